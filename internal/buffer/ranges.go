@@ -1,0 +1,106 @@
+package buffer
+
+import "slices"
+
+// Range is the half-open interval of stream offsets [Start, End).
+type Range struct{ Start, End uint64 }
+
+// Len returns the length of the range in bytes.
+func (r Range) Len() uint64 { return r.End - r.Start }
+
+// Ranges is an ordered set of disjoint, non-adjacent ranges: the out-of-order
+// map. Its zero value is empty and holds at most DefaultMaxRanges.
+type Ranges struct {
+	list []Range
+	// Max bounds how many ranges are held, and so the memory that a peer who
+	// sends every other byte can claim. Zero means DefaultMaxRanges.
+	Max int
+}
+
+// DefaultMaxRanges is how many ranges a Ranges holds when Max is zero.
+const DefaultMaxRanges = 1024
+
+// Len returns the number of ranges.
+func (s *Ranges) Len() int { return len(s.list) }
+
+// At returns the i-th range in ascending order.
+func (s *Ranges) At(i int) Range { return s.list[i] }
+
+// Clear empties the set and gives its memory back.
+func (s *Ranges) Clear() { s.list = nil }
+
+// search returns the index of the first range that ends at or behind pos.
+func (s *Ranges) search(pos uint64) int {
+	i, _ := slices.BinarySearchFunc(s.list, pos, func(r Range, pos uint64) int {
+		switch {
+		case r.End < pos:
+			return -1
+		case r.End > pos:
+			return 1
+		}
+		return 0
+	})
+	return i
+}
+
+// Add merges [start, end) into the set. It reports false, and changes nothing,
+// when that would take more than Max ranges.
+func (s *Ranges) Add(start, end uint64) bool {
+	if start >= end {
+		return true
+	}
+	i := s.search(start)
+	j := i
+	for j < len(s.list) && s.list[j].Start <= end {
+		start = min(start, s.list[j].Start)
+		end = max(end, s.list[j].End)
+		j++
+	}
+	if i < j {
+		s.list[i] = Range{start, end}
+		s.list = slices.Delete(s.list, i+1, j)
+		return true
+	}
+	limit := s.Max
+	if limit == 0 {
+		limit = DefaultMaxRanges
+	}
+	if len(s.list) >= limit {
+		return false
+	}
+	s.list = slices.Insert(s.list, i, Range{start, end})
+	return true
+}
+
+// RemoveBefore takes everything before pos out of the set.
+func (s *Ranges) RemoveBefore(pos uint64) {
+	i := 0
+	for i < len(s.list) && s.list[i].End <= pos {
+		i++
+	}
+	s.list = slices.Delete(s.list, 0, i)
+	if len(s.list) > 0 && s.list[0].Start < pos {
+		s.list[0].Start = pos
+	}
+}
+
+// Find returns the range that holds pos.
+func (s *Ranges) Find(pos uint64) (Range, bool) {
+	i := s.search(pos + 1)
+	if i < len(s.list) && s.list[i].Start <= pos {
+		return s.list[i], true
+	}
+	return Range{}, false
+}
+
+// Contains reports whether pos is in the set.
+func (s *Ranges) Contains(pos uint64) bool {
+	_, ok := s.Find(pos)
+	return ok
+}
+
+// Covers reports whether all of [start, end) is in the set.
+func (s *Ranges) Covers(start, end uint64) bool {
+	r, ok := s.Find(start)
+	return start >= end || ok && end <= r.End
+}

@@ -1,0 +1,63 @@
+package buffer_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+func list(s *buffer.Ranges) []buffer.Range {
+	var out []buffer.Range
+	for i := range s.Len() {
+		out = append(out, s.At(i))
+	}
+	return out
+}
+
+func TestRangesAgainstABitmap(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const size = 400
+	for range 300 {
+		var s buffer.Ranges
+		var bits [size]bool
+		for range 40 {
+			start := rng.IntN(size)
+			end := min(size, start+rng.IntN(30))
+			require.True(t, s.Add(uint64(start), uint64(end)))
+			for i := start; i < end; i++ {
+				bits[i] = true
+			}
+			if rng.IntN(10) == 0 {
+				pos := rng.IntN(size / 4)
+				s.RemoveBefore(uint64(pos))
+				clear(bits[:pos])
+			}
+			var want []buffer.Range
+			for i := range size {
+				if bits[i] && (i == 0 || !bits[i-1]) {
+					want = append(want, buffer.Range{Start: uint64(i)})
+				}
+				if bits[i] {
+					want[len(want)-1].End = uint64(i + 1)
+				}
+				require.Equal(t, bits[i], s.Contains(uint64(i)), "offset %d", i)
+			}
+			require.Equal(t, want, list(&s))
+		}
+	}
+}
+
+func TestRangesAreBounded(t *testing.T) {
+	s := buffer.Ranges{Max: 2}
+	assert.True(t, s.Add(10, 20))
+	assert.True(t, s.Add(30, 40))
+	assert.False(t, s.Add(50, 60), "a third range is refused")
+	assert.True(t, s.Add(20, 30), "one that joins two is not")
+	assert.Equal(t, []buffer.Range{{Start: 10, End: 40}}, list(&s))
+	assert.True(t, s.Covers(12, 40))
+	assert.False(t, s.Covers(12, 41))
+}

@@ -1,0 +1,251 @@
+package buffer
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+)
+
+// chunkSize is the unit in which a Ring grows.
+const chunkSize = 64 << 10
+
+// chunk is one piece of a ring's storage. The chain runs from the oldest bytes
+// to the newest; base is the stream offset of data[0].
+type chunk struct {
+	next *chunk
+	base uint64
+	data [chunkSize]byte
+}
+
+// Ring is a byte stream between one producer and one consumer, which may be two
+// goroutines: they share nothing but two atomic indexes. Positions are absolute
+// offsets in the stream, starting at 0, so they never wrap in practice.
+//
+// Its memory is a chain of 64 KiB chunks. The consumer only moves forward; the
+// producer takes a chunk back once the consumer is past it. A ring that has
+// carried nothing, or was trimmed while empty, holds no chunk.
+type Ring struct {
+	limit  atomic.Int64
+	inside atomic.Uint32 // 1: the producer is in Write, 2: the consumer trims
+	head   atomic.Uint64 // consumed up to here
+	_      [40]byte      // keeps the two indexes on cache lines of their own
+	tail   atomic.Uint64 // published up to here
+
+	// The producer's: the chain it may recycle from, and where it writes.
+	oldest, newest *chunk
+	writing        *chunk // the chunk that holds tail, or ends at it
+
+	_ [24]byte
+
+	// The consumer's: where it reads, and the last chunk that Slices found.
+	reading *chunk
+	found   *chunk
+	foundAt uint64
+}
+
+// NewRing returns an empty ring that holds at most limit bytes.
+func NewRing(limit int) *Ring {
+	r := &Ring{}
+	r.limit.Store(int64(limit))
+	return r
+}
+
+// Limit returns how many bytes the ring holds at most.
+func (r *Ring) Limit() int { return int(r.limit.Load()) }
+
+// SetLimit raises the limit to n bytes. A smaller n is ignored: a window that
+// was offered is not taken back (RFC 9293 §3.8.6).
+func (r *Ring) SetLimit(n int) {
+	if int64(n) > r.limit.Load() {
+		r.limit.Store(int64(n))
+	}
+}
+
+// Len returns how many published bytes wait for the consumer.
+func (r *Ring) Len() int { return int(r.tail.Load() - r.head.Load()) }
+
+// Free returns how many bytes the producer may add now.
+func (r *Ring) Free() int { return max(0, r.Limit()-r.Len()) }
+
+// Head returns the offset of the oldest byte that is not consumed.
+func (r *Ring) Head() uint64 { return r.head.Load() }
+
+// Tail returns the offset behind the newest published byte.
+func (r *Ring) Tail() uint64 { return r.tail.Load() }
+
+// Write copies as much of p as fits, publishes it and returns how much that
+// was. Producer only.
+func (r *Ring) Write(p []byte) int {
+	for !r.inside.CompareAndSwap(0, 1) {
+		runtime.Gosched() // the consumer trims: a few stores
+	}
+	tail := r.tail.Load()
+	n := min(len(p), r.Free())
+	if n > 0 {
+		r.writeAt(tail, tail, p[:n])
+		r.publish(tail + uint64(n))
+	}
+	r.inside.Store(0)
+	return n
+}
+
+// WriteAt copies p to the stream offset off without publishing it, for bytes
+// that arrived out of order. It requires Tail <= off and off+len(p) <=
+// Head+Limit. Producer only.
+func (r *Ring) WriteAt(off uint64, p []byte) {
+	tail := r.tail.Load()
+	if off < tail || off+uint64(len(p)) > r.head.Load()+uint64(r.Limit()) {
+		panic(fmt.Sprintf("BUG: buffer: WriteAt %d+%d outside [%d, %d+%d)",
+			off, len(p), tail, r.head.Load(), r.Limit()))
+	}
+	r.writeAt(tail, off, p)
+}
+
+// Commit publishes everything before tail, which must have been written.
+// Producer only.
+func (r *Ring) Commit(tail uint64) {
+	if tail < r.tail.Load() {
+		panic("BUG: buffer: Commit before the tail")
+	}
+	r.publish(tail)
+}
+
+func (r *Ring) publish(tail uint64) {
+	for r.writing != nil && r.writing.next != nil && tail >= r.writing.base+chunkSize {
+		r.writing = r.writing.next
+	}
+	r.tail.Store(tail)
+}
+
+func (r *Ring) writeAt(tail, off uint64, p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	if r.writing == nil {
+		c := &chunk{base: tail}
+		r.oldest, r.newest, r.writing = c, c, c
+		r.reading = c // the consumer looks here only after the next publish
+	}
+	c := r.writing
+	for {
+		for off >= c.base+chunkSize {
+			if c.next == nil {
+				r.extend()
+			}
+			c = c.next
+		}
+		n := copy(c.data[off-c.base:], p)
+		if p = p[n:]; len(p) == 0 {
+			return
+		}
+		off += uint64(n)
+	}
+}
+
+// extend appends a chunk to the chain: the oldest, once the consumer has
+// stepped into a later one, or else a new one.
+func (r *Ring) extend() {
+	c := r.oldest
+	if c.base+chunkSize < r.head.Load() {
+		r.oldest = c.next
+		c.next = nil
+	} else {
+		c = &chunk{}
+	}
+	c.base = r.newest.base + chunkSize
+	r.newest.next = c
+	r.newest = c
+}
+
+// TrimProducer gives the memory of an empty ring back. Producer only, and only
+// when nothing was written beyond the tail.
+func (r *Ring) TrimProducer() {
+	if r.head.Load() == r.tail.Load() {
+		r.drop()
+	}
+}
+
+// TrimConsumer gives the memory of an empty ring back. Consumer only; it does
+// nothing while the producer is writing.
+func (r *Ring) TrimConsumer() {
+	if !r.inside.CompareAndSwap(0, 2) {
+		return
+	}
+	if r.head.Load() == r.tail.Load() {
+		r.drop()
+	}
+	r.inside.Store(0)
+}
+
+func (r *Ring) drop() {
+	r.oldest, r.newest, r.writing, r.reading, r.found = nil, nil, nil, nil, nil
+}
+
+// Read copies up to len(p) bytes out, consumes them and returns their number.
+// Consumer only.
+func (r *Ring) Read(p []byte) int {
+	head := r.head.Load()
+	n := min(len(p), int(r.tail.Load()-head))
+	if n == 0 {
+		return 0
+	}
+	c := r.reading
+	for done := 0; done < n; {
+		for head >= c.base+chunkSize {
+			c = c.next
+		}
+		k := copy(p[done:n], c.data[head-c.base:])
+		done += k
+		head += uint64(k)
+	}
+	r.reading = c
+	r.head.Store(head) // last: the producer may take over from here
+	return n
+}
+
+// Slices appends to dst the pieces of storage that hold the n bytes from
+// stream offset off, all of which must be published and not released, and
+// returns the extended slice. They are lent until Release. Consumer only.
+func (r *Ring) Slices(dst [][]byte, off uint64, n int) [][]byte {
+	if off < r.head.Load() || off+uint64(n) > r.tail.Load() {
+		panic(fmt.Sprintf("BUG: buffer: Slices %d+%d outside [%d, %d)",
+			off, n, r.head.Load(), r.tail.Load()))
+	}
+	if n == 0 {
+		return dst
+	}
+	c := r.reading
+	if r.found != nil && r.foundAt >= c.base && r.foundAt <= off {
+		c = r.found
+	}
+	for off >= c.base+chunkSize {
+		c = c.next
+	}
+	r.found, r.foundAt = c, c.base
+	for {
+		at := off - c.base
+		k := min(n, int(chunkSize-at))
+		dst = append(dst, c.data[at:at+uint64(k):at+uint64(k)])
+		if n -= k; n == 0 {
+			return dst
+		}
+		off += uint64(k)
+		c = c.next
+	}
+}
+
+// Release consumes everything before head, which must not be beyond the tail.
+// Consumer only.
+func (r *Ring) Release(head uint64) {
+	if head < r.head.Load() || head > r.tail.Load() {
+		panic(fmt.Sprintf("BUG: buffer: Release %d outside [%d, %d]",
+			head, r.head.Load(), r.tail.Load()))
+	}
+	if head == r.head.Load() {
+		return // perhaps empty, and then the chain is the producer's
+	}
+	for head > r.reading.base+chunkSize {
+		r.reading = r.reading.next
+	}
+	r.head.Store(head)
+}

@@ -1,0 +1,72 @@
+package buffer_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+func add(b *buffer.Batch, iface int, hop byte, payload []byte) {
+	b.Begin(iface, [4]byte{10, 0, 0, hop}, 40+len(payload))
+	b.Add(b.Scratch(40))
+	b.Add(payload)
+}
+
+func TestBatchJoinsPacketsOfOneWay(t *testing.T) {
+	b := buffer.NewBatch()
+	full, short := make([]byte, 1360), make([]byte, 100)
+	add(b, 0, 1, full)
+	add(b, 0, 1, full)
+	add(b, 0, 1, short) // a shorter one ends the train
+	add(b, 0, 1, full)
+	add(b, 0, 2, full) // another next hop
+	add(b, 1, 2, full) // another interface
+	trains := b.Trains()
+	require.Len(t, trains, 4)
+	assert.Equal(t, 3, trains[0].Count)
+	assert.Equal(t, 1400*2+140, trains[0].Bytes)
+	assert.Len(t, trains[0].Pieces, 6)
+	assert.Equal(t, 1, trains[1].Count)
+	last := trains[0].Packet(2)
+	require.Len(t, last, 2)
+	assert.Len(t, last[1], 100)
+}
+
+func TestBatchTrainLimits(t *testing.T) {
+	b := buffer.NewBatch()
+	tiny := make([]byte, 1)
+	for range buffer.MaxTrainPackets + 1 {
+		add(b, 0, 1, tiny)
+	}
+	require.Len(t, b.Trains(), 2)
+	assert.Equal(t, buffer.MaxTrainPackets, b.Trains()[0].Count)
+
+	b.Reset()
+	full := make([]byte, 1360)
+	for range 50 {
+		add(b, 0, 1, full)
+	}
+	assert.LessOrEqual(t, b.Trains()[0].Bytes, buffer.MaxTrainBytes)
+}
+
+func TestBatchIsFullBeforeItOverflows(t *testing.T) {
+	b := buffer.NewBatch()
+	allocs := testing.AllocsPerRun(10, func() {
+		b.Reset()
+		full := b.Scratch(1)[:0]
+		for !b.Full() {
+			for range buffer.MaxTrainPackets {
+				b.Begin(0, [4]byte{}, 60)
+				b.Add(b.Scratch(60))
+				b.Add(full)
+				b.Add(full)
+				b.Add(full)
+			}
+		}
+	})
+	assert.Zero(t, allocs)
+	assert.NotEmpty(t, b.Trains())
+}

@@ -1,0 +1,105 @@
+package checksum_test
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/checksum"
+)
+
+// naive is RFC 1071 §4.1's loop, the reference.
+func naive(b []byte) uint16 {
+	var s uint32
+	for ; len(b) > 1; b = b[2:] {
+		s += uint32(binary.BigEndian.Uint16(b))
+		s = s>>16 + s&0xffff
+	}
+	if len(b) == 1 {
+		s += uint32(b[0]) << 8
+		s = s>>16 + s&0xffff
+	}
+	return uint16(s)
+}
+
+func TestSumRFC1071Example(t *testing.T) {
+	// RFC 1071 §3: the bytes 00 01 f2 03 f4 f5 f6 f7 sum to ddf2.
+	b := []byte{0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7}
+	assert.Equal(t, uint16(0xddf2), checksum.Fold(checksum.Sum(b, 0)))
+}
+
+func TestSumEqualsNaiveAtEveryLengthAndSplit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	b := make([]byte, 1500)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	for n := range len(b) {
+		require.Equal(t, naive(b[:n]), checksum.Fold(checksum.Sum(b[:n], 0)), "length %d", n)
+		cut := rng.IntN(n/2+1) * 2
+		chained := checksum.Sum(b[cut:n], checksum.Sum(b[:cut], 0))
+		require.Equal(t, naive(b[:n]), checksum.Fold(chained), "length %d cut at %d", n, cut)
+	}
+}
+
+func TestSumPiecesOfAnyLength(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	b := make([]byte, 3000)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	for range 5000 {
+		n := rng.IntN(len(b))
+		x := rng.IntN(n + 1)
+		y := x + rng.IntN(n-x+1)
+		pieces := [][]byte{b[:x], b[x:y], b[y:n]}
+		require.Equal(t, naive(b[:n]), checksum.Fold(checksum.SumPieces(pieces, 0)), "%d %d %d", x, y, n)
+	}
+}
+
+func TestUpdateEqualsRecomputation(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	h := make([]byte, 20)
+	for range 10000 {
+		for i := range h {
+			h[i] = byte(rng.Uint32())
+		}
+		binary.BigEndian.PutUint16(h[10:], 0)
+		binary.BigEndian.PutUint16(h[10:], checksum.Checksum(h))
+		at := []int{0, 2, 4, 6, 8, 12, 14, 16, 18}[rng.IntN(9)]
+		old, changed := binary.BigEndian.Uint16(h[at:]), uint16(rng.Uint32())
+		binary.BigEndian.PutUint16(h[at:], changed)
+		stored := binary.BigEndian.Uint16(h[10:])
+		binary.BigEndian.PutUint16(h[10:], checksum.Update(stored, old, changed))
+		require.True(t, checksum.Verify(h, 0))
+	}
+}
+
+func TestPseudoHeader(t *testing.T) {
+	src, dst := [4]byte{10, 0, 0, 1}, [4]byte{10, 1, 0, 2}
+	flat := []byte{10, 0, 0, 1, 10, 1, 0, 2, 0, 6, 0x05, 0x50}
+	assert.Equal(t, naive(flat), checksum.Fold(checksum.PseudoHeader(src, dst, 6, 0x550)))
+}
+
+func FuzzSum(f *testing.F) {
+	f.Add([]byte{0xff, 0xff}, uint16(1))
+	f.Add([]byte{1, 2, 3}, uint16(2))
+	f.Fuzz(func(t *testing.T, b []byte, cut uint16) {
+		at := min(int(cut)&^1, len(b)&^1)
+		got := checksum.Fold(checksum.Sum(b[at:], checksum.Sum(b[:at], 0)))
+		assert.Equal(t, naive(b), got)
+	})
+}
+
+func BenchmarkSum1400(b *testing.B) {
+	p := make([]byte, 1400)
+	b.SetBytes(int64(len(p)))
+	var s uint64
+	for b.Loop() {
+		s = checksum.Sum(p, s)
+	}
+	_ = s
+}

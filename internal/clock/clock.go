@@ -1,0 +1,33 @@
+// Package clock is the protocol rooms' notion of time: an instant handed in by
+// whoever drives them, never read from the machine.
+package clock
+
+import "time"
+
+// Time is an instant in nanoseconds since an origin that the driver chooses.
+// The zero Time means never, so a driver's clock starts above zero.
+type Time int64
+
+// Never is the instant that does not come.
+const Never Time = 0
+
+// Add returns the instant d after t.
+func (t Time) Add(d time.Duration) Time { return t + Time(d) }
+
+// Sub returns how long t is after u.
+func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
+
+// Due reports whether t is set and not after now.
+func (t Time) Due(now Time) bool { return t != Never && t <= now }
+
+// Earliest returns the first of the given instants, ignoring those that are
+// never, and Never if all are.
+func Earliest(ts ...Time) Time {
+	first := Never
+	for _, t := range ts {
+		if t != Never && (first == Never || t < first) {
+			first = t
+		}
+	}
+	return first
+}
