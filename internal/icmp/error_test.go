@@ -1,0 +1,159 @@
+package icmp_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/icmp"
+)
+
+func TestErrorQuotesHeaderAndEightBytes(t *testing.T) {
+	udp, echo := unhex(t, udpPacket), unhex(t, echoPacket)
+	tests := []struct {
+		name     string
+		original []byte
+		want     int
+	}{
+		{"header without options", udp, 28},
+		{"header with options", echo, 36},
+		{"less than eight bytes behind the header", udp[:25], 25},
+		{"nothing behind the header", udp[:20], 20},
+		{"a header that claims more than there is", []byte{0x4f, 1, 2}, 3},
+		{"nothing", nil, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := icmp.Error([]byte{9}, icmp.TypeTimeExceeded, icmp.CodeTTL, [4]byte{}, tt.original)
+			require.Equal(t, byte(9), b[0])
+			m, ok := icmp.Parse(b[1:])
+			require.True(t, ok)
+			assert.Equal(t, icmp.TypeTimeExceeded, m.Type)
+			assert.Equal(t, string(tt.original[:tt.want]), string(m.Body))
+		})
+	}
+}
+
+func TestErrorCarriesTheMTU(t *testing.T) {
+	b := icmp.Error(nil, icmp.TypeUnreachable, icmp.CodeFragNeeded, icmp.MTURest(576), unhex(t, udpPacket))
+	m, ok := icmp.Parse(b)
+	require.True(t, ok)
+	assert.Equal(t, 576, m.MTU())
+	assert.Len(t, m.Body, 28)
+}
+
+// RFC 1122 §3.2.2: the list of what an error message is never sent about.
+func TestMayReport(t *testing.T) {
+	src := func(a ...byte) func([]byte) []byte {
+		return func(b []byte) []byte { copy(b[12:], a); return b }
+	}
+	dst := func(a ...byte) func([]byte) []byte {
+		return func(b []byte) []byte { copy(b[16:], a); return b }
+	}
+	at := func(i int, v byte) func([]byte) []byte {
+		return func(b []byte) []byte { b[i] = v; return b }
+	}
+	icmpOf := func(typ byte) func([]byte) []byte {
+		return func(b []byte) []byte { b[9], b[20] = 1, typ; return b }
+	}
+	tests := []struct {
+		name string
+		edit func([]byte) []byte
+		want bool
+	}{
+		{"a datagram", src(10, 0, 0, 1), true},
+		{"the first fragment", at(6, 0x20), true},
+		{"a later fragment", at(7, 0x01), false},
+		{"the last fragment", at(6, 0x01), false},
+		{"source zero", src(0, 0, 0, 0), false},
+		{"source loopback", src(127, 0, 0, 1), false},
+		{"source multicast", src(224, 0, 0, 9), false},
+		{"source class E", src(240, 0, 0, 1), false},
+		{"source broadcast", src(255, 255, 255, 255), false},
+		{"to a multicast group", dst(224, 0, 0, 9), false},
+		{"to the top of multicast", dst(239, 255, 255, 255), false},
+		{"to everybody", dst(255, 255, 255, 255), false},
+		{"an echo", icmpOf(icmp.TypeEcho), true},
+		{"an echo reply", icmpOf(icmp.TypeEchoReply), true},
+		{"a timestamp", icmpOf(icmp.TypeTimestamp), true},
+		{"unreachable", icmpOf(icmp.TypeUnreachable), false},
+		{"source quench", icmpOf(icmp.TypeSourceQuench), false},
+		{"redirect", icmpOf(icmp.TypeRedirect), false},
+		{"time exceeded", icmpOf(icmp.TypeTimeExceeded), false},
+		{"parameter problem", icmpOf(icmp.TypeParameterProblem), false},
+		{"an unknown message", icmpOf(200), false},
+		{"a message of no bytes", func(b []byte) []byte { b[9] = 1; return b[:20] }, false},
+		{"a header cut short", func(b []byte) []byte { return b[:19] }, false},
+		{"nothing", func([]byte) []byte { return nil }, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := unhex(t, udpPacket)
+			copy(b[12:], []byte{10, 0, 0, 1, 10, 0, 0, 2})
+			assert.Equal(t, tt.want, icmp.MayReport(tt.edit(b)))
+		})
+	}
+}
+
+func TestMayReportLooksBehindOptions(t *testing.T) {
+	b := unhex(t, echoPacket)
+	copy(b[12:], []byte{10, 0, 0, 1})
+	assert.True(t, icmp.MayReport(b))
+	b[28] = icmp.TypeTimeExceeded
+	assert.False(t, icmp.MayReport(b))
+}
+
+func TestQuoted(t *testing.T) {
+	m, ok := icmp.Parse(unhex(t, portUnreach)[20:])
+	require.True(t, ok)
+	q, rest, ok := icmp.Quoted(m.Body)
+	require.True(t, ok)
+	assert.Equal(t, icmp.Quote{
+		Src: [4]byte{127, 0, 0, 1}, Dst: [4]byte{127, 0, 0, 2}, Protocol: 17,
+	}, q)
+	assert.Equal(t, unhex(t, udpPacket)[20:], rest)
+
+	q, rest, ok = icmp.Quoted(unhex(t, echoPacket))
+	require.True(t, ok, "options are skipped")
+	assert.Equal(t, uint8(1), q.Protocol)
+	assert.Equal(t, icmp.TypeEcho, rest[0])
+}
+
+func TestQuotedRefuses(t *testing.T) {
+	whole := unhex(t, udpPacket)
+	for n := range 28 {
+		_, _, ok := icmp.Quoted(whole[:n])
+		assert.False(t, ok, "%d bytes", n)
+	}
+	_, _, ok := icmp.Quoted(whole[:28])
+	assert.True(t, ok)
+	for name, edit := range map[string]func([]byte){
+		"version 6":        func(b []byte) { b[0] = 0x65 },
+		"IHL 4":            func(b []byte) { b[0] = 0x44 },
+		"IHL 15":           func(b []byte) { b[0] = 0x4f },
+		"a later fragment": func(b []byte) { b[7] = 1 },
+	} {
+		b := append([]byte(nil), whole...)
+		edit(b)
+		_, _, ok := icmp.Quoted(b)
+		assert.False(t, ok, name)
+	}
+}
+
+func FuzzError(f *testing.F) {
+	f.Add(unhex(f, udpPacket))
+	f.Add(unhex(f, echoPacket))
+	f.Add([]byte{0x4f})
+	f.Fuzz(func(t *testing.T, original []byte) {
+		may := icmp.MayReport(original)
+		m, ok := icmp.Parse(icmp.Error(nil, icmp.TypeUnreachable, icmp.CodeHost, [4]byte{}, original))
+		require.True(t, ok)
+		require.LessOrEqual(t, len(m.Body), 68)
+		require.Equal(t, original[:len(m.Body)], m.Body)
+		if q, rest, ok := icmp.Quoted(m.Body); ok && may {
+			require.Equal(t, original[9], q.Protocol)
+			require.Len(t, rest, 8)
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package icmp
+
+import (
+	"encoding/binary"
+
+	"github.com/tidepool-net/tidepool/internal/checksum"
+)
+
+// HeaderLen is what precedes a message's body: type, code, checksum, rest.
+const HeaderLen = 8
+
+// The types of message (RFC 792, and RFC 1122 §3.2.2 for who uses them).
+const (
+	TypeEchoReply        uint8 = 0
+	TypeUnreachable      uint8 = 3
+	TypeSourceQuench     uint8 = 4 // deprecated by RFC 6633; recognised, never sent
+	TypeRedirect         uint8 = 5
+	TypeEcho             uint8 = 8
+	TypeRouterAdvert     uint8 = 9
+	TypeRouterSolicit    uint8 = 10
+	TypeTimeExceeded     uint8 = 11
+	TypeParameterProblem uint8 = 12
+	TypeTimestamp        uint8 = 13
+	TypeTimestampReply   uint8 = 14
+	TypeInfoRequest      uint8 = 15
+	TypeInfoReply        uint8 = 16
+	TypeMaskRequest      uint8 = 17
+	TypeMaskReply        uint8 = 18
+)
+
+// The codes of TypeUnreachable (RFC 792, RFC 1812 §5.2.7.1).
+const (
+	CodeNet             uint8 = 0
+	CodeHost            uint8 = 1
+	CodeProtocol        uint8 = 2
+	CodePort            uint8 = 3
+	CodeFragNeeded      uint8 = 4
+	CodeSourceRoute     uint8 = 5
+	CodeAdminProhibited uint8 = 13
+)
+
+// The codes of TypeTimeExceeded.
+const (
+	CodeTTL        uint8 = 0
+	CodeReassembly uint8 = 1
+)
+
+// Message is one ICMP message. Rest is the second word of the header: identifier
+// and sequence number of an echo, or what MTU fills in.
+type Message struct {
+	Type, Code uint8
+	Rest       [4]byte
+	Body       []byte // borrowed from the packet that was parsed
+}
+
+// Parse reads a message from an IP payload. It is false for one that is short
+// or has a wrong checksum; types it does not know are still parsed.
+func Parse(b []byte) (Message, bool) {
+	if len(b) < HeaderLen || !checksum.Verify(b, 0) {
+		return Message{}, false
+	}
+	return Message{Type: b[0], Code: b[1], Rest: [4]byte(b[4:8]), Body: b[HeaderLen:]}, true
+}
+
+// Append writes the message behind b, its checksum filled in.
+func (m Message) Append(b []byte) []byte {
+	start := len(b)
+	b = append(b, m.Type, m.Code, 0, 0, m.Rest[0], m.Rest[1], m.Rest[2], m.Rest[3])
+	b = append(b, m.Body...)
+	binary.BigEndian.PutUint16(b[start+2:], checksum.Checksum(b[start:]))
+	return b
+}
+
+// Echo returns the identifier and sequence number of an echo or its reply.
+func (m Message) Echo() (id, seq uint16) {
+	return binary.BigEndian.Uint16(m.Rest[:]), binary.BigEndian.Uint16(m.Rest[2:])
+}
+
+// EchoRest is the Rest of an echo or its reply.
+func EchoRest(id, seq uint16) (rest [4]byte) {
+	binary.BigEndian.PutUint16(rest[:], id)
+	binary.BigEndian.PutUint16(rest[2:], seq)
+	return rest
+}
+
+// MTURest is the Rest of an unreachable with CodeFragNeeded: RFC 1191 §4 puts
+// the next hop's MTU into the low half of the word that RFC 792 left unused.
+func MTURest(mtu int) (rest [4]byte) {
+	binary.BigEndian.PutUint16(rest[2:], uint16(min(mtu, 0xffff)))
+	return rest
+}
+
+// MTU returns what MTURest wrote; 0 means that the router did not say.
+func (m Message) MTU() int { return int(binary.BigEndian.Uint16(m.Rest[2:])) }

@@ -1,0 +1,120 @@
+package icmp_test
+
+import (
+	"encoding/hex"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/icmp"
+)
+
+// IP packets that a Linux kernel sent on its loopback interface: a datagram to a
+// port that nobody has and the error about it, and an echo with a record route
+// option and its reply.
+const (
+	udpPacket   = "45000027913240004011ab907f0000017f000002b9669c410013fe2777686f2773207468657265"
+	portUnreach = "45c000430cc5000040016f327f0000027f000001" + "0303108e00000000" + udpPacket
+	echoPacket  = "4700002ccd6c40004001e64f7f0000017f000003010707087f000001" + "08002d201234000174696465706f6f6c"
+	replyPacket = "4700002cac1100004001be357f0000037f0000010707087f00000100" + "000035201234000174696465706f6f6c"
+)
+
+func unhex(tb testing.TB, s string) []byte {
+	tb.Helper()
+	b, err := hex.DecodeString(s)
+	require.NoError(tb, err)
+	return b
+}
+
+func TestParseRealMessages(t *testing.T) {
+	tests := []struct {
+		name   string
+		packet string
+		header int // of IP
+		want   icmp.Message
+	}{
+		{"port unreachable", portUnreach, 20, icmp.Message{
+			Type: icmp.TypeUnreachable, Code: icmp.CodePort, Body: unhex(t, udpPacket),
+		}},
+		{"echo", echoPacket, 28, icmp.Message{
+			Type: icmp.TypeEcho, Rest: icmp.EchoRest(0x1234, 1), Body: []byte("tidepool"),
+		}},
+		{"echo reply", replyPacket, 28, icmp.Message{
+			Type: icmp.TypeEchoReply, Rest: icmp.EchoRest(0x1234, 1), Body: []byte("tidepool"),
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := unhex(t, tt.packet)[tt.header:]
+			m, ok := icmp.Parse(b)
+			require.True(t, ok)
+			assert.Equal(t, tt.want, m)
+			assert.Equal(t, append([]byte("before"), b...), m.Append([]byte("before")))
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	echo := unhex(t, echoPacket)[28:]
+	for n := range icmp.HeaderLen {
+		_, ok := icmp.Parse(echo[:n])
+		assert.False(t, ok, "%d bytes", n)
+	}
+	for bit := range len(echo) * 8 {
+		bad := append([]byte(nil), echo...)
+		bad[bit/8] ^= 1 << (bit % 8)
+		_, ok := icmp.Parse(bad)
+		assert.False(t, ok, "bit %d turned", bit)
+	}
+}
+
+func TestParseOddLength(t *testing.T) {
+	// RFC 792: "If the total length is odd, the received data is padded with one
+	// octet of zeros for computing the checksum."
+	m := icmp.Message{Type: icmp.TypeEcho, Body: []byte("odd")}
+	got, ok := icmp.Parse(m.Append(nil))
+	require.True(t, ok)
+	assert.Equal(t, m, got)
+}
+
+func TestEchoAndMTUFields(t *testing.T) {
+	m := icmp.Message{Rest: icmp.EchoRest(0xabcd, 0x0102)}
+	id, seq := m.Echo()
+	assert.Equal(t, uint16(0xabcd), id)
+	assert.Equal(t, uint16(0x0102), seq)
+	assert.Equal(t, [4]byte{0, 0, 0x05, 0x78}, icmp.MTURest(1400), "RFC 1191 §4: the low half")
+	assert.Equal(t, 1400, icmp.Message{Rest: icmp.MTURest(1400)}.MTU())
+	assert.Equal(t, 0xffff, icmp.Message{Rest: icmp.MTURest(70_000)}.MTU())
+}
+
+func TestAppendAndParseDoNotAllocate(t *testing.T) {
+	m := icmp.Message{Type: icmp.TypeEcho, Body: []byte("tidepool")}
+	out := make([]byte, 0, 64)
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		out = m.Append(out[:0])
+		if _, ok := icmp.Parse(out); !ok {
+			t.Fatal("refused")
+		}
+	}))
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(unhex(f, portUnreach)[20:])
+	f.Add(unhex(f, echoPacket)[28:])
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if m, ok := icmp.Parse(b); ok {
+			again, ok := icmp.Parse(m.Append(nil))
+			require.True(t, ok)
+			require.Equal(t, m, again)
+		}
+		// Whatever the bytes are, a message made of them parses to itself.
+		if len(b) >= icmp.HeaderLen {
+			m := icmp.Message{Type: b[0], Code: b[1], Rest: [4]byte(b[4:8]), Body: b[8:]}
+			got, ok := icmp.Parse(m.Append(nil))
+			require.True(t, ok)
+			require.Equal(t, m, got)
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package ip
+
+// DropReason says why a packet went no further. What the network does wrong is
+// counted under one of these names and never returned as an error: the shell,
+// the counters and the capture show the name.
+type DropReason uint8
+
+// The reasons, in the order in which a packet can meet them.
+const (
+	DropNone            DropReason = iota // the packet lives
+	DropShort                             // fewer bytes than a header
+	DropVersion                           // not IPv4
+	DropHeaderLength                      // IHL below 5 or beyond the packet
+	DropTotalLength                       // total length below the header or beyond the packet
+	DropHeaderChecksum                    // RFC 791's checksum is wrong
+	DropMartian                           // an address that cannot be where it is (RFC 1812 §5.3.7)
+	DropTTL                               // the last hop that its time to live allowed was ours
+	DropNoRoute                           // no prefix of the table holds the destination
+	DropNotForUs                          // a host was given another's packet
+	DropInterfaceDown                     // the interface is down
+	DropLossy                             // lossyforward took it
+	DropQueueFull                         // the link's queue had no room
+	DropTooBig                            // longer than the link's MTU
+	DropFragment                          // a fragment that is not, or no longer, put together
+	DropProtocol                          // nobody here speaks its protocol
+	DropTCPChecksum                       // TCP checksum is wrong
+	DropTCPHeader                         // TCP header is short or its data offset lies
+	DropICMP                              // ICMP message is short or its checksum is wrong
+	DropRIP                               // RIP message is malformed
+	DropUnknownNeighbor                   // the sender is not a neighbour of the interface
+
+	lastDropReason = DropUnknownNeighbor
+)
+
+// NumDropReasons is the number of reasons, DropNone included.
+const NumDropReasons = int(lastDropReason) + 1
+
+// Drops counts packets by reason; the index is the DropReason.
+type Drops [NumDropReasons]uint64
+
+// Total returns the number of packets dropped for any reason.
+func (d *Drops) Total() uint64 {
+	var total uint64
+	for _, n := range d[DropNone+1:] {
+		total += n
+	}
+	return total
+}
+
+var dropNames = [NumDropReasons]string{
+	DropNone:            "none",
+	DropShort:           "too short",
+	DropVersion:         "wrong version",
+	DropHeaderLength:    "bad header length",
+	DropTotalLength:     "bad total length",
+	DropHeaderChecksum:  "bad header checksum",
+	DropMartian:         "martian address",
+	DropTTL:             "ttl exceeded",
+	DropNoRoute:         "no route",
+	DropNotForUs:        "not for us",
+	DropInterfaceDown:   "interface down",
+	DropLossy:           "lossy forward",
+	DropQueueFull:       "queue full",
+	DropTooBig:          "too big",
+	DropFragment:        "fragment",
+	DropProtocol:        "unknown protocol",
+	DropTCPChecksum:     "bad tcp checksum",
+	DropTCPHeader:       "bad tcp header",
+	DropICMP:            "bad icmp message",
+	DropRIP:             "bad rip message",
+	DropUnknownNeighbor: "unknown neighbor",
+}
+
+// String returns the short lower-case name under which the drop is shown.
+func (d DropReason) String() string {
+	if int(d) >= NumDropReasons {
+		return "unknown reason"
+	}
+	return dropNames[d]
+}

@@ -1,0 +1,30 @@
+package ip_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/tidepool-net/tidepool/internal/ip"
+)
+
+func TestEveryDropReasonHasItsOwnName(t *testing.T) {
+	seen := map[string]bool{}
+	for i := range ip.NumDropReasons {
+		name := ip.DropReason(i).String()
+		assert.NotEmpty(t, name, "reason %d", i)
+		assert.NotEqual(t, "unknown reason", name, "reason %d", i)
+		assert.False(t, seen[name], "%q twice", name)
+		seen[name] = true
+	}
+	assert.Equal(t, "ttl exceeded", ip.DropTTL.String())
+	assert.Equal(t, "unknown reason", ip.DropReason(ip.NumDropReasons).String())
+}
+
+func TestDropsTotalLeavesOutTheLiving(t *testing.T) {
+	var d ip.Drops
+	d[ip.DropNone] = 100
+	d[ip.DropShort]++
+	d[ip.DropUnknownNeighbor] += 2
+	assert.Equal(t, uint64(3), d.Total())
+}

@@ -1,0 +1,145 @@
+package ip
+
+import (
+	"encoding/binary"
+
+	"github.com/tidepool-net/tidepool/internal/checksum"
+)
+
+// Addr is an IPv4 address; netip.AddrFrom4 makes the public type of it.
+type Addr = [4]byte
+
+// The protocols that a node speaks (the test protocol and course RIP have the
+// family's numbers, not IANA's).
+const (
+	ProtoTest uint8 = 0
+	ProtoICMP uint8 = 1
+	ProtoTCP  uint8 = 6
+	ProtoUDP  uint8 = 17
+	ProtoRIP  uint8 = 200
+)
+
+const (
+	// HeaderLen is the length of a header without options.
+	HeaderLen = 20
+	// MaxHeaderLen is the longest header that the IHL field can say.
+	MaxHeaderLen = 60
+	// MaxPacketLen is the longest packet that the total length can say.
+	MaxPacketLen = 0xffff
+)
+
+const (
+	version4       = 4
+	flagDF         = 0x4000
+	flagMF         = 0x2000
+	fragmentOffset = 0x1fff
+)
+
+// Header is an IPv4 header (RFC 791 §3.1) with lengths and offsets in bytes.
+type Header struct {
+	IHL      int // bytes, 20 to 60; set by ParseHeader, told from Options by Append
+	TOS      uint8
+	TotalLen int // bytes, header included
+	ID       uint16
+	DF, MF   bool
+	FragOff  int // bytes, a multiple of 8
+	TTL      uint8
+	Protocol uint8
+	Src, Dst Addr
+	Options  []byte // nil: none; borrowed from the packet that was parsed
+}
+
+// ParseHeader reads the header of the packet in b and cuts the payload to the
+// header's total length; both are borrowed from b. The checks are those of
+// RFC 1122 §3.2.1 and RFC 1812 §5.2.2 in their order, and the first that fails
+// is the answer. Options are left alone: RFC 1122 §3.2.1.8 lets a host ignore
+// the ones it does not know, and none is known here.
+func ParseHeader(b []byte) (h Header, payload []byte, drop DropReason) {
+	if len(b) < HeaderLen {
+		return Header{}, nil, DropShort
+	}
+	if b[0]>>4 != version4 {
+		return Header{}, nil, DropVersion
+	}
+	ihl := int(b[0]&0x0f) * 4
+	if ihl < HeaderLen || ihl > len(b) {
+		return Header{}, nil, DropHeaderLength
+	}
+	total := int(binary.BigEndian.Uint16(b[2:]))
+	if total < ihl || total > len(b) {
+		return Header{}, nil, DropTotalLength
+	}
+	if !checksum.Verify(b[:ihl], 0) {
+		return Header{}, nil, DropHeaderChecksum
+	}
+	fragment := binary.BigEndian.Uint16(b[6:])
+	h = Header{
+		IHL:      ihl,
+		TOS:      b[1],
+		TotalLen: total,
+		ID:       binary.BigEndian.Uint16(b[4:]),
+		DF:       fragment&flagDF != 0,
+		MF:       fragment&flagMF != 0,
+		FragOff:  int(fragment&fragmentOffset) * 8,
+		TTL:      b[8],
+		Protocol: b[9],
+		Src:      Addr(b[12:16]),
+		Dst:      Addr(b[16:20]),
+	}
+	if ihl > HeaderLen {
+		h.Options = b[HeaderLen:ihl]
+	}
+	return h, b[ihl:total], DropNone
+}
+
+// IsFragment reports whether the packet is a piece of a larger one.
+func (h *Header) IsFragment() bool { return h.MF || h.FragOff != 0 }
+
+// Append writes the header behind b: 20 bytes, the options padded to a multiple
+// of four, and the checksum over both. TotalLen is written as it is given.
+func (h Header) Append(b []byte) []byte {
+	if len(h.Options) > MaxHeaderLen-HeaderLen {
+		panic("BUG: ip: more than 40 bytes of options")
+	}
+	start := len(b)
+	var fixed [HeaderLen]byte
+	b = append(b, fixed[:]...)
+	b = append(b, h.Options...)
+	for (len(b)-start)%4 != 0 {
+		b = append(b, 0) // RFC 791 §3.1: end of option list, which also pads
+	}
+	header := b[start:]
+	h.fill(header)
+	header[0] = version4<<4 | uint8(len(header)/4)
+	binary.BigEndian.PutUint16(header[10:], checksum.Checksum(header))
+	return b
+}
+
+// Put writes the header over b[:20], checksum included, without its options:
+// the fast path of what we send ourselves.
+func (h Header) Put(b []byte) {
+	b = b[:HeaderLen]
+	h.fill(b)
+	b[0] = version4<<4 | HeaderLen/4
+	binary.BigEndian.PutUint16(b[10:], checksum.Checksum(b))
+}
+
+// fill writes the fixed fields but the first byte, and a zero checksum.
+func (h *Header) fill(b []byte) {
+	fragment := uint16(h.FragOff/8) & fragmentOffset
+	if h.DF {
+		fragment |= flagDF
+	}
+	if h.MF {
+		fragment |= flagMF
+	}
+	b = b[:HeaderLen:len(b)]
+	b[1] = h.TOS
+	binary.BigEndian.PutUint16(b[2:], uint16(h.TotalLen))
+	binary.BigEndian.PutUint16(b[4:], h.ID)
+	binary.BigEndian.PutUint16(b[6:], fragment)
+	b[8], b[9] = h.TTL, h.Protocol
+	b[10], b[11] = 0, 0
+	*(*Addr)(b[12:]) = h.Src
+	*(*Addr)(b[16:]) = h.Dst
+}

@@ -1,0 +1,306 @@
+package ip_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ip"
+)
+
+func route(prefix string, iface int, o ip.Origin) ip.Route {
+	return ip.Route{Prefix: netip.MustParsePrefix(prefix), Iface: iface, Origin: o}
+}
+
+func TestLookupLongestPrefix(t *testing.T) {
+	var table ip.Table
+	for i, p := range []string{
+		"0.0.0.0/0", "10.0.0.0/8", "10.0.0.0/9", "10.128.0.0/9", "10.1.0.0/16", "10.1.2.0/23",
+		"10.1.2.0/24", "10.1.2.128/25", "10.1.2.200/32", "10.1.2.0/32", "192.168.0.0/31",
+	} {
+		table.Insert(route(p, i, ip.Static))
+	}
+	tests := []struct{ addr, want string }{
+		{"10.1.2.200", "10.1.2.200/32"},
+		{"10.1.2.201", "10.1.2.128/25"},
+		{"10.1.2.127", "10.1.2.0/24"},
+		{"10.1.2.0", "10.1.2.0/32"},
+		{"10.1.3.1", "10.1.2.0/23"},
+		{"10.1.4.1", "10.1.0.0/16"},
+		{"10.2.0.1", "10.0.0.0/9"},
+		{"10.200.0.1", "10.128.0.0/9"},
+		{"11.0.0.1", "0.0.0.0/0"},
+		{"192.168.0.1", "192.168.0.0/31"},
+		{"192.168.0.2", "0.0.0.0/0"},
+		{"0.0.0.0", "0.0.0.0/0"},
+		{"255.255.255.255", "0.0.0.0/0"},
+	}
+	for _, tt := range tests {
+		r, ok := table.Lookup(netip.MustParseAddr(tt.addr).As4())
+		assert.True(t, ok, tt.addr)
+		assert.Equal(t, tt.want, r.Prefix.String(), tt.addr)
+	}
+}
+
+func TestLookupWithoutDefault(t *testing.T) {
+	var table ip.Table
+	_, ok := table.Lookup(ip.Addr{10, 0, 0, 1})
+	assert.False(t, ok, "an empty table")
+	table.Insert(route("10.0.0.0/24", 0, ip.Local))
+	_, ok = table.Lookup(ip.Addr{10, 0, 1, 1})
+	assert.False(t, ok)
+	_, ok = table.Lookup(ip.Addr{10, 0, 0, 255})
+	assert.True(t, ok)
+}
+
+func TestAdministrativeDistance(t *testing.T) {
+	var table ip.Table
+	p := netip.MustParsePrefix("10.0.0.0/24")
+	origin := func() ip.Origin {
+		r, ok := table.Lookup(ip.Addr{10, 0, 0, 7})
+		require.True(t, ok)
+		return r.Origin
+	}
+	table.Insert(route("10.0.0.0/24", 3, ip.RIP))
+	assert.Equal(t, ip.RIP, origin())
+	table.Insert(route("10.0.0.0/24", 1, ip.Local))
+	assert.Equal(t, ip.Local, origin())
+	table.Insert(route("10.0.0.0/24", 2, ip.Static))
+	assert.Equal(t, ip.Local, origin(), "static stands behind local")
+	assert.Equal(t, 1, table.Len(), "three routes, one prefix")
+
+	t.Log("# what a better one hid comes forth when that goes")
+	table.Remove(p, ip.Local)
+	assert.Equal(t, ip.Static, origin())
+	table.Remove(p, ip.Static)
+	assert.Equal(t, ip.RIP, origin())
+	table.Remove(p, ip.RIP)
+	_, ok := table.Lookup(ip.Addr{10, 0, 0, 7})
+	assert.False(t, ok)
+	assert.Zero(t, table.Len())
+}
+
+func TestLongestPrefixBeatsAdministrativeDistance(t *testing.T) {
+	var table ip.Table
+	table.Insert(route("10.0.0.0/8", 1, ip.Local))
+	table.Insert(route("10.1.0.0/16", 2, ip.RIP))
+	r, ok := table.Lookup(ip.Addr{10, 1, 0, 1})
+	require.True(t, ok)
+	assert.Equal(t, ip.RIP, r.Origin)
+}
+
+func TestGenerationChangesWithEveryChangeOnly(t *testing.T) {
+	var table ip.Table
+	last := table.Generation()
+	changed := func() bool {
+		before := last
+		last = table.Generation()
+		return before != last
+	}
+	r := route("10.0.0.0/24", 1, ip.RIP)
+	table.Insert(r)
+	assert.True(t, changed())
+	table.Insert(r)
+	assert.False(t, changed(), "the same route again")
+	r.Cost = 2
+	table.Insert(r)
+	assert.True(t, changed(), "another cost")
+	table.Remove(r.Prefix, ip.Static)
+	table.Remove(netip.MustParsePrefix("10.0.0.0/25"), ip.RIP)
+	table.Remove(netip.MustParsePrefix("11.0.0.0/32"), ip.RIP)
+	assert.False(t, changed(), "none of these is there")
+	table.Remove(r.Prefix, ip.RIP)
+	assert.True(t, changed())
+}
+
+func TestInsertIgnoresBitsBehindThePrefix(t *testing.T) {
+	var table ip.Table
+	table.Insert(route("10.0.0.77/24", 1, ip.Static))
+	r, ok := table.Lookup(ip.Addr{10, 0, 0, 1})
+	require.True(t, ok)
+	assert.Equal(t, "10.0.0.0/24", r.Prefix.String())
+	table.Remove(netip.MustParsePrefix("10.0.0.5/24"), ip.Static)
+	assert.Zero(t, table.Len())
+}
+
+func TestTableRefusesOtherFamilies(t *testing.T) {
+	var table ip.Table
+	assert.Panics(t, func() { table.Insert(route("fd00::/8", 0, ip.Static)) })
+	assert.Panics(t, func() { table.Remove(netip.Prefix{}, ip.Static) })
+}
+
+func TestAllIsSortedAndStops(t *testing.T) {
+	var table ip.Table
+	for _, p := range []string{"10.1.0.0/16", "0.0.0.0/0", "10.0.0.0/8", "192.168.1.1/32", "10.0.0.0/30"} {
+		table.Insert(route(p, 0, ip.RIP))
+		table.Insert(route(p, 1, ip.Static))
+	}
+	var got []string
+	for r := range table.All() {
+		assert.Equal(t, ip.Static, r.Origin, "only the route in use")
+		got = append(got, r.Prefix.String())
+	}
+	assert.Equal(t, []string{
+		"0.0.0.0/0", "10.0.0.0/8", "10.0.0.0/30", "10.1.0.0/16", "192.168.1.1/32",
+	}, got)
+	for r := range table.All() {
+		assert.Equal(t, "0.0.0.0/0", r.Prefix.String())
+		break
+	}
+}
+
+// oracle is the table as RFC 1812 §5.2.4.3 words it: look at every route.
+type oracle map[netip.Prefix]map[ip.Origin]ip.Route
+
+func (o oracle) best(p netip.Prefix) (ip.Route, bool) {
+	for _, origin := range []ip.Origin{ip.Local, ip.Static, ip.RIP} {
+		if r, ok := o[p][origin]; ok {
+			return r, true
+		}
+	}
+	return ip.Route{}, false
+}
+
+func (o oracle) lookup(a netip.Addr) (ip.Route, bool) {
+	for bits := 32; bits >= 0; bits-- {
+		p, _ := a.Prefix(bits)
+		if r, ok := o.best(p); ok {
+			return r, true
+		}
+	}
+	return ip.Route{}, false
+}
+
+func (o oracle) all() (list []ip.Route) {
+	for p := range o {
+		if r, ok := o.best(p); ok {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b ip.Route) int { return a.Prefix.Compare(b.Prefix) })
+	return list
+}
+
+func TestTableEqualsOracleUnderChurn(t *testing.T) {
+	const seed = 7
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var table ip.Table
+	o := oracle{}
+	addr := func() netip.Addr { // few distinct bytes, so that prefixes nest and collide
+		b := func() byte { return []byte{0, 1, 127, 128, 129, 255}[rng.IntN(6)] }
+		return netip.AddrFrom4([4]byte{b(), b(), b(), b()})
+	}
+	for step := range 20_000 {
+		p := netip.PrefixFrom(addr(), rng.IntN(33)).Masked()
+		origin := ip.Origin(rng.IntN(3))
+		if rng.IntN(100) < 45 {
+			delete(o[p], origin)
+			table.Remove(p, origin)
+		} else {
+			r := ip.Route{Prefix: p, Iface: rng.IntN(4), Origin: origin, Cost: rng.IntN(3)}
+			if o[p] == nil {
+				o[p] = map[ip.Origin]ip.Route{}
+			}
+			o[p][origin] = r
+			table.Insert(r)
+		}
+		a := addr()
+		want, wantOK := o.lookup(a)
+		got, ok := table.Lookup(a.As4())
+		require.Equal(t, wantOK, ok, "seed %d step %d: %v", seed, step, a)
+		require.Equal(t, want, got, "seed %d step %d: %v", seed, step, a)
+		if step%1000 == 0 {
+			require.Equal(t, o.all(), slices.Collect(table.All()), "seed %d step %d", seed, step)
+			require.Len(t, o.all(), table.Len())
+		}
+	}
+	t.Log("# everything goes, and the table is as if it had never been used")
+	for p, routes := range o {
+		for origin := range routes {
+			table.Remove(p, origin)
+		}
+	}
+	assert.Zero(t, table.Len())
+	assert.Empty(t, slices.Collect(table.All()))
+	_, ok := table.Lookup(ip.Addr{10, 0, 0, 1})
+	assert.False(t, ok)
+}
+
+// bigTable has n random prefixes with the lengths that the Internet's own table
+// has, a default route, and 10.0.0.0/8.
+func bigTable(n int) *ip.Table {
+	rng := rand.New(rand.NewPCG(100, uint64(n)))
+	table := &ip.Table{}
+	table.Insert(route("0.0.0.0/0", 0, ip.Static))
+	table.Insert(route("10.0.0.0/8", 1, ip.Static))
+	lengths := []int{8, 12, 14, 16, 16, 18, 19, 20, 20, 21, 22, 22, 22, 23, 23, 24, 24, 24, 24, 24, 24, 24, 24, 24, 30, 32}
+	for table.Len() < n {
+		u := rng.Uint32()
+		a := netip.AddrFrom4([4]byte{byte(u>>24)%223 + 1, byte(u >> 16), byte(u >> 8), byte(u)})
+		table.Insert(ip.Route{
+			Prefix: netip.PrefixFrom(a, lengths[rng.IntN(len(lengths))]).Masked(),
+			Iface:  int(u % 8), Origin: ip.RIP, Cost: 1,
+		})
+	}
+	return table
+}
+
+func randomTargets(n int) []ip.Addr {
+	rng := rand.New(rand.NewPCG(200, 0))
+	targets := make([]ip.Addr, n)
+	for i := range targets {
+		u := rng.Uint32()
+		targets[i] = ip.Addr{byte(u>>24)%223 + 1, byte(u >> 16), byte(u >> 8), byte(u)}
+	}
+	return targets
+}
+
+func TestLookupDoesNotAllocate(t *testing.T) {
+	table, targets := bigTable(10_000), randomTargets(256)
+	i := 0
+	assert.Zero(t, testing.AllocsPerRun(1000, func() {
+		if _, ok := table.Lookup(targets[i%len(targets)]); !ok {
+			t.Fatal("no route")
+		}
+		i++
+	}))
+}
+
+func BenchmarkLookup(b *testing.B) {
+	for _, n := range []int{10, 1000, 100_000} {
+		b.Run(fmt.Sprintf("routes=%d/random", n), func(b *testing.B) {
+			table, targets := bigTable(n), randomTargets(1<<16)
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if _, ok := table.Lookup(targets[i&(1<<16-1)]); !ok {
+					b.Fatal("no route")
+				}
+				i++
+			}
+		})
+		b.Run(fmt.Sprintf("routes=%d/one-flow", n), func(b *testing.B) {
+			table := bigTable(n)
+			for b.Loop() {
+				if _, ok := table.Lookup(ip.Addr{10, 1, 2, 3}); !ok {
+					b.Fatal("no route")
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkInsertRemove(b *testing.B) {
+	table := bigTable(100_000)
+	r := route("10.20.30.0/24", 1, ip.RIP)
+	b.ReportAllocs()
+	for b.Loop() {
+		table.Insert(r)
+		table.Remove(r.Prefix, ip.RIP)
+	}
+}
