@@ -1,0 +1,186 @@
+package tcp
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// pipe hands trains from one host to the other without rendering them: what is
+// left is the engine and the two copies, into and out of the rings.
+type pipe struct {
+	now   clock.Time
+	hosts [2]*Host
+	a, b  *Conn
+	room  []int
+	train Train
+	seg   Segment
+	buf   []byte
+}
+
+func newPipe(tb testing.TB, cfg Config) *pipe {
+	tb.Helper()
+	p := &pipe{now: clock.Time(time.Hour), room: []int{1 << 20}, buf: make([]byte, 64<<10)}
+	for i, local := range []netip.Addr{addrA, addrB} {
+		cfg.Route = func([4]byte) Path { return Path{MTU: 1400, Local: local.As4()} }
+		h, err := NewHost(cfg)
+		require.NoError(tb, err)
+		p.hosts[i] = h
+	}
+	l, err := p.hosts[1].Listen(netip.AddrPortFrom(addrB, 80), 1)
+	require.NoError(tb, err)
+	p.a, err = p.hosts[0].Connect(p.now, netip.AddrPortFrom(addrB, 80), 0)
+	require.NoError(tb, err)
+	for range 4 {
+		p.exchange()
+	}
+	p.b, _ = l.Accept()
+	require.NotNil(tb, p.b)
+	p.drain()
+	return p
+}
+
+// exchange carries everything both hosts have to say, once.
+func (p *pipe) exchange() {
+	for i, h := range p.hosts {
+		for h.Output(p.now, p.room, &p.train) {
+			t := &p.train
+			p.seg = Segment{
+				Tuple: Tuple{
+					LocalAddr: t.RemoteAddr, RemoteAddr: t.LocalAddr,
+					LocalPort: t.RemotePort, RemotePort: t.LocalPort,
+				},
+				Header: t.Header, Payload: t.Payload, Len: t.Len, Count: t.Segments(),
+			}
+			p.hosts[1-i].Input(p.now, &p.seg)
+		}
+		p.now += 1000
+	}
+}
+
+func (p *pipe) drain() {
+	for _, h := range p.hosts {
+		for {
+			if _, _, _, ok := h.NextEvent(); !ok {
+				break
+			}
+		}
+		if h.Deadline().Due(p.now) {
+			h.Advance(p.now)
+		}
+	}
+}
+
+// move writes n bytes at one end and reads them at the other.
+func (p *pipe) move(n int) {
+	for read := 0; read < n; {
+		if p.a.Tx().Write(p.buf) > 0 {
+			p.a.Wrote(p.now)
+		}
+		p.exchange()
+		p.drain()
+		for {
+			k := p.b.Rx().Read(p.buf)
+			if k == 0 {
+				break
+			}
+			read += k
+			p.b.Consumed(p.now)
+		}
+	}
+}
+
+// BenchmarkBulk moves data one way. The time a segment is that of both ends.
+func BenchmarkBulk(b *testing.B) {
+	p := newPipe(b, Config{})
+	p.move(8 << 20)
+	b.SetBytes(1 << 20)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for b.Loop() {
+		p.move(1 << 20)
+	}
+	segments := float64(b.N) * (1 << 20) / 1360
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/segments, "ns/segment")
+}
+
+// BenchmarkBulkSegments is the same without trains: one segment at a time.
+func BenchmarkBulkSegments(b *testing.B) {
+	p := newPipe(b, Config{TrainSegments: 1})
+	p.move(8 << 20)
+	b.SetBytes(1 << 20)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for b.Loop() {
+		p.move(1 << 20)
+	}
+	segments := float64(b.N) * (1 << 20) / 1360
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/segments, "ns/segment")
+}
+
+// BenchmarkRequest is a 64-byte request and its reply.
+func BenchmarkRequest(b *testing.B) {
+	p := newPipe(b, Config{NoDelay: true})
+	b.ReportAllocs()
+	for b.Loop() {
+		p.request()
+	}
+}
+
+func (p *pipe) request() {
+	p.a.Tx().Write(p.buf[:64])
+	p.a.Wrote(p.now)
+	p.exchange()
+	p.b.Rx().Read(p.buf[:64])
+	p.b.Consumed(p.now)
+	p.b.Tx().Write(p.buf[:64])
+	p.b.Wrote(p.now)
+	p.exchange()
+	p.a.Rx().Read(p.buf[:64])
+	p.a.Consumed(p.now)
+	p.drain()
+}
+
+// BenchmarkConnect opens and closes a connection.
+func BenchmarkConnect(b *testing.B) {
+	p := newPipe(b, Config{MSL: -1})
+	l, err := p.hosts[1].Listen(netip.AddrPortFrom(addrB, 81), 8)
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for b.Loop() {
+		c, err := p.hosts[0].Connect(p.now, netip.AddrPortFrom(addrB, 81), 0)
+		require.NoError(b, err)
+		p.exchange()
+		p.exchange()
+		d, ok := l.Accept()
+		require.True(b, ok)
+		c.Close(p.now)
+		p.exchange()
+		d.Close(p.now)
+		p.exchange()
+		p.exchange()
+		p.drain()
+		require.Equal(b, StateClosed, c.State())
+	}
+}
+
+// TestDataPathAllocatesNothing: zero allocations a segment, both directions,
+// trains and single segments, requests and bulk.
+func TestDataPathAllocatesNothing(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"trains": {}, "segments": {TrainSegments: 1}, "plain": {OptionsOff: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPipe(t, cfg)
+			p.move(8 << 20)
+			require.Zero(t, testing.AllocsPerRun(50, func() { p.move(1 << 20) }))
+			require.Zero(t, testing.AllocsPerRun(50, p.request))
+			require.NoError(t, p.a.Err())
+			require.Zero(t, p.a.Info().Retransmits)
+		})
+	}
+}

@@ -1,0 +1,165 @@
+package tcp
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// The caller's errors.
+var (
+	ErrRefused     = errors.New("connection refused")
+	ErrReset       = errors.New("connection reset by peer")
+	ErrAborted     = errors.New("connection aborted")
+	ErrTimeout     = errors.New("connection timed out")
+	ErrUnreachable = errors.New("no route to host")
+	ErrPortInUse   = errors.New("address already in use")
+	ErrNoPorts     = errors.New("no free ports")
+	ErrClosed      = errors.New("connection closed")
+	ErrAddress     = errors.New("not an IPv4 address and port")
+)
+
+// Path is what routing knows about the way to a peer.
+type Path struct {
+	// Outlet is the index of the interface that packets leave by, -1 when there is no route.
+	Outlet int
+	// MTU is the largest IP packet that the outlet carries.
+	MTU int
+	// Local is the address that packets to the peer come from.
+	Local [4]byte
+}
+
+// Config is what a Host is made from. Every zero field but Route has a meaning.
+type Config struct {
+	// Route finds the way to a peer. It must be set.
+	Route func(remote [4]byte) Path
+	// RTOMin and RTOMax bound the retransmission time-out; zero: 200 ms, 120 s.
+	RTOMin, RTOMax time.Duration
+	// RTOInitial is the time-out before the first sample; zero: 1 s (RFC 6298 §2.1).
+	RTOInitial time.Duration
+	// SynRetries is how often a SYN or SYN-ACK is sent again; zero: 6.
+	SynRetries int
+	// SynTimeout is the wait after each SYN; zero: RTOInitial, doubled each time.
+	SynTimeout time.Duration
+	// DataRetries is how often data is sent again, without an answer, before the connection is
+	// given up; zero: 15 (RFC 9293 §3.8.3, R2).
+	DataRetries int
+	// FinRetries is the same for a FIN with all data acknowledged; zero: 8.
+	FinRetries int
+	// FinTimeout is the wait after each FIN; zero: the retransmission time-out.
+	FinTimeout time.Duration
+	// FinWait2 is how long a connection that the user closed waits for the peer's FIN; zero: 60 s.
+	FinWait2 time.Duration
+	// MSL is the maximum segment lifetime, half of TIME-WAIT; zero: 30 s. Negative: no TIME-WAIT.
+	MSL time.Duration
+	// MaxTimeWait bounds the connections kept in TIME-WAIT; beyond it the oldest goes; zero: 65536.
+	MaxTimeWait int
+	// RecvBuffer and SendBuffer are each connection's buffers in bytes; zero: 1 MiB.
+	RecvBuffer, SendBuffer int
+	// MaxReceiveRanges bounds the gaps in what arrived out of order; zero: 1024.
+	MaxReceiveRanges int
+	// OptionsOff sends no option at all, and offers none.
+	OptionsOff bool
+	// Congestion names the algorithm; zero: "reno".
+	Congestion string
+	// InitialWindow is the first congestion window in segments; zero: 10 (RFC 6928).
+	InitialWindow int
+	// FixedWindow is the window of the algorithm "fixed", in bytes; zero: the initial window.
+	FixedWindow int
+	// DelayedAck is how long an acknowledgment may wait for company; zero: a fifth of RTOMin,
+	// at most 40 ms, so that a peer configured alike never mistakes the delay for a loss.
+	DelayedAck time.Duration
+	// NoDelay turns Nagle's algorithm off for new connections.
+	NoDelay bool
+	// TrainSegments is the largest train in segments; zero: 44.
+	TrainSegments int
+	// ChallengeAcks is the budget of challenge ACKs a second for the whole host (RFC 5961 §7);
+	// zero: 1000.
+	ChallengeAcks int
+	// Secret keys the initial sequence numbers and the choice of ports (RFC 9293 §3.4.1, RFC
+	// 6056). The driver fills it with random bytes once a boot; zero is predictable.
+	Secret [16]byte
+	// Sequence replaces the initial sequence number of RFC 9293 §3.4.1, for experiments that
+	// must start at a known place; nil: the RFC's.
+	Sequence func(Tuple) uint32
+}
+
+func orDefault[T int | time.Duration](v *T, d T) {
+	if *v == 0 {
+		*v = d
+	}
+}
+
+func (c Config) withDefaults() Config {
+	orDefault(&c.RTOMin, 200*time.Millisecond)
+	orDefault(&c.RTOMax, max(120*time.Second, c.RTOMin))
+	orDefault(&c.RTOInitial, min(max(time.Second, c.RTOMin), c.RTOMax))
+	orDefault(&c.SynRetries, 6)
+	orDefault(&c.DataRetries, 15)
+	orDefault(&c.FinRetries, 8)
+	orDefault(&c.FinWait2, 60*time.Second)
+	orDefault(&c.MSL, 30*time.Second)
+	orDefault(&c.MaxTimeWait, 65536)
+	orDefault(&c.RecvBuffer, 1<<20)
+	orDefault(&c.SendBuffer, 1<<20)
+	orDefault(&c.MaxReceiveRanges, 1024)
+	orDefault(&c.InitialWindow, 10)
+	orDefault(&c.DelayedAck, min(c.RTOMin/5, 40*time.Millisecond))
+	orDefault(&c.TrainSegments, maxTrainSegments)
+	orDefault(&c.ChallengeAcks, 1000)
+	if c.Congestion == "" {
+		c.Congestion = "reno"
+	}
+	return c
+}
+
+func (c *Config) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if c.Route == nil {
+		bad("no Route")
+	}
+	if c.RTOMin < 0 || c.RTOMax < c.RTOMin {
+		bad("RTO bounds %v to %v", c.RTOMin, c.RTOMax)
+	}
+	if c.RTOInitial < 0 || c.SynTimeout < 0 || c.FinTimeout < 0 || c.FinWait2 < 0 ||
+		c.DelayedAck < 0 {
+		bad("a negative time-out")
+	}
+	if c.SynRetries < 0 || c.DataRetries < 0 || c.FinRetries < 0 || c.MaxTimeWait < 0 ||
+		c.ChallengeAcks < 0 || c.MaxReceiveRanges < 0 {
+		bad("a negative limit")
+	}
+	if c.RecvBuffer < minBuffer || c.RecvBuffer > maxBuffer ||
+		c.SendBuffer < minBuffer || c.SendBuffer > maxBuffer {
+		bad("buffers of %d and %d bytes, want %d to %d", c.RecvBuffer, c.SendBuffer,
+			minBuffer, maxBuffer)
+	}
+	if c.InitialWindow < 1 || c.TrainSegments < 1 || c.TrainSegments > maxTrainSegments {
+		bad("initial window %d or train %d segments", c.InitialWindow, c.TrainSegments)
+	}
+	if _, err := congestion.New(c.Congestion, congestion.Config{MSS: 1}); err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("tcp: config: %w", errors.Join(errs...))
+	}
+	return nil
+}
+
+const (
+	// maxBuffer is the largest window that RFC 7323 §2.3 can express.
+	maxBuffer = 1 << 30
+	minBuffer = 64
+	// maxTrainSegments and maxTrainBytes keep a train within one system call and one IP length.
+	maxTrainSegments = 44
+	maxTrainBytes    = 64000
+	// minMSS and maxMSS bound what an MSS option or an MTU may ask for: below 64 headers are
+	// most of the traffic (CVE-2019-11479), above it a datagram has no length.
+	minMSS = 48
+	maxMSS = 65535 - HeaderSize - ipHeaderSize
+	// ipHeaderSize is the IPv4 header that a segment travels in.
+	ipHeaderSize = 20
+)

@@ -1,0 +1,278 @@
+package tcp
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// Conn is one connection: the TCB of RFC 9293 §3.3.1. It belongs to its Host's
+// owner; only the two rings may be used from elsewhere.
+type Conn struct {
+	// Owner is the owner's to use.
+	Owner any
+
+	host    *Host
+	tuple   Tuple
+	path    Path
+	state   State
+	flags   connFlags
+	err     error // why it closed, nil for an orderly close
+	softErr error // an ICMP report that may explain a time-out (RFC 1122 §4.2.3.9)
+
+	tx, rx *buffer.Ring
+	snd    sendSpace
+	rcv    receiveSpace
+	sent   sentQueue
+	rtt    rtt
+	rack   rack
+	tlp    tlp
+	rec    recovery
+	cc     algorithm
+	timers timers
+	keep   keepalive
+	stats  stats
+	limit  limited
+	probe  func(*Sample)
+	parked *timeWait // what is left of it in TIME-WAIT
+	links  links
+}
+
+// connFlags are a connection's yes-or-no facts.
+type connFlags uint16
+
+const (
+	flagActive      connFlags = 1 << iota // we opened it
+	flagSynDue                            // our SYN or SYN-ACK is to be sent (again)
+	flagSACK                              // both ends permitted SACK
+	flagScale                             // both ends scale windows
+	flagPlain                             // nothing was negotiated: no option ever
+	flagNoDelay                           // Nagle is off
+	flagReadClosed                        // the user reads no more
+	flagWriteClosed                       // the user writes no more
+	flagOrphan                            // the user let go of it
+	flagHalfOpen                          // its listener counts it as half open
+	flagSynAgain                          // our SYN or SYN-ACK was sent more than once
+)
+
+func (c *Conn) has(f connFlags) bool { return c.flags&f != 0 }
+
+// sendSpace is the send sequence space, RFC 9293 §3.3.1 figure 3, in wide
+// numbers.
+type sendSpace struct {
+	iss, una, nxt uint64
+	wl1, wl2      uint64 // the segment that last updated wnd
+	fin           uint64 // the number of our FIN, zero before it is sent
+	smallEnd      uint64 // end of the last segment sent below the MSS (Nagle)
+	wnd           int    // the peer's window, unscaled
+	maxWnd        int    // the largest it has been
+	mss           int    // payload of a full segment
+	peerMSS       int    // what the peer's option said, zero without
+	scale         uint8
+	probes        uint8 // window probes in a row
+	probeDue      bool  // one is to be sent
+}
+
+// receiveSpace is the receive sequence space, figure 4.
+type receiveSpace struct {
+	irs, nxt uint64
+	edge     uint64 // the right edge of the window that the peer was told
+	fin      uint64 // the number of the peer's FIN, zero until seen
+	ooo      buffer.Ranges
+	recent   [maxSACKBlocks]uint64 // where data arrived out of order, latest first
+	dsack    buffer.Range          // a duplicate to report (RFC 2883), empty when none
+	mss      int                   // the largest segment that the peer has sent
+	acks     int                   // acknowledgments to send now
+	pending  int                   // bytes that wait for a delayed acknowledgment
+	quick    int                   // segments still acknowledged at once
+	oowAt    clock.Time            // when an empty segment off the window was last answered
+	scale    uint8
+	pingpong bool // data of ours carries the acknowledgments
+}
+
+// stats are the counters behind Info.
+type stats struct {
+	bytesSent, bytesAcked, bytesRetrans, bytesReceived uint64
+	segsOut, segsIn, dataSegsOut, dataSegsIn           uint64
+	retransmits, lostRetransmits                       uint64
+	timeouts, tailProbes, windowProbes                 uint64
+	fastRecoveries, dsacks, dupAcksIn, reordered       uint64
+	delivered                                          uint64     // segments
+	lastSent, lastReceived, lastAck                    clock.Time // segments with data, ACKs
+	retries                                            int        // time-outs since the last answer
+	backoff                                            uint8      // doublings of the time-out
+}
+
+// links are a connection's places in its host's lists.
+type links struct {
+	all      link       // every connection of the host
+	heap     int        // index in the deadline heap, -1 outside
+	due      clock.Time // the key there: never later than the true deadline
+	ready    link       // connections that may have something to send
+	event    link       // connections with events
+	events   Event
+	listener *Listener // the one that will accept it, until accepted
+	accepted *Conn     // next in its accept queue
+}
+
+// Tuple returns the connection's addresses and ports.
+func (c *Conn) Tuple() Tuple { return c.tuple }
+
+// State returns the connection's state.
+func (c *Conn) State() State {
+	if c.parked != nil && c.parked.gone {
+		return StateClosed
+	}
+	return c.state
+}
+
+// Err returns why the connection closed: nil while it is open and after an
+// orderly close.
+func (c *Conn) Err() error { return c.err }
+
+// Tx returns the ring that the user writes to.
+func (c *Conn) Tx() *buffer.Ring { return c.tx }
+
+// Rx returns the ring that the user reads from.
+func (c *Conn) Rx() *buffer.Ring { return c.rx }
+
+// ReadDone reports whether the peer has closed its side and all that it sent
+// is in Rx.
+func (c *Conn) ReadDone() bool { return c.rcv.fin != 0 && c.rcv.nxt > c.rcv.fin }
+
+// setState moves the connection along one arrow of the transition table.
+func (c *Conn) setState(now clock.Time, e event) {
+	to, ok := c.state.next(e)
+	if !ok {
+		panic(fmt.Sprintf("BUG: tcp: %s in %s", eventNames[e], c.state))
+	}
+	c.state = to
+	switch to {
+	case StateEstablished:
+		c.established(now)
+	case StateFinWait2:
+		c.armFinWait2(now)
+		c.raise(Writable) // all that was written has been delivered
+	case StateTimeWait:
+		c.host.park(now, c)
+		c.raise(Closed | Readable)
+	case StateClosed:
+		c.host.remove(c)
+		c.raise(Closed | Readable | Writable)
+	default:
+	}
+	c.sample(now)
+}
+
+// fail ends the connection with an error.
+func (c *Conn) fail(now clock.Time, err error) {
+	if c.state == StateClosed || c.state == StateTimeWait {
+		return
+	}
+	if c.err == nil {
+		c.err = err
+	}
+	c.setState(now, evDelete)
+}
+
+// timedOut ends the connection because nobody answers. RFC 1122 §4.2.3.9: an
+// ICMP report on the way there tells the user more than the time-out does.
+func (c *Conn) timedOut(now clock.Time) {
+	err := ErrTimeout
+	if c.softErr != nil {
+		err = fmt.Errorf("%w: %w", ErrTimeout, c.softErr)
+	}
+	c.fail(now, err)
+}
+
+// established makes the connection usable: once the handshake is complete.
+func (c *Conn) established(now clock.Time) {
+	c.timers[timerRTO] = clock.Never
+	c.stats.retries, c.stats.backoff = 0, 0
+	c.flags &^= flagSynDue
+	c.rcv.hurry()
+	cfg := &c.host.cfg
+	if c.has(flagSynAgain) {
+		// RFC 6298 §5.7: a SYN that needed sending again is a poor omen; the RFC's 3 s are three
+		// times its initial RTO, and so are ours.
+		c.rtt.rto = min(3*cfg.RTOInitial, cfg.RTOMax)
+	}
+	c.newController()
+	c.raise(Established | Writable)
+	if c.links.listener != nil {
+		c.links.listener.complete(c)
+	}
+	c.limit.set(now, LimitIdle)
+	if c.has(flagWriteClosed) {
+		c.setState(now, evClose)
+	}
+}
+
+// algorithm is a connection's congestion controller; before the connection is
+// established it is only a name.
+type algorithm struct {
+	congestion.Controller
+	name string
+}
+
+// congestionConfig is what a controller of the connection is made from.
+func (c *Conn) congestionConfig() congestion.Config {
+	return congestion.Config{
+		MSS:           c.snd.mss,
+		InitialWindow: c.host.cfg.InitialWindow * c.snd.mss,
+		MaxWindow:     max(c.host.cfg.SendBuffer, 2*c.snd.mss),
+		FixedWindow:   c.host.cfg.FixedWindow,
+	}
+}
+
+// newController gives the connection a fresh congestion controller.
+func (c *Conn) newController() {
+	cc, err := congestion.New(c.cc.name, c.congestionConfig())
+	if err != nil {
+		panic("BUG: tcp: " + err.Error())
+	}
+	c.cc.Controller = cc
+}
+
+// setPath takes a new way to the peer: at first, and when routes change.
+func (c *Conn) setPath(p Path) {
+	c.path = p
+	if p.Outlet < 0 {
+		return // what is known of the MTU stays as good a guess as any
+	}
+	// RFC 9293 §3.7.1 says 536 when the peer sends no MSS option. The links here are the
+	// family's UDP links, where every node takes the link's 1400 bytes for granted and few send
+	// the option, so the route's MTU stands in for it.
+	mss := min(max(p.MTU-ipHeaderSize-HeaderSize, minMSS), maxMSS)
+	if c.snd.peerMSS != 0 {
+		mss = min(mss, max(c.snd.peerMSS, minMSS))
+	}
+	c.snd.mss = mss
+}
+
+// txOffset and rxOffset turn a sequence number into a ring's stream offset.
+func (c *Conn) txOffset(seq uint64) uint64 { return seq - c.snd.iss - 1 }
+func (c *Conn) rxOffset(seq uint64) uint64 { return seq - c.rcv.irs - 1 }
+
+// raise tells the owner that something happened; of a connection that nobody
+// has accepted it learns when it does.
+func (c *Conn) raise(e Event) {
+	if c.links.events == 0 && c.links.listener == nil {
+		c.host.events.push(c)
+	}
+	c.links.events |= e
+}
+
+// touch puts the connection back into its host's lists after anything that may
+// have changed what it wants to send, or when.
+func (c *Conn) touch() {
+	if c.state != StateClosed && c.state != StateTimeWait {
+		c.host.wake(c)
+	}
+}
+
+// duration converts a wait to an instant that is never in the past.
+func in(now clock.Time, d time.Duration) clock.Time { return now.Add(max(d, time.Nanosecond)) }

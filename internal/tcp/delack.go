@@ -1,0 +1,62 @@
+package tcp
+
+import "github.com/tidepool-net/tidepool/internal/clock"
+
+// initialQuickAcks is how many segments are acknowledged at once at the start
+// of a connection and after a gap: then the peer's window is small, and a
+// sender of few segments must not wait for a timer.
+const initialQuickAcks = 16
+
+// hurry has the next segments acknowledged at once.
+func (s *receiveSpace) hurry() { s.quick, s.pingpong = initialQuickAcks, false }
+
+// maxDupAcks bounds the duplicate acknowledgments owed to a peer without SACK.
+const maxDupAcks = 64
+
+// ackInOrder decides when in-order text is acknowledged: RFC 9293 §3.8.6.3,
+// RFC 5681 §4.2. At once for every second full segment, for a train, while
+// quick, at the end of what the peer had to say, and when it may send no more;
+// else when the timer says.
+func (c *Conn) ackInOrder(now clock.Time, s *Segment, n int) {
+	c.rcv.pending += n
+	tail := s.Flags.Has(PSH) && s.Len < c.rcv.mss && !c.rcv.pingpong
+	switch {
+	case s.Count > 1, c.rcv.pending >= 2*c.rcv.mss, tail, c.rcv.edge-c.rcv.nxt < uint64(c.rcv.mss):
+		c.rcv.acks = max(c.rcv.acks, 1)
+	case c.rcv.quick > 0 && !c.rcv.pingpong:
+		c.rcv.acks = max(c.rcv.acks, 1)
+	case c.timers[timerDelayedAck] == clock.Never:
+		c.timers[timerDelayedAck] = in(now, c.host.cfg.DelayedAck)
+	}
+	c.rcv.quick = max(0, c.rcv.quick-s.Count)
+}
+
+// ackOutOfOrder acknowledges a segment that is not the next one at once (RFC
+// 5681 §4.2). A peer without SACK counts duplicates, so it gets one for each
+// segment of a train; to others one tells everything.
+func (c *Conn) ackOutOfOrder(s *Segment) {
+	if c.has(flagSACK) {
+		c.rcv.acks = max(c.rcv.acks, 1)
+		return
+	}
+	c.rcv.acks = min(c.rcv.acks+s.Count, maxDupAcks)
+}
+
+// onDelayedAck is the delayed acknowledgment's timer.
+func (c *Conn) onDelayedAck() {
+	if c.rcv.pending > 0 {
+		c.rcv.acks = max(c.rcv.acks, 1)
+		c.rcv.pingpong = false // nothing of ours was there to carry it
+	}
+}
+
+// acknowledged notes that a segment with the current acknowledgment leaves;
+// carried says that it had text of its own.
+func (c *Conn) acknowledged(carriedText int) {
+	if carriedText > 0 && c.rcv.pending > 0 && c.rcv.quick == 0 {
+		c.rcv.pingpong = true
+	}
+	c.rcv.acks = max(0, c.rcv.acks-1)
+	c.rcv.pending = 0
+	c.timers[timerDelayedAck] = clock.Never
+}

@@ -1,0 +1,374 @@
+package tcp
+
+import (
+	"iter"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// Host is the TCP of one host: every listener and connection, in one owner's
+// hands.
+type Host struct {
+	cfg       Config
+	conns     map[Tuple]*Conn
+	listeners map[netip.AddrPort]*Listener
+	waits     timeWaits
+	first     *Conn // all connections, oldest first: a map's order would not repeat itself
+	last      *Conn
+	recent    *Conn // the connection that the last segment was for
+
+	ready      []readyList // by outlet
+	turn       int         // the outlet whose turn it is
+	replies    replies
+	deadlines  deadlines
+	events     eventList
+	acceptable []*Listener
+	due        []*Conn // scratch of Advance
+
+	now       clock.Time // of the call in progress
+	drops     Drops
+	counters  Counters
+	challenge budget
+	ports     ports
+	isn       sequences
+
+	round round // scratch of the acknowledgment in hand
+	ack   congestion.Ack
+	loss  congestion.Loss
+	exit  congestion.Exit
+	shot  Sample
+}
+
+// Event is a set of things that happened to a connection or listener since the
+// owner last looked.
+type Event uint8
+
+// The events.
+const (
+	// Readable: Rx grew, or the peer closed its side.
+	Readable Event = 1 << iota
+	// Writable: Tx has room again.
+	Writable
+	// Established: the handshake is complete.
+	Established
+	// Closed: the connection is over, by error (Err) or because both sides have closed.
+	Closed
+	// Acceptable: a listener has a connection to accept.
+	Acceptable
+)
+
+// NewHost returns a host without connections.
+func NewHost(cfg Config) (*Host, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	h := &Host{
+		cfg:       cfg,
+		conns:     map[Tuple]*Conn{},
+		listeners: map[netip.AddrPort]*Listener{},
+	}
+	h.waits.init(cfg.MaxTimeWait)
+	h.challenge.perSecond = cfg.ChallengeAcks
+	h.ports.secret, h.isn.secret = cfg.Secret, cfg.Secret
+	return h, nil
+}
+
+// Input takes one segment or train that arrived at now. It borrows s and its
+// payload for the call.
+func (h *Host) Input(now clock.Time, s *Segment) {
+	h.now = now
+	if s.Count == 0 {
+		s.Count = 1
+	}
+	h.counters.SegmentsIn += uint64(s.Count)
+	if c := h.recent; c != nil && c.tuple == s.Tuple {
+		c.input(now, s)
+		return
+	}
+	if c := h.conns[s.Tuple]; c != nil {
+		h.recent = c
+		c.input(now, s)
+		return
+	}
+	last := h.waits.find(s.Tuple)
+	if last != nil && !h.inputTimeWait(now, last, s) {
+		return
+	}
+	if l := h.listener(s.Tuple); l != nil {
+		l.input(now, s, last)
+		return
+	}
+	h.drop(DropNoConnection)
+	h.refuse(s)
+}
+
+// listener returns who listens on the segment's destination: first on that
+// address, then on any.
+func (h *Host) listener(t Tuple) *Listener {
+	if len(h.listeners) == 0 {
+		return nil
+	}
+	if l := h.listeners[t.Local()]; l != nil {
+		return l
+	}
+	return h.listeners[netip.AddrPortFrom(netip.IPv4Unspecified(), t.LocalPort)]
+}
+
+// Output fills t with the next train to send at now and reports whether there
+// was one. Room holds, an outlet, how many segments its link takes now; what
+// finds no room stays. Connections take turns, a train each.
+func (h *Host) Output(now clock.Time, room []int, t *Train) bool {
+	h.now = now
+	if h.replies.output(h, room, t) {
+		h.counters.SegmentsOut++
+		return true
+	}
+	for range h.ready {
+		if h.turn++; h.turn >= len(h.ready) {
+			h.turn = 0
+		}
+		if h.turn < len(room) && room[h.turn] > 0 && h.outputBy(now, room[h.turn], t) {
+			h.counters.SegmentsOut += uint64(t.Segments())
+			return true
+		}
+	}
+	return false
+}
+
+// outputBy gives the connections of one outlet their turn until one sends.
+func (h *Host) outputBy(now clock.Time, room int, t *Train) bool {
+	l := &h.ready[h.turn]
+	for c := l.first; c != nil; c = l.first {
+		l.remove(c)
+		if c.output(now, room, t) {
+			l.push(c)
+			return true
+		}
+		h.schedule(c) // what it waits for may be a time
+	}
+	return false
+}
+
+// Deadline returns when Advance is to be called, never if no time-out runs.
+func (h *Host) Deadline() clock.Time {
+	return clock.Earliest(h.deadlines.first(), h.waits.deadline())
+}
+
+// Advance does what is due at or before now.
+func (h *Host) Advance(now clock.Time) {
+	h.now = now
+	h.waits.expire(now)
+	// Taken out first, so that a connection whose next deadline is already past waits for the
+	// next call instead of holding this one.
+	h.due = h.due[:0]
+	for h.deadlines.first().Due(now) {
+		c := h.deadlines.heap[0]
+		h.deadlines.remove(c)
+		h.due = append(h.due, c)
+	}
+	for i, c := range h.due {
+		h.due[i] = nil
+		if c.state == StateClosed || c.state == StateTimeWait {
+			continue
+		}
+		c.advance(now)
+		if c.state != StateClosed && c.state != StateTimeWait {
+			h.wake(c)
+		}
+	}
+}
+
+// NextEvent returns a connection or listener with events, and clears them. It
+// reports false when there is none.
+func (h *Host) NextEvent() (*Conn, *Listener, Event, bool) {
+	if c := h.events.pop(); c != nil {
+		e := c.links.events
+		c.links.events = 0
+		return c, nil, e, true
+	}
+	if n := len(h.acceptable); n > 0 {
+		l := h.acceptable[n-1]
+		h.acceptable = h.acceptable[:n-1]
+		l.event = false
+		return nil, l, Acceptable, true
+	}
+	return nil, nil, 0, false
+}
+
+// Rerouted looks every path up again, because routes or interfaces changed.
+func (h *Host) Rerouted() {
+	for c := h.first; c != nil; c = c.links.all.next {
+		if c.links.ready.on {
+			h.ready[c.path.Outlet].remove(c)
+		}
+		c.setPath(h.cfg.Route(c.tuple.RemoteAddr))
+		h.wake(c)
+	}
+}
+
+// Unreachable tells the connection that sent sequence number seq that ICMP
+// reports err about it.
+func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error) {
+	c := h.conns[t]
+	if c == nil {
+		return
+	}
+	// RFC 5927 §4.1: only a report about something that is in flight can be genuine.
+	if w := widen(c.snd.una, seq); w < c.snd.una || w >= c.snd.nxt {
+		return
+	}
+	if c.state == StateSynSent && errorsIsRefused(err) {
+		c.fail(now, err)
+		return
+	}
+	// RFC 1122 §4.2.3.9: a soft error; only patience decides.
+	c.softErr = err
+}
+
+// TooBig tells the connection that sent sequence number seq that a router on
+// the way had to drop the segment, because its next link carries mtu bytes.
+func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
+	c := h.conns[t]
+	if c == nil {
+		return
+	}
+	// RFC 5927 §7: believed only of what is in flight, and only when it shrinks the path; RFC
+	// 1191 §3: never below the 68 bytes that every link carries.
+	if w := widen(c.snd.una, seq); w < c.snd.una || w >= c.snd.nxt ||
+		mtu < minPathMTU || mtu >= c.path.MTU {
+		return
+	}
+	p := c.path
+	p.MTU = mtu
+	c.setPath(p)
+	c.resendLarge()
+	c.touch()
+}
+
+// minPathMTU is the smallest maximum that RFC 791 §3.2 allows a link.
+const minPathMTU = 68
+
+// resendLarge sends again, in smaller segments, what cannot have passed a path
+// that has turned out narrower. It says nothing about congestion (RFC 1191 §6.5).
+func (c *Conn) resendLarge() {
+	q := &c.sent
+	for id := q.first; id != q.next; id++ {
+		if rec := q.at(id); rec.place == inFlight && rec.text() > c.snd.mss {
+			q.move(id, rec, lost)
+		}
+	}
+	c.rec.force = q.lists[lost].n > 0
+}
+
+// Conns yields every connection that is not in TIME-WAIT.
+func (h *Host) Conns() iter.Seq[*Conn] {
+	return func(yield func(*Conn) bool) {
+		for c := h.first; c != nil; c = c.links.all.next {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// Listeners yields every listener.
+func (h *Host) Listeners() iter.Seq[*Listener] {
+	return func(yield func(*Listener) bool) {
+		for _, l := range h.listeners {
+			if !yield(l) {
+				return
+			}
+		}
+	}
+}
+
+// wake queues a connection for output and files its deadline.
+func (h *Host) wake(c *Conn) {
+	if !c.links.ready.on && c.path.Outlet >= 0 {
+		for len(h.ready) <= c.path.Outlet {
+			h.ready = append(h.ready, readyList{})
+		}
+		h.ready[c.path.Outlet].push(c)
+	}
+	if c.path.Outlet < 0 {
+		c.stranded()
+	}
+	h.schedule(c)
+}
+
+// schedule files the connection's deadline if it is earlier than the filed one;
+// a later one is found when the earlier comes due.
+func (h *Host) schedule(c *Conn) {
+	if due := c.timers.first(); due != clock.Never &&
+		(c.links.heap < 0 || due < c.links.due) {
+		h.deadlines.set(c, due)
+	}
+}
+
+// insert makes the connection known.
+func (h *Host) insert(c *Conn) {
+	h.conns[c.tuple] = c
+	c.links.all.prev = h.last
+	if h.last == nil {
+		h.first = c
+	} else {
+		h.last.links.all.next = c
+	}
+	h.last = c
+	h.counters.Opened++
+}
+
+// remove forgets a connection that closed or was reduced to a TIME-WAIT.
+func (h *Host) remove(c *Conn) {
+	if h.conns[c.tuple] != c {
+		return
+	}
+	delete(h.conns, c.tuple)
+	h.unlist(c)
+	if h.recent == c {
+		h.recent = nil
+	}
+	h.deadlines.remove(c)
+	if c.links.ready.on {
+		h.ready[c.path.Outlet].remove(c)
+	}
+	c.timers = timers{}
+	if c.links.listener != nil {
+		c.links.listener.forget(c)
+	}
+	c.sent.release()
+	c.rcv.ooo.Clear()
+}
+
+// unlist takes the connection out of the list of all.
+func (h *Host) unlist(c *Conn) {
+	n := &c.links.all
+	if n.prev == nil {
+		h.first = n.next
+	} else {
+		n.prev.links.all.next = n.next
+	}
+	if n.next == nil {
+		h.last = n.prev
+	} else {
+		n.next.links.all.prev = n.prev
+	}
+	*n = link{}
+}
+
+// abandon ends the half-open connections of a listener that closed.
+func (h *Host) abandon(now clock.Time, l *Listener) {
+	if l.halfOpen == 0 {
+		return
+	}
+	for c := h.first; c != nil; {
+		next := c.links.all.next
+		if c.links.listener == l {
+			c.Abort(now)
+		}
+		c = next
+	}
+}

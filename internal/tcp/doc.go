@@ -1,0 +1,30 @@
+// Package tcp is the Transmission Control Protocol of RFC 9293 as a pure
+// engine: it reads no clock, opens no socket and starts no goroutine. A Host
+// holds every listener and connection of one host and has the four verbs of
+// every room: Input, Output, Deadline, Advance.
+//
+// A segment's way in:
+//
+//	demux.go       Host.Input finds the connection, TIME-WAIT or listener
+//	input.go       SEGMENT ARRIVES, RFC 9293 §3.10.7.4, one function a step
+//	input_syn.go   the same for LISTEN and SYN-SENT
+//	ack.go         the fifth step: what was delivered, and what follows from it
+//	  sack.go rtt.go rack.go tlp.go recovery.go congestion/
+//	reassembly.go  the seventh and eighth: text into the receive ring, FIN
+//
+// and a byte's way out:
+//
+//	user.go        Wrote, Close, ...: the user calls of §3.10
+//	output.go      Host.Output takes turns; a connection fills one train
+//	window.go      what the peer lets us send, what we let the peer send
+//	sent.go        one record for each segment in flight
+//	timer.go       what is due when nothing arrives
+//
+// Inside, sequence numbers are 64 bits wide (seq.go) and payload lives once, in
+// the rings of internal/buffer: a segment in flight is 64 bytes about it, and
+// an out-of-order segment is an interval.
+//
+// Not here yet: timestamps and PAWS (the options are parsed, not used), undo of
+// a spurious recovery, F-RTO, ECN, pacing, keepalive, SYN cookies, buffer
+// auto-tuning, and path MTU discovery beyond what routing says.
+package tcp

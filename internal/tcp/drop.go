@@ -1,0 +1,58 @@
+package tcp
+
+// Drop is why a segment, or part of one, was not used.
+type Drop uint8
+
+// The reasons.
+const (
+	DropNoConnection Drop = iota // nobody has this tuple or listens on this port
+	DropBacklog                  // the listener's queues are full
+	DropFlags                    // flags that make no sense in this state
+	DropSequence                 // outside the receive window
+	DropDuplicate                // all of it was received before
+	DropAck                      // acknowledges what was never sent, or long ago
+	DropNoAck                    // carries no ACK where one is needed
+	DropReset                    // a reset that does not match exactly (RFC 5961 §3)
+	DropSYN                      // a SYN within the window (RFC 5961 §4)
+	DropWindow                   // text beyond the window
+	DropRanges                   // would make more gaps than are kept
+	DropReplies                  // an answer that found the reply queue full
+	DropClosed                   // text for a user who has closed
+	DropTimeWait                 // old segments of a connection in TIME-WAIT
+	NumDrops
+)
+
+var dropNames = [NumDrops]string{
+	"no connection", "listen queue full", "bad flags", "outside window", "duplicate",
+	"unacceptable ack", "no ack", "inexact reset", "syn in window", "beyond window",
+	"too many gaps", "reply queue full", "text after close", "in time-wait",
+}
+
+// String returns the reason's short name.
+func (d Drop) String() string {
+	if d < NumDrops {
+		return dropNames[d]
+	}
+	return "?"
+}
+
+// Drops counts segments by reason.
+type Drops [NumDrops]uint64
+
+// Counters are a host's totals.
+type Counters struct {
+	SegmentsIn, SegmentsOut uint64
+	// Opened counts connections begun or accepted, Refused resets sent for no connection.
+	Opened, Refused uint64
+	// ChallengeAcks were sent, ChallengesSpared withheld for want of budget.
+	ChallengeAcks, ChallengesSpared uint64
+	Timeouts, Retransmits           uint64
+}
+
+// Drops returns the counts by reason.
+func (h *Host) Drops() Drops { return h.drops }
+
+// Counters returns the totals.
+func (h *Host) Counters() Counters { return h.counters }
+
+func (h *Host) drop(d Drop) { h.drops[d]++ }

@@ -1,0 +1,233 @@
+package tcp
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+func FuzzParseHeader(f *testing.F) {
+	syn := Header{Seq: 1, Flags: SYN, Options: Options{MSS: 1360, SACKPermitted: true, HasWindowScale: true, WindowScale: 7}}
+	sack := Header{Seq: 1, Ack: 2, Flags: ACK, Options: Options{SACKCount: 4, SACK: [4]SACKBlock{{1, 2}, {3, 4}}}}
+	for _, h := range []Header{{}, syn, sack} {
+		b := make([]byte, h.Size())
+		h.Put(b, 80, 81)
+		f.Add(b)
+		f.Add(b[:len(b)-1])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		src, dst, h, payload, ok := ParseHeader(b)
+		if !ok {
+			return
+		}
+		require.LessOrEqual(t, len(payload)+HeaderSize, len(b))
+		if h.Size() > 60 {
+			return // repeated options may add up to more than fits
+		}
+		out := make([]byte, h.Size())
+		h.Put(out, src, dst)
+		src2, dst2, again, _, ok := ParseHeader(out)
+		require.True(t, ok)
+		require.Equal(t, h, again)
+		require.Equal(t, [2]uint16{src, dst}, [2]uint16{src2, dst2})
+	})
+}
+
+// fuzzStates bring a host into the state that the fuzzer starts from.
+var fuzzStates = []func(s *script){
+	func(s *script) { s.listen(4) },
+	func(s *script) { s.connect(); s.collect() },
+	func(s *script) { s.listen(4); s.send(SYN, 0, 0, 0, fullOptions); s.collect() },
+	func(s *script) { s.accept(fullOptions) },
+	func(s *script) { s.accept(Options{}); s.write(30000); s.collect() },
+	func(s *script) { s.accept(fullOptions); s.write(30000); s.collect() },
+	func(s *script) { s.accept(fullOptions); s.c.CloseWrite(s.now); s.collect() },
+	func(s *script) {
+		s.accept(fullOptions)
+		s.c.CloseWrite(s.now)
+		s.collect()
+		s.send(ACK, 1, 2, 0)
+	},
+	func(s *script) { s.accept(fullOptions); s.send(FIN|ACK, 1, 1, 0); s.write(5000); s.collect() },
+	func(s *script) {
+		s.accept(fullOptions)
+		s.c.CloseWrite(s.now)
+		s.collect()
+		s.send(FIN|ACK, 1, 1, 0)
+	},
+	func(s *script) { s.accept(fullOptions); s.send(FIN|ACK, 1, 1, 0); s.c.Close(s.now); s.collect() },
+	func(s *script) {
+		s.accept(fullOptions)
+		s.c.CloseWrite(s.now)
+		s.collect()
+		s.send(FIN|ACK, 1, 2, 0)
+	},
+	func(s *script) { s.accept(fullOptions); s.sendWindow(ACK, 1, 1, 0, 0); s.write(100); s.collect() },
+}
+
+// FuzzInput plays segments that the fuzzer makes up, near what the connection
+// expects, into a host in each state: it must not panic, not hold more than it
+// promised, and keep its books.
+func FuzzInput(f *testing.F) {
+	for i := range fuzzStates {
+		f.Add(uint8(i), []byte{0x10, 1, 1, 0, 200, 3, 0x12, 0, 1, 7, 0, 9, 0x14, 2, 0, 1, 1, 1})
+		f.Add(uint8(i), []byte{0x11, 1, 1, 10, 0, 0, 0x02, 0, 0, 0, 255, 0, 0x10, 200, 30, 90, 50, 20})
+	}
+	f.Fuzz(func(t *testing.T, state uint8, ops []byte) {
+		s := newScript(t, Config{RecvBuffer: 20000, SendBuffer: 50000, MaxReceiveRanges: 8})
+		fuzzStates[int(state)%len(fuzzStates)](s)
+		for ; len(ops) >= 6; ops = ops[6:] {
+			s.fuzzOne(ops)
+		}
+		s.wait(time.Second)
+		s.verify()
+		s.wait(time.Hour)
+	})
+}
+
+// fuzzOne turns six bytes into a segment or a user call.
+func (s *script) fuzzOne(op []byte) {
+	// Offsets are small most of the time, and now and then anything at all.
+	near := func(b byte) uint32 { return uint32(int32(int8(b)) * int32(1+op[5]%8) * 37) }
+	seq, ack := near(op[1]), near(op[2])
+	if c := s.c; c != nil {
+		seq += uint32(c.rcv.nxt) - s.peer
+		ack += uint32(c.snd.una) - s.iss
+	}
+	if op[5]&0xf0 == 0xf0 {
+		seq, ack = seq*0x01010101, ack*0x10101010
+	}
+	var o Options
+	if op[5]&8 != 0 {
+		o = Options{MSS: uint16(op[3]) << 4, SACKPermitted: op[4]&1 != 0, HasWindowScale: op[4]&2 != 0, WindowScale: op[4] % 15}
+	}
+	if op[5]&0x10 != 0 {
+		for i := range uint32(op[4] % 5) {
+			from := s.iss + ack + near(op[3]+byte(i*17))
+			o.SACK[o.SACKCount] = SACKBlock{from, from + uint32(op[4])*(1+i)}
+			o.SACKCount++
+		}
+	}
+	switch op[0] >> 5 {
+	case 7:
+		s.user(op)
+	default:
+		s.sendWindow(Flags(op[0])&0x3f, seq, ack, int(op[3])*int(1+op[4]%16), uint16(op[4])<<8, o)
+	}
+	s.collect()
+	s.out = nil
+	s.now = s.now.Add(time.Duration(op[4]) * 100 * time.Microsecond)
+	if s.h.Deadline().Due(s.now) {
+		s.h.Advance(s.now)
+	}
+	s.verify()
+}
+
+func (s *script) user(op []byte) {
+	if s.c == nil {
+		return
+	}
+	switch op[1] % 8 {
+	case 0:
+		s.c.Close(s.now)
+	case 1:
+		s.c.CloseRead(s.now)
+	case 2:
+		s.c.CloseWrite(s.now)
+	case 3:
+		s.c.Abort(s.now)
+	case 4:
+		b := make([]byte, int(op[2])*10)
+		s.c.Rx().Read(b)
+		s.c.Consumed(s.now)
+	case 5:
+		s.path.MTU = 100 + int(op[2])*10
+		s.h.Rerouted()
+	default:
+		if !s.c.has(flagWriteClosed) {
+			s.c.Tx().Write(make([]byte, int(op[2])*10))
+			s.c.Wrote(s.now)
+		}
+	}
+}
+
+// verify checks what must hold between any two calls.
+func (s *script) verify() {
+	s.t.Helper()
+	require.LessOrEqual(s.t, len(s.h.conns), 80)
+	verify(s.t, s.h)
+}
+
+// verify checks a host's books.
+func verify(tb testing.TB, h *Host) {
+	tb.Helper()
+	for c := range h.Conns() {
+		require.LessOrEqual(tb, c.snd.una, c.snd.nxt)
+		require.LessOrEqual(tb, c.rcv.ooo.Len(), h.cfg.MaxReceiveRanges)
+		require.LessOrEqual(tb, c.rx.Len(), h.cfg.RecvBuffer)
+		require.LessOrEqual(tb, c.rcv.nxt, c.rcv.limit()+1)
+		q := &c.sent
+		total, next := 0, c.snd.una
+		var bytes, count [numPlaces]int
+		for id := q.first; id != q.next; id++ {
+			r := q.at(id)
+			require.Equal(tb, next, r.seq, "records without a gap")
+			next = r.end()
+			total += int(r.size)
+			bytes[r.place] += int(r.size)
+			count[r.place]++
+		}
+		require.Equal(tb, bytes, q.bytes)
+		require.Equal(tb, count, q.count)
+		require.Len(tb, ids(q, lost), count[lost])
+		require.Len(tb, ids(q, inFlight), count[inFlight])
+		if c.state.synchronized() {
+			require.Equal(tb, int(c.snd.nxt-c.snd.una), total)
+		}
+		if c.state.synchronized() && total > 0 && c.path.Outlet >= 0 {
+			require.NotEqual(tb, clock.Never, clock.Earliest(c.timers[timerRTO], c.timers[timerPersist]),
+				"something will happen if nobody answers")
+		}
+		require.False(tb, c.timers.first() != clock.Never && c.links.heap < 0, "its deadline is filed")
+		require.True(tb, c.links.heap < 0 || c.links.due <= c.timers.first() || c.timers.first() == 0)
+	}
+}
+
+// TestRandomSegments is FuzzInput without a fuzzer: longer, and the same each
+// time.
+func TestRandomSegments(t *testing.T) {
+	n := 20 * *seeds
+	if n == 0 {
+		n = 1500
+	}
+	for seed := range uint64(n) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		s := newScript(t, Config{
+			RecvBuffer: 20000, SendBuffer: 50000, MaxReceiveRanges: 8, OptionsOff: seed%5 == 0,
+			RTOMin: time.Millisecond, InitialWindow: 1 + int(seed%30),
+		})
+		fuzzStates[rng.IntN(len(fuzzStates))](s)
+		op := make([]byte, 6)
+		for range 100 {
+			for i := range op {
+				op[i] = byte(rng.Uint32())
+			}
+			if rng.IntN(4) > 0 {
+				op[0] = byte(ACK) // mostly plain ones, or nothing lasts
+			}
+			if rng.IntN(3) > 0 {
+				op[1], op[2] = byte(rng.IntN(3)), byte(rng.IntN(40))
+			}
+			s.fuzzOne(op)
+		}
+		s.wait(time.Second)
+		s.verify()
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}

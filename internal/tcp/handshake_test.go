@@ -1,0 +1,403 @@
+package tcp
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+func TestRFC9293_3_5_ActiveOpen(t *testing.T) {
+	s := newScript(t, Config{})
+	s.connect()
+	syn := s.expect(SYN, 0, 0, 0)
+	assert.Equal(t, Options{
+		MSS: 1360, SACKPermitted: true, HasWindowScale: true, WindowScale: 5,
+	}, syn.options)
+	assert.Equal(t, 65535, syn.window, "RFC 7323 §2.2: a SYN's window is not scaled")
+	assert.Equal(t, StateSynSent, s.c.State())
+	s.now = s.now.Add(30 * time.Millisecond)
+	s.send(SYN|ACK, 0, 1, 0, fullOptions)
+	ack := s.expect(ACK, 1, 1, 0)
+	assert.InDelta(t, 1<<20, ack.window<<5, 64, "and an ACK's is")
+	s.quiet()
+	assert.Equal(t, StateEstablished, s.c.State())
+	i := s.c.Info()
+	assert.Equal(t, 30*time.Millisecond, i.RTT)
+	assert.Equal(t, 1000, i.SendMSS)
+	assert.True(t, i.SACK)
+	assert.True(t, i.WindowScale)
+	_, _, e, ok := s.h.NextEvent()
+	require.True(t, ok)
+	assert.Equal(t, Established|Writable, e)
+}
+
+func TestRFC9293_3_5_PassiveOpen(t *testing.T) {
+	s := newScript(t, Config{})
+	s.listen(1)
+	s.send(SYN, 0, 0, 0, Options{MSS: 1000, SACKPermitted: true})
+	a := s.expect(SYN|ACK, 0, 1, 0)
+	assert.Equal(t, Options{MSS: 1360, SACKPermitted: true}, a.options, "only what was offered")
+	_, ok := s.l.Accept()
+	assert.False(t, ok, "not before the handshake is complete")
+	s.send(ACK, 1, 1, 0)
+	c, ok := s.l.Accept()
+	require.True(t, ok)
+	assert.Equal(t, StateEstablished, c.State())
+	assert.False(t, c.Info().WindowScale)
+}
+
+func TestRFC9293_3_5_SimultaneousOpen(t *testing.T) {
+	s := newScript(t, Config{})
+	s.connect()
+	s.expect(SYN, 0, 0, 0)
+	s.send(SYN, 0, 0, 0, fullOptions)
+	assert.Equal(t, StateSynReceived, s.c.State())
+	s.expect(SYN|ACK, 0, 1, 0)
+	s.send(SYN|ACK, 0, 1, 0, fullOptions)
+	s.expect(ACK, 1, 1, 0)
+	s.send(ACK, 1, 1, 0)
+	assert.Equal(t, StateEstablished, s.c.State())
+	s.write(10)
+	s.expect(PSH|ACK, 1, 1, 10)
+}
+
+func TestSimultaneousOpenOfTwoHosts(t *testing.T) {
+	for seed := range uint64(50) {
+		w := newWorld(t, seed, wire{delay: time.Millisecond, loss: 0.1}, course())
+		a, err := w.hosts[0].Connect(w.now, netip.AddrPortFrom(addrB, 2000), 1000)
+		require.NoError(t, err)
+		b, err := w.hosts[1].Connect(w.now, netip.AddrPortFrom(addrA, 1000), 2000)
+		require.NoError(t, err)
+		require.True(t, w.until(time.Minute, func() bool {
+			return a.State() == StateEstablished && b.State() == StateEstablished
+		}), "seed %d", seed)
+		ab, ba := newStream(a, b, 30000), newStream(b, a, 30000)
+		require.True(t, w.transfer(time.Minute, ab, ba), "seed %d", seed)
+	}
+}
+
+func TestSYNFallback(t *testing.T) {
+	cfg := Config{}
+	t.Run("bare answer means plain", func(t *testing.T) {
+		s := newScript(t, cfg)
+		s.connect()
+		start := s.now
+		for i, want := range []bool{true, true, false, false} {
+			syn := s.expect(SYN, 0, 0, 0)
+			assert.Equal(t, want, syn.options != Options{}, "SYN %d", i)
+			s.quiet()
+			if i < 3 {
+				s.wait(s.h.Deadline().Sub(s.now))
+			}
+		}
+		assert.Equal(t, 7*time.Second, s.now.Sub(start), "1, 2, 4 s")
+		s.send(SYN|ACK, 0, 1, 0)
+		s.expect(ACK, 1, 1, 0)
+		i := s.c.Info()
+		assert.True(t, i.Plain)
+		assert.Equal(t, 1360, i.SendMSS, "without an MSS option, the route's MTU less 40")
+		assert.Equal(t, 3*time.Second, i.RTO, "RFC 6298 §5.7")
+		s.write(2000)
+		assert.Zero(t, s.expect(ACK, 1, 1, 1360).options)
+		s.expect(PSH|ACK, 1361, 1, 640)
+		s.send(ACK, 2000, 2001, 10) // out of order
+		assert.Zero(t, s.expect(ACK, 2001, 1, 0).options, "never an option on a plain connection")
+	})
+	t.Run("an answer with options negotiates", func(t *testing.T) {
+		s := newScript(t, cfg)
+		s.connect()
+		s.wait(8 * time.Second)
+		s.collect()
+		s.out = nil
+		s.send(SYN|ACK, 0, 1, 0, fullOptions)
+		s.expect(ACK, 1, 1, 0)
+		assert.True(t, s.c.Info().SACK)
+		assert.True(t, s.c.Info().WindowScale)
+	})
+	t.Run("a SYN without options gets a connection without them", func(t *testing.T) {
+		s := newScript(t, cfg)
+		s.listen(1)
+		s.send(SYN, 0, 0, 0)
+		assert.Zero(t, s.expect(SYN|ACK, 0, 1, 0).options)
+		s.send(ACK, 1, 1, 0)
+		s.c, _ = s.l.Accept()
+		s.send(ACK, 5, 1, 10)
+		assert.Zero(t, s.expect(ACK, 1, 1, 0).options)
+	})
+	t.Run("options off", func(t *testing.T) {
+		s := newScript(t, Config{OptionsOff: true})
+		s.connect()
+		assert.Zero(t, s.expect(SYN, 0, 0, 0).options)
+		s.send(SYN|ACK, 0, 1, 0, fullOptions)
+		s.expect(ACK, 1, 1, 0)
+		assert.True(t, s.c.Info().Plain)
+	})
+}
+
+func TestSYNRetriesEnd(t *testing.T) {
+	s := newScript(t, Config{SynRetries: 3, SynTimeout: 3 * time.Second})
+	s.connect()
+	s.collect()
+	start := s.now
+	for s.c.State() == StateSynSent {
+		s.wait(s.h.Deadline().Sub(s.now))
+	}
+	s.collect()
+	assert.Len(t, s.out, 4)
+	assert.Equal(t, 12*time.Second, s.now.Sub(start), "four waits of 3 s, as document 004 has it")
+	require.ErrorIs(t, s.c.Err(), ErrTimeout)
+	assert.Empty(t, s.h.conns)
+	assert.Zero(t, s.h.Deadline())
+}
+
+func TestRFC1122_4_2_3_9_SoftErrors(t *testing.T) {
+	host := errors.New("host unreachable")
+	s := newScript(t, Config{SynRetries: 1})
+	s.connect()
+	s.expect(SYN, 0, 0, 0)
+	s.h.Unreachable(s.now, s.tuple, s.iss+7, ErrRefused)
+	assert.Equal(t, StateSynSent, s.c.State(), "RFC 5927 §4.1: not about anything in flight")
+	s.h.Unreachable(s.now, s.tuple, s.iss, host)
+	assert.Equal(t, StateSynSent, s.c.State(), "soft: it goes on trying")
+	s.wait(10 * time.Second)
+	require.ErrorIs(t, s.c.Err(), ErrTimeout)
+	require.ErrorIs(t, s.c.Err(), host, "and says why it timed out")
+
+	s = newScript(t, Config{})
+	s.connect()
+	s.expect(SYN, 0, 0, 0)
+	s.h.Unreachable(s.now, s.tuple, s.iss, ErrRefused)
+	require.ErrorIs(t, s.c.Err(), ErrRefused, "a closed port ends the attempt")
+	s.h.Unreachable(s.now, s.tuple, s.iss, host)
+}
+
+func TestRFC9293_3_10_7_3_SynSent(t *testing.T) {
+	cases := []struct {
+		name  string
+		flags Flags
+		ack   uint32
+		reply Flags
+		state State
+		err   error
+	}{
+		{"reset with a good ACK refuses", RST | ACK, 1, 0, StateClosed, ErrRefused},
+		{"reset without an ACK is dropped", RST, 0, 0, StateSynSent, nil},
+		{"reset with a bad ACK is dropped", RST | ACK, 2, 0, StateSynSent, nil},
+		{"bad ACK is reset", ACK, 2, RST, StateSynSent, nil},
+		{"old ACK is reset", SYN | ACK, 0, RST, StateSynSent, nil},
+		{"good ACK without SYN is dropped", ACK, 1, 0, StateSynSent, nil},
+		{"no flags", 0, 0, 0, StateSynSent, nil},
+		{"bare FIN", FIN, 0, 0, StateSynSent, nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScript(t, Config{})
+			s.connect()
+			s.expect(SYN, 0, 0, 0)
+			s.send(c.flags, 0, c.ack, 0)
+			if c.reply != 0 {
+				s.expect(c.reply, c.ack, 0, 0)
+			}
+			s.quiet()
+			assert.Equal(t, c.state, s.c.State())
+			assert.Equal(t, c.err, s.c.Err())
+		})
+	}
+}
+
+func TestRFC9293_3_10_7_1_ClosedPort(t *testing.T) {
+	s := newScript(t, Config{})
+	s.send(SYN, 0, 0, 0)
+	s.expect(RST|ACK, uint32(0)-s.iss, 1, 0)
+	s.send(ACK, 10, 20, 5)
+	s.expect(RST, 20, 0, 0)
+	s.send(FIN, 10, 0, 5)
+	s.expect(RST|ACK, uint32(0)-s.iss, 16, 0)
+	s.send(RST, 10, 0, 0)
+	s.send(RST|ACK, 10, 20, 0)
+	s.quiet()
+	for range 5000 {
+		s.send(SYN, 0, 0, 0)
+	}
+	s.collect()
+	assert.Len(t, s.out, maxReplies, "a flood of strangers fills a bounded queue")
+	assert.Equal(t, uint64(5000-maxReplies), s.h.Drops()[DropReplies])
+}
+
+func TestRFC9293_3_10_7_2_Listen(t *testing.T) {
+	s := newScript(t, Config{})
+	s.listen(1)
+	s.send(RST, 0, 0, 0)
+	s.send(FIN, 0, 0, 0)
+	s.send(SYN|FIN, 0, 0, 0)
+	s.send(0, 0, 0, 10)
+	s.quiet()
+	s.send(ACK, 0, 7, 0)
+	s.expect(RST, 7, 0, 0)
+	s.send(SYN|ACK, 0, 7, 0)
+	s.expect(RST, 7, 0, 0)
+	assert.Empty(t, s.h.conns)
+}
+
+func TestRFC9293_3_10_7_4_SynReceived(t *testing.T) {
+	begin := func(t *testing.T) *script {
+		t.Helper()
+		s := newScript(t, Config{SynRetries: 2})
+		s.listen(1)
+		s.send(SYN, 0, 0, 0, fullOptions)
+		s.expect(SYN|ACK, 0, 1, 0)
+		s.quiet()
+		return s
+	}
+	t.Run("a bad ACK is reset", func(t *testing.T) {
+		s := begin(t)
+		s.send(ACK, 1, 2, 0)
+		s.expect(RST, 2, 0, 0)
+		assert.Len(t, s.h.conns, 1)
+	})
+	t.Run("a reset returns to LISTEN", func(t *testing.T) {
+		s := begin(t)
+		s.send(RST, 1, 0, 0)
+		s.quiet()
+		assert.Empty(t, s.h.conns)
+		assert.Zero(t, s.l.halfOpen)
+		_, _, _, ok := s.h.NextEvent()
+		assert.False(t, ok, "nobody was told of it, so nobody is told of its end")
+	})
+	t.Run("a repeated SYN draws the SYN-ACK again", func(t *testing.T) {
+		s := begin(t)
+		s.send(SYN, 0, 0, 0)
+		a := s.expect(SYN|ACK, 0, 1, 0)
+		assert.True(t, a.options.SACKPermitted, "as negotiated by the first")
+	})
+	t.Run("it gives up", func(t *testing.T) {
+		s := begin(t)
+		s.wait(time.Minute)
+		s.collect()
+		assert.Len(t, s.out, 2)
+		assert.Empty(t, s.h.conns)
+		assert.Zero(t, s.l.halfOpen)
+	})
+	t.Run("text and FIN come with the last ACK", func(t *testing.T) {
+		s := begin(t)
+		s.send(ACK|FIN, 1, 1, 100)
+		s.expect(ACK, 1, 102, 0)
+		s.c, _ = s.l.Accept()
+		assert.Equal(t, StateCloseWait, s.c.State())
+		assert.Equal(t, 100, s.read(200))
+		assert.True(t, s.c.ReadDone())
+	})
+}
+
+func TestListenBacklog(t *testing.T) {
+	s := newScript(t, Config{})
+	s.listen(3)
+	open := func(port uint16, complete bool) {
+		s.tuple.RemotePort = port
+		s.send(SYN, 0, 0, 0)
+		s.collect()
+		if complete && len(s.out) > 0 {
+			s.send(ACK, 1, 1, 0)
+		}
+	}
+	for p := range uint16(10) {
+		open(1000+p, true)
+		s.out = nil
+	}
+	assert.Equal(t, 3, s.l.Queued(), "the fourth SYN is left unanswered")
+	assert.Equal(t, uint64(7), s.h.Drops()[DropBacklog])
+	for range 3 {
+		_, ok := s.l.Accept()
+		assert.True(t, ok)
+	}
+	for p := range uint16(500) {
+		open(3000+p, false)
+		s.out = nil
+	}
+	assert.Equal(t, minSynQueue, s.l.halfOpen, "half-open connections are bounded")
+	s.l.Close(s.now)
+	assert.Len(t, s.h.conns, 3, "half-open ones go with the listener, accepted ones stay")
+	s.l.Close(s.now)
+	_, err := s.h.Listen(netip.AddrPortFrom(addrA, 80), 1)
+	require.NoError(t, err)
+}
+
+func TestConnectAndListenErrors(t *testing.T) {
+	s := newScript(t, Config{})
+	_, err := s.h.Connect(s.now, netip.AddrPortFrom(addrB, 0), 0)
+	require.ErrorIs(t, err, ErrAddress)
+	_, err = s.h.Connect(s.now, netip.MustParseAddrPort("[::1]:80"), 0)
+	require.ErrorIs(t, err, ErrAddress)
+	_, err = s.h.Listen(netip.MustParseAddrPort("[::1]:80"), 1)
+	require.ErrorIs(t, err, ErrAddress)
+	s.connect()
+	_, err = s.h.Connect(s.now, netip.AddrPortFrom(addrB, 4000), 80)
+	require.ErrorIs(t, err, ErrPortInUse)
+	s.listen(1)
+	_, err = s.h.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), 80), 1)
+	require.ErrorIs(t, err, ErrPortInUse)
+	l, err := s.h.Listen(netip.AddrPort{}, 1)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, int(l.Local().Port()), firstPort, "port 0 is chosen")
+	s.path.Outlet = -1
+	_, err = s.h.Connect(s.now, netip.AddrPortFrom(addrB, 4001), 0)
+	require.ErrorIs(t, err, ErrUnreachable)
+}
+
+func TestRFC6056_Ports(t *testing.T) {
+	s := newScript(t, Config{})
+	seen := map[uint16]bool{}
+	remote := netip.AddrPortFrom(addrB, 9)
+	for range numPorts {
+		c, err := s.h.Connect(s.now, remote, 0)
+		require.NoError(t, err)
+		p := c.Tuple().LocalPort
+		require.False(t, seen[p])
+		require.GreaterOrEqual(t, int(p), firstPort)
+		seen[p] = true
+	}
+	_, err := s.h.Connect(s.now, remote, 0)
+	require.ErrorIs(t, err, ErrNoPorts)
+	_, err = s.h.Connect(s.now, netip.AddrPortFrom(addrB, 10), 0)
+	require.NoError(t, err, "another destination has its own")
+}
+
+func TestRFC6528_SequenceNumbers(t *testing.T) {
+	a := sequences{secret: [16]byte{1}}
+	b := sequences{secret: [16]byte{2}}
+	tu := Tuple{LocalPort: 1, RemotePort: 2}
+	now := clock.Time(time.Hour)
+	assert.Equal(t, a.next(now, tu)+1000, a.next(now.Add(4*time.Millisecond), tu), "a 4 µs clock")
+	assert.NotEqual(t, a.next(now, tu), b.next(now, tu), "keyed")
+	assert.NotEqual(t, a.next(now, tu), a.next(now, Tuple{LocalPort: 1, RemotePort: 3}))
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	route := func([4]byte) Path { return Path{} }
+	for name, cfg := range map[string]Config{
+		"no route":    {},
+		"bounds":      {Route: route, RTOMin: time.Second, RTOMax: time.Millisecond},
+		"negative":    {Route: route, SynTimeout: -1},
+		"limits":      {Route: route, DataRetries: -1},
+		"buffers":     {Route: route, RecvBuffer: 1},
+		"huge buffer": {Route: route, SendBuffer: 1 << 31},
+		"train":       {Route: route, TrainSegments: 1000},
+		"congestion":  {Route: route, Congestion: "vegas"},
+	} {
+		_, err := NewHost(cfg)
+		require.ErrorContains(t, err, "tcp: config: ", name)
+	}
+	h, err := NewHost(Config{Route: route})
+	require.NoError(t, err)
+	assert.Equal(t, 40*time.Millisecond, h.cfg.DelayedAck)
+	require.NoError(t, h.SetKnobs(Knobs{Congestion: "none", NoDelay: true}))
+	assert.Equal(t, Knobs{Congestion: "none", NoDelay: true}, h.Knobs())
+	require.Error(t, h.SetKnobs(Knobs{Congestion: "vegas"}))
+	assert.Equal(t, time.Minute, h.TimeWait())
+}

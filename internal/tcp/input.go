@@ -1,0 +1,169 @@
+package tcp
+
+import "github.com/tidepool-net/tidepool/internal/clock"
+
+// input is SEGMENT ARRIVES (RFC 9293 §3.10.7) for a connection that exists.
+func (c *Conn) input(now clock.Time, s *Segment) {
+	c.stats.segsIn += uint64(s.Count)
+	if s.Len > 0 {
+		c.stats.dataSegsIn += uint64(s.Count)
+		if now.Sub(c.stats.lastReceived) > c.rtt.rto {
+			c.rcv.quick = initialQuickAcks // a peer that starts anew, perhaps from one segment
+		}
+		c.stats.lastReceived = now
+	}
+	if c.state == StateSynSent {
+		c.inputSynSent(now, s)
+	} else {
+		c.inputOtherwise(now, s)
+	}
+	c.touch()
+}
+
+// inputOtherwise is §3.10.7.4, for every state but CLOSED, LISTEN and SYN-SENT,
+// in the RFC's order. Its third step, security, has not been anyone's for
+// decades. TIME-WAIT is in timewait.go.
+func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
+	seq := widen(c.rcv.nxt, s.Seq)
+	if !c.checkSequence(now, s, seq) || // first
+		!c.checkReset(now, s, seq) || // second
+		!c.checkSYN(now, s) || // fourth
+		!c.checkACK(now, s, seq) { // fifth
+		return
+	}
+	// Sixth: urgent data is passed in line; its pointer is of no use to anyone (RFC 9293 §3.8.5).
+	c.takeText(now, s, seq) // seventh
+	c.takeFIN(now, s, seq)  // eighth
+}
+
+// checkSequence is the first step: is any of the segment within the window?
+func (c *Conn) checkSequence(now clock.Time, s *Segment, seq uint64) bool {
+	end := seq + uint64(s.Len)
+	switch {
+	case s.Len == 0:
+		// A FIN fits any window: it needs no buffer. The right edge itself is let in, for that
+		// is what a peer writes into an ACK when all it was allowed to send is still on its way.
+		if seq >= c.rcv.nxt && seq <= c.rcv.limit() {
+			return true
+		}
+	case seq < c.rcv.limit() && end > c.rcv.nxt:
+		return true
+	case seq == c.rcv.nxt:
+		// The window is shut and this is a probe: its text is not taken and draws an ACK, but
+		// what it acknowledges counts.
+		c.rcv.acks = max(c.rcv.acks, 1)
+		return true
+	}
+	c.offWindow(now, s, seq, end)
+	return false
+}
+
+// offWindow answers an unacceptable segment: "an acknowledgment should be sent
+// in reply (unless the RST bit is set)".
+func (c *Conn) offWindow(now clock.Time, s *Segment, seq, end uint64) {
+	switch {
+	case s.Flags.Has(RST):
+		c.host.drop(DropSequence)
+	case s.Flags.Has(SYN) && c.state == StateSynReceived && seq == c.rcv.irs:
+		// The peer has not seen our SYN-ACK, and says nothing new.
+		c.host.drop(DropDuplicate)
+		if !s.Flags.Has(ACK) {
+			c.resendSYN()
+			return
+		}
+		c.offWindowACK(now)
+	case s.Len > 0 && end <= c.rcv.nxt:
+		c.host.drop(DropDuplicate)
+		c.reportDuplicate(seq, end)
+		c.ackOutOfOrder(s)
+	case s.Len > 0:
+		c.host.drop(DropSequence)
+		c.ackOutOfOrder(s)
+	default:
+		c.host.drop(DropSequence)
+		c.offWindowACK(now)
+	}
+}
+
+// checkReset is the second step, with RFC 5961 §3.2: only a reset at exactly
+// rcv.nxt counts; one elsewhere in the window is asked to prove itself.
+func (c *Conn) checkReset(now clock.Time, s *Segment, seq uint64) bool {
+	if !s.Flags.Has(RST) {
+		return true
+	}
+	if seq != c.rcv.nxt {
+		c.host.drop(DropReset)
+		c.challengeACK(now)
+		return false
+	}
+	switch c.state {
+	case StateSynReceived:
+		if c.has(flagActive) {
+			c.fail(now, ErrRefused)
+		} else {
+			c.setState(now, evDelete) // back to LISTEN: the listener never left
+		}
+	case StateClosing, StateLastAck:
+		c.setState(now, evDelete) // both sides have closed: nothing is lost by it
+	default:
+		c.fail(now, ErrReset)
+	}
+	return false
+}
+
+// checkSYN is the fourth step, with RFC 5961 §4.2: a SYN within the window
+// draws a challenge ACK, whatever else it may be.
+func (c *Conn) checkSYN(now clock.Time, s *Segment) bool {
+	if !s.Flags.Has(SYN) {
+		return true
+	}
+	c.host.drop(DropSYN)
+	c.challengeACK(now)
+	return false
+}
+
+// checkACK is the fifth step. The window part of it is in ack.go.
+func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
+	if !s.Flags.Has(ACK) {
+		if s.Flags.Has(FIN) && c.state.synchronized() {
+			// RFC 9293 says to drop it. Nodes of the family send a bare FIN and wait for its
+			// acknowledgment for ever; it is in the window, and it is clear what it means.
+			return true
+		}
+		c.host.drop(DropNoAck)
+		return false
+	}
+	ack := widen(c.snd.una, s.Ack)
+	if c.state == StateSynReceived {
+		if ack != c.snd.nxt {
+			c.host.drop(DropAck)
+			c.host.refuse(s)
+			return false
+		}
+		c.acceptSYNACK(now, s)
+	}
+	switch {
+	case ack > c.snd.nxt, ack < c.snd.una && c.snd.una-ack > uint64(c.snd.maxWnd):
+		// RFC 5961 §5.2: SND.UNA - MAX.SND.WND =< SEG.ACK =< SND.NXT.
+		c.host.drop(DropAck)
+		c.challengeACK(now)
+		return false
+	case ack < c.snd.una:
+		return true // old, but its text may be new
+	}
+	c.ackArrives(now, s, seq, ack)
+	return c.finAcknowledged(now)
+}
+
+// finAcknowledged moves on when our FIN is acknowledged, and reports whether
+// there is still a connection.
+func (c *Conn) finAcknowledged(now clock.Time) bool {
+	if c.snd.fin != 0 && c.snd.una > c.snd.fin {
+		switch c.state {
+		case StateFinWait1, StateClosing, StateLastAck:
+			c.setState(now, evACKOfFIN)
+		default:
+		}
+	}
+	return c.state != StateClosed && c.state != StateTimeWait
+}

@@ -1,0 +1,179 @@
+package tcp
+
+import "github.com/tidepool-net/tidepool/internal/clock"
+
+// input is SEGMENT ARRIVES in LISTEN, RFC 9293 §3.10.7.2.
+// Last is the TIME-WAIT of the same tuple that the SYN ended, nil when there is
+// none.
+func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
+	h := l.host
+	switch {
+	case s.Flags.Has(RST):
+		h.drop(DropNoConnection) // first: nothing here to reset
+		return
+	case s.Flags.Has(ACK):
+		h.drop(DropNoConnection) // second: nothing here to acknowledge
+		h.refuse(s)
+		return
+	case !s.Flags.Has(SYN) || s.Flags.Has(FIN):
+		h.drop(DropFlags) // fourth; and a SYN with a FIN is nobody's connection
+		return
+	case l.full():
+		h.drop(DropBacklog)
+		return
+	}
+	path := h.cfg.Route(s.RemoteAddr)
+	if path.Outlet < 0 {
+		h.drop(DropNoConnection) // no way to answer
+		return
+	}
+	c := h.newConn(now, s.Tuple, path)
+	if last != nil {
+		// RFC 1122 §4.2.2.13 (a): beyond all that the last incarnation used, which at our speeds
+		// the clock of RFC 9293 §3.4.1 need not be.
+		c.setISS(last.sndNxt + 1<<16)
+	}
+	c.links.listener = l
+	c.flags |= flagHalfOpen
+	l.halfOpen++
+	h.insert(c)
+	c.setState(now, evListen)
+	// Third: text on the SYN is not taken, so not acknowledged; its sender repeats it when the
+	// connection is ESTABLISHED.
+	c.takeSYN(s)
+	c.negotiate(&s.Options)
+	c.setState(now, evSYN)
+	c.sendSYN(now)
+	c.touch()
+}
+
+// takeSYN learns the peer's sequence number and window. The window of a SYN is
+// never scaled (RFC 7323 §2.2).
+func (c *Conn) takeSYN(s *Segment) {
+	c.rcv.irs = wide(s.Seq)
+	offered := c.rcv.edge - c.rcv.nxt // by our SYN, if we sent the first
+	c.rcv.nxt = c.rcv.irs + 1
+	c.rcv.edge = c.rcv.nxt + offered
+	c.snd.wnd = int(s.Window)
+	c.snd.maxWnd = max(c.snd.maxWnd, c.snd.wnd)
+	c.snd.wl1, c.snd.wl2 = c.rcv.irs, c.snd.una
+}
+
+// negotiate settles what the connection uses from the peer's SYN: what both
+// offered, and never an option to a peer that sent none. The nodes of the
+// family that cannot parse options drop every segment that has one.
+func (c *Conn) negotiate(o *Options) {
+	if c.host.cfg.OptionsOff || *o == (Options{}) {
+		c.flags |= flagPlain
+		c.flags &^= flagSACK | flagScale
+		c.rcv.scale, c.snd.scale = 0, 0
+		c.setPath(c.path)
+		return
+	}
+	c.snd.peerMSS = int(o.MSS)
+	c.setPath(c.path)
+	if o.SACKPermitted {
+		c.flags |= flagSACK
+	}
+	if o.HasWindowScale {
+		c.flags |= flagScale
+		c.snd.scale = o.WindowScale
+		c.rcv.scale = c.host.windowScale()
+	}
+}
+
+// windowScale returns the shift that lets the receive buffer be offered whole
+// (RFC 7323 §2.3).
+func (h *Host) windowScale() uint8 {
+	var s uint8
+	for s < maxWindowScale && 65535<<s < h.cfg.RecvBuffer {
+		s++
+	}
+	return s
+}
+
+// inputSynSent is SEGMENT ARRIVES in SYN-SENT, §3.10.7.3.
+func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
+	ack := widen(c.snd.una, s.Ack)
+	if s.Flags.Has(ACK) && ack != c.snd.nxt { // first
+		c.host.drop(DropAck)
+		c.host.refuse(s)
+		return
+	}
+	if s.Flags.Has(RST) { // second
+		if s.Flags.Has(ACK) {
+			c.fail(now, ErrRefused)
+		} else {
+			c.host.drop(DropReset)
+		}
+		return
+	}
+	if !s.Flags.Has(SYN) { // fifth
+		c.host.drop(DropFlags)
+		return
+	}
+	c.takeSYN(s) // fourth
+	c.negotiate(&s.Options)
+	if !s.Flags.Has(ACK) {
+		// Simultaneous open, figure 8.
+		c.setState(now, evSYN)
+		c.sendSYN(now)
+		return
+	}
+	c.synAcknowledged(now)
+	c.setState(now, evSYNACK)
+	c.rcv.acks = 1
+}
+
+// acceptSYNACK completes the handshake in SYN-RECEIVED.
+func (c *Conn) acceptSYNACK(now clock.Time, s *Segment) {
+	c.synAcknowledged(now)
+	c.setState(now, evACKOfSYN)
+	c.snd.wnd = c.peerWindow(s)
+	c.snd.maxWnd = max(c.snd.maxWnd, c.snd.wnd)
+}
+
+// synAcknowledged takes our SYN off the sequence space and its round trip as
+// the first sample, unless it was sent twice (RFC 6298 §3, Karn's algorithm).
+func (c *Conn) synAcknowledged(now clock.Time) {
+	c.snd.una = c.snd.nxt
+	if !c.has(flagSynAgain) && c.stats.lastSent != clock.Never {
+		c.rtt.sample(now, now.Sub(c.stats.lastSent), 1, &c.host.cfg)
+	}
+	c.stats.lastAck = now
+}
+
+// sendSYN asks for the SYN or SYN-ACK to be sent, and again until answered.
+func (c *Conn) sendSYN(now clock.Time) {
+	c.flags |= flagSynDue
+	c.timers[timerRTO] = in(now, c.synTimeout())
+}
+
+// resendSYN sends it once more before its time-out, for a peer that repeats its
+// own.
+func (c *Conn) resendSYN() { c.flags |= flagSynDue }
+
+// synOptions returns what our SYN or SYN-ACK carries.
+func (c *Conn) synOptions() Options {
+	if c.host.cfg.OptionsOff || c.has(flagPlain) {
+		return Options{}
+	}
+	// A SYN that stays unanswered may be one that the peer cannot parse: the second
+	// retransmission goes without options. A SYN-ACK that carries some still negotiates them,
+	// for the peer may have taken the first SYN.
+	if c.state == StateSynSent && c.stats.retries >= 2 {
+		return Options{}
+	}
+	o := Options{MSS: uint16(min(max(c.path.MTU-ipHeaderSize-HeaderSize, minMSS), maxMSS))}
+	if c.state == StateSynSent {
+		o.SACKPermitted, o.HasWindowScale = true, true
+		o.WindowScale = c.host.windowScale()
+		return o
+	}
+	o.SACKPermitted = c.has(flagSACK)
+	o.HasWindowScale = c.has(flagScale)
+	if o.HasWindowScale {
+		o.WindowScale = c.rcv.scale
+	}
+	return o
+}

@@ -1,0 +1,66 @@
+package tcp
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// sequences chooses initial sequence numbers, RFC 9293 §3.4.1:
+// ISN = M + F(addresses, ports, secret), M a clock of 4 µs ticks.
+type sequences struct{ secret [16]byte }
+
+func (s *sequences) next(now clock.Time, t Tuple) uint32 {
+	return uint32(now/4000) + uint32(keyed(&s.secret, 'i', t))
+}
+
+// keyed is the keyed hash behind sequence numbers and ports. RFC 9293 §3.4.1 wants
+// one that an outsider cannot compute; use keeps the two apart.
+func keyed(secret *[16]byte, use byte, t Tuple) uint64 {
+	var b [29]byte
+	copy(b[:], secret[:])
+	b[16] = use
+	copy(b[17:], t.LocalAddr[:])
+	copy(b[21:], t.RemoteAddr[:])
+	binary.BigEndian.PutUint16(b[25:], t.LocalPort)
+	binary.BigEndian.PutUint16(b[27:], t.RemotePort)
+	sum := sha256.Sum256(b[:])
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// The dynamic ports of RFC 6335 §6.
+const (
+	firstPort = 49152
+	numPorts  = 65536 - firstPort
+)
+
+// ports chooses local ports by the double-hash algorithm of RFC 6056 §3.3.4: a
+// secret offset for each destination, and a counter that a few share.
+type ports struct {
+	secret   [16]byte
+	counters [64]uint16
+}
+
+// next returns a port for which free says yes, trying each once.
+func (p *ports) next(t Tuple, free func(Tuple) bool) (uint16, bool) {
+	t.LocalPort = 0
+	offset := keyed(&p.secret, 'p', t)
+	counter := &p.counters[keyed(&p.secret, 'c', t)%uint64(len(p.counters))]
+	for range numPorts {
+		t.LocalPort = uint16(firstPort + (offset+uint64(*counter))%numPorts)
+		*counter++
+		if free(t) {
+			return t.LocalPort, true
+		}
+	}
+	return 0, false
+}
+
+// sequence returns the initial sequence number of a new connection.
+func (h *Host) sequence(now clock.Time, t Tuple) uint32 {
+	if h.cfg.Sequence != nil {
+		return h.cfg.Sequence(t)
+	}
+	return h.isn.next(now, t)
+}

@@ -1,0 +1,102 @@
+package tcp
+
+import (
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// Listener is a passive OPEN: it answers SYNs for one port.
+type Listener struct {
+	host    *Host
+	local   netip.AddrPort
+	backlog int
+	// halfOpen counts the connections in SYN-RECEIVED, queued those that wait for Accept.
+	halfOpen, queued int
+	first, last      *Conn
+	event            bool // it is in the host's event list
+	closed           bool
+}
+
+// minSynQueue is how many half-open connections a listener takes however small
+// its backlog is: they come and go with round trips, not with the user.
+const minSynQueue = 64
+
+// Local returns the address and port that the listener answers for; the
+// address may be unspecified.
+func (l *Listener) Local() netip.AddrPort { return l.local }
+
+// Queued returns how many connections wait for Accept.
+func (l *Listener) Queued() int { return l.queued }
+
+// Backlog returns how many may.
+func (l *Listener) Backlog() int { return l.backlog }
+
+// Accept returns the next established connection, false when none waits.
+func (l *Listener) Accept() (*Conn, bool) {
+	c := l.first
+	if c == nil {
+		return nil, false
+	}
+	l.first = c.links.accepted
+	if l.first == nil {
+		l.last = nil
+	}
+	c.links.accepted = nil
+	c.links.listener = nil
+	l.queued--
+	if c.links.events != 0 {
+		l.host.events.push(c)
+	}
+	return c, true
+}
+
+// Close stops listening. Connections that nobody accepted are reset.
+func (l *Listener) Close(now clock.Time) {
+	if l.closed {
+		return
+	}
+	l.closed = true
+	delete(l.host.listeners, l.local)
+	for {
+		c, ok := l.Accept()
+		if !ok {
+			break
+		}
+		c.Abort(now)
+	}
+	l.host.abandon(now, l)
+}
+
+// full reports whether a SYN must be left unanswered: a peer whose SYN is
+// ignored tries again, one that was promised a connection would wait for it.
+// At most backlog + max(backlog, 64) connections ever stand behind a listener.
+func (l *Listener) full() bool {
+	return l.queued >= l.backlog || l.halfOpen >= max(l.backlog, minSynQueue)
+}
+
+// complete moves a connection from the half-open ones to the accept queue.
+func (l *Listener) complete(c *Conn) {
+	c.flags &^= flagHalfOpen
+	l.halfOpen--
+	l.queued++
+	if l.last == nil {
+		l.first = c
+	} else {
+		l.last.links.accepted = c
+	}
+	l.last = c
+	if !l.event {
+		l.event = true
+		l.host.acceptable = append(l.host.acceptable, l)
+	}
+}
+
+// forget drops a connection that died before it was accepted. One that died in
+// the accept queue stays there, as an error to find, like in every other TCP.
+func (l *Listener) forget(c *Conn) {
+	if c.has(flagHalfOpen) {
+		c.flags &^= flagHalfOpen
+		l.halfOpen--
+	}
+}

@@ -1,0 +1,151 @@
+package tcp
+
+import "encoding/binary"
+
+// Option kinds, RFC 9293 §3.2, RFC 7323 §2-3, RFC 2018 §2-3.
+const (
+	optEnd           = 0
+	optNop           = 1
+	optMSS           = 2
+	optWindowScale   = 3
+	optSACKPermitted = 4
+	optSACK          = 5
+	optTimestamps    = 8
+)
+
+const (
+	// maxSACKBlocks is how many blocks fit in the 40 bytes that a header has for options, when
+	// there is nothing else (RFC 2018 §3).
+	maxSACKBlocks = 4
+	// maxWindowScale: RFC 7323 §2.3, a larger shift must be read as 14.
+	maxWindowScale = 14
+)
+
+// SACKBlock is one block of a SACK option: the peer holds [Start, End).
+type SACKBlock struct{ Start, End uint32 }
+
+// Options is the parsed option list of one segment. Zero fields are absent.
+type Options struct {
+	// MSS is the largest segment the sender of the option receives.
+	MSS uint16
+	// WindowScale is meaningful when HasWindowScale.
+	WindowScale    uint8
+	HasWindowScale bool
+	SACKPermitted  bool
+	HasTimestamps  bool
+	// SACKCount counts the valid entries of SACK.
+	SACKCount    uint8
+	TSVal, TSEcr uint32
+	SACK         [maxSACKBlocks]SACKBlock
+}
+
+// parseOptions reads an option list. It reports false when a length runs past
+// the list or below 2: RFC 9293 §3.1 (MUST-7) asks to cope with illegal lengths,
+// and dropping the segment is the answer that trusts nothing after it.
+func parseOptions(b []byte) (o Options, ok bool) {
+	for len(b) > 0 {
+		kind := b[0]
+		if kind == optEnd {
+			return o, true
+		}
+		if kind == optNop {
+			b = b[1:]
+			continue
+		}
+		if len(b) < 2 || b[1] < 2 || int(b[1]) > len(b) {
+			return o, false
+		}
+		o.parseOne(kind, b[2:b[1]])
+		b = b[b[1]:]
+	}
+	return o, true
+}
+
+// parseOne reads one option's body. An option of a wrong length is skipped like
+// an unknown one (RFC 9293 §3.1, MUST-6).
+func (o *Options) parseOne(kind byte, body []byte) {
+	switch {
+	case kind == optMSS && len(body) == 2:
+		o.MSS = binary.BigEndian.Uint16(body)
+	case kind == optWindowScale && len(body) == 1:
+		o.WindowScale = min(body[0], maxWindowScale)
+		o.HasWindowScale = true
+	case kind == optSACKPermitted && len(body) == 0:
+		o.SACKPermitted = true
+	case kind == optTimestamps && len(body) == 8:
+		o.TSVal = binary.BigEndian.Uint32(body)
+		o.TSEcr = binary.BigEndian.Uint32(body[4:])
+		o.HasTimestamps = true
+	case kind == optSACK && len(body)%8 == 0:
+		for len(body) > 0 && o.SACKCount < maxSACKBlocks {
+			o.SACK[o.SACKCount] = SACKBlock{
+				Start: binary.BigEndian.Uint32(body),
+				End:   binary.BigEndian.Uint32(body[4:]),
+			}
+			o.SACKCount++
+			body = body[8:]
+		}
+	}
+}
+
+// addBlock appends a SACK block; the caller keeps to maxSACKBlocks.
+func (o *Options) addBlock(start, end uint64) {
+	o.SACK[o.SACKCount] = SACKBlock{Start: uint32(start), End: uint32(end)}
+	o.SACKCount++
+}
+
+// size returns the length of the list on the wire, padded to whole words.
+func (o *Options) size() int {
+	n := 0
+	if o.MSS != 0 {
+		n += 4
+	}
+	if o.HasWindowScale {
+		n += 4
+	}
+	if o.SACKPermitted && !o.HasTimestamps {
+		n += 4
+	}
+	if o.HasTimestamps {
+		n += 12
+	}
+	if o.SACKCount > 0 {
+		n += 4 + 8*int(o.SACKCount)
+	}
+	return n
+}
+
+// put writes the list to b, which holds size() bytes, every option on a word
+// boundary with the NOPs in front (RFC 7323 appendix A).
+func (o *Options) put(b []byte) {
+	if o.MSS != 0 {
+		b[0], b[1] = optMSS, 4
+		binary.BigEndian.PutUint16(b[2:], o.MSS)
+		b = b[4:]
+	}
+	if o.HasWindowScale {
+		b[0], b[1], b[2], b[3] = optNop, optWindowScale, 3, o.WindowScale
+		b = b[4:]
+	}
+	if o.SACKPermitted && !o.HasTimestamps {
+		b[0], b[1], b[2], b[3] = optNop, optNop, optSACKPermitted, 2
+		b = b[4:]
+	}
+	if o.HasTimestamps {
+		b[0], b[1] = optNop, optNop
+		if o.SACKPermitted {
+			b[0], b[1] = optSACKPermitted, 2
+		}
+		b[2], b[3] = optTimestamps, 10
+		binary.BigEndian.PutUint32(b[4:], o.TSVal)
+		binary.BigEndian.PutUint32(b[8:], o.TSEcr)
+		b = b[12:]
+	}
+	if o.SACKCount > 0 {
+		b[0], b[1], b[2], b[3] = optNop, optNop, optSACK, 2+8*o.SACKCount
+		for i, s := range o.SACK[:o.SACKCount] {
+			binary.BigEndian.PutUint32(b[4+8*i:], s.Start)
+			binary.BigEndian.PutUint32(b[8+8*i:], s.End)
+		}
+	}
+}

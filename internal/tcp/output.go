@@ -1,0 +1,365 @@
+package tcp
+
+import "github.com/tidepool-net/tidepool/internal/clock"
+
+// output fills t with the connection's next train of at most room segments and
+// reports whether there was one. What was lost goes before what is new, and an
+// acknowledgment rides on text when it can.
+func (c *Conn) output(now clock.Time, room int, t *Train) bool {
+	switch {
+	case c.has(flagSynDue):
+		c.outputSYN(now, t)
+		return true
+	case c.state == StateSynReceived && c.rcv.acks > 0:
+		c.outputACK(now, t)
+		return true
+	case !c.state.synchronized():
+		return false
+	}
+	if c.wantsBareACK() {
+		c.outputACK(now, t)
+		return true
+	}
+	if c.keep.due {
+		c.outputKeepalive(now, t)
+		return true
+	}
+	room = min(room, c.trainLimit())
+	if c.snd.probeDue && c.outputWindowProbe(now, t) ||
+		c.tlp.due && c.outputTailProbe(now, t) {
+		return true
+	}
+	if c.sent.lists[lost].n > 0 {
+		if c.outputLost(now, room, t) {
+			return true
+		}
+	} else if c.outputNew(now, room, t, c.allowance()) {
+		return true
+	}
+	if c.rcv.acks > 0 {
+		c.outputACK(now, t)
+		return true
+	}
+	return false
+}
+
+// trainLimit returns the most segments of a train.
+func (c *Conn) trainLimit() int {
+	return max(1, min(c.host.cfg.TrainSegments, maxTrainBytes/(c.snd.mss+60)))
+}
+
+// wantsBareACK reports whether the acknowledgment owed must not ride on text:
+// one with SACK blocks, which would make a full segment too long, and a
+// duplicate, which counts for nothing when it carries text (RFC 5681 §2).
+func (c *Conn) wantsBareACK() bool {
+	return c.rcv.acks > 1 ||
+		c.rcv.acks == 1 && (c.rcv.ooo.Len() > 0 || c.rcv.dsack.Start < c.rcv.dsack.End)
+}
+
+// begin starts a train with the connection's current acknowledgment.
+func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
+	*t = Train{Tuple: c.tuple, Outlet: c.path.Outlet, Payload: t.Payload[:0]}
+	t.Seq, t.Flags = uint32(seq), flags|ACK
+	t.Ack, t.Window = uint32(c.rcv.nxt), c.windowField()
+}
+
+// lend adds the text [seq, seq+n) to a train of segments of size mss.
+func (c *Conn) lend(t *Train, seq uint64, n, mss int) {
+	t.MSS, t.Len = mss, n
+	if n > 0 {
+		t.Payload = c.tx.Slices(t.Payload, c.txOffset(seq), n)
+	}
+}
+
+// leave counts a train that is complete.
+func (c *Conn) leave(now clock.Time, t *Train) {
+	n := uint64(t.Segments())
+	c.stats.segsOut += n
+	if t.Len > 0 || t.Flags.Has(FIN) {
+		c.stats.dataSegsOut += n
+		c.stats.bytesSent += uint64(t.Len)
+		c.stats.lastSent = now
+	}
+	c.acknowledged(t.Len)
+}
+
+func (c *Conn) outputSYN(now clock.Time, t *Train) {
+	c.flags &^= flagSynDue
+	c.begin(t, c.snd.iss, SYN)
+	if c.state == StateSynSent {
+		t.Flags, t.Ack = SYN, 0
+	}
+	t.Options = c.synOptions()
+	if c.stats.lastSent != clock.Never {
+		c.flags |= flagSynAgain
+	}
+	c.stats.lastSent = now
+	c.stats.segsOut++
+	c.acknowledged(0)
+}
+
+func (c *Conn) outputACK(now clock.Time, t *Train) {
+	c.begin(t, c.snd.nxt, 0)
+	if c.has(flagSACK) {
+		c.sackBlocks(&t.Options)
+		c.rcv.dsack.End = c.rcv.dsack.Start // RFC 2883 §4: reported once
+	}
+	c.leave(now, t)
+}
+
+// outputLost retransmits what is thought lost, neighbours of equal size as one
+// train.
+func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
+	q, left := &c.sent, c.allowance()
+	id := q.lists[lost].head
+	rec := q.at(id)
+	if left < rec.text() && !c.rec.force && c.pipe() > 0 {
+		c.limit.set(now, c.limitedInRecovery())
+		return false
+	}
+	seq, mss := rec.seq, min(rec.text(), c.snd.mss)
+	room = max(room, ceilDiv(rec.text(), max(mss, 1))) // one record is never cut
+	c.begin(t, seq, 0)
+	n, again := 0, uint64(0)
+	for {
+		n += rec.text()
+		left -= int(rec.size)
+		again++
+		if rec.flags&recFIN != 0 {
+			t.Flags |= FIN
+		}
+		full := rec.text() == mss
+		end := rec.end()
+		q.resent(now, id, rec)
+		c.spend(int(rec.size))
+		id = q.lists[lost].head
+		if q.lists[lost].n == 0 || !full || (n+mss-1)/mss >= room {
+			break
+		}
+		if rec = q.at(id); rec.seq != end || rec.text() > mss || rec.text() > left {
+			break
+		}
+	}
+	if c.txOffset(seq)+uint64(n) == c.tx.Tail() {
+		t.Flags |= PSH
+	}
+	c.lend(t, seq, n, mss)
+	c.countAgain(again, n)
+	if seq == c.snd.una || c.timers[timerRTO] == clock.Never {
+		c.armRTO(now)
+	}
+	c.leave(now, t)
+	return true
+}
+
+func (c *Conn) countAgain(segments uint64, n int) {
+	c.stats.retransmits += segments
+	c.stats.bytesRetrans += uint64(n)
+	c.host.counters.Retransmits += segments
+}
+
+// outputNew sends what was never sent, as far as the peer's window, the
+// allowance of congestion control, silly window avoidance and Nagle let it.
+func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
+	waiting := c.unsent()
+	finish := c.has(flagWriteClosed) && c.snd.fin == 0
+	if waiting == 0 && !finish {
+		c.runDry(now)
+		return false
+	}
+	n, why := c.admitted(waiting, min(room*c.snd.mss, maxTrainBytes), allowed)
+	finish = finish && n == waiting && c.usableWindow() > n
+	if n == 0 && !finish {
+		if why == LimitNone && waiting == 0 {
+			why = LimitReceiver // a FIN that the window does not admit
+		}
+		c.limit.set(now, why)
+		if why == LimitReceiver && c.sent.empty() {
+			c.startProbing(now)
+		}
+		return false
+	}
+	seq := c.snd.nxt
+	var flags Flags
+	if n == waiting && n > 0 {
+		flags = PSH // RFC 9293 §3.9.1.2: nothing more is waiting
+	}
+	if finish {
+		flags |= FIN
+		c.snd.fin = seq + uint64(n)
+	}
+	c.begin(t, seq, flags)
+	c.lend(t, seq, n, c.snd.mss)
+	c.record(now, seq, n, finish)
+	c.limit.set(now, why)
+	c.limit.sent(why)
+	c.leave(now, t)
+	return true
+}
+
+// runDry notes that all that was written is sent.
+func (c *Conn) runDry(now clock.Time) {
+	switch {
+	case c.sent.empty():
+		c.limit.set(now, LimitIdle)
+	case c.tx.Free() < c.snd.mss:
+		c.limit.set(now, LimitBuffer)
+	default:
+		c.limit.set(now, LimitApp)
+	}
+	if c.pipe() < c.cc.Cwnd() {
+		c.sent.appLimited = c.sent.delivered + uint64(c.pipe()) + 1
+	}
+}
+
+// unsent returns how many bytes in Tx were never sent.
+func (c *Conn) unsent() int {
+	if c.snd.fin != 0 {
+		return 0
+	}
+	return int(c.tx.Tail() - c.txOffset(c.snd.nxt))
+}
+
+// admitted returns how many of the waiting bytes may leave now, and what the
+// limit was: whole segments, or all that there is (RFC 9293 §3.8.6.2.1).
+func (c *Conn) admitted(waiting, most, allowed int) (int, Limit) {
+	mss, usable := c.snd.mss, c.usableWindow()
+	if allowed < min(mss, waiting) && c.pipe() == 0 && c.rec.kind != recovering {
+		allowed = mss // a window below a segment must still move
+	}
+	n, why := waiting, LimitNone
+	if n > most {
+		n, why = most/mss*mss, LimitNone
+	}
+	if n > allowed {
+		n, why = max(allowed, 0)/mss*mss, LimitCwnd
+	}
+	if n > usable {
+		n, why = max(usable, 0), LimitReceiver
+		if n >= mss {
+			n = n / mss * mss
+		} else if n < c.snd.maxWnd/2 {
+			// Less than a segment, and less than half of what the window has been: wait for
+			// more, or for the persist timer to say that there will be no more.
+			n = 0
+		}
+	}
+	if tail := n % mss; n == waiting && tail != 0 && c.holdsTail() {
+		// Nagle with Minshall's refinement: a short segment waits only for another short one.
+		n -= tail
+		why = LimitNagle
+	}
+	return n, why
+}
+
+// holdsTail is Nagle's algorithm, RFC 9293 §3.7.4.
+func (c *Conn) holdsTail() bool {
+	return !c.has(flagNoDelay) && !c.has(flagWriteClosed) && c.snd.smallEnd > c.snd.una
+}
+
+// record enters what is sent for the first time into the sent queue.
+func (c *Conn) record(now clock.Time, seq uint64, n int, finish bool) {
+	mss := c.snd.mss
+	if n%mss != 0 {
+		c.snd.smallEnd = seq + uint64(n)
+	}
+	c.snd.nxt = seq + uint64(n)
+	if finish {
+		c.snd.nxt++
+	}
+	for {
+		k, flags := min(n, mss), recFlags(0)
+		size := k
+		if n -= k; n == 0 && finish {
+			flags = recFIN
+			size++
+		}
+		c.sent.push(now, seq, size, flags)
+		c.spend(size)
+		if n == 0 {
+			break
+		}
+		seq += uint64(size)
+	}
+	if c.timers[timerRTO] == clock.Never {
+		c.armRTO(now) // RFC 6298 §5.1
+	}
+	c.armProbe(now)
+}
+
+// outputWindowProbe sends one byte into a shut window: the first that waits, or
+// the one that the last probe carried.
+func (c *Conn) outputWindowProbe(now clock.Time, t *Train) bool {
+	c.snd.probeDue = false
+	if c.sent.empty() {
+		return c.firstWindowProbe(now, t)
+	}
+	rec := c.sent.at(c.sent.first)
+	c.sent.resent(now, c.sent.first, rec)
+	n := min(rec.text(), 1)
+	c.begin(t, rec.seq, 0)
+	if rec.flags&recFIN != 0 && n == rec.text() {
+		t.Flags |= FIN
+	}
+	c.lend(t, rec.seq, n, c.snd.mss)
+	c.countAgain(1, n)
+	c.leave(now, t)
+	return true
+}
+
+func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
+	n := min(c.unsent(), max(1, c.usableWindow()), c.snd.mss)
+	finish := c.has(flagWriteClosed) && c.snd.fin == 0 && n == c.unsent()
+	if n == 0 && !finish {
+		return false
+	}
+	seq := c.snd.nxt
+	var flags Flags
+	if finish {
+		flags, c.snd.fin = FIN, seq+uint64(n)
+	}
+	open := c.usableWindow() > 0
+	c.begin(t, seq, flags)
+	c.lend(t, seq, n, c.snd.mss)
+	c.record(now, seq, n, finish)
+	c.snd.smallEnd = c.snd.una // a probe is short by nature, and holds nothing up
+	c.timers[timerProbe] = clock.Never
+	if open {
+		c.timers[timerPersist] = clock.Never // ordinary data, if less than we like to send
+	} else {
+		c.timers[timerRTO] = clock.Never // the persist timer is in charge
+	}
+	c.leave(now, t)
+	return true
+}
+
+// outputTailProbe sends the loss probe: new data if the peer's window takes
+// any, else the last segment again (RFC 8985 §7.3).
+func (c *Conn) outputTailProbe(now clock.Time, t *Train) bool {
+	c.tlp.due = false
+	if c.sent.empty() || c.rec.kind != steady {
+		return false
+	}
+	c.tlp.again = false
+	if !c.outputNew(now, 1, t, c.snd.mss) {
+		id := c.sent.next - 1
+		rec := c.sent.at(id)
+		if rec.place != inFlight {
+			return false
+		}
+		c.tlp.again = true
+		c.begin(t, rec.seq, PSH)
+		if rec.flags&recFIN != 0 {
+			t.Flags |= FIN
+		}
+		n := rec.text()
+		c.lend(t, rec.seq, n, min(max(n, 1), c.snd.mss))
+		c.sent.resent(now, id, rec)
+		c.countAgain(1, n)
+		c.leave(now, t)
+	}
+	c.tlp.end = c.snd.nxt
+	c.timers[timerProbe] = clock.Never
+	c.armRTO(now)
+	return true
+}

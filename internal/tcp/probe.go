@@ -1,0 +1,142 @@
+package tcp
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// Limit is why a connection does not send more right now.
+type Limit uint8
+
+// The limits.
+const (
+	LimitNone      Limit = iota // nothing: it is sending
+	LimitHandshake              // not established yet
+	LimitApp                    // the application has written no more
+	LimitIdle                   // nor is anything in flight
+	LimitBuffer                 // the send buffer is full of what is in flight
+	LimitReceiver               // the peer's window
+	LimitCwnd                   // the congestion window
+	LimitRecovery               // loss recovery
+	LimitNagle                  // a short segment waits for an acknowledgment
+	numLimits
+)
+
+var limitNames = [numLimits]string{
+	"none", "handshake", "app", "idle", "sndbuf", "rwnd", "cwnd", "recovery", "nagle",
+}
+
+// String returns the limit's short name.
+func (l Limit) String() string {
+	if l < numLimits {
+		return limitNames[l]
+	}
+	return "?"
+}
+
+// limited remembers the limit, since when it holds, and whether the congestion
+// window was in use.
+type limited struct {
+	by       Limit
+	since    clock.Time
+	roundEnd uint64 // snd.nxt as the round began
+	used     bool   // the window was the limit in this round,
+	usedLast bool   // or in the one before
+	peak     int    // the most in flight in this round,
+	peakLast int    // and in the one before
+	rate     int64  // the last delivery rate, bytes a second
+}
+
+func (l *limited) set(now clock.Time, by Limit) {
+	if by != l.by {
+		l.by, l.since = by, now
+	}
+	if by == LimitCwnd || by == LimitRecovery {
+		l.used = true
+	}
+}
+
+// sent notes why a train was not longer.
+func (l *limited) sent(why Limit) {
+	if why == LimitCwnd {
+		l.used = true
+	}
+}
+
+// newRound reports whether una has passed what was in flight when the last
+// round began, and begins another.
+func (l *limited) newRound(una, nxt uint64, flight int) bool {
+	l.peak = max(l.peak, flight)
+	if una < l.roundEnd {
+		return false
+	}
+	l.roundEnd = nxt
+	l.usedLast, l.used = l.used, false
+	l.peakLast, l.peak = l.peak, 0
+	return true
+}
+
+// byCwnd reports whether the congestion window bounded the sender lately. In
+// slow start half of it in use is enough (RFC 7661 §4.1 validates so), because
+// it doubles in a round.
+func (l *limited) byCwnd(cc congestion.Controller) bool {
+	return l.used || l.usedLast ||
+		cc.Cwnd() < cc.Ssthresh() && cc.Cwnd() < 2*max(l.peak, l.peakLast)
+}
+
+func (c *Conn) limitedInRecovery() Limit {
+	if c.rec.kind == steady {
+		return LimitCwnd
+	}
+	return LimitRecovery
+}
+
+// Sample is a connection's state at one instant, for graphs.
+type Sample struct {
+	Time                  clock.Time
+	State                 State
+	Cwnd, Ssthresh        int // bytes; a zero Ssthresh means none
+	Pipe                  int // bytes in flight
+	SendWindow            int
+	SRTT, RTTVar, MinRTT  time.Duration
+	LatestRTT, RTO        time.Duration
+	Una, Nxt              uint64 // stream offsets: acknowledged, sent
+	RcvNxt                uint64 // stream offset received in order
+	Delivered             uint64 // bytes
+	DeliveryRate          int64  // bytes a second
+	Recovery              string // open, recovery, loss
+	Retransmits           uint64
+	Timeouts, TailProbes  uint64
+	Limited               Limit
+	LimitedSince          clock.Time
+	UnsentBytes, RxUnread int
+}
+
+// SetProbe streams a sample to f at every acknowledgment that changes anything
+// and at every change of state. The sample is lent for the call. Nil stops it.
+func (c *Conn) SetProbe(f func(*Sample)) { c.probe = f }
+
+func (c *Conn) sample(now clock.Time) {
+	if c.probe == nil {
+		return
+	}
+	s := &c.host.shot
+	*s = Sample{
+		Time: now, State: c.state, Pipe: c.pipe(), SendWindow: c.snd.wnd,
+		SRTT: c.rtt.srtt, RTTVar: c.rtt.rttvar, MinRTT: c.rtt.lowest(), LatestRTT: c.rtt.latest,
+		RTO: c.rtt.timeout(c.stats.backoff, &c.host.cfg),
+		Una: streamed(c.snd.una, c.snd.iss), Nxt: streamed(c.snd.nxt, c.snd.iss),
+		Delivered: c.sent.delivered, DeliveryRate: c.limit.rate,
+		Recovery: recoveryNames[c.rec.kind], Retransmits: c.stats.retransmits,
+		Timeouts: c.stats.timeouts, TailProbes: c.stats.tailProbes,
+		RcvNxt:  streamed(c.rcv.nxt, c.rcv.irs),
+		Limited: c.limit.by, LimitedSince: c.limit.since, RxUnread: c.rx.Len(),
+	}
+	if c.cc.Controller != nil {
+		s.Cwnd, s.Ssthresh = c.cc.Cwnd(), c.cc.Ssthresh()
+		s.UnsentBytes = c.unsent()
+	}
+	c.probe(s)
+}

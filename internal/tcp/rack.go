@@ -1,0 +1,114 @@
+package tcp
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// rack is RACK's state, RFC 8985 §5.2: loss is told by time, not by counting.
+type rack struct {
+	sentAt     clock.Time // when the most recently sent delivered segment was sent,
+	end        uint64     // and where it ends
+	rtt        time.Duration
+	fack       uint64 // the highest end that was delivered
+	dsackRound uint64 // duplicates within one round count once
+	persist    int    // recoveries until mult is forgotten
+	mult       int    // quarters of the minimum round trip to wait
+	reordering bool   // this path has been seen to reorder
+}
+
+// dupThresh is RFC 5681's three.
+const dupThresh = 3
+
+// order is §6.2 step 3: a segment sent once that is delivered after a later one
+// was shows reordering.
+func (k *rack) order(end uint64, again bool, s *stats) {
+	if end > k.fack {
+		k.fack = end
+	} else if end < k.fack && !again {
+		k.reordering = true
+		s.reordered++
+	}
+}
+
+// update is step 2, for one delivered segment: the most recently sent one
+// counts. A retransmission that comes back sooner than the path allows says
+// nothing: it was the original that arrived.
+func (k *rack) update(rec *record, now clock.Time, minRTT time.Duration) {
+	d := now.Sub(rec.sentAt)
+	if rec.flags&recAgain != 0 && d < minRTT {
+		return
+	}
+	if rec.sentAt > k.sentAt || rec.sentAt == k.sentAt && rec.end() > k.end {
+		k.sentAt, k.end, k.rtt = rec.sentAt, rec.end(), d
+	}
+}
+
+// adaptReordering is step 4's DSACK part: the path delivered what we thought
+// lost, so wait longer; sixteen recoveries without that, and no more.
+func (c *Conn) adaptReordering(r *round) {
+	k := &c.rack
+	if !r.dsack || r.dsackEnd == c.tlp.end && c.tlp.end != 0 {
+		return // the duplicate of a tail probe says nothing about order
+	}
+	if k.dsackRound != 0 && c.snd.una < k.dsackRound {
+		return
+	}
+	k.dsackRound = c.snd.nxt
+	k.mult = min(k.mult+1, 64)
+	k.persist = 16
+}
+
+// forget is called as a recovery ends.
+func (k *rack) forget() {
+	if k.persist--; k.persist <= 0 {
+		k.persist, k.mult = 0, 1
+	}
+}
+
+// window is step 4: how long to wait for a segment that later ones overtook.
+func (c *Conn) reorderWindow() time.Duration {
+	k := &c.rack
+	if !k.reordering && (c.rec.kind != steady || c.sent.count[sacked] >= dupThresh) {
+		return 0
+	}
+	return min(time.Duration(k.mult)*c.rtt.lowest()/4, c.rtt.srtt)
+}
+
+// detectLoss is step 5, on an acknowledgment and when the reordering timer goes
+// off. The flight list is in order of transmission, so the walk ends at the
+// first segment that may still arrive.
+func (c *Conn) detectLoss(now clock.Time, r *round) {
+	k, q := &c.rack, &c.sent
+	c.timers[timerReorder] = clock.Never
+	wait := k.rtt + c.reorderWindow()
+	for l := &q.lists[inFlight]; l.n > 0; {
+		id := l.head
+		rec := q.at(id)
+		if rec.sentAt > k.sentAt || rec.sentAt == k.sentAt && rec.end() >= k.end {
+			return
+		}
+		if due := rec.sentAt.Add(wait); due > now {
+			// The next to be overdue sets the timer; RFC 8985 waits for the last, which needs
+			// the whole walk and finds the first later.
+			c.timers[timerReorder] = due
+			return
+		}
+		if rec.flags&recAgain != 0 {
+			c.stats.lostRetransmits++
+		}
+		q.move(id, rec, lost)
+		r.lost++
+	}
+}
+
+// onReorderTimer looks again once the reordering window is over.
+func (c *Conn) onReorderTimer(now clock.Time) {
+	r := &c.host.round
+	*r = round{now: now, flight: int(c.snd.nxt - c.snd.una), prior: c.pipe()}
+	c.detectLoss(now, r)
+	if r.lost > 0 {
+		c.recover(now, r)
+	}
+}

@@ -1,0 +1,133 @@
+package tcp
+
+import "github.com/tidepool-net/tidepool/internal/clock"
+
+// takeText is the seventh step of RFC 9293 §3.10.7.4: text goes to its place in
+// the receive ring, in order or not, and becomes readable when nothing before
+// it is missing.
+func (c *Conn) takeText(now clock.Time, s *Segment, seq uint64) {
+	end := seq + uint64(s.Len)
+	if s.Len == 0 || !c.state.mayReceive() {
+		return
+	}
+	if c.has(flagOrphan) && end > c.rcv.nxt {
+		// RFC 1122 §4.2.2.13: text that nobody will read; the peer must learn that it is lost.
+		c.host.drop(DropClosed)
+		c.sendReset()
+		c.fail(now, ErrAborted)
+		return
+	}
+	start := seq
+	if start < c.rcv.nxt {
+		start = min(c.rcv.nxt, end)
+		c.reportDuplicate(seq, start)
+	}
+	limit := c.rcv.limit()
+	if !c.has(flagReadClosed) {
+		// What rounding has let in is not to be let in again and again: the buffer ends somewhere.
+		limit = min(limit, c.rcv.nxt+uint64(c.rx.Free()))
+	}
+	if c.rcv.fin != 0 {
+		limit = min(limit, c.rcv.fin) // nothing comes after a FIN
+	}
+	if end > limit {
+		c.host.drop(DropWindow)
+		end = limit
+	}
+	if start >= end {
+		c.rcv.acks = max(c.rcv.acks, 1)
+		return
+	}
+	c.rcv.mss = min(max(c.rcv.mss, s.Len/s.Count), maxMSS)
+	if start == c.rcv.nxt {
+		c.takeInOrder(now, s, seq, start, end)
+	} else {
+		c.takeOutOfOrder(s, seq, start, end)
+	}
+}
+
+// takeInOrder appends text to what is readable, and whatever it joins up with.
+func (c *Conn) takeInOrder(now clock.Time, s *Segment, seq, start, end uint64) {
+	c.place(s, seq, start, end)
+	c.rcv.nxt = end
+	c.rcv.edge = max(c.rcv.edge, end)
+	filled := c.rcv.ooo.Len() > 0
+	if filled {
+		c.rcv.ooo.RemoveBefore(c.rxOffset(end))
+		if c.rcv.ooo.Len() > 0 {
+			if first := c.rcv.ooo.At(0); first.Start == c.rxOffset(end) {
+				c.rcv.nxt = end + first.Len()
+				c.rcv.edge = max(c.rcv.edge, c.rcv.nxt)
+				c.rcv.ooo.RemoveBefore(first.End)
+			}
+		}
+	}
+	c.stats.bytesReceived += c.rcv.nxt - start
+	if !c.has(flagReadClosed) {
+		c.rx.Commit(c.rxOffset(c.rcv.nxt))
+		c.raise(Readable)
+	}
+	if filled {
+		// RFC 5681 §4.2: at once when a segment fills a gap.
+		c.rcv.acks = max(c.rcv.acks, 1)
+		c.rcv.hurry()
+	}
+	c.ackInOrder(now, s, int(end-start))
+}
+
+// takeOutOfOrder stores text that is ahead of its time.
+func (c *Conn) takeOutOfOrder(s *Segment, seq, start, end uint64) {
+	from, to := c.rxOffset(start), c.rxOffset(end)
+	if c.rcv.ooo.Covers(from, to) {
+		c.host.drop(DropDuplicate)
+		c.reportDuplicate(start, end)
+	} else if !c.rcv.ooo.Add(from, to) {
+		// The gaps that are kept are bounded, or a peer that sends every other byte decides how
+		// much memory it gets.
+		c.host.drop(DropRanges)
+	} else {
+		c.place(s, seq, start, end)
+	}
+	c.rcv.noteRecent(from)
+	c.rcv.hurry()
+	c.ackOutOfOrder(s)
+}
+
+// place copies the part [start, end) of a segment that begins at seq into the
+// ring. A user who reads no more needs no copy.
+func (c *Conn) place(s *Segment, seq, start, end uint64) {
+	if c.has(flagReadClosed) {
+		return
+	}
+	at := seq
+	for _, p := range s.Payload {
+		next := at + uint64(len(p))
+		lo, hi := max(at, start), min(next, end)
+		if lo < hi {
+			c.rx.WriteAt(c.rxOffset(lo), p[lo-at:hi-at])
+		}
+		at = next
+	}
+}
+
+// takeFIN is the eighth step.
+func (c *Conn) takeFIN(now clock.Time, s *Segment, seq uint64) {
+	if !c.state.mayReceive() {
+		return
+	}
+	if s.Flags.Has(FIN) && c.rcv.fin == 0 {
+		// A FIN ahead of missing text is remembered, like the text.
+		if fin := seq + uint64(s.Len); fin >= c.rcv.nxt && fin <= c.rcv.limit() {
+			c.rcv.fin = fin
+		}
+	}
+	if c.rcv.fin == 0 || c.rcv.nxt != c.rcv.fin {
+		return
+	}
+	c.rcv.nxt++
+	c.rcv.edge = max(c.rcv.edge, c.rcv.nxt)
+	c.rcv.ooo.Clear()
+	c.rcv.acks = max(c.rcv.acks, 1)
+	c.raise(Readable)
+	c.setState(now, evFIN)
+}

@@ -1,0 +1,177 @@
+package tcp
+
+import (
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// recovery is the state of loss recovery.
+type recovery struct {
+	kind     recoveryKind
+	point    uint64 // snd.nxt as it began: past this, it is over (RFC 6582's recover)
+	dupAcks  int    // duplicate ACKs in a row, without SACK
+	dupBytes int    // what they say has left the network
+	timedOut uint64 // snd.una at the last time-out
+	// RFC 9937.
+	delivered, out, flight int
+	quota                  int // bytes that may be sent before the next acknowledgment
+	force                  bool
+}
+
+type recoveryKind uint8
+
+const (
+	// steady: nothing is known to be missing.
+	steady recoveryKind = iota
+	// recovering: fast recovery.
+	recovering
+	// restarting: slow start after a time-out.
+	restarting
+)
+
+var recoveryNames = [...]string{"open", "recovery", "loss"}
+
+// pipe estimates the bytes in flight (RFC 6675 §3), from counters.
+func (c *Conn) pipe() int { return max(0, c.sent.bytes[inFlight]-c.rec.dupBytes) }
+
+// recover enters, continues and leaves recovery after an acknowledgment.
+func (c *Conn) recover(now clock.Time, r *round) {
+	if r.advance > 0 && !c.has(flagSACK) {
+		c.partialACK(r)
+	}
+	if c.rec.kind != steady && c.snd.una >= c.rec.point {
+		c.exitRecovery(now)
+		r.lost += c.sent.count[lost] // what was lost since belongs to a new episode
+	}
+	if c.rec.kind == steady && r.lost > 0 {
+		c.enterRecovery(now, r)
+	}
+	if c.rec.kind == recovering {
+		c.reduceProportionally(r)
+	}
+}
+
+func (c *Conn) enterRecovery(now clock.Time, r *round) {
+	c.stats.fastRecoveries++
+	c.rec.kind = recovering
+	c.rec.point = c.snd.nxt
+	c.tlp = tlp{}
+	c.timers[timerProbe] = clock.Never
+	c.cc.OnLoss(c.lossEvent(now, congestion.Detected, r.flight))
+	// RFC 9937 §6.1: what was delivered before recovery is not delivered in it.
+	c.rec.delivered, c.rec.out = 0, 0
+	before := c.sent.bytes[sacked] + c.rec.dupBytes - (r.delivered - r.advance)
+	c.rec.flight = max(r.flight-max(before, 0), c.snd.mss)
+	c.sample(now)
+}
+
+func (c *Conn) exitRecovery(now clock.Time) {
+	e := &c.host.exit
+	*e = congestion.Exit{Now: now, InFlight: c.pipe(), MSS: c.snd.mss}
+	c.cc.OnExit(e)
+	c.rec = recovery{point: c.rec.point}
+	c.rack.forget()
+	c.sample(now)
+}
+
+func (c *Conn) lossEvent(now clock.Time, k congestion.Kind, flight int) *congestion.Loss {
+	l := &c.host.loss
+	*l = congestion.Loss{Now: now, Kind: k, FlightSize: flight, MSS: c.snd.mss}
+	return l
+}
+
+// reduceProportionally is RFC 9937 §6.2: what each acknowledgment in recovery
+// lets out, so that the flight shrinks to ssthresh as evenly as it drains.
+func (c *Conn) reduceProportionally(r *round) {
+	p, target := &c.rec, c.cc.Ssthresh()
+	if target == 0 {
+		return
+	}
+	delivered := r.delivered + r.dupDelivered
+	p.delivered += delivered
+	pipe := c.pipe()
+	var n int
+	if pipe > target {
+		n = ceilDiv(p.delivered*target, p.flight) - p.out
+	} else {
+		n = max(p.delivered-p.out, delivered)
+		if r.advance > 0 && r.lost == 0 {
+			n += c.snd.mss // the acknowledgment is safe: recovery makes progress
+		}
+		n = min(target-pipe, n)
+	}
+	if p.out == 0 && n <= 0 {
+		n = c.snd.mss // the fast retransmit itself
+	}
+	p.quota = max(n, 0)
+}
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
+
+// allowance returns how many bytes congestion control lets out now.
+func (c *Conn) allowance() int {
+	if c.rec.kind == recovering && c.cc.Ssthresh() != 0 {
+		if c.rec.quota <= 0 {
+			return 0
+		}
+		// In whole segments: the excess is in out, and the next acknowledgment allows less.
+		return max(c.rec.quota, c.snd.mss)
+	}
+	return c.cc.Cwnd() - c.pipe()
+}
+
+// spend takes what was sent off the allowance.
+func (c *Conn) spend(n int) {
+	if c.rec.kind == recovering {
+		c.rec.out += n
+		c.rec.quota -= n
+	}
+	c.rec.force = false
+}
+
+// duplicateACK counts duplicates for a peer without SACK: each says that one
+// segment has left the network, which lets new data out (RFC 3042), and the
+// third that the first is lost (RFC 5681 §3.2).
+func (c *Conn) duplicateACK(n int, r *round) {
+	p := &c.rec
+	if p.kind == restarting {
+		return // echoes of what was sent before the time-out
+	}
+	p.dupAcks += n
+	room := c.sent.bytes[inFlight] - p.dupBytes
+	gone := max(0, min(n*c.snd.mss, room))
+	p.dupBytes += gone
+	r.dupDelivered = gone
+	// RFC 6582 §3.2 step 2: duplicates of what the last recovery resent do not start another.
+	if p.kind == steady && p.dupAcks >= dupThresh && c.snd.una >= p.point {
+		c.loseFirst(r)
+	}
+}
+
+// loseFirst thinks the first outstanding segment lost.
+func (c *Conn) loseFirst(r *round) {
+	id := c.sent.first
+	if rec := c.sent.at(id); rec.place == inFlight {
+		c.sent.move(id, rec, lost)
+		c.rec.dupBytes = min(c.rec.dupBytes, c.sent.bytes[inFlight])
+		r.lost++
+	}
+}
+
+// partialACK is RFC 6582 §3.2 step 3: in recovery from a peer without SACK, an
+// acknowledgment short of the recovery point shows the next hole.
+func (c *Conn) partialACK(r *round) {
+	p := &c.rec
+	p.dupAcks = 0
+	// One segment of the advance is the retransmission, the others had left the network before.
+	counted := min(p.dupBytes, max(0, r.advance-c.snd.mss))
+	p.dupBytes -= counted
+	r.dupDelivered = -min(counted, r.delivered)
+	switch {
+	case p.kind == steady || c.sent.empty():
+		p.dupBytes = 0
+	case p.kind == recovering && c.snd.una < p.point:
+		c.loseFirst(r)
+	}
+	p.dupBytes = min(p.dupBytes, c.sent.bytes[inFlight])
+}

@@ -1,0 +1,523 @@
+package tcp
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// flight establishes a connection with a round trip of 10 ms, the window of n
+// segments of 1000 bytes, all sent and 10 ms old.
+func flight(t *testing.T, n int, o Options, cfg Config) *script {
+	t.Helper()
+	cfg.InitialWindow = n
+	s := newScript(t, cfg)
+	s.accept(o)
+	s.write(n * 1000)
+	s.collect()
+	require.Len(t, s.out, n)
+	s.out = nil
+	s.now = s.now.Add(10 * time.Millisecond)
+	return s
+}
+
+func TestRFC2018_BlocksInOrderOfRecency(t *testing.T) {
+	s := opened(t, Config{})
+	blocks := func() (out [][2]uint32) {
+		a := s.expect(ACK, 1, 1, 0)
+		for _, b := range a.options.SACK[:a.options.SACKCount] {
+			out = append(out, [2]uint32{b.Start - s.peer, b.End - s.peer})
+		}
+		return out
+	}
+	// §4: the first block is the one that changed last, the others as recent as fit.
+	s.send(ACK, 101, 1, 100)
+	assert.Equal(t, [][2]uint32{{101, 201}}, blocks())
+	s.send(ACK, 301, 1, 100)
+	assert.Equal(t, [][2]uint32{{301, 401}, {101, 201}}, blocks())
+	s.send(ACK, 501, 1, 100)
+	assert.Equal(t, [][2]uint32{{501, 601}, {301, 401}, {101, 201}}, blocks())
+	s.send(ACK, 401, 1, 100) // joins two
+	assert.Equal(t, [][2]uint32{{301, 601}, {101, 201}}, blocks())
+	s.send(ACK, 801, 1, 100)
+	blocks()
+	s.send(ACK, 1001, 1, 100)
+	blocks()
+	s.send(ACK, 1201, 1, 100)
+	assert.Equal(t, [][2]uint32{{1201, 1301}, {1001, 1101}, {801, 901}, {301, 601}}, blocks())
+	s.send(ACK, 1, 1, 100)
+	a := s.expect(ACK, 1, 201, 0)
+	assert.Equal(t, uint8(4), a.options.SACKCount)
+	s.send(ACK, 201, 1, 1200)
+	assert.Zero(t, s.expect(ACK, 1, 1401, 0).options)
+	assert.Equal(t, 1400, s.read(5000))
+}
+
+func TestRFC2883_DSACK(t *testing.T) {
+	s := opened(t, Config{})
+	s.send(ACK, 1, 1, 100)
+	s.expect(ACK, 1, 101, 0)
+	check := func(want ...uint32) {
+		t.Helper()
+		a := s.expect(ACK, 1, want[0], 0)
+		require.Equal(t, len(want)/2, int(a.options.SACKCount))
+		for i := range len(want) / 2 {
+			assert.Equal(t, SACKBlock{s.peer + want[1+2*i], s.peer + want[2+2*i]}, a.options.SACK[i])
+		}
+		s.quiet()
+	}
+	s.send(ACK, 1, 1, 100) // §4.1.1: a whole duplicate
+	check(101, 1, 101)
+	s.send(ACK, 51, 1, 100) // §4.1.3: partly new
+	check(151, 51, 101)
+	s.send(ACK, 301, 1, 100)
+	check(151, 301, 401)
+	s.send(ACK, 301, 1, 100) // §4.1.2: a duplicate ahead of a gap, with its block behind it
+	check(151, 301, 401, 301, 401)
+	s.send(ACK, 501, 1, 100)
+	check(151, 501, 601, 301, 401)
+}
+
+func TestRFC8985_RACK(t *testing.T) {
+	t.Run("one hole", func(t *testing.T) {
+		s := flight(t, 10, fullOptions, Config{})
+		s.sack(1, 1001, 2001)
+		s.quiet() // may be reordering: wait a quarter of the minimum round trip
+		s.wait(2400 * time.Microsecond)
+		s.quiet()
+		s.wait(200 * time.Microsecond)
+		s.expect(ACK, 1, 1, 1000)
+		s.quiet()
+		assert.Equal(t, "recovery", s.c.Info().Recovery)
+		s.sack(1, 1001, 3001)
+		s.send(ACK, 1, 10001, 0)
+		assert.Equal(t, "open", s.c.Info().Recovery)
+		assert.Equal(t, uint64(1), s.c.Info().Retransmits)
+		assert.Equal(t, 5000, s.c.Info().Cwnd, "halved, once")
+	})
+	t.Run("three segments behind the hole are proof enough", func(t *testing.T) {
+		s := flight(t, 10, fullOptions, Config{})
+		s.sack(1, 1001, 4001)
+		s.expect(ACK, 1, 1, 1000)
+	})
+	t.Run("a lost retransmission is seen", func(t *testing.T) {
+		s := flight(t, 10, fullOptions, Config{})
+		s.sack(1, 1001, 4001)
+		s.expect(ACK, 1, 1, 1000)
+		s.write(5000)
+		s.now = s.now.Add(time.Millisecond)
+		s.sack(1, 1001, 10001) // the rest of the flight
+		s.collect()
+		require.NotEmpty(t, s.out, "new data goes out behind it")
+		assert.Equal(t, uint32(10001), s.out[0].seq)
+		s.out = nil
+		s.now = s.now.Add(11 * time.Millisecond)
+		s.sack(1, 1001, 11001) // sent after the retransmission, and there first
+		s.expect(ACK, 1, 1, 1000)
+		i := s.c.Info()
+		assert.Equal(t, uint64(1), i.LostRetransmits)
+		assert.Zero(t, i.Timeouts)
+		s.send(ACK, 1, 15001, 0)
+		assert.Zero(t, s.c.Info().Unacked)
+	})
+	t.Run("reordering widens the window", func(t *testing.T) {
+		s := flight(t, 10, fullOptions, Config{})
+		s.sack(1, 1001, 2001)
+		s.now = s.now.Add(time.Millisecond)
+		s.send(ACK, 1, 2001, 0) // the first was only late
+		assert.Equal(t, uint64(1), s.c.Info().ReorderSeen)
+		s.sack(2001, 3001, 7001)
+		s.quiet() // now even four segments behind a hole are no proof
+		s.wait(3 * time.Millisecond)
+		s.expect(ACK, 2001, 1, 1000)
+	})
+	t.Run("duplicates widen it more", func(t *testing.T) {
+		s := flight(t, 10, fullOptions, Config{})
+		s.sack(2001, 1, 1001)
+		assert.Equal(t, 2, s.c.rack.mult)
+		assert.Equal(t, uint64(1), s.c.Info().DSACKs)
+		s.sack(2001, 1, 1001)
+		assert.Equal(t, 2, s.c.rack.mult, "once a round")
+	})
+}
+
+func TestRFC8985_TailLossProbe(t *testing.T) {
+	t.Run("the last segment again", func(t *testing.T) {
+		s := flight(t, 4, fullOptions, Config{})
+		s.send(ACK, 1, 2001, 0)
+		s.wait(60 * time.Millisecond)
+		s.expect(PSH|ACK, 3001, 1, 1000)
+		i := s.c.Info()
+		assert.Equal(t, uint64(1), i.TailProbes)
+		assert.Zero(t, i.Timeouts)
+		t.Log("# it shows the hole, and RACK fills it")
+		s.now = s.now.Add(10 * time.Millisecond)
+		s.sack(2001, 3001, 4001)
+		s.wait(3 * time.Millisecond)
+		s.expect(ACK, 2001, 1, 1000)
+		s.send(ACK, 1, 4001, 0)
+		assert.Zero(t, s.c.Info().Timeouts)
+	})
+	t.Run("new data when there is some", func(t *testing.T) {
+		s := flight(t, 4, fullOptions, Config{})
+		s.write(3000)
+		s.quiet() // the window is full
+		s.wait(100 * time.Millisecond)
+		s.expect(ACK, 4001, 1, 1000)
+		s.quiet()
+	})
+	t.Run("a repaired loss counts", func(t *testing.T) {
+		s := flight(t, 4, fullOptions, Config{})
+		s.send(ACK, 1, 3001, 0)
+		cwnd := s.c.Info().Cwnd
+		s.wait(100 * time.Millisecond)
+		s.expect(PSH|ACK, 3001, 1, 1000)
+		s.write(1000)
+		s.collect()
+		s.send(ACK, 1, 5001, 0)
+		assert.Less(t, s.c.Info().Cwnd, cwnd)
+		assert.Equal(t, "open", s.c.Info().Recovery)
+	})
+	t.Run("two copies do not", func(t *testing.T) {
+		s := flight(t, 4, fullOptions, Config{})
+		s.send(ACK, 1, 3001, 0)
+		cwnd := s.c.Info().Cwnd
+		s.wait(100 * time.Millisecond)
+		s.expect(PSH|ACK, 3001, 1, 1000)
+		s.sack(4001, 3001, 4001)
+		assert.GreaterOrEqual(t, s.c.Info().Cwnd, cwnd)
+		assert.Equal(t, 1, s.c.rack.mult, "nor do they speak of order")
+		assert.Zero(t, s.c.tlp.end)
+	})
+	t.Run("without SACK there is none", func(t *testing.T) {
+		s := flight(t, 4, Options{MSS: 1000}, Config{})
+		s.wait(180 * time.Millisecond)
+		s.quiet()
+		s.wait(100 * time.Millisecond)
+		assert.Equal(t, uint64(1), s.c.Info().Timeouts)
+	})
+}
+
+func TestRFC6298_Timeout(t *testing.T) {
+	s := flight(t, 4, Options{MSS: 1000}, Config{DataRetries: 3})
+	start := s.now
+	var at []time.Duration
+	for s.c.State() == StateEstablished {
+		s.wait(s.h.Deadline().Sub(s.now))
+		s.collect()
+		for _, g := range s.out {
+			at = append(at, s.now.Sub(start).Round(10*time.Millisecond))
+			assert.Equal(t, "ACK 1:1001(1000) ack 1", g.String(), "one segment, the first")
+		}
+		s.out = nil
+	}
+	assert.Equal(t, []time.Duration{190e6, 590e6, 1390e6}, at, "doubling")
+	require.ErrorIs(t, s.c.Err(), ErrTimeout)
+	assert.Equal(t, 4000, s.c.Tx().Len(), "nothing counts as delivered that was not acknowledged")
+	i := s.c.Info()
+	assert.Equal(t, uint64(3), i.Timeouts)
+	assert.Equal(t, 1000, i.Cwnd)
+	assert.Equal(t, 2000, i.Ssthresh, "RFC 5681 §3.1: held while the same data times out")
+	assert.Equal(t, uint64(0), i.BytesAcked)
+}
+
+func TestTimeoutThenSlowStart(t *testing.T) {
+	for _, o := range []Options{fullOptions, {MSS: 1000}} {
+		s := flight(t, 10, o, Config{})
+		s.wait(400 * time.Millisecond)
+		s.collect()
+		s.out = nil
+		s.now = s.now.Add(10 * time.Millisecond)
+		acked, rounds := uint32(1), 0
+		for n := 1; acked < 10001; n *= 2 {
+			rounds++
+			acked = min(acked+uint32(n)*1000, 10001)
+			s.send(ACK, 1, acked, 0)
+			s.collect()
+			want := min(2*n, int(10001-acked)/1000)
+			assert.Len(t, s.out, want, "SACK %v, round %d", o.SACKPermitted, rounds)
+			s.out = nil
+			s.now = s.now.Add(10 * time.Millisecond)
+		}
+		assert.Equal(t, "open", s.c.Info().Recovery)
+	}
+}
+
+func TestRFC6298_Karn(t *testing.T) {
+	s := flight(t, 1, Options{MSS: 1000}, Config{})
+	rtt := s.c.Info().RTT
+	s.wait(3 * time.Second)
+	s.collect()
+	s.send(ACK, 1, 1001, 0)
+	assert.Equal(t, rtt, s.c.Info().RTT, "no sample from a segment that was sent twice")
+	assert.Greater(t, s.c.Info().RTO, 200*time.Millisecond, "nor does the backing off end")
+	s.write(10)
+	s.collect()
+	s.now = s.now.Add(10 * time.Millisecond)
+	s.send(ACK, 1, 1011, 0)
+	assert.Equal(t, 200*time.Millisecond, s.c.Info().RTO)
+}
+
+func TestRFC6298_Estimator(t *testing.T) {
+	cfg := Config{RTOMin: time.Millisecond, RTOMax: time.Second}
+	var e rtt
+	now := clock.Time(1)
+	e.sample(now, 100*time.Millisecond, 1, &cfg)
+	assert.Equal(t, 100*time.Millisecond, e.srtt)
+	assert.Equal(t, 50*time.Millisecond, e.rttvar)
+	assert.Equal(t, 300*time.Millisecond, e.rto)
+	e.sample(now, 200*time.Millisecond, 1, &cfg)
+	assert.Equal(t, 112500*time.Microsecond, e.srtt)
+	assert.Equal(t, 62500*time.Microsecond, e.rttvar)
+	before := e
+	e.sample(now, 200*time.Millisecond, 10, &cfg)
+	assert.Less(t, e.srtt-before.srtt, 1200*time.Microsecond, "RFC 7323 appendix G: a tenth of the gain")
+	for range 1000 {
+		e.sample(now, 10*time.Microsecond, 1, &cfg)
+	}
+	assert.Equal(t, time.Millisecond, e.rto, "the lower bound")
+	assert.Equal(t, 8*time.Millisecond, e.timeout(3, &cfg))
+	assert.Equal(t, time.Second, e.timeout(32, &cfg), "the upper bound")
+	assert.Equal(t, 10*time.Microsecond, e.lowest())
+	for range 3 {
+		now = now.Add(minWindow)
+		e.sample(now, time.Second, 1, &cfg)
+	}
+	assert.Equal(t, time.Second, e.lowest(), "the minimum of a route that is gone is forgotten")
+	assert.Equal(t, time.Second, e.rto)
+}
+
+func TestRFC6582_NewReno(t *testing.T) {
+	s := flight(t, 10, Options{MSS: 1000}, Config{})
+	s.write(10000)
+	t.Log("# RFC 3042: the first two duplicates let one new segment out each")
+	for i := range uint32(2) {
+		s.send(ACK, 1, 1, 0)
+		s.expect(ACK, 10001+1000*i, 1, 1000)
+		s.quiet()
+	}
+	t.Log("# the third is proof")
+	s.send(ACK, 1, 1, 0)
+	s.expect(ACK, 1, 1, 1000)
+	s.quiet()
+	assert.Equal(t, "recovery", s.c.Info().Recovery)
+	for range 5 {
+		s.send(ACK, 1, 1, 0)
+	}
+	s.collect()
+	s.out = nil
+	t.Log("# a partial acknowledgment shows the next hole")
+	s.send(ACK, 1, 4001, 0)
+	s.expect(ACK, 4001, 1, 1000)
+	assert.Equal(t, "recovery", s.c.Info().Recovery)
+	s.collect()
+	s.out = nil
+	t.Log("# and one past the recovery point ends it")
+	s.send(ACK, 1, 12001, 0)
+	assert.Equal(t, "open", s.c.Info().Recovery)
+	assert.Zero(t, s.c.Info().Timeouts)
+	assert.LessOrEqual(t, s.c.Info().Cwnd, 6000)
+	t.Log("# RFC 6582 §3.2 step 2: echoes of it start nothing")
+	r := s.c.Info().FastRecoveries
+	s.c.rec.point = s.c.snd.nxt + 1
+	for range 4 {
+		s.send(ACK, 1, 12001, 0)
+	}
+	assert.Equal(t, r, s.c.Info().FastRecoveries)
+}
+
+func TestDuplicatesForAPeerWithoutSACK(t *testing.T) {
+	s := newScript(t, Config{})
+	s.accept(Options{})
+	g := Segment{
+		Tuple: s.tuple, Header: Header{Seq: s.peer + 1001, Ack: s.iss + 1, Flags: ACK, Window: 65535},
+		Len: 5000, Count: 5, Payload: [][]byte{pattern[1000:6000]},
+	}
+	s.h.Input(s.now, &g)
+	for range 5 {
+		s.expect(ACK, 1, 1, 0) // RFC 5681 §4.2: one for each segment of the train
+	}
+	s.quiet()
+	s.send(ACK, 1, 1, 1000)
+	s.expect(ACK, 1, 6001, 0)
+	assert.Equal(t, 6000, s.read(10000))
+}
+
+func TestRFC9937_PRR(t *testing.T) {
+	s := flight(t, 20, fullOptions, Config{SendBuffer: 1 << 20})
+	s.write(40000)
+	s.sack(1, 1001, 4001)
+	s.expect(ACK, 1, 1, 1000)
+	sent := 1
+	for i := range uint32(16) {
+		s.now = s.now.Add(100 * time.Microsecond)
+		s.sack(1, 1001, 5001+1000*i)
+		s.collect()
+		assert.LessOrEqual(t, len(s.out), 1, "no bursts")
+		sent += len(s.out)
+		s.out = nil
+	}
+	assert.InDelta(t, 10, sent, 2, "half of what arrived")
+	s.send(ACK, 1, 20001, 0)
+	assert.InDelta(t, 10000, s.c.Info().Cwnd, 0, "and it ends at ssthresh")
+}
+
+func TestRFC2018_8_Reneging(t *testing.T) {
+	s := flight(t, 5, fullOptions, Config{})
+	s.sack(1, 1001, 3001)
+	s.wait(5 * time.Millisecond)
+	s.collect()
+	s.out = nil
+	t.Log("# the peer threw away what it had reported: it acknowledges only the hole")
+	s.send(ACK, 1, 1001, 0)
+	s.wait(5 * time.Second)
+	s.collect()
+	require.NotEmpty(t, s.out)
+	seen := false
+	for _, g := range s.out {
+		seen = seen || g.seq == 1001
+	}
+	assert.True(t, seen, "after the time-out it is sent again")
+}
+
+func TestSACKBlocksThatLie(t *testing.T) {
+	s := flight(t, 10, fullOptions, Config{})
+	s.sack(1, 5001, 20001)            // beyond what was sent
+	s.sack(1, 5001, 5001)             // empty
+	s.sack(1, 5001, 4001)             // backwards
+	s.sack(1, ^uint32(90000), 4001)   // ages ago
+	s.sack(4001, 1, 3001, 500, 600)   // duplicates below the acknowledgment
+	s.sack(4001, 3001, 6001)          // across it
+	assert.Zero(t, s.c.Info().Sacked) // none of it counts
+	s.sack(4001, 5500, 8500)          // only whole segments do
+	assert.Equal(t, 2, s.c.Info().Sacked)
+	s.send(ACK, 1, 4501, 0) // part of a segment
+	assert.Equal(t, uint64(4500), s.c.Info().BytesAcked)
+	s.send(ACK, 1, 10001, 0)
+	assert.Zero(t, s.c.Info().Unacked)
+	assert.Zero(t, s.c.pipe())
+}
+
+func TestACKStormCostsNothing(t *testing.T) {
+	s := opened(t, Config{})
+	for range 60000 {
+		s.send(ACK, 1, 1, 0)
+	}
+	s.quiet()
+	answered := 0
+	for i := range uint32(60000) {
+		s.send(ACK, ^(100 + i%50), 1, 0) // off the window: one answer in a while
+		s.collect()
+		answered += len(s.out)
+		s.out = nil
+	}
+	assert.Equal(t, 1, answered)
+	assert.Equal(t, StateEstablished, s.c.State())
+}
+
+func TestCwndGrowsOnlyWhenUsed(t *testing.T) {
+	s := opened(t, Config{})
+	cwnd := s.c.Info().Cwnd
+	una := uint32(1)
+	for range 500 {
+		s.write(100)
+		s.collect()
+		s.out = nil
+		una += 100
+		s.now = s.now.Add(10 * time.Millisecond)
+		s.send(ACK, 1, una, 0)
+	}
+	assert.Equal(t, cwnd, s.c.Info().Cwnd, "an application that sends little earns nothing")
+	assert.Equal(t, LimitApp, s.c.Info().Limited)
+}
+
+func TestProbeAndInfo(t *testing.T) {
+	s := opened(t, Config{})
+	var got []Sample
+	s.c.SetProbe(func(p *Sample) { got = append(got, *p) })
+	s.write(5000)
+	s.collect()
+	s.out = nil
+	s.now = s.now.Add(10 * time.Millisecond)
+	s.send(ACK, 1, 5001, 0)
+	require.NotEmpty(t, got)
+	last := got[len(got)-1]
+	assert.Equal(t, uint64(5000), last.Una)
+	assert.Equal(t, uint64(5000), last.Delivered)
+	assert.Equal(t, s.now, last.Time)
+	assert.Equal(t, "open", last.Recovery)
+	assert.InDelta(t, 500000, last.DeliveryRate, 1, "5000 bytes in 10 ms")
+	s.send(FIN|ACK, 1, 5001, 0)
+	assert.Equal(t, StateCloseWait, got[len(got)-1].State)
+	i := s.c.Info()
+	assert.Equal(t, "reno", i.Congestion)
+	assert.Equal(t, uint64(5), i.DataSegsOut)
+	assert.Equal(t, uint64(5000), i.BytesSent)
+	s.c.SetProbe(nil)
+}
+
+func TestSetCongestion(t *testing.T) {
+	s := opened(t, Config{})
+	require.Error(t, s.c.SetCongestion("vegas"))
+	require.NoError(t, s.c.SetCongestion("none"))
+	s.write(100000)
+	s.collect()
+	assert.Len(t, s.out, 65, "only the peer's window counts")
+	require.NoError(t, s.c.SetCongestion("fixed"))
+	assert.Equal(t, "fixed", s.c.Info().Congestion)
+}
+
+// TestThroughputTable is the golden table: one flow over a virtual link, loss
+// each way by round trip, in MB/s, with the counts that explain it.
+func TestThroughputTable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a few seconds")
+	}
+	out := "SACK peer, Reno, RTO min 1 ms, MTU 1400; loss is each way\n" +
+		"loss   rtt       MB/s  of bound  RTOs  probes  lost again\n"
+	for _, loss := range []float64{0, 0.001, 0.01, 0.02, 0.05, 0.1} {
+		for _, d := range []time.Duration{75e3, 150e3, 1e6, 10e6} {
+			out += tableRow(t, loss, d, course()) + "\n"
+		}
+	}
+	plain := course()
+	plain.OptionsOff = true
+	out += "plain peer\n"
+	for _, loss := range []float64{0, 0.02, 0.1} {
+		out += tableRow(t, loss, 75*time.Microsecond, plain) + "\n"
+	}
+	golden(t, "throughput.txt", out)
+}
+
+func tableRow(t *testing.T, loss float64, delay time.Duration, cfg Config) string {
+	t.Helper()
+	w := newWorld(t, 11, wire{delay: delay, loss: loss, merge: true, bytesPerSec: 500e6}, cfg)
+	a, b := w.connect()
+	s := newStream(a, b, 1<<62)
+	s.keepOpen = true
+	start := w.now
+	w.transfer(min(max(200*delay, 100*time.Millisecond), time.Second), s)
+	i := a.Info()
+	rate := float64(i.BytesAcked) / w.now.Sub(start).Seconds()
+	bound := "-"
+	if loss > 0 {
+		// Mathis: 1.31/sqrt(p) segments a round trip.
+		m := 1.31 / sqrt(loss) * 1360 / (2 * delay).Seconds()
+		bound = fmt.Sprintf("%.2f", rate/min(m, 500e6))
+	}
+	return fmt.Sprintf("%-6v %-8v %6.1f  %8s  %4d  %6d  %10d",
+		loss, 2*delay, rate/1e6, bound, i.Timeouts, i.TailProbes, i.LostRetransmits)
+}
+
+func sqrt(x float64) float64 {
+	r := 1.0
+	for range 60 {
+		r = (r + x/r) / 2
+	}
+	return r
+}

@@ -1,0 +1,73 @@
+package tcp
+
+// replies are the segments that no connection sends: resets for nobody's
+// segments, and acknowledgments from TIME-WAIT.
+type replies struct {
+	ring    []reply
+	head, n int
+}
+
+type reply struct {
+	tuple  Tuple
+	header Header
+}
+
+// maxReplies bounds the queue: beyond it a stranger waits for his reset, which
+// he must survive anyway.
+const maxReplies = 256
+
+func (q *replies) push(h *Host, r reply) {
+	if q.ring == nil {
+		q.ring = make([]reply, maxReplies)
+	}
+	if q.n == maxReplies {
+		h.drop(DropReplies)
+		return
+	}
+	q.ring[(q.head+q.n)%maxReplies] = r
+	q.n++
+}
+
+// output sends the oldest reply whose outlet has room. One without a route is
+// forgotten; one that waits for room holds the others back, which are no more
+// urgent.
+func (q *replies) output(h *Host, room []int, t *Train) bool {
+	for q.n > 0 {
+		r := &q.ring[q.head]
+		p := h.cfg.Route(r.tuple.RemoteAddr)
+		if p.Outlet >= 0 && p.Outlet < len(room) && room[p.Outlet] <= 0 {
+			return false
+		}
+		q.head = (q.head + 1) % maxReplies
+		q.n--
+		if p.Outlet < 0 || p.Outlet >= len(room) {
+			continue
+		}
+		*t = Train{Tuple: r.tuple, Header: r.header, Outlet: p.Outlet, Payload: t.Payload[:0]}
+		return true
+	}
+	return false
+}
+
+// ack queues the acknowledgment of a connection in TIME-WAIT.
+func (q *replies) ack(h *Host, e *timeWait) {
+	q.push(h, reply{e.tuple, Header{
+		Seq: e.sndNxt, Ack: e.rcvNxt, Flags: ACK, Window: e.window,
+	}})
+}
+
+// refuse answers a segment that belongs to no connection with a reset that its
+// sender can recognize (RFC 9293 §3.10.7.1).
+func (h *Host) refuse(s *Segment) {
+	if s.Flags.Has(RST) {
+		return
+	}
+	r := reply{tuple: s.Tuple}
+	if s.Flags.Has(ACK) {
+		r.header = Header{Seq: s.Ack, Flags: RST}
+	} else {
+		r.header = Header{Ack: s.Seq + uint32(s.space()), Flags: RST | ACK}
+	}
+	h.counters.Refused++
+	h.replies.push(h, r)
+}

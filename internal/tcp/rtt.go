@@ -1,0 +1,68 @@
+package tcp
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// rtt estimates the round trip, RFC 6298.
+type rtt struct {
+	srtt, rttvar time.Duration // zero srtt: no sample yet
+	rto          time.Duration // without backoff
+	latest       time.Duration
+	// The minimum over the last one to two windows: RFC 8985 §6.2 step 1 wants a filter that
+	// forgets, because routes change.
+	min, minBefore time.Duration
+	minSince       clock.Time
+}
+
+// minWindow is how long a minimum is believed at least.
+const minWindow = 30 * time.Second
+
+// sample takes one measurement. Share says how many such samples a window of
+// data gives: RFC 7323 appendix G divides the gains by it, lest a burst of
+// acknowledgments make the estimate forget everything older than itself.
+func (e *rtt) sample(now clock.Time, r time.Duration, share int, cfg *Config) {
+	r = max(r, time.Nanosecond)
+	e.latest = r
+	e.minimum(now, r)
+	if e.srtt == 0 {
+		e.srtt, e.rttvar = r, r/2 // RFC 6298 §2.2
+	} else {
+		// RFC 6298 §2.3, rttvar first: it is about the old srtt.
+		n := time.Duration(min(max(share, 1), 64))
+		e.rttvar += ((e.srtt - r).Abs() - e.rttvar) / (4 * n)
+		e.srtt += (r - e.srtt) / (8 * n)
+	}
+	// RFC 6298 §2.3 with the clock's granularity G of a nanosecond; §2.4's lower bound of 1 s
+	// is RTOMin's to choose.
+	e.rto = min(max(e.srtt+4*e.rttvar, cfg.RTOMin), cfg.RTOMax)
+}
+
+func (e *rtt) minimum(now clock.Time, r time.Duration) {
+	if e.minSince == clock.Never || now.Sub(e.minSince) >= minWindow {
+		e.minBefore, e.min, e.minSince = e.min, r, now
+	}
+	e.min = min(e.min, r)
+}
+
+// lowest returns the minimum, zero before the first sample.
+func (e *rtt) lowest() time.Duration {
+	if e.minBefore != 0 {
+		return min(e.min, e.minBefore)
+	}
+	return e.min
+}
+
+// timeout returns the time-out after some doublings (RFC 6298 §5.5).
+func (e *rtt) timeout(backoff uint8, cfg *Config) time.Duration {
+	d := e.rto
+	for range backoff {
+		if d >= cfg.RTOMax {
+			break
+		}
+		d *= 2
+	}
+	return min(d, cfg.RTOMax)
+}

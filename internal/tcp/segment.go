@@ -1,0 +1,164 @@
+package tcp
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"strings"
+)
+
+// HeaderSize is the length of a TCP header without options.
+const HeaderSize = 20
+
+// Flags are the control bits of a header (RFC 9293 §3.1).
+type Flags uint8
+
+// The control bits.
+const (
+	FIN Flags = 1 << iota
+	SYN
+	RST
+	PSH
+	ACK
+	URG
+	ECE
+	CWR
+)
+
+// Has reports whether every bit of g is set.
+func (f Flags) Has(g Flags) bool { return f&g == g }
+
+// String lists the set bits, in the order tcpdump users know.
+func (f Flags) String() string {
+	names := [...]string{"FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"}
+	var set []string
+	for i, n := range names {
+		if f&(1<<i) != 0 {
+			set = append(set, n)
+		}
+	}
+	return strings.Join(set, "|")
+}
+
+// Tuple names a connection, from this host's side.
+type Tuple struct {
+	LocalAddr, RemoteAddr [4]byte
+	LocalPort, RemotePort uint16
+}
+
+// Local returns this host's end.
+func (t Tuple) Local() netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4(t.LocalAddr), t.LocalPort)
+}
+
+// Remote returns the peer's end.
+func (t Tuple) Remote() netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4(t.RemoteAddr), t.RemotePort)
+}
+
+// String writes the tuple as "local > remote".
+func (t Tuple) String() string { return t.Local().String() + " > " + t.Remote().String() }
+
+// Header is a TCP header without its ports and checksum.
+type Header struct {
+	Seq, Ack uint32
+	Flags    Flags
+	Window   uint16
+	Urgent   uint16
+	Options  Options
+}
+
+// ParseHeader reads a TCP segment whose checksum the caller has verified. It
+// reports false when the segment is shorter than its header says, the header
+// shorter than 20 bytes, or its option list malformed.
+func ParseHeader(b []byte) (srcPort, dstPort uint16, h Header, payload []byte, ok bool) {
+	if len(b) < HeaderSize {
+		return 0, 0, h, nil, false
+	}
+	offset := int(b[12]>>4) * 4
+	if offset < HeaderSize || offset > len(b) {
+		return 0, 0, h, nil, false
+	}
+	h.Seq = binary.BigEndian.Uint32(b[4:])
+	h.Ack = binary.BigEndian.Uint32(b[8:])
+	h.Flags = Flags(b[13])
+	h.Window = binary.BigEndian.Uint16(b[14:])
+	h.Urgent = binary.BigEndian.Uint16(b[18:])
+	if offset > HeaderSize {
+		if h.Options, ok = parseOptions(b[HeaderSize:offset]); !ok {
+			return 0, 0, h, nil, false
+		}
+	}
+	srcPort = binary.BigEndian.Uint16(b)
+	dstPort = binary.BigEndian.Uint16(b[2:])
+	return srcPort, dstPort, h, b[offset:], true
+}
+
+// Size returns the length of the header on the wire.
+func (h *Header) Size() int { return HeaderSize + h.Options.size() }
+
+// Put writes the header to b[:Size()] with a checksum of zero.
+func (h *Header) Put(b []byte, srcPort, dstPort uint16) {
+	size := h.Size()
+	binary.BigEndian.PutUint16(b, srcPort)
+	binary.BigEndian.PutUint16(b[2:], dstPort)
+	binary.BigEndian.PutUint32(b[4:], h.Seq)
+	binary.BigEndian.PutUint32(b[8:], h.Ack)
+	b[12] = byte(size/4) << 4
+	b[13] = byte(h.Flags)
+	binary.BigEndian.PutUint16(b[14:], h.Window)
+	binary.BigEndian.PutUint16(b[16:], 0)
+	binary.BigEndian.PutUint16(b[18:], h.Urgent)
+	if size > HeaderSize {
+		h.Options.put(b[HeaderSize:size])
+	}
+}
+
+// Segment is what arrives: one segment, or a train of adjacent in-order
+// segments of one flow that the receive path merged.
+type Segment struct {
+	Tuple
+	// Header is the first segment's, with the last one's Ack, Window, Options, PSH and FIN.
+	Header
+	// Payload is borrowed for the call, in wire order; its pieces may be cut anywhere.
+	Payload [][]byte
+	// Len is the number of payload bytes, Count how many wire segments they came in; zero
+	// means one.
+	Len, Count int
+}
+
+// space returns how much sequence space the segment occupies (SEG.LEN).
+func (s *Segment) space() uint64 {
+	n := uint64(s.Len)
+	if s.Flags.Has(SYN) {
+		n++
+	}
+	if s.Flags.Has(FIN) {
+		n++
+	}
+	return n
+}
+
+// Train is what leaves: consecutive segments of one flow, all of MSS payload
+// bytes but the last, which may be shorter. PSH and FIN belong on the last
+// segment only and CWR on the first only; the caller of Output sees to that
+// when it renders the headers.
+type Train struct {
+	Tuple
+	// Header is the first segment's; each further one adds MSS to Seq.
+	Header
+	// Outlet is the interface that the train leaves by.
+	Outlet int
+	// MSS is the payload size of every segment but the last, Len the payload of all.
+	MSS, Len int
+	// Payload is lent by the send ring until the engine's next call other than Output.
+	Payload [][]byte
+}
+
+// Segments returns how many wire segments the train is; one when it carries no
+// payload.
+func (t *Train) Segments() int {
+	if t.Len <= t.MSS || t.MSS <= 0 {
+		return 1
+	}
+	return (t.Len + t.MSS - 1) / t.MSS
+}

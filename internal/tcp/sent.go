@@ -1,0 +1,263 @@
+package tcp
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// sentQueue holds one record for each segment between snd.una and snd.nxt, in
+// sequence order, in a ring of power-of-two size that ids index. A record is in
+// one of three places: in flight (a list in the order of transmission, which is
+// what RACK walks), lost (a list that waits for retransmission, lowest first), or sacked (no
+// list). Every move adjusts byte counts, so pipe never needs a walk.
+type sentQueue struct {
+	recs        []record
+	first, next uint32 // ids in use are [first, next), modulo 2^32
+	lists       [2]idList
+	lastLost    uint32 // the record that was found lost last
+	bytes       [numPlaces]int
+	count       [numPlaces]int
+
+	// The rate sample of the delivery: how much was delivered and when, which every record
+	// remembers from when it was sent.
+	delivered   uint64
+	deliveredAt clock.Time
+	firstSentAt clock.Time
+	appLimited  uint64 // delivered must pass this before samples count as the path's again
+}
+
+// record is what is known of one segment in flight.
+type record struct {
+	seq         uint64
+	sentAt      clock.Time // the last transmission
+	delivered   uint64
+	deliveredAt clock.Time
+	firstSentAt clock.Time
+	size        uint32 // sequence space, a FIN included
+	next, prev  uint32 // neighbours in its list, meaningless at the ends
+	skip        uint32 // of a sacked record: this many from here on are sacked
+	place       place
+	flags       recFlags
+}
+
+func (r *record) end() uint64 { return r.seq + uint64(r.size) }
+
+// text returns how many payload bytes the record covers.
+func (r *record) text() int {
+	if r.flags&recFIN != 0 {
+		return int(r.size) - 1
+	}
+	return int(r.size)
+}
+
+type place uint8
+
+const (
+	inFlight place = iota
+	lost
+	sacked
+	numPlaces
+)
+
+type recFlags uint8
+
+const (
+	recFIN        recFlags = 1 << iota // ends with our FIN
+	recAgain                           // was sent more than once
+	recAppLimited                      // was sent while the application was the limit
+)
+
+type idList struct {
+	head, tail uint32
+	n          int
+}
+
+// firstRecords is the ring that a connection starts with: one kilobyte.
+const firstRecords = 16
+
+func (q *sentQueue) empty() bool          { return q.first == q.next }
+func (q *sentQueue) len() int             { return int(q.next - q.first) }
+func (q *sentQueue) at(id uint32) *record { return &q.recs[id&uint32(len(q.recs)-1)] }
+func (q *sentQueue) has(id uint32) bool   { return id-q.first < q.next-q.first }
+
+// push adds the record of a segment sent now behind all others.
+func (q *sentQueue) push(now clock.Time, seq uint64, size int, flags recFlags) {
+	if q.len() == len(q.recs) {
+		q.grow()
+	}
+	if q.count[inFlight] == 0 {
+		q.firstSentAt, q.deliveredAt = now, now
+	}
+	if q.appLimited > q.delivered {
+		flags |= recAppLimited
+	}
+	id := q.next
+	q.next++
+	r := q.at(id)
+	*r = record{
+		seq: seq, size: uint32(size), sentAt: now, flags: flags, place: inFlight,
+		delivered: q.delivered, deliveredAt: q.deliveredAt, firstSentAt: q.firstSentAt,
+	}
+	q.bytes[inFlight] += size
+	q.count[inFlight]++
+	q.link(&q.lists[inFlight], id, r)
+}
+
+func (q *sentQueue) grow() {
+	recs := make([]record, max(firstRecords, 2*len(q.recs)))
+	for id := q.first; id != q.next; id++ {
+		recs[id&uint32(len(recs)-1)] = *q.at(id)
+	}
+	q.recs = recs
+}
+
+// release gives the memory back.
+func (q *sentQueue) release() { *q = sentQueue{} }
+
+// trim gives the ring back while nothing is in flight.
+func (q *sentQueue) trim() {
+	if q.empty() {
+		q.recs = nil
+	}
+}
+
+// pop takes the first record out.
+func (q *sentQueue) pop() {
+	r := q.at(q.first)
+	q.leave(q.first, r)
+	q.first++
+}
+
+// cut takes the first n sequence numbers out of the first record.
+func (q *sentQueue) cut(n int) {
+	r := q.at(q.first)
+	r.seq += uint64(n)
+	r.size -= uint32(n)
+	q.bytes[r.place] -= n
+}
+
+// move puts a record into another place.
+func (q *sentQueue) move(id uint32, r *record, to place) {
+	q.leave(id, r)
+	r.place = to
+	q.bytes[to] += int(r.size)
+	q.count[to]++
+	switch to {
+	case sacked:
+		r.skip = 1
+	case lost:
+		q.linkLost(id, r)
+	default:
+		q.link(&q.lists[to], id, r)
+	}
+}
+
+// resent moves a record to the end of the flight, sent again now.
+func (q *sentQueue) resent(now clock.Time, id uint32, r *record) {
+	q.move(id, r, inFlight)
+	if q.count[inFlight] == 1 {
+		q.firstSentAt, q.deliveredAt = now, now
+	}
+	r.sentAt = now
+	r.flags |= recAgain
+	r.delivered, r.deliveredAt, r.firstSentAt = q.delivered, q.deliveredAt, q.firstSentAt
+}
+
+func (q *sentQueue) leave(id uint32, r *record) {
+	q.bytes[r.place] -= int(r.size)
+	q.count[r.place]--
+	if r.place != sacked {
+		q.unlink(&q.lists[r.place], id, r)
+	}
+}
+
+func (q *sentQueue) link(l *idList, id uint32, r *record) {
+	if l.n == 0 {
+		l.head = id
+	} else {
+		q.at(l.tail).next = id
+		r.prev = l.tail
+	}
+	l.tail = id
+	l.n++
+}
+
+// linkLost files a record among the lost in sequence order, because the
+// receiver waits for the lowest. They are nearly always found in that order, so
+// the search starts where the last one went.
+func (q *sentQueue) linkLost(id uint32, r *record) {
+	l, at := &q.lists[lost], q.lastLost
+	q.lastLost = id
+	before := func(a, b uint32) bool { return a-q.first < b-q.first }
+	switch {
+	case l.n == 0 || before(l.tail, id):
+		q.link(l, id, r)
+		return
+	case before(id, l.head):
+		q.at(l.head).prev = id
+		r.next = l.head
+		l.head = id
+		l.n++
+		return
+	}
+	if !q.has(at) || q.at(at).place != lost || at == id {
+		at = l.head
+	}
+	for before(id, at) {
+		at = q.at(at).prev
+	}
+	for next := q.at(at).next; before(next, id); next = q.at(at).next {
+		at = next
+	}
+	next := q.at(at).next
+	r.prev, r.next = at, next
+	q.at(at).next, q.at(next).prev = id, id
+	l.n++
+}
+
+func (q *sentQueue) unlink(l *idList, id uint32, r *record) {
+	l.n--
+	if l.n == 0 {
+		return
+	}
+	switch id {
+	case l.head:
+		l.head = r.next
+	case l.tail:
+		l.tail = r.prev
+	default:
+		q.at(r.prev).next = r.next
+		q.at(r.next).prev = r.prev
+	}
+}
+
+// find returns the id of the first record that starts at or behind seq.
+func (q *sentQueue) find(seq uint64) uint32 {
+	lo, n := q.first, q.next-q.first
+	for n > 0 {
+		half := n / 2
+		if q.at(lo+half).seq < seq {
+			lo += half + 1
+			n -= half + 1
+		} else {
+			n = half
+		}
+	}
+	return lo
+}
+
+// sample computes the delivery rate that the newest delivered record shows, in
+// bytes a second: what was delivered since it was sent, over the longer of the
+// time that sending it took and the time that acknowledging it took, because
+// either may have been compressed.
+func (q *sentQueue) sample(now clock.Time, r *round, minRTT time.Duration) int64 {
+	if r.rateAt == clock.Never {
+		return 0
+	}
+	interval := max(now.Sub(r.rateAt), r.rateSending)
+	if interval <= 0 || interval < minRTT {
+		return 0
+	}
+	return int64(float64(q.delivered-r.rateDelivered) * 1e9 / float64(interval))
+}

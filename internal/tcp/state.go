@@ -1,0 +1,125 @@
+package tcp
+
+// State is a connection's state, RFC 9293 §3.3.2.
+type State uint8
+
+// The eleven states.
+const (
+	StateClosed State = iota
+	StateListen
+	StateSynSent
+	StateSynReceived
+	StateEstablished
+	StateFinWait1
+	StateFinWait2
+	StateCloseWait
+	StateClosing
+	StateLastAck
+	StateTimeWait
+	numStates
+)
+
+var stateNames = [numStates]string{
+	"CLOSED", "LISTEN", "SYN-SENT", "SYN-RECEIVED", "ESTABLISHED", "FIN-WAIT-1",
+	"FIN-WAIT-2", "CLOSE-WAIT", "CLOSING", "LAST-ACK", "TIME-WAIT",
+}
+
+// String returns the RFC's name of the state.
+func (s State) String() string {
+	if s < numStates {
+		return stateNames[s]
+	}
+	return "?"
+}
+
+// synchronized reports whether both ends know each other's sequence numbers
+// (RFC 9293 §3.5.1, group 3).
+func (s State) synchronized() bool { return s >= StateEstablished }
+
+// maySend reports whether the user may still send (RFC 9293 §3.10.2).
+func (s State) maySend() bool { return s == StateEstablished || s == StateCloseWait }
+
+// mayReceive reports whether the peer's text is still expected (RFC 9293
+// §3.10.7.4, seventh step).
+func (s State) mayReceive() bool {
+	return s == StateEstablished || s == StateFinWait1 || s == StateFinWait2
+}
+
+// event is what moves a connection from one state to another.
+type event uint8
+
+const (
+	evOpen     event = iota // active OPEN
+	evListen                // passive OPEN
+	evSYN                   // a SYN arrived without an ACK of ours
+	evSYNACK                // a SYN arrived that acknowledges ours
+	evACKOfSYN              // our SYN is acknowledged
+	evClose                 // CLOSE: our FIN is queued
+	evFIN                   // the peer's FIN arrived and all before it
+	evACKOfFIN              // our FIN is acknowledged
+	evTimeout               // 2MSL is over, or a state's own limit
+	evDelete                // reset, abort, or nobody answers: the TCB goes
+	numEvents
+)
+
+var eventNames = [numEvents]string{
+	"open", "listen", "SYN", "SYN,ACK", "ACK of SYN", "close", "FIN", "ACK of FIN", "timeout",
+	"delete",
+}
+
+// stays marks an entry of the table that does not exist: the event cannot
+// happen in that state.
+const stays = numStates
+
+// transitions is figure 5 of RFC 9293 §3.3.2 as a table:
+//
+//	CLOSED --open--> SYN-SENT --SYN,ACK--> ESTABLISHED --close--> FIN-WAIT-1
+//	CLOSED --listen--> LISTEN --SYN--> SYN-RECEIVED --ACK of SYN--> ESTABLISHED
+//	SYN-SENT --SYN--> SYN-RECEIVED                   (simultaneous open)
+//	ESTABLISHED --FIN--> CLOSE-WAIT --close--> LAST-ACK --ACK of FIN--> CLOSED
+//	FIN-WAIT-1 --ACK of FIN--> FIN-WAIT-2 --FIN--> TIME-WAIT --timeout--> CLOSED
+//	FIN-WAIT-1 --FIN--> CLOSING --ACK of FIN--> TIME-WAIT
+//
+// A FIN in SYN-RECEIVED leads to CLOSE-WAIT directly (§3.10.7.4, eighth step).
+var transitions = [numStates][numEvents]State{
+	StateClosed: row(on{evOpen, StateSynSent}, on{evListen, StateListen},
+		on{evDelete, StateClosed}),
+	StateListen: row(on{evSYN, StateSynReceived}, on{evDelete, StateClosed}),
+	StateSynSent: row(on{evSYN, StateSynReceived}, on{evSYNACK, StateEstablished},
+		on{evDelete, StateClosed}),
+	StateSynReceived: row(on{evACKOfSYN, StateEstablished}, on{evFIN, StateCloseWait},
+		on{evClose, StateFinWait1}, on{evDelete, StateClosed}),
+	StateEstablished: row(on{evClose, StateFinWait1}, on{evFIN, StateCloseWait},
+		on{evDelete, StateClosed}),
+	StateFinWait1: row(on{evACKOfFIN, StateFinWait2}, on{evFIN, StateClosing},
+		on{evDelete, StateClosed}),
+	StateFinWait2: row(on{evFIN, StateTimeWait}, on{evTimeout, StateClosed},
+		on{evDelete, StateClosed}),
+	StateCloseWait: row(on{evClose, StateLastAck}, on{evDelete, StateClosed}),
+	StateClosing:   row(on{evACKOfFIN, StateTimeWait}, on{evDelete, StateClosed}),
+	StateLastAck:   row(on{evACKOfFIN, StateClosed}, on{evDelete, StateClosed}),
+	StateTimeWait:  row(on{evTimeout, StateClosed}, on{evDelete, StateClosed}),
+}
+
+// on is one arrow of the figure, seen from its source.
+type on struct {
+	event event
+	to    State
+}
+
+func row(arrows ...on) [numEvents]State {
+	var r [numEvents]State
+	for i := range r {
+		r[i] = stays
+	}
+	for _, a := range arrows {
+		r[a.event] = a.to
+	}
+	return r
+}
+
+// next returns the state after e, and false when e cannot happen in s.
+func (s State) next(e event) (State, bool) {
+	to := transitions[s][e]
+	return to, to != stays
+}

@@ -1,0 +1,220 @@
+package tcp
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// The time-outs of a connection.
+const (
+	timerRTO        = iota // retransmission, of the SYN too (RFC 6298)
+	timerProbe             // tail loss probe (RFC 8985 §7)
+	timerReorder           // RACK's reordering window (§6.2)
+	timerPersist           // zero window probe
+	timerDelayedAck        // delayed acknowledgment
+	timerFinWait2          // an orphan's patience with its peer
+	timerKeepalive         // the peer's silence
+	timerIdle              // memory of an idle connection
+	numTimers
+)
+
+// timers are the instants at which a connection must be advanced.
+type timers [numTimers]clock.Time
+
+func (t *timers) first() clock.Time {
+	first := clock.Never
+	for _, at := range t {
+		if at != clock.Never && (first == clock.Never || at < first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// take reports whether a timer is due, and stops it.
+func (t *timers) take(i int, now clock.Time) bool {
+	if !t[i].Due(now) {
+		return false
+	}
+	t[i] = clock.Never
+	return true
+}
+
+// idleTime is how long a connection keeps the memory of its last transfer.
+const idleTime = time.Second
+
+// advance does what is due. Gentler remedies go first: each one restarts the
+// retransmission time-out that may be due at the same instant.
+func (c *Conn) advance(now clock.Time) {
+	if c.timers.take(timerDelayedAck, now) {
+		c.onDelayedAck()
+	}
+	if c.timers.take(timerReorder, now) {
+		c.onReorderTimer(now)
+	}
+	if c.timers.take(timerProbe, now) {
+		c.onProbeTimer(now)
+	}
+	if c.timers.take(timerPersist, now) {
+		c.onPersist(now)
+	}
+	if c.timers.take(timerIdle, now) {
+		c.onIdle(now)
+	}
+	if c.timers.take(timerKeepalive, now) {
+		c.onKeepalive(now)
+		if c.state == StateClosed {
+			return
+		}
+	}
+	if c.timers.take(timerFinWait2, now) && c.state == StateFinWait2 {
+		c.setState(now, evTimeout)
+		return
+	}
+	if c.timers.take(timerRTO, now) {
+		c.onRTO(now)
+	}
+}
+
+// armRTO starts the retransmission time-out.
+func (c *Conn) armRTO(now clock.Time) {
+	d := c.rtt.timeout(c.stats.backoff, &c.host.cfg)
+	if c.onlyFIN() && c.host.cfg.FinTimeout != 0 {
+		d = c.host.cfg.FinTimeout
+	}
+	c.timers[timerRTO] = in(now, d)
+}
+
+// onlyFIN reports whether our FIN is all that is not acknowledged.
+func (c *Conn) onlyFIN() bool { return c.snd.fin != 0 && c.snd.una == c.snd.fin }
+
+// onRTO is the retransmission time-out, RFC 6298 §5.4-5.6.
+func (c *Conn) onRTO(now clock.Time) {
+	if !c.state.synchronized() {
+		c.onSYNTimeout(now)
+		return
+	}
+	limit := c.host.cfg.DataRetries
+	if c.onlyFIN() {
+		limit = c.host.cfg.FinRetries
+	}
+	c.stats.retries++
+	if c.stats.retries > limit {
+		c.timedOut(now)
+		return
+	}
+	c.stats.timeouts++
+	c.host.counters.Timeouts++
+	c.stats.backoff = min(c.stats.backoff+1, 32)
+	if !c.sent.empty() {
+		c.loseAll(now)
+	}
+	c.armRTO(now)
+	c.sample(now)
+}
+
+// loseAll thinks everything lost that has had time to arrive (RFC 8985 §6.3),
+// the first segment in any case, and starts over from one segment.
+func (c *Conn) loseAll(now clock.Time) {
+	q := &c.sent
+	flight := int(c.snd.nxt - c.snd.una)
+	if q.at(q.first).place == sacked {
+		c.renege()
+	}
+	wait := c.rack.rtt + c.reorderWindow()
+	for id := q.first; id != q.next; id++ {
+		rec := q.at(id)
+		if rec.place != inFlight || c.has(flagSACK) && id != q.first && rec.sentAt.Add(wait) > now {
+			continue
+		}
+		if rec.flags&recAgain != 0 {
+			c.stats.lostRetransmits++
+		}
+		q.move(id, rec, lost)
+	}
+	kind := congestion.Timeout
+	if c.rec.kind == restarting && c.rec.timedOut == c.snd.una {
+		kind = congestion.TimeoutAgain
+	}
+	c.rec = recovery{
+		kind: restarting, point: c.snd.nxt, timedOut: c.snd.una, force: true,
+	}
+	c.tlp = tlp{}
+	c.timers[timerProbe], c.timers[timerReorder] = clock.Never, clock.Never
+	c.cc.OnLoss(c.lossEvent(now, kind, flight))
+}
+
+// onSYNTimeout sends the SYN or SYN-ACK again, or gives up.
+func (c *Conn) onSYNTimeout(now clock.Time) {
+	c.stats.retries++
+	if c.stats.retries > c.host.cfg.SynRetries {
+		c.timedOut(now)
+		return
+	}
+	c.stats.backoff = min(c.stats.backoff+1, 32)
+	c.host.counters.Timeouts++
+	c.sendSYN(now)
+}
+
+// synTimeout returns how long to wait for the answer to a SYN.
+func (c *Conn) synTimeout() time.Duration {
+	if d := c.host.cfg.SynTimeout; d != 0 {
+		return d
+	}
+	return c.rtt.timeout(c.stats.backoff, &c.host.cfg)
+}
+
+// onPersist probes the peer's window, ever more slowly (RFC 9293 §3.8.6.1). A
+// peer that answers may keep it shut for ever; one that is silent is gone.
+func (c *Conn) onPersist(now clock.Time) {
+	c.stats.retries++
+	if c.stats.retries > c.host.cfg.DataRetries {
+		c.timedOut(now)
+		return
+	}
+	c.stats.windowProbes++
+	c.snd.probeDue = true
+	c.snd.probes = min(c.snd.probes+1, 32)
+	c.timers[timerPersist] = in(now, c.rtt.timeout(c.snd.probes, &c.host.cfg))
+}
+
+// stranded starts the clock of a connection that has something to say and no
+// route to say it by: it must not hang silently.
+func (c *Conn) stranded() {
+	if c.state.synchronized() && c.timers[timerRTO] == clock.Never &&
+		(c.unsent() > 0 || c.has(flagWriteClosed)) && c.state != StateFinWait2 {
+		c.softErr = ErrUnreachable
+		c.armRTO(c.host.now)
+	}
+}
+
+// armFinWait2 bounds the wait for the FIN of a peer whose data nobody would
+// read: RFC 9293 §3.6 lets such a half-open end be given up.
+func (c *Conn) armFinWait2(now clock.Time) {
+	if c.state == StateFinWait2 && c.has(flagReadClosed) && c.has(flagWriteClosed) {
+		c.timers[timerFinWait2] = in(now, c.host.cfg.FinWait2)
+	}
+}
+
+// idle notes that nothing is in flight; a second later its memory goes, unless
+// the connection is busy again.
+func (c *Conn) idle(now clock.Time) {
+	if c.timers[timerIdle] == clock.Never {
+		c.timers[timerIdle] = in(now, idleTime)
+	}
+}
+
+func (c *Conn) onIdle(now clock.Time) {
+	busy := max(c.stats.lastSent, c.stats.lastReceived)
+	if !c.sent.empty() || now.Sub(busy) < idleTime {
+		c.timers[timerIdle] = in(now, idleTime)
+		return
+	}
+	c.sent.trim()
+	c.tx.TrimConsumer()
+	if c.rcv.ooo.Len() == 0 {
+		c.rx.TrimProducer()
+	}
+}

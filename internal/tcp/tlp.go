@@ -1,0 +1,75 @@
+package tcp
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// tlp is the tail loss probe, RFC 8985 §7: when the end of a flight stays
+// unanswered for about two round trips, one more segment makes the peer speak,
+// and RACK sees what it lacks long before the time-out.
+type tlp struct {
+	end   uint64 // snd.nxt when the probe was sent, zero when none is out
+	again bool   // the probe repeated old data
+	due   bool   // it is to be sent
+}
+
+// probeFloor keeps probes away from round trips that are shorter than what a
+// busy machine takes to look at its sockets.
+const probeFloor = 2 * time.Millisecond
+
+// armProbe is TLP_calc_PTO, §7.2: when the peer talks SACK, nothing is known to
+// be missing, and no probe is out.
+func (c *Conn) armProbe(now clock.Time) {
+	c.timers[timerProbe] = clock.Never
+	if !c.has(flagSACK) || c.rec.kind != steady || c.sent.empty() || c.tlp.end != 0 ||
+		c.sent.count[sacked] > 0 || c.sent.count[lost] > 0 || c.rtt.srtt == 0 ||
+		c.onlyFIN() && c.host.cfg.FinTimeout != 0 {
+		return
+	}
+	// Two round trips, and not less than the variance allows for.
+	wait := max(2*c.rtt.srtt, c.rtt.srtt+4*c.rtt.rttvar, min(probeFloor, c.host.cfg.RTOMin/4))
+	if c.sent.len() == 1 {
+		wait += c.host.cfg.DelayedAck // what our own peers take at most
+	}
+	due := in(now, wait)
+	if rto := c.timers[timerRTO]; rto != clock.Never {
+		due = min(due, rto)
+	}
+	c.timers[timerProbe] = due
+}
+
+// onProbeTimer asks for the probe; output sends it.
+func (c *Conn) onProbeTimer(now clock.Time) {
+	if c.sent.empty() {
+		return
+	}
+	c.tlp.due = true
+	c.stats.tailProbes++
+	c.armRTO(now)
+}
+
+// probeAnswered is TLP_process_ack, §7.4.2.
+func (c *Conn) probeAnswered(now clock.Time, r *round) {
+	p := &c.tlp
+	if p.end == 0 {
+		return
+	}
+	both := r.dsack && r.dsackEnd == p.end
+	switch {
+	case c.snd.una < p.end && !both:
+	case !p.again, both:
+		p.end = 0 // new data was needed, or both copies arrived
+	case c.snd.una > p.end:
+		// The probe repaired the only loss, which must still count as one.
+		p.end = 0
+		if c.rec.kind == steady {
+			c.cc.OnLoss(c.lossEvent(now, congestion.Detected, r.flight))
+			c.exitRecovery(now)
+		}
+	case r.duplicate && !r.dsack:
+		p.end = 0
+	}
+}

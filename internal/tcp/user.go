@@ -1,0 +1,197 @@
+package tcp
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// Connect is the active OPEN of RFC 9293 §3.10.1. A local port of 0 is chosen
+// by RFC 6056. The connection is usable once it raises Established; the user
+// may fill Tx at once.
+func (h *Host) Connect(now clock.Time, remote netip.AddrPort, localPort uint16) (*Conn, error) {
+	addr := remote.Addr().Unmap()
+	if !addr.Is4() || addr.IsUnspecified() || remote.Port() == 0 {
+		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrAddress)
+	}
+	path := h.cfg.Route(addr.As4())
+	if path.Outlet < 0 {
+		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrUnreachable)
+	}
+	t := Tuple{
+		LocalAddr: path.Local, RemoteAddr: addr.As4(),
+		LocalPort: localPort, RemotePort: remote.Port(),
+	}
+	if localPort == 0 {
+		port, ok := h.ports.next(t, h.free)
+		if !ok {
+			return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrNoPorts)
+		}
+		t.LocalPort = port
+	} else if h.conns[t] != nil || h.waits.find(t) != nil {
+		return nil, fmt.Errorf("tcp: connect %v from port %d: %w", remote, localPort, ErrPortInUse)
+	}
+	c := h.newConn(now, t, path)
+	c.flags |= flagActive
+	c.setState(now, evOpen)
+	h.insert(c)
+	c.sendSYN(now)
+	c.touch()
+	return c, nil
+}
+
+// free reports whether a local port is at a new connection's disposal.
+func (h *Host) free(t Tuple) bool {
+	return h.conns[t] == nil && h.waits.find(t) == nil && h.listener(t) == nil
+}
+
+// Listen is the passive OPEN. The address may be unspecified. Backlog bounds
+// the connections that wait for Accept; less than 1 means 1.
+func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
+	local = netip.AddrPortFrom(local.Addr().Unmap(), local.Port())
+	if !local.Addr().IsValid() {
+		local = netip.AddrPortFrom(netip.IPv4Unspecified(), local.Port())
+	}
+	if !local.Addr().Is4() {
+		return nil, fmt.Errorf("tcp: listen %v: %w", local, ErrAddress)
+	}
+	if local.Port() == 0 {
+		t := Tuple{LocalAddr: local.Addr().As4()}
+		port, ok := h.ports.next(t, func(t Tuple) bool { return h.listener(t) == nil })
+		if !ok {
+			return nil, fmt.Errorf("tcp: listen %v: %w", local, ErrNoPorts)
+		}
+		local = netip.AddrPortFrom(local.Addr(), port)
+	}
+	if h.listeners[local] != nil {
+		return nil, fmt.Errorf("tcp: listen %v: %w", local, ErrPortInUse)
+	}
+	l := &Listener{host: h, local: local, backlog: max(backlog, 1)}
+	h.listeners[local] = l
+	return l, nil
+}
+
+// newConn returns a connection in CLOSED with nothing agreed on.
+func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
+	c := &Conn{
+		host: h, tuple: t, cc: algorithm{name: h.cfg.Congestion},
+		tx: buffer.NewRing(h.cfg.SendBuffer), rx: buffer.NewRing(h.cfg.RecvBuffer),
+	}
+	c.links.heap = -1
+	c.setISS(h.sequence(now, t))
+	c.rcv.ooo.Max = h.cfg.MaxReceiveRanges
+	c.rtt.rto = h.cfg.RTOInitial
+	c.rack.mult = 1
+	if h.cfg.NoDelay {
+		c.flags |= flagNoDelay
+	}
+	c.setPath(p)
+	c.limit.set(now, LimitHandshake)
+	return c
+}
+
+func (c *Conn) setISS(iss uint32) {
+	c.snd.iss = wide(iss)
+	c.snd.una, c.snd.nxt = c.snd.iss, c.snd.iss+1
+}
+
+// Wrote is SEND (§3.10.2): the user has written to Tx.
+func (c *Conn) Wrote(clock.Time) { c.touch() }
+
+// CloseWrite is CLOSE (§3.10.4): what is in Tx will be sent, then a FIN. The
+// user may go on reading.
+func (c *Conn) CloseWrite(now clock.Time) {
+	if c.has(flagWriteClosed) {
+		return
+	}
+	c.flags |= flagWriteClosed
+	if c.state.maySend() {
+		c.setState(now, evClose)
+	}
+	// §3.10.4: in SYN-SENT and SYN-RECEIVED the CLOSE waits for ESTABLISHED.
+	c.touch()
+}
+
+// CloseRead says that the user will read no more. What still arrives is
+// acknowledged and thrown away: the peer must not stall over it.
+func (c *Conn) CloseRead(now clock.Time) {
+	if c.has(flagReadClosed) {
+		return
+	}
+	c.flags |= flagReadClosed
+	c.Consumed(now)
+}
+
+// Close lets go of the connection in both directions. If the user has not read
+// everything, the peer is told so by a reset: RFC 2525 §2.17, RFC 1122
+// §4.2.2.13.
+func (c *Conn) Close(now clock.Time) {
+	if c.has(flagOrphan) {
+		return
+	}
+	unread := c.rx.Len() > 0 && !c.has(flagReadClosed)
+	c.flags |= flagOrphan | flagReadClosed
+	switch {
+	case c.state == StateClosed || c.state == StateTimeWait:
+	case c.state == StateSynSent:
+		c.flags |= flagWriteClosed
+		c.setState(now, evDelete) // §3.10.4: delete the TCB
+	case unread:
+		c.Abort(now)
+	default:
+		c.CloseWrite(now)
+		c.armFinWait2(now)
+		c.touch()
+	}
+}
+
+// Abort is ABORT (§3.10.5): the connection ends now, with a reset.
+func (c *Conn) Abort(now clock.Time) {
+	c.flags |= flagOrphan | flagReadClosed | flagWriteClosed
+	switch c.state {
+	case StateClosed, StateTimeWait, StateListen:
+		return
+	case StateSynSent:
+	default:
+		c.sendReset()
+	}
+	c.fail(now, ErrAborted)
+}
+
+// sendReset queues the reset of a connection in a synchronized state.
+func (c *Conn) sendReset() {
+	c.host.replies.push(c.host, reply{c.tuple, Header{
+		Seq: uint32(c.snd.nxt), Ack: uint32(c.rcv.nxt), Flags: RST | ACK,
+	}})
+}
+
+// SetNoDelay turns Nagle's algorithm off or on (RFC 9293 §3.7.4).
+func (c *Conn) SetNoDelay(off bool) {
+	c.flags &^= flagNoDelay
+	if off {
+		c.flags |= flagNoDelay
+	}
+	c.touch()
+}
+
+// SetCongestion changes the congestion control algorithm. The new one starts
+// from the window that the old one had reached.
+func (c *Conn) SetCongestion(name string) error {
+	cfg := c.congestionConfig()
+	if c.cc.Controller != nil && c.cc.Ssthresh() != 0 {
+		cfg.InitialWindow = c.cc.Cwnd()
+	}
+	cc, err := congestion.New(name, cfg)
+	if err != nil {
+		return fmt.Errorf("tcp: %w", err)
+	}
+	c.cc.name = name
+	if c.cc.Controller != nil {
+		c.cc.Controller = cc
+		c.touch()
+	}
+	return nil
+}
