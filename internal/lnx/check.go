@@ -1,0 +1,277 @@
+package lnx
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+)
+
+// maxListed is how many names an error offers.
+const maxListed = 10
+
+// check looks at the file as a whole: what its lines say of one another. The
+// order of the lines does not matter.
+func (p *parser) check() {
+	if len(p.cfg.Interfaces) == 0 && len(p.report.errs) == 0 {
+		p.report.add(Pos{}, "", "the file declares no interface", "at least one")
+		return
+	}
+	p.checkInterfaces()
+	p.checkNeighbors()
+	p.checkRoutes()
+	p.checkRIP()
+	p.checkTCP()
+}
+
+func (pos Pos) lineText() string { return "line " + strconv.Itoa(pos.Line) }
+
+// checkInterfaces compares every interface with those before it.
+func (p *parser) checkInterfaces() {
+	ifaces := p.cfg.Interfaces
+	for i := range ifaces {
+		for j := range i {
+			if p.compareInterfaces(&ifaces[i], &ifaces[j]) {
+				break
+			}
+		}
+	}
+	if p.cfg.SharedSocket && p.cfg.Grammar == GrammarNew {
+		p.checkShared()
+	}
+}
+
+// compareInterfaces records what the later interface has in common with the
+// earlier and must not, and reports whether there was something.
+func (p *parser) compareInterfaces(i, before *Interface) bool {
+	found := false
+	report := func(pos Pos, text, msg string) {
+		p.report.add(pos, text, msg+" of "+before.Name+" in "+before.Pos.lineText(), "")
+		found = true
+	}
+	if i.Name == before.Name {
+		p.report.add(i.Pos, i.Name,
+			quote(i.Name)+" is already declared in "+before.Pos.lineText(), "another name")
+		found = true
+	}
+	switch {
+	case i.Addr.Addr() == before.Addr.Addr():
+		addr := i.Addr.Addr().String()
+		report(i.addrAt, addr, addr+" is already the address")
+	case i.Addr.Overlaps(before.Addr):
+		report(i.addrAt, i.Addr.String(), "subnet "+i.Network().String()+
+			" overlaps "+before.Network().String())
+	}
+	switch {
+	case i.Tun != nil && before.Tun != nil && i.Tun.Device == before.Tun.Device:
+		report(i.udpAt, "tun:"+i.Tun.Device, "device "+i.Tun.Device+" is already that")
+	case i.Tun != nil || before.Tun != nil || p.cfg.SharedSocket:
+	case sameSocket(i.UDP, before.UDP):
+		report(i.udpAt, i.UDP.String(), i.UDP.String()+" is already the UDP address")
+	}
+	return found
+}
+
+// sameSocket reports whether two sockets of one machine cannot both be bound.
+// Names but localhost are compared as they are: to resolve them is not ours.
+func sameSocket(a, b HostPort) bool {
+	if a.Port != b.Port || a.Port == 0 {
+		return false
+	}
+	addrA, okA := a.AddrPort()
+	addrB, okB := b.AddrPort()
+	if !okA || !okB {
+		return a.Host == b.Host
+	}
+	return addrA == addrB || addrA.Addr().IsUnspecified() || addrB.Addr().IsUnspecified()
+}
+
+// checkShared looks for interfaces that do not share what all are to share.
+func (p *parser) checkShared() {
+	var first *Interface
+	for i := range p.cfg.Interfaces {
+		iface := &p.cfg.Interfaces[i]
+		switch {
+		case iface.Tun != nil:
+		case first == nil:
+			first = iface
+		case iface.UDP != first.UDP:
+			p.report.add(iface.udpAt, iface.UDP.String(),
+				"the socket is shared, but this is not the UDP address of "+first.Name,
+				first.UDP.String())
+		}
+	}
+}
+
+func (p *parser) checkNeighbors() {
+	own := newIndex(p.cfg.Interfaces)
+	p.neighborAt = map[netip.Addr]Pos{}
+	points := map[string]Pos{} // point-to-point interfaces that have their neighbour
+	for i := range p.cfg.Neighbors {
+		n := &p.cfg.Neighbors[i]
+		if before, again := p.neighborAt[n.Addr]; again {
+			p.report.add(n.Pos, n.Addr.String(), n.Addr.String()+
+				" is already a neighbour in "+before.lineText(), "")
+			continue
+		}
+		p.neighborAt[n.Addr] = n.Pos
+		iface, ok := own.names[n.Iface]
+		if !ok {
+			p.unknownInterface(word{n.Iface, n.ifaceAt})
+		} else if p.checkPlace(n, iface) && iface.Addr.Bits() == pointToPoint {
+			p.checkAlone(n, points)
+		}
+		p.checkStranger(n, own)
+	}
+}
+
+// index finds a node's interfaces by what is theirs alone.
+type index struct {
+	names   map[string]*Interface
+	addrs   map[netip.Addr]*Interface
+	sockets map[string]*Interface
+}
+
+func newIndex(ifaces []Interface) index {
+	own := index{map[string]*Interface{}, map[netip.Addr]*Interface{}, map[string]*Interface{}}
+	for i := range ifaces {
+		iface := &ifaces[i]
+		own.names[iface.Name] = iface
+		own.addrs[iface.Addr.Addr()] = iface
+		if iface.UDP.Port != 0 {
+			own.sockets[iface.UDP.key()] = iface
+		}
+	}
+	return own
+}
+
+// checkPlace reports whether a neighbour can be on the interface.
+func (p *parser) checkPlace(n *Neighbor, iface *Interface) bool {
+	text := n.Addr.String()
+	subnet := iface.Network()
+	switch {
+	case iface.Tun != nil:
+		p.report.add(n.ifaceAt, n.Iface, n.Iface+" is a TUN device, which has no neighbours",
+			"an interface with a UDP address")
+	case subnet.Bits() == pointToPoint:
+		return true
+	case !subnet.Contains(n.Addr):
+		p.report.add(n.Pos, text, text+" is outside the subnet of "+iface.Name,
+			"an address of "+subnet.String())
+	case reserved(n.Addr, subnet) != "":
+		p.report.add(n.Pos, text, text+" is "+reserved(n.Addr, subnet), "an address of a node")
+	default:
+		return true
+	}
+	return false
+}
+
+// checkAlone records a second neighbour on a link that has two ends.
+func (p *parser) checkAlone(n *Neighbor, points map[string]Pos) {
+	if before, again := points[n.Iface]; again {
+		p.report.add(n.Pos, n.Addr.String(), n.Iface+
+			" is point-to-point (/32) and already has its neighbour in "+before.lineText(), "")
+		return
+	}
+	points[n.Iface] = n.Pos
+}
+
+// checkStranger records a neighbour that is the node itself.
+func (p *parser) checkStranger(n *Neighbor, own index) {
+	if iface, ok := own.addrs[n.Addr]; ok {
+		p.report.add(n.Pos, n.Addr.String(), n.Addr.String()+
+			" is this node's own address, that of "+iface.Name, "another node's")
+	}
+	if iface, ok := own.sockets[n.UDP.key()]; ok {
+		p.report.add(n.udpAt, n.UDP.String(), n.UDP.String()+
+			" is this node's own UDP address, that of "+iface.Name, "another node's")
+	}
+}
+
+// unknownInterface records a name that no interface has, unless the line that
+// may have declared it is wrong and reported itself.
+func (p *parser) unknownInterface(name word) {
+	if p.excused[name.text] {
+		return
+	}
+	names := make([]string, min(len(p.cfg.Interfaces), maxListed))
+	for i := range names {
+		names[i] = p.cfg.Interfaces[i].Name
+	}
+	p.bad(name, "no interface of this file", oneOf(names))
+}
+
+func (p *parser) checkRoutes() {
+	seen := map[netip.Prefix]Pos{}
+	for _, r := range p.cfg.Routes {
+		if before, again := seen[r.Prefix]; again {
+			p.report.add(r.Pos, r.Prefix.String(), r.Prefix.String()+
+				" already has a route in "+before.lineText(), "")
+		}
+		seen[r.Prefix] = r.Pos
+		p.checkNextHop(r)
+	}
+	if len(p.cfg.Routes) > 0 && p.cfg.Routing == RoutingNone {
+		at := p.seen["routing"]
+		p.report.add(at.pos, at.text, "routing none, but the file has static routes",
+			"routing static, or no routes")
+	}
+}
+
+// checkNextHop records a next hop that cannot be reached in one hop.
+func (p *parser) checkNextHop(r Route) {
+	via := r.Via.String()
+	_, known := p.neighborAt[r.Via]
+	i := slices.IndexFunc(p.cfg.Interfaces, func(i Interface) bool {
+		return i.Addr.Contains(r.Via)
+	})
+	switch {
+	case i >= 0 && p.cfg.Interfaces[i].Addr.Addr() == r.Via:
+		p.report.add(r.viaAt, via, "next hop "+via+" is this node's own address", "a neighbour's")
+	case known, p.excused[via]:
+	case i < 0 && !p.subnetsUnknown:
+		p.report.add(r.viaAt, via, "next hop "+via+" is on no interface's subnet",
+			"a neighbour's address")
+	case i >= 0 && p.cfg.Interfaces[i].Tun == nil:
+		p.report.add(r.viaAt, via, "next hop "+via+" is no neighbour of this file",
+			"neighbor "+via+" at HOST:PORT via "+p.cfg.Interfaces[i].Name)
+	}
+}
+
+func (p *parser) checkRIP() {
+	rip := p.cfg.RIP
+	for i, addr := range rip.AdvertiseTo {
+		if _, known := p.neighborAt[addr]; !known && !p.excused[addr.String()] {
+			p.report.add(p.advertiseAt[i], addr.String(), addr.String()+
+				" is no neighbour of this file", "an address that a neighbor line declares")
+		}
+		if !p.cfg.Forwarding {
+			p.report.note(p.advertiseAt[i], addr.String(),
+				`nothing is advertised without "routing rip"`)
+		}
+	}
+	if rip.Timeout <= rip.Periodic {
+		at, ok := p.seen["rip route-timeout-threshold"]
+		if !ok {
+			at = p.seen["rip periodic-update-rate"]
+		}
+		p.report.add(at.pos, at.text, fmt.Sprintf(
+			"routes would die after %v, before they are renewed after %v",
+			rip.Timeout, rip.Periodic), "route-timeout-threshold > periodic-update-rate")
+	}
+}
+
+// checkTCP compares the two bounds of the retransmission timer, of which one
+// may be a default.
+func (p *parser) checkTCP() {
+	tcp := p.cfg.TCP
+	if tcp.RTOMin <= tcp.RTOMax {
+		return
+	}
+	at, ok := p.seen["tcp rto-max"]
+	if !ok {
+		at = p.seen["tcp rto-min"]
+	}
+	p.report.add(at.pos, at.text, fmt.Sprintf("rto-min of %d us is above rto-max of %d us",
+		tcp.RTOMin.Microseconds(), tcp.RTOMax.Microseconds()), "rto-min <= rto-max")
+}

@@ -1,0 +1,38 @@
+package lnx
+
+// Plain returns the Config without what depends on where things stood in
+// which file, to compare what it means.
+func (c *Config) Plain() *Config {
+	out := *c
+	out.Name, out.file, out.lines = "", "", nil
+	out.Grammar = GrammarNew
+	out.Notes = nil
+	out.Interfaces = nil
+	for _, i := range c.Interfaces {
+		i.Pos, i.addrAt, i.udpAt = Pos{}, Pos{}, Pos{}
+		out.Interfaces = append(out.Interfaces, i)
+	}
+	out.Neighbors = nil
+	for _, n := range c.Neighbors {
+		n.Pos, n.udpAt, n.ifaceAt = Pos{}, Pos{}, Pos{}
+		out.Neighbors = append(out.Neighbors, n)
+	}
+	out.Routes = nil
+	for _, r := range c.Routes {
+		r.Pos, r.viaAt = Pos{}, Pos{}
+		out.Routes = append(out.Routes, r)
+	}
+	return &out
+}
+
+// DirectiveNames returns the opening words of all directives.
+func DirectiveNames() []string {
+	var names []string
+	for i := range directives {
+		names = append(names, directives[i].name)
+	}
+	return names
+}
+
+// LinkKeys returns the keys of the link directive.
+func LinkKeys() []string { return linkKeys() }

@@ -1,0 +1,97 @@
+package lnx
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+)
+
+// Format returns the Config as text of the new grammar, whatever grammar it
+// came from. Parse makes the same Config of it, but for its Grammar, its Name
+// and the places in the file.
+func (c *Config) Format() []byte {
+	var b bytes.Buffer
+	if c.SharedSocket {
+		b.WriteString("socket shared\n")
+	}
+	for i := range c.Interfaces {
+		c.Interfaces[i].format(&b)
+	}
+	for i := range c.Interfaces {
+		c.Interfaces[i].formatLink(&b)
+	}
+	for _, n := range c.Neighbors {
+		fmt.Fprintf(&b, "neighbor %s at %s via %s\n", n.Addr, n.UDP, n.Iface)
+	}
+	fmt.Fprintf(&b, "routing %s\n", c.Routing)
+	for _, r := range c.Routes {
+		fmt.Fprintf(&b, "route %s via %s\n", r.Prefix, r.Via)
+	}
+	c.RIP.format(&b)
+	c.TCP.format(&b)
+	return b.Bytes()
+}
+
+func (i *Interface) format(b *bytes.Buffer) {
+	fmt.Fprintf(b, "interface %s %s ", i.Name, i.Addr)
+	switch {
+	case i.Tun == nil:
+		b.WriteString(i.UDP.String())
+	case i.Tun.Kernel.IsValid():
+		fmt.Fprintf(b, "tun:%s kernel %s", i.Tun.Device, i.Tun.Kernel)
+	default:
+		b.WriteString("tun:" + i.Tun.Device)
+	}
+	b.WriteByte('\n')
+}
+
+// formatLink writes what the link directive sets, if anything.
+func (i *Interface) formatLink(b *bytes.Buffer) {
+	start := "link " + i.Name + " "
+	end := ""
+	for _, s := range linkSettings {
+		if value := s.write(i); value != "" {
+			b.WriteString(start + s.key + " " + value)
+			start, end = " ", "\n"
+		}
+	}
+	b.WriteString(end)
+}
+
+// format leaves out what Parse would fill in.
+func (r RIP) format(b *bytes.Buffer) {
+	for _, addr := range r.AdvertiseTo {
+		fmt.Fprintf(b, "rip advertise-to %s\n", addr)
+	}
+	for _, prefix := range r.Originate {
+		fmt.Fprintf(b, "rip originate prefix %s\n", prefix)
+	}
+	if r.Periodic != 0 && r.Periodic != defaultPeriodic {
+		fmt.Fprintf(b, "rip periodic-update-rate %d\n", r.Periodic.Milliseconds())
+	}
+	if r.Timeout != 0 && r.Timeout != defaultTimeout {
+		fmt.Fprintf(b, "rip route-timeout-threshold %d\n", r.Timeout.Milliseconds())
+	}
+	if r.EntrySize != 0 && r.EntrySize != defaultEntrySize {
+		fmt.Fprintf(b, "rip entry-size %d\n", r.EntrySize)
+	}
+}
+
+// format leaves out what Parse would fill in.
+func (t TCP) format(b *bytes.Buffer) {
+	rtoMin, rtoMax := rtoDefaults(t.Profile)
+	if t.Profile != "" {
+		fmt.Fprintf(b, "tcp profile %s\n", t.Profile)
+	}
+	formatRTO(b, "rto-min", t.RTOMin, rtoMin)
+	formatRTO(b, "rto-max", t.RTOMax, rtoMax)
+	if t.OptionsOff {
+		b.WriteString("tcp options off\n")
+	}
+}
+
+func formatRTO(b *bytes.Buffer, name string, d, usual time.Duration) {
+	if d != 0 && d != usual {
+		fmt.Fprintf(b, "tcp %s %d\n", name, d.Microseconds())
+	}
+}

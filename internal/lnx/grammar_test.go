@@ -1,0 +1,307 @@
+package lnx_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+)
+
+var (
+	courseRIP = lnx.RIP{Periodic: 5 * time.Second, Timeout: 12 * time.Second, EntrySize: 12}
+	courseTCP = lnx.TCP{RTOMin: time.Millisecond, RTOMax: 5 * time.Second}
+)
+
+func iface(name, addr, host string, port uint16) lnx.Interface {
+	return lnx.Interface{
+		Name: name, Addr: netip.MustParsePrefix(addr), UDP: lnx.HostPort{Host: host, Port: port},
+	}
+}
+
+func neighbor(addr, host string, port uint16, via string) lnx.Neighbor {
+	return lnx.Neighbor{
+		Addr: netip.MustParseAddr(addr), UDP: lnx.HostPort{Host: host, Port: port}, Iface: via,
+	}
+}
+
+func addrs(texts ...string) []netip.Addr {
+	var list []netip.Addr
+	for _, text := range texts {
+		list = append(list, netip.MustParseAddr(text))
+	}
+	return list
+}
+
+func parse(t *testing.T, text string) *lnx.Config {
+	t.Helper()
+	cfg, err := lnx.Parse("x/N.lnx", []byte(text))
+	require.NoError(t, err)
+	return cfg
+}
+
+// TestGrammars reads a node of each grammar, as the family writes them.
+func TestGrammars(t *testing.T) {
+	oldRIP := func(entrySize int, to ...string) lnx.RIP {
+		rip := courseRIP
+		rip.EntrySize = entrySize
+		rip.AdvertiseTo = addrs(to...)
+		return rip
+	}
+	shared := []lnx.Interface{
+		iface("if0", "192.168.0.2/32", "localhost", 5001),
+		iface("if1", "192.168.0.3/32", "localhost", 5001),
+	}
+	sharedNeighbors := []lnx.Neighbor{
+		neighbor("192.168.0.1", "localhost", 5000, "if0"),
+		neighbor("192.168.0.4", "localhost", 5002, "if1"),
+	}
+	for name, test := range map[string]struct {
+		text    string
+		grammar lnx.Grammar
+		want    lnx.Config
+	}{
+		"new host": {
+			`# a host behind a router
+interface if0 10.0.0.1/24 127.0.0.1:5000
+neighbor 10.0.0.2 at 127.0.0.1:5001 via if0 # the router
+
+routing static
+
+route 0.0.0.0/0 via 10.0.0.2
+
+tcp rto-min 2000 # microseconds
+tcp rto-max 4000000
+`,
+			lnx.GrammarNew,
+			lnx.Config{
+				Interfaces: []lnx.Interface{iface("if0", "10.0.0.1/24", "127.0.0.1", 5000)},
+				Neighbors:  []lnx.Neighbor{neighbor("10.0.0.2", "127.0.0.1", 5001, "if0")},
+				Routes: []lnx.Route{{
+					Prefix: netip.MustParsePrefix("0.0.0.0/0"), Via: netip.MustParseAddr("10.0.0.2"),
+				}},
+				RIP: courseRIP,
+				TCP: lnx.TCP{RTOMin: 2 * time.Millisecond, RTOMax: 4 * time.Second},
+			},
+		},
+		"new router": {
+			`interface if0 10.0.0.2/24 127.0.0.1:5001 # hosts
+neighbor 10.0.0.1 at 127.0.0.1:5000 via if0
+neighbor 10.0.0.3 at 127.0.0.1:5009 via if0
+interface if1 10.1.0.1/30 127.0.0.1:5002
+neighbor 10.1.0.2 at 127.0.0.1:5003 via if1
+routing rip # as routers do
+rip advertise-to 10.1.0.2
+rip originate prefix 10.0.0.0/16
+rip periodic-update-rate 500 # milliseconds
+rip route-timeout-threshold 1200
+`,
+			lnx.GrammarNew,
+			lnx.Config{
+				Interfaces: []lnx.Interface{
+					iface("if0", "10.0.0.2/24", "127.0.0.1", 5001),
+					iface("if1", "10.1.0.1/30", "127.0.0.1", 5002),
+				},
+				Neighbors: []lnx.Neighbor{
+					neighbor("10.0.0.1", "127.0.0.1", 5000, "if0"),
+					neighbor("10.0.0.3", "127.0.0.1", 5009, "if0"),
+					neighbor("10.1.0.2", "127.0.0.1", 5003, "if1"),
+				},
+				Routing: lnx.RoutingRIP, Forwarding: true,
+				RIP: lnx.RIP{
+					AdvertiseTo: addrs("10.1.0.2"),
+					Originate:   []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")},
+					Periodic:    500 * time.Millisecond, Timeout: 1200 * time.Millisecond, EntrySize: 12,
+				},
+				TCP: courseTCP,
+			},
+		},
+		"2018 to 2022": {
+			"localhost 5001\nlocalhost 5000 192.168.0.2 192.168.0.1\nlocalhost 5002 192.168.0.3 192.168.0.4\n",
+			lnx.Grammar2018,
+			lnx.Config{
+				Interfaces: shared, Neighbors: sharedNeighbors, SharedSocket: true,
+				Routing: lnx.RoutingRIP, Forwarding: true,
+				RIP: oldRIP(12, "192.168.0.1", "192.168.0.4"), TCP: courseTCP,
+			},
+		},
+		"2013 to 2017": {
+			"localhost:5001\nlocalhost:5000 192.168.0.2 192.168.0.1\nlocalhost:5002 192.168.0.3 192.168.0.4",
+			lnx.Grammar2013,
+			lnx.Config{
+				Interfaces: shared, Neighbors: sharedNeighbors, SharedSocket: true,
+				Routing: lnx.RoutingRIP, Forwarding: true,
+				RIP: oldRIP(8, "192.168.0.1", "192.168.0.4"), TCP: courseTCP,
+			},
+		},
+		"to 2012": {
+			"localhost:17000 10.10.168.73 localhost:17001 10.116.89.157\n" +
+				"localhost:17003 10.10.168.74 far.example.net:17004 10.42.3.125\n",
+			lnx.Grammar2012,
+			lnx.Config{
+				Interfaces: []lnx.Interface{
+					iface("if0", "10.10.168.73/32", "localhost", 17000),
+					iface("if1", "10.10.168.74/32", "localhost", 17003),
+				},
+				Neighbors: []lnx.Neighbor{
+					neighbor("10.116.89.157", "localhost", 17001, "if0"),
+					neighbor("10.42.3.125", "far.example.net", 17004, "if1"),
+				},
+				Routing: lnx.RoutingRIP, Forwarding: true,
+				RIP: oldRIP(8, "10.116.89.157", "10.42.3.125"), TCP: courseTCP,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := parse(t, test.text)
+			assert.Equal(t, test.grammar, cfg.Grammar)
+			assert.Equal(t, "N", cfg.Name)
+			assert.Empty(t, cfg.Notes)
+			assert.Equal(t, &test.want, cfg.Plain())
+		})
+	}
+}
+
+// TestDetection reads files whose first lines say little.
+func TestDetection(t *testing.T) {
+	const link2018 = "localhost 5001\nlocalhost 5000 192.168.0.2 192.168.0.1\n"
+	for name, test := range map[string]struct {
+		text string
+		want lnx.Grammar
+	}{
+		"comment before directives": {
+			"# note\n\n  # more\nrouting rip\ninterface if0 10.0.0.1/24 127.0.0.1:5000\n", lnx.GrammarNew,
+		},
+		"comment before an old file": {"# B\n\n" + link2018, lnx.Grammar2018},
+		"blanks, tabs and carriage returns": {
+			"\r\n \t\r\n\tlocalhost \t 5001\r\nlocalhost 5000\t192.168.0.2 192.168.0.1 \r\n", lnx.Grammar2018,
+		},
+		"byte order mark": {"\xef\xbb\xbf" + link2018, lnx.Grammar2018},
+		"carriage returns only": {
+			"localhost:5001\rlocalhost:5000 192.168.0.2 192.168.0.1\r", lnx.Grammar2013,
+		},
+		"addresses for hosts": {"127.0.0.1 5001\n127.0.0.1 5000 10.0.0.2 10.0.0.1\n", lnx.Grammar2018},
+		"host names": {
+			"a-1.example.net:5001\nb_2:5000 10.0.0.2 10.0.0.1\n", lnx.Grammar2013,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := parse(t, test.text)
+			assert.Equal(t, test.want, cfg.Grammar)
+			assert.Len(t, cfg.Interfaces, 1)
+		})
+	}
+}
+
+func TestExtensions(t *testing.T) {
+	cfg := parse(t, `
+link if0 mtu 576
+socket shared
+interface if0 10.0.0.1/24 host.example.net:5000
+interface if1 10.1.0.1/32 host.example.net:5000
+interface tun0 10.2.0.1/24 tun:tide0 kernel 10.2.0.2
+interface tun1 10.3.0.1/24 tun:tide1
+link if0 loss 2% delay 5ms jitter 1.5ms dup 0.5% reorder 0.0001% corrupt 100% rate 10mbit
+link if1 mtu 65507 rate 9600bit
+routing rip2
+route 10.9.0.0/16 via 10.2.0.2
+rip entry-size 8
+tcp profile 004
+tcp options off
+`)
+	shared := iface("if0", "10.0.0.1/24", "host.example.net", 5000)
+	shared.MTU = 576
+	shared.Impair = lnx.Impairments{
+		Loss: 20_000, Duplicate: 5_000, Reorder: 1, Corrupt: 1_000_000,
+		Delay: 5 * time.Millisecond, Jitter: 1500 * time.Microsecond, RateBitsPerSec: 10_000_000,
+	}
+	point := iface("if1", "10.1.0.1/32", "host.example.net", 5000)
+	point.MTU = 65_507
+	point.Impair.RateBitsPerSec = 9600
+	rip := courseRIP
+	rip.EntrySize = 8
+	assert.Equal(t, &lnx.Config{
+		Interfaces: []lnx.Interface{
+			shared, point,
+			{
+				Name: "tun0", Addr: netip.MustParsePrefix("10.2.0.1/24"),
+				Tun: &lnx.Tun{Device: "tide0", Kernel: netip.MustParseAddr("10.2.0.2")},
+			},
+			{
+				Name: "tun1", Addr: netip.MustParsePrefix("10.3.0.1/24"),
+				Tun: &lnx.Tun{Device: "tide1"},
+			},
+		},
+		Routing: lnx.RoutingRIP2, Forwarding: true, SharedSocket: true,
+		Routes: []lnx.Route{{
+			Prefix: netip.MustParsePrefix("10.9.0.0/16"), Via: netip.MustParseAddr("10.2.0.2"),
+		}},
+		RIP: rip,
+		TCP: lnx.TCP{
+			RTOMin: 10 * time.Millisecond, RTOMax: time.Second, OptionsOff: true, Profile: "004",
+		},
+	}, cfg.Plain())
+	assert.InDelta(t, 0.02, cfg.Interfaces[0].Impair.Loss.Fraction(), 1e-12)
+}
+
+// TestCourseFilesWithoutTiming: nodes of 2023 know no timing lines, so their
+// files have none.
+func TestCourseFilesWithoutTiming(t *testing.T) {
+	cfg := parse(t, "interface if0 10.1.0.2/24 127.0.0.1:5003 # to network r1-r2\n"+
+		"neighbor 10.1.0.1 at 127.0.0.1:5002 via if0 # r1\n\n"+
+		"rip advertise-to 10.1.0.1\n\nrouting rip\n")
+	assert.Equal(t, 5*time.Second, cfg.RIP.Periodic)
+	assert.Equal(t, 12*time.Second, cfg.RIP.Timeout)
+	assert.Equal(t, courseTCP, cfg.TCP)
+}
+
+func TestPositions(t *testing.T) {
+	cfg := parse(t, "# é\n\tinterface if0 10.0.0.1/24 127.0.0.1:5000\nneighbor  10.0.0.2 at b:1 via if0\n"+
+		"route 0.0.0.0/0 via 10.0.0.2")
+	assert.Equal(t, lnx.Pos{Line: 2, Col: 12}, cfg.Interfaces[0].Pos)
+	assert.Equal(t, lnx.Pos{Line: 3, Col: 11}, cfg.Neighbors[0].Pos)
+	assert.Equal(t, lnx.Pos{Line: 4, Col: 7}, cfg.Routes[0].Pos)
+}
+
+func TestNotes(t *testing.T) {
+	cfg := parse(t, `interface if0 10.0.0.1/24 127.0.0.1:5000
+neighbor 10.0.0.2 at 127.0.0.1:5001 via if0
+rip advertise-to 10.0.0.2
+`)
+	require.EqualError(t, cfg.Notes,
+		`x/N.lnx:3:18: note: nothing is advertised without "routing rip"
+    rip advertise-to 10.0.0.2
+                     ^^^^^^^^`)
+	assert.NoError(t, cfg.Notes.Err(), "notes are no mistakes")
+}
+
+func TestLookups(t *testing.T) {
+	cfg := parse(t, "interface if0 10.0.0.130/25 localhost:5000\n")
+	found, ok := cfg.Interface("if0")
+	require.True(t, ok)
+	assert.Equal(t, netip.MustParsePrefix("10.0.0.128/25"), found.Network())
+	_, ok = cfg.Interface("if1")
+	assert.False(t, ok)
+	addr, ok := found.UDP.AddrPort()
+	assert.True(t, ok)
+	assert.Equal(t, netip.MustParseAddrPort("127.0.0.1:5000"), addr)
+	_, ok = lnx.HostPort{Host: "far.example.net", Port: 1}.AddrPort()
+	assert.False(t, ok)
+}
+
+func TestNames(t *testing.T) {
+	assert.Equal(t, "new", lnx.GrammarNew.String())
+	assert.Equal(t, "2018-2022", lnx.Grammar2018.String())
+	assert.Equal(t, "2013-2017", lnx.Grammar2013.String())
+	assert.Equal(t, "to 2012", lnx.Grammar2012.String())
+	assert.Equal(t, "grammar 9", lnx.Grammar(9).String())
+	assert.Equal(t, "routing 9", lnx.Routing(9).String())
+	for share, want := range map[lnx.Share]string{
+		0: "0%", 1: "0.0001%", 5_000: "0.5%", 20_000: "2%", 123_456: "12.3456%", 1_000_000: "100%",
+	} {
+		assert.Equal(t, want, share.String())
+	}
+}

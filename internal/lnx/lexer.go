@@ -1,0 +1,139 @@
+package lnx
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// The limits of a file. The largest network of the family needs some forty
+// lines a node; these are far beyond and keep a wrong file from costing more
+// than a moment.
+const (
+	maxFileBytes = 1 << 20
+	maxLines     = 10_000
+	maxLineChars = 500
+)
+
+// replacement is what Go's range yields for bytes that are not UTF-8.
+const replacement = '�'
+
+// word is a run of characters without blanks.
+type word struct {
+	text string
+	pos  Pos
+}
+
+// line is a line that says something: it has at least one word.
+type line struct {
+	words []word
+	end   Pos // behind the last word
+}
+
+// keyword returns the line's first word.
+func (l line) keyword() word { return l.words[0] }
+
+// lex cuts the text into lines of words, without comments and blank lines. It
+// reports lines that are no text and leaves them out, and is not ok if that is
+// the whole file.
+func (p *parser) lex(text []byte) (out []line, ok bool) {
+	if len(text) > maxFileBytes {
+		msg := fmt.Sprintf("the file has %d bytes", len(text))
+		p.report.add(Pos{}, "", msg, fmt.Sprintf("at most %d", maxFileBytes))
+		return nil, false
+	}
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // a byte order mark, as Windows writes it
+	source := strings.ReplaceAll(string(text), "\r\n", "\n")
+	source = strings.ReplaceAll(source, "\r", "\n")
+	lines := strings.Split(source, "\n")
+	if len(lines) > maxLines {
+		msg := fmt.Sprintf("the file has %d lines", len(lines))
+		p.report.add(Pos{}, "", msg, fmt.Sprintf("at most %d", maxLines))
+		return nil, false
+	}
+	p.report.lines = lines
+	if i := strings.IndexByte(source, 0); i >= 0 {
+		p.reportBinary(source, i)
+		return nil, false
+	}
+	for i, s := range lines {
+		isText := p.isText(i+1, s)
+		l := cut(i+1, s)
+		switch {
+		case len(l.words) == 0:
+		case isText:
+			out = append(out, l)
+		default:
+			p.excuse(l)
+		}
+	}
+	return out, true
+}
+
+// reportBinary says that the NUL byte at offset i makes the file no text, and
+// nothing else, since all that could be said of its lines would be noise.
+func (p *parser) reportBinary(source string, i int) {
+	pos := Pos{Line: 1 + strings.Count(source[:i], "\n")}
+	pos.Col = 1 + len([]rune(source[strings.LastIndexByte(source[:i], '\n')+1:i]))
+	p.report.lines = nil
+	p.report.add(pos, "\x00", "a NUL byte: this is a binary file", "UTF-8 text")
+}
+
+// isText reports whether line n is short enough, UTF-8 and free of control
+// characters, and records what is not.
+func (p *parser) isText(n int, s string) bool {
+	if chars := len([]rune(s)); chars > maxLineChars {
+		p.report.lines[n-1] = "" // too long to show
+		msg := fmt.Sprintf("the line has %d characters", chars)
+		p.report.add(Pos{n, maxLineChars + 1}, "", msg, fmt.Sprintf("at most %d", maxLineChars))
+		return false
+	}
+	col := 0
+	for i, r := range s {
+		col++
+		switch {
+		case r == replacement && !strings.HasPrefix(s[i:], string(replacement)):
+			msg := fmt.Sprintf("byte 0x%02x is not UTF-8", s[i])
+			p.report.add(Pos{n, col}, s[i:i+1], msg, "UTF-8 text")
+			return false
+		case isControl(r):
+			p.report.add(Pos{n, col}, string(r), fmt.Sprintf("control character %U", r),
+				"printable text, blanks and tabs")
+			return false
+		}
+	}
+	return true
+}
+
+// isControl reports whether r is a control character other than a tab.
+func isControl(r rune) bool {
+	return r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0)
+}
+
+// cut splits line n at blanks and tabs, up to a comment.
+func cut(n int, s string) line {
+	var l line
+	start, startCol, col := -1, 0, 0
+	flush := func(end int) {
+		if start >= 0 {
+			l.words = append(l.words, word{s[start:end], Pos{n, startCol}})
+			l.end = Pos{n, col}
+			start = -1
+		}
+	}
+	for i, r := range s {
+		col++
+		switch {
+		case r == '#':
+			flush(i)
+			return l
+		case r == ' ' || r == '\t':
+			flush(i)
+		case start < 0:
+			start, startCol = i, col
+		}
+	}
+	col++
+	flush(len(s))
+	return l
+}

@@ -1,0 +1,103 @@
+package lnx_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+)
+
+// TestCheckNetwork compares two files at a time. A is the same throughout.
+func TestCheckNetwork(t *testing.T) {
+	const a = "interface if0 10.0.0.1/24 127.0.0.1:5000\nneighbor 10.0.0.2 at 127.0.0.1:5001 via if0\n"
+	for name, test := range map[string]struct{ b, want string }{
+		"right": {
+			"interface if0 10.0.0.2/24 localhost:5001\nneighbor 10.0.0.1 at localhost:5000 via if0\n", "",
+		},
+		"address and socket of another": {
+			"interface if0 10.0.0.1/24 localhost:5000\n",
+			`A.lnx:2:22: note: no node of this network has the UDP address 127.0.0.1:5001
+    neighbor 10.0.0.2 at 127.0.0.1:5001 via if0
+                         ^^^^^^^^^^^^^^
+B.lnx:1:15: 10.0.0.1 is also the address of if0 of A; expected an address of its own
+    interface if0 10.0.0.1/24 localhost:5000
+                  ^^^^^^^^
+B.lnx:1:27: localhost:5000 is also the UDP address of if0 of A; expected an address of its own
+    interface if0 10.0.0.1/24 localhost:5000
+                              ^^^^^^^^^^^^^^`,
+		},
+		"somebody else is there": {
+			"interface if0 10.0.0.3/24 127.0.0.1:5001\nneighbor 10.0.0.1 at 127.0.0.1:5000 via if0\n",
+			`A.lnx:2:10: 10.0.0.2 at 127.0.0.1:5001 is not who is there; expected B with 10.0.0.3
+    neighbor 10.0.0.2 at 127.0.0.1:5001 via if0
+             ^^^^^^^^
+B.lnx:2:10: note: A does not know 10.0.0.3 as its neighbour in turn
+    neighbor 10.0.0.1 at 127.0.0.1:5000 via if0
+             ^^^^^^^^`,
+		},
+		"nobody is there": {
+			"interface if0 10.0.0.2/24 127.0.0.1:5002\n",
+			`A.lnx:2:22: note: no node of this network has the UDP address 127.0.0.1:5001
+    neighbor 10.0.0.2 at 127.0.0.1:5001 via if0
+                         ^^^^^^^^^^^^^^`,
+		},
+		"unknown in turn": {
+			"interface if0 10.0.0.2/24 127.0.0.1:5001\n",
+			`A.lnx:2:10: note: B does not know 10.0.0.1 as its neighbour in turn
+    neighbor 10.0.0.2 at 127.0.0.1:5001 via if0
+             ^^^^^^^^`,
+		},
+		"an answer that goes astray": {
+			"interface if0 10.0.0.2/24 127.0.0.1:5001\nneighbor 10.0.0.1 at 127.0.0.1:5009 via if0\n",
+			`A.lnx:2:10: note: B answers to 127.0.0.1:5009, but if0 has 127.0.0.1:5000
+    neighbor 10.0.0.2 at 127.0.0.1:5001 via if0
+             ^^^^^^^^
+B.lnx:2:22: note: no node of this network has the UDP address 127.0.0.1:5009
+    neighbor 10.0.0.1 at 127.0.0.1:5009 via if0
+                         ^^^^^^^^^^^^^^`,
+		},
+		"subnets of different size": {
+			"interface if0 10.0.0.2/16 127.0.0.1:5001\nneighbor 10.0.0.1 at 127.0.0.1:5000 via if0\n",
+			`A.lnx:2:10: note: the two ends of the link have subnets of different size, 10.0.0.1/24 and 10.0.0.2/16
+    neighbor 10.0.0.2 at 127.0.0.1:5001 via if0
+             ^^^^^^^^
+B.lnx:2:10: note: the two ends of the link have subnets of different size, 10.0.0.2/16 and 10.0.0.1/24
+    neighbor 10.0.0.1 at 127.0.0.1:5000 via if0
+             ^^^^^^^^`,
+		},
+		"the old grammar": {
+			"127.0.0.1 5001\n127.0.0.1 5000 10.0.0.2 10.0.0.1\nlocalhost 5003 10.1.0.1 10.1.0.2\n",
+			`A.lnx:2:10: note: the two ends of the link have subnets of different size, 10.0.0.1/24 and 10.0.0.2/32
+    neighbor 10.0.0.2 at 127.0.0.1:5001 via if0
+             ^^^^^^^^
+B.lnx:2:25: note: the two ends of the link have subnets of different size, 10.0.0.2/32 and 10.0.0.1/24
+    127.0.0.1 5000 10.0.0.2 10.0.0.1
+                            ^^^^^^^^
+B.lnx:3:1: note: no node of this network has the UDP address localhost:5003
+    localhost 5003 10.1.0.1 10.1.0.2
+    ^^^^^^^^^^^^^^`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfgA, err := lnx.Parse("A.lnx", []byte(a))
+			require.NoError(t, err)
+			cfgB, err := lnx.Parse("B.lnx", []byte(test.b))
+			require.NoError(t, err)
+			found := lnx.CheckNetwork(cfgA, cfgB)
+			assert.Equal(t, test.want, found.Error())
+		})
+	}
+}
+
+func TestCheckNetworkTellsNotesFromMistakes(t *testing.T) {
+	a, err := lnx.Parse("A.lnx", []byte(
+		"interface if0 10.0.0.1/24 127.0.0.1:5000\nneighbor 10.0.0.2 at 127.0.0.1:5001 via if0\n"))
+	require.NoError(t, err)
+	notes := lnx.CheckNetwork(a)
+	require.Len(t, notes, 1)
+	require.NoError(t, notes.Err())
+	twice := lnx.CheckNetwork(a, a)
+	require.Error(t, twice.Err())
+}

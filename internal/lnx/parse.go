@@ -1,0 +1,180 @@
+package lnx
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// What the family's files leave out.
+const (
+	defaultPeriodic     = 5 * time.Second
+	defaultTimeout      = 12 * time.Second
+	defaultRTOMin       = time.Millisecond
+	defaultRTOMax       = 5 * time.Second
+	defaultEntrySize    = 12
+	maskEntrySize       = 12 // bytes of a RIP entry with a mask
+	hostEntrySize       = 8  // and without
+	pointToPoint        = 32 // the prefix length of a link with two ends and no subnet
+	maxInterfaces       = 1000
+	profile004          = "004"
+	profile004RTOMin    = 10 * time.Millisecond
+	profile004RTOMax    = time.Second
+	extension           = ".lnx"
+	interfaceNamePrefix = "if" // of the old grammars' interfaces
+)
+
+// parser is one run of Parse.
+type parser struct {
+	report report
+	cfg    *Config
+
+	// Directives that may come once, and where they came.
+	seen map[string]word
+	// What link lines say, to be applied when all interfaces are known.
+	links []linkLine
+	// Where the RIP neighbours are named, beside cfg.RIP.AdvertiseTo.
+	advertiseAt []Pos
+	// Set when an interface was refused for being one too many.
+	full bool
+	// Where each neighbour is declared, once check knows.
+	neighborAt map[netip.Addr]Pos
+	// The words of lines that could not be read. An interface or a neighbour
+	// whose own line is wrong is not also reported as missing.
+	excused map[string]bool
+	// Set when such a line may have declared an interface: what subnets the
+	// node has is not known then.
+	subnetsUnknown bool
+}
+
+// Parse reads a file. The name is for the errors and the Config's Name. The
+// error is an Errors with all mistakes of the file.
+func Parse(file string, text []byte) (*Config, error) {
+	p := &parser{
+		report:  report{file: file},
+		cfg:     &Config{Name: baseName(file), file: file},
+		seen:    map[string]word{},
+		excused: map[string]bool{},
+	}
+	if lines, ok := p.lex(text); ok {
+		p.cfg.lines = p.report.lines
+		p.cfg.Grammar = detect(lines)
+		p.read(lines)
+		p.setDefaults()
+		p.check()
+	}
+	errs := p.report.sorted()
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	p.cfg.Notes = errs
+	return p.cfg, nil
+}
+
+// baseName returns the file's name without its folder and extension.
+func baseName(file string) string {
+	return strings.TrimSuffix(file[strings.LastIndexAny(file, `/\`)+1:], extension)
+}
+
+// read reads the lines in their grammar.
+func (p *parser) read(lines []line) {
+	switch p.cfg.Grammar {
+	case Grammar2018:
+		p.read2018(lines)
+	case Grammar2013:
+		p.read2013(lines)
+	case Grammar2012:
+		p.read2012(lines)
+	default:
+		for _, l := range lines {
+			p.readDirective(l)
+		}
+		p.applyLinks()
+	}
+}
+
+// setDefaults fills in what the file did not say.
+func (p *parser) setDefaults() {
+	c := p.cfg
+	rtoMin, rtoMax := rtoDefaults(c.TCP.Profile)
+	setDefault(&c.TCP.RTOMin, rtoMin)
+	setDefault(&c.TCP.RTOMax, rtoMax)
+	setDefault(&c.RIP.Periodic, defaultPeriodic)
+	setDefault(&c.RIP.Timeout, defaultTimeout)
+	setDefault(&c.RIP.EntrySize, defaultEntrySize)
+	if c.Routing == RoutingRIP || c.Routing == RoutingRIP2 {
+		c.Forwarding = true
+	}
+}
+
+// rtoDefaults returns the bounds of the retransmission timer where the file
+// does not set them.
+func rtoDefaults(profile string) (least, most time.Duration) {
+	if profile == profile004 {
+		return profile004RTOMin, profile004RTOMax
+	}
+	return defaultRTOMin, defaultRTOMax
+}
+
+func setDefault[T comparable](v *T, value T) {
+	var zero T
+	if *v == zero {
+		*v = value
+	}
+}
+
+// excuse keeps what a line with a mistake may have declared from being reported
+// as missing.
+func (p *parser) excuse(l line) {
+	for _, w := range l.words {
+		p.excused[w.text] = true
+	}
+	d := findDirective(l.keyword().text)
+	if d == nil || d.name == "interface" {
+		p.subnetsUnknown = true
+	}
+}
+
+// words reports whether the line has from least to most words, and records the
+// first that is missing or too many.
+func (p *parser) words(l line, least, most int, usage string) bool {
+	switch n := len(l.words); {
+	case n < least:
+		p.report.add(l.end, "", "the line is incomplete", usage)
+	case n > most:
+		extra := l.words[most]
+		p.report.add(extra.pos, extra.text, quote(extra.text)+" is too much", usage)
+	default:
+		return true
+	}
+	return false
+}
+
+// once reports whether the directive comes for the first time, and records
+// where it was if not.
+func (p *parser) once(directive string, at word) bool {
+	if before, again := p.seen[directive]; again {
+		p.report.add(at.pos, at.text,
+			fmt.Sprintf("%s is already set in line %d", directive, before.pos.Line), "")
+		return false
+	}
+	p.seen[directive] = at
+	return true
+}
+
+// addInterface keeps an interface. Checks of all interfaces together are
+// quadratic, so their number is bounded.
+func (p *parser) addInterface(i Interface) {
+	if len(p.cfg.Interfaces) == maxInterfaces {
+		if !p.full {
+			p.full = true
+			p.report.add(i.Pos, i.Name, "too many interfaces",
+				fmt.Sprintf("at most %d", maxInterfaces))
+		}
+		p.excused[i.Name] = true
+		p.subnetsUnknown = true
+		return
+	}
+	p.cfg.Interfaces = append(p.cfg.Interfaces, i)
+}

@@ -1,0 +1,255 @@
+package lnx
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What the values look like, for the errors.
+const (
+	wantAddr     = "an IPv4 address, such as 10.0.0.1"
+	wantAddrLen  = "ADDR/LEN, such as 10.0.0.1/24"
+	wantPrefix   = "PREFIX/LEN, such as 10.1.0.0/16"
+	wantHostPort = "HOST:PORT, such as 127.0.0.1:5000"
+	wantHost     = "an IPv4 address or a host name"
+	wantPort     = "a port from 1 to 65535"
+	wantName     = "a letter, then up to 14 letters, digits and any of . _ -"
+	wantShare    = "a percentage from 0% to 100%, such as 2% or 0.5%"
+	wantDuration = "a number with its unit from 0s to 1m, such as 5ms or 250us"
+	wantRate     = "a number with its unit bit, kbit, mbit or gbit, such as 10mbit"
+)
+
+const (
+	maxNameChars = 15 // as the kernel's interfaces have it
+	maxHostChars = 253
+	maxDelay     = time.Minute
+	maxRateBits  = 1_000_000_000_000
+)
+
+// bad records that a word is not what was expected.
+func (p *parser) bad(w word, what, want string) {
+	p.report.add(w.pos, w.text, quote(w.text)+" is "+what, want)
+}
+
+// addr reads a virtual address.
+func (p *parser) addr(w word) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(w.text)
+	if err != nil || !a.Is4() {
+		p.bad(w, "not an address", wantAddr)
+		return netip.Addr{}, false
+	}
+	if why := unusable(a); why != "" {
+		p.bad(w, why, "a unicast address")
+		return netip.Addr{}, false
+	}
+	return a, true
+}
+
+// unusable says why an address cannot be a node's, or nothing.
+func unusable(a netip.Addr) string {
+	first := a.As4()[0]
+	switch {
+	case first == 0:
+		return "of 0.0.0.0/8, which is no node's address"
+	case a.IsLoopback():
+		return "a loopback address"
+	case a.IsMulticast():
+		return "a multicast address"
+	case first >= 240:
+		return "of 240.0.0.0/4, which is no node's address"
+	}
+	return ""
+}
+
+// split reads "X/LEN" and leaves the checks of X to its caller.
+func (p *parser) split(w word, want string) (netip.Prefix, bool) {
+	host, length, found := strings.Cut(w.text, "/")
+	if !found {
+		p.bad(w, "without a prefix length", want)
+		return netip.Prefix{}, false
+	}
+	a, err := netip.ParseAddr(host)
+	if err != nil || !a.Is4() {
+		p.bad(part(w, 0, host), "not an address", want)
+		return netip.Prefix{}, false
+	}
+	n, err := strconv.ParseUint(length, 10, 8)
+	if err != nil || n > 32 {
+		p.bad(part(w, len(host)+1, length), "not a prefix length", "0 to 32")
+		return netip.Prefix{}, false
+	}
+	return netip.PrefixFrom(a, int(n)), true
+}
+
+// part returns the piece of a word that starts at a byte offset. An empty
+// piece still has its place.
+func part(w word, offset int, text string) word {
+	pos := w.pos
+	pos.Col += len([]rune(w.text[:offset]))
+	return word{text, pos}
+}
+
+// addrLen reads an interface's address with the length of its subnet.
+func (p *parser) addrLen(w word) (netip.Prefix, bool) {
+	prefix, ok := p.split(w, wantAddrLen)
+	if !ok {
+		return prefix, false
+	}
+	host, length, _ := strings.Cut(w.text, "/")
+	if why := unusable(prefix.Addr()); why != "" {
+		p.bad(part(w, 0, host), why, "a unicast address")
+		return prefix, false
+	}
+	if prefix.Bits() == 0 {
+		p.bad(part(w, len(host)+1, length), "not a subnet's length", "1 to 32")
+		return prefix, false
+	}
+	if why := reserved(prefix.Addr(), prefix.Masked()); why != "" {
+		p.bad(part(w, 0, host), why, "an address of a node")
+		return prefix, false
+	}
+	return prefix, true
+}
+
+// reserved says why a subnet keeps an address for itself, or nothing. Subnets
+// of two or one address keep none (RFC 3021).
+func reserved(a netip.Addr, subnet netip.Prefix) string {
+	if subnet.Bits() >= 31 {
+		return ""
+	}
+	switch a {
+	case subnet.Addr():
+		return "the address of the subnet " + subnet.String() + " itself"
+	case broadcast(subnet):
+		return "the broadcast address of " + subnet.String()
+	}
+	return ""
+}
+
+// broadcast returns a subnet's last address.
+func broadcast(subnet netip.Prefix) netip.Addr {
+	b := subnet.Addr().As4()
+	for bit := subnet.Bits(); bit < 32; bit++ {
+		b[bit/8] |= 0x80 >> (bit % 8)
+	}
+	return netip.AddrFrom4(b)
+}
+
+// prefix reads a destination, which has no host bits.
+func (p *parser) prefix(w word) (netip.Prefix, bool) {
+	prefix, ok := p.split(w, wantPrefix)
+	if ok && prefix != prefix.Masked() {
+		p.bad(w, "a prefix with host bits", prefix.Masked().String())
+		return prefix, false
+	}
+	return prefix, ok
+}
+
+// hostPort reads an own HOST:PORT.
+func (p *parser) hostPort(w word) (HostPort, bool) { return p.endpoint(w, p.host) }
+
+// destination reads somebody else's HOST:PORT.
+func (p *parser) destination(w word) (HostPort, bool) { return p.endpoint(w, p.remoteHost) }
+
+func (p *parser) endpoint(w word, readHost func(word) (string, bool)) (HostPort, bool) {
+	i := strings.LastIndexByte(w.text, ':')
+	if i < 0 {
+		p.bad(w, "without a port", wantHostPort)
+		return HostPort{}, false
+	}
+	host, okHost := readHost(part(w, 0, w.text[:i]))
+	port, okPort := p.port(part(w, i+1, w.text[i+1:]))
+	return HostPort{host, port}, okHost && okPort
+}
+
+// host reads an IPv4 address or a host name. A name's last label has a letter
+// (RFC 1123 §2.1), so what has none is meant to be an address.
+func (p *parser) host(w word) (string, bool) {
+	if _, err := netip.ParseAddr(w.text); err == nil && !strings.Contains(w.text, ":") {
+		return w.text, true
+	}
+	last := w.text[strings.LastIndexByte(w.text, '.')+1:]
+	switch {
+	case w.text == "":
+		p.report.add(w.pos, "", "the host is missing", wantHost)
+	case w.text+":" == tunPrefix: // Format could not write it as an interface's host
+		p.bad(w, "the word for a TUN device", wantHost)
+	case len(w.text) > maxHostChars, !consistsOf(w.text, ".-_"), isNumber(last),
+		strings.Contains("."+w.text+".", ".."):
+		p.bad(w, "not a host", wantHost)
+	default:
+		return w.text, true
+	}
+	return "", false
+}
+
+// port reads a UDP port.
+func (p *parser) port(w word) (uint16, bool) {
+	n, err := strconv.ParseUint(w.text, 10, 16)
+	if err != nil || n == 0 {
+		p.bad(w, "not a port", wantPort)
+		return 0, false
+	}
+	return uint16(n), true
+}
+
+// name reads the name of an interface or a device.
+func (p *parser) name(w word) (string, bool) {
+	if len(w.text) > maxNameChars || !consistsOf(w.text, "._-") || !isLetter(rune(w.text[0])) {
+		p.bad(w, "not a name", wantName)
+		return "", false
+	}
+	return w.text, true
+}
+
+// consistsOf reports whether s is not empty and has ASCII letters, digits and
+// the given others only.
+func consistsOf(s, others string) bool {
+	for _, r := range s {
+		if !isLetter(r) && (r < '0' || r > '9') && !strings.ContainsRune(others, r) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+
+// number reads a decimal number within bounds; the unit is for the error.
+func (p *parser) number(w word, least, most uint64, unit string) (int, bool) {
+	want := fmt.Sprintf("%d to %d%s", least, most, unit)
+	if !isNumber(w.text) {
+		p.bad(w, "not a whole number", want)
+		return 0, false
+	}
+	n, err := strconv.ParseUint(w.text, 10, 64)
+	if err != nil || n < least || n > most {
+		p.bad(w, "out of range", want)
+		return 0, false
+	}
+	return int(n), true
+}
+
+// duration reads a number with its unit.
+func (p *parser) duration(w word) (time.Duration, bool) {
+	d, err := time.ParseDuration(w.text)
+	if err != nil || d < 0 || d > maxDelay {
+		p.bad(w, "not a time", wantDuration)
+		return 0, false
+	}
+	return d, true
+}
+
+// remoteHost reads the host of somebody else, which has to be one that can be
+// sent to.
+func (p *parser) remoteHost(w word) (string, bool) {
+	host, ok := p.host(w)
+	if a, err := netip.ParseAddr(host); err == nil && (a.IsUnspecified() || a.IsMulticast()) {
+		p.bad(w, "an address that cannot be sent to", wantHost)
+		return host, false
+	}
+	return host, ok
+}
