@@ -1,0 +1,46 @@
+package control
+
+import "errors"
+
+// The named errors. An operator may hold each against an error of Do with errors.Is; the text says
+// what was asked for in front of it.
+var (
+	// ErrUsage: the request itself is wrong (a percentage of 200, an unknown setting).
+	ErrUsage = errors.New("invalid request")
+	// ErrUnsupported: this node cannot do that (no such request, congestion control or platform).
+	ErrUnsupported = errors.New("not supported")
+	// ErrNoSuchSocket: no socket has that number.
+	ErrNoSuchSocket = errors.New("no such socket")
+	// ErrNoSuchInterface: no interface has that name or number.
+	ErrNoSuchInterface = errors.New("no such interface")
+	// ErrNoRoute: the route table has nothing for that address.
+	ErrNoRoute = errors.New("no route to host")
+	// ErrInterfaceDown: the interface that leads there is down.
+	ErrInterfaceDown = errors.New("interface is down")
+	// ErrPortInUse: something listens on that port or holds that connection already.
+	ErrPortInUse = errors.New("address already in use")
+	// ErrNoPorts: every ephemeral port is taken.
+	ErrNoPorts = errors.New("no free local port")
+	// ErrRefused: the peer answered the connection request with a reset.
+	ErrRefused = errors.New("connection refused")
+	// ErrReset: the peer reset the connection.
+	ErrReset = errors.New("connection reset by peer")
+	// ErrTimeout: the peer did not answer within the limits.
+	ErrTimeout = errors.New("connection timed out")
+	// ErrUnreachable: the network reported the peer unreachable.
+	ErrUnreachable = errors.New("host unreachable")
+	// ErrNotConnected: the socket listens, so it has no data to read or to write.
+	ErrNotConnected = errors.New("socket is not connected")
+	// ErrClosed: that direction of the socket, or the node, is closed already.
+	ErrClosed = errors.New("already closed")
+	// ErrTooBig: the packet would exceed the route's MTU.
+	ErrTooBig = errors.New("message too long")
+	// ErrCapturing: a capture runs already.
+	ErrCapturing = errors.New("a capture runs already")
+	// ErrNotCapturing: no capture runs.
+	ErrNotCapturing = errors.New("no capture runs")
+	// ErrBusy: another transfer writes to that file.
+	ErrBusy = errors.New("another transfer writes to it")
+	// ErrChanged: the file grew or shrank while it was sent.
+	ErrChanged = errors.New("file changed while it was sent")
+)

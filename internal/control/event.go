@@ -1,0 +1,68 @@
+package control
+
+import "net/netip"
+
+// Event is something that a node tells unasked: one of the types of this file.
+type Event interface {
+	// Event names the kind of event, as a stream of events labels it.
+	Event() string
+}
+
+// TestReceived is a test packet for this node.
+type TestReceived struct {
+	Src  netip.Addr `json:"src"`
+	Dst  netip.Addr `json:"dst"`
+	TTL  int        `json:"ttl"`
+	Text string     `json:"text"`
+}
+
+// Event is part of the interface of that name.
+func (TestReceived) Event() string { return "test" }
+
+// Accepted is a connection that a Listen took.
+type Accepted struct {
+	Listener int    `json:"listener"` // the listening socket's number
+	Socket   Socket `json:"socket"`
+}
+
+// Event is part of the interface of that name.
+func (Accepted) Event() string { return "accepted" }
+
+// SocketClosed is a connection that ended otherwise than by our own Close: the peer sent its FIN,
+// or it failed.
+type SocketClosed struct {
+	Socket Socket `json:"socket"`
+	// Problem is empty when the peer has closed its side in order and what it sent can be read,
+	// else why the connection failed.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Event is part of the interface of that name.
+func (SocketClosed) Event() string { return "closed" }
+
+// TransferEnded is a file transfer that has ended.
+type TransferEnded struct {
+	Transfer Transfer `json:"transfer"`
+	Problem  string   `json:"problem,omitempty"` // empty: it succeeded
+}
+
+// Event is part of the interface of that name.
+func (TransferEnded) Event() string { return "transfer" }
+
+// Segment is one TCP segment sent or received on a socket that Verbose asked for.
+type Segment struct {
+	SID  int    `json:"sid"`
+	Sent bool   `json:"sent"` // false: received
+	Text string `json:"text"` // one line, as the capture's decoder writes it
+}
+
+// Event is part of the interface of that name.
+func (Segment) Event() string { return "segment" }
+
+// Message is anything else that the operator should read: one line of text.
+type Message struct {
+	Text string `json:"text"`
+}
+
+// Event is part of the interface of that name.
+func (Message) Event() string { return "message" }

@@ -1,0 +1,105 @@
+package control
+
+import "net/netip"
+
+// Interfaces asks for every interface, in the order of the configuration; answer []Interface.
+type Interfaces struct{}
+
+func (Interfaces) answers([]Interface) {}
+
+// Interface is one virtual network interface.
+type Interface struct {
+	Index int          `json:"index"`
+	Name  string       `json:"name"`
+	Addr  netip.Prefix `json:"addr"` // the address and the length of its network
+	Up    bool         `json:"up"`
+	UDP   string       `json:"udp"` // the address it is bound to, or "tun:DEV"
+	MTU   int          `json:"mtu"`
+	// Offload is how its datagrams reach the kernel: "gso", "mmsg", "plain" or "tun".
+	Offload     string   `json:"offload"`
+	LossPercent float64  `json:"loss_percent"` // of what is forwarded over it
+	In          Counters `json:"in"`
+	Out         Counters `json:"out"`
+}
+
+// Counters count one direction of an interface since the node started.
+type Counters struct {
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"`
+	Errors  uint64 `json:"errors"` // refused by the device beneath
+	// Drops lists the reasons that occurred, in a stable order; packets that were dropped count
+	// under Packets too if they had arrived.
+	Drops []Drop `json:"drops,omitempty"`
+}
+
+// Drop is how many packets were dropped for one reason.
+type Drop struct {
+	Reason  string `json:"reason"`
+	Packets uint64 `json:"packets"`
+}
+
+// Neighbors asks who is on the links that are up; answer []Neighbor.
+type Neighbors struct{}
+
+func (Neighbors) answers([]Neighbor) {}
+
+// Neighbor is one node at the other end of an interface.
+type Neighbor struct {
+	Iface string     `json:"iface"`
+	Addr  netip.Addr `json:"addr"`
+	UDP   string     `json:"udp"`
+}
+
+// Routes asks for the routes in use, sorted by prefix; answer []Route.
+type Routes struct{}
+
+func (Routes) answers([]Route) {}
+
+// Route is one route in use.
+type Route struct {
+	Origin  Origin       `json:"origin"`
+	Prefix  netip.Prefix `json:"prefix"`
+	NextHop netip.Addr   `json:"next_hop"` // the zero Addr, "" in json: on the link
+	Iface   string       `json:"iface"`
+	Cost    int          `json:"cost"` // 0 of a local and a static route
+}
+
+// Origin is where a route came from: its letter in the family's table.
+type Origin string
+
+// The origins of a route.
+const (
+	OriginLocal  Origin = "L"
+	OriginRIP    Origin = "R"
+	OriginStatic Origin = "S"
+)
+
+// SetLink takes an interface up or down, by name or by number; answer Interface.
+type SetLink struct {
+	Iface string `json:"iface"`
+	Up    bool   `json:"up"`
+}
+
+func (SetLink) answers(Interface) {}
+
+// Loss asks how much of what is forwarded is dropped on purpose; answer []LinkLoss.
+type Loss struct {
+	Iface string `json:"iface,omitempty"` // empty: every interface
+}
+
+func (Loss) answers([]LinkLoss) {}
+
+// SetLoss has a share of the packets that are forwarded over an interface dropped, in both
+// directions; answer []LinkLoss, the interfaces that it set.
+type SetLoss struct {
+	Percent float64 `json:"percent"`         // 0 to 100
+	Iface   string  `json:"iface,omitempty"` // empty: every interface
+}
+
+func (SetLoss) answers([]LinkLoss) {}
+
+// LinkLoss is the loss set on one interface.
+type LinkLoss struct {
+	Iface   string  `json:"iface"`
+	Percent float64 `json:"percent"`
+}

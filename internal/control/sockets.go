@@ -1,0 +1,165 @@
+package control
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Sockets asks for every socket, by number; answer []Socket.
+type Sockets struct {
+	// Info has each connection's inner state filled in too.
+	Info bool `json:"info,omitempty"`
+}
+
+func (Sockets) answers([]Socket) {}
+
+// Socket is one socket: a listener or a connection.
+type Socket struct {
+	SID    int            `json:"sid"`
+	Local  netip.AddrPort `json:"local"`  // 0.0.0.0 when it takes every address
+	Remote netip.AddrPort `json:"remote"` // 0.0.0.0:0 of a listener
+	State  string         `json:"state"`  // RFC 9293 §3.3.2's name, with underscores: SYN_SENT
+	RecvQ  int            `json:"recv_q"` // bytes to read; of a listener: connections to accept
+	SendQ  int            `json:"send_q"` // bytes not yet acknowledged; of a listener: the backlog
+	Info   *Info          `json:"info,omitempty"`
+}
+
+// Info is a connection's inner state, in the shape of Linux's TCP_INFO as ss -ti shows it.
+type Info struct {
+	Recovery   string        `json:"recovery"` // open, disorder, recovery or loss
+	Congestion string        `json:"congestion"`
+	SACK       bool          `json:"sack"`
+	Timestamps bool          `json:"timestamps"`
+	ECN        bool          `json:"ecn"`
+	SendScale  int           `json:"send_scale"` // -1: no window scaling
+	RecvScale  int           `json:"recv_scale"`
+	RTO        time.Duration `json:"rto_ns"`
+	RTT        time.Duration `json:"rtt_ns"`
+	RTTVar     time.Duration `json:"rttvar_ns"`
+	MinRTT     time.Duration `json:"min_rtt_ns"`
+	MSS        int           `json:"mss"`
+	PMTU       int           `json:"pmtu"`
+	Cwnd       int           `json:"cwnd"`     // bytes
+	Ssthresh   int           `json:"ssthresh"` // bytes; 0: not set yet
+	SendWindow int           `json:"send_window"`
+	RecvWindow int           `json:"recv_window"`
+
+	BytesSent     uint64 `json:"bytes_sent"` // with what was sent again
+	BytesAcked    uint64 `json:"bytes_acked"`
+	BytesRetrans  uint64 `json:"bytes_retrans"`
+	BytesReceived uint64 `json:"bytes_received"`
+	SegsOut       uint64 `json:"segs_out"`
+	SegsIn        uint64 `json:"segs_in"`
+	Delivered     uint64 `json:"delivered"`     // segments
+	DeliveryRate  uint64 `json:"delivery_rate"` // bits per second
+	PacingRate    uint64 `json:"pacing_rate"`   // bits per second; 0: not paced
+
+	Unacked      int    `json:"unacked"` // segments in flight
+	Lost         int    `json:"lost"`    // of them thought lost
+	Sacked       int    `json:"sacked"`  // of them reported received
+	Retransmits  uint64 `json:"retransmits"`
+	Timeouts     uint64 `json:"timeouts"` // retransmission timeouts that fired
+	TailProbes   uint64 `json:"tail_probes"`
+	WindowProbes uint64 `json:"window_probes"`
+
+	// Limited is why no more is in flight: "app", "cwnd", "rwnd", "sndbuf" or "idle", and
+	// LimitedFor is for how long that has been the reason.
+	Limited    string        `json:"limited"`
+	LimitedFor time.Duration `json:"limited_for_ns"`
+	// Since the last segment with data was sent, data was received, an ACK was received.
+	LastSent     time.Duration `json:"last_sent_ns"`
+	LastReceived time.Duration `json:"last_received_ns"`
+	LastAck      time.Duration `json:"last_ack_ns"`
+}
+
+// Listen opens a listener and accepts whatever comes; each connection gets a socket of its own and
+// an Accepted event. Answer Socket.
+type Listen struct {
+	Port uint16 `json:"port"`
+}
+
+func (Listen) answers(Socket) {}
+
+// Connect opens a connection and waits until it is established; answer Socket.
+type Connect struct {
+	Addr netip.Addr `json:"addr"`
+	Port uint16     `json:"port"`
+}
+
+func (Connect) answers(Socket) {}
+
+// Write writes to a connection and waits until all of it is in the send buffer; answer Written.
+type Write struct {
+	SID  int    `json:"sid"`
+	Data []byte `json:"data"`
+}
+
+func (Write) answers(Written) {}
+
+// Written is how much a Write took.
+type Written struct {
+	Bytes int `json:"bytes"`
+}
+
+// Read waits for data on a connection and reads up to N bytes; answer Data.
+type Read struct {
+	SID int `json:"sid"`
+	N   int `json:"n"`
+	// Full has it wait until all N bytes came or the peer closed.
+	Full bool `json:"full,omitempty"`
+}
+
+func (Read) answers(Data) {}
+
+// Data is what was read.
+type Data struct {
+	Bytes []byte `json:"bytes"`
+	EOF   bool   `json:"eof"` // the peer has closed and there is no more
+}
+
+// Window asks for a connection's two windows; answer Windows.
+type Window struct {
+	SID int `json:"sid"`
+}
+
+func (Window) answers(Windows) {}
+
+// Windows are how many bytes each end of a connection may still send.
+type Windows struct {
+	SID     int `json:"sid"`
+	Send    int `json:"send"`    // as the peer announced
+	Receive int `json:"receive"` // as we announced
+}
+
+// Shutdown closes one direction of a connection or both; answer Nothing.
+type Shutdown struct {
+	SID int `json:"sid"`
+	How How `json:"how"`
+}
+
+func (Shutdown) answers(Nothing) {}
+
+// How is the direction that a Shutdown closes.
+type How string
+
+// The directions of Shutdown.
+const (
+	ShutdownRead  How = "read"
+	ShutdownWrite How = "write"
+	ShutdownBoth  How = "both"
+)
+
+// Close closes a socket and returns at once: what was written is still delivered. Answer Nothing.
+type Close struct {
+	SID int `json:"sid"`
+}
+
+func (Close) answers(Nothing) {}
+
+// Congestion changes a connection's congestion control; answer Socket with its Info.
+type Congestion struct {
+	SID  int    `json:"sid"`
+	Name string `json:"name"`
+}
+
+func (Congestion) answers(Socket) {}

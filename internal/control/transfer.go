@@ -1,0 +1,60 @@
+package control
+
+import (
+	"net/netip"
+	"time"
+)
+
+// SendFile connects, sends the file at Path and closes; it waits until the peer has acknowledged
+// everything. Answer Transfer.
+type SendFile struct {
+	Path string     `json:"path"`
+	Addr netip.Addr `json:"addr"`
+	Port uint16     `json:"port"`
+	// Progress, if set, is called once when the connection stands, then a few times a second and
+	// once at the end; never twice at once.
+	Progress func(Progress) `json:"-"`
+}
+
+func (SendFile) answers(Transfer) {}
+
+// RecvFile listens, takes one connection, stores what comes at Path and closes. While it runs the
+// data is in Path with ".part" behind it, and it stays there when the transfer fails.
+// Answer Transfer.
+type RecvFile struct {
+	Path string `json:"path"`
+	Port uint16 `json:"port"`
+	// Progress is as in SendFile, but the first call says that the listener stands (so an operator
+	// may tell the sender to start), and Total is -1.
+	Progress func(Progress) `json:"-"`
+}
+
+func (RecvFile) answers(Transfer) {}
+
+// Progress is how far a transfer has come.
+type Progress struct {
+	Bytes   int64         `json:"bytes"`
+	Total   int64         `json:"total"` // -1: not known
+	Elapsed time.Duration `json:"elapsed_ns"`
+}
+
+// Transfer is what became of a transfer.
+type Transfer struct {
+	Path    string         `json:"path"`
+	Sent    bool           `json:"sent"` // false: received
+	SID     int            `json:"sid"`
+	Peer    netip.AddrPort `json:"peer"`
+	Bytes   int64          `json:"bytes"`
+	Seconds float64        `json:"seconds"` // from the first byte to the last
+	MBPerS  float64        `json:"mb_per_s"`
+	SHA256  string         `json:"sha256"` // of the bytes moved, in hex
+
+	// Why it was not faster; zero of a receiver.
+	Retransmits  uint64        `json:"retransmits"`
+	Timeouts     uint64        `json:"timeouts"`
+	TailProbes   uint64        `json:"tail_probes"`
+	WindowProbes uint64        `json:"window_probes"`
+	RTT          time.Duration `json:"rtt_ns"`
+	MinRTT       time.Duration `json:"min_rtt_ns"`
+	MSS          int           `json:"mss"`
+}
