@@ -1,0 +1,150 @@
+package link
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// script is a source that reads what it is told to.
+type script struct {
+	next chan scriptRead
+}
+
+type scriptRead struct {
+	data []byte
+	from netip.AddrPort
+	err  error
+}
+
+func (s *script) ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error) {
+	r, ok := <-s.next
+	if !ok {
+		return 0, netip.AddrPort{}, net.ErrClosed
+	}
+	return copy(b, r.data), r.from, r.err
+}
+
+var (
+	fromA = netip.MustParseAddrPort("127.0.0.1:1000")
+	fromB = netip.MustParseAddrPort("127.0.0.1:2000")
+)
+
+// TestInboxJoins what could have been one train.
+func TestInboxJoins(t *testing.T) {
+	b := newInbox()
+	go b.fill(&script{next: feedScript(
+		scriptRead{data: []byte("aaaa"), from: fromA},
+		scriptRead{data: []byte("bbbb"), from: fromA},
+		scriptRead{data: []byte("cc"), from: fromA},   // the short last
+		scriptRead{data: []byte("dd"), from: fromA},   // begins another
+		scriptRead{data: []byte("ee"), from: fromB},   // somebody else's
+		scriptRead{data: []byte("ffff"), from: fromB}, // longer
+		scriptRead{data: nil, from: fromB},            // nothing
+		scriptRead{data: []byte("g"), from: fromB},
+	)})
+	<-b.done
+	got, err := b.take()
+	require.NoError(t, err)
+	a, z := addressOf(fromA), addressOf(fromB)
+	assert.Equal(t, []datagram{
+		{[]byte("aaaabbbbcc"), 4, a},
+		{[]byte("dd"), 2, a},
+		{[]byte("ee"), 2, z},
+		{[]byte("ffff"), 4, z},
+		{[]byte{}, 0, z},
+		{[]byte("g"), 1, z},
+	}, got)
+	_, err = b.take()
+	require.ErrorIs(t, err, ErrWouldBlock)
+}
+
+func feedScript(reads ...scriptRead) chan scriptRead {
+	next := make(chan scriptRead, len(reads))
+	for _, r := range reads {
+		next <- r
+	}
+	close(next)
+	return next
+}
+
+// TestInboxIsBounded: a reader that is ahead waits for the owner, and nothing is
+// lost by that.
+func TestInboxIsBounded(t *testing.T) {
+	const datagrams = 3 * inboxDatagrams
+	b := newInbox()
+	s := &script{next: make(chan scriptRead)}
+	go b.fill(s)
+	go func() {
+		for i := range datagrams {
+			s.next <- scriptRead{data: make([]byte, 1+i%2*1000), from: fromA}
+		}
+		close(s.next)
+	}()
+	got := 0
+	eventually(t, func() bool {
+		list, err := b.take()
+		if err == nil {
+			assert.LessOrEqual(t, len(list), inboxDatagrams)
+			bytes := 0
+			for _, g := range list {
+				got += (len(g.data) + g.size - 1) / g.size
+				bytes += len(g.data)
+			}
+			assert.LessOrEqual(t, bytes, inboxBytes)
+		}
+		return got >= datagrams
+	}, "all of them come")
+	assert.Equal(t, datagrams, got)
+	<-b.done
+}
+
+// TestInboxTells once for what comes after nothing.
+func TestInboxTells(t *testing.T) {
+	b := newInbox()
+	told := 0
+	b.add([]byte("x"), 1)
+	b.tell(func() { told++ })
+	assert.Equal(t, 1, told, "at once")
+	b.add([]byte("y"), 1)
+	assert.Equal(t, 1, told)
+	_, err := b.take()
+	require.NoError(t, err)
+	b.add([]byte("z"), 1)
+	assert.Equal(t, 2, told)
+}
+
+// TestInboxSurvivesErrors: what the network tells is counted, a closed socket
+// ends the reader.
+func TestInboxSurvivesErrors(t *testing.T) {
+	b := newInbox()
+	go b.fill(&script{next: feedScript(
+		scriptRead{err: &net.OpError{Op: "read", Err: errRefused}},
+		scriptRead{err: errors.New("odd")},
+		scriptRead{data: []byte("x"), from: fromA},
+	)})
+	<-b.done
+	var c SocketCounters
+	b.counters(&c)
+	assert.Equal(t, SocketCounters{Reads: 1, ReadErrors: 1, Absent: 1}, c)
+}
+
+// TestInboxCloses while its reader waits for room.
+func TestInboxCloses(t *testing.T) {
+	b := newInbox()
+	s := &script{next: make(chan scriptRead, 64)}
+	for range 64 {
+		s.next <- scriptRead{data: make([]byte, inboxBytes/32), from: fromA}
+	}
+	go b.fill(s)
+	eventually(t, func() bool { return len(s.next) < 64-30 }, "it is full")
+	b.close()
+	_, err := b.take()
+	require.NoError(t, err, "what is there may still be read")
+	_, err = b.take()
+	require.ErrorIs(t, err, net.ErrClosed)
+}

@@ -1,0 +1,210 @@
+package link
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+// patience is far longer than anything here takes.
+const patience = 10 * time.Second
+
+// modes are the ways to the kernel that this system has.
+func modes() []Offload {
+	if runtime.GOOS == "linux" {
+		return []Offload{OffloadGSO, OffloadMMsg, OffloadPlain}
+	}
+	return []Offload{OffloadPlain}
+}
+
+func eachMode(t *testing.T, test func(t *testing.T, mode Offload)) {
+	t.Helper()
+	for _, mode := range modes() {
+		t.Run(mode.String(), func(t *testing.T) { test(t, mode) })
+	}
+}
+
+var (
+	addrA = [4]byte{10, 0, 0, 1}
+	addrB = [4]byte{10, 0, 0, 2}
+	addrC = [4]byte{10, 0, 0, 3}
+)
+
+func open(tb testing.TB, cfg Config) *UDP {
+	tb.Helper()
+	if cfg.Host == "" {
+		cfg.Host = "127.0.0.1"
+	}
+	d, err := Open(cfg)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = d.Close() }) // some tests close it themselves
+	return d
+}
+
+// openOne opens a device with one interface and no neighbours.
+func openOne(tb testing.TB, mode Offload, id int) *UDP {
+	tb.Helper()
+	return open(tb, Config{
+		Offload: mode, Interfaces: []Interface{{Name: fmt.Sprintf("if%d", id), ID: id}},
+	})
+}
+
+// meet adds a neighbour to an open device: tests let the system choose ports, so
+// they are not known before.
+func meet(d *UDP, id int, addr [4]byte, at netip.AddrPort) {
+	f := d.table.at(id)
+	n := &neighbor{
+		Neighbor: Neighbor{Addr: addr, Host: at.Addr().String(), Port: at.Port()}, on: f,
+	}
+	f.hops[addr] = n
+	d.table.neighbors = append(d.table.neighbors, n)
+	d.table.learn(nil)
+}
+
+// pair opens two devices that are neighbours: a, interface 3, is addrA, and b,
+// interface 5, is addrB.
+func pair(tb testing.TB, mode Offload) (a, b *UDP) {
+	tb.Helper()
+	a, b = openOne(tb, mode, 3), openOne(tb, mode, 5)
+	meet(a, 3, addrB, b.Info().Local)
+	meet(b, 5, addrA, a.Info().Local)
+	return a, b
+}
+
+// train makes a train of packets of the given lengths, each of random bytes and
+// in several pieces.
+func train(r *rand.Rand, iface int, hop [4]byte, lengths ...int) buffer.Train {
+	t := buffer.Train{Size: lengths[0], Count: len(lengths), Iface: iface, NextHop: hop}
+	for _, n := range lengths {
+		p := make([]byte, n)
+		for i := range p {
+			p[i] = byte(r.Uint32())
+		}
+		t.Bytes += n
+		head := min(n, 40)
+		t.Pieces = append(t.Pieces, p[:head])
+		if head < n {
+			cut := head + r.IntN(n-head)
+			for _, piece := range [][]byte{p[head:cut], p[cut:]} {
+				if len(piece) > 0 {
+					t.Pieces = append(t.Pieces, piece)
+				}
+			}
+		}
+	}
+	return t
+}
+
+// equal returns count lengths of size, and one of last if that is not 0.
+func equal(count, size, last int) []int {
+	var l []int
+	for range count {
+		l = append(l, size)
+	}
+	if last > 0 {
+		l = append(l, last)
+	}
+	return l
+}
+
+// packetsOf returns the packets of trains, in order.
+func packetsOf(trains ...buffer.Train) [][]byte {
+	var list [][]byte
+	for i := range trains {
+		for k := range trains[i].Count {
+			list = append(list, bytes.Join(trains[i].Packet(k), nil))
+		}
+	}
+	return list
+}
+
+// cut returns the packets of a frame.
+func cut(f buffer.Frame) [][]byte {
+	var list [][]byte
+	for data := f.Data; len(data) > 0; {
+		n := min(f.Size, len(data))
+		list = append(list, bytes.Clone(data[:n]))
+		data = data[n:]
+	}
+	return list
+}
+
+// received is a packet and the interface that it came over.
+type received struct {
+	iface  int
+	packet []byte
+}
+
+// receive reads until want packets have come.
+func receive(tb testing.TB, d Device, want int) []received {
+	tb.Helper()
+	frames := make([]buffer.Frame, 4)
+	var got []received
+	for deadline := time.Now().Add(patience); len(got) < want; {
+		n, err := d.ReadBatch(frames)
+		if errors.Is(err, ErrWouldBlock) {
+			require.True(tb, time.Now().Before(deadline), "%d of %d packets came", len(got), want)
+			runtime.Gosched()
+			continue
+		}
+		require.NoError(tb, err)
+		for _, f := range frames[:n] {
+			for _, p := range cut(f) {
+				got = append(got, received{f.Iface, p})
+			}
+		}
+	}
+	return got
+}
+
+// nothing reads once and wants nothing: what was sent before was answered by
+// something that came after it.
+func nothing(tb testing.TB, d Device) {
+	tb.Helper()
+	_, err := d.ReadBatch(make([]buffer.Frame, 4))
+	require.ErrorIs(tb, err, ErrWouldBlock)
+}
+
+// eventually waits until ok.
+func eventually(tb testing.TB, ok func() bool, what string) {
+	tb.Helper()
+	for deadline := time.Now().Add(patience); !ok(); runtime.Gosched() {
+		require.True(tb, time.Now().Before(deadline), what)
+	}
+}
+
+// write hands trains over, all of which must be taken.
+func write(tb testing.TB, d Device, trains ...buffer.Train) {
+	tb.Helper()
+	n, err := d.WriteBatch(trains)
+	require.NoError(tb, err)
+	require.Equal(tb, len(trains), n, "trains taken")
+}
+
+// wrap makes what receive returns of packets.
+func wrap(iface int, packets [][]byte) []received {
+	var list []received
+	for _, p := range packets {
+		list = append(list, received{iface, p})
+	}
+	return list
+}
+
+// stranger is a socket of somebody who knows nothing of trains.
+func stranger(tb testing.TB) (*net.UDPConn, netip.AddrPort) {
+	tb.Helper()
+	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = c.Close() })
+	return c, c.LocalAddr().(*net.UDPAddr).AddrPort()
+}

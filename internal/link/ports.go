@@ -1,0 +1,25 @@
+package link
+
+import (
+	"fmt"
+	"net"
+)
+
+// FreePorts finds n UDP ports of the loopback address that nobody has at this
+// moment, all different.
+func FreePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			return nil, fmt.Errorf("link: a free port: %w", err)
+		}
+		defer c.Close() // all are held until all are found, so that they differ
+		at, ok := c.LocalAddr().(*net.UDPAddr)
+		if !ok {
+			return nil, fmt.Errorf("link: %v is no UDP address", c.LocalAddr())
+		}
+		ports = append(ports, at.Port)
+	}
+	return ports, nil
+}

@@ -1,0 +1,99 @@
+package link
+
+import "github.com/tidepool-net/tidepool/internal/buffer"
+
+// outQueue holds copies of trains that the kernel would not take yet. Its zero
+// value but for the limits is empty; it has no memory until it is first used.
+type outQueue struct {
+	maxPackets, maxBytes int
+	packets              int
+	mem                  []byte // the bytes of list, in order
+	list                 []queued
+	head                 int // list[:head] has left
+}
+
+// queued is one train in the queue.
+type queued struct {
+	to    *neighbor
+	off   int // of its bytes, in mem
+	piece [1][]byte
+	train buffer.Train // Pieces is piece, once train was called
+}
+
+// room is how many packets of up to mtu bytes may still come in.
+func (q *outQueue) room(mtu int) int {
+	return max(0, min(q.maxPackets-q.packets, (q.maxBytes-q.bytes())/mtu))
+}
+
+func (q *outQueue) bytes() int {
+	if q.head == len(q.list) {
+		return 0
+	}
+	return len(q.mem) - q.list[q.head].off
+}
+
+// fits reports whether a train may come in. One always does when the queue is
+// empty, so that none is refused for ever.
+func (q *outQueue) fits(t *buffer.Train) bool {
+	return q.packets == 0 ||
+		q.packets+t.Count <= q.maxPackets && q.bytes()+t.Bytes <= q.maxBytes
+}
+
+// push copies a train in but for its first skip packets.
+func (q *outQueue) push(to *neighbor, t *buffer.Train, skip int) {
+	q.reclaim()
+	drop := skip * t.Size
+	off := len(q.mem)
+	for _, p := range t.Pieces {
+		n := min(drop, len(p))
+		drop -= n
+		q.mem = append(q.mem, p[n:]...)
+	}
+	q.list = append(q.list, queued{to: to, off: off, train: buffer.Train{
+		Size: t.Size, Count: t.Count - skip, Bytes: len(q.mem) - off,
+	}})
+	q.packets += t.Count - skip
+	to.on.counters.Queued += uint64(t.Count - skip)
+}
+
+// train returns the i-th of list, lent until the next push or pop.
+func (q *outQueue) train(i int) (*neighbor, *buffer.Train) {
+	e := &q.list[i]
+	e.piece[0] = q.mem[e.off : e.off+e.train.Bytes]
+	e.train.Pieces = e.piece[:]
+	return e.to, &e.train
+}
+
+// pop takes the first packets out, which may end within a train.
+func (q *outQueue) pop(packets int) {
+	q.packets -= packets
+	for packets > 0 {
+		e := &q.list[q.head]
+		if packets < e.train.Count {
+			e.train.Count -= packets
+			e.off += packets * e.train.Size
+			e.train.Bytes -= packets * e.train.Size
+			return
+		}
+		packets -= e.train.Count
+		q.head++
+	}
+}
+
+// reclaim makes room at the end once half of the memory is of what has left.
+func (q *outQueue) reclaim() {
+	if q.head == len(q.list) {
+		q.mem, q.list, q.head = q.mem[:0], q.list[:0], 0
+		return
+	}
+	first := q.list[q.head].off
+	if first < len(q.mem)/2 {
+		return
+	}
+	q.mem = q.mem[:copy(q.mem, q.mem[first:])]
+	q.list = q.list[:copy(q.list, q.list[q.head:])]
+	q.head = 0
+	for i := range q.list {
+		q.list[i].off -= first
+	}
+}

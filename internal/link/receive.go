@@ -1,0 +1,86 @@
+package link
+
+import "github.com/tidepool-net/tidepool/internal/buffer"
+
+// ReadBatch implements Device.
+func (d *UDP) ReadBatch(frames []buffer.Frame) (int, error) {
+	d.refresh()
+	if len(d.lent) == 0 {
+		lent, err := d.sock.recv()
+		if err != nil {
+			return 0, err
+		}
+		d.lent = lent
+	}
+	n := 0
+	for len(d.lent) > 0 && n < len(frames) {
+		n += d.deliver(&frames[n])
+	}
+	return n, nil
+}
+
+// deliver takes the next datagram, or the part of it that came over one link,
+// and makes a frame of it: 1, or 0 when it was discarded.
+func (d *UDP) deliver(f *buffer.Frame) int {
+	g := &d.lent[0]
+	if len(g.data) == 0 {
+		d.lent = d.lent[1:]
+		if s := d.table.senders(g.from); len(s) > 0 {
+			s[0].on.counters.Drops[DropEmpty]++
+		}
+		return 0
+	}
+	in, data := d.whence(g)
+	if len(data) == len(g.data) {
+		d.lent = d.lent[1:]
+	} else {
+		g.data = g.data[len(data):]
+	}
+	packets := uint64(1)
+	if len(data) > g.size {
+		packets = uint64((len(data) + g.size - 1) / g.size)
+	}
+	switch {
+	case in == nil:
+		d.unknown += packets
+		return 0
+	case !in.up:
+		in.counters.Drops[DropDown] += packets
+		return 0
+	}
+	c := &in.counters
+	c.RxPackets += packets
+	c.RxBytes += uint64(len(data))
+	if g.size > in.MTU {
+		c.Oversize += uint64(len(data) / g.size)
+		if len(data)%g.size > in.MTU {
+			c.Oversize++
+		}
+	}
+	f.Data, f.Size, f.Iface = data, g.size, in.ID
+	return 1
+}
+
+// whence finds the interface that a datagram came over, nil if it is nobody's,
+// and how much of it did: all, unless several links lead to its sender.
+func (d *UDP) whence(g *datagram) (*iface, []byte) {
+	s := d.table.senders(g.from)
+	switch {
+	case len(s) == 1:
+		return s[0].on, g.data
+	case len(s) > 1:
+		n := min(g.size, len(g.data))
+		in := linkOf(s, g.data[:n])
+		for n < len(g.data) {
+			next := min(n+g.size, len(g.data))
+			if linkOf(s, g.data[n:next]) != in {
+				break
+			}
+			n = next
+		}
+		return in, g.data[:n]
+	case d.cfg.AcceptUnknown && len(d.table.ifaces) == 1:
+		return d.table.ifaces[0], g.data
+	}
+	return nil, g.data
+}

@@ -1,0 +1,135 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// book is a resolver that tests write to.
+type book struct {
+	entries atomic.Pointer[map[string]netip.Addr]
+}
+
+func (b *book) set(entries map[string]netip.Addr) { b.entries.Store(&entries) }
+
+func (b *book) lookup(_ context.Context, host string) (netip.Addr, error) {
+	if a, ok := (*b.entries.Load())[host]; ok {
+		return a, nil
+	}
+	return netip.Addr{}, errors.New("no such host")
+}
+
+// named opens a device whose neighbours addrB and addrC have names.
+func named(t *testing.T, b *book, mode Offload, at netip.AddrPort) *UDP {
+	t.Helper()
+	return open(t, Config{
+		Offload: mode, Lookup: b.lookup, ResolveEvery: time.Millisecond,
+		Interfaces: []Interface{{Name: "if0", Neighbors: []Neighbor{
+			{Addr: addrB, Host: "bee.example", Port: at.Port()},
+			{Addr: addrC, Host: "sea.example", Port: 9},
+		}}},
+	})
+}
+
+func TestNameThatResolvesLater(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Offload) {
+		var b book
+		b.set(nil)
+		peer, at := stranger(t)
+		d := named(t, &b, mode, at)
+		assert.False(t, d.Neighbors(0)[0].UDP.IsValid())
+
+		t.Log("# until then what is sent is dropped and counted")
+		tr := train(rand.New(rand.NewPCG(13, 1)), 0, addrB, 80)
+		write(t, d, tr)
+		assert.EqualValues(t, 1, d.Counters(0).Drops[DropUnresolved])
+
+		t.Log("# then it goes out, and the answer is known")
+		b.set(map[string]netip.Addr{"bee.example": loopback})
+		eventually(t, func() bool { return d.Neighbors(0)[0].UDP == at }, "the name resolves")
+		assert.Equal(t, NeighborInfo{Addr: addrC, Host: "sea.example", Port: 9}, d.Neighbors(0)[1])
+		write(t, d, tr)
+		buf := make([]byte, 100)
+		n, err := peer.Read(buf)
+		require.NoError(t, err)
+		assert.Equal(t, packetsOf(tr)[0], buf[:n])
+		_, err = peer.WriteToUDPAddrPort([]byte("ack"), d.Info().Local)
+		require.NoError(t, err)
+		assert.Equal(t, wrap(0, [][]byte{[]byte("ack")}), receive(t, d, 1))
+
+		t.Log("# a name that moves is followed, one that vanishes keeps its address")
+		b.set(map[string]netip.Addr{"sea.example": netip.MustParseAddr("127.0.0.3")})
+		eventually(t, func() bool { return d.Neighbors(0)[1].UDP.IsValid() }, "the other one")
+		assert.Equal(t, at, d.Neighbors(0)[0].UDP)
+		b.set(map[string]netip.Addr{"bee.example": netip.MustParseAddr("127.0.0.2")})
+		eventually(t, func() bool {
+			return d.Neighbors(0)[0].UDP.Addr() == netip.MustParseAddr("127.0.0.2")
+		}, "the new address")
+		require.NoError(t, d.Close())
+		select {
+		case <-d.names.done:
+		default:
+			assert.Fail(t, "somebody still asks after Close")
+		}
+	})
+}
+
+// TestFailedSendAsksAgain has a long time between two lookups, and a send that
+// the kernel refuses.
+func TestFailedSendAsksAgain(t *testing.T) {
+	var b book
+	b.set(map[string]netip.Addr{"bee.example": netip.MustParseAddr("255.255.255.255")})
+	d := open(t, Config{
+		Lookup: b.lookup, ResolveEvery: time.Hour,
+		Interfaces: []Interface{{Name: "if0", Neighbors: []Neighbor{
+			{Addr: addrB, Host: "bee.example", Port: 9},
+		}}},
+	})
+	b.set(map[string]netip.Addr{"bee.example": loopback})
+	write(t, d, train(rand.New(rand.NewPCG(14, 1)), 0, addrB, 80)) // broadcast: not permitted
+	assert.EqualValues(t, 1, d.Counters(0).Drops[DropRefused])
+	eventually(t, func() bool { return d.Neighbors(0)[0].UDP.Addr() == loopback }, "the new address")
+}
+
+// TestSlowResolverDelaysNobody: opening waits a moment, reading not at all.
+func TestSlowResolverDelaysNobody(t *testing.T) {
+	start := time.Now()
+	d := open(t, Config{
+		Lookup: func(ctx context.Context, _ string) (netip.Addr, error) {
+			<-ctx.Done()
+			return netip.Addr{}, ctx.Err()
+		},
+		Interfaces: []Interface{{Name: "if0", Neighbors: []Neighbor{
+			{Addr: addrB, Host: "bee.example", Port: 9},
+		}}},
+	})
+	_, err := d.ReadBatch(make([]buffer.Frame, 1))
+	require.ErrorIs(t, err, ErrWouldBlock)
+	require.NoError(t, d.Close(), "does not wait for the resolver's answer")
+	assert.Less(t, time.Since(start), lookupPatience)
+}
+
+// TestNamesToBind must resolve at once.
+func TestNamesToBind(t *testing.T) {
+	var b book
+	b.set(map[string]netip.Addr{"here.example": loopback})
+	cfg := Config{Host: "here.example", Lookup: b.lookup, Interfaces: []Interface{{Name: "if0"}}}
+	assert.Equal(t, loopback, open(t, cfg).Info().Local.Addr())
+	cfg.Host = "localhost"
+	assert.Equal(t, loopback, open(t, cfg).Info().Local.Addr())
+	cfg.Host = "nowhere.example"
+	_, err := Open(cfg)
+	require.EqualError(t, err, "link: interface if0: bind nowhere.example:0: no such host")
+}

@@ -1,0 +1,172 @@
+package link
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+// oldNode opens one socket for interfaces 0, 1, …, whose addresses are 10.0.i.self.
+func oldNode(tb testing.TB, mode Offload, links int, self byte) *UDP {
+	tb.Helper()
+	cfg := Config{Offload: mode}
+	for i := range links {
+		cfg.Interfaces = append(cfg.Interfaces, Interface{
+			Name: "if", ID: i, Local: [4]byte{10, 0, byte(i), self},
+		})
+	}
+	return open(tb, cfg)
+}
+
+// packet is an IPv4 packet as far as a link looks at it.
+func packet(size int, src, dst [4]byte, tag byte) []byte {
+	p := make([]byte, size)
+	p[0] = 0x45
+	copy(p[sourceAt:], src[:])
+	copy(p[destinationAt:], dst[:])
+	p[size-1] = tag
+	return p
+}
+
+func trainOf(iface int, hop [4]byte, packets ...[]byte) buffer.Train {
+	t := buffer.Train{Pieces: packets, Size: len(packets[0]), Count: len(packets), Iface: iface, NextHop: hop}
+	for _, p := range packets {
+		t.Bytes += len(p)
+	}
+	return t
+}
+
+// TestSharedSocket is the old grammars' node with links to several peers: the
+// UDP source tells them apart.
+func TestSharedSocket(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Offload) {
+		hub := oldNode(t, mode, 3, 1)
+		var peers []*UDP
+		for i := range 3 {
+			p := oldNode(t, mode, 1, 2)
+			meet(hub, i, [4]byte{10, 0, byte(i), 2}, p.Info().Local)
+			meet(p, 0, [4]byte{10, 0, byte(i), 1}, hub.Info().Local)
+			peers = append(peers, p)
+		}
+		r := rand.New(rand.NewPCG(12, 1))
+		for i, p := range peers {
+			there := train(r, 0, [4]byte{10, 0, byte(i), 1}, 300, 300, 20)
+			write(t, p, there)
+			assert.Equal(t, wrap(i, packetsOf(there)), receive(t, hub, 3))
+			back := train(r, i, [4]byte{10, 0, byte(i), 2}, 300)
+			write(t, hub, back)
+			assert.Equal(t, wrap(0, packetsOf(back)), receive(t, p, 1))
+		}
+		t.Log("# one link down leaves the others alone")
+		hub.SetUp(1, false)
+		for i, p := range peers {
+			write(t, p, train(r, 0, [4]byte{10, 0, byte(i), 1}, 40))
+		}
+		got := receive(t, hub, 2)
+		assert.ElementsMatch(t, []int{0, 2}, []int{got[0].iface, got[1].iface})
+		eventually(t, func() bool {
+			_, _ = hub.ReadBatch(make([]buffer.Frame, 4))
+			return hub.Counters(1).Drops[DropDown] == 1
+		}, "the third is counted")
+		assert.Zero(t, hub.Counters(1).Drops[DropUnknown])
+
+		t.Log("# a stranger is the socket's, and no interface's, even if welcome")
+		hub.cfg.AcceptUnknown = true
+		lone, _ := stranger(t)
+		_, err := lone.WriteToUDPAddrPort([]byte("hello"), hub.Info().Local)
+		require.NoError(t, err)
+		eventually(t, func() bool {
+			_, _ = hub.ReadBatch(make([]buffer.Frame, 4))
+			return hub.Socket().Unknown == 1
+		}, "it is counted")
+	})
+}
+
+// TestTwoLinksToOnePeer: the packets themselves tell them apart, also in the
+// middle of what arrives in one piece.
+func TestTwoLinksToOnePeer(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Offload) {
+		a, b := oldNode(t, mode, 2, 1), oldNode(t, mode, 2, 2)
+		for i := range 2 {
+			meet(a, i, [4]byte{10, 0, byte(i), 2}, b.Info().Local)
+			meet(b, i, [4]byte{10, 0, byte(i), 1}, a.Info().Local)
+		}
+		far := [4]byte{10, 9, 9, 9}
+		local := func(link, node byte) [4]byte { return [4]byte{10, 0, link, node} }
+		packets := [][]byte{
+			packet(60, local(0, 1), far, 0),         // from the peer's end of link 0
+			packet(60, local(1, 1), far, 1),         // and of link 1
+			packet(60, local(1, 1), local(0, 2), 2), // the source counts more
+			packet(60, far, local(1, 2), 3),         // for our end of link 1
+			packet(60, far, local(0, 2), 4),
+			packet(60, far, local(0, 2), 5),
+			packet(60, far, far, 6), // on its way through: the first link
+			make([]byte, 5),         // no packet at all
+		}
+		want := []int{0, 1, 1, 1, 0, 0, 0, 0}
+		write(t, a, trainOf(0, local(0, 2), packets...))
+		var exp []received
+		for i, p := range packets {
+			exp = append(exp, received{want[i], p})
+		}
+		assert.Equal(t, exp, receive(t, b, len(packets)))
+
+		t.Log("# what is on its way through comes over a link that is up")
+		b.SetUp(0, false)
+		write(t, a, trainOf(1, local(1, 2), packets[6]))
+		assert.Equal(t, []received{{1, packets[6]}}, receive(t, b, 1))
+	})
+}
+
+// FuzzDeliver cuts arbitrary bytes from a peer with two links into frames: each
+// byte is delivered once, in order, and each packet under its link's number.
+func FuzzDeliver(f *testing.F) {
+	near, far := [4]byte{10, 0, 1, 1}, [4]byte{10, 9, 9, 9}
+	two := append(packet(20, near, far, 1), packet(20, far, [4]byte{10, 0, 1, 2}, 2)...)
+	f.Add(two, 20)
+	f.Add(append(packet(40, far, far, 1), two...), 40)
+	f.Add([]byte{1}, 1)
+	f.Fuzz(func(t *testing.T, data []byte, size int) {
+		if len(data) > 0 && (size <= 0 || size > len(data)) || len(data) == 0 && size != 0 {
+			return // the sockets never say so
+		}
+		d := newUDP(Config{Interfaces: []Interface{
+			{ID: 0, Local: [4]byte{10, 0, 0, 2}}, {ID: 1, Local: [4]byte{10, 0, 1, 2}},
+		}}.withDefaults(), &choosy{}, -1)
+		for i := range 2 {
+			meet(d, i, [4]byte{10, 0, byte(i), 1}, fromA)
+		}
+		d.lent = []datagram{{data, size, addressOf(fromA)}}
+		frames := make([]buffer.Frame, 1)
+		var got []byte
+		for len(d.lent) > 0 {
+			n, err := d.ReadBatch(frames)
+			require.NoError(t, err)
+			for _, fr := range frames[:n] {
+				got = append(got, fr.Data...)
+				for _, p := range cut(fr) {
+					s := d.table.senders(addressOf(fromA))
+					require.Equal(t, fr.Iface, linkOf(s, p).ID)
+				}
+			}
+		}
+		require.Len(t, got, len(data))
+		require.True(t, bytes.Equal(data, got))
+	})
+}
+
+func TestAddresses(t *testing.T) {
+	ap := netip.MustParseAddrPort("192.168.7.9:65535")
+	assert.Equal(t, ap, addressOf(ap).addrPort())
+	assert.Equal(t, addressOf(ap), addressOf(netip.MustParseAddrPort("[::ffff:192.168.7.9]:65535")))
+	assert.Zero(t, addressOf(netip.MustParseAddrPort("[::1]:5")))
+	assert.Zero(t, addressOf(netip.AddrPort{}))
+	assert.Zero(t, addressOf(netip.MustParseAddrPort("127.0.0.1:0")))
+	assert.False(t, address(0).addrPort().IsValid())
+}

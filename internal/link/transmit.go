@@ -1,0 +1,137 @@
+package link
+
+import (
+	"errors"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+// WriteBatch implements Device.
+func (d *UDP) WriteBatch(trains []buffer.Train) (int, error) {
+	d.refresh()
+	if d.queue.packets > 0 {
+		if err := d.drain(); err != nil {
+			return 0, err
+		}
+	}
+	d.look(trains)
+	n := 0
+	for n < len(trains) && d.queue.packets == 0 {
+		took, err := d.send(trains[n:], d.route[n:])
+		n += took
+		if err != nil {
+			return n, err
+		}
+	}
+	for ; n < len(trains); n++ { // only with some in the queue, which go first
+		to := d.route[n]
+		if to != nil && !d.queue.fits(&trains[n]) {
+			break
+		}
+		if to != nil {
+			d.queue.push(to, &trains[n], 0)
+		}
+	}
+	d.discard(trains[:n])
+	return n, nil
+}
+
+// Room implements Device.
+func (d *UDP) Room() int {
+	return d.queue.room(d.table.maxMTU)
+}
+
+// Pending implements Device.
+func (d *UDP) Pending() int { return d.queue.packets }
+
+// look finds the neighbour of each train; nil: it will be discarded.
+func (d *UDP) look(trains []buffer.Train) {
+	d.route = d.route[:0]
+	for i := range trains {
+		to, _ := d.neighborOf(&trains[i])
+		d.route = append(d.route, to)
+	}
+}
+
+// neighborOf finds where a train goes, or why nowhere.
+func (d *UDP) neighborOf(t *buffer.Train) (*neighbor, Drop) {
+	out := d.table.at(t.Iface)
+	if out == nil || t.Bytes == 0 {
+		return nil, DropEmpty
+	}
+	to := out.hops[t.NextHop]
+	switch {
+	case !out.up:
+		return nil, DropDown
+	case to == nil:
+		return nil, DropNoNeighbor
+	case to.to == 0:
+		return nil, DropUnresolved
+	}
+	return to, 0
+}
+
+// discard counts those of the trains taken that had nowhere to go.
+func (d *UDP) discard(trains []buffer.Train) {
+	for i := range trains {
+		if d.route[i] != nil {
+			continue
+		}
+		_, why := d.neighborOf(&trains[i])
+		if out := d.table.at(trains[i].Iface); out != nil {
+			out.counters.Drops[why] += uint64(trains[i].Count)
+		}
+	}
+}
+
+// send hands trains to the socket, as many as it takes in one go, and returns
+// how many that were. Of one that the kernel took in part the rest is queued.
+func (d *UDP) send(trains []buffer.Train, route []*neighbor) (int, error) {
+	n := 0
+	for n < len(trains) && (route[n] == nil || d.sock.push(route[n], &trains[n])) {
+		n++
+	}
+	packets, err := d.sock.flush()
+	if err == nil {
+		return n, nil
+	}
+	if !errors.Is(err, ErrWouldBlock) {
+		return 0, err
+	}
+	d.blocked++
+	for i := range trains[:n] {
+		t := &trains[i]
+		switch {
+		case route[i] == nil:
+		case packets >= t.Count:
+			packets -= t.Count
+		case packets == 0 && !d.queue.fits(t):
+			return i, nil
+		default:
+			d.queue.push(route[i], t, packets)
+			packets = 0
+		}
+	}
+	return n, nil
+}
+
+// drain sends what is queued, until the socket would block.
+func (d *UDP) drain() error {
+	for d.queue.packets > 0 {
+		for i := d.queue.head; i < len(d.queue.list); i++ {
+			if to, t := d.queue.train(i); !d.sock.push(to, t) {
+				break
+			}
+		}
+		packets, err := d.sock.flush()
+		d.queue.pop(packets)
+		if errors.Is(err, ErrWouldBlock) {
+			d.blocked++
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

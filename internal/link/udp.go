@@ -1,0 +1,151 @@
+package link
+
+import "net/netip"
+
+// UDP is a Device over a UDP socket. One goroutine owns it and calls all of its
+// methods.
+type UDP struct {
+	cfg   Config
+	sock  socket
+	fd    int
+	table *table
+
+	names   *resolver              // nil: every neighbour's host is an address
+	applied *map[string]netip.Addr // what table has learned from names
+
+	// Receiving: what the socket lent and is not handed over yet.
+	lent []datagram
+
+	// Sending.
+	route   []*neighbor // of each train of the batch; nil: discard
+	queue   outQueue
+	blocked uint64
+
+	unknown uint64 // datagrams
+}
+
+var _ Feeder = (*UDP)(nil)
+
+// Open binds a socket for interfaces. All of them start up.
+func Open(cfg Config) (*UDP, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	bind, err := bindAddress(cfg)
+	if err != nil {
+		return nil, err
+	}
+	sock, fd, err := openSocket(cfg, bind)
+	if err != nil {
+		return nil, bindError(cfg, err)
+	}
+	return newUDP(cfg, sock, fd), nil
+}
+
+func newUDP(cfg Config, sock socket, fd int) *UDP {
+	d := &UDP{
+		cfg: cfg, sock: sock, fd: fd, table: newTable(cfg.Interfaces),
+		queue: outQueue{maxPackets: cfg.QueuePackets, maxBytes: cfg.QueueBytes},
+	}
+	if names := d.table.names(); len(names) > 0 {
+		d.names = newResolver(cfg, names)
+		d.applied = d.names.found.Load()
+		d.table.learn(*d.applied)
+	} else {
+		d.table.learn(nil)
+	}
+	return d
+}
+
+// refresh takes over what the resolver found, and has it look again when a send
+// failed.
+func (d *UDP) refresh() {
+	if d.names == nil {
+		return
+	}
+	if found := d.names.found.Load(); found != d.applied {
+		d.applied = found
+		d.table.learn(*found)
+	}
+	for _, n := range d.table.neighbors {
+		if n.failed {
+			n.failed = false
+			d.names.again()
+		}
+	}
+}
+
+// FD implements Device.
+func (d *UDP) FD() int { return d.fd }
+
+// Feed implements Feeder. It does nothing where there is a descriptor.
+func (d *UDP) Feed(ready func()) {
+	if f, ok := d.sock.(interface{ feed(func()) }); ok {
+		f.feed(ready)
+	}
+}
+
+// Close implements Device.
+func (d *UDP) Close() error {
+	if d.names != nil {
+		d.names.close()
+	}
+	return d.sock.close()
+}
+
+// SetUp takes the interface with the node's number id up or down. A down
+// interface discards what comes from it and what is sent to it.
+func (d *UDP) SetUp(id int, up bool) {
+	if f := d.table.at(id); f != nil {
+		f.up = up
+	}
+}
+
+// Up reports whether the interface with the node's number id is up.
+func (d *UDP) Up(id int) bool {
+	f := d.table.at(id)
+	return f != nil && f.up
+}
+
+// Counters returns the counts of the interface with the node's number id.
+func (d *UDP) Counters(id int) Counters {
+	f := d.table.at(id)
+	if f == nil {
+		return Counters{}
+	}
+	c := f.counters
+	if len(d.table.ifaces) == 1 {
+		s := d.Socket()
+		c.Drops[DropUnknown], c.Drops[DropKernel] = s.Unknown, s.Overflow
+	}
+	return c
+}
+
+// Socket returns the counts of the device's socket.
+func (d *UDP) Socket() SocketCounters {
+	s := SocketCounters{Blocked: d.blocked, Unknown: d.unknown}
+	d.sock.counters(&s)
+	return s
+}
+
+// Info tells what the device turned out to be.
+func (d *UDP) Info() Info {
+	info := d.sock.info()
+	info.RecvPackets = packetsIn(info.RecvBuffer, d.table.maxMTU)
+	return info
+}
+
+// Neighbors lists the neighbours on the interface with the node's number id.
+func (d *UDP) Neighbors(id int) []NeighborInfo {
+	d.refresh()
+	var list []NeighborInfo
+	for _, n := range d.table.neighbors {
+		if n.on.ID == id {
+			list = append(list, NeighborInfo{
+				Addr: n.Addr, Host: n.Host, Port: n.Port, UDP: n.to.addrPort(),
+			})
+		}
+	}
+	return list
+}

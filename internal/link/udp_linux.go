@@ -1,0 +1,168 @@
+package link
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// batchSocket moves many datagrams a call, each of them a train when the kernel
+// cuts and joins them (UDP_SEGMENT, UDP_GRO). udp_rx_linux.go and
+// udp_tx_linux.go are its two directions.
+type batchSocket struct {
+	fd    int
+	gso   bool // still: it is given up at the first train that is refused
+	rx    receiver
+	tx    transmitter
+	stats Info
+	count SocketCounters
+}
+
+// mmsghdr is struct mmsghdr of recvmmsg(2).
+type mmsghdr struct {
+	hdr unix.Msghdr
+	len uint32
+}
+
+// openSocket opens the kind of socket that cfg asks for, and returns what to
+// wait on.
+func openSocket(cfg Config, bind netip.AddrPort) (socket, int, error) {
+	if cfg.Offload == OffloadPlain {
+		s, err := openPlain(cfg, bind)
+		if err != nil {
+			return nil, -1, err
+		}
+		return s, -1, nil
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, -1, err
+	}
+	s := &batchSocket{fd: fd}
+	if err := s.setUp(cfg, bind); err != nil {
+		unix.Close(fd)
+		return nil, -1, err
+	}
+	return s, fd, nil
+}
+
+func (s *batchSocket) setUp(cfg Config, bind netip.AddrPort) error {
+	largest(s.fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, cfg.RecvBuffer)
+	largest(s.fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, cfg.SendBuffer)
+	if err := unix.Bind(s.fd, &unix.SockaddrInet4{
+		Addr: bind.Addr().As4(), Port: int(bind.Port()),
+	}); err != nil {
+		return err
+	}
+	sa, err := unix.Getsockname(s.fd)
+	if err != nil {
+		return err
+	}
+	if in, ok := sa.(*unix.SockaddrInet4); ok {
+		s.stats.Local = netip.AddrPortFrom(netip.AddrFrom4(in.Addr), uint16(in.Port))
+	}
+	bufferSizes(s.fd, &s.stats)
+	if cfg.Offload != OffloadMMsg {
+		if err := s.probe(cfg.Offload); err != nil {
+			return err
+		}
+	}
+	s.rx.init(s.stats.GRO)
+	s.tx.init()
+	return nil
+}
+
+// probe finds out what the kernel can do. UDP_SEGMENT came with Linux 4.18,
+// UDP_GRO with 5.0. Whether the card beneath can is told by the first train.
+func (s *batchSocket) probe(want Offload) error {
+	_, errGSO := unix.GetsockoptInt(s.fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
+	errGRO := unix.SetsockoptInt(s.fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1)
+	s.gso, s.stats.GRO = errGSO == nil, errGRO == nil
+	if want == OffloadGSO && errGSO != nil {
+		return fmt.Errorf("no UDP_SEGMENT on this kernel: %w", errGSO)
+	}
+	return nil
+}
+
+// largest sets a queue's size, beyond the system's limit if we may.
+func largest(fd, force, plain, size int) {
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, size) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, size) // less is told by Info
+	}
+}
+
+func bufferSizes(fd int, info *Info) {
+	if n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF); err == nil {
+		info.RecvBuffer = n
+	}
+	if n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF); err == nil {
+		info.SendBuffer = n
+	}
+}
+
+func (s *batchSocket) info() Info {
+	s.stats.Offload = OffloadMMsg
+	if s.gso {
+		s.stats.Offload = OffloadGSO
+	}
+	return s.stats
+}
+
+func (s *batchSocket) counters(c *SocketCounters) {
+	c.Reads, c.Writes, c.Absent = s.count.Reads, s.count.Writes, s.count.Absent
+	c.ReadErrors = s.count.ReadErrors
+	c.Overflow = drops(s.fd)
+}
+
+func (s *batchSocket) close() error { return unix.Close(s.fd) }
+
+// trueBuffers corrects what the kernel agreed to by what it did.
+func trueBuffers(conn *net.UDPConn, info *Info) {
+	control(conn, func(fd int) { bufferSizes(fd, info) })
+}
+
+// overflow returns how many datagrams the kernel's receive queue had no room for.
+func overflow(conn *net.UDPConn) (n uint64) {
+	control(conn, func(fd int) { n = drops(fd) })
+	return n
+}
+
+func control(conn *net.UDPConn, do func(fd int)) {
+	if raw, err := conn.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { do(int(fd)) }) // closed: nothing to tell
+	}
+}
+
+// The array that SO_MEMINFO gives (linux/sock_diag.h).
+const (
+	memInfoDrops = 8
+	memInfoLen   = 9
+)
+
+// drops asks for the socket's count of drops. SO_RXQ_OVFL would tell the same
+// number, but only along with a later datagram, and at a cost for each.
+func drops(fd int) uint64 {
+	var info [memInfoLen]uint32
+	size := uint32(unsafe.Sizeof(info))
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET,
+		unix.SO_MEMINFO, uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
+	if errno != 0 {
+		return 0
+	}
+	return uint64(info[memInfoDrops])
+}
+
+// sockaddr is struct sockaddr_in with the port as the wire has it.
+func sockaddr(a address) unix.RawSockaddrInet4 {
+	sa := unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: a.ip()}
+	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&sa.Port))[:], a.port())
+	return sa
+}
+
+func addressIn(sa *unix.RawSockaddrInet4) address {
+	return pack(sa.Addr, binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&sa.Port))[:]))
+}

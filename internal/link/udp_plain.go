@@ -1,0 +1,117 @@
+package link
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+// maxDatagram is the largest UDP payload, rounded up.
+const maxDatagram = 1 << 16
+
+// plainSocket sends one datagram a call and reads in a goroutine: what every
+// system can do. Its sends may block for the moment that the kernel needs to
+// empty its queue.
+type plainSocket struct {
+	conn   *net.UDPConn
+	inbox  *inbox
+	buf    []byte // one packet, put together
+	pushed int
+	stats  Info
+	count  SocketCounters
+}
+
+// openPlain binds a plain socket and starts its reader.
+func openPlain(cfg Config, bind netip.AddrPort) (*plainSocket, error) {
+	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(bind))
+	if err != nil {
+		return nil, err
+	}
+	s := &plainSocket{conn: conn, inbox: newInbox(), buf: make([]byte, 0, maxDatagram)}
+	s.stats = Info{
+		Local:      conn.LocalAddr().(*net.UDPAddr).AddrPort(),
+		Offload:    OffloadPlain,
+		RecvBuffer: setLargest(conn.SetReadBuffer, cfg.RecvBuffer),
+		SendBuffer: setLargest(conn.SetWriteBuffer, cfg.SendBuffer),
+	}
+	trueBuffers(conn, &s.stats)
+	go s.inbox.fill(conn)
+	return s, nil
+}
+
+// setLargest asks for size, then half of it and so on, until the system agrees.
+func setLargest(set func(int) error, size int) int {
+	const least = 4096
+	for ; size >= least; size /= 2 {
+		if set(size) == nil {
+			return size
+		}
+	}
+	return 0
+}
+
+func (s *plainSocket) recv() ([]datagram, error) { return s.inbox.take() }
+
+func (s *plainSocket) feed(ready func()) { s.inbox.tell(ready) }
+
+// push sends at once: there is nothing to gather for.
+func (s *plainSocket) push(to *neighbor, t *buffer.Train) bool {
+	at := 0
+	var rest []byte // of t.Pieces[at-1]
+	for i := range t.Count {
+		size := min(t.Size, t.Bytes-i*t.Size)
+		s.buf = s.buf[:0]
+		for len(s.buf) < size {
+			if len(rest) == 0 {
+				rest = t.Pieces[at]
+				at++
+			}
+			n := min(size-len(s.buf), len(rest))
+			s.buf = append(s.buf, rest[:n]...)
+			rest = rest[n:]
+		}
+		s.send(to)
+	}
+	s.pushed += t.Count
+	return true
+}
+
+// send sends the packet in buf. Nothing that the network does to it is an error.
+func (s *plainSocket) send(to *neighbor) {
+	_, err := s.conn.WriteToUDPAddrPort(s.buf, to.to.addrPort())
+	if errors.Is(err, errRefused) { // of an earlier one: this one has not gone out
+		s.count.Absent++
+		_, err = s.conn.WriteToUDPAddrPort(s.buf, to.to.addrPort())
+	}
+	switch {
+	case err == nil:
+		s.count.Writes++
+		to.sent(1, len(s.buf))
+	case errors.Is(err, errMessageSize):
+		to.lost(1, DropTooBig)
+	default:
+		to.lost(1, DropRefused)
+	}
+}
+
+func (s *plainSocket) flush() (int, error) {
+	n := s.pushed
+	s.pushed = 0
+	return n, nil
+}
+
+func (s *plainSocket) info() Info { return s.stats }
+
+func (s *plainSocket) counters(c *SocketCounters) {
+	c.Writes, c.Absent = s.count.Writes, s.count.Absent
+	s.inbox.counters(c)
+	c.Overflow = overflow(s.conn)
+}
+
+func (s *plainSocket) close() error {
+	err := s.conn.Close()
+	s.inbox.close()
+	return err
+}

@@ -1,0 +1,111 @@
+package link
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// rxTrains is how many datagrams a call fetches when each may hold a
+	// train: the memory is used from the front, so few of them stay in cache.
+	rxTrains = 16
+	// rxSingles is the same when each holds a packet.
+	rxSingles = 64
+)
+
+// receiver is the memory that recvmmsg fills.
+type receiver struct {
+	hdrs  []mmsghdr
+	iovs  []unix.Iovec
+	names []unix.RawSockaddrInet4
+	ctrl  [][4]uint64 // room for one control message, aligned as it must be
+	list  []datagram
+	used  int // of hdrs, by the last call: what it wrote must be set again
+	gro   bool
+}
+
+func (r *receiver) init(gro bool) {
+	n := rxSingles
+	if gro {
+		n = rxTrains
+	}
+	r.gro = gro
+	r.hdrs = make([]mmsghdr, n)
+	r.iovs = make([]unix.Iovec, n)
+	r.names = make([]unix.RawSockaddrInet4, n)
+	r.ctrl = make([][4]uint64, n)
+	r.list = make([]datagram, 0, n)
+	mem := make([]byte, n*maxDatagram)
+	for i := range r.hdrs {
+		r.iovs[i].Base = &mem[i*maxDatagram]
+		r.iovs[i].SetLen(maxDatagram)
+		h := &r.hdrs[i].hdr
+		h.Iov = &r.iovs[i]
+		h.SetIovlen(1)
+		h.Name = (*byte)(unsafe.Pointer(&r.names[i]))
+		h.Control = (*byte)(unsafe.Pointer(&r.ctrl[i]))
+	}
+	r.used = n
+}
+
+// recv implements socket.
+func (s *batchSocket) recv() ([]datagram, error) {
+	r := &s.rx
+	for i := range r.hdrs[:r.used] {
+		h := &r.hdrs[i].hdr
+		h.Namelen = unix.SizeofSockaddrInet4
+		h.SetControllen(int(unsafe.Sizeof(r.ctrl[i])))
+	}
+	r.used = 0
+	for {
+		n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd),
+			uintptr(unsafe.Pointer(&r.hdrs[0])), uintptr(len(r.hdrs)), unix.MSG_DONTWAIT, 0, 0)
+		switch errno {
+		case 0:
+			s.count.Reads++
+			return r.received(int(n)), nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return nil, ErrWouldBlock
+		case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH:
+			s.count.Absent++ // told about an earlier send, and forgotten by telling
+		case unix.EBADF, unix.ENOTSOCK:
+			return nil, errno
+		default:
+			s.count.ReadErrors++
+			return nil, ErrWouldBlock
+		}
+	}
+}
+
+// received describes the first n messages.
+func (r *receiver) received(n int) []datagram {
+	r.used = n
+	r.list = r.list[:n]
+	for i := range r.list {
+		h := &r.hdrs[i]
+		data := unsafe.Slice(r.iovs[i].Base, maxDatagram)[:h.len:h.len]
+		size := len(data)
+		if r.gro {
+			size = joined(&h.hdr, size)
+		}
+		r.list[i] = datagram{data: data, size: size, from: addressIn(&r.names[i])}
+	}
+	return r.list
+}
+
+// joined returns the size of the datagrams that the kernel joined to one of n
+// bytes: it says so in a control message, or there was nothing to join.
+func joined(h *unix.Msghdr, n int) int {
+	c := (*unix.Cmsghdr)(unsafe.Pointer(h.Control))
+	if int(h.Controllen) < unix.CmsgLen(4) ||
+		c.Level != unix.IPPROTO_UDP || c.Type != unix.UDP_GRO {
+		return n
+	}
+	size := int(*(*int32)(unsafe.Add(unsafe.Pointer(c), unix.CmsgLen(0))))
+	if size <= 0 || size > n {
+		return n
+	}
+	return size
+}

@@ -1,0 +1,311 @@
+package link
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+func TestTrainsArriveInOrder(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Offload) {
+		for name, lengths := range map[string][]int{
+			"one":                              {1400},
+			"one byte":                         {1},
+			"with a short last":                equal(20, 1400, 733),
+			"of equal size":                    equal(46, 1400, 0),
+			"of acks":                          equal(64, 40, 0),
+			"of bytes":                         equal(30, 1, 0),
+			"of odd size":                      equal(31, 977, 3),
+			"longer than a call takes":         equal(200, 1400, 9),
+			"of more packets than UDP_SEGMENT": equal(300, 52, 0),
+			"of big packets":                   equal(3, 30000, 0),
+			"of the biggest packet":            {65507},
+		} {
+			t.Run(name, func(t *testing.T) {
+				a, b := pair(t, mode)
+				r := rand.New(rand.NewPCG(1, uint64(len(lengths))))
+				there := train(r, 3, addrB, lengths...)
+				write(t, a, there)
+				assert.Equal(t, wrap(5, packetsOf(there)), receive(t, b, len(lengths)))
+				back := train(r, 5, addrA, 60)
+				write(t, b, back)
+				assert.Equal(t, wrap(3, packetsOf(back)), receive(t, a, 1))
+
+				tx, rx := a.Counters(3), b.Counters(5)
+				assert.EqualValues(t, there.Count, tx.TxPackets)
+				assert.EqualValues(t, there.Bytes, tx.TxBytes)
+				assert.EqualValues(t, there.Count, rx.RxPackets)
+				assert.EqualValues(t, there.Bytes, rx.RxBytes)
+				assert.EqualValues(t, 1, tx.RxPackets)
+				assert.Zero(t, tx.Drops)
+				assert.Zero(t, rx.Drops)
+				assert.Zero(t, tx.Queued)
+			})
+		}
+	})
+}
+
+// TestBatchOfManyDestinations sends to three neighbours of one interface, turn
+// and turn about, and each gets its own in order.
+func TestBatchOfManyDestinations(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Offload) {
+		hub := openOne(t, mode, 0)
+		hops := [][4]byte{addrA, addrB, addrC}
+		var spokes []*UDP
+		for _, hop := range hops {
+			s := openOne(t, mode, 9)
+			meet(hub, 0, hop, s.Info().Local)
+			meet(s, 9, [4]byte{10, 0, 0, 99}, hub.Info().Local)
+			spokes = append(spokes, s)
+		}
+		r := rand.New(rand.NewPCG(2, 2))
+		var batch []buffer.Train
+		want := make([][][]byte, len(hops))
+		for range 60 {
+			i := r.IntN(len(hops))
+			tr := train(r, 0, hops[i], equal(1+r.IntN(20), 1+r.IntN(1400), 0)...)
+			batch = append(batch, tr)
+			want[i] = append(want[i], packetsOf(tr)...)
+		}
+		write(t, hub, batch...)
+		for i, s := range spokes {
+			assert.Equal(t, wrap(9, want[i]), receive(t, s, len(want[i])), "spoke %d", i)
+		}
+	})
+}
+
+// TestForeignSenders take every way in that a datagram of somebody else's can.
+func TestForeignSenders(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Offload) {
+		d := openOne(t, mode, 0)
+		friend, at := stranger(t)
+		other, _ := stranger(t)
+		meet(d, 0, addrB, at)
+		to := net.UDPAddrFromAddrPort(d.Info().Local)
+		last := []byte("the last one")
+		send := func(c *net.UDPConn, p []byte) {
+			_, err := c.WriteTo(p, to)
+			require.NoError(t, err)
+		}
+		t.Log("# nothing, little, much, and more than the MTU")
+		big := make([]byte, 65507)
+		for _, p := range [][]byte{nil, []byte("12345"), big, last} {
+			send(friend, p)
+		}
+		assert.Equal(t, wrap(0, [][]byte{[]byte("12345"), big, last}), receive(t, d, 3))
+		c := d.Counters(0)
+		assert.EqualValues(t, 1, c.Drops[DropEmpty])
+		assert.EqualValues(t, 1, c.Oversize)
+		assert.EqualValues(t, 3, c.RxPackets)
+
+		t.Log("# whom nobody knows is not heard")
+		send(other, []byte("hello"))
+		send(friend, last)
+		assert.Equal(t, wrap(0, [][]byte{last}), receive(t, d, 1))
+		assert.EqualValues(t, 1, d.Counters(0).Drops[DropUnknown])
+		assert.EqualValues(t, 1, d.Socket().Unknown)
+
+		t.Log("# unless the device was told to")
+		d.cfg.AcceptUnknown = true
+		send(other, []byte("hello"))
+		assert.Equal(t, wrap(0, [][]byte{[]byte("hello")}), receive(t, d, 1))
+	})
+}
+
+// TestPlainPeerHearsDatagrams: whatever we gather, others get one packet a
+// datagram.
+func TestPlainPeerHearsDatagrams(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Offload) {
+		d := openOne(t, mode, 0)
+		peer, at := stranger(t)
+		meet(d, 0, addrB, at)
+		tr := train(rand.New(rand.NewPCG(3, 3)), 0, addrB, equal(30, 1400, 77)...)
+		write(t, d, tr)
+		buf := make([]byte, maxDatagram)
+		for i, want := range packetsOf(tr) {
+			n, err := peer.Read(buf)
+			require.NoError(t, err)
+			require.Equal(t, want, buf[:n], "packet %d", i)
+		}
+	})
+}
+
+func TestDownDiscardsBothWays(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Offload) {
+		a, b := pair(t, mode)
+		r := rand.New(rand.NewPCG(4, 4))
+		first, second := train(r, 3, addrB, equal(5, 100, 0)...), train(r, 3, addrB, 50)
+		b.SetUp(5, false)
+		assert.False(t, b.Up(5))
+		write(t, a, first)
+		eventually(t, func() bool {
+			_, _ = b.ReadBatch(make([]buffer.Frame, 4))
+			return b.Counters(5).Drops[DropDown] == 5
+		}, "what came is counted")
+		write(t, b, train(r, 5, addrA, 70))
+		assert.EqualValues(t, 6, b.Counters(5).Drops[DropDown])
+		nothing(t, a)
+
+		b.SetUp(5, true)
+		assert.True(t, b.Up(5))
+		write(t, a, second)
+		assert.Equal(t, wrap(5, packetsOf(second)), receive(t, b, 1))
+		assert.EqualValues(t, 1, b.Counters(5).RxPackets)
+		b.SetUp(77, true) // nobody's: nothing happens
+		assert.False(t, b.Up(77))
+	})
+}
+
+// TestNowhereToGo has trains that no neighbour gets between others that one does.
+func TestNowhereToGo(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Offload) {
+		a, b := pair(t, mode)
+		meet(a, 3, addrC, b.Info().Local)
+		a.table.at(3).hops[addrC].to = 0 // a name without an address
+		r := rand.New(rand.NewPCG(5, 5))
+		first, last := train(r, 3, addrB, 100), train(r, 3, addrB, 200)
+		tooBig := train(r, 3, addrB, 65508)
+		write(t, a, first, train(r, 3, [4]byte{1, 1, 1, 1}, 10, 10),
+			train(r, 3, addrC, 10, 10, 10), tooBig, buffer.Train{Iface: 3, NextHop: addrB},
+			train(r, 44, addrB, 10), last)
+		assert.Equal(t, wrap(5, packetsOf(first, last)), receive(t, b, 2))
+		c := a.Counters(3)
+		assert.EqualValues(t, 2, c.Drops[DropNoNeighbor])
+		assert.EqualValues(t, 3, c.Drops[DropUnresolved])
+		assert.EqualValues(t, 1, c.Drops[DropTooBig])
+		assert.EqualValues(t, 2, c.TxPackets)
+		assert.Zero(t, a.Counters(44))
+	})
+}
+
+// TestAbsentPeer sends to nobody, again and again, and is not told off for it.
+func TestAbsentPeer(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Offload) {
+		a := openOne(t, mode, 0)
+		gone, at := stranger(t)
+		require.NoError(t, gone.Close())
+		meet(a, 0, addrB, at)
+		r := rand.New(rand.NewPCG(6, 6))
+		for range 20 {
+			write(t, a, train(r, 0, addrB, equal(3, 1400, 1)...))
+			nothing(t, a)
+		}
+		assert.EqualValues(t, 80, a.Counters(0).TxPackets)
+	})
+}
+
+func TestPortInUse(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Offload) {
+		taken := openOne(t, mode, 0).Info().Local
+		cfg := Config{
+			Host: "127.0.0.1", Port: taken.Port(), Offload: mode,
+			Interfaces: []Interface{{Name: "if0"}},
+		}
+		_, err := Open(cfg)
+		require.EqualError(t, err, fmt.Sprintf("link: interface if0: bind %v: "+
+			"address already in use (another node running?)", taken))
+		var bind *BindError
+		require.ErrorAs(t, err, &bind)
+		assert.ErrorIs(t, err, errAddrInUse)
+
+		cfg.Interfaces = append(cfg.Interfaces, Interface{Name: "if1", ID: 1})
+		_, err = Open(cfg)
+		require.EqualError(t, err, fmt.Sprintf("link: interfaces if0, if1: bind %v: "+
+			"address already in use (another node running?)", taken))
+		cfg.Host = "192.0.2.1" // RFC 5737 §3: nobody's
+		_, err = Open(cfg)
+		require.EqualError(t, err, fmt.Sprintf("link: interfaces if0, if1: bind 192.0.2.1:%d: "+
+			"not an address of this machine", taken.Port()))
+	})
+}
+
+func TestBadConfigs(t *testing.T) {
+	one := []Interface{{Name: "if0"}}
+	for name, test := range map[string]struct {
+		cfg  Config
+		want string
+	}{
+		"no interface":   {Config{}, "link: a socket without an interface"},
+		"same number":    {Config{Interfaces: []Interface{{Name: "x"}, {Name: "y"}}}, "link: interfaces x and y: both are number 0"},
+		"bad number":     {Config{Interfaces: []Interface{{Name: "x", ID: -1}}}, "link: interface x: number -1"},
+		"bad offload":    {Config{Interfaces: one, Offload: 9}, "link: unknown offload 9"},
+		"negative queue": {Config{Interfaces: one, QueueBytes: -1}, "link: a negative size or time"},
+		"IPv6":           {Config{Interfaces: one, Host: "::1"}, "link: interface if0: bind [::1]:0: not an IPv4 address"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Open(test.cfg)
+			require.EqualError(t, err, test.want)
+		})
+	}
+}
+
+func TestInfo(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Offload) {
+		d := openOne(t, mode, 0)
+		info := d.Info()
+		assert.Equal(t, mode, info.Offload)
+		assert.Equal(t, mode == OffloadGSO, info.GRO)
+		assert.NotZero(t, info.Local.Port())
+		assert.Positive(t, info.RecvBuffer)
+		assert.Equal(t, info.RecvBuffer/chargeSmall, info.RecvPackets)
+		assert.Equal(t, mode == OffloadPlain, d.FD() < 0)
+		assert.Positive(t, d.Room())
+		assert.Zero(t, d.Pending())
+	})
+	for _, o := range append(modes(), OffloadAuto) {
+		back, err := ParseOffload(o.String())
+		require.NoError(t, err)
+		assert.Equal(t, o, back)
+	}
+	_, err := ParseOffload("fast")
+	require.EqualError(t, err, `link: offload "fast": want auto, gso, mmsg or plain`)
+}
+
+func TestCloseEndsReading(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Offload) {
+		a, _ := pair(t, mode)
+		require.NoError(t, a.Close())
+		_, err := a.ReadBatch(make([]buffer.Frame, 1))
+		require.Error(t, err)
+		require.NotErrorIs(t, err, ErrWouldBlock)
+	})
+}
+
+// TestSteadyStateAllocatesNothing on the way out and in.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Offload) {
+		a, b := pair(t, mode)
+		r := rand.New(rand.NewPCG(7, 7))
+		batch := []buffer.Train{
+			train(r, 3, addrB, equal(40, 1400, 10)...), train(r, 3, addrB, 40),
+		}
+		frames := make([]buffer.Frame, 16)
+		ready := make(chan struct{}, 1)
+		b.Feed(func() {
+			select {
+			case ready <- struct{}{}:
+			default:
+			}
+		})
+		round := func() {
+			_, _ = a.WriteBatch(batch)
+			for got := 0; got < 42; {
+				n, err := b.ReadBatch(frames)
+				if err != nil && b.FD() < 0 {
+					<-ready
+				}
+				for _, f := range frames[:n] {
+					got += (len(f.Data) + f.Size - 1) / f.Size
+				}
+			}
+		}
+		round()
+		assert.Zero(t, testing.AllocsPerRun(200, round))
+	})
+}

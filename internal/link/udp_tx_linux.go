@@ -1,0 +1,216 @@
+package link
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+const (
+	txMessages = 128  // a call
+	txPieces   = 4096 // a call; more only if one train has more
+)
+
+// transmitter is what sendmmsg is given: messages, each one train or what of it
+// goes into one.
+type transmitter struct {
+	msgs  []message
+	iovs  []unix.Iovec
+	hdrs  [txMessages]mmsghdr
+	names [txMessages]unix.RawSockaddrInet4
+	ctrl  [txMessages]segmentSize
+}
+
+// message is one datagram, or several of equal size that the kernel cuts apart.
+type message struct {
+	to                 *neighbor
+	iov, iovs          int // its pieces: iovs[iov:][:iovs]
+	size, count, bytes int
+}
+
+// segmentSize is the control message of UDP_SEGMENT, padded to what CMSG_SPACE
+// gives.
+type segmentSize struct {
+	hdr  unix.Cmsghdr
+	size uint16
+}
+
+func (tx *transmitter) init() {
+	tx.msgs = make([]message, 0, txMessages)
+	tx.iovs = make([]unix.Iovec, 0, txPieces)
+	for i := range tx.ctrl {
+		c := &tx.ctrl[i].hdr
+		c.Level, c.Type = unix.IPPROTO_UDP, unix.UDP_SEGMENT
+		c.SetLen(unix.CmsgLen(2))
+	}
+}
+
+// push implements socket.
+func (s *batchSocket) push(to *neighbor, t *buffer.Train) bool {
+	each := 1 // packets a message
+	if s.gso {
+		each = min(buffer.MaxTrainPackets, max(1, buffer.MaxTrainBytes/max(1, t.Size)))
+	}
+	tx := &s.tx
+	messages := (t.Count + each - 1) / each
+	if len(tx.msgs) > 0 && (len(tx.msgs)+messages > txMessages ||
+		len(tx.iovs)+len(t.Pieces)+messages > txPieces) {
+		return false
+	}
+	if messages == 1 {
+		tx.whole(to, t)
+	} else {
+		tx.split(to, t, each)
+	}
+	return true
+}
+
+// whole makes one message of a train.
+func (tx *transmitter) whole(to *neighbor, t *buffer.Train) {
+	at := len(tx.iovs)
+	for _, p := range t.Pieces {
+		tx.piece(p)
+	}
+	tx.msgs = append(tx.msgs, message{
+		to: to, iov: at, iovs: len(tx.iovs) - at, size: t.Size, count: t.Count, bytes: t.Bytes,
+	})
+}
+
+// split makes several messages of a train, each of up to each packets. A piece
+// may hold several packets, as those of the out queue do.
+func (tx *transmitter) split(to *neighbor, t *buffer.Train, each int) {
+	at := 0
+	var rest []byte // of t.Pieces[at-1]
+	for first := 0; first < t.Count; first += each {
+		m := message{to: to, iov: len(tx.iovs), size: t.Size, count: min(each, t.Count-first)}
+		m.bytes = min(m.count*t.Size, t.Bytes-first*t.Size)
+		for left := m.bytes; left > 0; {
+			if len(rest) == 0 {
+				rest = t.Pieces[at]
+				at++
+			}
+			n := min(left, len(rest))
+			tx.piece(rest[:n])
+			rest = rest[n:]
+			left -= n
+		}
+		m.iovs = len(tx.iovs) - m.iov
+		tx.msgs = append(tx.msgs, m)
+	}
+}
+
+func (tx *transmitter) piece(p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	tx.iovs = append(tx.iovs, unix.Iovec{Base: unsafe.SliceData(p)})
+	tx.iovs[len(tx.iovs)-1].SetLen(len(p))
+}
+
+// flush implements socket.
+func (s *batchSocket) flush() (int, error) {
+	tx := &s.tx
+	defer tx.reset()
+	packets := 0
+	for first := 0; first < len(tx.msgs); {
+		n, errno := s.sendmmsg(first)
+		if errno != 0 {
+			var err error
+			if n, err = s.failed(first, errno); err != nil {
+				return packets, err
+			}
+		} else {
+			s.count.Writes++
+			for _, m := range tx.msgs[first : first+n] {
+				m.to.sent(m.count, m.bytes)
+			}
+		}
+		for _, m := range tx.msgs[first : first+n] {
+			packets += m.count
+		}
+		first += n
+	}
+	return packets, nil
+}
+
+// sendmmsg sends messages from first on and returns how many the kernel took.
+func (s *batchSocket) sendmmsg(first int) (int, unix.Errno) {
+	tx := &s.tx
+	n := min(len(tx.msgs)-first, txMessages)
+	for i := range n {
+		m := &tx.msgs[first+i]
+		tx.names[i] = sockaddr(m.to.to)
+		h := &tx.hdrs[i].hdr
+		h.Name = (*byte)(unsafe.Pointer(&tx.names[i]))
+		h.Namelen = unix.SizeofSockaddrInet4
+		h.Iov = &tx.iovs[m.iov]
+		h.SetIovlen(m.iovs)
+		h.Control = nil
+		h.SetControllen(0)
+		if m.count > 1 {
+			tx.ctrl[i].size = uint16(m.size)
+			h.Control = (*byte)(unsafe.Pointer(&tx.ctrl[i]))
+			h.SetControllen(int(unsafe.Sizeof(tx.ctrl[i])))
+		}
+	}
+	for {
+		k, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(s.fd),
+			uintptr(unsafe.Pointer(&tx.hdrs[0])), uintptr(n), unix.MSG_DONTWAIT, 0, 0)
+		if errno != unix.EINTR {
+			return int(k), errno
+		}
+	}
+}
+
+// failed decides about the message that the kernel refused: n is 1 when it is
+// given up, 0 when it is to be tried again.
+func (s *batchSocket) failed(first int, errno unix.Errno) (n int, err error) {
+	m := &s.tx.msgs[first]
+	switch errno {
+	case unix.EAGAIN:
+		return 0, ErrWouldBlock
+	case unix.ECONNREFUSED: // of an earlier one: this one has not gone out
+		s.count.Absent++
+		return 0, nil
+	case unix.EBADF, unix.ENOTSOCK:
+		return 0, errno
+	case unix.EIO, unix.EINVAL, unix.EMSGSIZE:
+		if m.count > 1 { // the card beneath cannot cut trains, or not these
+			s.gso = false
+			s.tx.resplit(first)
+			return 0, nil
+		}
+		m.to.lost(m.count, DropTooBig)
+	default:
+		m.to.lost(m.count, DropRefused)
+	}
+	return 1, nil
+}
+
+// resplit turns the messages from first on into one a packet.
+func (tx *transmitter) resplit(first int) {
+	old, iovs := tx.msgs, tx.iovs
+	tx.msgs = append(make([]message, 0, cap(old)), old[:first]...)
+	tx.iovs = make([]unix.Iovec, 0, len(iovs)+cap(iovs))
+	for i := range tx.msgs { // they are done with, but counted again by flush
+		tx.msgs[i].iov, tx.msgs[i].iovs = 0, 0
+	}
+	var pieces [][]byte
+	for _, m := range old[first:] {
+		pieces = pieces[:0]
+		for _, v := range iovs[m.iov : m.iov+m.iovs] {
+			pieces = append(pieces, unsafe.Slice(v.Base, v.Len))
+		}
+		tx.split(m.to, &buffer.Train{
+			Pieces: pieces, Size: m.size, Count: m.count, Bytes: m.bytes,
+		}, 1)
+	}
+}
+
+// reset forgets what was pushed, and whose memory it was.
+func (tx *transmitter) reset() {
+	clear(tx.iovs)
+	tx.msgs, tx.iovs = tx.msgs[:0], tx.iovs[:0]
+}
