@@ -1,0 +1,38 @@
+package stack
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// connInfo translates a connection's state into the operator's terms.
+func connInfo(i tcp.Info, now clock.Time) *control.Info {
+	since := func(t clock.Time) time.Duration {
+		if t == clock.Never || now == clock.Never {
+			return 0
+		}
+		return now.Sub(t)
+	}
+	c := &control.Info{
+		Recovery: i.Recovery, Congestion: i.Congestion, SACK: i.SACK,
+		SendScale: -1, RecvScale: -1,
+		RTO: i.RTO, RTT: i.RTT, RTTVar: i.RTTVar, MinRTT: i.MinRTT,
+		MSS: i.SendMSS, PMTU: i.PMTU, Cwnd: i.Cwnd, Ssthresh: i.Ssthresh,
+		SendWindow: i.SendWindow, RecvWindow: i.RecvWindow,
+		BytesSent: i.BytesSent, BytesAcked: i.BytesAcked, BytesRetrans: i.BytesRetrans,
+		BytesReceived: i.BytesReceived, SegsOut: i.SegsOut, SegsIn: i.SegsIn,
+		Delivered: i.Delivered, DeliveryRate: uint64(i.DeliveryRate) * 8,
+		PacingRate: uint64(i.PacingRate) * 8,
+		Unacked:    i.Unacked, Lost: i.Lost, Sacked: i.Sacked, Retransmits: i.Retransmits,
+		Timeouts: i.Timeouts, TailProbes: i.TailProbes, WindowProbes: i.WindowProbes,
+		Limited: i.Limited.String(), LimitedFor: since(i.LimitedSince),
+		LastSent: since(i.LastSent), LastReceived: since(i.LastReceived), LastAck: since(i.LastAck),
+	}
+	if i.WindowScale {
+		c.SendScale, c.RecvScale = int(i.SendScale), int(i.RecvScale)
+	}
+	return c
+}

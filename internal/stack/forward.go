@@ -1,0 +1,60 @@
+package stack
+
+import (
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/icmp"
+	"github.com/tidepool-net/tidepool/internal/ip"
+)
+
+// forward passes on a packet that is for somebody else (RFC 1812 §5.2.1).
+func (s *Stack) forward(now clock.Time, i int, h *ip.Header, b []byte) {
+	if !s.cfg.Forwarding {
+		// RFC 1122 §3.3.4.2: a host must not, and says nothing about it.
+		s.dropOne(now, i, Inbound, ip.DropNotForUs, b)
+		return
+	}
+	if h.Dst[0] >= 224 || h.Dst[0] == 127 || h.Dst[0] == 0 || h.Src[0] >= 224 || h.Src[0] == 127 {
+		s.dropOne(now, i, Inbound, ip.DropMartian, b)
+		return
+	}
+	route, ok := s.routes.Lookup(h.Dst)
+	if !ok {
+		s.dropOne(now, i, Inbound, ip.DropNoRoute, b)
+		s.reportError(now, icmp.TypeUnreachable, icmp.CodeNet, b)
+		return
+	}
+	out := &s.interfaces[route.Iface]
+	switch {
+	case h.TTL <= 1:
+		s.dropOne(now, i, Inbound, ip.DropTTL, b)
+		s.reportError(now, icmp.TypeTimeExceeded, icmp.CodeTTL, b)
+	case !route.NextHop.IsValid() && !s.present(route.Iface, h.Dst):
+		s.dropOne(now, route.Iface, Outbound, ip.DropUnknownNeighbor, b)
+		s.reportError(now, icmp.TypeUnreachable, icmp.CodeHost, b)
+	case !out.up:
+		s.dropOne(now, route.Iface, Outbound, ip.DropInterfaceDown, b)
+		s.reportError(now, icmp.TypeUnreachable, icmp.CodeHost, b)
+	case len(b) > out.MTU:
+		s.dropOne(now, route.Iface, Outbound, ip.DropTooBig, b)
+		if h.DF {
+			s.reportTooBig(now, out.MTU, b)
+		}
+	case s.loses(i, route.Iface):
+		s.dropOne(now, route.Iface, Outbound, ip.DropLossy, b)
+	default:
+		ip.Forward(b)
+		hop := h.Dst
+		if route.NextHop.IsValid() {
+			hop = route.NextHop.As4()
+		}
+		s.out.forward = append(s.out.forward, packet{iface: route.Iface, hop: hop, data: b})
+	}
+}
+
+// loses draws whether lossyforward drops a packet that came by interface in and
+// leaves by out: once, with the larger share of the two, so that a share set on
+// one interface is for both directions there, and one set on all is not doubled.
+func (s *Stack) loses(in, out int) bool {
+	p := max(s.interfaces[in].loss, s.interfaces[out].loss)
+	return p > 0 && s.rng.Float64() < p
+}

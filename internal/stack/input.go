@@ -1,0 +1,80 @@
+package stack
+
+// The way in, hop by hop:
+//
+//	link.ReadBatch   one datagram or a coalesced train of them
+//	node/loop        stamps the batch, once
+//	Input            splits it into packets                          (here)
+//	receive          parses and verifies the IP header, once         (here)
+//	deliver          to a protocol, or forward                       (demux.go, forward.go)
+//	segment          verifies the TCP checksum, gathers trains       (demux.go)
+//	tcp Host.Input   finds the connection
+//	tcp Conn.input   SEGMENT ARRIVES
+//	buffer.Ring      the bytes, in order
+//	node Conn.Read   the application
+
+import (
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/ip"
+)
+
+// Input takes what arrived at now. The frame's bytes are borrowed, and changed
+// in place where packets are forwarded, until the owner has drained Output;
+// whatever the links did not take by then is dropped as a router drops it.
+func (s *Stack) Input(now clock.Time, f buffer.Frame) {
+	for data := f.Data; len(data) > 0; {
+		n := min(f.Size, len(data))
+		s.receive(now, f.Iface, data[:n:n])
+		data = data[n:]
+	}
+	s.flushTrain(now)
+}
+
+// receive is the IP layer's side of one packet.
+func (s *Stack) receive(now clock.Time, i int, b []byte) {
+	in := &s.interfaces[i]
+	in.rx.packets++
+	in.rx.bytes += uint64(len(b))
+	if !in.up {
+		s.dropOne(now, i, Inbound, ip.DropInterfaceDown, b)
+		return
+	}
+	h, payload, reason := ip.ParseHeader(b)
+	if reason != ip.DropNone {
+		s.dropOne(now, i, Inbound, reason, b)
+		return
+	}
+	b = b[:h.TotalLen]
+	if s.tap != nil {
+		s.in.one[0] = b
+		s.tap(now, i, Inbound, ip.DropNone, s.in.one[:])
+	}
+	if s.isOurs(i, h.Dst) {
+		s.deliver(now, i, &h, b, payload)
+		return
+	}
+	s.flushTrain(now) // order is kept between what is ours and what is not
+	s.forward(now, i, &h, b)
+}
+
+// isOurs reports whether dst is one of the node's addresses, or the broadcast
+// of the link that the packet came by (RFC 1122 §3.2.1.3).
+func (s *Stack) isOurs(i int, dst ip.Addr) bool {
+	if _, ok := s.own[dst]; ok {
+		return true
+	}
+	if dst == ([4]byte{255, 255, 255, 255}) {
+		return true
+	}
+	in := &s.interfaces[i]
+	if in.Addr.Bits() >= 31 {
+		return false
+	}
+	mask := ^uint32(0) >> in.Addr.Bits()
+	return be32(dst) == be32(in.addr)|mask
+}
+
+func be32(a ip.Addr) uint32 {
+	return uint32(a[0])<<24 | uint32(a[1])<<16 | uint32(a[2])<<8 | uint32(a[3])
+}

@@ -1,0 +1,249 @@
+package stack_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/icmp"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+func dropsOf(c control.Counters) map[string]uint64 {
+	m := map[string]uint64{}
+	for _, d := range c.Drops {
+		m[d.Reason] = d.Packets
+	}
+	return m
+}
+
+func TestTestPacketCrossesARouter(t *testing.T) {
+	w, a, _, c := line(t)
+	n, err := a.SendTest(w.now, addr("10.1.0.2"), ip.ProtoTest, []byte("hello"))
+	require.NoError(t, err)
+	assert.Equal(t, 25, n)
+	w.run(time.Millisecond)
+	events := c.Events()
+	require.Len(t, events, 1)
+	require.NotNil(t, events[0].Test)
+	assert.Equal(t, "hello", string(events[0].Test.Data))
+	assert.Equal(t, 15, events[0].Test.TTL, "16 less one router")
+	assert.Equal(t, addr("10.0.0.1"), events[0].Test.Src)
+}
+
+func TestSendErrorsSayWhy(t *testing.T) {
+	w, a, b, _ := line(t)
+	_, err := b.SendTest(w.now, addr("192.168.9.9"), 0, nil)
+	require.ErrorIs(t, err, stack.ErrNoRoute)
+	_, err = a.SendTest(w.now, addr("10.1.0.2"), 0, make([]byte, 1381))
+	require.ErrorIs(t, err, stack.ErrTooBig)
+	a.SetUp(w.now, 0, false)
+	_, err = a.SendTest(w.now, addr("10.1.0.2"), 0, nil)
+	require.ErrorIs(t, err, stack.ErrNoRoute, "its only interface is down, and so are its routes")
+}
+
+func TestEchoAndItsErrors(t *testing.T) {
+	w, a, b, _ := line(t)
+	require.NoError(t, a.SendEcho(w.now, addr("10.1.0.2"), 7, 1, 56, 0))
+	require.NoError(t, a.SendEcho(w.now, addr("10.1.0.2"), 7, 2, 56, 1))
+	require.NoError(t, a.SendEcho(w.now, addr("172.16.0.1"), 7, 3, 56, 0))
+	w.run(10 * time.Millisecond)
+	got := map[uint16]stack.Echo{}
+	for _, e := range a.Events() {
+		require.NotNil(t, e.Echo)
+		got[e.Echo.Seq] = *e.Echo
+	}
+	require.Len(t, got, 3)
+	assert.Equal(t, icmp.TypeEchoReply, got[1].Type)
+	assert.Equal(t, 63, got[1].TTL)
+	assert.Equal(t, 64, got[1].Bytes)
+	assert.Equal(t, icmp.TypeTimeExceeded, got[2].Type)
+	assert.Equal(t, addr("10.0.0.2"), got[2].From)
+	assert.Equal(t, icmp.TypeUnreachable, got[3].Type)
+	assert.Equal(t, icmp.CodeNet, got[3].Code)
+	drops := dropsOf(b.InterfaceInfos()[0].In)
+	assert.Equal(t, uint64(1), drops[ip.DropTTL.String()])
+	assert.Equal(t, uint64(1), drops[ip.DropNoRoute.String()])
+}
+
+func TestANodePingsItself(t *testing.T) {
+	w, a, _, _ := line(t)
+	require.NoError(t, a.SendEcho(w.now, addr("10.0.0.1"), 1, 1, 10, 0))
+	w.run(time.Millisecond)
+	require.Len(t, a.Events(), 1)
+}
+
+func TestLossyForwardDropsItsShare(t *testing.T) {
+	w, a, b, c := line(t)
+	b.SetLoss(1, 0.25)
+	const packets = 20000
+	got := 0
+	for range packets {
+		_, err := a.SendTest(w.now, addr("10.1.0.2"), 0, []byte("x"))
+		require.NoError(t, err)
+		w.run(250 * time.Microsecond)
+		got += len(c.Events())
+	}
+	lost := dropsOf(b.InterfaceInfos()[1].Out)[ip.DropLossy.String()]
+	assert.Equal(t, uint64(packets-got), lost, "every drop is counted")
+	assert.InDelta(t, packets/4, lost, 4*61, "4 sigma of the binomial")
+}
+
+func TestHostsDoNotForward(t *testing.T) {
+	w, a, _, c := line(t)
+	_, err := a.SendTest(w.now, addr("10.1.0.9"), 0, nil)
+	require.NoError(t, err)
+	w.run(time.Millisecond)
+	assert.Empty(t, c.Events())
+	assert.Equal(t, uint64(1), dropsOf(c.InterfaceInfos()[0].In)[ip.DropNotForUs.String()])
+}
+
+func TestADownInterfaceDropsAndIsSilent(t *testing.T) {
+	w, a, b, c := line(t)
+	b.SetUp(w.now, 1, false)
+	_, err := a.SendTest(w.now, addr("10.1.0.2"), 0, nil)
+	require.NoError(t, err)
+	_, err = c.SendTest(w.now, addr("10.0.0.1"), 0, nil)
+	require.NoError(t, err)
+	w.run(time.Millisecond)
+	assert.Empty(t, c.Events())
+	assert.Empty(t, a.Events())
+	assert.Equal(t, uint64(1), dropsOf(b.InterfaceInfos()[1].In)[ip.DropInterfaceDown.String()])
+	b.SetUp(w.now, 1, true)
+	_, err = a.SendTest(w.now, addr("10.1.0.2"), 0, nil)
+	require.NoError(t, err)
+	w.run(time.Millisecond)
+	assert.Len(t, c.Events(), 1, "up again it works again")
+}
+
+func TestGarbageIsCountedByName(t *testing.T) {
+	w, _, b, _ := line(t)
+	good := ip.Header{TotalLen: 20, TTL: 9, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 0, 0, 2}}.Append(nil)
+	bad := map[ip.DropReason][]byte{
+		ip.DropShort:          {1, 2, 3, 4, 5},
+		ip.DropVersion:        append([]byte{0x65}, good[1:]...),
+		ip.DropHeaderLength:   append([]byte{0x4f}, good[1:]...),
+		ip.DropHeaderChecksum: append(good[:19:19], good[19]^1),
+	}
+	for _, p := range bad {
+		b.Input(w.now, buffer.Frame{Data: p, Size: len(p), Iface: 0})
+	}
+	drops := dropsOf(b.InterfaceInfos()[0].In)
+	for reason := range bad {
+		assert.Equal(t, uint64(1), drops[reason.String()], reason.String())
+	}
+}
+
+func TestForwardingATrainKeepsItOneAndAllocatesNothing(t *testing.T) {
+	_, _, b, _ := line(t)
+	h := ip.Header{
+		TotalLen: 1400, TTL: 60, Protocol: ip.ProtoTCP,
+		Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+	}
+	packet := append(h.Append(nil), make([]byte, 1380)...)
+	var data []byte
+	for range 40 {
+		data = append(data, packet...)
+	}
+	fresh := append([]byte(nil), data...)
+	batch, room := buffer.NewBatch(), make([]int, 2)
+	forward := func() {
+		copy(data, fresh)
+		b.Input(5, buffer.Frame{Data: data, Size: 1400, Iface: 0})
+		room[0], room[1] = 1000, 1000
+		batch.Reset()
+		b.Output(5, room, batch)
+	}
+	forward()
+	require.Len(t, batch.Trains(), 1)
+	assert.Equal(t, 40, batch.Trains()[0].Count)
+	assert.Equal(t, byte(59), batch.Trains()[0].Pieces[7][8], "the TTL")
+	assert.Zero(t, testing.AllocsPerRun(100, forward))
+}
+
+func TestARouterDropsWhatItsLinkHasNoRoomFor(t *testing.T) {
+	w, _, b, _ := line(t)
+	p := ip.Header{TotalLen: 20, TTL: 9, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2}}.Append(nil)
+	data := append(append(append([]byte(nil), p...), p...), p...)
+	b.Input(w.now, buffer.Frame{Data: data, Size: 20, Iface: 0})
+	batch := buffer.NewBatch()
+	assert.False(t, b.Output(clock.Time(5), []int{9, 2}, batch))
+	assert.Equal(t, uint64(1), dropsOf(b.InterfaceInfos()[1].Out)[ip.DropQueueFull.String()])
+	require.Len(t, batch.Trains(), 1)
+	assert.Equal(t, 2, batch.Trains()[0].Count)
+}
+
+func BenchmarkForward(b *testing.B) {
+	_, _, r, _ := line(&testing.T{})
+	h := ip.Header{
+		TotalLen: 1400, TTL: 60, Protocol: ip.ProtoTCP,
+		Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+	}
+	packet := append(h.Append(nil), make([]byte, 1380)...)
+	data := make([]byte, 0, 40*1400)
+	for range 40 {
+		data = append(data, packet...)
+	}
+	batch, room := buffer.NewBatch(), make([]int, 2)
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range 40 {
+			copy(data[i*1400:i*1400+20], packet)
+		}
+		r.Input(5, buffer.Frame{Data: data, Size: 1400, Iface: 0})
+		room[0], room[1] = 1000, 1000
+		batch.Reset()
+		r.Output(5, room, batch)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/40, "ns/packet")
+}
+
+func TestLossOfOneInterfaceIsForBothDirections(t *testing.T) {
+	w, a, b, c := line(t)
+	b.SetLoss(1, 1)
+	_, err := a.SendTest(w.now, addr("10.1.0.2"), 0, nil)
+	require.NoError(t, err)
+	_, err = c.SendTest(w.now, addr("10.0.0.1"), 0, nil)
+	require.NoError(t, err)
+	w.run(time.Millisecond)
+	assert.Empty(t, a.Events())
+	assert.Empty(t, c.Events())
+}
+
+func TestNobodyOfThatAddressIsOnTheLink(t *testing.T) {
+	w := newWorld(t)
+	known := func(prefix string, neighbors ...string) stack.Interface {
+		f := face("if"+prefix[3:4], prefix)
+		for _, n := range neighbors {
+			f.Neighbors = append(f.Neighbors, addr(n))
+		}
+		return f
+	}
+	a := w.add(stack.Config{
+		Interfaces: []stack.Interface{known("10.0.0.1/24", "10.0.0.2")},
+		Routes:     []stack.Route{route("0.0.0.0/0", "10.0.0.2")},
+	})
+	b := w.add(stack.Config{
+		Interfaces: []stack.Interface{known("10.0.0.2/24", "10.0.0.1"), known("10.1.0.1/24", "10.1.0.2")},
+		Forwarding: true,
+	})
+	w.wire(end{0, 0}, end{1, 0})
+	require.ErrorIs(t, a.SendEcho(w.now, addr("10.0.0.9"), 1, 1, 0, 0), stack.ErrNoNeighbor)
+	_, err := a.TCP().Connect(w.now, addrPort(addr("10.0.0.9"), 80), 0)
+	require.ErrorIs(t, err, tcp.ErrUnreachable)
+	require.NoError(t, a.SendEcho(w.now, addr("10.1.0.9"), 1, 1, 0, 0))
+	w.run(time.Millisecond)
+	events := a.Events()
+	require.Len(t, events, 1)
+	assert.Equal(t, icmp.TypeUnreachable, events[0].Echo.Type)
+	assert.Equal(t, icmp.CodeHost, events[0].Echo.Code)
+	drops := dropsOf(b.InterfaceInfos()[1].Out)
+	assert.Equal(t, uint64(1), drops[ip.DropUnknownNeighbor.String()])
+}

@@ -1,0 +1,311 @@
+package stack
+
+// The way out, hop by hop:
+//
+//	node Conn.Write  copies into the ring, rings the doorbell
+//	node/loop        tells the connection
+//	tcp Conn.output  what may be sent now, as a train of segments
+//	tcp Host.Output  whose turn it is
+//	Output           our packets, others', then TCP's                (here)
+//	render           headers and checksums of each segment           (here)
+//	link.WriteBatch  one system call
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/checksum"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// Errors of a packet that the node itself wants to send.
+var (
+	ErrNoRoute       = errors.New("no route to host")
+	ErrNoNeighbor    = errors.New("no such neighbor")
+	ErrInterfaceDown = errors.New("interface is down")
+	ErrTooBig        = errors.New("message too long")
+	ErrQueueFull     = errors.New("output queue full")
+)
+
+// Output fills b with what is to be sent at now and reports whether there may
+// be more than fitted. Room holds, an interface, how many packets its link
+// takes; it is counted down. What is in b stays valid until the stack is
+// called for anything but Output.
+func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
+	s.outputRIP(now)
+	if !s.outputOwn(now, room, b) || !s.outputForwarded(now, room, b) {
+		return true
+	}
+	outlets := append(append(s.out.outlets[:0], room[:len(s.interfaces)]...), s.localRoom())
+	s.out.outlets = outlets
+	for !b.Full() {
+		if !s.tcp.Output(now, outlets, &s.out.train) {
+			return false
+		}
+		s.render(now, outlets, b)
+	}
+	return true
+}
+
+// localRoom is how many packets the queue to the node itself takes now.
+func (s *Stack) localRoom() int { return (maxQueuedBytes - s.out.bytes) / ip.MaxPacketLen }
+
+// outputOwn moves the node's own packets into b and keeps those whose link has
+// no room. It reports false when b is full.
+func (s *Stack) outputOwn(now clock.Time, room []int, b *buffer.Batch) bool {
+	o := &s.out
+	kept := o.packets[:0]
+	done := true
+	for _, p := range o.packets {
+		switch {
+		case b.Full():
+			done = false
+			kept = append(kept, p)
+		case room[p.iface] <= 0:
+			kept = append(kept, p)
+		default:
+			o.bytes -= len(p.data)
+			s.emit(now, room, b, p)
+		}
+	}
+	clear(o.packets[len(kept):])
+	o.packets = kept
+	return done
+}
+
+// outputForwarded moves others' packets into b. A packet whose link has no
+// room, behind that link's own queue, is dropped as a router drops it.
+func (s *Stack) outputForwarded(now clock.Time, room []int, b *buffer.Batch) bool {
+	o := &s.out
+	for n, p := range o.forward {
+		if b.Full() {
+			o.forward = o.forward[n:]
+			return false
+		}
+		if room[p.iface] <= 0 {
+			s.dropOne(now, p.iface, Outbound, ip.DropQueueFull, p.data)
+			continue
+		}
+		s.emit(now, room, b, p)
+	}
+	o.forward = o.forward[:0]
+	return true
+}
+
+// emit puts one whole packet into b.
+func (s *Stack) emit(now clock.Time, room []int, b *buffer.Batch, p packet) {
+	out := &s.interfaces[p.iface]
+	if !out.up && !p.last {
+		s.dropOne(now, p.iface, Outbound, ip.DropInterfaceDown, p.data)
+		return
+	}
+	b.Begin(p.iface, p.hop, len(p.data))
+	b.Add(p.data)
+	room[p.iface]--
+	out.tx.packets++
+	out.tx.bytes += uint64(len(p.data))
+	if s.tap != nil {
+		s.in.one[0] = p.data
+		s.tap(now, p.iface, Outbound, ip.DropNone, s.in.one[:])
+	}
+}
+
+// render turns the train that TCP gave into packets in b.
+func (s *Stack) render(now clock.Time, room []int, b *buffer.Batch) {
+	t := &s.out.train
+	route, ok := s.routes.Lookup(t.RemoteAddr)
+	own, self := s.own[t.RemoteAddr]
+	switch {
+	case self:
+		s.renderLocal(now, own)
+		room[s.loopback()] = s.localRoom()
+		return
+	case !ok:
+		// An address of ours always exists, so the drop has an interface to be counted at.
+		s.interfaces[s.own[t.LocalAddr]].tx.drops[ip.DropNoRoute] += uint64(t.Segments())
+		return
+	case !s.interfaces[route.Iface].up:
+		s.interfaces[route.Iface].tx.drops[ip.DropInterfaceDown] += uint64(t.Segments())
+		return
+	}
+	hop := t.RemoteAddr
+	if route.NextHop.IsValid() {
+		hop = route.NextHop.As4()
+	}
+	out := &s.interfaces[route.Iface]
+	r := renderer{train: t, pieces: t.Payload, header: t.Header}
+	for r.next() {
+		b.Begin(route.Iface, hop, r.size)
+		b.Add(r.put(b.Scratch(r.headers)))
+		for _, p := range r.text {
+			b.Add(p)
+		}
+		room[route.Iface]--
+		out.tx.packets++
+		out.tx.bytes += uint64(r.size)
+		if s.tap != nil {
+			trains := b.Trains()
+			last := &trains[len(trains)-1]
+			s.tap(now, route.Iface, Outbound, ip.DropNone, last.Packet(last.Count-1))
+		}
+	}
+}
+
+// renderLocal queues a train that the node sends to itself.
+func (s *Stack) renderLocal(now clock.Time, i int) {
+	r := renderer{train: &s.out.train, pieces: s.out.train.Payload, header: s.out.train.Header}
+	for r.next() {
+		p := make([]byte, r.headers, r.size)
+		r.put(p)
+		for _, t := range r.text {
+			p = append(p, t...)
+		}
+		_ = s.queueLocal(now, i, p) // counted; TCP sends it again
+	}
+}
+
+// renderer walks a train segment by segment.
+type renderer struct {
+	train   *tcp.Train
+	header  tcp.Header
+	pieces  [][]byte // payload not yet used
+	sent    int      // payload bytes used
+	headers int      // bytes of IP and TCP header of this segment
+	size    int      // bytes of this segment's packet
+	text    [][]byte // its payload
+	cut     [4][]byte
+	done    bool
+}
+
+// next steps to the next segment.
+func (r *renderer) next() bool {
+	if r.done {
+		return false
+	}
+	t := r.train
+	n := min(t.MSS, t.Len-r.sent)
+	r.header.Seq = t.Seq + uint32(r.sent)
+	r.sent += n
+	r.done = r.sent >= t.Len
+	r.header.Flags = t.Flags
+	if !r.done {
+		r.header.Flags &^= tcp.PSH | tcp.FIN
+	}
+	if r.sent > n {
+		r.header.Flags &^= tcp.CWR
+	}
+	r.headers = ip.HeaderLen + r.header.Size()
+	r.size = r.headers + n
+	r.text = r.cut[:0]
+	for n > 0 {
+		p := r.pieces[0]
+		if len(p) > n {
+			r.pieces[0] = p[n:]
+			p = p[:n]
+		} else {
+			r.pieces = r.pieces[1:]
+		}
+		r.text = append(r.text, p)
+		n -= len(p)
+	}
+	return true
+}
+
+// put writes the segment's IP and TCP headers, checksums included, to b.
+func (r *renderer) put(b []byte) []byte {
+	t := r.train
+	// RFC 6864 §4.1: with DF set the identification means nothing.
+	h := ip.Header{
+		TotalLen: r.size, TTL: defaultTTL, Protocol: ip.ProtoTCP, DF: true,
+		Src: t.LocalAddr, Dst: t.RemoteAddr,
+	}
+	h.Put(b[:ip.HeaderLen])
+	seg := b[ip.HeaderLen:]
+	r.header.Put(seg, t.LocalPort, t.RemotePort)
+	sum := checksum.PseudoHeader(h.Src, h.Dst, ip.ProtoTCP, r.size-ip.HeaderLen)
+	sum = checksum.Sum(seg, sum)
+	binary.BigEndian.PutUint16(seg[16:], ^checksum.Fold(checksum.SumPieces(r.text, sum)))
+	return b
+}
+
+// send queues a packet of the node's own. A zero source is filled in.
+func (s *Stack) send(now clock.Time, h ip.Header, payload []byte) error {
+	if i, self := s.own[h.Dst]; self {
+		if h.Src == (ip.Addr{}) {
+			h.Src = h.Dst
+		}
+		h.TotalLen = ip.HeaderLen + len(payload)
+		return s.queueLocal(now, i, append(h.Append(nil), payload...))
+	}
+	route, ok := s.routes.Lookup(h.Dst)
+	if !ok {
+		return fmt.Errorf("%v: %w", netip.AddrFrom4(h.Dst), ErrNoRoute)
+	}
+	hop := h.Dst
+	if route.NextHop.IsValid() {
+		hop = route.NextHop.As4()
+	} else if !s.present(route.Iface, h.Dst) && !s.isOurs(route.Iface, h.Dst) {
+		return fmt.Errorf("%v is not on %s's link: %w", netip.AddrFrom4(h.Dst),
+			s.interfaces[route.Iface].Name, ErrNoNeighbor)
+	}
+	return s.sendVia(now, route.Iface, hop, h, payload)
+}
+
+// sendVia queues a packet for a given interface and next hop.
+func (s *Stack) sendVia(now clock.Time, i int, hop ip.Addr, h ip.Header, payload []byte) error {
+	out := &s.interfaces[i]
+	if h.Src == (ip.Addr{}) {
+		h.Src = out.addr
+	}
+	h.TotalLen = ip.HeaderLen + len(payload)
+	b := append(h.Append(make([]byte, 0, h.TotalLen)), payload...)
+	switch {
+	case !out.up:
+		s.dropOne(now, i, Outbound, ip.DropInterfaceDown, b)
+		return fmt.Errorf("%s: %w", out.Name, ErrInterfaceDown)
+	case len(b) > out.MTU:
+		s.dropOne(now, i, Outbound, ip.DropTooBig, b)
+		return fmt.Errorf("%d bytes over %s with MTU %d: %w", len(b), out.Name, out.MTU, ErrTooBig)
+	case s.out.bytes+len(b) > maxQueuedBytes:
+		s.dropOne(now, i, Outbound, ip.DropQueueFull, b)
+		return fmt.Errorf("%s: %w", out.Name, ErrQueueFull)
+	}
+	s.out.bytes += len(b)
+	s.out.packets = append(s.out.packets, packet{iface: i, hop: hop, data: b})
+	return nil
+}
+
+// queueLocal keeps a packet from the node to itself for the next Advance.
+func (s *Stack) queueLocal(now clock.Time, i int, b []byte) error {
+	if s.out.bytes+len(b) > maxQueuedBytes {
+		s.dropOne(now, i, Outbound, ip.DropQueueFull, b)
+		return ErrQueueFull
+	}
+	s.out.bytes += len(b)
+	s.out.local = append(s.out.local, b)
+	s.out.localAt = now
+	return nil
+}
+
+// deliverLocal receives what the node has sent to itself.
+func (s *Stack) deliverLocal(now clock.Time) {
+	local := s.out.local
+	s.out.local = nil
+	for _, b := range local {
+		s.out.bytes -= len(b)
+		s.receive(now, s.own[ip.Addr(b[16:20])], b)
+	}
+	s.flushTrain(now)
+}
+
+// SendTest sends a packet of the given protocol whose payload is text: the
+// family's way to try a network out. It returns the packet's size in bytes.
+func (s *Stack) SendTest(now clock.Time, dst netip.Addr, protocol uint8, text []byte) (int, error) {
+	h := ip.Header{Protocol: protocol, TTL: courseTTL, Dst: dst.As4()}
+	return ip.HeaderLen + len(text), s.send(now, h, text)
+}

@@ -1,0 +1,91 @@
+package stack
+
+import (
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// Socket is a number for a listener or a connection, as operators name them.
+type Socket struct {
+	ID       int
+	Conn     *tcp.Conn     // nil for a listener
+	Listener *tcp.Listener // nil for a connection
+	Local    netip.AddrPort
+	Remote   netip.AddrPort
+	// TimeWait is when a connection that has closed frees the number; zero: it
+	// is open. Conn is nil then, so that nothing holds its memory.
+	TimeWait clock.Time
+}
+
+// sockets numbers sockets: the smallest free number first, as the family does.
+type sockets struct {
+	byID    []*Socket // nil: free
+	free    int       // no number below is free
+	waiting []*Socket // in TIME-WAIT, the oldest first
+}
+
+// AddListener gives a listener a number.
+func (s *Stack) AddListener(l *tcp.Listener, local netip.AddrPort) *Socket {
+	return s.sockets.add(&Socket{Listener: l, Local: local})
+}
+
+// AddConn gives a connection a number.
+func (s *Stack) AddConn(c *tcp.Conn) *Socket {
+	t := c.Tuple()
+	return s.sockets.add(&Socket{
+		Conn:   c,
+		Local:  netip.AddrPortFrom(netip.AddrFrom4(t.LocalAddr), t.LocalPort),
+		Remote: netip.AddrPortFrom(netip.AddrFrom4(t.RemoteAddr), t.RemotePort),
+	})
+}
+
+// RemoveSocket frees a number; one that is free already is left alone.
+func (s *Stack) RemoveSocket(id int) {
+	if _, ok := s.Socket(id); ok {
+		s.sockets.byID[id] = nil
+		s.sockets.free = min(s.sockets.free, id)
+	}
+}
+
+// RetireSocket keeps the number of a connection in TIME-WAIT until then, for
+// operators to see.
+func (s *Stack) RetireSocket(id int, until clock.Time) {
+	if k, ok := s.Socket(id); ok {
+		k.Conn, k.TimeWait = nil, until
+		s.sockets.waiting = append(s.sockets.waiting, k)
+	}
+}
+
+// expireSockets frees the numbers of connections whose TIME-WAIT is over.
+func (s *Stack) expireSockets(now clock.Time) {
+	w := s.sockets.waiting
+	for len(w) > 0 && w[0].TimeWait.Due(now) {
+		s.RemoveSocket(w[0].ID)
+		w = w[1:]
+	}
+	s.sockets.waiting = w
+}
+
+// Socket returns the socket with that number.
+func (s *Stack) Socket(id int) (*Socket, bool) {
+	if id < 0 || id >= len(s.sockets.byID) || s.sockets.byID[id] == nil {
+		return nil, false
+	}
+	return s.sockets.byID[id], true
+}
+
+func (t *sockets) add(s *Socket) *Socket {
+	id := t.free
+	for id < len(t.byID) && t.byID[id] != nil {
+		id++
+	}
+	for len(t.byID) <= id {
+		t.byID = append(t.byID, nil)
+	}
+	t.free = id + 1
+	s.ID = id
+	t.byID[id] = s
+	return s
+}

@@ -1,0 +1,55 @@
+package stack_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+func TestSocketNumbersAreTheSmallestFree(t *testing.T) {
+	w, a, _, _ := line(t)
+	local := face("x", "10.0.0.1/24").Addr.Addr()
+	var ids []int
+	for port := range 4 {
+		l, err := a.TCP().Listen(addrPort(local, 80+port), 1)
+		require.NoError(t, err)
+		ids = append(ids, a.AddListener(l, l.Local()).ID)
+	}
+	assert.Equal(t, []int{0, 1, 2, 3}, ids)
+	a.RemoveSocket(2)
+	a.RemoveSocket(1)
+	a.RemoveSocket(1)
+	assert.Len(t, a.SocketInfos(true, w.now), 2)
+	l, err := a.TCP().Listen(addrPort(local, 90), 1)
+	require.NoError(t, err)
+	assert.Equal(t, 1, a.AddListener(l, l.Local()).ID)
+	assert.Equal(t, 2, a.AddListener(l, l.Local()).ID)
+	assert.Equal(t, 4, a.AddListener(l, l.Local()).ID)
+}
+
+func TestATimeWaitKeepsItsNumberForAWhile(t *testing.T) {
+	w, a, _, _ := line(t)
+	c, err := a.TCP().Connect(w.now, addrPort(addr("10.1.0.2"), 9), 0)
+	require.NoError(t, err)
+	id := a.AddConn(c).ID
+	a.RetireSocket(id, w.now.Add(time.Minute))
+	list := a.SocketInfos(true, w.now)
+	require.Len(t, list, 1)
+	assert.Equal(t, "TIME_WAIT", list[0].State)
+	assert.Empty(t, a.SocketInfos(true, w.now.Add(time.Minute)))
+	_, ok := a.Socket(id)
+	assert.False(t, ok)
+}
+
+func TestFirstSocketNumber(t *testing.T) {
+	s, err := stack.New(1, stack.Config{
+		Interfaces: []stack.Interface{face("if0", "10.0.0.1/24")}, FirstSocket: 3,
+	})
+	require.NoError(t, err)
+	assert.Equal(t, 3, s.AddListener(new(tcp.Listener), addrPort(addr("0.0.0.0"), 1)).ID)
+}
