@@ -1,0 +1,246 @@
+package capture
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"net/netip"
+	"strconv"
+
+	"github.com/tidepool-net/tidepool/internal/checksum"
+)
+
+// The IP protocols that a line says more of than their number.
+const (
+	protocolTest = 0 // the course's text packets
+	protocolICMP = 1
+	protocolTCP  = 6
+	protocolUDP  = 17
+	protocolRIP  = 200 // the course's dialect of RIP
+)
+
+const (
+	headerBytes = 20 // an IP header without options
+	maxText     = 32 // bytes of a test packet's text that a line shows
+	maxEntries  = 4  // entries of a RIP message that a line shows
+)
+
+// datagram is an IP packet as far as its bytes can be believed.
+type datagram struct {
+	src, dst [4]byte
+	protocol uint8
+	ttl      uint8
+	fragment int    // offset in bytes; 0: the first or only one
+	more     bool   // fragments follow
+	payload  []byte // what is at hand: may be shorter than length
+	length   int    // of the payload as the header has it
+	cut      bool   // payload is shorter than length
+	badSum   bool   // the header's checksum does not verify
+}
+
+// Describe appends one line, without its end, that says what an IP packet is,
+// and returns the extended slice:
+//
+//	IP 10.0.0.1.33000 > 10.1.0.2.80: Flags [P.], seq 1:101, ack 1, win 512, length 100
+//
+// The manner is tcpdump's, except that seq is always there: probes and
+// keep-alives are told by it. The packet may be cut behind its headers (the
+// first piece of a train will do); lengths are what the headers say. Where the
+// bytes end before a header does, the line says so: [|tcp].
+//
+// It reads the bytes itself instead of asking the protocol rooms: those refuse
+// what is malformed, and a line about a dropped packet shows what there is.
+func Describe(dst, packet []byte) []byte {
+	if len(packet) < headerBytes {
+		dst = append(dst, "IP [|ip], length "...)
+		return appendInt(dst, len(packet))
+	}
+	if version := packet[0] >> 4; version != 4 {
+		dst = append(dst, "IP version "...)
+		dst = appendInt(dst, int(version))
+		dst = append(dst, ", length "...)
+		return appendInt(dst, len(packet))
+	}
+	d, ok := parse(packet)
+	if !ok {
+		dst = append(dst, "IP "...)
+		dst = appendAddr(dst, d.src)
+		dst = append(dst, " > "...)
+		dst = appendAddr(dst, d.dst)
+		dst = append(dst, ": bad header length "...)
+		return appendInt(dst, int(packet[0]&15)*4)
+	}
+	dst = d.append(dst)
+	if d.more || d.fragment > 0 {
+		dst = append(dst, " [fragment id "...)
+		dst = appendInt(dst, int(binary.BigEndian.Uint16(packet[4:])))
+		dst = append(dst, " offset "...)
+		dst = appendInt(dst, d.fragment)
+		if d.more {
+			dst = append(dst, '+')
+		}
+		dst = append(dst, ']')
+	}
+	if d.badSum {
+		dst = append(dst, " [bad header checksum]"...)
+	}
+	return dst
+}
+
+// parse reads the header; false means that its length field cannot be right.
+func parse(b []byte) (datagram, bool) {
+	header, total := int(b[0]&15)*4, int(binary.BigEndian.Uint16(b[2:]))
+	word := binary.BigEndian.Uint16(b[6:])
+	d := datagram{
+		src: [4]byte(b[12:]), dst: [4]byte(b[16:]), ttl: b[8], protocol: b[9],
+		fragment: int(word&0x1fff) * 8, more: word&0x2000 != 0,
+	}
+	if header < headerBytes || header > len(b) || total < header {
+		return d, false
+	}
+	d.badSum = !checksum.Verify(b[:header], 0)
+	d.length = total - header
+	d.cut = total > len(b)
+	d.payload = b[header:min(total, len(b))]
+	return d, true
+}
+
+func (d *datagram) append(dst []byte) []byte {
+	switch {
+	case d.fragment > 0: // the payload starts amid something
+		dst = append(d.appendAddrs(dst), name(d.protocol)...)
+		return d.appendLength(dst)
+	case d.protocol == protocolTCP:
+		return d.appendTCP(dst)
+	case d.protocol == protocolUDP:
+		return d.appendUDP(dst)
+	case d.protocol == protocolICMP:
+		return d.appendICMP(d.appendAddrs(dst))
+	case d.protocol == protocolRIP:
+		return d.appendRIP(d.appendAddrs(dst))
+	case d.protocol == protocolTest:
+		return d.appendTest(d.appendAddrs(dst))
+	}
+	dst = append(d.appendAddrs(dst), "proto "...)
+	dst = appendInt(dst, int(d.protocol))
+	return d.appendLength(dst)
+}
+
+func (d *datagram) appendUDP(dst []byte) []byte {
+	if len(d.payload) < 8 {
+		return append(d.appendAddrs(dst), "[|udp]"...)
+	}
+	dst = append(d.appendPorts(dst), "UDP, "...)
+	n := int(binary.BigEndian.Uint16(d.payload[4:]))
+	if n < 8 {
+		return appendInt(append(dst, "bad length "...), n)
+	}
+	return appendInt(append(dst, "length "...), n-8)
+}
+
+func (d *datagram) appendTest(dst []byte) []byte {
+	dst = append(dst, "test, ttl "...)
+	dst = d.appendLength(appendInt(dst, int(d.ttl)))
+	dst = append(dst, ": "...)
+	dst = strconv.AppendQuoteToASCII(dst, string(d.payload[:min(len(d.payload), maxText)]))
+	if d.length > maxText {
+		dst = append(dst, "..."...)
+	}
+	return dst
+}
+
+// appendRIP shows a message of the course's dialect. The width of an entry
+// follows from the length: 12 bytes, or 8 of the nodes that know no mask.
+func (d *datagram) appendRIP(dst []byte) []byte {
+	b := d.payload
+	if len(b) < 4 {
+		return append(dst, "[|rip]"...)
+	}
+	command, count := binary.BigEndian.Uint16(b), int(binary.BigEndian.Uint16(b[2:]))
+	switch command {
+	case 1:
+		dst = append(dst, "RIP request"...)
+	case 2:
+		dst = append(dst, "RIP response"...)
+	default:
+		dst = append(dst, "RIP command "...)
+		dst = appendInt(dst, int(command))
+	}
+	dst = append(dst, ", entries "...)
+	dst = appendInt(dst, count)
+	dst = d.appendLength(dst)
+	if count == 0 {
+		return dst
+	}
+	width := (d.length - 4) / count
+	if width != 8 && width != 12 || width*count != d.length-4 {
+		return append(dst, " [bad length]"...)
+	}
+	for i, sep := 0, ": "; i < count; i, sep = i+1, ", " {
+		if 4+(i+1)*width > len(b) {
+			return append(dst, " [|rip]"...)
+		}
+		if i == maxEntries {
+			return append(dst, ", ..."...)
+		}
+		dst = appendEntry(append(dst, sep...), b[4+i*width:][:width])
+	}
+	return dst
+}
+
+func appendEntry(dst, e []byte) []byte {
+	dst = appendAddr(dst, [4]byte(e[4:]))
+	mask := ^uint32(0)
+	if len(e) == 12 {
+		mask = binary.BigEndian.Uint32(e[8:])
+	}
+	dst = append(dst, '/')
+	if ones := bits.LeadingZeros32(^mask); mask<<ones == 0 {
+		dst = appendInt(dst, ones)
+	} else {
+		dst = appendAddr(dst, [4]byte(e[8:]))
+	}
+	dst = append(dst, " cost "...)
+	return appendUint(dst, binary.BigEndian.Uint32(e))
+}
+
+func (d *datagram) appendAddrs(dst []byte) []byte {
+	dst = appendAddr(append(dst, "IP "...), d.src)
+	dst = appendAddr(append(dst, " > "...), d.dst)
+	return append(dst, ": "...)
+}
+
+// appendPorts is appendAddrs for a payload that starts with two ports.
+func (d *datagram) appendPorts(dst []byte) []byte {
+	dst = appendAddr(append(dst, "IP "...), d.src)
+	dst = appendInt(append(dst, '.'), int(binary.BigEndian.Uint16(d.payload)))
+	dst = appendAddr(append(dst, " > "...), d.dst)
+	dst = appendInt(append(dst, '.'), int(binary.BigEndian.Uint16(d.payload[2:])))
+	return append(dst, ": "...)
+}
+
+func (d *datagram) appendLength(dst []byte) []byte {
+	return appendInt(append(dst, ", length "...), d.length)
+}
+
+func name(protocol uint8) string {
+	switch protocol {
+	case protocolTest:
+		return "test"
+	case protocolICMP:
+		return "icmp"
+	case protocolTCP:
+		return "tcp"
+	case protocolUDP:
+		return "udp"
+	case protocolRIP:
+		return "rip"
+	default:
+		return "proto " + strconv.Itoa(int(protocol))
+	}
+}
+
+func appendInt(dst []byte, n int) []byte { return strconv.AppendInt(dst, int64(n), 10) }
+
+func appendUint(dst []byte, n uint32) []byte { return strconv.AppendUint(dst, uint64(n), 10) }
+
+func appendAddr(dst []byte, a [4]byte) []byte { return netip.AddrFrom4(a).AppendTo(dst) }

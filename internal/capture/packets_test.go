@@ -1,0 +1,63 @@
+package capture_test
+
+import (
+	"net"
+	"testing"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/stretchr/testify/require"
+)
+
+// The packets of these tests are built by gopacket, which shares no code with
+// the node: an encoder that is wrong in the way the decoder is cannot hide.
+
+var (
+	addrA = net.IPv4(10, 0, 0, 1)
+	addrC = net.IPv4(10, 1, 0, 2)
+)
+
+func header(protocol uint8) *layers.IPv4 {
+	return &layers.IPv4{
+		Version: 4, TTL: 64, Protocol: layers.IPProtocol(protocol), SrcIP: addrA, DstIP: addrC,
+	}
+}
+
+// build serializes the layers with lengths and checksums filled in.
+func build(tb testing.TB, parts ...gopacket.SerializableLayer) []byte {
+	tb.Helper()
+	for _, p := range parts {
+		switch p := p.(type) {
+		case *layers.TCP:
+			require.NoError(tb, p.SetNetworkLayerForChecksum(parts[0].(*layers.IPv4)))
+		case *layers.UDP:
+			require.NoError(tb, p.SetNetworkLayerForChecksum(parts[0].(*layers.IPv4)))
+		}
+	}
+	buf := gopacket.NewSerializeBuffer()
+	options := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
+	require.NoError(tb, gopacket.SerializeLayers(buf, options, parts...))
+	return buf.Bytes()
+}
+
+// segment is a TCP segment of n payload bytes from A to C.
+func segment(tb testing.TB, tcp layers.TCP, n int) []byte {
+	tb.Helper()
+	tcp.SrcPort, tcp.DstPort = 33000, 80
+	return build(tb, header(6), &tcp, gopacket.Payload(make([]byte, n)))
+}
+
+func option(kind layers.TCPOptionKind, data ...byte) layers.TCPOption {
+	return layers.TCPOption{OptionType: kind, OptionLength: uint8(len(data) + 2), OptionData: data}
+}
+
+// options are those of a SYN as most hosts send it.
+func options() []layers.TCPOption {
+	return []layers.TCPOption{
+		option(layers.TCPOptionKindMSS, 0x05, 0x50),
+		option(layers.TCPOptionKindSACKPermitted),
+		option(layers.TCPOptionKindTimestamps, 0, 0, 0, 7, 0, 0, 0, 0),
+		{OptionType: layers.TCPOptionKindNop, OptionLength: 1},
+		option(layers.TCPOptionKindWindowScale, 7),
+	}
+}

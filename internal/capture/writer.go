@@ -1,0 +1,163 @@
+package capture
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+)
+
+// Direction says which way a packet crosses its interface, seen from the node.
+type Direction uint8
+
+// The two directions of pcapng's flags word.
+const (
+	Inbound Direction = iota
+	Outbound
+)
+
+// Interface is one of the node's interfaces as the capture names it.
+type Interface struct {
+	Name string // shown by Wireshark as the interface, such as "if0"
+	Addr string // shown as its description, such as "10.0.0.1/24"; "": none
+}
+
+// DefaultSnaplen keeps every packet whole: no IPv4 packet is longer.
+const DefaultSnaplen = 65535
+
+const (
+	// maxComment bounds a comment, because an option's length field has 16 bits
+	// and the library below would write a longer text but only half its length.
+	maxComment = 1024
+	// bufferBytes is how much is collected before the io.Writer sees it: at
+	// 1400 bytes a packet, one system call for some 180 packets.
+	bufferBytes = 256 << 10
+)
+
+// ErrNoInterface is returned for a packet on an interface that New was not told
+// of, and by New when it is told of none.
+var ErrNoInterface = errors.New("capture: no such interface")
+
+// Writer writes one node's packets as pcapng. It belongs to one owner.
+//
+// An error of the io.Writer below sticks: what follows is not written, and each
+// call returns it again, so an owner that looks once at the end misses nothing.
+type Writer struct {
+	ng      *pcapgo.NgWriter
+	ifaces  int
+	snaplen int
+
+	packet   []byte // scratch: a packet's pieces in one slice
+	flags    pcapgo.NgEpbFlags
+	comments [1]string
+	err      error
+}
+
+// New writes the file's header and its interfaces to w, numbered from 0 in the
+// order given. Of each packet at most snaplen bytes are kept, with its length
+// as it was; 0 means DefaultSnaplen.
+func New(w io.Writer, ifaces []Interface, snaplen int) (*Writer, error) {
+	if len(ifaces) == 0 {
+		return nil, ErrNoInterface
+	}
+	if snaplen <= 0 || snaplen > DefaultSnaplen {
+		snaplen = DefaultSnaplen
+	}
+	// The library keeps a bufio.Writer that it is handed, so this is the only
+	// buffer. Nothing about the machine goes into the header: the same run gives
+	// the same file everywhere.
+	options := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "tidepool"}}
+	buffered := bufio.NewWriterSize(w, bufferBytes)
+	ng, err := pcapgo.NewNgWriterInterface(buffered, describe(ifaces[0], snaplen), options)
+	if err != nil {
+		return nil, fmt.Errorf("capture: write the header: %w", err)
+	}
+	for _, i := range ifaces[1:] {
+		if _, err := ng.AddInterface(describe(i, snaplen)); err != nil {
+			return nil, fmt.Errorf("capture: write the interfaces: %w", err)
+		}
+	}
+	return &Writer{ng: ng, ifaces: len(ifaces), snaplen: snaplen}, nil
+}
+
+func describe(i Interface, snaplen int) pcapgo.NgInterface {
+	return pcapgo.NgInterface{
+		Name:        i.Name,
+		Description: i.Addr,
+		// RAW, not IPV4: dropped packets are captured too, and one whose version
+		// is not 4 is then shown as data instead of as a broken IPv4 header.
+		LinkType:            layers.LinkTypeRaw,
+		TimestampResolution: 9,
+		SnapLength:          uint32(snaplen),
+	}
+}
+
+// Packet records one packet, given as its pieces in wire order, that crossed
+// interface iface at the given instant (nanoseconds since 1970). The comment is
+// shown beside it; "" means none.
+func (w *Writer) Packet(
+	at int64, iface int, dir Direction, comment string, pieces ...[]byte,
+) error {
+	if w.err != nil {
+		return w.err
+	}
+	if iface < 0 || iface >= w.ifaces {
+		return fmt.Errorf("%w: %d of %d", ErrNoInterface, iface, w.ifaces)
+	}
+	data, length := w.gather(pieces)
+	w.flags.Direction = pcapgo.NgEpbFlagDirectionInbound
+	if dir == Outbound {
+		w.flags.Direction = pcapgo.NgEpbFlagDirectionOutbound
+	}
+	options := pcapgo.NgPacketOptions{Flags: &w.flags}
+	if comment != "" {
+		w.comments[0] = comment[:min(len(comment), maxComment)]
+		options.Comments = w.comments[:]
+	}
+	info := gopacket.CaptureInfo{
+		Timestamp:      time.Unix(0, at),
+		CaptureLength:  len(data),
+		Length:         length,
+		InterfaceIndex: iface,
+	}
+	if err := w.ng.WritePacketWithOptions(info, data, options); err != nil {
+		w.err = fmt.Errorf("capture: write a packet: %w", err)
+	}
+	return w.err
+}
+
+// Drop records a packet that went no further, with the reason's name as its
+// comment: "dropped: ttl exceeded".
+func (w *Writer) Drop(at int64, iface int, dir Direction, reason string, pieces ...[]byte) error {
+	return w.Packet(at, iface, dir, "dropped: "+reason, pieces...)
+}
+
+// Flush hands what is still buffered to the io.Writer.
+func (w *Writer) Flush() error {
+	if w.err != nil {
+		return w.err
+	}
+	if err := w.ng.Flush(); err != nil {
+		w.err = fmt.Errorf("capture: flush: %w", err)
+	}
+	return w.err
+}
+
+// gather puts the first snaplen bytes of the pieces into one slice and returns
+// it with the length of all of them. A single piece is lent, not copied.
+func (w *Writer) gather(pieces [][]byte) (data []byte, length int) {
+	if len(pieces) == 1 {
+		return pieces[0][:min(len(pieces[0]), w.snaplen)], len(pieces[0])
+	}
+	w.packet = w.packet[:0]
+	for _, p := range pieces {
+		length += len(p)
+		w.packet = append(w.packet, p[:min(len(p), w.snaplen-len(w.packet))]...)
+	}
+	return w.packet, length
+}
