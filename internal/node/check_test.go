@@ -1,0 +1,26 @@
+package node
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+)
+
+func TestWhatANodeCannotDoYetIsRefusedWithItsPlace(t *testing.T) {
+	cfg, err := lnx.Parse("x.lnx", []byte(`interface if0 10.0.0.1/24 127.0.0.1:5920
+interface tun0 10.8.0.1/24 tun:t9
+link if0 delay 50ms
+routing rip2
+`))
+	require.NoError(t, err)
+	_, err = Open(Config{LNX: cfg})
+	require.Error(t, err)
+	for _, want := range []string{
+		"routing rip2", "x.lnx:2:11: interface tun0", "x.lnx:1:11: link if0", "lossyforward",
+	} {
+		assert.Contains(t, err.Error(), want)
+	}
+}

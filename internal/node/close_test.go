@@ -1,0 +1,36 @@
+package node
+
+import (
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestANodeThatQuitsDeliversWhatWasClosed(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	client, server := connect(t, a, b, "10.0.0.2:80")
+	const size = 1 << 20
+	_, err := client.Write(make([]byte, size))
+	require.NoError(t, err)
+	require.NoError(t, client.Close())
+	require.NoError(t, a.Close(), "at once: nothing may be lost")
+	n, err := io.Copy(io.Discard, server)
+	require.NoError(t, err)
+	assert.Equal(t, int64(size), n)
+}
+
+func TestAResetBehindTheFINTakesNothingBack(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	client, server := connect(t, a, b, "10.0.0.2:80")
+	_, err := client.Write(make([]byte, 5000))
+	require.NoError(t, err)
+	require.NoError(t, client.CloseWrite())
+	<-client.delivered
+	client.Abort()
+	<-server.ended
+	n, err := io.Copy(io.Discard, server)
+	require.NoError(t, err)
+	assert.Equal(t, int64(5000), n)
+}

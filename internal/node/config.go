@@ -1,0 +1,215 @@
+package node
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	cryptorand "crypto/rand"
+
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/rip"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// Config says which node to open and what to record of it.
+type Config struct {
+	// LNX describes the node; required.
+	LNX *lnx.Config
+	// Pcap is a file to capture every packet to from the start; empty: none.
+	Pcap string
+	// Snaplen is how many bytes of a packet the capture keeps; 0: all.
+	Snaplen int
+	// Probe is a file for a CSV row an ACK of every connection; empty: none.
+	Probe string
+	// Seed makes the packets that lossyforward drops the same in every run;
+	// 0: different ones each time.
+	Seed uint64
+	// Offload is how datagrams reach the kernel: auto, gso, mmsg or plain;
+	// empty: auto.
+	Offload string
+
+	waiter waiterKind // tests choose; zero: the platform's best
+}
+
+// openDevices opens the node's UDP sockets: one an interface, or one for all.
+func (n *Node) openDevices() error {
+	c := n.cfg.LNX
+	offload := link.OffloadAuto
+	if n.cfg.Offload != "" {
+		var err error
+		if offload, err = link.ParseOffload(n.cfg.Offload); err != nil {
+			return err
+		}
+	}
+	var shared []link.Interface
+	for i := range c.Interfaces {
+		f := &c.Interfaces[i]
+		face := n.linkInterface(i)
+		if c.SharedSocket {
+			shared = append(shared, face)
+			continue
+		}
+		if err := n.openDevice(offload, f.UDP, []link.Interface{face}); err != nil {
+			return err
+		}
+	}
+	if c.SharedSocket {
+		return n.openDevice(offload, c.Interfaces[0].UDP, shared)
+	}
+	return nil
+}
+
+func (n *Node) linkInterface(i int) link.Interface {
+	c := n.cfg.LNX
+	f := &c.Interfaces[i]
+	face := link.Interface{Name: f.Name, ID: i, Local: f.Addr.Addr().As4(), MTU: f.MTU}
+	for _, nb := range c.Neighbors {
+		if nb.Iface == f.Name {
+			face.Neighbors = append(face.Neighbors, link.Neighbor{
+				Addr: nb.Addr.As4(), Host: nb.UDP.Host, Port: nb.UDP.Port,
+			})
+		}
+	}
+	return face
+}
+
+func (n *Node) openDevice(offload link.Offload, udp lnx.HostPort, faces []link.Interface) error {
+	d, err := link.Open(link.Config{
+		Host: udp.Host, Port: udp.Port, Interfaces: faces, Offload: offload,
+	})
+	if err != nil {
+		return err
+	}
+	token := len(n.devices)
+	n.devices = append(n.devices, d)
+	n.sharing = append(n.sharing, len(faces))
+	for range faces {
+		n.ifaceDevice = append(n.ifaceDevice, token)
+	}
+	return n.watch(d, token)
+}
+
+// watch has the waiter report the device's packets.
+func (n *Node) watch(d link.Device, token int) error {
+	if f, ok := d.(link.Feeder); ok && d.FD() < 0 {
+		f.Feed(n.waiter.Feed(token))
+		return nil
+	}
+	return n.waiter.Add(d.FD(), token)
+}
+
+// stackConfig translates the file into the stack's terms.
+func (n *Node) stackConfig() stack.Config {
+	c := n.cfg.LNX
+	cfg := stack.Config{Forwarding: c.Forwarding, Originate: c.RIP.Originate}
+	if c.TCP.Profile == "004" {
+		cfg.FirstSocket = 3 // founding document 004 §6.2: 0 to 2 are the standard streams
+	}
+	for i := range c.Interfaces {
+		f := &c.Interfaces[i]
+		face := stack.Interface{Name: f.Name, Addr: f.Addr, MTU: f.MTU, Neighbors: []netip.Addr{}}
+		for _, nb := range c.Neighbors {
+			if nb.Iface == f.Name {
+				face.Neighbors = append(face.Neighbors, nb.Addr)
+			}
+		}
+		cfg.Interfaces = append(cfg.Interfaces, face)
+	}
+	if c.Routing != lnx.RoutingNone {
+		for _, r := range c.Routes {
+			cfg.Routes = append(cfg.Routes, stack.Route{Prefix: r.Prefix, Via: r.Via})
+		}
+	}
+	switch c.Routing {
+	case lnx.RoutingRIP:
+		cfg.RIP = n.ripConfig()
+	case lnx.RoutingStatic, lnx.RoutingNone, lnx.RoutingRIP2: // the last is refused by Check
+	}
+	cfg.TCP = n.tcpConfig()
+	seed := n.cfg.Seed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	cfg.Rand = rand.New(rand.NewPCG(seed, seed))
+	return cfg
+}
+
+// ripOverhead is what a RIP message is longer than its entries: an IP header,
+// command and count.
+const ripOverhead = 24
+
+func (n *Node) ripConfig() *rip.Config {
+	c := n.cfg.LNX
+	cfg := &rip.Config{
+		Periodic: c.RIP.Periodic, Timeout: c.RIP.Timeout, EntrySize: c.RIP.EntrySize,
+	}
+	for i := range c.Interfaces {
+		// A message has to fit the smallest link whole.
+		if mtu := c.Interfaces[i].MTU; mtu > 0 {
+			most := max(1, (mtu-ripOverhead)/rip.EntrySize)
+			if cfg.MaxEntries == 0 || most < cfg.MaxEntries {
+				cfg.MaxEntries = min(most, rip.MaxEntries)
+			}
+		}
+	}
+	for _, to := range c.RIP.AdvertiseTo {
+		for _, nb := range c.Neighbors {
+			if nb.Addr != to {
+				continue
+			}
+			for i := range c.Interfaces {
+				if c.Interfaces[i].Name == nb.Iface {
+					cfg.Neighbors = append(cfg.Neighbors, rip.Neighbor{Addr: to, Iface: i})
+				}
+			}
+		}
+	}
+	return cfg
+}
+
+func (n *Node) tcpConfig() tcp.Config {
+	c := n.cfg.LNX
+	cfg := tcp.Config{
+		RTOMin: c.TCP.RTOMin, RTOMax: c.TCP.RTOMax, OptionsOff: c.TCP.OptionsOff,
+		// RFC 6298 §2.1's first guess of 1 s is for a wide-area network; a file that
+		// sets the minimum to a millisecond says that this is none.
+		RTOInitial: max(c.TCP.RTOMin, min(100*c.TCP.RTOMin, c.TCP.RTOMax, time.Second)),
+		RecvBuffer: n.receiveBuffer(), SendBuffer: maxReceiveBuffer,
+	}
+	if c.TCP.Profile == "004" {
+		// Founding document 004 §7. It counts a SYN or FIN that is sent three
+		// times, 3 s apart, and says nothing of an idle limit.
+		cfg.RTOInitial = 30 * time.Millisecond
+		cfg.SynRetries, cfg.SynTimeout = 2, 3*time.Second
+		cfg.FinRetries, cfg.FinTimeout = 2, 3*time.Second
+		cfg.DataRetries = 20
+		cfg.MSL = 2 * time.Minute
+		cfg.RecvBuffer, cfg.SendBuffer = 65535, 65535
+	}
+	_, _ = cryptorand.Read(cfg.Secret[:]) // never fails: it ends the program instead
+	return cfg
+}
+
+const (
+	maxReceiveBuffer = 2 << 20
+	minReceiveBuffer = 64 << 10
+)
+
+// receiveBuffer is a connection's receive buffer: not more than the kernel
+// queues for a socket of ours, because what it has no room for is lost.
+func (n *Node) receiveBuffer() int {
+	size := maxReceiveBuffer
+	for _, d := range n.devices {
+		u, ok := d.(udpDevice)
+		if !ok {
+			continue
+		}
+		if packets := u.Info().RecvPackets; packets > 0 {
+			size = min(size, packets*stack.DefaultMTU)
+		}
+	}
+	return max(size, minReceiveBuffer)
+}

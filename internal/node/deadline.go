@@ -1,0 +1,66 @@
+package node
+
+import (
+	"sync"
+	"time"
+)
+
+// deadline is the point at which a blocked call gives up; it may be moved
+// while the call waits.
+type deadline struct {
+	mu     sync.Mutex
+	timer  *time.Timer
+	passed chan struct{} // closed once the deadline is over
+}
+
+func (d *deadline) init() { d.passed = make(chan struct{}) }
+
+// set moves the deadline; the zero time means none.
+func (d *deadline) set(t time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timer != nil && !d.timer.Stop() {
+		<-d.passed // it has fired, or is about to
+	}
+	d.timer = nil
+	over := false
+	select {
+	case <-d.passed:
+		over = true
+	default:
+	}
+	if t.IsZero() {
+		if over {
+			d.passed = make(chan struct{})
+		}
+		return
+	}
+	left := time.Until(t)
+	if left <= 0 {
+		if !over {
+			close(d.passed)
+		}
+		return
+	}
+	if over {
+		d.passed = make(chan struct{})
+	}
+	passed := d.passed
+	d.timer = time.AfterFunc(left, func() { close(passed) })
+}
+
+// wait returns a channel that is closed when the deadline is over.
+func (d *deadline) wait() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.passed
+}
+
+// stop releases the timer.
+func (d *deadline) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+}

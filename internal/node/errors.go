@@ -1,0 +1,68 @@
+package node
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// errTimeout is what a passed deadline answers with.
+var errTimeout = os.ErrDeadlineExceeded
+
+// mapped is an error that is also one of the operating system's, so that
+// errors.Is finds either, and one of control's.
+type mapped struct {
+	error
+	also []error
+}
+
+func (m *mapped) Unwrap() []error { return append([]error{m.error}, m.also...) }
+
+// Timeout is part of net.Error.
+func (m *mapped) Timeout() bool { return errors.Is(m.error, tcp.ErrTimeout) }
+
+// Temporary is part of net.Error.
+func (m *mapped) Temporary() bool { return false }
+
+// errorTable says which errors mean the same to a program and to an operator.
+var errorTable = []struct {
+	err   error
+	errno syscall.Errno
+	name  error
+}{
+	{tcp.ErrRefused, syscall.ECONNREFUSED, control.ErrRefused},
+	{tcp.ErrReset, syscall.ECONNRESET, control.ErrReset},
+	{tcp.ErrTimeout, syscall.ETIMEDOUT, control.ErrTimeout},
+	{tcp.ErrUnreachable, syscall.EHOSTUNREACH, control.ErrUnreachable},
+	{tcp.ErrPortInUse, syscall.EADDRINUSE, control.ErrPortInUse},
+	{tcp.ErrNoPorts, syscall.EADDRNOTAVAIL, control.ErrNoPorts},
+	{stack.ErrNoRoute, syscall.ENETUNREACH, control.ErrNoRoute},
+	{stack.ErrNoNeighbor, syscall.EHOSTUNREACH, control.ErrUnreachable},
+	{stack.ErrInterfaceDown, syscall.ENETDOWN, control.ErrInterfaceDown},
+	{stack.ErrTooBig, syscall.EMSGSIZE, control.ErrTooBig},
+}
+
+// netError gives an error of the stack the identities that callers look for.
+// What tcp says of the addresses is left out, for every caller says it too.
+func netError(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, row := range errorTable {
+		if !errors.Is(err, row.err) {
+			continue
+		}
+		text := err
+		if errors.Is(row.err, tcp.ErrUnreachable) || errors.Is(row.err, tcp.ErrPortInUse) ||
+			errors.Is(row.err, tcp.ErrNoPorts) {
+			text = row.err
+		}
+		return &mapped{error: text, also: []error{row.errno, row.name}}
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+package node
+
+import (
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/oleiade/lane/v2"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// DefaultBacklog is how many established connections may wait for Accept.
+const DefaultBacklog = 128
+
+// Listener takes connections. It implements net.Listener.
+type Listener struct {
+	node    *Node
+	tl      *tcp.Listener // the loop's
+	addr    netip.AddrPort
+	sid     int
+	loud    bool // the operator is told what becomes of its connections
+	backlog *lane.BoundDeque[*Conn]
+	starved atomic.Bool // the deque was full: Accept tells the loop of room
+	ready   chan struct{}
+	done    chan struct{}
+	closing atomic.Bool
+	by      deadline
+}
+
+// Accept waits for the next connection.
+func (l *Listener) Accept() (net.Conn, error) { return l.AcceptTCP() }
+
+// AcceptTCP is Accept with the connection's own type.
+func (l *Listener) AcceptTCP() (*Conn, error) {
+	for {
+		if l.closing.Load() {
+			return nil, l.opError(net.ErrClosed)
+		}
+		if c, ok := l.backlog.Shift(); ok {
+			if l.starved.Swap(false) {
+				l.node.post(func(now clock.Time) { l.refill(now) })
+			}
+			wake(l.ready) // another Accept may wait beside this one
+			return c, nil
+		}
+		select {
+		case <-l.ready:
+		case <-l.done:
+		case <-l.by.wait():
+			return nil, l.opError(errTimeout)
+		}
+	}
+}
+
+// refill moves connections from TCP's queue into the deque. The loop's.
+func (l *Listener) refill(clock.Time) {
+	for {
+		if l.backlog.Size() >= l.backlog.Capacity() {
+			l.starved.Store(true)
+			if l.backlog.Size() >= l.backlog.Capacity() {
+				return // Accept sees the flag
+			}
+		}
+		tc, ok := l.tl.Accept()
+		if !ok {
+			return
+		}
+		c := newConn(l.node, tc)
+		l.node.adopt(c, l)
+		l.backlog.Append(c)
+		wake(l.ready)
+	}
+}
+
+// Close stops listening. Connections that nobody has accepted are reset.
+func (l *Listener) Close() error {
+	if l.closing.Swap(true) {
+		return l.opError(net.ErrClosed)
+	}
+	close(l.done)
+	l.by.stop()
+	err := l.node.call(func(now clock.Time) {
+		l.tl.Close(now)
+		l.node.stack.RemoveSocket(l.sid)
+	})
+	for {
+		c, ok := l.backlog.Shift()
+		if !ok {
+			return err
+		}
+		c.Abort()
+	}
+}
+
+// Addr returns a *net.TCPAddr of the virtual network.
+func (l *Listener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.addr) }
+
+// SetDeadline makes Accept give up at t; the zero time means never.
+func (l *Listener) SetDeadline(t time.Time) error {
+	l.by.set(t)
+	wake(l.ready)
+	return nil
+}
+
+func (l *Listener) opError(err error) error {
+	return &net.OpError{Op: "accept", Net: "tcp", Addr: l.Addr(), Err: err}
+}

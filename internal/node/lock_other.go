@@ -1,0 +1,9 @@
+//go:build !unix
+
+package node
+
+import "os"
+
+// lockFile does nothing here: this system has no advisory locks, and two
+// transfers into one file are the operator's to avoid.
+func lockFile(*os.File) error { return nil }

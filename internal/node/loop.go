@@ -1,0 +1,257 @@
+package node
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// Bounds of one turn of the loop, so that no side starves another.
+const (
+	framesPerRead   = 16
+	readsPerTurn    = 4
+	requestsPerTurn = 256
+)
+
+// loop owns the stack: it alone calls it, from here.
+//
+//	wait      until a socket is readable, somebody rang, or a deadline is near
+//	read      batches in: Input, then drain
+//	serve     what applications and operators asked for
+//	advance   the deadlines that are due
+//	drain     batches out, until there is no more or no room
+//	tell      applications what has become of their connections
+func (n *Node) loop() {
+	defer close(n.stopped)
+	for !n.closing.Load() {
+		n.turn()
+		n.wait()
+	}
+	n.linger()
+	n.shutdown()
+}
+
+// lingerTime is how long a closing node goes on delivering what applications
+// had written to connections that they have closed.
+const lingerTime = 2 * time.Second
+
+// linger turns until everything of that kind is delivered, or time is up.
+func (n *Node) linger() {
+	end := n.now().Add(lingerTime)
+	wake := time.AfterFunc(lingerTime, n.waiter.Ring)
+	defer wake.Stop()
+	for n.turn(); n.undelivered() && n.now() < end; n.turn() {
+		n.wait()
+	}
+}
+
+func (n *Node) undelivered() bool {
+	for c := range n.conns {
+		if c.closed.Load() && !c.finAcked {
+			return true
+		}
+	}
+	return false
+}
+
+// turn does everything that can be done without waiting.
+func (n *Node) turn() {
+	for _, token := range n.ready {
+		n.readDevice(token)
+	}
+	now := n.now()
+	n.serveRequests(now)
+	n.serveConns(now)
+	if n.stack.Deadline().Due(now) {
+		n.stack.Advance(now)
+	}
+	n.drain(now)
+	n.tellAll()
+	if n.flushAt.Due(now) {
+		n.flush()
+	}
+}
+
+// wait sleeps until there is something to do.
+func (n *Node) wait() {
+	timeout := time.Duration(-1)
+	if len(n.again) > 0 {
+		timeout = 0
+	} else if d := clock.Earliest(n.stack.Deadline(), n.flushAt); d != clock.Never {
+		timeout = max(0, d.Sub(n.now()))
+	}
+	ready, err := n.waiter.Wait(timeout, n.ready[:0])
+	if err != nil {
+		n.say("node: waiting for packets: %v", err)
+	}
+	for _, token := range n.again {
+		ready = appendToken(ready, token)
+	}
+	n.again = n.again[:0]
+	n.ready = ready
+}
+
+func appendToken(tokens []int, token int) []int {
+	if slices.Contains(tokens, token) {
+		return tokens
+	}
+	return append(tokens, token)
+}
+
+// readDevice takes what has arrived at one device, a batch at a time.
+func (n *Node) readDevice(token int) {
+	dev := n.devices[token]
+	if dev.Pending() > 0 {
+		_, _ = dev.WriteBatch(nil) // what it cannot send now it keeps
+	}
+	for range readsPerTurn {
+		got, err := dev.ReadBatch(n.frames)
+		if err != nil || got == 0 {
+			return
+		}
+		now := n.now() // one stamp for the batch: it is what RTTs are measured by
+		for _, f := range n.frames[:got] {
+			n.stack.Input(now, f)
+		}
+		n.drain(now) // before the frames' memory is used again
+		if got < len(n.frames) {
+			return
+		}
+	}
+	n.again = appendToken(n.again, token)
+}
+
+// drain gives the links what the stack has to send.
+func (n *Node) drain(now clock.Time) {
+	for {
+		for i, d := range n.ifaceDevice {
+			// Interfaces of one socket share its room.
+			n.room[i] = n.devices[d].Room() / n.sharing[d]
+		}
+		more := n.stack.Output(now, n.room, n.batch)
+		n.write(n.batch.Trains())
+		n.batch.Reset()
+		if !more {
+			break
+		}
+	}
+	for token, d := range n.devices {
+		if want := d.Pending() > 0; want != n.blocked[token] {
+			n.blocked[token] = want
+			n.waiter.WantWrite(d.FD(), want)
+		}
+	}
+}
+
+// write hands runs of trains for one device to it.
+func (n *Node) write(trains []buffer.Train) {
+	for len(trains) > 0 {
+		d := n.ifaceDevice[trains[0].Iface]
+		run := 1
+		for run < len(trains) && n.ifaceDevice[trains[run].Iface] == d {
+			run++
+		}
+		if _, err := n.devices[d].WriteBatch(trains[:run]); err != nil {
+			n.say("node: %v", err)
+		}
+		trains = trains[run:]
+	}
+}
+
+// serveRequests runs what was posted.
+func (n *Node) serveRequests(now clock.Time) {
+	for range requestsPerTurn {
+		f, ok := n.requests.Shift()
+		if !ok {
+			return
+		}
+		f(now)
+	}
+	n.waiter.Ring() // there may be more
+}
+
+// serveConns does what applications did to their connections.
+func (n *Node) serveConns(now clock.Time) {
+	c := n.touched.Swap(nil)
+	for c != nil {
+		next := c.next
+		c.next = nil
+		c.serve(now, c.todo.Swap(0)) // after this Swap it may be pushed again
+		c = next
+	}
+}
+
+// push adds a connection to the list of those with something to do.
+func (n *Node) push(c *Conn) {
+	for {
+		head := n.touched.Load()
+		c.next = head
+		if n.touched.CompareAndSwap(head, c) {
+			return
+		}
+	}
+}
+
+// tellAll tells applications and watchers what happened in this turn.
+func (n *Node) tellAll() {
+	for {
+		tc, tl, ev, ok := n.stack.TCP().NextEvent()
+		if !ok {
+			break
+		}
+		if tl != nil {
+			if l, ok := n.listeners[tl]; ok {
+				l.refill(0)
+			}
+			continue
+		}
+		if c, ok := tc.Owner.(*Conn); ok {
+			c.heed(ev)
+		}
+	}
+	for _, e := range n.stack.Events() {
+		n.publishStack(e)
+	}
+}
+
+// heed passes an event of the connection on to the application.
+func (c *Conn) heed(ev tcp.Event) {
+	if err := c.tc.Err(); err != nil && c.failure.Load() == nil {
+		translated := netError(err)
+		c.failure.Store(&translated)
+		ev |= tcp.Readable | tcp.Writable
+	}
+	if c.tc.ReadDone() {
+		c.eof.Store(true)
+		ev |= tcp.Readable
+	}
+	if !c.opened && ev&(tcp.Established|tcp.Closed) != 0 {
+		c.opened = true
+		close(c.established)
+	}
+	if ev&tcp.Readable != 0 {
+		wake(c.in.ready)
+	}
+	if ev&tcp.Writable != 0 {
+		wake(c.out.ready)
+	}
+	if s := c.tc.State(); !c.finAcked && (s == tcp.StateFinWait2 || s == tcp.StateTimeWait ||
+		s == tcp.StateClosed && c.tc.Err() == nil && c.out.closed.Load()) {
+		c.finAcked = true
+		close(c.delivered)
+	}
+	if ev&tcp.Closed != 0 && !c.gone {
+		c.gone = true
+		if c.tc.Err() == nil {
+			c.eof.Store(true)
+		}
+		wake(c.in.ready)
+		wake(c.out.ready)
+		close(c.ended)
+		c.node.release(c)
+	}
+	c.node.announceEnd(c)
+}

@@ -1,0 +1,276 @@
+// Package node drives one stack in real time: the owner loop over UDP sockets,
+// and what applications and operators reach it by.
+//
+// One goroutine, the loop, owns the stack and everything beneath. Applications
+// touch a connection through its rings and ring a doorbell; operators post
+// requests that the loop serves between batches and answers with snapshots.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/oleiade/lane/v2"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// Node is one running host or router.
+type Node struct {
+	cfg   Config
+	start time.Time // the origin of the loop's clock
+
+	// The loop's.
+	stack       *stack.Stack
+	devices     []link.Device
+	ifaceDevice []int  // interface to device
+	sharing     []int  // how many interfaces a device serves
+	blocked     []bool // devices that we wait to be able to write to
+	frames      []buffer.Frame
+	batch       *buffer.Batch
+	room        []int
+	ready       []int // tokens of devices to read
+	again       []int // of those that had more than a turn's worth
+	conns       map[*Conn]struct{}
+	listeners   map[*tcp.Listener]*Listener
+	echoes      map[uint16]func(stack.Echo)
+	nextEcho    uint16
+	records
+	verbose verbosity
+
+	// Shared with applications and operators.
+	waiter   waiter
+	requests *lane.Deque[func(clock.Time)]
+	touched  atomic.Pointer[Conn]
+	closing  atomic.Bool
+	stopped  chan struct{}
+	watchers watchers
+}
+
+// Open starts the node that cfg describes. Every interface is up, and RIP, if
+// configured, has begun.
+func Open(cfg Config) (*Node, error) {
+	n := &Node{
+		cfg: cfg, start: time.Now(),
+		frames: make([]buffer.Frame, framesPerRead), batch: buffer.NewBatch(),
+		conns: map[*Conn]struct{}{}, listeners: map[*tcp.Listener]*Listener{},
+		echoes:   map[uint16]func(stack.Echo){},
+		requests: lane.NewDeque[func(clock.Time)](), stopped: make(chan struct{}),
+	}
+	if err := n.open(); err != nil {
+		n.closeDevices()
+		return nil, err
+	}
+	go n.loop()
+	return n, nil
+}
+
+// open brings up what the loop will own, devices first.
+func (n *Node) open() error {
+	if n.cfg.LNX == nil {
+		return errors.New("node: no configuration")
+	}
+	if err := Check(n.cfg.LNX.Name+".lnx", n.cfg.LNX).Err(); err != nil {
+		return err
+	}
+	w, err := newWaiter(n.cfg.waiter)
+	if err != nil {
+		return fmt.Errorf("node: %w", err)
+	}
+	n.waiter = w
+	if err := n.openDevices(); err != nil {
+		return err
+	}
+	if n.stack, err = stack.New(n.now(), n.stackConfig()); err != nil {
+		return err
+	}
+	n.room = make([]int, len(n.ifaceDevice))
+	n.blocked = make([]bool, len(n.devices))
+	return n.openRecords()
+}
+
+// now is the loop's clock: nanoseconds since just before the node started.
+func (n *Node) now() clock.Time { return clock.Time(time.Since(n.start)) + 1 }
+
+// wall translates an instant of the loop's clock into the time of day.
+func (n *Node) wall(t clock.Time) time.Time { return n.start.Add(time.Duration(t - 1)) }
+
+// Close stops the loop and closes the sockets. What was written to connections
+// that are closed already is still delivered, for a short while; those that are
+// open are reset. Calls that wait fail with net.ErrClosed.
+func (n *Node) Close() error {
+	if n.closing.Swap(true) {
+		<-n.stopped
+		return nil
+	}
+	n.waiter.Ring()
+	<-n.stopped
+	n.watchers.close()
+	return n.closeRecords()
+}
+
+// shutdown is the loop's last act.
+func (n *Node) shutdown() {
+	now := n.now()
+	n.serveRequests(now)
+	n.serveConns(now)
+	for _, l := range n.listeners {
+		if !l.closing.Swap(true) {
+			close(l.done)
+		}
+		l.tl.Close(now)
+	}
+	for c := range n.conns {
+		if !c.finAcked {
+			c.tc.Abort(now)
+		}
+		if !c.gone {
+			closed := net.ErrClosed
+			c.failure.CompareAndSwap(nil, &closed)
+		}
+	}
+	n.drain(now)
+	n.tellAll()
+	n.serveRequests(now)
+	n.closeDevices()
+}
+
+func (n *Node) closeDevices() {
+	for _, d := range n.devices {
+		_ = d.Close() // nothing can be done about it
+	}
+	if n.waiter != nil {
+		_ = n.waiter.Close()
+	}
+}
+
+// post has the loop run f. It reports false when the node is closed.
+func (n *Node) post(f func(now clock.Time)) bool {
+	if n.closing.Load() {
+		return false
+	}
+	n.requests.Append(f)
+	n.waiter.Ring()
+	return true
+}
+
+// call has the loop run f and waits until it has.
+func (n *Node) call(f func(now clock.Time)) error {
+	done := make(chan struct{})
+	if !n.post(func(now clock.Time) { f(now); close(done) }) {
+		return net.ErrClosed
+	}
+	select {
+	case <-done:
+		return nil
+	case <-n.stopped:
+		select {
+		case <-done:
+			return nil
+		default:
+			return net.ErrClosed
+		}
+	}
+}
+
+// Dial connects to a virtual address and waits until the connection stands or
+// ctx ends.
+func (n *Node) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
+	var c *Conn
+	var err error
+	callErr := n.call(func(now clock.Time) {
+		var tc *tcp.Conn
+		if tc, err = n.stack.TCP().Connect(now, to, 0); err == nil {
+			c = newConn(n, tc)
+			n.adopt(c, nil)
+		}
+	})
+	if err = firstError(callErr, netError(err)); err != nil {
+		return nil, dialError(to, err)
+	}
+	select {
+	case <-c.established:
+	case <-ctx.Done():
+		c.Abort()
+		return nil, dialError(to, context.Cause(ctx))
+	case <-n.stopped:
+		return nil, dialError(to, net.ErrClosed)
+	}
+	if failure := c.failure.Load(); failure != nil {
+		return nil, dialError(to, *failure)
+	}
+	return c, nil
+}
+
+func dialError(to netip.AddrPort, err error) error {
+	return &net.OpError{Op: "dial", Net: "tcp", Addr: net.TCPAddrFromAddrPort(to), Err: err}
+}
+
+// Listen takes connections on a port of any of the node's addresses, or of the
+// given one. A backlog of 0 means DefaultBacklog.
+func (n *Node) Listen(on netip.AddrPort, backlog int) (*Listener, error) {
+	return n.listenOn(&Listener{addr: on}, backlog)
+}
+
+// listenOn is Listen with a listener that is prepared in part.
+func (n *Node) listenOn(l *Listener, backlog int) (*Listener, error) {
+	if backlog <= 0 {
+		backlog = DefaultBacklog
+	}
+	on := l.addr
+	l.node, l.sid, l.backlog = n, -1, lane.NewBoundDeque[*Conn](uint(backlog))
+	l.ready, l.done = make(chan struct{}, 1), make(chan struct{})
+	l.by.init()
+	var err error
+	callErr := n.call(func(clock.Time) {
+		if l.tl, err = n.stack.TCP().Listen(on, backlog); err == nil {
+			l.sid = n.stack.AddListener(l.tl, on).ID
+			n.listeners[l.tl] = l
+		}
+	})
+	if err = firstError(callErr, netError(err)); err != nil {
+		return nil, &net.OpError{
+			Op: "listen", Net: "tcp", Addr: net.TCPAddrFromAddrPort(on), Err: err,
+		}
+	}
+	return l, nil
+}
+
+// adopt enters a connection into the node's books. The loop's.
+func (n *Node) adopt(c *Conn, l *Listener) {
+	n.conns[c] = struct{}{}
+	c.sid = n.stack.AddConn(c.tc).ID
+	n.sample(c)
+	select {
+	case <-c.established:
+	default:
+		if l != nil {
+			c.opened = true
+			close(c.established)
+		}
+	}
+	if l != nil {
+		c.loud = l.loud
+		n.announceAccept(c, l)
+	}
+	c.heed(0) // data, or a FIN, may have come before us
+}
+
+// release strikes a connection that is gone from the books. The loop's.
+func (n *Node) release(c *Conn) {
+	delete(n.conns, c)
+	if c.tc.State() == tcp.StateTimeWait {
+		n.stack.RetireSocket(c.sid, n.now().Add(n.stack.TCP().TimeWait()))
+		return
+	}
+	n.stack.RemoveSocket(c.sid)
+}

@@ -1,0 +1,492 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/net/nettest"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// freePorts returns UDP ports of loopback that were free a moment ago.
+func freePorts(tb testing.TB, n int) []int {
+	tb.Helper()
+	ports, err := link.FreePorts(n)
+	require.NoError(tb, err)
+	return ports
+}
+
+func start(tb testing.TB, cfg Config, name, text string) *Node {
+	tb.Helper()
+	var err error
+	cfg.LNX, err = lnx.Parse(name+".lnx", []byte(text))
+	require.NoError(tb, err)
+	n, err := Open(cfg)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, n.Close()) })
+	return n
+}
+
+// twoNodes starts two nodes on one link: 10.0.0.1 and 10.0.0.2.
+func twoNodes(tb testing.TB, cfg Config) (a, b *Node) {
+	tb.Helper()
+	p := freePorts(tb, 2)
+	text := `interface if0 10.0.0.%d/24 127.0.0.1:%d
+neighbor 10.0.0.%d at 127.0.0.1:%d via if0
+`
+	a = start(tb, cfg, "A", fmt.Sprintf(text, 1, p[0], 2, p[1]))
+	b = start(tb, cfg, "B", fmt.Sprintf(text, 2, p[1], 1, p[0]))
+	return a, b
+}
+
+// line3 starts A - B - C: 10.0.0.1, a router, 10.1.0.2.
+func line3(tb testing.TB, cfg Config) (a, b, c *Node) {
+	tb.Helper()
+	p := freePorts(tb, 4)
+	a = start(tb, cfg, "A", fmt.Sprintf(`interface if0 10.0.0.1/24 127.0.0.1:%d
+neighbor 10.0.0.2 at 127.0.0.1:%d via if0
+routing static
+route 0.0.0.0/0 via 10.0.0.2`, p[0], p[1]))
+	b = start(tb, cfg, "B", fmt.Sprintf(`interface if0 10.0.0.2/24 127.0.0.1:%d
+interface if1 10.1.0.1/24 127.0.0.1:%d
+neighbor 10.0.0.1 at 127.0.0.1:%d via if0
+neighbor 10.1.0.2 at 127.0.0.1:%d via if1
+routing rip`, p[1], p[2], p[0], p[3]))
+	c = start(tb, cfg, "C", fmt.Sprintf(`interface if0 10.1.0.2/24 127.0.0.1:%d
+neighbor 10.1.0.1 at 127.0.0.1:%d via if0
+routing static
+route 0.0.0.0/0 via 10.1.0.1`, p[3], p[2]))
+	return a, b, c
+}
+
+func connect(tb testing.TB, from, to *Node, addr string) (client, server *Conn) {
+	tb.Helper()
+	at := netip.MustParseAddrPort(addr)
+	l, err := to.Listen(at, 0)
+	require.NoError(tb, err)
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
+	defer cancel()
+	client, err = from.Dial(ctx, at)
+	require.NoError(tb, err)
+	server, err = l.AcceptTCP()
+	require.NoError(tb, err)
+	return client, server
+}
+
+func TestConnIsANetConn(t *testing.T) {
+	for _, kind := range []waiterKind{waitBest, waitFed} {
+		t.Run(fmt.Sprint("waiter ", kind), func(t *testing.T) {
+			offload := ""
+			if kind == waitFed {
+				offload = "plain"
+			}
+			a, b := twoNodes(t, Config{waiter: kind, Offload: offload})
+			port := 1000
+			var mu sync.Mutex
+			nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
+				mu.Lock()
+				port++
+				at := netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), uint16(port))
+				mu.Unlock()
+				l, err := b.Listen(at, 0)
+				if err != nil {
+					return nil, nil, nil, err
+				}
+				defer l.Close()
+				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+				defer cancel()
+				client, err := a.Dial(ctx, at)
+				if err != nil {
+					return nil, nil, nil, err
+				}
+				server, err := l.Accept()
+				if err != nil {
+					return nil, nil, nil, err
+				}
+				return client, server, func() { _ = client.Close(); _ = server.Close() }, nil
+			})
+		})
+	}
+}
+
+func TestBytesCrossALossyRouterBothWays(t *testing.T) {
+	a, b, c := line3(t, Config{Seed: 3})
+	_, err := b.Do(t.Context(), control.SetLoss{Percent: 3})
+	require.NoError(t, err)
+	client, server := connect(t, c, a, "10.0.0.1:80")
+	const size = 3 << 20
+	var wg sync.WaitGroup
+	for i, way := range []struct{ from, to *Conn }{{client, server}, {server, client}} {
+		sent, got := sha256.New(), sha256.New()
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(i), 1))
+			p := make([]byte, 50_000)
+			for left := size; left > 0; {
+				n := min(left, 1+rng.IntN(len(p)))
+				for k := range p[:n] {
+					p[k] = byte(rng.Uint32())
+				}
+				sent.Write(p[:n])
+				if _, err := way.from.Write(p[:n]); !assert.NoError(t, err) {
+					return
+				}
+				left -= n
+			}
+			assert.NoError(t, way.from.CloseWrite())
+		})
+		wg.Go(func() {
+			n, err := io.Copy(got, way.to)
+			assert.Equal(t, int64(size), n)
+			assert.NoError(t, err)
+		})
+		defer func() { assert.Equal(t, sent.Sum(nil), got.Sum(nil)) }()
+	}
+	wg.Wait()
+}
+
+func TestErrorsAreThoseThatProgramsLookFor(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := a.Dial(ctx, netip.MustParseAddrPort("10.0.0.2:9"))
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.ErrorIs(t, err, control.ErrRefused)
+	var op *net.OpError
+	require.ErrorAs(t, err, &op)
+
+	for _, to := range []string{"0.0.0.0", "127.0.0.1", "224.0.0.9", "255.255.255.255"} {
+		_, err := control.Ask(ctx, a.Operator(), control.Connect{Addr: netip.MustParseAddr(to), Port: 1})
+		require.ErrorIs(t, err, control.ErrUsage, to)
+		_, err = control.Ask(ctx, a.Operator(), control.SendTest{Addr: netip.MustParseAddr(to)})
+		require.ErrorIs(t, err, control.ErrUsage, to)
+	}
+
+	_, err = a.Dial(ctx, netip.MustParseAddrPort("192.168.1.1:9"))
+	require.Error(t, err)
+	require.ErrorIs(t, err, control.ErrUnreachable)
+
+	l, err := b.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
+	require.NoError(t, err)
+	_, err = b.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+
+	client, err := a.Dial(ctx, netip.MustParseAddrPort("10.0.0.2:80"))
+	require.NoError(t, err)
+	server, err := l.AcceptTCP()
+	require.NoError(t, err)
+	require.NoError(t, client.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
+	_, err = client.Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.NoError(t, client.SetReadDeadline(time.Time{}))
+
+	server.Abort()
+	_, err = client.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.NoError(t, client.Close())
+	_, err = client.Write([]byte{1})
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.ErrorIs(t, client.Close(), net.ErrClosed)
+	require.NoError(t, l.Close())
+	_, err = l.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+func TestDialEndsWithItsContext(t *testing.T) {
+	p := freePorts(t, 2)
+	a := start(t, Config{}, "A", fmt.Sprintf(`interface if0 10.0.0.1/24 127.0.0.1:%d
+neighbor 10.0.0.2 at 127.0.0.1:%d via if0`, p[0], p[1]))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := a.Dial(ctx, netip.MustParseAddrPort("10.0.0.2:9"))
+	require.ErrorIs(t, err, context.DeadlineExceeded, "a peer that is not there is no error by itself")
+}
+
+func TestCloseUnblocksEverybody(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	client, _ := connect(t, a, b, "10.0.0.2:80")
+	l, err := a.Listen(netip.MustParseAddrPort("0.0.0.0:1"), 0)
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_, err := client.Read(make([]byte, 1))
+		assert.Error(t, err)
+	})
+	wg.Go(func() {
+		_, err := l.Accept()
+		assert.ErrorIs(t, err, net.ErrClosed)
+	})
+	require.NoError(t, a.Close())
+	wg.Wait()
+	_, err = a.Do(t.Context(), control.Routes{})
+	require.ErrorIs(t, err, control.ErrClosed)
+}
+
+func TestManyConnectionsOpenAndClose(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	at := netip.MustParseAddrPort("10.0.0.2:7")
+	l, err := b.Listen(at, 0)
+	require.NoError(t, err)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(c, c)
+				_ = c.Close()
+			}()
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var wg sync.WaitGroup
+	for worker := range 20 {
+		wg.Go(func() {
+			for i := range 50 {
+				if err := echoed(ctx, a, at, fmt.Appendf(nil, "%d-%d", worker, i)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(t, l.Close())
+}
+
+// echoed sends msg to an echo server and checks that it comes back.
+func echoed(ctx context.Context, n *Node, at netip.AddrPort, msg []byte) error {
+	c, err := n.Dial(ctx, at)
+	if err != nil {
+		return err
+	}
+	_, err = c.Write(msg)
+	err = errors.Join(err, c.CloseWrite())
+	got, readErr := io.ReadAll(c)
+	if readErr == nil && !bytes.Equal(msg, got) {
+		readErr = fmt.Errorf("sent %q, got %q", msg, got)
+	}
+	return errors.Join(err, readErr, c.Close())
+}
+
+func sendAndReceive(tb testing.TB, from, to *Node, addr, path, target string) (
+	sent, got control.Transfer, sendErr, recvErr error,
+) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
+	defer cancel()
+	listening := make(chan struct{})
+	var once sync.Once
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		got, recvErr = control.Ask(ctx, to.Operator(), control.RecvFile{
+			Path: target, Port: 9, Progress: func(control.Progress) { once.Do(func() { close(listening) }) },
+		})
+		once.Do(func() { close(listening) })
+	}()
+	<-listening
+	sent, sendErr = control.Ask(ctx, from.Operator(), control.SendFile{
+		Path: path, Addr: netip.MustParseAddr(addr), Port: 9,
+	})
+	<-done
+	return sent, got, sendErr, recvErr
+}
+
+func TestFilesOfEverySizeArrive(t *testing.T) {
+	a, b, c := line3(t, Config{Seed: 5})
+	_, err := b.Do(t.Context(), control.SetLoss{Percent: 2})
+	require.NoError(t, err)
+	dir := t.TempDir()
+	for _, size := range []int{0, 1, 1360, 1 << 20, 5_000_000} {
+		path, target := filepath.Join(dir, "in"), filepath.Join(dir, "out")
+		data := make([]byte, size)
+		rng := rand.New(rand.NewPCG(uint64(size), 1))
+		for i := range data {
+			data[i] = byte(rng.Uint32())
+		}
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+		sent, got, sendErr, recvErr := sendAndReceive(t, c, a, "10.0.0.1", path, target)
+		require.NoError(t, sendErr)
+		require.NoError(t, recvErr)
+		stored, err := os.ReadFile(target)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(data, stored))
+		assert.Equal(t, fmt.Sprintf("%x", sha256.Sum256(data)), sent.SHA256)
+		assert.Equal(t, sent.SHA256, got.SHA256)
+		assert.Equal(t, int64(size), got.Bytes)
+		_, err = os.Stat(target + ".part")
+		assert.ErrorIs(t, err, os.ErrNotExist)
+	}
+}
+
+func TestTransferFaults(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	dir := t.TempDir()
+	ctx := t.Context()
+	_, err := control.Ask(ctx, a.Operator(), control.SendFile{Path: dir, Addr: netip.MustParseAddr("10.0.0.2"), Port: 1})
+	require.ErrorContains(t, err, "not a regular file")
+	_, err = control.Ask(ctx, a.Operator(), control.SendFile{Path: filepath.Join(dir, "no"), Addr: netip.MustParseAddr("10.0.0.2"), Port: 1})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = control.Ask(ctx, b.Operator(), control.RecvFile{Path: filepath.Join(dir, "no", "x"), Port: 1})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	path := filepath.Join(dir, "in")
+	require.NoError(t, os.WriteFile(path, make([]byte, 1000), 0o600))
+	_, err = control.Ask(ctx, a.Operator(), control.SendFile{Path: path, Addr: netip.MustParseAddr("10.0.0.2"), Port: 1})
+	require.ErrorIs(t, err, control.ErrRefused)
+
+	t.Log("# the target refuses bytes: the sender learns it by a reset, the part is kept")
+	if _, err := os.Stat("/dev/full"); err != nil {
+		return // only some systems have a disk that is always full
+	}
+	target := filepath.Join(dir, "full")
+	require.NoError(t, os.Symlink("/dev/full", target+".part"))
+	for _, size := range []int{10_000, 8 << 20} {
+		require.NoError(t, os.WriteFile(path, make([]byte, size), 0o600))
+		_, _, sendErr, recvErr := sendAndReceive(t, a, b, "10.0.0.2", path, target)
+		require.ErrorIs(t, recvErr, syscall.ENOSPC)
+		require.ErrorContains(t, recvErr, target+".part")
+		require.ErrorIs(t, sendErr, control.ErrReset, "of %d bytes", size)
+	}
+}
+
+func TestTwoTransfersIntoOneFileAreRefused(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("skip: needs advisory locks of files")
+	}
+	a, b := twoNodes(t, Config{})
+	path := filepath.Join(t.TempDir(), "out")
+	ctx, cancel := context.WithCancel(t.Context())
+	listening := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_, err := control.Ask(ctx, a.Operator(), control.RecvFile{
+			Path: path, Port: 1, Progress: func(control.Progress) { close(listening) },
+		})
+		assert.ErrorIs(t, err, context.Canceled)
+	})
+	<-listening
+	for _, n := range []*Node{a, b} {
+		_, err := control.Ask(t.Context(), n.Operator(), control.RecvFile{Path: path, Port: 2})
+		require.ErrorIs(t, err, control.ErrBusy)
+	}
+	cancel()
+	wg.Wait()
+}
+
+func TestReadOutsAndEvents(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	events := make(chan control.Event, 100)
+	defer b.Watch(func(e control.Event) { events <- e })()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	s, err := control.Ask(ctx, b.Operator(), control.Listen{Port: 80})
+	require.NoError(t, err)
+	assert.Equal(t, 0, s.SID)
+	assert.Equal(t, "LISTEN", s.State)
+	c, err := control.Ask(ctx, a.Operator(), control.Connect{Addr: netip.MustParseAddr("10.0.0.2"), Port: 80})
+	require.NoError(t, err)
+	assert.Equal(t, "ESTABLISHED", c.State)
+	accepted, ok := (<-events).(control.Accepted)
+	require.True(t, ok)
+	assert.Equal(t, 1, accepted.Socket.SID)
+
+	w, err := control.Ask(ctx, a.Operator(), control.Write{SID: c.SID, Data: []byte("hello")})
+	require.NoError(t, err)
+	assert.Equal(t, 5, w.Bytes)
+	d, err := control.Ask(ctx, b.Operator(), control.Read{SID: 1, N: 5, Full: true})
+	require.NoError(t, err)
+	assert.Equal(t, "hello", string(d.Bytes))
+
+	require.NoError(t, control.Order(ctx, a.Operator(), control.Close{SID: c.SID}))
+	for {
+		if e, ok := (<-events).(control.SocketClosed); ok {
+			assert.Equal(t, 1, e.Socket.SID)
+			assert.Empty(t, e.Problem)
+			break
+		}
+	}
+	list, err := control.Ask(ctx, b.Operator(), control.Sockets{Info: true})
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	assert.Equal(t, "CLOSE_WAIT", list[1].State)
+	require.NotNil(t, list[1].Info)
+	assert.Equal(t, uint64(5), list[1].Info.BytesReceived)
+
+	p, err := control.Ask(ctx, a.Operator(), control.Ping{Addr: netip.MustParseAddr("10.0.0.2"), Count: 3, Interval: time.Millisecond})
+	require.NoError(t, err)
+	assert.Equal(t, 3, p.Received)
+	_, err = control.Ask(ctx, a.Operator(), control.SendTest{Addr: netip.MustParseAddr("10.0.0.2"), Text: "hi"})
+	require.NoError(t, err)
+	for {
+		if e, ok := (<-events).(control.TestReceived); ok {
+			assert.Equal(t, "hi", e.Text)
+			break
+		}
+	}
+}
+
+func TestAPortInUseIsSaid(t *testing.T) {
+	p := freePorts(t, 2)
+	text := fmt.Sprintf(`interface if0 10.0.0.1/24 127.0.0.1:%d
+neighbor 10.0.0.2 at 127.0.0.1:%d via if0`, p[0], p[1])
+	start(t, Config{}, "A", text)
+	cfg, err := lnx.Parse("A.lnx", []byte(text))
+	require.NoError(t, err)
+	_, err = Open(Config{LNX: cfg})
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	assert.Contains(t, err.Error(), "if0")
+}
+
+func TestRecordsAreWritten(t *testing.T) {
+	dir := t.TempDir()
+	a, b := twoNodes(t, Config{})
+	_ = b
+	file := filepath.Join(dir, "a.pcapng")
+	require.NoError(t, control.Order(t.Context(), a.Operator(), control.PcapStart{File: file}))
+	err := control.Order(t.Context(), a.Operator(), control.PcapStart{File: file})
+	require.ErrorIs(t, err, control.ErrCapturing)
+	client, server := connect(t, a, b, "10.0.0.2:80")
+	_, err = client.Write([]byte(strings.Repeat("x", 5000)))
+	require.NoError(t, err)
+	_, err = io.ReadFull(server, make([]byte, 5000))
+	require.NoError(t, err)
+	t.Log("# what was written is in the file before long, whatever becomes of the node")
+	require.Eventually(t, func() bool {
+		info, err := os.Stat(file)
+		return err == nil && info.Size() > 5000
+	}, 10*time.Second, 20*time.Millisecond)
+	c, err := control.Ask(t.Context(), a.Operator(), control.PcapStop{})
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, c.Packets, uint64(3+4))
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	assert.Greater(t, info.Size(), int64(5000))
+	_, err = a.Do(t.Context(), control.PcapStop{})
+	require.ErrorIs(t, err, control.ErrNotCapturing)
+}

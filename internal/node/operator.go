@@ -1,0 +1,207 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// Operator returns the node as its operator sees it.
+func (n *Node) Operator() control.Operator { return n }
+
+// Do implements control.Operator.
+func (n *Node) Do(ctx context.Context, req any) (any, error) {
+	switch r := req.(type) {
+	case control.Interfaces, control.Neighbors, control.Routes, control.Sockets, control.Window,
+		control.Loss, control.About, control.Show:
+		return n.readOut(req)
+	case control.SetLink:
+		return n.setLink(r)
+	case control.SetLoss:
+		return n.setLoss(r)
+	case control.SendTest:
+		return n.sendTest(r)
+	case control.Ping:
+		return n.ping(ctx, r)
+	case control.Traceroute:
+		return n.traceroute(ctx, r)
+	case control.Listen, control.Connect, control.Write, control.Read, control.Shutdown,
+		control.Close, control.Congestion:
+		return n.socketRequest(ctx, req)
+	case control.SendFile:
+		return n.sendFile(ctx, r)
+	case control.RecvFile:
+		return n.recvFile(ctx, r)
+	case control.Set:
+		return n.set(r)
+	case control.Verbose:
+		return control.Nothing{}, n.setVerbose(r)
+	case control.PcapStart:
+		return control.Nothing{}, n.startCapture(r)
+	case control.PcapStop:
+		return n.stopCapture()
+	}
+	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
+}
+
+// readOut answers the requests that only look.
+func (n *Node) readOut(req any) (answer any, err error) {
+	callErr := n.call(func(now clock.Time) {
+		switch r := req.(type) {
+		case control.Interfaces:
+			answer = n.interfaces()
+		case control.Neighbors:
+			answer = n.neighbors()
+		case control.Routes:
+			answer = n.stack.RouteInfos()
+		case control.Sockets:
+			answer = n.stack.SocketInfos(r.Info, now)
+		case control.Window:
+			answer, err = n.windows(r)
+		case control.Loss:
+			answer, err = n.losses(r.Iface)
+		case control.About:
+			answer = n.about()
+		case control.Show:
+			answer, err = n.show(r.Key)
+		}
+	})
+	if callErr != nil {
+		return nil, controlError(callErr)
+	}
+	return answer, err
+}
+
+func (n *Node) about() control.Node {
+	a := control.Node{
+		Name: n.cfg.LNX.Name, OldGrammar: n.cfg.LNX.Grammar != 0, Forwarding: n.cfg.LNX.Forwarding,
+	}
+	if n.recorder != nil {
+		a.Capturing = n.recorder.path
+	}
+	return a
+}
+
+// controlError translates what is not in the operator's vocabulary yet.
+func controlError(err error) error {
+	if err == net.ErrClosed { //nolint:errorlint // only the bare sentinel means the node itself
+		return fmt.Errorf("node: %w", control.ErrClosed)
+	}
+	return err
+}
+
+// face finds an interface by name or by number.
+func (n *Node) face(name string) (int, error) {
+	for i := range n.cfg.LNX.Interfaces {
+		if n.cfg.LNX.Interfaces[i].Name == name {
+			return i, nil
+		}
+	}
+	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(n.cfg.LNX.Interfaces) {
+		return i, nil
+	}
+	return 0, fmt.Errorf("%q: %w", name, control.ErrNoSuchInterface)
+}
+
+func (n *Node) setLink(r control.SetLink) (control.Interface, error) {
+	i, err := n.face(r.Iface)
+	if err != nil {
+		return control.Interface{}, err
+	}
+	var answer control.Interface
+	err = n.call(func(now clock.Time) {
+		n.stack.SetUp(now, i, r.Up)
+		answer = n.interfaces()[i]
+	})
+	return answer, controlError(err)
+}
+
+func (n *Node) setLoss(r control.SetLoss) ([]control.LinkLoss, error) {
+	if !(r.Percent >= 0 && r.Percent <= 100) {
+		return nil, fmt.Errorf("loss of %v percent: %w: want 0 to 100", r.Percent, control.ErrUsage)
+	}
+	which, err := n.faces(r.Iface)
+	if err != nil {
+		return nil, err
+	}
+	var answer []control.LinkLoss
+	callErr := n.call(func(clock.Time) {
+		for _, i := range which {
+			n.stack.SetLoss(i, r.Percent/100)
+		}
+		answer, err = n.losses(r.Iface)
+	})
+	return answer, controlError(firstError(callErr, err))
+}
+
+// faces returns the interface of that name, or all for the empty name.
+func (n *Node) faces(name string) ([]int, error) {
+	if name != "" {
+		i, err := n.face(name)
+		return []int{i}, err
+	}
+	all := make([]int, len(n.cfg.LNX.Interfaces))
+	for i := range all {
+		all[i] = i
+	}
+	return all, nil
+}
+
+func (n *Node) losses(name string) ([]control.LinkLoss, error) {
+	which, err := n.faces(name)
+	if err != nil {
+		return nil, err
+	}
+	var list []control.LinkLoss
+	for _, i := range which {
+		list = append(list, control.LinkLoss{
+			Iface: n.cfg.LNX.Interfaces[i].Name, Percent: n.stack.Loss(i) * 100,
+		})
+	}
+	return list, nil
+}
+
+func (n *Node) sendTest(r control.SendTest) (answer control.TestSent, err error) {
+	if !isHost(r.Addr) {
+		return answer, fmt.Errorf("address %v: %w: want the address of a host",
+			r.Addr, control.ErrUsage)
+	}
+	callErr := n.call(func(now clock.Time) {
+		answer.Bytes, err = n.stack.SendTest(now, r.Addr, r.Proto, []byte(r.Text))
+	})
+	return answer, controlError(firstError(callErr, netError(err)))
+}
+
+// isHost reports whether an address is that of one host of the network.
+func isHost(a netip.Addr) bool {
+	broadcast := netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	return a.Is4() && !a.IsUnspecified() && !a.IsLoopback() && !a.IsMulticast() && a != broadcast
+}
+
+// interfaces is the snapshot with what only the devices know. The loop's.
+func (n *Node) interfaces() []control.Interface {
+	list := n.stack.InterfaceInfos()
+	for i := range list {
+		n.deviceInfo(i, &list[i])
+	}
+	return list
+}
+
+// neighbors lists who is on the links that are up. The loop's.
+func (n *Node) neighbors() []control.Neighbor {
+	list := []control.Neighbor{}
+	for _, nb := range n.cfg.LNX.Neighbors {
+		if i, err := n.face(nb.Iface); err == nil && n.stack.Up(i) {
+			list = append(list, control.Neighbor{
+				Iface: nb.Iface, Addr: nb.Addr,
+				UDP: n.neighborUDP(i, nb.Addr.As4(), nb.UDP.String()),
+			})
+		}
+	}
+	return list
+}

@@ -1,0 +1,140 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// setting is one knob: how it reads and how it is turned. The loop's.
+type setting struct {
+	key, doc string
+	read     func(k *tcp.Knobs) string
+	write    func(k *tcp.Knobs, value string) error
+}
+
+// settings are the knobs of TCP; they are for connections opened afterwards.
+var settings = []setting{
+	{
+		key: "tcp.congestion", doc: "congestion control of new connections: " +
+			strings.Join(tcp.Algorithms(), ", "),
+		read:  func(k *tcp.Knobs) string { return k.Congestion },
+		write: func(k *tcp.Knobs, v string) error { k.Congestion = v; return nil },
+	},
+	{
+		key:   "tcp.nagle",
+		doc:   "on: small segments wait while data is unacknowledged (RFC 9293 §3.7.4)",
+		read:  func(k *tcp.Knobs) string { return onOff(!k.NoDelay) },
+		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.NoDelay) },
+	},
+	{
+		key: "tcp.options", doc: "off: new connections send plain headers, as old nodes need them",
+		read:  func(k *tcp.Knobs) string { return onOff(!k.OptionsOff) },
+		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.OptionsOff) },
+	},
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+// parseOff reads on or off into a field that means off.
+func parseOff(v string, off *bool) error {
+	switch v {
+	case "on":
+		*off = false
+	case "off":
+		*off = true
+	default:
+		return fmt.Errorf("%w: %q: want on or off", control.ErrUsage, v)
+	}
+	return nil
+}
+
+// show answers the settings whose key begins so. The loop's.
+func (n *Node) show(prefix string) ([]control.Setting, error) {
+	k := n.stack.TCP().Knobs()
+	list := []control.Setting{}
+	for _, s := range settings {
+		if strings.HasPrefix(s.key, prefix) {
+			list = append(list, control.Setting{Key: s.key, Value: s.read(&k), Doc: s.doc})
+		}
+	}
+	if len(list) == 0 {
+		return nil, unknownSetting(prefix)
+	}
+	return list, nil
+}
+
+func unknownSetting(key string) error {
+	var keys []string
+	for _, s := range settings {
+		keys = append(keys, s.key)
+	}
+	return fmt.Errorf("setting %q: %w: want one of %s", key, control.ErrUsage,
+		strings.Join(keys, ", "))
+}
+
+func (n *Node) set(r control.Set) (answer control.Setting, err error) {
+	at := slices.IndexFunc(settings, func(s setting) bool { return s.key == r.Key })
+	if at < 0 {
+		return answer, unknownSetting(r.Key)
+	}
+	s := settings[at]
+	callErr := n.call(func(clock.Time) {
+		k := n.stack.TCP().Knobs()
+		if err = s.write(&k, r.Value); err != nil {
+			return
+		}
+		if err = n.stack.TCP().SetKnobs(k); err != nil {
+			err = fmt.Errorf("%w: %w", control.ErrUsage, err)
+			return
+		}
+		answer = control.Setting{Key: s.key, Value: s.read(&k), Doc: s.doc}
+	})
+	if err := firstError(callErr, err); err != nil {
+		return answer, fmt.Errorf("set %s: %w", r.Key, controlError(err))
+	}
+	return answer, nil
+}
+
+// sampleHeader names the columns of a probe file, after ss -ti's fields.
+const sampleHeader = "seconds,sid,state,cwnd,ssthresh,rtt_ms,rttvar_ms,rto_ms,minrtt_ms," +
+	"in_flight,acked,sent,retrans,rtos,tlps,limited\n"
+
+// appendSample appends one row of a probe file.
+func appendSample(row []byte, sid int, p *tcp.Sample) []byte {
+	ms := func(d int64) { row = strconv.AppendFloat(row, float64(d)/1e6, 'f', 4, 64) }
+	num := func(v uint64) { row = strconv.AppendUint(row, v, 10) }
+	comma := func() { row = append(row, ',') }
+	row = strconv.AppendFloat(row, float64(p.Time)/1e9, 'f', 6, 64)
+	comma()
+	row = strconv.AppendInt(row, int64(sid), 10)
+	comma()
+	row = append(row, p.State.String()...)
+	comma()
+	num(uint64(p.Cwnd))
+	comma()
+	num(uint64(p.Ssthresh))
+	for _, d := range []int64{int64(p.SRTT), int64(p.RTTVar), int64(p.RTO), int64(p.MinRTT)} {
+		comma()
+		ms(d)
+	}
+	for _, v := range []uint64{
+		uint64(p.Pipe), p.Una, p.Nxt, p.Retransmits, p.Timeouts, p.TailProbes,
+	} {
+		comma()
+		num(v)
+	}
+	comma()
+	row = append(row, p.Limited.String()...)
+	return append(row, '\n')
+}

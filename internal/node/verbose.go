@@ -1,0 +1,79 @@
+package node
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/tidepool-net/tidepool/internal/capture"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+// verbosity is whose segments are told as events. The loop's.
+type verbosity struct {
+	all  bool
+	some map[int]bool // by socket number
+}
+
+func (v *verbosity) on() bool { return v.all || len(v.some) > 0 }
+
+func (n *Node) setVerbose(r control.Verbose) (err error) {
+	callErr := n.call(func(clock.Time) {
+		v := &n.verbose
+		switch {
+		case r.SID == control.AllSockets:
+			v.all, v.some = r.On, nil
+		case r.On:
+			if _, ok := n.stack.Socket(r.SID); !ok {
+				err = fmt.Errorf("%d: %w", r.SID, control.ErrNoSuchSocket)
+				return
+			}
+			if v.some == nil {
+				v.some = map[int]bool{}
+			}
+			v.some[r.SID] = true
+		default:
+			delete(v.some, r.SID)
+		}
+		n.retap()
+	})
+	return controlError(firstError(callErr, err))
+}
+
+// verboseSegment tells one TCP segment of ours as an event.
+func (n *Node) verboseSegment(dir stack.Direction, pieces [][]byte) {
+	head := pieces[0]
+	const least = ip.HeaderLen + 4
+	if len(head) < least || head[9] != ip.ProtoTCP {
+		return
+	}
+	ports := head[int(head[0]&15)*4:]
+	if len(ports) < 4 {
+		return
+	}
+	src, dst := ip.Addr(head[12:16]), ip.Addr(head[16:20])
+	local, remote := binary.BigEndian.Uint16(ports[2:]), binary.BigEndian.Uint16(ports)
+	if dir == stack.Outbound {
+		src, dst = dst, src
+		local, remote = remote, local
+	}
+	if _, ok := n.stack.Owns(dst); !ok {
+		return // forwarded
+	}
+	sid := n.stack.FindSocket(dst, local, src, remote)
+	if !n.verbose.all && !n.verbose.some[sid] {
+		return
+	}
+	packet := head
+	if len(pieces) > 1 {
+		packet = nil
+		for _, p := range pieces {
+			packet = append(packet, p...)
+		}
+	}
+	n.watchers.publish(control.Segment{
+		SID: sid, Sent: dir == stack.Outbound, Text: string(capture.Describe(nil, packet)),
+	})
+}

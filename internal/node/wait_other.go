@@ -1,0 +1,5 @@
+//go:build !linux
+
+package node
+
+func newWaiter(waiterKind) (waiter, error) { return newFeedWaiter(), nil }

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package node
+
+import "testing"
+
+func platformWaiters(testing.TB) map[string]waiter { return nil }

@@ -1,0 +1,220 @@
+package node
+
+import (
+	"maps"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// patience is far longer than any wait here takes: a wake-up that comes by it
+// alone was lost.
+const patience = 20 * time.Second
+
+// waiters are the ways of waiting that this system has.
+func waiters(tb testing.TB) map[string]waiter {
+	tb.Helper()
+	all := map[string]waiter{"fed": newFeedWaiter()}
+	if w, err := newWaiter(waitBest); assert.NoError(tb, err) {
+		all["best"] = w
+	}
+	maps.Copy(all, platformWaiters(tb))
+	tb.Cleanup(func() {
+		for _, w := range all {
+			assert.NoError(tb, w.Close())
+		}
+	})
+	return all
+}
+
+func eachWaiter(t *testing.T, test func(t *testing.T, w waiter)) {
+	t.Helper()
+	for name, w := range waiters(t) {
+		t.Run(name, func(t *testing.T) { test(t, w) })
+	}
+}
+
+// TestWaitReturns looks at each reason to return, and at how long it took.
+func TestWaitReturns(t *testing.T) {
+	eachWaiter(t, func(t *testing.T, w waiter) {
+		t.Log("# a time-out is kept, and a poll does not wait")
+		start := time.Now()
+		_, err := w.Wait(3*time.Millisecond, nil)
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, time.Since(start), 3*time.Millisecond)
+		_, err = w.Wait(0, nil)
+		require.NoError(t, err)
+
+		t.Log("# a ring while the loop is awake is answered by the next Wait")
+		w.Ring()
+		w.Ring()
+		start = time.Now()
+		ready, err := w.Wait(patience, nil)
+		require.NoError(t, err)
+		assert.Empty(t, ready)
+		assert.Less(t, time.Since(start), patience/2)
+
+		t.Log("# a feeder's token comes once a call, behind what is in the slice")
+		feed := w.Feed(7)
+		other := w.Feed(900)
+		feed()
+		feed()
+		ready, err = w.Wait(patience, []int{1})
+		require.NoError(t, err)
+		assert.Equal(t, []int{1, 7}, ready)
+		other()
+		feed()
+		ready, err = w.Wait(-1, nil)
+		require.NoError(t, err)
+		assert.Equal(t, []int{7, 900}, ready)
+
+		t.Log("# and none is left")
+		ready, err = w.Wait(0, nil)
+		require.NoError(t, err)
+		assert.Empty(t, ready)
+	})
+}
+
+// askers are goroutines that each ask the loop for something, wake it, and ask
+// for the next once all were answered: the loop falls asleep all the time, each
+// wake-up races with that and with the others, and none makes up for another's.
+type askers struct {
+	asked, answered [4]atomic.Int64
+	stop            atomic.Bool
+	wg              sync.WaitGroup
+}
+
+func (a *askers) start(i int, times int64, wake func()) {
+	a.wg.Go(func() {
+		for n := int64(1); n <= times && !a.stop.Load(); n++ {
+			a.asked[i].Store(n)
+			wake()
+			for !a.all(n) && !a.stop.Load() {
+				runtime.Gosched()
+			}
+		}
+	})
+}
+
+// all reports whether everybody's n-th question was answered.
+func (a *askers) all(n int64) bool {
+	for i := range a.answered {
+		if a.answered[i].Load() < n {
+			return false
+		}
+	}
+	return true
+}
+
+// answer says whether it had something to do.
+func (a *askers) answer(i int) bool {
+	n := a.asked[i].Load()
+	return a.answered[i].Swap(n) != n
+}
+
+// serve waits and answers until all have asked times times. A wake-up that was
+// lost would last until the loop's patience ends.
+func (a *askers) serve(t *testing.T, w waiter, times int64, answer func(tokens []int) int) {
+	t.Helper()
+	defer a.wg.Wait()
+	defer a.stop.Store(true)
+	var tokens []int
+	for total := 0; total < len(a.asked)*int(times); {
+		start := time.Now()
+		var err error
+		tokens, err = w.Wait(patience, tokens[:0])
+		require.NoError(t, err)
+		require.Less(t, time.Since(start), patience, "a wake-up was lost after %d answers", total)
+		total += answer(tokens)
+	}
+}
+
+func stressTimes() int64 {
+	if testing.Short() {
+		return 1_000
+	}
+	return 6_000
+}
+
+func TestNoWakeUpIsLost(t *testing.T) {
+	eachWaiter(t, func(t *testing.T, w waiter) {
+		var a askers
+		for i := range a.asked {
+			a.start(i, stressTimes(), w.Ring)
+		}
+		a.serve(t, w, stressTimes(), func([]int) (n int) {
+			for i := range a.asked {
+				if a.answer(i) {
+					n++
+				}
+			}
+			return n
+		})
+	})
+}
+
+// TestNoTokenIsLost is the same for feeders, who are answered only when their
+// token is reported.
+func TestNoTokenIsLost(t *testing.T) {
+	eachWaiter(t, func(t *testing.T, w waiter) {
+		var a askers
+		for i := range a.asked {
+			a.start(i, stressTimes(), w.Feed(i))
+		}
+		a.serve(t, w, stressTimes(), func(tokens []int) (n int) {
+			for _, i := range tokens {
+				if a.answer(i) {
+					n++
+				}
+			}
+			return n
+		})
+	})
+}
+
+// TestRingAfterClose is what an application does that is late to notice.
+func TestRingAfterClose(t *testing.T) {
+	eachWaiter(t, func(t *testing.T, w waiter) {
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					w.Ring()
+				}
+			}
+		})
+		for range 100 {
+			_, err := w.Wait(time.Microsecond, nil)
+			require.NoError(t, err)
+		}
+		require.NoError(t, w.Close())
+		require.NoError(t, w.Close(), "closing twice is harmless")
+		w.Ring()
+		close(stop)
+		wg.Wait()
+	})
+}
+
+// TestWaitAllocates nothing once it is under way.
+func TestWaitAllocates(t *testing.T) {
+	eachWaiter(t, func(t *testing.T, w waiter) {
+		ready := w.Feed(0)
+		tokens := make([]int, 0, 8)
+		assert.Zero(t, testing.AllocsPerRun(100, func() {
+			ready()
+			tokens, _ = w.Wait(patience, tokens[:0])
+			w.Ring()
+			tokens, _ = w.Wait(-1, tokens[:0])
+			tokens, _ = w.Wait(10*time.Microsecond, tokens[:0])
+		}))
+	})
+}

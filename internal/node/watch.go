@@ -1,0 +1,170 @@
+package node
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// maxUntold bounds the events that one slow watcher may fall behind.
+const maxUntold = 8192
+
+// watchers are those who want to be told of events.
+type watchers struct {
+	mu   sync.Mutex
+	list map[*watcher]struct{}
+	done bool
+	wg   sync.WaitGroup
+}
+
+// watcher has one goroutine that calls its function, so that a slow terminal
+// does not hold up the loop.
+type watcher struct {
+	mu     sync.Mutex
+	queue  []control.Event
+	missed int
+	ready  chan struct{}
+	gone   chan struct{}
+	once   sync.Once
+}
+
+// Watch implements control.Operator.
+func (n *Node) Watch(f func(control.Event)) (stop func()) {
+	w := &watcher{ready: make(chan struct{}, 1), gone: make(chan struct{})}
+	ws := &n.watchers
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.done {
+		return func() {}
+	}
+	if ws.list == nil {
+		ws.list = map[*watcher]struct{}{}
+	}
+	ws.list[w] = struct{}{}
+	ws.wg.Go(func() { w.run(f) })
+	return func() {
+		ws.mu.Lock()
+		delete(ws.list, w)
+		ws.mu.Unlock()
+		w.stop()
+	}
+}
+
+func (w *watcher) stop() { w.once.Do(func() { close(w.gone) }) }
+
+func (w *watcher) run(f func(control.Event)) {
+	for {
+		for _, e := range w.take() {
+			f(e)
+		}
+		select {
+		case <-w.ready:
+		case <-w.gone:
+			for _, e := range w.take() {
+				f(e)
+			}
+			return
+		}
+	}
+}
+
+func (w *watcher) take() []control.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	events := w.queue
+	w.queue = nil
+	if w.missed > 0 {
+		events = append(events, control.Message{
+			Text: fmt.Sprintf("%d more events were too many to show", w.missed),
+		})
+		w.missed = 0
+	}
+	return events
+}
+
+// publish tells every watcher.
+func (ws *watchers) publish(e control.Event) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for w := range ws.list {
+		w.mu.Lock()
+		if len(w.queue) < maxUntold {
+			w.queue = append(w.queue, e)
+		} else {
+			w.missed++
+		}
+		w.mu.Unlock()
+		wake(w.ready)
+	}
+}
+
+// any reports whether somebody watches.
+func (ws *watchers) any() bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return len(ws.list) > 0
+}
+
+// close lets every watcher finish what it was told and ends it.
+func (ws *watchers) close() {
+	ws.mu.Lock()
+	ws.done = true
+	for w := range ws.list {
+		w.stop()
+	}
+	ws.list = nil
+	ws.mu.Unlock()
+	ws.wg.Wait()
+}
+
+// say tells watchers one line of text.
+func (n *Node) say(format string, args ...any) {
+	n.watchers.publish(control.Message{Text: fmt.Sprintf(format, args...)})
+}
+
+// publishStack passes on what the stack has told.
+func (n *Node) publishStack(e stack.Event) {
+	switch {
+	case e.Test != nil:
+		n.watchers.publish(control.TestReceived{
+			Src: e.Test.Src, Dst: e.Test.Dst, TTL: e.Test.TTL, Text: string(e.Test.Data),
+		})
+	case e.Echo != nil:
+		if f, ok := n.echoes[e.Echo.ID]; ok {
+			f(*e.Echo)
+		}
+	}
+}
+
+// announceAccept tells watchers of a connection that a listener took.
+func (n *Node) announceAccept(c *Conn, l *Listener) {
+	if l.loud && n.watchers.any() {
+		n.watchers.publish(control.Accepted{Listener: l.sid, Socket: n.stack.SocketInfo(c.sid, 0)})
+	}
+}
+
+// announceEnd tells watchers, once, that the peer has closed or the connection
+// has failed while the application still had it open.
+func (n *Node) announceEnd(c *Conn) {
+	failure := c.failure.Load()
+	if c.peerClosed || !c.loud || c.sid < 0 || failure == nil && !c.eof.Load() {
+		return
+	}
+	c.peerClosed = true
+	if c.closed.Load() {
+		return
+	}
+	e := control.SocketClosed{Socket: n.stack.SocketInfo(c.sid, 0)}
+	e.Socket.SID = c.sid
+	e.Socket.Local, e.Socket.Remote = c.local, c.peer
+	if e.Socket.State == "" {
+		e.Socket.State = tcp.StateClosed.String()
+	}
+	if failure != nil {
+		e.Problem = (*failure).Error()
+	}
+	n.watchers.publish(e)
+}
