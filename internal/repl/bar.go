@@ -1,0 +1,135 @@
+package repl
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// drawBars shows how far the transfers are: inside the prompt while there is one, so that typing
+// goes on undisturbed, else in a line of its own below the output, if that is a terminal.
+func (s *Shell) drawBars() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line := ""
+	if s.cfg.Width > 0 {
+		line = barLine(s.jobs, s.cfg.Width)
+	}
+	if s.editor == nil || !s.asking {
+		s.screen.setStatus(line)
+		return
+	}
+	s.editor.SetPrompt(s.prompt())
+}
+
+// prompt names the node, and the transfers that run. The caller holds the lock.
+func (s *Shell) prompt() string {
+	name := s.node.Name
+	if s.cfg.Color {
+		name = "\x1b[1m" + name + "\x1b[0m"
+	}
+	if s.cfg.Width > 0 {
+		if short := shortBars(s.jobs, s.cfg.Width); short != "" {
+			name += " [" + short + "]"
+		}
+	}
+	return name + "> "
+}
+
+// barLine is one line with every running transfer, no wider than the terminal.
+func barLine(jobs []*job, width int) string {
+	cells := 20
+	if width < 80 {
+		cells = 0
+	}
+	var parts []string
+	for _, j := range jobs {
+		if j.started && !j.ended {
+			verb, path := cut(j.name)
+			parts = append(parts, verb+" "+filepath.Base(path)+" "+bar(j.progress, cells))
+		}
+	}
+	return clip(strings.Join(parts, " | "), width-1)
+}
+
+// shortBars is the same for the prompt: it leaves most of the line to whoever types.
+func shortBars(jobs []*job, width int) string {
+	var parts []string
+	for _, j := range jobs {
+		if !j.started || j.ended || j.progress.Bytes == 0 {
+			continue
+		}
+		cells := 0
+		if width >= 80 && len(jobs) == 1 {
+			cells = 10
+		}
+		parts = append(parts, bar(j.progress, cells))
+	}
+	if len(parts) > 1 {
+		return fmt.Sprintf("%s, %d more", parts[0], len(parts)-1)
+	}
+	return strings.Join(parts, "")
+}
+
+// bar is a transfer's state: a bar of that many cells, percent, rate and the time left. Where the
+// size is not known it is the bytes that came and the rate.
+func bar(p control.Progress, cells int) string {
+	rate := 0.0
+	if p.Elapsed > 0 {
+		rate = float64(p.Bytes) / p.Elapsed.Seconds()
+	}
+	if p.Total < 0 {
+		return fmt.Sprintf("%s, %s/s", size(float64(p.Bytes)), size(rate))
+	}
+	share := 1.0
+	if p.Total > 0 {
+		share = min(1, float64(p.Bytes)/float64(p.Total))
+	}
+	left := "--:--"
+	if rate > 0 {
+		left = clock(time.Duration(float64(p.Total-p.Bytes) / rate * float64(time.Second)))
+	}
+	text := fmt.Sprintf("%3.0f%% %s/s %s left", 100*share, size(rate), left)
+	if cells > 0 {
+		full := int(share * float64(cells))
+		text = strings.Repeat("#", full) + strings.Repeat("-", cells-full) + " " + text
+	}
+	return text
+}
+
+// size writes a number of bytes with three digits and a decimal unit, always equally wide, so that
+// a bar does not tremble.
+func size(n float64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB"}
+	i := 0
+	for n >= 999.5 && i < len(units)-1 {
+		n /= 1000
+		i++
+	}
+	switch {
+	case i == 0 || n >= 99.95:
+		return fmt.Sprintf("%4.0f %s", n, units[i])
+	default:
+		return fmt.Sprintf("%4.1f %s", n, units[i])
+	}
+}
+
+// clock writes a time left as minutes and seconds.
+func clock(d time.Duration) string {
+	seconds := int(d.Round(time.Second).Seconds())
+	if seconds >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
+	}
+	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
+}
+
+// clip cuts a text to a width.
+func clip(text string, width int) string {
+	if r := []rune(text); len(r) > width {
+		return string(r[:max(0, width)])
+	}
+	return text
+}

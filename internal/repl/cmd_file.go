@@ -1,0 +1,141 @@
+package repl
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+func (s *Shell) sendFile() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:     "sendfile PATH ADDR PORT",
+		Aliases: []string{"sf"},
+		Short:   "connect, send a file, close",
+		Long: "Connect, send the file and close. It runs in the background: the\n" +
+			"prompt returns and shows how far it is, the end is announced with rate\n" +
+			"and SHA-256. A script waits for it at its end, or at `wait`.",
+		ValidArgsFunction: at(files),
+		RunE: func(c *cobra.Command, args []string) error {
+			addr, err := parseAddr(c, args[1])
+			if err != nil {
+				return err
+			}
+			port, err := parsePort(c, args[2])
+			if err != nil {
+				return err
+			}
+			req := control.SendFile{Path: args[0], Addr: addr, Port: port}
+			doing := "to " + args[1] + ":" + args[2]
+			return s.background(c, args[0], doing, func(ctx context.Context, tell progress) (
+				control.Transfer, error,
+			) {
+				req.Progress = tell
+				return control.Ask(ctx, s.op, req)
+			})
+		},
+	})
+}
+
+func (s *Shell) recvFile() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:     "recvfile PATH PORT",
+		Aliases: []string{"rf"},
+		Short:   "listen, take one connection, store what comes",
+		Long: "Listen, take one connection, store what comes, close. What was in the\n" +
+			"file is gone. It runs in the background, as `sendfile` does.",
+		ValidArgsFunction: at(files),
+		RunE: func(c *cobra.Command, args []string) error {
+			port, err := parsePort(c, args[1])
+			if err != nil {
+				return err
+			}
+			req := control.RecvFile{Path: args[0], Port: port}
+			doing := "waits for a connection on port " + args[1]
+			return s.background(c, args[0], doing, func(ctx context.Context, tell progress) (
+				control.Transfer, error,
+			) {
+				req.Progress = tell
+				return control.Ask(ctx, s.op, req)
+			})
+		},
+	})
+}
+
+func (s *Shell) transfers() *cobra.Command {
+	return &cobra.Command{
+		Use:   "transfers",
+		Short: "what runs in the background",
+		RunE: func(*cobra.Command, []string) error {
+			s.screen.data(s.printJobs())
+			return nil
+		},
+	}
+}
+
+func (s *Shell) wait() *cobra.Command {
+	return &cobra.Command{
+		Use:   "wait",
+		Short: "wait for the transfers in the background",
+		RunE:  func(c *cobra.Command, _ []string) error { return s.await(c.Context()) },
+	}
+}
+
+func (s *Shell) cancel() *cobra.Command {
+	return &cobra.Command{
+		Use:   "cancel N",
+		Short: "end a transfer: N as `transfers` numbers it",
+		RunE: func(c *cobra.Command, args []string) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for _, j := range s.jobs {
+				if fmt.Sprint(j.number) == args[0] {
+					j.cancel()
+					return nil
+				}
+			}
+			return wrong(c, "no transfer has the number %q", args[0])
+		},
+	}
+}
+
+func (s *Shell) printJobs() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	for _, j := range s.jobs {
+		state := "waiting"
+		switch {
+		case j.ended && j.err != nil:
+			state = "failed"
+		case j.started && (j.progress.Bytes > 0 || j.progress.Total == 0):
+			state = bar(j.progress, 0)
+		}
+		fmt.Fprintf(&b, "%d  %s: %s\n", j.number, j.name, state)
+	}
+	return b.String()
+}
+
+// printTransfer is a transfer's end: the family's line with rate and digest behind it, and for a
+// sender what slowed it.
+func printTransfer(t control.Transfer) string {
+	verb := "Received"
+	if t.Sent {
+		verb = "Sent"
+	}
+	took := fmt.Sprintf("%.3f s", t.Seconds)
+	if t.Seconds < 1 {
+		took = fmt.Sprintf("%.3g ms", t.Seconds*1000)
+	}
+	text := fmt.Sprintf("%s %d total bytes (%s) in %s, %.2f MB/s\n  SHA-256 %s\n",
+		verb, t.Bytes, printable(t.Path), took, t.MBPerS, t.SHA256)
+	if t.Sent {
+		text += fmt.Sprintf("  rtt %s ms (least %s), mss %d, %d retransmits, %d RTOs, "+
+			"%d tail probes, %d window probes\n", millis(t.RTT), millis(t.MinRTT), t.MSS,
+			t.Retransmits, t.Timeouts, t.TailProbes, t.WindowProbes)
+	}
+	return text
+}

@@ -1,0 +1,123 @@
+package repl
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+func (s *Shell) interfaces() *cobra.Command {
+	var stats bool
+	c := &cobra.Command{
+		Use:     "interfaces",
+		Aliases: []string{"li"},
+		Short:   "with -s counters, and drops by reason",
+		RunE: func(c *cobra.Command, _ []string) error {
+			list, err := control.Ask(c.Context(), s.op, control.Interfaces{})
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, list, printInterfaces(list, stats))
+		},
+	}
+	c.Flags().BoolVarP(&stats, "stats", "s", false, "count packets, bytes, errors and drops")
+	return s.jsonFlag(c)
+}
+
+func (s *Shell) neighbors() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:     "neighbors",
+		Aliases: []string{"ln"},
+		Short:   "who is on the links that are up",
+		RunE: func(c *cobra.Command, _ []string) error {
+			list, err := control.Ask(c.Context(), s.op, control.Neighbors{})
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, list, printNeighbors(list))
+		},
+	})
+}
+
+func (s *Shell) routes() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:     "routes",
+		Aliases: []string{"lr"},
+		Short:   "the routes in use: T is L local, R rip, S static",
+		RunE: func(c *cobra.Command, _ []string) error {
+			list, err := control.Ask(c.Context(), s.op, control.Routes{})
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, list, printRoutes(list))
+		},
+	})
+}
+
+// link is the command that takes an interface up or down.
+func (s *Shell) link(verb string, up bool) *cobra.Command {
+	return &cobra.Command{
+		Use:               verb + " IF",
+		Short:             "take an interface " + verb + ", by name or number",
+		ValidArgsFunction: at(s.interfaceNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			_, err := control.Ask(c.Context(), s.op, control.SetLink{Iface: args[0], Up: up})
+			return failed(c, err)
+		},
+	}
+}
+
+func (s *Shell) lossyForward() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:   "lossyforward [PERCENT] [IF]",
+		Short: "drop that share of what is forwarded",
+		Long: "Drop PERCENT percent of the packets that this node forwards, in both\n" +
+			"directions, on every interface or on one. Fractions like 0.5 are fine.\n" +
+			"Without PERCENT it shows what is set.",
+		ValidArgsFunction: at(nil, s.interfaceNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.setLoss(c, args, 100)
+		},
+	})
+}
+
+func (s *Shell) lossy() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:     "lossy [FRACTION] [IF]",
+		Aliases: []string{"drop"},
+		Short:   "lossyforward by fraction: 0.02 is 2 percent",
+		Long: "Drop a FRACTION (0 to 1) of the packets that this node forwards, as\n" +
+			"`lossyforward` does by percent. Without FRACTION it shows what is set.",
+		ValidArgsFunction: at(nil, s.interfaceNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.setLoss(c, args, 1)
+		},
+	})
+}
+
+// setLoss carries out lossyforward (whole is 100) and lossy (whole is 1).
+func (s *Shell) setLoss(c *cobra.Command, args []string, whole float64) error {
+	if len(args) == 0 {
+		list, err := control.Ask(c.Context(), s.op, control.Loss{})
+		if err != nil {
+			return failed(c, err)
+		}
+		return s.answer(c, list, printLoss(list))
+	}
+	share, err := strconv.ParseFloat(args[0], 64)
+	if err != nil || math.IsNaN(share) || share < 0 || share > whole {
+		return wrong(c, "%q is not a number from 0 to %v", args[0], whole)
+	}
+	req := control.SetLoss{Percent: share * (100 / whole)}
+	if len(args) > 1 {
+		req.Iface = args[1]
+	}
+	list, err := control.Ask(c.Context(), s.op, req)
+	if err != nil {
+		return failed(c, err)
+	}
+	return s.answer(c, list, printLossSet(req))
+}

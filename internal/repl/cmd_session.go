@@ -1,0 +1,208 @@
+package repl
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+func (s *Shell) verbose() *cobra.Command {
+	return &cobra.Command{
+		Use:               "verbose on|off [SID]",
+		Short:             "print each segment sent and received",
+		ValidArgsFunction: at(words("on", "off"), s.connections),
+		RunE: func(c *cobra.Command, args []string) error {
+			if args[0] != "on" && args[0] != "off" {
+				return wrong(c, "%q is neither on nor off", args[0])
+			}
+			req := control.Verbose{On: args[0] == "on", SID: control.AllSockets}
+			if len(args) > 1 {
+				sid, err := parseSID(c, args[1])
+				if err != nil {
+					return err
+				}
+				req.SID = sid
+			}
+			return failed(c, control.Order(c.Context(), s.op, req))
+		},
+	}
+}
+
+func (s *Shell) pcap() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "pcap",
+		Short: "capture packets to a pcapng file",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return wrong(c, "%q is neither start nor stop", args[0])
+			}
+			return wrong(c, "start or stop is missing")
+		},
+	}
+	var snaplen int
+	start := &cobra.Command{
+		Use:               "start FILE",
+		Short:             "capture every packet of every interface, dropped ones too",
+		Args:              positional,
+		ValidArgsFunction: at(files),
+		RunE: func(c *cobra.Command, args []string) error {
+			if snaplen < 0 {
+				return wrong(c, "a snaplen of %d", snaplen)
+			}
+			req := control.PcapStart{File: args[0], Snaplen: snaplen}
+			return failed(c, control.Order(c.Context(), s.op, req))
+		},
+	}
+	start.Flags().IntVar(&snaplen, "snaplen", 0, "keep `BYTES` of a packet; 0: all")
+	stop := s.jsonFlag(&cobra.Command{
+		Use:   "stop",
+		Short: "end the capture",
+		Args:  positional,
+		RunE: func(c *cobra.Command, _ []string) error {
+			done, err := control.Ask(c.Context(), s.op, control.PcapStop{})
+			if err != nil {
+				return failed(c, err)
+			}
+			text := fmt.Sprintf("%d packets in %s", done.Packets, printable(done.File))
+			if done.Missed > 0 {
+				text += fmt.Sprintf(" (%d missed: the disk was too slow)", done.Missed)
+			}
+			return s.answer(c, done, text)
+		},
+	})
+	c.AddCommand(start, stop)
+	return c
+}
+
+func (s *Shell) show() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:               "show [KEY]",
+		Short:             "the settings, or those that begin so",
+		ValidArgsFunction: at(s.settingKeys),
+		RunE: func(c *cobra.Command, args []string) error {
+			req := control.Show{Key: strings.Join(args, "")}
+			list, err := control.Ask(c.Context(), s.op, req)
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, list, printSettings(list))
+		},
+	})
+}
+
+func printSettings(list []control.Setting) string {
+	wide := 0
+	for _, v := range list {
+		wide = max(wide, len(v.Key)+len(v.Value)+3)
+	}
+	var b strings.Builder
+	for _, v := range list {
+		b.WriteString(strings.TrimRight(pad(v.Key+" = "+v.Value, wide)+"  "+v.Doc, " ") + "\n")
+	}
+	return b.String()
+}
+
+func (s *Shell) set() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:               "set KEY VALUE",
+		Short:             "turn a setting that `show` lists",
+		ValidArgsFunction: at(s.settingKeys),
+		RunE: func(c *cobra.Command, args []string) error {
+			v, err := control.Ask(c.Context(), s.op, control.Set{Key: args[0], Value: args[1]})
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, v, v.Key+" = "+v.Value)
+		},
+	})
+}
+
+// deepest is how many files may source each other: a file that sources itself ends there.
+const deepest = 16
+
+func (s *Shell) source() *cobra.Command {
+	return &cobra.Command{
+		Use:               "source FILE",
+		Short:             "run the lines of a file",
+		ValidArgsFunction: at(files),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.sourceFile(c, args[0])
+		},
+	}
+}
+
+func (s *Shell) sleep() *cobra.Command {
+	return &cobra.Command{
+		Use:   "sleep [T]",
+		Short: "wait T seconds (1.5, 150ms, 2m)",
+		Long: "Wait T seconds, or a time like 150ms or 2m. Without T it waits until\n" +
+			"Ctrl-C, or until the node is told to end: the last line of a script\n" +
+			"for a router that should stay.",
+		RunE: func(c *cobra.Command, args []string) error {
+			var over <-chan time.Time // nil: never
+			if len(args) > 0 {
+				d, err := duration(args[0])
+				if err != nil {
+					return wrong(c, "%q is not a time like 1.5 or 150ms", args[0])
+				}
+				timer := time.NewTimer(d)
+				defer timer.Stop()
+				over = timer.C
+			}
+			select {
+			case <-over:
+				return nil
+			case <-c.Context().Done():
+				return c.Context().Err()
+			}
+		},
+	}
+}
+
+// duration reads seconds, or a number with Go's units.
+func duration(word string) (time.Duration, error) {
+	if _, err := strconv.ParseFloat(word, 64); err == nil {
+		word += "s"
+	}
+	d, err := time.ParseDuration(word)
+	if err == nil && d < 0 {
+		err = fmt.Errorf("negative: %v", d)
+	}
+	return d, err
+}
+
+func (s *Shell) quit() *cobra.Command {
+	return &cobra.Command{
+		Use:     "quit",
+		Aliases: []string{"q", "exit"},
+		Short:   "leave",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if s.interactive() {
+				return s.mayLeave()
+			}
+			err := s.await(c.Context())
+			if err != nil {
+				s.complain(err)
+			}
+			return &quitting{last: err}
+		},
+	}
+}
+
+// mayLeave is a quitting error, but while transfers run only when it is asked for twice.
+func (s *Shell) mayLeave() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.jobs) == 0 || s.leaving {
+		return &quitting{}
+	}
+	s.leaving = true
+	return fmt.Errorf("transfers still run (%d): `wait` for them, or quit again to abandon them",
+		len(s.jobs))
+}

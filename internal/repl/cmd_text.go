@@ -1,0 +1,131 @@
+package repl
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// The commands of this file take the rest of the line as it was typed: quotes, blanks and all.
+
+func (s *Shell) write() *cobra.Command {
+	return &cobra.Command{
+		Use:   "s SID TEXT",
+		Short: "write to a connection (also: SID FILL BYTE N)",
+		Long: "Write TEXT, the rest of the line as it stands, to a connection, and\n" +
+			"wait until the send buffer has taken it. `s SID FILL BYTE N` writes N\n" +
+			"times BYTE, which is one character or a number like 0x2a.",
+		DisableFlagParsing: true,
+		ValidArgsFunction:  at(s.connections),
+		RunE: func(c *cobra.Command, args []string) error {
+			word, text := cut(strings.TrimLeft(rest(args), " \t"))
+			if word == "" {
+				return wrong(c, "SID is missing")
+			}
+			return s.writeText(c, word, text)
+		},
+	}
+}
+
+// send is two commands under one name: a test packet to an address, and the old shells' write to a
+// socket when the first word is a number. Where the node's file is of an old generation, the
+// protocol number stands before the text, as it did there.
+func (s *Shell) send() *cobra.Command {
+	use := "send ADDR TEXT"
+	long := "Send a test packet (protocol 0) with TEXT, the rest of the line as it\n" +
+		"stands. The node that it is for prints it.\n"
+	if s.node.OldGrammar {
+		use = "send ADDR PROTO TEXT"
+		long = "Send a packet of protocol PROTO (0 is the test protocol) with TEXT,\n" +
+			"the rest of the line as it stands.\n"
+	}
+	return &cobra.Command{
+		Use:                use,
+		Short:              "send a test packet (or SID TEXT: write)",
+		Long:               long + "`send SID TEXT` is `s SID TEXT`.",
+		DisableFlagParsing: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			word, text := cut(strings.TrimLeft(rest(args), " \t"))
+			if word == "" {
+				return wrong(c, "ADDR is missing")
+			}
+			if _, err := strconv.ParseUint(word, 10, 31); err == nil {
+				return s.writeText(c, word, text)
+			}
+			return s.sendTest(c, word, text)
+		},
+	}
+}
+
+func (s *Shell) sendTest(c *cobra.Command, word, text string) error {
+	addr, err := parseAddr(c, word)
+	if err != nil {
+		return err
+	}
+	req := control.SendTest{Addr: addr, Text: text}
+	if s.node.OldGrammar {
+		proto, text := cut(text)
+		n, err := parseCount(c, proto, 0, math.MaxUint8)
+		if err != nil {
+			return err
+		}
+		req.Proto, req.Text = uint8(n), text
+	}
+	if req.Text == "" {
+		return wrong(c, "TEXT is missing")
+	}
+	sent, err := control.Ask(c.Context(), s.op, req)
+	if err != nil {
+		return failed(c, err)
+	}
+	return s.answer(c, sent, fmt.Sprintf("Sent %d bytes", sent.Bytes))
+}
+
+// pieceSize is how much of a FILL is asked for at once.
+const pieceSize = 64 << 10
+
+func (s *Shell) writeText(c *cobra.Command, word, text string) error {
+	sid, err := parseSID(c, word)
+	if err != nil {
+		return err
+	}
+	piece, n := []byte(text), int64(len(text))
+	if f := strings.Fields(text); len(f) == 3 && f[0] == "FILL" {
+		b, err := fillByte(c, f[1])
+		if err != nil {
+			return err
+		}
+		if n, err = strconv.ParseInt(f[2], 10, 64); err != nil || n < 1 {
+			return wrong(c, "%q is not a number of bytes", f[2])
+		}
+		piece = bytes.Repeat([]byte{b}, int(min(n, pieceSize)))
+	}
+	if n == 0 {
+		return wrong(c, "TEXT is missing")
+	}
+	if err := s.writeAll(c.Context(), sid, piece, n); err != nil {
+		return failed(c, err)
+	}
+	return s.answer(c, control.Written{Bytes: int(n)}, fmt.Sprintf("Sent %d bytes", n))
+}
+
+// fillByte reads FILL's byte: one character, or a number of two characters and more.
+func fillByte(c *cobra.Command, word string) (byte, error) {
+	if len(word) == 1 {
+		return word[0], nil
+	}
+	n, err := strconv.ParseUint(word, 0, 8)
+	if err != nil {
+		return 0, wrong(c, "%q is neither one character nor a byte like 0x2a", word)
+	}
+	return byte(n), nil
+}
+
+// rest is the one argument of a command that takes the line as it is.
+func rest(args []string) string { return strings.Join(args, " ") }

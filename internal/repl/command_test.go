@@ -1,0 +1,269 @@
+package repl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+var peer = netip.MustParseAddr("10.0.0.1")
+
+func TestLinesBecomeRequests(t *testing.T) {
+	loss := func(percent float64, iface string) any {
+		return control.SetLoss{Percent: percent, Iface: iface}
+	}
+	write := func(sid int, text string) any { return control.Write{SID: sid, Data: []byte(text)} }
+	test := func(text string) any { return control.SendTest{Addr: peer, Text: text} }
+	for _, tt := range []struct {
+		lines string // alternatives that ask the same, parted by |
+		want  any
+	}{
+		{"interfaces|li|interfaces -s|li --stats", control.Interfaces{}},
+		{"neighbors|ln|neighbors # who", control.Neighbors{}},
+		{"routes|lr|  lr  ", control.Routes{}},
+		{"sockets|ls", control.Sockets{}},
+		{"sockets -i|ls --info", control.Sockets{Info: true}},
+		{"up if0", control.SetLink{Iface: "if0", Up: true}},
+		{"down 1", control.SetLink{Iface: "1"}},
+		{"lossyforward 2|lossy 0.02|drop 0.02", loss(2, "")},
+		{"lossyforward 0.5", loss(0.5, "")},
+		{"lossyforward 100 if1|lossy 1 if1|drop 1.0 if1", loss(100, "if1")},
+		{"lossyforward|lossy|drop", control.Loss{}},
+		{"accept 6000|a 6000", control.Listen{Port: 6000}},
+		{"connect 10.0.0.1 80|c 10.0.0.1 80", control.Connect{Addr: peer, Port: 80}},
+		{"s 0 hello|send 0 hello|s  0 hello", write(0, "hello")},
+		{`s 3  two "blanks" and it's `, write(3, ` two "blanks" and it's `)},
+		{"s 0 --help me", write(0, "--help me")},
+		{"s 0 FILL the bucket up", write(0, "FILL the bucket up")},
+		{"s 0 FILL x 5|s 0 FILL 0x78 5|send 0 FILL 120 5", write(0, "xxxxx")},
+		{"send 10.0.0.1  # not a comment", test(" # not a comment")},
+		{"send 10.0.0.1 0 text", test("0 text")},
+		{"recv 1 5|r 1 5|r 1 5 n", control.Read{SID: 1, N: 5}},
+		{"recv 1 5 y|r 1 5 y", control.Read{SID: 1, N: 5, Full: true}},
+		{"shutdown 1 read|sd 1 read", control.Shutdown{SID: 1, How: control.ShutdownRead}},
+		{"shutdown 1|sd 1 write", control.Shutdown{SID: 1, How: control.ShutdownWrite}},
+		{"shutdown 1 both", control.Shutdown{SID: 1, How: control.ShutdownBoth}},
+		{"close 1|cl 1", control.Close{SID: 1}},
+		{"window 1", control.Window{SID: 1}},
+		{"cc 1 reno", control.Congestion{SID: 1, Name: "reno"}},
+		{"verbose on", control.Verbose{On: true, SID: control.AllSockets}},
+		{"verbose off 1", control.Verbose{SID: 1}},
+		{
+			`pcap start "a b.pcapng" --snaplen 64|pcap start --snaplen=64 a\ b.pcapng`,
+			control.PcapStart{File: "a b.pcapng", Snaplen: 64},
+		},
+		{"pcap stop", control.PcapStop{}},
+		{"show", control.Show{}},
+		{"show tcp.", control.Show{Key: "tcp."}},
+		{"set tcp.options off", control.Set{Key: "tcp.options", Value: "off"}},
+	} {
+		for line := range strings.SplitSeq(tt.lines, "|") {
+			t.Run(line, func(t *testing.T) {
+				s := open(t, &fake{}, Config{})
+				require.NoError(t, s.Execute(t.Context(), line))
+				assert.Equal(t, []any{tt.want}, s.node.requests())
+			})
+		}
+	}
+}
+
+func TestAnOldFileWantsTheProtocolBeforeTheText(t *testing.T) {
+	s := open(t, &fake{old: true}, Config{})
+	require.NoError(t, s.Execute(t.Context(), "send 10.0.0.1 17 some  text"))
+	require.NoError(t, s.Execute(t.Context(), "send 1 written"))
+	assert.Equal(t, []any{
+		control.SendTest{Addr: peer, Proto: 17, Text: "some  text"},
+		control.Write{SID: 1, Data: []byte("written")},
+	}, s.node.requests())
+	err := s.Execute(t.Context(), "send 10.0.0.1 some text")
+	assert.EqualError(t, err, `send: "some" is not a number from 0 to 255`)
+}
+
+func TestALongFillIsWrittenInPieces(t *testing.T) {
+	s := open(t, &fake{}, Config{})
+	require.NoError(t, s.Execute(t.Context(), "s 0 FILL a 150000"))
+	total := 0
+	for _, r := range s.node.requests() {
+		w := r.(control.Write)
+		assert.LessOrEqual(t, len(w.Data), pieceSize)
+		total += len(w.Data)
+	}
+	assert.Equal(t, 150000, total)
+	assert.Equal(t, "Sent 150000 bytes\n", s.out.String())
+}
+
+func TestWrongLinesAskNothing(t *testing.T) {
+	for _, tt := range []struct{ line, text, use string }{
+		{"bogus", "no command \"bogus\"; `help` lists them all", ""},
+		{"intrfaces", `no command "intrfaces"; did you mean interfaces?`, ""},
+		{"conect 1 2", `no command "conect"; did you mean connect?`, ""},
+		{"\x1b[31m", "no command \"\\x1b[31m\"; `help` lists them all", ""},
+		{"up", "up: IF is missing", "up IF"},
+		{"up if0 if1", `up: nothing may follow here: "if1"`, "up IF"},
+		{"connect 10.0.0.1", "connect: PORT is missing", "connect ADDR PORT [--json]"},
+		{"connect ten 80", `connect: "ten" is not an IPv4 address`, "connect ADDR PORT [--json]"},
+		{"connect ::1 80", `connect: "::1" is not an IPv4 address`, "connect ADDR PORT [--json]"},
+		{"connect 10.0.0.1 0", `connect: "0" is not a port (1 to 65535)`, "connect ADDR PORT [--json]"},
+		{"a 65536", `accept: "65536" is not a port (1 to 65535)`, "accept PORT [--json]"},
+		{"cl -1", "close: unknown shorthand flag: '1' in -1", "close SID"},
+		{"cl x", `close: "x" is not a socket number`, "close SID"},
+		{"s", "s: SID is missing", "s SID TEXT"},
+		{"s x text", `s: "x" is not a socket number`, "s SID TEXT"},
+		{"s 0", "s: TEXT is missing", "s SID TEXT"},
+		{"s 0 FILL xy 3", `s: "xy" is neither one character nor a byte like 0x2a`, "s SID TEXT"},
+		{"s 0 FILL x many", `s: "many" is not a number of bytes`, "s SID TEXT"},
+		{"send", "send: ADDR is missing", "send ADDR TEXT"},
+		{"send 10.0.0.1", "send: TEXT is missing", "send ADDR TEXT"},
+		{"send 10.0.0 x", `send: "10.0.0" is not an IPv4 address`, "send ADDR TEXT"},
+		{"r 0 0", `recv: "0" is not a number from 1 to 67108864`, "recv SID N [y|n] [--json]"},
+		{"r 0 9 yes", `recv: "yes" is neither y nor n`, "recv SID N [y|n] [--json]"},
+		{"sd 0 up", `shutdown: "up" is none of read, write, both`, "shutdown SID [read|write|both]"},
+		{
+			"lossyforward 101", `lossyforward: "101" is not a number from 0 to 100`,
+			"lossyforward [PERCENT] [IF] [--json]",
+		},
+		{"lossy 2", `lossy: "2" is not a number from 0 to 1`, "lossy [FRACTION] [IF] [--json]"},
+		{"drop NaN", `lossy: "NaN" is not a number from 0 to 1`, "lossy [FRACTION] [IF] [--json]"},
+		{"verbose maybe", `verbose: "maybe" is neither on nor off`, "verbose on|off [SID]"},
+		{"pcap", "pcap: start or stop is missing", "pcap start FILE | stop"},
+		{"pcap pause", `pcap: "pause" is neither start nor stop`, "pcap start FILE | stop"},
+		{"pcap start", "pcap start: FILE is missing", "pcap start FILE [--snaplen BYTES]"},
+		{"ping 10.0.0.1 -c -3", "ping: a count of -3", "ping ADDR [-c N] [-i SECONDS] [--json] [-s BYTES]"},
+		{"ping 10.0.0.1 -s 70000", "ping: size 70000 is not between 0 and 65507", "ping ADDR [-c N] [-i SECONDS] [--json] [-s BYTES]"},
+		{
+			"ping 10.0.0.1 -i 0", "ping: interval 0 is not between 0.002 and 3600 seconds",
+			"ping ADDR [-c N] [-i SECONDS] [--json] [-s BYTES]",
+		},
+		{
+			"traceroute 10.0.0.1 -m 0", "traceroute: 0 hops are not between 1 and 255",
+			"traceroute ADDR [--json] [-m N] [-q N]",
+		},
+		{"sleep long", `sleep: "long" is not a time like 1.5 or 150ms`, "sleep [T]"},
+		{"sleep -1s", "sleep: unknown shorthand flag: '1' in -1s", "sleep [T]"},
+		{`up "if0`, "up: a quote is not closed", "up IF"},
+		{"up --fast if0", "up: unknown flag: --fast", "up IF"},
+		{
+			"sf f 10.0.0.1 p", `sendfile: "p" is not a port (1 to 65535)`,
+			"sendfile PATH ADDR PORT [--json]",
+		},
+		{"help nothing", "no command \"nothing\"; `help` lists them all", ""},
+	} {
+		t.Run(tt.line, func(t *testing.T) {
+			s := open(t, &fake{}, Config{})
+			err := s.Execute(t.Context(), tt.line)
+			require.EqualError(t, err, tt.text)
+			require.ErrorIs(t, err, control.ErrUsage)
+			assert.Equal(t, 2, ExitCode(err))
+			var wrong *usageError
+			require.ErrorAs(t, err, &wrong)
+			assert.Equal(t, tt.use, wrong.use)
+			assert.Empty(t, s.node.requests())
+			assert.Empty(t, s.out.String())
+		})
+	}
+}
+
+func TestTheNodesErrorsCarryTheCommand(t *testing.T) {
+	s := open(t, &fake{}, Config{})
+	err := s.Execute(t.Context(), "s 9 text")
+	require.EqualError(t, err, "s: 9: no such socket")
+	require.ErrorIs(t, err, control.ErrNoSuchSocket)
+	assert.Equal(t, 1, ExitCode(err))
+}
+
+func TestNothingIsNoError(t *testing.T) {
+	s := open(t, &fake{}, Config{})
+	for _, line := range []string{"", "   ", "# a comment", "\t# another", "\r"} {
+		require.NoError(t, s.Execute(t.Context(), line))
+	}
+	assert.Empty(t, s.node.requests())
+}
+
+func TestAPanicIsAnErrorOfItsLine(t *testing.T) {
+	node := &fake{do: func(context.Context, any) (any, error, bool) { panic("BUG: tcp: lost") }}
+	s := open(t, &fake{}, Config{})
+	s.op = node
+	err := s.Execute(t.Context(), "routes")
+	require.EqualError(t, err, "this command failed inside (the node goes on): BUG: tcp: lost")
+	err = s.Execute(t.Context(), "rf out 6000")
+	assert.EqualError(t, err,
+		"recvfile out: this command failed inside (the node goes on): BUG: tcp: lost")
+}
+
+func TestInterruptEndsTheCommandThatRuns(t *testing.T) {
+	blocked := make(chan struct{})
+	node := &fake{do: func(ctx context.Context, req any) (any, error, bool) {
+		if _, ok := req.(control.Read); !ok {
+			return nil, nil, false
+		}
+		close(blocked)
+		<-ctx.Done()
+		return nil, ctx.Err(), true
+	}}
+	s := open(t, node, Config{})
+	done := make(chan error)
+	go func() { done <- s.run(t.Context(), "r 0 5") }()
+	<-blocked
+	s.Interrupt()
+	require.ErrorIs(t, <-done, ErrInterrupted)
+	require.NoError(t, s.run(t.Context(), "routes"))
+	s.Interrupt() // nothing runs yet: it is for the line that was just typed
+	require.ErrorIs(t, s.run(t.Context(), "sleep"), ErrInterrupted)
+	assert.Equal(t, 130, ExitCode(ErrInterrupted))
+}
+
+func TestSleepEndsByItselfAndByItsContext(t *testing.T) {
+	s := open(t, &fake{}, Config{})
+	require.NoError(t, s.Execute(t.Context(), "sleep 1ms"))
+	require.NoError(t, s.Execute(t.Context(), "sleep 0.001"))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, s.Execute(ctx, "sleep"), context.DeadlineExceeded)
+}
+
+func TestEveryReadOutHasJSON(t *testing.T) {
+	for _, line := range []string{
+		"interfaces", "neighbors", "routes", "sockets -i", "lossyforward", "lossy", "window 1",
+		"accept 80", "connect 10.0.0.1 80", "recv 1 5", "cc 1 reno", "show", "set a b", "pcap stop",
+		"ping 10.0.0.1 -c 1", "traceroute 10.0.0.1", "sendfile f 10.0.0.1 80", "recvfile f 80",
+	} {
+		t.Run(line, func(t *testing.T) {
+			s := open(t, &fake{}, Config{})
+			require.NoError(t, s.Execute(t.Context(), line+" --json"))
+			require.NoError(t, s.await(t.Context()))
+			text := s.out.String()
+			assert.True(t, json.Valid([]byte(text)), "%q", text)
+			assert.Equal(t, 1, strings.Count(text, "\n"), "one line: %q", text)
+
+			s = open(t, &fake{}, Config{JSON: true})
+			require.NoError(t, s.Execute(t.Context(), line))
+			require.NoError(t, s.await(t.Context()))
+			assert.Equal(t, text, s.out.String())
+		})
+	}
+}
+
+// The commands that take the line as it is have no flags, so they follow the session.
+func TestTextCommandsFollowTheSession(t *testing.T) {
+	for _, line := range []string{"send 10.0.0.1 hello", "s 1 hello", "send 1 FILL x 70000"} {
+		s := open(t, &fake{}, Config{JSON: true})
+		require.NoError(t, s.Execute(t.Context(), line))
+		assert.True(t, json.Valid([]byte(s.out.String())), "%s: %q", line, s.out.String())
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	assert.Equal(t, 0, ExitCode(nil))
+	assert.Equal(t, 1, ExitCode(errors.New("any")))
+	assert.Equal(t, 2, ExitCode(&told{&lineError{cause: control.ErrUsage}}))
+	assert.Equal(t, 130, ExitCode(&lineError{cause: ErrInterrupted}))
+}

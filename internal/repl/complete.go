@@ -1,0 +1,182 @@
+package repl
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// completer lists what may stand in one place of a line; the prefix only spares it work.
+type completer func(ctx context.Context, prefix string) []string
+
+// patience is how long Tab waits for the node's answer.
+const patience = 500 * time.Millisecond
+
+// Complete lists the words that may replace the line's last, unfinished word. One that is not
+// finished itself (a folder) ends in a slash.
+func (s *Shell) Complete(line string) []string {
+	head, last := line[:lastWord(line)], line[lastWord(line):]
+	words, err := split(head)
+	root := s.tree()
+	if err != nil || len(words) > 0 && lookup(root, words[0]) == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	// Cobra's own machinery for shells answers: it knows commands, flags and ValidArgsFunction.
+	var out bytes.Buffer
+	root.SetOut(&out)
+	ask := []string{cobra.ShellCompNoDescRequestCmd}
+	root.SetArgs(slices.Concat(ask, words, []string{unescape(last)}))
+	if err := root.ExecuteContext(ctx); err != nil {
+		return nil
+	}
+	var found []string
+	for candidate := range strings.Lines(out.String()) {
+		candidate = strings.TrimSuffix(candidate, "\n")
+		if strings.HasPrefix(candidate, ":") {
+			break // the directive, which ends the list
+		}
+		if candidate = escape(candidate); strings.HasPrefix(candidate, last) {
+			found = append(found, candidate)
+		}
+	}
+	return found
+}
+
+// lastWord is where the last word of a line begins.
+func lastWord(line string) int {
+	begin := 0
+	for i := 0; i < len(line); i++ {
+		switch line[i] {
+		case '\\':
+			i++
+		case ' ', '\t':
+			begin = i + 1
+		}
+	}
+	return begin
+}
+
+var (
+	escaping   = strings.NewReplacer(" ", `\ `)
+	unescaping = strings.NewReplacer(`\ `, " ")
+)
+
+func escape(word string) string   { return escaping.Replace(word) }
+func unescape(word string) string { return unescaping.Replace(word) }
+
+// at completes each place of a command's line with its own completer; nil: nothing is known.
+func at(places ...completer) cobra.CompletionFunc {
+	return func(
+		c *cobra.Command, args []string, prefix string,
+	) ([]cobra.Completion, cobra.ShellCompDirective) {
+		const only = cobra.ShellCompDirectiveNoFileComp
+		if len(args) >= len(places) || places[len(args)] == nil {
+			return nil, only
+		}
+		var found []cobra.Completion
+		for _, word := range places[len(args)](c.Context(), prefix) {
+			if strings.HasPrefix(word, prefix) {
+				found = append(found, word)
+			}
+		}
+		return found, only
+	}
+}
+
+// words completes a fixed choice.
+func words(choice ...string) completer {
+	return func(context.Context, string) []string { return choice }
+}
+
+func (s *Shell) interfaceNames(ctx context.Context, _ string) []string {
+	list, err := control.Ask(ctx, s.op, control.Interfaces{})
+	if err != nil {
+		return nil
+	}
+	names := make([]string, 0, len(list))
+	for _, i := range list {
+		names = append(names, i.Name)
+	}
+	return names
+}
+
+// connections completes the numbers of the sockets that have a peer.
+func (s *Shell) connections(ctx context.Context, _ string) []string {
+	return s.socketNumbers(ctx, func(k control.Socket) bool { return k.Remote.Port() != 0 })
+}
+
+func (s *Shell) everySocket(ctx context.Context, _ string) []string {
+	return s.socketNumbers(ctx, func(control.Socket) bool { return true })
+}
+
+func (s *Shell) socketNumbers(ctx context.Context, want func(control.Socket) bool) []string {
+	list, err := control.Ask(ctx, s.op, control.Sockets{})
+	if err != nil {
+		return nil
+	}
+	var numbers []string
+	for _, k := range list {
+		if want(k) {
+			numbers = append(numbers, strconv.Itoa(k.SID))
+		}
+	}
+	return numbers
+}
+
+func (s *Shell) settingKeys(ctx context.Context, prefix string) []string {
+	list, err := control.Ask(ctx, s.op, control.Show{Key: prefix})
+	if err != nil {
+		return nil
+	}
+	keys := make([]string, 0, len(list))
+	for _, v := range list {
+		keys = append(keys, v.Key)
+	}
+	return keys
+}
+
+// commandNames completes the commands for help.
+func (s *Shell) commandNames(context.Context, string) []string {
+	var names []string
+	for _, c := range s.tree().Commands() {
+		names = append(names, c.Name())
+	}
+	return names
+}
+
+// files completes a path; a folder ends in a slash.
+func files(_ context.Context, prefix string) []string {
+	dir, base := filepath.Split(prefix)
+	list := dir
+	if list == "" {
+		list = "."
+	}
+	entries, err := os.ReadDir(list)
+	if err != nil {
+		return nil
+	}
+	var found []string
+	for _, e := range entries {
+		name := e.Name()
+		hidden := strings.HasPrefix(name, ".") && !strings.HasPrefix(base, ".")
+		if hidden || !strings.HasPrefix(name, base) {
+			continue
+		}
+		if e.IsDir() {
+			name += "/"
+		}
+		found = append(found, dir+name)
+	}
+	return found
+}

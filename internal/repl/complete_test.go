@@ -1,0 +1,64 @@
+package repl
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestComplete(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"big.bin", "big two.bin", ".hidden", filepath.Join("folder", "in")} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		require.NoError(t, os.WriteFile(name, nil, 0o600))
+	}
+	s := open(t, &fake{}, Config{})
+	for line, want := range map[string][]string{
+		"":                  nil, // all: see below
+		"ne":                {"neighbors"},
+		"lo":                {"lossy", "lossyforward"},
+		"up ":               {"if0", "if1"},
+		"down if1":          {"if1"},
+		"up if0 ":           nil,
+		"lossyforward 2 ":   {"if0", "if1"},
+		"drop 0.5 i":        {"if0", "if1"},
+		"s ":                {"1"},
+		"r ":                {"1"},
+		"r 1 5 ":            {"y", "n"},
+		"cl ":               {"0", "1"},
+		"shutdown 1 ":       {"read", "write", "both"},
+		"sd 1 r":            {"read"},
+		"verbose o":         {"on", "off"},
+		"verbose on ":       {"1"},
+		"set tcp.r":         {"tcp.rto_min"},
+		"show ":             {"tcp.options", "tcp.rto_min"},
+		"pcap ":             {"start", "stop"},
+		"pcap start b":      {`big\ two.bin`, "big.bin"},
+		"sf big\\ ":         {`big\ two.bin`},
+		"sf ":               {`big\ two.bin`, "big.bin", "folder/"},
+		"sf .":              {".hidden"},
+		"rf folder/":        {"folder/in"},
+		"source nowhere/x":  nil,
+		"help up":           {"up"},
+		"interfaces --j":    {"--json"},
+		"bogus ":            nil,
+		`up "`:              nil,
+		"connect 10.0.0.1 ": nil,
+	} {
+		if line == "" {
+			assert.Greater(t, len(s.Complete(line)), 25)
+			continue
+		}
+		assert.ElementsMatch(t, want, s.Complete(line), line)
+	}
+}
+
+func TestTabReplacesTheLastWord(t *testing.T) {
+	s := open(t, &fake{}, Config{})
+	tails, length := tab(s.Complete).Do([]rune("up if and more"), len("up i"))
+	assert.Equal(t, [][]rune{[]rune("f0 "), []rune("f1 ")}, tails)
+	assert.Equal(t, 1, length)
+}

@@ -1,0 +1,196 @@
+package repl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// job is a transfer in the background.
+type job struct {
+	number int
+	name   string // the command with what it is about: "sendfile big.bin"
+	cancel context.CancelFunc
+	opened chan struct{} // closed with the first progress
+	done   chan struct{} // closed when it has ended and its end was told
+
+	// The rest is under the shell's lock.
+	progress control.Progress
+	started  bool
+	watched  bool // the command that started it waits yet, and reports an error as its own
+	ended    bool
+	err      error
+}
+
+type (
+	// progress is told how far a transfer is.
+	progress func(control.Progress)
+	// transfer carries out a file transfer.
+	transfer func(context.Context, progress) (control.Transfer, error)
+)
+
+// grace is how long a transfer is watched before the prompt returns: what is wrong from the start
+// (no such file, port in use, connection refused) is then the command's own error.
+const grace = 250 * time.Millisecond
+
+// background runs a transfer beside the session. It belongs to the session, not to the line, whose
+// context only bounds the start.
+func (s *Shell) background(c *cobra.Command, about, doing string, run transfer) error {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.Context()))
+	j := s.newJob(c.Name()+" "+printable(about), cancel)
+	go s.carry(ctx, c, j, run)
+
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-j.done:
+	case <-j.opened:
+	case <-timer.C:
+	case <-c.Context().Done():
+		cancel()
+		<-j.done
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j.watched = false
+	switch {
+	case j.ended:
+		s.forget(j)
+	case s.editor != nil:
+		s.screen.talk(j.name + " " + doing + ", in the background")
+	}
+	return j.err
+}
+
+func (s *Shell) newJob(name string, cancel context.CancelFunc) *job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.jobCount++
+	j := &job{
+		number: s.jobCount, name: name, cancel: cancel, watched: true,
+		opened: make(chan struct{}), done: make(chan struct{}),
+	}
+	s.jobs = append(s.jobs, j)
+	return j
+}
+
+// forget takes a job off the list. The caller holds the lock.
+func (s *Shell) forget(j *job) {
+	s.jobs = slices.DeleteFunc(s.jobs, func(k *job) bool { return k == j })
+	if len(s.jobs) == 0 {
+		s.leaving = false
+	}
+}
+
+// carry is a job's goroutine.
+func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfer) {
+	defer close(j.done)
+	defer j.cancel()
+	result, err := s.guarded(ctx, j, run)
+	switch {
+	case err == nil:
+		err = s.answer(c, result, printTransfer(result))
+	case errors.Is(err, context.Canceled):
+		err = errors.New("canceled")
+	}
+	verb, _ := cut(j.name)
+	if err != nil && !strings.HasPrefix(err.Error(), verb) {
+		err = fmt.Errorf("%s: %w", j.name, err)
+	}
+	s.mu.Lock()
+	j.ended, j.err = true, err
+	// At a terminal nobody waits for a job, so its error is announced. A script's wait finds it.
+	announce := !j.watched && s.editor != nil
+	if !j.watched && (announce || err == nil) {
+		s.forget(j)
+	}
+	s.mu.Unlock()
+	s.drawBars()
+	if announce && err != nil {
+		s.complain(err)
+	}
+}
+
+// guarded runs the transfer and turns a panic into an error, as Execute does.
+func (s *Shell) guarded(
+	ctx context.Context, j *job, run transfer,
+) (result control.Transfer, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("this command failed inside (the node goes on): %v", p)
+		}
+	}()
+	return run(ctx, func(p control.Progress) { s.advance(j, p) })
+}
+
+// advance notes how far a job is.
+func (s *Shell) advance(j *job, p control.Progress) {
+	s.mu.Lock()
+	if !j.started {
+		j.started = true
+		close(j.opened)
+	}
+	j.progress = p
+	s.mu.Unlock()
+	s.drawBars()
+}
+
+// await waits for every transfer and returns the first error that nobody was told of.
+func (s *Shell) await(ctx context.Context) error {
+	var first error
+	s.drawBars()
+	for {
+		s.mu.Lock()
+		var j *job
+		if len(s.jobs) > 0 {
+			j = s.jobs[0]
+		}
+		s.mu.Unlock()
+		if j == nil {
+			return first
+		}
+		select {
+		case <-j.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		s.mu.Lock()
+		s.forget(j)
+		s.mu.Unlock()
+		if first == nil && s.script() {
+			first = j.err
+		} else if j.err != nil && s.script() {
+			s.complain(j.err)
+		}
+	}
+}
+
+// abandon ends every transfer of the session.
+func (s *Shell) abandon() {
+	s.mu.Lock()
+	jobs := slices.Clone(s.jobs)
+	s.mu.Unlock()
+	for _, j := range jobs {
+		j.cancel()
+		<-j.done
+		s.mu.Lock()
+		s.forget(j)
+		s.mu.Unlock()
+	}
+}
+
+func (s *Shell) script() bool { return !s.interactive() }
+
+// interactive reports whether somebody types the lines.
+func (s *Shell) interactive() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.editor != nil
+}

@@ -1,0 +1,101 @@
+package repl
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+func printInterfaces(list []control.Interface, stats bool) string {
+	columns := []column{
+		{"Name", 4, 0},
+		{"Addr/Prefix", 13, 2},
+		{"State", 6, 1},
+		{"UDP address", 17, 2},
+		{"MTU", 6, 2},
+	}
+	rows := make([][]string, 0, len(list))
+	for _, i := range list {
+		state := "down"
+		if i.Up {
+			state = "up"
+		}
+		rows = append(rows, []string{i.Name, i.Addr.String(), state, i.UDP, strconv.Itoa(i.MTU)})
+	}
+	text := table(columns, rows)
+	if !stats {
+		return text
+	}
+	lines := strings.SplitAfter(text, "\n")
+	var b strings.Builder
+	b.WriteString(lines[0])
+	for n, i := range list {
+		b.WriteString(lines[n+1])
+		b.WriteString(printCounters("RX", i.In) + printCounters("TX", i.Out))
+	}
+	return b.String()
+}
+
+// printCounters is one direction in the shape of ip -s link, each drop reason by name behind it.
+func printCounters(direction string, c control.Counters) string {
+	var dropped uint64
+	reasons := make([]string, 0, len(c.Drops))
+	for _, d := range c.Drops {
+		dropped += d.Packets
+		reasons = append(reasons, fmt.Sprintf("%s %d", d.Reason, d.Packets))
+	}
+	line := fmt.Sprintf("    %s: %12s %15s %8s %8s\n",
+		direction, "packets", "bytes", "errors", "dropped")
+	line += fmt.Sprintf("        %12d %15d %8d %8d", c.Packets, c.Bytes, c.Errors, dropped)
+	if len(reasons) > 0 {
+		line += "  (" + strings.Join(reasons, ", ") + ")"
+	}
+	return line + "\n"
+}
+
+func printNeighbors(list []control.Neighbor) string {
+	columns := []column{{"Iface", 5, 0}, {"VIP", 13, 2}, {"UDPAddr", 17, 2}}
+	rows := make([][]string, 0, len(list))
+	for _, n := range list {
+		rows = append(rows, []string{n.Iface, n.Addr.String(), n.UDP})
+	}
+	return table(columns, rows)
+}
+
+func printRoutes(list []control.Route) string {
+	columns := []column{{"T", 1, leftmost}, {"Prefix", 13, 2}, {"Next hop", 11, 2}, {"Cost", 7, 2}}
+	rows := make([][]string, 0, len(list))
+	for _, r := range list {
+		hop := "LOCAL:" + r.Iface
+		if r.NextHop.IsValid() {
+			hop = r.NextHop.String()
+		}
+		cost := strconv.Itoa(r.Cost)
+		if r.Origin == control.OriginStatic {
+			cost = "-"
+		}
+		rows = append(rows, []string{string(r.Origin), r.Prefix.String(), hop, cost})
+	}
+	return table(columns, rows)
+}
+
+func printLoss(list []control.LinkLoss) string {
+	rows := make([][]string, 0, len(list))
+	for _, l := range list {
+		rows = append(rows, []string{l.Iface, percent(l.Percent)})
+	}
+	return table([]column{{"Iface", 5, 0}, {"Dropped", 9, 2}}, rows)
+}
+
+func printLossSet(set control.SetLoss) string {
+	text := "dropping " + percent(set.Percent) + " of forwarded packets"
+	if set.Iface != "" {
+		text += " on " + set.Iface
+	}
+	return text
+}
+
+// percent writes a share without the noise of binary fractions.
+func percent(p float64) string { return strconv.FormatFloat(p, 'g', 6, 64) + "%" }

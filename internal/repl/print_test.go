@@ -1,0 +1,170 @@
+package repl
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestOutput holds what each command prints against testdata/output.golden.
+func TestOutput(t *testing.T) {
+	var b strings.Builder
+	for _, line := range []string{
+		"interfaces", "interfaces -s", "interfaces --json", "neighbors", "routes", "sockets",
+		"sockets -i", "sockets --json", "up if0", "down if0", "lossyforward", "lossyforward 2",
+		"lossyforward 0.5 if1", "lossy 0.02", "drop 0.3 if0", "send 10.0.0.1 hello", "accept 80",
+		"connect 10.0.0.1 80", "s 1 hello", "recv 1 5", "shutdown 1", "close 1", "window 1",
+		"cc 1 cubic", "sendfile big.bin 10.0.0.1 80", "recvfile new.bin 80",
+		"transfers", "ping 10.0.0.1 -c 3", "ping 10.9.9.9 -c 1", "traceroute 10.0.0.9", "verbose on 1",
+		"pcap start b.pcapng", "pcap stop", "show", "set tcp.options off", "help", "help send",
+		"recv --help", "pcap start -h",
+	} {
+		s := open(t, &fake{}, Config{})
+		err := s.Execute(t.Context(), line)
+		require.NoError(t, s.await(t.Context()))
+		b.WriteString("> " + line + "\n" + s.out.String() + s.err.String())
+		if err != nil {
+			b.WriteString("error: " + err.Error() + "\n")
+		}
+	}
+	golden(t, "output.golden", b.String())
+}
+
+// TestEvents holds every event's line, or JSON, against testdata/events.golden.
+func TestEvents(t *testing.T) {
+	sock := someSockets(false)[1]
+	events := []control.Event{
+		control.TestReceived{Src: peer, Dst: peer.Next(), TTL: 15, Text: "some  text\x1b]0;x\a\n"},
+		control.Accepted{Listener: 0, Socket: sock},
+		control.SocketClosed{Socket: sock},
+		control.SocketClosed{Socket: sock, Problem: control.ErrReset.Error()},
+		control.Segment{SID: 1, Sent: true, Text: "10.0.0.1:80 > 10.0.0.2:81 [S] seq 7"},
+		control.Segment{SID: 1, Text: "10.0.0.2:81 > 10.0.0.1:80 [S.] seq 9 ack 8"},
+		control.TransferEnded{Transfer: someTransfer("f", true)},
+		control.Message{Text: "if0: the peer is not there yet"},
+	}
+	var b strings.Builder
+	for _, asJSON := range []bool{false, true} {
+		s := open(t, &fake{}, Config{JSON: asJSON})
+		for _, e := range events {
+			s.tell(e)
+			b.WriteString("out: " + s.out.String() + "\nerr: " + s.err.String() + "\n")
+		}
+	}
+	golden(t, "events.golden", b.String())
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "run with -update once")
+	assert.Equal(t, strings.ReplaceAll(string(want), "\r\n", "\n"), got)
+}
+
+func TestTheFamilysHeadersAreExact(t *testing.T) {
+	s := open(t, &fake{}, Config{})
+	for line, want := range map[string]string{
+		"lr": "T       Prefix   Next hop   Cost\n" +
+			"S    0.0.0.0/0   10.0.0.2      -\n" +
+			"L  10.0.0.0/24  LOCAL:if0      0\n" +
+			"R  10.2.0.0/24   10.1.0.2      1\n",
+		"ln": "Iface          VIP          UDPAddr\n" +
+			"  if0     10.0.0.1   127.0.0.1:5000\n",
+		"ls": "SID      LAddr LPort      RAddr RPort       Status\n" +
+			"0      0.0.0.0  9999    0.0.0.0     0       LISTEN\n" +
+			"1     10.1.0.2  9999   10.0.0.1 46846  ESTABLISHED\n",
+	} {
+		require.NoError(t, s.Execute(t.Context(), line))
+		assert.Equal(t, want, s.out.String(), line)
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain, ünïcode\tand a tab": "plain, ünïcode\tand a tab",
+		"\x1b[2Jgone":               `\x1b[2Jgone`,
+		"two\nlines\r":              `two\x0alines\x0d`,
+		"not \xff\xef UTF-8":        `not \xff\xef UTF-8`,
+		"\u009b31m \u202e":          `\u009b31m \u202e`,
+		"a real \uFFFD":             "a real \uFFFD",
+	} {
+		assert.Equal(t, want, printable(text))
+	}
+}
+
+func TestSplit(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                        nil,
+		"  a\tb ":                 {"a", "b"},
+		`"a b"c 'd "e' ""`:        {"a bc", `d "e`, ""},
+		`a\ b C:\new\dir \# # no`: {"a b", `C:\new\dir`, "#"},
+		`"C:\new \"x\"" '\ '`:     {`C:\new "x"`, `\ `},
+		`a#b \`:                   {"a#b", `\`},
+	} {
+		got, err := split(text)
+		require.NoError(t, err)
+		assert.Equal(t, want, got, text)
+	}
+	_, err := split(`a "b`)
+	assert.ErrorIs(t, err, errQuote)
+}
+
+func TestBar(t *testing.T) {
+	p := control.Progress{Bytes: 25_000_000, Total: 100_000_000, Elapsed: 1e9}
+	assert.Equal(t, "#####--------------- \x2025% 25.0 MB/s 0:03 left", bar(p, 20))
+	p.Total = -1
+	assert.Equal(t, "25.0 MB, 25.0 MB/s", bar(p, 20))
+	assert.Equal(t, "100%    0 B/s --:-- left", bar(control.Progress{}, 0))
+	for n, want := range map[float64]string{
+		0: "   0 B", 999: " 999 B", 999.6: " 1.0 kB", 12_345: "12.3 kB", 99_960: " 100 kB",
+		999_600: " 1.0 MB", 5e9: " 5.0 GB", 3e15: "3000 TB",
+	} {
+		assert.Equal(t, want, size(n))
+	}
+	assert.Equal(t, "1:02:03", clock(3723e9))
+}
+
+func FuzzLine(f *testing.F) {
+	for _, line := range []string{
+		"interfaces", `s 0 "text`, "send 10.0.0.1 x", "r 1 5 y --json", "help pcap", `pcap start 'a b'`,
+		"s 0 FILL x 3", "\xff\x00", "lossy 1e-3", "--help", "__complete s ", "h", "-h",
+	} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		first, _ := cut(strings.TrimLeft(line, " \t"))
+		switch first {
+		case "sleep", "source", "wait":
+			t.Skip("waits, or reads files")
+		}
+		if len(line) > 200 || strings.Contains(line, "FILL") {
+			t.Skip("slow")
+		}
+		s := open(t, &fake{}, Config{})
+		if err := s.Execute(t.Context(), line); err != nil {
+			assert.NotContains(t, err.Error(), "failed inside")
+		}
+		s.Complete(line)
+		s.abandon()
+	})
+}
+
+// The first column is as wide as its widest cell: with a thousand sockets that is a number.
+func TestTheFirstColumnWidens(t *testing.T) {
+	columns := []column{{"SID", 3, leftmost}, {"LPort", 6, 1}}
+	assert.Equal(t, "SID  LPort\n1000    80\n", table(columns, [][]string{{"1000", "80"}}))
+}

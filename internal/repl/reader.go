@@ -1,0 +1,182 @@
+package repl
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/ergochat/readline"
+)
+
+// LineReader asks somebody for lines.
+type LineReader interface {
+	// ReadLine shows the prompt and returns the line that was typed. ErrInterrupted: Ctrl-C;
+	// io.EOF: Ctrl-D, the end of the input, or Close.
+	ReadLine(prompt string) (string, error)
+	// SetPrompt replaces the prompt, at once if it stands on the screen.
+	SetPrompt(prompt string)
+	// Stdout is a writer that keeps the prompt and the half-typed line below what is written.
+	// Nil: there is none, and the session writes where it did.
+	Stdout() io.Writer
+	// Close ends a ReadLine that waits; it may be called twice.
+	Close() error
+}
+
+// EditorConfig is what NewEditor needs.
+type EditorConfig struct {
+	In       io.Reader
+	Out      io.Writer
+	History  string                     // the file that keeps it; empty: none
+	Complete func(line string) []string // as Shell.Complete; nil: none
+}
+
+// historyLines is how many lines of history are kept.
+const historyLines = 1000
+
+// NewEditor is a LineReader with editing, history and completion, for a terminal as standard input.
+func NewEditor(cfg EditorConfig) (LineReader, error) {
+	t := &terminal{in: cfg.In, out: cfg.Out}
+	rc := &readline.Config{
+		HistoryFile:            cfg.History,
+		HistoryLimit:           historyLines,
+		DisableAutoSaveHistory: true,
+		HistorySearchFold:      true,
+		Undo:                   true,
+		InterruptPrompt:        "^C",
+		EOFPrompt:              "\n",
+		Stdin:                  t,
+		Stdout:                 t,
+		Stderr:                 t,
+		FuncIsTerminal:         func() bool { return true },
+	}
+	if cfg.Complete != nil {
+		rc.AutoComplete = tab(cfg.Complete)
+	}
+	rl, err := readline.NewFromConfig(rc)
+	if err != nil {
+		return nil, err
+	}
+	return &editor{rl: rl}, nil
+}
+
+type editor struct{ rl *readline.Instance }
+
+func (e *editor) ReadLine(prompt string) (string, error) {
+	e.rl.SetPrompt(prompt)
+	line, err := e.rl.ReadLine()
+	if errors.Is(err, readline.ErrInterrupt) {
+		return "", ErrInterrupted
+	}
+	if err == nil && strings.TrimSpace(line) != "" {
+		// A history that cannot be written is no reason to stop.
+		_ = e.rl.SaveToHistory(line)
+	}
+	return line, err
+}
+
+func (e *editor) SetPrompt(prompt string) {
+	e.rl.SetPrompt(prompt)
+	e.rl.Refresh()
+}
+
+func (e *editor) Stdout() io.Writer { return e.rl.Stdout() }
+func (e *editor) Close() error      { return e.rl.Close() }
+
+// terminal stands between the editor and the terminal. The editor asks the terminal where the
+// cursor is before each prompt and waits for the answer, for ever where none comes (a script that
+// drives a pty, an editor's shell window). We know the answer: the first column, because we begin
+// a fresh line ourselves.
+type terminal struct {
+	in  io.Reader
+	out io.Writer
+
+	mu     sync.Mutex
+	answer []byte // to a question, to be read before the next key
+}
+
+var (
+	whereQuestion = []byte("\x1b[6n")
+	whereAnswer   = []byte("\x1b[1;1R")
+)
+
+func (t *terminal) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if bytes.Equal(p, whereQuestion) {
+		t.answer = whereAnswer
+		// Whatever was typed ahead was echoed here and will be shown again behind the prompt.
+		_, err := io.WriteString(t.out, eraseLine)
+		return len(p), err
+	}
+	return t.out.Write(p)
+}
+
+func (t *terminal) Read(p []byte) (int, error) {
+	t.mu.Lock()
+	if len(t.answer) > 0 {
+		n := copy(p, t.answer)
+		t.answer = t.answer[n:]
+		t.mu.Unlock()
+		return n, nil
+	}
+	t.mu.Unlock()
+	return t.in.Read(p)
+}
+
+// tab gives the editor completion by words.
+type tab func(line string) []string
+
+// Do is part of readline.AutoCompleter: it returns what may follow the part that is there, and how
+// long that part is.
+func (complete tab) Do(line []rune, pos int) (tails [][]rune, length int) {
+	text := string(line[:pos])
+	last := text[lastWord(text):]
+	for _, word := range complete(text) {
+		tail := strings.TrimPrefix(word, last)
+		if !strings.HasSuffix(word, "/") {
+			tail += " "
+		}
+		tails = append(tails, []rune(tail))
+	}
+	return tails, len([]rune(last))
+}
+
+// NewPlainReader is a LineReader for an input that cannot be edited: it prints the prompt to out
+// and takes lines as they come.
+func NewPlainReader(in io.Reader, out io.Writer) LineReader {
+	p := &plain{out: out, closed: make(chan struct{})}
+	p.src = newSource(in)
+	return p
+}
+
+type plain struct {
+	out    io.Writer
+	src    *source
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (p *plain) ReadLine(prompt string) (string, error) {
+	if _, err := io.WriteString(p.out, prompt); err != nil {
+		return "", err
+	}
+	select {
+	case line, ok := <-p.src.lines:
+		if ok {
+			return line, nil
+		}
+		return "", io.EOF
+	case <-p.closed:
+		return "", io.EOF
+	}
+}
+
+func (p *plain) SetPrompt(string)  {}
+func (p *plain) Stdout() io.Writer { return nil }
+
+func (p *plain) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}

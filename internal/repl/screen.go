@@ -1,0 +1,124 @@
+package repl
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// screen is where a session writes. Whole lines go out in one piece, whoever writes them, and a
+// status line stays below them while there is one.
+type screen struct {
+	mu       sync.Mutex
+	out, err io.Writer
+	status   string // what stands in the last line, without a newline; empty: nothing
+}
+
+const eraseLine = "\r\x1b[K"
+
+// data prints an answer.
+func (s *screen) data(text string) { s.write(s.out, text) }
+
+// talk prints what is not an answer: events, announcements, complaints.
+func (s *screen) talk(text string) { s.write(s.err, text) }
+
+func (s *screen) write(w io.Writer, text string) {
+	if text == "" {
+		return
+	}
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.status != "" {
+		s.put(s.err, eraseLine)
+		defer s.put(s.err, s.status)
+	}
+	s.put(w, text)
+}
+
+// put writes; nobody can be told of an error here, as this is where errors are told.
+func (s *screen) put(w io.Writer, text string) {
+	_, _ = io.WriteString(w, text)
+}
+
+// setStatus replaces the status line; empty: it goes.
+func (s *screen) setStatus(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if text != s.status {
+		s.put(s.err, eraseLine+text)
+		s.status = text
+	}
+}
+
+// redirect has everything go to w from now on.
+func (s *screen) redirect(w io.Writer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.out, s.err = w, w
+}
+
+// jsonFlag gives a command its --json.
+func (s *Shell) jsonFlag(c *cobra.Command) *cobra.Command {
+	c.Flags().Bool("json", s.cfg.JSON, "print the answer as JSON")
+	return c
+}
+
+// answer prints an answer as text or, when the command's --json says so, as JSON. A command without
+// that flag does as the session does.
+func (s *Shell) answer(c *cobra.Command, a any, text string) error {
+	on, err := c.Flags().GetBool("json")
+	if on || err != nil && s.cfg.JSON {
+		return s.document(a)
+	}
+	s.screen.data(text)
+	return nil
+}
+
+// document prints an answer as one line of JSON.
+func (s *Shell) document(a any) error {
+	if v := reflect.ValueOf(a); v.Kind() == reflect.Slice && v.IsNil() {
+		a = []struct{}{} // an empty list, not null
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(a); err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
+	}
+	s.screen.data(b.String())
+	return nil
+}
+
+// printable replaces what could steer a terminal: text from the network must not.
+func printable(text string) string {
+	if utf8.ValidString(text) && strings.IndexFunc(text, steers) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == utf8.RuneError && n == 1, r < utf8.RuneSelf && steers(r):
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case steers(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// steers reports whether a terminal would do anything with r but show it.
+func steers(r rune) bool { return !unicode.IsPrint(r) && r != '\t' }

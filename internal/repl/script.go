@@ -1,0 +1,148 @@
+package repl
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// longestLine bounds a script's line.
+const longestLine = 1 << 20
+
+// lineError is an error with the place of its line in a script.
+type lineError struct {
+	file  string
+	line  int
+	cause error
+}
+
+func (e *lineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.file, e.line, e.cause) }
+func (e *lineError) Unwrap() error { return e.cause }
+
+// Script runs a whole script: the lines of r, then wait. It stops at the first line that fails, or
+// with Config.KeepGoing at the last. Each error is printed with its place; the last one is
+// returned. When ctx ends that is its cause.
+func (s *Shell) Script(ctx context.Context, name string, r io.Reader) error {
+	defer s.op.Watch(s.tell)()
+	defer s.abandon()
+	defer s.screen.setStatus("")
+	err := s.lines(ctx, name, newSource(r))
+	if quit, ok := errors.AsType[*quitting](err); ok {
+		return quit.last
+	}
+	if err == nil || s.cfg.KeepGoing {
+		if failure := s.await(ctx); failure != nil && ctx.Err() == nil {
+			s.complain(failure)
+			err = failure
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// lines runs lines until one fails, or with Config.KeepGoing all; it prints what fails and returns
+// the last failure.
+func (s *Shell) lines(ctx context.Context, name string, src *source) error {
+	var last error
+	for number := 1; ; number++ {
+		line, err := src.next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return last
+		case err == nil:
+			err = s.run(ctx, line)
+		}
+		var (
+			quit    *quitting
+			printed *told
+		)
+		switch {
+		case err == nil:
+			continue
+		case errors.As(err, &quit):
+			if quit.last == nil {
+				quit.last = last
+			}
+			return quit
+		case errors.Is(err, ErrInterrupted) || ctx.Err() != nil:
+			return err
+		case !errors.As(err, &printed):
+			err = &lineError{file: name, line: number, cause: err}
+			s.complain(err)
+			err = &told{err}
+		}
+		last = err
+		if !s.cfg.KeepGoing || src.ended {
+			return last
+		}
+	}
+}
+
+// sourceFile runs a file's lines inside a session.
+func (s *Shell) sourceFile(c *cobra.Command, path string) error {
+	s.mu.Lock()
+	s.depth++
+	deep := s.depth
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.depth--
+		s.mu.Unlock()
+	}()
+	if deep > deepest {
+		return failed(c, fmt.Errorf("%s: files source each other more than %d deep", path, deepest))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return failed(c, err)
+	}
+	defer f.Close()
+	return s.lines(c.Context(), path, newSource(f))
+}
+
+// source reads lines in a goroutine, as a read from standard input cannot be interrupted.
+type source struct {
+	lines chan string
+	err   error // why there are no more but the end; valid once lines is closed
+	ended bool
+}
+
+func newSource(r io.Reader) *source {
+	src := &source{lines: make(chan string)}
+	go src.read(r)
+	return src
+}
+
+func (src *source) read(r io.Reader) {
+	defer close(src.lines)
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, longestLine)
+	for in.Scan() {
+		src.lines <- in.Text()
+	}
+	src.err = in.Err()
+}
+
+// next waits for a line.
+func (src *source) next(ctx context.Context) (string, error) {
+	select {
+	case line, ok := <-src.lines:
+		if ok {
+			return line, nil
+		}
+		src.ended = true
+		if src.err != nil {
+			return "", src.err
+		}
+		return "", io.EOF
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}

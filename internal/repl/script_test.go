@@ -1,0 +1,194 @@
+package repl
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+func TestAScriptStopsAtTheFirstFailure(t *testing.T) {
+	s := open(t, &fake{}, Config{})
+	err := s.Script(t.Context(), "net.txt", strings.NewReader("# one\nwindow 1\n\ns 9 x\nroutes\n"))
+	require.ErrorIs(t, err, control.ErrNoSuchSocket)
+	assert.Equal(t, 1, ExitCode(err))
+	assert.Equal(t, "net.txt:4: s: 9: no such socket\n", s.err.String())
+	assert.Equal(t, "send window 65535, receive window 4096\n", s.out.String())
+}
+
+func TestAUsageErrorShowsTheUsage(t *testing.T) {
+	s := open(t, &fake{}, Config{})
+	err := s.Script(t.Context(), "stdin", strings.NewReader("up\r\n"))
+	assert.Equal(t, 2, ExitCode(err))
+	assert.Equal(t, "stdin:1: up: IF is missing\nusage: up IF\n", s.err.String())
+}
+
+func TestKeepGoing(t *testing.T) {
+	s := open(t, &fake{}, Config{KeepGoing: true})
+	err := s.Script(t.Context(), "f", strings.NewReader("up\ns 9 x\nwindow 1\n"))
+	assert.Equal(t, 1, ExitCode(err), "of the last failure")
+	assert.Equal(t, "f:1: up: IF is missing\nusage: up IF\nf:2: s: 9: no such socket\n", s.err.String())
+	assert.NotEmpty(t, s.out.String())
+
+	err = s.Script(t.Context(), "f", strings.NewReader("up\nquit\nup\n"))
+	assert.Equal(t, 2, ExitCode(err), "quit does not hide what failed before")
+	assert.Equal(t, "f:1: up: IF is missing\nusage: up IF\n", s.err.String())
+}
+
+func TestQuitEndsAScript(t *testing.T) {
+	s := open(t, &fake{}, Config{})
+	require.NoError(t, s.Script(t.Context(), "f", strings.NewReader("q\nbogus\n")))
+	assert.Empty(t, s.err.String())
+}
+
+func TestSourcedFilesNameTheirOwnPlaces(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	bad := write("bad", "window 1\n\nbogus\nroutes\n")
+	loop := filepath.Join(dir, "loop")
+	write("loop", "source '"+loop+"'\n")
+	leave := write("leave", "quit\n")
+
+	s := open(t, &fake{}, Config{})
+	err := s.Script(t.Context(), "outer", strings.NewReader("source '"+bad+"'\nroutes\n"))
+	assert.Equal(t, 2, ExitCode(err))
+	assert.Equal(t, bad+":3: no command \"bogus\"; `help` lists them all\n", s.err.String())
+
+	err = s.Script(t.Context(), "outer", strings.NewReader("source '"+loop+"'\n"))
+	require.Error(t, err)
+	assert.Contains(t, s.err.String(), "more than 16 deep\n")
+
+	require.NoError(t, s.Script(t.Context(), "f", strings.NewReader("source '"+leave+"'\nbogus\n")))
+
+	err = s.Script(t.Context(), "f", strings.NewReader("source '"+filepath.Join(dir, "none")+"'\n"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	assert.Equal(t, 1, strings.Count(s.err.String(), "\n"))
+}
+
+func TestALineThatIsTooLong(t *testing.T) {
+	s := open(t, &fake{}, Config{KeepGoing: true})
+	err := s.Script(t.Context(), "f", strings.NewReader("routes\ns 0 "+strings.Repeat("x", longestLine)))
+	require.Error(t, err)
+	assert.Equal(t, "f:2: bufio.Scanner: token too long\n", s.err.String())
+}
+
+func TestAScriptEndsWithItsContext(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	defer w.Close()
+	cause := errors.New("SIGTERM")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	s := open(t, &fake{}, Config{})
+	require.ErrorIs(t, s.Script(ctx, "stdin", r), cause)
+	assert.Empty(t, s.err.String())
+}
+
+// transfers is a node whose transfers wait until the test lets them end.
+type transfers struct {
+	fake
+	end   chan error    // what the next transfer to end returns
+	asked chan struct{} // a Window was asked for: the lines before it are done
+}
+
+func slowNode() *transfers {
+	n := &transfers{end: make(chan error), asked: make(chan struct{})}
+	n.do = func(ctx context.Context, req any) (any, error, bool) {
+		r, ok := req.(control.SendFile)
+		if _, marker := req.(control.Window); marker {
+			n.asked <- struct{}{}
+		}
+		if !ok {
+			return nil, nil, false
+		}
+		r.Progress(control.Progress{Bytes: 5, Total: 10, Elapsed: 1e9})
+		select {
+		case err := <-n.end:
+			return someTransfer(r.Path, true), err, true
+		case <-ctx.Done():
+			return nil, ctx.Err(), true
+		}
+	}
+	return n
+}
+
+// run runs a script on a slow node and lets its transfers end with errs where the script says
+// window.
+func (n *transfers) run(t *testing.T, cfg Config, script string, errs ...error) (*session, error) {
+	t.Helper()
+	s := open(t, &n.fake, cfg)
+	done := make(chan error)
+	go func() { done <- s.Script(t.Context(), "f", strings.NewReader(script)) }()
+	<-n.asked
+	for _, err := range errs {
+		n.end <- err
+	}
+	return s, <-done
+}
+
+func TestAScriptWaitsForItsTransfers(t *testing.T) {
+	for _, end := range []string{"", "q\n", "wait\n"} {
+		s, err := slowNode().run(t, Config{}, "sf a 10.0.0.1 80\ntransfers\nwindow 1\n"+end, nil)
+		require.NoError(t, err)
+		text := s.out.String()
+		assert.Contains(t, text, "1  sendfile a:  50%    5 B/s 0:01 left\n")
+		assert.Contains(t, text, "Sent 1048576 total bytes (a) in 25 ms, 41.94 MB/s\n")
+	}
+}
+
+func TestAFailedTransferFailsItsScript(t *testing.T) {
+	s, err := slowNode().run(t, Config{},
+		"sf a 10.0.0.1 80\nsf b 10.0.0.1 80\nwindow 1\nwait\n", control.ErrReset, control.ErrReset)
+	require.ErrorIs(t, err, control.ErrReset)
+	assert.Equal(t, 1, ExitCode(err))
+	assert.Equal(t, "sendfile b: connection reset by peer\n"+
+		"f:4: sendfile a: connection reset by peer\n", s.err.String())
+
+	for _, end := range []string{"", "q\n"} {
+		s, err = slowNode().run(t, Config{}, "sf a 10.0.0.1 80\nwindow 1\n"+end, control.ErrTimeout)
+		require.ErrorIs(t, err, control.ErrTimeout)
+		assert.Equal(t, "sendfile a: connection timed out\n", s.err.String())
+	}
+}
+
+func TestATransferThatFailsAtOnceFailsItsLine(t *testing.T) {
+	node := &fake{do: func(_ context.Context, req any) (any, error, bool) {
+		_, ok := req.(control.SendFile)
+		return nil, os.ErrNotExist, ok
+	}}
+	s := open(t, node, Config{})
+	err := s.Script(t.Context(), "f", strings.NewReader("routes\nsf a 10.0.0.1 80\nroutes\n"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	assert.Equal(t, "f:2: sendfile a: file does not exist\n", s.err.String())
+}
+
+func TestCancelEndsATransfer(t *testing.T) {
+	n := slowNode()
+	s := open(t, &n.fake, Config{})
+	err := s.Script(t.Context(), "f", strings.NewReader("sf a 10.0.0.1 80\ncancel 2\n"))
+	require.EqualError(t, errors.Unwrap(err), `f:2: cancel: no transfer has the number "2"`)
+	assert.NotEmpty(t, s.err.String())
+	err = s.Script(t.Context(), "f", strings.NewReader("sf a 10.0.0.1 80\ncancel 2\nwait\n"))
+	require.Error(t, err)
+	assert.Equal(t, "f:3: sendfile a: canceled\n", s.err.String())
+}
+
+func TestTheBarStandsBelowTheOutput(t *testing.T) {
+	s, err := slowNode().run(t, Config{Width: 80}, "sf a 10.0.0.1 80\nwindow 1\n", nil)
+	require.NoError(t, err)
+	bar := "sendfile a ##########----------  50%    5 B/s 0:01 left"
+	assert.Equal(t, eraseLine+bar, s.err.String()[:len(eraseLine+bar)])
+	assert.NotContains(t, s.out.String(), "#")
+}

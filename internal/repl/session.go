@@ -1,0 +1,83 @@
+package repl
+
+import (
+	"context"
+	"errors"
+	"io"
+)
+
+// Interactive runs a session in which somebody types, until quit, the end of the input or the end
+// of ctx, whose cause it then returns. An error in a command is printed and nothing more. It closes
+// the editor.
+func (s *Shell) Interactive(ctx context.Context, editor LineReader) error {
+	defer editor.Close()
+	// The editor waits for a key, not for ctx.
+	defer context.AfterFunc(ctx, func() { _ = editor.Close() })()
+	s.mu.Lock()
+	s.editor = editor
+	s.mu.Unlock()
+	if w := editor.Stdout(); w != nil {
+		s.screen.redirect(w)
+	}
+	defer s.op.Watch(s.tell)()
+	defer s.abandon()
+	for {
+		line, err := s.ask(editor)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		switch {
+		case errors.Is(err, ErrInterrupted):
+			continue
+		case errors.Is(err, io.EOF):
+			err = s.mayLeave()
+		case err != nil:
+			return err
+		default:
+			err = s.run(ctx, line)
+		}
+		var quit *quitting
+		switch {
+		case errors.As(err, &quit):
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			s.complain(err)
+		}
+	}
+}
+
+// ask reads one line. While it does, the transfers' bars live in the prompt.
+func (s *Shell) ask(editor LineReader) (string, error) {
+	s.screen.setStatus("")
+	s.mu.Lock()
+	s.asking, s.early = true, false
+	prompt := s.prompt()
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.asking = false
+		s.mu.Unlock()
+	}()
+	return editor.ReadLine(prompt)
+}
+
+// complain prints an error, with the usage line if it is one of usage.
+func (s *Shell) complain(err error) {
+	if _, before := errors.AsType[*told](err); before {
+		return
+	}
+	text := err.Error()
+	if errors.Is(err, ErrInterrupted) {
+		text = "\n" + text // the terminal has shown ^C
+	}
+	if s.cfg.Color {
+		text = "\x1b[31m" + text + "\x1b[0m"
+	}
+	var wrong *usageError
+	if errors.As(err, &wrong) && wrong.use != "" {
+		text += "\nusage: " + wrong.use
+	}
+	s.screen.talk(text)
+}

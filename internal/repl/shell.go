@@ -1,0 +1,150 @@
+// Package repl is the node's shell: it reads lines, turns each into requests of package control and
+// renders the answers. It knows both generations' command names and nothing of the protocols.
+//
+// A line's way: ReadLine (reader.go) or a script (script.go) -> Execute -> split (words.go) ->
+// a fresh command tree (tree.go) -> one file of commands (cmd_*.go) -> control.Ask ->
+// a rendering (print_*.go) -> screen.go. A cobra tree keeps the flag values of its last run, which
+// is why every line gets a new one; that costs less than a tenth of a millisecond.
+package repl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// ErrInterrupted is the error of a command that Ctrl-C ended.
+var ErrInterrupted = errors.New("interrupted")
+
+// quitting is the error that ends a session in order.
+type quitting struct {
+	last error // of a script: what went wrong before, and was told
+}
+
+func (*quitting) Error() string { return "quit" }
+
+// told marks an error that was printed already.
+type told struct{ error }
+
+func (t *told) Unwrap() error { return t.error }
+
+// Config is what a shell works with.
+type Config struct {
+	Operator control.Operator
+	Out      io.Writer // answers and received data
+	Err      io.Writer // everything else
+	// KeepGoing has a script go on behind a line that failed.
+	KeepGoing bool
+	// JSON has answers and events printed as JSON, one document a line, unless a command says
+	// otherwise.
+	JSON bool
+	// Color allows colour; zero: none.
+	Color bool
+	// Width is the terminal's width if Err is one on which a progress bar may be drawn.
+	// Zero: it is not.
+	Width int
+}
+
+// Shell is one session with a node. Several may run beside each other on one Operator.
+type Shell struct {
+	cfg    Config
+	op     control.Operator
+	node   control.Node
+	screen *screen
+
+	mu       sync.Mutex
+	stop     context.CancelCauseFunc // of the command that runs; nil: none
+	editor   LineReader              // nil: a script
+	asking   bool                    // the editor shows the prompt
+	early    bool                    // Ctrl-C came between the prompt and its command
+	jobs     []*job                  // transfers in the background, in the order of their start
+	jobCount int
+	leaving  bool // quit was asked for while transfers run
+	depth    int  // how many files are being sourced
+}
+
+// New opens a session. It asks the node for its name and grammar, nothing more.
+func New(ctx context.Context, cfg Config) (*Shell, error) {
+	node, err := control.Ask(ctx, cfg.Operator, control.About{})
+	if err != nil {
+		return nil, fmt.Errorf("asking the node for its name: %w", err)
+	}
+	return &Shell{
+		cfg:    cfg,
+		op:     cfg.Operator,
+		node:   node,
+		screen: &screen{out: cfg.Out, err: cfg.Err},
+	}, nil
+}
+
+// Execute runs one line and returns its error without printing it. Comments and blank lines are
+// nothing. A panic in a command becomes an error: the node and its other sessions go on.
+func (s *Shell) Execute(ctx context.Context, line string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("this command failed inside (the node goes on): %v", p)
+		}
+	}()
+	root := s.tree()
+	args, err := arguments(root, line)
+	if err != nil || len(args) == 0 {
+		return err
+	}
+	root.SetArgs(args)
+	return root.ExecuteContext(ctx)
+}
+
+// run is Execute for a line of a session: Interrupt ends it.
+func (s *Shell) run(ctx context.Context, line string) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	s.mu.Lock()
+	outer := s.stop // of the line that sources this one
+	s.stop = stop
+	if s.early {
+		s.early = false
+		stop(ErrInterrupted)
+	}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.stop = outer
+		s.mu.Unlock()
+	}()
+	err := s.Execute(ctx, line)
+	if err != nil && errors.Is(context.Cause(ctx), ErrInterrupted) {
+		return ErrInterrupted
+	}
+	return err
+}
+
+// Interrupt ends the command that runs, as Ctrl-C does; without one it does nothing. It is for
+// whoever sees the key: a signal handler, or the far end of a socket.
+func (s *Shell) Interrupt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stop != nil {
+		s.stop(ErrInterrupted)
+	} else {
+		s.early = !s.asking
+	}
+}
+
+// ExitCode is the status with which a program ends after err: 0 none, 1 failed, 2 wrong usage,
+// 130 Ctrl-C.
+func ExitCode(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, ErrInterrupted):
+		return 130
+	case errors.Is(err, control.ErrUsage):
+		return 2
+	default:
+		return 1
+	}
+}

@@ -1,0 +1,130 @@
+package repl
+
+import (
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The groups that help prints, in its order.
+const (
+	groupNetwork = "Network"
+	groupSocket  = "Sockets"
+	groupFile    = "Files"
+	groupProbe   = "Probes"
+	groupSession = "Session"
+)
+
+// tree builds the whole command tree for one line.
+func (s *Shell) tree() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "shell",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		// Only completion runs the root itself; arguments has refused an unknown word before.
+		Run: func(*cobra.Command, []string) {},
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetOut(io.Discard)
+	root.SetErr(io.Discard)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return wrong(c, "%w", err) })
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { s.screen.data(describe(c)) })
+	help := s.help()
+	root.SetHelpCommand(help)
+	group(root, groupNetwork, s.interfaces(), s.neighbors(), s.routes(), s.link("up", true),
+		s.link("down", false), s.lossyForward(), s.lossy())
+	group(root, groupSocket, s.sockets(), s.accept(), s.connect(), s.write(), s.recv(),
+		s.shutdown(), s.close(), s.window(), s.congestion())
+	group(root, groupFile, s.sendFile(), s.recvFile(), s.transfers(), s.wait(), s.cancel())
+	group(root, groupProbe, s.send(), s.ping(), s.traceroute(), s.verbose(), s.pcap())
+	group(root, groupSession, s.show(), s.set(), s.source(), s.sleep(), s.quit(), help)
+	return root
+}
+
+// group adds commands under one heading, with the check of their arguments that all share.
+func group(root *cobra.Command, id string, cs ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: id})
+	for _, c := range cs {
+		c.GroupID = id
+		if c.Args == nil && !c.DisableFlagParsing && !c.HasSubCommands() {
+			c.Args = positional
+		}
+		root.AddCommand(c)
+	}
+}
+
+// lookup finds a command by name or alias; nil: there is none.
+func lookup(root *cobra.Command, word string) *cobra.Command {
+	for _, c := range root.Commands() {
+		if c.Name() == word || c.HasAlias(word) {
+			return c
+		}
+	}
+	return nil
+}
+
+func (s *Shell) help() *cobra.Command {
+	return &cobra.Command{
+		Use:               "help [COMMAND]",
+		Aliases:           []string{"h", "?"},
+		Short:             "this list, or one command in full",
+		Args:              positional,
+		ValidArgsFunction: at(s.commandNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				s.screen.data(overview(c.Root()))
+				return nil
+			}
+			about := lookup(c.Root(), args[0])
+			if about == nil {
+				return unknown(c.Root(), args[0])
+			}
+			s.screen.data(describe(about))
+			return nil
+		},
+	}
+}
+
+// overview is every command on a line, under its group.
+func overview(root *cobra.Command) string {
+	var b strings.Builder
+	for _, g := range root.Groups() {
+		b.WriteString(g.Title + "\n")
+		for _, c := range root.Commands() {
+			if c.GroupID != g.ID {
+				continue
+			}
+			use := c.Use
+			if len(c.Aliases) > 0 {
+				use += " (" + strings.Join(c.Aliases, ", ") + ")"
+			}
+			b.WriteString("  " + pad(use, 35) + " " + c.Short + "\n")
+		}
+	}
+	b.WriteString("`help COMMAND` says more. " +
+		"Tab completes, Ctrl-C stops a command, Ctrl-D leaves.\n")
+	return b.String()
+}
+
+// describe is one command in full.
+func describe(c *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString("usage: " + useLine(c) + "\n")
+	if len(c.Aliases) > 0 {
+		b.WriteString("also:  " + strings.Join(c.Aliases, ", ") + "\n")
+	}
+	text := c.Long
+	if text == "" {
+		text = strings.ToUpper(c.Short[:1]) + c.Short[1:] + "."
+	}
+	b.WriteString("\n" + text + "\n")
+	if !c.DisableFlagParsing && c.HasAvailableLocalFlags() {
+		b.WriteString("\n" + c.LocalFlags().FlagUsages())
+	}
+	return b.String()
+}
+
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(0, width-len(text)))
+}

@@ -1,0 +1,126 @@
+package repl
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// usageError is a line that is wrong in itself. It is a control.ErrUsage.
+type usageError struct {
+	cause error
+	use   string // the command's usage line
+}
+
+func (e *usageError) Error() string   { return e.cause.Error() }
+func (e *usageError) Unwrap() []error { return []error{e.cause, control.ErrUsage} }
+
+// wrong makes a usage error of command c.
+func wrong(c *cobra.Command, format string, args ...any) error {
+	return &usageError{
+		cause: fmt.Errorf("%s: "+format, append([]any{nameOf(c)}, args...)...),
+		use:   useLine(c),
+	}
+}
+
+// nameOf is a command's whole name: "pcap start".
+func nameOf(c *cobra.Command) string {
+	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
+}
+
+// useLine is a command's usage on one line.
+func useLine(c *cobra.Command) string {
+	use := nameOf(c) + strings.TrimPrefix(c.Use, c.Name())
+	if c.HasAvailableSubCommands() {
+		var names []string
+		for _, sub := range c.Commands() {
+			names = append(names, sub.Use)
+		}
+		return use + " " + strings.Join(names, " | ")
+	}
+	if c.DisableFlagParsing {
+		return use
+	}
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name == "help" {
+			return
+		}
+		name := "--" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand
+		}
+		if value, _ := pflag.UnquoteUsage(f); value != "" {
+			name += " " + value
+		}
+		use += " [" + name + "]"
+	})
+	return use
+}
+
+// positional checks the number of words against the usage line: NAME is needed, [NAME] may be left
+// out.
+func positional(c *cobra.Command, args []string) error {
+	_, list := cut(c.Use)
+	names := strings.Fields(list)
+	for i, name := range names {
+		if i >= len(args) && name[0] != '[' {
+			return wrong(c, "%s is missing", name)
+		}
+	}
+	if len(args) > len(names) {
+		return wrong(c, "nothing may follow here: %q", strings.Join(args[len(names):], " "))
+	}
+	return nil
+}
+
+// unknown is the error of a first word that is no command.
+func unknown(root *cobra.Command, word string) error {
+	text := fmt.Sprintf("no command %q", word)
+	root.SuggestionsMinimumDistance = 2
+	if near := root.SuggestionsFor(word); len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, ", ") + "?"
+	} else {
+		text += "; `help` lists them all"
+	}
+	return &usageError{cause: fmt.Errorf("%s", text)}
+}
+
+// The argument readers: each says what it wanted.
+
+func parseAddr(c *cobra.Command, word string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(word)
+	if err != nil || !a.Is4() {
+		return netip.Addr{}, wrong(c, "%q is not an IPv4 address", word)
+	}
+	return a, nil
+}
+
+func parsePort(c *cobra.Command, word string) (uint16, error) {
+	n, err := strconv.ParseUint(word, 10, 16)
+	if err != nil || n == 0 {
+		return 0, wrong(c, "%q is not a port (1 to 65535)", word)
+	}
+	return uint16(n), nil
+}
+
+func parseSID(c *cobra.Command, word string) (int, error) {
+	n, err := strconv.ParseUint(word, 10, 31)
+	if err != nil {
+		return 0, wrong(c, "%q is not a socket number", word)
+	}
+	return int(n), nil
+}
+
+func parseCount(c *cobra.Command, word string, least, most int) (int, error) {
+	n, err := strconv.Atoi(word)
+	if err != nil || n < least || n > most {
+		return 0, wrong(c, "%q is not a number from %d to %d", word, least, most)
+	}
+	return n, nil
+}

@@ -1,0 +1,98 @@
+package repl
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+var errQuote = errors.New("a quote is not closed")
+
+// arguments splits a line for the command tree. The commands that send text get the rest of the
+// line as one argument, as it was typed; all others get words.
+func arguments(root *cobra.Command, line string) ([]string, error) {
+	line = strings.TrimRight(line, "\r\n")
+	first, rest := cut(strings.TrimLeft(line, " \t"))
+	if first == "" || first[0] == '#' {
+		return nil, nil
+	}
+	c := lookup(root, first)
+	if c == nil {
+		return nil, unknown(root, first)
+	}
+	if !c.DisableFlagParsing {
+		words, err := split(rest)
+		if err != nil {
+			return nil, wrong(c, "%w", err)
+		}
+		return append([]string{c.Name()}, words...), nil
+	}
+	switch strings.TrimSpace(rest) {
+	case "-h", "--help":
+		return []string{"help", c.Name()}, nil
+	}
+	return []string{c.Name(), rest}, nil
+}
+
+// cut takes the first word off a text. What follows begins behind the one blank that ends the word:
+// more blanks belong to what follows.
+func cut(text string) (word, rest string) {
+	if i := strings.IndexAny(text, " \t"); i >= 0 {
+		return text[:i], text[i+1:]
+	}
+	return text, ""
+}
+
+// split is a shell's splitting: blanks part words, quotes join them, # begins a comment. A
+// backslash escapes a blank, a quote, # and itself; before anything else it stands for itself, so
+// that a Windows path needs no care.
+func split(text string) ([]string, error) {
+	var (
+		words []string
+		word  strings.Builder
+		open  bool // a word has begun
+		quote byte // the quote we are in; 0: none
+	)
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case c == '\\' && quote != '\'' && i+1 < len(text) && escapes(quote, text[i+1]):
+			i++
+			word.WriteByte(text[i])
+			open = true
+		case quote != 0:
+			word.WriteByte(c)
+		case c == '"' || c == '\'':
+			quote, open = c, true
+		case c == ' ' || c == '\t':
+			if open {
+				words = append(words, word.String())
+				word.Reset()
+				open = false
+			}
+		case c == '#' && !open:
+			return words, nil
+		default:
+			word.WriteByte(c)
+			open = true
+		}
+	}
+	if quote != 0 {
+		return nil, errQuote
+	}
+	if open {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// escapes reports whether a backslash escapes c.
+func escapes(quote, c byte) bool {
+	if quote == '"' {
+		return c == '"' || c == '\\'
+	}
+	return strings.IndexByte(` "'#\`, c) >= 0
+}
