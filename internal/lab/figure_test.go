@@ -1,0 +1,121 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"image/png"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// texts are the words of an SVG; it must be well-formed.
+func texts(t *testing.T, svg []byte) []string {
+	t.Helper()
+	var found []string
+	in := xml.NewDecoder(bytes.NewReader(svg))
+	for {
+		token, err := in.Token()
+		if errors.Is(err, io.EOF) {
+			return found
+		}
+		require.NoError(t, err)
+		if text, ok := token.(xml.CharData); ok {
+			found = append(found, string(bytes.TrimSpace(text)))
+		}
+	}
+}
+
+func TestTheFigureSaysWhatItShows(t *testing.T) {
+	f := Figure{Title: "C to A", Note: "2 % < 3 %", Samples: sawtooth(30e6, 0.02)}
+	require.Positive(t, f.Samples[len(f.Samples)-1].Timeouts, "the fixture should have time-outs")
+	var svg bytes.Buffer
+	require.NoError(t, f.WriteSVG(&svg))
+	words := texts(t, svg.Bytes())
+	for _, want := range []string{
+		"C to A", "2 % < 3 %", "window", "round-trip time", "sequence", "cwnd",
+		"unacked", "ssthresh", "smoothed", "least", "acknowledged", "sent", "RTO",
+		"window, kB", "RTT, ms", "sequence, MB", "time, s", "time, ms",
+	} {
+		assert.Contains(t, words, want)
+	}
+	assert.NotContains(t, words, "TLP", "there was none")
+	assert.Less(t, svg.Len(), 1<<20, "22,000 samples are too many to draw each")
+}
+
+func TestTheKeyLeavesOutWhatDidNotHappen(t *testing.T) {
+	var svg bytes.Buffer
+	require.NoError(t, Figure{Samples: sawtooth(1e6, 0)}.WriteSVG(&svg))
+	words := texts(t, svg.Bytes())
+	assert.NotContains(t, words, "RTO")
+	assert.NotContains(t, words, "sent again")
+	assert.NotContains(t, words, "ssthresh", "it is not set before the first loss")
+}
+
+func TestThePNGHasTheFiguresSize(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, Figure{Title: "t", Samples: sawtooth(1e6, 0.02)}.WritePNG(&b))
+	picture, err := png.Decode(&b)
+	require.NoError(t, err)
+	assert.Equal(t, 1375, picture.Bounds().Dx())
+	assert.Equal(t, 990, picture.Bounds().Dy())
+}
+
+func TestTheFigureOfFewSamples(t *testing.T) {
+	require.ErrorIs(t, Figure{}.WritePNG(io.Discard), ErrNoSamples)
+	require.ErrorIs(t, Figure{}.WriteSVG(io.Discard), ErrNoSamples)
+	all := sawtooth(1e6, 0.02)
+	for _, n := range []int{1, 2, 3, 50} {
+		require.NoError(t, Figure{Samples: all[:n]}.WriteSVG(io.Discard), "%d samples", n)
+	}
+	still := []Sample{{Seconds: 4}, {Seconds: 4}}
+	require.NoError(t, Figure{Samples: still}.WritePNG(io.Discard), "nothing but zeros")
+}
+
+func TestMiddleIsAPartOfTheMiddle(t *testing.T) {
+	all := sawtooth(30e6, 0.02)
+	part := middle(all)
+	first, last := all[0].Seconds, all[len(all)-1].Seconds
+	assert.Less(t, len(part), len(all)/4)
+	assert.GreaterOrEqual(t, len(part), detailSamples)
+	assert.Less(t, part[0].Seconds, (first+last)/2)
+	assert.Greater(t, part[len(part)-1].Seconds, (first+last)/2)
+	assert.Equal(t, all[:10], middle(all[:10]), "ten samples are no whole to take a part of")
+}
+
+func TestTicks(t *testing.T) {
+	for _, c := range []struct {
+		least, greatest float64
+		want            []string
+	}{
+		{0, 1, []string{"0.0", "0.2", "0.4", "0.6", "0.8", "1.0"}},
+		{0, 7, []string{"0", "1", "2", "3", "4", "5", "6", "7"}},
+		{1195.7, 1237.8, []string{"1200", "1210", "1220", "1230"}},
+		{0, 95e6, []string{"0", "20000000", "40000000", "60000000", "80000000"}},
+		{-0.02, 0.05, []string{"-0.02", "0.00", "0.02", "0.04"}},
+		{3, 3, nil},
+		{3, 2, nil},
+	} {
+		var labels []string
+		for _, tick := range ticks(c.least, c.greatest) {
+			labels = append(labels, tick.Label)
+		}
+		assert.Equal(t, c.want, labels, "from %v to %v", c.least, c.greatest)
+	}
+}
+
+func TestOutstandingIsWhatStandsUntilTheNextSample(t *testing.T) {
+	samples := []Sample{
+		{Acked: 100, Sent: 100, InFlight: 0}, // then 300 bytes were sent
+		{Acked: 200, Sent: 400, InFlight: 200},
+		{Acked: 400, Sent: 400, InFlight: 7},
+	}
+	got := outstanding(samples)
+	assert.InDelta(t, 300, got[0].InFlight, 0)
+	assert.InDelta(t, 200, got[1].InFlight, 0)
+	assert.InDelta(t, 7, got[2].InFlight, 0, "there is no next one")
+	assert.Zero(t, samples[0].InFlight, "the samples are the caller's")
+}

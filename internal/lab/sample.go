@@ -1,0 +1,176 @@
+package lab
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrNoSamples is the error of a figure, or of a file, without anything in it.
+var ErrNoSamples = errors.New("no samples")
+
+// Sample is what one row of a probe file says of a connection at one instant.
+type Sample struct {
+	Seconds     float64 // since the node started
+	SID         int
+	Cwnd        float64       // bytes
+	Ssthresh    float64       // bytes; as large as its type allows: not set yet
+	RTT         time.Duration // smoothed; 0: not measured yet
+	MinRTT      time.Duration
+	RTO         time.Duration
+	InFlight    float64 // bytes
+	Acked       float64 // bytes of the stream that the peer has acknowledged
+	Sent        float64 // bytes of the stream that were sent at least once
+	Retransmits int     // segments sent again, so far
+	Timeouts    int     // retransmission timeouts, so far
+	TailProbes  int
+}
+
+// reader reads one field of a row into a sample.
+type reader func(s *Sample, field string) error
+
+// columns are the fields that Sample keeps, by the names of the probe file's header line.
+var columns = map[string]reader{
+	"seconds":   number(func(s *Sample) *float64 { return &s.Seconds }),
+	"sid":       count(func(s *Sample) *int { return &s.SID }),
+	"cwnd":      number(func(s *Sample) *float64 { return &s.Cwnd }),
+	"ssthresh":  number(func(s *Sample) *float64 { return &s.Ssthresh }),
+	"rtt_ms":    millis(func(s *Sample) *time.Duration { return &s.RTT }),
+	"minrtt_ms": millis(func(s *Sample) *time.Duration { return &s.MinRTT }),
+	"rto_ms":    millis(func(s *Sample) *time.Duration { return &s.RTO }),
+	"in_flight": number(func(s *Sample) *float64 { return &s.InFlight }),
+	"acked":     number(func(s *Sample) *float64 { return &s.Acked }),
+	"sent":      number(func(s *Sample) *float64 { return &s.Sent }),
+	"retrans":   count(func(s *Sample) *int { return &s.Retransmits }),
+	"rtos":      count(func(s *Sample) *int { return &s.Timeouts }),
+	"tlps":      count(func(s *Sample) *int { return &s.TailProbes }),
+}
+
+func number(at func(*Sample) *float64) reader {
+	return func(s *Sample, field string) error {
+		v, err := strconv.ParseFloat(field, 64)
+		if err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
+			err = strconv.ErrRange
+		}
+		*at(s) = v
+		return err
+	}
+}
+
+func count(at func(*Sample) *int) reader {
+	return func(s *Sample, field string) (err error) {
+		*at(s), err = strconv.Atoi(field)
+		return err
+	}
+}
+
+func millis(at func(*Sample) *time.Duration) reader {
+	return func(s *Sample, field string) error {
+		var ms float64
+		err := number(func(*Sample) *float64 { return &ms })(s, field)
+		if err == nil && math.Abs(ms) > math.MaxInt64/float64(time.Millisecond)/2 {
+			err = strconv.ErrRange
+		}
+		*at(s) = time.Duration(ms * float64(time.Millisecond))
+		return err
+	}
+}
+
+// ReadSamples reads a probe file: a header line that names the columns, in any order and with
+// others between them, and a row an acknowledgment. The last row may be cut off, as it is while the
+// node still runs or when its disk was full; it is left out then.
+func ReadSamples(r io.Reader) ([]Sample, error) {
+	in := bufio.NewScanner(r)
+	if !in.Scan() {
+		if err := in.Err(); err != nil {
+			return nil, fmt.Errorf("probe file: %w", err)
+		}
+		return nil, fmt.Errorf("probe file: %w", ErrNoSamples)
+	}
+	header := strings.Split(strings.TrimSpace(in.Text()), ",")
+	readers := make([]reader, len(header))
+	known := 0
+	for i, name := range header {
+		if readers[i] = columns[name]; readers[i] != nil {
+			known++
+		}
+	}
+	if known < len(columns) {
+		return nil, fmt.Errorf("probe file: line 1: only %d of the %d columns that are needed: %q",
+			known, len(columns), in.Text())
+	}
+	var samples []Sample
+	var broken error // of the row before: no error if it was the last
+	for line := 2; in.Scan(); line++ {
+		if broken != nil {
+			return samples, broken
+		}
+		s, err := readRow(readers, in.Text())
+		if err != nil {
+			broken = fmt.Errorf("probe file: line %d: %w", line, err)
+			continue
+		}
+		samples = append(samples, s)
+	}
+	if err := in.Err(); err != nil {
+		return samples, fmt.Errorf("probe file: %w", err)
+	}
+	return samples, nil
+}
+
+func readRow(readers []reader, row string) (Sample, error) {
+	var s Sample
+	rest := strings.TrimSuffix(row, "\r")
+	for i, read := range readers {
+		field, after, more := strings.Cut(rest, ",")
+		if more != (i < len(readers)-1) {
+			return s, fmt.Errorf("want %d fields: %q", len(readers), row)
+		}
+		rest = after
+		if read == nil {
+			continue
+		}
+		if err := read(&s, field); err != nil {
+			return s, fmt.Errorf("field %d: %w", i+1, err)
+		}
+	}
+	return s, nil
+}
+
+// Connection picks the samples of one socket.
+func Connection(samples []Sample, sid int) []Sample {
+	var own []Sample
+	for _, s := range samples {
+		if s.SID == sid {
+			own = append(own, s)
+		}
+	}
+	return own
+}
+
+// MeanRTT is the mean round-trip time of a transfer, each round trip counted once: its duration
+// divided by how many round trips fit into it at the smoothed RTT of each moment. A mean over
+// acknowledgments would count busy moments more than others, and one over time would count a stall
+// as long as it lasted. It is 0 where nothing was measured.
+func MeanRTT(samples []Sample) time.Duration {
+	var span, rounds float64
+	var last time.Duration
+	for i := range samples {
+		if i > 0 && last > 0 {
+			if dt := samples[i].Seconds - samples[i-1].Seconds; dt > 0 {
+				span += dt
+				rounds += dt / last.Seconds()
+			}
+		}
+		last = samples[i].RTT
+	}
+	if rounds == 0 {
+		return max(last, 0)
+	}
+	return time.Duration(span / rounds * float64(time.Second))
+}
