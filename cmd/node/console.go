@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"golang.org/x/term"
+
+	"github.com/tidepool-net/tidepool/internal/repl"
+)
+
+// console is what stands at the other end of the standard streams.
+type console struct {
+	in       io.Reader
+	out, err io.Writer
+	typed    bool // somebody types the input
+	shown    bool // and sees the output at the same terminal
+	dumb     bool // a terminal that only prints
+	color    bool
+	width    int // of the terminal behind err; 0: it is none, or dumb
+}
+
+func newConsole(in io.Reader, out, err io.Writer) *console {
+	_, typed := terminalSize(in)
+	_, shown := terminalSize(out)
+	t := &console{
+		in: in, out: out, err: err, typed: typed, shown: shown,
+		dumb: os.Getenv("TERM") == "dumb",
+	}
+	t.color = shown && !t.dumb && os.Getenv("NO_COLOR") == ""
+	if width, ok := terminalSize(err); ok && !t.dumb {
+		t.width = width
+	}
+	return t
+}
+
+// terminalSize is the width of the terminal that a stream is; false: it is none.
+func terminalSize(stream any) (width int, ok bool) {
+	f, ok := stream.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		return width, true
+	}
+	return 80, true
+}
+
+// editor asks for lines: with editing and history where the terminal can do that.
+func (t *console) editor(complete func(string) []string) (repl.LineReader, error) {
+	switch {
+	case t.dumb:
+		return repl.NewPlainReader(t.in, t.out), nil
+	case !t.shown:
+		return repl.NewPlainReader(t.in, t.err), nil
+	}
+	return repl.NewEditor(repl.EditorConfig{
+		In: t.in, Out: t.out, Complete: complete, History: historyFile(),
+	})
+}
+
+// historyFile is where the shell keeps its history, made readable for its owner alone; empty: there
+// is no such place, and the shell does without.
+func historyFile() string {
+	folder, err := stateFolder()
+	if err != nil {
+		return ""
+	}
+	folder = filepath.Join(folder, "tidepool")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return ""
+	}
+	path := filepath.Join(folder, "history")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil || f.Close() != nil {
+		return ""
+	}
+	return path
+}
+
+var errNoHome = errors.New("no place for state")
+
+// stateFolder is where programs keep what they remember.
+func stateFolder() (string, error) {
+	if folder := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(folder) {
+		return folder, nil
+	}
+	if runtime.GOOS == "windows" {
+		return os.UserCacheDir() // %LocalAppData%
+	}
+	home, err := os.UserHomeDir()
+	if err != nil || home == "" {
+		return "", errNoHome
+	}
+	return filepath.Join(home, ".local", "state"), nil
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// demoBytes is the size of the largest file of founding document 001's measurements.
+const demoBytes = 92_339_236
+
+// demoOptions are the flags of `node demo`.
+type demoOptions struct {
+	bytes   int64
+	loss    float64 // percent
+	json    bool
+	out     string
+	seed    uint64
+	snaplen int
+	quiet   bool
+	keep    bool
+	direct  bool
+	bare    bool
+}
+
+func demoCommand() *cobra.Command {
+	var o demoOptions
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "move a file across a lossy network of three nodes on this machine",
+		Long: "Start three nodes A - B - C as processes on loopback, have B drop a share of\n" +
+			"what it forwards, move a generated file from C to A, compare the SHA-256 of\n" +
+			"both ends, and leave a folder with a capture of each node, a figure and a\n" +
+			"summary.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if o.direct && !c.Flags().Changed("loss") {
+				o.loss = 0
+			}
+			if err := o.validate(); err != nil {
+				return misuse(c, err)
+			}
+			return o.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	f := c.Flags()
+	f.Int64Var(&o.bytes, "bytes", demoBytes, "size of the file; the default is document 001's")
+	f.Float64Var(&o.loss, "loss", 2, "percent of what B forwards that it drops, in each direction")
+	f.BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
+	f.StringVar(&o.out, "out", "demo-out", "folder for what is left")
+	f.Uint64Var(&o.seed, "seed", 1, "of the file's content and of the drops")
+	f.IntVar(&o.snaplen, "pcap-snaplen", 128, "bytes of each packet in the captures; 0: all")
+	f.BoolVar(&o.quiet, "quiet", false, "no progress, only the result")
+	f.BoolVar(&o.keep, "keep", false, "keep both copies of the file")
+	f.BoolVar(&o.direct, "direct", false, "no router: A and C share one link, without loss")
+	f.BoolVar(&o.bare, "bare", false, "no captures and no figure: for measuring")
+	return c
+}
+
+func (o *demoOptions) validate() error {
+	switch {
+	case o.bytes < 0:
+		return fmt.Errorf("--bytes %d: want 0 or more", o.bytes)
+	case math.IsNaN(o.loss) || o.loss < 0 || o.loss >= 100:
+		return fmt.Errorf("--loss %v: want percent, from 0 to below 100", o.loss)
+	case o.direct && o.loss > 0:
+		return fmt.Errorf("--loss %v: with --direct there is no router that could drop", o.loss)
+	case o.snaplen < 0 || o.snaplen > math.MaxUint16:
+		return fmt.Errorf("--pcap-snaplen %d: want 0 to %d", o.snaplen, math.MaxUint16)
+	case o.out == "":
+		return errors.New("--out is empty: want a folder")
+	}
+	return nil
+}
+
+// run is the whole demonstration. Whatever happens, no child process outlives it.
+func (o *demoOptions) run(ctx context.Context, out, status io.Writer) error {
+	ctx, stop := endBySignal(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	d := demo{demoOptions: *o, stdout: out, status: status}
+	result, err := d.play(ctx)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx) // and not what ending the nodes looked like
+	}
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	if o.json {
+		if err := json.NewEncoder(out).Encode(result); err != nil {
+			return fmt.Errorf("demo: %w", err)
+		}
+	} else {
+		result.print(out)
+	}
+	if !result.Match {
+		return errors.New("demo: the file that arrived is not the file that was sent")
+	}
+	return nil
+}
+
+// demo is one demonstration under way.
+type demo struct {
+	demoOptions
+	stdout, status io.Writer
+	dir            string // the absolute path of the folder; the nodes work there
+}
+
+// The files of the folder.
+const (
+	demoSent     = "sent.bin"
+	demoReceived = "received.bin"
+	demoPart     = demoReceived + ".part" // what has come so far
+	demoProbe    = "probe.csv"
+	demoSummary  = "summary.json"
+)
+
+// play brings the network up, moves the file and sums up.
+func (d *demo) play(ctx context.Context) (result demoResult, err error) {
+	if d.dir, err = filepath.Abs(d.out); err != nil {
+		return result, err
+	}
+	if err := os.MkdirAll(d.dir, 0o755); err != nil {
+		return result, err
+	}
+	d.clear()
+	defer func() { d.tidy(ctx, err == nil && !result.Match) }()
+	d.say("generating %s bytes of noise (seed %d)", grouped(d.bytes), d.seed)
+	made, err := d.generate(ctx)
+	if err != nil {
+		return result, fmt.Errorf("generating the file: %w", err)
+	}
+	net, err := d.raise(ctx)
+	if err != nil {
+		return result, err
+	}
+	defer net.end()
+	moved, err := d.move(ctx, net)
+	if err != nil {
+		return result, err
+	}
+	if err := net.leave(ctx); err != nil { // captures and probe are whole only now
+		return result, err
+	}
+	result = d.sumUp(moved)
+	if err := d.compare(&result, made, moved); err != nil {
+		return result, err
+	}
+	return result, d.record(&result, moved)
+}
+
+// say tells what happens, unless only the result is wanted.
+func (d *demo) say(format string, args ...any) {
+	if d.quiet || d.json {
+		return
+	}
+	// Nobody is left to tell when this fails.
+	_, _ = fmt.Fprintf(d.stdout, format+"\n", args...)
+}
+
+// machine names what the figures were measured on.
+func machine() string {
+	return fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+		runtime.Version())
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lab"
+)
+
+const (
+	// routeTime is how long the nodes may take to learn the routes: two periodic updates.
+	routeTime = 15 * time.Second
+	routePoll = 20 * time.Millisecond
+)
+
+// demoMoved is what became of the transfer.
+type demoMoved struct {
+	sent, received control.Transfer
+	router         []control.Interface // B's counters afterwards; nil without a router
+	routesAfter    time.Duration
+	polled         []lab.Sample // what the sender said when it was asked: time and RTT
+}
+
+// awaitRoutes waits until each end has a route to the other.
+func (d *demo) awaitRoutes(ctx context.Context, n *demoNet) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, routeTime,
+		fmt.Errorf("no route within %v", routeTime))
+	defer cancel()
+	began := time.Now()
+	for _, end := range []struct {
+		node *child
+		to   string
+	}{{n.a, n.addrC}, {n.c, demoAddrA}} {
+		if err := end.node.awaitRoute(ctx, netip.MustParseAddr(end.to)); err != nil {
+			return err
+		}
+	}
+	n.routed = time.Since(began)
+	d.say("nodes %s run; their routes stood after %.2f s", n.names(), n.routed.Seconds())
+	return nil
+}
+
+func (c *child) awaitRoute(ctx context.Context, to netip.Addr) error {
+	poll := time.NewTicker(routePoll)
+	defer poll.Stop()
+	for {
+		var routes []control.Route
+		if err := c.ask(ctx, "routes --json", &routes); err != nil {
+			return err
+		}
+		for _, r := range routes {
+			if r.Prefix.Contains(to) {
+				return nil
+			}
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return fmt.Errorf("node %s: %v: %w", c.name, to, context.Cause(ctx))
+		}
+	}
+}
+
+// move sets the loss and moves the file from C to A.
+func (d *demo) move(ctx context.Context, n *demoNet) (moved demoMoved, err error) {
+	moved.routesAfter = n.routed
+	if n.b != nil {
+		var set []control.LinkLoss
+		if err := n.b.ask(ctx, fmt.Sprintf("lossyforward %v --json", d.loss), &set); err != nil {
+			return moved, err
+		}
+		d.say("B: lossyforward %v (of what it forwards, in each direction)", d.loss)
+	}
+	if err := n.a.tell(fmt.Sprintf("recvfile %s %d --json", demoReceived, demoPort)); err != nil {
+		return moved, err
+	}
+	if err := n.a.awaitListener(ctx); err != nil {
+		return moved, err
+	}
+	d.say("C: sendfile to %s port %d", demoAddrA, demoPort)
+	send := fmt.Sprintf("sendfile %s %s %d --json", demoSent, demoAddrA, demoPort)
+	if err := n.c.tell(send); err != nil {
+		return moved, err
+	}
+	if err := n.a.tell("wait"); err != nil {
+		return moved, err // a shell tells what failed in the background only to who waits for it
+	}
+	w := watch{demo: d, net: n, moved: &moved, bar: d.newBar(), began: time.Now()}
+	err = w.follow(ctx)
+	w.bar.end()
+	if err == nil && n.b != nil {
+		err = n.b.ask(ctx, "interfaces --json", &moved.router)
+	}
+	return moved, err
+}
+
+// awaitListener waits until the node listens for the file. It asks rather than sleeps: the answer
+// comes behind the start of the transfer.
+func (c *child) awaitListener(ctx context.Context) error {
+	poll := time.NewTicker(routePoll)
+	defer poll.Stop()
+	for {
+		var sockets []control.Socket
+		if err := c.ask(ctx, "sockets --json", &sockets); err != nil {
+			return err
+		}
+		for _, s := range sockets {
+			if s.Local.Port() == demoPort {
+				return nil
+			}
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (n *demoNet) names() string {
+	var names []string
+	for _, c := range n.each() {
+		names = append(names, fmt.Sprintf("%s (pid %d)", c.name, c.process.Process.Pid))
+	}
+	return strings.Join(names, " - ")
+}

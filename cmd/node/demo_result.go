@@ -1,0 +1,263 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/lab"
+)
+
+// demoResult is what --json prints and summary.json holds.
+type demoResult struct {
+	Bytes       int64   `json:"bytes"`
+	LossPercent float64 `json:"loss_percent"`
+	// Seconds are the sender's: from the connection to the acknowledgment of the last byte.
+	Seconds float64 `json:"seconds"`
+	MBPerS  float64 `json:"mb_per_s"` // a MB is 1,000,000 bytes
+	Match   bool    `json:"sha256_match"`
+	SHA256  string  `json:"sha256"`
+	Routed  bool    `json:"routed"` // false: no router between them
+
+	// BoundMBPerS is 1.31/sqrt(p)*MSS/RTT, RTT being the mean over the transfer; 0 without loss.
+	BoundMBPerS float64 `json:"bound_mb_per_s"`
+	OfBound     float64 `json:"of_bound"`
+	RTTms       float64 `json:"rtt_ms"`
+	MinRTTms    float64 `json:"min_rtt_ms"`
+	MSS         int     `json:"mss"`
+
+	Retransmits  uint64 `json:"retransmits"`
+	RTOs         uint64 `json:"rtos"`
+	TailProbes   uint64 `json:"tail_probes"`
+	WindowProbes uint64 `json:"window_probes"`
+
+	// What B counted: packets it was given, in both directions, and how many it dropped on purpose
+	// and for any other reason.
+	RouterPackets uint64 `json:"router_packets"`
+	RouterLost    uint64 `json:"router_lost"`
+	RouterDropped uint64 `json:"router_dropped"`
+
+	RoutesAfterS float64 `json:"routes_after_s"`
+	Seed         uint64  `json:"seed"`
+	Machine      string  `json:"machine"`
+	Folder       string  `json:"folder"`
+}
+
+// lossy is the name under which a router counts what it drops on purpose.
+const lossy = "lossy forward"
+
+// lossBound is the throughput that loss allows a sender which halves its window at each loss, in
+// MB/s: Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion avoidance
+// algorithm" (1997), with the constant for an acknowledgment a segment.
+func lossBound(lossPercent float64, mss int, rtt time.Duration) float64 {
+	if lossPercent <= 0 || rtt <= 0 {
+		return 0
+	}
+	return 1.31 / math.Sqrt(lossPercent/100) * float64(mss) / rtt.Seconds() / 1e6
+}
+
+// sumUp makes the result of what the two ends and the router said.
+func (d *demo) sumUp(moved demoMoved) demoResult {
+	r := demoResult{
+		Bytes: moved.received.Bytes, LossPercent: d.loss, Routed: !d.direct,
+		Seconds: moved.sent.Seconds, MBPerS: moved.sent.MBPerS, SHA256: moved.received.SHA256,
+		MSS: moved.sent.MSS, Retransmits: moved.sent.Retransmits, RTOs: moved.sent.Timeouts,
+		TailProbes: moved.sent.TailProbes, WindowProbes: moved.sent.WindowProbes,
+		MinRTTms:     milliseconds(moved.sent.MinRTT),
+		RoutesAfterS: moved.routesAfter.Seconds(),
+		Seed:         d.seed, Machine: machine(), Folder: d.out,
+	}
+	for _, i := range moved.router {
+		r.RouterPackets += i.In.Packets
+		for _, drop := range append(i.In.Drops, i.Out.Drops...) {
+			if drop.Reason == lossy {
+				r.RouterLost += drop.Packets
+			} else {
+				r.RouterDropped += drop.Packets
+			}
+		}
+	}
+	r.setRTT(moved.sent.RTT)
+	return r
+}
+
+// setRTT sets the round-trip time and the bound that follows from it.
+func (r *demoResult) setRTT(rtt time.Duration) {
+	r.RTTms = milliseconds(rtt)
+	r.BoundMBPerS = lossBound(r.LossPercent, r.MSS, rtt)
+	r.OfBound = 0
+	if r.BoundMBPerS > 0 {
+		r.OfBound = r.MBPerS / r.BoundMBPerS
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// compare holds four digests against each other: of what was generated, of what each end moved, and
+// of the file that lies at the receiver's.
+func (d *demo) compare(r *demoResult, made string, moved demoMoved) error {
+	arrived, err := digestOf(d.path(demoReceived))
+	if err != nil {
+		return err
+	}
+	source, err := digestOf(d.path(demoSent))
+	if err != nil {
+		return err
+	}
+	r.Match = r.Bytes == d.bytes && made == source && made == moved.sent.SHA256 &&
+		made == moved.received.SHA256 && made == arrived
+	return nil
+}
+
+// record draws the figure and writes the summary.
+func (d *demo) record(r *demoResult, moved demoMoved) error {
+	samples := moved.polled // coarse, but better than the last value alone
+	if !d.bare {
+		var err error
+		if samples, err = d.samples(); err != nil {
+			return err
+		}
+	}
+	if rtt := lab.MeanRTT(samples); rtt > 0 {
+		r.setRTT(rtt)
+	}
+	if !d.bare {
+		if err := d.draw(r, samples); err != nil {
+			return err
+		}
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(d.path(demoSummary), append(text, '\n'), 0o644)
+}
+
+// samples reads the probe file: the sender had one connection.
+func (d *demo) samples() ([]lab.Sample, error) {
+	f, err := os.Open(d.path(demoProbe))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // it was only read
+	samples, err := lab.ReadSamples(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", demoProbe, err)
+	}
+	return samples, nil
+}
+
+// draw draws the figure, if there is anything to draw: an empty file makes no samples.
+func (d *demo) draw(r *demoResult, samples []lab.Sample) error {
+	if len(samples) == 0 {
+		return nil
+	}
+	f := lab.Figure{Title: r.title(), Note: r.note(), Samples: samples}
+	for _, file := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{{"figure.svg", f.WriteSVG}, {"figure.png", f.WritePNG}} {
+		out, err := os.Create(d.path(file.name))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(file.write(out), out.Close()); err != nil {
+			return fmt.Errorf("%s: %w", file.name, err)
+		}
+	}
+	return nil
+}
+
+func (r *demoResult) title() string {
+	way := "C to A through B"
+	if !r.Routed {
+		way = "C to A, one link"
+	}
+	return fmt.Sprintf("%s: %s bytes at %s loss: %.1f MB/s", way, grouped(r.Bytes),
+		r.lossText(), r.MBPerS)
+}
+
+func (r *demoResult) lossText() string {
+	return fmt.Sprintf("%.6g %%", r.LossPercent)
+}
+
+func (r *demoResult) note() string {
+	text := fmt.Sprintf("RTT %.2f ms on average, least %.2f ms; MSS %d; %s segments sent again, "+
+		"%d RTOs, %d tail probes, %d window probes", r.RTTms, r.MinRTTms, r.MSS,
+		grouped(int64(r.Retransmits)), r.RTOs, r.TailProbes, r.WindowProbes)
+	if r.BoundMBPerS > 0 {
+		text += fmt.Sprintf("; loss bound %.1f MB/s", r.BoundMBPerS)
+	}
+	return text
+}
+
+// print writes the result for people.
+func (r *demoResult) print(w io.Writer) {
+	var b strings.Builder
+	verdict := "the same in the file sent, at both nodes and in the file received"
+	if !r.Match {
+		verdict = "NOT THE SAME at both ends"
+	}
+	fmt.Fprintf(&b, "\n%s bytes in %.2f s: %.2f MB/s\nSHA-256 %s\n        %s\n\n",
+		grouped(r.Bytes), r.Seconds, r.MBPerS, r.SHA256, verdict)
+	fmt.Fprintf(&b, "%s\n", r.note())
+	if r.Routed {
+		fmt.Fprintf(&b, "B was given %s packets, dropped %s of them on purpose and %s otherwise\n",
+			grouped(int64(r.RouterPackets)), grouped(int64(r.RouterLost)),
+			grouped(int64(r.RouterDropped)))
+	}
+	if r.BoundMBPerS > 0 {
+		fmt.Fprintf(&b, "bound 1.31/sqrt(p) * MSS/RTT = %.2f MB/s: %.2f of it was reached\n",
+			r.BoundMBPerS, r.OfBound)
+	}
+	b.WriteString("\n" + r.beside() + "\n")
+	fmt.Fprintf(&b, "left in %s: %s\n", r.Folder, strings.Join(r.left(), " "))
+	_, _ = io.WriteString(w, b.String()) // nobody is left to tell when this fails
+}
+
+// beside sets the result beside the founding documents' figures. Document 001's MB are 2^20 bytes,
+// as its table of sizes shows; they are given here as in the rest of the line, in 10^6.
+func (r *demoResult) beside() string {
+	const mib = 1.048576
+	rows := [][3]string{
+		{"MB/s", "clean", "2 % loss"},
+		{
+			"document 001, 92.3 MB", fmt.Sprintf("%.1f-%.1f", 12.11*mib, 13.63*mib),
+			fmt.Sprintf("%.2f-%.2f", 4.96*mib, 8.45*mib),
+		},
+		{"document 004", "10", "5"},
+	}
+	here := [3]string{"here", "", ""}
+	switch r.LossPercent {
+	case 0:
+		here[1] = fmt.Sprintf("%.1f", r.MBPerS)
+	case 2:
+		here[2] = fmt.Sprintf("%.1f", r.MBPerS)
+	default:
+		here[0] = "here, at " + r.lossText()
+		here[2] = fmt.Sprintf("%.1f", r.MBPerS)
+	}
+	var b strings.Builder
+	for _, row := range append(rows, here) {
+		fmt.Fprintf(&b, "  %-24s %10s %12s\n", row[0], row[1], row[2])
+	}
+	return b.String()
+}
+
+// left names the files of the folder that are there.
+func (r *demoResult) left() []string {
+	entries, err := os.ReadDir(r.Folder)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// nodeProgram is the program as a file: this test's binary, which TestMain has put into the path
+// under the name that makes it the node.
+func nodeProgram(t *testing.T) string {
+	t.Helper()
+	program, err := exec.LookPath("node")
+	require.NoError(t, err)
+	// The race detector has each process sleep for a second at its end, in vain here.
+	t.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=10")
+	return program
+}
+
+// runDemo runs the program's demo and returns what it printed.
+func runDemo(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, complaints bytes.Buffer
+	c := exec.CommandContext(t.Context(), nodeProgram(t), append([]string{"demo"}, args...)...)
+	c.Stdout, c.Stderr = &out, &complaints
+	err = c.Run()
+	return out.String(), complaints.String(), err
+}
+
+func TestDemoAsJSON(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a folder")
+	stdout, stderr, err := runDemo(t, "--bytes", "3000000", "--json", "--out", dir)
+	require.NoError(t, err, stderr)
+	assert.Empty(t, stderr, "no terminal, no progress")
+
+	in := json.NewDecoder(strings.NewReader(stdout))
+	var r demoResult
+	require.NoError(t, in.Decode(&r))
+	assert.False(t, in.More(), "one object: %s", stdout)
+	assert.True(t, strings.HasPrefix(stdout, `{"bytes":3000000,"loss_percent":2,"seconds":`), stdout)
+	assert.True(t, r.Match)
+	assert.Equal(t, int64(3_000_000), r.Bytes)
+	assert.InDelta(t, 3/r.Seconds, r.MBPerS, 0.01*r.MBPerS)
+	assert.Positive(t, r.BoundMBPerS)
+	assert.GreaterOrEqual(t, r.RouterPackets, uint64(3_000_000/1460), "B forwarded it all")
+	assert.Positive(t, r.RouterLost)
+	assert.Positive(t, r.Retransmits)
+
+	for _, name := range []string{
+		"A.lnx", "B.lnx", "C.lnx", "A.pcapng", "B.pcapng", "C.pcapng",
+		"figure.svg", "figure.png", demoProbe, demoSummary,
+	} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if assert.NoError(t, err) {
+			assert.Positive(t, info.Size(), name)
+		}
+	}
+	assert.NoFileExists(t, filepath.Join(dir, demoSent))
+	assert.NoFileExists(t, filepath.Join(dir, demoReceived))
+	saved, err := os.ReadFile(filepath.Join(dir, demoSummary))
+	require.NoError(t, err)
+	assert.JSONEq(t, stdout, string(saved))
+}
+
+func TestDemoForPeople(t *testing.T) {
+	dir := t.TempDir()
+	stdout, stderr, err := runDemo(t,
+		"--bytes", "200000", "--loss", "0", "--keep", "--out", dir, "--pcap-snaplen", "0")
+	require.NoError(t, err, stderr)
+	assert.Contains(t, stdout, "200,000 bytes in ")
+	assert.Contains(t, stdout, "the same in the file sent, at both nodes and in the file received")
+	assert.Contains(t, stdout, "document 001")
+	sent, err := os.ReadFile(filepath.Join(dir, demoSent))
+	require.NoError(t, err)
+	received, err := os.ReadFile(filepath.Join(dir, demoReceived))
+	require.NoError(t, err)
+	assert.True(t, bytes.Equal(sent, received), "both are kept")
+	capture, err := os.Stat(filepath.Join(dir, "A.pcapng"))
+	require.NoError(t, err)
+	assert.Greater(t, capture.Size(), int64(200_000), "whole packets")
+}
+
+func TestDemoDirectAndBare(t *testing.T) {
+	dir := t.TempDir()
+	stdout, stderr, err := runDemo(t, "--direct", "--bare", "--bytes", "1", "--json", "--out", dir)
+	require.NoError(t, err, stderr)
+	assert.Contains(t, stdout, `"sha256_match":true`)
+	assert.NoFileExists(t, filepath.Join(dir, "B.lnx"))
+	assert.NoFileExists(t, filepath.Join(dir, "C.pcapng"))
+	assert.NoFileExists(t, filepath.Join(dir, "figure.svg"))
+	assert.FileExists(t, filepath.Join(dir, demoSummary))
+}
+
+func TestDemoOfAnEmptyFile(t *testing.T) {
+	stdout, stderr, err := runDemo(t, "--bytes", "0", "--json", "--out", t.TempDir())
+	require.NoError(t, err, stderr)
+	assert.Contains(t, stdout, `"sha256_match":true`)
+}
+
+func TestDemosExitStatus(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for _, c := range []struct {
+		args []string
+		want int
+	}{
+		{[]string{"--loss", "200"}, 2},
+		{[]string{"--nothing"}, 2},
+		{[]string{"--out", file, "--bytes", "1"}, 1},
+	} {
+		stdout, stderr, err := runDemo(t, c.args...)
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit, "%v", c.args)
+		assert.Equal(t, c.want, exit.ExitCode(), "%v: %s", c.args, stderr)
+		assert.Empty(t, stdout)
+	}
+}

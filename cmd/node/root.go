@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/repl"
+)
+
+// run is the program but for its process: it returns the exit status. 0 ok, 1 failed, 2 wrong usage
+// or configuration, 130 Ctrl-C, 143 SIGTERM.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := rootCommand()
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	args, err := shorthand(root, args)
+	if err == nil {
+		root.SetArgs(args)
+		err = root.ExecuteContext(context.Background())
+	}
+	if text := explain(err); text != "" {
+		// There is nobody left to tell that telling failed.
+		_, _ = io.WriteString(stderr, text)
+	}
+	return exitCode(err)
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "node",
+		Short: "A TCP/IP host or router in user space",
+		Long: "A TCP/IP host or router in user space. Its links are UDP sockets, as an\n" +
+			".lnx file says. `node FILE.lnx` is `node run FILE.lnx`.\n\n" +
+			"Exit status: 0 ok, 1 failed, 2 wrong usage or configuration, 130 Ctrl-C,\n" +
+			"143 SIGTERM.",
+		Args:          usageArgs(cobra.NoArgs),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return misuse(c, err) })
+	root.AddCommand(runCommand(), validateCommand(), versionCommand(), demoCommand())
+	return root
+}
+
+// shorthand lets a file stand where a command should: `node A.lnx` runs it, as the family's nodes
+// do, and so does `node --config A.lnx`, as the family's scripts call their hosts and routers.
+func shorthand(root *cobra.Command, args []string) ([]string, error) {
+	if len(args) == 0 {
+		return args, nil
+	}
+	first := args[0]
+	if first == "--config" && len(args) > 1 {
+		return slices.Concat([]string{"run"}, args[1:]), nil
+	}
+	if strings.HasPrefix(first, "-") {
+		if slices.ContainsFunc(args, isFile) {
+			return slices.Concat([]string{"run"}, args), nil
+		}
+		return args, nil
+	}
+	if c, _, err := root.Find(args[:1]); err == nil && c != root {
+		return args, nil
+	}
+	switch {
+	case first == "help" || first == "completion" || strings.HasPrefix(first, "__complete"):
+		return args, nil
+	case isFile(first):
+		return slices.Concat([]string{"run"}, args), nil
+	}
+	root.SuggestionsMinimumDistance = 2
+	text := fmt.Sprintf("%q is neither a command nor an .lnx file", first)
+	if near := root.SuggestionsFor(first); len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, ", ") + "?"
+	}
+	return nil, misuse(root, errors.New(text))
+}
+
+// isFile reports whether an argument means a node's file.
+func isFile(arg string) bool {
+	if filepath.Ext(arg) == ".lnx" {
+		return true
+	}
+	info, err := os.Stat(arg)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// usageError is an error of whoever called the program: a control.ErrUsage whose text is its
+// cause's alone.
+type usageError struct{ cause error }
+
+func (e *usageError) Error() string   { return e.cause.Error() }
+func (e *usageError) Unwrap() []error { return []error{e.cause, control.ErrUsage} }
+
+// misuse makes an error of wrong usage of a command.
+func misuse(c *cobra.Command, err error) error {
+	return &usageError{fmt.Errorf("%s: %w (`%s --help` says more)",
+		c.CommandPath(), err, c.CommandPath())}
+}
+
+// usageArgs has a check of arguments fail as wrong usage.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return misuse(c, err)
+		}
+		return nil
+	}
+}
+
+// told marks an error that was printed where it arose.
+type told struct{ error }
+
+func (t told) Unwrap() error { return t.error }
+
+// signalError is the signal that ended the program.
+type signalError struct{ signal os.Signal }
+
+func (s signalError) Error() string { return s.signal.String() }
+
+// explain is what remains to be said of an error.
+func explain(err error) string {
+	if err == nil || errors.Is(err, repl.ErrInterrupted) {
+		return ""
+	}
+	if s, ok := errors.AsType[signalError](err); ok && s.signal == os.Interrupt {
+		return "" // whoever pressed Ctrl-C knows
+	}
+	if _, ok := errors.AsType[told](err); ok {
+		return ""
+	}
+	if bad, ok := errors.AsType[lnx.Errors](err); ok {
+		return bad.Error() + "\n"
+	}
+	text := err.Error()
+	if !strings.HasPrefix(text, "node ") && !strings.HasPrefix(text, "node: ") {
+		text = "node: " + text
+	}
+	return text + "\n"
+}
+
+// exitCode is the status that tells of an error.
+func exitCode(err error) int {
+	if s, ok := errors.AsType[signalError](err); ok {
+		if number, ok := s.signal.(syscall.Signal); ok {
+			return 128 + int(number)
+		}
+	}
+	if _, ok := errors.AsType[lnx.Errors](err); ok {
+		return 2
+	}
+	return repl.ExitCode(err)
+}

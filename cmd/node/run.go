@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/repl"
+)
+
+// runOptions are the flags of `node run`.
+type runOptions struct {
+	config    node.Config
+	script    string
+	keepGoing bool
+	json      bool
+}
+
+func runCommand() *cobra.Command {
+	var o runOptions
+	c := &cobra.Command{
+		Use:   "run FILE.lnx",
+		Short: "run the node that a file describes, with a shell",
+		Long: "Run the node that FILE.lnx describes. At a terminal it has a shell;\n" +
+			"`help` there lists the commands. Else standard input is a script, or the\n" +
+			"file that --script names: it stops at the first line that fails, waits\n" +
+			"for its transfers at the end, and so ends the node.",
+		Example: "  node run nets/a-b-c/B.lnx\n" +
+			"  printf 'interfaces\\nroutes\\n' | node run nets/a-b-c/B.lnx\n" +
+			"  node run A.lnx --pcap A.pcapng --script send.txt",
+		Args: usageArgs(cobra.ExactArgs(1)),
+		ValidArgsFunction: cobra.FixedCompletions(
+			[]cobra.Completion{"lnx"}, cobra.ShellCompDirectiveFilterFileExt),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.validate(); err != nil {
+				return misuse(c, err)
+			}
+			return o.run(c, args[0])
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.script, "script", "", "run the lines of `FILE` (- is standard input), then end")
+	f.BoolVar(&o.keepGoing, "keep-going", false, "go on behind a line that failed")
+	f.BoolVar(&o.json, "json", false, "print answers and events as JSON, one document a line")
+	f.StringVar(&o.config.Pcap, "pcap", "", "capture every packet into the pcapng `FILE`")
+	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "keep `N` bytes of each; 0: all")
+	f.StringVar(&o.config.Probe, "probe", "", "write a row for each ACK into `FILE.csv`")
+	f.Uint64Var(&o.config.Seed, "seed", 0, "`N` makes the drops of lossyforward repeatable; 0: not")
+	f.StringVar(&o.config.Offload, "offload", "auto", "auto, gso, mmsg or plain: how to send UDP")
+	return c
+}
+
+func (o *runOptions) validate() error {
+	if o.config.Snaplen < 0 {
+		return fmt.Errorf("--pcap-snaplen %d is negative", o.config.Snaplen)
+	}
+	if _, err := link.ParseOffload(o.config.Offload); err != nil {
+		return fmt.Errorf("--offload: %w", err)
+	}
+	return nil
+}
+
+// run opens the node, gives it a shell and closes it.
+func (o *runOptions) run(c *cobra.Command, path string) (err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return &usageError{err}
+	}
+	if o.config.LNX, err = lnx.Parse(path, text); err != nil {
+		return err
+	}
+	in, name := c.InOrStdin(), "stdin"
+	if o.script != "" && o.script != "-" {
+		f, err := os.Open(o.script)
+		if err != nil {
+			return &usageError{err}
+		}
+		defer f.Close()
+		in, name = f, o.script
+	}
+	console := newConsole(in, c.OutOrStdout(), c.ErrOrStderr())
+	typed := console.typed && o.script == ""
+	// Until the node is closed and its files are whole, a second signal does not end the process.
+	ctx, stop := endBySignal(c.Context(), endSignals(typed)...)
+	defer stop()
+	n, err := node.Open(o.config)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	if typed {
+		return o.runShell(ctx, n.Operator(), console)
+	}
+	return o.runScript(ctx, n.Operator(), console, name)
+}
+
+// endSignals are the signals that end a session. At a terminal Ctrl-C is for the command, not for
+// the node.
+func endSignals(typed bool) []os.Signal {
+	signals := []os.Signal{syscall.SIGTERM, syscall.SIGHUP}
+	if !typed {
+		signals = append(signals, os.Interrupt)
+	}
+	return signals
+}
+
+func (o *runOptions) shell(
+	ctx context.Context, op control.Operator, t *console,
+) (*repl.Shell, error) {
+	return repl.New(ctx, repl.Config{
+		Operator: op, Out: t.out, Err: t.err, KeepGoing: o.keepGoing, JSON: o.json,
+		Color: t.color, Width: t.width,
+	})
+}
+
+func (o *runOptions) runScript(
+	ctx context.Context, op control.Operator, t *console, name string,
+) error {
+	shell, err := o.shell(ctx, op, t)
+	if err != nil {
+		return err
+	}
+	return whatEnded(shell.Script(ctx, name, t.in))
+}
+
+// runShell is a session at a terminal.
+func (o *runOptions) runShell(ctx context.Context, op control.Operator, t *console) error {
+	shell, err := o.shell(ctx, op, t)
+	if err != nil {
+		return err
+	}
+	editor, err := t.editor(shell.Complete)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(t.err, "node %s is up; `help` lists the commands\n", o.config.LNX.Name)
+	keys := make(chan os.Signal, 1)
+	signal.Notify(keys, os.Interrupt)
+	defer signal.Stop(keys)
+	go func() {
+		for range keys {
+			shell.Interrupt()
+		}
+	}()
+	return whatEnded(shell.Interactive(ctx, editor))
+}
+
+// whatEnded is a session's error, which the session has printed unless a signal ended it.
+func whatEnded(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[signalError](err); ok {
+		return err
+	}
+	return told{err}
+}
+
+// endBySignal is a context that ends with the first of the signals, which is then its cause. The
+// next one ends the process.
+func endBySignal(
+	ctx context.Context, signals ...os.Signal,
+) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	arrived := make(chan os.Signal, 1)
+	signal.Notify(arrived, signals...)
+	go func() {
+		select {
+		case s := <-arrived:
+			signal.Stop(arrived)
+			cancel(signalError{s})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(arrived)
+		cancel(nil)
+	}
+}

@@ -1,0 +1,102 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// lone is a node's file whose neighbour does not exist.
+const lone = "interface if0 10.0.0.1/24 127.0.0.1:25730\n" +
+	"neighbor 10.0.0.2 at 127.0.0.1:25731 via if0\n"
+
+func loneFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "H.lnx")
+	require.NoError(t, os.WriteFile(path, []byte(lone), 0o600))
+	return path
+}
+
+func TestSignalsEndAScriptWithTheirStatus(t *testing.T) {
+	for signal, status := range map[syscall.Signal]int{
+		syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129,
+	} {
+		c := exec.CommandContext(t.Context(), nodeProgram(t), "run", loneFile(t))
+		in, err := c.StdinPipe()
+		require.NoError(t, err)
+		out, err := c.StdoutPipe()
+		require.NoError(t, err)
+		var complaints strings.Builder
+		c.Stderr = &complaints
+		require.NoError(t, c.Start())
+		_, err = io.WriteString(in, "routes\nsleep\n")
+		require.NoError(t, err)
+		_, err = bufio.NewReader(out).ReadString('\n')
+		require.NoError(t, err)
+		require.NoError(t, c.Process.Signal(signal))
+		require.Error(t, c.Wait())
+		assert.Equal(t, status, c.ProcessState.ExitCode(), signal)
+		if signal == syscall.SIGINT {
+			assert.Empty(t, complaints.String(), "whoever pressed Ctrl-C knows")
+		} else {
+			assert.Equal(t, "node: "+signal.String()+"\n", complaints.String())
+		}
+	}
+}
+
+// TestCtrlCStopsTheCommandAndNotTheNode types into a real node at a terminal.
+func TestCtrlCStopsTheCommandAndNotTheNode(t *testing.T) {
+	home := t.TempDir()
+	c := exec.CommandContext(t.Context(), nodeProgram(t), loneFile(t))
+	c.Env = append(os.Environ(), "XDG_STATE_HOME="+home, "TERM=xterm", "NO_COLOR=1")
+	tty, err := pty.StartWithSize(c, &pty.Winsize{Rows: 24, Cols: 80})
+	require.NoError(t, err)
+	defer tty.Close()
+	require.NoError(t, tty.SetReadDeadline(time.Now().Add(30*time.Second)))
+	screen := bufio.NewReader(tty)
+	await := func(want string) {
+		t.Helper()
+		var seen strings.Builder
+		for !strings.HasSuffix(seen.String(), want) {
+			b, err := screen.ReadByte()
+			require.NoError(t, err, "waiting for %q, saw %q", want, seen.String())
+			seen.WriteByte(b)
+		}
+	}
+	typed := func(keys string) {
+		t.Helper()
+		_, err := tty.WriteString(keys)
+		require.NoError(t, err)
+	}
+
+	t.Log("# a connection request that nobody answers")
+	await("H> ")
+	typed("ping 10.0.0.2\r")
+	await("bytes of data.\r\n")
+	typed("\x03")
+	await("ping statistics ---\r\n")
+	await("100% packet loss")
+	await("H> ")
+
+	t.Log("# the node is there as before")
+	typed("interfaces\r")
+	await(" if0  10.0.0.1/24    up  127.0.0.1:25730  1400\r\n")
+	await("H> ")
+	typed("\x04")
+	require.NoError(t, c.Wait())
+	history, err := os.ReadFile(filepath.Join(home, "tidepool", "history"))
+	require.NoError(t, err)
+	assert.Equal(t, "ping 10.0.0.2\ninterfaces\n", string(history))
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+func validateCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "validate FILE|FOLDER...",
+		Short: "check .lnx files without running anything",
+		Long: "Check .lnx files and print every mistake with its place. A folder is\n" +
+			"checked with all that is below it; the files that lie in one folder are\n" +
+			"taken for one network and must fit together.",
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			var v validation
+			for _, arg := range args {
+				if err := v.add(arg); err != nil {
+					return &usageError{err}
+				}
+			}
+			if err := v.print(c.OutOrStdout(), asJSON); err != nil {
+				return err
+			}
+			return v.verdict()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// validation is what `node validate` found. It is its JSON too.
+type validation struct {
+	OK       bool          `json:"ok"`
+	Files    []checkedFile `json:"files"`
+	Problems []problem     `json:"problems"`
+
+	errs lnx.Errors
+}
+
+type checkedFile struct {
+	File       string `json:"file"`
+	OK         bool   `json:"ok"` // by itself
+	Grammar    string `json:"grammar,omitempty"`
+	Interfaces int    `json:"interfaces"`
+	Neighbors  int    `json:"neighbors"`
+}
+
+type problem struct {
+	File    string `json:"file"`
+	Line    int    `json:"line,omitempty"`
+	Col     int    `json:"col,omitempty"`
+	Text    string `json:"text,omitempty"`
+	Message string `json:"message"`
+	Want    string `json:"want,omitempty"`
+	Note    bool   `json:"note,omitempty"` // a remark, no mistake
+}
+
+// add checks one argument: a file by itself, or every folder below a folder as a network.
+func (v *validation) add(arg string) error {
+	info, err := os.Stat(arg)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		_, err := v.parse(arg)
+		return err
+	}
+	networks := map[string][]*lnx.Config{}
+	before := len(v.Files)
+	err = filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".lnx" {
+			return err
+		}
+		c, err := v.parse(path)
+		if c != nil {
+			networks[filepath.Dir(path)] = append(networks[filepath.Dir(path)], c)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(v.Files) == before {
+		return fmt.Errorf("%s: no .lnx file in there", arg)
+	}
+	for _, folder := range sortedKeys(networks) {
+		v.errs = append(v.errs, lnx.CheckNetwork(networks[folder]...)...)
+	}
+	return nil
+}
+
+func sortedKeys(m map[string][]*lnx.Config) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// parse checks one file; nil: it is wrong by itself.
+func (v *validation) parse(path string) (*lnx.Config, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := lnx.Parse(path, text)
+	if err != nil {
+		bad, ok := errors.AsType[lnx.Errors](err)
+		if !ok {
+			return nil, err
+		}
+		v.errs = append(v.errs, bad...)
+		v.Files = append(v.Files, checkedFile{File: path})
+		return nil, nil //nolint:nilnil // wrong, and noted
+	}
+	refused := node.Check(path, c)
+	v.errs = append(v.errs, refused...)
+	v.Files = append(v.Files, checkedFile{
+		File: path, OK: refused.Err() == nil, Grammar: c.Grammar.String(),
+		Interfaces: len(c.Interfaces), Neighbors: len(c.Neighbors),
+	})
+	return c, nil
+}
+
+// verdict is the error of a validation that found mistakes.
+func (v *validation) verdict() error {
+	if err := v.errs.Err(); err != nil {
+		return told{err}
+	}
+	return nil
+}
+
+func (v *validation) print(out io.Writer, asJSON bool) error {
+	v.OK = v.errs.Err() == nil
+	if asJSON {
+		v.Problems = make([]problem, 0, len(v.errs))
+		for _, e := range v.errs {
+			v.Problems = append(v.Problems, problem{
+				File: e.File, Line: e.Line, Col: e.Col, Text: e.Text, Message: e.Msg, Want: e.Want,
+				Note: e.Note,
+			})
+		}
+		return json.NewEncoder(out).Encode(v)
+	}
+	for _, e := range v.errs {
+		if _, err := fmt.Fprintln(out, e); err != nil {
+			return err
+		}
+	}
+	mistakes := 0
+	for _, e := range v.errs {
+		if !e.Note {
+			mistakes++
+		}
+	}
+	_, err := fmt.Fprintf(out, "%s, %s\n",
+		counted(len(v.Files), "file"), counted(mistakes, "mistake"))
+	return err
+}
+
+// counted is a number of things.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
