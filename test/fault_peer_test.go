@@ -1,0 +1,209 @@
+package e2e_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/test/internal/nodes"
+)
+
+func TestAnAddressWithoutARoute(t *testing.T) {
+	t.Parallel()
+	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	net.Append("A", fastRetries)
+	a, b, _ := startLine(t, net)
+	t.Log("# the router knows at once")
+	file := nodes.RandomFile(t, 10, 1)
+	for _, command := range []string{
+		"connect 99.0.0.1 80", "send 99.0.0.1 hello", "ping -c 1 99.0.0.1", "sendfile " + file + " 99.0.0.1 80",
+	} {
+		assert.Contains(t, fails(t, b, nodes.Soon, "%s", command), "no route to host", command)
+	}
+	t.Log("# the host has a default route, and learns it from the router by ICMP")
+	began := time.Now()
+	complaint := fails(t, a, nodes.Soon, "connect 99.0.0.1 80")
+	assert.Regexp(t, "unreachable|no route", complaint)
+	t.Logf("# after %v", time.Since(began))
+	out, _ := a.Do("ping -c 1 -i 0.1 99.0.0.1")
+	assert.True(t, has(out, "From "+a.Neighbors()[0].Addr.String()), "%q", out)
+	assert.Empty(t, a.Sockets())
+}
+
+func TestAPortThatRefuses(t *testing.T) {
+	t.Parallel()
+	a, b, c := line(t)
+	b.MustDo("lossyforward 0")
+	began := time.Now()
+	complaint := fails(t, a, nodes.Soon, "connect %s 81", c.Addr())
+	assert.Contains(t, complaint, "connection refused")
+	complaint = fails(t, a, nodes.Soon, "sendfile %s %s 81", nodes.RandomFile(t, 10, 1), c.Addr())
+	assert.Contains(t, complaint, "connection refused")
+	assert.Less(t, time.Since(began), 10*time.Second, "a reset needs no time-out")
+	assert.Empty(t, a.Sockets())
+}
+
+// The other end is gone without a word: a connection request ends within its retries.
+func TestNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	net := nodes.CopyNetwork(t, "nets", "a-b")
+	net.Append("A", fastRetries)
+	a := net.Start("A") // B is never started
+	complaint := fails(t, a, patience, "connect 10.0.0.2 80")
+	assert.Regexp(t, "timed out|unreachable", complaint)
+	assert.Empty(t, a.Sockets())
+}
+
+func TestTheSamePortTwice(t *testing.T) {
+	t.Parallel()
+	a := nodes.CopyNetwork(t, "nets", "a-b").Start("A")
+	a.MustDo("accept 9000")
+	target := t.TempDir() + "/target"
+	for _, command := range []string{"accept 9000", "recvfile " + target + " 9000"} {
+		assert.Contains(t, fails(t, a, nodes.Soon, "%s", command), "address already in use", command)
+	}
+	require.Len(t, a.Sockets(), 1)
+	t.Log("# closed, it is free again")
+	a.MustDo("close 0")
+	a.MustDo("accept 9000")
+	t.Log("# and the name of a file that never came is not taken")
+	assert.NoFileExists(t, target)
+	assert.NoFileExists(t, target+".part")
+}
+
+// The same UDP port for two nodes: the second says so and leaves.
+func TestTheSameUDPPortTwice(t *testing.T) {
+	t.Parallel()
+	net := nodes.CopyNetwork(t, "nets", "a-b")
+	net.Start("A")
+	out, err := nodes.Command("run", net.File("A")).CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(out), "address already in use")
+	assert.NotContains(t, string(out), "goroutine")
+}
+
+// fastRetries keeps the limits of TCP's patience within a test's.
+const fastRetries = "tcp rto-max 100000"
+
+// stalled starts a transfer that is long enough to be caught in the middle of.
+func stalled(t *testing.T) (net *nodes.Network, d *delivery) {
+	t.Helper()
+	net = nodes.CopyNetwork(t, "nets", "a-b-c")
+	net.Append("A", fastRetries)
+	net.Append("C", fastRetries)
+	a, _, c := startLine(t, net)
+	d = deliver(t, a, c, 300*megabyte, 9000)
+	d.started(1)
+	return net, d
+}
+
+func TestTheReceiverIsKilled(t *testing.T) {
+	t.Parallel()
+	net, d := stalled(t)
+	net.Node("C").Kill()
+	began := time.Now()
+	complaint := fails(t, net.Node("A"), patience, "wait")
+	t.Logf("# the sender knew after %v: %s", time.Since(began), complaint)
+	assert.Contains(t, complaint, d.file)
+	assert.Regexp(t, "timed out|unreachable", complaint)
+	assert.Empty(t, net.Node("A").Sockets())
+	assert.FileExists(t, d.target+".part")
+}
+
+func TestTheReceiverIsKilledAndComesBack(t *testing.T) {
+	t.Parallel()
+	net, d := stalled(t)
+	net.Node("C").Kill()
+	net.Start("C")
+	// It knows nothing of the connection, so it resets it (RFC 9293 §3.5.1).
+	complaint := fails(t, net.Node("A"), patience, "wait")
+	assert.Contains(t, complaint, d.file)
+	assert.Contains(t, complaint, "reset")
+}
+
+func TestTheSenderIsKilled(t *testing.T) {
+	t.Parallel()
+	net, d := stalled(t)
+	net.Node("A").Kill()
+	began := time.Now()
+	complaint := fails(t, net.Node("C"), time.Minute, "wait")
+	t.Logf("# the receiver knew after %v: %s", time.Since(began), complaint)
+	assert.Contains(t, complaint, d.target)
+	assert.Regexp(t, "timed out|unreachable|reset", complaint)
+	assert.Contains(t, complaint, ".part")
+	assert.Empty(t, net.Node("C").Sockets())
+}
+
+// A router that dies and comes back costs time, no byte.
+func TestTheRouterIsKilledAndComesBack(t *testing.T) {
+	t.Parallel()
+	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	a, b, c := startLine(t, net)
+	d := deliver(t, a, c, 20*megabyte, 9000)
+	b.Kill()
+	net.Start("B")
+	d.done(patience)
+}
+
+func TestAThousandConnections(t *testing.T) {
+	t.Parallel()
+	count := 1000
+	if nodes.Race {
+		count = 200
+	}
+	net := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
+	a, b := net.Node("A"), net.Node("B")
+	b.MustDo("accept 9000")
+	addr := b.Addr()
+	for range count {
+		a.Command("connect %s 9000", addr)
+	}
+	a.FenceWithin(patience)
+	b.Eventually(nodes.Soon, fmt.Sprintf("%d established connections", count), func() bool {
+		return inState(b, "ESTABLISHED") == count
+	})
+	require.Equal(t, count, inState(a, "ESTABLISHED"))
+	for sid := range count {
+		a.Command("s %d hello %d", sid, sid)
+	}
+	for sid := range count {
+		a.Command("close %d", sid)
+	}
+	a.FenceWithin(patience)
+	b.Eventually(nodes.Soon, "all of them closed by the peer", func() bool {
+		return inState(b, "CLOSE_WAIT") == count
+	})
+	for sid := 1; sid <= count; sid++ {
+		b.Command("recv %d 100", sid)
+		b.Command("close %d", sid)
+	}
+	b.FenceWithin(patience)
+	b.Eventually(nodes.Soon, "end of all but the listener", func() bool { return len(b.Sockets()) == 1 })
+	a.Eventually(nodes.Soon, "end of all but TIME_WAIT", func() bool {
+		return len(a.Sockets()) == inState(a, "TIME_WAIT")
+	})
+	assert.Empty(t, nodes.Complaints(a.Lines(0)))
+	assert.Empty(t, nodes.Complaints(b.Lines(0)))
+	assert.Len(t, lines(b.Lines(0), "Read "), count)
+
+	t.Log("# and one after the other, over the same two ports' worth of state")
+	for i := range 50 {
+		file := nodes.RandomFile(t, int64(i), uint64(i))
+		d := expect(t, a, b, file, 9001)
+		d.send()
+		d.done(nodes.Soon)
+	}
+}
+
+func inState(n *nodes.Node, state string) int {
+	count := 0
+	for _, s := range n.Sockets() {
+		if s.State == state {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,112 @@
+package nodes
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// ask types a read-out with --json and decodes the list that answers it.
+func ask[T any](n *Node, command string) []T {
+	n.t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	mark := n.out.mark()
+	n.Command("%s --json", command)
+	isList := func(text string) bool { return strings.HasPrefix(text, "[") }
+	text, ok := n.out.await(mark, Soon, isList)
+	if !ok {
+		n.t.Fatalf("node %s did not answer %q", n.Name, command)
+	}
+	var list []T
+	require.NoError(n.t, json.Unmarshal([]byte(text), &list), "%s: %s", command, text)
+	return list
+}
+
+// Interfaces asks for the interfaces.
+func (n *Node) Interfaces() []control.Interface {
+	n.t.Helper()
+	return ask[control.Interface](n, "interfaces")
+}
+
+// Routes asks for the routes.
+func (n *Node) Routes() []control.Route {
+	n.t.Helper()
+	return ask[control.Route](n, "routes")
+}
+
+// Neighbors asks for the neighbours.
+func (n *Node) Neighbors() []control.Neighbor {
+	n.t.Helper()
+	return ask[control.Neighbor](n, "neighbors")
+}
+
+// Sockets asks for the sockets with all that is known of them.
+func (n *Node) Sockets() []control.Socket {
+	n.t.Helper()
+	return ask[control.Socket](n, "sockets -i")
+}
+
+// Addr is the virtual address of the first interface.
+func (n *Node) Addr() netip.Addr {
+	n.t.Helper()
+	if !n.addr.IsValid() {
+		ifaces := n.Interfaces()
+		require.NotEmpty(n.t, ifaces)
+		n.addr = ifaces[0].Addr.Addr()
+	}
+	return n.addr
+}
+
+// Dropped sums the drops of every interface, each direction, by reason.
+func (n *Node) Dropped() map[string]uint64 {
+	n.t.Helper()
+	sums := map[string]uint64{}
+	for _, i := range n.Interfaces() {
+		for _, d := range append(i.In.Drops, i.Out.Drops...) {
+			sums[d.Reason] += d.Packets
+		}
+	}
+	return sums
+}
+
+// Route returns the route that leads to an address.
+func (n *Node) Route(to netip.Addr) (best control.Route, ok bool) {
+	n.t.Helper()
+	for _, r := range n.Routes() {
+		if r.Prefix.Contains(to) && (!ok || r.Prefix.Bits() > best.Prefix.Bits()) {
+			best, ok = r, true
+		}
+	}
+	return best, ok
+}
+
+// AwaitRoute waits for a route to an address.
+func (n *Node) AwaitRoute(to netip.Addr) {
+	n.t.Helper()
+	n.Eventually(Soon, "a route to "+to.String(), func() bool {
+		_, ok := n.Route(to)
+		return ok
+	})
+}
+
+// Eventually asks again and again until the condition holds.
+func (n *Node) Eventually(within time.Duration, what string, condition func() bool) {
+	n.t.Helper()
+	over := time.NewTimer(within)
+	defer over.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-over.C:
+			n.t.Fatalf("node %s: no %s within %v", n.Name, what, within)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package nodes
+
+import (
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Network is a folder of .lnx files on UDP ports that nobody else uses, and the nodes started from
+// them.
+type Network struct {
+	t     *testing.T
+	Dir   string
+	nodes map[string]*Node
+}
+
+// CopyNetwork copies the .lnx files of a folder of the source tree to free ports.
+func CopyNetwork(t *testing.T, folder ...string) *Network {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(Path(folder...), "*.lnx"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files, "no .lnx files in %s", filepath.Join(folder...))
+	texts := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		texts[strings.TrimSuffix(filepath.Base(file), ".lnx")] = string(text)
+	}
+	return NewNetwork(t, texts)
+}
+
+// NewNetwork writes .lnx files, given by the nodes' names, to free ports.
+func NewNetwork(t *testing.T, texts map[string]string) *Network {
+	t.Helper()
+	n := &Network{t: t, Dir: t.TempDir(), nodes: map[string]*Node{}}
+	ports := map[string]string{}
+	for name, text := range texts {
+		n.write(name, movePorts(t, text, ports))
+	}
+	return n
+}
+
+func (n *Network) write(name, text string) {
+	n.t.Helper()
+	require.NoError(n.t, os.WriteFile(n.File(name), []byte(text), 0o644))
+}
+
+// File is the path of a node's .lnx file.
+func (n *Network) File(name string) string { return filepath.Join(n.Dir, name+".lnx") }
+
+// Append adds lines to a node's .lnx file.
+func (n *Network) Append(name string, lines ...string) {
+	n.t.Helper()
+	text, err := os.ReadFile(n.File(name))
+	require.NoError(n.t, err)
+	n.write(name, string(text)+"\n"+strings.Join(lines, "\n")+"\n")
+}
+
+// Names lists the nodes that have a file.
+func (n *Network) Names() []string {
+	n.t.Helper()
+	files, err := filepath.Glob(n.File("*"))
+	require.NoError(n.t, err)
+	names := make([]string, 0, len(files))
+	for _, file := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(file), ".lnx"))
+	}
+	return names
+}
+
+// Start starts the node of that name; args go in front of its file.
+func (n *Network) Start(name string, args ...string) *Node {
+	n.t.Helper()
+	node := Start(n.t, n.File(name), args...)
+	n.nodes[name] = node
+	return node
+}
+
+// StartAll starts every node of the folder.
+func (n *Network) StartAll(args ...string) *Network {
+	n.t.Helper()
+	for _, name := range n.Names() {
+		n.Start(name, args...)
+	}
+	return n
+}
+
+// Node returns a node that was started.
+func (n *Network) Node(name string) *Node {
+	n.t.Helper()
+	require.Contains(n.t, n.nodes, name, "that node was not started")
+	return n.nodes[name]
+}
+
+var (
+	// joined is a UDP address as all grammars but one write it; parted is the other way, at the
+	// beginning of a line: HOST PORT.
+	joined = regexp.MustCompile(`\b(localhost|127\.0\.0\.1):(\d+)`)
+	parted = regexp.MustCompile(`(?m)^((?:localhost|127\.0\.0\.1)[ \t]+)(\d+)`)
+)
+
+// movePorts gives every UDP port of a file another that is free, the same one for the same port.
+func movePorts(t *testing.T, text string, ports map[string]string) string {
+	t.Helper()
+	move := func(old string) string {
+		if ports[old] == "" {
+			ports[old] = strconv.Itoa(int(FreePort(t)))
+		}
+		return ports[old]
+	}
+	text = joined.ReplaceAllStringFunc(text, func(s string) string {
+		m := joined.FindStringSubmatch(s)
+		return m[1] + ":" + move(m[2])
+	})
+	return parted.ReplaceAllStringFunc(text, func(s string) string {
+		m := parted.FindStringSubmatch(s)
+		return m[1] + move(m[2])
+	})
+}
+
+// taken are the ports given out. Each is held by a TCP listener on the same number until the
+// process ends: nodes have no use for it, and another process's tests see that it is taken.
+var taken = struct {
+	sync.Mutex
+	ports map[uint16]net.Listener
+}{ports: map[uint16]net.Listener{}}
+
+// Ports below the ranges from which systems give out ports of their own accord.
+const (
+	firstPort = 10_000
+	portCount = 20_000
+)
+
+// FreePort returns a UDP port of the loopback address that is free, each only once.
+func FreePort(t *testing.T) uint16 {
+	t.Helper()
+	taken.Lock()
+	defer taken.Unlock()
+	for range portCount {
+		port := uint16(firstPort + rand.IntN(portCount))
+		if taken.ports[port] != nil {
+			continue
+		}
+		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
+		held, err := net.Listen("tcp4", addr.String())
+		if err != nil {
+			continue
+		}
+		c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(addr))
+		if err != nil {
+			require.NoError(t, held.Close())
+			continue
+		}
+		require.NoError(t, c.Close())
+		taken.ports[port] = held
+		return port
+	}
+	require.FailNow(t, "no free UDP port")
+	return 0
+}

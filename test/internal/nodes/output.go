@@ -1,0 +1,118 @@
+package nodes
+
+import (
+	"bufio"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// output is everything that a node has printed. Both of its streams are one pipe, so that what it
+// complains of stands where it happened.
+type output struct {
+	mu    sync.Mutex
+	lines []string
+	more  chan struct{} // closed and replaced whenever there is more
+	over  bool          // there is no more
+}
+
+func newOutput() *output { return &output{more: make(chan struct{})} }
+
+// collect reads to the end.
+func (o *output) collect(r io.Reader) {
+	in := bufio.NewReader(r)
+	for {
+		text, err := in.ReadString('\n')
+		o.mu.Lock()
+		if text != "" {
+			o.lines = append(o.lines, strings.TrimRight(text, "\r\n"))
+		}
+		o.over = err != nil
+		close(o.more)
+		o.more = make(chan struct{})
+		o.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// mark is a place in the output: its end.
+func (o *output) mark() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.lines)
+}
+
+// since returns what was printed behind a mark.
+func (o *output) since(mark int) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.lines[mark:])
+}
+
+// await waits for a line behind a mark. It fails at the end of the output or of the time.
+func (o *output) await(mark int, within time.Duration, match func(string) bool) (string, bool) {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	for {
+		o.mu.Lock()
+		for ; mark < len(o.lines); mark++ {
+			if match(o.lines[mark]) {
+				defer o.mu.Unlock()
+				return o.lines[mark], true
+			}
+		}
+		more, over := o.more, o.over
+		o.mu.Unlock()
+		if over {
+			return "", false
+		}
+		select {
+		case <-more:
+		case <-timer.C:
+			return "", false
+		}
+	}
+}
+
+// last returns the last n lines, none of them endless, without the lists that tests asked for.
+func (o *output) last(n int) string {
+	lines := pick(o.since(0), func(l string) bool { return !strings.HasPrefix(l, "[") })
+	var b strings.Builder
+	for _, l := range lines[max(0, len(lines)-n):] {
+		b.WriteString("  | " + l[:min(len(l), 300)] + "\n")
+	}
+	return b.String()
+}
+
+// What a line is, told from how the shell writes it.
+var (
+	complaint = regexp.MustCompile(`^[^ ]*:\d+: `)
+	usage     = regexp.MustCompile(`^usage: `)
+	news      = regexp.MustCompile(`^(New connection on socket|Socket) \d+ `)
+)
+
+// Complaints picks the lines that tell of an error with its place in the script.
+func Complaints(lines []string) []string { return pick(lines, complaint.MatchString) }
+
+// answers picks the lines that answer a command.
+func answers(lines []string) []string {
+	return pick(lines, func(l string) bool {
+		aside := complaint.MatchString(l) || usage.MatchString(l) || news.MatchString(l)
+		return !aside && !isFence(l)
+	})
+}
+
+func pick(lines []string, want func(string) bool) []string {
+	var found []string
+	for _, l := range lines {
+		if want(l) {
+			found = append(found, l)
+		}
+	}
+	return found
+}

@@ -1,0 +1,280 @@
+package peer
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Host is a peer with one connection.
+type Host struct {
+	wire    *Wire
+	manners Manners
+	addr    netip.Addr // ours
+	Stats   Stats
+
+	remote         netip.Addr
+	port, nodePort uint16
+	state          state
+
+	// Sending: data from una on is repeated whole whenever the timer fires.
+	out      []byte
+	iss, una uint32
+	next     uint32 // first byte not sent yet
+	peerWnd  uint32
+	finSent  bool
+	first    bool // we close first
+	timer    time.Time
+	leaveAt  time.Time
+	stormed  bool
+
+	// Receiving, in order only.
+	in        bytes.Buffer
+	rcv       uint32
+	finSeen   bool
+	stalledAt time.Time
+	dataSeen  int // segments with data
+}
+
+// Stats is what the peer saw.
+type Stats struct {
+	SYNs, OptionSYNs int // connection requests, and those of them with options
+	Options          int // other segments with options
+	Segments         int // all that came
+	Closing          int // of them, those that came after both FINs
+	Resets           int // before the end
+	LateResets       int // answers to what the connection's end does not know any more
+}
+
+type state uint8
+
+const (
+	listening state = iota
+	synSent
+	synReceived
+	established
+	done
+)
+
+// New returns a peer with an address, at the end of a wire.
+func New(wire *Wire, addr netip.Addr, manners Manners) *Host {
+	if manners.MSS == 0 {
+		manners.MSS = defaultMSS
+	}
+	return &Host{
+		wire: wire, addr: addr, manners: manners, iss: manners.ISS,
+	}
+}
+
+// Accept takes one connection to the port, sends out, closes when the other end has closed, and
+// returns what came.
+func (h *Host) Accept(port uint16, out []byte, within time.Duration) ([]byte, error) {
+	h.port, h.out = port, out
+	err := h.run(within)
+	return h.in.Bytes(), err
+}
+
+// Connect opens a connection, sends out, closes, and returns what came until the other end closed.
+func (h *Host) Connect(to netip.AddrPort, out []byte, within time.Duration) ([]byte, error) {
+	h.port, h.remote, h.nodePort, h.out = 40000, to.Addr(), to.Port(), out
+	h.state, h.una, h.next, h.first = synSent, h.iss, h.iss+1, true
+	h.arm()
+	h.sendSYN()
+	err := h.run(within)
+	return h.in.Bytes(), err
+}
+
+// run serves the connection to its end, and for a moment longer.
+func (h *Host) run(within time.Duration) error {
+	limit := time.Now().Add(within)
+	for {
+		until := limit
+		switch {
+		case h.state == done && h.leaveAt.IsZero():
+			h.leaveAt = time.Now().Add(linger)
+			until = h.leaveAt
+		case h.state == done:
+			until = h.leaveAt
+		case !h.timer.IsZero() && h.timer.Before(limit):
+			until = h.timer
+		}
+		p, ok := h.wire.Receive(until)
+		switch now := time.Now(); {
+		case ok:
+			h.packet(p)
+		case h.state == done:
+			return nil
+		case !now.Before(limit):
+			return fmt.Errorf("the plain peer was not through within %v: %v", within, h)
+		case !h.timer.IsZero() && !now.Before(h.timer):
+			h.fire()
+		}
+	}
+}
+
+// String says where the connection stands.
+func (h *Host) String() string {
+	return fmt.Sprintf("state %d, %d of %d bytes acknowledged, %d received, "+
+		"FIN sent %v, seen %v, %+v",
+		h.state, h.una-h.iss, len(h.out), h.in.Len(), h.finSent, h.finSeen, h.Stats)
+}
+
+func (h *Host) packet(p Packet) {
+	if p.Dst != h.addr {
+		return
+	}
+	s, ok := ParseSegment(p)
+	if !ok {
+		return
+	}
+	h.Stats.Segments++
+	switch {
+	case s.Flags&SYN != 0 && len(s.Options) > 0:
+		h.Stats.OptionSYNs++
+		h.Stats.SYNs++
+	case s.Flags&SYN != 0:
+		h.Stats.SYNs++
+	case len(s.Options) > 0:
+		h.Stats.Options++
+	}
+	if h.manners.DropOptions && len(s.Options) > 0 || s.DstPort != h.port {
+		return
+	}
+	h.segment(p.Src, s)
+}
+
+func (h *Host) segment(from netip.Addr, s Segment) {
+	switch {
+	case s.Flags&RST != 0 && h.state == done:
+		h.Stats.LateResets++
+	case s.Flags&RST != 0:
+		h.Stats.Resets++
+		h.state, h.timer = done, time.Time{}
+	case h.state == listening && s.Flags&SYN != 0:
+		h.remote, h.nodePort = from, s.SrcPort
+		h.rcv, h.una, h.next = s.Seq+1, h.iss, h.iss+1
+		h.state = synReceived
+		h.arm()
+		h.sendSYN()
+	case h.state == synReceived && s.Flags&SYN != 0:
+		h.sendSYN()
+	case h.state == synSent && s.Flags&(SYN|ACK) == SYN|ACK && s.Ack == h.next:
+		h.rcv, h.una, h.peerWnd = s.Seq+1, s.Ack, uint32(s.Window)
+		h.state = established
+		h.acknowledge()
+		h.push()
+	case h.state >= synReceived && s.SrcPort == h.nodePort:
+		h.established(s)
+	}
+}
+
+func (h *Host) established(s Segment) {
+	if h.state == done {
+		h.Stats.Closing++
+	}
+	if s.Flags&ACK != 0 && int32(s.Ack-h.una) >= 0 && int32(s.Ack-h.next) <= 0 {
+		if s.Ack != h.una {
+			h.arm()
+		}
+		h.una, h.peerWnd = s.Ack, uint32(s.Window)
+		if h.state == synReceived {
+			h.state = established
+		}
+	}
+	if len(s.Payload) > 0 || s.Flags&(FIN|SYN) != 0 {
+		h.receive(s)
+	}
+	h.push()
+	if h.finSent && h.una == h.next && h.finSeen && h.state == established {
+		h.state, h.timer = done, time.Time{}
+	}
+	if h.stormed && h.manners.AckStorm > 0 {
+		h.acknowledge()
+	}
+}
+
+// receive takes data that is in order, and acknowledges everything.
+func (h *Host) receive(s Segment) {
+	if len(s.Payload) > 0 && h.manners.LoseEach > 0 {
+		if h.dataSeen++; h.dataSeen%h.manners.LoseEach == 0 {
+			return
+		}
+	}
+	offset := h.rcv - s.Seq // what we have of it already
+	if int32(offset) >= 0 && int(offset) <= len(s.Payload) && h.window() > 0 {
+		h.in.Write(s.Payload[offset:])
+		h.rcv += uint32(len(s.Payload)) - offset
+		if s.Flags&FIN != 0 && !h.finSeen {
+			h.finSeen = true
+			h.rcv++
+		}
+	}
+	h.acknowledge()
+}
+
+// window is what we announce.
+func (h *Host) window() uint16 {
+	m := h.manners
+	if m.Stall == 0 || h.in.Len() < m.Stall {
+		return window
+	}
+	if h.stalledAt.IsZero() {
+		h.stalledAt = time.Now()
+	}
+	if time.Since(h.stalledAt) < m.StallFor {
+		return 0
+	}
+	return window
+}
+
+// push sends what the other end's window takes, and the FIN behind the last byte.
+func (h *Host) push() {
+	if h.state != established {
+		return
+	}
+	for !h.finSent {
+		sent := int(h.next - h.iss - 1)
+		room := int(int32(h.una + h.peerWnd - h.next))
+		room = min(room, len(h.out)-sent, h.manners.MSS)
+		switch {
+		case room > 0:
+			h.sendData(h.next, room)
+			h.next += uint32(room)
+		case sent == len(h.out) && (h.finSeen || h.first):
+			h.finSent = true
+			h.next++
+			h.sendFIN()
+		default:
+			return
+		}
+	}
+}
+
+// fire sends everything again that is not acknowledged.
+func (h *Host) fire() {
+	h.arm()
+	switch h.state {
+	case listening, done:
+	case synSent, synReceived:
+		h.sendSYN()
+	case established:
+		last := h.next
+		if h.finSent {
+			last--
+		}
+		for seq := h.una; int32(last-seq) > 0; {
+			n := min(int(last-seq), h.manners.MSS)
+			h.sendData(seq, n)
+			seq += uint32(n)
+		}
+		if h.finSent {
+			h.sendFIN()
+		} else if h.una == h.next && int(h.next-h.iss-1) < len(h.out) {
+			h.sendData(h.next, 1) // a probe: the window is closed
+			h.next++
+		}
+	}
+}
+
+func (h *Host) arm() { h.timer = time.Now().Add(retransmit) }

@@ -1,0 +1,148 @@
+// Package e2e_test starts real node processes with the .lnx files of nets/, types into their shells,
+// moves files between them, breaks what can break, and lets them meet the small plain peers of
+// internal/peer, which have the manners of other people's nodes.
+//
+// transfer_test.go is the main job; ring, network and offload are what carries it; fault_* is what
+// goes wrong; peer_* is the family; shell, validate and demo are the program's other faces. The
+// tests with 100 MB are left out with -short and smaller under the race detector, which watches the
+// nodes too.
+package e2e_test
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/test/internal/nodes"
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "tidepool-e2e")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		err = nodes.Build(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// line starts the line of three and waits until its ends know of each other.
+func line(t *testing.T, folder ...string) (a, b, c *nodes.Node) {
+	t.Helper()
+	if len(folder) == 0 {
+		folder = []string{"nets", "a-b-c"}
+	}
+	return startLine(t, nodes.CopyNetwork(t, folder...))
+}
+
+func startLine(t *testing.T, n *nodes.Network, args ...string) (a, b, c *nodes.Node) {
+	t.Helper()
+	n.StartAll(args...)
+	a, b, c = n.Node("A"), n.Node("B"), n.Node("C")
+	know(t, a, c)
+	for _, end := range []*nodes.Node{a, c} {
+		b.AwaitRoute(end.Addr())
+	}
+	return a, b, c
+}
+
+// know waits until two nodes have a route to each other.
+func know(t *testing.T, a, b *nodes.Node) {
+	t.Helper()
+	a.AwaitRoute(b.Addr())
+	b.AwaitRoute(a.Addr())
+}
+
+// fails types a line that must fail with exactly one line of complaint, and returns that.
+func fails(t *testing.T, n *nodes.Node, within time.Duration, format string, args ...any) string {
+	t.Helper()
+	mark := n.Mark()
+	n.Command(format, args...)
+	n.Command("wait")
+	n.FenceWithin(within)
+	complaints := nodes.Complaints(n.Lines(mark))
+	require.Len(t, complaints, 1, "one clear line, of %q", n.Lines(mark))
+	return complaints[0]
+}
+
+// delivery is a file on its way from one node to another.
+type delivery struct {
+	t            *testing.T
+	from, to     *nodes.Node
+	sent, came   nodes.Mark
+	file, target string
+	port         int
+}
+
+// deliver has a file of random bytes sent and received, and returns as soon as both have begun.
+func deliver(t *testing.T, from, to *nodes.Node, size int64, port int) *delivery {
+	t.Helper()
+	d := expect(t, from, to, nodes.RandomFile(t, size, uint64(size)+uint64(port)), port)
+	d.send()
+	return d
+}
+
+// expect only starts the receiver.
+func expect(t *testing.T, from, to *nodes.Node, file string, port int) *delivery {
+	t.Helper()
+	d := &delivery{
+		t: t, from: from, to: to, sent: from.Mark(), came: to.Mark(), file: file,
+		target: filepath.Join(t.TempDir(), "received"), port: port,
+	}
+	to.Receive(d.target, port)
+	return d
+}
+
+func (d *delivery) send() {
+	d.t.Helper()
+	d.from.Command("sendfile %s %s %d --json", d.file, address(d.to), d.port)
+}
+
+// over reports whether the receiver has told its end.
+func (d *delivery) over() bool { return len(lines(d.to.Lines(d.came), d.target)) > 0 }
+
+// done waits for both ends and compares the file with what came of it.
+func (d *delivery) done(within time.Duration) {
+	d.t.Helper()
+	sent := d.from.Transferred(d.sent, d.file, within)
+	came := d.to.Transferred(d.came, d.target, within)
+	info, err := os.Stat(d.file)
+	require.NoError(d.t, err)
+	digest := nodes.Digest(d.t, d.file)
+	assert.Equal(d.t, info.Size(), sent.Bytes, "bytes sent")
+	assert.Equal(d.t, info.Size(), came.Bytes, "bytes received")
+	assert.Equal(d.t, digest, sent.SHA256, "the sender's SHA-256")
+	assert.Equal(d.t, digest, came.SHA256, "the receiver's SHA-256")
+	assert.Equal(d.t, digest, nodes.Digest(d.t, d.target), "the file that came")
+	assert.NoFileExists(d.t, d.target+".part")
+	d.t.Logf("%d bytes %s → %s: %.1f MB/s, rtt %v, mss %d, %d retransmits, %d RTOs, %d tail probes, "+
+		"%d window probes", sent.Bytes, d.from.Name, d.to.Name, sent.MBPerS, sent.RTT, sent.MSS,
+		sent.Retransmits, sent.Timeouts, sent.TailProbes, sent.WindowProbes)
+	require.NoError(d.t, os.Remove(d.target))
+}
+
+// started waits until some of the file has come.
+func (d *delivery) started(atLeast int64) {
+	d.t.Helper()
+	d.to.Eventually(nodes.Soon, "first bytes of "+d.target, func() bool {
+		info, err := os.Stat(d.target + ".part")
+		return err == nil && info.Size() >= atLeast
+	})
+}
+
+func address(n *nodes.Node) netip.Addr { return n.Addr() }
+
+// has reports whether one of the lines contains a text.
+func has(lines []string, text string) bool { return strings.Contains(strings.Join(lines, "\n"), text) }

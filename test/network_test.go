@@ -1,0 +1,199 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/test/internal/nodes"
+)
+
+// Every network of nets/ comes up, and each node reaches each.
+func TestEveryNetworkConverges(t *testing.T) {
+	var folders []string
+	require.NoError(t, filepath.WalkDir(nodes.Path("nets"),
+		func(path string, entry os.DirEntry, err error) error {
+			if err != nil || !entry.IsDir() {
+				return err
+			}
+			if files, _ := filepath.Glob(filepath.Join(path, "*.lnx")); len(files) > 0 {
+				folder, err := filepath.Rel(nodes.Path(), path)
+				folders = append(folders, folder)
+				return err
+			}
+			return nil
+		}))
+	require.GreaterOrEqual(t, len(folders), 10)
+	for _, folder := range folders {
+		t.Run(filepath.ToSlash(folder), func(t *testing.T) {
+			t.Parallel()
+			net := nodes.CopyNetwork(t, folder).StartAll()
+			for _, from := range net.Names() {
+				for _, to := range net.Names() {
+					net.Node(from).AwaitRoute(net.Node(to).Addr())
+				}
+			}
+			// A route of ours does not mean that every router has its own yet.
+			for _, from := range net.Names() {
+				for _, to := range net.Names() {
+					reach(t, net.Node(from), net.Node(to))
+				}
+			}
+			names := net.Names()
+			first, last := net.Node(names[0]), net.Node(names[len(names)-1])
+			right := deliver(t, first, last, megabyte, 9000)
+			left := deliver(t, last, first, megabyte, 9001)
+			right.done(patience)
+			left.done(patience)
+		})
+	}
+}
+
+// reach pings until an answer comes.
+func reach(t *testing.T, from, to *nodes.Node) {
+	t.Helper()
+	addr := to.Addr()
+	from.Eventually(nodes.Soon, "answer from "+addr.String(), func() bool {
+		out, _ := from.Do("ping -c 1 %s", addr)
+		return has(out, "1 received")
+	})
+}
+
+func TestTestPackets(t *testing.T) {
+	t.Parallel()
+	a, _, c := line(t)
+	mark := c.Mark()
+	a.MustDo("send %s hello,  neighbour", c.Addr())
+	got := c.Await(mark, nodes.Soon, `^Received test packet: .*`)
+	// It leaves with 16, and one router is on the way.
+	assert.Equal(t, "Received test packet: Src: "+a.Addr().String()+", Dst: "+c.Addr().String()+
+		", TTL: 15, Data: hello,  neighbour", got[0])
+
+	t.Log("# to itself")
+	mark = a.Mark()
+	a.MustDo("send %s me", a.Addr())
+	a.Await(mark, nodes.Soon, `^Received test packet: Src: .* TTL: 16, Data: me$`)
+
+	t.Log("# what would steer the terminal is made harmless")
+	mark = c.Mark()
+	a.MustDo("send %s \x1b[31mred\x07", c.Addr())
+	got = c.Await(mark, nodes.Soon, `^Received test packet: .*red`)
+	assert.NotContains(t, got[0], "\x1b")
+	assert.NotContains(t, got[0], "\x07")
+}
+
+func TestTestPacketsInTheOldGrammar(t *testing.T) {
+	t.Parallel()
+	a, _, c := line(t, "nets", "old", "a-b-c")
+	mark := c.Mark()
+	a.MustDo("send %s 0 old words", c.Addr())
+	c.Await(mark, nodes.Soon, `^Received test packet: Src: 192.168.0.1, Dst: 192.168.0.4, TTL: 15, `+
+		`Data: old words$`)
+	fails(t, a, nodes.Soon, "send %s words", c.Addr())
+}
+
+func TestPingAndTraceroute(t *testing.T) {
+	t.Parallel()
+	a, b, c := line(t)
+	out := a.MustDo("ping -c 3 -i 0.01 %s", c.Addr())
+	assert.True(t, has(out, "PING "+c.Addr().String()), "%q", out)
+	assert.True(t, has(out, "64 bytes from "+c.Addr().String()+": icmp_seq=1 ttl=63 time="), "%q", out)
+	assert.True(t, has(out, "3 packets transmitted, 3 received, 0% packet loss"), "%q", out)
+	assert.True(t, has(out, "rtt min/avg/max/mdev = "), "%q", out)
+
+	out = a.MustDo("traceroute %s", c.Addr())
+	require.Len(t, out, 3, "%q", out)
+	assert.Regexp(t, `^ 1  `+b.Addr().String()+` `, out[1])
+	assert.Regexp(t, `^ 2  `+c.Addr().String()+` `, out[2])
+}
+
+// lossyforward 100 is a cut cable that still counts what it cuts.
+func TestLossyForwardDropsAndCounts(t *testing.T) {
+	t.Parallel()
+	a, b, c := line(t)
+	out := b.MustDo("lossyforward 100")
+	assert.True(t, has(out, "100%"), "%q", out)
+	const packets = 50
+	mark := c.Mark()
+	for range packets {
+		a.MustDo("send %s lost", c.Addr())
+	}
+	b.Eventually(nodes.Soon, "50 counted drops", func() bool {
+		return b.Dropped()["lossy forward"] == packets
+	})
+	assert.True(t, has(b.MustDo("interfaces -s"), "lossy forward 50"))
+	c.Fence()
+	assert.Empty(t, lines(c.Lines(mark), "Received test packet"))
+
+	t.Log("# half, by the family's fraction")
+	out = b.MustDo("drop 0.5")
+	assert.True(t, has(out, "50%"), "%q", out)
+	assert.True(t, has(b.MustDo("lossyforward"), "50%"))
+	mark = c.Mark()
+	const many = 1000
+	for range many {
+		a.Command("send %s perhaps", c.Addr())
+	}
+	a.MustDo("send %s end", b.Addr()) // behind the others on the same link
+	b.Eventually(nodes.Soon, "packet behind the others", func() bool {
+		return has(b.Lines(0), "Data: end")
+	})
+	c.Eventually(nodes.Soon, "every packet dropped or delivered", func() bool {
+		dropped := int(b.Dropped()["lossy forward"]) - packets
+		return dropped+len(lines(c.Lines(mark), "Data: perhaps")) == many
+	})
+	assert.InDelta(t, many/2, len(lines(c.Lines(mark), "Data: perhaps")), 100,
+		"six standard deviations")
+
+	t.Log("# and nothing any more")
+	b.MustDo("lossy 0")
+	a.MustDo("ping -c 2 -i 0.01 %s", c.Addr())
+}
+
+// Loss may be set on one interface alone, and it never touches the router's own packets.
+func TestLossOnOneInterface(t *testing.T) {
+	t.Parallel()
+	a, b, c := line(t)
+	b.MustDo("lossyforward 100 if0")
+	fails(t, a, nodes.Soon, "ping -c 1 -i 0.01 %s", c.Addr())
+	a.MustDo("ping -c 2 -i 0.01 %s", b.Addr())
+	fails(t, b, nodes.Soon, "lossyforward 10 if7")
+	fails(t, b, nodes.Soon, "lossyforward 101")
+	fails(t, b, nodes.Soon, "lossy 2")
+}
+
+// A down interface takes nothing in and sends nothing out, and says so.
+func TestADownInterfaceDrops(t *testing.T) {
+	t.Parallel()
+	a, b, c := line(t)
+	mark := b.Mark()
+	b.MustDo("down if0")
+	assert.True(t, has(b.MustDo("interfaces"), "down"))
+	a.MustDo("send %s unheard", b.Addr())
+	b.Eventually(nodes.Soon, "counted drop", func() bool { return b.Dropped()["interface down"] > 0 })
+	b.Fence()
+	assert.Empty(t, lines(b.Lines(mark), "unheard"))
+	complaint := fails(t, b, nodes.Soon, "send %s no", a.Addr())
+	assert.Regexp(t, "down|no route", complaint)
+	fails(t, a, nodes.Soon, "ping -c 1 -i 0.01 %s", c.Addr())
+
+	b.MustDo("up 0")
+	a.MustDo("ping -c 1 %s", c.Addr())
+	fails(t, b, nodes.Soon, "down if9")
+	fails(t, b, nodes.Soon, "up 7")
+}
+
+// lines picks those that contain a text.
+func lines(all []string, text string) []string {
+	var found []string
+	for _, l := range all {
+		if strings.Contains(l, text) {
+			found = append(found, l)
+		}
+	}
+	return found
+}

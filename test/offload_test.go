@@ -1,0 +1,57 @@
+package e2e_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/tidepool-net/tidepool/test/internal/nodes"
+)
+
+// However the datagrams reach the kernel, the same packets are on the wire: every way carries a
+// file to every other.
+func TestEveryOffloadMeetsEveryOther(t *testing.T) {
+	modes := []string{"plain"}
+	if runtime.GOOS == "linux" {
+		modes = []string{"gso", "mmsg", "plain"}
+	}
+	size := int64(8 * megabyte)
+	if nodes.Race || testing.Short() {
+		size = megabyte
+	}
+	for _, from := range modes {
+		for _, to := range modes {
+			t.Run(from+" to "+to, func(t *testing.T) {
+				t.Parallel()
+				net := nodes.CopyNetwork(t, "nets", "a-b")
+				a, b := net.Start("A", "--offload", from), net.Start("B", "--offload", to)
+				assert.Equal(t, from, a.Interfaces()[0].Offload)
+				assert.Equal(t, to, b.Interfaces()[0].Offload)
+				right := deliver(t, a, b, size, 9000)
+				left := deliver(t, b, a, size, 9001)
+				right.done(patience)
+				left.done(patience)
+			})
+		}
+	}
+}
+
+// A router that forwards packet by packet between ends that send trains, and the other way round.
+func TestMixedOffloadsBehindARouter(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has more than one way")
+	}
+	for _, m := range [][3]string{{"gso", "plain", "gso"}, {"plain", "gso", "mmsg"}} {
+		t.Run(m[0]+" "+m[1]+" "+m[2], func(t *testing.T) {
+			t.Parallel()
+			net := nodes.CopyNetwork(t, "nets", "a-b-c")
+			a := net.Start("A", "--offload", m[0])
+			b := net.Start("B", "--offload", m[1])
+			c := net.Start("C", "--offload", m[2])
+			b.MustDo("lossyforward 1")
+			deliver(t, a, c, 4*megabyte, 9000).done(patience)
+			deliver(t, c, a, 4*megabyte, 9001).done(patience)
+		})
+	}
+}

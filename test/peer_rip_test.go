@@ -1,0 +1,139 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/test/internal/nodes"
+	"github.com/tidepool-net/tidepool/test/internal/peer"
+)
+
+var (
+	oldOurs   = netip.MustParseAddr("192.168.0.1")
+	oldTheirs = netip.MustParseAddr("192.168.0.2")
+	far       = netip.MustParsePrefix("192.168.7.7/32")
+)
+
+// oldBesides is besides in an old grammar: the middle of a line of three whose ends are wires.
+func oldBesides(t *testing.T, form string) (*nodes.Node, *peer.Wire, *peer.Wire) {
+	t.Helper()
+	at, one, two := nodes.FreePort(t), nodes.FreePort(t), nodes.FreePort(t)
+	text := fmt.Sprintf(form, at, one, two)
+	file := t.TempDir() + "/node.lnx"
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	left, right := peer.Listen(t, one, at), peer.Listen(t, two, at)
+	return nodes.Start(t, file), left, right
+}
+
+const (
+	form2013 = `localhost:%d
+127.0.0.1:%d 192.168.0.1 192.168.0.2
+127.0.0.1:%d 192.168.0.3 192.168.0.4
+`
+	form2018 = `localhost %d
+127.0.0.1 %d 192.168.0.1 192.168.0.2
+127.0.0.1 %d 192.168.0.3 192.168.0.4
+`
+)
+
+// A peer that speaks RIP with entries of 8 bytes is understood, and answered so.
+func TestRIPWithEntriesOf8Bytes(t *testing.T) {
+	for name, form := range map[string]string{"2013": form2013, "2018": form2018} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n, left, right := oldBesides(t, form)
+			t.Log("# it asks on start")
+			left.AwaitRIP(t, nodes.Soon, "request", func(m peer.RIP) bool {
+				return m.Command == peer.RIPRequest
+			})
+			t.Log("# we tell of a destination, in 8 bytes")
+			left.SendRIP(oldTheirs, oldOurs, peer.RIP{
+				Command: peer.RIPResponse, Width: 8, Entries: []peer.RIPEntry{{Cost: 2, Dst: far}},
+			})
+			n.AwaitRoute(far.Addr())
+			r, _ := n.Route(far.Addr())
+			assert.Equal(t, control.Route{
+				Origin: control.OriginRIP, Prefix: far, NextHop: oldTheirs, Iface: "if0", Cost: 3,
+			}, r)
+
+			t.Log("# it is poisoned back to us, and told on")
+			m := left.AwaitRIP(t, nodes.Soon, "poisoned reverse in 8 bytes", func(m peer.RIP) bool {
+				cost, ok := m.Cost(far)
+				return ok && cost == peer.RIPInfinity && m.Width == 8
+			})
+			assert.Equal(t, peer.RIPResponse, m.Command)
+			right.AwaitRIP(t, nodes.Soon, "the route for the other side", func(m peer.RIP) bool {
+				cost, ok := m.Cost(far)
+				return ok && cost == 3
+			})
+
+			t.Log("# a question is answered with the whole table, in 8 bytes")
+			left.SendRIP(oldTheirs, oldOurs, peer.RIP{Command: peer.RIPRequest, Width: 8})
+			left.AwaitRIP(t, nodes.Soon, "own addresses", func(m peer.RIP) bool {
+				own, ok := m.Cost(netip.PrefixFrom(oldOurs, 32))
+				other, okOther := m.Cost(netip.MustParsePrefix("192.168.0.3/32"))
+				return m.Width == 8 && ok && okOther && own == 0 && other == 0
+			})
+
+			t.Log("# taken back, it is gone at once, also for the other side")
+			left.SendRIP(oldTheirs, oldOurs, peer.RIP{
+				Command: peer.RIPResponse, Width: 8, Entries: []peer.RIPEntry{{Cost: 16, Dst: far}},
+			})
+			right.AwaitRIP(t, 3*time.Second, "withdrawal", func(m peer.RIP) bool {
+				cost, ok := m.Cost(far)
+				return ok && cost == peer.RIPInfinity
+			})
+			_, there := n.Route(far.Addr())
+			assert.False(t, there)
+		})
+	}
+}
+
+// A route that nobody refreshes dies; the timers of the file shorten the wait.
+func TestARouteThatNobodyRefreshesDies(t *testing.T) {
+	t.Parallel()
+	n, wire := besides(t, "routing rip", fmt.Sprintf("rip advertise-to %v", theirs),
+		"rip periodic-update-rate 200", "rip route-timeout-threshold 1000")
+	network := netip.MustParsePrefix("10.5.0.0/16")
+	wire.SendRIP(theirs, ours, peer.RIP{
+		Command: peer.RIPResponse, Width: 12, Entries: []peer.RIPEntry{{Cost: 0, Dst: network}},
+	})
+	n.AwaitRoute(netip.MustParseAddr("10.5.1.1"))
+	learned := time.Now()
+	n.Eventually(nodes.Soon, "end of the route", func() bool {
+		_, there := n.Route(netip.MustParseAddr("10.5.1.1"))
+		return !there
+	})
+	assert.Greater(t, time.Since(learned), 700*time.Millisecond)
+	wire.AwaitRIP(t, nodes.Soon, "the withdrawn network is told as unreachable", func(m peer.RIP) bool {
+		cost, ok := m.Cost(network)
+		return ok && cost == peer.RIPInfinity
+	})
+	t.Log("# the periodic updates tell of our network all the while")
+	for range 3 {
+		wire.AwaitRIP(t, nodes.Soon, "update", func(m peer.RIP) bool {
+			cost, ok := m.Cost(netip.MustParsePrefix("10.0.0.0/24"))
+			return ok && cost == 0
+		})
+	}
+}
+
+// Only neighbours that the file names get RIP, and only those are believed.
+func TestRIPIsForThoseWhomTheFileNames(t *testing.T) {
+	t.Parallel()
+	n, wire := besides(t, "routing rip")
+	wire.SendRIP(theirs, ours, peer.RIP{
+		Command: peer.RIPResponse, Width: 12,
+		Entries: []peer.RIPEntry{{Cost: 0, Dst: netip.MustParsePrefix("10.5.0.0/16")}},
+	})
+	n.Eventually(nodes.Soon, "counted drop", func() bool { return len(n.Dropped()) > 0 })
+	_, there := n.Route(netip.MustParseAddr("10.5.1.1"))
+	assert.False(t, there)
+}

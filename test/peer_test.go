@@ -1,0 +1,173 @@
+package e2e_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/test/internal/nodes"
+	"github.com/tidepool-net/tidepool/test/internal/peer"
+)
+
+var (
+	ours   = netip.MustParseAddr("10.0.0.1")
+	theirs = netip.MustParseAddr("10.0.0.2")
+)
+
+// besides starts a node whose one neighbour is the returned end of a wire.
+func besides(t *testing.T, directives ...string) (*nodes.Node, *peer.Wire) {
+	t.Helper()
+	at, from := nodes.FreePort(t), nodes.FreePort(t)
+	file := t.TempDir() + "/node.lnx"
+	text := fmt.Sprintf("interface if0 %v/24 127.0.0.1:%d\nneighbor %v at 127.0.0.1:%d via if0\n",
+		ours, at, theirs, from)
+	for _, d := range directives {
+		text += d + "\n"
+	}
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	return nodes.Start(t, file), peer.Listen(t, from, at)
+}
+
+// family is what is known of other people's nodes, each with its own manners.
+var family = map[string]peer.Manners{
+	"plain":                  {},
+	"drops options":          {DropOptions: true},
+	"course reference":       {DropOptions: true, MSS: 1024, ISS: 785},
+	"bare FIN, ACK storm":    {BareFIN: true, AckStorm: 5000, MSS: 1024},
+	"repeated bare FIN":      {DropOptions: true, BareFIN: true, RepeatFIN: 2400},
+	"initial sequence 0":     {ISS: 0},
+	"sequence wraps":         {ISS: 0xffff_fff0, MSS: 1360},
+	"SYN with window 0":      {SynWindow0: true},
+	"loses data":             {LoseEach: 97},
+	"loses data and options": {DropOptions: true, LoseEach: 31},
+	"stalls silently":        {Stall: 200_000, StallFor: 300 * time.Millisecond},
+}
+
+func TestSendingToTheFamily(t *testing.T) {
+	for name, manners := range family {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n, wire := besides(t)
+			h := peer.New(wire, theirs, manners)
+			file := nodes.RandomFile(t, megabyte, 42)
+			mark := n.Mark()
+			n.Command("sendfile %s %v 7000 --json", file, theirs)
+			came, err := h.Accept(7000, nil, nodes.Soon)
+			require.NoError(t, err)
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			assert.True(t, bytes.Equal(want, came), "%d bytes came, want %d", len(came), len(want))
+			n.Transferred(mark, file, nodes.Soon)
+
+			stats := h.Stats
+			t.Logf("%+v", stats)
+			assert.Zero(t, stats.Options, "segments with options to a peer that offered none")
+			assert.Zero(t, stats.Resets)
+			assert.LessOrEqual(t, stats.Closing, calm(manners), "a storm must not be answered in kind")
+			if manners.DropOptions {
+				// The first SYN and its first retransmission have options, the second none.
+				assert.Equal(t, 2, stats.OptionSYNs)
+				assert.Equal(t, 3, stats.SYNs)
+			}
+		})
+	}
+}
+
+func TestReceivingFromTheFamily(t *testing.T) {
+	for name, manners := range family {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n, wire := besides(t)
+			h := peer.New(wire, theirs, manners)
+			data := make([]byte, megabyte)
+			for i := range data {
+				data[i] = byte(i * 7 / 3)
+			}
+			target := t.TempDir() + "/target"
+			mark := n.Mark()
+			n.Receive(target, 7000)
+			_, err := h.Connect(netip.AddrPortFrom(ours, 7000), data, nodes.Soon)
+			require.NoError(t, err)
+			n.Transferred(mark, target, nodes.Soon)
+			came, err := os.ReadFile(target)
+			require.NoError(t, err)
+			assert.True(t, bytes.Equal(data, came), "%d bytes came, want %d", len(came), len(data))
+
+			stats := h.Stats
+			t.Logf("%+v", stats)
+			assert.Zero(t, stats.OptionSYNs, "a SYN without options gets an answer without them")
+			assert.Zero(t, stats.Options)
+			assert.Zero(t, stats.Resets)
+			assert.LessOrEqual(t, stats.Closing, calm(manners), "a storm must not be answered in kind")
+			// Whoever storms a connection that is closed hears that it is (RFC 9293 §3.5.2).
+			assert.LessOrEqual(t, stats.LateResets, manners.AckStorm+manners.RepeatFIN+5)
+		})
+	}
+}
+
+// calm is how much a node may say to a peer that has lost its manners at the end.
+func calm(m peer.Manners) int { return 50 + (m.AckStorm+m.RepeatFIN)/10 }
+
+// With options off the first SYN is plain already, whether the file says so or the shell.
+func TestOptionsOff(t *testing.T) {
+	for name, how := range map[string]struct{ directive, command string }{
+		"file":  {"tcp options off", "sockets"},
+		"shell": {"# nothing", "set tcp.options off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n, wire := besides(t, how.directive)
+			n.MustDo("%s", how.command)
+			h := peer.New(wire, theirs, peer.Manners{DropOptions: true})
+			file := nodes.RandomFile(t, 100_000, 5)
+			n.Command("sendfile %s %v 7000", file, theirs)
+			came, err := h.Accept(7000, nil, nodes.Soon)
+			require.NoError(t, err)
+			assert.Len(t, came, 100_000)
+			assert.Zero(t, h.Stats.OptionSYNs)
+		})
+	}
+}
+
+// Silence instead of a reset: a connection request ends within the limits of the profile, which are
+// three tries of three seconds.
+func TestAPeerThatIsSilent(t *testing.T) {
+	t.Parallel()
+	n, wire := besides(t, "tcp profile 004")
+	began := time.Now()
+	mark := n.Mark()
+	n.Command("connect %v 7000", theirs)
+	var syns int
+	for {
+		p, ok := wire.Receive(began.Add(14 * time.Second))
+		if !ok {
+			break
+		}
+		if s, ok := peer.ParseSegment(p); ok && s.Flags&peer.SYN != 0 {
+			syns++
+		}
+	}
+	n.Await(mark, nodes.Soon, `connection timed out`)
+	assert.Equal(t, 3, syns, "tries")
+	assert.Empty(t, n.Sockets())
+}
+
+// A peer that closes the door in the middle and never answers again.
+func TestAPeerThatFallsSilent(t *testing.T) {
+	t.Parallel()
+	n, wire := besides(t, fastRetries)
+	h := peer.New(wire, theirs, peer.Manners{})
+	n.Command("connect %v 7000", theirs)
+	_, err := h.Accept(7000, nil, 500*time.Millisecond)
+	require.Error(t, err, "it waits for data that does not come, and gives up")
+	require.Equal(t, "ESTABLISHED", stateOf(n, 0))
+	mark := n.Mark()
+	n.MustDo("s 0 anybody there?")
+	n.Await(mark, patience, `^Socket 0 .*(timed out|unreachable)`)
+}
