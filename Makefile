@@ -1,0 +1,50 @@
+# What CI runs is .ci/run, and `make check` runs the same steps, so that a
+# change that passes here passes there. Every target has a line of help.
+
+GO ?= go
+
+.DEFAULT_GOAL := help
+.PHONY: help build test race lint vet tidy check fuzz bench microbench golden cover clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
+
+build: ## build bin/node
+	$(GO) build -trimpath -o bin/node ./cmd/node
+
+test: ## run every test (the README's command)
+	$(GO) test ./...
+
+race: ## run every test under the race detector (needs a C compiler)
+	$(GO) test -race ./...
+
+lint: ## run golangci-lint: formatting, the arrows between rooms, the rest
+	.ci/run lint
+
+vet: ## vet and build for linux, darwin and windows on amd64 and arm64
+	.ci/run vet
+
+tidy: ## check the formatting and that go.mod names what is used
+	.ci/run format modules
+
+check: ## what CI runs, without installing anything: tidy, vet, lint, test, race
+	.ci/run format modules vet lint test race
+
+fuzz: ## run every fuzzer for FUZZTIME each (default 30s)
+	FUZZTIME=$(or $(FUZZTIME),30s) .ci/run fuzz
+
+golden: ## write anew the files that tests compare with; read the diff before you commit it
+	$(GO) test $$(grep -rl 'flag.Bool("update"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update
+
+bench: ## real nodes: the floors beside what is reached; BENCH=router picks by name
+	$(GO) run ./internal/bench -only '$(BENCH)'
+
+microbench: ## run every Go benchmark once; BENCH=Sum picks by name
+	$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem ./...
+
+cover: ## print the coverage of each package, all packages' tests counted
+	$(GO) test -coverpkg=./... -coverprofile=cover.prof ./... >/dev/null
+	$(GO) tool cover -func=cover.prof | tail -1
+
+clean: ## remove what the targets above made
+	rm -rf bin cover.prof
