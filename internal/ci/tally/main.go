@@ -1,0 +1,126 @@
+// Command tally reads the events of go test -json on standard input, prints
+// what a reader of a log needs (each package's verdict, the output of what
+// failed), and ends with one line: "N passed, N failed, N skipped".
+//
+// It exits with 1 when a test failed, and when one was skipped for want of a
+// tool, because where this runs every tool is to be there.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// needs is how a test says that it lacks something: t.Skip("skip: needs tshark").
+const needs = "skip: needs"
+
+// event is a line of go test -json; see go doc cmd/test2json.
+type event struct {
+	Action, Package, Test, Output string
+}
+
+type tally struct {
+	out                     io.Writer
+	passed, failed, skipped int
+	lacking                 []string               // what tests said they need
+	output                  map[[2]string][]string // by package and name, of what has not ended
+	blamed                  map[string]bool        // packages with a test that failed
+}
+
+func main() {
+	t := newTally(os.Stdout)
+	if err := t.read(os.Stdin); err != nil {
+		fmt.Fprintln(os.Stderr, "tally:", err)
+		os.Exit(1)
+	}
+	if !t.close() {
+		os.Exit(1)
+	}
+}
+
+func newTally(out io.Writer) *tally {
+	return &tally{out: out, output: map[[2]string][]string{}, blamed: map[string]bool{}}
+}
+
+func (t *tally) read(r io.Reader) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			fmt.Fprintln(t.out, lines.Text()) // the go command's own words
+			continue
+		}
+		t.add(e)
+	}
+	return lines.Err()
+}
+
+func (t *tally) add(e event) {
+	key := [2]string{e.Package, e.Test}
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(t.out, e.Output)
+	case "output":
+		t.output[key] = append(t.output[key], e.Output)
+		if i := strings.Index(e.Output, needs); i >= 0 && e.Test != "" {
+			t.lacking = append(t.lacking, e.Package+"."+e.Test+": "+strings.TrimSpace(e.Output[i:]))
+		}
+	case "pass", "fail", "skip":
+		if e.Test == "" {
+			t.endPackage(e)
+		} else {
+			t.endTest(e)
+		}
+		delete(t.output, key)
+	}
+}
+
+func (t *tally) endTest(e event) {
+	switch e.Action {
+	case "pass":
+		t.passed++
+	case "skip":
+		t.skipped++
+	case "fail":
+		t.failed++
+		t.blamed[e.Package] = true
+		fmt.Fprint(t.out, strings.Join(t.output[[2]string{e.Package, e.Test}], ""))
+	}
+}
+
+// endPackage prints the verdict; a package that failed without a test that did
+// (it does not build, it panicked, it ran out of time) counts as one failure.
+func (t *tally) endPackage(e event) {
+	output := t.output[[2]string{e.Package, ""}]
+	if e.Action == "fail" {
+		if !t.blamed[e.Package] {
+			t.failed++
+			for key, lines := range t.output { // what ran when it ended
+				if key[0] == e.Package && key[1] != "" {
+					fmt.Fprint(t.out, strings.Join(lines, ""))
+				}
+			}
+		}
+		fmt.Fprint(t.out, strings.Join(output, ""))
+		return
+	}
+	for _, line := range output {
+		if strings.HasPrefix(line, "ok ") {
+			fmt.Fprint(t.out, line)
+		}
+	}
+}
+
+// close prints the closing line and reports whether all is well.
+func (t *tally) close() bool {
+	for _, l := range t.lacking {
+		fmt.Fprintln(t.out, "skipped here, and must not be:", l)
+	}
+	fmt.Fprintf(t.out, "%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped)
+	return t.failed == 0 && len(t.lacking) == 0
+}

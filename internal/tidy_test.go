@@ -1,0 +1,233 @@
+// Package internal_test checks properties of the source tree that no linter checks.
+package internal_test
+
+import (
+	"go/ast"
+	"go/token"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The house's sizes: see docs/style.md.
+const (
+	maxFileLines     = 500
+	maxTestFileLines = 800
+	maxFuncLines     = 70
+	maxFields        = 25
+	maxMethods       = 6
+	maxArguments     = 6
+)
+
+// concurrent lists the folders that may start goroutines, use channels and hold
+// locks, with what is below them. Every other package is pure: time, random
+// sources and bytes come in as arguments, and one owner calls it.
+var concurrent = []string{
+	".", "cmd", "test", "internal/node", "internal/link", "internal/api", "internal/repl",
+	"internal/lab", "internal/bench",
+}
+
+// wide matches the structs that may have more fields than maxFields: what a
+// read-out shows at once.
+var wide = regexp.MustCompile(`(Info|Snapshot)$`)
+
+func TestSizes(t *testing.T) {
+	for _, s := range sources(t) {
+		limit := maxFileLines
+		if s.test {
+			limit = maxTestFileLines
+		}
+		if n := s.fset.Position(s.file.FileEnd).Line - 1; n > limit {
+			t.Errorf("%s: %d lines, want at most %d", s.path, n, limit)
+		}
+		if s.test {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				checkFunc(t, s, n)
+			case *ast.TypeSpec:
+				checkType(t, s, n)
+			}
+			return true
+		})
+	}
+}
+
+func checkFunc(t *testing.T, s source, f *ast.FuncDecl) {
+	t.Helper()
+	if n := s.line(f.End()) - s.line(f.Pos()) + 1; n > maxFuncLines {
+		t.Errorf("%s: func %s has %d lines, want at most %d", s.at(f), f.Name, n, maxFuncLines)
+	}
+	if n := f.Type.Params.NumFields(); n > maxArguments {
+		t.Errorf("%s: func %s has %d arguments, want at most %d", s.at(f), f.Name, n, maxArguments)
+	}
+}
+
+func checkType(t *testing.T, s source, spec *ast.TypeSpec) {
+	t.Helper()
+	switch typ := spec.Type.(type) {
+	case *ast.StructType:
+		if n := typ.Fields.NumFields(); n > maxFields && !wide.MatchString(spec.Name.Name) {
+			t.Errorf("%s: struct %s has %d fields, want at most %d", s.at(spec), spec.Name, n, maxFields)
+		}
+	case *ast.InterfaceType:
+		if n := typ.Methods.NumFields(); n > maxMethods {
+			t.Errorf("%s: interface %s has %d methods, want at most %d",
+				s.at(spec), spec.Name, n, maxMethods)
+		}
+	}
+}
+
+func TestPureRoomsHaveNoConcurrency(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || s.under(concurrent...) {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n.(type) {
+			case *ast.GoStmt, *ast.SelectStmt, *ast.ChanType, *ast.SendStmt:
+				t.Errorf("%s: %T in a pure room", s.at(n), n)
+			}
+			return true
+		})
+		for _, i := range s.file.Imports {
+			name, _ := strconv.Unquote(i.Path.Value)
+			// The ring's two indexes are what one producer and one consumer share.
+			ring := name == "sync/atomic" && s.under("internal/buffer")
+			if (name == "sync" || strings.HasPrefix(name, "sync/")) && !ring {
+				t.Errorf("%s: a pure room imports %s", s.at(i), name)
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	documented := map[string]bool{}
+	for _, s := range sources(t) {
+		if !s.test {
+			documented[s.dir()] = documented[s.dir()] || s.file.Doc.Text() != ""
+		}
+	}
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("%s: no package comment", dir)
+		}
+	}
+}
+
+// What a test waits for is an event, or it runs in a bubble's virtual time. Only
+// a benchmark may sleep: what it measures may be how late one wakes.
+func TestNoTestSleeps(t *testing.T) {
+	for _, s := range sources(t) {
+		if !s.test {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			switch {
+			case !ok:
+				f, ok := n.(*ast.FuncDecl)
+				return !ok || !benchmarks(f)
+			case calls(call, "synctest", "Test"):
+				return false // in there, sleeping takes no time
+			case calls(call, "time", "Sleep"):
+				t.Errorf("%s: a test sleeps", s.at(call))
+			}
+			return true
+		})
+	}
+}
+
+// benchmarks reports whether f takes a *testing.B.
+func benchmarks(f *ast.FuncDecl) bool {
+	return slices.ContainsFunc(f.Type.Params.List, func(p *ast.Field) bool {
+		star, ok := p.Type.(*ast.StarExpr)
+		if !ok {
+			return false
+		}
+		sel, ok := star.X.(*ast.SelectorExpr)
+		return ok && sel.Sel.Name == "B"
+	})
+}
+
+func calls(call *ast.CallExpr, pkg, name string) bool {
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || sel.Sel.Name != name {
+		return false
+	}
+	id, ok := sel.X.(*ast.Ident)
+	return ok && id.Name == pkg
+}
+
+// obsolete maps an RFC to the one that replaced it; the old number is not cited.
+var obsolete = map[string]string{
+	"793": "9293", "879": "9293", "6093": "9293", "6429": "9293", "6528": "9293", "6691": "9293",
+	"1323": "7323", "2581": "5681", "2582": "6582", "3782": "6582", "2988": "6298", "3517": "6675",
+	"6937": "9937", "8312": "9438", "2140": "9040", "1388": "2453", "1723": "2453",
+}
+
+func TestComments(t *testing.T) {
+	citation := regexp.MustCompile(`\bRFC ?([0-9]+)\b`)
+	unfinished := regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
+	for _, s := range sources(t) {
+		for _, group := range s.file.Comments {
+			for _, c := range group.List {
+				if mark := unfinished.FindString(c.Text); mark != "" {
+					t.Errorf("%s: %s: finish it or open an issue", s.at(c), mark)
+				}
+				for _, m := range citation.FindAllStringSubmatch(c.Text, -1) {
+					if by, ok := obsolete[m[1]]; ok {
+						t.Errorf("%s: cites RFC %s, which RFC %s replaced", s.at(c), m[1], by)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Paths of one machine work on that machine only.
+func TestNoMachinePaths(t *testing.T) {
+	roots := []string{"home", "root", "Users", "work", "workspace", "farm", "mnt", "tmp"}
+	machine := regexp.MustCompile("(?m)(?:^|[\\s\"'`=(,:])/(?:" + strings.Join(roots, "|") + ")/.*")
+	for _, f := range texts(t) {
+		if found := machine.FindString(f.text); found != "" {
+			t.Errorf("%s: names a path of one machine: %q", f.path, strings.TrimSpace(found))
+		}
+	}
+}
+
+// The checks above would pass over an empty tree.
+func TestTheTreeIsSeen(t *testing.T) {
+	var dirs []string
+	for _, s := range sources(t) {
+		dirs = append(dirs, s.dir())
+	}
+	for _, want := range []string{"internal", "internal/clock", "internal/capture"} {
+		if !slices.Contains(dirs, want) {
+			t.Errorf("no source of %s was read", want)
+		}
+	}
+	if texts := texts(t); !slices.ContainsFunc(texts, func(f text) bool { return f.path == "go.mod" }) {
+		t.Error("go.mod was not read")
+	}
+}
+
+func (s source) line(p token.Pos) int { return s.fset.Position(p).Line }
+
+// at is where a node is, as FILE:LINE.
+func (s source) at(n ast.Node) string { return s.path + ":" + strconv.Itoa(s.line(n.Pos())) }
+
+func (s source) dir() string { return path.Dir(s.path) }
+
+// under reports whether the file is in one of the folders or below it; the
+// module's root stands for itself alone.
+func (s source) under(folders ...string) bool {
+	return slices.ContainsFunc(folders, func(f string) bool {
+		return s.dir() == f || f != "." && strings.HasPrefix(s.dir(), f+"/")
+	})
+}

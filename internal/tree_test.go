@@ -1,0 +1,105 @@
+package internal_test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// source is one parsed Go file of the repository.
+type source struct {
+	path string // from the module's root, with slashes
+	test bool
+	fset *token.FileSet
+	file *ast.File
+}
+
+// maxTextBytes is more than any file that someone wrote has.
+const maxTextBytes = 1 << 20
+
+// text is one file of the repository that is not binary.
+type text struct{ path, text string }
+
+var (
+	readTree = sync.OnceValues(func() ([]text, error) { return collect(os.DirFS("..")) })
+	parsed   = sync.OnceValues(parseTree)
+)
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	all, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func texts(t *testing.T) []text {
+	t.Helper()
+	all, err := readTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func parseTree() ([]source, error) {
+	files, err := readTree()
+	if err != nil {
+		return nil, err
+	}
+	var all []source
+	for _, f := range files {
+		if path.Ext(f.path) != ".go" || strings.Contains(f.path, "testdata/") {
+			continue
+		}
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, f.path, f.text, parser.ParseComments)
+		if err != nil {
+			return nil, err
+		}
+		test := strings.HasSuffix(f.path, "_test.go")
+		all = append(all, source{path: f.path, test: test, fset: fset, file: file})
+	}
+	return all, nil
+}
+
+// collect reads the tree but what is built, fetched or hidden in it.
+func collect(tree fs.FS) ([]text, error) {
+	skipped := []string{"bin", "demo-out", "dist", "node_modules"}
+	var all []text
+	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := path.Base(name)
+		hidden := strings.HasPrefix(base, ".") && name != "." && base != ".ci"
+		if d.IsDir() {
+			if slices.Contains(skipped, base) || hidden && base != ".github" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil || !d.Type().IsRegular() || info.Size() > maxTextBytes {
+			return err
+		}
+		b, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		if !bytes.ContainsRune(b, 0) {
+			all = append(all, text{path: name, text: string(b)})
+		}
+		return nil
+	})
+	return all, err
+}
