@@ -173,10 +173,12 @@ func (n *Node) ripConfig() *rip.Config {
 func (n *Node) tcpConfig() tcp.Config {
 	c := n.cfg.LNX
 	cfg := tcp.Config{
-		RTOMin: c.TCP.RTOMin, RTOMax: c.TCP.RTOMax, OptionsOff: c.TCP.OptionsOff,
-		// RFC 6298 §2.1's first guess of 1 s is for a wide-area network; a file that
-		// sets the minimum to a millisecond says that this is none.
-		RTOInitial: max(c.TCP.RTOMin, min(100*c.TCP.RTOMin, c.TCP.RTOMax, time.Second)),
+		Knobs: tcp.Knobs{
+			RTOMin: c.TCP.RTOMin, RTOMax: c.TCP.RTOMax, OptionsOff: c.TCP.OptionsOff,
+			// RFC 6298 §2.1's first guess of 1 s is for a wide-area network; a file that
+			// sets the minimum to a millisecond says that this is none.
+			RTOInitial: max(c.TCP.RTOMin, min(100*c.TCP.RTOMin, c.TCP.RTOMax, time.Second)),
+		},
 		RecvBuffer: n.receiveBuffer(), SendBuffer: maxReceiveBuffer,
 	}
 	if c.TCP.Profile == "004" {

@@ -124,7 +124,7 @@ func BenchmarkBulkSegments(b *testing.B) {
 
 // BenchmarkRequest is a 64-byte request and its reply.
 func BenchmarkRequest(b *testing.B) {
-	p := newPipe(b, Config{NoDelay: true})
+	p := newPipe(b, Config{Knobs: Knobs{NoDelay: true}})
 	b.ReportAllocs()
 	for b.Loop() {
 		p.request()

@@ -117,7 +117,7 @@ func TestRFC9293_3_10_7_4_TimeWait(t *testing.T) {
 		assert.Equal(t, 1, s.h.TimeWaits())
 	})
 	t.Run("they are bounded", func(t *testing.T) {
-		s := newScript(t, Config{MaxTimeWait: 3})
+		s := newScript(t, Config{Limits: Limits{MaxTimeWait: 3}})
 		var first *Conn
 		for p := range uint16(5) {
 			s.tuple.RemotePort = 100 + p
@@ -174,7 +174,7 @@ func TestFinWait2EndsWithoutUser(t *testing.T) {
 }
 
 func TestFINRetriesEnd(t *testing.T) {
-	s := opened(t, Config{FinRetries: 3, FinTimeout: 3 * time.Second})
+	s := opened(t, Config{Patience: Patience{FinRetries: 3, FinTimeout: 3 * time.Second}})
 	s.c.Close(s.now)
 	s.collect()
 	start := s.now
@@ -285,7 +285,7 @@ func TestRFC5961_5_ACK(t *testing.T) {
 }
 
 func TestRFC5961_7_ChallengesAreBudgeted(t *testing.T) {
-	s := opened(t, Config{ChallengeAcks: 10})
+	s := opened(t, Config{Limits: Limits{ChallengeAcks: 10}})
 	sent := 0
 	for range 1000 {
 		s.send(SYN, 500, 0, 0)

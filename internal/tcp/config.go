@@ -33,12 +33,31 @@ type Path struct {
 
 // Config is what a Host is made from. Every zero field but Route has a meaning.
 type Config struct {
+	Knobs
+	Patience
+	Limits
+
 	// Route finds the way to a peer. It must be set.
 	Route func(remote [4]byte) Path
-	// RTOMin and RTOMax bound the retransmission time-out; zero: 200 ms, 120 s.
-	RTOMin, RTOMax time.Duration
-	// RTOInitial is the time-out before the first sample; zero: 1 s (RFC 6298 §2.1).
-	RTOInitial time.Duration
+	// FinWait2 is how long a connection that the user closed waits for the peer's FIN; zero: 60 s.
+	FinWait2 time.Duration
+	// MSL is the maximum segment lifetime, half of TIME-WAIT; zero: 30 s. Negative: no TIME-WAIT.
+	MSL time.Duration
+	// RecvBuffer and SendBuffer are each connection's buffers in bytes; zero: 1 MiB.
+	RecvBuffer, SendBuffer int
+	// TrainSegments is the largest train in segments; zero: 44.
+	TrainSegments int
+	// Secret keys the initial sequence numbers and the choice of ports (RFC 9293 §3.4.1, RFC
+	// 6056). The driver fills it with random bytes once a boot; zero is predictable.
+	Secret [16]byte
+	// Sequence replaces the initial sequence number of RFC 9293 §3.4.1, for experiments that
+	// must start at a known place; nil: the RFC's.
+	Sequence func(Tuple) uint32
+}
+
+// Patience is how often an unanswered segment is sent again before its
+// connection is given up.
+type Patience struct {
 	// SynRetries is how often a SYN or SYN-ACK is sent again; zero: 6.
 	SynRetries int
 	// SynTimeout is the wait after each SYN; zero: RTOInitial, doubled each time.
@@ -50,40 +69,17 @@ type Config struct {
 	FinRetries int
 	// FinTimeout is the wait after each FIN; zero: the retransmission time-out.
 	FinTimeout time.Duration
-	// FinWait2 is how long a connection that the user closed waits for the peer's FIN; zero: 60 s.
-	FinWait2 time.Duration
-	// MSL is the maximum segment lifetime, half of TIME-WAIT; zero: 30 s. Negative: no TIME-WAIT.
-	MSL time.Duration
+}
+
+// Limits bound what others can make a host keep or send.
+type Limits struct {
 	// MaxTimeWait bounds the connections kept in TIME-WAIT; beyond it the oldest goes; zero: 65536.
 	MaxTimeWait int
-	// RecvBuffer and SendBuffer are each connection's buffers in bytes; zero: 1 MiB.
-	RecvBuffer, SendBuffer int
 	// MaxReceiveRanges bounds the gaps in what arrived out of order; zero: 1024.
 	MaxReceiveRanges int
-	// OptionsOff sends no option at all, and offers none.
-	OptionsOff bool
-	// Congestion names the algorithm; zero: "reno".
-	Congestion string
-	// InitialWindow is the first congestion window in segments; zero: 10 (RFC 6928).
-	InitialWindow int
-	// FixedWindow is the window of the algorithm "fixed", in bytes; zero: the initial window.
-	FixedWindow int
-	// DelayedAck is how long an acknowledgment may wait for company; zero: a fifth of RTOMin,
-	// at most 40 ms, so that a peer configured alike never mistakes the delay for a loss.
-	DelayedAck time.Duration
-	// NoDelay turns Nagle's algorithm off for new connections.
-	NoDelay bool
-	// TrainSegments is the largest train in segments; zero: 44.
-	TrainSegments int
 	// ChallengeAcks is the budget of challenge ACKs a second for the whole host (RFC 5961 §7);
 	// zero: 1000.
 	ChallengeAcks int
-	// Secret keys the initial sequence numbers and the choice of ports (RFC 9293 §3.4.1, RFC
-	// 6056). The driver fills it with random bytes once a boot; zero is predictable.
-	Secret [16]byte
-	// Sequence replaces the initial sequence number of RFC 9293 §3.4.1, for experiments that
-	// must start at a known place; nil: the RFC's.
-	Sequence func(Tuple) uint32
 }
 
 func orDefault[T int | time.Duration](v *T, d T) {

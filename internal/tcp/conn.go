@@ -15,34 +15,47 @@ type Conn struct {
 	// Owner is the owner's to use.
 	Owner any
 
-	host    *Host
-	tuple   Tuple
-	path    Path
-	state   State
-	flags   connFlags
-	err     error // why it closed, nil for an orderly close
-	softErr error // an ICMP report that may explain a time-out (RFC 1122 §4.2.3.9)
+	host  *Host
+	tuple Tuple
+	path  Path
+	state State
+	flags connFlags
+	outcome
 
-	tx, rx *buffer.Ring
-	snd    sendSpace
-	rcv    receiveSpace
-	sent   sentQueue
-	rtt    rtt
-	rack   rack
-	tlp    tlp
-	rec    recovery
+	rings
+	snd  sendSpace
+	rcv  receiveSpace
+	sent sentQueue
+	rtt  rtt
+	repair
 	cc     algorithm
 	timers timers
 	keep   keepalive
 	stats  stats
 	limit  limited
 	probe  func(*Sample)
-	parked *timeWait // what is left of it in TIME-WAIT
 	links  links
 }
 
+// outcome is how a connection ends.
+type outcome struct {
+	err     error     // why it closed, nil for an orderly close
+	softErr error     // an ICMP report that may explain a time-out (RFC 1122 §4.2.3.9)
+	parked  *timeWait // what is left of it in TIME-WAIT
+}
+
+// rings are where a connection's text lives, between the user and the network.
+type rings struct{ tx, rx *buffer.Ring }
+
+// repair is what finds losses and mends them.
+type repair struct {
+	rack rack
+	tlp  tlp
+	rec  recovery
+}
+
 // connFlags are a connection's yes-or-no facts.
-type connFlags uint16
+type connFlags uint32
 
 const (
 	flagActive      connFlags = 1 << iota // we opened it

@@ -63,7 +63,7 @@ func TestZeroWindowProbeIsTaken(t *testing.T) {
 }
 
 func TestZeroWindowSilentPeer(t *testing.T) {
-	s := opened(t, Config{DataRetries: 5})
+	s := opened(t, Config{Patience: Patience{DataRetries: 5}})
 	s.sendWindow(ACK, 1, 1, 0, 0)
 	s.write(3)
 	s.wait(30 * time.Minute)
@@ -71,7 +71,7 @@ func TestZeroWindowSilentPeer(t *testing.T) {
 }
 
 func TestZeroWindowAnswersKeepItAlive(t *testing.T) {
-	s := opened(t, Config{DataRetries: 5})
+	s := opened(t, Config{Patience: Patience{DataRetries: 5}})
 	s.sendWindow(ACK, 1, 1, 0, 0)
 	s.write(3)
 	for range 50 {
@@ -277,7 +277,7 @@ func TestTrainIsAcknowledgedAtOnce(t *testing.T) {
 }
 
 func TestTrainLimits(t *testing.T) {
-	s := opened(t, Config{InitialWindow: 100, SendBuffer: 1 << 20})
+	s := opened(t, Config{Knobs: Knobs{InitialWindow: 100}, SendBuffer: 1 << 20})
 	s.write(100000)
 	require.True(t, s.h.Output(s.now, []int{1000}, &s.train))
 	assert.Equal(t, 44, s.train.Segments())
@@ -288,7 +288,7 @@ func TestTrainLimits(t *testing.T) {
 	require.True(t, s.h.Output(s.now, []int{7}, &s.train), "and what it could not take is still there")
 	assert.Equal(t, 7, s.train.Segments())
 
-	s = newScript(t, Config{InitialWindow: 100})
+	s = newScript(t, Config{Knobs: Knobs{InitialWindow: 100}})
 	s.path.MTU = 9000
 	s.accept(Options{MSS: 8960})
 	s.write(1 << 17)
@@ -297,7 +297,7 @@ func TestTrainLimits(t *testing.T) {
 }
 
 func TestTurns(t *testing.T) {
-	s := newScript(t, Config{InitialWindow: 100})
+	s := newScript(t, Config{Knobs: Knobs{InitialWindow: 100}})
 	var conns []*Conn
 	for p := range uint16(3) {
 		s.tuple.RemotePort = 100 + p
@@ -320,7 +320,7 @@ func TestTurns(t *testing.T) {
 }
 
 func TestReroute(t *testing.T) {
-	s := opened(t, Config{DataRetries: 3})
+	s := opened(t, Config{Patience: Patience{DataRetries: 3}})
 	s.write(5000)
 	s.expect(ACK, 1, 1, 1000)
 	s.out = nil
@@ -360,7 +360,7 @@ func TestReroutedToAnotherOutlet(t *testing.T) {
 }
 
 func TestOutOfOrderIsBounded(t *testing.T) {
-	s := opened(t, Config{MaxReceiveRanges: 4})
+	s := opened(t, Config{Limits: Limits{MaxReceiveRanges: 4}})
 	for i := range uint32(10) {
 		s.send(ACK, 100+i*100, 1, 50)
 	}

@@ -78,7 +78,9 @@ func FuzzInput(f *testing.F) {
 		f.Add(uint8(i), []byte{0x11, 1, 1, 10, 0, 0, 0x02, 0, 0, 0, 255, 0, 0x10, 200, 30, 90, 50, 20})
 	}
 	f.Fuzz(func(t *testing.T, state uint8, ops []byte) {
-		s := newScript(t, Config{RecvBuffer: 20000, SendBuffer: 50000, MaxReceiveRanges: 8})
+		s := newScript(t, Config{
+			Limits: Limits{MaxReceiveRanges: 8}, RecvBuffer: 20000, SendBuffer: 50000,
+		})
 		fuzzStates[int(state)%len(fuzzStates)](s)
 		for ; len(ops) >= 6; ops = ops[6:] {
 			s.fuzzOne(ops)
@@ -207,8 +209,10 @@ func TestRandomSegments(t *testing.T) {
 	for seed := range uint64(n) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		s := newScript(t, Config{
-			RecvBuffer: 20000, SendBuffer: 50000, MaxReceiveRanges: 8, OptionsOff: seed%5 == 0,
-			RTOMin: time.Millisecond, InitialWindow: 1 + int(seed%30),
+			Knobs: Knobs{
+				OptionsOff: seed%5 == 0, RTOMin: time.Millisecond, InitialWindow: 1 + int(seed%30),
+			},
+			Limits: Limits{MaxReceiveRanges: 8}, RecvBuffer: 20000, SendBuffer: 50000,
 		})
 		fuzzStates[rng.IntN(len(fuzzStates))](s)
 		op := make([]byte, 6)

@@ -131,7 +131,7 @@ func TestSYNFallback(t *testing.T) {
 		assert.Zero(t, s.expect(ACK, 1, 1, 0).options)
 	})
 	t.Run("options off", func(t *testing.T) {
-		s := newScript(t, Config{OptionsOff: true})
+		s := newScript(t, Config{Knobs: Knobs{OptionsOff: true}})
 		s.connect()
 		assert.Zero(t, s.expect(SYN, 0, 0, 0).options)
 		s.send(SYN|ACK, 0, 1, 0, fullOptions)
@@ -141,7 +141,7 @@ func TestSYNFallback(t *testing.T) {
 }
 
 func TestSYNRetriesEnd(t *testing.T) {
-	s := newScript(t, Config{SynRetries: 3, SynTimeout: 3 * time.Second})
+	s := newScript(t, Config{Patience: Patience{SynRetries: 3, SynTimeout: 3 * time.Second}})
 	s.connect()
 	s.collect()
 	start := s.now
@@ -158,7 +158,7 @@ func TestSYNRetriesEnd(t *testing.T) {
 
 func TestRFC1122_4_2_3_9_SoftErrors(t *testing.T) {
 	host := errors.New("host unreachable")
-	s := newScript(t, Config{SynRetries: 1})
+	s := newScript(t, Config{Patience: Patience{SynRetries: 1}})
 	s.connect()
 	s.expect(SYN, 0, 0, 0)
 	s.h.Unreachable(s.now, s.tuple, s.iss+7, ErrRefused)
@@ -248,7 +248,7 @@ func TestRFC9293_3_10_7_2_Listen(t *testing.T) {
 func TestRFC9293_3_10_7_4_SynReceived(t *testing.T) {
 	begin := func(t *testing.T) *script {
 		t.Helper()
-		s := newScript(t, Config{SynRetries: 2})
+		s := newScript(t, Config{Patience: Patience{SynRetries: 2}})
 		s.listen(1)
 		s.send(SYN, 0, 0, 0, fullOptions)
 		s.expect(SYN|ACK, 0, 1, 0)
@@ -397,7 +397,9 @@ func TestConfigIsChecked(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 40*time.Millisecond, h.cfg.DelayedAck)
 	require.NoError(t, h.SetKnobs(Knobs{Congestion: "none", NoDelay: true}))
-	assert.Equal(t, Knobs{Congestion: "none", NoDelay: true}, h.Knobs())
+	assert.Equal(t, "none", h.Knobs().Congestion)
+	assert.True(t, h.Knobs().NoDelay)
+	assert.Equal(t, 10, h.Knobs().InitialWindow, "a zero is the default")
 	require.Error(t, h.SetKnobs(Knobs{Congestion: "vegas"}))
 	assert.Equal(t, time.Minute, h.TimeWait())
 }

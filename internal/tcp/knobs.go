@@ -7,24 +7,36 @@ import (
 )
 
 // Knobs are what an operator may change while a host runs. They are for the
-// connections opened afterwards.
+// connections opened afterwards, but for the bounds of the time-out, which all
+// connections obey.
 type Knobs struct {
-	Congestion string // the algorithm's name
-	NoDelay    bool   // Nagle's algorithm is off
-	OptionsOff bool   // plain headers
+	// Congestion names the algorithm; zero: "reno".
+	Congestion string
+	// InitialWindow is the first congestion window in segments; zero: 10 (RFC 6928).
+	InitialWindow int
+	// FixedWindow is the window of the algorithm "fixed", in bytes; zero: the initial window.
+	FixedWindow int
+	// RTOMin and RTOMax bound the retransmission time-out; zero: 200 ms, 120 s.
+	RTOMin, RTOMax time.Duration
+	// RTOInitial is the time-out before the first sample; zero: 1 s (RFC 6298 §2.1).
+	RTOInitial time.Duration
+	// DelayedAck is how long an acknowledgment may wait for company; zero: a fifth of RTOMin,
+	// at most 40 ms, so that a peer configured alike never mistakes the delay for a loss.
+	DelayedAck time.Duration
+	// NoDelay turns Nagle's algorithm off for new connections.
+	NoDelay bool
+	// OptionsOff sends no option at all, and offers none.
+	OptionsOff bool
 }
 
 // Knobs returns the knobs as they are.
-func (h *Host) Knobs() Knobs {
-	return Knobs{
-		Congestion: h.cfg.Congestion, NoDelay: h.cfg.NoDelay, OptionsOff: h.cfg.OptionsOff,
-	}
-}
+func (h *Host) Knobs() Knobs { return h.cfg.Knobs }
 
-// SetKnobs turns the knobs, all or none.
+// SetKnobs turns the knobs, all or none. A zero means the default.
 func (h *Host) SetKnobs(k Knobs) error {
 	cfg := h.cfg
-	cfg.Congestion, cfg.NoDelay, cfg.OptionsOff = k.Congestion, k.NoDelay, k.OptionsOff
+	cfg.Knobs = k
+	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return err
 	}

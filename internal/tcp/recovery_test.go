@@ -204,7 +204,7 @@ func TestRFC8985_TailLossProbe(t *testing.T) {
 }
 
 func TestRFC6298_Timeout(t *testing.T) {
-	s := flight(t, 4, Options{MSS: 1000}, Config{DataRetries: 3})
+	s := flight(t, 4, Options{MSS: 1000}, Config{Patience: Patience{DataRetries: 3}})
 	start := s.now
 	var at []time.Duration
 	for s.c.State() == StateEstablished {
@@ -264,7 +264,7 @@ func TestRFC6298_Karn(t *testing.T) {
 }
 
 func TestRFC6298_Estimator(t *testing.T) {
-	cfg := Config{RTOMin: time.Millisecond, RTOMax: time.Second}
+	cfg := Config{Knobs: Knobs{RTOMin: time.Millisecond, RTOMax: time.Second}}
 	var e rtt
 	now := clock.Time(1)
 	e.sample(now, 100*time.Millisecond, 1, &cfg)

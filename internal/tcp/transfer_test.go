@@ -14,7 +14,9 @@ var seeds = flag.Int("seeds", 0, "seeds for the random worlds; 0: some hundred")
 
 // course is the family's timing: a millisecond of RTO.
 func course() Config {
-	return Config{RTOMin: time.Millisecond, RTOMax: 5 * time.Second, RTOInitial: 50 * time.Millisecond}
+	return Config{Knobs: Knobs{
+		RTOMin: time.Millisecond, RTOMax: 5 * time.Second, RTOInitial: 50 * time.Millisecond,
+	}}
 }
 
 func TestTransferClean(t *testing.T) {

@@ -78,7 +78,7 @@ func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
 	c := &Conn{
 		host: h, tuple: t, cc: algorithm{name: h.cfg.Congestion},
-		tx: buffer.NewRing(h.cfg.SendBuffer), rx: buffer.NewRing(h.cfg.RecvBuffer),
+		rings: rings{buffer.NewRing(h.cfg.SendBuffer), buffer.NewRing(h.cfg.RecvBuffer)},
 	}
 	c.links.heap = -1
 	c.setISS(h.sequence(now, t))
