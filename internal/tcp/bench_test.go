@@ -172,7 +172,7 @@ func BenchmarkConnect(b *testing.B) {
 // trains and single segments, requests and bulk.
 func TestDataPathAllocatesNothing(t *testing.T) {
 	for name, cfg := range map[string]Config{
-		"trains": {}, "segments": {TrainSegments: 1}, "plain": {OptionsOff: true},
+		"trains": {}, "segments": {TrainSegments: 1}, "plain": {Knobs: Knobs{OptionsOff: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPipe(t, cfg)

@@ -382,13 +382,13 @@ func TestConfigIsChecked(t *testing.T) {
 	route := func([4]byte) Path { return Path{} }
 	for name, cfg := range map[string]Config{
 		"no route":    {},
-		"bounds":      {Route: route, RTOMin: time.Second, RTOMax: time.Millisecond},
-		"negative":    {Route: route, SynTimeout: -1},
-		"limits":      {Route: route, DataRetries: -1},
+		"bounds":      {Route: route, Knobs: Knobs{RTOMin: time.Second, RTOMax: time.Millisecond}},
+		"negative":    {Route: route, Patience: Patience{SynTimeout: -1}},
+		"limits":      {Route: route, Patience: Patience{DataRetries: -1}},
 		"buffers":     {Route: route, RecvBuffer: 1},
 		"huge buffer": {Route: route, SendBuffer: 1 << 31},
 		"train":       {Route: route, TrainSegments: 1000},
-		"congestion":  {Route: route, Congestion: "vegas"},
+		"congestion":  {Route: route, Knobs: Knobs{Congestion: "vegas"}},
 	} {
 		_, err := NewHost(cfg)
 		require.ErrorContains(t, err, "tcp: config: ", name)
