@@ -88,6 +88,9 @@ func collect(tree fs.FS) ([]text, error) {
 			}
 			return nil
 		}
+		if base == ".git" {
+			return nil // a work tree's, which says where its repository is
+		}
 		info, err := d.Info()
 		if err != nil || !d.Type().IsRegular() || info.Size() > maxTextBytes {
 			return err
