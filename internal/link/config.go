@@ -24,6 +24,9 @@ const (
 	OffloadMMsg
 	// OffloadPlain is a call a datagram and a goroutine that reads.
 	OffloadPlain
+	// OffloadTUN is what a TUN device says: it has no datagrams. Nobody can
+	// ask for it.
+	OffloadTUN
 )
 
 // String returns the word for the way, as ParseOffload takes it.
@@ -37,6 +40,8 @@ func (o Offload) String() string {
 		return "mmsg"
 	case OffloadPlain:
 		return "plain"
+	case OffloadTUN:
+		return "tun"
 	}
 	return "offload " + strconv.Itoa(int(o))
 }

@@ -28,10 +28,14 @@ const (
 	DropTooBig
 	// DropRefused is a packet that the kernel would not send.
 	DropRefused
+	// DropKernelDown is a packet for a TUN device that is not up.
+	DropKernelDown
+	// DropGone is a packet for a TUN device that was deleted.
+	DropGone
 )
 
 // NumDrops is the number of reasons.
-const NumDrops = int(DropRefused) + 1
+const NumDrops = int(DropGone) + 1
 
 // String returns the reason in a few words.
 func (d Drop) String() string {
@@ -52,6 +56,10 @@ func (d Drop) String() string {
 		return "too big for the device"
 	case DropRefused:
 		return "refused by the kernel"
+	case DropKernelDown:
+		return "tun device not up"
+	case DropGone:
+		return "tun device deleted"
 	}
 	return "drop " + strconv.Itoa(int(d))
 }

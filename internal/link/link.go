@@ -8,6 +8,9 @@
 // hands whole trains to the kernel (UDP_SEGMENT, UDP_GRO, sendmmsg, recvmmsg),
 // udp_plain.go sends datagram by datagram and reads in a goroutine, as every
 // system can. The UDP addresses are IPv4.
+//
+// The other card is a TUN device (tun.go, tun_linux.go), behind which is the
+// kernel of the machine: its programs are on the virtual network then.
 package link
 
 import (
@@ -19,7 +22,7 @@ import (
 // ErrWouldBlock is what ReadBatch says when nothing has arrived.
 var ErrWouldBlock = errors.New("link: nothing to read")
 
-// Device is one socket that carries the packets of one interface, or of several
+// Device is one socket or TUN device that carries the packets of one interface, or of several
 // in the old grammars. One goroutine owns it; no method blocks.
 type Device interface {
 	// ReadBatch fills frames with what has arrived. They are lent until the

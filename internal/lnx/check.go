@@ -245,7 +245,7 @@ func (p *parser) checkRIP() {
 			p.report.add(p.advertiseAt[i], addr.String(), addr.String()+
 				" is no neighbour of this file", "an address that a neighbor line declares")
 		}
-		if !p.cfg.Forwarding {
+		if p.cfg.Routing != RoutingRIP && p.cfg.Routing != RoutingRIP2 {
 			p.report.note(p.advertiseAt[i], addr.String(),
 				`nothing is advertised without "routing rip"`)
 		}

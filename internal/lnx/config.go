@@ -93,7 +93,8 @@ type Config struct {
 	RIP RIP
 	// TCP is how TCP behaves.
 	TCP TCP
-	// Forwarding is set on routers: RIP speakers and all nodes of the old grammars.
+	// Forwarding is set on routers: RIP speakers, all nodes of the old grammars, and
+	// those with a TUN device beside another link.
 	Forwarding bool
 	// SharedSocket is set when one UDP socket serves all interfaces, which then
 	// name the same UDP address. The link of a packet is told by its UDP source.

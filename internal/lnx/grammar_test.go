@@ -305,3 +305,15 @@ func TestNames(t *testing.T) {
 		assert.Equal(t, want, share.String())
 	}
 }
+
+// A node between the kernel, behind a TUN device, and another link forwards,
+// whatever its routing; one that has nothing else is the kernel's host.
+func TestATunBesideAnotherLinkForwards(t *testing.T) {
+	const tun = "interface tun0 10.2.0.1/24 tun:tide0\n"
+	const udp = "interface if0 10.0.0.1/24 127.0.0.1:5000\n"
+	for text, want := range map[string]bool{
+		tun: false, udp: false, tun + udp: true, udp + tun + "routing none\n": true,
+	} {
+		assert.Equal(t, want, parse(t, text).Forwarding, text)
+	}
+}

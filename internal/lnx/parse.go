@@ -3,6 +3,7 @@ package lnx
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -103,9 +104,16 @@ func (p *parser) setDefaults() {
 	setDefault(&c.RIP.Periodic, defaultPeriodic)
 	setDefault(&c.RIP.Timeout, defaultTimeout)
 	setDefault(&c.RIP.EntrySize, defaultEntrySize)
-	if c.Routing == RoutingRIP || c.Routing == RoutingRIP2 {
+	if c.Routing == RoutingRIP || c.Routing == RoutingRIP2 || c.isGateway() {
 		c.Forwarding = true
 	}
+}
+
+// isGateway reports whether the node stands between the kernel, behind a TUN
+// device, and another link: what else would it be there for?
+func (c *Config) isGateway() bool {
+	return len(c.Interfaces) > 1 &&
+		slices.ContainsFunc(c.Interfaces, func(i Interface) bool { return i.Tun != nil })
 }
 
 // rtoDefaults returns the bounds of the retransmission timer where the file

@@ -18,10 +18,6 @@ func Check(path string, c *lnx.Config) lnx.Errors {
 	}
 	for i := range c.Interfaces {
 		f := &c.Interfaces[i]
-		if f.Tun != nil {
-			refuse(f.Pos, f.Name, "interface "+f.Name+": nodes have no TUN devices yet",
-				"the HOST:PORT of a UDP link")
-		}
 		if f.Impair != (lnx.Impairments{}) {
 			refuse(f.Pos, f.Name, "link "+f.Name+": nodes do not impair links by their files yet",
 				"only an mtu; lossyforward drops packets at run time")

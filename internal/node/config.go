@@ -34,7 +34,8 @@ type Config struct {
 	waiter waiterKind // tests choose; zero: the platform's best
 }
 
-// openDevices opens the node's UDP sockets: one an interface, or one for all.
+// openDevices opens what the interfaces are: TUN devices and UDP sockets, one
+// for each, or one socket for all.
 func (n *Node) openDevices() error {
 	c := n.cfg.LNX
 	offload := link.OffloadAuto
@@ -44,20 +45,27 @@ func (n *Node) openDevices() error {
 			return err
 		}
 	}
+	n.ifaceDevice = make([]int, len(c.Interfaces))
 	var shared []link.Interface
+	var udp lnx.HostPort // theirs
 	for i := range c.Interfaces {
 		f := &c.Interfaces[i]
 		face := n.linkInterface(i)
-		if c.SharedSocket {
-			shared = append(shared, face)
-			continue
+		var err error
+		switch {
+		case f.Tun != nil:
+			err = n.openTUN(f, face)
+		case c.SharedSocket:
+			shared, udp = append(shared, face), f.UDP
+		default:
+			err = n.openUDP(offload, f.UDP, []link.Interface{face})
 		}
-		if err := n.openDevice(offload, f.UDP, []link.Interface{face}); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	if c.SharedSocket {
-		return n.openDevice(offload, c.Interfaces[0].UDP, shared)
+	if len(shared) > 0 {
+		return n.openUDP(offload, udp, shared)
 	}
 	return nil
 }
@@ -76,18 +84,35 @@ func (n *Node) linkInterface(i int) link.Interface {
 	return face
 }
 
-func (n *Node) openDevice(offload link.Offload, udp lnx.HostPort, faces []link.Interface) error {
+func (n *Node) openUDP(offload link.Offload, udp lnx.HostPort, faces []link.Interface) error {
 	d, err := link.Open(link.Config{
 		Host: udp.Host, Port: udp.Port, Interfaces: faces, Offload: offload,
 	})
 	if err != nil {
 		return err
 	}
+	return n.addDevice(d, faces)
+}
+
+func (n *Node) openTUN(f *lnx.Interface, face link.Interface) error {
+	cfg := link.TUNConfig{Device: f.Tun.Device, Interface: face}
+	if f.Tun.Kernel.IsValid() {
+		cfg.Kernel = netip.PrefixFrom(f.Tun.Kernel, f.Addr.Bits())
+	}
+	d, err := link.OpenTUN(cfg)
+	if err != nil {
+		return err
+	}
+	return n.addDevice(d, []link.Interface{face})
+}
+
+// addDevice enters a device into the node's books.
+func (n *Node) addDevice(d link.Device, faces []link.Interface) error {
 	token := len(n.devices)
 	n.devices = append(n.devices, d)
 	n.sharing = append(n.sharing, len(faces))
-	for range faces {
-		n.ifaceDevice = append(n.ifaceDevice, token)
+	for _, f := range faces {
+		n.ifaceDevice[f.ID] = token
 	}
 	return n.watch(d, token)
 }
@@ -110,7 +135,10 @@ func (n *Node) stackConfig() stack.Config {
 	}
 	for i := range c.Interfaces {
 		f := &c.Interfaces[i]
-		face := stack.Interface{Name: f.Name, Addr: f.Addr, MTU: f.MTU, Neighbors: []netip.Addr{}}
+		face := stack.Interface{Name: f.Name, Addr: f.Addr, MTU: f.MTU}
+		if f.Tun == nil { // behind a TUN device the kernel knows who is there
+			face.Neighbors = []netip.Addr{}
+		}
 		for _, nb := range c.Neighbors {
 			if nb.Iface == f.Name {
 				face.Neighbors = append(face.Neighbors, nb.Addr)
@@ -201,11 +229,11 @@ const (
 )
 
 // receiveBuffer is a connection's receive buffer: not more than the kernel
-// queues for a socket of ours, because what it has no room for is lost.
+// queues for a device of ours, because what it has no room for is lost.
 func (n *Node) receiveBuffer() int {
 	size := maxReceiveBuffer
 	for _, d := range n.devices {
-		u, ok := d.(udpDevice)
+		u, ok := d.(realDevice)
 		if !ok {
 			continue
 		}

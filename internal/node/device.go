@@ -3,10 +3,11 @@ package node
 import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// udpDevice is what a UDP link knows beyond a Device.
-type udpDevice interface {
+// realDevice is what a device that leaves the process knows beyond a Device.
+type realDevice interface {
 	Info() link.Info
 	Counters(id int) link.Counters
 	Neighbors(id int) []link.NeighborInfo
@@ -14,8 +15,8 @@ type udpDevice interface {
 
 // deviceInfo adds what only the device knows to an interface's snapshot.
 func (n *Node) deviceInfo(i int, f *control.Interface) {
-	f.UDP = n.cfg.LNX.Interfaces[i].UDP.String()
-	d, ok := n.devices[n.ifaceDevice[i]].(udpDevice)
+	f.UDP = underneath(&n.cfg.LNX.Interfaces[i])
+	d, ok := n.devices[n.ifaceDevice[i]].(realDevice)
 	if !ok {
 		return
 	}
@@ -38,9 +39,31 @@ func (n *Node) deviceInfo(i int, f *control.Interface) {
 	}
 }
 
+// underneath is what an interface stands on: a UDP address, or "tun:DEV".
+func underneath(f *lnx.Interface) string {
+	if f.Tun != nil {
+		return "tun:" + f.Tun.Device
+	}
+	return f.UDP.String()
+}
+
+// kernels lists the kernel's ends of the TUN devices that are up.
+func (n *Node) kernels() []control.Neighbor {
+	var list []control.Neighbor
+	for i := range n.cfg.LNX.Interfaces {
+		f := &n.cfg.LNX.Interfaces[i]
+		if f.Tun != nil && f.Tun.Kernel.IsValid() && n.stack.Up(i) {
+			list = append(list, control.Neighbor{
+				Iface: f.Name, Addr: f.Tun.Kernel, UDP: underneath(f),
+			})
+		}
+	}
+	return list
+}
+
 // neighborUDP returns where packets for a neighbour go now.
 func (n *Node) neighborUDP(i int, addr [4]byte, configured string) string {
-	d, ok := n.devices[n.ifaceDevice[i]].(udpDevice)
+	d, ok := n.devices[n.ifaceDevice[i]].(realDevice)
 	if !ok {
 		return configured
 	}

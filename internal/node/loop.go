@@ -1,11 +1,13 @@
 package node
 
 import (
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -109,7 +111,10 @@ func (n *Node) readDevice(token int) {
 	}
 	for range readsPerTurn {
 		got, err := dev.ReadBatch(n.frames)
-		if err != nil || got == 0 {
+		if err != nil && !errors.Is(err, link.ErrWouldBlock) {
+			n.say("node: %v", err)
+		}
+		if got == 0 {
 			return
 		}
 		now := n.now() // one stamp for the batch: it is what RTTs are measured by

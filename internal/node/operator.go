@@ -203,5 +203,5 @@ func (n *Node) neighbors() []control.Neighbor {
 			})
 		}
 	}
-	return list
+	return append(list, n.kernels()...)
 }

@@ -1,0 +1,318 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+// ErrNoTUN is a system without TUN devices.
+var ErrNoTUN = errors.New("tun needs Linux; this is " + runtime.GOOS +
+	": use a UDP link, or run the node in a Linux container or virtual machine")
+
+// ErrGone is what a TUN device says, once, when the kernel's end was deleted.
+var ErrGone = errors.New("the device was deleted")
+
+// maxDeviceName is IFNAMSIZ without its closing zero (linux/if.h).
+const maxDeviceName = 15
+
+// defaultTUNQueue is how many packets the kernel may hold for us: what a window
+// of 4 MiB is in packets of the default MTU. Linux's own 500 would lose them.
+const defaultTUNQueue = 3072
+
+// TUNConfig describes an interface whose link leads to the kernel of this
+// machine.
+type TUNConfig struct {
+	// Device is the kernel's name for the device, of up to 15 bytes. It is
+	// opened if it exists, else created, and then gone again after Close.
+	Device string
+	// Interface is the node's end. It needs no neighbours: whatever address a
+	// packet is for, the kernel gets it.
+	Interface Interface
+	// Kernel is the address of the kernel's end and the length of the link's
+	// prefix. The device is given both, and brought up. Invalid: the kernel's
+	// end is somebody else's to set up.
+	Kernel netip.Prefix
+	// ReadPackets is how many packets the kernel may hold for us; 0: 3072.
+	ReadPackets int
+	// QueuePackets and QueueBytes bound the out queue, which is used only
+	// while the kernel takes nothing; 0: 2048 packets, 4 MiB.
+	QueuePackets, QueueBytes int
+}
+
+func (c TUNConfig) withDefaults() TUNConfig {
+	setDefault(&c.Interface.MTU, defaultMTU)
+	setDefault(&c.ReadPackets, defaultTUNQueue)
+	setDefault(&c.QueuePackets, defaultQueuePackets)
+	setDefault(&c.QueueBytes, defaultQueueBytes)
+	return c
+}
+
+func (c TUNConfig) validate() error {
+	switch {
+	case c.Device == "" || len(c.Device) > maxDeviceName || c.Device == "." || c.Device == ".." ||
+		strings.ContainsAny(c.Device, "/:% \t\n"):
+		return fmt.Errorf("a device's name has 1 to %d characters without / : %% or blanks",
+			maxDeviceName)
+	case c.Kernel.IsValid() && !c.Kernel.Addr().Is4():
+		return errNoIPv4
+	case c.Interface.ID < 0 || c.Interface.ID > maxInterfaceID:
+		return fmt.Errorf("number %d", c.Interface.ID)
+	case c.ReadPackets < 0 || c.QueuePackets < 0 || c.QueueBytes < 0:
+		return errors.New("a negative size")
+	}
+	return nil
+}
+
+// TUNError is a TUN device that cannot be had.
+type TUNError struct {
+	// Interface is the name of the interface that wanted it, Device the kernel's.
+	Interface, Device string
+	// Advice is what may help; it can be empty.
+	Advice string
+	// Err is what the system said.
+	Err error
+}
+
+// Error names the interface and the device, and says what may help.
+func (e *TUNError) Error() string {
+	text := "link: interface " + e.Interface + ": tun:" + e.Device + ": " + e.Err.Error()
+	if e.Advice != "" {
+		text += " (" + e.Advice + ")"
+	}
+	return text
+}
+
+// Unwrap returns what the system said.
+func (e *TUNError) Unwrap() error { return e.Err }
+
+// tunFile is where packets enter and leave the kernel: today one a call. Both
+// methods speak of several because that is what a device with a virtio-net
+// header does.
+type tunFile interface {
+	// read fetches the packets that arrived, of size bytes each but the last:
+	// n bytes in all. It says ErrWouldBlock when there is nothing.
+	read(b []byte) (n, size int, err error)
+	// write sends the packets of a train from the skip-th on, accounting for
+	// them at to. It returns how many it is done with, and ErrWouldBlock if
+	// the kernel would not take the next.
+	write(to *neighbor, t *buffer.Train, skip int) (done int, err error)
+	counters(*SocketCounters)
+	close() error
+}
+
+// tunReadBytes is the memory for one batch. A read needs room for the largest
+// packet that the kernel could have been told to send.
+const tunReadBytes = 4 * maxDatagram
+
+// TUN is a Device behind which is the kernel of this machine. One goroutine
+// owns it and calls all of its methods.
+type TUN struct {
+	cfg     TUNConfig
+	file    tunFile // nil: the device is gone
+	fd      int
+	queued  int // packets that the kernel holds for us at most; 0: unknown
+	on      iface
+	kernel  neighbor // at whatever address
+	queue   outQueue
+	mem     []byte
+	blocked uint64
+	last    SocketCounters // of a file that is gone
+}
+
+var _ Device = (*TUN)(nil)
+
+// OpenTUN opens or creates a TUN device. Its errors are TUNErrors.
+func OpenTUN(cfg TUNConfig) (*TUN, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, tunError(cfg, err, "")
+	}
+	return openTUN(cfg)
+}
+
+func tunError(cfg TUNConfig, err error, advice string) error {
+	return &TUNError{
+		Interface: cfg.Interface.Name, Device: cfg.Device, Err: err, Advice: advice,
+	}
+}
+
+func newTUN(cfg TUNConfig, file tunFile, fd int) *TUN {
+	d := &TUN{
+		cfg: cfg, file: file, fd: fd, mem: make([]byte, tunReadBytes),
+		on:    iface{Interface: cfg.Interface, up: true},
+		queue: outQueue{maxPackets: cfg.QueuePackets, maxBytes: cfg.QueueBytes},
+	}
+	d.kernel.on = &d.on
+	return d
+}
+
+// ReadBatch implements Device. Packets that arrive in a row and are of one size
+// make one frame.
+func (d *TUN) ReadBatch(frames []buffer.Frame) (int, error) {
+	if d.file == nil {
+		return 0, ErrWouldBlock
+	}
+	n, at, packets := 0, 0, 0
+	grows := false // the last frame may take another packet
+	for n < len(frames) && len(d.mem)-at >= maxDatagram {
+		got, size, err := d.file.read(d.mem[at:])
+		if err != nil {
+			return n, d.readError(n, err)
+		}
+		d.arrived(got, size)
+		f := &frames[max(0, n-1)]
+		if grows && size <= f.Size && packets < buffer.MaxTrainPackets {
+			f.Data = f.Data[:len(f.Data)+got]
+		} else {
+			f = &frames[n]
+			f.Data, f.Size, f.Iface = d.mem[at:at+got], size, d.on.ID
+			packets = 0
+			n++
+		}
+		packets += (got + size - 1) / size
+		grows = got%f.Size == 0
+		at += got
+	}
+	return n, nil
+}
+
+// arrived counts what a read brought.
+func (d *TUN) arrived(got, size int) {
+	c := &d.on.counters
+	packets := uint64((got + size - 1) / size)
+	c.RxPackets += packets
+	c.RxBytes += uint64(got)
+	if size > d.on.MTU {
+		c.Oversize += packets
+	}
+}
+
+// readError decides what becomes of a read that failed behind n frames.
+func (d *TUN) readError(n int, err error) error {
+	switch {
+	case errors.Is(err, ErrGone):
+		d.leave()
+		return tunError(d.cfg, ErrGone, "")
+	case n > 0:
+		return nil
+	}
+	return err
+}
+
+// leave gives back the descriptor of a device that is gone: it would be
+// readable for ever.
+func (d *TUN) leave() {
+	d.last = d.Socket()
+	_ = d.file.close() // there is nothing behind it any more
+	d.file, d.fd = nil, -1
+	d.kernel.lost(d.queue.packets, DropGone)
+	d.queue.pop(d.queue.packets)
+}
+
+// WriteBatch implements Device.
+func (d *TUN) WriteBatch(trains []buffer.Train) (int, error) {
+	if err := d.drain(); err != nil {
+		return 0, err
+	}
+	for i := range trains {
+		t := &trains[i]
+		if t.Bytes == 0 {
+			continue
+		}
+		if d.file == nil {
+			d.kernel.lost(t.Count, DropGone)
+			continue
+		}
+		if d.queue.packets > 0 { // they go first
+			if !d.queue.fits(t) {
+				return i, nil
+			}
+			d.queue.push(&d.kernel, t, 0)
+			continue
+		}
+		done, err := d.file.write(&d.kernel, t, 0)
+		switch {
+		case errors.Is(err, ErrWouldBlock):
+			d.blocked++
+			d.queue.push(&d.kernel, t, done)
+		case errors.Is(err, ErrGone):
+			d.leave()
+			d.kernel.lost(t.Count-done, DropGone)
+			return i + 1, tunError(d.cfg, ErrGone, "")
+		case err != nil:
+			return i, err
+		}
+	}
+	return len(trains), nil
+}
+
+// drain sends what is queued, until the kernel takes no more.
+func (d *TUN) drain() error {
+	for d.queue.packets > 0 {
+		to, t := d.queue.train(d.queue.head)
+		done, err := d.file.write(to, t, 0)
+		d.queue.pop(done)
+		switch {
+		case errors.Is(err, ErrWouldBlock):
+			d.blocked++
+			return nil
+		case errors.Is(err, ErrGone):
+			d.leave()
+			return tunError(d.cfg, ErrGone, "")
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// Room implements Device.
+func (d *TUN) Room() int { return d.queue.room(d.on.MTU) }
+
+// Pending implements Device.
+func (d *TUN) Pending() int { return d.queue.packets }
+
+// FD implements Device. It is -1 once the device is gone.
+func (d *TUN) FD() int { return d.fd }
+
+// Close implements Device. A device that Open created goes with it.
+func (d *TUN) Close() error {
+	if d.file == nil {
+		return nil
+	}
+	return d.file.close()
+}
+
+// Counters returns the counts of the interface with the node's number id.
+func (d *TUN) Counters(id int) Counters {
+	if id != d.on.ID {
+		return Counters{}
+	}
+	return d.on.counters
+}
+
+// Socket returns the counts of the calls to the kernel.
+func (d *TUN) Socket() SocketCounters {
+	s := d.last
+	s.Blocked = d.blocked
+	if d.file != nil {
+		d.file.counters(&s)
+	}
+	return s
+}
+
+// Info tells what the device turned out to be.
+func (d *TUN) Info() Info { return Info{Offload: OffloadTUN, RecvPackets: d.queued} }
+
+// Neighbors lists the kernel's address, if the device was told to set it.
+func (d *TUN) Neighbors(id int) []NeighborInfo {
+	if id != d.on.ID || !d.cfg.Kernel.IsValid() {
+		return nil
+	}
+	return []NeighborInfo{{Addr: d.cfg.Kernel.Addr().As4()}}
+}

@@ -1,0 +1,103 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// setUpKernel gives the kernel's end its MTU and queue and, if there is one to
+// give, its address, and brings it up. It returns how many packets the kernel
+// holds for us; 0: unknown. Of a device whose kernel's end is somebody else's,
+// nothing but the asking need succeed.
+func setUpKernel(cfg TUNConfig) (queued int, err error) {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, tunError(cfg, err, "")
+	}
+	defer unix.Close(s)
+	k := kernelEnd{device: cfg.Device, socket: s}
+	errs := []error{
+		k.number("its MTU", unix.SIOCSIFMTU, cfg.Interface.MTU),
+		k.number("its queue", unix.SIOCSIFTXQLEN, cfg.ReadPackets),
+	}
+	if cfg.Kernel.IsValid() {
+		// Links carry IPv4: without this the kernel would look for IPv6 routers on
+		// it. A kernel without IPv6 has no such file.
+		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+cfg.Device+"/disable_ipv6", []byte("1"), 0)
+		errs = append(errs, k.address(cfg.Kernel, cfg.Interface.Local), k.up())
+		if err := errors.Join(errs...); err != nil {
+			return 0, tunError(cfg, err, "run the node as root or with CAP_NET_ADMIN")
+		}
+	}
+	return k.queue(), nil
+}
+
+// kernelEnd is the kernel's side of a device, as netdevice(7) shows it.
+type kernelEnd struct {
+	device string
+	socket int
+}
+
+// do fills in a request and makes it.
+func (k kernelEnd) do(what string, request uint, fill func(*unix.Ifreq)) error {
+	req, err := unix.NewIfreq(k.device)
+	if err != nil {
+		return err
+	}
+	fill(req)
+	if err := unix.IoctlIfreq(k.socket, request, req); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+func (k kernelEnd) number(what string, request uint, n int) error {
+	return k.do(what, request, func(r *unix.Ifreq) { r.SetUint32(uint32(n)) })
+}
+
+// address sets address and mask; the device loses those that it had. On a link
+// whose prefix is one address the node's end is told apart.
+func (k kernelEnd) address(kernel netip.Prefix, node [4]byte) error {
+	set := func(what string, request uint, a [4]byte) error {
+		return k.do(what, request, func(r *unix.Ifreq) {
+			if err := r.SetInet4Addr(a[:]); err != nil {
+				panic("BUG: link: " + err.Error()) // four bytes are an address
+			}
+		})
+	}
+	if err := set("its address", unix.SIOCSIFADDR, kernel.Addr().As4()); err != nil {
+		return err
+	}
+	if kernel.Bits() == kernel.Addr().BitLen() {
+		return set("its peer's address", unix.SIOCSIFDSTADDR, node)
+	}
+	mask := ^uint32(0) << (32 - kernel.Bits())
+	return set("its netmask", unix.SIOCSIFNETMASK,
+		[4]byte{byte(mask >> 24), byte(mask >> 16), byte(mask >> 8), byte(mask)})
+}
+
+// up brings the device up; its other flags stay.
+func (k kernelEnd) up() error {
+	req, err := unix.NewIfreq(k.device)
+	if err != nil {
+		return err
+	}
+	if err := unix.IoctlIfreq(k.socket, unix.SIOCGIFFLAGS, req); err != nil {
+		return fmt.Errorf("its flags: %w", err)
+	}
+	flags := req.Uint16() | unix.IFF_UP
+	return k.do("to bring it up", unix.SIOCSIFFLAGS, func(r *unix.Ifreq) { r.SetUint16(flags) })
+}
+
+// queue asks how many packets the kernel holds for us; 0: it does not say.
+func (k kernelEnd) queue() int {
+	req, err := unix.NewIfreq(k.device)
+	if err != nil || unix.IoctlIfreq(k.socket, unix.SIOCGIFTXQLEN, req) != nil {
+		return 0
+	}
+	return int(req.Uint32())
+}

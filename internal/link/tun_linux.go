@@ -1,0 +1,161 @@
+package link
+
+import (
+	"errors"
+	"io/fs"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+const tunPath = "/dev/net/tun"
+
+// openTUN attaches to the device and, if asked to, sets up the kernel's end.
+func openTUN(cfg TUNConfig) (*TUN, error) {
+	fd, err := unix.Open(tunPath, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, tunError(cfg, &fs.PathError{Op: "open", Path: tunPath, Err: err},
+			openAdvice(err))
+	}
+	d, err := attach(cfg, fd)
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return d, nil
+}
+
+func openAdvice(err error) string {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) {
+		return "modprobe tun, or give the container --device " + tunPath
+	}
+	return "run the node as root"
+}
+
+// attach makes fd the other end of the device.
+func attach(cfg TUNConfig, fd int) (*TUN, error) {
+	req, err := unix.NewIfreq(cfg.Device)
+	if err != nil {
+		return nil, tunError(cfg, err, "")
+	}
+	req.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err != nil {
+		return nil, tunError(cfg, err, attachAdvice(cfg.Device, err))
+	}
+	queued, err := setUpKernel(cfg)
+	if err != nil {
+		return nil, err
+	}
+	d := newTUN(cfg, &plainTUN{fd: fd}, fd)
+	d.queued = queued
+	return d, nil
+}
+
+func attachAdvice(device string, err error) string {
+	switch {
+	case errors.Is(err, unix.EPERM):
+		return "run the node as root or with CAP_NET_ADMIN, or create the device for its user: " +
+			"ip tuntap add dev " + device + " mode tun user USER"
+	case errors.Is(err, unix.EBUSY):
+		return "another node running?"
+	case errors.Is(err, unix.EINVAL):
+		return "there is another kind of device of that name"
+	}
+	return ""
+}
+
+// plainTUN moves one packet a call.
+type plainTUN struct {
+	fd    int
+	iovs  []unix.Iovec
+	count SocketCounters
+}
+
+// read implements tunFile.
+func (f *plainTUN) read(b []byte) (n, size int, err error) {
+	for {
+		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(f.fd),
+			uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+		switch {
+		case errno == 0 && n > 0:
+			f.count.Reads++
+			return int(n), int(n), nil
+		case errno == unix.EINTR:
+		case errno == 0, errno == unix.EBADFD: // what the kernel says of a deleted device
+			return 0, 0, ErrGone
+		case errno == unix.EAGAIN:
+			return 0, 0, ErrWouldBlock
+		case errno == unix.EBADF:
+			return 0, 0, errno
+		default:
+			f.count.ReadErrors++
+			return 0, 0, ErrWouldBlock
+		}
+	}
+}
+
+// write implements tunFile.
+func (f *plainTUN) write(to *neighbor, t *buffer.Train, skip int) (int, error) {
+	defer func() { clear(f.iovs); f.iovs = f.iovs[:0] }()
+	at, rest := 0, []byte(nil) // rest is of t.Pieces[at-1]
+	for i := range t.Count {
+		size := min(t.Size, t.Bytes-i*t.Size)
+		f.iovs = f.iovs[:0]
+		for left := size; left > 0; {
+			if len(rest) == 0 {
+				rest = t.Pieces[at]
+				at++
+				continue
+			}
+			n := min(left, len(rest))
+			if i >= skip {
+				f.iovs = append(f.iovs, unix.Iovec{Base: unsafe.SliceData(rest)})
+				f.iovs[len(f.iovs)-1].SetLen(n)
+			}
+			rest = rest[n:]
+			left -= n
+		}
+		if i < skip {
+			continue
+		}
+		if err := f.packet(to, size); err != nil {
+			return i, err
+		}
+	}
+	return t.Count, nil
+}
+
+// packet sends what iovs hold. What the kernel refuses is counted, not an error.
+func (f *plainTUN) packet(to *neighbor, size int) error {
+	for {
+		_, _, errno := unix.RawSyscall(unix.SYS_WRITEV, uintptr(f.fd),
+			uintptr(unsafe.Pointer(unsafe.SliceData(f.iovs))), uintptr(len(f.iovs)))
+		switch errno {
+		case 0:
+			f.count.Writes++
+			to.sent(1, size)
+			return nil
+		case unix.EINTR:
+			continue
+		case unix.EAGAIN:
+			return ErrWouldBlock
+		case unix.EBADFD:
+			return ErrGone
+		case unix.EBADF:
+			return errno
+		case unix.EIO: // it is not up
+			to.lost(1, DropKernelDown)
+		default:
+			to.lost(1, DropRefused)
+		}
+		return nil
+	}
+}
+
+func (f *plainTUN) counters(c *SocketCounters) {
+	c.Reads, c.Writes, c.ReadErrors = f.count.Reads, f.count.Writes, f.count.ReadErrors
+}
+
+func (f *plainTUN) close() error { return unix.Close(f.fd) }

@@ -1,0 +1,297 @@
+package link
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/checksum"
+)
+
+// tunPair is a TUN device whose kernel is the other end of a socket pair: it
+// keeps packets apart, and takes no more when it is full, as a device does.
+func tunPair(t *testing.T, cfg TUNConfig) (d *TUN, kernel int) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX,
+		unix.SOCK_SEQPACKET|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { unix.Close(fds[1]) })
+	cfg.Interface = Interface{Name: "tun0", ID: 3}
+	d = newTUN(cfg.withDefaults(), &plainTUN{fd: fds[0]}, fds[0])
+	t.Cleanup(func() { assert.NoError(t, d.Close()) })
+	return d, fds[1]
+}
+
+// takeAll reads what the kernel's end has got.
+func takeAll(t *testing.T, kernel int) (packets [][]byte) {
+	t.Helper()
+	for {
+		b := make([]byte, maxDatagram)
+		n, err := unix.Read(kernel, b)
+		if errors.Is(err, unix.EAGAIN) {
+			return packets
+		}
+		require.NoError(t, err)
+		packets = append(packets, b[:n])
+	}
+}
+
+func TestTUNSendsAPacketACall(t *testing.T) {
+	d, kernel := tunPair(t, TUNConfig{})
+	r := rand.New(rand.NewPCG(1, 1))
+	trains := []buffer.Train{
+		train(r, 3, addrB, 1400, 1400, 1400, 700), train(r, 3, addrC, 40), train(r, 3, addrB, 60, 60),
+	}
+	n, err := d.WriteBatch(trains)
+	require.NoError(t, err)
+	require.Equal(t, len(trains), n)
+	var want [][]byte
+	for i := range trains {
+		want = append(want, packetsOf(trains[i])...)
+	}
+	assert.Equal(t, want, takeAll(t, kernel))
+	c := d.Counters(3)
+	assert.Equal(t, uint64(7), c.TxPackets)
+	assert.Equal(t, uint64(4900+40+120), c.TxBytes)
+	assert.Equal(t, uint64(7), d.Socket().Writes)
+	assert.Zero(t, d.Counters(2))
+}
+
+func TestTUNGathersPacketsOfOneSize(t *testing.T) {
+	d, kernel := tunPair(t, TUNConfig{})
+	r := rand.New(rand.NewPCG(2, 2))
+	sizes := []int{1400, 1400, 900, 40, 40, 1401, 20, 21}
+	var sent [][]byte
+	for _, n := range sizes {
+		tr := train(r, 3, addrB, n)
+		sent = append(sent, packetsOf(tr)[0])
+		_, err := unix.Write(kernel, sent[len(sent)-1])
+		require.NoError(t, err)
+	}
+	frames := make([]buffer.Frame, 16)
+	n, err := d.ReadBatch(frames)
+	require.NoError(t, err)
+	var shape [][2]int
+	var got [][]byte
+	for _, f := range frames[:n] {
+		assert.Equal(t, 3, f.Iface)
+		shape = append(shape, [2]int{f.Size, len(f.Data)})
+		for data := f.Data; len(data) > 0; {
+			k := min(f.Size, len(data))
+			got = append(got, data[:k])
+			data = data[k:]
+		}
+	}
+	assert.Equal(t, [][2]int{{1400, 3700}, {40, 80}, {1401, 1421}, {21, 21}}, shape)
+	assert.Equal(t, sent, got)
+	c := d.Counters(3)
+	assert.Equal(t, uint64(len(sizes)), c.RxPackets)
+	assert.Equal(t, uint64(1), c.Oversize)
+	_, err = d.ReadBatch(frames)
+	assert.ErrorIs(t, err, ErrWouldBlock)
+}
+
+func TestTUNReadIsBounded(t *testing.T) {
+	d, kernel := tunPair(t, TUNConfig{})
+	r := rand.New(rand.NewPCG(3, 3))
+	const packets = 100
+	for i := range packets {
+		tr := train(r, 3, addrB, 100+i%2)
+		_, err := unix.Write(kernel, packetsOf(tr)[0])
+		require.NoError(t, err)
+	}
+	frames := make([]buffer.Frame, 4)
+	got := 0
+	for got < packets {
+		n, err := d.ReadBatch(frames)
+		require.NoError(t, err)
+		require.LessOrEqual(t, n, len(frames))
+		for _, f := range frames[:n] {
+			got += (len(f.Data) + f.Size - 1) / f.Size
+		}
+	}
+	assert.Equal(t, packets, got)
+}
+
+func TestTUNQueuesWhatTheKernelDoesNotTake(t *testing.T) {
+	d, kernel := tunPair(t, TUNConfig{QueuePackets: 200})
+	r := rand.New(rand.NewPCG(4, 4))
+	var want [][]byte
+	for d.Room() >= 10 {
+		tr := train(r, 3, addrB, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 999)
+		n, err := d.WriteBatch([]buffer.Train{tr})
+		require.NoError(t, err)
+		require.Equal(t, 1, n, "there was room")
+		want = append(want, packetsOf(tr)...)
+	}
+	require.Positive(t, d.Pending())
+	assert.Positive(t, d.Socket().Blocked)
+	refused := train(r, 3, addrB, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50)
+	n, err := d.WriteBatch([]buffer.Train{refused})
+	require.NoError(t, err)
+	assert.Zero(t, n, "the queue is full")
+
+	var got [][]byte
+	for d.Pending() > 0 {
+		got = append(got, takeAll(t, kernel)...)
+		_, err := d.WriteBatch(nil)
+		require.NoError(t, err)
+	}
+	got = append(got, takeAll(t, kernel)...)
+	assert.Equal(t, want, got, "in order and once each")
+	assert.Equal(t, uint64(len(want)), d.Counters(3).TxPackets)
+}
+
+// A device that somebody deletes is readable for ever: it is let go of, and
+// what is sent there is counted.
+func TestTUNThatIsGone(t *testing.T) {
+	d, kernel := tunPair(t, TUNConfig{})
+	require.NoError(t, unix.Shutdown(kernel, unix.SHUT_RDWR))
+	_, err := d.ReadBatch(make([]buffer.Frame, 4))
+	require.ErrorIs(t, err, ErrGone)
+	assert.ErrorContains(t, err, "interface tun0")
+	assert.Equal(t, -1, d.FD())
+	_, err = d.ReadBatch(make([]buffer.Frame, 4))
+	require.ErrorIs(t, err, ErrWouldBlock)
+	n, err := d.WriteBatch([]buffer.Train{train(rand.New(rand.NewPCG(5, 5)), 3, addrB, 40, 40)})
+	require.NoError(t, err)
+	assert.Equal(t, 1, n)
+	assert.Equal(t, uint64(2), d.Counters(3).Drops[DropGone])
+	assert.Zero(t, d.Pending())
+}
+
+// inNetns runs the test in a network namespace of its own.
+func inNetns(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("skip: needs root")
+	}
+	runtime.LockOSThread() // never unlocked: the thread ends with the test
+	require.NoError(t, unix.Unshare(unix.CLONE_NEWNET))
+}
+
+func openTUNHere(t *testing.T, cfg TUNConfig) *TUN {
+	t.Helper()
+	cfg.Device = "tide0"
+	cfg.Interface.Name, cfg.Interface.Local = "tun0", [4]byte{10, 9, 0, 1}
+	d, err := OpenTUN(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, d.Close()) })
+	return d
+}
+
+// await reads from the device until a packet is wanted.
+func await(t *testing.T, d *TUN, wanted func([]byte) bool) []byte {
+	t.Helper()
+	frames := make([]buffer.Frame, 8)
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		n, err := d.ReadBatch(frames)
+		if errors.Is(err, ErrWouldBlock) {
+			fds := []unix.PollFd{{Fd: int32(d.FD()), Events: unix.POLLIN}}
+			_, _ = unix.Poll(fds, 100) // interrupted: it looks again
+			continue
+		}
+		require.NoError(t, err)
+		for _, f := range frames[:n] {
+			if wanted(f.Data) {
+				return f.Data
+			}
+		}
+	}
+	t.Fatal("nothing came")
+	return nil
+}
+
+// ping is an echo request from the node's end of the link to the kernel's.
+func ping(src, dst [4]byte) []byte {
+	p := []byte{0x45, 0, 0, 40, 0, 0, 0, 0, 64, 1, 0, 0}
+	p = append(append(p, src[:]...), dst[:]...)
+	binary.BigEndian.PutUint16(p[10:], checksum.Checksum(p))
+	m := []byte{8, 0, 0, 0, 0, 7, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+	binary.BigEndian.PutUint16(m[2:], checksum.Checksum(m))
+	return append(p, m...)
+}
+
+func TestTUNSetsTheKernelUpAndCarriesItsPackets(t *testing.T) {
+	inNetns(t)
+	for _, prefix := range []string{"10.9.0.2/24", "10.9.0.2/32"} {
+		t.Run(prefix, func(t *testing.T) {
+			inNetns(t)
+			d := openTUNHere(t, TUNConfig{
+				Interface: Interface{MTU: 1280}, Kernel: netip.MustParsePrefix(prefix),
+			})
+			assert.Equal(t, OffloadTUN, d.Info().Offload)
+			assert.Equal(t, defaultTUNQueue, d.Info().RecvPackets)
+			f, err := net.InterfaceByName("tide0")
+			require.NoError(t, err)
+			assert.Equal(t, 1280, f.MTU)
+			assert.NotZero(t, f.Flags&net.FlagUp)
+			addrs, err := f.Addrs()
+			require.NoError(t, err)
+			require.Len(t, addrs, 1, "IPv4 alone")
+			if prefix == "10.9.0.2/24" {
+				assert.Equal(t, prefix, addrs[0].String())
+			}
+			src, dst := [4]byte{10, 9, 0, 1}, [4]byte{10, 9, 0, 2}
+			request := ping(src, dst)
+			n, err := d.WriteBatch([]buffer.Train{trainOf(0, dst, request)})
+			require.NoError(t, err)
+			require.Equal(t, 1, n)
+			reply := await(t, d, func(b []byte) bool { return b[9] == 1 && b[20] == 0 })
+			assert.Equal(t, request[24:], reply[24:])
+		})
+	}
+}
+
+func TestTUNSaysWhyNot(t *testing.T) {
+	inNetns(t)
+	first := openTUNHere(t, TUNConfig{})
+	_, err := OpenTUN(first.cfg)
+	require.ErrorIs(t, err, unix.EBUSY)
+	assert.Equal(t, "link: interface tun0: tun:tide0: device or resource busy (another node running?)",
+		err.Error())
+	for name, want := range map[string]string{
+		"lo": "another kind", "": "1 to 15", "a name": "1 to 15", "sixteencharacter": "1 to 15",
+		"x/../y": "1 to 15", "%d": "1 to 15",
+	} {
+		_, err := OpenTUN(TUNConfig{Device: name, Interface: Interface{Name: "tun0"}})
+		require.Error(t, err, name)
+		assert.Contains(t, err.Error(), want)
+		assert.Contains(t, err.Error(), "interface tun0")
+	}
+	assert.Contains(t, attachAdvice("t0", unix.EPERM), "ip tuntap add dev t0 mode tun user")
+	assert.Contains(t, openAdvice(unix.ENOENT), "--device /dev/net/tun")
+	assert.Contains(t, openAdvice(unix.EACCES), "root")
+}
+
+// The kernel's end can be down, and can be taken away.
+func TestTUNWhoseKernelEndIsDownOrDeleted(t *testing.T) {
+	inNetns(t)
+	d := openTUNHere(t, TUNConfig{})
+	request := ping([4]byte{10, 9, 0, 1}, [4]byte{10, 9, 0, 2})
+	n, err := d.WriteBatch([]buffer.Train{trainOf(0, addrB, request)})
+	require.NoError(t, err)
+	assert.Equal(t, 1, n)
+	assert.Equal(t, uint64(1), d.Counters(0).Drops[DropKernelDown])
+	path, err := exec.LookPath("ip")
+	if err != nil {
+		t.Skip("skip: needs iproute2")
+	}
+	out, err := exec.Command(path, "link", "del", "tide0").CombinedOutput()
+	require.NoError(t, err, string(out))
+	_, err = d.ReadBatch(make([]buffer.Frame, 4))
+	require.ErrorIs(t, err, ErrGone)
+	assert.Equal(t, -1, d.FD())
+}

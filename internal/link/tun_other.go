@@ -1,0 +1,6 @@
+//go:build !linux
+
+package link
+
+// openTUN has nothing to open.
+func openTUN(cfg TUNConfig) (*TUN, error) { return nil, tunError(cfg, ErrNoTUN, "") }
