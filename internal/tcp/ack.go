@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
 // round is what one acknowledgment changed.
@@ -22,10 +21,7 @@ type round struct {
 	firstSent     clock.Time // of what was delivered and sent only once: the oldest,
 	lastSent      clock.Time // and the newest
 	again         bool       // something was delivered that was sent again
-	rateAt        clock.Time
-	rateDelivered uint64
-	rateSending   time.Duration
-	rateLimited   bool
+	rate          rateSample
 	dupDelivered  int  // bytes that a duplicate ACK stands for, without SACK
 	moved         bool // the window moved too
 }
@@ -114,12 +110,7 @@ func (c *Conn) deliver(rec *record, r *round) {
 	}
 	c.rack.update(rec, r.now, c.rtt.lowest())
 	c.rack.order(rec.end(), again, &c.stats)
-	if r.rateAt == clock.Never || rec.delivered >= r.rateDelivered {
-		r.rateAt, r.rateDelivered = rec.deliveredAt, rec.delivered
-		r.rateSending = rec.sentAt.Sub(rec.firstSentAt)
-		r.rateLimited = rec.flags&recAppLimited != 0
-		c.sent.firstSentAt = rec.sentAt
-	}
+	r.rate.note(&c.sent, rec)
 }
 
 // digest draws the conclusions: what is the round trip, what is lost, what may
@@ -155,31 +146,6 @@ func (c *Conn) measure(now clock.Time, r *round) {
 	c.rtt.sample(now, now.Sub(r.firstSent), share, &c.host.cfg)
 	c.rtt.minimum(now, max(now.Sub(r.lastSent), time.Nanosecond))
 	c.stats.backoff = 0 // RFC 6298 §5.7: a new measurement ends the backing off
-}
-
-// control tells the congestion controller.
-func (c *Conn) control(now clock.Time, r *round) {
-	if r.delivered == 0 {
-		return
-	}
-	a := &c.host.ack
-	*a = congestion.Ack{
-		Now: now, Delivered: r.delivered, Prior: r.prior, InFlight: c.pipe(), MSS: c.snd.mss,
-		MinRTT: c.rtt.lowest(), SRTT: c.rtt.srtt,
-		TotalDelivered: c.sent.delivered,
-		Rate:           c.sent.sample(now, r, c.rtt.lowest()),
-		AppLimited:     r.rateLimited,
-		Recovering:     c.rec.kind == recovering,
-	}
-	if r.lastSent != clock.Never {
-		a.RTT = now.Sub(r.lastSent)
-	}
-	if a.Rate != 0 && (!a.AppLimited || a.Rate > c.limit.rate) {
-		c.limit.rate = a.Rate
-	}
-	a.Round = c.limit.newRound(c.snd.una, c.snd.nxt, r.prior)
-	a.CwndLimited = c.limit.byCwnd(c.cc.Controller)
-	c.cc.OnAck(a)
 }
 
 // rearm sets the time-outs that wait for the next acknowledgment.

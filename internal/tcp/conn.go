@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
 // Conn is one connection: the TCB of RFC 9293 §3.3.1. It belongs to its Host's
@@ -222,32 +221,6 @@ func (c *Conn) established(now clock.Time) {
 	if c.has(flagWriteClosed) {
 		c.setState(now, evClose)
 	}
-}
-
-// algorithm is a connection's congestion controller; before the connection is
-// established it is only a name.
-type algorithm struct {
-	congestion.Controller
-	name string
-}
-
-// congestionConfig is what a controller of the connection is made from.
-func (c *Conn) congestionConfig() congestion.Config {
-	return congestion.Config{
-		MSS:           c.snd.mss,
-		InitialWindow: c.host.cfg.InitialWindow * c.snd.mss,
-		MaxWindow:     max(c.host.cfg.SendBuffer, 2*c.snd.mss),
-		FixedWindow:   c.host.cfg.FixedWindow,
-	}
-}
-
-// newController gives the connection a fresh congestion controller.
-func (c *Conn) newController() {
-	cc, err := congestion.New(c.cc.name, c.congestionConfig())
-	if err != nil {
-		panic("BUG: tcp: " + err.Error())
-	}
-	c.cc.Controller = cc
 }
 
 // setPath takes a new way to the peer: at first, and when routes change.

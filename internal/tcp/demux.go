@@ -5,7 +5,6 @@ import (
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
 // Host is the TCP of one host: every listener and connection, in one owner's
@@ -35,10 +34,8 @@ type Host struct {
 	isn       sequences
 
 	round round // scratch of the acknowledgment in hand
-	ack   congestion.Ack
-	loss  congestion.Loss
-	exit  congestion.Exit
-	shot  Sample
+	congestionEvents
+	shot Sample
 }
 
 // Event is a set of things that happened to a connection or listener since the

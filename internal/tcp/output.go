@@ -260,6 +260,9 @@ func (c *Conn) holdsTail() bool {
 // record enters what is sent for the first time into the sent queue.
 func (c *Conn) record(now clock.Time, seq uint64, n int, finish bool) {
 	mss := c.snd.mss
+	if c.sent.empty() {
+		c.restart(now)
+	}
 	if n%mss != 0 {
 		c.snd.smallEnd = seq + uint64(n)
 	}

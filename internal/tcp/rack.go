@@ -98,7 +98,7 @@ func (c *Conn) detectLoss(now clock.Time, r *round) {
 		if rec.flags&recAgain != 0 {
 			c.stats.lostRetransmits++
 		}
-		q.move(id, rec, lost)
+		c.lose(now, id, rec)
 		r.lost++
 	}
 }

@@ -58,10 +58,27 @@ func (c *Conn) enterRecovery(now clock.Time, r *round) {
 	c.tlp = tlp{}
 	c.timers[timerProbe] = clock.Never
 	c.cc.OnLoss(c.lossEvent(now, congestion.Detected, r.flight))
+	if c.cc.Cwnd() < c.cc.Ssthresh() {
+		c.startOver(now)
+		return
+	}
 	// RFC 9937 §6.1: what was delivered before recovery is not delivered in it.
 	c.rec.delivered, c.rec.out = 0, 0
 	before := c.sent.bytes[sacked] + c.rec.dupBytes - (r.delivered - r.advance)
 	c.rec.flight = max(r.flight-max(before, 0), c.snd.mss)
+	c.sample(now)
+}
+
+// startOver turns fast recovery into the slow start of an algorithm that has no
+// fast recovery (Tahoe): it goes on as after a time-out. Without SACK all that is
+// in flight is sent again, because nothing would tell what else is missing.
+func (c *Conn) startOver(now clock.Time) {
+	c.rec.kind, c.rec.force, c.rec.dupBytes = restarting, true, 0
+	if !c.has(flagSACK) {
+		for l := &c.sent.lists[inFlight]; l.n > 0; {
+			c.sent.move(l.head, c.sent.at(l.head), lost)
+		}
+	}
 	c.sample(now)
 }
 
@@ -76,7 +93,7 @@ func (c *Conn) exitRecovery(now clock.Time) {
 
 func (c *Conn) lossEvent(now clock.Time, k congestion.Kind, flight int) *congestion.Loss {
 	l := &c.host.loss
-	*l = congestion.Loss{Now: now, Kind: k, FlightSize: flight, MSS: c.snd.mss}
+	*l = congestion.Loss{Now: now, Kind: k, FlightSize: flight, InFlight: c.pipe(), MSS: c.snd.mss}
 	return l
 }
 
@@ -152,7 +169,7 @@ func (c *Conn) duplicateACK(n int, r *round) {
 func (c *Conn) loseFirst(r *round) {
 	id := c.sent.first
 	if rec := c.sent.at(id); rec.place == inFlight {
-		c.sent.move(id, rec, lost)
+		c.lose(r.now, id, rec)
 		c.rec.dupBytes = min(c.rec.dupBytes, c.sent.bytes[inFlight])
 		r.lost++
 	}

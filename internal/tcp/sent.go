@@ -1,8 +1,6 @@
 package tcp
 
 import (
-	"time"
-
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
@@ -25,6 +23,7 @@ type sentQueue struct {
 	deliveredAt clock.Time
 	firstSentAt clock.Time
 	appLimited  uint64 // delivered must pass this before samples count as the path's again
+	lost        uint64 // bytes that were ever thought lost
 }
 
 // record is what is known of one segment in flight.
@@ -34,9 +33,11 @@ type record struct {
 	delivered   uint64
 	deliveredAt clock.Time
 	firstSentAt clock.Time
-	size        uint32 // sequence space, a FIN included
 	next, prev  uint32 // neighbours in its list, meaningless at the ends
 	skip        uint32 // of a sacked record: this many from here on are sacked
+	pipe        uint32 // bytes in flight once it was sent, itself included
+	lost        uint32 // of sentQueue.lost, then
+	size        uint16 // sequence space, a FIN included
 	place       place
 	flags       recFlags
 }
@@ -96,11 +97,12 @@ func (q *sentQueue) push(now clock.Time, seq uint64, size int, flags recFlags) {
 	q.next++
 	r := q.at(id)
 	*r = record{
-		seq: seq, size: uint32(size), sentAt: now, flags: flags, place: inFlight,
+		seq: seq, size: uint16(size), sentAt: now, flags: flags, place: inFlight,
 		delivered: q.delivered, deliveredAt: q.deliveredAt, firstSentAt: q.firstSentAt,
 	}
 	q.bytes[inFlight] += size
 	q.count[inFlight]++
+	r.pipe, r.lost = uint32(q.bytes[inFlight]), uint32(q.lost)
 	q.link(&q.lists[inFlight], id, r)
 }
 
@@ -133,7 +135,7 @@ func (q *sentQueue) pop() {
 func (q *sentQueue) cut(n int) {
 	r := q.at(q.first)
 	r.seq += uint64(n)
-	r.size -= uint32(n)
+	r.size -= uint16(n)
 	q.bytes[r.place] -= n
 }
 
@@ -161,7 +163,12 @@ func (q *sentQueue) resent(now clock.Time, id uint32, r *record) {
 	}
 	r.sentAt = now
 	r.flags |= recAgain
+	r.flags &^= recAppLimited
+	if q.appLimited > q.delivered {
+		r.flags |= recAppLimited
+	}
 	r.delivered, r.deliveredAt, r.firstSentAt = q.delivered, q.deliveredAt, q.firstSentAt
+	r.pipe, r.lost = uint32(q.bytes[inFlight]), uint32(q.lost)
 }
 
 func (q *sentQueue) leave(id uint32, r *record) {
@@ -245,19 +252,4 @@ func (q *sentQueue) find(seq uint64) uint32 {
 		}
 	}
 	return lo
-}
-
-// sample computes the delivery rate that the newest delivered record shows, in
-// bytes a second: what was delivered since it was sent, over the longer of the
-// time that sending it took and the time that acknowledging it took, because
-// either may have been compressed.
-func (q *sentQueue) sample(now clock.Time, r *round, minRTT time.Duration) int64 {
-	if r.rateAt == clock.Never {
-		return 0
-	}
-	interval := max(now.Sub(r.rateAt), r.rateSending)
-	if interval <= 0 || interval < minRTT {
-		return 0
-	}
-	return int64(float64(q.delivered-r.rateDelivered) * 1e9 / float64(interval))
 }

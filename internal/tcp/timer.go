@@ -132,7 +132,7 @@ func (c *Conn) loseAll(now clock.Time) {
 		if rec.flags&recAgain != 0 {
 			c.stats.lostRetransmits++
 		}
-		q.move(id, rec, lost)
+		c.lose(now, id, rec)
 	}
 	kind := congestion.Timeout
 	if c.rec.kind == restarting && c.rec.timedOut == c.snd.una {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
 // Connect is the active OPEN of RFC 9293 §3.10.1. A local port of 0 is chosen
@@ -175,23 +174,4 @@ func (c *Conn) SetNoDelay(off bool) {
 		c.flags |= flagNoDelay
 	}
 	c.touch()
-}
-
-// SetCongestion changes the congestion control algorithm. The new one starts
-// from the window that the old one had reached.
-func (c *Conn) SetCongestion(name string) error {
-	cfg := c.congestionConfig()
-	if c.cc.Controller != nil && c.cc.Ssthresh() != 0 {
-		cfg.InitialWindow = c.cc.Cwnd()
-	}
-	cc, err := congestion.New(name, cfg)
-	if err != nil {
-		return fmt.Errorf("tcp: %w", err)
-	}
-	c.cc.name = name
-	if c.cc.Controller != nil {
-		c.cc.Controller = cc
-		c.touch()
-	}
-	return nil
 }

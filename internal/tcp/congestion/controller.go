@@ -23,6 +23,8 @@ type Ack struct {
 	Prior, InFlight int
 	// MSS is the largest payload of a segment now.
 	MSS int
+	// Lost counts the bytes that became thought lost since the previous acknowledgment.
+	Lost int
 	// RTT is this acknowledgment's sample, zero when it has none; MinRTT and SRTT are the
 	// connection's.
 	RTT, MinRTT, SRTT time.Duration
@@ -32,6 +34,11 @@ type Ack struct {
 	TotalDelivered uint64
 	Rate           int64
 	AppLimited     bool
+	// The newest segment that it delivered remembers how things stood when it was sent:
+	// PriorDelivered is TotalDelivered then, TxInFlight the bytes in flight with itself, and
+	// LostSince what became thought lost between then and now.
+	PriorDelivered        uint64
+	TxInFlight, LostSince int
 	// Round is true on the first acknowledgment of each round trip.
 	Round bool
 	// CwndLimited says that the window, not the application or the receiver, held the sender
@@ -44,7 +51,8 @@ type Ack struct {
 // Kind says how a loss was noticed.
 type Kind uint8
 
-// The kinds of Loss.
+// The kinds of Loss. All but Echo open an episode, which OnExit closes; a time-out may follow
+// Detected within one episode.
 const (
 	// Detected is a loss found by duplicate or selective acknowledgments.
 	Detected Kind = iota
@@ -52,7 +60,8 @@ const (
 	Timeout
 	// TimeoutAgain is a further time-out of the same data: RFC 5681 §3.1 holds ssthresh.
 	TimeoutAgain
-	// Echo is an explicit congestion notification (RFC 3168).
+	// Echo is an explicit congestion notification, once a window of data (RFC 3168 §6.1.2).
+	// Nothing was lost, so no episode follows and nothing can be spurious.
 	Echo
 )
 
@@ -60,9 +69,10 @@ const (
 type Loss struct {
 	Now  clock.Time
 	Kind Kind
-	// FlightSize is what was sent and not cumulatively acknowledged (RFC 5681 §2).
-	FlightSize int
-	MSS        int
+	// FlightSize is what was sent and not cumulatively acknowledged (RFC 5681 §2); InFlight
+	// is the part of it that is still thought to be in the network.
+	FlightSize, InFlight int
+	MSS                  int
 }
 
 // Exit closes a loss episode.
@@ -70,8 +80,32 @@ type Exit struct {
 	Now clock.Time
 	// InFlight is what is in flight as it ends.
 	InFlight, MSS int
-	// Spurious says that nothing had been lost after all, so the reduction may be undone.
+	// Spurious says that nothing had been lost after all, so the reduction may be undone. It
+	// may also come after the episode was closed, and then undoes the last one.
 	Spurious bool
+}
+
+// Restart tells that new data is about to leave while nothing is in flight.
+type Restart struct {
+	Now clock.Time
+	// Idle is how long ago data was last sent, RTO the retransmission time-out.
+	Idle, RTO time.Duration
+	MSS       int
+}
+
+// LostSegment is one segment that has just become thought lost.
+type LostSegment struct {
+	Now clock.Time
+	// Seq is where it begins, Size its length in bytes.
+	Seq  uint64
+	Size int
+	// TxInFlight is what was in flight when it was last sent, itself included; LostSince what
+	// became thought lost since then, itself included; AppLimited that the application limited
+	// the sender then.
+	TxInFlight, LostSince int
+	AppLimited            bool
+	// TotalDelivered is the connection's count of delivered bytes now.
+	TotalDelivered uint64
 }
 
 // Controller is a congestion control algorithm for one connection. The structs
@@ -86,10 +120,25 @@ type Controller interface {
 	// Cwnd returns the congestion window in bytes.
 	Cwnd() int
 	// Ssthresh returns the slow start threshold in bytes; zero means that the algorithm has
-	// none and recovery must not reduce towards one (so PRR stays out of it).
+	// none and recovery must not reduce towards one (so PRR stays out of it). A window that is
+	// below it after OnLoss(Detected) means that the algorithm starts over in slow start, as
+	// after a time-out.
 	Ssthresh() int
 	// PacingRate returns bytes a second, zero for an algorithm that does not pace.
 	PacingRate() int64
+}
+
+// Restarter is a Controller that cares about idle times.
+type Restarter interface {
+	// OnRestart comes before the first data that is sent after nothing was in flight.
+	OnRestart(r *Restart)
+}
+
+// LossWatcher is a Controller that judges segment by segment.
+type LossWatcher interface {
+	// OnSegmentLost comes for each segment that becomes thought lost, before OnLoss and OnAck
+	// of the same event.
+	OnSegmentLost(l *LostSegment)
 }
 
 // Config is what every controller starts from.
@@ -103,15 +152,45 @@ type Config struct {
 	MaxWindow int
 	// FixedWindow is the window of "fixed", in bytes; zero means InitialWindow.
 	FixedWindow int
+	// Cwnd and Ssthresh are where a controller goes on that replaces another, in bytes; zero:
+	// from InitialWindow, and arbitrarily high (RFC 5681 §3.1).
+	Cwnd, Ssthresh int
+	// SRTT and MinRTT are what the connection has measured so far, zero without a sample.
+	SRTT, MinRTT time.Duration
+	// SACK says that more than one loss a round trip can be told.
+	SACK bool
+	// Paced says that the connection spreads what the window admits over the round trip, and
+	// Burst how many segments it sends at once otherwise; zero: 1.
+	Paced bool
+	Burst int
+	// Seed is for what an algorithm chooses at random.
+	Seed uint64
+}
+
+// initialCwnd and initialSsthresh are where a window starts.
+func (c *Config) initialCwnd() int {
+	if c.Cwnd != 0 {
+		return min(c.Cwnd, c.MaxWindow)
+	}
+	return min(c.InitialWindow, c.MaxWindow)
+}
+
+func (c *Config) initialSsthresh() int {
+	if c.Ssthresh != 0 {
+		return c.Ssthresh
+	}
+	return c.MaxWindow // RFC 5681 §3.1: arbitrarily high
 }
 
 // ErrUnknown is returned for a name that is no algorithm.
 var ErrUnknown = errors.New("unknown congestion control")
 
 var algorithms = map[string]func(Config) Controller{
-	"fixed": newFixed,
-	"none":  newNone,
-	"reno":  newReno,
+	"fixed":   newFixed,
+	"newreno": newNewReno,
+	"none":    newNone,
+	"reno":    newReno,
+	"tahoe":   newTahoe,
 }
 
 // New returns a controller by name.

@@ -1,0 +1,189 @@
+package tcp
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// rateSample is what the newest segment that an acknowledgment delivered
+// remembers of the moment when it was sent: the basis of the delivery rate.
+type rateSample struct {
+	sentAt    clock.Time // never: nothing was delivered
+	since     clock.Time // when the delivery that preceded its transmission was known
+	delivered uint64     // bytes delivered by then
+	sending   time.Duration
+	pipe      int
+	lost      uint32
+	limited   bool // the application was the limit
+}
+
+// note takes a delivered record if none that was sent later has been seen.
+func (s *rateSample) note(q *sentQueue, rec *record) {
+	if s.sentAt != clock.Never && rec.sentAt < s.sentAt {
+		return
+	}
+	*s = rateSample{
+		sentAt: rec.sentAt, since: rec.deliveredAt, delivered: rec.delivered,
+		sending: rec.sentAt.Sub(rec.firstSentAt), pipe: int(rec.pipe), lost: rec.lost,
+		limited: rec.flags&recAppLimited != 0,
+	}
+	q.firstSentAt = rec.sentAt
+}
+
+// rate computes the delivery rate in bytes a second, zero when this is no
+// sample: what was delivered since the segment was sent, over the longer of the
+// time that sending it took and the time that acknowledging it took, because
+// either may have been compressed. An interval shorter than the shortest round
+// trip means that what was acknowledged is an earlier transmission.
+func (q *sentQueue) rate(now clock.Time, s *rateSample, minRTT time.Duration) int64 {
+	if s.sentAt == clock.Never {
+		return 0
+	}
+	interval := max(now.Sub(s.since), s.sending)
+	if interval <= 0 || interval < minRTT {
+		return 0
+	}
+	return int64(float64(q.delivered-s.delivered) * 1e9 / float64(interval))
+}
+
+// congestionEvents are what a host lends to congestion controllers.
+type congestionEvents struct {
+	ack     congestion.Ack
+	loss    congestion.Loss
+	exit    congestion.Exit
+	gone    congestion.LostSegment
+	restart congestion.Restart
+}
+
+// restart tells the congestion controller that data leaves after a silence.
+func (c *Conn) restart(now clock.Time) {
+	if c.cc.restarter == nil || c.stats.lastSent == clock.Never {
+		return
+	}
+	e := &c.host.restart
+	*e = congestion.Restart{
+		Now: now, Idle: now.Sub(c.stats.lastSent), MSS: c.snd.mss,
+		RTO: c.rtt.timeout(c.stats.backoff, &c.host.cfg),
+	}
+	c.cc.restarter.OnRestart(e)
+}
+
+// lose thinks a segment in flight lost because of congestion.
+func (c *Conn) lose(now clock.Time, id uint32, rec *record) {
+	q := &c.sent
+	q.move(id, rec, lost)
+	q.lost += uint64(rec.size)
+	if c.cc.watcher == nil {
+		return
+	}
+	l := &c.host.gone
+	*l = congestion.LostSegment{
+		Now: now, Seq: rec.seq, Size: int(rec.size), TxInFlight: int(rec.pipe),
+		LostSince: int(uint32(q.lost) - rec.lost), AppLimited: rec.flags&recAppLimited != 0,
+		TotalDelivered: q.delivered,
+	}
+	c.cc.watcher.OnSegmentLost(l)
+}
+
+// control tells the congestion controller what an acknowledgment delivered.
+func (c *Conn) control(now clock.Time, r *round) {
+	if r.delivered == 0 {
+		return
+	}
+	q, s := &c.sent, &r.rate
+	a := &c.host.ack
+	*a = congestion.Ack{
+		Now: now, Delivered: r.delivered, Prior: r.prior, InFlight: c.pipe(), MSS: c.snd.mss,
+		Lost:   int(q.lost - c.cc.lost),
+		MinRTT: c.rtt.lowest(), SRTT: c.rtt.srtt,
+		TotalDelivered: q.delivered,
+		Rate:           q.rate(now, s, c.rtt.lowest()),
+		AppLimited:     s.limited,
+		PriorDelivered: s.delivered,
+		TxInFlight:     s.pipe,
+		Recovering:     c.rec.kind == recovering,
+	}
+	c.cc.lost = q.lost
+	if s.sentAt != clock.Never {
+		a.LostSince = int(uint32(q.lost) - s.lost)
+	} else {
+		a.PriorDelivered = q.delivered - uint64(r.delivered)
+	}
+	if r.lastSent != clock.Never {
+		a.RTT = now.Sub(r.lastSent)
+	}
+	if a.Rate != 0 && (!a.AppLimited || a.Rate > c.limit.rate) {
+		c.limit.rate = a.Rate
+	}
+	a.Round = c.limit.newRound(c.snd.una, c.snd.nxt, r.prior)
+	a.CwndLimited = c.limit.byCwnd(c.cc.Controller)
+	c.cc.OnAck(a)
+}
+
+// algorithm is a connection's congestion controller; before the connection is
+// established it is only a name.
+type algorithm struct {
+	congestion.Controller
+	name      string
+	restarter congestion.Restarter   // the controller, if it is one
+	watcher   congestion.LossWatcher // the controller, if it is one
+	lost      uint64                 // of sentQueue.lost, what it was told
+}
+
+func (a *algorithm) set(cc congestion.Controller) {
+	a.Controller = cc
+	a.restarter, _ = cc.(congestion.Restarter)
+	a.watcher, _ = cc.(congestion.LossWatcher)
+}
+
+// congestionConfig is what a controller of the connection is made from.
+func (c *Conn) congestionConfig() congestion.Config {
+	cfg := &c.host.cfg
+	return congestion.Config{
+		MSS:           c.snd.mss,
+		InitialWindow: cfg.InitialWindow * c.snd.mss,
+		MaxWindow:     max(cfg.SendBuffer, 2*c.snd.mss),
+		FixedWindow:   cfg.FixedWindow,
+		SRTT:          c.rtt.srtt,
+		MinRTT:        c.rtt.lowest(),
+		SACK:          c.has(flagSACK),
+		Burst:         c.trainLimit(),
+		Seed:          c.snd.iss ^ uint64(c.tuple.LocalPort)<<48,
+	}
+}
+
+// newController gives the connection a fresh congestion controller.
+func (c *Conn) newController() {
+	cc, err := congestion.New(c.cc.name, c.congestionConfig())
+	if err != nil {
+		panic("BUG: tcp: " + err.Error())
+	}
+	c.cc.set(cc)
+}
+
+// SetCongestion changes the congestion control algorithm. The new one starts
+// from the window that the old one had reached.
+func (c *Conn) SetCongestion(name string) error {
+	cfg := c.congestionConfig()
+	if cc := c.cc.Controller; cc != nil {
+		switch {
+		case cc.Ssthresh() != 0:
+			cfg.Cwnd, cfg.Ssthresh = cc.Cwnd(), cc.Ssthresh()
+		case cc.PacingRate() != 0:
+			// It knows its path without a threshold: the window is one.
+			cfg.Cwnd, cfg.Ssthresh = cc.Cwnd(), cc.Cwnd()
+		}
+	}
+	cc, err := congestion.New(name, cfg)
+	if err != nil {
+		return err
+	}
+	c.cc.name = name
+	if c.cc.Controller != nil {
+		c.cc.set(cc)
+		c.touch()
+	}
+	return nil
+}
