@@ -1,0 +1,32 @@
+package netem
+
+// Counters count what was done to how many packets. A packet may be in several
+// counts. At any time
+//
+//	In + Duplicated = Out + Lost + QueueDropped + Overflowed + what is inside.
+type Counters struct {
+	In, InBytes   uint64 // came
+	Out, OutBytes uint64 // arrived
+	Lost          uint64 // by the loss model
+	QueueDropped  uint64 // by the queue
+	Overflowed    uint64 // by MaxPackets or MaxBytes
+	Duplicated    uint64 // copies made
+	Corrupted     uint64
+	Truncated     uint64
+	Reordered     uint64 // taken out of their turn by Reorder
+}
+
+// Add adds other counts to these.
+func (c *Counters) Add(o *Counters) {
+	c.In += o.In
+	c.InBytes += o.InBytes
+	c.Out += o.Out
+	c.OutBytes += o.OutBytes
+	c.Lost += o.Lost
+	c.QueueDropped += o.QueueDropped
+	c.Overflowed += o.Overflowed
+	c.Duplicated += o.Duplicated
+	c.Corrupted += o.Corrupted
+	c.Truncated += o.Truncated
+	c.Reordered += o.Reordered
+}

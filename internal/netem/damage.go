@@ -1,0 +1,95 @@
+package netem
+
+import "math/rand/v2"
+
+// Region is a part of a packet.
+type Region uint8
+
+// The regions.
+const (
+	// Anywhere is the whole packet.
+	Anywhere Region = iota
+	// Headers are the IPv4 header and that of the TCP, UDP or ICMP inside; of a
+	// packet that is none of these, the IPv4 header or the first 20 bytes.
+	Headers
+	// Payload is what is behind the headers; Anywhere if that is nothing.
+	Payload
+)
+
+// Corrupt describes damage to packets.
+type Corrupt struct {
+	// Share is how many of the packets are damaged.
+	Share float64
+	// Bits is how many bits of each are turned; zero: one.
+	Bits int
+	// Where is what part they are in.
+	Where Region
+}
+
+// corrupt turns bits of b such that its Internet checksum sees it: RFC 1071's sum
+// is over the ones' complement, so turns that cancel out modulo 65535 would not
+// be noticed, and then another bit is turned as well.
+func (c *Corrupt) corrupt(random *rand.Rand, b []byte) {
+	first, last := c.region(b)
+	if first == last {
+		return
+	}
+	var change int64
+	for n := 0; n < max(1, c.Bits) || change%65535 == 0; n++ {
+		i, bit := first+random.IntN(last-first), random.IntN(8)
+		weight := int64(1) << bit
+		if i%2 == 0 {
+			weight <<= 8
+		}
+		if b[i]&(1<<bit) != 0 {
+			weight = -weight
+		}
+		b[i] ^= 1 << bit
+		change += weight
+	}
+}
+
+// region returns where in b the damage may be: a range that is empty only if b is.
+func (c *Corrupt) region(b []byte) (first, last int) {
+	n := headerLen(b)
+	switch {
+	case c.Where == Headers:
+		return 0, n
+	case c.Where == Payload && n < len(b):
+		return n, len(b)
+	}
+	return 0, len(b)
+}
+
+// headerLen returns how many bytes of a packet are headers.
+func headerLen(b []byte) int {
+	const (
+		ipHeader             = 20
+		icmp, tcp, udp       = 1, 6, 17
+		shortHeader, tcpFull = 8, 20
+	)
+	if len(b) < ipHeader || b[0]>>4 != 4 {
+		return min(len(b), ipHeader)
+	}
+	n := int(b[0]&15) * 4
+	switch b[9] {
+	case icmp, udp:
+		n += shortHeader
+	case tcp:
+		if len(b) >= n+tcpFull {
+			n += int(b[n+12]>>4) * 4
+		} else {
+			n += tcpFull
+		}
+	}
+	return min(len(b), n)
+}
+
+// cut returns how many bytes are left of a packet of n that is truncated: at
+// least one, for an empty packet could not travel, and one less than there were.
+func cut(random *rand.Rand, n int) int {
+	if n < 2 {
+		return n
+	}
+	return 1 + random.IntN(n-1)
+}

@@ -1,0 +1,265 @@
+package netem
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// Link is one direction of a link. One owner calls it.
+type Link struct {
+	cfg      Config
+	store    store
+	counters Counters
+
+	queue   Queue
+	server  Server // nil: no rate
+	serving *Packet
+	done    clock.Time // when serving has left
+
+	loss   Loser
+	random sources
+	wire   wire
+	last   clock.Time // the latest arrival of a packet in its turn
+}
+
+// sources are the random streams of the faults, one each.
+type sources struct{ duplicate, corrupt, truncate, jitter, reorder *rand.Rand }
+
+// New returns a link that is empty and idle. Stream gives each of its parts a
+// random source, by the part's name: see Streams.
+func New(cfg Config, stream func(part string) *rand.Rand) (*Link, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	l := &Link{cfg: cfg}
+	l.random = sources{
+		duplicate: stream("duplicate"), corrupt: stream("corrupt"), truncate: stream("truncate"),
+		jitter: stream("jitter"), reorder: stream("reorder"),
+	}
+	if cfg.Loss != nil {
+		l.loss = cfg.Loss.Start(stream("loss"))
+	}
+	if cfg.Rate != nil {
+		l.server = cfg.Rate.Start()
+		discipline := cfg.Queue
+		if discipline == nil {
+			discipline = DropTail{}
+		}
+		l.queue = discipline.Start(l.dropQueued, stream("queue"))
+	}
+	return l, nil
+}
+
+// Input takes one packet, in pieces, that came at now. The tag comes out again
+// with it.
+func (l *Link) Input(now clock.Time, tag uint64, pieces [][]byte) {
+	size := 0
+	for _, p := range pieces {
+		size += len(p)
+	}
+	p := l.enter(now, tag, size)
+	if p == nil {
+		return
+	}
+	at := 0
+	for _, piece := range pieces {
+		at += copy(p.data[at:], piece)
+	}
+	l.send(now, p)
+}
+
+// InputTrain takes each packet of a train that came at now.
+func (l *Link) InputTrain(now clock.Time, tag uint64, t *buffer.Train) {
+	pieces := t.Pieces
+	for left := t.Bytes; left > 0; {
+		size := min(t.Size, left)
+		left -= size
+		p := l.enter(now, tag, size)
+		for at := 0; at < size; pieces = pieces[1:] {
+			if p != nil {
+				copy(p.data[at:], pieces[0])
+			}
+			at += len(pieces[0])
+		}
+		if p != nil {
+			l.send(now, p)
+		}
+	}
+}
+
+// enter counts a packet in and returns the memory for it, nil when there is no
+// room or it need not be copied because it is lost.
+func (l *Link) enter(now clock.Time, tag uint64, size int) *Packet {
+	l.Advance(now)
+	l.counters.In++
+	l.counters.InBytes += uint64(size)
+	switch {
+	case !l.fits(size):
+		l.counters.Overflowed++
+		return nil
+	case l.server == nil && l.loses(now, size):
+		return nil
+	}
+	p := l.store.take(size)
+	p.tag, p.entered = tag, now
+	return p
+}
+
+func (l *Link) fits(size int) bool {
+	return l.store.packets < l.cfg.MaxPackets && l.store.bytes+size <= l.cfg.MaxBytes
+}
+
+func (l *Link) loses(now clock.Time, size int) bool {
+	if l.loss == nil || !l.loss.Lose(now, size) {
+		return false
+	}
+	l.counters.Lost++
+	return true
+}
+
+// send queues p for the server; without one it is on the wire at once.
+func (l *Link) send(now clock.Time, p *Packet) {
+	if l.server == nil {
+		l.launch(now, p)
+		return
+	}
+	l.queue.Put(now, p)
+	if l.serving == nil {
+		l.serve(now)
+	}
+}
+
+// serve begins to send the next packet of the queue.
+func (l *Link) serve(now clock.Time) {
+	l.serving = l.queue.Take(now)
+	if l.serving != nil {
+		l.done = l.server.Finish(now, len(l.serving.data)+l.cfg.Overhead)
+	}
+}
+
+func (l *Link) dropQueued(p *Packet) {
+	l.counters.QueueDropped++
+	l.store.give(p)
+}
+
+// Advance does what is due at or before now: packets leave the server. It does
+// each at its time, however late it is called.
+func (l *Link) Advance(now clock.Time) {
+	l.store.reclaim()
+	for l.serving != nil && l.done <= now {
+		p, at := l.serving, l.done
+		if l.loses(at, len(p.data)) {
+			l.store.give(p)
+		} else {
+			l.launch(at, p)
+		}
+		l.serve(at)
+	}
+}
+
+// launch sends a packet off that is not lost, and perhaps its twin.
+func (l *Link) launch(now clock.Time, p *Packet) {
+	var twin *Packet
+	if chance(l.random.duplicate, l.cfg.Duplicate) && l.fits(len(p.data)) {
+		l.counters.Duplicated++
+		twin = l.store.take(len(p.data))
+		copy(twin.data, p.data)
+		twin.tag, twin.entered = p.tag, p.entered
+	}
+	l.fly(now, p)
+	if twin != nil {
+		l.fly(now, twin)
+	}
+}
+
+// fly damages a packet, if that is its luck, and puts it on the wire.
+func (l *Link) fly(now clock.Time, p *Packet) {
+	if chance(l.random.corrupt, l.cfg.Corrupt.Share) && len(p.data) > 0 {
+		l.counters.Corrupted++
+		l.cfg.Corrupt.corrupt(l.random.corrupt, p.data)
+	}
+	if chance(l.random.truncate, l.cfg.Truncate) && len(p.data) > 1 {
+		l.counters.Truncated++
+		n := cut(l.random.truncate, len(p.data))
+		l.store.bytes -= len(p.data) - n
+		p.data = p.data[:n]
+	}
+	p.at = l.arrival(now)
+	l.wire.add(p)
+}
+
+// arrival draws when a packet that leaves at now arrives.
+func (l *Link) arrival(now clock.Time) clock.Time {
+	delay := l.cfg.Delay
+	if l.cfg.Jitter != nil {
+		delay = max(0, delay+l.cfg.Jitter.Draw(l.random.jitter))
+	}
+	at := now.Add(delay)
+	if chance(l.random.reorder, l.cfg.Reorder.Share) {
+		l.counters.Reordered++
+		if l.cfg.Reorder.Late == 0 {
+			return now
+		}
+		return at + 1 + clock.Time(l.random.reorder.Int64N(int64(l.cfg.Reorder.Late)))
+	}
+	if !l.cfg.Overtaking {
+		at = max(at, l.last)
+		l.last = at
+	}
+	return at
+}
+
+// chance draws only where there is something to decide.
+func chance(random *rand.Rand, share float64) bool {
+	return share > 0 && random.Float64() < share
+}
+
+// Output returns the next packet that has arrived by now, with its tag, and
+// reports whether there was one. It is lent until the next Input or Advance.
+func (l *Link) Output(now clock.Time) (data []byte, tag uint64, ok bool) {
+	p := l.wire.take(now)
+	if p == nil {
+		return nil, 0, false
+	}
+	l.counters.Out++
+	l.counters.OutBytes += uint64(len(p.data))
+	l.store.lend(p)
+	return p.data, p.tag, true
+}
+
+// Deadline returns the earliest time at which a packet can arrive, or never: when
+// Advance is due, and then Output.
+func (l *Link) Deadline() clock.Time {
+	t := l.wire.first()
+	if l.serving == nil {
+		return t
+	}
+	// What is being sent still has the wire before it, and what waits behind it has more.
+	return clock.Earliest(t, l.done.Add(l.least()))
+}
+
+// least is the shortest time that the wire takes.
+func (l *Link) least() time.Duration {
+	if l.cfg.Jitter != nil || l.cfg.Reorder.Share > 0 {
+		return 0
+	}
+	return l.cfg.Delay
+}
+
+// Inside returns how many packets are in the link, and their bytes.
+func (l *Link) Inside() (packets, bytes int) { return l.store.packets, l.store.bytes }
+
+// Queued returns how many packets wait for the server, and their bytes.
+func (l *Link) Queued() (packets, bytes int) {
+	if l.queue == nil {
+		return 0, 0
+	}
+	return l.queue.Len()
+}
+
+// Counters returns what was done so far.
+func (l *Link) Counters() Counters { return l.counters }

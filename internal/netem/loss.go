@@ -1,0 +1,165 @@
+package netem
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// Loss describes which packets die on the wire.
+type Loss interface {
+	// Start makes a model in its first state. Random is its own.
+	Start(random *rand.Rand) Loser
+}
+
+// Loser is a loss model at work.
+type Loser interface {
+	// Lose decides on the next packet, which has size bytes.
+	Lose(now clock.Time, size int) bool
+}
+
+// UniformLoss loses each packet with this probability, whatever became of others.
+type UniformLoss float64
+
+// Validate reports what is wrong with the description.
+func (u UniformLoss) Validate() error { return validShare("loss", float64(u)) }
+
+// Start implements Loss.
+func (u UniformLoss) Start(random *rand.Rand) Loser { return &uniformLoser{float64(u), random} }
+
+type uniformLoser struct {
+	share  float64
+	random *rand.Rand
+}
+
+func (u *uniformLoser) Lose(clock.Time, int) bool { return u.random.Float64() < u.share }
+
+// PeriodicLoss loses one packet in every so many: the last of each period. It is
+// the loss of RFC 9438 §5's response functions.
+type PeriodicLoss struct {
+	Every uint64 // 1 or more
+	// Phase is how many packets of the first period are past at the start.
+	Phase uint64
+}
+
+// Validate reports what is wrong with the description.
+func (p PeriodicLoss) Validate() error {
+	if p.Every < 1 {
+		return fmt.Errorf("%w: loss in every %d packets: want 1 or more", ErrConfig, p.Every)
+	}
+	return nil
+}
+
+// Start implements Loss.
+func (p PeriodicLoss) Start(*rand.Rand) Loser {
+	return &periodicLoser{every: p.Every, at: p.Phase % p.Every}
+}
+
+type periodicLoser struct{ every, at uint64 }
+
+func (p *periodicLoser) Lose(clock.Time, int) bool {
+	if p.at++; p.at < p.every {
+		return false
+	}
+	p.at = 0
+	return true
+}
+
+// ListedLoss loses the packets with these numbers; the first packet is number 1.
+type ListedLoss []uint64
+
+// Validate reports what is wrong with the description.
+func (l ListedLoss) Validate() error {
+	if slices.Contains(l, 0) {
+		return fmt.Errorf("%w: loss of packet 0: the first is 1", ErrConfig)
+	}
+	return nil
+}
+
+// Start implements Loss.
+func (l ListedLoss) Start(*rand.Rand) Loser {
+	sorted := slices.Compact(slices.Sorted(slices.Values(l)))
+	return &listedLoser{left: sorted}
+}
+
+type listedLoser struct {
+	left []uint64 // ascending
+	at   uint64
+}
+
+func (l *listedLoser) Lose(clock.Time, int) bool {
+	l.at++
+	if len(l.left) == 0 || l.left[0] != l.at {
+		return false
+	}
+	l.left = l.left[1:]
+	return true
+}
+
+// GilbertElliott loses packets in bursts: a Markov chain moves between a good and
+// a bad state, a step a packet, and each state has a loss of its own. In the long
+// run p/(p+r) of the packets meet the bad state, for 1/r packets at a time.
+type GilbertElliott struct {
+	P    float64 // the chance to go from good to bad
+	R    float64 // the chance to go from bad to good
+	Good float64 // the loss in the good state, 1-k of the model
+	Bad  float64 // the loss in the bad state, 1-h of the model
+}
+
+// Bursts returns the Gilbert-Elliott model that loses a mean share of the packets,
+// and all of a burst of a mean length.
+func Bursts(share, length float64) GilbertElliott {
+	r := 1 / length
+	return GilbertElliott{P: r * share / (1 - share), R: r, Bad: 1}
+}
+
+// Validate reports what is wrong with the description.
+func (g GilbertElliott) Validate() error {
+	for _, s := range []struct {
+		name  string
+		share float64
+	}{
+		{"chance good to bad", g.P},
+		{"chance bad to good", g.R},
+		{"loss in the good state", g.Good},
+		{"loss in the bad state", g.Bad},
+	} {
+		if err := validShare(s.name, s.share); err != nil {
+			return err
+		}
+	}
+	if g.P+g.R == 0 {
+		return fmt.Errorf("%w: a Gilbert-Elliott model that never changes its state", ErrConfig)
+	}
+	return nil
+}
+
+// Mean returns the share of packets that the model loses in the long run.
+func (g GilbertElliott) Mean() float64 { return (g.P*g.Bad + g.R*g.Good) / (g.P + g.R) }
+
+// Start implements Loss. The first state is drawn as the long run has it, so
+// that a short run has the same mean.
+func (g GilbertElliott) Start(random *rand.Rand) Loser {
+	return &gilbertElliott{GilbertElliott: g, random: random, bad: random.Float64() < g.P/(g.P+g.R)}
+}
+
+type gilbertElliott struct {
+	GilbertElliott
+	random *rand.Rand
+	bad    bool
+}
+
+func (g *gilbertElliott) Lose(clock.Time, int) bool {
+	loss, change := g.Good, g.P
+	if g.bad {
+		loss, change = g.Bad, g.R
+	}
+	// Both are drawn every time, so that what a packet meets does not depend on the shares.
+	lost := g.random.Float64() < loss
+	if g.random.Float64() < change {
+		g.bad = !g.bad
+	}
+	return lost
+}
