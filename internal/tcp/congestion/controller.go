@@ -186,6 +186,7 @@ func (c *Config) initialSsthresh() int {
 var ErrUnknown = errors.New("unknown congestion control")
 
 var algorithms = map[string]func(Config) Controller{
+	"cubic":   newCubic,
 	"fixed":   newFixed,
 	"newreno": newNewReno,
 	"none":    newNone,

@@ -55,7 +55,7 @@ func TestRFC6582_FullAcknowledgment(t *testing.T) {
 
 // TestSpuriousIsTakenBack: RFC 4015 §3.2's idea for all loss-based algorithms.
 func TestSpuriousIsTakenBack(t *testing.T) {
-	for _, name := range []string{"reno", "newreno", "tahoe"} {
+	for _, name := range []string{"reno", "newreno", "tahoe", "cubic"} {
 		for _, kind := range []Kind{Detected, Timeout} {
 			c := create(t, name)
 			acked(c, 10000)
@@ -94,7 +94,7 @@ func TestRFC3168_Echo(t *testing.T) {
 }
 
 func TestRFC5681_RestartWindow(t *testing.T) {
-	for _, name := range []string{"reno", "newreno", "tahoe"} {
+	for _, name := range []string{"reno", "newreno", "tahoe", "cubic"} {
 		c := create(t, name)
 		acked(c, 30000)
 		c.OnLoss(&Loss{Kind: Echo, FlightSize: 40000, MSS: 1000})
@@ -108,7 +108,7 @@ func TestRFC5681_RestartWindow(t *testing.T) {
 }
 
 func TestTakesOver(t *testing.T) {
-	for _, name := range []string{"reno", "newreno", "tahoe"} {
+	for _, name := range []string{"reno", "newreno", "tahoe", "cubic"} {
 		c, err := New(name, Config{
 			MSS: 1000, InitialWindow: 10000, MaxWindow: 100000, Cwnd: 33000, Ssthresh: 22000,
 		})

@@ -1,0 +1,219 @@
+package congestion
+
+import (
+	"math"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// The constants of RFC 9438 §4.1.
+const (
+	cubicBeta = 0.7
+	cubicC    = 0.4 // segments a second cubed
+	// cubicAlpha makes the Reno-friendly region as fast as Reno on average, §4.3.
+	cubicAlpha = 3 * (1 - cubicBeta) / (1 + cubicBeta)
+)
+
+// cubic is RFC 9438, with HyStart++ (RFC 9406) in its first slow start. Windows
+// are in bytes and fractions of bytes, so that no growth is lost to rounding
+// however small the pieces are in which it comes.
+type cubic struct {
+	cwnd     float64
+	ssthresh int
+	initial  int
+	max      int
+	start    hystart
+	curve    curve
+	before   cubicUndo
+	// seen is the last acknowledgment that counted for the curve's time.
+	seen clock.Time
+}
+
+// curve is the state of one congestion avoidance stage.
+type curve struct {
+	epoch clock.Time // when it began; never: not yet
+	prior float64    // the window when ssthresh was last set
+	wMax  float64    // where the curve is flat; zero: not known
+	k     float64    // seconds from epoch to there
+	wEst  float64    // what Reno would have
+}
+
+// cubicUndo is the state before a loss episode, RFC 9438 §4.9.2.
+type cubicUndo struct {
+	undo
+	window float64
+	curve  curve
+	start  hystart
+}
+
+func newCubic(cfg Config) Controller {
+	return &cubic{
+		cwnd: float64(cfg.initialCwnd()), ssthresh: cfg.initialSsthresh(),
+		initial: min(cfg.InitialWindow, cfg.MaxWindow), max: cfg.MaxWindow,
+		start: newHystart(&cfg),
+	}
+}
+
+func (c *cubic) Cwnd() int         { return int(c.cwnd) }
+func (c *cubic) Ssthresh() int     { return c.ssthresh }
+func (c *cubic) PacingRate() int64 { return 0 }
+
+// OnAck grows the window.
+func (c *cubic) OnAck(a *Ack) {
+	n := a.Delivered
+	slow := c.Cwnd() < c.ssthresh
+	if slow && !c.start.done && !a.Recovering && c.start.observe(a) {
+		// RFC 9438 §4.10: nothing was lost, so what the path holds is not known.
+		c.start.done = true
+		c.ssthresh = c.Cwnd()
+		c.curve = curve{prior: c.cwnd}
+		slow = false
+	}
+	if a.Recovering || !a.CwndLimited {
+		c.pause(a.Now)
+		return
+	}
+	if slow {
+		n = c.slowStart(n, a.MSS)
+	}
+	if n > 0 && c.Cwnd() >= c.ssthresh {
+		c.avoid(a, n)
+	}
+	c.cwnd = min(c.cwnd, float64(c.max))
+}
+
+// slowStart returns the bytes that are left when the threshold is reached.
+func (c *cubic) slowStart(n, mss int) int {
+	grow := n
+	if !c.start.done {
+		grow = c.start.grow(n, mss)
+	}
+	room := max(0, c.ssthresh-c.Cwnd())
+	c.cwnd += float64(min(grow, room))
+	return max(0, grow-room)
+}
+
+// pause keeps time in which the window was not used off the curve: RFC 9438
+// §4.2, §5.8.
+func (c *cubic) pause(now clock.Time) {
+	if c.curve.epoch != clock.Never && c.seen != clock.Never {
+		c.curve.epoch = c.curve.epoch.Add(now.Sub(c.seen))
+	}
+	c.seen = now
+}
+
+// avoid is congestion avoidance, RFC 9438 §4.2 to §4.5.
+func (c *cubic) avoid(a *Ack, n int) {
+	v, mss := &c.curve, float64(a.MSS)
+	if v.epoch == clock.Never {
+		c.begin(a.Now, mss)
+	}
+	c.seen = a.Now
+	// §4.3: what Reno would have by now.
+	alpha := cubicAlpha
+	if v.wEst >= v.prior {
+		alpha = 1
+	}
+	share := float64(n) / c.cwnd
+	v.wEst += alpha * mss * share
+	t := a.Now.Sub(v.epoch).Seconds()
+	if v.at(t, mss) < v.wEst {
+		c.cwnd = max(c.cwnd, v.wEst)
+		return
+	}
+	// §4.2: never down, and never faster than by half in a round trip; §4.4 and §4.5 are the
+	// same step on either side of the flat place.
+	target := min(max(v.at(t+a.SRTT.Seconds(), mss), c.cwnd), 1.5*c.cwnd)
+	c.cwnd += (target - c.cwnd) * min(share, 1)
+}
+
+// at is W_cubic(t), RFC 9438 §4.2 figure 1, in bytes.
+func (v *curve) at(t, mss float64) float64 {
+	d := t - v.k
+	return cubicC*d*d*d*mss + v.wMax
+}
+
+// begin starts a congestion avoidance stage.
+func (c *cubic) begin(now clock.Time, mss float64) {
+	v := &c.curve
+	v.epoch, v.wEst = now, c.cwnd
+	if v.wMax <= c.cwnd {
+		// §4.8, §4.10: after a time-out and after a slow start without loss the curve starts from
+		// its flat place.
+		v.wMax, v.k = c.cwnd, 0
+		return
+	}
+	v.k = math.Cbrt((v.wMax - c.cwnd) / mss / cubicC) // §4.2 figure 2
+}
+
+// OnLoss reduces the window, RFC 9438 §4.6.
+func (c *cubic) OnLoss(l *Loss) {
+	c.save(l.Kind)
+	c.start.done = true
+	mss := float64(l.MSS)
+	if l.Kind != TimeoutAgain {
+		c.remember()
+		// The flight is what was used of the window.
+		ssthresh := min(float64(l.FlightSize), c.cwnd) * cubicBeta
+		c.ssthresh = int(max(ssthresh, 2*mss))
+		least := 2 * mss
+		if l.Kind == Echo {
+			least = mss
+		}
+		c.cwnd = min(c.cwnd, max(ssthresh, least))
+	}
+	if l.Kind == Timeout || l.Kind == TimeoutAgain {
+		c.cwnd = mss
+		c.curve.wMax = 0 // §4.8: the next curve starts flat
+	}
+}
+
+// remember ends the stage, and notes what window was too much. RFC 9438 §4.7,
+// fast convergence: a flow that did not get as far as the last time has company,
+// and releases more.
+func (c *cubic) remember() {
+	v := &c.curve
+	wMax := c.cwnd
+	if c.cwnd < v.wMax {
+		wMax = c.cwnd * (1 + cubicBeta) / 2
+	}
+	*v = curve{prior: c.cwnd, wMax: wMax}
+}
+
+func (c *cubic) save(k Kind) {
+	if k == Echo {
+		c.before = cubicUndo{}
+		return
+	}
+	if !c.before.open {
+		c.before = cubicUndo{
+			undo:   undo{open: true, valid: true, ssthresh: c.ssthresh},
+			window: c.cwnd, curve: c.curve, start: c.start,
+		}
+	}
+}
+
+// OnExit ends an episode; RFC 9438 §4.9.2 takes a spurious one back, if the
+// window has not grown past what it was.
+func (c *cubic) OnExit(e *Exit) {
+	b := &c.before
+	if e.Spurious && b.valid {
+		if c.cwnd < b.window {
+			c.cwnd, c.ssthresh, c.curve, c.start = b.window, b.ssthresh, b.curve, b.start
+		}
+		b.valid = false
+	}
+	b.open = false
+}
+
+// OnRestart is RFC 5681 §4.1 as in the other algorithms; the time of silence is
+// not the curve's (RFC 9438 §5.8).
+func (c *cubic) OnRestart(r *Restart) {
+	if r.Idle <= r.RTO || c.Cwnd() <= c.initial {
+		c.pause(r.Now)
+		return
+	}
+	c.ssthresh = max(c.ssthresh, int(c.cwnd*3/4))
+	c.cwnd = float64(c.initial)
+	c.curve.epoch = clock.Never
+}
