@@ -37,6 +37,21 @@ var settings = []setting{
 		read:  func(k *tcp.Knobs) string { return onOff(!k.OptionsOff) },
 		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.OptionsOff) },
 	},
+	{
+		key: "tcp.timestamps", doc: "on: offer and accept timestamps (RFC 7323 §3)",
+		read:  func(k *tcp.Knobs) string { return onOff(!k.NoTimestamps) },
+		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.NoTimestamps) },
+	},
+	{
+		key: "tcp.sack", doc: "on: offer and accept selective acknowledgments (RFC 2018)",
+		read:  func(k *tcp.Knobs) string { return onOff(!k.NoSACK) },
+		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.NoSACK) },
+	},
+	{
+		key: "tcp.windowscale", doc: "on: offer and accept scaled windows (RFC 7323 §2)",
+		read:  func(k *tcp.Knobs) string { return onOff(!k.NoWindowScale) },
+		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.NoWindowScale) },
+	},
 }
 
 func onOff(on bool) string {

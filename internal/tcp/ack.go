@@ -21,9 +21,12 @@ type round struct {
 	firstSent     clock.Time // of what was delivered and sent only once: the oldest,
 	lastSent      clock.Time // and the newest
 	again         bool       // something was delivered that was sent again
+	againSent     clock.Time // the last transmission of the first segment, if it is one of those
 	rate          rateSample
 	dupDelivered  int  // bytes that a duplicate ACK stands for, without SACK
 	moved         bool // the window moved too
+	echoed        bool // it carries an echo (RFC 7323 §3.2),
+	echo          uint32
 }
 
 // ackArrives takes an acknowledgment of something between snd.una and snd.nxt:
@@ -32,6 +35,7 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	r := &c.host.round
 	*r = round{now: now, flight: int(c.snd.nxt - c.snd.una), prior: c.pipe()}
 	c.stats.lastAck = now
+	r.echoed, r.echo = c.has(flagStamps) && s.Options.HasTimestamps, s.Options.TSEcr
 	r.duplicate = c.isDuplicate(s, ack)
 	c.updateSendWindow(now, s, seq, ack, r)
 	if c.snd.wnd == 0 {
@@ -65,6 +69,11 @@ func (c *Conn) isDuplicate(s *Segment, ack uint64) bool {
 // acknowledge moves snd.una and forgets what it passes.
 func (c *Conn) acknowledge(ack uint64, r *round) {
 	r.advance = int(ack - c.snd.una)
+	if !c.sent.empty() {
+		if rec := c.sent.at(c.sent.first); rec.flags&recAgain != 0 {
+			r.againSent = rec.sentAt
+		}
+	}
 	for !c.sent.empty() {
 		rec := c.sent.at(c.sent.first)
 		if rec.end() > ack {
@@ -140,6 +149,7 @@ func (c *Conn) measure(now clock.Time, r *round) {
 	// RFC 6298 §3: never from a segment that was sent twice, nor from one that may have waited
 	// for such a segment: the acknowledgment that said so when it came may be lost.
 	if r.firstSent == clock.Never || r.again {
+		c.measureAgain(now, r)
 		return
 	}
 	share := (r.flight + r.delivered - 1) / r.delivered

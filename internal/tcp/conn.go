@@ -32,6 +32,7 @@ type Conn struct {
 	keep   keepalive
 	stats  stats
 	limit  limited
+	stamps stamps
 	probe  func(*Sample)
 	links  links
 }
@@ -68,6 +69,7 @@ const (
 	flagOrphan                            // the user let go of it
 	flagHalfOpen                          // its listener counts it as half open
 	flagSynAgain                          // our SYN or SYN-ACK was sent more than once
+	flagStamps                            // both ends send timestamps
 )
 
 func (c *Conn) has(f connFlags) bool { return c.flags&f != 0 }
@@ -235,6 +237,9 @@ func (c *Conn) setPath(p Path) {
 	mss := min(max(p.MTU-ipHeaderSize-HeaderSize, minMSS), maxMSS)
 	if c.snd.peerMSS != 0 {
 		mss = min(mss, max(c.snd.peerMSS, minMSS))
+	}
+	if c.has(flagStamps) {
+		mss -= stampBytes // RFC 9293 §3.7.1: what every segment carries goes off the MSS
 	}
 	c.snd.mss = mss
 }

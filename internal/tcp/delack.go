@@ -58,5 +58,6 @@ func (c *Conn) acknowledged(carriedText int) {
 	}
 	c.rcv.acks = max(0, c.rcv.acks-1)
 	c.rcv.pending = 0
+	c.stamps.lastAck = c.rcv.nxt
 	c.timers[timerDelayedAck] = clock.Never
 }

@@ -24,7 +24,6 @@
 // the rings of internal/buffer: a segment in flight is 64 bytes about it, and
 // an out-of-order segment is an interval.
 //
-// Not here yet: timestamps and PAWS (the options are parsed, not used), undo of
-// a spurious recovery, F-RTO, ECN, pacing, keepalive, SYN cookies, buffer
+// Not here yet: undo of a spurious recovery, F-RTO, ECN, pacing, keepalive, SYN cookies, buffer
 // auto-tuning, and path MTU discovery beyond what routing says.
 package tcp

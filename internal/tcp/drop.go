@@ -19,6 +19,8 @@ const (
 	DropReplies                  // an answer that found the reply queue full
 	DropClosed                   // text for a user who has closed
 	DropTimeWait                 // old segments of a connection in TIME-WAIT
+	DropOldStamp                 // a timestamp from before (RFC 7323 §5.3)
+	DropNoStamp                  // no timestamp though both ends had agreed on them (RFC 7323 §3.2)
 	NumDrops
 )
 
@@ -26,6 +28,7 @@ var dropNames = [NumDrops]string{
 	"no connection", "listen queue full", "bad flags", "outside window", "duplicate",
 	"unacceptable ack", "no ack", "inexact reset", "syn in window", "beyond window",
 	"too many gaps", "reply queue full", "text after close", "in time-wait",
+	"old timestamp", "no timestamp",
 }
 
 // String returns the reason's short name.

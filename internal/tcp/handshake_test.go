@@ -18,6 +18,7 @@ func TestRFC9293_3_5_ActiveOpen(t *testing.T) {
 	syn := s.expect(SYN, 0, 0, 0)
 	assert.Equal(t, Options{
 		MSS: 1360, SACKPermitted: true, HasWindowScale: true, WindowScale: 5,
+		HasTimestamps: true, TSVal: s.c.stamps.at(s.now),
 	}, syn.options)
 	assert.Equal(t, 65535, syn.window, "RFC 7323 §2.2: a SYN's window is not scaled")
 	assert.Equal(t, StateSynSent, s.c.State())

@@ -12,8 +12,9 @@ type Info struct {
 	State      State
 	Recovery   string // CAState: open, recovery, loss
 	Congestion string
-	// SACK and WindowScale were negotiated; Plain says that no option was.
-	SACK, WindowScale, Plain bool
+	// SACK, WindowScale and Timestamps were negotiated; Plain says that no option was.
+	SACK, WindowScale, Timestamps, Plain bool
+
 	SendScale, RecvScale     uint8
 	RTO, RTT, RTTVar, MinRTT time.Duration
 	LatestRTT                time.Duration
@@ -48,7 +49,8 @@ func (c *Conn) Info() Info {
 	s := &c.stats
 	i := Info{
 		State: c.State(), Recovery: recoveryNames[c.rec.kind], Congestion: c.cc.name,
-		SACK: c.has(flagSACK), WindowScale: c.has(flagScale), Plain: c.has(flagPlain),
+		SACK: c.has(flagSACK), WindowScale: c.has(flagScale), Timestamps: c.has(flagStamps),
+		Plain:     c.has(flagPlain),
 		SendScale: c.snd.scale, RecvScale: c.rcv.scale,
 		RTO: c.rtt.timeout(s.backoff, &c.host.cfg), RTT: c.rtt.srtt, RTTVar: c.rtt.rttvar,
 		MinRTT: c.rtt.lowest(), LatestRTT: c.rtt.latest,

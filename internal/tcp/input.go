@@ -25,7 +25,8 @@ func (c *Conn) input(now clock.Time, s *Segment) {
 // decades. TIME-WAIT is in timewait.go.
 func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 	seq := widen(c.rcv.nxt, s.Seq)
-	if !c.checkSequence(now, s, seq) || // first
+	if !c.checkStamp(now, s, seq) || // first, RFC 7323 §5.3 R1
+		!c.checkSequence(now, s, seq) ||
 		!c.checkReset(now, s, seq) || // second
 		!c.checkSYN(now, s) || // fourth
 		!c.checkACK(now, s, seq) { // fifth
@@ -68,6 +69,7 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq, end uint64) {
 		// The peer has not seen our SYN-ACK, and says nothing new.
 		c.host.drop(DropDuplicate)
 		if !s.Flags.Has(ACK) {
+			c.takeStamp(now, s, seq)
 			c.resendSYN()
 			return
 		}
@@ -148,7 +150,9 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 		c.host.drop(DropAck)
 		c.challengeACK(now)
 		return false
-	case ack < c.snd.una:
+	}
+	c.takeStamp(now, s, seq) // RFC 7323 §5.3 R3, once the ACK vouches for the segment
+	if ack < c.snd.una {
 		return true // old, but its text may be new
 	}
 	c.ackArrives(now, s, seq, ack)

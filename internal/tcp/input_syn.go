@@ -65,17 +65,22 @@ func (c *Conn) takeSYN(s *Segment) {
 func (c *Conn) negotiate(o *Options) {
 	if c.host.cfg.OptionsOff || *o == (Options{}) {
 		c.flags |= flagPlain
-		c.flags &^= flagSACK | flagScale
+		c.flags &^= flagSACK | flagScale | flagStamps
 		c.rcv.scale, c.snd.scale = 0, 0
 		c.setPath(c.path)
 		return
 	}
+	k := &c.host.cfg.Knobs
+	if o.HasTimestamps && !k.NoTimestamps {
+		c.flags |= flagStamps // RFC 7323 §3.2
+		c.stamps.recent, c.stamps.recentAt = o.TSVal, c.host.now
+	}
 	c.snd.peerMSS = int(o.MSS)
 	c.setPath(c.path)
-	if o.SACKPermitted {
+	if o.SACKPermitted && !k.NoSACK {
 		c.flags |= flagSACK
 	}
-	if o.HasWindowScale {
+	if o.HasWindowScale && !k.NoWindowScale {
 		c.flags |= flagScale
 		c.snd.scale = o.WindowScale
 		c.rcv.scale = c.host.windowScale()
@@ -166,14 +171,24 @@ func (c *Conn) synOptions() Options {
 	}
 	o := Options{MSS: uint16(min(max(c.path.MTU-ipHeaderSize-HeaderSize, minMSS), maxMSS))}
 	if c.state == StateSynSent {
-		o.SACKPermitted, o.HasWindowScale = true, true
-		o.WindowScale = c.host.windowScale()
+		k := &c.host.cfg.Knobs
+		o.SACKPermitted, o.HasWindowScale = !k.NoSACK, !k.NoWindowScale
+		if o.HasWindowScale {
+			o.WindowScale = c.host.windowScale()
+		}
+		if !k.NoTimestamps {
+			c.stamps.put(c.host.now, &o)
+			o.TSEcr = 0 // RFC 7323 §3.2: there is nothing to echo yet
+		}
 		return o
 	}
 	o.SACKPermitted = c.has(flagSACK)
 	o.HasWindowScale = c.has(flagScale)
 	if o.HasWindowScale {
 		o.WindowScale = c.rcv.scale
+	}
+	if c.has(flagStamps) {
+		c.stamps.put(c.host.now, &o)
 	}
 	return o
 }

@@ -27,6 +27,8 @@ type Knobs struct {
 	NoDelay bool
 	// OptionsOff sends no option at all, and offers none.
 	OptionsOff bool
+	// NoTimestamps, NoSACK and NoWindowScale neither offer nor accept the one option.
+	NoTimestamps, NoSACK, NoWindowScale bool
 }
 
 // Knobs returns the knobs as they are.

@@ -11,6 +11,9 @@ const (
 	optSACKPermitted = 4
 	optSACK          = 5
 	optTimestamps    = 8
+
+	// stampLead is how a lone Timestamps option begins: two NOPs, kind and length.
+	stampLead = optNop<<24 | optNop<<16 | optTimestamps<<8 | 10
 )
 
 const (
@@ -43,6 +46,12 @@ type Options struct {
 // the list or below 2: RFC 9293 §3.1 (MUST-7) asks to cope with illegal lengths,
 // and dropping the segment is the answer that trusts nothing after it.
 func parseOptions(b []byte) (o Options, ok bool) {
+	if len(b) == stampBytes && binary.BigEndian.Uint32(b) == stampLead {
+		// RFC 7323 appendix A: what nearly every segment carries, and nothing else.
+		o.HasTimestamps = true
+		o.TSVal, o.TSEcr = binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
+		return o, true
+	}
 	for len(b) > 0 {
 		kind := b[0]
 		if kind == optEnd {
@@ -88,7 +97,16 @@ func (o *Options) parseOne(kind byte, body []byte) {
 	}
 }
 
-// addBlock appends a SACK block; the caller keeps to maxSACKBlocks.
+// maxBlocks returns how many SACK blocks fit beside what else the list holds:
+// RFC 2018 §3, three with timestamps.
+func (o *Options) maxBlocks() uint8 {
+	if o.HasTimestamps {
+		return maxSACKBlocks - 1
+	}
+	return maxSACKBlocks
+}
+
+// addBlock appends a SACK block; the caller keeps to maxBlocks.
 func (o *Options) addBlock(start, end uint64) {
 	o.SACK[o.SACKCount] = SACKBlock{Start: uint32(start), End: uint32(end)}
 	o.SACKCount++

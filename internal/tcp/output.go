@@ -61,6 +61,9 @@ func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	*t = Train{Tuple: c.tuple, Outlet: c.path.Outlet, Payload: t.Payload[:0]}
 	t.Seq, t.Flags = uint32(seq), flags|ACK
 	t.Ack, t.Window = uint32(c.rcv.nxt), c.windowField()
+	if c.has(flagStamps) {
+		c.stamps.put(c.host.now, &t.Options)
+	}
 }
 
 // lend adds the text [seq, seq+n) to a train of segments of size mss.
@@ -120,6 +123,7 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 	seq, mss := rec.seq, min(rec.text(), c.snd.mss)
 	room = max(room, ceilDiv(rec.text(), max(mss, 1))) // one record is never cut
 	c.begin(t, seq, 0)
+	c.noteResent(now)
 	n, again := 0, uint64(0)
 	for {
 		n += rec.text()

@@ -51,9 +51,11 @@ func (q *replies) output(h *Host, room []int, t *Train) bool {
 
 // ack queues the acknowledgment of a connection in TIME-WAIT.
 func (q *replies) ack(h *Host, e *timeWait) {
-	q.push(h, reply{e.tuple, Header{
-		Seq: e.sndNxt, Ack: e.rcvNxt, Flags: ACK, Window: e.window,
-	}})
+	r := reply{e.tuple, Header{Seq: e.sndNxt, Ack: e.rcvNxt, Flags: ACK, Window: e.window}}
+	if e.stamped {
+		e.stamps.put(h.now, &r.header.Options) // RFC 7323 §3.2: every segment
+	}
+	q.push(h, r)
 }
 
 // refuse answers a segment that belongs to no connection with a reset that its

@@ -75,6 +75,7 @@ func (c *Conn) renege() {
 // and the other recent ones (RFC 2018 §4), then the lowest.
 func (c *Conn) sackBlocks(o *Options) {
 	base := c.rcv.irs + 1
+	most := o.maxBlocks()
 	if d := c.rcv.dsack; d.Start < d.End {
 		o.addBlock(d.Start, d.End)
 	}
@@ -89,11 +90,11 @@ func (c *Conn) sackBlocks(o *Options) {
 		o.addBlock(start, end)
 	}
 	for _, pos := range c.rcv.recent {
-		if b, ok := c.rcv.ooo.Find(pos); ok && o.SACKCount < maxSACKBlocks {
+		if b, ok := c.rcv.ooo.Find(pos); ok && o.SACKCount < most {
 			add(b)
 		}
 	}
-	for i := 0; i < c.rcv.ooo.Len() && o.SACKCount < maxSACKBlocks; i++ {
+	for i := 0; i < c.rcv.ooo.Len() && o.SACKCount < most; i++ {
 		add(c.rcv.ooo.At(i))
 	}
 }

@@ -9,6 +9,8 @@ type timeWait struct {
 	sndNxt, rcvNxt uint32
 	window         uint16
 	gone           bool
+	stamped        bool // it had agreed on timestamps
+	stamps         stamps
 	expires        clock.Time
 	answered       clock.Time
 	next, prev     *timeWait
@@ -82,6 +84,7 @@ func (h *Host) park(now clock.Time, c *Conn) {
 	e := &timeWait{
 		tuple: c.tuple, sndNxt: uint32(c.snd.nxt), rcvNxt: uint32(c.rcv.nxt),
 		window: c.windowField(), gone: h.cfg.MSL < 0,
+		stamped: c.has(flagStamps), stamps: c.stamps,
 	}
 	c.parked = e
 	owed := c.rcv.acks > 0 || c.rcv.pending > 0

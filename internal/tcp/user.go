@@ -81,6 +81,7 @@ func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
 	}
 	c.links.heap = -1
 	c.setISS(h.sequence(now, t))
+	c.stamps.offset = h.stampOffset(t)
 	c.rcv.ooo.Max = h.cfg.MaxReceiveRanges
 	c.rtt.rto = h.cfg.RTOInitial
 	c.rack.mult = 1
@@ -162,9 +163,11 @@ func (c *Conn) Abort(now clock.Time) {
 
 // sendReset queues the reset of a connection in a synchronized state.
 func (c *Conn) sendReset() {
-	c.host.replies.push(c.host, reply{c.tuple, Header{
-		Seq: uint32(c.snd.nxt), Ack: uint32(c.rcv.nxt), Flags: RST | ACK,
-	}})
+	r := reply{c.tuple, Header{Seq: uint32(c.snd.nxt), Ack: uint32(c.rcv.nxt), Flags: RST | ACK}}
+	if c.has(flagStamps) {
+		c.stamps.put(c.host.now, &r.header.Options) // RFC 7323 §3.2: SHOULD
+	}
+	c.host.replies.push(c.host, r)
 }
 
 // SetNoDelay turns Nagle's algorithm off or on (RFC 9293 §3.7.4).

@@ -251,7 +251,8 @@ func (w *world) deliver() {
 		_, _, g, more, ok := ParseHeader(q.data)
 		require.True(w.t, ok)
 		if q.to != p.to || q.tuple != p.tuple || g.Seq != s.Seq+uint32(s.Len) || len(more) == 0 ||
-			s.Flags != ACK || g.Flags&^PSH != ACK || g.Ack != s.Ack || g.Window != s.Window {
+			s.Flags != ACK || g.Flags&^PSH != ACK || g.Ack != s.Ack || g.Window != s.Window ||
+			g.Options != s.Options {
 			break
 		}
 		heap.Pop(&w.flight)

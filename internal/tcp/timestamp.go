@@ -1,0 +1,124 @@
+package tcp
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// stamps is a connection's side of the Timestamps option (RFC 7323 §3). It
+// means nothing without flagStamps.
+type stamps struct {
+	// offset is added to the clock: no stranger learns from one connection how long the host has
+	// been up, nor what another's stamps are (RFC 7323 §7.1). It is the tuple's, so that the
+	// stamps of its incarnations go on rising (RFC 6191 §2).
+	offset   uint32
+	recent   uint32     // TS.Recent, what is echoed
+	recentAt clock.Time // when it arrived
+	lastAck  uint64     // Last.ACK.sent (§4.3)
+	resent   uint32     // the stamp of the first retransmission since hasResent was cleared
+	// hasResent says that resent is set. Loss recovery clears it where an episode begins.
+	hasResent bool
+}
+
+const (
+	// stampTick is the unit of our timestamps: RFC 7323 §5.4 wants between 1 ms and 1 s. That is
+	// coarse beside round trips of 150 µs, which is why they are measured by the records of what
+	// is in flight, and stamps only tell transmissions of the same bytes apart.
+	stampTick = time.Millisecond
+	// stampLife is how long TS.Recent is believed: RFC 7323 §5.5, 24 days, before the fastest
+	// clock allowed has gone halfway round.
+	stampLife = 24 * 24 * time.Hour
+	// stampBytes is what the option costs each segment, with its two NOPs.
+	stampBytes = 12
+)
+
+// stampClock is the clock of every stamp, before a connection's offset.
+func stampClock(now clock.Time) uint32 { return uint32(uint64(now) / uint64(stampTick)) }
+
+// stampOffset returns the offset of a tuple's stamps.
+func (h *Host) stampOffset(t Tuple) uint32 { return uint32(keyed(&h.cfg.Secret, 't', t)) }
+
+// at returns the stamp of a segment sent then.
+func (s *stamps) at(when clock.Time) uint32 { return stampClock(when) + s.offset }
+
+// expired reports whether TS.Recent is too old to compare anything with.
+func (s *stamps) expired(now clock.Time) bool { return now.Sub(s.recentAt) > stampLife }
+
+// old reports whether a stamp is older than TS.Recent: PAWS, RFC 7323 §5.3 R1.
+func (s *stamps) old(now clock.Time, val uint32) bool {
+	return after(s.recent, val) && !s.expired(now)
+}
+
+// put adds the option to what leaves now.
+func (s *stamps) put(now clock.Time, o *Options) {
+	o.HasTimestamps, o.TSVal, o.TSEcr = true, s.at(now), s.recent
+}
+
+// checkStamp is what RFC 7323 adds to the first step of SEGMENT ARRIVES.
+func (c *Conn) checkStamp(now clock.Time, s *Segment, seq uint64) bool {
+	switch {
+	case !c.has(flagStamps) || s.Flags.Has(RST):
+		return true // RFC 7323 §5.2: PAWS is not for resets
+	case !s.Options.HasTimestamps:
+		if s.Flags.Has(SYN) {
+			return true // of another incarnation, which is asked to prove itself
+		}
+		// RFC 7323 §3.2: a non-RST segment without the option SHOULD be dropped silently.
+		c.host.drop(DropNoStamp)
+		return false
+	case !c.stamps.old(now, s.Options.TSVal):
+		return true
+	}
+	// RFC 7323 §5.3 R1: not acceptable, so acknowledged and dropped.
+	c.host.drop(DropOldStamp)
+	if s.Len == 0 {
+		c.offWindowACK(now)
+		return false
+	}
+	c.reportDuplicate(seq, min(seq+uint64(s.Len), c.rcv.nxt))
+	c.ackOutOfOrder(s)
+	return false
+}
+
+// takeStamp remembers the stamp to echo: RFC 7323 §4.3 (2), that of a segment
+// which begins at or before what was acknowledged last, so that a delayed
+// acknowledgment echoes the first segment it is for, and a gap does not count
+// as the path's delay.
+func (c *Conn) takeStamp(now clock.Time, s *Segment, seq uint64) {
+	if !c.has(flagStamps) || !s.Options.HasTimestamps || seq > c.stamps.lastAck ||
+		c.stamps.old(now, s.Options.TSVal) {
+		return
+	}
+	c.stamps.recent, c.stamps.recentAt = s.Options.TSVal, now
+}
+
+// noteResent remembers the stamp of the first retransmission of an episode.
+func (c *Conn) noteResent(now clock.Time) {
+	if !c.stamps.hasResent {
+		c.stamps.resent, c.stamps.hasResent = c.stamps.at(now), true
+	}
+}
+
+// echoesOriginal reports whether the acknowledgment in hand answers a segment
+// that was sent before the first retransmission of the episode (RFC 3522 §3.2,
+// step 5): then what was sent again had not been lost. A stamp of the same tick
+// decides nothing.
+func (c *Conn) echoesOriginal(r *round) bool {
+	return r.echoed && c.stamps.hasResent && after(c.stamps.resent, r.echo)
+}
+
+// measureAgain takes a round trip sample from a segment that was sent more than
+// once, which Karn's algorithm forbids unless the echo tells which transmission
+// arrived (RFC 7323 §4.1): the time is the record's. One that shares its tick
+// with an earlier transmission would make the sample too short, by less than a
+// tick.
+func (c *Conn) measureAgain(now clock.Time, r *round) {
+	rtt := now.Sub(r.againSent)
+	if r.againSent == clock.Never || !r.echoed || r.echo != c.stamps.at(r.againSent) ||
+		rtt < stampTick {
+		return
+	}
+	c.rtt.sample(now, rtt, 1, &c.host.cfg)
+	c.stats.backoff = 0
+}

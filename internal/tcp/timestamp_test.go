@@ -1,0 +1,269 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// stamp is an option list that holds only timestamps.
+func stamp(val, ecr uint32) Options {
+	return Options{HasTimestamps: true, TSVal: val, TSEcr: ecr}
+}
+
+// stamped establishes a connection with timestamps, the peer's starting at val.
+func stamped(t *testing.T, cfg Config, val uint32) *script {
+	t.Helper()
+	s := newScript(t, cfg)
+	s.listen(8)
+	o := fullOptions
+	o.HasTimestamps, o.TSVal = true, val
+	s.send(SYN, 0, 0, 0, o)
+	a := s.expect(SYN|ACK, 0, 1, 0)
+	require.True(t, a.options.HasTimestamps)
+	require.Equal(t, val, a.options.TSEcr)
+	s.now = s.now.Add(10 * time.Millisecond)
+	s.send(ACK, 1, 1, 0, stamp(val, a.options.TSVal))
+	c, ok := s.l.Accept()
+	require.True(t, ok)
+	s.c = c
+	s.quiet()
+	return s
+}
+
+func TestRFC7323_3_2_Negotiation(t *testing.T) {
+	with := fullOptions
+	with.HasTimestamps, with.TSVal = true, 7
+	cases := []struct {
+		name  string
+		knobs Knobs
+		peer  Options
+		want  bool
+	}{
+		{"both", Knobs{}, with, true},
+		{"the peer does not offer", Knobs{}, fullOptions, false},
+		{"we do not want", Knobs{NoTimestamps: true}, with, false},
+		{"no options at all", Knobs{OptionsOff: true}, with, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScript(t, Config{Knobs: c.knobs})
+			s.listen(1)
+			s.send(SYN, 0, 0, 0, c.peer)
+			assert.Equal(t, c.want, s.expect(SYN|ACK, 0, 1, 0).options.HasTimestamps)
+			s.send(ACK, 1, 1, 0, stamp(8, 1)) // MUST be ignored where it was not agreed on
+			s.c, _ = s.l.Accept()
+			require.NotNil(t, s.c)
+			assert.Equal(t, c.want, s.c.Info().Timestamps)
+			s.write(10)
+			assert.Equal(t, c.want, s.expect(PSH|ACK, 1, 1, 10).options.HasTimestamps)
+
+			s = newScript(t, Config{Knobs: c.knobs})
+			s.connect()
+			syn := s.expect(SYN, 0, 0, 0)
+			assert.Equal(t, !c.knobs.NoTimestamps && !c.knobs.OptionsOff, syn.options.HasTimestamps)
+			assert.Zero(t, syn.options.TSEcr)
+			s.send(SYN|ACK, 0, 1, 0, c.peer)
+			assert.Equal(t, c.want, s.expect(ACK, 1, 1, 0).options.HasTimestamps)
+		})
+	}
+}
+
+// TestRFC7323_3_2_EverySegment: data, bare ACKs, window probes, keepalives and
+// resets of a connection with timestamps carry them, and so does TIME-WAIT.
+func TestRFC7323_3_2_EverySegment(t *testing.T) {
+	s := stamped(t, Config{}, 100)
+	s.c.SetKeepalive(s.now, Keepalive{Idle: time.Second, Interval: time.Second})
+	s.wait(1500 * time.Millisecond)
+	require.True(t, s.expect(ACK, 0, 1, 0).options.HasTimestamps, "keepalive")
+	s.write(3000)
+	for i, n := range []int{988, 988, 988, 36} {
+		g := s.expect([]Flags{ACK, ACK, ACK, PSH | ACK}[i], uint32(1+988*i), 1, n)
+		require.Equal(t, stamp(s.c.stamps.at(s.now), 100), g.options)
+	}
+	s.sendWindow(ACK, 1, 3001, 0, 0, stamp(100, 1))
+	s.write(100)
+	s.wait(time.Second)
+	require.True(t, s.expect(ACK, 3001, 1, 1).options.HasTimestamps, "window probe")
+	s.c.Abort(s.now)
+	s.collect()
+	require.True(t, s.out[len(s.out)-1].flags.Has(RST))
+	require.True(t, s.out[len(s.out)-1].options.HasTimestamps, "reset")
+
+	s = stamped(t, Config{}, 100)
+	s.c.CloseWrite(s.now)
+	s.expect(FIN|ACK, 1, 1, 0)
+	s.send(FIN|ACK, 1, 2, 0, stamp(300, 1))
+	s.expect(ACK, 2, 2, 0)
+	s.wait(time.Second)
+	s.send(FIN|ACK, 1, 2, 0, stamp(301, 1))
+	assert.Equal(t, stamp(s.c.stamps.at(s.now), 300), s.expect(ACK, 2, 2, 0).options)
+}
+
+func TestRFC7323_3_2_MissingIsDropped(t *testing.T) {
+	s := stamped(t, Config{}, 100)
+	s.send(ACK, 1, 1, 10)
+	s.quiet()
+	assert.Equal(t, uint64(1), s.h.Drops()[DropNoStamp])
+	assert.Equal(t, StateEstablished, s.c.State(), "MUST NOT abort for it")
+	s.send(SYN, 500, 0, 0)
+	s.expect(ACK, 1, 1, 0) // RFC 5961 §4: a peer that lost its memory finds out
+	s.send(RST, 1, 0, 0)
+	assert.Equal(t, StateClosed, s.c.State(), "a reset needs none")
+}
+
+// TestRFC9293_3_7_1_PayloadWithTimestamps: the MSS option does not change, what
+// is sent leaves room for 12 bytes.
+func TestRFC9293_3_7_1_PayloadWithTimestamps(t *testing.T) {
+	s := stamped(t, Config{}, 100)
+	assert.Equal(t, 988, s.c.Info().SendMSS)
+	w := newWorld(t, 1, wire{delay: time.Millisecond}, Config{})
+	a, b := w.connect()
+	assert.Equal(t, 1348, a.Info().SendMSS)
+	require.True(t, w.transfer(time.Minute, newStream(a, b, 100000)))
+	assert.Equal(t, 1348, b.Info().RecvMSS)
+}
+
+// TestRFC2018_3_ThreeBlocks: with timestamps there is room for three.
+func TestRFC2018_3_ThreeBlocks(t *testing.T) {
+	s := stamped(t, Config{}, 100)
+	var last sentSegment
+	for i := range uint32(5) {
+		s.send(ACK, 101+200*i, 1, 100, stamp(101, 1))
+		last = s.expect(ACK, 1, 1, 0)
+	}
+	assert.Equal(t, uint8(3), last.options.SACKCount)
+	assert.Equal(t, 12+4+24, last.options.size(), "all of a header's 40 bytes")
+}
+
+// TestRFC7323_4_3_WhatIsEchoed are the RFC's cases.
+func TestRFC7323_4_3_WhatIsEchoed(t *testing.T) {
+	echo := func(s *script, ack uint32) uint32 {
+		s.t.Helper()
+		g := s.expect(ACK, 1, ack, 0)
+		return g.options.TSEcr
+	}
+	t.Run("delayed: the first unacknowledged segment's", func(t *testing.T) {
+		s := stamped(t, Config{}, 100)
+		s.send(ACK, 1, 1, 100, stamp(100, 1))
+		assert.Equal(t, uint32(100), echo(s, 101))
+		s.c.rcv.quick = 0
+		s.send(ACK, 101, 1, 100, stamp(101, 1))
+		s.quiet()
+		s.send(ACK, 201, 1, 100, stamp(105, 1))
+		assert.Equal(t, uint32(101), echo(s, 301))
+	})
+	t.Run("a gap: still the last that advanced the window; then the one that fills it", func(t *testing.T) {
+		s := stamped(t, Config{}, 100)
+		s.send(ACK, 1, 1, 100, stamp(101, 1))
+		assert.Equal(t, uint32(101), echo(s, 101))
+		s.send(ACK, 201, 1, 100, stamp(103, 1))
+		assert.Equal(t, uint32(101), echo(s, 101))
+		s.send(ACK, 101, 1, 100, stamp(102, 1))
+		assert.Equal(t, uint32(102), echo(s, 301), "older than the one that waited, and not refused")
+		s.send(ACK, 301, 1, 100, stamp(104, 1))
+		assert.Equal(t, uint32(104), echo(s, 401))
+	})
+	t.Run("an unacceptable ACK does not move it", func(t *testing.T) {
+		s := stamped(t, Config{}, 100)
+		s.send(ACK, 1, 5000, 10, stamp(1<<30, 1))
+		assert.Equal(t, uint32(100), echo(s, 1))
+	})
+}
+
+func TestRFC7323_5_3_PAWS(t *testing.T) {
+	s := stamped(t, Config{}, 0xfffffff0) // its clock is about to wrap
+	s.send(ACK, 1, 1, 100, stamp(5, 1))
+	assert.Equal(t, uint32(5), s.expect(ACK, 1, 101, 0).options.TSEcr, "5 is later")
+	t.Run("R1: older is acknowledged and dropped", func(t *testing.T) {
+		s.send(ACK, 101, 1, 100, stamp(4, 1))
+		s.expect(ACK, 1, 101, 0)
+		assert.Equal(t, uint64(1), s.h.Drops()[DropOldStamp])
+		assert.Equal(t, 100, s.c.Rx().Len())
+	})
+	t.Run("an old duplicate is reported as one", func(t *testing.T) {
+		s.send(ACK, 51, 1, 50, stamp(0xfffffff1, 1))
+		g := s.expect(ACK, 1, 101, 0)
+		assert.Equal(t, uint8(1), g.options.SACKCount, "RFC 2883 §4")
+	})
+	t.Run("R2: PAWS comes before the window", func(t *testing.T) {
+		s.now = s.now.Add(time.Second)
+		s.send(ACK, 1<<20, 1, 100, stamp(6, 1))
+		s.expect(ACK, 1, 101, 0)
+		assert.Equal(t, uint64(1), s.h.Drops()[DropSequence])
+		assert.Equal(t, uint32(5), s.c.stamps.recent)
+	})
+	t.Run("equal is not older", func(t *testing.T) {
+		s.send(ACK, 101, 1, 100, stamp(5, 1))
+		s.expect(ACK, 1, 201, 0)
+	})
+	t.Run("§5.2: a reset is not asked", func(t *testing.T) {
+		s.send(RST|ACK, 201, 1, 0, stamp(1, 1))
+		assert.Equal(t, StateClosed, s.c.State())
+	})
+}
+
+// TestRFC7323_5_5_OutdatedStamps: after 24 days of silence TS.Recent proves
+// nothing, or a clock that has gone halfway round would lock the peer out.
+func TestRFC7323_5_5_OutdatedStamps(t *testing.T) {
+	s := stamped(t, Config{}, 1000)
+	s.now = s.now.Add(24*24*time.Hour - time.Second)
+	s.send(ACK, 1, 1, 100, stamp(999, 1))
+	s.expect(ACK, 1, 1, 0)
+	s.now = s.now.Add(2 * time.Second)
+	s.send(ACK, 1, 1, 100, stamp(999, 1))
+	assert.Equal(t, uint32(999), s.expect(ACK, 1, 101, 0).options.TSEcr)
+}
+
+// TestRFC7323_7_1_StampsTellNothing: offsets are secret, and differ.
+func TestRFC7323_7_1_StampsTellNothing(t *testing.T) {
+	s := newScript(t, Config{Secret: [16]byte{1}})
+	o := newScript(t, Config{Secret: [16]byte{2}})
+	other := s.tuple
+	other.RemotePort++
+	assert.NotEqual(t, s.h.stampOffset(s.tuple), s.h.stampOffset(other))
+	assert.NotEqual(t, s.h.stampOffset(s.tuple), o.h.stampOffset(s.tuple))
+	assert.Equal(t, uint32(5), stampClock(clock.Time(5*time.Millisecond)), "§5.4: a tick is 1 ms")
+}
+
+// TestRFC3522_3_2_EchoTellsTransmissionsApart: what Eifel detection asks.
+func TestRFC3522_3_2_EchoTellsTransmissionsApart(t *testing.T) {
+	s := stamped(t, Config{}, 100)
+	s.write(100)
+	first := s.expect(PSH|ACK, 1, 1, 100)
+	s.wait(time.Second)
+	s.collect()
+	require.True(t, s.c.stamps.hasResent)
+	r := &round{echoed: true, echo: first.options.TSVal}
+	assert.True(t, s.c.echoesOriginal(r))
+	r.echo = s.c.stamps.resent
+	assert.False(t, s.c.echoesOriginal(r))
+	assert.False(t, s.c.echoesOriginal(&round{}))
+}
+
+// TestRFC7323_4_1_SampleOfARetransmission: the echo lifts the ambiguity for
+// which Karn's algorithm would throw the sample away.
+func TestRFC7323_4_1_SampleOfARetransmission(t *testing.T) {
+	s := stamped(t, Config{}, 100)
+	s.write(100)
+	first := s.expect(PSH|ACK, 1, 1, 100)
+	s.wait(300 * time.Millisecond)
+	s.collect()
+	again := s.out[len(s.out)-1]
+	s.out = nil
+	require.NotEqual(t, first.options.TSVal, again.options.TSVal)
+	sent := s.c.sent.at(s.c.sent.first).sentAt
+	s.now = sent.Add(20 * time.Millisecond)
+	s.send(ACK, 1, 101, 0, stamp(101, again.options.TSVal))
+	assert.Equal(t, 20*time.Millisecond, s.c.Info().LatestRTT)
+
+	s.write(100)
+	first = s.expect(PSH|ACK, 101, 1, 100)
+	s.wait(300 * time.Millisecond)
+	s.send(ACK, 1, 201, 0, stamp(102, first.options.TSVal))
+	assert.Equal(t, 20*time.Millisecond, s.c.Info().LatestRTT, "the original's says nothing of it")
+}
