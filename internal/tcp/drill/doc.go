@@ -1,0 +1,37 @@
+// Package drill runs scripts in the notation of packetdrill against one
+// tcp.Host, in virtual time. A script is a list of events, each with a time: a
+// system call that a program makes, a segment that arrives (<) or is to leave
+// (>), a change of a setting, or a condition on TCP_INFO.
+//
+//	// RFC 9293 §3.5: the peer opens.
+//	0   socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
+//	+0  bind(3, ..., ...) = 0
+//	+0  listen(3, 1) = 0
+//	+0  < S 0:0(0) win 32792 <mss 1000,nop,wscale 7>
+//	+0  > S. 0:0(0) ack 1 <...>
+//	+.1 < . 1:1(0) ack 1 win 257
+//	+0  accept(3, ..., ...) = 4
+//
+// What a line means is what it means to packetdrill on Linux: sequence numbers
+// of the host count from its SYN and the peer's are literal; a window is the
+// field on the wire; an outbound segment without options must have none, and
+// <...> takes any; a call with an end time blocks (0.1...0.3); times have a
+// tolerance of 4 ms; an expected segment longer than the MSS stands for several
+// in a row. tcp_info counts in packets and microseconds.
+//
+// The differences. Options are compared by their values: their order and their
+// padding are the implementation's. A segment that leaves and is in no line is
+// an error, at the end of the script too. Of Python, which packetdrill runs,
+// there are assertions. A shell command can be sysctl, or ip for the MTU; one
+// that is about the machine below (ethtool, tc, a defaults.sh) does nothing.
+// What arrives carries a pattern instead of zeros, and what is read or leaves is
+// compared with it.
+//
+//	lex.go parse*.go   a script's text into events, with errors FILE:LINE
+//	run.go             the events in order
+//	world.go           the host, its clock, and what it has sent
+//	segment.go         inbound and outbound segments
+//	calls*.go          the system calls
+//	sysctl.go          settings by Linux's names
+//	info.go expr.go    %{ assert tcpi_snd_cwnd == 10 }%
+package drill

@@ -1,0 +1,228 @@
+package drill
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// option takes one line --name=value.
+func (s *settings) option(o option) error {
+	number := func(low, high int) (int, error) {
+		n, err := strconv.Atoi(o.value)
+		if err != nil || n < low || n > high {
+			return 0, fmt.Errorf("want a number from %d to %d", low, high)
+		}
+		return n, nil
+	}
+	var n int
+	var err error
+	switch o.name {
+	case "tolerance_usecs":
+		n, err = number(0, 1e9)
+		s.tolerance = time.Duration(n) * time.Microsecond
+	case "tolerance_percent":
+		s.percent, err = strconv.ParseFloat(o.value, 64)
+	case "mtu":
+		s.mtu, err = number(68, 65535)
+	case "bind_port":
+		n, err = number(1, 65535)
+		s.bind = uint16(n)
+	case "connect_port":
+		n, err = number(1, 65535)
+		s.connect = uint16(n)
+	case "tcp_ts_tick_usecs":
+		n, err = number(0, 1e6)
+		s.tick = time.Duration(n) * time.Microsecond
+	case "tcp_ts_ecr_scaled": // always
+	case "local_ip":
+		s.local, err = address(o.value)
+	case "remote_ip":
+		s.remote, err = address(o.value)
+	case "ip_version":
+		if o.value != "ipv4" {
+			return errors.New("only ipv4")
+		}
+	default:
+		return errors.New("no such option")
+	}
+	return err
+}
+
+func address(s string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(s)
+	if err == nil && !a.Is4() {
+		err = errors.New("only IPv4")
+	}
+	return a, err
+}
+
+// command takes a command of the first `…`: sysctl, ip, or one that prepares
+// the machine below and means nothing here.
+func (s *settings) command(words []string) error {
+	switch name := base(words[0]); name {
+	case "sysctl":
+		for _, w := range words[1:] {
+			if strings.HasPrefix(w, "-") {
+				continue
+			}
+			key, v, ok := strings.Cut(w, "=")
+			if !ok {
+				return fmt.Errorf("sysctl %s sets nothing", w)
+			}
+			if err := s.sysctl(key, strings.Fields(v)); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		}
+		return nil
+	case "ip":
+		mtu, err := linkMTU(words)
+		s.mtu = mtu
+		return err
+	case "defaults.sh", "set_sysctls.py", "ethtool", "tc":
+		return nil
+	default:
+		return fmt.Errorf("no command %s", name)
+	}
+}
+
+// command takes one that runs while the host does.
+func (w *world) command(words []string) error {
+	switch base(words[0]) {
+	case "ip":
+		mtu, err := linkMTU(words)
+		if err != nil {
+			return err
+		}
+		w.path.MTU = mtu
+		w.host.Rerouted()
+		return nil
+	case "sysctl":
+		set := settings{}
+		set.config.Knobs = w.host.Knobs()
+		before := set.config
+		if err := set.command(words); err != nil {
+			return err
+		}
+		knobs := set.config.Knobs
+		set.config.Knobs = before.Knobs
+		if fmt.Sprint(set.config) != fmt.Sprint(before) {
+			return fmt.Errorf("%v cannot change while the host runs", words[1:])
+		}
+		return w.host.SetKnobs(knobs)
+	}
+	return fmt.Errorf("no command %s among the events", words[0])
+}
+
+// base returns a command's name without its folder.
+func base(command string) string { return command[strings.LastIndexByte(command, '/')+1:] }
+
+// linkMTU reads ip link set dev tun0 mtu 1400.
+func linkMTU(words []string) (int, error) {
+	for i := range words {
+		if words[i] == "mtu" && i+1 < len(words) && words[1] == "link" {
+			n, err := strconv.Atoi(words[i+1])
+			if err == nil && n >= 68 && n <= 65535 {
+				return n, nil
+			}
+		}
+	}
+	return 0, errors.New("want ip link set dev tun0 mtu N")
+}
+
+// sysctl takes a setting by Linux's name.
+func (s *settings) sysctl(key string, values []string) error {
+	key = strings.ReplaceAll(key, "/", ".")
+	if inertSysctls[key] {
+		return nil
+	}
+	if key == "net.ipv4.tcp_congestion_control" && len(values) == 1 {
+		s.config.Congestion = values[0]
+		return nil
+	}
+	set := sysctls[key]
+	if set == nil {
+		return errors.New("no such setting here")
+	}
+	var numbers []int
+	for _, v := range values {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < -1 || n > maxNumber {
+			return fmt.Errorf("%q is no number", v)
+		}
+		numbers = append(numbers, n)
+	}
+	if len(numbers) != 1 && (len(numbers) != 3 || !strings.HasSuffix(key, "mem")) {
+		return fmt.Errorf("%d values", len(numbers))
+	}
+	return set(s, numbers)
+}
+
+// maxNumber bounds a setting: the largest buffer is 64 MiB.
+const maxNumber = 1 << 26
+
+// inertSysctls are about what this TCP does not have or remember.
+var inertSysctls = map[string]bool{
+	"net.ipv4.tcp_no_metrics_save": true, "net.ipv4.tcp_fastopen": true,
+	"net.ipv4.tcp_limit_output_bytes": true, "net.ipv4.tcp_min_tso_segs": true,
+	"net.ipv4.tcp_tso_win_divisor": true, "net.ipv4.tcp_autocorking": true,
+	"net.ipv4.tcp_thin_linear_timeouts": true, "net.core.somaxconn": true,
+	"net.ipv4.tcp_invalid_ratelimit": true, "net.ipv4.tcp_shrink_window": true,
+}
+
+var sysctls = map[string]func(*settings, []int) error{
+	"net.ipv4.tcp_rmem": func(s *settings, n []int) error {
+		s.config.RecvBuffer = n[len(n)-1]
+		return nil
+	},
+	"net.ipv4.tcp_wmem": func(s *settings, n []int) error {
+		s.config.SendBuffer = n[len(n)-1]
+		return nil
+	},
+	"net.ipv4.tcp_fin_timeout": func(s *settings, n []int) error {
+		s.config.FinWait2 = time.Duration(n[0]) * time.Second
+		return nil
+	},
+	"net.ipv4.tcp_retries2": func(s *settings, n []int) error {
+		s.config.DataRetries = n[0]
+		return nil
+	},
+	"net.ipv4.tcp_orphan_retries": func(s *settings, n []int) error {
+		s.config.FinRetries = n[0]
+		return nil
+	},
+	"net.ipv4.tcp_syn_retries":    synRetries,
+	"net.ipv4.tcp_synack_retries": synRetries,
+	"net.ipv4.tcp_keepalive_time": func(s *settings, n []int) error {
+		s.keepalive.Idle = time.Duration(n[0]) * time.Second
+		return nil
+	},
+	"net.ipv4.tcp_keepalive_intvl": func(s *settings, n []int) error {
+		s.keepalive.Interval = time.Duration(n[0]) * time.Second
+		return nil
+	},
+	"net.ipv4.tcp_keepalive_probes": func(s *settings, n []int) error {
+		s.keepalive.Count = n[0]
+		return nil
+	},
+	"net.ipv4.tcp_max_tw_buckets": func(s *settings, n []int) error {
+		s.config.MaxTimeWait = n[0]
+		return nil
+	},
+	"net.ipv4.tcp_challenge_ack_limit": func(s *settings, n []int) error {
+		s.config.ChallengeAcks = n[0]
+		return nil
+	},
+	"net.ipv4.tcp_rto_min_us": func(s *settings, n []int) error {
+		s.config.RTOMin = time.Duration(n[0]) * time.Microsecond
+		return nil
+	},
+}
+
+func synRetries(s *settings, n []int) error {
+	s.config.SynRetries = n[0]
+	return nil
+}

@@ -1,0 +1,248 @@
+package drill
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// The world of a script, as packetdrill lays it out.
+const (
+	defaultMTU       = 1500
+	defaultPort      = 8080
+	defaultTolerance = 4 * time.Millisecond
+	// peerPort is where a peer that opens comes from.
+	peerPort = 53000
+	// maxSteps bounds how often the clock may stop on the way through one script.
+	maxSteps = 20000
+	// maxQueued bounds the segments that no line has looked at.
+	maxQueued = 5000
+	// patience is how long * waits.
+	patience = time.Hour
+)
+
+// origin is the clock at the script's time 0.
+const origin = clock.Time(time.Hour)
+
+// world is one host in virtual time, and what the script knows about it.
+type world struct {
+	script *Script
+	set    settings
+	host   *tcp.Host
+	path   tcp.Path
+
+	now     clock.Time
+	steps   int
+	sockets map[int64]*socket
+	peers   map[tcp.Tuple]*peer
+	current *peer     // whom a segment without ports is from or to
+	info    *tcp.Conn // whose tcp_info is asked about
+	waiting *blocked  // the call that has not returned
+	out     []sent    // what the host has sent and no line has looked at
+	line    int       // of the event in hand
+}
+
+// settings are what the lines --name=value and the first `…` say.
+type settings struct {
+	tolerance     time.Duration
+	percent       float64 // of the time since the last event
+	tick          time.Duration
+	local, remote netip.Addr
+	bind, connect uint16
+	mtu           int
+	keepalive     tcp.Keepalive // what SO_KEEPALIVE turns on
+	config        tcp.Config
+}
+
+// peer is one connection as the script numbers it.
+type peer struct {
+	tuple tcp.Tuple
+	iss   uint32 // the host's SYN, zero until it is seen
+	irs   uint32 // the peer's SYN
+	// The host's timestamps: the script's number for each, and the first of both.
+	stamps     map[uint32]uint32
+	live, said uint32
+	hasSaid    bool
+}
+
+// sent is one segment that left.
+type sent struct {
+	at      clock.Time
+	peer    *peer
+	header  tcp.Header
+	length  int
+	ecn     ecnMark
+	foreign int // the offset of the first byte that is not the stream's, -1 when all are
+}
+
+func newWorld(s *Script) (*world, error) {
+	w := &world{
+		script: s, now: origin,
+		sockets: map[int64]*socket{}, peers: map[tcp.Tuple]*peer{},
+		set: settings{
+			tolerance: defaultTolerance, percent: 1, mtu: defaultMTU,
+			local: netip.MustParseAddr("192.168.0.1"), remote: netip.MustParseAddr("192.0.2.1"),
+			bind: defaultPort, connect: defaultPort,
+			keepalive: tcp.Keepalive{
+				Idle: 7200 * time.Second, Interval: 75 * time.Second, Count: 9,
+			},
+		},
+	}
+	for _, o := range s.options {
+		w.line = o.line
+		if err := w.set.option(o); err != nil {
+			return nil, w.fail("--%s=%s: %v", o.name, o.value, err)
+		}
+	}
+	for _, c := range s.setup {
+		w.line = c.line
+		if err := w.set.command(c.words); err != nil {
+			return nil, w.fail("%v", err)
+		}
+	}
+	w.path = tcp.Path{MTU: w.set.mtu, Local: w.set.local.As4()}
+	cfg := w.set.config
+	cfg.Route = func([4]byte) tcp.Path { return w.path }
+	host, err := tcp.NewHost(cfg)
+	if err != nil {
+		return nil, w.fail("%v", err)
+	}
+	w.host = host
+	return w, nil
+}
+
+func (w *world) fail(format string, args ...any) error {
+	return &Error{File: w.script.name, Line: w.line, Text: fmt.Sprintf(format, args...)}
+}
+
+// stamp writes an instant as the script counts.
+func stamp(t clock.Time) string { return fmt.Sprintf("%.6f", t.Sub(origin).Seconds()) }
+
+// runUntil lets time pass, and the host act whenever it wants to on the way. It
+// stops early once something has left, if the caller waits for that.
+func (w *world) runUntil(t clock.Time, orSent bool) error {
+	for {
+		if err := w.pump(); err != nil {
+			return err
+		}
+		if orSent && len(w.out) > 0 {
+			return nil
+		}
+		due := w.host.Deadline()
+		if due == clock.Never || due > t {
+			break
+		}
+		if w.steps++; w.steps > maxSteps {
+			return w.fail("the host wants to act %d times and more", maxSteps)
+		}
+		w.now = max(w.now, due)
+		w.host.Advance(w.now)
+	}
+	w.now = max(w.now, t)
+	return nil
+}
+
+// pump takes what the host wants to send, and sees whether a call can return.
+func (w *world) pump() error {
+	var t tcp.Train
+	for w.host.Output(w.now, []int{maxQueued}, &t) {
+		w.collect(&t)
+		if len(w.out) > maxQueued {
+			return w.fail("the host sends without end: %v", w.out[0].describe())
+		}
+	}
+	for {
+		if _, _, _, ok := w.host.NextEvent(); !ok {
+			break
+		}
+	}
+	return w.poke()
+}
+
+// collect takes a train apart into segments, as the driver does.
+func (w *world) collect(t *tcp.Train) {
+	p := w.peer(t.Tuple)
+	if t.Flags.Has(tcp.SYN) {
+		p.iss = t.Seq
+	}
+	if t.Options.HasTimestamps && p.live == 0 {
+		p.live = t.Options.TSVal
+	}
+	var text []byte
+	for _, b := range t.Payload {
+		text = append(text, b...)
+	}
+	n := t.Segments()
+	for i := range n {
+		s := sent{at: w.now, peer: p, header: t.Header, ecn: trainECN(t)}
+		s.header.Seq += uint32(i * t.MSS)
+		part := text
+		if i < n-1 {
+			part = text[:t.MSS]
+			s.header.Flags &^= tcp.PSH | tcp.FIN
+		}
+		if i > 0 {
+			s.header.Flags &^= tcp.CWR
+		}
+		text = text[len(part):]
+		s.length = len(part)
+		s.foreign = mismatch(part, s.header.Seq-p.iss-1)
+		w.out = append(w.out, s)
+	}
+}
+
+// peer returns the script's view of a connection, a new one if need be.
+func (w *world) peer(t tcp.Tuple) *peer {
+	p := w.peers[t]
+	if p == nil {
+		p = &peer{tuple: t, stamps: map[uint32]uint32{}}
+		w.peers[t] = p
+	}
+	if w.current == nil {
+		w.current = p
+	}
+	return p
+}
+
+// whom returns the connection that a segment names: by its ports, else the
+// current one, else that of a peer that opens.
+func (w *world) whom(s *segment) *peer {
+	local, remote := s.ports[1], s.ports[0]
+	if s.outbound {
+		local, remote = remote, local
+	}
+	if local == 0 {
+		if w.current != nil {
+			return w.current
+		}
+		local, remote = w.set.bind, peerPort
+	}
+	w.current = nil
+	w.current = w.peer(tcp.Tuple{
+		LocalAddr: w.set.local.As4(), RemoteAddr: w.set.remote.As4(),
+		LocalPort: local, RemotePort: remote,
+	})
+	return w.current
+}
+
+// fill writes the pattern of a stream from an offset on.
+func fill(b []byte, offset uint32) {
+	for i := range b {
+		b[i] = pattern(offset + uint32(i))
+	}
+}
+
+func pattern(offset uint32) byte { return byte(offset) ^ byte(offset>>8)*31 ^ byte(offset>>16)*17 }
+
+// mismatch returns where b departs from the pattern, -1 when it does not.
+func mismatch(b []byte, offset uint32) int {
+	for i, v := range b {
+		if v != pattern(offset+uint32(i)) {
+			return i
+		}
+	}
+	return -1
+}
