@@ -13,12 +13,12 @@ type Sockets struct {
 
 func (Sockets) answers([]Socket) {}
 
-// Socket is one socket: a listener or a connection.
+// Socket is one socket: a listener, a connection or a program's UDP socket.
 type Socket struct {
 	SID    int            `json:"sid"`
 	Local  netip.AddrPort `json:"local"`  // 0.0.0.0 when it takes every address
 	Remote netip.AddrPort `json:"remote"` // 0.0.0.0:0 of a listener
-	State  string         `json:"state"`  // RFC 9293 §3.3.2's name, with underscores: SYN_SENT
+	State  string         `json:"state"`  // RFC 9293 §3.3.2's name (SYN_SENT), or UDP
 	RecvQ  int            `json:"recv_q"` // bytes to read; of a listener: connections to accept
 	SendQ  int            `json:"send_q"` // bytes not yet acknowledged; of a listener: the backlog
 	Info   *Info          `json:"info,omitempty"`

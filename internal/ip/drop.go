@@ -25,6 +25,10 @@ const (
 	DropProtocol                          // nobody here speaks its protocol
 	DropTCPChecksum                       // TCP checksum is wrong
 	DropTCPHeader                         // TCP header is short or its data offset lies
+	DropUDPHeader                         // UDP header is short or its length lies
+	DropUDPChecksum                       // UDP checksum is wrong
+	DropUDPPort                           // no UDP socket listens for it
+	DropUDPFull                           // its UDP socket's receive buffer is full
 	DropICMP                              // ICMP message is short or its checksum is wrong
 	DropRIP                               // RIP message is malformed
 	DropUnknownNeighbor                   // the sender is not a neighbour of the interface
@@ -66,6 +70,10 @@ var dropNames = [NumDropReasons]string{
 	DropProtocol:        "unknown protocol",
 	DropTCPChecksum:     "bad tcp checksum",
 	DropTCPHeader:       "bad tcp header",
+	DropUDPHeader:       "bad udp header",
+	DropUDPChecksum:     "bad udp checksum",
+	DropUDPPort:         "no udp socket",
+	DropUDPFull:         "udp receive buffer full",
 	DropICMP:            "bad icmp message",
 	DropRIP:             "bad rip message",
 	DropUnknownNeighbor: "unknown neighbor",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
+	"github.com/tidepool-net/tidepool/internal/udp"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 )
@@ -45,6 +46,13 @@ var errorTable = []struct {
 	{stack.ErrNoNeighbor, syscall.EHOSTUNREACH, control.ErrUnreachable},
 	{stack.ErrInterfaceDown, syscall.ENETDOWN, control.ErrInterfaceDown},
 	{stack.ErrTooBig, syscall.EMSGSIZE, control.ErrTooBig},
+	{stack.ErrNotOurs, syscall.EADDRNOTAVAIL, control.ErrUsage},
+	{udp.ErrRefused, syscall.ECONNREFUSED, control.ErrRefused},
+	{udp.ErrUnreachable, syscall.EHOSTUNREACH, control.ErrUnreachable},
+	{udp.ErrTooBig, syscall.EMSGSIZE, control.ErrTooBig},
+	{udp.ErrPortInUse, syscall.EADDRINUSE, control.ErrPortInUse},
+	{udp.ErrNoPorts, syscall.EADDRNOTAVAIL, control.ErrNoPorts},
+	{udp.ErrAddress, syscall.EINVAL, control.ErrUsage},
 }
 
 // netError gives an error of the stack the identities that callers look for.

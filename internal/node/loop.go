@@ -217,6 +217,7 @@ func (n *Node) tellAll() {
 			c.heed(ev)
 		}
 	}
+	n.tellPackets(n)
 	for _, e := range n.stack.Events() {
 		n.publishStack(e)
 	}

@@ -44,6 +44,7 @@ type Node struct {
 	listeners   map[*tcp.Listener]*Listener
 	echoes      map[uint16]func(stack.Echo)
 	nextEcho    uint16
+	packets
 	records
 	verbose verbosity
 
@@ -64,6 +65,7 @@ func Open(cfg Config) (*Node, error) {
 		frames: make([]buffer.Frame, framesPerRead), batch: buffer.NewBatch(),
 		conns: map[*Conn]struct{}{}, listeners: map[*tcp.Listener]*Listener{},
 		echoes:   map[uint16]func(stack.Echo){},
+		packets:  packets{packetConns: map[*PacketConn]struct{}{}},
 		requests: lane.NewDeque[func(clock.Time)](), stopped: make(chan struct{}),
 	}
 	if err := n.open(); err != nil {
@@ -140,6 +142,7 @@ func (n *Node) shutdown() {
 	}
 	n.drain(now)
 	n.tellAll()
+	n.closePackets()
 	n.serveRequests(now)
 	n.closeDevices()
 }

@@ -29,6 +29,8 @@ func (s *Stack) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 		}})
 	case ip.ProtoICMP:
 		s.icmpInput(now, i, h, b, payload)
+	case ip.ProtoUDP:
+		s.datagram(now, i, h, b, payload)
 	case ip.ProtoRIP:
 		if s.rip == nil || !s.rip.Input(now, netip.AddrFrom4(h.Src), i, payload) {
 			s.dropOne(now, i, Inbound, ip.DropRIP, b)

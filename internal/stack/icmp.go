@@ -68,6 +68,8 @@ func (s *Stack) icmpError(now clock.Time, h *ip.Header, m *icmp.Message) {
 			err = errTimeExceeded
 		}
 		s.tcp.Unreachable(now, quotedTuple(quoted, rest), binary.BigEndian.Uint32(rest[4:]), err)
+	case ip.ProtoUDP:
+		s.udpError(quoted, rest, m)
 	case ip.ProtoICMP:
 		if rest[0] == icmp.TypeEcho {
 			s.tell(Event{Echo: &Echo{

@@ -242,18 +242,27 @@ func (s *Stack) send(now clock.Time, h ip.Header, payload []byte) error {
 		h.TotalLen = ip.HeaderLen + len(payload)
 		return s.queueLocal(now, i, append(h.Append(nil), payload...))
 	}
-	route, ok := s.routes.Lookup(h.Dst)
-	if !ok {
-		return fmt.Errorf("%v: %w", netip.AddrFrom4(h.Dst), ErrNoRoute)
+	i, hop, err := s.way(h.Dst)
+	if err != nil {
+		return err
 	}
-	hop := h.Dst
-	if route.NextHop.IsValid() {
-		hop = route.NextHop.As4()
-	} else if !s.present(route.Iface, h.Dst) && !s.isOurs(route.Iface, h.Dst) {
-		return fmt.Errorf("%v is not on %s's link: %w", netip.AddrFrom4(h.Dst),
+	return s.sendVia(now, i, hop, h, payload)
+}
+
+// way finds the interface and next hop for a packet of the node's own to
+// another node, or to all on a link.
+func (s *Stack) way(dst ip.Addr) (i int, hop ip.Addr, err error) {
+	route, ok := s.routes.Lookup(dst)
+	switch {
+	case !ok:
+		return 0, hop, fmt.Errorf("%v: %w", netip.AddrFrom4(dst), ErrNoRoute)
+	case route.NextHop.IsValid():
+		return route.Iface, route.NextHop.As4(), nil
+	case !s.present(route.Iface, dst) && !s.isOurs(route.Iface, dst):
+		return 0, hop, fmt.Errorf("%v is not on %s's link: %w", netip.AddrFrom4(dst),
 			s.interfaces[route.Iface].Name, ErrNoNeighbor)
 	}
-	return s.sendVia(now, route.Iface, hop, h, payload)
+	return route.Iface, dst, nil
 }
 
 // sendVia queues a packet for a given interface and next hop.

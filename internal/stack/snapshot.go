@@ -112,6 +112,9 @@ func (s *Stack) socketInfo(k *Socket, info bool, now clock.Time) control.Socket 
 		c.RecvQ, c.SendQ = k.Listener.Queued(), k.Listener.Backlog()
 		return c
 	}
+	if k.UDP != nil {
+		return udpInfo(c, k.UDP)
+	}
 	if k.Conn == nil {
 		c.State = stateName(tcp.StateTimeWait)
 		return c

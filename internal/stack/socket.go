@@ -5,13 +5,16 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/tcp"
+	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// Socket is a number for a listener or a connection, as operators name them.
+// Socket is a number for a listener, a connection or a UDP socket, as operators
+// name them.
 type Socket struct {
 	ID       int
-	Conn     *tcp.Conn     // nil for a listener
-	Listener *tcp.Listener // nil for a connection
+	Conn     *tcp.Conn     // nil unless it is a connection
+	Listener *tcp.Listener // nil unless it is a listener
+	UDP      *udp.Socket   // nil unless it is of UDP
 	Local    netip.AddrPort
 	Remote   netip.AddrPort
 	// TimeWait is when a connection that has closed frees the number; zero: it
@@ -39,6 +42,11 @@ func (s *Stack) AddConn(c *tcp.Conn) *Socket {
 		Local:  netip.AddrPortFrom(netip.AddrFrom4(t.LocalAddr), t.LocalPort),
 		Remote: netip.AddrPortFrom(netip.AddrFrom4(t.RemoteAddr), t.RemotePort),
 	})
+}
+
+// AddUDP gives a UDP socket a number.
+func (s *Stack) AddUDP(u *udp.Socket) *Socket {
+	return s.sockets.add(&Socket{UDP: u, Local: u.Local(), Remote: u.Remote()})
 }
 
 // RemoveSocket frees a number; one that is free already is left alone.

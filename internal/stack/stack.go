@@ -17,6 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/tcp"
+	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
 // DefaultMTU is the family's MTU: what a UDP link carries without being told.
@@ -42,9 +43,12 @@ type Config struct {
 	Forwarding bool
 	// TCP configures the transport; the stack fills in its Route.
 	TCP tcp.Config
+	// UDP configures UDP's sockets; the stack fills in its Rand.
+	UDP udp.Config
 	// FirstSocket is the lowest socket number.
 	FirstSocket int
-	// Rand decides which packets lossyforward drops; nil means a fixed seed.
+	// Rand decides which packets lossyforward drops and which ports UDP chooses;
+	// nil means a fixed seed.
 	Rand *rand.Rand
 }
 
@@ -84,6 +88,7 @@ type Stack struct {
 	routes     ip.Table
 	rip        *rip.Speaker
 	tcp        *tcp.Host
+	udp        *udp.Host
 	rng        *rand.Rand
 
 	in      inbound
@@ -130,6 +135,8 @@ func New(now clock.Time, cfg Config) (*Stack, error) {
 		return nil, fmt.Errorf("stack: %w", err)
 	}
 	s.tcp = host
+	cfg.UDP.Rand = s.rng
+	s.udp = udp.NewHost(cfg.UDP)
 	if err := s.startRouting(now); err != nil {
 		return nil, err
 	}
@@ -243,13 +250,14 @@ type inbound struct {
 
 // outbound is what waits for Output.
 type outbound struct {
-	packets []packet // our own, rendered, in order
-	forward []packet // others', lent by the driver until its next Input
-	local   [][]byte // to ourselves
-	localAt clock.Time
-	train   tcp.Train
-	outlets []int // the room of each outlet, the loopback last
-	bytes   int   // of packets and local
+	packets  []packet // our own, rendered, in order
+	forward  []packet // others', lent by the driver until its next Input
+	local    [][]byte // to ourselves
+	localAt  clock.Time
+	train    tcp.Train
+	outlets  []int  // the room of each outlet, the loopback last
+	bytes    int    // of packets and local
+	datagram []byte // of UDP, being sent
 }
 
 // packet is one IP packet on its way out.

@@ -1,0 +1,275 @@
+package node
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/udp"
+)
+
+// PacketConn is a UDP socket as an application holds it. It implements
+// net.PacketConn and, when it is connected, net.Conn. What was received waits in
+// a ring that it shares with the loop; what is sent is handed to the loop, which
+// answers at once whether it can leave.
+type PacketConn struct {
+	node  *Node
+	us    *udp.Socket // the loop's
+	local netip.AddrPort
+	peer  netip.AddrPort // invalid: not connected
+	sid   int
+
+	mu      sync.Mutex // makes concurrent readers one consumer
+	rx      *buffer.Ring
+	arrived chan struct{} // a token: look at the ring, or the failure
+	readBy  deadline
+	writeBy deadline
+
+	failure atomic.Pointer[error] // what ICMP reported, for the next call
+	closed  atomic.Bool
+	done    chan struct{} // closed by Close, or with the node
+}
+
+var (
+	_ net.PacketConn = (*PacketConn)(nil)
+	_ net.Conn       = (*PacketConn)(nil)
+)
+
+// ListenPacket opens a UDP socket on a port of any of the node's addresses
+// (0.0.0.0), or of the given one. Port 0 has one chosen.
+func (n *Node) ListenPacket(on netip.AddrPort) (*PacketConn, error) {
+	c, err := n.openPacketConn(func() (*udp.Socket, error) { return n.stack.BindUDP(on) })
+	if err != nil {
+		return nil, &net.OpError{
+			Op: "listen", Net: "udp", Addr: net.UDPAddrFromAddrPort(on), Err: err,
+		}
+	}
+	return c, nil
+}
+
+// DialUDP opens a UDP socket that sends to one address and receives from it
+// alone. Errors that ICMP reports about its datagrams are answers of the next
+// call.
+func (n *Node) DialUDP(to netip.AddrPort) (*PacketConn, error) {
+	c, err := n.openPacketConn(func() (*udp.Socket, error) { return n.stack.DialUDP(to) })
+	if err != nil {
+		return nil, &net.OpError{
+			Op: "dial", Net: "udp", Addr: net.UDPAddrFromAddrPort(to), Err: err,
+		}
+	}
+	return c, nil
+}
+
+func (n *Node) openPacketConn(open func() (*udp.Socket, error)) (*PacketConn, error) {
+	c := &PacketConn{node: n, arrived: make(chan struct{}, 1), done: make(chan struct{})}
+	c.readBy.init()
+	c.writeBy.init()
+	var err error
+	callErr := n.call(func(clock.Time) {
+		if c.us, err = open(); err != nil {
+			return
+		}
+		c.us.Owner = c
+		c.local, c.peer, c.rx = c.us.Local(), c.us.Remote(), c.us.Rx()
+		c.sid = n.stack.AddUDP(c.us).ID
+		n.packetConns[c] = struct{}{}
+	})
+	if err = firstError(callErr, netError(err)); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// ReadFromAddrPort waits for a datagram and copies as much of it as fits to p;
+// the rest of it is lost.
+func (c *PacketConn) ReadFromAddrPort(p []byte) (int, netip.AddrPort, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		select {
+		case <-c.done:
+			return 0, netip.AddrPort{}, c.opError("read", netip.AddrPort{}, net.ErrClosed)
+		case <-c.readBy.wait():
+			return 0, netip.AddrPort{}, c.opError("read", netip.AddrPort{}, os.ErrDeadlineExceeded)
+		default:
+		}
+		if r, ok := udp.Dequeue(c.rx, p); ok {
+			return min(r.Len, len(p)), r.From, nil
+		}
+		if err := c.takeFailure(); err != nil {
+			return 0, netip.AddrPort{}, c.opError("read", netip.AddrPort{}, err)
+		}
+		select {
+		case <-c.arrived:
+		case <-c.done:
+		case <-c.readBy.wait():
+		}
+	}
+}
+
+// ReadFrom is ReadFromAddrPort with a *net.UDPAddr of the virtual network.
+func (c *PacketConn) ReadFrom(p []byte) (int, net.Addr, error) {
+	n, from, err := c.ReadFromAddrPort(p)
+	if err != nil {
+		return n, nil, err
+	}
+	return n, net.UDPAddrFromAddrPort(from), nil
+}
+
+// Read is ReadFrom without the address.
+func (c *PacketConn) Read(p []byte) (int, error) {
+	n, _, err := c.ReadFromAddrPort(p)
+	return n, err
+}
+
+// WriteToAddrPort sends p as one datagram. It waits only while the node holds
+// too much that its links have not taken. That it returns says nothing about
+// delivery.
+func (c *PacketConn) WriteToAddrPort(p []byte, to netip.AddrPort) (int, error) {
+	if c.peer.IsValid() {
+		return 0, c.opError("write", to, net.ErrWriteToConnected)
+	}
+	if !to.IsValid() {
+		return 0, c.opError("write", to, errMissingAddress)
+	}
+	return c.send(p, netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
+}
+
+// errMissingAddress is a WriteTo of nowhere, in the words of package net.
+var errMissingAddress = errors.New("missing address")
+
+// WriteTo is WriteToAddrPort to a *net.UDPAddr, or another whose String reads
+// as an address and port.
+func (c *PacketConn) WriteTo(p []byte, to net.Addr) (int, error) {
+	var at netip.AddrPort
+	switch a := to.(type) {
+	case nil:
+	case *net.UDPAddr:
+		at = a.AddrPort()
+	default:
+		var err error
+		if at, err = netip.ParseAddrPort(a.String()); err != nil {
+			return 0, &net.OpError{
+				Op: "write", Net: "udp", Source: c.LocalAddr(), Addr: to, Err: err,
+			}
+		}
+	}
+	return c.WriteToAddrPort(p, at)
+}
+
+// Write sends p to the peer as one datagram.
+func (c *PacketConn) Write(p []byte) (int, error) {
+	if !c.peer.IsValid() {
+		return 0, c.opError("write", netip.AddrPort{}, errMissingAddress)
+	}
+	return c.send(p, netip.AddrPort{})
+}
+
+// send hands a datagram to the loop.
+func (c *PacketConn) send(p []byte, to netip.AddrPort) (int, error) {
+	for {
+		select {
+		case <-c.done:
+			return 0, c.opError("write", to, net.ErrClosed)
+		case <-c.writeBy.wait():
+			return 0, c.opError("write", to, os.ErrDeadlineExceeded)
+		default:
+		}
+		if err := c.takeFailure(); err != nil {
+			return 0, c.opError("write", to, err)
+		}
+		var err error
+		var room chan struct{}
+		callErr := c.node.call(func(now clock.Time) {
+			if c.closed.Load() {
+				err = net.ErrClosed
+				return
+			}
+			if err = c.node.stack.SendUDP(now, c.us, to, p); errors.Is(err, stack.ErrQueueFull) {
+				room = c.node.awaitRoom()
+			}
+		})
+		if err = firstError(callErr, netError(err)); err == nil {
+			return len(p), nil
+		}
+		if room == nil {
+			return 0, c.opError("write", to, err)
+		}
+		select {
+		case <-room:
+		case <-c.done:
+		case <-c.writeBy.wait():
+		}
+	}
+}
+
+// takeFailure returns what ICMP has reported, once.
+func (c *PacketConn) takeFailure() error {
+	if err := c.failure.Swap(nil); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Close closes the socket; calls that wait fail with net.ErrClosed.
+func (c *PacketConn) Close() error {
+	if c.closed.Swap(true) {
+		return c.opError("close", netip.AddrPort{}, net.ErrClosed)
+	}
+	c.end()
+	_ = c.node.call(func(clock.Time) { c.node.releasePacketConn(c) }) // closed: it is done
+	return nil
+}
+
+// end wakes whoever waits.
+func (c *PacketConn) end() {
+	close(c.done)
+	c.readBy.stop()
+	c.writeBy.stop()
+}
+
+// LocalAddr returns a *net.UDPAddr of the virtual network.
+func (c *PacketConn) LocalAddr() net.Addr { return net.UDPAddrFromAddrPort(c.local) }
+
+// RemoteAddr returns the peer's *net.UDPAddr; nil when there is none.
+func (c *PacketConn) RemoteAddr() net.Addr {
+	if !c.peer.IsValid() {
+		return nil
+	}
+	return net.UDPAddrFromAddrPort(c.peer)
+}
+
+// SetDeadline sets both deadlines.
+func (c *PacketConn) SetDeadline(t time.Time) error {
+	return firstError(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// SetReadDeadline makes reads give up at t; the zero time means never.
+func (c *PacketConn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.readBy, t) }
+
+// SetWriteDeadline makes writes give up at t; the zero time means never.
+func (c *PacketConn) SetWriteDeadline(t time.Time) error { return c.setDeadline(&c.writeBy, t) }
+
+func (c *PacketConn) setDeadline(by *deadline, t time.Time) error {
+	if c.closed.Load() {
+		return c.opError("set", netip.AddrPort{}, net.ErrClosed)
+	}
+	by.set(t)
+	wake(c.arrived) // a read that waits looks at the new deadline
+	return nil
+}
+
+func (c *PacketConn) opError(op string, to netip.AddrPort, err error) error {
+	e := &net.OpError{Op: op, Net: "udp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
+	if to.IsValid() {
+		e.Addr = net.UDPAddrFromAddrPort(to)
+	}
+	return e
+}

@@ -1,0 +1,56 @@
+package node
+
+// What the loop does for UDP sockets. All of it is the loop's.
+
+// packets is the loop's side of UDP.
+type packets struct {
+	packetConns map[*PacketConn]struct{}
+	roomy       chan struct{} // closed when ErrQueueFull is over; nil: nobody waits
+}
+
+// tellPackets wakes those whose sockets have something new.
+func (p *packets) tellPackets(n *Node) {
+	for {
+		s, ok := n.stack.UDP().Next()
+		if !ok {
+			break
+		}
+		c, ok := s.Owner.(*PacketConn)
+		if !ok {
+			continue
+		}
+		if err := netError(s.TakeError()); err != nil {
+			c.failure.Store(&err)
+		}
+		wake(c.arrived)
+	}
+	if p.roomy != nil && n.stack.Roomy() {
+		close(p.roomy)
+		p.roomy = nil
+	}
+}
+
+// awaitRoom returns what is closed once a send is worth another try.
+func (p *packets) awaitRoom() chan struct{} {
+	if p.roomy == nil {
+		p.roomy = make(chan struct{})
+	}
+	return p.roomy
+}
+
+// releasePacketConn strikes a socket that was closed from the books.
+func (n *Node) releasePacketConn(c *PacketConn) {
+	delete(n.packetConns, c)
+	c.us.Close()
+	n.stack.RemoveSocket(c.sid)
+}
+
+// closePackets closes every socket, at the end.
+func (n *Node) closePackets() {
+	for c := range n.packetConns {
+		if !c.closed.Swap(true) {
+			c.end()
+		}
+		n.releasePacketConn(c)
+	}
+}

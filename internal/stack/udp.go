@@ -1,0 +1,155 @@
+package stack
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/icmp"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/udp"
+)
+
+// Errors of a UDP socket's calls.
+var (
+	// ErrNotOurs is a local address that no interface has.
+	ErrNotOurs = errors.New("not an address of this node")
+	// ErrNotConnected is a datagram without a destination.
+	ErrNotConnected = errors.New("the socket is not connected")
+)
+
+// UDP returns the host's UDP. Its owner is the stack's owner.
+func (s *Stack) UDP() *udp.Host { return s.udp }
+
+// datagram hands the payload of a UDP packet to the socket that it is for.
+func (s *Stack) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte) {
+	reason := ip.DropNone
+	switch s.udp.Input(h.Src, h.Dst, payload) {
+	case udp.Delivered:
+		return
+	case udp.BadHeader:
+		reason = ip.DropUDPHeader
+	case udp.BadChecksum:
+		reason = ip.DropUDPChecksum
+	case udp.BadSource:
+		reason = ip.DropMartian
+	case udp.NoPort:
+		reason = ip.DropUDPPort
+	case udp.Full:
+		reason = ip.DropUDPFull
+	}
+	s.dropOne(now, i, Inbound, reason, b)
+	if _, unicast := s.own[h.Dst]; unicast && reason == ip.DropUDPPort {
+		// RFC 1122 §4.1.3.1: nobody listens, and the sender is told. RFC 1122 §3.2.2
+		// forbids that where everybody on a link would.
+		s.reportError(now, icmp.TypeUnreachable, icmp.CodePort, b)
+	}
+}
+
+// udpError gives an ICMP error to the socket whose datagram it quotes.
+func (s *Stack) udpError(q icmp.Quote, rest []byte, m *icmp.Message) {
+	err := udp.ErrUnreachable
+	if m.Type == icmp.TypeUnreachable {
+		switch m.Code {
+		case icmp.CodePort:
+			err = udp.ErrRefused
+		case icmp.CodeFragNeeded:
+			err = udp.ErrTooBig
+		}
+	}
+	s.udp.Report(
+		netip.AddrPortFrom(netip.AddrFrom4(q.Src), binary.BigEndian.Uint16(rest)),
+		netip.AddrPortFrom(netip.AddrFrom4(q.Dst), binary.BigEndian.Uint16(rest[2:])), err)
+}
+
+// BindUDP opens a UDP socket on one of the node's addresses, or with 0.0.0.0 on
+// all. Port 0 has one chosen.
+func (s *Stack) BindUDP(local netip.AddrPort) (*udp.Socket, error) {
+	a := local.Addr()
+	if a.Is4() && !a.IsUnspecified() {
+		if _, own := s.own[a.As4()]; !own {
+			return nil, fmt.Errorf("%v: %w", a, ErrNotOurs)
+		}
+	}
+	return s.udp.Bind(local)
+}
+
+// DialUDP opens a UDP socket that is connected to remote, on the address that
+// the way there leaves from (RFC 1122 §4.1.3.5) and a port of its own choice.
+func (s *Stack) DialUDP(remote netip.AddrPort) (*udp.Socket, error) {
+	if !remote.Addr().Is4() {
+		return nil, fmt.Errorf("%v: %w", remote, udp.ErrAddress)
+	}
+	local, err := s.sourceTo(remote.Addr().As4())
+	if err != nil {
+		return nil, err
+	}
+	u, err := s.udp.Bind(netip.AddrPortFrom(netip.AddrFrom4(local), 0))
+	if err != nil {
+		return nil, err
+	}
+	if err := u.Connect(remote); err != nil {
+		u.Close()
+		return nil, err
+	}
+	return u, nil
+}
+
+// sourceTo is the address that packets to dst leave from.
+func (s *Stack) sourceTo(dst ip.Addr) (ip.Addr, error) {
+	if _, self := s.own[dst]; self {
+		return dst, nil
+	}
+	i, _, err := s.way(dst)
+	if err != nil {
+		return ip.Addr{}, err
+	}
+	return s.interfaces[i].addr, nil
+}
+
+// SendUDP sends a datagram from u to the given address, or to u's peer when that
+// is invalid. It fails with ErrTooBig when the packet would not fit the link,
+// and with ErrQueueFull while the stack holds too much that links have not taken.
+func (s *Stack) SendUDP(now clock.Time, u *udp.Socket, to netip.AddrPort, payload []byte) error {
+	if !to.IsValid() {
+		to = u.Remote()
+	}
+	switch {
+	case !to.IsValid():
+		return ErrNotConnected
+	case !to.Addr().Is4() || to.Addr().IsUnspecified() || to.Port() == 0:
+		return fmt.Errorf("%v: %w", to, udp.ErrAddress)
+	case len(payload) > udp.MaxPayload:
+		return fmt.Errorf("%d bytes: %w", len(payload), ErrTooBig)
+	case s.out.bytes >= maxQueuedBytes/2: // the rest is for answers, reports and routing
+		return ErrQueueFull
+	}
+	h := ip.Header{Protocol: ip.ProtoUDP, TTL: defaultTTL, Dst: to.Addr().As4()}
+	if local := u.Local().Addr(); !local.IsUnspecified() {
+		h.Src = local.As4()
+	} else {
+		var err error
+		if h.Src, err = s.sourceTo(h.Dst); err != nil {
+			return err
+		}
+	}
+	header := udp.Header{SrcPort: u.Local().Port(), DstPort: to.Port()}
+	s.out.datagram = header.Append(s.out.datagram[:0], h.Src, h.Dst, payload)
+	return s.send(now, h, s.out.datagram)
+}
+
+// Roomy reports whether the stack's own queue has emptied enough for those who
+// met ErrQueueFull to try again.
+func (s *Stack) Roomy() bool { return s.out.bytes < maxQueuedBytes/4 }
+
+// udpInfo completes the snapshot of a UDP socket.
+func udpInfo(c control.Socket, u *udp.Socket) control.Socket {
+	c.State, c.RecvQ = "UDP", u.Rx().Len()
+	if !c.Remote.IsValid() {
+		c.Remote = netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
+	}
+	return c
+}

@@ -1,0 +1,167 @@
+package stack_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/udp"
+)
+
+// read takes one datagram from a socket: "source text".
+func read(s *udp.Socket) string {
+	p := make([]byte, 2000)
+	r, ok := udp.Dequeue(s.Rx(), p)
+	if !ok {
+		return ""
+	}
+	return r.From.String() + " " + string(p[:r.Len])
+}
+
+func bindUDP(t *testing.T, s *stack.Stack, local string) *udp.Socket {
+	t.Helper()
+	u, err := s.BindUDP(netip.MustParseAddrPort(local))
+	require.NoError(t, err)
+	return u
+}
+
+func drops(s *stack.Stack, i int) map[string]uint64 {
+	m := map[string]uint64{}
+	f := s.InterfaceInfos()[i]
+	for _, d := range append(f.In.Drops, f.Out.Drops...) {
+		m[d.Reason] += d.Packets
+	}
+	return m
+}
+
+func TestDatagramsCrossARouterBothWays(t *testing.T) {
+	w, a, _, c := line(t)
+	server := bindUDP(t, c, "0.0.0.0:53")
+	client, err := a.DialUDP(netip.MustParseAddrPort("10.1.0.2:53"))
+	require.NoError(t, err)
+	assert.Equal(t, addr("10.0.0.1"), client.Local().Addr(), "RFC 1122 §4.1.3.5: where the way leaves from")
+	require.NoError(t, a.SendUDP(w.now, client, netip.AddrPort{}, []byte("question")))
+	w.run(time.Millisecond)
+	assert.Equal(t, client.Local().String()+" question", read(server))
+	require.NoError(t, c.SendUDP(w.now, server, client.Local(), []byte("answer")))
+	w.run(time.Millisecond)
+	assert.Equal(t, "10.1.0.2:53 answer", read(client))
+}
+
+func TestDatagramsToOneself(t *testing.T) {
+	w, a, _, _ := line(t)
+	s := bindUDP(t, a, "0.0.0.0:53")
+	require.NoError(t, a.SendUDP(w.now, s, netip.MustParseAddrPort("10.0.0.1:53"), []byte("hello")))
+	w.run(time.Millisecond)
+	assert.Equal(t, "10.0.0.1:53 hello", read(s))
+}
+
+// RFC 1122 §4.1.3.1: nobody listens, and the sender is told by a port
+// unreachable; §3.2.2: not when it spoke to everybody.
+func TestPortUnreachable(t *testing.T) {
+	w, a, b, c := line(t)
+	client, err := a.DialUDP(netip.MustParseAddrPort("10.1.0.2:53"))
+	require.NoError(t, err)
+	require.NoError(t, a.SendUDP(w.now, client, netip.AddrPort{}, []byte("anybody?")))
+	w.run(time.Millisecond)
+	s, ok := a.UDP().Next()
+	require.True(t, ok)
+	assert.Same(t, client, s)
+	assert.ErrorIs(t, s.TakeError(), udp.ErrRefused)
+	assert.Equal(t, map[string]uint64{"no udp socket": 1}, drops(c, 0))
+
+	all := bindUDP(t, a, "0.0.0.0:0")
+	require.NoError(t, a.SendUDP(w.now, all, netip.MustParseAddrPort("10.0.0.255:53"), []byte("anybody?")))
+	w.run(time.Millisecond)
+	assert.Equal(t, map[string]uint64{"no udp socket": 1}, drops(b, 0))
+	assert.Equal(t, uint64(1), b.InterfaceInfos()[0].In.Packets-1, "and b says nothing")
+	_, ok = a.UDP().Next()
+	assert.False(t, ok)
+}
+
+func TestOtherReportsAboutDatagrams(t *testing.T) {
+	w, a, _, _ := line(t)
+	client, err := a.DialUDP(netip.MustParseAddrPort("10.7.0.2:53")) // b has no route there
+	require.NoError(t, err)
+	require.NoError(t, a.SendUDP(w.now, client, netip.AddrPort{}, []byte("anybody?")))
+	w.run(time.Millisecond)
+	assert.ErrorIs(t, client.TakeError(), udp.ErrUnreachable)
+}
+
+func TestWhatUDPRefuses(t *testing.T) {
+	w, a, _, _ := line(t)
+	s := bindUDP(t, a, "0.0.0.0:53")
+	to := netip.MustParseAddrPort("10.0.0.2:53")
+	assert.ErrorIs(t, a.SendUDP(w.now, s, netip.AddrPort{}, nil), stack.ErrNotConnected)
+	assert.ErrorIs(t, a.SendUDP(w.now, s, to, make([]byte, 1373)), stack.ErrTooBig)
+	assert.ErrorIs(t, a.SendUDP(w.now, s, to, make([]byte, 70_000)), stack.ErrTooBig)
+	assert.NoError(t, a.SendUDP(w.now, s, to, make([]byte, 1372)), "1400 with both headers")
+	assert.ErrorIs(t, a.SendUDP(w.now, s, netip.MustParseAddrPort("10.0.0.2:0"), nil), udp.ErrAddress)
+	_, err := a.BindUDP(netip.MustParseAddrPort("10.0.0.9:53"))
+	assert.ErrorIs(t, err, stack.ErrNotOurs)
+	_, err = a.DialUDP(netip.MustParseAddrPort("0.0.0.0:53"))
+	assert.ErrorIs(t, err, udp.ErrAddress)
+
+	lone := w.add(stack.Config{Interfaces: []stack.Interface{face("if0", "10.5.0.1/24")}})
+	s = bindUDP(t, lone, "0.0.0.0:53")
+	assert.ErrorIs(t, lone.SendUDP(w.now, s, to, nil), stack.ErrNoRoute)
+	_, err = lone.DialUDP(to)
+	assert.ErrorIs(t, err, stack.ErrNoRoute)
+}
+
+// A link that takes nothing: what UDP may have queued inside is bounded, and
+// there is room for what matters more.
+func TestTheStackHoldsBoundedDatagrams(t *testing.T) {
+	w, a, b, _ := line(t)
+	s, far := bindUDP(t, a, "0.0.0.0:53"), bindUDP(t, b, "0.0.0.0:53")
+	to := netip.MustParseAddrPort("10.0.0.2:53")
+	n := 0
+	for ; n < 1_000_000; n++ {
+		if err := a.SendUDP(w.now, s, to, make([]byte, 1000)); err != nil {
+			assert.ErrorIs(t, err, stack.ErrQueueFull)
+			break
+		}
+	}
+	assert.InDelta(t, (1<<19)/1028, n, 2)
+	assert.False(t, a.Roomy())
+	assert.NoError(t, a.SendEcho(w.now, to.Addr(), 1, 1, 100, 0))
+	assert.Empty(t, drops(a, 0))
+	w.run(time.Millisecond)
+	assert.True(t, a.Roomy())
+	assert.Equal(t, uint64(256<<10/1012), far.Info().Received)
+	assert.Equal(t, uint64(n)-far.Info().Received, drops(b, 0)["udp receive buffer full"])
+}
+
+func TestDamagedDatagramsAreCounted(t *testing.T) {
+	w, a, _, _ := line(t)
+	bindUDP(t, a, "0.0.0.0:53")
+	src, dst := ip.Addr{10, 0, 0, 2}, ip.Addr{10, 0, 0, 1}
+	arrive := func(change func(b []byte)) {
+		h := ip.Header{Protocol: ip.ProtoUDP, TTL: 9, Src: src, Dst: dst, TotalLen: 32}
+		b := udp.Header{SrcPort: 9, DstPort: 53}.Append(h.Append(nil), src, dst, []byte("text"))
+		change(b)
+		a.Input(w.now, frame(b))
+	}
+	arrive(func([]byte) {})
+	arrive(func(b []byte) { b[30] ^= 1 })
+	arrive(func(b []byte) { b[25] = 3 })
+	assert.Equal(t, map[string]uint64{"bad udp checksum": 1, "bad udp header": 1}, drops(a, 0))
+	w.run(time.Millisecond)
+	assert.Zero(t, a.InterfaceInfos()[0].Out.Packets, "RFC 1122 §4.1.3.4: silently")
+}
+
+func TestUDPSocketsAreListed(t *testing.T) {
+	_, a, _, _ := line(t)
+	s := bindUDP(t, a, "0.0.0.0:53")
+	k := a.AddUDP(s)
+	list := a.SocketInfos(true, 1)
+	require.Len(t, list, 1)
+	assert.Equal(t, "UDP", list[0].State)
+	assert.Equal(t, k.ID, list[0].SID)
+	assert.Equal(t, "0.0.0.0:53 0.0.0.0:0", list[0].Local.String()+" "+list[0].Remote.String())
+}
