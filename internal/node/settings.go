@@ -33,6 +33,12 @@ var settings = []setting{
 		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.NoDelay) },
 	},
 	{
+		key:   "tcp.pacing",
+		doc:   "on: new connections spread their window over the round trip",
+		read:  func(k *tcp.Knobs) string { return onOff(k.Pacing) },
+		write: func(k *tcp.Knobs, v string) error { return parseOn(v, &k.Pacing) },
+	},
+	{
 		key: "tcp.options", doc: "off: new connections send plain headers, as old nodes need them",
 		read:  func(k *tcp.Knobs) string { return onOff(!k.OptionsOff) },
 		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.OptionsOff) },
@@ -72,6 +78,16 @@ func parseOff(v string, off *bool) error {
 		return fmt.Errorf("%w: %q: want on or off", control.ErrUsage, v)
 	}
 	return nil
+}
+
+// parseOn reads on or off into a field that means on.
+func parseOn(v string, on *bool) error {
+	var off bool
+	err := parseOff(v, &off)
+	if err == nil {
+		*on = !off
+	}
+	return err
 }
 
 // show answers the settings whose key begins so. The loop's.

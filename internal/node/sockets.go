@@ -233,8 +233,11 @@ func (n *Node) setCongestion(r control.Congestion) (control.Socket, error) {
 	if err != nil {
 		return control.Socket{}, err
 	}
-	callErr := n.call(func(now clock.Time) { err = c.tc.SetCongestion(r.Name) })
-	if err := firstError(callErr, err); err != nil {
+	callErr := n.call(func(clock.Time) { err = c.tc.SetCongestion(r.Name) })
+	if callErr != nil {
+		return control.Socket{}, controlError(callErr)
+	}
+	if err != nil {
 		return control.Socket{}, fmt.Errorf("socket %d: %w: %w", r.SID, control.ErrUsage, err)
 	}
 	return n.socketInfo(r.SID)

@@ -28,6 +28,7 @@ type Conn struct {
 	rtt  rtt
 	repair
 	cc     algorithm
+	pacer  pacer
 	timers timers
 	keep   keepalive
 	stats  stats
@@ -70,6 +71,7 @@ const (
 	flagHalfOpen                          // its listener counts it as half open
 	flagSynAgain                          // our SYN or SYN-ACK was sent more than once
 	flagStamps                            // both ends send timestamps
+	flagPaced                             // the window is spread over the round trip
 )
 
 func (c *Conn) has(f connFlags) bool { return c.flags&f != 0 }

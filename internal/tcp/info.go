@@ -71,7 +71,7 @@ func (c *Conn) Info() Info {
 		LastSent: s.lastSent, LastReceived: s.lastReceived, LastAck: s.lastAck,
 	}
 	if c.cc.Controller != nil {
-		i.Cwnd, i.Ssthresh, i.PacingRate = c.cc.Cwnd(), c.cc.Ssthresh(), c.cc.PacingRate()
+		i.Cwnd, i.Ssthresh, i.PacingRate = c.cc.Cwnd(), c.cc.Ssthresh(), c.pacingRate()
 	}
 	if c.state.synchronized() {
 		i.NotSent = c.unsent()

@@ -25,6 +25,9 @@ type Knobs struct {
 	DelayedAck time.Duration
 	// NoDelay turns Nagle's algorithm off for new connections.
 	NoDelay bool
+	// Pacing spreads the window of new connections over the round trip. What paces by its own
+	// nature (bbr) needs no asking.
+	Pacing bool
 	// OptionsOff sends no option at all, and offers none.
 	OptionsOff bool
 	// NoTimestamps, NoSACK and NoWindowScale neither offer nor accept the one option.

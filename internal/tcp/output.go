@@ -24,7 +24,7 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		c.outputKeepalive(now, t)
 		return true
 	}
-	room = min(room, c.trainLimit())
+	room = c.pace(min(room, c.trainLimit()))
 	if c.snd.probeDue && c.outputWindowProbe(now, t) ||
 		c.tlp.due && c.outputTailProbe(now, t) {
 		return true
@@ -82,6 +82,7 @@ func (c *Conn) leave(now clock.Time, t *Train) {
 		c.stats.dataSegsOut += n
 		c.stats.bytesSent += uint64(t.Len)
 		c.stats.lastSent = now
+		c.pacer.sent(now, t.Len, c.burst())
 	}
 	c.acknowledged(t.Len)
 }
@@ -118,6 +119,9 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 	rec := q.at(id)
 	if left < rec.text() && !c.rec.force && c.pipe() > 0 {
 		c.limit.set(now, c.limitedInRecovery())
+		return false
+	}
+	if c.held(now) {
 		return false
 	}
 	seq, mss := rec.seq, min(rec.text(), c.snd.mss)
@@ -181,6 +185,9 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 		if why == LimitReceiver && c.sent.empty() {
 			c.startProbing(now)
 		}
+		return false
+	}
+	if n > 0 && c.held(now) {
 		return false
 	}
 	seq := c.snd.nxt
@@ -348,6 +355,7 @@ func (c *Conn) outputTailProbe(now clock.Time, t *Train) bool {
 		return false
 	}
 	c.tlp.again = false
+	c.pacer.next = min(c.pacer.next, now) // a probe does not wait
 	if !c.outputNew(now, 1, t, c.snd.mss) {
 		id := c.sent.next - 1
 		rec := c.sent.at(id)

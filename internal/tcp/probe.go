@@ -21,11 +21,12 @@ const (
 	LimitCwnd                   // the congestion window
 	LimitRecovery               // loss recovery
 	LimitNagle                  // a short segment waits for an acknowledgment
+	LimitPacing                 // the pacing rate
 	numLimits
 )
 
 var limitNames = [numLimits]string{
-	"none", "handshake", "app", "idle", "sndbuf", "rwnd", "cwnd", "recovery", "nagle",
+	"none", "handshake", "app", "idle", "sndbuf", "rwnd", "cwnd", "recovery", "nagle", "pacing",
 }
 
 // String returns the limit's short name.

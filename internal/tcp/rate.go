@@ -149,6 +149,7 @@ func (c *Conn) congestionConfig() congestion.Config {
 		SRTT:          c.rtt.srtt,
 		MinRTT:        c.rtt.lowest(),
 		SACK:          c.has(flagSACK),
+		Paced:         c.has(flagPaced),
 		Burst:         c.trainLimit(),
 		Seed:          c.snd.iss ^ uint64(c.tuple.LocalPort)<<48,
 	}

@@ -17,6 +17,7 @@ const (
 	timerFinWait2          // an orphan's patience with its peer
 	timerKeepalive         // the peer's silence
 	timerIdle              // memory of an idle connection
+	timerPace              // the next train of a paced connection
 	numTimers
 )
 
@@ -48,6 +49,7 @@ const idleTime = time.Second
 // advance does what is due. Gentler remedies go first: each one restarts the
 // retransmission time-out that may be due at the same instant.
 func (c *Conn) advance(now clock.Time) {
+	c.timers.take(timerPace, now) // what it let wait leaves by being asked again
 	if c.timers.take(timerDelayedAck, now) {
 		c.onDelayedAck()
 	}

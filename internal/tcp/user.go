@@ -88,6 +88,9 @@ func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
 	if h.cfg.NoDelay {
 		c.flags |= flagNoDelay
 	}
+	if h.cfg.Pacing {
+		c.flags |= flagPaced
+	}
 	c.setPath(p)
 	c.limit.set(now, LimitHandshake)
 	return c

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -198,7 +199,7 @@ var algorithms = map[string]func(Config) Controller{
 func New(name string, cfg Config) (Controller, error) {
 	create, ok := algorithms[name]
 	if !ok {
-		return nil, fmt.Errorf("%w %q (have %v)", ErrUnknown, name, Names())
+		return nil, fmt.Errorf("%w %q: want one of %s", ErrUnknown, name, strings.Join(Names(), ", "))
 	}
 	if cfg.MaxWindow == 0 {
 		cfg.MaxWindow = 1 << 40

@@ -1,0 +1,72 @@
+package node
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+func TestCongestionSettings(t *testing.T) {
+	a, _ := twoNodes(t, Config{})
+	for _, x := range []struct{ key, value string }{
+		{"tcp.pacing", "on"}, {"tcp.pacing", "off"}, {"tcp.nagle", "off"}, {"tcp.congestion", "tahoe"},
+	} {
+		got, err := control.Ask(t.Context(), a, control.Set{Key: x.key, Value: x.value})
+		require.NoError(t, err)
+		assert.Equal(t, x.value, got.Value)
+		all, err := control.Ask(t.Context(), a, control.Show{Key: x.key})
+		require.NoError(t, err)
+		assert.Equal(t, []control.Setting{got}, all)
+	}
+	_, err := control.Ask(t.Context(), a, control.Set{Key: "tcp.pacing", Value: "maybe"})
+	require.ErrorIs(t, err, control.ErrUsage)
+	_, err = control.Ask(t.Context(), a, control.Set{Key: "tcp.congestion", Value: "vegas"})
+	require.ErrorIs(t, err, control.ErrUsage)
+	for _, name := range tcp.Algorithms() {
+		assert.ErrorContains(t, err, name, "the answer says what there is")
+	}
+}
+
+// TestCongestionControlIsSwitchedUnderway changes the algorithm of a connection
+// while it is busy, through all of them.
+func TestCongestionControlIsSwitchedUnderway(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	client, server := connect(t, a, b, "10.0.0.2:900")
+	socks, err := control.Ask(t.Context(), a, control.Sockets{})
+	require.NoError(t, err)
+	require.Len(t, socks, 1)
+	sid := socks[0].SID
+	names := append(tcp.Algorithms(), tcp.Algorithms()...)
+	piece, got := make([]byte, 1<<20), make([]byte, 1<<20)
+	wrote := make(chan error, 1)
+	go func() {
+		for range names {
+			if _, err := client.Write(piece); err != nil {
+				wrote <- err
+				return
+			}
+		}
+		wrote <- client.CloseWrite()
+	}()
+	for _, name := range names {
+		_, err := io.ReadFull(server, got)
+		require.NoError(t, err)
+		s, err := control.Ask(t.Context(), a, control.Congestion{SID: sid, Name: name})
+		require.NoError(t, err)
+		require.NotNil(t, s.Info)
+		assert.Equal(t, name, s.Info.Congestion)
+	}
+	require.NoError(t, <-wrote)
+	_, err = control.Ask(t.Context(), a, control.Congestion{SID: sid, Name: "nope"})
+	require.ErrorIs(t, err, control.ErrUsage)
+	assert.EqualError(t, err, `socket 0: invalid request: unknown congestion control "nope": want one of `+
+		strings.Join(tcp.Algorithms(), ", "))
+	require.NoError(t, client.Close())
+	require.NoError(t, server.Close())
+}

@@ -1,0 +1,98 @@
+package tcp
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// pacer spreads a connection's trains over the round trip. It holds back only
+// what congestion control governs: acknowledgments, probes of the window, of the
+// tail and of the peer leave at once, and are counted.
+type pacer struct {
+	next clock.Time // when the next train may leave
+	rate int64      // bytes a second; zero: no pacing
+}
+
+// paceQuantum is what a train may hold, as time at the pacing rate: the bursts
+// that a path sees against the timers and system calls that a host pays.
+const paceQuantum = time.Millisecond
+
+// The factors by which the pacing rate of a window-based algorithm exceeds its
+// window in a round trip. In slow start, twice: the window doubles in a round.
+// After it somewhat more than once, so that the window stays the limit.
+const (
+	paceSlowStart = 2.0
+	paceAvoidance = 1.2
+)
+
+// set takes the rate that holds from now on.
+func (p *pacer) set(rate int64) {
+	if p.rate = rate; rate == 0 {
+		p.next = clock.Never
+	}
+}
+
+// quantum returns how many bytes may leave at once: a millisecond's worth, and
+// at least two segments, so that a receiver that acknowledges every second one
+// answers each train. A train's own limit comes on top.
+func (p *pacer) quantum(mss int) int {
+	return max(2*mss, int(p.rate/int64(time.Second/paceQuantum)))
+}
+
+// holds reports whether the next train has to wait.
+func (p *pacer) holds(now clock.Time) bool { return p.rate != 0 && p.next > now }
+
+// sent notes that a train of n bytes left at now. The time by which one left
+// late, because timers are, is made up for, but no more than a burst's: what an
+// idle connection did not send is gone.
+func (p *pacer) sent(now clock.Time, n, burst int) {
+	if p.rate == 0 || n == 0 {
+		return
+	}
+	p.next = max(p.next, now.Add(-p.lasts(burst))).Add(p.lasts(n))
+}
+
+// lasts returns how long n bytes take at the rate.
+func (p *pacer) lasts(n int) time.Duration {
+	return time.Duration(float64(n) * 1e9 / float64(p.rate))
+}
+
+// pacingRate returns the rate at which the connection may send, zero for no
+// bound: the algorithm's own, or its window spread over the round trip.
+func (c *Conn) pacingRate() int64 {
+	if rate := c.cc.PacingRate(); rate > 0 {
+		return rate
+	}
+	if !c.has(flagPaced) || c.rtt.srtt == 0 {
+		return 0
+	}
+	factor, cwnd := paceAvoidance, c.cc.Cwnd()
+	if cwnd < c.cc.Ssthresh()/2 {
+		factor = paceSlowStart
+	}
+	return max(1, int64(factor*float64(max(cwnd, c.pipe()))/c.rtt.srtt.Seconds()))
+}
+
+// pace sets the rate and returns how many of room segments may leave at once.
+func (c *Conn) pace(room int) int {
+	c.pacer.set(c.pacingRate())
+	if c.pacer.rate == 0 {
+		return room
+	}
+	return max(1, min(room, c.pacer.quantum(c.snd.mss)/c.snd.mss))
+}
+
+// burst returns how many bytes may leave at once.
+func (c *Conn) burst() int { return min(c.pacer.quantum(c.snd.mss), c.trainLimit()*c.snd.mss) }
+
+// held reports whether pacing holds back what the windows admit, and sees to it
+// that it leaves in time.
+func (c *Conn) held(now clock.Time) bool {
+	if !c.pacer.holds(now) {
+		return false
+	}
+	c.limit.set(now, LimitPacing)
+	c.timers[timerPace] = c.pacer.next
+	return true
+}

@@ -1,0 +1,115 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+func TestPacer(t *testing.T) {
+	var p pacer
+	now := clock.Time(time.Hour)
+	p.sent(now, 1000, 1000)
+	assert.False(t, p.holds(now), "no rate, no pacing")
+	p.set(1e6) // a byte a microsecond
+	assert.Equal(t, 2000, p.quantum(1000), "two segments at least")
+	assert.Equal(t, 1000, p.quantum(400), "a millisecond's worth")
+	p.sent(now, 1000, 2000)
+	p.sent(now, 1000, 2000)
+	assert.False(t, p.holds(now), "after a silence: one burst on credit")
+	p.sent(now, 1000, 2000)
+	assert.Equal(t, now.Add(time.Millisecond), p.next)
+	assert.True(t, p.holds(now))
+	now = now.Add(1500 * time.Microsecond)
+	assert.False(t, p.holds(now))
+	p.sent(now, 1000, 2000)
+	assert.Equal(t, now.Add(500*time.Microsecond), p.next, "what was late is made up for")
+	p.set(0)
+	assert.False(t, p.holds(now))
+}
+
+// bursts counts what leaves host 0 with text, by the instant.
+func bursts(w *world) map[clock.Time]int {
+	sent := map[clock.Time]int{}
+	w.tap = func(from int, _ Header, n int) bool {
+		if from == 0 && n > 0 {
+			sent[w.now]++
+		}
+		return false
+	}
+	return sent
+}
+
+// TestPacingSpreadsTheWindow: a window that is paced leaves in small pieces, the
+// first one too, and fills the path as well.
+func TestPacingSpreadsTheWindow(t *testing.T) {
+	var rates [2]float64
+	for i, pacing := range []bool{false, true} {
+		cfg := course()
+		cfg.Pacing = pacing
+		w := newWorld(t, 1, wire{delay: 10 * time.Millisecond, bytesPerSec: 10e6, merge: true}, cfg)
+		a, b := w.connect()
+		sent := bursts(w)
+		s := newStream(a, b, 1<<62)
+		s.keepOpen = true
+		start := w.now
+		w.transfer(time.Second, s)
+		rates[i] = float64(a.Info().BytesAcked) / w.now.Sub(start).Seconds()
+		most := 0
+		for _, n := range sent {
+			most = max(most, n)
+		}
+		info := a.Info()
+		t.Logf("pacing %v: %.2f MB/s, at most %d segments at once, rate %d", pacing, rates[i]/1e6, most,
+			info.PacingRate)
+		if pacing {
+			quantum := int(info.PacingRate/1000)/info.SendMSS + 1
+			assert.LessOrEqual(t, most, 2*quantum, "a burst, and one that a timer was late for")
+			assert.InEpsilon(t, 1.2*float64(info.Cwnd)/info.RTT.Seconds(), info.PacingRate, 0.5)
+		} else {
+			assert.Zero(t, info.PacingRate)
+			assert.GreaterOrEqual(t, most, 10, "the initial window is one burst")
+		}
+		assert.Zero(t, info.Timeouts)
+	}
+	assert.Greater(t, rates[1], 0.9*rates[0])
+}
+
+// TestPacingUnderLoss: what is sent again is paced too, and nothing waits for
+// ever.
+func TestPacingUnderLoss(t *testing.T) {
+	for seed := range uint64(20) {
+		cfg := course()
+		cfg.Pacing = true
+		w := newWorld(t, seed, wire{
+			delay: time.Millisecond, bytesPerSec: 20e6, loss: 0.05, reorder: 0.02, merge: true,
+		}, cfg)
+		a, b := w.connect()
+		s := newStream(a, b, 1<<20)
+		require.True(t, w.transfer(time.Minute, s), "seed %d: %+v", seed, a.Info())
+		require.Equal(t, uint64(1<<20), s.read)
+	}
+}
+
+func TestPacingIsSaid(t *testing.T) {
+	s := opened(t, Config{Knobs: Knobs{Pacing: true, InitialWindow: 100}})
+	s.write(5000)
+	s.collect()
+	s.out = nil
+	s.now = s.now.Add(100 * time.Millisecond)
+	s.send(ACK, 1, 5001, 0)
+	s.write(50000)
+	s.collect()
+	assert.Less(t, len(s.out), 50)
+	assert.Equal(t, LimitPacing, s.c.Info().Limited)
+	assert.Equal(t, "pacing", s.c.Info().Limited.String())
+	n := len(s.out)
+	s.now = s.c.pacer.next
+	s.h.Advance(s.now)
+	s.collect()
+	assert.Greater(t, len(s.out), n, "the time-out lets the next train out")
+}
