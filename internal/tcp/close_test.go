@@ -310,3 +310,28 @@ func TestResetInClosingStatesIsNoError(t *testing.T) {
 	assert.Equal(t, StateClosed, s.c.State())
 	require.NoError(t, s.c.Err())
 }
+
+// RFC 9293 §3.10.7.4: a reset in LAST-ACK or CLOSING ends the connection. It is an
+// error all the same if it leaves text unacknowledged, in flight or never sent.
+func TestResetBeforeTheLastTextIsAcknowledgedIsAnError(t *testing.T) {
+	s := opened(t, Config{})
+	s.send(FIN|ACK, 1, 1, 0)
+	s.expect(ACK, 1, 2, 0)
+	s.write(5)
+	s.c.Close(s.now)
+	s.expect(FIN|PSH|ACK, 1, 2, 5)
+	require.Equal(t, StateLastAck, s.c.State())
+	s.send(RST, 2, 0, 0)
+	assert.Equal(t, StateClosed, s.c.State())
+	require.ErrorIs(t, s.c.Err(), ErrReset)
+
+	s = opened(t, Config{})
+	s.write(5)
+	s.c.CloseWrite(s.now)
+	s.expect(FIN|PSH|ACK, 1, 1, 5)
+	s.send(FIN|ACK, 1, 1, 0) // it crossed ours
+	s.expect(ACK, 7, 2, 0)
+	require.Equal(t, StateClosing, s.c.State())
+	s.send(RST, 2, 0, 0)
+	require.ErrorIs(t, s.c.Err(), ErrReset)
+}

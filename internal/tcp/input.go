@@ -106,12 +106,21 @@ func (c *Conn) checkReset(now clock.Time, s *Segment, seq uint64) bool {
 			c.setState(now, evDelete) // back to LISTEN: the listener never left
 		}
 	case StateClosing, StateLastAck:
-		c.setState(now, evDelete) // both sides have closed: nothing is lost by it
+		// RFC 9293 §3.10.7.4 has it end in silence, for both sides have closed. But the user must
+		// not take for delivered what the peer never acknowledged.
+		if c.delivered() {
+			c.setState(now, evDelete)
+		} else {
+			c.fail(now, ErrReset)
+		}
 	default:
 		c.fail(now, ErrReset)
 	}
 	return false
 }
+
+// delivered reports whether the peer has acknowledged all text before our FIN.
+func (c *Conn) delivered() bool { return c.snd.fin != 0 && c.snd.una >= c.snd.fin }
 
 // checkSYN is the fourth step, with RFC 5961 §4.2: a SYN within the window
 // draws a challenge ACK, whatever else it may be.
