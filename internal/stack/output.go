@@ -138,7 +138,7 @@ func (s *Stack) render(now clock.Time, room []int, b *buffer.Batch) {
 		hop = route.NextHop.As4()
 	}
 	out := &s.interfaces[route.Iface]
-	r := renderer{train: t, pieces: t.Payload, header: t.Header}
+	r := s.out.renderer(t)
 	for r.next() {
 		b.Begin(route.Iface, hop, r.size)
 		b.Add(r.put(b.Scratch(r.headers)))
@@ -158,7 +158,7 @@ func (s *Stack) render(now clock.Time, room []int, b *buffer.Batch) {
 
 // renderLocal queues a train that the node sends to itself.
 func (s *Stack) renderLocal(now clock.Time, i int) {
-	r := renderer{train: &s.out.train, pieces: s.out.train.Payload, header: s.out.train.Header}
+	r := s.out.renderer(&s.out.train)
 	for r.next() {
 		p := make([]byte, r.headers, r.size)
 		r.put(p)
@@ -180,6 +180,13 @@ type renderer struct {
 	text    [][]byte // its payload
 	cut     [4][]byte
 	done    bool
+}
+
+// renderer begins to walk a train. There is one, because it points into itself and
+// would be allocated anew for each.
+func (o *outbound) renderer(t *tcp.Train) *renderer {
+	o.walk = renderer{train: t, pieces: t.Payload, header: t.Header}
+	return &o.walk
 }
 
 // next steps to the next segment.

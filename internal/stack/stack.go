@@ -255,6 +255,7 @@ type outbound struct {
 	local    [][]byte // to ourselves
 	localAt  clock.Time
 	train    tcp.Train
+	walk     renderer
 	outlets  []int  // the room of each outlet, the loopback last
 	bytes    int    // of packets and local
 	datagram []byte // of UDP, being sent
