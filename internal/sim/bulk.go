@@ -1,0 +1,204 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// Bulk is an application that sends so many bytes of the pattern and checks that
+// what it receives is the pattern. When it has sent all, it ends its side; when
+// both sides have ended, it closes. The fields before Sent say how it behaves; the
+// zero value receives as fast as it can and sends nothing.
+type Bulk struct {
+	// Send is how many bytes it sends.
+	Send uint64
+	// SendAt and RecvAt are the pattern's offsets of the first byte each way.
+	SendAt, RecvAt uint64
+	// MaxWrite and MaxRead are the most that it writes and reads in one piece; each
+	// piece is of a random size up to that. Zero: as much as there is.
+	MaxWrite, MaxRead int
+	// MaxPause is the most that it rests after each piece, a random while each time.
+	// Zero: it goes on until it can no more.
+	MaxPause time.Duration
+	// Lazy is the chance that it leaves what has arrived for another time. It has a
+	// meaning with pauses only.
+	Lazy float64
+	// KeepOpen leaves its side open when all is sent.
+	KeepOpen bool
+	// Leave says how it goes before its time, After bytes sent and received, and not
+	// before the connection stands.
+	Leave Leave
+	After uint64
+
+	// Sent is how many bytes it gave the connection, Received how many right ones it
+	// took.
+	Sent, Received uint64
+	// Wrong is set when a byte came that is not the pattern's; Received is its offset.
+	Wrong bool
+	// EOF is set when the peer's side has ended.
+	EOF bool
+	// Left is set when it went before its time.
+	Left bool
+	// Over is set when the connection has ended; Err is why, nil for an orderly end.
+	Over bool
+	Err  error
+	// Finished is when both sides had ended, or the connection.
+	Finished clock.Time
+
+	random    *rand.Rand
+	next      clock.Time // not before
+	ended     bool       // our side
+	deaf      bool       // reads no more
+	abandoned bool       // has let go of the connection
+}
+
+// Leave is a way to go before one's time.
+type Leave uint8
+
+// The ways.
+const (
+	Stay Leave = iota
+	// LeaveClose lets go of the connection: what was written is still delivered,
+	// unless something was left unread, or comes after.
+	LeaveClose
+	// LeaveAbort resets it.
+	LeaveAbort
+	// LeaveDeaf reads no more, but goes on sending.
+	LeaveDeaf
+	// LeaveMute ends what it sends, but goes on reading.
+	LeaveMute
+)
+
+// Turn implements App.
+func (b *Bulk) Turn(now clock.Time, c *Conn, e tcp.Event) {
+	if b.random == nil {
+		b.random = c.Rand("bulk")
+	}
+	if b.Over {
+		return
+	}
+	if e&tcp.Closed != 0 {
+		b.over(now, c)
+		return
+	}
+	if b.MaxPause == 0 {
+		for b.piece(c) {
+			continue
+		}
+		b.finish(now, c)
+		return
+	}
+	if now < b.next {
+		c.Wake(b.next)
+		return
+	}
+	lazy := b.random.Float64() < b.Lazy
+	if b.write(c) || !lazy && b.read(c) || lazy && c.TCP().Rx().Len() > 0 {
+		b.next = now.Add(1 + time.Duration(b.random.Int64N(int64(b.MaxPause))))
+		c.Wake(b.next)
+	}
+	b.leave(c)
+	b.finish(now, c)
+}
+
+// over takes note of the connection's end. What has arrived can still be read.
+func (b *Bulk) over(now clock.Time, c *Conn) {
+	for !b.abandoned && b.read(c) {
+		continue
+	}
+	b.EOF = b.EOF || c.EOF()
+	b.Over, b.Err = true, c.TCP().Err()
+	if b.Finished == clock.Never {
+		b.Finished = now
+	}
+	c.Wake(clock.Never)
+}
+
+// piece moves one piece each way and reports whether anything moved.
+func (b *Bulk) piece(c *Conn) bool {
+	wrote := b.write(c)
+	read := b.read(c)
+	b.leave(c)
+	return wrote || read
+}
+
+// size draws the size of a piece of at most n bytes.
+func (b *Bulk) size(n, most int) int {
+	if most > 0 {
+		n = min(n, 1+b.random.IntN(most))
+	}
+	return n
+}
+
+func (b *Bulk) write(c *Conn) bool {
+	if b.ended || b.abandoned {
+		return false
+	}
+	if b.Sent == b.Send {
+		if b.KeepOpen {
+			return false
+		}
+		b.ended = true
+		c.CloseWrite()
+		return true
+	}
+	n := int(min(uint64(c.TCP().Tx().Free()), b.Send-b.Sent, scratchBytes))
+	if n = b.size(n, b.MaxWrite); n == 0 {
+		return false
+	}
+	p := c.scratch()[:n]
+	Fill(p, b.SendAt+b.Sent)
+	b.Sent += uint64(c.Write(p))
+	return true
+}
+
+func (b *Bulk) read(c *Conn) bool {
+	if b.abandoned || b.deaf || b.Wrong {
+		return false
+	}
+	n := b.size(min(c.TCP().Rx().Len(), scratchBytes), b.MaxRead)
+	p := c.scratch()[:n]
+	n = c.Read(p)
+	right := Check(p[:n], b.RecvAt+b.Received)
+	b.Received += uint64(right)
+	b.Wrong = right < n
+	b.EOF = b.EOF || c.EOF()
+	return n > 0
+}
+
+// leave goes before its time, if that has come.
+func (b *Bulk) leave(c *Conn) {
+	if b.Leave == Stay || b.Left || b.Sent+b.Received < b.After ||
+		c.TCP().State() == tcp.StateSynSent {
+		return
+	}
+	b.Left = true
+	switch b.Leave {
+	case LeaveClose:
+		b.abandoned = true
+		c.Close()
+	case LeaveAbort:
+		b.abandoned = true
+		c.Abort()
+	case LeaveDeaf:
+		b.deaf = true
+		c.CloseRead()
+	case LeaveMute:
+		b.ended = true
+		c.CloseWrite()
+	case Stay:
+	}
+}
+
+// finish closes the connection when both sides have ended.
+func (b *Bulk) finish(now clock.Time, c *Conn) {
+	if b.abandoned || !b.ended || !b.EOF && !(b.deaf && c.TCP().ReadDone()) {
+		return
+	}
+	b.abandoned = true
+	b.Finished = now
+	c.Close()
+}

@@ -1,0 +1,89 @@
+package sim
+
+import (
+	"math/rand/v2"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// App is an application: what a connection belongs to.
+type App interface {
+	// Turn lets it act on c: when it gets the connection, after events, and when
+	// it was to be woken; e is zero without an event. It may do to the connection
+	// whatever it likes.
+	Turn(now clock.Time, c *Conn, e tcp.Event)
+}
+
+// Conn is an application's end of a connection.
+type Conn struct {
+	actor // the application's alarm
+	host  *Host
+	tcp   *tcp.Conn
+	app   App
+}
+
+func (h *Host) newConn(tc *tcp.Conn) *Conn {
+	c := &Conn{host: h, tcp: tc}
+	c.acts = c
+	tc.Owner = c
+	return c
+}
+
+// act is the alarm going off.
+func (c *Conn) act(now clock.Time) {
+	c.app.Turn(now, c, 0)
+	c.host.settle(now)
+}
+
+// TCP returns the connection itself.
+func (c *Conn) TCP() *tcp.Conn { return c.tcp }
+
+// Host returns the host that the connection is on.
+func (c *Conn) Host() *Host { return c.host }
+
+// Rand returns a random stream of its own for whatever name says.
+func (c *Conn) Rand(name string) *rand.Rand {
+	return c.host.world.Rand(c.host.name + " " + name)
+}
+
+// Write gives the connection as much of p as it takes, and returns how much that
+// was.
+func (c *Conn) Write(p []byte) int {
+	n := c.tcp.Tx().Write(p)
+	if n > 0 {
+		c.tcp.Wrote(c.host.world.now)
+	}
+	return n
+}
+
+// Read takes up to len(p) bytes that have arrived, and returns how many there were.
+func (c *Conn) Read(p []byte) int {
+	n := c.tcp.Rx().Read(p)
+	if n > 0 {
+		c.tcp.Consumed(c.host.world.now)
+	}
+	return n
+}
+
+// EOF reports whether the peer has closed its side and everything was read.
+func (c *Conn) EOF() bool { return c.tcp.ReadDone() && c.tcp.Rx().Len() == 0 }
+
+// CloseWrite ends what the application sends.
+func (c *Conn) CloseWrite() { c.tcp.CloseWrite(c.host.world.now) }
+
+// CloseRead says that the application reads no more.
+func (c *Conn) CloseRead() { c.tcp.CloseRead(c.host.world.now) }
+
+// Close lets go of the connection.
+func (c *Conn) Close() { c.tcp.Close(c.host.world.now) }
+
+// Abort resets the connection.
+func (c *Conn) Abort() { c.tcp.Abort(c.host.world.now) }
+
+// Wake has the application take a turn at an instant; never: no more. A connection
+// has one alarm.
+func (c *Conn) Wake(at clock.Time) { c.host.world.agenda.set(&c.actor, at) }
+
+// scratch is memory to read into and write from, for the call.
+func (c *Conn) scratch() []byte { return c.host.world.scratch }

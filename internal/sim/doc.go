@@ -1,0 +1,15 @@
+// Package sim is a world of many stacks in virtual time: the driver of the very
+// code that a node runs on the wire, with time that passes as fast as the machine
+// can count it, and the same way every time.
+//
+// A World holds hosts, the two directions of the wires between them, and tasks.
+// Each of them is an actor with an instant at which it is due; the world goes from
+// instant to instant and lets the earliest act, ties in the order in which they
+// were set. One seed decides everything that is random: two runs of one seed have
+// the same log, and Hash says so.
+//
+// world.go is the loop, agenda.go its queue, host.go a stack with its connections,
+// wire.go what joins two of them, conn.go what an application sees, bulk.go an
+// application that moves a pattern both ways and checks every byte, line.go worlds
+// ready made.
+package sim

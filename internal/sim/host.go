@@ -1,0 +1,156 @@
+package sim
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// Host is a stack in a world: a host or a router.
+type Host struct {
+	actor
+	world    *World
+	name     string
+	stack    *stack.Stack
+	wires    []*wire // by interface; nil: not connected
+	room     []int
+	accept   map[*tcp.Listener]func(*Conn) App
+	settling bool
+}
+
+// Room is how many packets of a host a wire takes in one go. Its queue, not its
+// room, is what limits a wire here: a host that sends more than the wire can queue
+// loses it there, as on a real path.
+const room = 1 << 16
+
+// AddHost adds a host or router. Its TCP's secret and the random source of its
+// lossyforward are the world's, unless cfg has them.
+func (w *World) AddHost(name string, cfg stack.Config) (*Host, error) {
+	if cfg.Rand == nil {
+		cfg.Rand = w.Rand("forward " + name)
+	}
+	if cfg.TCP.Secret == ([16]byte{}) {
+		secret := w.Rand("secret " + name)
+		for i := range cfg.TCP.Secret {
+			cfg.TCP.Secret[i] = byte(secret.Uint32())
+		}
+	}
+	s, err := stack.New(w.now, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("sim: host %s: %w", name, err)
+	}
+	h := &Host{
+		world: w, name: name, stack: s, wires: make([]*wire, len(cfg.Interfaces)),
+		room: make([]int, len(cfg.Interfaces)), accept: map[*tcp.Listener]func(*Conn) App{},
+	}
+	h.acts = h
+	w.hosts = append(w.hosts, h)
+	w.agenda.set(&h.actor, w.now) // for its first Output
+	return h, nil
+}
+
+// Name returns the host's name.
+func (h *Host) Name() string { return h.name }
+
+// Stack returns the host's stack. Whoever calls it for anything that may have
+// changed something calls Settle then.
+func (h *Host) Stack() *stack.Stack { return h.stack }
+
+// Settle does what follows from calls of the stack: it sends, and tells
+// applications.
+func (h *Host) Settle() { h.settle(h.world.now) }
+
+// act does what is due in the stack.
+func (h *Host) act(now clock.Time) {
+	h.stack.Advance(now)
+	h.settle(now)
+}
+
+// settle drains the stack and tells applications what happened, until neither has
+// anything new. What an application does to a connection while it is told comes
+// back here by the same loop.
+func (h *Host) settle(now clock.Time) {
+	if h.settling {
+		return
+	}
+	h.settling = true
+	for {
+		h.drain(now)
+		if !h.tell(now) {
+			break
+		}
+	}
+	h.settling = false
+	h.world.agenda.set(&h.actor, h.stack.Deadline())
+}
+
+// drain puts what the stack has to send on the wires.
+func (h *Host) drain(now clock.Time) {
+	batch := h.world.batch
+	for more := true; more; {
+		for i := range h.room {
+			h.room[i] = room
+		}
+		more = h.stack.Output(now, h.room, batch)
+		trains := batch.Trains()
+		for i := range trains {
+			if v := h.wires[trains[i].Iface]; v != nil {
+				v.send(now, &trains[i])
+			}
+		}
+		batch.Reset()
+	}
+}
+
+// tell passes TCP's events on and reports whether there were any.
+func (h *Host) tell(now clock.Time) bool {
+	told := false
+	for {
+		tc, l, e, ok := h.stack.TCP().NextEvent()
+		if !ok {
+			return told
+		}
+		told = true
+		if l != nil {
+			h.welcome(now, l)
+		} else if c, ok := tc.Owner.(*Conn); ok {
+			c.app.Turn(now, c, e)
+		}
+	}
+}
+
+// welcome accepts what waits at a listener.
+func (h *Host) welcome(now clock.Time, l *tcp.Listener) {
+	for tc, ok := l.Accept(); ok; tc, ok = l.Accept() {
+		c := h.newConn(tc)
+		c.app = h.accept[l](c)
+		c.app.Turn(now, c, 0)
+	}
+}
+
+// Listen takes connections on a port. Welcome returns the application that a new
+// one belongs to.
+func (h *Host) Listen(port uint16, backlog int, welcome func(*Conn) App) (*tcp.Listener, error) {
+	l, err := h.stack.TCP().Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), port), backlog)
+	if err != nil {
+		return nil, fmt.Errorf("sim: host %s: %w", h.name, err)
+	}
+	h.accept[l] = welcome
+	return l, nil
+}
+
+// Dial begins a connection that belongs to app. It is told when it stands.
+func (h *Host) Dial(to netip.AddrPort, app App) (*Conn, error) {
+	tc, err := h.stack.TCP().Connect(h.world.now, to, 0)
+	if err != nil {
+		return nil, fmt.Errorf("sim: host %s: %w", h.name, err)
+	}
+	c := h.newConn(tc)
+	c.app = app
+	app.Turn(h.world.now, c, 0)
+	h.settle(h.world.now)
+	return c, nil
+}

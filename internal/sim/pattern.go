@@ -1,0 +1,47 @@
+package sim
+
+import (
+	"bytes"
+	"math/rand/v2"
+)
+
+// patternBytes is the period of the pattern: a prime, so that nothing which is
+// off by a power of two, or by a segment, looks right.
+const patternBytes = 65521
+
+// pattern is what streams carry: the byte at an offset.
+var pattern = func() []byte {
+	b := make([]byte, patternBytes)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return b
+}()
+
+// Fill writes the pattern from an offset on into b.
+func Fill(b []byte, off uint64) {
+	for len(b) > 0 {
+		n := copy(b, pattern[off%patternBytes:])
+		b, off = b[n:], off+uint64(n)
+	}
+}
+
+// Check returns how many bytes at the front of b are the pattern from an offset on.
+func Check(b []byte, off uint64) int {
+	right := 0
+	for right < len(b) {
+		want := pattern[(off+uint64(right))%patternBytes:]
+		got := b[right:]
+		n := min(len(want), len(got))
+		if !bytes.Equal(got[:n], want[:n]) {
+			for got[0] == want[0] {
+				got, want = got[1:], want[1:]
+				right++
+			}
+			return right
+		}
+		right += n
+	}
+	return right
+}

@@ -1,0 +1,283 @@
+package sim_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/rip"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+func both(c netem.Config) sim.Wire { return sim.Wire{AB: c, BA: c} }
+
+// move runs a transfer each way over a line and checks that all arrived.
+func move(tb testing.TB, seed uint64, cfg sim.LineConfig, ab, ba uint64) *sim.Line {
+	tb.Helper()
+	l, err := sim.NewLine(seed, cfg)
+	require.NoError(tb, err)
+	left := &sim.Bulk{Send: ab, RecvAt: 77}
+	right := &sim.Bulk{Send: ba, SendAt: 77}
+	over, err := l.Bulk(left, right, 80, time.Hour)
+	require.NoError(tb, err)
+	require.True(tb, over, "seed %d: left %+v right %+v", seed, left, right)
+	require.NoError(tb, left.Err)
+	require.NoError(tb, right.Err)
+	require.False(tb, left.Wrong || right.Wrong)
+	require.Equal(tb, []uint64{ba, ab}, []uint64{left.Received, right.Received})
+	require.True(tb, left.EOF && right.EOF)
+	return l
+}
+
+func TestTwoHostsOnAWire(t *testing.T) {
+	l := move(t, 1, sim.LineConfig{Wires: []sim.Wire{both(netem.Config{Delay: time.Millisecond})}},
+		1<<20, 300_000)
+	assert.Equal(t, 1, len(l.Hosts())-1)
+	assert.Equal(t, l.Stats().Sent, l.Stats().Delivered, "nothing is lost")
+}
+
+func TestAThousandthOfATransferIsNothing(t *testing.T) {
+	move(t, 1, sim.LineConfig{}, 0, 0)
+	move(t, 1, sim.LineConfig{}, 1, 0)
+	move(t, 1, sim.LineConfig{}, 0, 1)
+}
+
+func TestALineOfRouters(t *testing.T) {
+	wire := both(netem.Config{Delay: time.Millisecond, Loss: netem.UniformLoss(0.02)})
+	for _, routers := range []int{1, 2, 5} {
+		l := move(t, 3, sim.LineConfig{Routers: routers, Wires: []sim.Wire{wire}}, 200_000, 100_000)
+		assert.Len(t, l.Hosts(), routers+2)
+	}
+}
+
+func TestALineWhoseRoutersSpeakRIP(t *testing.T) {
+	l, err := sim.NewLine(5, sim.LineConfig{
+		Routers: 3, RIP: &rip.Config{},
+		Wires: []sim.Wire{both(netem.Config{Delay: time.Millisecond})},
+	})
+	require.NoError(t, err)
+	l.Run(20 * time.Second)
+	left, right := &sim.Bulk{Send: 500_000}, &sim.Bulk{}
+	over, err := l.Bulk(left, right, 80, time.Minute)
+	require.NoError(t, err)
+	require.True(t, over)
+	assert.Equal(t, uint64(500_000), right.Received)
+
+	// A cut wire: its neighbours' routes time out, and nothing leads there any more.
+	dst := l.Address(80).Addr()
+	_, ok := l.Routers[0].Stack().Route(dst)
+	require.True(t, ok)
+	sim.End{Host: l.Routers[1], Iface: 1}.Cut(true)
+	sim.End{Host: l.Routers[2], Iface: 0}.Cut(true)
+	l.Run(time.Minute)
+	_, ok = l.Routers[0].Stack().Route(dst)
+	assert.False(t, ok, "the route is gone")
+	sim.End{Host: l.Routers[1], Iface: 1}.Cut(false)
+	sim.End{Host: l.Routers[2], Iface: 0}.Cut(false)
+	l.Run(time.Minute)
+	_, ok = l.Routers[0].Stack().Route(dst)
+	assert.True(t, ok, "and back")
+}
+
+// One seed, one run: packet for packet and nanosecond for nanosecond.
+func TestARunRepeatsItself(t *testing.T) {
+	wild := sim.Wire{
+		AB: netem.Config{
+			Rate: netem.BitsPerSecond(20e6), Queue: netem.DropTail{Packets: 20},
+			Delay: 3 * time.Millisecond, Jitter: netem.NormalJitter(time.Millisecond), Overtaking: true,
+			Loss: netem.Bursts(0.02, 3), Duplicate: 0.01, Truncate: 0.01,
+			Corrupt: netem.Corrupt{Share: 0.01},
+		},
+		BA: netem.Config{Delay: time.Millisecond, Loss: netem.UniformLoss(0.05)},
+	}
+	run := func(seed uint64) *sim.Line {
+		return move(t, seed, sim.LineConfig{Routers: 1, Wires: []sim.Wire{wild}}, 400_000, 50_000)
+	}
+	a, b, other := run(8), run(8), run(9)
+	assert.Equal(t, a.Hash(), b.Hash())
+	assert.Equal(t, a.Stats(), b.Stats())
+	assert.Equal(t, a.Now(), b.Now())
+	assert.NotEqual(t, a.Hash(), other.Hash())
+}
+
+// A full link carries its rate: 10 Mbit/s for so many bytes of payload and headers.
+func TestThroughputIsTheRate(t *testing.T) {
+	const size = 20_000_000
+	l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{
+		AB: netem.Config{
+			Rate: netem.BitsPerSecond(10e6), Delay: 10 * time.Millisecond,
+			Queue: netem.DropTail{Packets: 100},
+		},
+		BA: netem.Config{Delay: 10 * time.Millisecond},
+	}}})
+	require.NoError(t, err)
+	left, right := &sim.Bulk{Send: size}, &sim.Bulk{}
+	over, err := l.Bulk(left, right, 80, time.Minute)
+	require.NoError(t, err)
+	require.True(t, over)
+	out := sim.End{Host: l.Left}.Out().Counters()
+	busy := time.Duration(out.OutBytes * 8 * 100)
+	took := right.Finished.Sub(l.Now().Add(-l.Elapsed()))
+	assert.Greater(t, took, busy)
+	assert.InEpsilon(t, float64(busy), float64(took), 0.01)
+}
+
+func TestRefusedAndUnanswered(t *testing.T) {
+	l, err := sim.NewLine(1, sim.LineConfig{})
+	require.NoError(t, err)
+	app := &sim.Bulk{Send: 1}
+	_, err = l.Left.Dial(l.Address(9), app)
+	require.NoError(t, err)
+	l.RunUntil(time.Minute, func() bool { return app.Over })
+	assert.ErrorIs(t, app.Err, tcp.ErrRefused)
+
+	sim.End{Host: l.Left}.Cut(true)
+	app = &sim.Bulk{Send: 1}
+	_, err = l.Left.Dial(l.Address(9), app)
+	require.NoError(t, err)
+	l.RunUntil(time.Hour, func() bool { return app.Over })
+	assert.ErrorIs(t, app.Err, tcp.ErrTimeout)
+}
+
+func TestWaysToLeave(t *testing.T) {
+	run := func(left, right *sim.Bulk) {
+		l, err := sim.NewLine(1, sim.LineConfig{
+			Left: tcp.Config{SendBuffer: 20_000}, Right: tcp.Config{SendBuffer: 20_000},
+			Wires: []sim.Wire{both(netem.Config{
+				Delay: time.Millisecond, Rate: netem.BitsPerSecond(1e8),
+			})},
+		})
+		require.NoError(t, err)
+		over, err := l.Bulk(left, right, 80, time.Hour)
+		require.NoError(t, err)
+		require.True(t, over)
+		require.False(t, left.Wrong || right.Wrong)
+	}
+	const size = 500_000
+	left, right := &sim.Bulk{Send: size}, &sim.Bulk{Leave: sim.LeaveAbort, After: size / 2}
+	run(left, right)
+	assert.ErrorIs(t, left.Err, tcp.ErrReset)
+	assert.ErrorIs(t, right.Err, tcp.ErrAborted)
+
+	left, right = &sim.Bulk{Send: size}, &sim.Bulk{Send: 10, Leave: sim.LeaveDeaf, After: size / 2}
+	run(left, right)
+	assert.NoError(t, left.Err)
+	assert.Equal(t, uint64(size), left.Sent)
+	assert.Less(t, right.Received, uint64(size))
+
+	left, right = &sim.Bulk{Send: size, Leave: sim.LeaveMute, After: size / 2}, &sim.Bulk{Send: 10}
+	run(left, right)
+	assert.NoError(t, left.Err)
+	assert.Equal(t, left.Sent, right.Received)
+	assert.Less(t, right.Received, uint64(size))
+
+	left, right = &sim.Bulk{Send: size, Leave: sim.LeaveClose, After: size / 2}, &sim.Bulk{}
+	run(left, right)
+	assert.NoError(t, right.Err)
+	assert.Equal(t, left.Sent, right.Received, "what was written before the close arrives")
+}
+
+func TestSlowApplications(t *testing.T) {
+	l, err := sim.NewLine(1, sim.LineConfig{
+		Left: tcp.Config{SendBuffer: 3000}, Right: tcp.Config{RecvBuffer: 2000},
+		Wires: []sim.Wire{both(netem.Config{Delay: time.Millisecond})},
+	})
+	require.NoError(t, err)
+	left := &sim.Bulk{Send: 100_000, MaxWrite: 700, MaxPause: time.Millisecond}
+	right := &sim.Bulk{MaxRead: 300, MaxPause: 3 * time.Millisecond, Lazy: 0.5}
+	over, err := l.Bulk(left, right, 80, time.Hour)
+	require.NoError(t, err)
+	require.True(t, over)
+	assert.Equal(t, uint64(100_000), right.Received)
+	assert.Greater(t, l.Elapsed(), 100*time.Millisecond)
+}
+
+func TestPattern(t *testing.T) {
+	b := make([]byte, 200_000)
+	sim.Fill(b, 12345)
+	assert.Equal(t, len(b), sim.Check(b, 12345))
+	assert.Less(t, sim.Check(b, 12346), 10)
+	for _, at := range []int{0, 1, 53_176, 65_521, 199_999} {
+		b[at]++
+		assert.Equal(t, at, sim.Check(b, 12345))
+		b[at]--
+	}
+	assert.Zero(t, sim.Check(nil, 5))
+}
+
+func TestTasksComeInOrder(t *testing.T) {
+	w := sim.New(1)
+	var got []int
+	for i, at := range []time.Duration{3, 1, 2, 1, 3, 0} {
+		w.At(w.Now().Add(at), func(clock.Time) { got = append(got, i) })
+	}
+	w.Run(time.Second)
+	assert.Equal(t, []int{5, 1, 3, 2, 0, 4}, got)
+	assert.Equal(t, time.Second, w.Elapsed())
+}
+
+func TestBadWorlds(t *testing.T) {
+	_, err := sim.NewLine(1, sim.LineConfig{Routers: 999})
+	assert.ErrorContains(t, err, "999 routers")
+	_, err = sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{AB: netem.Config{Duplicate: 7}}}})
+	assert.ErrorIs(t, err, netem.ErrConfig)
+	_, err = sim.NewLine(1, sim.LineConfig{Left: tcp.Config{RecvBuffer: -4}})
+	assert.ErrorContains(t, err, "host left")
+	l, err := sim.NewLine(1, sim.LineConfig{})
+	require.NoError(t, err)
+	a, b := sim.End{Host: l.Left}, sim.End{Host: l.Right}
+	assert.ErrorContains(t, l.Connect(a, b, netem.Config{}, netem.Config{}), "its wire already")
+	assert.ErrorContains(t, l.Connect(a, a, netem.Config{}, netem.Config{}), "to itself")
+}
+
+// Once a world has grown to what it carries, its packets cost no allocation.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	l, err := sim.NewLine(1, sim.LineConfig{Routers: 1, Wires: []sim.Wire{{
+		AB: netem.Config{
+			Rate: netem.BitsPerSecond(1e8), Queue: netem.DropTail{Packets: 50},
+			Delay: time.Millisecond,
+		},
+		BA: netem.Config{Delay: time.Millisecond},
+	}}})
+	require.NoError(t, err)
+	left, right := &sim.Bulk{Send: 1 << 40}, &sim.Bulk{}
+	_, err = l.Bulk(left, right, 80, 5*time.Second)
+	require.NoError(t, err)
+	before := right.Received
+	allocs := testing.AllocsPerRun(10, func() { l.Run(10 * time.Millisecond) })
+	assert.Greater(t, right.Received, before+1e6)
+	assert.Zero(t, allocs, "for a hundred milliseconds of a full link")
+}
+
+// BenchmarkWorld counts what a core simulates: packets that arrive at a host, each
+// sent, checksummed, delayed, verified, acknowledged and read.
+func BenchmarkWorld(b *testing.B) {
+	delay := netem.Config{Delay: 5 * time.Millisecond}
+	rate := netem.Config{
+		Delay: 5 * time.Millisecond, Rate: netem.BitsPerSecond(1e9),
+		Queue: netem.DropTail{Bytes: 1 << 20},
+	}
+	for _, bc := range []struct {
+		name string
+		cfg  sim.LineConfig
+	}{
+		{"delay", sim.LineConfig{Wires: []sim.Wire{both(delay)}}},
+		{"rate", sim.LineConfig{Wires: []sim.Wire{{AB: rate, BA: delay}}}},
+		{"router", sim.LineConfig{Routers: 1, Wires: []sim.Wire{both(delay), {AB: rate, BA: delay}}}},
+	} {
+		b.Run(fmt.Sprint(bc.name), func(b *testing.B) {
+			b.ReportAllocs()
+			var packets uint64
+			for seed := uint64(0); b.Loop(); seed++ {
+				packets += move(b, seed, bc.cfg, 100_000_000, 0).Stats().Delivered
+			}
+			b.ReportMetric(float64(packets)/b.Elapsed().Seconds(), "packets/s")
+		})
+	}
+}

@@ -1,0 +1,129 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/netem"
+)
+
+// loggedBytes is how much of a packet goes into the world's hash: the headers,
+// whose checksum stands for the rest.
+const loggedBytes = 40
+
+// End is an interface of a host: where a wire ends.
+type End struct {
+	Host  *Host
+	Iface int
+}
+
+// wire is one direction of a wire, from one host to another.
+type wire struct {
+	actor
+	world *World
+	id    uint64
+	link  *netem.Link
+	to    End
+	cut   bool
+}
+
+// Connect joins two interfaces by a wire, with what each direction does to packets.
+func (w *World) Connect(a, b End, ab, ba netem.Config) error {
+	if a.Host == b.Host {
+		return fmt.Errorf("sim: %s: a wire to itself", a.Host.name)
+	}
+	if a.Host.wires[a.Iface] != nil || b.Host.wires[b.Iface] != nil {
+		return fmt.Errorf("sim: %s to %s: an interface has its wire already",
+			a.Host.name, b.Host.name)
+	}
+	for _, d := range []struct {
+		from, to End
+		cfg      netem.Config
+	}{{a, b, ab}, {b, a, ba}} {
+		v := &wire{world: w, id: uint64(len(w.wires)), to: d.to}
+		v.acts = v
+		link, err := netem.New(d.cfg, func(part string) *rand.Rand {
+			return w.Rand(fmt.Sprintf("wire %d %s", v.id, part))
+		})
+		if err != nil {
+			return fmt.Errorf("sim: %s to %s: %w", d.from.Host.name, d.to.Host.name, err)
+		}
+		v.link = link
+		w.wires = append(w.wires, v)
+		d.from.Host.wires[d.from.Iface] = v
+	}
+	return nil
+}
+
+// Out returns the direction of the wire that leads away from an interface, nil
+// when there is none, for its counters and its queue.
+func (e End) Out() *netem.Link {
+	if v := e.Host.wires[e.Iface]; v != nil {
+		return v.link
+	}
+	return nil
+}
+
+// Cut cuts the direction of the wire that leads away from an interface, or mends
+// it. What is under way still arrives.
+func (e End) Cut(cut bool) {
+	if v := e.Host.wires[e.Iface]; v != nil {
+		v.cut = cut
+	}
+}
+
+// send takes a train that a host sends.
+func (v *wire) send(now clock.Time, t *buffer.Train) {
+	w := v.world
+	w.stats.Sent += uint64(t.Count)
+	head := t.Pieces[0]
+	w.log.note(now, v.id<<1, t.Bytes, head[:min(len(head), loggedBytes)])
+	if v.cut {
+		return
+	}
+	v.link.InputTrain(now, 0, t)
+	w.agenda.set(&v.actor, v.link.Deadline())
+}
+
+// act delivers what has arrived. Packets of one instant and one size come as a
+// train, as they do from a socket.
+func (v *wire) act(now clock.Time) {
+	w := v.world
+	v.link.Advance(now)
+	w.frames = w.frames[:0]
+	var held []byte // not given to the host yet
+	size, whole := 0, false
+	for data, _, ok := v.link.Output(now); ok; data, _, ok = v.link.Output(now) {
+		w.stats.Delivered++
+		w.log.note(now, v.id<<1|1, len(data), data[:min(len(data), loggedBytes)])
+		if len(w.frames)+len(held)+len(data) > cap(w.frames) {
+			v.hand(now, held, size)
+			held = nil
+			v.to.Host.settle(now) // what it forwards lies in the frames
+			w.frames = w.frames[:0]
+		}
+		if held == nil || !whole || len(data) > size || len(held)+len(data) > buffer.MaxTrainBytes {
+			v.hand(now, held, size)
+			held, size, whole = data, len(data), true
+			continue
+		}
+		if len(held) == size { // still the link's memory
+			w.frames = append(w.frames, held...)
+			held = w.frames[len(w.frames)-size:]
+		}
+		w.frames = append(w.frames, data...)
+		held = w.frames[len(w.frames)-len(held)-len(data):]
+		whole = len(data) == size
+	}
+	v.hand(now, held, size)
+	v.to.Host.settle(now)
+	w.agenda.set(&v.actor, v.link.Deadline())
+}
+
+func (v *wire) hand(now clock.Time, data []byte, size int) {
+	if len(data) > 0 {
+		v.to.Host.stack.Input(now, buffer.Frame{Data: data, Size: size, Iface: v.to.Iface})
+	}
+}

@@ -1,0 +1,146 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/netem"
+)
+
+// World is hosts, wires and tasks in virtual time. One owner calls it and all that
+// is in it.
+type World struct {
+	now    clock.Time
+	seed   uint64
+	agenda agenda
+	hosts  []*Host
+	wires  []*wire
+	batch  *buffer.Batch
+	log    journal
+	stats  Stats
+	// Memory that is used for one call at a time: trains put together on arrival,
+	// an application's bytes.
+	frames, scratch []byte
+}
+
+// Stats count what happened in a world.
+type Stats struct {
+	Events    uint64 // turns of an actor
+	Sent      uint64 // packets that hosts sent
+	Delivered uint64 // packets that arrived at a host
+}
+
+// origin is when worlds begin. It is above zero, which means never.
+const origin = clock.Time(time.Second)
+
+// Bounds of a world's scratch memory.
+const (
+	frameBytes   = 256 << 10
+	scratchBytes = 64 << 10
+)
+
+// New returns an empty world. The seed decides all that is random in it.
+func New(seed uint64) *World {
+	return &World{
+		now: origin, seed: seed, batch: buffer.NewBatch(),
+		frames: make([]byte, 0, frameBytes), scratch: make([]byte, scratchBytes),
+	}
+}
+
+// Now returns the world's time.
+func (w *World) Now() clock.Time { return w.now }
+
+// Elapsed returns how long the world has existed.
+func (w *World) Elapsed() time.Duration { return w.now.Sub(origin) }
+
+// Rand returns a random stream of its own for whatever name says.
+func (w *World) Rand(name string) *rand.Rand { return netem.Streams(w.seed)(name) }
+
+// Stats returns the counts so far.
+func (w *World) Stats() Stats { return w.stats }
+
+// Hash returns a digest of everything that was sent and that arrived so far, and
+// when. Equal hashes mean that two runs went the same way.
+func (w *World) Hash() uint64 { return w.log.sum }
+
+// Hosts returns the hosts, in the order in which they were added.
+func (w *World) Hosts() []*Host { return w.hosts }
+
+// Step lets the next actor act if it is due by then, and reports whether there was
+// one. If not, the world's time is until.
+func (w *World) Step(until clock.Time) bool {
+	a := w.agenda.first()
+	if a == nil || a.due > until {
+		w.now = max(w.now, until)
+		return false
+	}
+	w.now = max(w.now, a.due)
+	w.stats.Events++
+	w.agenda.remove(a)
+	a.acts.act(w.now)
+	return true
+}
+
+// Run lets d pass.
+func (w *World) Run(d time.Duration) {
+	for until := w.now.Add(d); w.Step(until); {
+		continue
+	}
+}
+
+// RunUntil runs until done says so, for at most d, and reports whether it did.
+func (w *World) RunUntil(d time.Duration, done func() bool) bool {
+	until := w.now.Add(d)
+	for !done() {
+		if !w.Step(until) {
+			return done()
+		}
+	}
+	return true
+}
+
+// Next returns when the next actor is due, or never.
+func (w *World) Next() clock.Time {
+	if a := w.agenda.first(); a != nil {
+		return a.due
+	}
+	return clock.Never
+}
+
+// At has f called at an instant, or at once if that is past.
+func (w *World) At(at clock.Time, f func(now clock.Time)) {
+	t := &task{f: f}
+	t.acts = t
+	w.agenda.set(&t.actor, max(at, w.now))
+}
+
+// task is an actor that acts once.
+type task struct {
+	actor
+	f func(now clock.Time)
+}
+
+func (t *task) act(now clock.Time) { t.f(now) }
+
+// journal is the digest of a run: each entry is mixed into the sum.
+type journal struct{ sum uint64 }
+
+// note enters a packet: when, where, how long, and what is in its headers.
+func (j *journal) note(now clock.Time, where uint64, size int, head []byte) {
+	h := mix(j.sum^uint64(now), where<<32|uint64(size))
+	for len(head) >= 8 {
+		h = mix(h, uint64(head[0])|uint64(head[1])<<8|uint64(head[2])<<16|uint64(head[3])<<24|
+			uint64(head[4])<<32|uint64(head[5])<<40|uint64(head[6])<<48|uint64(head[7])<<56)
+		head = head[8:]
+	}
+	j.sum = h
+}
+
+// mix is a step of a multiplicative hash: a difference anywhere in either word
+// spreads over the whole.
+func mix(h, v uint64) uint64 {
+	h = (h ^ v) * 0x9e3779b97f4a7c15
+	return h ^ h>>29
+}
