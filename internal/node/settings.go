@@ -54,6 +54,19 @@ var settings = []setting{
 		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.NoSACK) },
 	},
 	{
+		key: "tcp.ecn", doc: "explicit congestion notification (RFC 3168): on asks for it, " +
+			"passive agrees when asked, off does neither",
+		read: func(k *tcp.Knobs) string { return k.ECN.String() },
+		write: func(k *tcp.Knobs, v string) error {
+			mode, ok := tcp.ParseECNMode(v)
+			if !ok {
+				return fmt.Errorf("%w: %q: want on, passive or off", control.ErrUsage, v)
+			}
+			k.ECN = mode
+			return nil
+		},
+	},
+	{
 		key: "tcp.windowscale", doc: "on: offer and accept scaled windows (RFC 7323 §2)",
 		read:  func(k *tcp.Knobs) string { return onOff(!k.NoWindowScale) },
 		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.NoWindowScale) },

@@ -24,7 +24,7 @@ func TestSettingsOfTheWire(t *testing.T) {
 	}
 	type wire struct{ timestamps, sack, scale bool }
 	all := wire{true, true, true}
-	port := 8000
+	port, ecn := 8000, false
 	dial := func() wire {
 		t.Helper()
 		port++
@@ -33,6 +33,7 @@ func TestSettingsOfTheWire(t *testing.T) {
 		defer server.Close()
 		var i tcp.Info
 		require.NoError(t, a.call(func(clock.Time) { i = client.tc.Info() }))
+		ecn = i.ECN
 		return wire{i.Timestamps, i.SACK, i.WindowScale}
 	}
 	require.Equal(t, all, dial())
@@ -49,4 +50,12 @@ func TestSettingsOfTheWire(t *testing.T) {
 		require.ErrorIs(t, err, control.ErrUsage)
 	}
 	assert.Equal(t, all, dial())
+	set("tcp.ecn", "off")
+	set("tcp.ecn", "passive")
+	assert.False(t, ecn)
+	set("tcp.ecn", "on")
+	dial()
+	assert.True(t, ecn)
+	_, err := a.Do(t.Context(), control.Set{Key: "tcp.ecn", Value: "perhaps"})
+	require.ErrorIs(t, err, control.ErrUsage)
 }

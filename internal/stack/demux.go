@@ -57,7 +57,8 @@ func (s *Stack) segment(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 		return
 	}
 	tuple := tcp.Tuple{LocalAddr: h.Dst, RemoteAddr: h.Src, LocalPort: dst, RemotePort: src}
-	if s.in.gathered && s.in.joins(&tuple, &header, len(text)) {
+	ecn := tcp.ECN(h.TOS & 3)
+	if s.in.gathered && ecn == s.in.train.ECN && s.in.joins(&tuple, &header, len(text)) {
 		t := &s.in.train
 		t.Flags |= header.Flags
 		t.Len += len(text)
@@ -70,7 +71,7 @@ func (s *Stack) segment(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 	if len(text) > 0 {
 		s.in.payload = append(s.in.payload, text)
 	}
-	s.in.train = tcp.Segment{Tuple: tuple, Header: header, Len: len(text), Count: 1}
+	s.in.train = tcp.Segment{Tuple: tuple, Header: header, Len: len(text), Count: 1, ECN: ecn}
 	s.in.iface, s.in.gathered = i, true
 }
 

@@ -229,7 +229,7 @@ func (r *renderer) put(b []byte) []byte {
 	// RFC 6864 §4.1: with DF set the identification means nothing.
 	h := ip.Header{
 		TotalLen: r.size, TTL: defaultTTL, Protocol: ip.ProtoTCP, DF: true,
-		Src: t.LocalAddr, Dst: t.RemoteAddr,
+		Src: t.LocalAddr, Dst: t.RemoteAddr, TOS: uint8(t.ECN),
 	}
 	h.Put(b[:ip.HeaderLen])
 	seg := b[ip.HeaderLen:]

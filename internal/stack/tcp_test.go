@@ -250,3 +250,35 @@ func TestRandomPacketsNeverPanic(t *testing.T) {
 		w.step(w.now.Add(time.Microsecond))
 	}
 }
+
+// TestRFC3168_5_MarksTravel: the codepoint is in the IP header, a mark that a
+// router sets there reaches TCP, and trains neither lose nor multiply marks.
+func TestRFC3168_5_MarksTravel(t *testing.T) {
+	w, a, _, c := line(t)
+	k := a.TCP().Knobs()
+	k.ECN = tcp.ECNOn
+	require.NoError(t, a.TCP().SetKnobs(k))
+	capable, marked := 0, uint64(0)
+	w.mangle = func(p []byte) {
+		if p[1]&3 != byte(tcp.ECT0) {
+			return
+		}
+		if capable++; capable%100 == 0 {
+			h, payload, reason := ip.ParseHeader(p)
+			require.Equal(t, ip.DropNone, reason)
+			h.TOS |= byte(tcp.CE)
+			copy(p, append(h.Append(nil), payload...))
+			marked++
+		}
+	}
+	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
+	s.run(5 * time.Second)
+	require.NotZero(t, marked)
+	// Each packet crosses two wires, and may be marked on either.
+	assert.Greater(t, capable, 2*(1<<20)/1400)
+	i := s.server.Info()
+	assert.True(t, i.ECN)
+	assert.InDelta(t, marked, i.ECNMarks, float64(marked)/10)
+	assert.NotZero(t, s.client.Info().ECNEchoes)
+	assert.Zero(t, s.client.Info().Retransmits)
+}

@@ -30,6 +30,7 @@ type world struct {
 	rng    *rand.Rand
 	room   int // packets that every link takes at a time
 	wires  map[end]end
+	mangle func(packet []byte) // what a wire does to what it carries
 }
 
 // end is one end of a wire.
@@ -88,7 +89,11 @@ func (w *world) launch(i int, tr *buffer.Train) {
 			}
 			continue
 		}
-		data = append(data, slices.Concat(tr.Packet(k)...)...)
+		p := slices.Concat(tr.Packet(k)...)
+		if w.mangle != nil {
+			w.mangle(p)
+		}
+		data = append(data, p...)
 	}
 	if len(data) > 0 {
 		w.fly(to, data, tr.Size)

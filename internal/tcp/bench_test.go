@@ -54,7 +54,7 @@ func (p *pipe) exchange() {
 					LocalAddr: t.RemoteAddr, RemoteAddr: t.LocalAddr,
 					LocalPort: t.RemotePort, RemotePort: t.LocalPort,
 				},
-				Header: t.Header, Payload: t.Payload, Len: t.Len, Count: t.Segments(),
+				Header: t.Header, Payload: t.Payload, Len: t.Len, Count: t.Segments(), ECN: t.ECN,
 			}
 			p.hosts[1-i].Input(p.now, &p.seg)
 		}
@@ -173,6 +173,7 @@ func BenchmarkConnect(b *testing.B) {
 func TestDataPathAllocatesNothing(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"trains": {}, "segments": {TrainSegments: 1}, "plain": {Knobs: Knobs{OptionsOff: true}},
+		"ECN": {Knobs: Knobs{ECN: ECNOn}}, "no timestamps": {Knobs: Knobs{NoTimestamps: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPipe(t, cfg)

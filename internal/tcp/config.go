@@ -133,6 +133,9 @@ func (c *Config) validate() error {
 		bad("buffers of %d and %d bytes, want %d to %d", c.RecvBuffer, c.SendBuffer,
 			minBuffer, maxBuffer)
 	}
+	if c.ECN >= numECNModes {
+		bad("ECN mode %d", c.ECN)
+	}
 	if c.InitialWindow < 1 || c.TrainSegments < 1 || c.TrainSegments > maxTrainSegments {
 		bad("initial window %d or train %d segments", c.InitialWindow, c.TrainSegments)
 	}

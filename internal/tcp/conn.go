@@ -34,6 +34,7 @@ type Conn struct {
 	stats  stats
 	limit  limited
 	stamps stamps
+	ecn    ecn
 	probe  func(*Sample)
 	links  links
 }
@@ -72,6 +73,10 @@ const (
 	flagSynAgain                          // our SYN or SYN-ACK was sent more than once
 	flagStamps                            // both ends send timestamps
 	flagPaced                             // the window is spread over the round trip
+	flagECN                               // both ends know RFC 3168
+	flagNoECT                             // but what we send must not be marked
+	flagAskedECN                          // our SYN asked for it
+	flagNoECN                             // and must not again
 )
 
 func (c *Conn) has(f connFlags) bool { return c.flags&f != 0 }

@@ -14,6 +14,10 @@ type Info struct {
 	Congestion string
 	// SACK, WindowScale and Timestamps were negotiated; Plain says that no option was.
 	SACK, WindowScale, Timestamps, Plain bool
+	// ECN was negotiated. ECNMarks counts the segments that arrived marked, ECNEchoes the
+	// reductions for echoes of the peer's.
+	ECN                 bool
+	ECNMarks, ECNEchoes uint64
 
 	SendScale, RecvScale     uint8
 	RTO, RTT, RTTVar, MinRTT time.Duration
@@ -50,7 +54,8 @@ func (c *Conn) Info() Info {
 	i := Info{
 		State: c.State(), Recovery: recoveryNames[c.rec.kind], Congestion: c.cc.name,
 		SACK: c.has(flagSACK), WindowScale: c.has(flagScale), Timestamps: c.has(flagStamps),
-		Plain:     c.has(flagPlain),
+		Plain: c.has(flagPlain),
+		ECN:   c.has(flagECN), ECNMarks: c.ecn.marks, ECNEchoes: c.ecn.echoes,
 		SendScale: c.snd.scale, RecvScale: c.rcv.scale,
 		RTO: c.rtt.timeout(s.backoff, &c.host.cfg), RTT: c.rtt.srtt, RTTVar: c.rtt.rttvar,
 		MinRTT: c.rtt.lowest(), LatestRTT: c.rtt.latest,

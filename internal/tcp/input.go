@@ -33,6 +33,7 @@ func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 		return
 	}
 	// Sixth: urgent data is passed in line; its pointer is of no use to anyone (RFC 9293 §3.8.5).
+	c.takeMark(s)           // RFC 3168 §6.1.3
 	c.takeText(now, s, seq) // seventh
 	c.takeFIN(now, s, seq)  // eighth
 }
@@ -70,6 +71,7 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq, end uint64) {
 		c.host.drop(DropDuplicate)
 		if !s.Flags.Has(ACK) {
 			c.takeStamp(now, s, seq)
+			c.repeatedSYN(s)
 			c.resendSYN()
 			return
 		}
@@ -165,6 +167,7 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 		return true // old, but its text may be new
 	}
 	c.ackArrives(now, s, seq, ack)
+	c.takeEcho(now, s)
 	return c.finAcknowledged(now)
 }
 

@@ -42,6 +42,7 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 	// connection is ESTABLISHED.
 	c.takeSYN(s)
 	c.negotiate(&s.Options)
+	c.negotiateECN(s)
 	c.setState(now, evSYN)
 	c.sendSYN(now)
 	c.touch()
@@ -106,10 +107,10 @@ func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
 		return
 	}
 	if s.Flags.Has(RST) { // second
-		if s.Flags.Has(ACK) {
-			c.fail(now, ErrRefused)
-		} else {
+		if !s.Flags.Has(ACK) {
 			c.host.drop(DropReset)
+		} else if !c.retryWithoutECN(now) {
+			c.fail(now, ErrRefused)
 		}
 		return
 	}
@@ -119,6 +120,7 @@ func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
 	}
 	c.takeSYN(s) // fourth
 	c.negotiate(&s.Options)
+	c.negotiateECN(s)
 	if !s.Flags.Has(ACK) {
 		// Simultaneous open, figure 8.
 		c.setState(now, evSYN)

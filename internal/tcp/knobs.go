@@ -32,6 +32,8 @@ type Knobs struct {
 	OptionsOff bool
 	// NoTimestamps, NoSACK and NoWindowScale neither offer nor accept the one option.
 	NoTimestamps, NoSACK, NoWindowScale bool
+	// ECN says whether to use explicit congestion notification; zero: when the peer asks.
+	ECN ECNMode
 }
 
 // Knobs returns the knobs as they are.

@@ -61,6 +61,9 @@ func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	*t = Train{Tuple: c.tuple, Outlet: c.path.Outlet, Payload: t.Payload[:0]}
 	t.Seq, t.Flags = uint32(seq), flags|ACK
 	t.Ack, t.Window = uint32(c.rcv.nxt), c.windowField()
+	if c.ecn.echo {
+		t.Flags |= ECE
+	}
 	if c.has(flagStamps) {
 		c.stamps.put(c.host.now, &t.Options)
 	}
@@ -93,6 +96,7 @@ func (c *Conn) outputSYN(now clock.Time, t *Train) {
 	if c.state == StateSynSent {
 		t.Flags, t.Ack = SYN, 0
 	}
+	t.Flags |= c.synFlags()
 	t.Options = c.synOptions()
 	if c.stats.lastSent != clock.Never {
 		c.flags |= flagSynAgain
@@ -201,6 +205,7 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 	}
 	c.begin(t, seq, flags)
 	c.lend(t, seq, n, c.snd.mss)
+	c.markNew(t)
 	c.record(now, seq, n, finish)
 	c.limit.set(now, why)
 	c.limit.sent(why)

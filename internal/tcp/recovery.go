@@ -92,6 +92,7 @@ func (c *Conn) exitRecovery(now clock.Time) {
 }
 
 func (c *Conn) lossEvent(now clock.Time, k congestion.Kind, flight int) *congestion.Loss {
+	c.noteReduction()
 	l := &c.host.loss
 	*l = congestion.Loss{Now: now, Kind: k, FlightSize: flight, InFlight: c.pipe(), MSS: c.snd.mss}
 	return l

@@ -36,6 +36,7 @@ type sentSegment struct {
 	text     string
 	window   int
 	options  Options
+	ecn      ECN
 }
 
 func (s sentSegment) String() string {
@@ -74,10 +75,13 @@ func (s *script) collect() {
 		require.Len(s.t, text, t.Len)
 		for i := range t.Segments() {
 			part := text
-			g := sentSegment{flags: t.Flags, seq: t.Seq + uint32(i*t.MSS) - s.iss, window: int(t.Window), options: t.Options}
+			g := sentSegment{flags: t.Flags, seq: t.Seq + uint32(i*t.MSS) - s.iss, window: int(t.Window), options: t.Options, ecn: t.ECN}
 			if i < t.Segments()-1 {
 				part = text[:t.MSS]
 				g.flags &^= PSH | FIN
+			}
+			if i > 0 {
+				g.flags &^= CWR
 			}
 			text = text[len(part):]
 			g.n, g.text = len(part), string(part)
@@ -114,6 +118,21 @@ func (s *script) send(flags Flags, seq, ack uint32, n int, opts ...Options) {
 
 func (s *script) sendWindow(flags Flags, seq, ack uint32, n int, window uint16, opts ...Options) {
 	s.t.Helper()
+	g := s.segment(flags, seq, ack, n, window, opts...)
+	s.h.Input(s.now, &g)
+}
+
+// marked delivers a segment that a router has marked.
+func (s *script) marked(flags Flags, seq, ack uint32, n int, opts ...Options) {
+	s.t.Helper()
+	g := s.segment(flags, seq, ack, n, 65535, opts...)
+	g.ECN = CE
+	s.h.Input(s.now, &g)
+}
+
+func (s *script) segment(
+	flags Flags, seq, ack uint32, n int, window uint16, opts ...Options,
+) Segment {
 	text := make([]byte, n)
 	if n > 0 {
 		fill(text, uint64(seq-1))
@@ -129,7 +148,7 @@ func (s *script) sendWindow(flags Flags, seq, ack uint32, n int, window uint16, 
 	if len(opts) > 0 {
 		g.Options = opts[0]
 	}
-	s.h.Input(s.now, &g)
+	return g
 }
 
 // sack delivers a bare ACK with SACK blocks, given as relative pairs.

@@ -124,6 +124,8 @@ type Segment struct {
 	// Len is the number of payload bytes, Count how many wire segments they came in; zero
 	// means one.
 	Len, Count int
+	// ECN is the codepoint that all of them came under.
+	ECN ECN
 }
 
 // space returns how much sequence space the segment occupies (SEG.LEN).
@@ -148,6 +150,8 @@ type Train struct {
 	Header
 	// Outlet is the interface that the train leaves by.
 	Outlet int
+	// ECN is the codepoint that every segment travels under.
+	ECN ECN
 	// MSS is the payload size of every segment but the last, Len the payload of all.
 	MSS, Len int
 	// Payload is lent by the send ring until the engine's next call other than Output.

@@ -25,7 +25,8 @@ type wire struct {
 	loss, dup, reorder float64
 	corrupt            float64 // dropped as a bad checksum would be
 	bytesPerSec        float64
-	merge              bool // the receive path merges segments into trains
+	merge              bool    // the receive path merges segments into trains
+	mark               float64 // a router marks what it may
 	mtu                int
 }
 
@@ -35,6 +36,7 @@ type packet struct {
 	to    int
 	tuple Tuple // as the receiver sees it
 	data  []byte
+	ecn   ECN
 }
 
 type packetHeap []*packet
@@ -155,6 +157,9 @@ func (w *world) put(from int, t *Train) {
 			part = text[:t.MSS]
 			h.Flags &^= PSH | FIN
 		}
+		if i > 0 {
+			h.Flags &^= CWR
+		}
 		text = text[len(part):]
 		b := make([]byte, h.Size()+len(part))
 		h.Put(b, t.LocalPort, t.RemotePort)
@@ -175,6 +180,10 @@ func (w *world) impair(from int, t *Train, b []byte) {
 		w.dropped++
 		return
 	}
+	codepoint := t.ECN
+	if wi.mark > 0 && codepoint != NotECT && w.rng.Float64() < wi.mark {
+		codepoint = CE
+	}
 	copies := 1
 	if w.rng.Float64() < wi.dup {
 		copies = 2
@@ -194,7 +203,7 @@ func (w *world) impair(from int, t *Train, b []byte) {
 		}
 		w.order++
 		heap.Push(&w.flight, &packet{
-			at: at, order: w.order, to: 1 - from, data: slices.Clone(b),
+			at: at, order: w.order, to: 1 - from, data: slices.Clone(b), ecn: codepoint,
 			tuple: Tuple{
 				LocalAddr: t.RemoteAddr, RemoteAddr: t.LocalAddr,
 				LocalPort: t.RemotePort, RemotePort: t.LocalPort,
@@ -242,7 +251,7 @@ func (w *world) deliver() {
 	p := heap.Pop(&w.flight).(*packet)
 	_, _, h, payload, ok := ParseHeader(p.data)
 	require.True(w.t, ok)
-	s := Segment{Tuple: p.tuple, Header: h, Len: len(payload), Count: 1}
+	s := Segment{Tuple: p.tuple, Header: h, Len: len(payload), Count: 1, ECN: p.ecn}
 	if len(payload) > 0 {
 		s.Payload = [][]byte{payload}
 	}
@@ -252,7 +261,7 @@ func (w *world) deliver() {
 		require.True(w.t, ok)
 		if q.to != p.to || q.tuple != p.tuple || g.Seq != s.Seq+uint32(s.Len) || len(more) == 0 ||
 			s.Flags != ACK || g.Flags&^PSH != ACK || g.Ack != s.Ack || g.Window != s.Window ||
-			g.Options != s.Options {
+			g.Options != s.Options || q.ecn != s.ECN {
 			break
 		}
 		heap.Pop(&w.flight)

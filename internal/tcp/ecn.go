@@ -1,0 +1,179 @@
+package tcp
+
+import (
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// ECN is the codepoint in the IP header that a segment travels under (RFC 3168
+// §5).
+type ECN uint8
+
+// The codepoints.
+const (
+	// NotECT: a congested router must drop it.
+	NotECT ECN = iota
+	// ECT1 and ECT0: it may be marked instead; ECT0 is what we send.
+	ECT1
+	ECT0
+	// CE: a router marked it.
+	CE
+)
+
+// ECNMode says whether connections use explicit congestion notification.
+type ECNMode uint8
+
+// The modes.
+const (
+	// ECNPassive accepts it when the peer asks, and never asks.
+	ECNPassive ECNMode = iota
+	// ECNOn asks too.
+	ECNOn
+	// ECNOff does neither.
+	ECNOff
+	numECNModes
+)
+
+var ecnModeNames = [numECNModes]string{"passive", "on", "off"}
+
+// String returns the mode's name.
+func (m ECNMode) String() string {
+	if m < numECNModes {
+		return ecnModeNames[m]
+	}
+	return "?"
+}
+
+// ParseECNMode returns the mode of that name.
+func ParseECNMode(name string) (ECNMode, bool) {
+	for m, n := range ecnModeNames {
+		if n == name {
+			return ECNMode(m), true
+		}
+	}
+	return 0, false
+}
+
+// ecn is a connection's side of RFC 3168 §6.1. It means nothing without
+// flagECN.
+type ecn struct {
+	echo    bool   // a mark arrived, and the peer's CWR has not: every ACK says so
+	reduced bool   // the window was reduced: the next new data carries CWR
+	point   uint64 // snd.nxt then; until it is passed no echo counts again
+	marks   uint64 // segments that arrived marked
+	echoes  uint64 // reductions for the peer's echoes
+}
+
+// asksECN reports whether our SYN asks for ECN: RFC 3168 §6.1.1.1, no more once
+// one has found no answer or a reset, for some middleboxes take it for an attack.
+func (c *Conn) asksECN() bool {
+	k := &c.host.cfg.Knobs
+	return k.ECN == ECNOn && !k.OptionsOff && !c.has(flagNoECN) && c.stats.retries == 0
+}
+
+// synFlags returns the ECN flags of our SYN or SYN-ACK (RFC 3168 §6.1.1).
+func (c *Conn) synFlags() Flags {
+	switch {
+	case c.state != StateSynSent && c.has(flagECN):
+		return ECE
+	case c.state != StateSynSent:
+		return 0
+	case c.asksECN():
+		c.flags |= flagAskedECN
+		return ECE | CWR
+	}
+	// Whoever has sent a SYN without them must mark nothing as capable, though the first SYN be
+	// the one that is answered.
+	c.flags |= flagNoECT
+	return 0
+}
+
+// negotiateECN settles it from the peer's SYN or SYN-ACK (RFC 3168 §6.1.1).
+// Both flags on a SYN-ACK are a reflection by somebody who knows neither.
+func (c *Conn) negotiateECN(s *Segment) {
+	k, want := &c.host.cfg.Knobs, ECE|CWR
+	agreed := k.ECN != ECNOff && !k.OptionsOff
+	if s.Flags.Has(ACK) {
+		want, agreed = ECE, agreed && c.has(flagAskedECN)
+	}
+	if agreed && s.Flags&(ECE|CWR) == want {
+		c.flags |= flagECN
+	}
+}
+
+// repeatedSYN notes that the peer has sent its SYN again without asking for ECN:
+// then the first one's answer may have been what was lost.
+func (c *Conn) repeatedSYN(s *Segment) {
+	if s.Flags&(ECE|CWR) != ECE|CWR {
+		c.flags &^= flagECN
+	}
+}
+
+// retryWithoutECN sends the SYN again when what asked for ECN was reset (RFC
+// 3168 §6.1.1.1). It reports false when ECN cannot have been the reason.
+func (c *Conn) retryWithoutECN(now clock.Time) bool {
+	if !c.has(flagAskedECN) || c.has(flagNoECN) {
+		return false
+	}
+	c.flags |= flagNoECN
+	c.sendSYN(now)
+	return true
+}
+
+// codepoint returns what new data is sent as: RFC 3168 §6.1.2. Bare ACKs,
+// retransmissions and window probes are not ECN-capable (§6.1.4-§6.1.6).
+func (c *Conn) codepoint() ECN {
+	if c.has(flagECN) && !c.has(flagNoECT) {
+		return ECT0
+	}
+	return NotECT
+}
+
+// markNew gives a train of new data its codepoint, and CWR when the window was
+// reduced since the last one.
+func (c *Conn) markNew(t *Train) {
+	if t.Len == 0 || !c.has(flagECN) {
+		return
+	}
+	t.ECN = c.codepoint()
+	if c.ecn.reduced {
+		c.ecn.reduced = false
+		t.Flags |= CWR
+	}
+}
+
+// takeMark is the receiver's side, RFC 3168 §6.1.3: a mark is echoed on every
+// ACK until CWR says that the sender has heard. CWR on a marked segment answers
+// an earlier mark.
+func (c *Conn) takeMark(s *Segment) {
+	if !c.has(flagECN) {
+		return
+	}
+	if s.Flags.Has(CWR) {
+		c.ecn.echo = false
+	}
+	if s.ECN == CE {
+		c.ecn.echo = true
+		c.ecn.marks += uint64(max(s.Count, 1))
+		c.rcv.quick = max(c.rcv.quick, 2) // the sender should hear of it soon
+	}
+}
+
+// takeEcho is the sender's side, RFC 3168 §6.1.2: reduce as for a loss, once a
+// window of data, and not in the window of a loss.
+func (c *Conn) takeEcho(now clock.Time, s *Segment) {
+	if !c.has(flagECN) || !s.Flags.Has(ECE) || s.Flags.Has(SYN) ||
+		c.rec.kind != steady || c.snd.una <= c.ecn.point || c.cc.Controller == nil {
+		return
+	}
+	c.ecn.echoes++
+	c.cc.OnLoss(c.lossEvent(now, congestion.Echo, c.host.round.flight))
+	c.sample(now)
+}
+
+// noteReduction is called for every reduction of the window, whatever the
+// reason: the peer is told of all (RFC 3168 §6.1.2).
+func (c *Conn) noteReduction() {
+	c.ecn.reduced = c.has(flagECN)
+	c.ecn.point = c.snd.nxt
+}

@@ -1,0 +1,237 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestRFC3168_6_1_1_Negotiation: who asks, who answers, who believes it.
+func TestRFC3168_6_1_1_Negotiation(t *testing.T) {
+	passive := []struct {
+		mode   ECNMode
+		syn    Flags
+		answer Flags
+	}{
+		{ECNPassive, SYN | ECE | CWR, ECE},
+		{ECNOn, SYN | ECE | CWR, ECE},
+		{ECNOff, SYN | ECE | CWR, 0},
+		{ECNOn, SYN, 0},
+		{ECNOn, SYN | ECE, 0}, // not an ECN-setup SYN
+		{ECNOn, SYN | CWR, 0},
+	}
+	for _, c := range passive {
+		s := newScript(t, Config{Knobs: Knobs{ECN: c.mode}})
+		s.listen(1)
+		s.send(c.syn, 0, 0, 0, fullOptions)
+		g := s.expect(SYN|ACK|c.answer, 0, 1, 0)
+		assert.Equal(t, NotECT, g.ecn, "a SYN-ACK is never ECN-capable")
+		s.send(ACK, 1, 1, 0)
+		s.c, _ = s.l.Accept()
+		assert.Equal(t, c.answer != 0, s.c.Info().ECN)
+		s.write(10)
+		g = s.expect(PSH|ACK, 1, 1, 10)
+		assert.Equal(t, c.answer != 0, g.ecn == ECT0, "%v %v", c.mode, c.syn)
+	}
+	active := []struct {
+		mode   ECNMode
+		syn    Flags
+		answer Flags
+		want   bool
+	}{
+		{ECNOn, SYN | ECE | CWR, SYN | ACK | ECE, true},
+		{ECNOn, SYN | ECE | CWR, SYN | ACK, false},
+		{ECNOn, SYN | ECE | CWR, SYN | ACK | ECE | CWR, false}, // reflected
+		{ECNPassive, SYN, SYN | ACK | ECE, false},
+		{ECNOff, SYN, SYN | ACK | ECE, false},
+	}
+	for _, c := range active {
+		s := newScript(t, Config{Knobs: Knobs{ECN: c.mode}})
+		s.connect()
+		assert.Equal(t, NotECT, s.expect(c.syn, 0, 0, 0).ecn, "nor is a SYN")
+		s.send(c.answer, 0, 1, 0, fullOptions)
+		assert.Equal(t, NotECT, s.expect(ACK, 1, 1, 0).ecn, "RFC 3168 §6.1.4: nor a bare ACK")
+		assert.Equal(t, c.want, s.c.Info().ECN)
+	}
+	s := newScript(t, Config{Knobs: Knobs{ECN: ECNOn, OptionsOff: true}})
+	s.connect()
+	s.expect(SYN, 0, 0, 0) // plain headers are plain
+}
+
+// TestRFC3168_6_1_1_1_Fallback: what asks for ECN and finds silence or a reset
+// goes again without; and then nothing that we send may be marked.
+func TestRFC3168_6_1_1_1_Fallback(t *testing.T) {
+	asked := func() *script {
+		s := newScript(t, Config{Knobs: Knobs{ECN: ECNOn}})
+		s.connect()
+		s.expect(SYN|ECE|CWR, 0, 0, 0)
+		return s
+	}
+	t.Run("silence", func(t *testing.T) {
+		s := asked()
+		s.wait(time.Second)
+		s.expect(SYN, 0, 0, 0)
+		s.send(SYN|ACK|ECE, 0, 1, 0, fullOptions) // of the first SYN after all
+		s.expect(ACK, 1, 1, 0)
+		s.write(10)
+		assert.Equal(t, NotECT, s.expect(PSH|ACK, 1, 1, 10).ecn)
+		s.marked(ACK, 1, 11, 10)
+		s.expect(ACK|ECE, 11, 11, 0) // but the peer may send what is marked
+	})
+	t.Run("reset", func(t *testing.T) {
+		s := asked()
+		s.send(RST|ACK, 0, 1, 0)
+		s.expect(SYN, 0, 0, 0)
+		s.send(RST|ACK, 0, 1, 0)
+		require.ErrorIs(t, s.c.Err(), ErrRefused)
+	})
+	t.Run("a SYN that comes again without", func(t *testing.T) {
+		s := newScript(t, Config{})
+		s.listen(1)
+		s.send(SYN|ECE|CWR, 0, 0, 0, fullOptions)
+		s.expect(SYN|ACK|ECE, 0, 1, 0)
+		s.send(SYN, 0, 0, 0, fullOptions)
+		s.expect(SYN|ACK, 0, 1, 0)
+	})
+}
+
+// withECN establishes a connection that uses ECN.
+func withECN(t *testing.T, cfg Config) *script {
+	t.Helper()
+	s := newScript(t, cfg)
+	s.listen(1)
+	s.send(SYN|ECE|CWR, 0, 0, 0, fullOptions)
+	s.expect(SYN|ACK|ECE, 0, 1, 0)
+	s.now = s.now.Add(10 * time.Millisecond)
+	s.send(ACK, 1, 1, 0)
+	s.c, _ = s.l.Accept()
+	require.NotNil(t, s.c)
+	return s
+}
+
+// TestRFC3168_6_1_3_Receiver: a mark is echoed until CWR.
+func TestRFC3168_6_1_3_Receiver(t *testing.T) {
+	s := withECN(t, Config{})
+	s.send(ACK, 1, 1, 100)
+	s.expect(ACK, 1, 101, 0)
+	s.marked(ACK, 101, 1, 100)
+	s.expect(ACK|ECE, 1, 201, 0)
+	s.send(ACK, 201, 1, 100)
+	s.expect(ACK|ECE, 1, 301, 0)
+	s.write(10)
+	s.expect(PSH|ACK|ECE, 1, 301, 10) // on data too
+	s.marked(ACK|CWR, 301, 11, 100)
+	s.expect(ACK|ECE, 11, 401, 0) // the CWR is for the earlier mark
+	s.send(ACK|CWR, 401, 11, 100)
+	s.expect(ACK, 11, 501, 0)
+	s.send(ACK, 501, 11, 100)
+	s.expect(ACK, 11, 601, 0)
+	s.marked(ACK, 1, 11, 100)
+	s.expect(ACK, 11, 601, 0) // §6.1.5: marks off the window do not count
+	assert.Equal(t, uint64(2), s.c.Info().ECNMarks)
+}
+
+// TestRFC3168_6_1_2_Sender: one reduction a window, CWR on the first new data,
+// on the first segment of its train only.
+func TestRFC3168_6_1_2_Sender(t *testing.T) {
+	s := withECN(t, Config{Knobs: Knobs{NoDelay: true}})
+	s.write(20000)
+	s.collect()
+	require.Len(t, s.out, 10)
+	for _, g := range s.out {
+		require.Equal(t, ECT0, g.ecn)
+		require.False(t, g.flags.Has(CWR))
+	}
+	s.out = nil
+	before := s.c.Info().Cwnd
+	s.now = s.now.Add(10 * time.Millisecond)
+	s.send(ACK|ECE, 1, 2001, 0)
+	i := s.c.Info()
+	assert.Less(t, i.Cwnd, before)
+	assert.Equal(t, uint64(1), i.ECNEchoes)
+	after := i.Cwnd
+	s.send(ACK|ECE, 1, 4001, 0)
+	s.send(ACK|ECE, 1, 8001, 0)
+	assert.LessOrEqual(t, after, s.c.Info().Cwnd, "once a window")
+	s.collect()
+	require.NotEmpty(t, s.out)
+	assert.True(t, s.out[0].flags.Has(CWR))
+	for _, g := range s.out[1:] {
+		assert.False(t, g.flags.Has(CWR))
+	}
+	last := s.out[len(s.out)-1]
+	s.out = nil
+	s.send(ACK|ECE, 1, 10001, 0)
+	assert.Equal(t, uint64(1), s.c.Info().ECNEchoes, "all that was in flight then is the same window")
+	s.collect()
+	s.send(ACK|ECE, 1, last.seq+uint32(last.n), 0)
+	assert.Equal(t, uint64(2), s.c.Info().ECNEchoes, "the peer has not heard, or has been marked anew")
+}
+
+// TestRFC3168_6_1_5_Retransmissions are not ECN-capable, and a loss reduces the
+// window once, whatever is echoed in it. Resets, and peers that did not agree,
+// echo nothing.
+func TestRFC3168_6_1_5_Retransmissions(t *testing.T) {
+	s := withECN(t, Config{})
+	s.write(10000)
+	s.collect()
+	s.out = nil
+	s.sack(1, 1001, 5001)
+	g := s.expect(ACK, 1, 1, 1000)
+	assert.Equal(t, NotECT, g.ecn)
+	s.send(ACK|ECE, 1, 5001, 0)
+	assert.Zero(t, s.c.Info().ECNEchoes)
+	s.send(ACK, 1, 10001, 0)
+	s.collect()
+	s.out = nil
+	s.write(10)
+	assert.True(t, s.expect(CWR|PSH|ACK, 10001, 1, 10).flags.Has(CWR), "a loss is told, too")
+
+	s = opened(t, Config{})
+	s.write(10000)
+	s.collect()
+	s.send(ACK|ECE, 1, 5001, 0)
+	s.marked(ACK, 1, 5001, 10)
+	assert.Zero(t, s.c.Info().ECNEchoes)
+	s.collect()
+	assert.False(t, s.out[len(s.out)-1].flags.Has(ECE))
+}
+
+// TestRFC3168_6_1_6_WindowProbes are not ECN-capable.
+func TestRFC3168_6_1_6_WindowProbes(t *testing.T) {
+	s := withECN(t, Config{})
+	s.sendWindow(ACK, 1, 1, 0, 0)
+	s.write(100)
+	s.quiet()
+	s.wait(time.Second)
+	assert.Equal(t, NotECT, s.expect(ACK, 1, 1, 1).ecn)
+}
+
+// TestECNInsteadOfLoss moves data through a router that marks: nothing is sent
+// twice, and the window follows the marks.
+func TestECNInsteadOfLoss(t *testing.T) {
+	w := newWorld(t, 3, wire{
+		delay: time.Millisecond, mark: 0.02, merge: true, bytesPerSec: 50e6,
+	}, Config{Knobs: Knobs{ECN: ECNOn}})
+	a, b := w.connect()
+	require.True(t, w.transfer(time.Minute, newStream(a, b, 4<<20)))
+	i := a.Info()
+	assert.Zero(t, i.Retransmits)
+	assert.Greater(t, i.ECNEchoes, uint64(5))
+	assert.GreaterOrEqual(t, b.Info().ECNMarks, i.ECNEchoes)
+}
+
+func TestECNModes(t *testing.T) {
+	for m := range numECNModes {
+		got, ok := ParseECNMode(m.String())
+		assert.True(t, ok)
+		assert.Equal(t, m, got)
+	}
+	_, ok := ParseECNMode("maybe")
+	assert.False(t, ok)
+	assert.Equal(t, "?", numECNModes.String())
+	_, err := NewHost(Config{Route: func([4]byte) Path { return Path{} }, Knobs: Knobs{ECN: 9}})
+	require.ErrorContains(t, err, "ECN mode")
+}
