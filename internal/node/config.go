@@ -30,6 +30,13 @@ type Config struct {
 	// Offload is how datagrams reach the kernel: auto, gso, mmsg or plain;
 	// empty: auto.
 	Offload string
+	// Devices are the links of the interfaces that have no UDP address, by the
+	// interface's name. The node closes them, also when Open fails.
+	Devices map[string]link.Device
+	// Clock drives the node; nil: the system's time does.
+	Clock *Clock
+	// Tune changes what LNX makes of TCP; nil: nothing.
+	Tune func(*TCPConfig)
 
 	waiter waiterKind // tests choose; zero: the platform's best
 }
@@ -52,7 +59,9 @@ func (n *Node) openDevices() error {
 		f := &c.Interfaces[i]
 		face := n.linkInterface(i)
 		var err error
-		switch {
+		switch d := n.cfg.Devices[f.Name]; {
+		case d != nil:
+			err = n.attach(d, face)
 		case f.Tun != nil:
 			err = n.openTUN(f, face)
 		case c.SharedSocket:
@@ -136,7 +145,8 @@ func (n *Node) stackConfig() stack.Config {
 	for i := range c.Interfaces {
 		f := &c.Interfaces[i]
 		face := stack.Interface{Name: f.Name, Addr: f.Addr, MTU: f.MTU}
-		if f.Tun == nil { // behind a TUN device the kernel knows who is there
+		// Behind a TUN device the kernel knows who is there, behind a program's the program.
+		if f.Tun == nil && n.cfg.Devices[f.Name] == nil {
 			face.Neighbors = []netip.Addr{}
 		}
 		for _, nb := range c.Neighbors {
@@ -220,8 +230,14 @@ func (n *Node) tcpConfig() tcp.Config {
 		cfg.RecvBuffer, cfg.SendBuffer = 65535, 65535
 	}
 	_, _ = cryptorand.Read(cfg.Secret[:]) // never fails: it ends the program instead
+	if n.cfg.Tune != nil {
+		n.cfg.Tune(&cfg)
+	}
 	return cfg
 }
+
+// TCPConfig is the transport's configuration.
+type TCPConfig = tcp.Config
 
 const (
 	maxReceiveBuffer = 2 << 20

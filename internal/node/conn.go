@@ -79,6 +79,7 @@ func newConn(n *Node, tc *tcp.Conn) *Conn {
 	}
 	c.in.init(tc.Rx())
 	c.out.init(tc.Tx())
+	c.in.by.clock, c.out.by.clock = n.cfg.Clock, n.cfg.Clock
 	tc.Owner = c
 	return c
 }

@@ -9,9 +9,13 @@ import (
 // while the call waits.
 type deadline struct {
 	mu     sync.Mutex
-	timer  *time.Timer
+	timer  stopper
 	passed chan struct{} // closed once the deadline is over
+	clock  *Clock        // the node's; nil: the system's time
 }
+
+// stopper is a timer of either kind of time.
+type stopper interface{ Stop() bool }
 
 func (d *deadline) init() { d.passed = make(chan struct{}) }
 
@@ -35,7 +39,7 @@ func (d *deadline) set(t time.Time) {
 		}
 		return
 	}
-	left := time.Until(t)
+	left := d.until(t)
 	if left <= 0 {
 		if !over {
 			close(d.passed)
@@ -46,7 +50,21 @@ func (d *deadline) set(t time.Time) {
 		d.passed = make(chan struct{})
 	}
 	passed := d.passed
-	d.timer = time.AfterFunc(left, func() { close(passed) })
+	d.timer = d.afterFunc(left, func() { close(passed) })
+}
+
+func (d *deadline) until(t time.Time) time.Duration {
+	if d.clock != nil {
+		return t.Sub(d.clock.Now())
+	}
+	return time.Until(t)
+}
+
+func (d *deadline) afterFunc(wait time.Duration, f func()) stopper {
+	if d.clock != nil {
+		return d.clock.afterFunc(wait, f)
+	}
+	return time.AfterFunc(wait, f)
 }
 
 // wait returns a channel that is closed when the deadline is over.

@@ -16,6 +16,9 @@ type realDevice interface {
 // deviceInfo adds what only the device knows to an interface's snapshot.
 func (n *Node) deviceInfo(i int, f *control.Interface) {
 	f.UDP = underneath(&n.cfg.LNX.Interfaces[i])
+	if n.cfg.Devices[n.cfg.LNX.Interfaces[i].Name] != nil {
+		f.UDP = "in process"
+	}
 	d, ok := n.devices[n.ifaceDevice[i]].(realDevice)
 	if !ok {
 		return

@@ -36,6 +36,15 @@ func (n *Node) loop() {
 	n.shutdown()
 }
 
+// live has the loop run: here, or wherever its clock is driven.
+func (n *Node) live() {
+	if n.cfg.Clock != nil {
+		n.cfg.Clock.add(n)
+		return
+	}
+	go n.loop()
+}
+
 // lingerTime is how long a closing node goes on delivering what applications
 // had written to connections that they have closed.
 const lingerTime = 2 * time.Second
@@ -82,13 +91,22 @@ func (n *Node) wait() {
 	timeout := time.Duration(-1)
 	if len(n.again) > 0 {
 		timeout = 0
-	} else if d := clock.Earliest(n.stack.Deadline(), n.flushAt); d != clock.Never {
+	} else if d := n.due(); d != clock.Never {
 		timeout = max(0, d.Sub(n.now()))
 	}
 	ready, err := n.waiter.Wait(timeout, n.ready[:0])
 	if err != nil {
 		n.say("node: waiting for packets: %v", err)
 	}
+	n.gather(ready)
+}
+
+// due is when the loop has something to do, whatever happens.
+func (n *Node) due() clock.Time { return clock.Earliest(n.stack.Deadline(), n.flushAt) }
+
+// gather has the next turn read the devices that are ready and those that had
+// more to read in the last.
+func (n *Node) gather(ready []int) {
 	for _, token := range n.again {
 		ready = appendToken(ready, token)
 	}
@@ -218,6 +236,7 @@ func (n *Node) tellAll() {
 		}
 	}
 	n.tellPackets(n)
+	n.tellCaught()
 	for _, e := range n.stack.Events() {
 		n.publishStack(e)
 	}

@@ -42,8 +42,8 @@ type Node struct {
 	again       []int // of those that had more than a turn's worth
 	conns       map[*Conn]struct{}
 	listeners   map[*tcp.Listener]*Listener
-	echoes      map[uint16]func(stack.Echo)
-	nextEcho    uint16
+	forwarder   func(*Caught)
+	echoing
 	packets
 	records
 	verbose verbosity
@@ -61,18 +61,19 @@ type Node struct {
 // configured, has begun.
 func Open(cfg Config) (*Node, error) {
 	n := &Node{
-		cfg: cfg, start: time.Now(),
+		cfg: cfg, start: startOf(cfg.Clock),
 		frames: make([]buffer.Frame, framesPerRead), batch: buffer.NewBatch(),
 		conns: map[*Conn]struct{}{}, listeners: map[*tcp.Listener]*Listener{},
-		echoes:   map[uint16]func(stack.Echo){},
+		echoing:  echoing{echoes: map[uint16]func(stack.Echo){}},
 		packets:  packets{packetConns: map[*PacketConn]struct{}{}},
 		requests: lane.NewDeque[func(clock.Time)](), stopped: make(chan struct{}),
 	}
 	if err := n.open(); err != nil {
 		n.closeDevices()
+		n.closeUnused()
 		return nil, err
 	}
-	go n.loop()
+	n.live()
 	return n, nil
 }
 
@@ -84,11 +85,10 @@ func (n *Node) open() error {
 	if err := Check(n.cfg.LNX.Name+".lnx", n.cfg.LNX).Err(); err != nil {
 		return err
 	}
-	w, err := newWaiter(n.cfg.waiter)
-	if err != nil {
+	var err error
+	if n.waiter, err = n.newWaiter(); err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
-	n.waiter = w
 	if err := n.openDevices(); err != nil {
 		return err
 	}
@@ -100,8 +100,26 @@ func (n *Node) open() error {
 	return n.openRecords()
 }
 
+// newWaiter returns the way of waiting that suits the node's links. Where none
+// has a descriptor it is channels and timers alone, which also lets the node live
+// in a bubble of testing/synctest.
+func (n *Node) newWaiter() (waiter, error) {
+	switch {
+	case n.cfg.Clock != nil:
+		return &drivenWaiter{clock: n.cfg.Clock}, nil
+	case n.cfg.waiter == waitBest && n.inProcess():
+		return newWaiter(waitFed)
+	}
+	return newWaiter(n.cfg.waiter)
+}
+
 // now is the loop's clock: nanoseconds since just before the node started.
-func (n *Node) now() clock.Time { return clock.Time(time.Since(n.start)) + 1 }
+func (n *Node) now() clock.Time {
+	if n.cfg.Clock != nil {
+		return n.cfg.Clock.now()
+	}
+	return clock.Time(time.Since(n.start)) + 1
+}
 
 // wall translates an instant of the loop's clock into the time of day.
 func (n *Node) wall(t clock.Time) time.Time { return n.start.Add(time.Duration(t - 1)) }
@@ -233,10 +251,12 @@ func (n *Node) listenOn(l *Listener, backlog int) (*Listener, error) {
 	l.node, l.sid, l.backlog = n, -1, lane.NewBoundDeque[*Conn](uint(backlog))
 	l.ready, l.done = make(chan struct{}, 1), make(chan struct{})
 	l.by.init()
+	l.by.clock = n.cfg.Clock
 	var err error
 	callErr := n.call(func(clock.Time) {
 		if l.tl, err = n.stack.TCP().Listen(on, backlog); err == nil {
-			l.sid = n.stack.AddListener(l.tl, on).ID
+			l.addr = l.tl.Local()
+			l.sid = n.stack.AddListener(l.tl, l.addr).ID
 			n.listeners[l.tl] = l
 		}
 	})

@@ -71,6 +71,7 @@ func (n *Node) openPacketConn(open func() (*udp.Socket, error)) (*PacketConn, er
 	c := &PacketConn{node: n, arrived: make(chan struct{}, 1), done: make(chan struct{})}
 	c.readBy.init()
 	c.writeBy.init()
+	c.readBy.clock, c.writeBy.clock = n.cfg.Clock, n.cfg.Clock
 	var err error
 	callErr := n.call(func(clock.Time) {
 		if c.us, err = open(); err != nil {

@@ -22,6 +22,12 @@ const (
 	timeExceeded  = "Time to live exceeded"
 )
 
+// echoing is who waits for echo replies, by identifier. The loop's.
+type echoing struct {
+	echoes   map[uint16]func(stack.Echo)
+	nextEcho uint16
+}
+
 // echoer sends echo requests under an identifier of its own.
 type echoer struct {
 	node    *Node

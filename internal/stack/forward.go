@@ -13,7 +13,7 @@ func (s *Stack) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 		s.dropOne(now, i, Inbound, ip.DropNotForUs, b)
 		return
 	}
-	if h.Dst[0] >= 224 || h.Dst[0] == 127 || h.Dst[0] == 0 || h.Src[0] >= 224 || h.Src[0] == 127 {
+	if martian(h) {
 		s.dropOne(now, i, Inbound, ip.DropMartian, b)
 		return
 	}

@@ -50,7 +50,7 @@ func (s *Stack) receive(now clock.Time, i int, b []byte) {
 		s.in.one[0] = b
 		s.tap(now, i, Inbound, ip.DropNone, s.in.one[:])
 	}
-	if s.isOurs(i, h.Dst) {
+	if s.isOurs(i, h.Dst) || s.catches(&h) {
 		s.deliver(now, i, &h, b, payload)
 		return
 	}

@@ -90,6 +90,7 @@ type Stack struct {
 	tcp        *tcp.Host
 	udp        *udp.Host
 	rng        *rand.Rand
+	catching   bool // segments for others' addresses are ours
 
 	in      inbound
 	out     outbound

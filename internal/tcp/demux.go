@@ -10,13 +10,13 @@ import (
 // Host is the TCP of one host: every listener and connection, in one owner's
 // hands.
 type Host struct {
-	cfg       Config
-	conns     map[Tuple]*Conn
-	listeners map[netip.AddrPort]*Listener
-	waits     timeWaits
-	first     *Conn // all connections, oldest first: a map's order would not repeat itself
-	last      *Conn
-	recent    *Conn // the connection that the last segment was for
+	cfg   Config
+	conns map[Tuple]*Conn
+	passive
+	waits  timeWaits
+	first  *Conn // all connections, oldest first: a map's order would not repeat itself
+	last   *Conn
+	recent *Conn // the connection that the last segment was for
 
 	ready      []readyList // by outlet
 	turn       int         // the outlet whose turn it is
@@ -63,9 +63,9 @@ func NewHost(cfg Config) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{
-		cfg:       cfg,
-		conns:     map[Tuple]*Conn{},
-		listeners: map[netip.AddrPort]*Listener{},
+		cfg:     cfg,
+		conns:   map[Tuple]*Conn{},
+		passive: passive{listeners: map[netip.AddrPort]*Listener{}},
 	}
 	h.waits.init(cfg.MaxTimeWait)
 	h.challenge.perSecond = cfg.ChallengeAcks
@@ -96,6 +96,9 @@ func (h *Host) Input(now clock.Time, s *Segment) {
 	}
 	if l := h.listener(s.Tuple); l != nil {
 		l.input(now, s, last)
+		return
+	}
+	if h.catch.take(s, last) {
 		return
 	}
 	h.drop(DropNoConnection)

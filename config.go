@@ -1,0 +1,180 @@
+package tidepool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// Config describes a node. Only Interfaces are needed.
+type Config struct {
+	// Name is for messages and captures; empty: "node".
+	Name string
+	// Interfaces are the node's attachments to links.
+	Interfaces []Interface
+	// Routes lead to networks that are not on a link of the node's own.
+	Routes []Route
+	// Router has the node pass on packets for others.
+	Router bool
+	// RIP has the node, which is a router then, exchange routes with the
+	// neighbors of its interfaces, in the dialect of the .lnx family.
+	RIP bool
+	// Hosts are names that Dial and Listen know beside addresses.
+	Hosts map[string]netip.Addr
+	// TCP turns the transport's knobs; zero: those of a good host.
+	TCP TCP
+	// Clock drives the node; nil: the system's time does.
+	Clock *Clock
+	// Capture is a file for every packet, in pcapng; empty: none.
+	Capture string
+	// Seed makes the packets that SetLoss drops the same in every run; 0:
+	// different ones each time.
+	Seed uint64
+}
+
+// Interface is an attachment to a link. It has a Link or a UDP address.
+type Interface struct {
+	// Name is for messages; empty: if0, if1, and so on.
+	Name string
+	// Addr is the node's address and the length of the link's prefix.
+	Addr netip.Prefix
+	// MTU is the largest packet in bytes; 0: 1400.
+	MTU int
+	// Link carries the packets, one whole IPv4 packet a Read or Write. The node
+	// owns it from Open on, also when that fails, and closes it.
+	Link io.ReadWriteCloser
+	// UDP is the HOST:PORT of this machine to carry packets over, a datagram each.
+	UDP string
+	// Neighbors are the nodes on the link. A UDP link reaches only these; on
+	// another, an empty list means that anybody may be there.
+	Neighbors []Neighbor
+}
+
+// Neighbor is a node at the other end of a link.
+type Neighbor struct {
+	// Addr is its address on the link.
+	Addr netip.Addr
+	// UDP is the HOST:PORT at which it gets packets, if the link is a UDP link.
+	UDP string
+}
+
+// Route says that a neighbor passes on what is for a network.
+type Route struct {
+	// Prefix is the network; 0.0.0.0/0 is all that no other route leads to.
+	Prefix netip.Prefix
+	// Via is the neighbor's address.
+	Via netip.Addr
+}
+
+// errConfig is what is wrong with a Config.
+var errConfig = errors.New("tidepool: bad configuration")
+
+func wrong(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errConfig, fmt.Sprintf(format, args...))
+}
+
+// internal translates the configuration into the terms of an .lnx file and the
+// devices beside it.
+func (c *Config) internal() (node.Config, error) {
+	file := &lnx.Config{Name: c.Name, Forwarding: c.Router || c.RIP}
+	if file.Name == "" {
+		file.Name = "node"
+	}
+	cfg := node.Config{
+		LNX: file, Pcap: c.Capture, Seed: c.Seed, Devices: map[string]link.Device{},
+		Tune: c.TCP.apply,
+	}
+	if c.Clock != nil {
+		cfg.Clock = &c.Clock.clock
+	}
+	for i := range c.Interfaces {
+		if err := c.Interfaces[i].internal(i, &cfg, c.RIP); err != nil {
+			return cfg, err
+		}
+	}
+	if c.RIP {
+		file.Routing = lnx.RoutingRIP
+	}
+	for _, r := range c.Routes {
+		if !r.Prefix.IsValid() || !r.Prefix.Addr().Is4() || !r.Via.Is4() {
+			return cfg, wrong("route %v via %v: want an IPv4 prefix and address", r.Prefix, r.Via)
+		}
+		file.Routes = append(file.Routes, lnx.Route{Prefix: r.Prefix.Masked(), Via: r.Via})
+	}
+	return cfg, nil
+}
+
+func (f *Interface) internal(i int, cfg *node.Config, rip bool) error {
+	face := lnx.Interface{Name: f.Name, Addr: f.Addr, MTU: f.MTU}
+	if face.Name == "" {
+		face.Name = "if" + strconv.Itoa(i)
+	}
+	if f.Link != nil {
+		if cfg.Devices[face.Name] != nil {
+			_ = f.Link.Close() // the name's owner is closed with the rest
+			return wrong("two interfaces are called %s", face.Name)
+		}
+		cfg.Devices[face.Name] = device(f.Link)
+	}
+	if _, taken := cfg.LNX.Interface(face.Name); taken {
+		return wrong("two interfaces are called %s", face.Name)
+	}
+	if !f.Addr.IsValid() || !f.Addr.Addr().Is4() || f.Addr.Addr().IsUnspecified() {
+		return wrong("interface %s: address %v is not IPv4", face.Name, f.Addr)
+	}
+	if f.MTU != 0 && (f.MTU < minMTU || f.MTU > maxMTU) {
+		return wrong("interface %s: MTU %d: want %d to %d", face.Name, f.MTU, minMTU, maxMTU)
+	}
+	if (f.Link == nil) == (f.UDP == "") {
+		return wrong("interface %s: want a Link or a UDP address", face.Name)
+	}
+	var err error
+	if face.UDP, err = hostPort(f.UDP); err != nil {
+		return wrong("interface %s: %v", face.Name, err)
+	}
+	for _, nb := range f.Neighbors {
+		to := lnx.Neighbor{Addr: nb.Addr, Iface: face.Name}
+		if to.UDP, err = hostPort(nb.UDP); err != nil {
+			return wrong("neighbor %v: %v", nb.Addr, err)
+		}
+		if !nb.Addr.Is4() || (nb.UDP == "") != (f.UDP == "") {
+			return wrong("neighbor %v of interface %s: want an IPv4 address, and a UDP address "+
+				"on UDP links", nb.Addr, face.Name)
+		}
+		cfg.LNX.Neighbors = append(cfg.LNX.Neighbors, to)
+		if rip {
+			cfg.LNX.RIP.AdvertiseTo = append(cfg.LNX.RIP.AdvertiseTo, nb.Addr)
+		}
+	}
+	cfg.LNX.Interfaces = append(cfg.LNX.Interfaces, face)
+	return nil
+}
+
+// What an MTU can be: RFC 791 §3.2's least, and the longest IPv4 packet.
+const (
+	minMTU = 68
+	maxMTU = 65535
+)
+
+// hostPort reads HOST:PORT; the empty string is no address.
+func hostPort(text string) (lnx.HostPort, error) {
+	if text == "" {
+		return lnx.HostPort{}, nil
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return lnx.HostPort{}, err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return lnx.HostPort{}, fmt.Errorf("port %q of %s: want 1 to 65535", port, text)
+	}
+	return lnx.HostPort{Host: host, Port: uint16(n)}, nil
+}

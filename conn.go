@@ -1,0 +1,121 @@
+package tidepool
+
+import (
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// Conn is a TCP connection. It implements net.Conn, and its options have the
+// names and meanings that they have in net.TCPConn. Its errors are *net.OpErrors
+// in which errors.Is finds os.ErrDeadlineExceeded, net.ErrClosed and the numbers
+// of the system: syscall.ECONNREFUSED, ECONNRESET, ETIMEDOUT and so on.
+type Conn struct{ conn *node.Conn }
+
+var _ net.Conn = (*Conn)(nil)
+
+// Read waits for data and copies it into p. It returns io.EOF when the peer has
+// closed its side and everything was read.
+func (c *Conn) Read(p []byte) (int, error) { return c.conn.Read(p) }
+
+// Write copies p into the send buffer, waiting while that is full. That it
+// returns says nothing about delivery.
+func (c *Conn) Write(p []byte) (int, error) { return c.conn.Write(p) }
+
+// Close closes both directions and returns at once. What was written is still
+// delivered; if data was left unread, the peer gets a reset. SetLinger changes it.
+func (c *Conn) Close() error { return c.conn.Close() }
+
+// CloseWrite ends what the peer reads, behind all that was written.
+func (c *Conn) CloseWrite() error { return c.conn.CloseWrite() }
+
+// CloseRead discards what comes from now on.
+func (c *Conn) CloseRead() error { return c.conn.CloseRead() }
+
+// LocalAddr returns a *net.TCPAddr.
+func (c *Conn) LocalAddr() net.Addr { return c.conn.LocalAddr() }
+
+// RemoteAddr returns a *net.TCPAddr.
+func (c *Conn) RemoteAddr() net.Addr { return c.conn.RemoteAddr() }
+
+// SetDeadline sets the read and the write deadline. They are times of the node's
+// Clock, if it has one.
+func (c *Conn) SetDeadline(t time.Time) error { return c.conn.SetDeadline(t) }
+
+// SetReadDeadline has Read give up at t; the zero time means never.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.conn.SetReadDeadline(t) }
+
+// SetWriteDeadline has Write give up at t; the zero time means never.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.conn.SetWriteDeadline(t) }
+
+// Listener takes TCP connections. It implements net.Listener.
+type Listener struct{ listener *node.Listener }
+
+var _ net.Listener = (*Listener)(nil)
+
+// Accept waits for the next connection.
+func (l *Listener) Accept() (net.Conn, error) {
+	c, err := l.AcceptTCP()
+	if err != nil {
+		return nil, err // not a *Conn that is nil
+	}
+	return c, nil
+}
+
+// AcceptTCP is Accept with the connection in its own type.
+func (l *Listener) AcceptTCP() (*Conn, error) {
+	c, err := l.listener.AcceptTCP()
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{c}, nil
+}
+
+// Close stops listening. Connections that nobody has accepted are reset.
+func (l *Listener) Close() error { return l.listener.Close() }
+
+// Addr returns a *net.TCPAddr.
+func (l *Listener) Addr() net.Addr { return l.listener.Addr() }
+
+// SetDeadline has Accept give up at t; the zero time means never.
+func (l *Listener) SetDeadline(t time.Time) error { return l.listener.SetDeadline(t) }
+
+// Forward has f called, in a goroutine each, with every TCP connection that no
+// listener of the node takes, whatever address and port it is for: the node
+// answers for all of them, but for what a router has a route to. That is what
+// tunnels and proxies are built on. A nil f ends it.
+func (n *Node) Forward(f func(*Request)) error {
+	if f == nil {
+		return n.node.Forward(nil)
+	}
+	return n.node.Forward(func(c *node.Caught) { f(&Request{c}) })
+}
+
+// Request is a connection that a peer wants to open. Accept, Reject or Drop
+// decides about it, whichever is first; the function that Forward calls drops it
+// by returning without a decision.
+type Request struct{ caught *node.Caught }
+
+// Local returns the address and port that the peer wants to reach.
+func (r *Request) Local() netip.AddrPort { return r.caught.Local() }
+
+// Remote returns the peer's address and port.
+func (r *Request) Remote() netip.AddrPort { return r.caught.Remote() }
+
+// Accept opens the connection and waits until it stands. Its LocalAddr is what
+// the peer wanted to reach.
+func (r *Request) Accept() (*Conn, error) {
+	c, err := r.caught.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{c}, nil
+}
+
+// Reject refuses the connection: the peer's Dial fails with ECONNREFUSED.
+func (r *Request) Reject() { r.caught.Reject() }
+
+// Drop does not answer: the peer tries again, and in the end gives up.
+func (r *Request) Drop() { r.caught.Ignore() }

@@ -1,0 +1,111 @@
+package tidepool_test
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool"
+)
+
+func TestAForwarderAnswersForEveryAddress(t *testing.T) {
+	x, y := tidepool.Pipe(0)
+	client := open(t, host(tidepool.Config{}, "10.9.0.2/24", "10.9.0.1", x))
+	gateway := open(t, host(tidepool.Config{}, "10.9.0.1/24", "", y))
+	var mu sync.Mutex
+	var asked []netip.AddrPort
+	require.NoError(t, gateway.Forward(func(r *tidepool.Request) {
+		mu.Lock()
+		asked = append(asked, r.Local())
+		mu.Unlock()
+		assert.Equal(t, addr("10.9.0.2"), r.Remote().Addr())
+		if r.Local().Port() == 25 {
+			r.Reject()
+			return
+		}
+		c, err := r.Accept()
+		if !assert.NoError(t, err) {
+			return
+		}
+		_, err = r.Accept()
+		assert.ErrorIs(t, err, net.ErrClosed, "it was accepted already")
+		defer c.Close()
+		assert.Equal(t, r.Local().String(), c.LocalAddr().String())
+		_, _ = io.WriteString(c, c.LocalAddr().String())
+	}))
+	l, err := gateway.Listen("tcp", ":22")
+	require.NoError(t, err)
+	defer l.Close()
+	// A listener comes first, at the node's own address and at any other.
+	c, err := client.Dial("tcp", "10.9.0.1:22")
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	for _, to := range []string{"93.184.216.34:80", "10.9.0.1:443", "1.1.1.1:53"} {
+		c, err := client.Dial("tcp", to)
+		require.NoError(t, err)
+		said, err := io.ReadAll(c)
+		require.NoError(t, err)
+		assert.Equal(t, to, string(said))
+		require.NoError(t, c.Close())
+	}
+	_, err = client.Dial("tcp", "8.8.8.8:25")
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.NoError(t, gateway.Forward(nil))
+	_, err = client.Dial("tcp", "10.9.0.1:443")
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	mu.Lock()
+	defer mu.Unlock()
+	assert.Len(t, asked, 4)
+}
+
+// A router's forwarder gets what the router has no route for.
+func TestARoutersForwarderGetsTheRest(t *testing.T) {
+	a, router, c := line(t, tidepool.Config{})
+	require.NoError(t, router.Forward(func(r *tidepool.Request) {
+		if conn, err := r.Accept(); assert.NoError(t, err) {
+			conn.Close()
+		}
+	}))
+	client, server := dial(t, c, a, "10.0.0.1:80")
+	assert.Equal(t, "10.1.0.2", server.RemoteAddr().(*net.TCPAddr).IP.String())
+	require.NoError(t, client.Close())
+	conn, err := c.Dial("tcp", "192.0.2.1:7")
+	require.NoError(t, err)
+	_, err = io.ReadAll(conn)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+}
+
+// A request that nobody decides is forgotten, and asked about again when its SYN
+// is repeated (RFC 6298 §5.5).
+func TestAnUndecidedRequestIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var clock tidepool.Clock
+		a, b := pair(t, tidepool.Config{Clock: &clock})
+		asked := 0
+		require.NoError(t, a.Forward(func(r *tidepool.Request) {
+			if asked++; asked == 3 {
+				r.Reject()
+			}
+		}))
+		done := make(chan error, 1)
+		go func() {
+			_, err := b.Dial("tcp", "10.0.0.1:80")
+			done <- err
+		}()
+		for _, step := range []time.Duration{0, time.Second, 2 * time.Second} {
+			clock.Advance(step)
+			synctest.Wait()
+		}
+		assert.Equal(t, 3, asked)
+		require.ErrorIs(t, <-done, syscall.ECONNREFUSED)
+	})
+}

@@ -1,0 +1,196 @@
+package link
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+// Attacher is a Device that exists before its node does, and is told by it which
+// interface it serves. It belongs to that node from then on.
+type Attacher interface {
+	Feeder
+	// Attach says ErrAttached when it has a node already.
+	Attach(id int) error
+}
+
+// ErrAttached is what a Device says that has a node already.
+var ErrAttached = errors.New("link: has a node already")
+
+// defaultPipePackets is what a window of a megabyte is in packets of 1400 bytes,
+// and half as much again.
+const defaultPipePackets = 1024
+
+// End is one end of a pipe: a link in memory. It is a Device for a node, or a
+// program reads and writes it, one packet a call. A pipe whose other end is closed
+// is a cable that was pulled: what is sent into it is lost.
+type End struct {
+	id       int
+	attached atomic.Bool
+	in, out  *pipeLane
+	lent     []buffer.Frame
+
+	byHand   sync.Once // readable and writable are in use
+	readable chan struct{}
+	writable chan struct{}
+}
+
+var _ Attacher = (*End)(nil)
+
+// Pipe returns two ends that are each other's neighbour. At most packets wait in
+// each direction, and as many again are in the reader's hands; 0: 1024.
+func Pipe(packets int) (a, b *End) {
+	if packets <= 0 {
+		packets = defaultPipePackets
+	}
+	ab, ba := &pipeLane{limit: packets}, &pipeLane{limit: packets}
+	return newEnd(ba, ab), newEnd(ab, ba)
+}
+
+func newEnd(in, out *pipeLane) *End {
+	return &End{
+		in: in, out: out,
+		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1),
+	}
+}
+
+// Attach implements Attacher.
+func (e *End) Attach(id int) error {
+	if e.attached.Swap(true) {
+		return ErrAttached
+	}
+	e.id = id
+	return nil
+}
+
+// ReadBatch implements Device: all that waits, train by train.
+func (e *End) ReadBatch(frames []buffer.Frame) (int, error) {
+	if len(e.lent) == 0 {
+		if e.lent = e.in.take(e.id); len(e.lent) == 0 {
+			return 0, ErrWouldBlock
+		}
+	}
+	n := copy(frames, e.lent)
+	e.lent = e.lent[n:]
+	return n, nil
+}
+
+// WriteBatch implements Device.
+func (e *End) WriteBatch(trains []buffer.Train) (int, error) {
+	n, err := e.out.put(trains)
+	if errors.Is(err, net.ErrClosed) {
+		return len(trains), nil // nobody is there
+	}
+	return n, err
+}
+
+// Room implements Device.
+func (e *End) Room() int { return e.out.room() }
+
+// Pending implements Device: what was taken is on its way.
+func (e *End) Pending() int { return 0 }
+
+// FD implements Device: there is none.
+func (e *End) FD() int { return -1 }
+
+// Feed implements Feeder. Ready is also called when there is room again after
+// there was none, so that the owner looks.
+func (e *End) Feed(ready func()) { e.feed(ready, ready) }
+
+func (e *End) feed(ready, vacant func()) {
+	e.out.mu.Lock()
+	e.out.vacant = vacant
+	e.out.mu.Unlock()
+	e.in.mu.Lock()
+	e.in.ready = ready
+	now := len(e.in.fresh.spans) > 0
+	e.in.mu.Unlock()
+	if now {
+		ready()
+	}
+}
+
+// Close ends both directions. The other end may still read what is under way.
+func (e *End) Close() error {
+	e.in.close()
+	e.out.close()
+	return nil
+}
+
+// hand has the lanes wake a program that reads and writes.
+func (e *End) hand() {
+	e.byHand.Do(func() {
+		e.feed(func() { token(e.readable) }, func() { token(e.writable) })
+	})
+}
+
+// Read waits for a packet and copies it into p; what does not fit is cut off. It
+// returns io.EOF when an end was closed and nothing is left.
+func (e *End) Read(p []byte) (int, error) {
+	if e.attached.Load() {
+		return 0, ErrAttached
+	}
+	e.hand()
+	for {
+		n, ok, closed := e.in.pop(p)
+		switch {
+		case ok:
+			token(e.readable) // another Read may wait beside this one
+			return n, nil
+		case closed:
+			token(e.readable)
+			return 0, io.EOF
+		}
+		<-e.readable
+	}
+}
+
+// TryRead is Read without the waiting.
+func (e *End) TryRead(p []byte) (n int, ok bool) {
+	if e.attached.Load() {
+		return 0, false
+	}
+	n, ok, _ = e.in.pop(p)
+	return n, ok
+}
+
+// Write sends one packet, waiting while the pipe is full.
+func (e *End) Write(p []byte) (int, error) {
+	if e.attached.Load() {
+		return 0, ErrAttached
+	}
+	if len(p) == 0 || len(p) > maxDatagram {
+		return 0, errPacketSize
+	}
+	e.hand()
+	one := [1]buffer.Train{{Pieces: [][]byte{p}, Size: len(p), Count: 1, Bytes: len(p)}}
+	for {
+		n, err := e.out.put(one[:])
+		if err != nil {
+			token(e.writable)
+			return 0, err
+		}
+		if n == 1 {
+			return len(p), nil
+		}
+		if e.out.room() > 0 { // which asks to be told when there is
+			continue
+		}
+		<-e.writable
+		token(e.writable) // another Write may wait beside this one
+	}
+}
+
+var errPacketSize = errors.New("link: a packet of no or too many bytes")
+
+// token leaves a token for whoever waits, or will.
+func token(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,167 @@
+package link
+
+import (
+	"net"
+	"sync"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+// pipeLane is one direction of a pipe. The writer copies trains in; the reader
+// takes all of them at once and leaves its last pile's memory for the next.
+type pipeLane struct {
+	mu      sync.Mutex
+	fresh   pile
+	spare   pile // the reader's, once taken
+	frames  []buffer.Frame
+	packets int // in fresh
+	limit   int
+	full    bool // the writer saw no room, and is told when there is
+	closed  bool
+	ready   func() // tells the reader
+	vacant  func() // tells the writer
+}
+
+// pile is trains, one behind the other.
+type pile struct {
+	data   []byte
+	spans  []span
+	first  int // of spans: those before were popped
+	popped int // bytes of data
+}
+
+type span struct{ end, size int }
+
+func (p *pile) clear() { *p = pile{data: p.data[:0], spans: p.spans[:0]} }
+
+// compact moves what is left to the front once as much has gone.
+func (p *pile) compact() {
+	const worth = 64 << 10
+	if p.popped < worth || p.popped < len(p.data)/2 {
+		return
+	}
+	p.data = p.data[:copy(p.data, p.data[p.popped:])]
+	p.spans = p.spans[:copy(p.spans, p.spans[p.first:])]
+	for i := range p.spans {
+		p.spans[i].end -= p.popped
+	}
+	p.first, p.popped = 0, 0
+}
+
+// put copies the trains in for which there is room. One that is larger than the
+// lane is taken when it is alone.
+func (l *pipeLane) put(trains []buffer.Train) (int, error) {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return 0, net.ErrClosed
+	}
+	empty := l.packets == 0
+	n := 0
+	for n < len(trains) {
+		t := &trains[n]
+		if l.packets > 0 && l.packets+t.Count > l.limit {
+			break
+		}
+		for _, piece := range t.Pieces {
+			l.fresh.data = append(l.fresh.data, piece...)
+		}
+		l.fresh.spans = append(l.fresh.spans, span{len(l.fresh.data), t.Size})
+		l.packets += t.Count
+		n++
+	}
+	var ready func()
+	if empty && l.packets > 0 {
+		ready = l.ready
+	}
+	l.mu.Unlock()
+	if ready != nil {
+		ready()
+	}
+	return n, nil
+}
+
+// take lends everything that waits, until the next take.
+func (l *pipeLane) take(id int) []buffer.Frame {
+	l.mu.Lock()
+	l.fresh, l.spare = l.spare, l.fresh
+	l.fresh.clear()
+	l.packets = 0
+	vacant := l.emptied()
+	l.mu.Unlock()
+	if vacant != nil {
+		vacant()
+	}
+	l.frames = l.frames[:0]
+	at := l.spare.popped
+	for _, s := range l.spare.spans[l.spare.first:] {
+		l.frames = append(l.frames, buffer.Frame{
+			Data: l.spare.data[at:s.end:s.end], Size: s.size, Iface: id,
+		})
+		at = s.end
+	}
+	return l.frames
+}
+
+// pop copies one packet out.
+func (l *pipeLane) pop(p []byte) (n int, ok, closed bool) {
+	l.mu.Lock()
+	if l.packets == 0 {
+		closed = l.closed
+		l.mu.Unlock()
+		return 0, false, closed
+	}
+	s := &l.fresh
+	at := s.popped
+	end := min(at+s.spans[s.first].size, s.spans[s.first].end)
+	n = copy(p, s.data[at:end])
+	if s.popped = end; end == s.spans[s.first].end {
+		s.first++
+	}
+	var vacant func()
+	if l.packets--; l.packets == 0 {
+		s.clear()
+	} else {
+		s.compact()
+	}
+	vacant = l.emptied()
+	l.mu.Unlock()
+	if vacant != nil {
+		vacant()
+	}
+	return n, true, false
+}
+
+// emptied returns whom to tell that there is room, nil if nobody asked.
+func (l *pipeLane) emptied() func() {
+	if !l.full {
+		return nil
+	}
+	l.full = false
+	return l.vacant
+}
+
+// room is how many packets the lane takes. A lane that nobody reads any more
+// takes all.
+func (l *pipeLane) room() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return l.limit
+	}
+	left := max(0, l.limit-l.packets)
+	l.full = l.full || left == 0
+	return left
+}
+
+func (l *pipeLane) close() {
+	l.mu.Lock()
+	l.closed = true
+	ready, vacant := l.ready, l.vacant
+	l.mu.Unlock()
+	for _, f := range []func(){ready, vacant} {
+		if f != nil {
+			f()
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package node
+
+import (
+	"container/heap"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// Clock is time that a program advances. Nodes that were opened with one have no
+// goroutine: whoever gives one of them something to do, or advances the clock, is
+// the owner loop of all for the moment, and returns when there is nothing left to
+// do at that instant. The zero Clock is ready for use; it shows the first second
+// of the year 2000.
+type Clock struct {
+	elapsed atomic.Int64 // nanoseconds
+	dirty   atomic.Bool  // a node was rung since the last look
+
+	mu    sync.Mutex // held by the owner loop
+	nodes []*Node    // in the order of opening; replaced, never changed
+
+	timersMu sync.Mutex
+	timers   timerHeap
+	sequence uint64
+}
+
+var drivenEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Now returns the time that the clock shows.
+func (c *Clock) Now() time.Time { return drivenEpoch.Add(time.Duration(c.elapsed.Load())) }
+
+// now is the nodes' time.
+func (c *Clock) now() clock.Time { return clock.Time(c.elapsed.Load() + 1) }
+
+// Advance moves the clock on by d, stopping wherever something is due. What is
+// due at one instant happens in the order in which the nodes were opened.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	c.settle()
+	end := c.now().Add(max(0, d))
+	for {
+		next := c.next()
+		if next == clock.Never || next > end {
+			break
+		}
+		c.set(max(next, c.now()))
+		c.settle()
+	}
+	c.set(end)
+	c.mu.Unlock()
+	c.run()
+}
+
+// Next returns how long it is until something is due, false if nothing is.
+func (c *Clock) Next() (time.Duration, bool) {
+	c.mu.Lock()
+	c.settle()
+	next, now := c.next(), c.now()
+	c.mu.Unlock()
+	c.run()
+	if next == clock.Never {
+		return 0, false
+	}
+	return max(0, next.Sub(now)), true
+}
+
+// set moves the clock and wakes what is due. The owner's.
+func (c *Clock) set(now clock.Time) {
+	c.elapsed.Store(int64(now - 1))
+	for _, n := range c.nodes {
+		if n.due().Due(now) {
+			n.waiter.Ring()
+		}
+	}
+	for {
+		t := c.popTimer(now)
+		if t == nil {
+			return
+		}
+		t.f()
+	}
+}
+
+// next is when something is due. The owner's.
+func (c *Clock) next() clock.Time {
+	c.timersMu.Lock()
+	first := clock.Never
+	if len(c.timers) > 0 {
+		first = c.timers[0].at
+	}
+	c.timersMu.Unlock()
+	for _, n := range c.nodes {
+		first = clock.Earliest(first, n.due())
+	}
+	return first
+}
+
+// run serves the nodes that were rung. If another goroutine is the owner, it does.
+func (c *Clock) run() {
+	for c.dirty.Load() && c.mu.TryLock() {
+		c.settle()
+		c.mu.Unlock()
+	}
+}
+
+// settle has every node do what it can without time passing. The owner's.
+func (c *Clock) settle() {
+	for {
+		for c.dirty.Swap(false) {
+			for _, n := range c.nodes {
+				n.step()
+			}
+		}
+		i := slices.IndexFunc(c.nodes, func(n *Node) bool { return n.closing.Load() })
+		if i < 0 {
+			return
+		}
+		n := c.nodes[i]
+		c.nodes = slices.Concat(c.nodes[:i], c.nodes[i+1:])
+		n.shutdown()
+		close(n.stopped)
+	}
+}
+
+// add makes the clock drive a node.
+func (c *Clock) add(n *Node) {
+	c.mu.Lock()
+	c.nodes = append(slices.Clip(c.nodes), n)
+	c.mu.Unlock()
+	n.waiter.Ring()
+}
+
+// step is a turn of the loop for a node that was rung. The owner's.
+func (n *Node) step() {
+	w := n.waiter.(*drivenWaiter)
+	if !w.rung.Swap(false) {
+		return
+	}
+	n.gather(w.fed.take(n.ready[:0]))
+	n.turn()
+	if len(n.again) > 0 || n.due().Due(n.now()) {
+		w.mark()
+	}
+}
+
+// drivenWaiter is how a node with a Clock waits: it does not.
+type drivenWaiter struct {
+	clock *Clock
+	rung  atomic.Bool
+	fed   feeds
+}
+
+var errDrivenDescriptor = errors.New("node: a UDP link or TUN device cannot obey a Clock")
+
+// Add implements waiter.
+func (w *drivenWaiter) Add(int, int) error { return errDrivenDescriptor }
+
+// Feed implements waiter.
+func (w *drivenWaiter) Feed(token int) func() { return w.fed.add(token, w.Ring) }
+
+// Wait implements waiter; nobody calls it.
+func (w *drivenWaiter) Wait(_ time.Duration, ready []int) ([]int, error) { return ready, nil }
+
+// Ring implements waiter.
+func (w *drivenWaiter) Ring() {
+	w.mark()
+	w.clock.run()
+}
+
+func (w *drivenWaiter) mark() {
+	w.rung.Store(true)
+	w.clock.dirty.Store(true)
+}
+
+// WantWrite implements waiter: devices without a descriptor never ask.
+func (w *drivenWaiter) WantWrite(int, bool) {}
+
+// Close implements waiter.
+func (w *drivenWaiter) Close() error { return nil }
+
+// drivenTimer is a function for an instant of a Clock.
+type drivenTimer struct {
+	clock    *Clock
+	at       clock.Time
+	sequence uint64
+	index    int // in the heap, -1 outside
+	f        func()
+}
+
+// afterFunc has f called once d has passed, by whoever advances the clock.
+func (c *Clock) afterFunc(d time.Duration, f func()) *drivenTimer {
+	c.timersMu.Lock()
+	defer c.timersMu.Unlock()
+	c.sequence++
+	t := &drivenTimer{clock: c, at: c.now().Add(max(d, 1)), sequence: c.sequence, f: f}
+	heap.Push(&c.timers, t)
+	return t
+}
+
+// popTimer takes the first timer that is due, nil if none is.
+func (c *Clock) popTimer(now clock.Time) *drivenTimer {
+	c.timersMu.Lock()
+	defer c.timersMu.Unlock()
+	if len(c.timers) == 0 || c.timers[0].at > now {
+		return nil
+	}
+	return heap.Pop(&c.timers).(*drivenTimer)
+}
+
+// Stop reports whether it has kept f from being called.
+func (t *drivenTimer) Stop() bool {
+	t.clock.timersMu.Lock()
+	defer t.clock.timersMu.Unlock()
+	if t.index < 0 {
+		return false
+	}
+	heap.Remove(&t.clock.timers, t.index)
+	return true
+}
+
+// timerHeap orders timers by instant, then by age.
+type timerHeap []*drivenTimer
+
+func (h timerHeap) Len() int { return len(h) }
+
+func (h timerHeap) Less(i, j int) bool {
+	if h[i].at != h[j].at {
+		return h[i].at < h[j].at
+	}
+	return h[i].sequence < h[j].sequence
+}
+
+func (h timerHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (h *timerHeap) Push(x any) {
+	t := x.(*drivenTimer)
+	t.index = len(*h)
+	*h = append(*h, t)
+}
+
+// Pop implements heap.Interface.
+func (h *timerHeap) Pop() any {
+	last := len(*h) - 1
+	t := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	t.index = -1
+	return t
+}

@@ -1,0 +1,111 @@
+package node
+
+import (
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// maxCaught bounds the connections that wait for a forwarder's decision; the
+// SYNs of more are lost, and sent again.
+const maxCaught = 1024
+
+// Caught is a connection that somebody tries to open and that no listener takes.
+type Caught struct {
+	node    *Node
+	tuple   tcp.Tuple
+	decided atomic.Bool
+}
+
+// Forward has f called, in a goroutine each, with every connection that no
+// listener takes, whatever address and port it is for. What f does not decide is
+// forgotten when it returns. Nil ends it.
+func (n *Node) Forward(f func(*Caught)) error {
+	return n.call(func(clock.Time) {
+		n.forwarder = f
+		limit := 0
+		if f != nil {
+			limit = maxCaught
+		}
+		n.stack.Catch(limit)
+	})
+}
+
+// tellCaught starts the forwarder on what was caught. The loop's.
+func (n *Node) tellCaught() {
+	for {
+		t, ok := n.stack.TCP().NextCaught()
+		if !ok {
+			return
+		}
+		c, f := &Caught{node: n, tuple: t}, n.forwarder
+		go func() {
+			defer c.Ignore()
+			f(c)
+		}()
+	}
+}
+
+// Local is the address and port that the connection is for.
+func (c *Caught) Local() netip.AddrPort { return c.tuple.Local() }
+
+// Remote is who opens it.
+func (c *Caught) Remote() netip.AddrPort { return c.tuple.Remote() }
+
+// Accept completes the handshake and returns the connection.
+func (c *Caught) Accept() (*Conn, error) {
+	if c.decided.Swap(true) {
+		return nil, c.opError(net.ErrClosed)
+	}
+	var conn *Conn
+	err := c.node.call(func(now clock.Time) {
+		if tc, ok := c.node.stack.TCP().Admit(now, c.tuple); ok {
+			conn = newConn(c.node, tc)
+			c.node.adopt(conn, nil)
+		}
+	})
+	if err != nil {
+		return nil, c.opError(err)
+	}
+	if conn == nil {
+		return nil, c.opError(syscall.ECONNABORTED)
+	}
+	select {
+	case <-conn.established:
+	case <-c.node.stopped:
+		return nil, c.opError(net.ErrClosed)
+	}
+	if failure := conn.failure.Load(); failure != nil {
+		return nil, c.opError(*failure)
+	}
+	select {
+	case <-conn.ended: // RFC 9293 §3.10.7.4: a reset in SYN-RECEIVED is no error to a listener
+		return nil, c.opError(syscall.ECONNRESET)
+	default:
+		return conn, nil
+	}
+}
+
+// Reject refuses the connection with a reset.
+func (c *Caught) Reject() { c.decide((*tcp.Host).Reject) }
+
+// Ignore leaves the connection unanswered.
+func (c *Caught) Ignore() { c.decide((*tcp.Host).Ignore) }
+
+// decide does nothing when a decision was made before.
+func (c *Caught) decide(how func(*tcp.Host, tcp.Tuple)) {
+	if !c.decided.Swap(true) {
+		c.node.post(func(clock.Time) { how(c.node.stack.TCP(), c.tuple) })
+	}
+}
+
+func (c *Caught) opError(err error) error {
+	return &net.OpError{
+		Op: "accept", Net: "tcp", Source: net.TCPAddrFromAddrPort(c.Remote()),
+		Addr: net.TCPAddrFromAddrPort(c.Local()), Err: err,
+	}
+}

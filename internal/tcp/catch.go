@@ -1,0 +1,108 @@
+package tcp
+
+import (
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// catch keeps the SYNs that nobody listens for until the owner has decided about
+// each: what tunnels and proxies are built on. Beyond limit a SYN is left
+// unanswered, and its sender tries again.
+type catch struct {
+	limit int // zero: SYNs that nobody listens for are refused
+	held  map[Tuple]caughtSYN
+	fresh []Tuple // of held, what NextCaught has not told
+}
+
+type caughtSYN struct {
+	segment Segment
+	last    *timeWait // of the same tuple, which the SYN ended
+}
+
+// Catch has up to limit SYNs for ports without a listener wait for Admit, Reject
+// or Ignore. Zero ends it: what NextCaught has not told yet is refused.
+func (h *Host) Catch(limit int) {
+	h.catch.limit = limit
+	if limit > 0 {
+		return
+	}
+	for t, ok := h.NextCaught(); ok; t, ok = h.NextCaught() {
+		h.Reject(t)
+	}
+}
+
+// passive is who answers a SYN: listeners, and what catches the rest.
+type passive struct {
+	listeners map[netip.AddrPort]*Listener
+	catch     catch
+}
+
+// take keeps a segment if it is a SYN to be caught, or the repetition of one.
+func (k *catch) take(s *Segment, last *timeWait) bool {
+	if k.limit == 0 || s.Flags&(SYN|ACK|RST|FIN) != SYN {
+		return false
+	}
+	if _, again := k.held[s.Tuple]; again {
+		return true
+	}
+	if len(k.held) >= k.limit {
+		return true
+	}
+	if k.held == nil {
+		k.held = map[Tuple]caughtSYN{}
+	}
+	// RFC 9293 §3.10.7.2, third: text on the SYN may be left to be sent again.
+	bare := Segment{Tuple: s.Tuple, Header: s.Header, Count: 1}
+	k.held[s.Tuple] = caughtSYN{bare, last}
+	k.fresh = append(k.fresh, s.Tuple)
+	return true
+}
+
+// NextCaught returns a caught SYN's tuple, once.
+func (h *Host) NextCaught() (Tuple, bool) {
+	for len(h.catch.fresh) > 0 {
+		t := h.catch.fresh[0]
+		h.catch.fresh = h.catch.fresh[1:]
+		if _, ok := h.catch.held[t]; ok {
+			return t, true
+		}
+	}
+	return Tuple{}, false
+}
+
+// Admit answers a caught SYN as a listener would. It reports false when the SYN
+// is no longer held, or there is no way back to its sender.
+func (h *Host) Admit(now clock.Time, t Tuple) (*Conn, bool) {
+	caught, ok := h.catch.held[t]
+	if !ok || h.conns[t] != nil {
+		delete(h.catch.held, t)
+		return nil, false
+	}
+	delete(h.catch.held, t)
+	h.now = now
+	// A listener of its own, which it leaves at once: whoever admits it has accepted it.
+	l := &Listener{host: h, local: t.Local(), backlog: 1}
+	l.input(now, &caught.segment, caught.last)
+	c := h.conns[t]
+	if c == nil {
+		return nil, false
+	}
+	c.flags &^= flagHalfOpen
+	c.links.listener = nil
+	if c.links.events != 0 {
+		h.events.push(c)
+	}
+	return c, true
+}
+
+// Reject refuses a caught SYN with a reset.
+func (h *Host) Reject(t Tuple) {
+	if caught, ok := h.catch.held[t]; ok {
+		delete(h.catch.held, t)
+		h.refuse(&caught.segment)
+	}
+}
+
+// Ignore forgets a caught SYN, as if it had been lost.
+func (h *Host) Ignore(t Tuple) { delete(h.catch.held, t) }

@@ -1,0 +1,181 @@
+package tidepool
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// Node is a running host or router. Its methods may be called by several
+// goroutines at once.
+type Node struct {
+	node  *node.Node
+	addrs []netip.Addr
+	hosts map[string]netip.Addr
+}
+
+// Open starts the node that cfg describes.
+func Open(cfg Config) (*Node, error) {
+	inner, err := cfg.internal()
+	if err != nil {
+		for _, d := range inner.Devices {
+			_ = d.Close() // the first error is the one to tell
+		}
+		return nil, err
+	}
+	return open(inner, cfg.Hosts)
+}
+
+// OpenFile starts the node that an .lnx file describes. TCP's time-outs are those
+// of the file, which means for networks within a machine unless it says otherwise.
+func OpenFile(path string) (*Node, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := lnx.Parse(path, text)
+	if err != nil {
+		return nil, err
+	}
+	return open(node.Config{LNX: file}, nil)
+}
+
+func open(cfg node.Config, hosts map[string]netip.Addr) (*Node, error) {
+	inner, err := node.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{node: inner, hosts: hosts}
+	for i := range cfg.LNX.Interfaces {
+		n.addrs = append(n.addrs, cfg.LNX.Interfaces[i].Addr.Addr())
+	}
+	return n, nil
+}
+
+// Close ends the node and waits until it has ended. What was written to
+// connections that are closed already is still delivered, for two seconds at the
+// most, or for as long as that takes no time if a Clock drives the node. The
+// others are reset, and calls that wait return net.ErrClosed.
+func (n *Node) Close() error { return n.node.Close() }
+
+// Addrs returns the node's addresses, in the order of its interfaces.
+func (n *Node) Addrs() []netip.Addr { return append([]netip.Addr(nil), n.addrs...) }
+
+// SetLoss has a router drop that share, 0 to 1, of what it passes on.
+func (n *Node) SetLoss(share float64) error {
+	_, err := n.node.Do(context.Background(), control.SetLoss{Percent: share * 100})
+	return err
+}
+
+// SetUp takes an interface up or down, by its name.
+func (n *Node) SetUp(name string, up bool) error {
+	_, err := n.node.Do(context.Background(), control.SetLink{Iface: name, Up: up})
+	return err
+}
+
+// Dial connects to an address such as "10.0.0.1:80". The network is "tcp", "tcp4",
+// "udp" or "udp4".
+func (n *Node) Dial(network, address string) (net.Conn, error) {
+	return n.DialContext(context.Background(), network, address)
+}
+
+// DialContext is Dial that gives up when ctx ends. It serves as the DialContext
+// of an http.Transport.
+func (n *Node) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	transport := strings.TrimSuffix(network, "4")
+	if transport != "udp" {
+		transport = "tcp"
+	}
+	to, err := n.resolve(ctx, "dial", network, transport, address)
+	if err != nil {
+		return nil, err
+	}
+	if !to.Addr().IsValid() {
+		to = netip.AddrPortFrom(n.addrs[0], to.Port()) // as net.Dial has it: the local system
+	}
+	if transport == "udp" {
+		u, err := n.DialUDP(to)
+		if err != nil {
+			return nil, err // not a *PacketConn that is nil
+		}
+		return u, nil
+	}
+	c, err := n.DialTCP(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// DialTCP is DialContext for TCP with an address in its own type.
+func (n *Node) DialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) {
+	c, err := n.node.Dial(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{c}, nil
+}
+
+// Listen takes connections to an address such as "10.0.0.1:80", or ":80" for any
+// address of the node. Port 0 is one that is free. The network is "tcp" or "tcp4".
+func (n *Node) Listen(network, address string) (net.Listener, error) {
+	on, err := n.resolve(context.Background(), "listen", network, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	l, err := n.ListenTCP(on)
+	if err != nil {
+		return nil, err // not a *Listener that is nil
+	}
+	return l, nil
+}
+
+// ListenTCP is Listen with an address in its own type; the zero netip.Addr is any
+// address of the node.
+func (n *Node) ListenTCP(on netip.AddrPort) (*Listener, error) {
+	l, err := n.node.Listen(on, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &Listener{l}, nil
+}
+
+// resolve reads HOST:PORT for a transport. The host is an address, a name that the
+// node knows, or empty, which is no address.
+func (n *Node) resolve(
+	ctx context.Context, op, network, transport, address string,
+) (netip.AddrPort, error) {
+	fail := func(err error) (netip.AddrPort, error) {
+		return netip.AddrPort{}, &net.OpError{Op: op, Net: network, Err: err}
+	}
+	if network != transport && network != transport+"4" {
+		return fail(net.UnknownNetworkError(network))
+	}
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return fail(err)
+	}
+	port, err := net.DefaultResolver.LookupPort(ctx, transport, service)
+	if err != nil {
+		return fail(err)
+	}
+	if host == "" {
+		return netip.AddrPortFrom(netip.Addr{}, uint16(port)), nil
+	}
+	addr, known := n.hosts[host]
+	if !known {
+		if addr, err = netip.ParseAddr(host); err != nil {
+			return fail(&net.DNSError{Err: "no such host", Name: host, IsNotFound: true})
+		}
+	}
+	if addr = addr.Unmap(); !addr.Is4() {
+		return fail(&net.AddrError{Err: "not an IPv4 address", Addr: host})
+	}
+	return netip.AddrPortFrom(addr, uint16(port)), nil
+}

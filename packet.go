@@ -1,0 +1,98 @@
+package tidepool
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// PacketConn is a UDP socket. It implements net.PacketConn and, if Dial made it,
+// net.Conn.
+type PacketConn struct{ conn *node.PacketConn }
+
+var (
+	_ net.PacketConn = (*PacketConn)(nil)
+	_ net.Conn       = (*PacketConn)(nil)
+)
+
+// ListenPacket opens a UDP socket at an address such as "10.0.0.1:53", or ":53"
+// for any address of the node. Port 0 is one that is free. The network is "udp"
+// or "udp4".
+func (n *Node) ListenPacket(network, address string) (net.PacketConn, error) {
+	on, err := n.resolve(context.Background(), "listen", network, "udp", address)
+	if err != nil {
+		return nil, err
+	}
+	c, err := n.ListenUDP(on)
+	if err != nil {
+		return nil, err // not a *PacketConn that is nil
+	}
+	return c, nil
+}
+
+// ListenUDP is ListenPacket with an address in its own type; the zero netip.Addr
+// is any address of the node.
+func (n *Node) ListenUDP(on netip.AddrPort) (*PacketConn, error) {
+	if !on.Addr().IsValid() {
+		on = netip.AddrPortFrom(netip.IPv4Unspecified(), on.Port())
+	}
+	c, err := n.node.ListenPacket(on)
+	if err != nil {
+		return nil, err
+	}
+	return &PacketConn{c}, nil
+}
+
+// DialUDP opens a UDP socket that sends to one address and receives from it
+// alone. What ICMP reports about its datagrams is the error of a later call.
+func (n *Node) DialUDP(to netip.AddrPort) (*PacketConn, error) {
+	c, err := n.node.DialUDP(to)
+	if err != nil {
+		return nil, err
+	}
+	return &PacketConn{c}, nil
+}
+
+// Read is ReadFrom without the address.
+func (c *PacketConn) Read(p []byte) (int, error) { return c.conn.Read(p) }
+
+// ReadFrom waits for a datagram and copies it into p; what does not fit is lost.
+// The address is a *net.UDPAddr.
+func (c *PacketConn) ReadFrom(p []byte) (int, net.Addr, error) { return c.conn.ReadFrom(p) }
+
+// ReadFromAddrPort is ReadFrom with the address in its own type.
+func (c *PacketConn) ReadFromAddrPort(p []byte) (int, netip.AddrPort, error) {
+	return c.conn.ReadFromAddrPort(p)
+}
+
+// Write sends a datagram to the address that was dialed.
+func (c *PacketConn) Write(p []byte) (int, error) { return c.conn.Write(p) }
+
+// WriteTo sends a datagram.
+func (c *PacketConn) WriteTo(p []byte, to net.Addr) (int, error) { return c.conn.WriteTo(p, to) }
+
+// WriteToAddrPort is WriteTo with the address in its own type.
+func (c *PacketConn) WriteToAddrPort(p []byte, to netip.AddrPort) (int, error) {
+	return c.conn.WriteToAddrPort(p, to)
+}
+
+// Close closes the socket; calls that wait return net.ErrClosed.
+func (c *PacketConn) Close() error { return c.conn.Close() }
+
+// LocalAddr returns a *net.UDPAddr.
+func (c *PacketConn) LocalAddr() net.Addr { return c.conn.LocalAddr() }
+
+// RemoteAddr returns a *net.UDPAddr, or nil if the socket was not dialed.
+func (c *PacketConn) RemoteAddr() net.Addr { return c.conn.RemoteAddr() }
+
+// SetDeadline sets the read and the write deadline.
+func (c *PacketConn) SetDeadline(t time.Time) error { return c.conn.SetDeadline(t) }
+
+// SetReadDeadline has reads give up at t; the zero time means never.
+func (c *PacketConn) SetReadDeadline(t time.Time) error { return c.conn.SetReadDeadline(t) }
+
+// SetWriteDeadline has writes give up at t; the zero time means never.
+func (c *PacketConn) SetWriteDeadline(t time.Time) error { return c.conn.SetWriteDeadline(t) }
