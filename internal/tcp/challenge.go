@@ -7,35 +7,59 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// budget is the host's allowance of challenge ACKs, RFC 5961 §7: what an
-// attacker can make us send is bounded, whatever it sends.
+// budget is an allowance of challenge ACKs, RFC 5961 §7: what an attacker can
+// make us send is bounded, whatever it sends.
 type budget struct {
-	perSecond int
-	left      int
-	refilled  clock.Time
+	left     int
+	refilled clock.Time
 }
 
-func (b *budget) take(now clock.Time) bool {
-	if b.refilled == clock.Never || now.Sub(b.refilled) >= time.Second {
-		b.refilled, b.left = now, b.perSecond
+// A connection's own budget is the one that RFC 5961 §7 suggests.
+const (
+	connChallenges    = 10
+	connChallengeTime = 5 * time.Second
+)
+
+func (b *budget) stale(now clock.Time, every time.Duration) bool {
+	return b.refilled == clock.Never || now.Sub(b.refilled) >= every
+}
+
+// spend takes one from a connection's budget and the host's, or from neither.
+func (h *Host) spend(now clock.Time, own *budget) bool {
+	if own.stale(now, connChallengeTime) {
+		*own = budget{connChallenges, now}
 	}
-	if b.left <= 0 {
+	if all := &h.challenge; all.stale(now, time.Second) {
+		*all = budget{h.challengesNow(now), now}
+	}
+	if own.left == 0 || h.challenge.left == 0 {
+		h.counters.ChallengesSpared++
 		return false
 	}
-	b.left--
+	own.left--
+	h.challenge.left--
+	h.counters.ChallengeAcks++
 	return true
+}
+
+// challengesNow is the host's budget for the second that begins: the configured
+// one on the average. All connections share it, so that if it were known, a
+// stranger could count what is left of it and learn what others' segments draw
+// (CVE-2016-5696).
+func (h *Host) challengesNow(now clock.Time) int {
+	n := h.cfg.ChallengeAcks
+	s := uint64(now) / uint64(time.Second)
+	random := keyed(&h.cfg.Secret, 'b', Tuple{LocalPort: uint16(s), RemotePort: uint16(s >> 16)})
+	return max(1, n/2+int(random%uint64(n)))
 }
 
 // challengeACK answers a segment that is wrong but may be an honest mistake,
 // such as the first SYN of a peer that lost its memory (RFC 5961 §3.2, §4.2,
 // §5.2).
 func (c *Conn) challengeACK(now clock.Time) {
-	if !c.host.challenge.take(now) {
-		c.host.counters.ChallengesSpared++
-		return
+	if c.host.spend(now, &c.rcv.challenges) {
+		c.rcv.acks = max(c.rcv.acks, 1)
 	}
-	c.host.counters.ChallengeAcks++
-	c.rcv.acks = max(c.rcv.acks, 1)
 }
 
 // offWindowACK answers an empty segment that is outside the window: a probe, a
@@ -45,11 +69,18 @@ func (c *Conn) challengeACK(now clock.Time) {
 // must pass between two. Whoever retransmits by a timer of RTOMin or more gets
 // an answer every time.
 func (c *Conn) offWindowACK(now clock.Time) {
+	if c.mayRepeat(now) {
+		c.rcv.acks = max(c.rcv.acks, 1)
+	}
+}
+
+// mayRepeat reports whether the interval has passed, and begins another.
+func (c *Conn) mayRepeat(now clock.Time) bool {
 	if last := c.rcv.oowAt; last != clock.Never && now.Sub(last) < c.host.cfg.RTOMin/2 {
-		return
+		return false
 	}
 	c.rcv.oowAt = now
-	c.rcv.acks = max(c.rcv.acks, 1)
+	return true
 }
 
 func errorsIsRefused(err error) bool { return errors.Is(err, ErrRefused) }

@@ -247,59 +247,6 @@ func TestCloseBeforeEstablished(t *testing.T) {
 	assert.Equal(t, StateFinWait1, s.c.State())
 }
 
-// TestRFC9293_3_10_7_4_Reset: RFC 5961 §3.2.
-func TestRFC5961_3_Reset(t *testing.T) {
-	s := opened(t, Config{})
-	s.send(RST, 2, 0, 0) // within the window, not exact
-	s.expect(ACK, 1, 1, 0)
-	s.send(RST, ^uint32(70000), 0, 0) // outside
-	s.quiet()
-	assert.Equal(t, StateEstablished, s.c.State())
-	assert.Equal(t, uint64(1), s.h.Drops()[DropReset])
-	s.send(RST, 1, 0, 0)
-	assert.Equal(t, StateClosed, s.c.State())
-	require.ErrorIs(t, s.c.Err(), ErrReset)
-	s.quiet()
-}
-
-func TestRFC5961_4_SYN(t *testing.T) {
-	s := opened(t, Config{})
-	s.send(SYN, 500, 0, 0)
-	s.expect(ACK, 1, 1, 0)
-	s.send(SYN|ACK, 1, 1, 0)
-	s.expect(ACK, 1, 1, 0)
-	assert.Equal(t, StateEstablished, s.c.State())
-}
-
-func TestRFC5961_5_ACK(t *testing.T) {
-	s := opened(t, Config{})
-	s.send(ACK, 1, 2, 100) // acknowledges what was never sent
-	s.expect(ACK, 1, 1, 0)
-	assert.Zero(t, s.c.Rx().Len(), "its text does not count either")
-	s.send(ACK, 1, ^uint32(70000), 100) // long ago
-	s.expect(ACK, 1, 1, 0)
-	assert.Zero(t, s.c.Rx().Len())
-	assert.Equal(t, uint64(2), s.h.Drops()[DropAck])
-	s.send(0, 1, 0, 100) // no ACK at all
-	s.quiet()
-}
-
-func TestRFC5961_7_ChallengesAreBudgeted(t *testing.T) {
-	s := opened(t, Config{Limits: Limits{ChallengeAcks: 10}})
-	sent := 0
-	for range 1000 {
-		s.send(SYN, 500, 0, 0)
-		s.collect()
-		sent += len(s.out)
-		s.out = nil
-	}
-	assert.Equal(t, 10, sent)
-	assert.Equal(t, uint64(990), s.h.Counters().ChallengesSpared)
-	s.now = s.now.Add(time.Second)
-	s.send(SYN, 500, 0, 0)
-	s.expect(ACK, 1, 1, 0)
-}
-
 func TestResetInClosingStatesIsNoError(t *testing.T) {
 	s := opened(t, Config{})
 	s.send(FIN|ACK, 1, 1, 0)

@@ -77,8 +77,8 @@ type Limits struct {
 	MaxTimeWait int
 	// MaxReceiveRanges bounds the gaps in what arrived out of order; zero: 1024.
 	MaxReceiveRanges int
-	// ChallengeAcks is the budget of challenge ACKs a second for the whole host (RFC 5961 §7);
-	// zero: 1000.
+	// ChallengeAcks is the budget of challenge ACKs a second for the whole host, on the average
+	// (RFC 5961 §7); zero: 1000. A connection has 10 in 5 s.
 	ChallengeAcks int
 }
 

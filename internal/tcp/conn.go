@@ -110,8 +110,10 @@ type receiveSpace struct {
 	pending  int                   // bytes that wait for a delayed acknowledgment
 	quick    int                   // segments still acknowledged at once
 	oowAt    clock.Time            // when an empty segment off the window was last answered
-	scale    uint8
-	pingpong bool // data of ours carries the acknowledgments
+	// challenges is how many more ACKs segments that may be forged draw (RFC 5961 §7).
+	challenges budget
+	scale      uint8
+	pingpong   bool // data of ours carries the acknowledgments
 }
 
 // stats are the counters behind Info.

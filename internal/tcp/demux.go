@@ -68,7 +68,6 @@ func NewHost(cfg Config) (*Host, error) {
 		passive: passive{listeners: map[netip.AddrPort]*Listener{}},
 	}
 	h.waits.init(cfg.MaxTimeWait)
-	h.challenge.perSecond = cfg.ChallengeAcks
 	h.ports.secret, h.isn.secret = cfg.Secret, cfg.Secret
 	return h, nil
 }

@@ -72,10 +72,14 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq, end uint64) {
 		if !s.Flags.Has(ACK) {
 			c.takeStamp(now, s, seq)
 			c.repeatedSYN(s)
-			c.resendSYN()
+			if c.mayRepeat(now) {
+				c.resendSYN() // for a stranger may repeat it faster than any TCP does
+			}
 			return
 		}
 		c.offWindowACK(now)
+	case s.Flags.Has(SYN) && c.state.synchronized():
+		c.checkSYN(now, s)
 	case s.Len > 0 && end <= c.rcv.nxt:
 		c.host.drop(DropDuplicate)
 		c.reportDuplicate(seq, end)
@@ -124,13 +128,18 @@ func (c *Conn) checkReset(now clock.Time, s *Segment, seq uint64) bool {
 // delivered reports whether the peer has acknowledged all text before our FIN.
 func (c *Conn) delivered() bool { return c.snd.fin != 0 && c.snd.una >= c.snd.fin }
 
-// checkSYN is the fourth step, with RFC 5961 §4.2: a SYN within the window
-// draws a challenge ACK, whatever else it may be.
+// checkSYN is the fourth step, with RFC 5961 §4.2: a SYN draws a challenge ACK,
+// whatever else it may be and wherever it lies. A peer that has lost its memory
+// answers with a reset that matches exactly.
 func (c *Conn) checkSYN(now clock.Time, s *Segment) bool {
 	if !s.Flags.Has(SYN) {
 		return true
 	}
 	c.host.drop(DropSYN)
+	if c.state == StateSynReceived && !c.has(flagActive) {
+		c.setState(now, evDelete) // RFC 9293 §3.10.7.4: back to LISTEN
+		return false
+	}
 	c.challengeACK(now)
 	return false
 }

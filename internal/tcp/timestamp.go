@@ -60,10 +60,9 @@ func (c *Conn) checkStamp(now clock.Time, s *Segment, seq uint64) bool {
 	switch {
 	case !c.has(flagStamps) || s.Flags.Has(RST):
 		return true // RFC 7323 §5.2: PAWS is not for resets
+	case s.Flags.Has(SYN) && (c.state.synchronized() || !s.Options.HasTimestamps):
+		return true // of another incarnation, which is asked to prove itself
 	case !s.Options.HasTimestamps:
-		if s.Flags.Has(SYN) {
-			return true // of another incarnation, which is asked to prove itself
-		}
 		// RFC 7323 §3.2: a non-RST segment without the option SHOULD be dropped silently.
 		c.host.drop(DropNoStamp)
 		return false
