@@ -27,6 +27,12 @@ var settings = []setting{
 		write: func(k *tcp.Knobs, v string) error { k.Congestion = v; return nil },
 	},
 	{
+		key: "tcp.recovery", doc: "loss recovery of new connections: " +
+			strings.Join(tcp.Recoveries(), ", "),
+		read:  func(k *tcp.Knobs) string { return k.Recovery },
+		write: func(k *tcp.Knobs, v string) error { k.Recovery = v; return nil },
+	},
+	{
 		key:   "tcp.nagle",
 		doc:   "on: small segments wait while data is unacknowledged (RFC 9293 §3.7.4)",
 		read:  func(k *tcp.Knobs) string { return onOff(!k.NoDelay) },

@@ -15,13 +15,14 @@ type round struct {
 	segments      int // segments that newly arrived
 	sacked        int // of them by SACK
 	lost          int // segments newly thought lost
-	duplicate     bool
+	dups          int // duplicate acknowledgments: one, or those of a train
 	dsack         bool
 	dsackEnd      uint64
 	firstSent     clock.Time // of what was delivered and sent only once: the oldest,
 	lastSent      clock.Time // and the newest
 	again         bool       // something was delivered that was sent again
 	againSent     clock.Time // the last transmission of the first segment, if it is one of those
+	original      bool       // something was delivered that was sent once, before the recovery
 	rate          rateSample
 	dupDelivered  int  // bytes that a duplicate ACK stands for, without SACK
 	moved         bool // the window moved too
@@ -36,24 +37,21 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	*r = round{now: now, flight: int(c.snd.nxt - c.snd.una), prior: c.pipe()}
 	c.stats.lastAck = now
 	r.echoed, r.echo = c.has(flagStamps) && s.Options.HasTimestamps, s.Options.TSEcr
-	r.duplicate = c.isDuplicate(s, ack)
+	if c.isDuplicate(s, ack) {
+		r.dups = s.Count
+		c.stats.dupAcksIn += uint64(s.Count)
+	}
 	c.updateSendWindow(now, s, seq, ack, r)
 	if c.snd.wnd == 0 {
 		c.stats.retries = 0 // it answers, if only to say no: RFC 9293 §3.8.6.1
 	}
-	if c.has(flagSACK) && s.Options.SACKCount > 0 {
+	if c.how.sack && s.Options.SACKCount > 0 {
 		c.takeSACK(&s.Options, ack, r)
 	}
 	if ack > c.snd.una {
 		c.acknowledge(ack, r)
 	}
-	if r.duplicate {
-		c.stats.dupAcksIn += uint64(s.Count)
-		if !c.has(flagSACK) {
-			c.duplicateACK(s.Count, r)
-		}
-	}
-	if r.delivered == 0 && !r.duplicate && !r.dsack && !r.moved {
+	if r.delivered == 0 && r.dups == 0 && !r.dsack && !r.moved {
 		return // nothing new: a storm of these costs no more than this
 	}
 	c.digest(now, r)
@@ -111,6 +109,7 @@ func (c *Conn) deliver(rec *record, r *round) {
 	r.segments++
 	again := rec.flags&recAgain != 0
 	r.again = r.again || again
+	r.original = r.original || !again && rec.end() <= c.rec.point
 	if !again {
 		if r.firstSent == clock.Never || rec.sentAt < r.firstSent {
 			r.firstSent = rec.sentAt
@@ -133,9 +132,7 @@ func (c *Conn) digest(now clock.Time, r *round) {
 		c.measure(now, r)
 	}
 	c.adaptReordering(r)
-	if c.has(flagSACK) {
-		c.detectLoss(now, r)
-	}
+	c.how.detect(c, now, r)
 	c.probeAnswered(now, r)
 	c.recover(now, r)
 	c.control(now, r)

@@ -108,6 +108,9 @@ func (c Config) withDefaults() Config {
 	if c.Congestion == "" {
 		c.Congestion = "reno"
 	}
+	if c.Recovery == "" {
+		c.Recovery = rackTLP.name
+	}
 	return c
 }
 
@@ -140,6 +143,9 @@ func (c *Config) validate() error {
 		bad("initial window %d or train %d segments", c.InitialWindow, c.TrainSegments)
 	}
 	if _, err := congestion.New(c.Congestion, congestion.Config{MSS: 1}); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := findStrategy(c.Recovery); err != nil {
 		errs = append(errs, err)
 	}
 	if len(errs) > 0 {

@@ -51,9 +51,12 @@ type rings struct{ tx, rx *buffer.Ring }
 
 // repair is what finds losses and mends them.
 type repair struct {
-	rack rack
-	tlp  tlp
-	rec  recovery
+	how   *strategy
+	rack  rack
+	tlp   tlp
+	board scoreboard
+	rec   recovery
+	undo  undo
 }
 
 // connFlags are a connection's yes-or-no facts.
@@ -123,6 +126,7 @@ type stats struct {
 	retransmits, lostRetransmits                       uint64
 	timeouts, tailProbes, windowProbes                 uint64
 	fastRecoveries, dsacks, dupAcksIn, reordered       uint64
+	undone                                             uint64     // recoveries
 	delivered                                          uint64     // segments
 	lastSent, lastReceived, lastAck                    clock.Time // segments with data, ACKs
 	retries                                            int        // time-outs since the last answer
@@ -218,6 +222,7 @@ func (c *Conn) established(now clock.Time) {
 	c.flags &^= flagSynDue
 	c.rcv.hurry()
 	cfg := &c.host.cfg
+	c.chooseStrategy()
 	if c.has(flagSynAgain) {
 		// RFC 6298 §5.7: a SYN that needed sending again is a poor omen; the RFC's 3 s are three
 		// times its initial RTO, and so are ours.

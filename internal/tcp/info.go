@@ -12,6 +12,7 @@ type Info struct {
 	State      State
 	Recovery   string // CAState: open, recovery, loss
 	Congestion string
+	Strategy   string // of loss recovery: gbn, newreno, sack, rack
 	// SACK, WindowScale and Timestamps were negotiated; Plain says that no option was.
 	SACK, WindowScale, Timestamps, Plain bool
 	// ECN was negotiated. ECNMarks counts the segments that arrived marked, ECNEchoes the
@@ -38,6 +39,7 @@ type Info struct {
 	Delivered                                          uint64 // segments
 	DeliveryRate, PacingRate                           int64  // bytes a second
 	Retransmits, LostRetransmits, FastRecoveries       uint64
+	Undone                                             uint64 // recoveries that were spurious
 	Timeouts, TailProbes, WindowProbes                 uint64
 	DSACKs, DupAcks, ReorderSeen                       uint64
 	Retries                                            int // time-outs since the last answer
@@ -53,7 +55,8 @@ func (c *Conn) Info() Info {
 	s := &c.stats
 	i := Info{
 		State: c.State(), Recovery: recoveryNames[c.rec.kind], Congestion: c.cc.name,
-		SACK: c.has(flagSACK), WindowScale: c.has(flagScale), Timestamps: c.has(flagStamps),
+		Strategy: c.how.name,
+		SACK:     c.has(flagSACK), WindowScale: c.has(flagScale), Timestamps: c.has(flagStamps),
 		Plain: c.has(flagPlain),
 		ECN:   c.has(flagECN), ECNMarks: c.ecn.marks, ECNEchoes: c.ecn.echoes,
 		SendScale: c.snd.scale, RecvScale: c.rcv.scale,
@@ -68,7 +71,7 @@ func (c *Conn) Info() Info {
 		BytesReceived: s.bytesReceived, SegsOut: s.segsOut, SegsIn: s.segsIn,
 		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, Delivered: s.delivered,
 		DeliveryRate: c.limit.rate, Retransmits: s.retransmits,
-		LostRetransmits: s.lostRetransmits, FastRecoveries: s.fastRecoveries,
+		LostRetransmits: s.lostRetransmits, FastRecoveries: s.fastRecoveries, Undone: s.undone,
 		Timeouts: s.timeouts, TailProbes: s.tailProbes, WindowProbes: s.windowProbes,
 		DSACKs: s.dsacks, DupAcks: s.dupAcksIn, ReorderSeen: s.reordered, Retries: s.retries,
 		Limited: c.limit.by, LimitedSince: c.limit.since,

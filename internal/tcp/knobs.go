@@ -12,6 +12,9 @@ import (
 type Knobs struct {
 	// Congestion names the algorithm; zero: "reno".
 	Congestion string
+	// Recovery names the loss recovery of senders: "gbn", "newreno", "sack" or "rack"; zero:
+	// "rack" (RFC 8985).
+	Recovery string
 	// InitialWindow is the first congestion window in segments; zero: 10 (RFC 6928).
 	InitialWindow int
 	// FixedWindow is the window of the algorithm "fixed", in bytes; zero: the initial window.

@@ -29,11 +29,7 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		c.tlp.due && c.outputTailProbe(now, t) {
 		return true
 	}
-	if c.sent.lists[lost].n > 0 {
-		if c.outputLost(now, room, t) {
-			return true
-		}
-	} else if c.outputNew(now, room, t, c.allowance()) {
+	if c.outputText(now, room, t) {
 		return true
 	}
 	if c.rcv.acks > 0 {
@@ -41,6 +37,29 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		return true
 	}
 	return false
+}
+
+// outputText sends text: again what was lost, or else what is new, or else in
+// recovery whatever may still be worth sending again.
+func (c *Conn) outputText(now clock.Time, room int, t *Train) bool {
+	switch {
+	case c.rec.forward == forwardNew && c.outputForward(now, room, t):
+		return true
+	case c.rec.forward == forwardNew:
+		return false
+	case c.sent.lists[lost].n > 0:
+		return c.outputLost(now, room, t)
+	case c.outputNew(now, room, t, c.allowance()):
+		return true
+	case c.rec.kind != recovering || c.how.spare == nil || c.allowance() < c.snd.mss:
+		return false
+	}
+	id, ok := c.how.spare(c)
+	if !ok {
+		return false
+	}
+	c.sent.move(id, c.sent.at(id), lost)
+	return c.outputLost(now, room, t)
 }
 
 // trainLimit returns the most segments of a train.
@@ -121,7 +140,8 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 	q, left := &c.sent, c.allowance()
 	id := q.lists[lost].head
 	rec := q.at(id)
-	if left < rec.text() && !c.rec.force && c.pipe() > 0 {
+	if left < rec.text() && !c.rec.force && c.pipe() > 0 ||
+		c.rec.forward == forwardFirst && !c.rec.force {
 		c.limit.set(now, c.limitedInRecovery())
 		return false
 	}
@@ -143,9 +163,10 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 		full := rec.text() == mss
 		end := rec.end()
 		q.resent(now, id, rec)
+		c.undo.sent(rec.seq, end)
 		c.spend(int(rec.size))
 		id = q.lists[lost].head
-		if q.lists[lost].n == 0 || !full || (n+mss-1)/mss >= room {
+		if q.lists[lost].n == 0 || !full || c.rec.forward != forwardOff || (n+mss-1)/mss >= room {
 			break
 		}
 		if rec = q.at(id); rec.seq != end || rec.text() > mss || rec.text() > left {
@@ -367,7 +388,7 @@ func (c *Conn) outputTailProbe(now clock.Time, t *Train) bool {
 		if rec.place != inFlight {
 			return false
 		}
-		c.tlp.again = true
+		c.tlp.again, c.tlp.start = true, rec.seq
 		c.begin(t, rec.seq, PSH)
 		if rec.flags&recFIN != 0 {
 			t.Flags |= FIN

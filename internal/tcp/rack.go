@@ -6,6 +6,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
+// rackTLP is RFC 8985, the default.
+var rackTLP = strategy{
+	name: "rack", sack: true, probes: true, forward: true,
+	detect:  (*Conn).detectLoss,
+	overdue: (*Conn).overdue,
+}
+
 // rack is RACK's state, RFC 8985 §5.2: loss is told by time, not by counting.
 type rack struct {
 	sentAt     clock.Time // when the most recently sent delivered segment was sent,
@@ -17,9 +24,6 @@ type rack struct {
 	mult       int    // quarters of the minimum round trip to wait
 	reordering bool   // this path has been seen to reorder
 }
-
-// dupThresh is RFC 5681's three.
-const dupThresh = 3
 
 // order is §6.2 step 3: a segment sent once that is delivered after a later one
 // was shows reordering.
@@ -101,6 +105,12 @@ func (c *Conn) detectLoss(now clock.Time, r *round) {
 		c.lose(now, id, rec)
 		r.lost++
 	}
+}
+
+// overdue is §6.3: a time-out takes for lost what has had its round trip and
+// the reordering window, and leaves alone what was sent a moment ago.
+func (c *Conn) overdue(now clock.Time, rec *record) bool {
+	return rec.sentAt.Add(c.rack.rtt+c.reorderWindow()) <= now
 }
 
 // onReorderTimer looks again once the reordering window is over.

@@ -16,6 +16,8 @@ type recovery struct {
 	delivered, out, flight int
 	quota                  int // bytes that may be sent before the next acknowledgment
 	force                  bool
+	forward                forward
+	fresh                  int // bytes of new data that F-RTO may still send
 }
 
 type recoveryKind uint8
@@ -36,13 +38,14 @@ func (c *Conn) pipe() int { return max(0, c.sent.bytes[inFlight]-c.rec.dupBytes)
 
 // recover enters, continues and leaves recovery after an acknowledgment.
 func (c *Conn) recover(now clock.Time, r *round) {
-	if r.advance > 0 && !c.has(flagSACK) {
-		c.partialACK(r)
+	if c.rec.kind == restarting && c.snd.una < c.rec.point {
+		c.lookForward(now, r)
 	}
 	if c.rec.kind != steady && c.snd.una >= c.rec.point {
-		c.exitRecovery(now)
+		c.exitRecovery(now, false)
 		r.lost += c.sent.count[lost] // what was lost since belongs to a new episode
 	}
+	c.reconsider(now, r)
 	if c.rec.kind == steady && r.lost > 0 {
 		c.enterRecovery(now, r)
 	}
@@ -55,6 +58,8 @@ func (c *Conn) enterRecovery(now clock.Time, r *round) {
 	c.stats.fastRecoveries++
 	c.rec.kind = recovering
 	c.rec.point = c.snd.nxt
+	c.board.rescued = false
+	c.beginUndo(false)
 	c.tlp = tlp{}
 	c.timers[timerProbe] = clock.Never
 	c.cc.OnLoss(c.lossEvent(now, congestion.Detected, r.flight))
@@ -74,20 +79,11 @@ func (c *Conn) enterRecovery(now clock.Time, r *round) {
 // in flight is sent again, because nothing would tell what else is missing.
 func (c *Conn) startOver(now clock.Time) {
 	c.rec.kind, c.rec.force, c.rec.dupBytes = restarting, true, 0
-	if !c.has(flagSACK) {
+	if !c.how.sack {
 		for l := &c.sent.lists[inFlight]; l.n > 0; {
 			c.sent.move(l.head, c.sent.at(l.head), lost)
 		}
 	}
-	c.sample(now)
-}
-
-func (c *Conn) exitRecovery(now clock.Time) {
-	e := &c.host.exit
-	*e = congestion.Exit{Now: now, InFlight: c.pipe(), MSS: c.snd.mss}
-	c.cc.OnExit(e)
-	c.rec = recovery{point: c.rec.point}
-	c.rack.forget()
 	c.sample(now)
 }
 
@@ -145,51 +141,4 @@ func (c *Conn) spend(n int) {
 		c.rec.quota -= n
 	}
 	c.rec.force = false
-}
-
-// duplicateACK counts duplicates for a peer without SACK: each says that one
-// segment has left the network, which lets new data out (RFC 3042), and the
-// third that the first is lost (RFC 5681 §3.2).
-func (c *Conn) duplicateACK(n int, r *round) {
-	p := &c.rec
-	if p.kind == restarting {
-		return // echoes of what was sent before the time-out
-	}
-	p.dupAcks += n
-	room := c.sent.bytes[inFlight] - p.dupBytes
-	gone := max(0, min(n*c.snd.mss, room))
-	p.dupBytes += gone
-	r.dupDelivered = gone
-	// RFC 6582 §3.2 step 2: duplicates of what the last recovery resent do not start another.
-	if p.kind == steady && p.dupAcks >= dupThresh && c.snd.una >= p.point {
-		c.loseFirst(r)
-	}
-}
-
-// loseFirst thinks the first outstanding segment lost.
-func (c *Conn) loseFirst(r *round) {
-	id := c.sent.first
-	if rec := c.sent.at(id); rec.place == inFlight {
-		c.lose(r.now, id, rec)
-		c.rec.dupBytes = min(c.rec.dupBytes, c.sent.bytes[inFlight])
-		r.lost++
-	}
-}
-
-// partialACK is RFC 6582 §3.2 step 3: in recovery from a peer without SACK, an
-// acknowledgment short of the recovery point shows the next hole.
-func (c *Conn) partialACK(r *round) {
-	p := &c.rec
-	p.dupAcks = 0
-	// One segment of the advance is the retransmission, the others had left the network before.
-	counted := min(p.dupBytes, max(0, r.advance-c.snd.mss))
-	p.dupBytes -= counted
-	r.dupDelivered = -min(counted, r.delivered)
-	switch {
-	case p.kind == steady || c.sent.empty():
-		p.dupBytes = 0
-	case p.kind == recovering && c.snd.una < p.point:
-		c.loseFirst(r)
-	}
-	p.dupBytes = min(p.dupBytes, c.sent.bytes[inFlight])
 }

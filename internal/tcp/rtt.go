@@ -11,6 +11,8 @@ type rtt struct {
 	srtt, rttvar time.Duration // zero srtt: no sample yet
 	rto          time.Duration // without backoff
 	latest       time.Duration
+	// What the estimate must not fall below with its next sample, after a spurious time-out.
+	keepSRTT, keepVar time.Duration
 	// The minimum over the last one to two windows: RFC 8985 §6.2 step 1 wants a filter that
 	// forgets, because routes change.
 	min, minBefore time.Duration
@@ -27,9 +29,14 @@ func (e *rtt) sample(now clock.Time, r time.Duration, share int, cfg *Config) {
 	r = max(r, time.Nanosecond)
 	e.latest = r
 	e.minimum(now, r)
-	if e.srtt == 0 {
+	switch {
+	case e.srtt == 0:
 		e.srtt, e.rttvar = r, r/2 // RFC 6298 §2.2
-	} else {
+	case e.keepSRTT != 0:
+		// RFC 4015 §4 step ADAPT: the path has shown that it may take so long.
+		e.srtt, e.rttvar = max(e.keepSRTT, r), max(e.keepVar, r/2)
+		e.keepSRTT, e.keepVar = 0, 0
+	default:
 		// RFC 6298 §2.3, rttvar first: it is about the old srtt.
 		n := time.Duration(min(max(share, 1), 64))
 		e.rttvar += ((e.srtt - r).Abs() - e.rttvar) / (4 * n)
@@ -39,6 +46,11 @@ func (e *rtt) sample(now clock.Time, r time.Duration, share int, cfg *Config) {
 	// is RTOMin's to choose.
 	e.rto = min(max(e.srtt+4*e.rttvar, cfg.RTOMin), cfg.RTOMax)
 }
+
+// adapt has the next sample start the estimate anew, from no less than what it
+// was before a time-out that turned out spurious (RFC 4015 §4 step ADAPT, whose
+// granularity G is a nanosecond here).
+func (e *rtt) adapt(srtt, rttvar time.Duration) { e.keepSRTT, e.keepVar = srtt, rttvar }
 
 func (e *rtt) minimum(now clock.Time, r time.Duration) {
 	if e.minSince == clock.Never || now.Sub(e.minSince) >= minWindow {

@@ -15,6 +15,7 @@ func (c *Conn) takeSACK(o *Options, ack uint64, r *round) {
 			// a duplicate.
 			r.dsack, r.dsackEnd = true, end
 			c.stats.dsacks++
+			c.undo.reported(start, end)
 			continue
 		}
 		if start >= c.snd.una && start >= ack {
@@ -52,6 +53,7 @@ func (c *Conn) markSacked(start, end uint64, r *round) {
 		c.deliver(rec, r)
 		r.sacked++
 		q.move(id, rec, sacked)
+		c.board.noteSacked(id)
 		id++
 	}
 	if id != from {
@@ -68,6 +70,7 @@ func (c *Conn) renege() {
 			q.move(id, rec, lost)
 		}
 	}
+	c.board = scoreboard{judged: q.first, highest: q.first, tried: q.first}
 }
 
 // sackBlocks adds to an acknowledgment what was received out of order: first
@@ -119,7 +122,12 @@ func (s *receiveSpace) noteRecent(pos uint64) {
 // reportDuplicate has the next acknowledgment report [start, end) as received
 // twice (RFC 2883).
 func (c *Conn) reportDuplicate(start, end uint64) {
-	if c.has(flagSACK) && start < end {
-		c.rcv.dsack = buffer.Range{Start: start, End: end}
+	d := &c.rcv.dsack
+	switch {
+	case !c.has(flagSACK) || start >= end:
+	case d.Start < d.End && start <= d.End && end > d.End && start >= d.Start:
+		d.End = end // RFC 2883 §4 (3): one report covers one contiguous duplicate
+	default:
+		*d = buffer.Range{Start: start, End: end}
 	}
 }

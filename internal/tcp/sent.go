@@ -171,6 +171,20 @@ func (q *sentQueue) resent(now clock.Time, id uint32, r *record) {
 	r.pipe, r.lost = uint32(q.bytes[inFlight]), uint32(q.lost)
 }
 
+// restore takes everything that is thought lost back into the flight, where it
+// was by its time of transmission.
+func (q *sentQueue) restore() {
+	for q.lists[lost].n > 0 {
+		id := q.lists[lost].head
+		r := q.at(id)
+		q.leave(id, r)
+		r.place = inFlight
+		q.bytes[inFlight] += int(r.size)
+		q.count[inFlight]++
+		q.linkBySentAt(id, r)
+	}
+}
+
 func (q *sentQueue) leave(id uint32, r *record) {
 	q.bytes[r.place] -= int(r.size)
 	q.count[r.place]--
@@ -216,6 +230,36 @@ func (q *sentQueue) linkLost(id uint32, r *record) {
 	}
 	for next := q.at(at).next; before(next, id); next = q.at(at).next {
 		at = next
+	}
+	next := q.at(at).next
+	r.prev, r.next = at, next
+	q.at(at).next, q.at(next).prev = id, id
+	l.n++
+}
+
+// linkBySentAt files a record in the flight, in order of transmission. What
+// comes back is older than nearly all of what is there, and comes in sequence:
+// the search starts behind the last that came so.
+func (q *sentQueue) linkBySentAt(id uint32, r *record) {
+	l := &q.lists[inFlight]
+	later := func(a uint32) bool { return q.at(a).sentAt > r.sentAt }
+	switch {
+	case l.n == 0 || !later(l.tail):
+		q.link(l, id, r)
+		return
+	case later(l.head):
+		q.at(l.head).prev = id
+		r.next = l.head
+		l.head = id
+		l.n++
+		return
+	}
+	at := l.head
+	if last := id - 1; q.has(last) && q.at(last).place == inFlight && !later(last) {
+		at = last
+	}
+	for !later(q.at(at).next) {
+		at = q.at(at).next
 	}
 	next := q.at(at).next
 	r.prev, r.next = at, next

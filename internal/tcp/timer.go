@@ -125,10 +125,10 @@ func (c *Conn) loseAll(now clock.Time) {
 	if q.at(q.first).place == sacked {
 		c.renege()
 	}
-	wait := c.rack.rtt + c.reorderWindow()
 	for id := q.first; id != q.next; id++ {
 		rec := q.at(id)
-		if rec.place != inFlight || c.has(flagSACK) && id != q.first && rec.sentAt.Add(wait) > now {
+		if rec.place != inFlight ||
+			c.how.overdue != nil && id != q.first && !c.how.overdue(c, now, rec) {
 			continue
 		}
 		if rec.flags&recAgain != 0 {
@@ -140,9 +140,17 @@ func (c *Conn) loseAll(now clock.Time) {
 	if c.rec.kind == restarting && c.rec.timedOut == c.snd.una {
 		kind = congestion.TimeoutAgain
 	}
-	c.rec = recovery{
-		kind: restarting, point: c.snd.nxt, timedOut: c.snd.una, force: true,
+	next := recovery{kind: restarting, point: c.snd.nxt, timedOut: c.snd.una, force: true}
+	if c.mayForward() {
+		next.forward = forwardFirst
 	}
+	switch {
+	case c.rec.kind == steady:
+		c.beginUndo(true)
+	case c.rec.kind == recovering:
+		c.undo.open = false // what fast recovery did must not be credited to the time-out
+	}
+	c.rec = next
 	c.tlp = tlp{}
 	c.timers[timerProbe], c.timers[timerReorder] = clock.Never, clock.Never
 	c.cc.OnLoss(c.lossEvent(now, kind, flight))

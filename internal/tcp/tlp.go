@@ -11,6 +11,7 @@ import (
 // unanswered for about two round trips, one more segment makes the peer speak,
 // and RACK sees what it lacks long before the time-out.
 type tlp struct {
+	start uint64 // where a probe that repeats old data begins
 	end   uint64 // snd.nxt when the probe was sent, zero when none is out
 	again bool   // the probe repeated old data
 	due   bool   // it is to be sent
@@ -24,7 +25,7 @@ const probeFloor = 2 * time.Millisecond
 // be missing, and no probe is out.
 func (c *Conn) armProbe(now clock.Time) {
 	c.timers[timerProbe] = clock.Never
-	if !c.has(flagSACK) || c.rec.kind != steady || c.sent.empty() || c.tlp.end != 0 ||
+	if !c.how.probes || c.rec.kind != steady || c.sent.empty() || c.tlp.end != 0 ||
 		c.sent.count[sacked] > 0 || c.sent.count[lost] > 0 || c.rtt.srtt == 0 ||
 		c.onlyFIN() && c.host.cfg.FinTimeout != 0 {
 		return
@@ -67,9 +68,9 @@ func (c *Conn) probeAnswered(now clock.Time, r *round) {
 		p.end = 0
 		if c.rec.kind == steady {
 			c.cc.OnLoss(c.lossEvent(now, congestion.Detected, r.flight))
-			c.exitRecovery(now)
+			c.exitRecovery(now, false)
 		}
-	case r.duplicate && !r.dsack:
+	case r.dups > 0 && !r.dsack:
 		p.end = 0
 	}
 }

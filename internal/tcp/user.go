@@ -85,6 +85,7 @@ func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
 	c.rcv.ooo.Max = h.cfg.MaxReceiveRanges
 	c.rtt.rto = h.cfg.RTOInitial
 	c.rack.mult = 1
+	c.chooseStrategy()
 	if h.cfg.NoDelay {
 		c.flags |= flagNoDelay
 	}

@@ -1,0 +1,90 @@
+package tcp
+
+import "github.com/tidepool-net/tidepool/internal/clock"
+
+// selective is RFC 6675: the peer's SACK blocks show the holes, counting shows
+// which of them are losses, and nothing but the time-out shows that a
+// retransmission was lost too. Pipe counts a segment once, wherever its last
+// transmission is.
+var selective = strategy{
+	name: "sack", sack: true, forward: true, detect: detectSelective, spare: spareSelective,
+}
+
+// scoreboard is what RFC 6675 needs beside the marks of the sent queue.
+type scoreboard struct {
+	judged  uint32 // every record before this one has been judged
+	above   int    // segments sacked from there on
+	highest uint32 // behind the highest record that was sacked
+	tried   uint32 // records before this one are no more to spare
+	rescued bool   // this recovery has had its rescue (RescueRxt)
+}
+
+// noteSacked counts a record that has just been sacked.
+func (b *scoreboard) noteSacked(id uint32) {
+	if int32(id-b.judged) >= 0 {
+		b.above++
+	}
+	if int32(id+1-b.highest) > 0 {
+		b.highest = id + 1
+	}
+}
+
+// follow moves the board along with what is cumulatively acknowledged.
+func (b *scoreboard) follow(q *sentQueue) {
+	if int32(q.first-b.judged) > 0 {
+		b.judged, b.above = q.first, q.count[sacked]
+	}
+	if int32(q.first-b.highest) > 0 {
+		b.highest = q.first
+	}
+	if int32(q.first-b.tried) > 0 {
+		b.tried = q.first
+	}
+}
+
+// detectSelective is IsLost, RFC 6675 §4: what has DupThresh sacked segments
+// above it. For full segments that is the RFC's (DupThresh - 1) * SMSS bytes and
+// some; small ones count one by one, as RFC 5681's duplicates would. Each record
+// is judged once, in order, so that an acknowledgment costs what it reports.
+func detectSelective(c *Conn, now clock.Time, r *round) {
+	q, b := &c.sent, &c.board
+	b.follow(q)
+	for b.above >= dupThresh && b.judged != q.next {
+		rec := q.at(b.judged)
+		switch rec.place {
+		case sacked:
+			if b.above == dupThresh {
+				return // too few beyond this one
+			}
+			b.above--
+		case inFlight:
+			if rec.flags&recAgain == 0 {
+				c.lose(now, b.judged, rec)
+				r.lost++
+			}
+		default: // known already
+		}
+		b.judged++
+	}
+}
+
+// spareSelective is rules 3 and 4 of NextSeg, RFC 6675 §4: first what may be a
+// hole although too little is sacked above it to say so, then, once in a
+// recovery, the end of the flight, which nothing would report if it were lost.
+func spareSelective(c *Conn) (uint32, bool) {
+	q, b := &c.sent, &c.board
+	b.follow(q)
+	if int32(b.judged-b.tried) > 0 {
+		b.tried = b.judged
+	}
+	for ; int32(b.highest-b.tried) > 0; b.tried++ {
+		if rec := q.at(b.tried); rec.place == inFlight && rec.flags&recAgain == 0 {
+			return b.tried, true
+		}
+	}
+	if last := q.next - 1; !b.rescued && !q.empty() && q.at(last).place == inFlight {
+		b.rescued = true
+		return last, true
+	}
+	return 0, false
+}

@@ -1,0 +1,60 @@
+package tcp
+
+import (
+	"fmt"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// strategy is a way to find out what was lost and to mend it, as a sender: one
+// a file. It keeps no state of its own; what it remembers is in the connection's
+// repair. A receiver reports the same whatever its own strategy is.
+type strategy struct {
+	name string
+	// sack: the peer's selective acknowledgments count. A peer that sends none is served by
+	// newReno instead.
+	sack bool
+	// probes: the tail of a flight is probed (RFC 8985 §7).
+	probes bool
+	// forward: a time-out is doubted first (RFC 5682).
+	forward bool
+	// detect draws from an acknowledgment what is lost.
+	detect func(c *Conn, now clock.Time, r *round)
+	// overdue reports whether a time-out takes an unacknowledged segment for lost; nil: all.
+	overdue func(c *Conn, now clock.Time, rec *record) bool
+	// spare finds a segment to send again while recovery has room, nothing is known to be lost
+	// and nothing new may be sent; nil: none.
+	spare func(c *Conn) (id uint32, ok bool)
+}
+
+var strategies = []*strategy{&goBackN, &newReno, &selective, &rackTLP}
+
+// Recoveries returns the names that Knobs.Recovery takes.
+func Recoveries() []string {
+	var names []string
+	for _, s := range strategies {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+func findStrategy(name string) (*strategy, error) {
+	for _, s := range strategies {
+		if s.name == name {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("unknown loss recovery %q (have %v)", name, Recoveries())
+}
+
+// chooseStrategy takes the configured strategy, as far as the peer plays along.
+func (c *Conn) chooseStrategy() {
+	s, err := findStrategy(c.host.cfg.Recovery)
+	if err != nil {
+		panic("BUG: tcp: " + err.Error())
+	}
+	if s.sack && !c.has(flagSACK) {
+		s = &newReno
+	}
+	c.how = s
+}

@@ -1,0 +1,294 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// exits records what a connection tells its congestion controller.
+type exits struct {
+	congestion.Controller
+	spurious, plain int
+}
+
+func (e *exits) OnExit(x *congestion.Exit) {
+	if x.Spurious {
+		e.spurious++
+	} else {
+		e.plain++
+	}
+	e.Controller.OnExit(x)
+}
+
+// watchExits puts an exits before the connection's controller.
+func watchExits(s *script) *exits {
+	e := &exits{Controller: s.c.cc.Controller}
+	s.c.cc.Controller = e
+	return e
+}
+
+// resendsFirst has three segments overtake the first of ten, so that it is sent
+// again although it was only late.
+func resendsFirst(t *testing.T) (*script, *exits) {
+	t.Helper()
+	s := flight(t, 10, fullOptions, Config{})
+	e := watchExits(s)
+	s.sack(1, 1001, 4001)
+	s.expect(ACK, 1, 1, 1000)
+	require.Equal(t, "recovery", s.c.Info().Recovery)
+	return s, e
+}
+
+func TestRFC3708_UndoOfFastRecovery(t *testing.T) {
+	t.Run("the duplicate is reported while recovery lasts", func(t *testing.T) {
+		s, e := resendsFirst(t)
+		s.send(ACK, 1, 4001, 0)
+		s.sack(5001, 1, 1001)
+		assert.Equal(t, "open", s.c.Info().Recovery, "RFC 3708 §3: every retransmission was needless")
+		assert.Equal(t, 1, e.spurious)
+		assert.Zero(t, e.plain)
+		assert.Equal(t, uint64(1), s.c.Info().Undone)
+	})
+	t.Run("or after it", func(t *testing.T) {
+		s, e := resendsFirst(t)
+		s.send(ACK, 1, 10001, 0)
+		assert.Equal(t, 1, e.plain)
+		s.sack(10001, 1, 1001)
+		assert.Equal(t, 1, e.spurious)
+		s.sack(10001, 1, 1001)
+		assert.Equal(t, 1, e.spurious, "once")
+	})
+	t.Run("one of two is not enough", func(t *testing.T) {
+		s := flight(t, 10, fullOptions, Config{})
+		e := watchExits(s)
+		s.sack(1, 2001, 6001)
+		s.collect()
+		s.sack(1, 2001, 8001)
+		s.collect()
+		require.Len(t, s.out, 2)
+		s.send(ACK, 1, 10001, 0)
+		s.sack(10001, 1, 1001)
+		assert.Zero(t, e.spurious)
+		s.sack(10001, 1001, 2001)
+		assert.Equal(t, 1, e.spurious)
+	})
+	t.Run("one report may cover both", func(t *testing.T) {
+		s := flight(t, 10, fullOptions, Config{})
+		e := watchExits(s)
+		s.sack(1, 2001, 6001)
+		s.collect()
+		s.sack(1, 2001, 8001)
+		s.collect()
+		s.send(ACK, 1, 10001, 0)
+		s.sack(10001, 1, 2001)
+		assert.Equal(t, 1, e.spurious)
+	})
+	t.Run("a network that duplicates proves nothing", func(t *testing.T) {
+		s, e := resendsFirst(t)
+		s.sack(8001, 6001, 7001) // never sent twice
+		s.sack(10001, 1, 1001)
+		assert.Zero(t, e.spurious)
+	})
+	t.Run("nor does a report of what an older episode resent", func(t *testing.T) {
+		s, e := resendsFirst(t)
+		s.send(ACK, 1, 10001, 0)
+		s.write(10000)
+		s.collect()
+		s.out = nil
+		s.now = s.now.Add(10 * time.Millisecond)
+		s.sack(10001, 11001, 15001)
+		s.collect()
+		s.sack(10001, 1, 1001)
+		assert.Zero(t, e.spurious)
+		assert.Equal(t, "recovery", s.c.Info().Recovery)
+	})
+}
+
+func TestUndoWaitsForWhatIsStillLost(t *testing.T) {
+	s := flight(t, 10, fullOptions, Config{})
+	e := watchExits(s)
+	s.sack(1, 2001, 6001)
+	s.expect(ACK, 1, 1, 1000)
+	require.NotZero(t, s.c.Info().Lost)
+	s.sack(1001, 1, 1001)
+	assert.Zero(t, e.spurious)
+	assert.Equal(t, "recovery", s.c.Info().Recovery)
+}
+
+// timesOut lets a flight of n segments time out; its first has been sent again
+// then. There is more to send.
+func timesOut(t *testing.T, n int, o Options, cfg Config) (*script, *exits) {
+	t.Helper()
+	s := flight(t, n, o, cfg)
+	s.c.timers[timerProbe] = 0 // or there is no time-out
+	e := watchExits(s)
+	s.wait(s.c.timers[timerRTO].Sub(s.now))
+	s.expect(ACK, 1, 1, 1000)
+	s.quiet()
+	s.write(5000)
+	s.quiet()
+	require.Equal(t, "loss", s.c.Info().Recovery)
+	return s, e
+}
+
+func TestRFC5682_2_1_Basic(t *testing.T) {
+	plain := Options{MSS: 1000}
+	t.Run("step 3b: spurious", func(t *testing.T) {
+		s, e := timesOut(t, 5, plain, Config{})
+		s.now = s.now.Add(time.Millisecond)
+		s.send(ACK, 1, 1001, 0) // of the original
+		s.expect(ACK, 5001, 1, 1000)
+		s.expect(ACK, 6001, 1, 1000)
+		s.quiet()
+		s.send(ACK, 1, 2001, 0)
+		assert.Equal(t, 1, e.spurious)
+		i := s.c.Info()
+		assert.Equal(t, "open", i.Recovery)
+		assert.Zero(t, i.Lost)
+		assert.Equal(t, uint64(1), i.Retransmits, "nothing but the first segment is sent again")
+		s.send(ACK, 1, 7001, 0)
+		s.collect()
+		s.send(ACK, 1, 10001, 0)
+		assert.Zero(t, s.c.pipe())
+	})
+	t.Run("step 2a: a duplicate", func(t *testing.T) {
+		s, e := timesOut(t, 5, plain, Config{})
+		s.send(ACK, 1, 1, 0)
+		assert.Equal(t, forwardOff, s.c.rec.forward)
+		s.send(ACK, 1, 1001, 0)
+		s.expect(ACK, 1001, 1, 1000)
+		assert.Zero(t, e.spurious)
+	})
+	t.Run("step 2a: all that was in flight", func(t *testing.T) {
+		s, e := timesOut(t, 5, plain, Config{})
+		s.send(ACK, 1, 5001, 0)
+		assert.Equal(t, "open", s.c.Info().Recovery)
+		assert.Zero(t, e.spurious, "the retransmission may have filled the only hole")
+	})
+	t.Run("step 3a: a duplicate", func(t *testing.T) {
+		s, e := timesOut(t, 5, plain, Config{})
+		s.now = s.now.Add(time.Millisecond)
+		s.send(ACK, 1, 1001, 0)
+		s.expect(ACK, 5001, 1, 1000)
+		s.expect(ACK, 6001, 1, 1000)
+		s.send(ACK, 1, 1001, 0)
+		assert.Equal(t, forwardOff, s.c.rec.forward)
+		assert.LessOrEqual(t, s.c.Info().Cwnd, 3000, "at most three segments")
+		s.expect(ACK, 1001, 1, 1000)
+		assert.Zero(t, e.spurious)
+	})
+	t.Run("step 2b needs something new to send", func(t *testing.T) {
+		s := flight(t, 5, plain, Config{})
+		s.wait(200 * time.Millisecond)
+		s.collect()
+		s.out = nil
+		s.send(ACK, 1, 1001, 0)
+		s.expect(ACK, 1001, 1, 1000)
+	})
+}
+
+func TestRFC5682_3_1_WithSACK(t *testing.T) {
+	t.Run("step 2: duplicates do not decide", func(t *testing.T) {
+		s, e := timesOut(t, 5, fullOptions, Config{})
+		s.sack(1, 3001, 4001)
+		assert.Equal(t, forwardFirst, s.c.rec.forward)
+		s.quiet()
+		s.send(ACK, 1, 1001, 0)
+		s.expect(ACK, 5001, 1, 1000)
+		s.expect(ACK, 6001, 1, 1000)
+		t.Log("# step 3b: an original arrives by SACK")
+		s.sack(1001, 2001, 4001)
+		assert.Equal(t, 1, e.spurious)
+		assert.Equal(t, uint64(1), s.c.Info().Retransmits)
+	})
+	t.Run("step 3a: only what is new arrives", func(t *testing.T) {
+		s, e := timesOut(t, 5, fullOptions, Config{})
+		s.send(ACK, 1, 1001, 0)
+		s.collect()
+		s.out = nil
+		s.sack(1001, 5001, 6001)
+		assert.Zero(t, e.spurious)
+		s.expect(ACK, 1001, 1, 1000)
+	})
+	t.Run("step 1: not after fast recovery", func(t *testing.T) {
+		s, _ := resendsFirst(t)
+		s.c.timers[timerProbe] = 0
+		s.wait(s.c.timers[timerRTO].Sub(s.now))
+		s.collect()
+		assert.Equal(t, "loss", s.c.Info().Recovery)
+		assert.Equal(t, forwardOff, s.c.rec.forward)
+	})
+	t.Run("step 1: again for the same segment, but not later", func(t *testing.T) {
+		s, e := timesOut(t, 5, fullOptions, Config{})
+		s.wait(s.c.timers[timerRTO].Sub(s.now))
+		s.expect(ACK, 1, 1, 1000)
+		assert.Equal(t, forwardFirst, s.c.rec.forward)
+		s.send(ACK, 1, 1001, 0)
+		s.collect()
+		s.out = nil
+		s.wait(s.c.timers[timerRTO].Sub(s.now))
+		s.expect(ACK, 1001, 1, 1000)
+		assert.Equal(t, forwardOff, s.c.rec.forward)
+		assert.Zero(t, e.spurious)
+	})
+}
+
+func TestRFC3708_UndoOfTimeout(t *testing.T) {
+	s := flight(t, 5, fullOptions, Config{})
+	s.c.timers[timerProbe] = 0
+	e := watchExits(s)
+	s.wait(s.c.timers[timerRTO].Sub(s.now))
+	s.expect(ACK, 1, 1, 1000)
+	s.send(ACK, 1, 1001, 0) // of the original; nothing new to send
+	s.collect()
+	n := len(s.out)
+	s.out = nil
+	require.NotZero(t, n)
+	s.sack(3001, 1, 1001)
+	s.sack(3001, 1001, uint32(1001+1000*n))
+	assert.Equal(t, 1, e.spurious)
+	assert.Zero(t, s.c.Info().Lost)
+	s.send(ACK, 1, 5001, 0)
+	assert.Zero(t, s.c.pipe())
+}
+
+func TestRFC4015_4_Adapt(t *testing.T) {
+	s, e := timesOut(t, 5, Options{MSS: 1000}, Config{Knobs: Knobs{RTOMin: time.Millisecond}})
+	srtt, rttvar := s.c.rtt.srtt, s.c.rtt.rttvar
+	s.now = s.now.Add(100 * time.Millisecond)
+	s.send(ACK, 1, 1001, 0)
+	s.collect()
+	s.send(ACK, 1, 2001, 0)
+	require.Equal(t, 1, e.spurious)
+	assert.Zero(t, s.c.stats.backoff)
+	t.Log("# the next sample replaces the estimate, but does not lower it")
+	s.now = s.now.Add(time.Millisecond)
+	s.send(ACK, 1, 6001, 0)
+	assert.GreaterOrEqual(t, s.c.rtt.srtt, 100*time.Millisecond)
+	assert.GreaterOrEqual(t, s.c.rtt.rttvar, 50*time.Millisecond)
+	s.c.rtt.adapt(srtt, rttvar)
+	s.c.rtt.sample(s.now, time.Microsecond, 1, &s.h.cfg)
+	assert.Equal(t, srtt, s.c.rtt.srtt)
+	assert.Equal(t, rttvar, s.c.rtt.rttvar)
+}
+
+func TestRestoreKeepsTheOrderOfTransmission(t *testing.T) {
+	var q sentQueue
+	for i := range uint64(8) {
+		q.push(1000+10*testTime(i), i*100, 100, 0)
+	}
+	for _, id := range []uint32{1, 2, 5, 6} {
+		q.move(id, q.at(id), lost)
+	}
+	q.resent(2000, 2, q.at(2))
+	q.move(2, q.at(2), lost)
+	q.restore()
+	require.Empty(t, ids(&q, lost))
+	require.Equal(t, []uint32{0, 1, 3, 4, 5, 6, 7, 2}, ids(&q, inFlight))
+	assert.Equal(t, 800, q.bytes[inFlight])
+}
