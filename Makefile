@@ -4,7 +4,7 @@
 GO ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint vet tidy check fuzz bench microbench golden cover clean
+.PHONY: help build test race lint vet tidy check fuzz bench microbench golden rfcs cover clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
@@ -35,6 +35,9 @@ fuzz: ## run every fuzzer for FUZZTIME each (default 30s)
 
 golden: ## write anew the files that tests compare with; read the diff before you commit it
 	$(GO) test $$(grep -rl 'flag.Bool("update"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update
+
+rfcs: ## write docs/rfcs.md: each section of an RFC, its code and its tests
+	$(GO) run ./internal/ci/rfcs
 
 bench: ## real nodes: the floors beside what is reached; BENCH=router picks by name
 	$(GO) run ./internal/bench -only '$(BENCH)'

@@ -369,7 +369,7 @@ func TestRFC6056_Ports(t *testing.T) {
 	require.NoError(t, err, "another destination has its own")
 }
 
-func TestRFC6528_SequenceNumbers(t *testing.T) {
+func TestRFC9293_3_4_1_SequenceNumbers(t *testing.T) {
 	a := sequences{secret: [16]byte{1}}
 	b := sequences{secret: [16]byte{2}}
 	tu := Tuple{LocalPort: 1, RemotePort: 2}
