@@ -58,9 +58,11 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	c.sample(now)
 }
 
-// isDuplicate is RFC 5681 §2's definition of a duplicate acknowledgment.
+// isDuplicate is RFC 5681 §2's definition of a duplicate acknowledgment. What
+// answers a probe of a shut window says that it is shut, not that anything was
+// lost.
 func (c *Conn) isDuplicate(s *Segment, ack uint64) bool {
-	return ack == c.snd.una && !c.sent.empty() && s.Len == 0 && !s.Flags.Has(FIN) &&
+	return ack == c.snd.una && !c.sent.empty() && !c.probing() && s.Len == 0 && !s.Flags.Has(FIN) &&
 		c.peerWindow(s) == c.snd.wnd
 }
 

@@ -155,7 +155,7 @@ func TestRFC1122_4_2_2_13_DataAfterClose(t *testing.T) {
 	s.send(ACK, 1, 2, 0)
 	assert.Equal(t, StateFinWait2, s.c.State())
 	s.send(ACK, 1, 2, 10)
-	s.expect(RST|ACK, 2, 1, 0)
+	s.expect(RST, 2, 0, 0)
 	assert.Equal(t, StateClosed, s.c.State())
 }
 

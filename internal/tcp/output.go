@@ -173,7 +173,7 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 			break
 		}
 	}
-	if c.txOffset(seq)+uint64(n) == c.tx.Tail() {
+	if n > 0 && c.txOffset(seq)+uint64(n) == c.tx.Tail() {
 		t.Flags |= PSH
 	}
 	c.lend(t, seq, n, mss)

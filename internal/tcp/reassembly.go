@@ -11,9 +11,10 @@ func (c *Conn) takeText(now clock.Time, s *Segment, seq uint64) {
 		return
 	}
 	if c.has(flagOrphan) && end > c.rcv.nxt {
-		// RFC 1122 §4.2.2.13: text that nobody will read; the peer must learn that it is lost.
+		// RFC 1122 §4.2.2.13: text that nobody will read; the peer must learn that it is lost,
+		// and the connection is gone, as RFC 9293 §3.10.7.1 has it.
 		c.host.drop(DropClosed)
-		c.sendReset()
+		c.host.refuse(s)
 		c.fail(now, ErrAborted)
 		return
 	}

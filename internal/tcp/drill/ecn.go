@@ -1,18 +1,19 @@
 package drill
 
-import (
-	"errors"
+import "github.com/tidepool-net/tidepool/internal/tcp"
 
-	"github.com/tidepool-net/tidepool/internal/tcp"
-)
-
-// markECN puts the script's mark on a segment that arrives.
-func markECN(_ *tcp.Segment, m ecnMark) error {
-	if m != ecnUnchecked && m != ecnNone {
-		return errors.New("this TCP knows no ECN")
-	}
-	return nil
+// codepoints are the ECN field's values; a segment without a mark in the script
+// arrives with neither ECT nor CE.
+var codepoints = map[ecnMark]tcp.ECN{
+	ecnNone: tcp.NotECT, ecnECT0: tcp.ECT0, ecnECT1: tcp.ECT1, ecnCE: tcp.CE,
 }
 
 // trainECN returns the mark that a train leaves with.
-func trainECN(*tcp.Train) ecnMark { return ecnNone }
+func trainECN(t *tcp.Train) ecnMark {
+	for mark, e := range codepoints {
+		if e == t.ECN {
+			return mark
+		}
+	}
+	return ecnUnchecked
+}

@@ -53,7 +53,7 @@ func (w *world) names() (map[string]float64, error) {
 		"tcpi_sacked":         float64(i.Sacked),
 		"tcpi_lost":           float64(i.Lost),
 		"tcpi_snd_cwnd":       float64(i.Cwnd / mss),
-		"tcpi_snd_ssthresh":   ssthresh(i.Ssthresh, mss),
+		"tcpi_snd_ssthresh":   w.ssthresh(i.Ssthresh, mss),
 		"tcpi_total_retrans":  float64(i.Retransmits),
 		"tcpi_total_rto":      float64(i.Timeouts),
 		"tcpi_probes":         float64(i.WindowProbes),
@@ -82,8 +82,9 @@ func (w *world) names() (map[string]float64, error) {
 	return n, nil
 }
 
-func ssthresh(bytes, mss int) float64 {
-	if bytes == 0 {
+// ssthresh returns it in packets; what no window can reach is infinite.
+func (w *world) ssthresh(bytes, mss int) float64 {
+	if bytes == 0 || bytes >= w.info.Tx().Limit() {
 		return constants["TCP_INFINITE_SSTHRESH"]
 	}
 	return float64(bytes / mss)
@@ -106,11 +107,17 @@ func caState(i *tcp.Info) float64 {
 
 func negotiated(i *tcp.Info) float64 {
 	n := 0.0
+	if i.Timestamps {
+		n++
+	}
 	if i.SACK {
 		n += 2
 	}
 	if i.WindowScale {
 		n += 4
+	}
+	if i.ECN {
+		n += 8
 	}
 	return n
 }

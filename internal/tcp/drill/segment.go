@@ -46,12 +46,11 @@ func (s *segment) inject(w *world) error {
 	if !ok {
 		return w.pump() // the stack drops what it cannot parse
 	}
-	g := tcp.Segment{Tuple: p.tuple, Header: header, Len: len(text), Count: 1}
+	g := tcp.Segment{
+		Tuple: p.tuple, Header: header, Len: len(text), Count: 1, ECN: codepoints[s.ecn],
+	}
 	if len(text) > 0 {
 		g.Payload = [][]byte{text}
-	}
-	if err := markECN(&g, s.ecn); err != nil {
-		return w.fail("%v", err)
 	}
 	w.host.Input(w.now, &g)
 	return w.pump()

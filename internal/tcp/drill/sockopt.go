@@ -122,6 +122,9 @@ func sysGetsockopt(w *world, c *call) (step, error) {
 		return nil, errors.New("want a level, an option and [value]")
 	}
 	option, want := c.args[2].words[0], c.args[3]
+	if len(want.list) == 1 {
+		want = want.list[0]
+	}
 	if want.kind == valString {
 		if option != "TCP_CONGESTION" || s.conn == nil {
 			return nil, fmt.Errorf("no text is the value of %s", option)

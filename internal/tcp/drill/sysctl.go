@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // option takes one line --name=value.
@@ -174,6 +176,26 @@ var inertSysctls = map[string]bool{
 }
 
 var sysctls = map[string]func(*settings, []int) error{
+	"net.ipv4.tcp_sack": func(s *settings, n []int) error {
+		s.config.NoSACK = n[0] == 0
+		return nil
+	},
+	"net.ipv4.tcp_timestamps": func(s *settings, n []int) error {
+		s.config.NoTimestamps = n[0] == 0
+		return nil
+	},
+	"net.ipv4.tcp_window_scaling": func(s *settings, n []int) error {
+		s.config.NoWindowScale = n[0] == 0
+		return nil
+	},
+	"net.ipv4.tcp_ecn": func(s *settings, n []int) error {
+		modes := []tcp.ECNMode{tcp.ECNOff, tcp.ECNOn, tcp.ECNPassive}
+		if n[0] < 0 || n[0] >= len(modes) {
+			return errors.New("want 0, 1 or 2")
+		}
+		s.config.ECN = modes[n[0]]
+		return nil
+	},
 	"net.ipv4.tcp_rmem": func(s *settings, n []int) error {
 		s.config.RecvBuffer = n[len(n)-1]
 		return nil
