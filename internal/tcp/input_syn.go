@@ -29,9 +29,7 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 	}
 	c := h.newConn(now, s.Tuple, path)
 	if last != nil {
-		// RFC 1122 §4.2.2.13 (a): beyond all that the last incarnation used, which at our speeds
-		// the clock of RFC 9293 §3.4.1 need not be.
-		c.setISS(last.sndNxt + 1<<16)
+		c.succeed(last)
 	}
 	c.links.listener = l
 	c.flags |= flagHalfOpen

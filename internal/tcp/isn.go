@@ -57,6 +57,30 @@ func (p *ports) next(t Tuple, free func(Tuple) bool) (uint16, bool) {
 	return 0, false
 }
 
+// claim completes the tuple of an active OPEN, with the port that the user named
+// or with one of RFC 6056. A port whose last connection is in TIME-WAIT is the
+// last resort.
+func (h *Host) claim(now clock.Time, t Tuple) (Tuple, error) {
+	again := func(t Tuple) bool { return h.conns[t] == nil && h.reusable(now, t) }
+	if t.LocalPort != 0 {
+		if !again(t) {
+			return t, ErrPortInUse
+		}
+		return t, nil
+	}
+	port, ok := h.ports.next(t, func(t Tuple) bool {
+		return h.conns[t] == nil && h.waits.find(t) == nil && h.listener(t) == nil
+	})
+	if !ok {
+		port, ok = h.ports.next(t, func(t Tuple) bool { return again(t) && h.listener(t) == nil })
+	}
+	if !ok {
+		return t, ErrNoPorts
+	}
+	t.LocalPort = port
+	return t, nil
+}
+
 // sequence returns the initial sequence number of a new connection.
 func (h *Host) sequence(now clock.Time, t Tuple) uint32 {
 	if h.cfg.Sequence != nil {

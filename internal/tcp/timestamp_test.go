@@ -101,7 +101,7 @@ func TestRFC7323_3_2_EverySegment(t *testing.T) {
 	s.expect(ACK, 2, 2, 0)
 	s.wait(time.Second)
 	s.send(FIN|ACK, 1, 2, 0, stamp(301, 1))
-	assert.Equal(t, stamp(s.c.stamps.at(s.now), 300), s.expect(ACK, 2, 2, 0).options)
+	assert.Equal(t, stamp(s.c.stamps.at(s.now), 301), s.expect(ACK, 2, 2, 0).options)
 }
 
 func TestRFC7323_3_2_MissingIsDropped(t *testing.T) {

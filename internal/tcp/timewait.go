@@ -1,6 +1,10 @@
 package tcp
 
-import "github.com/tidepool-net/tidepool/internal/clock"
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
 
 // timeWait is what remains of a connection in TIME-WAIT: enough to acknowledge
 // a repeated FIN and to judge a new SYN (RFC 9293 §3.6.1).
@@ -11,6 +15,7 @@ type timeWait struct {
 	gone           bool
 	stamped        bool // it had agreed on timestamps
 	stamps         stamps
+	since          clock.Time
 	expires        clock.Time
 	answered       clock.Time
 	next, prev     *timeWait
@@ -83,7 +88,7 @@ func (w *timeWaits) remove(e *timeWait) {
 func (h *Host) park(now clock.Time, c *Conn) {
 	e := &timeWait{
 		tuple: c.tuple, sndNxt: uint32(c.snd.nxt), rcvNxt: uint32(c.rcv.nxt),
-		window: c.windowField(), gone: h.cfg.MSL < 0,
+		window: c.windowField(), gone: h.cfg.MSL < 0, since: now,
 		stamped: c.has(flagStamps), stamps: c.stamps,
 	}
 	c.parked = e
@@ -111,31 +116,59 @@ func (h *Host) TimeWaits() int { return len(h.waits.byTuple) }
 func (h *Host) inputTimeWait(now clock.Time, e *timeWait, s *Segment) bool {
 	switch {
 	case s.Flags.Has(RST):
-		// RFC 1337: a reset must not end TIME-WAIT early.
+		// RFC 1337 §4 (a): a reset must not end TIME-WAIT early.
 		h.drop(DropTimeWait)
 		return false
-	case s.Flags.Has(SYN) && !s.Flags.Has(ACK):
-		// RFC 9293 §3.6.1: MAY accept a new SYN whose number is beyond the last incarnation's.
-		if after(s.Seq, e.rcvNxt) && h.listener(s.Tuple) != nil {
-			h.waits.remove(e)
-			return true
+	case s.Flags.Has(SYN) && !s.Flags.Has(ACK) && e.yields(h, s) && h.listener(s.Tuple) != nil:
+		h.waits.remove(e)
+		return true
+	case s.Flags.Has(FIN) && s.Seq+uint32(s.Len)+1 == e.rcvNxt:
+		// RFC 9293 §3.10.7.4, eighth step: the peer's FIN again restarts the 2 MSL time-out.
+		if e.stamped && s.Options.HasTimestamps && !e.stamps.old(now, s.Options.TSVal) {
+			e.stamps.recent, e.stamps.recentAt = s.Options.TSVal, now
 		}
-		h.answerTimeWait(now, e)
-		return false
-	case s.Flags.Has(FIN):
-		// RFC 9293 §3.10.7.4, eighth step: restart the 2 MSL time-out.
 		h.waits.unlink(e)
 		e.expires = now.Add(2 * h.cfg.MSL)
 		h.waits.push(e)
-		h.answerTimeWait(now, e)
-		return false
-	case s.space() > 0:
-		h.answerTimeWait(now, e)
+	case s.space() == 0:
+		h.drop(DropTimeWait) // an empty ACK deserves no answer
 		return false
 	}
-	h.drop(DropTimeWait) // an empty ACK deserves no answer
+	h.answerTimeWait(now, e)
 	return false
 }
+
+// yields reports whether a SYN may end the TIME-WAIT: RFC 6191 §2. Stamps tell
+// the incarnations apart where both use them, else sequence numbers do.
+func (e *timeWait) yields(h *Host, s *Segment) bool {
+	k := &h.cfg.Knobs
+	later := after(s.Seq, e.rcvNxt)
+	stamped := s.Options.HasTimestamps && !k.NoTimestamps && !k.OptionsOff
+	switch {
+	case !e.stamped:
+		return stamped || later
+	case !stamped, s.Options.TSVal == e.stamps.recent:
+		return later
+	}
+	return after(s.Options.TSVal, e.stamps.recent)
+}
+
+// reuseAfter is how long a TIME-WAIT must have lasted before we ourselves open
+// its connection anew: any peer's clock of RFC 7323 §5.4 has ticked by then.
+const reuseAfter = time.Second
+
+// reusable reports whether an active OPEN may take a tuple that may be in
+// TIME-WAIT. RFC 6191 §2 asks the peer to accept it for its newer stamp; without
+// stamps nothing vouches for it but the full wait.
+func (h *Host) reusable(now clock.Time, t Tuple) bool {
+	e := h.waits.find(t)
+	return e == nil || e.stamped && !h.cfg.NoTimestamps && !h.cfg.OptionsOff &&
+		now.Sub(e.since) >= reuseAfter
+}
+
+// succeed begins beyond all that the last incarnation used, which at our speeds
+// the clock of RFC 9293 §3.4.1 need not (RFC 1122 §4.2.2.13 (a)).
+func (c *Conn) succeed(last *timeWait) { c.setISS(last.sndNxt + 1<<16) }
 
 // answerTimeWait acknowledges again, at most once in half an RTOMin.
 func (h *Host) answerTimeWait(now clock.Time, e *timeWait) {

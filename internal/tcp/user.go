@@ -24,27 +24,21 @@ func (h *Host) Connect(now clock.Time, remote netip.AddrPort, localPort uint16) 
 		LocalAddr: path.Local, RemoteAddr: addr.As4(),
 		LocalPort: localPort, RemotePort: remote.Port(),
 	}
-	if localPort == 0 {
-		port, ok := h.ports.next(t, h.free)
-		if !ok {
-			return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrNoPorts)
-		}
-		t.LocalPort = port
-	} else if h.conns[t] != nil || h.waits.find(t) != nil {
-		return nil, fmt.Errorf("tcp: connect %v from port %d: %w", remote, localPort, ErrPortInUse)
+	t, err := h.claim(now, t)
+	if err != nil {
+		return nil, fmt.Errorf("tcp: connect %v from port %d: %w", remote, localPort, err)
 	}
 	c := h.newConn(now, t, path)
+	if last := h.waits.find(t); last != nil {
+		h.waits.remove(last)
+		c.succeed(last)
+	}
 	c.flags |= flagActive
 	c.setState(now, evOpen)
 	h.insert(c)
 	c.sendSYN(now)
 	c.touch()
 	return c, nil
-}
-
-// free reports whether a local port is at a new connection's disposal.
-func (h *Host) free(t Tuple) bool {
-	return h.conns[t] == nil && h.waits.find(t) == nil && h.listener(t) == nil
 }
 
 // Listen is the passive OPEN. The address may be unspecified. Backlog bounds
