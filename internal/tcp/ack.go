@@ -26,6 +26,7 @@ type round struct {
 	rate          rateSample
 	dupDelivered  int  // bytes that a duplicate ACK stands for, without SACK
 	moved         bool // the window moved too
+	restarted     bool // its losses made the algorithm start over
 	echoed        bool // it carries an echo (RFC 7323 §3.2),
 	echo          uint32
 }

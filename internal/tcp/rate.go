@@ -105,7 +105,8 @@ func (c *Conn) control(now clock.Time, r *round) {
 		TxInFlight:     s.pipe,
 		// RFC 3042 §2: nor does the window grow by what precedes fast recovery, unless this path
 		// is known to reorder.
-		Recovering: c.rec.kind == recovering || r.advance == 0 && !c.rack.reordering,
+		Recovering: c.rec.kind == recovering || r.restarted ||
+			r.advance == 0 && !c.rack.reordering,
 	}
 	c.cc.lost = q.lost
 	if s.sentAt != clock.Never {

@@ -64,7 +64,7 @@ func (c *Conn) enterRecovery(now clock.Time, r *round) {
 	c.timers[timerProbe] = clock.Never
 	c.cc.OnLoss(c.lossEvent(now, congestion.Detected, r.flight))
 	if c.cc.Cwnd() < c.cc.Ssthresh() {
-		c.startOver(now)
+		c.startOver(now, r)
 		return
 	}
 	// RFC 9937 §6.1: what was delivered before recovery is not delivered in it.
@@ -77,7 +77,8 @@ func (c *Conn) enterRecovery(now clock.Time, r *round) {
 // startOver turns fast recovery into the slow start of an algorithm that has no
 // fast recovery (Tahoe): it goes on as after a time-out. Without SACK all that is
 // in flight is sent again, because nothing would tell what else is missing.
-func (c *Conn) startOver(now clock.Time) {
+func (c *Conn) startOver(now clock.Time, r *round) {
+	r.restarted = true
 	c.rec.kind, c.rec.force, c.rec.dupBytes = restarting, true, 0
 	if !c.how.sack {
 		for l := &c.sent.lists[inFlight]; l.n > 0; {

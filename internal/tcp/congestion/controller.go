@@ -187,6 +187,7 @@ func (c *Config) initialSsthresh() int {
 var ErrUnknown = errors.New("unknown congestion control")
 
 var algorithms = map[string]func(Config) Controller{
+	"bbr":     newBBR,
 	"cubic":   newCubic,
 	"fixed":   newFixed,
 	"newreno": newNewReno,
@@ -199,7 +200,8 @@ var algorithms = map[string]func(Config) Controller{
 func New(name string, cfg Config) (Controller, error) {
 	create, ok := algorithms[name]
 	if !ok {
-		return nil, fmt.Errorf("%w %q: want one of %s", ErrUnknown, name, strings.Join(Names(), ", "))
+		have := strings.Join(Names(), ", ")
+		return nil, fmt.Errorf("%w %q: want one of %s", ErrUnknown, name, have)
 	}
 	if cfg.MaxWindow == 0 {
 		cfg.MaxWindow = 1 << 40

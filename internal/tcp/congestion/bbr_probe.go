@@ -1,0 +1,191 @@
+package congestion
+
+import (
+	"math"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// bbrProbe is the state of the ProbeBW cycle, draft-ietf-ccwg-bbr §5.3.3.
+type bbrProbe struct {
+	phase         bbrPhase
+	sample        bool    // acknowledgments are of data that probed
+	upAcked       float64 // towards the next segment of inflightLong
+	perIncrease   float64 // bytes acknowledged for each
+	upRounds      uint
+	roundsSince   uint64 // the last UP
+	wait          time.Duration
+	since         clock.Time // when the cycle began
+	tooHigh       bool       // the last probe found too much
+	precautionary bool       // the last probe stopped short of that
+}
+
+// bbrPhase says what acknowledgments tell of the probe.
+type bbrPhase uint8
+
+const (
+	bbrInit      bbrPhase = iota // nothing
+	bbrRefilling                 // they are of data sent to fill the pipe
+	bbrStarting                  // the probe has begun
+	bbrFeedback                  // they are of data that probed
+	bbrStopping                  // the probe has ended, they still are
+)
+
+// startDown is StartProbeBW_DOWN.
+func (b *bbr) startDown(a *Ack) {
+	b.resetSignals()
+	p := &b.probe
+	p.perIncrease = math.Inf(1)
+	// PickProbeWait, §5.3.3.5: at random, so that flows do not probe in step.
+	p.roundsSince = b.rng.Uint64N(2)
+	p.wait = bbrProbeWait + time.Duration(b.rng.Int64N(int64(bbrProbeWaitExtra)))
+	p.since = a.Now
+	p.phase = bbrStopping
+	b.startRound(a.TotalDelivered)
+	b.enter(bbrDown)
+}
+
+// startRefill is StartProbeBW_REFILL.
+func (b *bbr) startRefill(delivered uint64) {
+	b.model.resetShortTerm()
+	p := &b.probe
+	p.upRounds, p.upAcked, p.precautionary = 0, 0, false
+	p.phase = bbrRefilling
+	b.startRound(delivered)
+	b.enter(bbrRefill)
+}
+
+// startUp is StartProbeBW_UP.
+func (b *bbr) startUp(a *Ack) {
+	b.probe.phase = bbrStarting
+	b.startRound(a.TotalDelivered)
+	b.full.reset(float64(a.Rate))
+	b.enter(bbrUp)
+	b.raiseSlope()
+}
+
+// cycle is UpdateProbeBWCyclePhase, §5.3.3.6.
+func (b *bbr) cycle(a *Ack, limited bool) {
+	if !b.full.reached || b.adaptLongTerm(a, limited) {
+		return
+	}
+	switch b.state {
+	case bbrDown:
+		if !b.timeToProbe(a) && b.timeToCruise(a) {
+			b.enter(bbrCruise)
+		}
+	case bbrCruise:
+		b.timeToProbe(a)
+	case bbrRefill:
+		if b.round.start {
+			b.probe.sample = true
+			b.startUp(a)
+		}
+	case bbrUp:
+		if b.timeToGoDown(a) {
+			b.probe.tooHigh = false
+			b.startDown(a)
+		}
+	case bbrStartup, bbrDrain, bbrProbeRTT, bbrNoState:
+	}
+}
+
+// timeToProbe is IsTimeToProbeBW, §5.3.3.5: after two to three seconds, or as
+// many rounds as a Reno flow of the same window would take to come back.
+func (b *bbr) timeToProbe(a *Ack) bool {
+	p := &b.probe
+	reno := min(b.target()/float64(b.mss), bbrRenoRounds)
+	if !elapsed(a.Now, p.since, p.wait) && float64(p.roundsSince) < reno {
+		return false
+	}
+	b.startRefill(a.TotalDelivered)
+	return true
+}
+
+// target is TargetInflight: what the path holds, unless congestion has cut the
+// window.
+func (b *bbr) target() float64 { return min(b.bdp(b.model.bw, 1), b.cwnd) }
+
+// timeToCruise is IsTimeToCruise: the queue is drained, and room left to others.
+func (b *bbr) timeToCruise(a *Ack) bool {
+	inflight := float64(a.InFlight)
+	return inflight <= b.withHeadroom() && inflight <= b.budget(b.bdp(b.model.maxBW, 1))
+}
+
+// timeToGoDown is IsTimeToGoDown.
+func (b *bbr) timeToGoDown(a *Ack) bool {
+	p, long := &b.probe, b.model.inflightLong
+	if p.tooHigh && float64(a.InFlight) >= long {
+		p.precautionary = true
+		return true
+	}
+	if a.CwndLimited && b.cwnd >= long {
+		b.full.reset(float64(a.Rate)) // the bound, not the path, limits the bandwidth
+		return false
+	}
+	return b.full.now
+}
+
+// withHeadroom is InflightWithHeadroom.
+func (b *bbr) withHeadroom() float64 {
+	long := b.model.inflightLong
+	if math.IsInf(long, 1) {
+		return long
+	}
+	return max(long-max(float64(b.mss), bbrHeadroom*long), b.minPipe())
+}
+
+// raiseSlope is RaiseInflightLongtermSlope: by 1, 2, 4 ... segments a round.
+func (b *bbr) raiseSlope() {
+	p := &b.probe
+	p.perIncrease = max(b.cwnd/float64(uint64(1)<<p.upRounds), float64(b.mss))
+	p.upRounds = min(p.upRounds+1, 30)
+}
+
+// probeUpward is ProbeInflightLongtermUpward.
+func (b *bbr) probeUpward(a *Ack) {
+	if !a.CwndLimited || b.cwnd < b.model.inflightLong {
+		return
+	}
+	p := &b.probe
+	p.upAcked += float64(a.Delivered)
+	if n := math.Floor(p.upAcked / p.perIncrease); n > 0 {
+		p.upAcked -= n * p.perIncrease
+		b.model.inflightLong += n * float64(b.mss)
+	}
+	if b.round.start {
+		b.raiseSlope()
+	}
+}
+
+// adaptLongTerm is AdaptLongTermModel. It reports whether it has changed the
+// state.
+func (b *bbr) adaptLongTerm(a *Ack, limited bool) bool {
+	p := &b.probe
+	if b.round.start {
+		switch p.phase {
+		case bbrStarting:
+			p.phase = bbrFeedback
+		case bbrStopping:
+			p.sample, p.phase = false, bbrInit
+			if b.inProbeBW() && !limited {
+				b.model.advanceFilter()
+			}
+			if b.inProbeBW() && p.precautionary && !p.tooHigh {
+				b.startRefill(a.TotalDelivered)
+				return true
+			}
+		case bbrInit, bbrRefilling, bbrFeedback:
+		}
+	}
+	sent := float64(a.TxInFlight)
+	if b.tooHigh(sent, float64(a.LostSince)) || math.IsInf(b.model.inflightLong, 1) {
+		return false
+	}
+	b.model.inflightLong = max(b.model.inflightLong, sent)
+	if b.state == bbrUp {
+		b.probeUpward(a)
+	}
+	return false
+}

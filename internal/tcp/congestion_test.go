@@ -1,0 +1,113 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAlgorithmTable is the golden table of the algorithms: TestThroughputTable's
+// link, with each of them.
+func TestAlgorithmTable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a few seconds")
+	}
+	out := "SACK peer, RTO min 1 ms, MTU 1400; loss is each way\n"
+	for _, name := range Algorithms() {
+		out += name + "\nloss   rtt       MB/s  of bound  RTOs  probes  lost again\n"
+		for _, loss := range []float64{0, 0.01, 0.1} {
+			for _, d := range []time.Duration{75e3, 10e6} {
+				cfg := course()
+				cfg.Congestion = name
+				out += tableRow(t, loss, d, cfg) + "\n"
+			}
+		}
+	}
+	golden(t, "algorithms.txt", out)
+}
+
+// TestEveryAlgorithmDelivers: whatever governs the window, every byte arrives,
+// with peers that have SACK and with those that have not.
+func TestEveryAlgorithmDelivers(t *testing.T) {
+	for _, name := range Algorithms() {
+		for _, plain := range []bool{false, true} {
+			for seed := range uint64(6) {
+				cfg := course()
+				cfg.Congestion, cfg.OptionsOff, cfg.Pacing = name, plain, seed%2 == 1
+				w := newWorld(t, seed, wire{
+					delay: 200 * time.Microsecond, jitter: 50 * time.Microsecond, bytesPerSec: 50e6,
+					loss: 0.05, dup: 0.01, reorder: 0.02, merge: seed%3 == 0,
+				}, cfg)
+				w.verify = true
+				a, b := w.connect()
+				s := newStream(a, b, 512<<10)
+				require.True(t, w.transfer(time.Minute, s), "%s, seed %d: %+v", name, seed, a.Info())
+				require.Equal(t, uint64(512<<10), s.read, name)
+			}
+		}
+	}
+}
+
+// TestTahoeStartsOver: RFC 5681 §3.1's loss window after a fast retransmit: the segments that
+// follow come by slow start, one, then two.
+func TestTahoeStartsOver(t *testing.T) {
+	s := flight(t, 10, fullOptions, Config{Knobs: Knobs{Congestion: "tahoe"}})
+	s.sack(1, 1001, 4001)
+	s.collect()
+	require.NotEmpty(t, s.out)
+	assert.Equal(t, uint32(1), s.out[0].seq, "the fast retransmit")
+	assert.Len(t, s.out, 1, "and nothing else")
+	i := s.c.Info()
+	assert.Equal(t, i.SendMSS, i.Cwnd)
+	assert.Equal(t, 5*i.SendMSS, i.Ssthresh, "half of the flight")
+	assert.Equal(t, "loss", i.Recovery)
+}
+
+// TestBBRNeedsNoLoss: over a bottleneck with a deep buffer BBR fills the path and
+// leaves the buffer empty.
+func TestBBRNeedsNoLoss(t *testing.T) {
+	cfg := course()
+	cfg.Congestion = "bbr"
+	w := newWorld(t, 1, wire{delay: 10 * time.Millisecond, bytesPerSec: 10e6, merge: true}, cfg)
+	a, b := w.connect()
+	s := newStream(a, b, 1<<62)
+	s.keepOpen = true
+	w.transfer(time.Second, s)
+	before := a.Info().BytesAcked
+	w.transfer(2*time.Second, s)
+	i := a.Info()
+	rate := float64(i.BytesAcked-before) / 2
+	t.Logf("%.2f MB/s, srtt %v, cwnd %d, pacing %d", rate/1e6, i.RTT, i.Cwnd, i.PacingRate)
+	assert.Greater(t, rate, 0.93*10e6*1360/1420)
+	assert.Less(t, i.RTT, 30*time.Millisecond, "an empty path takes 20")
+	assert.Zero(t, i.Timeouts)
+}
+
+// TestSetCongestionGoesOn: the new algorithm starts where the old one was.
+func TestSetCongestionGoesOn(t *testing.T) {
+	w := newWorld(t, 1, wire{
+		delay: 5 * time.Millisecond, bytesPerSec: 10e6, loss: 0.001, merge: true,
+	}, course())
+	a, b := w.connect()
+	s := newStream(a, b, 1<<62)
+	s.keepOpen = true
+	w.transfer(time.Second, s)
+	for _, name := range []string{"cubic", "newreno", "tahoe", "reno"} {
+		before := a.Info()
+		require.NoError(t, a.SetCongestion(name))
+		after := a.Info()
+		assert.Equal(t, before.Cwnd, after.Cwnd, name)
+		assert.Equal(t, before.Ssthresh, after.Ssthresh, name)
+		w.transfer(200*time.Millisecond, s)
+	}
+	require.NoError(t, a.SetCongestion("bbr"))
+	w.transfer(time.Second, s)
+	before := a.Info()
+	assert.Zero(t, before.Ssthresh)
+	require.NoError(t, a.SetCongestion("cubic"))
+	after := a.Info()
+	assert.Equal(t, before.Cwnd, after.Cwnd)
+	assert.Equal(t, before.Cwnd, after.Ssthresh, "what bbr knew of the path is not searched again")
+}
