@@ -449,3 +449,16 @@ func TestProbesDoNotCreepPastTheBuffer(t *testing.T) {
 	}
 	assert.Equal(t, s.c.rx.Limit(), s.c.rx.Len())
 }
+
+// On a link with the largest MTU a segment is longer than the longest train of
+// several, and full segments leave all the same.
+func TestSegmentsLongerThanATrain(t *testing.T) {
+	s := newScript(t, Config{})
+	s.path.MTU = 65535
+	s.accept(Options{MSS: 65495, SACKPermitted: true, HasWindowScale: true, WindowScale: 2})
+	s.write(150_000)
+	s.expect(ACK, 1, 1, 65495)
+	s.expect(ACK, 65496, 1, 65495)
+	s.expect(PSH|ACK, 130_991, 1, 150_000-2*65495)
+	s.quiet()
+}

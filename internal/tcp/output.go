@@ -200,7 +200,8 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 		c.runDry(now)
 		return false
 	}
-	n, why := c.admitted(waiting, min(room*c.snd.mss, maxTrainBytes), allowed)
+	// A segment may be longer than a train of several: there is always room for one.
+	n, why := c.admitted(waiting, min(room*c.snd.mss, max(maxTrainBytes, c.snd.mss)), allowed)
 	finish = finish && n == waiting && c.usableWindow() > n
 	if n == 0 && !finish {
 		if why == LimitNone && waiting == 0 {
