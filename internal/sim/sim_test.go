@@ -281,3 +281,18 @@ func BenchmarkWorld(b *testing.B) {
 		})
 	}
 }
+
+// What was sent as one segment goes over a path that is hundreds of times narrower: a
+// thousand small ones, more than a batch holds.
+func TestAPathThatShrinksManyfold(t *testing.T) {
+	wire := func(mtu int) sim.Wire {
+		return sim.Wire{
+			AB: netem.Config{Delay: time.Millisecond}, BA: netem.Config{Delay: time.Millisecond}, MTU: mtu,
+		}
+	}
+	l := move(t, 1, sim.LineConfig{
+		Routers: 2, Wires: []sim.Wire{wire(65_535), wire(100), wire(65_535)},
+	},
+		300_000, 0)
+	l.Run(time.Minute)
+}

@@ -43,6 +43,9 @@ func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
 	}
 	outlets := append(append(s.out.outlets[:0], room[:len(s.interfaces)]...), s.localRoom())
 	s.out.outlets = outlets
+	if s.out.walking {
+		s.renderOn(now, outlets, b)
+	}
 	for !b.Full() {
 		if !s.tcp.Output(now, outlets, &s.out.train) {
 			return false
@@ -137,21 +140,35 @@ func (s *Stack) render(now clock.Time, room []int, b *buffer.Batch) {
 	if route.NextHop.IsValid() {
 		hop = route.NextHop.As4()
 	}
-	out := &s.interfaces[route.Iface]
 	r := s.out.renderer(t)
-	for r.next() {
-		b.Begin(route.Iface, hop, r.size)
+	r.iface, r.hop = route.Iface, hop
+	s.renderOn(now, room, b)
+}
+
+// renderOn renders what is left of a train as far as b holds it. Most trains fit into
+// a batch that is not full; one that does not is what was sent as a single segment
+// before the path shrank, and the next call goes on with it.
+func (s *Stack) renderOn(now clock.Time, room []int, b *buffer.Batch) {
+	r := &s.out.walk
+	out := &s.interfaces[r.iface]
+	s.out.walking = true
+	for !b.Full() {
+		if !r.next() {
+			s.out.walking = false
+			return
+		}
+		b.Begin(r.iface, r.hop, r.size)
 		b.Add(r.put(b.Scratch(r.headers)))
 		for _, p := range r.text {
 			b.Add(p)
 		}
-		room[route.Iface]--
+		room[r.iface]--
 		out.tx.packets++
 		out.tx.bytes += uint64(r.size)
 		if s.tap != nil {
 			trains := b.Trains()
 			last := &trains[len(trains)-1]
-			s.tap(now, route.Iface, Outbound, ip.DropNone, last.Packet(last.Count-1))
+			s.tap(now, r.iface, Outbound, ip.DropNone, last.Packet(last.Count-1))
 		}
 	}
 }
@@ -180,6 +197,8 @@ type renderer struct {
 	text    [][]byte // its payload
 	cut     [4][]byte
 	done    bool
+	iface   int // where the train goes
+	hop     ip.Addr
 }
 
 // renderer begins to walk a train. There is one, because it points into itself and

@@ -257,6 +257,7 @@ type outbound struct {
 	localAt  clock.Time
 	train    tcp.Train
 	walk     renderer
+	walking  bool   // the last batch ended before the train did
 	outlets  []int  // the room of each outlet, the loopback last
 	bytes    int    // of packets and local
 	datagram []byte // of UDP, being sent
