@@ -1,6 +1,10 @@
 package netem
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+
+	"github.com/tidepool-net/tidepool/internal/checksum"
+)
 
 // Region is a part of a packet.
 type Region uint8
@@ -26,16 +30,18 @@ type Corrupt struct {
 	Where Region
 }
 
-// corrupt turns bits of b such that its Internet checksum sees it: RFC 1071's sum
-// is over the ones' complement, so turns that cancel out modulo 65535 would not
-// be noticed, and then another bit is turned as well.
+// corrupt turns bits of b such that the checksums which the packet carries see it:
+// RFC 1071's sum is over the ones' complement, so that turns which cancel out modulo
+// 65535 are not noticed, and then another bit is turned as well.
 func (c *Corrupt) corrupt(random *rand.Rand, b []byte) {
 	first, last := c.region(b)
 	if first == last {
 		return
 	}
+	header := ipHeaderLen(b)
 	var change int64
-	for n := 0; n < max(1, c.Bits) || change%65535 == 0; n++ {
+	touched := false
+	for n := 0; n < max(1, c.Bits) || !visible(b, change, touched); n++ {
 		i, bit := first+random.IntN(last-first), random.IntN(8)
 		weight := int64(1) << bit
 		if i%2 == 0 {
@@ -46,7 +52,21 @@ func (c *Corrupt) corrupt(random *rand.Rand, b []byte) {
 		}
 		b[i] ^= 1 << bit
 		change += weight
+		touched = touched || i < header
 	}
+}
+
+// visible reports whether somebody who verifies b must notice: its sum has changed,
+// and if the IPv4 header was touched, that does not pass by itself.
+func visible(b []byte, change int64, touched bool) bool {
+	if change%65535 == 0 {
+		return false
+	}
+	if !touched {
+		return true
+	}
+	n := ipHeaderLen(b)
+	return n == 0 || !checksum.Verify(b[:n], 0)
 }
 
 // region returns where in b the damage may be: a range that is empty only if b is.
@@ -61,17 +81,31 @@ func (c *Corrupt) region(b []byte) (first, last int) {
 	return 0, len(b)
 }
 
+// minIPHeader is an IPv4 header without options.
+const minIPHeader = 20
+
+// ipHeaderLen returns the length of b's IPv4 header, 0 when it has none.
+func ipHeaderLen(b []byte) int {
+	if len(b) < minIPHeader || b[0]>>4 != 4 {
+		return 0
+	}
+	n := int(b[0]&15) * 4
+	if n < minIPHeader || n > len(b) {
+		return 0
+	}
+	return n
+}
+
 // headerLen returns how many bytes of a packet are headers.
 func headerLen(b []byte) int {
 	const (
-		ipHeader             = 20
 		icmp, tcp, udp       = 1, 6, 17
 		shortHeader, tcpFull = 8, 20
 	)
-	if len(b) < ipHeader || b[0]>>4 != 4 {
-		return min(len(b), ipHeader)
+	n := ipHeaderLen(b)
+	if n == 0 {
+		return min(len(b), minIPHeader)
 	}
-	n := int(b[0]&15) * 4
 	switch b[9] {
 	case icmp, udp:
 		n += shortHeader

@@ -1,6 +1,7 @@
 package netem_test
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 	"testing"
@@ -184,6 +185,8 @@ func packet(n int) []byte {
 		b[i] = byte(i*31 + 7)
 	}
 	b[0], b[9], b[20+12] = 0x45, 6, 8<<4
+	b[10], b[11] = 0, 0
+	binary.BigEndian.PutUint16(b[10:], ^checksum.Fold(checksum.Sum(b[:20], 0)))
 	return b
 }
 
@@ -206,12 +209,16 @@ func TestCorrupt(t *testing.T) {
 			l.Input(1, 0, [][]byte{whole})
 			data, _, ok := l.Output(1)
 			require.True(t, ok)
-			turned := 0
+			turned, header := 0, false
 			for i := range data {
 				if d := data[i] ^ whole[i]; d != 0 {
 					turned += bits.OnesCount8(d)
 					where[i]++
+					header = header || i < 20
 				}
+			}
+			if n := int(data[0]&15) * 4; header && data[0]>>4 == 4 && n >= 20 && n <= size {
+				require.False(t, checksum.Verify(data[:n], 0), "%x", data)
 			}
 			require.Positive(t, turned)
 			if c.Bits < 2 {
