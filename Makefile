@@ -4,7 +4,7 @@
 GO ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint vet tidy check fuzz bench microbench golden rfcs cover clean
+.PHONY: help build test race lint vet tidy check fuzz sim bench microbench golden rfcs cover clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
@@ -32,6 +32,9 @@ check: ## what CI runs, without installing anything: tidy, vet, lint, test, race
 
 fuzz: ## run every fuzzer for FUZZTIME each (default 30s)
 	FUZZTIME=$(or $(FUZZTIME),30s) .ci/run fuzz
+
+sim: ## two stacks on wires of all faults; SEEDS=10000 runs so many, 0 until interrupted
+	$(GO) run ./internal/sim/chaos -seeds $(or $(SEEDS),0)
 
 golden: ## write anew the files that tests compare with; read the diff before you commit it
 	$(GO) test $$(grep -rl 'flag.Bool("update"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update

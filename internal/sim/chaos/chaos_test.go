@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// TestChaos is the bounded run: two stacks joined by a wire of all faults deliver
+// every byte in order, or the connection fails with an error, and nobody is told of a
+// delivery that was not.
+func TestChaos(t *testing.T) {
+	const batches = 20
+	seeds := uint64(10_000)
+	if testing.Short() {
+		seeds = 500
+	}
+	totals := make([]*tally, batches)
+	t.Run("seeds", func(t *testing.T) {
+		for i := range totals {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				totals[i] = newTally()
+				for seed := uint64(i); seed < seeds; seed += batches {
+					o := play(seed, nil)
+					totals[i].add(o)
+					require.Empty(t, o.failure, replayCommand(seed))
+				}
+			})
+		}
+	})
+	// The run is worth something only if the faults were there and transfers survived them.
+	var all tally
+	for _, one := range totals {
+		all.seeds += one.seeds
+		all.verified += one.verified
+		all.cleanPairs += one.cleanPairs
+		all.faults.Add(&one.faults)
+	}
+	assert.Equal(t, seeds, all.seeds)
+	assert.Greater(t, all.verified, seeds*5000)
+	assert.Greater(t, all.cleanPairs, seeds*7/10)
+	f := &all.faults
+	for _, n := range []uint64{f.Lost, f.Duplicated, f.Reordered, f.Truncated, f.Corrupted} {
+		assert.Greater(t, n, 5*seeds)
+	}
+}
+
+func TestOneSeedIsOneRun(t *testing.T) {
+	for seed := range uint64(20) {
+		first, again := play(seed, nil), play(seed, nil)
+		assert.Equal(t, first, again)
+	}
+}
+
+// calm is a scenario without faults, for tests that bring in their own.
+func calm() *scenario {
+	s := draw(0)
+	delay := netem.Config{Delay: time.Millisecond}
+	s.line = sim.LineConfig{Wires: []sim.Wire{{AB: delay, BA: delay}}}
+	s.left, s.right = sim.Bulk{Send: 100_000}, sim.Bulk{Send: 50_000}
+	return s
+}
+
+// playWith plays a scenario that was tampered with.
+func playWith(s *scenario, tamper func(*game)) string {
+	g := &game{scenario: s}
+	if err := g.build(nil); err != nil {
+		return err.Error()
+	}
+	if tamper != nil {
+		tamper(g)
+	}
+	g.run()
+	return g.failure
+}
+
+// What must not happen is noticed when it does.
+func TestTheChecksNotice(t *testing.T) {
+	assert.Empty(t, playWith(calm(), nil))
+
+	s := calm()
+	s.right.RecvAt = 1
+	assert.Contains(t, playWith(s, nil), "right: byte 0 is wrong", "the reader's pattern is another")
+
+	s = calm()
+	assert.Contains(t, playWith(s, func(g *game) {
+		g.line.At(g.line.Now(), func(now clock.Time) { g.left.app.Sent -= 10 })
+	}), "sent", "more arrives than was sent")
+
+	s = calm()
+	s.left.KeepOpen = true
+	assert.Contains(t, playWith(s, nil), "stuck", "an end that never closes")
+
+	s = calm()
+	assert.Contains(t, playWith(s, func(g *game) {
+		g.line.At(g.line.Now().Add(5*time.Millisecond), func(clock.Time) {
+			g.left.conn.Abort()
+			g.left.conn.Host().Settle()
+		})
+	}), "aborted by nobody")
+
+	s = calm()
+	s.line.Left.RecvBuffer = -1
+	assert.Contains(t, playWith(s, nil), "buffers")
+}
+
+// A byte that TCP calls acknowledged though the other end has no such byte.
+func TestAFalseAcknowledgmentIsNoticed(t *testing.T) {
+	g := &game{scenario: calm()}
+	require.NoError(t, g.build(nil))
+	g.steps(time.Hour, func() bool { return g.right.conn != nil })
+	g.checkAlways()
+	require.Empty(t, g.failure)
+	tx := g.left.conn.TCP().Tx()
+	require.Greater(t, tx.Tail(), g.right.inOrder(1<<40))
+	tx.Release(tx.Tail())
+	g.checkAlways()
+	assert.Contains(t, g.failure, "was told that")
+}
+
+func TestWaitingForAPeerThatIsGoneIsNoFailure(t *testing.T) {
+	s := calm()
+	s.left.Send = 0
+	g := &game{scenario: s}
+	require.NoError(t, g.build(nil))
+	g.steps(time.Hour, func() bool {
+		return g.right.conn != nil && g.left.conn.TCP().State() == tcp.StateFinWait2
+	})
+	require.Empty(t, g.failure)
+	sim.End{Host: g.line.Right}.Cut(true)
+	g.right.app.Leave = sim.LeaveAbort // as far as the checks know: it says so itself
+	g.right.conn.Abort()
+	g.right.conn.Host().Settle()
+	g.run()
+	assert.Empty(t, g.failure)
+	assert.True(t, g.left.forlorn)
+	assert.Equal(t, "waited for a peer that was gone", g.left.outcome())
+}
+
+func TestRunnerAndReport(t *testing.T) {
+	var out bytes.Buffer
+	r := runner{first: 5, seeds: 40, workers: 3, out: &out, progress: 1}
+	total := r.run(context.Background())
+	assert.Equal(t, uint64(40), total.seeds)
+	assert.Contains(t, out.String(), "a second")
+	out.Reset()
+	total.failures = []uint64{7}
+	total.print(&out, time.Second)
+	for _, want := range []string{
+		"seeds run                                     40\n", "bytes verified", "  corrupted",
+		"ends: clean", "seeds a second                              40.0\n",
+		"go run ./internal/sim/chaos -seed 7\n",
+	} {
+		assert.Contains(t, out.String(), want)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	r.seeds = 0
+	assert.Zero(t, r.run(ctx).seeds, "an interrupt ends it")
+
+	out.Reset()
+	assert.Zero(t, replay(&out, 3, true))
+	assert.Contains(t, out.String(), "Flags [S]")
+	assert.Contains(t, out.String(), "hash")
+}

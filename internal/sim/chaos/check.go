@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// checkAlways is what holds at every moment: no wrong byte, no byte acknowledged that
+// the other TCP does not have, no buffer beyond its limit.
+func (g *game) checkAlways() {
+	g.checkWay(&g.left, &g.right)
+	g.checkWay(&g.right, &g.left)
+}
+
+func (g *game) checkWay(from, to *end) {
+	if from.conn == nil {
+		return
+	}
+	tx, rx := from.conn.TCP().Tx(), from.conn.TCP().Rx()
+	if acked := tx.Head(); acked > 0 {
+		if got := to.inOrder(acked); acked > got {
+			g.fail("%s was told that %d bytes are acknowledged, %s has %d in order",
+				from.name, acked, to.name, got)
+		}
+	}
+	if tx.Len() > tx.Limit() || rx.Len() > rx.Limit() {
+		g.fail("%s: a buffer of %d bytes holds %d, one of %d %d",
+			from.name, tx.Limit(), tx.Len(), rx.Limit(), rx.Len())
+	}
+	if from.app.Wrong {
+		g.fail("%s: byte %d is wrong", from.name, from.app.Received)
+	}
+	if from.app.Received > to.app.Sent {
+		g.fail("%s received %d bytes, %s sent %d",
+			from.name, from.app.Received, to.name, to.app.Sent)
+	}
+	if from.app.EOF && from.app.Received < to.app.Sent && !from.deaf() {
+		g.fail("%s saw the end after %d bytes, %s sent %d",
+			from.name, from.app.Received, to.name, to.app.Sent)
+	}
+}
+
+// inOrder is how many bytes an end's TCP has received in order. What is in the ring
+// is cheap to know and almost always enough.
+func (e *end) inOrder(enough uint64) uint64 {
+	if e.conn == nil {
+		return 0
+	}
+	if n := e.conn.TCP().Rx().Tail(); n >= enough {
+		return n
+	}
+	return e.conn.TCP().Info().RcvNxt // what a user who reads no more is spared
+}
+
+func (e *end) deaf() bool { return e.app.Left && e.app.Leave == sim.LeaveDeaf }
+
+// checkEnds is what holds when all is over: an end that closed without an error had
+// everything acknowledged; when both did, everything arrived.
+func (g *game) checkEnds() {
+	g.checkEnd(&g.left, &g.right)
+	g.checkEnd(&g.right, &g.left)
+}
+
+func (g *game) checkEnd(from, to *end) {
+	if from.conn == nil || !from.app.Over || from.app.Err != nil {
+		return
+	}
+	if got := to.inOrder(from.app.Sent); got < from.app.Sent {
+		g.fail("%s closed in order and sent %d bytes, %s has %d",
+			from.name, from.app.Sent, to.name, got)
+	}
+	if acked := from.conn.TCP().Info().BytesAcked; acked < from.app.Sent {
+		g.fail("%s closed in order with %d bytes of %d acknowledged",
+			from.name, acked, from.app.Sent)
+	}
+	if to.app.Over && to.app.Err == nil && !to.app.Left && to.app.Received != from.app.Sent {
+		g.fail("both closed in order; %s sent %d bytes, %s read %d",
+			from.name, from.app.Sent, to.name, to.app.Received)
+	}
+}
+
+// stuck tells a connection that cannot end from one that waits in vain, because its
+// peer has gone and the news was lost: it has nothing to send, so it asks for nothing.
+// (RFC 9293 §3.5.1 calls it half-open; keepalive is what finds out.)
+func (g *game) stuck() {
+	for _, pair := range [][2]*end{{&g.left, &g.right}, {&g.right, &g.left}} {
+		e, peer := pair[0], pair[1]
+		if e.conn == nil || e.app.Over {
+			continue
+		}
+		i := e.conn.TCP().Info()
+		gone := peer.conn == nil || peer.app.Over &&
+			(peer.app.Err != nil || peer.conn.TCP().State() == tcp.StateClosed)
+		if !gone || i.NotSent > 0 || i.Pipe > 0 {
+			g.fail("stuck after %v:\n%s %+v\n  app %+v\n%s over %v, error %v",
+				g.line.Elapsed(), e.name, i, *e.app, peer.name, peer.app.Over, peer.app.Err)
+			return
+		}
+		if peer.app.Over && peer.app.Err == nil {
+			g.fail("%s waits for %s, which closed in order:\n%+v", e.name, peer.name, i)
+			return
+		}
+		e.forlorn = true
+		e.conn.Abort()
+		e.conn.Host().Settle()
+	}
+}
+
+// checkEmpty is what holds when everything has gone: hosts remember nothing.
+func (g *game) checkEmpty() {
+	for _, h := range g.line.Hosts() {
+		host := h.Stack().TCP()
+		for c := range host.Conns() {
+			g.fail("%s still has a connection in %v:\n%+v", h.Name(), c.State(), c.Info())
+		}
+		if n := host.TimeWaits(); n > 0 {
+			g.fail("%s still has %d connections in TIME-WAIT", h.Name(), n)
+		}
+	}
+	for _, e := range []*end{&g.left, &g.right} {
+		if errors.Is(e.app.Err, tcp.ErrAborted) && !e.forlorn &&
+			e.app.Leave != sim.LeaveAbort && e.app.Leave != sim.LeaveClose {
+			g.fail("%s was aborted by nobody", e.name)
+		}
+	}
+}

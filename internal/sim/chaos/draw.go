@@ -1,0 +1,148 @@
+package main
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/sim"
+)
+
+// scenario is what a seed stands for.
+type scenario struct {
+	line        sim.LineConfig
+	left, right sim.Bulk
+}
+
+// worst is the share of packets that each fault may befall.
+const worst = 0.3
+
+// draw makes a seed's scenario.
+func draw(seed uint64) *scenario {
+	r := rand.New(rand.NewPCG(seed, 0x6368616f73))
+	s := &scenario{}
+	s.line.Left, s.line.Right = drawTCP(r, 2*seed), drawTCP(r, 2*seed+1)
+	if r.IntN(4) == 0 {
+		s.line.Routers = 1 + r.IntN(2)
+	}
+	for range s.line.Routers + 1 {
+		s.line.Wires = append(s.line.Wires, drawWire(r, s.line.Routers+1))
+	}
+	// Damage on two wires can cancel out, which no checksum sees: one wire does it all.
+	damaging := r.IntN(len(s.line.Wires))
+	for i := range s.line.Wires {
+		if w := &s.line.Wires[i]; i != damaging {
+			w.AB.Corrupt.Share, w.BA.Corrupt.Share = 0, 0
+		}
+	}
+	most := 100_000
+	for _, b := range []int{
+		s.line.Left.RecvBuffer, s.line.Left.SendBuffer,
+		s.line.Right.RecvBuffer, s.line.Right.SendBuffer, 10 * s.line.Wires[0].MTU,
+	} {
+		if b <= 1000 {
+			most = min(most, 100*b)
+		}
+	}
+	s.left, s.right = drawBulk(r, most), drawBulk(r, most)
+	s.left.SendAt, s.right.SendAt = r.Uint64()>>8, r.Uint64()>>8
+	s.left.RecvAt, s.right.RecvAt = s.right.SendAt, s.left.SendAt
+	return s
+}
+
+// drawBulk makes an application: what it moves, how fast, and how it goes.
+func drawBulk(r *rand.Rand, most int) sim.Bulk {
+	b := sim.Bulk{}
+	switch r.IntN(5) {
+	case 0:
+		b.Send = uint64(r.IntN(20))
+	case 1, 2:
+		b.Send = uint64(r.IntN(min(most, 8000)))
+	default:
+		b.Send = uint64(r.IntN(most))
+	}
+	if r.IntN(2) == 0 {
+		b.MaxWrite = 1 + r.IntN(5000)
+	}
+	if r.IntN(2) == 0 {
+		b.MaxRead = 1 + r.IntN(5000)
+	}
+	if r.IntN(2) == 0 {
+		b.MaxPause = time.Duration(1+r.IntN(20_000)) * time.Microsecond
+		b.Lazy = r.Float64() * 0.8
+	}
+	if r.IntN(4) == 0 {
+		b.Leave = sim.Leave(1 + r.IntN(4))
+		b.After = uint64(r.IntN(most))
+	}
+	return b
+}
+
+// drawWire makes a wire, one of several in a row, each of whose directions is of its
+// own kind.
+func drawWire(r *rand.Rand, wires int) sim.Wire {
+	w := sim.Wire{MTU: []int{100, 296, 576, 1400, 1400, 1500, 9000, 65_535}[r.IntN(8)]}
+	w.AB, w.BA = drawLink(r, wires), drawLink(r, wires)
+	return w
+}
+
+func drawLink(r *rand.Rand, wires int) netem.Config {
+	c := netem.Config{Delay: time.Duration(1 + r.Int64N(int64(50*time.Millisecond)))}
+	if r.IntN(2) == 0 {
+		c.Delay /= 100
+	}
+	switch r.IntN(3) {
+	case 0:
+		c.Jitter = netem.UniformJitter(c.Delay)
+		c.Overtaking = r.IntN(2) == 0
+	case 1:
+		c.Jitter = netem.NormalJitter(c.Delay / 4)
+		c.Overtaking = r.IntN(2) == 0
+	}
+	if r.IntN(3) == 0 {
+		c.Rate = netem.BitsPerSecond(50_000 << r.IntN(14))
+		c.Queue = netem.DropTail{Packets: 2 + r.IntN(100)}
+	}
+	most := 0.0
+	switch r.IntN(4) {
+	case 0: // clean
+	case 1:
+		most = 0.03
+	case 2:
+		most = worst / 3
+	case 3:
+		most = worst
+	}
+	drawFaults(r, &c, most/float64(wires))
+	return c
+}
+
+// drawFaults has each fault befall up to most of the packets. One link in some has
+// all of them in full.
+func drawFaults(r *rand.Rand, c *netem.Config, most float64) {
+	share := func() float64 {
+		if r.IntN(3) == 0 {
+			return 0
+		}
+		return r.Float64() * most
+	}
+	if r.IntN(10) == 0 {
+		share = func() float64 { return most }
+	}
+	switch loss := share(); r.IntN(3) {
+	case 0:
+		if loss > 0 {
+			c.Loss = netem.Bursts(loss, 1+r.Float64()*4)
+		}
+	default:
+		c.Loss = netem.UniformLoss(loss)
+	}
+	c.Duplicate, c.Truncate = share(), share()
+	c.Corrupt = netem.Corrupt{
+		Share: share(), Bits: 1 + r.IntN(4), Where: netem.Region(r.IntN(3)),
+	}
+	c.Reorder = netem.Reorder{Share: share()}
+	if r.IntN(2) == 0 {
+		c.Reorder.Late = 1 + 2*c.Delay
+	}
+}

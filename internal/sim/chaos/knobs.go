@@ -1,0 +1,69 @@
+package main
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"reflect"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// drawTCP makes one host's TCP: buffers down to the tiniest, all algorithms, all
+// knobs, patience great and small.
+func drawTCP(r *rand.Rand, seed uint64) tcp.Config {
+	sizes := []int{64, 100, 536, 1000, 5000, 20_000, 65_535, 200_000, 1 << 20}
+	cfg := tcp.Config{
+		RecvBuffer: sizes[r.IntN(len(sizes))], SendBuffer: sizes[r.IntN(len(sizes))],
+		TrainSegments: 1 + r.IntN(44),
+		MSL:           time.Duration(1+r.IntN(30)) * time.Second,
+		FinWait2:      time.Duration(1+r.IntN(60)) * time.Second,
+	}
+	k := &cfg.Knobs
+	const ms = time.Millisecond
+	k.RTOMin = []time.Duration{0, ms, 50 * ms, 200 * ms}[r.IntN(4)]
+	k.RTOMax = []time.Duration{0, 1000 * ms, 5000 * ms, 120_000 * ms}[r.IntN(4)]
+	k.InitialWindow = 1 + r.IntN(20)
+	if r.IntN(2) == 0 {
+		k.DelayedAck = time.Duration(r.IntN(100)) * time.Millisecond
+	}
+	algorithms := tcp.Algorithms()
+	k.Congestion = algorithms[r.IntN(len(algorithms))]
+	drawSwitches(k, seed)
+	k.ECN = []tcp.ECNMode{tcp.ECNPassive, tcp.ECNOn, tcp.ECNOff}[stream(seed, "ECN").IntN(3)]
+	cfg.SynRetries = 3 + r.IntN(20)
+	cfg.DataRetries = 3 + r.IntN(40)
+	cfg.FinRetries = 3 + r.IntN(40)
+	if r.IntN(4) == 0 {
+		cfg.MaxReceiveRanges = 1 + r.IntN(8)
+	}
+	if r.IntN(2) == 0 { // the sequence space wraps somewhere
+		next := -uint32(r.IntN(100_000))
+		cfg.Sequence = func(tcp.Tuple) uint32 {
+			next += 1 << 20 // as RFC 9293 §3.4.1's clock would: no two connections overlap
+			return next - 1<<20
+		}
+	}
+	return cfg
+}
+
+// drawSwitches turns every knob that is a yes or no, now and then. They are found by
+// their type, so that one which is added later is drawn too, and each by a stream of
+// its own, so that it does not shift what the others get.
+func drawSwitches(k *tcp.Knobs, seed uint64) {
+	const share = 0.15
+	v := reflect.ValueOf(k).Elem()
+	for i := range v.NumField() {
+		if v.Field(i).Kind() != reflect.Bool {
+			continue
+		}
+		v.Field(i).SetBool(stream(seed, v.Type().Field(i).Name).Float64() < share)
+	}
+}
+
+// stream is a knob's own random stream.
+func stream(seed uint64, knob string) *rand.Rand {
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(knob)) // never fails
+	return rand.New(rand.NewPCG(seed, name.Sum64()))
+}

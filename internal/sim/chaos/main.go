@@ -1,0 +1,53 @@
+// Command chaos joins two of our stacks by wires that drop, repeat, reorder, cut and
+// damage packets, and has applications of all manners talk across them, seed after
+// seed, until something happens that must not:
+//
+//	go run ./internal/sim/chaos               # until interrupted
+//	go run ./internal/sim/chaos -seeds 10000  # so many
+//	go run ./internal/sim/chaos -seed 4711    # this one again, told in full
+//
+// What must not happen is in check.go. The seed decides everything, draw.go how. The
+// exit status is 1 when a seed failed, and the last lines say how to play it again.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"time"
+)
+
+func main() {
+	var r runner
+	var one int64
+	flag.Uint64Var(&r.seeds, "seeds", 0, "how many `SEEDS` to run; 0: until interrupted")
+	flag.Uint64Var(&r.first, "first", 0, "the `SEED` to begin with")
+	flag.Int64Var(&one, "seed", -1, "run this `SEED` alone and tell what it was")
+	flag.IntVar(&r.workers, "workers", runtime.GOMAXPROCS(0), "how many seeds run at a time")
+	trace := flag.Bool("trace", false, "with -seed: print every packet")
+	flag.Parse()
+	if flag.NArg() > 0 || r.workers < 1 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if one >= 0 {
+		os.Exit(replay(os.Stdout, uint64(one), *trace))
+	}
+	r.out = os.Stdout
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	began := time.Now()
+	total := r.run(ctx)
+	stop()
+	total.print(r.out, time.Since(began))
+	if len(total.failures) > 0 {
+		os.Exit(1)
+	}
+}
+
+// print writes to a terminal or a log: when that fails, nobody is left to tell.
+func say(out interface{ Write([]byte) (int, error) }, format string, args ...any) {
+	_, _ = fmt.Fprintf(out, format, args...)
+}

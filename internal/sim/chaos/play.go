@@ -1,0 +1,200 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/capture"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+// Bounds of one seed. Its time is virtual. A connection that moves nothing for so long
+// is stuck: none here rests longer than a few minutes between two tries.
+const (
+	maxRest   = 24 * time.Hour
+	maxEvents = 5_000_000
+	port      = 80
+)
+
+// game is one seed being played.
+type game struct {
+	*scenario
+	seed        uint64
+	line        *sim.Line
+	left, right end
+	failure     string
+}
+
+// end is one end of the connection.
+type end struct {
+	name string
+	app  *sim.Bulk
+	conn *sim.Conn // nil: not yet
+	// forlorn is set when it waited for a peer that was gone.
+	forlorn bool
+}
+
+// play runs a seed to its end. A trace gets a line for each packet.
+func play(seed uint64, trace io.Writer) (o *outcome) {
+	g := &game{scenario: draw(seed), seed: seed}
+	defer func() {
+		if p := recover(); p != nil {
+			g.fail("panic: %v\n%s", p, debug.Stack())
+			o = g.outcome()
+		}
+	}()
+	if err := g.build(trace); err != nil {
+		g.fail("world: %v", err)
+		return g.outcome()
+	}
+	g.run()
+	return g.outcome()
+}
+
+func (g *game) build(trace io.Writer) error {
+	l, err := sim.NewLine(g.seed, g.scenario.line)
+	if err != nil {
+		return err
+	}
+	g.line = l
+	g.left = end{name: "left", app: &g.scenario.left}
+	g.right = end{name: "right", app: &g.scenario.right}
+	if trace != nil {
+		for _, h := range l.Hosts() {
+			h.Stack().SetTap(tracer(trace, h.Name()))
+		}
+	}
+	if _, err := l.Right.Listen(port, 1, func(c *sim.Conn) sim.App {
+		if g.right.conn != nil {
+			g.fail("a second connection came of one")
+			return &sim.Bulk{}
+		}
+		g.right.conn = c
+		return g.right.app
+	}); err != nil {
+		return err
+	}
+	g.left.conn, err = l.Left.Dial(l.Address(port), g.left.app)
+	return err
+}
+
+// tracer prints packets as they leave, arrive and die at a host.
+func tracer(out io.Writer, name string) stack.Tap {
+	way := map[stack.Direction]string{stack.Inbound: "<", stack.Outbound: ">"}
+	return func(now clock.Time, i int, d stack.Direction, why ip.DropReason, pieces [][]byte) {
+		line := fmt.Appendf(nil, "%12.6f %-8s %d %s ", float64(now)/1e9, name, i, way[d])
+		line = capture.Describe(line, pieces[0])
+		if why != ip.DropNone {
+			line = fmt.Appendf(line, " DROPPED: %v", why)
+		}
+		say(out, "%s\n", line)
+	}
+}
+
+// run lets the world go on until both ends are over, and a while longer, so that what
+// lingers has gone too.
+func (g *game) run() {
+	over := func() bool { return g.left.app.Over && (g.right.app.Over || g.right.conn == nil) }
+	for moved := g.moved() - 1; g.failure == "" && !over() && moved != g.moved(); {
+		moved = g.moved()
+		g.steps(maxRest, over)
+	}
+	if g.failure == "" && !over() {
+		g.stuck()
+	}
+	if g.failure == "" {
+		g.checkEnds()
+	}
+	if g.failure == "" {
+		// Longer than two of the longest MSL, and than any SYN-ACK is sent again.
+		g.steps(maxRest, func() bool { return false })
+		g.checkEmpty()
+	}
+}
+
+// moved counts what has come about so far: bytes read and acknowledged, ends.
+func (g *game) moved() (n uint64) {
+	for _, e := range []*end{&g.left, &g.right} {
+		if e.conn != nil {
+			n += 1 + e.app.Received + e.conn.TCP().Tx().Head()
+		}
+		if e.app.Over {
+			n++
+		}
+	}
+	return n
+}
+
+// steps runs until done, checking at each step what must hold at all times.
+func (g *game) steps(d time.Duration, done func() bool) {
+	until := g.line.Now().Add(d)
+	for g.failure == "" && !done() && g.line.Step(until) {
+		g.checkAlways()
+		if g.line.Stats().Events > maxEvents {
+			g.fail("more than %d events in %v", maxEvents, g.line.Elapsed())
+		}
+	}
+}
+
+// fail notes the first thing that must not happen.
+func (g *game) fail(format string, args ...any) {
+	if g.failure == "" {
+		g.failure = fmt.Sprintf("seed %d: "+format, append([]any{g.seed}, args...)...)
+	}
+}
+
+func (g *game) outcome() *outcome {
+	o := &outcome{
+		seed: g.seed, failure: g.failure,
+		verified: g.scenario.left.Received + g.scenario.right.Received,
+	}
+	if g.line == nil {
+		return o
+	}
+	s := g.line.Stats()
+	o.events, o.packets, o.hash = s.Events, s.Delivered, g.line.Hash()
+	for _, h := range g.line.Hosts() {
+		for i := range h.Stack().InterfaceInfos() {
+			if out := (sim.End{Host: h, Iface: i}).Out(); out != nil {
+				c := out.Counters()
+				o.faults.Add(&c)
+			}
+		}
+	}
+	o.ends = [2]string{g.left.outcome(), g.right.outcome()}
+	return o
+}
+
+// outcome is how an end is counted.
+func (e *end) outcome() string {
+	switch {
+	case e.conn == nil:
+		return "never connected"
+	case e.forlorn:
+		return "waited for a peer that was gone"
+	}
+	return endName(e.app.Err)
+}
+
+// replay plays one seed and tells everything about it.
+func replay(out io.Writer, seed uint64, trace bool) int {
+	s := draw(seed)
+	say(out, "seed %d\nline %+v\nleft %+v\nright %+v\n", seed, s.line, s.left, s.right)
+	var w io.Writer
+	if trace {
+		w = out
+	}
+	o := play(seed, w)
+	say(out, "ends %v, %d bytes verified, %d packets, %d events, hash %016x\nfaults %+v\n",
+		o.ends, o.verified, o.packets, o.events, o.hash, o.faults)
+	if o.failure != "" {
+		say(out, "%s\n", o.failure)
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// runner runs seeds on several workers.
+type runner struct {
+	first, seeds uint64 // seeds 0: without an end
+	workers      int
+	out          io.Writer
+	progress     time.Duration // between lines about it; 0: a while that suits a reader
+}
+
+// maxFailures ends a run: what is broken that often needs no more examples.
+const maxFailures = 10
+
+// run plays the seeds until they or the context end, or too many have failed.
+func (r *runner) run(ctx context.Context) *tally {
+	var (
+		next  atomic.Uint64
+		mu    sync.Mutex
+		total = newTally()
+		work  sync.WaitGroup
+		began = time.Now()
+		told  = began
+	)
+	every := r.progress
+	if every == 0 {
+		every = 30 * time.Second
+	}
+	stopped := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(total.failures) >= maxFailures
+	}
+	for range r.workers {
+		work.Go(func() {
+			for ctx.Err() == nil && !stopped() {
+				n := next.Add(1) - 1
+				if r.seeds > 0 && n >= r.seeds {
+					return
+				}
+				o := play(r.first+n, nil)
+				mu.Lock()
+				total.add(o)
+				if o.failure != "" {
+					say(r.out, "%s\n", o.failure)
+				}
+				if time.Since(told) > every {
+					told = time.Now()
+					say(r.out, "%d seeds, %.0f a second\n", total.seeds,
+						float64(total.seeds)/time.Since(began).Seconds())
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	work.Wait()
+	return total
+}
