@@ -61,6 +61,10 @@ func (r *Ring) SetLimit(n int) {
 	}
 }
 
+// Resize sets the limit to n bytes, also to less, for a ring whose room was
+// promised to nobody: the next Write finds out.
+func (r *Ring) Resize(n int) { r.limit.Store(int64(n)) }
+
 // Len returns how many published bytes wait for the consumer.
 func (r *Ring) Len() int { return int(r.tail.Load() - r.head.Load()) }
 

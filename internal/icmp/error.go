@@ -70,6 +70,7 @@ func isQuery(message []byte) bool {
 type Quote struct {
 	Src, Dst [4]byte
 	Protocol uint8
+	TotalLen int // bytes, as its header says
 }
 
 // Quoted reads the packet that the body of an error message quotes. Rest is at
@@ -83,7 +84,10 @@ func Quoted(body []byte) (q Quote, rest []byte, ok bool) {
 	if n < ipHeaderLen || len(body) < n+quotedData {
 		return Quote{}, nil, false
 	}
-	q = Quote{Src: [4]byte(body[12:16]), Dst: [4]byte(body[16:20]), Protocol: body[9]}
+	q = Quote{
+		Src: [4]byte(body[12:16]), Dst: [4]byte(body[16:20]), Protocol: body[9],
+		TotalLen: int(binary.BigEndian.Uint16(body[2:])),
+	}
 	return q, body[n:], true
 }
 

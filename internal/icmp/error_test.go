@@ -110,7 +110,7 @@ func TestQuoted(t *testing.T) {
 	q, rest, ok := icmp.Quoted(m.Body)
 	require.True(t, ok)
 	assert.Equal(t, icmp.Quote{
-		Src: [4]byte{127, 0, 0, 1}, Dst: [4]byte{127, 0, 0, 2}, Protocol: 17,
+		Src: [4]byte{127, 0, 0, 1}, Dst: [4]byte{127, 0, 0, 2}, Protocol: 17, TotalLen: 39,
 	}, q)
 	assert.Equal(t, unhex(t, udpPacket)[20:], rest)
 

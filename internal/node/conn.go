@@ -46,12 +46,13 @@ type Conn struct {
 	ended       chan struct{} // closed when the connection is gone
 	eof         atomic.Bool   // the peer's FIN is behind what rx holds
 	failure     atomic.Pointer[error]
-	closed      atomic.Bool // by Close
-	opened      bool        // established has been closed; the loop's
-	finAcked    bool        // delivered has been closed; the loop's
-	gone        bool        // ended has been closed; the loop's
-	peerClosed  bool        // the operator was told; the loop's
-	loud        bool        // and has to be; the loop's
+	closed      atomic.Bool  // by Close
+	linger      atomic.Int64 // what SetLinger said, and one second more; zero: nothing
+	opened      bool         // established has been closed; the loop's
+	finAcked    bool         // delivered has been closed; the loop's
+	gone        bool         // ended has been closed; the loop's
+	peerClosed  bool         // the operator was told; the loop's
+	loud        bool         // and has to be; the loop's
 }
 
 // half is one direction of a connection, on the application's side.
@@ -189,13 +190,17 @@ func (c *Conn) CloseRead() error {
 	return nil
 }
 
-// Close closes both directions and returns at once. What was written is still
-// delivered; if data was left unread the peer gets a reset (RFC 2525 §2.17).
+// Close closes both directions and returns at once, unless SetLinger said
+// otherwise. What was written is still delivered; if data was left unread the
+// peer gets a reset (RFC 2525 §2.17).
 func (c *Conn) Close() error {
 	if c.closed.Swap(true) {
 		return c.opError("close", net.ErrClosed)
 	}
 	c.out.closed.Store(true)
+	if linger := c.linger.Load(); linger > 0 {
+		return c.closeLingering(time.Duration(linger-1) * time.Second)
+	}
 	c.finishWrites(closeBoth)
 	return nil
 }

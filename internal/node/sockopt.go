@@ -1,63 +1,208 @@
 package node
 
 import (
+	"fmt"
 	"net"
+	"os"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// set has the loop change the connection.
-func (c *Conn) set(f func(now clock.Time, tc *tcp.Conn) error) error {
+// The socket options of a connection, under the names that net.TCPConn gives
+// them where it has them.
+
+// set has the loop change something about the connection, unless it is gone.
+func (c *Conn) set(f func(now clock.Time) error) error {
 	if c.closed.Load() {
 		return c.opError("set", net.ErrClosed)
 	}
 	var err error
 	callErr := c.node.call(func(now clock.Time) {
-		if !c.gone {
-			err = f(now, c.tc)
+		if c.gone {
+			err = net.ErrClosed
+			if failure := c.failure.Load(); failure != nil {
+				err = *failure
+			}
+			return
 		}
+		err = f(now)
 	})
-	if err = firstError(callErr, err); err != nil {
+	if err = firstError(callErr, netError(err)); err != nil {
 		return c.opError("set", err)
 	}
 	return nil
 }
 
-// SetNoDelay turns Nagle's algorithm off or on.
-func (c *Conn) SetNoDelay(on bool) error {
-	return c.set(func(_ clock.Time, tc *tcp.Conn) error { tc.SetNoDelay(on); return nil })
+// SetNoDelay turns Nagle's algorithm off (true) or on.
+func (c *Conn) SetNoDelay(noDelay bool) error {
+	return c.set(func(clock.Time) error { c.tc.SetNoDelay(noDelay); return nil })
 }
 
-// SetCongestionControl changes the algorithm; the new one starts from the window
-// that the old one had reached.
-func (c *Conn) SetCongestionControl(name string) error {
-	return c.set(func(_ clock.Time, tc *tcp.Conn) error { return tc.SetCongestion(name) })
+// SetCork holds segments that are not full back, for 200 ms at the most, or
+// lets them go.
+func (c *Conn) SetCork(on bool) error {
+	return c.set(func(clock.Time) error { c.tc.SetCork(on); return nil })
 }
 
-// SetKeepalive sets how a silent peer is asked; zero: not at all.
-func (c *Conn) SetKeepalive(k Keepalive) error {
-	return c.set(func(now clock.Time, tc *tcp.Conn) error {
-		tc.SetKeepalive(now, k)
+// SetMaxSeg bounds the payload of a segment; zero removes the bound.
+func (c *Conn) SetMaxSeg(bytes int) error {
+	return c.set(func(clock.Time) error { return c.tc.SetMaxSeg(bytes) })
+}
+
+// SetUserTimeout bounds how long data may stay unacknowledged, or wait for the
+// peer's window, before the connection ends with ETIMEDOUT; zero: the number of
+// retries does. If tell is set the peer learns of it (RFC 5482).
+func (c *Conn) SetUserTimeout(d time.Duration, tell bool) error {
+	return c.set(func(now clock.Time) error {
+		if err := c.tc.SetUserTimeout(now, d); err != nil {
+			return err
+		}
+		c.tc.TellUserTimeout(tell)
 		return nil
 	})
 }
 
+// defaultKeepalive is what Go's net package uses: an answer every 15 s.
+var defaultKeepalive = tcp.Keepalive{Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 9}
+
 // Keepalive is how a silent peer is asked.
 type Keepalive = tcp.Keepalive
 
+// SetKeepalive sets how a silent peer is asked; zero: not at all.
+func (c *Conn) SetKeepalive(k Keepalive) error {
+	return c.set(func(now clock.Time) error { c.tc.SetKeepalive(now, k); return nil })
+}
+
+// SetKeepAlive has a silent peer asked, or no more.
+func (c *Conn) SetKeepAlive(on bool) error {
+	k := tcp.Keepalive{}
+	if on {
+		k = defaultKeepalive
+	}
+	return c.SetKeepalive(k)
+}
+
+// SetKeepAlivePeriod sets the time of silence before the first question, and
+// between questions.
+func (c *Conn) SetKeepAlivePeriod(d time.Duration) error {
+	return c.SetKeepalive(Keepalive{Idle: d, Interval: d})
+}
+
+// SetKeepAliveConfig sets all of it as net.TCPConn does: a zero is Go's
+// default, a negative value leaves ours.
+func (c *Conn) SetKeepAliveConfig(cfg net.KeepAliveConfig) error {
+	if !cfg.Enable {
+		return c.SetKeepAlive(false)
+	}
+	k := defaultKeepalive
+	choose := func(v, d time.Duration) time.Duration {
+		if v > 0 {
+			return v
+		}
+		return d
+	}
+	k.Idle, k.Interval = choose(cfg.Idle, k.Idle), choose(cfg.Interval, k.Interval)
+	if cfg.Count > 0 {
+		k.Count = cfg.Count
+	}
+	return c.SetKeepalive(k)
+}
+
+// SetReadBuffer sets the receive buffer in bytes, which then does not tune
+// itself.
+func (c *Conn) SetReadBuffer(bytes int) error {
+	return c.set(func(now clock.Time) error { c.tc.SetReadBuffer(now, bytes); return nil })
+}
+
+// SetWriteBuffer sets the send buffer in bytes, which then does not tune itself.
+func (c *Conn) SetWriteBuffer(bytes int) error {
+	return c.set(func(clock.Time) error { c.tc.SetWriteBuffer(bytes); return nil })
+}
+
+// SetTOS sets the traffic class of what is sent: six bits of DSCP above two
+// that belong to ECN and are ignored.
+func (c *Conn) SetTOS(tos uint8) error {
+	return c.set(func(clock.Time) error { c.tc.SetTOS(tos); return nil })
+}
+
+// SetTTL sets the time to live of what is sent; zero: the default.
+func (c *Conn) SetTTL(ttl uint8) error {
+	return c.set(func(clock.Time) error { c.tc.SetTTL(ttl); return nil })
+}
+
+// SetCongestionControl changes the congestion control algorithm.
+func (c *Conn) SetCongestionControl(name string) error {
+	return c.set(func(clock.Time) error { return c.tc.SetCongestion(name) })
+}
+
+// Info returns the connection's state; after its end, the last one.
+func (c *Conn) Info() (i tcp.Info, err error) {
+	callErr := c.node.call(func(clock.Time) { i = c.tc.Info() })
+	if callErr != nil {
+		return i, c.opError("info", callErr)
+	}
+	return i, nil
+}
+
 // Socket returns what an operator sees of the connection.
 func (c *Conn) Socket() (s control.Socket, err error) {
-	callErr := c.node.call(func(now clock.Time) {
-		if c.gone {
-			err = net.ErrClosed
-			return
-		}
+	err = c.set(func(now clock.Time) error {
 		s = c.node.stack.SocketInfo(c.sid, now)
+		return nil
 	})
-	if err = firstError(callErr, err); err != nil {
-		return s, c.opError("info", err)
+	return s, err
+}
+
+// Status returns what STATUS of RFC 9293 §3.10.6 lists.
+func (c *Conn) Status() (s tcp.Status, err error) {
+	callErr := c.node.call(func(clock.Time) { s, err = c.tc.Status() })
+	if err = firstError(callErr, netError(err)); err != nil {
+		return s, c.opError("status", err)
 	}
 	return s, nil
+}
+
+// SetLinger says what Close does about data that is not delivered yet. Negative,
+// which is the default: it is delivered in the background. Zero: it is discarded
+// and the peer gets a reset. Positive: Close waits for it, so many seconds, and
+// then discards what is left.
+func (c *Conn) SetLinger(sec int) error {
+	if c.closed.Load() {
+		return c.opError("set", net.ErrClosed)
+	}
+	c.linger.Store(int64(max(sec, -1)) + 1)
+	return nil
+}
+
+// closeLingering is Close after SetLinger with zero or more seconds.
+func (c *Conn) closeLingering(limit time.Duration) error {
+	if limit == 0 {
+		c.finishWrites(abort)
+		return nil
+	}
+	c.finishWrites(closeBoth)
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-c.delivered:
+	case <-c.ended:
+	case <-c.node.stopped:
+	case <-timer.C:
+		c.tell(abort)
+		return c.opError("close", fmt.Errorf("after %v: %w", limit, os.ErrDeadlineExceeded))
+	}
+	return nil
+}
+
+// SetOptions sets what connections accepted from now on begin with.
+func (l *Listener) SetOptions(o tcp.Sockopts) error {
+	var err error
+	callErr := l.node.call(func(clock.Time) { err = l.tl.SetSockopts(o) })
+	if err = firstError(callErr, netError(err)); err != nil {
+		return &net.OpError{Op: "set", Net: "tcp", Addr: l.Addr(), Err: err}
+	}
+	return nil
 }

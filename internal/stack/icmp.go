@@ -60,7 +60,11 @@ func (s *Stack) icmpError(now clock.Time, h *ip.Header, m *icmp.Message) {
 	switch quoted.Protocol {
 	case ip.ProtoTCP:
 		if m.Type == icmp.TypeUnreachable && m.Code == icmp.CodeFragNeeded {
-			s.tcp.TooBig(now, quotedTuple(quoted, rest), binary.BigEndian.Uint32(rest[4:]), m.MTU())
+			mtu := m.MTU()
+			if mtu == 0 {
+				mtu = tcp.Plateau(quoted.TotalLen) // a router from before RFC 1191
+			}
+			s.tcp.TooBig(now, quotedTuple(quoted, rest), binary.BigEndian.Uint32(rest[4:]), mtu)
 			return
 		}
 		err := errUnreachable

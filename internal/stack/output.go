@@ -247,8 +247,11 @@ func (r *renderer) put(b []byte) []byte {
 	t := r.train
 	// RFC 6864 §4.1: with DF set the identification means nothing.
 	h := ip.Header{
-		TotalLen: r.size, TTL: defaultTTL, Protocol: ip.ProtoTCP, DF: true,
-		Src: t.LocalAddr, Dst: t.RemoteAddr, TOS: uint8(t.ECN),
+		TOS: t.TOS | uint8(t.ECN), TotalLen: r.size, TTL: t.TTL, Protocol: ip.ProtoTCP,
+		DF: !t.MayFragment, Src: t.LocalAddr, Dst: t.RemoteAddr,
+	}
+	if h.TTL == 0 {
+		h.TTL = defaultTTL
 	}
 	h.Put(b[:ip.HeaderLen])
 	seg := b[ip.HeaderLen:]

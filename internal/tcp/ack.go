@@ -75,6 +75,7 @@ func (c *Conn) acknowledge(ack uint64, r *round) {
 			r.againSent = rec.sentAt
 		}
 	}
+	c.moved(r.now)
 	for !c.sent.empty() {
 		rec := c.sent.at(c.sent.first)
 		if rec.end() > ack {
@@ -114,6 +115,7 @@ func (c *Conn) deliver(rec *record, r *round) {
 	r.again = r.again || again
 	r.original = r.original || !again && rec.end() <= c.rec.point
 	if !again {
+		c.pmtu.acked = max(c.pmtu.acked, rec.text())
 		if r.firstSent == clock.Never || rec.sentAt < r.firstSent {
 			r.firstSent = rec.sentAt
 		}
@@ -121,6 +123,9 @@ func (c *Conn) deliver(rec *record, r *round) {
 	}
 	c.rack.update(rec, r.now, c.rtt.lowest())
 	c.rack.order(rec.end(), again, &c.stats)
+	if rec.flags&recMTUProbe != 0 {
+		c.mtuProbeArrived(r.now)
+	}
 	r.rate.note(&c.sent, rec)
 }
 

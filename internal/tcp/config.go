@@ -8,19 +8,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// The caller's errors.
-var (
-	ErrRefused     = errors.New("connection refused")
-	ErrReset       = errors.New("connection reset by peer")
-	ErrAborted     = errors.New("connection aborted")
-	ErrTimeout     = errors.New("connection timed out")
-	ErrUnreachable = errors.New("no route to host")
-	ErrPortInUse   = errors.New("address already in use")
-	ErrNoPorts     = errors.New("no free ports")
-	ErrClosed      = errors.New("connection closed")
-	ErrAddress     = errors.New("not an IPv4 address and port")
-)
-
 // Path is what routing knows about the way to a peer.
 type Path struct {
 	// Outlet is the index of the interface that packets leave by, -1 when there is no route.
@@ -43,8 +30,12 @@ type Config struct {
 	FinWait2 time.Duration
 	// MSL is the maximum segment lifetime, half of TIME-WAIT; zero: 30 s. Negative: no TIME-WAIT.
 	MSL time.Duration
-	// RecvBuffer and SendBuffer are each connection's buffers in bytes; zero: 1 MiB.
+	// RecvBuffer and SendBuffer are each connection's buffers in bytes, to begin with; zero:
+	// 256 KiB.
 	RecvBuffer, SendBuffer int
+	// RecvBufferMax and SendBufferMax are what they grow to by themselves; zero: no more than a
+	// size that was given, else 6 MiB and 4 MiB.
+	RecvBufferMax, SendBufferMax int
 	// TrainSegments is the largest train in segments; zero: 44.
 	TrainSegments int
 	// Secret keys the initial sequence numbers and the choice of ports (RFC 9293 §3.4.1, RFC
@@ -77,6 +68,8 @@ type Limits struct {
 	MaxTimeWait int
 	// MaxReceiveRanges bounds the gaps in what arrived out of order; zero: 1024.
 	MaxReceiveRanges int
+	// MaxConns bounds the connections, those in TIME-WAIT apart; zero: 1<<20.
+	MaxConns int
 	// ChallengeAcks is the budget of challenge ACKs a second for the whole host, on the average
 	// (RFC 5961 §7); zero: 1000. A connection has 10 in 5 s.
 	ChallengeAcks int
@@ -98,20 +91,36 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.FinWait2, 60*time.Second)
 	orDefault(&c.MSL, 30*time.Second)
 	orDefault(&c.MaxTimeWait, 65536)
-	orDefault(&c.RecvBuffer, 1<<20)
-	orDefault(&c.SendBuffer, 1<<20)
+	bufferDefaults(&c.RecvBuffer, &c.RecvBufferMax, 6<<20)
+	bufferDefaults(&c.SendBuffer, &c.SendBufferMax, 4<<20)
 	orDefault(&c.MaxReceiveRanges, 1024)
 	orDefault(&c.InitialWindow, 10)
 	orDefault(&c.DelayedAck, min(c.RTOMin/5, 40*time.Millisecond))
 	orDefault(&c.TrainSegments, maxTrainSegments)
 	orDefault(&c.ChallengeAcks, 1000)
+	orDefault(&c.MaxConns, 1<<20)
 	if c.Congestion == "" {
 		c.Congestion = "reno"
 	}
 	if c.Recovery == "" {
 		c.Recovery = rackTLP.name
 	}
+	if c.MTUProbing == "" {
+		c.MTUProbing = MTUProbingBlackHole
+	}
 	return c
+}
+
+// bufferDefaults completes a buffer's size and what it may grow to.
+func bufferDefaults(size, most *int, wide int) {
+	switch {
+	case *size == 0 && *most == 0:
+		*size, *most = 256<<10, wide
+	case *size == 0:
+		*size = min(256<<10, *most)
+	case *most == 0:
+		*most = *size
+	}
 }
 
 func (c *Config) validate() error {
@@ -128,13 +137,20 @@ func (c *Config) validate() error {
 		bad("a negative time-out")
 	}
 	if c.SynRetries < 0 || c.DataRetries < 0 || c.FinRetries < 0 || c.MaxTimeWait < 0 ||
-		c.ChallengeAcks < 0 || c.MaxReceiveRanges < 0 {
+		c.ChallengeAcks < 0 || c.MaxConns < 0 || c.MaxReceiveRanges < 0 {
 		bad("a negative limit")
 	}
 	if c.RecvBuffer < minBuffer || c.RecvBuffer > maxBuffer ||
-		c.SendBuffer < minBuffer || c.SendBuffer > maxBuffer {
-		bad("buffers of %d and %d bytes, want %d to %d", c.RecvBuffer, c.SendBuffer,
-			minBuffer, maxBuffer)
+		c.SendBuffer < minBuffer || c.SendBuffer > maxBuffer ||
+		c.RecvBufferMax < c.RecvBuffer || c.RecvBufferMax > maxBuffer ||
+		c.SendBufferMax < c.SendBuffer || c.SendBufferMax > maxBuffer {
+		bad("buffers of %d to %d and %d to %d bytes, want %d to %d", c.RecvBuffer,
+			c.RecvBufferMax, c.SendBuffer, c.SendBufferMax, minBuffer, maxBuffer)
+	}
+	switch c.MTUProbing {
+	case MTUProbingOff, MTUProbingBlackHole, MTUProbingOn:
+	default:
+		bad("MTU probing %q", c.MTUProbing)
 	}
 	if c.ECN >= numECNModes {
 		bad("ECN mode %d", c.ECN)

@@ -16,7 +16,7 @@ type Conn struct {
 
 	host  *Host
 	tuple Tuple
-	path  Path
+	way
 	state State
 	flags connFlags
 	outcome
@@ -30,7 +30,7 @@ type Conn struct {
 	cc     algorithm
 	pacer  pacer
 	timers timers
-	keep   keepalive
+	wishes
 	stats  stats
 	limit  limited
 	stamps stamps
@@ -80,6 +80,8 @@ const (
 	flagNoECT                             // but what we send must not be marked
 	flagAskedECN                          // our SYN asked for it
 	flagNoECN                             // and must not again
+	flagCork                              // short segments are held back
+	flagCorkOut                           // one has been held back long enough
 )
 
 func (c *Conn) has(f connFlags) bool { return c.flags&f != 0 }
@@ -205,19 +207,22 @@ func (c *Conn) fail(now clock.Time, err error) {
 	c.setState(now, evDelete)
 }
 
-// timedOut ends the connection because nobody answers. RFC 1122 §4.2.3.9: an
-// ICMP report on the way there tells the user more than the time-out does.
-func (c *Conn) timedOut(now clock.Time) {
-	err := ErrTimeout
+// timedOut ends the connection because nobody answers.
+func (c *Conn) timedOut(now clock.Time) { c.giveUp(now, ErrTimeout) }
+
+// giveUp ends it for one of the kinds of time-out. RFC 1122 §4.2.3.9: an ICMP
+// report on the way there tells the user more than the time-out does.
+func (c *Conn) giveUp(now clock.Time, err error) {
 	if c.softErr != nil {
-		err = fmt.Errorf("%w: %w", ErrTimeout, c.softErr)
+		err = fmt.Errorf("%w: %w", err, c.softErr)
 	}
 	c.fail(now, err)
 }
 
 // established makes the connection usable: once the handshake is complete.
 func (c *Conn) established(now clock.Time) {
-	c.timers[timerRTO] = clock.Never
+	c.timers[timerRTO], c.timers[timerUser] = clock.Never, clock.Never
+	c.wait.since = clock.Never
 	c.stats.retries, c.stats.backoff = 0, 0
 	c.flags &^= flagSynDue
 	c.rcv.hurry()
@@ -228,6 +233,7 @@ func (c *Conn) established(now clock.Time) {
 		// times its initial RTO, and so are ours.
 		c.rtt.rto = min(3*cfg.RTOInitial, cfg.RTOMax)
 	}
+	c.probeFromBase(now)
 	c.newController()
 	c.raise(Established | Writable)
 	if c.links.listener != nil {
@@ -237,25 +243,6 @@ func (c *Conn) established(now clock.Time) {
 	if c.has(flagWriteClosed) {
 		c.setState(now, evClose)
 	}
-}
-
-// setPath takes a new way to the peer: at first, and when routes change.
-func (c *Conn) setPath(p Path) {
-	c.path = p
-	if p.Outlet < 0 {
-		return // what is known of the MTU stays as good a guess as any
-	}
-	// RFC 9293 §3.7.1 says 536 when the peer sends no MSS option. The links here are the
-	// family's UDP links, where every node takes the link's 1400 bytes for granted and few send
-	// the option, so the route's MTU stands in for it.
-	mss := min(max(p.MTU-ipHeaderSize-HeaderSize, minMSS), maxMSS)
-	if c.snd.peerMSS != 0 {
-		mss = min(mss, max(c.snd.peerMSS, minMSS))
-	}
-	if c.has(flagStamps) {
-		mss -= stampBytes // RFC 9293 §3.7.1: what every segment carries goes off the MSS
-	}
-	c.snd.mss = mss
 }
 
 // txOffset and rxOffset turn a sequence number into a ring's stream offset.

@@ -14,6 +14,7 @@ type Host struct {
 	conns map[Tuple]*Conn
 	passive
 	waits  timeWaits
+	mtus   mtus
 	first  *Conn // all connections, oldest first: a map's order would not repeat itself
 	last   *Conn
 	recent *Conn // the connection that the last segment was for
@@ -225,41 +226,6 @@ func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error) {
 	}
 	// RFC 1122 §4.2.3.9: a soft error; only patience decides.
 	c.softErr = err
-}
-
-// TooBig tells the connection that sent sequence number seq that a router on
-// the way had to drop the segment, because its next link carries mtu bytes.
-func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
-	c := h.conns[t]
-	if c == nil {
-		return
-	}
-	// RFC 5927 §7: believed only of what is in flight, and only when it shrinks the path; RFC
-	// 1191 §3: never below the 68 bytes that every link carries.
-	if w := widen(c.snd.una, seq); w < c.snd.una || w >= c.snd.nxt ||
-		mtu < minPathMTU || mtu >= c.path.MTU {
-		return
-	}
-	p := c.path
-	p.MTU = mtu
-	c.setPath(p)
-	c.resendLarge()
-	c.touch()
-}
-
-// minPathMTU is the smallest maximum that RFC 791 §3.2 allows a link.
-const minPathMTU = 68
-
-// resendLarge sends again, in smaller segments, what cannot have passed a path
-// that has turned out narrower. It says nothing about congestion (RFC 1191 §6.5).
-func (c *Conn) resendLarge() {
-	q := &c.sent
-	for id := q.first; id != q.next; id++ {
-		if rec := q.at(id); rec.place == inFlight && rec.text() > c.snd.mss {
-			q.move(id, rec, lost)
-		}
-	}
-	c.rec.force = q.lists[lost].n > 0
 }
 
 // Conns yields every connection that is not in TIME-WAIT.

@@ -18,7 +18,7 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 	case !s.Flags.Has(SYN) || s.Flags.Has(FIN):
 		h.drop(DropFlags) // fourth; and a SYN with a FIN is nobody's connection
 		return
-	case l.full():
+	case l.full(), len(h.conns) >= h.cfg.MaxConns:
 		h.drop(DropBacklog)
 		return
 	}
@@ -33,6 +33,9 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 	}
 	c.links.listener = l
 	c.flags |= flagHalfOpen
+	if err := c.SetSockopts(now, l.options); err != nil {
+		panic("BUG: tcp: " + err.Error()) // the listener has taken them
+	}
 	l.halfOpen++
 	h.insert(c)
 	c.setState(now, evListen)
@@ -66,7 +69,7 @@ func (c *Conn) negotiate(o *Options) {
 		c.flags |= flagPlain
 		c.flags &^= flagSACK | flagScale | flagStamps
 		c.rcv.scale, c.snd.scale = 0, 0
-		c.setPath(c.path)
+		c.refit()
 		return
 	}
 	k := &c.host.cfg.Knobs
@@ -74,26 +77,19 @@ func (c *Conn) negotiate(o *Options) {
 		c.flags |= flagStamps // RFC 7323 §3.2
 		c.stamps.recent, c.stamps.recentAt = o.TSVal, c.host.now
 	}
+	if o.UserTimeout != 0 {
+		c.takeTimeout(c.host.now, o.UserTimeout)
+	}
 	c.snd.peerMSS = int(o.MSS)
-	c.setPath(c.path)
+	c.refit()
 	if o.SACKPermitted && !k.NoSACK {
 		c.flags |= flagSACK
 	}
 	if o.HasWindowScale && !k.NoWindowScale {
 		c.flags |= flagScale
 		c.snd.scale = o.WindowScale
-		c.rcv.scale = c.host.windowScale()
+		c.rcv.scale = c.windowScale()
 	}
-}
-
-// windowScale returns the shift that lets the receive buffer be offered whole
-// (RFC 7323 §2.3).
-func (h *Host) windowScale() uint8 {
-	var s uint8
-	for s < maxWindowScale && 65535<<s < h.cfg.RecvBuffer {
-		s++
-	}
-	return s
 }
 
 // inputSynSent is SEGMENT ARRIVES in SYN-SENT, §3.10.7.3.
@@ -152,6 +148,7 @@ func (c *Conn) synAcknowledged(now clock.Time) {
 func (c *Conn) sendSYN(now clock.Time) {
 	c.flags |= flagSynDue
 	c.timers[timerRTO] = in(now, c.synTimeout())
+	c.watch(now)
 }
 
 // resendSYN sends it once more before its time-out, for a peer that repeats its
@@ -169,12 +166,12 @@ func (c *Conn) synOptions() Options {
 	if c.state == StateSynSent && c.stats.retries >= 2 {
 		return Options{}
 	}
-	o := Options{MSS: uint16(min(max(c.path.MTU-ipHeaderSize-HeaderSize, minMSS), maxMSS))}
+	o := Options{MSS: uint16(c.offeredMSS()), UserTimeout: c.offeredTimeout()}
 	if c.state == StateSynSent {
 		k := &c.host.cfg.Knobs
 		o.SACKPermitted, o.HasWindowScale = !k.NoSACK, !k.NoWindowScale
 		if o.HasWindowScale {
-			o.WindowScale = c.host.windowScale()
+			o.WindowScale = c.windowScale()
 		}
 		if !k.NoTimestamps {
 			c.stamps.put(c.host.now, &o)

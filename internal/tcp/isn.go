@@ -64,7 +64,7 @@ func (h *Host) claim(now clock.Time, t Tuple) (Tuple, error) {
 	again := func(t Tuple) bool { return h.conns[t] == nil && h.reusable(now, t) }
 	if t.LocalPort != 0 {
 		if !again(t) {
-			return t, ErrPortInUse
+			return t, ErrExists
 		}
 		return t, nil
 	}

@@ -60,7 +60,13 @@ func (c *Conn) onKeepalive(now clock.Time) {
 		c.timers[timerKeepalive] = next
 		return
 	}
-	if c.keep.asked >= c.keep.Count {
+	// A user timeout counts time, not questions; one at least must have gone unanswered.
+	if limit := c.wait.limit; limit > 0 {
+		if c.keep.asked > 0 && now.Sub(heard) >= limit {
+			c.giveUp(now, ErrUserTimeout)
+			return
+		}
+	} else if c.keep.asked >= c.keep.Count {
 		c.timedOut(now)
 		return
 	}

@@ -26,6 +26,10 @@ type Knobs struct {
 	// DelayedAck is how long an acknowledgment may wait for company; zero: a fifth of RTOMin,
 	// at most 40 ms, so that a peer configured alike never mistakes the delay for a loss.
 	DelayedAck time.Duration
+	// MTUProbing is how a path's MTU is found where routers do not report it (RFC 4821): "off",
+	// "blackhole" when nothing else explains that full segments are lost, or "on" from the start;
+	// zero: "blackhole".
+	MTUProbing string
 	// NoDelay turns Nagle's algorithm off for new connections.
 	NoDelay bool
 	// Pacing spreads the window of new connections over the round trip. What paces by its own

@@ -14,6 +14,7 @@ type Listener struct {
 	// halfOpen counts the connections in SYN-RECEIVED, queued those that wait for Accept.
 	halfOpen, queued int
 	first, last      *Conn
+	options          Sockopts
 	event            bool // it is in the host's event list
 	closed           bool
 }

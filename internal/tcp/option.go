@@ -11,6 +11,7 @@ const (
 	optSACKPermitted = 4
 	optSACK          = 5
 	optTimestamps    = 8
+	optUserTimeout   = 28
 
 	// stampLead is how a lone Timestamps option begins: two NOPs, kind and length.
 	stampLead = optNop<<24 | optNop<<16 | optTimestamps<<8 | 10
@@ -39,7 +40,9 @@ type Options struct {
 	// SACKCount counts the valid entries of SACK.
 	SACKCount    uint8
 	TSVal, TSEcr uint32
-	SACK         [maxSACKBlocks]SACKBlock
+	// UserTimeout is RFC 5482's: a bit for minutes and fifteen of the number; zero: absent.
+	UserTimeout uint16
+	SACK        [maxSACKBlocks]SACKBlock
 }
 
 // parseOptions reads an option list. It reports false when a length runs past
@@ -85,6 +88,8 @@ func (o *Options) parseOne(kind byte, body []byte) {
 		o.TSVal = binary.BigEndian.Uint32(body)
 		o.TSEcr = binary.BigEndian.Uint32(body[4:])
 		o.HasTimestamps = true
+	case kind == optUserTimeout && len(body) == 2:
+		o.UserTimeout = binary.BigEndian.Uint16(body)
 	case kind == optSACK && len(body)%8 == 0:
 		for len(body) > 0 && o.SACKCount < maxSACKBlocks {
 			o.SACK[o.SACKCount] = SACKBlock{
@@ -127,6 +132,9 @@ func (o *Options) size() int {
 	if o.HasTimestamps {
 		n += 12
 	}
+	if o.UserTimeout != 0 {
+		n += 4
+	}
 	if o.SACKCount > 0 {
 		n += 4 + 8*int(o.SACKCount)
 	}
@@ -158,6 +166,11 @@ func (o *Options) put(b []byte) {
 		binary.BigEndian.PutUint32(b[4:], o.TSVal)
 		binary.BigEndian.PutUint32(b[8:], o.TSEcr)
 		b = b[12:]
+	}
+	if o.UserTimeout != 0 {
+		b[0], b[1] = optUserTimeout, 4
+		binary.BigEndian.PutUint16(b[2:], o.UserTimeout)
+		b = b[4:]
 	}
 	if o.SACKCount > 0 {
 		b[0], b[1], b[2], b[3] = optNop, optNop, optSACK, 2+8*o.SACKCount

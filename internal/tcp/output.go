@@ -49,6 +49,11 @@ func (c *Conn) outputText(now clock.Time, room int, t *Train) bool {
 		return false
 	case c.sent.lists[lost].n > 0:
 		return c.outputLost(now, room, t)
+	}
+	if sent, hold := c.outputMTUProbe(now, t); sent || hold {
+		return sent
+	}
+	switch {
 	case c.outputNew(now, room, t, c.allowance()):
 		return true
 	case c.rec.kind != recovering || c.how.spare == nil || c.allowance() < c.snd.mss:
@@ -71,13 +76,16 @@ func (c *Conn) trainLimit() int {
 // one with SACK blocks, which would make a full segment too long, and a
 // duplicate, which counts for nothing when it carries text (RFC 5681 §2).
 func (c *Conn) wantsBareACK() bool {
-	return c.rcv.acks > 1 ||
+	return c.rcv.acks > 1 || c.wait.due ||
 		c.rcv.acks == 1 && (c.rcv.ooo.Len() > 0 || c.rcv.dsack.Start < c.rcv.dsack.End)
 }
 
 // begin starts a train with the connection's current acknowledgment.
 func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
-	*t = Train{Tuple: c.tuple, Outlet: c.path.Outlet, Payload: t.Payload[:0]}
+	*t = Train{
+		Tuple: c.tuple, Outlet: c.path.Outlet, Payload: t.Payload[:0], TOS: c.tos, TTL: c.ttl,
+		MayFragment: c.fragmentable(),
+	}
 	t.Seq, t.Flags = uint32(seq), flags|ACK
 	t.Ack, t.Window = uint32(c.rcv.nxt), c.windowField()
 	if c.ecn.echo {
@@ -127,6 +135,9 @@ func (c *Conn) outputSYN(now clock.Time, t *Train) {
 
 func (c *Conn) outputACK(now clock.Time, t *Train) {
 	c.begin(t, c.snd.nxt, 0)
+	if c.wait.due {
+		t.Options.UserTimeout, c.wait.due = c.offeredTimeout(), false
+	}
 	if c.has(flagSACK) {
 		c.sackBlocks(&t.Options)
 		c.rcv.dsack.End = c.rcv.dsack.Start // RFC 2883 §4: reported once
@@ -285,14 +296,28 @@ func (c *Conn) admitted(waiting, most, allowed int) (int, Limit) {
 	if tail := n % mss; n == waiting && tail != 0 && c.holdsTail() {
 		// Nagle with Minshall's refinement: a short segment waits only for another short one.
 		n -= tail
-		why = LimitNagle
+		why = c.tailLimit()
 	}
 	return n, why
 }
 
 // holdsTail is Nagle's algorithm, RFC 9293 §3.7.4.
 func (c *Conn) holdsTail() bool {
-	return !c.has(flagNoDelay) && !c.has(flagWriteClosed) && c.snd.smallEnd > c.snd.una
+	switch {
+	case c.has(flagWriteClosed):
+		return false
+	case c.has(flagCork):
+		return c.holdsCork()
+	}
+	return !c.has(flagNoDelay) && c.snd.smallEnd > c.snd.una
+}
+
+// tailLimit says what holds the tail back.
+func (c *Conn) tailLimit() Limit {
+	if c.has(flagCork) {
+		return LimitCork
+	}
+	return LimitNagle
 }
 
 // record enters what is sent for the first time into the sent queue.
@@ -303,6 +328,8 @@ func (c *Conn) record(now clock.Time, seq uint64, n int, finish bool) {
 	}
 	if n%mss != 0 {
 		c.snd.smallEnd = seq + uint64(n)
+		c.flags &^= flagCorkOut // the next short one is held anew
+		c.timers[timerCork] = clock.Never
 	}
 	c.snd.nxt = seq + uint64(n)
 	if finish {
@@ -323,6 +350,8 @@ func (c *Conn) record(now clock.Time, seq uint64, n int, finish bool) {
 		seq += uint64(size)
 	}
 	if c.timers[timerRTO] == clock.Never {
+		c.wait.since = now
+		c.watch(now)
 		c.armRTO(now) // RFC 6298 §5.1
 	}
 	c.armProbe(now)

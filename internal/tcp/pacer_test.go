@@ -51,6 +51,7 @@ func TestPacingSpreadsTheWindow(t *testing.T) {
 	for i, pacing := range []bool{false, true} {
 		cfg := course()
 		cfg.Pacing = pacing
+		cfg.SendBuffer, cfg.RecvBuffer = 1<<20, 1<<20
 		w := newWorld(t, 1, wire{delay: 10 * time.Millisecond, bytesPerSec: 10e6, merge: true}, cfg)
 		a, b := w.connect()
 		sent := bursts(w)

@@ -22,11 +22,14 @@ const (
 	LimitRecovery               // loss recovery
 	LimitNagle                  // a short segment waits for an acknowledgment
 	LimitPacing                 // the pacing rate
+	LimitCork                   // or for company, because the user has asked for that
+	LimitPersist                // the peer's window is shut, and is probed
 	numLimits
 )
 
 var limitNames = [numLimits]string{
 	"none", "handshake", "app", "idle", "sndbuf", "rwnd", "cwnd", "recovery", "nagle", "pacing",
+	"cork", "persist",
 }
 
 // String returns the limit's short name.

@@ -102,6 +102,10 @@ func (c *Conn) detectLoss(now clock.Time, r *round) {
 		if rec.flags&recAgain != 0 {
 			c.stats.lostRetransmits++
 		}
+		if rec.flags&recMTUProbe != 0 {
+			c.mtuProbeLost(id, rec)
+			continue
+		}
 		c.lose(now, id, rec)
 		r.lost++
 	}

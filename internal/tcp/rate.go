@@ -123,6 +123,7 @@ func (c *Conn) control(now clock.Time, r *round) {
 	a.Round = c.limit.newRound(c.snd.una, c.snd.nxt, r.prior)
 	a.CwndLimited = c.limit.byCwnd(c.cc.Controller)
 	c.cc.OnAck(a)
+	c.growSend()
 }
 
 // algorithm is a connection's congestion controller; before the connection is
@@ -147,7 +148,7 @@ func (c *Conn) congestionConfig() congestion.Config {
 	return congestion.Config{
 		MSS:           c.snd.mss,
 		InitialWindow: cfg.InitialWindow * c.snd.mss,
-		MaxWindow:     max(cfg.SendBuffer, 2*c.snd.mss),
+		MaxWindow:     max(cfg.SendBufferMax, 2*c.snd.mss),
 		FixedWindow:   cfg.FixedWindow,
 		SRTT:          c.rtt.srtt,
 		MinRTT:        c.rtt.lowest(),

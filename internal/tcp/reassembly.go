@@ -64,6 +64,7 @@ func (c *Conn) takeInOrder(now clock.Time, s *Segment, seq, start, end uint64) {
 		}
 	}
 	c.stats.bytesReceived += c.rcv.nxt - start
+	c.timeWindow(now)
 	if !c.has(flagReadClosed) {
 		c.rx.Commit(c.rxOffset(c.rcv.nxt))
 		c.raise(Readable)

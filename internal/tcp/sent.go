@@ -67,6 +67,7 @@ const (
 	recFIN        recFlags = 1 << iota // ends with our FIN
 	recAgain                           // was sent more than once
 	recAppLimited                      // was sent while the application was the limit
+	recMTUProbe                        // is larger than the path is known to carry
 )
 
 type idList struct {

@@ -18,6 +18,8 @@ const (
 	timerKeepalive         // the peer's silence
 	timerIdle              // memory of an idle connection
 	timerPace              // the next train of a paced connection
+	timerCork              // how long a cork holds
+	timerUser              // the user timeout
 	numTimers
 )
 
@@ -65,6 +67,15 @@ func (c *Conn) advance(now clock.Time) {
 	if c.timers.take(timerIdle, now) {
 		c.onIdle(now)
 	}
+	if c.timers.take(timerCork, now) {
+		c.flags |= flagCorkOut
+	}
+	if c.timers.take(timerUser, now) {
+		c.onUserTimeout(now)
+		if c.state == StateClosed {
+			return
+		}
+	}
 	if c.timers.take(timerKeepalive, now) {
 		c.onKeepalive(now)
 		if c.state == StateClosed {
@@ -103,13 +114,14 @@ func (c *Conn) onRTO(now clock.Time) {
 		limit = c.host.cfg.FinRetries
 	}
 	c.stats.retries++
-	if c.stats.retries > limit {
+	if c.exhausted(c.stats.retries, limit) {
 		c.timedOut(now)
 		return
 	}
 	c.stats.timeouts++
 	c.host.counters.Timeouts++
 	c.stats.backoff = min(c.stats.backoff+1, 32)
+	c.mtuTimeout(now)
 	if !c.sent.empty() {
 		c.loseAll(now)
 	}
@@ -133,6 +145,10 @@ func (c *Conn) loseAll(now clock.Time) {
 		}
 		if rec.flags&recAgain != 0 {
 			c.stats.lostRetransmits++
+		}
+		if rec.flags&recMTUProbe != 0 {
+			c.mtuProbeLost(id, rec)
+			continue
 		}
 		c.lose(now, id, rec)
 	}
@@ -159,7 +175,7 @@ func (c *Conn) loseAll(now clock.Time) {
 // onSYNTimeout sends the SYN or SYN-ACK again, or gives up.
 func (c *Conn) onSYNTimeout(now clock.Time) {
 	c.stats.retries++
-	if c.stats.retries > c.host.cfg.SynRetries {
+	if c.exhausted(c.stats.retries, c.host.cfg.SynRetries) {
 		c.timedOut(now)
 		return
 	}
@@ -180,7 +196,7 @@ func (c *Conn) synTimeout() time.Duration {
 // peer that answers may keep it shut for ever; one that is silent is gone.
 func (c *Conn) onPersist(now clock.Time) {
 	c.stats.retries++
-	if c.stats.retries > c.host.cfg.DataRetries {
+	if c.exhausted(c.stats.retries, c.host.cfg.DataRetries) {
 		c.timedOut(now)
 		return
 	}

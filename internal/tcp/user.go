@@ -13,8 +13,14 @@ import (
 // may fill Tx at once.
 func (h *Host) Connect(now clock.Time, remote netip.AddrPort, localPort uint16) (*Conn, error) {
 	addr := remote.Addr().Unmap()
-	if !addr.Is4() || addr.IsUnspecified() || remote.Port() == 0 {
+	if remote.Port() == 0 || addr.IsUnspecified() {
+		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrUnspecified)
+	}
+	if !addr.Is4() {
 		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrAddress)
+	}
+	if len(h.conns) >= h.cfg.MaxConns {
+		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrResources)
 	}
 	path := h.cfg.Route(addr.As4())
 	if path.Outlet < 0 {
@@ -73,6 +79,8 @@ func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
 		host: h, tuple: t, cc: algorithm{name: h.cfg.Congestion},
 		rings: rings{buffer.NewRing(h.cfg.SendBuffer), buffer.NewRing(h.cfg.RecvBuffer)},
 	}
+	h.now = now
+	c.tune.begin(&h.cfg)
 	c.links.heap = -1
 	c.setISS(h.sequence(now, t))
 	c.stamps.offset = h.stampOffset(t)
@@ -99,11 +107,17 @@ func (c *Conn) setISS(iss uint32) {
 // Wrote is SEND (§3.10.2): the user has written to Tx.
 func (c *Conn) Wrote(clock.Time) { c.touch() }
 
-// CloseWrite is CLOSE (§3.10.4): what is in Tx will be sent, then a FIN. The
-// user may go on reading.
-func (c *Conn) CloseWrite(now clock.Time) {
-	if c.has(flagWriteClosed) {
-		return
+// CloseWrite is Finish for a user who does not mind that it was closed before.
+func (c *Conn) CloseWrite(now clock.Time) { _ = c.Finish(now) }
+
+// Finish is CLOSE (§3.10.4): what is in Tx will be sent, then a FIN. The user
+// may go on reading.
+func (c *Conn) Finish(now clock.Time) error {
+	switch {
+	case c.has(flagWriteClosed):
+		return fmt.Errorf("tcp: close: %w", ErrClosing)
+	case c.State() == StateClosed:
+		return fmt.Errorf("tcp: close: %w", c.ended())
 	}
 	c.flags |= flagWriteClosed
 	if c.state.maySend() {
@@ -111,6 +125,7 @@ func (c *Conn) CloseWrite(now clock.Time) {
 	}
 	// §3.10.4: in SYN-SENT and SYN-RECEIVED the CLOSE waits for ESTABLISHED.
 	c.touch()
+	return nil
 }
 
 // CloseRead says that the user will read no more. What still arrives is
@@ -166,13 +181,4 @@ func (c *Conn) sendReset() {
 		c.stamps.put(c.host.now, &r.header.Options) // RFC 7323 §3.2: SHOULD
 	}
 	c.host.replies.push(c.host, r)
-}
-
-// SetNoDelay turns Nagle's algorithm off or on (RFC 9293 §3.7.4).
-func (c *Conn) SetNoDelay(off bool) {
-	c.flags &^= flagNoDelay
-	if off {
-		c.flags |= flagNoDelay
-	}
-	c.touch()
 }

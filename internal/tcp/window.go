@@ -53,9 +53,9 @@ func (s *receiveSpace) limit() uint64 { return s.edge + 1<<s.scale - 1 }
 
 // nextEdge returns the right edge that the free buffer allows.
 func (c *Conn) nextEdge() uint64 {
-	free := c.rx.Limit()
+	free := c.tune.recv
 	if !c.has(flagReadClosed) {
-		free = c.rx.Free()
+		free -= c.rx.Len()
 	}
 	unit := 1 << c.rcv.scale
 	if unit > 1 {
@@ -70,7 +70,7 @@ func (c *Conn) nextEdge() uint64 {
 
 // edgeStep is the least by which the right edge moves.
 func (c *Conn) edgeStep() uint64 {
-	return uint64(max(1, min(c.rx.Limit()/2, max(c.rcv.mss, defaultMSS))))
+	return uint64(max(1, min(c.tune.recv/2, max(c.rcv.mss, defaultMSS))))
 }
 
 // defaultMSS is RFC 9293 §3.7.1's.
@@ -79,12 +79,13 @@ const defaultMSS = 536
 // Consumed is RECEIVE (§3.10.3): the user has read from Rx. The peer is told at
 // once when it may be waiting for it: when the window that it knows is less
 // than half the buffer, and can be doubled.
-func (c *Conn) Consumed(clock.Time) {
+func (c *Conn) Consumed(now clock.Time) {
 	if !c.state.mayReceive() {
 		return
 	}
+	c.growReceive(now)
 	known := c.rcv.edge - c.rcv.nxt
-	if known >= uint64(c.rx.Limit()/2) || known >= uint64(32768)<<c.rcv.scale {
+	if known >= uint64(c.tune.recv/2) || known >= uint64(32768)<<c.rcv.scale {
 		return
 	}
 	edge := c.nextEdge()

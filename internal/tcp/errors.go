@@ -1,0 +1,40 @@
+package tcp
+
+import "errors"
+
+// The caller's errors. Behind each stands the RFC's own name for it, where it
+// has one (RFC 9293 §3.10).
+var (
+	ErrRefused     = errors.New("connection refused")       // "connection refused"
+	ErrReset       = errors.New("connection reset by peer") // "connection reset"
+	ErrAborted     = errors.New("connection aborted")       // by ABORT
+	ErrTimeout     = errors.New("connection timed out")     // R2 of §3.8.3
+	ErrUnreachable = errors.New("no route to host")
+	ErrPortInUse   = errors.New("address already in use")
+	ErrNoPorts     = errors.New("no free ports")
+	ErrClosed      = errors.New("connection closed") // the user has closed that direction
+	ErrAddress     = errors.New("not an IPv4 address and port")
+	ErrOption      = errors.New("invalid socket option")
+
+	// ErrUserTimeout is an ErrTimeout: "connection aborted due to user timeout".
+	ErrUserTimeout error = &kind{"connection aborted due to user timeout", ErrTimeout}
+	// ErrExists is an ErrPortInUse: "connection already exists".
+	ErrExists error = &kind{"connection already exists", ErrPortInUse}
+	// ErrNotExist is "connection does not exist".
+	ErrNotExist = errors.New("connection does not exist")
+	// ErrClosing is "connection closing".
+	ErrClosing = errors.New("connection closing")
+	// ErrResources is "insufficient resources".
+	ErrResources = errors.New("insufficient resources")
+	// ErrUnspecified is an ErrAddress: "remote socket unspecified".
+	ErrUnspecified error = &kind{"remote socket unspecified", ErrAddress}
+)
+
+// kind is an error that is a special case of another.
+type kind struct {
+	text string
+	of   error
+}
+
+func (k *kind) Error() string { return k.text }
+func (k *kind) Unwrap() error { return k.of }

@@ -1,0 +1,204 @@
+package tcp
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// way is how packets get to the peer, and what is known of how large they may
+// be. Path.MTU is what is believed of the whole path.
+type way struct {
+	path Path
+	pmtu pmtu
+}
+
+// pmtu is a connection's path MTU discovery: RFC 1191 with the doubts of RFC
+// 5927 §7.2, and in search that of RFC 4821.
+type pmtu struct {
+	link       int    // the MTU of our own link: no path has more
+	acked      int    // the largest payload that is known to have arrived
+	claimed    int    // an MTU that was reported against the evidence; zero: none
+	claimedSeq uint64 // of what segment
+	search
+}
+
+const (
+	// minPathMTU is the smallest maximum that RFC 791 §3.2 allows a link.
+	minPathMTU = 68
+	// mtuAge is how long a path is believed to be narrow: RFC 1191 §6.3, RFC 8899 §5.1.1.
+	mtuAge = 10 * time.Minute
+)
+
+// The values of Knobs.MTUProbing.
+const (
+	MTUProbingOff       = "off"
+	MTUProbingBlackHole = "blackhole"
+	MTUProbingOn        = "on"
+)
+
+// setPath takes a new way to the peer: at first, and when routes change.
+func (c *Conn) setPath(p Path) {
+	if p.Outlet < 0 {
+		p.MTU = c.path.MTU // what is known of it stays as good a guess as any
+		c.path = p
+		return
+	}
+	known, until := c.host.mtus.find(c.host.now, c.tuple.RemoteAddr)
+	same := p.MTU == c.pmtu.link && p.Local == c.path.Local
+	c.pmtu.link = p.MTU
+	switch {
+	case same && c.path.MTU < p.MTU:
+		p.MTU = c.path.MTU // the route is the old one, and so is what was learned on it
+	case known != 0 && known < p.MTU:
+		p.MTU = known
+		c.pmtu.next = until
+	}
+	c.path = p
+	c.refit()
+}
+
+// setMTU takes a new belief about the path.
+func (c *Conn) setMTU(mtu int) {
+	c.path.MTU = mtu
+	c.refit()
+}
+
+// refit makes segments fit the path, the peer and the user's wish.
+func (c *Conn) refit() { c.snd.mss = c.mssFor(c.path.MTU) }
+
+// mssFor returns the payload of a full segment on a path of that MTU.
+func (c *Conn) mssFor(mtu int) int {
+	// RFC 9293 §3.7.1 says 536 when the peer sends no MSS option. The links here are the
+	// family's UDP links, where every node takes the link's 1400 bytes for granted and few send
+	// the option, so the route's MTU stands in for it.
+	mss := min(max(mtu-ipHeaderSize-HeaderSize, minMSS), maxMSS)
+	if c.snd.peerMSS != 0 {
+		mss = min(mss, max(c.snd.peerMSS, minMSS))
+	}
+	if c.maxSeg != 0 {
+		mss = min(mss, c.maxSeg)
+	}
+	if c.has(flagStamps) {
+		mss -= stampBytes // RFC 9293 §3.7.1: what every segment carries goes off the MSS
+	}
+	return mss
+}
+
+// fragmentable reports whether a full segment, which is never shorter than the
+// least that makes sense, exceeds the path: then it must go without DF.
+func (c *Conn) fragmentable() bool { return c.path.MTU < minMSS+ipHeaderSize+HeaderSize }
+
+// Plateau returns the next of the common MTUs below the length of a packet that
+// was too big, for routers whose reports name none (RFC 1191 §7.1).
+func Plateau(length int) int {
+	for _, mtu := range [...]int{32000, 17914, 8166, 4352, 2002, 1492, 1006, 508, 296} {
+		if mtu < length {
+			return mtu
+		}
+	}
+	return minPathMTU
+}
+
+// TooBig tells the connection that sent sequence number seq that a router on
+// the way had to drop the segment, because its next link carries mtu bytes.
+func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
+	h.now = now
+	c := h.conns[t]
+	if c == nil {
+		return
+	}
+	// RFC 5927 §4.1: believed only of what is in flight; RFC 1191 §3: never below the 68 bytes
+	// that every link carries.
+	w := widen(c.snd.una, seq)
+	if w < c.snd.una || w >= c.snd.nxt || mtu < minPathMTU || c.probeTooBig(now, w, mtu) ||
+		mtu >= c.path.MTU {
+		return
+	}
+	if c.mssFor(mtu) < c.pmtu.acked {
+		// RFC 5927 §7.2: larger segments have arrived, so this may be a forgery. If the path has
+		// really become narrower, the segment will not be acknowledged, and its time-out decides.
+		c.pmtu.claimed, c.pmtu.claimedSeq = mtu, w
+		return
+	}
+	c.narrow(now, mtu)
+	c.touch()
+}
+
+// narrow believes in a smaller path, for all connections to the host (RFC 1191
+// §6.2), until that is too long ago.
+func (c *Conn) narrow(now clock.Time, mtu int) {
+	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu)
+	c.setMTU(mtu)
+	c.pmtu.acked = min(c.pmtu.acked, c.snd.mss)
+	c.pmtu.search = search{next: now.Add(mtuAge)}
+	c.resendLarge()
+}
+
+// mtuTimeout is called at a retransmission time-out, before anything is sent
+// again. Either a report that was doubted is confirmed by it, or the path may
+// swallow large packets without a report.
+func (c *Conn) mtuTimeout(now clock.Time) {
+	if claimed := c.pmtu.claimed; claimed != 0 {
+		c.pmtu.claimed = 0
+		if c.pmtu.claimedSeq >= c.snd.una {
+			c.narrow(now, claimed)
+			return
+		}
+	}
+	c.suspectBlackHole(now)
+}
+
+// resendLarge sends again, in smaller segments, what cannot have passed a path
+// that has turned out narrower. It says nothing about congestion (RFC 1191 §6.5).
+func (c *Conn) resendLarge() {
+	q := &c.sent
+	for id := q.first; id != q.next; id++ {
+		if rec := q.at(id); rec.place == inFlight && rec.text() > c.snd.mss {
+			q.move(id, rec, lost)
+		}
+	}
+	c.rec.force = q.lists[lost].n > 0
+}
+
+// mtus remembers which paths are narrower than their first link.
+type mtus struct {
+	byHost map[[4]byte]knownMTU
+	order  [][4]byte // the oldest first
+}
+
+type knownMTU struct {
+	mtu   int
+	until clock.Time
+}
+
+// maxMTUs bounds it; the oldest goes, and is found out again.
+const maxMTUs = 1024
+
+func (m *mtus) find(now clock.Time, host [4]byte) (mtu int, until clock.Time) {
+	k, ok := m.byHost[host]
+	if !ok || k.until.Due(now) {
+		return 0, clock.Never
+	}
+	return k.mtu, k.until
+}
+
+func (m *mtus) learn(now clock.Time, host [4]byte, mtu int) {
+	if m.byHost == nil {
+		m.byHost = map[[4]byte]knownMTU{}
+	}
+	if _, ok := m.byHost[host]; !ok {
+		if len(m.order) == maxMTUs {
+			delete(m.byHost, m.order[0])
+			m.order = m.order[1:]
+		}
+		m.order = append(m.order, host)
+	}
+	m.byHost[host] = knownMTU{mtu, now.Add(mtuAge)}
+}
+
+// PathMTU returns what is remembered of the path to a host, zero for nothing.
+func (h *Host) PathMTU(now clock.Time, host [4]byte) int {
+	mtu, _ := h.mtus.find(now, host)
+	return mtu
+}

@@ -1,0 +1,218 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+func TestRFC1191_7_1_Plateaus(t *testing.T) {
+	for _, test := range []struct{ length, want int }{
+		{65535, 32000}, {1500, 1492}, {1492, 1006}, {1400, 1006}, {300, 296}, {296, 68}, {20, 68},
+	} {
+		assert.Equal(t, test.want, Plateau(test.length), test.length)
+	}
+}
+
+// wide is a connection whose path and peer take 1360 bytes a segment.
+func wide1360(t *testing.T, k Knobs) *script {
+	t.Helper()
+	s := newScript(t, Config{Knobs: k})
+	s.accept(Options{MSS: 1360, SACKPermitted: true, HasWindowScale: true})
+	return s
+}
+
+// TestRFC1191_6_PathMTU: the report shrinks the segments at once, new
+// connections to the host know it (§6.2), and for ten minutes (§6.3).
+func TestRFC1191_6_PathMTU(t *testing.T) {
+	s := wide1360(t, Knobs{MTUProbing: MTUProbingOff})
+	s.write(2720)
+	s.expect(ACK, 1, 1, 1360)
+	s.expect(PSH|ACK, 1361, 1, 1360)
+	s.h.TooBig(s.now, s.tuple, s.iss+1, 1040)
+	cwnd := s.c.Info().Cwnd
+	s.expect(ACK, 1, 1, 1000)
+	s.out = nil
+	assert.Equal(t, cwnd, s.c.Info().Cwnd, "§6.5: not congestion")
+	assert.Equal(t, 1040, s.c.Info().PMTU)
+	assert.Equal(t, 1040, s.h.PathMTU(s.now, s.tuple.RemoteAddr))
+	s.collect()
+	s.out = nil
+	s.send(ACK, 1, 2721, 0)
+
+	s.tuple.RemotePort++
+	s.l.Close(s.now)
+	old := s.c
+	s.accept(Options{MSS: 1360})
+	assert.Equal(t, 1000, s.c.Info().SendMSS, "what one connection learned all know")
+	assert.Equal(t, 1360, s.c.offeredMSS(), "but what we receive is another matter")
+
+	s.now = s.now.Add(mtuAge)
+	assert.Zero(t, s.h.PathMTU(s.now, s.tuple.RemoteAddr))
+	s.write(3000)
+	s.collect()
+	assert.Equal(t, 1360, s.out[0].n, "the path may have become wider: try")
+	assert.Equal(t, 1000, old.Info().SendMSS, "the other one says nothing, so it asks nothing")
+}
+
+func TestRFC1191_3_ReportsThatAreNonsense(t *testing.T) {
+	s := wide1360(t, Knobs{})
+	s.write(1360)
+	s.expect(PSH|ACK, 1, 1, 1360)
+	s.h.TooBig(s.now, s.tuple, s.iss+5000, 1000) // RFC 5927 §4.1: nothing is in flight there
+	s.h.TooBig(s.now, s.tuple, s.iss-5000, 1000)
+	s.h.TooBig(s.now, s.tuple, s.iss+1, 67)   // no link is so narrow
+	s.h.TooBig(s.now, s.tuple, s.iss+1, 1400) // and this is no news
+	other := s.tuple
+	other.RemotePort++
+	s.h.TooBig(s.now, other, s.iss+1, 1000)
+	assert.Equal(t, 1400, s.c.Info().PMTU)
+	s.h.TooBig(s.now, s.tuple, s.iss+1, 68)
+	assert.Equal(t, minMSS, s.c.Info().SendMSS)
+	require.True(t, s.h.Output(s.now, []int{100}, &s.train))
+	assert.True(t, s.train.MayFragment, "a segment below this is not worth its header")
+}
+
+// TestRFC5927_7_2_CounterMeasure: what contradicts the evidence is believed
+// only when a time-out confirms it.
+func TestRFC5927_7_2_CounterMeasure(t *testing.T) {
+	s := wide1360(t, Knobs{MTUProbing: MTUProbingOff})
+	s.write(1360)
+	s.collect()
+	s.out = nil
+	s.send(ACK, 1, 1361, 0) // segments of 1360 arrive
+	s.write(2720)
+	s.collect()
+	s.out = nil
+	s.h.TooBig(s.now, s.tuple, s.iss+1361, 600)
+	assert.Equal(t, 1400, s.c.Info().PMTU, "a forgery, perhaps")
+	s.send(ACK, 1, 4081, 0)
+	s.write(1360)
+	s.collect()
+	s.wait(3 * time.Second)
+	assert.Equal(t, 1400, s.c.Info().PMTU, "it was: what it was about has arrived")
+	s.out = nil
+	s.send(ACK, 1, 5441, 0)
+
+	s.write(2720)
+	s.collect()
+	s.out = nil
+	s.h.TooBig(s.now, s.tuple, s.iss+5441, 600)
+	assert.Equal(t, 1400, s.c.Info().PMTU)
+	s.wait(5 * time.Second)
+	assert.Equal(t, 600, s.c.Info().PMTU, "the time-out says that it is so")
+}
+
+// blackHole is a world whose path swallows what is longer than mtu bytes.
+func blackHole(t *testing.T, mtu int, k Knobs) *world {
+	t.Helper()
+	w := newWorld(t, 1, wire{delay: 5 * time.Millisecond, bytesPerSec: 5e6}, Config{Knobs: k})
+	w.tap = func(from int, h Header, n int) bool { return ipHeaderSize+h.Size()+n > mtu }
+	return w
+}
+
+// TestRFC4821_7_7_BlackHole: full segments that vanish without a report are
+// found out, and then the largest that pass.
+func TestRFC4821_7_7_BlackHole(t *testing.T) {
+	w := blackHole(t, 1300, Knobs{})
+	a, b := w.connect()
+	s := newStream(a, b, 3<<20)
+	require.True(t, w.transfer(5*time.Minute, s), "%+v", a.Info())
+	i := a.Info()
+	assert.InDelta(t, 1300, i.PMTU, mtuStep, "the search ends near the truth")
+	assert.LessOrEqual(t, i.PMTU, 1300)
+	assert.Equal(t, i.PMTU, w.hosts[0].PathMTU(w.now, addrB.As4()))
+
+	w = blackHole(t, 700, Knobs{})
+	a, b = w.connect()
+	s = newStream(a, b, 3<<20)
+	require.True(t, w.transfer(5*time.Minute, s), "%+v", a.Info())
+	assert.InDelta(t, 700, a.Info().PMTU, mtuStep, "below the base too")
+}
+
+func TestBlackHoleWithoutProbing(t *testing.T) {
+	w := blackHole(t, 1300, Knobs{MTUProbing: MTUProbingOff})
+	a, b := w.connect()
+	s := newStream(a, b, 1<<20)
+	assert.False(t, w.transfer(5*time.Minute, s))
+	assert.Equal(t, 1400, a.Info().PMTU)
+}
+
+// TestRFC8899_5_3_Search: from the base upwards when the operator wants it; a
+// probe that is lost costs a segment and no window.
+func TestRFC8899_5_3_Search(t *testing.T) {
+	fixed := Knobs{MTUProbing: MTUProbingOn, Congestion: "fixed", FixedWindow: 64 << 10}
+	w := blackHole(t, 1250, fixed)
+	a, b := w.connect()
+	assert.Equal(t, baseMTU, a.Info().PMTU)
+	s := newStream(a, b, 12<<20)
+	require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
+	i := a.Info()
+	assert.InDelta(t, 1250, i.PMTU, mtuStep)
+	assert.Zero(t, i.Timeouts)
+	assert.Zero(t, i.FastRecoveries, "RFC 4821 §7.5: the loss of a probe is not congestion")
+	assert.NotZero(t, i.Retransmits)
+
+	w = blackHole(t, 1400, fixed)
+	a, b = w.connect()
+	s = newStream(a, b, 4<<20)
+	require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
+	assert.Equal(t, 1400, a.Info().PMTU)
+	assert.Zero(t, a.Info().Retransmits, "the first probe was right")
+}
+
+// TestStalledPeerIsNoBlackHole: the peer that was away for some time-outs comes
+// back, and the first probe restores what was suspected.
+func TestStalledPeerIsNoBlackHole(t *testing.T) {
+	w := newWorld(t, 1, wire{delay: 5 * time.Millisecond, bytesPerSec: 5e6}, Config{})
+	a, b := w.connect()
+	from, to := w.now.Add(200*time.Millisecond), w.now.Add(9*time.Second)
+	w.tap = func(int, Header, int) bool { return w.now > from && w.now < to }
+	s := newStream(a, b, 8<<20)
+	require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
+	assert.Equal(t, 1400, a.Info().PMTU)
+}
+
+// TestProbeReportedTooBig: RFC 1191's report about a probe settles the search.
+func TestProbeReportedTooBig(t *testing.T) {
+	w := newWorld(t, 1, wire{delay: 5 * time.Millisecond, bytesPerSec: 5e6},
+		Config{Knobs: Knobs{MTUProbing: MTUProbingOn}})
+	w.tap = func(from int, h Header, n int) bool {
+		big := ipHeaderSize+h.Size()+n > 1180
+		if big && from == 0 {
+			c := w.hosts[0].first
+			w.hosts[0].TooBig(w.now, c.tuple, h.Seq, 1180)
+		}
+		return big
+	}
+	a, b := w.connect()
+	s := newStream(a, b, 4<<20)
+	require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
+	assert.Equal(t, 1180, a.Info().PMTU)
+	assert.Equal(t, uint64(1), a.Info().Retransmits)
+	assert.Zero(t, a.Info().FastRecoveries)
+}
+
+func TestPathMTUsAreBounded(t *testing.T) {
+	var m mtus
+	now := clock.Time(time.Hour)
+	host := func(i int) [4]byte { return [4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)} }
+	for i := range maxMTUs + 10 {
+		m.learn(now, host(i), 1000)
+		m.learn(now, host(i), 900)
+	}
+	assert.Len(t, m.byHost, maxMTUs)
+	assert.Len(t, m.order, maxMTUs)
+	mtu, _ := m.find(now, host(9))
+	assert.Zero(t, mtu, "the oldest went")
+	mtu, until := m.find(now, host(10))
+	assert.Equal(t, 900, mtu)
+	assert.Equal(t, now.Add(mtuAge), until)
+	m.forget(host(10))
+	mtu, _ = m.find(now, host(10))
+	assert.Zero(t, mtu)
+}

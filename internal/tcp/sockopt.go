@@ -1,0 +1,163 @@
+package tcp
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// Sockopts are the options that a listener's connections begin with. A zero
+// field leaves the host's default.
+type Sockopts struct {
+	// NoDelay turns Nagle's algorithm off (RFC 9293 §3.7.4).
+	NoDelay bool
+	// Cork holds back segments that are not full, for 200 ms at the most.
+	Cork bool
+	// MaxSeg bounds the payload of a segment in both directions: 48 to 65495 bytes.
+	MaxSeg int
+	// UserTimeout is how long data may stay unacknowledged, or wait for the peer's window,
+	// before the connection is given up (RFC 9293 §3.8.3).
+	UserTimeout time.Duration
+	// TellTimeout sends UserTimeout to the peer (RFC 5482).
+	TellTimeout bool
+	// Keepalive has a silent peer asked (RFC 9293 §3.8.4).
+	Keepalive Keepalive
+	// RecvBuffer and SendBuffer are the buffers in bytes; set, they do not tune themselves.
+	RecvBuffer, SendBuffer int
+	// TOS is the traffic class of RFC 2474 §3: six bits of DSCP; the two of ECN are the stack's.
+	TOS uint8
+	// TTL is the time to live of what is sent; zero: 64 (RFC 9293 §3.9.2).
+	TTL uint8
+}
+
+// wishes are what the user has asked of a connection.
+type wishes struct {
+	keep   keepalive
+	wait   userTimeout
+	tune   tuning
+	maxSeg int // zero: no wish
+	tos    uint8
+	ttl    uint8 // zero: the stack's
+}
+
+// SetSockopts sets what connections accepted from now on begin with.
+func (l *Listener) SetSockopts(o Sockopts) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	l.options = o
+	return nil
+}
+
+// Sockopts returns what SetSockopts has set.
+func (l *Listener) Sockopts() Sockopts { return l.options }
+
+func (o *Sockopts) validate() error {
+	switch {
+	case o.MaxSeg != 0 && (o.MaxSeg < minMSS || o.MaxSeg > maxMSS):
+		return fmt.Errorf("tcp: segments of %d bytes, want %d to %d: %w",
+			o.MaxSeg, minMSS, maxMSS, ErrOption)
+	case o.UserTimeout < 0, o.Keepalive.Idle < 0, o.Keepalive.Interval < 0:
+		return fmt.Errorf("tcp: a negative time: %w", ErrOption)
+	case o.RecvBuffer < 0, o.SendBuffer < 0, o.Keepalive.Count < 0:
+		return fmt.Errorf("tcp: a negative number: %w", ErrOption)
+	}
+	return nil
+}
+
+// SetSockopts sets every option that is not zero.
+func (c *Conn) SetSockopts(now clock.Time, o Sockopts) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	if o.NoDelay {
+		c.flags |= flagNoDelay
+	}
+	if o.Cork {
+		c.flags |= flagCork
+	}
+	if o.MaxSeg != 0 {
+		c.maxSeg = o.MaxSeg
+		c.refit()
+	}
+	if o.RecvBuffer != 0 {
+		c.SetReadBuffer(now, o.RecvBuffer)
+	}
+	if o.SendBuffer != 0 {
+		c.SetWriteBuffer(o.SendBuffer)
+	}
+	if o.TellTimeout {
+		c.TellUserTimeout(true)
+	}
+	if o.UserTimeout != 0 {
+		c.wait.set(o.UserTimeout)
+	}
+	if o.Keepalive.Idle != 0 {
+		c.SetKeepalive(now, o.Keepalive)
+	}
+	c.SetTOS(o.TOS)
+	c.ttl = o.TTL
+	return nil
+}
+
+// SetNoDelay turns Nagle's algorithm off or on (RFC 9293 §3.7.4).
+func (c *Conn) SetNoDelay(off bool) {
+	c.flags &^= flagNoDelay
+	if off {
+		c.flags |= flagNoDelay
+	}
+	c.touch()
+}
+
+// corkTime is how long a cork holds a short segment: what Linux promises.
+const corkTime = 200 * time.Millisecond
+
+// SetCork holds back segments that are not full, or lets them go.
+func (c *Conn) SetCork(on bool) {
+	c.flags &^= flagCork | flagCorkOut
+	if on {
+		c.flags |= flagCork
+	} else {
+		c.timers[timerCork] = clock.Never
+	}
+	c.touch()
+}
+
+// holdsCork reports whether the cork holds the short segment that waits.
+func (c *Conn) holdsCork() bool {
+	if c.has(flagCorkOut) {
+		return false
+	}
+	if c.timers[timerCork] == clock.Never {
+		c.timers[timerCork] = in(c.host.now, corkTime)
+	}
+	return true
+}
+
+// SetMaxSeg bounds the payload of the segments sent from now on, and, before
+// the handshake, of those that the peer is asked for. Zero removes the bound.
+func (c *Conn) SetMaxSeg(n int) error {
+	if o := (Sockopts{MaxSeg: n}); o.validate() != nil {
+		return o.validate()
+	}
+	c.maxSeg = n
+	c.refit()
+	return nil
+}
+
+// offeredMSS is the MSS option of our SYN (RFC 9293 §3.7.1).
+func (c *Conn) offeredMSS() int {
+	mss := min(max(c.pmtu.link-ipHeaderSize-HeaderSize, minMSS), maxMSS)
+	if c.maxSeg != 0 {
+		mss = min(mss, c.maxSeg)
+	}
+	return mss
+}
+
+// SetTOS sets the traffic class of what is sent from now on. The two bits of
+// ECN are left alone (RFC 3168 §5).
+func (c *Conn) SetTOS(tos uint8) { c.tos = tos &^ 3 }
+
+// SetTTL sets the time to live of what is sent from now on; zero: the default.
+func (c *Conn) SetTTL(ttl uint8) { c.ttl = ttl }

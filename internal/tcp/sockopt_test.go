@@ -1,0 +1,267 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCork(t *testing.T) {
+	s := opened(t, Config{})
+	s.c.SetCork(true)
+	s.write(100)
+	s.quiet()
+	assert.Equal(t, LimitCork, s.c.Info().Limited)
+	s.write(950)
+	s.expect(ACK, 1, 1, 1000) // full segments pass
+	s.send(ACK, 1, 1001, 0)
+	s.quiet()
+	s.wait(199 * time.Millisecond)
+	s.quiet()
+	s.wait(2 * time.Millisecond)
+	s.expect(PSH|ACK, 1001, 1, 50)
+	t.Log("# held anew, until the cork is pulled")
+	s.send(ACK, 1, 1051, 0)
+	s.write(10)
+	s.quiet()
+	s.c.SetCork(false)
+	s.expect(PSH|ACK, 1051, 1, 10)
+	t.Log("# a FIN pulls it too")
+	s.send(ACK, 1, 1061, 0)
+	s.c.SetCork(true)
+	s.write(10)
+	s.quiet()
+	s.c.CloseWrite(s.now)
+	s.expect(FIN|PSH|ACK, 1061, 1, 10)
+}
+
+func TestMaxSeg(t *testing.T) {
+	s := newScript(t, Config{})
+	s.connect()
+	require.ErrorIs(t, s.c.SetMaxSeg(20), ErrOption)
+	require.NoError(t, s.c.SetMaxSeg(500))
+	syn := s.expect(SYN, 0, 0, 0)
+	assert.Equal(t, uint16(500), syn.options.MSS, "RFC 9293 §3.7.1: the peer is asked for no more")
+	s.send(SYN|ACK, 0, 1, 0, fullOptions)
+	s.expect(ACK, 1, 1, 0)
+	s.write(1000)
+	s.expect(ACK, 1, 1, 500)
+	s.expect(PSH|ACK, 501, 1, 500)
+	s.send(ACK, 1, 1001, 0)
+	require.NoError(t, s.c.SetMaxSeg(0))
+	s.write(1000)
+	s.expect(PSH|ACK, 1001, 1, 1000)
+}
+
+func TestTrafficClass(t *testing.T) {
+	s := opened(t, Config{})
+	s.c.SetTOS(0xbb)
+	s.c.SetTTL(3)
+	s.write(100)
+	require.True(t, s.h.Output(s.now, []int{10}, &s.train))
+	assert.Equal(t, uint8(0xb8), s.train.TOS, "RFC 3168 §5: the bits of ECN are not the user's")
+	assert.Equal(t, uint8(3), s.train.TTL)
+}
+
+func TestListenerOptionsAreInherited(t *testing.T) {
+	s := newScript(t, Config{})
+	s.listen(1)
+	require.ErrorIs(t, s.l.SetSockopts(Sockopts{MaxSeg: 1}), ErrOption)
+	require.NoError(t, s.l.SetSockopts(Sockopts{
+		NoDelay: true, MaxSeg: 600, UserTimeout: 7 * time.Second, RecvBuffer: 5000,
+		SendBuffer: 4000, TOS: 0x20, TTL: 9, Keepalive: Keepalive{Idle: time.Minute},
+	}))
+	s.send(SYN, 0, 0, 0, fullOptions)
+	a := s.expect(SYN|ACK, 0, 1, 0)
+	assert.Equal(t, uint16(600), a.options.MSS)
+	assert.Equal(t, 5000, a.window)
+	s.send(ACK, 1, 1, 0)
+	s.c, _ = s.l.Accept()
+	r, w := s.c.Buffers()
+	assert.Equal(t, []int{5000, 4000}, []int{r, w})
+	assert.Equal(t, 7*time.Second, s.c.UserTimeout())
+	s.write(10)
+	s.expect(PSH|ACK, 1, 1, 10)
+	s.write(10)
+	s.expect(PSH|ACK, 11, 1, 10)
+	assert.Equal(t, uint8(0x20), s.train.TOS)
+}
+
+// TestRFC9293_3_8_3_UserTimeout: the clock runs from the first unacknowledged
+// byte, whatever is sent later, and progress starts it again.
+func TestRFC9293_3_8_3_UserTimeout(t *testing.T) {
+	s := opened(t, Config{Patience: Patience{DataRetries: 1}})
+	require.ErrorIs(t, s.c.SetUserTimeout(s.now, -1), ErrOption)
+	require.NoError(t, s.c.SetUserTimeout(s.now, 10*time.Second))
+	s.write(100)
+	s.wait(9 * time.Second)
+	assert.Equal(t, StateEstablished, s.c.State(), "retries no longer count")
+	s.send(ACK, 1, 50, 0)
+	s.wait(9 * time.Second)
+	assert.Equal(t, StateEstablished, s.c.State(), "half of it arrived")
+	s.wait(2 * time.Second)
+	require.ErrorIs(t, s.c.Err(), ErrUserTimeout)
+	require.ErrorIs(t, s.c.Err(), ErrTimeout)
+	assert.Equal(t, StateClosed, s.c.State())
+}
+
+func TestUserTimeoutWhileIdle(t *testing.T) {
+	s := opened(t, Config{})
+	require.NoError(t, s.c.SetUserTimeout(s.now, 10*time.Second))
+	s.wait(time.Hour)
+	s.write(100)
+	s.expect(PSH|ACK, 1, 1, 100)
+	s.wait(9 * time.Second)
+	assert.Equal(t, StateEstablished, s.c.State(), "an hour without a word counts for nothing")
+	s.out = nil
+	s.send(ACK, 1, 101, 0)
+	s.wait(time.Hour)
+	s.write(100)
+	s.collect()
+	s.wait(9 * time.Second)
+	assert.Equal(t, StateEstablished, s.c.State())
+	s.wait(2 * time.Second)
+	require.ErrorIs(t, s.c.Err(), ErrUserTimeout)
+}
+
+// TestUserTimeoutZeroWindow: RFC 9293 §3.8.6.1 lets a peer that answers keep
+// its window shut; a user who has set a limit need not bear it.
+func TestUserTimeoutZeroWindow(t *testing.T) {
+	s := opened(t, Config{})
+	require.NoError(t, s.c.SetUserTimeout(s.now, 20*time.Second))
+	s.sendWindow(ACK, 1, 1, 0, 0)
+	s.write(3)
+	s.quiet()
+	end := s.now.Add(time.Minute)
+	for s.c.State() == StateEstablished && s.now < end {
+		s.wait(s.h.Deadline().Sub(s.now))
+		s.sendWindow(ACK, 1, 1, 0, 0)
+	}
+	require.ErrorIs(t, s.c.Err(), ErrUserTimeout)
+	assert.InDelta(t, 20, 60-end.Sub(s.now).Seconds(), 0.5)
+}
+
+func TestUserTimeoutOfTheSYN(t *testing.T) {
+	s := newScript(t, Config{})
+	s.connect()
+	require.NoError(t, s.c.SetUserTimeout(s.now, 3*time.Second))
+	s.wait(2900 * time.Millisecond)
+	assert.Equal(t, StateSynSent, s.c.State())
+	s.wait(200 * time.Millisecond)
+	require.ErrorIs(t, s.c.Err(), ErrUserTimeout, "§3.10.8: for any state")
+}
+
+// TestKeepaliveObeysUserTimeout: time counts instead of questions, but not
+// before one has been asked.
+func TestKeepaliveObeysUserTimeout(t *testing.T) {
+	s := opened(t, Config{})
+	s.c.SetKeepalive(s.now, Keepalive{Idle: 30 * time.Second, Interval: time.Second, Count: 2})
+	require.NoError(t, s.c.SetUserTimeout(s.now, 40*time.Second))
+	s.wait(39 * time.Second)
+	assert.Equal(t, StateEstablished, s.c.State(), "more than two questions")
+	s.wait(2 * time.Second)
+	require.ErrorIs(t, s.c.Err(), ErrUserTimeout)
+}
+
+// TestRFC5482_3_Option: the option says seconds, or minutes when there are too
+// many; it goes on the SYN and again when the value changes.
+func TestRFC5482_3_Option(t *testing.T) {
+	assert.Equal(t, uint16(90), encodeTimeout(89500*time.Millisecond))
+	assert.Equal(t, uint16(1<<15|600), encodeTimeout(10*time.Hour))
+	assert.Equal(t, 10*time.Hour, decodeTimeout(1<<15|600))
+	o := Options{UserTimeout: 1<<15 | 7}
+	b := make([]byte, o.size())
+	o.put(b)
+	assert.Equal(t, []byte{28, 4, 0x80, 7}, b)
+	got, ok := parseOptions(b)
+	assert.True(t, ok)
+	assert.Equal(t, o, got)
+
+	s := newScript(t, Config{})
+	s.connect()
+	s.c.TellUserTimeout(true)
+	require.NoError(t, s.c.SetUserTimeout(s.now, 5*time.Minute))
+	assert.Equal(t, uint16(300), s.expect(SYN, 0, 0, 0).options.UserTimeout)
+	s.send(SYN|ACK, 0, 1, 0, fullOptions)
+	assert.Equal(t, uint16(300), s.expect(ACK, 1, 1, 0).options.UserTimeout)
+	s.quiet()
+	require.NoError(t, s.c.SetUserTimeout(s.now, time.Minute))
+	assert.Equal(t, uint16(60), s.expect(ACK, 1, 1, 0).options.UserTimeout)
+	s.write(10)
+	assert.Zero(t, s.expect(PSH|ACK, 1, 1, 10).options.UserTimeout)
+}
+
+// TestRFC5482_3_1_Adaptation: the peer's wish counts within bounds, and only
+// while the user has none.
+func TestRFC5482_3_1_Adaptation(t *testing.T) {
+	for _, test := range []struct {
+		said uint16
+		want time.Duration
+	}{
+		{0, 0}, {1 << 15, 0}, // §3.2: a value of zero is ignored
+		{5, leastPeerTimeout}, {500, 500 * time.Second}, {1<<15 | 1000, mostPeerTimeout},
+	} {
+		s := opened(t, Config{})
+		s.send(ACK, 1, 1, 0, Options{UserTimeout: test.said})
+		assert.Equal(t, test.want, s.c.UserTimeout(), "%x", test.said)
+		require.NoError(t, s.c.SetUserTimeout(s.now, time.Second))
+		s.send(ACK, 1, 1, 0, Options{UserTimeout: test.said})
+		assert.Equal(t, time.Second, s.c.UserTimeout())
+	}
+}
+
+func TestPlainPeersAreToldNothing(t *testing.T) {
+	s := newScript(t, Config{})
+	s.accept(Options{})
+	s.c.TellUserTimeout(true)
+	require.NoError(t, s.c.SetUserTimeout(s.now, time.Minute))
+	s.write(10)
+	s.collect()
+	for _, g := range s.out {
+		assert.Equal(t, Options{}, g.options)
+	}
+}
+
+// TestRFC9293_3_8_6_BufferShrinks: a smaller receive buffer takes no window
+// back; the offer shrinks as data arrives.
+func TestRFC9293_3_8_6_BufferShrinks(t *testing.T) {
+	s := opened(t, Config{RecvBuffer: 10000})
+	s.send(ACK, 1, 1, 1000)
+	assert.Equal(t, 9000, s.expect(ACK, 1, 1001, 0).window)
+	s.c.SetReadBuffer(s.now, 4000)
+	s.quiet()
+	seq, edge := uint32(1001), uint32(10001)
+	for seq < 10001 {
+		s.send(ACK, seq, 1, 1000)
+		s.wait(50 * time.Millisecond)
+		seq += 1000
+		a := s.expect(ACK, 1, seq, 0)
+		require.LessOrEqual(t, edge, seq+uint32(a.window), "the edge is not taken back")
+		edge = seq + uint32(a.window)
+		require.LessOrEqual(t, edge, max(10001, seq+4000), "nor moved before it must be")
+		s.read(1000)
+		s.collect()
+		s.out = nil
+	}
+	s.read(10000)
+	s.c.SetReadBuffer(s.now, 20000)
+	a := s.expect(ACK, 1, seq, 0)
+	assert.Equal(t, 20000, a.window, "and a larger one is offered at once")
+}
+
+func TestWriteBufferShrinks(t *testing.T) {
+	s := opened(t, Config{SendBuffer: 10000})
+	s.write(6000)
+	s.c.SetWriteBuffer(2000)
+	assert.Zero(t, s.c.Tx().Free())
+	for range 6 {
+		s.collect()
+	}
+	s.out = nil
+	s.send(ACK, 1, 6001, 0)
+	assert.Equal(t, 2000, s.c.Tx().Free())
+	s.c.SetWriteBuffer(1 << 20)
+	assert.Equal(t, 1<<20, s.c.Tx().Free())
+}

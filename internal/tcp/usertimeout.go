@@ -1,0 +1,137 @@
+package tcp
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// userTimeout is how long a connection bears that what it wants to send gets
+// nowhere: RFC 9293 §3.8.3, and RFC 5482 to agree with the peer about it.
+type userTimeout struct {
+	limit  time.Duration // zero: the host's Patience decides
+	chosen bool          // by the user: the peer's wish no longer counts (RFC 5482 §3.1)
+	tell   bool          // the peer is told (ENABLED)
+	due    bool          // on the next bare acknowledgment
+	// since is when the oldest wait began: the flight, or the window's being shut.
+	since clock.Time
+}
+
+// Bounds of a user timeout that the peer proposes, RFC 5482 §3.1: not below the
+// 100 s of RFC 1122 §4.2.3.5, nor so long that a peer decides how much memory it
+// keeps busy.
+const (
+	leastPeerTimeout = 100 * time.Second
+	mostPeerTimeout  = time.Hour
+)
+
+func (u *userTimeout) set(d time.Duration) {
+	u.limit, u.chosen = d, d != 0
+	u.due = u.tell && d != 0
+}
+
+// SetUserTimeout bounds how long what was written may stay unacknowledged, or
+// wait for a window that is shut; then the connection ends with ErrUserTimeout.
+// It overrides the host's number of retries. Zero: the host's Patience again.
+func (c *Conn) SetUserTimeout(now clock.Time, d time.Duration) error {
+	if o := (Sockopts{UserTimeout: d}); o.validate() != nil {
+		return o.validate()
+	}
+	c.wait.set(d)
+	c.watch(now)
+	c.touch()
+	return nil
+}
+
+// TellUserTimeout has the peer told of the user timeout (RFC 5482 §3): on the
+// SYN, and again whenever it changes.
+func (c *Conn) TellUserTimeout(on bool) {
+	c.wait.tell = on
+	c.wait.due = on && c.wait.limit != 0
+	c.touch()
+}
+
+// UserTimeout returns the limit in force, zero when there is none.
+func (c *Conn) UserTimeout() time.Duration { return c.wait.limit }
+
+// watch starts the user timeout when something has begun to wait.
+func (c *Conn) watch(now clock.Time) {
+	if c.wait.since == clock.Never {
+		c.wait.since = now
+	}
+	if c.wait.limit > 0 && c.timers[timerUser] == clock.Never {
+		c.timers[timerUser] = max(c.wait.since.Add(c.wait.limit), now)
+	}
+}
+
+// moved notes that the peer has acknowledged something new.
+func (c *Conn) moved(now clock.Time) { c.wait.since = now }
+
+// waits reports whether anything is on its way, or would be.
+func (c *Conn) waits() bool {
+	return !c.state.synchronized() || !c.sent.empty() || c.probing()
+}
+
+// onUserTimeout finds out how long the wait is: progress notes its time and
+// leaves the timer alone.
+func (c *Conn) onUserTimeout(now clock.Time) {
+	u := &c.wait
+	switch {
+	case u.limit == 0:
+	case !c.waits():
+		u.since = clock.Never
+	case now.Sub(u.since) >= u.limit:
+		c.giveUp(now, ErrUserTimeout)
+	default:
+		c.timers[timerUser] = u.since.Add(u.limit)
+	}
+}
+
+// exhausted reports whether a number of retries is too many. A user timeout
+// counts time instead.
+func (c *Conn) exhausted(retries, limit int) bool {
+	return c.wait.limit == 0 && retries > limit
+}
+
+// The option of RFC 5482 §3: a bit that says minutes, and fifteen of a number.
+const (
+	timeoutMinutes = 1 << 15
+	timeoutNumber  = timeoutMinutes - 1
+)
+
+// encodeTimeout returns the option's value, rounded up to what it can say.
+func encodeTimeout(d time.Duration) uint16 {
+	if s := (d + time.Second - 1) / time.Second; s <= timeoutNumber {
+		return uint16(s)
+	}
+	m := min((d+time.Minute-1)/time.Minute, timeoutNumber)
+	return timeoutMinutes | uint16(m)
+}
+
+func decodeTimeout(v uint16) time.Duration {
+	if v&timeoutMinutes != 0 {
+		return time.Duration(v&timeoutNumber) * time.Minute
+	}
+	return time.Duration(v) * time.Second
+}
+
+// offeredTimeout is the option to send now, zero for none.
+func (c *Conn) offeredTimeout() uint16 {
+	if !c.wait.tell || c.wait.limit == 0 || c.has(flagPlain) || c.host.cfg.OptionsOff {
+		return 0
+	}
+	return encodeTimeout(c.wait.limit)
+}
+
+// takeTimeout adapts to what the peer says of its own patience: RFC 5482 §3.1,
+// USER_TIMEOUT = min(U_LIMIT, max(ADV_UTO, REMOTE_UTO, L_LIMIT)), unless the
+// user has set one.
+func (c *Conn) takeTimeout(now clock.Time, v uint16) {
+	if v&timeoutNumber == 0 || c.wait.chosen {
+		return // §3.2: a value of zero must be ignored
+	}
+	c.wait.limit = min(max(decodeTimeout(v), leastPeerTimeout), mostPeerTimeout)
+	if c.waits() {
+		c.watch(now)
+	}
+}
