@@ -4,7 +4,8 @@
 GO ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint vet tidy check fuzz sim bench microbench golden rfcs cover clean
+.PHONY: help build test race lint vet tidy check fuzz sim interop bench microbench golden rfcs \
+	cover clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
@@ -41,6 +42,9 @@ golden: ## write anew the files that tests compare with; read the diff before yo
 
 rfcs: ## write docs/rfcs.md: each section of an RFC, its code and its tests
 	$(GO) run ./internal/ci/rfcs
+
+interop: ## meet the Linux kernel, socat, curl, nginx and tshark (as root); MB=10 moves less
+	cd test/interop && $(GO) test -count=1 -timeout 30m -table -mb $(or $(MB),100)
 
 bench: ## real nodes: the floors beside what is reached; BENCH=router picks by name
 	$(GO) run ./internal/bench -only '$(BENCH)'

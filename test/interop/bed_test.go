@@ -1,0 +1,253 @@
+//go:build linux
+
+package interop_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// The addresses of a bed.
+const (
+	kernelIP = "10.8.0.2"
+	hostIP   = "10.2.0.2"
+	device   = "tide0"
+)
+
+// patience is far longer than anything but a transfer takes.
+const patience = 30 * time.Second
+
+// The nodes of a bed. What bounds the retransmission timer is Linux's own:
+// the course's millisecond is far below the kernel's delayed acknowledgments.
+const timing = "tcp rto-min 200000\ntcp rto-max 120000000\n"
+
+var files = map[string]string{
+	"A": `interface tun0 10.8.0.1/24 tun:` + device + ` kernel ` + kernelIP + `
+interface if0 10.0.0.1/24 127.0.0.1:5000
+neighbor 10.0.0.2 at 127.0.0.1:5001 via if0
+route 10.2.0.0/24 via 10.0.0.2
+` + timing,
+	"B": `interface if0 10.0.0.2/24 127.0.0.1:5001
+interface if1 10.2.0.1/24 127.0.0.1:5002
+neighbor 10.0.0.1 at 127.0.0.1:5000 via if0
+neighbor 10.2.0.2 at 127.0.0.1:5003 via if1
+routing rip
+route 10.8.0.0/24 via 10.0.0.1
+`,
+	"C": `interface if0 10.2.0.2/24 127.0.0.1:5003
+neighbor 10.2.0.1 at 127.0.0.1:5002 via if0
+route 0.0.0.0/0 via 10.2.0.1
+` + timing,
+}
+
+// bed is a network namespace with the kernel at one end of a network of nodes.
+type bed struct {
+	t       *testing.T
+	name    string
+	a, b, c *node.Node
+	dir     string // for files of the test
+	loss    float64
+}
+
+// beds numbers the namespaces of this process.
+var beds atomic.Int64
+
+// sweep removes the namespaces of processes that ended without doing so.
+var sweep sync.Once
+
+const sweepScript = `for ns in $(ip netns list | grep -o '^tidepool-[0-9]*-[0-9]*'); do
+	pid=${ns#tidepool-}
+	[ -d /proc/${pid%-*} ] || ip netns del $ns
+done`
+
+// newBed makes a bed whose router drops loss percent of the packets, in each
+// direction. Nodes named in pcaps capture to that file.
+func newBed(t *testing.T, loss float64, pcaps map[string]string) *bed {
+	t.Helper()
+	need(t)
+	b := &bed{
+		t: t, loss: loss, dir: t.TempDir(),
+		name: fmt.Sprintf("tidepool-%d-%d", os.Getpid(), beds.Add(1)),
+	}
+	sweep.Do(func() { b.must(exec.Command("sh", "-c", sweepScript)) })
+	b.must(exec.Command("ip", "netns", "add", b.name))
+	t.Cleanup(func() { b.must(exec.Command("ip", "netns", "del", b.name)) })
+	b.must(b.command("ip", "link", "set", "lo", "up"))
+	b.sysctl("net/ipv4/tcp_ecn", "1") // to ask for it, too
+	b.a = b.open("A", pcaps["A"])
+	b.must(b.command("ip", "route", "add", "10.2.0.0/24", "via", "10.8.0.1",
+		"congctl", "cubic")) // whatever this machine prefers
+	b.b, b.c = b.open("B", pcaps["B"]), b.open("C", pcaps["C"])
+	b.setLoss(loss)
+	return b
+}
+
+// setLoss has the router drop a share of what it forwards.
+func (b *bed) setLoss(percent float64) {
+	b.t.Helper()
+	_, err := control.Ask(b.t.Context(), b.b.Operator(), control.SetLoss{Percent: percent})
+	require.NoError(b.t, err)
+}
+
+// set turns a knob of C's for connections from now on.
+func (b *bed) set(key, value string) {
+	b.t.Helper()
+	_, err := control.Ask(b.t.Context(), b.c.Operator(), control.Set{Key: key, Value: value})
+	require.NoError(b.t, err)
+}
+
+// open opens a node inside the namespace: its sockets and devices stay there.
+func (b *bed) open(name, pcap string) *node.Node {
+	b.t.Helper()
+	cfg, err := lnx.Parse(name+".lnx", []byte(files[name]))
+	require.NoError(b.t, err)
+	var n *node.Node
+	require.NoError(b.t, b.inside(func() error {
+		n, err = node.Open(node.Config{LNX: cfg, Pcap: pcap, Seed: 7})
+		return err
+	}))
+	b.t.Cleanup(func() { require.NoError(b.t, n.Close()) })
+	return n
+}
+
+// inside runs do on a thread that is in the namespace.
+func (b *bed) inside(do func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		fd, err := unix.Open("/var/run/netns/"+b.name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			err = unix.Setns(fd, unix.CLONE_NEWNET)
+			unix.Close(fd)
+		}
+		if err == nil {
+			err = do()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+func (b *bed) sysctl(key, value string) {
+	b.t.Helper()
+	require.NoError(b.t, b.inside(func() error {
+		return os.WriteFile(filepath.Join("/proc/sys", key), []byte(value), 0)
+	}))
+}
+
+// command is a program that will run in the namespace.
+func (b *bed) command(name string, args ...string) *exec.Cmd {
+	return b.commandFor(patience, name, args...)
+}
+
+func (b *bed) commandFor(limit time.Duration, name string, args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	b.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, "ip",
+		append([]string{"netns", "exec", b.name, name}, args...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // socat and nginx have children
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	return cmd
+}
+
+// must runs a program and returns what it wrote to standard output.
+func (b *bed) must(cmd *exec.Cmd) string {
+	b.t.Helper()
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	require.NoError(b.t, cmd.Run(), "%v\n%s%s", cmd.Args, out.String(), complaint.String())
+	return out.String()
+}
+
+// background is a program under way.
+type background struct {
+	bed  *bed
+	cmd  *exec.Cmd
+	out  bytes.Buffer
+	err  error
+	done chan struct{}
+}
+
+// start runs a program that the test will wait for, or end.
+func (b *bed) start(cmd *exec.Cmd) *background {
+	b.t.Helper()
+	p := &background{bed: b, cmd: cmd, done: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &p.out, &p.out
+	require.NoError(b.t, cmd.Start(), "%v", cmd.Args)
+	go func() {
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	b.t.Cleanup(func() { p.stop(syscall.SIGKILL) })
+	return p
+}
+
+// wait waits until the program has ended well.
+func (p *background) wait() {
+	p.bed.t.Helper()
+	<-p.done
+	require.NoError(p.bed.t, p.err, "%v\n%s", p.cmd.Args, p.out.String())
+}
+
+// stop has the program and its children end and waits until they have.
+func (p *background) stop(sig syscall.Signal) {
+	select {
+	case <-p.done:
+	default:
+		_ = syscall.Kill(-p.cmd.Process.Pid, sig) // it may have ended meanwhile
+		<-p.done
+	}
+}
+
+// path is a file of the test's.
+func (b *bed) path(name string) string { return filepath.Join(b.dir, name) }
+
+// at is an address and port.
+func at(ip string, port int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.MustParseAddr(ip), uint16(port))
+}
+
+// colon is the same as text.
+func colon(ip string, port int) string { return ip + ":" + strconv.Itoa(port) }
+
+// dial connects C to the kernel, as often as it takes until somebody listens.
+func (b *bed) dial(port int) *node.Conn {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
+	defer cancel()
+	for {
+		c, err := b.c.Dial(ctx, at(kernelIP, port))
+		if err == nil {
+			return c
+		}
+		require.ErrorIs(b.t, err, syscall.ECONNREFUSED)
+	}
+}
+
+// listen has C listen.
+func (b *bed) listen(port int) *node.Listener {
+	b.t.Helper()
+	l, err := b.c.Listen(at("0.0.0.0", port), 0)
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { _ = l.Close() }) // the test may have closed it
+	return l
+}

@@ -1,0 +1,89 @@
+//go:build linux
+
+package interop_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// agreed is what the kernel says that it has agreed upon with us, in the words
+// of ss: the timestamps and window scaling of RFC 7323 §2 and §3, the SACK of RFC
+// 2018 §2 and the ECN of RFC 3168 §6.1.1.
+var agreed = []string{"ts", "sack", "ecn", `wscale:\d+,\d+`}
+
+// ss is what the kernel says of its connections with C (-o has it name the
+// options).
+func (b *bed) ss() string {
+	b.t.Helper()
+	return b.must(b.command("ss", "-Htino", "dst", hostIP))
+}
+
+func TestWhatTheKernelAgreesUpon(t *testing.T) {
+	need(t, "ss")
+	for name, weCall := range map[string]bool{"we call": true, "the kernel calls": false} {
+		t.Run(name, func(t *testing.T) {
+			report(t, &row{peer: "Linux", scenario: "ss -ti shows " + strings.Join(names(), " ") + ", " + name})
+			b := newBed(t, 0, nil)
+			b.set("tcp.ecn", "on") // to ask for it as the kernel does here
+			ours, kernels, err := b.pair(9000, weCall)
+			require.NoError(t, err)
+			defer ours.Close()
+			defer kernels.Close()
+			for _, way := range [][2]net.Conn{{ours, kernels}, {kernels, ours}} {
+				_, err = way[0].Write(make([]byte, 100_000))
+				require.NoError(t, err)
+				_, err = io.ReadFull(way[1], make([]byte, 100_000))
+				require.NoError(t, err)
+			}
+			said := b.ss()
+			for _, f := range agreed {
+				assert.Regexp(t, `\s`+f+`\s`, said)
+			}
+			t.Log(said)
+		})
+	}
+}
+
+func names() []string {
+	var list []string
+	for _, f := range agreed {
+		name, _, _ := strings.Cut(f, ":")
+		list = append(list, name)
+	}
+	return list
+}
+
+// The kernel is told no: nothing that one side does not offer is used.
+func TestWhatTheKernelDoesNotOfferIsNotUsed(t *testing.T) {
+	need(t, "ss")
+	for key, feature := range map[string]string{
+		"tcp_timestamps": "ts", "tcp_sack": "sack", "tcp_window_scaling": `wscale:\d+,\d+`,
+		"tcp_ecn": "ecn",
+	} {
+		t.Run(key, func(t *testing.T) {
+			report(t, &row{peer: "Linux", scenario: fmt.Sprintf("net.ipv4.%s=0", key)})
+			b := newBed(t, 0, nil)
+			b.set("tcp.ecn", "on")
+			b.sysctl("net/ipv4/"+key, "0")
+			for i, weCall := range []bool{true, false} {
+				ours, kernels, err := b.pair(9000+i, weCall)
+				require.NoError(t, err)
+				for _, way := range [][2]net.Conn{{ours, kernels}, {kernels, ours}} {
+					go func() { _, _ = way[0].Write(make([]byte, 300_000)) }() // the read tells
+					_, err = io.ReadFull(way[1], make([]byte, 300_000))
+					require.NoError(t, err)
+				}
+				assert.NotRegexp(t, `\s`+feature+`\s`, b.ss())
+				require.NoError(t, ours.Close())
+				require.NoError(t, kernels.Close())
+			}
+		})
+	}
+}

@@ -1,0 +1,130 @@
+//go:build linux
+
+// Package interop_test has whole nodes meet what nobody here wrote: the Linux
+// kernel, behind a TUN device in a network namespace of the test's own, and
+// socat, curl, nginx and tshark beyond it.
+//
+// A bed is such a namespace with three nodes in it:
+//
+//	kernel 10.8.0.2 -- tun -- A -- udp -- B (lossy) -- udp -- C 10.2.0.2
+//
+// bed_test.go builds it; transfer_test.go, http_test.go and datagram_test.go
+// move bytes between C and the kernel's programs; features_test.go looks at what
+// the two TCPs agreed upon; capture_test.go has tshark judge what was on the
+// wire; conn_test.go is the contract of net.Conn with the kernel at one end.
+//
+// They want root, iproute2, socat, curl, nginx and tshark. With -table the
+// results are printed as one table, which is what make interop does.
+package interop_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+var (
+	wantTable = flag.Bool("table", false, "print what was tried and how it went as a table")
+	keep      = flag.String("keep", "", "keep the captures in this `folder`")
+	megabytes = flag.Int("mb", 100, "megabytes a transfer; a tenth where a twentieth is lost")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	if *wantTable {
+		printTable()
+	}
+	os.Exit(code)
+}
+
+// row is one line of the table.
+type row struct {
+	peer, scenario string
+	loss           float64 // percent
+	bytes          int64   // 0: no transfer
+	took           time.Duration
+	result         string
+}
+
+var (
+	rowsMu sync.Mutex
+	rows   []row
+)
+
+// report enters a row when its test is over.
+func report(t *testing.T, r *row) {
+	t.Helper()
+	t.Cleanup(func() {
+		switch {
+		case t.Failed():
+			r.result = "FAILED"
+		case t.Skipped():
+			r.result = "skipped"
+		case r.result == "":
+			r.result = "ok"
+		}
+		if r.bytes > 0 && r.took > 0 {
+			t.Logf("%s: %s at %g %% loss: %.1f MB/s", r.peer, r.scenario, r.loss, r.rate())
+		}
+		rowsMu.Lock()
+		defer rowsMu.Unlock()
+		rows = append(rows, *r)
+	})
+}
+
+func (r *row) rate() float64 { return float64(r.bytes) / 1e6 / r.took.Seconds() }
+
+func printTable() {
+	const format = "%-14s %-44s %6s %-8s %8s\n"
+	fmt.Printf("\n"+format, "peer", "scenario", "loss", "result", "MB/s")
+	fmt.Println(strings.Repeat("-", 84))
+	for i := range rows {
+		r := &rows[i]
+		rate := ""
+		if r.bytes > 0 && r.took > 0 {
+			rate = fmt.Sprintf("%.1f", r.rate())
+		}
+		fmt.Printf(format, r.peer, r.scenario, fmt.Sprintf("%g %%", r.loss), r.result, rate)
+	}
+}
+
+// need skips the test where it lacks what it drives.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("skip: needs root")
+	}
+	if _, err := os.Stat("/dev/net/tun"); errors.Is(err, os.ErrNotExist) {
+		t.Skip("skip: needs /dev/net/tun")
+	}
+	for _, p := range append(programs, "ip") {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skip("skip: needs " + p)
+		}
+	}
+}
+
+// size is how many bytes a transfer has at that loss, in percent.
+func size(loss float64) int64 {
+	n := int64(*megabytes) * 1_000_000
+	if testing.Short() {
+		n = 4_000_000
+	}
+	if loss >= 5 {
+		n /= 10
+	}
+	return n
+}

@@ -1,0 +1,124 @@
+//go:build linux
+
+package interop_test
+
+import (
+	"encoding/binary"
+	"net"
+	"os"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/tidepool-net/tidepool/internal/capture"
+)
+
+// sniffer captures what crosses the kernel's end of the link, as the kernel
+// shows it to a packet socket. A program such as dumpcap would do, but for the
+// packets that it has not looked at when it is told to end.
+type sniffer struct {
+	bed  *bed
+	fd   int
+	quit int // an eventfd
+	done sync.WaitGroup
+	file *os.File
+	out  *capture.Writer
+	err  error
+}
+
+// sniff captures to a file until end is called.
+func (b *bed) sniff(path string) *sniffer {
+	b.t.Helper()
+	s := &sniffer{bed: b}
+	require.NoError(b.t, b.inside(s.open))
+	var err error
+	s.quit, err = unix.Eventfd(0, unix.EFD_CLOEXEC)
+	require.NoError(b.t, err)
+	s.file, err = os.Create(path)
+	require.NoError(b.t, err)
+	s.out, err = capture.New(s.file, []capture.Interface{{Name: device, Addr: kernelIP}}, 0)
+	require.NoError(b.t, err)
+	s.done.Go(s.run)
+	return s
+}
+
+// open opens the socket with room for all that the test sends.
+func (s *sniffer) open() error {
+	f, err := net.InterfaceByName(device)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	s.fd = fd
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20); err != nil {
+		return err
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
+		return err
+	}
+	var all [2]byte // in network order; less than all would leave out what is sent
+	binary.BigEndian.PutUint16(all[:], unix.ETH_P_ALL)
+	return unix.Bind(fd, &unix.SockaddrLinklayer{
+		Protocol: binary.NativeEndian.Uint16(all[:]), Ifindex: f.Index,
+	})
+}
+
+// run writes packets to the file until there are none and it was told to end.
+func (s *sniffer) run() {
+	p, control := make([]byte, 1<<16), make([]byte, 128)
+	over := false
+	for s.err == nil {
+		n, c, _, from, err := unix.Recvmsg(s.fd, p, control, 0)
+		switch {
+		case err == unix.EAGAIN && over:
+			return
+		case err == unix.EAGAIN:
+			fds := []unix.PollFd{
+				{Fd: int32(s.fd), Events: unix.POLLIN}, {Fd: int32(s.quit), Events: unix.POLLIN},
+			}
+			_, _ = unix.Poll(fds, -1) // interrupted: it looks again
+			over = fds[1].Revents != 0
+		case err != nil:
+			s.err = err
+		default:
+			way := capture.Inbound // seen from the kernel
+			if ll, ok := from.(*unix.SockaddrLinklayer); ok && ll.Pkttype == unix.PACKET_OUTGOING {
+				way = capture.Outbound
+			}
+			s.err = s.out.Packet(stamp(control[:c]).UnixNano(), 0, way, "", p[:n])
+		}
+	}
+}
+
+// stamp is when the kernel saw the packet.
+func stamp(control []byte) time.Time {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil || len(messages) == 0 ||
+		len(messages[0].Data) < int(unsafe.Sizeof(unix.Timespec{})) {
+		return time.Now()
+	}
+	return time.Unix((*unix.Timespec)(unsafe.Pointer(&messages[0].Data[0])).Unix())
+}
+
+// end writes what is still to come and closes the file.
+func (s *sniffer) end() {
+	t := s.bed.t
+	t.Helper()
+	_, err := unix.Write(s.quit, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	require.NoError(t, err)
+	s.done.Wait()
+	require.NoError(t, s.err)
+	stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	require.NoError(t, err)
+	require.Zero(t, stats.Drops, "all was captured")
+	require.NoError(t, s.out.Flush())
+	require.NoError(t, s.file.Close())
+	unix.Close(s.fd)
+	unix.Close(s.quit)
+}
