@@ -73,6 +73,19 @@ var settings = []setting{
 		},
 	},
 	{
+		key: "tcp.syncookies", doc: "SYNs answered without keeping them (RFC 4987 §3.6): auto " +
+			"when a listener's SYN queue is full, always, off",
+		read: func(k *tcp.Knobs) string { return k.SynCookies.String() },
+		write: func(k *tcp.Knobs, v string) error {
+			mode, ok := tcp.ParseCookieMode(v)
+			if !ok {
+				return fmt.Errorf("%w: %q: want auto, always or off", control.ErrUsage, v)
+			}
+			k.SynCookies = mode
+			return nil
+		},
+	},
+	{
 		key: "tcp.windowscale", doc: "on: offer and accept scaled windows (RFC 7323 §2)",
 		read:  func(k *tcp.Knobs) string { return onOff(!k.NoWindowScale) },
 		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.NoWindowScale) },

@@ -56,6 +56,13 @@ func TestSettingsOfTheWire(t *testing.T) {
 	set("tcp.ecn", "on")
 	dial()
 	assert.True(t, ecn)
-	_, err := a.Do(t.Context(), control.Set{Key: "tcp.ecn", Value: "perhaps"})
-	require.ErrorIs(t, err, control.ErrUsage)
+	for _, key := range []string{"tcp.ecn", "tcp.syncookies"} {
+		_, err := a.Do(t.Context(), control.Set{Key: key, Value: "perhaps"})
+		require.ErrorIs(t, err, control.ErrUsage)
+	}
+	for _, mode := range []string{"off", "auto", "always"} {
+		_, err := b.Do(t.Context(), control.Set{Key: "tcp.syncookies", Value: mode})
+		require.NoError(t, err)
+		assert.Equal(t, all, dial(), mode)
+	}
 }

@@ -48,8 +48,7 @@ func (h *Host) spend(now clock.Time, own *budget) bool {
 // (CVE-2016-5696).
 func (h *Host) challengesNow(now clock.Time) int {
 	n := h.cfg.ChallengeAcks
-	s := uint64(now) / uint64(time.Second)
-	random := keyed(&h.cfg.Secret, 'b', Tuple{LocalPort: uint16(s), RemotePort: uint16(s >> 16)})
+	random := keyedAt(&h.cfg.Secret, 'b', Tuple{}, uint32(uint64(now)/uint64(time.Second)))
 	return max(1, n/2+int(random%uint64(n)))
 }
 

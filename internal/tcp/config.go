@@ -49,9 +49,12 @@ type Config struct {
 // Patience is how often an unanswered segment is sent again before its
 // connection is given up.
 type Patience struct {
-	// SynRetries is how often a SYN or SYN-ACK is sent again; zero: 6.
+	// SynRetries is how often a SYN is sent again; zero: 6.
 	SynRetries int
-	// SynTimeout is the wait after each SYN; zero: RTOInitial, doubled each time.
+	// SynAckRetries is the same for a SYN-ACK, whose address may be a victim's; zero: 5, or
+	// SynRetries if that is less.
+	SynAckRetries int
+	// SynTimeout is the wait after each SYN and SYN-ACK; zero: RTOInitial, doubled each time.
 	SynTimeout time.Duration
 	// DataRetries is how often data is sent again, without an answer, before the connection is
 	// given up; zero: 15 (RFC 9293 §3.8.3, R2).
@@ -70,6 +73,9 @@ type Limits struct {
 	MaxReceiveRanges int
 	// MaxConns bounds the connections, those in TIME-WAIT apart; zero: 1<<20.
 	MaxConns int
+	// SynBacklog bounds each listener's half-open connections; zero: 256. Knobs.SynCookies says
+	// what becomes of SYNs beyond.
+	SynBacklog int
 	// ChallengeAcks is the budget of challenge ACKs a second for the whole host, on the average
 	// (RFC 5961 §7); zero: 1000. A connection has 10 in 5 s.
 	ChallengeAcks int
@@ -86,7 +92,9 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.RTOMax, max(120*time.Second, c.RTOMin))
 	orDefault(&c.RTOInitial, min(max(time.Second, c.RTOMin), c.RTOMax))
 	orDefault(&c.SynRetries, 6)
+	orDefault(&c.SynAckRetries, min(c.SynRetries, 5))
 	orDefault(&c.DataRetries, 15)
+	orDefault(&c.SynBacklog, 256)
 	orDefault(&c.FinRetries, 8)
 	orDefault(&c.FinWait2, 60*time.Second)
 	orDefault(&c.MSL, 30*time.Second)
@@ -136,6 +144,9 @@ func (c *Config) validate() error {
 		c.DelayedAck < 0 {
 		bad("a negative time-out")
 	}
+	if c.SynAckRetries < 0 || c.SynBacklog < 0 {
+		bad("a negative limit on SYNs")
+	}
 	if c.SynRetries < 0 || c.DataRetries < 0 || c.FinRetries < 0 || c.MaxTimeWait < 0 ||
 		c.ChallengeAcks < 0 || c.MaxConns < 0 || c.MaxReceiveRanges < 0 {
 		bad("a negative limit")
@@ -152,8 +163,8 @@ func (c *Config) validate() error {
 	default:
 		bad("MTU probing %q", c.MTUProbing)
 	}
-	if c.ECN >= numECNModes {
-		bad("ECN mode %d", c.ECN)
+	if c.ECN >= numECNModes || c.SynCookies >= numCookieModes {
+		bad("ECN mode %d or cookie mode %d", c.ECN, c.SynCookies)
 	}
 	if c.InitialWindow < 1 || c.TrainSegments < 1 || c.TrainSegments > maxTrainSegments {
 		bad("initial window %d or train %d segments", c.InitialWindow, c.TrainSegments)

@@ -50,6 +50,8 @@ type Counters struct {
 	// ChallengeAcks were sent, ChallengesSpared withheld for want of budget.
 	ChallengeAcks, ChallengesSpared uint64
 	Timeouts, Retransmits           uint64
+	// CookiesSent answered SYNs, CookiesAccepted came back, CookiesFailed were none or too old.
+	CookiesSent, CookiesAccepted, CookiesFailed uint64
 }
 
 // Drops returns the counts by reason.

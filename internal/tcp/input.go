@@ -165,6 +165,10 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 			c.host.refuse(s)
 			return false
 		}
+		if l := c.links.listener; l != nil && l.backlogged() {
+			c.host.drop(DropBacklog)
+			return false
+		}
 		c.acceptSYNACK(now, s)
 	}
 	switch {

@@ -12,32 +12,47 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 		h.drop(DropNoConnection) // first: nothing here to reset
 		return
 	case s.Flags.Has(ACK):
-		h.drop(DropNoConnection) // second: nothing here to acknowledge
-		h.refuse(s)
+		if s.Flags.Has(SYN) || !l.acceptCookie(now, s) {
+			h.drop(DropNoConnection) // second: nothing here to acknowledge
+			h.refuse(s)
+		}
 		return
 	case !s.Flags.Has(SYN) || s.Flags.Has(FIN):
 		h.drop(DropFlags) // fourth; and a SYN with a FIN is nobody's connection
 		return
-	case l.full(), len(h.conns) >= h.cfg.MaxConns:
+	case l.backlogged(), len(h.conns) >= h.cfg.MaxConns:
 		h.drop(DropBacklog)
 		return
 	}
 	path := h.cfg.Route(s.RemoteAddr)
-	if path.Outlet < 0 {
+	switch {
+	case path.Outlet < 0:
 		h.drop(DropNoConnection) // no way to answer
 		return
+	case last == nil && l.wantsCookie():
+		l.sendCookie(now, s, path)
+		return
+	case l.halfOpen >= h.cfg.SynBacklog:
+		h.drop(DropBacklog)
+		return
 	}
-	c := h.newConn(now, s.Tuple, path)
+	c := l.answer(now, s, path)
 	if last != nil {
 		c.succeed(last)
 	}
+	l.keep(c)
+	c.sendSYN(now)
+	c.touch()
+}
+
+// answer makes the connection that a SYN asks for. The host does not know it
+// yet.
+func (l *Listener) answer(now clock.Time, s *Segment, path Path) *Conn {
+	c := l.host.newConn(now, s.Tuple, path)
 	c.links.listener = l
-	c.flags |= flagHalfOpen
 	if err := c.SetSockopts(now, l.options); err != nil {
 		panic("BUG: tcp: " + err.Error()) // the listener has taken them
 	}
-	l.halfOpen++
-	h.insert(c)
 	c.setState(now, evListen)
 	// Third: text on the SYN is not taken, so not acknowledged; its sender repeats it when the
 	// connection is ESTABLISHED.
@@ -45,8 +60,14 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 	c.negotiate(&s.Options)
 	c.negotiateECN(s)
 	c.setState(now, evSYN)
-	c.sendSYN(now)
-	c.touch()
+	return c
+}
+
+// keep makes a half-open connection the listener's and the host's.
+func (l *Listener) keep(c *Conn) {
+	c.flags |= flagHalfOpen
+	l.halfOpen++
+	l.host.insert(c)
 }
 
 // takeSYN learns the peer's sequence number and window. The window of a SYN is

@@ -29,6 +29,20 @@ func keyed(secret *[16]byte, use byte, t Tuple) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
+// keyedAt is the same of a moment.
+func keyedAt(secret *[16]byte, use byte, t Tuple, at uint32) uint64 {
+	var b [33]byte
+	copy(b[:], secret[:])
+	b[16] = use
+	copy(b[17:], t.LocalAddr[:])
+	copy(b[21:], t.RemoteAddr[:])
+	binary.BigEndian.PutUint16(b[25:], t.LocalPort)
+	binary.BigEndian.PutUint16(b[27:], t.RemotePort)
+	binary.BigEndian.PutUint32(b[29:], at)
+	sum := sha256.Sum256(b[:])
+	return binary.BigEndian.Uint64(sum[:])
+}
+
 // The dynamic ports of RFC 6335 §6.
 const (
 	firstPort = 49152

@@ -41,6 +41,9 @@ type Knobs struct {
 	NoTimestamps, NoSACK, NoWindowScale bool
 	// ECN says whether to use explicit congestion notification; zero: when the peer asks.
 	ECN ECNMode
+	// SynCookies says when SYNs are answered without remembering them; zero: when a listener's
+	// SYN queue is full.
+	SynCookies CookieMode
 }
 
 // Knobs returns the knobs as they are.

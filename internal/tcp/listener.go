@@ -15,13 +15,10 @@ type Listener struct {
 	halfOpen, queued int
 	first, last      *Conn
 	options          Sockopts
-	event            bool // it is in the host's event list
+	event            bool       // it is in the host's event list
+	cookieAt         clock.Time // when it last answered by a cookie
 	closed           bool
 }
-
-// minSynQueue is how many half-open connections a listener takes however small
-// its backlog is: they come and go with round trips, not with the user.
-const minSynQueue = 64
 
 // Local returns the address and port that the listener answers for; the
 // address may be unspecified.
@@ -69,12 +66,11 @@ func (l *Listener) Close(now clock.Time) {
 	l.host.abandon(now, l)
 }
 
-// full reports whether a SYN must be left unanswered: a peer whose SYN is
-// ignored tries again, one that was promised a connection would wait for it.
-// At most backlog + max(backlog, 64) connections ever stand behind a listener.
-func (l *Listener) full() bool {
-	return l.queued >= l.backlog || l.halfOpen >= max(l.backlog, minSynQueue)
-}
+// backlogged reports whether as many connections wait for Accept as may. Then
+// SYNs are left unanswered, for their senders try again; and the ACK that would
+// complete a handshake is dropped, as in Linux, so that the SYN-ACK asks for it
+// again. So at most backlog connections wait, and SynBacklog are half open.
+func (l *Listener) backlogged() bool { return l.queued >= l.backlog }
 
 // complete moves a connection from the half-open ones to the accept queue.
 func (l *Listener) complete(c *Conn) {

@@ -175,7 +175,11 @@ func (c *Conn) loseAll(now clock.Time) {
 // onSYNTimeout sends the SYN or SYN-ACK again, or gives up.
 func (c *Conn) onSYNTimeout(now clock.Time) {
 	c.stats.retries++
-	if c.exhausted(c.stats.retries, c.host.cfg.SynRetries) {
+	most := c.host.cfg.SynRetries
+	if c.state == StateSynReceived && !c.has(flagActive) {
+		most = c.host.cfg.SynAckRetries
+	}
+	if c.exhausted(c.stats.retries, most) {
 		c.timedOut(now)
 		return
 	}
