@@ -118,6 +118,12 @@ func (n *Node) openTUN(f *lnx.Interface, face link.Interface) error {
 // addDevice enters a device into the node's books.
 func (n *Node) addDevice(d link.Device, faces []link.Interface) error {
 	token := len(n.devices)
+	impaired, err := n.impair(d, faces)
+	if err != nil {
+		_ = d.Close() // it is not in the books yet
+		return err
+	}
+	d = impaired
 	n.devices = append(n.devices, d)
 	n.sharing = append(n.sharing, len(faces))
 	for _, f := range faces {
@@ -249,7 +255,7 @@ const (
 func (n *Node) receiveBuffer() int {
 	size := maxReceiveBuffer
 	for _, d := range n.devices {
-		u, ok := d.(realDevice)
+		u, ok := bare(d).(realDevice)
 		if !ok {
 			continue
 		}

@@ -19,7 +19,8 @@ func (n *Node) deviceInfo(i int, f *control.Interface) {
 	if n.cfg.Devices[n.cfg.LNX.Interfaces[i].Name] != nil {
 		f.UDP = "in process"
 	}
-	d, ok := n.devices[n.ifaceDevice[i]].(realDevice)
+	n.impairmentDrops(i, f)
+	d, ok := bare(n.devices[n.ifaceDevice[i]]).(realDevice)
 	if !ok {
 		return
 	}
@@ -66,7 +67,7 @@ func (n *Node) kernels() []control.Neighbor {
 
 // neighborUDP returns where packets for a neighbour go now.
 func (n *Node) neighborUDP(i int, addr [4]byte, configured string) string {
-	d, ok := n.devices[n.ifaceDevice[i]].(realDevice)
+	d, ok := bare(n.devices[n.ifaceDevice[i]]).(realDevice)
 	if !ok {
 		return configured
 	}

@@ -102,7 +102,9 @@ func (n *Node) wait() {
 }
 
 // due is when the loop has something to do, whatever happens.
-func (n *Node) due() clock.Time { return clock.Earliest(n.stack.Deadline(), n.flushAt) }
+func (n *Node) due() clock.Time {
+	return clock.Earliest(n.stack.Deadline(), n.flushAt, n.held())
+}
 
 // gather has the next turn read the devices that are ready and those that had
 // more to read in the last.
@@ -111,7 +113,7 @@ func (n *Node) gather(ready []int) {
 		ready = appendToken(ready, token)
 	}
 	n.again = n.again[:0]
-	n.ready = ready
+	n.ready = n.ripe(ready)
 }
 
 func appendToken(tokens []int, token int) []int {

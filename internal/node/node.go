@@ -30,19 +30,16 @@ type Node struct {
 	start time.Time // the origin of the loop's clock
 
 	// The loop's.
-	stack       *stack.Stack
-	devices     []link.Device
-	ifaceDevice []int  // interface to device
-	sharing     []int  // how many interfaces a device serves
-	blocked     []bool // devices that we wait to be able to write to
-	frames      []buffer.Frame
-	batch       *buffer.Batch
-	room        []int
-	ready       []int // tokens of devices to read
-	again       []int // of those that had more than a turn's worth
-	conns       map[*Conn]struct{}
-	listeners   map[*tcp.Listener]*Listener
-	forwarder   func(*Caught)
+	stack *stack.Stack
+	cards
+	frames    []buffer.Frame
+	batch     *buffer.Batch
+	room      []int
+	ready     []int // tokens of devices to read
+	again     []int // of those that had more than a turn's worth
+	conns     map[*Conn]struct{}
+	listeners map[*tcp.Listener]*Listener
+	forwarder func(*Caught)
 	echoing
 	packets
 	records
@@ -55,6 +52,15 @@ type Node struct {
 	closing  atomic.Bool
 	stopped  chan struct{}
 	watchers watchers
+}
+
+// cards are the devices of a node, and which interface each is for.
+type cards struct {
+	devices     []link.Device
+	ifaceDevice []int      // interface to device
+	sharing     []int      // how many interfaces a device serves
+	delaying    []delaying // those of them that hold packets back
+	blocked     []bool     // devices that we wait to be able to write to
 }
 
 // Open starts the node that cfg describes. Every interface is up, and RIP, if

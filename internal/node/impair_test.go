@@ -1,0 +1,193 @@
+package node
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/checksum"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/netem"
+)
+
+// Two nodes over UDP sockets whose link has all faults that a file can name: every
+// byte arrives, and the operator sees what the link took.
+func TestLinksOfAFileAreImpaired(t *testing.T) {
+	p := freePorts(t, 2)
+	for _, kind := range []waiterKind{waitBest, waitFed} {
+		offload := ""
+		if kind == waitFed {
+			offload = "plain"
+		}
+		text := `interface if0 10.0.0.%d/24 127.0.0.1:%d
+neighbor 10.0.0.%d at 127.0.0.1:%d via if0
+`
+		cfg := Config{Seed: 5, waiter: kind, Offload: offload}
+		t.Run(fmt.Sprint("waiter ", kind), func(t *testing.T) {
+			a := start(t, cfg, "A", fmt.Sprintf(text, 1, p[0], 2, p[1])+
+				"link if0 loss 3% delay 1ms jitter 200us dup 2% reorder 2% corrupt 2% rate 500mbit\n")
+			b := start(t, cfg, "B", fmt.Sprintf(text, 2, p[1], 1, p[0]))
+			client, server := connect(t, a, b, "10.0.0.2:80")
+			exchange(t, client, server, 300_000)
+			faces := ask(t, a, control.Interfaces{})
+			assert.Contains(t, reasons(faces[0].Out.Drops), "lost by the link")
+			assert.Contains(t, reasons(faces[0].In.Drops), "lost by the link")
+			assert.NotEmpty(t, faces[0].Offload, "the device beneath still says what it is")
+			damaged := append(reasons(faces[0].In.Drops),
+				reasons(ask(t, b, control.Interfaces{})[0].In.Drops)...)
+			assert.Subset(t, damaged, []string{"bad tcp checksum"})
+		})
+	}
+}
+
+func reasons(drops []control.Drop) (list []string) {
+	for _, d := range drops {
+		list = append(list, d.Reason)
+	}
+	return list
+}
+
+func ask[T any](t *testing.T, n *Node, r control.Request[T]) T {
+	t.Helper()
+	answer, err := control.Ask(t.Context(), n, r)
+	require.NoError(t, err)
+	return answer
+}
+
+// exchange moves bytes both ways at once and checks their digests.
+func exchange(t *testing.T, a, b *Conn, size int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i, way := range []struct{ from, to *Conn }{{a, b}, {b, a}} {
+		text := make([]byte, size)
+		r := rand.New(rand.NewPCG(uint64(i), 2))
+		for k := range text {
+			text[k] = byte(r.Uint32())
+		}
+		wg.Go(func() {
+			_, err := way.from.Write(text)
+			assert.NoError(t, err)
+			assert.NoError(t, way.from.CloseWrite())
+		})
+		wg.Go(func() {
+			got, err := io.ReadAll(way.to)
+			assert.NoError(t, err)
+			assert.Equal(t, sha256.Sum256(text), sha256.Sum256(got))
+		})
+	}
+	wg.Wait()
+}
+
+// echoRequest is a ping from 10.0.0.2 to 10.0.0.1.
+func echoRequest() []byte {
+	b := make([]byte, 28)
+	copy(b, []byte{0x45, 0, 0, 28, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1, 8})
+	sum := checksum.Checksum(b[:20])
+	b[10], b[11] = byte(sum>>8), byte(sum)
+	sum = checksum.Checksum(b[20:])
+	b[22], b[23] = byte(sum>>8), byte(sum)
+	return b
+}
+
+// driven starts a node on a pipe and a clock, and returns the pipe's other end.
+func driven(t *testing.T, c *Clock, line string) (*Node, *link.End) {
+	t.Helper()
+	near, far := link.Pipe(0)
+	n := start(t, Config{
+		Clock: c, Seed: 1, Devices: map[string]link.Device{"if0": near},
+	}, "A", `interface if0 10.0.0.1/24 127.0.0.1:1
+neighbor 10.0.0.2 at 127.0.0.1:2 via if0
+`+line)
+	return n, far
+}
+
+// A link's delay is for each direction, to the nanosecond, and wakes the node's loop.
+func TestTheDelayOfALinkIsExact(t *testing.T) {
+	var c Clock
+	_, far := driven(t, &c, "link if0 delay 50ms\n")
+	_, err := far.Write(echoRequest())
+	require.NoError(t, err)
+	packet := make([]byte, 2000)
+	for _, wait := range []time.Duration{50 * time.Millisecond, 50 * time.Millisecond} {
+		next, ok := c.Next()
+		require.True(t, ok)
+		assert.Equal(t, wait, next)
+		c.Advance(wait - 1)
+		_, ok = far.TryRead(packet)
+		assert.False(t, ok)
+		c.Advance(1)
+	}
+	n, ok := far.TryRead(packet)
+	require.True(t, ok)
+	assert.Equal(t, []any{28, byte(0)}, []any{n, packet[20]}, "an echo reply")
+	_, ok = c.Next()
+	assert.False(t, ok, "nothing is left to wait for")
+}
+
+func TestTheLossOfALinkIsForEachDirection(t *testing.T) {
+	var c Clock
+	n, far := driven(t, &c, "link if0 loss 20%\n")
+	const pings = 5000
+	replies, packet := 0, make([]byte, 2000)
+	for range pings {
+		_, err := far.Write(echoRequest())
+		require.NoError(t, err)
+		if _, ok := far.TryRead(packet); ok {
+			replies++
+		}
+	}
+	assert.InDelta(t, 0.64*pings, replies, 4*0.48*71, "both ways: four deviations")
+	f := ask(t, n, control.Interfaces{})[0]
+	assert.InDelta(t, 0.2*pings, f.In.Drops[0].Packets, 4*0.4*71)
+	assert.Equal(t, uint64(pings), f.In.Packets+f.In.Drops[0].Packets)
+	assert.Equal(t, uint64(replies), f.Out.Packets-f.Out.Drops[0].Packets)
+}
+
+// A node that closes has its last word delivered, however long the link is.
+func TestClosingSendsWhatIsOnTheLink(t *testing.T) {
+	var c Clock
+	n, far := driven(t, &c, "link if0 delay 1m\n")
+	_, err := far.Write(echoRequest())
+	require.NoError(t, err)
+	c.Advance(time.Minute)
+	packet := make([]byte, 2000)
+	_, ok := far.TryRead(packet)
+	require.False(t, ok)
+	require.NoError(t, n.Close())
+	size, ok := far.TryRead(packet)
+	require.True(t, ok)
+	assert.Equal(t, []any{28, byte(0)}, []any{size, packet[20]}, "the echo reply")
+}
+
+func TestImpairmentOfAFile(t *testing.T) {
+	parse := func(line string) netem.Config {
+		cfg, err := lnx.Parse("x.lnx", []byte("interface if0 10.0.0.1/24 127.0.0.1:1\nlink if0 "+line))
+		require.NoError(t, err)
+		return impairment(&cfg.Interfaces[0].Impair)
+	}
+	assert.Equal(t, netem.Config{
+		Delay: 5 * time.Millisecond, Jitter: netem.UniformJitter(time.Millisecond),
+		Loss: netem.UniformLoss(0.02), Duplicate: 0.01,
+		Corrupt: netem.Corrupt{Share: 0.005}, Reorder: netem.Reorder{Share: 0.03},
+		Rate: netem.BitsPerSecond(10e6), Queue: netem.DropTail{Bytes: 250_000},
+	}, parse("delay 5ms jitter 1ms loss 2% dup 1% corrupt 0.5% reorder 3% rate 10mbit"))
+	assert.Equal(t, netem.Reorder{Share: 0.1, Late: lateness}, parse("reorder 10%").Reorder)
+	assert.Equal(t, netem.DropTail{Bytes: queueBytes}, parse("rate 10kbit").Queue)
+}
+
+// A link of which the file says nothing is the device itself.
+func TestAPlainLinkCostsNothing(t *testing.T) {
+	var c Clock
+	n, _ := driven(t, &c, "link if0 mtu 900\n")
+	assert.IsType(t, &link.End{}, n.devices[0])
+	assert.Empty(t, n.delaying)
+}
