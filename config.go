@@ -102,6 +102,9 @@ func (c *Config) internal() (node.Config, error) {
 	if c.RIP {
 		file.Routing = lnx.RoutingRIP
 	}
+	if err := c.TCP.check(); err != nil {
+		return cfg, err
+	}
 	for _, r := range c.Routes {
 		if !r.Prefix.IsValid() || !r.Prefix.Addr().Is4() || !r.Via.Is4() {
 			return cfg, wrong("route %v via %v: want an IPv4 prefix and address", r.Prefix, r.Via)

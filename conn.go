@@ -24,8 +24,9 @@ func (c *Conn) Read(p []byte) (int, error) { return c.conn.Read(p) }
 // returns says nothing about delivery.
 func (c *Conn) Write(p []byte) (int, error) { return c.conn.Write(p) }
 
-// Close closes both directions and returns at once. What was written is still
-// delivered; if data was left unread, the peer gets a reset. SetLinger changes it.
+// Close closes both directions and returns at once, unless SetLinger says
+// otherwise. What was written is still delivered; if data was left unread, the peer
+// gets a reset.
 func (c *Conn) Close() error { return c.conn.Close() }
 
 // CloseWrite ends what the peer reads, behind all that was written.

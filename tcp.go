@@ -6,10 +6,30 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// TCP is how a node's TCP behaves. Zero fields mean the default.
+// TCP is how a node's TCP behaves. Zero fields mean the default, and the zero TCP
+// is a good host.
 type TCP struct {
-	// CongestionControl names the algorithm of new connections.
+	// CongestionControl names the algorithm of new connections: "cubic", "bbr",
+	// "reno", "newreno", "tahoe", "fixed" or "none"; empty: the node's default.
 	CongestionControl string
+	// Recovery names how losses are found and mended: "rack" (RFC 8985), "sack",
+	// "newreno" or "gbn", which goes back to the first loss; empty: "rack".
+	Recovery string
+	// NoSACK, NoTimestamps and NoWindowScale neither offer nor accept the option.
+	NoSACK, NoTimestamps, NoWindowScale bool
+	// NoOptions sends plain headers, as old nodes of the .lnx family need them.
+	NoOptions bool
+	// ECN is explicit congestion notification (RFC 3168): "on" asks for it, "passive"
+	// accepts it, "off" does neither; empty: "passive".
+	ECN string
+	// Pacing spreads what is sent over the round trip. BBR always does.
+	Pacing bool
+	// Nagle has small segments wait while data is unacknowledged, unless a
+	// connection's SetNoDelay says otherwise. Without it they do not, as in net.
+	Nagle bool
+	// MTUProbing finds a path's MTU where routers do not report it (RFC 4821): "on",
+	// "off", or "blackhole" when full segments vanish; empty: "blackhole".
+	MTUProbing string
 	// InitialWindow is the first congestion window in segments; 0: 10 (RFC 6928).
 	InitialWindow int
 	// RTOInitial is the retransmission time-out before a round trip was measured,
@@ -18,11 +38,11 @@ type TCP struct {
 	// DelayedAck is how long an acknowledgment may wait for company; 0: 40 ms, or
 	// a fifth of RTOMin if that is less.
 	DelayedAck time.Duration
-	// Nagle has small segments wait while data is unacknowledged, unless a
-	// connection's SetNoDelay says otherwise. Without it they do not, as in net.
-	Nagle bool
-	// ReadBuffer and WriteBuffer are each connection's buffers in bytes; 0: 2 MiB,
-	// or less where the machine's sockets hold less.
+	// SynRetries and DataRetries are how often a SYN, or data, is sent again before
+	// the connection fails with ETIMEDOUT; 0: 6 and 15.
+	SynRetries, DataRetries int
+	// ReadBuffer and WriteBuffer are each connection's buffers in bytes; 0: they
+	// tune themselves, up to 2 MiB or what the machine's sockets hold.
 	ReadBuffer, WriteBuffer int
 	// MSL is half of TIME-WAIT; 0: 30 s. Negative: no TIME-WAIT.
 	MSL time.Duration
@@ -31,15 +51,39 @@ type TCP struct {
 // apply sets what is not zero.
 func (t *TCP) apply(c *node.TCPConfig) {
 	override(&c.Congestion, t.CongestionControl)
+	override(&c.Recovery, t.Recovery)
+	c.NoSACK, c.NoTimestamps, c.NoWindowScale = t.NoSACK, t.NoTimestamps, t.NoWindowScale
+	c.OptionsOff, c.Pacing, c.NoDelay = t.NoOptions, t.Pacing, !t.Nagle
+	c.ECN, _ = node.ParseECN(t.ECN) // check has looked at it
+	override(&c.MTUProbing, t.MTUProbing)
 	override(&c.InitialWindow, t.InitialWindow)
 	override(&c.RTOInitial, t.RTOInitial)
 	override(&c.RTOMin, t.RTOMin)
 	override(&c.RTOMax, t.RTOMax)
 	override(&c.DelayedAck, t.DelayedAck)
-	override(&c.RecvBuffer, t.ReadBuffer)
-	override(&c.SendBuffer, t.WriteBuffer)
+	override(&c.SynRetries, t.SynRetries)
+	override(&c.DataRetries, t.DataRetries)
 	override(&c.MSL, t.MSL)
-	c.NoDelay = !t.Nagle
+	buffer(&c.RecvBuffer, &c.RecvBufferMax, t.ReadBuffer)
+	buffer(&c.SendBuffer, &c.SendBufferMax, t.WriteBuffer)
+}
+
+// buffer sets a buffer's size, or lets it tune itself up to what the node chose.
+func buffer(size, most *int, wanted int) {
+	const begin = 1 << 20
+	if wanted != 0 {
+		*size, *most = wanted, wanted
+		return
+	}
+	*most = *size
+	*size = min(begin, *most)
+}
+
+func (t *TCP) check() error {
+	if _, ok := node.ParseECN(t.ECN); !ok {
+		return wrong("TCP.ECN %q: want on, off or passive", t.ECN)
+	}
+	return nil
 }
 
 func override[T comparable](field *T, value T) {

@@ -245,6 +245,15 @@ func (n *Node) tcpConfig() tcp.Config {
 // TCPConfig is the transport's configuration.
 type TCPConfig = tcp.Config
 
+// ParseECN returns the mode of explicit congestion notification with that name;
+// the empty name is the default's.
+func ParseECN(name string) (tcp.ECNMode, bool) {
+	if name == "" {
+		return tcp.ECNPassive, true
+	}
+	return tcp.ParseECNMode(name)
+}
+
 const (
 	maxReceiveBuffer = 2 << 20
 	minReceiveBuffer = 64 << 10

@@ -184,13 +184,14 @@ func (c *Conn) closeLingering(limit time.Duration) error {
 		return nil
 	}
 	c.finishWrites(closeBoth)
-	timer := time.NewTimer(limit)
+	over := make(chan struct{})
+	timer := c.out.by.afterFunc(limit, func() { close(over) })
 	defer timer.Stop()
 	select {
 	case <-c.delivered:
 	case <-c.ended:
 	case <-c.node.stopped:
-	case <-timer.C:
+	case <-over:
 		c.tell(abort)
 		return c.opError("close", fmt.Errorf("after %v: %w", limit, os.ErrDeadlineExceeded))
 	}

@@ -18,6 +18,7 @@ func connInfo(i tcp.Info, now clock.Time) *control.Info {
 	}
 	c := &control.Info{
 		Recovery: i.Recovery, Congestion: i.Congestion, SACK: i.SACK,
+		Timestamps: i.Timestamps, ECN: i.ECN,
 		SendScale: -1, RecvScale: -1,
 		RTO: i.RTO, RTT: i.RTT, RTTVar: i.RTTVar, MinRTT: i.MinRTT,
 		MSS: i.SendMSS, PMTU: i.PMTU, Cwnd: i.Cwnd, Ssthresh: i.Ssthresh,

@@ -28,6 +28,7 @@ type keepalive struct {
 	since clock.Time // it is on
 	asked int        // questions since something arrived
 	due   bool       // one is to be sent
+	last  clock.Time // when the last was asked
 }
 
 // SetKeepalive has a silent peer asked, or no more.
@@ -60,6 +61,9 @@ func (c *Conn) onKeepalive(now clock.Time) {
 		c.timers[timerKeepalive] = next
 		return
 	}
+	if heard >= c.keep.last {
+		c.keep.asked = 0 // the answer came in no time, or just after the last look
+	}
 	// A user timeout counts time, not questions; one at least must have gone unanswered.
 	if limit := c.wait.limit; limit > 0 {
 		if c.keep.asked > 0 && now.Sub(heard) >= limit {
@@ -71,7 +75,7 @@ func (c *Conn) onKeepalive(now clock.Time) {
 		return
 	}
 	c.keep.asked++
-	c.keep.due = true
+	c.keep.due, c.keep.last = true, now
 	c.timers[timerKeepalive] = in(now, c.keep.Interval)
 }
 
