@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -69,4 +70,36 @@ func TestCongestionControlIsSwitchedUnderway(t *testing.T) {
 		strings.Join(tcp.Algorithms(), ", "))
 	require.NoError(t, client.Close())
 	require.NoError(t, server.Close())
+}
+
+// BenchmarkCongestion moves bytes under each algorithm, paced and not, to be
+// compared with each other in one run: a direct link, a router, and one that
+// loses.
+func BenchmarkCongestion(b *testing.B) {
+	for _, percent := range []float64{-1, 0, 2} {
+		for _, c := range []struct{ name, pacing string }{
+			{"reno", "off"}, {"cubic", "off"}, {"cubic", "on"}, {"bbr", "off"},
+		} {
+			b.Run(fmt.Sprintf("loss=%v%%/%s/pacing=%s", percent, c.name, c.pacing), func(b *testing.B) {
+				var from, to *Node
+				at := "10.0.0.1:80"
+				if percent < 0 {
+					from, to = twoNodes(b, Config{})
+					at = "10.0.0.2:80"
+				} else {
+					var router *Node
+					to, router, from = line3(b, Config{Seed: 1})
+					_, err := router.Do(b.Context(), control.SetLoss{Percent: percent})
+					require.NoError(b, err)
+				}
+				for key, value := range map[string]string{
+					"tcp.congestion": c.name, "tcp.pacing": c.pacing,
+				} {
+					_, err := from.Do(b.Context(), control.Set{Key: key, Value: value})
+					require.NoError(b, err)
+				}
+				stream(b, from, to, at)
+			})
+		}
+	}
 }

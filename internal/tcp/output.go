@@ -112,7 +112,7 @@ func (c *Conn) leave(now clock.Time, t *Train) {
 		c.stats.dataSegsOut += n
 		c.stats.bytesSent += uint64(t.Len)
 		c.stats.lastSent = now
-		c.pacer.sent(now, t.Len, c.burst())
+		c.pacer.sent(now, t.Len, c.snd.mss)
 	}
 	c.acknowledged(t.Len)
 }

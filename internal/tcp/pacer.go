@@ -44,13 +44,15 @@ func (p *pacer) quantum(mss int) int {
 func (p *pacer) holds(now clock.Time) bool { return p.rate != 0 && p.next > now }
 
 // sent notes that a train of n bytes left at now. The time by which one left
-// late, because timers are, is made up for, but no more than a burst's: what an
-// idle connection did not send is gone.
-func (p *pacer) sent(now clock.Time, n, burst int) {
+// late, because timers are and other processes run, is made up for, but no more
+// than a quantum's: what an idle connection did not send is gone. A fast link's
+// trains are much shorter than that, and would otherwise lose what a timer of
+// some tens of microseconds costs each.
+func (p *pacer) sent(now clock.Time, n, mss int) {
 	if p.rate == 0 || n == 0 {
 		return
 	}
-	p.next = max(p.next, now.Add(-p.lasts(burst))).Add(p.lasts(n))
+	p.next = max(p.next, now.Add(-p.lasts(p.quantum(mss)))).Add(p.lasts(n))
 }
 
 // lasts returns how long n bytes take at the rate.
@@ -82,9 +84,6 @@ func (c *Conn) pace(room int) int {
 	}
 	return max(1, min(room, c.pacer.quantum(c.snd.mss)/c.snd.mss))
 }
-
-// burst returns how many bytes may leave at once.
-func (c *Conn) burst() int { return min(c.pacer.quantum(c.snd.mss), c.trainLimit()*c.snd.mss) }
 
 // held reports whether pacing holds back what the windows admit, and sees to it
 // that it leaves in time.
