@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -66,6 +67,7 @@ type bed struct {
 	a, b, c *node.Node
 	dir     string // for files of the test
 	loss    float64
+	extra   string // lines for the files of A and B
 }
 
 // beds numbers the namespaces of this process.
@@ -80,13 +82,15 @@ const sweepScript = `for ns in $(ip netns list | grep -o '^tidepool-[0-9]*-[0-9]
 done`
 
 // newBed makes a bed whose router drops loss percent of the packets, in each
-// direction. Nodes named in pcaps capture to that file.
-func newBed(t *testing.T, loss float64, pcaps map[string]string) *bed {
+// direction. Nodes named in pcaps capture to that file. What is extra belongs to
+// the files of A and B, whose if0 make the link between them.
+func newBed(t *testing.T, loss float64, pcaps map[string]string, extra ...string) *bed {
 	t.Helper()
 	need(t)
 	b := &bed{
 		t: t, loss: loss, dir: t.TempDir(),
-		name: fmt.Sprintf("tidepool-%d-%d", os.Getpid(), beds.Add(1)),
+		extra: strings.Join(extra, ""),
+		name:  fmt.Sprintf("tidepool-%d-%d", os.Getpid(), beds.Add(1)),
 	}
 	sweep.Do(func() { b.must(exec.Command("sh", "-c", sweepScript)) })
 	b.must(exec.Command("ip", "netns", "add", b.name))
@@ -118,7 +122,11 @@ func (b *bed) set(key, value string) {
 // open opens a node inside the namespace: its sockets and devices stay there.
 func (b *bed) open(name, pcap string) *node.Node {
 	b.t.Helper()
-	cfg, err := lnx.Parse(name+".lnx", []byte(files[name]))
+	text := files[name]
+	if name != "C" {
+		text += b.extra
+	}
+	cfg, err := lnx.Parse(name+".lnx", []byte(text))
 	require.NoError(b.t, err)
 	var n *node.Node
 	require.NoError(b.t, b.inside(func() error {
@@ -147,11 +155,21 @@ func (b *bed) inside(do func() error) error {
 	return <-done
 }
 
-func (b *bed) sysctl(key, value string) {
+// sysctl sets a knob of the kernel's in the namespace, if there is a value, and
+// returns it.
+func (b *bed) sysctl(key string, value ...string) string {
 	b.t.Helper()
-	require.NoError(b.t, b.inside(func() error {
-		return os.WriteFile(filepath.Join("/proc/sys", key), []byte(value), 0)
+	var now []byte
+	require.NoError(b.t, b.inside(func() (err error) {
+		path := filepath.Join("/proc/sys", key)
+		if len(value) > 0 {
+			err = os.WriteFile(path, []byte(value[0]), 0)
+		} else {
+			now, err = os.ReadFile(path)
+		}
+		return err
 	}))
+	return string(now)
 }
 
 // command is a program that will run in the namespace.

@@ -87,3 +87,22 @@ func TestWhatTheKernelDoesNotOfferIsNotUsed(t *testing.T) {
 		})
 	}
 }
+
+// RFC 4987 §3.6: an end that keeps nothing of a SYN agrees upon the same, because
+// the timestamp brings it back.
+func TestCookiesKeepWhatWasAgreed(t *testing.T) {
+	need(t, "ss")
+	for name, weCall := range map[string]bool{"the kernel's": true, "ours": false} {
+		t.Run(name, func(t *testing.T) {
+			report(t, &row{peer: "Linux", scenario: "SYN cookies, " + name})
+			b := newBed(t, 0, nil)
+			b.sysctl("net/ipv4/tcp_syncookies", "2") // always
+			b.set("tcp.syncookies", "always")
+			ours, kernels := b.mustPair(9000, weCall)
+			for _, f := range []string{"ts", "sack", `wscale:\d+,\d+`} {
+				assert.Regexp(t, `\s`+f+`\s`, b.ss())
+			}
+			b.pass(ours, kernels, 1_000_000)
+		})
+	}
+}

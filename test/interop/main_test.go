@@ -10,8 +10,9 @@
 //
 // bed_test.go builds it; transfer_test.go, http_test.go and datagram_test.go
 // move bytes between C and the kernel's programs; features_test.go looks at what
-// the two TCPs agreed upon; capture_test.go has tshark judge what was on the
-// wire; conn_test.go is the contract of net.Conn with the kernel at one end.
+// the two TCPs agreed upon; manners_test.go and window_test.go are the less usual
+// things that one does to the other; capture_test.go has tshark judge what was on
+// the wire; conn_test.go is the contract of net.Conn with the kernel at one end.
 //
 // They want root, iproute2, socat, curl, nginx and tshark. With -table the
 // results are printed as one table, which is what make interop does.
@@ -88,9 +89,9 @@ func report(t *testing.T, r *row) {
 func (r *row) rate() float64 { return float64(r.bytes) / 1e6 / r.took.Seconds() }
 
 func printTable() {
-	const format = "%-14s %-44s %6s %-8s %8s\n"
+	const format = "%-14s %-50s %6s %-8s %8s\n"
 	fmt.Printf("\n"+format, "peer", "scenario", "loss", "result", "MB/s")
-	fmt.Println(strings.Repeat("-", 84))
+	fmt.Println(strings.Repeat("-", 90))
 	for i := range rows {
 		r := &rows[i]
 		rate := ""

@@ -1,0 +1,101 @@
+//go:build linux
+
+package interop_test
+
+import (
+	"crypto/sha256"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// pass moves n bytes from one end to the other and returns how long it took.
+func (b *bed) pass(from, to net.Conn, n int64) time.Duration {
+	t := b.t
+	t.Helper()
+	end := time.Now().Add(transferTime(n))
+	require.NoError(t, from.SetDeadline(end))
+	require.NoError(t, to.SetDeadline(end))
+	text := noise(int(n))
+	wrote := make(chan error, 1)
+	start := time.Now()
+	go func() {
+		_, err := from.Write(text)
+		if err == nil {
+			err = from.Close()
+		}
+		wrote <- err
+	}()
+	got, err := io.ReadAll(to)
+	require.NoError(t, err)
+	require.NoError(t, <-wrote)
+	assert.Equal(t, sha256.Sum256(text), sha256.Sum256(got))
+	return time.Since(start)
+}
+
+// Every algorithm that the machine has for the kernel's sending.
+func TestTheKernelsAlgorithms(t *testing.T) {
+	need(t, "ss")
+	known := strings.Fields(newBed(t, 0, nil).sysctl("net/ipv4/tcp_available_congestion_control"))
+	for _, name := range known {
+		t.Run(name, func(t *testing.T) {
+			r := &row{peer: "Linux", scenario: "Linux sends with " + name, loss: 1}
+			report(t, r)
+			b := newBed(t, 1, nil)
+			b.must(b.command("ip", "route", "replace", "10.2.0.0/24", "via", "10.8.0.1",
+				"congctl", name))
+			ours, kernels := b.mustPair(9000, false)
+			assert.Contains(t, b.ss(), " "+name+" ")
+			r.bytes = min(size(1), 10_000_000)
+			r.took = b.pass(kernels, ours, r.bytes)
+		})
+	}
+}
+
+// Every algorithm and every loss recovery of ours, the kernel receiving.
+func TestOurAlgorithms(t *testing.T) {
+	try := func(key, value string) {
+		t.Run(key+" "+value, func(t *testing.T) {
+			r := &row{peer: "Linux", scenario: "we send with " + key + " " + value, loss: 1}
+			report(t, r)
+			b := newBed(t, 1, nil)
+			b.set(key, value)
+			ours, kernels := b.mustPair(9000, true)
+			r.bytes = min(size(1), 10_000_000)
+			r.took = b.pass(ours, kernels, r.bytes)
+		})
+	}
+	for _, name := range tcp.Algorithms() {
+		try("tcp.congestion", name)
+	}
+	for _, name := range []string{"gbn", "newreno", "sack", "rack"} {
+		try("tcp.recovery", name)
+	}
+}
+
+// A link in the middle that does all that a link can do wrong.
+func TestABadLink(t *testing.T) {
+	const link = "loss 0.5% dup 1% reorder 1% corrupt 0.5% delay 1ms jitter 500us"
+	for _, weSend := range []bool{true, false} {
+		way := map[bool]string{true: "we send", false: "Linux sends"}[weSend]
+		t.Run(way, func(t *testing.T) {
+			r := &row{peer: "Linux", scenario: "dup, reorder, corrupt, jitter; " + way, loss: 0.5}
+			report(t, r)
+			b := newBed(t, 0, nil, "link if0 "+link+"\n")
+			ours, kernels := b.mustPair(9000, weSend)
+			r.bytes = min(size(1), 10_000_000)
+			if weSend {
+				r.took = b.pass(ours, kernels, r.bytes)
+			} else {
+				r.took = b.pass(kernels, ours, r.bytes)
+			}
+		})
+	}
+}

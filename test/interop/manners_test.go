@@ -1,0 +1,206 @@
+//go:build linux
+
+package interop_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// mustPair is pair, for tests that are about what comes afterwards.
+func (b *bed) mustPair(port int, weCall bool) (*node.Conn, *net.TCPConn) {
+	b.t.Helper()
+	ours, kernels, err := b.pair(port, weCall)
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { _ = ours.Close(); _ = kernels.Close() }) // the test may have closed them
+	end := time.Now().Add(patience)
+	require.NoError(b.t, ours.SetDeadline(end))
+	require.NoError(b.t, kernels.SetDeadline(end))
+	return ours.(*node.Conn), kernels.(*net.TCPConn)
+}
+
+func noise(n int) []byte {
+	p := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(p) // never fails
+	return p
+}
+
+func TestNobodyListens(t *testing.T) {
+	report(t, &row{peer: "Linux", scenario: "connection refused, both ways"})
+	b := newBed(t, 0, nil)
+	_, err := b.c.Dial(t.Context(), at(kernelIP, 9))
+	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
+	_, err = b.kernelDial(9)
+	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
+}
+
+func TestResets(t *testing.T) {
+	report(t, &row{peer: "Linux", scenario: "reset, both ways"})
+	b := newBed(t, 0, nil)
+	ours, kernels := b.mustPair(9000, true)
+	require.NoError(t, kernels.SetLinger(0))
+	require.NoError(t, kernels.Close())
+	_, err := ours.Read(make([]byte, 1))
+	assert.ErrorIs(t, err, syscall.ECONNRESET)
+
+	ours, kernels = b.mustPair(9001, false)
+	ours.Abort()
+	_, err = kernels.Read(make([]byte, 1))
+	assert.ErrorIs(t, err, syscall.ECONNRESET)
+}
+
+// Each end closes its half first; what the other still sends arrives.
+func TestHalfClose(t *testing.T) {
+	report(t, &row{peer: "Linux", scenario: "half-close, both ways"})
+	b := newBed(t, 0, nil)
+	for i, weCloseFirst := range []bool{true, false} {
+		ours, kernels := b.mustPair(9000+i, true)
+		type halfCloser interface {
+			net.Conn
+			CloseWrite() error
+		}
+		var first, second halfCloser = ours, kernels
+		if !weCloseFirst {
+			first, second = kernels, ours
+		}
+		text := noise(1_000_000)
+		_, err := first.Write([]byte("the end"))
+		require.NoError(t, err)
+		require.NoError(t, first.CloseWrite())
+		got, err := io.ReadAll(second)
+		require.NoError(t, err)
+		assert.Equal(t, "the end", string(got))
+		wrote := make(chan error, 1)
+		go func() {
+			_, err := second.Write(text)
+			if err == nil {
+				err = second.CloseWrite()
+			}
+			wrote <- err
+		}()
+		got, err = io.ReadAll(first)
+		require.NoError(t, err)
+		require.NoError(t, <-wrote)
+		assert.Equal(t, sha256.Sum256(text), sha256.Sum256(got))
+	}
+	b.gone()
+}
+
+// RFC 9293 §3.8.5: urgent data is taken in line.
+func TestUrgentDataOfTheKernel(t *testing.T) {
+	report(t, &row{peer: "Linux", scenario: "urgent data in line"})
+	b := newBed(t, 0, nil)
+	ours, kernels := b.mustPair(9000, true)
+	raw, err := kernels.SyscallConn()
+	require.NoError(t, err)
+	for i, text := range []string{"one", "t!", "three"} {
+		flags := 0
+		if i == 1 {
+			flags = syscall.MSG_OOB
+		}
+		var failed error
+		require.NoError(t, raw.Write(func(fd uintptr) bool {
+			failed = syscall.Sendto(int(fd), []byte(text), flags, nil)
+			return failed != syscall.EAGAIN //nolint:errorlint // a bare number of the system's
+		}))
+		require.NoError(t, failed)
+	}
+	require.NoError(t, kernels.CloseWrite())
+	got, err := io.ReadAll(ours)
+	require.NoError(t, err)
+	assert.Equal(t, "onet!three", string(got))
+}
+
+// Many connections at a time, half of them ours and half the kernel's, each
+// with an echo of some size.
+func TestACrowd(t *testing.T) {
+	const each = 100
+	for _, loss := range []float64{0, 1} {
+		t.Run(fmt.Sprintf("%g%%", loss), func(t *testing.T) {
+			report(t, &row{
+				peer: "Linux", loss: loss,
+				scenario: fmt.Sprintf("%d connections at a time, half of them ours", 2*each),
+			})
+			b := newBed(t, loss, nil)
+			serve := func(l net.Listener) {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					go func() {
+						defer c.Close()
+						_, _ = io.Copy(c, c) // the caller tells
+					}()
+				}
+			}
+			ours := b.listen(7)
+			var kernels net.Listener
+			require.NoError(t, b.inside(func() (err error) {
+				kernels, err = net.Listen("tcp4", colon(kernelIP, 7))
+				return err
+			}))
+			var servers, callers sync.WaitGroup
+			servers.Go(func() { serve(ours) })
+			servers.Go(func() { serve(kernels) })
+			for i := range 2 * each {
+				callers.Go(func() { assert.NoError(t, b.echoOnce(i%2 == 0, 1+i*500), "caller %d", i) })
+			}
+			callers.Wait()
+			require.NoError(t, ours.Close())
+			require.NoError(t, kernels.Close())
+			servers.Wait()
+			b.gone()
+		})
+	}
+}
+
+// echoOnce has one end call the other's echo server with n bytes.
+func (b *bed) echoOnce(weCall bool, n int) error {
+	var c net.Conn
+	var err error
+	if weCall {
+		c, err = b.c.Dial(b.t.Context(), at(kernelIP, 7))
+	} else {
+		c, err = b.kernelDial(7)
+	}
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(2 * patience)); err != nil {
+		return err
+	}
+	text := noise(n)
+	wrote := make(chan error, 1)
+	go func() {
+		_, err := c.Write(text)
+		if h, ok := c.(interface{ CloseWrite() error }); ok && err == nil {
+			err = h.CloseWrite()
+		}
+		wrote <- err
+	}()
+	got, err := io.ReadAll(c)
+	if err != nil {
+		return err
+	}
+	if err := <-wrote; err != nil {
+		return err
+	}
+	if sha256.Sum256(got) != sha256.Sum256(text) {
+		return fmt.Errorf("%d bytes came back of %d, or others", len(got), n)
+	}
+	return nil
+}

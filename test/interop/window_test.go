@@ -1,0 +1,110 @@
+//go:build linux
+
+package interop_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// until waits for something that others bring about.
+func (b *bed) until(what string, true func() bool) {
+	b.t.Helper()
+	for end := time.Now().Add(patience); !true(); {
+		require.True(b.t, time.Now().Before(end), what)
+	}
+}
+
+// One end does not read until the other has probed its closed window (RFC 9293
+// §3.8.6.1); then everything arrives.
+func TestClosedWindows(t *testing.T) {
+	for _, weSend := range []bool{true, false} {
+		way := map[bool]string{true: "we probe", false: "the kernel probes"}[weSend]
+		t.Run(way, func(t *testing.T) {
+			r := &row{peer: "Linux", scenario: "closed window, " + way}
+			report(t, r)
+			b := newBed(t, 0, nil)
+			ours, kernels := b.mustPair(9000, weSend)
+			var from, to net.Conn = ours, kernels
+			probed := func() bool {
+				list, err := control.Ask(t.Context(), b.c.Operator(), control.Sockets{Info: true})
+				require.NoError(t, err)
+				for _, s := range list {
+					if s.Info != nil && s.Info.WindowProbes > 0 {
+						return true
+					}
+				}
+				return false
+			}
+			if !weSend {
+				from, to = kernels, ours
+				probed = func() bool { return strings.Contains(b.ss(), "timer:(persist,") }
+			}
+			text := noise(32_000_000)
+			wrote := make(chan error, 1)
+			go func() {
+				_, err := from.Write(text)
+				if err == nil {
+					err = from.Close()
+				}
+				wrote <- err
+			}()
+			b.until("no probe", probed)
+			got, err := io.ReadAll(to)
+			require.NoError(t, err)
+			require.NoError(t, <-wrote)
+			assert.Equal(t, sha256.Sum256(text), sha256.Sum256(got))
+		})
+	}
+}
+
+// RFC 1191 §3: a narrow link in the middle is told by the router before it, and
+// both TCPs send smaller segments.
+func TestANarrowLinkInTheMiddle(t *testing.T) {
+	need(t, "ss")
+	r := &row{peer: "Linux", scenario: "path MTU of 600, both ways"}
+	report(t, r)
+	b := newBed(t, 0, nil, "link if0 mtu 600\n")
+	for i, weSend := range []bool{true, false} {
+		ours, kernels := b.mustPair(9000+i, true)
+		var from, to net.Conn = ours, kernels
+		if !weSend {
+			from, to = kernels, ours
+		}
+		text := noise(2_000_000)
+		wrote := make(chan error, 1)
+		go func() {
+			_, err := from.Write(text)
+			wrote <- err
+		}()
+		got := make([]byte, len(text))
+		_, err := io.ReadFull(to, got)
+		require.NoError(t, err)
+		require.NoError(t, <-wrote)
+		assert.Equal(t, sha256.Sum256(text), sha256.Sum256(got))
+		if weSend {
+			list, err := control.Ask(t.Context(), b.c.Operator(), control.Sockets{Info: true})
+			require.NoError(t, err)
+			require.NotEmpty(t, list)
+			assert.Equal(t, 600, list[0].Info.PMTU)
+		} else {
+			assert.Contains(t, b.ss(), "pmtu:600 ")
+		}
+		require.NoError(t, ours.Close())
+		require.NoError(t, kernels.Close())
+		b.gone()
+	}
+	faces, err := control.Ask(t.Context(), b.b.Operator(), control.Interfaces{})
+	require.NoError(t, err)
+	assert.Contains(t, fmt.Sprint(faces), "too big", "the router met one that did not fit")
+}
