@@ -66,6 +66,7 @@ func TestOneSeedIsOneRun(t *testing.T) {
 // calm is a scenario without faults, for tests that bring in their own.
 func calm() *scenario {
 	s := draw(0)
+	s.outages = nil
 	delay := netem.Config{Delay: time.Millisecond}
 	s.line = sim.LineConfig{Wires: []sim.Wire{{AB: delay, BA: delay}}}
 	s.left, s.right = sim.Bulk{Send: 100_000}, sim.Bulk{Send: 50_000}

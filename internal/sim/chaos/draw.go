@@ -12,6 +12,13 @@ import (
 type scenario struct {
 	line        sim.LineConfig
 	left, right sim.Bulk
+	outages     []outage
+}
+
+// outage is a while in which nothing passes the first wire, in one direction or both.
+type outage struct {
+	at, length  time.Duration
+	left, right bool // whose packets are lost
 }
 
 // worst is the share of packets that each fault may befall.
@@ -47,7 +54,21 @@ func draw(seed uint64) *scenario {
 	s.left, s.right = drawBulk(r, most), drawBulk(r, most)
 	s.left.SendAt, s.right.SendAt = r.Uint64()>>8, r.Uint64()>>8
 	s.left.RecvAt, s.right.RecvAt = s.right.SendAt, s.left.SendAt
+	for range max(0, r.IntN(8)-5) {
+		s.outages = append(s.outages, drawOutage(r))
+	}
 	return s
+}
+
+func drawOutage(r *rand.Rand) outage {
+	short := time.Duration(1+r.IntN(1000)) * time.Millisecond
+	o := outage{at: short, length: time.Duration(1 + r.Int64N(int64(short)))}
+	if r.IntN(4) == 0 {
+		o.length *= 500 // longer than some have patience
+	}
+	which := 1 + r.IntN(3)
+	o.left, o.right = which&1 != 0, which&2 != 0
+	return o
 }
 
 // drawBulk makes an application: what it moves, how fast, and how it goes.

@@ -29,8 +29,13 @@ func drawTCP(r *rand.Rand, seed uint64) tcp.Config {
 	}
 	algorithms := tcp.Algorithms()
 	k.Congestion = algorithms[r.IntN(len(algorithms))]
+	recoveries := tcp.Recoveries()
+	k.Recovery = recoveries[stream(seed, "Recovery").IntN(len(recoveries))]
 	drawSwitches(k, seed)
 	k.ECN = []tcp.ECNMode{tcp.ECNPassive, tcp.ECNOn, tcp.ECNOff}[stream(seed, "ECN").IntN(3)]
+	if stream(seed, "SynCookies").IntN(4) == 0 {
+		k.SynCookies = tcp.CookiesAlways
+	}
 	cfg.SynRetries = 3 + r.IntN(20)
 	cfg.DataRetries = 3 + r.IntN(40)
 	cfg.FinRetries = 3 + r.IntN(40)

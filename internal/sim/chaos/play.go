@@ -11,6 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/sim"
 	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // Bounds of one seed. Its time is virtual. A connection that moves nothing for so long
@@ -28,6 +29,7 @@ type game struct {
 	line        *sim.Line
 	left, right end
 	failure     string
+	revenant    bool // the game ended by again
 }
 
 // end is one end of the connection.
@@ -71,7 +73,7 @@ func (g *game) build(trace io.Writer) error {
 	}
 	if _, err := l.Right.Listen(port, 1, func(c *sim.Conn) sim.App {
 		if g.right.conn != nil {
-			g.fail("a second connection came of one")
+			g.again()
 			return &sim.Bulk{}
 		}
 		g.right.conn = c
@@ -79,8 +81,39 @@ func (g *game) build(trace io.Writer) error {
 	}); err != nil {
 		return err
 	}
+	g.schedule()
 	g.left.conn, err = l.Left.Dial(l.Address(port), g.left.app)
 	return err
+}
+
+// again is a second connection where there was one SYN. A host that remembers no SYN
+// cannot tell a late segment of a connection that it has forgotten from the end of a
+// handshake, as long as the cookie in it is good (RFC 4987 §3.6): the connection rises
+// again, and what is known of both ends means nothing any more.
+func (g *game) again() {
+	if g.scenario.line.Right.SynCookies != tcp.CookiesAlways {
+		g.fail("a second connection came of one")
+	}
+	g.revenant = true
+}
+
+// schedule has the outages come and go.
+func (g *game) schedule() {
+	for _, o := range g.outages {
+		cut := func(cut bool) func(clock.Time) {
+			return func(clock.Time) {
+				if o.left {
+					sim.End{Host: g.line.Left}.Cut(cut)
+				}
+				if o.right {
+					first := append(g.line.Routers, g.line.Right)[0]
+					sim.End{Host: first}.Cut(cut)
+				}
+			}
+		}
+		g.line.At(g.line.Now().Add(o.at), cut(true))
+		g.line.At(g.line.Now().Add(o.at+o.length), cut(false))
+	}
 }
 
 // tracer prints packets as they leave, arrive and die at a host.
@@ -100,9 +133,12 @@ func tracer(out io.Writer, name string) stack.Tap {
 // lingers has gone too.
 func (g *game) run() {
 	over := func() bool { return g.left.app.Over && (g.right.app.Over || g.right.conn == nil) }
-	for moved := g.moved() - 1; g.failure == "" && !over() && moved != g.moved(); {
+	for moved := g.moved() - 1; g.plays() && !over() && moved != g.moved(); {
 		moved = g.moved()
 		g.steps(maxRest, over)
+	}
+	if g.revenant {
+		return
 	}
 	if g.failure == "" && !over() {
 		g.stuck()
@@ -113,9 +149,13 @@ func (g *game) run() {
 	if g.failure == "" {
 		// Longer than two of the longest MSL, and than any SYN-ACK is sent again.
 		g.steps(maxRest, func() bool { return false })
+	}
+	if g.plays() {
 		g.checkEmpty()
 	}
 }
+
+func (g *game) plays() bool { return g.failure == "" && !g.revenant }
 
 // moved counts what has come about so far: bytes read and acknowledged, ends.
 func (g *game) moved() (n uint64) {
@@ -133,8 +173,10 @@ func (g *game) moved() (n uint64) {
 // steps runs until done, checking at each step what must hold at all times.
 func (g *game) steps(d time.Duration, done func() bool) {
 	until := g.line.Now().Add(d)
-	for g.failure == "" && !done() && g.line.Step(until) {
-		g.checkAlways()
+	for g.plays() && !done() && g.line.Step(until) {
+		if !g.revenant {
+			g.checkAlways()
+		}
 		if g.line.Stats().Events > maxEvents {
 			g.fail("more than %d events in %v", maxEvents, g.line.Elapsed())
 		}
@@ -167,6 +209,9 @@ func (g *game) outcome() *outcome {
 		}
 	}
 	o.ends = [2]string{g.left.outcome(), g.right.outcome()}
+	if g.revenant {
+		o.ends = [2]string{"risen from a cookie", "risen from a cookie"}
+	}
 	return o
 }
 
@@ -184,7 +229,8 @@ func (e *end) outcome() string {
 // replay plays one seed and tells everything about it.
 func replay(out io.Writer, seed uint64, trace bool) int {
 	s := draw(seed)
-	say(out, "seed %d\nline %+v\nleft %+v\nright %+v\n", seed, s.line, s.left, s.right)
+	say(out, "seed %d\nline %+v\nleft %+v\nright %+v\noutages %+v\n",
+		seed, s.line, s.left, s.right, s.outages)
 	var w io.Writer
 	if trace {
 		w = out
