@@ -108,7 +108,7 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.ChallengeAcks, 1000)
 	orDefault(&c.MaxConns, 1<<20)
 	if c.Congestion == "" {
-		c.Congestion = "reno"
+		c.Congestion = "cubic"
 	}
 	if c.Recovery == "" {
 		c.Recovery = rackTLP.name

@@ -10,7 +10,7 @@ import (
 // connections opened afterwards, but for the bounds of the time-out, which all
 // connections obey.
 type Knobs struct {
-	// Congestion names the algorithm; zero: "reno".
+	// Congestion names the algorithm; zero: "cubic".
 	Congestion string
 	// Recovery names the loss recovery of senders: "gbn", "newreno", "sack" or "rack"; zero:
 	// "rack" (RFC 8985).

@@ -56,7 +56,8 @@ func (c *Conn) outputText(now clock.Time, room int, t *Train) bool {
 	switch {
 	case c.outputNew(now, room, t, c.allowance()):
 		return true
-	case c.rec.kind != recovering || c.how.spare == nil || c.allowance() < c.snd.mss:
+	case c.rec.kind != recovering || c.how.spare == nil || c.allowance() < c.snd.mss ||
+		c.pacer.holds(now):
 		return false
 	}
 	id, ok := c.how.spare(c)

@@ -41,7 +41,8 @@ func randomConfig(r *rand.Rand) Config {
 	sizes := []int{100, 1000, 5000, 20000, 65535, 200000, 1 << 20}
 	cfg.RecvBuffer = sizes[r.IntN(len(sizes))]
 	cfg.SendBuffer = sizes[r.IntN(len(sizes))]
-	cfg.Congestion = []string{"reno", "reno", "reno", "none", "fixed"}[r.IntN(5)]
+	cfg.Congestion = Algorithms()[r.IntN(len(Algorithms()))]
+	cfg.Pacing = pick(0.2)
 	if pick(0.5) {
 		// The stream crosses the wrap of the sequence space, somewhere.
 		near := -uint32(r.IntN(100000))

@@ -16,6 +16,9 @@ import (
 func flight(t *testing.T, n int, o Options, cfg Config) *script {
 	t.Helper()
 	cfg.InitialWindow = n
+	if cfg.Congestion == "" {
+		cfg.Congestion = "reno" // whose windows the scripts have in their head
+	}
 	s := newScript(t, cfg)
 	s.accept(o)
 	s.write(n * 1000)
@@ -455,7 +458,7 @@ func TestProbeAndInfo(t *testing.T) {
 	s.send(FIN|ACK, 1, 5001, 0)
 	assert.Equal(t, StateCloseWait, got[len(got)-1].State)
 	i := s.c.Info()
-	assert.Equal(t, "reno", i.Congestion)
+	assert.Equal(t, "cubic", i.Congestion)
 	assert.Equal(t, uint64(5), i.DataSegsOut)
 	assert.Equal(t, uint64(5000), i.BytesSent)
 	s.c.SetProbe(nil)
@@ -478,7 +481,7 @@ func TestThroughputTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a few seconds")
 	}
-	out := "SACK peer, Reno, RTO min 1 ms, MTU 1400; loss is each way\n" +
+	out := "SACK peer, CUBIC, RTO min 1 ms, MTU 1400; loss is each way\n" +
 		"loss   rtt       MB/s  of bound  RTOs  probes  lost again\n"
 	for _, loss := range []float64{0, 0.001, 0.01, 0.02, 0.05, 0.1} {
 		for _, d := range []time.Duration{75e3, 150e3, 1e6, 10e6} {

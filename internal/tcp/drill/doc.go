@@ -19,6 +19,9 @@
 // tolerance of 4 ms; an expected segment longer than the MSS stands for several
 // in a row. tcp_info counts in packets and microseconds.
 //
+// Three lines at the head are not packetdrill's: --recovery=sack (or gbn,
+// newreno, rack), --pacing and --initial_window=4.
+//
 // The differences. Options are compared by their values: their order and their
 // padding are the implementation's. A segment that leaves and is in no line is
 // an error, at the end of the script too. Of Python, which packetdrill runs,

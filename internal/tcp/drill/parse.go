@@ -9,7 +9,7 @@ import (
 
 // The bounds of a script.
 const (
-	maxTime  = 1000000 * time.Second
+	maxTime  = 10000000 * time.Second
 	maxDepth = 32 // of nested arguments or expressions
 )
 

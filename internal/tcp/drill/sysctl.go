@@ -44,6 +44,12 @@ func (s *settings) option(o option) error {
 		s.local, err = address(o.value)
 	case "remote_ip":
 		s.remote, err = address(o.value)
+	case "recovery":
+		s.config.Recovery = o.value
+	case "pacing":
+		s.config.Pacing = true
+	case "initial_window":
+		s.config.InitialWindow, err = number(1, 1000)
 	case "ip_version":
 		if o.value != "ipv4" {
 			return errors.New("only ipv4")
@@ -176,6 +182,13 @@ var inertSysctls = map[string]bool{
 }
 
 var sysctls = map[string]func(*settings, []int) error{
+	"net.ipv4.tcp_recovery": func(s *settings, n []int) error {
+		s.config.Recovery = "sack"
+		if n[0]&1 != 0 {
+			s.config.Recovery = "rack"
+		}
+		return nil
+	},
 	"net.ipv4.tcp_sack": func(s *settings, n []int) error {
 		s.config.NoSACK = n[0] == 0
 		return nil
