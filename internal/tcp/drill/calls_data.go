@@ -19,7 +19,7 @@ func (c *call) size() (int, error) {
 // readFlags and writeFlags are what recv and send take.
 var (
 	readFlags  = []string{"MSG_DONTWAIT", "MSG_PEEK", "MSG_NOSIGNAL"}
-	writeFlags = []string{"MSG_DONTWAIT", "MSG_NOSIGNAL", "MSG_MORE", "MSG_EOR"}
+	writeFlags = []string{"MSG_DONTWAIT", "MSG_NOSIGNAL"}
 )
 
 // checkFlags refuses flags that the interpreter does not know.
@@ -102,7 +102,7 @@ func sysWrite(w *world, c *call) (step, error) {
 		if o, ok := s.unwritable(); ok && written == 0 {
 			return o
 		}
-		written += w.write(s, n-written, c.word(3, "MSG_MORE"))
+		written += w.write(s, n-written)
 		if written < n && (written == 0 || !s.nonblock) {
 			return s.wait(c)
 		}
@@ -128,7 +128,7 @@ func (s *socket) unwritable() (outcome, bool) {
 }
 
 // write puts up to n bytes of the pattern into the send ring.
-func (w *world) write(s *socket, n int, more bool) int {
+func (w *world) write(s *socket, n int) int {
 	tx := s.conn.Tx()
 	if s.conn.State() == tcp.StateSynSent {
 		return 0
@@ -137,7 +137,7 @@ func (w *world) write(s *socket, n int, more bool) int {
 	b := make([]byte, n)
 	fill(b, uint32(tx.Tail()))
 	tx.Write(b)
-	w.wrote(s.conn, more)
+	s.conn.Wrote(w.now)
 	return n
 }
 

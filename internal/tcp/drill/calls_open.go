@@ -3,8 +3,11 @@ package drill
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"time"
 
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -72,11 +75,13 @@ func sysAccept(w *world, c *call) (step, error) {
 		if !ok {
 			return s.wait(c)
 		}
-		child := &socket{conn: conn, set: s.set, nonblock: c.word(3, "SOCK_NONBLOCK")}
-		child.values = s.values
+		child := &socket{conn: conn, nonblock: c.word(3, "SOCK_NONBLOCK")}
+		child.values = maps.Clone(s.values)
 		o, err := w.add(c, child)
-		if err == nil {
-			err = w.applyAll(child)
+		for _, set := range s.set {
+			if set.name == "TCP_CONGESTION" { // the others are the listener's
+				err = errors.Join(err, setCongestion(w, child, set.arg))
+			}
 		}
 		if err != nil {
 			return failed(err.Error())
@@ -144,13 +149,31 @@ func sysClose(w *world, c *call) (step, error) {
 	}
 	fd, _ := c.args[0].number()
 	delete(w.sockets, fd)
+	linger, lingers := s.values["linger"]
 	switch {
 	case s.listener != nil:
 		s.listener.Close(w.now)
+	case s.conn != nil && lingers && linger == 0:
+		s.conn.Abort(w.now)
 	case s.conn != nil:
 		s.conn.Close(w.now)
+		if lingers && s.conn.State() != tcp.StateClosed {
+			return w.linger(s.conn, w.now.Add(time.Duration(linger)*time.Second)), nil
+		}
 	}
 	return at(done(0)), nil
+}
+
+// linger lets close wait until all is acknowledged, but no longer than its time.
+func (w *world) linger(conn *tcp.Conn, until clock.Time) step {
+	return func() outcome {
+		switch conn.State() {
+		case tcp.StateFinWait1, tcp.StateClosing, tcp.StateLastAck:
+			return outcome{waits: w.now < until}
+		default:
+			return done(0)
+		}
+	}
 }
 
 func sysShutdown(w *world, c *call) (step, error) {

@@ -3,7 +3,7 @@ package drill
 import "github.com/tidepool-net/tidepool/internal/tcp"
 
 // codepoints are the ECN field's values; a segment without a mark in the script
-// arrives with neither ECT nor CE.
+// arrives as a stack without ECN sends it.
 var codepoints = map[ecnMark]tcp.ECN{
 	ecnNone: tcp.NotECT, ecnECT0: tcp.ECT0, ecnECT1: tcp.ECT1, ecnCE: tcp.CE,
 }

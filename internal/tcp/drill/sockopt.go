@@ -16,20 +16,25 @@ type setting struct {
 	arg  value
 }
 
-// options are the socket options. Each applies one to a socket that has a
-// connection; on others they wait until it has.
+// options are the socket options. Each applies one to a connection; before there
+// is one they wait.
 var options = map[string]func(w *world, s *socket, v value) error{
-	"SO_REUSEADDR": inert, "SO_REUSEPORT": inert, "IP_RECVERR": inert, "TCP_QUICKACK": unknown,
-	"TCP_NODELAY": setNoDelay, "TCP_CONGESTION": setCongestion,
-	"SO_KEEPALIVE": setKeepalive, "TCP_KEEPIDLE": setKeepalive, "TCP_KEEPINTVL": setKeepalive,
+	"SO_REUSEADDR": inert, "SO_REUSEPORT": inert, "IP_RECVERR": inert, "SO_LINGER": inert,
+	"TCP_NODELAY":      setFlag((*tcp.Conn).SetNoDelay),
+	"TCP_CORK":         setFlag((*tcp.Conn).SetCork),
+	"TCP_MAXSEG":       setMaxSeg,
+	"TCP_CONGESTION":   setCongestion,
+	"TCP_USER_TIMEOUT": setUserTimeout,
+	"SO_RCVBUF":        setBuffer,
+	"SO_SNDBUF":        setBuffer,
+	"SO_KEEPALIVE":     setKeepalive, "TCP_KEEPIDLE": setKeepalive, "TCP_KEEPINTVL": setKeepalive,
 	"TCP_KEEPCNT": setKeepalive,
 }
 
-// inert is an option that changes nothing here: in a world of one program all
-// addresses may be used again.
+// inert is an option that tells the connection nothing. In a world of one
+// program all addresses may be used again; how to linger is the business of
+// close.
 func inert(*world, *socket, value) error { return nil }
-
-func unknown(*world, *socket, value) error { return errors.New("not an option of this TCP") }
 
 func sysSetsockopt(w *world, c *call) (step, error) {
 	s, err := w.of(c)
@@ -45,6 +50,11 @@ func sysSetsockopt(w *world, c *call) (step, error) {
 	}
 	if n, ok := o.arg.number(); ok {
 		s.values[o.name] = n
+	}
+	if o.name == "SO_LINGER" {
+		if err := s.setLinger(o.arg); err != nil {
+			return nil, err
+		}
 	}
 	s.set = append(slices.Clip(s.set), o)
 	if s.listener != nil {
@@ -67,22 +77,66 @@ func (w *world) applyAll(s *socket) error {
 }
 
 // applyListener gives a listener what its connections begin with.
-func (w *world) applyListener(*socket) error { return nil }
+func (w *world) applyListener(s *socket) error {
+	ms := time.Duration(s.values["TCP_USER_TIMEOUT"]) * time.Millisecond
+	return s.listener.SetSockopts(tcp.Sockopts{
+		NoDelay: s.values["TCP_NODELAY"] != 0, Cork: s.values["TCP_CORK"] != 0,
+		MaxSeg: int(s.values["TCP_MAXSEG"]), UserTimeout: ms, Keepalive: w.keepalive(s),
+		RecvBuffer: int(s.values["SO_RCVBUF"]), SendBuffer: int(s.values["SO_SNDBUF"]),
+	})
+}
 
 // connect begins a connection with what the socket's options say about its SYN.
 func (w *world) connect(s *socket, remote netip.AddrPort) (*tcp.Conn, error) {
 	return w.host.Connect(w.now, remote, s.port)
 }
 
-// wrote tells the connection that there is more to send.
-func (w *world) wrote(c *tcp.Conn, _ bool) { c.Wrote(w.now) }
-
-func setNoDelay(_ *world, s *socket, v value) error {
-	n, ok := v.number()
-	if !ok {
-		return errors.New("want [0] or [1]")
+func setFlag(set func(*tcp.Conn, bool)) func(*world, *socket, value) error {
+	return func(_ *world, s *socket, v value) error {
+		n, ok := v.number()
+		if !ok {
+			return errors.New("want [0] or [1]")
+		}
+		set(s.conn, n != 0)
+		return nil
 	}
-	s.conn.SetNoDelay(n != 0)
+}
+
+func setMaxSeg(_ *world, s *socket, _ value) error {
+	return s.conn.SetMaxSeg(int(s.values["TCP_MAXSEG"]))
+}
+
+func setUserTimeout(w *world, s *socket, _ value) error {
+	ms := time.Duration(s.values["TCP_USER_TIMEOUT"]) * time.Millisecond
+	return s.conn.SetUserTimeout(w.now, ms)
+}
+
+// setBuffer sets a buffer's size to the number, where Linux would double it for
+// its own books.
+func setBuffer(w *world, s *socket, _ value) error {
+	if n := s.values["SO_RCVBUF"]; n > 0 && n < maxNumber {
+		s.conn.SetReadBuffer(w.now, int(n))
+	}
+	if n := s.values["SO_SNDBUF"]; n > 0 && n < maxNumber {
+		s.conn.SetWriteBuffer(int(n))
+	}
+	return nil
+}
+
+// setLinger notes how close is to wait: {onoff=1, linger=0}.
+func (s *socket) setLinger(v value) error {
+	if len(v.list) == 1 {
+		v = v.list[0]
+	}
+	onoff, ok := v.fields["onoff"].number()
+	linger, ok2 := v.fields["linger"].number()
+	if !ok || !ok2 || linger < 0 || linger > 1<<20 {
+		return errors.New("want {onoff=…, linger=…}")
+	}
+	delete(s.values, "linger")
+	if onoff != 0 {
+		s.values["linger"] = linger
+	}
 	return nil
 }
 
@@ -93,24 +147,28 @@ func setCongestion(_ *world, s *socket, v value) error {
 	return s.conn.SetCongestion(v.text)
 }
 
-// setKeepalive combines SO_KEEPALIVE with the three numbers of TCP.
 func setKeepalive(w *world, s *socket, _ value) error {
-	k := tcp.Keepalive{}
-	if s.values["SO_KEEPALIVE"] != 0 {
-		k = w.set.keepalive
-		for name, to := range map[string]*time.Duration{
-			"TCP_KEEPIDLE": &k.Idle, "TCP_KEEPINTVL": &k.Interval,
-		} {
-			if n, ok := s.values[name]; ok {
-				*to = time.Duration(n) * time.Second
-			}
-		}
-		if n, ok := s.values["TCP_KEEPCNT"]; ok {
-			k.Count = int(n)
-		}
-	}
-	s.conn.SetKeepalive(w.now, k)
+	s.conn.SetKeepalive(w.now, w.keepalive(s))
 	return nil
+}
+
+// keepalive combines SO_KEEPALIVE with the three numbers of TCP.
+func (w *world) keepalive(s *socket) tcp.Keepalive {
+	k := tcp.Keepalive{}
+	if s.values["SO_KEEPALIVE"] == 0 {
+		return k
+	}
+	k = w.set.keepalive
+	if n, ok := s.values["TCP_KEEPIDLE"]; ok {
+		k.Idle = time.Duration(n) * time.Second
+	}
+	if n, ok := s.values["TCP_KEEPINTVL"]; ok {
+		k.Interval = time.Duration(n) * time.Second
+	}
+	if n, ok := s.values["TCP_KEEPCNT"]; ok {
+		k.Count = int(n)
+	}
+	return k
 }
 
 func sysGetsockopt(w *world, c *call) (step, error) {

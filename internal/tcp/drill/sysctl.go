@@ -182,6 +182,14 @@ var inertSysctls = map[string]bool{
 }
 
 var sysctls = map[string]func(*settings, []int) error{
+	"net.ipv4.tcp_mtu_probing": func(s *settings, n []int) error {
+		modes := []string{"off", "blackhole", "on"}
+		if n[0] < 0 || n[0] >= len(modes) {
+			return errors.New("want 0, 1 or 2")
+		}
+		s.config.MTUProbing = modes[n[0]]
+		return nil
+	},
 	"net.ipv4.tcp_recovery": func(s *settings, n []int) error {
 		s.config.Recovery = "sack"
 		if n[0]&1 != 0 {
@@ -210,11 +218,11 @@ var sysctls = map[string]func(*settings, []int) error{
 		return nil
 	},
 	"net.ipv4.tcp_rmem": func(s *settings, n []int) error {
-		s.config.RecvBuffer = n[len(n)-1]
+		s.config.RecvBuffer, s.config.RecvBufferMax = n[len(n)/2], n[len(n)-1]
 		return nil
 	},
 	"net.ipv4.tcp_wmem": func(s *settings, n []int) error {
-		s.config.SendBuffer = n[len(n)-1]
+		s.config.SendBuffer, s.config.SendBufferMax = n[len(n)/2], n[len(n)-1]
 		return nil
 	},
 	"net.ipv4.tcp_fin_timeout": func(s *settings, n []int) error {

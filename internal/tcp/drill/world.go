@@ -34,7 +34,7 @@ type world struct {
 	host   *tcp.Host
 	path   tcp.Path
 
-	now     clock.Time
+	now     clock.Time // never goes back
 	steps   int
 	sockets map[int64]*socket
 	peers   map[tcp.Tuple]*peer
@@ -132,6 +132,9 @@ func (w *world) runUntil(t clock.Time, orSent bool) error {
 			return nil
 		}
 		due := w.host.Deadline()
+		if w.waiting != nil && w.waiting.end > w.now {
+			due = clock.Earliest(due, w.waiting.end) // a call may wait for a time
+		}
 		if due == clock.Never || due > t {
 			break
 		}
