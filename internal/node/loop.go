@@ -77,6 +77,7 @@ func (n *Node) turn() {
 	n.serveRequests(now)
 	n.serveConns(now)
 	if n.stack.Deadline().Due(now) {
+		n.look()
 		n.stack.Advance(now)
 	}
 	n.drain(now)
@@ -99,6 +100,20 @@ func (n *Node) wait() {
 		n.say("node: waiting for packets: %v", err)
 	}
 	n.gather(ready)
+}
+
+// look reads what has arrived up to now. A deadline may be past only because
+// this process had to wait for a processor: then the answer that it waits for is
+// in a socket, and must be seen first.
+func (n *Node) look() {
+	ready, err := n.waiter.Wait(0, n.ready[:0])
+	if err != nil {
+		return // wait will say so
+	}
+	n.gather(ready)
+	for _, token := range n.ready {
+		n.readDevice(token)
+	}
 }
 
 // due is when the loop has something to do, whatever happens.

@@ -27,6 +27,7 @@ type round struct {
 	dupDelivered  int  // bytes that a duplicate ACK stands for, without SACK
 	moved         bool // the window moved too
 	restarted     bool // its losses made the algorithm start over
+	recovering    bool // fast recovery was in progress
 	echoed        bool // it carries an echo (RFC 7323 §3.2),
 	echo          uint32
 }

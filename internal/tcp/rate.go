@@ -103,10 +103,7 @@ func (c *Conn) control(now clock.Time, r *round) {
 		AppLimited:     s.limited,
 		PriorDelivered: s.delivered,
 		TxInFlight:     s.pipe,
-		// RFC 3042 §2: nor does the window grow by what precedes fast recovery, unless this path
-		// is known to reorder.
-		Recovering: c.rec.kind == recovering || r.restarted ||
-			r.advance == 0 && !c.rack.reordering,
+		Recovering:     c.holdsGrowth(r),
 	}
 	c.cc.lost = q.lost
 	if s.sentAt != clock.Never {

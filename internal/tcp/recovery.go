@@ -14,7 +14,7 @@ type recovery struct {
 	timedOut uint64 // snd.una at the last time-out
 	// RFC 9937.
 	delivered, out, flight int
-	quota                  int // bytes that may be sent before the next acknowledgment
+	cwnd                   int // what may be in flight until the next acknowledgment
 	force                  bool
 	forward                forward
 	fresh                  int // bytes of new data that F-RTO may still send
@@ -38,6 +38,7 @@ func (c *Conn) pipe() int { return max(0, c.sent.bytes[inFlight]-c.rec.dupBytes)
 
 // recover enters, continues and leaves recovery after an acknowledgment.
 func (c *Conn) recover(now clock.Time, r *round) {
+	r.recovering = c.rec.kind == recovering
 	if c.rec.kind == restarting && c.snd.una < c.rec.point {
 		c.lookForward(now, r)
 	}
@@ -103,6 +104,9 @@ func (c *Conn) reduceProportionally(r *round) {
 		return
 	}
 	delivered := r.delivered + r.dupDelivered
+	if delivered == 0 && p.out > 0 {
+		return // a timer: what it found lost has made room below cwnd
+	}
 	p.delivered += delivered
 	pipe := c.pipe()
 	var n int
@@ -118,7 +122,16 @@ func (c *Conn) reduceProportionally(r *round) {
 	if p.out == 0 && n <= 0 {
 		n = c.snd.mss // the fast retransmit itself
 	}
-	p.quota = max(n, 0)
+	p.cwnd = pipe + max(n, 0)
+}
+
+// holdsGrowth reports whether an acknowledgment must not grow the window: in
+// fast recovery; before its beginning, while data is only reported by SACK (RFC
+// 3042 §2), unless this path is known to reorder; and without SACK as its end,
+// which acknowledges all that duplicates stood for (RFC 5681 §3.2 step 6).
+func (c *Conn) holdsGrowth(r *round) bool {
+	return c.rec.kind == recovering || r.restarted || r.recovering && !c.how.sack ||
+		r.advance == 0 && !c.rack.reordering
 }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
@@ -126,11 +139,12 @@ func ceilDiv(a, b int) int { return (a + b - 1) / b }
 // allowance returns how many bytes congestion control lets out now.
 func (c *Conn) allowance() int {
 	if c.rec.kind == recovering && c.cc.Ssthresh() != 0 {
-		if c.rec.quota <= 0 {
+		left := c.rec.cwnd - c.pipe()
+		if left <= 0 {
 			return 0
 		}
 		// In whole segments: the excess is in out, and the next acknowledgment allows less.
-		return max(c.rec.quota, c.snd.mss)
+		return max(left, c.snd.mss)
 	}
 	return c.cc.Cwnd() - c.pipe()
 }
@@ -139,7 +153,6 @@ func (c *Conn) allowance() int {
 func (c *Conn) spend(n int) {
 	if c.rec.kind == recovering {
 		c.rec.out += n
-		c.rec.quota -= n
 	}
 	c.rec.force = false
 }

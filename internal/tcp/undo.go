@@ -9,8 +9,8 @@ import (
 
 // undo remembers what the last loss episode sent again, until the peer's
 // duplicate reports show that none of it was needed, RFC 3708 §3 with the reports
-// of RFC 2883, or its timestamps, RFC 3522. It outlives the episode, because the last report comes a
-// round trip after the last retransmission.
+// of RFC 2883, or its timestamps, RFC 3522. It outlives the episode, because the
+// last report comes a round trip after the last retransmission.
 type undo struct {
 	from, to uint64 // what was sent again lies between; to is zero before anything was
 	owed     int    // bytes sent again and not reported as duplicates yet

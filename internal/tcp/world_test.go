@@ -28,6 +28,7 @@ type wire struct {
 	merge              bool    // the receive path merges segments into trains
 	mark               float64 // a router marks what it may
 	mtu                int
+	pause, every       time.Duration // nothing arrives for pause at the start of every
 }
 
 type packet struct {
@@ -195,6 +196,11 @@ func (w *world) impair(from int, t *Train, b []byte) {
 			w.linkAt[from] = at
 		}
 		at = at.Add(wi.delay)
+		if wi.pause > 0 {
+			if into := at.Sub(0) % wi.every; into < wi.pause {
+				at = at.Add(wi.pause - into)
+			}
+		}
 		if w.rng.Float64() < wi.reorder {
 			at = at.Add(time.Duration(w.rng.Float64() * float64(2*wi.delay+time.Microsecond)))
 		}

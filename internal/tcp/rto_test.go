@@ -1,0 +1,113 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// TestDelaySpikes: a path that stands still for ten milliseconds every tenth of
+// a second, with a time-out of one, lets time-outs go off; but nothing was lost,
+// and next to nothing is sent again.
+func TestDelaySpikes(t *testing.T) {
+	w := newWorld(t, 1, wire{
+		delay: 75 * time.Microsecond, merge: true, bytesPerSec: 500e6,
+		pause: 10 * time.Millisecond, every: 100 * time.Millisecond,
+	}, course())
+	a, b := w.connect()
+	s := newStream(a, b, 200<<20)
+	start := w.now
+	require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
+	i := a.Info()
+	pauses := uint64(w.now.Sub(start)/w.wire.every) + 1
+	assert.NotZero(t, i.Undone, "RFC 5682 §3.1")
+	assert.LessOrEqual(t, i.Retransmits, 5*pauses, "probes and time-outs, not windows")
+	assert.Greater(t, float64(s.size)/w.now.Sub(start).Seconds(), 0.8*500e6,
+		"nor is the window lost")
+}
+
+func TestRFC3042_2_WindowStays(t *testing.T) {
+	s := flight(t, 10, fullOptions, Config{})
+	s.write(5000)
+	cwnd := s.c.Info().Cwnd
+	s.sack(1, 1001, 2001)
+	s.expect(ACK, 10001, 1, 1000)
+	s.sack(1, 1001, 3001)
+	s.expect(ACK, 11001, 1, 1000)
+	s.quiet()
+	assert.Equal(t, cwnd, s.c.Info().Cwnd)
+}
+
+func TestRFC5681_3_2_RecoveryEndsAtSsthresh(t *testing.T) {
+	s := flight(t, 10, Options{MSS: 1000}, Config{})
+	for range 9 {
+		s.send(ACK, 1, 1, 0)
+	}
+	s.collect()
+	require.Equal(t, "recovery", s.c.Info().Recovery)
+	s.send(ACK, 1, 10001, 0)
+	assert.Equal(t, "open", s.c.Info().Recovery)
+	assert.Equal(t, 5000, s.c.Info().Ssthresh)
+	assert.Equal(t, 5000, s.c.Info().Cwnd, "step 6: all of it was counted as duplicates came")
+}
+
+func TestRFC9937_LossesFoundByTheTimerMakeRoom(t *testing.T) {
+	s := flight(t, 20, fullOptions, Config{})
+	s.c.rack.reordering = true
+	s.sack(1, 10001, 12001)
+	s.quiet()
+	s.wait(3 * time.Millisecond) // a quarter of the round trip of 10 ms
+	s.collect()
+	n := len(s.out)
+	require.Equal(t, "recovery", s.c.Info().Recovery)
+	assert.Equal(t, 1, n, "the fast retransmit itself; the rest waits for deliveries")
+	s.out = nil
+	t.Log("# nothing is delivered, but more is lost: what is in flight no longer reaches cwnd")
+	before := s.c.rec.cwnd
+	r := &round{now: s.now}
+	s.c.lose(s.now, s.c.sent.next-1, s.c.sent.at(s.c.sent.next-1))
+	r.lost = 1
+	s.c.recover(s.now, r)
+	s.c.touch()
+	assert.Equal(t, before, s.c.rec.cwnd)
+	s.collect()
+	assert.NotEmpty(t, s.out)
+}
+
+// TestRFC9937_6_2 puts numbers into the formulas: a flight of 20 segments, an
+// ssthresh of 10.
+func TestRFC9937_6_2(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		delivered, out int // before
+		pipe           int
+		r              round
+		want           int // what may be sent
+	}{
+		{"proportional: every second one", 4000, 2000, 16000, round{delivered: 2000}, 1000},
+		{"proportional: rounded up", 4000, 2000, 16000, round{delivered: 1001}, 501},
+		{"conservation of packets", 6000, 6000, 5000, round{delivered: 1000}, 1000},
+		{"what was not used before may be used", 6000, 4000, 5000, round{delivered: 1000}, 3000},
+		{"a safe ACK", 6000, 6000, 5000, round{delivered: 1000, advance: 1000}, 2000},
+		{
+			"which one that shows losses is not", 6000, 6000, 5000,
+			round{delivered: 1000, advance: 1000, lost: 1},
+			1000,
+		},
+		{"never beyond ssthresh", 6000, 6000, 9500, round{delivered: 1000, advance: 1000}, 500},
+		{"the fast retransmit is forced", 0, 0, 19000, round{delivered: 0}, 1000},
+	} {
+		s := flight(t, 20, fullOptions, Config{})
+		s.c.cc.Controller.OnLoss(s.c.lossEvent(s.now, congestion.Detected, 20000))
+		require.Equal(t, 10000, s.c.cc.Ssthresh())
+		s.c.rec = recovery{kind: recovering, delivered: c.delivered, out: c.out, flight: 20000}
+		s.c.rec.dupBytes = 20000 - c.pipe
+		require.Equal(t, c.pipe, s.c.pipe())
+		s.c.reduceProportionally(&c.r)
+		assert.Equal(t, c.want, s.c.rec.cwnd-c.pipe, c.name)
+	}
+}
