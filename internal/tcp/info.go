@@ -38,6 +38,7 @@ type Info struct {
 	SegsOut, SegsIn, DataSegsOut, DataSegsIn           uint64
 	Delivered                                          uint64 // segments
 	DeliveryRate, PacingRate                           int64  // bytes a second
+	PipeACK                                            int    // RFC 7661 §4.1, bytes; 0: undefined
 	Retransmits, LostRetransmits, FastRecoveries       uint64
 	Undone                                             uint64 // recoveries that were spurious
 	Timeouts, TailProbes, WindowProbes                 uint64
@@ -79,6 +80,7 @@ func (c *Conn) Info() Info {
 		LastSent: s.lastSent, LastReceived: s.lastReceived, LastAck: s.lastAck,
 	}
 	if c.cc.Controller != nil {
+		i.PipeACK = max(c.limit.use.bins[0], c.limit.use.bins[1])
 		i.Cwnd, i.Ssthresh, i.PacingRate = c.cc.Cwnd(), c.cc.Ssthresh(), c.pacingRate()
 	}
 	if c.state.synchronized() {

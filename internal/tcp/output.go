@@ -200,6 +200,7 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 func (c *Conn) countAgain(segments uint64, n int) {
 	c.stats.retransmits += segments
 	c.stats.bytesRetrans += uint64(n)
+	c.limit.use.resent += n
 	c.host.counters.Retransmits += segments
 }
 

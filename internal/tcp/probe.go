@@ -51,6 +51,7 @@ type limited struct {
 	peak     int    // the most in flight in this round,
 	peakLast int    // and in the one before
 	rate     int64  // the last delivery rate, bytes a second
+	use      validation
 }
 
 func (l *limited) set(now clock.Time, by Limit) {

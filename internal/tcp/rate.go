@@ -118,6 +118,9 @@ func (c *Conn) control(now clock.Time, r *round) {
 		c.limit.rate = a.Rate
 	}
 	a.Round = c.limit.newRound(c.snd.una, c.snd.nxt, r.prior)
+	if a.Round {
+		c.measureUse(now)
+	}
 	a.CwndLimited = c.limit.byCwnd(c.cc.Controller)
 	c.cc.OnAck(a)
 	c.growSend()

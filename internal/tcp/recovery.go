@@ -92,7 +92,10 @@ func (c *Conn) startOver(now clock.Time, r *round) {
 func (c *Conn) lossEvent(now clock.Time, k congestion.Kind, flight int) *congestion.Loss {
 	c.noteReduction()
 	l := &c.host.loss
-	*l = congestion.Loss{Now: now, Kind: k, FlightSize: flight, InFlight: c.pipe(), MSS: c.snd.mss}
+	*l = congestion.Loss{
+		Now: now, Kind: k, MSS: c.snd.mss,
+		FlightSize: c.lossFlight(now, k, flight), InFlight: c.pipe(),
+	}
 	return l
 }
 

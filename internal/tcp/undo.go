@@ -96,7 +96,9 @@ func (c *Conn) takeBack(now clock.Time) {
 // exitRecovery closes an episode, or takes the last one back.
 func (c *Conn) exitRecovery(now clock.Time, spurious bool) {
 	e := &c.host.exit
-	*e = congestion.Exit{Now: now, InFlight: c.pipe(), MSS: c.snd.mss, Spurious: spurious}
+	*e = congestion.Exit{
+		Now: now, InFlight: c.pipe(), MSS: c.snd.mss, Spurious: spurious, Ceiling: c.endUse(),
+	}
 	c.cc.OnExit(e)
 	if c.rec.kind != steady && !spurious {
 		c.rack.forget()

@@ -234,6 +234,9 @@ func (b *bbr) volumeCap() float64 {
 // OnRestart is HandleRestartFromIdle, §5.4: the model still holds, so the window
 // stays, and pacing alone keeps the first flight from being a burst.
 func (b *bbr) OnRestart(r *Restart) {
+	if r.Unvalidated {
+		return // the model is made of what was used
+	}
 	b.rtt.idle = true
 	b.extra.start = r.Now
 	switch {

@@ -84,14 +84,21 @@ type Exit struct {
 	// Spurious says that nothing had been lost after all, so the reduction may be undone. It
 	// may also come after the episode was closed, and then undoes the last one.
 	Spurious bool
+	// Ceiling bounds the window from now on, unless it is zero: the sender had not used what it
+	// was allowed when the loss came, so nothing shows that the path takes more (RFC 7661 §4.4.1).
+	Ceiling int
 }
 
-// Restart tells that new data is about to leave while nothing is in flight.
+// Restart tells that new data is about to leave while nothing is in flight, or that
+// the window is worth less than it says.
 type Restart struct {
 	Now clock.Time
 	// Idle is how long ago data was last sent, RTO the retransmission time-out.
 	Idle, RTO time.Duration
-	MSS       int
+	// Unvalidated says that data is in flight, but for five minutes not half of the window was
+	// used (RFC 7661 §4.4.3).
+	Unvalidated bool
+	MSS         int
 }
 
 // LostSegment is one segment that has just become thought lost.

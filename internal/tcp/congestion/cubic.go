@@ -203,12 +203,22 @@ func (c *cubic) OnExit(e *Exit) {
 		}
 		b.valid = false
 	}
+	if e.Ceiling > 0 && !e.Spurious && float64(e.Ceiling) < c.cwnd {
+		c.cwnd = float64(e.Ceiling)
+		c.curve.epoch = clock.Never
+	}
 	b.open = false
 }
 
 // OnRestart is RFC 5681 §4.1 as in the other algorithms; the time of silence is
 // not the curve's (RFC 9438 §5.8).
 func (c *cubic) OnRestart(r *Restart) {
+	if r.Unvalidated && c.Cwnd() > c.initial {
+		c.ssthresh = max(c.ssthresh, int(c.cwnd*3/4))
+		c.cwnd = max(c.cwnd/2, float64(c.initial))
+		c.curve.epoch = clock.Never
+		return
+	}
 	if r.Idle <= r.RTO || c.Cwnd() <= c.initial {
 		c.pause(r.Now)
 		return

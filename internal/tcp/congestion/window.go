@@ -91,6 +91,9 @@ func (w *window) OnExit(e *Exit) {
 		w.ssthresh = max(w.ssthresh, w.before.ssthresh)
 		w.before.valid = false
 	}
+	if e.Ceiling > 0 && !e.Spurious {
+		w.cwnd = min(w.cwnd, e.Ceiling)
+	}
 	w.before.open = false
 }
 
@@ -98,6 +101,11 @@ func (w *window) OnExit(e *Exit) {
 // no acknowledgment to clock out a whole window. The threshold keeps what was
 // learnt (RFC 7661 §4.4.3), so that slow start leads back there.
 func (w *window) OnRestart(r *Restart) {
+	if r.Unvalidated && w.cwnd > w.initial {
+		w.ssthresh = max(w.ssthresh, w.cwnd/4*3)
+		w.cwnd = max(w.cwnd/2, w.initial)
+		return
+	}
 	if r.Idle <= r.RTO || w.cwnd <= w.initial {
 		return
 	}
