@@ -224,6 +224,9 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 		if why == LimitReceiver && c.sent.empty() {
 			c.startProbing(now)
 		}
+		if waiting < c.snd.mss && why != LimitReceiver {
+			c.limitedByApp() // it has not written a segment's worth
+		}
 		return false
 	}
 	if n > 0 && c.held(now) {
@@ -258,9 +261,7 @@ func (c *Conn) runDry(now clock.Time) {
 	default:
 		c.limit.set(now, LimitApp)
 	}
-	if c.pipe() < c.cc.Cwnd() {
-		c.sent.appLimited = c.sent.delivered + uint64(c.pipe()) + 1
-	}
+	c.limitedByApp()
 }
 
 // unsent returns how many bytes in Tx were never sent.

@@ -48,6 +48,15 @@ func (q *sentQueue) rate(now clock.Time, s *rateSample, minRTT time.Duration) in
 	return int64(float64(q.delivered-s.delivered) * 1e9 / float64(interval))
 }
 
+// limitedByApp notes that the application, not the path, bounds the sender: rates
+// measured by what is sent until all that is in flight has been delivered say
+// little of the path.
+func (c *Conn) limitedByApp() {
+	if c.pipe() < c.cc.Cwnd() {
+		c.sent.appLimited = c.sent.delivered + uint64(c.pipe()) + 1
+	}
+}
+
 // congestionEvents are what a host lends to congestion controllers.
 type congestionEvents struct {
 	ack     congestion.Ack

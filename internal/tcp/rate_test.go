@@ -1,0 +1,158 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// heard keeps what a controller is told.
+type heard struct {
+	congestion.Controller
+	acks     []congestion.Ack
+	gone     []congestion.LostSegment
+	restarts []congestion.Restart
+}
+
+func (h *heard) OnAck(a *congestion.Ack) {
+	h.acks = append(h.acks, *a)
+	h.Controller.OnAck(a)
+}
+
+func (h *heard) OnSegmentLost(l *congestion.LostSegment) { h.gone = append(h.gone, *l) }
+
+func (h *heard) OnRestart(r *congestion.Restart) { h.restarts = append(h.restarts, *r) }
+
+func (h *heard) last() congestion.Ack { return h.acks[len(h.acks)-1] }
+
+// listen puts a listener before a script's controller.
+func listen(s *script) *heard {
+	h := &heard{Controller: s.c.cc.Controller}
+	s.c.cc.set(h)
+	return h
+}
+
+func (s *script) clear() { s.collect(); s.out = nil }
+
+func (s *script) pass(d time.Duration) { s.now = s.now.Add(d) }
+
+// TestDeliveryRate: draft-ietf-ccwg-bbr §4.1: what was delivered since a segment
+// was sent, over the longer of sending and acknowledging it.
+func TestDeliveryRate(t *testing.T) {
+	s := flight(t, 10, fullOptions, Config{})
+	h := listen(s)
+	s.send(ACK, 1, 5001, 0)
+	assert.InDelta(t, 500e3, h.last().Rate, 1, "5000 bytes in 10 ms")
+	assert.Equal(t, uint64(0), h.last().PriorDelivered)
+	assert.Equal(t, 10000, h.last().TxInFlight+5000, "the fifth of ten")
+	s.pass(10 * time.Millisecond)
+	s.send(ACK, 1, 10001, 0)
+	assert.InDelta(t, 500e3, h.last().Rate, 1, "10000 in 20: the rest was in flight all the time")
+
+	t.Log("# acknowledgments that were compressed on the way prove no higher rate")
+	s.clear()
+	for range 4 {
+		s.write(1000)
+		s.clear()
+		s.pass(5 * time.Millisecond)
+	}
+	s.pass(5 * time.Millisecond)
+	s.send(ACK, 1, 11001, 0)
+	s.pass(100 * time.Microsecond)
+	s.send(ACK, 1, 14001, 0)
+	assert.Less(t, h.last().Rate, int64(300e3), "they took 15 ms to send")
+
+	t.Log("# what is shorter than the shortest round trip is no sample")
+	s.write(1000)
+	s.clear()
+	s.pass(time.Millisecond)
+	s.c.rtt.min, s.c.rtt.minBefore = 10*time.Millisecond, 10*time.Millisecond
+	q := rateSample{sentAt: s.now, since: s.now.Add(-9 * time.Millisecond)}
+	assert.Zero(t, s.c.sent.rate(s.now, &q, 10*time.Millisecond))
+}
+
+// TestDeliveryRateKnowsTheApplication: §4.1.1.3: samples of what was sent after
+// the application ran dry are marked until that is delivered.
+func TestDeliveryRateKnowsTheApplication(t *testing.T) {
+	s := flight(t, 4, fullOptions, Config{Knobs: Knobs{InitialWindow: 4}})
+	h := listen(s)
+	s.send(ACK, 1, 4001, 0)
+	assert.True(t, h.last().AppLimited, "before it there was nothing to send")
+	s.write(1000)
+	s.clear()
+	s.pass(time.Millisecond)
+	s.write(1000) // the application ran dry before it wrote this
+	s.clear()
+	s.pass(10 * time.Millisecond)
+	s.send(ACK, 1, 6001, 0)
+	assert.True(t, h.last().AppLimited)
+	s.write(40000)
+	s.clear()
+	una := uint32(6001)
+	for range 6 {
+		s.pass(10 * time.Millisecond)
+		una += 2000
+		s.send(ACK, 1, una, 0)
+		s.clear()
+	}
+	assert.False(t, h.last().AppLimited, "all that was sent before has been delivered")
+}
+
+// TestLostSegmentsAreTold: each with what was in flight when it was sent, and what
+// was lost since.
+func TestLostSegmentsAreTold(t *testing.T) {
+	s := flight(t, 10, fullOptions, Config{})
+	h := listen(s)
+	s.sack(1, 2001, 6001)
+	require.Len(t, h.gone, 2)
+	for i, l := range h.gone {
+		assert.Equal(t, 1000*(i+1), l.TxInFlight)
+		assert.Equal(t, 1000*(i+1), l.LostSince)
+		assert.Equal(t, 1000, l.Size)
+		assert.Equal(t, s.c.snd.iss+1+uint64(1000*i), l.Seq)
+	}
+	assert.Equal(t, 2000, h.last().Lost)
+	assert.Equal(t, 6000, h.last().TxInFlight, "of the newest that arrived")
+	assert.Equal(t, 2000, h.last().LostSince)
+}
+
+// TestRestartIsTold: RFC 5681 §4.1: before the first data after a silence.
+func TestRestartIsTold(t *testing.T) {
+	s := flight(t, 10, fullOptions, Config{})
+	h := listen(s)
+	s.send(ACK, 1, 10001, 0)
+	assert.Empty(t, h.restarts, "nothing was in flight before the first, but nothing had been sent")
+	s.pass(time.Minute)
+	s.write(1000)
+	s.clear()
+	require.Len(t, h.restarts, 1)
+	assert.Equal(t, time.Minute+10*time.Millisecond, h.restarts[0].Idle)
+	assert.Equal(t, s.c.rtt.rto, h.restarts[0].RTO)
+	s.write(1000)
+	s.clear()
+	assert.Len(t, h.restarts, 1, "only then")
+}
+
+// TestRFC5681_IdleConnection: RFC 5681 §4.1 through the whole engine.
+func TestRFC5681_IdleConnection(t *testing.T) {
+	for _, name := range []string{"reno", "newreno", "tahoe", "cubic"} {
+		cfg := course()
+		cfg.Congestion = name
+		w := newWorld(t, 1, wire{delay: time.Millisecond, merge: true}, cfg)
+		a, b := w.connect()
+		s := newStream(a, b, 1<<20)
+		s.keepOpen = true
+		require.True(t, w.transfer(time.Minute, s))
+		i := a.Info()
+		require.Greater(t, i.Cwnd, 20*i.SendMSS)
+		w.run(10 * time.Second)
+		s.size += 1000
+		require.True(t, w.transfer(time.Minute, s))
+		assert.Equal(t, 10*i.SendMSS, a.Info().Cwnd, name)
+		assert.GreaterOrEqual(t, a.Info().Ssthresh, i.Cwnd/4*3, "what was learnt stays: %s", name)
+	}
+}
