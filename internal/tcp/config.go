@@ -71,6 +71,9 @@ type Limits struct {
 	MaxTimeWait int
 	// MaxReceiveRanges bounds the gaps in what arrived out of order; zero: 1024.
 	MaxReceiveRanges int
+	// EarlyBytes bounds the memory of all connections for what arrived out of order; zero: 256
+	// MiB.
+	EarlyBytes int
 	// MaxConns bounds the connections, those in TIME-WAIT apart; zero: 1<<20.
 	MaxConns int
 	// SynBacklog bounds each listener's half-open connections; zero: 256. Knobs.SynCookies says
@@ -95,6 +98,7 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.SynAckRetries, min(c.SynRetries, 5))
 	orDefault(&c.DataRetries, 15)
 	orDefault(&c.SynBacklog, 256)
+	orDefault(&c.EarlyBytes, 256<<20)
 	orDefault(&c.FinRetries, 8)
 	orDefault(&c.FinWait2, 60*time.Second)
 	orDefault(&c.MSL, 30*time.Second)
@@ -144,8 +148,8 @@ func (c *Config) validate() error {
 		c.DelayedAck < 0 {
 		bad("a negative time-out")
 	}
-	if c.SynAckRetries < 0 || c.SynBacklog < 0 {
-		bad("a negative limit on SYNs")
+	if c.SynAckRetries < 0 || c.SynBacklog < 0 || c.EarlyBytes < 0 {
+		bad("a negative limit on what strangers send")
 	}
 	if c.SynRetries < 0 || c.DataRetries < 0 || c.FinRetries < 0 || c.MaxTimeWait < 0 ||
 		c.ChallengeAcks < 0 || c.MaxConns < 0 || c.MaxReceiveRanges < 0 {

@@ -117,6 +117,8 @@ type receiveSpace struct {
 	oowAt    clock.Time            // when an empty segment off the window was last answered
 	// challenges is how many more ACKs segments that may be forged draw (RFC 5961 §7).
 	challenges budget
+	up         uint64 // the end of urgent data, RCV.UP
+	early      int    // bytes that the host counts as held out of order
 	scale      uint8
 	pingpong   bool // data of ours carries the acknowledgments
 }

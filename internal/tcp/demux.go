@@ -31,6 +31,7 @@ type Host struct {
 	drops     Drops
 	counters  Counters
 	challenge budget
+	early     int // bytes of all rings beyond a gap
 	ports     ports
 	isn       sequences
 
@@ -55,6 +56,8 @@ const (
 	Closed
 	// Acceptable: a listener has a connection to accept.
 	Acceptable
+	// Urgent: the peer calls some of what it sends urgent; Conn.Urgent tells how far.
+	Urgent
 )
 
 // NewHost returns a host without connections.
@@ -306,6 +309,7 @@ func (h *Host) remove(c *Conn) {
 	}
 	c.sent.release()
 	c.rcv.ooo.Clear()
+	c.countEarly()
 }
 
 // unlist takes the connection out of the list of all.

@@ -20,6 +20,7 @@ const (
 	DropClosed                   // text for a user who has closed
 	DropTimeWait                 // old segments of a connection in TIME-WAIT
 	DropOldStamp                 // a timestamp from before (RFC 7323 §5.3)
+	DropMemory                   // early text beyond Limits.EarlyBytes
 	DropNoStamp                  // no timestamp though both ends had agreed on them (RFC 7323 §3.2)
 	NumDrops
 )
@@ -28,7 +29,7 @@ var dropNames = [NumDrops]string{
 	"no connection", "listen queue full", "bad flags", "outside window", "duplicate",
 	"unacceptable ack", "no ack", "inexact reset", "syn in window", "beyond window",
 	"too many gaps", "reply queue full", "text after close", "in time-wait",
-	"old timestamp", "no timestamp",
+	"old timestamp", "no memory for it", "no timestamp",
 }
 
 // String returns the reason's short name.

@@ -67,6 +67,30 @@ var fuzzStates = []func(s *script){
 		s.send(FIN|ACK, 1, 2, 0)
 	},
 	func(s *script) { s.accept(fullOptions); s.sendWindow(ACK, 1, 1, 0, 0); s.write(100); s.collect() },
+	func(s *script) { s.acceptAll(); s.write(30000); s.collect() },
+	func(s *script) { s.h.cfg.SynCookies = CookiesAlways; s.listen(4); s.send(SYN, 0, 0, 0, allOptions) },
+	func(s *script) {
+		s.acceptAll()
+		s.c.CloseWrite(s.now)
+		s.collect()
+		s.send(FIN|ACK, 1, 2, 0, stamp(1001, 1))
+		s.wait(time.Second)
+	},
+}
+
+// allOptions is a SYN that asks for everything.
+var allOptions = Options{
+	MSS: 1000, SACKPermitted: true, HasWindowScale: true, HasTimestamps: true, TSVal: 1000,
+}
+
+// acceptAll establishes a connection with timestamps and ECN.
+func (s *script) acceptAll() {
+	s.listen(8)
+	s.send(SYN|ECE|CWR, 0, 0, 0, allOptions)
+	s.collect()
+	s.send(ACK, 1, 1, 0, stamp(1000, 1))
+	s.c, _ = s.l.Accept()
+	s.out = nil
 }
 
 // FuzzInput plays segments that the fuzzer makes up, near what the connection
@@ -118,7 +142,17 @@ func (s *script) fuzzOne(op []byte) {
 	case 7:
 		s.user(op)
 	default:
-		s.sendWindow(Flags(op[0])&0x3f, seq, ack, int(op[3])*int(1+op[4]%16), uint16(op[4])<<8, o)
+		if op[5]&0x20 != 0 || s.c != nil && s.c.has(flagStamps) && op[5]&0x40 == 0 {
+			o.HasTimestamps, o.TSVal, o.TSEcr = true, 1000+near(op[1])/37, uint32(op[2])*0x01010101
+			if s.c != nil {
+				o.TSVal = s.c.stamps.recent + uint32(int32(int8(op[4])>>5))
+			}
+			o.SACKCount = min(o.SACKCount, 3)
+		}
+		g := s.segment(Flags(op[0]), seq, ack, int(op[3])*int(1+op[4]%16), uint16(op[4])<<8, o)
+		g.Urgent = uint16(op[1]) << (op[2] % 9)
+		g.ECN = ECN(op[4]) & CE
+		s.h.Input(s.now, &g)
 	}
 	s.collect()
 	s.out = nil
@@ -167,7 +201,10 @@ func (s *script) verify() {
 // verify checks a host's books.
 func verify(tb testing.TB, h *Host) {
 	tb.Helper()
+	early := 0
 	for c := range h.Conns() {
+		require.Equal(tb, c.reach(), c.rcv.early)
+		early += c.rcv.early
 		require.LessOrEqual(tb, c.snd.una, c.snd.nxt)
 		require.LessOrEqual(tb, c.rcv.ooo.Len(), h.cfg.MaxReceiveRanges)
 		require.LessOrEqual(tb, c.rx.Len(), h.cfg.RecvBuffer)
@@ -197,6 +234,8 @@ func verify(tb testing.TB, h *Host) {
 		require.False(tb, c.timers.first() != clock.Never && c.links.heap < 0, "its deadline is filed")
 		require.True(tb, c.links.heap < 0 || c.links.due <= c.timers.first() || c.timers.first() == 0)
 	}
+	require.Equal(tb, early, h.early)
+	require.LessOrEqual(tb, early, h.cfg.EarlyBytes)
 }
 
 // TestRandomSegments is FuzzInput without a fuzzer: longer, and the same each

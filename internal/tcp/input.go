@@ -35,7 +35,7 @@ func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 	if s.Options.UserTimeout != 0 {
 		c.takeTimeout(now, s.Options.UserTimeout)
 	}
-	// Sixth: urgent data is passed in line; its pointer is of no use to anyone (RFC 9293 §3.8.5).
+	c.takeUrgent(s, seq)    // sixth
 	c.takeMark(s)           // RFC 3168 §6.1.3
 	c.takeText(now, s, seq) // seventh
 	c.takeFIN(now, s, seq)  // eighth

@@ -3,8 +3,8 @@ package tcp
 import "github.com/tidepool-net/tidepool/internal/clock"
 
 // input is SEGMENT ARRIVES in LISTEN, RFC 9293 §3.10.7.2.
-// Last is the TIME-WAIT of the same tuple that the SYN ended, nil when there is
-// none.
+// Last is the TIME-WAIT of the same tuple that the SYN ends if it is taken, nil
+// when there is none.
 func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 	h := l.host
 	switch {
@@ -38,6 +38,7 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 	}
 	c := l.answer(now, s, path)
 	if last != nil {
+		h.waits.remove(last)
 		c.succeed(last)
 	}
 	l.keep(c)

@@ -73,6 +73,7 @@ func (c *Conn) takeInOrder(now clock.Time, s *Segment, seq, start, end uint64) {
 		// RFC 5681 §4.2: at once when a segment fills a gap.
 		c.rcv.acks = max(c.rcv.acks, 1)
 		c.rcv.hurry()
+		c.countEarly()
 	}
 	c.ackInOrder(now, s, int(end-start))
 }
@@ -83,12 +84,15 @@ func (c *Conn) takeOutOfOrder(s *Segment, seq, start, end uint64) {
 	if c.rcv.ooo.Covers(from, to) {
 		c.host.drop(DropDuplicate)
 		c.reportDuplicate(start, end)
+	} else if !c.mayHold(to) {
+		c.host.drop(DropMemory)
 	} else if !c.rcv.ooo.Add(from, to) {
 		// The gaps that are kept are bounded, or a peer that sends every other byte decides how
 		// much memory it gets.
 		c.host.drop(DropRanges)
 	} else {
 		c.place(s, seq, start, end)
+		c.countEarly()
 	}
 	c.rcv.noteRecent(from)
 	c.rcv.hurry()
@@ -122,6 +126,9 @@ func (c *Conn) takeFIN(now clock.Time, s *Segment, seq uint64) {
 		if fin := seq + uint64(s.Len); fin >= c.rcv.nxt && fin <= c.rcv.limit() {
 			c.rcv.fin = fin
 		}
+		if c.rcv.nxt < c.rcv.fin && s.Len == 0 {
+			c.offWindowACK(now) // RFC 5681 §4.2: it is out of order, whatever it carries
+		}
 	}
 	if c.rcv.fin == 0 || c.rcv.nxt != c.rcv.fin {
 		return
@@ -129,6 +136,7 @@ func (c *Conn) takeFIN(now clock.Time, s *Segment, seq uint64) {
 	c.rcv.nxt++
 	c.rcv.edge = max(c.rcv.edge, c.rcv.nxt)
 	c.rcv.ooo.Clear()
+	c.countEarly()
 	c.rcv.acks = max(c.rcv.acks, 1)
 	c.raise(Readable)
 	c.setState(now, evFIN)

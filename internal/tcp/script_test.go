@@ -65,7 +65,8 @@ func newScript(t *testing.T, cfg Config) *script {
 
 // collect takes everything that the host wants to send now.
 func (s *script) collect() {
-	for s.h.Output(s.now, []int{1000}, &s.train) {
+	for n := 0; s.h.Output(s.now, []int{1000}, &s.train); n++ {
+		require.Less(s.t, n, 1<<16, "it never ends")
 		t := &s.train
 		require.Equal(s.t, s.tuple, t.Tuple)
 		var text []byte
@@ -166,7 +167,8 @@ func (c *Conn) rcvNxt(s *script) uint32 { return uint32(c.rcv.nxt) - s.peer }
 // wait lets d pass, and the host act whenever it wants to on the way.
 func (s *script) wait(d time.Duration) {
 	until := s.now.Add(d)
-	for {
+	for n := 0; ; n++ {
+		require.Less(s.t, n, 1<<16, "a time-out that does nothing")
 		due := s.h.Deadline()
 		if due == clock.Never || due > until {
 			break

@@ -112,15 +112,15 @@ func (h *Host) park(now clock.Time, c *Conn) {
 func (h *Host) TimeWaits() int { return len(h.waits.byTuple) }
 
 // inputTimeWait handles a segment for a connection in TIME-WAIT. It reports
-// true when the segment is a SYN that may open the connection anew.
+// true when the segment is a SYN that may open the connection anew, if the
+// listener can take one.
 func (h *Host) inputTimeWait(now clock.Time, e *timeWait, s *Segment) bool {
 	switch {
 	case s.Flags.Has(RST):
 		// RFC 1337 §4 (a): a reset must not end TIME-WAIT early.
 		h.drop(DropTimeWait)
 		return false
-	case s.Flags.Has(SYN) && !s.Flags.Has(ACK) && e.yields(h, s) && h.listener(s.Tuple) != nil:
-		h.waits.remove(e)
+	case s.Flags&(SYN|ACK|FIN) == SYN && e.yields(h, s) && h.listener(s.Tuple) != nil:
 		return true
 	case s.Flags.Has(FIN) && s.Seq+uint32(s.Len)+1 == e.rcvNxt:
 		// RFC 9293 §3.10.7.4, eighth step: the peer's FIN again restarts the 2 MSL time-out.

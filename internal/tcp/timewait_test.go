@@ -94,6 +94,26 @@ func TestRFC1337_4_Hazards(t *testing.T) {
 	assert.Equal(t, StateClosed, s.c.State())
 }
 
+// TestRFC6191_2_RefusedSYN: a SYN that the listener cannot take leaves TIME-WAIT
+// as it was.
+func TestRFC6191_2_RefusedSYN(t *testing.T) {
+	s := parked(t, Config{Knobs: Knobs{SynCookies: CookiesOff}, Limits: Limits{SynBacklog: 1}}, false)
+	wait := s.tuple
+	s.tuple.RemotePort++
+	s.send(SYN, 0, 0, 0)
+	s.collect()
+	s.out = nil
+	s.tuple = wait
+	s.send(SYN, 1000, 0, 0)
+	s.quiet()
+	assert.Equal(t, uint64(1), s.h.Drops()[DropBacklog])
+	assert.Equal(t, 1, s.h.TimeWaits())
+	s.send(SYN|FIN, 1000, 0, 0)
+	s.expect(ACK, 2, 2, 0)
+	assert.Equal(t, 1, s.h.TimeWaits())
+	assert.Equal(t, StateTimeWait, s.c.State())
+}
+
 // TestRFC6191_2_ActiveReuse: we open a connection in TIME-WAIT anew when our
 // stamp will be newer, and only when no other port is free.
 func TestRFC6191_2_ActiveReuse(t *testing.T) {

@@ -1,0 +1,166 @@
+package tcp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// arrivals are segments that may meet a connection in any state, relative to
+// what it expects next (seq) and to what it has sent last (ack).
+var arrivals = []struct {
+	name  string
+	flags Flags
+	seq   int32
+	ack   int32
+	n     int
+	edit  func(s *script, g *Segment)
+}{
+	{"RST at RCV.NXT (RFC 5961 §3.2)", RST, 0, 0, 0, nil},
+	{"RST in the window", RST, 100, 0, 0, nil},
+	{"RST off the window", RST, -100, 0, 0, nil},
+	{"RST,ACK with text at RCV.NXT (RFC 1122 §4.2.2.12)", RST | ACK, 0, 0, 9, nil},
+	{"SYN in the window (RFC 5961 §4.2)", SYN, 100, 0, 0, nil},
+	{"SYN off the window", SYN, -100000, 0, 0, nil},
+	{"SYN,ACK in the window", SYN | ACK, 100, 0, 0, nil},
+	{"SYN,FIN", SYN | FIN, 100, 0, 0, nil},
+	{"ACK of all", ACK, 0, 0, 0, nil},
+	{"ACK of what was never sent (RFC 5961 §5.2)", ACK, 0, 1, 0, nil},
+	{"ACK of long ago", ACK, 0, -100000, 0, nil},
+	{"no flags", 0, 0, 0, 9, nil},
+	{"text at RCV.NXT", ACK, 0, 0, 9, nil},
+	{"text with a bad ACK", ACK, 0, 1, 9, nil},
+	{"text in the window, out of order", ACK, 50, 0, 9, nil},
+	{"text off the window", ACK, -100, 0, 9, nil},
+	{"text and an urgent pointer (RFC 9293 §3.8.5)", ACK | URG, 0, 0, 9, func(_ *script, g *Segment) {
+		g.Urgent = 5
+	}},
+	{"text, marked (RFC 3168 §6.1.3)", ACK, 0, 0, 9, func(_ *script, g *Segment) { g.ECN = CE }},
+	{"text with an old stamp (RFC 7323 §5.3)", ACK, 0, 0, 9, func(_ *script, g *Segment) {
+		g.Options.TSVal -= 500
+	}},
+	{"text without a stamp (RFC 7323 §3.2)", ACK, 0, 0, 9, func(_ *script, g *Segment) {
+		g.Options = Options{}
+	}},
+	{"FIN", FIN | ACK, 0, 0, 0, nil},
+	{"FIN without ACK", FIN, 0, 0, 0, nil},
+	{"FIN out of order", FIN | ACK, 50, 0, 0, nil},
+	{"SYN anew, newer stamp (RFC 6191 §2)", SYN, 100000, 0, 0, func(_ *script, g *Segment) {
+		g.Options = allOptions
+		g.Options.TSVal += 1000
+	}},
+}
+
+// inState brings a host into each state, with timestamps and ECN.
+var inState = []struct {
+	name  string
+	begin func(s *script)
+}{
+	{"CLOSED", func(*script) {}},
+	{"LISTEN", func(s *script) { s.listen(4) }},
+	{"SYN-SENT", func(s *script) { s.connect(); s.collect() }},
+	{"SYN-RECEIVED, passive", func(s *script) { s.listen(4); s.send(SYN|ECE|CWR, 0, 0, 0, allOptions) }},
+	{"SYN-RECEIVED, active", func(s *script) {
+		s.connect()
+		s.collect()
+		s.send(SYN, 0, 0, 0, allOptions)
+	}},
+	{"ESTABLISHED", func(s *script) { s.acceptAll() }},
+	{"FIN-WAIT-1", func(s *script) { s.acceptAll(); s.c.CloseWrite(s.now) }},
+	{"FIN-WAIT-2", func(s *script) {
+		s.acceptAll()
+		s.c.CloseWrite(s.now)
+		s.collect()
+		s.send(ACK, 1, 2, 0, stamp(1001, 1))
+	}},
+	{"CLOSE-WAIT", func(s *script) { s.acceptAll(); s.send(FIN|ACK, 1, 1, 0, stamp(1001, 1)) }},
+	{"CLOSING", func(s *script) {
+		s.acceptAll()
+		s.c.CloseWrite(s.now)
+		s.collect()
+		s.send(FIN|ACK, 1, 1, 0, stamp(1001, 1))
+	}},
+	{"LAST-ACK", func(s *script) {
+		s.acceptAll()
+		s.send(FIN|ACK, 1, 1, 0, stamp(1001, 1))
+		s.c.CloseWrite(s.now)
+	}},
+	{"TIME-WAIT", func(s *script) {
+		s.acceptAll()
+		s.c.CloseWrite(s.now)
+		s.collect()
+		s.send(FIN|ACK, 1, 2, 0, stamp(1001, 1))
+	}},
+}
+
+// TestRFC9293_3_10_7_Segments holds what every state makes of every arrival:
+// the answer, the state after, and why it was dropped.
+func TestRFC9293_3_10_7_Segments(t *testing.T) {
+	var b strings.Builder
+	for _, st := range inState {
+		fmt.Fprintf(&b, "%s\n", st.name)
+		for _, a := range arrivals {
+			s := newScript(t, Config{})
+			st.begin(s)
+			s.collect()
+			s.out = nil
+			s.now = s.now.Add(time.Second / 2)
+			dropped := s.h.Drops()
+			seq, ack := uint32(a.seq), uint32(a.ack)
+			if rcv, snd, ok := s.position(); ok {
+				seq, ack = rcv+seq, snd+ack
+			}
+			g := s.segment(a.flags, seq, ack, a.n, 65535)
+			if s.h.waits.find(s.tuple) != nil || s.c != nil && s.c.has(flagStamps) || s.l != nil {
+				g.Options = stamp(1002, 1)
+			}
+			if a.edit != nil {
+				a.edit(s, &g)
+			}
+			s.h.Input(s.now, &g)
+			fmt.Fprintf(&b, "  %-50s %s\n", a.name, s.outcome(dropped))
+			verify(t, s.h)
+		}
+	}
+	golden(t, "segments.txt", b.String())
+}
+
+// conn is the connection under test, whoever holds it.
+func (s *script) conn() *Conn {
+	if s.c != nil {
+		return s.c
+	}
+	return s.h.conns[s.tuple]
+}
+
+// position returns what is expected next and what was sent last, relative.
+func (s *script) position() (rcv, snd uint32, ok bool) {
+	if c := s.conn(); c != nil {
+		return uint32(c.rcv.nxt) - s.peer, uint32(c.snd.nxt) - s.iss, true
+	}
+	return 0, 0, false
+}
+
+func (s *script) outcome(before Drops) string {
+	state := "-"
+	if c := s.conn(); c != nil {
+		state = c.State().String()
+		if c.Err() != nil {
+			state += fmt.Sprintf(" (%v)", c.Err())
+		}
+	}
+	s.collect()
+	answers := []string{}
+	for _, g := range s.out {
+		answers = append(answers, g.flags.String())
+	}
+	answer := strings.Join(answers, ", ")
+	why := ""
+	for d, n := range s.h.Drops() {
+		if n != before[d] {
+			why = "dropped: " + Drop(d).String()
+		}
+	}
+	return strings.TrimRight(fmt.Sprintf("%-34s %-20s %s", state, answer, why), " ")
+}

@@ -1,0 +1,93 @@
+package tcp
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// urge delivers text with an urgent pointer.
+func (s *script) urge(seq, ack uint32, n int, pointer uint16) {
+	s.t.Helper()
+	g := s.segment(URG|PSH|ACK, seq, ack, n, 65535)
+	g.Urgent = pointer
+	s.h.Input(s.now, &g)
+}
+
+func (s *script) event(c *Conn) Event {
+	s.t.Helper()
+	all := Event(0)
+	for {
+		got, _, e, ok := s.h.NextEvent()
+		if !ok {
+			return all
+		}
+		if got == c {
+			all |= e
+		}
+	}
+}
+
+// TestRFC9293_3_8_5_Urgent: urgent data is read in line, the user is told that
+// there is some, and how much is left of it.
+func TestRFC9293_3_8_5_Urgent(t *testing.T) {
+	s := opened(t, Config{})
+	s.event(s.c)
+	assert.Zero(t, s.c.Urgent())
+	s.urge(1, 1, 10, 8)
+	s.expect(ACK, 1, 11, 0)
+	assert.Equal(t, Urgent|Readable, s.event(s.c))
+	assert.Equal(t, 8, s.c.Urgent())
+	assert.Equal(t, 5, s.read(5))
+	assert.Equal(t, 3, s.c.Urgent())
+	s.urge(11, 1, 10, 0)
+	s.expect(ACK, 1, 21, 0)
+	assert.Zero(t, s.event(s.c)&Urgent, "the pointer has not advanced")
+	assert.Equal(t, 15, s.read(100), "all of it, urgent or not")
+	assert.Zero(t, s.c.Urgent())
+
+	s.urge(21, 1, 10, 60000) // MUST-31: of any length, and most of it yet to come
+	s.expect(ACK, 1, 31, 0)
+	assert.Equal(t, 60000, s.c.Urgent())
+	assert.NotZero(t, s.event(s.c)&Urgent)
+	s.urge(31, 1, 10, 60000)
+	s.expect(ACK, 1, 41, 0)
+	assert.NotZero(t, s.event(s.c)&Urgent)
+	assert.Equal(t, 60010, s.c.Urgent())
+	s.urge(5000, 2, 10, 100) // an unacceptable ACK urges nothing
+	assert.Equal(t, 60010, s.c.Urgent())
+}
+
+// TestEarlyBytesAreBounded: what arrives out of order takes no more memory,
+// over all connections, than the host allows; what is due is always taken.
+func TestEarlyBytesAreBounded(t *testing.T) {
+	s := newScript(t, Config{Limits: Limits{EarlyBytes: 20000}})
+	var conns []*Conn
+	for i := range uint16(4) {
+		s.tuple.RemotePort = 5000 + i
+		if s.l != nil {
+			s.l.Close(s.now)
+		}
+		s.accept(fullOptions)
+		conns = append(conns, s.c)
+		s.send(ACK, 7001, 1, 1000)
+		s.collect()
+		s.out = nil
+		verify(t, s.h)
+	}
+	assert.Equal(t, 16000, s.h.early, "two of them; the ring has to reach from the gap on")
+	assert.Equal(t, uint64(2), s.h.Drops()[DropMemory])
+	assert.Zero(t, conns[3].rcv.ooo.Len())
+	s.send(ACK, 1, 1, 7000)
+	s.expect(ACK, 1, 7001, 0)
+	s.send(ACK, 7001, 1, 1000)
+	s.expect(ACK, 1, 8001, 0)
+	s.tuple.RemotePort, s.c = 5000, conns[0]
+	s.send(ACK, 1, 1, 7000)
+	s.expect(ACK, 1, 8001, 0)
+	assert.Equal(t, 8000, s.h.early)
+	conns[1].Abort(s.now)
+	assert.Zero(t, s.h.early)
+	require.Len(t, s.h.conns, 3)
+}
