@@ -48,11 +48,27 @@ func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
 	}
 	for !b.Full() {
 		if !s.tcp.Output(now, outlets, &s.out.train) {
-			return false
+			return s.usedUp(outlets, b)
 		}
 		s.render(now, outlets, b)
 	}
 	return true
+}
+
+// usedUp reports whether a connection waits for a link whose room has gone into b. Then
+// the owner asks again: perhaps the link has room for more by then, and if it has none,
+// then a link that is full says when it is not. A connection that waits for room has
+// filed no timer, so nobody else would.
+func (s *Stack) usedUp(outlets []int, b *buffer.Batch) bool {
+	if len(b.Trains()) == 0 {
+		return false
+	}
+	for i := range s.interfaces {
+		if outlets[i] <= 0 && s.tcp.Waits(i) {
+			return true
+		}
+	}
+	return false
 }
 
 // localRoom is how many packets the queue to the node itself takes now.

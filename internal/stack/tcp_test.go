@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/stack"
@@ -104,6 +105,20 @@ func TestALinkOfLittleRoomOnlySlowsDown(t *testing.T) {
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
 	s.run(time.Minute)
 	assert.Zero(t, s.client.Info().Retransmits, "back-pressure is not loss")
+}
+
+// A link whose room is used up in one call of Output may have more for the next, so the
+// owner is told to ask: otherwise what is left waits for a timer that nobody has set.
+func TestRoomThatIsUsedUpIsAskedForAgain(t *testing.T) {
+	w, a, _, c := line(t)
+	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
+	w.room, w.loss = 2, 1
+	s.pump()
+	w.drain(0)
+	i := s.client.Info()
+	assert.Equal(t, i.Cwnd/i.SendMSS, i.Unacked, "all that the window admits")
+	assert.NotEqual(t, clock.Never, a.Deadline())
+	assert.LessOrEqual(t, a.Deadline(), w.now.Add(i.RTO))
 }
 
 func TestAConnectionToOneself(t *testing.T) {

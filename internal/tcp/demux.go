@@ -141,6 +141,11 @@ func (h *Host) Output(now clock.Time, room []int, t *Train) bool {
 	return false
 }
 
+// Waits reports whether a connection waits for room at an outlet.
+func (h *Host) Waits(outlet int) bool {
+	return outlet < len(h.ready) && h.ready[outlet].first != nil
+}
+
 // outputBy gives the connections of one outlet their turn until one sends.
 func (h *Host) outputBy(now clock.Time, room int, t *Train) bool {
 	l := &h.ready[h.turn]
