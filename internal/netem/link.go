@@ -261,5 +261,14 @@ func (l *Link) Queued() (packets, bytes int) {
 	return l.queue.Len()
 }
 
+// Departure returns when the packet that is being sent will have left, and the next one
+// leaves the queue; never if the server is idle.
+func (l *Link) Departure() clock.Time {
+	if l.serving == nil {
+		return clock.Never
+	}
+	return l.done
+}
+
 // Counters returns what was done so far.
 func (l *Link) Counters() Counters { return l.counters }

@@ -121,7 +121,9 @@ func TestAnIdleServerBeginsWhenAPacketComes(t *testing.T) {
 	l := newLink(t, netem.Config{Rate: netem.BitsPerSecond(8000), Delay: time.Second})
 	put(l, 1, 1, 100) // 100 ms
 	put(l, 50_000_001, 2, 100)
+	assert.Equal(t, clock.Time(100_000_001), l.Departure())
 	list := drain(l, 1)
+	assert.Equal(t, clock.Never, l.Departure())
 	put(l, 5e9, 3, 100)
 	assert.Equal(t, []arrived{
 		{1_100_000_001, 1, 100}, {1_200_000_001, 2, 100}, {6_100_000_000, 3, 100},

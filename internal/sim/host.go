@@ -21,9 +21,9 @@ type Host struct {
 	settling bool
 }
 
-// Room is how many packets of a host a wire takes in one go. Its queue, not its
-// room, is what limits a wire here: a host that sends more than the wire can queue
-// loses it there, as on a real path.
+// room is how many packets of a host a wire takes in one go, unless End.SetRoom has
+// set a limit. Its queue, not its room, is what limits a wire then: a host that sends
+// more than the wire can queue loses it there, as on a real path.
 const room = 1 << 16
 
 // AddHost adds a host or router. Its TCP's secret and the random source of its
@@ -84,15 +84,24 @@ func (h *Host) settle(now clock.Time) {
 		}
 	}
 	h.settling = false
-	h.world.agenda.set(&h.actor, h.stack.Deadline())
+	due := h.stack.Deadline()
+	for _, v := range h.wires {
+		if v != nil {
+			due = clock.Earliest(due, v.vacant())
+		}
+	}
+	h.world.agenda.set(&h.actor, due)
 }
 
 // drain puts what the stack has to send on the wires.
 func (h *Host) drain(now clock.Time) {
 	batch := h.world.batch
 	for more := true; more; {
-		for i := range h.room {
+		for i, v := range h.wires {
 			h.room[i] = room
+			if v != nil {
+				h.room[i] = v.room(now)
+			}
 		}
 		more = h.stack.Output(now, h.room, batch)
 		trains := batch.Trains()

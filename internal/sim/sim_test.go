@@ -282,6 +282,40 @@ func BenchmarkWorld(b *testing.B) {
 	}
 }
 
+// A host that is held back loses nothing to its own card, and fills the wire as well.
+func TestAHostIsHeldBackByItsOwnCard(t *testing.T) {
+	const size = 3_000_000
+	for _, held := range []bool{false, true} {
+		l, err := sim.NewLine(1, sim.LineConfig{
+			Left: tcp.Config{Knobs: tcp.Knobs{Congestion: "none"}},
+			Wires: []sim.Wire{{
+				AB: netem.Config{
+					Rate: netem.BitsPerSecond(1e7), Queue: netem.DropTail{Packets: 30},
+					Delay: 5 * time.Millisecond,
+				},
+				BA: netem.Config{Delay: 5 * time.Millisecond},
+			}},
+		})
+		require.NoError(t, err)
+		if held {
+			sim.End{Host: l.Left}.SetRoom(20)
+		}
+		left, right := &sim.Bulk{Send: size}, &sim.Bulk{}
+		over, err := l.Bulk(left, right, 80, time.Hour)
+		require.NoError(t, err)
+		require.True(t, over)
+		require.Equal(t, uint64(size), right.Received)
+		c := sim.End{Host: l.Left}.Out().Counters()
+		if held {
+			busy := time.Duration(c.OutBytes * 8 * 100)
+			assert.Zero(t, c.QueueDropped)
+			assert.InEpsilon(t, float64(busy), float64(l.Elapsed()), 0.02)
+		} else {
+			assert.Positive(t, c.QueueDropped, "nothing else keeps a window without control")
+		}
+	}
+}
+
 // What was sent as one segment goes over a path that is hundreds of times narrower: a
 // thousand small ones, more than a batch holds.
 func TestAPathThatShrinksManyfold(t *testing.T) {

@@ -27,6 +27,7 @@ type wire struct {
 	link  *netem.Link
 	to    End
 	cut   bool
+	limit int // of what waits in the queue, for the host that sends; 0: none
 }
 
 // Connect joins two interfaces by a wire, with what each direction does to packets.
@@ -72,6 +73,36 @@ func (e End) Cut(cut bool) {
 	if v := e.Host.wires[e.Iface]; v != nil {
 		v.cut = cut
 	}
+}
+
+// SetRoom has the host at this end hold back what it would send while so many packets
+// wait for the wire that leads away, as a host does with its own network card. Zero, as
+// at the beginning: it sends, and the wire's queue drops what it has no room for.
+func (e End) SetRoom(packets int) {
+	if v := e.Host.wires[e.Iface]; v != nil {
+		v.limit = packets
+	}
+}
+
+// room is how many packets the wire takes at now.
+func (v *wire) room(now clock.Time) int {
+	if v.limit == 0 {
+		return room
+	}
+	v.link.Advance(now)
+	queued, _ := v.link.Queued()
+	return max(0, v.limit-queued)
+}
+
+// vacant is when a wire that is full has room again; never if it is not full.
+func (v *wire) vacant() clock.Time {
+	if v.limit == 0 {
+		return clock.Never
+	}
+	if queued, _ := v.link.Queued(); queued < v.limit {
+		return clock.Never
+	}
+	return v.link.Departure()
 }
 
 // send takes a train that a host sends.

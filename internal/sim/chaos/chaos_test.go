@@ -160,7 +160,7 @@ func TestRunnerAndReport(t *testing.T) {
 	total.print(&out, time.Second)
 	for _, want := range []string{
 		"seeds run                                     40\n", "bytes verified", "  corrupted",
-		"ends: clean", "seeds a second                              40.0\n",
+		"an end: clean", "seeds a second                              40.0\n",
 		"go run ./internal/sim/chaos -seed 7\n",
 	} {
 		assert.Contains(t, out.String(), want)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/tidepool-net/tidepool/internal/sim"
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -94,8 +95,7 @@ func (g *game) stuck() {
 		gone := peer.conn == nil || peer.app.Over &&
 			(peer.app.Err != nil || peer.conn.TCP().State() == tcp.StateClosed)
 		if !gone || i.NotSent > 0 || i.Pipe > 0 {
-			g.fail("stuck after %v:\n%s %+v\n  app %+v\n%s over %v, error %v",
-				g.line.Elapsed(), e.name, i, *e.app, peer.name, peer.app.Over, peer.app.Err)
+			g.fail("stuck after %v:\n%s%s", g.line.Elapsed(), e.state(), peer.state())
 			return
 		}
 		if peer.app.Over && peer.app.Err == nil {
@@ -106,6 +106,15 @@ func (g *game) stuck() {
 		e.conn.Abort()
 		e.conn.Host().Settle()
 	}
+}
+
+// state tells everything about an end.
+func (e *end) state() string {
+	s := fmt.Sprintf("%s: %+v\n", e.name, *e.app)
+	if e.conn != nil {
+		s += fmt.Sprintf("  %+v\n", e.conn.TCP().Info())
+	}
+	return s
 }
 
 // checkEmpty is what holds when everything has gone: hosts remember nothing.

@@ -13,6 +13,8 @@ type scenario struct {
 	line        sim.LineConfig
 	left, right sim.Bulk
 	outages     []outage
+	// rooms are what the two hosts' cards queue before they hold TCP back; 0: no limit.
+	rooms [2]int
 }
 
 // outage is a while in which nothing passes the first wire, in one direction or both.
@@ -54,6 +56,9 @@ func draw(seed uint64) *scenario {
 	s.left, s.right = drawBulk(r, most), drawBulk(r, most)
 	s.left.SendAt, s.right.SendAt = r.Uint64()>>8, r.Uint64()>>8
 	s.left.RecvAt, s.right.RecvAt = s.right.SendAt, s.left.SendAt
+	for i := range s.rooms {
+		s.rooms[i] = max(0, r.IntN(40)-20)
+	}
 	for range max(0, r.IntN(8)-5) {
 		s.outages = append(s.outages, drawOutage(r))
 	}

@@ -81,6 +81,8 @@ func (g *game) build(trace io.Writer) error {
 	}); err != nil {
 		return err
 	}
+	sim.End{Host: l.Left}.SetRoom(g.rooms[0])
+	sim.End{Host: l.Right}.SetRoom(g.rooms[1])
 	g.schedule()
 	g.left.conn, err = l.Left.Dial(l.Address(port), g.left.app)
 	return err
@@ -229,8 +231,8 @@ func (e *end) outcome() string {
 // replay plays one seed and tells everything about it.
 func replay(out io.Writer, seed uint64, trace bool) int {
 	s := draw(seed)
-	say(out, "seed %d\nline %+v\nleft %+v\nright %+v\noutages %+v\n",
-		seed, s.line, s.left, s.right, s.outages)
+	say(out, "seed %d\nline %+v\nleft %+v\nright %+v\noutages %+v\nrooms %v\n",
+		seed, s.line, s.left, s.right, s.outages, s.rooms)
 	var w io.Writer
 	if trace {
 		w = out

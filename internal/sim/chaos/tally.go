@@ -71,7 +71,8 @@ func (t *tally) print(out io.Writer, took time.Duration) {
 		{"  truncated", fmt.Sprint(f.Truncated)},
 		{"  corrupted", fmt.Sprint(f.Corrupted)},
 		{"  dropped by a queue", fmt.Sprint(f.QueueDropped + f.Overflowed)},
-		{"clean at both ends", fmt.Sprint(t.cleanPairs)},
+		{"connections ended cleanly", fmt.Sprint(t.cleanPairs)},
+		{"connections ended otherwise", fmt.Sprint(t.seeds - t.cleanPairs)},
 	}
 	var names []string
 	for name := range t.ends {
@@ -79,7 +80,7 @@ func (t *tally) print(out io.Writer, took time.Duration) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		rows = append(rows, row{"  ends: " + name, fmt.Sprint(t.ends[name])})
+		rows = append(rows, row{"  an end: " + name, fmt.Sprint(t.ends[name])})
 	}
 	rows = append(rows, row{
 		"seeds a second", fmt.Sprintf("%.1f", float64(t.seeds)/took.Seconds()),
