@@ -43,8 +43,8 @@ func (b *bed) pass(from, to net.Conn, n int64) time.Duration {
 // Every algorithm that the machine has for the kernel's sending.
 func TestTheKernelsAlgorithms(t *testing.T) {
 	need(t, "ss")
-	known := strings.Fields(newBed(t, 0, nil).sysctl("net/ipv4/tcp_available_congestion_control"))
-	for _, name := range known {
+	known := newBed(t, 0, nil).sysctl("net/ipv4/tcp_available_congestion_control")
+	for name := range strings.FieldsSeq(known) {
 		t.Run(name, func(t *testing.T) {
 			r := &row{peer: "Linux", scenario: "Linux sends with " + name, loss: 1}
 			report(t, r)

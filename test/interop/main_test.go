@@ -89,9 +89,9 @@ func report(t *testing.T, r *row) {
 func (r *row) rate() float64 { return float64(r.bytes) / 1e6 / r.took.Seconds() }
 
 func printTable() {
-	const format = "%-14s %-50s %6s %-8s %8s\n"
+	const format = "%-14s %-50s %6s %-10s %8s\n"
 	fmt.Printf("\n"+format, "peer", "scenario", "loss", "result", "MB/s")
-	fmt.Println(strings.Repeat("-", 90))
+	fmt.Println(strings.Repeat("-", 92))
 	for i := range rows {
 		r := &rows[i]
 		rate := ""

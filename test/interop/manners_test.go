@@ -113,7 +113,7 @@ func TestUrgentDataOfTheKernel(t *testing.T) {
 		var failed error
 		require.NoError(t, raw.Write(func(fd uintptr) bool {
 			failed = syscall.Sendto(int(fd), []byte(text), flags, nil)
-			return failed != syscall.EAGAIN //nolint:errorlint // a bare number of the system's
+			return failed != syscall.EAGAIN
 		}))
 		require.NoError(t, failed)
 	}

@@ -18,9 +18,9 @@ import (
 )
 
 // until waits for something that others bring about.
-func (b *bed) until(what string, true func() bool) {
+func (b *bed) until(what string, done func() bool) {
 	b.t.Helper()
-	for end := time.Now().Add(patience); !true(); {
+	for end := time.Now().Add(patience); !done(); {
 		require.True(b.t, time.Now().Before(end), what)
 	}
 }
