@@ -80,13 +80,13 @@ func TestOurAlgorithms(t *testing.T) {
 	}
 }
 
-// A link in the middle that does all that a link can do wrong.
+// A link in the middle that does all that a link can do wrong, at both of its ends.
 func TestABadLink(t *testing.T) {
 	const link = "loss 0.5% dup 1% reorder 1% corrupt 0.5% delay 1ms jitter 500us"
 	for _, weSend := range []bool{true, false} {
 		way := map[bool]string{true: "we send", false: "Linux sends"}[weSend]
 		t.Run(way, func(t *testing.T) {
-			r := &row{peer: "Linux", scenario: "dup, reorder, corrupt, jitter; " + way, loss: 0.5}
+			r := &row{peer: "Linux", scenario: "dup, reorder, corrupt, jitter; " + way, loss: 1}
 			report(t, r)
 			b := newBed(t, 0, nil, "link if0 "+link+"\n")
 			ours, kernels := b.mustPair(9000, weSend)

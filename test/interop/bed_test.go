@@ -83,7 +83,8 @@ done`
 
 // newBed makes a bed whose router drops loss percent of the packets, in each
 // direction. Nodes named in pcaps capture to that file. What is extra belongs to
-// the files of A and B, whose if0 make the link between them.
+// the files of A and B, whose if0 make the link between them: what it does to
+// packets it does twice.
 func newBed(t *testing.T, loss float64, pcaps map[string]string, extra ...string) *bed {
 	t.Helper()
 	need(t)

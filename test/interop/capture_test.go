@@ -178,7 +178,7 @@ func TestTsharkFindsNothing(t *testing.T) {
 				report(t, r)
 				tries, link := 1, ""
 				if loss == 0 {
-					tries, link = 5, "link if0 delay 50ms\n"
+					tries, link = 5, "link if0 delay 25ms\n"
 				}
 				for try := 1; ; try++ {
 					folder := captures(t, fmt.Sprintf("%g%% %s %d", loss, way, try))
