@@ -22,7 +22,7 @@ func TestDrill(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			require.Regexp(t, `^// RFC [0-9]+ §[0-9A-Z.]+: `, string(text))
+			require.Regexp(t, `^// RFC [0-9]+ §[0-9A-Z.]+(, RFC [0-9]+ §[0-9A-Z.]+)*: `, string(text))
 			script, err := drill.Parse(file, string(text))
 			require.NoError(t, err)
 			if err := script.Run(); err != nil {

@@ -214,7 +214,8 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 		return false
 	}
 	// A segment may be longer than a train of several: there is always room for one.
-	n, why := c.admitted(waiting, min(room*c.snd.mss, max(maxTrainBytes, c.snd.mss)), allowed)
+	most := min(room*c.snd.mss, max(maxTrainBytes, c.snd.mss))
+	n, why := c.admitted(waiting, most, allowed)
 	finish = finish && n == waiting && c.usableWindow() > n
 	if n == 0 && !finish {
 		if why == LimitNone && waiting == 0 {
@@ -231,6 +232,12 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 	}
 	if n > 0 && c.held(now) {
 		return false
+	}
+	if n > 0 && c.sent.empty() {
+		// RFC 5681 §4.1: before the window is used, not after.
+		c.restart(now)
+		n, why = c.admitted(waiting, most, min(allowed, c.allowance()))
+		finish = finish && n == waiting
 	}
 	seq := c.snd.nxt
 	var flags Flags
@@ -326,9 +333,6 @@ func (c *Conn) tailLimit() Limit {
 // record enters what is sent for the first time into the sent queue.
 func (c *Conn) record(now clock.Time, seq uint64, n int, finish bool) {
 	mss := c.snd.mss
-	if c.sent.empty() {
-		c.restart(now)
-	}
 	if n%mss != 0 {
 		c.snd.smallEnd = seq + uint64(n)
 		c.flags &^= flagCorkOut // the next short one is held anew
@@ -394,6 +398,7 @@ func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
 	open := c.usableWindow() > 0
 	c.begin(t, seq, flags)
 	c.lend(t, seq, n, c.snd.mss)
+	c.restart(now)
 	c.record(now, seq, n, finish)
 	c.snd.smallEnd = c.snd.una // a probe is short by nature, and holds nothing up
 	c.timers[timerProbe] = clock.Never

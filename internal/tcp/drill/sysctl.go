@@ -182,6 +182,18 @@ var inertSysctls = map[string]bool{
 }
 
 var sysctls = map[string]func(*settings, []int) error{
+	"net.ipv4.tcp_syncookies": func(s *settings, n []int) error {
+		modes := []tcp.CookieMode{tcp.CookiesOff, tcp.CookiesAuto, tcp.CookiesAlways}
+		if n[0] < 0 || n[0] >= len(modes) {
+			return errors.New("want 0, 1 or 2")
+		}
+		s.config.SynCookies = modes[n[0]]
+		return nil
+	},
+	"net.ipv4.tcp_max_syn_backlog": func(s *settings, n []int) error {
+		s.config.SynBacklog = n[0]
+		return nil
+	},
 	"net.ipv4.tcp_mtu_probing": func(s *settings, n []int) error {
 		modes := []string{"off", "blackhole", "on"}
 		if n[0] < 0 || n[0] >= len(modes) {
