@@ -42,7 +42,7 @@ type TCP struct {
 	// the connection fails with ETIMEDOUT; 0: 6 and 15.
 	SynRetries, DataRetries int
 	// ReadBuffer and WriteBuffer are each connection's buffers in bytes; 0: they
-	// tune themselves, up to 2 MiB or what the machine's sockets hold.
+	// tune themselves, from 1 MiB up to 4 MiB, or 2 MiB and what the machine's sockets hold.
 	ReadBuffer, WriteBuffer int
 	// MSL is half of TIME-WAIT; 0: 30 s. Negative: no TIME-WAIT.
 	MSL time.Duration
@@ -68,15 +68,11 @@ func (t *TCP) apply(c *node.TCPConfig) {
 	buffer(&c.SendBuffer, &c.SendBufferMax, t.WriteBuffer)
 }
 
-// buffer sets a buffer's size, or lets it tune itself up to what the node chose.
+// buffer sets a buffer's size, or leaves it to tune itself.
 func buffer(size, most *int, wanted int) {
-	const begin = 1 << 20
 	if wanted != 0 {
 		*size, *most = wanted, wanted
-		return
 	}
-	*most = *size
-	*size = min(begin, *most)
 }
 
 func (t *TCP) check() error {

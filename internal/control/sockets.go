@@ -37,7 +37,11 @@ type Info struct {
 	RTT        time.Duration `json:"rtt_ns"`
 	RTTVar     time.Duration `json:"rttvar_ns"`
 	MinRTT     time.Duration `json:"min_rtt_ns"`
+	Backoff    int           `json:"backoff"` // doublings of the RTO
+	ATO        time.Duration `json:"ato_ns"`  // how long an acknowledgment may wait
 	MSS        int           `json:"mss"`
+	RecvMSS    int           `json:"rcvmss"`
+	AdvMSS     int           `json:"advmss"` // what our SYN offered
 	PMTU       int           `json:"pmtu"`
 	Cwnd       int           `json:"cwnd"`     // bytes
 	Ssthresh   int           `json:"ssthresh"` // bytes; 0: not set yet
@@ -50,22 +54,42 @@ type Info struct {
 	BytesReceived uint64 `json:"bytes_received"`
 	SegsOut       uint64 `json:"segs_out"`
 	SegsIn        uint64 `json:"segs_in"`
+	DataSegsOut   uint64 `json:"data_segs_out"`
+	DataSegsIn    uint64 `json:"data_segs_in"`
 	Delivered     uint64 `json:"delivered"`     // segments
 	DeliveryRate  uint64 `json:"delivery_rate"` // bits per second
+	AppLimited    bool   `json:"app_limited"`   // that rate was the application's
 	PacingRate    uint64 `json:"pacing_rate"`   // bits per second; 0: not paced
 
 	Unacked      int    `json:"unacked"` // segments in flight
 	Lost         int    `json:"lost"`    // of them thought lost
 	Sacked       int    `json:"sacked"`  // of them reported received
+	Retrans      int    `json:"retrans"` // of them sent again
 	Retransmits  uint64 `json:"retransmits"`
-	Timeouts     uint64 `json:"timeouts"` // retransmission timeouts that fired
+	DSACKs       uint64 `json:"dsack_dups"`  // segments that the peer had twice
+	ReorderSeen  uint64 `json:"reord_seen"`  // times that the path changed the order
+	OutOfOrder   uint64 `json:"rcv_ooopack"` // segments received out of order
+	Timeouts     uint64 `json:"timeouts"`    // retransmission timeouts that fired
 	TailProbes   uint64 `json:"tail_probes"`
 	WindowProbes uint64 `json:"window_probes"`
 
-	// Limited is why no more is in flight: "app", "cwnd", "rwnd", "sndbuf" or "idle", and
-	// LimitedFor is for how long that has been the reason.
+	// Limited is why no more is in flight: "app", "cwnd", "rwnd", "sndbuf", "pacing",
+	// "nagle", "cork", "persist", "recovery" or "idle", and LimitedFor is for how long that has
+	// been the reason.
 	Limited    string        `json:"limited"`
 	LimitedFor time.Duration `json:"limited_for_ns"`
+	// BusyTime is how long there was something to send; of it RwndLimited was spent waiting for
+	// the peer's window, SndbufLimited for room in the send buffer.
+	BusyTime      time.Duration `json:"busy_time_ns"`
+	RwndLimited   time.Duration `json:"rwnd_limited_ns"`
+	SndbufLimited time.Duration `json:"sndbuf_limited_ns"`
+	// NotSent is what was written and not sent yet, in bytes. SendBuffer and RecvBuffer are the
+	// buffers as they are now, RecvSpace the most that was read in one round trip of RecvRTT.
+	NotSent    int           `json:"notsent_bytes"`
+	SendBuffer int           `json:"send_buffer"`
+	RecvBuffer int           `json:"recv_buffer"`
+	RecvSpace  int           `json:"rcv_space"`
+	RecvRTT    time.Duration `json:"rcv_rtt_ns"`
 	// Since the last segment with data was sent, data was received, an ACK was received.
 	LastSent     time.Duration `json:"last_sent_ns"`
 	LastReceived time.Duration `json:"last_received_ns"`

@@ -223,7 +223,8 @@ func (n *Node) tcpConfig() tcp.Config {
 			// sets the minimum to a millisecond says that this is none.
 			RTOInitial: max(c.TCP.RTOMin, min(100*c.TCP.RTOMin, c.TCP.RTOMax, time.Second)),
 		},
-		RecvBuffer: n.receiveBuffer(), SendBuffer: maxReceiveBuffer,
+		RecvBuffer: min(firstBuffer, n.receiveBuffer()), RecvBufferMax: n.receiveBuffer(),
+		SendBuffer: firstBuffer, SendBufferMax: maxSendBuffer,
 	}
 	if c.TCP.Profile == "004" {
 		// Founding document 004 §7. It counts a SYN or FIN that is sent three
@@ -233,7 +234,8 @@ func (n *Node) tcpConfig() tcp.Config {
 		cfg.FinRetries, cfg.FinTimeout = 2, 3*time.Second
 		cfg.DataRetries = 20
 		cfg.MSL = 2 * time.Minute
-		cfg.RecvBuffer, cfg.SendBuffer = 65535, 65535
+		cfg.RecvBuffer, cfg.RecvBufferMax = 65535, 65535
+		cfg.SendBuffer, cfg.SendBufferMax = 65535, 65535
 	}
 	_, _ = cryptorand.Read(cfg.Secret[:]) // never fails: it ends the program instead
 	if n.cfg.Tune != nil {
@@ -255,11 +257,14 @@ func ParseECN(name string) (tcp.ECNMode, bool) {
 }
 
 const (
+	// Memory comes and goes with what is in a buffer, so a large one costs nothing at first.
+	firstBuffer      = 1 << 20
+	maxSendBuffer    = 4 << 20
 	maxReceiveBuffer = 2 << 20
 	minReceiveBuffer = 64 << 10
 )
 
-// receiveBuffer is a connection's receive buffer: not more than the kernel
+// receiveBuffer is what a connection's receive buffer grows to: not more than the kernel
 // queues for a device of ours, because what it has no room for is lost.
 func (n *Node) receiveBuffer() int {
 	size := maxReceiveBuffer

@@ -45,6 +45,13 @@ var settings = []setting{
 		write: func(k *tcp.Knobs, v string) error { return parseOn(v, &k.Pacing) },
 	},
 	{
+		key: "tcp.mtuprobing",
+		doc: "find a path's MTU by probes (RFC 4821): off, blackhole when full segments " +
+			"vanish, or on from the start",
+		read:  func(k *tcp.Knobs) string { return k.MTUProbing },
+		write: func(k *tcp.Knobs, v string) error { k.MTUProbing = v; return nil },
+	},
+	{
 		key: "tcp.options", doc: "off: new connections send plain headers, as old nodes need them",
 		read:  func(k *tcp.Knobs) string { return onOff(!k.OptionsOff) },
 		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.OptionsOff) },

@@ -138,6 +138,7 @@ func (c *Conn) digest(now clock.Time, r *round) {
 		c.sent.deliveredAt = now
 		c.stats.delivered += uint64(r.segments)
 		c.stats.retries = 0
+		c.stats.spells.end(now)
 		c.measure(now, r)
 	}
 	c.adaptReordering(r)

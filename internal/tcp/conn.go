@@ -120,7 +120,8 @@ type receiveSpace struct {
 	up         uint64 // the end of urgent data, RCV.UP
 	early      int    // bytes that the host counts as held out of order
 	scale      uint8
-	pingpong   bool // data of ours carries the acknowledgments
+	pingpong   bool   // data of ours carries the acknowledgments
+	unordered  uint64 // segments that arrived out of order
 }
 
 // stats are the counters behind Info.
@@ -133,8 +134,9 @@ type stats struct {
 	undone                                             uint64     // recoveries
 	delivered                                          uint64     // segments
 	lastSent, lastReceived, lastAck                    clock.Time // segments with data, ACKs
-	retries                                            int        // time-outs since the last answer
-	backoff                                            uint8      // doublings of the time-out
+	spells                                             spells
+	retries                                            int   // time-outs since the last answer
+	backoff                                            uint8 // doublings of the time-out
 }
 
 // links are a connection's places in its host's lists.

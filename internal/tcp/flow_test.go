@@ -17,7 +17,7 @@ func TestRFC9293_3_8_6_1_ZeroWindowProbes(t *testing.T) {
 	s.sendWindow(ACK, 1, 5001, 0, 0)
 	s.write(3000)
 	s.quiet()
-	assert.Equal(t, LimitReceiver, s.c.Info().Limited)
+	assert.Equal(t, LimitPersist, s.c.Info().Limited)
 	start := s.now
 	var at []time.Duration
 	for len(at) < 6 {

@@ -6,79 +6,108 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Info is a snapshot of a connection under the names of Linux's TCP_INFO,
-// where it has one.
+// Info is a snapshot of a connection: what Linux's struct tcp_info holds, under
+// its names, which the comments give where they differ by more than spelling.
+// Windows are bytes where Linux counts segments, times are time.Duration where
+// it counts micro- or milliseconds. What it has of fast open, of MPTCP and of
+// rehashing has no meaning here.
 type Info struct {
 	State      State
-	Recovery   string // CAState: open, recovery, loss
-	Congestion string
+	Recovery   string // ca_state: open, recovery or loss
+	Congestion string // TCP_CONGESTION
 	Strategy   string // of loss recovery: gbn, newreno, sack, rack
-	// SACK, WindowScale and Timestamps were negotiated; Plain says that no option was.
-	SACK, WindowScale, Timestamps, Plain bool
-	// ECN was negotiated. ECNMarks counts the segments that arrived marked, ECNEchoes the
-	// reductions for echoes of the peer's.
-	ECN                 bool
+	// options: SACK, WindowScale, Timestamps and ECN were negotiated; Plain says that nothing was.
+	SACK, WindowScale, Timestamps, ECN, Plain bool
+	// ECNMarks counts the segments that arrived marked, ECNEchoes the reductions for echoes of
+	// the peer's (delivered_ce, as far as RFC 3168 tells).
 	ECNMarks, ECNEchoes uint64
 
-	SendScale, RecvScale     uint8
+	SendScale, RecvScale     uint8 // snd_wscale, rcv_wscale
 	RTO, RTT, RTTVar, MinRTT time.Duration
 	LatestRTT                time.Duration
-	SendMSS, RecvMSS, PMTU   int
-	Cwnd, Ssthresh           int // bytes
-	SendWindow, RecvWindow   int
-	Pipe                     int    // bytes in flight
-	Una, Nxt, RcvNxt         uint64 // stream offsets
-	// What is outstanding, in segments.
-	Unacked, Sacked, Lost int
-	// NotSent is what waits in Tx and was never sent; Unread what waits in Rx; OutOfOrder how
-	// many ranges arrived early.
+	ATO                      time.Duration // how long an acknowledgment may wait
+	SendMSS, RecvMSS         int           // snd_mss, rcv_mss
+	AdvMSS, PMTU             int           // advmss: what our SYN offered; pmtu
+	Cwnd, Ssthresh           int           // snd_cwnd, snd_ssthresh: bytes
+	SendWindow, RecvWindow   int           // snd_wnd, rcv_wnd
+	Pipe                     int           // bytes in flight
+	Una, Nxt, RcvNxt         uint64        // stream offsets
+
+	// What is outstanding, in segments; Retrans are those of them that were sent again.
+	Unacked, Sacked, Lost, Retrans int
+	// NotSent is what waits in Tx and was never sent (notsent_bytes); Unread what waits in Rx;
+	// OutOfOrder how many ranges arrived early, OutOfOrderSegs how many segments ever
+	// (rcv_ooopack).
 	NotSent, Unread, OutOfOrder int
+	OutOfOrderSegs              uint64
+	// SendBuffer and RecvBuffer are the buffers as they are now (rcv_ssthresh). RecvRTT is the
+	// round trip as a receiver sees it (rcv_rtt), RecvSpace the most that was read in one
+	// (rcv_space).
+	SendBuffer, RecvBuffer, RecvSpace int
+	RecvRTT                           time.Duration
+	UserTimeout                       time.Duration // TCP_USER_TIMEOUT; zero: none
 
 	BytesSent, BytesAcked, BytesRetrans, BytesReceived uint64
 	SegsOut, SegsIn, DataSegsOut, DataSegsIn           uint64
 	Delivered                                          uint64 // segments
 	DeliveryRate, PacingRate                           int64  // bytes a second
 	PipeACK                                            int    // RFC 7661 §4.1, bytes; 0: undefined
-	Retransmits, LostRetransmits, FastRecoveries       uint64
-	Undone                                             uint64 // recoveries that were spurious
-	Timeouts, TailProbes, WindowProbes                 uint64
-	DSACKs, DupAcks, ReorderSeen                       uint64
-	Retries                                            int // time-outs since the last answer
+	AppLimited                                         bool   // delivery_rate_app_limited
+	Retransmits                                        uint64 // total_retrans
+	LostRetransmits, FastRecoveries                    uint64
+	Undone                                             uint64        // recoveries that were spurious
+	Timeouts, TailProbes, WindowProbes                 uint64        // total_rto, …
+	TimeoutEpisodes                                    uint64        // total_rto_recoveries
+	TimeoutTime                                        time.Duration // total_rto_time
+	DSACKs, DupAcks, ReorderSeen                       uint64        // dsack_dups, …, reord_seen
+	Retries                                            int           // retransmits: since the last answer
+	Backoff                                            int           // doublings of the time-out
+	Probes                                             int           // window probes unanswered
 
 	Limited      Limit
 	LimitedSince clock.Time
+	// BusyTime is how long there was something to send or to be acknowledged; of it RwndLimited
+	// was spent waiting for the peer's window and SndbufLimited for room in the send buffer.
+	BusyTime, RwndLimited, SndbufLimited time.Duration
 	// When the last segment with text was sent and received, and the last ACK; never: not yet.
 	LastSent, LastReceived, LastAck clock.Time
 }
 
 // Info returns the connection's state.
 func (c *Conn) Info() Info {
-	s := &c.stats
+	s, u := &c.stats, &c.tune
 	i := Info{
 		State: c.State(), Recovery: recoveryNames[c.rec.kind], Congestion: c.cc.name,
 		Strategy: c.how.name,
 		SACK:     c.has(flagSACK), WindowScale: c.has(flagScale), Timestamps: c.has(flagStamps),
-		Plain: c.has(flagPlain),
-		ECN:   c.has(flagECN), ECNMarks: c.ecn.marks, ECNEchoes: c.ecn.echoes,
+		ECN: c.has(flagECN), Plain: c.has(flagPlain),
+		ECNMarks: c.ecn.marks, ECNEchoes: c.ecn.echoes,
 		SendScale: c.snd.scale, RecvScale: c.rcv.scale,
 		RTO: c.rtt.timeout(s.backoff, &c.host.cfg), RTT: c.rtt.srtt, RTTVar: c.rtt.rttvar,
-		MinRTT: c.rtt.lowest(), LatestRTT: c.rtt.latest,
-		SendMSS: c.snd.mss, RecvMSS: c.rcv.mss, PMTU: c.path.MTU,
+		MinRTT: c.rtt.lowest(), LatestRTT: c.rtt.latest, ATO: c.host.cfg.DelayedAck,
+		SendMSS: c.snd.mss, RecvMSS: c.rcv.mss, AdvMSS: c.offeredMSS(), PMTU: c.path.MTU,
 		SendWindow: c.snd.wnd, RecvWindow: int(c.rcv.edge - c.rcv.nxt),
 		Pipe: c.pipe(), Una: streamed(c.snd.una, c.snd.iss), Nxt: streamed(c.snd.nxt, c.snd.iss),
+		RcvNxt:  streamed(c.rcv.nxt, c.rcv.irs),
 		Unacked: c.sent.len(), Sacked: c.sent.count[sacked], Lost: c.sent.count[lost],
-		Unread: c.rx.Len(), OutOfOrder: c.rcv.ooo.Len(),
-		BytesSent: s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: s.bytesRetrans,
+		Retrans: c.sent.again(),
+		Unread:  c.rx.Len(), OutOfOrder: c.rcv.ooo.Len(), OutOfOrderSegs: c.rcv.unordered,
+		SendBuffer: c.tx.Limit(), RecvBuffer: u.recv, RecvSpace: u.copied, RecvRTT: u.rtt,
+		UserTimeout: c.wait.limit,
+		BytesSent:   s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: s.bytesRetrans,
 		BytesReceived: s.bytesReceived, SegsOut: s.segsOut, SegsIn: s.segsIn,
 		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, Delivered: s.delivered,
-		DeliveryRate: c.limit.rate, Retransmits: s.retransmits,
-		LostRetransmits: s.lostRetransmits, FastRecoveries: s.fastRecoveries, Undone: s.undone,
+		DeliveryRate: c.limit.rate, AppLimited: c.limit.rateLimited,
+		Retransmits: s.retransmits, LostRetransmits: s.lostRetransmits,
+		FastRecoveries: s.fastRecoveries, Undone: s.undone,
 		Timeouts: s.timeouts, TailProbes: s.tailProbes, WindowProbes: s.windowProbes,
-		DSACKs: s.dsacks, DupAcks: s.dupAcksIn, ReorderSeen: s.reordered, Retries: s.retries,
+		TimeoutEpisodes: s.spells.count, TimeoutTime: s.spells.total,
+		DSACKs: s.dsacks, DupAcks: s.dupAcksIn, ReorderSeen: s.reordered,
+		Retries: s.retries, Backoff: int(s.backoff), Probes: int(c.snd.probes),
 		Limited: c.limit.by, LimitedSince: c.limit.since,
-		RcvNxt:   streamed(c.rcv.nxt, c.rcv.irs),
 		LastSent: s.lastSent, LastReceived: s.lastReceived, LastAck: s.lastAck,
 	}
+	i.BusyTime, i.RwndLimited, i.SndbufLimited = c.limit.times(c.host.now)
 	if c.cc.Controller != nil {
 		i.PipeACK = max(c.limit.use.bins[0], c.limit.use.bins[1])
 		i.Cwnd, i.Ssthresh, i.PacingRate = c.cc.Cwnd(), c.cc.Ssthresh(), c.pacingRate()
@@ -89,4 +118,16 @@ func (c *Conn) Info() Info {
 		i.NotSent = c.tx.Len()
 	}
 	return i
+}
+
+// again counts the segments in flight that were sent more than once. It walks,
+// for Info alone.
+func (q *sentQueue) again() int {
+	n := 0
+	for id := q.first; id != q.next; id++ {
+		if r := q.at(id); r.place == inFlight && r.flags&recAgain != 0 {
+			n++
+		}
+	}
+	return n
 }

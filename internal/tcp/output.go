@@ -224,6 +224,7 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 		c.limit.set(now, why)
 		if why == LimitReceiver && c.sent.empty() {
 			c.startProbing(now)
+			c.limit.set(now, LimitPersist)
 		}
 		if waiting < c.snd.mss && why != LimitReceiver {
 			c.limitedByApp() // it has not written a segment's worth

@@ -52,15 +52,43 @@ type limited struct {
 	peakLast int    // and in the one before
 	rate     int64  // the last delivery rate, bytes a second
 	use      validation
+	// The rate was the application's rather than the path's.
+	rateLimited bool
+	spent       [numLimits]time.Duration // before since
 }
 
 func (l *limited) set(now clock.Time, by Limit) {
 	if by != l.by {
+		if l.since != clock.Never {
+			l.spent[l.by] += now.Sub(l.since)
+		}
 		l.by, l.since = by, now
 	}
 	if by == LimitCwnd || by == LimitRecovery {
 		l.used = true
 	}
+}
+
+// times adds up for how long there was something to do, and what it waited for:
+// the clocks that Linux calls chrono.
+func (l *limited) times(now clock.Time) (busy, rwnd, sndbuf time.Duration) {
+	spent := l.spent
+	if l.since != clock.Never && now > l.since {
+		spent[l.by] += now.Sub(l.since)
+	}
+	for by, d := range spent {
+		switch Limit(by) {
+		case LimitIdle, LimitHandshake:
+			continue
+		case LimitReceiver, LimitPersist:
+			rwnd += d
+		case LimitBuffer:
+			sndbuf += d
+		case LimitNone, LimitApp, LimitCwnd, LimitRecovery, LimitNagle, LimitPacing, LimitCork:
+		}
+		busy += d
+	}
+	return busy, rwnd, sndbuf
 }
 
 // sent notes why a train was not longer.
@@ -96,6 +124,28 @@ func (c *Conn) limitedInRecovery() Limit {
 		return LimitCwnd
 	}
 	return LimitRecovery
+}
+
+// spells are the times without an answer: from a first time-out to the next
+// delivery.
+type spells struct {
+	since clock.Time // never: it answers
+	count uint64
+	total time.Duration
+}
+
+func (s *spells) begin(now clock.Time) {
+	if s.since == clock.Never {
+		s.since = now
+		s.count++
+	}
+}
+
+func (s *spells) end(now clock.Time) {
+	if s.since != clock.Never {
+		s.total += now.Sub(s.since)
+		s.since = clock.Never
+	}
 }
 
 // Sample is a connection's state at one instant, for graphs.

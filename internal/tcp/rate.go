@@ -124,7 +124,7 @@ func (c *Conn) control(now clock.Time, r *round) {
 		a.RTT = now.Sub(r.lastSent)
 	}
 	if a.Rate != 0 && (!a.AppLimited || a.Rate > c.limit.rate) {
-		c.limit.rate = a.Rate
+		c.limit.rate, c.limit.rateLimited = a.Rate, a.AppLimited
 	}
 	a.Round = c.limit.newRound(c.snd.una, c.snd.nxt, r.prior)
 	if a.Round {

@@ -119,6 +119,7 @@ func (c *Conn) onRTO(now clock.Time) {
 		return
 	}
 	c.stats.timeouts++
+	c.stats.spells.begin(now)
 	c.host.counters.Timeouts++
 	c.stats.backoff = min(c.stats.backoff+1, 32)
 	c.mtuTimeout(now)

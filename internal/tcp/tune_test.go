@@ -1,0 +1,116 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestBuffersFollowTheTransfer: on a path that holds more than the buffers at
+// first do, both grow until the path is full, and no further than their limits.
+func TestBuffersFollowTheTransfer(t *testing.T) {
+	wi := wire{delay: 20 * time.Millisecond, bytesPerSec: 50e6}
+	w := newWorld(t, 1, wi, Config{})
+	a, b := w.connect()
+	recv, send := b.Buffers()
+	require.Equal(t, []int{256 << 10, 256 << 10}, []int{recv, send})
+	s := newStream(a, b, 60<<20)
+	start := w.now
+	edge := uint64(0)
+	w.every = func() {
+		if b.rcv.edge < edge {
+			require.Fail(t, "RFC 9293 §3.8.6: a window was taken back")
+		}
+		edge = b.rcv.edge
+	}
+	require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
+	took := w.now.Sub(start).Seconds()
+	recv, _ = b.Buffers()
+	_, send = a.Buffers()
+	t.Logf("%.1f MB/s, receive buffer %d, send buffer %d, %+v", 60*1.048576/took, recv, send,
+		b.tune)
+	assert.Greater(t, recv, 2_000_000, "a round trip of 40 ms at 50 MB/s")
+	assert.Greater(t, send, 2_000_000)
+	assert.LessOrEqual(t, recv, 6<<20)
+	assert.LessOrEqual(t, send, 4<<20)
+	assert.Greater(t, 60*1.048576/took, 35.0)
+	assert.Equal(t, recv, b.Info().RecvBuffer)
+	assert.NotZero(t, b.Info().RecvRTT)
+	assert.NotZero(t, b.Info().RecvSpace)
+}
+
+// TestBuffersOfASlowReaderStay: what is not read needs no larger buffer.
+func TestBuffersOfASlowReaderStay(t *testing.T) {
+	w := newWorld(t, 1, wire{delay: 20 * time.Millisecond}, Config{})
+	a, b := w.connect()
+	s := newStream(a, b, 1<<20)
+	s.maxRead, s.lazy = 200, 0.9
+	w.transfer(2*time.Second, s)
+	recv, _ := b.Buffers()
+	assert.Equal(t, 256<<10, recv)
+}
+
+func TestBuffersThatWereSetStay(t *testing.T) {
+	w := newWorld(t, 1, wire{delay: 20 * time.Millisecond}, Config{
+		RecvBuffer: 100_000, SendBuffer: 90_000,
+	})
+	a, b := w.connect()
+	s := newStream(a, b, 4<<20)
+	require.True(t, w.transfer(time.Minute, s))
+	recv, _ := b.Buffers()
+	_, send := a.Buffers()
+	assert.Equal(t, []int{100_000, 90_000}, []int{recv, send})
+	assert.NotZero(t, a.Info().RwndLimited+a.Info().SndbufLimited)
+}
+
+// TestBusyTime: Linux's chronographs. An idle connection is not busy, one whose
+// peer shuts its window is limited by that.
+func TestBusyTime(t *testing.T) {
+	s := opened(t, Config{})
+	s.wait(time.Second)
+	i := s.c.Info()
+	assert.Zero(t, i.BusyTime)
+	s.write(1000)
+	s.expect(PSH|ACK, 1, 1, 1000)
+	s.now = s.now.Add(100 * time.Millisecond)
+	s.sendWindow(ACK, 1, 1001, 0, 0)
+	s.collect()
+	assert.Equal(t, 100*time.Millisecond, s.c.Info().BusyTime)
+	s.wait(time.Second)
+	s.write(1000)
+	s.collect()
+	assert.Equal(t, LimitPersist, s.c.Info().Limited)
+	s.wait(3 * time.Second)
+	s.out = nil
+	s.sendWindow(ACK, 1, 1001, 0, 65535)
+	s.collect()
+	i = s.c.Info()
+	assert.Equal(t, 3*time.Second, i.RwndLimited)
+	assert.Equal(t, 3100*time.Millisecond, i.BusyTime)
+	assert.Zero(t, i.SndbufLimited)
+}
+
+// TestInfoOfTimeouts: total_rto, total_rto_recoveries and total_rto_time.
+func TestInfoOfTimeouts(t *testing.T) {
+	s := opened(t, Config{})
+	s.write(1000)
+	s.collect()
+	s.wait(time.Second)
+	i := s.c.Info()
+	assert.Equal(t, uint64(2), i.Timeouts)
+	assert.Equal(t, uint64(1), i.TimeoutEpisodes)
+	assert.Equal(t, 2, i.Backoff)
+	assert.Equal(t, 2, i.Retries)
+	assert.Equal(t, 1, i.Retrans)
+	assert.Zero(t, i.TimeoutTime)
+	s.send(ACK, 1, 1001, 0)
+	i = s.c.Info()
+	assert.Positive(t, i.TimeoutTime)
+	assert.Less(t, i.TimeoutTime, time.Second)
+	assert.Zero(t, i.Retries)
+	s.send(ACK, 2000, 1001, 500)
+	assert.Equal(t, uint64(1), s.c.Info().OutOfOrderSegs)
+	assert.Equal(t, 1360, s.c.Info().AdvMSS)
+}
