@@ -108,7 +108,7 @@ func TestARunRepeatsItself(t *testing.T) {
 
 // A full link carries its rate: 10 Mbit/s for so many bytes of payload and headers.
 func TestThroughputIsTheRate(t *testing.T) {
-	const size = 20_000_000
+	const size = 5_000_000
 	l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{
 		AB: netem.Config{
 			Rate: netem.BitsPerSecond(10e6), Delay: 10 * time.Millisecond,
@@ -125,7 +125,7 @@ func TestThroughputIsTheRate(t *testing.T) {
 	busy := time.Duration(out.OutBytes * 8 * 100)
 	took := right.Finished.Sub(l.Now().Add(-l.Elapsed()))
 	assert.Greater(t, took, busy)
-	assert.InEpsilon(t, float64(busy), float64(took), 0.01)
+	assert.InEpsilon(t, float64(busy), float64(took), 0.02)
 }
 
 func TestRefusedAndUnanswered(t *testing.T) {
@@ -247,7 +247,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}}})
 	require.NoError(t, err)
 	left, right := &sim.Bulk{Send: 1 << 40}, &sim.Bulk{}
-	_, err = l.Bulk(left, right, 80, 5*time.Second)
+	_, err = l.Bulk(left, right, 80, 2*time.Second)
 	require.NoError(t, err)
 	before := right.Received
 	allocs := testing.AllocsPerRun(10, func() { l.Run(10 * time.Millisecond) })
