@@ -94,18 +94,40 @@ func (p *pipe) move(n int) {
 	}
 }
 
-// BenchmarkBulk moves data one way. The time a segment is that of both ends.
+// BenchmarkBulk moves data one way, with timestamps and without. The time a
+// segment is that of both ends.
 func BenchmarkBulk(b *testing.B) {
-	p := newPipe(b, Config{})
-	p.move(8 << 20)
-	b.SetBytes(1 << 20)
-	b.ReportAllocs()
-	b.ResetTimer()
-	for b.Loop() {
-		p.move(1 << 20)
+	for name, off := range map[string]bool{"stamps": false, "no stamps": true} {
+		b.Run(name, func(b *testing.B) {
+			p := newPipe(b, Config{Knobs: Knobs{NoTimestamps: off}})
+			p.move(8 << 20)
+			b.SetBytes(1 << 20)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for b.Loop() {
+				p.move(1 << 20)
+			}
+			segments := float64(b.N) * (1 << 20) / float64(p.a.Info().SendMSS)
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/segments, "ns/segment")
+		})
 	}
-	segments := float64(b.N) * (1 << 20) / 1360
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/segments, "ns/segment")
+}
+
+// BenchmarkHeader writes and reads the header of a segment: what timestamps
+// cost each of them.
+func BenchmarkHeader(b *testing.B) {
+	for name, o := range map[string]Options{"stamps": stamp(1, 2), "no stamps": {}} {
+		b.Run(name, func(b *testing.B) {
+			h := Header{Seq: 1, Ack: 2, Flags: ACK, Window: 3, Options: o}
+			buf := make([]byte, h.Size())
+			for b.Loop() {
+				h.Put(buf, 80, 81)
+				if _, _, _, _, ok := ParseHeader(buf); !ok {
+					b.Fatal("not a header")
+				}
+			}
+		})
+	}
 }
 
 // BenchmarkBulkSegments is the same without trains: one segment at a time.

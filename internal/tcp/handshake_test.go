@@ -8,8 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
 func TestRFC9293_3_5_ActiveOpen(t *testing.T) {
@@ -351,34 +349,6 @@ func TestConnectAndListenErrors(t *testing.T) {
 	s.path.Outlet = -1
 	_, err = s.h.Connect(s.now, netip.AddrPortFrom(addrB, 4001), 0)
 	require.ErrorIs(t, err, ErrUnreachable)
-}
-
-func TestRFC6056_Ports(t *testing.T) {
-	s := newScript(t, Config{})
-	seen := map[uint16]bool{}
-	remote := netip.AddrPortFrom(addrB, 9)
-	for range numPorts {
-		c, err := s.h.Connect(s.now, remote, 0)
-		require.NoError(t, err)
-		p := c.Tuple().LocalPort
-		require.False(t, seen[p])
-		require.GreaterOrEqual(t, int(p), firstPort)
-		seen[p] = true
-	}
-	_, err := s.h.Connect(s.now, remote, 0)
-	require.ErrorIs(t, err, ErrNoPorts)
-	_, err = s.h.Connect(s.now, netip.AddrPortFrom(addrB, 10), 0)
-	require.NoError(t, err, "another destination has its own")
-}
-
-func TestRFC9293_3_4_1_SequenceNumbers(t *testing.T) {
-	a := sequences{secret: [16]byte{1}}
-	b := sequences{secret: [16]byte{2}}
-	tu := Tuple{LocalPort: 1, RemotePort: 2}
-	now := clock.Time(time.Hour)
-	assert.Equal(t, a.next(now, tu)+1000, a.next(now.Add(4*time.Millisecond), tu), "a 4 µs clock")
-	assert.NotEqual(t, a.next(now, tu), b.next(now, tu), "keyed")
-	assert.NotEqual(t, a.next(now, tu), a.next(now, Tuple{LocalPort: 1, RemotePort: 3}))
 }
 
 func TestConfigIsChecked(t *testing.T) {

@@ -45,32 +45,33 @@ type Options struct {
 	SACK        [maxSACKBlocks]SACKBlock
 }
 
-// parseOptions reads an option list. It reports false when a length runs past
-// the list or below 2: RFC 9293 §3.1 (MUST-7) asks to cope with illegal lengths,
-// and dropping the segment is the answer that trusts nothing after it.
-func parseOptions(b []byte) (o Options, ok bool) {
+// parse reads an option list into o, which is empty. It reports false when a
+// length runs past the list or below 2: RFC 9293 §3.1 (MUST-7) asks to cope with
+// illegal lengths, and dropping the segment is the answer that trusts nothing
+// after it.
+func (o *Options) parse(b []byte) bool {
 	if len(b) == stampBytes && binary.BigEndian.Uint32(b) == stampLead {
 		// RFC 7323 appendix A: what nearly every segment carries, and nothing else.
 		o.HasTimestamps = true
 		o.TSVal, o.TSEcr = binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
-		return o, true
+		return true
 	}
 	for len(b) > 0 {
 		kind := b[0]
 		if kind == optEnd {
-			return o, true
+			return true
 		}
 		if kind == optNop {
 			b = b[1:]
 			continue
 		}
 		if len(b) < 2 || b[1] < 2 || int(b[1]) > len(b) {
-			return o, false
+			return false
 		}
 		o.parseOne(kind, b[2:b[1]])
 		b = b[b[1]:]
 	}
-	return o, true
+	return true
 }
 
 // parseOne reads one option's body. An option of a wrong length is skipped like
@@ -144,6 +145,12 @@ func (o *Options) size() int {
 // put writes the list to b, which holds size() bytes, every option on a word
 // boundary with the NOPs in front (RFC 7323 appendix A).
 func (o *Options) put(b []byte) {
+	if len(b) == stampBytes && o.HasTimestamps && !o.SACKPermitted {
+		binary.BigEndian.PutUint32(b, stampLead) // twelve bytes: there is nothing else
+		binary.BigEndian.PutUint32(b[4:], o.TSVal)
+		binary.BigEndian.PutUint32(b[8:], o.TSEcr)
+		return
+	}
 	if o.MSS != 0 {
 		b[0], b[1] = optMSS, 4
 		binary.BigEndian.PutUint16(b[2:], o.MSS)

@@ -84,7 +84,7 @@ func ParseHeader(b []byte) (srcPort, dstPort uint16, h Header, payload []byte, o
 	h.Window = binary.BigEndian.Uint16(b[14:])
 	h.Urgent = binary.BigEndian.Uint16(b[18:])
 	if offset > HeaderSize {
-		if h.Options, ok = parseOptions(b[HeaderSize:offset]); !ok {
+		if !h.Options.parse(b[HeaderSize:offset]) {
 			return 0, 0, h, nil, false
 		}
 	}

@@ -175,7 +175,8 @@ func TestRFC5482_3_Option(t *testing.T) {
 	b := make([]byte, o.size())
 	o.put(b)
 	assert.Equal(t, []byte{28, 4, 0x80, 7}, b)
-	got, ok := parseOptions(b)
+	var got Options
+	ok := got.parse(b)
 	assert.True(t, ok)
 	assert.Equal(t, o, got)
 
