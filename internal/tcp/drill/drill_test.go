@@ -1,6 +1,8 @@
 package drill
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -177,6 +179,13 @@ func FuzzScript(f *testing.F) {
 	f.Add(opening + "+0 write(4, ..., 5000) = 5000\n+.2 < . 1:1(0) ack 1001 win 9 <nop,nop,sack 2001:3001>\n")
 	f.Add(opening + "+.1 < icmp unreachable frag_needed mtu 600 [1:1001(1000)]\n+0 shutdown(4, SHUT_WR) = 0\n")
 	f.Add("--mtu=1400\n`sysctl net.ipv4.tcp_retries2=3`\n0 socket(...) = 3\n+.1~+.2 > S. 0:0(0) <...>")
+	scripts, err := filepath.Glob("../testdata/*.pkt")
+	require.NoError(f, err)
+	for _, name := range scripts {
+		text, err := os.ReadFile(name)
+		require.NoError(f, err)
+		f.Add(string(text))
+	}
 	f.Add("0 %{ assert (1 + 2) * 3 == 9 or not tcpi_rtt, \"x\" }%")
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 4000 {
