@@ -7,9 +7,14 @@
 //
 //	demux.go       Host.Input finds the connection, TIME-WAIT or listener
 //	input.go       SEGMENT ARRIVES, RFC 9293 §3.10.7.4, one function a step
+//	  timestamp.go PAWS before its first step, the stamp to echo after its fifth
+//	  challenge.go what segments that may be forged draw
 //	input_syn.go   the same for LISTEN and SYN-SENT
+//	  cookie.go    a SYN answered and forgotten
+//	timewait.go    the same for TIME-WAIT
 //	ack.go         the fifth step: what was delivered, and what follows from it
 //	  sack.go rtt.go rack.go tlp.go recovery.go congestion/
+//	  ecn.go       what marks and their echoes mean
 //	reassembly.go  the seventh and eighth: text into the receive ring, FIN
 //
 // and a byte's way out:
@@ -23,7 +28,4 @@
 // Inside, sequence numbers are 64 bits wide (seq.go) and payload lives once, in
 // the rings of internal/buffer: a segment in flight is 64 bytes about it, and
 // an out-of-order segment is an interval.
-//
-// Not here yet: undo of a spurious recovery, F-RTO, ECN, pacing, keepalive, SYN cookies, buffer
-// auto-tuning, and path MTU discovery beyond what routing says.
 package tcp

@@ -101,7 +101,7 @@ func TestRFC6056_3_3_4_Ports(t *testing.T) {
 		high[n/(numPorts/16)]++
 		low[n%16]++
 		if i > 0 {
-			step[uint16(port-all[i-1])%numPorts/(numPorts/16)]++
+			step[(port-all[i-1])%numPorts/(numPorts/16)]++
 		}
 	}
 	assert.Less(t, chiSquared(high[:]), 44.0)
