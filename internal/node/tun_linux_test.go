@@ -2,7 +2,9 @@ package node
 
 import (
 	"errors"
+	"net/netip"
 	"os"
+	"os/exec"
 	"runtime"
 	"testing"
 
@@ -58,4 +60,33 @@ func TestATUNThatIsTaken(t *testing.T) {
 	require.ErrorIs(t, err, unix.EBUSY)
 	_, ok := errors.AsType[*link.TUNError](err)
 	assert.True(t, ok)
+}
+
+// Somebody deletes the device: the operator is told once, and what is sent there
+// is counted.
+func TestATUNThatIsTakenAway(t *testing.T) {
+	aloneWithTheKernel(t)
+	path, err := exec.LookPath("ip")
+	if err != nil {
+		t.Skip("skip: needs iproute2")
+	}
+	n := start(t, Config{}, "G", "interface tun0 10.8.0.1/24 tun:tide0 kernel 10.8.0.2\n")
+	said := make(chan string, 10)
+	stop := n.Watch(func(e control.Event) {
+		if m, ok := e.(control.Message); ok {
+			said <- m.Text
+		}
+	})
+	defer stop()
+	out, err := exec.Command(path, "link", "del", "tide0").CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Equal(t, "node: link: interface tun0: tun:tide0: the device was deleted", <-said)
+	_, err = control.Ask(t.Context(), n.Operator(), control.SendTest{
+		Addr: netip.MustParseAddr("10.8.0.2"), Text: "anybody?",
+	})
+	require.NoError(t, err)
+	faces, err := control.Ask(t.Context(), n.Operator(), control.Interfaces{})
+	require.NoError(t, err)
+	assert.Equal(t, []control.Drop{{Reason: "tun device deleted", Packets: 1}}, faces[0].Out.Drops)
+	assert.Empty(t, said)
 }
