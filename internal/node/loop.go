@@ -245,11 +245,15 @@ func (n *Node) tellAll() {
 		if tl != nil {
 			if l, ok := n.listeners[tl]; ok {
 				l.refill(0)
+			} else {
+				n.virChanged()
 			}
 			continue
 		}
 		if c, ok := tc.Owner.(*Conn); ok {
 			c.heed(ev)
+		} else {
+			n.virChanged()
 		}
 	}
 	n.tellPackets(n)

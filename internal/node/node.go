@@ -44,6 +44,7 @@ type Node struct {
 	packets
 	records
 	verbose verbosity
+	vir     virCalls
 
 	// Shared with applications and operators.
 	waiter   waiter

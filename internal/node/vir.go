@@ -1,0 +1,146 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+// Vir is the socket calls of founding document 004, which wait as it has them
+// wait: until the context ends.
+type Vir struct {
+	node *Node
+	core *stack.Vir // the loop's
+
+	mu      sync.Mutex
+	changed chan struct{} // closed when something happened to a socket
+}
+
+// virCalls holds a node's Vir once somebody has asked for it.
+type virCalls struct {
+	once sync.Once
+	vir  *Vir
+	used bool // the loop's
+}
+
+// Vir returns the node's socket calls by handle.
+func (n *Node) Vir() *Vir {
+	n.vir.once.Do(func() {
+		n.vir.vir = &Vir{
+			node: n, core: stack.NewVir(n.stack), changed: make(chan struct{}),
+		}
+		n.post(func(clock.Time) { n.vir.used = true })
+	})
+	return n.vir.vir
+}
+
+// virChanged wakes the calls that wait. The loop's.
+func (n *Node) virChanged() {
+	if !n.vir.used {
+		return
+	}
+	v := n.vir.vir
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+func (v *Vir) watch() <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.changed
+}
+
+// do has the loop carry out a call, again and again until it need not wait.
+func (v *Vir) do(ctx context.Context, f func(now clock.Time) error) error {
+	for {
+		changed := v.watch()
+		var err error
+		callErr := v.node.call(func(now clock.Time) { err = f(now) })
+		if err = firstError(callErr, err); !errors.Is(err, stack.ErrWouldBlock) {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-v.node.stopped:
+			return net.ErrClosed
+		}
+	}
+}
+
+// Socket is virSocket.
+func (v *Vir) Socket() (h int, err error) {
+	err = v.do(context.Background(), func(clock.Time) error {
+		h, err = v.core.VirSocket()
+		return err
+	})
+	return h, err
+}
+
+// Bind is virBind.
+func (v *Vir) Bind(h, port int) error {
+	return v.do(context.Background(), func(clock.Time) error { return v.core.VirBind(h, port) })
+}
+
+// Listen is virListen.
+func (v *Vir) Listen(h int) error {
+	return v.do(context.Background(), func(clock.Time) error { return v.core.VirListen(h) })
+}
+
+// Connect is virConnect: it waits until the connection is established.
+func (v *Vir) Connect(ctx context.Context, h int, to netip.AddrPort) error {
+	return v.do(ctx, func(now clock.Time) error { return v.core.VirConnect(now, h, to) })
+}
+
+// Accept is virAccept: it waits for a connection and returns its socket.
+func (v *Vir) Accept(ctx context.Context, h int) (accepted int, err error) {
+	err = v.do(ctx, func(clock.Time) error {
+		accepted, err = v.core.VirAccept(h)
+		return err
+	})
+	return accepted, err
+}
+
+// Read is virRead: it waits for at least one byte, or io.EOF.
+func (v *Vir) Read(ctx context.Context, h int, p []byte) (n int, err error) {
+	err = v.do(ctx, func(now clock.Time) error {
+		n, err = v.core.VirRead(now, h, p)
+		return err
+	})
+	return n, err
+}
+
+// Write is virWrite: it waits until the send buffer has taken all of p.
+func (v *Vir) Write(ctx context.Context, h int, p []byte) (n int, err error) {
+	for n < len(p) {
+		err = v.do(ctx, func(now clock.Time) error {
+			k, err := v.core.VirWrite(now, h, p[n:])
+			n += k
+			return err
+		})
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// ShutDown is virShutDown.
+func (v *Vir) ShutDown(h int, how stack.How) error {
+	return v.do(context.Background(), func(now clock.Time) error {
+		return v.core.VirShutDown(now, h, how)
+	})
+}
+
+// Close is virClose.
+func (v *Vir) Close(h int) error {
+	return v.do(context.Background(), func(now clock.Time) error { return v.core.VirClose(now, h) })
+}

@@ -1,0 +1,295 @@
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// Vir is the socket calls of founding document 004 §5.5, by handle: the smallest
+// free number from 3 on. No call waits; one that would answers ErrWouldBlock.
+// It belongs to the stack's owner.
+type Vir struct {
+	stack   *Stack
+	handles map[int]*virSocket
+	free    int // no handle below is free
+}
+
+// virSocket is one handle, in the state that the calls have brought it to.
+type virSocket struct {
+	port            uint16 // bound; zero: not yet
+	listener        *tcp.Listener
+	conn            *tcp.Conn
+	served          bool // it listened, and no longer does
+	noRead, noWrite bool
+}
+
+// VirSocketEnd marks a connection as one of Vir's, for the driver that hands
+// out events.
+type VirSocketEnd struct{}
+
+// The bounds of document 004 §7.
+const (
+	virFirst     = 3
+	virLast      = 65535
+	virLeastPort = 1024
+	virBacklog   = 65535
+)
+
+// How says which direction VirShutDown closes.
+type How uint8
+
+// The types of virShutDown.
+const (
+	ShutRead How = iota
+	ShutWrite
+	ShutBoth
+)
+
+// ErrWouldBlock says that a call has to be repeated when something has happened.
+var ErrWouldBlock = errors.New("the call would have to wait")
+
+// NewVir returns document 004's calls over a stack.
+func NewVir(s *Stack) *Vir {
+	return &Vir{stack: s, handles: map[int]*virSocket{}, free: virFirst}
+}
+
+// VirSocket is virSocket: it registers a socket under the smallest free number.
+func (v *Vir) VirSocket() (int, error) {
+	for h := v.free; h <= virLast; h++ {
+		if v.handles[h] == nil {
+			v.handles[h] = &virSocket{}
+			v.free = h + 1
+			return h, nil
+		}
+	}
+	return 0, ErrSocketUsedUp
+}
+
+// find returns the socket of a handle.
+func (v *Vir) find(h int) (*virSocket, error) {
+	if h < virFirst || h > virLast {
+		return nil, fmt.Errorf("socket %d: %w", h, ErrInvalidSocket)
+	}
+	k := v.handles[h]
+	if k == nil {
+		return nil, fmt.Errorf("socket %d: %w", h, ErrUninitialSocket)
+	}
+	return k, nil
+}
+
+// VirBind is virBind: the socket gets a port of its own.
+func (v *Vir) VirBind(h, port int) error {
+	k, err := v.find(h)
+	switch {
+	case err != nil:
+		return err
+	case port < virLeastPort || port > virLast:
+		return fmt.Errorf("port %d: %w", port, ErrInvalidPort)
+	case k.port != 0 || k.conn != nil:
+		return fmt.Errorf("socket %d: %w", h, ErrBoundedSocket)
+	case v.taken(uint16(port)):
+		return fmt.Errorf("port %d: %w", port, ErrUsedPort)
+	}
+	k.port = uint16(port)
+	return nil
+}
+
+// taken reports whether a port is bound or listened on.
+func (v *Vir) taken(port uint16) bool {
+	for _, k := range v.handles {
+		if k.port == port {
+			return true
+		}
+	}
+	for l := range v.stack.tcp.Listeners() {
+		if l.Local().Port() == port {
+			return true
+		}
+	}
+	return false
+}
+
+// VirListen is virListen: the socket takes connections from now on.
+func (v *Vir) VirListen(h int) error {
+	k, err := v.find(h)
+	switch {
+	case err != nil:
+		return err
+	case k.served:
+		return fmt.Errorf("socket %d: %w", h, ErrServerHasClose)
+	case k.listener != nil || k.conn != nil:
+		return fmt.Errorf("socket %d: %w", h, ErrErrorTCPState)
+	case k.port == 0:
+		return fmt.Errorf("socket %d: %w", h, ErrUnboundSocket)
+	}
+	on := netip.AddrPortFrom(netip.IPv4Unspecified(), k.port)
+	k.listener, err = v.stack.tcp.Listen(on, virBacklog)
+	return virError(err)
+}
+
+// VirConnect is virConnect. Called again it says how far the connection is:
+// ErrWouldBlock until it is established.
+func (v *Vir) VirConnect(now clock.Time, h int, to netip.AddrPort) error {
+	k, err := v.find(h)
+	switch {
+	case err != nil:
+		return err
+	case k.listener != nil || k.served:
+		return fmt.Errorf("socket %d listens: %w", h, ErrErrorTCPState)
+	case k.conn != nil && k.conn.Tuple().Remote() != to:
+		return fmt.Errorf("socket %d is connected: %w", h, ErrErrorTCPState)
+	case k.conn == nil:
+		if k.conn, err = v.stack.tcp.Connect(now, to, k.port); err != nil {
+			return virError(err)
+		}
+		k.conn.Owner = VirSocketEnd{}
+		k.port = k.conn.Tuple().LocalPort
+	}
+	switch k.conn.State() {
+	case tcp.StateSynSent, tcp.StateSynReceived:
+		return ErrWouldBlock
+	case tcp.StateClosed:
+		return virError(k.conn.Err())
+	default:
+		return nil
+	}
+}
+
+// VirAccept is virAccept: it takes the next connection and gives it a socket.
+func (v *Vir) VirAccept(h int) (int, error) {
+	k, err := v.find(h)
+	switch {
+	case err != nil:
+		return 0, err
+	case k.served:
+		return 0, fmt.Errorf("socket %d: %w", h, ErrServerHasClose)
+	case k.listener == nil:
+		return 0, fmt.Errorf("socket %d does not listen: %w", h, ErrErrorTCPState)
+	case k.listener.Queued() == 0:
+		return 0, ErrWouldBlock
+	}
+	accepted, err := v.VirSocket()
+	if err != nil {
+		return 0, err
+	}
+	c, _ := k.listener.Accept()
+	c.Owner = VirSocketEnd{}
+	v.handles[accepted].conn = c
+	return accepted, nil
+}
+
+// connected returns the socket of a handle that has to have a connection.
+func (v *Vir) connected(h int) (*virSocket, error) {
+	k, err := v.find(h)
+	switch {
+	case err != nil:
+		return nil, err
+	case k.served:
+		return nil, fmt.Errorf("socket %d: %w", h, ErrServerHasClose)
+	case k.listener != nil:
+		return nil, fmt.Errorf("socket %d listens: %w", h, ErrErrorTCPState)
+	case k.conn == nil && k.port == 0:
+		return nil, fmt.Errorf("socket %d: %w", h, ErrUnboundSocket)
+	case k.conn == nil:
+		return nil, fmt.Errorf("socket %d is not connected: %w", h, ErrErrorTCPState)
+	}
+	return k, nil
+}
+
+// VirRead is virRead: what has arrived, io.EOF behind the peer's last byte.
+func (v *Vir) VirRead(now clock.Time, h int, p []byte) (int, error) {
+	k, err := v.connected(h)
+	switch {
+	case err != nil:
+		return 0, err
+	case k.noRead:
+		return 0, fmt.Errorf("socket %d: %w", h, ErrReadBlock)
+	}
+	n, err := k.conn.Receive(now, p)
+	switch {
+	case n > 0:
+		return n, nil
+	case errors.Is(err, tcp.ErrClosing), k.conn.ReadDone():
+		return 0, io.EOF
+	case err != nil:
+		return 0, fmt.Errorf("socket %d: %w: %w", h, ErrServerClosed, err)
+	}
+	return 0, ErrWouldBlock
+}
+
+// VirWrite is virWrite: it takes as much as there is room for.
+func (v *Vir) VirWrite(now clock.Time, h int, p []byte) (int, error) {
+	k, err := v.connected(h)
+	switch {
+	case err != nil:
+		return 0, err
+	case k.noWrite:
+		return 0, fmt.Errorf("socket %d: %w", h, ErrWriteBlock)
+	}
+	n, err := k.conn.Send(now, p)
+	if err != nil {
+		return 0, fmt.Errorf("socket %d: %w: %w", h, ErrServerClosed, err)
+	}
+	if n == 0 && len(p) > 0 {
+		return 0, ErrWouldBlock
+	}
+	return n, nil
+}
+
+// VirShutDown is virShutDown: it blocks reading, writing or both; the handle
+// stays. A server can only be shut down in both directions.
+func (v *Vir) VirShutDown(now clock.Time, h int, how How) error {
+	k, err := v.find(h)
+	if err != nil {
+		return err
+	}
+	if k.listener != nil {
+		if how != ShutBoth {
+			return fmt.Errorf("socket %d: %w", h, ErrServerCannotShutdown)
+		}
+		k.listener.Close(now)
+		k.listener, k.served = nil, true
+		return nil
+	}
+	if k, err = v.connected(h); err != nil {
+		return err
+	}
+	if how != ShutWrite {
+		if k.noRead {
+			return fmt.Errorf("socket %d: %w", h, ErrReadBlock)
+		}
+		k.noRead = true
+		k.conn.CloseRead(now)
+	}
+	if how != ShutRead {
+		if k.noWrite {
+			return fmt.Errorf("socket %d: %w", h, ErrWriteBlock)
+		}
+		k.noWrite = true
+		k.conn.CloseWrite(now)
+	}
+	return nil
+}
+
+// VirClose is virClose: what was written is delivered, then a FIN; the handle is
+// free at once.
+func (v *Vir) VirClose(now clock.Time, h int) error {
+	k, err := v.find(h)
+	if err != nil {
+		return err
+	}
+	if k.listener != nil {
+		k.listener.Close(now)
+	}
+	if k.conn != nil {
+		k.conn.Close(now)
+	}
+	delete(v.handles, h)
+	v.free = min(v.free, h)
+	return nil
+}
