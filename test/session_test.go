@@ -19,8 +19,10 @@ import (
 func TestOutOfOrderAsTheCourseShowsIt(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
+	mark := c.Mark()
 	c.MustDo("a 9000")
 	a.MustDo("c %s 9000", c.Addr())
+	c.Await(mark, nodes.Soon, `^New connection on socket 0 => created new socket 1`)
 	b.MustDo("drop 1")
 	a.MustDo("s 0 aa")
 	b.MustDo("drop 0")
@@ -34,8 +36,10 @@ func TestAWindowThatClosesAndOpens(t *testing.T) {
 	t.Parallel()
 	net := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
 	a, b := net.Node("A"), net.Node("B")
+	mark := b.Mark()
 	b.MustDo("accept 9000")
 	a.MustDo("connect %s 9000", b.Addr())
+	b.Await(mark, nodes.Soon, `^New connection on socket 0 => created new socket 1`)
 	const size = 30 * megabyte
 	a.Command("s 0 FILL w %d", size) // its shell waits until the last byte is in the send buffer
 	b.Eventually(nodes.Soon, "closed window", func() bool {
