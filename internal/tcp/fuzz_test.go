@@ -249,6 +249,7 @@ func TestRandomSegments(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		s := newScript(t, Config{
 			Knobs: Knobs{
+				Recovery:   Recoveries()[seed/5%4],
 				OptionsOff: seed%5 == 0, RTOMin: time.Millisecond, InitialWindow: 1 + int(seed%30),
 			},
 			Limits: Limits{MaxReceiveRanges: 8}, RecvBuffer: 20000, SendBuffer: 50000,

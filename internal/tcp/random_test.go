@@ -99,6 +99,7 @@ func randomWorld(t *testing.T, seed uint64) bool {
 	r := rand.New(rand.NewPCG(seed, 3))
 	cfg := randomConfig(r)
 	wi := randomWire(r)
+	cfg.Recovery = []string{"rack", "sack", "rack", "newreno", "gbn"}[seed%5]
 	w := newWorld(t, seed, wi, cfg)
 	w.verify = seed%50 == 0
 	a, b := w.connect()
