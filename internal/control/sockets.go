@@ -28,6 +28,7 @@ type Socket struct {
 type Info struct {
 	Recovery   string        `json:"recovery"` // open, disorder, recovery or loss
 	Congestion string        `json:"congestion"`
+	Strategy   string        `json:"strategy"` // of loss recovery: gbn, newreno, sack, rack
 	SACK       bool          `json:"sack"`
 	Timestamps bool          `json:"timestamps"`
 	ECN        bool          `json:"ecn"`
@@ -71,6 +72,7 @@ type Info struct {
 	OutOfOrder   uint64 `json:"rcv_ooopack"` // segments received out of order
 	Timeouts     uint64 `json:"timeouts"`    // retransmission timeouts that fired
 	TailProbes   uint64 `json:"tail_probes"`
+	Undone       uint64 `json:"undone"` // recoveries that turned out spurious
 	WindowProbes uint64 `json:"window_probes"`
 
 	// Limited is why no more is in flight: "app", "cwnd", "rwnd", "sndbuf", "pacing",

@@ -84,6 +84,10 @@ func printInfo(i *control.Info) string {
 	f.count("rtos", i.Timeouts)
 	f.count("tlps", i.TailProbes)
 	f.count("probes", i.WindowProbes)
+	f.count("undone", i.Undone)
+	if i.Strategy != "" {
+		f.add("recovery:%s", i.Strategy)
+	}
 	if i.Recovery != "" {
 		f.add("state:%s", i.Recovery)
 	}

@@ -18,6 +18,7 @@ func connInfo(i tcp.Info, now clock.Time) *control.Info {
 	}
 	c := &control.Info{
 		Recovery: i.Recovery, Congestion: i.Congestion, SACK: i.SACK,
+		Strategy: i.Strategy, Undone: i.Undone,
 		SendScale: -1, RecvScale: -1,
 		RTO: i.RTO, RTT: i.RTT, RTTVar: i.RTTVar, MinRTT: i.MinRTT,
 		Backoff: i.Backoff, ATO: i.ATO, RecvMSS: i.RecvMSS, AdvMSS: i.AdvMSS,

@@ -9,13 +9,13 @@ import (
 // round is what one acknowledgment changed.
 type round struct {
 	now           clock.Time
-	flight, prior int // nxt - una, and pipe, before it
-	advance       int // how far una moved
-	delivered     int // bytes that newly arrived, by una or by SACK
-	segments      int // segments that newly arrived
-	sacked        int // of them by SACK
-	lost          int // segments newly thought lost
-	dups          int // duplicate acknowledgments: one, or those of a train
+	flight, prior int    // nxt - una, and pipe, before it
+	advance       int    // how far una moved
+	delivered     int    // bytes that newly arrived, by una or by SACK
+	segments      int    // segments that newly arrived
+	fack          uint64 // the highest end among them
+	lost          int    // segments newly thought lost
+	dups          int    // duplicate acknowledgments: one, or those of a train
 	dsack         bool
 	dsackEnd      uint64
 	firstSent     clock.Time // of what was delivered and sent only once: the oldest,
@@ -122,8 +122,11 @@ func (c *Conn) deliver(rec *record, r *round) {
 		}
 		r.lastSent = max(r.lastSent, rec.sentAt)
 	}
-	c.rack.update(rec, r.now, c.rtt.lowest())
+	r.fack = max(r.fack, rec.end())
 	c.rack.order(rec.end(), again, &c.stats)
+	if !again || rec.place != inFlight || !c.echoesEarlier(rec, r) {
+		c.rack.update(rec, r.now, c.rtt.lowest())
+	}
 	if rec.flags&recMTUProbe != 0 {
 		c.mtuProbeArrived(r.now)
 	}
@@ -136,6 +139,7 @@ func (c *Conn) digest(now clock.Time, r *round) {
 	if r.delivered > 0 {
 		c.sent.delivered += uint64(r.delivered)
 		c.sent.deliveredAt = now
+		c.rack.fack = max(c.rack.fack, r.fack)
 		c.stats.delivered += uint64(r.segments)
 		c.stats.retries = 0
 		c.stats.spells.end(now)

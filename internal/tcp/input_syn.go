@@ -191,7 +191,7 @@ func (c *Conn) synOptions() Options {
 	o := Options{MSS: uint16(c.offeredMSS()), UserTimeout: c.offeredTimeout()}
 	if c.state == StateSynSent {
 		k := &c.host.cfg.Knobs
-		o.SACKPermitted, o.HasWindowScale = !k.NoSACK, !k.NoWindowScale
+		o.SACKPermitted, o.HasWindowScale = c.hearsSACK(), !k.NoWindowScale
 		if o.HasWindowScale {
 			o.WindowScale = c.windowScale()
 		}
@@ -201,7 +201,7 @@ func (c *Conn) synOptions() Options {
 		}
 		return o
 	}
-	o.SACKPermitted = c.has(flagSACK)
+	o.SACKPermitted = c.has(flagSACK) && c.hearsSACK()
 	o.HasWindowScale = c.has(flagScale)
 	if o.HasWindowScale {
 		o.WindowScale = c.rcv.scale

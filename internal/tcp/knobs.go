@@ -13,7 +13,7 @@ type Knobs struct {
 	// Congestion names the algorithm; zero: "cubic".
 	Congestion string
 	// Recovery names the loss recovery of senders: "gbn", "newreno", "sack" or "rack"; zero:
-	// "rack" (RFC 8985).
+	// "rack" (RFC 8985). The first two do not let the peer send selective acknowledgments.
 	Recovery string
 	// InitialWindow is the first congestion window in segments; zero: 10 (RFC 6928).
 	InitialWindow int

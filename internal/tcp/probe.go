@@ -162,6 +162,7 @@ type Sample struct {
 	Delivered             uint64 // bytes
 	DeliveryRate          int64  // bytes a second
 	Recovery              string // open, recovery, loss
+	Strategy              string // of loss recovery: gbn, newreno, sack, rack
 	Retransmits           uint64
 	Timeouts, TailProbes  uint64
 	Limited               Limit
@@ -184,6 +185,7 @@ func (c *Conn) sample(now clock.Time) {
 		RTO: c.rtt.timeout(c.stats.backoff, &c.host.cfg),
 		Una: streamed(c.snd.una, c.snd.iss), Nxt: streamed(c.snd.nxt, c.snd.iss),
 		Delivered: c.sent.delivered, DeliveryRate: c.limit.rate,
+		Strategy: c.how.name,
 		Recovery: recoveryNames[c.rec.kind], Retransmits: c.stats.retransmits,
 		Timeouts: c.stats.timeouts, TailProbes: c.stats.tailProbes,
 		RcvNxt:  streamed(c.rcv.nxt, c.rcv.irs),

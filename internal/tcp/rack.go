@@ -26,11 +26,10 @@ type rack struct {
 }
 
 // order is §6.2 step 3: a segment sent once that is delivered after a later one
-// was shows reordering.
+// was shows reordering. What one acknowledgment reports has no order: those that
+// reported its parts one by one may be lost.
 func (k *rack) order(end uint64, again bool, s *stats) {
-	if end > k.fack {
-		k.fack = end
-	} else if end < k.fack && !again {
+	if end < k.fack && !again {
 		k.reordering = true
 		s.reordered++
 	}

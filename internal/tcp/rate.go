@@ -161,7 +161,7 @@ func (c *Conn) congestionConfig() congestion.Config {
 		FixedWindow:   cfg.FixedWindow,
 		SRTT:          c.rtt.srtt,
 		MinRTT:        c.rtt.lowest(),
-		SACK:          c.has(flagSACK),
+		SACK:          c.how.sack,
 		Paced:         c.has(flagPaced),
 		Burst:         c.trainLimit(),
 		Seed:          c.snd.iss ^ uint64(c.tuple.LocalPort)<<48,

@@ -134,7 +134,7 @@ func (c *Conn) reduceProportionally(r *round) {
 // which acknowledges all that duplicates stood for (RFC 5681 §3.2 step 6).
 func (c *Conn) holdsGrowth(r *round) bool {
 	return c.rec.kind == recovering || r.restarted || r.recovering && !c.how.sack ||
-		r.advance == 0 && !c.rack.reordering
+		c.rec.kind == steady && r.advance == 0 && !c.rack.reordering
 }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }

@@ -51,7 +51,6 @@ func (c *Conn) markSacked(start, end uint64, r *round) {
 			continue
 		}
 		c.deliver(rec, r)
-		r.sacked++
 		q.move(id, rec, sacked)
 		c.board.noteSacked(id)
 		id++

@@ -11,8 +11,8 @@ import (
 // repair. A receiver reports the same whatever its own strategy is.
 type strategy struct {
 	name string
-	// sack: the peer's selective acknowledgments count. A peer that sends none is served by
-	// newReno instead.
+	// sack: the peer's selective acknowledgments count, and it may send them. A peer that sends
+	// none is served by newReno instead.
 	sack bool
 	// probes: the tail of a flight is probed (RFC 8985 §7).
 	probes bool
@@ -45,6 +45,14 @@ func findStrategy(name string) (*strategy, error) {
 		}
 	}
 	return nil, fmt.Errorf("unknown loss recovery %q (have %v)", name, Recoveries())
+}
+
+// hearsSACK reports whether the peer may send selective acknowledgments: RFC 2018
+// §2, the option says that its sender can make use of them. A peer that may not
+// sends a duplicate for each segment, which is what strategies without SACK count.
+func (c *Conn) hearsSACK() bool {
+	s, err := findStrategy(c.host.cfg.Recovery)
+	return err == nil && s.sack && !c.host.cfg.NoSACK
 }
 
 // chooseStrategy takes the configured strategy, as far as the peer plays along.

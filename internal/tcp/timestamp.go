@@ -121,3 +121,10 @@ func (c *Conn) measureAgain(now clock.Time, r *round) {
 	c.rtt.sample(now, rtt, 1, &c.host.cfg)
 	c.stats.backoff = 0
 }
+
+// echoesEarlier reports whether the acknowledgment in hand answers a segment sent
+// before the last transmission of rec: RFC 8985 §6.2 step 2, what arrived then is
+// an earlier one.
+func (c *Conn) echoesEarlier(rec *record, r *round) bool {
+	return r.echoed && after(c.stamps.at(rec.sentAt), r.echo)
+}

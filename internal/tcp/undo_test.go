@@ -292,3 +292,47 @@ func TestRestoreKeepsTheOrderOfTransmission(t *testing.T) {
 	require.Equal(t, []uint32{0, 1, 3, 4, 5, 6, 7, 2}, ids(&q, inFlight))
 	assert.Equal(t, 800, q.bytes[inFlight])
 }
+
+// TestRFC3522_Eifel: with timestamps the first acknowledgment tells, when the
+// round trip is longer than a tick.
+func TestRFC3522_Eifel(t *testing.T) {
+	enter := func(t *testing.T) (*script, *exits, func(uint32, uint32, ...uint32)) {
+		t.Helper()
+		s := stamped(t, Config{}, 100)
+		e := watchExits(s)
+		s.write(10 * s.c.snd.mss)
+		s.collect()
+		original := s.out[0].options.TSVal
+		s.out = nil
+		val, mss := uint32(200), uint32(s.c.snd.mss)
+		answer := func(echo, segments uint32, sacked ...uint32) {
+			val++
+			o := Options{HasTimestamps: true, TSVal: val, TSEcr: echo}
+			for i := 0; i < len(sacked); i += 2 {
+				o.addBlock(uint64(s.iss+1+mss*sacked[i]), uint64(s.iss+1+mss*sacked[i+1]))
+			}
+			s.send(ACK, 1, 1+mss*segments, 0, o)
+		}
+		s.now = s.now.Add(20 * time.Millisecond)
+		answer(original, 0, 1, 4)
+		s.collect()
+		require.NotEmpty(t, s.out)
+		require.Equal(t, uint32(1), s.out[0].seq)
+		require.Equal(t, "recovery", s.c.Info().Recovery)
+		s.now = s.now.Add(5 * time.Millisecond)
+		return s, e, answer
+	}
+	t.Run("§3.2 step 5: the original was late", func(t *testing.T) {
+		s, e, answer := enter(t)
+		answer(s.c.stamps.resent-10, 4)
+		assert.Equal(t, 1, e.spurious)
+		assert.Equal(t, "open", s.c.Info().Recovery)
+	})
+	t.Run("the retransmission was needed", func(t *testing.T) {
+		s, e, answer := enter(t)
+		answer(s.c.stamps.resent, 4)
+		answer(s.c.stamps.resent, 10)
+		assert.Zero(t, e.spurious)
+		assert.Equal(t, "open", s.c.Info().Recovery)
+	})
+}
