@@ -40,7 +40,7 @@ func (n *Node) listen(r control.Listen) (control.Socket, error) {
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
 	l, err := n.listenOn(&Listener{addr: on, loud: true}, 0)
 	if err != nil {
-		return control.Socket{}, inner(err)
+		return control.Socket{}, fmt.Errorf("port %d: %w", r.Port, inner(err))
 	}
 	go func() {
 		for {
@@ -104,6 +104,10 @@ func (n *Node) conn(sid int) (c *Conn, err error) {
 		s, ok := n.stack.Socket(sid)
 		if !ok {
 			err = fmt.Errorf("%d: %w", sid, control.ErrNoSuchSocket)
+			return
+		}
+		if s.TimeWait != clock.Never {
+			err = fmt.Errorf("%d is in TIME_WAIT: %w", sid, control.ErrClosed)
 			return
 		}
 		if s.Conn == nil {

@@ -66,14 +66,39 @@ func (s *Shell) recvFile() *cobra.Command {
 }
 
 func (s *Shell) transfers() *cobra.Command {
-	return &cobra.Command{
+	return s.jsonFlag(&cobra.Command{
 		Use:   "transfers",
 		Short: "what runs in the background",
-		RunE: func(*cobra.Command, []string) error {
-			s.screen.data(s.printJobs())
-			return nil
+		RunE: func(c *cobra.Command, _ []string) error {
+			return s.answer(c, s.jobList(), s.printJobs())
 		},
+	})
+}
+
+// jobInfo is a transfer in the background, for programs.
+type jobInfo struct {
+	Number   int              `json:"number"`
+	Name     string           `json:"name"`
+	State    string           `json:"state"` // waiting, running or failed
+	Progress control.Progress `json:"progress"`
+	Problem  string           `json:"problem,omitempty"`
+}
+
+func (s *Shell) jobList() []jobInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]jobInfo, 0, len(s.jobs))
+	for _, j := range s.jobs {
+		info := jobInfo{Number: j.number, Name: j.name, State: "waiting", Progress: j.progress}
+		switch {
+		case j.ended && j.err != nil:
+			info.State, info.Problem = "failed", j.err.Error()
+		case j.started:
+			info.State = "running"
+		}
+		list = append(list, info)
 	}
+	return list
 }
 
 func (s *Shell) wait() *cobra.Command {

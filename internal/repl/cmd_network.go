@@ -119,5 +119,5 @@ func (s *Shell) setLoss(c *cobra.Command, args []string, whole float64) error {
 	if err != nil {
 		return failed(c, err)
 	}
-	return s.answer(c, list, printLossSet(req))
+	return s.answer(c, list, printLossSet(req, list))
 }

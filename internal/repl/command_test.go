@@ -114,7 +114,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"connect ::1 80", `connect: "::1" is not an IPv4 address`, "connect ADDR PORT [--json]"},
 		{"connect 10.0.0.1 0", `connect: "0" is not a port (1 to 65535)`, "connect ADDR PORT [--json]"},
 		{"a 65536", `accept: "65536" is not a port (1 to 65535)`, "accept PORT [--json]"},
-		{"cl -1", "close: unknown shorthand flag: '1' in -1", "close SID"},
+		{"cl -1", `close: "-1" is not a socket number`, "close SID"},
 		{"cl x", `close: "x" is not a socket number`, "close SID"},
 		{"s", "s: SID is missing", "s SID TEXT"},
 		{"s x text", `s: "x" is not a socket number`, "s SID TEXT"},
@@ -131,6 +131,11 @@ func TestWrongLinesAskNothing(t *testing.T) {
 			"lossyforward 101", `lossyforward: "101" is not a number from 0 to 100`,
 			"lossyforward [PERCENT] [IF] [--json]",
 		},
+		{
+			"lossyforward -1", `lossyforward: "-1" is not a number from 0 to 100`,
+			"lossyforward [PERCENT] [IF] [--json]",
+		},
+		{"r -1 3", `recv: "-1" is not a socket number`, "recv SID N [y|n] [--json]"},
 		{"lossy 2", `lossy: "2" is not a number from 0 to 1`, "lossy [FRACTION] [IF] [--json]"},
 		{"drop NaN", `lossy: "NaN" is not a number from 0 to 1`, "lossy [FRACTION] [IF] [--json]"},
 		{"verbose maybe", `verbose: "maybe" is neither on nor off`, "verbose on|off [SID]"},
@@ -148,7 +153,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 			"traceroute ADDR [--json] [-m N] [-q N]",
 		},
 		{"sleep long", `sleep: "long" is not a time like 1.5 or 150ms`, "sleep [T]"},
-		{"sleep -1s", "sleep: unknown shorthand flag: '1' in -1s", "sleep [T]"},
+		{"sleep -1s", `sleep: "-1s" is not a time like 1.5 or 150ms`, "sleep [T]"},
 		{`up "if0`, "up: a quote is not closed", "up IF"},
 		{"up --fast if0", "up: unknown flag: --fast", "up IF"},
 		{
@@ -235,6 +240,7 @@ func TestEveryReadOutHasJSON(t *testing.T) {
 		"interfaces", "neighbors", "routes", "sockets -i", "lossyforward", "lossy", "window 1",
 		"accept 80", "connect 10.0.0.1 80", "recv 1 5", "cc 1 reno", "show", "set a b", "pcap stop",
 		"ping 10.0.0.1 -c 1", "traceroute 10.0.0.1", "sendfile f 10.0.0.1 80", "recvfile f 80",
+		"transfers",
 	} {
 		t.Run(line, func(t *testing.T) {
 			s := open(t, &fake{}, Config{})

@@ -89,11 +89,16 @@ func printLoss(list []control.LinkLoss) string {
 	return table([]column{{"Iface", 5, 0}, {"Dropped", 9, 2}}, rows)
 }
 
-func printLossSet(set control.SetLoss) string {
+func printLossSet(set control.SetLoss, on []control.LinkLoss) string {
 	text := "dropping " + percent(set.Percent) + " of forwarded packets"
-	if set.Iface != "" {
-		text += " on " + set.Iface
+	if set.Iface == "" {
+		return text
 	}
+	name := set.Iface
+	if _, err := strconv.Atoi(name); err == nil && len(on) == 1 {
+		name = on[0].Iface // it was given by number
+	}
+	text += " on " + name
 	return text
 }
 

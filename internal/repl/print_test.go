@@ -168,3 +168,10 @@ func TestTheFirstColumnWidens(t *testing.T) {
 	columns := []column{{"SID", 3, leftmost}, {"LPort", 6, 1}}
 	assert.Equal(t, "SID  LPort\n1000    80\n", table(columns, [][]string{{"1000", "80"}}))
 }
+
+func TestLossNamesItsInterface(t *testing.T) {
+	set := control.SetLoss{Percent: 2, Iface: "0"}
+	on := []control.LinkLoss{{Iface: "if0", Percent: 2}}
+	assert.Equal(t, "dropping 2% of forwarded packets on if0", printLossSet(set, on))
+	assert.Equal(t, "dropping 2% of forwarded packets", printLossSet(control.SetLoss{Percent: 2}, on))
+}

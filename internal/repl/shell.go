@@ -12,7 +12,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
+
+	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 )
@@ -81,6 +85,22 @@ func New(ctx context.Context, cfg Config) (*Shell, error) {
 	}, nil
 }
 
+// negatives ends the flags before an argument that is a negative number, so that
+// the command can say what is wrong with it. A flag's value is left alone, and so
+// is a command that takes its words as they are.
+func negatives(root *cobra.Command, args []string) []string {
+	if c := lookup(root, args[0]); c == nil || c.DisableFlagParsing {
+		return args
+	}
+	for i, word := range args[1:] {
+		if len(word) > 1 && word[0] == '-' && strings.Contains("0123456789.", word[1:2]) &&
+			!strings.HasPrefix(args[i], "-") {
+			return slices.Insert(args, i+1, "--")
+		}
+	}
+	return args
+}
+
 // Execute runs one line and returns its error without printing it. Comments and blank lines are
 // nothing. A panic in a command becomes an error: the node and its other sessions go on.
 func (s *Shell) Execute(ctx context.Context, line string) (err error) {
@@ -94,7 +114,7 @@ func (s *Shell) Execute(ctx context.Context, line string) (err error) {
 	if err != nil || len(args) == 0 {
 		return err
 	}
-	root.SetArgs(args)
+	root.SetArgs(negatives(root, args))
 	return root.ExecuteContext(ctx)
 }
 

@@ -27,10 +27,9 @@ const (
 	ErrUninitialSocket                       // no such handle
 	ErrUsedPort                              // another socket has the port
 	ErrWriteBlock                            // shut down for writing
-	numVirErrors
 )
 
-var virErrors = [numVirErrors]string{
+var virErrors = [...]string{
 	"BoundedSocketException: the socket has been used",
 	"DestinationUnreadable: the remote ip is unreachable",
 	"ErrorTCPStateException: another state is expected",
@@ -50,7 +49,7 @@ var virErrors = [numVirErrors]string{
 
 // Error returns the document's name and what it says.
 func (e VirError) Error() string {
-	if e < numVirErrors {
+	if int(e) < len(virErrors) {
 		return virErrors[e]
 	}
 	return "VirError"

@@ -1,0 +1,31 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+func TestErrorsNameWhatTheyAreAbout(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	_, err := a.Do(t.Context(), control.Listen{Port: 700})
+	require.NoError(t, err)
+	_, err = a.Do(t.Context(), control.Listen{Port: 700})
+	require.ErrorIs(t, err, control.ErrPortInUse)
+	assert.ErrorContains(t, err, "port 700")
+
+	client, server := connect(t, a, b, "10.0.0.2:80")
+	require.NoError(t, client.Close())
+	require.NoError(t, server.Close())
+	<-client.ended
+	require.Eventually(t, func() bool {
+		_, err = a.Do(t.Context(), control.Close{SID: client.sid})
+		return err != nil
+	}, 5*time.Second, time.Millisecond)
+	require.ErrorIs(t, err, control.ErrClosed, "not that it is not connected")
+	assert.ErrorContains(t, err, "TIME_WAIT")
+}
