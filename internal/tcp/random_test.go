@@ -43,6 +43,8 @@ func randomConfig(r *rand.Rand) Config {
 	cfg.SendBuffer = sizes[r.IntN(len(sizes))]
 	cfg.Congestion = Algorithms()[r.IntN(len(Algorithms()))]
 	cfg.Pacing = pick(0.2)
+	cfg.NoTimestamps, cfg.NoSACK, cfg.NoWindowScale = pick(0.3), pick(0.2), pick(0.2)
+	cfg.ECN = ECNMode(r.IntN(int(numECNModes)))
 	if pick(0.5) {
 		// The stream crosses the wrap of the sequence space, somewhere.
 		near := -uint32(r.IntN(100000))
@@ -68,6 +70,9 @@ func randomWire(r *rand.Rand) wire {
 	case 4:
 		wi.jitter = wi.delay
 		wi.corrupt = 0.05
+	}
+	if r.IntN(3) == 0 {
+		wi.mark = r.Float64() * r.Float64()
 	}
 	if r.IntN(3) == 0 {
 		wi.bytesPerSec = 1e6 * float64(1+r.IntN(100))
