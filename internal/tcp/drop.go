@@ -12,8 +12,8 @@ const (
 	DropDuplicate                // all of it was received before
 	DropAck                      // acknowledges what was never sent, or long ago
 	DropNoAck                    // carries no ACK where one is needed
-	DropReset                    // a reset that does not match exactly (RFC 5961 §3)
-	DropSYN                      // a SYN within the window (RFC 5961 §4)
+	DropReset                    // a reset that does not match exactly (RFC 5961 §3.2)
+	DropSYN                      // a SYN in a synchronized state (RFC 5961 §4.2)
 	DropWindow                   // text beyond the window
 	DropRanges                   // would make more gaps than are kept
 	DropReplies                  // an answer that found the reply queue full

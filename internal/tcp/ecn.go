@@ -54,7 +54,7 @@ func ParseECNMode(name string) (ECNMode, bool) {
 	return 0, false
 }
 
-// ecn is a connection's side of RFC 3168 §6.1. It means nothing without
+// ecn is a connection's side of RFC 3168 §6.1.2 and §6.1.3. It means nothing without
 // flagECN.
 type ecn struct {
 	echo    bool   // a mark arrived, and the peer's CWR has not: every ACK says so
@@ -120,8 +120,9 @@ func (c *Conn) retryWithoutECN(now clock.Time) bool {
 	return true
 }
 
-// codepoint returns what new data is sent as: RFC 3168 §6.1.2. Bare ACKs,
-// retransmissions and window probes are not ECN-capable (§6.1.4-§6.1.6).
+// codepoint returns what new data is sent as: RFC 3168 §6.1.2. Nothing else is
+// ECN-capable: not bare ACKs (RFC 3168 §6.1.4), retransmissions (RFC 3168
+// §6.1.5) or window probes (RFC 3168 §6.1.6).
 func (c *Conn) codepoint() ECN {
 	if c.has(flagECN) && !c.has(flagNoECT) {
 		return ECT0

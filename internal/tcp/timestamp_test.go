@@ -111,7 +111,7 @@ func TestRFC7323_3_2_MissingIsDropped(t *testing.T) {
 	assert.Equal(t, uint64(1), s.h.Drops()[DropNoStamp])
 	assert.Equal(t, StateEstablished, s.c.State(), "MUST NOT abort for it")
 	s.send(SYN, 500, 0, 0)
-	s.expect(ACK, 1, 1, 0) // RFC 5961 §4: a peer that lost its memory finds out
+	s.expect(ACK, 1, 1, 0) // RFC 5961 §4.2: a peer that lost its memory finds out
 	s.send(RST, 1, 0, 0)
 	assert.Equal(t, StateClosed, s.c.State(), "a reset needs none")
 }
@@ -266,4 +266,27 @@ func TestRFC7323_4_1_SampleOfARetransmission(t *testing.T) {
 	s.wait(300 * time.Millisecond)
 	s.send(ACK, 1, 201, 0, stamp(102, first.options.TSVal))
 	assert.Equal(t, 20*time.Millisecond, s.c.Info().LatestRTT, "the original's says nothing of it")
+}
+
+// TestRFC7323_A_Layout: a lone option is two NOPs, kind, length and two stamps,
+// read and written in one go; the same list in any other order means the same.
+func TestRFC7323_A_Layout(t *testing.T) {
+	h := Header{Flags: ACK, Options: stamp(0x01020304, 0xfffefdfc)}
+	b := make([]byte, h.Size())
+	h.Put(b, 1, 2)
+	assert.Equal(t, []byte{1, 1, 8, 10, 1, 2, 3, 4, 0xff, 0xfe, 0xfd, 0xfc}, b[20:])
+	for _, list := range [][]byte{
+		b[20:],
+		{8, 10, 1, 2, 3, 4, 0xff, 0xfe, 0xfd, 0xfc, 0, 0},
+		{8, 10, 1, 2, 3, 4, 0xff, 0xfe, 0xfd, 0xfc, 1, 1},
+		{1, 8, 10, 1, 2, 3, 4, 0xff, 0xfe, 0xfd, 0xfc, 0},
+	} {
+		var o Options
+		require.True(t, o.parse(list))
+		assert.Equal(t, h.Options, o)
+	}
+	var o Options
+	require.True(t, o.parse([]byte{1, 1, 8, 9, 1, 2, 3, 4, 5, 6, 7, 0}), "a wrong length is skipped")
+	assert.Zero(t, o)
+	require.False(t, o.parse([]byte{1, 1, 8, 11, 1, 2, 3, 4, 5, 6, 7, 8}), "and one past the end is not")
 }
