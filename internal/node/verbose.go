@@ -9,6 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // verbosity is whose segments are told as events. The loop's.
@@ -73,7 +74,25 @@ func (n *Node) verboseSegment(dir stack.Direction, pieces [][]byte) {
 			packet = append(packet, p...)
 		}
 	}
-	n.watchers.publish(control.Segment{
-		SID: sid, Sent: dir == stack.Outbound, Text: string(capture.Describe(nil, packet)),
-	})
+	text := string(capture.Describe(nil, packet))
+	if dir == stack.Inbound {
+		if kind := n.arrival(sid, packet); kind != tcp.ArrivalEmpty {
+			text += " [" + kind.String() + "]"
+		}
+	}
+	n.watchers.publish(control.Segment{SID: sid, Sent: dir == stack.Outbound, Text: text})
+}
+
+// arrival is what becomes of the text of a packet that arrives for a connection:
+// what founding document 001's verbose option told.
+func (n *Node) arrival(sid int, packet []byte) tcp.Arrival {
+	k, ok := n.stack.Socket(sid)
+	if !ok || k.Conn == nil {
+		return tcp.ArrivalEmpty
+	}
+	_, _, h, text, ok := tcp.ParseHeader(packet[int(packet[0]&15)*4:])
+	if !ok {
+		return tcp.ArrivalEmpty
+	}
+	return n.stack.Arrival(k.Conn, h.Seq, len(text))
 }
