@@ -221,6 +221,7 @@ func verify(tb testing.TB, h *Host) {
 			count[r.place]++
 		}
 		require.Equal(tb, bytes, q.bytes)
+		verifyBoard(tb, c)
 		require.Equal(tb, count, q.count)
 		require.Len(tb, ids(q, lost), count[lost])
 		require.Len(tb, ids(q, inFlight), count[inFlight])
@@ -236,6 +237,24 @@ func verify(tb testing.TB, h *Host) {
 	}
 	require.Equal(tb, early, h.early)
 	require.LessOrEqual(tb, early, h.cfg.EarlyBytes)
+}
+
+// verifyBoard checks the counts of RFC 6675's scoreboard, and that nothing that
+// may be taken back lies beyond what was sent.
+func verifyBoard(tb testing.TB, c *Conn) {
+	tb.Helper()
+	q, b := &c.sent, &c.board
+	b.follow(q)
+	above := 0
+	for id := b.judged; int32(q.next-id) > 0; id++ {
+		if q.at(id).place == sacked {
+			above++
+		}
+	}
+	require.Equal(tb, above, b.above)
+	require.LessOrEqual(tb, int32(b.highest-q.next), int32(0))
+	require.LessOrEqual(tb, c.undo.to, c.snd.nxt)
+	require.True(tb, !c.undo.open || c.undo.owed >= 0)
 }
 
 // TestRandomSegments is FuzzInput without a fuzzer: longer, and the same each

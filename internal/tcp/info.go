@@ -55,12 +55,12 @@ type Info struct {
 	AppLimited                                         bool   // delivery_rate_app_limited
 	Retransmits                                        uint64 // total_retrans
 	LostRetransmits, FastRecoveries                    uint64
-	Undone                                             uint64        // recoveries that were spurious
+	Undone                                             uint64        // spurious recoveries
 	Timeouts, TailProbes, WindowProbes                 uint64        // total_rto, …
 	TimeoutEpisodes                                    uint64        // total_rto_recoveries
 	TimeoutTime                                        time.Duration // total_rto_time
 	DSACKs, DupAcks, ReorderSeen                       uint64        // dsack_dups, …, reord_seen
-	Retries                                            int           // retransmits: since the last answer
+	Retries                                            int           // since the last answer
 	Backoff                                            int           // doublings of the time-out
 	Probes                                             int           // window probes unanswered
 

@@ -106,7 +106,7 @@ func randomWorld(t *testing.T, seed uint64) bool {
 	wi := randomWire(r)
 	cfg.Recovery = []string{"rack", "sack", "rack", "newreno", "gbn"}[seed%5]
 	w := newWorld(t, seed, wi, cfg)
-	w.verify = seed%50 == 0
+	w.verify = seed%7 == 0
 	a, b := w.connect()
 	if a.State() == StateClosed {
 		return assert.Fail(t, "no handshake", "seed %d: %v", seed, a.Err())
