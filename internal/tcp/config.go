@@ -76,8 +76,8 @@ type Limits struct {
 	EarlyBytes int
 	// MaxConns bounds the connections, those in TIME-WAIT apart; zero: 1<<20.
 	MaxConns int
-	// SynBacklog bounds each listener's half-open connections (RFC 4987 §3.1); zero: 256. Knobs.SynCookies says
-	// what becomes of SYNs beyond.
+	// SynBacklog bounds each listener's half-open connections (RFC 4987 §3.1); zero: 256.
+	// Knobs.SynCookies says what becomes of SYNs beyond.
 	SynBacklog int
 	// ChallengeAcks is the budget of challenge ACKs a second for the whole host, on the average
 	// (RFC 5961 §7); zero: 1000. A connection has 10 in 5 s.
