@@ -22,6 +22,9 @@ type TCP struct {
 	// ECN is explicit congestion notification (RFC 3168): "on" asks for it, "passive"
 	// accepts it, "off" does neither; empty: "passive".
 	ECN string
+	// SynCookies has SYNs answered without remembering them (RFC 4987 §3.6): "auto"
+	// when too many are open, "always" or "off"; empty: "auto".
+	SynCookies string
 	// Pacing spreads what is sent over the round trip. BBR always does.
 	Pacing bool
 	// Nagle has small segments wait while data is unacknowledged, unless a
@@ -54,7 +57,8 @@ func (t *TCP) apply(c *node.TCPConfig) {
 	override(&c.Recovery, t.Recovery)
 	c.NoSACK, c.NoTimestamps, c.NoWindowScale = t.NoSACK, t.NoTimestamps, t.NoWindowScale
 	c.OptionsOff, c.Pacing, c.NoDelay = t.NoOptions, t.Pacing, !t.Nagle
-	c.ECN, _ = node.ParseECN(t.ECN) // check has looked at it
+	c.ECN, _ = node.ParseECN(t.ECN) // check has looked at both
+	c.SynCookies, _ = node.ParseSynCookies(t.SynCookies)
 	override(&c.MTUProbing, t.MTUProbing)
 	override(&c.InitialWindow, t.InitialWindow)
 	override(&c.RTOInitial, t.RTOInitial)
@@ -78,6 +82,9 @@ func buffer(size, most *int, wanted int) {
 func (t *TCP) check() error {
 	if _, ok := node.ParseECN(t.ECN); !ok {
 		return wrong("TCP.ECN %q: want on, off or passive", t.ECN)
+	}
+	if _, ok := node.ParseSynCookies(t.SynCookies); !ok {
+		return wrong("TCP.SynCookies %q: want auto, always or off", t.SynCookies)
 	}
 	return nil
 }

@@ -256,6 +256,15 @@ func ParseECN(name string) (tcp.ECNMode, bool) {
 	return tcp.ParseECNMode(name)
 }
 
+// ParseSynCookies returns the mode of SYN cookies with that name; the empty name
+// is the default's.
+func ParseSynCookies(name string) (tcp.CookieMode, bool) {
+	if name == "" {
+		return tcp.CookiesAuto, true
+	}
+	return tcp.ParseCookieMode(name)
+}
+
 const (
 	// Memory comes and goes with what is in a buffer, so a large one costs nothing at first.
 	firstBuffer      = 1 << 20

@@ -75,24 +75,27 @@ func (h *Host) NextCaught() (Tuple, bool) {
 // is no longer held, or there is no way back to its sender.
 func (h *Host) Admit(now clock.Time, t Tuple) (*Conn, bool) {
 	caught, ok := h.catch.held[t]
+	delete(h.catch.held, t)
 	if !ok || h.conns[t] != nil {
-		delete(h.catch.held, t)
 		return nil, false
 	}
-	delete(h.catch.held, t)
+	path := h.cfg.Route(t.RemoteAddr)
+	if path.Outlet < 0 || len(h.conns) >= h.cfg.MaxConns {
+		return nil, false
+	}
 	h.now = now
 	// A listener of its own, which it leaves at once: whoever admits it has accepted it.
-	l := &Listener{host: h, local: t.Local(), backlog: 1}
-	l.input(now, &caught.segment, caught.last)
-	c := h.conns[t]
-	if c == nil {
-		return nil, false
-	}
-	c.flags &^= flagHalfOpen
+	c := (&Listener{host: h, local: t.Local()}).answer(now, &caught.segment, path)
 	c.links.listener = nil
+	if caught.last != nil {
+		c.succeed(caught.last)
+	}
+	h.insert(c)
 	if c.links.events != 0 {
 		h.events.push(c)
 	}
+	c.sendSYN(now)
+	c.touch()
 	return c, true
 }
 
