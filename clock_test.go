@@ -145,6 +145,33 @@ func TestClosingADrivenNodeTakesNoTime(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
+// Nothing of a closed node is left to come due: no time-out, no deadline.
+func TestACloseLeavesNoTimers(t *testing.T) {
+	var clock tidepool.Clock
+	a, b := pair(t, tidepool.Config{Clock: &clock})
+	client, server := dial(t, b, a, "10.0.0.1:80")
+	l, err := a.ListenTCP(netip.MustParseAddrPort("10.0.0.1:81"))
+	require.NoError(t, err)
+	u, err := a.ListenUDP(netip.MustParseAddrPort("10.0.0.1:82"))
+	require.NoError(t, err)
+	soon := clock.Now().Add(time.Hour)
+	for _, set := range []func(time.Time) error{
+		client.SetDeadline, server.SetDeadline, l.SetDeadline, u.SetDeadline,
+	} {
+		require.NoError(t, set(soon))
+	}
+	_, ok := clock.Next()
+	require.True(t, ok)
+	require.NoError(t, a.Close())
+	require.NoError(t, b.Close())
+	_, ok = clock.Next()
+	assert.False(t, ok)
+	_, err = client.Read(make([]byte, 1))
+	require.Error(t, err)
+	_, err = server.Write(make([]byte, 1))
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
 // Without a Clock, nodes on pipes live in the time of a synctest bubble.
 func TestNodesLiveInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

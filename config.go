@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
@@ -39,7 +40,8 @@ type Config struct {
 	Seed uint64
 }
 
-// Interface is an attachment to a link. It has a Link or a UDP address.
+// Interface is an attachment to a link: it has a Link, a UDP address or the name of
+// a TUN device.
 type Interface struct {
 	// Name is for messages; empty: if0, if1, and so on.
 	Name string
@@ -52,9 +54,29 @@ type Interface struct {
 	Link io.ReadWriteCloser
 	// UDP is the HOST:PORT of this machine to carry packets over, a datagram each.
 	UDP string
+	// TUN is a device of Linux, opened or created, with the kernel at its other end.
+	TUN string
+	// Kernel is the address to give that end, which is brought up then; invalid: it
+	// is left alone.
+	Kernel netip.Addr
 	// Neighbors are the nodes on the link. A UDP link reaches only these; on
 	// another, an empty list means that anybody may be there.
 	Neighbors []Neighbor
+	// Impair makes the link worse than it is.
+	Impair Impairments
+}
+
+// Impairments are what an interface does to packets, in each direction by itself.
+// Shares are of all packets, from 0 to 1. The zero Impairments do nothing.
+type Impairments struct {
+	// Loss, Duplicate, Reorder and Corrupt are the shares that are lost, that come
+	// twice, that overtake others, and in which bits are turned.
+	Loss, Duplicate, Reorder, Corrupt float64
+	// Delay is how long a packet takes, and Jitter how much less or more, at most.
+	Delay, Jitter time.Duration
+	// Rate is the link's speed in bits per second; 0: no limit. A packet waits for
+	// those before it, 200 ms at the most.
+	Rate int64
 }
 
 // Neighbor is a node at the other end of a link.
@@ -135,11 +157,11 @@ func (f *Interface) internal(i int, cfg *node.Config, rip bool) error {
 	if f.MTU != 0 && (f.MTU < minMTU || f.MTU > maxMTU) {
 		return wrong("interface %s: MTU %d: want %d to %d", face.Name, f.MTU, minMTU, maxMTU)
 	}
-	if (f.Link == nil) == (f.UDP == "") {
-		return wrong("interface %s: want a Link or a UDP address", face.Name)
+	if err := f.underneath(&face); err != nil {
+		return wrong("interface %s: %v", face.Name, err)
 	}
 	var err error
-	if face.UDP, err = hostPort(f.UDP); err != nil {
+	if face.Impair, err = f.Impair.internal(); err != nil {
 		return wrong("interface %s: %v", face.Name, err)
 	}
 	for _, nb := range f.Neighbors {
@@ -158,6 +180,49 @@ func (f *Interface) internal(i int, cfg *node.Config, rip bool) error {
 	}
 	cfg.LNX.Interfaces = append(cfg.LNX.Interfaces, face)
 	return nil
+}
+
+// underneath translates what the interface stands on.
+func (f *Interface) underneath(to *lnx.Interface) (err error) {
+	kinds := 0
+	for _, given := range []bool{f.Link != nil, f.UDP != "", f.TUN != ""} {
+		if given {
+			kinds++
+		}
+	}
+	switch {
+	case kinds != 1:
+		return errors.New("want a Link, a UDP address or a TUN device")
+	case f.TUN != "":
+		to.Tun = &lnx.Tun{Device: f.TUN, Kernel: f.Kernel}
+	case f.Kernel.IsValid():
+		return errors.New("a Kernel address without a TUN device")
+	}
+	to.UDP, err = hostPort(f.UDP)
+	return err
+}
+
+func (i *Impairments) internal() (to lnx.Impairments, err error) {
+	for _, share := range []struct {
+		from float64
+		to   *lnx.Share
+	}{
+		{i.Loss, &to.Loss},
+		{i.Duplicate, &to.Duplicate},
+		{i.Reorder, &to.Reorder},
+		{i.Corrupt, &to.Corrupt},
+	} {
+		if !(share.from >= 0 && share.from <= 1) {
+			return to, fmt.Errorf("a share of %v: want 0 to 1", share.from)
+		}
+		*share.to = lnx.ShareOf(share.from)
+	}
+	if i.Delay < 0 || i.Jitter < 0 || i.Jitter > i.Delay || i.Rate < 0 {
+		return to, fmt.Errorf("delay %v, jitter %v, rate %d: want none negative, and no more "+
+			"jitter than delay", i.Delay, i.Jitter, i.Rate)
+	}
+	to.Delay, to.Jitter, to.RateBitsPerSec = i.Delay, i.Jitter, i.Rate
+	return to, nil
 }
 
 // What an MTU can be: RFC 791 §3.2's least, and the longest IPv4 packet.

@@ -91,7 +91,10 @@ func TestConfigsThatCannotBe(t *testing.T) {
 		"not IPv4":      face(func(f *tidepool.Interface) { f.Addr = prefix("fe80::1/64") }),
 		"MTU 60":        face(func(f *tidepool.Interface) { f.MTU = 60 }),
 		"want a Link":   face(func(f *tidepool.Interface) { f.Link = nil }),
-		"want a Link or": face(func(f *tidepool.Interface) {
+		"a share of 2":  face(func(f *tidepool.Interface) { f.Impair.Loss = 2 }),
+		"jitter":        face(func(f *tidepool.Interface) { f.Impair.Jitter = 1 }),
+		"Kernel":        face(func(f *tidepool.Interface) { f.Kernel = addr("10.0.0.2") }),
+		"want a Link, a": face(func(f *tidepool.Interface) {
 			f.UDP = "127.0.0.1:1"
 		}),
 		"port": face(func(f *tidepool.Interface) { f.Link, f.UDP = nil, "127.0.0.1:x" }),

@@ -259,7 +259,7 @@ func TestKeepAliveIsAnswered(t *testing.T) {
 func TestCongestionControlAndInfo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := tapped(t, tidepool.TCP{
-			CongestionControl: "tahoe", Recovery: "newreno", NoTimestamps: true, ECN: "on",
+			CongestionControl: "tahoe", Recovery: "sack", NoTimestamps: true, ECN: "on",
 			InitialWindow: 3,
 		})
 		info, err := w.client.Info()

@@ -3,6 +3,7 @@ package tidepool_test
 import (
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/nettest"
@@ -23,6 +24,15 @@ func TestNettest(t *testing.T) {
 		{"a pipe", func(t *testing.T) (client, server *tidepool.Node) {
 			a, b := pair(t, tidepool.Config{TCP: lossyTCP})
 			return b, a
+		}},
+		{"a bad pipe", func(t *testing.T) (client, server *tidepool.Node) {
+			x, y := tidepool.Pipe(0)
+			cfg := host(tidepool.Config{TCP: lossyTCP, Seed: 3}, "10.0.0.1/24", "", x)
+			cfg.Interfaces[0].Impair = tidepool.Impairments{
+				Loss: 0.01, Duplicate: 0.01, Reorder: 0.01, Corrupt: 0.01,
+				Delay: 200 * time.Microsecond, Jitter: 50 * time.Microsecond, Rate: 1e9,
+			}
+			return open(t, host(tidepool.Config{TCP: lossyTCP}, "10.0.0.2/24", "", y)), open(t, cfg)
 		}},
 		{"UDP", func(t *testing.T) (client, server *tidepool.Node) {
 			a, _, c := udpLine(t, tidepool.Config{TCP: lossyTCP})

@@ -1,6 +1,7 @@
 package lnx
 
 import (
+	"math"
 	"strconv"
 	"strings"
 )
@@ -15,6 +16,9 @@ const (
 	percentDigits  = 4 // decimals of a percentage that a Share can hold
 	bitsPerKilobit = 1_000
 )
+
+// ShareOf returns the share that is nearest to a number from 0 to 1.
+func ShareOf(fraction float64) Share { return Share(math.Round(fraction * wholeShare)) }
 
 // Fraction returns the share as a number from 0 to 1.
 func (s Share) Fraction() float64 { return float64(s) / wholeShare }

@@ -297,6 +297,8 @@ func (c *Conn) heed(ev tcp.Event) {
 		wake(c.in.ready)
 		wake(c.out.ready)
 		close(c.ended)
+		c.in.by.stop()
+		c.out.by.stop()
 		c.node.release(c)
 	}
 	c.node.announceEnd(c)

@@ -154,6 +154,7 @@ func (n *Node) shutdown() {
 		if !l.closing.Swap(true) {
 			close(l.done)
 		}
+		l.by.stop()
 		l.tl.Close(now)
 	}
 	for c := range n.conns {
