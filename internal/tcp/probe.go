@@ -84,7 +84,8 @@ func (l *limited) times(now clock.Time) (busy, rwnd, sndbuf time.Duration) {
 			rwnd += d
 		case LimitBuffer:
 			sndbuf += d
-		case LimitNone, LimitApp, LimitCwnd, LimitRecovery, LimitNagle, LimitPacing, LimitCork:
+		case LimitNone, LimitApp, LimitCwnd, LimitRecovery, LimitNagle, LimitPacing, LimitCork,
+			numLimits:
 		}
 		busy += d
 	}
