@@ -166,6 +166,7 @@ func (n *Node) shutdown() {
 			c.failure.CompareAndSwap(nil, &closed)
 		}
 	}
+	n.virReset(now)
 	n.drain(now)
 	n.tellAll()
 	n.closePackets()

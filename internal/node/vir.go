@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // Vir is the socket calls of founding document 004, which wait as it has them
@@ -49,6 +50,19 @@ func (n *Node) virChanged() {
 	defer v.mu.Unlock()
 	close(v.changed)
 	v.changed = make(chan struct{})
+}
+
+// virReset resets the connections that were not closed. The loop's last act.
+func (n *Node) virReset(now clock.Time) {
+	var open []*tcp.Conn
+	for c := range n.stack.TCP().Conns() {
+		if _, ok := c.Owner.(stack.VirSocketEnd); ok {
+			open = append(open, c)
+		}
+	}
+	for _, c := range open {
+		c.Abort(now)
+	}
 }
 
 func (v *Vir) watch() <-chan struct{} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/netip"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,4 +61,21 @@ func TestVirCallsWait(t *testing.T) {
 	_, err = vb.Accept(short, server)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, vb.Close(server))
+}
+
+// TestVirConnectionsOfAClosedNodeAreReset: the peer is not left waiting.
+func TestVirConnectionsOfAClosedNodeAreReset(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	l, err := b.Listen(netip.MustParseAddrPort("10.0.0.2:5000"), 0)
+	require.NoError(t, err)
+	h, err := a.Vir().Socket()
+	require.NoError(t, err)
+	require.NoError(t, a.Vir().Connect(ctx, h, netip.MustParseAddrPort("10.0.0.2:5000")))
+	c, err := l.Accept()
+	require.NoError(t, err)
+	require.NoError(t, a.Close())
+	_, err = c.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
