@@ -75,7 +75,11 @@ func (e *End) ReadBatch(frames []buffer.Frame) (int, error) {
 		}
 	}
 	n := copy(frames, e.lent)
-	e.lent = e.lent[n:]
+	if e.lent = e.lent[n:]; len(e.lent) == 0 && n < len(frames) {
+		// The owner takes a short batch for the last, and may have been told already of what
+		// came since; but these frames' memory is lent, so that must wait for the next call.
+		e.in.remind()
+	}
 	return n, nil
 }
 

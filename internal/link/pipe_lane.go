@@ -103,6 +103,19 @@ func (l *pipeLane) take(id int) []buffer.Frame {
 	return l.frames
 }
 
+// remind tells the reader again if something waits.
+func (l *pipeLane) remind() {
+	l.mu.Lock()
+	var ready func()
+	if l.packets > 0 {
+		ready = l.ready
+	}
+	l.mu.Unlock()
+	if ready != nil {
+		ready()
+	}
+}
+
 // pop copies one packet out.
 func (l *pipeLane) pop(p []byte) (n int, ok, closed bool) {
 	l.mu.Lock()

@@ -74,10 +74,12 @@ func (n *Node) turn() {
 		n.readDevice(token)
 	}
 	now := n.now()
+	if n.stack.Deadline().Due(now) {
+		n.look() // first: it answers the doorbell, and what was rung for is served below
+	}
 	n.serveRequests(now)
 	n.serveConns(now)
 	if n.stack.Deadline().Due(now) {
-		n.look()
 		n.stack.Advance(now)
 	}
 	n.drain(now)
