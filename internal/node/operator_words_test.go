@@ -1,6 +1,7 @@
 package node
 
 import (
+	"io"
 	"testing"
 	"time"
 
@@ -20,6 +21,8 @@ func TestErrorsNameWhatTheyAreAbout(t *testing.T) {
 
 	client, server := connect(t, a, b, "10.0.0.2:80")
 	require.NoError(t, client.Close())
+	_, err = server.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF, "the client closes first, so that TIME-WAIT is its own")
 	require.NoError(t, server.Close())
 	<-client.ended
 	require.Eventually(t, func() bool {

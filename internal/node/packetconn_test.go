@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
 func listenPacket(t *testing.T, n *Node, on string) *PacketConn {
@@ -218,5 +220,7 @@ func TestPacketConnIsForManyGoroutines(t *testing.T) {
 	}
 	wg.Wait()
 	dropped := uint64(each*senders - len(seen))
-	assert.Equal(t, server.us.Info().Dropped, dropped, "what did not come is counted")
+	var info udp.Info
+	require.NoError(t, server.node.call(func(clock.Time) { info = server.us.Info() }))
+	assert.Equal(t, info.Dropped, dropped, "what did not come is counted")
 }

@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -85,8 +87,11 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 		Addr: netip.MustParseAddr("10.8.0.2"), Text: "anybody?",
 	})
 	require.NoError(t, err)
-	faces, err := control.Ask(t.Context(), n.Operator(), control.Interfaces{})
-	require.NoError(t, err)
-	assert.Equal(t, []control.Drop{{Reason: "tun device deleted", Packets: 1}}, faces[0].Out.Drops)
+	require.Eventually(t, func() bool { // the packet leaves after the answer
+		faces, err := control.Ask(t.Context(), n.Operator(), control.Interfaces{})
+		require.NoError(t, err)
+		return slices.Equal(faces[0].Out.Drops,
+			[]control.Drop{{Reason: "tun device deleted", Packets: 1}})
+	}, 10*time.Second, time.Millisecond)
 	assert.Empty(t, said)
 }
