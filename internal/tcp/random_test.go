@@ -10,16 +10,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// fewer is how many of n runs a short test makes.
+func fewer(n int) int {
+	if testing.Short() {
+		return (n + 4) / 5
+	}
+	return n
+}
+
 // TestRandomWorlds moves random data both ways at once, over a wire, with
 // options, buffers and applications that the seed chooses. Every byte must
 // arrive, once and in its place, and both hosts must end up empty.
 func TestRandomWorlds(t *testing.T) {
 	n := *seeds
 	if n == 0 {
-		n = 1200
-		if testing.Short() {
-			n = 300
-		}
+		n = fewer(1200)
 	}
 	for seed := range uint64(n) {
 		if !randomWorld(t, seed) {
