@@ -19,7 +19,10 @@ type setting struct {
 }
 
 // settings are the knobs of TCP; they are for connections opened afterwards.
-var settings = []setting{
+var settings = append(words, numbers...)
+
+// words are the settings that are a name.
+var words = []setting{
 	{
 		key: "tcp.congestion", doc: "congestion control of new connections: " +
 			strings.Join(tcp.Algorithms(), ", "),
@@ -168,6 +171,7 @@ func (n *Node) set(r control.Set) (answer control.Setting, err error) {
 			err = fmt.Errorf("%w: %w", control.ErrUsage, err)
 			return
 		}
+		k = n.stack.TCP().Knobs() // with defaults for zeros
 		answer = control.Setting{Key: s.key, Value: s.read(&k), Doc: s.doc}
 	})
 	if err := firstError(callErr, err); err != nil {

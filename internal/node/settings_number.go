@@ -1,0 +1,58 @@
+package node
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// numbers are the settings that are a count or a time. A zero means the default.
+var numbers = []setting{
+	count("tcp.initialwindow", "the first congestion window, in segments (RFC 6928)",
+		func(k *tcp.Knobs) *int { return &k.InitialWindow }),
+	count("tcp.fixedwindow", "the window of the algorithm fixed, in bytes; 0: the first window",
+		func(k *tcp.Knobs) *int { return &k.FixedWindow }),
+	period("tcp.rtomin", "the least retransmission time-out (RFC 6298 §2.4)",
+		func(k *tcp.Knobs) *time.Duration { return &k.RTOMin }),
+	period("tcp.rtomax", "the greatest retransmission time-out (RFC 6298 §2.5)",
+		func(k *tcp.Knobs) *time.Duration { return &k.RTOMax }),
+	period("tcp.rtoinitial", "the time-out before the first measurement (RFC 6298 §2.1)",
+		func(k *tcp.Knobs) *time.Duration { return &k.RTOInitial }),
+	period("tcp.delayedack", "how long an acknowledgment waits for company (RFC 9293 §3.8.6.3)",
+		func(k *tcp.Knobs) *time.Duration { return &k.DelayedAck }),
+}
+
+// count is a setting that is a whole number.
+func count(key, doc string, field func(*tcp.Knobs) *int) setting {
+	return setting{
+		key: key, doc: doc,
+		read: func(k *tcp.Knobs) string { return strconv.Itoa(*field(k)) },
+		write: func(k *tcp.Knobs, v string) error {
+			n, err := strconv.Atoi(v)
+			if err != nil || n < 0 {
+				return fmt.Errorf("%w: %q: want a whole number", control.ErrUsage, v)
+			}
+			*field(k) = n
+			return nil
+		},
+	}
+}
+
+// period is a setting that is a time.
+func period(key, doc string, field func(*tcp.Knobs) *time.Duration) setting {
+	return setting{
+		key: key, doc: doc,
+		read: func(k *tcp.Knobs) string { return field(k).String() },
+		write: func(k *tcp.Knobs, v string) error {
+			d, err := time.ParseDuration(v)
+			if err != nil || d < 0 {
+				return fmt.Errorf("%w: %q: want a time such as 200ms", control.ErrUsage, v)
+			}
+			*field(k) = d
+			return nil
+		},
+	}
+}
