@@ -243,7 +243,7 @@ func (c *Conn) established(now clock.Time) {
 	if c.links.listener != nil {
 		c.links.listener.complete(c)
 	}
-	c.limit.set(now, LimitIdle)
+	c.limitBy(now, LimitIdle)
 	if c.has(flagWriteClosed) {
 		c.setState(now, evClose)
 	}

@@ -27,6 +27,7 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 	room = c.pace(min(room, c.trainLimit()))
 	if c.snd.probeDue && c.outputWindowProbe(now, t) ||
 		c.tlp.due && c.outputTailProbe(now, t) {
+		c.sample(now)
 		return true
 	}
 	if c.outputText(now, room, t) {
@@ -154,7 +155,7 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 	rec := q.at(id)
 	if left < rec.text() && !c.rec.force && c.pipe() > 0 ||
 		c.rec.forward == forwardFirst && !c.rec.force {
-		c.limit.set(now, c.limitedInRecovery())
+		c.limitBy(now, c.limitedInRecovery())
 		return false
 	}
 	if c.held(now) {
@@ -221,14 +222,14 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 		if why == LimitNone && waiting == 0 {
 			why = LimitReceiver // a FIN that the window does not admit
 		}
-		c.limit.set(now, why)
-		if why == LimitReceiver && c.sent.empty() {
+		switch {
+		case why == LimitReceiver && c.sent.empty():
 			c.startProbing(now)
-			c.limit.set(now, LimitPersist)
-		}
-		if waiting < c.snd.mss && why != LimitReceiver {
+			why = LimitPersist
+		case why != LimitReceiver && waiting < c.snd.mss:
 			c.limitedByApp() // it has not written a segment's worth
 		}
+		c.limitBy(now, why)
 		return false
 	}
 	if n > 0 && c.held(now) {
@@ -253,7 +254,7 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 	c.lend(t, seq, n, c.snd.mss)
 	c.markNew(t)
 	c.record(now, seq, n, finish)
-	c.limit.set(now, why)
+	c.limitBy(now, why)
 	c.limit.sent(why)
 	c.leave(now, t)
 	return true
@@ -263,11 +264,11 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 func (c *Conn) runDry(now clock.Time) {
 	switch {
 	case c.sent.empty():
-		c.limit.set(now, LimitIdle)
+		c.limitBy(now, LimitIdle)
 	case c.tx.Free() < c.snd.mss:
-		c.limit.set(now, LimitBuffer)
+		c.limitBy(now, LimitBuffer)
 	default:
-		c.limit.set(now, LimitApp)
+		c.limitBy(now, LimitApp)
 	}
 	c.limitedByApp()
 }

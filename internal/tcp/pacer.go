@@ -91,7 +91,7 @@ func (c *Conn) held(now clock.Time) bool {
 	if !c.pacer.holds(now) {
 		return false
 	}
-	c.limit.set(now, LimitPacing)
+	c.limitBy(now, LimitPacing)
 	c.timers[timerPace] = c.pacer.next
 	return true
 }

@@ -120,6 +120,15 @@ func (l *limited) byCwnd(cc congestion.Controller) bool {
 		cc.Cwnd() < cc.Ssthresh() && cc.Cwnd() < 2*max(l.peak, l.peakLast)
 }
 
+// limitBy notes what limits the sender now. Whoever listens hears of a change.
+func (c *Conn) limitBy(now clock.Time, by Limit) {
+	changed := by != c.limit.by
+	c.limit.set(now, by)
+	if changed {
+		c.sample(now)
+	}
+}
+
 func (c *Conn) limitedInRecovery() Limit {
 	if c.rec.kind == steady {
 		return LimitCwnd
@@ -151,28 +160,38 @@ func (s *spells) end(now clock.Time) {
 
 // Sample is a connection's state at one instant, for graphs.
 type Sample struct {
-	Time                  clock.Time
-	State                 State
-	Cwnd, Ssthresh        int // bytes; a zero Ssthresh means none
-	Pipe                  int // bytes in flight
-	SendWindow            int
-	SRTT, RTTVar, MinRTT  time.Duration
-	LatestRTT, RTO        time.Duration
-	Una, Nxt              uint64 // stream offsets: acknowledged, sent
-	RcvNxt                uint64 // stream offset received in order
-	Delivered             uint64 // bytes
-	DeliveryRate          int64  // bytes a second
-	Recovery              string // open, recovery, loss
-	Strategy              string // of loss recovery: gbn, newreno, sack, rack
-	Retransmits           uint64
-	Timeouts, TailProbes  uint64
+	Time                 clock.Time
+	State                State
+	Cwnd, Ssthresh       int // bytes; a zero Ssthresh means none
+	Pipe                 int // bytes in flight
+	SendWindow           int
+	SRTT, RTTVar, MinRTT time.Duration
+	LatestRTT, RTO       time.Duration
+	Una, Nxt             uint64 // stream offsets: acknowledged, sent
+	RcvNxt               uint64 // stream offset received in order
+	Delivered            uint64 // bytes
+	DeliveryRate         int64  // bytes a second
+	Recovery             string // open, recovery, loss
+	Strategy             string // of loss recovery: gbn, newreno, sack, rack
+	Counts
 	Limited               Limit
 	LimitedSince          clock.Time
 	UnsentBytes, RxUnread int
 }
 
-// SetProbe streams a sample to f at every acknowledgment that changes anything
-// and at every change of state. The sample is lent for the call. Nil stops it.
+// Counts are a connection's events up to a Sample.
+type Counts struct {
+	Retransmits, Timeouts    uint64
+	TailProbes, WindowProbes uint64
+	Undone                   uint64 // spurious recoveries
+	ECNEchoes                uint64 // reductions for marks that the peer told of
+}
+
+// SetProbe streams a sample to f at every acknowledgment that changes anything,
+// at every change of the state and of what limits the sender, at time-outs, at
+// probes of the tail and of the window as they are sent, and as the sender begins,
+// ends or takes back a recovery or answers a mark. The sample is lent for the
+// call, in which f calls nothing of the connection. Nil stops it.
 func (c *Conn) SetProbe(f func(*Sample)) { c.probe = f }
 
 func (c *Conn) sample(now clock.Time) {
@@ -187,8 +206,12 @@ func (c *Conn) sample(now clock.Time) {
 		Una: streamed(c.snd.una, c.snd.iss), Nxt: streamed(c.snd.nxt, c.snd.iss),
 		Delivered: c.sent.delivered, DeliveryRate: c.limit.rate,
 		Strategy: c.how.name,
-		Recovery: recoveryNames[c.rec.kind], Retransmits: c.stats.retransmits,
-		Timeouts: c.stats.timeouts, TailProbes: c.stats.tailProbes,
+		Recovery: recoveryNames[c.rec.kind],
+		Counts: Counts{
+			Retransmits: c.stats.retransmits, Timeouts: c.stats.timeouts,
+			TailProbes: c.stats.tailProbes, WindowProbes: c.stats.windowProbes,
+			Undone: c.stats.undone, ECNEchoes: c.ecn.echoes,
+		},
 		RcvNxt:  streamed(c.rcv.nxt, c.rcv.irs),
 		Limited: c.limit.by, LimitedSince: c.limit.since, RxUnread: c.rx.Len(),
 	}

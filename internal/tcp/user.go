@@ -95,7 +95,7 @@ func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
 		c.flags |= flagPaced
 	}
 	c.setPath(p)
-	c.limit.set(now, LimitHandshake)
+	c.limitBy(now, LimitHandshake)
 	return c
 }
 

@@ -1,0 +1,103 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// listenTo collects a connection's samples.
+func listenTo(c *Conn) *[]Sample {
+	got := &[]Sample{}
+	c.SetProbe(func(p *Sample) { *got = append(*got, *p) })
+	return got
+}
+
+// TestSamplePerEvent: whoever listens hears of each event by a sample of that
+// instant in which the event shows.
+func TestSamplePerEvent(t *testing.T) {
+	t.Run("a tail loss probe", func(t *testing.T) {
+		s := flight(t, 3, fullOptions, Config{})
+		got := listenTo(s.c)
+		for s.c.Info().TailProbes == 0 {
+			s.wait(10 * time.Millisecond)
+		}
+		s.collect()
+		require.NotEmpty(t, *got)
+		last := (*got)[len(*got)-1]
+		assert.Equal(t, s.now, last.Time)
+		assert.EqualValues(t, 1, last.TailProbes)
+		assert.EqualValues(t, 1, last.Retransmits, "it has been sent")
+	})
+	t.Run("a window probe", func(t *testing.T) {
+		s := opened(t, Config{})
+		s.sendWindow(ACK, 1, 1, 0, 0)
+		got := listenTo(s.c)
+		s.write(100)
+		s.quiet()
+		require.NotEmpty(t, *got)
+		assert.Equal(t, LimitPersist, (*got)[len(*got)-1].Limited)
+		before := len(*got)
+		for s.c.Info().WindowProbes == 0 {
+			s.wait(10 * time.Millisecond)
+		}
+		s.expect(ACK, 1, 1, 1)
+		require.Greater(t, len(*got), before)
+		assert.EqualValues(t, 1, (*got)[len(*got)-1].WindowProbes)
+		assert.EqualValues(t, 1, (*got)[len(*got)-1].Nxt)
+	})
+	t.Run("an undo", func(t *testing.T) {
+		s, _ := resendsFirst(t)
+		got := listenTo(s.c)
+		s.send(ACK, 1, 4001, 0)
+		s.sack(5001, 1, 1001)
+		require.NotEmpty(t, *got)
+		assert.EqualValues(t, 1, (*got)[len(*got)-1].Undone)
+		assert.Equal(t, "open", (*got)[len(*got)-1].Recovery)
+	})
+	t.Run("RFC 3168 §6.1.2: an answer to a mark", func(t *testing.T) {
+		s := withECN(t, Config{})
+		s.write(5000)
+		s.collect()
+		got := listenTo(s.c)
+		cwnd := s.c.Info().Cwnd
+		s.send(ACK|ECE, 1, 2001, 0)
+		require.NotEmpty(t, *got)
+		assert.EqualValues(t, 1, (*got)[len(*got)-1].ECNEchoes)
+		assert.Less(t, (*got)[len(*got)-1].Cwnd, cwnd)
+	})
+}
+
+// TestSamplePerLimit: each change of what limits the sender is heard of, once.
+func TestSamplePerLimit(t *testing.T) {
+	s := opened(t, Config{})
+	got := listenTo(s.c)
+	s.write(100)
+	s.collect()
+	s.write(100)
+	s.collect()
+	var limits []Limit
+	for _, p := range *got {
+		limits = append(limits, p.Limited)
+		assert.Equal(t, s.now, p.LimitedSince)
+	}
+	assert.Equal(t, []Limit{LimitNone, LimitApp, LimitNagle}, limits)
+	s.collect()
+	assert.Len(t, *got, 3, "nothing has changed")
+}
+
+// TestProbeAllocatesNothing: nor does a sample, whoever takes it.
+func TestProbeAllocatesNothing(t *testing.T) {
+	p := newPipe(t, Config{})
+	samples := 0
+	p.a.SetProbe(func(*Sample) { samples++ })
+	p.move(8 << 20)
+	require.Zero(t, testing.AllocsPerRun(20, func() { p.move(1 << 20) }))
+	require.Positive(t, samples)
+	p.a.SetProbe(nil)
+	before := samples
+	p.move(1 << 20)
+	require.Equal(t, before, samples)
+}
