@@ -26,18 +26,20 @@ type Socket struct {
 
 // Info is a connection's inner state, in the shape of Linux's TCP_INFO as ss -ti shows it.
 type Info struct {
-	Recovery   string        `json:"recovery"` // open, disorder, recovery or loss
+	Recovery   string        `json:"recovery"` // open, recovery or loss
 	Congestion string        `json:"congestion"`
 	Strategy   string        `json:"strategy"` // of loss recovery: gbn, newreno, sack, rack
 	SACK       bool          `json:"sack"`
 	Timestamps bool          `json:"timestamps"`
 	ECN        bool          `json:"ecn"`
+	Plain      bool          `json:"plain"`      // nothing was negotiated
 	SendScale  int           `json:"send_scale"` // -1: no window scaling
 	RecvScale  int           `json:"recv_scale"`
 	RTO        time.Duration `json:"rto_ns"`
 	RTT        time.Duration `json:"rtt_ns"`
 	RTTVar     time.Duration `json:"rttvar_ns"`
 	MinRTT     time.Duration `json:"min_rtt_ns"`
+	LatestRTT  time.Duration `json:"latest_rtt_ns"`
 	Backoff    int           `json:"backoff"` // doublings of the RTO
 	ATO        time.Duration `json:"ato_ns"`  // how long an acknowledgment may wait
 	MSS        int           `json:"mss"`
@@ -48,6 +50,8 @@ type Info struct {
 	Ssthresh   int           `json:"ssthresh"` // bytes; 0: not set yet
 	SendWindow int           `json:"send_window"`
 	RecvWindow int           `json:"recv_window"`
+	Pipe       int           `json:"pipe"`    // bytes in flight
+	PipeACK    int           `json:"pipeack"` // RFC 7661 §4.1, bytes; 0: undefined
 
 	BytesSent     uint64 `json:"bytes_sent"` // with what was sent again
 	BytesAcked    uint64 `json:"bytes_acked"`
@@ -74,6 +78,19 @@ type Info struct {
 	TailProbes   uint64 `json:"tail_probes"`
 	Undone       uint64 `json:"undone"` // recoveries that turned out spurious
 	WindowProbes uint64 `json:"window_probes"`
+
+	LostRetransmits uint64        `json:"lost_retransmits"`
+	FastRecoveries  uint64        `json:"fast_recoveries"`
+	TimeoutEpisodes uint64        `json:"timeout_episodes"` // and how long they took until the
+	TimeoutTime     time.Duration `json:"timeout_time_ns"`  // next delivery
+	DupAcks         uint64        `json:"dup_acks"`
+	Retries         int           `json:"retries"`         // time-outs since the last answer
+	Probes          int           `json:"probes"`          // window probes unanswered
+	Early           int           `json:"early"`           // ranges held that came out of order
+	ECNMarks        uint64        `json:"ecn_marks"`       // segments that arrived marked
+	ECNEchoes       uint64        `json:"ecn_echoes"`      // reductions for marks on ours
+	UserTimeout     time.Duration `json:"user_timeout_ns"` // 0: none
+	Unread          int           `json:"unread"`          // bytes that wait to be read
 
 	// Limited is why no more is in flight: "app", "cwnd", "rwnd", "sndbuf", "pacing",
 	// "nagle", "cork", "persist", "recovery" or "idle", and LimitedFor is for how long that has

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -147,13 +148,16 @@ func (c *Conn) Info() (i tcp.Info, err error) {
 	return i, nil
 }
 
-// Socket returns what an operator sees of the connection.
+// Socket returns what an operator sees of the connection; after its end, the last.
 func (c *Conn) Socket() (s control.Socket, err error) {
-	err = c.set(func(now clock.Time) error {
-		s = c.node.stack.SocketInfo(c.sid, now)
-		return nil
+	callErr := c.node.call(func(now clock.Time) {
+		s = control.Socket{SID: c.sid, Local: c.local, Remote: c.peer}
+		stack.DescribeConn(&s, c.tc, true, now)
 	})
-	return s, err
+	if callErr != nil {
+		return s, c.opError("info", callErr)
+	}
+	return s, nil
 }
 
 // Status returns what STATUS of RFC 9293 §3.10.6 lists.

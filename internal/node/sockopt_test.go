@@ -1,6 +1,7 @@
 package node
 
 import (
+	"io"
 	"net"
 	"net/netip"
 	"syscall"
@@ -108,4 +109,30 @@ func TestLinger(t *testing.T) {
 	n, err := server.Read(make([]byte, 10))
 	require.NoError(t, err)
 	assert.Equal(t, 5, n)
+}
+
+// TestInfoAfterTheEnd: what a connection was is known for as long as it is held,
+// and the clocks of what it waited for stand still.
+func TestInfoAfterTheEnd(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	client, server := connect(t, a, b, "10.0.0.2:80")
+	_, err := client.Write(make([]byte, 500))
+	require.NoError(t, err)
+	_, err = io.ReadFull(server, make([]byte, 500))
+	require.NoError(t, err)
+	server.Abort()
+	_, err = client.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	i, err := client.Info()
+	require.NoError(t, err)
+	assert.Equal(t, tcp.StateClosed, i.State)
+	assert.EqualValues(t, 500, i.BytesSent)
+	assert.Equal(t, tcp.LimitIdle, i.Limited)
+	require.NoError(t, client.Close())
+	again, err := client.Info()
+	require.NoError(t, err)
+	assert.Equal(t, i.BusyTime, again.BusyTime)
+	require.NoError(t, a.Close())
+	_, err = client.Info()
+	require.Error(t, err)
 }

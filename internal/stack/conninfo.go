@@ -36,6 +36,12 @@ func connInfo(i tcp.Info, now clock.Time) *control.Info {
 		BusyTime: i.BusyTime, RwndLimited: i.RwndLimited, SndbufLimited: i.SndbufLimited,
 		Unacked: i.Unacked, Lost: i.Lost, Sacked: i.Sacked, Retransmits: i.Retransmits,
 		Timeouts: i.Timeouts, TailProbes: i.TailProbes, WindowProbes: i.WindowProbes,
+		Plain: i.Plain, LatestRTT: i.LatestRTT, Pipe: i.Pipe, PipeACK: i.PipeACK,
+		LostRetransmits: i.LostRetransmits, FastRecoveries: i.FastRecoveries,
+		TimeoutEpisodes: i.TimeoutEpisodes, TimeoutTime: i.TimeoutTime, DupAcks: i.DupAcks,
+		Retries: i.Retries, Probes: i.Probes, Early: i.OutOfOrder,
+		ECNMarks: i.ECNMarks, ECNEchoes: i.ECNEchoes, UserTimeout: i.UserTimeout,
+		Unread:  i.Unread,
 		Limited: i.Limited.String(), LimitedFor: since(i.LimitedSince),
 		LastSent: since(i.LastSent), LastReceived: since(i.LastReceived), LastAck: since(i.LastAck),
 	}

@@ -119,12 +119,18 @@ func (s *Stack) socketInfo(k *Socket, info bool, now clock.Time) control.Socket 
 		c.State = stateName(tcp.StateTimeWait)
 		return c
 	}
-	c.State = stateName(k.Conn.State())
-	c.RecvQ, c.SendQ = k.Conn.Rx().Len(), k.Conn.Tx().Len()
-	if info {
-		c.Info = connInfo(k.Conn.Info(), now)
-	}
+	DescribeConn(&c, k.Conn, info, now)
 	return c
+}
+
+// DescribeConn fills in what a connection tells of itself, with its inner state if
+// info is set.
+func DescribeConn(s *control.Socket, c *tcp.Conn, info bool, now clock.Time) {
+	s.State = stateName(c.State())
+	s.RecvQ, s.SendQ = c.Rx().Len(), c.Tx().Len()
+	if info {
+		s.Info = connInfo(c.Info(), now)
+	}
 }
 
 // stateName is the RFC's name as sockets tables write it.

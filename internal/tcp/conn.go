@@ -183,6 +183,9 @@ func (c *Conn) setState(now clock.Time, e event) {
 		panic(fmt.Sprintf("BUG: tcp: %s in %s", eventNames[e], c.state))
 	}
 	c.state = to
+	if to == StateTimeWait || to == StateClosed {
+		c.limit.set(now, LimitIdle) // its clocks stop: nothing more is to be done
+	}
 	switch to {
 	case StateEstablished:
 		c.established(now)

@@ -56,7 +56,7 @@ func (w *world) names() (map[string]float64, error) {
 		"tcpi_snd_ssthresh":   w.ssthresh(i.Ssthresh, mss),
 		"tcpi_total_retrans":  float64(i.Retransmits),
 		"tcpi_total_rto":      float64(i.Timeouts),
-		"tcpi_probes":         float64(i.WindowProbes),
+		"tcpi_probes":         float64(i.Probes),
 		"tcpi_notsent_bytes":  float64(i.NotSent),
 		"tcpi_bytes_sent":     float64(i.BytesSent),
 		"tcpi_bytes_acked":    float64(i.BytesAcked),
@@ -77,9 +77,33 @@ func (w *world) names() (map[string]float64, error) {
 		"tcpi_last_data_recv": ms(w.now.Sub(i.LastReceived)),
 		"tcpi_last_ack_recv":  ms(w.now.Sub(i.LastAck)),
 		"tcpi_options":        negotiated(&i),
+
+		"tcpi_backoff":              float64(i.Backoff),
+		"tcpi_ato":                  us(i.ATO),
+		"tcpi_advmss":               float64(i.AdvMSS),
+		"tcpi_retrans":              float64(i.Retrans),
+		"tcpi_rcv_rtt":              us(i.RecvRTT),
+		"tcpi_rcv_space":            float64(i.RecvSpace),
+		"tcpi_rcv_ssthresh":         float64(i.RecvBuffer),
+		"tcpi_rcv_ooopack":          float64(i.OutOfOrderSegs),
+		"tcpi_busy_time":            us(i.BusyTime),
+		"tcpi_rwnd_limited":         us(i.RwndLimited),
+		"tcpi_sndbuf_limited":       us(i.SndbufLimited),
+		"tcpi_delivered_ce":         float64(i.ECNEchoes),
+		"tcpi_total_rto_recoveries": float64(i.TimeoutEpisodes),
+		"tcpi_total_rto_time":       ms(i.TimeoutTime),
+
+		"tcpi_delivery_rate_app_limited": flag(i.AppLimited),
 	}
 	maps.Copy(n, constants)
 	return n, nil
+}
+
+func flag(on bool) float64 {
+	if on {
+		return 1
+	}
+	return 0
 }
 
 // ssthresh returns it in packets; what no window can reach is infinite.

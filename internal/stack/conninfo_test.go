@@ -1,0 +1,71 @@
+package stack
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// What tcp.Info calls otherwise, and what control.Info leaves out and why.
+var (
+	infoNames = map[string]string{
+		"SendMSS": "MSS", "LimitedSince": "LimitedFor",
+		"OutOfOrder": "Early", "OutOfOrderSegs": "OutOfOrder",
+	}
+	infoOmitted = map[string]string{
+		"Una":    "BytesAcked, but for the FIN",
+		"Nxt":    "BytesAcked and what is in flight",
+		"RcvNxt": "BytesReceived, but for the FIN",
+
+		"State":       "Socket has it",
+		"WindowScale": "SendScale is -1 without",
+	}
+)
+
+// Every field of the connection's own Info has one in control.Info that follows it.
+func TestConnInfoIsComplete(t *testing.T) {
+	const now = clock.Time(1000)
+	of := reflect.TypeFor[tcp.Info]()
+	zero := reflect.ValueOf(*connInfo(tcp.Info{WindowScale: true}, now))
+	seen := map[string]bool{}
+	for k := range of.NumField() {
+		field := of.Field(k)
+		if infoOmitted[field.Name] != "" {
+			continue
+		}
+		name := field.Name
+		if other := infoNames[name]; other != "" {
+			name = other
+		}
+		i := tcp.Info{WindowScale: name != "WindowScale"}
+		set := reflect.ValueOf(&i).Elem().Field(k)
+		before := zero
+		switch {
+		case set.Kind() == reflect.String:
+			set.SetString("x")
+		case set.Kind() == reflect.Bool:
+			before = reflect.ValueOf(*connInfo(tcp.Info{WindowScale: i.WindowScale}, now))
+			set.SetBool(true)
+		case set.CanUint():
+			set.SetUint(3)
+		default:
+			require.True(t, set.CanInt(), name)
+			set.SetInt(3)
+		}
+		got := reflect.ValueOf(*connInfo(i, now))
+		require.True(t, got.FieldByName(name).IsValid(), "%s is missing", name)
+		assert.NotEqual(t, before.FieldByName(name).Interface(), got.FieldByName(name).Interface(),
+			"%s is not filled in", name)
+		seen[name] = true
+	}
+	mine := reflect.TypeFor[control.Info]()
+	for f := range mine.Fields() {
+		assert.True(t, seen[f.Name], "%s comes from nowhere", f.Name)
+	}
+}
