@@ -9,7 +9,7 @@ import (
 // forward passes on a packet that is for somebody else (RFC 1812 §5.2.1).
 func (s *Stack) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 	if !s.cfg.Forwarding {
-		// RFC 1122 §3.3.4.2: a host must not, and says nothing about it.
+		// RFC 1122 §3.2.1.3: a host discards it, and says nothing about it.
 		s.dropOne(now, i, Inbound, ip.DropNotForUs, b)
 		return
 	}

@@ -51,7 +51,7 @@ type Info struct {
 	SegsOut, SegsIn, DataSegsOut, DataSegsIn           uint64
 	Delivered                                          uint64 // segments
 	DeliveryRate, PacingRate                           int64  // bytes a second
-	PipeACK                                            int    // RFC 7661 §4.1, bytes; 0: undefined
+	PipeACK                                            int    // RFC 7661 §4.2, bytes; 0: undefined
 	AppLimited                                         bool   // delivery_rate_app_limited
 	Retransmits                                        uint64 // total_retrans
 	LostRetransmits, FastRecoveries                    uint64

@@ -90,7 +90,7 @@ func (c *Conn) mssFor(mtu int) int {
 func (c *Conn) fragmentable() bool { return c.path.MTU < minMSS+ipHeaderSize+HeaderSize }
 
 // Plateau returns the next of the common MTUs below the length of a packet that
-// was too big, for routers whose reports name none (RFC 1191 §7.1).
+// was too big, for routers whose reports name none (RFC 1191 §7).
 func Plateau(length int) int {
 	for _, mtu := range [...]int{32000, 17914, 8166, 4352, 2002, 1492, 1006, 508, 296} {
 		if mtu < length {
@@ -150,7 +150,7 @@ func (c *Conn) mtuTimeout(now clock.Time) {
 }
 
 // resendLarge sends again, in smaller segments, what cannot have passed a path
-// that has turned out narrower. It says nothing about congestion (RFC 1191 §6.5).
+// that has turned out narrower. It says nothing about congestion (RFC 1191 §6.4).
 func (c *Conn) resendLarge() {
 	q := &c.sent
 	for id := q.first; id != q.next; id++ {

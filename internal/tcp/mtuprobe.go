@@ -155,7 +155,7 @@ func (c *Conn) mtuProbeArrived(now clock.Time) {
 }
 
 // mtuProbeLost says that the path does not carry the probe, if it happens often
-// enough. It says nothing about congestion (RFC 4821 §7.5).
+// enough. It says nothing about congestion (RFC 4821 §7.6.2).
 func (c *Conn) mtuProbeLost(id uint32, rec *record) {
 	c.sent.move(id, rec, lost)
 	rec.flags &^= recMTUProbe

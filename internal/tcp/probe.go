@@ -113,7 +113,7 @@ func (l *limited) newRound(una, nxt uint64, flight int) bool {
 }
 
 // byCwnd reports whether the congestion window bounded the sender lately. In
-// slow start half of it in use is enough (RFC 7661 §4.1 validates so), because
+// slow start half of it in use is enough (RFC 7661 §4.3 validates so), because
 // it doubles in a round.
 func (l *limited) byCwnd(cc congestion.Controller) bool {
 	return l.used || l.usedLast ||

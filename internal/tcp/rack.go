@@ -13,7 +13,7 @@ var rackTLP = strategy{
 	overdue: (*Conn).overdue,
 }
 
-// rack is RACK's state, RFC 8985 §5.2: loss is told by time, not by counting.
+// rack is RACK's state, RFC 8985 §5.3: loss is told by time, not by counting.
 type rack struct {
 	sentAt     clock.Time // when the most recently sent delivered segment was sent,
 	end        uint64     // and where it ends

@@ -33,7 +33,7 @@ const (
 
 var recoveryNames = [...]string{"open", "recovery", "loss"}
 
-// pipe estimates the bytes in flight (RFC 6675 §3), from counters.
+// pipe estimates the bytes in flight (SetPipe, RFC 6675 §4), from counters.
 func (c *Conn) pipe() int { return max(0, c.sent.bytes[inFlight]-c.rec.dupBytes) }
 
 // recover enters, continues and leaves recovery after an acknowledgment.

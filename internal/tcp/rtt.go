@@ -33,7 +33,7 @@ func (e *rtt) sample(now clock.Time, r time.Duration, share int, cfg *Config) {
 	case e.srtt == 0:
 		e.srtt, e.rttvar = r, r/2 // RFC 6298 §2.2
 	case e.keepSRTT != 0:
-		// RFC 4015 §4 step ADAPT: the path has shown that it may take so long.
+		// RFC 4015 §3.1 step 11: the path has shown that it may take so long.
 		e.srtt, e.rttvar = max(e.keepSRTT, r), max(e.keepVar, r/2)
 		e.keepSRTT, e.keepVar = 0, 0
 	default:
@@ -48,7 +48,7 @@ func (e *rtt) sample(now clock.Time, r time.Duration, share int, cfg *Config) {
 }
 
 // adapt has the next sample start the estimate anew, from no less than what it
-// was before a time-out that turned out spurious (RFC 4015 §4 step ADAPT, whose
+// was before a time-out that turned out spurious (RFC 4015 §3.1 step 11, whose
 // granularity G is a nanosecond here).
 func (e *rtt) adapt(srtt, rttvar time.Duration) { e.keepSRTT, e.keepVar = srtt, rttvar }
 

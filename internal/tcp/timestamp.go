@@ -101,7 +101,7 @@ func (c *Conn) noteResent(now clock.Time) {
 
 // echoesOriginal reports whether the acknowledgment in hand answers a segment
 // that was sent before the first retransmission of the episode (RFC 3522 §3.2,
-// step 5): then what was sent again had not been lost. A stamp of the same tick
+// step 4): then what was sent again had not been lost. A stamp of the same tick
 // decides nothing.
 func (c *Conn) echoesOriginal(r *round) bool {
 	return r.echoed && c.stamps.hasResent && after(c.stamps.resent, r.echo)

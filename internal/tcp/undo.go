@@ -16,7 +16,7 @@ type undo struct {
 	owed     int    // bytes sent again and not reported as duplicates yet
 	open     bool   // there is something to take back
 	timeout  bool   // a time-out began it
-	// What RFC 4015 §4 step 0 saves of the estimator as a time-out comes.
+	// What RFC 4015 §3.1 step 0 saves of the estimator as a time-out comes.
 	srtt, rttvar time.Duration
 }
 
@@ -65,7 +65,7 @@ func (c *Conn) reconsider(now clock.Time, r *round) {
 	}
 }
 
-// eifel is RFC 3522 §3.2 step 5: what was sent again first is acknowledged, and
+// eifel is RFC 3522 §3.2 steps 3 and 4: what was sent again first is acknowledged, and
 // the echo is of a transmission before that. Another retransmission that is
 // still out was needed, for all that is known.
 func (c *Conn) eifel(r *round) bool {
@@ -73,9 +73,9 @@ func (c *Conn) eifel(r *round) bool {
 		(c.sent.empty() || c.sent.at(c.sent.first).flags&recAgain == 0) && c.echoesOriginal(r)
 }
 
-// takeBack is the Eifel response, RFC 4015 §4: transmission goes on with what
-// was never sent (step RESUME), the congestion window is restored (step REVERSE)
-// and after a time-out the estimator learns from the delay (step ADAPT).
+// takeBack is the Eifel response, RFC 4015 §3.1: transmission goes on with what
+// was never sent (step 8), the congestion window is restored (step 9)
+// and after a time-out the estimator learns from the delay (step 11).
 func (c *Conn) takeBack(now clock.Time) {
 	u := c.undo
 	c.undo = undo{}

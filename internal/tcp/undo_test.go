@@ -257,7 +257,7 @@ func TestRFC3708_UndoOfTimeout(t *testing.T) {
 	assert.Zero(t, s.c.pipe())
 }
 
-func TestRFC4015_4_Adapt(t *testing.T) {
+func TestRFC4015_3_1_Adapt(t *testing.T) {
 	s, e := timesOut(t, 5, Options{MSS: 1000}, Config{Knobs: Knobs{RTOMin: time.Millisecond}})
 	srtt, rttvar := s.c.rtt.srtt, s.c.rtt.rttvar
 	s.now = s.now.Add(100 * time.Millisecond)
@@ -322,7 +322,7 @@ func TestRFC3522_Eifel(t *testing.T) {
 		s.now = s.now.Add(5 * time.Millisecond)
 		return s, e, answer
 	}
-	t.Run("§3.2 step 5: the original was late", func(t *testing.T) {
+	t.Run("§3.2 step 4: the original was late", func(t *testing.T) {
 		s, e, answer := enter(t)
 		answer(s.c.stamps.resent-10, 4)
 		assert.Equal(t, 1, e.spurious)

@@ -21,7 +21,7 @@ type validation struct {
 }
 
 const (
-	// samplingPeriod is the least of RFC 7661 §4.1.
+	// samplingPeriod is the least of RFC 7661 §4.2.
 	samplingPeriod = time.Second
 	// nonValidatedPeriod is how long a window is kept that is not used: RFC 7661 §4.4.3.
 	nonValidatedPeriod = 5 * time.Minute
@@ -40,14 +40,14 @@ func (v *validation) turn(now clock.Time, srtt time.Duration) {
 }
 
 // pipeACK returns the most that a round trip has delivered lately (RFC 7661
-// §4.1), and false while that is undefined.
+// §4.2), and false while that is undefined.
 func (c *Conn) pipeACK(now clock.Time) (int, bool) {
 	v := &c.limit.use
 	v.turn(now, c.rtt.srtt)
 	return max(v.bins[0], v.bins[1]), v.binAt != clock.Never
 }
 
-// validated reports whether the sender uses its window: RFC 7661 §4.2, half of
+// validated reports whether the sender uses its window: RFC 7661 §4.3, half of
 // it, or nothing is known yet. A window that held the sender back within the
 // last two round trips was used, whatever it has grown to since.
 func (c *Conn) validated(now clock.Time) bool {

@@ -34,20 +34,23 @@ func grown(t *testing.T, cc string) (*script, uint32) {
 	return s, una
 }
 
-func TestRFC7661_4_1_PipeACK(t *testing.T) {
+// TestRFC7661_4_2_PipeACK: the largest sample of the period counts, and below half of the
+// window the phase is the non-validated one (RFC 7661 §4.3), in which the window stays as it
+// is (RFC 7661 §4.4).
+func TestRFC7661_4_2_PipeACK(t *testing.T) {
 	s, una := grown(t, "reno")
-	assert.True(t, s.c.validated(s.now), "§4.2: nothing, or enough, is known")
+	assert.True(t, s.c.validated(s.now), "§4.3: nothing, or enough, is known")
 	una = trickle(s, una, 3000, 3, 10*time.Millisecond)
 	assert.Equal(t, 20000, s.c.Info().PipeACK, "the largest sample of the period")
 	assert.True(t, s.c.validated(s.now))
 	una = trickle(s, una, 3000, 3, time.Second)
 	assert.Equal(t, 3000, s.c.Info().PipeACK, "which is over: a second, or three round trips")
-	assert.False(t, s.c.validated(s.now), "§4.2: not half of the window")
+	assert.False(t, s.c.validated(s.now), "§4.3: not half of the window")
 	cwnd := s.c.Info().Cwnd
 	una = trickle(s, una, 3000, 20, 100*time.Millisecond)
-	assert.Equal(t, cwnd, s.c.Info().Cwnd, "§4.3: kept, and not grown")
+	assert.Equal(t, cwnd, s.c.Info().Cwnd, "§4.4: kept, and not grown")
 	trickle(s, una, cwnd, 4, 10*time.Millisecond)
-	assert.True(t, s.c.validated(s.now), "§4.3: used again")
+	assert.True(t, s.c.validated(s.now), "§4.4: used again")
 }
 
 func TestRFC7661_4_4_1_LossInTheNonValidatedPhase(t *testing.T) {

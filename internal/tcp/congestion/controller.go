@@ -43,7 +43,7 @@ type Ack struct {
 	// Round is true on the first acknowledgment of each round trip.
 	Round bool
 	// CwndLimited says that the window, not the application or the receiver, held the sender
-	// back in this round or the last; a window that is not used must not grow (RFC 7661 §4.1).
+	// back in this round or the last; a window that is not used must not grow (RFC 7661 §4.4).
 	CwndLimited bool
 	// Recovering says that fast recovery is in progress: PRR paces it, growth waits.
 	Recovering bool

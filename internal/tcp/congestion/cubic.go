@@ -6,7 +6,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// The constants of RFC 9438 §4.1.
+// The constants of RFC 9438 §4.1.1.
 const (
 	cubicBeta = 0.7
 	cubicC    = 0.4 // segments a second cubed

@@ -53,7 +53,7 @@ func TestRFC6582_FullAcknowledgment(t *testing.T) {
 	assert.Equal(t, 4000, c.Cwnd(), "after a time-out the window has only grown from one segment")
 }
 
-// TestSpuriousIsTakenBack: RFC 4015 §3.2's idea for all loss-based algorithms.
+// TestSpuriousIsTakenBack: RFC 4015 §3.4's idea for all loss-based algorithms.
 func TestSpuriousIsTakenBack(t *testing.T) {
 	for _, name := range []string{"reno", "newreno", "tahoe", "cubic"} {
 		for _, kind := range []Kind{Detected, Timeout} {
