@@ -31,6 +31,7 @@ func TestSumRFC1071Example(t *testing.T) {
 	assert.Equal(t, uint16(0xddf2), checksum.Fold(checksum.Sum(b, 0)))
 }
 
+// RFC 1071 §2(B): words may be added in the machine's byte order.
 func TestSumEqualsNaiveAtEveryLengthAndSplit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, 1500)
@@ -45,6 +46,7 @@ func TestSumEqualsNaiveAtEveryLengthAndSplit(t *testing.T) {
 	}
 }
 
+// RFC 1071 §2(B): and a piece at an odd offset has its bytes swapped.
 func TestSumPiecesOfAnyLength(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	b := make([]byte, 3000)

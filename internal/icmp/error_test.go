@@ -9,6 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/icmp"
 )
 
+// RFC 792 wants the header and eight bytes; RFC 1812 §4.3.2.3 would let a router
+// quote more, and these do not.
 func TestErrorQuotesHeaderAndEightBytes(t *testing.T) {
 	udp, echo := unhex(t, udpPacket), unhex(t, echoPacket)
 	tests := []struct {

@@ -27,6 +27,8 @@ func unhex(tb testing.TB, s string) []byte {
 	return b
 }
 
+// RFC 791 §3.1: each field of the header; RFC 1122 §3.2.1.8: an option that means
+// nothing here is stepped over, and stays in the packet.
 func TestParseHeaderOfRealPackets(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -99,6 +101,7 @@ func fixChecksum(b []byte) {
 	binary.BigEndian.PutUint16(b[10:], checksum.Checksum(b[:ihl]))
 }
 
+// RFC 1812 §5.2.2: length, version, header length, total length, checksum.
 func TestParseHeaderDrops(t *testing.T) {
 	tests := []struct {
 		name string
@@ -144,6 +147,7 @@ func TestParseHeaderCutsPayloadToTotalLength(t *testing.T) {
 	assert.Len(t, payload, 19)
 }
 
+// RFC 791 §3.1: the list of options ends with, and is padded by, zeros.
 func TestAppendPadsOptions(t *testing.T) {
 	h := ip.Header{TotalLen: 24, TTL: 1, Options: []byte{7, 3, 4}}
 	b := h.Append([]byte("before"))

@@ -122,6 +122,8 @@ func TestSlowResolverDelaysNobody(t *testing.T) {
 }
 
 // TestNamesToBind must resolve at once.
+// RFC 6761 §6.3: localhost is the loopback address, though this resolver does not
+// know the name.
 func TestNamesToBind(t *testing.T) {
 	var b book
 	b.set(map[string]netip.Addr{"here.example": loopback})

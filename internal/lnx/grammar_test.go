@@ -1,6 +1,7 @@
 package lnx_test
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -303,6 +304,20 @@ func TestNames(t *testing.T) {
 		0: "0%", 1: "0.0001%", 5_000: "0.5%", 20_000: "2%", 123_456: "12.3456%", 1_000_000: "100%",
 	} {
 		assert.Equal(t, want, share.String())
+	}
+}
+
+// RFC 1123 §2.1: a name may begin with a digit, and what ends in a number is meant
+// to be an address.
+func TestHostNames(t *testing.T) {
+	const face = "interface if0 10.0.0.1/24 %s:5000\n"
+	for _, good := range []string{"localhost", "127.0.0.1", "3com.example", "a1", "7.sea"} {
+		cfg := parse(t, fmt.Sprintf(face, good))
+		assert.Equal(t, good, cfg.Interfaces[0].UDP.Host)
+	}
+	for _, bad := range []string{"127.0.0.256", "1.2.3", "17", "sea.7", "a..b", "a,b"} {
+		_, err := lnx.Parse("N.lnx", []byte(fmt.Sprintf(face, bad)))
+		require.ErrorContains(t, err, fmt.Sprintf("%q is not a host", bad))
 	}
 }
 

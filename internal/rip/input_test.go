@@ -17,6 +17,7 @@ import (
 
 // RFC 2453 §3.9.2, case by case: what a response does to a route that we have
 // through b at cost 4 (b said 3).
+// RFC 2453 §3.6: what costs 16 cannot be reached, and no cost is higher.
 func TestResponseAgainstAKnownRoute(t *testing.T) {
 	const p = "10.5.0.0/16"
 	tests := []struct {

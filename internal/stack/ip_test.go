@@ -24,6 +24,7 @@ func dropsOf(c control.Counters) map[string]uint64 {
 	return m
 }
 
+// RFC 1812 §5.2.1: what is for somebody else goes on, one hop the older.
 func TestTestPacketCrossesARouter(t *testing.T) {
 	w, a, _, c := line(t)
 	n, err := a.SendTest(w.now, addr("10.1.0.2"), ip.ProtoTest, []byte("hello"))
@@ -49,6 +50,9 @@ func TestSendErrorsSayWhy(t *testing.T) {
 	require.ErrorIs(t, err, stack.ErrNoRoute, "its only interface is down, and so are its routes")
 }
 
+// RFC 1812 §5.2.7.1: a router that has no route says that the network cannot be
+// reached; RFC 1122 §3.2.1.7: a time to live is enough to get anywhere unless it
+// is asked to be less.
 func TestEchoAndItsErrors(t *testing.T) {
 	w, a, b, _ := line(t)
 	require.NoError(t, a.SendEcho(w.now, addr("10.1.0.2"), 7, 1, 56, 0))
@@ -65,7 +69,7 @@ func TestEchoAndItsErrors(t *testing.T) {
 	assert.Equal(t, 63, got[1].TTL)
 	assert.Equal(t, 64, got[1].Bytes)
 	assert.Equal(t, icmp.TypeTimeExceeded, got[2].Type)
-	assert.Equal(t, addr("10.0.0.2"), got[2].From)
+	assert.Equal(t, addr("10.0.0.2"), got[2].From, "RFC 1812 §4.3.2.4: the interface that leads back")
 	assert.Equal(t, icmp.TypeUnreachable, got[3].Type)
 	assert.Equal(t, icmp.CodeNet, got[3].Code)
 	drops := dropsOf(b.InterfaceInfos()[0].In)
@@ -96,12 +100,14 @@ func TestLossyForwardDropsItsShare(t *testing.T) {
 	assert.InDelta(t, packets/4, lost, 4*61, "4 sigma of the binomial")
 }
 
+// RFC 1122 §3.2.1.3: a host discards what is for somebody else, and is silent.
 func TestHostsDoNotForward(t *testing.T) {
 	w, a, _, c := line(t)
 	_, err := a.SendTest(w.now, addr("10.1.0.9"), 0, nil)
 	require.NoError(t, err)
 	w.run(time.Millisecond)
 	assert.Empty(t, c.Events())
+	assert.Empty(t, a.Events(), "and nothing is said about it")
 	assert.Equal(t, uint64(1), dropsOf(c.InterfaceInfos()[0].In)[ip.DropNotForUs.String()])
 }
 
@@ -243,7 +249,7 @@ func TestNobodyOfThatAddressIsOnTheLink(t *testing.T) {
 	events := a.Events()
 	require.Len(t, events, 1)
 	assert.Equal(t, icmp.TypeUnreachable, events[0].Echo.Type)
-	assert.Equal(t, icmp.CodeHost, events[0].Echo.Code)
+	assert.Equal(t, icmp.CodeHost, events[0].Echo.Code, "RFC 1812 §5.2.7.1: the network is there")
 	drops := dropsOf(b.InterfaceInfos()[1].Out)
 	assert.Equal(t, uint64(1), drops[ip.DropUnknownNeighbor.String()])
 }

@@ -67,7 +67,7 @@ func TestRFC9293_3_4_1_SequenceNumbers(t *testing.T) {
 
 // TestRFC6056_3_3_4_Ports is the double-hash algorithm: a secret offset for each
 // destination, a counter that a few destinations share, and every port once
-// before any comes again.
+// before any comes again; all of them dynamic ones, RFC 6335 §6.
 func TestRFC6056_3_3_4_Ports(t *testing.T) {
 	s := newScript(t, Config{Secret: [16]byte{3}})
 	seen := map[uint16]bool{}

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-func TestRFC1191_7_1_Plateaus(t *testing.T) {
+func TestRFC1191_7_Plateaus(t *testing.T) {
 	for _, test := range []struct{ length, want int }{
 		{65535, 32000}, {1500, 1492}, {1492, 1006}, {1400, 1006}, {300, 296}, {296, 68}, {20, 68},
 	} {
@@ -27,7 +27,7 @@ func wide1360(t *testing.T, k Knobs) *script {
 }
 
 // TestRFC1191_6_PathMTU: the report shrinks the segments at once, new
-// connections to the host know it (§6.2), and for ten minutes (§6.3).
+// connections to the host know it (RFC 1191 §6.2), and for ten minutes (RFC 1191 §6.3).
 func TestRFC1191_6_PathMTU(t *testing.T) {
 	s := wide1360(t, Knobs{MTUProbing: MTUProbingOff})
 	s.write(2720)
@@ -37,7 +37,7 @@ func TestRFC1191_6_PathMTU(t *testing.T) {
 	cwnd := s.c.Info().Cwnd
 	s.expect(ACK, 1, 1, 1000)
 	s.out = nil
-	assert.Equal(t, cwnd, s.c.Info().Cwnd, "§6.5: not congestion")
+	assert.Equal(t, cwnd, s.c.Info().Cwnd, "RFC 1191 §6.4: not congestion")
 	assert.Equal(t, 1040, s.c.Info().PMTU)
 	assert.Equal(t, 1040, s.h.PathMTU(s.now, s.tuple.RemoteAddr))
 	s.collect()
@@ -65,7 +65,7 @@ func TestRFC1191_3_ReportsThatAreNonsense(t *testing.T) {
 	s.expect(PSH|ACK, 1, 1, 1360)
 	s.h.TooBig(s.now, s.tuple, s.iss+5000, 1000) // RFC 5927 §4.1: nothing is in flight there
 	s.h.TooBig(s.now, s.tuple, s.iss-5000, 1000)
-	s.h.TooBig(s.now, s.tuple, s.iss+1, 67)   // no link is so narrow
+	s.h.TooBig(s.now, s.tuple, s.iss+1, 67)   // RFC 791 §3.2: no link is so narrow
 	s.h.TooBig(s.now, s.tuple, s.iss+1, 1400) // and this is no news
 	other := s.tuple
 	other.RemotePort++
@@ -154,7 +154,7 @@ func TestRFC8899_5_3_Search(t *testing.T) {
 	i := a.Info()
 	assert.InDelta(t, 1250, i.PMTU, mtuStep)
 	assert.Zero(t, i.Timeouts)
-	assert.Zero(t, i.FastRecoveries, "RFC 4821 §7.5: the loss of a probe is not congestion")
+	assert.Zero(t, i.FastRecoveries, "RFC 4821 §7.6.2: the loss of a probe is not congestion")
 	assert.NotZero(t, i.Retransmits)
 
 	w = blackHole(t, 1400, fixed)
@@ -163,6 +163,29 @@ func TestRFC8899_5_3_Search(t *testing.T) {
 	require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
 	assert.Equal(t, 1400, a.Info().PMTU)
 	assert.Zero(t, a.Info().Retransmits, "the first probe was right")
+}
+
+// TestRFC8899_5_1_2_MaxProbes: a size is given up when three probes of it were
+// lost, and not sooner.
+func TestRFC8899_5_1_2_MaxProbes(t *testing.T) {
+	w := blackHole(t, 1250, Knobs{
+		MTUProbing: MTUProbingOn, Congestion: "fixed", FixedWindow: 64 << 10,
+	})
+	tries := map[int]int{}
+	w.tap = func(_ int, h Header, n int) bool {
+		size := ipHeaderSize + h.Size() + n
+		if size > 1250 {
+			tries[size]++
+		}
+		return size > 1250
+	}
+	a, b := w.connect()
+	require.True(t, w.transfer(time.Minute, newStream(a, b, 12<<20)), "%+v", a.Info())
+	require.NotEmpty(t, tries)
+	require.Contains(t, tries, 1400, "the largest that there can be is tried first")
+	for size, n := range tries {
+		assert.Equal(t, 3, n, "%d bytes", size)
+	}
 }
 
 // TestStalledPeerIsNoBlackHole: the peer that was away for some time-outs comes

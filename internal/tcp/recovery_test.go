@@ -86,6 +86,8 @@ func TestRFC2883_DSACK(t *testing.T) {
 	check(151, 501, 601, 301, 401)
 }
 
+// TestRFC8985_RACK: what RFC 8985 §6.2 makes of each acknowledgment, and the state
+// that RFC 8985 §5.3 keeps between them.
 func TestRFC8985_RACK(t *testing.T) {
 	t.Run("one hole", func(t *testing.T) {
 		s := flight(t, 10, fullOptions, Config{})

@@ -62,7 +62,7 @@ func TestTrafficClass(t *testing.T) {
 	s.write(100)
 	require.True(t, s.h.Output(s.now, []int{10}, &s.train))
 	assert.Equal(t, uint8(0xb8), s.train.TOS, "RFC 3168 §5: the bits of ECN are not the user's")
-	assert.Equal(t, uint8(3), s.train.TTL)
+	assert.Equal(t, uint8(3), s.train.TTL, "RFC 9293 §3.9.2: it can be set")
 }
 
 func TestListenerOptionsAreInherited(t *testing.T) {
@@ -194,8 +194,8 @@ func TestRFC5482_3_Option(t *testing.T) {
 	assert.Zero(t, s.expect(PSH|ACK, 1, 1, 10).options.UserTimeout)
 }
 
-// TestRFC5482_3_1_Adaptation: the peer's wish counts within bounds, and only
-// while the user has none.
+// TestRFC5482_3_1_Adaptation: the peer's wish counts within bounds, of which the
+// lower one is R2 of RFC 1122 §4.2.3.5, and only while the user has none.
 func TestRFC5482_3_1_Adaptation(t *testing.T) {
 	for _, test := range []struct {
 		said uint16
@@ -207,6 +207,9 @@ func TestRFC5482_3_1_Adaptation(t *testing.T) {
 		s := opened(t, Config{})
 		s.send(ACK, 1, 1, 0, Options{UserTimeout: test.said})
 		assert.Equal(t, test.want, s.c.UserTimeout(), "%x", test.said)
+		if test.want != 0 {
+			assert.GreaterOrEqual(t, s.c.UserTimeout(), 100*time.Second)
+		}
 		require.NoError(t, s.c.SetUserTimeout(s.now, time.Second))
 		s.send(ACK, 1, 1, 0, Options{UserTimeout: test.said})
 		assert.Equal(t, time.Second, s.c.UserTimeout())

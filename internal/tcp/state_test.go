@@ -27,6 +27,29 @@ func golden(t *testing.T, name, got string) {
 	assert.Equal(t, string(want), got)
 }
 
+// TestRFC9293_3_3_1_Variables follows the variables of figures 3 and 4 through an
+// exchange.
+func TestRFC9293_3_3_1_Variables(t *testing.T) {
+	s := opened(t, Config{})
+	snd, rcv := &s.c.snd, &s.c.rcv
+	sent := func(n uint64) uint64 { return n - snd.iss }
+	assert.Equal(t, uint64(1), sent(snd.una), "the SYN is acknowledged")
+	assert.Equal(t, uint64(1), sent(snd.nxt))
+	assert.Equal(t, uint64(1), rcv.nxt-rcv.irs)
+	s.write(100)
+	s.expect(PSH|ACK, 1, 1, 100)
+	assert.Equal(t, uint64(1), sent(snd.una))
+	assert.Equal(t, uint64(101), sent(snd.nxt))
+	s.sendWindow(PSH|ACK, 1, 51, 30, 5000)
+	assert.Equal(t, uint64(51), sent(snd.una))
+	assert.Equal(t, uint64(101), sent(snd.nxt))
+	assert.Equal(t, 5000<<snd.scale, snd.wnd)
+	assert.Equal(t, rcv.irs+1, snd.wl1, "the segment that said so")
+	assert.Equal(t, snd.iss+51, snd.wl2)
+	assert.Equal(t, uint64(31), rcv.nxt-rcv.irs)
+	assert.Greater(t, rcv.edge, rcv.nxt)
+}
+
 // TestRFC9293_3_3_2_States holds figure 5: every state, every event.
 func TestRFC9293_3_3_2_States(t *testing.T) {
 	var b strings.Builder

@@ -268,7 +268,7 @@ func TestRFC7323_4_1_SampleOfARetransmission(t *testing.T) {
 	assert.Equal(t, 20*time.Millisecond, s.c.Info().LatestRTT, "the original's says nothing of it")
 }
 
-// TestRFC7323_A_Layout: a lone option is two NOPs, kind, length and two stamps,
+// TestRFC7323_A_Layout: RFC 7323 appendix A: a lone option is two NOPs, kind, length and two stamps,
 // read and written in one go; the same list in any other order means the same.
 func TestRFC7323_A_Layout(t *testing.T) {
 	h := Header{Flags: ACK, Options: stamp(0x01020304, 0xfffefdfc)}

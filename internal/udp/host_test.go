@@ -123,7 +123,7 @@ func TestAPortIsHadOnce(t *testing.T) {
 }
 
 // RFC 6056 §3.3.1: a port that is chosen is unpredictable, and every one that is
-// free is found.
+// free is found. RFC 6335 §6: all are dynamic ones, from 49152.
 func TestEphemeralPorts(t *testing.T) {
 	h := newHost(0)
 	const ports = 65536 - 49152

@@ -45,8 +45,9 @@ func (x *cubicAt) rounds(d time.Duration, piece int) {
 	}
 }
 
-// TestRFC9438_Curve: RFC 9438 §4.2, figures 1 and 2, in the concave (§4.4) and
-// the convex region (§4.5).
+// TestRFC9438_Curve: RFC 9438 §4.2, figures 1 and 2, in the concave region (RFC
+// 9438 §4.4) and the convex one (RFC 9438 §4.5), with the constants of RFC 9438
+// §4.1.1.
 func TestRFC9438_Curve(t *testing.T) {
 	x := afterLoss(t, 10000, 100*time.Millisecond)
 	assert.Equal(t, 7000000, x.Cwnd(), "RFC 9438 §4.6: beta is 0.7")
@@ -133,6 +134,36 @@ func TestRFC9438_Timeout(t *testing.T) {
 	require.GreaterOrEqual(t, x.Cwnd(), 489999)
 	assert.Zero(t, x.curve.k, "the curve begins flat")
 	assert.InDelta(t, 490000, x.curve.wMax, 1000)
+}
+
+// TestRFC9438_4_10_SlowStartWithoutLoss: where round trips and not a loss end slow
+// start, the curve begins flat at the window of that moment.
+func TestRFC9438_4_10_SlowStartWithoutLoss(t *testing.T) {
+	c, err := New("cubic", Config{MSS: 1000, InitialWindow: 10000, MaxWindow: 1 << 40})
+	require.NoError(t, err)
+	x := &cubicAt{c.(*cubic), clock.Time(time.Hour), 80 * time.Millisecond}
+	round := func(rtt time.Duration) {
+		for i := range 10 {
+			x.now = x.now.Add(rtt / 10)
+			x.OnAck(&Ack{
+				Now: x.now, Delivered: 1000, MSS: 1000, SRTT: rtt, RTT: rtt, Round: i == 9,
+				CwndLimited: true,
+			})
+		}
+	}
+	round(40 * time.Millisecond)
+	round(40 * time.Millisecond)
+	for n := 0; !x.start.done; n++ {
+		require.Less(t, n, 10)
+		round(80 * time.Millisecond)
+	}
+	assert.Zero(t, x.curve.k)
+	assert.InDelta(t, x.ssthresh, x.curve.wMax, 1, "what slow start came to")
+	assert.InDelta(t, x.ssthresh, x.curve.prior, 1)
+	begin, w := x.curve.epoch, x.curve.wMax
+	x.rounds(20*time.Second, 1000)
+	past := x.now.Sub(begin).Seconds()
+	assert.InEpsilon(t, w+0.4*past*past*past*1000, x.cwnd, 0.05, "convex from the first")
 }
 
 func TestRFC9438_SmallestWindows(t *testing.T) {

@@ -1,0 +1,129 @@
+package stack_test
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/icmp"
+	"github.com/tidepool-net/tidepool/internal/ip"
+)
+
+// packetTo is a test packet without data.
+func packetTo(src, dst ip.Addr, options ...byte) []byte {
+	return ip.Header{
+		TotalLen: 20 + len(options), TTL: 9, Protocol: ip.ProtoTest, Src: src, Dst: dst,
+		Options: options,
+	}.Append(nil)
+}
+
+// TestRFC1122_3_2_1_3_Addresses: a host takes what is for it or for all on the
+// link, and nothing else; nor does an option that it does not know keep a packet
+// from it (RFC 1122 §3.2.1.8).
+func TestRFC1122_3_2_1_3_Addresses(t *testing.T) {
+	w, _, _, c := line(t)
+	from := ip.Addr{10, 1, 0, 1}
+	tests := []struct {
+		name   string
+		packet []byte
+		ours   bool
+	}{
+		{"its address", packetTo(from, ip.Addr{10, 1, 0, 2}), true},
+		{"record route", packetTo(from, ip.Addr{10, 1, 0, 2}, 7, 7, 4, 0, 0, 0, 0, 0), true},
+		{"an unknown option", packetTo(from, ip.Addr{10, 1, 0, 2}, 0x9e, 4, 1, 2), true},
+		{"all on the network", packetTo(from, ip.Addr{10, 1, 0, 255}), true},
+		{"all on the link", packetTo(from, ip.Addr{255, 255, 255, 255}), true},
+		{"a neighbour's address", packetTo(from, ip.Addr{10, 1, 0, 9}), false},
+		{"all on another network", packetTo(from, ip.Addr{10, 0, 0, 255}), false},
+		{"a group", packetTo(from, ip.Addr{224, 0, 0, 9}), false},
+	}
+	for _, tt := range tests {
+		before := dropsOf(c.InterfaceInfos()[0].In)[ip.DropNotForUs.String()]
+		c.Input(w.now, frame(tt.packet))
+		after := dropsOf(c.InterfaceInfos()[0].In)[ip.DropNotForUs.String()]
+		if tt.ours {
+			assert.Len(t, c.Events(), 1, tt.name)
+			assert.Equal(t, before, after, tt.name)
+		} else {
+			assert.Empty(t, c.Events(), tt.name)
+			assert.Equal(t, before+1, after, tt.name)
+		}
+	}
+}
+
+// TestRFC1122_3_2_2_6_Echo: the reply comes from the address that was asked, also
+// where that is not the nearest one; an echo to all is not answered.
+func TestRFC1122_3_2_2_6_Echo(t *testing.T) {
+	w, a, b, _ := line(t)
+	require.NoError(t, a.SendEcho(w.now, addr("10.1.0.1"), 1, 1, 8, 0))
+	w.run(time.Millisecond)
+	events := a.Events()
+	require.Len(t, events, 1)
+	assert.Equal(t, icmp.TypeEchoReply, events[0].Echo.Type)
+	assert.Equal(t, addr("10.1.0.1"), events[0].Echo.From)
+
+	received := b.InterfaceInfos()[0].In.Packets
+	require.NoError(t, a.SendEcho(w.now, addr("10.0.0.255"), 1, 2, 8, 0))
+	w.run(time.Millisecond)
+	assert.Equal(t, received+1, b.InterfaceInfos()[0].In.Packets, "it did arrive")
+	assert.Empty(t, a.Events())
+}
+
+// TestRFC1812_5_3_7_Martians: a router passes on nothing that is from or for an
+// address that cannot be on another link, and reports it to nobody.
+func TestRFC1812_5_3_7_Martians(t *testing.T) {
+	w, a, b, c := line(t)
+	host, far := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 1, 0, 2}
+	b.Input(w.now, frame(packetTo(host, far)))
+	w.run(time.Millisecond)
+	require.Len(t, c.Events(), 1, "this one is from here")
+	martians := [][2]ip.Addr{
+		{host, {127, 0, 0, 1}},
+		{host, {0, 0, 0, 1}},
+		{host, {224, 0, 0, 9}},
+		{host, {240, 0, 0, 1}},
+		{{127, 0, 0, 1}, far},
+		{{224, 0, 0, 9}, far},
+		{{255, 255, 255, 255}, far},
+	}
+	for i, m := range martians {
+		b.Input(w.now, frame(packetTo(m[0], m[1])))
+		w.run(time.Millisecond)
+		drops := dropsOf(b.InterfaceInfos()[0].In)
+		assert.Equal(t, uint64(i+1), drops[ip.DropMartian.String()], "%v to %v", m[0], m[1])
+	}
+	assert.Empty(t, a.Events())
+	assert.Empty(t, c.Events())
+}
+
+// TestHeadersOfSegments: what TCP sends has a TTL that gets it anywhere (RFC 1122
+// §3.2.1.7, RFC 9293 §3.9.2) unless the user wants less, and must not be
+// fragmented, so that its identification means nothing (RFC 6864 §4.1).
+func TestHeadersOfSegments(t *testing.T) {
+	w, a, _, c := line(t)
+	s := newStream(w, a, c, addrPort(addr("10.1.0.2"), 80), 3000)
+	ttls := map[byte]int{}
+	w.mangle = func(p []byte) {
+		if p[9] != ip.ProtoTCP || ip.Addr(p[12:16]) != (ip.Addr{10, 0, 0, 1}) {
+			return
+		}
+		ttls[p[8]]++
+		assert.Equal(t, uint16(0x4000), binary.BigEndian.Uint16(p[6:]), "DF, and not a fragment")
+		assert.Zero(t, binary.BigEndian.Uint16(p[4:]))
+	}
+	s.run(time.Second)
+	require.NotZero(t, ttls[64])
+	assert.Equal(t, map[byte]int{64: ttls[64], 63: ttls[64]}, ttls, "before and behind the router")
+
+	s.client.SetTTL(1)
+	clear(ttls)
+	s.size += 1000
+	s.pump()
+	w.run(100 * time.Millisecond)
+	assert.NotZero(t, ttls[1])
+	assert.Zero(t, ttls[0])
+	assert.Equal(t, 3000, s.got, "the router has let none of it pass")
+}
