@@ -25,7 +25,7 @@ type ConnInfo struct {
 
 	MSS, RecvMSS, AdvMSS, PMTU int // bytes; AdvMSS is what our SYN offered
 	Cwnd, Ssthresh             int // bytes; Ssthresh is 0 until a loss
-	PipeACK                    int // RFC 7661 §4.1, bytes; 0: undefined
+	PipeACK                    int // RFC 7661 §4.2, bytes; 0: undefined
 	SendWindow, RecvWindow     int // bytes that each end may still send
 	Pipe                       int // bytes in flight
 	NotSent, Unread            int // bytes that wait to be sent, and to be read

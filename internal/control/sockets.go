@@ -51,7 +51,7 @@ type Info struct {
 	SendWindow int           `json:"send_window"`
 	RecvWindow int           `json:"recv_window"`
 	Pipe       int           `json:"pipe"`    // bytes in flight
-	PipeACK    int           `json:"pipeack"` // RFC 7661 §4.1, bytes; 0: undefined
+	PipeACK    int           `json:"pipeack"` // RFC 7661 §4.2, bytes; 0: undefined
 
 	BytesSent     uint64 `json:"bytes_sent"` // with what was sent again
 	BytesAcked    uint64 `json:"bytes_acked"`
