@@ -13,7 +13,7 @@ import (
 )
 
 // DefaultBacklog is how many established connections may wait for Accept.
-const DefaultBacklog = 128
+const DefaultBacklog = 1024
 
 // Listener takes connections. It implements net.Listener.
 type Listener struct {

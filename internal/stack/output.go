@@ -264,7 +264,7 @@ func (r *renderer) put(b []byte) []byte {
 	// RFC 6864 §4.1: with DF set the identification means nothing.
 	h := ip.Header{
 		TOS: t.TOS | uint8(t.ECN), TotalLen: r.size, TTL: t.TTL, Protocol: ip.ProtoTCP,
-		DF: !t.MayFragment, Src: t.LocalAddr, Dst: t.RemoteAddr,
+		DF: true, Src: t.LocalAddr, Dst: t.RemoteAddr,
 	}
 	if h.TTL == 0 {
 		h.TTL = defaultTTL

@@ -76,7 +76,7 @@ type Limits struct {
 	EarlyBytes int
 	// MaxConns bounds the connections, those in TIME-WAIT apart; zero: 1<<20.
 	MaxConns int
-	// SynBacklog bounds each listener's half-open connections (RFC 4987 §3.1); zero: 256.
+	// SynBacklog bounds each listener's half-open connections (RFC 4987 §3.1); zero: 1024.
 	// Knobs.SynCookies says what becomes of SYNs beyond.
 	SynBacklog int
 	// ChallengeAcks is the budget of challenge ACKs a second for the whole host, on the average
@@ -97,7 +97,7 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.SynRetries, 6)
 	orDefault(&c.SynAckRetries, min(c.SynRetries, 5))
 	orDefault(&c.DataRetries, 15)
-	orDefault(&c.SynBacklog, 256)
+	orDefault(&c.SynBacklog, 1024)
 	orDefault(&c.EarlyBytes, 256<<20)
 	orDefault(&c.FinRetries, 8)
 	orDefault(&c.FinWait2, 60*time.Second)
@@ -192,8 +192,8 @@ const (
 	// maxTrainSegments and maxTrainBytes keep a train within one system call and one IP length.
 	maxTrainSegments = 44
 	maxTrainBytes    = 64000
-	// minMSS and maxMSS bound what an MSS option or an MTU may ask for: below 64 headers are
-	// most of the traffic (CVE-2019-11479), above it a datagram has no length.
+	// minMSS is the least that an MSS option is obeyed to: below it headers are most of the
+	// traffic (CVE-2019-11479). Above maxMSS a datagram has no length.
 	minMSS = 48
 	maxMSS = 65535 - HeaderSize - ipHeaderSize
 	// ipHeaderSize is the IPv4 header that a segment travels in.

@@ -177,6 +177,7 @@ func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	path := h.cfg.Route(s.RemoteAddr)
 	if l.backlogged() || len(h.conns) >= h.cfg.MaxConns || path.Outlet < 0 {
 		h.drop(DropBacklog)
+		l.passedOver = now
 		return true // the peer sends it again
 	}
 	h.counters.CookiesAccepted++
@@ -193,6 +194,17 @@ func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	c.stamps.lastAck = c.rcv.nxt
 	l.keep(c)
 	c.input(now, s)
+	return true
+}
+
+// mayReturn drops text behind a cookie that came back when there was no room:
+// its sender begins again with the segment that bears the cookie, and must not
+// be told until then that nobody is here.
+func (l *Listener) mayReturn(now clock.Time, s *Segment) bool {
+	if s.Len == 0 || l.passedOver == clock.Never || now.Sub(l.passedOver) > cookieMinute {
+		return false
+	}
+	l.host.drop(DropBacklog)
 	return true
 }
 

@@ -314,6 +314,15 @@ func TestAcceptQueueFull(t *testing.T) {
 	assert.Equal(t, 1, s.l.Queued())
 	assert.Equal(t, uint64(1), s.h.Drops()[DropBacklog])
 	assert.False(t, a.options.HasTimestamps)
+	// The rest of its first flight bears no cookie: it waits for what does.
+	s.send(PSH|ACK, 11, 1, 10)
+	s.quiet()
+	s.send(ACK, 11, 1, 0)
+	s.expect(RST, 1, 0, 0)
+	_, ok = s.l.Accept()
+	require.True(t, ok)
+	s.send(PSH|ACK, 1, 1, 10)
+	s.expect(ACK, 1, 11, 0)
 }
 
 // TestHalfOpenIsSmall: what a SYN makes us keep is the connection's block and

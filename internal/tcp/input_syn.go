@@ -12,7 +12,7 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 		h.drop(DropNoConnection) // first: nothing here to reset
 		return
 	case s.Flags.Has(ACK):
-		if s.Flags.Has(SYN) || !l.acceptCookie(now, s) {
+		if s.Flags.Has(SYN) || !l.acceptCookie(now, s) && !l.mayReturn(now, s) {
 			h.drop(DropNoConnection) // second: nothing here to acknowledge
 			h.refuse(s)
 		}

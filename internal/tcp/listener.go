@@ -17,6 +17,7 @@ type Listener struct {
 	options          Sockopts
 	event            bool       // it is in the host's event list
 	cookieAt         clock.Time // when it last answered by a cookie
+	passedOver       clock.Time // when it last had no room for a cookie that came back
 	closed           bool
 }
 

@@ -72,7 +72,7 @@ func (c *Conn) mssFor(mtu int) int {
 	// RFC 9293 §3.7.1 says 536 when the peer sends no MSS option. The links here are the
 	// family's UDP links, where every node takes the link's 1400 bytes for granted and few send
 	// the option, so the route's MTU stands in for it.
-	mss := min(max(mtu-ipHeaderSize-HeaderSize, minMSS), maxMSS)
+	mss := fitting(mtu)
 	if c.snd.peerMSS != 0 {
 		mss = min(mss, max(c.snd.peerMSS, minMSS))
 	}
@@ -85,9 +85,11 @@ func (c *Conn) mssFor(mtu int) int {
 	return mss
 }
 
-// fragmentable reports whether a full segment, which is never shorter than the
-// least that makes sense, exceeds the path: then it must go without DF.
-func (c *Conn) fragmentable() bool { return c.path.MTU < minMSS+ipHeaderSize+HeaderSize }
+// fitting returns the payload, options included, that fits an MTU. No path is
+// narrower than RFC 791 §3.2 allows a link.
+func fitting(mtu int) int {
+	return min(max(mtu, minPathMTU)-ipHeaderSize-HeaderSize, maxMSS)
+}
 
 // Plateau returns the next of the common MTUs below the length of a packet that
 // was too big, for routers whose reports name none (RFC 1191 §7).

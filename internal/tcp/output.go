@@ -86,7 +86,6 @@ func (c *Conn) wantsBareACK() bool {
 func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	*t = Train{
 		Tuple: c.tuple, Outlet: c.path.Outlet, Payload: t.Payload[:0], TOS: c.tos, TTL: c.ttl,
-		MayFragment: c.fragmentable(),
 	}
 	t.Seq, t.Flags = uint32(seq), flags|ACK
 	t.Ack, t.Window = uint32(c.rcv.nxt), c.windowField()

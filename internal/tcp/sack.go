@@ -78,6 +78,10 @@ func (c *Conn) renege() {
 func (c *Conn) sackBlocks(o *Options) {
 	base := c.rcv.irs + 1
 	most := o.maxBlocks()
+	// An acknowledgment must fit the path too; a narrow one leaves room for fewer.
+	if room := (fitting(c.path.MTU) - o.size() - 4) / 8; room < int(most) {
+		most = uint8(max(room, 1))
+	}
 	if d := c.rcv.dsack; d.Start < d.End {
 		o.addBlock(d.Start, d.End)
 	}

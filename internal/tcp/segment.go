@@ -154,8 +154,6 @@ type Train struct {
 	ECN ECN
 	// TOS is the traffic class of each packet, TTL its time to live; zero: the stack's.
 	TOS, TTL uint8
-	// MayFragment says that the packets go without DF, because the path may be too narrow.
-	MayFragment bool
 	// MSS is the payload size of every segment but the last, Len the payload of all.
 	MSS, Len int
 	// Payload is lent by the send ring until the engine's next call other than Output.

@@ -148,7 +148,7 @@ func (c *Conn) SetMaxSeg(n int) error {
 
 // offeredMSS is the MSS option of our SYN (RFC 9293 §3.7.1).
 func (c *Conn) offeredMSS() int {
-	mss := min(max(c.pmtu.link-ipHeaderSize-HeaderSize, minMSS), maxMSS)
+	mss := fitting(c.pmtu.link)
 	if c.maxSeg != 0 {
 		mss = min(mss, c.maxSeg)
 	}
