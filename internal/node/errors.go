@@ -40,6 +40,7 @@ var errorTable = []struct {
 	{tcp.ErrReset, syscall.ECONNRESET, control.ErrReset},
 	{tcp.ErrTimeout, syscall.ETIMEDOUT, control.ErrTimeout},
 	{tcp.ErrUnreachable, syscall.EHOSTUNREACH, control.ErrUnreachable},
+	{tcp.ErrNotHost, syscall.ENETUNREACH, control.ErrNoRoute},
 	{tcp.ErrPortInUse, syscall.EADDRINUSE, control.ErrPortInUse},
 	{tcp.ErrOption, syscall.EINVAL, control.ErrUsage},
 	{tcp.ErrResources, syscall.ENOBUFS, control.ErrUnsupported},
@@ -71,6 +72,7 @@ func netError(err error) error {
 		}
 		text := err
 		if errors.Is(row.err, tcp.ErrUnreachable) || errors.Is(row.err, tcp.ErrPortInUse) ||
+			errors.Is(row.err, tcp.ErrNotHost) ||
 			errors.Is(row.err, tcp.ErrNoPorts) {
 			text = row.err
 		}

@@ -37,7 +37,7 @@ func (l *Listener) Accept() (net.Conn, error) { return l.AcceptTCP() }
 func (l *Listener) AcceptTCP() (*Conn, error) {
 	for {
 		if l.closing.Load() {
-			return nil, l.opError(net.ErrClosed)
+			return nil, l.opError("accept", net.ErrClosed)
 		}
 		if c, ok := l.backlog.Shift(); ok {
 			if l.starved.Swap(false) {
@@ -50,7 +50,7 @@ func (l *Listener) AcceptTCP() (*Conn, error) {
 		case <-l.ready:
 		case <-l.done:
 		case <-l.by.wait():
-			return nil, l.opError(errTimeout)
+			return nil, l.opError("accept", errTimeout)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func (l *Listener) refill(clock.Time) {
 // Close stops listening. Connections that nobody has accepted are reset.
 func (l *Listener) Close() error {
 	if l.closing.Swap(true) {
-		return l.opError(net.ErrClosed)
+		return l.opError("close", net.ErrClosed)
 	}
 	close(l.done)
 	l.by.stop()
@@ -105,6 +105,6 @@ func (l *Listener) SetDeadline(t time.Time) error {
 	return nil
 }
 
-func (l *Listener) opError(err error) error {
-	return &net.OpError{Op: "accept", Net: "tcp", Addr: l.Addr(), Err: err}
+func (l *Listener) opError(op string, err error) error {
+	return &net.OpError{Op: op, Net: "tcp", Addr: l.Addr(), Err: err}
 }

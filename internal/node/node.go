@@ -215,6 +215,9 @@ func (n *Node) call(f func(now clock.Time)) error {
 // Dial connects to a virtual address and waits until the connection stands or
 // ctx ends.
 func (n *Node) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
+	if ctx.Err() != nil {
+		return nil, dialError(to, context.Cause(ctx)) // before anybody hears of us
+	}
 	var c *Conn
 	var err error
 	callErr := n.call(func(now clock.Time) {
@@ -263,7 +266,7 @@ func (n *Node) listenOn(l *Listener, backlog int) (*Listener, error) {
 	l.by.clock = n.cfg.Clock
 	var err error
 	callErr := n.call(func(clock.Time) {
-		if l.tl, err = n.stack.TCP().Listen(on, backlog); err == nil {
+		if l.tl, err = n.stack.ListenTCP(on, backlog); err == nil {
 			l.addr = l.tl.Local()
 			l.sid = n.stack.AddListener(l.tl, l.addr).ID
 			n.listeners[l.tl] = l

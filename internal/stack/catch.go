@@ -25,6 +25,30 @@ func (s *Stack) catches(h *ip.Header) bool {
 // martian reports whether a packet has an address that no host on another link
 // can have (RFC 1812 §5.3.7).
 func martian(h *ip.Header) bool {
-	return h.Dst[0] >= 224 || h.Dst[0] == 127 || h.Dst[0] == 0 ||
-		h.Src[0] >= 224 || h.Src[0] == 127
+	return special(h.Dst) || h.Src[0] >= 224 || h.Src[0] == 127
+}
+
+// special reports whether an address is that of no host, or of the host itself
+// (RFC 1122 §3.2.1.3).
+func special(a ip.Addr) bool { return a[0] >= 224 || a[0] == 127 || a[0] == 0 }
+
+// all reports whether an address is for everybody on the link of interface i: its
+// broadcast, or what 4.2BSD took for that.
+func (s *Stack) all(i int, a ip.Addr) bool {
+	in := &s.interfaces[i]
+	if in.Addr.Bits() >= 31 {
+		return false // RFC 3021 §2.1
+	}
+	mask := ^uint32(0) >> in.Addr.Bits()
+	host := be32(a) & mask
+	return be32(a)&^mask == be32(in.addr)&^mask && (host == 0 || host == mask)
+}
+
+// isPeer reports whether an address that came by interface i can be one end of a
+// connection.
+func (s *Stack) isPeer(i int, a ip.Addr) bool {
+	if _, self := s.own[a]; self {
+		return true
+	}
+	return !special(a) && !s.all(i, a)
 }

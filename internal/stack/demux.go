@@ -56,6 +56,11 @@ func (s *Stack) segment(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 		s.dropOne(now, i, Inbound, ip.DropTCPHeader, b)
 		return
 	}
+	if !s.isPeer(i, h.Src) || !s.isPeer(i, h.Dst) {
+		// RFC 9293 §3.9.2.3: neither from nor to a broadcast or multicast address.
+		s.dropOne(now, i, Inbound, ip.DropMartian, b)
+		return
+	}
 	tuple := tcp.Tuple{LocalAddr: h.Dst, RemoteAddr: h.Src, LocalPort: dst, RemotePort: src}
 	ecn := tcp.ECN(h.TOS & 3)
 	if s.in.gathered && ecn == s.in.train.ECN && s.in.joins(&tuple, &header, len(text)) {

@@ -69,6 +69,9 @@ func (s *Stack) path(remote [4]byte) tcp.Path {
 		return tcp.Path{Outlet: s.loopback(), MTU: s.interfaces[i].MTU, Local: remote}
 	}
 	route, ok := s.routes.Lookup(remote)
+	if special(remote) || ok && !route.NextHop.IsValid() && s.all(route.Iface, remote) {
+		return tcp.Path{Outlet: -1, NotHost: true} // RFC 1122 §4.2.3.10
+	}
 	if !ok || !route.NextHop.IsValid() && !s.present(route.Iface, remote) {
 		return tcp.Path{Outlet: -1}
 	}

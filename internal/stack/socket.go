@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"fmt"
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -27,6 +28,17 @@ type sockets struct {
 	byID    []*Socket // nil: free
 	free    int       // no number below is free
 	waiting []*Socket // in TIME-WAIT, the oldest first
+}
+
+// ListenTCP is tcp.Host.Listen for an address that the node has, or for any of them
+// if it is unspecified or invalid.
+func (s *Stack) ListenTCP(local netip.AddrPort, backlog int) (*tcp.Listener, error) {
+	if a := local.Addr().Unmap(); a.Is4() && !a.IsUnspecified() {
+		if _, ours := s.own[a.As4()]; !ours {
+			return nil, fmt.Errorf("%v: %w", a, ErrNotOurs)
+		}
+	}
+	return s.tcp.Listen(local, backlog)
 }
 
 // AddListener gives a listener a number.

@@ -35,6 +35,7 @@ func (h *Host) Catch(limit int) {
 // passive is who answers a SYN: listeners, and what catches the rest.
 type passive struct {
 	listeners map[netip.AddrPort]*Listener
+	listening map[uint16]int // how many of them have a port
 	catch     catch
 }
 

@@ -67,9 +67,11 @@ func NewHost(cfg Config) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{
-		cfg:     cfg,
-		conns:   map[Tuple]*Conn{},
-		passive: passive{listeners: map[netip.AddrPort]*Listener{}},
+		cfg:   cfg,
+		conns: map[Tuple]*Conn{},
+		passive: passive{
+			listeners: map[netip.AddrPort]*Listener{}, listening: map[uint16]int{},
+		},
 	}
 	h.waits.init(cfg.MaxTimeWait)
 	h.ports.secret, h.isn.secret = cfg.Secret, cfg.Secret
@@ -118,6 +120,15 @@ func (h *Host) listener(t Tuple) *Listener {
 		return l
 	}
 	return h.listeners[netip.AddrPortFrom(netip.IPv4Unspecified(), t.LocalPort)]
+}
+
+// listens reports whether a listener has taken an address and port: that
+// address, or any.
+func (h *Host) listens(local netip.AddrPort) bool {
+	if local.Addr().IsUnspecified() {
+		return h.listening[local.Port()] > 0
+	}
+	return h.listener(Tuple{LocalAddr: local.Addr().As4(), LocalPort: local.Port()}) != nil
 }
 
 // Output fills t with the next train to send at now and reports whether there

@@ -10,6 +10,7 @@ var (
 	ErrAborted     = errors.New("connection aborted")       // by ABORT
 	ErrTimeout     = errors.New("connection timed out")     // R2 of §3.8.3
 	ErrUnreachable = errors.New("no route to host")
+	ErrNotHost     = errors.New("not the address of a host") // a broadcast or multicast address
 	ErrPortInUse   = errors.New("address already in use")
 	ErrNoPorts     = errors.New("no free ports")
 	ErrClosed      = errors.New("connection closed") // the user has closed that direction

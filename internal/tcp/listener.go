@@ -57,6 +57,9 @@ func (l *Listener) Close(now clock.Time) {
 	}
 	l.closed = true
 	delete(l.host.listeners, l.local)
+	if l.host.listening[l.local.Port()]--; l.host.listening[l.local.Port()] == 0 {
+		delete(l.host.listening, l.local.Port())
+	}
 	for {
 		c, ok := l.Accept()
 		if !ok {

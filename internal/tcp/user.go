@@ -19,11 +19,18 @@ func (h *Host) Connect(now clock.Time, remote netip.AddrPort, localPort uint16) 
 	if !addr.Is4() {
 		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrAddress)
 	}
+	if addr.IsMulticast() || addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		// RFC 1122 §4.2.3.10: an OPEN to a broadcast or multicast address is an error.
+		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrNotHost)
+	}
 	if len(h.conns) >= h.cfg.MaxConns {
 		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrResources)
 	}
 	path := h.cfg.Route(addr.As4())
-	if path.Outlet < 0 {
+	switch {
+	case path.Outlet < 0 && path.NotHost:
+		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrNotHost)
+	case path.Outlet < 0:
 		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrUnreachable)
 	}
 	t := Tuple{
@@ -47,7 +54,8 @@ func (h *Host) Connect(now clock.Time, remote netip.AddrPort, localPort uint16) 
 	return c, nil
 }
 
-// Listen is the passive OPEN. The address may be unspecified. Backlog bounds
+// Listen is the passive OPEN. The address may be unspecified, which is every
+// address, so that no other listener may have the port then. Backlog bounds
 // the connections that wait for Accept; less than 1 means 1.
 func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 	local = netip.AddrPortFrom(local.Addr().Unmap(), local.Port())
@@ -59,17 +67,18 @@ func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 	}
 	if local.Port() == 0 {
 		t := Tuple{LocalAddr: local.Addr().As4()}
-		port, ok := h.ports.next(t, func(t Tuple) bool { return h.listener(t) == nil })
+		port, ok := h.ports.next(t, func(t Tuple) bool { return !h.listens(t.Local()) })
 		if !ok {
 			return nil, fmt.Errorf("tcp: listen %v: %w", local, ErrNoPorts)
 		}
 		local = netip.AddrPortFrom(local.Addr(), port)
 	}
-	if h.listeners[local] != nil {
+	if h.listens(local) {
 		return nil, fmt.Errorf("tcp: listen %v: %w", local, ErrPortInUse)
 	}
 	l := &Listener{host: h, local: local, backlog: max(backlog, 1)}
 	h.listeners[local] = l
+	h.listening[local.Port()]++
 	return l, nil
 }
 
