@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/link"
@@ -95,13 +96,6 @@ type Route struct {
 	Via netip.Addr
 }
 
-// errConfig is what is wrong with a Config.
-var errConfig = errors.New("tidepool: bad configuration")
-
-func wrong(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", errConfig, fmt.Sprintf(format, args...))
-}
-
 // internal translates the configuration into the terms of an .lnx file and the
 // devices beside it.
 func (c *Config) internal() (node.Config, error) {
@@ -116,6 +110,9 @@ func (c *Config) internal() (node.Config, error) {
 	if c.Clock != nil {
 		cfg.Clock = &c.Clock.clock
 	}
+	if len(c.Interfaces) == 0 {
+		return cfg, wrong("Interfaces: want at least one")
+	}
 	for i := range c.Interfaces {
 		if err := c.Interfaces[i].internal(i, &cfg, c.RIP); err != nil {
 			return cfg, err
@@ -127,9 +124,12 @@ func (c *Config) internal() (node.Config, error) {
 	if err := c.TCP.check(); err != nil {
 		return cfg, err
 	}
+	if err := checkHosts(c.Hosts); err != nil {
+		return cfg, err
+	}
 	for _, r := range c.Routes {
-		if !r.Prefix.IsValid() || !r.Prefix.Addr().Is4() || !r.Via.Is4() {
-			return cfg, wrong("route %v via %v: want an IPv4 prefix and address", r.Prefix, r.Via)
+		if err := r.check(file.Interfaces); err != nil {
+			return cfg, err
 		}
 		file.Routes = append(file.Routes, lnx.Route{Prefix: r.Prefix.Masked(), Via: r.Via})
 	}
@@ -151,8 +151,8 @@ func (f *Interface) internal(i int, cfg *node.Config, rip bool) error {
 	if _, taken := cfg.LNX.Interface(face.Name); taken {
 		return wrong("two interfaces are called %s", face.Name)
 	}
-	if !f.Addr.IsValid() || !f.Addr.Addr().Is4() || f.Addr.Addr().IsUnspecified() {
-		return wrong("interface %s: address %v is not IPv4", face.Name, f.Addr)
+	if err := checkAddr(f.Addr); err != nil {
+		return wrong("interface %s: %v", face.Name, err)
 	}
 	if f.MTU != 0 && (f.MTU < minMTU || f.MTU > maxMTU) {
 		return wrong("interface %s: MTU %d: want %d to %d", face.Name, f.MTU, minMTU, maxMTU)
@@ -173,6 +173,9 @@ func (f *Interface) internal(i int, cfg *node.Config, rip bool) error {
 			return wrong("neighbor %v of interface %s: want an IPv4 address, and a UDP address "+
 				"on UDP links", nb.Addr, face.Name)
 		}
+		if err := checkNeighbor(&face, nb.Addr); err != nil {
+			return wrong("interface %s: %v", face.Name, err)
+		}
 		cfg.LNX.Neighbors = append(cfg.LNX.Neighbors, to)
 		if rip {
 			cfg.LNX.RIP.AdvertiseTo = append(cfg.LNX.RIP.AdvertiseTo, nb.Addr)
@@ -184,15 +187,12 @@ func (f *Interface) internal(i int, cfg *node.Config, rip bool) error {
 
 // underneath translates what the interface stands on.
 func (f *Interface) underneath(to *lnx.Interface) (err error) {
-	kinds := 0
-	for _, given := range []bool{f.Link != nil, f.UDP != "", f.TUN != ""} {
-		if given {
-			kinds++
-		}
-	}
+	kinds := given([]string{"Link", "UDP", "TUN"}, f.Link != nil, f.UDP != "", f.TUN != "")
 	switch {
-	case kinds != 1:
+	case kinds == "":
 		return errors.New("want a Link, a UDP address or a TUN device")
+	case strings.Contains(kinds, " "):
+		return fmt.Errorf("%s are given: want one of Link, UDP and TUN", kinds)
 	case f.TUN != "":
 		to.Tun = &lnx.Tun{Device: f.TUN, Kernel: f.Kernel}
 	case f.Kernel.IsValid():

@@ -2,10 +2,12 @@ package tidepool_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -49,4 +51,67 @@ func TestAListenerIsOnTheNode(t *testing.T) {
 	err = l.Close()
 	require.ErrorIs(t, err, net.ErrClosed)
 	assert.ErrorContains(t, err, "close tcp")
+}
+
+// What Open refuses names the field.
+func TestOpenNamesTheFieldThatIsWrong(t *testing.T) {
+	tcp := func(change func(*tidepool.TCP)) func(*tidepool.Config) {
+		return func(c *tidepool.Config) { change(&c.TCP) }
+	}
+	face := func(address string) func(*tidepool.Config) {
+		return func(c *tidepool.Config) { c.Interfaces[0].Addr = prefix(address) }
+	}
+	neighbor := func(a netip.Addr) func(*tidepool.Config) {
+		return func(c *tidepool.Config) {
+			c.Interfaces[0].Neighbors = []tidepool.Neighbor{{Addr: a}}
+		}
+	}
+	via := func(gateway string) func(*tidepool.Config) {
+		return func(c *tidepool.Config) {
+			c.Routes = []tidepool.Route{{Prefix: prefix("10.7.0.0/16"), Via: addr(gateway)}}
+		}
+	}
+	named := func(a netip.Addr) func(*tidepool.Config) {
+		return func(c *tidepool.Config) { c.Hosts = map[string]netip.Addr{"b": a} }
+	}
+	for say, change := range map[string]func(*tidepool.Config){
+		"interface if0: Addr 10.0.0.0/24 is the network's own address":         face("10.0.0.0/24"),
+		"interface if0: Addr 10.0.0.255/24 is the network's broadcast address": face("10.0.0.255/24"),
+		"interface if0: Addr 10.0.3.255/22 is the network's broadcast address": face("10.0.3.255/22"),
+		"interface if0: Addr 224.0.0.5/24 is no host's address":                face("224.0.0.5/24"),
+		"interface if0: neighbor 10.0.1.2 is not in the link's prefix":         neighbor(addr("10.0.1.2")),
+		"interface if0: neighbor 10.0.0.1 is the interface itself":             neighbor(addr("10.0.0.1")),
+		"route 10.7.0.0/16: next hop 10.0.0.1 is the node itself":              via("10.0.0.1"),
+		"route 10.7.0.0/16: next hop 10.1.0.1 is on no interface's network":    via("10.1.0.1"),
+		`Hosts["b"]`: named(netip.Addr{}),
+
+		"TCP.InitialWindow -3: want 1 to 65536": tcp(func(c *tidepool.TCP) { c.InitialWindow = -3 }),
+		"TCP.InitialWindow 109951162":           tcp(func(c *tidepool.TCP) { c.InitialWindow = 1 << 40 }),
+		"TCP.SynRetries 109951162":              tcp(func(c *tidepool.TCP) { c.SynRetries = 1 << 40 }),
+		"TCP.DataRetries -1":                    tcp(func(c *tidepool.TCP) { c.DataRetries = -1 }),
+		"TCP.DelayedAck 500ms":                  tcp(func(c *tidepool.TCP) { c.DelayedAck = time.Second / 2 }),
+		"TCP.RTOMin -1s":                        tcp(func(c *tidepool.TCP) { c.RTOMin = -time.Second }),
+		"TCP.ReadBuffer 3":                      tcp(func(c *tidepool.TCP) { c.ReadBuffer = 3 }),
+		"TCP.WriteBuffer 109951162":             tcp(func(c *tidepool.TCP) { c.WriteBuffer = 1 << 40 }),
+	} {
+		_, end := tidepool.Pipe(0)
+		cfg := host(tidepool.Config{}, "10.0.0.1/24", "", end)
+		change(&cfg)
+		_, err := tidepool.Open(cfg)
+		require.ErrorContains(t, err, "tidepool: bad configuration: "+say)
+	}
+	_, end := tidepool.Pipe(0)
+	open(t, host(tidepool.Config{}, "10.0.0.0/31", "", end))
+}
+
+func TestSettersRefuseWhatOpenDoes(t *testing.T) {
+	a, b := pair(t, tidepool.Config{})
+	client, _ := dial(t, a, b, "10.0.0.2:80")
+	for _, size := range []int{0, -1, 1 << 40} {
+		require.ErrorIs(t, client.SetReadBuffer(size), syscall.EINVAL)
+		require.ErrorIs(t, client.SetWriteBuffer(size), syscall.EINVAL)
+	}
+	require.NoError(t, client.SetReadBuffer(1<<16))
+	require.NoError(t, client.SetWriteBuffer(1<<16))
+	require.ErrorIs(t, a.SetLoss(0.1), errors.ErrUnsupported)
 }

@@ -87,14 +87,14 @@ func TestConfigsThatCannotBe(t *testing.T) {
 		return tidepool.Config{Interfaces: []tidepool.Interface{f}}
 	}
 	for say, cfg := range map[string]tidepool.Config{
-		"no interfaces": {},
+		"bad configuration: Interfaces": {},
 		"not IPv4":      face(func(f *tidepool.Interface) { f.Addr = prefix("fe80::1/64") }),
 		"MTU 60":        face(func(f *tidepool.Interface) { f.MTU = 60 }),
 		"want a Link":   face(func(f *tidepool.Interface) { f.Link = nil }),
 		"a share of 2":  face(func(f *tidepool.Interface) { f.Impair.Loss = 2 }),
 		"jitter":        face(func(f *tidepool.Interface) { f.Impair.Jitter = 1 }),
 		"Kernel":        face(func(f *tidepool.Interface) { f.Kernel = addr("10.0.0.2") }),
-		"want a Link, a": face(func(f *tidepool.Interface) {
+		"Link and UDP are given": face(func(f *tidepool.Interface) {
 			f.UDP = "127.0.0.1:1"
 		}),
 		"port": face(func(f *tidepool.Interface) { f.Link, f.UDP = nil, "127.0.0.1:x" }),
@@ -124,6 +124,9 @@ func TestConfigsThatCannotBe(t *testing.T) {
 	} {
 		_, err := tidepool.Open(cfg)
 		require.ErrorContains(t, err, say)
+		if say != "cannot obey a Clock" {
+			require.ErrorContains(t, err, "tidepool: bad configuration: ")
+		}
 		for i := range cfg.Interfaces {
 			if l := cfg.Interfaces[i].Link; l != nil {
 				_, err := l.Read(make([]byte, 1))

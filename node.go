@@ -2,6 +2,8 @@ package tidepool
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -15,9 +17,10 @@ import (
 // Node is a running host or router. Its methods may be called by several
 // goroutines at once.
 type Node struct {
-	node  *node.Node
-	addrs []netip.Addr
-	hosts map[string]netip.Addr
+	node   *node.Node
+	addrs  []netip.Addr
+	hosts  map[string]netip.Addr
+	router bool
 }
 
 // Open starts the node that cfg describes.
@@ -29,7 +32,11 @@ func Open(cfg Config) (*Node, error) {
 		}
 		return nil, err
 	}
-	return open(inner, cfg.Hosts)
+	n, err := open(inner, cfg.Hosts)
+	if errors.Is(err, node.ErrConfig) {
+		return nil, fmt.Errorf("%w: %w", errConfig, err)
+	}
+	return n, err
 }
 
 // OpenFile starts the node that an .lnx file describes. TCP's time-outs are those
@@ -51,7 +58,7 @@ func open(cfg node.Config, hosts map[string]netip.Addr) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{node: inner, hosts: hosts}
+	n := &Node{node: inner, hosts: hosts, router: cfg.LNX.Forwarding}
 	for i := range cfg.LNX.Interfaces {
 		n.addrs = append(n.addrs, cfg.LNX.Interfaces[i].Addr.Addr())
 	}
@@ -67,8 +74,13 @@ func (n *Node) Close() error { return n.node.Close() }
 // Addrs returns the node's addresses, in the order of its interfaces.
 func (n *Node) Addrs() []netip.Addr { return append([]netip.Addr(nil), n.addrs...) }
 
-// SetLoss has a router drop that share, 0 to 1, of what it passes on.
+// SetLoss has a router drop that share, 0 to 1, of what it passes on. A node that is
+// no router passes nothing on: errors.ErrUnsupported. Interface.Impair makes a link
+// lossy for a host.
 func (n *Node) SetLoss(share float64) error {
+	if !n.router {
+		return fmt.Errorf("tidepool: SetLoss on a node that is no router: %w", errors.ErrUnsupported)
+	}
 	_, err := n.node.Do(context.Background(), control.SetLoss{Percent: share * 100})
 	return err
 }

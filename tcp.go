@@ -79,16 +79,6 @@ func buffer(size, most *int, wanted int) {
 	}
 }
 
-func (t *TCP) check() error {
-	if _, ok := node.ParseECN(t.ECN); !ok {
-		return wrong("TCP.ECN %q: want on, off or passive", t.ECN)
-	}
-	if _, ok := node.ParseSynCookies(t.SynCookies); !ok {
-		return wrong("TCP.SynCookies %q: want auto, always or off", t.SynCookies)
-	}
-	return nil
-}
-
 func override[T comparable](field *T, value T) {
 	var zero T
 	if value != zero {

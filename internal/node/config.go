@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net/netip"
 	"time"
@@ -243,6 +244,18 @@ func (n *Node) tcpConfig() tcp.Config {
 	}
 	return cfg
 }
+
+// ErrConfig marks the errors of Open that are about what Config says of the stack.
+var ErrConfig = errors.New("bad configuration")
+
+// The bounds of the transport's configuration.
+const (
+	MinBuffer        = tcp.MinBuffer
+	MaxBuffer        = tcp.MaxBuffer
+	MaxRetries       = tcp.MaxRetries
+	MaxInitialWindow = tcp.MaxInitialWindow
+	MaxDelayedAck    = tcp.MaxDelayedAck
+)
 
 // TCPConfig is the transport's configuration.
 type TCPConfig = tcp.Config

@@ -100,7 +100,7 @@ func (n *Node) open() error {
 		return err
 	}
 	if n.stack, err = stack.New(n.now(), n.stackConfig()); err != nil {
-		return err
+		return &mapped{error: err, also: []error{ErrConfig}}
 	}
 	n.room = make([]int, len(n.ifaceDevice))
 	n.blocked = make([]bool, len(n.devices))

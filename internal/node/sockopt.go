@@ -115,12 +115,24 @@ func (c *Conn) SetKeepAliveConfig(cfg net.KeepAliveConfig) error {
 // SetReadBuffer sets the receive buffer in bytes, which then does not tune
 // itself.
 func (c *Conn) SetReadBuffer(bytes int) error {
-	return c.set(func(now clock.Time) error { c.tc.SetReadBuffer(now, bytes); return nil })
+	return c.set(func(now clock.Time) error {
+		if err := tcp.CheckBuffer(bytes); err != nil {
+			return err
+		}
+		c.tc.SetReadBuffer(now, bytes)
+		return nil
+	})
 }
 
 // SetWriteBuffer sets the send buffer in bytes, which then does not tune itself.
 func (c *Conn) SetWriteBuffer(bytes int) error {
-	return c.set(func(clock.Time) error { c.tc.SetWriteBuffer(bytes); return nil })
+	return c.set(func(clock.Time) error {
+		if err := tcp.CheckBuffer(bytes); err != nil {
+			return err
+		}
+		c.tc.SetWriteBuffer(bytes)
+		return nil
+	})
 }
 
 // SetTOS sets the traffic class of what is sent: six bits of DSCP above two

@@ -150,19 +150,27 @@ func (c *Config) validate() error {
 		c.DelayedAck < 0 {
 		bad("a negative time-out")
 	}
-	if c.SynAckRetries < 0 || c.SynBacklog < 0 || c.EarlyBytes < 0 {
+	if c.DelayedAck >= MaxDelayedAck {
+		bad("acknowledgments delayed by %v: want less than %v", c.DelayedAck, MaxDelayedAck)
+	}
+	if c.SynBacklog < 0 || c.EarlyBytes < 0 {
 		bad("a negative limit on what strangers send")
 	}
-	if c.SynRetries < 0 || c.DataRetries < 0 || c.FinRetries < 0 || c.MaxTimeWait < 0 ||
+	for _, n := range []int{c.SynRetries, c.SynAckRetries, c.DataRetries, c.FinRetries} {
+		if n < 0 || n > MaxRetries {
+			bad("%d retries: want 0 to %d", n, MaxRetries)
+		}
+	}
+	if c.MaxTimeWait < 0 ||
 		c.ChallengeAcks < 0 || c.MaxConns < 0 || c.MaxReceiveRanges < 0 {
 		bad("a negative limit")
 	}
-	if c.RecvBuffer < minBuffer || c.RecvBuffer > maxBuffer ||
-		c.SendBuffer < minBuffer || c.SendBuffer > maxBuffer ||
-		c.RecvBufferMax < c.RecvBuffer || c.RecvBufferMax > maxBuffer ||
-		c.SendBufferMax < c.SendBuffer || c.SendBufferMax > maxBuffer {
+	if c.RecvBuffer < MinBuffer || c.RecvBuffer > MaxBuffer ||
+		c.SendBuffer < MinBuffer || c.SendBuffer > MaxBuffer ||
+		c.RecvBufferMax < c.RecvBuffer || c.RecvBufferMax > MaxBuffer ||
+		c.SendBufferMax < c.SendBuffer || c.SendBufferMax > MaxBuffer {
 		bad("buffers of %d to %d and %d to %d bytes, want %d to %d", c.RecvBuffer,
-			c.RecvBufferMax, c.SendBuffer, c.SendBufferMax, minBuffer, maxBuffer)
+			c.RecvBufferMax, c.SendBuffer, c.SendBufferMax, MinBuffer, MaxBuffer)
 	}
 	switch c.MTUProbing {
 	case MTUProbingOff, MTUProbingBlackHole, MTUProbingOn:
@@ -172,8 +180,11 @@ func (c *Config) validate() error {
 	if c.ECN >= numECNModes || c.SynCookies >= numCookieModes {
 		bad("ECN mode %d or cookie mode %d", c.ECN, c.SynCookies)
 	}
-	if c.InitialWindow < 1 || c.TrainSegments < 1 || c.TrainSegments > maxTrainSegments {
-		bad("initial window %d or train %d segments", c.InitialWindow, c.TrainSegments)
+	if c.InitialWindow < 1 || c.InitialWindow > MaxInitialWindow {
+		bad("an initial window of %d segments: want 1 to %d", c.InitialWindow, MaxInitialWindow)
+	}
+	if c.TrainSegments < 1 || c.TrainSegments > maxTrainSegments {
+		bad("trains of %d segments: want 1 to %d", c.TrainSegments, maxTrainSegments)
 	}
 	if _, err := congestion.New(c.Congestion, congestion.Config{MSS: 1}); err != nil {
 		errs = append(errs, err)
@@ -188,9 +199,16 @@ func (c *Config) validate() error {
 }
 
 const (
-	// maxBuffer is the largest window that RFC 7323 §2.3 can express.
-	maxBuffer = 1 << 30
-	minBuffer = 64
+	// MaxInitialWindow is in segments: more than any window holds.
+	MaxInitialWindow = 1 << 16
+	// MaxRetries bounds how often a segment may be sent again.
+	MaxRetries = 255
+	// MaxDelayedAck is more than an acknowledgment may wait (RFC 9293 §3.8.6.3).
+	MaxDelayedAck = 500 * time.Millisecond
+	// MaxBuffer is the largest window that RFC 7323 §2.3 can express.
+	MaxBuffer = 1 << 30
+	// MinBuffer is the smallest.
+	MinBuffer = 64
 	// maxTrainSegments and maxTrainBytes keep a train within one system call and one IP length.
 	maxTrainSegments = 44
 	maxTrainBytes    = 64000

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -25,11 +26,20 @@ func (u *tuning) begin(cfg *Config) {
 	u.sendMax = cfg.SendBufferMax
 }
 
+// CheckBuffer reports an ErrOption for a size in bytes that no buffer can have.
+func CheckBuffer(n int) error {
+	if n < MinBuffer || n > MaxBuffer {
+		return fmt.Errorf("tcp: a buffer of %d bytes, want %d to %d: %w",
+			n, MinBuffer, MaxBuffer, ErrOption)
+	}
+	return nil
+}
+
 // SetReadBuffer sets the receive buffer, which then does not tune itself. A
 // window that was offered is not taken back (RFC 9293 §3.8.6): after a smaller
 // n the offer shrinks as data arrives.
 func (c *Conn) SetReadBuffer(now clock.Time, n int) {
-	n = min(max(n, minBuffer), maxBuffer)
+	n = min(max(n, MinBuffer), MaxBuffer)
 	c.tune.recv, c.tune.recvMax = n, n
 	c.rx.SetLimit(n)
 	c.Consumed(now)
@@ -37,7 +47,7 @@ func (c *Conn) SetReadBuffer(now clock.Time, n int) {
 
 // SetWriteBuffer sets the send buffer, which then does not tune itself.
 func (c *Conn) SetWriteBuffer(n int) {
-	n = min(max(n, minBuffer), maxBuffer)
+	n = min(max(n, MinBuffer), MaxBuffer)
 	c.tune.sendMax = n
 	c.tx.Resize(n)
 	c.raise(Writable)

@@ -1,0 +1,140 @@
+package tidepool
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// errConfig is what is wrong with a Config.
+var errConfig = errors.New("tidepool: bad configuration")
+
+func wrong(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errConfig, fmt.Sprintf(format, args...))
+}
+
+// checkAddr reports what is wrong with an interface's address. Where a prefix
+// leaves no room for a broadcast address there is none (RFC 3021 §2.1).
+func checkAddr(p netip.Prefix) error {
+	a := p.Addr()
+	switch {
+	case !p.IsValid() || !a.Is4() || a.IsUnspecified():
+		return fmt.Errorf("address %v is not IPv4", p)
+	case a.IsMulticast() || a.As4()[0] >= 240:
+		return fmt.Errorf("Addr %v is no host's address", p)
+	case p.Bits() >= 31:
+		return nil
+	case a == p.Masked().Addr():
+		return fmt.Errorf("Addr %v is the network's own address", p)
+	case a == broadcast(p):
+		return fmt.Errorf("Addr %v is the network's broadcast address", p)
+	}
+	return nil
+}
+
+// broadcast returns the last address of a prefix.
+func broadcast(p netip.Prefix) netip.Addr {
+	a := p.Masked().Addr().As4()
+	for bit := p.Bits(); bit < 32; bit++ {
+		a[bit/8] |= 0x80 >> (bit % 8)
+	}
+	return netip.AddrFrom4(a)
+}
+
+// checkNeighbor reports what is wrong with the address of a neighbor at an
+// interface.
+func checkNeighbor(face *lnx.Interface, a netip.Addr) error {
+	switch p := face.Addr; {
+	case a == p.Addr():
+		return fmt.Errorf("neighbor %v is the interface itself", a)
+	case !p.Masked().Contains(a):
+		return fmt.Errorf("neighbor %v is not in the link's prefix %v", a, p.Masked())
+	}
+	return nil
+}
+
+// check reports what is wrong with a route of a node with those interfaces.
+func (r *Route) check(faces []lnx.Interface) error {
+	if !r.Prefix.IsValid() || !r.Prefix.Addr().Is4() || !r.Via.Is4() {
+		return wrong("route %v via %v: want an IPv4 prefix and address", r.Prefix, r.Via)
+	}
+	onLink := false
+	for i := range faces {
+		p := faces[i].Addr
+		if p.Addr() == r.Via {
+			return wrong("route %v: next hop %v is the node itself", r.Prefix, r.Via)
+		}
+		onLink = onLink || p.Masked().Contains(r.Via)
+	}
+	if !onLink {
+		return wrong("route %v: next hop %v is on no interface's network", r.Prefix, r.Via)
+	}
+	return nil
+}
+
+func checkHosts(hosts map[string]netip.Addr) error {
+	for name, a := range hosts {
+		if !a.Unmap().Is4() {
+			return wrong("Hosts[%q]: %v is not an IPv4 address", name, a)
+		}
+	}
+	return nil
+}
+
+// check reports what is wrong with the fields of TCP; zero fields are right.
+func (t *TCP) check() error {
+	if _, ok := node.ParseECN(t.ECN); !ok {
+		return wrong("TCP.ECN %q: want on, off or passive", t.ECN)
+	}
+	if _, ok := node.ParseSynCookies(t.SynCookies); !ok {
+		return wrong("TCP.SynCookies %q: want auto, always or off", t.SynCookies)
+	}
+	for _, f := range []struct {
+		name               string
+		value, least, most int
+	}{
+		{"InitialWindow", t.InitialWindow, 1, node.MaxInitialWindow},
+		{"SynRetries", t.SynRetries, 1, node.MaxRetries},
+		{"DataRetries", t.DataRetries, 1, node.MaxRetries},
+		{"ReadBuffer", t.ReadBuffer, node.MinBuffer, node.MaxBuffer},
+		{"WriteBuffer", t.WriteBuffer, node.MinBuffer, node.MaxBuffer},
+	} {
+		if f.value != 0 && (f.value < f.least || f.value > f.most) {
+			return wrong("TCP.%s %d: want %d to %d", f.name, f.value, f.least, f.most)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"RTOInitial", t.RTOInitial},
+		{"RTOMin", t.RTOMin},
+		{"RTOMax", t.RTOMax},
+		{"DelayedAck", t.DelayedAck},
+	} {
+		if f.value < 0 {
+			return wrong("TCP.%s %v is negative", f.name, f.value)
+		}
+	}
+	if t.DelayedAck >= node.MaxDelayedAck {
+		return wrong("TCP.DelayedAck %v: want less than %v (RFC 9293 §3.8.6.3)",
+			t.DelayedAck, node.MaxDelayedAck)
+	}
+	return nil
+}
+
+// given lists the names of what is set, for a message.
+func given(names []string, set ...bool) string {
+	var list []string
+	for i, name := range names {
+		if set[i] {
+			list = append(list, name)
+		}
+	}
+	return strings.Join(list, " and ")
+}
