@@ -30,10 +30,15 @@ func (c *Conn) armProbe(now clock.Time) {
 		c.onlyFIN() && c.host.cfg.FinTimeout != 0 {
 		return
 	}
-	// Two round trips, and not less than the variance allows for.
+	// Two round trips, and, which RFC 8985 §7.2 does not ask for, not less than the variance
+	// allows for: on a path whose round trips vary by more than their mean a probe after two of
+	// them mostly repeats what is not lost. A floor for very short ones is ours too.
 	wait := max(2*c.rtt.srtt, c.rtt.srtt+4*c.rtt.rttvar, min(probeFloor, c.host.cfg.RTOMin/4))
 	if c.sent.len() == 1 {
-		wait += c.host.cfg.DelayedAck // what our own peers take at most
+		// RFC 8985 §7.2's max_ack_delay is the peer's, which nothing tells us. We take our own:
+		// what peers configured alike take at most, which makes probes useful on short paths;
+		// one that delays longer gets a needless probe, which costs it a D-SACK.
+		wait += c.host.cfg.DelayedAck
 	}
 	due := in(now, wait)
 	if rto := c.timers[timerRTO]; rto != clock.Never {
