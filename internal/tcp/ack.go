@@ -30,6 +30,7 @@ type round struct {
 	recovering    bool // fast recovery was in progress
 	echoed        bool // it carries an echo (RFC 7323 §3.2),
 	echo          uint32
+	marked        bool // it echoes a mark
 }
 
 // ackArrives takes an acknowledgment of something between snd.una and snd.nxt:
@@ -38,6 +39,7 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	r := &c.host.round
 	*r = round{now: now, flight: int(c.snd.nxt - c.snd.una), prior: c.pipe()}
 	c.stats.lastAck = now
+	r.marked = c.echoed(s)
 	r.echoed, r.echo = c.has(flagStamps) && s.Options.HasTimestamps, s.Options.TSEcr
 	if c.isDuplicate(s, ack) {
 		r.dups = s.Count

@@ -57,11 +57,12 @@ func ParseECNMode(name string) (ECNMode, bool) {
 // ecn is a connection's side of RFC 3168 §6.1.2 and §6.1.3. It means nothing without
 // flagECN.
 type ecn struct {
-	echo    bool   // a mark arrived, and the peer's CWR has not: every ACK says so
-	reduced bool   // the window was reduced: the next new data carries CWR
-	point   uint64 // snd.nxt then; until it is passed no echo counts again
-	marks   uint64 // segments that arrived marked
-	echoes  uint64 // reductions for the peer's echoes
+	echo    bool       // a mark arrived, and the peer's CWR has not: every ACK says so
+	reduced bool       // the window was reduced: the next new data carries CWR
+	point   uint64     // snd.nxt then; until it is passed no echo counts again
+	marks   uint64     // segments that arrived marked
+	echoes  uint64     // reductions for the peer's echoes
+	until   clock.Time // nothing new is sent before, when the window is one segment
 }
 
 // asksECN reports whether our SYN asks for ECN: RFC 3168 §6.1.1.1, no more once
@@ -161,15 +162,48 @@ func (c *Conn) takeMark(s *Segment) {
 }
 
 // takeEcho is the sender's side, RFC 3168 §6.1.2: reduce as for a loss, once a
-// window of data, and not in the window of a loss.
+// window of data, and not in the window of a loss. That loss may not be taken back
+// any more: of the congestion there is a witness.
 func (c *Conn) takeEcho(now clock.Time, s *Segment) {
-	if !c.has(flagECN) || !s.Flags.Has(ECE) || s.Flags.Has(SYN) ||
-		c.rec.kind != steady || c.snd.una <= c.ecn.point || c.cc.Controller == nil {
+	if !c.echoed(s) || c.cc.Controller == nil {
+		return
+	}
+	c.undo.marked = true
+	if c.rec.kind != steady || c.snd.una <= c.ecn.point {
 		return
 	}
 	c.ecn.echoes++
 	c.cc.OnLoss(c.lossEvent(now, congestion.Echo, c.host.round.flight))
+	if c.cc.Cwnd() <= c.snd.mss {
+		// RFC 3168 §6.1.2: a window of one segment cannot be halved. What goes slower is time:
+		// the retransmission timer starts anew, and only its end lets the next segment out.
+		wait := c.rtt.timeout(c.stats.backoff, &c.host.cfg)
+		c.ecn.until = in(now, wait)
+		if !c.sent.empty() && !c.probing() {
+			c.armRTO(now)
+		}
+	}
 	c.sample(now)
+}
+
+// echoed reports whether a segment says that one of ours was marked.
+func (c *Conn) echoed(s *Segment) bool {
+	return c.has(flagECN) && s.Flags.Has(ECE) && !s.Flags.Has(SYN)
+}
+
+// heldByEcho reports whether an echo holds back what is new, and sees to it that
+// it leaves in time.
+func (c *Conn) heldByEcho(now clock.Time) bool {
+	if c.ecn.until == clock.Never {
+		return false
+	}
+	if c.ecn.until <= now {
+		c.ecn.until = clock.Never
+		return false
+	}
+	c.limitBy(now, LimitCwnd)
+	c.timers[timerPace] = c.ecn.until
+	return true
 }
 
 // noteReduction is called for every reduction of the window, whatever the
@@ -177,4 +211,12 @@ func (c *Conn) takeEcho(now clock.Time, s *Segment) {
 func (c *Conn) noteReduction() {
 	c.ecn.reduced = c.has(flagECN)
 	c.ecn.point = c.snd.nxt
+}
+
+// withdrawReduction makes a reduction that is taken back one that never was: RFC
+// 3168 §6.1.2 has CWR say that the window was reduced, so it is not said of this
+// one, unless one before it is still to be told; and the next echo counts.
+func (c *Conn) withdrawReduction(u *undo) {
+	c.ecn.reduced = c.ecn.reduced && u.reduced
+	c.ecn.point = u.point
 }

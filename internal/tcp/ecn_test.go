@@ -235,3 +235,70 @@ func TestECNModes(t *testing.T) {
 	_, err := NewHost(Config{Route: func([4]byte) Path { return Path{} }, Knobs: Knobs{ECN: 9}})
 	require.ErrorContains(t, err, "ECN mode")
 }
+
+// TestRFC3168_6_1_2_OneSegment: an echo that finds a window of one segment has
+// the sender wait for the retransmission timer before it sends another.
+func TestRFC3168_6_1_2_OneSegment(t *testing.T) {
+	s := withECN(t, Config{Knobs: Knobs{Congestion: "reno", InitialWindow: 1}})
+	s.write(5000)
+	first := s.expect(ACK, 1, 1, 1000)
+	s.pass(10 * time.Millisecond)
+	s.send(ACK|ECE, 1, 1001, 0)
+	i := s.c.Info()
+	require.EqualValues(t, 1, i.ECNEchoes)
+	require.LessOrEqual(t, i.Cwnd, first.n, "RFC 3168 §6.1.2: nor does such an ACK grow it")
+	s.quiet()
+	assert.Equal(t, LimitCwnd, s.c.Info().Limited)
+	s.wait(i.RTO - time.Millisecond)
+	s.quiet()
+	s.wait(2 * time.Millisecond)
+	s.expect(ACK|CWR, 1001, 1, 1000)
+	s.quiet()
+	s.pass(10 * time.Millisecond)
+	s.send(ACK, 1, 2001, 0)
+	s.collect()
+	assert.Len(t, s.out, 2, "and all goes on as ever")
+}
+
+// TestRFC3168_6_1_2_Undo: CWR is not said of a reduction that was taken back, but
+// is of one before it; and what an echo asked for is not taken back.
+func TestRFC3168_6_1_2_Undo(t *testing.T) {
+	spurious := func(t *testing.T, echo, flags Flags) *script {
+		s := withECN(t, Config{Knobs: Knobs{Congestion: "reno", NoDelay: true}})
+		s.write(10000)
+		s.collect()
+		s.out = nil
+		s.pass(10 * time.Millisecond)
+		if echo != 0 {
+			s.send(ACK|echo, 1, 1001, 0)
+		}
+		s.sack(1001, 2001, 5001)
+		s.expect(ACK, 1001, 1, 1000)
+		s.send(ACK|flags, 1, 5001, 0)
+		s.collect()
+		s.out = nil
+		s.sack(10001, 1001, 2001) // the copy: it was late, not lost
+		require.EqualValues(t, 1, s.c.Info().Undone)
+		return s
+	}
+	t.Run("nothing was marked", func(t *testing.T) {
+		s := spurious(t, 0, 0)
+		assert.GreaterOrEqual(t, s.c.Info().Cwnd, 10*1000)
+		s.write(10)
+		s.expect(PSH|ACK, 10001, 1, 10)
+		s.pass(10 * time.Millisecond)
+		s.send(ACK|ECE, 1, 10011, 0)
+		assert.EqualValues(t, 1, s.c.Info().ECNEchoes, "a mark counts at once")
+	})
+	t.Run("a mark before is still to be told of", func(t *testing.T) {
+		s := spurious(t, ECE, 0)
+		s.write(10)
+		s.expect(CWR|PSH|ACK, 10001, 1, 10)
+	})
+	t.Run("a mark meanwhile keeps the reduction", func(t *testing.T) {
+		s := spurious(t, 0, ECE)
+		assert.Less(t, s.c.Info().Cwnd, 10*1000)
+		s.write(10)
+		s.expect(CWR|PSH|ACK, 10001, 1, 10)
+	})
+}

@@ -231,7 +231,7 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 		c.limitBy(now, why)
 		return false
 	}
-	if n > 0 && c.held(now) {
+	if n > 0 && (c.heldByEcho(now) || c.held(now)) {
 		return false
 	}
 	if n > 0 && c.sent.empty() {

@@ -130,10 +130,11 @@ func (c *Conn) reduceProportionally(r *round) {
 
 // holdsGrowth reports whether an acknowledgment must not grow the window: in
 // fast recovery; before its beginning, while data is only reported by SACK (RFC
-// 3042 §2), unless this path is known to reorder; and without SACK as its end,
-// which acknowledges all that duplicates stood for (RFC 5681 §3.2 step 6).
+// 3042 §2), unless this path is known to reorder; without SACK as its end, which
+// acknowledges all that duplicates stood for (RFC 5681 §3.2 step 6); and when it
+// echoes a mark (RFC 3168 §6.1.2).
 func (c *Conn) holdsGrowth(r *round) bool {
-	return c.rec.kind == recovering || r.restarted || r.recovering && !c.how.sack ||
+	return c.rec.kind == recovering || r.marked || r.restarted || r.recovering && !c.how.sack ||
 		c.rec.kind == steady && r.advance == 0 && !c.rack.reordering
 }
 

@@ -16,6 +16,9 @@ type undo struct {
 	owed     int    // bytes sent again and not reported as duplicates yet
 	open     bool   // there is something to take back
 	timeout  bool   // a time-out began it
+	marked   bool   // a router's mark was echoed since: there is congestion
+	reduced  bool   // the peer was to be told of a reduction before it, and
+	point    uint64 // how far that one reached
 	// What RFC 4015 §3.1 step 0 saves of the estimator as a time-out comes.
 	srtt, rttvar time.Duration
 }
@@ -26,6 +29,7 @@ func (c *Conn) beginUndo(timeout bool) {
 	u := &c.undo
 	*u = undo{
 		from: c.snd.una, open: true, timeout: timeout, srtt: c.rtt.srtt, rttvar: c.rtt.rttvar,
+		reduced: c.ecn.reduced, point: c.ecn.point,
 	}
 	if p := &c.tlp; p.end != 0 && p.again {
 		u.sent(p.start, p.end) // the probe's copy will be reported too
@@ -75,7 +79,8 @@ func (c *Conn) eifel(r *round) bool {
 
 // takeBack is the Eifel response, RFC 4015 §3.1: transmission goes on with what
 // was never sent (step 8), the congestion window is restored (step 9)
-// and after a time-out the estimator learns from the delay (step 11).
+// and after a time-out the estimator learns from the delay (step 11). The window
+// stays reduced if an echo asked for that as well (RFC 3168 §6.1.2).
 func (c *Conn) takeBack(now clock.Time) {
 	u := c.undo
 	c.undo = undo{}
@@ -90,7 +95,13 @@ func (c *Conn) takeBack(now clock.Time) {
 		c.rack.sentAt, c.rack.end = clock.Never, 0
 		c.timers[timerReorder] = clock.Never
 	}
-	c.exitRecovery(now, true)
+	switch {
+	case !u.marked:
+		c.withdrawReduction(&u)
+		c.exitRecovery(now, true)
+	case c.rec.kind != steady:
+		c.exitRecovery(now, false)
+	}
 }
 
 // exitRecovery closes an episode, or takes the last one back.
