@@ -88,6 +88,9 @@ func (c *Conn) sackBlocks(o *Options) {
 	first := o.SACKCount
 	add := func(b buffer.Range) {
 		start, end := b.Start+base, b.End+base
+		if end == c.rcv.fin {
+			end++ // RFC 2018 §3: the FIN behind it has its number, and is held as well
+		}
 		for i := first; i < o.SACKCount; i++ {
 			if o.SACK[i].Start == uint32(start) {
 				return
