@@ -162,9 +162,19 @@ func (b *inbox) take() ([]datagram, error) {
 func (b *inbox) tell(ready func()) {
 	b.mu.Lock()
 	b.ready = ready
-	now := len(b.fresh.list) > 0
 	b.mu.Unlock()
-	if now {
+	b.remind()
+}
+
+// remind calls it now if something has arrived.
+func (b *inbox) remind() {
+	b.mu.Lock()
+	var ready func()
+	if len(b.fresh.list) > 0 {
+		ready = b.ready
+	}
+	b.mu.Unlock()
+	if ready != nil {
 		ready()
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
 // script is a source that reads what it is told to.
@@ -147,4 +149,33 @@ func TestInboxCloses(t *testing.T) {
 	require.NoError(t, err, "what is there may still be read")
 	_, err = b.take()
 	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+// A device whose reader takes a short batch for the last tells it again of what
+// came meanwhile.
+func TestTheInboxIsNotForgotten(t *testing.T) {
+	sock := &plainSocket{inbox: newInbox()}
+	d := newUDP(Config{
+		AcceptUnknown: true, Interfaces: []Interface{{ID: 0}},
+	}.withDefaults(), sock, -1)
+	told := 0
+	d.Feed(func() { told++ })
+	add := func(from ...netip.AddrPort) {
+		for _, a := range from {
+			require.True(t, sock.inbox.add([]byte("x"), addressOf(a)))
+		}
+	}
+	read := func() int {
+		n, err := d.ReadBatch(make([]buffer.Frame, 2))
+		require.NoError(t, err)
+		return n
+	}
+	add(fromA, fromB, fromA)
+	assert.Equal(t, 2, read())
+	add(fromB)
+	assert.Equal(t, 2, told, "of the first, and of the first after a half was taken")
+	assert.Equal(t, 1, read())
+	assert.Equal(t, 3, told)
+	assert.Equal(t, 1, read())
+	assert.Equal(t, 3, told)
 }

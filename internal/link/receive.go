@@ -16,7 +16,18 @@ func (d *UDP) ReadBatch(frames []buffer.Frame) (int, error) {
 	for len(d.lent) > 0 && n < len(frames) {
 		n += d.deliver(&frames[n])
 	}
+	if len(d.lent) == 0 && n < len(frames) {
+		d.remind()
+	}
 	return n, nil
+}
+
+// remind has the owner told again of what came while it worked off what was lent:
+// it takes a short batch for the last, and may have been told of that already.
+func (d *UDP) remind() {
+	if s, ok := d.sock.(interface{ remind() }); ok {
+		s.remind()
+	}
 }
 
 // deliver takes the next datagram, or the part of it that came over one link,

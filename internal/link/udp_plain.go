@@ -54,6 +54,8 @@ func setLargest(set func(int) error, size int) int {
 
 func (s *plainSocket) recv() ([]datagram, error) { return s.inbox.take() }
 
+func (s *plainSocket) remind() { s.inbox.remind() }
+
 func (s *plainSocket) feed(ready func()) { s.inbox.tell(ready) }
 
 // push sends at once: there is nothing to gather for.

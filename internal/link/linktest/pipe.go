@@ -67,8 +67,25 @@ func (p *Pipe) ReadBatch(frames []buffer.Frame) (int, error) {
 	for i := range frames[:n] {
 		frames[i].Iface = p.iface
 	}
-	p.lent = p.lent[n:]
+	if p.lent = p.lent[n:]; len(p.lent) == 0 && n < len(frames) {
+		// The owner takes a short batch for the last, and may have been told already of what
+		// came since; but these frames are lent, so that must wait for the next call.
+		p.in.remind()
+	}
 	return n, nil
+}
+
+// remind tells the reader again if something waits.
+func (l *lane) remind() {
+	l.mu.Lock()
+	var ready func()
+	if len(l.frames) > 0 {
+		ready = l.ready
+	}
+	l.mu.Unlock()
+	if ready != nil {
+		ready()
+	}
 }
 
 // fetch takes everything that is under way.

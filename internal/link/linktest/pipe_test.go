@@ -86,3 +86,21 @@ func TestPipeLoses(t *testing.T) {
 	assert.Equal(t, []byte("aaccd."), frames[0].Data)
 	assert.Equal(t, []byte("yy"), frames[1].Data)
 }
+
+// A reader that takes a short batch for the last is told of what came meanwhile,
+// though it was told once before.
+func TestAShortBatchIsNotTheLast(t *testing.T) {
+	a, b := linktest.NewPipe(linktest.Config{})
+	told := 0
+	b.Feed(func() { told++ })
+	_, err := a.WriteBatch([]buffer.Train{train("aa"), train("bbb"), train("cc")})
+	require.NoError(t, err)
+	require.Len(t, read(t, b, 2), 2)
+	_, err = a.WriteBatch([]buffer.Train{train("dd")})
+	require.NoError(t, err)
+	assert.Equal(t, 2, told)
+	require.Len(t, read(t, b, 2), 1)
+	assert.Equal(t, 3, told)
+	require.Len(t, read(t, b, 2), 1)
+	assert.Equal(t, 3, told)
+}
