@@ -18,38 +18,38 @@ var _ net.Conn = (*Conn)(nil)
 
 // Read waits for data and copies it into p. It returns io.EOF when the peer has
 // closed its side and everything was read.
-func (c *Conn) Read(p []byte) (int, error) { return c.conn.Read(p) }
+func (c *Conn) Read(p []byte) (int, error) { return c.inner().Read(p) }
 
 // Write copies p into the send buffer, waiting while that is full. That it
 // returns says nothing about delivery.
-func (c *Conn) Write(p []byte) (int, error) { return c.conn.Write(p) }
+func (c *Conn) Write(p []byte) (int, error) { return c.inner().Write(p) }
 
 // Close closes both directions and returns at once, unless SetLinger says
 // otherwise. What was written is still delivered; if data was left unread, the peer
 // gets a reset.
-func (c *Conn) Close() error { return c.conn.Close() }
+func (c *Conn) Close() error { return c.inner().Close() }
 
 // CloseWrite ends what the peer reads, behind all that was written.
-func (c *Conn) CloseWrite() error { return c.conn.CloseWrite() }
+func (c *Conn) CloseWrite() error { return c.inner().CloseWrite() }
 
 // CloseRead discards what comes from now on.
-func (c *Conn) CloseRead() error { return c.conn.CloseRead() }
+func (c *Conn) CloseRead() error { return c.inner().CloseRead() }
 
 // LocalAddr returns a *net.TCPAddr.
-func (c *Conn) LocalAddr() net.Addr { return c.conn.LocalAddr() }
+func (c *Conn) LocalAddr() net.Addr { return c.inner().LocalAddr() }
 
 // RemoteAddr returns a *net.TCPAddr.
-func (c *Conn) RemoteAddr() net.Addr { return c.conn.RemoteAddr() }
+func (c *Conn) RemoteAddr() net.Addr { return c.inner().RemoteAddr() }
 
 // SetDeadline sets the read and the write deadline. They are times of the node's
 // Clock, if it has one.
-func (c *Conn) SetDeadline(t time.Time) error { return c.conn.SetDeadline(t) }
+func (c *Conn) SetDeadline(t time.Time) error { return c.inner().SetDeadline(t) }
 
 // SetReadDeadline has Read give up at t; the zero time means never.
-func (c *Conn) SetReadDeadline(t time.Time) error { return c.conn.SetReadDeadline(t) }
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.inner().SetReadDeadline(t) }
 
 // SetWriteDeadline has Write give up at t; the zero time means never.
-func (c *Conn) SetWriteDeadline(t time.Time) error { return c.conn.SetWriteDeadline(t) }
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.inner().SetWriteDeadline(t) }
 
 // Listener takes TCP connections. It implements net.Listener.
 type Listener struct{ listener *node.Listener }
@@ -67,7 +67,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 
 // AcceptTCP is Accept with the connection in its own type.
 func (l *Listener) AcceptTCP() (*Conn, error) {
-	c, err := l.listener.AcceptTCP()
+	c, err := l.inner().AcceptTCP()
 	if err != nil {
 		return nil, err
 	}
@@ -75,13 +75,13 @@ func (l *Listener) AcceptTCP() (*Conn, error) {
 }
 
 // Close stops listening. Connections that nobody has accepted are reset.
-func (l *Listener) Close() error { return l.listener.Close() }
+func (l *Listener) Close() error { return l.inner().Close() }
 
 // Addr returns a *net.TCPAddr.
-func (l *Listener) Addr() net.Addr { return l.listener.Addr() }
+func (l *Listener) Addr() net.Addr { return l.inner().Addr() }
 
 // SetDeadline has Accept give up at t; the zero time means never.
-func (l *Listener) SetDeadline(t time.Time) error { return l.listener.SetDeadline(t) }
+func (l *Listener) SetDeadline(t time.Time) error { return l.inner().SetDeadline(t) }
 
 // Forward has f called, in a goroutine each, with every TCP connection that no
 // listener of the node takes, whatever address and port it is for: the node
@@ -89,9 +89,9 @@ func (l *Listener) SetDeadline(t time.Time) error { return l.listener.SetDeadlin
 // tunnels and proxies are built on. A nil f ends it.
 func (n *Node) Forward(f func(*Request)) error {
 	if f == nil {
-		return n.node.Forward(nil)
+		return n.inner().Forward(nil)
 	}
-	return n.node.Forward(func(c *node.Caught) { f(&Request{c}) })
+	return n.inner().Forward(func(c *node.Caught) { f(&Request{c}) })
 }
 
 // Request is a connection that a peer wants to open. Accept, Reject or Drop
@@ -100,15 +100,15 @@ func (n *Node) Forward(f func(*Request)) error {
 type Request struct{ caught *node.Caught }
 
 // Local returns the address and port that the peer wants to reach.
-func (r *Request) Local() netip.AddrPort { return r.caught.Local() }
+func (r *Request) Local() netip.AddrPort { return r.inner().Local() }
 
 // Remote returns the peer's address and port.
-func (r *Request) Remote() netip.AddrPort { return r.caught.Remote() }
+func (r *Request) Remote() netip.AddrPort { return r.inner().Remote() }
 
 // Accept opens the connection and waits until it stands. Its LocalAddr is what
 // the peer wanted to reach.
 func (r *Request) Accept() (*Conn, error) {
-	c, err := r.caught.Accept()
+	c, err := r.inner().Accept()
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (r *Request) Accept() (*Conn, error) {
 }
 
 // Reject refuses the connection: the peer's Dial fails with ECONNREFUSED.
-func (r *Request) Reject() { r.caught.Reject() }
+func (r *Request) Reject() { r.inner().Reject() }
 
 // Drop does not answer: the peer tries again, and in the end gives up.
-func (r *Request) Drop() { r.caught.Ignore() }
+func (r *Request) Drop() { r.inner().Ignore() }

@@ -88,12 +88,12 @@ func TestConfigsThatCannotBe(t *testing.T) {
 	}
 	for say, cfg := range map[string]tidepool.Config{
 		"bad configuration: Interfaces": {},
-		"not IPv4":      face(func(f *tidepool.Interface) { f.Addr = prefix("fe80::1/64") }),
-		"MTU 60":        face(func(f *tidepool.Interface) { f.MTU = 60 }),
-		"want a Link":   face(func(f *tidepool.Interface) { f.Link = nil }),
-		"a share of 2":  face(func(f *tidepool.Interface) { f.Impair.Loss = 2 }),
-		"jitter":        face(func(f *tidepool.Interface) { f.Impair.Jitter = 1 }),
-		"Kernel":        face(func(f *tidepool.Interface) { f.Kernel = addr("10.0.0.2") }),
+		"not IPv4":                      face(func(f *tidepool.Interface) { f.Addr = prefix("fe80::1/64") }),
+		"MTU 60":                        face(func(f *tidepool.Interface) { f.MTU = 60 }),
+		"want a Link":                   face(func(f *tidepool.Interface) { f.Link = nil }),
+		"a share of 2":                  face(func(f *tidepool.Interface) { f.Impair.Loss = 2 }),
+		"jitter":                        face(func(f *tidepool.Interface) { f.Impair.Jitter = 1 }),
+		"Kernel":                        face(func(f *tidepool.Interface) { f.Kernel = addr("10.0.0.2") }),
 		"Link and UDP are given": face(func(f *tidepool.Interface) {
 			f.UDP = "127.0.0.1:1"
 		}),

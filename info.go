@@ -69,7 +69,7 @@ type ConnInfo struct {
 // Info returns the connection's state, after its end the last. It fails once the
 // node is closed.
 func (c *Conn) Info() (ConnInfo, error) {
-	s, err := c.conn.Socket()
+	s, err := c.inner().Socket()
 	if err != nil {
 		return ConnInfo{}, err
 	}

@@ -23,23 +23,23 @@ func Pipe(packets int) (a, b *PipeEnd) {
 
 // Read waits for the next packet and copies it into p; what does not fit is cut
 // off. It returns io.EOF once an end was closed and nothing is left.
-func (e *PipeEnd) Read(p []byte) (int, error) { return e.end.Read(p) }
+func (e *PipeEnd) Read(p []byte) (int, error) { return e.inner().Read(p) }
 
 // TryRead is Read for a program that does not wait: it returns false when there
 // is no packet.
-func (e *PipeEnd) TryRead(p []byte) (n int, ok bool) { return e.end.TryRead(p) }
+func (e *PipeEnd) TryRead(p []byte) (n int, ok bool) { return e.inner().TryRead(p) }
 
 // Write sends a packet.
-func (e *PipeEnd) Write(p []byte) (int, error) { return e.end.Write(p) }
+func (e *PipeEnd) Write(p []byte) (int, error) { return e.inner().Write(p) }
 
 // Close ends the link in both directions. The other end may still read what is
 // under way; what a node sends from then on is lost.
-func (e *PipeEnd) Close() error { return e.end.Close() }
+func (e *PipeEnd) Close() error { return e.inner().Close() }
 
 // device makes a node's device of a link.
 func device(l io.ReadWriteCloser) link.Device {
 	if e, ok := l.(*PipeEnd); ok {
-		return e.end
+		return e.inner()
 	}
 	return link.Adapt(l)
 }

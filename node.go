@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
@@ -69,7 +70,12 @@ func open(cfg node.Config, hosts map[string]netip.Addr) (*Node, error) {
 // connections that are closed already is still delivered, for two seconds at the
 // most, or for as long as that takes no time if a Clock drives the node. The
 // others are reset, and calls that wait return net.ErrClosed.
-func (n *Node) Close() error { return n.node.Close() }
+func (n *Node) Close() error {
+	if n.node == nil {
+		return syscall.EINVAL
+	}
+	return n.node.Close()
+}
 
 // Addrs returns the node's addresses, in the order of its interfaces.
 func (n *Node) Addrs() []netip.Addr { return append([]netip.Addr(nil), n.addrs...) }
@@ -79,14 +85,17 @@ func (n *Node) Addrs() []netip.Addr { return append([]netip.Addr(nil), n.addrs..
 // lossy for a host.
 func (n *Node) SetLoss(share float64) error {
 	if !n.router {
-		return fmt.Errorf("tidepool: SetLoss on a node that is no router: %w", errors.ErrUnsupported)
+		return fmt.Errorf("tidepool: SetLoss: no router: %w", errors.ErrUnsupported)
 	}
-	_, err := n.node.Do(context.Background(), control.SetLoss{Percent: share * 100})
+	_, err := n.inner().Do(context.Background(), control.SetLoss{Percent: share * 100})
 	return err
 }
 
 // SetUp takes an interface up or down, by its name.
 func (n *Node) SetUp(name string, up bool) error {
+	if n.node == nil {
+		return syscall.EINVAL
+	}
 	_, err := n.node.Do(context.Background(), control.SetLink{Iface: name, Up: up})
 	return err
 }
@@ -108,7 +117,7 @@ func (n *Node) DialContext(ctx context.Context, network, address string) (net.Co
 	if err != nil {
 		return nil, err
 	}
-	if !to.Addr().IsValid() {
+	if !to.Addr().IsValid() && len(n.addrs) > 0 {
 		to = netip.AddrPortFrom(n.addrs[0], to.Port()) // as net.Dial has it: the local system
 	}
 	if transport == "udp" {
@@ -127,7 +136,7 @@ func (n *Node) DialContext(ctx context.Context, network, address string) (net.Co
 
 // DialTCP is DialContext for TCP with an address in its own type.
 func (n *Node) DialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) {
-	c, err := n.node.Dial(ctx, to)
+	c, err := n.inner().Dial(ctx, to)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +160,7 @@ func (n *Node) Listen(network, address string) (net.Listener, error) {
 // ListenTCP is Listen with an address in its own type; the zero netip.Addr is any
 // address of the node.
 func (n *Node) ListenTCP(on netip.AddrPort) (*Listener, error) {
-	l, err := n.node.Listen(on, 0)
+	l, err := n.inner().Listen(on, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func (n *Node) ListenUDP(on netip.AddrPort) (*PacketConn, error) {
 	if !on.Addr().IsValid() {
 		on = netip.AddrPortFrom(netip.IPv4Unspecified(), on.Port())
 	}
-	c, err := n.node.ListenPacket(on)
+	c, err := n.inner().ListenPacket(on)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (n *Node) ListenUDP(on netip.AddrPort) (*PacketConn, error) {
 // DialUDP opens a UDP socket that sends to one address and receives from it
 // alone. What ICMP reports about its datagrams is the error of a later call.
 func (n *Node) DialUDP(to netip.AddrPort) (*PacketConn, error) {
-	c, err := n.node.DialUDP(to)
+	c, err := n.inner().DialUDP(to)
 	if err != nil {
 		return nil, err
 	}
@@ -57,42 +57,42 @@ func (n *Node) DialUDP(to netip.AddrPort) (*PacketConn, error) {
 }
 
 // Read is ReadFrom without the address.
-func (c *PacketConn) Read(p []byte) (int, error) { return c.conn.Read(p) }
+func (c *PacketConn) Read(p []byte) (int, error) { return c.inner().Read(p) }
 
 // ReadFrom waits for a datagram and copies it into p; what does not fit is lost.
 // The address is a *net.UDPAddr.
-func (c *PacketConn) ReadFrom(p []byte) (int, net.Addr, error) { return c.conn.ReadFrom(p) }
+func (c *PacketConn) ReadFrom(p []byte) (int, net.Addr, error) { return c.inner().ReadFrom(p) }
 
 // ReadFromAddrPort is ReadFrom with the address in its own type.
 func (c *PacketConn) ReadFromAddrPort(p []byte) (int, netip.AddrPort, error) {
-	return c.conn.ReadFromAddrPort(p)
+	return c.inner().ReadFromAddrPort(p)
 }
 
 // Write sends a datagram to the address that was dialed.
-func (c *PacketConn) Write(p []byte) (int, error) { return c.conn.Write(p) }
+func (c *PacketConn) Write(p []byte) (int, error) { return c.inner().Write(p) }
 
 // WriteTo sends a datagram.
-func (c *PacketConn) WriteTo(p []byte, to net.Addr) (int, error) { return c.conn.WriteTo(p, to) }
+func (c *PacketConn) WriteTo(p []byte, to net.Addr) (int, error) { return c.inner().WriteTo(p, to) }
 
 // WriteToAddrPort is WriteTo with the address in its own type.
 func (c *PacketConn) WriteToAddrPort(p []byte, to netip.AddrPort) (int, error) {
-	return c.conn.WriteToAddrPort(p, to)
+	return c.inner().WriteToAddrPort(p, to)
 }
 
 // Close closes the socket; calls that wait return net.ErrClosed.
-func (c *PacketConn) Close() error { return c.conn.Close() }
+func (c *PacketConn) Close() error { return c.inner().Close() }
 
 // LocalAddr returns a *net.UDPAddr.
-func (c *PacketConn) LocalAddr() net.Addr { return c.conn.LocalAddr() }
+func (c *PacketConn) LocalAddr() net.Addr { return c.inner().LocalAddr() }
 
 // RemoteAddr returns a *net.UDPAddr, or nil if the socket was not dialed.
-func (c *PacketConn) RemoteAddr() net.Addr { return c.conn.RemoteAddr() }
+func (c *PacketConn) RemoteAddr() net.Addr { return c.inner().RemoteAddr() }
 
 // SetDeadline sets the read and the write deadline.
-func (c *PacketConn) SetDeadline(t time.Time) error { return c.conn.SetDeadline(t) }
+func (c *PacketConn) SetDeadline(t time.Time) error { return c.inner().SetDeadline(t) }
 
 // SetReadDeadline has reads give up at t; the zero time means never.
-func (c *PacketConn) SetReadDeadline(t time.Time) error { return c.conn.SetReadDeadline(t) }
+func (c *PacketConn) SetReadDeadline(t time.Time) error { return c.inner().SetReadDeadline(t) }
 
 // SetWriteDeadline has writes give up at t; the zero time means never.
-func (c *PacketConn) SetWriteDeadline(t time.Time) error { return c.conn.SetWriteDeadline(t) }
+func (c *PacketConn) SetWriteDeadline(t time.Time) error { return c.inner().SetWriteDeadline(t) }

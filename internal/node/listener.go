@@ -100,6 +100,9 @@ func (l *Listener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.addr) }
 
 // SetDeadline makes Accept give up at t; the zero time means never.
 func (l *Listener) SetDeadline(t time.Time) error {
+	if l.closing.Load() {
+		return l.opError("set", net.ErrClosed)
+	}
 	l.by.set(t)
 	wake(l.ready)
 	return nil

@@ -112,6 +112,8 @@ func (s *Shell) set() *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
 		Use:               "set KEY VALUE",
 		Short:             "turn a setting that `show` lists",
+		Long:              "Turn a setting. These are the KEYs, and their values now:",
+		Annotations:       map[string]string{settingsAbout: ""},
 		ValidArgsFunction: at(s.settingKeys),
 		RunE: func(c *cobra.Command, args []string) error {
 			v, err := control.Ask(c.Context(), s.op, control.Set{Key: args[0], Value: args[1]})

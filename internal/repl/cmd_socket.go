@@ -165,8 +165,11 @@ func (s *Shell) window() *cobra.Command {
 
 func (s *Shell) congestion() *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
-		Use:               "cc SID NAME",
-		Short:             "change a connection's congestion control",
+		Use:   "cc SID NAME",
+		Short: "change a connection's congestion control",
+		Long: "Change a connection's congestion control. NAME is one of those that this\n" +
+			"setting takes:",
+		Annotations:       map[string]string{settingsAbout: "tcp.congestion"},
 		ValidArgsFunction: at(s.connections),
 		RunE: func(c *cobra.Command, args []string) error {
 			sid, err := parseSID(c, args[0])

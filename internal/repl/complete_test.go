@@ -34,7 +34,7 @@ func TestComplete(t *testing.T) {
 		"verbose o":         {"on", "off"},
 		"verbose on ":       {"1"},
 		"set tcp.r":         {"tcp.rto_min"},
-		"show ":             {"tcp.options", "tcp.rto_min"},
+		"show ":             {"tcp.congestion", "tcp.options", "tcp.rto_min"},
 		"pcap ":             {"start", "stop"},
 		"pcap start b":      {`big\ two.bin`, "big.bin"},
 		"sf big\\ ":         {`big\ two.bin`},

@@ -25,7 +25,7 @@ func TestOutput(t *testing.T) {
 		"connect 10.0.0.1 80", "s 1 hello", "recv 1 5", "shutdown 1", "close 1", "window 1",
 		"cc 1 cubic", "sendfile big.bin 10.0.0.1 80", "recvfile new.bin 80",
 		"transfers", "ping 10.0.0.1 -c 3", "ping 10.9.9.9 -c 1", "traceroute 10.0.0.9", "verbose on 1",
-		"pcap start b.pcapng", "pcap stop", "show", "set tcp.options off", "help", "help send",
+		"pcap start b.pcapng", "pcap stop", "show", "set tcp.options off", "help", "help send", "help set", "help cc",
 		"recv --help", "pcap start -h",
 	} {
 		s := open(t, &fake{}, Config{})

@@ -128,6 +128,9 @@ func (src *source) read(r io.Reader) {
 		src.lines <- in.Text()
 	}
 	src.err = in.Err()
+	if errors.Is(src.err, bufio.ErrTooLong) {
+		src.err = fmt.Errorf("the line is longer than %d bytes", longestLine)
+	}
 }
 
 // next waits for a line.

@@ -1,10 +1,13 @@
 package repl
 
 import (
+	"context"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
 )
 
 // The groups that help prints, in its order.
@@ -29,7 +32,9 @@ func (s *Shell) tree() *cobra.Command {
 	root.SetOut(io.Discard)
 	root.SetErr(io.Discard)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return wrong(c, "%w", err) })
-	root.SetHelpFunc(func(c *cobra.Command, _ []string) { s.screen.data(describe(c)) })
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		s.screen.data(s.describe(c.Context(), c))
+	})
 	help := s.help()
 	root.SetHelpCommand(help)
 	group(root, groupNetwork, s.interfaces(), s.neighbors(), s.routes(), s.link("up", true),
@@ -80,7 +85,7 @@ func (s *Shell) help() *cobra.Command {
 			if about == nil {
 				return unknown(c.Root(), args[0])
 			}
-			s.screen.data(describe(about))
+			s.screen.data(s.describe(c.Context(), about))
 			return nil
 		},
 	}
@@ -107,8 +112,25 @@ func overview(root *cobra.Command) string {
 	return b.String()
 }
 
-// describe is one command in full.
-func describe(c *cobra.Command) string {
+// settingsAbout is the annotation of a command whose help lists settings: those whose
+// keys begin so.
+const settingsAbout = "settings"
+
+// describe is one command in full, with the node's settings that it is about.
+func (s *Shell) describe(ctx context.Context, c *cobra.Command) string {
+	prefix, ok := c.Annotations[settingsAbout]
+	if !ok {
+		return describe(c, "")
+	}
+	list, err := control.Ask(ctx, s.op, control.Show{Key: prefix})
+	if err != nil {
+		return describe(c, "(the node does not say: "+err.Error()+")\n")
+	}
+	return describe(c, "\n"+printSettings(list))
+}
+
+// describe is a command in full, with what the node says of it.
+func describe(c *cobra.Command, answer string) string {
 	var b strings.Builder
 	b.WriteString("usage: " + useLine(c) + "\n")
 	if len(c.Aliases) > 0 {
@@ -118,7 +140,7 @@ func describe(c *cobra.Command) string {
 	if text == "" {
 		text = strings.ToUpper(c.Short[:1]) + c.Short[1:] + "."
 	}
-	b.WriteString("\n" + text + "\n")
+	b.WriteString("\n" + text + "\n" + answer)
 	if !c.DisableFlagParsing && c.HasAvailableLocalFlags() {
 		b.WriteString("\n" + c.LocalFlags().FlagUsages())
 	}

@@ -1,0 +1,53 @@
+package tidepool
+
+import (
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// The zero values of what Open, Dial, Listen and Pipe return behave as if they had
+// been closed.
+
+func (n *Node) inner() *node.Node {
+	if n.node == nil {
+		return node.Closed()
+	}
+	return n.node
+}
+
+func (c *Conn) inner() *node.Conn {
+	if c.conn == nil {
+		return node.ClosedConn()
+	}
+	return c.conn
+}
+
+func (l *Listener) inner() *node.Listener {
+	if l.listener == nil {
+		return node.ClosedListener()
+	}
+	return l.listener
+}
+
+func (c *PacketConn) inner() *node.PacketConn {
+	if c.conn == nil {
+		return node.ClosedPacketConn()
+	}
+	return c.conn
+}
+
+func (r *Request) inner() *node.Caught {
+	if r.caught == nil {
+		return node.Decided()
+	}
+	return r.caught
+}
+
+func (e *PipeEnd) inner() *link.End {
+	if e.end == nil {
+		closed, _ := link.Pipe(1)
+		_ = closed.Close() // the first Close of a pipe's end does not fail
+		return closed
+	}
+	return e.end
+}

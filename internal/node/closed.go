@@ -1,0 +1,42 @@
+package node
+
+// What stands behind values that nobody has opened: it is closed, and says so.
+
+// Closed returns a node that is closed.
+func Closed() *Node {
+	n := &Node{stopped: make(chan struct{})}
+	n.closing.Store(true)
+	close(n.stopped)
+	return n
+}
+
+// ClosedConn returns a connection that is closed.
+func ClosedConn() *Conn {
+	c := &Conn{node: Closed(), sid: -1}
+	c.closed.Store(true)
+	c.in.closed.Store(true)
+	c.out.closed.Store(true)
+	return c
+}
+
+// ClosedListener returns a listener that is closed.
+func ClosedListener() *Listener {
+	l := &Listener{node: Closed(), sid: -1}
+	l.closing.Store(true)
+	return l
+}
+
+// ClosedPacketConn returns a UDP socket that is closed.
+func ClosedPacketConn() *PacketConn {
+	c := &PacketConn{node: Closed(), sid: -1, done: make(chan struct{})}
+	c.closed.Store(true)
+	close(c.done)
+	return c
+}
+
+// Decided returns a connection that somebody has decided about.
+func Decided() *Caught {
+	c := &Caught{node: Closed()}
+	c.decided.Store(true)
+	return c
+}
