@@ -1,0 +1,97 @@
+package tidepool_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool"
+)
+
+// The socket calls of founding document 004.
+func ExampleNode_Vir() {
+	a, router, c := threeNodes()
+	defer a.Close()
+	defer router.Close()
+	defer c.Close()
+	ctx := context.Background()
+
+	server := a.Vir()
+	listening, _ := server.Socket()
+	server.Bind(listening, 5000)
+	if err := server.Listen(listening); err != nil {
+		log.Fatal(err)
+	}
+	client := c.Vir()
+	s, _ := client.Socket()
+	if err := client.Connect(ctx, s, netip.MustParseAddrPort("10.0.1.2:5000")); err != nil {
+		log.Fatal(err)
+	}
+	accepted, err := server.Accept(ctx, listening)
+	if err != nil {
+		log.Fatal(err)
+	}
+	client.Write(ctx, s, []byte("tide"))
+	client.ShutDown(s, tidepool.ShutWrite)
+	buf := make([]byte, 10)
+	n, _ := server.Read(ctx, accepted, buf)
+	fmt.Println(listening, accepted, string(buf[:n]))
+	_, err = client.Write(ctx, s, []byte("more"))
+	fmt.Println(err)
+	// Output:
+	// 3 4 tide
+	// socket 3: WriteBlockException: writing has been closed
+}
+
+func TestVirErrorsAreTheDocuments(t *testing.T) {
+	a, b := pair(t, tidepool.Config{})
+	v, ctx := a.Vir(), t.Context()
+	var typed tidepool.VirError
+	err := v.Listen(9)
+	require.ErrorAs(t, err, &typed)
+	assert.Equal(t, tidepool.ErrUninitialSocket, typed)
+	require.ErrorIs(t, v.Listen(2), tidepool.ErrInvalidSocket)
+	s, err := v.Socket()
+	require.NoError(t, err)
+	require.ErrorIs(t, v.Bind(s, 80), tidepool.ErrInvalidPort)
+	require.ErrorIs(t, v.Listen(s), tidepool.ErrUnboundSocket)
+	require.NoError(t, v.Bind(s, 5000))
+	require.ErrorIs(t, v.Bind(s, 5001), tidepool.ErrBoundedSocket)
+	other, err := a.Vir().Socket()
+	require.NoError(t, err)
+	assert.Equal(t, 4, other, "the same table")
+	require.ErrorIs(t, v.Bind(other, 5000), tidepool.ErrUsedPort)
+	require.NoError(t, v.Listen(s))
+	require.ErrorIs(t, v.ShutDown(s, tidepool.ShutRead), tidepool.ErrServerCannotShutdown)
+
+	w := b.Vir()
+	c, err := w.Socket()
+	require.NoError(t, err)
+	require.NoError(t, w.Connect(ctx, c, netip.AddrPortFrom(a.Addrs()[0], 5000)))
+	in, err := v.Accept(ctx, s)
+	require.NoError(t, err)
+	require.NoError(t, w.ShutDown(c, tidepool.ShutRead))
+	_, err = w.Read(ctx, c, make([]byte, 1))
+	require.ErrorIs(t, err, tidepool.ErrReadBlock)
+	require.NoError(t, w.ShutDown(c, tidepool.ShutWrite))
+	_, err = v.Read(ctx, in, make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, v.ShutDown(s, tidepool.ShutBoth))
+	_, err = v.Accept(ctx, s)
+	require.ErrorIs(t, err, tidepool.ErrServerHasClose)
+	for text, e := range map[string]tidepool.VirError{
+		"BoundedSocketException": tidepool.ErrBoundedSocket,
+		"PortUsedUpException":    tidepool.ErrPortUsedUp,
+		"ServerClosedException":  tidepool.ErrServerClosed,
+		"WriteBlockException":    tidepool.ErrWriteBlock,
+	} {
+		assert.True(t, strings.HasPrefix(e.Error(), text), e)
+	}
+}
