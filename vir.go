@@ -46,7 +46,9 @@ func (v *Vir) Write(ctx context.Context, socket int, p []byte) (int, error) {
 
 // ShutDown is virShutDown: it blocks reading, writing or both, and the number stays.
 // A socket that listens can only be shut down for both.
-func (v *Vir) ShutDown(socket int, how How) error { return v.vir.ShutDown(socket, node.VirHow(how)) }
+func (v *Vir) ShutDown(socket int, how How) error {
+	return v.vir.ShutDown(socket, node.VirHow(how))
+}
 
 // Close is virClose: what was written is delivered, and the number is free at once.
 func (v *Vir) Close(socket int) error { return v.vir.Close(socket) }
