@@ -8,13 +8,10 @@ import (
 // Drop is why a packet went no further than the device.
 type Drop uint8
 
-// The reasons. Those up to DropKernel are of what arrives, though DropDown is of
-// both directions.
+// The reasons. Those up to DropKernel are of what arrives.
 const (
-	// DropDown is a packet for or from an interface that is down.
-	DropDown Drop = iota
 	// DropUnknown is a datagram from a UDP address that is no neighbour's.
-	DropUnknown
+	DropUnknown Drop = iota
 	// DropEmpty is a datagram without a byte in it.
 	DropEmpty
 	// DropKernel is a datagram that the kernel's receive queue had no room for.
@@ -40,8 +37,6 @@ const NumDrops = int(DropGone) + 1
 // String returns the reason in a few words.
 func (d Drop) String() string {
 	switch d {
-	case DropDown:
-		return "interface down"
 	case DropUnknown:
 		return "unknown neighbor"
 	case DropEmpty:

@@ -51,12 +51,8 @@ func (d *UDP) deliver(f *buffer.Frame) int {
 	if len(data) > g.size {
 		packets = uint64((len(data) + g.size - 1) / g.size)
 	}
-	switch {
-	case in == nil:
+	if in == nil {
 		d.unknown += packets
-		return 0
-	case !in.up:
-		in.counters.Drops[DropDown] += packets
 		return 0
 	}
 	c := &in.counters

@@ -63,19 +63,6 @@ func TestSharedSocket(t *testing.T) {
 			write(t, hub, back)
 			assert.Equal(t, wrap(0, packetsOf(back)), receive(t, p, 1))
 		}
-		t.Log("# one link down leaves the others alone")
-		hub.SetUp(1, false)
-		for i, p := range peers {
-			write(t, p, train(r, 0, [4]byte{10, 0, byte(i), 1}, 40))
-		}
-		got := receive(t, hub, 2)
-		assert.ElementsMatch(t, []int{0, 2}, []int{got[0].iface, got[1].iface})
-		eventually(t, func() bool {
-			_, _ = hub.ReadBatch(make([]buffer.Frame, 4))
-			return hub.Counters(1).Drops[DropDown] == 1
-		}, "the third is counted")
-		assert.Zero(t, hub.Counters(1).Drops[DropUnknown])
-
 		t.Log("# a stranger is the socket's, and no interface's, even if welcome")
 		hub.cfg.AcceptUnknown = true
 		lone, _ := stranger(t)

@@ -61,8 +61,6 @@ func (d *UDP) neighborOf(t *buffer.Train) (*neighbor, Drop) {
 	}
 	to := out.hops[t.NextHop]
 	switch {
-	case !out.up:
-		return nil, DropDown
 	case to == nil:
 		return nil, DropNoNeighbor
 	case to.to == 0:

@@ -94,18 +94,13 @@ func (d *UDP) Close() error {
 	return d.sock.close()
 }
 
-// SetUp takes the interface with the node's number id up or down. A down
-// interface discards what comes from it and what is sent to it.
+// SetUp tells whether the interface with the node's number id is up. Of several
+// links to one peer, what bears the address of none comes over one that is. The
+// device discards nothing for it: that is its owner's, who counts and shows it.
 func (d *UDP) SetUp(id int, up bool) {
 	if f := d.table.at(id); f != nil {
 		f.up = up
 	}
-}
-
-// Up reports whether the interface with the node's number id is up.
-func (d *UDP) Up(id int) bool {
-	f := d.table.at(id)
-	return f != nil && f.up
 }
 
 // Counters returns the counts of the interface with the node's number id.

@@ -136,32 +136,6 @@ func TestPlainPeerHearsDatagrams(t *testing.T) {
 	})
 }
 
-func TestDownDiscardsBothWays(t *testing.T) {
-	eachMode(t, func(t *testing.T, mode Offload) {
-		a, b := pair(t, mode)
-		r := rand.New(rand.NewPCG(4, 4))
-		first, second := train(r, 3, addrB, equal(5, 100, 0)...), train(r, 3, addrB, 50)
-		b.SetUp(5, false)
-		assert.False(t, b.Up(5))
-		write(t, a, first)
-		eventually(t, func() bool {
-			_, _ = b.ReadBatch(make([]buffer.Frame, 4))
-			return b.Counters(5).Drops[DropDown] == 5
-		}, "what came is counted")
-		write(t, b, train(r, 5, addrA, 70))
-		assert.EqualValues(t, 6, b.Counters(5).Drops[DropDown])
-		nothing(t, a)
-
-		b.SetUp(5, true)
-		assert.True(t, b.Up(5))
-		write(t, a, second)
-		assert.Equal(t, wrap(5, packetsOf(second)), receive(t, b, 1))
-		assert.EqualValues(t, 1, b.Counters(5).RxPackets)
-		b.SetUp(77, true) // nobody's: nothing happens
-		assert.False(t, b.Up(77))
-	})
-}
-
 // TestNowhereToGo has trains that no neighbour gets between others that one does.
 func TestNowhereToGo(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/link"
 )
 
 // Operator returns the node as its operator sees it.
@@ -116,6 +117,9 @@ func (n *Node) setLink(r control.SetLink) (control.Interface, error) {
 	var answer control.Interface
 	err = n.call(func(now clock.Time) {
 		n.stack.SetUp(now, i, r.Up)
+		if d, ok := bare(n.devices[n.ifaceDevice[i]]).(*link.UDP); ok {
+			d.SetUp(i, r.Up)
+		}
 		answer = n.interfaces()[i]
 	})
 	return answer, controlError(err)

@@ -1,0 +1,38 @@
+package e2e
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/test/internal/nodes"
+)
+
+// Two links of the old grammar join two routers, over one socket each. When one is
+// down, what crosses the other on its way through is taken for what it is.
+func TestOneOfTwoLinksDown(t *testing.T) {
+	t.Parallel()
+	net := nodes.NewNetwork(t, map[string]string{
+		"A": "localhost 5000\nlocalhost 5001 10.0.0.1 10.0.0.2\n",
+		"B": "localhost 5001\nlocalhost 5000 10.0.0.2 10.0.0.1\n" +
+			"localhost 5002 10.1.0.1 10.1.0.2\nlocalhost 5002 10.2.0.1 10.2.0.2\n",
+		"C": "localhost 5002\nlocalhost 5001 10.1.0.2 10.1.0.1\n" +
+			"localhost 5001 10.2.0.2 10.2.0.1\nlocalhost 5003 10.3.0.1 10.3.0.2\n",
+		"D": "localhost 5003\nlocalhost 5002 10.3.0.2 10.3.0.1\n",
+	}).StartAll()
+	a, b, c := net.Node("A"), net.Node("B"), net.Node("C")
+	far := netip.MustParseAddr("10.3.0.2")
+	for _, down := range []string{"0", "1"} {
+		c.MustDo("down %s", down)
+		next := map[string]string{"0": "10.2.0.2", "1": "10.1.0.2"}[down]
+		b.Eventually(nodes.Soon, "way by "+next, func() bool {
+			r, ok := b.Route(far)
+			return ok && r.NextHop == netip.MustParseAddr(next)
+		})
+		a.AwaitRoute(far)
+		out := a.MustDo("ping -c 3 -i 0.01 %s", far)
+		require.NotEmpty(t, out)
+		c.MustDo("up %s", down)
+	}
+}
