@@ -88,6 +88,9 @@ func checkHosts(hosts map[string]netip.Addr) error {
 
 // check reports what is wrong with the fields of TCP; zero fields are right.
 func (t *TCP) check() error {
+	if t.Profile != "" && t.Profile != "004" {
+		return wrong("TCP.Profile %q: want 004 or none", t.Profile)
+	}
 	if _, ok := node.ParseECN(t.ECN); !ok {
 		return wrong("TCP.ECN %q: want on, off or passive", t.ECN)
 	}

@@ -118,6 +118,10 @@ func (c *Config) internal() (node.Config, error) {
 			return cfg, err
 		}
 	}
+	if c.TCP.Profile == "004" {
+		file.TCP.Profile = c.TCP.Profile
+		file.TCP.RTOMin, file.TCP.RTOMax = 10*time.Millisecond, time.Second
+	}
 	if c.RIP {
 		file.Routing = lnx.RoutingRIP
 	}

@@ -57,3 +57,16 @@ func TestVirErrorsAreTheDocuments(t *testing.T) {
 		assert.True(t, strings.HasPrefix(e.Error(), text), e)
 	}
 }
+
+// Founding document 004 §7: the buffers are 65535 bytes.
+func TestProfile004(t *testing.T) {
+	a, b := pair(t, tidepool.Config{TCP: tidepool.TCP{Profile: "004"}})
+	client, _ := dial(t, b, a, "10.0.0.1:80")
+	i, err := client.Info()
+	require.NoError(t, err)
+	assert.Equal(t, 65535, i.SendBuffer)
+	x, _ := tidepool.Pipe(0)
+	_, err = tidepool.Open(host(
+		tidepool.Config{TCP: tidepool.TCP{Profile: "005"}}, "10.0.0.1/24", "", x))
+	require.ErrorContains(t, err, "TCP.Profile")
+}
