@@ -2,6 +2,7 @@ package tidepool_test
 
 import (
 	"io"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -69,4 +70,10 @@ func TestProfile004(t *testing.T) {
 	_, err = tidepool.Open(host(
 		tidepool.Config{TCP: tidepool.TCP{Profile: "005"}}, "10.0.0.1/24", "", x))
 	require.ErrorContains(t, err, "TCP.Profile")
+}
+
+// The zero Node has a table that is closed.
+func TestVirOfNoNode(t *testing.T) {
+	_, err := new(tidepool.Node).Vir().Socket()
+	require.ErrorIs(t, err, net.ErrClosed)
 }
