@@ -120,7 +120,7 @@ func (c *Config) internal() (node.Config, error) {
 	}
 	if c.TCP.Profile == "004" {
 		file.TCP.Profile = c.TCP.Profile
-		file.TCP.RTOMin, file.TCP.RTOMax = 10*time.Millisecond, time.Second
+		file.TCP.RTOMin, file.TCP.RTOMax = lnx.RTODefaults(c.TCP.Profile)
 	}
 	if c.RIP {
 		file.Routing = lnx.RoutingRIP

@@ -9,8 +9,8 @@ import (
 // TCP is how a node's TCP behaves. Zero fields mean the default, and the zero TCP
 // is a good host.
 type TCP struct {
-	// Profile names a set of defaults: "004" has those of founding document 004 §7, as
-	// in an .lnx file; empty: those that the other fields tell.
+	// Profile names a set of defaults for the other fields: "004" has those of founding
+	// document 004 §7, as in an .lnx file; empty: the ones that they tell.
 	Profile string
 	// CongestionControl names the algorithm of new connections: "cubic", "bbr",
 	// "reno", "newreno", "tahoe", "fixed" or "none"; empty: the node's default.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -49,23 +50,42 @@ func TestVirErrorsAreTheDocuments(t *testing.T) {
 	require.NoError(t, v.ShutDown(s, tidepool.ShutBoth))
 	_, err = v.Accept(ctx, s)
 	require.ErrorIs(t, err, tidepool.ErrServerHasClose)
-	for text, e := range map[string]tidepool.VirError{
-		"BoundedSocketException": tidepool.ErrBoundedSocket,
-		"PortUsedUpException":    tidepool.ErrPortUsedUp,
-		"ServerClosedException":  tidepool.ErrServerClosed,
-		"WriteBlockException":    tidepool.ErrWriteBlock,
-	} {
-		assert.True(t, strings.HasPrefix(e.Error(), text), e)
+}
+
+// Each constant is the one that the calls return: its text bears the document's name.
+func TestVirErrorsByName(t *testing.T) {
+	all := map[string]tidepool.VirError{
+		"BoundedSocketException":        tidepool.ErrBoundedSocket,
+		"DestinationUnreadable":         tidepool.ErrDestinationUnreadable,
+		"ErrorTCPStateException":        tidepool.ErrErrorTCPState,
+		"InvalidPortException":          tidepool.ErrInvalidPort,
+		"InvalidSocketException":        tidepool.ErrInvalidSocket,
+		"PortUsedUpException":           tidepool.ErrPortUsedUp,
+		"ReadblockException":            tidepool.ErrReadBlock,
+		"ServerCannotShutdownException": tidepool.ErrServerCannotShutdown,
+		"ServerHasCloseException":       tidepool.ErrServerHasClose,
+		"ServerClosedException":         tidepool.ErrServerClosed,
+		"SocketUsedUpException":         tidepool.ErrSocketUsedUp,
+		"UnboundSocketException":        tidepool.ErrUnboundSocket,
+		"UninitialSocketException":      tidepool.ErrUninitialSocket,
+		"UsedPortException":             tidepool.ErrUsedPort,
+		"WriteBlockException":           tidepool.ErrWriteBlock,
+	}
+	assert.Len(t, all, 15)
+	for name, e := range all {
+		assert.True(t, strings.HasPrefix(e.Error(), name+":"), "%s: %v", name, e)
 	}
 }
 
-// Founding document 004 §7: the buffers are 65535 bytes.
+// Founding document 004 §7: buffers of 65535 bytes, time-outs from 10 ms.
 func TestProfile004(t *testing.T) {
 	a, b := pair(t, tidepool.Config{TCP: tidepool.TCP{Profile: "004"}})
 	client, _ := dial(t, b, a, "10.0.0.1:80")
 	i, err := client.Info()
 	require.NoError(t, err)
 	assert.Equal(t, 65535, i.SendBuffer)
+	assert.GreaterOrEqual(t, i.RTO, 10*time.Millisecond)
+	assert.Less(t, i.RTO, 200*time.Millisecond, "not the default's minimum")
 	x, _ := tidepool.Pipe(0)
 	_, err = tidepool.Open(host(
 		tidepool.Config{TCP: tidepool.TCP{Profile: "005"}}, "10.0.0.1/24", "", x))

@@ -79,7 +79,7 @@ func (r RIP) format(b *bytes.Buffer) {
 
 // format leaves out what Parse would fill in.
 func (t TCP) format(b *bytes.Buffer) {
-	rtoMin, rtoMax := rtoDefaults(t.Profile)
+	rtoMin, rtoMax := RTODefaults(t.Profile)
 	if t.Profile != "" {
 		fmt.Fprintf(b, "tcp profile %s\n", t.Profile)
 	}

@@ -98,7 +98,7 @@ func (p *parser) read(lines []line) {
 // setDefaults fills in what the file did not say.
 func (p *parser) setDefaults() {
 	c := p.cfg
-	rtoMin, rtoMax := rtoDefaults(c.TCP.Profile)
+	rtoMin, rtoMax := RTODefaults(c.TCP.Profile)
 	setDefault(&c.TCP.RTOMin, rtoMin)
 	setDefault(&c.TCP.RTOMax, rtoMax)
 	setDefault(&c.RIP.Periodic, defaultPeriodic)
@@ -116,9 +116,9 @@ func (c *Config) isGateway() bool {
 		slices.ContainsFunc(c.Interfaces, func(i Interface) bool { return i.Tun != nil })
 }
 
-// rtoDefaults returns the bounds of the retransmission timer where the file
-// does not set them.
-func rtoDefaults(profile string) (least, most time.Duration) {
+// RTODefaults returns the bounds of the retransmission timer where a file, or a
+// program with the same profile, does not set them.
+func RTODefaults(profile string) (least, most time.Duration) {
 	if profile == profile004 {
 		return profile004RTOMin, profile004RTOMax
 	}
