@@ -36,6 +36,7 @@ type Conn struct {
 
 	in, out half
 	unasked int // bytes read since the loop was told, under in.mu
+	probes  probes
 
 	todo atomic.Uint32 // what the application did
 	next *Conn         // in the node's list of connections with something to do

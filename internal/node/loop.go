@@ -301,6 +301,7 @@ func (c *Conn) heed(ev tcp.Event) {
 		close(c.ended)
 		c.in.by.stop()
 		c.out.by.stop()
+		c.endProbe()
 		c.node.release(c)
 	}
 	c.node.announceEnd(c)

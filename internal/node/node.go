@@ -169,6 +169,9 @@ func (n *Node) shutdown() {
 	n.virReset(now)
 	n.drain(now)
 	n.tellAll()
+	for c := range n.conns {
+		c.endProbe() // of what the peer has not answered the FIN of
+	}
 	n.closePackets()
 	n.serveRequests(now)
 	n.closeDevices()
@@ -284,7 +287,7 @@ func (n *Node) listenOn(l *Listener, backlog int) (*Listener, error) {
 func (n *Node) adopt(c *Conn, l *Listener) {
 	n.conns[c] = struct{}{}
 	c.sid = n.stack.AddConn(c.tc).ID
-	n.sample(c)
+	c.reprobe()
 	select {
 	case <-c.established:
 	default:

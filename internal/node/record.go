@@ -203,18 +203,12 @@ func (s *sampler) close() error {
 	return nil
 }
 
-// sample has a connection's samples written if that was asked for. The loop's.
-func (n *Node) sample(c *Conn) {
-	if n.sampler == nil {
-		return
+// record writes down a connection's sample. The loop's.
+func (n *Node) record(sid int, p *tcp.Sample) {
+	s := n.sampler
+	n.wrote(p.Time)
+	s.row = appendSample(s.row[:0], sid, p)
+	if s.err == nil {
+		_, s.err = s.w.Write(s.row)
 	}
-	sid := c.sid
-	c.tc.SetProbe(func(p *tcp.Sample) {
-		s := n.sampler
-		n.wrote(p.Time)
-		s.row = appendSample(s.row[:0], sid, p)
-		if s.err == nil {
-			_, s.err = s.w.Write(s.row)
-		}
-	})
 }

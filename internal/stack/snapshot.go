@@ -108,7 +108,7 @@ func (s *Stack) socketInfo(k *Socket, info bool, now clock.Time) control.Socket 
 	c := control.Socket{SID: k.ID, Local: k.Local, Remote: k.Remote}
 	if k.Listener != nil {
 		c.Remote = netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
-		c.State = stateName(tcp.StateListen)
+		c.State = StateName(tcp.StateListen)
 		c.RecvQ, c.SendQ = k.Listener.Queued(), k.Listener.Backlog()
 		return c
 	}
@@ -116,7 +116,7 @@ func (s *Stack) socketInfo(k *Socket, info bool, now clock.Time) control.Socket 
 		return udpInfo(c, k.UDP)
 	}
 	if k.Conn == nil {
-		c.State = stateName(tcp.StateTimeWait)
+		c.State = StateName(tcp.StateTimeWait)
 		return c
 	}
 	DescribeConn(&c, k.Conn, info, now)
@@ -126,12 +126,12 @@ func (s *Stack) socketInfo(k *Socket, info bool, now clock.Time) control.Socket 
 // DescribeConn fills in what a connection tells of itself, with its inner state if
 // info is set.
 func DescribeConn(s *control.Socket, c *tcp.Conn, info bool, now clock.Time) {
-	s.State = stateName(c.State())
+	s.State = StateName(c.State())
 	s.RecvQ, s.SendQ = c.Rx().Len(), c.Tx().Len()
 	if info {
 		s.Info = connInfo(c.Info(), now)
 	}
 }
 
-// stateName is the RFC's name as sockets tables write it.
-func stateName(s tcp.State) string { return strings.ReplaceAll(s.String(), "-", "_") }
+// StateName is the RFC's name as sockets tables write it.
+func StateName(s tcp.State) string { return strings.ReplaceAll(s.String(), "-", "_") }

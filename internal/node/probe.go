@@ -1,0 +1,182 @@
+package node
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// Sample is what a program sees of a connection at one instant. The root package
+// has the same struct, and says what its fields mean.
+type Sample struct {
+	Time                      time.Time
+	State, CAState, Strategy  string
+	SndCwnd, SndSsthresh      int
+	SndWnd, Pipe              int
+	NotSentBytes, Unread      int
+	RTT, RTTVar, MinRTT       time.Duration
+	LatestRTT, RTO            time.Duration
+	Acked, Sent, Received     uint64
+	DeliveredBytes            uint64
+	DeliveryRate              uint64
+	TotalRetrans, TotalRTO    uint64
+	TailProbes, WindowProbes  uint64
+	Undone, ECNEchoes, Missed uint64
+	Limited                   string
+	LimitedFor                time.Duration
+}
+
+// maxSamples bounds what waits for a program's function; what comes while it is
+// full is counted and not kept.
+const maxSamples = 4096
+
+// probe carries a connection's samples from the loop to a program's function,
+// which has a goroutine of its own: whatever it does, the loop does not wait.
+type probe struct {
+	f    func(Sample)
+	news chan struct{} // a token: look
+	done chan struct{} // closed when f has had its last call
+
+	mu     sync.Mutex
+	queue  []Sample
+	missed uint64
+	ended  bool
+}
+
+func newProbe(f func(Sample)) *probe {
+	p := &probe{f: f, news: make(chan struct{}, 1), done: make(chan struct{})}
+	go p.run()
+	return p
+}
+
+// put queues a sample. The loop's.
+func (p *probe) put(s *Sample) {
+	p.mu.Lock()
+	switch {
+	case p.ended:
+	case len(p.queue) >= maxSamples:
+		p.missed++
+	default:
+		s.Missed = p.missed
+		p.queue = append(p.queue, *s)
+	}
+	p.mu.Unlock()
+	wake(p.news)
+}
+
+// end has f called no more once what is queued has been given to it.
+func (p *probe) end() {
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	wake(p.news)
+}
+
+// run gives f what there is, in the order of time, until the end.
+func (p *probe) run() {
+	defer close(p.done)
+	var batch []Sample
+	for ended := false; !ended; {
+		<-p.news
+		p.mu.Lock()
+		batch, p.queue = p.queue, batch[:0]
+		ended = p.ended
+		p.mu.Unlock()
+		for i := range batch {
+			p.f(batch[i])
+		}
+	}
+}
+
+// probes are who looks at a connection's samples beside the node's recorder.
+type probes struct {
+	mu   sync.Mutex // makes concurrent callers of Probe one
+	set  *probe     // the last that a program set
+	own  *probe     // who is told; the loop's, like what follows
+	shot Sample     // what is put
+}
+
+// Probe has f called with a sample at every acknowledgment and event, in a
+// goroutine of its own, until another call, or the end of the connection. Nil
+// ends it. What was set before has had its last call when Probe returns.
+func (c *Conn) Probe(f func(Sample)) error {
+	c.probes.mu.Lock()
+	defer c.probes.mu.Unlock()
+	if f != nil && c.closed.Load() {
+		return c.opError("set", net.ErrClosed)
+	}
+	var p *probe
+	if f != nil {
+		p = newProbe(f)
+	}
+	var err error
+	callErr := c.node.call(func(clock.Time) {
+		if c.gone {
+			err = net.ErrClosed
+			if failure := c.failure.Load(); failure != nil {
+				err = *failure
+			}
+			return
+		}
+		c.probes.own = p
+		c.reprobe()
+	})
+	if old := c.probes.set; old != nil {
+		old.end()
+		<-old.done
+	}
+	c.probes.set = p
+	if err = firstError(callErr, err); err == nil || p == nil {
+		return nil // to stop is never an error
+	}
+	c.probes.set = nil
+	p.end()
+	return c.opError("set", err)
+}
+
+// reprobe has TCP show samples exactly while somebody looks. The loop's.
+func (c *Conn) reprobe() {
+	if c.node.sampler == nil && c.probes.own == nil {
+		c.tc.SetProbe(nil)
+		return
+	}
+	c.tc.SetProbe(c.sampled)
+}
+
+// sampled passes a sample on to all who look. The loop's.
+func (c *Conn) sampled(s *tcp.Sample) {
+	if c.node.sampler != nil {
+		c.node.record(c.sid, s)
+	}
+	p := c.probes.own
+	if p == nil {
+		return
+	}
+	c.probes.shot = Sample{
+		Time: c.node.wall(s.Time), State: stack.StateName(s.State),
+		CAState: s.Recovery, Strategy: s.Strategy,
+		SndCwnd: s.Cwnd, SndSsthresh: s.Ssthresh, SndWnd: s.SendWindow, Pipe: s.Pipe,
+		NotSentBytes: s.UnsentBytes, Unread: s.RxUnread,
+		RTT: s.SRTT, RTTVar: s.RTTVar, MinRTT: s.MinRTT, LatestRTT: s.LatestRTT, RTO: s.RTO,
+		Acked: s.Una, Sent: s.Nxt, Received: s.RcvNxt,
+		DeliveredBytes: s.Delivered, DeliveryRate: uint64(s.DeliveryRate) * 8,
+		TotalRetrans: s.Retransmits, TotalRTO: s.Timeouts,
+		TailProbes: s.TailProbes, WindowProbes: s.WindowProbes,
+		Undone: s.Undone, ECNEchoes: s.ECNEchoes,
+		Limited: s.Limited.String(), LimitedFor: s.Time.Sub(s.LimitedSince),
+	}
+	p.put(&c.probes.shot)
+}
+
+// endProbe lets go of whoever looks at a connection that is gone. The loop's.
+func (c *Conn) endProbe() {
+	if p := c.probes.own; p != nil {
+		c.probes.own = nil
+		c.reprobe()
+		p.end()
+	}
+}
