@@ -7,13 +7,13 @@ import (
 )
 
 // Sample is a connection's state at one instant. Where Linux's TCP_INFO has a field
-// it has that name here too.
+// it has that name here too. Info tells more.
 type Sample struct {
 	// Time is the instant, of the node's Clock if it has one.
 	Time time.Time
-	// State is RFC 9293 §3.3.2's name, with underscores; CAState is open, recovery or
-	// loss; Strategy is the recovery's: gbn, newreno, sack or rack.
-	State, CAState, Strategy string
+	// State is RFC 9293 §3.3.2's name, with underscores; CAState, of loss recovery, is
+	// open, recovery or loss.
+	State, CAState string
 	// SndCwnd and SndSsthresh are the congestion window and where slow start ends, in
 	// bytes; a threshold of 0: no loss has set one.
 	SndCwnd, SndSsthresh int
@@ -35,11 +35,9 @@ type Sample struct {
 	DeliveryRate uint64
 	// TotalRetrans counts segments sent again, and TotalRTO retransmission time-outs.
 	TotalRetrans, TotalRTO uint64
-	// TailProbes and WindowProbes count those of RFC 8985 §7 and RFC 9293 §3.8.6.1.
-	TailProbes, WindowProbes uint64
-	// Undone counts recoveries that were not needed, ECNEchoes reductions for marks, and
-	// Missed the samples that were not kept because the function lagged behind.
-	Undone, ECNEchoes, Missed uint64
+	// TailProbes counts those of RFC 8985 §7, and Missed the samples that were not kept
+	// because the function lagged behind.
+	TailProbes, Missed uint64
 	// Limited is why no more is in flight: app, cwnd, rwnd, sndbuf, pacing, nagle, cork,
 	// persist, recovery, handshake, idle or none.
 	Limited string

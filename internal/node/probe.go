@@ -13,21 +13,20 @@ import (
 // Sample is what a program sees of a connection at one instant. The root package
 // has the same struct, and says what its fields mean.
 type Sample struct {
-	Time                      time.Time
-	State, CAState, Strategy  string
-	SndCwnd, SndSsthresh      int
-	SndWnd, Pipe              int
-	NotSentBytes, Unread      int
-	RTT, RTTVar, MinRTT       time.Duration
-	LatestRTT, RTO            time.Duration
-	Acked, Sent, Received     uint64
-	DeliveredBytes            uint64
-	DeliveryRate              uint64
-	TotalRetrans, TotalRTO    uint64
-	TailProbes, WindowProbes  uint64
-	Undone, ECNEchoes, Missed uint64
-	Limited                   string
-	LimitedFor                time.Duration
+	Time                   time.Time
+	State, CAState         string
+	SndCwnd, SndSsthresh   int
+	SndWnd, Pipe           int
+	NotSentBytes, Unread   int
+	RTT, RTTVar, MinRTT    time.Duration
+	LatestRTT, RTO         time.Duration
+	Acked, Sent, Received  uint64
+	DeliveredBytes         uint64
+	DeliveryRate           uint64
+	TotalRetrans, TotalRTO uint64
+	TailProbes, Missed     uint64
+	Limited                string
+	LimitedFor             time.Duration
 }
 
 // maxSamples bounds what waits for a program's function; what comes while it is
@@ -158,16 +157,15 @@ func (c *Conn) sampled(s *tcp.Sample) {
 	}
 	c.probes.shot = Sample{
 		Time: c.node.wall(s.Time), State: stack.StateName(s.State),
-		CAState: s.Recovery, Strategy: s.Strategy,
+		CAState: s.Recovery,
 		SndCwnd: s.Cwnd, SndSsthresh: s.Ssthresh, SndWnd: s.SendWindow, Pipe: s.Pipe,
 		NotSentBytes: s.UnsentBytes, Unread: s.RxUnread,
 		RTT: s.SRTT, RTTVar: s.RTTVar, MinRTT: s.MinRTT, LatestRTT: s.LatestRTT, RTO: s.RTO,
 		Acked: s.Una, Sent: s.Nxt, Received: s.RcvNxt,
 		DeliveredBytes: s.Delivered, DeliveryRate: uint64(s.DeliveryRate) * 8,
 		TotalRetrans: s.Retransmits, TotalRTO: s.Timeouts,
-		TailProbes: s.TailProbes, WindowProbes: s.WindowProbes,
-		Undone: s.Undone, ECNEchoes: s.ECNEchoes,
-		Limited: s.Limited.String(), LimitedFor: s.Time.Sub(s.LimitedSince),
+		TailProbes: s.TailProbes,
+		Limited:    s.Limited.String(), LimitedFor: s.Time.Sub(s.LimitedSince),
 	}
 	p.put(&c.probes.shot)
 }
