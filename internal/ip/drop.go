@@ -14,6 +14,7 @@ const (
 	DropTotalLength                       // total length below the header or beyond the packet
 	DropHeaderChecksum                    // RFC 791's checksum is wrong
 	DropMartian                           // an address that cannot be where it is (RFC 1812 §5.3.7)
+	DropGroup                             // to a multicast group that nobody here is in
 	DropTTL                               // the last hop that its time to live allowed was ours
 	DropNoRoute                           // no prefix of the table holds the destination
 	DropNotForUs                          // a host was given another's packet
@@ -59,6 +60,7 @@ var dropNames = [NumDropReasons]string{
 	DropTotalLength:     "bad total length",
 	DropHeaderChecksum:  "bad header checksum",
 	DropMartian:         "martian address",
+	DropGroup:           "not in group",
 	DropTTL:             "ttl exceeded",
 	DropNoRoute:         "no route",
 	DropNotForUs:        "not for us",

@@ -55,24 +55,25 @@ func (s *Stack) receive(now clock.Time, i int, b []byte) {
 		return
 	}
 	s.flushTrain(now) // order is kept between what is ours and what is not
+	if isGroup(h.Dst) {
+		// RFC 1122 §3.2.1.3: silently. Nor is any group's packet passed on: 224.0.0.0/24
+		// never is (RFC 5771 §4), and nobody here routes the others.
+		s.dropOne(now, i, Inbound, ip.DropGroup, b)
+		return
+	}
 	s.forward(now, i, &h, b)
 }
 
-// isOurs reports whether dst is one of the node's addresses, or the broadcast
-// of the link that the packet came by (RFC 1122 §3.2.1.3).
+// isOurs reports whether dst is one of the node's addresses, all on the link that the
+// packet came by, or a group there that somebody here is in (RFC 1122 §3.2.1.3).
 func (s *Stack) isOurs(i int, dst ip.Addr) bool {
 	if _, ok := s.own[dst]; ok {
 		return true
 	}
-	if dst == ([4]byte{255, 255, 255, 255}) {
-		return true
+	if isGroup(dst) {
+		return s.joined(i, dst)
 	}
-	in := &s.interfaces[i]
-	if in.Addr.Bits() >= 31 {
-		return false
-	}
-	mask := ^uint32(0) >> in.Addr.Bits()
-	return be32(dst) == be32(in.addr)|mask
+	return dst == limited || s.broadcast(i, dst)
 }
 
 func be32(a ip.Addr) uint32 {

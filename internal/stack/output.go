@@ -297,13 +297,18 @@ func (s *Stack) send(now clock.Time, h ip.Header, payload []byte) error {
 // way finds the interface and next hop for a packet of the node's own to
 // another node, or to all on a link.
 func (s *Stack) way(dst ip.Addr) (i int, hop ip.Addr, err error) {
+	if isGroup(dst) || dst == limited {
+		if i, ok := s.outlet(dst); ok {
+			return i, dst, nil
+		}
+	}
 	route, ok := s.routes.Lookup(dst)
 	switch {
 	case !ok:
 		return 0, hop, fmt.Errorf("%v: %w", netip.AddrFrom4(dst), ErrNoRoute)
 	case route.NextHop.IsValid():
 		return route.Iface, route.NextHop.As4(), nil
-	case !s.present(route.Iface, dst) && !s.isOurs(route.Iface, dst):
+	case !s.present(route.Iface, dst) && !s.broadcast(route.Iface, dst):
 		return 0, hop, fmt.Errorf("%v is not on %s's link: %w", netip.AddrFrom4(dst),
 			s.interfaces[route.Iface].Name, ErrNoNeighbor)
 	}
@@ -329,8 +334,7 @@ func (s *Stack) sendVia(now clock.Time, i int, hop ip.Addr, h ip.Header, payload
 		s.dropOne(now, i, Outbound, ip.DropQueueFull, b)
 		return fmt.Errorf("%s: %w", out.Name, ErrQueueFull)
 	}
-	s.out.bytes += len(b)
-	s.out.packets = append(s.out.packets, packet{iface: i, hop: hop, data: b})
+	s.enqueue(now, i, hop, b)
 	return nil
 }
 
@@ -341,7 +345,7 @@ func (s *Stack) queueLocal(now clock.Time, i int, b []byte) error {
 		return ErrQueueFull
 	}
 	s.out.bytes += len(b)
-	s.out.local = append(s.out.local, b)
+	s.out.local = append(s.out.local, packet{iface: i, data: b})
 	s.out.localAt = now
 	return nil
 }
@@ -350,9 +354,9 @@ func (s *Stack) queueLocal(now clock.Time, i int, b []byte) error {
 func (s *Stack) deliverLocal(now clock.Time) {
 	local := s.out.local
 	s.out.local = nil
-	for _, b := range local {
-		s.out.bytes -= len(b)
-		s.receive(now, s.own[ip.Addr(b[16:20])], b)
+	for _, p := range local {
+		s.out.bytes -= len(p.data)
+		s.receive(now, p.iface, p.data)
 	}
 	s.flushTrain(now)
 }

@@ -84,7 +84,8 @@ type Tap func(now clock.Time, iface int, dir Direction, reason ip.DropReason, pi
 type Stack struct {
 	cfg        Config
 	interfaces []iface
-	own        map[ip.Addr]int // address to interface
+	own        map[ip.Addr]int    // address to interface
+	groups     map[membership]int // joined by others than UDP's sockets
 	routes     ip.Table
 	rip        *rip.Speaker
 	tcp        *tcp.Host
@@ -253,7 +254,7 @@ type inbound struct {
 type outbound struct {
 	packets  []packet // our own, rendered, in order
 	forward  []packet // others', lent by the driver until its next Input
-	local    [][]byte // to ourselves
+	local    []packet // to ourselves
 	localAt  clock.Time
 	train    tcp.Train
 	walk     renderer

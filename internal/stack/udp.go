@@ -19,6 +19,8 @@ var (
 	ErrNotOurs = errors.New("not an address of this node")
 	// ErrNotConnected is a datagram without a destination.
 	ErrNotConnected = errors.New("the socket is not connected")
+	// ErrBroadcast is a datagram to all on a link from a socket that does not permit it.
+	ErrBroadcast = errors.New("the socket does not permit broadcasts")
 )
 
 // UDP returns the host's UDP. Its owner is the stack's owner.
@@ -27,7 +29,8 @@ func (s *Stack) UDP() *udp.Host { return s.udp }
 // datagram hands the payload of a UDP packet to the socket that it is for.
 func (s *Stack) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte) {
 	reason := ip.DropNone
-	switch s.udp.Input(h.Src, h.Dst, payload) {
+	a := udp.Arrival{Src: h.Src, Dst: h.Dst, Iface: i, TTL: h.TTL}
+	switch s.udp.Input(a, payload) {
 	case udp.Delivered:
 		return
 	case udp.BadHeader:
@@ -66,11 +69,12 @@ func (s *Stack) udpError(q icmp.Quote, rest []byte, m *icmp.Message) {
 }
 
 // BindUDP opens a UDP socket on one of the node's addresses, or with 0.0.0.0 on
-// all. Port 0 has one chosen.
+// all. A group's address has it receive what is for the group and nothing else, once
+// it has joined; a broadcast's likewise. Port 0 has one chosen.
 func (s *Stack) BindUDP(local netip.AddrPort) (*udp.Socket, error) {
 	a := local.Addr()
 	if a.Is4() && !a.IsUnspecified() {
-		if _, own := s.own[a.As4()]; !own {
+		if !s.isHost(a.As4()) && !s.anyMany(a.As4()) {
 			return nil, fmt.Errorf("%v: %w", a, ErrNotOurs)
 		}
 	}
@@ -127,18 +131,38 @@ func (s *Stack) SendUDP(now clock.Time, u *udp.Socket, to netip.AddrPort, payloa
 	case s.out.bytes >= maxQueuedBytes/2: // the rest is for answers, reports and routing
 		return ErrQueueFull
 	}
-	h := ip.Header{Protocol: ip.ProtoUDP, TTL: defaultTTL, Dst: to.Addr().As4()}
-	if local := u.Local().Addr(); !local.IsUnspecified() {
+	o := u.Options()
+	h := ip.Header{Protocol: ip.ProtoUDP, TOS: o.TOS, TTL: o.TTL, Dst: to.Addr().As4()}
+	if h.TTL == 0 {
+		h.TTL = defaultTTL
+	}
+	i, many, err := s.link(u, h.Dst)
+	if err != nil {
+		return err
+	}
+	local := u.Local().Addr()
+	switch {
+	case !local.IsUnspecified() && s.isHost(local.As4()):
 		h.Src = local.As4()
-	} else {
-		var err error
+	case many:
+		h.Src = s.interfaces[i].addr
+	default:
 		if h.Src, err = s.sourceTo(h.Dst); err != nil {
 			return err
 		}
 	}
 	header := udp.Header{SrcPort: u.Local().Port(), DstPort: to.Port()}
 	s.out.datagram = header.Append(s.out.datagram[:0], h.Src, h.Dst, payload)
+	if many {
+		return s.sendMany(now, i, u, h, s.out.datagram)
+	}
 	return s.send(now, h, s.out.datagram)
+}
+
+// isHost reports whether an address is one of the node's own.
+func (s *Stack) isHost(a ip.Addr) bool {
+	_, own := s.own[a]
+	return own
 }
 
 // Roomy reports whether the stack's own queue has emptied enough for those who

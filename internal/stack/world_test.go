@@ -31,6 +31,7 @@ type world struct {
 	room   int // packets that every link takes at a time
 	wires  map[end]end
 	mangle func(packet []byte) // what a wire does to what it carries
+	hub    bool                // next hops find their node on one link of all
 }
 
 // end is one end of a wire.
@@ -77,6 +78,9 @@ func (w *world) drain(i int) {
 
 func (w *world) launch(i int, tr *buffer.Train) {
 	to, ok := w.wires[end{i, tr.Iface}]
+	if w.hub {
+		to, ok = w.holder(tr.NextHop)
+	}
 	if !ok {
 		return
 	}
@@ -98,6 +102,16 @@ func (w *world) launch(i int, tr *buffer.Train) {
 	if len(data) > 0 {
 		w.fly(to, data, tr.Size)
 	}
+}
+
+// holder finds the end that has an address.
+func (w *world) holder(a ip.Addr) (end, bool) {
+	for k, s := range w.stacks {
+		if i, ok := s.Owns(a); ok {
+			return end{k, i}, true
+		}
+	}
+	return end{}, false
 }
 
 func (w *world) fly(to end, data []byte, size int) {

@@ -47,6 +47,7 @@ type Host struct {
 	cfg     Config
 	sockets map[netip.AddrPort]*Socket
 	ports   map[uint16]int // how many sockets have the port, on whatever address
+	groups  map[membership]int
 	news    []*Socket
 }
 
@@ -55,7 +56,10 @@ func NewHost(cfg Config) *Host {
 	if cfg.RecvBuffer <= 0 {
 		cfg.RecvBuffer = defaultRecvBuffer
 	}
-	return &Host{cfg: cfg, sockets: map[netip.AddrPort]*Socket{}, ports: map[uint16]int{}}
+	return &Host{
+		cfg: cfg, sockets: map[netip.AddrPort]*Socket{}, ports: map[uint16]int{},
+		groups: map[membership]int{},
+	}
 }
 
 // Bind opens a socket. A local address of 0.0.0.0 takes what is for any of the
@@ -134,28 +138,38 @@ const (
 	Full
 )
 
-// Input takes the payload of an IP packet of protocol 17 from src to dst.
-func (h *Host) Input(src, dst Addr, b []byte) Verdict {
+// Arrival is what the IP header of a datagram says, and where it came by.
+type Arrival struct {
+	Src, Dst Addr
+	Iface    int
+	TTL      uint8
+}
+
+// Input takes the payload of an IP packet of protocol 17.
+func (h *Host) Input(a Arrival, b []byte) Verdict {
 	header, payload, ok := ParseHeader(b)
 	switch {
 	case !ok:
 		return BadHeader
-	case !header.Verify(src, dst, b):
+	case !header.Verify(a.Src, a.Dst, b):
 		return BadChecksum
-	case src[0] == 0 || src[0] == 127 || src[0] >= 224:
+	case a.Src[0] == 0 || a.Src[0] == 127 || a.Src[0] >= 224:
 		// RFC 1122 §4.1.3.6: a source that is no host's has the datagram discarded.
 		return BadSource
 	}
-	from := netip.AddrPortFrom(netip.AddrFrom4(src), header.SrcPort)
-	s := h.find(netip.AddrPortFrom(netip.AddrFrom4(dst), header.DstPort), from)
+	from := netip.AddrPortFrom(netip.AddrFrom4(a.Src), header.SrcPort)
+	s := h.find(netip.AddrPortFrom(netip.AddrFrom4(a.Dst), header.DstPort), from)
 	switch {
-	case s == nil:
+	case s == nil || isGroup(a.Dst) && !s.member(a.Iface, a.Dst):
 		return NoPort
-	case !s.deliver(from, dst, payload):
+	case !s.deliver(from, &a, payload):
 		return Full
 	}
 	return Delivered
 }
+
+// isGroup reports whether an address is that of a host group (RFC 1112 §4).
+func isGroup(a Addr) bool { return a[0]&0xf0 == 224 }
 
 // find returns the socket for a datagram: the one on its very address, else one
 // for all addresses; nil if there is none, or it is connected to another peer.

@@ -11,7 +11,8 @@ import (
 // payload, and in all no less than minCharge, so that the buffer's size also
 // bounds how many tiny ones there are.
 const (
-	recordLen = 12 // source address and port, destination address, payload length
+	// Source address and port, destination address, payload length, interface, TTL.
+	recordLen = 16
 	minCharge = 256
 )
 
@@ -19,7 +20,7 @@ func charge(payload int) int { return max(minCharge, recordLen+payload) }
 
 // enqueue publishes one datagram, whole, to whoever reads the ring; false: it
 // has no room.
-func enqueue(r *buffer.Ring, from netip.AddrPort, to Addr, payload []byte) bool {
+func enqueue(r *buffer.Ring, from netip.AddrPort, a *Arrival, payload []byte) bool {
 	if r.Free() < charge(len(payload)) {
 		return false
 	}
@@ -27,8 +28,10 @@ func enqueue(r *buffer.Ring, from netip.AddrPort, to Addr, payload []byte) bool 
 	src := from.Addr().As4()
 	copy(record[:], src[:])
 	binary.BigEndian.PutUint16(record[4:], from.Port())
-	copy(record[6:], to[:])
+	copy(record[6:], a.Dst[:])
 	binary.BigEndian.PutUint16(record[10:], uint16(len(payload)))
+	binary.BigEndian.PutUint16(record[12:], uint16(a.Iface))
+	record[14] = a.TTL
 	tail := r.Tail()
 	r.WriteAt(tail, record[:])
 	r.WriteAt(tail+recordLen, payload)
@@ -47,6 +50,9 @@ type Received struct {
 	From netip.AddrPort
 	To   netip.Addr
 	Len  int // bytes of payload, of which the caller's memory may have held fewer
+	// Iface is the interface that it came by, and TTL what was left of its time to live.
+	Iface int
+	TTL   uint8
 }
 
 // Dequeue takes the oldest datagram of a socket's ring and copies as much of
@@ -67,5 +73,6 @@ func Dequeue(r *buffer.Ring, p []byte) (Received, bool) {
 		From: netip.AddrPortFrom(netip.AddrFrom4(Addr(record[:4])),
 			binary.BigEndian.Uint16(record[4:])),
 		To: netip.AddrFrom4(Addr(record[6:10])), Len: n,
+		Iface: int(binary.BigEndian.Uint16(record[12:])), TTL: record[14],
 	}, true
 }

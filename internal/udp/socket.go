@@ -3,6 +3,7 @@ package udp
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
@@ -19,10 +20,37 @@ type Socket struct {
 	rx     *buffer.Ring
 	err    error // what ICMP reported, until it is taken
 	closed bool
+	opts   Options
+	groups []membership // MaxGroups at most
 
 	told bool // in the host's list of sockets with news
 	info Info
 }
+
+// Options say how a socket's datagrams leave. The zero Options are a host's defaults.
+type Options struct {
+	// TTL is of datagrams to one host or to all on a link; 0: 64.
+	TTL uint8
+	// MulticastTTL is of datagrams to a group; 0: 1, which keeps them on the link
+	// (RFC 1112 §6.1).
+	MulticastTTL uint8
+	// TOS is the IP header's type of service.
+	TOS uint8
+	// Broadcast permits datagrams to all on a link.
+	Broadcast bool
+	// NoLoop keeps what is sent to a group from the members on the node itself.
+	NoLoop bool
+	// Outlet is the interface that datagrams to groups, and to all on a link that no
+	// address names, leave by, counted from 1; 0: the one of the socket's address, or of
+	// the route there, or the first.
+	Outlet int
+}
+
+// Options returns how the socket's datagrams leave.
+func (s *Socket) Options() Options { return s.opts }
+
+// SetOptions says how the socket's datagrams leave.
+func (s *Socket) SetOptions(o Options) { s.opts = o }
 
 // Info counts what a socket has seen.
 type Info struct {
@@ -71,6 +99,10 @@ func (s *Socket) Close() {
 	s.closed = true
 	delete(s.host.sockets, s.local)
 	s.host.release(s.local.Port())
+	for _, m := range s.groups {
+		s.host.leave(m)
+	}
+	s.groups = nil
 }
 
 // hears reports whether a datagram from there is for this socket.
@@ -78,9 +110,14 @@ func (s *Socket) hears(from netip.AddrPort) bool {
 	return !s.remote.IsValid() || s.remote == from
 }
 
+// member reports whether the socket has joined a group on an interface's link.
+func (s *Socket) member(iface int, group Addr) bool {
+	return slices.Contains(s.groups, membership{iface, group})
+}
+
 // deliver queues a datagram; false: there was no room.
-func (s *Socket) deliver(from netip.AddrPort, to Addr, payload []byte) bool {
-	if !enqueue(s.rx, from, to, payload) {
+func (s *Socket) deliver(from netip.AddrPort, a *Arrival, payload []byte) bool {
+	if !enqueue(s.rx, from, a, payload) {
 		s.info.Dropped++
 		return false
 	}

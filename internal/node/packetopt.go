@@ -1,0 +1,98 @@
+package node
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/udp"
+)
+
+// Options returns how the socket's datagrams leave.
+func (c *PacketConn) Options() (o udp.Options, err error) {
+	err = c.option(func(*Node) error { o = c.us.Options(); return nil })
+	return o, err
+}
+
+// SetOptions changes how the socket's datagrams leave.
+func (c *PacketConn) SetOptions(change func(*udp.Options)) error {
+	return c.option(func(*Node) error {
+		o := c.us.Options()
+		change(&o)
+		c.us.SetOptions(o)
+		return nil
+	})
+}
+
+// SetOutlet has datagrams to groups and to all on a link leave by the interface of that
+// name; empty: by the one of the socket's address, or of the route there.
+func (c *PacketConn) SetOutlet(iface string) error {
+	return c.option(func(n *Node) error {
+		i := -1
+		if iface != "" {
+			var err error
+			if i, err = n.ifaceNamed(iface); err != nil {
+				return err
+			}
+		}
+		o := c.us.Options()
+		o.Outlet = i + 1
+		c.us.SetOptions(o)
+		return nil
+	})
+}
+
+// Join has the socket receive what is for a group on the link of the interface of
+// that name.
+func (c *PacketConn) Join(iface string, group netip.Addr) error {
+	return c.membership(iface, func(n *Node, i int) error {
+		return n.stack.JoinUDP(c.us, i, group)
+	})
+}
+
+// Leave undoes Join. Close leaves all groups.
+func (c *PacketConn) Leave(iface string, group netip.Addr) error {
+	return c.membership(iface, func(n *Node, i int) error {
+		return n.stack.LeaveUDP(c.us, i, group)
+	})
+}
+
+func (c *PacketConn) membership(iface string, change func(n *Node, i int) error) error {
+	return c.option(func(n *Node) error {
+		i, err := n.ifaceNamed(iface)
+		if err != nil {
+			return err
+		}
+		return change(n, i)
+	})
+}
+
+// option runs what reads or changes the socket's options.
+func (c *PacketConn) option(do func(n *Node) error) (err error) {
+	callErr := c.node.call(func(clock.Time) {
+		if c.closed.Load() {
+			err = net.ErrClosed
+			return
+		}
+		err = do(c.node)
+	})
+	if err = firstError(callErr, netError(err)); err != nil {
+		return c.opError("set", netip.AddrPort{}, err)
+	}
+	return nil
+}
+
+// ifaceNamed finds an interface. The loop's.
+func (n *Node) ifaceNamed(name string) (int, error) {
+	for i := range n.cfg.LNX.Interfaces {
+		if n.cfg.LNX.Interfaces[i].Name == name {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("interface %q: %w", name, control.ErrNoSuchInterface)
+}
+
+// UDPOptions say how a socket's datagrams leave.
+type UDPOptions = udp.Options

@@ -1,0 +1,52 @@
+package tidepool
+
+import (
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// SetTTL sets the time to live of datagrams to one host, or to all on a link; 0: 64.
+func (c *PacketConn) SetTTL(ttl uint8) error {
+	return c.inner().SetOptions(func(o *node.UDPOptions) { o.TTL = ttl })
+}
+
+// SetTOS sets the type of service of the datagrams' IP header: the differentiated
+// services codepoint in its upper six bits.
+func (c *PacketConn) SetTOS(tos uint8) error {
+	return c.inner().SetOptions(func(o *node.UDPOptions) { o.TOS = tos })
+}
+
+// SetBroadcast permits datagrams to all on a link, such as those to 255.255.255.255.
+// Without it, WriteTo answers syscall.EACCES to them.
+func (c *PacketConn) SetBroadcast(permit bool) error {
+	return c.inner().SetOptions(func(o *node.UDPOptions) { o.Broadcast = permit })
+}
+
+// SetMulticastTTL sets the time to live of datagrams to a multicast group; 0: 1, which
+// keeps them on the link.
+func (c *PacketConn) SetMulticastTTL(ttl uint8) error {
+	return c.inner().SetOptions(func(o *node.UDPOptions) { o.MulticastTTL = ttl })
+}
+
+// SetMulticastLoopback says whether members of a group on the node itself, this socket
+// among them, get what the socket sends to the group. They do unless told otherwise.
+func (c *PacketConn) SetMulticastLoopback(on bool) error {
+	return c.inner().SetOptions(func(o *node.UDPOptions) { o.NoLoop = !on })
+}
+
+// SetMulticastInterface names the interface that datagrams to groups, and to
+// 255.255.255.255, leave by; empty: the one that has the socket's address, or that the
+// route there leads over, or the first.
+func (c *PacketConn) SetMulticastInterface(name string) error { return c.inner().SetOutlet(name) }
+
+// JoinGroup has the socket receive what is for its port and a multicast group on the
+// link of the interface of that name.
+func (c *PacketConn) JoinGroup(iface string, group netip.Addr) error {
+	return c.inner().Join(iface, group)
+}
+
+// LeaveGroup undoes JoinGroup. Close leaves all groups.
+func (c *PacketConn) LeaveGroup(iface string, group netip.Addr) error {
+	return c.inner().Leave(iface, group)
+}
