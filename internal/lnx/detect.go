@@ -1,6 +1,10 @@
 package lnx
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/spell"
+)
 
 // detect tells the grammar from the content: a file with a directive is new,
 // else its first line decides. Four words with a colon in the first are a link
@@ -17,7 +21,7 @@ func detect(lines []line) Grammar {
 	}
 	words := lines[0].words
 	switch {
-	case didYouMean(words[0].text, directiveNames()) != "":
+	case spell.DidYouMean(words[0].text, directiveNames()) != "":
 		return GrammarNew
 	case strings.Contains(words[0].text, ":"):
 		if len(words) >= 3 {

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // directive is one directive of the new grammar: the words that open it, its
@@ -105,7 +107,7 @@ func (p *parser) directiveOf(l line) *directive {
 		d := findDirective(first.text)
 		if d == nil {
 			names := directiveNames()
-			p.bad(first, "no directive"+didYouMean(first.text, names), oneOf(names))
+			p.bad(first, "no directive"+spell.DidYouMean(first.text, names), oneOf(names))
 		}
 		return d
 	}
@@ -120,7 +122,8 @@ func (p *parser) directiveOf(l line) *directive {
 			return &directives[i]
 		}
 	}
-	p.bad(second, "nothing that "+first.text+" knows"+didYouMean(second.text, seconds),
+	p.bad(second,
+		"nothing that "+first.text+" knows"+spell.DidYouMean(second.text, seconds),
 		oneOf(seconds))
 	return nil
 }
@@ -212,7 +215,8 @@ func (p *parser) readRouting(l line) {
 	i := slices.IndexFunc(kinds, func(r Routing) bool { return r.String() == l.words[1].text })
 	if i < 0 {
 		names := []string{"rip", "rip2", "static", "none"}
-		p.bad(l.words[1], "no kind of routing"+didYouMean(l.words[1].text, names), oneOf(names))
+		p.bad(l.words[1], "no kind of routing"+spell.DidYouMean(l.words[1].text, names),
+			oneOf(names))
 		return
 	}
 	if p.once("routing", l.keyword()) {

@@ -2,6 +2,8 @@ package lnx
 
 import (
 	"strconv"
+
+	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // The bounds of an MTU: what every IPv4 link must carry (RFC 791 §3.2), and
@@ -103,7 +105,7 @@ func (p *parser) readLink(l line) {
 		switch {
 		case setting == nil:
 			keys := linkKeys()
-			p.bad(key, "nothing that link knows"+didYouMean(key.text, keys), oneOf(keys))
+			p.bad(key, "nothing that link knows"+spell.DidYouMean(key.text, keys), oneOf(keys))
 			return // what is key and what is value is a guess from here on
 		case len(rest) == 1:
 			p.report.add(l.end, "", key.text+" has no value", usageLink+oneOf(linkKeys()))

@@ -35,13 +35,20 @@ type Config struct {
 	Overtaking bool
 	// Reorder takes some packets out of their turn.
 	Reorder Reorder
+	// Correlation makes the fates of successive packets alike.
+	Correlation Correlation
 	// MaxPackets and MaxBytes bound what is inside at a time, queued or under
 	// way; what comes beyond is dropped and counted. Zero: 65536, 64 MiB.
 	MaxPackets, MaxBytes int
+	// Seed is what whoever makes the link gives to Streams; 0: what it likes. New does
+	// not look at it.
+	Seed uint64
 }
 
-// What a zero bound means.
 const (
+	// maxDelay keeps what a link holds within what its bounds were meant for.
+	maxDelay = time.Hour
+	// What a zero bound means.
 	defaultMaxPackets = 1 << 16
 	defaultMaxBytes   = 64 << 20
 )
@@ -77,12 +84,16 @@ func (c *Config) validate() error {
 		}
 	}
 	switch {
-	case c.Delay < 0 || c.Reorder.Late < 0:
-		return fmt.Errorf("%w: a negative time", ErrConfig)
-	case c.Corrupt.Bits < 0 || c.Overhead < 0 || c.MaxPackets < 0 || c.MaxBytes < 0:
+	case c.Delay < 0 || c.Delay > maxDelay || c.Reorder.Late < 0:
+		return fmt.Errorf("%w: a time that is negative or above %v", ErrConfig, maxDelay)
+	case c.Corrupt.Bits < 0 || c.Reorder.Gap < 0 || c.Overhead < 0 || c.MaxPackets < 0 ||
+		c.MaxBytes < 0:
 		return fmt.Errorf("%w: a negative number", ErrConfig)
 	case c.Queue != nil && c.Rate == nil:
 		return fmt.Errorf("%w: a queue without a rate is always empty", ErrConfig)
+	}
+	if err := c.Correlation.validate(); err != nil {
+		return err
 	}
 	for _, part := range []any{c.Rate, c.Queue, c.Loss, c.Jitter} {
 		if v, ok := part.(validator); ok {

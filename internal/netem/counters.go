@@ -14,6 +14,8 @@ type Counters struct {
 	Corrupted     uint64
 	Truncated     uint64
 	Reordered     uint64 // taken out of their turn by Reorder
+	Delayed       uint64 // sent off to arrive later than they came
+	Marked        uint64 // by the queue, instead of dropped
 }
 
 // Add adds other counts to these.
@@ -29,4 +31,6 @@ func (c *Counters) Add(o *Counters) {
 	c.Corrupted += o.Corrupted
 	c.Truncated += o.Truncated
 	c.Reordered += o.Reordered
+	c.Delayed += o.Delayed
+	c.Marked += o.Marked
 }

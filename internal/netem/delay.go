@@ -64,4 +64,7 @@ type Reorder struct {
 	// equally likely. Zero: they arrive without the wire's delay instead, before
 	// all that is under way.
 	Late time.Duration
+	// Gap is how many packets apart at least those are that are taken out of their
+	// turn: the share is of every Gap-th then. 0 and 1: of all.
+	Gap int
 }

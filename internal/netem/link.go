@@ -20,13 +20,18 @@ type Link struct {
 	done    clock.Time // when serving has left
 
 	loss   Loser
-	random sources
+	faults faults
 	wire   wire
 	last   clock.Time // the latest arrival of a packet in its turn
 }
 
-// sources are the random streams of the faults, one each.
-type sources struct{ duplicate, corrupt, truncate, jitter, reorder *rand.Rand }
+// faults decide what becomes of packets, each with a random stream of its own.
+type faults struct {
+	duplicate, corrupt, truncate, reorder, jitter luck
+
+	drawn  time.Duration // the jitter of the packet before
+	inTurn int           // packets since one was reordered
+}
 
 // New returns a link that is empty and idle. Stream gives each of its parts a
 // random source, by the part's name: see Streams.
@@ -35,10 +40,23 @@ func New(cfg Config, stream func(part string) *rand.Rand) (*Link, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	l := &Link{cfg: cfg}
-	l.random = sources{
-		duplicate: stream("duplicate"), corrupt: stream("corrupt"), truncate: stream("truncate"),
-		jitter: stream("jitter"), reorder: stream("reorder"),
+	l := &Link{}
+	l.configure(cfg, stream)
+	return l, nil
+}
+
+// configure makes working parts of what cfg describes, which is right.
+func (l *Link) configure(cfg Config, stream func(part string) *rand.Rand) {
+	l.cfg, l.loss, l.server, l.queue = cfg, nil, nil, nil
+	of := func(part string, share, same float64) luck {
+		return luck{random: stream(part), share: share, same: same}
+	}
+	l.faults = faults{
+		duplicate: of("duplicate", cfg.Duplicate, cfg.Correlation.Duplicate),
+		corrupt:   of("corrupt", cfg.Corrupt.Share, cfg.Correlation.Corrupt),
+		truncate:  of("truncate", cfg.Truncate, 0),
+		jitter:    of("jitter", 1, cfg.Correlation.Jitter),
+		reorder:   of("reorder", cfg.Reorder.Share, cfg.Correlation.Reorder),
 	}
 	if cfg.Loss != nil {
 		l.loss = cfg.Loss.Start(stream("loss"))
@@ -51,7 +69,6 @@ func New(cfg Config, stream func(part string) *rand.Rand) (*Link, error) {
 		}
 		l.queue = discipline.Start(l.dropQueued, stream("queue"))
 	}
-	return l, nil
 }
 
 // Input takes one packet, in pieces, that came at now. The tag comes out again
@@ -164,7 +181,7 @@ func (l *Link) Advance(now clock.Time) {
 // launch sends a packet off that is not lost, and perhaps its twin.
 func (l *Link) launch(now clock.Time, p *Packet) {
 	var twin *Packet
-	if chance(l.random.duplicate, l.cfg.Duplicate) && l.fits(len(p.data)) {
+	if l.faults.duplicate.draw() && l.fits(len(p.data)) {
 		l.counters.Duplicated++
 		twin = l.store.take(len(p.data))
 		copy(twin.data, p.data)
@@ -178,17 +195,20 @@ func (l *Link) launch(now clock.Time, p *Packet) {
 
 // fly damages a packet, if that is its luck, and puts it on the wire.
 func (l *Link) fly(now clock.Time, p *Packet) {
-	if chance(l.random.corrupt, l.cfg.Corrupt.Share) && len(p.data) > 0 {
+	if l.faults.corrupt.draw() && len(p.data) > 0 {
 		l.counters.Corrupted++
-		l.cfg.Corrupt.corrupt(l.random.corrupt, p.data)
+		l.cfg.Corrupt.corrupt(l.faults.corrupt.random, p.data)
 	}
-	if chance(l.random.truncate, l.cfg.Truncate) && len(p.data) > 1 {
+	if l.faults.truncate.draw() && len(p.data) > 1 {
 		l.counters.Truncated++
-		n := cut(l.random.truncate, len(p.data))
+		n := cut(l.faults.truncate.random, len(p.data))
 		l.store.bytes -= len(p.data) - n
 		p.data = p.data[:n]
 	}
 	p.at = l.arrival(now)
+	if p.at > p.entered {
+		l.counters.Delayed++
+	}
 	l.wire.add(p)
 }
 
@@ -196,15 +216,16 @@ func (l *Link) fly(now clock.Time, p *Packet) {
 func (l *Link) arrival(now clock.Time) clock.Time {
 	delay := l.cfg.Delay
 	if l.cfg.Jitter != nil {
-		delay = max(0, delay+l.cfg.Jitter.Draw(l.random.jitter))
+		delay = max(0, delay+l.drawJitter())
 	}
 	at := now.Add(delay)
-	if chance(l.random.reorder, l.cfg.Reorder.Share) {
+	if l.reorders() {
 		l.counters.Reordered++
 		if l.cfg.Reorder.Late == 0 {
 			return now
 		}
-		return at + 1 + clock.Time(l.random.reorder.Int64N(int64(l.cfg.Reorder.Late)))
+		late := l.faults.reorder.random.Int64N(int64(l.cfg.Reorder.Late))
+		return at + 1 + clock.Time(late)
 	}
 	if !l.cfg.Overtaking {
 		at = max(at, l.last)
@@ -213,9 +234,24 @@ func (l *Link) arrival(now clock.Time) clock.Time {
 	return at
 }
 
-// chance draws only where there is something to decide.
-func chance(random *rand.Rand, share float64) bool {
-	return share > 0 && random.Float64() < share
+// drawJitter draws a packet's jitter: now and then that of the one before.
+func (l *Link) drawJitter() time.Duration {
+	j := &l.faults.jitter
+	if j.same == 0 || !j.begun || j.random.Float64() >= j.same {
+		j.begun = true
+		l.faults.drawn = l.cfg.Jitter.Draw(j.random)
+	}
+	return l.faults.drawn
+}
+
+// reorders decides whether a packet is taken out of its turn: those that Gap spares are
+// not drawn for.
+func (l *Link) reorders() bool {
+	if l.faults.inTurn++; l.faults.inTurn < l.cfg.Reorder.Gap || !l.faults.reorder.draw() {
+		return false
+	}
+	l.faults.inTurn = 0
+	return true
 }
 
 // Output returns the next packet that has arrived by now, with its tag, and
@@ -271,4 +307,16 @@ func (l *Link) Departure() clock.Time {
 }
 
 // Counters returns what was done so far.
-func (l *Link) Counters() Counters { return l.counters }
+func (l *Link) Counters() Counters {
+	c := l.counters
+	c.Marked += l.marked()
+	return c
+}
+
+// marked is how many packets the queue has marked.
+func (l *Link) marked() uint64 {
+	if q, ok := l.queue.(interface{ Marked() uint64 }); ok {
+		return q.Marked()
+	}
+	return 0
+}

@@ -1,13 +1,14 @@
-package lnx
+// Package spell finds the word that somebody meant who mistyped it.
+package spell
 
 import "strings"
 
 // maxSuggestDistance is how many slips of the finger a suggestion forgives.
 const maxSuggestDistance = 2
 
-// didYouMean returns " (did you mean …?)" if one of the candidates is near to
+// DidYouMean returns " (did you mean …?)" if one of the candidates is near to
 // what was typed, else nothing.
-func didYouMean(typed string, candidates []string) string {
+func DidYouMean(typed string, candidates []string) string {
 	best, bestDistance := "", maxSuggestDistance+1
 	for _, c := range candidates {
 		d := distance(strings.ToLower(typed), c)

@@ -1,0 +1,181 @@
+package netem_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/checksum"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/netem"
+)
+
+// overload fills a link of 1000 packets a second with more than it carries for a time,
+// from the first nanosecond on, and returns when its queue dropped or marked.
+func overload(t *testing.T, cfg netem.Config, packet []byte, d time.Duration) (
+	l *netem.Link, drops []time.Duration, out [][]byte,
+) {
+	t.Helper()
+	cfg.Rate = netem.BitsPerSecond(8000 * int64(len(packet)))
+	l = newLink(t, cfg)
+	const start clock.Time = 1
+	before := uint64(0)
+	for now := start; now.Sub(start) < d; now = now.Add(500 * time.Microsecond) {
+		l.Advance(now)
+		for {
+			data, _, ok := l.Output(now)
+			if !ok {
+				break
+			}
+			out = append(out, append([]byte(nil), data...))
+		}
+		if c := l.Counters(); c.QueueDropped+c.Marked > before {
+			before = c.QueueDropped + c.Marked
+			drops = append(drops, now.Sub(start))
+		}
+		l.Input(now, 0, [][]byte{packet})
+	}
+	return l, drops, out
+}
+
+// RFC 8289 §5.3: while the wait stays above the target, the gap to the next drop is the
+// interval over the square root of the number of drops: +100, +70.7, +57.7, +50 ms….
+func TestCoDelsDropsComeFasterWithTheirSquareRoot(t *testing.T) {
+	_, drops, _ := overload(t, netem.Config{Queue: netem.CoDel{Packets: 1 << 15}},
+		make([]byte, 1000), 1200*time.Millisecond)
+	require.Greater(t, len(drops), 15)
+	// The wait passes the target of 5 ms once ten packets came, 5 of which have left; the
+	// first drop is an interval later.
+	assert.InDelta(t, 110, float64(drops[0])/1e6, 4)
+	for n := 1; n < 15; n++ {
+		want := 100 / math.Sqrt(float64(n)) // ms
+		gap := float64(drops[n]-drops[n-1]) / 1e6
+		assert.InDelta(t, want, gap, 1.01, "a packet leaves each ms: gap %d", n)
+	}
+}
+
+// RFC 8289 §5.4: a wait below the target, or a queue of one packet, is left alone.
+func TestCoDelLeavesAShortQueueAlone(t *testing.T) {
+	cfg := netem.Config{Rate: netem.BitsPerSecond(8_000_000), Queue: netem.CoDel{}}
+	l := newLink(t, cfg)
+	now := clock.Time(1)
+	for range 2000 { // bursts of four packets of a ms each: 4 ms at the most
+		for range 4 {
+			put(l, now, 0, 1000)
+		}
+		now = now.Add(5 * time.Millisecond)
+	}
+	assert.Zero(t, l.Counters().QueueDropped)
+
+	slow := cfg
+	slow.Rate = netem.BitsPerSecond(8_000) // a packet a second: each waits for one before it
+	l = newLink(t, slow)
+	for range 50 {
+		put(l, now, 0, 1000)
+		now = now.Add(time.Second)
+	}
+	assert.Zero(t, l.Counters().QueueDropped)
+}
+
+// RFC 8289 §5.5: dropping ends with the first packet that has waited for less than the
+// target, and resumes near the rate at which it ended if that was not long ago.
+func TestCoDelResumesWhereItWas(t *testing.T) {
+	l, drops, _ := overload(t, netem.Config{Queue: netem.CoDel{Packets: 1 << 15}},
+		make([]byte, 1000), time.Second)
+	first := len(drops)
+	require.Greater(t, first, 10)
+	now := clock.Time(1).Add(time.Second)
+	for queued, _ := l.Queued(); queued > 0; queued, _ = l.Queued() {
+		now = now.Add(time.Millisecond)
+		l.Advance(now)
+		_, _, _ = l.Output(now)
+	}
+	before := l.Counters().QueueDropped
+	begin := now
+	var again []clock.Time
+	for now.Sub(begin) < 300*time.Millisecond {
+		put(l, now, 0, 1000)
+		if c := l.Counters().QueueDropped; c > before {
+			before = c
+			again = append(again, now)
+		}
+		now = now.Add(500 * time.Microsecond)
+	}
+	require.Greater(t, len(again), 2)
+	assert.Less(t, again[1].Sub(again[0]), 40*time.Millisecond, "not an interval of 100 ms again")
+}
+
+func TestCoDelHoldsTheWaitNearItsTarget(t *testing.T) {
+	// A source that answers each drop by halving its rate, as Reno would.
+	l := newLink(t, netem.Config{Rate: netem.BitsPerSecond(8_000_000), Queue: netem.CoDel{}})
+	now, rate, dropped := clock.Time(1), 1100.0, uint64(0)
+	var waits []float64
+	for now.Sub(1) < 60*time.Second {
+		put(l, now, 0, 1000)
+		for _, _, ok := l.Output(now); ok; _, _, ok = l.Output(now) {
+			continue
+		}
+		if c := l.Counters().QueueDropped; c > dropped {
+			dropped = c
+			rate /= 2
+		}
+		rate += 0.5
+		n, _ := l.Queued()
+		waits = append(waits, float64(n))
+		now = now.Add(time.Duration(float64(time.Second) / rate))
+	}
+	mean := 0.0
+	for _, w := range waits {
+		mean += w / float64(len(waits))
+	}
+	assert.Less(t, mean, 25.0, "ms; a drop-tail queue of 1000 packets stays full")
+	assert.NotZero(t, dropped)
+}
+
+// ipv4 is a packet whose header has an ECN codepoint (RFC 3168 §5).
+func ipv4(ecn byte, size int) []byte {
+	b := make([]byte, size)
+	copy(b, []byte{0x45, ecn, byte(size >> 8), byte(size), 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2})
+	sum := checksum.Checksum(b[:20])
+	b[10], b[11] = byte(sum>>8), byte(sum)
+	return b
+}
+
+// RFC 3168 §5: what is ECN-capable is marked, with a header checksum that is right, and
+// what is not is dropped.
+func TestCoDelMarks(t *testing.T) {
+	for ecn, marks := range map[byte]bool{0: false, 1: true, 2: true, 3: true} {
+		queue := netem.CoDel{Packets: 1 << 15, ECN: true}
+		l, when, out := overload(t, netem.Config{Queue: queue}, ipv4(ecn, 1000), time.Second)
+		c := l.Counters()
+		require.NotEmpty(t, when)
+		if !marks {
+			assert.Zero(t, c.Marked)
+			assert.NotZero(t, c.QueueDropped)
+			continue
+		}
+		assert.Zero(t, c.QueueDropped, "ECN %d", ecn)
+		assert.NotZero(t, c.Marked)
+		ce := uint64(0)
+		for _, b := range out {
+			require.True(t, checksum.Verify(b[:20], 0))
+			if b[1] == 3 {
+				ce++
+			}
+		}
+		if ecn != 3 {
+			assert.InDelta(t, float64(c.Marked), float64(ce), 1, "one may be on its way")
+		}
+	}
+}
+
+func TestCoDelDropsAtItsTailToo(t *testing.T) {
+	l, _, _ := overload(t, netem.Config{Queue: netem.CoDel{Packets: 20}}, make([]byte, 1000),
+		200*time.Millisecond)
+	n, _ := l.Queued()
+	assert.LessOrEqual(t, n, 20)
+	assert.Greater(t, l.Counters().QueueDropped, uint64(100))
+}

@@ -1,0 +1,77 @@
+package netem
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// Correlation is how much what happens to a packet resembles what happened to the one
+// before it: with this chance, 0 to 1, it is the same, else it is drawn anew. So two
+// neighbours' fates correlate by just this much, and the shares stay what they are. (The
+// kernel's netem mixes the two random numbers instead, which pulls them to the middle: it
+// loses no packet at all of `loss 0.3% 25%`.)
+type Correlation struct{ Duplicate, Corrupt, Reorder, Jitter float64 }
+
+func (c *Correlation) validate() error {
+	for _, s := range []struct {
+		name  string
+		share float64
+	}{
+		{"correlation of duplicates", c.Duplicate},
+		{"correlation of corruption", c.Corrupt},
+		{"correlation of reordering", c.Reorder},
+		{"correlation of jitter", c.Jitter},
+	} {
+		if err := validShare(s.name, s.share); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// luck decides about packets, one after the other.
+type luck struct {
+	random *rand.Rand
+	share  float64
+	same   float64 // the chance to decide as before
+	begun  bool
+	last   bool
+}
+
+// draw draws only where there is something to decide.
+func (l *luck) draw() bool {
+	if l.share <= 0 {
+		return false
+	}
+	if l.same > 0 && l.begun && l.random.Float64() < l.same {
+		return l.last
+	}
+	l.begun = true
+	l.last = l.random.Float64() < l.share
+	return l.last
+}
+
+// CorrelatedLoss is UniformLoss whose fates resemble each other: see Correlation.
+type CorrelatedLoss struct{ Share, Correlation float64 }
+
+// Validate reports what is wrong with the description.
+func (c CorrelatedLoss) Validate() error {
+	if err := validShare("loss", c.Share); err != nil {
+		return err
+	}
+	if !(c.Correlation >= 0 && c.Correlation < 1) {
+		return fmt.Errorf("%w: correlation %v of loss: want less than 1", ErrConfig, c.Correlation)
+	}
+	return nil
+}
+
+// Start implements Loss.
+func (c CorrelatedLoss) Start(random *rand.Rand) Loser {
+	return &correlatedLoser{luck{random: random, share: c.Share, same: c.Correlation}}
+}
+
+type correlatedLoser struct{ luck }
+
+func (c *correlatedLoser) Lose(clock.Time, int) bool { return c.draw() }
