@@ -124,3 +124,27 @@ func (b *Batch) Add(piece []byte) {
 	t := &b.trains[len(b.trains)-1]
 	t.Pieces = t.Pieces[:len(t.Pieces)+1]
 }
+
+// AddRun puts packets into the batch that lie back to back in data, each of size bytes
+// but the last, which may be shorter. It takes as many as fit into one train, at least
+// one, and returns how many that are.
+func (b *Batch) AddRun(iface int, hop [4]byte, data []byte, size int) int {
+	b.Begin(iface, hop, min(size, len(data)))
+	t := &b.trains[len(b.trains)-1]
+	n := 0
+	for {
+		p := data[:min(size, len(data))]
+		b.pieces = append(b.pieces, p)
+		n++
+		if data = data[len(p):]; len(data) == 0 || t.Size != size ||
+			t.Count == MaxTrainPackets || t.Bytes+size > MaxTrainBytes {
+			break
+		}
+		next := min(size, len(data))
+		t.Count++
+		t.Bytes += next
+		b.open = next == size
+	}
+	t.Pieces = t.Pieces[:len(t.Pieces)+n]
+	return n
+}

@@ -70,3 +70,38 @@ func TestBatchIsFullBeforeItOverflows(t *testing.T) {
 	assert.Zero(t, allocs)
 	assert.NotEmpty(t, b.Trains())
 }
+
+func TestBatchTakesRuns(t *testing.T) {
+	b := buffer.NewBatch()
+	data := make([]byte, 100*1000+300)
+	for i := range data {
+		data[i] = byte(i / 1000)
+	}
+	took := 0
+	for left := data; len(left) > 0; {
+		n := b.AddRun(1, [4]byte{10, 0, 0, 9}, left, 1000)
+		left = left[min(len(left), n*1000):]
+		took += n
+	}
+	assert.Equal(t, 101, took)
+	require.Equal(t, 2, len(b.Trains()), "as many as a train may have, and the rest")
+	assert.Equal(t, buffer.MaxTrainPackets, b.Trains()[0].Count)
+	assert.Equal(t, 37, b.Trains()[1].Count)
+	assert.Equal(t, 36*1000+300, b.Trains()[1].Bytes)
+	var got []byte
+	for _, tr := range b.Trains() {
+		for i := range tr.Count {
+			p := tr.Packet(i)
+			require.Len(t, p, 1, "no piece spans two packets")
+			got = append(got, p[0]...)
+		}
+	}
+	assert.Equal(t, data, got)
+
+	b.Reset()
+	b.AddRun(1, [4]byte{10, 0, 0, 9}, data[:2500], 1000)
+	b.AddRun(1, [4]byte{10, 0, 0, 9}, data[:2000], 1000)
+	require.Equal(t, 2, len(b.Trains()), "a shorter packet ends a train")
+	assert.Equal(t, 1, b.AddRun(1, [4]byte{10, 0, 0, 9}, data[:1200], 600))
+	assert.Equal(t, 3, b.Trains()[1].Count, "a smaller one joins as the last")
+}

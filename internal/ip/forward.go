@@ -23,3 +23,18 @@ func Forward(b []byte) DropReason {
 	binary.BigEndian.PutUint16(b[sum:], checksum.Update(stored, old, old-1<<8))
 	return DropNone
 }
+
+// Ends returns the source and the destination of a packet as one number, to compare.
+// The packet must have a whole header.
+func Ends(b []byte) uint64 { return binary.NativeEndian.Uint64(b[12:]) }
+
+// IsPlain reports whether b is exactly one well-formed packet (as ParseHeader would
+// find) without options, between the given ends, that may be forwarded one hop at least.
+func IsPlain(b []byte, ends uint64) bool {
+	if len(b) < HeaderLen {
+		return false
+	}
+	h := (*[HeaderLen]byte)(b)
+	return h[0] == version4<<4|HeaderLen/4 && h[8] > 1 && Ends(h[:]) == ends &&
+		int(binary.BigEndian.Uint16(h[2:])) == len(b) && checksum.VerifyHeader(h)
+}

@@ -126,3 +126,32 @@ func BenchmarkForwardInPlace(b *testing.B) {
 		}
 	}
 }
+
+// RFC 1812 §5.2.2: what is taken for plain is what ParseHeader finds no fault with.
+func TestIsPlainAgreesWithParseHeader(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 9))
+	plain := 0
+	for range 100_000 {
+		b := unhex(t, udpPacket)
+		if rng.IntN(8) == 0 {
+			b = unhex(t, echoWithRecordRoute)
+		}
+		ends := ip.Ends(b)
+		for range rng.IntN(3) {
+			b[rng.IntN(20)] = uint8(rng.Uint32())
+		}
+		if rng.IntN(4) > 0 {
+			fixChecksum(b)
+		}
+		b = b[:len(b)-max(0, rng.IntN(40)-30)]
+		h, _, drop := ip.ParseHeader(b)
+		want := drop == ip.DropNone && h.Options == nil && h.TotalLen == len(b) && h.TTL > 1 &&
+			ip.Ends(b) == ends
+		require.Equal(t, want, ip.IsPlain(b, ends), "%x", b)
+		if want {
+			plain++
+		}
+	}
+	assert.Greater(t, plain, 10_000)
+	assert.False(t, ip.IsPlain(make([]byte, 19), 0), "no whole header")
+}

@@ -47,8 +47,15 @@ func (s *Stack) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 		if route.NextHop.IsValid() {
 			hop = route.NextHop.As4()
 		}
-		s.out.forward = append(s.out.forward, packet{iface: route.Iface, hop: hop, data: b})
+		s.out.forward = append(s.out.forward,
+			run{iface: route.Iface, hop: hop, data: b, size: len(b)})
+		s.flow.begin(b, i, route.Iface, hop, out.MTU, s.lossy(i, route.Iface))
 	}
+}
+
+// lossy reports whether loss is drawn for what passes from one interface to another.
+func (s *Stack) lossy(in, out int) bool {
+	return s.interfaces[in].loss > 0 || s.interfaces[out].loss > 0
 }
 
 // loses draws whether lossyforward drops a packet that came by interface in and

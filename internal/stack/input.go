@@ -23,9 +23,13 @@ import (
 // in place where packets are forwarded, until the owner has drained Output;
 // whatever the links did not take by then is dropped as a router drops it.
 func (s *Stack) Input(now clock.Time, f buffer.Frame) {
+	s.flow.known = false
 	for data := f.Data; len(data) > 0; {
 		n := min(f.Size, len(data))
-		s.receive(now, f.Iface, data[:n:n])
+		if !s.follow(now, data, n) {
+			s.flow.known = false
+			s.receive(now, f.Iface, data[:n:n])
+		}
 		data = data[n:]
 	}
 	s.flushTrain(now)

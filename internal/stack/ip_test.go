@@ -186,31 +186,6 @@ func TestARouterDropsWhatItsLinkHasNoRoomFor(t *testing.T) {
 	assert.Equal(t, 2, batch.Trains()[0].Count)
 }
 
-func BenchmarkForward(b *testing.B) {
-	_, _, r, _ := line(&testing.T{})
-	h := ip.Header{
-		TotalLen: 1400, TTL: 60, Protocol: ip.ProtoTCP,
-		Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
-	}
-	packet := append(h.Append(nil), make([]byte, 1380)...)
-	data := make([]byte, 0, 40*1400)
-	for range 40 {
-		data = append(data, packet...)
-	}
-	batch, room := buffer.NewBatch(), make([]int, 2)
-	b.ReportAllocs()
-	for b.Loop() {
-		for i := range 40 {
-			copy(data[i*1400:i*1400+20], packet)
-		}
-		r.Input(5, buffer.Frame{Data: data, Size: 1400, Iface: 0})
-		room[0], room[1] = 1000, 1000
-		batch.Reset()
-		r.Output(5, room, batch)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/40, "ns/packet")
-}
-
 func TestLossOfOneInterfaceIsForBothDirections(t *testing.T) {
 	w, a, b, c := line(t)
 	b.SetLoss(1, 1)

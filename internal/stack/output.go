@@ -97,25 +97,6 @@ func (s *Stack) outputOwn(now clock.Time, room []int, b *buffer.Batch) bool {
 	return done
 }
 
-// outputForwarded moves others' packets into b. A packet whose link has no
-// room, behind that link's own queue, is dropped as a router drops it.
-func (s *Stack) outputForwarded(now clock.Time, room []int, b *buffer.Batch) bool {
-	o := &s.out
-	for n, p := range o.forward {
-		if b.Full() {
-			o.forward = o.forward[n:]
-			return false
-		}
-		if room[p.iface] <= 0 {
-			s.dropOne(now, p.iface, Outbound, ip.DropQueueFull, p.data)
-			continue
-		}
-		s.emit(now, room, b, p)
-	}
-	o.forward = o.forward[:0]
-	return true
-}
-
 // emit puts one whole packet into b.
 func (s *Stack) emit(now clock.Time, room []int, b *buffer.Batch, p packet) {
 	out := &s.interfaces[p.iface]

@@ -95,6 +95,7 @@ type Stack struct {
 
 	in      inbound
 	out     outbound
+	flow    flow
 	events  []Event
 	sockets sockets
 	tap     Tap
@@ -253,7 +254,8 @@ type inbound struct {
 // outbound is what waits for Output.
 type outbound struct {
 	packets  []packet // our own, rendered, in order
-	forward  []packet // others', lent by the driver until its next Input
+	forward  []run    // others', lent by the driver until its next Input
+	emitted  int      // how many of forward are in a batch
 	local    []packet // to ourselves
 	localAt  clock.Time
 	train    tcp.Train

@@ -1,0 +1,209 @@
+package stack_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/rip"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+// relay is a router between two networks, with a default route and what it did.
+type relay struct {
+	*stack.Stack
+	batch *buffer.Batch
+	sent  []string // each packet that left, by interface and next hop
+	seen  []string // what the tap was shown
+}
+
+func newRelay(t testing.TB, tap bool) *relay {
+	t.Helper()
+	s, err := stack.New(1, stack.Config{
+		Interfaces: []stack.Interface{face("if0", "10.0.0.2/24"), face("if1", "10.1.0.1/24")},
+		Routes:     []stack.Route{route("0.0.0.0/0", "10.1.0.9")},
+		Forwarding: true, RIP: &rip.Config{},
+	})
+	require.NoError(t, err)
+	r := &relay{Stack: s, batch: buffer.NewBatch()}
+	if tap {
+		s.SetTap(func(_ clock.Time, i int, d stack.Direction, why ip.DropReason, b [][]byte) {
+			r.seen = append(r.seen, fmt.Sprint(i, d, why, slices.Concat(b...)))
+		})
+	}
+	return r
+}
+
+// pass gives the router a frame and takes what it sends.
+func (r *relay) pass(f buffer.Frame, room int) {
+	r.Input(1, f)
+	for more := true; more; {
+		more = r.Output(1, []int{room, room}, r.batch)
+		for _, tr := range r.batch.Trains() {
+			for k := range tr.Count {
+				r.sent = append(r.sent,
+					fmt.Sprint(tr.Iface, tr.NextHop, slices.Concat(tr.Packet(k)...)))
+			}
+		}
+		r.batch.Reset()
+	}
+}
+
+// mixture is packets of a few flows of the same size, some of them with something
+// that the quick way must not overlook.
+func mixture(rng *rand.Rand, size, packets int) []byte {
+	pick := func(list ...byte) byte { return list[rng.IntN(len(list))] }
+	var data []byte
+	h := ip.Header{TTL: 9, Protocol: ip.ProtoTest}
+	for range packets {
+		if rng.IntN(3) == 0 {
+			h.Src = ip.Addr{10, 0, 0, pick(1, 3)}
+			h.Dst = ip.Addr{pick(10, 10, 10, 172, 224, 127), 1, 0, pick(2, 3, 1, 255)}
+		}
+		h.TTL, h.TotalLen, h.Options = 9, size, nil
+		h.TOS, h.DF = pick(0, 0, 3), pick(0, 1) == 0
+		switch rng.IntN(12) {
+		case 0:
+			h.TTL = pick(0, 1, 2)
+		case 1:
+			h.TotalLen -= rng.IntN(5) // padded behind its end
+		case 2:
+			h.Options = []byte{1, 1, 1, 1}
+		}
+		p := make([]byte, size)
+		copy(p, h.Append(nil))
+		if rng.IntN(12) == 0 {
+			p[rng.IntN(20)] ^= 1 << rng.IntN(8)
+		}
+		data = append(data, p...)
+	}
+	if cut := rng.IntN(size); cut > 0 && rng.IntN(2) == 0 {
+		data = data[:len(data)-cut] // the last is shorter, and its length says otherwise
+	}
+	return data
+}
+
+// RFC 1812 §5.2.1: a train is forwarded as its packets would be one by one.
+func TestATrainIsForwardedAsItsPacketsAre(t *testing.T) {
+	rng := rand.New(rand.NewPCG(14, 1))
+	for round := range 400 {
+		whole, single := newRelay(t, round%2 == 0), newRelay(t, round%2 == 0)
+		loss := []float64{0, 0, 0.3}[rng.IntN(3)]
+		whole.SetLoss(1, loss)
+		single.SetLoss(1, loss)
+		size := 40 + rng.IntN(100)
+		for range 4 {
+			data := mixture(rng, size, 1+rng.IntN(90))
+			for at := 0; at < len(data); at += size {
+				p := slices.Clone(data[at:min(at+size, len(data))])
+				single.pass(buffer.Frame{Data: p, Size: size}, 1000)
+			}
+			whole.pass(buffer.Frame{Data: data, Size: size}, 1000)
+		}
+		byHop := func(list []string) []string { slices.Sort(list); return list }
+		require.Equal(t, byHop(single.sent), byHop(whole.sent), "round %d", round)
+		require.Equal(t, byHop(single.seen), byHop(whole.seen), "round %d: the tap", round)
+		require.Equal(t, single.InterfaceInfos(), whole.InterfaceInfos(), "round %d", round)
+	}
+}
+
+// frameOf is n packets of one flow through the relay.
+func frameOf(n, size int) buffer.Frame {
+	h := ip.Header{
+		TotalLen: size, TTL: 64, Protocol: ip.ProtoTest,
+		Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+	}
+	data := make([]byte, 0, n*size)
+	for range n {
+		data = append(data, h.Append(nil)...)
+		data = append(data, make([]byte, size-ip.HeaderLen)...)
+	}
+	return buffer.Frame{Data: data, Size: size}
+}
+
+func TestARouterKeepsTheOrderOfAFlow(t *testing.T) {
+	r := newRelay(t, false)
+	f := frameOf(200, 60)
+	for i := range 200 {
+		f.Data[i*60+20] = byte(i)
+	}
+	r.pass(f, 1000)
+	require.Len(t, r.sent, 200)
+	for i, s := range r.sent {
+		assert.Contains(t, s, fmt.Sprintf(" 10 1 0 2 %d 0 0", i), "packet %d", i)
+	}
+}
+
+func TestATrainIsCutWhereTheLinkIsFull(t *testing.T) {
+	r := newRelay(t, true)
+	r.Input(1, frameOf(44, 1400))
+	require.False(t, r.Output(1, []int{10, 10}, r.batch))
+	require.Len(t, r.batch.Trains(), 1)
+	assert.Equal(t, 10, r.batch.Trains()[0].Count)
+	out := r.InterfaceInfos()[1].Out
+	assert.Equal(t, uint64(10), out.Packets)
+	assert.Equal(t, []control.Drop{{Reason: ip.DropQueueFull.String(), Packets: 34}}, out.Drops)
+	assert.Len(t, r.seen, 44+44, "each packet is shown twice, whatever becomes of it")
+}
+
+func TestARouterDropsWhatIsForALinkThatWentDown(t *testing.T) {
+	r := newRelay(t, false)
+	r.Input(1, frameOf(44, 1400))
+	r.SetUp(1, 1, false)
+	r.Output(1, []int{100, 100}, r.batch)
+	assert.Empty(t, r.batch.Trains())
+	out := r.InterfaceInfos()[1].Out
+	assert.Equal(t, []control.Drop{{Reason: ip.DropInterfaceDown.String(), Packets: 44}}, out.Drops)
+}
+
+// rounds is the whole of a router's work for a frame but for its links: input, the
+// route, time to live, checksum, output. It returns what does it once more.
+func (r *relay) rounds(f buffer.Frame) (once func() (packets int)) {
+	fresh, room := slices.Clone(f.Data[:ip.HeaderLen]), make([]int, 2)
+	return func() (packets int) {
+		for at := 0; at < len(f.Data); at += f.Size {
+			copy(f.Data[at:], fresh) // as it was before the last round
+		}
+		r.Input(1, f)
+		for more := true; more; {
+			room[0], room[1] = 1000, 1000
+			more = r.Output(1, room, r.batch)
+			for i := range r.batch.Trains() {
+				packets += r.batch.Trains()[i].Count
+			}
+			r.batch.Reset()
+		}
+		return packets
+	}
+}
+
+func TestForwardingDoesNotAllocate(t *testing.T) {
+	for _, packets := range []int{1, 44, 400} {
+		once := newRelay(t, false).rounds(frameOf(packets, 100))
+		require.Equal(t, packets, once())
+		assert.Zero(t, testing.AllocsPerRun(100, func() { once() }), "%d packets a frame", packets)
+	}
+}
+
+// BenchmarkForward is a router but for its links, with as many packets a frame as
+// UDP_GRO brings of 1400 bytes, and with one.
+func BenchmarkForward(b *testing.B) {
+	for _, packets := range []int{1, 44} {
+		b.Run(fmt.Sprintf("frame=%d", packets), func(b *testing.B) {
+			once := newRelay(b, false).rounds(frameOf(packets, 1400))
+			b.ReportAllocs()
+			for b.Loop() {
+				once()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*packets), "ns/packet")
+		})
+	}
+}
