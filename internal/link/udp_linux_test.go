@@ -2,7 +2,9 @@ package link
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -98,4 +100,22 @@ func TestSmallSendBuffer(t *testing.T) {
 	write(t, a, tr, tr, tr)
 	assert.Equal(t, wrap(5, packetsOf(tr, tr, tr)), receive(t, b, 120))
 	assert.Positive(t, a.Info().SendBuffer)
+}
+
+// TestNeighboringPiecesAreOne: what lies back to back in memory, as the packets that a
+// router passes on do, is one piece to the kernel.
+func TestNeighboringPiecesAreOne(t *testing.T) {
+	var tx transmitter
+	tx.init()
+	mem := make([]byte, 5*100)
+	rand.NewChaCha8([32]byte{1}).Read(mem)
+	pieces := [][]byte{mem[:100], mem[100:200], mem[300:400], {}, mem[400:500], mem[:100]}
+	tx.whole(nil, &buffer.Train{Pieces: pieces, Size: 100, Count: 5, Bytes: 500})
+	require.Len(t, tx.iovs, 3)
+	require.Equal(t, 3, tx.msgs[0].iovs)
+	var got []byte
+	for _, v := range tx.iovs {
+		got = append(got, unsafe.Slice(v.Base, v.Len)...)
+	}
+	assert.Equal(t, slices.Concat(pieces...), got)
 }

@@ -70,8 +70,19 @@ func (s *batchSocket) push(to *neighbor, t *buffer.Train) bool {
 // whole makes one message of a train.
 func (tx *transmitter) whole(to *neighbor, t *buffer.Train) {
 	at := len(tx.iovs)
+	end := uintptr(0) // of the piece before: what lies there is the kernel's same piece
 	for _, p := range t.Pieces {
-		tx.piece(p)
+		if len(p) == 0 {
+			continue
+		}
+		start := uintptr(unsafe.Pointer(unsafe.SliceData(p)))
+		if start == end {
+			v := &tx.iovs[len(tx.iovs)-1]
+			v.SetLen(int(v.Len) + len(p))
+		} else {
+			tx.piece(p)
+		}
+		end = start + uintptr(len(p))
 	}
 	tx.msgs = append(tx.msgs, message{
 		to: to, iov: at, iovs: len(tx.iovs) - at, size: t.Size, count: t.Count, bytes: t.Bytes,
