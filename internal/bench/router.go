@@ -235,12 +235,15 @@ func (r *routerProcess) sumUp(f flow) ([]sample, error) {
 	}
 	r.ended = true
 	forwarded := float64(list[1].Out.Packets)
-	busy := r.process.ProcessState.UserTime() + r.process.ProcessState.SystemTime()
+	user := r.process.ProcessState.UserTime()
+	busy := user + r.process.ProcessState.SystemTime()
 	return []sample{{
 		value: forwarded / f.took.Seconds(), unit: "packets/s", floor: 300_000,
 		note: fmt.Sprintf("1400 B each, counted at the router; %d of %d did not come out%s; "+
-			"%.2f µs of its CPU a packet", f.sent-f.arrived, f.sent, drops(list),
-			float64(busy.Microseconds())/max(forwarded, 1)),
+			"%.3f µs of its CPU a packet, %.3f of them not the kernel's",
+			f.sent-f.arrived, f.sent, drops(list),
+			float64(busy.Microseconds())/max(forwarded, 1),
+			float64(user.Microseconds())/max(forwarded, 1)),
 	}}, nil
 }
 
