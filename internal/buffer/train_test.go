@@ -84,7 +84,7 @@ func TestBatchTakesRuns(t *testing.T) {
 		took += n
 	}
 	assert.Equal(t, 101, took)
-	require.Equal(t, 2, len(b.Trains()), "as many as a train may have, and the rest")
+	require.Len(t, b.Trains(), 2, "as many as a train may have, and the rest")
 	assert.Equal(t, buffer.MaxTrainPackets, b.Trains()[0].Count)
 	assert.Equal(t, 37, b.Trains()[1].Count)
 	assert.Equal(t, 36*1000+300, b.Trains()[1].Bytes)
@@ -101,7 +101,7 @@ func TestBatchTakesRuns(t *testing.T) {
 	b.Reset()
 	b.AddRun(1, [4]byte{10, 0, 0, 9}, data[:2500], 1000)
 	b.AddRun(1, [4]byte{10, 0, 0, 9}, data[:2000], 1000)
-	require.Equal(t, 2, len(b.Trains()), "a shorter packet ends a train")
+	require.Len(t, b.Trains(), 2, "a shorter packet ends a train")
 	assert.Equal(t, 1, b.AddRun(1, [4]byte{10, 0, 0, 9}, data[:1200], 600))
 	assert.Equal(t, 3, b.Trains()[1].Count, "a smaller one joins as the last")
 }

@@ -108,7 +108,9 @@ func TestNeighboringPiecesAreOne(t *testing.T) {
 	var tx transmitter
 	tx.init()
 	mem := make([]byte, 5*100)
-	rand.NewChaCha8([32]byte{1}).Read(mem)
+	for i := range mem {
+		mem[i] = byte(i)
+	}
 	pieces := [][]byte{mem[:100], mem[100:200], mem[300:400], {}, mem[400:500], mem[:100]}
 	tx.whole(nil, &buffer.Train{Pieces: pieces, Size: 100, Count: 5, Bytes: 500})
 	require.Len(t, tx.iovs, 3)

@@ -25,14 +25,14 @@ type relay struct {
 	seen  []string // what the tap was shown
 }
 
-func newRelay(t testing.TB, tap bool) *relay {
-	t.Helper()
+func newRelay(tb testing.TB, tap bool) *relay {
+	tb.Helper()
 	s, err := stack.New(1, stack.Config{
 		Interfaces: []stack.Interface{face("if0", "10.0.0.2/24"), face("if1", "10.1.0.1/24")},
 		Routes:     []stack.Route{route("0.0.0.0/0", "10.1.0.9")},
 		Forwarding: true, RIP: &rip.Config{},
 	})
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	r := &relay{Stack: s, batch: buffer.NewBatch()}
 	if tap {
 		s.SetTap(func(_ clock.Time, i int, d stack.Direction, why ip.DropReason, b [][]byte) {
