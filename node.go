@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strings"
 	"syscall"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -98,49 +97,6 @@ func (n *Node) SetUp(name string, up bool) error {
 	}
 	_, err := n.node.Do(context.Background(), control.SetLink{Iface: name, Up: up})
 	return err
-}
-
-// Dial connects to an address such as "10.0.0.1:80". The network is "tcp", "tcp4",
-// "udp" or "udp4".
-func (n *Node) Dial(network, address string) (net.Conn, error) {
-	return n.DialContext(context.Background(), network, address)
-}
-
-// DialContext is Dial that gives up when ctx ends. It serves as the DialContext
-// of an http.Transport.
-func (n *Node) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	transport := strings.TrimSuffix(network, "4")
-	if transport != "udp" {
-		transport = "tcp"
-	}
-	to, err := n.resolve(ctx, "dial", network, transport, address)
-	if err != nil {
-		return nil, err
-	}
-	if !to.Addr().IsValid() && len(n.addrs) > 0 {
-		to = netip.AddrPortFrom(n.addrs[0], to.Port()) // as net.Dial has it: the local system
-	}
-	if transport == "udp" {
-		u, err := n.DialUDP(to)
-		if err != nil {
-			return nil, err // not a *PacketConn that is nil
-		}
-		return u, nil
-	}
-	c, err := n.DialTCP(ctx, to)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// DialTCP is DialContext for TCP with an address in its own type.
-func (n *Node) DialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) {
-	c, err := n.inner().Dial(ctx, to)
-	if err != nil {
-		return nil, err
-	}
-	return &Conn{c}, nil
 }
 
 // Listen takes connections to an address such as "10.0.0.1:80", or ":80" for any

@@ -46,16 +46,6 @@ func (n *Node) ListenUDP(on netip.AddrPort) (*PacketConn, error) {
 	return &PacketConn{c}, nil
 }
 
-// DialUDP opens a UDP socket that sends to one address and receives from it
-// alone. What ICMP reports about its datagrams is the error of a later call.
-func (n *Node) DialUDP(to netip.AddrPort) (*PacketConn, error) {
-	c, err := n.inner().DialUDP(to)
-	if err != nil {
-		return nil, err
-	}
-	return &PacketConn{c}, nil
-}
-
 // Read is ReadFrom without the address.
 func (c *PacketConn) Read(p []byte) (int, error) { return c.inner().Read(p) }
 

@@ -7,7 +7,6 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -213,42 +212,6 @@ func (n *Node) call(f func(now clock.Time)) error {
 			return net.ErrClosed
 		}
 	}
-}
-
-// Dial connects to a virtual address and waits until the connection stands or
-// ctx ends.
-func (n *Node) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
-	if ctx.Err() != nil {
-		return nil, dialError(to, context.Cause(ctx)) // before anybody hears of us
-	}
-	var c *Conn
-	var err error
-	callErr := n.call(func(now clock.Time) {
-		var tc *tcp.Conn
-		if tc, err = n.stack.TCP().Connect(now, to, 0); err == nil {
-			c = newConn(n, tc)
-			n.adopt(c, nil)
-		}
-	})
-	if err = firstError(callErr, netError(err)); err != nil {
-		return nil, dialError(to, err)
-	}
-	select {
-	case <-c.established:
-	case <-ctx.Done():
-		c.Abort()
-		return nil, dialError(to, context.Cause(ctx))
-	case <-n.stopped:
-		return nil, dialError(to, net.ErrClosed)
-	}
-	if failure := c.failure.Load(); failure != nil {
-		return nil, dialError(to, *failure)
-	}
-	return c, nil
-}
-
-func dialError(to netip.AddrPort, err error) error {
-	return &net.OpError{Op: "dial", Net: "tcp", Addr: net.TCPAddrFromAddrPort(to), Err: err}
 }
 
 // Listen takes connections on a port of any of the node's addresses, or of the

@@ -54,14 +54,20 @@ func (n *Node) ListenPacket(on netip.AddrPort) (*PacketConn, error) {
 	return c, nil
 }
 
-// DialUDP opens a UDP socket that sends to one address and receives from it
-// alone. Errors that ICMP reports about its datagrams are answers of the next
-// call.
+// DialUDP is DialUDPFrom with address and port left to the node.
 func (n *Node) DialUDP(to netip.AddrPort) (*PacketConn, error) {
-	c, err := n.openPacketConn(func() (*udp.Socket, error) { return n.stack.DialUDP(to) })
+	return n.DialUDPFrom(netip.AddrPort{}, to)
+}
+
+// DialUDPFrom opens a UDP socket that sends to one address and receives from it
+// alone, from the given address and port as far as they are given. Errors that ICMP
+// reports about its datagrams are answers of the next call.
+func (n *Node) DialUDPFrom(from, to netip.AddrPort) (*PacketConn, error) {
+	c, err := n.openPacketConn(func() (*udp.Socket, error) { return n.stack.DialUDPFrom(from, to) })
 	if err != nil {
 		return nil, &net.OpError{
-			Op: "dial", Net: "udp", Addr: net.UDPAddrFromAddrPort(to), Err: err,
+			Op: "dial", Net: "udp", Source: source(net.UDPAddrFromAddrPort(from), from),
+			Addr: net.UDPAddrFromAddrPort(to), Err: err,
 		}
 	}
 	return c, nil

@@ -33,12 +33,35 @@ type sockets struct {
 // ListenTCP is tcp.Host.Listen for an address that the node has, or for any of them
 // if it is unspecified or invalid.
 func (s *Stack) ListenTCP(local netip.AddrPort, backlog int) (*tcp.Listener, error) {
-	if a := local.Addr().Unmap(); a.Is4() && !a.IsUnspecified() {
-		if _, ours := s.own[a.As4()]; !ours {
-			return nil, fmt.Errorf("%v: %w", a, ErrNotOurs)
-		}
+	if err := s.ours(local.Addr()); err != nil {
+		return nil, err
 	}
 	return s.tcp.Listen(local, backlog)
+}
+
+// DialTCP is tcp.Host.ConnectFrom for an address that the node has, or the route's
+// if it is unspecified or invalid, and a port that no listener has there, or 0.
+func (s *Stack) DialTCP(now clock.Time, local, remote netip.AddrPort) (*tcp.Conn, error) {
+	if err := s.ours(local.Addr()); err != nil {
+		return nil, err
+	}
+	if local.Port() != 0 && s.tcp.Listens(local) {
+		return nil, fmt.Errorf("%v: %w", local, tcp.ErrPortInUse)
+	}
+	return s.tcp.ConnectFrom(now, local, remote)
+}
+
+// ours reports an address that a socket cannot have: one that is neither the node's
+// nor left open.
+func (s *Stack) ours(a netip.Addr) error {
+	a = a.Unmap()
+	if !a.IsValid() || a.IsUnspecified() {
+		return nil
+	}
+	if a.Is4() && s.isHost(a.As4()) {
+		return nil
+	}
+	return fmt.Errorf("%v: %w", a, ErrNotOurs)
 }
 
 // AddListener gives a listener a number.

@@ -81,17 +81,29 @@ func (s *Stack) BindUDP(local netip.AddrPort) (*udp.Socket, error) {
 	return s.udp.Bind(local)
 }
 
-// DialUDP opens a UDP socket that is connected to remote, on the address that
-// the way there leaves from (RFC 1122 §4.1.3.5) and a port of its own choice.
+// DialUDP is DialUDPFrom with address and port left to the node.
 func (s *Stack) DialUDP(remote netip.AddrPort) (*udp.Socket, error) {
+	return s.DialUDPFrom(netip.AddrPort{}, remote)
+}
+
+// DialUDPFrom opens a UDP socket that is connected to remote. A local address that is
+// unspecified or invalid is the one that the way there leaves from (RFC 1122
+// §4.1.3.5), and a port of 0 has one chosen.
+func (s *Stack) DialUDPFrom(local, remote netip.AddrPort) (*udp.Socket, error) {
 	if !remote.Addr().Is4() {
 		return nil, fmt.Errorf("%v: %w", remote, udp.ErrAddress)
 	}
-	local, err := s.sourceTo(remote.Addr().As4())
+	if err := s.ours(local.Addr()); err != nil {
+		return nil, err
+	}
+	source, err := s.sourceTo(remote.Addr().As4())
 	if err != nil {
 		return nil, err
 	}
-	u, err := s.udp.Bind(netip.AddrPortFrom(netip.AddrFrom4(local), 0))
+	if from := local.Addr().Unmap(); from.Is4() && !from.IsUnspecified() {
+		source = from.As4()
+	}
+	u, err := s.udp.Bind(netip.AddrPortFrom(netip.AddrFrom4(source), local.Port()))
 	if err != nil {
 		return nil, err
 	}

@@ -131,6 +131,16 @@ func (h *Host) listens(local netip.AddrPort) bool {
 	return h.listener(Tuple{LocalAddr: local.Addr().As4(), LocalPort: local.Port()}) != nil
 }
 
+// Listens reports whether a listener has taken a port at an address, or at any if
+// the address is unspecified or invalid.
+func (h *Host) Listens(local netip.AddrPort) bool {
+	a := local.Addr().Unmap()
+	if !a.IsValid() {
+		a = netip.IPv4Unspecified()
+	}
+	return h.listens(netip.AddrPortFrom(a, local.Port()))
+}
+
 // Output fills t with the next train to send at now and reports whether there
 // was one. Room holds, an outlet, how many segments its link takes now; what
 // finds no room stays. Connections take turns, a train each.

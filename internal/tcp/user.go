@@ -8,10 +8,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Connect is the active OPEN of RFC 9293 §3.10.1. A local port of 0 is chosen
-// by RFC 6056. The connection is usable once it raises Established; the user
-// may fill Tx at once.
+// Connect is ConnectFrom with the local address left to the route.
 func (h *Host) Connect(now clock.Time, remote netip.AddrPort, localPort uint16) (*Conn, error) {
+	return h.ConnectFrom(now, netip.AddrPortFrom(netip.Addr{}, localPort), remote)
+}
+
+// ConnectFrom is the active OPEN of RFC 9293 §3.10.1. A local address that is
+// unspecified is the route's, and a port of 0 is chosen by RFC 6056. The caller has
+// made sure that the address is the host's own. The connection is usable once it
+// raises Established; the user may fill Tx at once.
+func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn, error) {
 	addr := remote.Addr().Unmap()
 	if remote.Port() == 0 || addr.IsUnspecified() {
 		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrUnspecified)
@@ -35,11 +41,14 @@ func (h *Host) Connect(now clock.Time, remote netip.AddrPort, localPort uint16) 
 	}
 	t := Tuple{
 		LocalAddr: path.Local, RemoteAddr: addr.As4(),
-		LocalPort: localPort, RemotePort: remote.Port(),
+		LocalPort: local.Port(), RemotePort: remote.Port(),
+	}
+	if from := local.Addr().Unmap(); from.Is4() && !from.IsUnspecified() {
+		t.LocalAddr = from.As4()
 	}
 	t, err := h.claim(now, t)
 	if err != nil {
-		return nil, fmt.Errorf("tcp: connect %v from port %d: %w", remote, localPort, err)
+		return nil, fmt.Errorf("tcp: connect %v from port %d: %w", remote, local.Port(), err)
 	}
 	c := h.newConn(now, t, path)
 	if last := h.waits.find(t); last != nil {

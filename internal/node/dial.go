@@ -1,0 +1,81 @@
+package node
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// Dial is DialFrom with address and port left to the node.
+func (n *Node) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
+	return n.DialFrom(ctx, netip.AddrPort{}, to)
+}
+
+// DialFrom connects to a virtual address, from the given address and port as far as
+// they are given, and waits until the connection stands or ctx ends.
+func (n *Node) DialFrom(ctx context.Context, from, to netip.AddrPort) (*Conn, error) {
+	fail := func(err error) (*Conn, error) {
+		return nil, &net.OpError{
+			Op: "dial", Net: "tcp", Source: source(net.TCPAddrFromAddrPort(from), from),
+			Addr: net.TCPAddrFromAddrPort(to), Err: err,
+		}
+	}
+	if ctx.Err() != nil {
+		return fail(context.Cause(ctx)) // before anybody hears of us
+	}
+	var c *Conn
+	var err error
+	callErr := n.call(func(now clock.Time) {
+		var tc *tcp.Conn
+		if tc, err = n.stack.DialTCP(now, from, to); err == nil {
+			c = newConn(n, tc)
+			n.adopt(c, nil)
+		}
+	})
+	if err = firstError(callErr, netError(err)); err != nil {
+		return fail(err)
+	}
+	select {
+	case <-c.established:
+	case <-ctx.Done():
+		c.Abort()
+		return fail(context.Cause(ctx))
+	case <-n.stopped:
+		return fail(net.ErrClosed)
+	}
+	if failure := c.failure.Load(); failure != nil {
+		return fail(*failure)
+	}
+	return c, nil
+}
+
+// source is an address for an error's text, nil if it says nothing.
+func source(a net.Addr, from netip.AddrPort) net.Addr {
+	if from == (netip.AddrPort{}) {
+		return nil
+	}
+	return a
+}
+
+// Within returns ctx, ended after d of the node's time with os.ErrDeadlineExceeded as
+// its cause; d of 0 or less: it is not ended.
+func (n *Node) Within(
+	ctx context.Context, d time.Duration,
+) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	late := func() { cancel(os.ErrDeadlineExceeded) }
+	by := deadline{clock: n.cfg.Clock}
+	timer := by.afterFunc(d, late)
+	return ctx, func() {
+		timer.Stop()
+		cancel(nil)
+	}
+}
