@@ -32,6 +32,10 @@ type Config struct {
 	Hosts map[string]netip.Addr
 	// TCP turns the transport's knobs; zero: those of a good host.
 	TCP TCP
+	// ICMP and IP are what the node answers, and which packets it takes; zero: as a
+	// good host or router does.
+	ICMP ICMP
+	IP   IP
 	// Clock drives the node; nil: the system's time does.
 	Clock *Clock
 	// Capture is a file for every packet, in pcapng; empty: none.
@@ -126,6 +130,9 @@ func (c *Config) internal() (node.Config, error) {
 		file.Routing = lnx.RoutingRIP
 	}
 	if err := c.TCP.check(); err != nil {
+		return cfg, err
+	}
+	if err := c.internet(file); err != nil {
 		return cfg, err
 	}
 	if err := checkHosts(c.Hosts); err != nil {

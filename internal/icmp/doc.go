@@ -1,7 +1,7 @@
 // Package icmp is the Internet Control Message Protocol (RFC 792): the codec,
-// what an error message quotes, and about which packets one may be sent at all
-// (RFC 1122 §3.2.2).
+// what an error message quotes, about which packets one may be sent at all (RFC 1122
+// §3.2.2), and how many.
 //
-// The package holds no state and starts nothing. It reads the few fields of an
-// IP header that the rules need by itself, because package ip imports it.
+// The package starts nothing, and holds no state but a Bucket's. It reads the few
+// fields of an IP header that the rules need by itself, because package ip imports it.
 package icmp

@@ -93,6 +93,10 @@ type Config struct {
 	RIP RIP
 	// TCP is how TCP behaves.
 	TCP TCP
+	// ICMP is what ICMP answers.
+	ICMP ICMP
+	// IP is which packets IP takes.
+	IP IP
 	// Forwarding is set on routers: RIP speakers, all nodes of the old grammars, and
 	// those with a TUN device beside another link.
 	Forwarding bool

@@ -29,6 +29,8 @@ func (c *Config) Format() []byte {
 	}
 	c.RIP.format(&b)
 	c.TCP.format(&b)
+	c.ICMP.format(&b)
+	c.IP.format(&b)
 	return b.Bytes()
 }
 

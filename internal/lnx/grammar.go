@@ -53,6 +53,19 @@ func init() {
 		{"tcp rto-max", "tcp rto-max MICROSECONDS", 3, 3, (*parser).readRTOMax},
 		{"tcp options", "tcp options on or off", 3, 3, (*parser).readOptions},
 		{"tcp profile", "tcp profile 004", 3, 3, (*parser).readProfile},
+		{"icmp rate", "icmp rate MESSAGES-A-SECOND or off", 3, 3, (*parser).readICMPRate},
+		{"icmp burst", "icmp burst MESSAGES", 3, 3, (*parser).readICMPBurst},
+		{"icmp echo", "icmp echo on or off", 3, 3, (*parser).readEcho},
+		{
+			"icmp echo-broadcast", "icmp echo-broadcast on or off", 3, 3,
+			(*parser).readEchoBroadcast,
+		},
+		{"icmp timestamp", "icmp timestamp on or off", 3, 3, (*parser).readTimestamp},
+		{"ip reverse-path", "ip reverse-path off, loose or strict", 3, 3, (*parser).readReversePath},
+		{
+			"ip directed-broadcast", "ip directed-broadcast on or off", 3, 3,
+			(*parser).readDirectedBroadcast,
+		},
 	}
 }
 

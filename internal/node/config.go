@@ -174,6 +174,7 @@ func (n *Node) stackConfig() stack.Config {
 	case lnx.RoutingStatic, lnx.RoutingNone, lnx.RoutingRIP2: // the last is refused by Check
 	}
 	cfg.TCP = n.tcpConfig()
+	cfg.Knobs = internetKnobs(c)
 	seed := n.cfg.Seed
 	if seed == 0 {
 		seed = rand.Uint64()

@@ -1,12 +1,10 @@
 package node
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
@@ -33,7 +31,7 @@ func (c *PacketConn) SetOutlet(iface string) error {
 		i := -1
 		if iface != "" {
 			var err error
-			if i, err = n.ifaceNamed(iface); err != nil {
+			if i, err = n.face(iface); err != nil {
 				return err
 			}
 		}
@@ -61,7 +59,7 @@ func (c *PacketConn) Leave(iface string, group netip.Addr) error {
 
 func (c *PacketConn) membership(iface string, change func(n *Node, i int) error) error {
 	return c.option(func(n *Node) error {
-		i, err := n.ifaceNamed(iface)
+		i, err := n.face(iface)
 		if err != nil {
 			return err
 		}
@@ -82,16 +80,6 @@ func (c *PacketConn) option(do func(n *Node) error) (err error) {
 		return c.opError("set", netip.AddrPort{}, err)
 	}
 	return nil
-}
-
-// ifaceNamed finds an interface. The loop's.
-func (n *Node) ifaceNamed(name string) (int, error) {
-	for i := range n.cfg.LNX.Interfaces {
-		if n.cfg.LNX.Interfaces[i].Name == name {
-			return i, nil
-		}
-	}
-	return 0, fmt.Errorf("interface %q: %w", name, control.ErrNoSuchInterface)
 }
 
 // UDPOptions say how a socket's datagrams leave.

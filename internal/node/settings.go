@@ -8,72 +8,88 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // setting is one knob: how it reads and how it is turned. The loop's.
 type setting struct {
 	key, doc string
-	read     func(k *tcp.Knobs) string
-	write    func(k *tcp.Knobs, value string) error
+	read     func(k *knobs) string
+	write    func(k *knobs, value string) error
 }
 
-// settings are the knobs of TCP; they are for connections opened afterwards.
-var settings = append(words, numbers...)
+// knobs are what settings turn. TCP's are for connections opened afterwards.
+type knobs struct {
+	tcp.Knobs
+	stack stack.Knobs
+}
+
+// knobs returns how they stand. The loop's.
+func (n *Node) knobs() knobs {
+	return knobs{Knobs: n.stack.TCP().Knobs(), stack: n.stack.Knobs()}
+}
+
+func (n *Node) setKnobs(k knobs) error {
+	return firstError(n.stack.TCP().SetKnobs(k.Knobs), n.stack.SetKnobs(k.stack))
+}
+
+// settings are all of them.
+var settings = slices.Concat(words, numbers, internet)
 
 // words are the settings that are a name.
 var words = []setting{
 	{
 		key: "tcp.congestion", doc: "congestion control of new connections: " +
 			strings.Join(tcp.Algorithms(), ", "),
-		read:  func(k *tcp.Knobs) string { return k.Congestion },
-		write: func(k *tcp.Knobs, v string) error { k.Congestion = v; return nil },
+		read:  func(k *knobs) string { return k.Congestion },
+		write: func(k *knobs, v string) error { k.Congestion = v; return nil },
 	},
 	{
 		key: "tcp.recovery", doc: "loss recovery of new connections: " +
 			strings.Join(tcp.Recoveries(), ", "),
-		read:  func(k *tcp.Knobs) string { return k.Recovery },
-		write: func(k *tcp.Knobs, v string) error { k.Recovery = v; return nil },
+		read:  func(k *knobs) string { return k.Recovery },
+		write: func(k *knobs, v string) error { k.Recovery = v; return nil },
 	},
 	{
 		key:   "tcp.nagle",
 		doc:   "on: small segments wait while data is unacknowledged (RFC 9293 §3.7.4)",
-		read:  func(k *tcp.Knobs) string { return onOff(!k.NoDelay) },
-		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.NoDelay) },
+		read:  func(k *knobs) string { return onOff(!k.NoDelay) },
+		write: func(k *knobs, v string) error { return parseOff(v, &k.NoDelay) },
 	},
 	{
 		key:   "tcp.pacing",
 		doc:   "on: new connections spread their window over the round trip",
-		read:  func(k *tcp.Knobs) string { return onOff(k.Pacing) },
-		write: func(k *tcp.Knobs, v string) error { return parseOn(v, &k.Pacing) },
+		read:  func(k *knobs) string { return onOff(k.Pacing) },
+		write: func(k *knobs, v string) error { return parseOn(v, &k.Pacing) },
 	},
 	{
 		key: "tcp.mtuprobing",
 		doc: "find a path's MTU by probes (RFC 4821): off, blackhole when full segments " +
 			"vanish, or on from the start",
-		read:  func(k *tcp.Knobs) string { return k.MTUProbing },
-		write: func(k *tcp.Knobs, v string) error { k.MTUProbing = v; return nil },
+		read:  func(k *knobs) string { return k.MTUProbing },
+		write: func(k *knobs, v string) error { k.MTUProbing = v; return nil },
 	},
 	{
 		key: "tcp.options", doc: "off: new connections send plain headers, as old nodes need them",
-		read:  func(k *tcp.Knobs) string { return onOff(!k.OptionsOff) },
-		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.OptionsOff) },
+		read:  func(k *knobs) string { return onOff(!k.OptionsOff) },
+		write: func(k *knobs, v string) error { return parseOff(v, &k.OptionsOff) },
 	},
 	{
 		key: "tcp.timestamps", doc: "on: offer and accept timestamps (RFC 7323 §3)",
-		read:  func(k *tcp.Knobs) string { return onOff(!k.NoTimestamps) },
-		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.NoTimestamps) },
+		read:  func(k *knobs) string { return onOff(!k.NoTimestamps) },
+		write: func(k *knobs, v string) error { return parseOff(v, &k.NoTimestamps) },
 	},
 	{
 		key: "tcp.sack", doc: "on: offer and accept selective acknowledgments (RFC 2018)",
-		read:  func(k *tcp.Knobs) string { return onOff(!k.NoSACK) },
-		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.NoSACK) },
+		read:  func(k *knobs) string { return onOff(!k.NoSACK) },
+		write: func(k *knobs, v string) error { return parseOff(v, &k.NoSACK) },
 	},
 	{
 		key: "tcp.ecn", doc: "explicit congestion notification (RFC 3168): on asks for it, " +
 			"passive agrees when asked, off does neither",
-		read: func(k *tcp.Knobs) string { return k.ECN.String() },
-		write: func(k *tcp.Knobs, v string) error {
+		read: func(k *knobs) string { return k.ECN.String() },
+		write: func(k *knobs, v string) error {
 			mode, ok := tcp.ParseECNMode(v)
 			if !ok {
 				return fmt.Errorf("%w: %q: want on, passive or off", control.ErrUsage, v)
@@ -85,8 +101,8 @@ var words = []setting{
 	{
 		key: "tcp.syncookies", doc: "SYNs answered without keeping them (RFC 4987 §3.6): auto " +
 			"when a listener's SYN queue is full, always, off",
-		read: func(k *tcp.Knobs) string { return k.SynCookies.String() },
-		write: func(k *tcp.Knobs, v string) error {
+		read: func(k *knobs) string { return k.SynCookies.String() },
+		write: func(k *knobs, v string) error {
 			mode, ok := tcp.ParseCookieMode(v)
 			if !ok {
 				return fmt.Errorf("%w: %q: want auto, always or off", control.ErrUsage, v)
@@ -97,8 +113,8 @@ var words = []setting{
 	},
 	{
 		key: "tcp.windowscale", doc: "on: offer and accept scaled windows (RFC 7323 §2)",
-		read:  func(k *tcp.Knobs) string { return onOff(!k.NoWindowScale) },
-		write: func(k *tcp.Knobs, v string) error { return parseOff(v, &k.NoWindowScale) },
+		read:  func(k *knobs) string { return onOff(!k.NoWindowScale) },
+		write: func(k *knobs, v string) error { return parseOff(v, &k.NoWindowScale) },
 	},
 }
 
@@ -134,7 +150,7 @@ func parseOn(v string, on *bool) error {
 
 // show answers the settings whose key begins so. The loop's.
 func (n *Node) show(prefix string) ([]control.Setting, error) {
-	k := n.stack.TCP().Knobs()
+	k := n.knobs()
 	list := []control.Setting{}
 	for _, s := range settings {
 		if strings.HasPrefix(s.key, prefix) {
@@ -163,15 +179,15 @@ func (n *Node) set(r control.Set) (answer control.Setting, err error) {
 	}
 	s := settings[at]
 	callErr := n.call(func(clock.Time) {
-		k := n.stack.TCP().Knobs()
+		k := n.knobs()
 		if err = s.write(&k, r.Value); err != nil {
 			return
 		}
-		if err = n.stack.TCP().SetKnobs(k); err != nil {
+		if err = n.setKnobs(k); err != nil {
 			err = fmt.Errorf("%w: %w", control.ErrUsage, err)
 			return
 		}
-		k = n.stack.TCP().Knobs() // with defaults for zeros
+		k = n.knobs() // with defaults for zeros
 		answer = control.Setting{Key: s.key, Value: s.read(&k), Doc: s.doc}
 	})
 	if err := firstError(callErr, err); err != nil {

@@ -6,47 +6,49 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // numbers are the settings that are a count or a time. A zero means the default.
 var numbers = []setting{
 	count("tcp.initialwindow", "the first congestion window, in segments (RFC 6928)",
-		func(k *tcp.Knobs) *int { return &k.InitialWindow }),
+		func(k *knobs) *int { return &k.InitialWindow }),
 	count("tcp.fixedwindow", "the window of the algorithm fixed, in bytes; 0: the first window",
-		func(k *tcp.Knobs) *int { return &k.FixedWindow }),
+		func(k *knobs) *int { return &k.FixedWindow }),
 	period("tcp.rtomin", "the least retransmission time-out (RFC 6298 §2.4)",
-		func(k *tcp.Knobs) *time.Duration { return &k.RTOMin }),
+		func(k *knobs) *time.Duration { return &k.RTOMin }),
 	period("tcp.rtomax", "the greatest retransmission time-out (RFC 6298 §2.5)",
-		func(k *tcp.Knobs) *time.Duration { return &k.RTOMax }),
+		func(k *knobs) *time.Duration { return &k.RTOMax }),
 	period("tcp.rtoinitial", "the time-out before the first measurement (RFC 6298 §2.1)",
-		func(k *tcp.Knobs) *time.Duration { return &k.RTOInitial }),
+		func(k *knobs) *time.Duration { return &k.RTOInitial }),
 	period("tcp.delayedack", "how long an acknowledgment waits for company (RFC 9293 §3.8.6.3)",
-		func(k *tcp.Knobs) *time.Duration { return &k.DelayedAck }),
+		func(k *knobs) *time.Duration { return &k.DelayedAck }),
 }
 
 // count is a setting that is a whole number.
-func count(key, doc string, field func(*tcp.Knobs) *int) setting {
+func count(key, doc string, field func(*knobs) *int) setting {
 	return setting{
 		key: key, doc: doc,
-		read: func(k *tcp.Knobs) string { return strconv.Itoa(*field(k)) },
-		write: func(k *tcp.Knobs, v string) error {
-			n, err := strconv.Atoi(v)
-			if err != nil || n < 0 {
-				return fmt.Errorf("%w: %q: want a whole number", control.ErrUsage, v)
-			}
-			*field(k) = n
-			return nil
-		},
+		read:  func(k *knobs) string { return strconv.Itoa(*field(k)) },
+		write: func(k *knobs, v string) error { return parseCount(v, field(k)) },
 	}
 }
 
+// parseCount reads a whole number.
+func parseCount(v string, to *int) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 {
+		return fmt.Errorf("%w: %q: want a whole number", control.ErrUsage, v)
+	}
+	*to = n
+	return nil
+}
+
 // period is a setting that is a time.
-func period(key, doc string, field func(*tcp.Knobs) *time.Duration) setting {
+func period(key, doc string, field func(*knobs) *time.Duration) setting {
 	return setting{
 		key: key, doc: doc,
-		read: func(k *tcp.Knobs) string { return field(k).String() },
-		write: func(k *tcp.Knobs, v string) error {
+		read: func(k *knobs) string { return field(k).String() },
+		write: func(k *knobs, v string) error {
 			d, err := time.ParseDuration(v)
 			if err != nil || d < 0 {
 				return fmt.Errorf("%w: %q: want a time such as 200ms", control.ErrUsage, v)

@@ -20,6 +20,15 @@ func TestNumbersAmongTheSettings(t *testing.T) {
 		{"tcp.rtomin", "200ms", "200ms"},
 		{"tcp.rtoinitial", "3s", "3s"},
 		{"tcp.delayedack", "40ms", "40ms"},
+		{"icmp.rate", "100", "100"},
+		{"icmp.rate", "off", "off"},
+		{"icmp.rate", "0", "1000"},
+		{"icmp.burst", "7", "7"},
+		{"icmp.echo", "off", "off"},
+		{"icmp.echobroadcast", "on", "on"},
+		{"icmp.timestamp", "off", "off"},
+		{"ip.reversepath", "strict", "strict"},
+		{"ip.directedbroadcast", "on", "on"},
 	} {
 		got, err := control.Ask(t.Context(), a, control.Set{Key: x.key, Value: x.value})
 		require.NoError(t, err, x.key)
@@ -28,7 +37,8 @@ func TestNumbersAmongTheSettings(t *testing.T) {
 	assert.Equal(t, 65535, a.stack.TCP().Knobs().FixedWindow)
 	for key, value := range map[string]string{
 		"tcp.initialwindow": "-1", "tcp.fixedwindow": "64k", "tcp.rtomin": "200", "tcp.rtomax": "-1s",
-		"tcp.delayedack": "soon",
+		"tcp.delayedack": "soon", "icmp.rate": "2000000", "icmp.burst": "-3",
+		"icmp.echo": "maybe", "ip.reversepath": "tight",
 	} {
 		_, err := control.Ask(t.Context(), a, control.Set{Key: key, Value: value})
 		require.ErrorIs(t, err, control.ErrUsage, key)

@@ -14,6 +14,7 @@ import (
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -45,6 +46,8 @@ type Config struct {
 	TCP tcp.Config
 	// UDP configures UDP's sockets; the stack fills in its Rand.
 	UDP udp.Config
+	// Knobs are what can be turned later.
+	Knobs Knobs
 	// FirstSocket is the lowest socket number.
 	FirstSocket int
 	// Rand decides which packets lossyforward drops and which ports UDP chooses;
@@ -91,7 +94,9 @@ type Stack struct {
 	tcp        *tcp.Host
 	udp        *udp.Host
 	rng        *rand.Rand
-	catching   bool // segments for others' addresses are ours
+	knobs      Knobs
+	bucket     icmp.Bucket // of ICMP's errors
+	catching   bool        // segments for others' addresses are ours
 
 	in      inbound
 	out     outbound
@@ -126,6 +131,9 @@ func New(now clock.Time, cfg Config) (*Stack, error) {
 	}
 	if len(cfg.Interfaces) == 0 {
 		return nil, errors.New("stack: no interfaces")
+	}
+	if err := s.SetKnobs(cfg.Knobs); err != nil {
+		return nil, fmt.Errorf("stack: %w", err)
 	}
 	for i, c := range cfg.Interfaces {
 		if err := s.attach(i, c); err != nil {

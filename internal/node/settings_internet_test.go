@@ -1,0 +1,34 @@
+package node
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/icmp"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+// What a file says of ICMP and IP is how their knobs stand.
+func TestTheKnobsOfAFile(t *testing.T) {
+	assert.Equal(t, stack.Knobs{}, internetKnobs(&lnx.Config{}))
+	cfg, err := lnx.Parse("A.lnx", []byte(`interface if0 10.0.0.1/24 127.0.0.1:5000
+icmp rate off
+icmp burst 7
+icmp echo off
+icmp echo-broadcast on
+icmp timestamp off
+ip reverse-path strict
+ip directed-broadcast on
+`))
+	require.NoError(t, err)
+	assert.Equal(t, stack.Knobs{
+		ICMP: stack.ICMPKnobs{
+			Errors: icmp.Limit{Rate: -1, Burst: 7},
+			NoEcho: true, NoTimestamp: true, EchoBroadcast: true,
+		},
+		IP: stack.IPKnobs{ReversePath: stack.ReverseStrict, DirectedBroadcast: true},
+	}, internetKnobs(cfg))
+}
