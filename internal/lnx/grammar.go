@@ -61,7 +61,10 @@ func init() {
 			(*parser).readEchoBroadcast,
 		},
 		{"icmp timestamp", "icmp timestamp on or off", 3, 3, (*parser).readTimestamp},
-		{"ip reverse-path", "ip reverse-path off, loose or strict", 3, 3, (*parser).readReversePath},
+		{
+			"ip reverse-path", "ip reverse-path off, loose or strict", 3, 3,
+			(*parser).readReversePath,
+		},
 		{
 			"ip directed-broadcast", "ip directed-broadcast on or off", 3, 3,
 			(*parser).readDirectedBroadcast,

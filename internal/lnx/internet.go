@@ -3,6 +3,8 @@ package lnx
 import (
 	"bytes"
 	"fmt"
+
+	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // ICMP is what ICMP answers. Zero is what a good host does.
@@ -88,7 +90,7 @@ func (p *parser) readReversePath(l line) {
 		}
 	default:
 		modes := []string{"off", "loose", "strict"}
-		p.bad(w, "no mode"+didYouMean(w.text, modes), oneOf(modes))
+		p.bad(w, "no mode"+spell.DidYouMean(w.text, modes), oneOf(modes))
 	}
 }
 
