@@ -7,6 +7,9 @@ type Frame struct {
 	Data  []byte
 	Size  int
 	Iface int
+	// Checked: the transport's checksums were made a moment ago by the link, of what
+	// the kernel of this machine sent, so that nobody need verify them.
+	Checked bool
 }
 
 // Train is what a link is given in one piece: Count IP packets for one next

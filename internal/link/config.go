@@ -27,6 +27,8 @@ const (
 	// OffloadTUN is what a TUN device says: it has no datagrams. Nobody can
 	// ask for it.
 	OffloadTUN
+	// OffloadTUNGSO is what a TUN device says that takes and gives whole trains.
+	OffloadTUNGSO
 )
 
 // String returns the word for the way, as ParseOffload takes it.
@@ -42,6 +44,8 @@ func (o Offload) String() string {
 		return "plain"
 	case OffloadTUN:
 		return "tun"
+	case OffloadTUNGSO:
+		return "tun+gso"
 	}
 	return "offload " + strconv.Itoa(int(o))
 }

@@ -29,10 +29,13 @@ const (
 	DropKernelDown
 	// DropGone is a packet for a TUN device that was deleted.
 	DropGone
+	// DropMalformed is what came from a TUN device with a header that makes no
+	// sense, or was to be cut into more segments than there is memory for.
+	DropMalformed
 )
 
 // NumDrops is the number of reasons.
-const NumDrops = int(DropGone) + 1
+const NumDrops = int(DropMalformed) + 1
 
 // String returns the reason in a few words.
 func (d Drop) String() string {
@@ -55,6 +58,8 @@ func (d Drop) String() string {
 		return "tun device not up"
 	case DropGone:
 		return "tun device deleted"
+	case DropMalformed:
+		return "bad offload header from the kernel"
 	}
 	return "drop " + strconv.Itoa(int(d))
 }

@@ -10,7 +10,8 @@
 // system can. The UDP addresses are IPv4.
 //
 // The other card is a TUN device (tun.go, tun_linux.go), behind which is the
-// kernel of the machine: its programs are on the virtual network then.
+// kernel of the machine: its programs are on the virtual network then. Whole trains
+// cross in one call where the kernel can do that (vnet.go, vnet_join.go).
 package link
 
 import (

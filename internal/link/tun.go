@@ -39,6 +39,9 @@ type TUNConfig struct {
 	Kernel netip.Prefix
 	// ReadPackets is how many packets the kernel may hold for us; 0: 3072.
 	ReadPackets int
+	// Offload is how packets reach the kernel: 0 has whole trains cross in one call
+	// if the kernel can; anything but OffloadGSO is a packet a call.
+	Offload Offload
 	// QueuePackets and QueueBytes bound the out queue, which is used only
 	// while the kernel takes nothing; 0: 2048 packets, 4 MiB.
 	QueuePackets, QueueBytes int
@@ -90,13 +93,12 @@ func (e *TUNError) Error() string {
 // Unwrap returns what the system said.
 func (e *TUNError) Unwrap() error { return e.Err }
 
-// tunFile is where packets enter and leave the kernel: today one a call. Both
-// methods speak of several because that is what a device with a virtio-net
-// header does.
+// tunFile is where packets enter and leave the kernel: one a call, or with a
+// virtio-net header a train.
 type tunFile interface {
-	// read fetches the packets that arrived, of size bytes each but the last:
-	// n bytes in all. It says ErrWouldBlock when there is nothing.
-	read(b []byte) (n, size int, err error)
+	// read fetches what arrived into the beginning of b. It says ErrWouldBlock
+	// when there is nothing; a burst without bytes was discarded.
+	read(b []byte) (burst, error)
 	// write sends the packets of a train from the skip-th on, accounting for
 	// them at to. It returns how many it is done with, and ErrWouldBlock if
 	// the kernel would not take the next.
@@ -105,9 +107,13 @@ type tunFile interface {
 	close() error
 }
 
-// tunReadBytes is the memory for one batch. A read needs room for the largest
-// packet that the kernel could have been told to send.
-const tunReadBytes = 4 * maxDatagram
+// Memory for one batch, and for one read: the largest packet that the kernel could
+// have been told to send, or what a train of it is in packets of a small MTU. A
+// train of more is dropped.
+const (
+	tunReadBytes  = 512 << 10
+	tunBurstBytes = 256 << 10
+)
 
 // TUN is a Device behind which is the kernel of this machine. One goroutine
 // owns it and calls all of its methods.
@@ -116,6 +122,7 @@ type TUN struct {
 	file    tunFile // nil: the device is gone
 	fd      int
 	queued  int // packets that the kernel holds for us at most; 0: unknown
+	way     Offload
 	on      iface
 	kernel  neighbor // at whatever address
 	queue   outQueue
@@ -144,6 +151,7 @@ func tunError(cfg TUNConfig, err error, advice string) error {
 func newTUN(cfg TUNConfig, file tunFile, fd int) *TUN {
 	d := &TUN{
 		cfg: cfg, file: file, fd: fd, mem: make([]byte, tunReadBytes),
+		way:   OffloadTUN,
 		on:    iface{Interface: cfg.Interface, up: true},
 		queue: outQueue{maxPackets: cfg.QueuePackets, maxBytes: cfg.QueueBytes},
 	}
@@ -159,37 +167,45 @@ func (d *TUN) ReadBatch(frames []buffer.Frame) (int, error) {
 	}
 	n, at, packets := 0, 0, 0
 	grows := false // the last frame may take another packet
-	for n < len(frames) && len(d.mem)-at >= maxDatagram {
-		got, size, err := d.file.read(d.mem[at:])
+	for n < len(frames) && len(d.mem)-at >= tunBurstBytes {
+		got, err := d.file.read(d.mem[at:])
 		if err != nil {
 			return n, d.readError(n, err)
 		}
-		d.arrived(got, size)
+		if got.bytes == 0 {
+			d.on.counters.Drops[DropMalformed]++
+			continue
+		}
+		count := d.arrived(got)
 		f := &frames[max(0, n-1)]
-		if grows && size <= f.Size && packets < buffer.MaxTrainPackets {
-			f.Data = f.Data[:len(f.Data)+got]
+		if grows && got.size <= f.Size && got.checked == f.Checked &&
+			packets+count <= buffer.MaxTrainPackets {
+			f.Data = f.Data[:len(f.Data)+got.bytes]
+			packets += count
 		} else {
 			f = &frames[n]
-			f.Data, f.Size, f.Iface = d.mem[at:at+got], size, d.on.ID
-			packets = 0
+			*f = buffer.Frame{
+				Data: d.mem[at : at+got.bytes], Size: got.size, Iface: d.on.ID, Checked: got.checked,
+			}
+			packets = count
 			n++
 		}
-		packets += (got + size - 1) / size
-		grows = got%f.Size == 0
-		at += got
+		grows = got.bytes%f.Size == 0
+		at += got.bytes
 	}
 	return n, nil
 }
 
-// arrived counts what a read brought.
-func (d *TUN) arrived(got, size int) {
+// arrived counts what a read brought and returns how many packets it is.
+func (d *TUN) arrived(got burst) int {
 	c := &d.on.counters
-	packets := uint64((got + size - 1) / size)
-	c.RxPackets += packets
-	c.RxBytes += uint64(got)
-	if size > d.on.MTU {
-		c.Oversize += packets
+	packets := (got.bytes + got.size - 1) / got.size
+	c.RxPackets += uint64(packets)
+	c.RxBytes += uint64(got.bytes)
+	if got.size > d.on.MTU {
+		c.Oversize += uint64(packets)
 	}
+	return packets
 }
 
 // readError decides what becomes of a read that failed behind n frames.
@@ -307,7 +323,7 @@ func (d *TUN) Socket() SocketCounters {
 }
 
 // Info tells what the device turned out to be.
-func (d *TUN) Info() Info { return Info{Offload: OffloadTUN, RecvPackets: d.queued} }
+func (d *TUN) Info() Info { return Info{Offload: d.way, RecvPackets: d.queued} }
 
 // Neighbors lists the kernel's address, if the device was told to set it.
 func (d *TUN) Neighbors(id int) []NeighborInfo {

@@ -40,7 +40,12 @@ func attach(cfg TUNConfig, fd int) (*TUN, error) {
 	if err != nil {
 		return nil, tunError(cfg, err, "")
 	}
-	req.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+	vnet := (cfg.Offload == OffloadAuto || cfg.Offload == OffloadGSO) && hasVnet(fd)
+	flags := uint16(unix.IFF_TUN | unix.IFF_NO_PI)
+	if vnet {
+		flags |= unix.IFF_VNET_HDR
+	}
+	req.SetUint16(flags)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err != nil {
 		return nil, tunError(cfg, err, attachAdvice(cfg.Device, err))
 	}
@@ -50,6 +55,13 @@ func attach(cfg TUNConfig, fd int) (*TUN, error) {
 	}
 	d := newTUN(cfg, &plainTUN{fd: fd}, fd)
 	d.queued = queued
+	if vnet {
+		file, err := newVnetTUN(fd)
+		if err != nil {
+			return nil, tunError(cfg, err, "")
+		}
+		d.file, d.way = file, OffloadTUNGSO
+	}
 	return d, nil
 }
 
@@ -68,63 +80,68 @@ func attachAdvice(device string, err error) string {
 
 // plainTUN moves one packet a call.
 type plainTUN struct {
-	fd    int
-	iovs  []unix.Iovec
-	count SocketCounters
+	fd     int
+	iovs   []unix.Iovec
+	pieces [][]byte
+	count  SocketCounters
 }
 
 // read implements tunFile.
-func (f *plainTUN) read(b []byte) (n, size int, err error) {
+func (f *plainTUN) read(b []byte) (burst, error) {
 	for {
 		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(f.fd),
 			uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
-		switch {
-		case errno == 0 && n > 0:
+		if errno == 0 && n > 0 {
 			f.count.Reads++
-			return int(n), int(n), nil
-		case errno == unix.EINTR:
-		case errno == 0, errno == unix.EBADFD: // what the kernel says of a deleted device
-			return 0, 0, ErrGone
-		case errno == unix.EAGAIN:
-			return 0, 0, ErrWouldBlock
-		case errno == unix.EBADF:
-			return 0, 0, errno
-		default:
-			f.count.ReadErrors++
-			return 0, 0, ErrWouldBlock
+			return burst{bytes: int(n), size: int(n)}, nil
+		}
+		if errno != unix.EINTR {
+			return burst{}, readFailed(errno, &f.count)
 		}
 	}
 }
 
+// readFailed is what a read that brought nothing means.
+func readFailed(errno unix.Errno, count *SocketCounters) error {
+	switch errno {
+	case 0, unix.EBADFD: // what the kernel says of a deleted device
+		return ErrGone
+	case unix.EAGAIN:
+		return ErrWouldBlock
+	case unix.EBADF:
+		return errno
+	}
+	count.ReadErrors++
+	return ErrWouldBlock
+}
+
 // write implements tunFile.
 func (f *plainTUN) write(to *neighbor, t *buffer.Train, skip int) (int, error) {
-	defer func() { clear(f.iovs); f.iovs = f.iovs[:0] }()
-	at, rest := 0, []byte(nil) // rest is of t.Pieces[at-1]
+	defer f.reset()
+	at := cursor{train: t}
 	for i := range t.Count {
-		size := min(t.Size, t.Bytes-i*t.Size)
-		f.iovs = f.iovs[:0]
-		for left := size; left > 0; {
-			if len(rest) == 0 {
-				rest = t.Pieces[at]
-				at++
-				continue
-			}
-			n := min(left, len(rest))
-			if i >= skip {
-				f.iovs = append(f.iovs, unix.Iovec{Base: unsafe.SliceData(rest)})
-				f.iovs[len(f.iovs)-1].SetLen(n)
-			}
-			rest = rest[n:]
-			left -= n
-		}
+		var size int
+		f.pieces, size = at.next(f.pieces[:0])
 		if i < skip {
 			continue
+		}
+		f.iovs = f.iovs[:0]
+		for _, p := range f.pieces {
+			f.iovs = append(f.iovs, unix.Iovec{Base: unsafe.SliceData(p)})
+			f.iovs[len(f.iovs)-1].SetLen(len(p))
 		}
 		if err := f.packet(to, size); err != nil {
 			return i, err
 		}
 	}
 	return t.Count, nil
+}
+
+// reset forgets whose memory it was.
+func (f *plainTUN) reset() {
+	clear(f.iovs)
+	clear(f.pieces[:cap(f.pieces)])
+	f.iovs, f.pieces = f.iovs[:0], f.pieces[:0]
 }
 
 // packet sends what iovs hold. What the kernel refuses is counted, not an error.
@@ -139,19 +156,27 @@ func (f *plainTUN) packet(to *neighbor, size int) error {
 			return nil
 		case unix.EINTR:
 			continue
-		case unix.EAGAIN:
-			return ErrWouldBlock
-		case unix.EBADFD:
-			return ErrGone
-		case unix.EBADF:
-			return errno
-		case unix.EIO: // it is not up
-			to.lost(1, DropKernelDown)
-		default:
-			to.lost(1, DropRefused)
 		}
-		return nil
+		return writeFailed(errno, to, 1)
 	}
+}
+
+// writeFailed is what becomes of packets that the kernel did not take. What it
+// refuses is counted, not an error.
+func writeFailed(errno unix.Errno, to *neighbor, packets int) error {
+	switch errno {
+	case unix.EAGAIN:
+		return ErrWouldBlock
+	case unix.EBADFD:
+		return ErrGone
+	case unix.EBADF:
+		return errno
+	case unix.EIO: // it is not up
+		to.lost(packets, DropKernelDown)
+	default:
+		to.lost(packets, DropRefused)
+	}
+	return nil
 }
 
 func (f *plainTUN) counters(c *SocketCounters) {

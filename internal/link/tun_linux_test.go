@@ -232,7 +232,7 @@ func TestTUNSetsTheKernelUpAndCarriesItsPackets(t *testing.T) {
 			d := openTUNHere(t, TUNConfig{
 				Interface: Interface{MTU: 1280}, Kernel: netip.MustParsePrefix(prefix),
 			})
-			assert.Equal(t, OffloadTUN, d.Info().Offload)
+			assert.Equal(t, OffloadTUNGSO, d.Info().Offload)
 			assert.Equal(t, defaultTUNQueue, d.Info().RecvPackets)
 			f, err := net.InterfaceByName("tide0")
 			require.NoError(t, err)

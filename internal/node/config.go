@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"net/netip"
@@ -31,6 +32,8 @@ type Config struct {
 	// Offload is how datagrams reach the kernel: auto, gso, mmsg or plain;
 	// empty: auto.
 	Offload string
+	// TUNOffload is the same of TUN devices, which have auto and plain; empty: Offload.
+	TUNOffload string
 	// Devices are the links of the interfaces that have no UDP address, by the
 	// interface's name. The node closes them, also when Open fails.
 	Devices map[string]link.Device
@@ -46,12 +49,9 @@ type Config struct {
 // for each, or one socket for all.
 func (n *Node) openDevices() error {
 	c := n.cfg.LNX
-	offload := link.OffloadAuto
-	if n.cfg.Offload != "" {
-		var err error
-		if offload, err = link.ParseOffload(n.cfg.Offload); err != nil {
-			return err
-		}
+	offload, err := parseOffload(n.cfg.Offload)
+	if err != nil {
+		return err
 	}
 	n.ifaceDevice = make([]int, len(c.Interfaces))
 	var shared []link.Interface
@@ -59,7 +59,6 @@ func (n *Node) openDevices() error {
 	for i := range c.Interfaces {
 		f := &c.Interfaces[i]
 		face := n.linkInterface(i)
-		var err error
 		switch d := n.cfg.Devices[f.Name]; {
 		case d != nil:
 			err = n.attach(d, face)
@@ -78,6 +77,11 @@ func (n *Node) openDevices() error {
 		return n.openUDP(offload, udp, shared)
 	}
 	return nil
+}
+
+// parseOffload reads the word for a way; empty: auto.
+func parseOffload(word string) (link.Offload, error) {
+	return link.ParseOffload(cmp.Or(word, link.OffloadAuto.String()))
 }
 
 func (n *Node) linkInterface(i int) link.Interface {
@@ -105,7 +109,11 @@ func (n *Node) openUDP(offload link.Offload, udp lnx.HostPort, faces []link.Inte
 }
 
 func (n *Node) openTUN(f *lnx.Interface, face link.Interface) error {
-	cfg := link.TUNConfig{Device: f.Tun.Device, Interface: face}
+	offload, err := parseOffload(cmp.Or(n.cfg.TUNOffload, n.cfg.Offload))
+	if err != nil {
+		return err
+	}
+	cfg := link.TUNConfig{Device: f.Tun.Device, Interface: face, Offload: offload}
 	if f.Tun.Kernel.IsValid() {
 		cfg.Kernel = netip.PrefixFrom(f.Tun.Kernel, f.Addr.Bits())
 	}

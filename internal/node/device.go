@@ -33,7 +33,7 @@ func (n *Node) deviceInfo(i int, f *control.Interface) {
 		}
 		drop := control.Drop{Reason: link.Drop(reason).String(), Packets: packets}
 		switch link.Drop(reason) {
-		case link.DropUnknown, link.DropEmpty, link.DropKernel:
+		case link.DropUnknown, link.DropEmpty, link.DropKernel, link.DropMalformed:
 			f.In.Drops = append(f.In.Drops, drop)
 			f.In.Errors += packets
 		default:

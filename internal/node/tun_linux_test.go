@@ -36,7 +36,7 @@ func TestANodeShowsItsTUNAndPingsTheKernel(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, faces, 1)
 	assert.Equal(t, "tun:tide0", faces[0].UDP)
-	assert.Equal(t, "tun", faces[0].Offload)
+	assert.Equal(t, "tun+gso", faces[0].Offload)
 	neighbors, err := control.Ask(t.Context(), n.Operator(), control.Neighbors{})
 	require.NoError(t, err)
 	require.Len(t, neighbors, 1)

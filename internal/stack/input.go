@@ -24,6 +24,7 @@ import (
 // whatever the links did not take by then is dropped as a router drops it.
 func (s *Stack) Input(now clock.Time, f buffer.Frame) {
 	s.flow.known = false
+	s.in.checked = f.Checked
 	for data := f.Data; len(data) > 0; {
 		n := min(f.Size, len(data))
 		if !s.follow(now, data, n) {
@@ -32,6 +33,7 @@ func (s *Stack) Input(now clock.Time, f buffer.Frame) {
 		}
 		data = data[n:]
 	}
+	s.in.checked = false
 	s.flushTrain(now)
 }
 

@@ -255,6 +255,7 @@ type inbound struct {
 	train    tcp.Segment
 	iface    int
 	gathered bool
+	checked  bool     // the link has just made the checksums of what it gave
 	payload  [][]byte // the train's pieces, reused
 	one      [1][]byte
 }

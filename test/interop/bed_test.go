@@ -68,6 +68,7 @@ type bed struct {
 	dir     string // for files of the test
 	loss    float64
 	extra   string // lines for the files of A and B
+	plain   bool   // A's TUN device moves packet by packet
 }
 
 // beds numbers the namespaces of this process.
@@ -87,12 +88,15 @@ done`
 // packets it does twice.
 func newBed(t *testing.T, loss float64, pcaps map[string]string, extra ...string) *bed {
 	t.Helper()
+	return (&bed{t: t, loss: loss, extra: strings.Join(extra, "")}).make(pcaps)
+}
+
+// make is newBed for a bed that is prepared in part.
+func (b *bed) make(pcaps map[string]string) *bed {
+	t := b.t
+	t.Helper()
 	need(t)
-	b := &bed{
-		t: t, loss: loss, dir: t.TempDir(),
-		extra: strings.Join(extra, ""),
-		name:  fmt.Sprintf("tidepool-%d-%d", os.Getpid(), beds.Add(1)),
-	}
+	b.dir, b.name = t.TempDir(), fmt.Sprintf("tidepool-%d-%d", os.Getpid(), beds.Add(1))
 	sweep.Do(func() { b.must(exec.Command("sh", "-c", sweepScript)) })
 	b.must(exec.Command("ip", "netns", "add", b.name))
 	t.Cleanup(func() { b.must(exec.Command("ip", "netns", "del", b.name)) })
@@ -102,8 +106,16 @@ func newBed(t *testing.T, loss float64, pcaps map[string]string, extra ...string
 	b.must(b.command("ip", "route", "add", "10.2.0.0/24", "via", "10.8.0.1",
 		"congctl", "cubic")) // whatever this machine prefers
 	b.b, b.c = b.open("B", pcaps["B"]), b.open("C", pcaps["C"])
-	b.setLoss(loss)
+	b.setLoss(b.loss)
 	return b
+}
+
+// way is how the TUN device is used.
+func (b *bed) way() string {
+	if b.plain {
+		return "plain"
+	}
+	return "auto"
 }
 
 // setLoss has the router drop a share of what it forwards.
@@ -131,7 +143,7 @@ func (b *bed) open(name, pcap string) *node.Node {
 	require.NoError(b.t, err)
 	var n *node.Node
 	require.NoError(b.t, b.inside(func() error {
-		n, err = node.Open(node.Config{LNX: cfg, Pcap: pcap, Seed: 7})
+		n, err = node.Open(node.Config{LNX: cfg, Pcap: pcap, Seed: 7, TUNOffload: b.way()})
 		return err
 	}))
 	b.t.Cleanup(func() { require.NoError(b.t, n.Close()) })
@@ -251,10 +263,16 @@ func colon(ip string, port int) string { return ip + ":" + strconv.Itoa(port) }
 // dial connects C to the kernel, as often as it takes until somebody listens.
 func (b *bed) dial(port int) *node.Conn {
 	b.t.Helper()
+	return b.dialFrom(b.c, port)
+}
+
+// dialFrom is dial for another node.
+func (b *bed) dialFrom(n *node.Node, port int) *node.Conn {
+	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()
 	for {
-		c, err := b.c.Dial(ctx, at(kernelIP, port))
+		c, err := n.Dial(ctx, at(kernelIP, port))
 		if err == nil {
 			return c
 		}

@@ -1,0 +1,173 @@
+package link
+
+import (
+	"errors"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+// What TUNSETOFFLOAD may promise the kernel, by linux/if_tun.h. USO is as new as
+// Linux 6.2.
+const (
+	tunChecksum = 0x01
+	tunTSO4     = 0x02
+	tunTSOECN   = 0x08
+	tunUSO4     = 0x20
+	tunUSO6     = 0x40
+)
+
+// hasVnet reports whether this kernel's TUN devices can have a virtio-net header.
+func hasVnet(fd int) bool {
+	features, err := unix.IoctlGetInt(fd, unix.TUNGETFEATURES)
+	return err == nil && features&unix.IFF_VNET_HDR != 0
+}
+
+// vnetTUN moves a train a call.
+type vnetTUN struct {
+	fd     int
+	join   joiner
+	whole  bool // trains are joined; false: the kernel has refused one
+	rx, tx [vnetHeaderLen]byte
+	in     [2]unix.Iovec
+	out    []unix.Iovec
+	packet [][]byte // the pieces of the one that the cursor is at
+	count  SocketCounters
+}
+
+// newVnetTUN tells the kernel what we can take off its hands.
+func newVnetTUN(fd int) (*vnetTUN, error) {
+	if err := unix.IoctlSetPointerInt(fd, unix.TUNSETVNETHDRSZ, vnetHeaderLen); err != nil {
+		return nil, os.NewSyscallError("TUNSETVNETHDRSZ", err)
+	}
+	f := &vnetTUN{fd: fd, whole: true}
+	const tcp = tunChecksum | tunTSO4 | tunTSOECN
+	for _, offer := range []int{tcp | tunUSO4 | tunUSO6, tcp, tunChecksum, 0} {
+		err := unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, offer)
+		if err == nil {
+			f.join.udp = offer&tunUSO4 != 0
+			return f, nil
+		}
+		if !errors.Is(err, unix.EINVAL) {
+			return nil, os.NewSyscallError("TUNSETOFFLOAD", err)
+		}
+	}
+	return f, nil // it knows no promises, so that it asks for nothing
+}
+
+// read implements tunFile.
+func (f *vnetTUN) read(b []byte) (burst, error) {
+	f.in[0].Base = &f.rx[0]
+	f.in[0].SetLen(vnetHeaderLen)
+	f.in[1].Base = unsafe.SliceData(b)
+	f.in[1].SetLen(min(len(b), mostJoined))
+	for {
+		n, _, errno := unix.RawSyscall(unix.SYS_READV, uintptr(f.fd),
+			uintptr(unsafe.Pointer(&f.in[0])), uintptr(len(f.in)))
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno != 0 || n == 0 {
+			return burst{}, readFailed(errno, &f.count)
+		}
+		f.count.Reads++
+		h, ok := parseVnet(f.rx[:])
+		if !ok || n <= vnetHeaderLen {
+			return burst{}, nil
+		}
+		got, ok := h.split(b, int(n)-vnetHeaderLen)
+		if !ok {
+			return burst{}, nil
+		}
+		return got, nil
+	}
+}
+
+// write implements tunFile.
+func (f *vnetTUN) write(to *neighbor, t *buffer.Train, skip int) (int, error) {
+	defer f.reset()
+	at := cursor{train: t}
+	for range skip {
+		f.packet, _ = at.next(f.packet[:0])
+	}
+	done := skip // packets that have left, or were counted as lost
+	f.join.reset()
+	for i := skip; i < t.Count; i++ {
+		var size int
+		f.packet, size = at.next(f.packet[:0])
+		if f.join.count > 0 {
+			if f.whole && f.join.add(f.packet, size) {
+				continue
+			}
+			if err := f.send(to); err != nil {
+				return f.again(err, to, t, done)
+			}
+			done = i
+		}
+		f.join.start(f.packet, size, f.whole && i+1 < t.Count)
+	}
+	if f.join.count > 0 {
+		if err := f.send(to); err != nil {
+			return f.again(err, to, t, done)
+		}
+	}
+	return t.Count, nil
+}
+
+// errApart is a kernel that does not take joined packets.
+var errApart = errors.New("link: the kernel takes packets one by one")
+
+// again goes on behind what is done, one by one if that is what failed.
+func (f *vnetTUN) again(err error, to *neighbor, t *buffer.Train, done int) (int, error) {
+	if errors.Is(err, errApart) {
+		f.whole = false
+		return f.write(to, t, done)
+	}
+	return done, err
+}
+
+// send writes what was joined.
+func (f *vnetTUN) send(to *neighbor) error {
+	h := f.join.finish()
+	h.put(&f.tx)
+	f.out = append(f.out[:0], unix.Iovec{Base: &f.tx[0]})
+	f.out[0].SetLen(vnetHeaderLen)
+	for _, p := range f.join.pieces {
+		if len(p) > 0 {
+			f.out = append(f.out, unix.Iovec{Base: unsafe.SliceData(p)})
+			f.out[len(f.out)-1].SetLen(len(p))
+		}
+	}
+	for {
+		_, _, errno := unix.RawSyscall(unix.SYS_WRITEV, uintptr(f.fd),
+			uintptr(unsafe.Pointer(unsafe.SliceData(f.out))), uintptr(len(f.out)))
+		switch {
+		case errno == 0:
+			f.count.Writes++
+			to.sent(f.join.count, f.join.bytes)
+			return nil
+		case errno == unix.EINTR:
+			continue
+		case errno == unix.EINVAL && f.join.count > 1:
+			return errApart
+		}
+		return writeFailed(errno, to, f.join.count)
+	}
+}
+
+// reset forgets whose memory it was.
+func (f *vnetTUN) reset() {
+	f.join.reset()
+	clear(f.out)
+	clear(f.packet[:cap(f.packet)])
+	f.out, f.packet = f.out[:0], f.packet[:0]
+}
+
+func (f *vnetTUN) counters(c *SocketCounters) {
+	c.Reads, c.Writes, c.ReadErrors = f.count.Reads, f.count.Writes, f.count.ReadErrors
+}
+
+func (f *vnetTUN) close() error { return unix.Close(f.fd) }

@@ -1,0 +1,214 @@
+package link
+
+import (
+	"encoding/binary"
+
+	"github.com/tidepool-net/tidepool/internal/checksum"
+)
+
+// What the kernel and a TUN device tell each other about a packet is struct
+// virtio_net_hdr (linux/virtio_net.h), in the machine's byte order: a checksum that
+// is still to be made, and into how many segments a packet is to be cut. With it a
+// whole train crosses in one call. vnet.go reads such packets, vnet_join.go makes
+// them, tun_vnet_linux.go moves them.
+
+// vnetHeader stands in front of every packet of such a device.
+type vnetHeader struct {
+	flags      uint8
+	gso        uint8
+	hdrLen     uint16 // of all headers: a hint, never believed
+	gsoSize    uint16 // payload bytes of every segment but the last
+	csumStart  uint16 // the checksum covers what is from here on
+	csumOffset uint16 // and is stored here, counted from csumStart
+}
+
+const (
+	vnetHeaderLen = 10
+
+	vnetNeedsChecksum = 1 // VIRTIO_NET_HDR_F_NEEDS_CSUM
+
+	vnetNone  = 0 // VIRTIO_NET_HDR_GSO_NONE
+	vnetTCPv4 = 1 // VIRTIO_NET_HDR_GSO_TCPV4
+	vnetUDP   = 5 // VIRTIO_NET_HDR_GSO_UDP_L4
+	// vnetECN beside a kind: the first segment alone has CWR (RFC 3168 §6.1.2).
+	vnetECN = 0x80
+)
+
+// parseVnet reads the header in front of b.
+func parseVnet(b []byte) (h vnetHeader, ok bool) {
+	if len(b) < vnetHeaderLen {
+		return h, false
+	}
+	e := binary.NativeEndian
+	return vnetHeader{
+		flags: b[0], gso: b[1], hdrLen: e.Uint16(b[2:]), gsoSize: e.Uint16(b[4:]),
+		csumStart: e.Uint16(b[6:]), csumOffset: e.Uint16(b[8:]),
+	}, true
+}
+
+func (h *vnetHeader) put(b *[vnetHeaderLen]byte) {
+	e := binary.NativeEndian
+	b[0], b[1] = h.flags, h.gso
+	e.PutUint16(b[2:], h.hdrLen)
+	e.PutUint16(b[4:], h.gsoSize)
+	e.PutUint16(b[6:], h.csumStart)
+	e.PutUint16(b[8:], h.csumOffset)
+}
+
+// Where things are in an IPv4 header (RFC 791 §3.1), a TCP header (RFC 9293 §3.1)
+// and a UDP header (RFC 768).
+const (
+	ipMinLen     = 20
+	ipLengthAt   = 2
+	ipIDAt       = 4
+	ipFragmentAt = 6
+	ipProtoAt    = 9
+	ipSumAt      = 10
+
+	protoTCP = 6
+	protoUDP = 17
+
+	tcpMinLen   = 20
+	tcpSeqAt    = 4
+	tcpAckAt    = 8
+	tcpOffsetAt = 12
+	tcpFlagsAt  = 13
+	tcpSumAt    = 16
+	tcpUrgentAt = 18
+
+	tcpFIN, tcpPSH, tcpACK, tcpCWR = 0x01, 0x08, 0x10, 0x80
+
+	udpLen      = 8
+	udpLengthAt = 4
+	udpSumAt    = 6
+)
+
+// layout is where the parts of a packet are.
+type layout struct {
+	ip      int // bytes of IP header
+	headers int // bytes of IP and transport header
+	proto   uint8
+}
+
+// lay finds the parts of an IPv4 packet that holds a whole TCP segment or UDP
+// datagram; its bytes are what b begins with. It reports false for all others.
+func lay(b []byte, length int) (l layout, ok bool) {
+	if len(b) < ipMinLen || b[0]>>4 != 4 {
+		return l, false
+	}
+	l.ip, l.proto = int(b[0]&15)*4, b[ipProtoAt]
+	if l.ip < ipMinLen || int(binary.BigEndian.Uint16(b[ipLengthAt:])) != length ||
+		binary.BigEndian.Uint16(b[ipFragmentAt:])&0x3fff != 0 {
+		return l, false
+	}
+	switch l.proto {
+	case protoTCP:
+		if len(b) < l.ip+tcpMinLen {
+			return l, false
+		}
+		n := int(b[l.ip+tcpOffsetAt]>>4) * 4
+		l.headers = l.ip + n
+		return l, n >= tcpMinLen && l.headers <= len(b)
+	case protoUDP:
+		l.headers = l.ip + udpLen
+		return l, l.headers <= len(b)
+	}
+	return l, false
+}
+
+// burst is what one read of a device gave: packets of size bytes each but the last.
+type burst struct {
+	bytes, size int
+	// checked: their checksums were made here, of what the kernel itself sent.
+	checked bool
+}
+
+// split turns the n bytes that the kernel put at the beginning of b into packets as
+// they are on a wire: cut into segments, and with whole checksums. It reports false
+// for a header that says nothing sensible, and for more segments than b has room
+// for: the packet is dropped then.
+func (h vnetHeader) split(b []byte, n int) (burst, bool) {
+	if h.gso == vnetNone {
+		checked := h.flags&vnetNeedsChecksum != 0
+		if checked && !h.complete(b[:n]) {
+			return burst{}, false
+		}
+		return burst{bytes: n, size: n, checked: checked}, true
+	}
+	l, ok := lay(b[:n], n)
+	kind := h.gso &^ vnetECN
+	if !ok || h.gsoSize == 0 || kind == vnetTCPv4 && l.proto != protoTCP ||
+		kind == vnetUDP && l.proto != protoUDP || kind != vnetTCPv4 && kind != vnetUDP {
+		return burst{}, false
+	}
+	each, text := int(h.gsoSize), n-l.headers
+	count := max(1, (text+each-1)/each)
+	all := text + count*l.headers
+	if all > len(b) {
+		return burst{}, false
+	}
+	// From the last to the first, so that none covers what is still to be moved.
+	size := l.headers + min(each, text)
+	for i := count - 1; i >= 0; i-- {
+		part := min(each, text-i*each)
+		at := i * size
+		segment := b[at : at+l.headers+part]
+		copy(segment[l.headers:], b[l.headers+i*each:][:part])
+		if i > 0 {
+			copy(segment, b[:l.headers])
+		}
+		l.finish(segment, i, i*each, i == count-1)
+	}
+	return burst{bytes: all, size: size, checked: true}, true
+}
+
+// finish makes the headers of the i-th segment, whose text is offset bytes behind
+// the first's, out of those of the whole.
+func (l layout) finish(b []byte, i, offset int, last bool) {
+	e := binary.BigEndian
+	e.PutUint16(b[ipLengthAt:], uint16(len(b)))
+	e.PutUint16(b[ipIDAt:], e.Uint16(b[ipIDAt:])+uint16(i))
+	e.PutUint16(b[ipSumAt:], 0)
+	e.PutUint16(b[ipSumAt:], checksum.Checksum(b[:l.ip]))
+	p := b[l.ip:]
+	at := udpSumAt
+	if l.proto == protoTCP {
+		at = tcpSumAt
+		e.PutUint32(p[tcpSeqAt:], e.Uint32(p[tcpSeqAt:])+uint32(offset))
+		if !last {
+			p[tcpFlagsAt] &^= tcpFIN | tcpPSH
+		}
+		if i > 0 {
+			p[tcpFlagsAt] &^= tcpCWR // RFC 3168 §6.1.2: on the first new segment
+		}
+	} else {
+		e.PutUint16(p[udpLengthAt:], uint16(len(p)))
+	}
+	e.PutUint16(p[at:], 0)
+	sum := ^checksum.Fold(checksum.Sum(p, l.pseudo(b, len(p))))
+	if sum == 0 && l.proto == protoUDP {
+		sum = 0xffff // RFC 768: zero means that there is none
+	}
+	e.PutUint16(p[at:], sum)
+}
+
+// pseudo is the sum of the pseudo-header for a packet with n bytes behind its IP
+// header.
+func (l layout) pseudo(b []byte, n int) uint64 {
+	return checksum.PseudoHeader([4]byte(b[sourceAt:]), [4]byte(b[destinationAt:]), l.proto, n)
+}
+
+// complete makes the checksum that the kernel left to its card: the field holds the
+// pseudo-header's sum already.
+func (h vnetHeader) complete(b []byte) bool {
+	start, at := int(h.csumStart), int(h.csumStart)+int(h.csumOffset)
+	if at+2 > len(b) {
+		return false
+	}
+	sum := checksum.Checksum(b[start:])
+	if sum == 0 { // RFC 768: to UDP that means none; to the others both are zero
+		sum = 0xffff
+	}
+	binary.BigEndian.PutUint16(b[at:], sum)
+	return true
+}

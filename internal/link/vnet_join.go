@@ -1,0 +1,209 @@
+package link
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/checksum"
+)
+
+// joiner makes one large packet of the segments of a flow that follow each other,
+// for the kernel to take in one call. What is joined has been verified: the kernel
+// does not look at a checksum that it is told to make itself.
+type joiner struct {
+	pieces [][]byte // of the packet, the headers first; [0] is head once there are several
+	layout
+	each  int // payload bytes of every segment but the last
+	text  int // payload bytes of all
+	count int // segments; 0: nothing
+	bytes int // of the packets that were joined, as they are on a wire
+	open  bool
+	udp   bool // the kernel takes UDP like that too
+	// headers of the first segment, and of the whole.
+	model, head []byte
+	last        uint8 // TCP's flags of the last segment
+}
+
+const (
+	// mostJoined is what the length field of an IPv4 header can say.
+	mostJoined = 65535
+	// mostPieces is UIO_MAXIOV of Linux, less what the headers need.
+	mostPieces = 1024 - 8
+)
+
+// reset forgets the packets and whose memory they were.
+func (j *joiner) reset() {
+	clear(j.pieces)
+	j.pieces, j.count, j.text, j.bytes, j.open, j.model = j.pieces[:0], 0, 0, 0, false, nil
+}
+
+// start begins with a packet of size bytes. If it may grow, others are added.
+func (j *joiner) start(packet [][]byte, size int, grow bool) {
+	j.reset()
+	j.pieces = append(j.pieces, packet...)
+	j.count, j.bytes = 1, size
+	if !grow || len(packet) == 0 {
+		return
+	}
+	l, ok := lay(packet[0], size)
+	if !ok || size <= l.headers || !l.valid(packet, size) || !j.begins(l, packet[0]) {
+		return
+	}
+	j.layout, j.model = l, packet[0][:l.headers]
+	j.each, j.text = size-l.headers, size-l.headers
+	j.open = true
+	if l.proto == protoTCP {
+		j.last = j.model[l.ip+tcpFlagsAt]
+		j.open = j.last&(tcpPSH|tcpFIN) == 0
+	}
+}
+
+// begins reports whether a train of its kind may begin with a packet that has such
+// headers.
+func (j *joiner) begins(l layout, b []byte) bool {
+	if l.proto == protoUDP {
+		return j.udp && binary.BigEndian.Uint16(b[l.ip+udpSumAt:]) != 0
+	}
+	const may = tcpACK | tcpPSH | tcpFIN | tcpCWR
+	flags := b[l.ip+tcpFlagsAt]
+	return flags&tcpACK != 0 && flags&^may == 0
+}
+
+// valid verifies the checksums of a packet.
+func (l layout) valid(packet [][]byte, size int) bool {
+	b := packet[0]
+	if !checksum.Verify(b[:l.ip], 0) {
+		return false
+	}
+	sum := checksum.Sum(b[l.ip:l.headers], l.pseudo(b, size-l.ip))
+	// Headers are whole words, so the rest begins at an even offset.
+	rest := b[l.headers:]
+	if len(rest)%2 == 1 && len(packet) > 1 {
+		return false // no engine of ours cuts there
+	}
+	sum = checksum.SumPieces(packet[1:], checksum.Sum(rest, sum))
+	return checksum.Fold(sum) == 0xffff
+}
+
+// add takes one more packet of size bytes if it goes on where the last ended.
+func (j *joiner) add(packet [][]byte, size int) bool {
+	if !j.open || len(packet) == 0 {
+		return false
+	}
+	text := size - j.headers
+	if text <= 0 || text > j.each || j.headers+j.text+text > mostJoined ||
+		len(j.pieces)+len(packet) > mostPieces {
+		return false
+	}
+	b := packet[0]
+	l, ok := lay(b, size)
+	if !ok || l != j.layout || !j.follows(b) || !l.valid(packet, size) {
+		return false
+	}
+	j.pieces = append(j.pieces, b[l.headers:])
+	j.pieces = append(j.pieces, packet[1:]...)
+	j.text += text
+	j.bytes += size
+	j.count++
+	j.open = text == j.each
+	if l.proto == protoTCP {
+		j.last = b[l.ip+tcpFlagsAt]
+		j.open = j.open && j.last&(tcpPSH|tcpFIN) == 0
+	}
+	return true
+}
+
+// follows reports whether a packet's headers say nothing that those of the first do
+// not, but for what the kernel counts up by itself.
+func (j *joiner) follows(b []byte) bool {
+	m, e := j.model, binary.BigEndian
+	if m[1] != b[1] || !bytes.Equal(m[ipFragmentAt:ipSumAt], b[ipFragmentAt:ipSumAt]) ||
+		!bytes.Equal(m[sourceAt:j.ip], b[sourceAt:j.ip]) {
+		return false
+	}
+	// RFC 6864 §4.1: with DF set the identification means nothing.
+	if m[ipFragmentAt]&0x40 == 0 &&
+		e.Uint16(b[ipIDAt:]) != e.Uint16(m[ipIDAt:])+uint16(j.count) {
+		return false
+	}
+	m, b = m[j.ip:], b[j.ip:j.headers]
+	if !bytes.Equal(m[:tcpSeqAt], b[:tcpSeqAt]) { // the ports, of UDP too
+		return false
+	}
+	if j.proto == protoUDP {
+		return e.Uint16(b[udpSumAt:]) != 0
+	}
+	return e.Uint32(b[tcpSeqAt:]) == e.Uint32(m[tcpSeqAt:])+uint32(j.text) &&
+		bytes.Equal(m[tcpAckAt:tcpFlagsAt], b[tcpAckAt:tcpFlagsAt]) &&
+		m[tcpFlagsAt]&^tcpCWR == b[tcpFlagsAt]&^(tcpPSH|tcpFIN) &&
+		bytes.Equal(m[tcpFlagsAt+1:tcpSumAt], b[tcpFlagsAt+1:tcpSumAt]) &&
+		bytes.Equal(m[tcpUrgentAt:], b[tcpUrgentAt:])
+}
+
+// finish makes the headers of what was joined, and returns what to say of it.
+func (j *joiner) finish() vnetHeader {
+	if j.count < 2 {
+		return vnetHeader{}
+	}
+	e := binary.BigEndian
+	b := append(j.head[:0], j.model...)
+	j.head = b
+	e.PutUint16(b[ipLengthAt:], uint16(j.headers+j.text))
+	e.PutUint16(b[ipSumAt:], 0)
+	e.PutUint16(b[ipSumAt:], checksum.Checksum(b[:j.ip]))
+	h := vnetHeader{
+		flags: vnetNeedsChecksum, gso: vnetUDP, hdrLen: uint16(j.headers),
+		gsoSize: uint16(j.each), csumStart: uint16(j.ip), csumOffset: udpSumAt,
+	}
+	p := b[j.ip:]
+	length := j.headers + j.text - j.ip
+	if j.proto == protoTCP {
+		h.gso, h.csumOffset = vnetTCPv4, tcpSumAt
+		if p[tcpFlagsAt]&tcpCWR != 0 {
+			h.gso |= vnetECN
+		}
+		p[tcpFlagsAt] |= j.last
+	} else {
+		e.PutUint16(p[udpLengthAt:], uint16(length))
+	}
+	e.PutUint16(p[h.csumOffset:], checksum.Fold(j.pseudo(b, length)))
+	// The first packet's own headers are in the first piece, perhaps with text behind.
+	rest := j.pieces[0][j.headers:]
+	if len(rest) == 0 {
+		j.pieces[0] = b
+		return h
+	}
+	j.pieces = append(j.pieces, nil)
+	copy(j.pieces[1:], j.pieces)
+	j.pieces[0], j.pieces[1] = b, rest
+	return h
+}
+
+// cursor walks a train packet by packet.
+type cursor struct {
+	train *buffer.Train
+	at    int    // the next of its pieces
+	rest  []byte // of the piece before that
+	done  int    // packets
+}
+
+// next appends the pieces of the next packet to list and returns its size. A piece may
+// hold several packets, as those of the out queue do.
+func (c *cursor) next(list [][]byte) ([][]byte, int) {
+	t := c.train
+	size := min(t.Size, t.Bytes-c.done*t.Size)
+	c.done++
+	for left := size; left > 0; {
+		if len(c.rest) == 0 {
+			c.rest = t.Pieces[c.at]
+			c.at++
+			continue
+		}
+		n := min(left, len(c.rest))
+		list = append(list, c.rest[:n])
+		c.rest = c.rest[n:]
+		left -= n
+	}
+	return list, size
+}
