@@ -185,7 +185,8 @@ func (d *TUN) ReadBatch(frames []buffer.Frame) (int, error) {
 		} else {
 			f = &frames[n]
 			*f = buffer.Frame{
-				Data: d.mem[at : at+got.bytes], Size: got.size, Iface: d.on.ID, Checked: got.checked,
+				Data: d.mem[at : at+got.bytes], Size: got.size, Iface: d.on.ID,
+				Checked: got.checked,
 			}
 			packets = count
 			n++

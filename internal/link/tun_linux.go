@@ -110,9 +110,10 @@ func readFailed(errno unix.Errno, count *SocketCounters) error {
 		return ErrWouldBlock
 	case unix.EBADF:
 		return errno
+	default:
+		count.ReadErrors++
+		return ErrWouldBlock
 	}
-	count.ReadErrors++
-	return ErrWouldBlock
 }
 
 // write implements tunFile.
@@ -149,15 +150,14 @@ func (f *plainTUN) packet(to *neighbor, size int) error {
 	for {
 		_, _, errno := unix.RawSyscall(unix.SYS_WRITEV, uintptr(f.fd),
 			uintptr(unsafe.Pointer(unsafe.SliceData(f.iovs))), uintptr(len(f.iovs)))
-		switch errno {
-		case 0:
+		if errno == 0 {
 			f.count.Writes++
 			to.sent(1, size)
 			return nil
-		case unix.EINTR:
-			continue
 		}
-		return writeFailed(errno, to, 1)
+		if errno != unix.EINTR {
+			return writeFailed(errno, to, 1)
+		}
 	}
 }
 

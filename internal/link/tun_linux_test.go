@@ -1,6 +1,7 @@
 package link
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
@@ -32,6 +33,137 @@ func tunPair(t *testing.T, cfg TUNConfig) (d *TUN, kernel int) {
 	d = newTUN(cfg.withDefaults(), &plainTUN{fd: fds[0]}, fds[0])
 	t.Cleanup(func() { assert.NoError(t, d.Close()) })
 	return d, fds[1]
+}
+
+// vnetPair is the same with a virtio-net header on every packet.
+func vnetPair(t *testing.T, cfg TUNConfig) (d *TUN, kernel int) {
+	t.Helper()
+	d, kernel = tunPair(t, cfg)
+	d.file = &vnetTUN{fd: d.fd, whole: true}
+	return d, kernel
+}
+
+// give has the kernel's end send a packet.
+func give(t *testing.T, kernel int, h vnetHeader, packet []byte) {
+	t.Helper()
+	var b [vnetHeaderLen]byte
+	h.put(&b)
+	_, err := unix.Write(kernel, append(b[:], packet...))
+	require.NoError(t, err)
+}
+
+func TestTUNReadsTrains(t *testing.T) {
+	d, kernel := vnetPair(t, TUNConfig{})
+	w := whole{proto: protoTCP, flags: tcpACK | tcpPSH, text: randomText(1, 40_000)}
+	b, _ := w.packet()
+	h := vnetHeader{flags: vnetNeedsChecksum, gso: vnetTCPv4, gsoSize: 1360}
+	want := splitAll(t, h, b)
+	other, _ := whole{proto: protoTCP, flags: tcpACK}.packet()
+	give(t, kernel, vnetHeader{gso: 99}, b) // which nobody can read
+	give(t, kernel, h, b)
+	give(t, kernel, vnetHeader{}, other)
+	_, err := unix.Write(kernel, make([]byte, vnetHeaderLen)) // a header alone
+	require.NoError(t, err)
+	frames := make([]buffer.Frame, 4)
+	n, err := d.ReadBatch(frames)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	assert.Equal(t, buffer.Frame{
+		Data: bytes.Join(want, nil), Size: 1400, Iface: 3, Checked: true,
+	}, frames[0])
+	assert.Equal(t, buffer.Frame{Data: other, Size: 40, Iface: 3}, frames[1], "not ours to vouch for")
+	c := d.Counters(3)
+	assert.Equal(t, uint64(len(want)+1), c.RxPackets)
+	assert.Equal(t, uint64(2), c.Drops[DropMalformed])
+	assert.Zero(t, c.Oversize)
+}
+
+// Trains that fill the memory are read in several batches, none of them lost.
+func TestTUNReadsManyTrains(t *testing.T) {
+	d, kernel := vnetPair(t, TUNConfig{})
+	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomText(1, 60_000)}.packet()
+	frames := make([]buffer.Frame, 16)
+	got := 0
+	for sent := range 30 {
+		give(t, kernel, vnetHeader{gso: vnetTCPv4, gsoSize: 300}, b)
+		if sent%3 < 2 {
+			continue
+		}
+		for {
+			n, err := d.ReadBatch(frames)
+			if errors.Is(err, ErrWouldBlock) {
+				break
+			}
+			require.NoError(t, err)
+			for _, f := range frames[:n] {
+				got += (len(f.Data) + f.Size - 1) / f.Size
+			}
+		}
+	}
+	assert.Equal(t, 30*200, got)
+}
+
+func TestTUNWritesTrains(t *testing.T) {
+	d, kernel := vnetPair(t, TUNConfig{})
+	w := whole{proto: protoTCP, flags: tcpACK | tcpPSH, text: randomText(1, 40_000)}
+	b, _ := w.packet()
+	h := vnetHeader{flags: vnetNeedsChecksum, gso: vnetTCPv4, gsoSize: 1360}
+	packets := splitAll(t, h, b)
+	noise := train(rand.New(rand.NewPCG(1, 1)), 3, addrB, 100, 100)
+	n, err := d.WriteBatch([]buffer.Train{trainOf(3, addrB, packets...), noise})
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	var got [][]byte
+	for i, m := range takeAll(t, kernel) {
+		h, ok := parseVnet(m)
+		require.True(t, ok)
+		if i == 0 {
+			require.Equal(t, uint8(vnetTCPv4), h.gso)
+			require.Equal(t, packets, splitAll(t, h, m[vnetHeaderLen:]))
+			continue
+		}
+		require.Equal(t, vnetHeader{}, h)
+		got = append(got, m[vnetHeaderLen:])
+	}
+	assert.Equal(t, packetsOf(noise), got)
+	c := d.Counters(3)
+	assert.Equal(t, uint64(len(packets)+2), c.TxPackets)
+	assert.Equal(t, uint64(3), d.Socket().Writes)
+	wire := 200
+	for _, p := range packets {
+		wire += len(p)
+	}
+	assert.Equal(t, uint64(wire), c.TxBytes, "as on a wire")
+}
+
+// What the kernel does not take is kept, and goes on where it stopped.
+func TestTUNQueuesTrains(t *testing.T) {
+	d, kernel := vnetPair(t, TUNConfig{})
+	var want, got [][]byte
+	for i := 0; d.Pending() == 0; i++ {
+		b, _ := whole{proto: protoTCP, flags: tcpACK, seq: uint32(i), text: randomText(uint64(i), 40_000)}.packet()
+		packets := splitAll(t, vnetHeader{gso: vnetTCPv4, gsoSize: 1360}, b)
+		apart := bytes.Clone(packets[15])
+		apart[30]++ // it does not belong to the flow any more
+		packets[15] = apart
+		want = append(want, packets...)
+		_, err := d.WriteBatch([]buffer.Train{trainOf(3, addrB, packets...)})
+		require.NoError(t, err)
+	}
+	for {
+		for _, m := range takeAll(t, kernel) {
+			h, ok := parseVnet(m)
+			require.True(t, ok)
+			got = append(got, splitAll(t, h, m[vnetHeaderLen:])...)
+		}
+		if d.Pending() == 0 {
+			break
+		}
+		_, err := d.WriteBatch(nil)
+		require.NoError(t, err)
+	}
+	assert.Equal(t, len(want), len(got))
+	assert.Equal(t, want, got)
 }
 
 // takeAll reads what the kernel's end has got.
