@@ -162,7 +162,7 @@ func TestTUNQueuesTrains(t *testing.T) {
 		_, err := d.WriteBatch(nil)
 		require.NoError(t, err)
 	}
-	assert.Equal(t, len(want), len(got))
+	assert.Len(t, got, len(want))
 	assert.Equal(t, want, got)
 }
 
