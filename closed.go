@@ -43,6 +43,13 @@ func (r *Request) inner() *node.Caught {
 	return r.caught
 }
 
+func (r *UDPRequest) inner() *node.CaughtUDP {
+	if r.caught == nil {
+		return node.DecidedUDP()
+	}
+	return r.caught
+}
+
 func (e *PipeEnd) inner() *link.End {
 	if e.end == nil {
 		closed, _ := link.Pipe(1)

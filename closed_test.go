@@ -68,6 +68,15 @@ func TestZeroValuesAreClosed(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 	r.Reject()
 	r.Drop()
+
+	f := new(tidepool.UDPRequest)
+	_, err = f.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+	f.Reject()
+	f.Drop()
+
+	require.ErrorIs(t, new(tidepool.Conn).Probe(func(tidepool.Sample) {}), net.ErrClosed)
+	require.NoError(t, new(tidepool.Conn).Probe(nil))
 }
 
 func TestTheZeroNodeIsClosed(t *testing.T) {
@@ -83,6 +92,7 @@ func TestTheZeroNodeIsClosed(t *testing.T) {
 		require.ErrorIs(t, err, net.ErrClosed)
 	}
 	require.ErrorIs(t, n.Forward(nil), net.ErrClosed)
+	require.ErrorIs(t, n.ForwardUDP(nil), net.ErrClosed)
 	require.ErrorIs(t, n.SetUp("if0", true), syscall.EINVAL)
 	require.Error(t, n.SetLoss(0))
 	require.ErrorIs(t, n.Close(), syscall.EINVAL)

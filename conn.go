@@ -2,7 +2,6 @@ package tidepool
 
 import (
 	"net"
-	"net/netip"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/node"
@@ -82,41 +81,3 @@ func (l *Listener) Addr() net.Addr { return l.inner().Addr() }
 
 // SetDeadline has Accept give up at t; the zero time means never.
 func (l *Listener) SetDeadline(t time.Time) error { return l.inner().SetDeadline(t) }
-
-// Forward has f called, in a goroutine each, with every TCP connection that no
-// listener of the node takes, whatever address and port it is for: the node
-// answers for all of them, but for what a router has a route to. That is what
-// tunnels and proxies are built on. A nil f ends it.
-func (n *Node) Forward(f func(*Request)) error {
-	if f == nil {
-		return n.inner().Forward(nil)
-	}
-	return n.inner().Forward(func(c *node.Caught) { f(&Request{c}) })
-}
-
-// Request is a connection that a peer wants to open. Accept, Reject or Drop
-// decides about it, whichever is first; the function that Forward calls drops it
-// by returning without a decision.
-type Request struct{ caught *node.Caught }
-
-// Local returns the address and port that the peer wants to reach.
-func (r *Request) Local() netip.AddrPort { return r.inner().Local() }
-
-// Remote returns the peer's address and port.
-func (r *Request) Remote() netip.AddrPort { return r.inner().Remote() }
-
-// Accept opens the connection and waits until it stands. Its LocalAddr is what
-// the peer wanted to reach.
-func (r *Request) Accept() (*Conn, error) {
-	c, err := r.inner().Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &Conn{c}, nil
-}
-
-// Reject refuses the connection: the peer's Dial fails with ECONNREFUSED.
-func (r *Request) Reject() { r.inner().Reject() }
-
-// Drop does not answer: the peer tries again, and in the end gives up.
-func (r *Request) Drop() { r.inner().Ignore() }

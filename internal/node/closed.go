@@ -40,3 +40,10 @@ func Decided() *Caught {
 	c.decided.Store(true)
 	return c
 }
+
+// DecidedUDP returns a flow of datagrams that somebody has decided about.
+func DecidedUDP() *CaughtUDP {
+	c := &CaughtUDP{node: Closed()}
+	c.decided.Store(true)
+	return c
+}

@@ -260,6 +260,7 @@ func (n *Node) tellAll() {
 	}
 	n.tellPackets(n)
 	n.tellCaught()
+	n.tellCaughtUDP()
 	for _, e := range n.stack.Events() {
 		n.publishStack(e)
 	}

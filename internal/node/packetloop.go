@@ -4,8 +4,9 @@ package node
 
 // packets is the loop's side of UDP.
 type packets struct {
-	packetConns map[*PacketConn]struct{}
-	roomy       chan struct{} // closed when ErrQueueFull is over; nil: nobody waits
+	packetConns  map[*PacketConn]struct{}
+	roomy        chan struct{} // closed when ErrQueueFull is over; nil: nobody waits
+	udpForwarder func(*CaughtUDP)
 }
 
 // tellPackets wakes those whose sockets have something new.

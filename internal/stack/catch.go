@@ -1,18 +1,43 @@
 package stack
 
-import "github.com/tidepool-net/tidepool/internal/ip"
+import (
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/icmp"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/udp"
+)
+
+// catching is whose packets for others' addresses are the node's.
+type catching struct{ tcp, udp bool }
 
 // Catch makes the stack answer for every address: up to limit SYNs that nobody
 // listens for, whoever they are for, wait in TCP for a decision (tcp.Host.Admit,
 // Reject, Ignore). A router still passes on what it has a route for. Zero ends it.
 func (s *Stack) Catch(limit int) {
-	s.catching = limit > 0
+	s.catching.tcp = limit > 0
 	s.tcp.Catch(limit)
+}
+
+// CatchUDP is Catch for datagrams: those of up to limit flows that no socket is for
+// wait for a decision (udp.Host.Admit, Dismiss, and RejectUDP).
+func (s *Stack) CatchUDP(limit int) {
+	s.catching.udp = limit > 0
+	s.udp.Catch(limit)
+}
+
+// RejectUDP forgets a flow that waits, and tells its sender that nobody listens
+// (RFC 1122 §4.1.3.1).
+func (s *Stack) RejectUDP(now clock.Time, f udp.Flow) {
+	if packet := s.udp.Dismiss(f); packet != nil {
+		s.reportError(now, icmp.TypeUnreachable, icmp.CodePort, packet)
+	}
 }
 
 // catches reports whether a packet for another's address is delivered here.
 func (s *Stack) catches(h *ip.Header) bool {
-	if !s.catching || h.Protocol != ip.ProtoTCP || martian(h) {
+	wanted := s.catching.tcp && h.Protocol == ip.ProtoTCP ||
+		s.catching.udp && h.Protocol == ip.ProtoUDP
+	if !wanted || martian(h) {
 		return false
 	}
 	if !s.cfg.Forwarding {

@@ -96,7 +96,7 @@ type Stack struct {
 	rng        *rand.Rand
 	knobs      Knobs
 	bucket     icmp.Bucket // of ICMP's errors
-	catching   bool        // segments for others' addresses are ours
+	catching   catching
 
 	in      inbound
 	out     outbound

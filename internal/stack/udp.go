@@ -30,7 +30,11 @@ func (s *Stack) UDP() *udp.Host { return s.udp }
 func (s *Stack) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte) {
 	reason := ip.DropNone
 	a := udp.Arrival{Src: h.Src, Dst: h.Dst, Iface: i, TTL: h.TTL}
-	switch s.udp.Input(a, payload) {
+	verdict := s.udp.Input(a, payload)
+	if verdict == udp.NoPort && s.catching.udp && !s.many(i, h.Dst) {
+		verdict = s.udp.Hold(a, payload, b)
+	}
+	switch verdict {
 	case udp.Delivered:
 		return
 	case udp.BadHeader:
@@ -154,7 +158,7 @@ func (s *Stack) SendUDP(now clock.Time, u *udp.Socket, to netip.AddrPort, payloa
 	}
 	local := u.Local().Addr()
 	switch {
-	case !local.IsUnspecified() && s.isHost(local.As4()):
+	case !local.IsUnspecified() && (u.Admitted() || s.isHost(local.As4())):
 		h.Src = local.As4()
 	case many:
 		h.Src = s.interfaces[i].addr

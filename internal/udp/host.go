@@ -49,6 +49,7 @@ type Host struct {
 	ports   map[uint16]int // how many sockets have the port, on whatever address
 	groups  map[membership]int
 	news    []*Socket
+	catch   catch
 }
 
 // NewHost returns a host without sockets.
@@ -171,9 +172,13 @@ func (h *Host) Input(a Arrival, b []byte) Verdict {
 // isGroup reports whether an address is that of a host group (RFC 1112 §4).
 func isGroup(a Addr) bool { return a[0]&0xf0 == 224 }
 
-// find returns the socket for a datagram: the one on its very address, else one
-// for all addresses; nil if there is none, or it is connected to another peer.
+// find returns the socket for a datagram: the one of its very flow, else that on its
+// address, else one for all addresses; nil if there is none, or it is connected to
+// another peer.
 func (h *Host) find(to, from netip.AddrPort) *Socket {
+	if s := h.ofFlow(to, from); s != nil {
+		return s
+	}
 	s := h.sockets[to]
 	if s == nil {
 		s = h.wildcard(to.Port())
@@ -189,7 +194,10 @@ func (h *Host) find(to, from netip.AddrPort) *Socket {
 // connected has nobody's calls to fail, so it is not told: what one peer lacks is
 // nothing to the others.
 func (h *Host) Report(local, remote netip.AddrPort, err error) {
-	s := h.sockets[local]
+	s := h.ofFlow(local, remote)
+	if s == nil {
+		s = h.sockets[local]
+	}
 	if s == nil {
 		s = h.wildcard(local.Port())
 	}

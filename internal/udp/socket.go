@@ -20,8 +20,10 @@ type Socket struct {
 	rx     *buffer.Ring
 	err    error // what ICMP reported, until it is taken
 	closed bool
-	opts   Options
-	groups []membership // MaxGroups at most
+	// The socket is one of Host.Admit, and its local address perhaps somebody else's.
+	admitted bool
+	opts     Options
+	groups   []membership // MaxGroups at most
 
 	told bool // in the host's list of sockets with news
 	info Info
@@ -67,6 +69,10 @@ func (s *Socket) Local() netip.AddrPort { return s.local }
 // Remote returns the peer; invalid: the socket is not connected.
 func (s *Socket) Remote() netip.AddrPort { return s.remote }
 
+// Admitted reports whether Host.Admit opened the socket: its local address is whatever
+// the peer wanted to reach, and it stays connected to that peer.
+func (s *Socket) Admitted() bool { return s.admitted }
+
 // Rx returns what was received and not yet read: records for Dequeue.
 func (s *Socket) Rx() *buffer.Ring { return s.rx }
 
@@ -76,7 +82,7 @@ func (s *Socket) Info() Info { return s.info }
 // Connect has the socket send to remote and receive from there alone; an invalid
 // remote undoes it. What was received before stays.
 func (s *Socket) Connect(remote netip.AddrPort) error {
-	if remote.IsValid() && (!remote.Addr().Is4() || remote.Addr().IsUnspecified() ||
+	if s.admitted || remote.IsValid() && (!remote.Addr().Is4() || remote.Addr().IsUnspecified() ||
 		remote.Port() == 0) {
 		return fmt.Errorf("%v: %w", remote, ErrAddress)
 	}
@@ -97,6 +103,10 @@ func (s *Socket) Close() {
 		return
 	}
 	s.closed = true
+	if s.admitted {
+		delete(s.host.catch.admitted, Flow{s.local, s.remote})
+		return
+	}
 	delete(s.host.sockets, s.local)
 	s.host.release(s.local.Port())
 	for _, m := range s.groups {

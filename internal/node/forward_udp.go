@@ -1,0 +1,91 @@
+package node
+
+import (
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/udp"
+)
+
+// CaughtUDP is a flow of datagrams that no socket takes.
+type CaughtUDP struct {
+	node    *Node
+	flow    udp.Flow
+	decided atomic.Bool
+}
+
+// ForwardUDP has f called, in a goroutine each, with every flow of datagrams that no
+// socket takes, whatever address and port it is for. What f does not decide is
+// forgotten when it returns. Nil ends it.
+func (n *Node) ForwardUDP(f func(*CaughtUDP)) error {
+	return n.call(func(clock.Time) {
+		n.udpForwarder = f
+		limit := 0
+		if f != nil {
+			limit = maxCaught
+		}
+		n.stack.CatchUDP(limit)
+	})
+}
+
+// tellCaughtUDP starts the forwarder on what was caught. The loop's.
+func (n *Node) tellCaughtUDP() {
+	for {
+		flow, ok := n.stack.UDP().NextCaught()
+		if !ok {
+			return
+		}
+		c, f := &CaughtUDP{node: n, flow: flow}, n.udpForwarder
+		go func() {
+			defer c.Ignore()
+			f(c)
+		}()
+	}
+}
+
+// Local is the address and port that the datagrams are for.
+func (c *CaughtUDP) Local() netip.AddrPort { return c.flow.Local }
+
+// Remote is who sends them.
+func (c *CaughtUDP) Remote() netip.AddrPort { return c.flow.Remote }
+
+// Accept returns a connected socket that has got what came so far.
+func (c *CaughtUDP) Accept() (*PacketConn, error) {
+	if c.decided.Swap(true) {
+		return nil, c.opError(net.ErrClosed)
+	}
+	conn, err := c.node.openPacketConn(func() (*udp.Socket, error) {
+		if s, ok := c.node.stack.UDP().Admit(c.flow); ok {
+			return s, nil
+		}
+		return nil, syscall.ENOBUFS
+	})
+	if err != nil {
+		return nil, c.opError(err)
+	}
+	return conn, nil
+}
+
+// Reject tells the sender that nobody listens.
+func (c *CaughtUDP) Reject() {
+	if !c.decided.Swap(true) {
+		c.node.post(func(now clock.Time) { c.node.stack.RejectUDP(now, c.flow) })
+	}
+}
+
+// Ignore forgets what came.
+func (c *CaughtUDP) Ignore() {
+	if !c.decided.Swap(true) {
+		c.node.post(func(clock.Time) { c.node.stack.UDP().Dismiss(c.flow) })
+	}
+}
+
+func (c *CaughtUDP) opError(err error) error {
+	return &net.OpError{
+		Op: "accept", Net: "udp", Source: net.UDPAddrFromAddrPort(c.Remote()),
+		Addr: net.UDPAddrFromAddrPort(c.Local()), Err: err,
+	}
+}
