@@ -240,7 +240,7 @@ func TestGarbageFromANeighbour(t *testing.T) {
 	for reason, count := range c.Dropped() {
 		ends[reason] += count
 	}
-	for _, reason := range []string{"bad tcp checksum", "bad tcp header", "unknown protocol", "fragment"} {
+	for _, reason := range []string{"bad tcp checksum", "bad tcp header", "unknown protocol", "overlapping fragments"} {
 		assert.NotZero(t, ends[reason], "%s: %v", reason, ends)
 	}
 	reach(t, a, c)

@@ -22,7 +22,16 @@ const (
 	DropLossy                             // lossyforward took it
 	DropQueueFull                         // the link's queue had no room
 	DropTooBig                            // longer than the link's MTU
-	DropFragment                          // a fragment that is not, or no longer, put together
+	DropFragmentEmpty                     // a fragment without data
+	DropFragmentLength                    // a fragment before the last that is no multiple of 8
+	DropFragmentTooLong                   // a fragment that ends beyond 65,535: the ping of death
+	DropFragmentTiny                      // a fragment that cuts a TCP header (RFC 1858 §3)
+	DropFragmentOverlap                   // of a datagram with overlapping fragments (RFC 5722 §4)
+	DropFragmentEnd                       // of a datagram with two ends
+	DropFragmentECN                       // of a datagram that mixes CE and Not-ECT (RFC 3168 §5.3)
+	DropFragmentCount                     // of a datagram of too many fragments
+	DropFragmentEvicted                   // of a datagram that had to make room for others
+	DropFragmentTimeout                   // of a datagram that did not get whole in time
 	DropProtocol                          // nobody here speaks its protocol
 	DropTCPChecksum                       // TCP checksum is wrong
 	DropTCPHeader                         // TCP header is short or its data offset lies
@@ -68,7 +77,16 @@ var dropNames = [NumDropReasons]string{
 	DropLossy:           "lossy forward",
 	DropQueueFull:       "queue full",
 	DropTooBig:          "too big",
-	DropFragment:        "fragment",
+	DropFragmentEmpty:   "empty fragment",
+	DropFragmentLength:  "fragment not a multiple of 8",
+	DropFragmentTooLong: "oversized datagram",
+	DropFragmentTiny:    "tiny fragment",
+	DropFragmentOverlap: "overlapping fragments",
+	DropFragmentEnd:     "inconsistent last fragment",
+	DropFragmentECN:     "inconsistent fragment ecn",
+	DropFragmentCount:   "too many fragments",
+	DropFragmentEvicted: "reassembly memory full",
+	DropFragmentTimeout: "reassembly timeout",
 	DropProtocol:        "unknown protocol",
 	DropTCPChecksum:     "bad tcp checksum",
 	DropTCPHeader:       "bad tcp header",

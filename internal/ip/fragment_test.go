@@ -1,0 +1,244 @@
+package ip_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ip"
+)
+
+// datagram is a packet of the test's, with n bytes of payload that differ.
+func datagram(n int, options ...byte) []byte {
+	h := ip.Header{
+		TOS: 0x10, TotalLen: ip.HeaderLen + len(options) + n, ID: 0x1234, TTL: 60,
+		Protocol: ip.ProtoUDP, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+		Options: options,
+	}
+	b := h.Append(nil)
+	rng := rand.New(rand.NewPCG(uint64(n), 7))
+	for range n {
+		b = append(b, byte(rng.Uint32()))
+	}
+	return b
+}
+
+// cut fragments a packet.
+func cut(packet []byte, mtu int) [][]byte {
+	var f ip.Fragmenter
+	if !f.Reset(packet, mtu, 0) {
+		return nil
+	}
+	var list [][]byte
+	for f.More() {
+		b := make([]byte, f.HeaderLen())
+		list = append(list, append(b, f.Next(b)...))
+	}
+	return list
+}
+
+// header parses what must be a sound packet of that many bytes.
+func header(tb testing.TB, b []byte) (ip.Header, []byte) {
+	tb.Helper()
+	h, payload, drop := ip.ParseHeader(b)
+	require.Equal(tb, ip.DropNone, drop)
+	require.Len(tb, b, h.TotalLen)
+	return h, payload
+}
+
+// RFC 791 §3.2: the pieces' lengths are as large as the link takes and multiples of
+// eight but for the last's, offsets say where they belong, and all but the last say
+// that more follow. What else the header says is in all.
+func TestRFC791_3_2_Fragments(t *testing.T) {
+	tests := []struct {
+		payload, mtu int
+		want         []string // "offset+length", and "+" where more follow
+	}{
+		{1380, 1400, []string{"0+1380"}},
+		{1381, 1400, []string{"0+1376+", "1376+5"}},
+		{1480, 576, []string{"0+552+", "552+552+", "1104+376"}},
+		{100, 68, []string{"0+48+", "48+48+", "96+4"}},
+		{97, 68, []string{"0+48+", "48+48+", "96+1"}},
+		{96, 68, []string{"0+48+", "48+48"}},
+		{556, 576, []string{"0+556"}}, // the last may be larger than the multiple of eight
+		{552 + 556, 576, []string{"0+552+", "552+556"}},
+		{65515, 32780, []string{"0+32760+", "32760+32755"}},
+	}
+	for _, tt := range tests {
+		packet := datagram(tt.payload)
+		whole, text := header(t, packet)
+		var got []string
+		for _, b := range cut(packet, tt.mtu) {
+			require.LessOrEqual(t, len(b), tt.mtu)
+			h, payload := header(t, b)
+			more := ""
+			if h.MF {
+				more = "+"
+			}
+			got = append(got, fmt.Sprintf("%d+%d%s", h.FragOff, len(payload), more))
+			assert.Equal(t, text[h.FragOff:h.FragOff+len(payload)], payload)
+			h.FragOff, h.MF, h.TotalLen = 0, false, whole.TotalLen
+			assert.Equal(t, whole, h)
+		}
+		assert.Equal(t, tt.want, got, "%d bytes for %d", tt.payload, tt.mtu)
+		var f ip.Fragmenter
+		require.True(t, f.Reset(packet, tt.mtu, 0))
+		assert.Equal(t, len(tt.want), f.Left())
+	}
+}
+
+// RFC 791 §3.1: an option whose copied flag is set is in every fragment, another in
+// the first alone. A list that lies ends where it does so.
+func TestRFC791_3_1_CopiedOptions(t *testing.T) {
+	const (
+		nop         = 1
+		recordRoute = 7    // not copied
+		streamID    = 0x88 // copied
+		security    = 0x82 // copied
+	)
+	tests := []struct {
+		name          string
+		options, want []byte
+	}{
+		{"none", nil, nil},
+		{"not copied", []byte{recordRoute, 3, 4, 0}, nil},
+		{"copied", []byte{streamID, 4, 9, 9}, []byte{streamID, 4, 9, 9}},
+		{
+			"one of each",
+			[]byte{nop, recordRoute, 7, 4, 1, 2, 3, 4, streamID, 4, 9, 8},
+			[]byte{streamID, 4, 9, 8},
+		},
+		{
+			"padded",
+			[]byte{security, 3, 1, nop, recordRoute, 3, 4, 0},
+			[]byte{security, 3, 1, 0},
+		},
+		{"behind the end", []byte{0, streamID, 3, 9}, nil},
+		{"a length of one", []byte{streamID, 1, 9, 9}, nil},
+		{"a length too long", []byte{streamID, 4, 1, 1, streamID, 5, 9, 9}, []byte{streamID, 4, 1, 1}},
+		{"no length", []byte{nop, nop, nop, streamID}, nil},
+		{"forty bytes", bytes.Repeat([]byte{streamID, 4, 1, 2}, 10), bytes.Repeat([]byte{streamID, 4, 1, 2}, 10)},
+	}
+	for _, tt := range tests {
+		pieces := cut(datagram(100, tt.options...), 68)
+		require.Greater(t, len(pieces), 1, tt.name)
+		for i, b := range pieces {
+			h, _ := header(t, b)
+			want := tt.want
+			if i == 0 {
+				want = tt.options
+			}
+			assert.Equal(t, want, slices.Clip(h.Options), "%s, fragment %d", tt.name, i)
+		}
+		var f ip.Fragmenter
+		require.True(t, f.Reset(datagram(100, tt.options...), 68, 0))
+		assert.Equal(t, len(pieces), f.Left(), tt.name)
+	}
+}
+
+// RFC 791 §3.2: a fragment is cut like a whole packet, and only the last piece of
+// the last one says that nothing follows.
+func TestFragmentsOfFragments(t *testing.T) {
+	packet := datagram(3000)
+	_, text := header(t, packet)
+	var got []byte
+	var ends int
+	for _, outer := range cut(packet, 1400) {
+		for _, middle := range cut(outer, 576) {
+			for _, inner := range cut(middle, 68) {
+				h, payload := header(t, inner)
+				require.Equal(t, len(got), h.FragOff)
+				got = append(got, payload...)
+				if !h.MF {
+					ends++
+				}
+			}
+		}
+	}
+	assert.Equal(t, text, got)
+	assert.Equal(t, 1, ends)
+}
+
+// What a link had no room for is cut later, for what the link's MTU is then.
+func TestCuttingGoesOnWhereItStopped(t *testing.T) {
+	packet := datagram(1000)
+	_, text := header(t, packet)
+	var got []byte
+	at := 0
+	for i := 0; at < len(text); i++ {
+		var f ip.Fragmenter
+		require.True(t, f.Reset(packet, 68+100*i, at))
+		b := make([]byte, f.HeaderLen())
+		b = append(b, f.Next(b)...)
+		h, payload := header(t, b)
+		require.Equal(t, at, h.FragOff)
+		require.Equal(t, at+len(payload) < len(text), h.MF)
+		got = append(got, payload...)
+		at = f.Done()
+	}
+	assert.Equal(t, text, got)
+}
+
+// RFC 791 §3.1: thirteen bits of offset end at 65,528. A fragment that reaches beyond
+// has pieces whose offsets would begin anew, over what came before.
+func TestNoOffsetWrapsAround(t *testing.T) {
+	h := ip.Header{TotalLen: 1400, TTL: 9, FragOff: 65528, Protocol: ip.ProtoUDP}
+	packet := append(h.Append(nil), make([]byte, 1380)...)
+	var f ip.Fragmenter
+	assert.False(t, f.Reset(packet, 576, 0))
+	h = ip.Header{TotalLen: 27, TTL: 9, FragOff: 65508 &^ 7, Protocol: ip.ProtoUDP}
+	assert.True(t, f.Reset(append(h.Append(nil), make([]byte, 7)...), 576, 0))
+}
+
+func TestFragmentingAllocatesNothing(t *testing.T) {
+	packet := datagram(65515, 0x88, 4, 1, 2)[:65535]
+	ip.Header{TotalLen: 65535, Options: []byte{0x88, 4, 1, 2}}.Append(packet[:0])
+	var f ip.Fragmenter
+	out := make([]byte, ip.MaxHeaderLen)
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		f.Reset(packet, 576, 0)
+		for f.More() {
+			f.Next(out[:f.HeaderLen()])
+		}
+	}))
+}
+
+// RFC 6864 §4.3: no identification comes again until all others have; §5.2 and RFC
+// 7739 §4: who knows some cannot tell the next.
+func TestRFC6864_4_3_Identifications(t *testing.T) {
+	src, dst := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 1, 0, 2}
+	x := ip.NewIdentifications([16]byte{1, 2, 3})
+	seen := map[uint16]bool{}
+	steps := map[uint16]int{}
+	last := uint16(0)
+	for i := range 65536 {
+		id := x.Next(src, dst, ip.ProtoUDP)
+		require.False(t, seen[id], "%d comes again after %d", id, i)
+		seen[id] = true
+		steps[id-last]++
+		last = id
+	}
+	most := 0
+	for _, n := range steps {
+		most = max(most, n)
+	}
+	assert.Less(t, most, 40, "no step is usual")
+	assert.Greater(t, len(steps), 30_000)
+	other := ip.NewIdentifications([16]byte{1, 2, 4})
+	x = ip.NewIdentifications([16]byte{1, 2, 3})
+	same := 0
+	for range 1000 {
+		a, b := x.Next(src, dst, ip.ProtoUDP), other.Next(src, dst, ip.ProtoUDP)
+		c := x.Next(dst, src, ip.ProtoUDP)
+		if a == b || a == c {
+			same++
+		}
+	}
+	assert.Less(t, same, 5, "other secrets and addresses, other values")
+	assert.Zero(t, testing.AllocsPerRun(100, func() { x.Next(src, dst, ip.ProtoUDP) }))
+}

@@ -1,0 +1,61 @@
+package ip
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// identifications is how many counters there are. Destinations that share one use
+// its values up together.
+const identifications = 64
+
+// Identifications chooses the identification of datagrams that may be fragmented.
+// RFC 6864 §4.3: one that is not atomic has to differ from all others between the
+// same addresses, of the same protocol, that may still be under way. So a counter
+// runs through all 65,536 values, and it takes as many datagrams until one comes
+// again. What is sent is the counter's value through a permutation of its own for
+// each two addresses and protocol: who sees some of them, or those of another
+// destination, cannot tell which will come.
+type Identifications struct {
+	secret   [16]byte
+	counters [identifications]uint16
+}
+
+// NewIdentifications returns a source that the secret keys.
+func NewIdentifications(secret [16]byte) *Identifications {
+	return &Identifications{secret: secret}
+}
+
+// Next returns the identification of another datagram.
+func (x *Identifications) Next(src, dst Addr, protocol uint8) uint16 {
+	var b [26]byte
+	copy(b[:], x.secret[:])
+	b[16] = 'f'
+	copy(b[17:], src[:])
+	copy(b[21:], dst[:])
+	b[25] = protocol
+	key := sha256.Sum256(b[:])
+	counter := &x.counters[key[0]%identifications]
+	*counter++
+	return permute(*counter, binary.BigEndian.Uint64(key[8:]), binary.BigEndian.Uint64(key[16:]))
+}
+
+// permute maps 16 bits to 16 bits, one to one: a Feistel network of eight rounds
+// between two bytes.
+func permute(v uint16, k0, k1 uint64) uint16 {
+	left, right := uint8(v>>8), uint8(v)
+	for range 4 {
+		left ^= scramble(right, k0)
+		right ^= scramble(left, k1)
+		k0, k1 = k0*k1|1, k1^k0>>17
+	}
+	return uint16(left)<<8 | uint16(right)
+}
+
+// scramble is one round's function of a byte: what a multiplication by the key
+// spreads it to.
+func scramble(v uint8, key uint64) uint8 {
+	x := (uint64(v) + key) * (key>>32 | 1)
+	x ^= x >> 29
+	return uint8(x * 0x9e3779b97f4a7c15 >> 56)
+}

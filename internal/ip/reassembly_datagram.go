@@ -1,0 +1,237 @@
+package ip
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/tidepool-net/tidepool/internal/checksum"
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+const (
+	pageBytes = 2048
+	// maxUnits is how many units of eight bytes the longest payload has.
+	maxUnits = (MaxPacketLen + fragmentUnit) / fragmentUnit
+)
+
+// page is memory for a part of a datagram's payload.
+type page [pageBytes]byte
+
+// unitSet is a set of units of eight bytes of a payload.
+type unitSet [maxUnits / 64]uint64
+
+// datagram is what has come of one datagram.
+type datagram struct {
+	key     fragmentKey
+	arrived clock.Time
+	iface   int        // where its first fragment came in
+	refused DropReason // DropNone: it may still get whole
+	count   int        // fragments held
+	bytes   int        // of payload held
+	reach   int        // where the last held byte ends
+	end     int        // where the payload ends; 0: not known yet
+	first   int        // bytes of fragment zero's payload; 0: it has not come
+	ecn     uint8      // a bit for each codepoint that came
+
+	header    [MaxHeaderLen]byte // of fragment zero, once that has come
+	headerLen int
+
+	covered unitSet // what is held
+	begins  unitSet // where the fragments begin
+	pages   [(MaxPacketLen + pageBytes) / pageBytes]*page
+
+	charge int // bytes of memory that it counts for
+	source *source
+	age    links // among all
+	peer   links // among those of its source
+}
+
+// fitting is how a fragment fits those that are held.
+type fitting uint8
+
+const (
+	fits        fitting = iota // it is new
+	twice                      // it is the same as one of them
+	overlaps                   // it is not, but has bytes in common with one
+	contradicts                // it ends the datagram elsewhere
+)
+
+// fit tells how a fragment fits in.
+func (d *datagram) fit(h *Header, payload []byte) fitting {
+	from, end := h.FragOff, h.FragOff+len(payload)
+	if d.covered.any(from, end) {
+		if d.holds(from, end) && h.MF == (end != d.end) && d.equal(from, payload) {
+			return twice
+		}
+		return overlaps
+	}
+	if d.end == 0 && !h.MF && end < d.reach || d.end != 0 && (!h.MF || end > d.end) {
+		return contradicts
+	}
+	return fits
+}
+
+// add takes a fragment that fits; its pages are there.
+func (d *datagram) add(h *Header, b []byte) {
+	payload := b[h.IHL:h.TotalLen]
+	from, end := h.FragOff, h.FragOff+len(payload)
+	d.covered.set(from, end)
+	d.begins.set(from, from+1)
+	d.count++
+	d.bytes += len(payload)
+	d.reach = max(d.reach, end)
+	d.ecn |= 1 << (h.TOS & 3)
+	if !h.MF {
+		d.end = end
+	}
+	if from == 0 {
+		d.first = len(payload)
+		d.headerLen = copy(d.header[:], b[:h.IHL])
+	}
+	for at := from; at < end; {
+		n := copy(d.pages[at/pageBytes][at%pageBytes:], payload)
+		payload = payload[n:]
+		at += n
+	}
+}
+
+// complete reports whether all has come: what is held does not overlap, so its
+// length tells.
+func (d *datagram) complete() bool { return d.end != 0 && d.bytes == d.end }
+
+// holds reports whether there is a fragment of exactly these bytes.
+func (d *datagram) holds(from, end int) bool {
+	if !d.begins.any(from, from+1) {
+		return false
+	}
+	stop := d.begins.next(from/fragmentUnit + 1)
+	stop = min(stop, d.covered.gap(from/fragmentUnit+1)) * fragmentUnit
+	if d.end != 0 {
+		stop = min(stop, d.end)
+	}
+	return stop == end
+}
+
+// equal reports whether the payload from there on, all of it held, is p.
+func (d *datagram) equal(from int, p []byte) bool {
+	for len(p) > 0 {
+		held := d.pages[from/pageBytes][from%pageBytes:]
+		n := min(len(held), len(p))
+		if !bytes.Equal(held[:n], p[:n]) {
+			return false
+		}
+		p = p[n:]
+		from += n
+	}
+	return true
+}
+
+// The codepoints of ECN (RFC 3168 §5), as bits of a set.
+const (
+	ecnMask   = 3
+	ecnCE     = 3
+	setNotECT = 1 << 0
+	setCE     = 1 << ecnCE
+)
+
+// codepoint returns the ECN codepoint of the whole datagram. RFC 3168 §5.3: CE of
+// any fragment is that of the datagram, which is discarded if another fragment was
+// not of a transport that would understand it. Of other mixtures it says nothing;
+// a fragment that is Not-ECT makes the whole so.
+func (d *datagram) codepoint() (uint8, bool) {
+	switch {
+	case d.ecn&setCE != 0:
+		return ecnCE, d.ecn&setNotECT == 0
+	case d.ecn&setNotECT != 0:
+		return 0, true
+	}
+	return d.header[1] & ecnMask, true
+}
+
+// packet appends the whole datagram to b: fragment zero's header, made that of an
+// unfragmented packet, and the payload.
+func (d *datagram) packet(b []byte, ecn uint8) []byte {
+	b = append(b, d.header[:d.headerLen]...)
+	b[1] = b[1]&^ecnMask | ecn
+	binary.BigEndian.PutUint16(b[2:], uint16(d.headerLen+d.end))
+	binary.BigEndian.PutUint16(b[6:], binary.BigEndian.Uint16(b[6:])&flagDF)
+	binary.BigEndian.PutUint16(b[10:], 0)
+	binary.BigEndian.PutUint16(b[10:], checksum.Checksum(b))
+	return d.appendPayload(b, d.end)
+}
+
+// fragmentZero appends the first fragment to b, as it came.
+func (d *datagram) fragmentZero(b []byte) []byte {
+	return d.appendPayload(append(b, d.header[:d.headerLen]...), d.first)
+}
+
+func (d *datagram) appendPayload(b []byte, n int) []byte {
+	for i := 0; n > 0; i++ {
+		k := min(n, pageBytes)
+		b = append(b, d.pages[i][:k]...)
+		n -= k
+	}
+	return b
+}
+
+// words calls f with each word of the set that has units of the bytes from up to
+// end, and those units.
+func words(from, end int, f func(word int, units uint64) bool) {
+	first, last := from/fragmentUnit, (end-1)/fragmentUnit
+	for w := first / 64; w <= last/64; w++ {
+		units := ^uint64(0)
+		if w == first/64 {
+			units <<= first % 64
+		}
+		if w == last/64 {
+			units &= ^uint64(0) >> (63 - last%64)
+		}
+		if !f(w, units) {
+			return
+		}
+	}
+}
+
+// any reports whether a unit of the bytes from up to end is in the set.
+func (s *unitSet) any(from, end int) (found bool) {
+	words(from, end, func(w int, units uint64) bool {
+		found = s[w]&units != 0
+		return !found
+	})
+	return found
+}
+
+// set adds the units of the bytes from up to end.
+func (s *unitSet) set(from, end int) {
+	words(from, end, func(w int, units uint64) bool {
+		s[w] |= units
+		return true
+	})
+}
+
+// next returns the first unit of the set at or behind u, or maxUnits.
+func (s *unitSet) next(u int) int { return s.seek(u, 0) }
+
+// gap returns the first unit at or behind u that is not in the set, or maxUnits.
+func (s *unitSet) gap(u int) int { return s.seek(u, ^uint64(0)) }
+
+// seek returns the first unit at or behind u whose bit is not that of none.
+func (s *unitSet) seek(u int, none uint64) int {
+	for w := u / 64; w < len(s); w++ {
+		word := s[w] ^ none
+		if w == u/64 {
+			word &= ^uint64(0) << (u % 64)
+		}
+		if word != 0 {
+			return w*64 + bits.TrailingZeros64(word)
+		}
+	}
+	return maxUnits
+}
+
+// clear empties the set, which has no units behind the first end bytes.
+func (s *unitSet) clear(end int) {
+	const word = 64 * fragmentUnit
+	clear(s[:(end+word-1)/word])
+}

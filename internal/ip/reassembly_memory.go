@@ -1,0 +1,196 @@
+package ip
+
+import "github.com/tidepool-net/tidepool/internal/clock"
+
+const (
+	// datagramBytes is what a datagram counts for beside its pages: its two sets, its
+	// place in maps and lists.
+	datagramBytes = 3 << 10
+	// keptPages bounds the pages that are kept for the next datagram while there is
+	// none: those of two long ones. KeptDatagrams is the same of what they are besides.
+	keptPages     = 64
+	keptDatagrams = 32
+)
+
+// source is what the datagrams of one source address hold together.
+type source struct {
+	addr  Addr
+	bytes int
+	count int
+	ages  queue
+}
+
+// links are a datagram's neighbours in a queue.
+type links struct{ older, newer *datagram }
+
+// queue is datagrams in the order in which they were begun.
+type queue struct{ oldest, newest *datagram }
+
+// push puts d behind all others; at tells which of its links are the queue's.
+func (q *queue) push(d *datagram, at func(*datagram) *links) {
+	*at(d) = links{older: q.newest}
+	if q.newest != nil {
+		at(q.newest).newer = d
+	} else {
+		q.oldest = d
+	}
+	q.newest = d
+}
+
+// remove takes d out.
+func (q *queue) remove(d *datagram, at func(*datagram) *links) {
+	l := *at(d)
+	if l.older != nil {
+		at(l.older).newer = l.newer
+	} else {
+		q.oldest = l.newer
+	}
+	if l.newer != nil {
+		at(l.newer).older = l.older
+	} else {
+		q.newest = l.older
+	}
+	*at(d) = links{}
+}
+
+func byAge(d *datagram) *links  { return &d.age }
+func byPeer(d *datagram) *links { return &d.peer }
+
+// begin starts a datagram, for which others may have to go.
+func (r *Reassembler) begin(now clock.Time, iface int, key fragmentKey) *datagram {
+	s := r.sources[key.src]
+	if s == nil {
+		s = take(&r.lone)
+		s.addr = key.src
+		r.sources[key.src] = s
+	}
+	s.count++ // before others go: it would go with the last of them
+	r.evict(s, nil, datagramBytes, 1)
+	s.count--
+	d := take(&r.idle)
+	d.key, d.arrived, d.iface, d.source = key, now, iface, s
+	r.charge(d, datagramBytes)
+	s.count++
+	r.datagrams[key] = d
+	r.ages.push(d, byAge)
+	s.ages.push(d, byPeer)
+	return d
+}
+
+// admit sees to the pages for n bytes of payload at an offset.
+func (r *Reassembler) admit(d *datagram, at, n int) {
+	first, last := at/pageBytes, (at+n-1)/pageBytes
+	need := 0
+	for i := first; i <= last; i++ {
+		if d.pages[i] == nil {
+			need += pageBytes
+		}
+	}
+	if need == 0 {
+		return
+	}
+	r.evict(d.source, d, need, 0)
+	for i := first; i <= last; i++ {
+		if d.pages[i] == nil {
+			d.pages[i] = take(&r.pages)
+		}
+	}
+	r.charge(d, need)
+}
+
+// charge books memory.
+func (r *Reassembler) charge(d *datagram, n int) {
+	d.charge += n
+	d.source.bytes += n
+	r.info.Bytes += n
+}
+
+// evict makes room for n bytes, and more datagrams, of a source. What the source
+// holds beyond half of everything is its own oldest's place; else the oldest of
+// all goes. Keep is the datagram that it is for; it never goes.
+func (r *Reassembler) evict(s *source, keep *datagram, n, more int) {
+	for s.bytes+n > r.cfg.MaxBytes/2 || s.ages.oldest != nil && s.count > r.cfg.MaxDatagrams/2 {
+		if !r.evictOldest(s.ages.oldest, keep, byPeer) {
+			break
+		}
+	}
+	for r.info.Bytes+n > r.cfg.MaxBytes || len(r.datagrams)+more > r.cfg.MaxDatagrams {
+		if !r.evictOldest(r.ages.oldest, keep, byAge) {
+			break
+		}
+	}
+}
+
+// evictOldest discards a datagram, or the one behind it if it is to be kept.
+func (r *Reassembler) evictOldest(d, keep *datagram, at func(*datagram) *links) bool {
+	if d != nil && d == keep {
+		d = at(d).newer
+	}
+	if d == nil {
+		return false
+	}
+	if d.refused == DropNone {
+		r.info.Evicted++
+		r.discard(d, DropFragmentEvicted)
+	}
+	r.release(d)
+	return true
+}
+
+// release forgets a datagram; its memory is for the next.
+func (r *Reassembler) release(d *datagram) {
+	r.strip(d)
+	s := d.source
+	r.charge(d, -d.charge)
+	s.count--
+	s.ages.remove(d, byPeer)
+	r.ages.remove(d, byAge)
+	delete(r.datagrams, d.key)
+	if s.count == 0 {
+		delete(r.sources, s.addr)
+		r.lone = append(r.lone, s)
+	}
+	r.idle = append(r.idle, d)
+	if r.ages.oldest == nil {
+		trim(&r.pages, keptPages)
+		trim(&r.idle, keptDatagrams)
+		trim(&r.lone, keptDatagrams)
+	}
+}
+
+// strip takes everything from a datagram but its place in the books.
+func (r *Reassembler) strip(d *datagram) {
+	freed := 0
+	for i := range d.pages[:(d.reach+pageBytes-1)/pageBytes] {
+		if p := d.pages[i]; p != nil {
+			r.pages = append(r.pages, p)
+			d.pages[i] = nil
+			freed += pageBytes
+		}
+	}
+	r.charge(d, -freed)
+	d.covered.clear(d.reach)
+	d.begins.clear(d.reach)
+	d.refused, d.count, d.bytes, d.reach, d.end = DropNone, 0, 0, 0, 0
+	d.first, d.ecn, d.headerLen = 0, 0, 0
+}
+
+// take returns what a list of free things has, or a new one.
+func take[T any](free *[]*T) *T {
+	n := len(*free)
+	if n == 0 {
+		return new(T)
+	}
+	v := (*free)[n-1]
+	(*free)[n-1] = nil
+	*free = (*free)[:n-1]
+	return v
+}
+
+// trim lets all of a list but the first few go.
+func trim[T any](free *[]*T, most int) {
+	if len(*free) > most {
+		clear((*free)[most:])
+		*free = (*free)[:most]
+	}
+}
