@@ -27,6 +27,10 @@ type Counters struct {
 	Packets uint64 `json:"packets"`
 	Bytes   uint64 `json:"bytes"`
 	Errors  uint64 `json:"errors"` // refused by the device beneath
+	// Fragments are those of the packets that were fragments: in, of datagrams for this node;
+	// out, of packets too long for the link. Fragmented counts what they made, or were made of.
+	Fragments  uint64 `json:"fragments,omitempty"`
+	Fragmented uint64 `json:"fragmented,omitempty"`
 	// Drops lists the reasons that occurred, in a stable order; packets that were dropped count
 	// under Packets too if they had arrived.
 	Drops []Drop `json:"drops,omitempty"`

@@ -28,7 +28,7 @@ const (
 	DropFragmentTiny                      // a fragment that cuts a TCP header (RFC 1858 §3)
 	DropFragmentOverlap                   // of a datagram with overlapping fragments (RFC 5722 §4)
 	DropFragmentEnd                       // of a datagram with two ends
-	DropFragmentECN                       // of a datagram that mixes CE and Not-ECT (RFC 3168 §5.3)
+	DropFragmentECN                       // of a datagram with marks at odds (RFC 3168 §5.3)
 	DropFragmentCount                     // of a datagram of too many fragments
 	DropFragmentEvicted                   // of a datagram that had to make room for others
 	DropFragmentTimeout                   // of a datagram that did not get whole in time

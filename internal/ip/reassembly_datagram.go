@@ -138,7 +138,7 @@ const (
 // codepoint returns the ECN codepoint of the whole datagram. RFC 3168 §5.3: CE of
 // any fragment is that of the datagram, which is discarded if another fragment was
 // not of a transport that would understand it. Of other mixtures it says nothing;
-// a fragment that is Not-ECT makes the whole so.
+// a fragment of no such transport makes the whole one of none.
 func (d *datagram) codepoint() (uint8, bool) {
 	switch {
 	case d.ecn&setCE != 0:

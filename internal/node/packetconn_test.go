@@ -103,7 +103,7 @@ func TestPacketConnErrorsAreThoseThatProgramsLookFor(t *testing.T) {
 	assert.Equal(t, "udp", op.Net)
 	assert.False(t, op.Timeout())
 
-	_, err = c.Write(make([]byte, 1373))
+	_, err = c.Write(make([]byte, 65508))
 	assert.ErrorIs(t, err, syscall.EMSGSIZE)
 	_, err = c.WriteTo([]byte("x"), c.RemoteAddr())
 	assert.ErrorIs(t, err, net.ErrWriteToConnected)

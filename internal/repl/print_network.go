@@ -52,7 +52,16 @@ func printCounters(direction string, c control.Counters) string {
 	if len(reasons) > 0 {
 		line += "  (" + strings.Join(reasons, ", ") + ")"
 	}
-	return line + "\n"
+	line += "\n"
+	if c.Fragments > 0 {
+		whole := "of"
+		if direction == "RX" {
+			whole = "to"
+		}
+		line += fmt.Sprintf("        %d fragments %s %d packets\n",
+			c.Fragments, whole, c.Fragmented)
+	}
+	return line
 }
 
 func printNeighbors(list []control.Neighbor) string {

@@ -13,7 +13,7 @@ import (
 // deliver hands a packet for this node to its protocol.
 func (s *Stack) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) {
 	if h.IsFragment() {
-		s.dropOne(now, i, Inbound, ip.DropFragment, b)
+		s.reassemble(now, i, h, b)
 		return
 	}
 	if h.Protocol == ip.ProtoTCP {

@@ -28,6 +28,7 @@ type run struct {
 	hop   ip.Addr
 	data  []byte
 	size  int
+	at    int // bytes of its payload that have left in fragments, if it is cut
 }
 
 // begin has the packets behind b follow it.
@@ -86,6 +87,12 @@ func (s *Stack) outputForwarded(now clock.Time, room []int, b *buffer.Batch) boo
 		r := &o.forward[o.emitted]
 		if !s.interfaces[r.iface].up {
 			s.dropRun(now, r, ip.DropInterfaceDown)
+			continue
+		}
+		if r.size > s.interfaces[r.iface].MTU {
+			if !s.cutForwarded(now, room, b, r) {
+				return false
+			}
 			continue
 		}
 		for len(r.data) > 0 && room[r.iface] > 0 {

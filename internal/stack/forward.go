@@ -34,11 +34,9 @@ func (s *Stack) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 	case !out.up:
 		s.dropOne(now, route.Iface, Outbound, ip.DropInterfaceDown, b)
 		s.reportError(now, icmp.TypeUnreachable, icmp.CodeHost, b)
-	case len(b) > out.MTU:
+	case len(b) > out.MTU && h.DF:
 		s.dropOne(now, route.Iface, Outbound, ip.DropTooBig, b)
-		if h.DF {
-			s.reportTooBig(now, out.MTU, b)
-		}
+		s.reportTooBig(now, out.MTU, b)
 	case s.loses(i, route.Iface):
 		s.dropOne(now, route.Iface, Outbound, ip.DropLossy, b)
 	default:

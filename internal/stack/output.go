@@ -79,30 +79,28 @@ func (s *Stack) localRoom() int { return (maxQueuedBytes - s.out.bytes) / ip.Max
 func (s *Stack) outputOwn(now clock.Time, room []int, b *buffer.Batch) bool {
 	o := &s.out
 	kept := o.packets[:0]
-	done := true
 	for _, p := range o.packets {
-		switch {
-		case b.Full():
-			done = false
+		if b.Full() || room[p.iface] <= 0 || !s.emit(now, room, b, &p) {
 			kept = append(kept, p)
-		case room[p.iface] <= 0:
-			kept = append(kept, p)
-		default:
-			o.bytes -= len(p.data)
-			s.emit(now, room, b, p)
+			continue
 		}
+		o.bytes -= len(p.data)
 	}
 	clear(o.packets[len(kept):])
 	o.packets = kept
-	return done
+	return !b.Full()
 }
 
-// emit puts one whole packet into b.
-func (s *Stack) emit(now clock.Time, room []int, b *buffer.Batch, p packet) {
+// emit puts one packet into b, in fragments if it has to be, and reports false if
+// some of it is left.
+func (s *Stack) emit(now clock.Time, room []int, b *buffer.Batch, p *packet) bool {
 	out := &s.interfaces[p.iface]
 	if !out.up && !p.last {
 		s.dropOne(now, p.iface, Outbound, ip.DropInterfaceDown, p.data)
-		return
+		return true
+	}
+	if len(p.data) > out.MTU {
+		return s.emitFragments(now, room, b, p)
 	}
 	b.Begin(p.iface, p.hop, len(p.data))
 	b.Add(p.data)
@@ -113,6 +111,7 @@ func (s *Stack) emit(now clock.Time, room []int, b *buffer.Batch, p packet) {
 		s.in.one[0] = p.data
 		s.tap(now, p.iface, Outbound, ip.DropNone, s.in.one[:])
 	}
+	return true
 }
 
 // render turns the train that TCP gave into packets in b.
@@ -261,6 +260,9 @@ func (r *renderer) put(b []byte) []byte {
 
 // send queues a packet of the node's own. A zero source is filled in.
 func (s *Stack) send(now clock.Time, h ip.Header, payload []byte) error {
+	if n := ip.HeaderLen + len(payload); n > ip.MaxPacketLen {
+		return fmt.Errorf("a packet of %d bytes: %w", n, ErrTooBig)
+	}
 	if i, self := s.own[h.Dst]; self {
 		if h.Src == (ip.Addr{}) {
 			h.Src = h.Dst
@@ -302,13 +304,16 @@ func (s *Stack) sendVia(now clock.Time, i int, hop ip.Addr, h ip.Header, payload
 	if h.Src == (ip.Addr{}) {
 		h.Src = out.addr
 	}
+	if !h.DF { // RFC 6864 §4.1: what is atomic needs no identification
+		h.ID = s.ids.Next(h.Src, h.Dst, h.Protocol)
+	}
 	h.TotalLen = ip.HeaderLen + len(payload)
 	b := append(h.Append(make([]byte, 0, h.TotalLen)), payload...)
 	switch {
 	case !out.up:
 		s.dropOne(now, i, Outbound, ip.DropInterfaceDown, b)
 		return fmt.Errorf("%s: %w", out.Name, ErrInterfaceDown)
-	case len(b) > out.MTU:
+	case len(b) > out.MTU && !mayCut(&h):
 		s.dropOne(now, i, Outbound, ip.DropTooBig, b)
 		return fmt.Errorf("%d bytes over %s with MTU %d: %w", len(b), out.Name, out.MTU, ErrTooBig)
 	case s.out.bytes+len(b) > maxQueuedBytes:

@@ -38,7 +38,10 @@ func (s *Stack) InterfaceInfos() []control.Interface {
 }
 
 func (c *counters) info() control.Counters {
-	info := control.Counters{Packets: c.packets, Bytes: c.bytes, Drops: []control.Drop{}}
+	info := control.Counters{
+		Packets: c.packets, Bytes: c.bytes, Drops: []control.Drop{},
+		Fragments: c.fragments, Fragmented: c.fragmented,
+	}
 	for reason, n := range c.drops {
 		if n > 0 {
 			info.Drops = append(info.Drops, control.Drop{

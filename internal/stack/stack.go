@@ -48,6 +48,8 @@ type Config struct {
 	UDP udp.Config
 	// Knobs are what can be turned later.
 	Knobs Knobs
+	// Reassembly bounds what is kept of datagrams that come in fragments.
+	Reassembly ip.ReassemblyConfig
 	// FirstSocket is the lowest socket number.
 	FirstSocket int
 	// Rand decides which packets lossyforward drops and which ports UDP chooses;
@@ -93,6 +95,8 @@ type Stack struct {
 	rip        *rip.Speaker
 	tcp        *tcp.Host
 	udp        *udp.Host
+	fragments  *ip.Reassembler
+	ids        *ip.Identifications
 	rng        *rand.Rand
 	knobs      Knobs
 	bucket     icmp.Bucket // of ICMP's errors
@@ -118,7 +122,10 @@ type iface struct {
 
 type counters struct {
 	packets, bytes uint64
-	drops          ip.Drops
+	// fragments are those of the packets that were fragments: in, for this node; out,
+	// of larger ones, which are those of fragmented.
+	fragments, fragmented uint64
+	drops                 ip.Drops
 }
 
 // New returns a stack with every interface up. RIP, if configured, begins with
@@ -140,6 +147,13 @@ func New(now clock.Time, cfg Config) (*Stack, error) {
 			return nil, err
 		}
 	}
+	fragments, err := ip.NewReassembler(cfg.Reassembly)
+	if err != nil {
+		return nil, fmt.Errorf("stack: %w", err)
+	}
+	s.fragments = fragments
+	// One secret serves both: each marks what it hashes with a letter of its own.
+	s.ids = ip.NewIdentifications(cfg.TCP.Secret)
 	cfg.TCP.Route = s.path
 	host, err := tcp.NewHost(cfg.TCP)
 	if err != nil {
@@ -161,6 +175,10 @@ func (s *Stack) attach(i int, c Interface) error {
 	if c.MTU == 0 {
 		c.MTU = DefaultMTU
 	}
+	if c.MTU < ip.MinMTU || c.MTU > ip.MaxPacketLen {
+		return fmt.Errorf("stack: interface %s: MTU %d: want %d to %d", c.Name, c.MTU,
+			ip.MinMTU, ip.MaxPacketLen)
+	}
 	addr := c.Addr.Addr().As4()
 	if j, dup := s.own[addr]; dup {
 		return fmt.Errorf("stack: interfaces %s and %s have the same address %v",
@@ -179,7 +197,7 @@ func (s *Stack) SetTap(tap Tap) { s.tap = tap }
 
 // Deadline returns when Advance is due next, or never.
 func (s *Stack) Deadline() clock.Time {
-	t := s.tcp.Deadline()
+	t := clock.Earliest(s.tcp.Deadline(), s.fragments.Deadline())
 	if s.rip != nil {
 		t = clock.Earliest(t, s.rip.Deadline())
 	}
@@ -194,6 +212,8 @@ func (s *Stack) Deadline() clock.Time {
 func (s *Stack) Advance(now clock.Time) {
 	s.deliverLocal(now)
 	s.expireSockets(now)
+	s.fragments.Advance(now)
+	s.discardFragments(now)
 	s.tcp.Advance(now)
 	if s.rip != nil {
 		s.rip.Advance(now)
@@ -269,6 +289,7 @@ type outbound struct {
 	localAt  clock.Time
 	train    tcp.Train
 	walk     renderer
+	cut      ip.Fragmenter
 	walking  bool   // the last batch ended before the train did
 	outlets  []int  // the room of each outlet, the loopback last
 	bytes    int    // of packets and local
@@ -280,6 +301,7 @@ type packet struct {
 	iface int
 	hop   ip.Addr
 	data  []byte
+	at    int  // bytes of its payload that have left in fragments
 	last  bool // sent before the interface went down
 }
 

@@ -131,7 +131,8 @@ func (s *Stack) sourceTo(dst ip.Addr) (ip.Addr, error) {
 }
 
 // SendUDP sends a datagram from u to the given address, or to u's peer when that
-// is invalid. It fails with ErrTooBig when the packet would not fit the link,
+// is invalid. What is longer than the link takes leaves in fragments, unless the socket
+// does not permit it: then it fails with ErrTooBig, as with more than a packet holds,
 // and with ErrQueueFull while the stack holds too much that links have not taken.
 func (s *Stack) SendUDP(now clock.Time, u *udp.Socket, to netip.AddrPort, payload []byte) error {
 	if !to.IsValid() {
@@ -148,7 +149,9 @@ func (s *Stack) SendUDP(now clock.Time, u *udp.Socket, to netip.AddrPort, payloa
 		return ErrQueueFull
 	}
 	o := u.Options()
-	h := ip.Header{Protocol: ip.ProtoUDP, TOS: o.TOS, TTL: o.TTL, Dst: to.Addr().As4()}
+	h := ip.Header{
+		Protocol: ip.ProtoUDP, TOS: o.TOS, DF: o.DontFragment, TTL: o.TTL, Dst: to.Addr().As4(),
+	}
 	if h.TTL == 0 {
 		h.TTL = defaultTTL
 	}

@@ -99,6 +99,7 @@ func TestWhatUDPRefuses(t *testing.T) {
 	s := bindUDP(t, a, "0.0.0.0:53")
 	to := netip.MustParseAddrPort("10.0.0.2:53")
 	assert.ErrorIs(t, a.SendUDP(w.now, s, netip.AddrPort{}, nil), stack.ErrNotConnected)
+	s.SetOptions(udp.Options{DontFragment: true})
 	assert.ErrorIs(t, a.SendUDP(w.now, s, to, make([]byte, 1373)), stack.ErrTooBig)
 	assert.ErrorIs(t, a.SendUDP(w.now, s, to, make([]byte, 70_000)), stack.ErrTooBig)
 	assert.NoError(t, a.SendUDP(w.now, s, to, make([]byte, 1372)), "1400 with both headers")

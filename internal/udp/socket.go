@@ -38,6 +38,9 @@ type Options struct {
 	MulticastTTL uint8
 	// TOS is the IP header's type of service.
 	TOS uint8
+	// DontFragment has what does not fit the way refused, or reported by whoever cannot
+	// pass it on, in place of cut into fragments (RFC 1191 §3).
+	DontFragment bool
 	// Broadcast permits datagrams to all on a link.
 	Broadcast bool
 	// NoLoop keeps what is sent to a group from the members on the node itself.

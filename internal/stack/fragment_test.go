@@ -1,0 +1,465 @@
+package stack_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/checksum"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/icmp"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+	"github.com/tidepool-net/tidepool/internal/udp"
+)
+
+// narrowLine is A - B - C whose second link takes mtu bytes.
+func narrowLine(t *testing.T, mtu int) (w *world, a, b, c *stack.Stack) {
+	t.Helper()
+	return routedLine(t, mtu, false)
+}
+
+func routedLine(t *testing.T, mtu int, catching bool) (w *world, a, b, c *stack.Stack) {
+	t.Helper()
+	w = newWorld(t)
+	narrow := func(name, prefix string) stack.Interface {
+		f := face(name, prefix)
+		f.MTU = mtu
+		return f
+	}
+	a = w.add(stack.Config{
+		Interfaces: []stack.Interface{face("if0", "10.0.0.1/24")},
+		Routes:     []stack.Route{route("0.0.0.0/0", "10.0.0.2")},
+	})
+	b = w.add(stack.Config{
+		Interfaces: []stack.Interface{face("if0", "10.0.0.2/24"), narrow("if1", "10.1.0.1/24")},
+		Routes:     []stack.Route{route("10.9.0.0/16", "10.1.0.2")},
+		Forwarding: true,
+	})
+	c = w.add(stack.Config{
+		Interfaces: []stack.Interface{narrow("if0", "10.1.0.2/24")},
+		Routes:     []stack.Route{route("0.0.0.0/0", "10.1.0.1")},
+	})
+	if catching {
+		c.Catch(10)
+	}
+	w.wire(end{0, 0}, end{1, 0})
+	w.wire(end{1, 1}, end{2, 0})
+	return w, a, b, c
+}
+
+// pattern is n bytes, no two neighbours' worth alike.
+func pattern(n int) []byte {
+	p := make([]byte, n)
+	for i := range p {
+		p[i] = byte(i ^ i>>8)
+	}
+	return p
+}
+
+// readAll takes one datagram, whatever its length.
+func readAll(t *testing.T, s *udp.Socket) []byte {
+	t.Helper()
+	p := make([]byte, 70_000)
+	r, ok := udp.Dequeue(s.Rx(), p)
+	if !ok {
+		return nil
+	}
+	return p[:r.Len]
+}
+
+// RFC 791 §3.2 from end to end: datagrams of any length cross links that are
+// narrower, narrower still in the middle, both ways.
+func TestRFC791_3_2_LongDatagramsCrossNarrowLinks(t *testing.T) {
+	for _, mtu := range []int{1400, 576, 68} {
+		w, a, b, c := narrowLine(t, mtu)
+		w.room = 5000
+		server := bindUDP(t, c, "0.0.0.0:53")
+		client, err := a.DialUDP(netip.MustParseAddrPort("10.1.0.2:53"))
+		require.NoError(t, err)
+		for _, n := range []int{0, 1, 28, 1372, 1373, 4000, udp.MaxPayload} {
+			want := pattern(n)
+			require.NoError(t, a.SendUDP(w.now, client, netip.AddrPort{}, want))
+			w.run(10 * time.Millisecond)
+			require.True(t, bytes.Equal(want, readAll(t, server)), "%d bytes through %d", n, mtu)
+			require.NoError(t, c.SendUDP(w.now, server, client.Local(), want))
+			w.run(10 * time.Millisecond)
+			require.True(t, bytes.Equal(want, readAll(t, client)), "%d bytes back through %d", n, mtu)
+		}
+		for i, s := range []*stack.Stack{a, b, c} {
+			assert.Empty(t, drops(s, 0), "%d, stack %d", mtu, i)
+			assert.Zero(t, s.Fragments().Datagrams)
+		}
+		assert.Zero(t, b.Fragments().Fragments, "RFC 1812 §5.2.6: a router passes fragments on")
+	}
+}
+
+// What is sent and received in fragments is counted at its interface.
+func TestFragmentsAreCounted(t *testing.T) {
+	w, a, b, c := narrowLine(t, 576)
+	bindUDP(t, c, "0.0.0.0:53")
+	client := bindUDP(t, a, "0.0.0.0:0")
+	require.NoError(t, a.SendUDP(w.now, client, netip.MustParseAddrPort("10.1.0.2:53"), pattern(3000)))
+	w.run(10 * time.Millisecond)
+	of := func(c control.Counters) string {
+		return fmt.Sprintf("%d of %d, %d packets", c.Fragments, c.Fragmented, c.Packets)
+	}
+	assert.Equal(t, "3 of 1, 3 packets", of(a.InterfaceInfos()[0].Out))
+	assert.Equal(t, "0 of 0, 3 packets", of(b.InterfaceInfos()[0].In))
+	// Two of 1396 bytes are cut in three, the last of 276 passes as it is.
+	assert.Equal(t, "6 of 2, 7 packets", of(b.InterfaceInfos()[1].Out))
+	assert.Equal(t, "7 of 1, 7 packets", of(c.InterfaceInfos()[0].In))
+}
+
+// RFC 1122 §3.2.2.6: an echo of any length that can be put together is answered
+// whole.
+func TestRFC1122_3_2_2_6_LongEchoes(t *testing.T) {
+	w, a, _, _ := narrowLine(t, 576)
+	for i, n := range []int{1372, 1373, 65507} {
+		require.NoError(t, a.SendEcho(w.now, addr("10.1.0.2"), 1, uint16(i), n, 0))
+		w.run(10 * time.Millisecond)
+		events := a.Events()
+		require.Len(t, events, 1, "%d bytes", n)
+		assert.Equal(t, icmp.TypeEchoReply, events[0].Echo.Type)
+		assert.Equal(t, n+8, events[0].Echo.Bytes)
+	}
+	assert.ErrorIs(t, a.SendEcho(w.now, addr("10.1.0.2"), 1, 9, 65508, 0), stack.ErrTooBig)
+	assert.ErrorIs(t, a.SendEcho(w.now, addr("10.0.0.1"), 1, 9, 65508, 0), stack.ErrTooBig)
+}
+
+// RFC 1191 §4: what may not be fragmented is reported with the next link's MTU, and
+// the socket that sent it hears of it.
+func TestRFC1191_4_DontFragment(t *testing.T) {
+	w, a, b, c := narrowLine(t, 576)
+	server := bindUDP(t, c, "0.0.0.0:53")
+	client, err := a.DialUDP(netip.MustParseAddrPort("10.1.0.2:53"))
+	require.NoError(t, err)
+	client.SetOptions(udp.Options{DontFragment: true})
+	require.NoError(t, a.SendUDP(w.now, client, netip.AddrPort{}, pattern(549)))
+	w.run(time.Millisecond)
+	assert.ErrorIs(t, client.TakeError(), udp.ErrTooBig)
+	assert.Nil(t, readAll(t, server))
+	assert.Equal(t, map[string]uint64{ip.DropTooBig.String(): 1}, drops(b, 1))
+	require.NoError(t, a.SendUDP(w.now, client, netip.AddrPort{}, pattern(548)))
+	w.run(time.Millisecond)
+	assert.Equal(t, pattern(548), readAll(t, server))
+	assert.NoError(t, client.TakeError())
+}
+
+// The family's own protocols are not cut: its nodes expect them whole.
+func TestTestPacketsAreNotCut(t *testing.T) {
+	w, a, _, _ := line(t)
+	_, err := a.SendTest(w.now, addr("10.1.0.2"), ip.ProtoTest, make([]byte, 1381))
+	assert.ErrorIs(t, err, stack.ErrTooBig)
+	assert.Equal(t, map[string]uint64{ip.DropTooBig.String(): 1}, drops(a, 0))
+}
+
+// pieces are the fragments of a UDP datagram from A to C, as A sends them.
+func pieces(t *testing.T, n int) [][]byte {
+	t.Helper()
+	src, dst := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 1, 0, 2}
+	h := ip.Header{Protocol: ip.ProtoUDP, TTL: 9, ID: 77, Src: src, Dst: dst, TotalLen: 28 + n}
+	return cut(t, udp.Header{SrcPort: 9, DstPort: 53}.Append(h.Append(nil), src, dst, pattern(n)), 576)
+}
+
+func cut(t *testing.T, packet []byte, mtu int) (list [][]byte) {
+	t.Helper()
+	var f ip.Fragmenter
+	require.True(t, f.Reset(packet, mtu, 0))
+	for f.More() {
+		b := make([]byte, f.HeaderLen())
+		list = append(list, append(b, f.Next(b)...))
+	}
+	return list
+}
+
+// RFC 792 and RFC 1122 §3.3.2: when time is up, the sender is told if fragment zero
+// had come, and nobody is told if not.
+func TestRFC1122_3_3_2_ReassemblyTimeExceeded(t *testing.T) {
+	for _, zero := range []bool{true, false} {
+		w, a, _, c := narrowLine(t, 576)
+		client := bindUDP(t, a, "10.0.0.1:9")
+		require.NoError(t, client.Connect(netip.MustParseAddrPort("10.1.0.2:53")))
+		list := pieces(t, 3000)
+		if !zero {
+			list = list[1:]
+		}
+		for _, b := range list[:3] {
+			c.Input(w.now, frame(b))
+		}
+		sent := c.InterfaceInfos()[0].Out.Packets
+		w.run(20*time.Second - time.Microsecond)
+		assert.Equal(t, 1, c.Fragments().Datagrams)
+		assert.Empty(t, drops(c, 0))
+		w.run(time.Millisecond)
+		assert.Zero(t, c.Fragments().Datagrams)
+		assert.Equal(t, map[string]uint64{ip.DropFragmentTimeout.String(): 3}, drops(c, 0))
+		if zero {
+			assert.Equal(t, sent+1, c.InterfaceInfos()[0].Out.Packets)
+			assert.ErrorIs(t, client.TakeError(), udp.ErrUnreachable)
+		} else {
+			assert.Equal(t, sent, c.InterfaceInfos()[0].Out.Packets)
+			assert.NoError(t, client.TakeError())
+		}
+	}
+}
+
+// The report quotes fragment zero, and says that it was reassembly's time.
+func TestReassemblyTimeExceededOnTheWire(t *testing.T) {
+	w, _, _, c := narrowLine(t, 576)
+	list := pieces(t, 3000)
+	c.Input(w.now, frame(list[1]))
+	c.Input(w.now, frame(list[0]))
+	var seen [][]byte
+	c.SetTap(func(_ clock.Time, _ int, dir stack.Direction, _ ip.DropReason, p [][]byte) {
+		if dir == stack.Outbound {
+			seen = append(seen, slices.Concat(p...))
+		}
+	})
+	w.run(21 * time.Second)
+	require.Len(t, seen, 1)
+	h, payload, reason := ip.ParseHeader(seen[0])
+	require.Equal(t, ip.DropNone, reason)
+	assert.Equal(t, ip.Addr{10, 0, 0, 1}, h.Dst)
+	m, ok := icmp.Parse(payload)
+	require.True(t, ok)
+	assert.Equal(t, icmp.TypeTimeExceeded, m.Type)
+	assert.Equal(t, icmp.CodeReassembly, m.Code)
+	assert.Equal(t, list[0][:28], m.Body[:28])
+}
+
+// RFC 5722 §4, RFC 1858 §4: fragments that lie are counted by name, and nothing of
+// their datagram arrives.
+func TestHostileFragmentsAreCountedByName(t *testing.T) {
+	list := pieces(t, 1500)
+	forged := append([]byte(nil), list[1]...)
+	forged[30] ^= 1
+	far := append([]byte(nil), list[0]...)
+	far[6], far[7] = 0x3f, 0xff
+	far[10], far[11] = 0, 0
+	sum := checksum.Checksum(far[:20])
+	far[10], far[11] = byte(sum>>8), byte(sum)
+	w, _, _, c := narrowLine(t, 576)
+	server := bindUDP(t, c, "0.0.0.0:53")
+	for _, b := range [][]byte{list[0], list[1], far, forged, list[2], list[0]} {
+		c.Input(w.now, frame(b))
+	}
+	assert.Nil(t, readAll(t, server))
+	assert.Equal(t, map[string]uint64{
+		ip.DropFragmentOverlap.String(): 5, // two that were held, the forged one, two more
+		ip.DropFragmentTooLong.String(): 1,
+	}, drops(c, 0))
+	w.run(time.Millisecond)
+	assert.Zero(t, c.InterfaceInfos()[0].Out.Packets, "silently")
+}
+
+// A host that answers for every address puts others' segments together, too.
+func TestCaughtSegmentsInFragments(t *testing.T) {
+	w, _, b, c := routedLine(t, 1400, true)
+	src, dst := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 9, 9, 9}
+	h := tcp.Header{Seq: 7, Flags: tcp.SYN, Window: 1000}
+	h.Options.MSS = 1360
+	seg := make([]byte, h.Size())
+	h.Put(seg, 1000, 80)
+	seg = append(seg, pattern(100)...)
+	sum := checksum.Sum(seg, checksum.PseudoHeader(src, dst, ip.ProtoTCP, len(seg)))
+	seg[16], seg[17] = byte(^checksum.Fold(sum)>>8), byte(^checksum.Fold(sum))
+	packet := ip.Header{
+		Protocol: ip.ProtoTCP, TTL: 9, Src: src, Dst: dst, TotalLen: 20 + len(seg),
+	}.Append(nil)
+	for _, p := range cut(t, append(packet, seg...), 68) {
+		b.Input(w.now, frame(p))
+	}
+	w.run(time.Millisecond)
+	assert.Empty(t, drops(c, 0))
+	tuple, ok := c.TCP().NextCaught()
+	require.True(t, ok)
+	assert.Equal(t, dst, tuple.LocalAddr)
+}
+
+// A link that takes few packets at a time gets a datagram in several goes.
+func TestFragmentsWaitForRoom(t *testing.T) {
+	w, a, _, _ := line(t)
+	s := bindUDP(t, a, "0.0.0.0:53")
+	to := netip.MustParseAddrPort("10.0.0.2:53")
+	require.NoError(t, a.SendUDP(w.now, s, to, pattern(10_000)))
+	require.NoError(t, a.SendUDP(w.now, s, to, pattern(10)))
+	batch := buffer.NewBatch()
+	var got []byte
+	calls := 0
+	for ; len(got) < 10_000; calls++ {
+		require.Less(t, calls, 10)
+		batch.Reset()
+		a.Output(w.now, []int{3}, batch)
+		n := 0
+		for _, tr := range batch.Trains() {
+			for k := range tr.Count {
+				h, payload, _ := ip.ParseHeader(slices.Concat(tr.Packet(k)...))
+				if h.IsFragment() {
+					require.Equal(t, len(got), h.FragOff)
+					got = append(got, payload...)
+				}
+				n++
+			}
+		}
+		assert.LessOrEqual(t, n, 3)
+	}
+	assert.Equal(t, 3, calls, "eight packets, three at a time, and the short one with the last")
+	assert.Equal(t, pattern(10_000), got[8:])
+	assert.True(t, a.Roomy())
+	assert.Empty(t, drops(a, 0))
+}
+
+// A router has no use for some of a packet's fragments, so the link has room for all
+// or none leaves.
+func TestARouterCutsWhatItsLinkHasRoomFor(t *testing.T) {
+	w, _, b, _ := narrowLine(t, 576)
+	packet := append(ip.Header{
+		TotalLen: 1400, TTL: 9, Protocol: ip.ProtoUDP, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+	}.Append(nil), pattern(1380)...)
+	batch := buffer.NewBatch()
+	b.Input(w.now, frame(slices.Concat(packet, packet)[:1400]))
+	b.Input(w.now, frame(append([]byte(nil), packet...)))
+	assert.False(t, b.Output(w.now, []int{9, 5}, batch))
+	require.Len(t, batch.Trains(), 1)
+	assert.Equal(t, 3, batch.Trains()[0].Count)
+	assert.Equal(t, map[string]uint64{ip.DropQueueFull.String(): 1}, drops(b, 1))
+}
+
+// A packet of many fragments needs more than one batch.
+func TestABatchThatIsFullGoesOnAmidAPacket(t *testing.T) {
+	w, _, b, _ := narrowLine(t, 68)
+	h := ip.Header{
+		TotalLen: 65535, TTL: 9, Protocol: ip.ProtoUDP, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+	}
+	b.Input(w.now, frame(append(h.Append(nil), pattern(65515)...)))
+	batch := buffer.NewBatch()
+	var got []byte
+	for more, calls := true, 0; more; calls++ {
+		require.Less(t, calls, 5)
+		batch.Reset()
+		more = b.Output(w.now, []int{5000, 5000}, batch)
+		for _, tr := range batch.Trains() {
+			for k := range tr.Count {
+				_, payload, _ := ip.ParseHeader(slices.Concat(tr.Packet(k)...))
+				got = append(got, payload...)
+			}
+		}
+	}
+	assert.True(t, bytes.Equal(pattern(65515), got))
+}
+
+// A piece of a datagram that is too long for its offset is not cut into others that
+// lie over its beginning.
+func TestARouterCutsNoPingOfDeath(t *testing.T) {
+	w, _, b, c := narrowLine(t, 576)
+	h := ip.Header{
+		TotalLen: 1400, TTL: 9, Protocol: ip.ProtoUDP, FragOff: 65520,
+		Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+	}
+	b.Input(w.now, frame(append(h.Append(nil), pattern(1380)...)))
+	w.run(time.Millisecond)
+	assert.Equal(t, map[string]uint64{ip.DropFragmentTooLong.String(): 1}, drops(b, 1))
+	assert.Zero(t, c.InterfaceInfos()[0].In.Packets)
+}
+
+func TestMTUsThatNoLinkHas(t *testing.T) {
+	for _, mtu := range []int{-1, 1, 67, 65536} {
+		f := face("if0", "10.0.0.1/24")
+		f.MTU = mtu
+		_, err := stack.New(1, stack.Config{Interfaces: []stack.Interface{f}})
+		assert.ErrorContains(t, err, "want 68 to 65535", "RFC 791 §3.2: every module passes 68 on")
+	}
+	_, err := stack.New(1, stack.Config{
+		Interfaces: []stack.Interface{face("if0", "10.0.0.1/24")},
+		Reassembly: ip.ReassemblyConfig{MaxBytes: 1},
+	})
+	assert.ErrorIs(t, err, ip.ErrReassembly)
+}
+
+// RFC 6864 §4.3: what may be fragmented on the way is told apart by its identification,
+// and what may not needs none (§4.1).
+func TestRFC6864_4_IdentificationsOnTheWire(t *testing.T) {
+	w, a, b, _ := line(t)
+	s := bindUDP(t, a, "0.0.0.0:53")
+	seen := map[uint16]bool{}
+	b.SetTap(func(_ clock.Time, _ int, dir stack.Direction, _ ip.DropReason, p [][]byte) {
+		if h, _, _ := ip.ParseHeader(p[0]); dir == stack.Inbound {
+			seen[h.ID] = true
+		}
+	})
+	to := netip.MustParseAddrPort("10.0.0.2:53")
+	for range 1000 {
+		require.NoError(t, a.SendUDP(w.now, s, to, []byte("x")))
+		w.run(time.Millisecond)
+	}
+	assert.Len(t, seen, 1000)
+	s.SetOptions(udp.Options{DontFragment: true})
+	clear(seen)
+	require.NoError(t, a.SendUDP(w.now, s, to, []byte("x")))
+	w.run(time.Millisecond)
+	assert.Equal(t, map[uint16]bool{0: true}, seen)
+}
+
+// cutter is a router that cuts 1,400 bytes for a link of 576.
+func cutter(t *testing.T) (forward func()) {
+	t.Helper()
+	_, _, b, _ := narrowLine(t, 576)
+	packet := append(ip.Header{
+		TotalLen: 1400, TTL: 60, Protocol: ip.ProtoUDP,
+		Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+	}.Append(nil), pattern(1380)...)
+	data := bytes.Repeat(packet, 40)
+	batch, room := buffer.NewBatch(), make([]int, 2)
+	return func() {
+		for i := range 40 {
+			copy(data[i*1400:i*1400+20], packet)
+		}
+		b.Input(5, buffer.Frame{Data: data, Size: 1400, Iface: 0})
+		room[0], room[1] = 1000, 1000
+		batch.Reset()
+		b.Output(5, room, batch)
+	}
+}
+
+func TestForwardingInFragmentsAllocatesNothing(t *testing.T) {
+	assert.Zero(t, testing.AllocsPerRun(100, cutter(t)))
+}
+
+func BenchmarkForwardInFragments(b *testing.B) {
+	forward := cutter(&testing.T{})
+	b.ReportAllocs()
+	for b.Loop() {
+		forward()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/40, "ns/packet")
+}
+
+// BenchmarkReassemble is a datagram of 60 kB from fragments to a socket.
+func BenchmarkReassemble(b *testing.B) {
+	t := &testing.T{}
+	_, _, _, c := narrowLine(t, 1400)
+	server := bindUDP(t, c, "0.0.0.0:53")
+	src, dst := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 1, 0, 2}
+	h := ip.Header{Protocol: ip.ProtoUDP, TTL: 9, ID: 77, Src: src, Dst: dst, TotalLen: 28 + 60_000}
+	packet := udp.Header{SrcPort: 9, DstPort: 53}.Append(h.Append(nil), src, dst, pattern(60_000))
+	data := slices.Concat(cut(t, packet, 1396)...) // all of one length but the last
+	p := make([]byte, 65536)
+	b.SetBytes(60_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Input(5, buffer.Frame{Data: data, Size: 1396})
+		if r, ok := udp.Dequeue(server.Rx(), p); !ok || r.Len != 60_000 {
+			b.Fatal("not whole")
+		}
+	}
+}
