@@ -198,7 +198,8 @@ const ripOverhead = 24
 func (n *Node) ripConfig() *rip.Config {
 	c := n.cfg.LNX
 	cfg := &rip.Config{
-		Periodic: c.RIP.Periodic, Timeout: c.RIP.Timeout, EntrySize: c.RIP.EntrySize,
+		Timers:    rip.Timers{Periodic: c.RIP.Periodic, Timeout: c.RIP.Timeout},
+		EntrySize: c.RIP.EntrySize,
 	}
 	for i := range c.Interfaces {
 		// A message has to fit the smallest link whole.

@@ -100,7 +100,7 @@ func TestCutThatIsSeen(t *testing.T) {
 func TestCutWithoutAsking(t *testing.T) {
 	// As RFC 2453 has it, another way is known when a neighbour's next full update
 	// tells of it.
-	w := newNetwork(t, 8, ring(8), rip.Config{AskAfter: -1})
+	w := newNetwork(t, 8, ring(8), rip.Config{Timers: rip.Timers{AskAfter: -1}})
 	w.start()
 	w.run(7 * time.Second)
 	cut := w.now

@@ -6,56 +6,74 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Input takes a message that came from an address by an interface. It is false
-// for one that was refused, for its sender (RFC 2453 §3.9.2 wants a valid
-// neighbour) or for its form.
-func (s *Speaker) Input(now clock.Time, from netip.Addr, iface int, payload []byte) bool {
-	n := s.neighbor(from, iface)
-	if n == nil {
-		s.counters.Strangers++
-		return false
+// Input takes a message that came from an address and, in RIPv2, a port by an
+// interface. What is refused is counted by its reason, for its sender (RFC 2453 §3.9.2
+// wants a valid neighbour) or for its form; Taken is none.
+func (s *Speaker) Input(now clock.Time, from netip.AddrPort, iface int, payload []byte) Refusal {
+	var r Refusal
+	if s.cfg.Dialect == RIPv2 {
+		r = s.input2(now, from, iface, payload)
+	} else {
+		r = s.inputCourse(now, from.Addr(), iface, payload)
+	}
+	if r == Taken {
+		return r
+	}
+	if g := s.gateway(from.Addr(), iface); g != nil {
+		g.refused++
+	}
+	s.tell(Event{Kind: MessageRefused, Neighbor: from.Addr(), Iface: iface, Reason: r})
+	return s.refuse(r)
+}
+
+func (s *Speaker) inputCourse(
+	now clock.Time, from netip.Addr, iface int, payload []byte,
+) Refusal {
+	g := s.gateway(from, iface)
+	if g == nil {
+		return RefusedStranger
+	}
+	if !g.port.up {
+		return RefusedInterface
 	}
 	p, ok := ParsePacket(payload, s.parsed)
 	if !ok {
-		s.counters.Malformed++
-		return false
+		return RefusedForm
 	}
 	s.parsed = p.Entries
+	s.hear(now, g)
 	if p.Command == Request {
 		// RFC 2453 §3.9.1: the whole table. The dialect has no other request, so
 		// entries in one mean nothing.
 		s.counters.RequestsIn++
-		n.full = true
-		return true
+		g.requests++
+		if g.outlet != nil {
+			g.outlet.full = true
+		}
+		return Taken
 	}
 	s.counters.ResponsesIn++
+	g.responses++
 	s.counters.EntriesIn += uint64(len(p.Entries) + p.Rejected)
-	s.counters.BadEntries += uint64(p.Rejected)
-	switch p.EntrySize {
-	case OldEntrySize:
-		n.entrySize = OldEntrySize
-	case EntrySize:
-		n.entrySize = s.cfg.EntrySize
+	s.refused[RefusedMask] += uint64(p.Rejected)
+	if o := g.outlet; o != nil && p.EntrySize == OldEntrySize {
+		o.width = OldEntrySize
+	} else if o != nil && p.EntrySize == EntrySize {
+		o.width = s.cfg.EntrySize
 	}
-	for _, e := range p.Entries {
-		if e.Cost > Infinity || !isDestination(e.Prefix) {
-			s.counters.BadEntries++
-			continue
-		}
-		s.learn(now, n, e.Prefix, min(int(e.Cost)+1, Infinity))
-	}
-	return true
-}
-
-// neighbor finds the configured neighbour of that address on that interface, if
-// the interface is up.
-func (s *Speaker) neighbor(addr netip.Addr, iface int) *neighbor {
-	for _, n := range s.neighbors {
-		if n.Addr == addr && n.Iface == iface && n.up {
-			return n
+	for i := range p.Entries {
+		e := &p.Entries[i]
+		switch {
+		case e.Cost > Infinity:
+			s.refuse(RefusedMetric)
+		case !isDestination(e.Prefix):
+			s.refuse(RefusedMartian)
+		default:
+			e.NextHop = from
+			s.learn(now, g, e)
 		}
 	}
-	return nil
+	return Taken
 }
 
 // isDestination reports whether a route to p makes sense (RFC 2453 §3.9.2:
@@ -65,32 +83,37 @@ func isDestination(p netip.Prefix) bool {
 	return p.Bits() == 0 || first != 0 && first != 127 && first < 224
 }
 
-// learn is RFC 2453 §3.9.2's case of one entry: neighbour n reaches p, and we
-// would through it at the given cost, the link to it included.
-func (s *Speaker) learn(now clock.Time, n *neighbor, p netip.Prefix, cost int) {
-	r := s.table.byPrefix[p]
+// learn is RFC 2453 §3.9.2's case of one entry: router g reaches e.Prefix, and we
+// would through e.NextHop at its cost and that of the link.
+func (s *Speaker) learn(now clock.Time, g *gateway, e *Entry) {
+	cost := min(int(e.Cost)+g.port.Cost, Infinity)
+	r := s.table.find(e.Prefix)
 	if r == nil {
 		// RFC 2453 §3.9.2: a route that cannot be used is not worth adding.
 		if cost == Infinity {
 			return
 		}
-		if len(s.table.sorted) >= s.cfg.MaxRoutes {
-			s.counters.TableFull++
+		if len(s.table.byPrefix) >= s.cfg.MaxRoutes {
+			s.refuse(RefusedTableFull)
 			return
 		}
-		r = s.table.add(p)
+		r = s.table.add(e.Prefix)
 	}
+	same := r.via == g
 	switch {
-	case r.isLocal():
+	case r.isOwn():
 		// Nothing is nearer than a network of our own.
-	case r.via == n && cost == Infinity:
+	case same && cost == Infinity:
 		s.kill(now, r)
-	case r.via == n && cost == r.cost:
+	case same && cost == r.cost && e.NextHop == r.hop && e.Tag == r.tag:
 		s.table.schedule(r, now.Add(s.cfg.Timeout))
-	case r.via == n || cost < r.cost || cost == r.cost && s.isStale(now, r):
-		r.cost, r.via = cost, n
+	case r.via == nil && r.heldUntil != clock.Never && now < r.heldUntil && cost >= r.lost:
+		// In hold-down: it may be the old news on its way around.
+	case same || cost < r.cost || cost == r.cost && s.isStale(now, r):
+		r.setVia(g)
+		r.cost, r.hop, r.tag, r.heldUntil = cost, e.NextHop, e.Tag, clock.Never
 		s.table.schedule(r, now.Add(s.cfg.Timeout))
-		s.publish(r)
+		s.publish(now, r)
 	}
 }
 

@@ -140,7 +140,7 @@ func TestStrangersAreRefused(t *testing.T) {
 
 func TestExpiryAndGarbage(t *testing.T) {
 	// RFC 2453 §3.8: the time-out, and then the garbage-collection time.
-	x := newBench(t, rip.Config{Periodic: time.Hour, Timeout: 2 * time.Hour, Garbage: 30 * time.Second})
+	x := newBench(t, rip.Config{Timers: rip.Timers{Periodic: time.Hour, Timeout: 2 * time.Hour, Garbage: 30 * time.Second}})
 	x.hear(b, "10.5.0.0/16=1")
 	x.wait(time.Hour)
 	x.hear(b, "10.5.0.0/16=1") // refreshed

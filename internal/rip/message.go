@@ -29,8 +29,10 @@ const (
 
 // Entry is one destination of a response.
 type Entry struct {
-	Prefix netip.Prefix
-	Cost   uint32 // the sender's own, as it was written: anything may stand there
+	Prefix  netip.Prefix
+	Cost    uint32     // the sender's own, as it was written: anything may stand there
+	Tag     uint16     // of RIPv2
+	NextHop netip.Addr // of RIPv2; the zero Addr: the sender
 }
 
 // Packet is one message of the course's dialect:

@@ -179,7 +179,8 @@ func (w *network) run(d time.Duration) {
 		case len(w.flying) > 0 && w.flying[0].at == next && next < until:
 			p := heap.Pop(&w.flying).(parcel)
 			if !p.wire.down && !p.wire.broken {
-				require.True(w.tb, p.to.speaker.Input(w.now, p.from, p.iface, p.payload))
+				from := netip.AddrPortFrom(p.from, 0)
+				require.Equal(w.tb, rip.Taken, p.to.speaker.Input(w.now, from, p.iface, p.payload))
 				w.drain(p.to)
 			}
 		default:

@@ -2,9 +2,9 @@ package rip
 
 import (
 	"errors"
-	"fmt"
+	"math/rand/v2"
 	"net/netip"
-	"slices"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
@@ -15,33 +15,31 @@ var ErrConfig = errors.New("rip: bad configuration")
 // Speaker is one router's RIP. Its owner calls it from one goroutine, and after
 // any call drains Output and NextChange until they say no.
 type Speaker struct {
-	cfg       Config
-	neighbors []*neighbor // as configured
-	table     table
+	cfg      Config
+	ports    []*port
+	outlets  []*outlet // whom updates go to, in the order of the configuration
+	answers  []*outlet // whom an answer is owed to, and nothing else
+	replies  []reply
+	gateways map[uint64]*gateway
+	table    table
+
 	started   bool
 	periodic  clock.Time // the next full update
 	askAt     clock.Time // when to ask for what has been lost
 	asked     clock.Time // when that was last done
+	news      bool       // something has changed that waits for heldUntil
+	heldUntil clock.Time
 
 	changes  []*route // what the owner has not been told yet
 	counters Counters
-	parsed   []Entry // ParsePacket's memory
-	entries  []Entry // a message in the making
-	payload  []byte  // the message that the last Output lent
-}
+	refused  [numRefusals]uint64
+	events   []Event
+	watched  bool
 
-// neighbor is a configured neighbour and what it is still to be sent.
-type neighbor struct {
-	Neighbor
-	entrySize int
-	up        bool // its interface is
-	leaving   bool // it is going down: everything is beyond Infinity there
-
-	request bool     // owed: a request
-	full    bool     // owed: the whole table
-	changed []*route // owed: news, in the order of its arrival
-	sending []*route // the update that is under way, sorted; what is left of it
-	news    bool     // sending is a triggered update
+	parsed  []Entry // ParsePacket's memory
+	parsed2 []Entry2
+	entries []Entry // a message in the making
+	payload []byte  // the message that the last Output lent
 }
 
 // Change is one line of news for the owner's routing table.
@@ -72,9 +70,30 @@ func NewSpeaker(cfg Config) (*Speaker, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	s := &Speaker{cfg: cfg, neighbors: make([]*neighbor, len(cfg.Neighbors))}
-	for i, n := range cfg.Neighbors {
-		s.neighbors[i] = &neighbor{Neighbor: n, entrySize: cfg.EntrySize, up: true}
+	s := &Speaker{cfg: cfg, gateways: make(map[uint64]*gateway)}
+	for _, f := range cfg.Interfaces {
+		s.ports = append(s.ports, newPort(f))
+	}
+	for _, n := range cfg.Neighbors {
+		for n.Iface >= len(s.ports) {
+			s.ports = append(s.ports, newPort(Interface{}))
+		}
+	}
+	for _, n := range cfg.Neighbors {
+		g := &gateway{Neighbor: n, port: s.ports[n.Iface], configured: true}
+		s.gateways[gatewayKey(n.Addr, n.Iface)] = g
+		g.port.listed = true
+		if o := s.unicast(g); o != nil {
+			g.outlet = o
+			s.outlets = append(s.outlets, o)
+		}
+	}
+	if cfg.Dialect == RIPv2 {
+		for i, p := range s.ports {
+			if o := s.everybody(i, p); o != nil {
+				s.outlets = append(s.outlets, o)
+			}
+		}
 	}
 	return s, nil
 }
@@ -83,109 +102,72 @@ func NewSpeaker(cfg Config) (*Speaker, error) {
 // as the family's nodes do, and begins the periodic updates.
 func (s *Speaker) Start(now clock.Time) {
 	s.started = true
-	s.periodic = now.Add(s.cfg.Periodic)
-	for _, n := range s.neighbors {
-		if n.up {
-			n.introduce()
+	s.periodic = now.Add(s.period())
+	s.news = false // it is in the table
+	for _, o := range s.outlets {
+		if o.port.up {
+			o.introduce()
 		}
 	}
 }
 
-// Farewell owes the neighbours on an interface that is about to go down a last
-// update, in which nothing can be reached through us. Without it they would
-// send to us until their routes time out. The caller fetches it with Output,
-// then says SetLocal.
-func (s *Speaker) Farewell(iface int) {
-	for _, n := range s.neighbors {
-		if n.Iface == iface && n.up {
-			n.leaving, n.request, n.full = true, false, true
-			n.sending = nil
-		}
+// period is the time to the next full update. RFC 2453 §3.8: a random offset, drawn
+// anew each time, keeps routers from falling into step.
+func (s *Speaker) period() time.Duration {
+	if s.cfg.PeriodicOffset <= 0 {
+		return s.cfg.Periodic
 	}
+	return s.cfg.Periodic + between(s.cfg.Rand, -s.cfg.PeriodicOffset, s.cfg.PeriodicOffset)
 }
 
-// SetLocal says that the network p of interface iface is up or down; -1 is for
-// a network of ours that no interface has. Down, the network is withdrawn, and
-// all that was learned through the interface dies with it, at once. Up again,
-// the neighbours there are asked for what they know.
-func (s *Speaker) SetLocal(now clock.Time, p netip.Prefix, iface int, up bool) {
-	if !p.IsValid() || !p.Addr().Is4() {
-		panic(fmt.Sprintf("BUG: rip: %v is not an IPv4 prefix", p))
-	}
-	if up {
-		s.addLocal(p.Masked(), iface)
-	} else {
-		s.dropLocal(now, p.Masked(), iface)
-	}
-}
-
-func (s *Speaker) addLocal(p netip.Prefix, iface int) {
-	for _, n := range s.neighbors {
-		if n.Iface == iface && !n.up {
-			n.up = true
-			if s.started {
-				n.introduce()
-			}
-		}
-	}
-	r := s.table.byPrefix[p]
-	if r == nil {
-		r = s.table.add(p)
-	}
-	if !slices.Contains(r.locals, iface) {
-		r.locals = append(r.locals, iface)
-	}
-	if r.cost != 0 {
-		r.cost, r.via, r.due = 0, nil, clock.Never
-		s.publish(r)
-	}
-}
-
-func (s *Speaker) dropLocal(now clock.Time, p netip.Prefix, iface int) {
-	for _, n := range s.neighbors {
-		if n.Iface == iface {
-			*n = neighbor{Neighbor: n.Neighbor, entrySize: n.entrySize}
-		}
-	}
-	if r := s.table.byPrefix[p]; r != nil && slices.Contains(r.locals, iface) {
-		r.locals = slices.DeleteFunc(r.locals, func(i int) bool { return i == iface })
-		if !r.isLocal() {
-			s.kill(now, r)
-		}
-	}
-	for _, r := range s.table.sorted {
-		if r.via != nil && r.via.Iface == iface {
-			s.kill(now, r)
-		}
-	}
+// between draws a time from least to most.
+func between(rng *rand.Rand, least, most time.Duration) time.Duration {
+	return least + time.Duration(rng.Int64N(int64(most-least)+1))
 }
 
 // Deadline returns when Advance is to be called.
 func (s *Speaker) Deadline() clock.Time {
-	return clock.Earliest(s.periodic, s.table.sweepAt, s.askAt)
+	t := clock.Earliest(s.periodic, s.table.next(), s.askAt)
+	if s.news && s.heldUntil != clock.Never {
+		t = clock.Earliest(t, s.heldUntil)
+	}
+	return t
 }
 
 // Advance expires what nobody refreshed, forgets what has been dead for long
 // enough, and starts the full update when its time has come.
 func (s *Speaker) Advance(now clock.Time) {
-	if s.table.sweepAt.Due(now) {
-		for _, r := range s.table.sweep(now) {
-			s.counters.Expired++
-			s.kill(now, r)
-		}
+	for s.table.learned.first().Due(now) {
+		s.expire(now, s.table.learned.head)
+	}
+	for s.table.dead.first().Due(now) {
+		s.table.forget(s.table.dead.head)
 	}
 	if s.askAt.Due(now) {
 		s.askAt = clock.Never
 		s.ask(now)
 	}
 	if s.periodic.Due(now) {
-		s.periodic = s.periodic.Add(s.cfg.Periodic)
+		period := s.period()
+		s.periodic = s.periodic.Add(period)
 		if s.periodic.Due(now) { // whoever drives us was away: no burst to make up for it
-			s.periodic = now.Add(s.cfg.Periodic)
+			s.periodic = now.Add(period)
 		}
-		for _, n := range s.neighbors {
-			n.full = n.up
+		for _, o := range s.outlets {
+			o.full = o.port.up
 		}
+		s.news = false // it is in the full update
+	}
+	s.release(now)
+}
+
+func (s *Speaker) expire(now clock.Time, r *route) {
+	s.counters.Expired++
+	g := r.via
+	s.tell(Event{Kind: RouteExpired, Neighbor: g.Addr, Iface: g.Iface, Prefix: r.prefix})
+	s.kill(now, r)
+	if g.routes == 0 && s.isSilent(now, g) {
+		s.tell(Event{Kind: NeighborSilent, Neighbor: g.Addr, Iface: g.Iface})
 	}
 }
 
@@ -198,12 +180,16 @@ func (s *Speaker) NextChange() (Change, bool) {
 		r.unsaid = false
 		if r.via != nil {
 			r.installed = true
-			return Change{
-				Prefix: r.prefix, NextHop: r.via.Addr, Iface: r.via.Iface, Cost: r.cost,
-			}, true
+			c := Change{Prefix: r.prefix, NextHop: r.hop, Iface: r.via.Iface, Cost: r.cost}
+			s.tell(Event{
+				Kind: RouteLearned, Neighbor: c.NextHop, Iface: c.Iface,
+				Prefix: c.Prefix, Cost: c.Cost,
+			})
+			return c, true
 		}
 		if r.installed {
 			r.installed = false
+			s.tell(Event{Kind: RouteLost, Prefix: r.prefix})
 			return Change{Prefix: r.prefix, Gone: true}, true
 		}
 	}
@@ -212,15 +198,45 @@ func (s *Speaker) NextChange() (Change, bool) {
 }
 
 // Counters returns what has been counted.
-func (s *Speaker) Counters() Counters { return s.counters }
+func (s *Speaker) Counters() Counters {
+	c := s.counters
+	c.Malformed = s.refused[RefusedForm] + s.refused[RefusedCommand]
+	c.Strangers = s.refused[RefusedStranger] + s.refused[RefusedInterface] +
+		s.refused[RefusedOffLink] + s.refused[RefusedOwn]
+	c.TableFull = s.refused[RefusedTableFull]
+	c.BadEntries = s.refused[RefusedFamily] + s.refused[RefusedMask] + s.refused[RefusedMartian] +
+		s.refused[RefusedMetric] + s.refused[RefusedNextHop]
+	return c
+}
+
+// Timers returns the times that are in force.
+func (s *Speaker) Timers() Timers { return s.cfg.Timers }
+
+// SetTimers changes the times. What waits already keeps its instant, but for the next
+// full update, which is not further away than the new period.
+func (s *Speaker) SetTimers(now clock.Time, t Timers) error {
+	t = t.withDefaults(s.cfg.Dialect)
+	if err := t.validate(); err != nil {
+		return err
+	}
+	s.cfg.Timers = t
+	if s.started {
+		s.periodic = min(s.periodic, now.Add(s.period()))
+	}
+	return nil
+}
 
 // kill makes a route unreachable and starts the time after which it is
 // forgotten (RFC 2453 §3.8: the garbage-collection timer).
 func (s *Speaker) kill(now clock.Time, r *route) {
-	r.cost, r.via = Infinity, nil
+	if s.cfg.HoldDown > 0 {
+		r.heldUntil, r.lost = now.Add(s.cfg.HoldDown), r.cost
+	}
+	r.setVia(nil)
+	r.cost, r.hop = Infinity, netip.Addr{}
 	s.table.schedule(r, now.Add(s.cfg.Garbage))
 	s.askLater(now)
-	s.publish(r)
+	s.publish(now, r)
 }
 
 // askLater has the neighbours asked for another way when a route has died. RFC
@@ -237,24 +253,44 @@ func (s *Speaker) askLater(now clock.Time) {
 
 // ask owes every neighbour a request, if a route is still missing.
 func (s *Speaker) ask(now clock.Time) {
-	if !slices.ContainsFunc(s.table.sorted, (*route).isDead) {
+	if s.table.dead.head == nil {
 		return
 	}
 	s.asked = now
-	for _, n := range s.neighbors {
-		n.request = n.up
+	for _, o := range s.outlets {
+		o.request = o.port.up
 	}
 }
 
 // publish tells the owner and every neighbour that a route has changed.
-func (s *Speaker) publish(r *route) {
+func (s *Speaker) publish(now clock.Time, r *route) {
+	r.changedAt = now
 	if !r.unsaid {
 		r.unsaid = true
 		s.changes = append(s.changes, r)
 	}
-	for _, n := range s.neighbors {
-		if n.up {
-			n.tell(r, len(s.table.sorted))
+	for _, o := range s.outlets {
+		if o.port.up {
+			o.owe(r, len(s.table.byPrefix))
+			s.news = true
 		}
+	}
+}
+
+// release lets the news go that has waited long enough, everywhere at once. RFC 2453
+// §3.10.1: after a triggered update the next waits for a random time, and is one
+// update then.
+func (s *Speaker) release(now clock.Time) {
+	if !s.news || s.heldUntil != clock.Never && now < s.heldUntil {
+		return
+	}
+	s.news, s.heldUntil = false, clock.Never
+	released := false
+	for _, o := range s.outlets {
+		o.released = len(o.changed) > 0
+		released = released || o.released
+	}
+	if released && s.cfg.TriggerMax > 0 {
+		s.heldUntil = now.Add(between(s.cfg.Rand, max(s.cfg.TriggerMin, 0), s.cfg.TriggerMax))
 	}
 }

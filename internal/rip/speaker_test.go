@@ -50,6 +50,11 @@ func newStill(tb testing.TB, cfg rip.Config) *bench {
 	return x
 }
 
+// Input is the Speaker's for who speaks the course's dialect.
+func (x *bench) Input(now clock.Time, from netip.Addr, iface int, payload []byte) bool {
+	return x.Speaker.Input(now, netip.AddrPortFrom(from, 0), iface, payload) == rip.Taken
+}
+
 func (x *bench) local(prefix string, iface int, up bool) {
 	x.SetLocal(x.now, netip.MustParsePrefix(prefix), iface, up)
 }
@@ -158,7 +163,7 @@ func TestRequestIsAnsweredWithTheWholeTable(t *testing.T) {
 }
 
 func TestPeriodicUpdate(t *testing.T) {
-	x := newBench(t, rip.Config{AskAfter: -1})
+	x := newBench(t, rip.Config{Timers: rip.Timers{AskAfter: -1}})
 	x.hear(c, "10.9.0.0/16=0")
 	x.sent()
 	x.wait(4999 * time.Millisecond)
@@ -223,7 +228,7 @@ func TestBackPressureKeepsAndBounds(t *testing.T) {
 }
 
 func TestForgottenWhileItWaited(t *testing.T) {
-	x := newBench(t, rip.Config{Garbage: time.Second, AskAfter: -1})
+	x := newBench(t, rip.Config{Timers: rip.Timers{Garbage: time.Second, AskAfter: -1}})
 	for i := range 5 { // or the news would be as long as the table
 		x.local(fmt.Sprintf("172.%d.0.0/16", i+16), -1, true)
 	}
@@ -364,7 +369,7 @@ func TestSetLocalRefusesOtherFamilies(t *testing.T) {
 
 func TestAskingForAnotherWay(t *testing.T) {
 	// RFC 2453 §3.9.1: a request fills the table "as quickly as possible".
-	x := newBench(t, rip.Config{Periodic: 10 * time.Second, AskAfter: 500 * time.Millisecond})
+	x := newBench(t, rip.Config{Timers: rip.Timers{Periodic: 10 * time.Second, AskAfter: 500 * time.Millisecond}})
 	quiet := func(d time.Duration) {
 		t.Helper()
 		x.wait(d)
@@ -408,9 +413,9 @@ func TestConfigIsJudged(t *testing.T) {
 		cfg  rip.Config
 		want string
 	}{
-		{"negative period", rip.Config{Periodic: -1}, "a negative time"},
-		{"negative garbage", rip.Config{Garbage: -1}, "a negative time"},
-		{"time-out of a period", rip.Config{Timeout: 5 * time.Second}, "time-out 5s is not longer than the period 5s"},
+		{"negative period", rip.Config{Timers: rip.Timers{Periodic: -1}}, "a negative time"},
+		{"negative garbage", rip.Config{Timers: rip.Timers{Garbage: -1}}, "a negative time"},
+		{"time-out of a period", rip.Config{Timers: rip.Timers{Timeout: 5 * time.Second}}, "time-out 5s is not longer than the period 5s"},
 		{"entry size", rip.Config{EntrySize: 20}, "entry size 20 is neither 12 nor 8"},
 		{"entries", rip.Config{MaxEntries: 65}, "65 entries a message, want 1 to 64"},
 		{"negative entries", rip.Config{MaxEntries: -1}, "-1 entries a message, want 1 to 64"},

@@ -32,11 +32,7 @@ func (s *Stack) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 	case ip.ProtoUDP:
 		s.datagram(now, i, h, b, payload)
 	case ip.ProtoRIP:
-		if s.rip == nil || !s.rip.Input(now, netip.AddrFrom4(h.Src), i, payload) {
-			s.dropOne(now, i, Inbound, ip.DropRIP, b)
-			return
-		}
-		s.learn()
+		s.courseRIP(now, i, h, b, payload)
 	default:
 		s.dropOne(now, i, Inbound, ip.DropProtocol, b)
 		s.reportError(now, icmp.TypeUnreachable, icmp.CodeProtocol, b)

@@ -104,6 +104,17 @@ func (s *Stack) learn() {
 	}
 }
 
+// courseRIP takes a message of the course's dialect.
+func (s *Stack) courseRIP(now clock.Time, i int, h *ip.Header, b, payload []byte) {
+	from := netip.AddrPortFrom(netip.AddrFrom4(h.Src), 0)
+	if s.rip == nil || s.cfg.RIP.Dialect != rip.Course ||
+		s.rip.Input(now, from, i, payload) != rip.Taken {
+		s.dropOne(now, i, Inbound, ip.DropRIP, b)
+		return
+	}
+	s.learn()
+}
+
 // outputRIP queues the messages that RIP wants to send.
 func (s *Stack) outputRIP(now clock.Time) {
 	if s.rip == nil {

@@ -1,0 +1,227 @@
+package rip
+
+import (
+	"crypto/hmac"
+	"crypto/md5"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/subtle"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+)
+
+// Algorithm is how a key authenticates messages.
+type Algorithm uint8
+
+// The algorithms. The first is RFC 2453 §4.1's simple password, which anybody on the
+// link can read; Keyed-MD5 and the HMACs are RFC 4822's.
+const (
+	Password Algorithm = iota
+	KeyedMD5
+	HMACSHA1
+	HMACSHA256
+	HMACSHA384
+	HMACSHA512
+	numAlgorithms
+)
+
+var algorithms = [numAlgorithms]struct {
+	name string
+	size int // bytes of the digest
+	hash func() hash.Hash
+}{
+	Password:   {name: "password", size: passwordLen},
+	KeyedMD5:   {"md5", md5.Size, md5.New},
+	HMACSHA1:   {"hmac-sha1", sha1.Size, sha1.New},
+	HMACSHA256: {"hmac-sha256", sha256.Size, sha256.New},
+	HMACSHA384: {"hmac-sha384", sha512.Size384, sha512.New384},
+	HMACSHA512: {"hmac-sha512", sha512.Size, sha512.New},
+}
+
+// String returns the algorithm's name in files.
+func (a Algorithm) String() string { return algorithms[a].name }
+
+// Key is a shared secret.
+type Key struct {
+	ID        uint8 // names the key on the wire; passwords have none
+	Algorithm Algorithm
+	Secret    []byte
+}
+
+func validateKeys(keys []Key) error {
+	seen := map[uint8]bool{}
+	for _, k := range keys {
+		switch {
+		case k.Algorithm >= numAlgorithms:
+			return fmt.Errorf("no algorithm %d", k.Algorithm)
+		case len(k.Secret) == 0:
+			return errors.New("a key without a secret")
+		case (k.Algorithm == Password) != (keys[0].Algorithm == Password):
+			return errors.New("a password and a key with a digest on one link")
+		case len(k.Secret) > passwordLen && k.Algorithm <= KeyedMD5:
+			return fmt.Errorf("a secret of %d bytes, want at most %d for %v",
+				len(k.Secret), passwordLen, k.Algorithm)
+		case k.Algorithm != Password && seen[k.ID]:
+			return fmt.Errorf("key id %d twice", k.ID)
+		}
+		seen[k.ID] = true
+	}
+	return nil
+}
+
+const (
+	familyAuth  = 0xffff
+	passwordLen = 16
+	authTrailer = 1 // the type of the block in which a digest stands
+	authSimple  = 2 // RFC 2453 §4.1
+	authDigest  = 3 // RFC 4822 §2.1
+	trailerLen  = 4 // of the digest's block, before the digest
+)
+
+// overhead is how many bytes a message grows behind its entries.
+func (k *Key) overhead() int {
+	if k.Algorithm == Password {
+		return 0
+	}
+	return trailerLen + algorithms[k.Algorithm].size
+}
+
+// appendAuth appends the entry with which an authenticated message begins. What it
+// says of the length is filled in by seal.
+func (k *Key) appendAuth(b []byte, sequence uint32) []byte {
+	b = binary.BigEndian.AppendUint16(b, familyAuth)
+	if k.Algorithm == Password {
+		b = binary.BigEndian.AppendUint16(b, authSimple)
+		var secret [passwordLen]byte
+		copy(secret[:], k.Secret)
+		return append(b, secret[:]...)
+	}
+	b = binary.BigEndian.AppendUint16(b, authDigest)
+	size := algorithms[k.Algorithm].size
+	if k.Algorithm == KeyedMD5 {
+		// RFC 4822 §2.1 leaves open whether the trailer's own four bytes count. In what
+		// the older routers send with MD5 they do, and those that look accept it.
+		size += trailerLen
+	}
+	b = append(b, 0, 0, k.ID, byte(size))
+	b = binary.BigEndian.AppendUint32(b, sequence)
+	return append(b, 0, 0, 0, 0, 0, 0, 0, 0)
+}
+
+// seal ends a message that appendAuth began: the offset of the trailer, the trailer.
+func (k *Key) seal(b []byte) []byte {
+	if k.Algorithm == Password {
+		return b
+	}
+	binary.BigEndian.PutUint16(b[header2+4:], uint16(len(b)))
+	b = binary.BigEndian.AppendUint16(b, familyAuth)
+	b = binary.BigEndian.AppendUint16(b, authTrailer)
+	return append(b, k.digest(b)...)
+}
+
+// digest is the digest of a message up to and with the trailer's four bytes.
+func (k *Key) digest(b []byte) []byte {
+	a := &algorithms[k.Algorithm]
+	fill := make([]byte, a.size)
+	if k.Algorithm == KeyedMD5 {
+		// RFC 4822 §2: the secret stands where the digest will, padded with zeros.
+		copy(fill, k.Secret)
+		h := a.hash()
+		h.Write(b)
+		h.Write(fill)
+		return h.Sum(nil)
+	}
+	// RFC 4822 §2.5: a secret longer than the digest is replaced by its digest, and the
+	// place of the digest is filled with Apad.
+	secret := k.Secret
+	if len(secret) > a.size {
+		h := a.hash()
+		h.Write(secret)
+		secret = h.Sum(nil)
+	}
+	for i := 0; i < len(fill); i += 4 {
+		binary.BigEndian.PutUint32(fill[i:], 0x878fe1f3)
+	}
+	h := hmac.New(a.hash, secret)
+	h.Write(b)
+	h.Write(fill)
+	return h.Sum(nil)
+}
+
+// authentication is what a message says of itself.
+type authentication struct {
+	key      *Key
+	sequence uint32
+}
+
+// authenticate judges a message of version 2 by an interface's keys and returns it
+// without trailer and authentication entry. RFC 2453 §5.2: who expects none discards
+// what is authenticated, who expects it what is not.
+func authenticate(keys []Key, b []byte) (a authentication, body []byte, r Refusal) {
+	kind := 0
+	if len(b) >= header2+EntrySize2 && binary.BigEndian.Uint16(b[header2:]) == familyAuth {
+		kind = int(binary.BigEndian.Uint16(b[header2+2:]))
+	}
+	switch {
+	case kind == 0 && len(keys) == 0:
+		return a, b[header2:], Taken
+	case kind == 0:
+		return a, nil, RefusedNoAuth
+	case len(keys) == 0:
+		return a, nil, RefusedAuthUnasked
+	}
+	want := authDigest
+	if keys[0].Algorithm == Password {
+		want = authSimple
+	}
+	switch {
+	case kind != want:
+		return a, nil, RefusedAuthType
+	case kind == authSimple:
+		return checkPassword(keys, b)
+	}
+	return checkDigest(keys, b)
+}
+
+func checkPassword(keys []Key, b []byte) (a authentication, body []byte, r Refusal) {
+	given := b[header2+4 : header2+EntrySize2]
+	for i := range keys {
+		var secret [passwordLen]byte
+		copy(secret[:], keys[i].Secret)
+		if subtle.ConstantTimeCompare(secret[:], given) == 1 {
+			a.key = &keys[i]
+			return a, b[header2+EntrySize2:], Taken
+		}
+	}
+	return a, nil, RefusedPassword
+}
+
+// checkDigest is RFC 4822's side of it but for the sequence number, which is the
+// sender's, not the message's.
+func checkDigest(keys []Key, b []byte) (a authentication, body []byte, r Refusal) {
+	offset := int(binary.BigEndian.Uint16(b[header2+4:]))
+	id, size := b[header2+6], int(b[header2+7])
+	a.sequence = binary.BigEndian.Uint32(b[header2+8:])
+	for i := range keys {
+		if keys[i].ID == id {
+			a.key = &keys[i]
+		}
+	}
+	if a.key == nil {
+		return a, nil, RefusedKeyID
+	}
+	want := algorithms[a.key.Algorithm].size
+	if size != want && size != want+trailerLen || offset < header2+EntrySize2 ||
+		offset+trailerLen+want != len(b) ||
+		binary.BigEndian.Uint32(b[offset:]) != familyAuth<<16|authTrailer {
+		return a, nil, RefusedTrailer
+	}
+	given := b[offset+trailerLen:]
+	if !hmac.Equal(a.key.digest(b[:offset+trailerLen]), given) {
+		return a, nil, RefusedDigest
+	}
+	return a, b[header2+EntrySize2 : offset], Taken
+}

@@ -1,0 +1,215 @@
+package rip_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/rip"
+)
+
+// modes is prompt with the switches of RFC 2453 §5.1 set on interface 0.
+func modes(send rip.SendMode, receive rip.ReceiveMode) rip.Config {
+	cfg := prompt()
+	cfg.Interfaces[0].Send, cfg.Interfaces[0].Receive = send, receive
+	return cfg
+}
+
+// RFC 2453 §5.1: the compatibility switch.
+func TestCompatibilitySwitch(t *testing.T) {
+	own := " 10.0.0.0/24=1 10.0.1.0/24=1"
+	for mode, want := range map[rip.SendMode][]string{
+		rip.SendRIP2:       {"all/0 ? *", "all/0" + own},
+		rip.SendCompatible: {"10.0.0.255:520/0 ? *", "10.0.0.255:520/0" + own},
+		rip.SendRIP1:       {"10.0.0.255:520/0 v1 ? *", "10.0.0.255:520/0 v1 10.0.0.0=1 10.0.1.0=1"},
+		rip.SendNone:       {},
+	} {
+		x := newStill2(t, modes(mode, rip.ReceiveBoth))
+		x.Start(x.now)
+		assert.Equal(t, append(want, "all/1 ? *", "all/1"+own), x.sent(), mode.String())
+	}
+}
+
+// RFC 2453 §5.1: the receive control switch.
+func TestReceiveControl(t *testing.T) {
+	for mode, want := range map[rip.ReceiveMode][2]bool{
+		rip.ReceiveBoth: {true, true}, rip.ReceiveRIP1: {true, false},
+		rip.ReceiveRIP2: {false, true}, rip.ReceiveNone: {false, false},
+	} {
+		for i, takes := range want {
+			x := newBench2(t, modes(rip.SendRIP2, mode))
+			m := message2(t, rip.Response, uint8(i+1), "172.16.0.0/16=1")
+			if i == 0 {
+				copy(m[12:16], []byte{0, 0, 0, 0})
+			}
+			r := x.say(b, rip.Port, m)
+			if !takes {
+				assert.Equal(t, rip.RefusedVersion, r, "%v, version %d", mode, i+1)
+			}
+			assert.Equal(t, takes, len(x.learned()) > 0, "%v, version %d", mode, i+1)
+		}
+	}
+}
+
+// RFC 1058 §3.4: a message of version 1 in which something is not zero that must be is
+// ignored as a whole; of version 2 the same fields are its own.
+func TestMustBeZero(t *testing.T) {
+	plain := message2(t, rip.Response, 1, "172.16.0.0/16=1 172.17.0.0/16=1")
+	copy(plain[12:16], make([]byte, 4))
+	copy(plain[32:36], make([]byte, 4))
+	x := newBench2(t, prompt())
+	require.Equal(t, rip.Taken, x.say(b, rip.Port, plain))
+	require.Len(t, x.learned(), 2)
+	for _, at := range []int{2, 3, 6, 7, 12, 15, 16, 19, 26, 35, 39} {
+		m := append([]byte(nil), plain...)
+		m[at] = 1
+		x := newBench2(t, prompt())
+		assert.Equal(t, rip.RefusedMustBeZero, x.say(b, rip.Port, m), "octet %d", at)
+		assert.Empty(t, x.learned())
+	}
+}
+
+// RFC 2453 §4.3: without a mask it is the class's, or the link's for its own network.
+func TestMaskIsInferred(t *testing.T) {
+	for addr, want := range map[string]string{
+		"172.16.0.0": "172.16.0.0/16", "192.168.7.0": "192.168.7.0/24", "11.0.0.0": "11.0.0.0/8",
+		"10.5.7.0": "10.5.7.0/24", "10.5.7.9": "10.5.7.9/32", "172.16.5.0": "172.16.5.0/32",
+		"0.0.0.0": "0.0.0.0/0",
+	} {
+		for _, version := range []uint8{1, 2} {
+			x := newBench2(t, prompt())
+			m := rip.Packet2{Command: rip.Response, Version: version, Entries: []rip.Entry2{
+				{Family: 2, Addr: word2(netip.MustParseAddr(addr)), Metric: 1},
+			}}.Append(nil)
+			require.Equal(t, rip.Taken, x.say(b, rip.Port, m))
+			assert.Equal(t, []string{want + " via 10.0.0.2 cost 2"}, x.learned(), addr)
+		}
+	}
+}
+
+// RFC 2453 §3.7 and §4.3: what a version 1 router would take for something else is not
+// said where one may listen.
+func TestOldListenersAreNotMisled(t *testing.T) {
+	prefixes := []string{
+		"10.7.1.0/24", "10.7.0.0/16", "10.7.1.4/30", "10.7.1.9/32", "10.0.0.0/8", "0.0.0.0/0",
+		"172.16.0.0/16", "172.16.5.0/24", "172.16.5.5/32", "192.168.0.0/16", "192.168.3.0/24",
+	}
+	want := " 0.0.0.0=2 10.0.0.0/8=2 10.7.1.0/24=2 10.7.1.9/32=2 172.16.0.0/16=2 192.168.3.0/24=2"
+	for _, mode := range []rip.SendMode{rip.SendRIP1, rip.SendCompatible} {
+		x := newBench2(t, modes(mode, rip.ReceiveBoth))
+		x.hear(c, strings.Join(prefixes, "=1 ")+"=1")
+		got := x.sent()[0]
+		if mode == rip.SendRIP1 {
+			want = strings.NewReplacer("/8", "", "/24", "", "/32", "", "/16", "").Replace(want)
+			assert.Equal(t, "10.0.0.255:520/0 v1"+want, got)
+			want = " 0.0.0.0=2 10.0.0.0/8=2 10.7.1.0/24=2 10.7.1.9/32=2 172.16.0.0/16=2 192.168.3.0/24=2"
+			continue
+		}
+		assert.Equal(t, "10.0.0.255:520/0"+want, got)
+	}
+}
+
+// RFC 2453 §3.9.1: whole-table requests, to the asker's address and port, with split
+// horizon; and requests for some, without.
+func TestRequests(t *testing.T) {
+	x := newBench2(t, prompt())
+	x.hear(b, "10.5.0.0/16=3#7")
+	x.sent()
+	whole := message2(t, rip.Request, 2, "*")
+	table := " 10.0.0.0/24=1 10.0.1.0/24=1 10.5.0.0/16=16#7"
+	assert.Equal(t, rip.Taken, x.say(b, rip.Port, whole))
+	assert.Equal(t, rip.Taken, x.say(b, rip.Port, whole), "two before we could answer are one")
+	assert.Equal(t, rip.Taken, x.say(b, 4000, whole))
+	assert.Equal(t, []string{"10.0.0.2:520/0" + table, "10.0.0.2:4000/0" + table}, x.sent())
+	assert.Empty(t, x.sent())
+
+	t.Log("# of some: in their order, with what the table has, infinity for what it has not")
+	some := message2(t, rip.Request, 2, "10.9.0.0/16=1 10.5.0.0/16=0 10.0.1.0/24=16")
+	assert.Equal(t, rip.Taken, x.say(b, 4000, some))
+	assert.Equal(t, []string{"10.0.0.2:4000/0 10.9.0.0/16=16 10.5.0.0/16=4 10.0.1.0/24=1"}, x.sent())
+
+	t.Log("# of nothing: no answer")
+	assert.Equal(t, rip.Taken, x.say(b, 4000, whole[:4]))
+	assert.Empty(t, x.sent())
+
+	t.Log("# those who ask are bounded")
+	for i := range 64 {
+		require.Equal(t, rip.Taken, x.say(b, uint16(5000+i), whole))
+	}
+	assert.Equal(t, rip.RefusedBusy, x.say(b, 6000, whole))
+	assert.Len(t, x.sent(), 64)
+	assert.Equal(t, rip.Taken, x.say(b, 6000, whole))
+}
+
+// RFC 2453 §4.6: a request of version 1 is answered in version 1, and not by who sends
+// RIP-2 only. RFC 2453 §3.10.2: the version of a response is its request's.
+func TestVersion1Request(t *testing.T) {
+	ask := message2(t, rip.Request, 1, "*")
+	x := newBench2(t, prompt())
+	assert.Equal(t, rip.RefusedVersion, x.say(b, 4000, ask))
+	x = newBench2(t, modes(rip.SendCompatible, rip.ReceiveBoth))
+	require.Equal(t, rip.Taken, x.say(b, 4000, ask))
+	assert.Equal(t, []string{"10.0.0.2:4000/0 v1 10.0.0.0=1 10.0.1.0=1"}, x.sent())
+	require.Equal(t, rip.Taken, x.say(b, 4000, message2(t, rip.Request, 2, "*")))
+	assert.Equal(t, []string{"10.0.0.2:4000/0 10.0.0.0/24=1 10.0.1.0/24=1"}, x.sent())
+}
+
+func TestPassiveInterface(t *testing.T) {
+	cfg := prompt()
+	cfg.Interfaces[0].Passive = true
+	x := newStill2(t, cfg)
+	x.Start(x.now)
+	assert.Len(t, x.sent(), 2, "on the other")
+	x.hear(b, "10.5.0.0/16=3")
+	assert.Equal(t, []string{"10.5.0.0/16 via 10.0.0.2 cost 4"}, x.learned())
+	assert.Equal(t, []string{"all/1 10.5.0.0/16=4"}, x.sent())
+	whole := message2(t, rip.Request, 2, "*")
+	assert.Equal(t, rip.RefusedSilent, x.say(b, rip.Port, whole))
+	assert.Equal(t, rip.Taken, x.say(b, 4000, whole), "a monitor is answered")
+	assert.Len(t, x.sent(), 1)
+	for _, line := range x.wait(time.Minute) {
+		assert.Contains(t, line, "all/1")
+	}
+}
+
+// RFC 2453 §4.5: on a link whose neighbours are configured they get what is sent there,
+// one by one, and what is multicast there is taken all the same.
+func TestUnicastNeighbours(t *testing.T) {
+	cfg := prompt()
+	cfg.Neighbors = []rip.Neighbor{{Addr: c, Iface: 1}, {Addr: d, Iface: 1}}
+	x := newStill2(t, cfg)
+	x.Start(x.now)
+	own := " 10.0.0.0/24=1 10.0.1.0/24=1"
+	assert.Equal(t, []string{
+		"10.0.1.2:520/1 ? *", "10.0.1.2:520/1" + own, "10.0.1.3:520/1 ? *", "10.0.1.3:520/1" + own,
+		"all/0 ? *", "all/0" + own,
+	}, x.sent())
+	x.hear(c, "10.5.0.0/16=3")
+	assert.Equal(t, []string{
+		"10.0.1.2:520/1 10.5.0.0/16=16", "10.0.1.3:520/1 10.5.0.0/16=16", "all/0 10.5.0.0/16=4",
+	}, x.sent())
+	m := message2(t, rip.Response, 2, "10.6.0.0/16=3")
+	assert.Equal(t, rip.RefusedStranger, x.say(netip.MustParseAddr("10.0.1.9"), rip.Port, m))
+}
+
+func TestGatewaysAreBounded(t *testing.T) {
+	cfg := prompt()
+	cfg.Interfaces[0].Addr = netip.MustParsePrefix("10.0.0.1/16")
+	cfg.Interfaces[1].Addr = netip.MustParsePrefix("10.1.0.1/16")
+	x := newBench2(t, cfg)
+	m := message2(t, rip.Response, 2, "10.5.0.0/16=16")
+	say := func(i int) rip.Refusal {
+		from := netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})
+		return x.Input(x.now, netip.AddrPortFrom(from, rip.Port), 0, m)
+	}
+	for i := range 1024 {
+		require.Equal(t, rip.Taken, say(i+2))
+	}
+	assert.Equal(t, rip.RefusedCrowd, say(2000))
+	x.wait(181 * time.Second)
+	assert.Equal(t, rip.Taken, say(2000), "in the place of those who are silent")
+}

@@ -1,0 +1,105 @@
+package rip
+
+// Refusal is why a message, or an entry of one, was not taken.
+type Refusal uint8
+
+// Taken is no refusal. The first group refuses messages, the second single entries.
+const (
+	Taken Refusal = iota
+	RefusedInterface
+	RefusedOwn
+	RefusedStranger
+	RefusedOffLink
+	RefusedCrowd
+	RefusedForm
+	RefusedCommand
+	RefusedPort
+	RefusedVersion
+	RefusedMustBeZero
+	RefusedNoAuth
+	RefusedAuthUnasked
+	RefusedAuthType
+	RefusedPassword
+	RefusedKeyID
+	RefusedTrailer
+	RefusedDigest
+	RefusedSequence
+	RefusedBusy
+	RefusedSilent
+
+	RefusedFamily
+	RefusedMask
+	RefusedMartian
+	RefusedMetric
+	RefusedNextHop
+	RefusedTableFull
+
+	numRefusals
+)
+
+// firstEntryRefusal is where the refusals of single entries begin.
+const firstEntryRefusal = RefusedFamily
+
+var refusalNames = [numRefusals]string{
+	Taken:              "taken",
+	RefusedInterface:   "interface is down or does not listen",
+	RefusedOwn:         "from ourselves",
+	RefusedStranger:    "not from a neighbor",
+	RefusedOffLink:     "from an address that is not on the link",
+	RefusedCrowd:       "too many neighbors",
+	RefusedForm:        "malformed",
+	RefusedCommand:     "unknown command",
+	RefusedPort:        "response not from port 520",
+	RefusedVersion:     "version not accepted here",
+	RefusedMustBeZero:  "version 1 with what must be zero",
+	RefusedNoAuth:      "authentication missing",
+	RefusedAuthUnasked: "authentication not expected",
+	RefusedAuthType:    "authentication of another type",
+	RefusedPassword:    "wrong password",
+	RefusedKeyID:       "unknown key id",
+	RefusedTrailer:     "authentication trailer malformed",
+	RefusedDigest:      "wrong key",
+	RefusedSequence:    "sequence number went back",
+	RefusedBusy:        "too many requests at once",
+	RefusedSilent:      "request on a passive interface",
+	RefusedFamily:      "entry of another address family",
+	RefusedMask:        "entry with a broken mask",
+	RefusedMartian:     "entry for a martian prefix",
+	RefusedMetric:      "entry with a metric outside 1 to 16",
+	RefusedNextHop:     "entry with ourselves as next hop",
+	RefusedTableFull:   "entry without room in the table",
+}
+
+// String says why in a few words.
+func (r Refusal) String() string {
+	if r >= numRefusals {
+		return "unknown"
+	}
+	return refusalNames[r]
+}
+
+// IsEntry reports whether it refuses an entry and not a message.
+func (r Refusal) IsEntry() bool { return r >= firstEntryRefusal }
+
+// Refused is how often something was refused for one reason.
+type Refused struct {
+	Reason Refusal
+	Count  uint64
+}
+
+// refuse counts a refusal and passes it on.
+func (s *Speaker) refuse(r Refusal) Refusal {
+	s.refused[r]++
+	return r
+}
+
+// Refused lists the reasons that occurred, in a stable order.
+func (s *Speaker) Refused() []Refused {
+	var list []Refused
+	for r, n := range s.refused {
+		if n > 0 {
+			list = append(list, Refused{Refusal(r), n})
+		}
+	}
+	return list
+}

@@ -1,0 +1,319 @@
+package rip_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/rip"
+)
+
+// RFC 2453 §3.6 and §4: the octets of a message.
+func TestMessage2OnTheWire(t *testing.T) {
+	b := message2(t, rip.Response, 2, "10.5.0.0/16=3#7@10.0.0.9 0.0.0.0/0=16")
+	assert.Equal(t, "02020000"+
+		"00020007"+"0a050000"+"ffff0000"+"0a000009"+"00000003"+
+		"00020000"+"00000000"+"00000000"+"00000000"+"00000010", hex.EncodeToString(b))
+	p, r := rip.ParsePacket2(b, nil)
+	require.Equal(t, rip.Taken, r)
+	assert.Equal(t, " 10.5.0.0/16=3#7@10.0.0.9 0.0.0.0=16", text2(p.Entries))
+}
+
+func TestMalformed2(t *testing.T) {
+	good := message2(t, rip.Response, 2, "10.5.0.0/16=3 10.6.0.0/16=3")
+	of := func(at int, v byte) []byte {
+		b := append([]byte(nil), good...)
+		b[at] = v
+		return b
+	}
+	many := message2(t, rip.Response, 2, strings.Repeat("10.5.0.0/16=3 ", 26))
+	for name, row := range map[string]struct {
+		b    []byte
+		want rip.Refusal
+	}{
+		"nothing":         {nil, rip.RefusedForm},
+		"half a header":   {good[:3], rip.RefusedForm},
+		"half an entry":   {good[:30], rip.RefusedForm},
+		"a byte too much": {append(good[:44:44], 0), rip.RefusedForm},
+		"26 entries":      {many, rip.RefusedForm},
+		"command 0":       {of(0, 0), rip.RefusedCommand},
+		"command 3":       {of(0, 3), rip.RefusedCommand},
+		"version 0":       {of(1, 0), rip.RefusedVersion},
+		"a header alone":  {good[:4], rip.Taken},
+		"version 3 as 2":  {of(1, 3), rip.Taken},
+		"unused bytes":    {of(2, 9), rip.Taken},
+	} {
+		x := newBench2(t, prompt())
+		assert.Equal(t, row.want, x.say(b, rip.Port, row.b), name)
+		assert.Equal(t, row.want == rip.Taken && len(row.b) > 4, len(x.learned()) > 0, name)
+		if row.want != rip.Taken {
+			assert.Equal(t, []rip.Refused{{Reason: row.want, Count: 1}}, x.Refused(), name)
+		}
+	}
+}
+
+// RFC 2453 §3.9.1 and §4.5: a router that comes up multicasts a request for the whole
+// table on every network; RFC 2453 §3.5: and announces its networks at their cost.
+func TestStart2(t *testing.T) {
+	cfg := prompt()
+	cfg.Interfaces[1].Cost = 3
+	x := newStill2(t, cfg)
+	x.Start(x.now)
+	own := " 10.0.0.0/24=1 10.0.1.0/24=3"
+	assert.Equal(t, []string{"all/0 ? *", "all/0" + own, "all/1 ? *", "all/1" + own}, x.sent())
+}
+
+// RFC 2453 §3.8: every 30 s, offset by up to 5 s, anew each time.
+func TestPeriodWithOffset(t *testing.T) {
+	x := newBench2(t, plain2())
+	seen := map[time.Duration]bool{}
+	for range 200 {
+		before := x.now
+		x.now = x.Deadline()
+		x.Advance(x.now)
+		require.Len(t, x.sent(), 2)
+		d := x.now.Sub(before)
+		seen[d] = true
+		require.GreaterOrEqual(t, d, 25*time.Second)
+		require.LessOrEqual(t, d, 35*time.Second)
+	}
+	assert.Greater(t, len(seen), 150)
+}
+
+// RFC 2453 §3.9.2: who may say something.
+func TestWhoIsHeard(t *testing.T) {
+	response := message2(t, rip.Response, 2, "10.5.0.0/16=3")
+	request := message2(t, rip.Request, 2, "*")
+	for name, row := range map[string]struct {
+		from  string
+		port  uint16
+		iface int
+		b     []byte
+		want  rip.Refusal
+	}{
+		"a neighbour":            {"10.0.0.2", 520, 0, response, rip.Taken},
+		"from another port":      {"10.0.0.2", 1024, 0, response, rip.RefusedPort},
+		"a request from there":   {"10.0.0.2", 1024, 0, request, rip.Taken},
+		"off the link":           {"10.0.1.2", 520, 0, response, rip.RefusedOffLink},
+		"a request from afar":    {"10.9.1.2", 1024, 0, request, rip.RefusedOffLink},
+		"the broadcast address":  {"10.0.0.255", 520, 0, response, rip.RefusedOffLink},
+		"the network's address":  {"10.0.0.0", 520, 0, response, rip.RefusedOffLink},
+		"ourselves":              {"10.0.0.1", 520, 0, response, rip.RefusedOwn},
+		"our other address":      {"10.0.1.1", 520, 0, response, rip.RefusedOwn},
+		"an IPv6 address":        {"::1", 520, 0, response, rip.RefusedOffLink},
+		"an interface there not": {"10.0.0.2", 520, 7, response, rip.RefusedInterface},
+	} {
+		x := newBench2(t, prompt())
+		from := netip.AddrPortFrom(netip.MustParseAddr(row.from), row.port)
+		assert.Equal(t, row.want, x.Input(x.now, from, row.iface, row.b), name)
+		assert.Equal(t, row.want == rip.Taken && row.b[0] == 2, len(x.learned()) > 0, name)
+	}
+}
+
+// RFC 2453 §3.9.2: the entry that fails is ignored, and the next is looked at.
+func TestEntriesAreJudged(t *testing.T) {
+	for entry, want := range map[string]rip.Refusal{
+		"10.5.0.0/16=1":           rip.Taken,
+		"10.5.0.0/16=16":          rip.Taken,
+		"0.0.0.0/0=1":             rip.Taken,
+		"10.5.0.0/16=0":           rip.RefusedMetric,
+		"10.5.0.0/16=17":          rip.RefusedMetric,
+		"10.5.0.0/16=4294967295":  rip.RefusedMetric,
+		"127.0.0.0/8=1":           rip.RefusedMartian,
+		"0.0.0.0/8=1":             rip.RefusedMartian,
+		"224.0.0.0/4=1":           rip.RefusedMartian,
+		"255.255.255.255/32=1":    rip.RefusedMartian,
+		"10.5.0.0/16=1@10.0.0.1":  rip.RefusedNextHop,
+		"10.5.0.0/16=16@10.0.0.1": rip.Taken,
+	} {
+		x := newBench2(t, prompt())
+		x.hear(b, entry+" 10.6.0.0/16=1")
+		assert.Equal(t, "10.6.0.0/16 via 10.0.0.2 cost 2", last(x.learned()), entry)
+		if want == rip.Taken {
+			assert.Empty(t, x.Refused(), entry)
+		} else {
+			assert.Equal(t, []rip.Refused{{Reason: want, Count: 1}}, x.Refused(), entry)
+		}
+	}
+	x := newBench2(t, prompt())
+	m := message2(t, rip.Response, 2, "10.5.0.0/16=1 10.6.0.0/16=1 10.7.0.0/16=1")
+	m[5], m[24+10] = 9, 1 // a family of its own, a mask with a hole
+	require.Equal(t, rip.Taken, x.say(b, rip.Port, m))
+	assert.Equal(t, []string{"10.7.0.0/16 via 10.0.0.2 cost 2"}, x.learned())
+	assert.Equal(t, uint64(2), x.Counters().BadEntries)
+}
+
+func last(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[len(list)-1]
+}
+
+// RFC 2453 §3.9.2: the cost of the network on which it came is added, up to infinity.
+func TestCostOfTheLink(t *testing.T) {
+	cfg := prompt()
+	cfg.Interfaces[0].Cost = 5
+	x := newBench2(t, cfg)
+	x.hear(b, "10.5.0.0/16=3 10.6.0.0/16=10 10.7.0.0/16=11")
+	assert.Equal(t, []string{"10.5.0.0/16 via 10.0.0.2 cost 8", "10.6.0.0/16 via 10.0.0.2 cost 15"}, x.learned())
+}
+
+// RFC 2453 §4.4: the next hop that is named counts if it is on the link.
+func TestNextHopIsHonoured(t *testing.T) {
+	x := newBench2(t, prompt())
+	x.hear(b, "10.5.0.0/16=1@10.0.0.9 10.6.0.0/16=1@10.0.1.2 10.7.0.0/16=1")
+	assert.Equal(t, []string{
+		"10.5.0.0/16 via 10.0.0.9 cost 2", "10.6.0.0/16 via 10.0.0.2 cost 2", "10.7.0.0/16 via 10.0.0.2 cost 2",
+	}, x.learned())
+	t.Log("# who told us of it can take it back, and name another")
+	x.hear(b, "10.5.0.0/16=1@10.0.0.8")
+	assert.Equal(t, []string{"10.5.0.0/16 via 10.0.0.8 cost 2"}, x.learned())
+	x.hear(b, "10.5.0.0/16=16")
+	assert.Equal(t, []string{"10.5.0.0/16 gone"}, x.learned())
+}
+
+// RFC 2453 §4.4: we name the next hop on the link that it is on, and there alone.
+// RFC 2453 §4.2: what comes from elsewhere has its tag, and what is learned keeps it.
+func TestNextHopAndTagAreSaid(t *testing.T) {
+	x := newBench2(t, prompt())
+	x.SetExternal(x.now, rip.External{
+		Prefix: netip.MustParsePrefix("172.16.0.0/12"), Iface: 1, NextHop: d, Tag: 65001, Metric: 4,
+	}, true)
+	assert.Equal(t, []string{"all/0 172.16.0.0/12=4#65001", "all/1 172.16.0.0/12=4#65001@10.0.1.3"}, x.sent())
+	x.hear(b, "10.5.0.0/16=1#99")
+	assert.Equal(t, []string{"all/0 10.5.0.0/16=16#99", "all/1 10.5.0.0/16=2#99"}, x.sent())
+	x.hear(b, "10.5.0.0/16=1#98")
+	assert.Equal(t, "all/1 10.5.0.0/16=2#98", last(x.sent()), "a tag that changes is news")
+	x.SetExternal(x.now, rip.External{Prefix: netip.MustParsePrefix("172.16.0.0/12"), Iface: 1}, false)
+	assert.Equal(t, []string{"all/0 172.16.0.0/12=16#65001", "all/1 172.16.0.0/12=16#65001"}, x.sent())
+}
+
+// RFC 2453 §3.4.3: on a network with several routers a route through one of them is
+// poisoned for all of them.
+func TestPoisonIsTheLinks(t *testing.T) {
+	x := newBench2(t, prompt())
+	x.hear(c, "10.5.0.0/16=1")
+	assert.Equal(t, []string{"all/0 10.5.0.0/16=2", "all/1 10.5.0.0/16=16"}, x.sent())
+}
+
+// RFC 2453 §3.6: a message has at most 25 entries.
+func TestMoreThan25(t *testing.T) {
+	x := newBench2(t, prompt())
+	for i := range 4 {
+		var entries []string
+		for j := range 24 {
+			entries = append(entries, fmt.Sprintf("10.%d.%d.0/24=1", i+10, j))
+		}
+		x.hear(b, strings.Join(entries, " "))
+	}
+	x.sent()
+	var sizes []int
+	for _, line := range x.wait(30 * time.Second) {
+		if strings.HasPrefix(line, "all/1") {
+			sizes = append(sizes, len(strings.Fields(line))-1)
+		}
+	}
+	assert.Equal(t, []int{25, 25, 25, 23}, sizes)
+}
+
+// RFC 2453 §3.10.1: after a triggered update news waits for 1 to 5 s, is one update
+// then, and none if a regular one comes first.
+func TestTriggeredUpdatesAreDamped(t *testing.T) {
+	cfg := plain2()
+	cfg.PeriodicOffset = -1
+	x := newBench2(t, cfg)
+	x.hear(b, "10.5.0.0/16=1")
+	require.Len(t, x.sent(), 2, "the first goes at once")
+	first := x.now
+	x.wait(300 * time.Millisecond)
+	x.hear(b, "10.6.0.0/16=1")
+	x.hear(b, "10.7.0.0/16=1")
+	assert.Empty(t, x.sent())
+	next := x.Deadline()
+	assert.GreaterOrEqual(t, next.Sub(first), time.Second)
+	assert.LessOrEqual(t, next.Sub(first), 5*time.Second)
+	assert.Equal(t, []string{
+		"all/0 10.6.0.0/16=16 10.7.0.0/16=16", "all/1 10.6.0.0/16=2 10.7.0.0/16=2",
+	}, x.wait(next.Sub(x.now)))
+	x.wait(29500*time.Millisecond - x.now.Sub(1))
+	x.hear(b, "10.8.0.0/16=1")
+	require.Len(t, x.sent(), 2)
+	x.hear(b, "10.9.0.0/16=1")
+	lines := x.wait(10 * time.Second)
+	assert.Len(t, lines, 2, "the regular update")
+	assert.Contains(t, lines[1], "10.9.0.0/16=2")
+}
+
+// RFC 2453 §3.8: 180 s to expire, 120 s more to be forgotten.
+func TestTimes2(t *testing.T) {
+	x := newBench2(t, prompt())
+	x.hear(b, "10.5.0.0/16=1")
+	x.learned()
+	x.wait(180*time.Second - 1)
+	assert.Empty(t, x.learned())
+	lines := x.wait(1)
+	assert.Equal(t, []string{"10.5.0.0/16 gone"}, x.learned())
+	assert.Contains(t, strings.Join(lines, "\n"), "10.5.0.0/16=16", "told at once")
+	assert.Contains(t, last(x.wait(119*time.Second)), "10.5.0.0/16=16")
+	assert.NotContains(t, last(x.wait(30*time.Second)), "10.5.0.0/16")
+}
+
+// Hold-down: after a loss only a shorter way is believed for a while.
+func TestHoldDown(t *testing.T) {
+	cfg := prompt()
+	cfg.HoldDown = 60 * time.Second
+	x := newBench2(t, cfg)
+	x.hear(b, "10.5.0.0/16=3")
+	x.hear(b, "10.5.0.0/16=16")
+	x.learned()
+	x.hear(c, "10.5.0.0/16=3")
+	x.hear(b, "10.5.0.0/16=3")
+	assert.Empty(t, x.learned(), "no shorter than it was")
+	x.hear(c, "10.5.0.0/16=2")
+	assert.Equal(t, []string{"10.5.0.0/16 via 10.0.1.2 cost 3"}, x.learned())
+	x.hear(c, "10.5.0.0/16=16")
+	x.learned()
+	x.wait(60 * time.Second)
+	x.hear(b, "10.5.0.0/16=9")
+	assert.Equal(t, []string{"10.5.0.0/16 via 10.0.0.2 cost 10"}, x.learned())
+}
+
+func TestInterfaceDownAndUp2(t *testing.T) {
+	x := newBench2(t, prompt())
+	x.hear(c, "10.6.0.0/16=1")
+	x.sent()
+	x.learned()
+	n1 := netip.MustParsePrefix("10.0.1.0/24")
+	x.Farewell(1)
+	assert.Equal(t, []string{"all/1 10.0.0.0/24=16 10.0.1.0/24=16 10.6.0.0/16=16"}, x.sent())
+	x.SetLocal(x.now, n1, 1, false)
+	assert.Equal(t, []string{"10.6.0.0/16 gone"}, x.learned())
+	assert.Equal(t, []string{"all/0 10.0.1.0/24=16 10.6.0.0/16=16"}, x.sent())
+	assert.Equal(t, rip.RefusedInterface, x.say(c, rip.Port, message2(t, rip.Response, 2, "10.6.0.0/16=1")))
+	x.SetLocal(x.now, n1, 1, true)
+	assert.Equal(t, []string{
+		"all/0 10.0.1.0/24=1", "all/1 ? *", "all/1 10.0.0.0/24=1 10.0.1.0/24=1 10.6.0.0/16=16",
+	}, x.sent())
+}
+
+func TestTimersAtRunTime(t *testing.T) {
+	x := newBench2(t, prompt())
+	timers := x.Timers()
+	timers.Periodic, timers.Timeout = 2*time.Second, 7*time.Second
+	require.NoError(t, x.SetTimers(x.now, timers))
+	assert.Len(t, x.wait(10*time.Second), 10)
+	x.hear(b, "10.5.0.0/16=1")
+	x.learned()
+	x.wait(7 * time.Second)
+	assert.Equal(t, []string{"10.5.0.0/16 gone"}, x.learned())
+	timers.Timeout = time.Second
+	require.ErrorIs(t, x.SetTimers(x.now, timers), rip.ErrConfig)
+	assert.Equal(t, 7*time.Second, x.Timers().Timeout)
+}
