@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/vir"
 )
 
 // Vir is the socket calls of founding document 004 §5.5: sockets are numbers from
@@ -47,41 +48,41 @@ func (v *Vir) Write(ctx context.Context, socket int, p []byte) (int, error) {
 // ShutDown is virShutDown: it blocks reading, writing or both, and the number stays.
 // A socket that listens can only be shut down for both.
 func (v *Vir) ShutDown(socket int, how How) error {
-	return v.vir.ShutDown(socket, node.VirHow(how))
+	return v.vir.ShutDown(socket, how)
 }
 
 // Close is virClose: what was written is delivered, and the number is free at once.
 func (v *Vir) Close(socket int) error { return v.vir.Close(socket) }
 
-// How is the type of a ShutDown.
-type How uint8
+// How is what a ShutDown blocks.
+type How = vir.How
 
 // The types of virShutDown.
 const (
-	ShutRead How = iota
-	ShutWrite
-	ShutBoth
+	ShutRead  = vir.ShutRead
+	ShutWrite = vir.ShutWrite
+	ShutBoth  = vir.ShutBoth
 )
 
-// VirError is one of the exceptions of founding document 004 §5.6. Its text begins
-// with the document's name for it.
-type VirError = node.VirError
+// VirError is one of the exceptions of founding document 004 §5.6. It is an error, whose
+// text begins with the document's name for it.
+type VirError = vir.Error
 
 // The exceptions, in the document's order.
 const (
-	ErrBoundedSocket         VirError = iota // bound or connected before
-	ErrDestinationUnreadable                 // no way leads to the remote address
-	ErrErrorTCPState                         // the call needs another state
-	ErrInvalidPort                           // not from 1024 to 65535
-	ErrInvalidSocket                         // not from 3 to 65535
-	ErrPortUsedUp                            // no port is left
-	ErrReadBlock                             // shut down for reading
-	ErrServerCannotShutdown                  // a server in one direction
-	ErrServerHasClose                        // it listened, and was shut down
-	ErrServerClosed                          // the connection has ended
-	ErrSocketUsedUp                          // no number is left
-	ErrUnboundSocket                         // it has no port
-	ErrUninitialSocket                       // no such socket
-	ErrUsedPort                              // another socket has the port
-	ErrWriteBlock                            // shut down for writing
+	ErrBoundedSocket         = vir.ErrBoundedSocket         // bound or connected before
+	ErrDestinationUnreadable = vir.ErrDestinationUnreadable // no way leads to the remote address
+	ErrErrorTCPState         = vir.ErrErrorTCPState         // the call needs another state
+	ErrInvalidPort           = vir.ErrInvalidPort           // not from 1024 to 65535
+	ErrInvalidSocket         = vir.ErrInvalidSocket         // not from 3 to 65535
+	ErrPortUsedUp            = vir.ErrPortUsedUp            // no port is left
+	ErrReadBlock             = vir.ErrReadBlock             // shut down for reading
+	ErrServerCannotShutdown  = vir.ErrServerCannotShutdown  // a server in one direction
+	ErrServerHasClose        = vir.ErrServerHasClose        // it listened, and was shut down
+	ErrServerClosed          = vir.ErrServerClosed          // the connection has ended
+	ErrSocketUsedUp          = vir.ErrSocketUsedUp          // no number is left
+	ErrUnboundSocket         = vir.ErrUnboundSocket         // it has no port
+	ErrUninitialSocket       = vir.ErrUninitialSocket       // no such socket
+	ErrUsedPort              = vir.ErrUsedPort              // another socket has the port
+	ErrWriteBlock            = vir.ErrWriteBlock            // shut down for writing
 )

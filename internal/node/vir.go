@@ -10,6 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
+	"github.com/tidepool-net/tidepool/internal/vir"
 )
 
 // Vir is the socket calls of founding document 004, which wait as it has them
@@ -148,7 +149,7 @@ func (v *Vir) Write(ctx context.Context, h int, p []byte) (n int, err error) {
 }
 
 // ShutDown is virShutDown.
-func (v *Vir) ShutDown(h int, how stack.How) error {
+func (v *Vir) ShutDown(h int, how vir.How) error {
 	return v.do(context.Background(), func(now clock.Time) error {
 		return v.core.VirShutDown(now, h, how)
 	})

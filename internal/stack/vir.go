@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/tcp"
+	"github.com/tidepool-net/tidepool/internal/vir"
 )
 
 // Vir is the socket calls of founding document 004 §5.5, by handle: the smallest
@@ -40,16 +41,6 @@ const (
 	virBacklog   = 65535
 )
 
-// How says which direction VirShutDown closes.
-type How uint8
-
-// The types of virShutDown.
-const (
-	ShutRead How = iota
-	ShutWrite
-	ShutBoth
-)
-
 // ErrWouldBlock says that a call has to be repeated when something has happened.
 var ErrWouldBlock = errors.New("the call would have to wait")
 
@@ -67,17 +58,17 @@ func (v *Vir) VirSocket() (int, error) {
 			return h, nil
 		}
 	}
-	return 0, ErrSocketUsedUp
+	return 0, vir.ErrSocketUsedUp
 }
 
 // find returns the socket of a handle.
 func (v *Vir) find(h int) (*virSocket, error) {
 	if h < virFirst || h > virLast {
-		return nil, fmt.Errorf("socket %d: %w", h, ErrInvalidSocket)
+		return nil, fmt.Errorf("socket %d: %w", h, vir.ErrInvalidSocket)
 	}
 	k := v.handles[h]
 	if k == nil {
-		return nil, fmt.Errorf("socket %d: %w", h, ErrUninitialSocket)
+		return nil, fmt.Errorf("socket %d: %w", h, vir.ErrUninitialSocket)
 	}
 	return k, nil
 }
@@ -89,11 +80,11 @@ func (v *Vir) VirBind(h, port int) error {
 	case err != nil:
 		return err
 	case port < virLeastPort || port > virLast:
-		return fmt.Errorf("port %d: %w", port, ErrInvalidPort)
+		return fmt.Errorf("port %d: %w", port, vir.ErrInvalidPort)
 	case k.port != 0 || k.conn != nil:
-		return fmt.Errorf("socket %d: %w", h, ErrBoundedSocket)
+		return fmt.Errorf("socket %d: %w", h, vir.ErrBoundedSocket)
 	case v.taken(uint16(port)):
-		return fmt.Errorf("port %d: %w", port, ErrUsedPort)
+		return fmt.Errorf("port %d: %w", port, vir.ErrUsedPort)
 	}
 	k.port = uint16(port)
 	return nil
@@ -121,11 +112,11 @@ func (v *Vir) VirListen(h int) error {
 	case err != nil:
 		return err
 	case k.served:
-		return fmt.Errorf("socket %d: %w", h, ErrServerHasClose)
+		return fmt.Errorf("socket %d: %w", h, vir.ErrServerHasClose)
 	case k.listener != nil || k.conn != nil:
-		return fmt.Errorf("socket %d: %w", h, ErrErrorTCPState)
+		return fmt.Errorf("socket %d: %w", h, vir.ErrErrorTCPState)
 	case k.port == 0:
-		return fmt.Errorf("socket %d: %w", h, ErrUnboundSocket)
+		return fmt.Errorf("socket %d: %w", h, vir.ErrUnboundSocket)
 	}
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), k.port)
 	k.listener, err = v.stack.tcp.Listen(on, virBacklog)
@@ -140,9 +131,9 @@ func (v *Vir) VirConnect(now clock.Time, h int, to netip.AddrPort) error {
 	case err != nil:
 		return err
 	case k.listener != nil || k.served:
-		return fmt.Errorf("socket %d listens: %w", h, ErrErrorTCPState)
+		return fmt.Errorf("socket %d listens: %w", h, vir.ErrErrorTCPState)
 	case k.conn != nil && k.conn.Tuple().Remote() != to:
-		return fmt.Errorf("socket %d is connected: %w", h, ErrErrorTCPState)
+		return fmt.Errorf("socket %d is connected: %w", h, vir.ErrErrorTCPState)
 	case k.conn == nil:
 		if k.conn, err = v.stack.tcp.Connect(now, to, k.port); err != nil {
 			return virError(err)
@@ -167,9 +158,9 @@ func (v *Vir) VirAccept(h int) (int, error) {
 	case err != nil:
 		return 0, err
 	case k.served:
-		return 0, fmt.Errorf("socket %d: %w", h, ErrServerHasClose)
+		return 0, fmt.Errorf("socket %d: %w", h, vir.ErrServerHasClose)
 	case k.listener == nil:
-		return 0, fmt.Errorf("socket %d does not listen: %w", h, ErrErrorTCPState)
+		return 0, fmt.Errorf("socket %d does not listen: %w", h, vir.ErrErrorTCPState)
 	case k.listener.Queued() == 0:
 		return 0, ErrWouldBlock
 	}
@@ -190,13 +181,13 @@ func (v *Vir) connected(h int) (*virSocket, error) {
 	case err != nil:
 		return nil, err
 	case k.served:
-		return nil, fmt.Errorf("socket %d: %w", h, ErrServerHasClose)
+		return nil, fmt.Errorf("socket %d: %w", h, vir.ErrServerHasClose)
 	case k.listener != nil:
-		return nil, fmt.Errorf("socket %d listens: %w", h, ErrErrorTCPState)
+		return nil, fmt.Errorf("socket %d listens: %w", h, vir.ErrErrorTCPState)
 	case k.conn == nil && k.port == 0:
-		return nil, fmt.Errorf("socket %d: %w", h, ErrUnboundSocket)
+		return nil, fmt.Errorf("socket %d: %w", h, vir.ErrUnboundSocket)
 	case k.conn == nil:
-		return nil, fmt.Errorf("socket %d is not connected: %w", h, ErrErrorTCPState)
+		return nil, fmt.Errorf("socket %d is not connected: %w", h, vir.ErrErrorTCPState)
 	}
 	return k, nil
 }
@@ -208,7 +199,7 @@ func (v *Vir) VirRead(now clock.Time, h int, p []byte) (int, error) {
 	case err != nil:
 		return 0, err
 	case k.noRead:
-		return 0, fmt.Errorf("socket %d: %w", h, ErrReadBlock)
+		return 0, fmt.Errorf("socket %d: %w", h, vir.ErrReadBlock)
 	}
 	n, err := k.conn.Receive(now, p)
 	switch {
@@ -217,7 +208,7 @@ func (v *Vir) VirRead(now clock.Time, h int, p []byte) (int, error) {
 	case errors.Is(err, tcp.ErrClosing), k.conn.ReadDone():
 		return 0, io.EOF
 	case err != nil:
-		return 0, fmt.Errorf("socket %d: %w: %w", h, ErrServerClosed, err)
+		return 0, fmt.Errorf("socket %d: %w: %w", h, vir.ErrServerClosed, err)
 	}
 	return 0, ErrWouldBlock
 }
@@ -229,11 +220,11 @@ func (v *Vir) VirWrite(now clock.Time, h int, p []byte) (int, error) {
 	case err != nil:
 		return 0, err
 	case k.noWrite:
-		return 0, fmt.Errorf("socket %d: %w", h, ErrWriteBlock)
+		return 0, fmt.Errorf("socket %d: %w", h, vir.ErrWriteBlock)
 	}
 	n, err := k.conn.Send(now, p)
 	if err != nil {
-		return 0, fmt.Errorf("socket %d: %w: %w", h, ErrServerClosed, err)
+		return 0, fmt.Errorf("socket %d: %w: %w", h, vir.ErrServerClosed, err)
 	}
 	if n == 0 && len(p) > 0 {
 		return 0, ErrWouldBlock
@@ -243,14 +234,14 @@ func (v *Vir) VirWrite(now clock.Time, h int, p []byte) (int, error) {
 
 // VirShutDown is virShutDown: it blocks reading, writing or both; the handle
 // stays. A server can only be shut down in both directions.
-func (v *Vir) VirShutDown(now clock.Time, h int, how How) error {
+func (v *Vir) VirShutDown(now clock.Time, h int, how vir.How) error {
 	k, err := v.find(h)
 	if err != nil {
 		return err
 	}
 	if k.listener != nil {
-		if how != ShutBoth {
-			return fmt.Errorf("socket %d: %w", h, ErrServerCannotShutdown)
+		if how != vir.ShutBoth {
+			return fmt.Errorf("socket %d: %w", h, vir.ErrServerCannotShutdown)
 		}
 		k.listener.Close(now)
 		k.listener, k.served = nil, true
@@ -259,16 +250,16 @@ func (v *Vir) VirShutDown(now clock.Time, h int, how How) error {
 	if k, err = v.connected(h); err != nil {
 		return err
 	}
-	if how != ShutWrite {
+	if how != vir.ShutWrite {
 		if k.noRead {
-			return fmt.Errorf("socket %d: %w", h, ErrReadBlock)
+			return fmt.Errorf("socket %d: %w", h, vir.ErrReadBlock)
 		}
 		k.noRead = true
 		k.conn.CloseRead(now)
 	}
-	if how != ShutRead {
+	if how != vir.ShutRead {
 		if k.noWrite {
-			return fmt.Errorf("socket %d: %w", h, ErrWriteBlock)
+			return fmt.Errorf("socket %d: %w", h, vir.ErrWriteBlock)
 		}
 		k.noWrite = true
 		k.conn.CloseWrite(now)
