@@ -13,9 +13,12 @@ type Interface struct {
 	Name  string       `json:"name"`
 	Addr  netip.Prefix `json:"addr"` // the address and the length of its network
 	Up    bool         `json:"up"`
-	UDP   string       `json:"udp"` // the address it is bound to, or "tun:DEV"
-	MTU   int          `json:"mtu"`
-	// Offload is how its datagrams reach the kernel: "gso", "mmsg", "plain" or "tun".
+	// Problem is why it is down although nobody took it down; empty: no such thing.
+	Problem string `json:"problem,omitempty"`
+	UDP     string `json:"udp"` // the address it is bound to, or "tun:DEV"
+	MTU     int    `json:"mtu"`
+	// Offload is how its datagrams reach the kernel: "gso", "mmsg", "plain", "tun" or
+	// "tun+gso".
 	Offload     string   `json:"offload"`
 	LossPercent float64  `json:"loss_percent"` // of what is forwarded over it
 	In          Counters `json:"in"`

@@ -37,6 +37,9 @@ type TUNConfig struct {
 	// prefix. The device is given both, and brought up. Invalid: the kernel's
 	// end is somebody else's to set up.
 	Kernel netip.Prefix
+	// Routes are what the kernel is told to reach by the node; it needs Kernel. Close
+	// takes them back.
+	Routes []netip.Prefix
 	// ReadPackets is how many packets the kernel may hold for us; 0: 3072.
 	ReadPackets int
 	// Offload is how packets reach the kernel: 0 has whole trains cross in one call
@@ -63,6 +66,8 @@ func (c TUNConfig) validate() error {
 			maxDeviceName)
 	case c.Kernel.IsValid() && !c.Kernel.Addr().Is4():
 		return errNoIPv4
+	case len(c.Routes) > 0 && !c.Kernel.IsValid():
+		return errors.New("routes for a kernel's end that has no address")
 	case c.Interface.ID < 0 || c.Interface.ID > maxInterfaceID:
 		return fmt.Errorf("number %d", c.Interface.ID)
 	case c.ReadPackets < 0 || c.QueuePackets < 0 || c.QueueBytes < 0:
@@ -128,7 +133,9 @@ type TUN struct {
 	queue   outQueue
 	mem     []byte
 	blocked uint64
-	last    SocketCounters // of a file that is gone
+	last    SocketCounters // of files that are gone
+	routes  []netip.Prefix // that the kernel was told
+	teller  int            // the socket that told it, or -1
 }
 
 var _ Device = (*TUN)(nil)
@@ -151,7 +158,7 @@ func tunError(cfg TUNConfig, err error, advice string) error {
 func newTUN(cfg TUNConfig, file tunFile, fd int) *TUN {
 	d := &TUN{
 		cfg: cfg, file: file, fd: fd, mem: make([]byte, tunReadBytes),
-		way:   OffloadTUN,
+		way: OffloadTUN, teller: -1,
 		on:    iface{Interface: cfg.Interface, up: true},
 		queue: outQueue{maxPackets: cfg.QueuePackets, maxBytes: cfg.QueueBytes},
 	}
@@ -221,10 +228,24 @@ func (d *TUN) readError(n int, err error) error {
 	return err
 }
 
+// Gone reports whether the kernel's end was deleted, and not opened again since.
+func (d *TUN) Gone() bool { return d.file == nil }
+
+// Anew opens or creates the device once more: a goroutine that does not own d may do
+// so. Replace has d, if its own is gone, go on with it.
+func (d *TUN) Anew() (*TUN, error) { return OpenTUN(d.cfg) }
+
+// Replace takes over a device that Anew has opened. FD is another then.
+func (d *TUN) Replace(fresh *TUN) {
+	d.file, d.fd, d.way = fresh.file, fresh.fd, fresh.way
+	d.queued, d.routes, d.teller = fresh.queued, fresh.routes, fresh.teller
+}
+
 // leave gives back the descriptor of a device that is gone: it would be
 // readable for ever.
 func (d *TUN) leave() {
 	d.last = d.Socket()
+	d.routes = nil     // the kernel has forgotten them with the device
 	_ = d.file.close() // there is nothing behind it any more
 	d.file, d.fd = nil, -1
 	d.kernel.lost(d.queue.packets, DropGone)
@@ -302,6 +323,7 @@ func (d *TUN) Close() error {
 	if d.file == nil {
 		return nil
 	}
+	d.forgetRoutes()
 	return d.file.close()
 }
 

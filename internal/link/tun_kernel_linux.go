@@ -10,9 +10,10 @@ import (
 )
 
 // setUpKernel gives the kernel's end its MTU and queue and, if there is one to
-// give, its address, and brings it up. It returns how many packets the kernel
-// holds for us; 0: unknown. Of a device whose kernel's end is somebody else's,
-// nothing but the asking need succeed.
+// give, its address, and brings it up. What is so already is left alone, so that a
+// user for whom root has prepared the device needs no privilege. It returns how many
+// packets the kernel holds for us; 0: unknown. Of a device whose kernel's end is
+// somebody else's, nothing but the asking need succeed.
 func setUpKernel(cfg TUNConfig) (queued int, err error) {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -20,20 +21,37 @@ func setUpKernel(cfg TUNConfig) (queued int, err error) {
 	}
 	defer unix.Close(s)
 	k := kernelEnd{device: cfg.Device, socket: s}
-	errs := []error{
-		k.number("its MTU", unix.SIOCSIFMTU, cfg.Interface.MTU),
-		k.number("its queue", unix.SIOCSIFTXQLEN, cfg.ReadPackets),
-	}
+	_ = k.number("its queue", unix.SIOCSIFTXQLEN, cfg.ReadPackets) // a shorter one works too
+	err = k.mtu(cfg.Interface.MTU)
 	if cfg.Kernel.IsValid() {
 		// Links carry IPv4: without this the kernel would look for IPv6 routers on
 		// it. A kernel without IPv6 has no such file.
 		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+cfg.Device+"/disable_ipv6", []byte("1"), 0)
-		errs = append(errs, k.address(cfg.Kernel, cfg.Interface.Local), k.up())
-		if err := errors.Join(errs...); err != nil {
-			return 0, tunError(cfg, err, "run the node as root or with CAP_NET_ADMIN")
+		if !k.has(cfg.Kernel) {
+			err = errors.Join(err, k.address(cfg.Kernel, cfg.Interface.Local))
+		}
+		if err = errors.Join(err, k.up()); err != nil {
+			return 0, tunError(cfg, oneLine(err), setUpAdvice(cfg, err))
 		}
 	}
 	return k.queue(), nil
+}
+
+// oneLine joins what errors.Join put on lines of their own.
+func oneLine(err error) error {
+	list, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return err
+	}
+	var line error
+	for _, e := range list.Unwrap() {
+		if e = oneLine(e); line == nil {
+			line = e
+			continue
+		}
+		line = fmt.Errorf("%w; %w", line, e)
+	}
+	return line
 }
 
 // kernelEnd is the kernel's side of a device, as netdevice(7) shows it.
@@ -59,6 +77,42 @@ func (k kernelEnd) number(what string, request uint, n int) error {
 	return k.do(what, request, func(r *unix.Ifreq) { r.SetUint32(uint32(n)) })
 }
 
+// mtu sets the MTU unless it is that.
+func (k kernelEnd) mtu(want int) error {
+	req, err := unix.NewIfreq(k.device)
+	if err != nil {
+		return err
+	}
+	if unix.IoctlIfreq(k.socket, unix.SIOCGIFMTU, req) == nil && int(req.Uint32()) == want {
+		return nil
+	}
+	return k.number("its MTU", unix.SIOCSIFMTU, want)
+}
+
+// has reports whether the device has that address and prefix first.
+func (k kernelEnd) has(want netip.Prefix) bool {
+	read := func(request uint) (a netip.Addr) {
+		req, err := unix.NewIfreq(k.device)
+		if err != nil || unix.IoctlIfreq(k.socket, request, req) != nil {
+			return a
+		}
+		b, err := req.Inet4Addr()
+		if err != nil {
+			return a
+		}
+		a, _ = netip.AddrFromSlice(b)
+		return a
+	}
+	mask := read(unix.SIOCGIFNETMASK)
+	return read(unix.SIOCGIFADDR) == want.Addr() && mask.IsValid() &&
+		mask == netip.AddrFrom4(maskOf(want))
+}
+
+func maskOf(p netip.Prefix) [4]byte {
+	mask := ^uint32(0) << (32 - p.Bits())
+	return [4]byte{byte(mask >> 24), byte(mask >> 16), byte(mask >> 8), byte(mask)}
+}
+
 // address sets address and mask; the device loses those that it had. On a link
 // whose prefix is one address the node's end is told apart.
 func (k kernelEnd) address(kernel netip.Prefix, node [4]byte) error {
@@ -75,9 +129,7 @@ func (k kernelEnd) address(kernel netip.Prefix, node [4]byte) error {
 	if kernel.Bits() == kernel.Addr().BitLen() {
 		return set("its peer's address", unix.SIOCSIFDSTADDR, node)
 	}
-	mask := ^uint32(0) << (32 - kernel.Bits())
-	return set("its netmask", unix.SIOCSIFNETMASK,
-		[4]byte{byte(mask >> 24), byte(mask >> 16), byte(mask >> 8), byte(mask)})
+	return set("its netmask", unix.SIOCSIFNETMASK, maskOf(kernel))
 }
 
 // up brings the device up; its other flags stay.
@@ -90,6 +142,9 @@ func (k kernelEnd) up() error {
 		return fmt.Errorf("its flags: %w", err)
 	}
 	flags := req.Uint16() | unix.IFF_UP
+	if flags == req.Uint16() {
+		return nil
+	}
 	return k.do("to bring it up", unix.SIOCSIFFLAGS, func(r *unix.Ifreq) { r.SetUint16(flags) })
 }
 

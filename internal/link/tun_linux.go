@@ -1,7 +1,6 @@
 package link
 
 import (
-	"errors"
 	"io/fs"
 	"unsafe"
 
@@ -27,13 +26,6 @@ func openTUN(cfg TUNConfig) (*TUN, error) {
 	return d, nil
 }
 
-func openAdvice(err error) string {
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) {
-		return "modprobe tun, or give the container --device " + tunPath
-	}
-	return "run the node as root"
-}
-
 // attach makes fd the other end of the device.
 func attach(cfg TUNConfig, fd int) (*TUN, error) {
 	req, err := unix.NewIfreq(cfg.Device)
@@ -49,12 +41,7 @@ func attach(cfg TUNConfig, fd int) (*TUN, error) {
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err != nil {
 		return nil, tunError(cfg, err, attachAdvice(cfg.Device, err))
 	}
-	queued, err := setUpKernel(cfg)
-	if err != nil {
-		return nil, err
-	}
 	d := newTUN(cfg, &plainTUN{fd: fd}, fd)
-	d.queued = queued
 	if vnet {
 		file, err := newVnetTUN(fd)
 		if err != nil {
@@ -62,20 +49,13 @@ func attach(cfg TUNConfig, fd int) (*TUN, error) {
 		}
 		d.file, d.way = file, OffloadTUNGSO
 	}
-	return d, nil
-}
-
-func attachAdvice(device string, err error) string {
-	switch {
-	case errors.Is(err, unix.EPERM):
-		return "run the node as root or with CAP_NET_ADMIN, or create the device for its user: " +
-			"ip tuntap add dev " + device + " mode tun user USER"
-	case errors.Is(err, unix.EBUSY):
-		return "another node running?"
-	case errors.Is(err, unix.EINVAL):
-		return "there is another kind of device of that name"
+	if d.queued, err = setUpKernel(cfg); err != nil {
+		return nil, err
 	}
-	return ""
+	if err := d.tellRoutes(); err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // plainTUN moves one packet a call.
@@ -180,7 +160,9 @@ func writeFailed(errno unix.Errno, to *neighbor, packets int) error {
 }
 
 func (f *plainTUN) counters(c *SocketCounters) {
-	c.Reads, c.Writes, c.ReadErrors = f.count.Reads, f.count.Writes, f.count.ReadErrors
+	c.Reads += f.count.Reads
+	c.Writes += f.count.Writes
+	c.ReadErrors += f.count.ReadErrors
 }
 
 func (f *plainTUN) close() error { return unix.Close(f.fd) }

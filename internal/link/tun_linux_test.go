@@ -403,9 +403,129 @@ func TestTUNSaysWhyNot(t *testing.T) {
 		assert.Contains(t, err.Error(), want)
 		assert.Contains(t, err.Error(), "interface tun0")
 	}
-	assert.Contains(t, attachAdvice("t0", unix.EPERM), "ip tuntap add dev t0 mode tun user")
-	assert.Contains(t, openAdvice(unix.ENOENT), "--device /dev/net/tun")
-	assert.Contains(t, openAdvice(unix.EACCES), "root")
+	assert.Contains(t, openAdvice(unix.ENOENT), "modprobe tun")
+	_, err = OpenTUN(TUNConfig{Device: "t0", Routes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	assert.ErrorContains(t, err, "no address")
+}
+
+// become has this thread alone run as an ordinary user, as whom nothing but what root
+// has prepared may be done.
+func become(t *testing.T, user int) {
+	t.Helper()
+	_, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(user), uintptr(user), uintptr(user))
+	require.Zero(t, errno)
+}
+
+const nobody = 65534
+
+func runIP(t *testing.T, args ...string) {
+	t.Helper()
+	path, err := exec.LookPath("ip")
+	if err != nil {
+		t.Skip("skip: needs iproute2")
+	}
+	out, err := exec.Command(path, args...).CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+// openDoor is /dev/net/tun, opened while that is allowed.
+func openDoor(t *testing.T) int {
+	t.Helper()
+	fd, err := unix.Open(tunPath, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { unix.Close(fd) })
+	return fd
+}
+
+func TestTUNTellsAUserWhatIsMissing(t *testing.T) {
+	inNetns(t)
+	kernel := netip.MustParsePrefix("10.9.0.2/24")
+	cfg := TUNConfig{
+		Device: "tide0", Kernel: kernel, Interface: Interface{Name: "tun0", Local: [4]byte{10, 9, 0, 1}},
+	}.withDefaults()
+	withRoutes := cfg
+	withRoutes.Routes = []netip.Prefix{netip.MustParsePrefix("10.20.0.0/16")}
+	runIP(t, "link", "set", "lo", "up")
+	first, second, third, fourth := openDoor(t), openDoor(t), openDoor(t), openDoor(t)
+	runIP(t, "tuntap", "add", "dev", "mine", "mode", "tun", "user", "65534")
+	runIP(t, "tuntap", "add", "dev", "ready", "mode", "tun", "user", "65534")
+	runIP(t, "address", "add", "10.9.0.2/24", "dev", "ready")
+	runIP(t, "link", "set", "ready", "mtu", "1400", "up")
+	// root of a container has no capability either
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var all, none [2]unix.CapUserData
+	require.NoError(t, unix.Capget(&header, &all[0]))
+	none = all
+	none[0].Effective = 0
+	require.NoError(t, unix.Capset(&header, &none[0]))
+	_, err := OpenTUN(cfg)
+	assert.EqualError(t, err, "link: interface tun0: tun:tide0: operation not permitted (CAP_NET_ADMIN "+
+		"is missing: a container wants --cap-add NET_ADMIN --device /dev/net/tun)")
+	require.NoError(t, unix.Capset(&header, &all[0]))
+
+	become(t, nobody)
+	if _, err := OpenTUN(cfg); !errors.Is(err, unix.EPERM) { // where every user may open it
+		assert.EqualError(t, err, "link: interface tun0: tun:tide0: open /dev/net/tun: permission denied "+
+			"(let users open it, which by itself allows nothing: sudo chmod 666 /dev/net/tun; "+
+			"or run the node as root)")
+	}
+	_, err = attach(cfg, first)
+	assert.ErrorIs(t, err, unix.EPERM)
+	assert.ErrorContains(t, err, "CAP_NET_ADMIN is missing: sudo setcap cap_net_admin+ep /")
+	assert.ErrorContains(t, err, "or do it by hand: sudo ip tuntap add dev tide0 mode tun user $USER)")
+
+	cfg.Device = "mine"
+	_, err = attach(cfg, second)
+	assert.ErrorContains(t, err, "tun:mine: its MTU: operation not permitted; its address: operation "+
+		"not permitted; to bring it up: operation not permitted (CAP_NET_ADMIN is missing: ")
+	assert.ErrorContains(t, err, "sudo ip address add 10.9.0.2/24 dev mine && "+
+		"sudo ip link set mine mtu 1400 up)")
+
+	withRoutes.Device = "ready"
+	_, err = attach(withRoutes, third)
+	assert.ErrorContains(t, err, "tun:ready: a route to 10.20.0.0/16: operation not permitted "+
+		"(CAP_NET_ADMIN is missing; without `routes`: sudo ip route add 10.20.0.0/16 via 10.9.0.1)")
+	unix.Close(third) // the device is free again; the cleanup's second close says so to nobody
+
+	cfg.Device = "ready"
+	d, err := attach(cfg, fourth)
+	require.NoError(t, err, "root has prepared everything")
+	request := ping([4]byte{10, 9, 0, 1}, [4]byte{10, 9, 0, 2})
+	_, err = d.WriteBatch([]buffer.Train{trainOf(0, addrB, request)})
+	require.NoError(t, err)
+	reply := await(t, d, func(b []byte) bool { return b[9] == 1 && b[20] == 0 })
+	assert.Equal(t, request[24:], reply[24:])
+}
+
+func TestTUNTellsTheKernelItsRoutes(t *testing.T) {
+	inNetns(t)
+	wide, narrow := netip.MustParsePrefix("10.20.0.0/16"), netip.MustParsePrefix("10.30.1.2/32")
+	cfg := TUNConfig{
+		Kernel: netip.MustParsePrefix("10.9.0.2/24"), Routes: []netip.Prefix{wide, narrow},
+	}
+	cfg.Device = "tide0"
+	cfg.Interface = Interface{Name: "tun0", Local: [4]byte{10, 9, 0, 1}}
+	d, err := OpenTUN(cfg)
+	require.NoError(t, err)
+	routes := func() string {
+		out, err := exec.Command("ip", "route").CombinedOutput()
+		require.NoError(t, err, string(out))
+		return string(out)
+	}
+	assert.Contains(t, routes(), "10.20.0.0/16 via 10.9.0.1 dev tide0")
+	assert.Contains(t, routes(), "10.30.1.2 via 10.9.0.1 dev tide0")
+
+	other := cfg
+	other.Device, other.Kernel = "tide1", netip.MustParsePrefix("10.10.0.2/24")
+	other.Interface.Local = [4]byte{10, 10, 0, 1}
+	other.Routes = []netip.Prefix{netip.MustParsePrefix("10.40.0.0/16"), wide}
+	_, err = OpenTUN(other)
+	assert.ErrorContains(t, err, "a route to 10.20.0.0/16: file exists "+
+		"(this machine reaches it over tide0: sudo ip route del 10.20.0.0/16, or leave it out of `routes`)")
+	assert.NotContains(t, routes(), "10.40.0.0/16", "all or none")
+
+	require.NoError(t, d.Close())
+	assert.NotContains(t, routes(), "10.20.0.0/16")
 }
 
 // The kernel's end can be down, and can be taken away.

@@ -167,7 +167,9 @@ func (f *vnetTUN) reset() {
 }
 
 func (f *vnetTUN) counters(c *SocketCounters) {
-	c.Reads, c.Writes, c.ReadErrors = f.count.Reads, f.count.Writes, f.count.ReadErrors
+	c.Reads += f.count.Reads
+	c.Writes += f.count.Writes
+	c.ReadErrors += f.count.ReadErrors
 }
 
 func (f *vnetTUN) close() error { return unix.Close(f.fd) }

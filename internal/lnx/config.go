@@ -138,6 +138,8 @@ type Tun struct {
 	Device string
 	// Kernel is the address that the kernel's end is given; invalid: it is left alone.
 	Kernel netip.Addr
+	// Routes are the prefixes that the kernel is told to reach by the node.
+	Routes []netip.Prefix
 }
 
 // Impairments is what a link does to the packets that cross it. The zero value

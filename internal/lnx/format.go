@@ -41,6 +41,12 @@ func (i *Interface) format(b *bytes.Buffer) {
 		b.WriteString(i.UDP.String())
 	case i.Tun.Kernel.IsValid():
 		fmt.Fprintf(b, "tun:%s kernel %s", i.Tun.Device, i.Tun.Kernel)
+		for n, p := range i.Tun.Routes {
+			if n == 0 {
+				b.WriteString(" routes")
+			}
+			b.WriteString(" " + p.String())
+		}
 	default:
 		b.WriteString("tun:" + i.Tun.Device)
 	}

@@ -1,7 +1,6 @@
 package lnx
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -20,7 +19,7 @@ type directive struct {
 
 const (
 	usageInterface = "interface NAME ADDR/LEN HOST:PORT"
-	usageTun       = "interface NAME ADDR/LEN tun:DEV [kernel ADDR]"
+	usageTun       = "interface NAME ADDR/LEN tun:DEV [kernel ADDR [routes PREFIX/LEN …]]"
 	usageRoute     = "route PREFIX/LEN via ADDR"
 	usageOriginate = "rip originate prefix PREFIX/LEN"
 	usageNeighbor  = "neighbor ADDR at HOST:PORT via NAME"
@@ -29,16 +28,16 @@ const (
 	usageLink      = "link NAME KEY VALUE …, the keys being "
 )
 
-// tunPrefix stands before a device where a UDP address would stand.
-const tunPrefix = "tun:"
-
 // directives are all of them, in the order of the documentation.
 var directives []directive
 
 // The table refers to the readers, which refer to the table: hence init.
 func init() {
 	directives = []directive{
-		{"interface", usageInterface + " or " + usageTun, 4, 6, (*parser).readInterface},
+		{
+			"interface", usageInterface + " or " + usageTun, 4, 7 + maxTunRoutes,
+			(*parser).readInterface,
+		},
 		{"neighbor", usageNeighbor, 2, 6, (*parser).readNeighbor},
 		{"routing", "routing rip, rip2, static or none", 2, 2, (*parser).readRouting},
 		{"route", usageRoute, 2, 4, (*parser).readRoute},
@@ -180,34 +179,6 @@ func (p *parser) readInterface(l line) {
 	if okName && okAddr && okUDP {
 		p.addInterface(i)
 	}
-}
-
-// readTun reads what follows an interface's address if it is a TUN device.
-func (p *parser) readTun(l line, device string, addr netip.Prefix) (*Tun, bool) {
-	name, ok := p.name(part(l.words[3], len(tunPrefix), device))
-	tun := &Tun{Device: name}
-	if len(l.words) == 4 {
-		return tun, ok
-	}
-	if !p.fixed(l, 4, "kernel", usageTun) || !p.words(l, 6, 6, usageTun) {
-		return tun, false
-	}
-	kernel, okKernel := p.addr(l.words[5])
-	if !okKernel || !addr.IsValid() {
-		return tun, false
-	}
-	switch why := reserved(kernel, addr.Masked()); {
-	case kernel == addr.Addr():
-		p.bad(l.words[5], "the node's own end", "another address of "+addr.Masked().String())
-	case !addr.Contains(kernel):
-		p.bad(l.words[5], "not on the interface's subnet", "an address of "+addr.Masked().String())
-	case why != "":
-		p.bad(l.words[5], why, "an address of a node")
-	default:
-		tun.Kernel = kernel
-		return tun, ok
-	}
-	return tun, false
 }
 
 func (p *parser) readNeighbor(l line) {

@@ -116,6 +116,7 @@ func (n *Node) openTUN(f *lnx.Interface, face link.Interface) error {
 	cfg := link.TUNConfig{Device: f.Tun.Device, Interface: face, Offload: offload}
 	if f.Tun.Kernel.IsValid() {
 		cfg.Kernel = netip.PrefixFrom(f.Tun.Kernel, f.Addr.Bits())
+		cfg.Routes = f.Tun.Routes
 	}
 	d, err := link.OpenTUN(cfg)
 	if err != nil {

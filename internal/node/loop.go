@@ -83,6 +83,7 @@ func (n *Node) turn() {
 		n.stack.Advance(now)
 	}
 	n.drain(now)
+	n.takeDown(now)
 	n.tellAll()
 	if n.flushAt.Due(now) {
 		n.flush()
@@ -144,12 +145,14 @@ func appendToken(tokens []int, token int) []int {
 func (n *Node) readDevice(token int) {
 	dev := n.devices[token]
 	if dev.Pending() > 0 {
-		_, _ = dev.WriteBatch(nil) // what it cannot send now it keeps
+		if _, err := dev.WriteBatch(nil); err != nil { // what it cannot send now it keeps
+			n.failed(token, err)
+		}
 	}
 	for range readsPerTurn {
 		got, err := dev.ReadBatch(n.frames)
 		if err != nil && !errors.Is(err, link.ErrWouldBlock) {
-			n.say("node: %v", err)
+			n.failed(token, err)
 		}
 		if got == 0 {
 			return
@@ -197,7 +200,7 @@ func (n *Node) write(trains []buffer.Train) {
 			run++
 		}
 		if _, err := n.devices[d].WriteBatch(trains[:run]); err != nil {
-			n.say("node: %v", err)
+			n.failed(d, err)
 		}
 		trains = trains[run:]
 	}

@@ -61,6 +61,7 @@ type cards struct {
 	sharing     []int      // how many interfaces a device serves
 	delaying    []delaying // those of them that hold packets back
 	blocked     []bool     // devices that we wait to be able to write to
+	gone        []int      // those that were deleted, to be taken down
 }
 
 // Open starts the node that cfg describes. Every interface is up, and RIP, if

@@ -115,6 +115,11 @@ func (n *Node) setLink(r control.SetLink) (control.Interface, error) {
 		return control.Interface{}, err
 	}
 	var answer control.Interface
+	if r.Up {
+		if err := n.reopen(i); err != nil {
+			return answer, controlError(err)
+		}
+	}
 	err = n.call(func(now clock.Time) {
 		n.stack.SetUp(now, i, r.Up)
 		if d, ok := bare(n.devices[n.ifaceDevice[i]]).(*link.UDP); ok {

@@ -6,9 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -64,15 +62,22 @@ func TestATUNThatIsTaken(t *testing.T) {
 	assert.True(t, ok)
 }
 
-// Somebody deletes the device: the operator is told once, and what is sent there
-// is counted.
+// Somebody deletes the device: the operator is told once, the interface is down and
+// says why, and `up` makes it anew.
 func TestATUNThatIsTakenAway(t *testing.T) {
 	aloneWithTheKernel(t)
 	path, err := exec.LookPath("ip")
 	if err != nil {
 		t.Skip("skip: needs iproute2")
 	}
-	n := start(t, Config{}, "G", "interface tun0 10.8.0.1/24 tun:tide0 kernel 10.8.0.2\n")
+	ip := func(args ...string) string {
+		out, err := exec.Command(path, args...).CombinedOutput()
+		require.NoError(t, err, string(out))
+		return string(out)
+	}
+	n := start(t, Config{}, "G",
+		"interface tun0 10.8.0.1/24 tun:tide0 kernel 10.8.0.2 routes 10.20.0.0/16\n")
+	assert.Contains(t, ip("route"), "10.20.0.0/16 via 10.8.0.1 dev tide0")
 	said := make(chan string, 10)
 	stop := n.Watch(func(e control.Event) {
 		if m, ok := e.(control.Message); ok {
@@ -80,18 +85,41 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 		}
 	})
 	defer stop()
-	out, err := exec.Command(path, "link", "del", "tide0").CombinedOutput()
-	require.NoError(t, err, string(out))
-	assert.Equal(t, "node: link: interface tun0: tun:tide0: the device was deleted", <-said)
-	_, err = control.Ask(t.Context(), n.Operator(), control.SendTest{
-		Addr: netip.MustParseAddr("10.8.0.2"), Text: "anybody?",
+	ip("link", "del", "tide0")
+	const why = "tun:tide0 was deleted; `up tun0` opens or makes it anew"
+	assert.Equal(t, "tun0 is down: "+why, <-said)
+	faces, err := control.Ask(t.Context(), n.Operator(), control.Interfaces{})
+	require.NoError(t, err)
+	assert.False(t, faces[0].Up)
+	assert.Equal(t, why, faces[0].Problem)
+	kernel := netip.MustParseAddr("10.8.0.2")
+	_, err = control.Ask(t.Context(), n.Operator(), control.SendTest{Addr: kernel, Text: "anybody?"})
+	require.ErrorIs(t, err, control.ErrNoRoute)
+
+	// A device of another kind has the name by now.
+	ip("tuntap", "add", "dev", "tide0", "mode", "tap")
+	up := control.SetLink{Iface: "tun0", Up: true}
+	_, err = control.Ask(t.Context(), n.Operator(), up)
+	require.ErrorIs(t, err, control.ErrInterfaceDown)
+	assert.ErrorContains(t, err, "there is another kind of device of that name")
+	ip("link", "del", "tide0")
+
+	// Somebody has made it by hand.
+	ip("tuntap", "add", "dev", "tide0", "mode", "tun")
+	face, err := control.Ask(t.Context(), n.Operator(), up)
+	require.NoError(t, err)
+	assert.True(t, face.Up)
+	assert.Empty(t, face.Problem)
+	stats, err := control.Ask(t.Context(), n.Operator(), control.Ping{
+		Addr: kernel, Count: 2, Interval: 1,
 	})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { // the packet leaves after the answer
-		faces, err := control.Ask(t.Context(), n.Operator(), control.Interfaces{})
-		require.NoError(t, err)
-		return slices.Equal(faces[0].Out.Drops,
-			[]control.Drop{{Reason: "tun device deleted", Packets: 1}})
-	}, 10*time.Second, time.Millisecond)
+	assert.Equal(t, 2, stats.Received)
+	assert.Contains(t, ip("route"), "10.20.0.0/16 via 10.8.0.1 dev tide0")
 	assert.Empty(t, said)
+
+	// It stays, and the routes do not.
+	require.NoError(t, n.Close())
+	assert.NotContains(t, ip("route"), "10.20.0.0/16")
+	assert.Contains(t, ip("link"), "tide0")
 }

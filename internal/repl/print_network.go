@@ -17,16 +17,20 @@ func printInterfaces(list []control.Interface, stats bool) string {
 		{"MTU", 6, 2},
 	}
 	rows := make([][]string, 0, len(list))
+	var notes strings.Builder
 	for _, i := range list {
 		state := "down"
 		if i.Up {
 			state = "up"
 		}
+		if i.Problem != "" {
+			notes.WriteString(i.Name + ": " + printable(i.Problem) + "\n")
+		}
 		rows = append(rows, []string{i.Name, i.Addr.String(), state, i.UDP, strconv.Itoa(i.MTU)})
 	}
 	text := table(columns, rows)
 	if !stats {
-		return text
+		return text + notes.String()
 	}
 	lines := strings.SplitAfter(text, "\n")
 	var b strings.Builder
@@ -35,7 +39,7 @@ func printInterfaces(list []control.Interface, stats bool) string {
 		b.WriteString(lines[n+1])
 		b.WriteString(printCounters("RX", i.In) + printCounters("TX", i.Out))
 	}
-	return b.String()
+	return b.String() + notes.String()
 }
 
 // printCounters is one direction in the shape of ip -s link, each drop reason by name behind it.

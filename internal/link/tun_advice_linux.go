@@ -1,0 +1,63 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// What a user can do who may not do something. Each advice is a command, or names
+// what is missing.
+
+// openAdvice is about /dev/net/tun itself.
+func openAdvice(err error) string {
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
+		return "the kernel's module is missing: sudo modprobe tun; " +
+			"a container wants --device " + tunPath
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return "let users open it, which by itself allows nothing: sudo chmod 666 " + tunPath +
+			"; or run the node as root"
+	}
+	return ""
+}
+
+// attachAdvice is about the device.
+func attachAdvice(device string, err error) string {
+	switch {
+	case errors.Is(err, unix.EPERM):
+		return missing("sudo ip tuntap add dev " + device + " mode tun user $USER")
+	case errors.Is(err, unix.EBUSY):
+		return "another node running?"
+	case errors.Is(err, unix.EINVAL):
+		return "there is another kind of device of that name"
+	}
+	return ""
+}
+
+// setUpAdvice is about the kernel's end of it.
+func setUpAdvice(cfg TUNConfig, err error) string {
+	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) {
+		return ""
+	}
+	return missing(
+		fmt.Sprintf("sudo ip address add %v dev %s", cfg.Kernel, cfg.Device),
+		fmt.Sprintf("sudo ip link set %s mtu %d up", cfg.Device, cfg.Interface.MTU))
+}
+
+// missing is what to do without CAP_NET_ADMIN, and how to do without.
+func missing(instead ...string) string {
+	const lacking = "CAP_NET_ADMIN is missing: "
+	if os.Geteuid() == 0 { // of a container, or of a user namespace
+		return lacking + "a container wants --cap-add NET_ADMIN --device " + tunPath
+	}
+	program, err := os.Executable()
+	if err != nil {
+		program = "node"
+	}
+	return lacking + "sudo setcap cap_net_admin+ep " + program + "; or do it by hand: " +
+		strings.Join(instead, " && ")
+}

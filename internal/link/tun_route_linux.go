@@ -1,0 +1,125 @@
+package link
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// routeEntry is struct rtentry of linux/route.h.
+type routeEntry struct {
+	_                     uintptr
+	dst, gateway, genmask unix.RawSockaddrInet4
+	flags                 uint16
+	_                     int16
+	_                     uintptr
+	_                     unsafe.Pointer
+	_                     int16 // metric
+	device                *byte
+	_, _/* mtu, window */ uintptr
+	_/* initial round trip */ uint16
+}
+
+// tellRoutes has the kernel send for the configured prefixes to the node.
+func (d *TUN) tellRoutes() error {
+	if len(d.cfg.Routes) == 0 {
+		return nil
+	}
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return tunError(d.cfg, err, "")
+	}
+	d.teller = s // it stays open: its namespace is where they are to be taken back
+	there := kernelRoutes()
+	for _, p := range d.cfg.Routes {
+		err, advice := error(unix.EEXIST), ""
+		if over := there[p]; over != "" { // the kernel would have two, and use the newer
+			advice = fmt.Sprintf("this machine reaches it over %s: sudo ip route del %v, "+
+				"or leave it out of `routes`", over, p)
+		} else if err = d.route(unix.SIOCADDRT, p); err == nil {
+			d.routes = append(d.routes, p)
+			continue
+		}
+		if errors.Is(err, unix.EPERM) {
+			advice = fmt.Sprintf("CAP_NET_ADMIN is missing; without `routes`: "+
+				"sudo ip route add %v via %v", p, netip.AddrFrom4(d.cfg.Interface.Local))
+		}
+		d.forgetRoutes()
+		return tunError(d.cfg, fmt.Errorf("a route to %v: %w", p, err), advice)
+	}
+	return nil
+}
+
+// maxRouteTable bounds what is read of the kernel's table, in bytes.
+const maxRouteTable = 1 << 20
+
+// kernelRoutes are the prefixes that the kernel has routes to, with the device that
+// each leads over. What cannot be read is not there.
+func kernelRoutes() map[netip.Prefix]string {
+	f, err := os.Open("/proc/thread-self/net/route")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxRouteTable))
+	if err != nil {
+		return nil
+	}
+	list := map[netip.Prefix]string{}
+	for line := range strings.Lines(string(text)) {
+		// Iface Destination Gateway Flags RefCnt Use Metric Mask …, words as the machine has
+		// them in memory.
+		fields := strings.Fields(line)
+		if len(fields) < 8 {
+			continue
+		}
+		dst, err := strconv.ParseUint(fields[1], 16, 32)
+		mask, err2 := strconv.ParseUint(fields[7], 16, 32)
+		if err != nil || err2 != nil {
+			continue // the heading
+		}
+		var a [4]byte
+		binary.NativeEndian.PutUint32(a[:], uint32(dst))
+		list[netip.PrefixFrom(netip.AddrFrom4(a), bits.OnesCount32(uint32(mask)))] = fields[0]
+	}
+	return list
+}
+
+// forgetRoutes takes back what tellRoutes told. A device that stays keeps nothing.
+func (d *TUN) forgetRoutes() {
+	for _, p := range d.routes {
+		_ = d.route(unix.SIOCDELRT, p) // somebody may have taken it away
+	}
+	if len(d.cfg.Routes) > 0 && d.teller >= 0 {
+		unix.Close(d.teller)
+	}
+	d.routes, d.teller = nil, -1
+}
+
+func (d *TUN) route(request uintptr, p netip.Prefix) error {
+	device, err := unix.BytePtrFromString(d.cfg.Device)
+	if err != nil {
+		return err
+	}
+	e := routeEntry{
+		dst:     unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: p.Masked().Addr().As4()},
+		gateway: unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: d.cfg.Interface.Local},
+		genmask: unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: maskOf(p)},
+		flags:   unix.RTF_UP | unix.RTF_GATEWAY, device: device,
+	}
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(d.teller), request,
+		uintptr(unsafe.Pointer(&e)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

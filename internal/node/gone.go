@@ -1,0 +1,79 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/link"
+)
+
+// failed notes what a device said. One that was deleted is taken down at the end of
+// the turn: now the stack may have lent memory.
+func (n *Node) failed(token int, err error) {
+	if errors.Is(err, link.ErrGone) {
+		n.gone = appendToken(n.gone, token)
+		return
+	}
+	n.say("node: %v", err)
+}
+
+// takeDown takes down the interfaces whose device was deleted, so that nobody routes
+// over them, and tells the operator once.
+func (n *Node) takeDown(now clock.Time) {
+	if len(n.gone) == 0 {
+		return
+	}
+	for _, token := range n.gone {
+		n.blocked[token] = false // the descriptor is closed
+		for i, d := range n.ifaceDevice {
+			if d != token {
+				continue
+			}
+			n.stack.SetUp(now, i, false)
+			n.say("%s is down: %s", n.cfg.LNX.Interfaces[i].Name, n.problem(i))
+		}
+	}
+	n.gone = n.gone[:0]
+	n.drain(now) // what RIP has to say of it
+}
+
+// problem is why an interface is down although nobody took it down.
+func (n *Node) problem(i int) string {
+	d, ok := bare(n.devices[n.ifaceDevice[i]]).(*link.TUN)
+	if !ok || !d.Gone() {
+		return ""
+	}
+	f := &n.cfg.LNX.Interfaces[i]
+	return fmt.Sprintf("%v was deleted; `up %s` opens or makes it anew", underneath(f), f.Name)
+}
+
+// reopen opens the device of an interface once more if it was deleted. It is the
+// operator who opens it, and waits.
+func (n *Node) reopen(i int) error {
+	token := n.ifaceDevice[i]
+	d, ok := bare(n.devices[token]).(*link.TUN)
+	if !ok {
+		return nil
+	}
+	gone := false
+	if err := n.call(func(clock.Time) { gone = d.Gone() }); err != nil || !gone {
+		return err
+	}
+	fresh, err := d.Anew()
+	if err != nil {
+		return fmt.Errorf("%w: %w", control.ErrInterfaceDown, err)
+	}
+	taken := false
+	callErr := n.call(func(clock.Time) {
+		if taken = d.Gone(); taken {
+			d.Replace(fresh)
+			err = n.watch(n.devices[token], token)
+		}
+	})
+	if !taken {
+		_ = fresh.Close() // the node has ended
+	}
+	return firstError(callErr, err)
+}
