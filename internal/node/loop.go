@@ -262,6 +262,7 @@ func (n *Node) tellAll() {
 		}
 	}
 	n.tellPackets(n)
+	n.tellProbes()
 	n.tellCaught()
 	n.tellCaughtUDP()
 	for _, e := range n.stack.Events() {

@@ -39,7 +39,7 @@ type Node struct {
 	conns     map[*Conn]struct{}
 	listeners map[*tcp.Listener]*Listener
 	forwarder func(*Caught)
-	echoing
+	probing
 	packets
 	records
 	verbose verbosity
@@ -71,7 +71,7 @@ func Open(cfg Config) (*Node, error) {
 		cfg: cfg, start: startOf(cfg.Clock),
 		frames: make([]buffer.Frame, framesPerRead), batch: buffer.NewBatch(),
 		conns: map[*Conn]struct{}{}, listeners: map[*tcp.Listener]*Listener{},
-		echoing:  echoing{echoes: map[uint16]func(stack.Echo){}},
+		probing:  probing{running: map[running]struct{}{}},
 		packets:  packets{packetConns: map[*PacketConn]struct{}{}},
 		requests: lane.NewDeque[func(clock.Time)](), stopped: make(chan struct{}),
 	}

@@ -28,9 +28,9 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 	case control.SendTest:
 		return n.sendTest(r)
 	case control.Ping:
-		return n.ping(ctx, r)
+		return n.ping(ctx, &r)
 	case control.Traceroute:
-		return n.traceroute(ctx, r)
+		return n.traceroute(ctx, &r)
 	case control.Listen, control.Connect, control.Write, control.Read, control.Shutdown,
 		control.Close, control.Congestion:
 		return n.socketRequest(ctx, req)

@@ -2,264 +2,183 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"math"
 	"net/netip"
-	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/icmp"
+	"github.com/tidepool-net/tidepool/internal/reach"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 const (
-	pingLinger    = time.Second // how long the last reply is waited for
-	traceTimeout  = time.Second
-	maxPingBytes  = 65507
-	maxTraceHops  = 255
-	repliesQueued = 1024
-	timeExceeded  = "Time to live exceeded"
+	maxPingBytes = 65507 // what an IPv4 packet holds behind its header and ICMP's
+	maxPreload   = 65536
+	maxPattern   = 16
+	icmpOverhead = 28
 )
 
-// echoing is who waits for echo replies, by identifier. The loop's.
-type echoing struct {
-	echoes   map[uint16]func(stack.Echo)
-	nextEcho uint16
+// Ping is echo requests under way and what came back for them.
+type Ping struct {
+	node *Node
+	addr netip.Addr
+	ping *reach.Ping // the loop's
+	findings[control.Reply]
+	info reach.PingInfo // valid once ended is closed
 }
 
-// echoer sends echo requests under an identifier of its own.
-type echoer struct {
-	node    *Node
-	id      uint16
-	addr    netip.Addr
-	sent    map[uint16]clock.Time // the loop's
-	replies chan control.Reply
-}
-
-// openEchoer registers for the replies to a new identifier.
-func (n *Node) openEchoer(addr netip.Addr) (*echoer, error) {
-	if !isHost(addr) {
-		return nil, fmt.Errorf("address %v: %w: want the address of a host", addr, control.ErrUsage)
-	}
-	e := &echoer{
-		node: n, addr: addr, sent: map[uint16]clock.Time{},
-		replies: make(chan control.Reply, repliesQueued),
-	}
-	err := n.call(func(clock.Time) {
-		for n.echoes[n.nextEcho] != nil {
-			n.nextEcho++
-		}
-		e.id = n.nextEcho
-		n.nextEcho++
-		n.echoes[e.id] = e.receive
-	})
-	return e, controlError(err)
-}
-
-func (e *echoer) close() {
-	_ = e.node.call(func(clock.Time) { delete(e.node.echoes, e.id) }) // a closed node has none
-}
-
-// send sends one request.
-func (e *echoer) send(seq uint16, size, ttl int) (err error) {
-	callErr := e.node.call(func(now clock.Time) {
-		if err = e.node.stack.SendEcho(now, e.addr, e.id, seq, size, ttl); err == nil {
-			e.sent[seq] = now
-		}
-	})
-	return controlError(firstError(callErr, netError(err)))
-}
-
-// receive turns what the stack tells into a reply. The loop's.
-func (e *echoer) receive(got stack.Echo) {
-	at, ok := e.sent[got.Seq]
-	if !ok {
-		return // a duplicate, or nothing of ours
-	}
-	delete(e.sent, got.Seq)
-	r := control.Reply{
-		From: got.From, Seq: int(got.Seq), TTL: got.TTL, Size: got.Bytes, RTT: got.Received.Sub(at),
-	}
-	switch got.Type {
-	case icmp.TypeTimeExceeded:
-		r.Problem = timeExceeded
-	case icmp.TypeUnreachable:
-		r.Problem = unreachable(got.Code)
-	}
-	select {
-	case e.replies <- r:
-	default: // nobody reads: a flood is not worth waiting for
-	}
-}
-
-func unreachable(code uint8) string {
-	switch code {
-	case icmp.CodeNet:
-		return "Destination Net Unreachable"
-	case icmp.CodeHost:
-		return "Destination Host Unreachable"
-	case icmp.CodeProtocol:
-		return "Destination Protocol Unreachable"
-	case icmp.CodePort:
-		return "Destination Port Unreachable"
-	case icmp.CodeFragNeeded:
-		return "Frag needed and DF set"
-	}
-	return fmt.Sprintf("Destination Unreachable, Bad Code: %d", code)
-}
-
-// ping sends echo requests at an interval and gathers what comes back.
-func (n *Node) ping(ctx context.Context, r control.Ping) (control.PingResult, error) {
-	result := control.PingResult{Addr: r.Addr}
-	if r.Size < 0 || r.Size > maxPingBytes || r.Count < 0 || r.Count > math.MaxUint16 {
-		return result, fmt.Errorf("ping: %w: want a size of 0 to %d and a count of 0 to %d",
-			control.ErrUsage, maxPingBytes, math.MaxUint16)
-	}
-	if r.Interval <= 0 {
-		r.Interval = time.Second
-	}
-	e, err := n.openEchoer(r.Addr)
-	if err != nil {
-		return result, err
-	}
-	defer e.close()
-	began := time.Now()
-	ticker := time.NewTicker(r.Interval)
-	defer ticker.Stop()
-	stats := pingStats{result: &result}
-	last := time.NewTimer(time.Hour)
-	defer last.Stop()
-	send := func() error {
-		result.Sent++
-		if r.Count > 0 && result.Sent == r.Count {
-			ticker.Stop()
-			last.Reset(pingLinger)
-		}
-		return e.send(uint16(result.Sent), r.Size, 0)
-	}
-	if err := send(); err != nil {
-		return result, err
-	}
-	for r.Count == 0 || result.Received+result.Errors < r.Count {
-		select {
-		case reply := <-e.replies:
-			stats.add(reply)
-			if r.Each != nil {
-				r.Each(reply)
-			}
-			continue
-		case <-ticker.C:
-			if err := send(); err != nil {
-				return result, err
-			}
-			continue
-		case <-last.C:
-		case <-ctx.Done():
-		case <-n.stopped:
-		}
-		break
-	}
-	result.Elapsed = time.Since(began)
-	stats.finish()
-	return result, nil
-}
-
-// pingStats are iputils's statistics: mean and deviation of the round trips.
-type pingStats struct {
-	result      *control.PingResult
-	sum, square float64
-}
-
-func (s *pingStats) add(r control.Reply) {
-	if r.Problem != "" {
-		s.result.Errors++
-		return
-	}
-	s.result.Received++
-	if s.result.Received == 1 || r.RTT < s.result.Min {
-		s.result.Min = r.RTT
-	}
-	s.result.Max = max(s.result.Max, r.RTT)
-	s.sum += float64(r.RTT)
-	s.square += float64(r.RTT) * float64(r.RTT)
-}
-
-func (s *pingStats) finish() {
-	if s.result.Received == 0 {
-		return
-	}
-	n := float64(s.result.Received)
-	mean := s.sum / n
-	s.result.Avg = time.Duration(mean)
-	s.result.Mdev = time.Duration(math.Sqrt(max(0, s.square/n-mean*mean)))
-}
-
-// traceroute finds the routers on the way, one distance after another.
-func (n *Node) traceroute(ctx context.Context, r control.Traceroute) ([]control.Hop, error) {
-	if r.MaxHops == 0 {
-		r.MaxHops = 30
-	}
-	if r.Queries == 0 {
-		r.Queries = 3
-	}
-	if r.MaxHops < 1 || r.MaxHops > maxTraceHops || r.Queries < 1 || r.Queries > 10 {
-		return nil, fmt.Errorf("traceroute: %w: want 1 to %d hops and 1 to 10 queries",
-			control.ErrUsage, maxTraceHops)
-	}
-	e, err := n.openEchoer(r.Addr)
-	if err != nil {
+// StartPing begins to send echo requests and returns at once.
+func (n *Node) StartPing(r *control.Ping) (*Ping, error) {
+	if err := checkPing(r); err != nil {
 		return nil, err
 	}
-	defer e.close()
-	var hops []control.Hop
-	seq := uint16(0)
-	for ttl := 1; ttl <= r.MaxHops; ttl++ {
-		hop := control.Hop{TTL: ttl}
-		arrived := false
-		for range r.Queries {
-			seq++
-			reply, err := e.probe(ctx, seq, ttl)
-			if err != nil {
-				return hops, err
-			}
-			hop.Replies = append(hop.Replies, reply)
-			arrived = arrived || reply.From == r.Addr
-		}
-		hops = append(hops, hop)
-		if r.Each != nil {
-			r.Each(hop)
-		}
-		if arrived {
-			break
-		}
+	cfg := reach.PingConfig{
+		Dst: r.Addr, TTL: uint8(r.TTL), TOS: uint8(r.TOS), Data: pattern(r.Size, r.Pattern),
+		Count: r.Count, Interval: r.Interval, Preload: r.Preload, Flood: r.Flood,
+		Adaptive: r.Adaptive, Wait: r.Timeout, Deadline: r.Deadline, Outstanding: r.Outstanding,
 	}
-	return hops, nil
+	p := &Ping{node: n, addr: r.Addr, findings: newFindings[control.Reply]()}
+	var err error
+	callErr := n.call(func(now clock.Time) {
+		if err = n.aim(r, &cfg); err != nil {
+			return
+		}
+		cfg.ID = n.freeEcho()
+		p.ping = reach.NewPing(now, cfg)
+		err = n.startProbing(p)
+	})
+	if err = firstError(callErr, netError(err)); err != nil {
+		return nil, controlError(err)
+	}
+	return p, nil
 }
 
-// probe sends one request and waits for what comes back; the zero From means
-// nothing did.
-func (e *echoer) probe(ctx context.Context, seq uint16, ttl int) (control.Reply, error) {
-	if err := e.send(seq, 32, ttl); err != nil {
-		return control.Reply{}, err
-	}
-	timer := time.NewTimer(traceTimeout)
-	defer timer.Stop()
-	for {
-		select {
-		case r := <-e.replies:
-			if r.Seq == int(seq) {
-				if r.Problem == timeExceeded {
-					r.Problem = "" // which is what a traceroute is after
-				}
-				return r, nil
-			}
-		case <-timer.C:
-			return control.Reply{Seq: int(seq)}, nil
-		case <-ctx.Done():
-			return control.Reply{}, context.Cause(ctx)
-		case <-e.node.stopped:
-			return control.Reply{}, control.ErrClosed
+// checkPing refuses what nobody can send.
+func checkPing(r *control.Ping) error {
+	for _, limit := range []struct {
+		name          string
+		value, lo, hi int
+	}{
+		{"size", r.Size, 0, maxPingBytes},
+		{"ttl", r.TTL, 0, 255},
+		{"tos", r.TOS, 0, 255},
+		{"preload", r.Preload, 0, maxPreload},
+		{"pattern bytes", len(r.Pattern), 0, maxPattern},
+		{"count", r.Count, 0, 1<<31 - 1},
+	} {
+		if limit.value < limit.lo || limit.value > limit.hi {
+			return fmt.Errorf("%w: %s %d: want %d to %d",
+				control.ErrUsage, limit.name, limit.value, limit.lo, limit.hi)
 		}
+	}
+	switch r.Fragment {
+	case "", "do", "dont", "want":
+	default:
+		return fmt.Errorf("%w: pmtudisc %q: want do, dont or want", control.ErrUsage, r.Fragment)
+	}
+	if !r.Addr.Is4() || r.Addr.IsUnspecified() {
+		return fmt.Errorf("%w: %v is no address to ping", control.ErrUsage, r.Addr)
+	}
+	return nil
+}
+
+// pattern is what an echo request carries: the bytes counted up, or some repeated.
+func pattern(size int, fill []byte) []byte {
+	data := make([]byte, size)
+	for i := range data {
+		data[i] = byte(i)
+		if len(fill) > 0 {
+			data[i] = fill[i%len(fill)]
+		}
+	}
+	return data
+}
+
+// aim finds out where a ping leaves from, and whether there is a way at all. The loop's.
+func (n *Node) aim(r *control.Ping, cfg *reach.PingConfig) (err error) {
+	if cfg.Src, cfg.Iface, err = n.sourceOf(r.Source); err != nil {
+		return err
+	}
+	cfg.Group = r.Addr.IsMulticast() || n.stack.IsBroadcast(r.Addr)
+	if cfg.Group && !r.Addr.IsMulticast() && !r.Broadcast {
+		return fmt.Errorf("%w: %v is a broadcast address: -b pings it all the same",
+			control.ErrUsage, r.Addr)
+	}
+	if n.stack.Group(r.Addr) && cfg.Iface < 0 {
+		cfg.Iface = 0 // a group is on every link, and no route says on which
+	}
+	if cfg.Iface < 0 {
+		if _, ok := n.stack.Route(r.Addr); !ok && !n.isOurs(r.Addr) {
+			return fmt.Errorf("%v: %w", r.Addr, stack.ErrNoRoute)
+		}
+	}
+	cfg.DF = r.Fragment == "do" ||
+		r.Fragment == "want" && r.Size+icmpOverhead <= n.stack.MTUTo(r.Addr)
+	return nil
+}
+
+func (n *Node) isOurs(a netip.Addr) bool {
+	_, ours := n.stack.Owns(a.As4())
+	return ours
+}
+
+// gather implements running.
+func (p *Ping) gather() bool {
+	for {
+		r, ok := p.ping.Next()
+		if !ok {
+			break
+		}
+		p.add(p.node.replyOf(&r))
+	}
+	if !p.ping.Done() {
+		return false
+	}
+	p.info = p.ping.Info()
+	close(p.ended)
+	return true
+}
+
+func (p *Ping) engine() stack.Prober { return p.ping }
+
+// Wait calls each, unless it is nil, with what comes back until the ping ends, and
+// returns its statistics. When ctx ends, so does the ping.
+func (p *Ping) Wait(ctx context.Context, each func(control.Reply)) control.PingResult {
+	p.each(ctx, p.node, each)
+	p.node.stopProbing(p, p.ping.Stop)
+	for _, r := range p.take() {
+		if each != nil {
+			each(r)
+		}
+	}
+	select {
+	case <-p.ended:
+	default: // the node was closed
+		return control.PingResult{Addr: p.addr}
+	}
+	i := p.info
+	return control.PingResult{
+		Addr: p.addr, Sent: i.Sent, Received: i.Received, Duplicates: i.Duplicates,
+		Corrupted: i.Corrupted, Errors: i.Errors, Pipe: i.Pipe, Elapsed: i.Elapsed,
+		Min: i.Min, Avg: i.Avg, Max: i.Max, Mdev: i.Mdev, EWMA: i.EWMA,
+	}
+}
+
+// ping carries out the request of that name.
+func (n *Node) ping(ctx context.Context, r *control.Ping) (control.PingResult, error) {
+	p, err := n.StartPing(r)
+	if err != nil {
+		return control.PingResult{}, err
+	}
+	if r.Begun != nil {
+		r.Begun()
+	}
+	result := p.Wait(ctx, r.Each)
+	select {
+	case <-n.stopped:
+		return result, errors.Join(control.ErrClosed)
+	default:
+		return result, nil
 	}
 }

@@ -127,15 +127,10 @@ func (n *Node) say(format string, args ...any) {
 
 // publishStack passes on what the stack has told.
 func (n *Node) publishStack(e stack.Event) {
-	switch {
-	case e.Test != nil:
+	if e.Test != nil {
 		n.watchers.publish(control.TestReceived{
 			Src: e.Test.Src, Dst: e.Test.Dst, TTL: e.Test.TTL, Text: string(e.Test.Data),
 		})
-	case e.Echo != nil:
-		if f, ok := n.echoes[e.Echo.ID]; ok {
-			f(*e.Echo)
-		}
 	}
 }
 

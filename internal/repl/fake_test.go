@@ -223,6 +223,9 @@ func someTransfer(path string, sent bool) control.Transfer {
 }
 
 func somePing(r control.Ping) control.PingResult {
+	if r.Begun != nil {
+		r.Begun()
+	}
 	if r.Addr == netip.MustParseAddr("10.9.9.9") {
 		if r.Each != nil {
 			r.Each(control.Reply{From: netip.MustParseAddr("10.0.0.1"), Seq: 1, Problem: "Unreachable"})
@@ -254,7 +257,7 @@ func someHops(r control.Traceroute) []control.Hop {
 		}},
 		{TTL: 2, Replies: []control.Reply{{}, {}, {}}},
 		{TTL: 3, Replies: []control.Reply{
-			{From: r.Addr, RTT: 2 * time.Millisecond, Problem: "port unreachable"},
+			{From: r.Addr, RTT: 2 * time.Millisecond, Mark: "!H"},
 		}},
 	}
 	if r.Each != nil {

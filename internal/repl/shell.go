@@ -154,9 +154,10 @@ func (s *Shell) Interrupt() {
 	}
 }
 
-// ExitCode is the status with which a program ends after err: 0 none, 1 failed, 2 wrong usage,
-// 130 Ctrl-C.
+// ExitCode is the status with which a program ends after err: 0 none, 1 failed, 2 wrong usage or
+// a ping that could not begin, 130 Ctrl-C.
 func ExitCode(err error) int {
+	var own *statusError
 	switch {
 	case err == nil:
 		return 0
@@ -164,6 +165,8 @@ func ExitCode(err error) int {
 		return 130
 	case errors.Is(err, control.ErrUsage):
 		return 2
+	case errors.As(err, &own):
+		return own.status
 	default:
 		return 1
 	}

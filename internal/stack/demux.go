@@ -16,6 +16,7 @@ func (s *Stack) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 		s.reassemble(now, i, h, b)
 		return
 	}
+	s.hear(now, h, payload)
 	if h.Protocol == ip.ProtoTCP {
 		s.segment(now, i, h, b, payload)
 		return

@@ -38,6 +38,7 @@ var (
 // called for anything but Output.
 func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
 	s.outputRIP(now)
+	s.outputProbes(now)
 	if !s.outputOwn(now, room, b) || !s.outputForwarded(now, room, b) {
 		return true
 	}

@@ -107,6 +107,7 @@ type Stack struct {
 	flow    flow
 	events  []Event
 	sockets sockets
+	probers []Prober
 	tap     Tap
 }
 
@@ -204,7 +205,7 @@ func (s *Stack) Deadline() clock.Time {
 	if len(s.out.local) > 0 {
 		t = clock.Earliest(t, s.out.localAt)
 	}
-	return t
+	return clock.Earliest(t, s.proberDeadline())
 }
 
 // Advance does what is due at or before now: timers, and the delivery of
@@ -214,6 +215,7 @@ func (s *Stack) Advance(now clock.Time) {
 	s.expireSockets(now)
 	s.fragments.Advance(now)
 	s.discardFragments(now)
+	s.advanceProbers(now)
 	s.tcp.Advance(now)
 	if s.rip != nil {
 		s.rip.Advance(now)

@@ -1,0 +1,97 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tidepool-net/tidepool/internal/icmp"
+	"github.com/tidepool-net/tidepool/internal/reach"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+// unreachables are iputils's words for the codes of a destination unreachable (RFC 792,
+// RFC 1812 §5.2.7.1), and the marks of a traceroute.
+var unreachables = []struct{ words, mark string }{
+	0:  {"Destination Net Unreachable", "!N"},
+	1:  {"Destination Host Unreachable", "!H"},
+	2:  {"Destination Protocol Unreachable", "!P"},
+	3:  {"Destination Port Unreachable", ""},
+	4:  {"Frag needed and DF set", "!F"},
+	5:  {"Source Route Failed", "!S"},
+	6:  {"Destination Net Unknown", "!N"},
+	7:  {"Destination Host Unknown", "!H"},
+	8:  {"Source Host Isolated", "!N"},
+	9:  {"Destination Net Prohibited", "!X"},
+	10: {"Destination Host Prohibited", "!X"},
+	11: {"Destination Net Unreachable for Type of Service", "!N"},
+	12: {"Destination Host Unreachable for Type of Service", "!H"},
+	13: {"Packet filtered", "!X"},
+	14: {"Precedence Violation", "!V"},
+	15: {"Precedence Cutoff", "!C"},
+}
+
+// problemOf is what a reply reports, in iputils's words; empty: nothing is wrong.
+func problemOf(r *reach.Reply) string {
+	switch {
+	case r.Verdict == reach.Replied:
+		return ""
+	case r.Verdict == reach.Failed:
+		return failureOf(r)
+	}
+	switch r.Type {
+	case icmp.TypeUnreachable:
+		switch {
+		case int(r.Code) >= len(unreachables):
+			return fmt.Sprintf("Dest Unreachable, Bad Code: %d", r.Code)
+		case r.Code == icmp.CodeFragNeeded:
+			return fmt.Sprintf("%s (mtu = %d)", unreachables[r.Code].words, r.MTU)
+		}
+		return unreachables[r.Code].words
+	case icmp.TypeTimeExceeded:
+		switch r.Code {
+		case icmp.CodeTTL:
+			return "Time to live exceeded"
+		case icmp.CodeReassembly:
+			return "Frag reassembly time exceeded"
+		}
+		return fmt.Sprintf("Time exceeded, Bad Code: %d", r.Code)
+	case icmp.TypeSourceQuench:
+		return "Source Quench"
+	case icmp.TypeRedirect:
+		return "Redirect"
+	case icmp.TypeParameterProblem:
+		return fmt.Sprintf("Parameter problem: pointer = %d", r.Pointer)
+	}
+	return fmt.Sprintf("Bad ICMP type: %d", r.Type)
+}
+
+// failureOf says why a probe did not leave, as the system's calls do.
+func failureOf(r *reach.Reply) string {
+	switch {
+	case errors.Is(r.Err, stack.ErrTooBig):
+		return fmt.Sprintf("local error: message too long, mtu=%d", r.MTU)
+	case errors.Is(r.Err, stack.ErrNoRoute):
+		return "sendmsg: Network is unreachable"
+	case errors.Is(r.Err, stack.ErrInterfaceDown):
+		return "sendmsg: Network is down"
+	case errors.Is(r.Err, stack.ErrQueueFull):
+		return "sendmsg: No buffer space available"
+	}
+	return "sendmsg: " + r.Err.Error()
+}
+
+// markOf is what a traceroute prints behind the time of a reply that is a problem.
+func markOf(r *reach.Reply) string {
+	if r.Verdict != reach.Unreachable {
+		return ""
+	}
+	switch {
+	case r.Type != icmp.TypeUnreachable:
+		return fmt.Sprintf("!<%d-%d>", r.Type, r.Code)
+	case int(r.Code) >= len(unreachables):
+		return fmt.Sprintf("!<%d>", r.Code)
+	case r.Code == icmp.CodeFragNeeded:
+		return fmt.Sprintf("!F-%d", r.MTU)
+	}
+	return unreachables[r.Code].mark
+}

@@ -1,0 +1,237 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/reach"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/udp"
+)
+
+// What a traceroute does unless it is told otherwise, as the program of that name.
+const (
+	defaultHops     = 30
+	maxHops         = 255
+	defaultQueries  = 3
+	maxQueries      = 10
+	defaultParallel = 16
+	maxParallel     = 255
+	defaultTraceLen = 60
+	maxTraceLen     = 65000
+	defaultUDPPort  = 33434
+	defaultTCPPort  = 80
+	defaultPatience = 5 * time.Second
+	defaultHere     = 3
+	defaultNear     = 10
+	// synPorts is where the source ports of a TCP traceroute begin: above those that
+	// connections choose, lest a probe be mistaken for a segment of one.
+	synPorts = 62500
+)
+
+// Trace is a traceroute under way.
+type Trace struct {
+	node  *Node
+	trace *reach.Trace // the loop's
+	port  *udp.Socket  // what keeps the source port ours; nil: none is needed
+	findings[control.Hop]
+	failure error // why nothing was sent; valid once ended is closed
+}
+
+// StartTrace begins a traceroute and returns at once.
+func (n *Node) StartTrace(r *control.Traceroute) (*Trace, error) {
+	cfg, err := traceConfig(*r)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trace{node: n, findings: newFindings[control.Hop]()}
+	callErr := n.call(func(clock.Time) {
+		if err = n.aimTrace(t, r, cfg); err != nil {
+			return
+		}
+		t.trace = reach.NewTrace(*cfg)
+		if err = n.startProbing(t); err != nil && t.port != nil {
+			t.port.Close()
+		}
+	})
+	if err = firstError(callErr, netError(err)); err != nil {
+		return nil, controlError(err)
+	}
+	return t, nil
+}
+
+// traceConfig fills in what a request leaves out, and refuses what cannot be.
+func traceConfig(r control.Traceroute) (*reach.TraceConfig, error) {
+	fill := func(v *int, value int) {
+		if *v == 0 {
+			*v = value
+		}
+	}
+	kind, port, header := reach.Datagram, defaultUDPPort, udp.HeaderLen
+	switch r.Kind {
+	case "", control.ProbeUDP:
+	case control.ProbeICMP:
+		kind, port = reach.Echo, 1
+	case control.ProbeTCP:
+		kind, port, header = reach.SYN, defaultTCPPort, 20
+	default:
+		return nil, fmt.Errorf("%w: %q is no kind of probe", control.ErrUsage, r.Kind)
+	}
+	fill(&r.First, 1)
+	fill(&r.MaxHops, defaultHops)
+	fill(&r.Queries, defaultQueries)
+	fill(&r.Parallel, defaultParallel)
+	fill(&r.Port, port)
+	fill(&r.Size, defaultTraceLen)
+	for _, limit := range []struct {
+		name          string
+		value, lo, hi int
+	}{
+		{"max hops", r.MaxHops, 1, maxHops},
+		{"first hop", r.First, 1, r.MaxHops},
+		{"queries", r.Queries, 1, maxQueries},
+		{"parallel probes", r.Parallel, 1, maxParallel},
+		{"port", r.Port, 1, 65535},
+		{"packet length", r.Size, 1, maxTraceLen},
+		{"tos", r.TOS, 0, 255},
+	} {
+		if limit.value < limit.lo || limit.value > limit.hi {
+			return nil, fmt.Errorf("%w: %s %d: want %d to %d",
+				control.ErrUsage, limit.name, limit.value, limit.lo, limit.hi)
+		}
+	}
+	if !isHost(r.Addr) {
+		return nil, fmt.Errorf("%w: %v is not the address of a host", control.ErrUsage, r.Addr)
+	}
+	cfg := &reach.TraceConfig{
+		Dst: r.Addr, Kind: kind, Port: uint16(r.Port), First: r.First, Max: r.MaxHops,
+		Queries: r.Queries, Parallel: r.Parallel, TOS: uint8(r.TOS), DF: r.DontFragment,
+		Wait: r.Wait, Here: r.Here, Near: r.Near,
+	}
+	if cfg.Wait <= 0 {
+		cfg.Wait = defaultPatience
+	}
+	if cfg.Here == 0 {
+		cfg.Here = defaultHere
+	}
+	if cfg.Near == 0 {
+		cfg.Near = defaultNear
+	}
+	if kind != reach.SYN {
+		cfg.Data = pattern(max(0, r.Size-ip.HeaderLen-header), []byte("@ABCDEFGHIJKLMNO"))
+	}
+	return cfg, nil
+}
+
+// aimTrace finds out where a traceroute leaves from. The loop's.
+func (n *Node) aimTrace(t *Trace, r *control.Traceroute, cfg *reach.TraceConfig) (err error) {
+	if cfg.Src, cfg.Iface, err = n.sourceOf(r.Source); err != nil {
+		return err
+	}
+	if _, ok := n.stack.Route(r.Addr); !ok && !n.isOurs(r.Addr) {
+		return fmt.Errorf("%v: %w", r.Addr, stack.ErrNoRoute)
+	}
+	switch cfg.Kind {
+	case reach.Echo:
+		cfg.ID = n.freeEcho()
+	case reach.SYN:
+		cfg.ID = synPorts
+	case reach.Datagram:
+		any4 := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
+		if t.port, err = n.stack.BindUDP(any4); err != nil {
+			return err
+		}
+		cfg.ID = t.port.Local().Port()
+	}
+	return nil
+}
+
+// gather implements running.
+func (t *Trace) gather() bool {
+	for {
+		ttl, replies, ok := t.trace.Hop()
+		if !ok {
+			break
+		}
+		hop := control.Hop{TTL: ttl}
+		for i := range replies {
+			hop.Replies = append(hop.Replies, t.replyOf(&replies[i]))
+		}
+		t.add(hop)
+	}
+	if !t.trace.Done() {
+		return false
+	}
+	if t.port != nil {
+		t.port.Close()
+	}
+	close(t.ended)
+	return true
+}
+
+// replyOf translates a reply; the time exceeded that a traceroute provokes is no problem.
+func (t *Trace) replyOf(r *reach.Reply) control.Reply {
+	if r.Verdict == reach.Failed {
+		t.failure = r.Err
+		return control.Reply{Local: true, Problem: problemOf(r)}
+	}
+	if !r.From.IsValid() {
+		return control.Reply{}
+	}
+	to := t.node.replyOf(r)
+	if to.Mark == "" {
+		to.Problem = ""
+	}
+	return to
+}
+
+func (t *Trace) engine() stack.Prober { return t.trace }
+
+// Wait calls each, unless it is nil, with every hop that is found until the traceroute
+// ends, and returns all. When ctx ends, so does the traceroute, with ctx's cause.
+func (t *Trace) Wait(ctx context.Context, each func(control.Hop)) ([]control.Hop, error) {
+	var hops []control.Hop
+	found := func(h control.Hop) {
+		hops = append(hops, h)
+		if each != nil {
+			each(h)
+		}
+	}
+	t.each(ctx, t.node, found)
+	whole := false
+	select {
+	case <-t.ended:
+		whole = true
+	default:
+	}
+	t.node.stopProbing(t, t.trace.Stop)
+	for _, h := range t.take() {
+		found(h)
+	}
+	select {
+	case <-t.ended:
+	default:
+		return hops, control.ErrClosed // the node was
+	}
+	if t.failure != nil {
+		return hops, netError(t.failure)
+	}
+	if !whole {
+		return hops, context.Cause(ctx)
+	}
+	return hops, nil
+}
+
+// traceroute carries out the request of that name.
+func (n *Node) traceroute(ctx context.Context, r *control.Traceroute) ([]control.Hop, error) {
+	t, err := n.StartTrace(r)
+	if err != nil {
+		return nil, err
+	}
+	return t.Wait(ctx, r.Each)
+}

@@ -1,0 +1,255 @@
+package repl
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// errNoReply: a ping got fewer replies than it asked for. The statistics have been printed.
+var errNoReply = errors.New("no reply")
+
+// statusError is an error that has an exit status of its own.
+type statusError struct {
+	error
+	status int
+}
+
+func (e *statusError) Unwrap() error { return e.error }
+
+// Limits of ping, as iputils has them.
+const (
+	mostPingSize  = 65507
+	leastInterval = 0.002
+	mostSeconds   = 1 << 31
+	mostPreload   = 65536
+	mostPattern   = 16
+)
+
+// scriptPings is how many requests a ping in a script sends when nothing else ends it.
+const scriptPings = 4
+
+// pingFlags are the flags of ping as they were given.
+type pingFlags struct {
+	count, size, preload, ttl, tos            int
+	interval, timeout, deadline               float64
+	source, pattern, discover                 string
+	quiet, flood, adaptive, broadcast         bool
+	stamps, outstanding, numeric, versionFour bool
+}
+
+func (s *Shell) ping() *cobra.Command {
+	var o pingFlags
+	c := &cobra.Command{
+		Use:   "ping ADDR",
+		Short: "echo requests, until Ctrl-C; in a script 4",
+		Long: "Send ICMP echo requests and print what comes back, as iputils's ping does:\n" +
+			"until Ctrl-C, or as -c and -w say; in a script that says neither, 4. Exit\n" +
+			"status of a script that it ends: 1 when no reply came (or with -w and -c,\n" +
+			"too few), 2 when nothing could be sent.",
+		RunE: func(c *cobra.Command, args []string) error {
+			req, err := o.request(c, args[0])
+			if err != nil {
+				return err
+			}
+			if req.Count == 0 && req.Deadline == 0 && s.script() {
+				req.Count = scriptPings
+			}
+			return s.runPing(c, &o, req)
+		},
+	}
+	f := c.Flags()
+	f.IntVarP(&o.count, "count", "c", 0, "stop after `N`; 0: go on until Ctrl-C")
+	f.Float64VarP(&o.interval, "interval", "i", 1, "`SECONDS` between requests")
+	f.IntVarP(&o.size, "size", "s", 56, "`BYTES` of data in each")
+	f.IntVarP(&o.ttl, "ttl", "t", 64, "`TTL` of requests, 1 to 255")
+	f.Float64VarP(&o.timeout, "timeout", "W", 10, "`SECONDS` to wait for the first reply")
+	f.Float64VarP(&o.deadline, "deadline", "w", 0, "end after `SECONDS`, or with an error")
+	f.StringVarP(&o.source, "source", "I", "", "an own `ADDR` or interface to send from")
+	f.StringVarP(&o.pattern, "pattern", "p", "", "fill with `HEX` digits, up to 16 bytes")
+	f.StringVarP(&o.discover, "pmtudisc", "M", "dont",
+		"`HOW` of DF: do (set), dont, want (set if it fits here)")
+	f.IntVarP(&o.preload, "preload", "l", 1, "send `N` before waiting for replies")
+	f.IntVarP(&o.tos, "tos", "Q", 0, "`TOS` byte of requests")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only the statistics")
+	f.BoolVarP(&o.flood, "flood", "f", false, "as fast as replies come, or 100 a second")
+	f.BoolVarP(&o.adaptive, "adaptive", "A", false, "as fast as replies come, 500 a second")
+	f.BoolVarP(&o.broadcast, "broadcast", "b", false, "allow a broadcast address")
+	f.BoolVarP(&o.stamps, "timestamps", "D", false, "print the time of day of each line")
+	f.BoolVarP(&o.outstanding, "outstanding", "O", false, "tell of requests without a reply")
+	f.BoolVarP(&o.numeric, "numeric", "n", false, "addresses as numbers, which they always are")
+	f.BoolVarP(&o.versionFour, "ipv4", "4", false, "IPv4, which it always is")
+	return s.jsonFlag(c)
+}
+
+// request makes a request of a ping's flags.
+func (o *pingFlags) request(c *cobra.Command, addr string) (*control.Ping, error) {
+	to, err := parseHost(c, addr)
+	if err != nil {
+		return nil, err
+	}
+	set := c.Flags().Changed
+	switch {
+	case o.count < 0 || o.count == 0 && set("count"):
+		return nil, wrong(c, "-c %d: want a count from 1", o.count)
+	case o.size < 0 || o.size > mostPingSize:
+		return nil, wrong(c, "-s %d: want 0 to %d bytes", o.size, mostPingSize)
+	case o.ttl < 1 || o.ttl > 255:
+		return nil, wrong(c, "-t %d: want a TTL of 1 to 255", o.ttl)
+	case o.tos < 0 || o.tos > 255:
+		return nil, wrong(c, "-Q %d: want 0 to 255", o.tos)
+	case o.preload < 1 || o.preload > mostPreload:
+		return nil, wrong(c, "-l %d: want 1 to %d", o.preload, mostPreload)
+	case set("interval") && !(o.interval >= leastInterval && o.interval <= mostSeconds):
+		return nil, wrong(c, "-i %v: want at least %v seconds; -f floods", o.interval,
+			leastInterval)
+	case !(o.timeout > 0 && o.timeout <= mostSeconds):
+		return nil, wrong(c, "-W %v: want seconds", o.timeout)
+	case set("deadline") && !(o.deadline > 0 && o.deadline <= mostSeconds):
+		return nil, wrong(c, "-w %v: want seconds", o.deadline)
+	}
+	switch o.discover {
+	case "do", "dont", "want":
+	default:
+		return nil, wrong(c, "-M %s: want do, dont or want", printable(o.discover))
+	}
+	fill, err := hex.DecodeString(o.pattern)
+	if err != nil || len(fill) > mostPattern {
+		return nil, wrong(c, "-p %s: want an even number of hex digits, up to %d bytes",
+			printable(o.pattern), mostPattern)
+	}
+	return &control.Ping{
+		Addr: to, Count: o.count, Size: o.size, TTL: o.ttl, TOS: o.tos, Preload: o.preload,
+		Interval: inSeconds(o.interval), Timeout: inSeconds(o.timeout),
+		Deadline: inSeconds(o.deadline), Source: o.source, Pattern: fill,
+		Fragment: o.discover, Flood: o.flood, Adaptive: o.adaptive, Broadcast: o.broadcast,
+		Outstanding: o.outstanding,
+	}, nil
+}
+
+func inSeconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+// parseHost reads the address of whom a probe is for.
+func parseHost(c *cobra.Command, word string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(word)
+	if err != nil || !a.Is4() {
+		return netip.Addr{}, wrong(c, "%s: no such host: want an IPv4 address like 10.1.0.2 "+
+			"(`neighbors` and `routes` show some)", printable(word))
+	}
+	return a, nil
+}
+
+func (s *Shell) runPing(c *cobra.Command, o *pingFlags, req *control.Ping) error {
+	asJSON, _ := c.Flags().GetBool("json")
+	if !asJSON {
+		from, err := s.sourceName(c, req.Source)
+		if err != nil {
+			return err
+		}
+		s.watchPing(o, req, pingBanner(req, from))
+	}
+	result, err := control.Ask(c.Context(), s.op, *req)
+	s.screen.setStatus("")
+	if err != nil {
+		return pingFailed(c, err)
+	}
+	if err := s.answer(c, result, printPing(req, &result)); err != nil {
+		return err
+	}
+	short := result.Received == 0 || req.Deadline > 0 && result.Received < req.Count
+	if short && result.Sent > 0 && c.Context().Err() == nil {
+		return s.noReply(c, req)
+	}
+	return nil
+}
+
+// noReply is the error of a ping that got too little: status 1.
+func (s *Shell) noReply(c *cobra.Command, req *control.Ping) error {
+	err := failed(c, fmt.Errorf("%s: %w", req.Addr, errNoReply))
+	if s.interactive() {
+		return &told{err} // the statistics say it
+	}
+	return err
+}
+
+// pingFailed is the error of a ping that could not begin: status 2.
+func pingFailed(c *cobra.Command, err error) error {
+	if errors.Is(err, control.ErrUsage) {
+		return &usageError{cause: failed(c, err), use: useLine(c)}
+	}
+	text := err
+	if errors.Is(err, control.ErrNoRoute) {
+		text = fmt.Errorf("connect: Network is unreachable (%w; `routes` shows the ways)", err)
+	}
+	return &statusError{error: failed(c, text), status: 2}
+}
+
+// sourceName is what the banner says of a source: an address, and the interface if that
+// was named.
+func (s *Shell) sourceName(c *cobra.Command, source string) (string, error) {
+	if source == "" {
+		return "", nil
+	}
+	list, err := control.Ask(c.Context(), s.op, control.Interfaces{})
+	if err != nil {
+		return "", failed(c, err)
+	}
+	var own []string
+	for _, i := range list {
+		addr := i.Addr.Addr().String()
+		switch source {
+		case addr:
+			return addr + " ", nil
+		case i.Name, fmt.Sprint(i.Index):
+			return addr + " " + i.Name, nil
+		}
+		own = append(own, i.Name+" ("+addr+")")
+	}
+	return "", wrong(c, "-I %s: no such interface or address; there are %s", printable(source),
+		strings.Join(own, ", "))
+}
+
+// pingBanner is what a ping begins with.
+func pingBanner(req *control.Ping, from string) string {
+	text := ""
+	if req.Broadcast {
+		text = "WARNING: pinging broadcast address\n"
+	}
+	if len(req.Pattern) > 0 {
+		text += fmt.Sprintf("PATTERN: 0x%x\n", req.Pattern)
+	}
+	text += fmt.Sprintf("PING %s (%s) ", req.Addr, req.Addr)
+	if from != "" {
+		text += "from " + from + ": "
+	}
+	return text + fmt.Sprintf("%d(%d) bytes of data.", req.Size, req.Size+28)
+}
+
+// watchPing prints what comes back, as the flags want it. A flood shows a dot for each
+// request without a reply, at a terminal.
+func (s *Shell) watchPing(o *pingFlags, req *control.Ping, banner string) {
+	answered := 0
+	req.Begun = func() { s.screen.data(banner) }
+	req.Each = func(r control.Reply) {
+		if r.Problem == "" && !r.Late && !r.Duplicate {
+			answered++
+		}
+		switch {
+		case o.flood && s.cfg.Width > 0:
+			missing := max(0, min(r.Seq-answered%65536, s.cfg.Width-1))
+			s.screen.setStatus(strings.Repeat(".", missing))
+		case o.quiet || o.flood:
+		case r.Local:
+			s.screen.talk("ping: " + printable(r.Problem))
+		default:
+			s.screen.data(printReply(&r, req.Size, o.stamps))
+		}
+	}
+}

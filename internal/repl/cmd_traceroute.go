@@ -1,0 +1,178 @@
+package repl
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// Limits of traceroute, as the program of that name has them.
+const (
+	mostHops     = 255
+	mostQueries  = 10
+	mostParallel = 255
+	mostTraceLen = 65000
+	traceLen     = 60
+)
+
+// traceFlags are the flags of traceroute as they were given.
+type traceFlags struct {
+	first, hops, queries, parallel, port, tos int
+	wait, source, iface                       string
+	icmp, tcp, numeric, df, versionFour       bool
+}
+
+func (s *Shell) traceroute() *cobra.Command {
+	var o traceFlags
+	c := &cobra.Command{
+		Use:   "traceroute ADDR [BYTES]",
+		Short: "the routers on the way",
+		Long: "Find the routers on the way to ADDR, by packets of BYTES (60) whose TTL grows.\n" +
+			"A star is a probe that nobody answered. Behind a time, !H, !N and !P say that\n" +
+			"host, network or protocol is unreachable, !X that it is forbidden, !S that the\n" +
+			"source route failed, !F-576 that DF is set and the next link takes 576 bytes.",
+		RunE: func(c *cobra.Command, args []string) error {
+			req, err := o.request(c, args)
+			if err != nil {
+				return err
+			}
+			return s.runTraceroute(c, req, o.numeric)
+		},
+	}
+	f := c.Flags()
+	f.IntVarP(&o.first, "first", "f", 1, "begin with the TTL `N`")
+	f.IntVarP(&o.hops, "max-hops", "m", 30, "give up after the TTL `N`")
+	f.IntVarP(&o.queries, "queries", "q", 3, "`N` probes a hop, up to 10")
+	f.IntVarP(&o.parallel, "sim-queries", "N", 16, "`N` probes at once")
+	f.StringVarP(&o.wait, "wait", "w", "5,3,10", "`MAX[,HERE,NEAR]`: seconds for a reply, or\n"+
+		"HERE times one of the same hop, NEAR times one of a later hop")
+	f.IntVarP(&o.port, "port", "p", 0, "`PORT` of the first UDP probe (33434) or of all TCP\n"+
+		"probes (80); with -I the first sequence number (1)")
+	f.BoolVarP(&o.icmp, "icmp", "I", false, "probe by ICMP echo requests")
+	f.BoolVarP(&o.tcp, "tcp", "T", false, "probe by TCP SYNs")
+	f.BoolVarP(&o.df, "dont-fragment", "F", false, "set DF")
+	f.StringVarP(&o.source, "source", "s", "", "an own `ADDR` to send from")
+	f.StringVarP(&o.iface, "interface", "i", "", "the interface `IF` to send from")
+	f.IntVarP(&o.tos, "tos", "t", 0, "`TOS` byte of probes")
+	f.BoolVarP(&o.numeric, "numeric", "n", false, "each address once")
+	f.BoolVarP(&o.versionFour, "ipv4", "4", false, "IPv4, which it always is")
+	return s.jsonFlag(c)
+}
+
+// request makes a request of a traceroute's flags.
+func (o *traceFlags) request(c *cobra.Command, args []string) (*control.Traceroute, error) {
+	addr, err := parseHost(c, args[0])
+	if err != nil {
+		return nil, err
+	}
+	size := traceLen
+	if len(args) > 1 {
+		if size, err = parseCount(c, args[1], 1, mostTraceLen); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case o.hops < 1 || o.hops > mostHops:
+		return nil, wrong(c, "-m %d: want 1 to %d hops", o.hops, mostHops)
+	case o.first < 1 || o.first > o.hops:
+		return nil, wrong(c, "-f %d: want 1 to %d (-m)", o.first, o.hops)
+	case o.queries < 1 || o.queries > mostQueries:
+		return nil, wrong(c, "-q %d: want 1 to %d probes a hop", o.queries, mostQueries)
+	case o.parallel < 1 || o.parallel > mostParallel:
+		return nil, wrong(c, "-N %d: want 1 to %d probes", o.parallel, mostParallel)
+	case o.port < 0 || o.port > 65535 || o.port == 0 && c.Flags().Changed("port"):
+		return nil, wrong(c, "-p %d: want 1 to 65535", o.port)
+	case o.tos < 0 || o.tos > 255:
+		return nil, wrong(c, "-t %d: want 0 to 255", o.tos)
+	case o.icmp && o.tcp:
+		return nil, wrong(c, "-I and -T: want one of them")
+	case o.source != "" && o.iface != "":
+		return nil, wrong(c, "-s and -i: want one of them")
+	}
+	req := &control.Traceroute{
+		Addr: addr, Kind: control.ProbeUDP, First: o.first, MaxHops: o.hops, Queries: o.queries,
+		Parallel: o.parallel, Port: o.port, Size: size, TOS: o.tos, DontFragment: o.df,
+		Source: o.source + o.iface,
+	}
+	if o.icmp {
+		req.Kind = control.ProbeICMP
+	}
+	if o.tcp {
+		req.Kind = control.ProbeTCP
+	}
+	return req, o.waits(c, req)
+}
+
+// waits reads -w: the longest wait, and two factors of what other replies took.
+func (o *traceFlags) waits(c *cobra.Command, req *control.Traceroute) error {
+	var n [3]float64
+	words := strings.Split(o.wait, ",")
+	if len(words) > len(n) {
+		return wrong(c, "-w %s: want MAX[,HERE,NEAR]", printable(o.wait))
+	}
+	for i, word := range words {
+		v, err := strconv.ParseFloat(word, 64)
+		if err != nil || !(v >= 0 && v <= mostSeconds) || i == 0 && v == 0 {
+			return wrong(c, "-w %s: want seconds, and two factors or none", printable(o.wait))
+		}
+		n[i] = v
+		if v == 0 {
+			n[i] = -1 // does without
+		}
+	}
+	req.Wait, req.Here, req.Near = inSeconds(n[0]), n[1], n[2]
+	return nil
+}
+
+func (s *Shell) runTraceroute(c *cobra.Command, req *control.Traceroute, numeric bool) error {
+	asJSON, _ := c.Flags().GetBool("json")
+	if !asJSON {
+		s.screen.data(fmt.Sprintf("traceroute to %s (%s), %d hops max, %d byte packets",
+			req.Addr, req.Addr, req.MaxHops, req.Size))
+		req.Each = func(h control.Hop) { s.screen.data(printHop(h, numeric)) }
+	}
+	hops, err := control.Ask(c.Context(), s.op, *req)
+	switch {
+	case errors.Is(err, control.ErrUsage):
+		return &usageError{cause: failed(c, err), use: useLine(c)}
+	case errors.Is(err, control.ErrNoRoute):
+		return failed(c, fmt.Errorf("connect: Network is unreachable (%w; `routes` shows the ways)",
+			err))
+	case err != nil:
+		return failed(c, err)
+	case asJSON:
+		return s.document(hops)
+	}
+	return nil
+}
+
+// printHop is the line of one hop, as traceroute prints it.
+func printHop(h control.Hop, numeric bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%2d ", h.TTL)
+	var last netip.Addr
+	for _, r := range h.Replies {
+		if !r.From.IsValid() {
+			b.WriteString(" *")
+			continue
+		}
+		if r.From != last {
+			last = r.From
+			fmt.Fprintf(&b, " %s", r.From)
+			if !numeric {
+				fmt.Fprintf(&b, " (%s)", r.From)
+			}
+		}
+		fmt.Fprintf(&b, "  %.3f ms", float64(r.RTT.Nanoseconds())/1e6)
+		if r.Mark != "" {
+			b.WriteString(" " + printable(r.Mark))
+		}
+	}
+	return b.String()
+}

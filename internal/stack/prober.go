@@ -1,0 +1,260 @@
+package stack
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/checksum"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/icmp"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/reach"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+	"github.com/tidepool-net/tidepool/internal/udp"
+)
+
+// Prober is an engine of package reach: a ping or a traceroute.
+type Prober interface {
+	Output(now clock.Time, p *reach.Packet) bool
+	Refused(now clock.Time, err error, mtu int)
+	Input(now clock.Time, a *reach.Answer)
+	Deadline() clock.Time
+	Advance(now clock.Time)
+}
+
+// maxProbers bounds the pings and traceroutes that run at once.
+const maxProbers = 64
+
+// ErrTooMany is one prober more than the stack runs at once.
+var ErrTooMany = errors.New("too many at once")
+
+// StartProber has the stack run a prober until StopProber.
+func (s *Stack) StartProber(p Prober) error {
+	if len(s.probers) >= maxProbers {
+		return ErrTooMany
+	}
+	s.probers = append(s.probers, p)
+	return nil
+}
+
+// StopProber ends what StartProber began.
+func (s *Stack) StopProber(p Prober) {
+	s.probers = slices.DeleteFunc(s.probers, func(q Prober) bool { return q == p })
+}
+
+// proberDeadline is when a prober wants to be called.
+func (s *Stack) proberDeadline() (t clock.Time) {
+	for _, p := range s.probers {
+		t = clock.Earliest(t, p.Deadline())
+	}
+	return t
+}
+
+func (s *Stack) advanceProbers(now clock.Time) {
+	for _, p := range s.probers {
+		p.Advance(now)
+	}
+}
+
+// outputProbes sends what probers have to send. What the stack's queue has no room for
+// is refused and not kept: a probe that leaves late measures the wrong thing.
+func (s *Stack) outputProbes(now clock.Time) {
+	if len(s.probers) == 0 {
+		return // before anything is allocated
+	}
+	var packet reach.Packet
+	for _, p := range s.probers {
+		for p.Output(now, &packet) {
+			switch err := s.sendProbe(now, &packet); {
+			case err == nil:
+			case errors.Is(err, ErrNoNeighbor):
+				p.Input(now, s.nobody(&packet))
+			case errors.Is(err, ErrTooBig):
+				p.Refused(now, err, s.MTUTo(packet.Dst))
+			default:
+				p.Refused(now, err, 0)
+			}
+		}
+	}
+}
+
+// nobody is the answer to a probe whose destination is on a link and not there: the host
+// itself says so, as where ARP fails.
+func (s *Stack) nobody(p *reach.Packet) *reach.Answer {
+	a := &reach.Answer{
+		Kind: p.Kind, ID: p.ID, Seq: p.Seq, Dst: p.Dst, From: p.Src,
+		Verdict: reach.Unreachable, Type: icmp.TypeUnreachable, Code: icmp.CodeHost,
+	}
+	if route, ok := s.routes.Lookup(p.Dst.As4()); ok && !a.From.IsValid() {
+		a.From = netip.AddrFrom4(s.interfaces[route.Iface].addr)
+	}
+	return a
+}
+
+// sendProbe renders a probe and queues it.
+func (s *Stack) sendProbe(now clock.Time, p *reach.Packet) error {
+	h := ip.Header{TTL: p.TTL, TOS: p.TOS, DF: p.DF, Dst: p.Dst.As4()}
+	if h.TTL == 0 {
+		h.TTL = defaultTTL
+	}
+	if p.Src.IsValid() {
+		h.Src = p.Src.As4()
+	} else if p.Iface >= 0 {
+		h.Src = s.interfaces[p.Iface].addr
+	} else {
+		var err error
+		if h.Src, err = s.sourceTo(h.Dst); err != nil {
+			return err
+		}
+	}
+	var payload []byte
+	switch p.Kind {
+	case reach.Echo:
+		m := icmp.Message{Type: icmp.TypeEcho, Rest: icmp.EchoRest(p.ID, p.Seq), Body: p.Data}
+		h.Protocol, payload = ip.ProtoICMP, m.Append(nil)
+	case reach.Datagram:
+		header := udp.Header{SrcPort: p.ID, DstPort: p.Seq}
+		h.Protocol, payload = ip.ProtoUDP, header.Append(nil, h.Src, h.Dst, p.Data)
+	case reach.SYN:
+		h.Protocol, payload = ip.ProtoTCP, synProbe(h.Src, h.Dst, p)
+	}
+	if _, self := s.own[h.Dst]; self || p.Iface < 0 {
+		return s.send(now, h, payload)
+	}
+	hop := h.Dst
+	if i, via, err := s.way(h.Dst); err == nil && i == p.Iface {
+		hop = via
+	} else if !s.present(p.Iface, h.Dst) && !special(h.Dst) && !s.all(p.Iface, h.Dst) {
+		return ErrNoRoute
+	}
+	return s.sendVia(now, p.Iface, hop, h, payload)
+}
+
+// synProbe is a SYN that asks for nothing. Whatever answers it finds no connection here,
+// and is reset (RFC 9293 §3.10.7.1).
+func synProbe(src, dst ip.Addr, p *reach.Packet) []byte {
+	h := tcp.Header{Seq: uint32(p.ID) << 16, Flags: tcp.SYN, Window: 5840}
+	b := make([]byte, h.Size())
+	h.Put(b, p.ID, p.Seq)
+	sum := checksum.Sum(b, checksum.PseudoHeader(src, dst, ip.ProtoTCP, len(b)))
+	binary.BigEndian.PutUint16(b[16:], ^checksum.Fold(sum))
+	return b
+}
+
+// MTUTo is the MTU of the first link on the way to dst; 0: there is no way.
+func (s *Stack) MTUTo(dst netip.Addr) int {
+	i, self := s.own[dst.As4()]
+	if !self {
+		var err error
+		if i, _, err = s.way(dst.As4()); err != nil {
+			return 0
+		}
+	}
+	return s.interfaces[i].MTU
+}
+
+// Group reports whether an address is that of no host, but of all on any link (RFC 1122
+// §3.2.1.3): multicast, or the limited broadcast.
+func (s *Stack) Group(dst netip.Addr) bool { return dst.As4()[0] >= 224 }
+
+// IsBroadcast reports whether an address means everybody on a link of this node.
+func (s *Stack) IsBroadcast(dst netip.Addr) bool {
+	a := dst.As4()
+	if a == [4]byte{255, 255, 255, 255} {
+		return true
+	}
+	for i := range s.interfaces {
+		if s.all(i, a) {
+			_, self := s.own[a]
+			return !self
+		}
+	}
+	return false
+}
+
+// hear shows probers a packet for this node that may answer one of their probes.
+func (s *Stack) hear(now clock.Time, h *ip.Header, payload []byte) {
+	if len(s.probers) == 0 {
+		return
+	}
+	a := reach.Answer{ // of a reply, the destination is who sends it
+		From: netip.AddrFrom4(h.Src), Dst: netip.AddrFrom4(h.Src), TTL: int(h.TTL),
+		Bytes: len(payload),
+	}
+	switch h.Protocol {
+	case ip.ProtoICMP:
+		if !answerICMP(&a, payload) {
+			return
+		}
+	case ip.ProtoUDP:
+		u, _, ok := udp.ParseHeader(payload)
+		if !ok {
+			return
+		}
+		a.Kind, a.ID, a.Seq = reach.Datagram, u.DstPort, u.SrcPort
+	case ip.ProtoTCP:
+		src, dst, t, _, ok := tcp.ParseHeader(payload)
+		if !ok || t.Flags&tcp.ACK == 0 || t.Ack != uint32(dst)<<16+1 {
+			return // RFC 9293 §3.10.7: whatever answers a SYN acknowledges it
+		}
+		a.Kind, a.ID, a.Seq = reach.SYN, dst, src
+	default:
+		return
+	}
+	for _, p := range s.probers {
+		p.Input(now, &a)
+	}
+}
+
+// answerICMP takes an ICMP message apart; false: it answers no probe.
+func answerICMP(a *reach.Answer, b []byte) bool {
+	m, intact := icmp.Parse(b)
+	if !intact {
+		if len(b) < icmp.HeaderLen || b[0] != icmp.TypeEchoReply {
+			return false
+		}
+		m = icmp.Message{Type: b[0], Rest: [4]byte(b[4:8]), Body: b[icmp.HeaderLen:]}
+	}
+	a.Type, a.Code, a.Damaged = m.Type, m.Code, !intact
+	if m.Type == icmp.TypeEchoReply {
+		a.Kind, a.Data = reach.Echo, m.Body
+		a.ID, a.Seq = m.Echo()
+		return true
+	}
+	switch m.Type {
+	case icmp.TypeTimeExceeded:
+		a.Verdict = reach.Expired
+	case icmp.TypeUnreachable:
+		a.Verdict = reach.Unreachable
+		if m.Code == icmp.CodeFragNeeded {
+			a.MTU = m.MTU()
+		}
+	case icmp.TypeParameterProblem:
+		a.Verdict, a.Pointer = reach.Unreachable, m.Rest[0]
+	case icmp.TypeRedirect, icmp.TypeSourceQuench:
+		a.Verdict = reach.Noted
+	default:
+		return false
+	}
+	q, rest, ok := icmp.Quoted(m.Body)
+	if !ok {
+		return false
+	}
+	a.Dst = netip.AddrFrom4(q.Dst)
+	a.ID, a.Seq = binary.BigEndian.Uint16(rest), binary.BigEndian.Uint16(rest[2:])
+	switch q.Protocol {
+	case ip.ProtoICMP:
+		a.Kind = reach.Echo
+		a.ID, a.Seq = binary.BigEndian.Uint16(rest[4:]), binary.BigEndian.Uint16(rest[6:])
+		return rest[0] == icmp.TypeEcho
+	case ip.ProtoUDP:
+		a.Kind = reach.Datagram
+	case ip.ProtoTCP:
+		a.Kind = reach.SYN
+	default:
+		return false
+	}
+	return true
+}

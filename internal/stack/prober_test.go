@@ -1,0 +1,143 @@
+package stack_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/reach"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+// pinged runs a ping on a stack of a world and returns what came back.
+func pinged(w *world, s *stack.Stack, cfg reach.PingConfig) []reach.Reply {
+	w.t.Helper()
+	if cfg.Count == 0 {
+		cfg.Count = 1
+	}
+	if !cfg.Src.IsValid() && cfg.Iface == 0 {
+		cfg.Iface = -1
+	}
+	p := reach.NewPing(w.now, cfg)
+	require.NoError(w.t, s.StartProber(p))
+	w.run(time.Minute)
+	assert.True(w.t, p.Done())
+	s.StopProber(p)
+	var list []reach.Reply
+	for {
+		r, ok := p.Next()
+		if !ok {
+			return list
+		}
+		list = append(list, r)
+	}
+}
+
+func TestAPingCrossesARouterInVirtualTime(t *testing.T) {
+	w, a, _, _ := line(t)
+	list := pinged(w, a, reach.PingConfig{
+		Dst: addr("10.1.0.2"), ID: 7, Count: 3, Interval: 10 * time.Millisecond, Data: make([]byte, 56),
+	})
+	require.Len(t, list, 3)
+	for i, r := range list {
+		assert.Equal(t, uint16(i+1), r.Seq)
+		assert.Equal(t, 400*time.Microsecond, r.RTT, "four wires of 100 µs, to the nanosecond")
+		assert.Equal(t, 63, r.TTL)
+		assert.Equal(t, 64, r.Bytes)
+		assert.Equal(t, addr("10.1.0.2"), r.From)
+	}
+}
+
+func TestAPingHearsErrors(t *testing.T) {
+	w, a, _, _ := line(t)
+	for _, tt := range []struct {
+		name    string
+		cfg     reach.PingConfig
+		from    netip.Addr
+		verdict reach.Verdict
+		code    uint8
+	}{
+		{"TTL", reach.PingConfig{Dst: addr("10.1.0.2"), TTL: 1}, addr("10.0.0.2"), reach.Expired, 0},
+		{"network", reach.PingConfig{Dst: addr("10.9.0.2")}, addr("10.0.0.2"), reach.Unreachable, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			list := pinged(w, a, tt.cfg)
+			require.Len(t, list, 1)
+			assert.Equal(t, tt.from, list[0].From)
+			assert.Equal(t, tt.verdict, list[0].Verdict)
+			assert.Equal(t, tt.code, list[0].Code)
+		})
+	}
+}
+
+func TestAPingThatIsTooLargeIsRefusedWithTheMTU(t *testing.T) {
+	w, a, _, _ := line(t)
+	list := pinged(w, a, reach.PingConfig{Dst: addr("10.1.0.2"), DF: true, Data: make([]byte, 2000)})
+	require.Len(t, list, 1)
+	assert.Equal(t, reach.Failed, list[0].Verdict)
+	require.ErrorIs(t, list[0].Err, stack.ErrTooBig)
+	assert.Equal(t, 1400, list[0].MTU)
+}
+
+func TestAPingOfOneself(t *testing.T) {
+	w, a, _, _ := line(t)
+	list := pinged(w, a, reach.PingConfig{Dst: addr("10.0.0.1")})
+	require.Len(t, list, 1)
+	assert.Equal(t, reach.Replied, list[0].Verdict)
+	assert.Equal(t, 64, list[0].TTL)
+}
+
+func TestATraceOfEachKindFindsTheRouter(t *testing.T) {
+	for name, cfg := range map[string]reach.TraceConfig{
+		"udp":  {Kind: reach.Datagram, ID: 50000, Port: 33434, Data: make([]byte, 32)},
+		"icmp": {Kind: reach.Echo, ID: 7, Port: 1},
+		"tcp":  {Kind: reach.SYN, ID: 62500, Port: 80},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, a, _, _ := line(t)
+			cfg.Dst, cfg.Iface, cfg.First, cfg.Max = addr("10.1.0.2"), -1, 1, 30
+			cfg.Queries, cfg.Parallel, cfg.Wait = 3, 16, 5*time.Second
+			tr := reach.NewTrace(cfg)
+			require.NoError(t, a.StartProber(tr))
+			w.run(time.Minute)
+			require.True(t, tr.Done())
+			for ttl, from := range []string{"10.0.0.2", "10.1.0.2"} {
+				_, replies, ok := tr.Hop()
+				require.True(t, ok)
+				for _, r := range replies {
+					assert.Equal(t, addr(from), r.From)
+					assert.Equal(t, time.Duration(ttl+1)*200*time.Microsecond, r.RTT)
+				}
+			}
+			_, _, ok := tr.Hop()
+			assert.False(t, ok)
+		})
+	}
+}
+
+func TestProbersAreBounded(t *testing.T) {
+	_, a, _, _ := line(t)
+	var first *reach.Ping
+	for range 64 {
+		first = reach.NewPing(1, reach.PingConfig{Dst: addr("10.1.0.2")})
+		require.NoError(t, a.StartProber(first))
+	}
+	require.ErrorIs(t, a.StartProber(reach.NewPing(1, reach.PingConfig{})), stack.ErrTooMany)
+	a.StopProber(first)
+	require.NoError(t, a.StartProber(first))
+}
+
+func TestAPingOfNobodyOnTheLinkIsAnsweredByOneself(t *testing.T) {
+	w := newWorld(t)
+	a := w.add(stack.Config{Interfaces: []stack.Interface{{
+		Name: "if0", Addr: netip.MustParsePrefix("10.0.0.1/24"), Neighbors: []netip.Addr{addr("10.0.0.2")},
+	}}})
+	list := pinged(w, a, reach.PingConfig{Dst: addr("10.0.0.9")})
+	require.Len(t, list, 1)
+	assert.Equal(t, addr("10.0.0.1"), list[0].From, "as where ARP fails")
+	assert.Equal(t, reach.Unreachable, list[0].Verdict)
+	assert.Equal(t, uint8(1), list[0].Code)
+}
