@@ -18,42 +18,23 @@ func wrong(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errConfig, fmt.Sprintf(format, args...))
 }
 
-// checkAddr reports what is wrong with an interface's address. Where a prefix
-// leaves no room for a broadcast address there is none (RFC 3021 §2.1).
+// checkAddr reports what is wrong with an interface's address: whatever an .lnx file
+// may not have either.
 func checkAddr(p netip.Prefix) error {
-	a := p.Addr()
-	switch {
-	case !p.IsValid() || !a.Is4() || a.IsUnspecified():
-		return fmt.Errorf("address %v is not IPv4", p)
-	case a.IsMulticast() || a.As4()[0] >= 240:
-		return fmt.Errorf("Addr %v is no host's address", p)
-	case p.Bits() >= 31:
-		return nil
-	case a == p.Masked().Addr():
-		return fmt.Errorf("Addr %v is the network's own address", p)
-	case a == broadcast(p):
-		return fmt.Errorf("Addr %v is the network's broadcast address", p)
+	if !p.IsValid() || !p.Addr().Is4() {
+		return fmt.Errorf("Addr %v is not IPv4", p)
+	}
+	if why := lnx.AddrFault(p); why != "" {
+		return fmt.Errorf("Addr %v is %s", p, why)
 	}
 	return nil
-}
-
-// broadcast returns the last address of a prefix.
-func broadcast(p netip.Prefix) netip.Addr {
-	a := p.Masked().Addr().As4()
-	for bit := p.Bits(); bit < 32; bit++ {
-		a[bit/8] |= 0x80 >> (bit % 8)
-	}
-	return netip.AddrFrom4(a)
 }
 
 // checkNeighbor reports what is wrong with the address of a neighbor at an
 // interface.
 func checkNeighbor(face *lnx.Interface, a netip.Addr) error {
-	switch p := face.Addr; {
-	case a == p.Addr():
-		return fmt.Errorf("neighbor %v is the interface itself", a)
-	case !p.Masked().Contains(a):
-		return fmt.Errorf("neighbor %v is not in the link's prefix %v", a, p.Masked())
+	if why := lnx.NeighborFault(a, face.Addr); why != "" {
+		return fmt.Errorf("neighbor %v is %s", a, why)
 	}
 	return nil
 }

@@ -205,6 +205,14 @@ func (f *Interface) underneath(to *lnx.Interface) (err error) {
 	case strings.Contains(kinds, " "):
 		return fmt.Errorf("%s are given: want one of Link, UDP and TUN", kinds)
 	case f.TUN != "":
+		if f.Kernel.IsValid() {
+			if !f.Kernel.Is4() {
+				return fmt.Errorf("Kernel %v is not IPv4", f.Kernel)
+			}
+			if why := lnx.NeighborFault(f.Kernel, f.Addr); why != "" {
+				return fmt.Errorf("Kernel %v is %s", f.Kernel, why)
+			}
+		}
 		to.Tun = &lnx.Tun{Device: f.TUN, Kernel: f.Kernel}
 	case f.Kernel.IsValid():
 		return errors.New("a Kernel address without a TUN device")

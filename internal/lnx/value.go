@@ -114,6 +114,34 @@ func (p *parser) addrLen(w word) (netip.Prefix, bool) {
 	return prefix, true
 }
 
+// AddrFault says why an address with the length of its subnet cannot be an
+// interface's, or nothing. The prefix is valid, and IPv4.
+func AddrFault(p netip.Prefix) string {
+	if why := unusable(p.Addr()); why != "" {
+		return why
+	}
+	if p.Bits() == 0 {
+		return "without a subnet, of 1 to 32 bits"
+	}
+	return reserved(p.Addr(), p.Masked())
+}
+
+// NeighborFault says why an IPv4 address cannot be a neighbour's on an interface with
+// that address and length, or nothing.
+func NeighborFault(a netip.Addr, on netip.Prefix) string {
+	if why := unusable(a); why != "" {
+		return why
+	}
+	subnet := on.Masked()
+	switch {
+	case a == on.Addr():
+		return "the interface itself"
+	case !subnet.Contains(a):
+		return "not in the link's prefix " + subnet.String()
+	}
+	return reserved(a, subnet)
+}
+
 // reserved says why a subnet keeps an address for itself, or nothing. Subnets
 // of two or one address keep none (RFC 3021).
 func reserved(a netip.Addr, subnet netip.Prefix) string {

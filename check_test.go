@@ -1,0 +1,57 @@
+package tidepool_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool"
+)
+
+// An address that cannot be is refused alike, whether it comes from a program or a file.
+func TestOpenAndOpenFileRefuseTheSameAddresses(t *testing.T) {
+	for _, c := range []struct{ own, neighbor, why string }{
+		{"0.0.0.0/24", "", "of 0.0.0.0/8, which is no node's address"},
+		{"0.1.2.3/24", "", "of 0.0.0.0/8, which is no node's address"},
+		{"127.0.0.1/8", "", "a loopback address"},
+		{"224.0.0.5/24", "", "a multicast address"},
+		{"240.0.0.1/24", "", "of 240.0.0.0/4, which is no node's address"},
+		{"255.255.255.255/32", "", "of 240.0.0.0/4, which is no node's address"},
+		{"10.0.0.0/24", "", "the address of the subnet 10.0.0.0/24 itself"},
+		{"10.0.0.255/24", "", "the broadcast address of 10.0.0.0/24"},
+		{"10.0.0.1/0", "", ""},
+		{"10.0.0.1/24", "224.0.0.2", "a multicast address"},
+		{"10.0.0.1/24", "127.0.0.2", "a loopback address"},
+		{"10.0.0.1/24", "10.0.0.0", "the address of the subnet 10.0.0.0/24 itself"},
+		{"10.0.0.1/24", "10.0.0.255", "the broadcast address of 10.0.0.0/24"},
+		{"10.0.0.1/24", "10.0.1.2", ""},
+		{"10.0.0.1/24", "10.0.0.1", ""},
+	} {
+		face := tidepool.Interface{Addr: prefix(c.own), UDP: "127.0.0.1:9"}
+		text := "interface if0 " + c.own + " 127.0.0.1:9\n"
+		if c.neighbor != "" {
+			face.Neighbors = []tidepool.Neighbor{{Addr: addr(c.neighbor), UDP: "127.0.0.1:10"}}
+			text += "neighbor " + c.neighbor + " at 127.0.0.1:10 via if0\n"
+		}
+		_, err := tidepool.Open(tidepool.Config{Interfaces: []tidepool.Interface{face}})
+		require.ErrorContains(t, err, "tidepool: bad configuration: interface if0: ", c)
+		assert.ErrorContains(t, err, c.why)
+		file := filepath.Join(t.TempDir(), "x.lnx")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		_, err = tidepool.OpenFile(file)
+		require.ErrorContains(t, err, file, c)
+		assert.ErrorContains(t, err, c.why)
+	}
+	for kernel, why := range map[string]string{
+		"10.0.0.1": "the interface itself", "10.0.0.255": "the broadcast address",
+		"10.9.0.1": "not in the link's prefix", "::1": "not IPv4",
+	} {
+		_, err := tidepool.Open(tidepool.Config{Interfaces: []tidepool.Interface{
+			{Addr: prefix("10.0.0.1/24"), TUN: "tide9", Kernel: addr(kernel)},
+		}})
+		require.ErrorContains(t, err, "interface if0: Kernel "+kernel+" is "+why)
+	}
+}
