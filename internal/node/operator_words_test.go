@@ -2,6 +2,7 @@ package node
 
 import (
 	"io"
+	"net"
 	"testing"
 	"time"
 
@@ -31,4 +32,20 @@ func TestErrorsNameWhatTheyAreAbout(t *testing.T) {
 	}, 5*time.Second, time.Millisecond)
 	require.ErrorIs(t, err, control.ErrClosed, "not that it is not connected")
 	assert.ErrorContains(t, err, "TIME_WAIT")
+}
+
+// A UDP socket has a number in the sockets table, and close takes it.
+func TestCloseTakesAUDPSocket(t *testing.T) {
+	a, _ := twoNodes(t, Config{})
+	u := listenPacket(t, a, "0.0.0.0:53")
+	read := make(chan error, 1)
+	go func() {
+		_, err := u.Read(make([]byte, 1))
+		read <- err
+	}()
+	require.NoError(t, control.Order(t.Context(), a.Operator(), control.Close{SID: u.sid}))
+	require.ErrorIs(t, <-read, net.ErrClosed)
+	err := control.Order(t.Context(), a.Operator(), control.Close{SID: u.sid})
+	require.ErrorIs(t, err, control.ErrNoSuchSocket)
+	listenPacket(t, a, "0.0.0.0:53") // the port is free
 }

@@ -206,11 +206,18 @@ func (n *Node) shutdownSocket(r control.Shutdown) error {
 
 func (n *Node) closeSocket(r control.Close) error {
 	var l *Listener
+	var u *PacketConn
 	var known bool
 	callErr := n.call(func(clock.Time) {
 		s, ok := n.stack.Socket(r.SID)
-		if known = ok; ok && s.Listener != nil {
+		if known = ok; !ok {
+			return
+		}
+		if s.Listener != nil {
 			l = n.listeners[s.Listener]
+		}
+		if s.UDP != nil {
+			u, _ = s.UDP.Owner.(*PacketConn)
 		}
 	})
 	if callErr != nil {
@@ -221,6 +228,12 @@ func (n *Node) closeSocket(r control.Close) error {
 	}
 	if l != nil {
 		return l.Close()
+	}
+	if u != nil {
+		if err := u.Close(); err != nil {
+			return fmt.Errorf("socket %d: %w", r.SID, inner(err))
+		}
+		return nil
 	}
 	c, err := n.conn(r.SID)
 	if err != nil {
