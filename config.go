@@ -82,6 +82,10 @@ type Impairments struct {
 	// Rate is the link's speed in bits per second; 0: no limit. A packet waits for
 	// those before it, 200 ms at the most.
 	Rate int64
+	// Words say more, or all of it, in the words of tc-netem(8) and tc-codel(8), such as
+	// "loss gemodel 1% 10% rate 10mbit limit 100 codel seed 7". What a field says they
+	// do not say again.
+	Words string
 }
 
 // Neighbor is a node at the other end of a link.
@@ -175,6 +179,16 @@ func (f *Interface) internal(i int, cfg *node.Config, rip bool) error {
 	if face.Impair, err = f.Impair.internal(); err != nil {
 		return wrong("interface %s: %v", face.Name, err)
 	}
+	if f.Impair.Words != "" {
+		words := f.Impair.String()
+		if err := node.CheckImpairment(words); err != nil {
+			return wrong("interface %s: Impair.Words: %v", face.Name, err)
+		}
+		face.Impair = lnx.Impairments{}
+		cfg.LNX.Impair = append(cfg.LNX.Impair, lnx.ImpairLine{
+			Iface: face.Name, Way: lnx.WayBoth, Words: strings.Fields(words),
+		})
+	}
 	for _, nb := range f.Neighbors {
 		to := lnx.Neighbor{Addr: nb.Addr, Iface: face.Name}
 		if to.UDP, err = hostPort(nb.UDP); err != nil {
@@ -219,29 +233,6 @@ func (f *Interface) underneath(to *lnx.Interface) (err error) {
 	}
 	to.UDP, err = hostPort(f.UDP)
 	return err
-}
-
-func (i *Impairments) internal() (to lnx.Impairments, err error) {
-	for _, share := range []struct {
-		from float64
-		to   *lnx.Share
-	}{
-		{i.Loss, &to.Loss},
-		{i.Duplicate, &to.Duplicate},
-		{i.Reorder, &to.Reorder},
-		{i.Corrupt, &to.Corrupt},
-	} {
-		if !(share.from >= 0 && share.from <= 1) {
-			return to, fmt.Errorf("a share of %v: want 0 to 1", share.from)
-		}
-		*share.to = lnx.ShareOf(share.from)
-	}
-	if i.Delay < 0 || i.Jitter < 0 || i.Jitter > i.Delay || i.Rate < 0 {
-		return to, fmt.Errorf("delay %v, jitter %v, rate %d: want none negative, and no more "+
-			"jitter than delay", i.Delay, i.Jitter, i.Rate)
-	}
-	to.Delay, to.Jitter, to.RateBitsPerSec = i.Delay, i.Jitter, i.Rate
-	return to, nil
 }
 
 // What an MTU can be: RFC 791 §3.2's least, and the longest IPv4 packet.

@@ -15,6 +15,8 @@
 //	About       Node            Shutdown Nothing      PcapStop    Capture
 //	Show        []Setting       Close    Nothing      Verbose     Nothing
 //	Set         Setting         Congestion Socket
+//	Impair      []Impairment    Impairments []Impairment
+//	ClearCounters Nothing
 //
 // Units: a time.Duration's json name ends in _ns, bytes and packets are counted whole.
 package control

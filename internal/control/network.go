@@ -23,9 +23,22 @@ type Interface struct {
 	LossPercent float64  `json:"loss_percent"` // of what is forwarded over it
 	In          Counters `json:"in"`
 	Out         Counters `json:"out"`
+	// Device is what the device beneath has counted; nil: it counts nothing.
+	Device *DeviceCounters `json:"device,omitempty"`
 }
 
-// Counters count one direction of an interface since the node started.
+// DeviceCounters count what crossed the boundary to the kernel at an interface. What impair does
+// lies between them and the interface's own.
+type DeviceCounters struct {
+	InPackets  uint64 `json:"in_packets"`
+	InBytes    uint64 `json:"in_bytes"`
+	OutPackets uint64 `json:"out_packets"`
+	OutBytes   uint64 `json:"out_bytes"`
+	Oversize   uint64 `json:"oversize"` // of InPackets, those larger than the MTU
+	Waited     uint64 `json:"waited"`   // of OutPackets, those that it had no room for at first
+}
+
+// Counters count one direction of an interface since the node started, or ClearCounters.
 type Counters struct {
 	Packets uint64 `json:"packets"`
 	Bytes   uint64 `json:"bytes"`
@@ -109,4 +122,12 @@ func (SetLoss) answers([]LinkLoss) {}
 type LinkLoss struct {
 	Iface   string  `json:"iface"`
 	Percent float64 `json:"percent"`
+	Dropped uint64  `json:"dropped"` // packets that would have left by it
 }
+
+// ClearCounters sets what Interfaces and Impairments count to zero; answer Nothing.
+type ClearCounters struct {
+	Iface string `json:"iface,omitempty"` // empty: every interface
+}
+
+func (ClearCounters) answers(Nothing) {}

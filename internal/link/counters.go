@@ -132,3 +132,16 @@ func packetsIn(queueBytes, mtu int) int {
 	}
 	return queueBytes / charge
 }
+
+// Sub takes off what had been counted before.
+func (c *Counters) Sub(before *Counters) {
+	c.RxPackets -= before.RxPackets
+	c.RxBytes -= before.RxBytes
+	c.TxPackets -= before.TxPackets
+	c.TxBytes -= before.TxBytes
+	c.Oversize -= before.Oversize
+	c.Queued -= before.Queued
+	for reason := range c.Drops {
+		c.Drops[reason] -= before.Drops[reason]
+	}
+}

@@ -49,6 +49,8 @@ var (
 type lane struct {
 	iface   int
 	out, in *netem.Link
+	outWill netem.Config // what the links were told
+	inWill  netem.Config
 }
 
 // Bounds of an impaired device: what it takes from above in one go, and what it reads
@@ -65,15 +67,13 @@ func Impair(d Device, now func() clock.Time, list ...Impairment) (*Impaired, err
 		dev: d, now: now, frames: make([]buffer.Frame, 16), batch: buffer.NewBatch(),
 	}
 	for _, m := range list {
-		one := &lane{iface: m.Iface}
+		one := &lane{iface: m.Iface, outWill: m.Out, inWill: m.In}
 		for _, way := range []struct {
 			link **netem.Link
 			cfg  netem.Config
-			name string
-		}{{&one.out, m.Out, "out "}, {&one.in, m.In, "in "}} {
-			l, err := netem.New(way.cfg, func(part string) *rand.Rand {
-				return m.Stream(way.name + part)
-			})
+			in   bool
+		}{{&one.out, m.Out, false}, {&one.in, m.In, true}} {
+			l, err := netem.New(way.cfg, streamOf(m.Stream, way.in))
 			if err != nil {
 				return nil, fmt.Errorf("link: interface %d: %w", m.Iface, err)
 			}
@@ -82,6 +82,15 @@ func Impair(d Device, now func() clock.Time, list ...Impairment) (*Impaired, err
 		i.lanes = append(i.lanes, one)
 	}
 	return i, nil
+}
+
+// streamOf is the stream of one direction.
+func streamOf(stream func(string) *rand.Rand, in bool) func(string) *rand.Rand {
+	name := "out "
+	if in {
+		name = "in "
+	}
+	return func(part string) *rand.Rand { return stream(name + part) }
 }
 
 // Unwrap returns the device beneath.
@@ -93,6 +102,71 @@ func (i *Impaired) Impairments(iface int) (out, in netem.Counters) {
 		return l.out.Counters(), l.in.Counters()
 	}
 	return out, in
+}
+
+// Configs returns what an interface was told to do to packets.
+func (i *Impaired) Configs(iface int) (out, in netem.Config) {
+	if l := i.lane(iface); l != nil {
+		return l.outWill, l.inWill
+	}
+	return out, in
+}
+
+// Links returns both directions of an interface, to be looked at; nil if it is none of the
+// device's.
+func (i *Impaired) Links(iface int) (out, in *netem.Link) {
+	if l := i.lane(iface); l != nil {
+		return l.out, l.in
+	}
+	return nil, nil
+}
+
+// Change has one direction of an interface do something else to packets from now on:
+// see netem.Link.Change for those that are on their way.
+func (i *Impaired) Change(
+	iface int, in bool, cfg netem.Config, stream func(part string) *rand.Rand,
+) error {
+	l := i.lane(iface)
+	if l == nil {
+		return fmt.Errorf("link: interface %d is not the device's", iface)
+	}
+	way, will := l.out, &l.outWill
+	if in {
+		way, will = l.in, &l.inWill
+	}
+	if err := way.Change(i.now(), cfg, streamOf(stream, in)); err != nil {
+		return fmt.Errorf("link: interface %d: %w", iface, err)
+	}
+	*will = cfg
+	return nil
+}
+
+// Clear sets the counts of an interface to zero.
+func (i *Impaired) Clear(iface int) {
+	if l := i.lane(iface); l != nil {
+		l.out.Clear()
+		l.in.Clear()
+	}
+}
+
+// Idle reports whether the device does nothing to packets and holds none, so that its
+// owner may do without it. It gives back its memory then.
+func (i *Impaired) Idle() bool {
+	for _, l := range i.lanes {
+		for _, way := range []*netem.Link{l.out, l.in} {
+			if n, _ := way.Inside(); n > 0 {
+				return false
+			}
+		}
+		if !l.outWill.None() || !l.inWill.None() {
+			return false
+		}
+	}
+	for _, l := range i.lanes {
+		l.out.Release()
+		l.in.Release()
+	}
+	return !i.more
 }
 
 // lane returns the directions of an interface, nil if it is not the device's.

@@ -97,6 +97,8 @@ type Config struct {
 	ICMP ICMP
 	// IP is which packets IP takes.
 	IP IP
+	// Impair are the impair lines, in file order.
+	Impair []ImpairLine
 	// Forwarding is set on routers: RIP speakers, all nodes of the old grammars, and
 	// those with a TUN device beside another link.
 	Forwarding bool

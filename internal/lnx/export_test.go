@@ -22,6 +22,11 @@ func (c *Config) Plain() *Config {
 		r.Pos, r.viaAt = Pos{}, Pos{}
 		out.Routes = append(out.Routes, r)
 	}
+	out.Impair = nil
+	for _, l := range c.Impair {
+		l.ifaceAt, l.wordAt, l.end = Pos{}, nil, Pos{}
+		out.Impair = append(out.Impair, l)
+	}
 	return &out
 }
 

@@ -20,6 +20,9 @@ func (c *Config) Format() []byte {
 	for i := range c.Interfaces {
 		c.Interfaces[i].formatLink(&b)
 	}
+	for i := range c.Impair {
+		fmt.Fprintf(&b, "impair %s %s %s\n", c.Impair[i].Iface, c.Impair[i].Way, c.Impair[i].Text())
+	}
 	for _, n := range c.Neighbors {
 		fmt.Fprintf(&b, "neighbor %s at %s via %s\n", n.Addr, n.UDP, n.Iface)
 	}

@@ -25,6 +25,7 @@ const (
 	usageNeighbor  = "neighbor ADDR at HOST:PORT via NAME"
 	usagePeriodic  = "rip periodic-update-rate MILLISECONDS"
 	usageTimeout   = "rip route-timeout-threshold MILLISECONDS"
+	usageImpair    = "impair NAME [in, out or both] WORD …, the words being tc-netem's"
 	usageLink      = "link NAME KEY VALUE …, the keys being "
 )
 
@@ -42,6 +43,7 @@ func init() {
 		{"routing", "routing rip, rip2, static or none", 2, 2, (*parser).readRouting},
 		{"route", usageRoute, 2, 4, (*parser).readRoute},
 		{"link", usageLink + oneOf(linkKeys()), 4, 2 + 2*len(linkSettings), (*parser).readLink},
+		{"impair", usageImpair, 3, maxImpairWords, (*parser).readImpair},
 		{"socket", "socket shared", 2, 2, (*parser).readSocket},
 		{"rip advertise-to", "rip advertise-to ADDR", 3, 3, (*parser).readAdvertiseTo},
 		{"rip originate", usageOriginate, 2, 4, (*parser).readOriginate},

@@ -92,6 +92,7 @@ func (p *parser) read(lines []line) {
 			p.readDirective(l)
 		}
 		p.applyLinks()
+		p.checkImpair()
 	}
 }
 

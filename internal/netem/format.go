@@ -7,6 +7,12 @@ import (
 	"time"
 )
 
+// None reports whether nothing happens to packets.
+func (c Config) None() bool { return c.String() == nothing }
+
+// nothing is the name of doing nothing.
+const nothing = "nothing"
+
 // String returns the words that Parse makes the same Config of; "nothing" for one that
 // does nothing to packets. A part that is none of this package's, and that words have
 // no name for, is shown by its type.
@@ -26,7 +32,7 @@ func (c Config) String() string {
 		b.add("seed", strconv.FormatUint(c.Seed, 10))
 	}
 	if len(b) == 0 {
-		return "nothing"
+		return nothing
 	}
 	return strings.Join(b, " ")
 }

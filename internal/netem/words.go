@@ -23,10 +23,7 @@ type WordError struct {
 // Error returns the message, then the words with carets under the wrong one.
 func (e *WordError) Error() string {
 	var b strings.Builder
-	if e.Word != "" {
-		fmt.Fprintf(&b, "%q is ", e.Word)
-	}
-	b.WriteString(e.Msg)
+	b.WriteString(e.Message())
 	if e.Want != "" {
 		b.WriteString("; want " + e.Want)
 	}
@@ -40,6 +37,14 @@ func (e *WordError) Error() string {
 		strings.Repeat(" ", utf8.RuneCountInString(e.Text[:e.At])),
 		strings.Repeat("^", max(1, utf8.RuneCountInString(e.Word))))
 	return b.String()
+}
+
+// Message says what is wrong with which word.
+func (e *WordError) Message() string {
+	if e.Word == "" {
+		return e.Msg
+	}
+	return fmt.Sprintf("%q is %s", e.Word, e.Msg)
 }
 
 // Unwrap makes it an ErrConfig.
@@ -124,11 +129,15 @@ func Words() []string {
 
 // Parse reads what a link does in the words of tc-netem(8) and tc-codel(8), such as
 // "delay 20ms 5ms loss 2% rate 10mbit limit 100 codel seed 7". What stands before a word
-// "netem" is passed over, so that a whole command of tc may be pasted. Its errors are of
-// type *WordError. A rate without a limit gets UsualQueue.
+// "netem" is passed over, so that a whole command of tc may be pasted; "off" alone is a link
+// that does nothing. Its errors are of type *WordError, or wrap ErrConfig where the parts are
+// right and the whole is not. A rate without a limit gets UsualQueue.
 func Parse(text string) (Config, error) {
 	r := &reader{text: text, seen: map[string]word{}}
 	r.split()
+	if len(r.words) == 1 && (r.words[0].text == "off" || r.words[0].text == nothing) {
+		return Config{}, nil
+	}
 	for r.err == nil && r.at < len(r.words) {
 		r.part()
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestWords(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                         "nothing",
+		"off": "nothing", "": "nothing",
 		"loss 0%":                                  "nothing",
 		"delay 20ms":                               "delay 20ms",
 		"delay 1500usecs":                          "delay 1.5ms",

@@ -54,6 +54,7 @@ func (n *Node) openDevices() error {
 		return err
 	}
 	n.ifaceDevice = make([]int, len(c.Interfaces))
+	n.attached = make([]bool, len(c.Interfaces))
 	var shared []link.Interface
 	var udp lnx.HostPort // theirs
 	for i := range c.Interfaces {
@@ -128,16 +129,13 @@ func (n *Node) openTUN(f *lnx.Interface, face link.Interface) error {
 // addDevice enters a device into the node's books.
 func (n *Node) addDevice(d link.Device, faces []link.Interface) error {
 	token := len(n.devices)
-	impaired, err := n.impair(d, faces)
-	if err != nil {
-		_ = d.Close() // it is not in the books yet
-		return err
-	}
-	d = impaired
 	n.devices = append(n.devices, d)
 	n.sharing = append(n.sharing, len(faces))
 	for _, f := range faces {
-		n.ifaceDevice[f.ID] = token
+		n.ifaceDevice[f.ID], n.attached[f.ID] = token, true
+	}
+	if err := n.impairFile(token, faces); err != nil {
+		return err
 	}
 	return n.watch(d, token)
 }

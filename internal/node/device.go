@@ -29,7 +29,11 @@ func (n *Node) deviceInfo(i int, f *control.Interface) {
 	}
 	info := d.Info()
 	f.Offload = info.Offload.String()
-	c := d.Counters(i)
+	c := n.deviceCounters(i, d)
+	f.Device = &control.DeviceCounters{
+		InPackets: c.RxPackets, InBytes: c.RxBytes, OutPackets: c.TxPackets, OutBytes: c.TxBytes,
+		Oversize: c.Oversize, Waited: c.Queued,
+	}
 	for reason, packets := range c.Drops {
 		if packets == 0 {
 			continue

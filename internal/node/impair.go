@@ -1,9 +1,9 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -12,56 +12,136 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// impair puts between a device and the node what the file says of its links. A device
-// of whose links it says nothing stays as it is.
-func (n *Node) impair(d link.Device, faces []link.Interface) (link.Device, error) {
-	var list []link.Impairment
-	some := false
-	seed := n.cfg.Seed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	for _, face := range faces {
-		f := &n.cfg.LNX.Interfaces[face.ID]
-		some = some || f.Impair != (lnx.Impairments{})
-		cfg := impairment(&f.Impair)
-		list = append(list, link.Impairment{
-			Iface: face.ID, Out: cfg, In: cfg, Stream: func(part string) *rand.Rand {
-				return netem.Streams(seed)(face.Name + " " + part)
-			},
-		})
-	}
-	if !some {
-		return d, nil
-	}
-	impaired, err := link.Impair(d, n.now, list...)
-	if err != nil {
-		return nil, fmt.Errorf("node: %w", err)
-	}
-	n.delaying = append(n.delaying, delaying{token: len(n.devices), device: impaired})
-	return impaired, nil
+// impairing is a device that has been made worse than it is. It stands in the way of
+// packets as long as it does something to them.
+type impairing struct {
+	device *link.Impaired
+	faces  []int
+	seeds  map[int][2]uint64 // of each interface, out and in
+	active bool
 }
 
-// What a link's rate implies: a queue that holds what passes in so much time, and so
-// many bytes however slow it is.
+// The ways of an interface, as the arrays of this file are indexed.
 const (
-	queueTime  = 200 * time.Millisecond
-	queueBytes = 32 << 10
+	wayOut = iota
+	wayIn
 )
 
-// lateness is up to how much later than their turn reordered packets arrive on a link
-// without delay, where there is nobody to overtake.
-const lateness = time.Millisecond
+var ways = [...]control.Way{wayOut: control.WayOut, wayIn: control.WayIn}
 
-// impairment translates what a file says into what each direction of the link does.
+// impairFile impairs a device that was just opened as the file has it. A device of whose
+// links the file says nothing stays as it is.
+func (n *Node) impairFile(token int, faces []link.Interface) error {
+	for _, face := range faces {
+		f := &n.cfg.LNX.Interfaces[face.ID]
+		if f.Impair != (lnx.Impairments{}) {
+			cfg := impairment(&f.Impair)
+			if err := n.impair(token, face.ID, [2]*netem.Config{&cfg, &cfg}); err != nil {
+				return err
+			}
+		}
+		for i := range n.cfg.LNX.Impair {
+			l := &n.cfg.LNX.Impair[i]
+			if l.Iface != f.Name {
+				continue
+			}
+			cfg, err := netem.Parse(l.Text())
+			if err != nil {
+				return fmt.Errorf("interface %s: %w", l.Iface, err)
+			}
+			if err := n.impair(token, face.ID, pick(control.Way(l.Way), &cfg)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pick is one configuration for a way or for both.
+func pick(way control.Way, cfg *netem.Config) (both [2]*netem.Config) {
+	if way != control.WayIn {
+		both[wayOut] = cfg
+	}
+	if way != control.WayOut {
+		both[wayIn] = cfg
+	}
+	return both
+}
+
+// impair has an interface of a device do something to packets, each way that is not nil.
+func (n *Node) impair(token, i int, both [2]*netem.Config) error {
+	m, err := n.impairable(token)
+	if err != nil {
+		return err
+	}
+	for way, cfg := range both {
+		if cfg == nil {
+			continue
+		}
+		seed := n.seedFor(cfg)
+		name := n.cfg.LNX.Interfaces[i].Name
+		err := m.device.Change(i, way == wayIn, *cfg, func(part string) *rand.Rand {
+			return netem.Streams(seed)(name + " " + part)
+		})
+		if err != nil {
+			return fmt.Errorf("node: %w", err)
+		}
+		seeds := m.seeds[i]
+		seeds[way] = seed
+		m.seeds[i] = seeds
+	}
+	if !m.active && !m.device.Idle() {
+		m.active = true
+		n.devices[token] = m.device
+	}
+	return nil
+}
+
+// seedFor is the seed of one way: its own, the node's, or one that is drawn.
+func (n *Node) seedFor(cfg *netem.Config) uint64 {
+	const short = 1_000_000 // somebody may have to type it
+	switch {
+	case cfg.Seed != 0:
+		return cfg.Seed
+	case n.cfg.Seed != 0:
+		return n.cfg.Seed
+	}
+	return 1 + rand.Uint64N(short)
+}
+
+// impairable returns what impairs a device, made when it is asked for first.
+func (n *Node) impairable(token int) (*impairing, error) {
+	for len(n.impaired) <= token {
+		n.impaired = append(n.impaired, nil)
+	}
+	if n.impaired[token] != nil {
+		return n.impaired[token], nil
+	}
+	m := &impairing{seeds: map[int][2]uint64{}}
+	var list []link.Impairment
+	for i, d := range n.ifaceDevice {
+		if d == token && n.attached[i] {
+			m.faces = append(m.faces, i)
+			list = append(list, link.Impairment{Iface: i, Stream: netem.Streams(1)})
+		}
+	}
+	var err error
+	if m.device, err = link.Impair(n.devices[token], n.now, list...); err != nil {
+		return nil, fmt.Errorf("node: %w", err)
+	}
+	n.impaired[token] = m
+	return m, nil
+}
+
+// impairment translates what a link line says into what each direction of the link does.
 func impairment(i *lnx.Impairments) netem.Config {
 	c := netem.Config{
 		Delay: i.Delay, Duplicate: i.Duplicate.Fraction(),
 		Corrupt: netem.Corrupt{Share: i.Corrupt.Fraction()},
 		Reorder: netem.Reorder{Share: i.Reorder.Fraction()},
 	}
-	if i.Delay == 0 {
-		c.Reorder.Late = lateness
+	if i.Delay == 0 && i.Reorder > 0 {
+		c.Reorder.Late = netem.Lateness
 	}
 	if i.Loss > 0 {
 		c.Loss = netem.UniformLoss(i.Loss.Fraction())
@@ -71,36 +151,121 @@ func impairment(i *lnx.Impairments) netem.Config {
 	}
 	if i.RateBitsPerSec > 0 {
 		c.Rate = netem.BitsPerSecond(i.RateBitsPerSec)
-		const inTime = int64(time.Second / queueTime)
-		c.Queue = netem.DropTail{Bytes: int(max(i.RateBitsPerSec/8/inTime, queueBytes))}
+		c.Queue = netem.UsualQueue(netem.BitsPerSecond(i.RateBitsPerSec))
 	}
 	return c
 }
 
-// delaying is a device that holds packets back.
-type delaying struct {
-	token  int
-	device link.Delayer
+// CheckImpairment reports what is wrong with words that describe a link.
+func CheckImpairment(words string) error {
+	_, err := netem.Parse(words)
+	return err
+}
+
+// setImpairment carries out control.Impair.
+func (n *Node) setImpairment(r control.Impair) (answer []control.Impairment, err error) {
+	switch r.Way {
+	case "", control.WayBoth, control.WayIn, control.WayOut:
+	default:
+		return nil, fmt.Errorf("direction %q: %w: want in, out or both", r.Way, control.ErrUsage)
+	}
+	cfg, err := netem.Parse(r.Words)
+	if err != nil {
+		return nil, &mapped{error: err, also: []error{control.ErrUsage}}
+	}
+	which, err := n.faces(r.Iface)
+	if err != nil {
+		return nil, err
+	}
+	callErr := n.call(func(now clock.Time) {
+		both := pick(r.Way, &cfg)
+		for _, i := range which {
+			if err = n.impair(n.ifaceDevice[i], i, both); err != nil {
+				return
+			}
+			for way, set := range both {
+				if set != nil {
+					answer = append(answer, n.impairmentOf(i, way))
+				}
+			}
+		}
+	})
+	return answer, controlError(firstError(callErr, err))
+}
+
+// impairments answers control.Impairments. The loop's.
+func (n *Node) impairments(iface string) ([]control.Impairment, error) {
+	which, err := n.faces(iface)
+	if err != nil {
+		return nil, err
+	}
+	var list []control.Impairment
+	for _, i := range which {
+		list = append(list, n.impairmentOf(i, wayOut), n.impairmentOf(i, wayIn))
+	}
+	return list, nil
+}
+
+// impairmentOf describes one way of an interface. The loop's.
+func (n *Node) impairmentOf(i, way int) control.Impairment {
+	a := control.Impairment{
+		Iface: n.cfg.LNX.Interfaces[i].Name, Way: ways[way], Words: netem.Config{}.String(),
+	}
+	m := n.impairingOf(i)
+	if m == nil {
+		return a
+	}
+	out, in := m.device.Links(i)
+	cfg, inCfg := m.device.Configs(i)
+	l := out
+	if way == wayIn {
+		l, cfg = in, inCfg
+	}
+	c := l.Counters()
+	a.Words = cfg.String()
+	if !cfg.None() {
+		a.Seed = m.seeds[i][way]
+	}
+	a.Seen, a.SeenBytes, a.Passed, a.PassedBytes = c.In, c.InBytes, c.Out, c.OutBytes
+	a.Lost, a.QueueDropped, a.Overflowed = c.Lost, c.QueueDropped, c.Overflowed
+	a.Duplicated, a.Corrupted, a.Truncated = c.Duplicated, c.Corrupted, c.Truncated
+	a.Reordered, a.Delayed, a.Marked = c.Reordered, c.Delayed, c.Marked
+	a.Inside, _ = l.Inside()
+	a.Waiting, _ = l.Queued()
+	return a
+}
+
+// impairingOf is what impairs the device of an interface; nil: nothing ever has.
+func (n *Node) impairingOf(i int) *impairing {
+	if token := n.ifaceDevice[i]; token < len(n.impaired) {
+		return n.impaired[token]
+	}
+	return nil
 }
 
 // held is when a device hands over next what it holds back.
 func (n *Node) held() clock.Time {
 	first := clock.Never
-	for i := range n.delaying {
-		first = clock.Earliest(first, n.delaying[i].device.Deadline())
+	for _, m := range n.impaired {
+		if m != nil && m.active {
+			first = clock.Earliest(first, m.device.Deadline())
+		}
 	}
 	return first
 }
 
-// ripe has the next turn read the devices that hold something that is due.
+// ripe has the next turn read the devices that hold something that is due. One that has
+// nothing left to do steps out of the packets' way.
 func (n *Node) ripe(tokens []int) []int {
-	if len(n.delaying) == 0 {
-		return tokens
-	}
-	now := n.now()
-	for i := range n.delaying {
-		if n.delaying[i].device.Deadline().Due(now) {
-			tokens = appendToken(tokens, n.delaying[i].token)
+	for token, m := range n.impaired {
+		if m == nil || !m.active {
+			continue
+		}
+		if m.device.Deadline().Due(n.now()) {
+			tokens = appendToken(tokens, token)
+		} else if m.device.Idle() {
+			m.active = false
+			n.devices[token] = m.device.Unwrap()
 		}
 	}
 	return tokens
@@ -116,11 +281,11 @@ func bare(d link.Device) link.Device {
 
 // impairmentDrops adds to an interface's snapshot what its link lost on purpose.
 func (n *Node) impairmentDrops(i int, f *control.Interface) {
-	d, ok := n.devices[n.ifaceDevice[i]].(*link.Impaired)
-	if !ok {
+	m := n.impairingOf(i)
+	if m == nil {
 		return
 	}
-	out, in := d.Impairments(i)
+	out, in := m.device.Impairments(i)
 	for _, way := range []struct {
 		counts *netem.Counters
 		to     *control.Counters
@@ -134,4 +299,18 @@ func (n *Node) impairmentDrops(i int, f *control.Interface) {
 			}
 		}
 	}
+}
+
+// checkImpairments tells the mistakes of a file's impair lines.
+func checkImpairments(c *lnx.Config) (list lnx.Errors) {
+	for i := range c.Impair {
+		l := &c.Impair[i]
+		_, err := netem.Parse(l.Text())
+		if w, ok := errors.AsType[*netem.WordError](err); ok {
+			list = append(list, c.Mistake(l, w.At, w.Word, w.Message(), w.Want))
+		} else if err != nil {
+			list = append(list, c.Mistake(l, 0, l.Words[0], err.Error(), ""))
+		}
+	}
+	return list
 }

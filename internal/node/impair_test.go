@@ -180,8 +180,8 @@ func TestImpairmentOfAFile(t *testing.T) {
 		Corrupt: netem.Corrupt{Share: 0.005}, Reorder: netem.Reorder{Share: 0.03},
 		Rate: netem.BitsPerSecond(10e6), Queue: netem.DropTail{Bytes: 250_000},
 	}, parse("delay 5ms jitter 1ms loss 2% dup 1% corrupt 0.5% reorder 3% rate 10mbit"))
-	assert.Equal(t, netem.Reorder{Share: 0.1, Late: lateness}, parse("reorder 10%").Reorder)
-	assert.Equal(t, netem.DropTail{Bytes: queueBytes}, parse("rate 10kbit").Queue)
+	assert.Equal(t, netem.Reorder{Share: 0.1, Late: netem.Lateness}, parse("reorder 10%").Reorder)
+	assert.Equal(t, netem.DropTail{Bytes: 32 << 10}, parse("rate 10kbit").Queue)
 }
 
 // A link of which the file says nothing is the device itself.
@@ -189,5 +189,112 @@ func TestAPlainLinkCostsNothing(t *testing.T) {
 	var c Clock
 	n, _ := driven(t, &c, "link if0 mtu 900\n")
 	assert.IsType(t, &link.End{}, n.devices[0])
-	assert.Empty(t, n.delaying)
+	assert.Empty(t, n.impaired)
+}
+
+// What is impaired at run time is impaired from there on, each way by itself, and leaves
+// nothing behind when it is off.
+func TestImpairAtRunTime(t *testing.T) {
+	var c Clock
+	n, far := driven(t, &c, "")
+	base := n.devices[0]
+	ping := func() bool {
+		packet := make([]byte, 2000)
+		_, err := far.Write(echoRequest())
+		require.NoError(t, err)
+		_, ok := far.TryRead(packet)
+		return ok
+	}
+	require.True(t, ping())
+	list := ask(t, n, control.Impair{Iface: "0", Way: control.WayIn, Words: "drop 1,3-4"})
+	require.Len(t, list, 1)
+	assert.Equal(t, control.Impairment{
+		Iface: "if0", Way: control.WayIn, Words: "drop 1,3-4", Seed: 1,
+	}, list[0])
+	var got []bool
+	for range 6 {
+		got = append(got, ping())
+	}
+	assert.Equal(t, []bool{false, true, false, false, true, true}, got)
+	list = ask(t, n, control.Impairments{Iface: "if0"})
+	assert.Equal(t, []uint64{6, 3, 3}, []uint64{list[1].Seen, list[1].Passed, list[1].Lost})
+
+	ask(t, n, control.Impair{Words: "delay 1s"})
+	require.False(t, ping())
+	ask(t, n, control.Impair{Words: "off"})
+	assert.NotEqual(t, base, n.devices[0], "a packet is on its way")
+	c.Advance(time.Second)
+	assert.True(t, ping())
+	assert.Same(t, base, n.devices[0], "nothing stands in the way of packets")
+	list = ask(t, n, control.Impairments{})
+	assert.Equal(t, []string{"nothing", "nothing"}, []string{list[0].Words, list[1].Words})
+	assert.Equal(t, uint64(7), list[1].Seen, "the counts are still there")
+	assert.Contains(t, reasons(ask(t, n, control.Interfaces{})[0].In.Drops), "lost by the link")
+
+	require.NoError(t, control.Order(t.Context(), n, control.ClearCounters{Iface: "if0"}))
+	f := ask(t, n, control.Interfaces{})[0]
+	assert.Empty(t, f.In.Drops)
+	assert.Zero(t, f.In.Packets+f.Out.Packets)
+
+	for words, want := range map[string]string{
+		"delay 1s lss 2%": "did you mean loss?", "rate 1mbit codel target 1s": "less than the interval",
+	} {
+		_, err := n.Do(t.Context(), control.Impair{Iface: "if0", Words: words})
+		require.ErrorIs(t, err, control.ErrUsage)
+		assert.ErrorContains(t, err, want)
+	}
+	_, err := n.Do(t.Context(), control.Impair{Iface: "if7", Words: "off"})
+	require.ErrorIs(t, err, control.ErrNoSuchInterface)
+	_, err = n.Do(t.Context(), control.Impair{Iface: "if0", Way: "up", Words: "off"})
+	require.ErrorIs(t, err, control.ErrUsage)
+}
+
+// The same seed and the same packets meet the same fate, whatever else the node does.
+func TestImpairmentsAreRepeatable(t *testing.T) {
+	fates := func(nodeSeed uint64, words string) (list []bool) {
+		var c Clock
+		n, far := driven(t, &c, "")
+		n.cfg.Seed = nodeSeed
+		ask(t, n, control.Impair{Iface: "if0", Words: words})
+		packet := make([]byte, 2000)
+		for range 200 {
+			_, err := far.Write(echoRequest())
+			require.NoError(t, err)
+			_, ok := far.TryRead(packet)
+			list = append(list, ok)
+		}
+		return list
+	}
+	first := fates(1, "loss 20% seed 5")
+	assert.Equal(t, first, fates(2, "loss 20% seed 5"))
+	assert.NotEqual(t, first, fates(1, "loss 20% seed 6"))
+	first = fates(3, "loss gemodel 5% 30%")
+	assert.Equal(t, first, fates(3, "loss gemodel 5% 30%"))
+}
+
+func TestImpairLinesOfAFile(t *testing.T) {
+	var c Clock
+	n, far := driven(t, &c, "impair if0 out delay 50ms\nimpair if0 in drop 1\n")
+	list := ask(t, n, control.Impairments{})
+	assert.Equal(t, []string{"delay 50ms", "drop 1"}, []string{list[0].Words, list[1].Words})
+	packet := make([]byte, 2000)
+	for range 2 {
+		_, err := far.Write(echoRequest())
+		require.NoError(t, err)
+	}
+	c.Advance(50 * time.Millisecond)
+	_, ok := far.TryRead(packet)
+	assert.True(t, ok)
+	_, ok = far.TryRead(packet)
+	assert.False(t, ok)
+
+	text := "interface if0 10.0.0.1/24 127.0.0.1:1\nimpair if0 delay 1s  lss 2%\n" +
+		"impair if0 both off\n"
+	cfg, err := lnx.Parse("x.lnx", []byte(text[:len(text)-len("impair if0 both off\n")]))
+	require.NoError(t, err)
+	err = Check("x.lnx", cfg).Err()
+	require.Error(t, err)
+	assert.Contains(t, err.Error(), `x.lnx:2:22: "lss" is no impairment (did you mean loss?)`)
+	assert.Contains(t, err.Error(), "\n    impair if0 delay 1s  lss 2%\n"+
+		"                         ^^^")
 }

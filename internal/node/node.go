@@ -57,11 +57,13 @@ type Node struct {
 // cards are the devices of a node, and which interface each is for.
 type cards struct {
 	devices     []link.Device
-	ifaceDevice []int      // interface to device
-	sharing     []int      // how many interfaces a device serves
-	delaying    []delaying // those of them that hold packets back
-	blocked     []bool     // devices that we wait to be able to write to
-	gone        []int      // those that were deleted, to be taken down
+	ifaceDevice []int        // interface to device
+	sharing     []int        // how many interfaces a device serves
+	impaired    []*impairing // what makes them worse, by device; nil: nothing ever has
+	attached    []bool       // interfaces whose device is open
+	cleared     map[int]link.Counters
+	blocked     []bool // devices that we wait to be able to write to
+	gone        []int  // those that were deleted, to be taken down
 }
 
 // Open starts the node that cfg describes. Every interface is up, and RIP, if

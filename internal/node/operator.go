@@ -19,12 +19,16 @@ func (n *Node) Operator() control.Operator { return n }
 func (n *Node) Do(ctx context.Context, req any) (any, error) {
 	switch r := req.(type) {
 	case control.Interfaces, control.Neighbors, control.Routes, control.Sockets, control.Window,
-		control.Loss, control.About, control.Show:
+		control.Loss, control.About, control.Show, control.Impairments:
 		return n.readOut(req)
 	case control.SetLink:
 		return n.setLink(r)
 	case control.SetLoss:
 		return n.setLoss(r)
+	case control.Impair:
+		return n.setImpairment(r)
+	case control.ClearCounters:
+		return control.Nothing{}, n.clearCounters(r)
 	case control.SendTest:
 		return n.sendTest(r)
 	case control.Ping:
@@ -66,6 +70,8 @@ func (n *Node) readOut(req any) (answer any, err error) {
 			answer, err = n.windows(r)
 		case control.Loss:
 			answer, err = n.losses(r.Iface)
+		case control.Impairments:
+			answer, err = n.impairments(r.Iface)
 		case control.About:
 			answer = n.about()
 		case control.Show:
@@ -170,6 +176,7 @@ func (n *Node) losses(name string) ([]control.LinkLoss, error) {
 	for _, i := range which {
 		list = append(list, control.LinkLoss{
 			Iface: n.cfg.LNX.Interfaces[i].Name, Percent: n.stack.Loss(i) * 100,
+			Dropped: n.stack.Lossy(i),
 		})
 	}
 	return list, nil

@@ -10,12 +10,16 @@ import (
 )
 
 func (s *Shell) interfaces() *cobra.Command {
-	var stats bool
+	var stats int
+	var zero bool
 	c := &cobra.Command{
 		Use:     "interfaces",
 		Aliases: []string{"li"},
-		Short:   "with -s counters, and drops by reason",
+		Short:   "with -s counters and drops, -s -s each reason",
 		RunE: func(c *cobra.Command, _ []string) error {
+			if zero {
+				return failed(c, control.Order(c.Context(), s.op, control.ClearCounters{}))
+			}
 			list, err := control.Ask(c.Context(), s.op, control.Interfaces{})
 			if err != nil {
 				return failed(c, err)
@@ -23,7 +27,8 @@ func (s *Shell) interfaces() *cobra.Command {
 			return s.answer(c, list, printInterfaces(list, stats))
 		},
 	}
-	c.Flags().BoolVarP(&stats, "stats", "s", false, "count packets, bytes, errors and drops")
+	c.Flags().CountVarP(&stats, "stats", "s", "packets, bytes, errors, drops; twice: all there is")
+	c.Flags().BoolVar(&zero, "clear", false, "set the counters to zero, those of impair too")
 	return s.jsonFlag(c)
 }
 

@@ -28,6 +28,17 @@ func TestLinesBecomeRequests(t *testing.T) {
 		want  any
 	}{
 		{"interfaces|li|interfaces -s|li --stats", control.Interfaces{}},
+		{"interfaces -s -s|li -ss", control.Interfaces{}},
+		{"interfaces --clear", control.ClearCounters{}},
+		{"impair", control.Impairments{}},
+		{"impair if0|impair if0 out", control.Impairments{Iface: "if0"}},
+		{
+			"impair if0 out delay 20ms loss 2%",
+			control.Impair{Iface: "if0", Way: control.WayOut, Words: "delay 20ms loss 2%"},
+		},
+		{"impair 0 loss  2%", control.Impair{Iface: "0", Words: "loss 2%"}},
+		{"impair if0 both off", control.Impair{Iface: "if0", Way: control.WayBoth, Words: "off"}},
+		{"impair off", control.Impair{Words: "off"}},
 		{"neighbors|ln|neighbors # who", control.Neighbors{}},
 		{"routes|lr|  lr  ", control.Routes{}},
 		{"sockets|ls", control.Sockets{}},
@@ -296,7 +307,7 @@ func TestSleepEndsByItselfAndByItsContext(t *testing.T) {
 
 func TestEveryReadOutHasJSON(t *testing.T) {
 	for _, line := range []string{
-		"interfaces", "neighbors", "routes", "sockets -i", "lossyforward", "lossy", "window 1",
+		"interfaces", "neighbors", "routes", "sockets -i", "lossyforward", "impair", "impair if0 off", "lossy", "window 1",
 		"accept 80", "connect 10.0.0.1 80", "recv 1 5", "cc 1 reno", "show", "set a b", "pcap stop",
 		"ping 10.0.0.1 -c 1", "traceroute 10.0.0.1", "sendfile f 10.0.0.1 80", "recvfile f 80",
 		"transfers",

@@ -82,6 +82,12 @@ func (f *fake) fixed(req any) (any, error) {
 		return []control.LinkLoss{{Iface: "if0", Percent: 2}, {Iface: "if1", Percent: 0.5}}, nil
 	case control.SetLoss:
 		return []control.LinkLoss{{Iface: "if0", Percent: r.Percent}}, nil
+	case control.Impairments:
+		return []control.Impairment{{Iface: "if0", Way: control.WayOut, Words: "nothing"}}, nil
+	case control.Impair:
+		return []control.Impairment{{Iface: r.Iface, Way: control.WayOut, Words: r.Words}}, nil
+	case control.ClearCounters:
+		return control.Nothing{}, nil
 	case control.SendTest:
 		return control.TestSent{Bytes: 20 + len(r.Text)}, nil
 	case control.Show:

@@ -8,7 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-func printInterfaces(list []control.Interface, stats bool) string {
+// printInterfaces is a table, with stats each interface's counters below it.
+func printInterfaces(list []control.Interface, stats int) string {
 	columns := []column{
 		{"Name", 4, 0},
 		{"Addr/Prefix", 13, 2},
@@ -29,7 +30,7 @@ func printInterfaces(list []control.Interface, stats bool) string {
 		rows = append(rows, []string{i.Name, i.Addr.String(), state, i.UDP, strconv.Itoa(i.MTU)})
 	}
 	text := table(columns, rows)
-	if !stats {
+	if stats == 0 {
 		return text + notes.String()
 	}
 	lines := strings.SplitAfter(text, "\n")
@@ -37,35 +38,59 @@ func printInterfaces(list []control.Interface, stats bool) string {
 	b.WriteString(lines[0])
 	for n, i := range list {
 		b.WriteString(lines[n+1])
-		b.WriteString(printCounters("RX", i.In) + printCounters("TX", i.Out))
+		b.WriteString(printCounters("RX", i.In, stats) + printCounters("TX", i.Out, stats))
+		if stats > 1 {
+			b.WriteString(printDevice(&i))
+		}
 	}
 	return b.String() + notes.String()
 }
 
-// printCounters is one direction in the shape of ip -s link, each drop reason by name behind it.
-func printCounters(direction string, c control.Counters) string {
+// printCounters is one direction in the shape of ip -s link, each drop reason by name behind it;
+// where reasons matter most, a line each.
+func printCounters(direction string, c control.Counters, stats int) string {
 	var dropped uint64
 	reasons := make([]string, 0, len(c.Drops))
 	for _, d := range c.Drops {
 		dropped += d.Packets
 		reasons = append(reasons, fmt.Sprintf("%s %d", d.Reason, d.Packets))
 	}
-	line := fmt.Sprintf("    %s: %12s %15s %8s %8s\n",
+	var b strings.Builder
+	fmt.Fprintf(&b, "    %s: %12s %15s %8s %8s\n",
 		direction, "packets", "bytes", "errors", "dropped")
-	line += fmt.Sprintf("        %12d %15d %8d %8d", c.Packets, c.Bytes, c.Errors, dropped)
-	if len(reasons) > 0 {
-		line += "  (" + strings.Join(reasons, ", ") + ")"
+	counts := fmt.Sprintf("        %12d %15d %8d %8d", c.Packets, c.Bytes, c.Errors, dropped)
+	inline := counts + "  (" + strings.Join(reasons, ", ") + ")"
+	switch {
+	case stats > 1 || len(reasons) == 0:
+		b.WriteString(counts + "\n")
+		for _, d := range c.Drops {
+			fmt.Fprintf(&b, "        %46d  %s\n", d.Packets, d.Reason)
+		}
+	case len(inline) <= textWidth:
+		b.WriteString(inline + "\n")
+	default:
+		b.WriteString(counts + "\n")
+		b.WriteString(wrapped("        ("+strings.Join(reasons, ", ")+")", "         "))
 	}
-	line += "\n"
 	if c.Fragments > 0 {
 		whole := "of"
 		if direction == "RX" {
 			whole = "to"
 		}
-		line += fmt.Sprintf("        %d fragments %s %d packets\n",
-			c.Fragments, whole, c.Fragmented)
+		fmt.Fprintf(&b, "        %d fragments %s %d packets\n", c.Fragments, whole, c.Fragmented)
 	}
-	return line
+	return b.String()
+}
+
+// printDevice is what the device beneath an interface has counted.
+func printDevice(i *control.Interface) string {
+	if i.Device == nil {
+		return ""
+	}
+	d := i.Device
+	return wrapped(fmt.Sprintf("    beneath (%s): %d packets in, of them %d larger than the MTU; "+
+		"%d out, of them %d waited for the kernel",
+		i.Offload, d.InPackets, d.Oversize, d.OutPackets, d.Waited), "        ")
 }
 
 func printNeighbors(list []control.Neighbor) string {
@@ -97,9 +122,11 @@ func printRoutes(list []control.Route) string {
 func printLoss(list []control.LinkLoss) string {
 	rows := make([][]string, 0, len(list))
 	for _, l := range list {
-		rows = append(rows, []string{l.Iface, percent(l.Percent)})
+		rows = append(rows, []string{
+			l.Iface, percent(l.Percent), strconv.FormatUint(l.Dropped, 10),
+		})
 	}
-	return table([]column{{"Iface", 5, 0}, {"Dropped", 9, 2}}, rows)
+	return table([]column{{"Iface", 5, 0}, {"Dropped", 9, 2}, {"Packets", 9, 2}}, rows)
 }
 
 func printLossSet(set control.SetLoss, on []control.LinkLoss) string {

@@ -55,7 +55,7 @@ func useLine(c *cobra.Command) string {
 		if f.Shorthand != "" {
 			name = "-" + f.Shorthand
 		}
-		if value, _ := pflag.UnquoteUsage(f); value != "" {
+		if value, _ := pflag.UnquoteUsage(f); value != "" && f.Value.Type() != "count" {
 			name += " " + value
 		}
 		use += " [" + name + "]"

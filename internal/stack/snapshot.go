@@ -17,6 +17,15 @@ func (s *Stack) Up(i int) bool { return s.interfaces[i].up }
 // interface i when they are forwarded.
 func (s *Stack) Loss(i int) float64 { return s.interfaces[i].loss }
 
+// Lossy returns how many packets lossyforward has dropped on the way out of interface i.
+func (s *Stack) Lossy(i int) uint64 { return s.interfaces[i].tx.drops[ip.DropLossy] }
+
+// ClearCounters sets what interface i has counted to zero.
+func (s *Stack) ClearCounters(i int) {
+	f := &s.interfaces[i]
+	f.rx, f.tx = counters{}, counters{}
+}
+
 // Owns returns the interface that has the address.
 func (s *Stack) Owns(a ip.Addr) (int, bool) {
 	i, ok := s.own[a]

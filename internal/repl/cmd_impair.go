@@ -1,0 +1,88 @@
+package repl
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// impairHelp lists the words. The node reads them; a test holds the list against it.
+const impairHelp = `Make the link of IF worse than it is, in what it sends (out), receives (in) or
+both, in place of what it did before. ` + "`off`" + ` ends it; without words IF's
+settings are shown, with counts, and without IF everybody's. The words are
+tc-netem(8)'s and tc-codel(8)'s, in any order; a whole tc command may be pasted.
+
+  delay TIME [JITTER [CORR%]]      late; jitter keeps the order unless you say
+    distribution uniform|normal    overtake
+  loss P% [CORR%]                  each packet by itself
+  loss gemodel P% [R% [1-H% [1-K%]]]   in bursts (Gilbert-Elliott)
+  loss every N | drop 3,7,20-25    by number; the first is 1
+  duplicate P% [CORR%]             twice
+  reorder P% [CORR%] [gap N] [late TIME]   ahead of the delay, or later than it
+  corrupt P% [CORR%] [bits N]      bits turned
+  truncate P%                      the end cut off
+  rate RATE [OVERHEAD]             10mbit; OVERHEAD bytes more for each packet
+  limit N | limit 64kb             what may wait, in packets or bytes
+  codel [target 5ms] [interval 100ms] [ecn|noecn]   the queue of the rate
+  seed N                           the same packets meet the same fate
+
+Example: impair if0 out delay 20ms 5ms loss 2% rate 10mbit codel seed 7
+`
+
+func (s *Shell) impair() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:   "impair [IF] [in|out|both] [WORD…]",
+		Short: "lose, delay, queue what crosses a link",
+		Long:  impairHelp,
+		Args:  cobra.ArbitraryArgs,
+		ValidArgsFunction: at(s.interfaceNames, words("in", "out", "both", "off"),
+			words(impairWords()...)),
+		RunE: func(c *cobra.Command, args []string) error { return s.runImpair(c, args) },
+	})
+}
+
+// impairWords are the words that begin a line of the help, and with it a part.
+func impairWords() []string {
+	var list []string
+	for line := range strings.Lines(impairHelp) {
+		if word, indented := strings.CutPrefix(line, "  "); indented && word[0] != ' ' {
+			word, _, _ = strings.Cut(word, " ")
+			list = append(list, word)
+		}
+	}
+	return slices.Compact(list)
+}
+
+func (s *Shell) runImpair(c *cobra.Command, args []string) error {
+	var req control.Impair
+	if len(args) > 0 && args[0] != "off" {
+		req.Iface, args = args[0], args[1:]
+	}
+	if len(args) > 0 {
+		switch way := control.Way(args[0]); way {
+		case control.WayIn, control.WayOut, control.WayBoth:
+			req.Way, args = way, args[1:]
+		}
+	}
+	if len(args) == 0 {
+		list, err := control.Ask(c.Context(), s.op, control.Impairments{Iface: req.Iface})
+		if err != nil {
+			return failed(c, err)
+		}
+		if req.Way == control.WayIn || req.Way == control.WayOut {
+			list = slices.DeleteFunc(list, func(i control.Impairment) bool {
+				return i.Way != req.Way
+			})
+		}
+		return s.answer(c, list, printImpairments(list, req.Iface != ""))
+	}
+	req.Words = strings.Join(args, " ")
+	list, err := control.Ask(c.Context(), s.op, req)
+	if err != nil {
+		return failed(c, err)
+	}
+	return s.answer(c, list, printImpairments(list, true))
+}
