@@ -51,6 +51,7 @@ type lane struct {
 	out, in *netem.Link
 	outWill netem.Config // what the links were told
 	inWill  netem.Config
+	none    bool // which is nothing
 }
 
 // Bounds of an impaired device: what it takes from above in one go, and what it reads
@@ -79,6 +80,7 @@ func Impair(d Device, now func() clock.Time, list ...Impairment) (*Impaired, err
 			}
 			*way.link = l
 		}
+		one.none = m.Out.None() && m.In.None()
 		i.lanes = append(i.lanes, one)
 	}
 	return i, nil
@@ -138,6 +140,7 @@ func (i *Impaired) Change(
 		return fmt.Errorf("link: interface %d: %w", iface, err)
 	}
 	*will = cfg
+	l.none = l.outWill.None() && l.inWill.None()
 	return nil
 }
 
@@ -153,12 +156,7 @@ func (i *Impaired) Clear(iface int) {
 // owner may do without it. It gives back its memory then.
 func (i *Impaired) Idle() bool {
 	for _, l := range i.lanes {
-		for _, way := range []*netem.Link{l.out, l.in} {
-			if n, _ := way.Inside(); n > 0 {
-				return false
-			}
-		}
-		if !l.outWill.None() || !l.inWill.None() {
+		if !l.none || !l.empty() {
 			return false
 		}
 	}
@@ -167,6 +165,13 @@ func (i *Impaired) Idle() bool {
 		l.in.Release()
 	}
 	return !i.more
+}
+
+// empty reports whether no packet is on its way.
+func (l *lane) empty() bool {
+	out, _ := l.out.Inside()
+	in, _ := l.in.Inside()
+	return out+in == 0
 }
 
 // lane returns the directions of an interface, nil if it is not the device's.
