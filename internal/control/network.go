@@ -47,6 +47,10 @@ type Counters struct {
 	// out, of packets too long for the link. Fragmented counts what they made, or were made of.
 	Fragments  uint64 `json:"fragments,omitempty"`
 	Fragmented uint64 `json:"fragmented,omitempty"`
+	// Delivered and Forwarded are, of the packets that arrived, those that a protocol of the
+	// node has taken and those for others that had a way: with Drops they are all.
+	Delivered uint64 `json:"delivered,omitempty"`
+	Forwarded uint64 `json:"forwarded,omitempty"`
 	// Drops lists the reasons that occurred, in a stable order; packets that were dropped count
 	// under Packets too if they had arrived.
 	Drops []Drop `json:"drops,omitempty"`

@@ -8,17 +8,22 @@ const (
 	quotedData   = 8 // bytes of the offending packet behind its IP header
 )
 
-// Error appends an error message about the IP packet original to dst. It quotes
-// the packet's IP header, options included, and the first eight bytes behind
-// it: RFC 792, "data is used by the host to match the message to the
-// appropriate process". RFC 1812 §4.3.2.3 lets a router quote more; eight bytes
-// hold the ports and the sequence number, which is all that any reader needs.
+// MaxPacket is the longest IP packet that an error message makes: what every host takes
+// (RFC 1812 §4.3.2.3).
+const MaxPacket = 576
+
+// Error appends an error message about the IP packet original to dst. It quotes as much
+// of the packet as an IP packet of at most size bytes, and MaxPacket, holds; but never
+// less than its header, options included, and the eight bytes behind it, which RFC 792
+// wants so that the sender can tell what it was. RFC 1122 §3.2.2 lets a host quote
+// more, and RFC 1812 §4.3.2.3 asks a router to.
 //
 // The caller has asked MayReport first.
-func Error(dst []byte, typ, code uint8, rest [4]byte, original []byte) []byte {
+func Error(dst []byte, typ, code uint8, rest [4]byte, original []byte, size int) []byte {
 	quote := original
 	if len(quote) > 0 {
-		quote = quote[:min(len(quote), headerLength(quote)+quotedData)]
+		room := min(size, MaxPacket) - ipHeaderLen - HeaderLen
+		quote = quote[:min(len(quote), max(room, headerLength(quote)+quotedData))]
 	}
 	return Message{Type: typ, Code: code, Rest: rest, Body: quote}.Append(dst)
 }

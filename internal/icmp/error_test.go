@@ -9,25 +9,31 @@ import (
 	"github.com/tidepool-net/tidepool/internal/icmp"
 )
 
-// RFC 792 wants the header and eight bytes; RFC 1812 §4.3.2.3 would let a router
-// quote more, and these do not.
-func TestErrorQuotesHeaderAndEightBytes(t *testing.T) {
+// RFC 792 wants the header and eight bytes, RFC 1812 §4.3.2.3 as much as 576 bytes hold,
+// and a link may have less.
+func TestErrorQuotesWhatFits(t *testing.T) {
 	udp, echo := unhex(t, udpPacket), unhex(t, echoPacket)
+	long := append(append([]byte(nil), udp...), make([]byte, 1000)...)
 	tests := []struct {
 		name     string
 		original []byte
+		size     int
 		want     int
 	}{
-		{"header without options", udp, 28},
-		{"header with options", echo, 36},
-		{"less than eight bytes behind the header", udp[:25], 25},
-		{"nothing behind the header", udp[:20], 20},
-		{"a header that claims more than there is", []byte{0x4f, 1, 2}, 3},
-		{"nothing", nil, 0},
+		{"a short packet", udp, 1400, len(udp)},
+		{"header with options", echo, 1400, len(echo)},
+		{"a long packet", long, 1400, 548},
+		{"a link of 68 bytes", long, 68, 40},
+		{"options, and a link of 60", echo, 60, 36},
+		{"less than eight bytes behind the header", udp[:25], 1400, 25},
+		{"nothing behind the header", udp[:20], 1400, 20},
+		{"a header that claims more than there is", []byte{0x4f, 1, 2}, 1400, 3},
+		{"nothing", nil, 1400, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			b := icmp.Error([]byte{9}, icmp.TypeTimeExceeded, icmp.CodeTTL, [4]byte{}, tt.original)
+			b := icmp.Error([]byte{9}, icmp.TypeTimeExceeded, icmp.CodeTTL, [4]byte{}, tt.original,
+				tt.size)
 			require.Equal(t, byte(9), b[0])
 			m, ok := icmp.Parse(b[1:])
 			require.True(t, ok)
@@ -37,12 +43,14 @@ func TestErrorQuotesHeaderAndEightBytes(t *testing.T) {
 	}
 }
 
-func TestErrorCarriesTheMTU(t *testing.T) {
-	b := icmp.Error(nil, icmp.TypeUnreachable, icmp.CodeFragNeeded, icmp.MTURest(576), unhex(t, udpPacket))
+func TestErrorCarriesTheMTUOrAPointer(t *testing.T) {
+	b := icmp.Error(nil, icmp.TypeUnreachable, icmp.CodeFragNeeded, icmp.MTURest(576),
+		unhex(t, udpPacket), 576)
 	m, ok := icmp.Parse(b)
 	require.True(t, ok)
 	assert.Equal(t, 576, m.MTU())
-	assert.Len(t, m.Body, 28)
+	assert.Equal(t, [4]byte{20, 0, 0, 0}, icmp.PointerRest(20), "RFC 792: the first byte")
+	assert.Equal(t, 20, icmp.Message{Rest: icmp.PointerRest(20)}.Pointer())
 }
 
 // RFC 1122 §3.2.2: the list of what an error message is never sent about.
@@ -149,13 +157,16 @@ func FuzzError(f *testing.F) {
 	f.Add([]byte{0x4f})
 	f.Fuzz(func(t *testing.T, original []byte) {
 		may := icmp.MayReport(original)
-		m, ok := icmp.Parse(icmp.Error(nil, icmp.TypeUnreachable, icmp.CodeHost, [4]byte{}, original))
-		require.True(t, ok)
-		require.LessOrEqual(t, len(m.Body), 68)
-		require.Equal(t, original[:len(m.Body)], m.Body)
-		if q, rest, ok := icmp.Quoted(m.Body); ok && may {
-			require.Equal(t, original[9], q.Protocol)
-			require.Len(t, rest, 8)
+		for _, size := range []int{0, 68, 300, 1400} {
+			m, ok := icmp.Parse(icmp.Error(nil, icmp.TypeUnreachable, icmp.CodeHost, [4]byte{},
+				original, size))
+			require.True(t, ok)
+			require.LessOrEqual(t, len(m.Body), max(68, min(size, icmp.MaxPacket)-28))
+			require.Equal(t, original[:len(m.Body)], m.Body)
+			if q, rest, ok := icmp.Quoted(m.Body); ok && may {
+				require.Equal(t, original[9], q.Protocol)
+				require.GreaterOrEqual(t, len(rest), 8)
+			}
 		}
 	})
 }

@@ -36,6 +36,8 @@ const (
 	CodePort            uint8 = 3
 	CodeFragNeeded      uint8 = 4
 	CodeSourceRoute     uint8 = 5
+	CodeNetProhibited   uint8 = 9
+	CodeHostProhibited  uint8 = 10
 	CodeAdminProhibited uint8 = 13
 )
 
@@ -92,3 +94,26 @@ func MTURest(mtu int) (rest [4]byte) {
 
 // MTU returns what MTURest wrote; 0 means that the router did not say.
 func (m Message) MTU() int { return int(binary.BigEndian.Uint16(m.Rest[2:])) }
+
+// PointerRest is the Rest of a parameter problem: RFC 792 has the byte of the packet
+// where the error is in its first byte.
+func PointerRest(at int) [4]byte { return [4]byte{byte(at)} }
+
+// Pointer returns what PointerRest wrote.
+func (m Message) Pointer() int { return int(m.Rest[0]) }
+
+// TimestampLen is the length of what a timestamp message has behind its header: when it
+// left, when it was received, and when the answer left (RFC 792).
+const TimestampLen = 12
+
+// TimestampReply is the answer to a timestamp message that was received, and is
+// answered, at now: milliseconds since midnight UT. It is false for one that is short.
+func (m Message) TimestampReply(now uint32) (Message, bool) {
+	if len(m.Body) < TimestampLen {
+		return Message{}, false
+	}
+	body := append([]byte(nil), m.Body[:TimestampLen]...)
+	binary.BigEndian.PutUint32(body[4:], now)
+	binary.BigEndian.PutUint32(body[8:], now)
+	return Message{Type: TypeTimestampReply, Rest: m.Rest, Body: body}, true
+}

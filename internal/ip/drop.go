@@ -14,6 +14,10 @@ const (
 	DropTotalLength                       // total length below the header or beyond the packet
 	DropHeaderChecksum                    // RFC 791's checksum is wrong
 	DropMartian                           // an address that cannot be where it is (RFC 1812 §5.3.7)
+	DropOwnSource                         // from outside with an address of our own as source
+	DropReversePath                       // its source is not where the routes say (RFC 3704 §2)
+	DropOption                            // an IP option is malformed
+	DropSourceRoute                       // its sender chose its way, which is refused
 	DropGroup                             // to a multicast group that nobody here is in
 	DropTTL                               // the last hop that its time to live allowed was ours
 	DropNoRoute                           // no prefix of the table holds the destination
@@ -39,6 +43,7 @@ const (
 	DropUDPChecksum                       // UDP checksum is wrong
 	DropUDPPort                           // no UDP socket listens for it
 	DropUDPFull                           // its UDP socket's receive buffer is full
+	DropICMPRate                          // an ICMP error of ours, one too many
 	DropICMP                              // ICMP message is short or its checksum is wrong
 	DropRIP                               // RIP message is malformed
 	DropUnknownNeighbor                   // the sender is not a neighbour of the interface
@@ -69,6 +74,10 @@ var dropNames = [NumDropReasons]string{
 	DropTotalLength:     "bad total length",
 	DropHeaderChecksum:  "bad header checksum",
 	DropMartian:         "martian address",
+	DropOwnSource:       "own address as source",
+	DropReversePath:     "no way back to source",
+	DropOption:          "bad ip option",
+	DropSourceRoute:     "source route",
 	DropGroup:           "not in group",
 	DropTTL:             "ttl exceeded",
 	DropNoRoute:         "no route",
@@ -94,6 +103,7 @@ var dropNames = [NumDropReasons]string{
 	DropUDPChecksum:     "bad udp checksum",
 	DropUDPPort:         "no udp socket",
 	DropUDPFull:         "udp receive buffer full",
+	DropICMPRate:        "icmp rate limit",
 	DropICMP:            "bad icmp message",
 	DropRIP:             "bad rip message",
 	DropUnknownNeighbor: "unknown neighbor",

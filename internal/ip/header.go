@@ -96,6 +96,9 @@ func ParseHeader(b []byte) (h Header, payload []byte, drop DropReason) {
 // IsFragment reports whether the packet is a piece of a larger one.
 func (h *Header) IsFragment() bool { return h.MF || h.FragOff != 0 }
 
+// Size returns how many bytes Append writes: the header with its options, padded.
+func (h *Header) Size() int { return HeaderLen + (len(h.Options)+3)/4*4 }
+
 // HasDF reports whether a packet, of a header at least, is not to be fragmented.
 func HasDF(packet []byte) bool { return binary.BigEndian.Uint16(packet[6:])&flagDF != 0 }
 

@@ -182,6 +182,7 @@ func (n *Node) stackConfig() stack.Config {
 	}
 	cfg.TCP = n.tcpConfig()
 	cfg.Knobs = internetKnobs(c)
+	cfg.TimeOfDay = n.start.UTC().Sub(n.start.UTC().Truncate(24*time.Hour)) - 1 // now begins at 1
 	seed := n.cfg.Seed
 	if seed == 0 {
 		seed = rand.Uint64()

@@ -37,7 +37,7 @@ func (s *Stack) RejectUDP(now clock.Time, f udp.Flow) {
 func (s *Stack) catches(h *ip.Header) bool {
 	wanted := s.catching.tcp && h.Protocol == ip.ProtoTCP ||
 		s.catching.udp && h.Protocol == ip.ProtoUDP
-	if !wanted || martian(h) {
+	if !wanted || special(h.Dst) {
 		return false
 	}
 	if !s.cfg.Forwarding {
@@ -45,12 +45,6 @@ func (s *Stack) catches(h *ip.Header) bool {
 	}
 	_, routed := s.routes.Lookup(h.Dst)
 	return !routed
-}
-
-// martian reports whether a packet has an address that no host on another link
-// can have (RFC 1812 §5.3.7).
-func martian(h *ip.Header) bool {
-	return special(h.Dst) || h.Src[0] >= 224 || h.Src[0] == 127
 }
 
 // special reports whether an address is that of no host, or of the host itself

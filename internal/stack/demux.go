@@ -17,9 +17,18 @@ func (s *Stack) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 		return
 	}
 	s.hear(now, h, payload)
-	if h.Protocol == ip.ProtoTCP {
-		s.segment(now, i, h, b, payload)
+	if reason := s.accept(now, i, h, b, payload); reason != ip.DropNone {
+		s.dropOne(now, i, Inbound, reason, b)
 		return
+	}
+	s.interfaces[i].rx.delivered++
+}
+
+// accept is deliver's choice of the protocol. It returns why the packet ends here
+// instead of there; whoever is to be told has been.
+func (s *Stack) accept(now clock.Time, i int, h *ip.Header, b, payload []byte) ip.DropReason {
+	if h.Protocol == ip.ProtoTCP {
+		return s.segment(now, i, h, payload)
 	}
 	s.flushTrain(now)
 	switch h.Protocol {
@@ -29,34 +38,32 @@ func (s *Stack) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 			TTL: int(h.TTL), Data: append([]byte(nil), payload...),
 		}})
 	case ip.ProtoICMP:
-		s.icmpInput(now, i, h, b, payload)
+		return s.icmpInput(now, i, h, b, payload)
 	case ip.ProtoUDP:
-		s.datagram(now, i, h, b, payload)
+		return s.datagram(now, i, h, b, payload)
 	case ip.ProtoRIP:
-		s.courseRIP(now, i, h, b, payload)
+		return s.courseRIP(now, i, h, payload)
 	default:
-		s.dropOne(now, i, Inbound, ip.DropProtocol, b)
 		s.reportError(now, icmp.TypeUnreachable, icmp.CodeProtocol, b)
+		return ip.DropProtocol
 	}
+	return ip.DropNone
 }
 
 // segment verifies one TCP segment and adds it to the train that is being
 // gathered, or delivers that and starts another.
-func (s *Stack) segment(now clock.Time, i int, h *ip.Header, b, payload []byte) {
+func (s *Stack) segment(now clock.Time, i int, h *ip.Header, payload []byte) ip.DropReason {
 	sum := checksum.PseudoHeader(h.Src, h.Dst, ip.ProtoTCP, len(payload))
 	if !s.in.checked && !checksum.Verify(payload, sum) {
-		s.dropOne(now, i, Inbound, ip.DropTCPChecksum, b)
-		return
+		return ip.DropTCPChecksum
 	}
 	src, dst, header, text, ok := tcp.ParseHeader(payload)
 	if !ok {
-		s.dropOne(now, i, Inbound, ip.DropTCPHeader, b)
-		return
+		return ip.DropTCPHeader
 	}
 	if !s.isPeer(i, h.Src) || !s.isPeer(i, h.Dst) {
 		// RFC 9293 §3.9.2.3: neither from nor to a broadcast or multicast address.
-		s.dropOne(now, i, Inbound, ip.DropMartian, b)
-		return
+		return ip.DropMartian
 	}
 	tuple := tcp.Tuple{LocalAddr: h.Dst, RemoteAddr: h.Src, LocalPort: dst, RemotePort: src}
 	ecn := tcp.ECN(h.TOS & 3)
@@ -66,7 +73,7 @@ func (s *Stack) segment(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 		t.Len += len(text)
 		t.Count++
 		s.in.payload = append(s.in.payload, text)
-		return
+		return ip.DropNone
 	}
 	s.flushTrain(now)
 	s.in.payload = s.in.payload[:0]
@@ -75,6 +82,7 @@ func (s *Stack) segment(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 	}
 	s.in.train = tcp.Segment{Tuple: tuple, Header: header, Len: len(text), Count: 1, ECN: ecn}
 	s.in.iface, s.in.gathered = i, true
+	return ip.DropNone
 }
 
 // joins reports whether a segment continues the gathered train: the next bytes

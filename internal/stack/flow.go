@@ -50,6 +50,7 @@ func (s *Stack) follow(now clock.Time, data []byte, n int) bool {
 	in := &s.interfaces[f.in]
 	in.rx.packets++
 	in.rx.bytes += uint64(n)
+	in.rx.forwarded++
 	if s.tap != nil {
 		s.in.one[0] = b
 		s.tap(now, f.in, Inbound, ip.DropNone, s.in.one[:])

@@ -13,10 +13,6 @@ func (s *Stack) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 		s.dropOne(now, i, Inbound, ip.DropNotForUs, b)
 		return
 	}
-	if martian(h) {
-		s.dropOne(now, i, Inbound, ip.DropMartian, b)
-		return
-	}
 	route, ok := s.routes.Lookup(h.Dst)
 	if !ok {
 		s.dropOne(now, i, Inbound, ip.DropNoRoute, b)
@@ -24,10 +20,17 @@ func (s *Stack) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 		return
 	}
 	out := &s.interfaces[route.Iface]
-	switch {
-	case h.TTL <= 1:
+	if !route.NextHop.IsValid() && s.broadcast(route.Iface, h.Dst) {
+		s.directedBroadcast(now, i, route.Iface, h, b)
+		return
+	}
+	if h.TTL <= 1 {
 		s.dropOne(now, i, Inbound, ip.DropTTL, b)
 		s.reportError(now, icmp.TypeTimeExceeded, icmp.CodeTTL, b)
+		return
+	}
+	s.interfaces[i].rx.forwarded++ // what befalls it from here on is counted at the way out
+	switch {
 	case !route.NextHop.IsValid() && !s.present(route.Iface, h.Dst):
 		s.dropOne(now, route.Iface, Outbound, ip.DropUnknownNeighbor, b)
 		s.reportError(now, icmp.TypeUnreachable, icmp.CodeHost, b)
@@ -40,6 +43,7 @@ func (s *Stack) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 	case s.loses(i, route.Iface):
 		s.dropOne(now, route.Iface, Outbound, ip.DropLossy, b)
 	default:
+		s.stamp(now, h, b, out.addr)
 		ip.Forward(b)
 		hop := h.Dst
 		if route.NextHop.IsValid() {

@@ -164,7 +164,7 @@ func (s *Stack) sendMany(
 	if isGroup(h.Dst) && (o.NoLoop || !s.joined(i, h.Dst)) {
 		return nil
 	}
-	h.TotalLen = ip.HeaderLen + len(payload)
+	h.TotalLen = h.Size() + len(payload)
 	return s.queueLocal(now, i, append(h.Append(nil), payload...))
 }
 

@@ -56,6 +56,13 @@ func (s *Stack) receive(now clock.Time, i int, b []byte) {
 		s.in.one[0] = b
 		s.tap(now, i, Inbound, ip.DropNone, s.in.one[:])
 	}
+	if reason := s.screen(i, &h); reason != ip.DropNone {
+		s.dropOne(now, i, Inbound, reason, b)
+		return
+	}
+	if h.Options != nil && !s.readOptions(now, i, &h, b) {
+		return
+	}
 	if s.isOurs(i, h.Dst) || s.catches(&h) {
 		s.deliver(now, i, &h, b, payload)
 		return
@@ -73,7 +80,7 @@ func (s *Stack) receive(now clock.Time, i int, b []byte) {
 // isOurs reports whether dst is one of the node's addresses, all on the link that the
 // packet came by, or a group there that somebody here is in (RFC 1122 §3.2.1.3).
 func (s *Stack) isOurs(i int, dst ip.Addr) bool {
-	if _, ok := s.own[dst]; ok {
+	if s.isHost(dst) {
 		return true
 	}
 	if isGroup(dst) {

@@ -268,7 +268,7 @@ func (s *Stack) send(now clock.Time, h ip.Header, payload []byte) error {
 		if h.Src == (ip.Addr{}) {
 			h.Src = h.Dst
 		}
-		h.TotalLen = ip.HeaderLen + len(payload)
+		h.TotalLen = h.Size() + len(payload)
 		return s.queueLocal(now, i, append(h.Append(nil), payload...))
 	}
 	i, hop, err := s.way(h.Dst)
@@ -308,7 +308,7 @@ func (s *Stack) sendVia(now clock.Time, i int, hop ip.Addr, h ip.Header, payload
 	if !h.DF { // RFC 6864 §4.1: what is atomic needs no identification
 		h.ID = s.ids.Next(h.Src, h.Dst, h.Protocol)
 	}
-	h.TotalLen = ip.HeaderLen + len(payload)
+	h.TotalLen = h.Size() + len(payload)
 	b := append(h.Append(make([]byte, 0, h.TotalLen)), payload...)
 	switch {
 	case !out.up:
@@ -341,10 +341,12 @@ func (s *Stack) queueLocal(now clock.Time, i int, b []byte) error {
 func (s *Stack) deliverLocal(now clock.Time) {
 	local := s.out.local
 	s.out.local = nil
+	s.in.self = true
 	for _, p := range local {
 		s.out.bytes -= len(p.data)
 		s.receive(now, p.iface, p.data)
 	}
+	s.in.self = false
 	s.flushTrain(now)
 }
 

@@ -105,14 +105,14 @@ func (s *Stack) learn() {
 }
 
 // courseRIP takes a message of the course's dialect.
-func (s *Stack) courseRIP(now clock.Time, i int, h *ip.Header, b, payload []byte) {
+func (s *Stack) courseRIP(now clock.Time, i int, h *ip.Header, payload []byte) ip.DropReason {
 	from := netip.AddrPortFrom(netip.AddrFrom4(h.Src), 0)
 	if s.rip == nil || s.cfg.RIP.Dialect != rip.Course ||
 		s.rip.Input(now, from, i, payload) != rip.Taken {
-		s.dropOne(now, i, Inbound, ip.DropRIP, b)
-		return
+		return ip.DropRIP
 	}
 	s.learn()
+	return ip.DropNone
 }
 
 // outputRIP queues the messages that RIP wants to send.

@@ -48,8 +48,8 @@ func (s *Stack) InterfaceInfos() []control.Interface {
 
 func (c *counters) info() control.Counters {
 	info := control.Counters{
-		Packets: c.packets, Bytes: c.bytes, Drops: []control.Drop{},
-		Fragments: c.fragments, Fragmented: c.fragmented,
+		Packets: c.packets, Bytes: c.bytes, Delivered: c.delivered, Forwarded: c.forwarded,
+		Fragments: c.fragments, Fragmented: c.fragmented, Drops: []control.Drop{},
 	}
 	for reason, n := range c.drops {
 		if n > 0 {

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/icmp"
@@ -50,6 +51,9 @@ type Config struct {
 	Knobs Knobs
 	// Reassembly bounds what is kept of datagrams that come in fragments.
 	Reassembly ip.ReassemblyConfig
+	// TimeOfDay is how long after midnight UT the clock's origin was. It is what ICMP's
+	// and IP's timestamps count from.
+	TimeOfDay time.Duration
 	// FirstSocket is the lowest socket number.
 	FirstSocket int
 	// Rand decides which packets lossyforward drops and which ports UDP chooses;
@@ -90,6 +94,7 @@ type Stack struct {
 	cfg        Config
 	interfaces []iface
 	own        map[ip.Addr]int    // address to interface
+	addrs      []ip.Addr          // the same, for a quick look at a few
 	groups     map[membership]int // joined by others than UDP's sockets
 	routes     ip.Table
 	rip        *rip.Speaker
@@ -126,7 +131,10 @@ type counters struct {
 	// fragments are those of the packets that were fragments: in, for this node; out,
 	// of larger ones, which are those of fragmented.
 	fragments, fragmented uint64
-	drops                 ip.Drops
+	// Received packets that a protocol here has taken, or that were for others and had
+	// a way: each packet is one of them or among the drops.
+	delivered, forwarded uint64
+	drops                ip.Drops
 }
 
 // New returns a stack with every interface up. RIP, if configured, begins with
@@ -186,6 +194,7 @@ func (s *Stack) attach(i int, c Interface) error {
 			s.interfaces[j].Name, c.Name, c.Addr.Addr())
 	}
 	s.own[addr] = i
+	s.addrs = append(s.addrs, addr)
 	s.interfaces = append(s.interfaces, iface{Interface: c, addr: addr, up: true})
 	return nil
 }
@@ -280,6 +289,7 @@ type inbound struct {
 	checked  bool     // the link has just made the checksums of what it gave
 	payload  [][]byte // the train's pieces, reused
 	one      [1][]byte
+	self     bool // what is received comes from the node itself
 }
 
 // outbound is what waits for Output.

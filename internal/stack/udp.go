@@ -27,8 +27,7 @@ var (
 func (s *Stack) UDP() *udp.Host { return s.udp }
 
 // datagram hands the payload of a UDP packet to the socket that it is for.
-func (s *Stack) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte) {
-	reason := ip.DropNone
+func (s *Stack) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte) ip.DropReason {
 	a := udp.Arrival{Src: h.Src, Dst: h.Dst, Iface: i, TTL: h.TTL}
 	verdict := s.udp.Input(a, payload)
 	if verdict == udp.NoPort && s.catching.udp && !s.many(i, h.Dst) {
@@ -36,24 +35,21 @@ func (s *Stack) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte)
 	}
 	switch verdict {
 	case udp.Delivered:
-		return
+		return ip.DropNone
 	case udp.BadHeader:
-		reason = ip.DropUDPHeader
+		return ip.DropUDPHeader
 	case udp.BadChecksum:
-		reason = ip.DropUDPChecksum
+		return ip.DropUDPChecksum
 	case udp.BadSource:
-		reason = ip.DropMartian
-	case udp.NoPort:
-		reason = ip.DropUDPPort
+		return ip.DropMartian
 	case udp.Full:
-		reason = ip.DropUDPFull
+		return ip.DropUDPFull
+	case udp.NoPort:
 	}
-	s.dropOne(now, i, Inbound, reason, b)
-	if _, unicast := s.own[h.Dst]; unicast && reason == ip.DropUDPPort {
-		// RFC 1122 §4.1.3.1: nobody listens, and the sender is told. RFC 1122 §3.2.2
-		// forbids that where everybody on a link would.
-		s.reportError(now, icmp.TypeUnreachable, icmp.CodePort, b)
-	}
+	// RFC 1122 §4.1.3.1: nobody listens, and the sender is told. RFC 1122 §3.2.2
+	// forbids that where everybody on a link would.
+	s.reportError(now, icmp.TypeUnreachable, icmp.CodePort, b)
+	return ip.DropUDPPort
 }
 
 // udpError gives an ICMP error to the socket whose datagram it quotes.
@@ -176,12 +172,6 @@ func (s *Stack) SendUDP(now clock.Time, u *udp.Socket, to netip.AddrPort, payloa
 		return s.sendMany(now, i, u, h, s.out.datagram)
 	}
 	return s.send(now, h, s.out.datagram)
-}
-
-// isHost reports whether an address is one of the node's own.
-func (s *Stack) isHost(a ip.Addr) bool {
-	_, own := s.own[a]
-	return own
 }
 
 // Roomy reports whether the stack's own queue has emptied enough for those who

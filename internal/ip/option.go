@@ -1,0 +1,175 @@
+package ip
+
+import (
+	"encoding/binary"
+
+	"github.com/tidepool-net/tidepool/internal/checksum"
+)
+
+// The types of option that mean something here (RFC 791 §3.1, RFC 2113 §2.1). Whatever
+// else has a right length is skipped (RFC 1122 §3.2.1.8).
+const (
+	optionRecordRoute = 7
+	optionTimestamp   = 68
+	optionLooseRoute  = 131
+	optionStrictRoute = 137
+	optionRouterAlert = 148
+)
+
+// The flags of a timestamp option.
+const (
+	stampOnly      = 0
+	stampAddress   = 1
+	stampSpecified = 3
+)
+
+// Options is what was found among the options of a header: where each begins, in bytes
+// from the header's first. Zero: it is not there.
+type Options struct {
+	RecordRoute, Timestamp int
+	// SourceRoute is a loose or strict source route.
+	SourceRoute int
+}
+
+// ParseOptions verifies the options of a header. One that is malformed ends the walk:
+// pointer is then the byte of the header where it is wrong, as a parameter problem
+// wants it (RFC 792), and ok is false.
+func ParseOptions(options []byte) (o Options, pointer int, ok bool) {
+	for at := 0; at < len(options); {
+		b := options[at:]
+		switch b[0] {
+		case optionEnd:
+			return o, 0, true
+		case optionNop:
+			at++
+			continue
+		}
+		if len(b) < 2 || b[1] < 2 || int(b[1]) > len(b) {
+			return o, HeaderLen + at, false
+		}
+		wrong := o.note(b[:b[1]], HeaderLen+at)
+		if wrong >= 0 {
+			return o, HeaderLen + at + wrong, false
+		}
+		at += int(b[1])
+	}
+	return o, 0, true
+}
+
+// note verifies one option and remembers where it is. It returns which of the option's
+// bytes is wrong, -1 for none.
+func (o *Options) note(b []byte, at int) int {
+	switch b[0] {
+	case optionRecordRoute:
+		return noteRoute(&o.RecordRoute, b, at)
+	case optionLooseRoute, optionStrictRoute:
+		return noteRoute(&o.SourceRoute, b, at)
+	case optionTimestamp:
+		return o.noteTimestamp(b, at)
+	case optionRouterAlert:
+		if len(b) != 4 {
+			return 1
+		}
+	}
+	return -1
+}
+
+// noteRoute verifies an option that is a list of addresses.
+func noteRoute(known *int, b []byte, at int) int {
+	switch {
+	case *known != 0:
+		return 0 // RFC 791 §3.1: appears at most once
+	case len(b) < 3:
+		return 1
+	case b[2] < 4, int(b[2]) <= len(b) && int(b[2])+3 > len(b):
+		return 2
+	}
+	*known = at
+	return -1
+}
+
+func (o *Options) noteTimestamp(b []byte, at int) int {
+	if o.Timestamp != 0 {
+		return 0
+	}
+	if len(b) < 4 {
+		return 1
+	}
+	need := 4
+	switch b[3] & 0x0f {
+	case stampOnly:
+	case stampAddress, stampSpecified:
+		need = 8
+	default:
+		return 3
+	}
+	if b[2] < 5 || int(b[2]) <= len(b) && int(b[2])+need-1 > len(b) {
+		return 2
+	}
+	if int(b[2]) > len(b) && b[3]>>4 == 15 {
+		return 3 // RFC 791 §3.1: not even the overflow can be counted
+	}
+	o.Timestamp = at
+	return -1
+}
+
+// Stamp enters a node into the record route and the timestamp of the header at b, whose
+// options ParseOptions has accepted, where they have room, and brings the header's
+// checksum up to date (RFC 1624 §3). The node is known there as self; millis are since
+// midnight UT; owns reports whether another address is the node's too.
+func (o *Options) Stamp(b []byte, self Addr, millis uint32, owns func(Addr) bool) {
+	if o.RecordRoute == 0 && o.Timestamp == 0 {
+		return
+	}
+	var was [MaxHeaderLen]byte
+	ihl := int(b[0]&0x0f) * 4
+	header := b[:ihl]
+	copy(was[:], header)
+	if o.RecordRoute != 0 {
+		record(option(header, o.RecordRoute), self)
+	}
+	if o.Timestamp != 0 {
+		stamp(option(header, o.Timestamp), self, millis, owns)
+	}
+	sum := binary.BigEndian.Uint16(header[10:])
+	for i := HeaderLen; i < ihl; i += 2 {
+		old, now := binary.BigEndian.Uint16(was[i:]), binary.BigEndian.Uint16(header[i:])
+		if old != now {
+			sum = checksum.Update(sum, old, now)
+		}
+	}
+	binary.BigEndian.PutUint16(header[10:], sum)
+}
+
+// option cuts the option that begins at a byte of the header.
+func option(header []byte, at int) []byte { return header[at : at+int(header[at+1])] }
+
+// record writes an address into a record route that has room for it.
+func record(b []byte, self Addr) {
+	if at := int(b[2]) - 1; at+4 <= len(b) {
+		copy(b[at:], self[:])
+		b[2] += 4
+	}
+}
+
+// stamp writes the time, and what belongs to it, into a timestamp option; where it has
+// no room the overflow is counted.
+func stamp(b []byte, self Addr, millis uint32, owns func(Addr) bool) {
+	at := int(b[2]) - 1
+	if at+4 > len(b) {
+		b[3] += 0x10
+		return
+	}
+	switch b[3] & 0x0f {
+	case stampAddress:
+		copy(b[at:], self[:])
+		at += 4
+	case stampSpecified:
+		if next := Addr(b[at : at+4]); next != self && !owns(next) {
+			return // it is another's turn
+		}
+		at += 4
+	}
+	binary.BigEndian.PutUint32(b[at:], millis)
+	b[2] = byte(at + 4 + 1)
+}

@@ -1,0 +1,75 @@
+package stack
+
+import (
+	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/ip"
+)
+
+// fewAddrs is up to how many addresses are compared one by one: quicker than a map.
+const fewAddrs = 8
+
+// isHost reports whether an address is one of the node's own.
+func (s *Stack) isHost(a ip.Addr) bool {
+	if len(s.addrs) > fewAddrs {
+		_, own := s.own[a]
+		return own
+	}
+	return slices.Contains(s.addrs, a)
+}
+
+// screen judges the addresses of a packet that came by interface i: DropNone, or why
+// nobody may have it. None of that is told to anybody (RFC 1122 §3.2.1.3, RFC 1812
+// §5.3.7). What the node sends to itself was never on a link, where the rules are.
+func (s *Stack) screen(i int, h *ip.Header) ip.DropReason {
+	if s.in.self {
+		return ip.DropNone
+	}
+	if special(h.Src) || special(h.Dst) {
+		if !s.exempt(h) {
+			return ip.DropMartian
+		}
+	} else if s.all(i, h.Src) && !s.isHost(h.Src) {
+		return ip.DropMartian // the broadcast of the link is no host
+	}
+	if s.isHost(h.Src) {
+		// Nobody else has our address. With it as the destination, too, it is the
+		// packet that is called LAND.
+		return ip.DropOwnSource
+	}
+	if s.knobs.IP.ReversePath != ReverseOff && h.Src != (ip.Addr{}) && !s.comesBack(i, h.Src) {
+		return ip.DropReversePath
+	}
+	return ip.DropNone
+}
+
+// exempt reports whether a packet with a special address is right nevertheless: for a
+// group, for all on a link, or for all from a host that has no address yet (RFC 1122
+// §3.2.1.3 (a)).
+func (s *Stack) exempt(h *ip.Header) bool {
+	if h.Src == (ip.Addr{}) {
+		return h.Dst == limited
+	}
+	return !special(h.Src) && (isGroup(h.Dst) || h.Dst == limited)
+}
+
+// comesBack reports whether the routes lead back to a source as far as the knob wants
+// (RFC 3704 §2).
+func (s *Stack) comesBack(i int, src ip.Addr) bool {
+	r, ok := s.routes.Lookup(src)
+	return ok && (s.knobs.IP.ReversePath == ReverseLoose || r.Iface == i)
+}
+
+// directedBroadcast receives what is for all on another link of a router's than it came
+// by, and passes it on there if that is asked for (RFC 1812 §5.2.3, RFC 2644 §2).
+func (s *Stack) directedBroadcast(now clock.Time, i, out int, h *ip.Header, b []byte) {
+	if s.knobs.IP.DirectedBroadcast && h.TTL > 1 && s.interfaces[out].up &&
+		len(b) <= s.interfaces[out].MTU {
+		copied := append([]byte(nil), b...) // it is queued for each node there
+		s.stamp(now, h, copied, s.interfaces[out].addr)
+		ip.Forward(copied)
+		s.enqueue(now, out, h.Dst, copied)
+	}
+	s.deliver(now, i, h, b, b[h.IHL:])
+}
