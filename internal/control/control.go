@@ -14,9 +14,9 @@
 //	SetLoss     []LinkLoss      Window   Windows      PcapStart   Nothing
 //	About       Node            Shutdown Nothing      PcapStop    Capture
 //	Show        []Setting       Close    Nothing      Verbose     Nothing
-//	Set         Setting         Congestion Socket
+//	Set         Setting         Congestion Socket     Serve       Socket
 //	Impair      []Impairment    Impairments []Impairment
-//	ClearCounters Nothing
+//	ClearCounters Nothing                             Fetch       Page
 //
 // Units: a time.Duration's json name ends in _ns, bytes and packets are counted whole.
 package control
@@ -30,8 +30,8 @@ import (
 type Operator interface {
 	// Do carries out one request of this package and returns the answer that its documentation
 	// names. It may be called from several goroutines at once. Requests that wait (Connect, Write,
-	// Read, Ping, Traceroute, SendFile, RecvFile) end early with the context's error when ctx is
-	// done; whatever they had opened is then closed. An error is one of this package's sentinels,
+	// Read, Ping, Traceroute, SendFile, RecvFile, Fetch) end early with the context's error when
+	// ctx is done; whatever they had opened is then closed. An error is one of this package's sentinels,
 	// wrapped, or the operating system's own.
 	Do(ctx context.Context, req any) (any, error)
 	// Watch has f called with every event from now on until stop is called. Calls to one f never

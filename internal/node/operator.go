@@ -42,6 +42,10 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 		return n.sendFile(ctx, r)
 	case control.RecvFile:
 		return n.recvFile(ctx, r)
+	case control.Serve:
+		return n.serve(r)
+	case control.Fetch:
+		return n.fetch(ctx, r)
 	case control.Set:
 		return n.set(r)
 	case control.Verbose:

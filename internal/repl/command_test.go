@@ -50,6 +50,10 @@ func TestLinesBecomeRequests(t *testing.T) {
 		{"lossyforward 100 if1|lossy 1 if1|drop 1.0 if1", loss(100, "if1")},
 		{"lossyforward|lossy|drop", control.Loss{}},
 		{"accept 6000|a 6000", control.Listen{Port: 6000}},
+		{"serve 80", control.Serve{Port: 80}},
+		{`serve 80 "a folder"`, control.Serve{Port: 80, Dir: "a folder"}},
+		{"fetch 10.0.0.1/x", control.Fetch{URL: "10.0.0.1/x"}},
+		{"fetch http://10.0.0.1:81/x page.html", control.Fetch{URL: "http://10.0.0.1:81/x", Path: "page.html"}},
 		{"connect 10.0.0.1 80|c 10.0.0.1 80", control.Connect{Addr: peer, Port: 80}},
 		{"s 0 hello|send 0 hello|s  0 hello", write(0, "hello")},
 		{`s 3  two "blanks" and it's `, write(3, ` two "blanks" and it's `)},
@@ -230,6 +234,8 @@ func TestWrongLinesAskNothing(t *testing.T) {
 			"sf f 10.0.0.1 p", `sendfile: "p" is not a port (1 to 65535)`,
 			"sendfile PATH ADDR PORT [--json]",
 		},
+		{"serve http", `serve: "http" is not a port (1 to 65535)`, "serve PORT [DIR] [--json]"},
+		{"fetch", "fetch: URL is missing", "fetch URL [PATH] [--json]"},
 		{"help nothing", "no command \"nothing\"; `help` lists them all", ""},
 	} {
 		t.Run(tt.line, func(t *testing.T) {
@@ -305,12 +311,21 @@ func TestSleepEndsByItselfAndByItsContext(t *testing.T) {
 	require.ErrorIs(t, s.Execute(ctx, "sleep"), context.DeadlineExceeded)
 }
 
+// A script ends at a page that there is not.
+func TestFetchFailsAsItsServerDoes(t *testing.T) {
+	s := open(t, &fake{}, Config{})
+	err := s.Execute(t.Context(), "fetch 10.0.0.1/missing")
+	require.EqualError(t, err, "fetch: 10.0.0.1/missing: the server would not")
+	assert.Equal(t, 1, ExitCode(err))
+	assert.Contains(t, s.out.String(), "404 Not Found, 26 bytes")
+}
+
 func TestEveryReadOutHasJSON(t *testing.T) {
 	for _, line := range []string{
 		"interfaces", "neighbors", "routes", "sockets -i", "lossyforward", "impair", "impair if0 off", "lossy", "window 1",
 		"accept 80", "connect 10.0.0.1 80", "recv 1 5", "cc 1 reno", "show", "set a b", "pcap stop",
 		"ping 10.0.0.1 -c 1", "traceroute 10.0.0.1", "sendfile f 10.0.0.1 80", "recvfile f 80",
-		"transfers",
+		"transfers", "serve 80", "fetch 10.0.0.1",
 	} {
 		t.Run(line, func(t *testing.T) {
 			s := open(t, &fake{}, Config{})

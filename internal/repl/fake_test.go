@@ -106,7 +106,7 @@ func fixedSocket(req any) (any, error) {
 	switch r := req.(type) {
 	case control.Sockets:
 		return someSockets(r.Info), nil
-	case control.Listen, control.Connect:
+	case control.Listen, control.Connect, control.Serve:
 		return control.Socket{SID: 2}, nil
 	case control.Write:
 		if r.SID == 9 {
@@ -127,6 +127,8 @@ func fixedSocket(req any) (any, error) {
 	case control.RecvFile:
 		r.Progress(control.Progress{Total: -1})
 		return someTransfer(r.Path, false), nil
+	case control.Fetch:
+		return somePage(r), nil
 	case control.Ping:
 		return somePing(r), nil
 	case control.Traceroute:
@@ -157,7 +159,7 @@ func someInterfaces() []control.Interface {
 		},
 		{
 			Index: 1, Name: "if1", Addr: netip.MustParsePrefix("192.168.100.200/24"),
-			UDP: "127.0.0.1:5002", MTU: 576, Offload: "plain",
+			UDP: "127.0.0.1:5002", MTU: 576, Offload: "plain", Problem: "somebody took it away",
 		},
 	}
 }
@@ -226,6 +228,20 @@ func someTransfer(path string, sent bool) control.Transfer {
 		t.RTT, t.MinRTT = 300*time.Microsecond, 150*time.Microsecond
 	}
 	return t
+}
+
+func somePage(r control.Fetch) control.Page {
+	p := control.Page{
+		URL: r.URL, Code: 200, Status: "200 OK", Type: "text/html", Bytes: 26, Seconds: 0.0015,
+		Path: r.Path,
+	}
+	if strings.HasSuffix(r.URL, "/missing") {
+		p.Code, p.Status = 404, "404 Not Found"
+	}
+	if r.Path == "" {
+		p.Body = []byte("<h1>H</h1>\n<p>\x1b[31mhello")
+	}
+	return p
 }
 
 func somePing(r control.Ping) control.PingResult {

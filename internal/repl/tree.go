@@ -41,7 +41,8 @@ func (s *Shell) tree() *cobra.Command {
 		s.link("down", false), s.lossyForward(), s.lossy(), s.impair())
 	group(root, groupSocket, s.sockets(), s.accept(), s.connect(), s.write(), s.recv(),
 		s.shutdown(), s.close(), s.window(), s.congestion())
-	group(root, groupFile, s.sendFile(), s.recvFile(), s.transfers(), s.wait(), s.cancel())
+	group(root, groupFile, s.sendFile(), s.recvFile(), s.serve(), s.fetch(), s.transfers(),
+		s.wait(), s.cancel())
 	group(root, groupProbe, s.send(), s.ping(), s.traceroute(), s.verbose(), s.pcap())
 	group(root, groupSession, s.show(), s.set(), s.source(), s.sleep(), s.quit(), help)
 	return root

@@ -1,0 +1,104 @@
+package repl
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+func (s *Shell) serve() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:   "serve PORT [DIR]",
+		Short: "an HTTP server: a page, or a folder's files",
+		Long: "Answer HTTP requests on a port: with the files of a folder, or without one\n" +
+			"with a page about the node. Each request is announced. `close SID` ends it.\n" +
+			"What runs on the virtual network asks with `fetch`; where a TUN device leads to\n" +
+			"the machine, so do curl and browsers.",
+		ValidArgsFunction: at(nil, files),
+		RunE: func(c *cobra.Command, args []string) error {
+			port, err := parsePort(c, args[0])
+			if err != nil {
+				return err
+			}
+			req := control.Serve{Port: port}
+			what := "a page about this node"
+			if len(args) > 1 {
+				req.Dir, what = args[1], "the files of "+printable(args[1])
+			}
+			sock, err := control.Ask(c.Context(), s.op, req)
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, sock, fmt.Sprintf("Serving %s on port %d, socket %d",
+				what, port, sock.SID))
+		},
+	})
+}
+
+// errRefused is a page that the server would not give.
+var errRefused = errors.New("the server would not")
+
+func (s *Shell) fetch() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:   "fetch URL [PATH]",
+		Short: "get a page by HTTP; PATH: into a file",
+		Long: "Get http://ADDR:PORT/PATH over the virtual network and print it, or store it\n" +
+			"in a file. http://, the port 80 and the path may be left out. An answer of 400\n" +
+			"or more fails.",
+		ValidArgsFunction: at(nil, files),
+		RunE: func(c *cobra.Command, args []string) error {
+			req := control.Fetch{URL: args[0]}
+			if len(args) > 1 {
+				req.Path = args[1]
+			}
+			page, err := control.Ask(c.Context(), s.op, req)
+			if err != nil {
+				return failed(c, err)
+			}
+			if err := s.answer(c, page, s.printPage(page)); err != nil {
+				return err
+			}
+			if page.Code >= 400 {
+				return failed(c, fmt.Errorf("%s: %w", args[0], errRefused))
+			}
+			return nil
+		},
+	})
+}
+
+// printPage is the page, and a line about it.
+func (s *Shell) printPage(p control.Page) string {
+	var b strings.Builder
+	body := string(p.Body)
+	if s.interactive() { // a page is not to steer the terminal
+		lines := strings.SplitAfter(body, "\n")
+		body = ""
+		for _, line := range lines {
+			text, end := strings.CutSuffix(line, "\n")
+			b.WriteString(printable(strings.TrimSuffix(text, "\r")))
+			if end {
+				b.WriteString("\n")
+			}
+		}
+	}
+	b.WriteString(body)
+	if len(p.Body) > 0 && p.Body[len(p.Body)-1] != '\n' {
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "%s, %d bytes", printable(p.Status), p.Bytes)
+	if p.Type != "" {
+		b.WriteString(" of " + printable(p.Type))
+	}
+	if p.Path != "" {
+		b.WriteString(" into " + printable(p.Path))
+	}
+	fmt.Fprintf(&b, " in %.3g ms\n", p.Seconds*1000)
+	if p.Path == "" && p.Bytes > int64(len(p.Body)) {
+		fmt.Fprintf(&b, "(the first %d bytes are shown)\n", len(p.Body))
+	}
+	return b.String()
+}
