@@ -1,6 +1,10 @@
 package tidepool
 
-import "github.com/tidepool-net/tidepool/internal/lnx"
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+)
 
 // ICMP is what a node answers by ICMP. The zero ICMP is what a good host does.
 type ICMP struct {
@@ -23,10 +27,22 @@ type IP struct {
 	ReversePath string
 	// DirectedBroadcast has a router pass on what is for all on a link of its own.
 	DirectedBroadcast bool
+	// ReassemblyTimeout is how long the rest of a datagram is waited for that comes in
+	// fragments; 0: 20 s. Two minutes at the most.
+	ReassemblyTimeout time.Duration
+	// ReassemblyBytes bounds the memory for all such datagrams; 0: 4 MiB. Where it is
+	// short, the oldest is lost. It is 256 KiB at the least.
+	ReassemblyBytes int
 }
 
 // maxICMP bounds the numbers of ICMP.
 const maxICMP = 1_000_000
+
+// The bounds of reassembly.
+const (
+	maxReassemblyTimeout = 2 * time.Minute
+	minReassemblyBytes   = 256 << 10
+)
 
 // internet translates ICMP and IP into the terms of an .lnx file.
 func (c *Config) internet(file *lnx.Config) error {
@@ -43,5 +59,13 @@ func (c *Config) internet(file *lnx.Config) error {
 		return wrong("IP.ReversePath: %q: want off, loose or strict", mode)
 	}
 	file.IP.DirectedBroadcast = c.IP.DirectedBroadcast
+	if d := c.IP.ReassemblyTimeout; d < 0 || d > maxReassemblyTimeout {
+		return wrong("IP.ReassemblyTimeout: %v: want at most %v", d, maxReassemblyTimeout)
+	}
+	if n := c.IP.ReassemblyBytes; n != 0 && n < minReassemblyBytes {
+		return wrong("IP.ReassemblyBytes: %d: want at least %d", n, minReassemblyBytes)
+	}
+	file.IP.ReassemblyTimeout = c.IP.ReassemblyTimeout
+	file.IP.ReassemblyBytes = c.IP.ReassemblyBytes
 	return nil
 }

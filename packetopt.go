@@ -17,6 +17,14 @@ func (c *PacketConn) SetTOS(tos uint8) error {
 	return c.inner().SetOptions(func(o *node.UDPOptions) { o.TOS = tos })
 }
 
+// SetDontFragment has datagrams leave whole or not at all. One that is too long for the
+// link is answered with syscall.EMSGSIZE, and so is, on a socket that was dialed, the
+// call after one was too long for a link on the way. Without it they leave in
+// fragments.
+func (c *PacketConn) SetDontFragment(on bool) error {
+	return c.inner().SetOptions(func(o *node.UDPOptions) { o.DontFragment = on })
+}
+
 // SetBroadcast permits datagrams to all on a link, such as those to 255.255.255.255.
 // Without it, WriteTo answers syscall.EACCES to them.
 func (c *PacketConn) SetBroadcast(permit bool) error {

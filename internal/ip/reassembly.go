@@ -68,7 +68,6 @@ func (c ReassemblyConfig) validate() error {
 
 // ReassemblyInfo is what a Reassembler holds now, and has done.
 type ReassemblyInfo struct {
-	Timeout    time.Duration
 	Bytes      int // of memory, as it is charged
 	Datagrams  int // begun, those that were refused and wait for their time-out included
 	Fragments  uint64
@@ -119,27 +118,34 @@ type fragmentKey struct {
 	protocol uint8
 }
 
-// NewReassembler returns one without fragments, or ErrReassembly.
-func NewReassembler(cfg ReassemblyConfig) (*Reassembler, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
+// NewReassembler returns one without fragments, and with the default bounds.
+func NewReassembler() *Reassembler {
 	return &Reassembler{
-		cfg: cfg, datagrams: map[fragmentKey]*datagram{}, sources: map[Addr]*source{},
-	}, nil
+		cfg:       ReassemblyConfig{}.withDefaults(),
+		datagrams: map[fragmentKey]*datagram{}, sources: map[Addr]*source{},
+	}
 }
 
 // Info returns what is held and what was done.
 func (r *Reassembler) Info() ReassemblyInfo {
 	info := r.info
-	info.Datagrams, info.Timeout = len(r.datagrams), r.cfg.Timeout
+	info.Datagrams = len(r.datagrams)
 	return info
 }
 
-// SetTimeout changes how long fragments are waited for, those included that are
-// held. It is above zero.
-func (r *Reassembler) SetTimeout(d time.Duration) { r.cfg.Timeout = d }
+// Config returns the bounds, with defaults for zeros.
+func (r *Reassembler) Config() ReassemblyConfig { return r.cfg }
+
+// Configure changes them, for the fragments that are held too, or returns
+// ErrReassembly. What is held beyond a bound goes when others come.
+func (r *Reassembler) Configure(cfg ReassemblyConfig) error {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return err
+	}
+	r.cfg = cfg
+	return nil
+}
 
 // Input takes a fragment for this node that came by interface iface: b, whose
 // header is h. It returns the datagram that the fragment completes, as one packet
@@ -201,11 +207,12 @@ func sound(h *Header, n int) DropReason {
 
 // finish hands out a datagram that is whole.
 func (r *Reassembler) finish(d *datagram) ([]byte, DropReason) {
-	if d.headerLen+d.end > MaxPacketLen {
-		return nil, r.refuse(d, DropFragmentTooLong)
-	}
 	ecn, ok := d.codepoint()
-	if !ok {
+	if d.headerLen+d.end > MaxPacketLen || !ok {
+		d.count-- // the last one is told of by its own reason
+		if ok {
+			return nil, r.refuse(d, DropFragmentTooLong)
+		}
 		return nil, r.refuse(d, DropFragmentECN)
 	}
 	r.whole = d.packet(r.whole[:0], ecn)

@@ -18,8 +18,8 @@ const start = clock.Time(time.Second)
 
 func reassembler(tb testing.TB, cfg ip.ReassemblyConfig) *ip.Reassembler {
 	tb.Helper()
-	r, err := ip.NewReassembler(cfg)
-	require.NoError(tb, err)
+	r := ip.NewReassembler()
+	require.NoError(tb, r.Configure(cfg))
 	return r
 }
 
@@ -246,7 +246,7 @@ func TestRFC1122_3_3_2_Timeout(t *testing.T) {
 		{Reason: ip.DropFragmentTimeout, Count: 2, First: zero},
 	}, discards(r))
 	assert.Equal(t, at(30), r.Deadline())
-	r.SetTimeout(25 * time.Second)
+	require.NoError(t, r.Configure(ip.ReassemblyConfig{Timeout: 25 * time.Second}))
 	assert.Equal(t, at(35), r.Deadline())
 	r.Advance(at(35))
 	assert.Equal(t, []ip.Discard{{Reason: ip.DropFragmentTimeout, Count: 1}}, discards(r))
@@ -320,7 +320,9 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		{MaxDatagrams: 1},
 		{MaxFragments: 1},
 	} {
-		_, err := ip.NewReassembler(cfg)
-		assert.ErrorIs(t, err, ip.ErrReassembly, "%+v", cfg)
+		r := ip.NewReassembler()
+		was := r.Config()
+		assert.ErrorIs(t, r.Configure(cfg), ip.ErrReassembly, "%+v", cfg)
+		assert.Equal(t, was, r.Config())
 	}
 }

@@ -70,6 +70,11 @@ func init() {
 			"ip directed-broadcast", "ip directed-broadcast on or off", 3, 3,
 			(*parser).readDirectedBroadcast,
 		},
+		{
+			"ip reassembly-timeout", "ip reassembly-timeout MILLISECONDS", 3, 3,
+			(*parser).readReassemblyTimeout,
+		},
+		{"ip reassembly-bytes", "ip reassembly-bytes BYTES", 3, 3, (*parser).readReassemblyBytes},
 	}
 }
 

@@ -3,6 +3,7 @@ package lnx
 import (
 	"bytes"
 	"fmt"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/spell"
 )
@@ -26,7 +27,19 @@ type IP struct {
 	ReversePath string
 	// DirectedBroadcast has a router pass on what is for all on a link of its own.
 	DirectedBroadcast bool
+	// ReassemblyTimeout is how long the rest of a datagram is waited for that comes in
+	// fragments, and ReassemblyBytes the memory for all of them; 0: 20 s and 4 MiB.
+	ReassemblyTimeout time.Duration
+	ReassemblyBytes   int
 }
+
+// The bounds of reassembly: RFC 1122 §3.3.2 has two minutes at the most; the least is
+// memory for two datagrams of any length.
+const (
+	maxReassemblyMillis = 120_000
+	minReassemblyBytes  = 256 << 10
+	maxReassemblyBytes  = 1 << 30
+)
 
 // maxICMP bounds both numbers of ICMP's limit.
 const maxICMP = 1_000_000
@@ -94,6 +107,20 @@ func (p *parser) readReversePath(l line) {
 	}
 }
 
+func (p *parser) readReassemblyTimeout(l line) {
+	n, ok := p.number(l.words[2], 1, maxReassemblyMillis, " milliseconds")
+	if ok && p.once("ip reassembly-timeout", l.words[2]) {
+		p.cfg.IP.ReassemblyTimeout = time.Duration(n) * time.Millisecond
+	}
+}
+
+func (p *parser) readReassemblyBytes(l line) {
+	n, ok := p.number(l.words[2], minReassemblyBytes, maxReassemblyBytes, " bytes")
+	if ok && p.once("ip reassembly-bytes", l.words[2]) {
+		p.cfg.IP.ReassemblyBytes = n
+	}
+}
+
 // format leaves out what is the default.
 func (c ICMP) format(b *bytes.Buffer) {
 	if c.Rate < 0 {
@@ -122,5 +149,11 @@ func (c IP) format(b *bytes.Buffer) {
 	}
 	if c.DirectedBroadcast {
 		b.WriteString("ip directed-broadcast on\n")
+	}
+	if c.ReassemblyTimeout > 0 {
+		fmt.Fprintf(b, "ip reassembly-timeout %d\n", c.ReassemblyTimeout.Milliseconds())
+	}
+	if c.ReassemblyBytes > 0 {
+		fmt.Fprintf(b, "ip reassembly-bytes %d\n", c.ReassemblyBytes)
 	}
 }

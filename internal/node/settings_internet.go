@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/icmp"
@@ -66,6 +67,11 @@ var internet = []setting{
 		read:  func(k *knobs) string { return onOff(k.stack.IP.DirectedBroadcast) },
 		write: func(k *knobs, v string) error { return parseOn(v, &k.stack.IP.DirectedBroadcast) },
 	},
+	period("ip.reassemblytimeout", "how long the rest of a datagram is waited for that comes in "+
+		"fragments (RFC 791 §3.2, RFC 1122 §3.3.2)",
+		func(k *knobs) *time.Duration { return &k.stack.IP.Reassembly.Timeout }),
+	count("ip.reassemblybytes", "the memory for datagrams that come in fragments",
+		func(k *knobs) *int { return &k.stack.IP.Reassembly.MaxBytes }),
 }
 
 // internetKnobs is how a file sets them.
@@ -76,6 +82,8 @@ func internetKnobs(c *lnx.Config) (k stack.Knobs) {
 		EchoBroadcast: c.ICMP.EchoBroadcast,
 	}
 	k.IP.DirectedBroadcast = c.IP.DirectedBroadcast
+	k.IP.Reassembly.Timeout = c.IP.ReassemblyTimeout
+	k.IP.Reassembly.MaxBytes = c.IP.ReassemblyBytes
 	k.IP.ReversePath, _ = stack.ParseReversePath(c.IP.ReversePath) // lnx knows the same modes
 	return k
 }

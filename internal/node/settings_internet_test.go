@@ -2,11 +2,13 @@ package node
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/icmp"
+	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
@@ -22,6 +24,8 @@ icmp echo-broadcast on
 icmp timestamp off
 ip reverse-path strict
 ip directed-broadcast on
+ip reassembly-timeout 5000
+ip reassembly-bytes 1000000
 `))
 	require.NoError(t, err)
 	assert.Equal(t, stack.Knobs{
@@ -29,6 +33,9 @@ ip directed-broadcast on
 			Errors: icmp.Limit{Rate: -1, Burst: 7},
 			NoEcho: true, NoTimestamp: true, EchoBroadcast: true,
 		},
-		IP: stack.IPKnobs{ReversePath: stack.ReverseStrict, DirectedBroadcast: true},
+		IP: stack.IPKnobs{
+			ReversePath: stack.ReverseStrict, DirectedBroadcast: true,
+			Reassembly: ip.ReassemblyConfig{Timeout: 5 * time.Second, MaxBytes: 1_000_000},
+		},
 	}, internetKnobs(cfg))
 }

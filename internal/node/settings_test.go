@@ -29,6 +29,10 @@ func TestNumbersAmongTheSettings(t *testing.T) {
 		{"icmp.timestamp", "off", "off"},
 		{"ip.reversepath", "strict", "strict"},
 		{"ip.directedbroadcast", "on", "on"},
+		{"ip.reassemblytimeout", "5s", "5s"},
+		{"ip.reassemblytimeout", "0s", "20s"},
+		{"ip.reassemblybytes", "1000000", "1000000"},
+		{"ip.reassemblybytes", "0", "4194304"},
 	} {
 		got, err := control.Ask(t.Context(), a, control.Set{Key: x.key, Value: x.value})
 		require.NoError(t, err, x.key)
@@ -38,7 +42,7 @@ func TestNumbersAmongTheSettings(t *testing.T) {
 	for key, value := range map[string]string{
 		"tcp.initialwindow": "-1", "tcp.fixedwindow": "64k", "tcp.rtomin": "200", "tcp.rtomax": "-1s",
 		"tcp.delayedack": "soon", "icmp.rate": "2000000", "icmp.burst": "-3",
-		"icmp.echo": "maybe", "ip.reversepath": "tight",
+		"icmp.echo": "maybe", "ip.reversepath": "tight", "ip.reassemblybytes": "65536", "ip.reassemblytimeout": "soon",
 	} {
 		_, err := control.Ask(t.Context(), a, control.Set{Key: key, Value: value})
 		require.ErrorIs(t, err, control.ErrUsage, key)

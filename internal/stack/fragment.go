@@ -1,8 +1,6 @@
 package stack
 
 import (
-	"time"
-
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/icmp"
@@ -55,10 +53,6 @@ func (s *Stack) discardFragments(now clock.Time) {
 // Fragments returns what is held of datagrams that are not whole, and what became of
 // the others.
 func (s *Stack) Fragments() ip.ReassemblyInfo { return s.fragments.Info() }
-
-// SetReassemblyTimeout changes how long fragments are waited for; RFC 791 §3.2 leaves
-// that to the host. It is above zero.
-func (s *Stack) SetReassemblyTimeout(d time.Duration) { s.fragments.SetTimeout(d) }
 
 // mayCut reports whether a packet of our own may leave in fragments. TCP knows the
 // way's MTU, and the family's own protocols expect theirs whole.

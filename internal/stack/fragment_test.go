@@ -381,7 +381,7 @@ func TestMTUsThatNoLinkHas(t *testing.T) {
 	}
 	_, err := stack.New(1, stack.Config{
 		Interfaces: []stack.Interface{face("if0", "10.0.0.1/24")},
-		Reassembly: ip.ReassemblyConfig{MaxBytes: 1},
+		Knobs:      stack.Knobs{IP: stack.IPKnobs{Reassembly: ip.ReassemblyConfig{MaxBytes: 1}}},
 	})
 	assert.ErrorIs(t, err, ip.ErrReassembly)
 }

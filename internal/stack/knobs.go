@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tidepool-net/tidepool/internal/icmp"
+	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
 // ErrKnob is a knob that cannot be turned so.
@@ -39,6 +40,8 @@ type IPKnobs struct {
 	// DirectedBroadcast has a router pass on what is for all on a link of its own
 	// (RFC 2644 §2 has it off unless asked for).
 	DirectedBroadcast bool
+	// Reassembly bounds what is kept of datagrams that come in fragments.
+	Reassembly ip.ReassemblyConfig
 }
 
 // ReversePath is how strict a node is about the way back to a packet's source
@@ -77,6 +80,7 @@ func ParseReversePath(name string) (ReversePath, bool) {
 func (s *Stack) Knobs() Knobs {
 	k := s.knobs
 	k.ICMP.Errors = k.ICMP.Errors.WithDefaults()
+	k.IP.Reassembly = s.fragments.Config()
 	return k
 }
 
@@ -88,6 +92,9 @@ func (s *Stack) SetKnobs(k Knobs) error {
 	}
 	if int(k.IP.ReversePath) >= len(reversePaths) {
 		return fmt.Errorf("%w: reverse path %d", ErrKnob, k.IP.ReversePath)
+	}
+	if err := s.fragments.Configure(k.IP.Reassembly); err != nil {
+		return fmt.Errorf("%w: %w", ErrKnob, err)
 	}
 	s.knobs = k
 	s.bucket.SetLimit(k.ICMP.Errors)

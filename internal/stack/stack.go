@@ -49,8 +49,6 @@ type Config struct {
 	UDP udp.Config
 	// Knobs are what can be turned later.
 	Knobs Knobs
-	// Reassembly bounds what is kept of datagrams that come in fragments.
-	Reassembly ip.ReassemblyConfig
 	// TimeOfDay is how long after midnight UT the clock's origin was. It is what ICMP's
 	// and IP's timestamps count from.
 	TimeOfDay time.Duration
@@ -148,6 +146,7 @@ func New(now clock.Time, cfg Config) (*Stack, error) {
 	if len(cfg.Interfaces) == 0 {
 		return nil, errors.New("stack: no interfaces")
 	}
+	s.fragments = ip.NewReassembler()
 	if err := s.SetKnobs(cfg.Knobs); err != nil {
 		return nil, fmt.Errorf("stack: %w", err)
 	}
@@ -156,11 +155,6 @@ func New(now clock.Time, cfg Config) (*Stack, error) {
 			return nil, err
 		}
 	}
-	fragments, err := ip.NewReassembler(cfg.Reassembly)
-	if err != nil {
-		return nil, fmt.Errorf("stack: %w", err)
-	}
-	s.fragments = fragments
 	// One secret serves both: each marks what it hashes with a letter of its own.
 	s.ids = ip.NewIdentifications(cfg.TCP.Secret)
 	cfg.TCP.Route = s.path
