@@ -18,23 +18,37 @@ const (
 	RIP                  // learned
 )
 
+// Kind says what is done with what a route is for.
+type Kind uint8
+
+// The kinds of routes.
+const (
+	Forwarded   Kind = iota // it is passed on
+	Blackhole               // it is dropped, and nothing is said about it
+	Unreachable             // it is dropped, and its sender is told
+)
+
 // Route is the way to a prefix.
 type Route struct {
 	Prefix  netip.Prefix
 	NextHop netip.Addr // the zero Addr: the destination itself, which is on the link
 	Iface   int
 	Origin  Origin
-	Cost    int // hops for RIP; 0 otherwise
+	Kind    Kind
+	Cost    int // hops for RIP, the operator's metric for a static route; 0 for a local one
 }
 
 // Table is the routing table: longest-prefix match (RFC 1812 §5.2.4.3) over any
 // number of routes. For each prefix it keeps one route an origin and uses the
-// one with the smallest administrative distance. Equal-cost routes of one
-// origin are not kept side by side: the last one inserted stands.
+// one with the smallest administrative distance: the others come forth when it
+// goes. Equal-cost routes of one origin are not kept side by side, for packets of
+// one connection that go two ways arrive out of order: the last one inserted stands,
+// and who inserts decides which that is.
 //
 // The zero Table is empty and ready for use.
 type Table struct {
 	root       node
+	hidden     map[netip.Prefix][]Route // behind the one in use, best origin first
 	prefixes   int
 	generation uint64
 }
@@ -42,50 +56,140 @@ type Table struct {
 // Len returns the number of prefixes.
 func (t *Table) Len() int { return t.prefixes }
 
-// Generation changes with every change of the table, so that what was looked
-// up can be kept until it does.
+// Generation changes with every change of what Lookup may answer, so that what
+// was looked up can be kept until it does.
 func (t *Table) Generation() uint64 { return t.generation }
 
 // Insert adds a route, in place of the one of its origin to the same prefix if
 // there is one. Bits of the prefix's address beyond its length are ignored.
 func (t *Table) Insert(r Route) {
 	r.Prefix = r.Prefix.Masked()
-	addr, bits := split(r.Prefix)
+	addr, length := split(r.Prefix)
 	n := &t.root
-	for ; bits > stride; bits -= stride {
-		n = n.makeChild(addr[0])
-		addr = addr[1:]
+	at := addr[:]
+	for ; length > stride; length -= stride {
+		n = n.makeChild(at[0])
+		at = at[1:]
 	}
-	i, found := n.find(addr[0], bits)
-	if !found {
-		n.insert(i, entry{base: addr[0], bits: uint8(bits), routes: []Route{r}})
+	w, is := wayOf(&r), n.get(at[0], length)
+	switch {
+	case is == nil:
+		n.put(at[0], length, w)
 		t.prefixes++
-		t.generation++
+	case *is == w:
 		return
+	case is.origin < w.origin:
+		t.hide(r)
+		return
+	case is.origin > w.origin:
+		t.hide(is.route(addr, r.Prefix.Bits()))
+		t.unhide(r.Prefix, r.Origin)
+		*is = w
+	default:
+		*is = w
 	}
-	if n.entries[i].set(r) {
-		n.paint()
-		t.generation++
-	}
+	t.generation++
 }
 
 // Remove takes the route of one origin to a prefix out of the table; nothing
 // happens if there is none.
 func (t *Table) Remove(prefix netip.Prefix, o Origin) {
-	addr, bits := split(prefix.Masked())
-	if gone, last := t.root.remove(addr, bits, o); gone {
-		t.generation++
-		if last {
-			t.prefixes--
+	prefix = prefix.Masked()
+	addr, length := split(prefix)
+	w := t.get(addr, length)
+	switch {
+	case w == nil:
+		return
+	case w.origin != o:
+		t.unhide(prefix, o)
+		return
+	}
+	if next := t.hidden[prefix]; len(next) > 0 {
+		*w = wayOf(&next[0])
+		t.unhide(prefix, next[0].Origin)
+	} else {
+		t.root.remove(addr[:], length)
+		t.prefixes--
+	}
+	t.generation++
+}
+
+// get returns the way in use to exactly that prefix, or nil.
+func (t *Table) get(addr Addr, length int) *way {
+	n, at := &t.root, 0
+	for ; length > stride; length -= stride {
+		if n = n.child(addr[at]); n == nil {
+			return nil
 		}
+		at++
+	}
+	return n.get(addr[at], length)
+}
+
+// hide keeps a route for when the better ones to its prefix have gone.
+func (t *Table) hide(r Route) {
+	if t.hidden == nil {
+		t.hidden = map[netip.Prefix][]Route{}
+	}
+	list := t.hidden[r.Prefix]
+	at, same := slices.BinarySearchFunc(list, r.Origin, compareOrigin)
+	if same {
+		list[at] = r
+		return
+	}
+	t.hidden[r.Prefix] = slices.Insert(list, at, r)
+}
+
+// unhide forgets the hidden route of one origin, if there is one.
+func (t *Table) unhide(prefix netip.Prefix, o Origin) {
+	list := t.hidden[prefix]
+	at, there := slices.BinarySearchFunc(list, o, compareOrigin)
+	switch {
+	case !there:
+	case len(list) == 1:
+		delete(t.hidden, prefix)
+	default:
+		t.hidden[prefix] = slices.Delete(list, at, at+1)
 	}
 }
 
+func compareOrigin(r Route, o Origin) int { return int(r.Origin) - int(o) }
+
 // Lookup returns the route to a: of the prefixes that hold it the longest, and
-// of that prefix's routes the best. It goes down four nodes at most, however
-// many routes there are, and back up to the first that has an answer, which is
-// nearly always the one it has just come to.
+// of that prefix's routes the best.
 func (t *Table) Lookup(a Addr) (Route, bool) {
+	w, length := t.match(a)
+	if w == nil {
+		return Route{}, false
+	}
+	return w.route(a, length), true
+}
+
+// Hop is what a packet has to know of its route.
+type Hop struct {
+	Next   Addr // who gets it: the destination itself if that is on the link
+	Iface  int
+	OnLink bool
+	Kind   Kind
+}
+
+// Hop is Lookup for the way of packets.
+func (t *Table) Hop(a Addr) (h Hop, ok bool) {
+	w, _ := t.match(a)
+	if w == nil {
+		return h, false
+	}
+	h = Hop{Next: w.hop, Iface: int(w.iface), OnLink: w.direct, Kind: w.kind}
+	if w.direct {
+		h.Next = a
+	}
+	return h, true
+}
+
+// match finds the way to a and the length of its prefix. It goes down four nodes at
+// most, however many routes there are, and back up to the first that has an answer,
+// which is nearly always the one it has just come to.
+func (t *Table) match(a Addr) (*way, int) {
 	var path [len(a)]*node
 	depth := 0
 	for n := &t.root; ; depth++ {
@@ -98,51 +202,52 @@ func (t *Table) Lookup(a Addr) (Route, bool) {
 		}
 	}
 	for ; depth >= 0; depth-- {
-		if r := path[depth].match(a[depth]); r != nil {
-			return *r, true
+		if w, length := path[depth].match(a[depth]); w != nil {
+			return w, depth*stride + length
 		}
 	}
-	return Route{}, false
+	return nil, 0
 }
 
 // All returns the routes in use, one a prefix, sorted by address and then by
 // length. The table must not change meanwhile.
 func (t *Table) All() iter.Seq[Route] {
-	return func(yield func(Route) bool) { t.root.walk(yield) }
+	return func(yield func(Route) bool) {
+		t.root.walk(Addr{}, 0, func(a Addr, length int, w *way) bool {
+			return yield(w.route(a, length))
+		})
+	}
 }
 
 // split takes a prefix apart. Prefixes are made by our configuration and by
 // codecs that read IPv4 only, so another family is a mistake of ours.
-func split(p netip.Prefix) (addr []byte, bits int) {
+func split(p netip.Prefix) (addr Addr, length int) {
 	if !p.IsValid() || !p.Addr().Is4() {
 		panic(fmt.Sprintf("BUG: ip: %v is not an IPv4 prefix", p))
 	}
-	a := p.Addr().As4()
-	return a[:], p.Bits()
+	return p.Addr().As4(), p.Bits()
 }
 
-// entry is one prefix of a node: its routes, best origin first.
-type entry struct {
-	base   uint8 // the byte of the address that this node looks at
-	bits   uint8 // how many bits of it count
-	routes []Route
-}
-
-// set puts r in place of the route of its origin; false: it stood there already.
-func (e *entry) set(r Route) bool {
-	at, same := e.origin(r.Origin)
-	if !same {
-		e.routes = slices.Insert(e.routes, at, r)
-		return true
+// wayOf is what the table keeps of a route.
+func wayOf(r *Route) way {
+	w := way{
+		iface: int32(r.Iface), cost: int32(r.Cost), origin: r.Origin, kind: r.Kind,
+		direct: !r.NextHop.IsValid(),
 	}
-	changed := e.routes[at] != r
-	e.routes[at] = r
-	return changed
+	if !w.direct {
+		w.hop = r.NextHop.As4()
+	}
+	return w
 }
 
-// origin returns where the route of origin o is, or belongs.
-func (e *entry) origin(o Origin) (int, bool) {
-	return slices.BinarySearchFunc(e.routes, o, func(r Route, o Origin) int {
-		return int(r.Origin) - int(o)
-	})
+// route is the way to the prefix of that length that holds a.
+func (w *way) route(a Addr, length int) Route {
+	r := Route{
+		Iface: int(w.iface), Origin: w.origin, Kind: w.kind, Cost: int(w.cost),
+		Prefix: netip.PrefixFrom(netip.AddrFrom4(a), length).Masked(),
+	}
+	if !w.direct {
+		r.NextHop = netip.AddrFrom4(w.hop)
+	}
+	return r
 }

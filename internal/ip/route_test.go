@@ -1,7 +1,6 @@
 package ip_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -186,6 +185,17 @@ func (o oracle) all() (list []ip.Route) {
 	return list
 }
 
+// hopOf is what a packet for a has to know of a route.
+func hopOf(r ip.Route, a netip.Addr, ok bool) ip.Hop {
+	if !ok {
+		return ip.Hop{}
+	}
+	if !r.NextHop.IsValid() {
+		return ip.Hop{Next: a.As4(), Iface: r.Iface, OnLink: true, Kind: r.Kind}
+	}
+	return ip.Hop{Next: r.NextHop.As4(), Iface: r.Iface, Kind: r.Kind}
+}
+
 func TestTableEqualsOracleUnderChurn(t *testing.T) {
 	const seed = 7
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -202,7 +212,13 @@ func TestTableEqualsOracleUnderChurn(t *testing.T) {
 			delete(o[p], origin)
 			table.Remove(p, origin)
 		} else {
-			r := ip.Route{Prefix: p, Iface: rng.IntN(4), Origin: origin, Cost: rng.IntN(3)}
+			r := ip.Route{
+				Prefix: p, Iface: rng.IntN(4), Origin: origin, Kind: ip.Kind(rng.IntN(3)),
+				Cost: rng.IntN(3),
+			}
+			if rng.IntN(2) == 0 {
+				r.NextHop = addr()
+			}
 			if o[p] == nil {
 				o[p] = map[ip.Origin]ip.Route{}
 			}
@@ -214,6 +230,8 @@ func TestTableEqualsOracleUnderChurn(t *testing.T) {
 		got, ok := table.Lookup(a.As4())
 		require.Equal(t, wantOK, ok, "seed %d step %d: %v", seed, step, a)
 		require.Equal(t, want, got, "seed %d step %d: %v", seed, step, a)
+		hop, _ := table.Hop(a.As4())
+		require.Equal(t, hopOf(want, a, ok), hop, "seed %d step %d: %v", seed, step, a)
 		if step%1000 == 0 {
 			require.Equal(t, o.all(), slices.Collect(table.All()), "seed %d step %d", seed, step)
 			require.Len(t, o.all(), table.Len())
@@ -229,78 +247,4 @@ func TestTableEqualsOracleUnderChurn(t *testing.T) {
 	assert.Empty(t, slices.Collect(table.All()))
 	_, ok := table.Lookup(ip.Addr{10, 0, 0, 1})
 	assert.False(t, ok)
-}
-
-// bigTable has n random prefixes with the lengths that the Internet's own table
-// has, a default route, and 10.0.0.0/8.
-func bigTable(n int) *ip.Table {
-	rng := rand.New(rand.NewPCG(100, uint64(n)))
-	table := &ip.Table{}
-	table.Insert(route("0.0.0.0/0", 0, ip.Static))
-	table.Insert(route("10.0.0.0/8", 1, ip.Static))
-	lengths := []int{8, 12, 14, 16, 16, 18, 19, 20, 20, 21, 22, 22, 22, 23, 23, 24, 24, 24, 24, 24, 24, 24, 24, 24, 30, 32}
-	for table.Len() < n {
-		u := rng.Uint32()
-		a := netip.AddrFrom4([4]byte{byte(u>>24)%223 + 1, byte(u >> 16), byte(u >> 8), byte(u)})
-		table.Insert(ip.Route{
-			Prefix: netip.PrefixFrom(a, lengths[rng.IntN(len(lengths))]).Masked(),
-			Iface:  int(u % 8), Origin: ip.RIP, Cost: 1,
-		})
-	}
-	return table
-}
-
-func randomTargets(n int) []ip.Addr {
-	rng := rand.New(rand.NewPCG(200, 0))
-	targets := make([]ip.Addr, n)
-	for i := range targets {
-		u := rng.Uint32()
-		targets[i] = ip.Addr{byte(u>>24)%223 + 1, byte(u >> 16), byte(u >> 8), byte(u)}
-	}
-	return targets
-}
-
-func TestLookupDoesNotAllocate(t *testing.T) {
-	table, targets := bigTable(10_000), randomTargets(256)
-	i := 0
-	assert.Zero(t, testing.AllocsPerRun(1000, func() {
-		if _, ok := table.Lookup(targets[i%len(targets)]); !ok {
-			t.Fatal("no route")
-		}
-		i++
-	}))
-}
-
-func BenchmarkLookup(b *testing.B) {
-	for _, n := range []int{10, 1000, 100_000} {
-		b.Run(fmt.Sprintf("routes=%d/random", n), func(b *testing.B) {
-			table, targets := bigTable(n), randomTargets(1<<16)
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				if _, ok := table.Lookup(targets[i&(1<<16-1)]); !ok {
-					b.Fatal("no route")
-				}
-				i++
-			}
-		})
-		b.Run(fmt.Sprintf("routes=%d/one-flow", n), func(b *testing.B) {
-			table := bigTable(n)
-			for b.Loop() {
-				if _, ok := table.Lookup(ip.Addr{10, 1, 2, 3}); !ok {
-					b.Fatal("no route")
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkInsertRemove(b *testing.B) {
-	table := bigTable(100_000)
-	r := route("10.20.30.0/24", 1, ip.RIP)
-	b.ReportAllocs()
-	for b.Loop() {
-		table.Insert(r)
-		table.Remove(r.Prefix, ip.RIP)
-	}
 }

@@ -8,28 +8,83 @@ import (
 // stride is how many bits of an address one node of the trie looks at.
 const stride = 8
 
-// node is one step of the longest-prefix match: the prefixes that end within
-// one byte of the address, and the nodes for those that go on behind it.
-//
-// Looking up costs two population counts. The 256 values of the byte are cut
-// into runs that have the same longest prefix; starts marks the first value of
-// each run, and longest holds one route a run. The entries are what the runs
-// are painted from, anew after each change: a change costs a walk over 256
-// values, so that a look-up costs nothing.
-type node struct {
-	sons     set256
-	children []*node // one for each member of sons, in order
-	starts   set256
-	longest  []*Route // one a run; nil where no prefix of this node matches
-	entries  []entry  // sorted by base, then bits
+// way is a route as the table keeps it: its prefix is where it lies in the trie.
+type way struct {
+	hop    Addr
+	iface  int32
+	cost   int32
+	origin Origin
+	kind   Kind
+	direct bool // no next hop
 }
 
-// match returns the route of the node's longest prefix that holds b, or nil.
-func (n *node) match(b uint8) *Route {
-	if len(n.longest) == 0 {
+// node is one step of the longest-prefix match: the prefixes that end within one byte
+// of the address, and the nodes for those that go on behind it.
+//
+// The prefixes that end with the byte, as three of five in the Internet's table do, are
+// a set of its values. The shorter ones are the inner nodes of a binary tree over its
+// bits, numbered as in a heap: 1 is every value, 2k and 2k+1 are the halves of k. So the
+// ones that hold a byte b are found by shifting 256+b right, the longest first. What
+// belongs to a member of a set lies in a slice, in the order of the set.
+type node struct {
+	whole    set256
+	short    set256
+	sons     set256
+	wholes   []way
+	shorts   []way
+	children []*node
+}
+
+// match returns the way of the node's longest prefix that holds b and how many bits of
+// b that has; nil: there is none.
+func (n *node) match(b uint8) (*way, int) {
+	if n.whole.has(b) {
+		return &n.wholes[n.whole.rank(b)-1], stride
+	}
+	if len(n.shorts) == 0 {
+		return nil, 0
+	}
+	at := b>>1 | 1<<(stride-1)
+	for length := stride - 1; length >= 0; length-- {
+		if n.short.has(at) {
+			return &n.shorts[n.short.rank(at)-1], length
+		}
+		at >>= 1
+	}
+	return nil, 0
+}
+
+// place returns the set and the ways that a prefix of up to stride bits belongs to, and
+// its number in the set.
+func (n *node) place(b uint8, length int) (*set256, *[]way, uint8) {
+	if length == stride {
+		return &n.whole, &n.wholes, b
+	}
+	return &n.short, &n.shorts, uint8(1<<length | int(b)>>(stride-length))
+}
+
+// get returns the way of exactly that prefix, or nil.
+func (n *node) get(b uint8, length int) *way {
+	set, ways, at := n.place(b, length)
+	if !set.has(at) {
 		return nil
 	}
-	return n.longest[n.starts.rank(b)-1]
+	return &(*ways)[set.rank(at)-1]
+}
+
+// put gives a prefix that has no way one.
+func (n *node) put(b uint8, length int, w way) {
+	set, ways, at := n.place(b, length)
+	set.add(at)
+	*ways = slices.Insert(*ways, set.rank(at)-1, w)
+}
+
+// drop takes the way of a prefix that has one.
+func (n *node) drop(b uint8, length int) {
+	set, ways, at := n.place(b, length)
+	i := set.rank(at) - 1
+	*ways = slices.Delete(*ways, i, i+1)
+	set.drop(at)
 }
 
 // child returns the node behind b, or nil.
@@ -56,88 +111,37 @@ func (n *node) dropChild(b uint8) {
 	n.sons.drop(b)
 }
 
-func (n *node) isEmpty() bool { return len(n.entries) == 0 && len(n.children) == 0 }
-
-// find returns where the prefix of the given base and length is among the
-// entries, or belongs.
-func (n *node) find(base uint8, length int) (int, bool) {
-	return slices.BinarySearchFunc(n.entries, int(base)<<4|length, func(e entry, key int) int {
-		return int(e.base)<<4 | int(e.bits) - key
-	})
+func (n *node) isEmpty() bool {
+	return len(n.wholes) == 0 && len(n.shorts) == 0 && len(n.children) == 0
 }
 
-// insert puts an entry at its place i and paints the node anew.
-func (n *node) insert(i int, e entry) {
-	n.entries = slices.Insert(n.entries, i, e)
-	n.paint()
-}
-
-// remove takes one origin's route out of the node, or out of the one behind it
-// that has the prefix. Last says that no route of the prefix is left; nodes
+// remove takes a prefix that is there out of the node, or of those behind it. Nodes
 // without anything in them go with it.
-func (n *node) remove(addr []byte, length int, o Origin) (gone, last bool) {
-	if length > stride {
-		c := n.child(addr[0])
-		if c == nil {
-			return false, false
-		}
-		gone, last = c.remove(addr[1:], length-stride, o)
-		if c.isEmpty() {
-			n.dropChild(addr[0])
-		}
-		return gone, last
-	}
-	i, found := n.find(addr[0], length)
-	if !found {
-		return false, false
-	}
-	e := &n.entries[i]
-	at, same := e.origin(o)
-	if !same {
-		return false, false
-	}
-	e.routes = slices.Delete(e.routes, at, at+1)
-	if len(e.routes) == 0 {
-		n.entries = slices.Delete(n.entries, i, i+1)
-		last = true
-	}
-	n.paint()
-	return true, last
-}
-
-// paint computes the runs from the entries. A prefix that holds another comes
-// before it in their order, so the longer one is painted over it.
-func (n *node) paint() {
-	n.starts, n.longest = set256{}, nil
-	if len(n.entries) == 0 {
+func (n *node) remove(addr []byte, length int) {
+	if length <= stride {
+		n.drop(addr[0], length)
 		return
 	}
-	var row [1 << stride]*Route
-	for i := range n.entries {
-		e := &n.entries[i]
-		for b := range 1 << (stride - e.bits) {
-			row[int(e.base)+b] = &e.routes[0]
-		}
-	}
-	for b, r := range row {
-		if b == 0 || r != row[b-1] {
-			n.starts.add(uint8(b))
-			n.longest = append(n.longest, r)
-		}
+	c := n.child(addr[0])
+	c.remove(addr[1:], length-stride)
+	if c.isEmpty() {
+		n.dropChild(addr[0])
 	}
 }
 
-// walk visits the best route of each prefix of the node and of those behind it.
-// A prefix precedes all that it holds, and those precede the next prefix.
-func (n *node) walk(yield func(Route) bool) bool {
-	at := 0
-	for b := range 1 << stride {
-		for ; at < len(n.entries) && int(n.entries[at].base) == b; at++ {
-			if !yield(n.entries[at].routes[0]) {
+// walk visits each prefix of the node and of those behind it. A prefix precedes all
+// that it holds, and those precede the next prefix. Addr is what led to the node, which
+// looks at the byte at depth.
+func (n *node) walk(addr Addr, depth int, visit func(a Addr, length int, w *way) bool) bool {
+	for v := range 1 << stride {
+		b := uint8(v)
+		addr[depth] = b
+		for length := stride - min(stride, bits.TrailingZeros(uint(v))); length <= stride; length++ {
+			if w := n.get(b, length); w != nil && !visit(addr, depth*stride+length, w) {
 				return false
 			}
 		}
-		if c := n.child(uint8(b)); c != nil && !c.walk(yield) {
+		if c := n.child(b); c != nil && !c.walk(addr, depth+1, visit) {
 			return false
 		}
 	}

@@ -1,0 +1,151 @@
+package ip_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ip"
+)
+
+// lengths are how many in a thousand prefixes of the Internet's table have which
+// length, roughly: three in five are /24.
+var lengths = []struct{ bits, share int }{
+	{8, 1},
+	{10, 1},
+	{11, 1},
+	{12, 1},
+	{13, 1},
+	{14, 2},
+	{15, 2},
+	{16, 14},
+	{17, 8},
+	{18, 14},
+	{19, 26},
+	{20, 45},
+	{21, 52},
+	{22, 115},
+	{23, 103},
+	{24, 611},
+	{30, 1},
+	{32, 2},
+}
+
+// manyPrefixes are n different prefixes of such lengths, in clusters, as registries
+// hand out blocks whose holders announce them in parts.
+func manyPrefixes(n int) []netip.Prefix {
+	rng := rand.New(rand.NewPCG(100, uint64(n)))
+	seen := make(map[netip.Prefix]bool, n)
+	list := make([]netip.Prefix, 0, n)
+	u := uint32(0)
+	for len(list) < n {
+		u += uint32(rng.IntN(1 << 14))
+		if rng.IntN(6) == 0 {
+			u = rng.Uint32()
+		}
+		bits := 0
+		for k := rng.IntN(1000); k >= 0; bits++ {
+			k -= lengths[bits].share
+		}
+		a := ip.Addr{byte(u>>24)%223 + 1, byte(u >> 16), byte(u >> 8), byte(u)}
+		p := netip.PrefixFrom(netip.AddrFrom4(a), lengths[bits-1].bits).Masked()
+		if !seen[p] {
+			seen[p] = true
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func learned(p netip.Prefix) ip.Route {
+	a := p.Addr().As4()
+	return ip.Route{
+		Prefix: p, NextHop: netip.AddrFrom4(ip.Addr{10, 0, a[1] % 8, 1}), Iface: int(a[1] % 8),
+		Origin: ip.RIP, Cost: 1,
+	}
+}
+
+func tableOf(prefixes []netip.Prefix) *ip.Table {
+	table := &ip.Table{}
+	for _, p := range prefixes {
+		table.Insert(learned(p))
+	}
+	return table
+}
+
+// targetsIn are addresses within the prefixes, so that every look-up goes all the way.
+func targetsIn(prefixes []netip.Prefix, n int) []ip.Addr {
+	rng := rand.New(rand.NewPCG(200, 0))
+	targets := make([]ip.Addr, n)
+	for i := range targets {
+		p := prefixes[rng.IntN(len(prefixes))]
+		a := p.Addr().As4()
+		for b := p.Bits(); b < 32; b++ {
+			a[b/8] |= byte(rng.IntN(2)) << (7 - b%8)
+		}
+		targets[i] = a
+	}
+	return targets
+}
+
+func heapBytes() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// BenchmarkLookup looks up the way of packets: to destinations anywhere, which is a
+// matter of the caches, and to a few, as in traffic. B/route is the table's memory.
+func BenchmarkLookup(b *testing.B) {
+	for _, n := range []int{10, 1000, 100_000} {
+		prefixes := manyPrefixes(n)
+		before := heapBytes()
+		table := tableOf(prefixes)
+		memory := float64(heapBytes()-before) / float64(len(prefixes))
+		for _, flows := range []int{1 << 16, 256} {
+			targets := targetsIn(prefixes, flows)
+			b.Run(fmt.Sprintf("routes=%d/destinations=%d", n, flows), func(b *testing.B) {
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					if _, ok := table.Hop(targets[i&(flows-1)]); !ok {
+						b.Fatal("no route")
+					}
+				}
+				b.ReportMetric(memory, "B/route")
+			})
+		}
+		runtime.KeepAlive(table)
+	}
+}
+
+// BenchmarkRemoveInsert takes one of 100,000 routes out and puts it back.
+func BenchmarkRemoveInsert(b *testing.B) {
+	prefixes := manyPrefixes(100_000)
+	table := tableOf(prefixes)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		p := prefixes[i%len(prefixes)]
+		table.Remove(p, ip.RIP)
+		table.Insert(learned(p))
+	}
+}
+
+func TestTheWayOfPacketsDoesNotAllocate(t *testing.T) {
+	prefixes := manyPrefixes(10_000)
+	table, targets := tableOf(prefixes), targetsIn(prefixes, 256)
+	require.Equal(t, len(prefixes), table.Len())
+	i := 0
+	assert.Zero(t, testing.AllocsPerRun(1000, func() {
+		_, routed := table.Lookup(targets[i%256])
+		if _, ok := table.Hop(targets[i%256]); !ok || !routed {
+			t.Fatal("no route")
+		}
+		i++
+	}))
+}
