@@ -21,6 +21,7 @@ const (
 	DropGroup                             // to a multicast group that nobody here is in
 	DropTTL                               // the last hop that its time to live allowed was ours
 	DropNoRoute                           // no prefix of the table holds the destination
+	DropBlackhole                         // the route there says to drop it
 	DropNotForUs                          // a host was given another's packet
 	DropInterfaceDown                     // the interface is down
 	DropLossy                             // lossyforward took it
@@ -81,6 +82,7 @@ var dropNames = [NumDropReasons]string{
 	DropGroup:           "not in group",
 	DropTTL:             "ttl exceeded",
 	DropNoRoute:         "no route",
+	DropBlackhole:       "blackhole route",
 	DropNotForUs:        "not for us",
 	DropInterfaceDown:   "interface down",
 	DropLossy:           "lossy forward",

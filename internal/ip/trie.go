@@ -136,7 +136,8 @@ func (n *node) walk(addr Addr, depth int, visit func(a Addr, length int, w *way)
 	for v := range 1 << stride {
 		b := uint8(v)
 		addr[depth] = b
-		for length := stride - min(stride, bits.TrailingZeros(uint(v))); length <= stride; length++ {
+		shortest := stride - min(stride, bits.TrailingZeros(uint(v))) // that begins at b
+		for length := shortest; length <= stride; length++ {
 			if w := n.get(b, length); w != nil && !visit(addr, depth*stride+length, w) {
 				return false
 			}

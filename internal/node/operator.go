@@ -200,7 +200,7 @@ func (n *Node) sendTest(r control.SendTest) (answer control.TestSent, err error)
 // isHost reports whether an address is that of one host of the network.
 func isHost(a netip.Addr) bool {
 	broadcast := netip.AddrFrom4([4]byte{255, 255, 255, 255})
-	return a.Is4() && !a.IsUnspecified() && !a.IsLoopback() && !a.IsMulticast() && a != broadcast
+	return a.Is4() && !a.IsUnspecified() && !a.IsMulticast() && a != broadcast
 }
 
 // interfaces is the snapshot with what only the devices know. The loop's.

@@ -43,7 +43,7 @@ func (s *Stack) catches(h *ip.Header) bool {
 	if !s.cfg.Forwarding {
 		return true
 	}
-	_, routed := s.routes.Lookup(h.Dst)
+	_, routed := s.routes.Hop(h.Dst)
 	return !routed
 }
 
@@ -70,5 +70,5 @@ func (s *Stack) isPeer(i int, a ip.Addr) bool {
 		return true // the usual case: no table is asked
 	}
 	_, self := s.own[a]
-	return self
+	return self || s.in.self && loopback(a)
 }

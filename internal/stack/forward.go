@@ -13,14 +13,13 @@ func (s *Stack) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 		s.dropOne(now, i, Inbound, ip.DropNotForUs, b)
 		return
 	}
-	route, ok := s.routes.Lookup(h.Dst)
-	if !ok {
-		s.dropOne(now, i, Inbound, ip.DropNoRoute, b)
-		s.reportError(now, icmp.TypeUnreachable, icmp.CodeNet, b)
+	route, ok := s.routes.Hop(h.Dst)
+	if !ok || route.Kind != ip.Forwarded {
+		s.noWay(now, i, route.Kind, b)
 		return
 	}
 	out := &s.interfaces[route.Iface]
-	if !route.NextHop.IsValid() && s.broadcast(route.Iface, h.Dst) {
+	if route.OnLink && s.broadcast(route.Iface, h.Dst) {
 		s.directedBroadcast(now, i, route.Iface, h, b)
 		return
 	}
@@ -31,7 +30,7 @@ func (s *Stack) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 	}
 	s.interfaces[i].rx.forwarded++ // what befalls it from here on is counted at the way out
 	switch {
-	case !route.NextHop.IsValid() && !s.present(route.Iface, h.Dst):
+	case route.OnLink && !s.present(route.Iface, h.Dst):
 		s.dropOne(now, route.Iface, Outbound, ip.DropUnknownNeighbor, b)
 		s.reportError(now, icmp.TypeUnreachable, icmp.CodeHost, b)
 	case !out.up:
@@ -45,13 +44,23 @@ func (s *Stack) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 	default:
 		s.stamp(now, h, b, out.addr)
 		ip.Forward(b)
-		hop := h.Dst
-		if route.NextHop.IsValid() {
-			hop = route.NextHop.As4()
-		}
 		s.out.forward = append(s.out.forward,
-			run{iface: route.Iface, hop: hop, data: b, size: len(b)})
-		s.flow.begin(b, i, route.Iface, hop, out.MTU, s.lossy(i, route.Iface))
+			run{iface: route.Iface, hop: route.Next, data: b, size: len(b)})
+		s.flow.begin(b, i, route.Iface, route.Next, out.MTU, s.lossy(i, route.Iface))
+	}
+}
+
+// noWay drops a packet that no route leads on, or one that leads nowhere on purpose.
+func (s *Stack) noWay(now clock.Time, i int, kind ip.Kind, b []byte) {
+	switch kind {
+	case ip.Forwarded:
+		s.dropOne(now, i, Inbound, ip.DropNoRoute, b)
+		s.reportError(now, icmp.TypeUnreachable, icmp.CodeNet, b)
+	case ip.Unreachable:
+		s.dropOne(now, i, Inbound, ip.DropBlackhole, b)
+		s.reportError(now, icmp.TypeUnreachable, icmp.CodeHost, b)
+	case ip.Blackhole:
+		s.dropOne(now, i, Inbound, ip.DropBlackhole, b)
 	}
 }
 

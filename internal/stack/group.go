@@ -113,8 +113,8 @@ func (s *Stack) anyMany(a ip.Addr) bool {
 // outlet is the interface that packets for a group, or the limited broadcast, leave
 // by unless somebody chose one: that of the route there, or the first that is up.
 func (s *Stack) outlet(dst ip.Addr) (int, bool) {
-	if r, ok := s.routes.Lookup(dst); ok && s.interfaces[r.Iface].up {
-		return r.Iface, true
+	if hop, ok := s.hop(dst); ok && s.interfaces[hop.Iface].up {
+		return hop.Iface, true
 	}
 	for i := range s.interfaces {
 		if s.interfaces[i].up {
@@ -128,8 +128,8 @@ func (s *Stack) outlet(dst ip.Addr) (int, bool) {
 // socket's datagram; many is false when dst is one host.
 func (s *Stack) link(u *udp.Socket, dst ip.Addr) (i int, many bool, err error) {
 	if !isGroup(dst) && dst != limited {
-		r, ok := s.routes.Lookup(dst)
-		return r.Iface, ok && !r.NextHop.IsValid() && s.broadcast(r.Iface, dst), nil
+		hop, ok := s.hop(dst)
+		return hop.Iface, ok && hop.OnLink && s.broadcast(hop.Iface, dst), nil
 	}
 	if i = u.Options().Outlet - 1; i >= 0 && i < len(s.interfaces) {
 		return i, true, nil

@@ -42,7 +42,7 @@ func (s *Stack) receive(now clock.Time, i int, b []byte) {
 	in := &s.interfaces[i]
 	in.rx.packets++
 	in.rx.bytes += uint64(len(b))
-	if !in.up {
+	if !in.up && !s.in.self {
 		s.dropOne(now, i, Inbound, ip.DropInterfaceDown, b)
 		return
 	}

@@ -118,8 +118,8 @@ func (s *Stack) emit(now clock.Time, room []int, b *buffer.Batch, p *packet) boo
 // render turns the train that TCP gave into packets in b.
 func (s *Stack) render(now clock.Time, room []int, b *buffer.Batch) {
 	t := &s.out.train
-	route, ok := s.routes.Lookup(t.RemoteAddr)
-	own, self := s.own[t.RemoteAddr]
+	hop, ok := s.hop(t.RemoteAddr)
+	own, self := s.self(t.RemoteAddr)
 	switch {
 	case self:
 		s.renderLocal(now, own)
@@ -129,16 +129,12 @@ func (s *Stack) render(now clock.Time, room []int, b *buffer.Batch) {
 		// An address of ours always exists, so the drop has an interface to be counted at.
 		s.interfaces[s.own[t.LocalAddr]].tx.drops[ip.DropNoRoute] += uint64(t.Segments())
 		return
-	case !s.interfaces[route.Iface].up:
-		s.interfaces[route.Iface].tx.drops[ip.DropInterfaceDown] += uint64(t.Segments())
+	case !s.interfaces[hop.Iface].up:
+		s.interfaces[hop.Iface].tx.drops[ip.DropInterfaceDown] += uint64(t.Segments())
 		return
 	}
-	hop := t.RemoteAddr
-	if route.NextHop.IsValid() {
-		hop = route.NextHop.As4()
-	}
 	r := s.out.renderer(t)
-	r.iface, r.hop = route.Iface, hop
+	r.iface, r.hop = hop.Iface, hop.Next
 	s.renderOn(now, room, b)
 }
 
@@ -264,7 +260,10 @@ func (s *Stack) send(now clock.Time, h ip.Header, payload []byte) error {
 	if n := ip.HeaderLen + len(payload); n > ip.MaxPacketLen {
 		return fmt.Errorf("a packet of %d bytes: %w", n, ErrTooBig)
 	}
-	if i, self := s.own[h.Dst]; self {
+	if err := s.inside(h.Src, h.Dst); err != nil {
+		return err
+	}
+	if i, self := s.self(h.Dst); self {
 		if h.Src == (ip.Addr{}) {
 			h.Src = h.Dst
 		}
@@ -278,6 +277,15 @@ func (s *Stack) send(now clock.Time, h ip.Header, payload []byte) error {
 	return s.sendVia(now, i, hop, h, payload)
 }
 
+// inside refuses what would carry a source of 127/8 out of the node: RFC 1122
+// §3.2.1.3 (g).
+func (s *Stack) inside(src, dst ip.Addr) error {
+	if _, self := s.self(dst); loopback(src) && !self {
+		return fmt.Errorf("%v from %v: %w", netip.AddrFrom4(dst), netip.AddrFrom4(src), ErrNoRoute)
+	}
+	return nil
+}
+
 // way finds the interface and next hop for a packet of the node's own to
 // another node, or to all on a link.
 func (s *Stack) way(dst ip.Addr) (i int, hop ip.Addr, err error) {
@@ -286,17 +294,15 @@ func (s *Stack) way(dst ip.Addr) (i int, hop ip.Addr, err error) {
 			return i, dst, nil
 		}
 	}
-	route, ok := s.routes.Lookup(dst)
+	h, ok := s.hop(dst)
 	switch {
 	case !ok:
 		return 0, hop, fmt.Errorf("%v: %w", netip.AddrFrom4(dst), ErrNoRoute)
-	case route.NextHop.IsValid():
-		return route.Iface, route.NextHop.As4(), nil
-	case !s.present(route.Iface, dst) && !s.broadcast(route.Iface, dst):
+	case h.OnLink && !s.present(h.Iface, dst) && !s.broadcast(h.Iface, dst):
 		return 0, hop, fmt.Errorf("%v is not on %s's link: %w", netip.AddrFrom4(dst),
-			s.interfaces[route.Iface].Name, ErrNoNeighbor)
+			s.interfaces[h.Iface].Name, ErrNoNeighbor)
 	}
-	return route.Iface, dst, nil
+	return h.Iface, h.Next, nil
 }
 
 // sendVia queues a packet for a given interface and next hop.

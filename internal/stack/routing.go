@@ -17,12 +17,9 @@ func (s *Stack) startRouting(now clock.Time) error {
 		s.routes.Insert(s.localRoute(i))
 	}
 	for _, r := range s.cfg.Routes {
-		route, ok := s.staticRoute(r)
-		if !ok {
-			return fmt.Errorf("stack: route %v: next hop %v is on no interface's network",
-				r.Prefix, r.Via)
+		if err := s.AddRoute(now, r); err != nil {
+			return fmt.Errorf("stack: route: %w", err)
 		}
-		s.routes.Insert(route)
 	}
 	if s.cfg.RIP == nil {
 		return nil
@@ -36,7 +33,9 @@ func (s *Stack) startRouting(now clock.Time) error {
 		s.rip.SetLocal(now, s.interfaces[i].Addr.Masked(), i, true)
 	}
 	for _, p := range s.cfg.Originate {
-		s.rip.SetLocal(now, p.Masked(), -1, true)
+		if !s.isNetwork(p) {
+			s.rip.SetLocal(now, p, -1, true)
+		}
 	}
 	s.rip.Start(now)
 	return nil
@@ -46,16 +45,28 @@ func (s *Stack) localRoute(i int) ip.Route {
 	return ip.Route{Prefix: s.interfaces[i].Addr.Masked(), Iface: i, Origin: ip.Local}
 }
 
-func (s *Stack) staticRoute(r Route) (ip.Route, bool) {
-	for i := range s.interfaces {
-		if s.interfaces[i].Addr.Masked().Contains(r.Via) {
-			return ip.Route{
-				Prefix: r.Prefix, NextHop: r.Via, Iface: i, Origin: ip.Static,
-			}, true
-		}
-	}
-	return ip.Route{}, false
+// isNetwork reports whether a prefix is that of an interface: RIP knows it anyway.
+func (s *Stack) isNetwork(p netip.Prefix) bool {
+	return slices.ContainsFunc(s.interfaces, func(f iface) bool { return f.Addr.Masked() == p })
 }
+
+// hop finds the way of a packet of the node's own.
+func (s *Stack) hop(dst ip.Addr) (ip.Hop, bool) {
+	hop, ok := s.routes.Hop(dst)
+	return hop, ok && hop.Kind == ip.Forwarded
+}
+
+// self reports whether an address is the node's own, and whose network it is of. An
+// address is the node's and not its interface's, the weak model of RFC 1122 §3.3.4.2: a
+// router is reached by any of its addresses over any interface, and by itself although
+// the interface is down. Those of 127/8 are the node's too, from within (RFC 1122
+// §3.2.1.3).
+func (s *Stack) self(a ip.Addr) (int, bool) {
+	i, own := s.own[a]
+	return i, own || loopback(a)
+}
+
+func loopback(a ip.Addr) bool { return a[0] == 127 }
 
 // present reports whether dst is on the link of interface i, as far as is known.
 func (s *Stack) present(i int, dst ip.Addr) bool {
@@ -65,18 +76,18 @@ func (s *Stack) present(i int, dst ip.Addr) bool {
 
 // path is TCP's question which way leads to remote.
 func (s *Stack) path(remote [4]byte) tcp.Path {
-	if i, self := s.own[remote]; self {
+	if i, self := s.self(remote); self {
 		return tcp.Path{Outlet: s.loopback(), MTU: s.interfaces[i].MTU, Local: remote}
 	}
-	route, ok := s.routes.Lookup(remote)
-	if special(remote) || ok && !route.NextHop.IsValid() && s.all(route.Iface, remote) {
+	hop, ok := s.hop(remote)
+	if special(remote) || ok && hop.OnLink && s.all(hop.Iface, remote) {
 		return tcp.Path{Outlet: -1, NotHost: true} // RFC 1122 §4.2.3.10
 	}
-	if !ok || !route.NextHop.IsValid() && !s.present(route.Iface, remote) {
+	if !ok || hop.OnLink && !s.present(hop.Iface, remote) {
 		return tcp.Path{Outlet: -1}
 	}
-	out := &s.interfaces[route.Iface]
-	return tcp.Path{Outlet: route.Iface, MTU: out.MTU, Local: out.addr}
+	out := &s.interfaces[hop.Iface]
+	return tcp.Path{Outlet: hop.Iface, MTU: out.MTU, Local: out.addr}
 }
 
 // loopback is the outlet to the node itself, behind those of the interfaces.
@@ -151,17 +162,7 @@ func (s *Stack) SetUp(now clock.Time, i int, up bool) {
 	} else {
 		s.routes.Remove(in.Addr.Masked(), ip.Local)
 	}
-	for _, r := range s.cfg.Routes {
-		route, ok := s.staticRoute(r)
-		if !ok || route.Iface != i {
-			continue
-		}
-		if up {
-			s.routes.Insert(route)
-		} else {
-			s.routes.Remove(route.Prefix, ip.Static)
-		}
-	}
+	s.reinstall(now, i)
 	if s.rip != nil {
 		s.rip.SetLocal(now, in.Addr.Masked(), i, up)
 		s.learn()

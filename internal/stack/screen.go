@@ -10,8 +10,12 @@ import (
 // fewAddrs is up to how many addresses are compared one by one: quicker than a map.
 const fewAddrs = 8
 
-// isHost reports whether an address is one of the node's own.
+// isHost reports whether an address is one of the node's own. Those of 127/8 are, but
+// screen lets none in from a link.
 func (s *Stack) isHost(a ip.Addr) bool {
+	if loopback(a) {
+		return true
+	}
 	if len(s.addrs) > fewAddrs {
 		_, own := s.own[a]
 		return own
@@ -57,8 +61,8 @@ func (s *Stack) exempt(h *ip.Header) bool {
 // comesBack reports whether the routes lead back to a source as far as the knob wants
 // (RFC 3704 §2).
 func (s *Stack) comesBack(i int, src ip.Addr) bool {
-	r, ok := s.routes.Lookup(src)
-	return ok && (s.knobs.IP.ReversePath == ReverseLoose || r.Iface == i)
+	hop, ok := s.hop(src)
+	return ok && (s.knobs.IP.ReversePath == ReverseLoose || hop.Iface == i)
 }
 
 // directedBroadcast receives what is for all on another link of a router's than it came

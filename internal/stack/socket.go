@@ -45,6 +45,11 @@ func (s *Stack) DialTCP(now clock.Time, local, remote netip.AddrPort) (*tcp.Conn
 	if err := s.ours(local.Addr()); err != nil {
 		return nil, err
 	}
+	if l := local.Addr().Unmap(); l.Is4() && remote.Addr().Is4() {
+		if err := s.inside(l.As4(), remote.Addr().As4()); err != nil {
+			return nil, err
+		}
+	}
 	if local.Port() != 0 && s.tcp.Listens(local) {
 		return nil, fmt.Errorf("%v: %w", local, tcp.ErrPortInUse)
 	}

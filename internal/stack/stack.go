@@ -35,7 +35,7 @@ const (
 // Config describes one host or router.
 type Config struct {
 	Interfaces []Interface
-	// Routes are the static routes. NextHop must be on one interface's network.
+	// Routes are the static routes.
 	Routes []Route
 	// RIP makes the node speak RIP with the neighbours it lists; nil means no RIP.
 	RIP *rip.Config
@@ -68,12 +68,6 @@ type Interface struct {
 	Neighbors []netip.Addr
 }
 
-// Route is a static route.
-type Route struct {
-	Prefix netip.Prefix
-	Via    netip.Addr
-}
-
 // Direction tells a tap which way a packet was going.
 type Direction uint8
 
@@ -95,6 +89,7 @@ type Stack struct {
 	addrs      []ip.Addr          // the same, for a quick look at a few
 	groups     map[membership]int // joined by others than UDP's sockets
 	routes     ip.Table
+	statics    statics
 	rip        *rip.Speaker
 	tcp        *tcp.Host
 	udp        *udp.Host
@@ -138,7 +133,7 @@ type counters struct {
 // New returns a stack with every interface up. RIP, if configured, begins with
 // the first Output.
 func New(now clock.Time, cfg Config) (*Stack, error) {
-	s := &Stack{cfg: cfg, own: map[ip.Addr]int{}, rng: cfg.Rand}
+	s := &Stack{cfg: cfg, own: map[ip.Addr]int{}, statics: statics{}, rng: cfg.Rand}
 	s.sockets.free = cfg.FirstSocket
 	if s.rng == nil {
 		s.rng = rand.New(rand.NewPCG(1, 1))

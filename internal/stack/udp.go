@@ -116,7 +116,7 @@ func (s *Stack) DialUDPFrom(local, remote netip.AddrPort) (*udp.Socket, error) {
 
 // sourceTo is the address that packets to dst leave from.
 func (s *Stack) sourceTo(dst ip.Addr) (ip.Addr, error) {
-	if _, self := s.own[dst]; self {
+	if _, self := s.self(dst); self {
 		return dst, nil
 	}
 	i, _, err := s.way(dst)

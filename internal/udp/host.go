@@ -154,8 +154,9 @@ func (h *Host) Input(a Arrival, b []byte) Verdict {
 		return BadHeader
 	case !header.Verify(a.Src, a.Dst, b):
 		return BadChecksum
-	case a.Src[0] == 0 || a.Src[0] == 127 || a.Src[0] >= 224:
+	case a.Src[0] == 0 || a.Src[0] == 127 && a.Dst[0] != 127 || a.Src[0] >= 224:
 		// RFC 1122 §4.1.3.6: a source that is no host's has the datagram discarded.
+		// What is for 127/8 came from the node itself, or it would not be here.
 		return BadSource
 	}
 	from := netip.AddrPortFrom(netip.AddrFrom4(a.Src), header.SrcPort)
