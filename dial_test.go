@@ -23,8 +23,10 @@ func TestADialThatCannotBeIsSilent(t *testing.T) {
 	cancel()
 	_, err := n.DialContext(ctx, "tcp", "10.0.0.2:80")
 	require.ErrorIs(t, err, context.Canceled)
+	_, err = n.Dial("tcp", "127.0.0.1:80")
+	require.ErrorIs(t, err, syscall.ECONNREFUSED, "the node itself, where nobody listens")
 	for _, no := range []string{
-		"127.0.0.1", "224.0.0.1", "255.255.255.255", "0.1.2.3", "240.0.0.1", "10.0.0.255", "10.0.0.0",
+		"224.0.0.1", "255.255.255.255", "0.1.2.3", "240.0.0.1", "10.0.0.255", "10.0.0.0",
 	} {
 		_, err := n.Dial("tcp", no+":80")
 		require.ErrorIs(t, err, syscall.ENETUNREACH, no)

@@ -178,7 +178,7 @@ func TestErrorsAreThoseThatProgramsLookFor(t *testing.T) {
 	var op *net.OpError
 	require.ErrorAs(t, err, &op)
 
-	for _, to := range []string{"0.0.0.0", "127.0.0.1", "224.0.0.9", "255.255.255.255"} {
+	for _, to := range []string{"0.0.0.0", "224.0.0.9", "255.255.255.255"} {
 		_, err := control.Ask(ctx, a.Operator(), control.Connect{Addr: netip.MustParseAddr(to), Port: 1})
 		require.ErrorIs(t, err, control.ErrUsage, to)
 		_, err = control.Ask(ctx, a.Operator(), control.SendTest{Addr: netip.MustParseAddr(to)})
