@@ -22,10 +22,10 @@ func wrong(format string, args ...any) error {
 // may not have either.
 func checkAddr(p netip.Prefix) error {
 	if !p.IsValid() || !p.Addr().Is4() {
-		return fmt.Errorf("Addr %v is not IPv4", p)
+		return fmt.Errorf("the Addr %v is not IPv4", p)
 	}
 	if why := lnx.AddrFault(p); why != "" {
-		return fmt.Errorf("Addr %v is %s", p, why)
+		return fmt.Errorf("the Addr %v is %s", p, why)
 	}
 	return nil
 }
@@ -35,6 +35,20 @@ func checkAddr(p netip.Prefix) error {
 func checkNeighbor(face *lnx.Interface, a netip.Addr) error {
 	if why := lnx.NeighborFault(a, face.Addr); why != "" {
 		return fmt.Errorf("neighbor %v is %s", a, why)
+	}
+	return nil
+}
+
+// checkKernel reports what is wrong with the address of a TUN device's other end.
+func (f *Interface) checkKernel() error {
+	if f.Kernel.IsValid() && !f.Kernel.Is4() {
+		return fmt.Errorf("the Kernel's address %v is not IPv4", f.Kernel)
+	}
+	if !f.Kernel.IsValid() {
+		return nil
+	}
+	if why := lnx.NeighborFault(f.Kernel, f.Addr); why != "" {
+		return fmt.Errorf("the Kernel's address %v is %s", f.Kernel, why)
 	}
 	return nil
 }

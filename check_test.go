@@ -52,6 +52,6 @@ func TestOpenAndOpenFileRefuseTheSameAddresses(t *testing.T) {
 		_, err := tidepool.Open(tidepool.Config{Interfaces: []tidepool.Interface{
 			{Addr: prefix("10.0.0.1/24"), TUN: "tide9", Kernel: addr(kernel)},
 		}})
-		require.ErrorContains(t, err, "interface if0: Kernel "+kernel+" is "+why)
+		require.ErrorContains(t, err, "interface if0: the Kernel's address "+kernel+" is "+why)
 	}
 }

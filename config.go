@@ -219,13 +219,8 @@ func (f *Interface) underneath(to *lnx.Interface) (err error) {
 	case strings.Contains(kinds, " "):
 		return fmt.Errorf("%s are given: want one of Link, UDP and TUN", kinds)
 	case f.TUN != "":
-		if f.Kernel.IsValid() {
-			if !f.Kernel.Is4() {
-				return fmt.Errorf("Kernel %v is not IPv4", f.Kernel)
-			}
-			if why := lnx.NeighborFault(f.Kernel, f.Addr); why != "" {
-				return fmt.Errorf("Kernel %v is %s", f.Kernel, why)
-			}
+		if err := f.checkKernel(); err != nil {
+			return err
 		}
 		to.Tun = &lnx.Tun{Device: f.TUN, Kernel: f.Kernel}
 	case f.Kernel.IsValid():

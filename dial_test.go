@@ -77,14 +77,14 @@ func TestOpenNamesTheFieldThatIsWrong(t *testing.T) {
 		return func(c *tidepool.Config) { c.Hosts = map[string]netip.Addr{"b": a} }
 	}
 	for say, change := range map[string]func(*tidepool.Config){
-		"interface if0: Addr 10.0.0.0/24 is the address of the subnet 10.0.0.0/24 itself": face("10.0.0.0/24"),
-		"interface if0: Addr 10.0.0.255/24 is the broadcast address of 10.0.0.0/24":       face("10.0.0.255/24"),
-		"interface if0: Addr 10.0.3.255/22 is the broadcast address of 10.0.0.0/22":       face("10.0.3.255/22"),
-		"interface if0: Addr 224.0.0.5/24 is a multicast address":                         face("224.0.0.5/24"),
-		"interface if0: neighbor 10.0.1.2 is not in the link's prefix":                    neighbor(addr("10.0.1.2")),
-		"interface if0: neighbor 10.0.0.1 is the interface itself":                        neighbor(addr("10.0.0.1")),
-		"route 10.7.0.0/16: next hop 10.0.0.1 is the node itself":                         via("10.0.0.1"),
-		"route 10.7.0.0/16: next hop 10.1.0.1 is on no interface's network":               via("10.1.0.1"),
+		"interface if0: the Addr 10.0.0.0/24 is the address of the subnet 10.0.0.0/24 itself": face("10.0.0.0/24"),
+		"interface if0: the Addr 10.0.0.255/24 is the broadcast address of 10.0.0.0/24":       face("10.0.0.255/24"),
+		"interface if0: the Addr 10.0.3.255/22 is the broadcast address of 10.0.0.0/22":       face("10.0.3.255/22"),
+		"interface if0: the Addr 224.0.0.5/24 is a multicast address":                         face("224.0.0.5/24"),
+		"interface if0: neighbor 10.0.1.2 is not in the link's prefix":                        neighbor(addr("10.0.1.2")),
+		"interface if0: neighbor 10.0.0.1 is the interface itself":                            neighbor(addr("10.0.0.1")),
+		"route 10.7.0.0/16: next hop 10.0.0.1 is the node itself":                             via("10.0.0.1"),
+		"route 10.7.0.0/16: next hop 10.1.0.1 is on no interface's network":                   via("10.1.0.1"),
 		`Hosts["b"]`: named(netip.Addr{}),
 
 		"TCP.InitialWindow -3: want 1 to 65536": tcp(func(c *tidepool.TCP) { c.InitialWindow = -3 }),

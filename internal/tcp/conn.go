@@ -121,6 +121,7 @@ type receiveSpace struct {
 	early      int    // bytes that the host counts as held out of order
 	scale      uint8
 	pingpong   bool   // data of ours carries the acknowledgments
+	finLast    bool   // a FIN without its text is what arrived last
 	unordered  uint64 // segments that arrived out of order
 }
 

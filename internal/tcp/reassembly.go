@@ -122,14 +122,8 @@ func (c *Conn) takeFIN(now clock.Time, s *Segment, seq uint64) {
 	if !c.state.mayReceive() {
 		return
 	}
-	if s.Flags.Has(FIN) && c.rcv.fin == 0 {
-		// A FIN ahead of missing text is remembered, like the text.
-		if fin := seq + uint64(s.Len); fin >= c.rcv.nxt && fin <= c.rcv.limit() {
-			c.rcv.fin = fin
-		}
-		if c.rcv.nxt < c.rcv.fin && s.Len == 0 {
-			c.offWindowACK(now) // RFC 5681 §4.2: it is out of order, whatever it carries
-		}
+	if s.Flags.Has(FIN) {
+		c.holdFIN(now, seq+uint64(s.Len), s.Len == 0)
 	}
 	if c.rcv.fin == 0 || c.rcv.nxt != c.rcv.fin {
 		return
@@ -141,4 +135,27 @@ func (c *Conn) takeFIN(now clock.Time, s *Segment, seq uint64) {
 	c.rcv.acks = max(c.rcv.acks, 1)
 	c.raise(Readable)
 	c.setState(now, evFIN)
+}
+
+// holdFIN remembers a FIN ahead of missing text, like the text (RFC 9293 §3.10.7.4:
+// segments may be held for later). Bare, it is acknowledged here, for nothing else
+// does: at once as it comes (RFC 5681 §4.2), and now and then when it comes again.
+func (c *Conn) holdFIN(now clock.Time, fin uint64, bare bool) {
+	fresh := c.rcv.fin == 0 && fin >= c.rcv.nxt && fin <= c.rcv.limit()
+	if fresh {
+		c.rcv.fin = fin
+	}
+	if !bare || c.rcv.nxt >= c.rcv.fin {
+		return
+	}
+	if !fresh {
+		if fin == c.rcv.fin {
+			c.reportDuplicate(fin, fin+1)
+		}
+		c.offWindowACK(now)
+		return
+	}
+	c.rcv.finLast = true
+	c.rcv.hurry()
+	c.rcv.acks = max(c.rcv.acks, 1)
 }

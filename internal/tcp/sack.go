@@ -98,6 +98,10 @@ func (c *Conn) sackBlocks(o *Options) {
 		}
 		o.addBlock(start, end)
 	}
+	fin, alone := c.finAlone()
+	if alone && c.rcv.finLast {
+		add(fin)
+	}
 	for _, pos := range c.rcv.recent {
 		if b, ok := c.rcv.ooo.Find(pos); ok && o.SACKCount < most {
 			add(b)
@@ -106,6 +110,21 @@ func (c *Conn) sackBlocks(o *Options) {
 	for i := 0; i < c.rcv.ooo.Len() && o.SACKCount < most; i++ {
 		add(c.rcv.ooo.At(i))
 	}
+	if alone && o.SACKCount < most {
+		add(fin)
+	}
+}
+
+// finAlone returns where a FIN is held whose text is missing, as an empty range in
+// front of it: RFC 2018 §3 reports its number like a byte's, and the peer need not send
+// it again. It is false where there is none, or it ends the last range.
+func (c *Conn) finAlone() (buffer.Range, bool) {
+	if c.rcv.fin == 0 || c.rcv.nxt >= c.rcv.fin {
+		return buffer.Range{}, false
+	}
+	at := c.rxOffset(c.rcv.fin)
+	n := c.rcv.ooo.Len()
+	return buffer.Range{Start: at, End: at}, n == 0 || c.rcv.ooo.At(n-1).End < at
 }
 
 // noteRecent remembers that the range at stream offset pos changed last.
@@ -122,7 +141,7 @@ func (s *receiveSpace) noteRecent(pos uint64) {
 			n++
 		}
 	}
-	s.recent = next
+	s.recent, s.finLast = next, false
 }
 
 // reportDuplicate has the next acknowledgment report [start, end) as received
