@@ -1,0 +1,193 @@
+package stack_test
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/checksum"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+func prefixOf(a ip.Addr, bits int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4(a), bits)
+}
+
+// ofFragments are the reasons for which reassembly drops fragments.
+var ofFragments = func() map[string]bool {
+	m := map[string]bool{}
+	for r := ip.DropFragmentEmpty; r <= ip.DropFragmentTimeout; r++ {
+		m[r.String()] = true
+	}
+	return m
+}()
+
+// accounted fails the test unless every packet that came in is among those that a
+// protocol took, that were passed on, or that were dropped for a reason, where the
+// fragments of a datagram make one packet.
+func accounted(t require.TestingT, s *stack.Stack, sent uint64) {
+	var forwarded, out uint64
+	for i, f := range s.InterfaceInfos() {
+		var dropped uint64
+		for _, d := range f.In.Drops {
+			if !ofFragments[d.Reason] {
+				dropped += d.Packets
+			}
+		}
+		require.Equal(t, f.In.Packets+f.In.Fragmented, f.In.Delivered+f.In.Forwarded+f.In.Fragments+dropped,
+			"interface %d: %+v", i, f.In)
+		forwarded += f.In.Forwarded
+		for _, d := range f.Out.Drops {
+			if d.Reason != ip.DropICMPRate.String() {
+				out += d.Packets
+			}
+		}
+	}
+	require.LessOrEqual(t, forwarded, out+sent, "what is passed on leaves or is dropped")
+}
+
+// fuzzRouter is a router with sockets, a group, a listener and a lossy link.
+func fuzzRouter(t require.TestingT) *stack.Stack {
+	small := face("if2", "10.2.0.1/24")
+	small.MTU = 68
+	known := face("if1", "10.1.0.1/24")
+	known.Neighbors = []netip.Addr{addr("10.1.0.2"), addr("10.1.0.3")}
+	s, err := stack.New(1, stack.Config{
+		Interfaces: []stack.Interface{face("if0", "10.0.0.2/24"), known, small},
+		Routes:     []stack.Route{route("172.16.0.0/12", "10.1.0.2")},
+		Forwarding: true,
+		Knobs:      stack.Knobs{ICMP: stack.ICMPKnobs{EchoBroadcast: true}},
+	})
+	require.NoError(t, err)
+	s.SetLoss(2, 0.1)
+	u, err := s.BindUDP(netip.MustParseAddrPort("0.0.0.0:520"))
+	require.NoError(t, err)
+	require.NoError(t, s.JoinUDP(u, 0, ripGroup))
+	_, err = s.ListenTCP(netip.MustParseAddrPort("0.0.0.0:80"), 4)
+	require.NoError(t, err)
+	return s
+}
+
+// drainAll takes everything that a stack has to send, and counts it.
+func drainAll(s *stack.Stack, now clock.Time, batch *buffer.Batch) (packets uint64) {
+	for {
+		batch.Reset()
+		more := s.Output(now, []int{1000, 1000, 1000}, batch)
+		for _, tr := range batch.Trains() {
+			packets += uint64(tr.Count)
+		}
+		if !more {
+			return packets
+		}
+	}
+}
+
+// mended gives a packet right lengths and checksums as often as not, so that more of it
+// is looked at.
+func mended(b []byte, how byte) []byte {
+	if how&1 == 0 || len(b) < ip.HeaderLen {
+		return b
+	}
+	b[0] = 0x40 | max(5, b[0]&15)
+	if how&32 != 0 || int(b[0]&15)*4 > len(b) {
+		b[0] = 0x45
+	}
+	ihl := int(b[0]&15) * 4
+	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
+	if how&2 != 0 {
+		b[6], b[7] = b[6]&0x40, 0 // not a fragment
+	}
+	if how&4 != 0 {
+		b[9] = []byte{0, 1, 6, 17, 200}[int(b[9])%5]
+	}
+	near := []ip.Addr{
+		{10, 0, 0, 2},
+		{10, 1, 0, 1},
+		{10, 1, 0, 2},
+		{10, 2, 0, 9},
+		{10, 1, 0, 255},
+		{224, 0, 0, 9},
+		{172, 16, 0, 1},
+		{255, 255, 255, 255},
+	}
+	if how&8 != 0 {
+		copy(b[12:], []byte{10, 0, 0, 1})
+		dst := near[int(b[19])%len(near)]
+		copy(b[16:], dst[:])
+	}
+	if how&16 != 0 {
+		mendPayload(b[ihl:], ip.Addr(b[12:16]), ip.Addr(b[16:20]), b[9])
+	}
+	b[10], b[11] = 0, 0
+	binary.BigEndian.PutUint16(b[10:], checksum.Checksum(b[:ihl]))
+	return b
+}
+
+func mendPayload(p []byte, src, dst ip.Addr, protocol uint8) {
+	sum := checksum.PseudoHeader(src, dst, protocol, len(p))
+	switch {
+	case protocol == ip.ProtoICMP && len(p) >= 4:
+		p[2], p[3] = 0, 0
+		binary.BigEndian.PutUint16(p[2:], checksum.Checksum(p))
+	case protocol == ip.ProtoUDP && len(p) >= 8:
+		binary.BigEndian.PutUint16(p[4:], uint16(len(p)))
+		p[6], p[7] = 0, 0
+		binary.BigEndian.PutUint16(p[6:], ^checksum.Fold(checksum.Sum(p, sum)))
+	case protocol == ip.ProtoTCP && len(p) >= 20:
+		p[16], p[17] = 0, 0
+		binary.BigEndian.PutUint16(p[16:], ^checksum.Fold(checksum.Sum(p, sum)))
+	}
+}
+
+// Random packets, most of them half right: none is forgotten, none is counted twice.
+func TestEveryPacketIsAccountedFor(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	s, batch := fuzzRouter(t), buffer.NewBatch()
+	now, sent := clock.Time(1), uint64(0)
+	for range 200_000 {
+		b := make([]byte, rng.IntN(rng.IntN(1500)+1)+rng.IntN(100))
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		b = mended(b, byte(rng.Uint32()|rng.Uint32()))
+		now = now.Add(1_000_000)
+		if s.Deadline().Due(now) {
+			s.Advance(now)
+		}
+		s.Input(now, buffer.Frame{Data: b, Size: max(1, len(b)), Iface: rng.IntN(3)})
+		sent += drainAll(s, now, batch)
+		s.Events()
+	}
+	accounted(t, s, sent)
+	infos := s.InterfaceInfos()
+	require.NotZero(t, infos[0].In.Delivered)
+	require.NotZero(t, infos[0].In.Forwarded)
+	require.NotZero(t, infos[0].In.Fragments)
+	require.Greater(t, len(infos[0].In.Drops), 15, "%v", infos[0].In.Drops)
+}
+
+func FuzzInput(f *testing.F) {
+	f.Add(packetTo(hostA, routerA, 7, 7, 4, 0, 0, 0, 0, 0), byte(0), byte(31))
+	f.Add(echoTo(routerA, ip.Header{Options: []byte{68, 8, 5, 1, 0, 0, 0, 0}}, nil), byte(0), byte(31))
+	f.Add(datagramTo(hostA, hostC, ip.Header{MF: true, FragOff: 8}, make([]byte, 64)), byte(1), byte(1))
+	f.Add(datagramTo(hostA, ip.Addr{224, 0, 0, 9}, ip.Header{}, nil), byte(0), byte(0))
+	s, batch := fuzzRouter(f), buffer.NewBatch()
+	now, sent := clock.Time(1), uint64(0)
+	f.Fuzz(func(t *testing.T, b []byte, iface, how byte) {
+		now = now.Add(1_000_000)
+		b = mended(append([]byte(nil), b[:min(len(b), 2000)]...), how)
+		s.Input(now, buffer.Frame{Data: b, Size: max(1, len(b)), Iface: int(iface) % 3})
+		if s.Deadline().Due(now) {
+			s.Advance(now)
+		}
+		sent += drainAll(s, now, batch)
+		s.Events()
+		accounted(t, s, sent)
+	})
+}

@@ -1,0 +1,179 @@
+package stack_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+// RFC 1122 §3.2.1.3, RFC 1812 §5.3.7, RFC 6890 §2.2: addresses that cannot be where they
+// are end a packet, whether it is for the node or for others, and by name.
+func TestScreenedAddresses(t *testing.T) {
+	all, group := ip.Addr{255, 255, 255, 255}, ip.Addr{224, 0, 0, 1}
+	tests := []struct {
+		src, dst ip.Addr
+		reason   ip.DropReason
+	}{
+		{hostA, routerA, ip.DropNone},
+		{hostA, hostC, ip.DropNone},
+		{hostA, all, ip.DropNone},
+		{hostA, group, ip.DropNone},
+		{ip.Addr{}, all, ip.DropNone}, // RFC 1122 §3.2.1.3 (a): a host without an address
+		{ip.Addr{}, routerA, ip.DropMartian},
+		{ip.Addr{}, group, ip.DropMartian},
+		{ip.Addr{0, 0, 0, 9}, all, ip.DropMartian},
+		{ip.Addr{127, 0, 0, 1}, routerA, ip.DropMartian},
+		{ip.Addr{127, 0, 0, 1}, all, ip.DropMartian},
+		{ip.Addr{224, 0, 0, 9}, group, ip.DropMartian},
+		{ip.Addr{240, 0, 0, 1}, hostC, ip.DropMartian},
+		{all, hostC, ip.DropMartian},
+		{ip.Addr{10, 0, 0, 255}, hostC, ip.DropMartian}, // the link's broadcast
+		{ip.Addr{10, 0, 0, 0}, routerA, ip.DropMartian}, // and what 4.2BSD took for it
+		{hostA, ip.Addr{127, 0, 0, 1}, ip.DropMartian},
+		{hostA, ip.Addr{0, 0, 0, 0}, ip.DropMartian},
+		{hostA, ip.Addr{240, 0, 0, 1}, ip.DropMartian},
+		{hostA, ip.Addr{255, 255, 255, 254}, ip.DropMartian},
+		{routerA, hostC, ip.DropOwnSource},
+		{routerC, group, ip.DropOwnSource},
+		{routerA, routerA, ip.DropOwnSource}, // the LAND packet
+		{hostA, ip.Addr{224, 0, 0, 9}, ip.DropGroup},
+		{hostA, ip.Addr{239, 9, 9, 9}, ip.DropGroup},
+	}
+	for _, tt := range tests {
+		w, _, b, _ := line(t)
+		sent := ask(w, 1, 0, packetTo(tt.src, tt.dst))
+		if tt.reason == ip.DropNone {
+			assert.Empty(t, drops(b, 0), "%v", tt)
+			assert.Equal(t, tt.dst == hostC, len(sent) == 1, "%v", tt)
+			continue
+		}
+		assert.Equal(t, map[string]uint64{tt.reason.String(): 1}, drops(b, 0), "%v", tt)
+		assert.Empty(t, sent, "%v", tt)
+	}
+}
+
+// A node with many addresses knows its own as well as one with few.
+func TestManyAddressesOfOnesOwn(t *testing.T) {
+	w := newWorld(t)
+	cfg := stack.Config{}
+	for i := range byte(12) {
+		f := face(string('a'+rune(i)), "10.0.0.1/24")
+		a := f.Addr.Addr().As4()
+		a[2] = i
+		f.Addr = prefixOf(a, 24)
+		cfg.Interfaces = append(cfg.Interfaces, f)
+	}
+	s := w.add(cfg)
+	for i := range byte(12) {
+		s.Input(w.now, frame(packetTo(ip.Addr{10, 0, i, 1}, ip.Addr{10, 0, 0, 1})))
+		s.Input(w.now, frame(packetTo(ip.Addr{10, 0, 0, 9}, ip.Addr{10, 0, i, 1})))
+	}
+	assert.Len(t, s.Events(), 12)
+	assert.Equal(t, map[string]uint64{"own address as source": 12}, drops(s, 0))
+}
+
+// RFC 3704 §2.2, §2.4: the source of a packet against the routes, by the operator's knob.
+// Off, which is the default, a ring may have another way back than the way there.
+func TestReversePaths(t *testing.T) {
+	near, far, elsewhere := hostA, ip.Addr{10, 1, 0, 7}, ip.Addr{172, 16, 0, 1}
+	for mode, want := range map[stack.ReversePath][]bool{
+		stack.ReverseOff:    {true, true, true},
+		stack.ReverseLoose:  {true, true, false},
+		stack.ReverseStrict: {true, false, false},
+	} {
+		w, _, b, _ := line(t)
+		require.NoError(t, b.SetKnobs(stack.Knobs{IP: stack.IPKnobs{ReversePath: mode}}))
+		for i, src := range []ip.Addr{near, far, elsewhere} {
+			before := drops(b, 0)[ip.DropReversePath.String()]
+			ask(w, 1, 0, packetTo(src, routerA))
+			assert.Equal(t, want[i], drops(b, 0)[ip.DropReversePath.String()] == before, "%v %v", mode, src)
+		}
+		ask(w, 1, 0, packetTo(ip.Addr{}, ip.Addr{255, 255, 255, 255}))
+		assert.Zero(t, drops(b, 0)[ip.DropMartian.String()], "who has no address is on the link")
+	}
+	_, _, b, _ := line(t)
+	require.ErrorIs(t, b.SetKnobs(stack.Knobs{IP: stack.IPKnobs{ReversePath: 3}}), stack.ErrKnob)
+	for _, mode := range []stack.ReversePath{stack.ReverseOff, stack.ReverseLoose, stack.ReverseStrict} {
+		got, ok := stack.ParseReversePath(mode.String())
+		assert.True(t, ok)
+		assert.Equal(t, mode, got)
+	}
+	_, ok := stack.ParseReversePath("tight")
+	assert.False(t, ok)
+}
+
+// RFC 1812 §5.2.3: a router takes what is for all on another of its links; RFC 2644 §2: it
+// passes that on only if it is told to, a copy to each node there.
+func TestDirectedBroadcasts(t *testing.T) {
+	w := newWorld(t)
+	known := func(name, prefix string, neighbors ...string) stack.Interface {
+		f := face(name, prefix)
+		for _, n := range neighbors {
+			f.Neighbors = append(f.Neighbors, addr(n))
+		}
+		return f
+	}
+	r := w.add(stack.Config{
+		Forwarding: true,
+		Interfaces: []stack.Interface{
+			known("if0", "10.0.0.2/24", "10.0.0.1"),
+			known("if1", "10.1.0.1/24", "10.1.0.2", "10.1.0.3"),
+		},
+	})
+	all := ip.Addr{10, 1, 0, 255}
+	assert.Empty(t, ask(w, 0, 0, packetTo(hostA, all)))
+	assert.Len(t, r.Events(), 1)
+	require.NoError(t, r.SetKnobs(stack.Knobs{IP: stack.IPKnobs{DirectedBroadcast: true}}))
+	sent := ask(w, 0, 0, packetTo(hostA, all, 7, 7, 4, 0, 0, 0, 0, 0))
+	require.Len(t, sent, 2)
+	for _, p := range sent {
+		h, _, drop := ip.ParseHeader(p)
+		require.Equal(t, ip.DropNone, drop)
+		assert.Equal(t, uint8(8), h.TTL)
+		assert.Equal(t, []byte{7, 7, 8, 10, 1, 0, 1, 0}, h.Options)
+	}
+	last := packetTo(hostA, all)
+	h, _, _ := ip.ParseHeader(last)
+	h.TTL = 1
+	assert.Empty(t, ask(w, 0, 0, h.Append(nil)), "its time is up")
+	assert.Len(t, r.Events(), 2)
+	assert.Empty(t, drops(r, 0))
+}
+
+// RFC 1812 §5.3.13.5, §5.3.13.6: a router enters itself, by the interface that a packet
+// leaves by, where its sender asked for it, and leaves other options as they are.
+func TestOptionsOfWhatIsPassedOn(t *testing.T) {
+	w, _, _, c := line(t)
+	w.now = w.now.Add(7 * time.Millisecond)
+	for _, tt := range []struct{ options, want []byte }{
+		{[]byte{7, 11, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0}, []byte{7, 11, 8, 10, 1, 0, 1, 0, 0, 0, 0, 0}},
+		{[]byte{7, 7, 8, 9, 9, 9, 9, 0}, []byte{7, 7, 8, 9, 9, 9, 9, 0}},
+		{[]byte{68, 8, 5, 0, 0, 0, 0, 0}, []byte{68, 8, 9, 0, 0, 0, 0, 7}},
+		{
+			[]byte{68, 12, 5, 3, 10, 0, 0, 2, 0, 0, 0, 0},
+			[]byte{68, 12, 13, 3, 10, 0, 0, 2, 0, 0, 0, 7},
+		},
+		{[]byte{148, 4, 0, 0}, []byte{148, 4, 0, 0}},
+		{[]byte{130, 4, 1, 2}, []byte{130, 4, 1, 2}},
+		{[]byte{0x9e, 3, 7, 1}, []byte{0x9e, 3, 7, 1}},
+	} {
+		sent := ask(w, 1, 0, packetTo(hostA, hostC, tt.options...))
+		require.Len(t, sent, 1, "%v", tt.options)
+		h, _, drop := ip.ParseHeader(sent[0])
+		require.Equal(t, ip.DropNone, drop, "RFC 1624 §3: the checksum is right: %v", tt.options)
+		assert.Equal(t, tt.want, h.Options)
+		assert.Equal(t, uint8(8), h.TTL)
+	}
+
+	// A host is silent about what is for others, whatever its options are.
+	for _, options := range [][]byte{{131, 7, 4, 1, 2, 3, 4, 0}, {7, 7, 3, 0, 0, 0, 0, 0}} {
+		assert.Empty(t, ask(w, 2, 0, packetTo(hostA, ip.Addr{10, 1, 0, 9}, options...)))
+		assert.Len(t, ask(w, 2, 0, packetTo(hostA, hostC, options...)), 1)
+	}
+	assert.Equal(t, map[string]uint64{"bad ip option": 2, "source route": 2}, drops(c, 0))
+}
