@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ import (
 type runOptions struct {
 	config    node.Config
 	script    string
+	commands  []string
 	keepGoing bool
 	json      bool
 }
@@ -32,10 +34,12 @@ func runCommand() *cobra.Command {
 		Short: "run the node that a file describes, with a shell",
 		Long: "Run the node that FILE.lnx describes. At a terminal it has a shell;\n" +
 			"`help` there lists the commands. Else standard input is a script, or the\n" +
-			"file that --script names: it stops at the first line that fails, waits\n" +
-			"for its transfers at the end, and so ends the node.",
+			"file that --script names, or the lines of --command: it stops at the first\n" +
+			"line that fails, whose exit status is then the program's, waits for its\n" +
+			"transfers at the end, and so ends the node.",
 		Example: "  node run nets/a-b-c/B.lnx\n" +
 			"  printf 'interfaces\\nroutes\\n' | node run nets/a-b-c/B.lnx\n" +
+			"  node run nets/a-b-c/A.lnx -c 'ping -c 3 10.1.0.2'\n" +
 			"  node run A.lnx --pcap A.pcapng --script send.txt",
 		Args: usageArgs(cobra.ExactArgs(1)),
 		ValidArgsFunction: cobra.FixedCompletions(
@@ -49,6 +53,8 @@ func runCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&o.script, "script", "", "run the lines of `FILE` (- is standard input), then end")
+	f.StringArrayVarP(&o.commands, "command", "c", nil,
+		"run the `LINE` of the shell, then end; may be given again")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "go on behind a line that failed")
 	f.BoolVar(&o.json, "json", false, "print answers and events as JSON, one document a line")
 	f.StringVar(&o.config.Pcap, "pcap", "", "capture every packet into the pcapng `FILE`")
@@ -62,6 +68,9 @@ func runCommand() *cobra.Command {
 func (o *runOptions) validate() error {
 	if o.config.Snaplen < 0 {
 		return fmt.Errorf("--pcap-snaplen %d is negative", o.config.Snaplen)
+	}
+	if len(o.commands) > 0 && o.script != "" {
+		return errors.New("--command and --script: want one of them")
 	}
 	if _, err := link.ParseOffload(o.config.Offload); err != nil {
 		return fmt.Errorf("--offload: %w", err)
@@ -79,7 +88,10 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 		return err
 	}
 	in, name := c.InOrStdin(), "stdin"
-	if o.script != "" && o.script != "-" {
+	switch {
+	case len(o.commands) > 0:
+		in, name = strings.NewReader(strings.Join(o.commands, "\n")), "command"
+	case o.script != "" && o.script != "-":
 		f, err := os.Open(o.script)
 		if err != nil {
 			return &usageError{err}
@@ -88,7 +100,7 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 		in, name = f, o.script
 	}
 	console := newConsole(in, c.OutOrStdout(), c.ErrOrStderr())
-	typed := console.typed && o.script == ""
+	typed := console.typed && o.script == "" && len(o.commands) == 0
 	// Until the node is closed and its files are whole, a second signal does not end the process.
 	ctx, stop := endBySignal(c.Context(), endSignals(typed)...)
 	defer stop()
