@@ -144,6 +144,8 @@ type Traceroute struct {
 	Wait time.Duration `json:"wait_ns,omitempty"`
 	Here float64       `json:"here,omitempty"`
 	Near float64       `json:"near,omitempty"`
+	// Gap is the least time between probes, so that none waits for another in a batch; 0: 0.2 ms.
+	Gap time.Duration `json:"gap_ns,omitempty"`
 	// Each, if set, is called with every hop as it is finished.
 	Each func(Hop) `json:"-"`
 }

@@ -68,17 +68,16 @@ func checkPing(r *control.Ping) error {
 		{"count", r.Count, 0, 1<<31 - 1},
 	} {
 		if limit.value < limit.lo || limit.value > limit.hi {
-			return fmt.Errorf("%w: %s %d: want %d to %d",
-				control.ErrUsage, limit.name, limit.value, limit.lo, limit.hi)
+			return misuse("%s %d: want %d to %d", limit.name, limit.value, limit.lo, limit.hi)
 		}
 	}
 	switch r.Fragment {
 	case "", "do", "dont", "want":
 	default:
-		return fmt.Errorf("%w: pmtudisc %q: want do, dont or want", control.ErrUsage, r.Fragment)
+		return misuse("pmtudisc %q: want do, dont or want", r.Fragment)
 	}
 	if !r.Addr.Is4() || r.Addr.IsUnspecified() {
-		return fmt.Errorf("%w: %v is no address to ping", control.ErrUsage, r.Addr)
+		return misuse("%v is no address to ping", r.Addr)
 	}
 	return nil
 }
@@ -102,8 +101,7 @@ func (n *Node) aim(r *control.Ping, cfg *reach.PingConfig) (err error) {
 	}
 	cfg.Group = r.Addr.IsMulticast() || n.stack.IsBroadcast(r.Addr)
 	if cfg.Group && !r.Addr.IsMulticast() && !r.Broadcast {
-		return fmt.Errorf("%w: %v is a broadcast address: -b pings it all the same",
-			control.ErrUsage, r.Addr)
+		return misuse("%v is a broadcast address: do you want to ping broadcast? Then -b", r.Addr)
 	}
 	if n.stack.Group(r.Addr) && cfg.Iface < 0 {
 		cfg.Iface = 0 // a group is on every link, and no route says on which

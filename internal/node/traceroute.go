@@ -27,6 +27,7 @@ const (
 	defaultUDPPort  = 33434
 	defaultTCPPort  = 80
 	defaultPatience = 5 * time.Second
+	defaultGap      = 200 * time.Microsecond
 	defaultHere     = 3
 	defaultNear     = 10
 	// synPorts is where the source ports of a TCP traceroute begin: above those that
@@ -80,7 +81,7 @@ func traceConfig(r control.Traceroute) (*reach.TraceConfig, error) {
 	case control.ProbeTCP:
 		kind, port, header = reach.SYN, defaultTCPPort, 20
 	default:
-		return nil, fmt.Errorf("%w: %q is no kind of probe", control.ErrUsage, r.Kind)
+		return nil, misuse("%q is no kind of probe", r.Kind)
 	}
 	fill(&r.First, 1)
 	fill(&r.MaxHops, defaultHops)
@@ -101,20 +102,23 @@ func traceConfig(r control.Traceroute) (*reach.TraceConfig, error) {
 		{"tos", r.TOS, 0, 255},
 	} {
 		if limit.value < limit.lo || limit.value > limit.hi {
-			return nil, fmt.Errorf("%w: %s %d: want %d to %d",
-				control.ErrUsage, limit.name, limit.value, limit.lo, limit.hi)
+			return nil, misuse("%s %d: want %d to %d", limit.name, limit.value, limit.lo,
+				limit.hi)
 		}
 	}
 	if !isHost(r.Addr) {
-		return nil, fmt.Errorf("%w: %v is not the address of a host", control.ErrUsage, r.Addr)
+		return nil, misuse("%v is not the address of a host", r.Addr)
 	}
 	cfg := &reach.TraceConfig{
 		Dst: r.Addr, Kind: kind, Port: uint16(r.Port), First: r.First, Max: r.MaxHops,
 		Queries: r.Queries, Parallel: r.Parallel, TOS: uint8(r.TOS), DF: r.DontFragment,
-		Wait: r.Wait, Here: r.Here, Near: r.Near,
+		Wait: r.Wait, Here: r.Here, Near: r.Near, Gap: r.Gap,
 	}
 	if cfg.Wait <= 0 {
 		cfg.Wait = defaultPatience
+	}
+	if cfg.Gap == 0 {
+		cfg.Gap = defaultGap
 	}
 	if cfg.Here == 0 {
 		cfg.Here = defaultHere
@@ -135,6 +139,9 @@ func (n *Node) aimTrace(t *Trace, r *control.Traceroute, cfg *reach.TraceConfig)
 	}
 	if _, ok := n.stack.Route(r.Addr); !ok && !n.isOurs(r.Addr) {
 		return fmt.Errorf("%v: %w", r.Addr, stack.ErrNoRoute)
+	}
+	if !cfg.Src.IsValid() {
+		cfg.Src = n.stack.LocalTo(r.Addr)
 	}
 	switch cfg.Kind {
 	case reach.Echo:
@@ -162,7 +169,9 @@ func (t *Trace) gather() bool {
 		for i := range replies {
 			hop.Replies = append(hop.Replies, t.replyOf(&replies[i]))
 		}
-		t.add(hop)
+		if t.failure == nil {
+			t.add(hop)
+		}
 	}
 	if !t.trace.Done() {
 		return false

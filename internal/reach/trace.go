@@ -28,6 +28,7 @@ type TraceConfig struct {
 	// greater TTL. Zero: not.
 	Wait       time.Duration
 	Here, Near float64
+	Gap        time.Duration // the least between two probes
 }
 
 // waitGrain is added to what an answer took, so that the wait for others is not too
@@ -39,11 +40,12 @@ const waitGrain = time.Millisecond
 // way there are Parallel at the most, and in all Queries times the TTLs.
 type Trace struct {
 	cfg     TraceConfig
-	probes  []traced // in the order in which they are sent
-	next    int      // the first that was not sent yet
-	oldest  int      // all before it are done
-	end     int      // where the last TTL of interest ends
-	waiting int      // sent and not done
+	probes  []traced   // in the order in which they are sent
+	next    int        // the first that was not sent yet
+	oldest  int        // all before it are done
+	end     int        // where the last TTL of interest ends
+	waiting int        // sent and not done
+	due     clock.Time // when the next may be sent
 	stopped bool
 	told    int // hops that Hop has returned
 }
@@ -63,9 +65,10 @@ func NewTrace(cfg TraceConfig) *Trace {
 
 // Output fills in the next probe and reports whether there is one to be sent.
 func (t *Trace) Output(now clock.Time, out *Packet) bool {
-	if t.Done() || t.next >= t.end || t.waiting >= t.cfg.Parallel {
+	if !t.mayProbe() || t.due > now {
 		return false
 	}
+	t.due = now.Add(t.cfg.Gap)
 	i := t.next
 	t.next++
 	t.waiting++
@@ -79,6 +82,11 @@ func (t *Trace) Output(now clock.Time, out *Packet) bool {
 		out.ID, out.Seq = t.cfg.ID+uint16(i), t.cfg.Port
 	}
 	return true
+}
+
+// mayProbe reports whether there is one more to be sent.
+func (t *Trace) mayProbe() bool {
+	return !t.Done() && t.next < t.end && t.waiting < t.cfg.Parallel
 }
 
 // index is the number of the probe that an answer is about.
@@ -107,9 +115,24 @@ func (t *Trace) Input(now clock.Time, a *Answer) {
 	}
 }
 
-// Refused is told why the probe that Output gave last did not leave. No other would.
+// What RFC 792 has for a probe that a link does not take.
+const (
+	typeUnreachable = 3
+	codeFragNeeded  = 4
+)
+
+// Refused is told why the probe that Output gave last did not leave. No other would. One
+// that is too large is answered as a router would answer it.
 func (t *Trace) Refused(now clock.Time, err error, mtu int) {
 	i := t.next - 1
+	if mtu > 0 {
+		t.Input(now, &Answer{
+			Kind: t.cfg.Kind, ID: t.cfg.ID, Seq: t.cfg.Port + uint16(i), Dst: t.cfg.Dst,
+			From: t.cfg.Src, Verdict: Unreachable, MTU: mtu,
+			Type: typeUnreachable, Code: codeFragNeeded,
+		})
+		return
+	}
 	t.probes[i].reply = Reply{
 		Answer: Answer{Verdict: Failed, Err: err, MTU: mtu}, At: now, WrongAt: -1,
 	}
@@ -156,6 +179,9 @@ func (t *Trace) took(from, to int, times float64) (time.Duration, bool) {
 func (t *Trace) Deadline() (due clock.Time) {
 	if t.Done() {
 		return clock.Never
+	}
+	if t.mayProbe() {
+		due = t.due
 	}
 	for i := t.oldest; i < min(t.next, t.end); i++ {
 		if p := &t.probes[i]; !p.done {

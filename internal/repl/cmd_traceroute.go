@@ -24,7 +24,7 @@ const (
 // traceFlags are the flags of traceroute as they were given.
 type traceFlags struct {
 	first, hops, queries, parallel, port, tos int
-	wait, source, iface                       string
+	wait, source, iface, gap                  string
 	icmp, tcp, numeric, df, versionFour       bool
 }
 
@@ -52,6 +52,8 @@ func (s *Shell) traceroute() *cobra.Command {
 	f.IntVarP(&o.parallel, "sim-queries", "N", 16, "`N` probes at once")
 	f.StringVarP(&o.wait, "wait", "w", "5,3,10", "`MAX[,HERE,NEAR]`: seconds for a reply, or\n"+
 		"HERE times one of the same hop, NEAR times one of a later hop")
+	f.StringVarP(&o.gap, "sendwait", "z", "",
+		"`T` between probes: seconds, or above 10 milliseconds")
 	f.IntVarP(&o.port, "port", "p", 0, "`PORT` of the first UDP probe (33434) or of all TCP\n"+
 		"probes (80); with -I the first sequence number (1)")
 	f.BoolVarP(&o.icmp, "icmp", "I", false, "probe by ICMP echo requests")
@@ -125,6 +127,16 @@ func (o *traceFlags) waits(c *cobra.Command, req *control.Traceroute) error {
 		if v == 0 {
 			n[i] = -1 // does without
 		}
+	}
+	if o.gap != "" {
+		v, err := strconv.ParseFloat(o.gap, 64)
+		if err != nil || !(v >= 0 && v <= mostSeconds) {
+			return wrong(c, "-z %s: want seconds, or above 10 milliseconds", printable(o.gap))
+		}
+		if v > 10 {
+			v /= 1000
+		}
+		req.Gap = inSeconds(v)
 	}
 	req.Wait, req.Here, req.Near = inSeconds(n[0]), n[1], n[2]
 	return nil

@@ -155,7 +155,7 @@ const (
 	pingUse = "ping ADDR [-A] [-b] [-c N] [-w SECONDS] [-f] [-i SECONDS] [-4] [--json] [-n] [-O] " +
 		"[-p HEX] [-M HOW] [-l N] [-q] [-s BYTES] [-I ADDR] [-W SECONDS] [-D] [-Q TOS] [-t TTL]"
 	traceUse = "traceroute ADDR [BYTES] [-F] [-f N] [-I] [-i IF] [-4] [--json] [-m N] [-n] " +
-		"[-p PORT] [-q N] [-N N] [-s ADDR] [-T] [-t TOS] [-w MAX[,HERE,NEAR]]"
+		"[-p PORT] [-q N] [-z T] [-N N] [-s ADDR] [-T] [-t TOS] [-w MAX[,HERE,NEAR]]"
 )
 
 func TestWrongLinesAskNothing(t *testing.T) {
@@ -206,6 +206,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"ping 10.0.0.1 -s 70000", "ping: -s 70000: want 0 to 65507 bytes", pingUse},
 		{"ping 10.0.0.1 -i 0", "ping: -i 0: want at least 0.002 seconds; -f floods", pingUse},
 		{"ping 10.0.0.1 -i NaN", "ping: -i NaN: want at least 0.002 seconds; -f floods", pingUse},
+		{"ping 10.0.0.1 -i x", "ping: -i x: want SECONDS (SECONDS between requests)", pingUse},
 		{"ping 10.0.0.1 -t 300", "ping: -t 300: want a TTL of 1 to 255", pingUse},
 		{"ping 10.0.0.1 -W 0", "ping: -W 0: want seconds", pingUse},
 		{"ping 10.0.0.1 -w -1", "ping: -w -1: want seconds", pingUse},
@@ -220,6 +221,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"traceroute 10.0.0.1 -p 70000", "traceroute: -p 70000: want 1 to 65535", traceUse},
 		{"traceroute 10.0.0.1 -w x", "traceroute: -w x: want seconds, and two factors or none", traceUse},
 		{"traceroute 10.0.0.1 -w 1,2,3,4", "traceroute: -w 1,2,3,4: want MAX[,HERE,NEAR]", traceUse},
+		{"traceroute 10.0.0.1 -z x", "traceroute: -z x: want seconds, or above 10 milliseconds", traceUse},
 		{"traceroute 10.0.0.1 -IT", "traceroute: -I and -T: want one of them", traceUse},
 		{"traceroute 10.0.0.1 0", `traceroute: "0" is not a number from 1 to 65000`, traceUse},
 		{

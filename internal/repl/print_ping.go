@@ -107,9 +107,7 @@ func printPing(req *control.Ping, p *control.PingResult) string {
 		parts = append(parts, fmt.Sprintf("ipg/ewma %s/%s ms",
 			pingExact(p.Elapsed/time.Duration(p.Sent-1)), pingExact(p.EWMA)))
 	}
-	if len(parts) > 0 {
-		b.WriteString(strings.Join(parts, ", ") + "\n")
-	}
+	b.WriteString(strings.Join(parts, ", ") + "\n")
 	return b.String()
 }
 

@@ -31,7 +31,7 @@ func (s *Shell) tree() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetOut(io.Discard)
 	root.SetErr(io.Discard)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return wrong(c, "%w", err) })
+	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		s.screen.data(s.describe(c.Context(), c))
 	})

@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -27,6 +28,21 @@ func wrong(c *cobra.Command, format string, args ...any) error {
 		cause: fmt.Errorf("%s: "+format, append([]any{nameOf(c)}, args...)...),
 		use:   useLine(c),
 	}
+}
+
+// flagError is wrong with a flag that pflag refuses.
+func flagError(c *cobra.Command, err error) error {
+	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return wrong(c, "%w", err)
+	}
+	f := bad.GetFlag()
+	name := "--" + f.Name
+	if f.Shorthand != "" {
+		name = "-" + f.Shorthand
+	}
+	want, about := pflag.UnquoteUsage(f)
+	return wrong(c, "%s %s: want %s (%s)", name, printable(bad.GetValue()), want, about)
 }
 
 // nameOf is a command's whole name: "pcap start".

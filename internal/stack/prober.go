@@ -87,8 +87,8 @@ func (s *Stack) nobody(p *reach.Packet) *reach.Answer {
 		Kind: p.Kind, ID: p.ID, Seq: p.Seq, Dst: p.Dst, From: p.Src,
 		Verdict: reach.Unreachable, Type: icmp.TypeUnreachable, Code: icmp.CodeHost,
 	}
-	if route, ok := s.routes.Lookup(p.Dst.As4()); ok && !a.From.IsValid() {
-		a.From = netip.AddrFrom4(s.interfaces[route.Iface].addr)
+	if !a.From.IsValid() {
+		a.From = s.LocalTo(p.Dst)
 	}
 	return a
 }
@@ -153,6 +153,17 @@ func (s *Stack) MTUTo(dst netip.Addr) int {
 		}
 	}
 	return s.interfaces[i].MTU
+}
+
+// LocalTo is the address that packets to dst leave from; invalid: there is no way.
+func (s *Stack) LocalTo(dst netip.Addr) (local netip.Addr) {
+	if from, err := s.sourceTo(dst.As4()); err == nil {
+		return netip.AddrFrom4(from)
+	}
+	if route, ok := s.routes.Lookup(dst.As4()); ok {
+		return netip.AddrFrom4(s.interfaces[route.Iface].addr)
+	}
+	return local
 }
 
 // Group reports whether an address is that of no host, but of all on any link (RFC 1122

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/link"
+)
+
+// TestTheStatusOfACommandIsItsPings: as iputils's ping ends.
+func TestTheStatusOfACommandIsItsPings(t *testing.T) {
+	ports, err := link.FreePorts(2)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "A.lnx")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
+		"neighbor 10.0.0.2 at 127.0.0.1:%d via if0\n", ports[0], ports[1]), 0o600))
+	for _, tt := range []struct {
+		lines  string // parted by ;
+		status int
+		has    string
+	}{
+		{"ping -c 2 -i 0.01 10.0.0.1", 0, "2 packets transmitted, 2 received, 0% packet loss"},
+		{"ping -c 1 -W 0.05 10.0.0.2", 1, "1 packets transmitted, 0 received, 100% packet loss"},
+		{"ping -c 1 10.0.0.3", 1, "From 10.0.0.1 icmp_seq=1 Destination Host Unreachable"},
+		{"ping -c 9 -w 0.02 -i 0.01 10.0.0.1", 1, "0% packet loss"},
+		{"ping -c 1 10.9.0.1", 2, "ping: connect: Network is unreachable"},
+		{"ping -c 1 nobody", 2, "ping: nobody: no such host"},
+		{"ping -c 1 10.0.0.255", 2, "do you want to ping broadcast? Then -b"},
+		{"ping -c 1 -I 10.0.0.7 10.0.0.1", 2, "there are if0 (10.0.0.1)"},
+		{"traceroute -n 10.0.0.1", 0, " 1  10.0.0.1  "},
+		{"traceroute -n 10.0.0.3", 0, " 1  10.0.0.1  0.000 ms !H"},
+		{"traceroute -n 10.9.0.1", 1, "connect: Network is unreachable"},
+		{"traceroute -m 0 10.9.0.1", 2, "-m 0: want 1 to 255 hops"},
+		{"interfaces;routes", 0, "LOCAL:if0"},
+		{"up nothing;routes", 1, "command:1: up: \"nothing\": no such interface"},
+	} {
+		t.Run(tt.lines, func(t *testing.T) {
+			args := []string{file}
+			for line := range strings.SplitSeq(tt.lines, ";") {
+				args = append(args, "-c", line)
+			}
+			var out bytes.Buffer
+			assert.Equal(t, tt.status, run(args, strings.NewReader("never read"), &out, &out))
+			assert.Contains(t, out.String(), tt.has)
+		})
+	}
+}
