@@ -1,0 +1,134 @@
+//go:build linux
+
+package interop_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// narrow gives the link between A and B an MTU. The link beyond keeps the family's.
+func narrow(mtu int) string { return fmt.Sprintf("link if0 mtu %d\n", mtu) }
+
+// summary is ping's line of what was sent and came back.
+var summary = regexp.MustCompile(`(\d+) packets transmitted, (\d+) received`)
+
+// The kernel's ping, up to the longest there is, to the node at the other end of the
+// device and to the host behind two routers and a link of 576 bytes: the kernel
+// puts our fragments together, and we the kernel's.
+func TestPingOfEverySize(t *testing.T) {
+	need(t, "ping", "tshark")
+	report(t, &row{peer: "Linux ping", scenario: "echoes of 0 to 65507 bytes, over 576"})
+	file := filepath.Join(captures(t, "ping of every size"), "ours.pcapng")
+	b := newBed(t, 0, map[string]string{"C": file}, narrow(576))
+	for _, target := range []string{"10.8.0.1", hostIP} {
+		for _, n := range []int{0, 1, 56, 528, 529, 548, 1372, 1373, 1400, 9000, 65507} {
+			out := b.must(b.command("ping", "-n", "-q", "-M", "dont", "-c", "3", "-i", "0.01",
+				"-W", "10", "-s", strconv.Itoa(n), target))
+			got := summary.FindStringSubmatch(out)
+			require.Len(t, got, 3, out)
+			assert.Equal(t, got[1], got[2], "%d bytes to %s: %s", n, target, out)
+		}
+	}
+	_, err := control.Ask(t.Context(), b.c.Operator(), control.PcapStop{})
+	require.NoError(t, err)
+	b.sound(file, 2*3*48)
+}
+
+// sound has tshark look at every packet of a capture: none is malformed, no checksum of
+// IP, ICMP or UDP is wrong, and of its fragments none overlaps or contradicts others.
+func (b *bed) sound(file string, fragments int) {
+	b.t.Helper()
+	out := b.must(b.commandFor(2*patience, "tshark", "-r", file, "-n",
+		"-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-T", "fields",
+		"-E", "separator=|", "-e", "_ws.malformed", "-e", "ip.checksum.status",
+		"-e", "icmp.checksum.status", "-e", "udp.checksum.status", "-e", "ip.fragment.error",
+		"-e", "ip.fragment.overlap", "-e", "ip.fragment.toolongfragment", "-e", "ip.flags.mf",
+		"-e", "ip.frag_offset"))
+	seen := 0
+	for line := range strings.Lines(out) {
+		cells := strings.Split(strings.TrimRight(line, "\n"), "|")
+		require.Len(b.t, cells, 9, line)
+		assert.Empty(b.t, cells[0], "malformed")
+		for _, sum := range cells[1:4] {
+			assert.NotContains(b.t, strings.Split(sum, ","), "0", "bad checksum: %s", line)
+		}
+		assert.Equal(b.t, []string{"", "", ""}, cells[4:7], "fragments at odds")
+		if cells[7] == "1" || cells[7] == "True" || cells[8] != "0" {
+			seen++
+		}
+	}
+	assert.GreaterOrEqual(b.t, seen, fragments, "the fragments are there")
+}
+
+// Datagrams of any length, both ways, over a link of the least MTU there is.
+func TestLongDatagramsWithTheKernel(t *testing.T) {
+	need(t, "tshark")
+	report(t, &row{peer: "Linux", scenario: "UDP of up to 65507 bytes, over 68"})
+	file := filepath.Join(captures(t, "long datagrams"), "ours.pcapng")
+	b := newBed(t, 0, map[string]string{"C": file}, narrow(68))
+	b.sysctl("net/ipv4/ip_no_pmtu_disc", "1") // the kernel's datagrams may be cut, too
+	var kernel net.PacketConn
+	require.NoError(t, b.inside(func() (err error) {
+		kernel, err = net.ListenPacket("udp4", colon(kernelIP, 9353))
+		return err
+	}))
+	defer kernel.Close()
+	ours, err := b.c.ListenPacket(at("0.0.0.0", 9354))
+	require.NoError(t, err)
+	defer ours.Close()
+	soon := time.Now().Add(patience)
+	require.NoError(t, kernel.SetDeadline(soon))
+	require.NoError(t, ours.SetDeadline(soon))
+	p := make([]byte, 66_000)
+	for _, n := range []int{1, 40, 41, 1373, 9000, 65507} {
+		text := bytes.Repeat([]byte{byte(n), byte(n >> 8), 7}, n/3+1)[:n]
+		_, err := ours.WriteToAddrPort(text, at(kernelIP, 9353))
+		require.NoError(t, err)
+		got, from, err := kernel.ReadFrom(p)
+		require.NoError(t, err, "%d bytes", n)
+		require.True(t, bytes.Equal(text, p[:got]), "%d bytes", n)
+		_, err = kernel.WriteTo(text, from)
+		require.NoError(t, err)
+		got, _, err = ours.ReadFromAddrPort(p)
+		require.NoError(t, err, "%d bytes back", n)
+		require.True(t, bytes.Equal(text, p[:got]), "%d bytes back", n)
+	}
+	_, err = control.Ask(t.Context(), b.c.Operator(), control.PcapStop{})
+	require.NoError(t, err)
+	b.sound(file, 1000)
+}
+
+// RFC 792: the kernel is told that what it sent did not get whole, in a message that
+// tshark finds sound, and of the echo that it quotes.
+func TestTheKernelHearsOfTimeExceeded(t *testing.T) {
+	need(t, "ping", "tshark")
+	report(t, &row{peer: "Linux, tshark", scenario: "reassembly time exceeded"})
+	b := newBed(t, 0, nil, narrow(576))
+	file := b.path("kernels.pcapng")
+	s := b.sniff(file)
+	b.set("ip.reassemblytimeout", "100ms")
+	b.setLoss(20)                                               // of 5 fragments of each echo
+	_ = b.command("ping", "-n", "-q", "-M", "dont", "-c", "40", // it fails where all are lost
+		"-i", "0.02", "-W", "1", "-s", "2400", hostIP).Run()
+	s.end()
+	out := b.must(b.command("tshark", "-r", file, "-n", "-Y", "icmp.type == 11", "-T", "fields",
+		"-E", "separator=|", "-E", "occurrence=f", "-e", "ip.src", "-e", "icmp.code",
+		"-e", "icmp.checksum.status", "-e", "_ws.malformed"))
+	assert.Contains(t, out, hostIP+"|1|1|\n")
+	for line := range strings.Lines(out) {
+		assert.Equal(t, hostIP+"|1|1|\n", line)
+	}
+}
