@@ -96,14 +96,6 @@ type Neighbor struct {
 	UDP string
 }
 
-// Route says that a neighbor passes on what is for a network.
-type Route struct {
-	// Prefix is the network; 0.0.0.0/0 is all that no other route leads to.
-	Prefix netip.Prefix
-	// Via is the neighbor's address.
-	Via netip.Addr
-}
-
 // internal translates the configuration into the terms of an .lnx file and the
 // devices beside it.
 func (c *Config) internal() (node.Config, error) {
@@ -143,10 +135,12 @@ func (c *Config) internal() (node.Config, error) {
 		return cfg, err
 	}
 	for _, r := range c.Routes {
-		if err := r.check(file.Interfaces); err != nil {
-			return cfg, err
+		if r.isPlain() {
+			if err := r.check(file.Interfaces); err != nil {
+				return cfg, err
+			}
+			file.Routes = append(file.Routes, lnx.Route{Prefix: r.Prefix.Masked(), Via: r.Via})
 		}
-		file.Routes = append(file.Routes, lnx.Route{Prefix: r.Prefix.Masked(), Via: r.Via})
 	}
 	return cfg, nil
 }

@@ -15,6 +15,10 @@ var (
 	ErrNoSuchInterface = errors.New("no such interface")
 	// ErrNoRoute: the route table has nothing for that address.
 	ErrNoRoute = errors.New("no route to host")
+	// ErrRouteExists: there is a static route to that prefix by that next hop already.
+	ErrRouteExists = errors.New("there is such a route")
+	// ErrNoSuchRoute: there is no static route to that prefix, or none by that next hop.
+	ErrNoSuchRoute = errors.New("no such route")
 	// ErrInterfaceDown: the interface that leads there is down.
 	ErrInterfaceDown = errors.New("interface is down")
 	// ErrPortInUse: something listens on that port or holds that connection already.

@@ -74,30 +74,6 @@ type Neighbor struct {
 	UDP   string     `json:"udp"`
 }
 
-// Routes asks for the routes in use, sorted by prefix; answer []Route.
-type Routes struct{}
-
-func (Routes) answers([]Route) {}
-
-// Route is one route in use.
-type Route struct {
-	Origin  Origin       `json:"origin"`
-	Prefix  netip.Prefix `json:"prefix"`
-	NextHop netip.Addr   `json:"next_hop"` // the zero Addr, "" in json: on the link
-	Iface   string       `json:"iface"`
-	Cost    int          `json:"cost"` // 0 of a local and a static route
-}
-
-// Origin is where a route came from: its letter in the family's table.
-type Origin string
-
-// The origins of a route.
-const (
-	OriginLocal  Origin = "L"
-	OriginRIP    Origin = "R"
-	OriginStatic Origin = "S"
-)
-
 // SetLink takes an interface up or down, by name or by number; answer Interface.
 type SetLink struct {
 	Iface string `json:"iface"`

@@ -28,6 +28,11 @@ const (
 	Unreachable             // it is dropped, and its sender is told
 )
 
+// String returns the name that operators use.
+func (k Kind) String() string {
+	return [...]string{Forwarded: "", Blackhole: "blackhole", Unreachable: "unreachable"}[k]
+}
+
 // Route is the way to a prefix.
 type Route struct {
 	Prefix  netip.Prefix

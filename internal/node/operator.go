@@ -25,6 +25,10 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 		return n.setLink(r)
 	case control.SetLoss:
 		return n.setLoss(r)
+	case control.AddRoute:
+		return control.Nothing{}, n.addRoute(r)
+	case control.DelRoute:
+		return control.Nothing{}, n.delRoute(r)
 	case control.Impair:
 		return n.setImpairment(r)
 	case control.ClearCounters:

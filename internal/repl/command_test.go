@@ -41,6 +41,25 @@ func TestLinesBecomeRequests(t *testing.T) {
 		{"impair off", control.Impair{Words: "off"}},
 		{"neighbors|ln|neighbors # who", control.Neighbors{}},
 		{"routes|lr|  lr  ", control.Routes{}},
+		{
+			"route add 10.3.0.0/16 via 10.0.0.1|route add 10.3.0.0/16 via 10.0.0.1 0",
+			control.AddRoute{Prefix: netip.MustParsePrefix("10.3.0.0/16"), Via: peer},
+		},
+		{
+			"route add default via 10.0.0.1 7|route add 0.0.0.0/0 via 10.0.0.1 7",
+			control.AddRoute{Prefix: netip.MustParsePrefix("0.0.0.0/0"), Via: peer, Metric: 7},
+		},
+		{
+			"route add 10.3.0.9 blackhole|route add 10.3.0.9/32 blackhole",
+			control.AddRoute{
+				Prefix: netip.MustParsePrefix("10.3.0.9/32"), Kind: control.RouteBlackhole,
+			},
+		},
+		{"route del default", control.DelRoute{Prefix: netip.MustParsePrefix("0.0.0.0/0")}},
+		{
+			"route del 10.3.0.0/16 via 10.0.0.1",
+			control.DelRoute{Prefix: netip.MustParsePrefix("10.3.0.0/16"), Via: peer},
+		},
 		{"sockets|ls", control.Sockets{}},
 		{"sockets -i|ls --info", control.Sockets{Info: true}},
 		{"up if0", control.SetLink{Iface: "if0", Up: true}},
@@ -158,12 +177,44 @@ const (
 		"[-p PORT] [-q N] [-z T] [-N N] [-s ADDR] [-T] [-t TOS] [-w MAX[,HERE,NEAR]]"
 )
 
+const routeAdd = "route add PREFIX {via VADDR|blackhole|unreachable} [METRIC]"
+
 func TestWrongLinesAskNothing(t *testing.T) {
 	for _, tt := range []struct{ line, text, use string }{
 		{"bogus", "no command \"bogus\"; `help` lists them all", ""},
 		{"intrfaces", `no command "intrfaces"; did you mean interfaces?`, ""},
 		{"conect 1 2", `no command "conect"; did you mean connect?`, ""},
 		{"\x1b[31m", "no command \"\\x1b[31m\"; `help` lists them all", ""},
+		{
+			"route", "route: add or del is missing",
+			"route add PREFIX {via VADDR|blackhole|unreachable} [METRIC] | del PREFIX [via VADDR]",
+		},
+		{"route add", "route add: PREFIX is missing", routeAdd},
+		{
+			"route add ten via 10.0.0.1",
+			`route add: "ten" is not a prefix like 10.1.0.0/16, an address or default`, routeAdd,
+		},
+		{
+			"route add 10.3.0.0/16",
+			"route add: via VADDR, blackhole or unreachable is missing", routeAdd,
+		},
+		{"route add default via x", `route add: "x" is not an address`, routeAdd},
+		{
+			"route add default via 10.0.0.1 -1",
+			`route add: "-1" is not a metric of 0 or more`, routeAdd,
+		},
+		{
+			"route add default blackhole one",
+			`route add: "one" is not a metric of 0 or more`, routeAdd,
+		},
+		{
+			"route add default blackhole 1 2",
+			`route add: nothing may follow here: "2"`, routeAdd,
+		},
+		{
+			"route del default 10.0.0.1",
+			"route del: want PREFIX, or PREFIX via VADDR", "route del PREFIX [via VADDR]",
+		},
 		{"up", "up: IF is missing", "up IF"},
 		{"up if0 if1", `up: nothing may follow here: "if1"`, "up IF"},
 		{"connect 10.0.0.1", "connect: PORT is missing", "connect ADDR PORT [--json]"},

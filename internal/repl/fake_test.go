@@ -86,7 +86,7 @@ func (f *fake) fixed(req any) (any, error) {
 		return []control.Impairment{{Iface: "if0", Way: control.WayOut, Words: "nothing"}}, nil
 	case control.Impair:
 		return []control.Impairment{{Iface: r.Iface, Way: control.WayOut, Words: r.Words}}, nil
-	case control.ClearCounters:
+	case control.ClearCounters, control.AddRoute, control.DelRoute:
 		return control.Nothing{}, nil
 	case control.SendTest:
 		return control.TestSent{Bytes: 20 + len(r.Text)}, nil

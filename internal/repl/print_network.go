@@ -110,8 +110,11 @@ func printRoutes(list []control.Route) string {
 		if r.NextHop.IsValid() {
 			hop = r.NextHop.String()
 		}
+		if r.Kind != "" {
+			hop = string(r.Kind)
+		}
 		cost := strconv.Itoa(r.Cost)
-		if r.Origin == control.OriginStatic {
+		if r.Origin == control.OriginStatic && r.Cost == 0 {
 			cost = "-"
 		}
 		rows = append(rows, []string{string(r.Origin), r.Prefix.String(), hop, cost})

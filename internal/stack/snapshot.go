@@ -76,6 +76,9 @@ func (s *Stack) RouteInfos() []control.Route {
 		case ip.RIP:
 			info.Origin = control.OriginRIP
 		}
+		if r.Kind != ip.Forwarded {
+			info.Iface, info.Kind = "", control.RouteKind(r.Kind.String())
+		}
 		list = append(list, info)
 	}
 	return list

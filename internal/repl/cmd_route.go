@@ -1,0 +1,127 @@
+package repl
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// route is the command of the operator's own routes.
+func (s *Shell) route() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "route",
+		Short: "add or take away static routes",
+		Long: "Add static routes, or take them away; `routes` shows what is in use. PREFIX is\n" +
+			"like 10.1.0.0/16, an address for one host, or `default`. A route leads by a next\n" +
+			"hop on a link of this node, or nowhere: `blackhole` has packets dropped,\n" +
+			"`unreachable` their senders told as well. Of several routes to one prefix the\n" +
+			"one is used that has the smallest METRIC (0) among those whose interface is up,\n" +
+			"and of equal ones the first. Without VADDR, del takes all to PREFIX.",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return wrong(c, "%q is neither add nor del", args[0])
+			}
+			return wrong(c, "add or del is missing")
+		},
+	}
+	c.AddCommand(&cobra.Command{
+		Use:               "add PREFIX {via VADDR|blackhole|unreachable} [METRIC]",
+		Short:             "add a static route",
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: at(nil, words("via", "blackhole", "unreachable")),
+		RunE: func(c *cobra.Command, args []string) error {
+			req, err := readRoute(args)
+			if err != nil {
+				return wrong(c, "%w", err)
+			}
+			return failed(c, control.Order(c.Context(), s.op, req))
+		},
+	}, &cobra.Command{
+		Use:               "del PREFIX [via VADDR]",
+		Short:             "take a static route away",
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: at(nil, words("via")),
+		RunE: func(c *cobra.Command, args []string) error {
+			req, err := readRouteGone(args)
+			if err != nil {
+				return wrong(c, "%w", err)
+			}
+			return failed(c, control.Order(c.Context(), s.op, req))
+		},
+	})
+	return c
+}
+
+// What is wrong with the words of a route.
+var (
+	errNoPrefix = errors.New("PREFIX is missing")
+	errNoHop    = errors.New("via VADDR, blackhole or unreachable is missing")
+	errNoVia    = errors.New("want PREFIX, or PREFIX via VADDR")
+)
+
+// readRoute reads PREFIX, where it leads, and a metric.
+func readRoute(args []string) (req control.AddRoute, err error) {
+	if len(args) == 0 {
+		return req, errNoPrefix
+	}
+	if req.Prefix, err = readPrefix(args[0]); err != nil {
+		return req, err
+	}
+	args = args[1:]
+	switch {
+	case len(args) > 0 && (args[0] == "blackhole" || args[0] == "unreachable"):
+		req.Kind, args = control.RouteKind(args[0]), args[1:]
+	case len(args) > 1 && args[0] == "via":
+		if req.Via, err = netip.ParseAddr(args[1]); err != nil {
+			return req, fmt.Errorf("%q is not an address", args[1])
+		}
+		args = args[2:]
+	default:
+		return req, errNoHop
+	}
+	if len(args) > 0 {
+		if req.Metric, err = strconv.Atoi(args[0]); err != nil || req.Metric < 0 {
+			return req, fmt.Errorf("%q is not a metric of 0 or more", args[0])
+		}
+		args = args[1:]
+	}
+	if len(args) > 0 {
+		return req, fmt.Errorf("nothing may follow here: %q", args[0])
+	}
+	return req, nil
+}
+
+// readRouteGone reads PREFIX, alone or with a next hop.
+func readRouteGone(args []string) (req control.DelRoute, err error) {
+	if len(args) != 1 && (len(args) != 3 || args[1] != "via") {
+		return req, errNoVia
+	}
+	if req.Prefix, err = readPrefix(args[0]); err != nil || len(args) == 1 {
+		return req, err
+	}
+	if req.Via, err = netip.ParseAddr(args[2]); err != nil {
+		return req, fmt.Errorf("%q is not an address", args[2])
+	}
+	return req, nil
+}
+
+// readPrefix reads a prefix, a host's address or `default`.
+func readPrefix(word string) (netip.Prefix, error) {
+	if word == "default" {
+		return netip.PrefixFrom(netip.IPv4Unspecified(), 0), nil
+	}
+	if a, err := netip.ParseAddr(word); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(word)
+	if err != nil {
+		return p, fmt.Errorf("%q is not a prefix like 10.1.0.0/16, an address or default", word)
+	}
+	return p, nil
+}
