@@ -32,8 +32,8 @@ type Operator interface {
 	// Do carries out one request of this package and returns the answer that its documentation
 	// names. It may be called from several goroutines at once. Requests that wait (Connect, Write,
 	// Read, Ping, Traceroute, SendFile, RecvFile, Fetch) end early with the context's error when
-	// ctx is done; whatever they had opened is then closed. An error is one of this package's sentinels,
-	// wrapped, or the operating system's own.
+	// ctx is done; whatever they had opened is then closed. An error is one of this package's
+	// sentinels, wrapped, or the operating system's own.
 	Do(ctx context.Context, req any) (any, error)
 	// Watch has f called with every event from now on until stop is called. Calls to one f never
 	// overlap and come in the order of the events, from a goroutine that is not the one that moves

@@ -59,6 +59,9 @@ func TestNetworksRunSideBySide(t *testing.T) {
 	for folder, files := range folders(t) {
 		for _, cfg := range readNetwork(t, files) {
 			for _, iface := range cfg.Interfaces {
+				if iface.Tun != nil {
+					continue
+				}
 				before, used := usedBy[iface.UDP.Port]
 				assert.True(t, !used || before == folder, "%s and %s use port %d",
 					folder, before, iface.UDP.Port)
@@ -83,6 +86,10 @@ func TestPicturesShowTheNetworks(t *testing.T) {
 					addr := iface.Addr.Addr().String()
 					assert.Equal(t, 1, texts[addr], addr)
 					socket := fmt.Sprintf("%s :%d", iface.Name, iface.UDP.Port)
+					if iface.Tun != nil {
+						socket = fmt.Sprintf("%s tun:%s", iface.Name, iface.Tun.Device)
+						assert.Equal(t, 1, texts[iface.Tun.Kernel.String()], "the kernel's end")
+					}
 					assert.Positive(t, texts[socket], socket)
 					if cfg.Grammar == lnx.GrammarNew {
 						subnet := iface.Network().String()
@@ -125,6 +132,9 @@ func TestFoldersAreDescribed(t *testing.T) {
 		first, last := ^uint16(0), uint16(0)
 		for _, cfg := range readNetwork(t, files) {
 			for _, iface := range cfg.Interfaces {
+				if iface.Tun != nil {
+					continue
+				}
 				first, last = min(first, iface.UDP.Port), max(last, iface.UDP.Port)
 			}
 		}

@@ -93,6 +93,19 @@ func newBed(t *testing.T, loss float64, pcaps map[string]string, extra ...string
 
 // make is newBed for a bed that is prepared in part.
 func (b *bed) make(pcaps map[string]string) *bed {
+	b.t.Helper()
+	b.namespace()
+	b.sysctl("net/ipv4/tcp_ecn", "1") // to ask for it, too
+	b.a = b.open("A", pcaps["A"])
+	b.must(b.command("ip", "route", "add", "10.2.0.0/24", "via", "10.8.0.1",
+		"congctl", "cubic")) // whatever this machine prefers
+	b.b, b.c = b.open("B", pcaps["B"]), b.open("C", pcaps["C"])
+	b.setLoss(b.loss)
+	return b
+}
+
+// namespace makes what a bed stands in.
+func (b *bed) namespace() {
 	t := b.t
 	t.Helper()
 	need(t)
@@ -101,13 +114,6 @@ func (b *bed) make(pcaps map[string]string) *bed {
 	b.must(exec.Command("ip", "netns", "add", b.name))
 	t.Cleanup(func() { b.must(exec.Command("ip", "netns", "del", b.name)) })
 	b.must(b.command("ip", "link", "set", "lo", "up"))
-	b.sysctl("net/ipv4/tcp_ecn", "1") // to ask for it, too
-	b.a = b.open("A", pcaps["A"])
-	b.must(b.command("ip", "route", "add", "10.2.0.0/24", "via", "10.8.0.1",
-		"congctl", "cubic")) // whatever this machine prefers
-	b.b, b.c = b.open("B", pcaps["B"]), b.open("C", pcaps["C"])
-	b.setLoss(b.loss)
-	return b
 }
 
 // way is how the TUN device is used.
@@ -132,13 +138,19 @@ func (b *bed) set(key, value string) {
 	require.NoError(b.t, err)
 }
 
-// open opens a node inside the namespace: its sockets and devices stay there.
+// open opens a node of a bed.
 func (b *bed) open(name, pcap string) *node.Node {
 	b.t.Helper()
 	text := files[name]
 	if name != "C" {
 		text += b.extra
 	}
+	return b.openText(name, text, pcap)
+}
+
+// openText opens a node inside the namespace: its sockets and devices stay there.
+func (b *bed) openText(name, text, pcap string) *node.Node {
+	b.t.Helper()
 	cfg, err := lnx.Parse(name+".lnx", []byte(text))
 	require.NoError(b.t, err)
 	var n *node.Node

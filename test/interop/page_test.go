@@ -1,0 +1,154 @@
+//go:build linux
+
+package interop_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// world is the network of nets/tun, by its files.
+type world struct {
+	*bed
+	nodes map[string]*node.Node
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{bed: &bed{t: t}, nodes: map[string]*node.Node{}}
+	w.namespace()
+	for _, name := range []string{"R", "R1", "R2", "R3", "H"} {
+		text, err := os.ReadFile(filepath.Join("../../nets/tun", name+".lnx"))
+		require.NoError(t, err)
+		w.nodes[name] = w.openText(name, string(text), "")
+	}
+	return w
+}
+
+// way is the interface of a node's route to a prefix; empty: there is none.
+func (w *world) way(from, prefix string) string {
+	w.t.Helper()
+	list, err := control.Ask(w.t.Context(), w.nodes[from].Operator(), control.Routes{})
+	require.NoError(w.t, err)
+	for _, r := range list {
+		if r.Prefix == netip.MustParsePrefix(prefix) {
+			return r.Iface
+		}
+	}
+	return ""
+}
+
+// routed waits until the machine and H know the way to each other.
+func (w *world) routed() {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		return w.way("R", "10.4.0.0/24") != "" && w.way("R1", "10.4.0.0/24") != "" &&
+			w.way("R2", "10.4.0.0/24") != "" && w.way("R3", "10.8.0.0/24") != ""
+	}, patience, 10*time.Millisecond, "RIP")
+}
+
+// A page of a virtual host, three virtual routers away, reaches curl on the machine, and
+// one of the machine's reaches the host.
+func TestThePageBehindThreeRouters(t *testing.T) {
+	need(t, "curl", "ping")
+	r := &row{peer: "Linux, curl", scenario: "a file of `serve`, behind three routers"}
+	report(t, r)
+	w := newWorld(t)
+	host := w.nodes["H"].Operator()
+	_, err := control.Ask(t.Context(), host, control.Serve{Port: 80})
+	require.NoError(t, err)
+	r.bytes = size(0)
+	_, want := w.randomFile("big.bin", r.bytes)
+	_, err = control.Ask(t.Context(), host, control.Serve{Port: 81, Dir: w.dir})
+	require.NoError(t, err)
+	w.routed()
+
+	page := w.must(w.command("curl", "-sSf", "http://10.4.0.2/"))
+	assert.Contains(t, page, "<h1>H</h1>")
+	assert.Contains(t, page, "You are 10.8.0.2:")
+	assert.Contains(t, w.must(w.command("ping", "-c", "1", "10.4.0.2")), "ttl=61",
+		"64, and three routers")
+
+	target := filepath.Join(t.TempDir(), "copy")
+	start := time.Now()
+	w.must(w.commandFor(transferTime(r.bytes), "curl", "-sSf", "-o", target, "http://10.4.0.2:81/big.bin"))
+	r.took = time.Since(start)
+	assert.Equal(t, want, sumOf(t, target))
+
+	w.kernelServes("10.8.0.2:8000", "a page of the machine\n")
+	got, err := control.Ask(t.Context(), host, control.Fetch{URL: "10.8.0.2:8000"})
+	require.NoError(t, err)
+	assert.Equal(t, "a page of the machine\n", string(got.Body))
+}
+
+// kernelServes has the kernel's TCP, in the namespace, give a page away.
+func (w *world) kernelServes(addr, page string) {
+	w.t.Helper()
+	var l net.Listener
+	require.NoError(w.t, w.inside(func() (err error) {
+		l, err = net.Listen("tcp4", addr)
+		return err
+	}))
+	server := &http.Server{
+		ReadHeaderTimeout: patience,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, page)
+		}),
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	w.t.Cleanup(func() {
+		assert.NoError(w.t, server.Close())
+		assert.ErrorIs(w.t, <-done, http.ErrServerClosed)
+	})
+}
+
+// The way that a page comes is cut, and the next page comes by the other. Then the
+// device is deleted under the node, and made anew.
+func TestThePageComesTheOtherWayRound(t *testing.T) {
+	need(t, "curl")
+	r := &row{peer: "Linux, curl", scenario: "a page, a link cut, a TUN device deleted"}
+	report(t, r)
+	w := newWorld(t)
+	_, err := control.Ask(t.Context(), w.nodes["H"].Operator(), control.Serve{Port: 80})
+	require.NoError(t, err)
+	w.routed()
+	get := func() string { return w.must(w.command("curl", "-sSf", "http://10.4.0.2/")) }
+	assert.Contains(t, get(), "<h1>H</h1>")
+
+	gate := w.nodes["R"].Operator()
+	cut := w.way("R", "10.4.0.0/24")
+	_, err = control.Ask(t.Context(), gate, control.SetLink{Iface: cut, Up: false})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		other := w.way("R", "10.4.0.0/24")
+		return other != "" && other != cut && w.way("R3", "10.8.0.0/24") != ""
+	}, patience, 10*time.Millisecond)
+	page := w.must(w.command("curl", "-sSf", "--retry", "10", "--retry-all-errors", "http://10.4.0.2/"))
+	assert.Contains(t, page, "<h1>H</h1>")
+
+	w.must(w.command("ip", "link", "del", "tide0"))
+	require.Eventually(t, func() bool {
+		faces, err := control.Ask(t.Context(), gate, control.Interfaces{})
+		require.NoError(t, err)
+		return !faces[0].Up && faces[0].Problem != ""
+	}, patience, time.Millisecond)
+	require.NoError(t, w.inside(func() error {
+		_, err := control.Ask(t.Context(), gate, control.SetLink{Iface: "tun0", Up: true})
+		return err
+	}))
+	page = w.must(w.command("curl", "-sSf", "--retry", "10", "--retry-all-errors", "http://10.4.0.2/"))
+	assert.Contains(t, page, "<h1>H</h1>")
+}
