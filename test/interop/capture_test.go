@@ -186,8 +186,10 @@ func TestTsharkFindsNothing(t *testing.T) {
 				}
 				for try := 1; ; try++ {
 					folder := captures(t, fmt.Sprintf("%g%% %s %d", loss, way, try))
-					b := newBed(t, loss, map[string]string{"C": filepath.Join(folder, "ours.pcapng")},
-						link)
+					// Packet by packet: a packet socket shows the trains of the kernel's end as
+					// they are before anybody cuts them, without checksums.
+					b := (&bed{t: t, loss: loss, extra: link, plain: true}).make(
+						map[string]string{"C": filepath.Join(folder, "ours.pcapng")})
 					b.set("tcp.ecn", "on")
 					if try > probing {
 						b.sysctl("net/ipv4/tcp_early_retrans", "0")
@@ -207,6 +209,33 @@ func TestTsharkFindsNothing(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// What crosses the TUN device as a train is in the node's captures as it leaves on the
+// links: every packet by itself, with whole checksums.
+func TestTsharkSeesTrainsCutUp(t *testing.T) {
+	need(t, "tshark", "socat")
+	for name, transfer := range map[string]func(b *bed, n int64) time.Duration{
+		"Linux sends": func(b *bed, n int64) time.Duration { return b.drink(b.c, hostIP, n) },
+		"we send":     func(b *bed, n int64) time.Duration { return b.pour(b.c, n) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &row{peer: "Linux, tshark", scenario: "captures of the gateway, " + name}
+			report(t, r)
+			const n = 4_000_000
+			file := filepath.Join(captures(t, "gateway "+name), "gateway.pcapng")
+			b := newBed(t, 0, map[string]string{"A": file})
+			transfer(b, n)
+			_, err := control.Ask(t.Context(), b.a.Operator(), control.PcapStop{})
+			require.NoError(t, err)
+			v := b.judge(file)
+			t.Logf("%+v", v)
+			assert.Zero(t, v.malformed)
+			assert.Zero(t, v.bad, "wrong checksums")
+			const mtu = 1400
+			assert.Greater(t, v.data, 2*n/mtu, "over both of its interfaces")
+		})
 	}
 }
 
