@@ -154,6 +154,22 @@ func BenchmarkReassembly(b *testing.B) {
 	}
 }
 
+// BenchmarkReassemblyFlood is beginnings of datagrams that nobody completes, each from
+// another source: every one pushes out another.
+func BenchmarkReassemblyFlood(b *testing.B) {
+	f, r := feedOf(b, [][]byte{piece(1, text(4000), 0, 1384)}), reassembler(b, ip.ReassemblyConfig{})
+	b.ReportAllocs()
+	id := uint16(0)
+	for b.Loop() {
+		id++
+		f.headers[0].Src = ip.Addr{10, 7, byte(id >> 8), byte(id)}
+		f.into(r, id)
+	}
+	if r.Info().Bytes > 4<<20 {
+		b.Fatal(r.Info())
+	}
+}
+
 // BenchmarkFragment is a packet cut, headers and checksums.
 func BenchmarkFragment(b *testing.B) {
 	for _, tt := range []struct{ size, mtu int }{{1380, 576}, {65515, 1400}, {65515, 68}} {

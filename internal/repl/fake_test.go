@@ -152,10 +152,10 @@ func someInterfaces() []control.Interface {
 		{
 			Name: "if0", Addr: netip.MustParsePrefix("10.0.0.2/24"), Up: true, UDP: "127.0.0.1:5001",
 			MTU: 1400, Offload: "gso",
-			In: control.Counters{Packets: 120, Bytes: 64000, Drops: []control.Drop{
+			In: control.Counters{Packets: 120, Bytes: 64000, Fragments: 40, Fragmented: 2, Drops: []control.Drop{
 				{Reason: "lossy", Packets: 3}, {Reason: "ttl exceeded", Packets: 1},
 			}},
-			Out: control.Counters{Packets: 7, Bytes: 420, Errors: 2},
+			Out: control.Counters{Packets: 7, Bytes: 420, Errors: 2, Fragments: 3, Fragmented: 1},
 		},
 		{
 			Index: 1, Name: "if1", Addr: netip.MustParsePrefix("192.168.100.200/24"),

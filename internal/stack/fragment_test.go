@@ -386,6 +386,26 @@ func TestMTUsThatNoLinkHas(t *testing.T) {
 	assert.ErrorIs(t, err, ip.ErrReassembly)
 }
 
+// Two ends of a link may be configured for different MTUs: what the one sends whole the
+// other takes, for RFC 791 §3.2 bounds what is sent.
+func TestTheOtherEndMayHaveALargerMTU(t *testing.T) {
+	w := newWorld(t)
+	narrow := face("if0", "10.0.0.2/24")
+	narrow.MTU = 68
+	a := w.add(stack.Config{Interfaces: []stack.Interface{face("if0", "10.0.0.1/24")}})
+	b := w.add(stack.Config{Interfaces: []stack.Interface{narrow}})
+	w.wire(end{0, 0}, end{1, 0})
+	server, client := bindUDP(t, b, "10.0.0.2:53"), bindUDP(t, a, "10.0.0.1:9")
+	for _, n := range []int{40, 1372, 5000} {
+		require.NoError(t, a.SendUDP(w.now, client, server.Local(), pattern(n)))
+		w.run(time.Millisecond)
+		assert.Equal(t, pattern(n), readAll(t, server))
+		require.NoError(t, b.SendUDP(w.now, server, client.Local(), pattern(n)))
+		w.run(time.Millisecond)
+		assert.Equal(t, pattern(n), readAll(t, client))
+	}
+}
+
 // RFC 6864 §4.3: what may be fragmented on the way is told apart by its identification,
 // and what may not needs none (§4.1).
 func TestRFC6864_4_IdentificationsOnTheWire(t *testing.T) {
