@@ -95,15 +95,12 @@ func (o *Options) noteTimestamp(b []byte, at int) int {
 	if len(b) < 4 {
 		return 1
 	}
-	need := 4
 	switch b[3] & 0x0f {
-	case stampOnly:
-	case stampAddress, stampSpecified:
-		need = 8
+	case stampOnly, stampAddress, stampSpecified:
 	default:
-		return 3
+		return -1 // RFC 791 §3.1 has no such flags: whatever they mean is left alone
 	}
-	if b[2] < 5 || int(b[2]) <= len(b) && int(b[2])+need-1 > len(b) {
+	if b[2] < 5 || int(b[2]) <= len(b) && int(b[2])-1+stampLen(b) > len(b) {
 		return 2
 	}
 	if int(b[2]) > len(b) && b[3]>>4 == 15 {
@@ -111,6 +108,14 @@ func (o *Options) noteTimestamp(b []byte, at int) int {
 	}
 	o.Timestamp = at
 	return -1
+}
+
+// stampLen is how many bytes one node enters into a timestamp option.
+func stampLen(b []byte) int {
+	if b[3]&0x0f == stampOnly {
+		return 4
+	}
+	return 8
 }
 
 // Stamp enters a node into the record route and the timestamp of the header at b, whose
@@ -156,8 +161,10 @@ func record(b []byte, self Addr) {
 // no room the overflow is counted.
 func stamp(b []byte, self Addr, millis uint32, owns func(Addr) bool) {
 	at := int(b[2]) - 1
-	if at+4 > len(b) {
+	if at >= len(b) && b[3]>>4 < 15 {
 		b[3] += 0x10
+	}
+	if at+stampLen(b) > len(b) {
 		return
 	}
 	switch b[3] & 0x0f {

@@ -27,6 +27,7 @@ func TestParseOptions(t *testing.T) {
 		{"record route", []byte{1, 7, 7, 4, 0, 0, 0, 0}, ip.Options{RecordRoute: 21}, 0},
 		{"a full one", []byte{7, 7, 8, 9, 9, 9, 9, 0}, ip.Options{RecordRoute: 20}, 0},
 		{"timestamp", []byte{68, 8, 5, 0, 0, 0, 0, 0}, ip.Options{Timestamp: 20}, 0},
+		{"of unknown flags", []byte{68, 8, 5, 2, 0, 0, 0, 0}, ip.Options{}, 0},
 		{"a full one", []byte{68, 4, 5, 0xe0}, ip.Options{Timestamp: 20}, 0},
 		{"loose source route", []byte{131, 7, 4, 1, 2, 3, 4, 0}, ip.Options{SourceRoute: 20}, 0},
 		{"strict source route", []byte{137, 7, 8, 1, 2, 3, 4, 0}, ip.Options{SourceRoute: 20}, 0},
@@ -48,7 +49,6 @@ func TestParseOptions(t *testing.T) {
 		{"two record routes", []byte{7, 3, 4, 7, 3, 4, 0, 0}, ip.Options{RecordRoute: 20}, 23},
 		{"two timestamps", []byte{68, 4, 5, 0, 68, 4, 5, 0}, ip.Options{Timestamp: 20}, 24},
 		{"timestamp without flags", []byte{68, 3, 5, 0}, ip.Options{}, 21},
-		{"of unknown flags", []byte{68, 8, 5, 2, 0, 0, 0, 0}, ip.Options{}, 23},
 		{"its pointer in its head", []byte{68, 8, 4, 0, 0, 0, 0, 0}, ip.Options{}, 22},
 		{"no room for an address", []byte{68, 8, 5, 1, 0, 0, 0, 0}, ip.Options{}, 22},
 		{"its overflow overflows", []byte{68, 4, 5, 0xf0}, ip.Options{}, 23},
@@ -65,11 +65,21 @@ func TestParseOptions(t *testing.T) {
 // stamped is what Stamp makes of options, on a node that is 10.0.0.1 and 10.1.0.1.
 func stamped(t *testing.T, options ...byte) []byte {
 	t.Helper()
+	_, _, ok := ip.ParseOptions(options)
+	require.True(t, ok)
+	return stampedAny(t, options...)
+}
+
+// stampedAny does the same to what came to be as it is on the node.
+func stampedAny(t *testing.T, options ...byte) []byte {
+	t.Helper()
 	h := ip.Header{TTL: 9, Src: ip.Addr{10, 0, 0, 9}, Dst: ip.Addr{10, 1, 0, 9}, Options: options}
 	h.TotalLen = h.Size()
 	b := h.Append(nil)
-	o, _, ok := ip.ParseOptions(options)
-	require.True(t, ok)
+	o, _, _ := ip.ParseOptions(options)
+	if options[0] == 68 {
+		o.Timestamp = ip.HeaderLen
+	}
 	o.Stamp(b, ip.Addr{10, 1, 0, 1}, 0x01020304, func(a ip.Addr) bool {
 		return a == ip.Addr{10, 0, 0, 1}
 	})
@@ -91,12 +101,15 @@ func TestStamp(t *testing.T) {
 	other := []byte{68, 12, 5, 3, 10, 0, 0, 7, 0, 0, 0, 0}
 	assert.Equal(t, other, stamped(t, other...), "of another's")
 	assert.Equal(t, []byte{68, 4, 5, 0x30}, stamped(t, 68, 4, 5, 0x20), "the overflow is counted")
+	assert.Equal(t, []byte{68, 12, 9, 1, 0, 0, 0, 0, 0, 0, 0, 0},
+		stampedAny(t, 68, 12, 9, 1, 0, 0, 0, 0, 0, 0, 0, 0), "room for half of it")
 	assert.Equal(t, []byte{1, 1, 1, 0}, stamped(t, 1, 1, 1, 0))
 }
 
 func FuzzOptions(f *testing.F) {
 	f.Add([]byte{7, 7, 4, 0, 0, 0, 0, 68, 8, 5, 0, 0, 0, 0, 0, 0})
 	f.Add([]byte{68, 12, 5, 3, 10, 0, 0, 1, 0, 0, 0, 0})
+	f.Add([]byte{68, 16, 5, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
 	f.Add([]byte{131, 7, 4, 1, 2, 3, 4, 0})
 	f.Fuzz(func(t *testing.T, options []byte) {
 		options = options[:min(len(options), 40)]
@@ -110,7 +123,9 @@ func FuzzOptions(f *testing.F) {
 		h := ip.Header{TTL: 9, Options: options}
 		h.TotalLen = h.Size()
 		b := h.Append(nil)
-		o.Stamp(b, ip.Addr{10, 0, 0, 1}, 7, func(ip.Addr) bool { return true })
+		for range 12 { // until it is full, and then some
+			o.Stamp(b, ip.Addr{10, 0, 0, 1}, 7, func(ip.Addr) bool { return true })
+		}
 		got, _, drop := ip.ParseHeader(b)
 		require.Equal(t, ip.DropNone, drop)
 		// RFC 791 §3.1: an option whose room is no multiple of what is entered is an error

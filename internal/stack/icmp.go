@@ -80,14 +80,17 @@ func (s *Stack) reply(now clock.Time, i int, h *ip.Header, m *icmp.Message, b []
 }
 
 // returned are the options of a reply: the query's record route and timestamp, with this
-// node in them (RFC 1122 §3.2.2.6, §3.2.2.8). The rest of them is not repeated.
+// node in them (RFC 1122 §3.2.2.6, §3.2.2.8) twice: as the end of the way there, and as
+// the beginning of the way back. The rest of the options is not repeated.
 func (s *Stack) returned(now clock.Time, h *ip.Header, b []byte) (options []byte) {
 	if h.Options == nil {
 		return nil
 	}
 	o, _, _ := ip.ParseOptions(h.Options) // readOptions has found them right
 	header := append([]byte(nil), b[:h.IHL]...)
-	o.Stamp(header, h.Dst, s.millis(now), s.isHost)
+	for range 2 {
+		o.Stamp(header, h.Dst, s.millis(now), s.isHost)
+	}
 	for _, at := range []int{o.RecordRoute, o.Timestamp} {
 		if at != 0 {
 			options = append(options, header[at:at+int(header[at+1])]...)

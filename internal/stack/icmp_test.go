@@ -99,18 +99,19 @@ func TestEchoReplies(t *testing.T) {
 	assert.Empty(t, drops(b, 0))
 }
 
-// RFC 1122 §3.2.2.6: a record route or timestamp comes back with the host in it.
+// RFC 1122 §3.2.2.6: a record route or timestamp comes back with the host in it, once as
+// the end of the way there and once, if it has room, as the beginning of the way back.
 func TestEchoRepliesRecordTheRoute(t *testing.T) {
 	w, _, _, _ := line(t)
 	h, _ := answer(t, ask(w, 1, 0, echoTo(routerC, ip.Header{
 		Options: []byte{1, 7, 11, 4, 0, 0, 0, 0, 0, 0, 0, 0},
 	}, nil)))
-	assert.Equal(t, []byte{7, 11, 8, 10, 1, 0, 1, 0, 0, 0, 0, 0}, h.Options)
+	assert.Equal(t, []byte{7, 11, 12, 10, 1, 0, 1, 10, 1, 0, 1, 0}, h.Options)
 	w.now += 5_000_000
 	h, _ = answer(t, ask(w, 1, 0, echoTo(routerC, ip.Header{
 		Options: []byte{148, 4, 0, 0, 68, 8, 5, 0, 0, 0, 0, 0},
 	}, nil)))
-	assert.Equal(t, []byte{68, 8, 9, 0, 0, 0, 0, 5}, h.Options, "and no router alert")
+	assert.Equal(t, []byte{68, 8, 9, 0x10, 0, 0, 0, 5}, h.Options, "and no router alert")
 }
 
 // RFC 1122 §3.2.2.8: a timestamp is answered with the milliseconds since midnight UT.
