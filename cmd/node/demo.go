@@ -52,6 +52,7 @@ func demoCommand() *cobra.Command {
 			return o.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
+	c.AddCommand(arrivalsCommand())
 	f := c.Flags()
 	f.Int64Var(&o.bytes, "bytes", demoBytes, "size of the file; the default is document 001's")
 	f.Float64Var(&o.loss, "loss", 2, "percent of what B forwards that it drops, in each direction")

@@ -11,10 +11,12 @@ const (
 	ArrivalEarly                  // within the window: kept until the gap is filled
 	ArrivalOutside                // beyond the window: dropped
 	ArrivalOld                    // received before
+	ArrivalEnded                  // behind the peer's FIN: ignored
 )
 
 var arrivalNames = [...]string{
 	"", "next", "early, kept", "outside the window, dropped", "received before",
+	"behind the FIN, ignored",
 }
 
 // String returns the kind in a few words.
@@ -30,6 +32,8 @@ func (c *Conn) Arrival(seq uint32, n int) Arrival {
 	switch {
 	case end <= c.rcv.nxt:
 		return ArrivalOld
+	case !c.state.mayReceive(), c.rcv.fin != 0 && start >= c.rcv.fin:
+		return ArrivalEnded
 	case start >= c.rcv.limit():
 		return ArrivalOutside
 	case start <= c.rcv.nxt:
@@ -38,4 +42,40 @@ func (c *Conn) Arrival(seq uint32, n int) Arrival {
 		return ArrivalOld
 	}
 	return ArrivalEarly
+}
+
+// Reassembly is where a connection's receiver stands, in sequence numbers.
+type Reassembly struct {
+	Next uint32 // RCV.NXT
+	// Window is how many bytes from there on the peer was told that it may send.
+	Window int
+	// Readable is how many bytes in front of RCV.NXT wait for the user.
+	Readable int
+	// Held is what came early, the lowest first. A FIN has its number there too.
+	Held []SACKBlock
+	// Closed says that the peer's FIN is in front of RCV.NXT.
+	Closed bool
+}
+
+// Reassembly returns where the receiver stands. It allocates.
+func (c *Conn) Reassembly() Reassembly {
+	r := Reassembly{
+		Next: uint32(c.rcv.nxt), Window: int(c.rcv.edge - c.rcv.nxt), Readable: c.rx.Len(),
+		Closed: c.rcv.fin != 0 && c.rcv.nxt > c.rcv.fin,
+	}
+	hold := func(start, end uint64) {
+		if end == c.rcv.fin {
+			end++
+		}
+		r.Held = append(r.Held, SACKBlock{Start: uint32(start), End: uint32(end)})
+	}
+	base := c.rcv.irs + 1
+	for i := range c.rcv.ooo.Len() {
+		b := c.rcv.ooo.At(i)
+		hold(b.Start+base, b.End+base)
+	}
+	if b, alone := c.finAlone(); alone {
+		hold(b.Start+base, b.End+base)
+	}
+	return r
 }

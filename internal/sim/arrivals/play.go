@@ -1,0 +1,221 @@
+// Package arrivals shows what becomes of segments as they arrive, in virtual time: the
+// three kinds of founding document 001, with the numbers that decide. What decides is
+// tcp, the code that runs on the wire.
+package arrivals
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// The two ends, and where the peer's bytes begin: document 001's.
+const (
+	first = 705500 // the sequence number of the peer's first byte
+	iss   = 1000   // our SYN's
+	gap   = 50 * time.Millisecond
+)
+
+var (
+	here = netip.MustParseAddrPort("192.168.0.2:5000")
+	peer = netip.MustParseAddrPort("192.168.0.4:4323")
+)
+
+// player is a host, one connection of it, and where the story goes.
+type player struct {
+	out   io.Writer
+	err   error
+	host  *tcp.Host
+	conn  *tcp.Conn
+	now   clock.Time
+	begin clock.Time
+	read  int // bytes that the program has read
+}
+
+// Play opens a connection with a receive buffer of window bytes, has the steps happen,
+// one every 50 ms, and writes what becomes of each. It fails if out does, or if what the
+// program reads is not what was sent.
+func Play(out io.Writer, window int, steps []Step) error {
+	path := tcp.Path{MTU: 1400, Local: here.Addr().As4()}
+	h, err := tcp.NewHost(tcp.Config{
+		Knobs:      tcp.Knobs{NoWindowScale: true},
+		RecvBuffer: window, RecvBufferMax: window,
+		Route:    func([4]byte) tcp.Path { return path },
+		Sequence: func(tcp.Tuple) uint32 { return iss },
+	})
+	if err != nil {
+		return err
+	}
+	l, err := h.Listen(here, 1)
+	if err != nil {
+		return err
+	}
+	begin := clock.Time(time.Second)
+	p := &player{out: out, host: h, now: begin, begin: begin}
+	p.say("%v receives from %v, with a window of %d bytes.", here, peer, window)
+	p.arrive(tcp.Header{Seq: first - 1, Flags: tcp.SYN, Options: tcp.Options{
+		MSS: 1360, SACKPermitted: true,
+	}}, 0)
+	p.drain("")
+	p.arrive(tcp.Header{Seq: first, Ack: iss + 1, Flags: tcp.ACK}, 0)
+	c, ok := l.Accept()
+	if !ok {
+		panic("BUG: arrivals: the handshake failed")
+	}
+	p.conn = c
+	p.state()
+	for _, s := range steps {
+		p.pass(gap)
+		p.step(s)
+	}
+	p.pass(gap)
+	return p.err
+}
+
+func (p *player) say(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.out, format+"\n", args...)
+	}
+}
+
+// stamp is the time since the beginning, as the lines bear it.
+func (p *player) stamp() string {
+	return fmt.Sprintf("%7.3f s", p.now.Sub(p.begin).Seconds())
+}
+
+// margin is where lines go that belong to one with a time.
+const margin = "           "
+
+// pass lets time go by, and does what comes due.
+func (p *player) pass(d time.Duration) {
+	end := p.now.Add(d)
+	for due := p.host.Deadline(); due.Due(end); due = p.host.Deadline() {
+		p.now = max(p.now, due)
+		p.host.Advance(p.now)
+		p.drain(p.stamp() + "  a timer; ")
+	}
+	p.now = end
+}
+
+// step has one thing happen.
+func (p *player) step(s Step) {
+	if s.Read {
+		p.take()
+		return
+	}
+	seq := uint32(first + s.Offset)
+	before, drops := p.conn.Reassembly(), p.host.Drops()
+	p.say("\n%s  SeqNo %d, %s", p.stamp(), seq, s.what())
+	p.say(margin+"%s", verdict(&before, p.conn.Arrival(seq, s.Len), s))
+	flags := tcp.ACK
+	if s.FIN {
+		flags |= tcp.FIN
+	}
+	p.arrive(tcp.Header{Seq: seq, Ack: iss + 1, Flags: flags}, s.Len)
+	for i, n := range p.host.Drops() {
+		if n > drops[i] {
+			p.say(margin+"counted as: %v", tcp.Drop(i))
+		}
+	}
+	p.drain(margin)
+	p.state()
+}
+
+// arrive gives the host a segment of the peer's with n bytes of text.
+func (p *player) arrive(h tcp.Header, n int) {
+	h.Window = 65535
+	text := make([]byte, n)
+	for i := range text {
+		text[i] = letter(int(int32(h.Seq-first)) + i)
+	}
+	s := tcp.Segment{
+		Tuple: tcp.Tuple{
+			LocalAddr: here.Addr().As4(), LocalPort: here.Port(),
+			RemoteAddr: peer.Addr().As4(), RemotePort: peer.Port(),
+		},
+		Header: h, Len: n, Count: 1,
+	}
+	if n > 0 {
+		s.Payload = [][]byte{text}
+	}
+	p.host.Input(p.now, &s)
+}
+
+// letter is the peer's byte at an offset.
+func letter(offset int) byte { return byte(offset%251) ^ byte(offset>>8) }
+
+// drain takes what the host sends, and tells of it behind a lead; the empty one tells
+// nothing.
+func (p *player) drain(lead string) {
+	var t tcp.Train
+	sent := false
+	for p.host.Output(p.now, []int{64}, &t) {
+		sent = true
+		if lead == "" {
+			continue
+		}
+		text := fmt.Sprintf("answer: ACK %d, window %d", t.Ack, t.Header.Window)
+		if n := t.Options.SACKCount; n > 0 {
+			text += ", SACK" + spans(t.Options.SACK[:n])
+		}
+		p.say("%s%s", lead, text)
+	}
+	if !sent && lead == margin {
+		p.say(margin + "no answer yet")
+	}
+}
+
+// span is a block as traces write it: its first number, and the one behind its last.
+func span(b tcp.SACKBlock) string { return fmt.Sprintf("%d:%d", b.Start, b.End) }
+
+// spans are blocks with a space in front of each.
+func spans(blocks []tcp.SACKBlock) string {
+	var text strings.Builder
+	for _, b := range blocks {
+		text.WriteString(" " + span(b))
+	}
+	return text.String()
+}
+
+// state tells where the receiver stands.
+func (p *player) state() {
+	r := p.conn.Reassembly()
+	text := fmt.Sprintf("RCV.NXT %d, window %s; %d bytes to read; ", r.Next,
+		span(tcp.SACKBlock{Start: r.Next, End: r.Next + uint32(r.Window)}), r.Readable)
+	switch {
+	case r.Closed:
+		text += "the peer has closed: " + p.conn.State().String()
+	case len(r.Held) == 0:
+		text += "nothing is held"
+	default:
+		text += "held:" + spans(r.Held)
+	}
+	p.say(margin+"%s", text)
+}
+
+// take has the program read all that there is, and looks at every byte.
+func (p *player) take() {
+	buf := make([]byte, p.conn.Rx().Len())
+	n := p.conn.Rx().Read(buf)
+	p.conn.Consumed(p.now)
+	p.say("\n%s  the program reads %d bytes", p.stamp(), n)
+	for i, b := range buf[:n] {
+		if b != letter(p.read+i) {
+			if p.err == nil {
+				p.err = fmt.Errorf("byte %d is not the one that was sent", p.read+i)
+			}
+			return
+		}
+	}
+	if n > 0 {
+		p.say(margin+"bytes %d to %d of the stream, each as it was sent", p.read, p.read+n-1)
+	}
+	p.read += n
+	p.drain(margin)
+	p.state()
+}

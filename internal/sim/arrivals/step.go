@@ -1,0 +1,142 @@
+package arrivals
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// Step is one thing that happens: a segment arrives, or the program reads all that
+// there is.
+type Step struct {
+	Offset int // of the segment's text, from the peer's first byte; may be negative
+	Len    int
+	FIN    bool // behind the text
+	Read   bool // no segment
+}
+
+// Bounds of a step, so that a sequence number never wraps around to another meaning.
+const (
+	MaxOffset = 1 << 28
+	MaxLen    = 65495
+	// MinWindow is the smallest receive buffer.
+	MinWindow = tcp.MinBuffer
+)
+
+// Document is the story of founding document 001: the three kinds of arrival, and what
+// lies between them.
+var Document = []Step{
+	{Offset: 1360, Len: 1360},            // inside the window
+	{Offset: 66000, Len: 1360},           // beyond it
+	{Offset: 0, Len: 1360},               // expected next
+	{Offset: 5440, Len: 1360},            // inside, behind a larger gap
+	{Offset: 5440, Len: 1360},            // again
+	{Offset: 2000, Len: 1360},            // partly old
+	{Offset: 0, Len: 1360},               // old
+	{Offset: 8160, FIN: true},            // the end, before its time
+	{Offset: 3360, Len: 2080},            // fills the first gap
+	{Read: true},                         // the window opens
+	{Offset: 6800, Len: 1360, FIN: true}, // fills the last
+	{Read: true},
+}
+
+// ParseStep reads OFFSET+LENGTH, with an F behind it for a FIN, or the word read.
+func ParseStep(text string) (Step, error) {
+	if text == "read" {
+		return Step{Read: true}, nil
+	}
+	rest, fin := strings.CutSuffix(text, "F")
+	offset, length, ok := strings.Cut(rest, "+")
+	if !ok {
+		return Step{}, fmt.Errorf("%q: want OFFSET+LENGTH, such as 1360+1360 or 0+0F, or read",
+			text)
+	}
+	o, err := strconv.Atoi(offset)
+	if err != nil || o < -MaxOffset || o > MaxOffset {
+		return Step{}, fmt.Errorf("offset %q of %q: want %d to %d",
+			offset, text, -MaxOffset, MaxOffset)
+	}
+	n, err := strconv.Atoi(length)
+	if err != nil || n < 0 || n > MaxLen {
+		return Step{}, fmt.Errorf("length %q of %q: want 0 to %d bytes", length, text, MaxLen)
+	}
+	return Step{Offset: o, Len: n, FIN: fin}, nil
+}
+
+// what names a segment.
+func (s *Step) what() string {
+	switch {
+	case s.FIN && s.Len > 0:
+		return counted(s.Len) + " and FIN"
+	case s.FIN:
+		return "FIN"
+	}
+	return counted(s.Len)
+}
+
+func counted(n int) string {
+	if n == 1 {
+		return "1 byte"
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// verdict is the kind of an arrival and why it is of that kind, from where the receiver
+// stood before.
+func verdict(r *tcp.Reassembly, kind tcp.Arrival, s Step) string {
+	next := int(r.Next) - first // as an offset of the peer's bytes
+	edge := next + r.Window
+	start, end := s.Offset, s.Offset+s.Len
+	switch kind {
+	case tcp.ArrivalNext:
+		if start < next {
+			return fmt.Sprintf("expected next: the first %d bytes came before, RCV.NXT is among "+
+				"the others", next-start) + cut(end, edge)
+		}
+		return "expected next: it begins at RCV.NXT" + cut(end, edge)
+	case tcp.ArrivalEarly:
+		return fmt.Sprintf("inside the window: kept, for %d bytes in front of it are missing",
+			start-next) + cut(end, edge)
+	case tcp.ArrivalOutside:
+		return beyond(edge)
+	case tcp.ArrivalOld:
+		if end <= next {
+			return "received before: all of it is in front of RCV.NXT"
+		}
+		return "received before: all of it is held"
+	case tcp.ArrivalEnded:
+		return behind
+	case tcp.ArrivalEmpty:
+	}
+	switch {
+	case !s.FIN:
+		return "no text: only its acknowledgment counts"
+	case r.Closed && end >= next:
+		return behind
+	case end < next:
+		return "received before: the FIN is in front of RCV.NXT"
+	case end == next:
+		return "expected next: the FIN ends what the peer sends"
+	case end > edge:
+		return beyond(edge)
+	}
+	return fmt.Sprintf("inside the window: the FIN is kept, for %d bytes in front of it are "+
+		"missing", end-next)
+}
+
+// behind is the verdict on what comes after a FIN.
+const behind = "behind the FIN: ignored, for nothing can come there"
+
+func beyond(edge int) string {
+	return fmt.Sprintf("beyond the window: dropped, for that ends at %d", first+edge)
+}
+
+// cut says what is lost of text that ends beyond the window.
+func cut(end, edge int) string {
+	if end <= edge {
+		return ""
+	}
+	return fmt.Sprintf("; the last %d are beyond the window and dropped", end-edge)
+}
