@@ -115,10 +115,14 @@ func checkPrefix(p netip.Prefix) error {
 }
 
 // onLink finds the interface on whose network an address is: of several networks that
-// hold it the smallest.
+// hold it the smallest. At the other end of a point-to-point link, which is a network of
+// one address, is whoever is named there.
 func (s *Stack) onLink(a netip.Addr) (int, bool) {
 	best, bits := 0, -1
 	for i := range s.interfaces {
+		if slices.Contains(s.interfaces[i].Neighbors, a) {
+			return i, true
+		}
 		if p := s.interfaces[i].Addr; p.Masked().Contains(a) && p.Bits() > bits {
 			best, bits = i, p.Bits()
 		}

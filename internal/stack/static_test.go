@@ -97,6 +97,22 @@ func TestStaticRoutesToOnePrefix(t *testing.T) {
 	assert.Equal(t, "10.2.0.1", via(), "the default route")
 }
 
+func TestNextHopAtTheEndOfAPointToPointLink(t *testing.T) {
+	point := face("if1", "10.1.0.1/32")
+	point.Neighbors = []netip.Addr{addr("192.168.5.5")}
+	s, err := stack.New(1, stack.Config{
+		Interfaces: []stack.Interface{face("if0", "10.0.0.1/24"), point},
+		Routes:     []stack.Route{route("0.0.0.0/0", "192.168.5.5")},
+	})
+	require.NoError(t, err)
+	r, ok := s.Route(addr("8.8.8.8"))
+	require.True(t, ok)
+	assert.Equal(t, 1, r.Iface)
+	s.SetUp(1, 1, false)
+	_, ok = s.Route(addr("8.8.8.8"))
+	assert.False(t, ok)
+}
+
 func TestRoutesThatLeadNowhereOnPurpose(t *testing.T) {
 	w, a, b, _ := line(t)
 	for p, kind := range map[string]ip.Kind{"10.5.0.0/16": ip.Blackhole, "10.6.0.0/16": ip.Unreachable} {
