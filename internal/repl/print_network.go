@@ -73,11 +73,8 @@ func printCounters(direction string, c control.Counters, stats int) string {
 		b.WriteString(wrapped("        ("+strings.Join(reasons, ", ")+")", "         "))
 	}
 	if c.Fragments > 0 {
-		whole := "of"
-		if direction == "RX" {
-			whole = "to"
-		}
-		fmt.Fprintf(&b, "        %d fragments %s %d packets\n", c.Fragments, whole, c.Fragmented)
+		whole := map[string]string{"RX": "reassembled", "TX": "fragmented"}[direction]
+		fmt.Fprintf(&b, "        fragments %d, %s %d\n", c.Fragments, whole, c.Fragmented)
 	}
 	return b.String()
 }

@@ -61,8 +61,9 @@ func mayCut(h *ip.Header) bool {
 }
 
 // emitFragments puts the fragments of a packet that is longer than its link's MTU
-// into b, in order and each as long as it can be (RFC 1812 §4.2.2.7), and reports whether that were all: b may get full or the link's room end
-// before, and the next call goes on then.
+// into b, in order and each as long as it can be (RFC 1812 §4.2.2.7), and reports
+// whether that were all: b may get full or the link's room end before, and the next
+// call goes on then.
 func (s *Stack) emitFragments(now clock.Time, room []int, b *buffer.Batch, p *packet) bool {
 	out := &s.interfaces[p.iface]
 	f := &s.out.cut
