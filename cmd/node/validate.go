@@ -128,7 +128,7 @@ func (v *validation) parse(path string) (*lnx.Config, error) {
 		v.Files = append(v.Files, checkedFile{File: path})
 		return nil, nil //nolint:nilnil // wrong, and noted
 	}
-	refused := node.Check(path, c)
+	refused := node.Check(c)
 	v.errs = append(v.errs, refused...)
 	v.Files = append(v.Files, checkedFile{
 		File: path, OK: refused.Err() == nil, Grammar: c.Grammar.String(),

@@ -17,7 +17,7 @@
 //	Set         Setting         Congestion Socket     Serve       Socket
 //	Impair      []Impairment    Impairments []Impairment
 //	ClearCounters Nothing                             Fetch       Page
-//	AddRoute    Nothing         DelRoute Nothing
+//	AddRoute    Nothing         DelRoute Nothing      RIP         RIPInfo
 //
 // Units: a time.Duration's json name ends in _ns, bytes and packets are counted whole.
 package control

@@ -238,29 +238,6 @@ func (p *parser) checkNextHop(r Route) {
 	}
 }
 
-func (p *parser) checkRIP() {
-	rip := p.cfg.RIP
-	for i, addr := range rip.AdvertiseTo {
-		if _, known := p.neighborAt[addr]; !known && !p.excused[addr.String()] {
-			p.report.add(p.advertiseAt[i], addr.String(), addr.String()+
-				" is no neighbour of this file", "an address that a neighbor line declares")
-		}
-		if p.cfg.Routing != RoutingRIP && p.cfg.Routing != RoutingRIP2 {
-			p.report.note(p.advertiseAt[i], addr.String(),
-				`nothing is advertised without "routing rip"`)
-		}
-	}
-	if rip.Timeout <= rip.Periodic {
-		at, ok := p.seen["rip route-timeout-threshold"]
-		if !ok {
-			at = p.seen["rip periodic-update-rate"]
-		}
-		p.report.add(at.pos, at.text, fmt.Sprintf(
-			"routes would die after %v, before they are renewed after %v",
-			rip.Timeout, rip.Periodic), "route-timeout-threshold > periodic-update-rate")
-	}
-}
-
 // checkTCP compares the two bounds of the retransmission timer, of which one
 // may be a default.
 func (p *parser) checkTCP() {

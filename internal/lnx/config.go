@@ -128,6 +128,8 @@ type Interface struct {
 	Tun *Tun
 	// Impair is what the link does to packets; zero: nothing.
 	Impair Impairments
+	// RIP is how RIP is spoken there.
+	RIP RIPLink
 	// Pos is where the file names the interface.
 	Pos Pos
 
@@ -187,20 +189,6 @@ type Route struct {
 	Pos Pos
 
 	viaAt Pos
-}
-
-// RIP is how RIP is spoken.
-type RIP struct {
-	// AdvertiseTo are the neighbours that get our messages; only those do.
-	AdvertiseTo []netip.Addr
-	// Originate are prefixes to announce beside the interfaces' own.
-	Originate []netip.Prefix
-	// Periodic is the time between full updates; 5 s unless the file sets it.
-	Periodic time.Duration
-	// Timeout is when a route that nobody refreshes dies; 12 s unless set.
-	Timeout time.Duration
-	// EntrySize is 12 bytes an entry, or 8 (without mask) before 2018.
-	EntrySize int
 }
 
 // TCP is how TCP behaves.

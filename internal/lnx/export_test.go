@@ -40,4 +40,4 @@ func DirectiveNames() []string {
 }
 
 // LinkKeys returns the keys of the link directive.
-func LinkKeys() []string { return linkKeys() }
+func LinkKeys() []string { return linkTable.keys() }

@@ -30,7 +30,10 @@ func (c *Config) Format() []byte {
 	for _, r := range c.Routes {
 		fmt.Fprintf(&b, "route %s via %s\n", r.Prefix, r.Via)
 	}
-	c.RIP.format(&b)
+	c.RIP.format(&b, c.Routing)
+	for i := range c.Interfaces {
+		c.Interfaces[i].formatRIP(&b)
+	}
 	c.TCP.format(&b)
 	c.ICMP.format(&b)
 	c.IP.format(&b)
@@ -57,35 +60,19 @@ func (i *Interface) format(b *bytes.Buffer) {
 }
 
 // formatLink writes what the link directive sets, if anything.
-func (i *Interface) formatLink(b *bytes.Buffer) {
-	start := "link " + i.Name + " "
+func (i *Interface) formatLink(b *bytes.Buffer) { i.formatSettings(b, "link ", linkSettings) }
+
+// formatSettings writes what a directive of keys and values sets, if anything.
+func (i *Interface) formatSettings(b *bytes.Buffer, directive string, list []linkSetting) {
+	start := directive + i.Name + " "
 	end := ""
-	for _, s := range linkSettings {
+	for _, s := range list {
 		if value := s.write(i); value != "" {
 			b.WriteString(start + s.key + " " + value)
 			start, end = " ", "\n"
 		}
 	}
 	b.WriteString(end)
-}
-
-// format leaves out what Parse would fill in.
-func (r RIP) format(b *bytes.Buffer) {
-	for _, addr := range r.AdvertiseTo {
-		fmt.Fprintf(b, "rip advertise-to %s\n", addr)
-	}
-	for _, prefix := range r.Originate {
-		fmt.Fprintf(b, "rip originate prefix %s\n", prefix)
-	}
-	if r.Periodic != 0 && r.Periodic != defaultPeriodic {
-		fmt.Fprintf(b, "rip periodic-update-rate %d\n", r.Periodic.Milliseconds())
-	}
-	if r.Timeout != 0 && r.Timeout != defaultTimeout {
-		fmt.Fprintf(b, "rip route-timeout-threshold %d\n", r.Timeout.Milliseconds())
-	}
-	if r.EntrySize != 0 && r.EntrySize != defaultEntrySize {
-		fmt.Fprintf(b, "rip entry-size %d\n", r.EntrySize)
-	}
 }
 
 // format leaves out what Parse would fill in.

@@ -21,7 +21,6 @@ const (
 	usageInterface = "interface NAME ADDR/LEN HOST:PORT"
 	usageTun       = "interface NAME ADDR/LEN tun:DEV [kernel ADDR [routes PREFIX/LEN …]]"
 	usageRoute     = "route PREFIX/LEN via ADDR"
-	usageOriginate = "rip originate prefix PREFIX/LEN"
 	usageNeighbor  = "neighbor ADDR at HOST:PORT via NAME"
 	usagePeriodic  = "rip periodic-update-rate MILLISECONDS"
 	usageTimeout   = "rip route-timeout-threshold MILLISECONDS"
@@ -42,13 +41,33 @@ func init() {
 		{"neighbor", usageNeighbor, 2, 6, (*parser).readNeighbor},
 		{"routing", "routing rip, rip2, static or none", 2, 2, (*parser).readRouting},
 		{"route", usageRoute, 2, 4, (*parser).readRoute},
-		{"link", usageLink + oneOf(linkKeys()), 4, 2 + 2*len(linkSettings), (*parser).readLink},
+		{
+			"link", usageLink + oneOf(linkTable.keys()), 4, 2 + 2*len(linkSettings),
+			(*parser).readLink,
+		},
 		{"impair", usageImpair, 3, maxImpairWords, (*parser).readImpair},
 		{"socket", "socket shared", 2, 2, (*parser).readSocket},
 		{"rip advertise-to", "rip advertise-to ADDR", 3, 3, (*parser).readAdvertiseTo},
-		{"rip originate", usageOriginate, 2, 4, (*parser).readOriginate},
+		{"rip originate", usageOriginate, 2, 8, (*parser).readOriginate},
+		{"rip redistribute", usageRedistribute, 3, 7, (*parser).readRedistribute},
+		{
+			"rip interface", usageRIPInterface + oneOf(ripTable.keys()), 5, 3 + 2*len(ripSettings),
+			(*parser).readRIPInterface,
+		},
+		{"rip key", usageKey, 6, 6, (*parser).readKey},
+		{"rip password", usagePassword, 4, 4, (*parser).readPassword},
 		{"rip periodic-update-rate", usagePeriodic, 3, 3, (*parser).readPeriodic},
 		{"rip route-timeout-threshold", usageTimeout, 3, 3, (*parser).readTimeout},
+		{
+			"rip periodic-update-offset", "rip periodic-update-offset MILLISECONDS", 3, 3,
+			(*parser).readOffset,
+		},
+		{
+			"rip garbage-collection-time", "rip garbage-collection-time MILLISECONDS", 3, 3,
+			(*parser).readGarbage,
+		},
+		{"rip triggered-update-delay", usageTrigger, 4, 4, (*parser).readTrigger},
+		{"rip hold-down", "rip hold-down MILLISECONDS", 3, 3, (*parser).readHoldDown},
 		{"rip entry-size", "rip entry-size 12 or 8", 3, 3, (*parser).readEntrySize},
 		{"tcp rto-min", "tcp rto-min MICROSECONDS", 3, 3, (*parser).readRTOMin},
 		{"tcp rto-max", "tcp rto-max MICROSECONDS", 3, 3, (*parser).readRTOMax},

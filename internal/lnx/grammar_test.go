@@ -114,7 +114,7 @@ rip route-timeout-threshold 1200
 				Routing: lnx.RoutingRIP, Forwarding: true,
 				RIP: lnx.RIP{
 					AdvertiseTo: addrs("10.1.0.2"),
-					Originate:   []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")},
+					Originate:   []lnx.Announcement{{Prefix: netip.MustParsePrefix("10.0.0.0/16")}},
 					Periodic:    500 * time.Millisecond, Timeout: 1200 * time.Millisecond, EntrySize: 12,
 				},
 				TCP: courseTCP,
@@ -222,8 +222,7 @@ tcp options off
 	point := iface("if1", "10.1.0.1/32", "host.example.net", 5000)
 	point.MTU = 65_507
 	point.Impair.RateBitsPerSec = 9600
-	rip := courseRIP
-	rip.EntrySize = 8
+	rip := lnx.RIP{Periodic: 30 * time.Second, Timeout: 180 * time.Second, EntrySize: 8}
 	assert.Equal(t, &lnx.Config{
 		Interfaces: []lnx.Interface{
 			shared, point,

@@ -83,49 +83,68 @@ func readMTU(p *parser, w word, i *Interface) (ok bool) {
 	return ok
 }
 
-// linkKeys returns the keys of the link directive.
-func linkKeys() []string {
-	keys := make([]string, len(linkSettings))
-	for i := range linkSettings {
-		keys[i] = linkSettings[i].key
+// settingTable is a directive of keys and values, for one interface.
+type settingTable struct {
+	word     string // that errors name it by
+	prefix   string // of what once remembers
+	usage    string
+	settings []linkSetting
+}
+
+// The directives of that kind.
+var (
+	linkTable = settingTable{"link", "", usageLink, linkSettings}
+	ripTable  = settingTable{"rip interface", "rip ", usageRIPInterface, ripSettings}
+)
+
+// keys returns the keys of the directive.
+func (t *settingTable) keys() []string {
+	keys := make([]string, len(t.settings))
+	for i := range t.settings {
+		keys[i] = t.settings[i].key
 	}
 	return keys
 }
 
-// linkLine is one key of a link directive, which waits for its interface: the
-// file may declare that later.
-type linkLine struct {
-	name, key, value word
-}
-
-func (p *parser) readLink(l line) {
-	for rest := l.words[2:]; len(rest) > 0; rest = rest[2:] {
-		key := rest[0]
-		setting := findSetting(key.text)
-		switch {
-		case setting == nil:
-			keys := linkKeys()
-			p.bad(key, "nothing that link knows"+spell.DidYouMean(key.text, keys), oneOf(keys))
-			return // what is key and what is value is a guess from here on
-		case len(rest) == 1:
-			p.report.add(l.end, "", key.text+" has no value", usageLink+oneOf(linkKeys()))
-			return
-		case setting.read(p, rest[1], &Interface{}): // for its errors; applyLinks reads it again
-			p.links = append(p.links, linkLine{l.words[1], key, rest[1]})
-		}
-	}
-}
-
-func findSetting(key string) *linkSetting {
-	for i := range linkSettings {
-		if linkSettings[i].key == key {
-			return &linkSettings[i]
+func (t *settingTable) find(key string) *linkSetting {
+	for i := range t.settings {
+		if t.settings[i].key == key {
+			return &t.settings[i]
 		}
 	}
 	return nil
 }
 
-// applyLinks gives the interfaces what the link lines say of them.
+// linkLine is one key of such a directive, which waits for its interface: the
+// file may declare that later.
+type linkLine struct {
+	name, key, value word
+	table            *settingTable
+}
+
+func (p *parser) readLink(l line) { p.readSettings(&linkTable, l.words[1], l.words[2:], l.end) }
+
+// readSettings reads the keys and values that a line has for an interface.
+func (p *parser) readSettings(t *settingTable, name word, rest []word, end Pos) {
+	for ; len(rest) > 0; rest = rest[2:] {
+		key := rest[0]
+		setting := t.find(key.text)
+		switch {
+		case setting == nil:
+			keys := t.keys()
+			what := "nothing that " + t.word + " knows"
+			p.bad(key, what+spell.DidYouMean(key.text, keys), oneOf(keys))
+			return // what is key and what is value is a guess from here on
+		case len(rest) == 1:
+			p.report.add(end, "", key.text+" has no value", t.usage+oneOf(t.keys()))
+			return
+		case setting.read(p, rest[1], &Interface{}): // for its errors; applyLinks reads it again
+			p.links = append(p.links, linkLine{name, key, rest[1], t})
+		}
+	}
+}
+
+// applyLinks gives the interfaces what the lines say of them.
 func (p *parser) applyLinks() {
 	unknown := map[Pos]bool{} // told once a line
 	for _, l := range p.links {
@@ -134,8 +153,8 @@ func (p *parser) applyLinks() {
 		case !ok && !unknown[l.name.pos]:
 			p.unknownInterface(l.name)
 			unknown[l.name.pos] = true
-		case ok && p.once(l.key.text+" of "+l.name.text, l.key):
-			findSetting(l.key.text).read(p, l.value, iface)
+		case ok && p.once(l.table.prefix+l.key.text+" of "+l.name.text, l.key):
+			l.table.find(l.key.text).read(p, l.value, iface)
 		}
 	}
 	for _, l := range p.links {

@@ -12,6 +12,8 @@ import (
 const (
 	defaultPeriodic     = 5 * time.Second
 	defaultTimeout      = 12 * time.Second
+	defaultPeriodic2    = 30 * time.Second // RFC 2453 §3.8
+	defaultTimeout2     = 180 * time.Second
 	defaultRTOMin       = time.Millisecond
 	defaultRTOMax       = 5 * time.Second
 	defaultEntrySize    = 12
@@ -35,6 +37,8 @@ type parser struct {
 	seen map[string]word
 	// What link lines say, to be applied when all interfaces are known.
 	links []linkLine
+	// The keys of RIP, for the same.
+	keys []keyLine
 	// Where the RIP neighbours are named, beside cfg.RIP.AdvertiseTo.
 	advertiseAt []Pos
 	// Set when an interface was refused for being one too many.
@@ -93,6 +97,7 @@ func (p *parser) read(lines []line) {
 		}
 		p.applyLinks()
 		p.checkImpair()
+		p.applyKeys()
 	}
 }
 
@@ -102,8 +107,9 @@ func (p *parser) setDefaults() {
 	rtoMin, rtoMax := RTODefaults(c.TCP.Profile)
 	setDefault(&c.TCP.RTOMin, rtoMin)
 	setDefault(&c.TCP.RTOMax, rtoMax)
-	setDefault(&c.RIP.Periodic, defaultPeriodic)
-	setDefault(&c.RIP.Timeout, defaultTimeout)
+	periodic, timeout := ripDefaults(c.Routing)
+	setDefault(&c.RIP.Periodic, periodic)
+	setDefault(&c.RIP.Timeout, timeout)
 	setDefault(&c.RIP.EntrySize, defaultEntrySize)
 	if c.Routing == RoutingRIP || c.Routing == RoutingRIP2 || c.isGateway() {
 		c.Forwarding = true

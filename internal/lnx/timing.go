@@ -26,22 +26,6 @@ func (p *parser) readAdvertiseTo(l line) {
 	p.advertiseAt = append(p.advertiseAt, to.pos)
 }
 
-func (p *parser) readOriginate(l line) {
-	okForm := p.fixed(l, 2, "prefix", usageOriginate)
-	if !okForm && len(l.words) < 4 || !p.words(l, 4, 4, usageOriginate) {
-		return
-	}
-	prefix, ok := p.prefix(l.words[3])
-	if !okForm || !ok {
-		return
-	}
-	if slices.Contains(p.cfg.RIP.Originate, prefix) {
-		p.bad(l.words[3], "already originated", "")
-		return
-	}
-	p.cfg.RIP.Originate = append(p.cfg.RIP.Originate, prefix)
-}
-
 func (p *parser) readPeriodic(l line) { p.milliseconds(l, &p.cfg.RIP.Periodic) }
 
 func (p *parser) readTimeout(l line) { p.milliseconds(l, &p.cfg.RIP.Timeout) }

@@ -152,7 +152,7 @@ func (n *Node) watch(d link.Device, token int) error {
 // stackConfig translates the file into the stack's terms.
 func (n *Node) stackConfig() stack.Config {
 	c := n.cfg.LNX
-	cfg := stack.Config{Forwarding: c.Forwarding, Originate: c.RIP.Originate}
+	cfg := stack.Config{Forwarding: c.Forwarding}
 	if c.TCP.Profile == "004" {
 		cfg.FirstSocket = 3 // founding document 004 §6.2: 0 to 2 are the standard streams
 	}
@@ -175,11 +175,6 @@ func (n *Node) stackConfig() stack.Config {
 			cfg.Routes = append(cfg.Routes, stack.Route{Prefix: r.Prefix, Via: r.Via})
 		}
 	}
-	switch c.Routing {
-	case lnx.RoutingRIP:
-		cfg.RIP = n.ripConfig()
-	case lnx.RoutingStatic, lnx.RoutingNone, lnx.RoutingRIP2: // the last is refused by Check
-	}
 	cfg.TCP = n.tcpConfig()
 	cfg.Knobs = internetKnobs(c)
 	cfg.TimeOfDay = n.start.UTC().Sub(n.start.UTC().Truncate(24*time.Hour)) - 1 // now begins at 1
@@ -188,40 +183,7 @@ func (n *Node) stackConfig() stack.Config {
 		seed = rand.Uint64()
 	}
 	cfg.Rand = rand.New(rand.NewPCG(seed, seed))
-	return cfg
-}
-
-// ripOverhead is what a RIP message is longer than its entries: an IP header,
-// command and count.
-const ripOverhead = 24
-
-func (n *Node) ripConfig() *rip.Config {
-	c := n.cfg.LNX
-	cfg := &rip.Config{
-		Timers:    rip.Timers{Periodic: c.RIP.Periodic, Timeout: c.RIP.Timeout},
-		EntrySize: c.RIP.EntrySize,
-	}
-	for i := range c.Interfaces {
-		// A message has to fit the smallest link whole.
-		if mtu := c.Interfaces[i].MTU; mtu > 0 {
-			most := max(1, (mtu-ripOverhead)/rip.EntrySize)
-			if cfg.MaxEntries == 0 || most < cfg.MaxEntries {
-				cfg.MaxEntries = min(most, rip.MaxEntries)
-			}
-		}
-	}
-	for _, to := range c.RIP.AdvertiseTo {
-		for _, nb := range c.Neighbors {
-			if nb.Addr != to {
-				continue
-			}
-			for i := range c.Interfaces {
-				if c.Interfaces[i].Name == nb.Iface {
-					cfg.Neighbors = append(cfg.Neighbors, rip.Neighbor{Addr: to, Iface: i})
-				}
-			}
-		}
-	}
+	n.setRIP(&cfg, rand.New(rand.NewPCG(seed, rip.Port)))
 	return cfg
 }
 

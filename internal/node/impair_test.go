@@ -292,7 +292,7 @@ func TestImpairLinesOfAFile(t *testing.T) {
 		"impair if0 both off\n"
 	cfg, err := lnx.Parse("x.lnx", []byte(text[:len(text)-len("impair if0 both off\n")]))
 	require.NoError(t, err)
-	err = Check("x.lnx", cfg).Err()
+	err = Check(cfg).Err()
 	require.Error(t, err)
 	assert.Contains(t, err.Error(), `x.lnx:2:22: "lss" is no impairment (did you mean loss?)`)
 	assert.Contains(t, err.Error(), "\n    impair if0 delay 1s  lss 2%\n"+

@@ -91,7 +91,7 @@ func (n *Node) open() error {
 	if n.cfg.LNX == nil {
 		return errors.New("node: no configuration")
 	}
-	if err := Check(n.cfg.LNX.Name+".lnx", n.cfg.LNX).Err(); err != nil {
+	if err := Check(n.cfg.LNX).Err(); err != nil {
 		return err
 	}
 	var err error

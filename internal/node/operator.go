@@ -19,7 +19,8 @@ func (n *Node) Operator() control.Operator { return n }
 func (n *Node) Do(ctx context.Context, req any) (any, error) {
 	switch r := req.(type) {
 	case control.Interfaces, control.Neighbors, control.Routes, control.Sockets, control.Window,
-		control.Loss, control.About, control.Show, control.Impairments:
+		control.Loss, control.About, control.Show, control.Impairments,
+		control.RIP:
 		return n.readOut(req)
 	case control.SetLink:
 		return n.setLink(r)
@@ -82,6 +83,8 @@ func (n *Node) readOut(req any) (answer any, err error) {
 			answer, err = n.impairments(r.Iface)
 		case control.About:
 			answer = n.about()
+		case control.RIP:
+			answer = n.stack.RIPInfo(now)
 		case control.Show:
 			answer, err = n.show(r.Key)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -23,19 +24,28 @@ type setting struct {
 type knobs struct {
 	tcp.Knobs
 	stack stack.Knobs
+	rip   rip.Timers
 }
 
 // knobs returns how they stand. The loop's.
 func (n *Node) knobs() knobs {
-	return knobs{Knobs: n.stack.TCP().Knobs(), stack: n.stack.Knobs()}
+	k := knobs{Knobs: n.stack.TCP().Knobs(), stack: n.stack.Knobs()}
+	if r := n.stack.RIP(); r != nil {
+		k.rip = r.Timers()
+	}
+	return k
 }
 
-func (n *Node) setKnobs(k knobs) error {
-	return firstError(n.stack.TCP().SetKnobs(k.Knobs), n.stack.SetKnobs(k.stack))
+func (n *Node) setKnobs(now clock.Time, k knobs) error {
+	err := firstError(n.stack.TCP().SetKnobs(k.Knobs), n.stack.SetKnobs(k.stack))
+	if r := n.stack.RIP(); r != nil && err == nil && k.rip != r.Timers() {
+		err = r.SetTimers(now, k.rip)
+	}
+	return err
 }
 
 // settings are all of them.
-var settings = slices.Concat(words, numbers, internet)
+var settings = slices.Concat(words, numbers, internet, ripSettings)
 
 // words are the settings that are a name.
 var words = []setting{
@@ -178,12 +188,12 @@ func (n *Node) set(r control.Set) (answer control.Setting, err error) {
 		return answer, unknownSetting(r.Key)
 	}
 	s := settings[at]
-	callErr := n.call(func(clock.Time) {
+	callErr := n.call(func(now clock.Time) {
 		k := n.knobs()
 		if err = s.write(&k, r.Value); err != nil {
 			return
 		}
-		if err = n.setKnobs(k); err != nil {
+		if err = n.setKnobs(now, k); err != nil {
 			err = fmt.Errorf("%w: %w", control.ErrUsage, err)
 			return
 		}

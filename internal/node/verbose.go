@@ -38,6 +38,9 @@ func (n *Node) setVerbose(r control.Verbose) (err error) {
 		default:
 			delete(v.some, r.SID)
 		}
+		if r := n.stack.RIP(); r != nil {
+			r.SetWatched(v.all)
+		}
 		n.retap()
 	})
 	return controlError(firstError(callErr, err))

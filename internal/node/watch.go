@@ -132,6 +132,9 @@ func (n *Node) publishStack(e stack.Event) {
 			Src: e.Test.Src, Dst: e.Test.Dst, TTL: e.Test.TTL, Text: string(e.Test.Data),
 		})
 	}
+	if e.RIP != nil {
+		n.publishRIP(e.RIP)
+	}
 }
 
 // announceAccept tells watchers of a connection that a listener took.

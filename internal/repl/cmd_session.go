@@ -86,6 +86,9 @@ func (s *Shell) show() *cobra.Command {
 		Short:             "the settings, or those that begin so",
 		ValidArgsFunction: at(s.settingKeys),
 		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 && args[0] == "rip" {
+				return s.showRIP(c)
+			}
 			req := control.Show{Key: strings.Join(args, "")}
 			list, err := control.Ask(c.Context(), s.op, req)
 			if err != nil {

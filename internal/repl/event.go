@@ -26,6 +26,12 @@ func (s *Shell) tell(e control.Event) {
 			arrow = '>'
 		}
 		s.screen.data(fmt.Sprintf("%c %d  %s", arrow, e.SID, printable(e.Text)))
+	case control.RIPNews:
+		at := ""
+		if e.Iface != "" {
+			at = e.Iface + " "
+		}
+		s.screen.data("rip: " + at + e.Text)
 	case control.Accepted:
 		s.screen.talk(fmt.Sprintf("New connection on socket %d => created new socket %d (from %s)",
 			e.Listener, e.Socket.SID, e.Socket.Remote))

@@ -37,7 +37,7 @@ func (s *Shell) tree() *cobra.Command {
 	})
 	help := s.help()
 	root.SetHelpCommand(help)
-	group(root, groupNetwork, s.interfaces(), s.neighbors(), s.routes(), s.route(),
+	group(root, groupNetwork, s.interfaces(), s.neighbors(), s.routes(), s.route(), s.rip(),
 		s.link("up", true), s.link("down", false), s.lossyForward(), s.lossy(), s.impair())
 	group(root, groupSocket, s.sockets(), s.accept(), s.connect(), s.write(), s.recv(),
 		s.shutdown(), s.close(), s.window(), s.congestion())

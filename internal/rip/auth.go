@@ -225,3 +225,13 @@ func checkDigest(keys []Key, b []byte) (a authentication, body []byte, r Refusal
 	}
 	return a, b[header2+EntrySize2 : offset], Taken
 }
+
+// ParseAlgorithm returns the algorithm of that name.
+func ParseAlgorithm(name string) (Algorithm, bool) {
+	for i := range algorithms {
+		if algorithms[i].name == name {
+			return Algorithm(i), true
+		}
+	}
+	return 0, false
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // SendMode is the compatibility switch of RFC 2453 §5.1: what is sent on an interface.
@@ -203,4 +204,16 @@ func naturalBits(a netip.Addr) int {
 		return 16
 	}
 	return 24
+}
+
+// ParseSendMode returns the mode of that name; the empty name is the default's.
+func ParseSendMode(name string) (SendMode, bool) {
+	i := slices.Index(sendNames, name)
+	return SendMode(max(i, 0)), i >= 0 || name == ""
+}
+
+// ParseReceiveMode returns the mode of that name; the empty name is the default's.
+func ParseReceiveMode(name string) (ReceiveMode, bool) {
+	i := slices.Index(receiveNames, name)
+	return ReceiveMode(max(i, 0)), i >= 0 || name == ""
 }

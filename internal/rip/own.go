@@ -58,7 +58,8 @@ func (s *Speaker) SetLocal(now clock.Time, p netip.Prefix, iface int, up bool) {
 	s.adopt(now, p, o)
 }
 
-// SetExternal announces a prefix that is not an interface's, or no longer.
+// SetExternal announces a prefix that is not an interface's, or no longer. There is one
+// reason of that kind for a prefix: another takes its place.
 func (s *Speaker) SetExternal(now clock.Time, e External, up bool) {
 	p := mustPrefix(e.Prefix)
 	if !up {
@@ -154,7 +155,9 @@ func (s *Speaker) settle(now clock.Time, r *route) {
 	s.publish(now, r)
 }
 
-// removeOwn takes the reason of that interface and kind off a list.
+// removeOwn takes a reason off a list: an interface's, or the one from elsewhere.
 func removeOwn(list []own, iface int, local bool) []own {
-	return slices.DeleteFunc(list, func(o own) bool { return o.iface == iface && o.local == local })
+	return slices.DeleteFunc(list, func(o own) bool {
+		return o.local == local && (o.iface == iface || !local)
+	})
 }

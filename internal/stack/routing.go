@@ -7,7 +7,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/ip"
-	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -21,24 +20,7 @@ func (s *Stack) startRouting(now clock.Time) error {
 			return fmt.Errorf("stack: route: %w", err)
 		}
 	}
-	if s.cfg.RIP == nil {
-		return nil
-	}
-	speaker, err := rip.NewSpeaker(*s.cfg.RIP)
-	if err != nil {
-		return fmt.Errorf("stack: %w", err)
-	}
-	s.rip = speaker
-	for i := range s.interfaces {
-		s.rip.SetLocal(now, s.interfaces[i].Addr.Masked(), i, true)
-	}
-	for _, p := range s.cfg.Originate {
-		if !s.isNetwork(p) {
-			s.rip.SetLocal(now, p, -1, true)
-		}
-	}
-	s.rip.Start(now)
-	return nil
+	return s.startRIP(now)
 }
 
 func (s *Stack) localRoute(i int) ip.Route {
@@ -92,55 +74,6 @@ func (s *Stack) path(remote [4]byte) tcp.Path {
 
 // loopback is the outlet to the node itself, behind those of the interfaces.
 func (s *Stack) loopback() int { return len(s.interfaces) }
-
-// learn brings what RIP has found out into the route table.
-func (s *Stack) learn() {
-	changed := false
-	for {
-		c, ok := s.rip.NextChange()
-		if !ok {
-			break
-		}
-		changed = true
-		if c.Gone {
-			s.routes.Remove(c.Prefix, ip.RIP)
-			continue
-		}
-		s.routes.Insert(ip.Route{
-			Prefix: c.Prefix, NextHop: c.NextHop, Iface: c.Iface, Origin: ip.RIP, Cost: c.Cost,
-		})
-	}
-	if changed {
-		s.tcp.Rerouted()
-	}
-}
-
-// courseRIP takes a message of the course's dialect.
-func (s *Stack) courseRIP(now clock.Time, i int, h *ip.Header, payload []byte) ip.DropReason {
-	from := netip.AddrPortFrom(netip.AddrFrom4(h.Src), 0)
-	if s.rip == nil || s.cfg.RIP.Dialect != rip.Course ||
-		s.rip.Input(now, from, i, payload) != rip.Taken {
-		return ip.DropRIP
-	}
-	s.learn()
-	return ip.DropNone
-}
-
-// outputRIP queues the messages that RIP wants to send.
-func (s *Stack) outputRIP(now clock.Time) {
-	if s.rip == nil {
-		return
-	}
-	for s.out.bytes < maxQueuedBytes/2 {
-		var m rip.Message
-		if !s.rip.Output(now, &m) {
-			return
-		}
-		h := ip.Header{Protocol: ip.ProtoRIP, TTL: courseTTL, Dst: m.To.As4()}
-		// An interface that went down in the meantime counts the drop itself.
-		_ = s.sendVia(now, m.Iface, h.Dst, h, m.Payload)
-	}
-}
 
 // SetUp takes interface i up or down. Down, it drops what arrives, sends
 // nothing, and its network is withdrawn at once.

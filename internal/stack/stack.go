@@ -40,7 +40,10 @@ type Config struct {
 	// RIP makes the node speak RIP with the neighbours it lists; nil means no RIP.
 	RIP *rip.Config
 	// Originate are prefixes that RIP announces beside the interfaces' own.
-	Originate []netip.Prefix
+	Originate []rip.External
+	// Redistribute has RIP announce the static routes, too, with its tag and metric;
+	// nil: only those that Originate names.
+	Redistribute *rip.External
 	// Forwarding makes the node a router: it passes on what is for others.
 	Forwarding bool
 	// TCP configures the transport; the stack fills in its Route.
@@ -227,6 +230,8 @@ type Event struct {
 	Test *TestPacket
 	// Echo is an ICMP echo reply, or an error about an echo request of ours.
 	Echo *Echo
+	// RIP is something that RIP did while somebody watched it.
+	RIP *rip.Event
 }
 
 // TestPacket is a received packet of protocol 0.

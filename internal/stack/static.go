@@ -133,7 +133,7 @@ func (s *Stack) onLink(a netip.Addr) (int, bool) {
 // install brings the best static route to a prefix that can be used now into the route
 // table, or takes the one that was there out, and has RIP say so where it is to.
 func (s *Stack) install(now clock.Time, p netip.Prefix) {
-	usable := false
+	usable, best := false, ip.Route{Prefix: p}
 	for _, r := range s.statics[p] {
 		i := 0
 		if r.Kind == ip.Forwarded {
@@ -143,17 +143,18 @@ func (s *Stack) install(now clock.Time, p netip.Prefix) {
 			usable = true
 		}
 		if usable {
-			s.routes.Insert(ip.Route{
+			best = ip.Route{
 				Prefix: p, NextHop: r.Via, Iface: i, Origin: ip.Static,
 				Kind: r.Kind, Cost: r.Metric,
-			})
+			}
+			s.routes.Insert(best)
 			break
 		}
 	}
 	if !usable {
 		s.routes.Remove(p, ip.Static)
 	}
-	s.originate(now, p, usable)
+	s.originate(now, best, usable)
 }
 
 // reinstall is install for every prefix with a route that leads over interface i, which
@@ -171,15 +172,5 @@ func (s *Stack) reinstall(now clock.Time, i int) {
 	slices.SortFunc(affected, netip.Prefix.Compare)
 	for _, p := range affected {
 		s.install(now, p)
-	}
-}
-
-// originate has RIP announce a prefix that is configured to be, or withdraw it. One
-// that the node has, or has had, a static route to goes with that; an interface's
-// network goes with the interface; any other is announced while the node runs.
-func (s *Stack) originate(now clock.Time, p netip.Prefix, up bool) {
-	if s.rip != nil && slices.Contains(s.cfg.Originate, p) {
-		s.rip.SetLocal(now, p, -1, up)
-		s.learn()
 	}
 }

@@ -158,7 +158,7 @@ func chain(t *testing.T, n int, originate ...string) (*world, []*stack.Stack) {
 			w.wire(end{i - 1, 1}, end{i, 0})
 		} else {
 			for _, p := range originate {
-				cfg.Originate = append(cfg.Originate, pfx(p))
+				cfg.Originate = append(cfg.Originate, rip.External{Prefix: pfx(p), Iface: -1})
 			}
 			cfg.Routes = []stack.Route{route("0.0.0.0/0", "10.0.0.9"), route("172.16.0.0/12", "10.0.0.8")}
 		}

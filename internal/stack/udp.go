@@ -10,6 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
@@ -28,6 +29,9 @@ func (s *Stack) UDP() *udp.Host { return s.udp }
 
 // datagram hands the payload of a UDP packet to the socket that it is for.
 func (s *Stack) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte) ip.DropReason {
+	if reason, mine := s.datagramRIP(now, i, h, payload); mine {
+		return reason
+	}
 	a := udp.Arrival{Src: h.Src, Dst: h.Dst, Iface: i, TTL: h.TTL}
 	verdict := s.udp.Input(a, payload)
 	if verdict == udp.NoPort && s.catching.udp && !s.many(i, h.Dst) {
@@ -72,6 +76,9 @@ func (s *Stack) udpError(q icmp.Quote, rest []byte, m *icmp.Message) {
 // all. A group's address has it receive what is for the group and nothing else, once
 // it has joined; a broadcast's likewise. Port 0 has one chosen.
 func (s *Stack) BindUDP(local netip.AddrPort) (*udp.Socket, error) {
+	if local.Port() == rip.Port && s.speaksRIP2() {
+		return nil, fmt.Errorf("%v, RIP's: %w", local, udp.ErrPortInUse)
+	}
 	a := local.Addr()
 	if a.Is4() && !a.IsUnspecified() {
 		if !s.isHost(a.As4()) && !s.anyMany(a.As4()) {

@@ -1,0 +1,97 @@
+package control
+
+import (
+	"net/netip"
+	"time"
+)
+
+// RIP asks for the state of the routing protocol; answer RIPInfo.
+type RIP struct{}
+
+func (RIP) answers(RIPInfo) {}
+
+// RIPInfo is the routing protocol as it stands.
+type RIPInfo struct {
+	// Dialect is "rip", the course's, or "rip2"; empty: the node speaks none, and nothing else
+	// of this is set.
+	Dialect    string         `json:"dialect"`
+	Timers     RIPTimers      `json:"timers"`
+	NextUpdate time.Duration  `json:"next_update_ns"` // until the next full update
+	Interfaces []RIPInterface `json:"interfaces"`
+	Neighbors  []RIPNeighbor  `json:"neighbors"`
+	Routes     []RIPRoute     `json:"routes"`
+	Messages   RIPMessages    `json:"messages"`
+	Refused    []Drop         `json:"refused,omitempty"` // messages and entries, by reason
+}
+
+// RIPTimers are the times that are in force; one that is not is 0.
+type RIPTimers struct {
+	Periodic   time.Duration `json:"periodic_ns"`
+	Offset     time.Duration `json:"offset_ns"`
+	Timeout    time.Duration `json:"timeout_ns"`
+	Garbage    time.Duration `json:"garbage_ns"`
+	TriggerMin time.Duration `json:"trigger_min_ns"`
+	TriggerMax time.Duration `json:"trigger_max_ns"`
+	HoldDown   time.Duration `json:"hold_down_ns"`
+}
+
+// RIPMessages counts since the node started.
+type RIPMessages struct {
+	RequestsIn   uint64 `json:"requests_in"`
+	ResponsesIn  uint64 `json:"responses_in"`
+	EntriesIn    uint64 `json:"entries_in"`
+	RequestsOut  uint64 `json:"requests_out"`
+	ResponsesOut uint64 `json:"responses_out"`
+	TriggeredOut uint64 `json:"triggered_out"` // of ResponsesOut, those with news only
+	EntriesOut   uint64 `json:"entries_out"`
+	Expired      uint64 `json:"expired"` // routes that nobody refreshed
+}
+
+// RIPInterface is the protocol on one interface.
+type RIPInterface struct {
+	Iface   string `json:"iface"`
+	Up      bool   `json:"up"`
+	Passive bool   `json:"passive"`
+	Cost    int    `json:"cost"`
+	Send    string `json:"send,omitempty"`    // of RIPv2: RFC 2453's word for what is sent
+	Receive string `json:"receive,omitempty"` // and for what is taken
+	Auth    string `json:"auth,omitempty"`    // the algorithm that signs; empty: none
+	In      uint64 `json:"in"`                // messages that were taken
+	Out     uint64 `json:"out"`               // responses
+	Entries uint64 `json:"entries_out"`       // in those
+}
+
+// RIPNeighbor is a router that is configured, or was heard.
+type RIPNeighbor struct {
+	Iface      string        `json:"iface"`
+	Addr       netip.Addr    `json:"addr"`
+	Configured bool          `json:"configured"`
+	Silent     time.Duration `json:"silent_ns"` // since it was heard; negative: it never was
+	Version    int           `json:"version"`   // of its last message; 0 in the course's dialect
+	Requests   uint64        `json:"requests"`
+	Responses  uint64        `json:"responses"`
+	Refused    uint64        `json:"refused"`
+	Routes     int           `json:"routes"` // that lead through it
+}
+
+// RIPRoute is what the protocol knows of one prefix.
+type RIPRoute struct {
+	Prefix  netip.Prefix  `json:"prefix"`
+	Cost    int           `json:"cost"` // 16: it cannot be reached
+	Tag     int           `json:"tag"`
+	NextHop netip.Addr    `json:"next_hop"` // zero: on the link, or dead
+	From    netip.Addr    `json:"from"`     // who told of it; zero: it is ours
+	Iface   string        `json:"iface"`    // empty: none
+	Age     time.Duration `json:"age_ns"`   // since it was refreshed
+	Left    time.Duration `json:"left_ns"`  // until it expires or is forgotten; negative: it stays
+	Changed time.Duration `json:"changed_ns"`
+}
+
+// RIPNews is something that the routing protocol did, while verbose is on.
+type RIPNews struct {
+	Iface string `json:"iface,omitempty"`
+	Text  string `json:"text"`
+}
+
+// Event is part of the interface of that name.
+func (RIPNews) Event() string { return "rip" }

@@ -1,0 +1,147 @@
+package node
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/rip"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+// ripOverhead is what a message of the course's RIP is longer than its entries: an IP
+// header, command and count.
+const ripOverhead = 24
+
+// setRIP has the stack speak what the file says.
+func (n *Node) setRIP(cfg *stack.Config, rng *rand.Rand) {
+	c := n.cfg.LNX
+	if c.Routing != lnx.RoutingRIP && c.Routing != lnx.RoutingRIP2 {
+		return
+	}
+	for _, a := range c.RIP.Originate {
+		cfg.Originate = append(cfg.Originate, rip.External{
+			Prefix: a.Prefix, Iface: -1, Tag: a.Tag, Metric: a.Metric,
+		})
+	}
+	if a := c.RIP.Static; a != nil {
+		cfg.Redistribute = &rip.External{Tag: a.Tag, Metric: a.Metric}
+	}
+	cfg.RIP = &rip.Config{
+		Timers: rip.Timers{
+			Periodic: c.RIP.Periodic, PeriodicOffset: c.RIP.Offset, Timeout: c.RIP.Timeout,
+			Garbage: c.RIP.Garbage, TriggerMin: c.RIP.TriggerMin,
+			TriggerMax: c.RIP.TriggerMax, HoldDown: c.RIP.HoldDown,
+		},
+		EntrySize: c.RIP.EntrySize, MaxEntries: n.courseEntries(), Neighbors: n.ripNeighbors(),
+		Rand: rng,
+	}
+	for i := range c.Interfaces {
+		cfg.RIP.Interfaces = append(cfg.RIP.Interfaces, ripInterface(&c.Interfaces[i]))
+	}
+	if c.Routing == lnx.RoutingRIP2 {
+		cfg.RIP.Dialect = rip.RIPv2
+		if n.cfg.Clock == nil {
+			// Further on after a restart than before it: RFC 4822 §2.1.
+			cfg.RIP.Sequence = uint32(time.Now().Unix())
+		}
+	}
+}
+
+// courseEntries is how many entries a message of the course's dialect has: it has to fit
+// the smallest link whole. 0: as many as there may be.
+func (n *Node) courseEntries() (most int) {
+	for i := range n.cfg.LNX.Interfaces {
+		if mtu := n.cfg.LNX.Interfaces[i].MTU; mtu > 0 {
+			fit := max(1, (mtu-ripOverhead)/rip.EntrySize)
+			if most == 0 || fit < most {
+				most = min(fit, rip.MaxEntries)
+			}
+		}
+	}
+	return most
+}
+
+// ripNeighbors are those that the file advertises to.
+func (n *Node) ripNeighbors() (list []rip.Neighbor) {
+	c := n.cfg.LNX
+	for _, to := range c.RIP.AdvertiseTo {
+		for _, nb := range c.Neighbors {
+			i := slices.IndexFunc(c.Interfaces, func(f lnx.Interface) bool {
+				return f.Name == nb.Iface
+			})
+			if nb.Addr == to && i >= 0 {
+				list = append(list, rip.Neighbor{Addr: to, Iface: i})
+			}
+		}
+	}
+	return list
+}
+
+// ripInterface says what the file says. Its words were judged when it was read.
+func ripInterface(f *lnx.Interface) rip.Interface {
+	r := rip.Interface{
+		Addr: f.Addr, MTU: f.MTU, Passive: f.RIP.Passive, Cost: f.RIP.Cost,
+	}
+	r.Send, _ = rip.ParseSendMode(f.RIP.Send)
+	r.Receive, _ = rip.ParseReceiveMode(f.RIP.Receive)
+	for _, k := range f.RIP.Keys {
+		algorithm, _ := rip.ParseAlgorithm(k.Algorithm)
+		r.Keys = append(r.Keys, rip.Key{ID: k.ID, Algorithm: algorithm, Secret: []byte(k.Secret)})
+	}
+	return r
+}
+
+// publishRIP tells watchers what RIP did.
+func (n *Node) publishRIP(e *rip.Event) {
+	news := control.RIPNews{Text: e.String()}
+	if e.Neighbor.IsValid() && e.Iface >= 0 && e.Iface < len(n.cfg.LNX.Interfaces) {
+		news.Iface = n.cfg.LNX.Interfaces[e.Iface].Name
+	}
+	n.watchers.publish(news)
+}
+
+// ripSettings are the times of RIP; without RIP they read 0s and cannot be turned.
+var ripSettings = []setting{
+	ripTime("rip.periodic", "time between full updates (RFC 2453 §3.8)",
+		func(t *rip.Timers) *time.Duration { return &t.Periodic }),
+	ripTime("rip.offset", "how far chance moves each of them; 0s: not",
+		func(t *rip.Timers) *time.Duration { return &t.PeriodicOffset }),
+	ripTime("rip.timeout", "how long a route lives that nobody refreshes (RFC 2453 §3.8)",
+		func(t *rip.Timers) *time.Duration { return &t.Timeout }),
+	ripTime("rip.garbage", "how long a dead route is still announced (RFC 2453 §3.8)",
+		func(t *rip.Timers) *time.Duration { return &t.Garbage }),
+	ripTime("rip.triggermin", "the least that news waits behind news (RFC 2453 §3.10.1)",
+		func(t *rip.Timers) *time.Duration { return &t.TriggerMin }),
+	ripTime("rip.triggermax", "the most that it waits",
+		func(t *rip.Timers) *time.Duration { return &t.TriggerMax }),
+	ripTime("rip.holddown", "how long a lost prefix is not believed in again; 0s: at once",
+		func(t *rip.Timers) *time.Duration { return &t.HoldDown }),
+	ripTime("rip.askafter", "how long after a loss neighbours are asked for a way; 0s: never",
+		func(t *rip.Timers) *time.Duration { return &t.AskAfter }),
+}
+
+// ripTime is a setting of RIP's that is a time; there may be none of it.
+func ripTime(key, doc string, field func(*rip.Timers) *time.Duration) setting {
+	return setting{
+		key: key, doc: doc,
+		read: func(k *knobs) string { return max(*field(&k.rip), 0).String() },
+		write: func(k *knobs, v string) error {
+			if k.rip == (rip.Timers{}) {
+				return fmt.Errorf("%w: this node does not speak RIP", control.ErrUsage)
+			}
+			d, err := time.ParseDuration(v)
+			if err != nil || d < 0 {
+				return fmt.Errorf("%w: %q: want a time such as 30s", control.ErrUsage, v)
+			}
+			if d == 0 {
+				d = -1
+			}
+			*field(&k.rip) = d
+			return nil
+		},
+	}
+}

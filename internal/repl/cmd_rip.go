@@ -1,0 +1,187 @@
+package repl
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+func (s *Shell) rip() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:   "rip",
+		Short: "the routing protocol: neighbors, routes, messages, refusals",
+		RunE: func(c *cobra.Command, _ []string) error {
+			return s.showRIP(c)
+		},
+	})
+}
+
+func (s *Shell) showRIP(c *cobra.Command) error {
+	info, err := control.Ask(c.Context(), s.op, control.RIP{})
+	if err != nil {
+		return failed(c, err)
+	}
+	return s.answer(c, info, printRIP(&info))
+}
+
+func printRIP(info *control.RIPInfo) string {
+	if info.Dialect == "" {
+		return "This node does not speak RIP.\n"
+	}
+	return printRIPTimers(info) + "\n" + printRIPInterfaces(info.Interfaces) + "\n" +
+		printRIPNeighbors(info.Neighbors) + "\n" + printRIPRoutes(info.Routes) + "\n" +
+		printRIPMessages(info)
+}
+
+func printRIPTimers(info *control.RIPInfo) string {
+	name := "the course's RIP, IP protocol 200"
+	if info.Dialect == "rip2" {
+		name = "RIPv2, UDP port 520"
+	}
+	t := &info.Timers
+	period := t.Periodic.String()
+	if t.Offset > 0 {
+		period += " ± " + t.Offset.String()
+	}
+	text := fmt.Sprintf("%s\nupdates every %s, the next in %s; timeout %v, garbage %v",
+		name, period, brief(info.NextUpdate), t.Timeout, t.Garbage)
+	if t.TriggerMax > 0 {
+		text += fmt.Sprintf("; news waits %v to %v", t.TriggerMin, t.TriggerMax)
+	}
+	if t.HoldDown > 0 {
+		text += fmt.Sprintf("; hold-down %v", t.HoldDown)
+	}
+	return text + "\n"
+}
+
+func printRIPInterfaces(list []control.RIPInterface) string {
+	columns := []column{
+		{"Iface", 5, leftmost},
+		{"State", 6, 1},
+		{"Cost", 5, 1},
+		{"Send", 5, 2},
+		{"Receive", 8, 2},
+		{"Auth", 5, 2},
+		{"In", 6, 2},
+		{"Out", 6, 2},
+		{"Entries out", 11, 2},
+	}
+	var rows [][]string
+	for _, f := range list {
+		state := "up"
+		if !f.Up {
+			state = "down"
+		}
+		send := orDash(f.Send)
+		if f.Passive {
+			send = "passive"
+		}
+		rows = append(rows, []string{
+			f.Iface, state, strconv.Itoa(f.Cost), send, orDash(f.Receive), orDash(f.Auth),
+			number(f.In), number(f.Out), number(f.Entries),
+		})
+	}
+	return table(columns, rows)
+}
+
+func printRIPNeighbors(list []control.RIPNeighbor) string {
+	columns := []column{
+		{"Neighbor", 13, leftmost},
+		{"Iface", 5, 2},
+		{"Version", 7, 2},
+		{"Heard", 7, 2},
+		{"Routes", 6, 2},
+		{"Requests", 8, 2},
+		{"Responses", 9, 2},
+		{"Refused", 7, 2},
+	}
+	var rows [][]string
+	for _, n := range list {
+		version, heard := "-", "never"
+		if n.Version > 0 {
+			version = strconv.Itoa(n.Version)
+		}
+		if n.Silent >= 0 {
+			heard = brief(n.Silent)
+		}
+		rows = append(rows, []string{
+			n.Addr.String(), n.Iface, version, heard, strconv.Itoa(n.Routes),
+			number(n.Requests), number(n.Responses), number(n.Refused),
+		})
+	}
+	return table(columns, rows)
+}
+
+func printRIPRoutes(list []control.RIPRoute) string {
+	columns := []column{
+		{"Prefix", 15, leftmost},
+		{"Next hop", 13, 2},
+		{"From", 13, 2},
+		{"Iface", 5, 2},
+		{"Metric", 6, 2},
+		{"Tag", 5, 2},
+		{"Age", 7, 2},
+		{"Left", 7, 2},
+	}
+	var rows [][]string
+	for _, r := range list {
+		hop, from, left := "on the link", "ours", "-"
+		if r.NextHop.IsValid() {
+			hop = r.NextHop.String()
+		}
+		switch {
+		case r.From.IsValid():
+			from = r.From.String()
+		case r.Left >= 0:
+			hop, from = "none", "-"
+		case r.Iface == "":
+			hop = "originated"
+		}
+		if r.Left >= 0 {
+			left = brief(r.Left)
+		}
+		rows = append(rows, []string{
+			r.Prefix.String(), hop, from, orDash(r.Iface), strconv.Itoa(r.Cost),
+			strconv.Itoa(r.Tag), brief(r.Age), left,
+		})
+	}
+	return table(columns, rows)
+}
+
+func printRIPMessages(info *control.RIPInfo) string {
+	m := &info.Messages
+	var b strings.Builder
+	fmt.Fprintf(&b, "in:  %d requests, %d responses with %d entries\n",
+		m.RequestsIn, m.ResponsesIn, m.EntriesIn)
+	fmt.Fprintf(&b, "out: %d requests, %d responses with %d entries, %d of them triggered\n",
+		m.RequestsOut, m.ResponsesOut, m.EntriesOut, m.TriggeredOut)
+	if m.Expired > 0 {
+		fmt.Fprintf(&b, "expired: %d routes\n", m.Expired)
+	}
+	for _, r := range info.Refused {
+		fmt.Fprintf(&b, "refused: %d %s\n", r.Packets, r.Reason)
+	}
+	return b.String()
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func number(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// brief is a time in tenths of a second, in minutes and seconds from a minute on.
+func brief(d time.Duration) string {
+	if d >= time.Minute {
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
+}

@@ -1,0 +1,164 @@
+package stack
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/rip"
+	"github.com/tidepool-net/tidepool/internal/udp"
+)
+
+// startRIP makes the Speaker, tells it what is ours and lets it begin.
+func (s *Stack) startRIP(now clock.Time) error {
+	if s.cfg.RIP == nil {
+		return nil
+	}
+	speaker, err := rip.NewSpeaker(*s.cfg.RIP)
+	if err != nil {
+		return fmt.Errorf("stack: %w", err)
+	}
+	s.rip = speaker
+	for i := range s.interfaces {
+		s.rip.SetLocal(now, s.interfaces[i].Addr.Masked(), i, true)
+		if s.speaksRIP2() {
+			// RFC 2453 §4.5: on every interface, and nobody is told.
+			if err := s.Join(i, rip.Multicast); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range s.cfg.Originate {
+		if !s.isNetwork(e.Prefix) {
+			s.rip.SetExternal(now, e, true)
+		}
+	}
+	for _, r := range s.cfg.Routes {
+		s.install(now, r.Prefix)
+	}
+	s.rip.Start(now)
+	return nil
+}
+
+// RIP returns the router's RIP; nil: there is none. Its owner is the stack's owner.
+func (s *Stack) RIP() *rip.Speaker { return s.rip }
+
+func (s *Stack) speaksRIP2() bool { return s.rip != nil && s.cfg.RIP.Dialect == rip.RIPv2 }
+
+// originate has RIP announce a prefix that is configured to be, or withdraw it. One
+// that the node has, or has had, a static route to goes with that; an interface's
+// network goes with the interface; any other is announced while the node runs.
+func (s *Stack) originate(now clock.Time, r ip.Route, up bool) {
+	if s.rip == nil || s.isNetwork(r.Prefix) {
+		return
+	}
+	var e rip.External
+	named := func(e rip.External) bool { return e.Prefix == r.Prefix }
+	switch i := slices.IndexFunc(s.cfg.Originate, named); {
+	case i >= 0:
+		e = s.cfg.Originate[i]
+	case s.cfg.Redistribute != nil:
+		e = *s.cfg.Redistribute
+	default:
+		return
+	}
+	e.Prefix, e.NextHop, e.Iface = r.Prefix, r.NextHop, r.Iface
+	if !r.NextHop.IsValid() {
+		e.Iface = -1
+	}
+	s.rip.SetExternal(now, e, up)
+	s.learn()
+}
+
+// learn brings what RIP has found out into the route table.
+func (s *Stack) learn() {
+	changed := false
+	for {
+		c, ok := s.rip.NextChange()
+		if !ok {
+			break
+		}
+		changed = true
+		if c.Gone {
+			s.routes.Remove(c.Prefix, ip.RIP)
+			continue
+		}
+		s.routes.Insert(ip.Route{
+			Prefix: c.Prefix, NextHop: c.NextHop, Iface: c.Iface, Origin: ip.RIP, Cost: c.Cost,
+		})
+	}
+	if changed {
+		s.tcp.Rerouted()
+	}
+	for _, e := range s.rip.Events() {
+		s.tell(Event{RIP: &e})
+	}
+}
+
+// courseRIP takes a message of the course's dialect.
+func (s *Stack) courseRIP(now clock.Time, i int, h *ip.Header, payload []byte) ip.DropReason {
+	if s.rip == nil || s.speaksRIP2() {
+		return ip.DropRIP
+	}
+	return s.hearRIP(now, i, h.Src, 0, payload)
+}
+
+// datagramRIP takes a datagram that is for RIPv2, and reports whether it was.
+func (s *Stack) datagramRIP(
+	now clock.Time, i int, h *ip.Header, payload []byte,
+) (reason ip.DropReason, mine bool) {
+	if !s.speaksRIP2() {
+		return ip.DropNone, false
+	}
+	u, text, ok := udp.ParseHeader(payload)
+	if !ok || u.DstPort != rip.Port {
+		return ip.DropNone, false
+	}
+	if !u.Verify(h.Src, h.Dst, payload) {
+		return ip.DropUDPChecksum, true
+	}
+	return s.hearRIP(now, i, h.Src, u.SrcPort, text), true
+}
+
+// hearRIP gives a message to the Speaker.
+func (s *Stack) hearRIP(
+	now clock.Time, i int, src ip.Addr, port uint16, payload []byte,
+) ip.DropReason {
+	r := s.rip.Input(now, netip.AddrPortFrom(netip.AddrFrom4(src), port), i, payload)
+	s.learn()
+	if r != rip.Taken {
+		return ip.DropRIP
+	}
+	return ip.DropNone
+}
+
+const (
+	linkTTL = 1 // of RIPv2: it is for the link, and RFC 2453 §4.5 has nobody forward it
+	// routingTOS is the precedence of routing: RFC 791 §3.1's Internetwork Control.
+	routingTOS = 0xc0
+)
+
+// outputRIP queues the messages that RIP wants to send.
+func (s *Stack) outputRIP(now clock.Time) {
+	if s.rip == nil {
+		return
+	}
+	for s.out.bytes < maxQueuedBytes/2 {
+		var m rip.Message
+		if !s.rip.Output(now, &m) {
+			return
+		}
+		h := ip.Header{Protocol: ip.ProtoRIP, TTL: courseTTL, Dst: m.To.As4()}
+		if s.speaksRIP2() {
+			h.Src = s.interfaces[m.Iface].addr
+			h.Protocol, h.TTL, h.TOS = ip.ProtoUDP, linkTTL, routingTOS
+			u := udp.Header{SrcPort: rip.Port, DstPort: m.Port}
+			s.out.datagram = u.Append(s.out.datagram[:0], h.Src, h.Dst, m.Payload)
+			m.Payload = s.out.datagram
+		}
+		// An interface that went down in the meantime counts the drop itself.
+		_ = s.sendVia(now, m.Iface, h.Dst, h, m.Payload)
+	}
+}
