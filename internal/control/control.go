@@ -16,6 +16,7 @@
 //	Show        []Setting       Close    Nothing      Verbose     Nothing
 //	Set         Setting         Congestion Socket     Serve       Socket
 //	Impair      []Impairment    Impairments []Impairment
+//	ListenUDP   Socket          SendUDP  DatagramSent
 //	ClearCounters Nothing                             Fetch       Page
 //	AddRoute    Nothing         DelRoute Nothing      RIP         RIPInfo
 //

@@ -40,6 +40,26 @@ type SocketClosed struct {
 // Event is part of the interface of that name.
 func (SocketClosed) Event() string { return "closed" }
 
+// Datagram is what came to a UDP socket that a ListenUDP or SendUDP opened.
+type Datagram struct {
+	SID  int            `json:"sid"`
+	From netip.AddrPort `json:"from"`
+	Data []byte         `json:"data"`
+}
+
+// Event is part of the interface of that name.
+func (Datagram) Event() string { return "datagram" }
+
+// Undelivered is ICMP's report that a datagram of such a socket did not arrive.
+type Undelivered struct {
+	SID     int            `json:"sid"`
+	To      netip.AddrPort `json:"to"`
+	Problem string         `json:"problem"`
+}
+
+// Event is part of the interface of that name.
+func (Undelivered) Event() string { return "undelivered" }
+
 // TransferEnded is a file transfer that has ended.
 type TransferEnded struct {
 	Transfer Transfer `json:"transfer"`

@@ -206,3 +206,28 @@ type Congestion struct {
 }
 
 func (Congestion) answers(Socket) {}
+
+// ListenUDP opens a UDP socket; what comes to it is told as Datagram events. A Write to it goes to
+// whoever was heard last. Answer Socket.
+type ListenUDP struct {
+	Port uint16 `json:"port"` // 0: one that is free
+}
+
+func (ListenUDP) answers(Socket) {}
+
+// SendUDP sends one datagram from a socket that is connected to Addr and Port, opened for the first
+// and kept: replies are told as Datagram events, and what ICMP reports as Undelivered. Answer
+// DatagramSent.
+type SendUDP struct {
+	Addr netip.Addr `json:"addr"`
+	Port uint16     `json:"port"`
+	Data []byte     `json:"data"`
+}
+
+func (SendUDP) answers(DatagramSent) {}
+
+// DatagramSent is which socket sent how much.
+type DatagramSent struct {
+	SID   int `json:"sid"`
+	Bytes int `json:"bytes"`
+}

@@ -73,8 +73,10 @@ func Open(cfg Config) (*Node, error) {
 		cfg: cfg, start: startOf(cfg.Clock),
 		frames: make([]buffer.Frame, framesPerRead), batch: buffer.NewBatch(),
 		conns: map[*Conn]struct{}{}, listeners: map[*tcp.Listener]*Listener{},
-		probing:  probing{running: map[running]struct{}{}},
-		packets:  packets{packetConns: map[*PacketConn]struct{}{}},
+		probing: probing{running: map[running]struct{}{}},
+		packets: packets{
+			packetConns: map[*PacketConn]struct{}{}, talks: map[*PacketConn]*talk{},
+		},
 		requests: lane.NewDeque[func(clock.Time)](), stopped: make(chan struct{}),
 	}
 	if err := n.open(); err != nil {

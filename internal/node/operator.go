@@ -41,7 +41,7 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 	case control.Traceroute:
 		return n.traceroute(ctx, &r)
 	case control.Listen, control.Connect, control.Write, control.Read, control.Shutdown,
-		control.Close, control.Congestion:
+		control.Close, control.Congestion, control.ListenUDP, control.SendUDP:
 		return n.socketRequest(ctx, req)
 	case control.SendFile:
 		return n.sendFile(ctx, r)

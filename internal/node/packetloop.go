@@ -5,7 +5,8 @@ package node
 // packets is the loop's side of UDP.
 type packets struct {
 	packetConns  map[*PacketConn]struct{}
-	roomy        chan struct{} // closed when ErrQueueFull is over; nil: nobody waits
+	talks        map[*PacketConn]*talk // those of them that operators opened
+	roomy        chan struct{}         // closed when ErrQueueFull is over; nil: nobody waits
 	udpForwarder func(*CaughtUDP)
 }
 
@@ -42,6 +43,7 @@ func (p *packets) awaitRoom() chan struct{} {
 // releasePacketConn strikes a socket that was closed from the books.
 func (n *Node) releasePacketConn(c *PacketConn) {
 	delete(n.packetConns, c)
+	delete(n.talks, c)
 	c.us.Close()
 	n.stack.RemoveSocket(c.sid)
 }

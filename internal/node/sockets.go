@@ -29,6 +29,10 @@ func (n *Node) socketRequest(ctx context.Context, req any) (any, error) {
 		return control.Nothing{}, n.shutdownSocket(r)
 	case control.Close:
 		return control.Nothing{}, n.closeSocket(r)
+	case control.ListenUDP:
+		return n.listenUDP(r)
+	case control.SendUDP:
+		return n.sendUDP(ctx, r)
 	case control.Congestion:
 		return n.setCongestion(r)
 	}
@@ -140,6 +144,10 @@ func ctxError(ctx context.Context, err error) error {
 }
 
 func (n *Node) writeSocket(ctx context.Context, r control.Write) (control.Written, error) {
+	if t := n.talkOf(r.SID); t != nil {
+		k, err := t.write(ctx, r.Data)
+		return control.Written{Bytes: k}, err
+	}
 	c, err := n.conn(r.SID)
 	if err != nil {
 		return control.Written{}, err

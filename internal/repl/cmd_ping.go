@@ -54,6 +54,7 @@ func (s *Shell) ping() *cobra.Command {
 			"until Ctrl-C, or as -c and -w say; in a script that says neither, 4. Exit\n" +
 			"status of a script that it ends: 1 when no reply came (or with -w and -c,\n" +
 			"too few), 2 when nothing could be sent.",
+		ValidArgsFunction: at(s.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := o.request(c, args[0])
 			if err != nil {
@@ -75,7 +76,7 @@ func (s *Shell) ping() *cobra.Command {
 	f.StringVarP(&o.source, "source", "I", "", "an own `ADDR` or interface to send from")
 	f.StringVarP(&o.pattern, "pattern", "p", "", "fill with `HEX` digits, up to 16 bytes")
 	f.StringVarP(&o.discover, "pmtudisc", "M", "dont",
-		"`HOW` of DF: do (set), dont, want (set if it fits here)")
+		"`HOW`: do sets DF, dont does not, want does if it fits here")
 	f.IntVarP(&o.preload, "preload", "l", 1, "send `N` before waiting for replies")
 	f.IntVarP(&o.tos, "tos", "Q", 0, "`TOS` byte of requests")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only the statistics")
@@ -86,6 +87,8 @@ func (s *Shell) ping() *cobra.Command {
 	f.BoolVarP(&o.outstanding, "outstanding", "O", false, "tell of requests without a reply")
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "addresses as numbers, which they always are")
 	f.BoolVarP(&o.versionFour, "ipv4", "4", false, "IPv4, which it always is")
+	flagWords(c, "source", s.interfaceNames)
+	flagWords(c, "pmtudisc", words("do", "dont", "want"))
 	return s.jsonFlag(c)
 }
 

@@ -37,6 +37,7 @@ func (s *Shell) traceroute() *cobra.Command {
 			"A star is a probe that nobody answered. Behind a time, !H, !N and !P say that\n" +
 			"host, network or protocol is unreachable, !X that it is forbidden, !S that the\n" +
 			"source route failed, !F-576 that DF is set and the next link takes 576 bytes.",
+		ValidArgsFunction: at(s.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := o.request(c, args)
 			if err != nil {
@@ -50,8 +51,8 @@ func (s *Shell) traceroute() *cobra.Command {
 	f.IntVarP(&o.hops, "max-hops", "m", 30, "give up after the TTL `N`")
 	f.IntVarP(&o.queries, "queries", "q", 3, "`N` probes a hop, up to 10")
 	f.IntVarP(&o.parallel, "sim-queries", "N", 16, "`N` probes at once")
-	f.StringVarP(&o.wait, "wait", "w", "5,3,10", "`MAX[,HERE,NEAR]`: seconds for a reply, or\n"+
-		"HERE times one of the same hop, NEAR times one of a later hop")
+	f.StringVarP(&o.wait, "wait", "w", "5,3,10", "`MAX[,HERE,NEAR]`: seconds for a reply,\n"+
+		"or HERE times one of the same hop, NEAR times one of a\nlater hop")
 	f.StringVarP(&o.gap, "sendwait", "z", "",
 		"`T` between probes: seconds, or above 10 milliseconds")
 	f.IntVarP(&o.port, "port", "p", 0, "`PORT` of the first UDP probe (33434) or of all TCP\n"+
@@ -64,6 +65,7 @@ func (s *Shell) traceroute() *cobra.Command {
 	f.IntVarP(&o.tos, "tos", "t", 0, "`TOS` byte of probes")
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "each address once")
 	f.BoolVarP(&o.versionFour, "ipv4", "4", false, "IPv4, which it always is")
+	flagWords(c, "interface", s.interfaceNames)
 	return s.jsonFlag(c)
 }
 

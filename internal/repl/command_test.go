@@ -96,6 +96,11 @@ func TestLinesBecomeRequests(t *testing.T) {
 			control.PcapStart{File: "a b.pcapng", Snaplen: 64},
 		},
 		{"pcap stop", control.PcapStop{}},
+		{"udp listen 53|udp  l 53 ", control.ListenUDP{Port: 53}},
+		{"udp send 10.0.0.1 53  two \"words\"|udp s  10.0.0.1  53  two \"words\"", control.SendUDP{
+			Addr: peer, Port: 53, Data: []byte(` two "words"`),
+		}},
+		{"udp send 10.0.0.1 53 FILL x 3", control.SendUDP{Addr: peer, Port: 53, Data: []byte("xxx")}},
 		{"ping -c3 10.0.0.1 -i.2|ping 10.0.0.1 -c 3 -n -4 --interval 0.2", control.Ping{
 			Addr: peer, Count: 3, Size: 56, TTL: 64, Preload: 1, Interval: 200 * time.Millisecond,
 			Timeout: 10 * time.Second, Pattern: []byte{}, Fragment: "dont",
@@ -173,6 +178,7 @@ func TestALongFillIsWrittenInPieces(t *testing.T) {
 const (
 	pingUse = "ping ADDR [-A] [-b] [-c N] [-w SECONDS] [-f] [-i SECONDS] [-4] [--json] [-n] [-O] " +
 		"[-p HEX] [-M HOW] [-l N] [-q] [-s BYTES] [-I ADDR] [-W SECONDS] [-D] [-Q TOS] [-t TTL]"
+	udpUse   = "udp listen PORT | send ADDR PORT TEXT"
 	traceUse = "traceroute ADDR [BYTES] [-F] [-f N] [-I] [-i IF] [-4] [--json] [-m N] [-n] " +
 		"[-p PORT] [-q N] [-z T] [-N N] [-s ADDR] [-T] [-t TOS] [-w MAX[,HERE,NEAR]]"
 )
@@ -250,6 +256,16 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"pcap", "pcap: start or stop is missing", "pcap start FILE | stop"},
 		{"pcap pause", `pcap: "pause" is neither start nor stop`, "pcap start FILE | stop"},
 		{"pcap start", "pcap start: FILE is missing", "pcap start FILE [--snaplen BYTES]"},
+		{"udp", "udp: listen or send is missing", udpUse},
+		{"udp hear 53", `udp: "hear" is neither listen nor send`, udpUse},
+		{"udp listen", "udp: PORT is missing", udpUse},
+		{"udp listen 53 54", `udp: nothing may follow here: "54"`, udpUse},
+		{"udp listen x", `udp: "x" is not a port (1 to 65535)`, udpUse},
+		{"udp send", "udp: ADDR is missing", udpUse},
+		{"udp send there 53 x", `udp: "there" is not an IPv4 address`, udpUse},
+		{"udp send 10.0.0.1", "udp: PORT is missing", udpUse},
+		{"udp send 10.0.0.1 53", "udp: TEXT is missing", udpUse},
+		{"udp send 10.0.0.1 53 FILL x 65508", `udp: "65508" is not a number of bytes from 1 to 65507`, udpUse},
 		{"ping", "ping: ADDR is missing", pingUse},
 		{"ping there", "ping: there: no such host: want an IPv4 address like 10.1.0.2 (`neighbors` and `routes` show some)", pingUse},
 		{"ping 10.0.0.1 -c -3", "ping: -c -3: want a count from 1", pingUse},

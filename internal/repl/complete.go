@@ -111,6 +111,32 @@ func (s *Shell) interfaceNames(ctx context.Context, _ string) []string {
 	return names
 }
 
+// neighborAddrs completes the addresses of the neighbors.
+func (s *Shell) neighborAddrs(ctx context.Context, _ string) []string {
+	list, err := control.Ask(ctx, s.op, control.Neighbors{})
+	if err != nil {
+		return nil
+	}
+	var addrs []string
+	for _, n := range list {
+		addrs = append(addrs, n.Addr.String())
+	}
+	return addrs
+}
+
+// flagWords completes the value of a flag.
+func flagWords(c *cobra.Command, flag string, f completer) {
+	complete := at(f)
+	err := c.RegisterFlagCompletionFunc(flag, func(
+		c *cobra.Command, _ []string, prefix string,
+	) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return complete(c, nil, prefix)
+	})
+	if err != nil {
+		panic("BUG: repl: " + err.Error()) // there is no such flag
+	}
+}
+
 // connections completes the numbers of the sockets that have a peer.
 func (s *Shell) connections(ctx context.Context, _ string) []string {
 	return s.socketNumbers(ctx, func(k control.Socket) bool { return k.Remote.Port() != 0 })

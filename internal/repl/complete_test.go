@@ -47,6 +47,12 @@ func TestComplete(t *testing.T) {
 		"bogus ":            nil,
 		`up "`:              nil,
 		"connect 10.0.0.1 ": nil,
+		"ping ":             {"10.0.0.1"},
+		"traceroute -n ":    {"10.0.0.1"},
+		"ping 10.0.0.1 -I ": {"if0", "if1"},
+		"ping -M d":         {"do", "dont"},
+		"traceroute -i if1": {"if1"},
+		"udp ":              {"listen", "send"},
 	} {
 		if line == "" {
 			assert.Greater(t, len(s.Complete(line)), 25)

@@ -20,6 +20,11 @@ func (s *Shell) tell(e control.Event) {
 	case control.TestReceived:
 		s.screen.data(fmt.Sprintf("Received test packet: Src: %s, Dst: %s, TTL: %d, Data: %s",
 			e.Src, e.Dst, e.TTL, printable(e.Text)))
+	case control.Datagram:
+		s.screen.data(fmt.Sprintf("Received %d bytes on socket %d from %s: %s",
+			len(e.Data), e.SID, e.From, printable(string(e.Data))))
+	case control.Undelivered:
+		s.screen.talk(fmt.Sprintf("Socket %d (%s): %s", e.SID, e.To, printable(e.Problem)))
 	case control.Segment:
 		arrow := '<'
 		if e.Sent {

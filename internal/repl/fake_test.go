@@ -106,6 +106,10 @@ func fixedSocket(req any) (any, error) {
 	switch r := req.(type) {
 	case control.Sockets:
 		return someSockets(r.Info), nil
+	case control.ListenUDP:
+		return control.Socket{SID: 3}, nil
+	case control.SendUDP:
+		return control.DatagramSent{SID: 3, Bytes: len(r.Data)}, nil
 	case control.Listen, control.Connect, control.Serve:
 		return control.Socket{SID: 2}, nil
 	case control.Write:

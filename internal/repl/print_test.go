@@ -27,7 +27,7 @@ func TestOutput(t *testing.T) {
 		"fetch 10.0.0.1/page page.html", "fetch 10.0.0.1/page --json",
 		"transfers", "ping 10.0.0.1 -c 3", "ping 10.9.9.9 -c 1", "traceroute 10.0.0.9", "verbose on 1",
 		"pcap start b.pcapng", "pcap stop", "show", "set tcp.options off", "help", "help send", "help set", "help cc",
-		"recv --help", "pcap start -h",
+		"recv --help", "pcap start -h", "udp listen 53", "udp send 10.0.0.1 53 who is there", "help ping", "help traceroute", "help udp",
 	} {
 		s := open(t, &fake{}, Config{})
 		err := s.Execute(t.Context(), line)
@@ -51,6 +51,8 @@ func TestEvents(t *testing.T) {
 		control.Segment{SID: 1, Sent: true, Text: "10.0.0.1:80 > 10.0.0.2:81 [S] seq 7"},
 		control.Segment{SID: 1, Text: "10.0.0.2:81 > 10.0.0.1:80 [S.] seq 9 ack 8"},
 		control.TransferEnded{Transfer: someTransfer("f", true)},
+		control.Datagram{SID: 3, From: someSockets(false)[1].Remote, Data: []byte("text\x1b\n")},
+		control.Undelivered{SID: 3, To: someSockets(false)[1].Remote, Problem: "connection refused"},
 		control.Message{Text: "if0: the peer is not there yet"},
 	}
 	var b strings.Builder

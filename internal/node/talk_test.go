@@ -1,0 +1,91 @@
+package node
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// watch gathers the events of a node.
+func watch(t *testing.T, n *Node) <-chan control.Event {
+	t.Helper()
+	events := make(chan control.Event, 64)
+	t.Cleanup(n.Watch(func(e control.Event) { events <- e }))
+	return events
+}
+
+func next(t *testing.T, events <-chan control.Event) control.Event {
+	t.Helper()
+	select {
+	case e := <-events:
+		return e
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "nothing was told")
+		return nil
+	}
+}
+
+func TestOperatorsTalkByDatagrams(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	hear := watch(t, a)
+	answer := watch(t, b)
+	ctx := t.Context()
+	sock, err := control.Ask(ctx, a.Operator(), control.ListenUDP{Port: 53})
+	require.NoError(t, err)
+	assert.Equal(t, "UDP", sock.State)
+	_, err = control.Ask(ctx, a.Operator(), control.Write{SID: sock.SID, Data: []byte("to whom?")})
+	require.ErrorIs(t, err, control.ErrNotConnected)
+	_, err = control.Ask(ctx, a.Operator(), control.ListenUDP{Port: 53})
+	require.ErrorIs(t, err, control.ErrPortInUse)
+
+	send := control.SendUDP{Addr: netip.MustParseAddr("10.0.0.1"), Port: 53, Data: []byte("question")}
+	sent, err := control.Ask(ctx, b.Operator(), send)
+	require.NoError(t, err)
+	assert.Equal(t, 8, sent.Bytes)
+	got := next(t, hear).(control.Datagram)
+	assert.Equal(t, "question", string(got.Data))
+	assert.Equal(t, netip.MustParseAddr("10.0.0.2"), got.From.Addr())
+
+	_, err = control.Ask(ctx, a.Operator(), control.Write{SID: sock.SID, Data: []byte("answer")})
+	require.NoError(t, err)
+	got = next(t, answer).(control.Datagram)
+	assert.Equal(t, sent.SID, got.SID)
+	assert.Equal(t, "answer", string(got.Data))
+
+	again, err := control.Ask(ctx, b.Operator(), send)
+	require.NoError(t, err)
+	assert.Equal(t, sent.SID, again.SID, "one socket for one destination")
+	_, err = control.Ask(ctx, b.Operator(), control.Write{SID: sent.SID, Data: []byte("by number")})
+	require.NoError(t, err)
+	next(t, hear)
+	assert.Equal(t, "by number", string(next(t, hear).(control.Datagram).Data))
+
+	require.NoError(t, control.Order(ctx, a.Operator(), control.Close{SID: sock.SID}))
+	_, err = control.Ask(ctx, b.Operator(), send)
+	require.NoError(t, err)
+	lost := next(t, answer).(control.Undelivered)
+	assert.Equal(t, "connection refused", lost.Problem)
+	assert.Equal(t, sent.SID, lost.SID)
+	_, err = control.Ask(ctx, b.Operator(), send)
+	require.NoError(t, err, "what was told is not told again")
+}
+
+func TestOperatorsDatagramsAreBounded(t *testing.T) {
+	a, _ := twoNodes(t, Config{})
+	for i := range maxTalks {
+		_, err := control.Ask(t.Context(), a.Operator(), control.ListenUDP{Port: uint16(1000 + i)})
+		require.NoError(t, err)
+	}
+	_, err := control.Ask(t.Context(), a.Operator(), control.ListenUDP{Port: 2000})
+	require.ErrorIs(t, err, control.ErrNoPorts)
+	list, err := control.Ask(t.Context(), a.Operator(), control.Sockets{})
+	require.NoError(t, err)
+	assert.Len(t, list, maxTalks, "the one too many is gone")
+	_, err = control.Ask(t.Context(), a.Operator(), control.SendUDP{Addr: netip.MustParseAddr("10.0.0.2")})
+	assert.ErrorIs(t, err, control.ErrUsage)
+}

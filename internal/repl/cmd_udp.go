@@ -1,0 +1,112 @@
+package repl
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// mostDatagram is what an IPv4 packet holds behind its header and UDP's.
+const mostDatagram = 65507
+
+// udp is the command for datagrams. It takes the line as it is, for the sake of TEXT.
+func (s *Shell) udp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "udp listen PORT | send ADDR PORT TEXT",
+		Short: "datagrams: hear them, send them",
+		Long: "`udp listen PORT` opens a UDP socket. What comes to it is printed, and\n" +
+			"`s SID TEXT` answers whoever was heard last.\n" +
+			"`udp send ADDR PORT TEXT` sends TEXT, the rest of the line as it stands, as\n" +
+			"one datagram; `FILL BYTE N` instead of it sends N times BYTE. Its socket stays\n" +
+			"open for replies until `close SID`, and for `s SID TEXT`.",
+		DisableFlagParsing: true,
+		ValidArgsFunction:  at(words("listen", "send")),
+		RunE: func(c *cobra.Command, args []string) error {
+			verb, line := cut(strings.TrimLeft(rest(args), " \t"))
+			switch verb {
+			case "listen", "l":
+				return s.udpListen(c, line)
+			case "send", "s":
+				return s.udpSend(c, strings.TrimLeft(line, " \t"))
+			case "":
+				return wrong(c, "listen or send is missing")
+			}
+			return wrong(c, "%q is neither listen nor send", verb)
+		},
+	}
+}
+
+func (s *Shell) udpListen(c *cobra.Command, line string) error {
+	args := strings.Fields(line)
+	switch {
+	case len(args) == 0:
+		return wrong(c, "PORT is missing")
+	case len(args) > 1:
+		return wrong(c, "nothing may follow here: %q", strings.Join(args[1:], " "))
+	}
+	port, err := parsePort(c, args[0])
+	if err != nil {
+		return err
+	}
+	sock, err := control.Ask(c.Context(), s.op, control.ListenUDP{Port: port})
+	if err != nil {
+		return failed(c, err)
+	}
+	return s.answer(c, sock, fmt.Sprintf("Created UDP socket with ID %d", sock.SID))
+}
+
+func (s *Shell) udpSend(c *cobra.Command, line string) error {
+	word, line := cut(line)
+	if word == "" {
+		return wrong(c, "ADDR is missing")
+	}
+	addr, err := parseAddr(c, word)
+	if err != nil {
+		return err
+	}
+	word, text := cut(strings.TrimLeft(line, " \t"))
+	if word == "" {
+		return wrong(c, "PORT is missing")
+	}
+	port, err := parsePort(c, word)
+	if err != nil {
+		return err
+	}
+	data, err := datagram(c, text)
+	if err != nil {
+		return err
+	}
+	req := control.SendUDP{Addr: addr, Port: port, Data: data}
+	sent, err := control.Ask(c.Context(), s.op, req)
+	if err != nil {
+		return failed(c, err)
+	}
+	return s.answer(c, sent, fmt.Sprintf("Sent %d bytes from socket %d", sent.Bytes, sent.SID))
+}
+
+// datagram reads TEXT, or FILL BYTE N.
+func datagram(c *cobra.Command, text string) ([]byte, error) {
+	if f := strings.Fields(text); len(f) == 3 && f[0] == "FILL" {
+		b, err := fillByte(c, f[1])
+		if err != nil {
+			return nil, err
+		}
+		n, err := strconv.Atoi(f[2])
+		if err != nil || n < 1 || n > mostDatagram {
+			return nil, wrong(c, "%q is not a number of bytes from 1 to %d", f[2], mostDatagram)
+		}
+		return bytes.Repeat([]byte{b}, n), nil
+	}
+	switch {
+	case text == "":
+		return nil, wrong(c, "TEXT is missing")
+	case len(text) > mostDatagram:
+		return nil, wrong(c, "TEXT of %d bytes: want at most %d", len(text), mostDatagram)
+	}
+	return []byte(text), nil
+}
