@@ -22,6 +22,7 @@ import (
 type runOptions struct {
 	config    node.Config
 	script    string
+	tun       []string
 	commands  []string
 	keepGoing bool
 	json      bool
@@ -61,7 +62,10 @@ func runCommand() *cobra.Command {
 	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "keep `N` bytes of each; 0: all")
 	f.StringVar(&o.config.Probe, "probe", "", "write a row for each ACK into `FILE.csv`")
 	f.Uint64Var(&o.config.Seed, "seed", 0, "`N` makes the drops of lossyforward repeatable; 0: not")
-	f.StringVar(&o.config.Offload, "offload", "auto", "auto, gso, mmsg or plain: how to send UDP")
+	f.StringVar(&o.config.Offload, "offload", "auto",
+		"auto, gso, mmsg or plain: how packets reach the kernel")
+	f.StringArrayVar(&o.tun, "tun", nil,
+		"`NAME=ADDR/LEN` adds an interface that leads to this machine's kernel")
 	return c
 }
 
@@ -83,6 +87,13 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return &usageError{err}
+	}
+	for _, t := range o.tun {
+		line, err := tunLine(t)
+		if err != nil {
+			return &usageError{err}
+		}
+		text = append(text, line...)
 	}
 	if o.config.LNX, err = lnx.Parse(path, text); err != nil {
 		return err
@@ -109,6 +120,9 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
+	for _, line := range tunAdvice(o.config.LNX) {
+		_, _ = fmt.Fprintln(console.err, line)
+	}
 	if typed {
 		return o.runShell(ctx, n.Operator(), console)
 	}

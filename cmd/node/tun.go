@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+)
+
+// tunLine is what --tun NAME=ADDR/LEN says, as a line of an .lnx file: the device is
+// named as the interface, and the kernel's end gets the address behind the node's, or
+// the one before it.
+func tunLine(text string) (string, error) {
+	name, addr, ok := strings.Cut(text, "=")
+	prefix, err := netip.ParsePrefix(addr)
+	if !ok || name == "" || err != nil || !prefix.Addr().Is4() {
+		return "", fmt.Errorf("--tun %q: want NAME=ADDR/LEN, such as tun0=10.8.0.1/24", text)
+	}
+	kernel, ok := otherEnd(prefix)
+	if !ok {
+		return "", fmt.Errorf("--tun %q: %v has no second address for the kernel's end",
+			text, prefix.Masked())
+	}
+	return fmt.Sprintf("\ninterface %s %v tun:%s kernel %v\n", name, prefix, name, kernel), nil
+}
+
+// otherEnd is an address for the kernel's end of a link.
+func otherEnd(p netip.Prefix) (netip.Addr, bool) {
+	for _, a := range []netip.Addr{p.Addr().Next(), p.Addr().Prev()} {
+		first, last := p.Masked().Addr(), lastOf(p)
+		if p.Contains(a) && (p.Bits() > 30 || a != first && a != last) {
+			return a, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// lastOf is the broadcast address of a prefix.
+func lastOf(p netip.Prefix) netip.Addr {
+	b := p.Masked().Addr().As4()
+	for bit := p.Bits(); bit < 32; bit++ {
+		b[bit/8] |= 0x80 >> (bit % 8)
+	}
+	return netip.AddrFrom4(b)
+}
+
+// tunAdvice tells what is left for the user to type, so that the machine finds the
+// network behind the TUN devices: a line each, none if the file says it all.
+func tunAdvice(c *lnx.Config) (lines []string) {
+	for i := range c.Interfaces {
+		f := &c.Interfaces[i]
+		if f.Tun == nil {
+			continue
+		}
+		if !f.Tun.Kernel.IsValid() && !isUp(f.Tun.Device) {
+			if kernel, ok := otherEnd(f.Addr); ok {
+				lines = append(lines, fmt.Sprintf(
+					"%s: the kernel's end is not up: sudo ip address add %v/%d dev %s && "+
+						"sudo ip link set %s up",
+					f.Name, kernel, f.Addr.Bits(), f.Tun.Device, f.Tun.Device))
+			}
+		}
+		if len(f.Tun.Routes) > 0 {
+			continue
+		}
+		for _, p := range behind(c, i) {
+			lines = append(lines, fmt.Sprintf(
+				"%s: this machine does not know the way yet: sudo ip route add %v via %v",
+				f.Name, p, f.Addr.Addr()))
+		}
+		if c.Routing == lnx.RoutingRIP || c.Routing == lnx.RoutingRIP2 {
+			lines = append(lines, fmt.Sprintf("%s: and so for what RIP finds, which `routes` shows",
+				f.Name))
+		}
+	}
+	return lines
+}
+
+// maxAdvised bounds the commands that are printed for a device.
+const maxAdvised = 8
+
+// behind are the prefixes that a node reaches otherwise than by the interface.
+func behind(c *lnx.Config, except int) (list []netip.Prefix) {
+	for i := range c.Interfaces {
+		if f := &c.Interfaces[i]; i != except && f.Tun == nil {
+			list = append(list, f.Network())
+		}
+	}
+	for _, r := range c.Routes {
+		if r.Prefix.Bits() > 0 && !c.Interfaces[except].Network().Contains(r.Via) {
+			list = append(list, r.Prefix)
+		}
+	}
+	slices.SortFunc(list, func(a, b netip.Prefix) int {
+		if d := a.Addr().Compare(b.Addr()); d != 0 {
+			return d
+		}
+		return a.Bits() - b.Bits()
+	})
+	list = slices.Compact(list)
+	return list[:min(len(list), maxAdvised)]
+}
+
+// isUp reports whether a device of the machine is up.
+func isUp(device string) bool {
+	f, err := net.InterfaceByName(device)
+	return err == nil && f.Flags&net.FlagUp != 0
+}
