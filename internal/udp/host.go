@@ -146,6 +146,15 @@ type Arrival struct {
 	TTL      uint8
 }
 
+// fromHost reports whether the source can be a host's. One that has no address yet may
+// ask all on the link for it (RFC 1122 §3.2.1.3).
+func (a *Arrival) fromHost() bool {
+	if a.Src == (Addr{}) {
+		return a.Dst == Addr{255, 255, 255, 255}
+	}
+	return a.Src[0] != 0 && a.Src[0] != 127 && a.Src[0] < 224
+}
+
 // Input takes the payload of an IP packet of protocol 17.
 func (h *Host) Input(a Arrival, b []byte) Verdict {
 	header, payload, ok := ParseHeader(b)

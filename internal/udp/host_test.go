@@ -60,6 +60,27 @@ func TestADatagramFindsItsSocket(t *testing.T) {
 	assert.Equal(t, udp.NoPort, send(h, "10.0.0.1:9", "10.0.0.2:7", "closed"))
 }
 
+// RFC 1122 §3.2.1.3, §4.1.3.6: sources that are no host's, and the one that may be.
+func TestSourcesOfDatagrams(t *testing.T) {
+	h := newHost(0)
+	s := bind(t, h, "0.0.0.0:67")
+	for _, no := range []string{
+		"0.0.0.0:68", "0.0.0.9:68", "127.0.0.1:68", "224.0.0.1:68", "240.0.0.1:68",
+		"255.255.255.255:68",
+	} {
+		assert.Equal(t, udp.BadSource, send(h, no, "10.0.0.2:67", ""), no)
+	}
+	assert.Equal(t, udp.Delivered, send(h, "0.0.0.0:68", "255.255.255.255:67", "who am I?"))
+	assert.Equal(t, "0.0.0.0:68 who am I?", take(s))
+}
+
+// RFC 768 has no port 0: nobody can be bound to it, and what is for it finds nobody.
+func TestPortZero(t *testing.T) {
+	h := newHost(0)
+	assert.NotZero(t, bind(t, h, "0.0.0.0:0").Local().Port(), "one is chosen")
+	assert.Equal(t, udp.NoPort, send(h, "10.0.0.1:9", "10.0.0.2:0", ""))
+}
+
 func TestAConnectedSocketHearsItsPeerAlone(t *testing.T) {
 	h := newHost(0)
 	s := bind(t, h, "0.0.0.0:53")

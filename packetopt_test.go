@@ -1,0 +1,129 @@
+package tidepool_test
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool"
+)
+
+func listenUDP(t *testing.T, n *tidepool.Node, on string) *tidepool.PacketConn {
+	t.Helper()
+	c, err := n.ListenUDP(netip.MustParseAddrPort(on))
+	require.NoError(t, err)
+	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func receive(t *testing.T, c net.PacketConn) string {
+	t.Helper()
+	p := make([]byte, 2000)
+	n, from, err := c.ReadFrom(p)
+	require.NoError(t, err)
+	return from.String() + " " + string(p[:n])
+}
+
+// RFC 1112 §6.1, §7.1: the socket calls of a host group.
+func TestMulticastSockets(t *testing.T) {
+	a, b := pair(t, tidepool.Config{})
+	group := netip.MustParseAddrPort("239.1.2.3:5000")
+	in, out := listenUDP(t, b, "0.0.0.0:5000"), listenUDP(t, a, "0.0.0.0:5000")
+	require.NoError(t, in.JoinGroup("if0", group.Addr()))
+	require.ErrorIs(t, in.JoinGroup("if0", group.Addr()), syscall.EADDRINUSE)
+	require.Error(t, in.JoinGroup("if7", group.Addr()))
+	require.ErrorIs(t, in.JoinGroup("if0", netip.MustParseAddr("10.0.0.9")), syscall.EINVAL)
+	require.ErrorIs(t, in.LeaveGroup("if0", netip.MustParseAddr("239.9.9.9")), syscall.EADDRNOTAVAIL)
+
+	require.NoError(t, out.SetMulticastInterface("if0"))
+	require.NoError(t, out.SetMulticastTTL(3))
+	require.NoError(t, out.JoinGroup("if0", group.Addr()))
+	_, err := out.WriteToAddrPort([]byte("hello"), group)
+	require.NoError(t, err)
+	assert.Equal(t, "10.0.0.1:5000 hello", receive(t, in))
+	assert.Equal(t, "10.0.0.1:5000 hello", receive(t, out), "its own, for it is a member")
+
+	require.NoError(t, out.SetMulticastLoopback(false))
+	_, err = out.WriteToAddrPort([]byte("others"), group)
+	require.NoError(t, err)
+	assert.Equal(t, "10.0.0.1:5000 others", receive(t, in))
+	_, err = in.WriteToAddrPort([]byte("back"), netip.MustParseAddrPort("10.0.0.1:5000"))
+	require.NoError(t, err)
+	assert.Equal(t, "10.0.0.2:5000 back", receive(t, out), "and not others")
+	require.NoError(t, in.LeaveGroup("if0", group.Addr()))
+	require.NoError(t, in.Close())
+	require.ErrorIs(t, in.JoinGroup("if0", group.Addr()), net.ErrClosed)
+}
+
+// RFC 1122 §4.1.4: a datagram to all on a link is sent on purpose, or not at all.
+func TestBroadcastSockets(t *testing.T) {
+	a, b := pair(t, tidepool.Config{})
+	in, out := listenUDP(t, b, "0.0.0.0:5000"), listenUDP(t, a, "10.0.0.1:0")
+	for _, to := range []string{"255.255.255.255:5000", "10.0.0.255:5000"} {
+		all := netip.MustParseAddrPort(to)
+		require.NoError(t, out.SetBroadcast(false))
+		_, err := out.WriteToAddrPort([]byte("all"), all)
+		require.ErrorIs(t, err, syscall.EACCES)
+		require.NoError(t, out.SetBroadcast(true))
+		_, err = out.WriteToAddrPort([]byte(to), all)
+		require.NoError(t, err)
+		assert.Equal(t, out.LocalAddr().String()+" "+to, receive(t, in))
+	}
+}
+
+// RFC 1122 §4.1.4: what the sender says of the TTL and the type of service is in the
+// packets.
+func TestTheHeadersOfDatagrams(t *testing.T) {
+	x, y := tidepool.Pipe(0)
+	n := open(t, host(tidepool.Config{}, "10.0.0.1/24", "", x))
+	c := listenUDP(t, n, "0.0.0.0:9")
+	p := make([]byte, 2000)
+	for _, want := range []struct{ ttl, tos byte }{{64, 0}, {7, 0xb8}} {
+		if want.ttl != 64 {
+			require.NoError(t, c.SetTTL(want.ttl))
+			require.NoError(t, c.SetTOS(want.tos))
+		}
+		_, err := c.WriteToAddrPort([]byte("x"), netip.MustParseAddrPort("10.0.0.2:9"))
+		require.NoError(t, err)
+		_, err = y.Read(p)
+		require.NoError(t, err)
+		assert.Equal(t, want.ttl, p[8])
+		assert.Equal(t, want.tos, p[1])
+	}
+}
+
+// RFC 1122 §4.1.3.3: a port unreachable is the answer of the next call, once, on a socket
+// that was dialed; one that was not has more than one peer, and goes on.
+func TestRefusedDatagrams(t *testing.T) {
+	a, b := pair(t, tidepool.Config{})
+	to := netip.MustParseAddrPort("10.0.0.2:5000")
+	c, err := a.DialUDP(to)
+	require.NoError(t, err)
+	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+	_, err = c.Write([]byte("anybody?"))
+	require.NoError(t, err)
+	_, err = c.Read(make([]byte, 10))
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	var timeout net.Error
+	require.False(t, errors.As(err, &timeout) && timeout.Timeout())
+
+	server := listenUDP(t, b, "0.0.0.0:5000")
+	_, err = c.Write([]byte("now?"))
+	require.NoError(t, err, "it was told once")
+	assert.Equal(t, c.LocalAddr().String()+" now?", receive(t, server))
+
+	free := listenUDP(t, a, "0.0.0.0:0")
+	_, err = free.WriteToAddrPort([]byte("anybody?"), netip.MustParseAddrPort("10.0.0.2:7"))
+	require.NoError(t, err)
+	_, err = free.WriteToAddrPort([]byte("hello"), to)
+	require.NoError(t, err)
+	assert.Contains(t, receive(t, server), " hello")
+	require.NoError(t, c.Close())
+}
