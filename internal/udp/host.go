@@ -147,12 +147,16 @@ type Arrival struct {
 }
 
 // fromHost reports whether the source can be a host's. One that has no address yet may
-// ask all on the link for it (RFC 1122 §3.2.1.3).
+// ask all on the link for it (RFC 1122 §3.2.1.3), and what is for 127/8 came from the node
+// itself, or it would not be here.
 func (a *Arrival) fromHost() bool {
-	if a.Src == (Addr{}) {
-		return a.Dst == Addr{255, 255, 255, 255}
+	switch a.Src[0] {
+	case 0:
+		return a.Src == Addr{} && a.Dst == Addr{255, 255, 255, 255}
+	case 127:
+		return a.Dst[0] == 127
 	}
-	return a.Src[0] != 0 && a.Src[0] != 127 && a.Src[0] < 224
+	return a.Src[0] < 224
 }
 
 // Input takes the payload of an IP packet of protocol 17.
@@ -163,9 +167,8 @@ func (h *Host) Input(a Arrival, b []byte) Verdict {
 		return BadHeader
 	case !header.Verify(a.Src, a.Dst, b):
 		return BadChecksum
-	case a.Src[0] == 0 || a.Src[0] == 127 && a.Dst[0] != 127 || a.Src[0] >= 224:
+	case !a.fromHost():
 		// RFC 1122 §4.1.3.6: a source that is no host's has the datagram discarded.
-		// What is for 127/8 came from the node itself, or it would not be here.
 		return BadSource
 	}
 	from := netip.AddrPortFrom(netip.AddrFrom4(a.Src), header.SrcPort)
