@@ -28,10 +28,12 @@ func (c *Conn) Write(p []byte) (int, error) { return c.inner().Write(p) }
 // gets a reset.
 func (c *Conn) Close() error { return c.inner().Close() }
 
-// CloseWrite ends what the peer reads, behind all that was written.
+// CloseWrite ends what the peer reads, behind all that was written: a half-close. Reading
+// goes on. A second call returns net.ErrClosed.
 func (c *Conn) CloseWrite() error { return c.inner().CloseWrite() }
 
-// CloseRead discards what comes from now on.
+// CloseRead discards what comes from now on, and what was not read yet: the peer is not
+// told, and not stalled. A second call returns net.ErrClosed.
 func (c *Conn) CloseRead() error { return c.inner().CloseRead() }
 
 // LocalAddr returns a *net.TCPAddr.
@@ -40,8 +42,9 @@ func (c *Conn) LocalAddr() net.Addr { return c.inner().LocalAddr() }
 // RemoteAddr returns a *net.TCPAddr.
 func (c *Conn) RemoteAddr() net.Addr { return c.inner().RemoteAddr() }
 
-// SetDeadline sets the read and the write deadline. They are times of the node's
-// Clock, if it has one.
+// SetDeadline sets the read and the write deadline: from then on, calls that wait and
+// those to come fail with os.ErrDeadlineExceeded until another is set. They are times of
+// the node's Clock, if it has one; the zero time means never.
 func (c *Conn) SetDeadline(t time.Time) error { return c.inner().SetDeadline(t) }
 
 // SetReadDeadline has Read give up at t; the zero time means never.

@@ -22,6 +22,16 @@
 // end of a Pipe need not be a node either: Read takes the next packet that the
 // node sends, Write gives it one.
 //
+// Every method may be called by several goroutines at once. What waits ends when its
+// deadline passes or its connection, listener or node is closed, and a node that is
+// closed leaves no goroutine or timer behind. Errors are *net.OpErrors, net.Errors as
+// far as time is concerned, in which errors.Is finds net.ErrClosed,
+// os.ErrDeadlineExceeded and the system's numbers, such as syscall.ECONNREFUSED.
+//
+// Beside Node's methods for listening and dialing, a Dialer chooses the local address
+// and port, Forward and ForwardUDP take what is for any address, Conn.Info and
+// Conn.Probe show what TCP does, and Vir has the socket calls of founding document 004.
+//
 // Time is the system's unless a Config has a Clock, which stands still until the
 // program advances it. In a bubble of testing/synctest, nodes joined by Pipes
 // live in the bubble's time.

@@ -1,59 +1,99 @@
 package tidepool
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// ConnInfo is what a connection knows of itself and of its path, in the terms of
-// Linux's TCP_INFO.
+// ConnInfo is what a connection knows of itself and of its path. What Linux's TCP_INFO
+// has bears its name here too, in Go's form: tcpi_snd_cwnd is SndCwnd. Windows are in
+// bytes where Linux counts segments, rates are in bits per second.
 type ConnInfo struct {
-	State             string // RFC 9293 §3.3.2's name, with underscores
-	CongestionControl string
-	Strategy          string // of loss recovery: gbn, newreno, sack or rack
-	Recovery          string // open, recovery or loss
+	// State is RFC 9293 §3.3.2's name, with underscores.
+	State string
+	// CAState is where loss recovery stands: open, recovery or loss.
+	CAState string
+	// CongestionControl is the algorithm's name, and Strategy that of loss recovery: gbn,
+	// newreno, sack or rack.
+	CongestionControl, Strategy string
 
-	// Agreed on in the handshake; Plain: nothing was.
+	// SACK, Timestamps and ECN were agreed on in the handshake; Plain: nothing was.
 	SACK, Timestamps, ECN, Plain bool
-	SendScale, RecvScale         int // of the windows; -1: not agreed on
+	// SndWScale and RcvWScale are the shifts of the windows; -1: not agreed on.
+	SndWScale, RcvWScale int
 
-	RTT, RTTVar, MinRTT, RTO time.Duration
-	LatestRTT                time.Duration // the last sample
-	ATO                      time.Duration // how long an acknowledgment may wait
-	UserTimeout              time.Duration // 0: none
+	// RTT and RTTVar are RFC 6298's smoothed round trip and its variation, MinRTT the
+	// shortest lately, LatestRTT the last; 0: none was measured.
+	RTT, RTTVar, MinRTT, LatestRTT time.Duration
+	// RTO is the retransmission time-out, ATO how long an acknowledgment may wait.
+	RTO, ATO time.Duration
+	// UserTimeout is SetUserTimeout's; 0: none.
+	UserTimeout time.Duration
 
-	MSS, RecvMSS, AdvMSS, PMTU int // bytes; AdvMSS is what our SYN offered
-	Cwnd, Ssthresh             int // bytes; Ssthresh is 0 until a loss
-	PipeACK                    int // RFC 7661 §4.2, bytes; 0: undefined
-	SendWindow, RecvWindow     int // bytes that each end may still send
-	Pipe                       int // bytes in flight
-	NotSent, Unread            int // bytes that wait to be sent, and to be read
-	SendBuffer, RecvBuffer     int // bytes, as they are now
+	// SndMSS and RcvMSS are the payload of segments sent and received, AdvMSS what our SYN
+	// offered, PMTU the largest packet that the path takes, all in bytes.
+	SndMSS, RcvMSS, AdvMSS, PMTU int
+	// SndCwnd and SndSsthresh are the congestion window and where slow start ends, in
+	// bytes; a threshold of 0: no loss has set one.
+	SndCwnd, SndSsthresh int
+	// PipeACK is what was in flight lately at the most (RFC 7661 §4.2), in bytes; 0:
+	// undefined.
+	PipeACK int
+	// SndWnd and RcvWnd are how many bytes each end has been told that it may send.
+	SndWnd, RcvWnd int
+	// Pipe is how many bytes are in flight (RFC 6675).
+	Pipe int
+	// NotSentBytes wait to be sent for the first time, and Unread to be read.
+	NotSentBytes, Unread int
+	// SndBuf and RcvBuf are the buffers as they are now, in bytes.
+	SndBuf, RcvBuf int
+	// RcvRTT is the round trip as the receiver sees it, and RcvSpace the most that was
+	// read in one, in bytes.
+	RcvRTT   time.Duration
+	RcvSpace int
 
-	RecvRTT   time.Duration // the round trip as the receiver sees it
-	RecvSpace int           // the most that was read in one, bytes
+	// BytesSent counts what BytesRetrans does too, BytesAcked what the peer has.
+	BytesSent, BytesRetrans, BytesAcked, BytesReceived uint64
+	// SegsOut and SegsIn count segments, DataSegsOut and DataSegsIn those with text.
+	SegsOut, SegsIn, DataSegsOut, DataSegsIn uint64
+	// Delivered counts segments that the peer has reported, in order or not.
+	Delivered uint64
+	// DeliveryRate is how fast they were lately, PacingRate how fast they may leave, in
+	// bits per second; 0: not measured, and not paced.
+	DeliveryRate, PacingRate uint64
+	// DeliveryRateAppLimited says that the rate is the application's, not the path's.
+	DeliveryRateAppLimited bool
 
-	BytesSent, BytesRetrans   uint64
-	BytesAcked, BytesReceived uint64
-	SegsOut, SegsIn           uint64
-	DataSegsOut, DataSegsIn   uint64
-	Delivered                 uint64 // segments
-	DeliveryRate, PacingRate  uint64 // bits per second; PacingRate is 0 without pacing
-	AppLimited                bool   // DeliveryRate is the application's, not the path's
-
-	// Segments in flight, and of these: thought lost, reported received, sent again.
+	// Unacked counts the segments in flight; of these Lost are thought lost, Sacked were
+	// reported received, Retrans sent again.
 	Unacked, Lost, Sacked, Retrans int
-	Retransmits, LostRetransmits   uint64
-	FastRecoveries, Undone         uint64 // Undone: recoveries that were not needed
-	Timeouts, TimeoutEpisodes      uint64
-	TimeoutTime                    time.Duration // from a first time-out to the next delivery
-	TailProbes, WindowProbes       uint64
-	Retries, Backoff, Probes       int    // time-outs and window probes since the last answer
-	DSACKs, DupAcks, ReorderSeen   uint64 // what the peer had twice, reported, got in disorder
-	OutOfOrder                     int    // ranges held that came early
-	OutOfOrderSegs                 uint64 // segments that ever did
-	ECNMarks, ECNEchoes            uint64 // segments marked; reductions for marks of ours
+	// TotalRetrans counts the segments that were ever sent again, LostRetransmits those of
+	// them that were lost too.
+	TotalRetrans, LostRetransmits uint64
+	// FastRecoveries counts recoveries without a time-out, Undone those of all that were
+	// not needed.
+	FastRecoveries, Undone uint64
+	// TotalRTO counts retransmission time-outs, TotalRTORecoveries the silences that they
+	// were in, and TotalRTOTime how long those were.
+	TotalRTO, TotalRTORecoveries uint64
+	TotalRTOTime                 time.Duration
+	// TailProbes and WindowProbes count those of RFC 8985 §7 and RFC 9293 §3.8.6.1.
+	TailProbes, WindowProbes uint64
+	// Retransmits, Backoff and Probes are the time-outs, their doublings and the window
+	// probes since the last answer.
+	Retransmits, Backoff, Probes int
+	// DSACKDups counts what the peer had twice, DupAcks its duplicate acknowledgments, and
+	// ReordSeen what it got in disorder.
+	DSACKDups, DupAcks, ReordSeen uint64
+	// OutOfOrder is how many ranges are held that came early, RcvOOOPack how many segments
+	// ever did.
+	OutOfOrder int
+	RcvOOOPack uint64
+	// ECNMarks counts segments that came marked, ECNEchoes reductions for marks of ours.
+	ECNMarks, ECNEchoes uint64
 
 	// Limited is why no more is in flight: app, cwnd, rwnd, sndbuf, pacing, nagle, cork,
 	// persist, recovery, handshake, idle or none; LimitedFor is since when.
@@ -62,8 +102,32 @@ type ConnInfo struct {
 	// BusyTime is how long there was something to send; of it RwndLimited was spent
 	// waiting for the peer's window, SndbufLimited for room in the send buffer.
 	BusyTime, RwndLimited, SndbufLimited time.Duration
-	// Since text was sent, text was received, an ACK was received; 0: never.
-	SinceSent, SinceReceived, SinceAck time.Duration
+	// LastDataSent, LastDataRecv and LastAckRecv are how long ago that was; 0: never.
+	LastDataSent, LastDataRecv, LastAckRecv time.Duration
+}
+
+// String returns the most of it in a line, as ss -ti does.
+func (i ConnInfo) String() string {
+	var b strings.Builder
+	word := func(format string, args ...any) { fmt.Fprintf(&b, " "+format, args...) }
+	b.WriteString(i.State)
+	word("%s", i.CongestionControl)
+	if i.SndWScale >= 0 {
+		word("wscale:%d,%d", i.SndWScale, i.RcvWScale)
+	}
+	word("rto:%v rtt:%v/%v mss:%d pmtu:%d cwnd:%d", i.RTO, i.RTT, i.RTTVar, i.SndMSS, i.PMTU,
+		i.SndCwnd)
+	if i.SndSsthresh > 0 {
+		word("ssthresh:%d", i.SndSsthresh)
+	}
+	word("bytes_sent:%d bytes_acked:%d bytes_received:%d", i.BytesSent, i.BytesAcked,
+		i.BytesReceived)
+	if i.TotalRetrans > 0 {
+		word("retrans:%d/%d", i.Retrans, i.TotalRetrans)
+	}
+	word("pipe:%d notsent:%d unread:%d snd_wnd:%d rcv_wnd:%d delivery_rate:%dbps limited:%s",
+		i.Pipe, i.NotSentBytes, i.Unread, i.SndWnd, i.RcvWnd, i.DeliveryRate, i.Limited)
+	return b.String()
 }
 
 // Info returns the connection's state, after its end the last. It fails once the
@@ -79,35 +143,35 @@ func (c *Conn) Info() (ConnInfo, error) {
 func connInfo(state string, i *control.Info) ConnInfo {
 	return ConnInfo{
 		State:             state,
-		CongestionControl: i.Congestion, Strategy: i.Strategy, Recovery: i.Recovery,
+		CongestionControl: i.Congestion, Strategy: i.Strategy, CAState: i.Recovery,
 		SACK: i.SACK, Timestamps: i.Timestamps, ECN: i.ECN,
-		Plain: i.Plain, SendScale: i.SendScale, RecvScale: i.RecvScale,
+		Plain: i.Plain, SndWScale: i.SendScale, RcvWScale: i.RecvScale,
 		RTT: i.RTT, RTTVar: i.RTTVar, MinRTT: i.MinRTT, RTO: i.RTO, LatestRTT: i.LatestRTT,
 		ATO: i.ATO, UserTimeout: i.UserTimeout,
-		MSS: i.MSS, RecvMSS: i.RecvMSS, AdvMSS: i.AdvMSS, PMTU: i.PMTU,
-		Cwnd: i.Cwnd, Ssthresh: i.Ssthresh, PipeACK: i.PipeACK,
-		SendWindow: i.SendWindow, RecvWindow: i.RecvWindow, Pipe: i.Pipe,
-		NotSent: i.NotSent, Unread: i.Unread,
-		SendBuffer: i.SendBuffer, RecvBuffer: i.RecvBuffer,
-		RecvRTT: i.RecvRTT, RecvSpace: i.RecvSpace,
+		SndMSS: i.MSS, RcvMSS: i.RecvMSS, AdvMSS: i.AdvMSS, PMTU: i.PMTU,
+		SndCwnd: i.Cwnd, SndSsthresh: i.Ssthresh, PipeACK: i.PipeACK,
+		SndWnd: i.SendWindow, RcvWnd: i.RecvWindow, Pipe: i.Pipe,
+		NotSentBytes: i.NotSent, Unread: i.Unread,
+		SndBuf: i.SendBuffer, RcvBuf: i.RecvBuffer,
+		RcvRTT: i.RecvRTT, RcvSpace: i.RecvSpace,
 		BytesSent: i.BytesSent, BytesRetrans: i.BytesRetrans,
 		BytesAcked: i.BytesAcked, BytesReceived: i.BytesReceived,
 		SegsOut: i.SegsOut, SegsIn: i.SegsIn,
 		DataSegsOut: i.DataSegsOut, DataSegsIn: i.DataSegsIn, Delivered: i.Delivered,
 		DeliveryRate: i.DeliveryRate, PacingRate: i.PacingRate,
-		AppLimited: i.AppLimited,
-		Unacked:    i.Unacked, Lost: i.Lost, Sacked: i.Sacked, Retrans: i.Retrans,
-		Retransmits: i.Retransmits, LostRetransmits: i.LostRetransmits,
+		DeliveryRateAppLimited: i.AppLimited,
+		Unacked:                i.Unacked, Lost: i.Lost, Sacked: i.Sacked, Retrans: i.Retrans,
+		TotalRetrans: i.Retransmits, LostRetransmits: i.LostRetransmits,
 		FastRecoveries: i.FastRecoveries, Undone: i.Undone,
-		Timeouts: i.Timeouts, TimeoutEpisodes: i.TimeoutEpisodes, TimeoutTime: i.TimeoutTime,
+		TotalRTO: i.Timeouts, TotalRTORecoveries: i.TimeoutEpisodes, TotalRTOTime: i.TimeoutTime,
 		TailProbes: i.TailProbes, WindowProbes: i.WindowProbes,
-		Retries: i.Retries, Backoff: i.Backoff, Probes: i.Probes,
-		DSACKs: i.DSACKs, DupAcks: i.DupAcks, ReorderSeen: i.ReorderSeen,
-		OutOfOrder: i.Early, OutOfOrderSegs: i.OutOfOrder,
+		Retransmits: i.Retries, Backoff: i.Backoff, Probes: i.Probes,
+		DSACKDups: i.DSACKs, DupAcks: i.DupAcks, ReordSeen: i.ReorderSeen,
+		OutOfOrder: i.Early, RcvOOOPack: i.OutOfOrder,
 		ECNMarks: i.ECNMarks, ECNEchoes: i.ECNEchoes,
 		Limited: i.Limited, LimitedFor: i.LimitedFor,
 		BusyTime: i.BusyTime, RwndLimited: i.RwndLimited, SndbufLimited: i.SndbufLimited,
-		SinceSent: i.LastSent, SinceReceived: i.LastReceived,
-		SinceAck: i.LastAck,
+		LastDataSent: i.LastSent, LastDataRecv: i.LastReceived,
+		LastAckRecv: i.LastAck,
 	}
 }

@@ -13,8 +13,34 @@ import (
 // infoNames are the fields that control.Info has under another name. What that has
 // of tcp.Info is tested where it is made.
 var infoNames = map[string]string{
-	"Congestion": "CongestionControl", "OutOfOrder": "OutOfOrderSegs", "Early": "OutOfOrder",
-	"LastSent": "SinceSent", "LastReceived": "SinceReceived", "LastAck": "SinceAck",
+	"Congestion":      "CongestionControl",
+	"Recovery":        "CAState",
+	"SendScale":       "SndWScale",
+	"RecvScale":       "RcvWScale",
+	"MSS":             "SndMSS",
+	"RecvMSS":         "RcvMSS",
+	"Cwnd":            "SndCwnd",
+	"Ssthresh":        "SndSsthresh",
+	"SendWindow":      "SndWnd",
+	"RecvWindow":      "RcvWnd",
+	"NotSent":         "NotSentBytes",
+	"SendBuffer":      "SndBuf",
+	"RecvBuffer":      "RcvBuf",
+	"RecvRTT":         "RcvRTT",
+	"RecvSpace":       "RcvSpace",
+	"AppLimited":      "DeliveryRateAppLimited",
+	"Retransmits":     "TotalRetrans",
+	"Timeouts":        "TotalRTO",
+	"TimeoutEpisodes": "TotalRTORecoveries",
+	"TimeoutTime":     "TotalRTOTime",
+	"Retries":         "Retransmits",
+	"DSACKs":          "DSACKDups",
+	"ReorderSeen":     "ReordSeen",
+	"OutOfOrder":      "RcvOOOPack",
+	"Early":           "OutOfOrder",
+	"LastSent":        "LastDataSent",
+	"LastReceived":    "LastDataRecv",
+	"LastAck":         "LastAckRecv",
 }
 
 // Every field of what an operator sees has one in ConnInfo that follows it.
@@ -49,4 +75,16 @@ func TestConnInfoIsComplete(t *testing.T) {
 	for f := range reflect.TypeFor[ConnInfo]().Fields() {
 		assert.True(t, seen[f.Name], "%s comes from nowhere", f.Name)
 	}
+}
+
+func TestConnInfoInALine(t *testing.T) {
+	i := ConnInfo{
+		State: "ESTABLISHED", CongestionControl: "cubic", SndWScale: 7, RcvWScale: 8,
+		SndMSS: 1360, SndCwnd: 13600, TotalRetrans: 2, Limited: "app",
+	}
+	line := i.String()
+	assert.Contains(t, line, "ESTABLISHED cubic wscale:7,8 rto:0s")
+	assert.Contains(t, line, " retrans:0/2 ")
+	assert.Contains(t, line, " limited:app")
+	assert.NotContains(t, line, "ssthresh")
 }

@@ -120,7 +120,7 @@ func TestAShortPipeLosesNothing(t *testing.T) {
 		assert.NoError(t, err)
 		info, err := client.Info()
 		assert.NoError(t, err)
-		assert.Zero(t, info.Retransmits)
+		assert.Zero(t, info.TotalRetrans)
 		assert.NoError(t, client.CloseWrite())
 	})
 	got, err := io.ReadAll(server)

@@ -17,8 +17,9 @@ func (c *Conn) SetCork(cork bool) error { return c.inner().SetCork(cork) }
 // only the path does.
 func (c *Conn) SetMaxSeg(bytes int) error { return c.inner().SetMaxSeg(bytes) }
 
-// SetCongestionControl changes the algorithm; the new one starts from the window
-// that the old one had reached.
+// SetCongestionControl changes the algorithm to one of TCP.CongestionControl's names; the
+// new one starts from the window that the old one had reached. Another name is
+// syscall.EINVAL.
 func (c *Conn) SetCongestionControl(name string) error {
 	return c.inner().SetCongestionControl(name)
 }
@@ -46,10 +47,11 @@ func (c *Conn) SetKeepAliveConfig(config net.KeepAliveConfig) error {
 // for the peer's acknowledgment, and then resets the connection.
 func (c *Conn) SetLinger(sec int) error { return c.inner().SetLinger(sec) }
 
-// SetReadBuffer sets the receive buffer in bytes. It no longer tunes itself then.
+// SetReadBuffer sets the receive buffer in bytes, as net has it and not doubled as Linux
+// does. It no longer tunes itself then. A size out of bounds is syscall.EINVAL.
 func (c *Conn) SetReadBuffer(bytes int) error { return c.inner().SetReadBuffer(bytes) }
 
-// SetWriteBuffer sets the send buffer in bytes. It no longer tunes itself then.
+// SetWriteBuffer sets the send buffer in bytes, as SetReadBuffer sets the other.
 func (c *Conn) SetWriteBuffer(bytes int) error { return c.inner().SetWriteBuffer(bytes) }
 
 // SetTOS sets the traffic class of what is sent from now on: the field of the IP

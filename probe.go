@@ -1,6 +1,7 @@
 package tidepool
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/node"
@@ -63,4 +64,13 @@ func (c *Conn) Probe(f func(Sample)) error {
 		return c.inner().Probe(nil)
 	}
 	return c.inner().Probe(func(s node.Sample) { f(Sample(s)) })
+}
+
+// String returns the most of it in a line.
+func (s Sample) String() string {
+	return fmt.Sprintf("%s %s %s cwnd:%d ssthresh:%d pipe:%d snd_wnd:%d rtt:%v/%v rto:%v "+
+		"acked:%d notsent:%d retrans:%d delivery_rate:%dbps limited:%s",
+		s.Time.Format("15:04:05.000000"), s.State, s.CAState, s.SndCwnd, s.SndSsthresh, s.Pipe,
+		s.SndWnd, s.RTT, s.RTTVar, s.RTO, s.Acked, s.NotSentBytes, s.TotalRetrans, s.DeliveryRate,
+		s.Limited)
 }

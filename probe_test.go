@@ -99,6 +99,8 @@ func TestAProbeSeesATransfer(t *testing.T) {
 	assert.Zero(t, before.Pipe)
 	assert.True(t, reasons["idle"], "%v", reasons)
 	assert.Equal(t, "idle", before.Limited)
+	assert.Contains(t, before.String(), " ESTABLISHED open cwnd:")
+	assert.Contains(t, before.String(), " acked:409600 notsent:0 retrans:0 ")
 
 	// The same transfer unseen: nothing more comes.
 	n := len(seen)

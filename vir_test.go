@@ -83,7 +83,7 @@ func TestProfile004(t *testing.T) {
 	client, _ := dial(t, b, a, "10.0.0.1:80")
 	i, err := client.Info()
 	require.NoError(t, err)
-	assert.Equal(t, 65535, i.SendBuffer)
+	assert.Equal(t, 65535, i.SndBuf)
 	assert.GreaterOrEqual(t, i.RTO, 10*time.Millisecond)
 	assert.Less(t, i.RTO, 200*time.Millisecond, "not the default's minimum")
 	x, _ := tidepool.Pipe(0)
