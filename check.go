@@ -54,8 +54,21 @@ func (f *Interface) checkKernel() error {
 }
 
 // check reports what is wrong with a route of a node with those interfaces.
+// maxMetric is the largest metric of a route.
+const maxMetric = 1<<31 - 1
+
 func (r *Route) check(faces []lnx.Interface) error {
-	if !r.Prefix.IsValid() || !r.Prefix.Addr().Is4() || !r.Via.Is4() {
+	switch {
+	case r.Metric < 0 || r.Metric > maxMetric:
+		return wrong("route %v: metric %d: want 0 to %d", r.Prefix, r.Metric, maxMetric)
+	case r.Kind == "blackhole" || r.Kind == "unreachable":
+		if !r.Prefix.IsValid() || !r.Prefix.Addr().Is4() || r.Via.IsValid() {
+			return wrong("route %v %s via %v: want an IPv4 prefix alone", r.Prefix, r.Kind, r.Via)
+		}
+		return nil
+	case r.Kind != "":
+		return wrong("route %v: Kind %q: want blackhole, unreachable or none", r.Prefix, r.Kind)
+	case !r.Prefix.IsValid() || !r.Prefix.Addr().Is4() || !r.Via.Is4():
 		return wrong("route %v via %v: want an IPv4 prefix and address", r.Prefix, r.Via)
 	}
 	onLink := false

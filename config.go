@@ -135,12 +135,12 @@ func (c *Config) internal() (node.Config, error) {
 		return cfg, err
 	}
 	for _, r := range c.Routes {
-		if r.isPlain() {
-			if err := r.check(file.Interfaces); err != nil {
-				return cfg, err
-			}
-			file.Routes = append(file.Routes, lnx.Route{Prefix: r.Prefix.Masked(), Via: r.Via})
+		if err := r.check(file.Interfaces); err != nil {
+			return cfg, err
 		}
+		file.Routes = append(file.Routes, lnx.Route{
+			Prefix: r.Prefix.Masked(), Via: r.Via, Metric: r.Metric, Kind: r.Kind,
+		})
 	}
 	return cfg, nil
 }

@@ -36,19 +36,7 @@ func Open(cfg Config) (*Node, error) {
 	if errors.Is(err, node.ErrConfig) {
 		return nil, fmt.Errorf("%w: %w", errConfig, err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range cfg.Routes {
-		if r.isPlain() {
-			continue
-		}
-		if err := n.AddRoute(r); err != nil {
-			_ = n.Close() // the first error is the one to tell
-			return nil, fmt.Errorf("%w: route: %w", errConfig, err)
-		}
-	}
-	return n, nil
+	return n, err
 }
 
 // OpenFile starts the node that an .lnx file describes. TCP's time-outs are those

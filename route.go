@@ -24,9 +24,6 @@ type Route struct {
 	Kind string
 }
 
-// isPlain reports whether a route is as an .lnx file has them.
-func (r *Route) isPlain() bool { return r.Metric == 0 && r.Kind == "" }
-
 // AddRoute adds a static route while the node runs. A prefix with host bits, or a
 // neighbor that is on no interface's network, is EINVAL or ENETUNREACH of package
 // syscall; a route to that prefix by that neighbor that is there already is EEXIST.

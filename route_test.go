@@ -74,12 +74,17 @@ func TestRoutesAtRunTime(t *testing.T) {
 	require.Error(t, none.DelRoute(host.Prefix, netip.Addr{}))
 	_, err = none.Routes()
 	require.ErrorIs(t, err, syscall.EINVAL)
-	_, bad := tidepool.Pipe(0)
-	_, err = tidepool.Open(tidepool.Config{
-		Interfaces: []tidepool.Interface{{Addr: netip.MustParsePrefix("10.0.0.1/24"), Link: bad}},
-		Routes: []tidepool.Route{{
-			Prefix: netip.MustParsePrefix("0.0.0.0/0"), Via: netip.MustParseAddr("10.8.0.9"), Metric: 1,
-		}},
-	})
-	require.ErrorIs(t, err, syscall.ENETUNREACH)
+	for _, r := range []tidepool.Route{
+		{Prefix: netip.MustParsePrefix("0.0.0.0/0"), Via: netip.MustParseAddr("10.8.0.9"), Metric: 1},
+		{Prefix: netip.MustParsePrefix("0.0.0.0/0"), Kind: "scenic"},
+		{Prefix: netip.MustParsePrefix("0.0.0.0/0"), Kind: "blackhole", Via: host.Via},
+		{Prefix: netip.MustParsePrefix("0.0.0.0/0"), Via: netip.MustParseAddr("10.0.0.9"), Metric: -1},
+	} {
+		_, end := tidepool.Pipe(0)
+		_, err = tidepool.Open(tidepool.Config{
+			Interfaces: []tidepool.Interface{{Addr: netip.MustParsePrefix("10.0.0.1/24"), Link: end}},
+			Routes:     []tidepool.Route{r},
+		})
+		require.Error(t, err, "%v", r)
+	}
 }

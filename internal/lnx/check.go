@@ -201,23 +201,6 @@ func (p *parser) unknownInterface(name word) {
 	p.bad(name, "no interface of this file", oneOf(names))
 }
 
-func (p *parser) checkRoutes() {
-	seen := map[netip.Prefix]Pos{}
-	for _, r := range p.cfg.Routes {
-		if before, again := seen[r.Prefix]; again {
-			p.report.add(r.Pos, r.Prefix.String(), r.Prefix.String()+
-				" already has a route in "+before.lineText(), "")
-		}
-		seen[r.Prefix] = r.Pos
-		p.checkNextHop(r)
-	}
-	if len(p.cfg.Routes) > 0 && p.cfg.Routing == RoutingNone {
-		at := p.seen["routing"]
-		p.report.add(at.pos, at.text, "routing none, but the file has static routes",
-			"routing static, or no routes")
-	}
-}
-
 // checkNextHop records a next hop that cannot be reached in one hop.
 func (p *parser) checkNextHop(r Route) {
 	via := r.Via.String()

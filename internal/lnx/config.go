@@ -179,18 +179,6 @@ type Neighbor struct {
 	udpAt, ifaceAt Pos
 }
 
-// Route is a static route.
-type Route struct {
-	// Prefix is where it leads, without host bits.
-	Prefix netip.Prefix
-	// Via is the next hop.
-	Via netip.Addr
-	// Pos is where the file names the prefix.
-	Pos Pos
-
-	viaAt Pos
-}
-
 // TCP is how TCP behaves.
 type TCP struct {
 	// RTOMin and RTOMax bound the retransmission timer; 1 ms and 5 s unless the

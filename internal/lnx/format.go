@@ -28,7 +28,7 @@ func (c *Config) Format() []byte {
 	}
 	fmt.Fprintf(&b, "routing %s\n", c.Routing)
 	for _, r := range c.Routes {
-		fmt.Fprintf(&b, "route %s via %s\n", r.Prefix, r.Via)
+		fmt.Fprintf(&b, "route %s %s\n", r.Prefix, r.words())
 	}
 	c.RIP.format(&b, c.Routing)
 	for i := range c.Interfaces {

@@ -20,7 +20,7 @@ type directive struct {
 const (
 	usageInterface = "interface NAME ADDR/LEN HOST:PORT"
 	usageTun       = "interface NAME ADDR/LEN tun:DEV [kernel ADDR [routes PREFIX/LEN …]]"
-	usageRoute     = "route PREFIX/LEN via ADDR"
+	usageRoute     = "route PREFIX/LEN via ADDR [metric N], or blackhole or unreachable"
 	usageNeighbor  = "neighbor ADDR at HOST:PORT via NAME"
 	usagePeriodic  = "rip periodic-update-rate MILLISECONDS"
 	usageTimeout   = "rip route-timeout-threshold MILLISECONDS"
@@ -40,7 +40,7 @@ func init() {
 		},
 		{"neighbor", usageNeighbor, 2, 6, (*parser).readNeighbor},
 		{"routing", "routing rip, rip2, static or none", 2, 2, (*parser).readRouting},
-		{"route", usageRoute, 2, 4, (*parser).readRoute},
+		{"route", usageRoute, 2, 6, (*parser).readRoute},
 		{
 			"link", usageLink + oneOf(linkTable.keys()), 4, 2 + 2*len(linkSettings),
 			(*parser).readLink,
@@ -234,20 +234,6 @@ func (p *parser) readRouting(l line) {
 	}
 	if p.once("routing", l.keyword()) {
 		p.cfg.Routing = kinds[i]
-	}
-}
-
-func (p *parser) readRoute(l line) {
-	okForm := p.fixed(l, 2, "via", usageRoute)
-	if !okForm && len(l.words) < 4 || !p.words(l, 4, 4, usageRoute) {
-		return
-	}
-	prefix, okPrefix := p.prefix(l.words[1])
-	via, okVia := p.addr(l.words[3])
-	if okForm && okPrefix && okVia {
-		p.cfg.Routes = append(p.cfg.Routes, Route{
-			Prefix: prefix, Via: via, Pos: l.words[1].pos, viaAt: l.words[3].pos,
-		})
 	}
 }
 

@@ -172,7 +172,10 @@ func (n *Node) stackConfig() stack.Config {
 	}
 	if c.Routing != lnx.RoutingNone {
 		for _, r := range c.Routes {
-			cfg.Routes = append(cfg.Routes, stack.Route{Prefix: r.Prefix, Via: r.Via})
+			cfg.Routes = append(cfg.Routes, stack.Route{
+				Prefix: r.Prefix, Via: r.Via, Metric: r.Metric,
+				Kind: kinds[r.Kind],
+			})
 		}
 	}
 	cfg.TCP = n.tcpConfig()

@@ -10,14 +10,12 @@ import (
 )
 
 // kinds are what operators call the kinds of routes.
-var kinds = map[control.RouteKind]ip.Kind{
-	"":                       ip.Forwarded,
-	control.RouteBlackhole:   ip.Blackhole,
-	control.RouteUnreachable: ip.Unreachable,
+var kinds = map[string]ip.Kind{
+	"": ip.Forwarded, "blackhole": ip.Blackhole, "unreachable": ip.Unreachable,
 }
 
 func (n *Node) addRoute(r control.AddRoute) error {
-	kind, ok := kinds[r.Kind]
+	kind, ok := kinds[string(r.Kind)]
 	switch {
 	case !ok:
 		return fmt.Errorf("a route that is %q: %w: want blackhole or unreachable", r.Kind,

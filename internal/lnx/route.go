@@ -1,0 +1,107 @@
+package lnx
+
+import (
+	"net/netip"
+	"strconv"
+)
+
+// Route is a static route.
+type Route struct {
+	// Prefix is where it leads, without host bits.
+	Prefix netip.Prefix
+	// Via is the next hop; invalid if Kind is set.
+	Via netip.Addr
+	// Metric prefers one route to a prefix to another, the smaller the better; 0 unless set.
+	Metric int
+	// Kind is "blackhole" or "unreachable" for a route that leads nowhere, else empty.
+	Kind string
+	// Pos is where the file names the prefix.
+	Pos Pos
+
+	viaAt Pos
+}
+
+// The kinds of routes that lead nowhere.
+const (
+	blackhole   = "blackhole"
+	unreachable = "unreachable"
+)
+
+// maxMetric is the largest metric of a route.
+const maxMetric = 1<<31 - 1
+
+func (p *parser) readRoute(l line) {
+	if len(l.words) > 2 && (l.words[2].text == blackhole || l.words[2].text == unreachable) {
+		prefix, ok := p.prefix(l.words[1])
+		if p.words(l, 3, 3, usageRoute) && ok {
+			p.cfg.Routes = append(p.cfg.Routes, Route{
+				Prefix: prefix, Kind: l.words[2].text, Pos: l.words[1].pos,
+			})
+		}
+		return
+	}
+	okForm := p.fixed(l, 2, "via", usageRoute)
+	if !okForm && len(l.words) < 4 || !p.words(l, 4, 6, usageRoute) {
+		return
+	}
+	prefix, okPrefix := p.prefix(l.words[1])
+	via, okVia := p.addr(l.words[3])
+	metric, okMetric := p.metric(l)
+	if okForm && okPrefix && okVia && okMetric {
+		p.cfg.Routes = append(p.cfg.Routes, Route{
+			Prefix: prefix, Via: via, Metric: metric, Pos: l.words[1].pos, viaAt: l.words[3].pos,
+		})
+	}
+}
+
+// metric reads the end of a route line: nothing, or a metric.
+func (p *parser) metric(l line) (int, bool) {
+	if len(l.words) == 4 {
+		return 0, true
+	}
+	if !p.fixed(l, 4, "metric", usageRoute) || !p.words(l, 6, 6, usageRoute) {
+		return 0, false
+	}
+	return p.number(l.words[5], 0, maxMetric, "")
+}
+
+// words are the route as a file has it, behind the prefix.
+func (r *Route) words() string {
+	switch {
+	case r.Kind != "":
+		return r.Kind
+	case r.Metric != 0:
+		return "via " + r.Via.String() + " metric " + strconv.Itoa(r.Metric)
+	}
+	return "via " + r.Via.String()
+}
+
+// checkRoutes records routes that cannot be beside each other, or at all.
+func (p *parser) checkRoutes() {
+	type rank struct {
+		prefix netip.Prefix
+		words  string // a next hop, a kind, or a metric
+	}
+	seen := map[rank]Pos{}
+	for _, r := range p.cfg.Routes {
+		to := rank{r.Prefix, r.Via.String() + r.Kind}
+		metric := rank{r.Prefix, strconv.Itoa(r.Metric)}
+		before, again := seen[to]
+		if !again {
+			before, again = seen[metric]
+		}
+		if again {
+			p.report.add(r.Pos, r.Prefix.String(), r.Prefix.String()+
+				" already has a route in "+before.lineText(), "")
+		}
+		seen[to], seen[metric] = r.Pos, r.Pos
+		if r.Kind == "" {
+			p.checkNextHop(r)
+		}
+	}
+	if len(p.cfg.Routes) > 0 && p.cfg.Routing == RoutingNone {
+		at := p.seen["routing"]
+		p.report.add(at.pos, at.text, "routing none, but the file has static routes",
+			"routing static, or no routes")
+	}
+}
