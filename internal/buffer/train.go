@@ -22,6 +22,8 @@ type Train struct {
 	Bytes   int // of all packets
 	Iface   int
 	NextHop [4]byte
+	// Checked: the transport's checksums of all packets were made a moment ago.
+	Checked bool
 }
 
 // Limits of one train: what a single UDP_SEGMENT call takes on every kernel
@@ -66,6 +68,7 @@ type Batch struct {
 	pieces [][]byte
 	bytes  []byte
 	open   bool // the last train may take more packets
+	before bool // the last train's Checked, without its last packet
 }
 
 // NewBatch returns an empty batch.
@@ -111,6 +114,7 @@ func (b *Batch) Begin(iface int, hop [4]byte, size int) {
 			t.Count++
 			t.Bytes += size
 			b.open = size == t.Size
+			b.before, t.Checked = t.Checked, false
 			return
 		}
 	}
@@ -118,8 +122,12 @@ func (b *Batch) Begin(iface int, hop [4]byte, size int) {
 	b.trains = append(b.trains, Train{
 		Pieces: b.pieces[at:at], Size: size, Count: 1, Bytes: size, Iface: iface, NextHop: hop,
 	})
-	b.open = true
+	b.open, b.before = true, true
 }
+
+// Vouch says that the transport's checksum of the packet that Begin opened was made, or
+// verified, a moment ago.
+func (b *Batch) Vouch() { b.trains[len(b.trains)-1].Checked = b.before }
 
 // Add appends a piece to the packet that Begin opened.
 func (b *Batch) Add(piece []byte) {

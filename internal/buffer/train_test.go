@@ -105,3 +105,37 @@ func TestBatchTakesRuns(t *testing.T) {
 	assert.Equal(t, 1, b.AddRun(1, [4]byte{10, 0, 0, 9}, data[:1200], 600))
 	assert.Equal(t, 3, b.Trains()[1].Count, "a smaller one joins as the last")
 }
+
+// A train is vouched for when each of its packets is.
+func TestBatchVouches(t *testing.T) {
+	b := buffer.NewBatch()
+	put := func(size int, vouch bool) {
+		b.Begin(0, [4]byte{1}, size)
+		if vouch {
+			b.Vouch()
+		}
+		b.Add(make([]byte, size))
+	}
+	for _, c := range []struct {
+		vouches []bool
+		want    bool
+	}{
+		{[]bool{true}, true},
+		{[]bool{false}, false},
+		{[]bool{true, true, true}, true},
+		{[]bool{true, false, true}, false},
+		{[]bool{false, true, true}, false},
+		{[]bool{true, true, false}, false},
+	} {
+		b.Reset()
+		for _, v := range c.vouches {
+			put(100, v)
+		}
+		require.Len(t, b.Trains(), 1)
+		assert.Equal(t, c.want, b.Trains()[0].Checked, "%v", c.vouches)
+	}
+	b.Reset()
+	put(100, true)
+	b.AddRun(0, [4]byte{1}, make([]byte, 250), 100)
+	assert.False(t, b.Trains()[0].Checked, "nobody has looked at the run")
+}

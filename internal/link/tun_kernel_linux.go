@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,7 +35,23 @@ func setUpKernel(cfg TUNConfig) (queued int, err error) {
 			return 0, tunError(cfg, oneLine(err), setUpAdvice(cfg, err))
 		}
 	}
+	k.awaitCarrier()
 	return k.queue(), nil
+}
+
+// carrierTime is a little more than Linux takes to notice that a device which was up
+// before has somebody at its other end: what it sends until then is lost.
+const carrierTime = 1200 * time.Millisecond
+
+// awaitCarrier waits until a device that is up is in use.
+func (k kernelEnd) awaitCarrier() {
+	for end := time.Now().Add(carrierTime); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		req, err := unix.NewIfreq(k.device)
+		if err != nil || unix.IoctlIfreq(k.socket, unix.SIOCGIFFLAGS, req) != nil ||
+			req.Uint16()&unix.IFF_UP == 0 || req.Uint16()&unix.IFF_RUNNING != 0 {
+			return
+		}
+	}
 }
 
 // oneLine joins what errors.Join put on lines of their own.

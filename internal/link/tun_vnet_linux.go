@@ -93,6 +93,7 @@ func (f *vnetTUN) write(to *neighbor, t *buffer.Train, skip int) (int, error) {
 	for range skip {
 		f.packet, _ = at.next(f.packet[:0])
 	}
+	f.join.trust = t.Checked
 	done := skip // packets that have left, or were counted as lost
 	f.join.reset()
 	for i := skip; i < t.Count; i++ {

@@ -151,6 +151,7 @@ func (s *Stack) renderOn(now clock.Time, room []int, b *buffer.Batch) {
 			return
 		}
 		b.Begin(r.iface, r.hop, r.size)
+		b.Vouch() // put makes it
 		b.Add(r.put(b.Scratch(r.headers)))
 		for _, p := range r.text {
 			b.Add(p)
