@@ -242,3 +242,11 @@ func TestRFC6864_4_3_Identifications(t *testing.T) {
 	assert.Less(t, same, 5, "other secrets and addresses, other values")
 	assert.Zero(t, testing.AllocsPerRun(100, func() { x.Next(src, dst, ip.ProtoUDP) }))
 }
+
+func BenchmarkIdentification(b *testing.B) {
+	x := ip.NewIdentifications([16]byte{1})
+	b.ReportAllocs()
+	for b.Loop() {
+		x.Next(ip.Addr{10, 0, 0, 1}, ip.Addr{10, 1, 0, 2}, ip.ProtoUDP)
+	}
+}
