@@ -79,6 +79,44 @@ func TestDontFragment(t *testing.T) {
 	}
 }
 
+// One that was dialed learns how long a datagram may be from the router that could not
+// pass a longer one on (RFC 1191 §4).
+func TestPathMTU(t *testing.T) {
+	ax, bx := tidepool.Pipe(0)
+	by, cy := tidepool.Pipe(0)
+	a := open(t, host(tidepool.Config{}, "10.0.0.1/24", "10.0.0.2", ax))
+	open(t, tidepool.Config{Router: true, Interfaces: []tidepool.Interface{
+		{Addr: prefix("10.0.0.2/24"), Link: bx}, {Addr: prefix("10.1.0.1/24"), Link: by, MTU: 576},
+	}})
+	b := open(t, host(tidepool.Config{}, "10.1.0.2/24", "10.1.0.1", cy))
+	server, err := b.ListenPacket("udp", ":53")
+	require.NoError(t, err)
+	c, err := a.DialUDP(netip.MustParseAddrPort("10.1.0.2:53"))
+	require.NoError(t, err)
+	require.NoError(t, c.SetDontFragment(true))
+	for _, conn := range []net.PacketConn{server, c} {
+		require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	}
+	mtu, err := c.PathMTU()
+	require.NoError(t, err)
+	require.Zero(t, mtu)
+	_, err = c.Write(sized(1000))
+	require.NoError(t, err)
+	p := make([]byte, 2000)
+	_, err = c.Read(p)
+	require.ErrorIs(t, err, syscall.EMSGSIZE)
+	mtu, err = c.PathMTU()
+	require.NoError(t, err)
+	require.Equal(t, 576, mtu)
+	_, err = c.Write(sized(mtu - 27))
+	require.ErrorIs(t, err, syscall.EMSGSIZE)
+	_, err = c.Write(sized(mtu - 28))
+	require.NoError(t, err)
+	n, _, err := server.ReadFrom(p)
+	require.NoError(t, err)
+	assert.Equal(t, mtu-28, n)
+}
+
 func TestReassemblyThatCannotBe(t *testing.T) {
 	for _, bad := range []tidepool.IP{
 		{ReassemblyTimeout: -1},

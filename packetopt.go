@@ -19,11 +19,16 @@ func (c *PacketConn) SetTOS(tos uint8) error {
 
 // SetDontFragment has datagrams leave whole or not at all. One that is too long for the
 // link is answered with syscall.EMSGSIZE, and so is, on a socket that was dialed, the
-// call after one was too long for a link on the way. Without it they leave in
-// fragments.
+// call after one was too long for a link on the way; PathMTU tells what is not, and
+// longer ones are refused from then on. Without it they leave in fragments.
 func (c *PacketConn) SetDontFragment(on bool) error {
 	return c.inner().SetOptions(func(o *node.UDPOptions) { o.DontFragment = on })
 }
+
+// PathMTU returns how long a packet may be, its headers of 28 bytes included, to reach
+// the address that was dialed in one piece: what a router has reported in the last ten
+// minutes of a datagram that SetDontFragment kept whole. 0: none has.
+func (c *PacketConn) PathMTU() (int, error) { return c.inner().PathMTU() }
 
 // SetBroadcast permits datagrams to all on a link, such as those to 255.255.255.255.
 // Without it, WriteTo answers syscall.EACCES to them.

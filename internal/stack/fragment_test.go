@@ -153,6 +153,48 @@ func TestRFC1191_4_DontFragment(t *testing.T) {
 	w.run(time.Millisecond)
 	assert.Equal(t, pattern(548), readAll(t, server))
 	assert.NoError(t, client.TakeError())
+
+	t.Log("# what is known to be too long is not sent, until the report is old (RFC 1191 §6.3)")
+	assert.Equal(t, 576, client.PathMTU(w.now))
+	assert.ErrorIs(t, a.SendUDP(w.now, client, netip.AddrPort{}, pattern(549)), stack.ErrTooBig)
+	assert.Equal(t, map[string]uint64{ip.DropTooBig.String(): 1}, drops(b, 1))
+	client.SetOptions(udp.Options{})
+	require.NoError(t, a.SendUDP(w.now, client, netip.AddrPort{}, pattern(549)))
+	w.run(time.Millisecond)
+	assert.Equal(t, pattern(549), readAll(t, server), "in fragments it may")
+	client.SetOptions(udp.Options{DontFragment: true})
+	w.run(10 * time.Minute)
+	assert.Zero(t, client.PathMTU(w.now))
+	assert.NoError(t, a.SendUDP(w.now, client, netip.AddrPort{}, pattern(549)))
+}
+
+// A report that is no use to anybody is no reason to send less: of a datagram that was
+// not too long (RFC 1191 §4), or to a size below what every link takes (RFC 791 §3.2).
+func TestReportsOfPathsThatCannotBe(t *testing.T) {
+	w, a, _, _ := narrowLine(t, 576)
+	client, err := a.DialUDP(netip.MustParseAddrPort("10.1.0.2:53"))
+	require.NoError(t, err)
+	client.SetOptions(udp.Options{DontFragment: true})
+	src, dst := client.Local().Addr().As4(), ip.Addr{10, 1, 0, 2}
+	h := ip.Header{Protocol: ip.ProtoUDP, DF: true, TTL: 9, Src: src, Dst: dst, TotalLen: 1028}
+	sent := udp.Header{SrcPort: client.Local().Port(), DstPort: 53}.Append(
+		h.Append(nil), src, dst, pattern(1000))
+	report := func(mtu int) int {
+		body := icmp.Error(nil, icmp.TypeUnreachable, icmp.CodeFragNeeded, icmp.MTURest(mtu), sent, 576)
+		h := ip.Header{
+			Protocol: ip.ProtoICMP, TTL: 9, Src: ip.Addr{10, 0, 0, 2}, Dst: src,
+			TotalLen: ip.HeaderLen + len(body),
+		}
+		a.Input(w.now, frame(append(h.Append(nil), body...)))
+		return client.PathMTU(w.now)
+	}
+	assert.Zero(t, report(1028))
+	assert.Zero(t, report(9000))
+	assert.NoError(t, client.TakeError())
+	assert.Equal(t, 1006, report(0), "RFC 1191 §7.1: the plateau below what was too long")
+	assert.Equal(t, 1006, report(1020), "the least that was reported")
+	assert.Equal(t, ip.MinMTU, report(10))
+	assert.ErrorIs(t, client.TakeError(), udp.ErrTooBig)
 }
 
 // The family's own protocols are not cut: its nodes expect them whole.

@@ -109,11 +109,8 @@ func (s *Stack) icmpError(now clock.Time, h *ip.Header, m *icmp.Message) {
 	switch quoted.Protocol {
 	case ip.ProtoTCP:
 		if m.Type == icmp.TypeUnreachable && m.Code == icmp.CodeFragNeeded {
-			mtu := m.MTU()
-			if mtu == 0 {
-				mtu = tcp.Plateau(quoted.TotalLen) // a router from before RFC 1191
-			}
-			s.tcp.TooBig(now, quotedTuple(quoted, rest), binary.BigEndian.Uint32(rest[4:]), mtu)
+			s.tcp.TooBig(now, quotedTuple(quoted, rest), binary.BigEndian.Uint32(rest[4:]),
+				reportedMTU(quoted, m))
 			return
 		}
 		err := errUnreachable
@@ -122,7 +119,7 @@ func (s *Stack) icmpError(now clock.Time, h *ip.Header, m *icmp.Message) {
 		}
 		s.tcp.Unreachable(now, quotedTuple(quoted, rest), binary.BigEndian.Uint32(rest[4:]), err)
 	case ip.ProtoUDP:
-		s.udpError(quoted, rest, m)
+		s.udpError(now, quoted, rest, m)
 	case ip.ProtoICMP:
 		if rest[0] == icmp.TypeEcho {
 			s.tell(Event{Echo: &Echo{
@@ -132,6 +129,15 @@ func (s *Stack) icmpError(now clock.Time, h *ip.Header, m *icmp.Message) {
 			}})
 		}
 	}
+}
+
+// reportedMTU is the MTU that a report of fragmentation needed tells (RFC 1191 §4), or
+// what it may have been where a router from before RFC 1191 does not tell.
+func reportedMTU(q icmp.Quote, m *icmp.Message) int {
+	if mtu := m.MTU(); mtu != 0 {
+		return mtu
+	}
+	return tcp.Plateau(q.TotalLen)
 }
 
 // quotedTuple names the connection of ours whose segment an error quotes.

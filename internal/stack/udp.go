@@ -57,19 +57,20 @@ func (s *Stack) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte)
 }
 
 // udpError gives an ICMP error to the socket whose datagram it quotes.
-func (s *Stack) udpError(q icmp.Quote, rest []byte, m *icmp.Message) {
+func (s *Stack) udpError(now clock.Time, q icmp.Quote, rest []byte, m *icmp.Message) {
+	local := netip.AddrPortFrom(netip.AddrFrom4(q.Src), binary.BigEndian.Uint16(rest))
+	remote := netip.AddrPortFrom(netip.AddrFrom4(q.Dst), binary.BigEndian.Uint16(rest[2:]))
 	err := udp.ErrUnreachable
 	if m.Type == icmp.TypeUnreachable {
 		switch m.Code {
 		case icmp.CodePort:
 			err = udp.ErrRefused
 		case icmp.CodeFragNeeded:
-			err = udp.ErrTooBig
+			s.udp.TooBig(now, local, remote, q.TotalLen, max(ip.MinMTU, reportedMTU(q, m)))
+			return
 		}
 	}
-	s.udp.Report(
-		netip.AddrPortFrom(netip.AddrFrom4(q.Src), binary.BigEndian.Uint16(rest)),
-		netip.AddrPortFrom(netip.AddrFrom4(q.Dst), binary.BigEndian.Uint16(rest[2:])), err)
+	s.udp.Report(local, remote, err)
 }
 
 // BindUDP opens a UDP socket on one of the node's addresses, or with 0.0.0.0 on
@@ -148,6 +149,8 @@ func (s *Stack) SendUDP(now clock.Time, u *udp.Socket, to netip.AddrPort, payloa
 		return fmt.Errorf("%v: %w", to, udp.ErrAddress)
 	case len(payload) > udp.MaxPayload:
 		return fmt.Errorf("%d bytes: %w", len(payload), ErrTooBig)
+	case u.Options().DontFragment && to == u.Remote() && tooLongFor(u.PathMTU(now), payload):
+		return fmt.Errorf("%d bytes over %d: %w", len(payload), u.PathMTU(now), ErrTooBig)
 	case s.out.bytes >= maxQueuedBytes/2: // the rest is for answers, reports and routing
 		return ErrQueueFull
 	}
@@ -179,6 +182,11 @@ func (s *Stack) SendUDP(now clock.Time, u *udp.Socket, to netip.AddrPort, payloa
 		return s.sendMany(now, i, u, h, s.out.datagram)
 	}
 	return s.send(now, h, s.out.datagram)
+}
+
+// tooLongFor reports whether a datagram does not fit a path's MTU; 0: any does.
+func tooLongFor(mtu int, payload []byte) bool {
+	return mtu > 0 && ip.HeaderLen+udp.HeaderLen+len(payload) > mtu
 }
 
 // Roomy reports whether the stack's own queue has emptied enough for those who

@@ -207,6 +207,13 @@ func (h *Host) find(to, from netip.AddrPort) *Socket {
 // connected has nobody's calls to fail, so it is not told: what one peer lacks is
 // nothing to the others.
 func (h *Host) Report(local, remote netip.AddrPort, err error) {
+	if s := h.sender(local, remote); s != nil {
+		s.fail(err)
+	}
+}
+
+// sender returns the connected socket that sends datagrams of those ends; nil: none.
+func (h *Host) sender(local, remote netip.AddrPort) *Socket {
 	s := h.ofFlow(local, remote)
 	if s == nil {
 		s = h.sockets[local]
@@ -214,9 +221,10 @@ func (h *Host) Report(local, remote netip.AddrPort, err error) {
 	if s == nil {
 		s = h.wildcard(local.Port())
 	}
-	if s != nil && s.remote == remote {
-		s.fail(err)
+	if s == nil || s.remote != remote {
+		return nil
 	}
+	return s
 }
 
 // tell notes that the socket has something new for its owner.

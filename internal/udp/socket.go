@@ -23,6 +23,7 @@ type Socket struct {
 	// The socket is one of Host.Admit, and its local address perhaps somebody else's.
 	admitted bool
 	opts     Options
+	path     pathMTU
 	groups   []membership // MaxGroups at most
 
 	told bool // in the host's list of sockets with news
@@ -89,7 +90,7 @@ func (s *Socket) Connect(remote netip.AddrPort) error {
 		remote.Port() == 0) {
 		return fmt.Errorf("%v: %w", remote, ErrAddress)
 	}
-	s.remote, s.err = remote, nil
+	s.remote, s.err, s.path = remote, nil, pathMTU{}
 	return nil
 }
 
