@@ -2,7 +2,7 @@
 
 // Package interop_test has whole nodes meet what nobody here wrote: the Linux
 // kernel, behind a TUN device in a network namespace of the test's own, and
-// socat, curl, nginx and tshark beyond it.
+// socat, curl, nginx, tshark and BIRD beyond it.
 //
 // A bed is such a namespace with three nodes in it:
 //
@@ -12,9 +12,10 @@
 // move bytes between C and the kernel's programs; features_test.go looks at what
 // the two TCPs agreed upon; manners_test.go and window_test.go are the less usual
 // things that one does to the other; capture_test.go has tshark judge what was on
-// the wire; conn_test.go is the contract of net.Conn with the kernel at one end.
+// the wire; conn_test.go is the contract of net.Conn with the kernel at one end;
+// bird_test.go has our routers speak RIPv2 with BIRD on the kernel.
 //
-// They want root, iproute2, socat, curl, nginx and tshark. With -table the
+// They want root, iproute2, socat, curl, nginx, tshark and bird2. With -table the
 // results are printed as one table, which is what make interop does.
 package interop_test
 

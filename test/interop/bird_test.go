@@ -1,0 +1,255 @@
+//go:build linux
+
+package interop_test
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// A ripBed is BIRD on the kernel and two of our routers behind a TUN device:
+//
+//	BIRD, kernel 10.8.0.2 -- tun -- A 10.0.0.1 -- udp -- 10.0.0.2 B 10.2.0.1 -- udp -- C
+//
+// BIRD announces 172.16.0.0/12 with a tag and 192.168.0.0/16 with a metric.
+type ripBed struct {
+	*bed
+	router *node.Node // A
+	beyond *node.Node // B
+}
+
+// quick are times that a test does not wait long for.
+const quick = `rip periodic-update-rate 1000
+rip route-timeout-threshold 20000
+rip garbage-collection-time 2000
+rip triggered-update-delay 0 100
+`
+
+const (
+	birdStatic = `log stderr all;
+router id 10.8.0.2;
+protocol device { scan time 1; }
+protocol kernel { ipv4 { import none; export where source = RTS_RIP; }; }
+protocol static elsewhere {
+	ipv4;
+	route 172.16.0.0/12 blackhole { rip_tag = 77; };
+	route 192.168.0.0/16 blackhole { rip_metric = 4; };
+}
+`
+	birdRIP = `protocol rip tide {
+	ipv4 { import all; export where source = RTS_STATIC; };
+	interface "` + device + `" {
+		version 2; %s; check zero yes;
+		update time 1; timeout time 20; garbage time 2;
+		%s
+	};
+}
+`
+)
+
+// newRIPBed opens our routers; keys are lines for A's file, about its tun0.
+func newRIPBed(t *testing.T, keys string) *ripBed {
+	t.Helper()
+	b := &ripBed{bed: &bed{t: t}}
+	need(t, "bird", "birdc")
+	b.namespace()
+	b.router = b.openText("A", `interface tun0 10.8.0.1/24 tun:`+device+` kernel `+kernelIP+`
+interface if0 10.0.0.1/24 127.0.0.1:5000
+neighbor 10.0.0.2 at 127.0.0.1:5001 via if0
+routing rip2
+`+quick+keys, "")
+	b.beyond = b.openText("B", `interface if0 10.0.0.2/24 127.0.0.1:5001
+interface if1 10.2.0.1/24 127.0.0.1:5002
+neighbor 10.0.0.1 at 127.0.0.1:5000 via if0
+neighbor 10.2.0.2 at 127.0.0.1:5003 via if1
+routing rip2
+rip originate prefix 10.9.0.0/16 metric 5 tag 1234
+`+quick, "")
+	b.openText("C", files["C"], "")
+	return b
+}
+
+// bird starts BIRD, which sends by mode and authenticates as auth says.
+func (b *ripBed) bird(mode, auth string) {
+	b.t.Helper()
+	file := filepath.Join(b.dir, "bird.conf")
+	text := birdStatic + fmt.Sprintf(birdRIP, mode, auth)
+	require.NoError(b.t, os.WriteFile(file, []byte(text), 0o600))
+	b.start(b.commandFor(2*patience, "bird", "-f", "-c", file, "-s", b.path("ctl"), "-P", b.path("pid")))
+}
+
+// birdc asks BIRD, and is empty while it does not answer.
+func (b *ripBed) birdc(words ...string) string {
+	out, err := b.command("birdc", append([]string{"-s", b.path("ctl")}, words...)...).Output()
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
+
+// birdHas is BIRD's route to a prefix: preference, metric and next hop in one line.
+func (b *ripBed) birdHas(prefix string) string {
+	return strings.Join(strings.Fields(b.birdc("show", "route", prefix, "all")), " ")
+}
+
+// until waits until something has come about.
+func (b *ripBed) until(what string, done func() bool) {
+	b.t.Helper()
+	require.Eventually(b.t, done, patience, 50*time.Millisecond, what)
+}
+
+// route is a node's route to a prefix as RIP has it, zero: none.
+func (b *ripBed) route(n *node.Node, prefix string) control.RIPRoute {
+	b.t.Helper()
+	info, err := control.Ask(b.t.Context(), n.Operator(), control.RIP{})
+	require.NoError(b.t, err)
+	for _, r := range info.Routes {
+		if r.Prefix == netip.MustParsePrefix(prefix) {
+			return r
+		}
+	}
+	return control.RIPRoute{}
+}
+
+// reaches reports whether a node has a way to a prefix of that metric.
+func (b *ripBed) reaches(n *node.Node, prefix string, metric int) bool {
+	return b.route(n, prefix).Cost == metric
+}
+
+// RFC 2453: routes go both ways with their metrics and tags, the kernel's ping follows
+// them, and a cut on either side withdraws them.
+func TestBIRDAndRIPv2(t *testing.T) {
+	report(t, &row{peer: "BIRD", scenario: "RIPv2: routes, metrics and tags both ways, cuts"})
+	b := newRIPBed(t, "")
+	b.bird("mode multicast", "")
+
+	b.until("BIRD's routes at B", func() bool {
+		return b.reaches(b.beyond, "172.16.0.0/12", 3) && b.reaches(b.beyond, "192.168.0.0/16", 6)
+	})
+	assert.Equal(t, 77, b.route(b.beyond, "172.16.0.0/12").Tag)
+	learned := b.route(b.router, "172.16.0.0/12")
+	assert.Equal(t, kernelIP, learned.From.String())
+	assert.Equal(t, "tun0", learned.Iface)
+	assert.Equal(t, 2, learned.Cost)
+
+	b.until("our routes at BIRD", func() bool {
+		return strings.Contains(b.birdHas("10.2.0.0/24"), "via 10.8.0.1") &&
+			strings.Contains(b.birdHas("10.9.0.0/16"), "via 10.8.0.1")
+	})
+	assert.Contains(t, b.birdHas("10.0.0.0/24"), "RIP.metric: 2")
+	assert.Contains(t, b.birdHas("10.2.0.0/24"), "RIP.metric: 3")
+	assert.Contains(t, b.birdHas("10.9.0.0/16"), "RIP.metric: 7")
+	assert.Contains(t, b.birdHas("10.9.0.0/16"), "RIP.tag: 04d2")
+	b.until("the kernel's route", func() bool {
+		return b.command("ping", "-c", "1", "-W", "1", hostIP).Run() == nil
+	})
+
+	t.Log("# a cut behind A")
+	_, err := control.Ask(t.Context(), b.router.Operator(), control.SetLink{Iface: "if0"})
+	require.NoError(t, err)
+	b.until("withdrawn from BIRD", func() bool {
+		return !strings.Contains(b.birdHas("10.2.0.0/24"), "via 10.8.0.1")
+	})
+	_, err = control.Ask(t.Context(), b.router.Operator(), control.SetLink{Iface: "if0", Up: true})
+	require.NoError(t, err)
+	b.until("back at BIRD", func() bool {
+		return strings.Contains(b.birdHas("10.2.0.0/24"), "via 10.8.0.1")
+	})
+
+	t.Log("# a cut behind BIRD")
+	require.Contains(t, b.birdc("disable", "elsewhere"), "disabled")
+	b.until("withdrawn from B", func() bool {
+		c := b.route(b.beyond, "172.16.0.0/12").Cost
+		return c == 0 || c == 16
+	})
+	require.Contains(t, b.birdc("enable", "elsewhere"), "enabled")
+	b.until("back at B", func() bool { return b.reaches(b.beyond, "172.16.0.0/12", 3) })
+
+	info, err := control.Ask(t.Context(), b.router.Operator(), control.RIP{})
+	require.NoError(t, err)
+	assert.Empty(t, info.Refused)
+}
+
+// RFC 2453 §4.1 and RFC 4822: what BIRD signs we take, and what we sign BIRD takes.
+func TestBIRDAndAuthentication(t *testing.T) {
+	for _, tt := range []struct{ ours, auth string }{
+		{"password tun0 tide", `authentication plaintext; password "tide";`},
+		{"key tun0 1 md5 tide", `authentication cryptographic; password "tide" { id 1; algorithm keyed md5; };`},
+		{"key tun0 7 hmac-sha1 tide", `authentication cryptographic; password "tide" { id 7; algorithm hmac sha1; };`},
+		{"key tun0 255 hmac-sha256 tide", `authentication cryptographic; password "tide" { id 255; algorithm hmac sha256; };`},
+		{"key tun0 1 hmac-sha384 tide", `authentication cryptographic; password "tide" { id 1; algorithm hmac sha384; };`},
+		{"key tun0 1 hmac-sha512 tide", `authentication cryptographic; password "tide" { id 1; algorithm hmac sha512; };`},
+	} {
+		name := strings.Fields(tt.auth)[1]
+		if words := strings.Fields(tt.ours); words[0] == "key" {
+			name = words[3]
+		}
+		name = strings.TrimSuffix(name, ";")
+		t.Run(name, func(t *testing.T) {
+			report(t, &row{peer: "BIRD", scenario: "RIPv2: authentication, " + name})
+			b := newRIPBed(t, "rip "+tt.ours+"\n")
+			b.bird("mode multicast", tt.auth)
+			b.until("BIRD's route at B", func() bool { return b.reaches(b.beyond, "172.16.0.0/12", 3) })
+			b.until("our route at BIRD", func() bool {
+				return strings.Contains(b.birdHas("10.2.0.0/24"), "RIP.metric: 3")
+			})
+		})
+	}
+}
+
+// A wrong key is refused on both sides, and we say so by name.
+func TestBIRDAndAWrongKey(t *testing.T) {
+	for _, tt := range []struct{ name, ours, auth, want string }{
+		{
+			"wrong key", "key tun0 1 md5 ebb",
+			`authentication cryptographic; password "tide" { id 1; algorithm keyed md5; };`, "wrong key",
+		},
+		{
+			"another key id", "key tun0 2 md5 tide",
+			`authentication cryptographic; password "tide" { id 1; algorithm keyed md5; };`, "unknown key id",
+		},
+		{"none at BIRD", "key tun0 1 md5 tide", "", "authentication missing"},
+		{"wrong password", "password tun0 ebb", `authentication plaintext; password "tide";`, "wrong password"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			report(t, &row{peer: "BIRD", scenario: "RIPv2: refused, " + tt.name})
+			b := newRIPBed(t, "rip "+tt.ours+"\n")
+			b.bird("mode multicast", tt.auth)
+			refused := func() (n uint64) {
+				info, err := control.Ask(t.Context(), b.router.Operator(), control.RIP{})
+				require.NoError(t, err)
+				for _, r := range info.Refused {
+					require.Equal(t, tt.want, r.Reason)
+					n = r.Packets
+				}
+				return n
+			}
+			b.until("refusals", func() bool { return refused() >= 4 })
+			assert.Zero(t, b.route(b.router, "172.16.0.0/12"))
+			assert.NotContains(t, b.birdHas("10.2.0.0/24"), "via")
+		})
+	}
+}
+
+// RFC 2453 §5.1: what we broadcast for the sake of version 1 is heard. (BIRD itself does not
+// broadcast on a TUN device.)
+func TestBIRDAndBroadcast(t *testing.T) {
+	report(t, &row{peer: "BIRD", scenario: "RIPv2: what we broadcast, and it multicasts"})
+	b := newRIPBed(t, "rip interface tun0 send rip1-compatible\n")
+	b.bird("mode multicast", "")
+	b.until("BIRD's route at B", func() bool { return b.reaches(b.beyond, "192.168.0.0/16", 6) })
+	b.until("our route at BIRD", func() bool {
+		return strings.Contains(b.birdHas("10.2.0.0/24"), "RIP.metric: 3")
+	})
+}
