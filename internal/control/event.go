@@ -1,6 +1,9 @@
 package control
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
 // Event is something that a node tells unasked: one of the types of this file.
 type Event interface {
@@ -78,6 +81,18 @@ type Segment struct {
 
 // Event is part of the interface of that name.
 func (Segment) Event() string { return "segment" }
+
+// NeighborChanged is a neighbour that is gone, back, or somewhere else.
+type NeighborChanged struct {
+	Neighbor Neighbor      `json:"neighbor"`
+	Was      NeighborState `json:"was"`
+	For      time.Duration `json:"for_ns"` // how long it was that
+	// From is the UDP address that its host name meant before, if that is what changed.
+	From string `json:"from,omitempty"`
+}
+
+// Event is part of the interface of that name.
+func (NeighborChanged) Event() string { return "neighbor" }
 
 // Message is anything else that the operator should read: one line of text.
 type Message struct {

@@ -1,6 +1,9 @@
 package control
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
 // Interfaces asks for every interface, in the order of the configuration; answer []Interface.
 type Interfaces struct{}
@@ -72,7 +75,28 @@ type Neighbor struct {
 	Iface string     `json:"iface"`
 	Addr  netip.Addr `json:"addr"`
 	UDP   string     `json:"udp"`
+	// State is empty where nobody can tell: behind a TUN device or a program's link.
+	State NeighborState `json:"state,omitempty"`
+	Since time.Duration `json:"since_ns"` // for how long that has been its state
+	Heard time.Duration `json:"heard_ns"` // how long ago it was heard last; negative: never
+	In    uint64        `json:"in"`       // packets that came from it
+	Out   uint64        `json:"out"`      // packets that were sent to it
+	// Problem is why packets for it are not sent, or why its host name was not found.
+	Problem string `json:"problem,omitempty"`
 }
+
+// NeighborState is what is known of whether a neighbour is there.
+type NeighborState string
+
+// The states of a neighbour.
+const (
+	NeighborUnknown     NeighborState = "unknown"     // neither heard nor missed yet
+	NeighborUp          NeighborState = "up"          // heard
+	NeighborSilent      NeighborState = "silent"      // sent to for a while, and not heard since
+	NeighborRefused     NeighborState = "refused"     // nobody has its UDP port
+	NeighborUnreachable NeighborState = "unreachable" // what is for it cannot be sent
+	NeighborUnresolved  NeighborState = "unresolved"  // its host name has no address yet
+)
 
 // SetLink takes an interface up or down, by name or by number; answer Interface.
 type SetLink struct {

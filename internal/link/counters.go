@@ -112,6 +112,16 @@ type NeighborInfo struct {
 	Port uint16
 	// UDP is where packets go; invalid while the name has no address.
 	UDP netip.AddrPort
+	// Heard and Sent are packets that came from it and that the kernel took for it.
+	// Refused is how often the network sent word that one did not arrive, which is
+	// told on Linux with batches only, and elsewhere not.
+	Heard, Sent, Refused uint64
+	// Refusal is what it said the last time; nil: that nobody has the port.
+	Refusal error
+	// Problem is why the last packet for it was not sent; nil: it was.
+	Problem error
+	// Lookup is why its name was not found the last time; nil: it was, or is none.
+	Lookup error
 }
 
 // bookkeeping of one packet in the kernel's queue: on a 64-bit Linux a packet of

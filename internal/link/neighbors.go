@@ -18,12 +18,26 @@ type neighbor struct {
 	// failed is set by the socket when the kernel would not send there: the
 	// name may mean another address by now.
 	failed bool
+
+	heard, out uint64 // packets that came, and went
+	refusals   uint64 // messages that nobody is there
+	refusal    error  // what the last said; nil: that nobody has the port
+	problem    error  // why the last packet did not go; nil: it went
+}
+
+// bounced is what the network has said of a datagram of ours.
+type bounced struct {
+	to      address
+	refused bool // nobody has the port
+	err     error
 }
 
 // sent accounts for packets that the kernel took.
 func (n *neighbor) sent(packets, bytes int) {
 	n.on.counters.TxPackets += uint64(packets)
 	n.on.counters.TxBytes += uint64(bytes)
+	n.out += uint64(packets)
+	n.problem = nil
 }
 
 // lost accounts for packets that the kernel would not send.
@@ -123,27 +137,27 @@ const (
 // source, if that is the peer's end of one, else by its destination, if that is
 // our end of one. What is on its way through bears neither: then any link is as
 // good, and it is the first that is up.
-func linkOf(senders []*neighbor, packet []byte) *iface {
+func linkOf(senders []*neighbor, packet []byte) *neighbor {
 	if len(packet) >= addressesEnd {
 		src := [4]byte(packet[sourceAt:destinationAt])
 		for _, n := range senders {
 			if n.Addr == src {
-				return n.on
+				return n
 			}
 		}
 		dst := [4]byte(packet[destinationAt:addressesEnd])
 		for _, n := range senders {
 			if n.on.Local == dst {
-				return n.on
+				return n
 			}
 		}
 	}
 	for _, n := range senders {
 		if n.on.up {
-			return n.on
+			return n
 		}
 	}
-	return senders[0].on
+	return senders[0]
 }
 
 // literal reads a host that needs no resolver. RFC 6761 §6.3: localhost is the

@@ -41,7 +41,7 @@ func (d *UDP) deliver(f *buffer.Frame) int {
 		}
 		return 0
 	}
-	in, data := d.whence(g)
+	from, in, data := d.whence(g)
 	if len(data) == len(g.data) {
 		d.lent = d.lent[1:]
 	} else {
@@ -54,6 +54,9 @@ func (d *UDP) deliver(f *buffer.Frame) int {
 	if in == nil {
 		d.unknown += packets
 		return 0
+	}
+	if from != nil {
+		from.heard += packets
 	}
 	c := &in.counters
 	c.RxPackets += packets
@@ -68,26 +71,27 @@ func (d *UDP) deliver(f *buffer.Frame) int {
 	return 1
 }
 
-// whence finds the interface that a datagram came over, nil if it is nobody's,
-// and how much of it did: all, unless several links lead to its sender.
-func (d *UDP) whence(g *datagram) (*iface, []byte) {
+// whence finds the neighbour that a datagram came from, the interface that it came over,
+// nil if it is nobody's, and how much of it did: all, unless several links lead to its
+// sender.
+func (d *UDP) whence(g *datagram) (*neighbor, *iface, []byte) {
 	s := d.table.senders(g.from)
 	switch {
 	case len(s) == 1:
-		return s[0].on, g.data
+		return s[0], s[0].on, g.data
 	case len(s) > 1:
 		n := min(g.size, len(g.data))
-		in := linkOf(s, g.data[:n])
+		from := linkOf(s, g.data[:n])
 		for n < len(g.data) {
 			next := min(n+g.size, len(g.data))
-			if linkOf(s, g.data[n:next]) != in {
+			if linkOf(s, g.data[n:next]) != from {
 				break
 			}
 			n = next
 		}
-		return in, g.data[:n]
+		return from, from.on, g.data[:n]
 	case d.cfg.AcceptUnknown && len(d.table.ifaces) == 1:
-		return d.table.ifaces[0], g.data
+		return nil, d.table.ifaces[0], g.data
 	}
-	return nil, g.data
+	return nil, nil, g.data
 }

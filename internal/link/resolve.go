@@ -25,7 +25,8 @@ type resolver struct {
 	names  []string
 	cfg    Config
 	found  atomic.Pointer[map[string]netip.Addr]
-	kick   chan struct{} // a name may have moved
+	failed atomic.Pointer[map[string]error] // of the last round
+	kick   chan struct{}                    // a name may have moved
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -39,6 +40,7 @@ func newResolver(cfg Config, names []string) *resolver {
 		kick: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	r.found.Store(&map[string]netip.Addr{})
+	r.failed.Store(&map[string]error{})
 	first := make(chan struct{})
 	go r.run(ctx, first)
 	patience := time.NewTimer(openPatience)
@@ -92,27 +94,35 @@ func (r *resolver) round(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
 	defer cancel()
 	answers := make([]netip.Addr, len(r.names))
+	failures := make([]error, len(r.names))
 	var wg sync.WaitGroup
 	for i, name := range r.names {
 		wg.Go(func() {
-			if a, err := r.cfg.Lookup(ctx, name); err == nil {
-				answers[i] = a
-			}
+			answers[i], failures[i] = r.cfg.Lookup(ctx, name)
 		})
 	}
 	wg.Wait()
 	old := *r.found.Load()
-	next := maps.Clone(old)
+	next, failed := maps.Clone(old), map[string]error{}
 	for i, a := range answers {
-		if a.Unmap().Is4() {
+		switch {
+		case failures[i] != nil:
+			failed[r.names[i]] = failures[i]
+		case a.Unmap().Is4():
 			next[r.names[i]] = a.Unmap()
+		default:
+			failed[r.names[i]] = errNoIPv4
 		}
 	}
+	r.failed.Store(&failed)
 	if !maps.Equal(old, next) {
 		r.found.Store(&next)
 	}
 	return len(next) == len(r.names)
 }
+
+// failure returns why a name was not found in the last round; nil: it was.
+func (r *resolver) failure(name string) error { return (*r.failed.Load())[name] }
 
 // again asks for a round soon.
 func (r *resolver) again() {

@@ -59,7 +59,10 @@ func TestNameThatResolvesLater(t *testing.T) {
 		t.Log("# then it goes out, and the answer is known")
 		b.set(map[string]netip.Addr{"bee.example": loopback})
 		eventually(t, func() bool { return d.Neighbors(0)[0].UDP == at }, "the name resolves")
-		assert.Equal(t, NeighborInfo{Addr: addrC, Host: "sea.example", Port: 9}, d.Neighbors(0)[1])
+		sea := d.Neighbors(0)[1]
+		require.Error(t, sea.Lookup)
+		sea.Lookup = nil
+		assert.Equal(t, NeighborInfo{Addr: addrC, Host: "sea.example", Port: 9}, sea)
 		write(t, d, tr)
 		buf := make([]byte, 100)
 		n, err := peer.Read(buf)
@@ -134,4 +137,22 @@ func TestNamesToBind(t *testing.T) {
 	cfg.Host = "nowhere.example"
 	_, err := Open(cfg)
 	require.EqualError(t, err, "link: interface if0: bind nowhere.example:0: no such host")
+}
+
+// A lookup that fails is told with its reason, and the last good address serves on.
+func TestTheReasonOfAFailedLookup(t *testing.T) {
+	var b book
+	b.set(map[string]netip.Addr{"bee.example": loopback})
+	d := named(t, &b, OffloadPlain, netip.AddrPortFrom(loopback, 9))
+	eventually(t, func() bool { return d.Neighbors(0)[1].Lookup != nil }, "sea.example is nowhere")
+	assert.EqualError(t, d.Neighbors(0)[1].Lookup, "no such host")
+	require.NoError(t, d.Neighbors(0)[0].Lookup)
+	b.set(nil)
+	eventually(t, func() bool { return d.Neighbors(0)[0].Lookup != nil }, "nor is bee.example")
+	assert.Equal(t, loopback, d.Neighbors(0)[0].UDP.Addr())
+	b.set(map[string]netip.Addr{
+		"bee.example": loopback, "sea.example": netip.MustParseAddr("2001:db8::1"),
+	})
+	eventually(t, func() bool { return d.Neighbors(0)[0].Lookup == nil }, "it is back")
+	eventually(t, func() bool { return d.Neighbors(0)[1].Lookup == errNoIPv4 }, "of no use")
 }

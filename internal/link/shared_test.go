@@ -139,7 +139,7 @@ func FuzzDeliver(f *testing.F) {
 				got = append(got, fr.Data...)
 				for _, p := range cut(fr) {
 					s := d.table.senders(addressOf(fromA))
-					require.Equal(t, fr.Iface, linkOf(s, p).ID)
+					require.Equal(t, fr.Iface, linkOf(s, p).on.ID)
 				}
 			}
 		}

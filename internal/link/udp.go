@@ -76,6 +76,27 @@ func (d *UDP) refresh() {
 	}
 }
 
+// Bounced reports whether the network has said something of what was sent since the last
+// call, which Neighbors tells then.
+func (d *UDP) Bounced() bool {
+	s, ok := d.sock.(interface{ takeBounced() []bounced })
+	if !ok {
+		return false
+	}
+	list := s.takeBounced()
+	for _, b := range list {
+		for _, n := range d.table.from[b.to] {
+			n.failed = true // its name may mean another address by now
+			n.refusals++
+			n.refusal = b.err
+			if b.refused {
+				n.refusal = nil
+			}
+		}
+	}
+	return len(list) > 0
+}
+
 // FD implements Device.
 func (d *UDP) FD() int { return d.fd }
 
@@ -137,9 +158,15 @@ func (d *UDP) Neighbors(id int) []NeighborInfo {
 	var list []NeighborInfo
 	for _, n := range d.table.neighbors {
 		if n.on.ID == id {
-			list = append(list, NeighborInfo{
+			info := NeighborInfo{
 				Addr: n.Addr, Host: n.Host, Port: n.Port, UDP: n.to.addrPort(),
-			})
+				Heard: n.heard, Sent: n.out, Refused: n.refusals, Refusal: n.refusal,
+				Problem: n.problem,
+			}
+			if d.names != nil {
+				info.Lookup = d.names.failure(n.Host)
+			}
+			list = append(list, info)
 		}
 	}
 	return list

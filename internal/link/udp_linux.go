@@ -20,6 +20,8 @@ type batchSocket struct {
 	tx    transmitter
 	stats Info
 	count SocketCounters
+
+	bounced []bounced // not yet taken
 }
 
 // mmsghdr is struct mmsghdr of recvmmsg(2).
@@ -58,6 +60,7 @@ func (s *batchSocket) setUp(cfg Config, bind netip.AddrPort) error {
 	}); err != nil {
 		return err
 	}
+	s.heedErrors()
 	sa, err := unix.Getsockname(s.fd)
 	if err != nil {
 		return err

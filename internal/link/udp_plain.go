@@ -95,6 +95,7 @@ func (s *plainSocket) send(to *neighbor) {
 		to.lost(1, DropTooBig)
 	default:
 		to.lost(1, DropRefused)
+		to.problem = err
 	}
 }
 

@@ -69,10 +69,13 @@ func (s *batchSocket) recv() ([]datagram, error) {
 		case unix.EAGAIN:
 			return nil, ErrWouldBlock
 		case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH:
-			s.count.Absent++ // told about an earlier send, and forgotten by telling
+			s.bounces() // told about an earlier send, and forgotten by telling
 		case unix.EBADF, unix.ENOTSOCK:
 			return nil, errno
 		default:
+			if s.bounces() > 0 {
+				continue
+			}
 			s.count.ReadErrors++
 			return nil, ErrWouldBlock
 		}

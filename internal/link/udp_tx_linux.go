@@ -134,6 +134,9 @@ func (s *batchSocket) flush() (int, error) {
 			}
 		} else {
 			s.count.Writes++
+			if n < min(len(tx.msgs)-first, txMessages) {
+				s.bounces() // why it stopped: the call forgets the error that it met
+			}
 			for _, m := range tx.msgs[first : first+n] {
 				m.to.sent(m.count, m.bytes)
 			}
@@ -182,11 +185,13 @@ func (s *batchSocket) failed(first int, errno unix.Errno) (n int, err error) {
 	switch errno {
 	case unix.EAGAIN:
 		return 0, ErrWouldBlock
-	case unix.ECONNREFUSED: // of an earlier one: this one has not gone out
-		s.count.Absent++
-		return 0, nil
 	case unix.EBADF, unix.ENOTSOCK:
 		return 0, errno
+	}
+	if s.bounces() > 0 || errno == unix.ECONNREFUSED {
+		return 0, nil // it was about an earlier one: this one has not gone out
+	}
+	switch errno {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE:
 		if m.count > 1 { // the card beneath cannot cut trains, or not these
 			s.gso = false
@@ -196,6 +201,7 @@ func (s *batchSocket) failed(first int, errno unix.Errno) (n int, err error) {
 		m.to.lost(m.count, DropTooBig)
 	default:
 		m.to.lost(m.count, DropRefused)
+		m.to.problem = errno
 	}
 	return 1, nil
 }

@@ -31,6 +31,9 @@ type RIP struct {
 	// long a dead route's prefix is not taken again. 0: the dialect's default;
 	// negative: none.
 	Offset, Garbage, TriggerMin, TriggerMax, HoldDown time.Duration
+	// KeepRefused keeps a neighbour's routes until they expire though nobody has its UDP
+	// port any more.
+	KeepRefused bool
 	// EntrySize is 12 bytes an entry, or 8 (without mask) before 2018.
 	EntrySize int
 }
@@ -316,6 +319,9 @@ func (r RIP) format(b *bytes.Buffer, routing Routing) {
 	if r.TriggerMax != 0 {
 		fmt.Fprintf(b, "rip triggered-update-delay %d %d\n",
 			r.TriggerMin.Milliseconds(), r.TriggerMax.Milliseconds())
+	}
+	if r.KeepRefused {
+		b.WriteString("rip withdraw-refused off\n")
 	}
 	if r.EntrySize != 0 && r.EntrySize != defaultEntrySize {
 		fmt.Fprintf(b, "rip entry-size %d\n", r.EntrySize)

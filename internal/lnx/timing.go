@@ -50,6 +50,17 @@ func (p *parser) microseconds(l line, d *time.Duration) {
 	}
 }
 
+// readWithdraw reads whether routes die with the neighbour's UDP port.
+func (p *parser) readWithdraw(l line) {
+	words := []string{"on", "off"}
+	switch w := l.words[2]; {
+	case !slices.Contains(words, w.text):
+		p.bad(w, "neither on nor off", oneOf(words))
+	case p.once("rip withdraw-refused", w):
+		p.cfg.RIP.KeepRefused = w.text == "off"
+	}
+}
+
 func (p *parser) readEntrySize(l line) {
 	sizes := map[string]int{"12": maskEntrySize, "8": hostEntrySize}
 	size, ok := sizes[l.words[2].text]

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"math/rand/v2"
 	"net/netip"
@@ -43,6 +44,10 @@ type Config struct {
 	Tune func(*TCPConfig)
 
 	waiter waiterKind // tests choose; zero: the platform's best
+
+	// How host names are looked up, and how often; zero: as link does.
+	lookup       func(ctx context.Context, host string) (netip.Addr, error)
+	resolveEvery time.Duration
 }
 
 // openDevices opens what the interfaces are: TUN devices and UDP sockets, one
@@ -102,6 +107,7 @@ func (n *Node) linkInterface(i int) link.Interface {
 func (n *Node) openUDP(offload link.Offload, udp lnx.HostPort, faces []link.Interface) error {
 	d, err := link.Open(link.Config{
 		Host: udp.Host, Port: udp.Port, Interfaces: faces, Offload: offload,
+		Lookup: n.cfg.lookup, ResolveEvery: n.cfg.resolveEvery,
 	})
 	if err != nil {
 		return err

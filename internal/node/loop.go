@@ -83,6 +83,9 @@ func (n *Node) turn() {
 		n.stack.Advance(now)
 	}
 	n.drain(now)
+	if n.keepVigil(now) {
+		n.drain(now)
+	}
 	n.takeDown(now)
 	n.tellAll()
 	if n.flushAt.Due(now) {
@@ -121,7 +124,7 @@ func (n *Node) look() {
 
 // due is when the loop has something to do, whatever happens.
 func (n *Node) due() clock.Time {
-	return clock.Earliest(n.stack.Deadline(), n.flushAt, n.held())
+	return clock.Earliest(n.stack.Deadline(), n.flushAt, n.held(), n.vigil.next)
 }
 
 // gather has the next turn read the devices that are ready and those that had

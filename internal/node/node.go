@@ -31,6 +31,7 @@ type Node struct {
 	// The loop's.
 	stack *stack.Stack
 	cards
+	vigil     vigil
 	frames    []buffer.Frame
 	batch     *buffer.Batch
 	room      []int
@@ -108,6 +109,7 @@ func (n *Node) open() error {
 	}
 	n.room = make([]int, len(n.ifaceDevice))
 	n.blocked = make([]bool, len(n.devices))
+	n.startVigil()
 	return n.openRecords()
 }
 

@@ -70,7 +70,7 @@ func (n *Node) readOut(req any) (answer any, err error) {
 		case control.Interfaces:
 			answer = n.interfaces()
 		case control.Neighbors:
-			answer = n.neighbors()
+			answer = n.neighbors(now)
 		case control.Routes:
 			answer = n.stack.RouteInfos()
 		case control.Sockets:
@@ -220,12 +220,17 @@ func (n *Node) interfaces() []control.Interface {
 }
 
 // neighbors lists who is on the links that are up. The loop's.
-func (n *Node) neighbors() []control.Neighbor {
+func (n *Node) neighbors(now clock.Time) []control.Neighbor {
 	list := []control.Neighbor{}
 	for _, nb := range n.cfg.LNX.Neighbors {
 		if i, err := n.face(nb.Iface); err == nil && n.stack.Up(i) {
+			if w := n.watchOf(i, nb.Addr); w != nil {
+				n.lookAt(now, w)
+				list = append(list, n.describe(now, w))
+				continue
+			}
 			list = append(list, control.Neighbor{
-				Iface: nb.Iface, Addr: nb.Addr,
+				Iface: nb.Iface, Addr: nb.Addr, Heard: -1,
 				UDP: n.neighborUDP(i, nb.Addr.As4(), nb.UDP.String()),
 			})
 		}

@@ -33,18 +33,21 @@ func (s *Shell) interfaces() *cobra.Command {
 }
 
 func (s *Shell) neighbors() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+	var stats bool
+	c := &cobra.Command{
 		Use:     "neighbors",
 		Aliases: []string{"ln"},
-		Short:   "who is on the links that are up",
+		Short:   "who is on the links; with -s how they are",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := control.Ask(c.Context(), s.op, control.Neighbors{})
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, list, printNeighbors(list))
+			return s.answer(c, list, printNeighbors(list, stats))
 		},
-	})
+	}
+	c.Flags().BoolVarP(&stats, "stats", "s", false, "the state of each, when it was heard, packets")
+	return s.jsonFlag(c)
 }
 
 func (s *Shell) routes() *cobra.Command {

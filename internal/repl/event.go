@@ -46,6 +46,8 @@ func (s *Shell) tell(e control.Event) {
 			what = printable(e.Problem)
 		}
 		s.screen.talk(fmt.Sprintf("Socket %d (%s): %s", e.Socket.SID, e.Socket.Remote, what))
+	case control.NeighborChanged:
+		s.screen.talk(printable(neighborNews(&e)))
 	case control.Message:
 		s.screen.talk(printable(e.Text))
 	case control.TransferEnded:

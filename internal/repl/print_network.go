@@ -90,15 +90,6 @@ func printDevice(i *control.Interface) string {
 		i.Offload, d.InPackets, d.Oversize, d.OutPackets, d.Waited), "        ")
 }
 
-func printNeighbors(list []control.Neighbor) string {
-	columns := []column{{"Iface", 5, 0}, {"VIP", 13, 2}, {"UDPAddr", 17, 2}}
-	rows := make([][]string, 0, len(list))
-	for _, n := range list {
-		rows = append(rows, []string{n.Iface, n.Addr.String(), n.UDP})
-	}
-	return table(columns, rows)
-}
-
 func printRoutes(list []control.Route) string {
 	columns := []column{{"T", 1, leftmost}, {"Prefix", 13, 2}, {"Next hop", 11, 2}, {"Cost", 7, 2}}
 	rows := make([][]string, 0, len(list))

@@ -1,0 +1,48 @@
+package link
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+// A port where nobody is answers with an ICMP error, which names the neighbour; who is
+// there is not mistaken for it, and gets all that is sent to it.
+func TestARefusalNamesTheNeighbor(t *testing.T) {
+	peer, at := stranger(t)
+	const nowhere = "127.77.0.99" // of this machine like all of 127.0.0.0/8, and nobody's
+	d := open(t, Config{Interfaces: []Interface{{Name: "if0", Neighbors: []Neighbor{
+		{Addr: addrB, Host: at.Addr().String(), Port: at.Port()},
+		{Addr: addrC, Host: nowhere, Port: 9},
+	}}}})
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 20 {
+		write(t, d, train(r, 0, addrC, 80), train(r, 0, addrB, 80))
+	}
+	frames := make([]buffer.Frame, 4)
+	eventually(t, func() bool {
+		_, _ = d.ReadBatch(frames)
+		d.Bounced()
+		return d.Neighbors(0)[1].Refused > 0
+	}, "the refusal")
+	there, absent := d.Neighbors(0)[0], d.Neighbors(0)[1]
+	assert.Zero(t, there.Refused)
+	assert.Equal(t, []uint64{20, 20}, []uint64{there.Sent, absent.Sent})
+	buf := make([]byte, 100)
+	for range 20 {
+		_, err := peer.Read(buf)
+		require.NoError(t, err)
+	}
+	assert.Positive(t, d.Socket().Absent)
+	assert.False(t, d.Bounced(), "told once")
+
+	_, err := peer.WriteToUDPAddrPort([]byte("here"), d.Info().Local)
+	require.NoError(t, err)
+	receive(t, d, 1)
+	assert.Equal(t, uint64(1), d.Neighbors(0)[0].Heard)
+	assert.Zero(t, d.Neighbors(0)[1].Heard)
+}

@@ -1,0 +1,227 @@
+package node
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/link"
+)
+
+// vigil is what the node knows of whether its neighbours are there. UDP has no carrier, so
+// it is told from three things: that something came, that nothing came although something
+// was sent, and that the network said that nobody has the port.
+type vigil struct {
+	udps    []*link.UDP // their devices
+	watches []*watch
+	next    clock.Time // when to look again
+}
+
+// watch is one neighbour.
+type watch struct {
+	device *link.UDP
+	iface  int
+	addr   netip.Addr
+	state  control.NeighborState
+	since  clock.Time
+	heard  clock.Time // never: it was not
+	asked  clock.Time // the first packet that it has not answered; never: there is none
+	last   link.NeighborInfo
+}
+
+const (
+	// watchEvery is how often the neighbours are looked at. What the network says of one
+	// is heeded at once.
+	watchEvery = time.Second
+	// silentAfter is for how long a neighbour may leave what was sent to it unanswered.
+	// RIP speakers are given as long as their routes live.
+	silentAfter = 15 * time.Second
+	// believed is how long after a packet it would have been refused: routers and kernels
+	// send such errors once a second at least (RFC 1812 §4.3.2.8).
+	believed = 3 * time.Second
+)
+
+// startVigil lists the neighbours on UDP links. Those of links without an address of the
+// machine are known to whoever made them.
+func (n *Node) startVigil() {
+	now := n.now()
+	for _, d := range n.devices {
+		if u, ok := bare(d).(*link.UDP); ok {
+			n.vigil.udps = append(n.vigil.udps, u)
+		}
+	}
+	for _, nb := range n.cfg.LNX.Neighbors {
+		i, err := n.face(nb.Iface)
+		if err != nil {
+			continue
+		}
+		if u, ok := bare(n.devices[n.ifaceDevice[i]]).(*link.UDP); ok {
+			n.vigil.watches = append(n.vigil.watches, &watch{
+				device: u, iface: i, addr: nb.Addr, state: control.NeighborUnknown, since: now,
+			})
+		}
+	}
+	if len(n.vigil.watches) > 0 {
+		n.vigil.next = now.Add(watchEvery)
+	}
+}
+
+// keepVigil looks at the neighbours when it is time to, or when the network has said
+// something, and reports whether it did. The loop's.
+func (n *Node) keepVigil(now clock.Time) bool {
+	look := n.vigil.next.Due(now)
+	for _, u := range n.vigil.udps {
+		look = u.Bounced() || look
+	}
+	if !look {
+		return false
+	}
+	n.vigil.next = now.Add(watchEvery)
+	for _, w := range n.vigil.watches {
+		n.lookAt(now, w)
+	}
+	return true
+}
+
+// lookAt finds out what has become of one neighbour.
+func (n *Node) lookAt(now clock.Time, w *watch) {
+	info, ok := w.find()
+	if !ok {
+		return
+	}
+	if !n.stack.Up(w.iface) {
+		w.last = info
+		// Nothing comes and nothing goes: it is no worse for it when the link is back.
+		w.state, w.since, w.asked = control.NeighborUnknown, now, clock.Never
+		return
+	}
+	before := w.last.UDP
+	n.weigh(now, w, info)
+	if before.IsValid() && info.UDP != before {
+		n.watchers.publish(control.NeighborChanged{
+			Neighbor: n.describe(now, w), Was: w.state, From: before.String(),
+		})
+	}
+}
+
+// weigh draws the conclusions from what a neighbour's device knows now.
+func (n *Node) weigh(now clock.Time, w *watch, info link.NeighborInfo) {
+	before := w.last
+	w.last = info
+	if info.Refused > before.Refused {
+		w.asked = clock.Never
+	} else if info.Heard > before.Heard {
+		w.heard, w.asked = now, clock.Never
+	} else if info.Sent > before.Sent && w.asked == clock.Never {
+		w.asked = now
+	}
+	n.settle(now, w, w.judge(now, &before, n.patience()))
+}
+
+// find returns what the device knows of the neighbour.
+func (w *watch) find() (link.NeighborInfo, bool) {
+	for _, info := range w.device.Neighbors(w.iface) {
+		if info.Addr == w.addr.As4() {
+			return info, true
+		}
+	}
+	return link.NeighborInfo{}, false
+}
+
+// judge tells a neighbour's state from what has happened since it was looked at before.
+func (w *watch) judge(
+	now clock.Time, before *link.NeighborInfo, patience time.Duration,
+) control.NeighborState {
+	switch {
+	case !w.last.UDP.IsValid():
+		return control.NeighborUnresolved
+	case w.last.Refused > before.Refused && w.last.Refusal == nil:
+		return control.NeighborRefused
+	case w.last.Refused > before.Refused:
+		return control.NeighborUnreachable
+	case w.last.Heard > before.Heard:
+		return control.NeighborUp
+	case w.last.Problem != nil:
+		return control.NeighborUnreachable
+	case w.state == control.NeighborSilent:
+		return w.state // until it is heard
+	case w.state == control.NeighborRefused || w.state == control.NeighborUnreachable:
+		if w.asked != clock.Never && now.Sub(w.asked) >= believed {
+			return control.NeighborUnknown // what is sent is no longer refused
+		}
+		return w.state
+	case w.asked != clock.Never && now.Sub(w.asked) >= patience:
+		return control.NeighborSilent
+	case w.heard != clock.Never:
+		return control.NeighborUp
+	}
+	return control.NeighborUnknown
+}
+
+// patience is for how long a neighbour may be silent.
+func (n *Node) patience() time.Duration {
+	if len(n.cfg.LNX.RIP.AdvertiseTo) > 0 && n.cfg.LNX.RIP.Timeout > 0 {
+		return n.cfg.LNX.RIP.Timeout
+	}
+	return silentAfter
+}
+
+// settle enters a neighbour's state, and tells who wants to know if it is another one.
+func (n *Node) settle(now clock.Time, w *watch, state control.NeighborState) {
+	was, since := w.state, w.since
+	if state == was {
+		return
+	}
+	w.state, w.since = state, now
+	if state == control.NeighborRefused && !n.cfg.LNX.RIP.KeepRefused {
+		n.stack.NeighborLost(now, w.iface, w.addr)
+	}
+	if was == control.NeighborUnknown && state == control.NeighborUp || state == control.NeighborUnknown {
+		return // as it should be
+	}
+	n.watchers.publish(control.NeighborChanged{
+		Neighbor: n.describe(now, w), Was: was, For: now.Sub(since),
+	})
+}
+
+// describe is a neighbour as its operator sees it.
+func (n *Node) describe(now clock.Time, w *watch) control.Neighbor {
+	nb := control.Neighbor{
+		Iface: n.cfg.LNX.Interfaces[w.iface].Name, Addr: w.addr,
+		UDP: n.neighborUDP(w.iface, w.addr.As4(), w.configured(n)), State: w.state,
+		Since: now.Sub(w.since), Heard: -1, In: w.last.Heard, Out: w.last.Sent,
+	}
+	if w.heard != clock.Never {
+		nb.Heard = now.Sub(w.heard)
+	}
+	switch {
+	case w.last.Lookup != nil:
+		nb.Problem = "host " + w.last.Host + ": " + w.last.Lookup.Error()
+	case w.last.Problem != nil:
+		nb.Problem = w.last.Problem.Error()
+	case w.state == control.NeighborUnreachable && w.last.Refusal != nil:
+		nb.Problem = w.last.Refusal.Error()
+	}
+	return nb
+}
+
+// configured is the UDP address that the file has for a neighbour.
+func (w *watch) configured(n *Node) string {
+	for _, nb := range n.cfg.LNX.Neighbors {
+		if nb.Addr == w.addr {
+			return nb.UDP.String()
+		}
+	}
+	return ""
+}
+
+// watchOf finds a neighbour's watch, nil: nobody keeps one.
+func (n *Node) watchOf(i int, addr netip.Addr) *watch {
+	for _, w := range n.vigil.watches {
+		if w.iface == i && w.addr == addr {
+			return w
+		}
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package repl
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+func TestPrintNeighbors(t *testing.T) {
+	list := []control.Neighbor{
+		{
+			Iface: "if0", Addr: netip.MustParseAddr("192.168.100.102"), UDP: "127.0.0.1:50001",
+			State: control.NeighborUp, Since: 90 * time.Second, Heard: 300 * time.Millisecond, In: 120, Out: 7,
+		},
+		{
+			Iface: "if1", Addr: netip.MustParseAddr("10.1.0.2"), UDP: "127.0.0.1:5002",
+			State: control.NeighborRefused, Since: 5 * time.Hour, Heard: -1, Out: 9,
+		},
+		{
+			Iface: "if2", Addr: netip.MustParseAddr("10.2.0.2"), UDP: "nowhere.example:5002",
+			State: control.NeighborUnresolved, Since: 0, Heard: -1, Problem: "host nowhere.example: no such host",
+		},
+		{Iface: "tun0", Addr: netip.MustParseAddr("10.8.0.2"), UDP: "tun:tun0", Heard: -1},
+	}
+	want := `Iface              VIP               UDPAddr       State  Since  Heard    In   Out
+  if0  192.168.100.102       127.0.0.1:50001          up    90s   0.3s   120     7
+  if1         10.1.0.2        127.0.0.1:5002     refused     5h  never     0     9
+  if2         10.2.0.2  nowhere.example:5002  unresolved   0.0s  never     0     0
+ tun0         10.8.0.2              tun:tun0           -      -      -     -     -
+    10.1.0.2 is refused for 5h: nobody has its UDP port
+    10.2.0.2 is unresolved for 0.0s: host nowhere.example: no such host
+`
+	assert.Equal(t, want, printNeighbors(list, true))
+	assert.Equal(t, "Iface          VIP          UDPAddr\n  if1     10.1.0.2   127.0.0.1:5002\n"+
+		"    10.1.0.2 is refused for 5h: nobody has its UDP port\n", printNeighbors(list[1:2], false))
+	for d, want := range map[time.Duration]string{
+		0: "0.0s", 9900 * time.Millisecond: "9.9s", 119 * time.Second: "119s", 3 * time.Minute: "3m",
+		47 * time.Hour: "47h", 72 * time.Hour: "3d",
+	} {
+		assert.Equal(t, want, ago(d))
+	}
+}
+
+func TestNewsOfNeighbors(t *testing.T) {
+	nb := control.Neighbor{Iface: "if0", Addr: netip.MustParseAddr("10.0.0.2"), UDP: "127.0.0.1:5001"}
+	for state, want := range map[control.NeighborState]string{
+		control.NeighborUp:          "is back after 12s of being refused",
+		control.NeighborRefused:     "is not there: nobody has that UDP port. Does its node run?",
+		control.NeighborSilent:      "is silent: what was sent to it is not answered",
+		control.NeighborUnreachable: "cannot be reached: why",
+		control.NeighborUnresolved:  "has no address yet: why",
+		control.NeighborUnknown:     "is unknown: why",
+	} {
+		nb.State, nb.Problem = state, "why"
+		e := control.NeighborChanged{Neighbor: nb, Was: control.NeighborRefused, For: 12 * time.Second}
+		assert.Equal(t, "Neighbor 10.0.0.2 (127.0.0.1:5001 via if0) "+want, neighborNews(&e))
+	}
+	moved := neighborNews(&control.NeighborChanged{Neighbor: nb, From: "127.0.0.9:1"})
+	assert.Equal(t, "Neighbor 10.0.0.2 (127.0.0.1:5001 via if0) has moved from 127.0.0.9:1", moved)
+}
