@@ -154,5 +154,5 @@ func TestTheReasonOfAFailedLookup(t *testing.T) {
 		"bee.example": loopback, "sea.example": netip.MustParseAddr("2001:db8::1"),
 	})
 	eventually(t, func() bool { return d.Neighbors(0)[0].Lookup == nil }, "it is back")
-	eventually(t, func() bool { return d.Neighbors(0)[1].Lookup == errNoIPv4 }, "of no use")
+	eventually(t, func() bool { return errors.Is(d.Neighbors(0)[1].Lookup, errNoIPv4) }, "of no use")
 }

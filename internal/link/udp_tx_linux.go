@@ -182,10 +182,10 @@ func (s *batchSocket) sendmmsg(first int) (int, unix.Errno) {
 // given up, 0 when it is to be tried again.
 func (s *batchSocket) failed(first int, errno unix.Errno) (n int, err error) {
 	m := &s.tx.msgs[first]
-	switch errno {
-	case unix.EAGAIN:
+	switch {
+	case errno == unix.EAGAIN:
 		return 0, ErrWouldBlock
-	case unix.EBADF, unix.ENOTSOCK:
+	case errno == unix.EBADF || errno == unix.ENOTSOCK:
 		return 0, errno
 	}
 	if s.bounces() > 0 || errno == unix.ECONNREFUSED {

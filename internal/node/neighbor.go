@@ -177,7 +177,8 @@ func (n *Node) settle(now clock.Time, w *watch, state control.NeighborState) {
 	if state == control.NeighborRefused && !n.cfg.LNX.RIP.KeepRefused {
 		n.stack.NeighborLost(now, w.iface, w.addr)
 	}
-	if was == control.NeighborUnknown && state == control.NeighborUp || state == control.NeighborUnknown {
+	if state == control.NeighborUnknown ||
+		was == control.NeighborUnknown && state == control.NeighborUp {
 		return // as it should be
 	}
 	n.watchers.publish(control.NeighborChanged{

@@ -40,6 +40,7 @@ func TestANodeShowsItsTUNAndPingsTheKernel(t *testing.T) {
 	require.Len(t, neighbors, 1)
 	assert.Equal(t, control.Neighbor{
 		Iface: "tun0", Addr: n.cfg.LNX.Interfaces[0].Tun.Kernel, UDP: "tun:tide0",
+		Heard: -1,
 	}, neighbors[0])
 
 	stats, err := control.Ask(t.Context(), n.Operator(), control.Ping{
