@@ -14,12 +14,12 @@ import (
 // was sent, and that the network said that nobody has the port.
 type vigil struct {
 	udps    []*link.UDP // their devices
-	watches []*watch
+	wards []*ward
 	next    clock.Time // when to look again
 }
 
-// watch is one neighbour.
-type watch struct {
+// ward is one neighbour.
+type ward struct {
 	device *link.UDP
 	iface  int
 	addr   netip.Addr
@@ -57,12 +57,12 @@ func (n *Node) startVigil() {
 			continue
 		}
 		if u, ok := bare(n.devices[n.ifaceDevice[i]]).(*link.UDP); ok {
-			n.vigil.watches = append(n.vigil.watches, &watch{
+			n.vigil.wards = append(n.vigil.wards, &ward{
 				device: u, iface: i, addr: nb.Addr, state: control.NeighborUnknown, since: now,
 			})
 		}
 	}
-	if len(n.vigil.watches) > 0 {
+	if len(n.vigil.wards) > 0 {
 		n.vigil.next = now.Add(watchEvery)
 	}
 }
@@ -78,14 +78,14 @@ func (n *Node) keepVigil(now clock.Time) bool {
 		return false
 	}
 	n.vigil.next = now.Add(watchEvery)
-	for _, w := range n.vigil.watches {
+	for _, w := range n.vigil.wards {
 		n.lookAt(now, w)
 	}
 	return true
 }
 
 // lookAt finds out what has become of one neighbour.
-func (n *Node) lookAt(now clock.Time, w *watch) {
+func (n *Node) lookAt(now clock.Time, w *ward) {
 	info, ok := w.find()
 	if !ok {
 		return
@@ -106,7 +106,7 @@ func (n *Node) lookAt(now clock.Time, w *watch) {
 }
 
 // weigh draws the conclusions from what a neighbour's device knows now.
-func (n *Node) weigh(now clock.Time, w *watch, info link.NeighborInfo) {
+func (n *Node) weigh(now clock.Time, w *ward, info link.NeighborInfo) {
 	before := w.last
 	w.last = info
 	if info.Refused > before.Refused {
@@ -120,7 +120,7 @@ func (n *Node) weigh(now clock.Time, w *watch, info link.NeighborInfo) {
 }
 
 // find returns what the device knows of the neighbour.
-func (w *watch) find() (link.NeighborInfo, bool) {
+func (w *ward) find() (link.NeighborInfo, bool) {
 	for _, info := range w.device.Neighbors(w.iface) {
 		if info.Addr == w.addr.As4() {
 			return info, true
@@ -130,7 +130,7 @@ func (w *watch) find() (link.NeighborInfo, bool) {
 }
 
 // judge tells a neighbour's state from what has happened since it was looked at before.
-func (w *watch) judge(
+func (w *ward) judge(
 	now clock.Time, before *link.NeighborInfo, patience time.Duration,
 ) control.NeighborState {
 	switch {
@@ -168,7 +168,7 @@ func (n *Node) patience() time.Duration {
 }
 
 // settle enters a neighbour's state, and tells who wants to know if it is another one.
-func (n *Node) settle(now clock.Time, w *watch, state control.NeighborState) {
+func (n *Node) settle(now clock.Time, w *ward, state control.NeighborState) {
 	was, since := w.state, w.since
 	if state == was {
 		return
@@ -187,7 +187,7 @@ func (n *Node) settle(now clock.Time, w *watch, state control.NeighborState) {
 }
 
 // describe is a neighbour as its operator sees it.
-func (n *Node) describe(now clock.Time, w *watch) control.Neighbor {
+func (n *Node) describe(now clock.Time, w *ward) control.Neighbor {
 	nb := control.Neighbor{
 		Iface: n.cfg.LNX.Interfaces[w.iface].Name, Addr: w.addr,
 		UDP: n.neighborUDP(w.iface, w.addr.As4(), w.configured(n)), State: w.state,
@@ -208,7 +208,7 @@ func (n *Node) describe(now clock.Time, w *watch) control.Neighbor {
 }
 
 // configured is the UDP address that the file has for a neighbour.
-func (w *watch) configured(n *Node) string {
+func (w *ward) configured(n *Node) string {
 	for _, nb := range n.cfg.LNX.Neighbors {
 		if nb.Addr == w.addr {
 			return nb.UDP.String()
@@ -217,9 +217,9 @@ func (w *watch) configured(n *Node) string {
 	return ""
 }
 
-// watchOf finds a neighbour's watch, nil: nobody keeps one.
-func (n *Node) watchOf(i int, addr netip.Addr) *watch {
-	for _, w := range n.vigil.watches {
+// wardOf finds a neighbour's ward, nil: nobody keeps one.
+func (n *Node) wardOf(i int, addr netip.Addr) *ward {
+	for _, w := range n.vigil.wards {
 		if w.iface == i && w.addr == addr {
 			return w
 		}

@@ -115,7 +115,7 @@ func TestWhatIsMadeOfANeighbor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var c Clock
 			n, _ := driven(t, &c, "")
-			w := &watch{state: unknown, addr: netip.MustParseAddr("10.0.0.2")}
+			w := &ward{state: unknown, addr: netip.MustParseAddr("10.0.0.2")}
 			w.last.UDP = netip.MustParseAddrPort("127.0.0.1:1")
 			for _, s := range steps {
 				now := clock.Time(s.second) * clock.Time(time.Second)
@@ -128,7 +128,7 @@ func TestWhatIsMadeOfANeighbor(t *testing.T) {
 			}
 		})
 	}
-	w := &watch{state: up}
+	w := &ward{state: up}
 	w.last.UDP = netip.MustParseAddrPort("127.0.0.1:1")
 	before := w.last
 	w.last.Problem = errors.New("network is unreachable")

@@ -224,7 +224,7 @@ func (n *Node) neighbors(now clock.Time) []control.Neighbor {
 	list := []control.Neighbor{}
 	for _, nb := range n.cfg.LNX.Neighbors {
 		if i, err := n.face(nb.Iface); err == nil && n.stack.Up(i) {
-			if w := n.watchOf(i, nb.Addr); w != nil {
+			if w := n.wardOf(i, nb.Addr); w != nil {
 				n.lookAt(now, w)
 				list = append(list, n.describe(now, w))
 				continue
