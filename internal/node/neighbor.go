@@ -13,9 +13,9 @@ import (
 // it is told from three things: that something came, that nothing came although something
 // was sent, and that the network said that nobody has the port.
 type vigil struct {
-	udps    []*link.UDP // their devices
+	udps  []*link.UDP // their devices
 	wards []*ward
-	next    clock.Time // when to look again
+	next  clock.Time // when to look again
 }
 
 // ward is one neighbour.
