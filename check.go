@@ -61,13 +61,14 @@ func (r *Route) check(faces []lnx.Interface) error {
 	switch {
 	case r.Metric < 0 || r.Metric > maxMetric:
 		return wrong("route %v: metric %d: want 0 to %d", r.Prefix, r.Metric, maxMetric)
-	case r.Kind == "blackhole" || r.Kind == "unreachable":
+	case r.Kind == "blackhole" || r.Kind == "unreachable" || r.Kind == "prohibit":
 		if !r.Prefix.IsValid() || !r.Prefix.Addr().Is4() || r.Via.IsValid() {
 			return wrong("route %v %s via %v: want an IPv4 prefix alone", r.Prefix, r.Kind, r.Via)
 		}
 		return nil
 	case r.Kind != "":
-		return wrong("route %v: Kind %q: want blackhole, unreachable or none", r.Prefix, r.Kind)
+		return wrong("route %v: Kind %q: want blackhole, unreachable, prohibit or none",
+			r.Prefix, r.Kind)
 	case !r.Prefix.IsValid() || !r.Prefix.Addr().Is4() || !r.Via.Is4():
 		return wrong("route %v via %v: want an IPv4 prefix and address", r.Prefix, r.Via)
 	}

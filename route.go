@@ -19,8 +19,8 @@ type Route struct {
 	// Metric prefers one route to another, the smaller the better; 0 is the best.
 	Metric int
 	// Kind is empty for a route by a neighbor. A route that is "blackhole" has packets
-	// dropped, and one that is "unreachable" has their senders told as well; neither
-	// has a Via.
+	// dropped, one that is "unreachable" has their senders told as well, and one that is
+	// "prohibit" told that it is forbidden; none of them has a Via.
 	Kind string
 }
 

@@ -34,6 +34,7 @@ type RouteKind string
 const (
 	RouteBlackhole   RouteKind = "blackhole"   // it is dropped
 	RouteUnreachable RouteKind = "unreachable" // it is dropped, and its sender is told
+	RouteProhibit    RouteKind = "prohibit"    // the same, and told that it is forbidden
 )
 
 // AddRoute adds a static route; answer Nothing. Of several to one prefix the one is used

@@ -11,6 +11,6 @@
 // (forward.go), or a Fragmenter cuts it where the next link is too narrow
 // (fragment.go). If it is a fragment for this node, a Reassembler keeps it until
 // its datagram is whole (reassembly.go; reassembly_datagram.go is what one is made of,
-// reassembly_memory.go what all may take). What ends on the way is counted under its
-// DropReason (drop.go).
+// reassembly_memory.go what all may take). What options a packet has is looked through
+// in option.go. What ends on the way is counted under its DropReason (drop.go).
 package ip

@@ -22,6 +22,7 @@ const (
 	DropTTL                               // the last hop that its time to live allowed was ours
 	DropNoRoute                           // no prefix of the table holds the destination
 	DropBlackhole                         // the route there says to drop it
+	DropProhibited                        // the route there says that it is forbidden
 	DropNotForUs                          // a host was given another's packet
 	DropInterfaceDown                     // the interface is down
 	DropLossy                             // lossyforward took it
@@ -83,6 +84,7 @@ var dropNames = [NumDropReasons]string{
 	DropTTL:             "ttl exceeded",
 	DropNoRoute:         "no route",
 	DropBlackhole:       "blackhole route",
+	DropProhibited:      "prohibited",
 	DropNotForUs:        "not for us",
 	DropInterfaceDown:   "interface down",
 	DropLossy:           "lossy forward",

@@ -26,11 +26,14 @@ const (
 	Forwarded   Kind = iota // it is passed on
 	Blackhole               // it is dropped, and nothing is said about it
 	Unreachable             // it is dropped, and its sender is told
+	Prohibited              // it is dropped, and its sender is told that it is forbidden
 )
 
 // String returns the name that operators use.
 func (k Kind) String() string {
-	return [...]string{Forwarded: "", Blackhole: "blackhole", Unreachable: "unreachable"}[k]
+	return [...]string{
+		Forwarded: "", Blackhole: "blackhole", Unreachable: "unreachable", Prohibited: "prohibit",
+	}[k]
 }
 
 // Route is the way to a prefix.

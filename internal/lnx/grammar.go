@@ -20,7 +20,7 @@ type directive struct {
 const (
 	usageInterface = "interface NAME ADDR/LEN HOST:PORT"
 	usageTun       = "interface NAME ADDR/LEN tun:DEV [kernel ADDR [routes PREFIX/LEN …]]"
-	usageRoute     = "route PREFIX/LEN via ADDR [metric N], or blackhole or unreachable"
+	usageRoute     = "route PREFIX/LEN via ADDR [metric N], or blackhole, unreachable or prohibit"
 	usageNeighbor  = "neighbor ADDR at HOST:PORT via NAME"
 	usagePeriodic  = "rip periodic-update-rate MILLISECONDS"
 	usageTimeout   = "rip route-timeout-threshold MILLISECONDS"

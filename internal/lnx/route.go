@@ -2,6 +2,7 @@ package lnx
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 )
 
@@ -13,7 +14,8 @@ type Route struct {
 	Via netip.Addr
 	// Metric prefers one route to a prefix to another, the smaller the better; 0 unless set.
 	Metric int
-	// Kind is "blackhole" or "unreachable" for a route that leads nowhere, else empty.
+	// Kind is "blackhole", "unreachable" or "prohibit" for a route that leads nowhere, else
+	// empty.
 	Kind string
 	// Pos is where the file names the prefix.
 	Pos Pos
@@ -21,17 +23,14 @@ type Route struct {
 	viaAt Pos
 }
 
-// The kinds of routes that lead nowhere.
-const (
-	blackhole   = "blackhole"
-	unreachable = "unreachable"
-)
+// nowhere are the kinds of routes that lead nowhere.
+var nowhere = []string{"blackhole", "unreachable", "prohibit"}
 
 // maxMetric is the largest metric of a route.
 const maxMetric = 1<<31 - 1
 
 func (p *parser) readRoute(l line) {
-	if len(l.words) > 2 && (l.words[2].text == blackhole || l.words[2].text == unreachable) {
+	if len(l.words) > 2 && slices.Contains(nowhere, l.words[2].text) {
 		prefix, ok := p.prefix(l.words[1])
 		if p.words(l, 3, 3, usageRoute) && ok {
 			p.cfg.Routes = append(p.cfg.Routes, Route{

@@ -12,14 +12,15 @@ import (
 // kinds are what operators call the kinds of routes.
 var kinds = map[string]ip.Kind{
 	"": ip.Forwarded, "blackhole": ip.Blackhole, "unreachable": ip.Unreachable,
+	"prohibit": ip.Prohibited,
 }
 
 func (n *Node) addRoute(r control.AddRoute) error {
 	kind, ok := kinds[string(r.Kind)]
 	switch {
 	case !ok:
-		return fmt.Errorf("a route that is %q: %w: want blackhole or unreachable", r.Kind,
-			control.ErrUsage)
+		return fmt.Errorf("a route that is %q: %w: want blackhole, unreachable or prohibit",
+			r.Kind, control.ErrUsage)
 	case r.Metric < 0 || r.Metric > maxMetric:
 		return fmt.Errorf("metric %d: %w: want 0 to %d", r.Metric, control.ErrUsage, maxMetric)
 	case kind != ip.Forwarded && r.Via.IsValid():

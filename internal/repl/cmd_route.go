@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -19,9 +20,10 @@ func (s *Shell) route() *cobra.Command {
 		Long: "Add static routes, or take them away; `routes` shows what is in use. PREFIX is\n" +
 			"like 10.1.0.0/16, an address for one host, or `default`. A route leads by a next\n" +
 			"hop on a link of this node, or nowhere: `blackhole` has packets dropped,\n" +
-			"`unreachable` their senders told as well. Of several routes to one prefix the\n" +
-			"one is used that has the smallest METRIC (0) among those whose interface is up,\n" +
-			"and of equal ones the first. Without VADDR, del takes all to PREFIX.",
+			"`unreachable` their senders told as well, `prohibit` told that it is forbidden.\n" +
+			"Of several routes to one prefix the one is used that has the smallest METRIC (0)\n" +
+			"among those whose interface is up, and of equal ones the first. Without\n" +
+			"VADDR, del takes all to PREFIX.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -31,10 +33,10 @@ func (s *Shell) route() *cobra.Command {
 		},
 	}
 	c.AddCommand(&cobra.Command{
-		Use:               "add PREFIX {via VADDR|blackhole|unreachable} [METRIC]",
+		Use:               "add PREFIX {via VADDR|blackhole|unreachable|prohibit} [METRIC]",
 		Short:             "add a static route",
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: at(nil, words("via", "blackhole", "unreachable")),
+		ValidArgsFunction: at(nil, words(append([]string{"via"}, nowhere...)...)),
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := readRoute(args)
 			if err != nil {
@@ -58,10 +60,13 @@ func (s *Shell) route() *cobra.Command {
 	return c
 }
 
+// nowhere are the words of a route that leads to nobody.
+var nowhere = []string{"blackhole", "unreachable", "prohibit"}
+
 // What is wrong with the words of a route.
 var (
 	errNoPrefix = errors.New("PREFIX is missing")
-	errNoHop    = errors.New("via VADDR, blackhole or unreachable is missing")
+	errNoHop    = errors.New("via VADDR, blackhole, unreachable or prohibit is missing")
 	errNoVia    = errors.New("want PREFIX, or PREFIX via VADDR")
 )
 
@@ -75,7 +80,7 @@ func readRoute(args []string) (req control.AddRoute, err error) {
 	}
 	args = args[1:]
 	switch {
-	case len(args) > 0 && (args[0] == "blackhole" || args[0] == "unreachable"):
+	case len(args) > 0 && slices.Contains(nowhere, args[0]):
 		req.Kind, args = control.RouteKind(args[0]), args[1:]
 	case len(args) > 1 && args[0] == "via":
 		if req.Via, err = netip.ParseAddr(args[1]); err != nil {

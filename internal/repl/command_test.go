@@ -183,7 +183,7 @@ const (
 		"[-p PORT] [-q N] [-z T] [-N N] [-s ADDR] [-T] [-t TOS] [-w MAX[,HERE,NEAR]]"
 )
 
-const routeAdd = "route add PREFIX {via VADDR|blackhole|unreachable} [METRIC]"
+const routeAdd = "route add PREFIX {via VADDR|blackhole|unreachable|prohibit} [METRIC]"
 
 func TestWrongLinesAskNothing(t *testing.T) {
 	for _, tt := range []struct{ line, text, use string }{
@@ -193,7 +193,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"\x1b[31m", "no command \"\\x1b[31m\"; `help` lists them all", ""},
 		{
 			"route", "route: add or del is missing",
-			"route add PREFIX {via VADDR|blackhole|unreachable} [METRIC] | del PREFIX [via VADDR]",
+			"route add PREFIX {via VADDR|blackhole|unreachable|prohibit} [METRIC] | del PREFIX [via VADDR]",
 		},
 		{"route add", "route add: PREFIX is missing", routeAdd},
 		{
@@ -202,7 +202,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		},
 		{
 			"route add 10.3.0.0/16",
-			"route add: via VADDR, blackhole or unreachable is missing", routeAdd,
+			"route add: via VADDR, blackhole, unreachable or prohibit is missing", routeAdd,
 		},
 		{"route add default via x", `route add: "x" is not an address`, routeAdd},
 		{

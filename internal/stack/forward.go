@@ -59,6 +59,10 @@ func (s *Stack) noWay(now clock.Time, i int, kind ip.Kind, b []byte) {
 	case ip.Unreachable:
 		s.dropOne(now, i, Inbound, ip.DropBlackhole, b)
 		s.reportError(now, icmp.TypeUnreachable, icmp.CodeHost, b)
+	case ip.Prohibited:
+		// RFC 1812 §5.2.7.1: of the three codes for that, 9 and 10 are others' to use.
+		s.dropOne(now, i, Inbound, ip.DropProhibited, b)
+		s.reportError(now, icmp.TypeUnreachable, icmp.CodeAdminProhibited, b)
 	case ip.Blackhole:
 		s.dropOne(now, i, Inbound, ip.DropBlackhole, b)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/rip"
@@ -136,6 +137,17 @@ func TestRoutesThatLeadNowhereOnPurpose(t *testing.T) {
 	require.NoError(t, b.DelRoute(w.now, pfx("10.5.0.0/16"), netip.Addr{}))
 	_, ok := b.Route(addr("10.5.0.1"))
 	assert.True(t, ok, "the default route holds it again")
+}
+
+// RFC 1812 §5.2.7.1: code 13 is what a router says of what it is told not to pass on.
+func TestAProhibitedRoute(t *testing.T) {
+	w, _, b, _ := line(t)
+	require.NoError(t, b.AddRoute(w.now, stack.Route{Prefix: pfx("10.7.0.0/16"), Kind: ip.Prohibited}))
+	_, m := answer(t, ask(w, 1, 0, datagramTo(hostA, ip.Addr{10, 7, 0, 1}, ip.Header{}, nil)))
+	assert.Equal(t, icmp.TypeUnreachable, m.Type)
+	assert.Equal(t, icmp.CodeAdminProhibited, m.Code)
+	assert.Equal(t, map[string]uint64{"prohibited": 1}, drops(b, 0))
+	assert.Equal(t, control.RouteProhibit, b.RouteInfos()[2].Kind)
 }
 
 // chain is n routers in a row that speak RIP, router i having 10.i.0.2 and 10.i+1.0.1.
