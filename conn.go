@@ -29,11 +29,11 @@ func (c *Conn) Write(p []byte) (int, error) { return c.inner().Write(p) }
 func (c *Conn) Close() error { return c.inner().Close() }
 
 // CloseWrite ends what the peer reads, behind all that was written: a half-close. Reading
-// goes on. A second call returns net.ErrClosed.
+// goes on, and Write fails with syscall.EPIPE.
 func (c *Conn) CloseWrite() error { return c.inner().CloseWrite() }
 
-// CloseRead discards what comes from now on, and what was not read yet: the peer is not
-// told, and not stalled. A second call returns net.ErrClosed.
+// CloseRead discards what comes from now on, and what was not read yet: Read returns
+// io.EOF. The peer is not told, and not stalled.
 func (c *Conn) CloseRead() error { return c.inner().CloseRead() }
 
 // LocalAddr returns a *net.TCPAddr.

@@ -92,16 +92,18 @@ func (c *Conn) Read(p []byte) (int, error) {
 	c.in.mu.Lock()
 	defer c.in.mu.Unlock()
 	for {
-		if c.closed.Load() || c.in.closed.Load() {
+		switch {
+		case c.closed.Load():
 			return 0, c.opError("read", net.ErrClosed)
+		case len(p) == 0:
+			return 0, nil
+		case c.in.closed.Load():
+			return 0, io.EOF // what net.TCPConn answers after its CloseRead
 		}
 		select {
 		case <-c.in.by.wait():
 			return 0, c.opError("read", os.ErrDeadlineExceeded)
 		default:
-		}
-		if len(p) == 0 {
-			return 0, nil
 		}
 		if n := c.take(p); n > 0 {
 			return n, nil
@@ -152,8 +154,12 @@ func (c *Conn) Write(p []byte) (int, error) {
 			return done, c.opError("write", os.ErrDeadlineExceeded)
 		default:
 		}
-		if c.out.closed.Load() {
+		if c.closed.Load() {
 			return done, c.opError("write", net.ErrClosed)
+		}
+		if c.out.closed.Load() {
+			// RFC 9293 §3.10.2: "connection closing", which the system calls EPIPE.
+			return done, c.opError("write", errClosing)
 		}
 		if failure := c.failure.Load(); failure != nil {
 			return done, c.opError("write", *failure)
@@ -172,22 +178,27 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 }
 
-// CloseWrite sends FIN behind what was written: the peer reads to its end.
+// CloseWrite sends FIN behind what was written: the peer reads to its end. To do it
+// again is no error.
 func (c *Conn) CloseWrite() error {
-	if c.out.closed.Swap(true) {
+	if c.closed.Load() {
 		return c.opError("close", net.ErrClosed)
 	}
-	c.finishWrites(closeWrite)
+	if !c.out.closed.Swap(true) {
+		c.finishWrites(closeWrite)
+	}
 	return nil
 }
 
-// CloseRead discards what comes from now on.
+// CloseRead discards what comes from now on. To do it again is no error.
 func (c *Conn) CloseRead() error {
-	if c.in.closed.Swap(true) {
+	if c.closed.Load() {
 		return c.opError("close", net.ErrClosed)
 	}
-	wake(c.in.ready)
-	c.tell(closeRead)
+	if !c.in.closed.Swap(true) {
+		wake(c.in.ready)
+		c.tell(closeRead)
+	}
 	return nil
 }
 
@@ -221,8 +232,10 @@ func (c *Conn) finishWrites(how uint32) {
 	c.out.mu.Lock()
 	c.tell(how)
 	c.out.mu.Unlock()
-	c.in.by.stop()
-	c.out.by.stop()
+	if how != closeWrite { // behind which Read has its deadline still
+		c.in.by.stop()
+		c.out.by.stop()
+	}
 }
 
 // keepalive has TCP find out whether a silent peer is still there.

@@ -12,6 +12,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
+// errClosing is a Write behind a CloseWrite.
+var errClosing = netError(tcp.ErrClosing)
+
 // errTimeout is what a passed deadline answers with.
 var errTimeout = os.ErrDeadlineExceeded
 
@@ -42,6 +45,8 @@ var errorTable = []struct {
 	{tcp.ErrUnreachable, syscall.EHOSTUNREACH, control.ErrUnreachable},
 	{tcp.ErrNotHost, syscall.ENETUNREACH, control.ErrNoRoute},
 	{tcp.ErrPortInUse, syscall.EADDRINUSE, control.ErrPortInUse},
+	{tcp.ErrUnspecified, syscall.EADDRNOTAVAIL, control.ErrUsage},
+	{tcp.ErrAddress, syscall.EAFNOSUPPORT, control.ErrUsage},
 	{tcp.ErrOption, syscall.EINVAL, control.ErrUsage},
 	{tcp.ErrResources, syscall.ENOBUFS, control.ErrUnsupported},
 	{tcp.ErrNotExist, syscall.ENOTCONN, control.ErrNotConnected},

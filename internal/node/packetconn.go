@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
@@ -174,7 +175,7 @@ func (c *PacketConn) WriteTo(p []byte, to net.Addr) (int, error) {
 // Write sends p to the peer as one datagram.
 func (c *PacketConn) Write(p []byte) (int, error) {
 	if !c.peer.IsValid() {
-		return 0, c.opError("write", netip.AddrPort{}, errMissingAddress)
+		return 0, c.opError("write", netip.AddrPort{}, syscall.EDESTADDRREQ)
 	}
 	return c.send(p, netip.AddrPort{})
 }
