@@ -58,3 +58,10 @@ func (e *PipeEnd) inner() *link.End {
 	}
 	return e.end
 }
+
+func (c *IPConn) inner() *node.RawConn {
+	if c.conn == nil {
+		return node.ClosedRawConn()
+	}
+	return c.conn
+}

@@ -20,8 +20,16 @@ var (
 
 // ListenPacket opens a UDP socket at an address such as "10.0.0.1:53", or ":53"
 // for any address of the node. Port 0 is one that is free. The network is "udp"
-// or "udp4".
+// or "udp4". With a network such as "ip4:icmp" or "ip4:89" and an address without a
+// port it is an *IPConn, for the packets of that IP protocol.
 func (n *Node) ListenPacket(network, address string) (net.PacketConn, error) {
+	if isIP(network) {
+		c, err := n.listenIP(network, address)
+		if err != nil {
+			return nil, err // not an *IPConn that is nil
+		}
+		return c, nil
+	}
 	on, err := n.resolve(context.Background(), "listen", network, "udp", address)
 	if err != nil {
 		return nil, err

@@ -74,6 +74,8 @@ type Reply struct {
 	Type uint8 `json:"icmp_type"`
 	Code uint8 `json:"icmp_code"`
 	MTU  int   `json:"mtu,omitempty"`
+	// Err is the error of a Local problem.
+	Err error `json:"-"`
 	// Local is a problem that this node itself has: nothing was sent.
 	Local bool `json:"local,omitempty"`
 	// Late is no reply: the request has none yet, and the next is being sent.

@@ -1,5 +1,11 @@
 package node
 
+import (
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
 // What stands behind values that nobody has opened: it is closed, and says so.
 
 // Closed returns a node that is closed.
@@ -45,5 +51,18 @@ func Decided() *Caught {
 func DecidedUDP() *CaughtUDP {
 	c := &CaughtUDP{node: Closed()}
 	c.decided.Store(true)
+	return c
+}
+
+// ClosedRawConn returns a raw socket that is closed.
+func ClosedRawConn() *RawConn {
+	c := &RawConn{
+		node: Closed(), network: "ip4", local: netip.IPv4Unspecified(), raw: &stack.Raw{},
+		done: make(chan struct{}),
+	}
+	c.closed.Store(true)
+	close(c.done)
+	c.readBy.init()
+	c.writeBy.init()
 	return c
 }

@@ -77,6 +77,7 @@ func Open(cfg Config) (*Node, error) {
 		probing: probing{running: map[running]struct{}{}},
 		packets: packets{
 			packetConns: map[*PacketConn]struct{}{}, talks: map[*PacketConn]*talk{},
+			rawConns: map[*RawConn]struct{}{},
 		},
 		requests: lane.NewDeque[func(clock.Time)](), stopped: make(chan struct{}),
 	}
@@ -179,6 +180,7 @@ func (n *Node) shutdown() {
 		c.endProbe() // of what the peer has not answered the FIN of
 	}
 	n.closePackets()
+	n.closeRaws()
 	n.serveRequests(now)
 	n.closeDevices()
 }

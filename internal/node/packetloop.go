@@ -5,6 +5,7 @@ package node
 // packets is the loop's side of UDP.
 type packets struct {
 	packetConns  map[*PacketConn]struct{}
+	rawConns     map[*RawConn]struct{}
 	talks        map[*PacketConn]*talk // those of them that operators opened
 	roomy        chan struct{}         // closed when ErrQueueFull is over; nil: nobody waits
 	udpForwarder func(*CaughtUDP)

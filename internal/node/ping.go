@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 
@@ -106,19 +105,12 @@ func (n *Node) aim(r *control.Ping, cfg *reach.PingConfig) (err error) {
 	if n.stack.Group(r.Addr) && cfg.Iface < 0 {
 		cfg.Iface = 0 // a group is on every link, and no route says on which
 	}
-	if cfg.Iface < 0 {
-		if _, ok := n.stack.Route(r.Addr); !ok && !n.isOurs(r.Addr) {
-			return fmt.Errorf("%v: %w", r.Addr, stack.ErrNoRoute)
-		}
+	if cfg.Iface < 0 && !n.stack.LocalTo(r.Addr).IsValid() {
+		return fmt.Errorf("%v: %w", r.Addr, stack.ErrNoRoute)
 	}
 	cfg.DF = r.Fragment == "do" ||
 		r.Fragment == "want" && r.Size+icmpOverhead <= n.stack.MTUTo(r.Addr)
 	return nil
-}
-
-func (n *Node) isOurs(a netip.Addr) bool {
-	_, ours := n.stack.Owns(a.As4())
-	return ours
 }
 
 // gather implements running.
@@ -141,9 +133,17 @@ func (p *Ping) gather() bool {
 func (p *Ping) engine() stack.Prober { return p.ping }
 
 // Wait calls each, unless it is nil, with what comes back until the ping ends, and
-// returns its statistics. When ctx ends, so does the ping.
-func (p *Ping) Wait(ctx context.Context, each func(control.Reply)) control.PingResult {
+// returns its statistics. The error is ctx's cause when that ended the ping, or tells
+// that the node was closed.
+func (p *Ping) Wait(
+	ctx context.Context, each func(control.Reply),
+) (result control.PingResult, over error) {
 	p.each(ctx, p.node, each)
+	select {
+	case <-p.ended:
+	default:
+		over = context.Cause(ctx)
+	}
 	p.node.stopProbing(p, p.ping.Stop)
 	for _, r := range p.take() {
 		if each != nil {
@@ -152,18 +152,18 @@ func (p *Ping) Wait(ctx context.Context, each func(control.Reply)) control.PingR
 	}
 	select {
 	case <-p.ended:
-	default: // the node was closed
-		return control.PingResult{Addr: p.addr}
+	default:
+		return control.PingResult{Addr: p.addr}, control.ErrClosed
 	}
 	i := p.info
 	return control.PingResult{
 		Addr: p.addr, Sent: i.Sent, Received: i.Received, Duplicates: i.Duplicates,
 		Corrupted: i.Corrupted, Errors: i.Errors, Pipe: i.Pipe, Elapsed: i.Elapsed,
 		Min: i.Min, Avg: i.Avg, Max: i.Max, Mdev: i.Mdev, EWMA: i.EWMA,
-	}
+	}, over
 }
 
-// ping carries out the request of that name.
+// ping carries out the request of that name: what ended it is no error.
 func (n *Node) ping(ctx context.Context, r *control.Ping) (control.PingResult, error) {
 	p, err := n.StartPing(r)
 	if err != nil {
@@ -172,11 +172,9 @@ func (n *Node) ping(ctx context.Context, r *control.Ping) (control.PingResult, e
 	if r.Begun != nil {
 		r.Begun()
 	}
-	result := p.Wait(ctx, r.Each)
-	select {
-	case <-n.stopped:
-		return result, errors.Join(control.ErrClosed)
-	default:
-		return result, nil
+	result, over := p.Wait(ctx, r.Each)
+	if over != nil && ctx.Err() == nil {
+		return result, over
 	}
+	return result, nil
 }

@@ -146,6 +146,9 @@ func (n *Node) replyOf(r *reach.Reply) control.Reply {
 		Duplicate: r.Duplicate, Elsewhere: r.Elsewhere, Damaged: r.Damaged,
 		Problem: problemOf(r), Mark: markOf(r),
 	}
+	if r.Err != nil {
+		to.Err = netError(r.Err)
+	}
 	if r.WrongAt >= 0 {
 		to.Wrong = &control.WrongData{At: r.WrongAt, Want: r.Want, Data: r.Data}
 	}

@@ -106,7 +106,7 @@ func traceConfig(r control.Traceroute) (*reach.TraceConfig, error) {
 				limit.hi)
 		}
 	}
-	if !isHost(r.Addr) {
+	if !isHost(r.Addr) && !r.Addr.IsLoopback() {
 		return nil, misuse("%v is not the address of a host", r.Addr)
 	}
 	cfg := &reach.TraceConfig{
@@ -137,11 +137,12 @@ func (n *Node) aimTrace(t *Trace, r *control.Traceroute, cfg *reach.TraceConfig)
 	if cfg.Src, cfg.Iface, err = n.sourceOf(r.Source); err != nil {
 		return err
 	}
-	if _, ok := n.stack.Route(r.Addr); !ok && !n.isOurs(r.Addr) {
+	local := n.stack.LocalTo(r.Addr)
+	if !local.IsValid() {
 		return fmt.Errorf("%v: %w", r.Addr, stack.ErrNoRoute)
 	}
 	if !cfg.Src.IsValid() {
-		cfg.Src = n.stack.LocalTo(r.Addr)
+		cfg.Src = local
 	}
 	switch cfg.Kind {
 	case reach.Echo:

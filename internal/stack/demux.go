@@ -17,11 +17,25 @@ func (s *Stack) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 		return
 	}
 	s.hear(now, h, payload)
+	raw := s.hearRaw(h, payload)
+	if raw && !known(h.Protocol) {
+		s.interfaces[i].rx.delivered++
+		return
+	}
 	if reason := s.accept(now, i, h, b, payload); reason != ip.DropNone {
 		s.dropOne(now, i, Inbound, reason, b)
 		return
 	}
 	s.interfaces[i].rx.delivered++
+}
+
+// known reports whether the stack itself does something with a protocol.
+func known(protocol uint8) bool {
+	switch protocol {
+	case ip.ProtoTCP, ip.ProtoTest, ip.ProtoICMP, ip.ProtoUDP, ip.ProtoRIP:
+		return true
+	}
+	return false
 }
 
 // accept is deliver's choice of the protocol. It returns why the packet ends here

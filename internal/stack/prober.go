@@ -120,7 +120,7 @@ func (s *Stack) sendProbe(now clock.Time, p *reach.Packet) error {
 	case reach.SYN:
 		h.Protocol, payload = ip.ProtoTCP, synProbe(h.Src, h.Dst, p)
 	}
-	if _, self := s.own[h.Dst]; self || p.Iface < 0 {
+	if _, self := s.self(h.Dst); self || p.Iface < 0 {
 		return s.send(now, h, payload)
 	}
 	hop := h.Dst
@@ -157,6 +157,9 @@ func (s *Stack) MTUTo(dst netip.Addr) int {
 
 // LocalTo is the address that packets to dst leave from; invalid: there is no way.
 func (s *Stack) LocalTo(dst netip.Addr) (local netip.Addr) {
+	if _, self := s.self(dst.As4()); self {
+		return dst
+	}
 	if from, err := s.sourceTo(dst.As4()); err == nil {
 		return netip.AddrFrom4(from)
 	}

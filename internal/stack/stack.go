@@ -109,6 +109,7 @@ type Stack struct {
 	events  []Event
 	sockets sockets
 	probers []Prober
+	raws    []*Raw
 	tap     Tap
 }
 

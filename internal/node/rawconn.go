@@ -1,0 +1,254 @@
+package node
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+// RawConn is a socket for the packets of one IP protocol. It implements net.PacketConn:
+// what is read and written is what is behind the IP header.
+type RawConn struct {
+	node    *Node
+	network string // as it was asked for: "ip4:icmp"
+	raw     *stack.Raw
+	local   netip.Addr // unspecified: any of the node's
+
+	mu      sync.Mutex
+	queue   []rawPacket
+	queued  int           // bytes, where none counts less than rawCharge
+	arrived chan struct{} // a token: look at the queue
+	readBy  deadline
+	writeBy deadline
+	ttl     atomic.Uint32 // of what is sent; 0: the node's own
+
+	closed atomic.Bool
+	done   chan struct{}
+}
+
+type rawPacket struct {
+	from netip.Addr
+	data []byte
+}
+
+// What waits to be read is bounded: packets behind that are lost.
+const (
+	maxRawQueue = 256 << 10
+	rawCharge   = 256
+)
+
+var _ net.PacketConn = (*RawConn)(nil)
+
+// ListenRaw opens a socket for a protocol on one of the node's addresses, or with
+// 0.0.0.0 on all. Network is what errors call it.
+func (n *Node) ListenRaw(network string, protocol uint8, on netip.Addr) (*RawConn, error) {
+	c := &RawConn{
+		node: n, network: network, local: on,
+		arrived: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	c.raw = &stack.Raw{Protocol: protocol, Hear: c.hear}
+	if !on.IsUnspecified() {
+		c.raw.Local = on
+	}
+	c.readBy.init()
+	c.writeBy.init()
+	c.readBy.clock, c.writeBy.clock = n.cfg.Clock, n.cfg.Clock
+	var err error
+	callErr := n.call(func(clock.Time) {
+		if err = n.stack.OpenRaw(c.raw); err == nil {
+			n.rawConns[c] = struct{}{}
+		}
+	})
+	if err = firstError(callErr, netError(err)); err != nil {
+		return nil, &net.OpError{Op: "listen", Net: network, Addr: ipAddr(on), Err: err}
+	}
+	return c, nil
+}
+
+func ipAddr(a netip.Addr) *net.IPAddr { return &net.IPAddr{IP: a.AsSlice()} }
+
+// hear queues a packet. The loop's.
+func (c *RawConn) hear(from netip.Addr, payload []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	charge := max(rawCharge, len(payload))
+	if c.queued+charge > maxRawQueue {
+		return
+	}
+	c.queued += charge
+	c.queue = append(c.queue, rawPacket{from, append([]byte(nil), payload...)})
+	wake(c.arrived)
+}
+
+func (c *RawConn) take() (p rawPacket, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queue) == 0 {
+		return p, false
+	}
+	p = c.queue[0]
+	c.queue[0] = rawPacket{}
+	c.queue = c.queue[1:]
+	c.queued -= max(rawCharge, len(p.data))
+	if len(c.queue) > 0 {
+		wake(c.arrived)
+	}
+	return p, true
+}
+
+// ReadFrom waits for a packet and copies as much of its payload as fits to p; the rest
+// of it is lost. The address is a *net.IPAddr.
+func (c *RawConn) ReadFrom(p []byte) (int, net.Addr, error) {
+	for {
+		if c.closed.Load() {
+			return 0, nil, c.opError("read", netip.Addr{}, net.ErrClosed)
+		}
+		select {
+		case <-c.readBy.wait():
+			return 0, nil, c.opError("read", netip.Addr{}, os.ErrDeadlineExceeded)
+		default:
+		}
+		if got, ok := c.take(); ok {
+			return copy(p, got.data), ipAddr(got.from), nil
+		}
+		select {
+		case <-c.arrived:
+		case <-c.done:
+		case <-c.readBy.wait():
+		}
+	}
+}
+
+// WriteTo sends p to a *net.IPAddr, or another whose String is an address. No checksum is
+// filled in.
+func (c *RawConn) WriteTo(p []byte, to net.Addr) (int, error) {
+	if to == nil {
+		return 0, c.opError("write", netip.Addr{}, errMissingAddress)
+	}
+	dst, err := netip.ParseAddr(to.String())
+	if dst = dst.Unmap(); err != nil || !dst.Is4() {
+		return 0, &net.OpError{
+			Op: "write", Net: c.network, Source: c.LocalAddr(), Addr: to,
+			Err: &net.AddrError{Err: "not an IPv4 address", Addr: to.String()},
+		}
+	}
+	for {
+		room, err := c.send(p, dst)
+		switch {
+		case err == nil:
+			return len(p), nil
+		case room == nil:
+			return 0, c.opError("write", dst, err)
+		}
+		select {
+		case <-room:
+		case <-c.done:
+		case <-c.writeBy.wait():
+		}
+	}
+}
+
+// send hands a packet to the loop. With room there was none for it, and room is closed
+// when it is worth another try.
+func (c *RawConn) send(p []byte, dst netip.Addr) (room chan struct{}, err error) {
+	if c.closed.Load() {
+		return nil, net.ErrClosed
+	}
+	select {
+	case <-c.writeBy.wait():
+		return nil, os.ErrDeadlineExceeded
+	default:
+	}
+	packet := stack.RawPacket{
+		Protocol: c.raw.Protocol, Src: c.raw.Local, Dst: dst, TTL: uint8(c.ttl.Load()), Payload: p,
+	}
+	callErr := c.node.call(func(now clock.Time) {
+		if err = c.node.stack.SendRaw(now, &packet); errors.Is(err, stack.ErrQueueFull) {
+			room = c.node.awaitRoom()
+		}
+	})
+	return room, firstError(callErr, netError(err))
+}
+
+// SetTTL sets the TTL of what is sent from now on; 0: the node's own.
+func (c *RawConn) SetTTL(ttl int) error {
+	if ttl < 0 || ttl > 255 {
+		return c.opError("set", netip.Addr{}, misuse("TTL %d: want 0 to 255", ttl))
+	}
+	c.ttl.Store(uint32(ttl))
+	return nil
+}
+
+// Close closes the socket; calls that wait fail with net.ErrClosed.
+func (c *RawConn) Close() error {
+	if c.closed.Swap(true) {
+		return c.opError("close", netip.Addr{}, net.ErrClosed)
+	}
+	c.end()
+	_ = c.node.call(func(clock.Time) { c.node.releaseRaw(c) }) // closed: it is done
+	return nil
+}
+
+func (c *RawConn) end() {
+	close(c.done)
+	c.readBy.stop()
+	c.writeBy.stop()
+}
+
+// releaseRaw strikes a socket from the books. The loop's.
+func (n *Node) releaseRaw(c *RawConn) {
+	delete(n.rawConns, c)
+	n.stack.CloseRaw(c.raw)
+}
+
+// closeRaws closes every raw socket, at the end. The loop's.
+func (n *Node) closeRaws() {
+	for c := range n.rawConns {
+		if !c.closed.Swap(true) {
+			c.end()
+		}
+		n.releaseRaw(c)
+	}
+}
+
+// LocalAddr returns a *net.IPAddr of the virtual network.
+func (c *RawConn) LocalAddr() net.Addr { return ipAddr(c.local) }
+
+// SetDeadline sets both deadlines.
+func (c *RawConn) SetDeadline(t time.Time) error {
+	return firstError(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// SetReadDeadline makes reads give up at t; the zero time means never.
+func (c *RawConn) SetReadDeadline(t time.Time) error {
+	if c.closed.Load() {
+		return c.opError("set", netip.Addr{}, net.ErrClosed)
+	}
+	c.readBy.set(t)
+	wake(c.arrived) // a read that waits looks at the new deadline
+	return nil
+}
+
+// SetWriteDeadline makes writes give up at t; the zero time means never.
+func (c *RawConn) SetWriteDeadline(t time.Time) error {
+	if c.closed.Load() {
+		return c.opError("set", netip.Addr{}, net.ErrClosed)
+	}
+	c.writeBy.set(t)
+	return nil
+}
+
+func (c *RawConn) opError(op string, to netip.Addr, err error) error {
+	e := &net.OpError{Op: op, Net: c.network, Source: c.LocalAddr(), Err: err}
+	if to.IsValid() {
+		e.Addr = ipAddr(to)
+	}
+	return e
+}

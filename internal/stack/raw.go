@@ -1,0 +1,81 @@
+package stack
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/ip"
+)
+
+// Raw hears every packet of a protocol that is for this node, beside whatever else
+// becomes of it. Where nothing else does, nobody is told that there is no such protocol.
+type Raw struct {
+	Protocol uint8
+	// Local is the address that packets must be for; invalid: any.
+	Local netip.Addr
+	// Hear is called with the sender and what is behind the IP header, which is lent
+	// for the call.
+	Hear func(from netip.Addr, payload []byte)
+}
+
+// maxRaws bounds the raw sockets of a stack.
+const maxRaws = 64
+
+// OpenRaw has r hear packets until CloseRaw.
+func (s *Stack) OpenRaw(r *Raw) error {
+	if r.Local.IsValid() {
+		if _, own := s.self(r.Local.As4()); !own {
+			return ErrNotOurs
+		}
+	}
+	if len(s.raws) >= maxRaws {
+		return ErrTooMany
+	}
+	s.raws = append(s.raws, r)
+	return nil
+}
+
+// CloseRaw ends what OpenRaw began.
+func (s *Stack) CloseRaw(r *Raw) {
+	s.raws = slices.DeleteFunc(s.raws, func(q *Raw) bool { return q == r })
+}
+
+// RawPacket is what a raw socket sends.
+type RawPacket struct {
+	Protocol uint8
+	Src, Dst netip.Addr // Src invalid: that of the way out
+	TTL, TOS uint8      // TTL 0: the host's own
+	DF       bool
+	Payload  []byte
+}
+
+// SendRaw sends a packet of any protocol. Its payload is sent as it is: no checksum is
+// filled in.
+func (s *Stack) SendRaw(now clock.Time, p *RawPacket) error {
+	if s.out.bytes >= maxQueuedBytes/2 {
+		return ErrQueueFull
+	}
+	h := ip.Header{
+		Protocol: p.Protocol, TTL: p.TTL, TOS: p.TOS, DF: p.DF, Dst: p.Dst.As4(),
+	}
+	if h.TTL == 0 {
+		h.TTL = defaultTTL
+	}
+	if p.Src.IsValid() {
+		h.Src = p.Src.As4()
+	}
+	return s.send(now, h, p.Payload)
+}
+
+// hearRaw shows a packet to the raw sockets of its protocol, and reports whether there
+// is one.
+func (s *Stack) hearRaw(h *ip.Header, payload []byte) (heard bool) {
+	for _, r := range s.raws {
+		if r.Protocol == h.Protocol && (!r.Local.IsValid() || r.Local.As4() == h.Dst) {
+			r.Hear(netip.AddrFrom4(h.Src), payload)
+			heard = true
+		}
+	}
+	return heard
+}

@@ -1,0 +1,160 @@
+package tidepool_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net"
+	"net/netip"
+	"time"
+
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv4"
+
+	"github.com/tidepool-net/tidepool"
+)
+
+// clocked is 10.0.1.2, a router and 10.0.2.2, whose links take 5 ms, on one clock.
+func clocked(clock *tidepool.Clock) (a, router, c *tidepool.Node) {
+	face := func(addr string, link *tidepool.PipeEnd) tidepool.Interface {
+		return tidepool.Interface{
+			Addr: netip.MustParsePrefix(addr), Link: link,
+			Impair: tidepool.Impairments{Delay: 2500 * time.Microsecond}, // at either end
+		}
+	}
+	start := func(via string, faces ...tidepool.Interface) *tidepool.Node {
+		cfg := tidepool.Config{Clock: clock, Interfaces: faces, Router: len(faces) > 1}
+		if via != "" {
+			cfg.Routes = []tidepool.Route{{
+				Prefix: netip.MustParsePrefix("0.0.0.0/0"), Via: netip.MustParseAddr(via),
+			}}
+		}
+		n, err := tidepool.Open(cfg)
+		if err != nil {
+			log.Fatal(err)
+		}
+		return n
+	}
+	a1, r1 := tidepool.Pipe(0)
+	c2, r2 := tidepool.Pipe(0)
+	a = start("10.0.1.1", face("10.0.1.2/24", a1))
+	router = start("", face("10.0.1.1/24", r1), face("10.0.2.1/24", r2))
+	c = start("10.0.2.1", face("10.0.2.2/24", c2))
+	return a, router, c
+}
+
+// Three requests at an interval of a second, on a clock that the program moves on.
+func ExampleNode_StartPing() {
+	var clock tidepool.Clock
+	a, router, c := clocked(&clock)
+	defer a.Close()
+	defer router.Close()
+	defer c.Close()
+
+	ping, err := a.StartPing("10.0.2.2", tidepool.PingOptions{Count: 3})
+	if err != nil {
+		log.Fatal(err)
+	}
+	clock.Advance(3 * time.Second)
+	result, err := ping.Wait(context.Background())
+	for _, r := range result.Replies {
+		fmt.Printf("%d bytes from %v: icmp_seq=%d ttl=%d time=%v\n",
+			r.Size, r.From, r.Seq, r.TTL, r.RTT)
+	}
+	fmt.Println(result.Sent, result.Received, result.Avg, err)
+	// Output:
+	// 64 bytes from 10.0.2.2: icmp_seq=1 ttl=63 time=20ms
+	// 64 bytes from 10.0.2.2: icmp_seq=2 ttl=63 time=20ms
+	// 64 bytes from 10.0.2.2: icmp_seq=3 ttl=63 time=20ms
+	// 3 3 20ms <nil>
+}
+
+// A reply may be a router's error; what is no error of the call.
+func ExampleNode_Ping() {
+	a, router, c := threeNodes()
+	defer a.Close()
+	defer router.Close()
+	defer c.Close()
+
+	result, err := c.Ping(context.Background(), "a.example", tidepool.PingOptions{
+		TTL: 1, Count: 1,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, r := range result.Replies {
+		fmt.Printf("from %v: %v\n", r.From, r.Err)
+	}
+	_, err = c.Ping(context.Background(), "b.example", tidepool.PingOptions{})
+	fmt.Println(err)
+	// Output:
+	// from 10.0.2.1: Time to live exceeded
+	// ping ip4:icmp: lookup b.example: no such host
+}
+
+// The routers on the way, by UDP packets with a growing TTL.
+func ExampleNode_StartTraceroute() {
+	var clock tidepool.Clock
+	a, router, c := clocked(&clock)
+	defer a.Close()
+	defer router.Close()
+	defer c.Close()
+
+	trace, err := a.StartTraceroute("10.0.2.2", tidepool.TracerouteOptions{Queries: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	clock.Advance(time.Second)
+	hops, err := trace.Wait(context.Background())
+	for _, hop := range hops {
+		fmt.Print(hop.TTL)
+		for _, p := range hop.Probes {
+			fmt.Print("  ", p.From, " ", p.RTT)
+		}
+		fmt.Println()
+	}
+	fmt.Println(err)
+	// Output:
+	// 1  10.0.1.1 10ms  10.0.1.1 10ms
+	// 2  10.0.2.2 20ms  10.0.2.2 20ms
+	// <nil>
+}
+
+// A raw socket for ICMP, as programs have it that build their own messages.
+func ExampleIPConn() {
+	var clock tidepool.Clock
+	a, router, c := clocked(&clock)
+	defer a.Close()
+	defer router.Close()
+	defer c.Close()
+
+	conn, err := a.ListenPacket("ip4:icmp", "0.0.0.0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	request := icmp.Message{
+		Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{ID: 1, Seq: 1, Data: []byte("hello")},
+	}
+	b, err := request.Marshal(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := conn.WriteTo(b, &net.IPAddr{IP: net.IPv4(10, 0, 2, 2)}); err != nil {
+		log.Fatal(err)
+	}
+	clock.Advance(20 * time.Millisecond)
+
+	buf := make([]byte, 1500)
+	n, from, err := conn.ReadFrom(buf)
+	if err != nil {
+		log.Fatal(err)
+	}
+	const protocolICMP = 1
+	reply, err := icmp.ParseMessage(protocolICMP, buf[:n])
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%v from %v: %s\n", reply.Type, from, reply.Body.(*icmp.Echo).Data)
+	// Output: echo reply from 10.0.2.2: hello
+}

@@ -1,0 +1,272 @@
+package tidepool_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool"
+)
+
+func TestPingCountsWhatComesBack(t *testing.T) {
+	a, _, _ := line(t, tidepool.Config{})
+	seen := 0
+	result, err := a.Ping(t.Context(), "10.1.0.2", tidepool.PingOptions{
+		Count: 5, Interval: time.Millisecond, Each: func(tidepool.PingReply) { seen++ },
+	})
+	require.NoError(t, err)
+	assert.Equal(t, 5, result.Sent)
+	assert.Equal(t, 5, result.Received)
+	assert.Zero(t, result.Loss())
+	assert.Equal(t, 5, seen)
+	require.Len(t, result.Replies, 5)
+	for i, r := range result.Replies {
+		assert.Equal(t, i+1, r.Seq)
+		assert.Equal(t, addr("10.1.0.2"), r.From)
+		assert.Equal(t, 63, r.TTL)
+		assert.Equal(t, 64, r.Size)
+		assert.NoError(t, r.Err)
+		assert.LessOrEqual(t, result.Min, r.RTT)
+		assert.GreaterOrEqual(t, result.Max, r.RTT)
+	}
+}
+
+// RFC 792: each report has its own meaning, and the system's error of that meaning.
+func TestPingTellsErrorsApart(t *testing.T) {
+	var clock tidepool.Clock
+	a, router, _ := line(t, tidepool.Config{Clock: &clock})
+	ping := func(host string, o tidepool.PingOptions) tidepool.PingReply {
+		p, err := a.StartPing(host, o)
+		require.NoError(t, err)
+		clock.Advance(time.Minute)
+		result, err := p.Wait(t.Context())
+		require.NoError(t, err)
+		require.Len(t, result.Replies, 1)
+		return result.Replies[0]
+	}
+	var report *tidepool.ICMPError
+	r := ping("10.1.0.2", tidepool.PingOptions{TTL: 1})
+	require.ErrorAs(t, r.Err, &report)
+	assert.Equal(t, uint8(11), report.Type)
+	assert.Equal(t, addr("10.0.0.2"), report.From)
+	require.ErrorIs(t, r.Err, syscall.EHOSTUNREACH)
+
+	r = ping("10.9.0.1", tidepool.PingOptions{})
+	require.ErrorAs(t, r.Err, &report)
+	require.EqualError(t, r.Err, "Destination Net Unreachable")
+	require.ErrorIs(t, r.Err, syscall.ENETUNREACH)
+	assert.NotErrorIs(t, r.Err, syscall.EHOSTUNREACH)
+
+	r = ping("10.1.0.2", tidepool.PingOptions{Size: 2000, DontFragment: true})
+	require.ErrorIs(t, r.Err, syscall.EMSGSIZE, "this node's own")
+	assert.NotErrorAs(t, r.Err, &report, "nobody reported it")
+
+	require.NoError(t, router.SetUp("if1", false))
+	r = ping("10.1.0.2", tidepool.PingOptions{})
+	require.ErrorAs(t, r.Err, &report)
+	assert.Equal(t, uint8(3), report.Type)
+}
+
+func TestPingFindsTheMTUOfAPath(t *testing.T) {
+	var clock tidepool.Clock
+	ax, bx := tidepool.Pipe(0)
+	by, cy := tidepool.Pipe(0)
+	cfg := tidepool.Config{Clock: &clock}
+	a := open(t, host(cfg, "10.0.0.1/24", "10.0.0.2", ax))
+	middle := cfg
+	middle.Router = true
+	middle.Interfaces = []tidepool.Interface{
+		{Addr: prefix("10.0.0.2/24"), Link: bx}, {Addr: prefix("10.1.0.1/24"), Link: by, MTU: 576},
+	}
+	open(t, middle)
+	open(t, host(cfg, "10.1.0.2/24", "10.1.0.1", cy))
+	for size, fits := range map[int]bool{548: true, 549: false} {
+		p, err := a.StartPing("10.1.0.2", tidepool.PingOptions{Size: size, DontFragment: true})
+		require.NoError(t, err)
+		clock.Advance(time.Minute)
+		result, err := p.Wait(t.Context())
+		require.NoError(t, err)
+		require.Len(t, result.Replies, 1)
+		if fits {
+			require.NoError(t, result.Replies[0].Err)
+			continue
+		}
+		var report *tidepool.ICMPError
+		require.ErrorAs(t, result.Replies[0].Err, &report)
+		assert.Equal(t, 576, report.MTU, "RFC 1191 §4: the router says which MTU")
+		require.ErrorIs(t, report, syscall.EMSGSIZE)
+		require.EqualError(t, report, "Frag needed and DF set (mtu = 576)")
+	}
+	trace, err := a.StartTraceroute("10.1.0.2", tidepool.TracerouteOptions{Size: 600, DontFragment: true})
+	require.NoError(t, err)
+	clock.Advance(time.Minute)
+	hops, err := trace.Wait(t.Context())
+	require.NoError(t, err)
+	require.Len(t, hops, 2)
+	require.ErrorIs(t, hops[1].Probes[0].Err, syscall.EMSGSIZE)
+}
+
+func TestPingTellsDuplicates(t *testing.T) {
+	var clock tidepool.Clock
+	x, y := tidepool.Pipe(0)
+	cfg := tidepool.Config{Clock: &clock}
+	a := open(t, host(cfg, "10.0.0.1/24", "", x))
+	far := host(cfg, "10.0.0.2/24", "", y)
+	far.Interfaces[0].Impair.Duplicate = 1
+	open(t, far)
+	p, err := a.StartPing("10.0.0.2", tidepool.PingOptions{Count: 2})
+	require.NoError(t, err)
+	clock.Advance(time.Minute)
+	result, err := p.Wait(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 2, result.Received)
+	assert.Positive(t, result.Duplicates)
+	assert.False(t, result.Replies[0].Duplicate)
+	assert.True(t, result.Replies[1].Duplicate)
+}
+
+func TestProbesEndWithTheirContextAndTheirNode(t *testing.T) {
+	var clock tidepool.Clock
+	a, _, _ := line(t, tidepool.Config{Clock: &clock})
+	over := errors.New("it is over")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(over)
+	result, err := a.Ping(ctx, "10.1.0.2", tidepool.PingOptions{Count: -1})
+	require.ErrorIs(t, err, over)
+	assert.Equal(t, 1, result.Received, "what was found out until then")
+	_, err = a.Traceroute(ctx, "10.1.0.77", tidepool.TracerouteOptions{})
+	require.ErrorIs(t, err, over)
+
+	p, err := a.StartPing("10.1.0.2", tidepool.PingOptions{Count: -1})
+	require.NoError(t, err)
+	trace, err := a.StartTraceroute("10.1.0.77", tidepool.TracerouteOptions{})
+	require.NoError(t, err)
+	require.NoError(t, a.Close())
+	_, err = p.Wait(t.Context())
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = trace.Wait(t.Context())
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = a.Ping(t.Context(), "10.1.0.2", tidepool.PingOptions{})
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = new(tidepool.Node).Traceroute(t.Context(), "10.1.0.2", tidepool.TracerouteOptions{})
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = new(tidepool.Pinger).Wait(t.Context())
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = new(tidepool.Tracer).Wait(t.Context())
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+func TestWhatCannotBeProbedIsRefused(t *testing.T) {
+	a, _ := pair(t, tidepool.Config{})
+	_, err := a.Ping(t.Context(), "10.9.0.1", tidepool.PingOptions{})
+	require.ErrorIs(t, err, syscall.ENETUNREACH)
+	_, err = a.Ping(t.Context(), "10.0.0.255", tidepool.PingOptions{})
+	require.ErrorContains(t, err, "broadcast")
+	_, err = a.Ping(t.Context(), "10.0.0.2", tidepool.PingOptions{Source: addr("10.0.0.9")})
+	require.ErrorContains(t, err, "no address of this node")
+	for _, o := range []tidepool.PingOptions{
+		{Size: 65508}, {TTL: 256}, {TTL: -1}, {Pattern: make([]byte, 17)},
+	} {
+		_, err = a.Ping(t.Context(), "10.0.0.2", o)
+		assert.Error(t, err)
+	}
+	for _, o := range []tidepool.TracerouteOptions{
+		{Protocol: "dccp"}, {Queries: 11}, {First: 31}, {MaxHops: 256}, {Port: 65536}, {Parallel: -1},
+	} {
+		_, err = a.Traceroute(t.Context(), "10.0.0.2", o)
+		assert.Error(t, err)
+	}
+	_, err = a.Traceroute(t.Context(), "nobody", tidepool.TracerouteOptions{})
+	var dns *net.DNSError
+	require.ErrorAs(t, err, &dns)
+	assert.True(t, dns.IsNotFound)
+}
+
+func TestRawSockets(t *testing.T) {
+	var clock tidepool.Clock
+	a, b := pair(t, tidepool.Config{Clock: &clock})
+	const ospf = "ip4:89"
+	to := func(s string) net.Addr { return &net.IPAddr{IP: net.ParseIP(s)} }
+	x, err := a.ListenPacket(ospf, "10.0.0.1")
+	require.NoError(t, err)
+	y, err := b.ListenPacket("ip:ospf", "")
+	require.NoError(t, err)
+	require.NoError(t, x.(*tidepool.IPConn).SetTTL(1))
+	require.Error(t, x.(*tidepool.IPConn).SetTTL(256))
+	_, err = x.WriteTo([]byte("hello"), to("10.0.0.2"))
+	require.NoError(t, err)
+	buf := make([]byte, 3)
+	n, from, err := y.ReadFrom(buf)
+	require.NoError(t, err)
+	assert.Equal(t, "hel", string(buf[:n]))
+	assert.Equal(t, "10.0.0.1", from.String())
+
+	require.NoError(t, y.SetReadDeadline(clock.Now()))
+	_, _, err = y.ReadFrom(buf)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.NoError(t, y.SetDeadline(time.Time{}))
+	for range 2000 { // 256 KiB hold 1024 small ones
+		_, err = x.WriteTo([]byte("flood"), to("10.0.0.2"))
+		require.NoError(t, err)
+	}
+	require.NoError(t, y.SetReadDeadline(clock.Now().Add(time.Second)))
+	clock.Advance(time.Second)
+	require.NoError(t, y.SetReadDeadline(time.Time{}))
+	got := 0
+	for ; got < 1024; got++ {
+		_, _, err = y.ReadFrom(buf)
+		require.NoError(t, err)
+	}
+	require.NoError(t, y.SetReadDeadline(clock.Now()))
+	_, _, err = y.ReadFrom(buf)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "what was behind them is lost")
+
+	require.NoError(t, y.Close())
+	_, _, err = y.ReadFrom(buf)
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = y.WriteTo(buf, to("10.0.0.1"))
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.ErrorIs(t, y.Close(), net.ErrClosed)
+	require.ErrorIs(t, new(tidepool.IPConn).Close(), net.ErrClosed)
+
+	_, err = x.WriteTo(make([]byte, 65516), to("10.0.0.2"))
+	require.ErrorIs(t, err, syscall.EMSGSIZE)
+	_, err = x.WriteTo(nil, to("10.9.0.2"))
+	require.ErrorIs(t, err, syscall.ENETUNREACH)
+	_, err = x.WriteTo(nil, to("::1"))
+	require.Error(t, err)
+	_, err = a.ListenPacket(ospf, "10.0.0.7")
+	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
+	_, err = a.ListenPacket("ip4:nothing", "")
+	require.ErrorContains(t, err, "unknown IP protocol")
+	_, err = a.ListenPacket("ip4:256", "")
+	require.Error(t, err)
+	_, err = a.ListenPacket("ip6:icmp", "")
+	require.Error(t, err)
+}
+
+// An error about a probe reaches raw sockets too, as RFC 1122 §3.2.2 wants it passed up.
+func TestRawSocketsHearICMPErrors(t *testing.T) {
+	var clock tidepool.Clock
+	a, _ := pair(t, tidepool.Config{Clock: &clock})
+	c, err := a.ListenPacket("ip4:icmp", "")
+	require.NoError(t, err)
+	u, err := a.ListenPacket("udp", ":0")
+	require.NoError(t, err)
+	_, err = u.WriteTo([]byte("anybody?"), net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.0.0.2:9")))
+	require.NoError(t, err)
+	buf := make([]byte, 1500)
+	n, from, err := c.ReadFrom(buf)
+	require.NoError(t, err)
+	assert.Equal(t, "10.0.0.2", from.String())
+	assert.GreaterOrEqual(t, n, 36)
+	assert.Equal(t, []byte{3, 3}, buf[:2], "port unreachable")
+}
