@@ -25,14 +25,15 @@ type way struct {
 // a set of its values. The shorter ones are the inner nodes of a binary tree over its
 // bits, numbered as in a heap: 1 is every value, 2k and 2k+1 are the halves of k. So the
 // ones that hold a byte b are found by shifting 256+b right, the longest first. What
-// belongs to a member of a set lies in a slice, in the order of the set.
+// belongs to a member of a set lies in a slice, in the order of the set: the two make a
+// line of the cache, and a step of a look-up takes one or two.
 type node struct {
-	whole    set256
-	short    set256
 	sons     set256
-	wholes   []way
-	shorts   []way
 	children []*node
+	whole    set256
+	wholes   []way
+	short    set256
+	shorts   []way
 }
 
 // match returns the way of the node's longest prefix that holds b and how many bits of
