@@ -341,7 +341,8 @@ func TestFragmentsWaitForRoom(t *testing.T) {
 	for ; len(got) < 10_000; calls++ {
 		require.Less(t, calls, 10)
 		batch.Reset()
-		a.Output(w.now, []int{3}, batch)
+		more := a.Output(w.now, []int{3}, batch)
+		assert.Equal(t, calls < 2, more, "the link may have more room by now, and nobody would say so")
 		n := 0
 		for _, tr := range batch.Trains() {
 			for k := range tr.Count {
@@ -359,6 +360,12 @@ func TestFragmentsWaitForRoom(t *testing.T) {
 	assert.Equal(t, pattern(10_000), got[8:])
 	assert.True(t, a.Roomy())
 	assert.Empty(t, drops(a, 0))
+
+	t.Log("# a link that is full is asked once, and says when it is not")
+	require.NoError(t, a.SendUDP(w.now, s, to, pattern(10_000)))
+	batch.Reset()
+	assert.False(t, a.Output(w.now, []int{0}, batch))
+	assert.Empty(t, batch.Trains())
 }
 
 // A router has no use for some of a packet's fragments, so the link has room for all

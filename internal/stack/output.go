@@ -56,13 +56,16 @@ func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
 	return true
 }
 
-// usedUp reports whether a connection waits for a link whose room has gone into b. Then
-// the owner asks again: perhaps the link has room for more by then, and if it has none,
-// then a link that is full says when it is not. A connection that waits for room has
-// filed no timer, so nobody else would.
+// usedUp reports whether a connection, or a packet of our own, waits for a link whose
+// room has gone into b. Then the owner asks again: perhaps the link has room for more by
+// then, and if it has none, then a link that is full says when it is not. What waits for
+// room has filed no timer, so nobody else would.
 func (s *Stack) usedUp(outlets []int, b *buffer.Batch) bool {
 	if len(b.Trains()) == 0 {
 		return false
+	}
+	if len(s.out.packets) > 0 {
+		return true
 	}
 	for i := range s.interfaces {
 		if outlets[i] <= 0 && s.tcp.Waits(i) {
