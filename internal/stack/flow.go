@@ -81,7 +81,8 @@ func (r *run) takes(b []byte) bool {
 }
 
 // outputForwarded moves others' packets into b. A packet whose link has no
-// room, behind that link's own queue, is dropped as a router drops it.
+// room, behind that link's own queue, is dropped as a router drops it; but where the
+// room has gone into b, the owner asks again, for the link may have taken that by then.
 func (s *Stack) outputForwarded(now clock.Time, room []int, b *buffer.Batch) bool {
 	o := &s.out
 	for ; o.emitted < len(o.forward); o.emitted++ {
@@ -101,6 +102,9 @@ func (s *Stack) outputForwarded(now clock.Time, room []int, b *buffer.Batch) boo
 				return false
 			}
 			s.emitRun(now, room, b, r)
+		}
+		if len(r.data) > 0 && len(b.Trains()) > 0 {
+			return false
 		}
 		s.dropRun(now, r, ip.DropQueueFull)
 	}

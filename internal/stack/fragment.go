@@ -104,12 +104,12 @@ func (s *Stack) emitFragments(now clock.Time, room []int, b *buffer.Batch, p *pa
 // whether b took all. If the link does not, none of it goes: fragments of what cannot
 // get whole are in the way of others.
 func (s *Stack) cutForwarded(now clock.Time, room []int, b *buffer.Batch, r *run) bool {
-	if b.Full() {
-		return false
-	}
 	p := packet{iface: r.iface, hop: r.hop, data: r.data, at: r.at}
 	f := &s.out.cut
 	if f.Reset(p.data, s.interfaces[r.iface].MTU, p.at) && f.Left() > room[r.iface] {
+		if len(b.Trains()) > 0 {
+			return false // as in outputForwarded: the link is asked again
+		}
 		s.dropRun(now, r, ip.DropQueueFull)
 		return true
 	}
