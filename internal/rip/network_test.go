@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"fmt"
 	"hash/fnv"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -27,6 +28,9 @@ type network struct {
 	sent    int // messages handed to a wire
 	settled clock.Time
 	log     uint64 // a hash over everything sent, in order
+	udp     uint16 // the port that messages come from; 0 in the course's dialect
+	own     int    // what a network costs those on it
+	keys    []rip.Key
 	lose    func(from, to *router, payload []byte) bool
 }
 
@@ -86,7 +90,13 @@ func (f *flight) Pop() any {
 // newNetwork builds n routers and a wire for each pair; wire i is 10.i/256.i%256.0/24.
 func newNetwork(tb testing.TB, n int, pairs [][2]int, cfg rip.Config) *network {
 	tb.Helper()
-	w := &network{tb: tb, now: 1, delay: time.Millisecond}
+	return (&network{tb: tb, now: 1, delay: time.Millisecond}).make(n, pairs, cfg)
+}
+
+// make is newNetwork for one that is prepared in part.
+func (w *network) make(n int, pairs [][2]int, cfg rip.Config) *network {
+	tb := w.tb
+	tb.Helper()
 	for id := range n {
 		w.routers = append(w.routers, &router{id: id, routes: map[netip.Prefix]rip.Change{}})
 	}
@@ -100,9 +110,18 @@ func newNetwork(tb testing.TB, n int, pairs [][2]int, cfg rip.Config) *network {
 		b.ports = append(b.ports, port{x, netip.AddrFrom4(base), a})
 		w.wires = append(w.wires, x)
 	}
+	if cfg.Dialect == rip.RIPv2 {
+		w.udp, w.own = rip.Port, 1
+	}
 	for _, r := range w.routers {
-		cfg.Neighbors = nil
+		cfg.Neighbors, cfg.Interfaces = nil, nil
+		cfg.Rand = rand.New(rand.NewPCG(7, uint64(r.id)))
 		for i, p := range r.ports {
+			if cfg.Dialect == rip.RIPv2 {
+				f := rip.Interface{Addr: netip.PrefixFrom(p.addr, 24), Keys: w.keys}
+				cfg.Interfaces = append(cfg.Interfaces, f)
+				continue
+			}
 			far := p.peer.ports[p.wire.end(p.peer)].addr
 			cfg.Neighbors = append(cfg.Neighbors, rip.Neighbor{Addr: far, Iface: i})
 		}
@@ -139,6 +158,7 @@ func (w *network) drain(r *router) {
 		p := r.ports[m.Iface]
 		require.False(w.tb, p.wire.down, "sent to an interface that is down")
 		require.LessOrEqual(w.tb, len(m.Payload), 4+64*12)
+		require.Equal(w.tb, w.udp, m.Port)
 		w.sent++
 		w.record(r, m)
 		if p.wire.broken || w.lose != nil && w.lose(r, p.peer, m.Payload) {
@@ -179,7 +199,7 @@ func (w *network) run(d time.Duration) {
 		case len(w.flying) > 0 && w.flying[0].at == next && next < until:
 			p := heap.Pop(&w.flying).(parcel)
 			if !p.wire.down && !p.wire.broken {
-				from := netip.AddrPortFrom(p.from, 0)
+				from := netip.AddrPortFrom(p.from, w.udp)
 				require.Equal(w.tb, rip.Taken, p.to.speaker.Input(w.now, from, p.iface, p.payload))
 				w.drain(p.to)
 			}
@@ -238,7 +258,7 @@ func (w *network) nearest(x *wire) []int {
 		r := queue[0]
 		queue = queue[1:]
 		for _, p := range r.ports {
-			if !p.wire.down && !p.wire.broken && far[p.peer.id] < 0 && far[r.id]+1 < rip.Infinity {
+			if !p.wire.down && !p.wire.broken && far[p.peer.id] < 0 && far[r.id]+1+w.own < rip.Infinity {
 				far[p.peer.id] = far[r.id] + 1
 				queue = append(queue, p.peer)
 			}
@@ -255,7 +275,7 @@ func (w *network) wrong() string {
 		for i, r := range w.routers {
 			if got := w.hops(r, x.prefix); got != want[i] {
 				fmt.Fprintf(&b, "router %d to %v: %d hops, want %d\n", i, x.prefix, got, want[i])
-			} else if c, ok := r.routes[x.prefix]; ok && c.Cost != got {
+			} else if c, ok := r.routes[x.prefix]; ok && c.Cost != got+w.own {
 				fmt.Fprintf(&b, "router %d to %v: cost %d over %d hops\n", i, x.prefix, c.Cost, got)
 			}
 		}
