@@ -44,6 +44,12 @@ func (f *Interface) checkKernel() error {
 	if f.Kernel.IsValid() && !f.Kernel.Is4() {
 		return fmt.Errorf("the Kernel's address %v is not IPv4", f.Kernel)
 	}
+	for _, p := range f.KernelRoutes {
+		if !f.Kernel.IsValid() || !p.Addr().Is4() || p != p.Masked() {
+			return fmt.Errorf("the kernel's route %v: want an IPv4 prefix without host bits, "+
+				"and a Kernel address", p)
+		}
+	}
 	if !f.Kernel.IsValid() {
 		return nil
 	}

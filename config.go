@@ -64,6 +64,8 @@ type Interface struct {
 	// Kernel is the address to give that end, which is brought up then; invalid: it
 	// is left alone.
 	Kernel netip.Addr
+	// KernelRoutes are what the kernel is told to reach by the node, until it is closed.
+	KernelRoutes []netip.Prefix
 	// Neighbors are the nodes on the link. A UDP link reaches only these; on
 	// another, an empty list means that anybody may be there.
 	Neighbors []Neighbor
@@ -216,9 +218,9 @@ func (f *Interface) underneath(to *lnx.Interface) (err error) {
 		if err := f.checkKernel(); err != nil {
 			return err
 		}
-		to.Tun = &lnx.Tun{Device: f.TUN, Kernel: f.Kernel}
-	case f.Kernel.IsValid():
-		return errors.New("a Kernel address without a TUN device")
+		to.Tun = &lnx.Tun{Device: f.TUN, Kernel: f.Kernel, Routes: f.KernelRoutes}
+	case f.Kernel.IsValid() || len(f.KernelRoutes) > 0:
+		return errors.New("a Kernel address or KernelRoutes without a TUN device")
 	}
 	to.UDP, err = hostPort(f.UDP)
 	return err

@@ -2,6 +2,7 @@ package tidepool_test
 
 import (
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"testing"
@@ -23,7 +24,11 @@ func TestTheKernelDialsANode(t *testing.T) {
 	require.NoError(t, unix.Unshare(unix.CLONE_NEWNET))
 	n := open(t, tidepool.Config{Interfaces: []tidepool.Interface{{
 		Addr: prefix("10.8.0.1/24"), TUN: "tide0", Kernel: addr("10.8.0.2"),
+		KernelRoutes: []netip.Prefix{prefix("10.20.0.0/16")},
 	}}})
+	routes, err := os.ReadFile("/proc/thread-self/net/route")
+	require.NoError(t, err)
+	assert.Contains(t, string(routes), "tide0\t0000140A\t0100080A", "10.20.0.0 by 10.8.0.1")
 	l, err := n.Listen("tcp", ":80")
 	require.NoError(t, err)
 	kernels, err := net.DialTimeout("tcp4", "10.8.0.1:80", patience)
@@ -39,4 +44,19 @@ func TestTheKernelDialsANode(t *testing.T) {
 	k, err := ours.Read(p)
 	require.NoError(t, err)
 	assert.Equal(t, "from the kernel", string(p[:k]))
+}
+
+func TestKernelRoutesWantAKernel(t *testing.T) {
+	for name, f := range map[string]tidepool.Interface{
+		"no address": {TUN: "tide0", KernelRoutes: []netip.Prefix{prefix("10.20.0.0/16")}},
+		"host bits": {
+			TUN: "tide0", Kernel: addr("10.8.0.2"),
+			KernelRoutes: []netip.Prefix{prefix("10.20.0.1/16")},
+		},
+		"no device": {UDP: "127.0.0.1:0", KernelRoutes: []netip.Prefix{prefix("10.20.0.0/16")}},
+	} {
+		f.Addr = prefix("10.8.0.1/24")
+		_, err := tidepool.Open(tidepool.Config{Interfaces: []tidepool.Interface{f}})
+		assert.Error(t, err, name)
+	}
 }
