@@ -208,8 +208,8 @@ func TestFragmentingAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// RFC 6864 §4.3: no identification comes again until all others have; §5.2 and RFC
-// 7739 §4: who knows some cannot tell the next.
+// RFC 6864 §4.3: no identification comes again until all others have, and, as RFC 7739
+// has it for IPv6, who knows some cannot tell the next.
 func TestRFC6864_4_3_Identifications(t *testing.T) {
 	src, dst := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 1, 0, 2}
 	x := ip.NewIdentifications([16]byte{1, 2, 3})
