@@ -10,9 +10,10 @@ import (
 
 // readOptions looks through the options of a packet that goes on, here or to others;
 // false: it does not, because of them. Nobody may say which way a packet takes: source
-// routes are refused, as RFC 7126 §4.3.5 and §4.4.5 advise, and RFC 1812 §5.2.4.1 is not
+// routes are refused, as RFC 7126 §4.3.5 and §4.4.5 advise, and RFC 1812 §5.3.13.4 is not
 // followed. Their sender is told. Security options, router alerts and what is unknown
-// are left alone.
+// are left alone. That RFC 7126 §4.5.5 and §4.7.5 would have recorded routes and times
+// dropped, too, is for networks that somebody pays for: here they are to be seen.
 func (s *Stack) readOptions(now clock.Time, i int, h *ip.Header, b []byte) bool {
 	o, pointer, ok := ip.ParseOptions(h.Options)
 	switch {
