@@ -12,6 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -52,8 +53,8 @@ func accounted(t require.TestingT, s *stack.Stack, sent uint64) {
 	require.LessOrEqual(t, forwarded, out+sent, "what is passed on leaves or is dropped")
 }
 
-// fuzzRouter is a router with sockets, a group, a listener and a lossy link.
-func fuzzRouter(t require.TestingT) *stack.Stack {
+// fuzzRouter is a router with sockets, a group, a listener and a lossy link, and RIP.
+func fuzzRouter(t require.TestingT, dialect rip.Dialect) *stack.Stack {
 	small := face("if2", "10.2.0.1/24")
 	small.MTU = 68
 	known := face("if1", "10.1.0.1/24")
@@ -61,12 +62,12 @@ func fuzzRouter(t require.TestingT) *stack.Stack {
 	s, err := stack.New(1, stack.Config{
 		Interfaces: []stack.Interface{face("if0", "10.0.0.2/24"), known, small},
 		Routes:     []stack.Route{route("172.16.0.0/12", "10.1.0.2")},
-		Forwarding: true,
-		Knobs:      stack.Knobs{ICMP: stack.ICMPKnobs{EchoBroadcast: true}},
+		Forwarding: true, RIP: &rip.Config{Dialect: dialect},
+		Knobs: stack.Knobs{ICMP: stack.ICMPKnobs{EchoBroadcast: true}},
 	})
 	require.NoError(t, err)
 	s.SetLoss(2, 0.1)
-	u, err := s.BindUDP(netip.MustParseAddrPort("0.0.0.0:520"))
+	u, err := s.BindUDP(netip.MustParseAddrPort("0.0.0.0:53"))
 	require.NoError(t, err)
 	require.NoError(t, s.JoinUDP(u, 0, ripGroup))
 	_, err = s.ListenTCP(netip.MustParseAddrPort("0.0.0.0:80"), 4)
@@ -136,6 +137,7 @@ func mendPayload(p []byte, src, dst ip.Addr, protocol uint8) {
 		p[2], p[3] = 0, 0
 		binary.BigEndian.PutUint16(p[2:], checksum.Checksum(p))
 	case protocol == ip.ProtoUDP && len(p) >= 8:
+		p[2], p[3] = []byte{2, 0}[p[3]&1], []byte{8, 53}[p[3]&1] // RIP's port, or the socket's
 		binary.BigEndian.PutUint16(p[4:], uint16(len(p)))
 		p[6], p[7] = 0, 0
 		binary.BigEndian.PutUint16(p[6:], ^checksum.Fold(checksum.Sum(p, sum)))
@@ -147,10 +149,16 @@ func mendPayload(p []byte, src, dst ip.Addr, protocol uint8) {
 
 // Random packets, most of them half right: none is forgotten, none is counted twice.
 func TestEveryPacketIsAccountedFor(t *testing.T) {
-	rng := rand.New(rand.NewPCG(11, 12))
-	s, batch := fuzzRouter(t), buffer.NewBatch()
+	for _, dialect := range []rip.Dialect{rip.Course, rip.RIPv2} {
+		everyPacket(t, fuzzRouter(t, dialect))
+	}
+}
+
+func everyPacket(t *testing.T, s *stack.Stack) {
+	t.Helper()
+	rng, batch := rand.New(rand.NewPCG(11, 12)), buffer.NewBatch()
 	now, sent := clock.Time(1), uint64(0)
-	for range 200_000 {
+	for range 100_000 {
 		b := make([]byte, rng.IntN(rng.IntN(1500)+1)+rng.IntN(100))
 		for i := range b {
 			b[i] = byte(rng.Uint32())
@@ -177,7 +185,7 @@ func FuzzInput(f *testing.F) {
 	f.Add(echoTo(routerA, ip.Header{Options: []byte{68, 8, 5, 1, 0, 0, 0, 0}}, nil), byte(0), byte(31))
 	f.Add(datagramTo(hostA, hostC, ip.Header{MF: true, FragOff: 8}, make([]byte, 64)), byte(1), byte(1))
 	f.Add(datagramTo(hostA, ip.Addr{224, 0, 0, 9}, ip.Header{}, nil), byte(0), byte(0))
-	s, batch := fuzzRouter(f), buffer.NewBatch()
+	s, batch := fuzzRouter(f, rip.RIPv2), buffer.NewBatch()
 	now, sent := clock.Time(1), uint64(0)
 	f.Fuzz(func(t *testing.T, b []byte, iface, how byte) {
 		now = now.Add(1_000_000)

@@ -134,9 +134,21 @@ func TestMembershipsOfTheStackItself(t *testing.T) {
 	b.Input(w.now, frame(packet))
 	assert.Empty(t, b.Events())
 	require.ErrorIs(t, b.Leave(0, ripGroup), udp.ErrNotMember)
-	for _, no := range []string{"10.0.0.9", "255.255.255.255", "ff02::9"} {
+	for _, no := range []string{"10.0.0.9", "255.255.255.255", "ff02::9"} { // RFC 1112 §4
 		require.ErrorIs(t, a.Join(0, addr(no)), stack.ErrNotGroup)
 	}
 	require.ErrorIs(t, a.Join(1, ripGroup), stack.ErrNotGroup)
 	require.ErrorIs(t, a.Join(-1, ripGroup), stack.ErrNotGroup)
+}
+
+// RFC 3021 §2.2: a network of two addresses has no broadcast of its own.
+func TestALinkOfTwoHasNoBroadcast(t *testing.T) {
+	w := newWorld(t)
+	s := w.add(stack.Config{Interfaces: []stack.Interface{face("if0", "10.5.0.0/31")}})
+	u := bindUDP(t, s, "0.0.0.0:7")
+	sendTo(t, w, s, u, "10.5.0.1:7", "one host")
+	require.ErrorIs(t, s.SendUDP(w.now, u, netip.MustParseAddrPort("255.255.255.255:7"), nil),
+		stack.ErrBroadcast)
+	s.Input(w.now, frame(packetTo(ip.Addr{10, 5, 0, 1}, ip.Addr{10, 5, 0, 0})))
+	assert.Len(t, s.Events(), 1, "from what would be the broadcast, to what would be none")
 }

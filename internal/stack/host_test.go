@@ -38,7 +38,7 @@ func TestRFC1122_3_2_1_3_Addresses(t *testing.T) {
 		{"all on the link", packetTo(from, ip.Addr{255, 255, 255, 255}), true},
 		{"a neighbour's address", packetTo(from, ip.Addr{10, 1, 0, 9}), false},
 		{"all on another network", packetTo(from, ip.Addr{10, 0, 0, 255}), false},
-		{"all hosts", packetTo(from, ip.Addr{224, 0, 0, 1}), true},
+		{"all hosts, RFC 1112 §7.2", packetTo(from, ip.Addr{224, 0, 0, 1}), true},
 	}
 	for _, tt := range tests {
 		before := dropsOf(c.InterfaceInfos()[0].In)[ip.DropNotForUs.String()]

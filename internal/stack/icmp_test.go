@@ -142,8 +142,8 @@ func TestTimestampReplies(t *testing.T) {
 	assert.Empty(t, ask(w, 0, 0, packet(h, query.Append(nil))))
 }
 
-// RFC 6918 §2, RFC 6633 §3, RFC 1812 §5.2.7.2: what is obsolete, or only a host's to heed,
-// has no answer.
+// RFC 6918 §2, RFC 6633 §3, RFC 1812 §5.2.7.2, RFC 1122 §3.2.2.2: what is obsolete, and
+// redirects, have no answer.
 func TestSilence(t *testing.T) {
 	w, _, b, _ := line(t)
 	h := ip.Header{Protocol: ip.ProtoICMP, Src: hostA, Dst: routerA}

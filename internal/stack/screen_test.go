@@ -146,7 +146,8 @@ func TestDirectedBroadcasts(t *testing.T) {
 }
 
 // RFC 1812 §5.3.13.5, §5.3.13.6: a router enters itself, by the interface that a packet
-// leaves by, where its sender asked for it, and leaves other options as they are.
+// leaves by, where its sender asked for it, unlike what RFC 7126 §4.5.5 and §4.7.5 advise,
+// and leaves other options as they are.
 func TestOptionsOfWhatIsPassedOn(t *testing.T) {
 	w, _, _, c := line(t)
 	w.now = w.now.Add(7 * time.Millisecond)
@@ -170,10 +171,13 @@ func TestOptionsOfWhatIsPassedOn(t *testing.T) {
 		assert.Equal(t, uint8(8), h.TTL)
 	}
 
-	// A host is silent about what is for others, whatever its options are.
-	for _, options := range [][]byte{{131, 7, 4, 1, 2, 3, 4, 0}, {7, 7, 3, 0, 0, 0, 0, 0}} {
+	// RFC 7126 §4.3.5, §4.4.5, RFC 1812 §5.3.13.4: source routes are refused. A host is
+	// silent about what is for others, whatever its options are.
+	for _, options := range [][]byte{
+		{131, 7, 4, 1, 2, 3, 4, 0}, {137, 7, 8, 1, 2, 3, 4, 0}, {7, 7, 3, 0, 0, 0, 0, 0},
+	} {
 		assert.Empty(t, ask(w, 2, 0, packetTo(hostA, ip.Addr{10, 1, 0, 9}, options...)))
 		assert.Len(t, ask(w, 2, 0, packetTo(hostA, hostC, options...)), 1)
 	}
-	assert.Equal(t, map[string]uint64{"bad ip option": 2, "source route": 2}, drops(c, 0))
+	assert.Equal(t, map[string]uint64{"bad ip option": 2, "source route": 4}, drops(c, 0))
 }
