@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 )
 
 func validateCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, here bool
 	c := &cobra.Command{
 		Use:   "validate FILE|FOLDER...",
 		Short: "check .lnx files without running anything",
@@ -26,7 +27,7 @@ func validateCommand() *cobra.Command {
 			"taken for one network and must fit together.",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			var v validation
+			v := validation{here: here, ctx: c.Context}
 			for _, arg := range args {
 				if err := v.add(arg); err != nil {
 					return &usageError{err}
@@ -39,6 +40,8 @@ func validateCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	c.Flags().BoolVar(&here, "here", false,
+		"check too whether this machine can run them now: ports, addresses, ways to peers")
 	return c
 }
 
@@ -49,6 +52,8 @@ type validation struct {
 	Problems []problem     `json:"problems"`
 
 	errs lnx.Errors
+	here bool                   // check the machine too
+	ctx  func() context.Context // the command's
 }
 
 type checkedFile struct {
@@ -129,6 +134,9 @@ func (v *validation) parse(path string) (*lnx.Config, error) {
 		return nil, nil //nolint:nilnil // wrong, and noted
 	}
 	refused := node.Check(c)
+	if v.here {
+		refused = append(refused, node.CheckHere(v.ctx(), c)...)
+	}
 	v.errs = append(v.errs, refused...)
 	v.Files = append(v.Files, checkedFile{
 		File: path, OK: refused.Err() == nil, Grammar: c.Grammar.String(),

@@ -35,7 +35,7 @@ type Impairment struct {
 	Iface string `json:"iface"`
 	Way   Way    `json:"way"`
 	Words string `json:"words"`          // "nothing": packets pass as they are
-	Seed  uint64 `json:"seed,omitempty"` // what Words say, or what was drawn instead
+	Seed  uint64 `json:"seed,omitempty"` // what Words say, or what was drawn if chance is in it
 	// Seen is how many packets came since they first were impaired, and Passed how many have
 	// left. Inside is how many are on their way now, and Waiting how many of them for the rate.
 	// Seen + Duplicated = Passed + Lost + QueueDropped + Overflowed + Inside, always.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -28,16 +29,59 @@ func (e *BindError) Error() string {
 	if len(e.Interfaces) > 1 {
 		kind = "interfaces "
 	}
-	reason := ""
-	switch {
-	case errors.Is(e.Err, errAddrInUse):
-		reason = "address already in use (another node running?)"
-	case errors.Is(e.Err, errAddrNotAvailable):
-		reason = "not an address of this machine"
-	default:
-		reason = e.Err.Error()
+	reason := e.Reason()
+	if errors.Is(e.Err, errAddrInUse) {
+		reason += " (another node running?)"
 	}
 	return "link: " + kind + strings.Join(e.Interfaces, ", ") + ": bind " + e.UDP + ": " + reason
+}
+
+// Reason says why the address cannot be had.
+func (e *BindError) Reason() string {
+	switch {
+	case errors.Is(e.Err, errAddrInUse):
+		return "address already in use"
+	case errors.Is(e.Err, errAddrNotAvailable):
+		return "not an address of this machine"
+	}
+	return e.Err.Error()
+}
+
+// Advice says what to do about it.
+func (e *BindError) Advice() string {
+	const privileged = 1024
+	host, port, err := net.SplitHostPort(e.UDP)
+	number, _ := strconv.Atoi(port)
+	switch {
+	case err != nil:
+		return ""
+	case errors.Is(e.Err, errAddrInUse):
+		return "a port that is free; `ss -ulpn sport = :" + port + "` tells who has this one"
+	case errors.Is(e.Err, errAddrNotAvailable):
+		return "one of this machine's: " + ownAddresses()
+	case errors.Is(e.Err, os.ErrPermission) && number < privileged:
+		return "a port from 1024, or CAP_NET_BIND_SERVICE"
+	}
+	if _, isAddr := literal(host); !isAddr {
+		return "an IPv4 address of this machine, or a name of one"
+	}
+	return ""
+}
+
+// ownAddresses lists some IPv4 addresses of this machine.
+func ownAddresses() string {
+	const most = 6
+	var list []string
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return "127.0.0.1"
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && len(list) < most {
+			list = append(list, n.IP.String())
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // Unwrap returns what the system said.

@@ -10,6 +10,17 @@ import (
 // None reports whether nothing happens to packets.
 func (c Config) None() bool { return c.String() == nothing }
 
+// Random reports whether chance decides about packets.
+func (c Config) Random() bool {
+	switch c.Loss.(type) {
+	case nil, PeriodicLoss, ListedLoss:
+	default:
+		return true
+	}
+	return c.Duplicate > 0 || c.Corrupt.Share > 0 || c.Truncate > 0 || c.Jitter != nil ||
+		c.Reorder.Share > 0
+}
+
 // nothing is the name of doing nothing.
 const nothing = "nothing"
 

@@ -224,8 +224,11 @@ func (r *reader) part() {
 		r.fail(w, "a part of netem that is not known here", "one of "+strings.Join(Words(), ", "))
 		return
 	}
-	r.fail(w, "no impairment"+spell.DidYouMean(name, append(Words(), "dup")),
-		"one of "+strings.Join(Words(), ", "))
+	near, want := spell.DidYouMean(name, append(Words(), "dup")), ""
+	if near == "" {
+		want = "one of " + strings.Join(Words(), ", ")
+	}
+	r.fail(w, "no impairment"+near, want)
 }
 
 // finish puts together what several keywords said, and checks that it can be.
@@ -253,10 +256,24 @@ func (r *reader) finish() {
 	for _, name := range []string{"target", "interval", "ecn", "noecn"} {
 		r.needs(name, r.codel, "codel")
 	}
+	if q := r.queue.withDefaults(); q.Target >= q.Interval {
+		r.fail(r.seenLast("target", "interval"), "no good: the target would be "+q.Target.String()+
+			" and the interval "+q.Interval.String(), "a target below the interval")
+	}
 	r.assemble()
 	if whole := c.withDefaults(); r.err == nil {
 		r.err = whole.validate()
 	}
+}
+
+// seenLast is the last of the keywords that were said.
+func (r *reader) seenLast(names ...string) (last word) {
+	for _, name := range names {
+		if w, said := r.seen[name]; said && w.at >= last.at {
+			last = w
+		}
+	}
+	return last
 }
 
 // assemble makes the queue.

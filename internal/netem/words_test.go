@@ -103,7 +103,8 @@ func TestWrongWordsAreShownWhereTheyAre(t *testing.T) {
 	_, err := netem.Parse("delay 20ms lss 2%")
 	assert.Contains(t, err.Error(), "\n    delay 20ms lss 2%\n               ^^^")
 	_, err = netem.Parse("rate 1mbit codel target 1s")
-	assert.ErrorIs(t, err, netem.ErrConfig)
+	require.ErrorIs(t, err, netem.ErrConfig)
+	assert.ErrorContains(t, err, `"target" is no good: the target would be 1s and the interval 100ms`)
 }
 
 func FuzzWords(f *testing.F) {

@@ -110,7 +110,7 @@ func (n *Node) openUDP(offload link.Offload, udp lnx.HostPort, faces []link.Inte
 		Lookup: n.cfg.lookup, ResolveEvery: n.cfg.resolveEvery,
 	})
 	if err != nil {
-		return err
+		return placed(n.cfg.LNX, faces[0].ID, err)
 	}
 	return n.addDevice(d, faces)
 }

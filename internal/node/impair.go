@@ -223,7 +223,7 @@ func (n *Node) impairmentOf(i, way int) control.Impairment {
 	}
 	c := l.Counters()
 	a.Words = cfg.String()
-	if !cfg.None() {
+	if cfg.Random() {
 		a.Seed = m.seeds[i][way]
 	}
 	a.Seen, a.SeenBytes, a.Passed, a.PassedBytes = c.In, c.InBytes, c.Out, c.OutBytes

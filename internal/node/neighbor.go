@@ -204,7 +204,22 @@ func (n *Node) describe(now clock.Time, w *ward) control.Neighbor {
 	case w.state == control.NeighborUnreachable && w.last.Refusal != nil:
 		nb.Problem = w.last.Refusal.Error()
 	}
+	if nb.Problem != "" {
+		nb.Problem += n.lineOf(w)
+	}
 	return nb
+}
+
+// lineOf is where the file speaks of a neighbour, in brackets.
+func (n *Node) lineOf(w *ward) string {
+	for i := range n.cfg.LNX.Neighbors {
+		if nb := &n.cfg.LNX.Neighbors[i]; nb.Addr == w.addr {
+			if line := n.cfg.LNX.Line(nb); line != "" {
+				return " (" + line + ")"
+			}
+		}
+	}
+	return ""
 }
 
 // configured is the UDP address that the file has for a neighbour.

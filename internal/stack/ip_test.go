@@ -221,6 +221,8 @@ func TestNobodyOfThatAddressIsOnTheLink(t *testing.T) {
 	})
 	w.wire(end{0, 0}, end{1, 0})
 	require.ErrorIs(t, a.SendEcho(w.now, addr("10.0.0.9"), 1, 1, 0, 0), stack.ErrNoNeighbor)
+	own := dropsOf(a.InterfaceInfos()[0].Out)
+	assert.Equal(t, uint64(1), own[ip.DropUnknownNeighbor.String()], "what was not sent is counted")
 	_, err := a.TCP().Connect(w.now, addrPort(addr("10.0.0.9"), 80), 0)
 	require.ErrorIs(t, err, tcp.ErrUnreachable)
 	require.NoError(t, a.SendEcho(w.now, addr("10.1.0.9"), 1, 1, 0, 0))

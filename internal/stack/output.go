@@ -275,6 +275,9 @@ func (s *Stack) send(now clock.Time, h ip.Header, payload []byte) error {
 		return s.queueLocal(now, i, append(h.Append(nil), payload...))
 	}
 	i, hop, err := s.way(h.Dst)
+	if errors.Is(err, ErrNoNeighbor) {
+		s.interfaces[i].tx.drops[ip.DropUnknownNeighbor]++
+	}
 	if err != nil {
 		return err
 	}
@@ -303,7 +306,7 @@ func (s *Stack) way(dst ip.Addr) (i int, hop ip.Addr, err error) {
 	case !ok:
 		return 0, hop, fmt.Errorf("%v: %w", netip.AddrFrom4(dst), ErrNoRoute)
 	case h.OnLink && !s.present(h.Iface, dst) && !s.broadcast(h.Iface, dst):
-		return 0, hop, fmt.Errorf("%v is not on %s's link: %w", netip.AddrFrom4(dst),
+		return h.Iface, hop, fmt.Errorf("%v is not on %s's link: %w", netip.AddrFrom4(dst),
 			s.interfaces[h.Iface].Name, ErrNoNeighbor)
 	}
 	return h.Iface, h.Next, nil

@@ -1,0 +1,168 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+)
+
+// total is what was dropped for every reason.
+func total(c control.Counters) (n uint64) {
+	for _, d := range c.Drops {
+		n += d.Packets
+	}
+	return n
+}
+
+// Every packet is accounted for: what one end sends is lost by a link under its name, queued,
+// or received by the other end, and nothing else.
+func TestEveryPacketIsAccountedFor(t *testing.T) {
+	p := freePorts(t, 2)
+	text := `interface if0 10.0.0.%d/24 127.0.0.1:%d
+neighbor 10.0.0.%d at 127.0.0.1:%d via if0
+`
+	a := start(t, Config{Seed: 3}, "A", fmt.Sprintf(text, 1, p[0], 2, p[1])+
+		"impair if0 out loss 2% duplicate 3% delay 200us 100us rate 200mbit limit 50\n"+
+		"impair if0 in loss 1%\n")
+	b := start(t, Config{}, "B", fmt.Sprintf(text, 2, p[1], 1, p[0]))
+	client, server := connect(t, a, b, "10.0.0.2:80")
+	exchange(t, client, server, 400_000)
+	require.NoError(t, client.Close())
+	require.NoError(t, server.Close())
+	// A link of 1 ms is empty some time after the last word.
+	settled := func() bool {
+		list := ask(t, a, control.Impairments{})
+		over := list[0].Inside == 0 && list[1].Inside == 0
+		for _, n := range []*Node{a, b} {
+			for _, s := range ask(t, n, control.Sockets{}) {
+				over = over && s.State == "TIME_WAIT"
+			}
+		}
+		return over
+	}
+	require.Eventually(t, settled, 20*time.Second, 5*time.Millisecond)
+	require.NoError(t, a.Close())
+	require.NoError(t, b.Close())
+
+	fa, fb := a.interfaces()[0], b.interfaces()[0] // the loops have ended
+	ways, err := a.impairments("")
+	require.NoError(t, err)
+	out, in := ways[0], ways[1]
+	assert.NotZero(t, out.Lost)
+	assert.NotZero(t, out.Duplicated)
+	assert.NotZero(t, out.QueueDropped)
+	for _, w := range ways {
+		assert.Equal(t, w.Seen+w.Duplicated,
+			w.Passed+w.Lost+w.QueueDropped+w.Overflowed+uint64(w.Inside), w.Way)
+	}
+	assert.Equal(t, fa.Out.Packets, out.Seen, "all that IP sends enters the link")
+	assert.Equal(t, total(fa.Out), out.Lost+out.QueueDropped)
+	assert.Equal(t, fa.Device.OutPackets, out.Passed, "all that leaves it goes to the kernel")
+	assert.Equal(t, fa.Device.OutPackets, fb.Device.InPackets, "whose loopback loses nothing")
+	assert.Equal(t, fa.Device.OutBytes, fb.Device.InBytes)
+	assert.Equal(t, fb.In.Packets, fb.Device.InPackets)
+	assert.Equal(t, fb.In.Bytes, fb.Device.InBytes)
+	assert.Equal(t, fb.Out.Packets, fb.Device.OutPackets)
+	assert.Equal(t, fb.Device.OutPackets, fa.Device.InPackets)
+	assert.Equal(t, fa.Device.InPackets, in.Seen)
+	assert.Equal(t, in.Passed, fa.In.Packets)
+	assert.Equal(t, fa.In.Packets+in.Lost, fb.Out.Packets)
+}
+
+// An interface that is down drops what comes and sends nothing, each under its name. A
+// connection over it waits, and goes on when it is up again.
+func TestDownAndUp(t *testing.T) {
+	p := freePorts(t, 2)
+	text := `interface if0 10.0.0.%d/24 127.0.0.1:%d
+neighbor 10.0.0.%d at 127.0.0.1:%d via if0
+`
+	a := start(t, Config{}, "A", fmt.Sprintf(text, 1, p[0], 2, p[1]))
+	b := start(t, Config{}, "B", fmt.Sprintf(text, 2, p[1], 1, p[0]))
+	client, server := connect(t, a, b, "10.0.0.2:80")
+	exchangeWord(t, client, server)
+
+	assert.False(t, ask(t, a, control.SetLink{Iface: "0"}).Up)
+	assert.Empty(t, ask(t, a, control.Routes{}), "its network is gone")
+	assert.Empty(t, ask(t, a, control.Neighbors{}))
+	_, err := a.Do(t.Context(), control.SendTest{Addr: netip.MustParseAddr("10.0.0.2"), Text: "x"})
+	require.ErrorIs(t, err, control.ErrNoRoute)
+	_, err = server.Write([]byte("while it is down"))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		drops := ask(t, a, control.Interfaces{})[0].In.Drops
+		return len(drops) == 1 && drops[0].Reason == "interface down"
+	}, 10*time.Second, 5*time.Millisecond)
+	assert.Equal(t, "ESTABLISHED", ask(t, a, control.Sockets{})[0].State)
+
+	assert.True(t, ask(t, a, control.SetLink{Iface: "if0", Up: true}).Up)
+	require.NoError(t, client.SetReadDeadline(time.Now().Add(20*time.Second)))
+	buf := make([]byte, 100)
+	n, err := client.Read(buf)
+	require.NoError(t, err)
+	assert.Equal(t, "while it is down", string(buf[:n]))
+	exchangeWord(t, client, server)
+}
+
+// exchangeWord sends a word there and back.
+func exchangeWord(t *testing.T, a, b *Conn) {
+	t.Helper()
+	buf := make([]byte, 10)
+	for _, way := range [][2]*Conn{{a, b}, {b, a}} {
+		_, err := way[0].Write([]byte("word"))
+		require.NoError(t, err)
+		n, err := way[1].Read(buf)
+		require.NoError(t, err)
+		require.Equal(t, "word", string(buf[:n]))
+	}
+}
+
+// What the machine does not let a node have is told with its place in the file.
+func TestAnAddressThatCannotBeHadIsToldWithItsPlace(t *testing.T) {
+	p := freePorts(t, 1)
+	file := filepath.Join("nets", "A.lnx")
+	open := func(udp string) error {
+		c, err := lnx.Parse(file, []byte("# A\ninterface if0 10.0.0.1/24 "+udp+"\n"))
+		require.NoError(t, err)
+		for _, e := range CheckHere(t.Context(), c) {
+			assert.Equal(t, []any{file, 2, 27}, []any{e.File, e.Line, e.Col})
+		}
+		n, err := Open(Config{LNX: c})
+		if err == nil {
+			t.Cleanup(func() { _ = n.Close() })
+		}
+		return err
+	}
+	taken := fmt.Sprintf("127.0.0.1:%d", p[0])
+	require.NoError(t, open(taken))
+	err := open(taken)
+	require.Error(t, err)
+	assert.Contains(t, err.Error(), file+":2:27: interface if0 cannot have "+taken+
+		": address already in use; expected a port that is free")
+	assert.Contains(t, err.Error(), "\n                              ^^^^")
+	_, ok := errors.AsType[lnx.Errors](err)
+	assert.True(t, ok)
+	err = open("192.0.2.77:5000")
+	require.Error(t, err)
+	assert.Contains(t, err.Error(), "not an address of this machine; expected one of this machine's: ")
+}
+
+// Of the machine that a file's neighbours are on, too, is told what can be known beforehand.
+func TestCheckHere(t *testing.T) {
+	p := freePorts(t, 1)
+	c, err := lnx.Parse("A.lnx", fmt.Appendf(nil, "interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
+		"neighbor 10.0.0.2 at 127.0.0.1:9 via if0\nneighbor 10.0.0.3 at no.such.invalid:9 via if0\n", p[0]))
+	require.NoError(t, err)
+	list := CheckHere(t.Context(), c)
+	require.Len(t, list, 1)
+	assert.Contains(t, list[0].Error(),
+		"A.lnx:3:22: neighbor 10.0.0.3 via if0 cannot be reached at no.such.invalid:9: ")
+}

@@ -1,0 +1,86 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+)
+
+// placed gives an error about an interface's UDP address its place in the file.
+func placed(c *lnx.Config, iface int, err error) error {
+	bind, ok := errors.AsType[*link.BindError](err)
+	if !ok {
+		return err
+	}
+	f := &c.Interfaces[iface]
+	at := c.AtUDP(f, "interface "+f.Name+" cannot have "+bind.UDP+": "+bind.Reason(), bind.Advice())
+	if at == nil {
+		return err
+	}
+	return &mapped{error: lnx.Errors{at}, also: []error{err}}
+}
+
+// herePatience bounds how long a host name is looked up.
+const herePatience = 3 * time.Second
+
+// CheckHere tells what keeps this machine, as it is now, from running the node of a file:
+// UDP addresses that are not its own or that somebody has, neighbours that there is no way
+// to, host names that nobody knows. Nothing is sent but what a resolver asks.
+func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
+	bound := map[lnx.HostPort]bool{} // a shared socket is one
+	for i := range c.Interfaces {
+		f := &c.Interfaces[i]
+		if f.Tun != nil || bound[f.UDP] {
+			continue
+		}
+		bound[f.UDP] = true
+		d, err := link.Open(link.Config{
+			Host: f.UDP.Host, Port: f.UDP.Port, Offload: link.OffloadPlain,
+			Interfaces: []link.Interface{{Name: f.Name}},
+		})
+		if err == nil {
+			_ = d.Close() // it was only to see whether it can be had
+			continue
+		}
+		at, ok := errors.AsType[*lnx.Error](placed(c, i, err))
+		if !ok {
+			at = &lnx.Error{File: c.Name, Msg: err.Error()}
+		}
+		list = append(list, at)
+	}
+	for i := range c.Neighbors {
+		nb := &c.Neighbors[i]
+		if msg, want := unreachable(ctx, nb.UDP); msg != "" {
+			list = append(list, c.AtNeighbor(nb, "neighbor "+nb.Addr.String()+" via "+nb.Iface+
+				" cannot be reached at "+nb.UDP.String()+": "+msg, want))
+		}
+	}
+	return list
+}
+
+// unreachable says why nothing can be sent to a UDP address, empty: it can.
+func unreachable(ctx context.Context, to lnx.HostPort) (msg, want string) {
+	ctx, cancel := context.WithTimeout(ctx, herePatience)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "udp4", to.String())
+	if err == nil {
+		_ = conn.Close() // nothing was sent
+		return "", ""
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		return dns.Err, "a host name that the resolver knows, or an IPv4 address"
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err
+	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno.Error(), "an address that `ip route get` finds a way to"
+	}
+	return err.Error(), ""
+}
