@@ -116,7 +116,7 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	ctx, stop := endBySignal(c.Context(), endSignals(typed)...)
 	defer stop()
 	n, err := node.Open(o.config)
-	if _, ok := errors.AsType[lnx.Errors](err); ok {
+	if _, ok := errors.AsType[*lnx.Error](err); ok {
 		return err // they tell their places
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
@@ -148,7 +149,7 @@ func TestAnAddressThatCannotBeHadIsToldWithItsPlace(t *testing.T) {
 	assert.Contains(t, err.Error(), file+":2:27: interface if0 cannot have "+taken+
 		": address already in use; expected a port that is free")
 	assert.Contains(t, err.Error(), "\n                              ^^^^")
-	_, ok := errors.AsType[lnx.Errors](err)
+	_, ok := errors.AsType[*link.BindError](err)
 	assert.True(t, ok)
 	err = open("192.0.2.77:5000")
 	require.Error(t, err)

@@ -22,7 +22,7 @@ func placed(c *lnx.Config, iface int, err error) error {
 	if at == nil {
 		return err
 	}
-	return &mapped{error: lnx.Errors{at}, also: []error{err}}
+	return &mapped{error: at, also: []error{err}}
 }
 
 // herePatience bounds how long a host name is looked up.
