@@ -547,3 +547,23 @@ func TestTUNWhoseKernelEndIsDownOrDeleted(t *testing.T) {
 	require.ErrorIs(t, err, ErrGone)
 	assert.Equal(t, -1, d.FD())
 }
+
+// A kernel that does not take joined packets gets them one by one, from the first that
+// it refused on.
+func TestTUNWhoseKernelTakesNoTrains(t *testing.T) {
+	inNetns(t)
+	d := openTUNHere(t, TUNConfig{
+		Kernel: netip.MustParsePrefix("10.9.0.2/24"), Offload: OffloadPlain,
+	})
+	assert.Equal(t, OffloadTUN, d.Info().Offload)
+	file := &vnetTUN{fd: d.fd, whole: true} // of a device that expects no header, and so no packet
+	d.file = file
+	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomText(1, 4000)}.packet()
+	packets := splitAll(t, vnetHeader{gso: vnetTCPv4, gsoSize: 1360}, b)
+	n, err := d.WriteBatch([]buffer.Train{trainOf(0, addrB, packets...)})
+	require.NoError(t, err)
+	assert.Equal(t, 1, n)
+	assert.False(t, file.whole)
+	assert.Equal(t, uint64(3), d.Counters(0).Drops[DropRefused], "each by itself")
+	assert.Zero(t, d.Pending())
+}

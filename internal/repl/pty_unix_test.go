@@ -198,6 +198,16 @@ func TestCtrlCEndsTheCommandAndNotTheSession(t *testing.T) {
 	k.leaves()
 }
 
+// A page is shown as it is, but does not steer the terminal.
+func TestAFetchedPageStaysInItsLines(t *testing.T) {
+	k := sitDown(t, "")
+	k.press("fetch 10.0.0.1\r")
+	k.await("<h1>H</h1>\r\n<p>\\x1b[31mhello\r\n200 OK, 26 bytes of text/html in 1.5 ms\r\n")
+	k.await("B> ")
+	k.press(ctrlD)
+	k.leaves()
+}
+
 func TestEventsStandAboveTheHalfTypedLine(t *testing.T) {
 	k := sitDown(t, "")
 	k.press("win")

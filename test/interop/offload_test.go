@@ -5,6 +5,8 @@ package interop_test
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
 	"testing"
 	"time"
 
@@ -106,4 +108,62 @@ func (b *bed) pour(from *node.Node, n int64) time.Duration {
 	require.NoError(b.t, c.CloseWrite())
 	socat.wait()
 	return time.Since(start)
+}
+
+// Datagrams cross as trains too, by USO where the kernel has it, and are datagrams again
+// at the other end: those of a program that has the kernel cut them (UDP_SEGMENT), and
+// those that come back.
+func TestDatagramsCrossAsTrains(t *testing.T) {
+	r := &row{peer: "Linux, TUN", scenario: "UDP_SEGMENT to us, and echoed"}
+	report(t, r)
+	b := newBed(t, 0, nil)
+	var kernel *net.UDPConn
+	require.NoError(t, b.inside(func() error {
+		c, err := net.ListenPacket("udp4", colon(kernelIP, 5353))
+		if err == nil {
+			kernel = c.(*net.UDPConn)
+		}
+		return err
+	}))
+	defer kernel.Close()
+	const size, last, count = 1000, 345, 13
+	raw, err := kernel.SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT, size)
+	}))
+	require.NoError(t, err)
+	ours, err := b.c.ListenPacket(at("0.0.0.0", 5354))
+	require.NoError(t, err)
+	defer ours.Close()
+	soon := time.Now().Add(patience)
+	require.NoError(t, kernel.SetDeadline(soon))
+	require.NoError(t, ours.SetDeadline(soon))
+
+	text := make([]byte, (count-1)*size+last)
+	_, _ = rand.NewChaCha8([32]byte{2}).Read(text) // never fails
+	p := make([]byte, 2000)
+	for round := range 20 {
+		_, err := kernel.WriteToUDPAddrPort(text, at(hostIP, 5354))
+		require.NoError(t, err)
+		for i := range count {
+			want := text[i*size : min(len(text), (i+1)*size)]
+			n, from, err := ours.ReadFromAddrPort(p)
+			require.NoError(t, err, "round %d, datagram %d", round, i)
+			require.Equal(t, want, p[:n])
+			_, err = ours.WriteToAddrPort(p[:n], from)
+			require.NoError(t, err)
+		}
+		for i := range count {
+			n, _, err := kernel.ReadFromUDPAddrPort(p)
+			require.NoError(t, err, "round %d, echo %d", round, i)
+			require.Equal(t, text[i*size:min(len(text), (i+1)*size)], p[:n])
+		}
+	}
+	faces, err := control.Ask(t.Context(), b.a.Operator(), control.Interfaces{})
+	require.NoError(t, err)
+	assert.Equal(t, uint64(20*count), faces[0].In.Packets)
+	assert.Equal(t, uint64(20*count), faces[0].Out.Packets)
+	assert.Empty(t, faces[0].In.Drops)
+	assert.Empty(t, faces[0].Out.Drops)
 }
