@@ -21,7 +21,8 @@ type Clock struct{ clock node.Clock }
 // Now returns the time that the clock shows.
 func (c *Clock) Now() time.Time { return c.clock.Now() }
 
-// Advance moves the clock on by d, and everything happens that is due until then.
+// Advance moves the clock on by d, and everything happens that is due until then. A d
+// that is negative is 0, and 146 years is as far as a clock goes.
 func (c *Clock) Advance(d time.Duration) { c.clock.Advance(d) }
 
 // Next returns how long it is until something is due, and false if nothing is.

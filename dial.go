@@ -76,7 +76,7 @@ func (d *Dialer) DialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) 
 // DialUDP opens a UDP socket that sends to one address and receives from it
 // alone. What ICMP reports about its datagrams is the error of a later call.
 func (d *Dialer) DialUDP(to netip.AddrPort) (*PacketConn, error) {
-	c, err := d.node().inner().DialUDPFrom(d.LocalAddr, to)
+	c, err := d.node().inner().DialUDPFrom(d.LocalAddr, unmap(to))
 	if err != nil {
 		return nil, err
 	}

@@ -47,11 +47,16 @@ func (n *Node) ListenUDP(on netip.AddrPort) (*PacketConn, error) {
 	if !on.Addr().IsValid() {
 		on = netip.AddrPortFrom(netip.IPv4Unspecified(), on.Port())
 	}
-	c, err := n.inner().ListenPacket(on)
+	c, err := n.inner().ListenPacket(unmap(on))
 	if err != nil {
 		return nil, err
 	}
 	return &PacketConn{c}, nil
+}
+
+// unmap makes the IPv4 address of one that is written as IPv6.
+func unmap(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
 
 // Read is ReadFrom without the address.

@@ -149,13 +149,13 @@ func (c *Conn) Write(p []byte) (int, error) {
 	defer c.out.mu.Unlock()
 	done := 0
 	for {
+		if c.closed.Load() {
+			return done, c.opError("write", net.ErrClosed)
+		}
 		select {
 		case <-c.out.by.wait():
 			return done, c.opError("write", os.ErrDeadlineExceeded)
 		default:
-		}
-		if c.closed.Load() {
-			return done, c.opError("write", net.ErrClosed)
 		}
 		if c.out.closed.Load() {
 			// RFC 9293 §3.10.2: "connection closing", which the system calls EPIPE.

@@ -11,6 +11,7 @@ type deadline struct {
 	mu     sync.Mutex
 	timer  stopper
 	passed chan struct{} // closed once the deadline is over
+	idle   bool          // nothing will wait for it any more
 	clock  *Clock        // the node's; nil: the system's time
 }
 
@@ -49,6 +50,9 @@ func (d *deadline) set(t time.Time) {
 	if over {
 		d.passed = make(chan struct{})
 	}
+	if d.idle {
+		return // a timer would only outlive what it is for
+	}
 	passed := d.passed
 	d.timer = d.afterFunc(left, func() { close(passed) })
 }
@@ -74,11 +78,12 @@ func (d *deadline) wait() <-chan struct{} {
 	return d.passed
 }
 
-// stop releases the timer.
+// stop releases the timer for good, because calls do not wait any more.
 func (d *deadline) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.timer != nil {
-		d.timer.Stop()
+	d.idle = true
+	if d.timer != nil && d.timer.Stop() {
+		d.timer = nil // one that has fired is set's to wait for
 	}
 }

@@ -36,12 +36,16 @@ func (c *Clock) Now() time.Time { return drivenEpoch.Add(time.Duration(c.elapsed
 // now is the nodes' time.
 func (c *Clock) now() clock.Time { return clock.Time(c.elapsed.Load() + 1) }
 
+// lastInstant is where a clock stays, 146 years on: what is due later than that still
+// has a number.
+const lastInstant = clock.Time(1 << 62)
+
 // Advance moves the clock on by d, stopping wherever something is due. What is
 // due at one instant happens in the order in which the nodes were opened.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	c.settle()
-	end := c.now().Add(max(0, d))
+	end := c.now().Add(min(max(0, d), lastInstant.Sub(c.now())))
 	for {
 		next := c.next()
 		if next == clock.Never || next > end {

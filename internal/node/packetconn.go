@@ -101,9 +101,10 @@ func (c *PacketConn) ReadFromAddrPort(p []byte) (int, netip.AddrPort, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
-		select {
-		case <-c.done:
+		if c.closed.Load() {
 			return 0, netip.AddrPort{}, c.opError("read", netip.AddrPort{}, net.ErrClosed)
+		}
+		select {
 		case <-c.readBy.wait():
 			return 0, netip.AddrPort{}, c.opError("read", netip.AddrPort{}, os.ErrDeadlineExceeded)
 		default:
@@ -183,9 +184,10 @@ func (c *PacketConn) Write(p []byte) (int, error) {
 // send hands a datagram to the loop.
 func (c *PacketConn) send(p []byte, to netip.AddrPort) (int, error) {
 	for {
-		select {
-		case <-c.done:
+		if c.closed.Load() {
 			return 0, c.opError("write", to, net.ErrClosed)
+		}
+		select {
 		case <-c.writeBy.wait():
 			return 0, c.opError("write", to, os.ErrDeadlineExceeded)
 		default:

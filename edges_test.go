@@ -102,3 +102,82 @@ func TestAddressErrorsHaveNumbers(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EDESTADDRREQ)
 	require.NoError(t, u.Close())
 }
+
+// What is closed says so, whatever its deadline says.
+func TestClosedIsNotLate(t *testing.T) {
+	a, b := pair(t, tidepool.Config{})
+	for range 20 {
+		client, server := dial(t, b, a, "10.0.0.1:80")
+		u, err := b.ListenUDP(netip.AddrPort{})
+		require.NoError(t, err)
+		for _, c := range []net.Conn{client, u} {
+			require.NoError(t, c.SetDeadline(time.Unix(1, 0)))
+			require.NoError(t, c.Close())
+			_, err = c.Read(make([]byte, 1))
+			require.ErrorIs(t, err, net.ErrClosed)
+		}
+		_, err = client.Write(make([]byte, 1))
+		require.ErrorIs(t, err, net.ErrClosed)
+		_, err = u.WriteToAddrPort(nil, netip.MustParseAddrPort("10.0.0.1:9"))
+		require.ErrorIs(t, err, net.ErrClosed)
+		require.NoError(t, server.Close())
+	}
+}
+
+// A deadline that is moved after the connection has ended is no more than noted.
+func TestADeadlineAfterTheEnd(t *testing.T) {
+	var clock tidepool.Clock
+	a, b := pair(t, tidepool.Config{Clock: &clock})
+	client, server := dial(t, b, a, "10.0.0.1:80")
+	require.NoError(t, client.SetDeadline(clock.Now().Add(time.Hour)))
+	require.NoError(t, server.SetLinger(0))
+	require.NoError(t, server.Close())
+	require.NoError(t, client.SetDeadline(clock.Now().Add(2*time.Hour)))
+	_, err := client.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	_, ok := clock.Next()
+	assert.False(t, ok, "no timer is left")
+	require.NoError(t, client.SetDeadline(clock.Now()))
+	_, err = client.Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.NoError(t, client.SetDeadline(time.Time{}))
+	_, err = client.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+}
+
+// Addresses that are IPv4 in the form of IPv6 are IPv4, as in net.
+func TestMappedAddressesAreIPv4(t *testing.T) {
+	a, b := pair(t, tidepool.Config{})
+	mapped := func(s string) netip.AddrPort { return netip.MustParseAddrPort("[::ffff:" + s) }
+	l, err := a.ListenTCP(mapped("10.0.0.1]:80"))
+	require.NoError(t, err)
+	d := tidepool.Dialer{Node: b, LocalAddr: mapped("10.0.0.2]:77")}
+	c, err := d.DialTCP(t.Context(), mapped("10.0.0.1]:80"))
+	require.NoError(t, err)
+	assert.Equal(t, "10.0.0.2:77 10.0.0.1:80", c.LocalAddr().String()+" "+c.RemoteAddr().String())
+	u, err := a.ListenUDP(mapped("10.0.0.1]:53"))
+	require.NoError(t, err)
+	v, err := d.DialUDP(mapped("10.0.0.1]:53"))
+	require.NoError(t, err)
+	assert.Equal(t, "10.0.0.2:77 10.0.0.1:53", v.LocalAddr().String()+" "+v.RemoteAddr().String())
+	_, err = u.WriteToAddrPort(nil, mapped("10.0.0.2]:77"))
+	require.NoError(t, err)
+	n, err := v.Read(nil)
+	require.NoError(t, err)
+	assert.Zero(t, n)
+	for _, c := range []io.Closer{u, v, c, l} {
+		require.NoError(t, c.Close())
+	}
+}
+
+// A clock goes forward and comes to its end.
+func TestAClockGoesNoFurtherThanItsEnd(t *testing.T) {
+	var clock tidepool.Clock
+	begin := clock.Now()
+	clock.Advance(-time.Hour)
+	assert.Equal(t, begin, clock.Now())
+	for range 3 {
+		clock.Advance(1 << 62)
+		assert.Equal(t, 2146, clock.Now().Year())
+	}
+}
