@@ -1,0 +1,149 @@
+package stack_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/rip"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/udp"
+)
+
+// speaker is a router of RIPv2 with those interfaces.
+func speaker(faces ...stack.Interface) stack.Config {
+	cfg := stack.Config{
+		Interfaces: faces, Forwarding: true, RIP: &rip.Config{Dialect: rip.RIPv2},
+	}
+	for _, f := range faces {
+		cfg.RIP.Interfaces = append(cfg.RIP.Interfaces, rip.Interface{Addr: f.Addr})
+	}
+	return cfg
+}
+
+// onHub is an interface on the link where all know each other.
+func onHub(own string) stack.Interface {
+	f := face("if0", own+"/24")
+	for _, other := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"} {
+		if other != own {
+			f.Neighbors = append(f.Neighbors, addr(other))
+		}
+	}
+	return f
+}
+
+// Two routers and a host on one link: the routers multicast, the host is not disturbed.
+// RFC 2453 §4.4: a static route that leads over the host is announced with it as next
+// hop, so that the other router sends there at once; RFC 2453 §4.2: with its tag.
+func TestRIPv2OnASharedLink(t *testing.T) {
+	w := newWorld(t)
+	w.hub = true
+	cfg := speaker(onHub("10.0.0.1"), face("if1", "10.1.0.1/24"))
+	cfg.Routes = []stack.Route{route("172.16.0.0/12", "10.0.0.3")}
+	cfg.Redistribute = &rip.External{Tag: 5, Metric: 3}
+	r1, r2 := w.add(cfg), w.add(speaker(onHub("10.0.0.2"), face("if1", "10.2.0.1/24")))
+	host := w.add(stack.Config{Interfaces: []stack.Interface{onHub("10.0.0.3")}})
+
+	var seen []ip.Header
+	r1.SetTap(func(_ clock.Time, i int, dir stack.Direction, _ ip.DropReason, pieces [][]byte) {
+		h, payload, reason := ip.ParseHeader(pieces[0])
+		require.Equal(t, ip.DropNone, reason)
+		if dir == stack.Outbound && i == 0 {
+			u, _, ok := udp.ParseHeader(payload)
+			require.True(t, ok)
+			assert.Equal(t, [2]uint16{520, 520}, [2]uint16{u.SrcPort, u.DstPort}, "RFC 2453 §3.6")
+			assert.True(t, u.Verify(h.Src, h.Dst, payload))
+			seen = append(seen, h)
+		}
+	})
+	w.run(time.Minute)
+	require.NotEmpty(t, seen)
+	multicasts := 0
+	for _, h := range seen {
+		assert.Equal(t, ip.Addr{10, 0, 0, 1}, h.Src, "an address on the link")
+		assert.Equal(t, uint8(1), h.TTL, "RFC 2453 §4.5: nobody forwards it")
+		if h.Dst == (ip.Addr{224, 0, 0, 9}) {
+			multicasts++
+		}
+	}
+	assert.Greater(t, multicasts, 2)
+
+	got, ok := r2.Route(addr("10.1.0.7"))
+	require.True(t, ok)
+	assert.Equal(t, addr("10.0.0.1"), got.NextHop)
+	assert.Equal(t, 2, got.Cost)
+	got, _ = r2.Route(addr("172.20.0.1"))
+	assert.Equal(t, addr("10.0.0.3"), got.NextHop, "not the detour over router 1")
+	assert.Equal(t, 4, got.Cost)
+	for _, r := range r2.RIPInfo(w.now).Routes {
+		if r.Prefix == pfx("172.16.0.0/12") {
+			assert.Equal(t, 5, r.Tag)
+			assert.Equal(t, addr("10.0.0.1"), r.From)
+		}
+	}
+	assert.Zero(t, host.InterfaceInfos()[0].Out.Packets, "a host says nothing about it")
+
+	t.Log("# the interface behind goes down: withdrawn at once")
+	r1.SetUp(w.now, 1, false)
+	w.run(5 * time.Second)
+	_, ok = r2.Route(addr("10.1.0.7"))
+	assert.False(t, ok)
+
+	t.Log("# and so are static routes over one that goes down")
+	r1.SetUp(w.now, 0, false)
+	w.run(5 * time.Second)
+	_, ok = r2.Route(addr("172.20.0.1"))
+	assert.False(t, ok, "told by the farewell")
+	r1.SetUp(w.now, 0, true)
+	w.run(10 * time.Second)
+	_, ok = r2.Route(addr("172.20.0.1"))
+	assert.True(t, ok)
+}
+
+// What is refused is counted, and its port is nobody else's.
+func TestRIPv2Refuses(t *testing.T) {
+	w := newWorld(t)
+	s := w.add(speaker(face("if0", "10.0.0.1/24")))
+	_, err := s.BindUDP(addrPort(addr("0.0.0.0"), 520))
+	require.ErrorIs(t, err, udp.ErrPortInUse)
+	message := rip.Packet2{Command: rip.Response, Version: 2, Entries: []rip.Entry2{
+		{Family: 2, Addr: 0x0a050000, Mask: 0xffff0000, Metric: 1},
+	}}.Append(nil)
+	send := func(src, dst ip.Addr, from uint16, spoil byte) {
+		p := udp.Header{SrcPort: from, DstPort: rip.Port}.Append(nil, src, dst, message)
+		p[6] ^= spoil
+		h := ip.Header{Protocol: ip.ProtoUDP, TTL: 1, Src: src, Dst: dst, TotalLen: 20 + len(p)}
+		b := append(h.Append(nil), p...)
+		s.Input(w.now, buffer.Frame{Data: b, Size: len(b)})
+	}
+	group, own := ip.Addr{224, 0, 0, 9}, ip.Addr{10, 0, 0, 1}
+	send(ip.Addr{10, 0, 0, 2}, group, 521, 0)
+	send(ip.Addr{10, 7, 0, 2}, own, rip.Port, 0)
+	send(ip.Addr{10, 0, 0, 2}, own, rip.Port, 1)
+	assert.Equal(t, uint64(2), drops(s, 0)[ip.DropRIP.String()])
+	assert.Equal(t, uint64(1), drops(s, 0)[ip.DropUDPChecksum.String()])
+	_, ok := s.Route(addr("10.5.0.1"))
+	assert.False(t, ok)
+	var reasons []string
+	for _, r := range s.RIPInfo(w.now).Refused {
+		reasons = append(reasons, r.Reason)
+	}
+	assert.Equal(t, []string{"from an address that is not on the link", "response not from port 520"}, reasons)
+
+	send(ip.Addr{10, 0, 0, 2}, group, rip.Port, 0)
+	got, ok := s.Route(addr("10.5.0.1"))
+	require.True(t, ok)
+	assert.Equal(t, addr("10.0.0.2"), got.NextHop)
+
+	t.Log("# what RIP does is told while somebody watches")
+	s.RIP().SetWatched(true)
+	send(ip.Addr{10, 0, 0, 3}, group, 9, 0)
+	events := s.Events()
+	require.Len(t, events, 1)
+	assert.Equal(t, "message of 10.0.0.3 refused: response not from port 520", events[0].RIP.String())
+}
