@@ -28,6 +28,8 @@ type Config struct {
 	// RIP has the node, which is a router then, exchange routes with the
 	// neighbors of its interfaces, in the dialect of the .lnx family.
 	RIP bool
+	// RIPv2 is the same in RFC 2453's own protocol, by multicast on every interface.
+	RIPv2 bool
 	// Hosts are names that Dial and Listen know beside addresses.
 	Hosts map[string]netip.Addr
 	// TCP turns the transport's knobs; zero: those of a good host.
@@ -101,7 +103,7 @@ type Neighbor struct {
 // internal translates the configuration into the terms of an .lnx file and the
 // devices beside it.
 func (c *Config) internal() (node.Config, error) {
-	file := &lnx.Config{Name: c.Name, Forwarding: c.Router || c.RIP}
+	file := &lnx.Config{Name: c.Name, Forwarding: c.Router || c.RIP || c.RIPv2}
 	if file.Name == "" {
 		file.Name = "node"
 	}
@@ -124,8 +126,13 @@ func (c *Config) internal() (node.Config, error) {
 		file.TCP.Profile = c.TCP.Profile
 		file.TCP.RTOMin, file.TCP.RTOMax = lnx.RTODefaults(c.TCP.Profile)
 	}
-	if c.RIP {
+	switch {
+	case c.RIP && c.RIPv2:
+		return cfg, wrong("RIP and RIPv2 are given: want one")
+	case c.RIP:
 		file.Routing = lnx.RoutingRIP
+	case c.RIPv2:
+		file.Routing = lnx.RoutingRIP2
 	}
 	if err := c.TCP.check(); err != nil {
 		return cfg, err

@@ -2,6 +2,7 @@ package tidepool_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -130,6 +131,18 @@ func TestAShortPipeLosesNothing(t *testing.T) {
 }
 
 func TestNodesSpeakRIP(t *testing.T) {
+	for _, v2 := range []bool{false, true} {
+		t.Run(fmt.Sprintf("RIPv2 %v", v2), func(t *testing.T) { speakRIP(t, v2) })
+	}
+	_, err := tidepool.Open(tidepool.Config{
+		RIP: true, RIPv2: true,
+		Interfaces: []tidepool.Interface{{Addr: prefix("10.0.0.1/24"), UDP: "127.0.0.1:5950"}},
+	})
+	require.ErrorContains(t, err, "RIP and RIPv2 are given")
+}
+
+func speakRIP(t *testing.T, v2 bool) {
+	t.Helper()
 	var clock tidepool.Clock
 	var nodes []*tidepool.Node
 	ends := make([]*tidepool.PipeEnd, 4)
@@ -148,13 +161,14 @@ func TestNodesSpeakRIP(t *testing.T) {
 		{near("10.1.0.2/24", "10.1.0.1", ends[3])},
 	} {
 		nodes = append(nodes, open(t, tidepool.Config{
-			RIP: true, Clock: &clock, Interfaces: faces,
+			RIP: !v2, RIPv2: v2, Clock: &clock, Interfaces: faces,
 		}))
 	}
 	clock.Advance(5 * time.Second)
 	client, _ := dial(t, nodes[2], nodes[0], "10.0.0.1:80")
 	assert.Equal(t, "10.1.0.2", client.LocalAddr().(*net.TCPAddr).IP.String())
 	require.NoError(t, nodes[1].SetUp("if1", false))
+	clock.Advance(5 * time.Second) // RFC 2453 §3.10.1: as long as news may wait
 	_, err := nodes[0].Dial("tcp", "10.1.0.2:80")
 	require.ErrorContains(t, err, "no route")
 	require.Error(t, nodes[1].SetUp("if9", true))

@@ -68,6 +68,7 @@ func init() {
 		},
 		{"rip triggered-update-delay", usageTrigger, 4, 4, (*parser).readTrigger},
 		{"rip hold-down", "rip hold-down MILLISECONDS", 3, 3, (*parser).readHoldDown},
+		{"rip ask-after", "rip ask-after MILLISECONDS", 3, 3, (*parser).readAskAfter},
 		{"rip withdraw-refused", "rip withdraw-refused on or off", 3, 3, (*parser).readWithdraw},
 		{"rip entry-size", "rip entry-size 12 or 8", 3, 3, (*parser).readEntrySize},
 		{"tcp rto-min", "tcp rto-min MICROSECONDS", 3, 3, (*parser).readRTOMin},

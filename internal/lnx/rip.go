@@ -28,9 +28,9 @@ type RIP struct {
 	Timeout time.Duration
 	// Offset is how far chance moves each full update, Garbage how long a dead route is
 	// announced, TriggerMin and TriggerMax how long news waits after news, HoldDown how
-	// long a dead route's prefix is not taken again. 0: the dialect's default;
-	// negative: none.
-	Offset, Garbage, TriggerMin, TriggerMax, HoldDown time.Duration
+	// long a dead route's prefix is not taken again, AskAfter how long after a loss the
+	// neighbours are asked for another way. 0: the dialect's default; negative: none.
+	Offset, Garbage, TriggerMin, TriggerMax, HoldDown, AskAfter time.Duration
 	// KeepRefused keeps a neighbour's routes until they expire though nobody has its UDP
 	// port any more.
 	KeepRefused bool
@@ -285,6 +285,7 @@ func orNone(millis int) time.Duration {
 
 func (p *parser) readOffset(l line)   { p.optional(l, &p.cfg.RIP.Offset) }
 func (p *parser) readHoldDown(l line) { p.optional(l, &p.cfg.RIP.HoldDown) }
+func (p *parser) readAskAfter(l line) { p.optional(l, &p.cfg.RIP.AskAfter) }
 func (p *parser) readGarbage(l line)  { p.milliseconds(l, &p.cfg.RIP.Garbage) }
 
 func (p *parser) readTrigger(l line) {
@@ -316,6 +317,7 @@ func (r RIP) format(b *bytes.Buffer, routing Routing) {
 	formatMillis(b, "periodic-update-offset", r.Offset, 0)
 	formatMillis(b, "garbage-collection-time", r.Garbage, 0)
 	formatMillis(b, "hold-down", r.HoldDown, 0)
+	formatMillis(b, "ask-after", r.AskAfter, 0)
 	if r.TriggerMax != 0 {
 		fmt.Fprintf(b, "rip triggered-update-delay %d %d\n",
 			r.TriggerMin.Milliseconds(), r.TriggerMax.Milliseconds())

@@ -35,6 +35,7 @@ func (n *Node) setRIP(cfg *stack.Config, rng *rand.Rand) {
 			Periodic: c.RIP.Periodic, PeriodicOffset: c.RIP.Offset, Timeout: c.RIP.Timeout,
 			Garbage: c.RIP.Garbage, TriggerMin: c.RIP.TriggerMin,
 			TriggerMax: c.RIP.TriggerMax, HoldDown: c.RIP.HoldDown,
+			AskAfter: c.RIP.AskAfter,
 		},
 		EntrySize: c.RIP.EntrySize, MaxEntries: n.courseEntries(), Neighbors: n.ripNeighbors(),
 		Rand: rng,

@@ -46,7 +46,7 @@ func printRIPTimers(info *control.RIPInfo) string {
 	t := &info.Timers
 	period := t.Periodic.String()
 	if t.Offset > 0 {
-		period += " ± " + t.Offset.String()
+		period += " ± " + t.Offset.Round(time.Millisecond).String()
 	}
 	text := fmt.Sprintf("%s\nupdates every %s, the next in %s; timeout %v, garbage %v",
 		name, period, brief(info.NextUpdate), t.Timeout, t.Garbage)

@@ -88,6 +88,8 @@ func (f *fake) fixed(req any) (any, error) {
 		return []control.Impairment{{Iface: r.Iface, Way: control.WayOut, Words: r.Words}}, nil
 	case control.ClearCounters, control.AddRoute, control.DelRoute:
 		return control.Nothing{}, nil
+	case control.RIP:
+		return someRIP(), nil
 	case control.SendTest:
 		return control.TestSent{Bytes: 20 + len(r.Text)}, nil
 	case control.Show:

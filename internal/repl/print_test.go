@@ -27,7 +27,7 @@ func TestOutput(t *testing.T) {
 		"fetch 10.0.0.1/page page.html", "fetch 10.0.0.1/page --json",
 		"transfers", "ping 10.0.0.1 -c 3", "ping 10.9.9.9 -c 1", "traceroute 10.0.0.9", "verbose on 1",
 		"pcap start b.pcapng", "pcap stop", "show", "set tcp.options off", "help", "help send", "help set", "help cc",
-		"recv --help", "pcap start -h", "udp listen 53", "udp send 10.0.0.1 53 who is there", "help ping", "help traceroute", "help udp",
+		"recv --help", "pcap start -h", "udp listen 53", "udp send 10.0.0.1 53 who is there", "help ping", "rip", "rip --json", "show rip", "help traceroute", "help udp",
 	} {
 		s := open(t, &fake{}, Config{})
 		err := s.Execute(t.Context(), line)
@@ -54,6 +54,8 @@ func TestEvents(t *testing.T) {
 		control.Datagram{SID: 3, From: someSockets(false)[1].Remote, Data: []byte("text\x1b\n")},
 		control.Undelivered{SID: 3, To: someSockets(false)[1].Remote, Problem: "connection refused"},
 		control.Message{Text: "if0: the peer is not there yet"},
+		control.RIPNews{Iface: "if0", Text: "10.5.0.0/16 via 10.0.0.2 cost 2"},
+		control.RIPNews{Text: "10.5.0.0/16 lost"},
 	}
 	var b strings.Builder
 	for _, asJSON := range []bool{false, true} {
