@@ -69,7 +69,9 @@ func (s *Stack) DelRoute(now clock.Time, p netip.Prefix, via netip.Addr) error {
 	if len(left) == len(list) {
 		return fmt.Errorf("static route to %v: %w", p, ErrNoSuchRoute)
 	}
-	s.statics[p] = left
+	if s.statics[p] = left; len(left) == 0 {
+		delete(s.statics, p)
+	}
 	s.install(now, p)
 	s.tcp.Rerouted()
 	return nil
