@@ -112,6 +112,17 @@ func TestPingFindsTheMTUOfAPath(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, hops, 2)
 	require.ErrorIs(t, hops[1].Probes[0].Err, syscall.EMSGSIZE)
+
+	trace, err = a.StartTraceroute("10.1.0.2", tidepool.TracerouteOptions{PathMTU: true})
+	require.NoError(t, err)
+	clock.Advance(time.Minute)
+	hops, err = trace.Wait(t.Context())
+	require.NoError(t, err)
+	require.Len(t, hops, 2)
+	assert.Equal(t, 1400, hops[0].Probes[0].PathMTU, "of the first link")
+	assert.Equal(t, 576, hops[1].Probes[0].PathMTU)
+	assert.Zero(t, hops[1].Probes[1].PathMTU, "no news")
+	require.NoError(t, hops[1].Probes[0].Err)
 }
 
 func TestPingTellsDuplicates(t *testing.T) {
@@ -179,7 +190,7 @@ func TestWhatCannotBeProbedIsRefused(t *testing.T) {
 		assert.Error(t, err)
 	}
 	for _, o := range []tidepool.TracerouteOptions{
-		{Protocol: "dccp"}, {Queries: 11}, {First: 31}, {MaxHops: 256}, {Port: 65536}, {Parallel: -1},
+		{Protocol: "dccp"}, {Queries: 11}, {First: 31}, {Protocol: "tcp", PathMTU: true}, {MaxHops: 256}, {Port: 65536}, {Parallel: -1},
 	} {
 		_, err = a.Traceroute(t.Context(), "10.0.0.2", o)
 		assert.Error(t, err)

@@ -27,6 +27,9 @@ type TracerouteOptions struct {
 	Size int
 	// DontFragment sets DF.
 	DontFragment bool
+	// PathMTU finds the MTU of the path: probes are as large as it takes, one after
+	// another. Not with "tcp".
+	PathMTU bool
 	// Source is an address of the node to send from; invalid: that of the way out.
 	Source netip.Addr
 	// Timeout is how long an answer is waited for; 0: 5 s. It is less where others have
@@ -46,6 +49,8 @@ type Hop struct {
 type HopReply struct {
 	From netip.Addr
 	RTT  time.Duration
+	// PathMTU is what the MTU up to here was found to be; 0: nothing new.
+	PathMTU int
 	// Err is nil for the router whose TTL it was and for the host that was asked for, and
 	// an *ICMPError where there is no way on.
 	Err error
@@ -79,7 +84,7 @@ func (n *Node) StartTraceroute(host string, o TracerouteOptions) (*Tracer, error
 	r := control.Traceroute{
 		Addr: addr, Kind: control.ProbeKind(o.Protocol), First: o.First, MaxHops: o.MaxHops,
 		Queries: o.Queries, Parallel: o.Parallel, Port: o.Port, Size: o.Size, Wait: o.Timeout,
-		DontFragment: o.DontFragment,
+		DontFragment: o.DontFragment, PathMTU: o.PathMTU,
 	}
 	if o.Source.IsValid() {
 		r.Source = o.Source.String()
@@ -101,7 +106,9 @@ func (t *Tracer) Wait(ctx context.Context) ([]Hop, error) {
 		hop := Hop{TTL: h.TTL}
 		for i := range h.Replies {
 			r := &h.Replies[i]
-			hop.Probes = append(hop.Probes, HopReply{From: r.From, RTT: r.RTT, Err: icmpError(r)})
+			hop.Probes = append(hop.Probes, HopReply{
+				From: r.From, RTT: r.RTT, PathMTU: r.PathMTU, Err: icmpError(r),
+			})
 		}
 		hops = append(hops, hop)
 		if t.each != nil {

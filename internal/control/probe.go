@@ -74,6 +74,8 @@ type Reply struct {
 	Type uint8 `json:"icmp_type"`
 	Code uint8 `json:"icmp_code"`
 	MTU  int   `json:"mtu,omitempty"`
+	// PathMTU is what a traceroute found the path's MTU up to here to be; 0: nothing new.
+	PathMTU int `json:"path_mtu,omitempty"`
 	// Err is the error of a Local problem.
 	Err error `json:"-"`
 	// Local is a problem that this node itself has: nothing was sent.
@@ -138,6 +140,9 @@ type Traceroute struct {
 	TOS  int `json:"tos,omitempty"`
 	// DontFragment sets DF.
 	DontFragment bool `json:"dont_fragment,omitempty"`
+	// PathMTU finds the MTU of the path: probes are as large as it takes, one after another. Not
+	// of kind TCP, whose probes carry nothing.
+	PathMTU bool `json:"path_mtu,omitempty"`
 	// Source is as a Ping has it.
 	Source string `json:"source,omitempty"`
 	// Wait is how long a reply is waited for; 0: 5 s. It is less where one from the same hop

@@ -144,7 +144,7 @@ func (n *Node) replyOf(r *reach.Reply) control.Reply {
 		From: r.From, Seq: int(r.Seq), TTL: r.TTL, Size: r.Bytes, RTT: r.RTT, At: n.wall(r.At),
 		Type: r.Type, Code: r.Code, MTU: r.MTU, Local: r.Verdict == reach.Failed, Late: r.Late,
 		Duplicate: r.Duplicate, Elsewhere: r.Elsewhere, Damaged: r.Damaged,
-		Problem: problemOf(r), Mark: markOf(r),
+		Problem: problemOf(r), Mark: markOf(r), PathMTU: r.PathMTU,
 	}
 	if r.Err != nil {
 		to.Err = netError(r.Err)

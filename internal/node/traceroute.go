@@ -83,31 +83,18 @@ func traceConfig(r control.Traceroute) (*reach.TraceConfig, error) {
 	default:
 		return nil, misuse("%q is no kind of probe", r.Kind)
 	}
+	if r.PathMTU {
+		fill(&r.Size, maxTraceLen)
+		r.Parallel, r.DontFragment = 1, true
+	}
 	fill(&r.First, 1)
 	fill(&r.MaxHops, defaultHops)
 	fill(&r.Queries, defaultQueries)
 	fill(&r.Parallel, defaultParallel)
 	fill(&r.Port, port)
 	fill(&r.Size, defaultTraceLen)
-	for _, limit := range []struct {
-		name          string
-		value, lo, hi int
-	}{
-		{"max hops", r.MaxHops, 1, maxHops},
-		{"first hop", r.First, 1, r.MaxHops},
-		{"queries", r.Queries, 1, maxQueries},
-		{"parallel probes", r.Parallel, 1, maxParallel},
-		{"port", r.Port, 1, 65535},
-		{"packet length", r.Size, 1, maxTraceLen},
-		{"tos", r.TOS, 0, 255},
-	} {
-		if limit.value < limit.lo || limit.value > limit.hi {
-			return nil, misuse("%s %d: want %d to %d", limit.name, limit.value, limit.lo,
-				limit.hi)
-		}
-	}
-	if !isHost(r.Addr) && !r.Addr.IsLoopback() {
-		return nil, misuse("%v is not the address of a host", r.Addr)
+	if err := checkTrace(&r); err != nil {
+		return nil, err
 	}
 	cfg := &reach.TraceConfig{
 		Dst: r.Addr, Kind: kind, Port: uint16(r.Port), First: r.First, Max: r.MaxHops,
@@ -126,10 +113,41 @@ func traceConfig(r control.Traceroute) (*reach.TraceConfig, error) {
 	if cfg.Near == 0 {
 		cfg.Near = defaultNear
 	}
+	if r.PathMTU {
+		if kind == reach.SYN {
+			return nil, misuse("the MTU of a path is found by UDP or ICMP, not by TCP")
+		}
+		cfg.Overhead = ip.HeaderLen + header
+	}
 	if kind != reach.SYN {
 		cfg.Data = pattern(max(0, r.Size-ip.HeaderLen-header), []byte("@ABCDEFGHIJKLMNO"))
 	}
 	return cfg, nil
+}
+
+// checkTrace refuses numbers out of bounds.
+func checkTrace(r *control.Traceroute) error {
+	for _, limit := range []struct {
+		name          string
+		value, lo, hi int
+	}{
+		{"max hops", r.MaxHops, 1, maxHops},
+		{"first hop", r.First, 1, r.MaxHops},
+		{"queries", r.Queries, 1, maxQueries},
+		{"parallel probes", r.Parallel, 1, maxParallel},
+		{"port", r.Port, 1, 65535},
+		{"packet length", r.Size, 1, maxTraceLen},
+		{"tos", r.TOS, 0, 255},
+	} {
+		if limit.value < limit.lo || limit.value > limit.hi {
+			return misuse("%s %d: want %d to %d", limit.name, limit.value, limit.lo,
+				limit.hi)
+		}
+	}
+	if !isHost(r.Addr) && !r.Addr.IsLoopback() {
+		return misuse("%v is not the address of a host", r.Addr)
+	}
+	return nil
 }
 
 // aimTrace finds out where a traceroute leaves from. The loop's.

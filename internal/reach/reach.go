@@ -73,6 +73,8 @@ type Reply struct {
 	// what it should be; negative: all came back.
 	WrongAt int
 	Want    byte
+	// PathMTU is what a trace has just found out to be the MTU up to here; 0: nothing new.
+	PathMTU int
 }
 
 // maxUntold bounds the replies that wait for Next. What comes when they are that many

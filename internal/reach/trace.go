@@ -29,6 +29,10 @@ type TraceConfig struct {
 	Wait       time.Duration
 	Here, Near float64
 	Gap        time.Duration // the least between two probes
+	// Overhead is what a packet has in front of Data. If it is set, the trace finds the
+	// MTU of the path: a probe that is too large for a link is sent again as large as that
+	// takes. Parallel must be 1 and DF set then.
+	Overhead int
 }
 
 // waitGrain is added to what an answer took, so that the wait for others is not too
@@ -54,6 +58,7 @@ type Trace struct {
 type traced struct {
 	at    clock.Time // when it was sent; Never: not yet
 	done  bool
+	mtu   int   // what it was cut to; 0: it was not
 	reply Reply // its From is invalid if none came
 }
 
@@ -106,8 +111,11 @@ func (t *Trace) Input(now clock.Time, a *Answer) {
 	if t.stopped || !ours || t.probes[i].done || a.Verdict == Noted {
 		return
 	}
+	if t.shrink(i, a.MTU) {
+		return
+	}
 	p := &t.probes[i]
-	p.reply = Reply{Answer: *a, At: now, RTT: now.Sub(p.at), WrongAt: -1}
+	p.reply = Reply{Answer: *a, At: now, RTT: now.Sub(p.at), WrongAt: -1, PathMTU: p.mtu}
 	p.reply.Data = nil
 	t.finish(i)
 	if a.Verdict != Expired {
@@ -125,7 +133,10 @@ const (
 // that is too large is answered as a router would answer it.
 func (t *Trace) Refused(now clock.Time, err error, mtu int) {
 	i := t.next - 1
-	if mtu > 0 {
+	switch {
+	case t.shrink(i, mtu):
+		return
+	case mtu > 0:
 		t.Input(now, &Answer{
 			Kind: t.cfg.Kind, ID: t.cfg.ID, Seq: t.cfg.Port + uint16(i), Dst: t.cfg.Dst,
 			From: t.cfg.Src, Verdict: Unreachable, MTU: mtu,
@@ -138,6 +149,21 @@ func (t *Trace) Refused(now clock.Time, err error, mtu int) {
 	}
 	t.finish(i)
 	t.end = min(t.end, t.next)
+}
+
+// shrink has the last probe, which was too large for a link, sent again as large as the
+// link takes. It is false where that is no news, so that it ends.
+func (t *Trace) shrink(i, mtu int) bool {
+	data := mtu - t.cfg.Overhead
+	if t.cfg.Overhead == 0 || i != t.next-1 || data < 0 || data >= len(t.cfg.Data) {
+		return false
+	}
+	t.cfg.Data = t.cfg.Data[:data]
+	t.probes[i] = traced{mtu: mtu}
+	t.next--
+	t.waiting--
+	t.due = clock.Never
+	return true
 }
 
 // finish notes that nothing more is waited for of a probe.

@@ -186,3 +186,46 @@ func (r recording) Deadline() clock.Time {
 	}
 	return d
 }
+
+// RFC 1191 §3: a probe that is too large is sent again as large as the router says.
+func TestTraceFindsThePathsMTU(t *testing.T) {
+	cfg := traceTo(reach.Datagram, 33434)
+	cfg.Parallel, cfg.DF, cfg.Overhead, cfg.Data = 1, true, 28, make([]byte, 64972)
+	tr := reach.NewTrace(cfg)
+	links := []int{1400, 1400, 576}
+	sizes := []int{}
+	play(t, tr, func(p reach.Packet) (time.Duration, *reach.Answer) {
+		size := len(p.Data) + 28
+		sizes = append(sizes, size)
+		for ttl, mtu := range links[:p.TTL] {
+			if size > mtu {
+				a := reported(p, reach.Unreachable, 3, 4)
+				a.MTU = mtu
+				return time.Duration(ttl+1) * time.Millisecond, a
+			}
+		}
+		return hopsAway(3)(p)
+	})
+	assert.Equal(t, []int{65000, 1400, 1400, 1400, 1400, 1400, 1400, 1400, 576, 576, 576}, sizes)
+	list := hops(tr)
+	require.Len(t, list, 3)
+	assert.Equal(t, 1400, list[0][0].PathMTU)
+	assert.Zero(t, list[1][0].PathMTU)
+	assert.Equal(t, 576, list[2][0].PathMTU)
+	assert.Equal(t, 3*time.Millisecond, list[2][0].RTT, "since it was sent again")
+}
+
+// RFC 1191 §3: what does not shrink the path's MTU is no reason to send again.
+func TestTraceThatIsToldNonsenseAboutMTUsEnds(t *testing.T) {
+	for _, mtu := range []int{0, 20, 65000, 65535} {
+		cfg := traceTo(reach.Datagram, 33434)
+		cfg.Parallel, cfg.DF, cfg.Overhead, cfg.Data = 1, true, 28, make([]byte, 64972)
+		tr := reach.NewTrace(cfg)
+		sent := play(t, tr, func(p reach.Packet) (time.Duration, *reach.Answer) {
+			a := reported(p, reach.Unreachable, 3, 4)
+			a.MTU = mtu
+			return time.Millisecond, a
+		})
+		assert.Len(t, sent, 3)
+	}
+}

@@ -25,7 +25,7 @@ const (
 type traceFlags struct {
 	first, hops, queries, parallel, port, tos int
 	wait, source, iface, gap                  string
-	icmp, tcp, numeric, df, versionFour       bool
+	icmp, tcp, numeric, df, mtu, versionFour  bool
 }
 
 func (s *Shell) traceroute() *cobra.Command {
@@ -60,6 +60,7 @@ func (s *Shell) traceroute() *cobra.Command {
 	f.BoolVarP(&o.icmp, "icmp", "I", false, "probe by ICMP echo requests")
 	f.BoolVarP(&o.tcp, "tcp", "T", false, "probe by TCP SYNs")
 	f.BoolVarP(&o.df, "dont-fragment", "F", false, "set DF")
+	f.BoolVar(&o.mtu, "mtu", false, "find the path's MTU: F=576 is where it shrinks")
 	f.StringVarP(&o.source, "source", "s", "", "an own `ADDR` to send from")
 	f.StringVarP(&o.iface, "interface", "i", "", "the interface `IF` to send from")
 	f.IntVarP(&o.tos, "tos", "t", 0, "`TOS` byte of probes")
@@ -76,6 +77,9 @@ func (o *traceFlags) request(c *cobra.Command, args []string) (*control.Tracerou
 		return nil, err
 	}
 	size := traceLen
+	if o.mtu {
+		size = mostTraceLen
+	}
 	if len(args) > 1 {
 		if size, err = parseCount(c, args[1], 1, mostTraceLen); err != nil {
 			return nil, err
@@ -94,6 +98,8 @@ func (o *traceFlags) request(c *cobra.Command, args []string) (*control.Tracerou
 		return nil, wrong(c, "-p %d: want 1 to 65535", o.port)
 	case o.tos < 0 || o.tos > 255:
 		return nil, wrong(c, "-t %d: want 0 to 255", o.tos)
+	case o.mtu && o.tcp:
+		return nil, wrong(c, "--mtu and -T: want one of them")
 	case o.icmp && o.tcp:
 		return nil, wrong(c, "-I and -T: want one of them")
 	case o.source != "" && o.iface != "":
@@ -102,7 +108,8 @@ func (o *traceFlags) request(c *cobra.Command, args []string) (*control.Tracerou
 	req := &control.Traceroute{
 		Addr: addr, Kind: control.ProbeUDP, First: o.first, MaxHops: o.hops, Queries: o.queries,
 		Parallel: o.parallel, Port: o.port, Size: size, TOS: o.tos, DontFragment: o.df,
-		Source: o.source + o.iface,
+		PathMTU: o.mtu,
+		Source:  o.source + o.iface,
 	}
 	if o.icmp {
 		req.Kind = control.ProbeICMP
@@ -184,6 +191,9 @@ func printHop(h control.Hop, numeric bool) string {
 			}
 		}
 		fmt.Fprintf(&b, "  %.3f ms", float64(r.RTT.Nanoseconds())/1e6)
+		if r.PathMTU > 0 {
+			fmt.Fprintf(&b, " F=%d", r.PathMTU)
+		}
 		if r.Mark != "" {
 			b.WriteString(" " + printable(r.Mark))
 		}
