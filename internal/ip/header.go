@@ -99,9 +99,6 @@ func (h *Header) IsFragment() bool { return h.MF || h.FragOff != 0 }
 // Size returns how many bytes Append writes: the header with its options, padded.
 func (h *Header) Size() int { return HeaderLen + (len(h.Options)+3)/4*4 }
 
-// HasDF reports whether a packet, of a header at least, is not to be fragmented.
-func HasDF(packet []byte) bool { return binary.BigEndian.Uint16(packet[6:])&flagDF != 0 }
-
 // Append writes the header behind b: 20 bytes, the options padded to a multiple
 // of four, and the checksum over both. TotalLen is written as it is given.
 func (h Header) Append(b []byte) []byte {

@@ -37,6 +37,22 @@ func TestTheOldestMakesRoom(t *testing.T) {
 	assert.Nil(t, whole, "the oldest is not")
 }
 
+// A datagram that needs room does not make it itself, though it is the oldest.
+func TestTheOldestIsSparedWhileItGrows(t *testing.T) {
+	r := reassembler(t, ip.ReassemblyConfig{MaxBytes: 256 << 10})
+	body := text(4000)
+	put(t, r, start, piece(0, body, 0, 2000, source(0)))
+	for i := uint16(1); r.Info().Bytes+5<<10 <= 256<<10; i++ {
+		put(t, r, start, piece(i, body, 0, 2000, source(uint8(i%7))))
+	}
+	require.Zero(t, r.Info().Evicted)
+	whole, _ := put(t, r, start, piece(0, body, 2000, 4000, source(0)))
+	assert.Equal(t, body, whole[20:])
+	assert.Equal(t, uint64(1), r.Info().Evicted)
+	whole, _ = put(t, r, start, piece(1, body, 2000, 4000, source(1)))
+	assert.Nil(t, whole, "the next oldest is gone")
+}
+
 func TestDatagramsAndFragmentsAreCounted(t *testing.T) {
 	r := reassembler(t, ip.ReassemblyConfig{MaxDatagrams: 10, MaxFragments: 4})
 	body := text(400)

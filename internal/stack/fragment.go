@@ -67,10 +67,6 @@ func mayCut(h *ip.Header) bool {
 func (s *Stack) emitFragments(now clock.Time, room []int, b *buffer.Batch, p *packet) bool {
 	out := &s.interfaces[p.iface]
 	f := &s.out.cut
-	if ip.HasDF(p.data) { // the MTU has changed since it was queued
-		s.dropOne(now, p.iface, Outbound, ip.DropTooBig, p.data)
-		return true
-	}
 	if !f.Reset(p.data, out.MTU, p.at) {
 		// No datagram has such a fragment, and its pieces' offsets would begin anew.
 		s.dropOne(now, p.iface, Outbound, ip.DropFragmentTooLong, p.data)
