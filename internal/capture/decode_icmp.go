@@ -8,16 +8,21 @@ import (
 
 // RFC 792.
 const (
-	icmpEchoReply    = 0
-	icmpUnreachable  = 3
-	icmpEcho         = 8
-	icmpTimeExceeded = 11
+	icmpEchoReply        = 0
+	icmpUnreachable      = 3
+	icmpEcho             = 8
+	icmpTimeExceeded     = 11
+	icmpParameterProblem = 12
+	icmpTimestamp        = 13
+	icmpTimestampReply   = 14
 
 	codeNet            = 0
 	codeHost           = 1
 	codeProtocol       = 2
 	codePort           = 3
 	codeFragmentNeeded = 4
+	codeSourceRoute    = 5
+	codeProhibited     = 13
 )
 
 func (d *datagram) appendICMP(dst []byte) []byte {
@@ -38,6 +43,12 @@ func (d *datagram) appendICMP(dst []byte) []byte {
 		} else {
 			dst = append(dst, "ICMP time exceeded in reassembly"...)
 		}
+	case icmpParameterProblem:
+		dst = appendInt(append(dst, "ICMP parameter problem - octet "...), int(b[4]))
+	case icmpTimestamp:
+		dst = appendEcho(append(dst, "ICMP time stamp query"...), b)
+	case icmpTimestampReply:
+		dst = appendEcho(append(dst, "ICMP time stamp reply"...), b)
 	default:
 		dst = appendInt(append(dst, "ICMP type "...), int(kind))
 		dst = appendInt(append(dst, " code "...), int(code))
@@ -81,6 +92,11 @@ func appendUnreachable(dst []byte, code uint8, b []byte) []byte {
 		dst = append(appendAddr(dst, q.dst), " unreachable - need to frag (mtu "...)
 		dst = appendInt(dst, int(binary.BigEndian.Uint16(b[6:])))
 		return append(dst, ')')
+	case codeSourceRoute:
+		return append(appendAddr(dst, q.dst), " unreachable - source route failed"...)
+	case codeProhibited:
+		dst = appendAddr(append(dst, "host "...), q.dst)
+		return append(dst, " unreachable - admin prohibited filter"...)
 	default:
 		dst = append(appendAddr(dst, q.dst), " code "...)
 		dst = appendInt(dst, int(code))

@@ -147,12 +147,37 @@ func TestDescribeTheOthers(t *testing.T) {
 		"prohibited": {
 			1,
 			[]gopacket.SerializableLayer{icmp(3, 13), quoted},
-			"ICMP 10.1.0.2 code 13 unreachable, length 36",
+			"ICMP host 10.1.0.2 unreachable - admin prohibited filter, length 36",
 		},
 		"unreachable, no quote": {
 			1,
 			[]gopacket.SerializableLayer{icmp(3, 1)},
 			"ICMP unreachable code 1, length 8",
+		},
+		"code": {
+			1,
+			[]gopacket.SerializableLayer{icmp(3, 12), quoted},
+			"ICMP 10.1.0.2 code 12 unreachable, length 36",
+		},
+		"source route": {
+			1,
+			[]gopacket.SerializableLayer{icmp(3, 5), quoted},
+			"ICMP 10.1.0.2 unreachable - source route failed, length 36",
+		},
+		"parameter problem": {
+			1,
+			[]gopacket.SerializableLayer{icmp(12, 0), quoted},
+			"ICMP parameter problem - octet 0, length 36",
+		},
+		"timestamp": {
+			1,
+			[]gopacket.SerializableLayer{icmp(13, 0), text("abcdefghijkl")},
+			"ICMP time stamp query, id 7, seq 576, length 20",
+		},
+		"timestamp reply": {
+			1,
+			[]gopacket.SerializableLayer{icmp(14, 0), text("abcdefghijkl")},
+			"ICMP time stamp reply, id 7, seq 576, length 20",
 		},
 		"redirect": {1, []gopacket.SerializableLayer{icmp(5, 1), quoted}, "ICMP type 5 code 1, length 36"},
 		"rip request": {

@@ -72,6 +72,9 @@ func printCounters(direction string, c control.Counters, stats int) string {
 		b.WriteString(counts + "\n")
 		b.WriteString(wrapped("        ("+strings.Join(reasons, ", ")+")", "         "))
 	}
+	if stats > 1 && direction == "RX" {
+		fmt.Fprintf(&b, "        delivered %d, passed on %d\n", c.Delivered, c.Forwarded)
+	}
 	if c.Fragments > 0 {
 		whole := map[string]string{"RX": "reassembled", "TX": "fragmented"}[direction]
 		fmt.Fprintf(&b, "        fragments %d, %s %d\n", c.Fragments, whole, c.Fragmented)

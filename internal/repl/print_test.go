@@ -180,3 +180,13 @@ func TestLossNamesItsInterface(t *testing.T) {
 	assert.Equal(t, "dropping 2% of forwarded packets on if0", printLossSet(set, on))
 	assert.Equal(t, "dropping 2% of forwarded packets", printLossSet(control.SetLoss{Percent: 2}, on))
 }
+
+// What arrived is shown to add up: delivered, passed on, and dropped by reason.
+func TestWhatBecameOfPackets(t *testing.T) {
+	in := control.Counters{
+		Packets: 9, Delivered: 4, Forwarded: 3, Drops: []control.Drop{{Reason: "no route", Packets: 2}},
+	}
+	assert.Contains(t, printCounters("RX", in, 2), "2  no route\n        delivered 4, passed on 3\n")
+	assert.NotContains(t, printCounters("RX", in, 1), "delivered")
+	assert.NotContains(t, printCounters("TX", in, 2), "delivered")
+}
