@@ -7,13 +7,12 @@ import (
 
 func (p *parser) checkRIP() {
 	rip := p.cfg.RIP
-	speaks := p.cfg.Routing == RoutingRIP || p.cfg.Routing == RoutingRIP2
 	for i, addr := range rip.AdvertiseTo {
 		if _, known := p.neighborAt[addr]; !known && !p.excused[addr.String()] {
 			p.report.add(p.advertiseAt[i], addr.String(), addr.String()+
 				" is no neighbour of this file", "an address that a neighbor line declares")
 		}
-		if !speaks {
+		if !p.cfg.speaksRIP() {
 			p.report.note(p.advertiseAt[i], addr.String(),
 				`nothing is advertised without "routing rip"`)
 		}
@@ -69,4 +68,38 @@ func (p *parser) noteRIP2() {
 	for _, k := range p.keys {
 		note(k.name, "authentication")
 	}
+}
+
+// checkRIPLink notes two routers on a link of which one will not understand the other.
+func checkRIPLink(c *Config, neighbor *Neighbor, peer owner, r *report) {
+	ours, ok := c.Interface(neighbor.Iface)
+	if !ok || !c.speaksRIP() || !peer.config.speaksRIP() {
+		return
+	}
+	text, them := neighbor.Addr.String(), peer.config.Name
+	say := func(msg string) { r.note(neighbor.Pos, text, msg) }
+	keys := peer.iface.RIP.Keys
+	switch {
+	case c.Routing != peer.config.Routing:
+		say(fmt.Sprintf("routing is %s here and %s at %s: they do not understand each other",
+			c.Routing, peer.config.Routing, them))
+	case c.Routing != RoutingRIP2 || ours.RIP.Passive || ours.RIP.Send == "none":
+	case len(ours.RIP.Keys) == 0 && len(keys) > 0:
+		say(them + " takes only what is authenticated, and we have no key for it")
+	case len(ours.RIP.Keys) > 0 && !slices.Contains(keys, ours.RIP.Keys[0]):
+		say(fmt.Sprintf("%s does not know our %s, so it refuses what we say", them,
+			ours.RIP.Keys[0].name()))
+	}
+}
+
+func (c *Config) speaksRIP() bool {
+	return c.Routing == RoutingRIP || c.Routing == RoutingRIP2
+}
+
+// name is the key without its secret.
+func (k RIPKey) name() string {
+	if k.Algorithm == ripPassword {
+		return ripPassword
+	}
+	return fmt.Sprintf("key %d (%s)", k.ID, k.Algorithm)
 }

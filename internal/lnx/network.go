@@ -91,6 +91,7 @@ func (n *network) checkNeighbor(c *Config, neighbor *Neighbor, r *report) {
 		return
 	}
 	checkReverse(c, neighbor, owner{peer, &peer.Interfaces[i]}, r)
+	checkRIPLink(c, neighbor, owner{peer, &peer.Interfaces[i]}, r)
 }
 
 // addrsAt lists the virtual addresses of the interfaces that bind a socket.

@@ -101,3 +101,53 @@ func TestCheckNetworkTellsNotesFromMistakes(t *testing.T) {
 	twice := lnx.CheckNetwork(a, a)
 	require.Error(t, twice.Err())
 }
+
+// Two routers of which one will not understand the other are told of, from the side
+// that will not be heard.
+func TestCheckNetworkComparesRIP(t *testing.T) {
+	const (
+		a = "interface if0 10.0.0.1/24 127.0.0.1:5000\nneighbor 10.0.0.2 at 127.0.0.1:5001 via if0\n"
+		b = "interface if0 10.0.0.2/24 127.0.0.1:5001\nneighbor 10.0.0.1 at 127.0.0.1:5000 via if0\n"
+	)
+	for _, tt := range []struct {
+		name, a, b string
+		want       []string
+	}{
+		{"the same key", "rip key if0 1 md5 tide\n", "rip key if0 1 md5 tide\n", nil},
+		{"while a key changes", "rip key if0 1 md5 a\nrip key if0 2 md5 b\n", "rip key if0 2 md5 b\nrip key if0 1 md5 a\n", nil},
+		{
+			"another secret", "rip key if0 1 md5 tide\n", "rip key if0 1 md5 ebb\n",
+			[]string{
+				"B does not know our key 1 (md5), so it refuses what we say",
+				"A does not know our key 1 (md5), so it refuses what we say",
+			},
+		},
+		{
+			"none on one side", "rip password if0 tide\n", "",
+			[]string{
+				"B does not know our password, so it refuses what we say",
+				"A takes only what is authenticated, and we have no key for it",
+			},
+		},
+		{"none, but passive", "rip password if0 tide\nrip interface if0 passive on\n", "rip interface if0 send none\n", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfgA, err := lnx.Parse("A.lnx", []byte(a+"routing rip2\n"+tt.a))
+			require.NoError(t, err)
+			cfgB, err := lnx.Parse("B.lnx", []byte(b+"routing rip2\n"+tt.b))
+			require.NoError(t, err)
+			var got []string
+			for _, e := range lnx.CheckNetwork(cfgA, cfgB) {
+				assert.True(t, e.Note)
+				got = append(got, e.Msg)
+			}
+			assert.Equal(t, tt.want, got)
+		})
+	}
+	cfgA, err := lnx.Parse("A.lnx", []byte(a+"routing rip2\n"))
+	require.NoError(t, err)
+	cfgB, err := lnx.Parse("B.lnx", []byte(b+"routing rip\n"))
+	require.NoError(t, err)
+	assert.ErrorContains(t, lnx.CheckNetwork(cfgA, cfgB),
+		"routing is rip2 here and rip at B: they do not understand each other")
+}
