@@ -73,7 +73,7 @@ func (s *Stack) reply(now clock.Time, i int, h *ip.Header, m *icmp.Message, b []
 		}
 		r.Src = s.interfaces[i].addr
 	}
-	if special(r.Dst) && !s.isHost(r.Dst) {
+	if special(r.Dst) && !s.isHost(r.Dst) || s.isMany(r.Dst) {
 		return
 	}
 	_ = s.send(now, r, m.Append(nil)) // a reply that finds no way is a reply that was lost
@@ -203,16 +203,6 @@ func (s *Stack) report(now clock.Time, typ, code uint8, rest [4]byte, original [
 
 // ecnBits are those of the type of service that are congestion's (RFC 3168 §5).
 const ecnBits = 3
-
-// isMany reports whether an address is for all on a link of the node's, in either form.
-func (s *Stack) isMany(a ip.Addr) bool {
-	for i := range s.interfaces {
-		if s.all(i, a) && !s.isHost(a) {
-			return true
-		}
-	}
-	return false
-}
 
 // SendEcho sends an echo request with size bytes of data and the given TTL (0
 // means 64).

@@ -10,17 +10,47 @@ import (
 // fewAddrs is up to how many addresses are compared one by one: quicker than a map.
 const fewAddrs = 8
 
+// addresses are the node's own, and the networks that they are on, as they are needed for
+// each packet.
+type addresses struct {
+	hosts    []ip.Addr
+	networks []network
+}
+
+// network is one that has a broadcast address.
+type network struct{ prefix, hosts uint32 } // hosts: the bits that tell nodes apart
+
+func (a *addresses) add(addr ip.Addr, bits int) {
+	a.hosts = append(a.hosts, addr)
+	if bits < 31 { // RFC 3021 §2.2
+		hosts := ^uint32(0) >> bits
+		a.networks = append(a.networks, network{be32(addr) &^ hosts, hosts})
+	}
+}
+
+// isMany reports whether an address is for all on a link of the node's: its broadcast, or
+// what 4.2BSD took for that (RFC 1122 §3.3.6).
+func (s *Stack) isMany(a ip.Addr) bool {
+	v := be32(a)
+	for _, n := range s.addrs.networks {
+		if host := v & n.hosts; v&^n.hosts == n.prefix && (host == 0 || host == n.hosts) {
+			return !s.isHost(a)
+		}
+	}
+	return false
+}
+
 // isHost reports whether an address is one of the node's own. Those of 127/8 are, but
 // screen lets none in from a link.
 func (s *Stack) isHost(a ip.Addr) bool {
 	if loopback(a) {
 		return true
 	}
-	if len(s.addrs) > fewAddrs {
+	if len(s.addrs.hosts) > fewAddrs {
 		_, own := s.own[a]
 		return own
 	}
-	return slices.Contains(s.addrs, a)
+	return slices.Contains(s.addrs.hosts, a)
 }
 
 // screen judges the addresses of a packet that came by interface i: DropNone, or why
@@ -34,8 +64,8 @@ func (s *Stack) screen(i int, h *ip.Header) ip.DropReason {
 		if !s.exempt(h) {
 			return ip.DropMartian
 		}
-	} else if s.all(i, h.Src) && !s.isHost(h.Src) {
-		return ip.DropMartian // the broadcast of the link is no host
+	} else if s.isMany(h.Src) {
+		return ip.DropMartian // all on a link are no host
 	}
 	if s.isHost(h.Src) {
 		// Nobody else has our address. With it as the destination, too, it is the

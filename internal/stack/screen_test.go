@@ -34,6 +34,7 @@ func TestScreenedAddresses(t *testing.T) {
 		{all, hostC, ip.DropMartian},
 		{ip.Addr{10, 0, 0, 255}, hostC, ip.DropMartian}, // the link's broadcast
 		{ip.Addr{10, 0, 0, 0}, routerA, ip.DropMartian}, // and what 4.2BSD took for it
+		{ip.Addr{10, 1, 0, 255}, hostC, ip.DropMartian}, // another link's
 		{hostA, ip.Addr{127, 0, 0, 1}, ip.DropMartian},
 		{hostA, ip.Addr{0, 0, 0, 0}, ip.DropMartian},
 		{hostA, ip.Addr{240, 0, 0, 1}, ip.DropMartian},

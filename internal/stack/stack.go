@@ -89,7 +89,7 @@ type Stack struct {
 	cfg        Config
 	interfaces []iface
 	own        map[ip.Addr]int    // address to interface
-	addrs      []ip.Addr          // the same, for a quick look at a few
+	addrs      addresses          // the same, and the networks, for a quick look
 	groups     map[membership]int // joined by others than UDP's sockets
 	routes     ip.Table
 	statics    statics
@@ -187,7 +187,7 @@ func (s *Stack) attach(i int, c Interface) error {
 			s.interfaces[j].Name, c.Name, c.Addr.Addr())
 	}
 	s.own[addr] = i
-	s.addrs = append(s.addrs, addr)
+	s.addrs.add(addr, c.Addr.Bits())
 	s.interfaces = append(s.interfaces, iface{Interface: c, addr: addr, up: true})
 	return nil
 }
