@@ -567,3 +567,29 @@ func TestTUNWhoseKernelTakesNoTrains(t *testing.T) {
 	assert.Equal(t, uint64(3), d.Counters(0).Drops[DropRefused], "each by itself")
 	assert.Zero(t, d.Pending())
 }
+
+// Trains cross both ways without an allocation.
+func TestTUNAllocatesNothing(t *testing.T) {
+	d, kernel := vnetPair(t, TUNConfig{})
+	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomText(1, 40_000)}.packet()
+	h := vnetHeader{flags: vnetNeedsChecksum, gso: vnetTCPv4, gsoSize: 1360}
+	var header [vnetHeaderLen]byte
+	h.put(&header)
+	sent := append(header[:], b...)
+	trains := []buffer.Train{trainOf(3, addrB, splitAll(t, h, b)...)}
+	frames, got := make([]buffer.Frame, 4), make([]byte, maxDatagram)
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		if n, err := d.WriteBatch(trains); n != 1 || err != nil {
+			panic("it was not sent")
+		}
+		if n, err := unix.Read(kernel, got); n != len(sent) || err != nil {
+			panic("it was not one packet")
+		}
+		if _, err := unix.Write(kernel, sent); err != nil {
+			panic(err)
+		}
+		if n, err := d.ReadBatch(frames); n != 1 || err != nil {
+			panic("it did not come")
+		}
+	}))
+}
