@@ -16,7 +16,7 @@ type Interface struct {
 	Name  string       `json:"name"`
 	Addr  netip.Prefix `json:"addr"` // the address and the length of its network
 	Up    bool         `json:"up"`
-	// Problem is why it is down although nobody took it down; empty: no such thing.
+	// Problem is why nothing leaves by it although nobody took it down; empty: no such thing.
 	Problem string `json:"problem,omitempty"`
 	UDP     string `json:"udp"` // the address it is bound to, or "tun:DEV"
 	MTU     int    `json:"mtu"`

@@ -18,6 +18,7 @@ type neighbor struct {
 	// failed is set by the socket when the kernel would not send there: the
 	// name may mean another address by now.
 	failed bool
+	down   bool // the last packet met a TUN device that is not up
 
 	heard, out uint64 // packets that came, and went
 	refusals   uint64 // messages that nobody is there
@@ -37,13 +38,14 @@ func (n *neighbor) sent(packets, bytes int) {
 	n.on.counters.TxPackets += uint64(packets)
 	n.on.counters.TxBytes += uint64(bytes)
 	n.out += uint64(packets)
-	n.problem = nil
+	n.problem, n.down = nil, false
 }
 
 // lost accounts for packets that the kernel would not send.
 func (n *neighbor) lost(packets int, why Drop) {
 	n.on.counters.Drops[why] += uint64(packets)
 	n.failed = n.failed || why == DropRefused
+	n.down = why == DropKernelDown
 }
 
 // table is who is where: the interfaces by number, and for a UDP address the

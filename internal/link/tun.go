@@ -231,6 +231,9 @@ func (d *TUN) readError(n int, err error) error {
 // Gone reports whether the kernel's end was deleted, and not opened again since.
 func (d *TUN) Gone() bool { return d.file == nil }
 
+// Down reports whether the kernel's end was not up when the last packet was sent.
+func (d *TUN) Down() bool { return d.kernel.down }
+
 // Anew opens or creates the device once more: a goroutine that does not own d may do
 // so. Replace has d, if its own is gone, go on with it.
 func (d *TUN) Anew() (*TUN, error) { return OpenTUN(d.cfg) }

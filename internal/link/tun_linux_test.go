@@ -537,6 +537,11 @@ func TestTUNWhoseKernelEndIsDownOrDeleted(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 1, n)
 	assert.Equal(t, uint64(1), d.Counters(0).Drops[DropKernelDown])
+	assert.True(t, d.Down())
+	runIP(t, "link", "set", "tide0", "up")
+	_, err = d.WriteBatch([]buffer.Train{trainOf(0, addrB, request)})
+	require.NoError(t, err)
+	assert.False(t, d.Down())
 	path, err := exec.LookPath("ip")
 	if err != nil {
 		t.Skip("skip: needs iproute2")

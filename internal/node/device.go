@@ -19,9 +19,7 @@ func (n *Node) deviceInfo(i int, f *control.Interface) {
 	if n.cfg.Devices[n.cfg.LNX.Interfaces[i].Name] != nil {
 		f.UDP = "in process"
 	}
-	if !f.Up {
-		f.Problem = n.problem(i)
-	}
+	f.Problem = n.problem(i)
 	n.impairmentDrops(i, f)
 	d, ok := bare(n.devices[n.ifaceDevice[i]]).(realDevice)
 	if !ok {

@@ -39,14 +39,18 @@ func (n *Node) takeDown(now clock.Time) {
 	n.drain(now) // what RIP has to say of it
 }
 
-// problem is why an interface is down although nobody took it down.
+// problem is why nothing leaves by an interface although nobody took it down.
 func (n *Node) problem(i int) string {
 	d, ok := bare(n.devices[n.ifaceDevice[i]]).(*link.TUN)
-	if !ok || !d.Gone() {
-		return ""
-	}
 	f := &n.cfg.LNX.Interfaces[i]
-	return fmt.Sprintf("%v was deleted; `up %s` opens or makes it anew", underneath(f), f.Name)
+	switch {
+	case ok && d.Gone():
+		return fmt.Sprintf("%v was deleted; `up %s` opens or makes it anew", underneath(f), f.Name)
+	case ok && d.Down() && n.stack.Up(i):
+		return fmt.Sprintf("%v is not up; on this machine: sudo ip link set %s up", underneath(f),
+			f.Tun.Device)
+	}
+	return ""
 }
 
 // reopen opens the device of an interface once more if it was deleted. It is the

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -86,6 +87,21 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 		}
 	})
 	defer stop()
+	kernel := netip.MustParseAddr("10.8.0.2")
+	problem := func() string {
+		_, err := control.Ask(t.Context(), n.Operator(), control.SendTest{Addr: kernel, Text: "up?"})
+		require.NoError(t, err)
+		faces, err := control.Ask(t.Context(), n.Operator(), control.Interfaces{})
+		require.NoError(t, err)
+		return faces[0].Problem
+	}
+	ip("link", "set", "tide0", "down")
+	require.Eventually(t, func() bool {
+		return problem() == "tun:tide0 is not up; on this machine: sudo ip link set tide0 up"
+	}, 10*time.Second, time.Millisecond)
+	ip("link", "set", "tide0", "up")
+	require.Eventually(t, func() bool { return problem() == "" }, 10*time.Second, time.Millisecond)
+
 	ip("link", "del", "tide0")
 	const why = "tun:tide0 was deleted; `up tun0` opens or makes it anew"
 	assert.Equal(t, "tun0 is down: "+why, <-said)
@@ -93,7 +109,6 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, faces[0].Up)
 	assert.Equal(t, why, faces[0].Problem)
-	kernel := netip.MustParseAddr("10.8.0.2")
 	_, err = control.Ask(t.Context(), n.Operator(), control.SendTest{Addr: kernel, Text: "anybody?"})
 	require.ErrorIs(t, err, control.ErrNoRoute)
 
