@@ -3,6 +3,7 @@ package stack_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -208,4 +209,38 @@ func BenchmarkForward(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*packets), "ns/packet")
 		})
 	}
+}
+
+// BenchmarkForwardAnywhere is BenchmarkForward for packets that have nothing in common:
+// each is for another of 100,000 networks.
+func BenchmarkForwardAnywhere(b *testing.B) {
+	const networks, packets = 100_000, 44
+	r := newRelay(b, false)
+	network := func(i int) ip.Addr { return ip.Addr{byte(20 + i>>16), byte(i >> 8), byte(i), 7} }
+	for i := range networks {
+		p := netip.PrefixFrom(netip.AddrFrom4(network(i)), 24).Masked()
+		require.NoError(b, r.AddRoute(1, stack.Route{Prefix: p, Via: addr("10.1.0.9")}))
+	}
+	frames := make([]buffer.Frame, 64)
+	rng := rand.New(rand.NewPCG(3, 3))
+	for k := range frames {
+		frames[k] = frameOf(packets, 1400)
+	}
+	h := ip.Header{TotalLen: 1400, TTL: 64, Protocol: ip.ProtoUDP, Src: ip.Addr{10, 0, 0, 1}}
+	room := make([]int, 2)
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		f := frames[n%len(frames)]
+		for at := 0; at < len(f.Data); at += f.Size {
+			h.Dst = network(rng.IntN(networks))
+			h.Put(f.Data[at:])
+		}
+		r.Input(1, f)
+		for more := true; more; {
+			room[0], room[1] = 1000, 1000
+			more = r.Output(1, room, r.batch)
+			r.batch.Reset()
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*packets), "ns/packet")
 }
