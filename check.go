@@ -139,6 +139,9 @@ func (t *TCP) check() error {
 			return wrong("TCP.%s %v is negative", f.name, f.value)
 		}
 	}
+	if t.RTOMax != 0 && t.RTOMax < t.RTOMin {
+		return wrong("TCP.RTOMax %v is less than RTOMin %v", t.RTOMax, t.RTOMin)
+	}
 	if t.DelayedAck >= node.MaxDelayedAck {
 		return wrong("TCP.DelayedAck %v: want less than %v (RFC 9293 §3.8.6.3)",
 			t.DelayedAck, node.MaxDelayedAck)

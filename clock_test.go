@@ -154,6 +154,18 @@ func TestACloseLeavesNoTimers(t *testing.T) {
 	require.NoError(t, err)
 	u, err := a.ListenUDP(netip.MustParseAddrPort("10.0.0.1:82"))
 	require.NoError(t, err)
+	require.NoError(t, client.Probe(func(tidepool.Sample) {}))
+	require.NoError(t, a.Forward(func(*tidepool.Request) {}))
+	accepted := make(chan error, 1)
+	require.NoError(t, a.ForwardUDP(func(r *tidepool.UDPRequest) {
+		_, err := r.Accept()
+		accepted <- err
+	}))
+	flow, err := b.DialUDP(netip.MustParseAddrPort("10.0.0.1:99"))
+	require.NoError(t, err)
+	_, err = flow.Write([]byte("open"))
+	require.NoError(t, err)
+	require.NoError(t, <-accepted)
 	soon := clock.Now().Add(time.Hour)
 	for _, set := range []func(time.Time) error{
 		client.SetDeadline, server.SetDeadline, l.SetDeadline, u.SetDeadline,

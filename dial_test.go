@@ -92,9 +92,12 @@ func TestOpenNamesTheFieldThatIsWrong(t *testing.T) {
 		"TCP.SynRetries 109951162":              tcp(func(c *tidepool.TCP) { c.SynRetries = 1 << 40 }),
 		"TCP.DataRetries -1":                    tcp(func(c *tidepool.TCP) { c.DataRetries = -1 }),
 		"TCP.DelayedAck 500ms":                  tcp(func(c *tidepool.TCP) { c.DelayedAck = time.Second / 2 }),
-		"TCP.RTOMin -1s":                        tcp(func(c *tidepool.TCP) { c.RTOMin = -time.Second }),
-		"TCP.ReadBuffer 3":                      tcp(func(c *tidepool.TCP) { c.ReadBuffer = 3 }),
-		"TCP.WriteBuffer 109951162":             tcp(func(c *tidepool.TCP) { c.WriteBuffer = 1 << 40 }),
+		"TCP.RTOMax 1ms is less than RTOMin 1s": tcp(func(c *tidepool.TCP) {
+			c.RTOMin, c.RTOMax = time.Second, time.Millisecond
+		}),
+		"TCP.RTOMin -1s":            tcp(func(c *tidepool.TCP) { c.RTOMin = -time.Second }),
+		"TCP.ReadBuffer 3":          tcp(func(c *tidepool.TCP) { c.ReadBuffer = 3 }),
+		"TCP.WriteBuffer 109951162": tcp(func(c *tidepool.TCP) { c.WriteBuffer = 1 << 40 }),
 	} {
 		_, end := tidepool.Pipe(0)
 		cfg := host(tidepool.Config{}, "10.0.0.1/24", "", end)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net/http"
 	"net/netip"
 	"syscall"
 	"time"
@@ -70,4 +71,18 @@ func ExampleConn_Info() {
 	}
 	fmt.Println(info.State, info.CongestionControl, info.SndMSS, info.SndCwnd/info.SndMSS)
 	// Output: ESTABLISHED cubic 1348 10
+}
+
+// A node of a network that is written down, such as those in nets/.
+func ExampleOpenFile() {
+	n, err := tidepool.OpenFile("nets/a-b-c/A.lnx")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer n.Close()
+	ln, err := n.Listen("tcp", ":80")
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Fatal(http.Serve(ln, http.FileServer(http.Dir("."))))
 }

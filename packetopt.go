@@ -63,3 +63,25 @@ func (c *PacketConn) JoinGroup(iface string, group netip.Addr) error {
 func (c *PacketConn) LeaveGroup(iface string, group netip.Addr) error {
 	return c.inner().Leave(iface, group)
 }
+
+// SetReadBuffer sets how many bytes of datagrams wait for Read at the most, each counted
+// as 256 at the least; 256 KiB unless told otherwise. What finds no room is lost. A size
+// below 2 KiB or above 1 GiB is syscall.EINVAL.
+func (c *PacketConn) SetReadBuffer(bytes int) error { return c.inner().SetReadBuffer(bytes) }
+
+// PacketInfo counts what a UDP socket has seen.
+type PacketInfo struct {
+	// Received datagrams, of ReceivedBytes without headers, were queued for Read.
+	Received, ReceivedBytes uint64
+	// Dropped is how many found no room in the read buffer.
+	Dropped uint64
+	// Errors is how many times ICMP reported that a datagram did not arrive.
+	Errors uint64
+}
+
+// Info returns what the socket has seen, also after its end. It fails once the node is
+// closed.
+func (c *PacketConn) Info() (PacketInfo, error) {
+	i, err := c.inner().Info()
+	return PacketInfo(i), err
+}

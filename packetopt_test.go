@@ -127,3 +127,39 @@ func TestRefusedDatagrams(t *testing.T) {
 	assert.Contains(t, receive(t, server), " hello")
 	require.NoError(t, c.Close())
 }
+
+func TestAReadBufferBoundsWhatWaits(t *testing.T) {
+	var clock tidepool.Clock
+	a, b := pair(t, tidepool.Config{Clock: &clock})
+	u, err := a.ListenUDP(netip.MustParseAddrPort("10.0.0.1:53"))
+	require.NoError(t, err)
+	for _, size := range []int{-1, 0, 1 << 40} {
+		require.ErrorIs(t, u.SetReadBuffer(size), syscall.EINVAL)
+	}
+	require.NoError(t, u.SetReadBuffer(2048))
+	v, err := b.DialUDP(netip.MustParseAddrPort("10.0.0.1:53"))
+	require.NoError(t, err)
+	for range 20 {
+		_, err := v.Write([]byte("x"))
+		require.NoError(t, err)
+	}
+	i, err := u.Info()
+	require.NoError(t, err)
+	assert.Equal(t, tidepool.PacketInfo{Received: 8, ReceivedBytes: 8, Dropped: 12}, i)
+	require.NoError(t, u.SetReadBuffer(1<<20))
+	_, err = v.Write([]byte("room again"))
+	require.NoError(t, err)
+	require.NoError(t, u.Close())
+	_, err = v.Write([]byte("nobody"))
+	require.NoError(t, err)
+	i, err = u.Info()
+	require.NoError(t, err)
+	assert.EqualValues(t, 9, i.Received)
+	i, err = v.Info()
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, i.Errors)
+	require.NoError(t, v.Close())
+	_, err = new(tidepool.PacketConn).Info()
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.ErrorIs(t, new(tidepool.PacketConn).SetReadBuffer(1<<16), net.ErrClosed)
+}

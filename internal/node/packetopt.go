@@ -1,10 +1,12 @@
 package node
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
@@ -90,3 +92,26 @@ func (c *PacketConn) option(do func(n *Node) error) (err error) {
 
 // UDPOptions say how a socket's datagrams leave.
 type UDPOptions = udp.Options
+
+// SetReadBuffer sets how many bytes of datagrams wait for Read at the most.
+func (c *PacketConn) SetReadBuffer(bytes int) error {
+	return c.option(func(*Node) error {
+		if bytes < MinBuffer || bytes > MaxBuffer {
+			return fmt.Errorf("a buffer of %d bytes: %w", bytes, tcp.ErrOption)
+		}
+		c.rx.Resize(bytes)
+		return nil
+	})
+}
+
+// UDPInfo counts what a socket has seen.
+type UDPInfo = udp.Info
+
+// Info returns what the socket has seen, also after its end.
+func (c *PacketConn) Info() (i UDPInfo, err error) {
+	callErr := c.node.call(func(clock.Time) { i = c.us.Info() })
+	if callErr != nil {
+		return i, c.opError("info", netip.AddrPort{}, callErr)
+	}
+	return i, nil
+}
