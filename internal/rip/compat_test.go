@@ -73,7 +73,8 @@ func TestMustBeZero(t *testing.T) {
 	}
 }
 
-// RFC 2453 §4.3: without a mask it is the class's, or the link's for its own network.
+// RFC 2453 §4.3: without a mask it is the class's, or, RFC 1058 §3.2, the link's for its
+// own network.
 func TestMaskIsInferred(t *testing.T) {
 	for addr, want := range map[string]string{
 		"172.16.0.0": "172.16.0.0/16", "192.168.7.0": "192.168.7.0/24", "11.0.0.0": "11.0.0.0/8",

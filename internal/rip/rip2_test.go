@@ -25,6 +25,7 @@ func TestMessage2OnTheWire(t *testing.T) {
 	assert.Equal(t, " 10.5.0.0/16=3#7@10.0.0.9 0.0.0.0=16", text2(p.Entries))
 }
 
+// RFC 2453 §3.9: what is not understood is not looked at any further.
 func TestMalformed2(t *testing.T) {
 	good := message2(t, rip.Response, 2, "10.5.0.0/16=3 10.6.0.0/16=3")
 	of := func(at int, v byte) []byte {
@@ -58,7 +59,7 @@ func TestMalformed2(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.9.1 and §4.5: a router that comes up multicasts a request for the whole
+// RFC 2453 §3.10: one response for each network. RFC 2453 §3.9.1 and §4.5: a router that comes up multicasts a request for the whole
 // table on every network; RFC 2453 §3.5: and announces its networks at their cost.
 func TestStart2(t *testing.T) {
 	cfg := prompt()

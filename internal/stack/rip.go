@@ -2,6 +2,7 @@ package stack
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 
@@ -16,7 +17,7 @@ func (s *Stack) startRIP(now clock.Time) error {
 	if s.cfg.RIP == nil {
 		return nil
 	}
-	speaker, err := rip.NewSpeaker(*s.cfg.RIP)
+	speaker, err := rip.NewSpeaker(s.configRIP())
 	if err != nil {
 		return fmt.Errorf("stack: %w", err)
 	}
@@ -40,6 +41,25 @@ func (s *Stack) startRIP(now clock.Time) error {
 	}
 	s.rip.Start(now)
 	return nil
+}
+
+// configRIP is the configuration with what RIPv2 needs and the stack knows: where no
+// interfaces are told, RIPv2 is spoken on all of them.
+func (s *Stack) configRIP() rip.Config {
+	cfg := *s.cfg.RIP
+	if cfg.Dialect != rip.RIPv2 {
+		return cfg
+	}
+	if len(cfg.Interfaces) == 0 {
+		for i := range s.interfaces {
+			f := &s.interfaces[i]
+			cfg.Interfaces = append(cfg.Interfaces, rip.Interface{Addr: f.Addr, MTU: f.MTU})
+		}
+	}
+	if cfg.Rand == nil { // routers that draw the same would keep in step
+		cfg.Rand = rand.New(rand.NewPCG(s.rng.Uint64(), uint64(be32(s.interfaces[0].addr))))
+	}
+	return cfg
 }
 
 // RIP returns the router's RIP; nil: there is none. Its owner is the stack's owner.

@@ -15,15 +15,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// speaker is a router of RIPv2 with those interfaces.
+// speaker is a router that speaks RIPv2 on those interfaces.
 func speaker(faces ...stack.Interface) stack.Config {
-	cfg := stack.Config{
+	return stack.Config{
 		Interfaces: faces, Forwarding: true, RIP: &rip.Config{Dialect: rip.RIPv2},
 	}
-	for _, f := range faces {
-		cfg.RIP.Interfaces = append(cfg.RIP.Interfaces, rip.Interface{Addr: f.Addr})
-	}
-	return cfg
 }
 
 // onHub is an interface on the link where all know each other.

@@ -37,7 +37,8 @@ type Config struct {
 	Interfaces []Interface
 	// Routes are the static routes.
 	Routes []Route
-	// RIP makes the node speak RIP with the neighbours it lists; nil means no RIP.
+	// RIP makes the node speak RIP with the neighbours it lists, or RIPv2 on the
+	// interfaces that it lists, and on all if it lists none; nil means no RIP.
 	RIP *rip.Config
 	// Originate are prefixes that RIP announces beside the interfaces' own.
 	Originate []rip.External
