@@ -47,6 +47,9 @@ func (n *Node) openTalk(open func() (*PacketConn, error)) (*talk, error) {
 			return
 		}
 		n.talks[c] = t
+		o := c.us.Options()
+		o.Broadcast = true // an operator who writes to all means it
+		c.us.SetOptions(o)
 	})
 	if err = firstError(callErr, err); err != nil {
 		_ = c.Close() // the first error is the one to tell

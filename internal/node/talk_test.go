@@ -75,6 +75,20 @@ func TestOperatorsTalkByDatagrams(t *testing.T) {
 	require.NoError(t, err, "what was told is not told again")
 }
 
+// An operator who writes to all on a link means it.
+func TestOperatorsTalkToAll(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	hear := watch(t, a)
+	_, err := control.Ask(t.Context(), a.Operator(), control.ListenUDP{Port: 53})
+	require.NoError(t, err)
+	for _, all := range []string{"10.0.0.255", "255.255.255.255"} {
+		send := control.SendUDP{Addr: netip.MustParseAddr(all), Port: 53, Data: []byte(all)}
+		_, err = control.Ask(t.Context(), b.Operator(), send)
+		require.NoError(t, err)
+		assert.Equal(t, all, string(next(t, hear).(control.Datagram).Data))
+	}
+}
+
 func TestOperatorsDatagramsAreBounded(t *testing.T) {
 	a, _ := twoNodes(t, Config{})
 	for i := range maxTalks {
