@@ -1,6 +1,8 @@
 package tidepool_test
 
 import (
+	"fmt"
+	"log"
 	"net/netip"
 	"syscall"
 	"testing"
@@ -87,4 +89,38 @@ func TestRoutesAtRunTime(t *testing.T) {
 		})
 		require.Error(t, err, "%v", r)
 	}
+}
+
+func ExampleNode_AddRoute() {
+	_, end := tidepool.Pipe(0)
+	n, err := tidepool.Open(tidepool.Config{
+		Interfaces: []tidepool.Interface{{Addr: netip.MustParsePrefix("10.0.0.1/24"), Link: end}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer n.Close()
+	for _, r := range []tidepool.Route{
+		{Prefix: netip.MustParsePrefix("0.0.0.0/0"), Via: netip.MustParseAddr("10.0.0.2")},
+		{Prefix: netip.MustParsePrefix("192.168.0.0/16"), Kind: "unreachable"},
+	} {
+		if err := n.AddRoute(r); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println(n.AddRoute(tidepool.Route{
+		Prefix: netip.MustParsePrefix("10.5.1.0/16"), Via: netip.MustParseAddr("10.0.0.2"),
+	}))
+	routes, err := n.Routes()
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, r := range routes {
+		fmt.Println(r.Origin, r.Prefix, r.Kind, r.Interface)
+	}
+	// Output:
+	// 10.5.1.0/16: not the prefix of an IPv4 network: bits are set behind its length; did you mean 10.5.0.0/16?
+	// static 0.0.0.0/0  if0
+	// local 10.0.0.0/24  if0
+	// static 192.168.0.0/16 unreachable
 }

@@ -13,7 +13,7 @@ import (
 // Errors of static routes.
 var (
 	// ErrPrefix is a prefix that is none, or whose address says more than its length.
-	ErrPrefix = errors.New("not an IPv4 prefix")
+	ErrPrefix = errors.New("not the prefix of an IPv4 network")
 	// ErrNextHop is a next hop that is on no interface's network, or that is the node's own.
 	ErrNextHop = errors.New("no such next hop")
 	// ErrRouteExists is a static route that is there already.
