@@ -9,8 +9,8 @@ import (
 // Forward has f called, in a goroutine each, with every TCP connection that no
 // listener of the node takes, whatever address and port it is for: the node
 // answers for all of them, but for what a router has a route to. That is what
-// tunnels and proxies are built on. At most 1024 connections wait for a decision;
-// the SYNs of more are lost, and their senders try again. A nil f ends it.
+// tunnels and proxies are built on. At most 1024 connections wait for a decision or
+// in Accept; the SYNs of more are lost, and their senders try again. A nil f ends it.
 func (n *Node) Forward(f func(*Request)) error {
 	if f == nil {
 		return n.inner().Forward(nil)

@@ -1,10 +1,12 @@
 package tidepool_test
 
 import (
+	"encoding/binary"
 	"io"
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -107,5 +109,60 @@ func TestAnUndecidedRequestIsDropped(t *testing.T) {
 		}
 		assert.Equal(t, 3, asked)
 		require.ErrorIs(t, <-done, syscall.ECONNREFUSED)
+	})
+}
+
+// syn4 is a SYN from a port of 10.0.0.2 to 10.0.0.1:80.
+func syn4(port uint16) []byte {
+	p := make([]byte, 40)
+	p[0], p[3], p[8], p[9] = 0x45, 40, 64, 6
+	copy(p[12:], []byte{10, 0, 0, 2, 10, 0, 0, 1})
+	fixHeader(p)
+	binary.BigEndian.PutUint16(p[20:], port)
+	p[23], p[32], p[33], p[34] = 80, 5<<4, syn, 0xff
+	sum := uint32(6 + 20)
+	for i := 12; i < 40; i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(p[i:]))
+	}
+	for sum>>16 != 0 {
+		sum = sum>>16 + sum&0xffff
+	}
+	binary.BigEndian.PutUint16(p[36:], ^uint16(sum))
+	return p
+}
+
+// RFC 4987 §2: SYNs that nobody is behind are accepted, and take no more goroutines than
+// are written down. What comes later finds room again.
+func TestAFloodOfSYNsIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var clock tidepool.Clock
+		x, wire := tidepool.Pipe(4096)
+		n := open(t, host(tidepool.Config{Clock: &clock}, "10.0.0.1/24", "", x))
+		var asked, failed atomic.Int64
+		require.NoError(t, n.Forward(func(r *tidepool.Request) {
+			asked.Add(1)
+			if _, err := r.Accept(); err != nil {
+				failed.Add(1)
+			}
+		}))
+		answer := make([]byte, 100)
+		for port := range uint16(3000) {
+			_, err := wire.Write(syn4(1000 + port))
+			require.NoError(t, err)
+			for ok := true; ok; _, ok = wire.TryRead(answer) {
+			}
+		}
+		synctest.Wait()
+		assert.EqualValues(t, 1024, asked.Load())
+		assert.Zero(t, failed.Load())
+		clock.Advance(10 * time.Minute)
+		synctest.Wait()
+		assert.EqualValues(t, 1024, failed.Load(), "nobody was there")
+		_, err := wire.Write(syn4(9))
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.EqualValues(t, 1025, asked.Load())
+		require.NoError(t, n.Close())
+		synctest.Wait()
 	})
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// maxCaught bounds the connections that wait for a forwarder's decision; the
-// SYNs of more are lost, and sent again.
+// maxCaught bounds the connections that wait for a forwarder's decision, or were
+// accepted and are being opened: a flood of SYNs from nowhere costs no more goroutines.
+// The SYNs of more are lost, and sent again.
 const maxCaught = 1024
 
 // Caught is a connection that somebody tries to open and that no listener takes.
@@ -42,6 +43,11 @@ func (n *Node) tellCaught() {
 		if !ok {
 			return
 		}
+		if n.opening.Load() >= maxCaught {
+			n.stack.TCP().Ignore(t)
+			continue
+		}
+		n.opening.Add(1)
 		c, f := &Caught{node: n, tuple: t}, n.forwarder
 		go func() {
 			defer c.Ignore()
@@ -61,6 +67,7 @@ func (c *Caught) Accept() (*Conn, error) {
 	if c.decided.Swap(true) {
 		return nil, c.opError(net.ErrClosed)
 	}
+	defer c.node.opening.Add(-1)
 	var conn *Conn
 	err := c.node.call(func(now clock.Time) {
 		if tc, ok := c.node.stack.TCP().Admit(now, c.tuple); ok {
@@ -100,6 +107,7 @@ func (c *Caught) Ignore() { c.decide((*tcp.Host).Ignore) }
 func (c *Caught) decide(how func(*tcp.Host, tcp.Tuple)) {
 	if !c.decided.Swap(true) {
 		c.node.post(func(clock.Time) { how(c.node.stack.TCP(), c.tuple) })
+		c.node.opening.Add(-1)
 	}
 }
 

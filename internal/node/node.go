@@ -53,6 +53,7 @@ type Node struct {
 	closing  atomic.Bool
 	stopped  chan struct{}
 	watchers watchers
+	opening  atomic.Int64 // forwarders' connections, until they are decided and open
 }
 
 // cards are the devices of a node, and which interface each is for.

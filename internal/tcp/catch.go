@@ -40,7 +40,8 @@ type passive struct {
 }
 
 // take keeps a segment if it is a SYN to be caught, or the repetition of one.
-func (k *catch) take(s *Segment, last *timeWait) bool {
+func (h *Host) take(s *Segment, last *timeWait) bool {
+	k := &h.catch
 	if k.limit == 0 || s.Flags&(SYN|ACK|RST|FIN) != SYN {
 		return false
 	}
@@ -48,6 +49,7 @@ func (k *catch) take(s *Segment, last *timeWait) bool {
 		return true
 	}
 	if len(k.held) >= k.limit {
+		h.drop(DropBacklog)
 		return true
 	}
 	if k.held == nil {
@@ -109,4 +111,9 @@ func (h *Host) Reject(t Tuple) {
 }
 
 // Ignore forgets a caught SYN, as if it had been lost.
-func (h *Host) Ignore(t Tuple) { delete(h.catch.held, t) }
+func (h *Host) Ignore(t Tuple) {
+	if _, ok := h.catch.held[t]; ok {
+		delete(h.catch.held, t)
+		h.drop(DropBacklog)
+	}
+}

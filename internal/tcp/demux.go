@@ -103,7 +103,7 @@ func (h *Host) Input(now clock.Time, s *Segment) {
 		l.input(now, s, last)
 		return
 	}
-	if h.catch.take(s, last) {
+	if h.take(s, last) {
 		return
 	}
 	h.drop(DropNoConnection)
