@@ -157,6 +157,12 @@ func TestVersion1Request(t *testing.T) {
 	assert.Equal(t, []string{"10.0.0.2:4000/0 v1 10.0.0.0=1 10.0.1.0=1"}, x.sent())
 	require.Equal(t, rip.Taken, x.say(b, 4000, message2(t, rip.Request, 2, "*")))
 	assert.Equal(t, []string{"10.0.0.2:4000/0 10.0.0.0/24=1 10.0.1.0/24=1"}, x.sent())
+
+	t.Log("# and who sends version 1 only, or nothing, answers so")
+	x = newBench2(t, modes(rip.SendRIP1, rip.ReceiveBoth))
+	assert.Equal(t, rip.RefusedVersion, x.say(b, 4000, message2(t, rip.Request, 2, "*")))
+	x = newBench2(t, modes(rip.SendNone, rip.ReceiveBoth))
+	assert.Equal(t, rip.RefusedSilent, x.say(b, 4000, message2(t, rip.Request, 2, "*")))
 }
 
 func TestPassiveInterface(t *testing.T) {

@@ -151,9 +151,9 @@ func (s *Speaker) requested(p *port, from netip.AddrPort, iface int, m Packet2) 
 	switch {
 	case len(m.Entries) == 0:
 		return Taken // "If there are no entries, no response is given."
-	case p.Passive && from.Port() == Port:
+	case p.Send == SendNone, p.Passive && from.Port() == Port:
 		return RefusedSilent
-	case m.Version == 1 && p.Send == SendRIP2:
+	case m.Version == 1 && p.Send == SendRIP2, m.Version > 1 && p.Send == SendRIP1:
 		return RefusedVersion // RFC 2453 §4.6: who sends RIP-2 only does not answer RIP-1
 	case len(s.answers)+len(s.replies) >= maxAnswers:
 		return RefusedBusy

@@ -61,7 +61,7 @@ var refusalNames = [numRefusals]string{
 	RefusedDigest:      "wrong key",
 	RefusedSequence:    "sequence number went back",
 	RefusedBusy:        "too many requests at once",
-	RefusedSilent:      "request on a passive interface",
+	RefusedSilent:      "request where nothing is sent",
 	RefusedFamily:      "entry of another address family",
 	RefusedMask:        "entry with a broken mask",
 	RefusedMartian:     "entry for a martian prefix",

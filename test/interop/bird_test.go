@@ -27,6 +27,7 @@ type ripBed struct {
 	*bed
 	router *node.Node // A
 	beyond *node.Node // B
+	static string     // what BIRD announces
 }
 
 // quick are times that a test does not wait long for.
@@ -61,7 +62,7 @@ protocol static elsewhere {
 // newRIPBed opens our routers; keys are lines for A's file, about its tun0.
 func newRIPBed(t *testing.T, keys string) *ripBed {
 	t.Helper()
-	b := &ripBed{bed: &bed{t: t}}
+	b := &ripBed{bed: &bed{t: t}, static: birdStatic}
 	need(t, "bird", "birdc")
 	b.namespace()
 	b.router = b.openText("A", `interface tun0 10.8.0.1/24 tun:`+device+` kernel `+kernelIP+`
@@ -84,7 +85,7 @@ rip originate prefix 10.9.0.0/16 metric 5 tag 1234
 func (b *ripBed) bird(mode, auth string) {
 	b.t.Helper()
 	file := filepath.Join(b.dir, "bird.conf")
-	text := birdStatic + fmt.Sprintf(birdRIP, mode, auth)
+	text := b.static + fmt.Sprintf(birdRIP, mode, auth)
 	require.NoError(b.t, os.WriteFile(file, []byte(text), 0o600))
 	b.start(b.commandFor(2*patience, "bird", "-f", "-c", file, "-s", b.path("ctl"), "-P", b.path("pid")))
 }
@@ -240,6 +241,33 @@ func TestBIRDAndAWrongKey(t *testing.T) {
 			assert.NotContains(t, b.birdHas("10.2.0.0/24"), "via")
 		})
 	}
+}
+
+// RFC 2453 §3.6: a large table is many messages, 400 of them each second here.
+func TestBIRDAndALargeTable(t *testing.T) {
+	report(t, &row{peer: "BIRD", scenario: "RIPv2: 10,000 routes learned, passed on, withdrawn"})
+	b := newRIPBed(t, "rip key tun0 1 md5 tide\n")
+	var routes strings.Builder
+	const many = 10_000
+	for i := range many {
+		fmt.Fprintf(&routes, "\troute 20.%d.%d.0/24 blackhole;\n", i>>8, i&255)
+	}
+	b.static = strings.Replace(birdStatic, "\tipv4;\n", "\tipv4;\n"+routes.String(), 1)
+	b.bird("mode multicast", `authentication cryptographic; password "tide" { id 1; algorithm keyed md5; };`)
+	known := func(n *node.Node) (count int) {
+		info, err := control.Ask(t.Context(), n.Operator(), control.RIP{})
+		require.NoError(t, err)
+		for _, r := range info.Routes {
+			if r.From.IsValid() {
+				count++
+			}
+		}
+		return count
+	}
+	b.until("all of BIRD's routes at A", func() bool { return known(b.router) >= many })
+	b.until("all of BIRD's routes at B", func() bool { return known(b.beyond) >= many })
+	require.Contains(t, b.birdc("disable", "elsewhere"), "disabled")
+	b.until("all withdrawn from B", func() bool { return known(b.beyond) < 10 })
 }
 
 // RFC 2453 §5.1: what we broadcast for the sake of version 1 is heard. (BIRD itself does not
