@@ -109,6 +109,31 @@ func TestPingAndTraceroute(t *testing.T) {
 	require.Len(t, out, 3, "%q", out)
 	assert.Regexp(t, `^ 1  `+b.Addr().String()+` `, out[1])
 	assert.Regexp(t, `^ 2  `+c.Addr().String()+` `, out[2])
+
+	for _, how := range []string{"-I", "-T", "--mtu", "-N 1 -q 2 -p 40000"} {
+		out = a.MustDo("traceroute -n %s %s", how, c.Addr())
+		require.Len(t, out, 3, "%s: %q", how, out)
+		assert.Regexp(t, `^ 2  `+c.Addr().String()+`  `, out[2])
+	}
+	out = a.MustDo("ping -q -c 20 -f -s 65507 %s", c.Addr())
+	assert.True(t, has(out, "20 packets transmitted, 20 received, 0% packet loss"), "%q", out)
+	out, _ = a.Do("ping -c 1 -t 1 %s", c.Addr())
+	assert.True(t, has(out, "From "+b.Addr().String()+" icmp_seq=1 Time to live exceeded"), "%q", out)
+}
+
+func TestDatagramsBetweenShells(t *testing.T) {
+	t.Parallel()
+	a, _, c := line(t)
+	c.MustDo("udp listen 9000")
+	mark, back := c.Mark(), a.Mark()
+	a.MustDo("udp send %s 9000 a  question", c.Addr())
+	c.Await(mark, nodes.Soon, `^Received 11 bytes on socket 0 from .*: a  question$`)
+	c.MustDo("s 0 an answer")
+	a.Await(back, nodes.Soon, `^Received 9 bytes on socket 0 from .*:9000: an answer$`)
+	c.MustDo("close 0")
+	mark = a.Mark()
+	a.MustDo("udp send %s 9000 anybody", c.Addr())
+	a.Await(mark, nodes.Soon, `^Socket 0 .*: connection refused$`)
 }
 
 // lossyforward 100 is a cut cable that still counts what it cuts.

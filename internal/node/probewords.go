@@ -30,6 +30,12 @@ var unreachables = []struct{ words, mark string }{
 	15: {"Precedence Cutoff", "!C"},
 }
 
+// redirects are the words for the codes of a redirect.
+var redirects = []string{
+	"Redirect Network", "Redirect Host", "Redirect Type of Service and Network",
+	"Redirect Type of Service and Host",
+}
+
 // problemOf is what a reply reports, in iputils's words; empty: nothing is wrong.
 func problemOf(r *reach.Reply) string {
 	switch {
@@ -58,7 +64,10 @@ func problemOf(r *reach.Reply) string {
 	case icmp.TypeSourceQuench:
 		return "Source Quench"
 	case icmp.TypeRedirect:
-		return "Redirect"
+		if int(r.Code) < len(redirects) {
+			return fmt.Sprintf("%s(New nexthop: %v)", redirects[r.Code], r.Gateway)
+		}
+		return fmt.Sprintf("Redirect, Bad Code: %d", r.Code)
 	case icmp.TypeParameterProblem:
 		return fmt.Sprintf("Parameter problem: pointer = %d", r.Pointer)
 	}

@@ -52,12 +52,13 @@ type Answer struct {
 	TTL        int        // of the answer, as it arrived
 	Bytes      int        // of the answer behind its IP header
 	Verdict    Verdict
-	Type, Code uint8  // of the ICMP message, if it is one
-	MTU        int    // of the next link, where a probe was too large for it; 0: not told
-	Pointer    uint8  // where a parameter problem lies
-	Data       []byte // of an echo reply; lent for the call
-	Damaged    bool   // its checksum is wrong
-	Err        error  // of a probe that Failed
+	Type, Code uint8      // of the ICMP message, if it is one
+	MTU        int        // of the next link, where a probe was too large for it; 0: not told
+	Gateway    netip.Addr // of a redirect: where the next packets should go
+	Pointer    uint8      // where a parameter problem lies
+	Data       []byte     // of an echo reply; lent for the call
+	Damaged    bool       // its checksum is wrong
+	Err        error      // of a probe that Failed
 }
 
 // Reply is an answer as a user wants to see it.

@@ -123,9 +123,13 @@ func (o *pingFlags) request(c *cobra.Command, addr string) (*control.Ping, error
 	default:
 		return nil, wrong(c, "-M %s: want do, dont or want", printable(o.discover))
 	}
-	fill, err := hex.DecodeString(o.pattern)
+	digits := o.pattern
+	if n := len(digits); n%2 == 1 {
+		digits = digits[:n-1] + "0" + digits[n-1:] // a digit alone is a byte
+	}
+	fill, err := hex.DecodeString(digits)
 	if err != nil || len(fill) > mostPattern {
-		return nil, wrong(c, "-p %s: want an even number of hex digits, up to %d bytes",
+		return nil, wrong(c, "-p %s: want hex digits, two a byte, up to %d bytes",
 			printable(o.pattern), mostPattern)
 	}
 	return &control.Ping{

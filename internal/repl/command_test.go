@@ -105,6 +105,10 @@ func TestLinesBecomeRequests(t *testing.T) {
 			Addr: peer, Count: 3, Size: 56, TTL: 64, Preload: 1, Interval: 200 * time.Millisecond,
 			Timeout: 10 * time.Second, Pattern: []byte{}, Fragment: "dont",
 		}},
+		{"ping 10.0.0.1 -p ff0", control.Ping{
+			Addr: peer, Size: 56, TTL: 64, Preload: 1, Interval: time.Second, Count: 4,
+			Timeout: 10 * time.Second, Pattern: []byte{255, 0}, Fragment: "dont",
+		}},
 		{"ping 10.0.0.1 -fAbO -w 1.5 -W 2 -t 9 -s 0 -p ff00 -M do -l 3 -Q 0x10", control.Ping{
 			Addr: peer, TTL: 9, TOS: 16, Preload: 3, Interval: time.Second,
 			Timeout: 2 * time.Second, Deadline: 1500 * time.Millisecond, Pattern: []byte{255, 0},
@@ -277,7 +281,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"ping 10.0.0.1 -t 300", "ping: -t 300: want a TTL of 1 to 255", pingUse},
 		{"ping 10.0.0.1 -W 0", "ping: -W 0: want seconds", pingUse},
 		{"ping 10.0.0.1 -w -1", "ping: -w -1: want seconds", pingUse},
-		{"ping 10.0.0.1 -p xyz", "ping: -p xyz: want an even number of hex digits, up to 16 bytes", pingUse},
+		{"ping 10.0.0.1 -p xyz", "ping: -p xyz: want hex digits, two a byte, up to 16 bytes", pingUse},
 		{"ping 10.0.0.1 -M maybe", "ping: -M maybe: want do, dont or want", pingUse},
 		{"ping 10.0.0.1 -Q 256", "ping: -Q 256: want 0 to 255", pingUse},
 		{"ping 10.0.0.1 -l 0", "ping: -l 0: want 1 to 65536", pingUse},

@@ -247,7 +247,9 @@ func answerICMP(a *reach.Answer, b []byte) bool {
 		}
 	case icmp.TypeParameterProblem:
 		a.Verdict, a.Pointer = reach.Unreachable, m.Rest[0]
-	case icmp.TypeRedirect, icmp.TypeSourceQuench:
+	case icmp.TypeRedirect:
+		a.Verdict, a.Gateway = reach.Noted, netip.AddrFrom4(m.Rest)
+	case icmp.TypeSourceQuench:
 		a.Verdict = reach.Noted
 	default:
 		return false
