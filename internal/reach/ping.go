@@ -29,7 +29,8 @@ type PingConfig struct {
 	Flood, Adaptive bool
 	// Wait is how long a reply is waited for behind the last request while none has
 	// come yet; 0: ten seconds. Else it is twice the longest round trip, and at least
-	// the interval; of a flood, too, that which it would have else.
+	// the interval and a second: iputils does without the second, and counts replies lost
+	// that a busy machine delays.
 	Wait time.Duration
 	// Deadline ends it, however many were sent, and so does then the first error. With
 	// it Count is the number of replies to wait for. 0: none.
@@ -44,6 +45,7 @@ type PingConfig struct {
 const (
 	defaultInterval = time.Second
 	defaultWait     = 10 * time.Second
+	leastWait       = time.Second
 	// floodInterval is between a flood's requests while nothing comes back, and
 	// floodGap the least between any two, which bounds what a flood can be.
 	floodInterval = 10 * time.Millisecond
@@ -55,15 +57,14 @@ const (
 // sent for as long as a sequence number lasts: 65,536 requests.
 type Ping struct {
 	replies
-	cfg      PingConfig
-	patience time.Duration // the least that the last reply is waited for
-	start    clock.Time
-	last     clock.Time // when the latest request left
-	next     clock.Time // when another may
-	end      clock.Time // when nothing is waited for any more; Never: not known
-	flights  map[uint16]flight
-	stats    tally
-	done     bool
+	cfg     PingConfig
+	start   clock.Time
+	last    clock.Time // when the latest request left
+	next    clock.Time // when another may
+	end     clock.Time // when nothing is waited for any more; Never: not known
+	flights map[uint16]flight
+	stats   tally
+	done    bool
 }
 
 type flight struct {
@@ -76,14 +77,13 @@ func NewPing(now clock.Time, cfg PingConfig) *Ping {
 	if cfg.Interval <= 0 {
 		cfg.Interval = defaultInterval
 	}
-	patience := cfg.Interval
 	if cfg.Flood {
 		cfg.Interval = floodInterval
 	}
 	if cfg.Wait <= 0 {
 		cfg.Wait = defaultWait
 	}
-	p := &Ping{cfg: cfg, patience: patience, start: now, next: now, flights: map[uint16]flight{}}
+	p := &Ping{cfg: cfg, start: now, next: now, flights: map[uint16]flight{}}
 	if cfg.Deadline > 0 {
 		p.end = now.Add(cfg.Deadline)
 	}
@@ -127,7 +127,7 @@ func (p *Ping) schedule(now clock.Time) {
 	case p.allSent():
 		wait := p.cfg.Wait
 		if p.stats.Received > 0 {
-			wait = max(2*p.stats.Max, p.patience)
+			wait = max(2*p.stats.Max, p.cfg.Interval, leastWait)
 		}
 		p.end = now.Add(wait)
 	case p.stats.Sent < p.cfg.Preload:

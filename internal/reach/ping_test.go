@@ -126,19 +126,29 @@ func TestPingWaitsForTheFirstReplyLongerThanForOthers(t *testing.T) {
 	last := clock.Never
 	for _, tt := range []struct {
 		name    string
-		replies int // that come
+		replies int           // that come
+		trip    time.Duration // of each
 		cfg     reach.PingConfig
 		end     time.Duration
 	}{
-		{"none: ten seconds", 0, reach.PingConfig{Count: 2}, 11 * time.Second},
-		{"none: as told", 0, reach.PingConfig{Count: 2, Wait: 3 * time.Second}, 4 * time.Second},
-		{"some: the interval", 1, reach.PingConfig{Count: 2}, 2 * time.Second},
+		{"none: ten seconds", 0, 0, reach.PingConfig{Count: 2}, 11 * time.Second},
+		{"none: as told", 0, 0, reach.PingConfig{Count: 2, Wait: 3 * time.Second}, 4 * time.Second},
 		{
-			"some: two round trips", 1,
-			reach.PingConfig{Count: 2, Interval: 300 * time.Millisecond},
-			700 * time.Millisecond,
+			"some: the interval", 1, time.Millisecond,
+			reach.PingConfig{Count: 2, Interval: 3 * time.Second}, 6 * time.Second,
 		},
-		{"a deadline", 0, reach.PingConfig{Deadline: 2500 * time.Millisecond}, 2500 * time.Millisecond},
+		{
+			"some: two round trips", 1, 1900 * time.Millisecond,
+			reach.PingConfig{Count: 2, Interval: 2 * time.Second}, 5800 * time.Millisecond,
+		},
+		{
+			"some: a second", 1, time.Millisecond,
+			reach.PingConfig{Count: 2, Interval: 10 * time.Millisecond}, 1010 * time.Millisecond,
+		},
+		{
+			"a deadline", 0, 0,
+			reach.PingConfig{Deadline: 2500 * time.Millisecond}, 2500 * time.Millisecond,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.cfg.Dst = there
@@ -148,7 +158,7 @@ func TestPingWaitsForTheFirstReplyLongerThanForOthers(t *testing.T) {
 				if int(q.Seq) > tt.replies {
 					return 0, nil
 				}
-				return 200 * time.Millisecond, echoed(q)
+				return tt.trip, echoed(q)
 			})
 			if tt.cfg.Deadline > 0 {
 				last = start.Add(tt.cfg.Deadline)
