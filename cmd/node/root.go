@@ -51,7 +51,8 @@ func rootCommand() *cobra.Command {
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return misuse(c, err) })
-	root.AddCommand(runCommand(), validateCommand(), versionCommand(), demoCommand())
+	root.AddCommand(runCommand(), validateCommand(), versionCommand(), demoCommand(),
+		labCommand())
 	return root
 }
 

@@ -65,6 +65,10 @@ func (s *Stack) configRIP() rip.Config {
 // RIP returns the router's RIP; nil: there is none. Its owner is the stack's owner.
 func (s *Stack) RIP() *rip.Speaker { return s.rip }
 
+// WatchRoutes has f called with every route that RIP learns, changes or loses, before the
+// table has it; nil ends it.
+func (s *Stack) WatchRoutes(f func(rip.Change)) { s.routeWatch = f }
+
 func (s *Stack) speaksRIP2() bool { return s.rip != nil && s.cfg.RIP.Dialect == rip.RIPv2 }
 
 // originate has RIP announce a prefix that is configured to be, or withdraw it. One
@@ -101,6 +105,9 @@ func (s *Stack) learn() {
 			break
 		}
 		changed = true
+		if s.routeWatch != nil {
+			s.routeWatch(c)
+		}
 		if c.Gone {
 			s.routes.Remove(c.Prefix, ip.RIP)
 			continue

@@ -95,6 +95,7 @@ type Stack struct {
 	routes     ip.Table
 	statics    statics
 	rip        *rip.Speaker
+	routeWatch func(rip.Change)
 	tcp        *tcp.Host
 	udp        *udp.Host
 	fragments  *ip.Reassembler

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func runLab(args ...string) (stdout, stderr string, status int) {
+	var out, talk strings.Builder
+	status = run(append([]string{"lab"}, args...), strings.NewReader(""), &out, &talk)
+	return out.String(), talk.String(), status
+}
+
+func TestLab(t *testing.T) {
+	out, _, status := runLab("list")
+	require.Zero(t, status)
+	assert.Contains(t, out, "rip-random-1000")
+
+	out, _, status = runLab("run", "rip-line-3")
+	require.Zero(t, status)
+	assert.Contains(t, out, "3 routers, 2 wires, diameter 2 hops, 6 routes")
+	assert.Contains(t, out, "cut, nobody is told")
+	again, _, _ := runLab("run", "rip-line-3")
+	assert.Equal(t, out, again, "virtual time")
+	other, _, _ := runLab("run", "rip-line-3", "--seed", "2")
+	assert.NotEqual(t, out, other)
+
+	out, _, status = runLab("run", "rip-ring-3", "--dialect", "rip2", "--json")
+	require.Zero(t, status)
+	var got struct {
+		Network struct {
+			Dialect string
+			Phases  []struct {
+				Name      string
+				Converged time.Duration `json:"converged_ns"`
+				Messages  struct{ Responses int }
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	assert.Equal(t, "rip2", got.Network.Dialect)
+	require.Len(t, got.Network.Phases, 6)
+	assert.Positive(t, got.Network.Phases[0].Converged)
+	assert.Positive(t, got.Network.Phases[0].Messages.Responses)
+}
+
+func TestLabMisuse(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"run"}, "accepts 1 arg"},
+		{[]string{"run", "rip-cuont"}, "did you mean rip-count?"},
+		{[]string{"run", "rip-line-99"}, "2 to 15"},
+		{[]string{"run", "rip-count", "--dialect", "ospf"}, "want rip or rip2"},
+		{[]string{"run", "rip-count", "--seed", "-1"}, "seed"},
+	} {
+		out, talk, status := runLab(tt.args...)
+		assert.Equal(t, 2, status, tt.args)
+		assert.Empty(t, out)
+		assert.Contains(t, talk, tt.want)
+	}
+}

@@ -1,0 +1,144 @@
+package convergence
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/rip"
+)
+
+// ErrCase is what a name that is none of an experiment says.
+var ErrCase = errors.New("no such experiment")
+
+// family is networks of one shape and many sizes.
+type family struct {
+	name        string
+	least, most int
+	usual       int
+	text        string
+	make        func(n int, seed uint64) graph
+}
+
+// Sizes are so that no way is longer than 14 hops: with 16 for infinity, and a network
+// that costs 1 where it is attached, RFC 2453 §3.2 reaches no further.
+var families = []family{
+	{"line", 2, 15, 15, "N routers in a line", func(n int, _ uint64) graph { return line(n) }},
+	{"ring", 3, 29, 29, "N routers in a ring", func(n int, _ uint64) graph { return ring(n) }},
+	{"grid", 2, 8, 8, "a square of N x N routers", func(n int, _ uint64) graph { return grid(n) }},
+	{
+		"random", 4, 2000, 1000, "N routers, each wired to an earlier one, and N/2 wires more",
+		func(n int, seed uint64) graph { return narrow(n, seed) },
+	},
+}
+
+const (
+	prefixOfNames = "rip-"
+	nameOfCount   = "count"
+	widest        = 14 // hops
+)
+
+// narrow draws random networks until one is no wider than RIP reaches.
+func narrow(n int, seed uint64) graph {
+	rng := netem.Streams(seed)("graph")
+	for {
+		if g := random(n, rng); g.diameter() <= widest {
+			return g
+		}
+	}
+}
+
+// Experiment is a name that Run takes, and what it stands for.
+type Experiment struct{ Name, Text string }
+
+// Experiments lists what there is, at its usual size.
+func Experiments() []Experiment {
+	var list []Experiment
+	for _, f := range families {
+		list = append(list, Experiment{
+			Name: fmt.Sprintf("%s%s-%d", prefixOfNames, f.name, f.usual),
+			Text: fmt.Sprintf("%s, N from %d to %d", f.text, f.least, f.most),
+		})
+	}
+	return append(list, Experiment{
+		Name: prefixOfNames + nameOfCount, Text: "three routers that count to infinity",
+	})
+}
+
+// Options are what an experiment can be told.
+type Options struct {
+	Dialect string // rip (the course's; also empty) or rip2
+	Seed    uint64
+}
+
+// Outcome is what Run has found out: one of its fields is set.
+type Outcome struct {
+	Network *Result `json:"network,omitempty"`
+	Count   *Count  `json:"count,omitempty"`
+}
+
+// Run runs an experiment by its name, such as rip-grid-5. An unknown name is ErrCase.
+func Run(name string, o Options) (*Outcome, error) {
+	dialect, err := dialectOf(o.Dialect)
+	if err != nil {
+		return nil, err
+	}
+	rest, ok := strings.CutPrefix(name, prefixOfNames)
+	if !ok {
+		return nil, fmt.Errorf("%w: %q", ErrCase, name)
+	}
+	if rest == nameOfCount {
+		c, err := countToInfinity(dialect, o.Seed)
+		return &Outcome{Count: c}, err
+	}
+	shape, size, _ := strings.Cut(rest, "-")
+	i := slices.IndexFunc(families, func(f family) bool { return f.name == shape })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: %q", ErrCase, name)
+	}
+	f := families[i]
+	n, err := strconv.Atoi(size)
+	if err != nil || n < f.least || n > f.most {
+		return nil, fmt.Errorf("%w: %q: N of %s%s-N is %d to %d",
+			ErrCase, name, prefixOfNames, shape, f.least, f.most)
+	}
+	g := f.make(n, o.Seed)
+	w, err := build(g, dialect, o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{
+		Name: name, Dialect: dialectName(dialect), Seed: o.Seed, Routers: g.routers,
+		Wires: len(g.wires), Diameter: g.diameter(),
+	}
+	if err := w.run(r); err != nil {
+		return nil, err
+	}
+	r.Packets, r.Elapsed, r.Hash = w.Stats().Sent, w.Elapsed(), w.digest()
+	return &Outcome{Network: r}, nil
+}
+
+func (w *network) digest() string { return fmt.Sprintf("%016x", w.Hash()) }
+
+// ErrDialect is what a dialect that there is not says.
+var ErrDialect = errors.New("no such dialect")
+
+func dialectOf(name string) (rip.Dialect, error) {
+	switch name {
+	case "", dialectName(rip.Course):
+		return rip.Course, nil
+	case dialectName(rip.RIPv2):
+		return rip.RIPv2, nil
+	}
+	return 0, fmt.Errorf("%w: %q, want rip or rip2", ErrDialect, name)
+}
+
+func dialectName(d rip.Dialect) string {
+	if d == rip.RIPv2 {
+		return "rip2"
+	}
+	return "rip"
+}

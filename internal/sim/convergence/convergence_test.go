@@ -1,0 +1,211 @@
+package convergence
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/rip"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden are the experiments whose tables are kept.
+var golden = []struct {
+	name, dialect string
+	long          bool
+}{
+	{"rip-line-15", "rip", false},
+	{"rip-line-15", "rip2", false},
+	{"rip-ring-29", "rip", false},
+	{"rip-ring-29", "rip2", false},
+	{"rip-grid-8", "rip", false},
+	{"rip-grid-8", "rip2", false},
+	{"rip-count", "rip", false},
+	{"rip-count", "rip2", false},
+	{"rip-random-200", "rip", false},
+	{"rip-random-1000", "rip", true},
+	{"rip-random-1000", "rip2", true},
+}
+
+func TestGolden(t *testing.T) {
+	for _, tt := range golden {
+		t.Run(tt.name+" "+tt.dialect, func(t *testing.T) {
+			if tt.long && testing.Short() {
+				t.Skip("skip: a thousand routers, in short mode")
+			}
+			o, err := Run(tt.name, Options{Dialect: tt.dialect, Seed: 1})
+			require.NoError(t, err)
+			var got bytes.Buffer
+			require.NoError(t, o.Print(&got))
+			path := filepath.Join("testdata", tt.name+"-"+tt.dialect+".txt")
+			if *update {
+				require.NoError(t, os.WriteFile(path, got.Bytes(), 0o644))
+			}
+			want, err := os.ReadFile(path)
+			require.NoError(t, err)
+			assert.Equal(t, string(want), got.String())
+			if o.Network != nil {
+				check(t, o.Network)
+			}
+		})
+	}
+}
+
+// check holds an outcome against what RFC 2453 promises.
+func check(t *testing.T, r *Result) {
+	t.Helper()
+	require.Len(t, r.Phases, 6)
+	timers := rip.Timers{Timeout: rip.DefaultTimeout}
+	if r.Dialect == "rip2" {
+		timers.Timeout = rip.DefaultTimeout2
+	}
+	assert.Equal(t, r.Routers*r.Wires, r.Routes, "every network is within reach")
+	for _, p := range r.Phases {
+		assert.Less(t, p.Longest, timers.Timeout, "%s: no loop outlives the time-out", p.Name)
+		assert.Less(t, p.Highest, rip.Infinity, p.Name)
+	}
+	if silent := r.Phases[4]; r.Routers > 3 {
+		assert.NotZero(t, silent.Messages.Responses)
+		assert.Greater(t, silent.Converged, timers.Timeout/2, "found out by time-outs")
+	}
+}
+
+// Every size of every family, with another seed each: the routes are right after every
+// phase, or Run says so.
+func TestEverySize(t *testing.T) {
+	for _, f := range families[:3] {
+		for n := f.least; n <= f.most; n++ {
+			if testing.Short() && n%4 != 0 {
+				continue
+			}
+			name := fmt.Sprintf("rip-%s-%d", f.name, n)
+			o, err := Run(name, Options{Seed: uint64(n)})
+			require.NoError(t, err)
+			check(t, o.Network)
+		}
+	}
+}
+
+func TestRandomNetworks(t *testing.T) {
+	for seed := range uint64(20) {
+		for _, dialect := range []string{"rip", "rip2"} {
+			o, err := Run(fmt.Sprintf("rip-random-%d", 4+5*seed), Options{Dialect: dialect, Seed: seed})
+			require.NoError(t, err)
+			check(t, o.Network)
+		}
+	}
+}
+
+// RFC 2453 §3.2: the longest path is 15 hops, its last one the network's own.
+func TestTooLong(t *testing.T) {
+	w, err := build(line(18), rip.RIPv2, 1)
+	require.NoError(t, err)
+	w.watch.begin()
+	w.Run(4 * time.Minute)
+	assert.Zero(t, w.watch.wrong, "what is too far is unreachable, and the rest is right")
+	assert.Equal(t, uint8(rip.Infinity), w.watch.want[16*18])
+	assert.Equal(t, uint8(15), w.watch.want[14*18])
+}
+
+// RFC 2453 §3.4.3: counting to infinity is bounded, by 16 steps and not 16 periods.
+func TestCountToInfinity(t *testing.T) {
+	o, err := Run("rip-count", Options{Seed: 1})
+	require.NoError(t, err)
+	highest := 0
+	for _, s := range o.Count.Steps {
+		if s.Cost < rip.Infinity {
+			highest = max(highest, s.Cost)
+		}
+	}
+	assert.GreaterOrEqual(t, highest, 13, "the case did arise")
+	assert.Less(t, o.Count.Over, rip.DefaultPeriodic, "by triggered updates")
+	last := o.Count.Steps[len(o.Count.Steps)-1]
+	assert.Equal(t, rip.Infinity, last.Cost)
+}
+
+func TestSeeds(t *testing.T) {
+	hash := func(seed uint64) string {
+		o, err := Run("rip-random-30", Options{Seed: seed})
+		require.NoError(t, err)
+		return o.Network.Hash
+	}
+	first := hash(1)
+	assert.Equal(t, first, hash(1))
+	assert.NotEqual(t, first, hash(2))
+}
+
+// A loop that is there is seen: three routers that point at each other.
+func TestLoopsAreSeen(t *testing.T) {
+	g := ring(3)
+	g.routers++
+	g.wires = append(g.wires, [2]int{0, 3})
+	w, err := build(g, rip.Course, 1)
+	require.NoError(t, err)
+	w.Run(time.Second)
+	w.setDown(3, true)
+	w.Run(time.Second)
+	w.watch.begin()
+	point := func(from, wire int) {
+		face := w.ends[wire][0].Iface
+		if w.wires[wire][1] == from {
+			face = w.ends[wire][1].Iface
+		}
+		w.watch.hear(from, rip.Change{Prefix: prefix(3), Iface: face, Cost: 5})
+	}
+	point(0, 0) // to 1
+	point(1, 1) // to 2
+	assert.Empty(t, w.watch.circles)
+	point(2, 2) // to 0
+	require.Len(t, w.watch.circles, 1)
+	w.Run(time.Millisecond)
+	w.watch.hear(1, rip.Change{Prefix: prefix(3), Gone: true})
+	assert.Empty(t, w.watch.circles)
+	assert.Equal(t, 1, w.watch.found)
+	assert.Equal(t, time.Millisecond, w.watch.longest)
+}
+
+func TestWrongNames(t *testing.T) {
+	for name, text := range map[string]string{
+		"":               `no such experiment: ""`,
+		"fence":          `no such experiment: "fence"`,
+		"rip-star-5":     `no such experiment: "rip-star-5"`,
+		"rip-line-16":    "rip-line-N is 2 to 15",
+		"rip-line-":      "rip-line-N is 2 to 15",
+		"rip-ring-2":     "rip-ring-N is 3 to 29",
+		"rip-random-1e9": "rip-random-N is 4 to 2000",
+	} {
+		_, err := Run(name, Options{})
+		require.ErrorIs(t, err, ErrCase, name)
+		assert.Contains(t, err.Error(), text)
+	}
+	_, err := Run("rip-count", Options{Dialect: "ospf"})
+	require.ErrorIs(t, err, ErrDialect)
+	assert.Contains(t, err.Error(), "want rip or rip2")
+}
+
+func TestExperimentsRun(t *testing.T) {
+	for _, e := range Experiments() {
+		if strings.Contains(e.Name, "random") {
+			continue // TestGolden runs it
+		}
+		_, err := Run(e.Name, Options{})
+		assert.NoError(t, err, e.Name)
+	}
+}
+
+func BenchmarkRandom1000(b *testing.B) {
+	for b.Loop() {
+		if _, err := Run("rip-random-1000", Options{Seed: 1}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

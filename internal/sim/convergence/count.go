@@ -1,0 +1,86 @@
+package convergence
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/rip"
+)
+
+// Believed is a router's opinion of how far a network is, and since when.
+type Believed struct {
+	After  time.Duration `json:"after_ns"` // since the network was lost
+	Router int           `json:"router"`
+	Cost   int           `json:"cost"` // rip.Infinity: it is unreachable
+	Via    int           `json:"via"`  // the router it has that from; -1: none
+}
+
+// Count is a network that is lost while one router does not hear of it.
+type Count struct {
+	Dialect  string        `json:"dialect"`
+	Seed     uint64        `json:"seed"`
+	Steps    []Believed    `json:"steps"`
+	Over     time.Duration `json:"over_ns"` // when all had given it up for good
+	Messages Messages      `json:"messages"`
+	Hash     string        `json:"hash"`
+}
+
+// countToInfinity lets three routers in a ring believe each other in turn. Router 0
+// loses the network behind it; the news reaches router 1 and not router 2, from which
+// router 1 then hears of a way that is none. RFC 2453 §3.4.3: "there is no way of
+// stopping" that by split horizon, but that it ends at infinity.
+func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
+	g := ring(3)
+	g.routers++
+	g.wires = append(g.wires, [2]int{0, 3})
+	w, err := build(g, dialect, seed)
+	if err != nil {
+		return nil, err
+	}
+	const (
+		stub  = 3 // the wire that is lost
+		toTwo = 2 // the wire from router 2 to router 0
+	)
+	r := Result{Name: "count"}
+	t := w.effective()
+	settle := 16*max(t.TriggerMax, 0) + 2*t.Periodic
+	if err := w.phase(&r, &event{name: "start", limit: settle, do: func() {}}); err != nil {
+		return nil, err
+	}
+	// Router 2 is to speak before router 0 tells it again.
+	next := func(router int) time.Duration {
+		return w.hosts[router].Stack().RIP().Info(w.Now()).NextUpdate
+	}
+	w.RunUntil(settle, func() bool { return next(2) < next(0) })
+	c := &Count{Dialect: dialectName(dialect), Seed: seed}
+	lost, before := w.Now(), w.messages()
+	for router := range 3 {
+		w.hosts[router].Stack().WatchRoutes(func(n rip.Change) {
+			w.watch.hear(router, n)
+			if wireOf(n.Prefix) != stub {
+				return
+			}
+			b := Believed{After: w.Now().Sub(lost), Router: router, Cost: rip.Infinity, Via: nobody}
+			if !n.Gone {
+				b.Cost, b.Via = n.Cost, int(w.watch.peers[router][n.Iface])
+			}
+			c.Steps = append(c.Steps, b)
+		})
+	}
+	deaf := w.ends[toTwo][1] // router 0's end, whose messages are lost for a moment
+	deaf.Cut(true)
+	err = w.phase(&r, &event{
+		name: "lost", limit: t.Timeout + t.Garbage + settle,
+		do: func() {
+			w.setDown(stub, true)
+			w.Run(time.Millisecond)
+			deaf.Cut(false)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Over = w.watch.settled.Sub(lost)
+	c.Messages = w.messages().minus(before)
+	c.Hash = w.digest()
+	return c, nil
+}

@@ -1,0 +1,121 @@
+package convergence
+
+import "math/rand/v2"
+
+// graph is routers and the wires between them, each a pair of routers.
+type graph struct {
+	routers int
+	wires   [][2]int
+}
+
+func line(n int) graph {
+	g := graph{routers: n}
+	for i := 1; i < n; i++ {
+		g.wires = append(g.wires, [2]int{i - 1, i})
+	}
+	return g
+}
+
+func ring(n int) graph {
+	g := line(n)
+	g.wires = append(g.wires, [2]int{n - 1, 0})
+	return g
+}
+
+// grid is a square of side × side routers.
+func grid(side int) graph {
+	g := graph{routers: side * side}
+	for i := range g.routers {
+		if i%side > 0 {
+			g.wires = append(g.wires, [2]int{i - 1, i})
+		}
+		if i >= side {
+			g.wires = append(g.wires, [2]int{i - side, i})
+		}
+	}
+	return g
+}
+
+// random is a tree in which each router hangs on an earlier one, and half as many
+// wires again between any two.
+func random(n int, rng *rand.Rand) graph {
+	g := graph{routers: n}
+	seen := map[[2]int]bool{}
+	add := func(a, b int) bool {
+		w := [2]int{min(a, b), max(a, b)}
+		if a == b || seen[w] {
+			return false
+		}
+		seen[w] = true
+		g.wires = append(g.wires, w)
+		return true
+	}
+	for i := 1; i < n; i++ {
+		add(rng.IntN(i), i)
+	}
+	// A small network is full before it has them all.
+	for left := min(n/2, n*(n-1)/2-len(g.wires)); left > 0; {
+		if add(rng.IntN(n), rng.IntN(n)) {
+			left--
+		}
+	}
+	return g
+}
+
+// neighbors lists, for each router, the other ends of its wires for which use holds.
+func (g *graph) neighbors(use func(wire int) bool) [][]int {
+	to := make([][]int, g.routers)
+	for i, w := range g.wires {
+		if use(i) {
+			to[w[0]] = append(to[w[0]], w[1])
+			to[w[1]] = append(to[w[1]], w[0])
+		}
+	}
+	return to
+}
+
+// unreached is a distance for routers that there is no way to.
+const unreached = -1
+
+// distances are the hops from each router to the nearest of the roots.
+func distances(neighbors [][]int, roots ...int) []int {
+	d := make([]int, len(neighbors))
+	for i := range d {
+		d[i] = unreached
+	}
+	queue := make([]int, 0, len(d))
+	for _, r := range roots {
+		d[r] = 0
+		queue = append(queue, r)
+	}
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		for _, n := range neighbors[at] {
+			if d[n] == unreached {
+				d[n] = d[at] + 1
+				queue = append(queue, n)
+			}
+		}
+	}
+	return d
+}
+
+// diameter is the longest of the shortest paths, in hops.
+func (g *graph) diameter() int {
+	neighbors := g.neighbors(func(int) bool { return true })
+	longest := 0
+	for r := range g.routers {
+		for _, d := range distances(neighbors, r) {
+			longest = max(longest, d)
+		}
+	}
+	return longest
+}
+
+// bridge reports whether the network falls in two without a wire.
+func (g *graph) bridge(wire int) bool {
+	ends := g.wires[wire]
+	d := distances(g.neighbors(func(i int) bool { return i != wire }), ends[0])
+	return d[ends[1]] == unreached
+}

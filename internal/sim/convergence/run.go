@@ -1,0 +1,160 @@
+package convergence
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/rip"
+)
+
+// Messages are what the routers said, all together.
+type Messages struct {
+	Requests  uint64 `json:"requests"`
+	Responses uint64 `json:"responses"`
+	Triggered uint64 `json:"triggered"` // of the responses
+	Entries   uint64 `json:"entries"`
+}
+
+func (m Messages) minus(o Messages) Messages {
+	return Messages{
+		m.Requests - o.Requests, m.Responses - o.Responses,
+		m.Triggered - o.Triggered, m.Entries - o.Entries,
+	}
+}
+
+// Phase is what followed from one thing that happened.
+type Phase struct {
+	Name string `json:"name"`
+	// Converged is the time until the last wrong route of all was right.
+	Converged time.Duration `json:"converged_ns"`
+	// Steps tell when half, nine tenths and so on were.
+	Steps []Step `json:"-"`
+	// Messages are those until then.
+	Messages Messages      `json:"messages"`
+	Changes  uint64        `json:"changes"` // of routing tables
+	Loops    int           `json:"loops"`   // routing loops that outlived their instant
+	Longest  time.Duration `json:"longest_loop_ns"`
+	Highest  int           `json:"highest_cost"` // that any router believed in
+}
+
+// Result is an experiment's outcome.
+type Result struct {
+	Name     string        `json:"name"`
+	Dialect  string        `json:"dialect"`
+	Seed     uint64        `json:"seed"`
+	Routers  int           `json:"routers"`
+	Wires    int           `json:"wires"`
+	Diameter int           `json:"diameter"`
+	Routes   int           `json:"routes"` // of all tables together
+	Phases   []Phase       `json:"phases"`
+	Packets  uint64        `json:"packets"`
+	Elapsed  time.Duration `json:"virtual_ns"`
+	Hash     string        `json:"hash"`
+}
+
+// ErrUnfinished is what a network that did not converge in its time says.
+var ErrUnfinished = errors.New("did not converge")
+
+// event is something that happens to a network.
+type event struct {
+	name  string
+	limit time.Duration // for the routes to be right afterwards
+	do    func()
+	// lasting: it takes its time, and the network is in the end what it was.
+	lasting bool
+}
+
+// run lets happen to a network what the experiments are about.
+func (w *network) run(r *Result) error {
+	t := w.effective()
+	// What is known travels with triggered updates, or the next full one; what nobody is
+	// told is found out by a time-out first.
+	hop := max(t.TriggerMax, 0) + wireDelay + wireSpread
+	known := rip.Infinity*hop + 2*(t.Periodic+max(t.PeriodicOffset, 0))
+	silent := t.Timeout + known
+	wire := w.victim()
+	for _, e := range []event{
+		{name: "start", limit: known, do: func() {}},
+		{name: "cut, both ends know", limit: known, do: func() { w.setDown(wire, true) }},
+		{name: "mended", limit: known, do: func() { w.setDown(wire, false) }},
+		{name: "ten flaps", limit: known, do: func() { w.flap(wire) }, lasting: true},
+		{name: "cut, nobody is told", limit: silent, do: func() { w.setBroken(wire, true) }},
+		{name: "mended", limit: known, do: func() { w.setBroken(wire, false) }},
+	} {
+		if err := w.phase(r, &e); err != nil {
+			return err
+		}
+		if r.Routes == 0 {
+			r.Routes = len(w.watch.cells) - w.unreachable()
+		}
+	}
+	return nil
+}
+
+// flapping is how long a wire that flaps is down, and then up.
+const flapping = 50 * time.Millisecond
+
+func (w *network) flap(wire int) {
+	for range 10 {
+		w.setDown(wire, true)
+		w.Run(flapping)
+		w.setDown(wire, false)
+		w.Run(flapping)
+	}
+}
+
+// victim is a wire that something happens to: the first behind the middle whose loss
+// does not split the network, or the one in the middle if each would.
+func (w *network) victim() int {
+	middle := len(w.wires) / 2
+	for i := range w.wires {
+		if at := (middle + i) % len(w.wires); !w.bridge(at) {
+			return at
+		}
+	}
+	return middle
+}
+
+func (w *network) unreachable() int {
+	n := 0
+	for _, c := range w.watch.want {
+		if c >= rip.Infinity {
+			n++
+		}
+	}
+	return n
+}
+
+// phase has something happen and waits until all routes are right and have been so for
+// a whole period.
+func (w *network) phase(r *Result, e *event) error {
+	v, before := w.watch, w.messages()
+	if e.lasting {
+		v.begin()
+		e.do()
+	} else {
+		e.do()
+		v.begin()
+	}
+	began := w.Now()
+	deadline := began.Add(e.limit)
+	t := w.effective()
+	p := Phase{Name: e.name}
+	for calm := false; !calm; {
+		if !w.RunUntil(deadline.Sub(w.Now()), func() bool { return v.wrong == 0 }) {
+			return fmt.Errorf("%w: %s, %s: %d of %d routes are wrong after %v",
+				ErrUnfinished, r.Name, e.name, v.wrong, len(v.cells), e.limit)
+		}
+		settled := v.settled
+		p.Messages, p.Changes = w.messages().minus(before), v.changes
+		p.Converged = max(0, settled.Sub(began))
+		w.Run(t.Periodic + max(t.PeriodicOffset, 0))
+		calm = v.wrong == 0 && v.settled == settled
+	}
+	v.end()
+	p.Steps = append(p.Steps, v.reached...)
+	p.Loops, p.Longest, p.Highest = v.found, v.longest, v.highest
+	r.Phases = append(r.Phases, p)
+	return nil
+}

@@ -1,0 +1,209 @@
+package convergence
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/rip"
+)
+
+// watch holds every router's route to every wire's network, as the routers report it,
+// and compares it with what is right.
+type watch struct {
+	net   *network
+	peers [][]int16 // of each router, who is at the other end of each interface
+	cells []cell    // by wire, then by router
+	want  []uint8   // the right costs, in the same order
+	wrong int       // cells that are not as wanted
+
+	changes  uint64
+	settled  clock.Time // when the last wrong cell became right
+	reached  []Step
+	phase    clock.Time
+	highest  int // the highest cost below Infinity in this phase
+	circles  []circle
+	found    int           // circles in this phase that outlived their instant
+	longest  time.Duration // the oldest of them
+	nextMark int
+}
+
+// cell is one router's route to one network.
+type cell struct {
+	learned uint8 // RIP's cost; Infinity: none
+	local   bool  // it is the router's own network
+	via     int16 // the router that RIP sends packets to; nobody: none
+}
+
+const nobody = -1
+
+// circle is a routing loop: packets to the network of wire never leave it.
+type circle struct {
+	wire, member int
+	since        clock.Time
+}
+
+// Step is a point of a phase's curve.
+type Step struct {
+	After time.Duration
+	Right float64 // share of all routes
+}
+
+func newWatch(w *network) *watch {
+	v := &watch{net: w, peers: make([][]int16, w.routers)}
+	v.cells = make([]cell, w.routers*len(w.wires))
+	for i := range v.cells {
+		v.cells[i] = cell{learned: rip.Infinity, via: nobody}
+	}
+	for i, pair := range w.wires {
+		for end, r := range pair {
+			v.peers[r] = append(v.peers[r], int16(pair[1-end])) //nolint:gosec // maxRouters
+			v.cells[i*w.routers+r].local = true
+		}
+	}
+	return v
+}
+
+func (c *cell) cost() uint8 {
+	if c.local {
+		return 0
+	}
+	return c.learned
+}
+
+// begin starts a phase, after which the routes are to be right for what the network
+// is now.
+func (v *watch) begin() {
+	v.want = v.net.right()
+	v.wrong = 0
+	for i := range v.cells {
+		if v.cells[i].cost() != v.want[i] {
+			v.wrong++
+		}
+	}
+	now := v.net.Now()
+	v.phase, v.settled, v.changes = now, now, 0
+	v.highest, v.found, v.longest = 0, 0, 0
+	v.nextMark, v.reached = 0, v.reached[:0]
+	for i := range v.circles {
+		v.circles[i].since = now
+	}
+	v.mark(now)
+}
+
+// hear takes a router's news.
+func (v *watch) hear(router int, c rip.Change) {
+	at := wireOf(c.Prefix)*v.net.routers + router
+	n := v.cells[at]
+	if c.Gone {
+		n.learned, n.via = rip.Infinity, nobody
+	} else {
+		n.learned, n.via = uint8(c.Cost), v.peers[router][c.Iface] //nolint:gosec // RIP's costs
+		v.highest = max(v.highest, c.Cost)
+	}
+	v.set(at, n)
+}
+
+// local notes that the network of a wire is its routers' own, or no more.
+func (v *watch) local(wire int, up bool) {
+	for _, r := range v.net.wires[wire] {
+		at := wire*v.net.routers + r
+		n := v.cells[at]
+		n.local = up
+		v.set(at, n)
+	}
+}
+
+func (v *watch) set(at int, n cell) {
+	was := v.cells[at]
+	v.cells[at] = n
+	now := v.net.Now()
+	v.changes++
+	if v.want != nil {
+		v.judge(was.cost() == v.want[at], n.cost() == v.want[at], now)
+	}
+	wire, router := at/v.net.routers, at%v.net.routers
+	v.review(wire, now)
+	if n.via != nobody && !n.local && v.circular(wire, router) && !v.known(wire) {
+		v.circles = append(v.circles, circle{wire, router, now})
+	}
+}
+
+// judge counts a cell that was right or not and is right or not.
+func (v *watch) judge(was, is bool, now clock.Time) {
+	switch {
+	case was && !is:
+		v.wrong++
+	case !was && is:
+		v.wrong--
+		if v.wrong == 0 {
+			v.settled = now
+		}
+	}
+	v.mark(now)
+}
+
+// marks are the shares whose instants a phase reports.
+var marks = [...]float64{0.5, 0.9, 0.99, 1}
+
+func (v *watch) mark(now clock.Time) {
+	right := 1 - float64(v.wrong)/float64(len(v.cells))
+	for v.nextMark < len(marks) && right >= marks[v.nextMark] {
+		v.reached = append(v.reached, Step{now.Sub(v.phase), marks[v.nextMark]})
+		v.nextMark++
+	}
+}
+
+// circular reports whether packets from a router to a network come by it again. A wire
+// that is broken ends their way.
+func (v *watch) circular(wire, router int) bool {
+	row := v.cells[wire*v.net.routers : (wire+1)*v.net.routers]
+	at := router
+	for range v.net.routers {
+		c := row[at]
+		if c.local || c.via == nobody {
+			return false
+		}
+		if at = int(c.via); at == router {
+			return true
+		}
+	}
+	return false // it leads into a circle that is another's
+}
+
+func (v *watch) known(wire int) bool {
+	for _, c := range v.circles {
+		if c.wire == wire {
+			return true
+		}
+	}
+	return false
+}
+
+// review ends the circles of a network that are no more.
+func (v *watch) review(wire int, now clock.Time) {
+	for i := 0; i < len(v.circles); i++ {
+		c := v.circles[i]
+		if c.wire != wire || v.circular(wire, c.member) {
+			continue
+		}
+		v.lasted(now.Sub(c.since))
+		last := len(v.circles) - 1
+		v.circles[i] = v.circles[last]
+		v.circles = v.circles[:last]
+		i--
+	}
+}
+
+func (v *watch) lasted(d time.Duration) {
+	if d > 0 {
+		v.found++
+		v.longest = max(v.longest, d)
+	}
+}
+
+// end closes the phase's books: what still goes round counts with its age.
+func (v *watch) end() {
+	for _, c := range v.circles {
+		v.lasted(v.net.Now().Sub(c.since))
+	}
+}
