@@ -135,6 +135,7 @@ func TestADeadlineAfterTheEnd(t *testing.T) {
 	require.NoError(t, client.SetDeadline(clock.Now().Add(2*time.Hour)))
 	_, err := client.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.ErrorIs(t, client.CloseWrite(), syscall.ECONNRESET, "what was written is lost")
 	_, ok := clock.Next()
 	assert.False(t, ok, "no timer is left")
 	require.NoError(t, client.SetDeadline(clock.Now()))

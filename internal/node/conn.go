@@ -187,6 +187,9 @@ func (c *Conn) CloseWrite() error {
 	if !c.out.closed.Swap(true) {
 		c.finishWrites(closeWrite)
 	}
+	if failure := c.failure.Load(); failure != nil {
+		return c.opError("close", *failure) // what was written may not have arrived
+	}
 	return nil
 }
 
