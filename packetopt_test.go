@@ -163,3 +163,19 @@ func TestAReadBufferBoundsWhatWaits(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 	require.ErrorIs(t, new(tidepool.PacketConn).SetReadBuffer(1<<16), net.ErrClosed)
 }
+
+// RFC 1122 §3.2.1.3: loopback addresses are for a node's talk with itself, and it tells
+// itself what it would tell others.
+func TestRefusedByOneself(t *testing.T) {
+	a, _ := pair(t, tidepool.Config{})
+	for _, to := range []string{"127.0.0.1:7", "10.0.0.1:7"} {
+		c, err := a.DialUDP(netip.MustParseAddrPort(to))
+		require.NoError(t, err)
+		require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+		_, err = c.Write([]byte("anybody?"))
+		require.NoError(t, err)
+		_, err = c.Read(make([]byte, 10))
+		require.ErrorIs(t, err, syscall.ECONNREFUSED, to)
+		require.NoError(t, c.Close())
+	}
+}

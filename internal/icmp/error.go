@@ -33,13 +33,14 @@ func Error(dst []byte, typ, code uint8, rest [4]byte, original []byte, size int)
 // packet to a broadcast or multicast address, about any fragment but the first,
 // and about a source that is not one host (zero, loopback, broadcast, multicast,
 // class E). A subnet's own broadcast address is known only to whoever knows the
-// interface: the caller asks about that.
-func MayReport(original []byte) bool {
+// interface: the caller asks about that. To itself, which self says the packet was sent
+// by, a node may report about loopback addresses.
+func MayReport(original []byte, self bool) bool {
 	if len(original) < ipHeaderLen {
 		return false
 	}
 	src, dst := [4]byte(original[12:16]), [4]byte(original[16:20])
-	if !oneHost(src) || manyHosts(dst) || laterFragment(original) {
+	if !oneHost(src, self) || manyHosts(dst) || laterFragment(original) {
 		return false
 	}
 	return original[9] != protocolICMP || isQuery(original[headerLength(original):])
@@ -50,7 +51,9 @@ func headerLength(packet []byte) int {
 	return min(max(ipHeaderLen, int(packet[0]&0x0f)*4), len(packet))
 }
 
-func oneHost(a [4]byte) bool { return a[0] != 0 && a[0] != 127 && a[0] < 224 }
+func oneHost(a [4]byte, self bool) bool {
+	return a[0] != 0 && (self || a[0] != 127) && a[0] < 224
+}
 
 func manyHosts(a [4]byte) bool {
 	return a[0]&0xf0 == 224 || a == [4]byte{255, 255, 255, 255}

@@ -101,17 +101,26 @@ func TestMayReport(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := unhex(t, udpPacket)
 			copy(b[12:], []byte{10, 0, 0, 1, 10, 0, 0, 2})
-			assert.Equal(t, tt.want, icmp.MayReport(tt.edit(b)))
+			assert.Equal(t, tt.want, icmp.MayReport(tt.edit(b), false))
 		})
 	}
+}
+
+func TestMayReportToItself(t *testing.T) {
+	b := unhex(t, udpPacket)
+	copy(b[12:], []byte{127, 0, 0, 1, 127, 0, 0, 2})
+	assert.True(t, icmp.MayReport(b, true))
+	assert.False(t, icmp.MayReport(b, false))
+	b[12] = 224
+	assert.False(t, icmp.MayReport(b, true))
 }
 
 func TestMayReportLooksBehindOptions(t *testing.T) {
 	b := unhex(t, echoPacket)
 	copy(b[12:], []byte{10, 0, 0, 1})
-	assert.True(t, icmp.MayReport(b))
+	assert.True(t, icmp.MayReport(b, false))
 	b[28] = icmp.TypeTimeExceeded
-	assert.False(t, icmp.MayReport(b))
+	assert.False(t, icmp.MayReport(b, false))
 }
 
 func TestQuoted(t *testing.T) {
@@ -156,7 +165,7 @@ func FuzzError(f *testing.F) {
 	f.Add(unhex(f, echoPacket))
 	f.Add([]byte{0x4f})
 	f.Fuzz(func(t *testing.T, original []byte) {
-		may := icmp.MayReport(original)
+		may := icmp.MayReport(original, false)
 		for _, size := range []int{0, 68, 300, 1400} {
 			m, ok := icmp.Parse(icmp.Error(nil, icmp.TypeUnreachable, icmp.CodeHost, [4]byte{},
 				original, size))

@@ -53,8 +53,7 @@ type Header struct {
 // header's total length; both are borrowed from b. The checks are those of
 // RFC 1122 §3.2.1 and RFC 1812 §5.2.2, and the first that fails is the answer;
 // the checksum is the last, because the others tell what it is over. Options are
-// left alone: RFC 1122 §3.2.1.8 lets a host ignore the ones it does not know, and
-// none is known here.
+// ParseOptions' to look at.
 func ParseHeader(b []byte) (h Header, payload []byte, drop DropReason) {
 	if len(b) < HeaderLen {
 		return Header{}, nil, DropShort

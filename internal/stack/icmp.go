@@ -171,7 +171,7 @@ func (s *Stack) reportTooBig(now clock.Time, mtu int, original []byte) {
 // §4.3.2.5).
 func (s *Stack) report(now clock.Time, typ, code uint8, rest [4]byte, original []byte) {
 	const tos, precedence, internetControl = 1, 0xe0, 6 << 5
-	if !icmp.MayReport(original) {
+	if !icmp.MayReport(original, s.in.self) {
 		return
 	}
 	h := ip.Header{
@@ -186,7 +186,7 @@ func (s *Stack) report(now clock.Time, typ, code uint8, rest [4]byte, original [
 		h.Src = dst
 	}
 	size := ip.MaxPacketLen
-	i, self := s.own[h.Dst]
+	i, self := s.self(h.Dst)
 	if !self {
 		var err error
 		if i, _, err = s.way(h.Dst); err != nil {
