@@ -42,6 +42,7 @@ func (s *Speaker) Farewell(iface int) {
 // the neighbours there are asked for what they know.
 func (s *Speaker) SetLocal(now clock.Time, p netip.Prefix, iface int, up bool) {
 	p = mustPrefix(p)
+	s.hurry()
 	if !up {
 		s.dropPort(now, iface)
 		s.disown(now, p, iface, true)

@@ -252,6 +252,31 @@ func TestTriggeredUpdatesAreDamped(t *testing.T) {
 	assert.Contains(t, lines[1], "10.9.0.0/16=2")
 }
 
+// RFC 2453 §3.10.1: a second is the least that news waits, and news of our own links
+// does not wait longer.
+func TestOwnLinksAreToldSoon(t *testing.T) {
+	cfg := plain2()
+	cfg.PeriodicOffset = -1
+	cfg.TriggerMin, cfg.TriggerMax = time.Second, 20*time.Second
+	x := newBench2(t, cfg)
+	down := func() { x.SetLocal(x.now, netip.MustParsePrefix("10.0.1.0/24"), 1, false) }
+	x.hear(b, "10.5.0.0/16=1")
+	require.Len(t, x.sent(), 2)
+	require.Greater(t, x.Deadline().Sub(x.now), time.Second, "or nothing is tested")
+	x.wait(100 * time.Millisecond)
+	down()
+	assert.Empty(t, x.sent())
+	assert.Equal(t, []string{"all/0 10.0.1.0/24=16"}, x.wait(900*time.Millisecond))
+	t.Log("# at once if the second is over")
+	x.SetLocal(x.now, netip.MustParsePrefix("10.0.1.0/24"), 1, true)
+	x.sent()
+	x.wait(time.Second)
+	x.sent()
+	x.wait(1500 * time.Millisecond)
+	down()
+	assert.Equal(t, []string{"all/0 10.0.1.0/24=16"}, x.sent())
+}
+
 // RFC 2453 §3.8: 180 s to expire, 120 s more to be forgotten.
 func TestTimes2(t *testing.T) {
 	x := newBench2(t, prompt())

@@ -29,6 +29,7 @@ type Speaker struct {
 	asked     clock.Time // when that was last done
 	news      bool       // something has changed that waits for heldUntil
 	heldUntil clock.Time
+	toldAt    clock.Time // the last triggered update
 
 	changes  []*route // what the owner has not been told yet
 	counters Counters
@@ -291,6 +292,15 @@ func (s *Speaker) release(now clock.Time) {
 		released = released || o.released
 	}
 	if released && s.cfg.TriggerMax > 0 {
+		s.toldAt = now
 		s.heldUntil = now.Add(between(s.cfg.Rand, max(s.cfg.TriggerMin, 0), s.cfg.TriggerMax))
+	}
+}
+
+// hurry has news of our own links wait no longer than the least that RFC 2453 §3.10.1
+// allows: what is withdrawn late is a black hole until then.
+func (s *Speaker) hurry() {
+	if s.heldUntil != clock.Never {
+		s.heldUntil = min(s.heldUntil, s.toldAt.Add(max(s.cfg.TriggerMin, 0)))
 	}
 }
