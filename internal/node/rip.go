@@ -46,7 +46,7 @@ func (n *Node) setRIP(cfg *stack.Config, rng *rand.Rand) {
 	if c.Routing == lnx.RoutingRIP2 {
 		cfg.RIP.Dialect = rip.RIPv2
 		if n.cfg.Clock == nil {
-			// Further on after a restart than before it: RFC 4822 §2.1.
+			// Further on after a restart than before it: RFC 4822 §2.
 			cfg.RIP.Sequence = uint32(time.Now().Unix())
 		}
 	}

@@ -144,7 +144,7 @@ func TestAuthenticationRefused(t *testing.T) {
 	}
 }
 
-// RFC 4822 §2.2: several keys, told apart by their ids; the first signs.
+// RFC 4822 §2: several keys, told apart by their ids; the first signs.
 func TestSeveralKeys(t *testing.T) {
 	old, fresh := key(1, rip.KeyedMD5, "ebb"), key(2, rip.HMACSHA1, "flow")
 	x := newBench2(t, keyed(fresh, old))
@@ -155,7 +155,7 @@ func TestSeveralKeys(t *testing.T) {
 	assert.Equal(t, byte(2), m[10])
 }
 
-// RFC 4822 §2.1: a sequence number never goes back, key by key; what is repeated within
+// RFC 4822 §2: a sequence number never goes back, key by key; what is repeated within
 // one second is taken. It grows with time, so that a restart does not set it back.
 func TestSequenceNumbers(t *testing.T) {
 	one, two := key(1, rip.KeyedMD5, "ebb"), key(2, rip.KeyedMD5, "flow")

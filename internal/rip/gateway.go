@@ -70,8 +70,8 @@ func (s *Speaker) hear(now clock.Time, g *gateway) {
 	g.port.received++
 }
 
-// follows judges the sequence number of an authenticated message, and keeps it. RFC
-// 4822 §2.1: it never goes back, key by key. One that has been silent for longer than
+// follows judges the sequence number of an authenticated message, and keeps it.
+// RFC 4822 §2: it never goes back, key by key. One that has been silent for longer than
 // routes live has been given up, and may have begun anew.
 func (s *Speaker) follows(now clock.Time, g *gateway, a authentication) bool {
 	if a.key == nil || a.key.Algorithm == Password {

@@ -62,7 +62,7 @@ type Interface struct {
 	Send    SendMode
 	Receive ReceiveMode
 	// Keys authenticate what is sent, by the first of them, and what is received, by
-	// any (RFC 4822 §2.2). None: no authentication, and none is accepted.
+	// any (RFC 4822 §2). None: no authentication, and none is accepted.
 	Keys []Key
 }
 

@@ -138,7 +138,7 @@ func (e *Entry) wire(version uint8) Entry2 {
 	return w
 }
 
-// sequence is the sequence number of what is sent now (RFC 4822 §2.1: it never goes
+// sequence is the sequence number of what is sent now (RFC 4822 §2: it never goes
 // back). Seconds, so that it is further on after a restart than it was before.
 func (s *Speaker) sequence(now clock.Time) uint32 {
 	return s.cfg.Sequence + uint32(time.Duration(now)/time.Second)

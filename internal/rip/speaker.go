@@ -240,8 +240,8 @@ func (s *Speaker) kill(now clock.Time, r *route) {
 	s.publish(now, r)
 }
 
-// askLater has the neighbours asked for another way when a route has died. RFC
-// 2453 §3.9.1 has requests sent by who seeks "to fill in their routing tables as
+// askLater has the neighbours asked for another way when a route has died.
+// RFC 2453 §3.9.1 has requests sent by who seeks "to fill in their routing tables as
 // quickly as possible", which after a cut saves up to a whole period. It waits a
 // moment, so that the bad news overtakes who still believes in the old way, and
 // asks once a period at most, so that a flapping link does not multiply.
