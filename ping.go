@@ -32,7 +32,7 @@ type PingOptions struct {
 	// Broadcast allows a broadcast address, for which many may reply.
 	Broadcast bool
 	// Timeout is how long the first reply is waited for behind the last request; 0: 10 s.
-	// When there was one it is twice the longest round trip, and at least Interval.
+	// When there was one it is twice the longest round trip, at least Interval and a second.
 	Timeout time.Duration
 	// Each, if set, is called with every reply as Wait, or Ping, sees it.
 	Each func(PingReply)

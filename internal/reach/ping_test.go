@@ -135,19 +135,23 @@ func TestPingWaitsForTheFirstReplyLongerThanForOthers(t *testing.T) {
 		{"none: as told", 0, 0, reach.PingConfig{Count: 2, Wait: 3 * time.Second}, 4 * time.Second},
 		{
 			"some: the interval", 1, time.Millisecond,
-			reach.PingConfig{Count: 2, Interval: 3 * time.Second}, 6 * time.Second,
+			reach.PingConfig{Count: 2, Interval: 3 * time.Second},
+			6 * time.Second,
 		},
 		{
 			"some: two round trips", 1, 1900 * time.Millisecond,
-			reach.PingConfig{Count: 2, Interval: 2 * time.Second}, 5800 * time.Millisecond,
+			reach.PingConfig{Count: 2, Interval: 2 * time.Second},
+			5800 * time.Millisecond,
 		},
 		{
 			"some: a second", 1, time.Millisecond,
-			reach.PingConfig{Count: 2, Interval: 10 * time.Millisecond}, 1010 * time.Millisecond,
+			reach.PingConfig{Count: 2, Interval: 10 * time.Millisecond},
+			1010 * time.Millisecond,
 		},
 		{
 			"a deadline", 0, 0,
-			reach.PingConfig{Deadline: 2500 * time.Millisecond}, 2500 * time.Millisecond,
+			reach.PingConfig{Deadline: 2500 * time.Millisecond},
+			2500 * time.Millisecond,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

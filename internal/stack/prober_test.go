@@ -1,6 +1,7 @@
 package stack_test
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"testing"
 	"time"
@@ -8,6 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/checksum"
+	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/reach"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
@@ -140,4 +144,43 @@ func TestAPingOfNobodyOnTheLinkIsAnsweredByOneself(t *testing.T) {
 	assert.Equal(t, addr("10.0.0.1"), list[0].From, "as where ARP fails")
 	assert.Equal(t, reach.Unreachable, list[0].Verdict)
 	assert.Equal(t, uint8(1), list[0].Code)
+}
+
+// FuzzProbersHear: whatever comes, a ping and traces go on, and what they keep is
+// bounded.
+func FuzzProbersHear(f *testing.F) {
+	f.Add(uint8(1), []byte{0, 0, 0xff, 0xfd, 0, 1, 0, 1})
+	f.Add(uint8(1), []byte{3, 4, 0, 0, 0, 0, 2, 64, 0x45, 0, 0, 84, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 1, 10, 1, 0, 2, 8, 0, 0, 0, 0, 1, 0, 1})
+	f.Add(uint8(1), []byte{11, 0, 0, 0, 0, 0, 0, 0, 0x45})
+	f.Add(uint8(6), make([]byte, 20))
+	f.Add(uint8(17), []byte{0x82, 0x9a, 0xc3, 0x50, 0, 8, 0, 0})
+	f.Fuzz(func(t *testing.T, protocol uint8, payload []byte) {
+		if len(payload) > 1300 {
+			return
+		}
+		if protocol == ip.ProtoICMP && len(payload) >= 4 {
+			payload[2], payload[3] = 0, 0
+			binary.BigEndian.PutUint16(payload[2:], checksum.Checksum(payload)) // to get past it
+		}
+		w, a, _, _ := line(t)
+		dst := addr("10.1.0.2")
+		ping := reach.NewPing(w.now, reach.PingConfig{Dst: dst, Iface: -1, ID: 1, Count: 1})
+		require.NoError(t, a.StartProber(ping))
+		trace := reach.NewTrace(reach.TraceConfig{
+			Dst: dst, Iface: -1, ID: 50000, Port: 33434, First: 1, Max: 3, Queries: 3, Parallel: 1,
+			Wait: time.Second, DF: true, Overhead: 28, Data: make([]byte, 2000),
+		})
+		require.NoError(t, a.StartProber(trace))
+		w.run(50 * time.Microsecond)
+		h := ip.Header{
+			Protocol: protocol, TTL: 9, Src: [4]byte{10, 0, 0, 2}, Dst: [4]byte{10, 0, 0, 1},
+			TotalLen: ip.HeaderLen + len(payload),
+		}
+		packet := append(h.Append(nil), payload...)
+		a.Input(w.now, buffer.Frame{Data: packet, Size: len(packet)})
+		w.run(time.Minute)
+		require.True(t, ping.Done())
+		require.True(t, trace.Done())
+		require.LessOrEqual(t, ping.Info().Received, 1)
+	})
 }
