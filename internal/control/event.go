@@ -87,6 +87,8 @@ type NeighborChanged struct {
 	Neighbor Neighbor      `json:"neighbor"`
 	Was      NeighborState `json:"was"`
 	For      time.Duration `json:"for_ns"` // how long it was that
+	// First is set if it has never been heard before.
+	First bool `json:"first,omitempty"`
 	// From is the UDP address that its host name meant before, if that is what changed.
 	From string `json:"from,omitempty"`
 }

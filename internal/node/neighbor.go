@@ -26,6 +26,7 @@ type ward struct {
 	state  control.NeighborState
 	since  clock.Time
 	heard  clock.Time // never: it was not
+	known  bool       // it has been up
 	asked  clock.Time // the first packet that it has not answered; never: there is none
 	last   link.NeighborInfo
 }
@@ -174,6 +175,7 @@ func (n *Node) settle(now clock.Time, w *ward, state control.NeighborState) {
 		return
 	}
 	w.state, w.since = state, now
+	defer func() { w.known = w.known || state == control.NeighborUp }()
 	if state == control.NeighborRefused && !n.cfg.LNX.RIP.KeepRefused {
 		n.stack.NeighborLost(now, w.iface, w.addr)
 	}
@@ -182,7 +184,7 @@ func (n *Node) settle(now clock.Time, w *ward, state control.NeighborState) {
 		return // as it should be
 	}
 	n.watchers.publish(control.NeighborChanged{
-		Neighbor: n.describe(now, w), Was: was, For: now.Sub(since),
+		Neighbor: n.describe(now, w), Was: was, For: now.Sub(since), First: !w.known,
 	})
 }
 

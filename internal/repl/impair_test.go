@@ -56,8 +56,8 @@ func TestPrintCounters(t *testing.T) {
                                                     12  no such neighbor on the link
                                                      3  no route
 `, printCounters("TX", c, 2))
-	assert.Equal(t, "    beneath (gso): 1 packets in, of them 2 larger than the MTU; 3 out, of them\n"+
-		"        4 waited for the kernel\n", printDevice(&control.Interface{
+	assert.Equal(t, "    beneath (gso): 1 packets in, 3 out, 2 came larger than the MTU, 4 waited\n"+
+		"        for the kernel\n", printDevice(&control.Interface{
 		Offload: "gso", Device: &control.DeviceCounters{
 			InPackets: 1, Oversize: 2, OutPackets: 3, Waited: 4,
 		},

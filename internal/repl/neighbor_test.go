@@ -59,6 +59,9 @@ func TestNewsOfNeighbors(t *testing.T) {
 		e := control.NeighborChanged{Neighbor: nb, Was: control.NeighborRefused, For: 12 * time.Second}
 		assert.Equal(t, "Neighbor 10.0.0.2 (127.0.0.1:5001 via if0) "+want, neighborNews(&e))
 	}
+	nb.State = control.NeighborUp
+	assert.Equal(t, "Neighbor 10.0.0.2 (127.0.0.1:5001 via if0) is here",
+		neighborNews(&control.NeighborChanged{Neighbor: nb, First: true}))
 	moved := neighborNews(&control.NeighborChanged{Neighbor: nb, From: "127.0.0.9:1"})
 	assert.Equal(t, "Neighbor 10.0.0.2 (127.0.0.1:5001 via if0) has moved from 127.0.0.9:1", moved)
 }

@@ -82,6 +82,9 @@ func neighborNews(e *control.NeighborChanged) string {
 	}
 	switch n.State {
 	case control.NeighborUp:
+		if e.First {
+			return who + " is here"
+		}
 		return fmt.Sprintf("%s is back after %s of being %s", who, ago(e.For), e.Was)
 	case control.NeighborRefused:
 		return who + " is not there: nobody has that UDP port. Does its node run?"

@@ -88,9 +88,14 @@ func printDevice(i *control.Interface) string {
 		return ""
 	}
 	d := i.Device
-	return wrapped(fmt.Sprintf("    beneath (%s): %d packets in, of them %d larger than the MTU; "+
-		"%d out, of them %d waited for the kernel",
-		i.Offload, d.InPackets, d.Oversize, d.OutPackets, d.Waited), "        ")
+	text := fmt.Sprintf("    beneath (%s): %d packets in, %d out", i.Offload, d.InPackets, d.OutPackets)
+	if d.Oversize > 0 {
+		text += fmt.Sprintf(", %d came larger than the MTU", d.Oversize)
+	}
+	if d.Waited > 0 {
+		text += fmt.Sprintf(", %d waited for the kernel", d.Waited)
+	}
+	return wrapped(text, "        ")
 }
 
 func printRoutes(list []control.Route) string {
