@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -78,6 +79,22 @@ func golden(t *testing.T, name, got string) {
 	want, err := os.ReadFile(path)
 	require.NoError(t, err, "run with -update once")
 	assert.Equal(t, strings.ReplaceAll(string(want), "\r\n", "\n"), got)
+}
+
+func TestAFloodShowsWhatIsMissing(t *testing.T) {
+	node := &fake{do: func(_ context.Context, req any) (any, error, bool) {
+		r := req.(control.Ping)
+		r.Begun()
+		for seq := 1; seq <= 3; seq++ {
+			r.Each(control.Reply{Seq: seq, Late: true})
+		}
+		r.Each(control.Reply{Seq: 4, From: r.Addr})
+		return control.PingResult{Addr: r.Addr, Sent: 4, Received: 1}, nil, true
+	}}
+	s := open(t, &fake{}, Config{Width: 80})
+	s.op = node
+	require.NoError(t, s.Execute(t.Context(), "ping -f -c 4 10.0.0.1"))
+	assert.Equal(t, eraseLine+"."+eraseLine+".."+eraseLine+"..."+eraseLine, s.err.String())
 }
 
 func TestTheFamilysHeadersAreExact(t *testing.T) {
