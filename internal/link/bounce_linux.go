@@ -32,6 +32,9 @@ func (s *batchSocket) bounces() (network int) {
 			continue
 		}
 		network++
+		if errno == unix.EMSGSIZE {
+			continue // the kernel has learnt the path's MTU, and cuts what comes next
+		}
 		s.count.Absent++
 		if len(s.bounced) < maxBounces {
 			s.bounced = append(s.bounced, bounced{
