@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -123,7 +124,23 @@ func (n *Node) face(name string) (int, error) {
 	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(n.cfg.LNX.Interfaces) {
 		return i, nil
 	}
-	return 0, fmt.Errorf("%q: %w", name, control.ErrNoSuchInterface)
+	return 0, fmt.Errorf("%q: %w: there %s", name, control.ErrNoSuchInterface, n.faceNames())
+}
+
+// faceNames lists some of the interfaces.
+func (n *Node) faceNames() string {
+	const most = 8
+	var names []string
+	for i := range n.cfg.LNX.Interfaces {
+		names = append(names, n.cfg.LNX.Interfaces[i].Name)
+	}
+	switch {
+	case len(names) == 1:
+		return "is " + names[0]
+	case len(names) > most:
+		return "are " + strings.Join(names[:most], ", ") + " and more"
+	}
+	return "are " + strings.Join(names, ", ")
 }
 
 func (n *Node) setLink(r control.SetLink) (control.Interface, error) {
