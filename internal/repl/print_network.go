@@ -88,7 +88,8 @@ func printDevice(i *control.Interface) string {
 		return ""
 	}
 	d := i.Device
-	text := fmt.Sprintf("    beneath (%s): %d packets in, %d out", i.Offload, d.InPackets, d.OutPackets)
+	text := fmt.Sprintf("    beneath (%s): %d packets in, %d out",
+		i.Offload, d.InPackets, d.OutPackets)
 	if d.Oversize > 0 {
 		text += fmt.Sprintf(", %d came larger than the MTU", d.Oversize)
 	}
