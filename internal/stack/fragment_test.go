@@ -124,16 +124,17 @@ func TestFragmentsAreCounted(t *testing.T) {
 // whole.
 func TestRFC1122_3_2_2_6_LongEchoes(t *testing.T) {
 	w, a, _, _ := narrowLine(t, 576)
+	p := newPinger(t, a)
 	for i, n := range []int{1372, 1373, 65507} {
-		require.NoError(t, a.SendEcho(w.now, addr("10.1.0.2"), 1, uint16(i), n, 0))
+		require.NoError(t, p.send(w.now, "10.1.0.2", uint16(i), n, 0))
 		w.run(10 * time.Millisecond)
-		events := a.Events()
-		require.Len(t, events, 1, "%d bytes", n)
-		assert.Equal(t, icmp.TypeEchoReply, events[0].Echo.Type)
-		assert.Equal(t, n+8, events[0].Echo.Bytes)
+		got := p.take()
+		require.Len(t, got, 1, "%d bytes", n)
+		assert.Equal(t, icmp.TypeEchoReply, got[0].Type)
+		assert.Equal(t, n+8, got[0].Bytes)
 	}
-	assert.ErrorIs(t, a.SendEcho(w.now, addr("10.1.0.2"), 1, 9, 65508, 0), stack.ErrTooBig)
-	assert.ErrorIs(t, a.SendEcho(w.now, addr("10.0.0.1"), 1, 9, 65508, 0), stack.ErrTooBig)
+	assert.ErrorIs(t, p.send(w.now, "10.1.0.2", 9, 65508, 0), stack.ErrTooBig)
+	assert.ErrorIs(t, p.send(w.now, "10.0.0.1", 9, 65508, 0), stack.ErrTooBig)
 }
 
 // RFC 1191 §4: what may not be fragmented is reported with the next link's MTU, and

@@ -58,18 +58,19 @@ func TestRFC1122_3_2_1_3_Addresses(t *testing.T) {
 // where that is not the nearest one; an echo to all is not answered.
 func TestRFC1122_3_2_2_6_Echo(t *testing.T) {
 	w, a, b, _ := line(t)
-	require.NoError(t, a.SendEcho(w.now, addr("10.1.0.1"), 1, 1, 8, 0))
+	p := newPinger(t, a)
+	require.NoError(t, p.send(w.now, "10.1.0.1", 1, 8, 0))
 	w.run(time.Millisecond)
-	events := a.Events()
-	require.Len(t, events, 1)
-	assert.Equal(t, icmp.TypeEchoReply, events[0].Echo.Type)
-	assert.Equal(t, addr("10.1.0.1"), events[0].Echo.From)
+	got := p.take()
+	require.Len(t, got, 1)
+	assert.Equal(t, icmp.TypeEchoReply, got[0].Type)
+	assert.Equal(t, addr("10.1.0.1"), got[0].From)
 
 	received := b.InterfaceInfos()[0].In.Packets
-	require.NoError(t, a.SendEcho(w.now, addr("10.0.0.255"), 1, 2, 8, 0))
+	require.NoError(t, p.send(w.now, "10.0.0.255", 2, 8, 0))
 	w.run(time.Millisecond)
 	assert.Equal(t, received+1, b.InterfaceInfos()[0].In.Packets, "it did arrive")
-	assert.Empty(t, a.Events())
+	assert.Empty(t, p.take())
 }
 
 // TestRFC1812_5_3_7_Martians: a router passes on nothing that is from or for an

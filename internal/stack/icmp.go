@@ -3,24 +3,12 @@ package stack
 import (
 	"encoding/binary"
 	"errors"
-	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
-
-// Echo is the answer to an echo request: the reply, or an error about it.
-type Echo struct {
-	From     netip.Addr
-	ID, Seq  uint16
-	TTL      int
-	Bytes    int   // of ICMP message
-	Type     uint8 // icmp.TypeEchoReply, or the error's type
-	Code     uint8
-	Received clock.Time
-}
 
 // icmpInput takes an ICMP message for this node. What is not answered is taken in
 // silence: redirects, for a route is the operator's or RIP's to change (RFC 1812 §5.2.7.2
@@ -45,14 +33,8 @@ func (s *Stack) icmpInput(now clock.Time, i int, h *ip.Header, b, payload []byte
 		if !s.knobs.ICMP.NoTimestamp {
 			s.reply(now, i, h, &m, b)
 		}
-	case icmp.TypeEchoReply:
-		id, seq := m.Echo()
-		s.tell(Event{Echo: &Echo{
-			From: netip.AddrFrom4(h.Src), TTL: int(h.TTL), Bytes: len(payload),
-			ID: id, Seq: seq, Received: now,
-		}})
 	case icmp.TypeUnreachable, icmp.TypeTimeExceeded, icmp.TypeParameterProblem:
-		s.icmpError(now, h, &m)
+		s.icmpError(now, &m)
 	}
 	return ip.DropNone
 }
@@ -101,7 +83,7 @@ func (s *Stack) returned(now clock.Time, h *ip.Header, b []byte) (options []byte
 
 // icmpError gives an error to whom it concerns: the sender of the datagram
 // that it quotes.
-func (s *Stack) icmpError(now clock.Time, h *ip.Header, m *icmp.Message) {
+func (s *Stack) icmpError(now clock.Time, m *icmp.Message) {
 	quoted, rest, ok := icmp.Quoted(m.Body)
 	if !ok || !s.isHost(quoted.Src) && s.catching == (catching{}) {
 		return // nothing that was sent here
@@ -120,14 +102,6 @@ func (s *Stack) icmpError(now clock.Time, h *ip.Header, m *icmp.Message) {
 		s.tcp.Unreachable(now, quotedTuple(quoted, rest), binary.BigEndian.Uint32(rest[4:]), err)
 	case ip.ProtoUDP:
 		s.udpError(now, quoted, rest, m)
-	case ip.ProtoICMP:
-		if rest[0] == icmp.TypeEcho {
-			s.tell(Event{Echo: &Echo{
-				From: netip.AddrFrom4(h.Src), TTL: int(h.TTL), Bytes: len(m.Body) + 8,
-				ID: binary.BigEndian.Uint16(rest[4:]), Seq: binary.BigEndian.Uint16(rest[6:]),
-				Type: m.Type, Code: m.Code, Received: now,
-			}})
-		}
 	}
 }
 
@@ -203,17 +177,3 @@ func (s *Stack) report(now clock.Time, typ, code uint8, rest [4]byte, original [
 
 // ecnBits are those of the type of service that are congestion's (RFC 3168 §5).
 const ecnBits = 3
-
-// SendEcho sends an echo request with size bytes of data and the given TTL (0
-// means 64).
-func (s *Stack) SendEcho(now clock.Time, dst netip.Addr, id, seq uint16, size, ttl int) error {
-	m := icmp.Message{Type: icmp.TypeEcho, Rest: icmp.EchoRest(id, seq), Body: make([]byte, size)}
-	for i := range m.Body {
-		m.Body[i] = byte(i)
-	}
-	if ttl == 0 {
-		ttl = defaultTTL
-	}
-	h := ip.Header{Protocol: ip.ProtoICMP, TTL: uint8(ttl), Dst: dst.As4()}
-	return s.send(now, h, m.Append(nil))
-}

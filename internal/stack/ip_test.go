@@ -55,18 +55,24 @@ func TestSendErrorsSayWhy(t *testing.T) {
 // is asked to be less.
 func TestEchoAndItsErrors(t *testing.T) {
 	w, a, b, _ := line(t)
-	require.NoError(t, a.SendEcho(w.now, addr("10.1.0.2"), 7, 1, 56, 0))
-	require.NoError(t, a.SendEcho(w.now, addr("10.1.0.2"), 7, 2, 56, 1))
-	require.NoError(t, a.SendEcho(w.now, addr("172.16.0.1"), 7, 3, 56, 0))
+	p := newPinger(t, a)
+	ttl := byte(0) // of the last reply on a wire
+	w.mangle = func(b []byte) {
+		if b[20] == icmp.TypeEchoReply {
+			ttl = b[8]
+		}
+	}
+	require.NoError(t, p.send(w.now, "10.1.0.2", 1, 56, 0))
+	require.NoError(t, p.send(w.now, "10.1.0.2", 2, 56, 1))
+	require.NoError(t, p.send(w.now, "172.16.0.1", 3, 56, 0))
 	w.run(10 * time.Millisecond)
-	got := map[uint16]stack.Echo{}
-	for _, e := range a.Events() {
-		require.NotNil(t, e.Echo)
-		got[e.Echo.Seq] = *e.Echo
+	got := map[uint16]echo{}
+	for _, e := range p.take() {
+		got[e.Seq] = e
 	}
 	require.Len(t, got, 3)
 	assert.Equal(t, icmp.TypeEchoReply, got[1].Type)
-	assert.Equal(t, 63, got[1].TTL)
+	assert.Equal(t, byte(63), ttl, "the router has taken one")
 	assert.Equal(t, 64, got[1].Bytes)
 	assert.Equal(t, icmp.TypeTimeExceeded, got[2].Type)
 	assert.Equal(t, addr("10.0.0.2"), got[2].From, "RFC 1812 §4.3.2.4: the interface that leads back")
@@ -79,9 +85,10 @@ func TestEchoAndItsErrors(t *testing.T) {
 
 func TestANodePingsItself(t *testing.T) {
 	w, a, _, _ := line(t)
-	require.NoError(t, a.SendEcho(w.now, addr("10.0.0.1"), 1, 1, 10, 0))
+	p := newPinger(t, a)
+	require.NoError(t, p.send(w.now, "10.0.0.1", 1, 10, 0))
 	w.run(time.Millisecond)
-	require.Len(t, a.Events(), 1)
+	require.Len(t, p.take(), 1)
 }
 
 func TestLossyForwardDropsItsShare(t *testing.T) {
@@ -220,17 +227,18 @@ func TestNobodyOfThatAddressIsOnTheLink(t *testing.T) {
 		Forwarding: true,
 	})
 	w.wire(end{0, 0}, end{1, 0})
-	require.ErrorIs(t, a.SendEcho(w.now, addr("10.0.0.9"), 1, 1, 0, 0), stack.ErrNoNeighbor)
+	p := newPinger(t, a)
+	require.ErrorIs(t, p.send(w.now, "10.0.0.9", 1, 0, 0), stack.ErrNoNeighbor)
 	own := dropsOf(a.InterfaceInfos()[0].Out)
 	assert.Equal(t, uint64(1), own[ip.DropUnknownNeighbor.String()], "what was not sent is counted")
 	_, err := a.TCP().Connect(w.now, addrPort(addr("10.0.0.9"), 80), 0)
 	require.ErrorIs(t, err, tcp.ErrUnreachable)
-	require.NoError(t, a.SendEcho(w.now, addr("10.1.0.9"), 1, 1, 0, 0))
+	require.NoError(t, p.send(w.now, "10.1.0.9", 1, 0, 0))
 	w.run(time.Millisecond)
-	events := a.Events()
-	require.Len(t, events, 1)
-	assert.Equal(t, icmp.TypeUnreachable, events[0].Echo.Type)
-	assert.Equal(t, icmp.CodeHost, events[0].Echo.Code, "RFC 1812 §5.2.7.1: the network is there")
+	got := p.take()
+	require.Len(t, got, 1)
+	assert.Equal(t, icmp.TypeUnreachable, got[0].Type)
+	assert.Equal(t, icmp.CodeHost, got[0].Code, "RFC 1812 §5.2.7.1: the network is there")
 	drops := dropsOf(b.InterfaceInfos()[1].Out)
 	assert.Equal(t, uint64(1), drops[ip.DropUnknownNeighbor.String()])
 }

@@ -231,8 +231,6 @@ func (s *Stack) Advance(now clock.Time) {
 type Event struct {
 	// Test is a test packet (protocol 0) for this node.
 	Test *TestPacket
-	// Echo is an ICMP echo reply, or an error about an echo request of ours.
-	Echo *Echo
 	// RIP is something that RIP did while somebody watched it.
 	RIP *rip.Event
 }

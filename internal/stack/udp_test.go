@@ -131,7 +131,8 @@ func TestTheStackHoldsBoundedDatagrams(t *testing.T) {
 	}
 	assert.InDelta(t, (1<<19)/1028, n, 2)
 	assert.False(t, a.Roomy())
-	assert.NoError(t, a.SendEcho(w.now, to.Addr(), 1, 1, 100, 0))
+	_, err := a.SendTest(w.now, to.Addr(), ip.ProtoTest, []byte("this matters"))
+	assert.NoError(t, err)
 	assert.Empty(t, drops(a, 0))
 	w.run(time.Millisecond)
 	assert.True(t, a.Roomy())
