@@ -32,7 +32,7 @@ func TestEveryPacketIsAccountedFor(t *testing.T) {
 neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 `
 	a := start(t, Config{Seed: 3}, "A", fmt.Sprintf(text, 1, p[0], 2, p[1])+
-		"impair if0 out loss 2% duplicate 3% delay 200us 100us rate 200mbit limit 50\n"+
+		"impair if0 out loss 2% duplicate 3% delay 200us 100us rate 200mbit limit 8\n"+
 		"impair if0 in loss 1%\n")
 	b := start(t, Config{}, "B", fmt.Sprintf(text, 2, p[1], 1, p[0]))
 	client, server := connect(t, a, b, "10.0.0.2:80")

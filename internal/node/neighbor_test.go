@@ -44,7 +44,7 @@ func eventually(t *testing.T, ok func() bool, what string) {
 	require.Eventually(t, ok, 10*time.Second, 2*time.Millisecond, what)
 }
 
-// A router whose neighbour ends hears it from the kernel, says so once, withdraws the routes
+// A router whose neighbour ends without a farewell hears it from the kernel, says so once, withdraws the routes
 // at once though they would live for ever, and knows the neighbour again when it is back.
 func TestANeighborThatIsGoneIsToldAndItsRoutesWithdrawn(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -73,7 +73,10 @@ rip route-timeout-threshold 3600000
 		eventually(t, func() bool {
 			return ask(t, a, control.Neighbors{})[0].State == control.NeighborUp
 		}, "B is up")
-		c := expect(t, a, func() { require.NoError(t, b.Close()) }, control.NeighborRefused)
+		c := expect(t, a, func() {
+			ask(t, b, control.Impair{Iface: "if0", Way: control.WayOut, Words: "loss 100%"}) // as if killed
+			require.NoError(t, b.Close())
+		}, control.NeighborRefused)
 		assert.Equal(t, control.NeighborUp, c.Was)
 		assert.Equal(t, []any{"if0", "10.0.0.2"}, []any{c.Neighbor.Iface, c.Neighbor.Addr.String()})
 		if keep {

@@ -175,6 +175,7 @@ func (n *Node) shutdown() {
 		}
 	}
 	n.virReset(now)
+	n.stack.Farewell(now)
 	n.drain(now)
 	n.tellAll()
 	for c := range n.conns {

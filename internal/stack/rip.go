@@ -124,6 +124,19 @@ func (s *Stack) learn() {
 	}
 }
 
+// Farewell tells RIP's neighbours that nothing is reached through this node any more. It is
+// for an owner that is about to stop: without it they would send here until their routes
+// time out. What has to be sent is fetched with Output.
+func (s *Stack) Farewell(now clock.Time) {
+	if s.rip == nil {
+		return
+	}
+	for i := range s.interfaces {
+		s.rip.Farewell(i)
+	}
+	s.outputRIP(now)
+}
+
 // courseRIP takes a message of the course's dialect.
 func (s *Stack) courseRIP(now clock.Time, i int, h *ip.Header, payload []byte) ip.DropReason {
 	if s.rip == nil || s.speaksRIP2() {

@@ -225,6 +225,20 @@ func TestStaticRoutesAreOriginatedIntoRIP(t *testing.T) {
 	assert.Equal(t, pfx("0.0.0.0/0"), got.Prefix)
 }
 
+// A router that stops says so: its neighbours do not send to it until its routes time out.
+func TestFarewellWithdrawsEverything(t *testing.T) {
+	w, r := chain(t, 3, "0.0.0.0/0")
+	w.run(time.Second)
+	_, ok := r[2].Route(addr("8.8.8.8"))
+	require.True(t, ok)
+	r[0].Farewell(w.now)
+	w.run(10 * time.Millisecond)
+	_, ok = r[2].Route(addr("8.8.8.8"))
+	assert.False(t, ok)
+	_, ok = r[1].Route(addr("8.8.8.8"))
+	assert.False(t, ok)
+}
+
 func TestTheOperatorsRouteHidesALearnedOne(t *testing.T) {
 	w, r := chain(t, 3, "0.0.0.0/0")
 	w.run(time.Second)
