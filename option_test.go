@@ -154,6 +154,7 @@ func TestMaxSegAndTOS(t *testing.T) {
 		assert.Equal(t, []int{200, 200, 100}, texts(sent))
 		assert.EqualValues(t, 0xb8, sent[0].tos)
 		require.ErrorIs(t, w.client.SetMaxSeg(1), syscall.EINVAL)
+		require.ErrorIs(t, w.client.SetCongestionControl("vegas"), syscall.EINVAL)
 	})
 }
 

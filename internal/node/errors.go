@@ -48,6 +48,7 @@ var errorTable = []struct {
 	{tcp.ErrUnspecified, syscall.EADDRNOTAVAIL, control.ErrUsage},
 	{tcp.ErrAddress, syscall.EAFNOSUPPORT, control.ErrUsage},
 	{tcp.ErrOption, syscall.EINVAL, control.ErrUsage},
+	{tcp.ErrCongestion, syscall.EINVAL, control.ErrUsage},
 	{tcp.ErrResources, syscall.ENOBUFS, control.ErrUnsupported},
 	{tcp.ErrNotExist, syscall.ENOTCONN, control.ErrNotConnected},
 	{tcp.ErrClosing, syscall.EPIPE, control.ErrClosed},

@@ -17,7 +17,8 @@ import (
 type Vir struct {
 	stack   *Stack
 	handles map[int]*virSocket
-	free    int // no handle below is free
+	ports   map[uint16]int // how many handles have a port
+	free    int            // no handle below is free
 }
 
 // virSocket is one handle, in the state that the calls have brought it to.
@@ -26,6 +27,7 @@ type virSocket struct {
 	listener        *tcp.Listener
 	conn            *tcp.Conn
 	served          bool // it listened, and no longer does
+	connected       bool // a VirConnect or VirAccept has said so
 	noRead, noWrite bool
 }
 
@@ -46,7 +48,7 @@ var ErrWouldBlock = errors.New("the call would have to wait")
 
 // NewVir returns document 004's calls over a stack.
 func NewVir(s *Stack) *Vir {
-	return &Vir{stack: s, handles: map[int]*virSocket{}, free: virFirst}
+	return &Vir{stack: s, handles: map[int]*virSocket{}, ports: map[uint16]int{}, free: virFirst}
 }
 
 // VirSocket is virSocket: it registers a socket under the smallest free number.
@@ -86,23 +88,23 @@ func (v *Vir) VirBind(h, port int) error {
 	case v.taken(uint16(port)):
 		return fmt.Errorf("port %d: %w", port, vir.ErrUsedPort)
 	}
-	k.port = uint16(port)
+	v.give(k, uint16(port))
 	return nil
 }
 
 // taken reports whether a port is bound or listened on.
 func (v *Vir) taken(port uint16) bool {
-	for _, k := range v.handles {
-		if k.port == port {
-			return true
-		}
+	return v.ports[port] > 0 || v.stack.tcp.Listens(netip.AddrPortFrom(netip.Addr{}, port))
+}
+
+// give makes a port a socket's, in place of the one that it had.
+func (v *Vir) give(k *virSocket, port uint16) {
+	if v.ports[k.port]--; v.ports[k.port] <= 0 {
+		delete(v.ports, k.port)
 	}
-	for l := range v.stack.tcp.Listeners() {
-		if l.Local().Port() == port {
-			return true
-		}
+	if k.port = port; port != 0 {
+		v.ports[port]++
 	}
-	return false
 }
 
 // VirListen is virListen: the socket takes connections from now on.
@@ -132,14 +134,14 @@ func (v *Vir) VirConnect(now clock.Time, h int, to netip.AddrPort) error {
 		return err
 	case k.listener != nil || k.served:
 		return fmt.Errorf("socket %d listens: %w", h, vir.ErrErrorTCPState)
-	case k.conn != nil && k.conn.Tuple().Remote() != to:
+	case k.connected || k.conn != nil && k.conn.Tuple().Remote() != to:
 		return fmt.Errorf("socket %d is connected: %w", h, vir.ErrErrorTCPState)
 	case k.conn == nil:
 		if k.conn, err = v.stack.tcp.Connect(now, to, k.port); err != nil {
 			return virError(err)
 		}
 		k.conn.Owner = VirSocketEnd{}
-		k.port = k.conn.Tuple().LocalPort
+		v.give(k, k.conn.Tuple().LocalPort)
 	}
 	switch k.conn.State() {
 	case tcp.StateSynSent, tcp.StateSynReceived:
@@ -147,6 +149,7 @@ func (v *Vir) VirConnect(now clock.Time, h int, to netip.AddrPort) error {
 	case tcp.StateClosed:
 		return virError(k.conn.Err())
 	default:
+		k.connected = true
 		return nil
 	}
 }
@@ -170,7 +173,7 @@ func (v *Vir) VirAccept(h int) (int, error) {
 	}
 	c, _ := k.listener.Accept()
 	c.Owner = VirSocketEnd{}
-	v.handles[accepted].conn = c
+	v.handles[accepted].conn, v.handles[accepted].connected = c, true
 	return accepted, nil
 }
 
@@ -280,6 +283,7 @@ func (v *Vir) VirClose(now clock.Time, h int) error {
 	if k.conn != nil {
 		k.conn.Close(now)
 	}
+	v.give(k, 0)
 	delete(v.handles, h)
 	v.free = min(v.free, h)
 	return nil

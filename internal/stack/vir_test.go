@@ -96,6 +96,7 @@ func TestVirErrors(t *testing.T) {
 	raises(vir.ErrErrorTCPState, err)
 	raises(vir.ErrErrorTCPState, c.VirListen(accepted))
 	raises(vir.ErrErrorTCPState, c.VirConnect(w.now, server, addrPort(addr("10.0.0.1"), 9)))
+	raises(vir.ErrErrorTCPState, a.VirConnect(w.now, client, addrPort(addr("10.1.0.2"), 5000)))
 	err = c.VirConnect(w.now, fresh(c), addrPort(addr("0.0.0.0"), 5000))
 	raises(vir.ErrDestinationUnreadable, err)
 

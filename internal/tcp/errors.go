@@ -1,6 +1,10 @@
 package tcp
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
 
 // The caller's errors. Behind each stands the RFC's own name for it, where it
 // has one (RFC 9293 §3.10).
@@ -16,6 +20,7 @@ var (
 	ErrClosed      = errors.New("connection closed") // the user has closed that direction
 	ErrAddress     = errors.New("not an IPv4 address and port")
 	ErrOption      = errors.New("invalid socket option")
+	ErrCongestion  = congestion.ErrUnknown
 
 	// ErrUserTimeout is an ErrTimeout: "connection aborted due to user timeout".
 	ErrUserTimeout error = &kind{"connection aborted due to user timeout", ErrTimeout}
