@@ -80,6 +80,7 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq, end uint64) {
 			}
 			return
 		}
+		c.bothOpened(now, s, seq)
 		c.offWindowACK(now)
 	case s.Flags.Has(SYN) && c.state.synchronized():
 		c.checkSYN(now, s)
@@ -93,6 +94,16 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq, end uint64) {
 	default:
 		c.host.drop(DropSequence)
 		c.offWindowACK(now)
+	}
+}
+
+// bothOpened takes the SYN-ACK of a peer that opened at the same time for the
+// acknowledgment of our SYN that it is (RFC 9293 §3.5, figure 8). The peer owes no
+// other: it is ESTABLISHED by ours.
+func (c *Conn) bothOpened(now clock.Time, s *Segment, seq uint64) {
+	if c.has(flagActive) && widen(c.snd.una, s.Ack) == c.snd.nxt {
+		c.acceptSYNACK(now, s)
+		c.takeStamp(now, s, seq)
 	}
 }
 
@@ -150,9 +161,11 @@ func (c *Conn) checkSYN(now clock.Time, s *Segment) bool {
 // checkACK is the fifth step. The window part of it is in ack.go.
 func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 	if !s.Flags.Has(ACK) {
-		if s.Flags.Has(FIN) && c.state.synchronized() {
+		if s.Flags.Has(FIN) && s.Len == 0 && c.has(flagPlain) && c.state.synchronized() {
 			// RFC 9293 says to drop it. Nodes of the family send a bare FIN and wait for its
-			// acknowledgment for ever; it is in the window, and it is clear what it means.
+			// acknowledgment for ever; it is in the window, and it is clear what it means. From
+			// peers with options, and with text, it is nobody's but a stranger's who does not know
+			// what to acknowledge (RFC 5961 §5).
 			return true
 		}
 		c.host.drop(DropNoAck)
