@@ -451,6 +451,7 @@ func TestTUNTellsAUserWhatIsMissing(t *testing.T) {
 	runIP(t, "tuntap", "add", "dev", "ready", "mode", "tun", "user", "65534")
 	runIP(t, "address", "add", "10.9.0.2/24", "dev", "ready")
 	runIP(t, "link", "set", "ready", "mtu", "1400", "up")
+	runIP(t, "route", "add", "10.30.0.0/16", "via", "10.9.0.1")
 	// root of a container has no capability either
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var all, none [2]unix.CapUserData
@@ -484,11 +485,11 @@ func TestTUNTellsAUserWhatIsMissing(t *testing.T) {
 	withRoutes.Device = "ready"
 	_, err = attach(withRoutes, third)
 	assert.ErrorContains(t, err, "tun:ready: a route to 10.20.0.0/16: operation not permitted "+
-		"(CAP_NET_ADMIN is missing; without `routes`: sudo ip route add 10.20.0.0/16 via 10.9.0.1)")
+		"(CAP_NET_ADMIN is missing; or do it by hand: sudo ip route add 10.20.0.0/16 via 10.9.0.1)")
 	unix.Close(third) // the device is free again; the cleanup's second close says so to nobody
 
-	cfg.Device = "ready"
-	d, err := attach(cfg, fourth)
+	withRoutes.Routes = []netip.Prefix{netip.MustParsePrefix("10.30.0.0/16")}
+	d, err := attach(withRoutes, fourth)
 	require.NoError(t, err, "root has prepared everything")
 	request := ping([4]byte{10, 9, 0, 1}, [4]byte{10, 9, 0, 2})
 	_, err = d.WriteBatch([]buffer.Train{trainOf(0, addrB, request)})

@@ -40,17 +40,20 @@ func (d *TUN) tellRoutes() error {
 	}
 	d.teller = s // it stays open: its namespace is where they are to be taken back
 	there := kernelRoutes()
+	ours := kernelRoute{device: d.cfg.Device, gateway: d.cfg.Interface.Local}
 	for _, p := range d.cfg.Routes {
 		err, advice := error(unix.EEXIST), ""
-		if over := there[p]; over != "" { // the kernel would have two, and use the newer
+		if over, ok := there[p]; ok && over == ours {
+			continue // root has told the kernel, and takes it back
+		} else if ok { // the kernel would have two, and use the newer
 			advice = fmt.Sprintf("this machine reaches it over %s: sudo ip route del %v, "+
-				"or leave it out of `routes`", over, p)
+				"or leave it out of `routes`", over.device, p)
 		} else if err = d.route(unix.SIOCADDRT, p); err == nil {
 			d.routes = append(d.routes, p)
 			continue
 		}
 		if errors.Is(err, unix.EPERM) {
-			advice = fmt.Sprintf("CAP_NET_ADMIN is missing; without `routes`: "+
+			advice = fmt.Sprintf("CAP_NET_ADMIN is missing; or do it by hand: "+
 				"sudo ip route add %v via %v", p, netip.AddrFrom4(d.cfg.Interface.Local))
 		}
 		d.forgetRoutes()
@@ -62,9 +65,15 @@ func (d *TUN) tellRoutes() error {
 // maxRouteTable bounds what is read of the kernel's table, in bytes.
 const maxRouteTable = 1 << 20
 
-// kernelRoutes are the prefixes that the kernel has routes to, with the device that
-// each leads over. What cannot be read is not there.
-func kernelRoutes() map[netip.Prefix]string {
+// kernelRoute is where a route of the kernel leads; without a gateway the address is zero.
+type kernelRoute struct {
+	device  string
+	gateway [4]byte
+}
+
+// kernelRoutes are the prefixes that the kernel has routes to, with the one of each that
+// it uses. What cannot be read is not there.
+func kernelRoutes() map[netip.Prefix]kernelRoute {
 	f, err := os.Open("/proc/thread-self/net/route")
 	if err != nil {
 		return nil
@@ -74,7 +83,7 @@ func kernelRoutes() map[netip.Prefix]string {
 	if err != nil {
 		return nil
 	}
-	list := map[netip.Prefix]string{}
+	list := map[netip.Prefix]kernelRoute{}
 	for line := range strings.Lines(string(text)) {
 		// Iface Destination Gateway Flags RefCnt Use Metric Mask …, words as the machine has
 		// them in memory.
@@ -83,13 +92,20 @@ func kernelRoutes() map[netip.Prefix]string {
 			continue
 		}
 		dst, err := strconv.ParseUint(fields[1], 16, 32)
-		mask, err2 := strconv.ParseUint(fields[7], 16, 32)
-		if err != nil || err2 != nil {
+		gateway, err2 := strconv.ParseUint(fields[2], 16, 32)
+		mask, err3 := strconv.ParseUint(fields[7], 16, 32)
+		if err != nil || err2 != nil || err3 != nil {
 			continue // the heading
 		}
 		var a [4]byte
 		binary.NativeEndian.PutUint32(a[:], uint32(dst))
-		list[netip.PrefixFrom(netip.AddrFrom4(a), bits.OnesCount32(uint32(mask)))] = fields[0]
+		p := netip.PrefixFrom(netip.AddrFrom4(a), bits.OnesCount32(uint32(mask)))
+		if _, better := list[p]; better { // they come by their metrics
+			continue
+		}
+		to := kernelRoute{device: fields[0]}
+		binary.NativeEndian.PutUint32(to.gateway[:], uint32(gateway))
+		list[p] = to
 	}
 	return list
 }
