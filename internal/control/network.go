@@ -83,6 +83,8 @@ type Neighbor struct {
 	Out   uint64        `json:"out"`      // packets that were sent to it
 	// Problem is why packets for it are not sent, or why its host name was not found.
 	Problem string `json:"problem,omitempty"`
+	// Line is where the file speaks of it, like A.lnx:3; empty: nowhere.
+	Line string `json:"line,omitempty"`
 }
 
 // NeighborState is what is known of whether a neighbour is there.

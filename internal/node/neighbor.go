@@ -194,6 +194,7 @@ func (n *Node) describe(now clock.Time, w *ward) control.Neighbor {
 		Iface: n.cfg.LNX.Interfaces[w.iface].Name, Addr: w.addr,
 		UDP: n.neighborUDP(w.iface, w.addr.As4(), w.configured(n)), State: w.state,
 		Since: now.Sub(w.since), Heard: -1, In: w.last.Heard, Out: w.last.Sent,
+		Line: n.lineOf(w),
 	}
 	if w.heard != clock.Never {
 		nb.Heard = now.Sub(w.heard)
@@ -206,19 +207,14 @@ func (n *Node) describe(now clock.Time, w *ward) control.Neighbor {
 	case w.state == control.NeighborUnreachable && w.last.Refusal != nil:
 		nb.Problem = w.last.Refusal.Error()
 	}
-	if nb.Problem != "" {
-		nb.Problem += n.lineOf(w)
-	}
 	return nb
 }
 
-// lineOf is where the file speaks of a neighbour, in brackets.
+// lineOf is where the file speaks of a neighbour.
 func (n *Node) lineOf(w *ward) string {
 	for i := range n.cfg.LNX.Neighbors {
 		if nb := &n.cfg.LNX.Neighbors[i]; nb.Addr == w.addr {
-			if line := n.cfg.LNX.Line(nb); line != "" {
-				return " (" + line + ")"
-			}
+			return n.cfg.LNX.Line(nb)
 		}
 	}
 	return ""

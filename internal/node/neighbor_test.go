@@ -163,7 +163,8 @@ func TestANeighborThatMoves(t *testing.T) {
 		"interface if0 10.0.0.1/24 127.0.0.1:%d\nneighbor 10.0.0.2 at bee.example:%d via if0\n", p[0], p[1]))
 	nb := func() control.Neighbor { return ask(t, a, control.Neighbors{})[0] }
 	eventually(t, func() bool { return nb().State == control.NeighborUnresolved }, "no address yet")
-	assert.Equal(t, "host bee.example: no such host (A.lnx:2)", nb().Problem)
+	assert.Equal(t, "host bee.example: no such host", nb().Problem)
+	assert.Equal(t, "A.lnx:2", nb().Line)
 
 	names <- netip.MustParseAddr("127.0.0.2")
 	eventually(t, func() bool { return nb().UDP == fmt.Sprintf("127.0.0.2:%d", p[1]) }, "found")

@@ -38,7 +38,7 @@ func printNeighbors(list []control.Neighbor, stats bool) string {
 func neighborNote(n *control.Neighbor) string {
 	why := ""
 	if n.Problem != "" {
-		why = ": " + n.Problem
+		why = ": " + n.Problem + inFile(n)
 	}
 	switch n.State {
 	case "", control.NeighborUnknown, control.NeighborUp:
@@ -47,10 +47,18 @@ func neighborNote(n *control.Neighbor) string {
 		}
 		return wrapped("    "+n.Addr.String()+why, "    ")
 	case control.NeighborRefused:
-		why = ": nobody has its UDP port"
+		why = ": nobody has its UDP port" + inFile(n)
 	case control.NeighborSilent, control.NeighborUnreachable, control.NeighborUnresolved:
 	}
 	return wrapped(fmt.Sprintf("    %v is %s for %s%s", n.Addr, n.State, ago(n.Since), why), "    ")
+}
+
+// inFile is where the file speaks of a neighbour, in brackets.
+func inFile(n *control.Neighbor) string {
+	if n.Line == "" {
+		return ""
+	}
+	return " (" + n.Line + ")"
 }
 
 // ago is a time in two figures or so: 0.3s, 12s, 4m, 3h, 2d.
@@ -76,9 +84,9 @@ func neighborNews(e *control.NeighborChanged) string {
 	if e.From != "" {
 		return fmt.Sprintf("%s has moved from %s", who, e.From)
 	}
-	why := ""
+	why := inFile(n)
 	if n.Problem != "" {
-		why = ": " + n.Problem
+		why = ": " + n.Problem + why
 	}
 	switch n.State {
 	case control.NeighborUp:
@@ -87,9 +95,9 @@ func neighborNews(e *control.NeighborChanged) string {
 		}
 		return fmt.Sprintf("%s is back after %s of being %s", who, ago(e.For), e.Was)
 	case control.NeighborRefused:
-		return who + " is not there: nobody has that UDP port. Does its node run?"
+		return who + " is not there: nobody has that UDP port" + inFile(n) + ". Does its node run?"
 	case control.NeighborSilent:
-		return who + " is silent: what was sent to it is not answered"
+		return who + " is silent: what was sent to it is not answered" + inFile(n)
 	case control.NeighborUnreachable:
 		return who + " cannot be reached" + why
 	case control.NeighborUnresolved:
