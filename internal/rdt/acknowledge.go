@@ -1,0 +1,79 @@
+package rdt
+
+import "github.com/tidepool-net/tidepool/internal/clock"
+
+// acknowledge takes an acknowledgment: everything before p.sequence has arrived, and if
+// it is an echo, p.arrived as well.
+func (s *Sender) acknowledge(now clock.Time, p *packet) Drop {
+	ahead := p.sequence - s.flight.una
+	old := int32(ahead) < 0
+	if !old && ahead > s.flight.nxt-s.flight.una {
+		return DropWildAck
+	}
+	if p.kind == kindEcho && s.flight.holds(p.arrived) {
+		s.arrived(now, p)
+	}
+	switch {
+	case old:
+		return DropOldAck
+	case ahead > 0:
+		s.flight.popBefore(p.sequence)
+		s.duplicates = 0
+		s.progress = now
+	case s.flight.len() > 0:
+		s.info.DuplicateAcks++
+		s.duplicate()
+	}
+	s.info.Acks++
+	return dropNone
+}
+
+// duplicate counts an acknowledgment that says nothing new. As in the document the count
+// begins anew after each resend, so that a packet lost twice is resent twice; and one
+// that is merely on its way, too.
+func (s *Sender) duplicate() {
+	if s.cfg.Selective {
+		return
+	}
+	s.duplicates++
+	if s.duplicates < s.cfg.Duplicates {
+		return
+	}
+	s.duplicates = 0
+	if s.flight.at(s.flight.una).place == placeSent {
+		s.info.FastResent++
+		s.flight.move(s.flight.una, placeLost)
+	}
+}
+
+// arrived uses the name and the time stamp of an echo. Only what answers the last
+// transmission of a packet is measured, so that nobody can invent a round trip.
+func (s *Sender) arrived(now clock.Time, p *packet) {
+	r := s.flight.at(p.arrived)
+	last := r.place != placeNone && r.sentAt == p.stamp
+	if last {
+		s.timeout.sample(now.Sub(p.stamp))
+	}
+	if !s.cfg.Selective || r.place == placeNone {
+		return
+	}
+	serial := r.serial
+	s.flight.move(p.arrived, placeNone)
+	s.progress = now
+	if last {
+		s.overtaken(serial)
+	}
+}
+
+// overtaken declares lost what was sent Duplicates transmissions before one that has
+// arrived (the packet threshold of RFC 9002 §6.1.1).
+func (s *Sender) overtaken(serial uint64) {
+	for {
+		r, seq, ok := s.flight.first(placeSent)
+		if !ok || r.serial+uint64(s.cfg.Duplicates) > serial {
+			return
+		}
+		s.info.FastResent++
+		s.flight.move(seq, placeLost)
+	}
+}

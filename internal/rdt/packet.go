@@ -1,0 +1,151 @@
+package rdt
+
+import (
+	"encoding/binary"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// On the wire, big-endian, with a digest of 16 bytes (4 for CRC32C):
+//
+//	data     sequence 4 | digest 16 | stream 2 | time stamp 8 | state 2 | offset 4 | payload
+//	request  the same: the sequence to begin with, and the streams wanted, 2 bytes each
+//	ACK      sequence 4 | digest 16
+//	echo     sequence 4 | digest 16 | arrived 4 | time stamp 8
+//
+// The document's header has these fields and this length, 36 bytes, and its
+// acknowledgment those 20. Where it has a payload's length, which UDP tells, there is
+// the offset of the payload in its object: so an object can be put together whatever
+// else is missing. The time stamp counts nanoseconds of the sender's clock.
+const (
+	digestAt = 4
+	ackLen   = 4  // of an ACK, less the digest
+	echoLen  = 16 // of one that names what arrived
+	dataLen  = 20 // of the header of data and requests
+)
+
+// state is what kind of packet it is.
+type state uint16
+
+const (
+	stateEnd      state = 1 << iota // the object ends at offset; there is no payload
+	stateSqueezed                   // the payload is compressed
+	stateEcho                       // acknowledge by name, and send the time stamp back
+	stateAbsent                     // with stateEnd: there is no such object
+	stateRequest                    // a request
+
+	stateAll = stateEnd | stateSqueezed | stateEcho | stateAbsent | stateRequest
+)
+
+// possible reports whether a packet can be s with a payload of n bytes.
+func (s state) possible(n int) bool {
+	switch {
+	case s&^stateAll != 0:
+		return false
+	case s&stateRequest != 0:
+		return s == stateRequest
+	case s&stateEnd != 0:
+		return n == 0 && s&stateSqueezed == 0
+	}
+	return n > 0 && s&stateAbsent == 0
+}
+
+type kind uint8
+
+const (
+	kindData kind = iota
+	kindRequest
+	kindAck
+	kindEcho
+)
+
+// packet is any packet, taken apart. Fields that its kind lacks are zero.
+type packet struct {
+	kind     kind
+	stream   uint16
+	state    state
+	sequence uint32 // of an acknowledgment: the next that is expected
+	offset   uint32
+	arrived  uint32
+	stamp    clock.Time
+	payload  []byte
+}
+
+// codec reads and writes the packets of one flow.
+type codec struct {
+	digest     digester
+	maxPayload int
+}
+
+func newCodec(cfg *Config) codec {
+	return codec{newDigester(cfg.Checksum), max(cfg.Payload, 2*MaxObjects)}
+}
+
+// parse takes b apart. The payload is b's memory.
+func (c *codec) parse(b []byte) (p packet, drop Drop) {
+	size := c.digest.size
+	n := len(b) - size
+	switch {
+	case n == ackLen:
+		p.kind = kindAck
+	case n == echoLen:
+		p.kind = kindEcho
+	case n < dataLen || n > dataLen+c.maxPayload:
+		return p, DropLength
+	}
+	if !c.digest.verify(b) {
+		return p, DropChecksum
+	}
+	p.sequence = binary.BigEndian.Uint32(b)
+	b = b[digestAt+size:]
+	if p.kind == kindAck {
+		return p, dropNone
+	}
+	if p.kind == kindEcho {
+		p.arrived = binary.BigEndian.Uint32(b)
+		p.stamp = clock.Time(binary.BigEndian.Uint64(b[4:]))
+		return p, dropNone
+	}
+	p.stream = binary.BigEndian.Uint16(b)
+	p.stamp = clock.Time(binary.BigEndian.Uint64(b[2:]))
+	p.state = state(binary.BigEndian.Uint16(b[10:]))
+	p.offset = binary.BigEndian.Uint32(b[12:])
+	p.payload = b[16:]
+	if !p.state.possible(len(p.payload)) {
+		return p, DropState
+	}
+	if p.state&stateRequest != 0 {
+		p.kind = kindRequest
+	}
+	return p, dropNone
+}
+
+// open appends the header of p and returns where it begins. Whoever calls appends the
+// payload and then seals.
+func (c *codec) open(b []byte, p *packet) (_ []byte, start int) {
+	start = len(b)
+	b = binary.BigEndian.AppendUint32(b, p.sequence)
+	var none [16]byte
+	b = append(b, none[:c.digest.size]...)
+	switch p.kind {
+	case kindAck:
+		return b, start
+	case kindEcho:
+		b = binary.BigEndian.AppendUint32(b, p.arrived)
+		b = binary.BigEndian.AppendUint64(b, uint64(p.stamp))
+	case kindData, kindRequest:
+		b = binary.BigEndian.AppendUint16(b, p.stream)
+		b = binary.BigEndian.AppendUint64(b, uint64(p.stamp))
+		b = binary.BigEndian.AppendUint16(b, uint16(p.state))
+		b = binary.BigEndian.AppendUint32(b, p.offset)
+	}
+	return b, start
+}
+
+// append appends p whole.
+func (c *codec) append(b []byte, p *packet) []byte {
+	b, start := c.open(b, p)
+	b = append(b, p.payload...)
+	c.digest.seal(b[start:])
+	return b
+}

@@ -1,0 +1,330 @@
+package rdt
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// maxAcks is how many acknowledgments wait for an owner who does not fetch them. Of more
+// the oldest go: what they say, later ones say too.
+const maxAcks = 4096
+
+// Receiver asks one sender for objects and puts them together. It is owned by one caller.
+type Receiver struct {
+	cfg      Config
+	codec    codec
+	expander expander
+	objects  map[uint16]*object // those wanted: at most MaxObjects
+	wanted   []uint16           // their numbers, in the order asked for
+
+	first, next uint32   // sequence numbers: of the flow's first packet, of the first missing
+	seen        []uint64 // a bit for each number of the window, those that have arrived
+	acks        acks
+	done        []Completion // ended and not told: at most MaxObjects
+	left        int          // objects that have not ended
+	whole       int          // of left, those complete and held back
+	held        int          // bytes of objects that nobody has taken
+
+	heard     bool       // something good has come
+	requestAt clock.Time // when the request is due, or due again
+	request   bool       // it is due
+	began     clock.Time
+	progress  clock.Time // when something new came, or it all began
+	lingerTo  clock.Time
+	err       error
+	info      ReceiverInfo
+}
+
+// ReceiverInfo is what a Receiver has seen so far.
+type ReceiverInfo struct {
+	Received uint64        // packets that brought something new
+	Bytes    uint64        // of their payloads, as they came
+	Squeezed uint64        // of Received, those compressed
+	Requests uint64        // requests sent
+	Acks     uint64        // acknowledgments sent
+	Complete int           // objects complete
+	Failed   int           // objects that ended in an error
+	Held     int           // bytes held
+	Took     time.Duration // from the beginning to the last object's end
+	Drops    Drops
+}
+
+// NewReceiver returns a receiver of the objects wanted, which it requests from now on,
+// unless Config.Push is set. Errors: ErrConfig; ErrObject if wanted is empty, has a
+// number twice, or has more than MaxObjects.
+func NewReceiver(now clock.Time, cfg Config, wanted ...uint16) (*Receiver, error) {
+	return NewReceiverFrom(now, cfg, 0, wanted...)
+}
+
+// NewReceiverFrom is NewReceiver with the sequence number that the sender is asked to
+// begin with. With Config.Push that has to be 0.
+func NewReceiverFrom(
+	now clock.Time, cfg Config, sequence uint32, wanted ...uint16,
+) (*Receiver, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Push && sequence != 0 {
+		return nil, fmt.Errorf("%w: a flow that is pushed begins with 0", ErrConfig)
+	}
+	if n := len(wanted); n == 0 || n > MaxObjects {
+		return nil, fmt.Errorf("%w: %d wanted, not 1 to %d", ErrObject, n, MaxObjects)
+	}
+	r := &Receiver{
+		cfg: cfg, codec: newCodec(&cfg), objects: make(map[uint16]*object, len(wanted)),
+		wanted: append([]uint16(nil), wanted...), first: sequence, next: sequence,
+		seen: make([]uint64, max(1, 1<<bits.Len(uint(cfg.Window-1))/64)),
+		left: len(wanted), began: now, progress: now, request: !cfg.Push,
+	}
+	for _, id := range wanted {
+		if r.objects[id] != nil {
+			return nil, fmt.Errorf("%w: %d is wanted twice", ErrObject, id)
+		}
+		r.objects[id] = &object{}
+	}
+	return r, nil
+}
+
+// Input takes a datagram from the sender. Whatever it is, if its length is that of a
+// packet it is answered with what is expected next: a packet that was damaged tells the
+// sender as early as one that came out of turn.
+func (r *Receiver) Input(now clock.Time, b []byte) {
+	if r.Closed() {
+		r.info.Drops[DropClosed]++
+		return
+	}
+	p, drop := r.codec.parse(b)
+	switch {
+	case drop == DropChecksum && r.heard:
+		r.acknowledge(&packet{kind: kindAck})
+	case drop == dropNone && p.kind != kindData:
+		drop = DropKind
+	case drop == dropNone:
+		drop = r.data(now, &p)
+	}
+	if drop != dropNone {
+		r.info.Drops[drop]++
+	}
+}
+
+func (r *Receiver) data(now clock.Time, p *packet) Drop {
+	r.heard, r.request, r.requestAt = true, false, clock.Never
+	if r.left == 0 {
+		r.lingerTo = now.Add(r.cfg.Linger)
+	}
+	var drop Drop
+	ahead := int32(p.sequence - r.next)
+	switch {
+	case ahead >= int32(r.cfg.Window):
+		drop = DropOutside
+	case ahead < 0 || r.has(p.sequence):
+		drop = DropRepeated
+	default:
+		drop = r.take(now, p)
+	}
+	ack := packet{kind: kindAck}
+	if p.state&stateEcho != 0 && drop != DropOutside {
+		ack = packet{kind: kindEcho, arrived: p.sequence, stamp: p.stamp}
+	}
+	r.acknowledge(&ack)
+	return drop
+}
+
+// take takes what is new. Its number is used up also if its content is worth nothing:
+// the same would come again.
+func (r *Receiver) take(now clock.Time, p *packet) Drop {
+	r.progress = now
+	word, bit := r.bit(p.sequence)
+	r.seen[word] |= bit
+	drop := r.accept(now, p)
+	if drop == dropNone {
+		r.info.Received++
+		r.info.Bytes += uint64(len(p.payload))
+		if p.state&stateSqueezed != 0 {
+			r.info.Squeezed++
+		}
+	}
+	for r.has(r.next) {
+		word, bit := r.bit(r.next)
+		r.seen[word] &^= bit
+		r.next++
+	}
+	if r.whole == 0 {
+		return drop
+	}
+	if !r.cfg.InOrder {
+		r.end(now, p.stream, r.objects[p.stream], nil)
+		return drop
+	}
+	for _, id := range r.wanted {
+		if o := r.objects[id]; o.whole && !o.ended && int32(r.next-o.last) > 0 {
+			r.end(now, id, o, nil)
+		}
+	}
+	return drop
+}
+
+func (r *Receiver) bit(seq uint32) (word uint32, bit uint64) {
+	return seq / 64 % uint32(len(r.seen)), 1 << (seq % 64)
+}
+
+func (r *Receiver) has(seq uint32) bool {
+	word, bit := r.bit(seq)
+	return r.seen[word]&bit != 0
+}
+
+// end ends an object: complete, or with err.
+func (r *Receiver) end(now clock.Time, stream uint16, o *object, err error) {
+	if o.whole {
+		r.whole--
+	}
+	c := Completion{Stream: stream, At: now, Err: err}
+	if err == nil {
+		c.Data = o.data
+		if c.Data == nil {
+			c.Data = []byte{}
+		}
+		r.info.Complete++
+	} else {
+		r.held -= len(o.data)
+		r.info.Failed++
+	}
+	o.data, o.ended = nil, true
+	r.done = append(r.done, c)
+	if r.left--; r.left == 0 {
+		r.info.Took = now.Sub(r.began)
+		r.lingerTo = now.Add(r.cfg.Linger)
+	}
+}
+
+// Next returns the next object that has ended, in the order in which they did.
+func (r *Receiver) Next() (Completion, bool) {
+	if len(r.done) == 0 {
+		return Completion{}, false
+	}
+	c := r.done[0]
+	r.done = r.done[1:]
+	r.held -= len(c.Data)
+	return c, true
+}
+
+// acknowledge queues an acknowledgment of all that has come so far.
+func (r *Receiver) acknowledge(p *packet) {
+	p.sequence = r.next
+	if r.acks.put(*p) {
+		r.info.Drops[DropAckQueue]++
+	}
+}
+
+// Output appends the next packet to b. It reports false if there is nothing to send now.
+func (r *Receiver) Output(now clock.Time, b []byte) ([]byte, bool) {
+	if r.Closed() {
+		return b, false
+	}
+	if p, ok := r.acks.take(); ok {
+		r.info.Acks++
+		return r.codec.append(b, &p), true
+	}
+	if !r.request {
+		return b, false
+	}
+	r.request, r.requestAt = false, now.Add(r.cfg.Timeout)
+	r.info.Requests++
+	b, start := r.codec.open(b, &packet{
+		kind: kindRequest, state: stateRequest, sequence: r.first, stamp: now,
+	})
+	for _, id := range r.wanted {
+		b = append(b, byte(id>>8), byte(id))
+	}
+	r.codec.digest.seal(b[start:])
+	return b, true
+}
+
+// Deadline returns when Advance is due.
+func (r *Receiver) Deadline() clock.Time {
+	switch {
+	case r.err != nil:
+		return clock.Never
+	case r.left == 0:
+		return r.lingerTo
+	}
+	return clock.Earliest(r.requestAt, r.progress.Add(r.cfg.Patience))
+}
+
+// Advance makes the request due again, and ends what is over: the lingering after
+// success, or everything, if nothing new has come for Config.Patience.
+func (r *Receiver) Advance(now clock.Time) {
+	switch {
+	case r.err != nil:
+	case r.left == 0:
+		if r.lingerTo.Due(now) {
+			r.lingerTo = clock.Never
+		}
+	case r.progress.Add(r.cfg.Patience).Due(now):
+		r.err = ErrSilent
+		for _, id := range r.wanted {
+			if o := r.objects[id]; !o.ended {
+				r.end(now, id, o, ErrSilent)
+			}
+		}
+		r.lingerTo = clock.Never
+	case r.requestAt.Due(now):
+		r.request, r.requestAt = true, clock.Never
+	}
+}
+
+// Done reports whether every object has ended. The receiver then still answers, until it
+// is Closed.
+func (r *Receiver) Done() bool { return r.left == 0 }
+
+// Closed reports whether the receiver has nothing more to send or to hear.
+func (r *Receiver) Closed() bool { return r.left == 0 && r.lingerTo == clock.Never }
+
+// Err returns ErrSilent if the flow failed.
+func (r *Receiver) Err() error { return r.err }
+
+// Info returns what the receiver has seen.
+func (r *Receiver) Info() ReceiverInfo {
+	info := r.info
+	info.Held = r.held
+	return info
+}
+
+// acks is the queue of acknowledgments, a ring that grows to maxAcks.
+type acks struct {
+	ring    []packet
+	head, n int
+}
+
+// put reports whether the oldest had to go for p.
+func (a *acks) put(p packet) (lost bool) {
+	if a.n == maxAcks {
+		a.head = (a.head + 1) % maxAcks
+		a.n--
+		lost = true
+	}
+	if a.n == len(a.ring) {
+		grown := make([]packet, max(16, 2*a.n))
+		for i := range a.n {
+			grown[i] = a.ring[(a.head+i)%a.n]
+		}
+		a.ring, a.head = grown, 0
+	}
+	a.ring[(a.head+a.n)%len(a.ring)] = p
+	a.n++
+	return lost
+}
+
+func (a *acks) take() (packet, bool) {
+	if a.n == 0 {
+		return packet{}, false
+	}
+	p := a.ring[a.head]
+	a.head = (a.head + 1) % len(a.ring)
+	a.n--
+	return p, true
+}

@@ -1,0 +1,86 @@
+package rdt
+
+import (
+	"fmt"
+	"slices"
+)
+
+// chunk is what one packet carries: size bytes of an object from offset on, or its end.
+type chunk struct {
+	stream uint16
+	state  state
+	offset uint32
+	size   uint32
+}
+
+// cursor is how far an object has been cut into chunks.
+type cursor struct {
+	stream uint16
+	at     int
+}
+
+// schedule says which chunk is sent next.
+type schedule struct {
+	objects    [][]byte
+	payload    int
+	interleave bool
+	queue      []cursor // the objects that have not been sent to their end
+	turn       int
+	asked      map[uint16]struct{} // all that ever were in the queue: at most MaxObjects
+}
+
+// add queues objects. Those that were queued before stay where they are.
+func (s *schedule) add(streams []uint16) error {
+	for _, id := range streams {
+		if _, ok := s.asked[id]; ok {
+			continue
+		}
+		if len(s.asked) == MaxObjects {
+			return fmt.Errorf("%w: more than %d in one flow", ErrObject, MaxObjects)
+		}
+		s.asked[id] = struct{}{}
+		s.queue = append(s.queue, cursor{stream: id})
+	}
+	return nil
+}
+
+func (s *schedule) empty() bool { return len(s.queue) == 0 }
+
+// next takes the next chunk, from a queue that is not empty.
+func (s *schedule) next() chunk {
+	if s.turn >= len(s.queue) {
+		s.turn = 0
+	}
+	c := &s.queue[s.turn]
+	object, ok := s.object(c.stream)
+	k := chunk{stream: c.stream, offset: uint32(c.at)}
+	if c.at < len(object) {
+		k.size = uint32(min(s.payload, len(object)-c.at))
+		c.at += int(k.size)
+		if s.interleave {
+			s.turn++
+		}
+		return k
+	}
+	k.state = stateEnd
+	if !ok {
+		k.state |= stateAbsent
+	}
+	s.queue = slices.Delete(s.queue, s.turn, s.turn+1)
+	return k
+}
+
+func (s *schedule) object(stream uint16) ([]byte, bool) {
+	if int(stream) >= len(s.objects) || s.objects[stream] == nil {
+		return nil, false
+	}
+	return s.objects[stream], true
+}
+
+// bytes returns what k carries.
+func (s *schedule) bytes(k *chunk) []byte {
+	if k.size == 0 {
+		return nil
+	}
+	return s.objects[k.stream][k.offset : k.offset+k.size]
+}

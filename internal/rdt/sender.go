@@ -1,0 +1,215 @@
+package rdt
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// Sender gives objects to one receiver. It is owned by one caller.
+type Sender struct {
+	cfg      Config
+	codec    codec
+	schedule schedule
+	flight   flight
+	timeout  timeout
+	squeezer squeezer
+
+	duplicates int        // acknowledgments in a row that said nothing new
+	serial     uint64     // of the last transmission
+	progress   clock.Time // when something was last acknowledged, or begun
+	started    bool
+	err        error
+	info       SenderInfo
+}
+
+// SenderInfo is what a Sender has done so far.
+type SenderInfo struct {
+	Sent          uint64 // data packets, each transmission
+	SentBytes     uint64 // with headers, without those of UDP and IP
+	Resent        uint64 // of Sent, those that were not the first
+	FastResent    uint64 // of Resent, for duplicate acknowledgments
+	TimedOut      uint64 // packets whose time-out came
+	Acks          uint64 // good acknowledgments
+	DuplicateAcks uint64 // of Acks, those that said nothing new
+	Requests      uint64 // good requests, repeated ones too
+	InFlight      int    // packets in the window
+	SRTT          time.Duration
+	Timeout       time.Duration
+	Drops         Drops
+}
+
+// NewSender returns a sender of objects, numbered by their place in the slice; a nil one
+// does not exist. Their bytes stay the caller's, who leaves them as they are while the
+// sender lives. It sends what the receiver requests, or what Serve is told. Errors:
+// ErrConfig, ErrObject.
+func NewSender(cfg Config, objects [][]byte) (*Sender, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if len(objects) > 1<<16 {
+		return nil, fmt.Errorf("%w: %d are more than streams have numbers", ErrObject, len(objects))
+	}
+	for i, o := range objects {
+		if uint64(len(o)) > MaxObject {
+			return nil, fmt.Errorf("%w: %d has %d bytes", ErrObject, i, len(o))
+		}
+	}
+	return &Sender{
+		cfg: cfg, codec: newCodec(&cfg), flight: newFlight(cfg.Window), timeout: newTimeout(&cfg),
+		schedule: schedule{
+			objects: objects, payload: cfg.Payload, interleave: cfg.Interleave,
+			asked: map[uint16]struct{}{},
+		},
+	}, nil
+}
+
+// Serve sends objects unasked, in this order; a receiver whose Config says Push expects
+// that. Numbers of objects that do not exist are answered with ErrAbsent over there.
+// Errors: ErrObject, if a flow cannot carry so many.
+func (s *Sender) Serve(streams ...uint16) error {
+	s.started = true
+	return s.schedule.add(streams)
+}
+
+// Input takes a datagram from the receiver.
+func (s *Sender) Input(now clock.Time, b []byte) {
+	if s.err != nil {
+		s.info.Drops[DropClosed]++
+		return
+	}
+	p, drop := s.codec.parse(b)
+	if drop == dropNone {
+		switch p.kind {
+		case kindRequest:
+			drop = s.request(&p)
+		case kindAck, kindEcho:
+			drop = s.acknowledge(now, &p)
+		default:
+			drop = DropKind
+		}
+	}
+	if drop != dropNone {
+		s.info.Drops[drop]++
+	}
+}
+
+// request queues what the receiver asks for. The first one says which sequence number
+// to begin with.
+func (s *Sender) request(p *packet) Drop {
+	n := len(p.payload) / 2
+	if n == 0 || n > MaxObjects || len(p.payload)%2 != 0 {
+		return DropRequest
+	}
+	var wanted [MaxObjects]uint16
+	for i := range n {
+		wanted[i] = uint16(p.payload[2*i])<<8 | uint16(p.payload[2*i+1])
+	}
+	if !s.started {
+		s.started = true
+		s.flight.una, s.flight.nxt = p.sequence, p.sequence
+	}
+	if s.schedule.add(wanted[:n]) != nil {
+		return DropRequest
+	}
+	s.info.Requests++
+	return dropNone
+}
+
+// Output appends the next packet to b: first what is lost, then what is new. It reports
+// false if there is nothing to send now.
+func (s *Sender) Output(now clock.Time, b []byte) ([]byte, bool) {
+	if s.err != nil {
+		return b, false
+	}
+	if _, seq, ok := s.flight.first(placeLost); ok {
+		s.info.Resent++
+		return s.transmit(now, b, seq), true
+	}
+	if s.schedule.empty() || s.flight.len() == s.cfg.Window {
+		return b, false
+	}
+	if s.flight.len() == 0 {
+		s.progress = now
+	}
+	return s.transmit(now, b, s.flight.push(s.schedule.next())), true
+}
+
+func (s *Sender) transmit(now clock.Time, b []byte, seq uint32) []byte {
+	r := s.flight.at(seq)
+	s.serial++
+	r.sentAt, r.serial = now, s.serial
+	s.flight.move(seq, placeSent)
+
+	p := packet{
+		stream: r.stream, state: r.state, sequence: seq, offset: r.offset, stamp: now,
+		payload: s.schedule.bytes(&r.chunk),
+	}
+	if s.cfg.Adaptive || s.cfg.Selective {
+		p.state |= stateEcho
+	}
+	if s.cfg.Compress && r.size > 0 {
+		if short, ok := s.squeezer.squeeze(p.payload); ok {
+			p.payload = short
+			p.state |= stateSqueezed
+		}
+	}
+	before := len(b)
+	b = s.codec.append(b, &p)
+	s.info.Sent++
+	s.info.SentBytes += uint64(len(b) - before)
+	return b
+}
+
+// Deadline returns when Advance is due.
+func (s *Sender) Deadline() clock.Time {
+	if s.err != nil || s.flight.len() == 0 {
+		return clock.Never
+	}
+	due := s.progress.Add(s.cfg.Patience)
+	if r, _, ok := s.flight.first(placeSent); ok {
+		due = clock.Earliest(due, r.sentAt.Add(s.timeout.current))
+	}
+	return due
+}
+
+// Advance declares lost what has waited for its acknowledgment too long, and gives the
+// flow up if nothing was acknowledged for Config.Patience.
+func (s *Sender) Advance(now clock.Time) {
+	if s.err != nil || s.flight.len() == 0 {
+		return
+	}
+	if s.progress.Add(s.cfg.Patience).Due(now) {
+		s.err = ErrSilent
+		return
+	}
+	wait := s.timeout.current
+	for {
+		// Records are listed in the order they were sent in, so the first is the oldest.
+		r, seq, ok := s.flight.first(placeSent)
+		if !ok || !r.sentAt.Add(wait).Due(now) {
+			return
+		}
+		s.info.TimedOut++
+		s.timeout.expired(now, r.sentAt)
+		s.flight.move(seq, placeLost)
+	}
+}
+
+// Done reports whether everything asked for so far was acknowledged, or the flow failed.
+func (s *Sender) Done() bool {
+	return s.err != nil || s.started && s.schedule.empty() && s.flight.len() == 0
+}
+
+// Err returns ErrSilent if the flow failed.
+func (s *Sender) Err() error { return s.err }
+
+// Info returns what the sender has done.
+func (s *Sender) Info() SenderInfo {
+	info := s.info
+	info.InFlight = s.flight.len()
+	info.SRTT, info.Timeout = s.timeout.srtt, s.timeout.current
+	return info
+}
