@@ -43,7 +43,7 @@ golden: ## write anew the files that tests compare with; read the diff before yo
 rfcs: ## write docs/rfcs.md: each section of an RFC, its code and its tests
 	$(GO) run ./internal/ci/rfcs
 
-interop: ## meet the Linux kernel, socat, curl, nginx and tshark (as root); MB=10 moves less
+interop: ## meet Linux, curl, nmap, hping3, scapy, BIRD and others (as root); MB=10 moves less
 	cd test/interop && $(GO) test -count=1 -timeout 30m -table -mb $(or $(MB),100)
 
 bench: ## real nodes: the floors beside what is reached; BENCH=router picks by name

@@ -2,7 +2,8 @@
 
 // Package interop_test has whole nodes meet what nobody here wrote: the Linux
 // kernel, behind a TUN device in a network namespace of the test's own, and
-// socat, curl, nginx, tshark and BIRD beyond it.
+// socat, curl, nginx, tshark, tcpdump, ping, traceroute, mtr, nmap, hping3, scapy and
+// BIRD beyond it.
 //
 // A bed is such a namespace with three nodes in it:
 //
@@ -15,7 +16,11 @@
 // the wire; conn_test.go is the contract of net.Conn with the kernel at one end;
 // bird_test.go has our routers speak RIPv2 with BIRD on the kernel.
 //
-// They want root, iproute2, socat, curl, nginx, tshark and bird2. With -table the
+// row_test.go builds a bed of three routers in a row with a host behind them.
+// hops_test.go traces the way through it, scan_test.go scans the host's ports,
+// odd_test.go and fuzz_test.go send it what no honest program sends.
+//
+// They want root and what .ci/run installs for them. With -table the
 // results are printed as one table, which is what make interop does.
 package interop_test
 

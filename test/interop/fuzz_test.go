@@ -1,0 +1,82 @@
+//go:build linux
+
+package interop_test
+
+import (
+	"flag"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+var (
+	fuzzed   = flag.Int("fuzz-packets", 100_000, "`packets` of scapy's; a tenth with -short")
+	fuzzSeed = flag.Int("fuzz-seed", 4, "the `seed` of scapy's packets")
+)
+
+// python is a Python that has scapy: Debian's, whatever others the machine has.
+func python(t *testing.T) string {
+	t.Helper()
+	for _, p := range []string{"/usr/bin/python3", "python3"} {
+		if exec.Command(p, "-c", "import scapy").Run() == nil {
+			return p
+		}
+	}
+	t.Skip("skip: needs scapy")
+	return ""
+}
+
+// Packets by chance: IP, ICMP, UDP and TCP whose fields nobody meant, in thousands, to the
+// host and the routers before it. No node ends, none keeps much, what they answer is sound,
+// and a file crosses in both directions afterwards.
+func TestScapyFuzz(t *testing.T) {
+	need(t, "tshark", "socat")
+	with := python(t)
+	count := *fuzzed
+	if testing.Short() {
+		count /= 10
+	}
+	report(t, &row{
+		peer:     "scapy",
+		scenario: strconv.Itoa(count) + " fuzzed packets, then a transfer",
+	})
+	b := newRow(t, "")
+	b.web(80)
+	b.echoUDP(53)
+	b.must(b.command("ip", "link", "set", device, "txqueuelen", "10000"))
+	file := filepath.Join(captures(t, "scapy"), "ours.pcapng")
+	_, err := control.Ask(t.Context(), b.c.Operator(), control.PcapStart{File: file, Snaplen: 0})
+	require.NoError(t, err)
+	send := func(seed, n int) {
+		out := b.must(b.commandFor(4*patience, with, "testdata/fuzz.py", device, hostIP,
+			strconv.Itoa(seed), strconv.Itoa(n)))
+		t.Log(strings.TrimSpace(out))
+	}
+	looked := min(count, 10_000)
+	send(*fuzzSeed, looked)
+	b.stopCapture()
+	before := memory()
+	send(*fuzzSeed+1, count-looked)
+
+	faces, err := control.Ask(t.Context(), b.a.Operator(), control.Interfaces{})
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, faces[0].Device.InPackets, uint64(count), "none was lost on the way in")
+	grown := memory() - before
+	t.Logf("%d bytes more on the heap", grown)
+	assert.Less(t, grown, int64(64<<20), "bytes that the nodes remember")
+	for name, n := range map[string]*node.Node{"A": b.a, "B": b.b, "C": b.c} {
+		drops := map[string]uint64{}
+		b.drops(n, drops)
+		t.Logf("%s dropped %v", name, drops)
+	}
+	b.ourFramesAreSound(file, looked/50)
+	b.healthy(1_000_000)
+}

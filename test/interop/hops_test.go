@@ -1,0 +1,145 @@
+//go:build linux
+
+package interop_test
+
+import (
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The kernel's ping through three routers, up to the longest echo there is.
+func TestPingBehindThreeRouters(t *testing.T) {
+	need(t, "ping", "tshark", "tcpdump")
+	report(t, &row{peer: "Linux ping", scenario: "0 to 65507 bytes, through three routers"})
+	file := filepath.Join(captures(t, "ping through three"), "ours.pcapng")
+	b := newRow(t, file)
+	for _, n := range []int{0, 1, 8, 56, 1371, 1372, 1373, 2744, 2745, 9000, 32768, 65506, 65507} {
+		// One echo a ping: after the first answer it waits for two round trips at most.
+		out := b.must(b.command("ping", "-n", "-M", "dont", "-c", "1", "-W", "10",
+			"-s", strconv.Itoa(n), hostIP))
+		got := summary.FindStringSubmatch(out)
+		require.Len(t, got, 3, out)
+		assert.Equal(t, []string{"1", "1"}, got[1:], "%d bytes: %s", n, out)
+		assert.Contains(t, out, "ttl=61", "64, and three routers")
+	}
+	b.stopCapture()
+	b.sound(file, 80)
+	b.readable(file)
+}
+
+// readable has tcpdump, which is not Wireshark's, read a capture and find nothing wrong.
+func (b *bed) readable(file string) {
+	b.t.Helper()
+	out := b.must(b.command("tcpdump", "-nn", "-vv", "-r", file))
+	assert.Greater(b.t, strings.Count(out, "\n"), 10)
+	for _, complaint := range []string{
+		"bad cksum", "incorrect", "wrong", "truncated", "bad hlen", "bad-len", "invalid", "[|",
+	} {
+		assert.NotContains(b.t, out, complaint)
+	}
+}
+
+// RFC 791: what the kernel's ping asks of the routers on the way, they do.
+func TestPingAndItsOptions(t *testing.T) {
+	need(t, "ping")
+	report(t, &row{peer: "Linux ping", scenario: "record route, timestamps, each TTL, DF"})
+	b := newRow(t, "")
+	ping := func(args ...string) string {
+		out, _ := b.command("ping", append([]string{"-n", "-c", "1", "-W", "10"}, args...)...).
+			CombinedOutput() // it fails where an error is what came
+		return string(out)
+	}
+	out := ping("-R", hostIP)
+	_, record, ok := strings.Cut(out, "RR:")
+	require.True(t, ok, out)
+	record, _, _ = strings.Cut(record, "\n\n")
+	assert.Equal(t, []string{
+		kernelIP, "10.0.0.1", "10.1.0.1", "10.2.0.1", hostIP, hostIP, "10.1.0.2", "10.0.0.2", "10.8.0.1",
+	}, strings.Fields(record))
+
+	out = ping("-T", "tsandaddr", hostIP)
+	for _, hop := range []string{"10.0.0.1", "10.1.0.1", "10.2.0.1"} {
+		assert.Contains(t, out, hop, "of those that stamped it")
+	}
+	assert.Contains(t, out, "Unrecorded hops: 6")
+
+	for i, hop := range rowHops[:3] {
+		out := ping("-t", strconv.Itoa(i+1), hostIP)
+		assert.Contains(t, out, "From "+hop+" icmp_seq=1 Time to live exceeded")
+	}
+	assert.Contains(t, ping("-t", "4", hostIP), "1 received")
+	out = ping("-M", "do", "-s", "1373", hostIP)
+	assert.Contains(t, out, "mtu=1400")
+	assert.Contains(t, ping("10.7.0.1"), "From 10.8.0.1 icmp_seq=1 Destination Net Unreachable")
+}
+
+// hop is one line of a trace with its number, its router and what is behind.
+var hop = regexp.MustCompile(`(?m)^ *(\d+)(?:\.\|--)? +(\d+\.\d+\.\d+\.\d+) +(.*)$`)
+
+// assertHops checks that a trace finds the routers in order, each of them with no answer lost.
+func assertHops(t *testing.T, out, without string) {
+	t.Helper()
+	found := hop.FindAllStringSubmatch(out, -1)
+	require.Len(t, found, len(rowHops), out)
+	for i, want := range rowHops {
+		assert.Equal(t, strconv.Itoa(i+1), found[i][1], out)
+		assert.Equal(t, want, found[i][2], out)
+		assert.NotRegexp(t, without, found[i][3], out)
+	}
+}
+
+// traceroute by each kind of probe.
+func TestTracerouteThroughThreeRouters(t *testing.T) {
+	need(t, "traceroute")
+	b := newRow(t, "")
+	b.web(80)
+	for _, tt := range []struct {
+		name string
+		args []string
+	}{
+		{"UDP", nil},
+		{"ICMP", []string{"-I"}},
+		{"TCP, an open port", []string{"-T", "-p", "80"}},
+		{"TCP, a closed port", []string{"-T", "-p", "81"}},
+		{"UDP, all to one port", []string{"-U", "-p", "33434"}},
+		{"UDP of 3000 bytes", []string{"-F", "--mtu"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			report(t, &row{peer: "traceroute", scenario: "through three routers, " + tt.name})
+			args := append([]string{"-n", "-w", "10"}, tt.args...)
+			out := b.must(b.command("traceroute", append(args, hostIP)...))
+			assertHops(t, out, `\*|!`)
+			if tt.name == "UDP of 3000 bytes" {
+				assert.Contains(t, out, "F=1400")
+			}
+		})
+	}
+}
+
+// mtr by each kind of probe: no hop loses any.
+func TestMtrThroughThreeRouters(t *testing.T) {
+	need(t, "mtr")
+	b := newRow(t, "")
+	b.web(80)
+	for _, tt := range []struct {
+		name string
+		args []string
+	}{
+		{"ICMP", nil},
+		{"UDP", []string{"--udp"}},
+		{"TCP", []string{"--tcp", "-P", "80"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			report(t, &row{peer: "mtr", scenario: "through three routers, " + tt.name})
+			args := append([]string{"-n", "-r", "-c", "3", "-i", "0.2", "-G", "2"}, tt.args...)
+			out := b.must(b.command("mtr", append(args, hostIP)...))
+			assertHops(t, out, `^([1-9]|[1-9]\d)\.`)
+		})
+	}
+}

@@ -1,0 +1,87 @@
+//go:build linux
+
+package interop_test
+
+import (
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// portLine is one port of nmap's table.
+var portLine = regexp.MustCompile(`(?m)^(\d+/(?:tcp|udp)) +(\S+)`)
+
+// scan runs nmap and returns all it said, and the ports with their states.
+func (b *bed) scan(args ...string) (out string, ports map[string]string) {
+	b.t.Helper()
+	out = b.must(b.commandFor(2*patience, "nmap", append([]string{"-n", "-v"}, args...)...))
+	ports = map[string]string{}
+	for _, p := range portLine.FindAllStringSubmatch(out, -1) {
+		ports[p[1]] = p[2]
+	}
+	return out, ports
+}
+
+// nmap finds the ports as they are, an address and a distance, no guessable sequence numbers,
+// and a node that is none the worse for it. What the node sent to all that is sound.
+func TestNmapScans(t *testing.T) {
+	need(t, "nmap", "tshark", "socat")
+	report(t, &row{peer: "nmap", scenario: "-sS -sU -O: ports, distance, then a transfer"})
+	file := filepath.Join(captures(t, "nmap"), "ours.pcapng")
+	b := newRow(t, file)
+	b.web(80)
+	b.echoUDP(53)
+
+	out, ports := b.scan("-sS", "-sU", "-O", "--max-os-tries", "1", "--max-retries", "6",
+		"-p", "T:79-82,U:53-55", hostIP)
+	assert.Equal(t, map[string]string{
+		"79/tcp": "closed", "80/tcp": "open", "81/tcp": "closed", "82/tcp": "closed",
+		"53/udp": "open", "54/udp": "closed", "55/udp": "closed",
+	}, ports, out)
+	assert.Contains(t, out, "Network Distance: 4 hops")
+	assert.Regexp(t, `TCP Sequence Prediction: Difficulty=2\d\d \(Good luck!\)`, out)
+	b.stopCapture()
+	b.ourFramesAreSound(file, 20)
+	b.healthy(1_000_000)
+}
+
+// A thousand ports of each router and of the host: closed but for the one that is open.
+func TestNmapFindsTheOpenPort(t *testing.T) {
+	need(t, "nmap", "socat")
+	report(t, &row{peer: "nmap", scenario: "-sS of 10000 ports, then a transfer"})
+	b := newRow(t, "")
+	b.web(80)
+	out, ports := b.scan("-sS", "-T4", "-p", "1-10000", "--max-retries", "10", hostIP)
+	assert.Equal(t, map[string]string{"80/tcp": "open"}, ports, out)
+	assert.Contains(t, out, "Not shown: 9999 closed tcp ports (reset)")
+	require.NotContains(t, out, "filtered")
+	b.healthy(1_000_000)
+}
+
+// The scans whose flags no handshake has. RFC 9293 §3.10.7.1 and §3.10.7.2: a closed port
+// answers by a reset, a listener ignores them.
+func TestNmapAndOddFlags(t *testing.T) {
+	need(t, "nmap")
+	report(t, &row{peer: "nmap", scenario: "-sN -sF -sX -sA -sW -sM and of protocols"})
+	b := newRow(t, "")
+	b.web(80)
+	for flag, want := range map[string][2]string{
+		"-sN": {"open|filtered", "closed"},
+		"-sF": {"open|filtered", "closed"},
+		"-sX": {"open|filtered", "closed"},
+		"-sA": {"unfiltered", "unfiltered"},
+		"-sW": {"closed", "closed"},
+		"-sM": {"closed", "closed"},
+		"-sT": {"open", "closed"},
+	} {
+		out, ports := b.scan(flag, "-p", "80-81", hostIP)
+		assert.Equal(t, map[string]string{"80/tcp": want[0], "81/tcp": want[1]}, ports, out)
+	}
+	out := b.must(b.command("nmap", "-n", "-sO", "-p", "1,6,17,99", hostIP))
+	for _, line := range []string{`1 +open +icmp`, `6 +open +tcp`, `17 +open +udp`, `99 +closed`} {
+		assert.Regexp(t, line, out)
+	}
+}
