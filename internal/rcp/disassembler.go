@@ -1,0 +1,141 @@
+package rcp
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// maxCut is how many packets are cut and not acknowledged at the most. What is written
+// beyond them waits in the ring as bytes.
+const maxCut = 2 * MaxWidth
+
+// disassembler turns a stream into packets, and keeps them until the peer has them.
+// Their bytes stay where they were written, in tx.
+type disassembler struct {
+	tx   *buffer.Ring // the writer produces it
+	size int
+	una  uint64 // the lowest packet that the peer has not acknowledged
+	nxt  uint64 // behind the highest packet that was ever sent
+	end  uint64 // behind the highest packet that is cut
+	off  uint64 // the stream's offset behind what is cut
+
+	// records are of the packets from una to end, packet n at n modulo their number,
+	// which is a power of two.
+	records []record
+	timer   timer
+
+	finWanted, finCut bool
+}
+
+// record is a packet that is cut.
+type record struct {
+	off   uint64
+	sent  clock.Time    // when it last was; Never: not yet
+	wait  time.Duration // how long its timer waits behind that
+	size  uint16
+	fin   bool
+	acked bool // it is in the peer's fence
+	again bool // it was sent more than once
+}
+
+func newDisassembler(cfg *Config) disassembler {
+	return disassembler{
+		tx: buffer.NewRing(cfg.SendBuffer), size: cfg.PacketSize,
+		records: make([]record, 16), timer: newTimer(cfg),
+	}
+}
+
+func (d *disassembler) record(seq uint64) *record {
+	return &d.records[seq&uint64(len(d.records)-1)]
+}
+
+// push adds a packet; false: there are too many.
+func (d *disassembler) push(r record) bool {
+	n := len(d.records)
+	if d.end-d.una == uint64(n) {
+		if n == maxCut {
+			return false
+		}
+		more := make([]record, 2*n)
+		for seq := d.una; seq < d.end; seq++ {
+			more[seq&uint64(2*n-1)] = *d.record(seq)
+		}
+		d.records = more
+	}
+	*d.record(d.end) = r
+	d.end++
+	return true
+}
+
+// open cuts the packet without bytes that asks for a connection.
+func (d *disassembler) open() { d.push(record{}) }
+
+// cut makes packets of everything that was written, as the document does every tick,
+// and the FIN when nothing more will be.
+func (d *disassembler) cut() {
+	tail := d.tx.Tail()
+	for d.off < tail {
+		n := min(uint64(d.size), tail-d.off)
+		if !d.push(record{off: d.off, size: uint16(n)}) {
+			return
+		}
+		d.off += n
+	}
+	if d.finWanted && !d.finCut {
+		d.finCut = d.push(record{off: d.off, fin: true})
+	}
+}
+
+// done reports whether the peer has everything, and the FIN.
+func (d *disassembler) done() bool { return d.finCut && d.una == d.end }
+
+// acknowledge takes an ACK.
+func (d *disassembler) acknowledge(now clock.Time, seq uint64, m Bitmap) Verdict {
+	switch {
+	case seq > d.nxt:
+		return UnsentACK
+	case seq < d.una:
+		return OldACK
+	}
+	for ; d.una < seq; d.una++ {
+		r := d.record(d.una)
+		d.arrived(now, r)
+		d.tx.Release(r.off + uint64(r.size))
+	}
+	for i := range min(m.Len(), int(d.nxt-d.una)) {
+		if m.Has(i) {
+			d.arrived(now, d.record(d.una+uint64(i)))
+		}
+	}
+	return Accepted
+}
+
+// arrived notes that the peer has a packet.
+func (d *disassembler) arrived(now clock.Time, r *record) {
+	if r.acked {
+		return
+	}
+	r.acked = true
+	if !r.again {
+		d.timer.sample(now.Sub(r.sent))
+	}
+}
+
+// due reports whether a packet has to leave in this round.
+func (d *disassembler) due(now clock.Time, r *record, timed bool) bool {
+	return !r.acked && (!timed || r.sent == clock.Never || r.sent.Add(r.wait).Due(now))
+}
+
+// depart notes that a packet leaves.
+func (d *disassembler) depart(now clock.Time, seq uint64, r *record) {
+	if r.sent == clock.Never {
+		r.wait = d.timer.rto
+	} else {
+		r.again = true
+		r.wait = d.timer.backoff(r.wait)
+	}
+	r.sent = now
+	d.nxt = max(d.nxt, seq+1)
+}

@@ -1,0 +1,197 @@
+package rcp_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/rcp"
+)
+
+// tally is what one trial of the document's experiment comes to.
+type tally struct {
+	sent, data, acks, n float64 // packets; n without repeats
+	seconds             float64
+}
+
+// trial is the document's client against its echo server: a thousand writes of 200 to 399
+// bytes, 2 to 19 ms apart, and every packet lost with chance p, both ways. The send
+// buffers have no end, as the document's have none, and the time-out is longer: at 60 %
+// ten ticks of silence are not rare enough for a table.
+func trial(t *testing.T, seed uint64, p float64, cfg rcp.Config) tally {
+	t.Helper()
+	cfg.SendBuffer = 1 << 20
+	cfg.Timeout, cfg.MaxRTO = 500*ms, 100*ms
+	w := newWorld(t, seed, cfg, cfg)
+	w.both(faults{loss: p, delay: 30 * time.Microsecond})
+	w.echo()
+	s, err := w.a.Connect(w.now, serverAddr)
+	require.NoError(t, err)
+	start := w.now
+	rng := rand.New(rand.NewPCG(seed, 1000))
+	text := noise(seed, 1000*399)
+	sent, got, left := 0, 0, 1000
+	var write func()
+	write = func() {
+		b := text[sent:][:200+rng.IntN(200)]
+		require.Equal(t, len(b), s.Tx().Write(b))
+		sent += len(b)
+		if left--; left > 0 {
+			w.after(time.Duration(2+rng.IntN(18))*ms, write)
+		}
+	}
+	write()
+	buf := make([]byte, 4096)
+	w.apps = append(w.apps, func() {
+		for n := s.Rx().Read(buf); n > 0; n = s.Rx().Read(buf) {
+			require.Equal(t, text[got:got+n], buf[:n], "seed %d, byte %d", seed, got)
+			got += n
+		}
+	})
+	w.until(time.Minute, "echoed", func() bool {
+		return left == 0 && got == sent || s.State() == rcp.Closed
+	})
+	require.NoError(t, s.Err(), "seed %d", seed)
+	c := w.a.Counts()
+	return tally{
+		sent: float64(c.Sent()), data: float64(c.DAT), acks: float64(c.ACK),
+		n: float64(c.DAT - c.Again), seconds: w.now.Sub(start).Seconds(),
+	}
+}
+
+// mean repeats a trial.
+func mean(t *testing.T, trials int, p float64, cfg rcp.Config) (m tally) {
+	t.Helper()
+	for i := range trials {
+		x := trial(t, uint64(i), p, cfg)
+		m.sent += x.sent
+		m.data += x.data
+		m.acks += x.acks
+		m.n += x.n
+		m.seconds += x.seconds
+	}
+	k := float64(trials)
+	return tally{m.sent / k, m.data / k, m.acks / k, m.n / k, m.seconds / k}
+}
+
+// Every packet is repeated each tick until it has arrived, 1/(1-p) times, and then until
+// an acknowledgment of it has, p/(1-p) times more: N(1+p)/(1-p), and an ACK a tick.
+func TestTheFenceSendsWhatItsClosedFormSays(t *testing.T) {
+	for _, p := range []float64{0, .1, .2, .3, .4, .5, .6} {
+		t.Run(fmt.Sprint(p), func(t *testing.T) {
+			m := mean(t, 10, p, rcp.Config{})
+			want := m.n*(1+p)/(1-p) + m.seconds/.010
+			t.Logf("p %.1f: sent %.0f, closed form %.0f; N %.0f, T %.2f s", p, m.sent, want, m.n,
+				m.seconds)
+			assert.InEpsilon(t, want, m.sent, .03)
+			assert.InEpsilon(t, 1598, m.n, .01, "packets without repeats")
+			assert.True(t, m.seconds > 10.4 && m.seconds < 10.8, "time %.2f s", m.seconds)
+		})
+	}
+}
+
+// The classic window repeats what has arrived behind a hole. How much more that is does
+// not depend on chance alone: the document has 1.29 at 50 % and 1.42 at 60 %.
+func TestTheWindowSendsMore(t *testing.T) {
+	for _, c := range []struct{ p, ratio, tolerance float64 }{
+		{.5, 1.31, .03}, {.6, 1.39, .06},
+	} {
+		fence := mean(t, 20, c.p, rcp.Config{})
+		window := mean(t, 20, c.p, rcp.Config{Window: true})
+		t.Logf("p %.1f: window %.0f, fence %.0f, ratio %.3f", c.p, window.sent, fence.sent,
+			window.sent/fence.sent)
+		assert.InDelta(t, c.ratio, window.sent/fence.sent, c.tolerance)
+	}
+}
+
+// A timer waits for the acknowledgment that is on its way, so that fewer packets are
+// repeated that have arrived: no less than N/(1-p), and less than the closed form.
+func TestATimerSendsLess(t *testing.T) {
+	for _, p := range []float64{.1, .3, .5} {
+		blind := mean(t, 10, p, rcp.Config{})
+		timed := mean(t, 10, p, rcp.Config{Timer: true})
+		t.Logf("p %.1f: blind %.0f data in %.2f s, timed %.0f data in %.2f s, least %.0f", p,
+			blind.data, blind.seconds, timed.data, timed.seconds, timed.n/(1-p))
+		assert.Less(t, timed.data, blind.data)
+		assert.Greater(t, timed.data, .97*timed.n/(1-p))
+	}
+}
+
+// sixteen sends the document's 16 packets with half of them lost, and returns how many
+// packets and rounds that took.
+func sixteen(t *testing.T, seed uint64, cfg rcp.Config, ackLoss float64) (packets, rounds int) {
+	t.Helper()
+	cfg.Timeout = time.Second // nothing here is about silence
+	w := newWorld(t, seed, cfg, cfg)
+	client, _ := w.connect()
+	w.run(30 * ms) // the acknowledgment of what opened
+	require.Equal(t, uint64(1), client.Info().Una)
+	w.a.wire.lose = func(b []byte) bool { return b[0] == byte(rcp.DAT) && w.a.rng.Float64() < .5 }
+	w.b.wire.loss = ackLoss
+	last := clock.Never
+	w.a.log = func(now clock.Time, b []byte) {
+		if b[0] == byte(rcp.DAT) {
+			packets++
+			if now != last {
+				rounds, last = rounds+1, now
+			}
+		}
+	}
+	client.Tx().Write(make([]byte, 16*256))
+	w.until(10*time.Second, "acknowledged", func() bool { return client.Info().Una == 17 })
+	return packets, rounds
+}
+
+// latest is the mean of the largest of n draws of how often something that fails half the
+// time is tried.
+func latest(n int) (mean float64) {
+	for k := range 64 {
+		mean += 1 - math.Pow(1-math.Pow(.5, float64(k)), float64(n))
+	}
+	return mean
+}
+
+// The document's table has 58 packets sent by a window, 30 by a fence, and 4 rounds. That
+// is one lucky draw: a packet needs two tries on average, and in a window as many as the
+// unluckiest in front of it.
+func TestTheTableOfSixteenPackets(t *testing.T) {
+	var wantWindow float64
+	for i := range 16 {
+		wantWindow += latest(i + 1)
+	}
+	require.InDelta(t, 68.0, wantWindow, .15)
+	require.InDelta(t, 5.4, latest(16), .1)
+	for _, c := range []struct {
+		name             string
+		cfg              rcp.Config
+		ackLoss          float64
+		packets, rounds  float64
+		within, withinRs float64
+	}{
+		{"fence", rcp.Config{}, 0, 32, latest(16), .5, .15},
+		{"window", rcp.Config{Window: true}, 0, wantWindow, latest(16), 1.5, .15},
+		{"fence, acknowledgments lost too", rcp.Config{}, .5, 48, 0, 1, 0},
+		{"window, acknowledgments lost too", rcp.Config{Window: true}, .5, 84, 0, 2, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			const trials = 2000
+			var packets, rounds float64
+			for i := range trials {
+				p, r := sixteen(t, uint64(i), c.cfg, c.ackLoss)
+				packets += float64(p) / trials
+				rounds += float64(r) / trials
+			}
+			t.Logf("%.2f packets in %.2f rounds", packets, rounds)
+			assert.InDelta(t, c.packets, packets, c.within)
+			if c.rounds > 0 {
+				assert.InDelta(t, c.rounds, rounds, c.withinRs)
+			}
+		})
+	}
+}

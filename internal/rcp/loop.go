@@ -1,0 +1,79 @@
+package rcp
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// Datagram is what leaves. Its bytes are lent until the owner's next call.
+type Datagram struct {
+	Peer netip.AddrPort
+	Data []byte
+}
+
+// phase draws when a loop starts that a peer's packet has started.
+func (c *Config) phase() time.Duration { return time.Duration(c.Rand.Int64N(int64(c.Tick))) }
+
+// Deadline returns when the next round of the send loop is due; Never: there is no
+// socket.
+func (r *Router) Deadline() clock.Time { return r.next }
+
+// Advance starts the rounds that are due. Who comes late has one round, not many.
+func (r *Router) Advance(now clock.Time) {
+	if !r.next.Due(now) {
+		return
+	}
+	kept := r.order[:0]
+	turn := r.turn
+	for i, s := range r.order {
+		if s.state != Closed {
+			s.round(now)
+		}
+		if s.state != Closed {
+			kept = append(kept, s)
+		} else if i < r.turn {
+			turn--
+		}
+	}
+	clear(r.order[len(kept):])
+	r.order, r.turn = kept, turn
+	if len(kept) == 0 {
+		r.next = clock.Never
+		return
+	}
+	r.busy = true
+	if r.next = r.next.Add(r.cfg.Tick); r.next.Due(now) {
+		r.next = now.Add(r.cfg.Tick)
+	}
+}
+
+// Output fills in the next datagram of the round and reports whether there is one.
+func (r *Router) Output(now clock.Time, d *Datagram) bool {
+	if !r.busy {
+		return false
+	}
+	for range r.order {
+		if r.turn >= len(r.order) {
+			r.turn = 0
+		}
+		s := r.order[r.turn]
+		if r.scratch = s.output(now, r.scratch[:0]); len(r.scratch) > 0 {
+			*d = Datagram{Peer: s.peer, Data: r.scratch}
+			if !s.sending() {
+				r.turn++ // now: its next round waits behind the others'
+			}
+			return true
+		}
+		r.turn++
+	}
+	r.busy = false
+	return false
+}
+
+// count notes a packet that leaves.
+func (r *Router) count(s *Socket, t Type, again bool) {
+	r.counts.output(t, again)
+	s.counts.output(t, again)
+}
