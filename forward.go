@@ -10,7 +10,11 @@ import (
 // listener of the node takes, whatever address and port it is for: the node
 // answers for all of them, but for what a router has a route to. That is what
 // tunnels and proxies are built on. At most 1024 connections wait for a decision or
-// in Accept; the SYNs of more are lost, and their senders try again. A nil f ends it.
+// in Accept; the SYNs of more are lost, and their senders try again. A nil f ends it;
+// connections that were accepted go on.
+//
+// A listener on any address of the node takes what is for those addresses, and leaves
+// what is for others to f.
 func (n *Node) Forward(f func(*Request)) error {
 	if f == nil {
 		return n.inner().Forward(nil)

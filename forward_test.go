@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -46,11 +47,11 @@ func TestAForwarderAnswersForEveryAddress(t *testing.T) {
 	l, err := gateway.Listen("tcp", ":22")
 	require.NoError(t, err)
 	defer l.Close()
-	// A listener comes first, at the node's own address and at any other.
+	// A listener comes first, but only at the node's own address.
 	c, err := client.Dial("tcp", "10.9.0.1:22")
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
-	for _, to := range []string{"93.184.216.34:80", "10.9.0.1:443", "1.1.1.1:53"} {
+	for _, to := range []string{"93.184.216.34:80", "10.9.0.1:443", "1.1.1.1:22"} {
 		c, err := client.Dial("tcp", to)
 		require.NoError(t, err)
 		said, err := io.ReadAll(c)
@@ -66,6 +67,32 @@ func TestAForwarderAnswersForEveryAddress(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	assert.Len(t, asked, 4)
+}
+
+// What was accepted goes on when the forwarder ends; nothing else is taken.
+func TestAnAcceptedConnectionOutlivesItsForwarder(t *testing.T) {
+	x, y := tidepool.Pipe(0)
+	client := open(t, host(tidepool.Config{}, "10.9.0.2/24", "10.9.0.1", x))
+	gateway := open(t, host(tidepool.Config{}, "10.9.0.1/24", "", y))
+	require.NoError(t, gateway.Forward(func(r *tidepool.Request) {
+		if c, err := r.Accept(); assert.NoError(t, err) {
+			_, _ = io.Copy(c, c)
+			c.Close()
+		}
+	}))
+	c, err := client.Dial("tcp", "8.8.8.8:53")
+	require.NoError(t, err)
+	require.NoError(t, gateway.Forward(nil))
+	_, err = io.WriteString(c, "still there?")
+	require.NoError(t, err)
+	require.NoError(t, c.(*tidepool.Conn).CloseWrite())
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
+	said, err := io.ReadAll(c)
+	require.NoError(t, err)
+	assert.Equal(t, "still there?", string(said))
+	d := tidepool.Dialer{Node: client, Timeout: 50 * time.Millisecond}
+	_, err = d.Dial("tcp", "8.8.8.8:54")
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 }
 
 // A router's forwarder gets what the router has no route for.

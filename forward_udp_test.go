@@ -73,7 +73,7 @@ func TestAForwarderAnswersDatagramsForEveryAddress(t *testing.T) {
 	said, err := ask(t, client, "10.9.0.1:22", "socket")
 	require.NoError(t, err)
 	assert.Equal(t, "socket", said, "a socket comes first")
-	for _, to := range []string{"9.9.9.9:53", "10.9.0.1:443", "1.1.1.1:53"} {
+	for _, to := range []string{"9.9.9.9:53", "10.9.0.1:443", "1.1.1.1:22"} {
 		u, err := client.Dial("udp", to)
 		require.NoError(t, err)
 		p := make([]byte, 100)
@@ -94,6 +94,43 @@ func TestAForwarderAnswersDatagramsForEveryAddress(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	assert.EqualValues(t, 4, asked.Load())
 	require.NoError(t, own.Close())
+}
+
+// A flow that was accepted goes on when the forwarder ends; nothing else is taken.
+func TestAnAcceptedFlowOutlivesItsForwarder(t *testing.T) {
+	x, y := tidepool.Pipe(0)
+	client := open(t, host(tidepool.Config{}, "10.9.0.2/24", "10.9.0.1", x))
+	gateway := open(t, host(tidepool.Config{}, "10.9.0.1/24", "", y))
+	var asked atomic.Int64
+	require.NoError(t, gateway.ForwardUDP(func(r *tidepool.UDPRequest) {
+		asked.Add(1)
+		u, err := r.Accept()
+		if !assert.NoError(t, err) {
+			return
+		}
+		p := make([]byte, 100)
+		for {
+			n, err := u.Read(p)
+			if err != nil {
+				return
+			}
+			_, err = u.Write(p[:n])
+			assert.NoError(t, err)
+		}
+	}))
+	u, err := client.Dial("udp", "9.9.9.9:53")
+	require.NoError(t, err)
+	p := make([]byte, 100)
+	for _, text := range []string{"before", "after"} {
+		_, err = u.Write([]byte(text))
+		require.NoError(t, err)
+		require.NoError(t, u.SetReadDeadline(time.Now().Add(patience)))
+		n, err := u.Read(p)
+		require.NoError(t, err)
+		assert.Equal(t, text, string(p[:n]))
+		require.NoError(t, gateway.ForwardUDP(nil))
+	}
+	assert.EqualValues(t, 1, asked.Load())
 }
 
 // Two flows from one socket to two addresses, and what waits while the first is decided.

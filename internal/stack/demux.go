@@ -94,7 +94,10 @@ func (s *Stack) segment(now clock.Time, i int, h *ip.Header, payload []byte) ip.
 	if len(text) > 0 {
 		s.in.payload = append(s.in.payload, text)
 	}
-	s.in.train = tcp.Segment{Tuple: tuple, Header: header, Len: len(text), Count: 1, ECN: ecn}
+	s.in.train = tcp.Segment{
+		Tuple: tuple, Header: header, Len: len(text), Count: 1, ECN: ecn,
+		Foreign: s.foreign(i, h.Dst),
+	}
 	s.in.iface, s.in.gathered = i, true
 	return ip.DropNone
 }

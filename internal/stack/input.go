@@ -63,7 +63,7 @@ func (s *Stack) receive(now clock.Time, i int, b []byte) {
 	if h.Options != nil && !s.readOptions(now, i, &h, b) {
 		return
 	}
-	if s.isOurs(i, h.Dst) || s.catches(&h) {
+	if s.isOurs(i, h.Dst) || s.catches(&h, payload) {
 		s.deliver(now, i, &h, b, payload)
 		return
 	}

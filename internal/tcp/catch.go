@@ -62,6 +62,9 @@ func (h *Host) take(s *Segment, last *timeWait) bool {
 	return true
 }
 
+// Knows reports whether there is a connection of that tuple, in TIME-WAIT too.
+func (h *Host) Knows(t Tuple) bool { return h.conns[t] != nil || h.waits.find(t) != nil }
+
 // NextCaught returns a caught SYN's tuple, once.
 func (h *Host) NextCaught() (Tuple, bool) {
 	for len(h.catch.fresh) > 0 {

@@ -99,7 +99,7 @@ func (h *Host) Input(now clock.Time, s *Segment) {
 	if last != nil && !h.inputTimeWait(now, last, s) {
 		return
 	}
-	if l := h.listener(s.Tuple); l != nil {
+	if l := h.listener(s.Tuple); l != nil && !s.Foreign {
 		l.input(now, s, last)
 		return
 	}

@@ -126,6 +126,8 @@ type Segment struct {
 	Len, Count int
 	// ECN is the codepoint that all of them came under.
 	ECN ECN
+	// Foreign says that it is for none of the host's own addresses: no listener takes it.
+	Foreign bool
 }
 
 // space returns how much sequence space the segment occupies (SEG.LEN).

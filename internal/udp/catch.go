@@ -150,6 +150,9 @@ func (h *Host) dismiss(f Flow) *caught {
 	return c
 }
 
+// Admitted reports whether a flow has a socket that Admit opened.
+func (h *Host) Admitted(f Flow) bool { return h.catch.admitted[f] != nil }
+
 // ofFlow returns the socket that was admitted for a flow, nil if none was.
 func (h *Host) ofFlow(local, remote netip.AddrPort) *Socket {
 	if len(h.catch.admitted) == 0 {

@@ -144,6 +144,7 @@ type Arrival struct {
 	Src, Dst Addr
 	Iface    int
 	TTL      uint8
+	Foreign  bool // for none of the host's own addresses: only an admitted flow's socket takes it
 }
 
 // fromHost reports whether the source can be a host's. One that has no address yet may
@@ -172,7 +173,11 @@ func (h *Host) Input(a Arrival, b []byte) Verdict {
 		return BadSource
 	}
 	from := netip.AddrPortFrom(netip.AddrFrom4(a.Src), header.SrcPort)
-	s := h.find(netip.AddrPortFrom(netip.AddrFrom4(a.Dst), header.DstPort), from)
+	to := netip.AddrPortFrom(netip.AddrFrom4(a.Dst), header.DstPort)
+	s := h.ofFlow(to, from)
+	if s == nil && !a.Foreign {
+		s = h.find(to, from)
+	}
 	switch {
 	case s == nil || isGroup(a.Dst) && !s.member(a.Iface, a.Dst):
 		return NoPort
@@ -185,13 +190,9 @@ func (h *Host) Input(a Arrival, b []byte) Verdict {
 // isGroup reports whether an address is that of a host group (RFC 1112 §4).
 func isGroup(a Addr) bool { return a[0]&0xf0 == 224 }
 
-// find returns the socket for a datagram: the one of its very flow, else that on its
-// address, else one for all addresses; nil if there is none, or it is connected to
-// another peer.
+// find returns the socket for a datagram of no admitted flow: that on its address, else
+// one for all addresses; nil if there is none, or it is connected to another peer.
 func (h *Host) find(to, from netip.AddrPort) *Socket {
-	if s := h.ofFlow(to, from); s != nil {
-		return s
-	}
 	s := h.sockets[to]
 	if s == nil {
 		s = h.wildcard(to.Port())
