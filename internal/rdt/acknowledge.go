@@ -59,7 +59,6 @@ func (s *Sender) arrived(now clock.Time, p *packet) {
 	}
 	serial := r.serial
 	s.flight.move(p.arrived, placeNone)
-	s.progress = now
 	if last {
 		s.overtaken(serial)
 	}

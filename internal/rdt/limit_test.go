@@ -42,6 +42,18 @@ func TestWhatEndsAtAReceiver(t *testing.T) {
 		"just too far":    {rdt.Raw{Stream: 1, Offset: 6401, Payload: []byte("x")}.Data(small), rdt.DropOffset, rdt.ErrMalformed},
 		"as far as it is": {rdt.Raw{Stream: 1, Offset: 6400, Payload: []byte("x")}.Data(small), 0, nil},
 		"no zlib":         {rdt.Raw{Stream: 1, State: 2, Payload: []byte("xyz")}.Data(small), rdt.DropSqueezed, rdt.ErrMalformed},
+		"text behind it": {
+			rdt.Raw{Stream: 1, State: 2, Payload: append(bytes.Clone(rdt.Squeeze(make([]byte, 50))), 0)}.Data(small),
+			rdt.DropSqueezed, rdt.ErrMalformed,
+		},
+		"cut short": {
+			rdt.Raw{Stream: 1, State: 2, Payload: rdt.Squeeze(make([]byte, 50))[:9]}.Data(small),
+			rdt.DropSqueezed, rdt.ErrMalformed,
+		},
+		"nothing, squeezed": {
+			rdt.Raw{Stream: 1, State: 2, Payload: rdt.Squeeze(nil)}.Data(small),
+			rdt.DropSqueezed, rdt.ErrMalformed,
+		},
 		"a bomb": {
 			rdt.Raw{Stream: 1, State: 2, Payload: rdt.Squeeze(make([]byte, 50_000))}.Data(small),
 			rdt.DropSqueezed, rdt.ErrMalformed,

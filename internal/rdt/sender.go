@@ -29,8 +29,8 @@ type SenderInfo struct {
 	Sent          uint64 // data packets, each transmission
 	SentBytes     uint64 // with headers, without those of UDP and IP
 	Resent        uint64 // of Sent, those that were not the first
-	FastResent    uint64 // of Resent, for duplicate acknowledgments
-	TimedOut      uint64 // packets whose time-out came
+	FastResent    uint64 // packets taken for lost because of duplicate acknowledgments
+	TimedOut      uint64 // packets taken for lost because their time-out came
 	Acks          uint64 // good acknowledgments
 	DuplicateAcks uint64 // of Acks, those that said nothing new
 	Requests      uint64 // good requests, repeated ones too

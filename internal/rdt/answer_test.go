@@ -1,0 +1,140 @@
+package rdt_test
+
+import (
+	"encoding/hex"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/rdt"
+)
+
+// answer returns what the engine sends, if it sends one packet.
+func answer(t *testing.T, e engine) string {
+	t.Helper()
+	b, ok := e.Output(start, nil)
+	require.True(t, ok)
+	_, more := e.Output(start, nil)
+	require.False(t, more)
+	return hex.EncodeToString(b)
+}
+
+// Every data packet is answered with what is expected next: new, repeated, beyond the
+// window, and, once the flow has begun, damaged. What asks for its name gets it, unless
+// it was thrown away.
+func TestWhatAReceiverAnswers(t *testing.T) {
+	cfg := small
+	cfg.Push = true
+	r, err := rdt.NewReceiver(start, cfg, 1)
+	require.NoError(t, err)
+	_, ok := r.Output(start, nil)
+	require.False(t, ok, "no request where the sender pushes")
+
+	part := func(seq uint32, state uint16) []byte {
+		return rdt.Raw{
+			Sequence: seq, Stream: 1, State: state, Offset: seq, Stamp: 77, Payload: []byte("x"),
+		}.Data(cfg)
+	}
+	ack := func(seq uint32) string { return hex.EncodeToString(rdt.Raw{Sequence: seq}.Ack(cfg)) }
+	echo := func(seq, arrived uint32) string {
+		return hex.EncodeToString(rdt.Raw{Sequence: seq, Arrived: arrived, Stamp: 77}.Echo(cfg))
+	}
+	damaged := part(3, rdt.StateEcho)
+	damaged[36] ^= 1
+
+	r.Input(start, damaged)
+	_, ok = r.Output(start, nil)
+	assert.False(t, ok, "nobody is known yet who could use an answer")
+	for i, c := range []struct {
+		b    []byte
+		want string
+	}{
+		{part(0, 0), ack(1)},
+		{part(0, 0), ack(1)},
+		{part(2, rdt.StateEcho), echo(1, 2)},
+		{part(2, rdt.StateEcho), echo(1, 2)},
+		{damaged, ack(1)},
+		{part(65, rdt.StateEcho), ack(1)},
+		{part(64, rdt.StateEcho), echo(1, 64)},
+		{part(1, rdt.StateEcho), echo(3, 1)},
+		{part(0, rdt.StateEcho), echo(3, 0)},
+	} {
+		r.Input(start, c.b)
+		assert.Equal(t, c.want, answer(t, r), "step %d", i)
+	}
+}
+
+// retransmissions returns when a sender into a black hole sends.
+func retransmissions(t *testing.T, cfg rdt.Config) (list []time.Duration) {
+	t.Helper()
+	s, err := rdt.NewSender(cfg, [][]byte{{}})
+	require.NoError(t, err)
+	require.NoError(t, s.Serve(0))
+	now := start
+	for {
+		if _, ok := s.Output(now, nil); ok {
+			list = append(list, now.Sub(start))
+		}
+		if s.Done() {
+			require.ErrorIs(t, s.Err(), rdt.ErrSilent)
+			return list
+		}
+		now = s.Deadline()
+		s.Advance(now)
+	}
+}
+
+// The fixed time-out stays what it is; the adaptive one doubles (RFC 6298 §5.5), as far
+// as it may.
+func TestWhenItIsSentAgain(t *testing.T) {
+	const s = time.Second
+	cfg := rdt.Config{Patience: 12 * s}
+	assert.Equal(t, []time.Duration{
+		0, s, 2 * s, 3 * s, 4 * s, 5 * s, 6 * s, 7 * s, 8 * s, 9 * s,
+		10 * s, 11 * s,
+	}, retransmissions(t, cfg))
+	cfg.Adaptive = true
+	cfg.MaxTimeout = 4 * s
+	assert.Equal(t, []time.Duration{0, s, 3 * s, 7 * s, 11 * s}, retransmissions(t, cfg))
+}
+
+// A sender that had nothing to do for long has not been without progress.
+func TestAPauseIsNotSilence(t *testing.T) {
+	s, err := rdt.NewSender(small, [][]byte{{}, {}})
+	require.NoError(t, err)
+	now := start
+	for id := range uint16(2) {
+		require.NoError(t, s.Serve(id))
+		require.False(t, s.Done())
+		_, ok := s.Output(now, nil)
+		require.True(t, ok)
+		s.Advance(now)
+		require.NoError(t, s.Err())
+		s.Input(now, rdt.Raw{Sequence: uint32(id) + 1}.Ack(small))
+		require.True(t, s.Done())
+		require.Equal(t, clock.Never, s.Deadline())
+		now = now.Add(time.Hour)
+	}
+}
+
+// What does not become shorter leaves as it is.
+func TestNothingIsCompressedInVain(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	noise := make([]byte, 50_000)
+	for i := range noise {
+		noise[i] = byte(random.Uint32())
+	}
+	var sizes [2]uint64
+	for i := range sizes {
+		s, r := pair(t, rdt.Config{Compress: i == 1}, [][]byte{noise})
+		w := newWorld(t, s, r, 1, wire{delay: 1}, wire{delay: 1})
+		w.run(func() bool { return s.Done() })
+		require.Zero(t, r.Info().Squeezed)
+		sizes[i] = s.Info().SentBytes
+	}
+	assert.Equal(t, sizes[0], sizes[1])
+}
