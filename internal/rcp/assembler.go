@@ -82,8 +82,9 @@ func (a *assembler) store(b []byte) bool {
 	return true
 }
 
-// pull moves what has become contiguous to the reader, as far as he has room.
-func (a *assembler) pull() {
+// pull moves what has become contiguous to the reader, as far as he has room, and returns
+// the lowest packet that he does not have.
+func (a *assembler) pull() uint64 {
 	for a.held > 0 {
 		s := a.slot(a.next)
 		if !s.taken || !a.store(s.data) {
@@ -98,6 +99,7 @@ func (a *assembler) pull() {
 		a.finished = true
 		clear(a.slots) // nothing comes behind a FIN
 	}
+	return a.next
 }
 
 // has reports whether the packet that is i behind next is here.

@@ -120,6 +120,22 @@ func TestConnectRefusesWhatCannotBe(t *testing.T) {
 	assert.Len(t, round(r), 2, "and what was aborted is not heard of again")
 }
 
+// Who is aborted in the middle of a round says nothing more.
+func TestAbortInARound(t *testing.T) {
+	r := newRouter(t, rcp.Config{PacketSize: 1})
+	s, err := r.Connect(1, serverAddr)
+	require.NoError(t, err)
+	s.Tx().Write([]byte("abc"))
+	r.Advance(1)
+	var d rcp.Datagram
+	require.True(t, r.Output(1, &d))
+	s.Abort()
+	assert.False(t, r.Output(1, &d))
+	assert.Equal(t, rcp.NoSession, r.Input(2, serverAddr, ack(1, 0)))
+	assert.Empty(t, round(r))
+	assert.Equal(t, clock.Never, r.Deadline())
+}
+
 // What opens a socket, and how many wait.
 func TestWhoIsWelcome(t *testing.T) {
 	r := newRouter(t, rcp.Config{MaxSessions: 3})

@@ -178,7 +178,9 @@ func (s *Socket) round(now clock.Time) {
 		s.end(ErrTimeout)
 		return
 	}
-	s.in.pull()
+	if next := s.in.next; next != s.in.pull() {
+		s.router.tell(s)
+	}
 	s.out.cut()
 	if s.settle(now); s.ending.Due(now) {
 		s.end(nil)
