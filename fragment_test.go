@@ -54,6 +54,29 @@ func TestDatagramsOfAnyLength(t *testing.T) {
 	assert.ErrorIs(t, err, syscall.EMSGSIZE)
 }
 
+// A socket of an IP protocol sends packets of any length, too (RFC 791 §3.2).
+func TestPacketsOfAnyLength(t *testing.T) {
+	const ospf = "ip4:89"
+	a, b := pair(t, tidepool.Config{})
+	in, err := a.ListenPacket(ospf, "")
+	require.NoError(t, err)
+	out, err := b.ListenPacket(ospf, "")
+	require.NoError(t, err)
+	require.NoError(t, in.SetDeadline(time.Now().Add(time.Minute)))
+	to := &net.IPAddr{IP: net.IPv4(10, 0, 0, 1)}
+	p := make([]byte, 70_000)
+	for _, n := range []int{1380, 1381, 9000, 65515} {
+		want := sized(n)
+		_, err = out.WriteTo(want, to)
+		require.NoError(t, err)
+		k, _, err := in.ReadFrom(p)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, p[:k]), "%d bytes", n)
+	}
+	_, err = out.WriteTo(sized(65516), to)
+	assert.ErrorIs(t, err, syscall.EMSGSIZE)
+}
+
 // A socket that permits no fragments hears of links that are too narrow, its own at
 // once (RFC 1191 §3).
 func TestDontFragment(t *testing.T) {

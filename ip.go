@@ -61,7 +61,9 @@ func isIP(network string) bool {
 // not fit is lost. The address is a *net.IPAddr.
 func (c *IPConn) ReadFrom(p []byte) (int, net.Addr, error) { return c.inner().ReadFrom(p) }
 
-// WriteTo sends p to a *net.IPAddr.
+// WriteTo sends p to a *net.IPAddr, in fragments where a link takes no more; of TCP's
+// protocol and of 0 and 200, the family's own, what is too long for the first link is
+// EMSGSIZE.
 func (c *IPConn) WriteTo(p []byte, to net.Addr) (int, error) { return c.inner().WriteTo(p, to) }
 
 // SetTTL sets the TTL of what is sent from now on; 0: 64.

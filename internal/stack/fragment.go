@@ -54,10 +54,14 @@ func (s *Stack) discardFragments(now clock.Time) {
 // the others.
 func (s *Stack) Fragments() ip.ReassemblyInfo { return s.fragments.Info() }
 
-// mayCut reports whether a packet of our own may leave in fragments. TCP knows the
-// way's MTU, and the family's own protocols expect theirs whole.
+// mayCut reports whether a packet of our own may leave in fragments, as RFC 791 §3.2 has
+// it. TCP knows the way's MTU, and the family's own protocols expect theirs whole.
 func mayCut(h *ip.Header) bool {
-	return !h.DF && (h.Protocol == ip.ProtoUDP || h.Protocol == ip.ProtoICMP)
+	switch h.Protocol {
+	case ip.ProtoTCP, ip.ProtoTest, ip.ProtoRIP:
+		return false
+	}
+	return !h.DF
 }
 
 // emitFragments puts the fragments of a packet that is longer than its link's MTU
