@@ -44,7 +44,7 @@ func (s *Shell) recvFile() *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
 		Use:     "recvfile PATH PORT",
 		Aliases: []string{"rf"},
-		Short:   "listen, take one connection, store what comes",
+		Short:   "listen, store what one connection brings",
 		Long: "Listen, take one connection, store what comes, close. What was in the\n" +
 			"file is gone. It runs in the background, as `sendfile` does.",
 		ValidArgsFunction: at(files),
@@ -112,7 +112,7 @@ func (s *Shell) wait() *cobra.Command {
 func (s *Shell) cancel() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel N",
-		Short: "end a transfer: N as `transfers` numbers it",
+		Short: "end a transfer that `transfers` shows",
 		RunE: func(c *cobra.Command, args []string) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -151,16 +151,20 @@ func printTransfer(t control.Transfer) string {
 	if t.Sent {
 		verb = "Sent"
 	}
-	took := fmt.Sprintf("%.3f s", t.Seconds)
-	if t.Seconds < 1 {
-		took = fmt.Sprintf("%.3g ms", t.Seconds*1000)
-	}
 	text := fmt.Sprintf("%s %d total bytes (%s) in %s, %.2f MB/s\n  SHA-256 %s\n",
-		verb, t.Bytes, printable(t.Path), took, t.MBPerS, t.SHA256)
+		verb, t.Bytes, printable(t.Path), took(t.Seconds), t.MBPerS, t.SHA256)
 	if t.Sent {
 		text += fmt.Sprintf("  rtt %s ms (least %s), mss %d, %d retransmits, %d RTOs, "+
 			"%d tail probes, %d window probes\n", millis(t.RTT), millis(t.MinRTT), t.MSS,
 			t.Retransmits, t.Timeouts, t.TailProbes, t.WindowProbes)
 	}
 	return text
+}
+
+// took is how long something took, in three figures or more.
+func took(seconds float64) string {
+	if seconds < 0.9995 { // 0.9996 would be 1e+03 ms
+		return fmt.Sprintf("%.3g ms", seconds*1000)
+	}
+	return fmt.Sprintf("%.3f s", seconds)
 }

@@ -13,7 +13,7 @@ import (
 func (s *Shell) serve() *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
 		Use:   "serve PORT [DIR]",
-		Short: "an HTTP server: a page, or a folder's files",
+		Short: "an HTTP server: a page, or files",
 		Long: "Answer HTTP requests on a port: with the files of a folder, or without one\n" +
 			"with a page about the node. Each request is announced. `close SID` ends it.\n" +
 			"What runs on the virtual network asks with `fetch`; where a TUN device leads to\n" +
@@ -96,7 +96,7 @@ func (s *Shell) printPage(p control.Page) string {
 	if p.Path != "" {
 		b.WriteString(" into " + printable(p.Path))
 	}
-	fmt.Fprintf(&b, " in %.3g ms\n", p.Seconds*1000)
+	b.WriteString(" in " + took(p.Seconds) + "\n")
 	if p.Path == "" && p.Bytes > int64(len(p.Body)) {
 		fmt.Fprintf(&b, "(the first %d bytes are shown)\n", len(p.Body))
 	}

@@ -15,7 +15,7 @@ func (s *Shell) interfaces() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "interfaces",
 		Aliases: []string{"li"},
-		Short:   "with -s counters and drops, -s -s each reason",
+		Short:   "-s: counters, -s -s: each drop reason",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if zero {
 				return failed(c, control.Order(c.Context(), s.op, control.ClearCounters{}))
@@ -54,7 +54,7 @@ func (s *Shell) routes() *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
 		Use:     "routes",
 		Aliases: []string{"lr"},
-		Short:   "the routes in use: T is L local, R rip, S static",
+		Short:   "routes in use: L local, R rip, S static",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := control.Ask(c.Context(), s.op, control.Routes{})
 			if err != nil {
@@ -96,7 +96,7 @@ func (s *Shell) lossy() *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
 		Use:     "lossy [FRACTION] [IF]",
 		Aliases: []string{"drop"},
-		Short:   "lossyforward by fraction: 0.02 is 2 percent",
+		Short:   "lossyforward, but 0.02 is 2 percent",
 		Long: "Drop a FRACTION (0 to 1) of the packets that this node forwards, as\n" +
 			"`lossyforward` does by percent. Without FRACTION it shows what is set.",
 		ValidArgsFunction: at(nil, s.interfaceNames),

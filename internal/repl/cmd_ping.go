@@ -67,7 +67,7 @@ func (s *Shell) ping() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.IntVarP(&o.count, "count", "c", 0, "stop after `N`; 0: go on until Ctrl-C")
+	f.IntVarP(&o.count, "count", "c", 0, "stop after `N`; else go on until Ctrl-C")
 	f.Float64VarP(&o.interval, "interval", "i", 1, "`SECONDS` between requests")
 	f.IntVarP(&o.size, "size", "s", 56, "`BYTES` of data in each")
 	f.IntVarP(&o.ttl, "ttl", "t", 64, "`TTL` of requests, 1 to 255")
@@ -76,7 +76,7 @@ func (s *Shell) ping() *cobra.Command {
 	f.StringVarP(&o.source, "source", "I", "", "an own `ADDR` or interface to send from")
 	f.StringVarP(&o.pattern, "pattern", "p", "", "fill with `HEX` digits, up to 16 bytes")
 	f.StringVarP(&o.discover, "pmtudisc", "M", "dont",
-		"`HOW`: do sets DF, dont does not, want does if it fits here")
+		"`HOW`: do sets DF, dont does not,\nwant does if it fits here")
 	f.IntVarP(&o.preload, "preload", "l", 1, "send `N` before waiting for replies")
 	f.IntVarP(&o.tos, "tos", "Q", 0, "`TOS` byte of requests")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only the statistics")

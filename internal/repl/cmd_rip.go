@@ -14,7 +14,7 @@ import (
 func (s *Shell) rip() *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
 		Use:   "rip",
-		Short: "the routing protocol: neighbors, routes, messages, refusals",
+		Short: "routing: neighbors, routes, refusals",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return s.showRIP(c)
 		},
@@ -48,15 +48,15 @@ func printRIPTimers(info *control.RIPInfo) string {
 	if t.Offset > 0 {
 		period += " ± " + t.Offset.Round(time.Millisecond).String()
 	}
-	text := fmt.Sprintf("%s\nupdates every %s, the next in %s; timeout %v, garbage %v",
-		name, period, brief(info.NextUpdate), t.Timeout, t.Garbage)
+	text := fmt.Sprintf("updates every %s, the next in %s; timeout %v, garbage %v",
+		period, brief(info.NextUpdate), t.Timeout, t.Garbage)
 	if t.TriggerMax > 0 {
 		text += fmt.Sprintf("; news waits %v to %v", t.TriggerMin, t.TriggerMax)
 	}
 	if t.HoldDown > 0 {
 		text += fmt.Sprintf("; hold-down %v", t.HoldDown)
 	}
-	return text + "\n"
+	return name + "\n" + wrapped(text, "")
 }
 
 func printRIPInterfaces(list []control.RIPInterface) string {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -94,21 +95,21 @@ func (s *Shell) show() *cobra.Command {
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, list, printSettings(list))
+			return s.answer(c, list, s.printSettings(list))
 		},
 	})
 }
 
-func printSettings(list []control.Setting) string {
+func (s *Shell) printSettings(list []control.Setting) string {
 	wide := 0
 	for _, v := range list {
-		wide = max(wide, len(v.Key)+len(v.Value)+3)
+		wide = max(wide, utf8.RuneCountInString(v.Key+" = "+v.Value))
 	}
 	var b strings.Builder
 	for _, v := range list {
 		b.WriteString(strings.TrimRight(pad(v.Key+" = "+v.Value, wide)+"  "+v.Doc, " ") + "\n")
 	}
-	return b.String()
+	return foldUnder(s.cfg.Width, strings.Repeat(" ", wide+2), b.String())
 }
 
 func (s *Shell) set() *cobra.Command {

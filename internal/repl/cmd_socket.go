@@ -146,7 +146,7 @@ func (s *Shell) close() *cobra.Command {
 func (s *Shell) window() *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
 		Use:               "window SID",
-		Short:             "the send and receive windows of a connection",
+		Short:             "a connection's send and receive windows",
 		ValidArgsFunction: at(s.connections),
 		RunE: func(c *cobra.Command, args []string) error {
 			sid, err := parseSID(c, args[0])

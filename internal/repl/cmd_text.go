@@ -17,7 +17,7 @@ import (
 func (s *Shell) write() *cobra.Command {
 	return &cobra.Command{
 		Use:   "s SID TEXT",
-		Short: "write to a connection (also: SID FILL BYTE N)",
+		Short: "write to a connection (or FILL BYTE N)",
 		Long: "Write TEXT, the rest of the line as it stands, to a connection, and\n" +
 			"wait until the send buffer has taken it. `s SID FILL BYTE N` writes N\n" +
 			"times BYTE, which is one character or a number like 0x2a.",

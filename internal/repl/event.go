@@ -16,6 +16,7 @@ func (s *Shell) tell(e control.Event) {
 		}{e.Event(), e})
 		return
 	}
+	talk := func(text string) { s.screen.talk(fold(s.cfg.Width, text)) }
 	switch e := e.(type) {
 	case control.TestReceived:
 		s.screen.data(fmt.Sprintf("Received test packet: Src: %s, Dst: %s, TTL: %d, Data: %s",
@@ -24,7 +25,7 @@ func (s *Shell) tell(e control.Event) {
 		s.screen.data(fmt.Sprintf("Received %d bytes on socket %d from %s: %s",
 			len(e.Data), e.SID, e.From, printable(string(e.Data))))
 	case control.Undelivered:
-		s.screen.talk(fmt.Sprintf("Socket %d (%s): %s", e.SID, e.To, printable(e.Problem)))
+		talk(fmt.Sprintf("Socket %d (%s): %s", e.SID, e.To, printable(e.Problem)))
 	case control.Segment:
 		arrow := '<'
 		if e.Sent {
@@ -38,18 +39,18 @@ func (s *Shell) tell(e control.Event) {
 		}
 		s.screen.data("rip: " + at + e.Text)
 	case control.Accepted:
-		s.screen.talk(fmt.Sprintf("New connection on socket %d => created new socket %d (from %s)",
+		talk(fmt.Sprintf("New connection on socket %d => created new socket %d (from %s)",
 			e.Listener, e.Socket.SID, e.Socket.Remote))
 	case control.SocketClosed:
 		what := "closed by the peer"
 		if e.Problem != "" {
 			what = printable(e.Problem)
 		}
-		s.screen.talk(fmt.Sprintf("Socket %d (%s): %s", e.Socket.SID, e.Socket.Remote, what))
+		talk(fmt.Sprintf("Socket %d (%s): %s", e.Socket.SID, e.Socket.Remote, what))
 	case control.NeighborChanged:
-		s.screen.talk(printable(neighborNews(&e)))
+		talk(printable(neighborNews(&e)))
 	case control.Message:
-		s.screen.talk(printable(e.Text))
+		talk(printable(e.Text))
 	case control.TransferEnded:
 		// Whoever started it has its answer: see carry.
 	}

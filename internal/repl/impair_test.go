@@ -53,8 +53,8 @@ func TestPrintCounters(t *testing.T) {
 `, printCounters("TX", c, 1))
 	assert.Equal(t, `    TX:      packets           bytes   errors  dropped
                    7             420        0       15
-                                                    12  no such neighbor on the link
-                                                     3  no route
+        no such neighbor on the link                12
+        no route                                     3
 `, printCounters("TX", c, 2))
 	assert.Equal(t, "    beneath (gso): 1 packets in, 3 out, 2 came larger than the MTU, 4 waited\n"+
 		"        for the kernel\n", printDevice(&control.Interface{

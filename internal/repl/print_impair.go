@@ -60,21 +60,3 @@ func impairmentCounts(i *control.Impairment) string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-// textWidth is what a line of text has at the most, so that it fits a terminal of 80.
-const textWidth = 78
-
-// wrapped breaks a line at blanks; what follows the first has an indent.
-func wrapped(text, indent string) string {
-	var b strings.Builder
-	for len(text) > textWidth {
-		at := strings.LastIndexByte(text[:textWidth+1], ' ')
-		if at <= len(indent) {
-			break
-		}
-		b.WriteString(strings.TrimRight(text[:at], " ") + "\n")
-		text = indent + text[at+1:]
-	}
-	b.WriteString(text + "\n")
-	return b.String()
-}

@@ -64,7 +64,7 @@ func printCounters(direction string, c control.Counters, stats int) string {
 	case stats > 1 || len(reasons) == 0:
 		b.WriteString(counts + "\n")
 		for _, d := range c.Drops {
-			fmt.Fprintf(&b, "        %46d  %s\n", d.Packets, d.Reason)
+			fmt.Fprintf(&b, "        %-34s %11d\n", d.Reason, d.Packets)
 		}
 	case len(inline) <= textWidth:
 		b.WriteString(inline + "\n")

@@ -68,7 +68,7 @@ func (s *Shell) complain(err error) {
 	if _, before := errors.AsType[*told](err); before {
 		return
 	}
-	text := err.Error()
+	text := fold(s.cfg.Width, err.Error())
 	if errors.Is(err, ErrInterrupted) {
 		text = "\n" + text // the terminal has shown ^C
 	}
@@ -77,7 +77,11 @@ func (s *Shell) complain(err error) {
 	}
 	var wrong *usageError
 	if errors.As(err, &wrong) && wrong.use != "" {
-		text += "\nusage: " + wrong.use
+		use := "usage: " + wrong.use // a line of a script's log stays one
+		if s.cfg.Width > 0 {
+			use = usageLines(wrong.use)
+		}
+		text += "\n" + use
 	}
 	s.screen.talk(text)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -127,13 +128,13 @@ func (s *Shell) describe(ctx context.Context, c *cobra.Command) string {
 	if err != nil {
 		return describe(c, "(the node does not say: "+err.Error()+")\n")
 	}
-	return describe(c, "\n"+printSettings(list))
+	return describe(c, "\n"+s.printSettings(list))
 }
 
 // describe is a command in full, with what the node says of it.
 func describe(c *cobra.Command, answer string) string {
 	var b strings.Builder
-	b.WriteString("usage: " + useLine(c) + "\n")
+	b.WriteString(usageLines(useLine(c)) + "\n")
 	if len(c.Aliases) > 0 {
 		b.WriteString("also:  " + strings.Join(c.Aliases, ", ") + "\n")
 	}
@@ -149,5 +150,5 @@ func describe(c *cobra.Command, answer string) string {
 }
 
 func pad(text string, width int) string {
-	return text + strings.Repeat(" ", max(0, width-len(text)))
+	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
 }
