@@ -372,6 +372,7 @@ func TestTheTimer(t *testing.T) {
 	assert.GreaterOrEqual(t, i.SRTT, 40*ms)
 	assert.LessOrEqual(t, i.SRTT, 51*ms, "two ways, and a tick until the peer's round")
 	assert.GreaterOrEqual(t, i.RTO, i.SRTT+10*ms, "RFC 6298 §2.3: by a granularity at least")
+	assert.Less(t, i.RTO, time.Second, "RFC 6298 §2.4 would have it wait a second")
 
 	w.a.wire.lose = func(b []byte) bool { return b[0] == byte(rcp.DAT) }
 	var sent []time.Duration
@@ -392,6 +393,19 @@ func TestTheTimer(t *testing.T) {
 	w.run(2 * time.Second)
 	assert.Equal(t, srtt, client.Info().SRTT, "RFC 6298 §3: of what was repeated is no sample")
 	assert.Equal(t, uint64(3), client.Info().Una)
+}
+
+// RFC 6298 §2.5: the wait may have an upper bound.
+func TestTheTimerHasALimit(t *testing.T) {
+	cfg := rcp.Config{Timer: true, Timeout: time.Second, MaxRTO: 60 * ms}
+	w := newWorld(t, 1, cfg, cfg)
+	client, _ := w.connect()
+	client.Tx().Write([]byte("lost"))
+	w.a.wire.lose = func(b []byte) bool { return b[0] == byte(rcp.DAT) }
+	w.run(610 * ms)
+	sent := client.Info().Counts.DAT
+	w.run(600 * ms)
+	assert.Equal(t, sent+10, client.Info().Counts.DAT)
 }
 
 func TestRandomConfigurations(t *testing.T) {
