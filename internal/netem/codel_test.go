@@ -57,6 +57,21 @@ func TestCoDelsDropsComeFasterWithTheirSquareRoot(t *testing.T) {
 	}
 }
 
+// RFC 8289 §4.2, §4.3 and §5.2: a target of 5 ms and an interval of 100 ms unless others are
+// given; the first drop is an interval after the wait has passed the target.
+func TestCoDelsTargetAndInterval(t *testing.T) {
+	first := func(c netem.CoDel) time.Duration {
+		_, drops, _ := overload(t, netem.Config{Queue: c}, make([]byte, 1000), time.Second)
+		require.NotEmpty(t, drops)
+		return drops[0]
+	}
+	usual := first(netem.CoDel{})
+	assert.Equal(t, usual, first(netem.CoDel{Target: 5 * time.Millisecond, Interval: 100 * time.Millisecond}))
+	assert.InDelta(t, 110, float64(usual.Milliseconds()), 5, "ms: 2 of arrival for each of wait, and an interval")
+	assert.InDelta(t, 50, float64((usual - first(netem.CoDel{Interval: 50 * time.Millisecond})).Milliseconds()), 2)
+	assert.InDelta(t, 10, float64((first(netem.CoDel{Target: 10 * time.Millisecond}) - usual).Milliseconds()), 2)
+}
+
 // RFC 8289 §5.4: a wait below the target, or a queue of one packet, is left alone.
 func TestCoDelLeavesAShortQueueAlone(t *testing.T) {
 	cfg := netem.Config{Rate: netem.BitsPerSecond(8_000_000), Queue: netem.CoDel{}}

@@ -103,6 +103,22 @@ func TestRFC791_3_2_LongDatagramsCrossNarrowLinks(t *testing.T) {
 	}
 }
 
+// RFC 1812 §4.2.2.7: a router sends fragments in order, each as long as the link allows.
+func TestRFC1812_4_2_2_7_FragmentsInOrder(t *testing.T) {
+	w, a, _, c := narrowLine(t, 576)
+	bindUDP(t, c, "0.0.0.0:53")
+	var cut []string
+	w.mangle = func(b []byte) {
+		if at := int(b[6]&0x1f)<<8 | int(b[7]); b[6]&0x20 != 0 || at > 0 {
+			cut = append(cut, fmt.Sprintf("%d at %d", len(b)-20, 8*at))
+		}
+	}
+	client := bindUDP(t, a, "0.0.0.0:0")
+	require.NoError(t, a.SendUDP(w.now, client, netip.MustParseAddrPort("10.1.0.2:53"), pattern(1372)))
+	w.run(10 * time.Millisecond)
+	assert.Equal(t, []string{"552 at 0", "552 at 552", "276 at 1104"}, cut)
+}
+
 // What is sent and received in fragments is counted at its interface.
 func TestFragmentsAreCounted(t *testing.T) {
 	w, a, b, c := narrowLine(t, 576)
