@@ -110,6 +110,27 @@ func kernelRoutes() map[netip.Prefix]kernelRoute {
 	return list
 }
 
+// Raise sets up the kernel's end again, if that is configured: somebody has taken it
+// down. A goroutine that does not own d may do so, whose owner then calls Raised.
+func (d *TUN) Raise() error {
+	if !d.cfg.Kernel.IsValid() {
+		return nil
+	}
+	_, err := setUpKernel(d.cfg)
+	return err
+}
+
+// Raised tells the kernel its routes again, which it forgets as its end goes down.
+func (d *TUN) Raised() error {
+	for _, p := range d.routes {
+		if err := d.route(unix.SIOCADDRT, p); err != nil && !errors.Is(err, unix.EEXIST) {
+			return tunError(d.cfg, fmt.Errorf("a route to %v: %w", p, err), "")
+		}
+	}
+	d.kernel.down = d.kernel.down && !d.cfg.Kernel.IsValid()
+	return nil
+}
+
 // forgetRoutes takes back what tellRoutes told. A device that stays keeps nothing.
 func (d *TUN) forgetRoutes() {
 	for _, p := range d.routes {

@@ -46,6 +46,9 @@ func (n *Node) problem(i int) string {
 	switch {
 	case ok && d.Gone():
 		return fmt.Sprintf("%v was deleted; `up %s` opens or makes it anew", underneath(f), f.Name)
+	case ok && d.Down() && n.stack.Up(i) && f.Tun.Kernel.IsValid():
+		return fmt.Sprintf("%v is not up; `up %s` brings it up, with what the file says of it",
+			underneath(f), f.Name)
 	case ok && d.Down() && n.stack.Up(i):
 		return fmt.Sprintf("%v is not up; on this machine: sudo ip link set %s up", underneath(f),
 			f.Tun.Device)
@@ -53,17 +56,23 @@ func (n *Node) problem(i int) string {
 	return ""
 }
 
-// reopen opens the device of an interface once more if it was deleted. It is the
-// operator who opens it, and waits.
+// reopen opens the device of an interface once more if it was deleted, and brings the
+// kernel's end up if that is down. It is the operator who does so, and waits.
 func (n *Node) reopen(i int) error {
 	token := n.ifaceDevice[i]
 	d, ok := bare(n.devices[token]).(*link.TUN)
 	if !ok {
 		return nil
 	}
-	gone := false
-	if err := n.call(func(clock.Time) { gone = d.Gone() }); err != nil || !gone {
+	gone, down := false, false
+	err := n.call(func(clock.Time) { gone, down = d.Gone(), d.Down() })
+	switch {
+	case err != nil:
 		return err
+	case down && !gone:
+		return n.raise(d)
+	case !gone:
+		return nil
 	}
 	fresh, err := d.Anew()
 	if err != nil {
@@ -80,4 +89,18 @@ func (n *Node) reopen(i int) error {
 		_ = fresh.Close() // the node has ended
 	}
 	return firstError(callErr, err)
+}
+
+// raise has the kernel's end of a device brought up, and told its routes again.
+func (n *Node) raise(d *link.TUN) error {
+	err := d.Raise()
+	callErr := n.call(func(clock.Time) {
+		if err == nil && !d.Gone() {
+			err = d.Raised()
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", control.ErrInterfaceDown, err)
+	}
+	return callErr
 }

@@ -97,8 +97,16 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 	}
 	ip("link", "set", "tide0", "down")
 	require.Eventually(t, func() bool {
-		return problem() == "tun:tide0 is not up; on this machine: sudo ip link set tide0 up"
+		return problem() == "tun:tide0 is not up; `up tun0` brings it up, with what the file says of it"
 	}, 10*time.Second, time.Millisecond)
+	assert.NotContains(t, ip("route"), "10.20.0.0/16", "the kernel forgets it")
+	_, err = control.Ask(t.Context(), n.Operator(), control.SetLink{Iface: "tun0", Up: true})
+	require.NoError(t, err)
+	assert.Empty(t, problem())
+	assert.Contains(t, ip("route"), "10.20.0.0/16 via 10.8.0.1 dev tide0", "it is told again")
+
+	ip("link", "set", "tide0", "down")
+	require.Eventually(t, func() bool { return problem() != "" }, 10*time.Second, time.Millisecond)
 	ip("link", "set", "tide0", "up")
 	require.Eventually(t, func() bool { return problem() == "" }, 10*time.Second, time.Millisecond)
 
