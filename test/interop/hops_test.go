@@ -108,14 +108,14 @@ func TestTracerouteThroughThreeRouters(t *testing.T) {
 		{"TCP, an open port", []string{"-T", "-p", "80"}},
 		{"TCP, a closed port", []string{"-T", "-p", "81"}},
 		{"UDP, all to one port", []string{"-U", "-p", "33434"}},
-		{"UDP of 3000 bytes", []string{"-F", "--mtu"}},
+		{"UDP, finding the MTU", []string{"-F", "--mtu"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			report(t, &row{peer: "traceroute", scenario: "through three routers, " + tt.name})
 			args := append([]string{"-n", "-w", "10"}, tt.args...)
 			out := b.must(b.command("traceroute", append(args, hostIP)...))
 			assertHops(t, out, `\*|!`)
-			if tt.name == "UDP of 3000 bytes" {
+			if tt.name == "UDP, finding the MTU" {
 				assert.Contains(t, out, "F=1400")
 			}
 		})
@@ -136,6 +136,7 @@ func TestMtrThroughThreeRouters(t *testing.T) {
 		{"TCP", []string{"--tcp", "-P", "80"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel() // it waits for most of its time
 			report(t, &row{peer: "mtr", scenario: "through three routers, " + tt.name})
 			args := append([]string{"-n", "-r", "-c", "3", "-i", "0.2", "-G", "2"}, tt.args...)
 			out := b.must(b.command("mtr", append(args, hostIP)...))
