@@ -76,7 +76,7 @@ func (d *disassembler) open() { d.push(record{}) }
 // and the FIN when nothing more will be.
 func (d *disassembler) cut() {
 	tail := d.tx.Tail()
-	for d.off < tail {
+	for d.off < tail && !d.finCut {
 		n := min(uint64(d.size), tail-d.off)
 		if !d.push(record{off: d.off, size: uint16(n)}) {
 			return

@@ -80,7 +80,7 @@ func (s *Socket) State() State { return s.state }
 func (s *Socket) Err() error { return s.err }
 
 // Tx returns the ring that the program writes the stream to. What is in it leaves with
-// the next round. Behind CloseWrite nothing may be written.
+// the next round. What is written behind the FIN that CloseWrite asks for never leaves.
 func (s *Socket) Tx() *buffer.Ring { return s.out.tx }
 
 // Rx returns the ring that the program reads the peer's stream from. It also holds the

@@ -135,6 +135,23 @@ func TestEachDirectionHasItsOwnEnd(t *testing.T) {
 	assert.NoError(t, client.Err(), "there was nothing left to abort")
 }
 
+// Nothing leaves behind a FIN, or the peer would wait for ever for nothing.
+func TestNothingLeavesBehindAFIN(t *testing.T) {
+	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
+	client, server := w.connect()
+	client.Tx().Write([]byte("in front"))
+	client.CloseWrite()
+	w.until(time.Second, "the end", server.Finished)
+	client.Tx().Write([]byte("behind"))
+	server.CloseWrite()
+	w.until(time.Second, "both are gone", func() bool {
+		return client.State() == rcp.Closed && server.State() == rcp.Closed
+	})
+	assert.NoError(t, client.Err())
+	assert.Equal(t, "in front", read(server))
+	assert.Zero(t, server.Info().Counts.Dropped[rcp.BehindFIN])
+}
+
 // The last acknowledgment may be lost: who lingers gives it again.
 func TestALostLastAcknowledgmentIsGivenAgain(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
