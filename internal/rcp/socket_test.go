@@ -143,6 +143,7 @@ func TestNothingLeavesBehindAFIN(t *testing.T) {
 	client.CloseWrite()
 	w.until(time.Second, "the end", server.Finished)
 	client.Tx().Write([]byte("behind"))
+	w.run(50 * ms)
 	server.CloseWrite()
 	w.until(time.Second, "both are gone", func() bool {
 		return client.State() == rcp.Closed && server.State() == rcp.Closed
