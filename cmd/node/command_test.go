@@ -52,3 +52,18 @@ func TestTheStatusOfACommandIsItsPings(t *testing.T) {
 		})
 	}
 }
+
+// What a file says in vain is told by who checks it and by who runs it.
+func TestNotesAreTold(t *testing.T) {
+	ports, err := link.FreePorts(1)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "A.lnx")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
+		"routing rip\nrip key if0 1 md5 tide\n", ports[0]), 0o600))
+	for _, args := range [][]string{{"validate", file}, {file, "-c", "routes"}} {
+		var out bytes.Buffer
+		assert.Zero(t, run(args, strings.NewReader(""), &out, &out))
+		assert.Contains(t, out.String(),
+			`A.lnx:3:9: note: authentication means nothing without "routing rip2"`)
+	}
+}

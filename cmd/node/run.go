@@ -123,6 +123,9 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
+	for _, note := range o.config.LNX.Notes {
+		_, _ = fmt.Fprintln(console.err, note)
+	}
 	for _, line := range tunAdvice(o.config.LNX) {
 		_, _ = fmt.Fprintln(console.err, line)
 	}

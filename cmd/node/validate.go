@@ -137,7 +137,7 @@ func (v *validation) parse(path string) (*lnx.Config, error) {
 	if v.here {
 		refused = append(refused, node.CheckHere(v.ctx(), c)...)
 	}
-	v.errs = append(v.errs, refused...)
+	v.errs = append(append(v.errs, c.Notes...), refused...)
 	v.Files = append(v.Files, checkedFile{
 		File: path, OK: refused.Err() == nil, Grammar: c.Grammar.String(),
 		Interfaces: len(c.Interfaces), Neighbors: len(c.Neighbors),
