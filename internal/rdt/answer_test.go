@@ -138,3 +138,53 @@ func TestNothingIsCompressedInVain(t *testing.T) {
 	}
 	assert.Equal(t, sizes[0], sizes[1])
 }
+
+// What was sent before an object's end is what InOrder waits for, and nothing that comes
+// meanwhile spoils what is complete.
+func TestACompleteObjectIsHeldBack(t *testing.T) {
+	cfg := small
+	cfg.InOrder = true
+	r, err := rdt.NewReceiver(start, cfg, 1, 2)
+	require.NoError(t, err)
+	for _, p := range []rdt.Raw{
+		{Sequence: 0, Stream: 1, Payload: []byte("a")},
+		{Sequence: 2, Stream: 1, Offset: 1, State: rdt.StateEnd},
+		{Sequence: 4, Stream: 1, Offset: 0, Payload: []byte("b")},
+	} {
+		r.Input(start, p.Data(cfg))
+	}
+	assert.Equal(t, uint64(1), r.Info().Drops[rdt.DropFinished])
+	_, ok := r.Next()
+	require.False(t, ok, "number 1 is missing")
+	r.Input(start.Add(5), rdt.Raw{Sequence: 1, Stream: 2, Payload: []byte("c")}.Data(cfg))
+	c, ok := r.Next()
+	require.True(t, ok)
+	assert.Equal(t, rdt.Completion{Stream: 1, Data: []byte("a"), At: start.Add(5)}, c)
+	assert.False(t, r.Done())
+}
+
+// Acknowledgments leave in the order in which they were made, however many wait.
+func TestAcknowledgmentsKeepTheirOrder(t *testing.T) {
+	r, err := rdt.NewReceiver(start, rdt.Config{Window: 4096}, 1)
+	require.NoError(t, err)
+	next, out := uint32(0), uint32(0)
+	take := func(n int) {
+		for range n {
+			b, ok := r.Output(start, nil)
+			require.True(t, ok)
+			out++
+			require.Equal(t, rdt.Raw{Sequence: out}.Ack(rdt.Config{}), b)
+		}
+	}
+	for _, n := range []int{10, 14, 40, 200, 3000} {
+		for range n {
+			r.Input(start, rdt.Raw{
+				Sequence: next, Stream: 1, Offset: next, Payload: []byte("x"),
+			}.Data(rdt.Config{}))
+			next++
+		}
+		take(n / 2)
+	}
+	take(int(next - out))
+	require.Zero(t, r.Info().Drops.Total())
+}
