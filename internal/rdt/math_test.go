@@ -144,7 +144,8 @@ func TestAHoleDelaysItsObjectAlone(t *testing.T) {
 }
 
 // The third duplicate resends the first packet of the window; and so does each third of
-// those to come, for the count begins anew. With Selective it is resent once.
+// those to come, for the count begins anew. With Selective it is resent once, when a packet
+// sent three later has arrived (RFC 9002 §6.1.1).
 func TestTheThirdDuplicateResends(t *testing.T) {
 	for _, c := range []struct {
 		window    int

@@ -14,7 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
-// The layout of packet.go, byte by byte.
+// The layout of packet.go, byte by byte, with the digest of RFC 1321 or the CRC32c of
+// RFC 9260 §6.8 over the rest.
 func TestPacketsOnTheWire(t *testing.T) {
 	raw := rdt.Raw{
 		Sequence: 0x01020304, Stream: 0x0506, Stamp: 0x0708090a0b0c0d0e, State: rdt.StateSqueezed,
