@@ -6,12 +6,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ci/long"
 )
 
 // TestAlgorithmTable is the golden table of the algorithms: TestThroughputTable's
 // link, with each of them.
 func TestAlgorithmTable(t *testing.T) {
-	if testing.Short() {
+	if !long.Runs() {
 		t.Skip("a few seconds")
 	}
 	out := "SACK peer, RTO min 1 ms, MTU 1400; loss is each way\n"

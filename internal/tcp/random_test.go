@@ -8,11 +8,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ci/long"
 )
 
 // fewer is how many of n runs a short test makes.
 func fewer(n int) int {
-	if testing.Short() {
+	if !long.Runs() {
 		return (n + 4) / 5
 	}
 	return n

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
@@ -480,7 +481,7 @@ func TestSetCongestion(t *testing.T) {
 // TestThroughputTable is the golden table: one flow over a virtual link, loss
 // each way by round trip, in MB/s, with the counts that explain it.
 func TestThroughputTable(t *testing.T) {
-	if testing.Short() {
+	if !long.Runs() {
 		t.Skip("a few seconds")
 	}
 	out := "SACK peer, CUBIC, RTO min 1 ms, MTU 1400; loss is each way\n" +

@@ -60,13 +60,13 @@ func TestReorderingIsNotLoss(t *testing.T) {
 	assert.Less(t, i.Retransmits, i.DataSegsOut/20)
 }
 
-var long = flag.Bool("long", false, "move more than 4 GB across the wrap")
+var whole = flag.Bool("long", false, "move more than 4 GB across the wrap")
 
 // TestWrap crosses the sequence space in one stream: document 004's 5 GB run.
 func TestWrap(t *testing.T) {
 	size := uint64(64 << 20)
 	cfg := Config{Sequence: func(Tuple) uint32 { return ^uint32(20 << 20) }}
-	if *long {
+	if *whole {
 		size, cfg.Sequence = 5_000_000_000, nil
 	}
 	p := newPipe(t, cfg)

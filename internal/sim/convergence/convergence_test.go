@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
@@ -39,7 +40,7 @@ var golden = []struct {
 func TestGolden(t *testing.T) {
 	for _, tt := range golden {
 		t.Run(tt.name+" "+tt.dialect, func(t *testing.T) {
-			if tt.long && testing.Short() {
+			if tt.long && !long.Runs() {
 				t.Skip("skip: a thousand routers, in short mode")
 			}
 			o, err := Run(tt.name, Options{Dialect: tt.dialect, Seed: 1})
@@ -84,7 +85,7 @@ func check(t *testing.T, r *Result) {
 func TestEverySize(t *testing.T) {
 	for _, f := range families[:3] {
 		for n := f.least; n <= f.most; n++ {
-			if testing.Short() && n%4 != 0 {
+			if !long.Runs() && n%4 != 0 {
 				continue
 			}
 			name := fmt.Sprintf("rip-%s-%d", f.name, n)

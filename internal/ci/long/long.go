@@ -1,0 +1,9 @@
+// Package long tells tests of pure rooms whether their long runs are wanted. They are
+// not in short mode, nor under the race detector, which makes them ten times as long and
+// has nothing to find in code without goroutines that the short ones do not show it.
+package long
+
+import "testing"
+
+// Runs reports whether long runs are wanted.
+func Runs() bool { return !race && !testing.Short() }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package long
+
+const race = false
