@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/figure"
 )
 
 const (
@@ -101,7 +101,7 @@ func (w *watch) ask(ctx context.Context) (more bool, err error) {
 // note takes down what the sender said; it is an error when nothing has moved for too long.
 func (w *watch) note(info *control.Info) error {
 	at := time.Since(w.began)
-	w.moved.polled = append(w.moved.polled, lab.Sample{Seconds: at.Seconds(), RTT: info.RTT})
+	w.moved.polled = append(w.moved.polled, figure.Sample{Seconds: at.Seconds(), RTT: info.RTT})
 	w.limited = info.Limited
 	if info.BytesAcked > w.acked {
 		w.acked, w.heard = info.BytesAcked, at

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/figure"
 )
 
 const (
@@ -22,7 +22,7 @@ type demoMoved struct {
 	sent, received control.Transfer
 	router         []control.Interface // B's counters afterwards; nil without a router
 	routesAfter    time.Duration
-	polled         []lab.Sample // what the sender said when it was asked: time and RTT
+	polled         []figure.Sample // what the sender said when it was asked: time and RTT
 }
 
 // awaitRoutes waits until each end has a route to the other.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/figure"
 )
 
 // demoResult is what --json prints and summary.json holds.
@@ -123,7 +123,7 @@ func (d *demo) record(r *demoResult, moved demoMoved) error {
 			return err
 		}
 	}
-	if rtt := lab.MeanRTT(samples); rtt > 0 {
+	if rtt := figure.MeanRTT(samples); rtt > 0 {
 		r.setRTT(rtt)
 	}
 	if !d.bare {
@@ -139,13 +139,13 @@ func (d *demo) record(r *demoResult, moved demoMoved) error {
 }
 
 // samples reads the probe file: the sender had one connection.
-func (d *demo) samples() ([]lab.Sample, error) {
+func (d *demo) samples() ([]figure.Sample, error) {
 	f, err := os.Open(d.path(demoProbe))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // it was only read
-	samples, err := lab.ReadSamples(f)
+	samples, err := figure.ReadSamples(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", demoProbe, err)
 	}
@@ -153,11 +153,11 @@ func (d *demo) samples() ([]lab.Sample, error) {
 }
 
 // draw draws the figure, if there is anything to draw: an empty file makes no samples.
-func (d *demo) draw(r *demoResult, samples []lab.Sample) error {
+func (d *demo) draw(r *demoResult, samples []figure.Sample) error {
 	if len(samples) == 0 {
 		return nil
 	}
-	f := lab.Figure{Title: r.title(), Note: r.note(), Samples: samples}
+	f := figure.Figure{Title: r.title(), Note: r.note(), Samples: samples}
 	for _, file := range []struct {
 		name  string
 		write func(io.Writer) error

@@ -1,8 +1,8 @@
-// Package lab draws what was measured of a transfer.
+// Package figure draws what was measured of a transfer.
 //
 // A probe file's way: ReadSamples (sample.go) -> Connection -> Figure (figure.go) -> its six panels
 // (panel.go, series.go), each curve thinned to what the picture can show (thin.go) -> SVG and PNG.
-package lab
+package figure
 
 import (
 	"image/color"

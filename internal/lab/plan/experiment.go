@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// Experiment is one cell of an experiment file, with everything decided: defaults are filled
+// in, names are looked up, and what was given in round trips or bandwidth-delay products is
+// bytes and times.
+type Experiment struct {
+	Name  string
+	About string // one line, for a list
+	// Duration is how much virtual time a run has. Flows without an end are over then, and
+	// one with an end that has not come to it is counted as unfinished.
+	Duration time.Duration
+	// Warmup is left out of the means.
+	Warmup time.Duration
+	Seed   uint64
+	Trials int
+	// HostJitter delays what each host sends by up to so much, each packet by another time, in
+	// order: without it a deterministic world locks flows in phase (Floyd and Jacobson 1991).
+	HostJitter time.Duration
+	Path       Path
+	Flows      []Flow
+	Expect     []Expectation
+}
+
+// Path is the bottleneck, with all that is between the two sides. Down leads from the left
+// side to the right one, which is the way that data takes unless a flow says otherwise.
+type Path struct {
+	Down, Up netem.Config
+	MTU      int // bytes
+}
+
+// Flow is one conversation over the path.
+type Flow struct {
+	Name     string // what tables and figures call it: unique
+	Protocol Protocol
+	// Upward flows send their data from the right to the left.
+	Upward bool
+	// Start is when it begins, Stop when it ends whatever it has reached; 0: with the run.
+	Start, Stop time.Duration
+	// Delay is the wire of its own hosts, each way, on top of the path's.
+	Delay time.Duration
+	// TCP is how both ends are, if the protocol is TCP. Route and Secret are the world's.
+	TCP tcp.Config
+	// Script is the file of a Starlark congestion controller, which TCP.Congestion names then.
+	Script string
+	App    App
+}
+
+// Protocol says what a flow speaks.
+type Protocol string
+
+// The protocols.
+const (
+	TCP      Protocol = "tcp"
+	RCP      Protocol = "rcp"      // founding document 000
+	RDT      Protocol = "rdt"      // founding document 003
+	Notebook Protocol = "notebook" // founding document 002, as published
+	QUIC     Protocol = "quic"     // in real time only
+)
+
+// App is what a flow's application does. The zero App sends as much as it can.
+type App struct {
+	// Size is how many bytes it sends; 0: it does not end.
+	Size uint64
+	// Rate paces what it writes, in bits a second; 0: it writes what the connection takes.
+	Rate int64
+	// On and Off alternate: it writes for the one and rests for the other. Zero: always on.
+	On, Off time.Duration
+	// Requests is how often the other side asks for Size bytes, Gap after it had the last of
+	// the ones before, over one connection; 0: once, unasked.
+	Requests int
+	Gap      time.Duration
+}
+
+// Expectation is a line of an experiment that says what should come out.
+type Expectation struct {
+	About string // for a person
+	// Where picks cells, by values of what is swept; empty: each cell by itself.
+	Where []Setting
+	// Value is what is looked at, and Is what it should be: expressions of internal/lab/formula.
+	Value, Is string
+	// Relation compares them.
+	Relation Relation
+	// Within is how far Value may be off, as a share of Is, or in its unit if it is Absolute.
+	Within   float64
+	Absolute bool
+	// Published is what a paper says where it differs from what theory says, and Why it does.
+	Published, Why string
+	Line           int // in the file
+}
+
+// Relation is how a value stands to what it should be.
+type Relation string
+
+// The relations.
+const (
+	Equals  Relation = "is"
+	AtLeast Relation = "at least"
+	AtMost  Relation = "at most"
+)
+
+// Setting is one key of the file with the value that it has in a cell, both as written:
+// "flows.0.cc", "reno".
+type Setting struct{ Key, Value string }
+
+// Cell is one point of a sweep's cross product.
+type Cell struct {
+	Index int
+	Set   []Setting // what this cell has of what is swept; empty without a sweep
+	Experiment
+}

@@ -1,0 +1,84 @@
+package result
+
+// Metric is the name of a number of a flow or a run, as columns of files have it.
+type Metric string
+
+// Definition is a Metric with its unit and its meaning.
+type Definition struct {
+	Name Metric
+	Unit string // bit/s, s, bytes, packets, or empty for a pure number
+	Text string
+}
+
+// The metrics of a flow. Means leave the warm-up out, counts do not.
+const (
+	Goodput     Metric = "goodput"
+	Throughput  Metric = "throughput"
+	Completion  Metric = "completion"
+	Delivered   Metric = "delivered"
+	Sent        Metric = "sent"
+	DataSent    Metric = "data_sent"
+	AcksSent    Metric = "acks_sent"
+	Retransmits Metric = "retransmits"
+	Timeouts    Metric = "timeouts"
+	Recoveries  Metric = "recoveries"
+	RTTMean     Metric = "rtt_mean"
+	RTTMin      Metric = "rtt_min"
+	RTTMax      Metric = "rtt_max"
+	RTTP50      Metric = "rtt_p50"
+	RTTP95      Metric = "rtt_p95"
+	RTTP99      Metric = "rtt_p99"
+	CwndMean    Metric = "cwnd_mean"
+	CwndMax     Metric = "cwnd_max"
+	Share       Metric = "share"
+)
+
+// The metrics of a run.
+const (
+	Utilisation Metric = "utilisation"
+	Jain        Metric = "jain"
+	QueueMean   Metric = "queue_mean"
+	QueueP50    Metric = "queue_p50"
+	QueueP95    Metric = "queue_p95"
+	QueueMax    Metric = "queue_max"
+	QueueDrops  Metric = "queue_drops"
+	Losses      Metric = "losses"
+	Marks       Metric = "marks"
+	Packets     Metric = "packets"
+)
+
+// catalog has the metrics in the order of tables.
+var catalog = []Definition{
+	{Goodput, "bit/s", "what the receiving application got"},
+	{Throughput, "bit/s", "what the flow's data packets took of the bottleneck, headers included"},
+	{Share, "", "the flow's part of the goodput of all"},
+	{Completion, "s", "from the flow's start to the last byte that the application got"},
+	{Delivered, "bytes", "what the receiving application got"},
+	{Sent, "packets", "what both ends sent"},
+	{DataSent, "packets", "packets with data, repeats included"},
+	{AcksSent, "packets", "packets that only acknowledge"},
+	{Retransmits, "packets", "packets with data that was sent before"},
+	{Timeouts, "", "retransmission time-outs"},
+	{Recoveries, "", "fast recoveries"},
+	{RTTMean, "s", "mean of the round trips measured"},
+	{RTTMin, "s", "the shortest"},
+	{RTTMax, "s", "the longest"},
+	{RTTP50, "s", "half were shorter"},
+	{RTTP95, "s", "95 of 100 were shorter"},
+	{RTTP99, "s", "99 of 100 were shorter"},
+	{CwndMean, "bytes", "mean over time of the congestion window"},
+	{CwndMax, "bytes", "its largest"},
+	{Utilisation, "", "what left the bottleneck of what could have"},
+	{Jain, "", "Jain's index of the goodputs: 1 is fair"},
+	{QueueMean, "s", "mean wait of a packet in the bottleneck's queue"},
+	{QueueP50, "s", "half waited less"},
+	{QueueP95, "s", "95 of 100 waited less"},
+	{QueueMax, "s", "the longest"},
+	{QueueDrops, "packets", "what the bottleneck's queue dropped"},
+	{Losses, "packets", "what the path's loss model lost"},
+	{Marks, "packets", "what the queue marked"},
+	{Packets, "packets", "what all hosts sent"},
+}
+
+// Catalog returns the metrics, in the order of tables.
+func Catalog() []Definition { return catalog }
