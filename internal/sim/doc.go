@@ -9,7 +9,7 @@
 // the same log, and Hash says so.
 //
 // world.go is the loop, agenda.go its queue, host.go a stack with its connections,
-// wire.go what joins two of them, conn.go what an application sees, bulk.go an
-// application that moves a pattern both ways and checks every byte, line.go worlds
-// ready made.
+// wire.go what joins two of them, conn.go what an application sees of a connection and
+// udp.go of a UDP socket, bulk.go an application that moves a pattern both ways and
+// checks every byte, line.go worlds ready made.
 package sim

@@ -18,6 +18,7 @@ type Host struct {
 	wires    []*wire // by interface; nil: not connected
 	room     []int
 	accept   map[*tcp.Listener]func(*Conn) App
+	crowded  []*Socket // wait for room in the stack, each once
 	settling bool
 }
 
@@ -114,13 +115,13 @@ func (h *Host) drain(now clock.Time) {
 	}
 }
 
-// tell passes TCP's events on and reports whether there were any.
+// tell passes TCP's events and UDP's on and reports whether there were any.
 func (h *Host) tell(now clock.Time) bool {
 	told := false
 	for {
 		tc, l, e, ok := h.stack.TCP().NextEvent()
 		if !ok {
-			return told
+			return h.tellSockets(now) || told
 		}
 		told = true
 		if l != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 	"github.com/tidepool-net/tidepool/internal/sim"
-	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
 // flowEnd is one end of a flow of rdt.
@@ -24,45 +23,32 @@ type flowEnd interface {
 	Advance(now clock.Time)
 }
 
-// flowPeer puts an end of a flow on a host's UDP socket.
+// flowPeer puts an end of a flow on a UDP socket.
 type flowPeer struct {
 	t      *testing.T
 	end    flowEnd
-	host   *sim.Host
-	socket *udp.Socket
 	remote netip.AddrPort
 	buf    []byte
 }
 
-// turn gives the end what has come, and sends what it has to say while the stack takes it.
-func (p *flowPeer) turn(now clock.Time) {
-	for {
-		r, ok := udp.Dequeue(p.socket.Rx(), p.buf[:cap(p.buf)])
-		if !ok {
-			break
-		}
+// Turn implements sim.DatagramApp: it gives the end what has come, and sends what that has
+// to say while the host takes it.
+func (p *flowPeer) Turn(now clock.Time, s *sim.Socket) {
+	for r, ok := s.Receive(p.buf[:cap(p.buf)]); ok; r, ok = s.Receive(p.buf[:cap(p.buf)]) {
 		p.remote = r.From
 		p.end.Input(now, p.buf[:r.Len])
 	}
 	if p.end.Deadline().Due(now) {
 		p.end.Advance(now)
 	}
-	for p.send(now) {
-		p.host.Settle()
-	}
-}
-
-// send has the stack take as much as it has room for, and reports whether that was anything.
-func (p *flowPeer) send(now clock.Time) (sent bool) {
-	for p.remote.IsValid() && p.host.Stack().Roomy() {
+	for p.remote.IsValid() && s.Roomy() {
 		b, ok := p.end.Output(now, p.buf[:0])
 		if !ok {
 			break
 		}
-		require.NoError(p.t, p.host.Stack().SendUDP(now, p.socket, p.remote, b))
-		sent = true
+		require.NoError(p.t, s.Send(p.remote, b))
 	}
-	return sent
+	s.Wake(p.end.Deadline())
 }
 
 // flow fetches objects over a router and returns the world's digest and how long it took.
@@ -81,23 +67,12 @@ func flow(t *testing.T, seed uint64, cfg rdt.Config, c netem.Config) (hash uint6
 	r, err := rdt.NewReceiver(l.Now(), cfg, wanted...)
 	require.NoError(t, err)
 	to := l.Address(4350)
-	right, err := l.Right.Stack().BindUDP(to)
+	_, err = l.Right.BindUDP(4350, &flowPeer{t: t, end: s, buf: make([]byte, 2048)})
 	require.NoError(t, err)
-	left, err := l.Left.Stack().DialUDP(to)
+	_, err = l.Left.DialUDP(to, &flowPeer{t: t, end: r, remote: to, buf: make([]byte, 2048)})
 	require.NoError(t, err)
-	peers := []*flowPeer{
-		{t, s, l.Right, right, netip.AddrPort{}, make([]byte, 0, 2048)},
-		{t, r, l.Left, left, to, make([]byte, 0, 2048)},
-	}
-	for !s.Done() || !r.Done() {
-		var due clock.Time
-		for _, p := range peers {
-			p.turn(l.Now())
-			due = clock.Earliest(due, p.end.Deadline())
-		}
-		require.Less(t, l.Elapsed(), 5*time.Minute)
-		l.Step(max(due, l.Now()))
-	}
+	over := func() bool { return s.Done() && r.Done() }
+	require.True(t, l.RunUntil(5*time.Minute, over))
 	require.NoError(t, s.Err())
 	for range objects {
 		got, ok := r.Next()

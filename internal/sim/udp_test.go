@@ -1,0 +1,147 @@
+package sim_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/udp"
+)
+
+// turns is an application that does what it is told each turn.
+type turns func(now clock.Time, s *sim.Socket)
+
+func (f turns) Turn(now clock.Time, s *sim.Socket) { f(now, s) }
+
+// counter reads all that comes and counts it.
+type counter struct {
+	n, bytes int
+	last     clock.Time
+}
+
+func (c *counter) Turn(now clock.Time, s *sim.Socket) {
+	var b [2048]byte
+	for r, ok := s.Receive(b[:]); ok; r, ok = s.Receive(b[:]) {
+		c.n++
+		c.bytes += r.Len
+		c.last = now
+	}
+}
+
+// flood sends datagrams until it has sent them all, as fast as the host takes them.
+type flood struct {
+	left, size int
+	to         netip.AddrPort
+	crowded    int
+	careless   bool // it asks for forgiveness, not for permission
+}
+
+func (f *flood) Turn(_ clock.Time, s *sim.Socket) {
+	for f.left > 0 && (f.careless || s.Roomy()) {
+		if s.Send(f.to, make([]byte, f.size)) != nil {
+			break
+		}
+		f.left--
+	}
+	if f.left > 0 {
+		f.crowded++
+	}
+}
+
+// A host that holds back what its wire has no room for holds its applications back, too:
+// none of 40 MB is lost, and the last of it arrives when the rate says.
+func TestAUDPSocketIsHeldBack(t *testing.T) {
+	for _, careless := range []bool{false, true} {
+		wire := netem.Config{Rate: netem.BitsPerSecond(100e6), Delay: 5 * time.Millisecond}
+		l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{AB: wire, BA: wire}}})
+		require.NoError(t, err)
+		sim.End{Host: l.Left}.SetRoom(10)
+		sink := &counter{}
+		_, err = l.Right.BindUDP(9, sink)
+		require.NoError(t, err)
+		const n, size = 40_000, 1000
+		source := &flood{left: n, size: size, to: l.Address(9), careless: careless}
+		begin := l.Now()
+		_, err = l.Left.DialUDP(l.Address(9), source)
+		require.NoError(t, err)
+		assert.NotZero(t, source.left, "the host takes no 40 MB at once")
+		l.Run(time.Minute)
+		assert.Equal(t, n, sink.n)
+		assert.Equal(t, n*size, sink.bytes)
+		assert.NotZero(t, source.crowded)
+		want := n*(size+28)*8*10*time.Nanosecond + 5*time.Millisecond
+		assert.Equal(t, want, sink.last.Sub(begin))
+	}
+}
+
+// Without a bound on what waits for its wire a host sends all at once, and what the
+// wire's queue and the receiver's buffer have no room for is lost there, and counted.
+func TestADatagramWithoutRoomIsLost(t *testing.T) {
+	wire := netem.Config{Rate: netem.BitsPerSecond(1e9), Queue: netem.DropTail{Packets: 99}}
+	l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{AB: wire}}})
+	require.NoError(t, err)
+	sink := &counter{}
+	_, err = l.Right.BindUDP(9, sink)
+	require.NoError(t, err)
+	lazy, err := l.Right.BindUDP(10, turns(func(clock.Time, *sim.Socket) {}))
+	require.NoError(t, err)
+	lazy.SetReceiveBuffer(10 * 256)
+	for _, port := range []uint16{9, 10} {
+		to := l.Address(port)
+		_, err = l.Left.DialUDP(to, &flood{left: 500, size: 100, to: to})
+		require.NoError(t, err)
+		l.Run(time.Second)
+	}
+	assert.Equal(t, 100, sink.n, "one is being sent while 99 wait")
+	assert.Equal(t, uint64(800), sim.End{Host: l.Left}.Out().Counters().QueueDropped)
+	assert.Equal(t, udp.Info{Received: 10, ReceivedBytes: 1000, Dropped: 90}, lazy.UDP().Info())
+}
+
+// An application is told when it gets its socket, when datagrams have come, when ICMP has
+// reported (RFC 1122 §4.1.3.3), and at its alarm; and nothing after it closed the socket.
+func TestAUDPSocketTells(t *testing.T) {
+	l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{
+		{AB: netem.Config{Delay: time.Millisecond}, BA: netem.Config{Delay: time.Millisecond}},
+	}})
+	require.NoError(t, err)
+	const ms = time.Millisecond
+	var at []time.Duration
+	begin := l.Now()
+	app := turns(func(now clock.Time, s *sim.Socket) {
+		at = append(at, now.Sub(begin))
+		switch len(at) {
+		case 1:
+			s.Wake(now.Add(10 * ms))
+		case 2:
+			require.NoError(t, s.Send(netip.AddrPort{}, []byte("nobody is there")))
+		case 3:
+			assert.ErrorIs(t, s.UDP().TakeError(), udp.ErrRefused)
+			assert.NoError(t, s.UDP().TakeError())
+			s.Wake(now.Add(10 * ms))
+			s.Wake(now.Add(20 * ms)) // one alarm: this is later
+			s.Wake(now.Add(5 * ms))
+		case 4:
+			s.Wake(now.Add(ms))
+			s.Close()
+			s.Wake(now.Add(2 * ms))
+			assert.ErrorIs(t, s.Send(netip.AddrPort{}, make([]byte, 1<<16)), stack.ErrTooBig)
+		}
+	})
+	_, err = l.Left.DialUDP(l.Address(9), app)
+	require.NoError(t, err)
+	l.Run(time.Second)
+	assert.Equal(t, []time.Duration{0, 10 * ms, 12 * ms, 17 * ms}, at)
+	_, err = l.Left.BindUDP(7, app)
+	require.NoError(t, err)
+	_, err = l.Left.BindUDP(7, app)
+	require.ErrorIs(t, err, udp.ErrPortInUse)
+	_, err = l.Left.DialUDP(netip.MustParseAddrPort("[::1]:7"), app)
+	require.ErrorIs(t, err, udp.ErrAddress)
+}
