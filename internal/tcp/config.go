@@ -43,6 +43,9 @@ type Config struct {
 	// Secret keys the initial sequence numbers and the choice of ports (RFC 9293 §3.4.1, RFC
 	// 6056). The driver fills it with random bytes once a boot; zero is predictable.
 	Secret [16]byte
+	// Algorithms are congestion controllers of the host's own. Knobs.Congestion and
+	// Conn.SetCongestion take their names beside, and before, those of package congestion.
+	Algorithms map[string]congestion.Make
 	// Sequence replaces the initial sequence number of RFC 9293 §3.4.1, for experiments that
 	// must start at a known place; nil: the RFC's.
 	Sequence func(Tuple) uint32
@@ -186,7 +189,7 @@ func (c *Config) validate() error {
 	if c.TrainSegments < 1 || c.TrainSegments > maxTrainSegments {
 		bad("trains of %d segments: want 1 to %d", c.TrainSegments, maxTrainSegments)
 	}
-	if _, err := congestion.New(c.Congestion, congestion.Config{MSS: 1}); err != nil {
+	if _, err := congestion.Find(c.Algorithms, c.Congestion); err != nil {
 		errs = append(errs, err)
 	}
 	if _, err := findStrategy(c.Recovery); err != nil {

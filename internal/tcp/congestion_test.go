@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
 // TestAlgorithmTable is the golden table of the algorithms: TestThroughputTable's
@@ -112,4 +113,51 @@ func TestSetCongestionGoesOn(t *testing.T) {
 	after := a.Info()
 	assert.Equal(t, before.Cwnd, after.Cwnd)
 	assert.Equal(t, before.Cwnd, after.Ssthresh, "what bbr knew of the path is not searched again")
+}
+
+// half is an algorithm of a test's own: half of the largest window, whatever happens.
+type half struct{ window int }
+
+func (h *half) OnAck(*congestion.Ack)   {}
+func (h *half) OnLoss(*congestion.Loss) {}
+func (h *half) OnExit(*congestion.Exit) {}
+func (h *half) Cwnd() int               { return h.window }
+func (h *half) Ssthresh() int           { return 0 }
+func (h *half) PacingRate() int64       { return 0 }
+
+// TestAlgorithmsOfOnesOwn: a host takes controllers that package congestion does not know,
+// for all of its connections or for one, and they go before those that it knows.
+func TestAlgorithmsOfOnesOwn(t *testing.T) {
+	var made []int
+	own := func(cfg congestion.Config) congestion.Controller {
+		made = append(made, cfg.MSS)
+		return &half{window: cfg.MaxWindow / 2}
+	}
+	cfg := course()
+	cfg.Algorithms = map[string]congestion.Make{"half": own, "reno": own}
+	cfg.Congestion = "half"
+	w := newWorld(t, 1, wire{delay: time.Millisecond}, cfg)
+	a, b := w.connect()
+	for _, c := range []*Conn{a, b} {
+		i := c.Info()
+		assert.Equal(t, "half", i.Congestion)
+		assert.Equal(t, w.hosts[0].cfg.SendBufferMax/2, i.Cwnd)
+	}
+	assert.Equal(t, []int{a.Info().SendMSS, a.Info().SendMSS}, made, "one a connection")
+
+	require.NoError(t, a.SetCongestion("tahoe"))
+	assert.Equal(t, "tahoe", a.Info().Congestion)
+	require.NoError(t, a.SetCongestion("reno"))
+	assert.Len(t, made, 3, "the host's own reno")
+	s := newStream(a, b, 64<<10)
+	require.True(t, w.transfer(time.Minute, s))
+
+	err := a.SetCongestion("quarter")
+	require.ErrorIs(t, err, ErrCongestion)
+	assert.ErrorContains(t, err, "tahoe, half, reno")
+	k := w.hosts[0].Knobs()
+	k.Congestion = "quarter"
+	require.ErrorIs(t, w.hosts[0].SetKnobs(k), ErrCongestion)
+	k.Congestion = "half"
+	assert.NoError(t, w.hosts[0].SetKnobs(k))
 }

@@ -170,34 +170,34 @@ func (c *Conn) congestionConfig() congestion.Config {
 
 // newController gives the connection a fresh congestion controller.
 func (c *Conn) newController() {
-	cc, err := congestion.New(c.cc.name, c.congestionConfig())
+	create, err := congestion.Find(c.host.cfg.Algorithms, c.cc.name)
 	if err != nil {
 		panic("BUG: tcp: " + err.Error())
 	}
-	c.cc.set(cc)
+	c.cc.set(create(c.congestionConfig()))
 }
 
 // SetCongestion changes the congestion control algorithm. The new one starts
 // from the window that the old one had reached.
 func (c *Conn) SetCongestion(name string) error {
-	cfg := c.congestionConfig()
-	if cc := c.cc.Controller; cc != nil {
-		switch {
-		case cc.Ssthresh() != 0:
-			cfg.Cwnd, cfg.Ssthresh = cc.Cwnd(), cc.Ssthresh()
-		case cc.PacingRate() != 0:
-			// It knows its path without a threshold: the window is one.
-			cfg.Cwnd, cfg.Ssthresh = cc.Cwnd(), cc.Cwnd()
-		}
-	}
-	cc, err := congestion.New(name, cfg)
+	create, err := congestion.Find(c.host.cfg.Algorithms, name)
 	if err != nil {
 		return err
 	}
 	c.cc.name = name
-	if c.cc.Controller != nil {
-		c.cc.set(cc)
-		c.touch()
+	cc := c.cc.Controller
+	if cc == nil {
+		return nil
 	}
+	cfg := c.congestionConfig()
+	switch {
+	case cc.Ssthresh() != 0:
+		cfg.Cwnd, cfg.Ssthresh = cc.Cwnd(), cc.Ssthresh()
+	case cc.PacingRate() != 0:
+		// It knows its path without a threshold: the window is one.
+		cfg.Cwnd, cfg.Ssthresh = cc.Cwnd(), cc.Cwnd()
+	}
+	c.cc.set(create(cfg))
+	c.touch()
 	return nil
 }

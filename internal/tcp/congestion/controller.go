@@ -7,6 +7,7 @@ package congestion
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -149,6 +150,9 @@ type LossWatcher interface {
 	OnSegmentLost(l *LostSegment)
 }
 
+// Make makes an algorithm's controller for one connection.
+type Make func(Config) Controller
+
 // Config is what every controller starts from.
 type Config struct {
 	// MSS is the largest payload of a segment, in bytes.
@@ -193,7 +197,7 @@ func (c *Config) initialSsthresh() int {
 // ErrUnknown is returned for a name that is no algorithm.
 var ErrUnknown = errors.New("unknown congestion control")
 
-var algorithms = map[string]func(Config) Controller{
+var algorithms = map[string]Make{
 	"bbr":     newBBR,
 	"cubic":   newCubic,
 	"fixed":   newFixed,
@@ -203,12 +207,24 @@ var algorithms = map[string]func(Config) Controller{
 	"tahoe":   newTahoe,
 }
 
+// Find returns what makes the controllers of the algorithm that is called name: one of the
+// caller's own, which may be nil, or else of this package's.
+func Find(own map[string]Make, name string) (Make, error) {
+	if create := own[name]; create != nil {
+		return create, nil
+	}
+	if create := algorithms[name]; create != nil {
+		return create, nil
+	}
+	have := strings.Join(append(Names(), slices.Sorted(maps.Keys(own))...), ", ")
+	return nil, fmt.Errorf("%w %q: want one of %s", ErrUnknown, name, have)
+}
+
 // New returns a controller by name.
 func New(name string, cfg Config) (Controller, error) {
-	create, ok := algorithms[name]
-	if !ok {
-		have := strings.Join(Names(), ", ")
-		return nil, fmt.Errorf("%w %q: want one of %s", ErrUnknown, name, have)
+	create, err := Find(nil, name)
+	if err != nil {
+		return nil, err
 	}
 	if cfg.MaxWindow == 0 {
 		cfg.MaxWindow = 1 << 40
