@@ -90,7 +90,7 @@ func (c *Conn) Info() Info {
 		Pipe: c.pipe(), Una: streamed(c.snd.una, c.snd.iss), Nxt: streamed(c.snd.nxt, c.snd.iss),
 		RcvNxt:  streamed(c.rcv.nxt, c.rcv.irs),
 		Unacked: c.sent.len(), Sacked: c.sent.count[sacked], Lost: c.sent.count[lost],
-		Retrans: c.sent.again(),
+		Retrans: c.sent.again,
 		Unread:  c.rx.Len(), OutOfOrder: c.rcv.ooo.Len(), OutOfOrderSegs: c.rcv.unordered,
 		SendBuffer: c.tx.Limit(), RecvBuffer: u.recv, RecvSpace: u.copied, RecvRTT: u.rtt,
 		UserTimeout: c.wait.limit,
@@ -118,16 +118,4 @@ func (c *Conn) Info() Info {
 		i.NotSent = c.tx.Len()
 	}
 	return i
-}
-
-// again counts the segments in flight that were sent more than once. It walks,
-// for Info alone.
-func (q *sentQueue) again() int {
-	n := 0
-	for id := q.first; id != q.next; id++ {
-		if r := q.at(id); r.place == inFlight && r.flags&recAgain != 0 {
-			n++
-		}
-	}
-	return n
 }

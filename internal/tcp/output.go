@@ -31,6 +31,7 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		return true
 	}
 	if c.outputText(now, room, t) {
+		c.sample(now)
 		return true
 	}
 	if c.rcv.acks > 0 {

@@ -158,40 +158,71 @@ func (s *spells) end(now clock.Time) {
 	}
 }
 
-// Sample is a connection's state at one instant, for graphs.
+// Sample is a connection's state at one instant, for graphs: what ss -ti prints, and
+// more.
 type Sample struct {
-	Time                 clock.Time
-	State                State
-	Cwnd, Ssthresh       int // bytes; a zero Ssthresh means none
-	Pipe                 int // bytes in flight
-	SendWindow           int
-	SRTT, RTTVar, MinRTT time.Duration
-	LatestRTT, RTO       time.Duration
-	Una, Nxt             uint64 // stream offsets: acknowledged, sent
-	RcvNxt               uint64 // stream offset received in order
-	Delivered            uint64 // bytes
-	DeliveryRate         int64  // bytes a second
-	Recovery             string // open, recovery, loss
-	Strategy             string // of loss recovery: gbn, newreno, sack, rack
+	Time                   clock.Time
+	State                  State
+	Congestion             string // the algorithm's name
+	Cwnd, Ssthresh         int    // bytes; a zero Ssthresh means none
+	Pipe                   int    // bytes in flight
+	SendWindow, RecvWindow int
+	SendMSS                int
+	Una, Nxt               uint64 // stream offsets: acknowledged, sent
+	RcvNxt                 uint64 // stream offset received in order
+	Delivered              uint64 // bytes
+	Recovery               string // open, recovery, loss
+	Strategy               string // of loss recovery: gbn, newreno, sack, rack
+	Timing
+	Rates
+	Flight
+	Traffic
 	Counts
 	Limited               Limit
 	LimitedSince          clock.Time
 	UnsentBytes, RxUnread int
 }
 
+// Timing is what a Sample says of round trips.
+type Timing struct {
+	SRTT, RTTVar, MinRTT time.Duration
+	LatestRTT, RTO       time.Duration
+}
+
+// Rates are a Sample's, in bytes a second.
+type Rates struct {
+	DeliveryRate, PacingRate int64 // a zero PacingRate: not paced
+	AppLimited               bool  // DeliveryRate was the application's, not the path's
+}
+
+// Flight is what is outstanding at a Sample, in segments. Retrans are those in flight that
+// were sent again.
+type Flight struct{ Unacked, Sacked, Lost, Retrans int }
+
+// Traffic is what a connection had sent and received by a Sample.
+type Traffic struct {
+	BytesSent, BytesAcked, BytesRetrans, BytesReceived uint64
+	SegsOut, SegsIn, DataSegsOut, DataSegsIn           uint64
+	DeliveredSegs                                      uint64
+}
+
 // Counts are a connection's events up to a Sample.
 type Counts struct {
 	Retransmits, Timeouts    uint64
 	TailProbes, WindowProbes uint64
+	LostRetransmits          uint64
+	FastRecoveries           uint64
 	Undone                   uint64 // spurious recoveries
+	DupAcks, DSACKs          uint64
+	ReorderSeen              uint64
 	ECNEchoes                uint64 // reductions for marks that the peer told of
 }
 
 // SetProbe streams a sample to f at every acknowledgment that changes anything,
-// at every change of the state and of what limits the sender, at time-outs, at
-// probes of the tail and of the window as they are sent, and as the sender begins,
-// ends or takes back a recovery or answers a mark. The sample is lent for the
-// call, in which f calls nothing of the connection. Nil stops it.
+// whenever text was sent, at every change of the state and of what limits the sender,
+// at time-outs, at probes of the tail and of the window as they are sent, and as the
+// sender begins, ends or takes back a recovery or answers a mark. The sample is lent for
+// the call, in which f calls nothing of the connection. Nil stops it.
 func (c *Conn) SetProbe(f func(*Sample)) { c.probe = f }
 
 func (c *Conn) sample(now clock.Time) {
@@ -200,24 +231,45 @@ func (c *Conn) sample(now clock.Time) {
 	}
 	s := &c.host.shot
 	*s = Sample{
-		Time: now, State: c.state, Pipe: c.pipe(), SendWindow: c.snd.wnd,
-		SRTT: c.rtt.srtt, RTTVar: c.rtt.rttvar, MinRTT: c.rtt.lowest(), LatestRTT: c.rtt.latest,
-		RTO: c.rtt.timeout(c.stats.backoff, &c.host.cfg),
-		Una: streamed(c.snd.una, c.snd.iss), Nxt: streamed(c.snd.nxt, c.snd.iss),
-		Delivered: c.sent.delivered, DeliveryRate: c.limit.rate,
-		Strategy: c.how.name,
-		Recovery: recoveryNames[c.rec.kind],
-		Counts: Counts{
-			Retransmits: c.stats.retransmits, Timeouts: c.stats.timeouts,
-			TailProbes: c.stats.tailProbes, WindowProbes: c.stats.windowProbes,
-			Undone: c.stats.undone, ECNEchoes: c.ecn.echoes,
+		Time: now, State: c.state, Congestion: c.cc.name,
+		Pipe: c.pipe(), SendWindow: c.snd.wnd, RecvWindow: int(c.rcv.edge - c.rcv.nxt),
+		SendMSS: c.snd.mss,
+		Una:     streamed(c.snd.una, c.snd.iss), Nxt: streamed(c.snd.nxt, c.snd.iss),
+		RcvNxt: streamed(c.rcv.nxt, c.rcv.irs), Delivered: c.sent.delivered,
+		Strategy: c.how.name, Recovery: recoveryNames[c.rec.kind],
+		Timing: Timing{
+			SRTT: c.rtt.srtt, RTTVar: c.rtt.rttvar, MinRTT: c.rtt.lowest(), LatestRTT: c.rtt.latest,
+			RTO: c.rtt.timeout(c.stats.backoff, &c.host.cfg),
 		},
-		RcvNxt:  streamed(c.rcv.nxt, c.rcv.irs),
+		Rates: Rates{DeliveryRate: c.limit.rate, AppLimited: c.limit.rateLimited},
+		Flight: Flight{
+			Unacked: c.sent.len(), Sacked: c.sent.count[sacked], Lost: c.sent.count[lost],
+			Retrans: c.sent.again,
+		},
+		Traffic: c.stats.traffic(), Counts: c.stats.counts(),
 		Limited: c.limit.by, LimitedSince: c.limit.since, RxUnread: c.rx.Len(),
 	}
+	s.ECNEchoes = c.ecn.echoes
 	if c.cc.Controller != nil {
-		s.Cwnd, s.Ssthresh = c.cc.Cwnd(), c.cc.Ssthresh()
+		s.Cwnd, s.Ssthresh, s.PacingRate = c.cc.Cwnd(), c.cc.Ssthresh(), c.pacingRate()
 		s.UnsentBytes = c.unsent()
 	}
 	c.probe(s)
+}
+
+func (s *stats) traffic() Traffic {
+	return Traffic{
+		BytesSent: s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: s.bytesRetrans,
+		BytesReceived: s.bytesReceived, SegsOut: s.segsOut, SegsIn: s.segsIn,
+		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, DeliveredSegs: s.delivered,
+	}
+}
+
+func (s *stats) counts() Counts {
+	return Counts{
+		Retransmits: s.retransmits, Timeouts: s.timeouts,
+		TailProbes: s.tailProbes, WindowProbes: s.windowProbes,
+		LostRetransmits: s.lostRetransmits, FastRecoveries: s.fastRecoveries,
+		Undone: s.undone, DupAcks: s.dupAcksIn, DSACKs: s.dsacks, ReorderSeen: s.reordered,
+	}
 }

@@ -70,7 +70,8 @@ func TestSamplePerEvent(t *testing.T) {
 	})
 }
 
-// TestSamplePerLimit: each change of what limits the sender is heard of, once.
+// TestSamplePerLimit: each change of what limits the sender is heard of, once, and each
+// train of text.
 func TestSamplePerLimit(t *testing.T) {
 	s := opened(t, Config{})
 	got := listenTo(s.c)
@@ -83,9 +84,14 @@ func TestSamplePerLimit(t *testing.T) {
 		limits = append(limits, p.Limited)
 		assert.Equal(t, s.now, p.LimitedSince)
 	}
-	assert.Equal(t, []Limit{LimitNone, LimitApp, LimitNagle}, limits)
+	assert.Equal(t, []Limit{LimitNone, LimitNone, LimitApp, LimitNagle}, limits)
+	sent := (*got)[1]
+	assert.EqualValues(t, 100, sent.BytesSent, "as it has left")
+	assert.Equal(t, 1, sent.Unacked)
+	assert.EqualValues(t, 1, sent.DataSegsOut)
+	assert.Equal(t, 100, sent.Pipe)
 	s.collect()
-	assert.Len(t, *got, 3, "nothing has changed")
+	assert.Len(t, *got, 4, "nothing has changed")
 }
 
 // TestProbeAllocatesNothing: nor does a sample, whoever takes it.

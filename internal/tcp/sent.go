@@ -16,6 +16,7 @@ type sentQueue struct {
 	lastLost    uint32 // the record that was found lost last
 	bytes       [numPlaces]int
 	count       [numPlaces]int
+	again       int // of those in flight: sent more than once
 
 	// The rate sample of the delivery: how much was delivered and when, which every record
 	// remembers from when it was sent.
@@ -153,6 +154,15 @@ func (q *sentQueue) move(id uint32, r *record, to place) {
 		q.linkLost(id, r)
 	default:
 		q.link(&q.lists[to], id, r)
+		q.countAgain(r, 1)
+	}
+}
+
+// countAgain counts a record that comes into the flight or leaves it, if it was sent more
+// than once.
+func (q *sentQueue) countAgain(r *record, n int) {
+	if r.flags&recAgain != 0 {
+		q.again += n
 	}
 }
 
@@ -163,7 +173,10 @@ func (q *sentQueue) resent(now clock.Time, id uint32, r *record) {
 		q.firstSentAt, q.deliveredAt = now, now
 	}
 	r.sentAt = now
-	r.flags |= recAgain
+	if r.flags&recAgain == 0 {
+		r.flags |= recAgain
+		q.again++
+	}
 	r.flags &^= recAppLimited
 	if q.appLimited > q.delivered {
 		r.flags |= recAppLimited
@@ -182,6 +195,7 @@ func (q *sentQueue) restore() {
 		r.place = inFlight
 		q.bytes[inFlight] += int(r.size)
 		q.count[inFlight]++
+		q.countAgain(r, 1)
 		q.linkBySentAt(id, r)
 	}
 }
@@ -189,6 +203,9 @@ func (q *sentQueue) restore() {
 func (q *sentQueue) leave(id uint32, r *record) {
 	q.bytes[r.place] -= int(r.size)
 	q.count[r.place]--
+	if r.place == inFlight {
+		q.countAgain(r, -1)
+	}
 	if r.place != sacked {
 		q.unlink(&q.lists[r.place], id, r)
 	}

@@ -16,6 +16,7 @@ func TestSentQueueAgainstModel(t *testing.T) {
 		seq    uint64
 		place  place
 		sentAt clock.Time
+		again  bool
 	}
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -27,7 +28,7 @@ func TestSentQueueAgainstModel(t *testing.T) {
 			switch op := rng.IntN(10); {
 			case op < 4 || len(all) == 0:
 				q.push(now, seq, 10, 0)
-				all = append(all, model{q.next - 1, seq, inFlight, now})
+				all = append(all, model{q.next - 1, seq, inFlight, now, false})
 				seq += 10
 			case op == 4:
 				q.pop()
@@ -40,15 +41,23 @@ func TestSentQueueAgainstModel(t *testing.T) {
 				case op < 7:
 					q.move(m.id, rec, lost)
 					m.place = lost
-				case op == 7 && m.place == lost:
+				case op == 7:
 					q.resent(now, m.id, rec)
-					m.place, m.sentAt = inFlight, now
+					m.place, m.sentAt, m.again = inFlight, now, true
 				case op == 8:
 					q.move(m.id, rec, sacked)
 					m.place = sacked
+				case op == 9:
+					q.restore()
+					for i := range all {
+						if all[i].place == lost {
+							all[i].place = inFlight
+						}
+					}
 				}
 			}
 			var bytes, count [numPlaces]int
+			again := 0
 			var lows []uint32
 			for _, m := range all {
 				if r := q.at(m.id); m.seq != r.seq || m.place != r.place {
@@ -56,12 +65,16 @@ func TestSentQueueAgainstModel(t *testing.T) {
 				}
 				bytes[m.place] += 10
 				count[m.place]++
+				if m.again && m.place == inFlight {
+					again++
+				}
 				if m.place == lost {
 					lows = append(lows, m.id)
 				}
 			}
 			require.Equal(t, bytes, q.bytes)
 			require.Equal(t, count, q.count)
+			require.Equal(t, again, q.again)
 			require.Equal(t, lows, ids(&q, lost), "the lost come in sequence order, seed %d", seed)
 			last := clock.Never
 			for _, id := range ids(&q, inFlight) {
