@@ -13,6 +13,9 @@ import (
 // both sides have ended, it closes. The fields before Sent say how it behaves; the
 // zero value receives as fast as it can and sends nothing.
 type Bulk struct {
+	// Name names its random stream among those of its host. Two of one host that rest or
+	// write in pieces have different names, or draw alike.
+	Name string
 	// Send is how many bytes it sends.
 	Send uint64
 	// SendAt and RecvAt are the pattern's offsets of the first byte each way.
@@ -75,7 +78,7 @@ const (
 // Turn implements App.
 func (b *Bulk) Turn(now clock.Time, c *Conn, e tcp.Event) {
 	if b.random == nil {
-		b.random = c.Rand("bulk")
+		b.random = c.Rand("bulk" + b.Name)
 	}
 	if b.Over {
 		return

@@ -39,10 +39,15 @@ func (c *Conn) act(now clock.Time) {
 // TCP returns the connection itself.
 func (c *Conn) TCP() *tcp.Conn { return c.tcp }
 
+// SetProbe has f called with a sample of the connection's state whenever that changes:
+// see tcp.Conn's. An application that sets it in its first turn misses nothing.
+func (c *Conn) SetProbe(f func(*tcp.Sample)) { c.tcp.SetProbe(f) }
+
 // Host returns the host that the connection is on.
 func (c *Conn) Host() *Host { return c.host }
 
-// Rand returns a random stream of its own for whatever name says.
+// Rand returns the random stream of the connection's host that has this name: whoever
+// asks for the same one draws the same.
 func (c *Conn) Rand(name string) *rand.Rand {
 	return c.host.world.Rand(c.host.name + " " + name)
 }

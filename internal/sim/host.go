@@ -3,7 +3,9 @@ package sim
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 
+	"github.com/tidepool-net/tidepool/internal/capture"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -14,12 +16,14 @@ type Host struct {
 	actor
 	world    *World
 	name     string
+	faces    []capture.Interface // as the log and captures name them
 	stack    *stack.Stack
 	wires    []*wire // by interface; nil: not connected
 	room     []int
 	accept   map[*tcp.Listener]func(*Conn) App
 	crowded  []*Socket // wait for room in the stack, each once
 	settling bool
+	taps     []stack.Tap
 }
 
 // room is how many packets of a host a wire takes in one go, unless End.SetRoom has
@@ -27,9 +31,12 @@ type Host struct {
 // more than the wire can queue loses it there, as on a real path.
 const room = 1 << 16
 
-// AddHost adds a host or router. Its TCP's secret and the random source of its
-// lossyforward are the world's, unless cfg has them.
+// AddHost adds a host or router, whose name nobody else has. Its TCP's secret and the
+// random source of its lossyforward are the world's, unless cfg has them.
 func (w *World) AddHost(name string, cfg stack.Config) (*Host, error) {
+	if w.names[name] {
+		return nil, fmt.Errorf("sim: host %s: there is one already", name)
+	}
 	if cfg.Rand == nil {
 		cfg.Rand = w.Rand("forward " + name)
 	}
@@ -48,9 +55,27 @@ func (w *World) AddHost(name string, cfg stack.Config) (*Host, error) {
 		room: make([]int, len(cfg.Interfaces)), accept: map[*tcp.Listener]func(*Conn) App{},
 	}
 	h.acts = h
+	for i := range cfg.Interfaces {
+		face := capture.Interface{
+			Name: faceName(cfg.Interfaces, i), Addr: cfg.Interfaces[i].Addr.String(),
+		}
+		h.faces = append(h.faces, face)
+	}
+	w.names[name] = true
 	w.hosts = append(w.hosts, h)
 	w.agenda.set(&h.actor, w.now) // for its first Output
 	return h, nil
+}
+
+// faceName is the i-th interface's name, or its number if it has none of its own.
+func faceName(all []stack.Interface, i int) string {
+	name := all[i].Name
+	for j := range all {
+		if name == "" || j != i && all[j].Name == name {
+			return strconv.Itoa(i)
+		}
+	}
+	return name
 }
 
 // Name returns the host's name.

@@ -59,7 +59,7 @@ func NewLine(seed uint64, cfg LineConfig) (*Line, error) {
 	}
 	at := End{l.Left, 0}
 	for i := 1; i <= cfg.Routers; i++ {
-		r, err := l.AddHost(fmt.Sprintf("router %d", i), cfg.router(i))
+		r, err := l.AddHost(fmt.Sprintf("router%d", i), cfg.router(i))
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -9,9 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -329,4 +332,54 @@ func TestAPathThatShrinksManyfold(t *testing.T) {
 	},
 		300_000, 0)
 	l.Run(time.Minute)
+}
+
+// What is added to a world leaves the luck of the rest as it is: of packets that are lost,
+// the same ones are.
+func TestAddingAWireShiftsNobodysLuck(t *testing.T) {
+	run := func(extra bool) (lost []int) {
+		w := sim.New(7)
+		host := func(name string, addrs ...string) *sim.Host {
+			var cfg stack.Config
+			for i, a := range addrs {
+				cfg.Interfaces = append(cfg.Interfaces, stack.Interface{
+					Name: fmt.Sprintf("if%d", i), Addr: netip.MustParsePrefix(a),
+				})
+			}
+			h, err := w.AddHost(name, cfg)
+			require.NoError(t, err)
+			return h
+		}
+		a := host("a", "10.0.0.1/24", "10.0.1.1/24")
+		b := host("b", "10.0.0.2/24")
+		lossy := netem.Config{Loss: netem.UniformLoss(0.2), Delay: time.Millisecond}
+		if extra {
+			c := host("c", "10.0.1.2/24")
+			require.NoError(t, w.Connect(sim.End{Host: a, Iface: 1}, sim.End{Host: c}, lossy, lossy))
+		}
+		require.NoError(t, w.Connect(sim.End{Host: a}, sim.End{Host: b}, lossy, lossy))
+		got := 0
+		b.Tap(func(clock.Time, int, stack.Direction, ip.DropReason, [][]byte) { got++ })
+		for i := range 100 {
+			before := got
+			_, err := a.Stack().SendTest(w.Now(), netip.MustParseAddr("10.0.0.2"), 0, []byte("x"))
+			require.NoError(t, err)
+			a.Settle()
+			w.Run(10 * time.Millisecond)
+			if got == before {
+				lost = append(lost, i)
+			}
+		}
+		return lost
+	}
+	lost := run(false)
+	assert.InDelta(t, 20, len(lost), 15)
+	assert.Equal(t, lost, run(true))
+}
+
+func TestNamesAreUnique(t *testing.T) {
+	l, err := sim.NewLine(1, sim.LineConfig{})
+	require.NoError(t, err)
+	_, err = l.AddHost("left", stack.Config{})
+	assert.ErrorContains(t, err, "host left: there is one already")
 }

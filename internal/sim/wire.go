@@ -9,10 +9,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// loggedBytes is how much of a packet goes into the world's hash: the headers,
-// whose checksum stands for the rest.
-const loggedBytes = 40
-
 // End is an interface of a host: where a wire ends.
 type End struct {
 	Host  *Host
@@ -24,6 +20,7 @@ type wire struct {
 	actor
 	world *World
 	id    uint64
+	name  string // by its ends: it names the random streams, too
 	link  *netem.Link
 	to    End
 	cut   bool
@@ -43,11 +40,11 @@ func (w *World) Connect(a, b End, ab, ba netem.Config) error {
 		from, to End
 		cfg      netem.Config
 	}{{a, b, ab}, {b, a, ba}} {
-		v := &wire{world: w, id: uint64(len(w.wires)), to: d.to}
+		v := &wire{
+			world: w, id: uint64(len(w.wires)), name: d.from.name() + ">" + d.to.name(), to: d.to,
+		}
 		v.acts = v
-		link, err := netem.New(d.cfg, func(part string) *rand.Rand {
-			return w.Rand(fmt.Sprintf("wire %d %s", v.id, part))
-		})
+		link, err := netem.New(d.cfg, v.stream)
 		if err != nil {
 			return fmt.Errorf("sim: %s to %s: %w", d.from.Host.name, d.to.Host.name, err)
 		}
@@ -57,6 +54,13 @@ func (w *World) Connect(a, b End, ab, ba netem.Config) error {
 	}
 	return nil
 }
+
+// name is the end's, as it is in the log and in the names of random streams.
+func (e End) name() string { return e.Host.name + ":" + e.Host.faces[e.Iface].Name }
+
+// stream is the random stream of a part of the wire. It depends on the seed, the ends'
+// names and the part's alone: what else is in the world does not shift it.
+func (v *wire) stream(part string) *rand.Rand { return v.world.Rand("wire " + v.name + " " + part) }
 
 // Out returns the direction of the wire that leads away from an interface, nil
 // when there is none, for its counters and its queue.
@@ -109,8 +113,7 @@ func (v *wire) vacant() clock.Time {
 func (v *wire) send(now clock.Time, t *buffer.Train) {
 	w := v.world
 	w.stats.Sent += uint64(t.Count)
-	head := t.Pieces[0]
-	w.log.note(now, v.id<<1, t.Bytes, head[:min(len(head), loggedBytes)])
+	w.log.sent(now, v, t)
 	if v.cut {
 		return
 	}
@@ -128,7 +131,7 @@ func (v *wire) act(now clock.Time) {
 	size, whole := 0, false
 	for data, _, ok := v.link.Output(now); ok; data, _, ok = v.link.Output(now) {
 		w.stats.Delivered++
-		w.log.note(now, v.id<<1|1, len(data), data[:min(len(data), loggedBytes)])
+		w.log.arrived(now, v, data)
 		if len(w.frames)+len(held)+len(data) > cap(w.frames) {
 			v.hand(now, held, size)
 			held = nil

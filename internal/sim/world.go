@@ -16,6 +16,7 @@ type World struct {
 	seed   uint64
 	agenda agenda
 	hosts  []*Host
+	names  map[string]bool // of hosts
 	wires  []*wire
 	batch  *buffer.Batch
 	log    journal
@@ -44,7 +45,7 @@ const (
 // New returns an empty world. The seed decides all that is random in it.
 func New(seed uint64) *World {
 	return &World{
-		now: origin, seed: seed, batch: buffer.NewBatch(),
+		now: origin, seed: seed, names: map[string]bool{}, batch: buffer.NewBatch(),
 		frames: make([]byte, 0, frameBytes), scratch: make([]byte, scratchBytes),
 	}
 }
@@ -55,15 +56,12 @@ func (w *World) Now() clock.Time { return w.now }
 // Elapsed returns how long the world has existed.
 func (w *World) Elapsed() time.Duration { return w.now.Sub(origin) }
 
-// Rand returns a random stream of its own for whatever name says.
+// Rand returns the random stream of this name from its beginning. It depends on the seed
+// and the name alone, so that what is added to a world shifts no other part's luck.
 func (w *World) Rand(name string) *rand.Rand { return netem.Streams(w.seed)(name) }
 
 // Stats returns the counts so far.
 func (w *World) Stats() Stats { return w.stats }
-
-// Hash returns a digest of everything that was sent and that arrived so far, and
-// when. Equal hashes mean that two runs went the same way.
-func (w *World) Hash() uint64 { return w.log.sum }
 
 // Hosts returns the hosts, in the order in which they were added.
 func (w *World) Hosts() []*Host { return w.hosts }
@@ -123,24 +121,3 @@ type task struct {
 }
 
 func (t *task) act(now clock.Time) { t.f(now) }
-
-// journal is the digest of a run: each entry is mixed into the sum.
-type journal struct{ sum uint64 }
-
-// note enters a packet: when, where, how long, and what is in its headers.
-func (j *journal) note(now clock.Time, where uint64, size int, head []byte) {
-	h := mix(j.sum^uint64(now), where<<32|uint64(size))
-	for len(head) >= 8 {
-		h = mix(h, uint64(head[0])|uint64(head[1])<<8|uint64(head[2])<<16|uint64(head[3])<<24|
-			uint64(head[4])<<32|uint64(head[5])<<40|uint64(head[6])<<48|uint64(head[7])<<56)
-		head = head[8:]
-	}
-	j.sum = h
-}
-
-// mix is a step of a multiplicative hash: a difference anywhere in either word
-// spreads over the whole.
-func mix(h, v uint64) uint64 {
-	h = (h ^ v) * 0x9e3779b97f4a7c15
-	return h ^ h>>29
-}

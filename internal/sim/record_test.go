@@ -1,0 +1,301 @@
+package sim_test
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// lossyLine is a line whose right-hand wire loses every fiftieth packet to the right.
+func lossyLine(tb testing.TB, seed uint64) *sim.Line {
+	tb.Helper()
+	l, err := sim.NewLine(seed, sim.LineConfig{Routers: 1, Wires: []sim.Wire{{
+		AB: netem.Config{
+			Rate: netem.BitsPerSecond(20e6), Delay: 5 * time.Millisecond,
+			Queue: netem.DropTail{Packets: 40}, Loss: netem.UniformLoss(0.02),
+		},
+		BA: netem.Config{Delay: 5 * time.Millisecond},
+	}}})
+	require.NoError(tb, err)
+	return l
+}
+
+// logged runs a transfer and returns its log and its hash.
+func logged(tb testing.TB, seed uint64, size uint64) ([]string, uint64) {
+	tb.Helper()
+	l := lossyLine(tb, seed)
+	var lines []string
+	l.Log(func(e *sim.Event) { lines = append(lines, string(e.Append(nil))) })
+	over, err := l.Bulk(&sim.Bulk{Send: size}, &sim.Bulk{}, 80, time.Minute)
+	require.NoError(tb, err)
+	require.True(tb, over)
+	return lines, l.Hash()
+}
+
+// The log is what the hash digests: equal hashes, equal logs, and a log tells where two
+// runs part.
+func TestALogTellsWhereTwoRunsPart(t *testing.T) {
+	a, hashA := logged(t, 3, 200_000)
+	b, hashB := logged(t, 3, 200_000)
+	require.Equal(t, hashA, hashB)
+	require.Equal(t, a, b)
+	assert.Regexp(t, `^0\.000000000 left:if0>router1:if0 sent 1 60 IP 10\.0\.0\.1\.\d+ > `+
+		`10\.0\.1\.2\.80: Flags \[S\], seq \d+, win \d+, .*45000[0-9a-f]{75}$`, a[0])
+	assert.Regexp(t, `^0\.0050\d+ left:if0>router1:if0 arrived 1 60 IP `, a[1])
+
+	c, hashC := logged(t, 4, 200_000)
+	assert.NotEqual(t, hashA, hashC)
+	assert.NotEqual(t, a[0], c[0], "another secret, another sequence number")
+
+	d, hashD := logged(t, 3, 200_001)
+	assert.NotEqual(t, hashA, hashD)
+	at := 0
+	for a[at] == d[at] {
+		at++
+	}
+	assert.Greater(t, at, 100, "until the last segment they are alike")
+	assert.Contains(t, d[at], "sent")
+
+	l := lossyLine(t, 3)
+	l.Log(func(*sim.Event) { t.Error("nobody listens") })
+	l.Log(nil)
+	over, err := l.Bulk(&sim.Bulk{Send: 200_000}, &sim.Bulk{}, 80, time.Minute)
+	require.NoError(t, err)
+	require.True(t, over)
+	assert.Equal(t, hashA, l.Hash(), "whoever looks changes nothing")
+}
+
+// sampled has its connection sampled from its first turn.
+type sampled struct {
+	sim.Bulk
+	got []tcp.Sample
+}
+
+func (s *sampled) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
+	if s.got == nil {
+		s.got = []tcp.Sample{}
+		c.SetProbe(func(p *tcp.Sample) { s.got = append(s.got, *p) })
+	}
+	s.Bulk.Turn(now, c, e)
+}
+
+func TestSamplesOfAConnection(t *testing.T) {
+	l := lossyLine(t, 5)
+	left, right := &sampled{Bulk: sim.Bulk{Send: 1_000_000}}, &sim.Bulk{}
+	_, err := l.Right.Listen(80, 1, func(*sim.Conn) sim.App { return right })
+	require.NoError(t, err)
+	c, err := l.Left.Dial(l.Address(80), left)
+	require.NoError(t, err)
+	require.True(t, l.RunUntil(time.Minute, func() bool { return left.Over && right.Over }))
+
+	require.Greater(t, len(left.got), 500)
+	seen := map[string]bool{}
+	var last tcp.Sample
+	for i := range left.got {
+		s := &left.got[i]
+		require.GreaterOrEqual(t, s.Time, last.Time)
+		require.GreaterOrEqual(t, s.BytesAcked, last.BytesAcked)
+		flight := s.Unacked - s.Sacked - s.Lost
+		require.GreaterOrEqual(t, flight, s.Retrans)
+		seen[s.Recovery] = true
+		seen["sacked"] = seen["sacked"] || s.Sacked > 0
+		seen["lost"] = seen["lost"] || s.Lost > 0
+		seen["retrans"] = seen["retrans"] || s.Retrans > 0
+		last = *s
+	}
+	assert.Subset(t, seen, map[string]bool{
+		"open": true, "recovery": true, "sacked": true, "lost": true, "retrans": true,
+	})
+	info := c.TCP().Info()
+	assert.EqualValues(t, 1_000_000, last.BytesAcked)
+	assert.Equal(t, info.BytesSent, last.BytesSent)
+	assert.Equal(t, info.Retransmits, last.Retransmits)
+	assert.Positive(t, last.Retransmits)
+	assert.Equal(t, "cubic", last.Congestion)
+	assert.Equal(t, 1348, last.SendMSS)
+}
+
+// What a trace shows of the two ends is one story: what arrives was sent, what was lost is
+// sent again, and the right end acknowledges it all.
+func TestTraceOfSegments(t *testing.T) {
+	const size = 1_000_000
+	l := lossyLine(t, 6)
+	var left, right []sim.Segment
+	keep := func(to *[]sim.Segment) func(*sim.Segment) {
+		return func(s *sim.Segment) {
+			kept := *s
+			kept.SACK = append([]sim.Range(nil), s.SACK...)
+			*to = append(*to, kept)
+		}
+	}
+	l.Left.Trace(keep(&left))
+	l.Right.Trace(keep(&right))
+	l.Routers[0].Trace(func(*sim.Segment) { t.Error("none of these is the router's own") })
+	app := &sim.Bulk{Send: size}
+	over, err := l.Bulk(app, &sim.Bulk{}, 80, time.Minute)
+	require.NoError(t, err)
+	require.True(t, over)
+
+	type segment struct {
+		seq uint64
+		len int
+	}
+	sent, again := map[segment]int{}, 0
+	high, acked := uint64(0), uint64(0)
+	sacks := 0
+	for i := range left {
+		s := &left[i]
+		if !s.Sent {
+			require.GreaterOrEqual(t, s.Ack, acked, "nothing overtakes on this path")
+			acked = s.Ack
+			for _, r := range s.SACK {
+				sacks++
+				require.Less(t, r.Start, r.End)
+				require.LessOrEqual(t, r.End, high)
+			}
+			continue
+		}
+		require.Equal(t, s.Seq < high, s.Again && s.Len > 0, "%+v", s)
+		high = max(high, s.Seq+uint64(s.Len))
+		if s.Len > 0 {
+			sent[segment{s.Seq, s.Len}]++
+			if s.Again {
+				again++
+			}
+		}
+		if s.Flags&tcp.SYN == 0 {
+			require.Greater(t, s.Window, 1<<16, "scaled")
+		}
+	}
+	assert.EqualValues(t, size, high)
+	assert.EqualValues(t, size+1, acked, "with the FIN")
+	assert.Positive(t, sacks)
+	assert.Equal(t, "SYN", left[0].Flags.String())
+	assert.EqualValues(t, 0, left[0].Seq)
+
+	arrived := 0
+	for i := range right {
+		if s := &right[i]; !s.Sent && s.Len > 0 {
+			arrived++
+			require.NotZero(t, sent[segment{s.Seq, s.Len}], "%+v", s)
+		}
+	}
+	total := 0
+	for _, n := range sent {
+		total += n
+	}
+	lost := 0
+	for _, e := range []sim.End{{Host: l.Left}, {Host: l.Routers[0], Iface: 1}} {
+		c := e.Out().Counters()
+		lost += int(c.Lost + c.QueueDropped)
+	}
+	assert.Equal(t, total-lost, arrived)
+	assert.GreaterOrEqual(t, again, lost)
+}
+
+// A second connection between the same ends starts at offset 0 again, and what is damaged
+// is not shown to have arrived.
+func TestTraceOfDamageAndOfAnotherConnection(t *testing.T) {
+	l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{
+		AB: netem.Config{
+			Delay:   time.Millisecond,
+			Corrupt: netem.Corrupt{Share: 0.2, Where: netem.Payload, Bits: 3},
+		},
+		BA: netem.Config{Delay: time.Millisecond},
+	}}})
+	require.NoError(t, err)
+	arrived := uint64(0)
+	flows := map[tcp.Tuple]uint64{}
+	l.Right.Trace(func(s *sim.Segment) {
+		if !s.Sent && s.Len > 0 {
+			arrived++
+			flows[s.Tuple] = max(flows[s.Tuple], s.Seq+uint64(s.Len))
+		}
+	})
+	for port := uint16(80); port < 82; port++ {
+		over, err := l.Bulk(&sim.Bulk{Send: 300_000}, &sim.Bulk{}, port, time.Minute)
+		require.NoError(t, err)
+		require.True(t, over)
+	}
+	require.Len(t, flows, 2)
+	for tuple, high := range flows {
+		assert.EqualValues(t, 300_000, high, tuple)
+	}
+	out := sim.End{Host: l.Left}.Out().Counters()
+	assert.Positive(t, out.Corrupted)
+	assert.LessOrEqual(t, arrived, out.Out-out.Corrupted)
+}
+
+// Two who look at one host see the same.
+func TestTwoTaps(t *testing.T) {
+	l := lossyLine(t, 1)
+	var counts [2]int
+	for i := range counts {
+		l.Left.Tap(func(clock.Time, int, stack.Direction, ip.DropReason, [][]byte) { counts[i]++ })
+	}
+	_, err := l.Bulk(&sim.Bulk{Send: 50_000}, &sim.Bulk{}, 80, time.Minute)
+	require.NoError(t, err)
+	assert.Greater(t, counts[0], 50)
+	assert.Equal(t, counts[0], counts[1])
+}
+
+// captured runs a transfer and returns the left host's capture.
+func captured(tb testing.TB) []byte {
+	tb.Helper()
+	l := lossyLine(tb, 7)
+	var file bytes.Buffer
+	c, err := l.Left.Capture(&file, 0)
+	require.NoError(tb, err)
+	over, err := l.Bulk(&sim.Bulk{Send: 500_000}, &sim.Bulk{}, 80, time.Minute)
+	require.NoError(tb, err)
+	require.True(tb, over)
+	require.NoError(tb, c.Flush())
+	return file.Bytes()
+}
+
+// A capture is of virtual time: the same bytes each run, and tshark makes of it what
+// happened.
+func TestACaptureIsWhatTsharkReads(t *testing.T) {
+	file := captured(t)
+	require.True(t, bytes.Equal(file, captured(t)), "the same run, the same file")
+	path, err := exec.LookPath("tshark")
+	if err != nil {
+		t.Skip("skip: needs tshark")
+	}
+	read := func(args ...string) []string {
+		cmd := exec.Command(path, append([]string{
+			"-r", "-", "-n", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE",
+		}, args...)...)
+		cmd.Stdin = bytes.NewReader(file)
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		require.NoError(t, cmd.Run(), stderr.String())
+		return strings.Fields(stdout.String())
+	}
+	fields := func(filter, field string) []string {
+		return read("-Y", filter, "-T", "fields", "-e", field)
+	}
+	times := fields("tcp", "frame.time_epoch")
+	require.Greater(t, len(times), 400)
+	assert.Equal(t, "0.000000000", times[0])
+	assert.Equal(t, []string{"if0"}, fields("frame.number==1", "frame.interface_name"))
+	assert.Empty(t, fields("tcp.checksum.status==0 || ip.checksum.status==0", "frame.number"))
+	// The graphs draw from these: round trips, retransmissions, selective acknowledgments.
+	assert.NotEmpty(t, fields("tcp.analysis.ack_rtt", "tcp.analysis.ack_rtt"))
+	assert.NotEmpty(t, fields("tcp.analysis.retransmission", "frame.number"))
+	assert.NotEmpty(t, fields("tcp.options.sack_le", "tcp.options.sack_le"))
+	ends := fields("tcp.flags.fin==1 && ip.src==10.0.0.1", "tcp.nxtseq")
+	assert.Contains(t, ends, "500002", "relative: the SYN and the FIN are one each")
+}
