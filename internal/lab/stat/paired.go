@@ -1,0 +1,52 @@
+package stat
+
+import "math"
+
+// Difference is how much more one arm of an experiment came to than another.
+type Difference struct {
+	N         int     // pairs, or runs of the smaller arm
+	Mean, SD  float64 // SD of the pairs' differences; NaN if they are no pairs
+	Low, High float64 // of the mean's interval
+	// Share is Mean as a share of what the other arm came to.
+	Share float64
+}
+
+// Paired compares runs that differ in one thing and saw the same luck, a[i] with b[i]: b minus
+// a. What luck has in common drops out, so that the interval is narrower than the two means'.
+// It panics if there are not as many of both.
+func Paired(a, b []float64) Difference {
+	if len(a) != len(b) {
+		panic("BUG: stat: pairs of unequal length")
+	}
+	differences := make([]float64, len(a))
+	for i := range a {
+		differences[i] = b[i] - a[i]
+	}
+	s := Describe(differences, 0)
+	before := Describe(a, 0)
+	return Difference{s.N, s.Mean, s.SD, s.Low, s.High, s.Mean / before.Mean}
+}
+
+// Unpaired compares runs with luck of their own: b minus a, the interval by Welch's t.
+func Unpaired(a, b []float64) Difference {
+	s, t := Describe(a, 0), Describe(b, 0)
+	d := Difference{
+		N: min(s.N, t.N), Mean: t.Mean - s.Mean, SD: math.NaN(),
+		Low: math.NaN(), High: math.NaN(), Share: (t.Mean - s.Mean) / s.Mean,
+	}
+	if d.N < 2 {
+		return d
+	}
+	u, v := s.SD*s.SD/float64(s.N), t.SD*t.SD/float64(t.N)
+	if u+v == 0 {
+		d.Low, d.High = d.Mean, d.Mean
+		return d
+	}
+	freedom := (u + v) * (u + v) / (u*u/float64(s.N-1) + v*v/float64(t.N-1))
+	half := tQuantile(freedom) * math.Sqrt(u+v)
+	d.Low, d.High = d.Mean-half, d.Mean+half
+	return d
+}
+
+// Clear reports whether the interval leaves no doubt on which side of 0 the difference is.
+func (d *Difference) Clear() bool { return d.Low > 0 || d.High < 0 }

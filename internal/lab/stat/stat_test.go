@@ -1,0 +1,166 @@
+package stat_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lab/stat"
+)
+
+const tiny = 1e-9
+
+// Two-sided 95 % points as printed tables of Student's distribution have them.
+func TestTQuantile(t *testing.T) {
+	for freedom, want := range map[int]float64{
+		1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 29: 2.045, 99: 1.984, 100000: 1.960,
+	} {
+		assert.InDelta(t, want, stat.TQuantile(freedom), 0.0005, "%d degrees", freedom)
+	}
+}
+
+// The numbers are worked out by hand: squares about the mean 5 are 9+1+1+1+0+0+4+16 = 32.
+func TestDescribe(t *testing.T) {
+	s := stat.Describe([]float64{9, 2, 4, 4, 7, 5, 5, 4}, 0)
+	assert.Equal(t, 8, s.N)
+	assert.InDelta(t, 5, s.Mean, tiny)
+	assert.InDelta(t, math.Sqrt(32.0/7), s.SD, tiny)
+	half := 2.364624251592784 * math.Sqrt(32.0/7) / math.Sqrt(8)
+	assert.InDelta(t, 5-half, s.Low, 1e-6)
+	assert.InDelta(t, 5+half, s.High, 1e-6)
+	assert.InDelta(t, half, s.HalfWidth(), 1e-6)
+	assert.InDelta(t, half/5, s.Precision(), 1e-6)
+	assert.InDelta(t, 4.5, s.Median, tiny)
+	assert.InDelta(t, 4, s.Q1, tiny)
+	assert.InDelta(t, 5.5, s.Q3, tiny)
+	assert.InDelta(t, 1.5, s.IQR(), tiny)
+	assert.InDelta(t, 2, s.Minimum, tiny)
+	assert.InDelta(t, 9, s.Maximum, tiny)
+}
+
+func TestDescribeFewAndNothing(t *testing.T) {
+	one := stat.Describe([]float64{3}, 0)
+	assert.InDelta(t, 3, one.Mean, tiny)
+	assert.InDelta(t, 3, one.Median, tiny)
+	assert.True(t, math.IsNaN(one.SD) && math.IsNaN(one.Low), "one run says nothing of others")
+
+	none := stat.Describe(nil, 0)
+	assert.Zero(t, none.N)
+	assert.True(t, math.IsNaN(none.Mean) && math.IsNaN(none.Median))
+
+	same := stat.Describe([]float64{3, 3, 3}, 0)
+	assert.Zero(t, same.SD)
+	assert.Zero(t, same.Precision())
+	about := stat.Describe([]float64{-1, 1}, 0)
+	assert.True(t, math.IsInf(about.Precision(), 1))
+}
+
+// A mean of those that finished would be the mean of the lucky ones; the median stands as long as
+// more than half finished.
+func TestDescribeRunsThatWereCutOff(t *testing.T) {
+	s := stat.Describe([]float64{1, 2, 3, 4}, 1)
+	assert.Equal(t, 5, s.N)
+	assert.Equal(t, 1, s.Cut)
+	assert.True(t, math.IsNaN(s.Mean) && math.IsNaN(s.SD) && math.IsNaN(s.Low))
+	assert.InDelta(t, 3, s.Median, tiny)
+	assert.InDelta(t, 2, s.Q1, tiny)
+	assert.InDelta(t, 4, s.Q3, tiny)
+	assert.InDelta(t, 2, s.IQR(), tiny)
+	assert.True(t, math.IsInf(s.Maximum, 1))
+
+	s = stat.Describe([]float64{1, 2}, 2)
+	assert.True(t, math.IsInf(s.Median, 1), "between 2 and never")
+	assert.True(t, math.IsNaN(s.IQR()))
+	s = stat.Describe(nil, 3)
+	assert.True(t, math.IsInf(s.Minimum, 1))
+}
+
+func TestDescribeDoesNotDependOnTheOrder(t *testing.T) {
+	luck := rand.New(rand.NewPCG(1, 2))
+	values := make([]float64, 100)
+	for i := range values {
+		values[i] = luck.ExpFloat64() * 1e6
+	}
+	want := stat.Describe(values, 0)
+	for range 10 {
+		luck.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
+		assert.Equal(t, want, stat.Describe(values, 0))
+	}
+}
+
+// Of a hundred samples of a normal distribution about 95 intervals hold its mean.
+func TestTheIntervalHoldsTheMean(t *testing.T) {
+	luck := rand.New(rand.NewPCG(3, 4))
+	const samples = 4000
+	held := 0
+	for range samples {
+		values := make([]float64, 5)
+		for i := range values {
+			values[i] = 10 + 3*luck.NormFloat64()
+		}
+		if s := stat.Describe(values, 0); s.Low <= 10 && 10 <= s.High {
+			held++
+		}
+	}
+	sigma := math.Sqrt(samples * 0.95 * 0.05)
+	assert.InDelta(t, samples*0.95, held, 4*sigma)
+}
+
+func TestPercentile(t *testing.T) {
+	values := []float64{40, 10, 30, 20}
+	for p, want := range map[float64]float64{0: 10, 0.25: 17.5, 0.5: 25, 0.75: 32.5, 0.9: 37, 1: 40} {
+		assert.InDelta(t, want, stat.Percentile(values, p), tiny, "p %v", p)
+	}
+	assert.Equal(t, []float64{40, 10, 30, 20}, values, "not sorted in place")
+	assert.True(t, math.IsNaN(stat.Percentile(nil, 0.5)))
+}
+
+// Each pair differs by 1 on the average, though pairs differ by a hundred: what they share is
+// nobody's merit.
+func TestPaired(t *testing.T) {
+	a, b := []float64{100, 200, 300}, []float64{101, 202, 300}
+	d := stat.Paired(a, b)
+	assert.Equal(t, 3, d.N)
+	assert.InDelta(t, 1, d.Mean, tiny)
+	assert.InDelta(t, 1, d.SD, tiny)
+	half := 4.302652729749464 / math.Sqrt(3)
+	assert.InDelta(t, 1-half, d.Low, 1e-6)
+	assert.InDelta(t, 1+half, d.High, 1e-6)
+	assert.InDelta(t, 0.005, d.Share, tiny)
+	assert.False(t, d.Clear())
+
+	d = stat.Paired(a, []float64{110, 211, 312})
+	assert.True(t, d.Clear())
+	wide := stat.Unpaired(a, []float64{110, 211, 312})
+	assert.InDelta(t, d.Mean, wide.Mean, tiny)
+	assert.False(t, wide.Clear(), "the same numbers without their pairs")
+	assert.Panics(t, func() { stat.Paired(a, b[:2]) })
+}
+
+// Welch's example of unequal variances: differences and freedom worked out by hand, u = 1/3 and
+// v = 4/3, so that freedom is (25/9)/((1/9+16/9)/2) = 50/17.
+func TestUnpaired(t *testing.T) {
+	d := stat.Unpaired([]float64{1, 2, 3}, []float64{2, 4, 6})
+	assert.InDelta(t, 2, d.Mean, tiny)
+	assert.InDelta(t, 1, d.Share, tiny)
+	half := (d.High - d.Low) / 2
+	assert.InDelta(t, 2, (d.High+d.Low)/2, tiny)
+	assert.Greater(t, half, stat.TQuantile(3)*math.Sqrt(5.0/3))
+	assert.Less(t, half, stat.TQuantile(2)*math.Sqrt(5.0/3))
+	same := stat.Unpaired([]float64{1, 1}, []float64{2, 2})
+	assert.InDelta(t, 1, same.Low, tiny)
+	assert.InDelta(t, 1, same.High, tiny)
+	one := stat.Unpaired([]float64{1}, []float64{2, 3})
+	require.True(t, math.IsNaN(one.Low))
+}
+
+func TestJain(t *testing.T) {
+	assert.InDelta(t, 1, stat.Jain([]float64{5, 5, 5}), tiny)
+	assert.InDelta(t, 0.25, stat.Jain([]float64{0, 7, 0, 0}), tiny)
+	assert.InDelta(t, 0.8, stat.Jain([]float64{1, 3}), tiny, "16 of 2·10")
+	assert.InDelta(t, 1, stat.Jain(nil), tiny)
+	assert.InDelta(t, 1, stat.Jain([]float64{0, 0}), tiny)
+}

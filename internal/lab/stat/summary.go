@@ -1,0 +1,106 @@
+package stat
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Confidence is how sure the intervals are.
+const Confidence = 0.95
+
+// Summary describes a set of runs by one number of each. What cannot be said is NaN: the
+// spread of one run, the mean of runs of which some were cut off.
+type Summary struct {
+	// N is how many runs there were; Cut how many of them ended before the number was reached,
+	// which is above all that were measured then: +Inf to the order statistics.
+	N, Cut           int
+	Mean, SD         float64
+	Low, High        float64 // of the mean's interval
+	Median, Q1, Q3   float64
+	Minimum, Maximum float64
+}
+
+// Describe summarizes the numbers of the runs that came to one, and how many were cut off. It
+// does not keep values.
+func Describe(values []float64, cut int) Summary {
+	nan := math.NaN()
+	s := Summary{
+		N: len(values) + cut, Cut: cut, Mean: nan, SD: nan, Low: nan, High: nan,
+	}
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	for range cut {
+		sorted = append(sorted, math.Inf(1))
+	}
+	s.Median, s.Q1, s.Q3 = at(sorted, 0.5), at(sorted, 0.25), at(sorted, 0.75)
+	s.Minimum, s.Maximum = at(sorted, 0), at(sorted, 1)
+	if cut > 0 || len(values) == 0 {
+		return s
+	}
+	// The sorted numbers, so that the order in which runs ended does not show in the last bit.
+	s.Mean = stat.Mean(sorted, nil)
+	if len(sorted) < 2 {
+		return s
+	}
+	s.SD = math.Sqrt(stat.Variance(sorted, nil))
+	half := TQuantile(len(sorted)-1) * s.SD / math.Sqrt(float64(len(sorted)))
+	s.Low, s.High = s.Mean-half, s.Mean+half
+	return s
+}
+
+// HalfWidth is how far the interval reaches to either side of the mean.
+func (s *Summary) HalfWidth() float64 { return (s.High - s.Low) / 2 }
+
+// Precision is HalfWidth as a share of the mean; 0 if all runs agree, +Inf about a mean of 0.
+func (s *Summary) Precision() float64 {
+	half := s.HalfWidth()
+	if half == 0 {
+		return 0
+	}
+	return half / math.Abs(s.Mean)
+}
+
+// IQR is what the middle half of the runs spans.
+func (s *Summary) IQR() float64 {
+	if math.IsInf(s.Q3, 1) {
+		return math.NaN()
+	}
+	return s.Q3 - s.Q1
+}
+
+// TQuantile is how many standard errors of the mean its two-sided interval reaches, by Student's
+// t-distribution: 2.045 with 29 degrees of freedom.
+func TQuantile(freedom int) float64 { return tQuantile(float64(freedom)) }
+
+func tQuantile(freedom float64) float64 {
+	return distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile((1 + Confidence) / 2)
+}
+
+// Percentile is the value below which the share p of values lies, 0 to 1: the order statistic at
+// (n-1)p counted from 0, linear between two of them, which is definition 7 of Hyndman and Fan
+// (1996) and what spreadsheets have. NaN of nothing.
+func Percentile(values []float64, p float64) float64 {
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	return at(sorted, p)
+}
+
+// at is Percentile of numbers in order.
+func at(sorted []float64, p float64) float64 {
+	if len(sorted) == 0 {
+		return math.NaN()
+	}
+	h := float64(len(sorted)-1) * p
+	i := int(math.Floor(h))
+	low, share := sorted[i], h-float64(i)
+	if share == 0 || i+1 == len(sorted) {
+		return low
+	}
+	if math.IsInf(sorted[i+1], 1) {
+		return math.Inf(1)
+	}
+	return low + share*(sorted[i+1]-low)
+}
