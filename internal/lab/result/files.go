@@ -1,0 +1,109 @@
+package result
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// The folders of a record's files, in a directory of results.
+const (
+	recordsFolder = "records"
+	flowsFolder   = "flows"
+	linksFolder   = "links"
+)
+
+// RecordPath is the file that says which others a record consists of. It is written last: a
+// record whose file is there is whole.
+func RecordPath(dir, name string) string {
+	return filepath.Join(dir, recordsFolder, name+".json")
+}
+
+// FlowPath is a file of a record's flow, and LinkPath of its link: one without a suffix is the
+// main one.
+func FlowPath(dir, record string, flow int, suffix string) string {
+	return filepath.Join(dir, flowsFolder, fmt.Sprintf("%s-%d%s.csv", record, flow, suffix))
+}
+
+// LinkPath is the file of a direction of the bottleneck.
+func LinkPath(dir, record, link, ext string) string {
+	return filepath.Join(dir, linksFolder, record+"-"+link+ext)
+}
+
+// WriteRecord writes a record's files into a directory of results.
+func WriteRecord(dir, name string, r *Record) error {
+	head := *r
+	head.Flows = make([]FlowRecord, len(r.Flows))
+	head.Links = make([]LinkRecord, len(r.Links))
+	for i := range r.Flows {
+		f := &r.Flows[i]
+		for suffix, text := range map[string][]byte{
+			"":          formatTable(sampleColumns, f.Samples),
+			"-segments": formatTable(segmentColumns, f.Segments),
+			"-progress": formatTable(pointColumns, f.Progress),
+		} {
+			if err := WriteFile(FlowPath(dir, name, i, suffix), text); err != nil {
+				return err
+			}
+		}
+		head.Flows[i] = *f
+		head.Flows[i].Samples, head.Flows[i].Segments, head.Flows[i].Progress = nil, nil, nil
+	}
+	for i := range r.Links {
+		l := &r.Links[i]
+		text := formatTable(eventColumns, l.Events)
+		if err := WriteFile(LinkPath(dir, name, l.Name, ".csv"), text); err != nil {
+			return err
+		}
+		head.Links[i] = *l
+		head.Links[i].Events = nil
+	}
+	text, err := json.MarshalIndent(&head, "", "  ")
+	if err != nil {
+		panic("BUG: result: a record is no JSON: " + err.Error())
+	}
+	return WriteFile(RecordPath(dir, name), append(text, '\n'))
+}
+
+// ReadRecord reads a record from a directory of results. The error is os.ErrNotExist if there
+// is no such record.
+func ReadRecord(dir, name string) (*Record, error) {
+	path := RecordPath(dir, name)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r := new(Record)
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", path, ErrFile, err)
+	}
+	var errs []error
+	for i := range r.Flows {
+		f := &r.Flows[i]
+		f.Samples, err = readTable(FlowPath(dir, name, i, ""), sampleColumns)
+		errs = append(errs, err)
+		f.Segments, err = readTable(FlowPath(dir, name, i, "-segments"), segmentColumns)
+		errs = append(errs, err)
+		f.Progress, err = readTable(FlowPath(dir, name, i, "-progress"), pointColumns)
+		errs = append(errs, err)
+	}
+	for i := range r.Links {
+		l := &r.Links[i]
+		if l.Name != filepath.Base(l.Name) {
+			return nil, fmt.Errorf("%s: %w: link %q", path, ErrFile, l.Name)
+		}
+		l.Events, err = readTable(LinkPath(dir, name, l.Name, ".csv"), eventColumns)
+		errs = append(errs, err)
+	}
+	return r, errors.Join(errs...)
+}
+
+func readTable[T any](path string, columns []column[T]) ([]T, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return parseTable(path, columns, text)
+}

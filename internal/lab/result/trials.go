@@ -1,0 +1,186 @@
+package result
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrFile is the error of a file that is not what it should be.
+var ErrFile = errors.New("not a file of results")
+
+// The columns of trials.csv ahead of the catalogue's. A run has a row for each flow and then one
+// for the whole, whose flow is empty: without that one the run is not there.
+var fixedColumns = []string{
+	"experiment", "cell", "trial", "seed", "flow", "label", "finished", "note", "hash", "virtual_s",
+}
+
+// TrialsHeader is the first line of trials.csv.
+func TrialsHeader() []byte {
+	columns := slices.Clone(fixedColumns)
+	for _, d := range catalog {
+		columns = append(columns, string(d.Name))
+	}
+	return append([]byte(strings.Join(columns, ",")), '\n')
+}
+
+// AppendTrial writes the rows of a run of the experiment with that mark.
+func AppendTrial(dst []byte, experiment string, t *Trial) []byte {
+	for i := range t.Flows {
+		f := &t.Flows[i]
+		dst = appendRow(dst, experiment, t, f)
+	}
+	return appendRow(dst, experiment, t,
+		&Flow{Finished: t.Finished, Note: t.Note, Values: t.Whole})
+}
+
+func appendRow(dst []byte, experiment string, t *Trial, f *Flow) []byte {
+	dst = append(appendField(dst, experiment), ',')
+	dst = append(strconv.AppendInt(dst, int64(t.Cell), 10), ',')
+	dst = append(strconv.AppendInt(dst, int64(t.Trial), 10), ',')
+	dst = append(strconv.AppendUint(dst, t.Seed, 10), ',')
+	dst = append(appendField(dst, f.Name), ',')
+	dst = append(appendField(dst, f.Label), ',')
+	dst = append(strconv.AppendBool(dst, f.Finished), ',')
+	dst = append(appendField(dst, f.Note), ',')
+	dst = append(fmt.Appendf(dst, "%016x", t.Hash), ',')
+	dst = appendTime(dst, t.Virtual, time.Second)
+	for _, d := range catalog {
+		dst = append(dst, ',')
+		if v, ok := f.Values[d.Name]; ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			dst = strconv.AppendFloat(dst, v, 'g', -1, 64)
+		}
+	}
+	return append(dst, '\n')
+}
+
+// appendField quotes a field if it must be. A row stays one line.
+func appendField(dst []byte, s string) []byte {
+	s = strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
+	if !strings.ContainsAny(s, `",`) && s == strings.TrimLeft(s, " \t") {
+		return append(dst, s...)
+	}
+	return append(append(append(dst, '"'), strings.ReplaceAll(s, `"`, `""`)...), '"')
+}
+
+// Trials is what a file of results holds.
+type Trials struct {
+	Runs []*Trial
+	// Whole is how long the file is up to the end of its last whole run, and Cut how many lines
+	// behind that belong to one whose writer was stopped.
+	Whole, Cut int
+}
+
+// ParseTrials reads the results of the experiment with that mark from a file's text; the path is
+// for errors. A run at the end that is not whole is left out; anything else that is wrong is an
+// error with its line. Check says what is wrong with a run, if the caller knows; nil: nothing.
+func ParseTrials(path string, text []byte, experiment string, check func(*Trial) error) (
+	Trials, error,
+) {
+	var out Trials
+	header := TrialsHeader()
+	if len(text) == 0 || len(text) < len(header) && bytes.HasPrefix(header, text) {
+		out.Cut = bytes.Count(text, []byte{'\n'}) + min(1, len(text))
+		return out, nil // its writer did not come further
+	}
+	if !bytes.HasPrefix(text, header) {
+		return out, fmt.Errorf("%s:1: %w of this version: other columns", path, ErrFile)
+	}
+	out.Whole = len(header)
+	var run *Trial
+	for at, line := len(header), 2; at < len(text); line++ {
+		end := bytes.IndexByte(text[at:], '\n') + 1
+		if end == 0 {
+			out.Cut++
+			break
+		}
+		next, flow, err := parseRow(string(text[at:at+end]), experiment)
+		if err == nil && run != nil && !sameRun(run, next) {
+			err = fmt.Errorf("the run of trial %d of cell %d has no last row", run.Trial, run.Cell)
+		}
+		if err != nil {
+			return out, fmt.Errorf("%s:%d: %w: %w", path, line, ErrFile, err)
+		}
+		if run == nil {
+			run = next
+		}
+		at += end
+		out.Cut++
+		if flow.Name != "" {
+			run.Flows = append(run.Flows, flow)
+			continue
+		}
+		run.Finished, run.Note, run.Whole = flow.Finished, flow.Note, flow.Values
+		if check != nil {
+			err = check(run)
+		}
+		if err != nil {
+			return out, fmt.Errorf("%s:%d: %w", path, line, err)
+		}
+		out.Runs = append(out.Runs, run)
+		out.Whole, out.Cut, run = at, 0, nil
+	}
+	return out, nil
+}
+
+func sameRun(a, b *Trial) bool {
+	return a.Cell == b.Cell && a.Trial == b.Trial && a.Seed == b.Seed && a.Hash == b.Hash &&
+		a.Virtual == b.Virtual
+}
+
+func parseRow(line, experiment string) (*Trial, Flow, error) {
+	r := csv.NewReader(strings.NewReader(line))
+	fields, err := r.Read()
+	if err != nil {
+		return nil, Flow{}, err
+	}
+	if want := len(fixedColumns) + len(catalog); len(fields) != want {
+		return nil, Flow{}, fmt.Errorf("%d fields, want %d", len(fields), want)
+	}
+	if fields[0] != experiment {
+		return nil, Flow{}, &OtherExperimentError{Got: fields[0], Want: experiment}
+	}
+	var t Trial
+	var errs [6]error
+	t.Cell, errs[0] = count(fields[1])
+	t.Trial, errs[1] = count(fields[2])
+	t.Seed, errs[2] = strconv.ParseUint(fields[3], 10, 64)
+	f := Flow{Name: fields[4], Label: fields[5], Note: fields[7], Values: Values{}}
+	f.Finished, errs[3] = strconv.ParseBool(fields[6])
+	t.Hash, errs[4] = strconv.ParseUint(fields[8], 16, 64)
+	t.Virtual, errs[5] = parseTime(fields[9], time.Second)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, Flow{}, err
+	}
+	for i, d := range catalog {
+		field := fields[len(fixedColumns)+i]
+		if field == "" {
+			continue
+		}
+		v, err := strconv.ParseFloat(field, 64)
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, Flow{}, fmt.Errorf("%s: %q is not a number", d.Name, field)
+		}
+		f.Values[d.Name] = v
+	}
+	return &t, f, nil
+}
+
+func count(text string) (int, error) {
+	n, err := strconv.ParseUint(text, 10, 31)
+	return int(n), err
+}
+
+// OtherExperimentError is the error of a row that belongs to an experiment with another mark.
+type OtherExperimentError struct{ Got, Want string }
+
+func (e *OtherExperimentError) Error() string {
+	return fmt.Sprintf("a row of experiment %s, want %s: another file, other settings, another"+
+		" seed or another version of the program", e.Got, e.Want)
+}
