@@ -81,6 +81,9 @@ func faceName(all []stack.Interface, i int) string {
 // Name returns the host's name.
 func (h *Host) Name() string { return h.name }
 
+// World returns the world that the host is in.
+func (h *Host) World() *World { return h.world }
+
 // Stack returns the host's stack. Whoever calls it for anything that may have
 // changed something calls Settle then.
 func (h *Host) Stack() *stack.Stack { return h.stack }
