@@ -216,6 +216,7 @@ type Counts struct {
 	DupAcks, DSACKs          uint64
 	ReorderSeen              uint64
 	ECNEchoes                uint64 // reductions for marks that the peer told of
+	RTTSamples               uint64 // measurements of the round trip
 }
 
 // SetProbe streams a sample to f at every acknowledgment that changes anything,
@@ -249,7 +250,7 @@ func (c *Conn) sample(now clock.Time) {
 		Traffic: c.stats.traffic(), Counts: c.stats.counts(),
 		Limited: c.limit.by, LimitedSince: c.limit.since, RxUnread: c.rx.Len(),
 	}
-	s.ECNEchoes = c.ecn.echoes
+	s.ECNEchoes, s.RTTSamples = c.ecn.echoes, c.rtt.samples
 	if c.cc.Controller != nil {
 		s.Cwnd, s.Ssthresh, s.PacingRate = c.cc.Cwnd(), c.cc.Ssthresh(), c.pacingRate()
 		s.UnsentBytes = c.unsent()

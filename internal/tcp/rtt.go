@@ -17,6 +17,7 @@ type rtt struct {
 	// forgets, because routes change.
 	min, minBefore time.Duration
 	minSince       clock.Time
+	samples        uint64
 }
 
 // minWindow is how long a minimum is believed at least.
@@ -28,6 +29,7 @@ const minWindow = 30 * time.Second
 func (e *rtt) sample(now clock.Time, r time.Duration, share int, cfg *Config) {
 	r = max(r, time.Nanosecond)
 	e.latest = r
+	e.samples++
 	e.minimum(now, r)
 	switch {
 	case e.srtt == 0:

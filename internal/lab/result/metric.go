@@ -28,6 +28,8 @@ const (
 	RTTP50      Metric = "rtt_p50"
 	RTTP95      Metric = "rtt_p95"
 	RTTP99      Metric = "rtt_p99"
+	RequestMean Metric = "request_mean"
+	RequestP95  Metric = "request_p95"
 	CwndMean    Metric = "cwnd_mean"
 	CwndMax     Metric = "cwnd_max"
 	Share       Metric = "share"
@@ -66,6 +68,8 @@ var catalog = []Definition{
 	{RTTP50, "s", "half were shorter"},
 	{RTTP95, "s", "95 of 100 were shorter"},
 	{RTTP99, "s", "99 of 100 were shorter"},
+	{RequestMean, "s", "mean time from a request to the last byte of its answer"},
+	{RequestP95, "s", "95 of 100 took less"},
 	{CwndMean, "bytes", "mean over time of the congestion window"},
 	{CwndMax, "bytes", "its largest"},
 	{Utilisation, "", "what left the bottleneck of what could have"},

@@ -1,0 +1,172 @@
+package play
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// dumbbell is the world: two routers with the bottleneck between them, and what it does.
+type dumbbell struct {
+	left, right *sim.Host
+	down, up    *meter
+	ends        []sim.End // from which wires lead away
+}
+
+// maxFlows is how many flows the addresses are for: 10.0.0.0/9 has the left side's networks,
+// 10.128.0.0/9 the right side's, one of 256 addresses for each flow.
+const maxFlows = 1 << 15
+
+// The addresses of the bottleneck.
+var (
+	nearBottleneck = netip.MustParsePrefix("172.16.0.1/30")
+	farBottleneck  = netip.MustParsePrefix("172.16.0.2/30")
+)
+
+// Host numbers in the networks of the flows.
+const (
+	routerNumber = 1
+	hostNumber   = 2
+)
+
+// side is the left or the right one: a bit of the addresses.
+type side byte
+
+const (
+	leftSide  side = 0
+	rightSide side = 128
+)
+
+// address returns an address in the network of a flow.
+func (s side) address(flow int, host byte) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, byte(s) | byte(flow>>8), byte(flow), host})
+}
+
+// prefix is what all networks of a side share.
+func (s side) prefix() netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(s), 0, 0}), 9)
+}
+
+// build makes the hosts and the wires.
+func (r *run) build() error {
+	if n := len(r.x.Flows); n == 0 || n > maxFlows {
+		return fmt.Errorf("%d flows: want 1 to %d", n, maxFlows)
+	}
+	var err error
+	if r.left, err = r.router("left", leftSide, nearBottleneck, farBottleneck); err != nil {
+		return err
+	}
+	if r.right, err = r.router("right", rightSide, farBottleneck, nearBottleneck); err != nil {
+		return err
+	}
+	r.down, r.up = newMeter(r, &r.x.Path.Down), newMeter(r, &r.x.Path.Up)
+	near, far := sim.End{Host: r.left}, sim.End{Host: r.right}
+	if err := r.wire(near, far, r.down.config(), r.up.config()); err != nil {
+		return err
+	}
+	r.down.watch(r.left)
+	r.up.watch(r.right)
+	for i := range r.x.Flows {
+		if err := r.addFlow(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// router adds a router: its first interface is at the bottleneck, the others are the flows'.
+func (r *run) router(name string, s side, own, other netip.Prefix) (*sim.Host, error) {
+	far := leftSide ^ rightSide ^ s
+	cfg := stack.Config{
+		Interfaces: []stack.Interface{{Name: "bottleneck", Addr: own, MTU: r.x.Path.MTU}},
+		Routes:     []stack.Route{{Prefix: far.prefix(), Via: other.Addr()}},
+		Forwarding: true,
+	}
+	for i := range r.x.Flows {
+		cfg.Interfaces = append(cfg.Interfaces, stack.Interface{
+			Name: r.x.Flows[i].Name, MTU: r.x.Path.MTU,
+			Addr: netip.PrefixFrom(s.address(i, routerNumber), 24),
+		})
+	}
+	return r.AddHost("router "+name, cfg)
+}
+
+// addFlow adds a flow with its hosts.
+func (r *run) addFlow(i int) error {
+	f := newFlow(r, i)
+	left, err := r.host(f, leftSide, r.left)
+	if err != nil {
+		return err
+	}
+	right, err := r.host(f, rightSide, r.right)
+	if err != nil {
+		return err
+	}
+	f.sender, f.receiver, f.to = left, right, rightSide
+	if f.Upward {
+		f.sender, f.receiver, f.to = right, left, leftSide
+	}
+	r.flows = append(r.flows, f)
+	return nil
+}
+
+// host adds a flow's host on one side, with its wire to the router.
+func (r *run) host(f *flow, s side, router *sim.Host) (*sim.Host, error) {
+	name := "left "
+	if s == rightSide {
+		name = "right "
+	}
+	cfg := stack.Config{
+		Interfaces: []stack.Interface{{
+			Name: "if0", MTU: r.x.Path.MTU,
+			Addr: netip.PrefixFrom(s.address(f.index, hostNumber), 24),
+		}},
+		Routes: []stack.Route{{
+			Prefix: netip.PrefixFrom(netip.IPv4Unspecified(), 0),
+			Via:    s.address(f.index, routerNumber),
+		}},
+		TCP: f.tcpConfig(),
+	}
+	h, err := r.AddHost(name+f.Name, cfg)
+	if err != nil {
+		return nil, err
+	}
+	sends := netem.Config{Delay: f.Delay}
+	if j := r.x.HostJitter / 2; j > 0 {
+		sends.Delay, sends.Jitter = f.Delay+j, netem.UniformJitter(j)
+	}
+	return h, r.wire(sim.End{Host: h}, sim.End{Host: router, Iface: 1 + f.index}, sends,
+		netem.Config{Delay: f.Delay})
+}
+
+// wire joins two ends and remembers the wire for the end of the run.
+func (r *run) wire(a, b sim.End, ab, ba netem.Config) error {
+	r.ends = append(r.ends, a, b)
+	return r.Connect(a, b, ab, ba)
+}
+
+// tcpConfig is how both ends of a flow speak TCP.
+func (f *flow) tcpConfig() tcp.Config {
+	if f.Protocol != plan.TCP {
+		return tcp.Config{}
+	}
+	return f.TCP
+}
+
+// conserve checks that no packet was lost without a word, and none made: what went into each
+// wire came out, was dropped, or is inside.
+func (r *run) conserve() {
+	for _, e := range r.ends {
+		l := e.Out()
+		c := l.Counters()
+		inside, _ := l.Inside()
+		if c.In+c.Duplicated != c.Out+c.Lost+c.QueueDropped+c.Overflowed+uint64(inside) {
+			panic(fmt.Sprintf("BUG: play: a wire of %s: %+v, %d inside", e.Host.Name(), c, inside))
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package play
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// flow is one conversation with its two hosts.
+type flow struct {
+	*plan.Flow
+	run              *run
+	index            int
+	sender, receiver *sim.Host
+	to               side // that the data goes to
+	// The two ends of the connection, nil before there is one.
+	tx, rx *sim.Conn
+
+	counted
+	view
+	// Goodput counts what was received after it had warmBytes.
+	received, warmBytes uint64
+	begun               clock.Time
+	progress            clock.Time // the last time that data arrived
+	completed           clock.Time // all of it was there; never: not yet
+	ended               clock.Time // there is nothing more to do; never: there is
+	closed              int        // ends
+	stopped             bool
+	err                 error
+	damaged             string // what was wrong with what arrived
+	requests            []request
+	asking              clock.Time // when the last request was made
+}
+
+// counted is what a flow's packets at the bottleneck come to.
+type counted struct {
+	sent, data, bare uint64
+	crossedBytes     uint64 // that data packets took of its server, since the warm-up
+}
+
+// port is where receivers listen.
+const port = 5001
+
+var errNotPlayed = errors.New("is not played in virtual time")
+
+func newFlow(r *run, i int) *flow {
+	return &flow{Flow: &r.x.Flows[i], run: r, index: i}
+}
+
+// begin lets the flow speak.
+func (f *flow) begin(now clock.Time) {
+	f.begun, f.progress = now, now
+	var err error
+	switch f.Protocol {
+	case plan.TCP:
+		err = f.beginTCP()
+	case plan.RCP, plan.RDT, plan.Notebook, plan.QUIC:
+		err = fmt.Errorf("flow %s: %s %w", f.Name, f.Protocol, errNotPlayed)
+	default:
+		err = fmt.Errorf("flow %s: unknown protocol %q", f.Name, f.Protocol)
+	}
+	if err != nil {
+		f.run.fail(err)
+	}
+}
+
+func (f *flow) beginTCP() error {
+	listens, dials, at := f.receiver, f.sender, f.to
+	welcome := func(c *sim.Conn) sim.App {
+		f.rx = c
+		return &sink{flow: f}
+	}
+	var app sim.App = newSource(f)
+	if f.App.Requests > 0 {
+		listens, dials, at = f.sender, f.receiver, f.to^leftSide^rightSide
+		welcome = func(c *sim.Conn) sim.App {
+			f.sends(c)
+			return &responder{flow: f}
+		}
+		app = &requester{flow: f}
+	}
+	if _, err := listens.Listen(port, 1, welcome); err != nil {
+		return err
+	}
+	to := netip.AddrPortFrom(at.address(f.index, hostNumber), port)
+	_, err := dials.Dial(to, app)
+	return err
+}
+
+// sends takes the connection that the data is sent on.
+func (f *flow) sends(c *sim.Conn) {
+	f.tx = c
+	c.TCP().SetProbe(f.sampled)
+}
+
+// took takes note of data that the receiving application got.
+func (f *flow) took(now clock.Time, n int) {
+	f.received += uint64(n)
+	f.progress = now
+}
+
+// complete takes note that all that was to come is there.
+func (f *flow) complete(now clock.Time) {
+	if f.completed == clock.Never {
+		f.completed = now
+	}
+}
+
+// close takes note of the end of one end of the connection.
+func (f *flow) close(now clock.Time, c *sim.Conn) {
+	f.closed++
+	if err := c.TCP().Err(); err != nil && f.err == nil {
+		f.err = err
+	}
+	if f.closed == 2 || f.err != nil {
+		f.end(now)
+	}
+}
+
+// end ends the flow.
+func (f *flow) end(now clock.Time) {
+	if f.ended != clock.Never {
+		return
+	}
+	f.ended = now
+	f.run.open--
+}
+
+// stop ends the flow whatever it has reached.
+func (f *flow) stop(now clock.Time) {
+	if f.ended != clock.Never {
+		return
+	}
+	f.stopped = true
+	f.end(now)
+	for _, c := range []*sim.Conn{f.tx, f.rx} {
+		if c != nil && c.TCP().State() != tcp.StateClosed {
+			c.Wake(clock.Never)
+			c.Abort()
+			c.Host().Settle()
+		}
+	}
+}
+
+// warm ends the warm-up.
+func (f *flow) warm(now clock.Time) {
+	f.warmBytes = f.received
+	f.crossedBytes = 0
+	f.view.warm(now)
+}
+
+// count takes note of a packet of the flow that comes to the bottleneck.
+func (f *flow) count(p *parcel) {
+	f.sent++
+	switch {
+	case p.data > 0:
+		f.data++
+	case p.bare:
+		f.bare++
+	}
+}
+
+// crossed takes note of a packet of the flow that the bottleneck sends.
+func (f *flow) crossed(p *parcel) {
+	if p.data > 0 && p.from != f.to {
+		f.crossedBytes += uint64(p.size)
+	}
+}

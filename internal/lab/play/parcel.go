@@ -1,0 +1,60 @@
+package play
+
+import "encoding/binary"
+
+// parcel is what the headers of a packet tell of it.
+type parcel struct {
+	flow int  // -1: nobody's
+	from side // that it was sent on
+	size int  // bytes of IP packet
+	data int  // bytes of payload
+	// bare: it is TCP's, has no payload, and does nothing but acknowledge.
+	bare bool
+}
+
+// What an IPv4 and a TCP header have where.
+const (
+	ipMinimum   = 20
+	ipProtocol  = 9
+	ipSource    = 12
+	ipTarget    = 16
+	protocolTCP = 6
+	protocolUDP = 17
+	udpHeader   = 8
+	tcpOffset   = 12
+	tcpFlags    = 13
+	tcpMinimum  = 20
+	flagFIN     = 1
+	flagSYN     = 2
+	flagRST     = 4
+	ourNetwork  = 10
+)
+
+// parse reads a packet, or as much of it as there is, that some flow of n sent. It may have been
+// damaged.
+func parse(packet []byte, n int) parcel {
+	p := parcel{flow: -1, size: len(packet)}
+	if len(packet) < ipMinimum || packet[ipSource] != ourNetwork {
+		return p
+	}
+	head := int(packet[0]&0xf) * 4
+	p.size = int(binary.BigEndian.Uint16(packet[2:]))
+	p.from = side(packet[ipSource+1] & byte(rightSide))
+	flow := int(packet[ipSource+1]&^byte(rightSide))<<8 | int(packet[ipSource+2])
+	if flow >= n {
+		return p
+	}
+	p.flow = flow
+	switch packet[ipProtocol] {
+	case protocolTCP:
+		if head+tcpMinimum > len(packet) {
+			break
+		}
+		t := packet[head:]
+		p.data = p.size - head - int(t[tcpOffset]>>4)*4
+		p.bare = p.data == 0 && t[tcpFlags]&(flagFIN|flagSYN|flagRST) == 0
+	case protocolUDP:
+		p.data = p.size - head - udpHeader
+	}
+	return p
+}

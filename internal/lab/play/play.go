@@ -1,0 +1,102 @@
+package play
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/sim"
+)
+
+// Options say what else is wanted of a run than its numbers.
+type Options struct {
+	// Record has Run return a record. It takes memory and some time.
+	Record bool
+}
+
+// run is one trial of one cell.
+type run struct {
+	*sim.World
+	x     *plan.Experiment
+	began clock.Time
+	dumbbell
+	flows   []*flow
+	open    int // flows that are not over
+	err     error
+	scratch []byte // for a call of an application
+}
+
+// Run plays one trial of a cell, counted from 0. The record is nil unless it was asked for. An
+// error says that the cell cannot be played.
+func Run(cell *plan.Cell, trial int, o Options) (*result.Trial, *result.Record, error) {
+	seed := Seed(cell.Seed, trial)
+	r := &run{World: sim.New(seed), x: &cell.Experiment, scratch: make([]byte, pieceMost)}
+	r.began = r.Now()
+	if err := r.build(); err != nil {
+		return nil, nil, fmt.Errorf("play: %s: %w", cell.Name, err)
+	}
+	r.schedule()
+	r.play()
+	if r.err != nil {
+		return nil, nil, fmt.Errorf("play: %s: %w", cell.Name, r.err)
+	}
+	r.conserve()
+	t := r.result()
+	t.Cell, t.Trial, t.Seed = cell.Index, trial, seed
+	return t, nil, nil
+}
+
+// Seed returns the seed of a trial's world. It depends on nothing of the cell, so that trials
+// of different cells are pairs.
+func Seed(experiment uint64, trial int) uint64 {
+	h := experiment ^ uint64(trial+1)*0x9e3779b97f4a7c15
+	// The finalizer of SplitMix64: neighbours in either number are strangers in the outcome.
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
+}
+
+// at is an instant of the run.
+func (r *run) at(d time.Duration) clock.Time { return r.began.Add(d) }
+
+// since is how long the run has gone on at an instant.
+func (r *run) since(t clock.Time) time.Duration { return t.Sub(r.began) }
+
+// schedule has the flows begin and end, and the warm-up end, at their times.
+func (r *run) schedule() {
+	r.open = len(r.flows)
+	if r.x.Warmup > 0 {
+		r.At(r.at(r.x.Warmup), func(now clock.Time) { r.warm(now) })
+	}
+	for _, f := range r.flows {
+		r.At(r.at(f.Start), f.begin)
+		if f.Stop > 0 {
+			r.At(r.at(f.Stop), f.stop)
+		}
+	}
+}
+
+// play lets the time pass: all of it, or until there is nothing left to do.
+func (r *run) play() {
+	for until := r.at(r.x.Duration); r.open > 0 && r.err == nil && r.Step(until); {
+		continue
+	}
+}
+
+// warm ends the warm-up: means count from here.
+func (r *run) warm(now clock.Time) {
+	r.down.warm()
+	r.up.warm()
+	for _, f := range r.flows {
+		f.warm(now)
+	}
+}
+
+// fail ends the run with an error.
+func (r *run) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
