@@ -19,7 +19,7 @@ func record() *result.Record {
 		Title: "two flows", Duration: time.Minute, RTT: 176 * time.Millisecond, Rate: 2.435e6,
 		Flows: []result.FlowRecord{
 			{
-				Name: "a", Label: "reno", Start: 1, RTT: 2, MSS: 1460,
+				Name: "a", Label: "reno", Start: 1, RTT: 2, MSS: 1460, Upward: true,
 				Samples: []result.Sample{
 					{},
 					{
@@ -38,7 +38,9 @@ func record() *result.Record {
 			},
 			{Name: "b", Samples: []result.Sample{}, Segments: []result.Segment{}, Progress: []result.Point{}},
 		},
-		Links: []result.LinkRecord{{Name: "down", Rate: 12, Limit: 3, Events: []result.LinkEvent{
+		Links: []result.LinkRecord{{Name: "down", Rate: 12, Limit: 3, Rates: []result.Point{
+			{At: 0, Value: 8}, {At: 40 * time.Second, Value: 16},
+		}, Events: []result.LinkEvent{
 			{At: 1, Kind: result.Arrival, Flow: 1, Bytes: 1500, Queued: 1500},
 			{At: 2, Kind: result.Departure, Bytes: 1500, Wait: 1},
 			{At: 3, Kind: result.Drop, Flow: -1, Bytes: 1500, Why: "the queue is full"},

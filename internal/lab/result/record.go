@@ -23,6 +23,7 @@ type FlowRecord struct {
 	Start       time.Duration
 	RTT         time.Duration // of its own path, without a queue
 	MSS         int           // bytes
+	Upward      bool          // its data goes over the up link
 	Samples     []Sample      // each change at the sender
 	Segments    []Segment     // as the sender sent and received them
 	Progress    []Point       // bytes that the receiving application has got
@@ -67,6 +68,7 @@ type LinkRecord struct {
 	Name   string  // down or up
 	Rate   float64 // bit/s, on the average
 	Limit  int     // of the queue, in bytes; 0: none in bytes
+	Rates  []Point // bit/s from then on, if it changes as it was told to
 	Events []LinkEvent
 }
 
