@@ -47,6 +47,11 @@ type Flow struct {
 	Delay time.Duration
 	// TCP is how both ends are, if the protocol is TCP. Route and Secret are the world's.
 	TCP tcp.Config
+	// MSS is the largest segment of TCP as its option has it: options of the segment's own
+	// count in it. Without a word in the file it is what the path's MTU has room for.
+	MSS int
+	// Ssthresh is TCP's first slow start threshold in segments; 0: there is none.
+	Ssthresh int
 	// Script is the file of a Starlark congestion controller, which TCP.Congestion names then.
 	Script string
 	App    App
@@ -103,6 +108,8 @@ const (
 	Equals  Relation = "is"
 	AtLeast Relation = "at least"
 	AtMost  Relation = "at most"
+	// Holds is of a Value that is a comparison of its own, such as a > b > c. There is no Is.
+	Holds Relation = "holds"
 )
 
 // Setting is one key of the file with the value that it has in a cell, both as written:

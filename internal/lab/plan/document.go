@@ -1,0 +1,306 @@
+package plan
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+const (
+	maxFileBytes = 1 << 20
+	maxDepth     = 32
+	maxNodes     = 100_000
+)
+
+// source is a text that was read.
+type source struct {
+	name  string
+	flag  bool // an argument of a command, of one line
+	lines []string
+	shift int // what columns are ahead of the text's, in one that was made of a flag
+}
+
+// place is where something stands. Line and col count from 1.
+type place struct {
+	src              *source
+	line, col, width int
+}
+
+// kind is what a node is.
+type kind uint8
+
+const (
+	scalar kind = iota
+	list
+	mapping
+)
+
+// node is a part of a document: what YAML makes a number or a truth value of is text here,
+// for what a text means depends on where it stands.
+type node struct {
+	place
+	kind   kind
+	text   string // of a scalar
+	quoted bool
+	items  []*node // of a list
+	pairs  []pair  // of a mapping, in the order of the file
+}
+
+// pair is a key with its value.
+type pair struct{ key, value *node }
+
+// get returns the value of a key, nil if there is none.
+func (n *node) get(key string) *node {
+	if n == nil {
+		return nil
+	}
+	for _, p := range n.pairs {
+		if p.key.text == key {
+			return p.value
+		}
+	}
+	return nil
+}
+
+// empty reports whether nothing was written.
+func (n *node) empty() bool { return n.kind == scalar && n.text == "" && !n.quoted }
+
+// plain reports whether n is a scalar with this text.
+func (n *node) plain(text string) bool { return n != nil && n.kind == scalar && n.text == text }
+
+// builder makes nodes of what the YAML parser found, and refuses what files do without.
+type builder struct {
+	report *report
+	src    *source
+	nodes  int
+}
+
+// read parses the text of a source; nil: it is reported what is wrong with it.
+func read(r *report, src *source, text string) *node {
+	b, before := &builder{report: r, src: src}, len(r.errs)
+	switch {
+	case len(text) > maxFileBytes:
+		r.add(place{src: src}, "longer than an experiment is", "at most 1 MiB")
+		return nil
+	case !utf8.ValidString(text):
+		r.add(b.invalid(), "not UTF-8", "text")
+		return nil
+	}
+	tokens := lexer.Tokenize(text)
+	if !b.flat(tokens) {
+		return nil
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		b.syntax(err)
+		return nil
+	}
+	var root *node
+	for i, doc := range file.Docs {
+		switch {
+		case doc.Body == nil:
+		case root != nil:
+			b.report.add(b.at(file.Docs[i].Start), "a second document", "one experiment in a file")
+			return nil
+		default:
+			root = b.node(doc.Body, 0)
+		}
+	}
+	if root == nil && len(r.errs) == before {
+		r.add(place{src: src}, "nothing in it", "an experiment")
+	}
+	if len(r.errs) > before {
+		return nil
+	}
+	return root
+}
+
+// invalid finds the line that is not text.
+func (b *builder) invalid() place {
+	for i, line := range b.src.lines {
+		for at, r := range line {
+			if r == utf8.RuneError && strings.HasPrefix(line[at:], "\xef\xbf\xbd") {
+				continue
+			}
+			if r == utf8.RuneError {
+				return place{b.src, i + 1, utf8.RuneCountInString(line[:at]) + 1, 1}
+			}
+		}
+	}
+	return place{src: b.src}
+}
+
+// flat refuses what is nested so deep that a parser could run out of stack, and the parts of
+// YAML that let one thing stand for another.
+func (b *builder) flat(tokens token.Tokens) bool {
+	depth, entries := 0, 0
+	for _, t := range tokens {
+		if t.Type != token.SequenceEntryType {
+			entries = 0
+		}
+		refused := ""
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			depth++
+		case token.SequenceEndType, token.MappingEndType:
+			depth--
+		case token.SequenceEntryType:
+			entries++
+		case token.AnchorType, token.AliasType, token.MergeKeyType:
+			refused = "an anchor, an alias or a merge key"
+		case token.TagType:
+			refused = "a tag"
+		case token.MappingKeyType:
+			refused = "a key that is not a word"
+		case token.DirectiveType:
+			refused = "a directive"
+		default:
+		}
+		if refused != "" {
+			b.report.add(b.at(t), refused+", which experiments do without", "it written out")
+			return false
+		}
+		if depth > maxDepth || entries > maxDepth {
+			b.report.add(b.at(t), "nested too deep", strconv.Itoa(maxDepth)+" levels at most")
+			return false
+		}
+	}
+	return true
+}
+
+// syntax reports what the YAML parser says.
+func (b *builder) syntax(err error) {
+	var known yaml.Error
+	if !errors.As(err, &known) {
+		b.report.add(place{src: b.src}, "no YAML: "+err.Error(), "")
+		return
+	}
+	b.report.add(b.at(known.GetToken()), "no YAML: "+known.GetMessage(), "")
+}
+
+// at returns where a token stands.
+func (b *builder) at(t *token.Token) place {
+	if t == nil || t.Position == nil {
+		return place{src: b.src}
+	}
+	width := utf8.RuneCountInString(t.Value)
+	if t.Type == token.SingleQuoteType || t.Type == token.DoubleQuoteType {
+		width = utf8.RuneCountInString(strings.TrimSpace(t.Origin))
+	}
+	return place{b.src, t.Position.Line, max(1, t.Position.Column) - b.src.shift, width}
+}
+
+// node converts a node with what is in it.
+func (b *builder) node(n ast.Node, depth int) *node {
+	if b.nodes++; b.nodes > maxNodes {
+		b.report.add(b.at(n.GetToken()), "too much", strconv.Itoa(maxNodes)+" values at most")
+		return nil
+	}
+	if depth > maxDepth {
+		b.report.add(b.at(n.GetToken()), "nested too deep",
+			strconv.Itoa(maxDepth)+" levels at most")
+		return nil
+	}
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return b.mapping(n, n.Values, depth)
+	case *ast.MappingValueNode:
+		return b.mapping(n, []*ast.MappingValueNode{n}, depth)
+	case *ast.SequenceNode:
+		out := &node{place: b.at(n.GetToken()), kind: list}
+		for _, v := range n.Values {
+			item := b.node(v, depth+1)
+			if item == nil {
+				return nil
+			}
+			out.items = append(out.items, item)
+		}
+		return out
+	}
+	return b.scalar(n)
+}
+
+func (b *builder) mapping(n ast.Node, values []*ast.MappingValueNode, depth int) *node {
+	out := &node{place: b.at(n.GetToken()), kind: mapping}
+	if len(values) > 0 && n.GetToken().Type != token.MappingStartType {
+		out.place = b.at(values[0].Key.GetToken())
+	}
+	seen := map[string]place{}
+	for _, v := range values {
+		key := b.scalar(v.Key)
+		if key == nil {
+			return nil
+		}
+		if before, again := seen[key.text]; again {
+			b.report.add(key.place, quote(key.text)+" is there already, in line "+
+				strconv.Itoa(before.line), "each key once")
+			continue
+		}
+		seen[key.text] = key.place
+		value := b.node(v.Value, depth+1)
+		if value == nil {
+			return nil
+		}
+		if value.empty() { // nothing has no place of its own
+			value.line, value.col, value.width = key.line, key.col, key.width
+		}
+		out.pairs = append(out.pairs, pair{key, value})
+	}
+	return out
+}
+
+// scalar converts what is neither a list nor a mapping.
+func (b *builder) scalar(n ast.Node) *node {
+	t := n.GetToken()
+	out := &node{place: b.at(t)}
+	switch n := n.(type) {
+	case *ast.LiteralNode:
+		out.text, out.quoted = n.Value.Value, true
+	case *ast.NullNode:
+		if t.Type != token.ImplicitNullType {
+			out.text = t.Value
+		}
+	case *ast.StringNode:
+		out.text = t.Value
+		out.quoted = t.Type == token.SingleQuoteType || t.Type == token.DoubleQuoteType
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		out.text = t.Value
+	default:
+		b.report.add(out.place, quote(t.Value)+" is a part of YAML that experiments do without", "")
+		return nil
+	}
+	return out
+}
+
+// fileSource is the text of a file.
+func fileSource(name, text string) *source {
+	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	return &source{name: name, lines: lines}
+}
+
+// flagValue reads one or more values that stand behind a flag's key.
+func flagValue(r *report, flag, arg string, at int, many bool) *node {
+	src := &source{name: flag, flag: true, lines: []string{arg}}
+	src.shift = -utf8.RuneCountInString(arg[:at])
+	text := arg[at:]
+	if many {
+		text = "[" + text + "]"
+		src.shift++
+	}
+	if strings.ContainsAny(arg, "\n\r") {
+		r.add(place{src, 1, 1, 1}, "more than one line", "KEY=VALUE")
+		return nil
+	}
+	if strings.TrimSpace(arg[at:]) == "" {
+		r.add(place{src, 1, max(1, 1-src.shift), 1}, "without a value", "KEY=VALUE")
+		return nil
+	}
+	return read(r, src, text)
+}

@@ -1,0 +1,271 @@
+package plan
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidepool-net/tidepool/internal/spell"
+)
+
+// File is an experiment file with the changes of Set and Sweep.
+type File struct {
+	// Name is what Parse was given.
+	Name string
+	// Load reads the traces that the file names, by Cells. Without it they are mistakes.
+	Load Loader
+
+	root   *node
+	sweeps []variable
+	// set are the keys that Set was given: what the file sweeps of them is not swept.
+	set []string
+}
+
+// Bounds of a sweep.
+const (
+	// MaxCells is how many cells a file has at the most.
+	MaxCells = 10_000
+	// MaxRuns is how many cells times trials.
+	MaxRuns = 1_000_000
+)
+
+// variable is something that is swept.
+type variable struct {
+	name   string // what expectations and tables call it
+	key    string // as written
+	at     place
+	values []point
+}
+
+// point is a value of a variable, with what it changes.
+type point struct {
+	text    string
+	at      place
+	changes []change
+}
+
+// change is a key with the value that it gets.
+type change struct {
+	key   keyPath
+	value *node
+}
+
+// Parse reads an experiment file. Its errors are of type Errors: all mistakes that are in the
+// file, each with its line and column. Traces are not read yet.
+func Parse(name string, src []byte) (*File, error) {
+	r := &report{}
+	text := strings.TrimPrefix(string(src), "\ufeff")
+	root := read(r, fileSource(name, text), text)
+	if root == nil {
+		return nil, r.err()
+	}
+	f := &File{Name: name, root: root}
+	d := decoder{report: r}
+	if n := root.get("sweep"); n != nil {
+		f.sweeps = d.sweep(n)
+	}
+	f.probe(r)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// probe decodes the first cell, and one for each other value that is swept. What the file has
+// in place of swept values is looked at too.
+func (f *File) probe(r *report) {
+	written := &report{}
+	d := decoder{report: written, variables: f.sweeps}
+	d.experiment(f.root)
+	for _, v := range f.sweeps {
+		for _, c := range v.values[0].changes {
+			for _, e := range written.errs {
+				if n := f.root.find(c.key); n != nil && e.Line == n.line && e.Col == n.col {
+					r.add(n.place, e.Msg, e.Want)
+				}
+			}
+		}
+	}
+	at := make([]int, len(f.sweeps))
+	f.decode(r, at, nil)
+	for i, v := range f.sweeps {
+		for at[i] = 1; at[i] < len(v.values); at[i]++ {
+			f.decode(r, at, nil)
+		}
+		at[i] = 0
+	}
+}
+
+// decode makes the experiment of one cell: of each variable the value at an index.
+func (f *File) decode(r *report, at []int, load Loader) Experiment {
+	d := decoder{report: r, load: load, variables: f.sweeps}
+	rep := replacer{report: r}
+	root := f.root
+	r.cell = nil
+	for i, v := range f.sweeps {
+		p := v.values[at[i]]
+		if slices.Max(at) > 0 {
+			r.cell = append(r.cell, swept{Setting{v.key, p.text}, p.at})
+		}
+		for _, c := range p.changes {
+			if next := rep.with(root, c.key, c.value); next != nil {
+				root = next
+			}
+		}
+	}
+	x := d.experiment(root)
+	r.cell = nil
+	return x
+}
+
+// splitFlag takes KEY=VALUE apart.
+func splitFlag(r *report, flag, arg string) (k keyPath, at int) {
+	src := &source{name: flag, flag: true, lines: []string{arg}}
+	key, _, found := strings.Cut(arg, "=")
+	key = strings.TrimSpace(key)
+	if !found || key == "" {
+		r.add(place{src, 1, 1, max(1, utf8.RuneCountInString(arg))}, quote(arg)+" sets nothing",
+			"KEY=VALUE, such as flows.0.cc=reno")
+		return k, 0
+	}
+	return splitKey(key, place{src: src, line: 1, col: 1}), strings.IndexByte(arg, '=') + 1
+}
+
+// Set gives a key another value: "path.down.queue.limit=1bdp". The value is read as if it stood
+// in the file; what is wrong with it Cells tells. A key that the file sweeps is swept no more.
+func (f *File) Set(arg string) error {
+	const flag = "--set"
+	r := &report{}
+	k, at := splitFlag(r, flag, arg)
+	if len(r.errs) > 0 {
+		return r.err()
+	}
+	value := flagValue(r, flag, arg, at, false)
+	if value == nil {
+		return r.err()
+	}
+	if known := names(experimentKeys); !slices.Contains(known, k.segments[0].text) {
+		return f.strange(r, k, known)
+	}
+	rep := replacer{report: r}
+	root := rep.with(f.root, k, value)
+	if root == nil {
+		return r.err()
+	}
+	f.root = root
+	f.set = append(f.set, k.text)
+	f.unsweep(k.text)
+	return nil
+}
+
+// strange reports a key that no file has.
+func (f *File) strange(r *report, k keyPath, known []string) error {
+	first := k.segments[0]
+	near := spell.DidYouMean(first.text, known)
+	want := ""
+	if near == "" {
+		want = oneOf(known)
+	}
+	r.add(first.place, quote(first.text)+" is no key of an experiment"+near, want)
+	return r.err()
+}
+
+// unsweep takes a key out of what is swept.
+func (f *File) unsweep(key string) {
+	var left []variable
+	for _, v := range f.sweeps {
+		if v.key != key {
+			left = append(left, v)
+		}
+	}
+	f.sweeps = left
+}
+
+// Sweep gives a key several values, each in cells of its own: "flows.0.cc=reno,cubic". It takes
+// the place of what the file sweeps of that key.
+func (f *File) Sweep(arg string) error {
+	const flag = "--sweep"
+	r := &report{}
+	k, at := splitFlag(r, flag, arg)
+	if len(r.errs) > 0 {
+		return r.err()
+	}
+	values := flagValue(r, flag, arg, at, true)
+	if values == nil {
+		return r.err()
+	}
+	if known := names(experimentKeys); !slices.Contains(known, k.segments[0].text) {
+		return f.strange(r, k, known)
+	}
+	d := decoder{report: r}
+	v, ok := d.variable(&node{place: k.segments[0].place, text: k.text}, values)
+	if !ok {
+		return r.err()
+	}
+	for i := range f.sweeps {
+		if f.sweeps[i].key == v.key {
+			f.sweeps[i] = v
+			return nil
+		}
+	}
+	f.sweeps = append(f.sweeps, v)
+	return nil
+}
+
+// Cells returns the experiments of the cross product of what is swept, the last variable
+// changing fastest; one if nothing is. Its errors are of type Errors, those of flags with the
+// flag in place of the file.
+func (f *File) Cells() ([]Cell, error) {
+	r := &report{}
+	total := 1
+	for _, v := range f.sweeps {
+		if total *= len(v.values); total > MaxCells {
+			r.add(v.at, "too many cells", strconv.Itoa(MaxCells)+" at most")
+			return nil, r.err()
+		}
+	}
+	load := f.Load
+	if load == nil {
+		load = noFiles
+	}
+	load = once(load)
+	cells := make([]Cell, 0, total)
+	at := make([]int, len(f.sweeps))
+	for i := range total {
+		rest := i
+		for j := len(at) - 1; j >= 0; j-- {
+			n := len(f.sweeps[j].values)
+			at[j], rest = rest%n, rest/n
+		}
+		c := Cell{Index: i, Experiment: f.decode(r, at, load)}
+		for j, v := range f.sweeps {
+			c.Set = append(c.Set, Setting{v.key, v.values[at[j]].text})
+		}
+		if cells = append(cells, c); r.more {
+			break
+		}
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	runs := 0
+	for _, c := range cells {
+		if runs += c.Trials; runs > MaxRuns {
+			r.add(f.root.place, "too many runs: cells times trials",
+				strconv.Itoa(MaxRuns)+" at most")
+			return nil, r.err()
+		}
+	}
+	return cells, nil
+}
+
+// label is how a value is written in one line.
+func label(n *node) string {
+	if n.kind == scalar {
+		return n.text
+	}
+	var b strings.Builder
+	flowStyle(&b, n)
+	return b.String()
+}

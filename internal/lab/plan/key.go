@@ -1,0 +1,162 @@
+package plan
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// keyPath is the way to a value: "flows.0.cc".
+type keyPath struct {
+	text     string
+	segments []*node
+}
+
+const maxSegments = 16
+
+// splitKey makes a path of a key's text, which stands at p.
+func splitKey(text string, p place) keyPath {
+	k := keyPath{text: text}
+	at := p.col
+	for s := range strings.SplitSeq(text, ".") {
+		n := utf8.RuneCountInString(s)
+		k.segments = append(k.segments, &node{
+			place: place{p.src, p.line, at, max(n, 1)}, text: s, quoted: true,
+		})
+		at += n + 1
+	}
+	return k
+}
+
+// find returns what is at k in the document, nil if that is nothing or many things.
+func (n *node) find(k keyPath) *node {
+	for _, seg := range k.segments {
+		if n == nil {
+			return nil
+		}
+		if i, err := strconv.Atoi(seg.text); err == nil && n.kind == list && i >= 0 &&
+			i < len(n.items) {
+			n = n.items[i]
+			continue
+		}
+		n = n.get(seg.text)
+	}
+	return n
+}
+
+// replacer puts values into a document, of which it copies what it changes.
+type replacer struct {
+	report *report
+	failed bool
+}
+
+func (r *replacer) bad(n *node, msg, want string) {
+	r.failed = true
+	r.report.add(n.place, msg, want)
+}
+
+// with returns the document root with value at k; nil: it is reported why not.
+func (r *replacer) with(root *node, k keyPath, value *node) *node {
+	r.failed = false
+	if len(k.segments) > maxSegments {
+		r.bad(k.segments[maxSegments], "a key of too many parts", "")
+		return nil
+	}
+	out := r.put(root, root, k.segments, value)
+	if r.failed {
+		return nil
+	}
+	return out
+}
+
+// put returns n with value at the end of the path.
+func (r *replacer) put(root, n *node, path []*node, value *node) *node {
+	if len(path) == 0 {
+		return value
+	}
+	seg := path[0]
+	if seg.text == "" {
+		r.bad(seg, "a part of a key is missing", "a key such as flows.0.cc")
+		return n
+	}
+	switch n.kind {
+	case list:
+		return r.putItem(root, n, path, value)
+	case mapping:
+		return r.putPair(root, n, path, value)
+	case scalar:
+	}
+	if down := root.get("path").get("down"); n.plain("same") && down != nil {
+		return r.put(root, down, path, value)
+	}
+	r.bad(seg, quote(seg.text)+" cannot be set in "+quote(n.text),
+		"the key before it to be set whole")
+	return n
+}
+
+// putPair changes a mapping. What is not there is made: whether there may be such a key is
+// seen when the document is decoded.
+func (r *replacer) putPair(root, n *node, path []*node, value *node) *node {
+	out := *n
+	out.pairs = slices.Clone(n.pairs)
+	seg := path[0]
+	if seg.text == "*" && n == root.get("path") {
+		for _, side := range []string{"down", "up"} {
+			if side == "up" && n.get("up").plain("same") {
+				continue
+			}
+			named := *seg
+			named.text = side
+			out = *r.putPair(root, &out, append([]*node{&named}, path[1:]...), value)
+		}
+		return &out
+	}
+	for i, p := range out.pairs {
+		if p.key.text == seg.text {
+			out.pairs[i].value = r.put(root, p.value, path[1:], value)
+			return &out
+		}
+	}
+	if len(path) > 1 && path[1].index() {
+		r.bad(seg, quote(seg.text)+" is no list in the file", "a key that is there")
+		return n
+	}
+	fresh := &node{place: seg.place, kind: mapping}
+	if seg.text == "up" && n == root.get("path") && len(path) > 1 {
+		fresh.pairs = idealPath(seg.place).pairs
+	}
+	out.pairs = append(out.pairs, pair{seg, r.put(root, fresh, path[1:], value)})
+	return &out
+}
+
+// index reports whether a part of a key counts items.
+func (n *node) index() bool {
+	_, err := strconv.Atoi(n.text)
+	return err == nil || n.text == "*"
+}
+
+// putItem changes a list: the item of an index or, in one of flows, of a name; * changes all.
+func (r *replacer) putItem(root, n *node, path []*node, value *node) *node {
+	out := *n
+	out.items = slices.Clone(n.items)
+	seg, found := path[0], false
+	i, err := strconv.Atoi(seg.text)
+	for at, item := range n.items {
+		if seg.text == "*" || err == nil && i == at || item.get("name").plain(seg.text) {
+			out.items[at] = r.put(root, item, path[1:], value)
+			found = true
+		}
+	}
+	switch {
+	case found:
+		return &out
+	case err == nil:
+		r.bad(seg, "there is no "+seg.text+" in a list of "+strconv.Itoa(len(n.items)),
+			"an index from 0 to "+strconv.Itoa(len(n.items)-1))
+	default:
+		r.bad(seg, "nothing in the list has the name "+quote(seg.text),
+			"an index from 0, a name, or *")
+	}
+	return n
+}

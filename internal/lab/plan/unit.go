@@ -1,0 +1,266 @@
+package plan
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// dimension is what a quantity measures.
+type dimension uint8
+
+const (
+	pureNumber dimension = iota
+	timeSpan             // ns
+	dataSize             // bytes
+	dataRate             // bit/s
+	shareOf              // of 1
+	packetCount
+	bdpCount  // bandwidth-delay products
+	svcCount  // service times
+	noMeasure // it is none
+)
+
+// measures says what each is called and how it looks.
+var measures = [...]struct{ what, such string }{
+	pureNumber:  {"a number without a unit", "5"},
+	timeSpan:    {"a time", "88ms or 1.5s"},
+	dataSize:    {"a size", "26400B or 26.4kB"},
+	dataRate:    {"a rate", "12Mbit/s"},
+	shareOf:     {"a share", "1%"},
+	packetCount: {"a number of packets", "50pkt"},
+	bdpCount:    {"a number of bandwidth-delay products", "1bdp"},
+	svcCount:    {"a number of service times", "1svc"},
+	noMeasure:   {"no quantity", ""},
+}
+
+// units are the names of units and what is in one of them.
+var units = map[string]struct {
+	of   dimension
+	size float64
+}{
+	"ns": {timeSpan, 1}, "us": {timeSpan, 1e3}, "µs": {timeSpan, 1e3}, "ms": {timeSpan, 1e6},
+	"s": {timeSpan, 1e9}, "min": {timeSpan, 60e9}, "m": {timeSpan, 60e9}, "h": {timeSpan, 3600e9},
+	"B": {dataSize, 1}, "kB": {dataSize, 1e3}, "MB": {dataSize, 1e6}, "GB": {dataSize, 1e9},
+	"KiB": {dataSize, 1 << 10}, "MiB": {dataSize, 1 << 20}, "GiB": {dataSize, 1 << 30},
+	"bit/s": {dataRate, 1}, "kbit/s": {dataRate, 1e3}, "Mbit/s": {dataRate, 1e6},
+	"Gbit/s": {dataRate, 1e9}, "Tbit/s": {dataRate, 1e12},
+	"bit": {dataRate, 1}, "kbit": {dataRate, 1e3}, "Mbit": {dataRate, 1e6},
+	"Gbit": {dataRate, 1e9}, "Tbit": {dataRate, 1e12},
+	"B/s": {dataRate, 8}, "kB/s": {dataRate, 8e3}, "MB/s": {dataRate, 8e6}, "GB/s": {dataRate, 8e9},
+	"%":   {shareOf, 1}, // see measure
+	"pkt": {packetCount, 1}, "pkts": {packetCount, 1}, "packet": {packetCount, 1},
+	"packets": {packetCount, 1},
+	"bdp":     {bdpCount, 1}, "svc": {svcCount, 1},
+}
+
+// advice is for units that people write and that mean two things.
+var advice = map[string]string{
+	"Mbps": "Mbit/s, or MB/s if bytes are meant", "mbps": "Mbit/s, or MB/s if bytes are meant",
+	"kbps": "kbit/s, or kB/s if bytes are meant", "Kbps": "kbit/s, or kB/s if bytes are meant",
+	"Gbps": "Gbit/s, or GB/s if bytes are meant", "gbps": "Gbit/s, or GB/s if bytes are meant",
+	"bps": "bit/s, or B/s if bytes are meant",
+	"K":   "kB for 1000 bytes, KiB for 1024", "k": "kB for 1000 bytes, KiB for 1024",
+	"KB": "kB for 1000 bytes, KiB for 1024", "kb": "kB for 1000 bytes, kbit for bits",
+	"Kb": "kB for 1000 bytes, kbit for bits", "b": "B for bytes, bit for bits",
+	"M": "MB for bytes, Mbit for bits", "Mb": "MB for bytes, Mbit for bits",
+	"mb": "MB for bytes, Mbit for bits", "G": "GB for bytes, Gbit for bits",
+	"p": "pkt", "ms/s": "ms", "sec": "s", "secs": "s", "seconds": "s", "msec": "ms",
+}
+
+// measured is a number in the smallest unit of what it measures.
+type measured struct {
+	value float64
+	of    dimension
+}
+
+// quantity reads a number with its unit, as one of the dimensions; what says what it is for.
+func (d *decoder) quantity(n *node, what string, as ...dimension) (measured, bool) {
+	text, ok := d.scalar(n, expected(what, as))
+	if !ok {
+		return measured{}, false
+	}
+	m, why := measure(text)
+	if why != "" {
+		d.bad(n, quote(text)+" is no quantity: "+why, expected(what, as))
+		return measured{}, false
+	}
+	if slices.Contains(as, m.of) {
+		return m, true
+	}
+	if m.value == 0 && m.of == pureNumber {
+		return measured{0, as[0]}, true // nothing of anything
+	}
+	want := expected(what, as)
+	if m.of == pureNumber && len(as) == 1 {
+		d.bad(n, quote(text)+" has no unit", what+", such as "+withUnit(text, as[0]))
+		return measured{}, false
+	}
+	msg := " is " + measures[m.of].what
+	if m.of == pureNumber {
+		msg = " has no unit"
+	}
+	d.bad(n, quote(text)+msg, want)
+	return measured{}, false
+}
+
+// withUnit is what a number without a unit could have meant.
+func withUnit(text string, as dimension) string {
+	switch as {
+	case timeSpan:
+		return text + "ms or " + text + "s"
+	case dataRate:
+		return text + "Mbit/s or " + text + "bit/s"
+	case shareOf:
+		return text + "%"
+	case dataSize:
+		return text + "B or " + text + "kB"
+	case pureNumber, packetCount, bdpCount, svcCount, noMeasure:
+	}
+	return measures[as].such
+}
+
+// expected says what was wanted.
+func expected(what string, as []dimension) string {
+	such := make([]string, len(as))
+	for i, a := range as {
+		such[i] = measures[a].such
+		if len(as) > 2 {
+			such[i], _, _ = strings.Cut(such[i], " ")
+		}
+	}
+	return what + ", such as " + oneOf(such)
+}
+
+// measure takes a text apart; why is empty, or what is wrong.
+func measure(text string) (m measured, why string) {
+	digits := strings.TrimLeft(text, "0123456789.")
+	number := text[:len(text)-len(digits)]
+	if rest, ok := exponent(digits); ok && number != "" {
+		number, digits = text[:len(text)-len(rest)], rest
+	}
+	unit := strings.TrimSpace(digits)
+	v, err := strconv.ParseFloat(number, 64)
+	switch {
+	case strings.HasPrefix(text, "-"):
+		return m, "it is negative"
+	case err != nil || math.IsInf(v, 0):
+		return m, "it does not begin with a number"
+	case unit == "":
+		return measured{v, pureNumber}, ""
+	case unit == "%":
+		return measured{v / 100, shareOf}, "" // not times .01, which is no binary fraction
+	}
+	if u, ok := units[unit]; ok {
+		return measured{v * u.size, u.of}, ""
+	}
+	if span, err := time.ParseDuration(text); err == nil { // such as 1m30s
+		return measured{float64(span), timeSpan}, ""
+	}
+	if better, ok := advice[unit]; ok {
+		return m, "say " + better
+	}
+	for name := range units {
+		if strings.EqualFold(name, unit) && name != "m" && name != "M" {
+			return m, quote(unit) + " is no unit (did you mean " + sameCase(unit) + "?)"
+		}
+	}
+	return m, quote(unit) + " is no unit"
+}
+
+// sameCase finds the unit that differs in the case of letters, the first by name.
+func sameCase(unit string) string {
+	best := ""
+	for name := range units {
+		if strings.EqualFold(name, unit) && (best == "" || name < best) {
+			best = name
+		}
+	}
+	return best
+}
+
+// exponent takes the power of ten off the front, such as e-3.
+func exponent(text string) (rest string, ok bool) {
+	if !strings.HasPrefix(text, "e") {
+		return text, false
+	}
+	t := strings.TrimLeft(text[1:], "+-")
+	rest = strings.TrimLeft(t, "0123456789")
+	return rest, rest != t && len(text)-1-len(t) <= 1
+}
+
+// maxSpan bounds all times: a week.
+const maxSpan = 7 * 24 * time.Hour
+
+// span reads a time from least to most.
+func (d *decoder) span(n *node, what string, least, most time.Duration) (time.Duration, bool) {
+	m, ok := d.quantity(n, what, timeSpan)
+	if !ok {
+		return 0, false
+	}
+	if m.value < float64(least) || m.value > float64(most) {
+		d.bad(n, n.text+" is out of range", what+" from "+least.String()+" to "+most.String())
+		return 0, false
+	}
+	return time.Duration(math.Round(m.value)), true
+}
+
+// time reads a time into a field.
+func (d *decoder) time(n *node, what string, most time.Duration, to *time.Duration) {
+	if t, ok := d.span(n, what, 0, most); ok {
+		*to = t
+	}
+}
+
+// bytes reads a size; a number without a unit is one in bytes.
+func (d *decoder) bytes(n *node, what string, least, most float64) (uint64, bool) {
+	m, ok := d.quantity(n, what, dataSize, pureNumber)
+	if !ok {
+		return 0, false
+	}
+	v := math.Round(m.value)
+	if v < least || v > most || v != m.value && m.of == pureNumber {
+		d.bad(n, n.text+" is out of range", what+" from "+bytesText(least)+" to "+bytesText(most))
+		return 0, false
+	}
+	return uint64(v), true
+}
+
+// size reads a size into an int.
+func (d *decoder) size(n *node, what string, least, most int, to *int) {
+	if v, ok := d.bytes(n, what, float64(least), float64(most)); ok {
+		*to = int(v)
+	}
+}
+
+func bytesText(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + "B" }
+
+// maxRate is what netem takes.
+const maxRate = 1e12
+
+// rate reads bits a second.
+func (d *decoder) rate(n *node, what string) (int64, bool) {
+	m, ok := d.quantity(n, what, dataRate)
+	if !ok {
+		return 0, false
+	}
+	if m.value < 1 || m.value > maxRate {
+		d.bad(n, n.text+" is out of range", what+" from 1bit/s to 1Tbit/s")
+		return 0, false
+	}
+	return int64(math.Round(m.value)), true
+}
+
+// share reads a percentage as a number from 0 to 1.
+func (d *decoder) share(n *node, what string, to *float64) {
+	m, ok := d.quantity(n, what, shareOf)
+	switch {
+	case !ok:
+	case m.value > 1:
+		d.bad(n, n.text+" is more than all", what+" from 0% to 100%")
+	default:
+		*to = m.value
+	}
+}
