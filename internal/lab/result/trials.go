@@ -41,14 +41,14 @@ func AppendTrial(dst []byte, experiment string, t *Trial) []byte {
 }
 
 func appendRow(dst []byte, experiment string, t *Trial, f *Flow) []byte {
-	dst = append(appendField(dst, experiment), ',')
+	dst = append(AppendField(dst, experiment), ',')
 	dst = append(strconv.AppendInt(dst, int64(t.Cell), 10), ',')
 	dst = append(strconv.AppendInt(dst, int64(t.Trial), 10), ',')
 	dst = append(strconv.AppendUint(dst, t.Seed, 10), ',')
-	dst = append(appendField(dst, f.Name), ',')
-	dst = append(appendField(dst, f.Label), ',')
+	dst = append(AppendField(dst, f.Name), ',')
+	dst = append(AppendField(dst, f.Label), ',')
 	dst = append(strconv.AppendBool(dst, f.Finished), ',')
-	dst = append(appendField(dst, f.Note), ',')
+	dst = append(AppendField(dst, f.Note), ',')
 	dst = append(fmt.Appendf(dst, "%016x", t.Hash), ',')
 	dst = appendTime(dst, t.Virtual, time.Second)
 	for _, d := range catalog {
@@ -60,8 +60,8 @@ func appendRow(dst []byte, experiment string, t *Trial, f *Flow) []byte {
 	return append(dst, '\n')
 }
 
-// appendField quotes a field if it must be. A row stays one line.
-func appendField(dst []byte, s string) []byte {
+// AppendField writes a field of a CSV file, in quotes if it must be. A row stays one line.
+func AppendField(dst []byte, s string) []byte {
 	s = strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
 	if !strings.ContainsAny(s, `",`) && s == strings.TrimLeft(s, " \t") {
 		return append(dst, s...)

@@ -1,0 +1,223 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// directory is where this process writes the results of a study. Nobody else does meanwhile,
+// but for the files of single cells.
+type directory struct {
+	path     string
+	manifest *Manifest
+	lock     *os.File
+	trials   *os.File
+	runs     map[job]*result.Trial
+	notes    []string // what was found in it that somebody should know
+}
+
+// openDirectory makes a directory for a study's results, or goes on with one: what was written
+// whole is kept.
+func openDirectory(path string, s *Study) (*directory, error) {
+	d, err := lockDirectory(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.open(s); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+func lockDirectory(path string) (*directory, error) {
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(path, lockFile), os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	mine, err := tryLock(f)
+	if err == nil && !mine {
+		err = fmt.Errorf("%s: %w; -o names another directory", path, ErrBusy)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &directory{path: path, lock: f, runs: map[job]*result.Trial{}}, nil
+}
+
+func (d *directory) open(s *Study) error {
+	if err := result.Sweep(d.path); err != nil {
+		return err
+	}
+	old, err := readManifest(d.path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return err
+	default:
+		if err := old.same(d.path, s); err != nil {
+			return err
+		}
+	}
+	d.manifest = s.manifest()
+	if err := d.describe(s); err != nil {
+		return err
+	}
+	return d.load()
+}
+
+// describe writes what the directory is about, before there are any results.
+func (d *directory) describe(s *Study) error {
+	if err := result.WriteFile(filepath.Join(d.path, documentFile), s.Document); err != nil {
+		return err
+	}
+	return d.manifest.write(d.path)
+}
+
+// load reads what was run before, and has trials.csv end with a whole run.
+func (d *directory) load() error {
+	path := filepath.Join(d.path, trialsFile)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o666)
+	if err != nil {
+		return err
+	}
+	d.trials = f
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	got, err := result.ParseTrials(path, text, d.manifest.Mark, d.manifest.check)
+	if err != nil {
+		return err
+	}
+	if got.Cut > 0 && got.Whole > 0 {
+		d.notes = append(d.notes, fmt.Sprintf("%s: its last run is cut off and is run again", path))
+	}
+	if err := f.Truncate(int64(got.Whole)); err != nil {
+		return err
+	}
+	if got.Whole == 0 {
+		if _, err := f.Write(result.TrialsHeader()); err != nil {
+			return err
+		}
+	}
+	if err := d.keep(path, got.Runs); err != nil {
+		return err
+	}
+	return d.adopt()
+}
+
+// keep takes runs that were read. A run may be there twice, if it came to the same.
+func (d *directory) keep(path string, runs []*result.Trial) error {
+	for _, t := range runs {
+		before, again := d.runs[jobOf(t)]
+		if again && !reflect.DeepEqual(before, t) {
+			return fmt.Errorf("%s: %w: %v is there twice, with different results", path,
+				result.ErrFile, jobOf(t))
+		}
+		d.runs[jobOf(t)] = t
+	}
+	return nil
+}
+
+// adopt adds what single cells were run into.
+func (d *directory) adopt() error {
+	had := len(d.runs)
+	runs, err := readCells(d.path, d.manifest)
+	if err != nil {
+		return err
+	}
+	var text []byte
+	for _, t := range runs {
+		if d.runs[jobOf(t)] == nil {
+			text = result.AppendTrial(text, d.manifest.Mark, t)
+		}
+	}
+	if err := d.keep(filepath.Join(d.path, cellsFolder), runs); err != nil {
+		return err
+	}
+	if n := len(d.runs) - had; n > 0 {
+		d.notes = append(d.notes, fmt.Sprintf("%d runs of single cells are taken in", n))
+	}
+	_, err = d.trials.Write(text)
+	return err
+}
+
+// readCells reads the files of single cells, in the order of their numbers.
+func readCells(dir string, m *Manifest) ([]*result.Trial, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, cellsFolder, "*.csv"))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(paths)
+	var runs []*result.Trial
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		got, err := result.ParseTrials(path, text, m.Mark, m.check)
+		if err != nil {
+			return nil, err
+		}
+		if got.Cut > 0 {
+			return nil, fmt.Errorf("%s: %w: its last run is cut off", path, result.ErrFile)
+		}
+		runs = append(runs, got.Runs...)
+	}
+	return runs, nil
+}
+
+// add appends a run: in one call, so that it is there whole or not.
+func (d *directory) add(t *result.Trial) error {
+	if err := d.manifest.check(t); err != nil {
+		panic("BUG: lab: " + err.Error())
+	}
+	d.runs[jobOf(t)] = t
+	_, err := d.trials.Write(result.AppendTrial(nil, d.manifest.Mark, t))
+	return err
+}
+
+// results are the runs that the manifest speaks of.
+func (d *directory) results() *Results {
+	r := newResults(d.path, d.manifest, inOrder(d.runs))
+	r.Notes = append(slices.Clone(d.notes), r.Notes...)
+	return r
+}
+
+// finish puts trials.csv into its order and writes the rest.
+func (d *directory) finish() error {
+	text := result.TrialsHeader()
+	for _, t := range inOrder(d.runs) {
+		text = result.AppendTrial(text, d.manifest.Mark, t)
+	}
+	if err := result.WriteFile(filepath.Join(d.path, trialsFile), text); err != nil {
+		return err
+	}
+	r := d.results()
+	d.manifest.Hash = ""
+	if _, missing := r.Missing(); missing == 0 {
+		d.manifest.Hash = r.Hash()
+	}
+	if err := result.WriteFile(filepath.Join(d.path, summaryFile), r.summaryFile()); err != nil {
+		return err
+	}
+	return d.manifest.write(d.path)
+}
+
+// close lets others write there.
+func (d *directory) close() error {
+	var err error
+	if d.trials != nil {
+		err = d.trials.Close()
+	}
+	return errors.Join(err, d.lock.Close())
+}

@@ -1,0 +1,16 @@
+package lab
+
+import (
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+)
+
+// settingsText is what a cell has of what is swept, in one line.
+func settingsText(set []plan.Setting) string {
+	parts := make([]string, len(set))
+	for i, s := range set {
+		parts[i] = s.Key + "=" + s.Value
+	}
+	return strings.Join(parts, " ")
+}

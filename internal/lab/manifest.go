@@ -1,0 +1,114 @@
+package lab
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// The files of a directory of results. Records have folders of their own.
+const (
+	manifestFile = "run.json"
+	documentFile = "experiment.yaml"
+	trialsFile   = "trials.csv"
+	summaryFile  = "summary.csv"
+	cellsFolder  = "cells" // what single cells were run into, by others
+	lockFile     = ".lock"
+)
+
+// Manifest is what a directory says about the results in it.
+type Manifest struct {
+	Name    string `json:"name"`
+	About   string `json:"about,omitempty"`
+	Version string `json:"version"`
+	Mark    string `json:"mark"`
+	Seed    uint64 `json:"seed"`
+	// Hash is that of all runs; empty: not all have been run.
+	Hash  string         `json:"hash,omitempty"`
+	Cells []ManifestCell `json:"cells"`
+}
+
+// ManifestCell is one cell: what it has of what is swept, its flows, and how many trials it has.
+type ManifestCell struct {
+	Set    []plan.Setting `json:"set,omitempty"`
+	Flows  []string       `json:"flows"`
+	Trials int            `json:"trials"`
+}
+
+func (s *Study) manifest() *Manifest {
+	m := &Manifest{
+		Name: s.Name, About: s.About, Version: s.Version, Mark: s.Mark, Seed: s.Seed,
+	}
+	for i := range s.Cells {
+		c := ManifestCell{Set: s.Cells[i].Set, Flows: []string{}, Trials: s.Cells[i].Trials}
+		for j := range s.Cells[i].Flows {
+			c.Flows = append(c.Flows, s.Cells[i].Flows[j].Name)
+		}
+		m.Cells = append(m.Cells, c)
+	}
+	return m
+}
+
+// readManifest reads what a directory says of itself. The error is os.ErrNotExist if it says
+// nothing.
+func readManifest(dir string) (*Manifest, error) {
+	path := filepath.Join(dir, manifestFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m := new(Manifest)
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", path, result.ErrFile, err)
+	}
+	return m, nil
+}
+
+func (m *Manifest) write(dir string) error {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		panic("BUG: lab: a manifest is no JSON: " + err.Error())
+	}
+	return result.WriteFile(filepath.Join(dir, manifestFile), append(text, '\n'))
+}
+
+// same says how a directory's results are not those of a study; nil: they are.
+func (m *Manifest) same(dir string, s *Study) error {
+	if m.Mark == s.Mark {
+		return nil
+	}
+	why := "with other settings"
+	switch {
+	case m.Name != s.Name:
+		why = "named " + m.Name
+	case m.Version != s.Version:
+		why = fmt.Sprintf("by another version of the program, %s (this is %s)",
+			m.Version, s.Version)
+	case m.Seed != s.Seed:
+		why = fmt.Sprintf("with seed %d", m.Seed)
+	}
+	return fmt.Errorf("%s %w: it was run %s; -o names another directory", dir, ErrOther, why)
+}
+
+// check says what is wrong with a run of a directory; nil: nothing.
+func (m *Manifest) check(t *result.Trial) error {
+	if t.Cell >= len(m.Cells) {
+		return fmt.Errorf("%w: cell %d of %d", result.ErrFile, t.Cell, len(m.Cells))
+	}
+	flows := m.Cells[t.Cell].Flows
+	if len(flows) != len(t.Flows) {
+		return fmt.Errorf("%w: %v has %d flows, want %d", result.ErrFile, jobOf(t), len(t.Flows),
+			len(flows))
+	}
+	for i := range flows {
+		if t.Flows[i].Name != flows[i] {
+			return fmt.Errorf("%w: %v: flow %q, want %q", result.ErrFile, jobOf(t),
+				t.Flows[i].Name, flows[i])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// outcome is what became of a job.
+type outcome struct {
+	job job
+	run *result.Trial
+	err error
+}
+
+// work has several workers do jobs in about their order, and gives what they come to, in
+// whatever order, to done, which nobody else calls meanwhile. It ends with the first error, or
+// when ctx is over: what is under way then is left to itself, and comes to nothing.
+func work(ctx context.Context, jobs []job, workers int, do func(job) (*result.Trial, error),
+	done func(job, *result.Trial) error,
+) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	todo, over := make(chan job), make(chan outcome)
+	go func() {
+		defer close(todo)
+		for _, j := range jobs {
+			select {
+			case todo <- j:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	var busy sync.WaitGroup
+	for range max(1, min(workers, len(jobs))) {
+		busy.Go(func() {
+			for j := range todo {
+				t, err := attempt(j, do)
+				select {
+				case over <- outcome{j, t, err}:
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	for range jobs {
+		select {
+		case o := <-over:
+			if o.err == nil {
+				o.err = done(o.job, o.run)
+			}
+			if o.err != nil {
+				return o.err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	busy.Wait()
+	return nil
+}
+
+// attempt does a job. A bug's text says in which, for it is found again there.
+func attempt(j job, do func(job) (*result.Trial, error)) (t *result.Trial, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v: %v\n%s", j, r, debug.Stack())
+		}
+	}()
+	return do(j)
+}

@@ -1,0 +1,75 @@
+package lab
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// Study is an experiment as it is to be run.
+type Study struct {
+	Name, About string
+	// Version is the program's.
+	Version string
+	Seed    uint64
+	Cells   []plan.Cell
+	// Document is the file with all that was changed in it: what it says is what is run.
+	Document []byte
+	// Mark stands for everything that decides what a run comes to: results with another mark
+	// are those of another experiment.
+	Mark string
+	// Play plays one trial of one cell. It is called by several goroutines.
+	Play Player
+}
+
+// Player plays one trial of one cell, counted from 0, with its record if that is wanted.
+type Player func(cell *plan.Cell, trial int, record bool) (*result.Trial, *result.Record, error)
+
+var (
+	// ErrUsage is the error of what was asked for wrongly.
+	ErrUsage = errors.New("cannot be run so")
+	// ErrBusy is the error of a directory in which another process writes.
+	ErrBusy = errors.New("another process writes there")
+	// ErrOther is the error of a directory that holds the results of another experiment.
+	ErrOther = errors.New("holds results of another experiment")
+	// ErrIncomplete is the error of results of which some are missing.
+	ErrIncomplete = errors.New("not all has been run")
+)
+
+// job is one trial of one cell.
+type job struct{ cell, trial int }
+
+func (j job) String() string { return fmt.Sprintf("trial %d of cell %d", j.trial, j.cell) }
+
+// compareJobs orders by cells, which is the order of trials.csv.
+func compareJobs(a, b job) int {
+	return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.trial, b.trial))
+}
+
+func jobOf(t *result.Trial) job { return job{t.Cell, t.Trial} }
+
+// inOrder returns the runs by cell and trial.
+func inOrder(runs map[job]*result.Trial) []*result.Trial {
+	out := make([]*result.Trial, 0, len(runs))
+	for _, t := range runs {
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b *result.Trial) int { return compareJobs(jobOf(a), jobOf(b)) })
+	return out
+}
+
+// hashOf is the digest of runs in their order, each by its events: what two runs of an
+// experiment have in common.
+func hashOf(runs []*result.Trial) string {
+	h := fnv.New64a()
+	for _, t := range runs {
+		fmt.Fprintf(h, "%d %d %d %016x\n", t.Cell, t.Trial, t.Seed, t.Hash)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,167 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// Options are how a study is run, whatever it is about.
+type Options struct {
+	Dir     string
+	Workers int // how many runs go on at once; 0: one
+	// Records is how many cells leave a record of their first trial, from the first on.
+	Records int
+	// Until, if it is above 0, has each cell be run until the interval of each flow's main
+	// metric is so narrow, as a share of the mean, and its Trials times at most.
+	Until float64
+	// Progress hears how many runs are done of how many; it may be nil.
+	Progress func(done, of int)
+}
+
+// Run runs what is missing in a directory of a study's results, and returns all there is then.
+// Interrupted by ctx it returns ctx's cause, and what is done stays.
+func Run(ctx context.Context, s *Study, o Options) (r *Results, err error) {
+	d, err := openDirectory(o.Dir, s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if e := d.close(); err == nil {
+			err = e
+		}
+	}()
+	w := &sweep{study: s, options: o, dir: d}
+	if o.Until > 0 {
+		for i := range d.manifest.Cells {
+			d.manifest.Cells[i].Trials = min(s.Cells[i].Trials, batch)
+		}
+	}
+	for {
+		if err := w.run(ctx); err != nil {
+			return nil, err
+		}
+		if o.Until <= 0 || !w.extend() {
+			break
+		}
+	}
+	if err := d.finish(); err != nil {
+		return nil, err
+	}
+	return d.results(), nil
+}
+
+// batch is how many trials are run at a time until an interval is narrow: its rule sees the
+// same runs whatever the order in which they end.
+const batch = 5
+
+type sweep struct {
+	study   *Study
+	options Options
+	dir     *directory
+}
+
+// run runs what is missing of the cells' trials: the first of all cells, then the second.
+func (w *sweep) run(ctx context.Context) error {
+	jobs := w.recordsMissing()
+	cells := w.dir.manifest.Cells
+	for trial, more := 0, true; more; trial++ {
+		more = false
+		for cell := range cells {
+			if trial >= cells[cell].Trials {
+				continue
+			}
+			more = true
+			if j := (job{cell, trial}); w.dir.runs[j] == nil {
+				jobs = append(jobs, j)
+			}
+		}
+	}
+	total, done := len(jobs), 0
+	if w.options.Progress != nil {
+		w.options.Progress(0, total)
+	}
+	return work(ctx, jobs, w.options.Workers, w.do, func(j job, t *result.Trial) error {
+		done++
+		if w.options.Progress != nil {
+			w.options.Progress(done, total)
+		}
+		if before := w.dir.runs[j]; before != nil {
+			return sameAgain(before, t)
+		}
+		return w.dir.add(t)
+	})
+}
+
+// recordsMissing are first trials that were run and whose records are gone, or were not asked
+// for then.
+func (w *sweep) recordsMissing() []job {
+	cells := len(w.study.Cells)
+	var jobs []job
+	for cell := range min(w.options.Records, cells) {
+		j := job{cell, 0}
+		if w.dir.runs[j] != nil && !hasRecord(w.dir.path, cells, cell) {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs
+}
+
+// sameAgain is the error of a run that came to something else than before: a program that is
+// not the one that it says to be, or one that is not deterministic.
+func sameAgain(before, t *result.Trial) error {
+	if before.Hash == t.Hash {
+		return nil
+	}
+	return fmt.Errorf("%v came to %016x and now to %016x: was it run by another program?",
+		jobOf(t), before.Hash, t.Hash)
+}
+
+// do plays one run. Its record is written before the run is known to be done.
+func (w *sweep) do(j job) (*result.Trial, error) {
+	return play(w.study, j, w.options)
+}
+
+func play(s *Study, j job, o Options) (*result.Trial, error) {
+	wanted := j.trial == 0 && j.cell < o.Records
+	t, record, err := s.Play(&s.Cells[j.cell], j.trial, wanted)
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", j, err)
+	}
+	if wanted && record != nil {
+		name := recordName(len(s.Cells), j.cell)
+		if err := result.WriteRecord(o.Dir, name, record); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// extend adds trials to cells whose intervals are too wide; false: there is none.
+func (w *sweep) extend() bool {
+	wide := map[int]bool{}
+	for _, g := range w.dir.results().Groups() {
+		n, ok := g.Numbers[mainMetric(&g)]
+		if ok && g.Flow != "" && !(n.Precision() < w.options.Until) {
+			wide[g.Cell] = true
+		}
+	}
+	more := false
+	for i := range w.dir.manifest.Cells {
+		c := &w.dir.manifest.Cells[i]
+		if most := w.study.Cells[i].Trials; wide[i] && c.Trials < most {
+			more = true
+			c.Trials = min(most, c.Trials+batch)
+		}
+	}
+	return more
+}
+
+// mainMetric is what a flow is about: how long it took, if it had an end.
+func mainMetric(g *Group) result.Metric {
+	if _, ok := g.Numbers[result.Completion]; ok {
+		return result.Completion
+	}
+	return result.Goodput
+}

@@ -1,0 +1,351 @@
+package lab
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// maxColumns is how wide a table is.
+const maxColumns = 100
+
+// shown are the metrics of tables, the most important first: what does not fit is left to
+// summary.csv. Those of a run stand in its flow's row if it has but one.
+var shown = []struct {
+	metric result.Metric
+	head   string
+}{
+	{result.Completion, "completion"},
+	{result.Goodput, "goodput"},
+	{result.RTTMean, "mean RTT"},
+	{result.Utilisation, "utilisation"},
+	{result.Retransmits, "sent again"},
+	{result.Jain, "Jain"},
+	{result.Sent, "sent"},
+	{result.QueueP95, "queue, p95"},
+	{result.QueueDrops, "dropped"},
+	{result.Timeouts, "time-outs"},
+}
+
+// Print writes one table with a row for each flow of each cell: means with the reach of their
+// intervals, or medians where runs were cut off. Metrics are those of the table; nil: the usual
+// ones, as many as fit.
+func (r *Results) Print(w io.Writer, metrics []result.Metric) error {
+	var b strings.Builder
+	rows := r.rows()
+	b.WriteString(r.Name)
+	if r.About != "" {
+		b.WriteString(": " + r.About)
+	}
+	b.WriteString("\n\n")
+	t := r.settingsGrid(rows)
+	if metrics != nil {
+		for _, m := range metrics {
+			t.add(metricColumn(rows, m, strings.ReplaceAll(string(m), "_", " ")))
+		}
+	} else {
+		r.usual(&t, rows)
+	}
+	t.write(&b)
+	b.WriteString(r.legend(rows))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// row is one line of the table: a flow, with the whole run's numbers if it is alone.
+type row struct {
+	Group
+	numbers map[result.Metric]Number
+}
+
+// rows are the groups that have a line of their own.
+func (r *Results) rows() []row {
+	var out []row
+	groups := r.Groups()
+	for from := 0; from < len(groups); {
+		to := from + 1
+		for groups[to-1].Flow != "" {
+			to++
+		}
+		whole := groups[to-1]
+		if to-from == 2 {
+			one := row{groups[from], maps.Clone(whole.Numbers)}
+			maps.Copy(one.numbers, groups[from].Numbers)
+			// Alone it is fair whatever it gets.
+			delete(one.numbers, result.Jain)
+			out = append(out, one)
+		} else {
+			for _, g := range groups[from:to] {
+				out = append(out, row{g, g.Numbers})
+			}
+		}
+		from = to
+	}
+	return out
+}
+
+// settingsGrid begins the table: what is swept, and whose row it is.
+func (r *Results) settingsGrid(rows []row) grid {
+	var t grid
+	if len(r.Cells) > 0 {
+		for i, s := range r.Cells[0].Set {
+			c := column{head: [2]string{"", r.shortKey(i)}, left: true}
+			last := -1
+			for _, row := range rows {
+				text := ""
+				if row.Cell != last {
+					text = r.Cells[row.Cell].Set[i].Value
+				}
+				last = row.Cell
+				c.cells = append(c.cells, text)
+			}
+			_ = s
+			t.add(c)
+		}
+	}
+	flow := column{head: [2]string{"", "flow"}, left: true}
+	label := column{head: [2]string{"", "kind"}, left: true}
+	finished := column{head: [2]string{"finished", "runs"}}
+	several, labels, cut := false, false, false
+	for _, row := range rows {
+		name := row.Flow
+		if name == "" {
+			name = "all"
+			several = true
+		}
+		flow.cells = append(flow.cells, name)
+		text := ""
+		if row.Label != row.Flow && row.Label != "" {
+			labels = true
+			text = row.Label
+		}
+		label.cells = append(label.cells, text)
+		finished.cells = append(finished.cells, fmt.Sprintf("%d/%d", row.Finished, row.N))
+		cut = cut || row.Finished < row.N
+	}
+	if several || len(r.Cells) == 1 {
+		t.add(flow)
+	}
+	if labels && !r.sweeps("cc") {
+		t.add(label)
+	}
+	if cut {
+		t.add(finished)
+	}
+	return t
+}
+
+// sweeps reports whether the last part of a key that is swept is so.
+func (r *Results) sweeps(part string) bool {
+	return len(r.Cells) > 0 && slices.ContainsFunc(r.keys(), func(key string) bool {
+		return key[strings.LastIndex(key, ".")+1:] == part
+	})
+}
+
+// keys are what is swept.
+func (r *Results) keys() []string {
+	var keys []string
+	for _, s := range r.Cells[0].Set {
+		keys = append(keys, s.Key)
+	}
+	return keys
+}
+
+// shortKey is as much of the end of a key as tells it from the others that are swept.
+func (r *Results) shortKey(i int) string {
+	keys := r.keys()
+	parts := strings.Split(keys[i], ".")
+	for n := len(parts) - 1; n > 0; n-- {
+		tail := strings.Join(parts[n:], ".")
+		alike := 0
+		for _, k := range keys {
+			if k == tail || strings.HasSuffix(k, "."+tail) {
+				alike++
+			}
+		}
+		if alike == 1 {
+			return tail
+		}
+	}
+	return keys[i]
+}
+
+// usual adds the usual metrics that say something, as many as fit.
+func (r *Results) usual(t *grid, rows []row) {
+	type place struct {
+		column
+		at int
+	}
+	var taken []place
+	width := t.width()
+	for i, s := range shown {
+		c := metricColumn(rows, s.metric, s.head)
+		if c.silent || width+gap+c.width() > maxColumns {
+			continue
+		}
+		width += gap + c.width()
+		taken = append(taken, place{c, i})
+	}
+	for _, p := range taken {
+		t.add(p.column)
+	}
+}
+
+// legend is what stands below the table.
+func (r *Results) legend(rows []row) string {
+	var b strings.Builder
+	fewest, most, cut := math.MaxInt, 0, false
+	for _, row := range rows {
+		fewest, most = min(fewest, row.N), max(most, row.N)
+		cut = cut || row.Finished < row.N
+	}
+	switch {
+	case most == 0:
+		return "nothing has been run\n"
+	case most == 1:
+		fmt.Fprintf(&b, "\none trial, seed %d", r.Seed)
+	default:
+		trials := fmt.Sprint(most)
+		if fewest < most {
+			trials = fmt.Sprintf("%d to %d", fewest, most)
+		}
+		fmt.Fprintf(&b, "\nmeans of %s trials ± the reach of their 95 %% intervals, seed %d",
+			trials, r.Seed)
+	}
+	if cut {
+		b.WriteString("\nwhere runs were cut off: ~ median (between the quartiles)")
+	}
+	b.WriteString("\n")
+	told := 0
+	for _, row := range rows {
+		if row.Finished == row.N || row.Flow == "" {
+			continue
+		}
+		if told++; told > maxTold {
+			b.WriteString("and others; " + trialsFile + " has the reason of each\n")
+			break
+		}
+		fmt.Fprintf(&b, "%d of %d did not finish: %s, %s\n", row.N-row.Finished, row.N,
+			strings.TrimSpace(r.cellText(row.Cell)+" "+row.Flow), row.Note)
+	}
+	return b.String()
+}
+
+// maxTold is of how many rows with runs that did not finish a reason is told.
+const maxTold = 5
+
+// cellText is what a cell has of what is swept, in short; empty: nothing is.
+func (r *Results) cellText(cell int) string {
+	set := r.Cells[cell].Set
+	parts := make([]string, len(set))
+	for i, s := range set {
+		parts[i] = r.shortKey(i) + "=" + s.Value
+	}
+	return strings.Join(parts, " ")
+}
+
+// metricColumn is a metric's column: in a unit that suits its numbers, all with as many decimals.
+func metricColumn(rows []row, m result.Metric, head string) column {
+	var most float64
+	c := column{silent: true}
+	for i := range rows {
+		n, ok := rows[i].numbers[m]
+		if !ok {
+			continue
+		}
+		for _, v := range []float64{n.Mean, n.Median, n.Q1} {
+			if !math.IsNaN(v) && !math.IsInf(v, 0) {
+				most = max(most, math.Abs(v))
+				c.silent = false
+			}
+		}
+		c.silent = c.silent && n.Cut == 0
+	}
+	unit, scale := scaled(unitOf(m), most)
+	decimals := 0
+	if most > 0 {
+		decimals = max(0, 3-int(math.Floor(math.Log10(most*scale))))
+	}
+	if allWhole(rows, m) {
+		decimals = 0
+	}
+	c.head = [2]string{head, unit}
+	for i := range rows {
+		n, ok := rows[i].numbers[m]
+		text, reach := "", ""
+		if ok {
+			text, reach = numberText(&n, rows[i].Finished < rows[i].N, scale, decimals)
+		}
+		c.cells = append(c.cells, text)
+		c.reaches = append(c.reaches, reach)
+	}
+	return c
+}
+
+// allWhole reports whether what counts packets comes to whole numbers, without any spread.
+func allWhole(rows []row, m result.Metric) bool {
+	if u := unitOf(m); u != "packets" && u != "" {
+		return false
+	}
+	for i := range rows {
+		n, ok := rows[i].numbers[m]
+		if ok && (n.Mean != math.Trunc(n.Mean) || n.SD > 0 || rows[i].Finished < rows[i].N) {
+			return false
+		}
+	}
+	return true
+}
+
+// numberText is a number and how far its interval reaches.
+func numberText(n *Number, cut bool, scale float64, decimals int) (text, reach string) {
+	number := func(v float64) string { return fmt.Sprintf("%.*f", decimals, v*scale) }
+	switch {
+	case cut && math.IsInf(n.Median, 1):
+		return "~ never", ""
+	case cut && math.IsNaN(n.IQR()):
+		return "~ " + number(n.Median), " (" + number(n.Q1) + " to never)"
+	case cut:
+		return "~ " + number(n.Median), " (" + number(n.Q1) + " to " + number(n.Q3) + ")"
+	case math.IsNaN(n.SD):
+		return number(n.Mean), ""
+	}
+	return number(n.Mean), " ± " + number(n.HalfWidth())
+}
+
+func unitOf(m result.Metric) string {
+	for _, d := range result.Catalog() {
+		if d.Name == m {
+			return d.Unit
+		}
+	}
+	return ""
+}
+
+// scaled is the unit in which a number of that size is easily read, and what to multiply with.
+func scaled(unit string, most float64) (string, float64) {
+	type step struct {
+		least float64
+		unit  string
+		scale float64
+	}
+	var steps []step
+	switch unit {
+	case "bit/s":
+		steps = []step{{1e9, "Gbit/s", 1e-9}, {1e6, "Mbit/s", 1e-6}, {1e3, "kbit/s", 1e-3}}
+	case "s":
+		steps = []step{{1, "s", 1}, {1e-3, "ms", 1e3}, {1e-6, "µs", 1e6}}
+	case "bytes":
+		steps = []step{{1e9, "GB", 1e-9}, {1e6, "MB", 1e-6}, {1e3, "kB", 1e-3}}
+	}
+	for _, s := range steps {
+		if most >= s.least {
+			return s.unit, s.scale
+		}
+	}
+	return unit, 1
+}

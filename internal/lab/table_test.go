@@ -1,0 +1,127 @@
+package lab_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// printed runs a study and returns its table.
+func printed(t *testing.T, s *lab.Study, metrics ...result.Metric) string {
+	t.Helper()
+	r, err := lab.Run(t.Context(), s, lab.Options{Dir: t.TempDir()})
+	require.NoError(t, err)
+	var b strings.Builder
+	require.NoError(t, r.Print(&b, metrics))
+	for line := range strings.SplitSeq(b.String(), "\n") {
+		assert.LessOrEqual(t, utf8.RuneCountInString(line), 100)
+		assert.Equal(t, strings.TrimRight(line, " "), line)
+	}
+	return b.String()
+}
+
+// came is a player whose runs come to what a test says.
+func came(of func(cell, trial int, t *result.Trial)) lab.Player {
+	return func(cell *plan.Cell, trial int, _ bool) (*result.Trial, *result.Record, error) {
+		t := &result.Trial{Cell: cell.Index, Trial: trial, Finished: true, Whole: result.Values{}}
+		for i := range cell.Flows {
+			t.Flows = append(t.Flows, result.Flow{
+				Name: cell.Flows[i].Name, Label: "reno", Finished: true, Values: result.Values{},
+			})
+		}
+		of(cell.Index, trial, t)
+		return t, nil, nil
+	}
+}
+
+func TestTheTable(t *testing.T) {
+	s := study(2, 3)
+	s.Play = came(func(cell, trial int, t *result.Trial) {
+		t.Flows[0].Values[result.Goodput] = float64(2_000_000 + 1000*cell + trial*100_000)
+		t.Flows[1].Values[result.Goodput] = 500_000
+		t.Flows[0].Values[result.RTTMean] = 0.1
+		t.Flows[1].Values[result.Retransmits] = float64(trial)
+		t.Whole[result.Jain] = 0.75
+	})
+	assert.Equal(t, strings.TrimPrefix(`
+drawn: numbers out of a hat
+
+                 goodput     mean RTT     sent again             Jain
+cc   flow         Mbit/s           ms        packets
+cc0  a     2.100 ± 0.248  100.0 ± 0.0
+     b     0.500 ± 0.000               1.000 ± 2.484
+     all                                              0.7500 ± 0.0000
+cc1  a     2.101 ± 0.248  100.0 ± 0.0
+     b     0.500 ± 0.000               1.000 ± 2.484
+     all                                              0.7500 ± 0.0000
+
+means of 3 trials ± the reach of their 95 % intervals, seed 1
+`, "\n"), printed(t, s))
+}
+
+func TestTheTableOfRunsThatWereCutOff(t *testing.T) {
+	s := study(3, 5)
+	for i := range s.Cells {
+		s.Cells[i].Flows = s.Cells[i].Flows[:1]
+	}
+	s.Play = came(func(cell, trial int, t *result.Trial) {
+		f := &t.Flows[0]
+		if trial < 2*cell {
+			t.Finished, f.Finished = false, false
+			f.Note = "out of time: 3 of 5 bytes"
+			return
+		}
+		f.Values[result.Completion] = 0.01 * float64(1+trial)
+	})
+	assert.Equal(t, strings.TrimPrefix(`
+drawn: numbers out of a hat
+
+     finished                completion
+cc       runs                        ms
+cc0       5/5    30.00 ± 19.63
+cc1       3/5  ~ 50.00 (40.00 to never)
+cc2       1/5  ~ never
+
+means of 5 trials ± the reach of their 95 % intervals, seed 1
+where runs were cut off: ~ median (between the quartiles)
+2 of 5 did not finish: cc=cc1 a, trial 0: out of time: 3 of 5 bytes
+4 of 5 did not finish: cc=cc2 a, trial 0: out of time: 3 of 5 bytes
+`, "\n"), printed(t, s))
+}
+
+func TestTheTableOfChosenMetrics(t *testing.T) {
+	s := study(1, 1)
+	assert.Equal(t, strings.TrimPrefix(`
+drawn: numbers out of a hat
+
+             jain  goodput
+cc   flow           Mbit/s
+cc0  a               1.005
+     b               2.049
+     all   0.9499
+
+one trial, seed 1
+`, "\n"), printed(t, s, result.Jain, result.Goodput))
+}
+
+// What does not fit is left out, from the least important on; a single flow has all in its row.
+func TestTheTableFits(t *testing.T) {
+	s := study(1, 2)
+	s.Cells[0].Set = nil
+	s.Cells[0].Flows = s.Cells[0].Flows[:1]
+	s.Play = came(func(_, trial int, t *result.Trial) {
+		for _, d := range result.Catalog() {
+			t.Whole[d.Name], t.Flows[0].Values[d.Name] = 1234.5, 1234.5+float64(trial)
+		}
+	})
+	got := printed(t, s)
+	assert.Contains(t, got, "completion        goodput  mean RTT  utilisation  sent again      sent  queue, p95\n")
+	assert.Contains(t, got, "\na     reno    1235 ± 6  1.235 ± 0.006  1235 ± 6 ")
+}
