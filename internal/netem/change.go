@@ -17,9 +17,12 @@ func (l *Link) Change(
 		return err
 	}
 	l.Advance(now)
-	l.counters.Marked += l.marked()
+	if cfg.Origin == 0 {
+		cfg.Origin = now
+	}
 	old, served := l.queue, l.serving
-	l.serving, l.last = nil, clock.Never // nobody waits for what the old delay holds
+	l.serving, l.turn = nil, clock.Never
+	l.last = clock.Never // nobody waits for what the old delay holds
 	l.configure(cfg, stream)
 	if served != nil {
 		l.resend(now, served)
@@ -37,7 +40,7 @@ func (l *Link) Change(
 // resend has a packet that waits start again: it is counted in already.
 func (l *Link) resend(now clock.Time, p *Packet) {
 	if l.server == nil && l.loses(now, len(p.data)) {
-		l.store.give(p)
+		l.discard(now, p, Model)
 		return
 	}
 	l.send(now, p)
@@ -46,9 +49,7 @@ func (l *Link) resend(now clock.Time, p *Packet) {
 // Clear sets the counters to zero, but for what is inside, which counts as having just
 // come: their sums stay right.
 func (l *Link) Clear() {
-	l.counters = Counters{
-		In: uint64(l.store.packets), InBytes: uint64(l.store.bytes), Marked: -l.marked(),
-	}
+	l.counters = Counters{In: uint64(l.store.packets), InBytes: uint64(l.store.bytes)}
 }
 
 // Release gives back the memory of a link that is empty.

@@ -3,7 +3,6 @@ package netem
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/checksum"
@@ -60,112 +59,126 @@ func (c CoDel) withDefaults() CoDel {
 }
 
 // Start implements Discipline.
-func (c CoDel) Start(drop func(*Packet), _ *rand.Rand) Queue {
+func (c CoDel) Start(s Site) Queue {
 	c = c.withDefaults()
-	return &codel{
-		cfg: c, dropTail: dropTail{limit: DropTail{Packets: c.Packets, Bytes: c.Bytes}, drop: drop},
-	}
+	q := &codel{}
+	q.room = s.room(Bound{Packets: c.Packets, Bytes: c.Bytes})
+	q.drop = s.Drop
+	q.law = c.law(&s)
+	return q
 }
 
-// codel is RFC 8289 §5.2's queue, whose state has the RFC's names.
+func (c CoDel) law(s *Site) codelLaw {
+	return codelLaw{target: c.Target, interval: c.Interval, ecn: c.ECN, drop: s.Drop, mark: s.Mark}
+}
+
+// codel is a queue that is drop-tail too.
 type codel struct {
 	dropTail
-	cfg CoDel
+	law   codelLaw
+	state codelState
+}
 
+// Put implements Queue.
+func (q *codel) Put(now clock.Time, p *Packet) {
+	q.law.largest = max(q.law.largest, len(p.data))
+	q.dropTail.Put(now, p)
+}
+
+// Take implements Queue.
+func (q *codel) Take(now clock.Time) *Packet { return q.law.take(now, &q.state, &q.ring) }
+
+// codelLaw is what the queues of a discipline have in common.
+type codelLaw struct {
+	target, interval time.Duration
+	ecn              bool
+	drop             func(clock.Time, *Packet, Reason)
+	mark             func(clock.Time, *Packet) bool
+	largest          int // packet seen: a queue of no more than that is no queue
+}
+
+// codelState is one queue's; RFC 8289 §5.2 has its names.
+type codelState struct {
 	firstAboveTime clock.Time // when a drop is due unless the wait sinks; never: it is low
 	dropNext       clock.Time
 	count          uint32 // drops since dropping began
 	lastCount      uint32 // count when dropping began the last time
 	dropping       bool
-	largest        int // packet seen: a queue of no more than that is no queue
-	marked         uint64
 }
 
-// Marked returns how many packets were marked instead of dropped.
-func (q *codel) Marked() uint64 { return q.marked }
-
-// Put implements Queue.
-func (q *codel) Put(now clock.Time, p *Packet) {
-	q.largest = max(q.largest, len(p.data))
-	q.dropTail.Put(now, p)
-}
-
-// Take implements Queue: RFC 8289 §5.5.
-func (q *codel) Take(now clock.Time) *Packet {
-	p, drop := q.dequeue(now)
+// take takes the next packet of a queue: RFC 8289 §5.5.
+func (c *codelLaw) take(now clock.Time, s *codelState, ring *packetRing) *Packet {
+	p, drop := c.dequeue(now, s, ring)
 	switch {
-	case q.dropping && !drop:
-		q.dropping = false
-	case q.dropping:
-		for now >= q.dropNext && q.dropping {
-			q.count++
-			if q.mark(p) {
-				q.dropNext = q.controlLaw(q.dropNext)
+	case s.dropping && !drop:
+		s.dropping = false
+	case s.dropping:
+		for now >= s.dropNext && s.dropping {
+			s.count++
+			if c.marks(now, p) {
+				s.dropNext = c.control(s.dropNext, s.count)
 				break // the packet lives, so it is the one to send
 			}
-			q.drop(p)
-			if p, drop = q.dequeue(now); drop {
-				q.dropNext = q.controlLaw(q.dropNext)
+			c.drop(now, p, Early)
+			if p, drop = c.dequeue(now, s, ring); drop {
+				s.dropNext = c.control(s.dropNext, s.count)
 			} else {
-				q.dropping = false
+				s.dropping = false
 			}
 		}
 	case drop:
-		if !q.mark(p) {
-			q.drop(p)
-			p, _ = q.dequeue(now)
+		if !c.marks(now, p) {
+			c.drop(now, p, Early)
+			p, _ = c.dequeue(now, s, ring)
 		}
-		q.dropping = true
-		q.resume(now)
+		s.dropping = true
+		c.resume(now, s)
 	}
 	return p
 }
 
 // resume sets the rate of drops with which dropping begins: where it ended, if that was
 // not long ago (RFC 8289 §5.5).
-func (q *codel) resume(now clock.Time) {
+func (c *codelLaw) resume(now clock.Time, s *codelState) {
 	const recent = 16 // intervals
-	delta := q.count - q.lastCount
-	q.count = 1
-	if delta > 1 && now.Sub(q.dropNext) < recent*q.cfg.Interval {
-		q.count = delta
+	delta := s.count - s.lastCount
+	s.count = 1
+	if delta > 1 && now.Sub(s.dropNext) < recent*c.interval {
+		s.count = delta
 	}
-	q.dropNext = q.controlLaw(now)
-	q.lastCount = q.count
+	s.dropNext = c.control(now, s.count)
+	s.lastCount = s.count
 }
 
-// controlLaw is RFC 8289 §5.3: drops come faster with the square root of their number,
-// for that makes a Reno's rate fall in proportion to time.
-func (q *codel) controlLaw(t clock.Time) clock.Time {
-	return t.Add(time.Duration(float64(q.cfg.Interval) / math.Sqrt(float64(q.count))))
+// control is RFC 8289 §5.3's control law: drops come faster with the square root of their
+// number, for that makes a Reno's rate fall in proportion to time.
+func (c *codelLaw) control(t clock.Time, count uint32) clock.Time {
+	return t.Add(time.Duration(float64(c.interval) / math.Sqrt(float64(count))))
 }
 
 // dequeue takes the first packet and tells whether it has waited too long for too long
 // (RFC 8289 §5.4).
-func (q *codel) dequeue(now clock.Time) (p *Packet, drop bool) {
-	if p = q.dropTail.Take(now); p == nil {
-		q.firstAboveTime = clock.Never
+func (c *codelLaw) dequeue(now clock.Time, s *codelState, ring *packetRing) (
+	p *Packet, drop bool,
+) {
+	if ring.n == 0 {
+		s.firstAboveTime = clock.Never
 		return nil, false
 	}
+	p = ring.pop()
 	switch {
-	case now.Sub(p.entered) < q.cfg.Target || q.ring.bytes <= q.largest:
-		q.firstAboveTime = clock.Never
-	case q.firstAboveTime == clock.Never:
-		q.firstAboveTime = now.Add(q.cfg.Interval)
+	case now.Sub(p.entered) < c.target || ring.bytes <= c.largest:
+		s.firstAboveTime = clock.Never
+	case s.firstAboveTime == clock.Never:
+		s.firstAboveTime = now.Add(c.interval)
 	default:
-		drop = now >= q.firstAboveTime
+		drop = now >= s.firstAboveTime
 	}
 	return p, drop
 }
 
-// mark sets Congestion Experienced, if the queue may and the packet can.
-func (q *codel) mark(p *Packet) bool {
-	if !q.cfg.ECN || !markECN(p.data) {
-		return false
-	}
-	q.marked++
-	return true
-}
+// marks sets Congestion Experienced, if the queue may and the packet can.
+func (c *codelLaw) marks(now clock.Time, p *Packet) bool { return c.ecn && c.mark(now, p) }
 
 // markECN sets Congestion Experienced in the header of a packet whose transport is
 // ECN-capable (RFC 3168 §5); false: it is not.

@@ -5,11 +5,16 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
 // Config describes one direction of a link. The zero value does nothing to
 // packets. Shares are of all packets, 0 to 1.
 type Config struct {
+	// Policer drops or marks what comes faster than is agreed, before the queue; nil: nobody
+	// does.
+	Policer *Policer
 	// Rate is how fast bytes leave; nil: at once.
 	Rate Rate
 	// Overhead is how many bytes each packet costs on top of its own, for Rate.
@@ -40,6 +45,10 @@ type Config struct {
 	// MaxPackets and MaxBytes bound what is inside at a time, queued or under
 	// way; what comes beyond is dropped and counted. Zero: 65536, 64 MiB.
 	MaxPackets, MaxBytes int
+	// Origin is the time from which a part that changes with time counts: a schedule, a trace,
+	// windows of loss. Zero: the clock's origin, in a link that New makes, and the time of the
+	// change after Change.
+	Origin clock.Time
 	// Seed is what whoever makes the link gives to Streams; 0: what it likes. New does
 	// not look at it.
 	Seed uint64
@@ -87,13 +96,18 @@ func (c *Config) validate() error {
 	case c.Delay < 0 || c.Delay > maxDelay || c.Reorder.Late < 0:
 		return fmt.Errorf("%w: a time that is negative or above %v", ErrConfig, maxDelay)
 	case c.Corrupt.Bits < 0 || c.Reorder.Gap < 0 || c.Overhead < 0 || c.MaxPackets < 0 ||
-		c.MaxBytes < 0:
+		c.MaxBytes < 0 || c.Origin < 0:
 		return fmt.Errorf("%w: a negative number", ErrConfig)
 	case c.Queue != nil && c.Rate == nil:
 		return fmt.Errorf("%w: a queue without a rate is always empty", ErrConfig)
 	}
 	if err := c.Correlation.validate(); err != nil {
 		return err
+	}
+	if c.Policer != nil {
+		if err := c.Policer.Validate(); err != nil {
+			return err
+		}
 	}
 	for _, part := range []any{c.Rate, c.Queue, c.Loss, c.Jitter} {
 		if v, ok := part.(validator); ok {

@@ -3,19 +3,21 @@ package netem
 // Counters count what was done to how many packets. A packet may be in several
 // counts. At any time
 //
-//	In + Duplicated = Out + Lost + QueueDropped + Overflowed + what is inside.
+//	In + Duplicated = Out + Lost + QueueDropped + Policed + Overflowed + what is inside.
 type Counters struct {
 	In, InBytes   uint64 // came
 	Out, OutBytes uint64 // arrived
 	Lost          uint64 // by the loss model
 	QueueDropped  uint64 // by the queue
+	Early         uint64 // of these, by active queue management though there was room
+	Policed       uint64 // by the policer
 	Overflowed    uint64 // by MaxPackets or MaxBytes
 	Duplicated    uint64 // copies made
 	Corrupted     uint64
 	Truncated     uint64
 	Reordered     uint64 // taken out of their turn by Reorder
 	Delayed       uint64 // sent off to arrive later than they came
-	Marked        uint64 // by the queue, instead of dropped
+	Marked        uint64 // by the queue or the policer, instead of dropped
 }
 
 // Add adds other counts to these.
@@ -26,6 +28,8 @@ func (c *Counters) Add(o *Counters) {
 	c.OutBytes += o.OutBytes
 	c.Lost += o.Lost
 	c.QueueDropped += o.QueueDropped
+	c.Early += o.Early
+	c.Policed += o.Policed
 	c.Overflowed += o.Overflowed
 	c.Duplicated += o.Duplicated
 	c.Corrupted += o.Corrupted

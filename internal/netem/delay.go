@@ -8,8 +8,9 @@ import (
 
 // Jitter describes how the delay of packets varies.
 type Jitter interface {
-	// Draw returns how much longer the next packet takes; shorter if negative.
-	Draw(random *rand.Rand) time.Duration
+	// Draw returns how much longer a packet takes that leaves so long after the link's
+	// origin; shorter if negative.
+	Draw(since time.Duration, random *rand.Rand) time.Duration
 }
 
 // UniformJitter is anything between so much less and so much more, all equally
@@ -20,7 +21,7 @@ type UniformJitter time.Duration
 func (u UniformJitter) Validate() error { return validJitter(time.Duration(u)) }
 
 // Draw implements Jitter.
-func (u UniformJitter) Draw(random *rand.Rand) time.Duration {
+func (u UniformJitter) Draw(_ time.Duration, random *rand.Rand) time.Duration {
 	return time.Duration(random.Int64N(2*int64(u)+1) - int64(u))
 }
 
@@ -33,7 +34,7 @@ func (n NormalJitter) Validate() error { return validJitter(time.Duration(n)) }
 // Draw implements Jitter. It adds up twelve uniform variables, whose variance is
 // 1/12 each: normal to within what an experiment shows, six deviations wide, and
 // in whole numbers, which are the same on every machine.
-func (n NormalJitter) Draw(random *rand.Rand) time.Duration {
+func (n NormalJitter) Draw(_ time.Duration, random *rand.Rand) time.Duration {
 	const halves, half = 12, 1 << 31
 	sum := int64(-halves * half)
 	for range halves / 2 {

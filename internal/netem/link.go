@@ -14,15 +14,25 @@ type Link struct {
 	store    store
 	counters Counters
 
+	police  *police // nil: nobody
 	queue   Queue
 	server  Server // nil: no rate
+	turns   Turns  // the server, if it has turns
 	serving *Packet
 	done    clock.Time // when serving has left
+	turn    clock.Time // when the server takes a packet, while it has none and one waits
 
 	loss   Loser
 	faults faults
 	wire   wire
 	last   clock.Time // the latest arrival of a packet in its turn
+
+	watch             func(*Event) // nil: nobody
+	event             Event        // the watcher's
+	told              clock.Time   // the time of the last
+	wantOpportunities bool
+	teller            teller // nil: the server is none, or nobody wants to know
+	tellOpportunity   func(at clock.Time, bytes int)
 }
 
 // faults decide what becomes of packets, each with a random stream of its own.
@@ -47,7 +57,7 @@ func New(cfg Config, stream func(part string) *rand.Rand) (*Link, error) {
 
 // configure makes working parts of what cfg describes, which is right.
 func (l *Link) configure(cfg Config, stream func(part string) *rand.Rand) {
-	l.cfg, l.loss, l.server, l.queue = cfg, nil, nil, nil
+	l.cfg, l.loss, l.server, l.turns, l.queue, l.police = cfg, nil, nil, nil, nil, nil
 	of := func(part string, share, same float64) luck {
 		return luck{random: stream(part), share: share, same: same}
 	}
@@ -59,16 +69,25 @@ func (l *Link) configure(cfg Config, stream func(part string) *rand.Rand) {
 		reorder:   of("reorder", cfg.Reorder.Share, cfg.Correlation.Reorder),
 	}
 	if cfg.Loss != nil {
-		l.loss = cfg.Loss.Start(stream("loss"))
+		l.loss = cfg.Loss.Start(cfg.Origin, stream("loss"))
 	}
-	if cfg.Rate != nil {
-		l.server = cfg.Rate.Start()
-		discipline := cfg.Queue
-		if discipline == nil {
-			discipline = DropTail{}
-		}
-		l.queue = discipline.Start(l.dropQueued, stream("queue"))
+	if cfg.Policer != nil {
+		l.police = cfg.Policer.start()
 	}
+	if cfg.Rate == nil {
+		return
+	}
+	l.server = cfg.Rate.Start(cfg.Origin, stream("rate"))
+	l.turns, _ = l.server.(Turns)
+	discipline := cfg.Queue
+	if discipline == nil {
+		discipline = DropTail{}
+	}
+	l.queue = discipline.Start(Site{
+		Drop: l.dropQueued, Mark: l.mark, Random: stream("queue"),
+		Rate: cfg.Rate.MeanRate(), Overhead: cfg.Overhead, Framing: framing(cfg.Rate),
+	})
+	l.watchOpportunities(l.wantOpportunities)
 }
 
 // Input takes one packet, in pieces, that came at now. The tag comes out again
@@ -86,7 +105,7 @@ func (l *Link) Input(now clock.Time, tag uint64, pieces [][]byte) {
 	for _, piece := range pieces {
 		at += copy(p.data[at:], piece)
 	}
-	l.send(now, p)
+	l.admit(now, p)
 }
 
 // InputTrain takes each packet of a train that came at now.
@@ -103,7 +122,7 @@ func (l *Link) InputTrain(now clock.Time, tag uint64, t *buffer.Train) {
 			at += len(pieces[0])
 		}
 		if p != nil {
-			l.send(now, p)
+			l.admit(now, p)
 		}
 	}
 }
@@ -114,11 +133,18 @@ func (l *Link) enter(now clock.Time, tag uint64, size int) *Packet {
 	l.Advance(now)
 	l.counters.In++
 	l.counters.InBytes += uint64(size)
-	switch {
-	case !l.fits(size):
+	if !l.fits(size) {
 		l.counters.Overflowed++
+		l.tellLost(now, Limit, tag, size)
 		return nil
-	case l.server == nil && l.loses(now, size):
+	}
+	if l.police != nil && !l.police.passes(now, size) && !l.police.Mark {
+		l.counters.Policed++
+		l.tellLost(now, Excess, tag, size)
+		return nil
+	}
+	if l.server == nil && l.loses(now, size) {
+		l.tellLost(now, Model, tag, size)
 		return nil
 	}
 	p := l.store.take(size)
@@ -138,44 +164,127 @@ func (l *Link) loses(now clock.Time, size int) bool {
 	return true
 }
 
+// admit lets a packet in whose bytes have been copied.
+func (l *Link) admit(now clock.Time, p *Packet) {
+	if l.watch != nil {
+		l.tell(now, Arrive, 0, p)
+	}
+	if l.police != nil && l.police.excess && !l.mark(now, p) {
+		l.counters.Policed++
+		l.discard(now, p, Excess)
+		return
+	}
+	l.send(now, p)
+}
+
 // send queues p for the server; without one it is on the wire at once.
 func (l *Link) send(now clock.Time, p *Packet) {
 	if l.server == nil {
-		l.launch(now, p)
+		l.depart(now, p)
 		return
 	}
 	l.queue.Put(now, p)
-	if l.serving == nil {
+	switch {
+	case l.serving != nil:
+	case l.turns == nil:
 		l.serve(now)
+	case l.turn == clock.Never:
+		l.turn = l.turns.Turn(now, false)
 	}
 }
 
 // serve begins to send the next packet of the queue.
 func (l *Link) serve(now clock.Time) {
-	l.serving = l.queue.Take(now)
-	if l.serving != nil {
-		l.done = l.server.Finish(now, len(l.serving.data)+l.cfg.Overhead)
+	p := l.queue.Take(now)
+	l.serving = p
+	if p == nil {
+		return
 	}
+	if l.watch != nil {
+		l.tell(now, Serve, 0, p)
+	}
+	l.done = l.server.Finish(now, len(p.data)+l.cfg.Overhead)
 }
 
-func (l *Link) dropQueued(p *Packet) {
+// dropQueued is how the queue gives up a packet.
+func (l *Link) dropQueued(now clock.Time, p *Packet, why Reason) {
 	l.counters.QueueDropped++
+	if why == Early {
+		l.counters.Early++
+	}
+	l.discard(now, p, why)
+}
+
+// discard ends a packet that was counted.
+func (l *Link) discard(now clock.Time, p *Packet, why Reason) {
+	if l.watch != nil {
+		l.tell(now, Drop, why, p)
+	}
 	l.store.give(p)
+}
+
+// mark sets Congestion Experienced, if the packet's transport understands it.
+func (l *Link) mark(now clock.Time, p *Packet) bool {
+	if !markECN(p.data) {
+		return false
+	}
+	l.counters.Marked++
+	if l.watch != nil {
+		l.tell(now, Mark, 0, p)
+	}
+	return true
 }
 
 // Advance does what is due at or before now: packets leave the server. It does
 // each at its time, however late it is called.
 func (l *Link) Advance(now clock.Time) {
 	l.store.reclaim()
-	for l.serving != nil && l.done <= now {
+	if l.turns != nil {
+		l.advanceTurns(now)
+		return
+	}
+	for l.serving != nil && l.done.Due(now) {
 		p, at := l.serving, l.done
-		if l.loses(at, len(p.data)) {
-			l.store.give(p)
-		} else {
-			l.launch(at, p)
-		}
+		l.depart(at, p)
 		l.serve(at)
 	}
+}
+
+// advanceTurns is Advance with a server that has turns.
+func (l *Link) advanceTurns(now clock.Time) {
+	for {
+		switch {
+		case l.serving != nil && l.done.Due(now):
+			p, at := l.serving, l.done
+			l.tellUntil(at)
+			l.serving = nil
+			l.depart(at, p)
+			l.turn = clock.Never
+			if n, _ := l.queue.Len(); n > 0 {
+				l.turn = l.turns.Turn(at, true)
+			}
+		case l.serving == nil && l.turn.Due(now):
+			at := l.turn
+			l.tellUntil(at)
+			l.turn = clock.Never
+			l.serve(at)
+		default:
+			l.tellUntil(now)
+			return
+		}
+	}
+}
+
+// depart has a packet leave that was sent, unless it is lost now.
+func (l *Link) depart(at clock.Time, p *Packet) {
+	if l.watch != nil {
+		l.tell(at, Depart, 0, p)
+	}
+	if l.server != nil && l.loses(at, len(p.data)) {
+		l.discard(at, p, Model)
+		return
+	}
+	l.launch(at, p)
 }
 
 // launch sends a packet off that is not lost, and perhaps its twin.
@@ -216,7 +325,7 @@ func (l *Link) fly(now clock.Time, p *Packet) {
 func (l *Link) arrival(now clock.Time) clock.Time {
 	delay := l.cfg.Delay
 	if l.cfg.Jitter != nil {
-		delay = max(0, delay+l.drawJitter())
+		delay = max(0, delay+l.drawJitter(now))
 	}
 	at := now.Add(delay)
 	if l.reorders() {
@@ -235,11 +344,11 @@ func (l *Link) arrival(now clock.Time) clock.Time {
 }
 
 // drawJitter draws a packet's jitter: now and then that of the one before.
-func (l *Link) drawJitter() time.Duration {
+func (l *Link) drawJitter(now clock.Time) time.Duration {
 	j := &l.faults.jitter
 	if j.same == 0 || !j.begun || j.random.Float64() >= j.same {
 		j.begun = true
-		l.faults.drawn = l.cfg.Jitter.Draw(j.random)
+		l.faults.drawn = l.cfg.Jitter.Draw(now.Sub(l.cfg.Origin), j.random)
 	}
 	return l.faults.drawn
 }
@@ -270,12 +379,12 @@ func (l *Link) Output(now clock.Time) (data []byte, tag uint64, ok bool) {
 // Deadline returns the earliest time at which a packet can arrive, or never: when
 // Advance is due, and then Output.
 func (l *Link) Deadline() clock.Time {
-	t := l.wire.first()
-	if l.serving == nil {
+	t, next := l.wire.first(), l.Departure()
+	if next == clock.Never {
 		return t
 	}
 	// What is being sent still has the wire before it, and what waits behind it has more.
-	return clock.Earliest(t, l.done.Add(l.least()))
+	return clock.Earliest(t, next.Add(l.least()))
 }
 
 // least is the shortest time that the wire takes.
@@ -297,26 +406,15 @@ func (l *Link) Queued() (packets, bytes int) {
 	return l.queue.Len()
 }
 
-// Departure returns when the packet that is being sent will have left, and the next one
-// leaves the queue; never if the server is idle.
+// Departure returns when the packet that is being sent will have left and the next one
+// leaves the queue, or when a server that has turns takes that one; never if the server is
+// idle or will send no more.
 func (l *Link) Departure() clock.Time {
 	if l.serving == nil {
-		return clock.Never
+		return l.turn
 	}
 	return l.done
 }
 
 // Counters returns what was done so far.
-func (l *Link) Counters() Counters {
-	c := l.counters
-	c.Marked += l.marked()
-	return c
-}
-
-// marked is how many packets the queue has marked.
-func (l *Link) marked() uint64 {
-	if q, ok := l.queue.(interface{ Marked() uint64 }); ok {
-		return q.Marked()
-	}
-	return 0
-}
+func (l *Link) Counters() Counters { return l.counters }

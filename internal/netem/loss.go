@@ -10,8 +10,9 @@ import (
 
 // Loss describes which packets die on the wire.
 type Loss interface {
-	// Start makes a model in its first state. Random is its own.
-	Start(random *rand.Rand) Loser
+	// Start makes a model in its first state. What it does at certain times counts from
+	// the origin; random is its own.
+	Start(origin clock.Time, random *rand.Rand) Loser
 }
 
 // Loser is a loss model at work.
@@ -27,7 +28,9 @@ type UniformLoss float64
 func (u UniformLoss) Validate() error { return validShare("loss", float64(u)) }
 
 // Start implements Loss.
-func (u UniformLoss) Start(random *rand.Rand) Loser { return &uniformLoser{float64(u), random} }
+func (u UniformLoss) Start(_ clock.Time, random *rand.Rand) Loser {
+	return &uniformLoser{float64(u), random}
+}
 
 type uniformLoser struct {
 	share  float64
@@ -36,12 +39,12 @@ type uniformLoser struct {
 
 func (u *uniformLoser) Lose(clock.Time, int) bool { return u.random.Float64() < u.share }
 
-// PeriodicLoss loses one packet in every so many: the last of each period. It is
-// the loss of RFC 9438 §5's response functions.
+// PeriodicLoss loses one packet in every so many. It is the loss of RFC 9438 §5's response
+// functions.
 type PeriodicLoss struct {
 	Every uint64 // 1 or more
-	// Phase is how many packets of the first period are past at the start.
-	Phase uint64
+	// First is the number of the first packet that is lost, from 1; 0: Every.
+	First uint64
 }
 
 // Validate reports what is wrong with the description.
@@ -53,17 +56,20 @@ func (p PeriodicLoss) Validate() error {
 }
 
 // Start implements Loss.
-func (p PeriodicLoss) Start(*rand.Rand) Loser {
-	return &periodicLoser{every: p.Every, at: p.Phase % p.Every}
+func (p PeriodicLoss) Start(clock.Time, *rand.Rand) Loser {
+	if p.First == 0 {
+		p.First = p.Every
+	}
+	return &periodicLoser{every: p.Every, left: p.First}
 }
 
-type periodicLoser struct{ every, at uint64 }
+type periodicLoser struct{ every, left uint64 }
 
 func (p *periodicLoser) Lose(clock.Time, int) bool {
-	if p.at++; p.at < p.every {
+	if p.left--; p.left > 0 {
 		return false
 	}
-	p.at = 0
+	p.left = p.every
 	return true
 }
 
@@ -79,7 +85,7 @@ func (l ListedLoss) Validate() error {
 }
 
 // Start implements Loss.
-func (l ListedLoss) Start(*rand.Rand) Loser {
+func (l ListedLoss) Start(clock.Time, *rand.Rand) Loser {
 	sorted := slices.Compact(slices.Sorted(slices.Values(l)))
 	return &listedLoser{left: sorted}
 }
@@ -96,6 +102,29 @@ func (l *listedLoser) Lose(clock.Time, int) bool {
 	}
 	l.left = l.left[1:]
 	return true
+}
+
+// ByteLoss loses the packets that these bytes are in, of all that pass; the first byte is
+// number 0.
+type ByteLoss []uint64
+
+// Start implements Loss.
+func (l ByteLoss) Start(clock.Time, *rand.Rand) Loser {
+	return &byteLoser{left: slices.Sorted(slices.Values(l))}
+}
+
+type byteLoser struct {
+	left []uint64 // ascending
+	at   uint64
+}
+
+func (l *byteLoser) Lose(_ clock.Time, size int) bool {
+	l.at += uint64(size)
+	lost := false
+	for len(l.left) > 0 && l.left[0] < l.at {
+		lost, l.left = true, l.left[1:]
+	}
+	return lost
 }
 
 // GilbertElliott loses packets in bursts: a Markov chain moves between a good and
@@ -141,7 +170,7 @@ func (g GilbertElliott) Mean() float64 { return (g.P*g.Bad + g.R*g.Good) / (g.P 
 
 // Start implements Loss. The first state is drawn as the long run has it, so
 // that a short run has the same mean.
-func (g GilbertElliott) Start(random *rand.Rand) Loser {
+func (g GilbertElliott) Start(_ clock.Time, random *rand.Rand) Loser {
 	return &gilbertElliott{GilbertElliott: g, random: random, bad: random.Float64() < g.P/(g.P+g.R)}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // draws has a loss model decide on n packets.
 func draws(l netem.Loss, seed uint64, n int) []bool {
-	model := l.Start(netem.Streams(seed)("loss"))
+	model := l.Start(0, netem.Streams(seed)("loss"))
 	out := make([]bool, n)
 	for i := range out {
 		out[i] = model.Lose(1, 1400)
@@ -55,9 +55,16 @@ func TestUniformLossIsBinomial(t *testing.T) {
 }
 
 func TestPeriodicLossIsExact(t *testing.T) {
-	for _, p := range []netem.PeriodicLoss{{Every: 1}, {Every: 7}, {Every: 100, Phase: 40}} {
+	for _, p := range []netem.PeriodicLoss{
+		{Every: 1}, {Every: 7}, {Every: 100, First: 40}, {Every: 100, First: 140}, {Every: 5, First: 1},
+	} {
+		first := p.First
+		if first == 0 {
+			first = p.Every
+		}
 		for i, lost := range draws(p, 1, 1000) {
-			assert.Equal(t, (uint64(i)+1+p.Phase)%p.Every == 0, lost, "%+v packet %d", p, i+1)
+			n := uint64(i) + 1
+			assert.Equal(t, n >= first && (n-first)%p.Every == 0, lost, "%+v packet %d", p, n)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (c CorrelatedLoss) Validate() error {
 }
 
 // Start implements Loss.
-func (c CorrelatedLoss) Start(random *rand.Rand) Loser {
+func (c CorrelatedLoss) Start(_ clock.Time, random *rand.Rand) Loser {
 	return &correlatedLoser{luck{random: random, share: c.Share, same: c.Correlation}}
 }
 

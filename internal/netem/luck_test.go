@@ -21,7 +21,7 @@ func TestCorrelationKeepsTheShare(t *testing.T) {
 		{Share: 0.5, Correlation: 0.9},
 	} {
 		const n = 400_000
-		l := c.Start(sources(1)("loss"))
+		l := c.Start(0, sources(1)("loss"))
 		lost, pairs, before := 0.0, 0.0, false
 		for range n {
 			now := l.Lose(0, 0)

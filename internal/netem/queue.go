@@ -3,15 +3,15 @@ package netem
 import (
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
 // Discipline describes a queue in front of a server.
 type Discipline interface {
-	// Start makes an empty queue. Packets that it gives up it hands to drop;
-	// random is its own.
-	Start(drop func(*Packet), random *rand.Rand) Queue
+	// Start makes an empty queue.
+	Start(site Site) Queue
 }
 
 // Queue holds the packets that wait for a server.
@@ -25,39 +25,104 @@ type Queue interface {
 	Len() (packets, bytes int)
 }
 
+// Site is where a queue stands.
+type Site struct {
+	// Drop is where packets go that the queue gives up, with the reason. They are no more
+	// in the queue then.
+	Drop func(now clock.Time, p *Packet, why Reason)
+	// Mark sets Congestion Experienced in a packet, or reports that its transport does not
+	// know what that is (RFC 3168 §5).
+	Mark func(now clock.Time, p *Packet) bool
+	// Random is the queue's own.
+	Random *rand.Rand
+	// Rate is the server's mean in bits a second.
+	Rate int64
+	// Overhead is what a packet costs the server beyond its bytes, Framing what of that
+	// counts in the queue too.
+	Overhead, Framing int
+}
+
+// Bound limits what waits in a queue. Zeros do not limit.
+type Bound struct {
+	Packets int
+	Bytes   int
+	// Time is how long the server may need at its mean rate for what waits.
+	Time time.Duration
+}
+
+// Validate reports what is wrong with the description.
+func (b Bound) Validate() error {
+	if b.Packets < 0 || b.Bytes < 0 || b.Time < 0 || b.Time > maxDelay {
+		return fmt.Errorf("%w: a queue of %d packets, %d bytes, %v",
+			ErrConfig, b.Packets, b.Bytes, b.Time)
+	}
+	return nil
+}
+
+// room is a Bound at its site.
+type room struct {
+	packets, bytes int
+	framing        int
+	wire           int64 // bytes with what they cost the server; 0: no limit
+	overhead       int
+}
+
+func (s *Site) room(b Bound) room {
+	r := room{
+		packets: b.Packets, bytes: b.Bytes, framing: s.Framing, overhead: s.Overhead + s.Framing,
+	}
+	if b.Time > 0 {
+		r.wire = max(1, bytesIn(s.Rate, b.Time))
+	}
+	return r
+}
+
+// bytesIn returns how many bytes pass in a time, rounded down.
+func bytesIn(rate int64, d time.Duration) int64 {
+	const second = int64(time.Second)
+	whole, part := int64(d)/second, int64(d)%second
+	// The product stays below 2^63: a rate is at most 10^12, of which the part is a fraction.
+	return (rate*whole + rate/second*part + rate%second*part/second) / 8
+}
+
+// holds reports whether so much may wait.
+func (r *room) holds(packets, bytes int) bool {
+	return (r.packets == 0 || packets <= r.packets) &&
+		(r.bytes == 0 || bytes+packets*r.framing <= r.bytes) &&
+		(r.wire == 0 || int64(bytes+packets*r.overhead) <= r.wire)
+}
+
 // DropTail is the queue that refuses what it has no room for. Limits of zero do
 // not limit.
 type DropTail struct {
 	Packets int
 	Bytes   int
+	// Time is how long the server may need at its mean rate for what waits.
+	Time time.Duration
 }
 
 // Validate reports what is wrong with the description.
-func (d DropTail) Validate() error {
-	if d.Packets < 0 || d.Bytes < 0 {
-		return fmt.Errorf("%w: a queue of %d packets, %d bytes", ErrConfig, d.Packets, d.Bytes)
-	}
-	return nil
-}
+func (d DropTail) Validate() error { return Bound(d).Validate() }
 
 // Start implements Discipline.
-func (d DropTail) Start(drop func(*Packet), _ *rand.Rand) Queue {
-	return &dropTail{limit: d, drop: drop}
-}
+func (d DropTail) Start(s Site) Queue { return &dropTail{room: s.room(Bound(d)), drop: s.Drop} }
 
 type dropTail struct {
-	limit DropTail
-	drop  func(*Packet)
-	ring  packetRing
+	room room
+	drop func(clock.Time, *Packet, Reason)
+	ring packetRing
 }
 
-func (q *dropTail) Put(_ clock.Time, p *Packet) {
-	if q.limit.Packets > 0 && q.ring.n >= q.limit.Packets ||
-		q.limit.Bytes > 0 && q.ring.bytes+len(p.data) > q.limit.Bytes {
-		q.drop(p)
-		return
+func (q *dropTail) Put(now clock.Time, p *Packet) { q.put(now, p) }
+
+// put reports whether p was let in.
+func (q *dropTail) put(now clock.Time, p *Packet) bool {
+	if !q.room.holds(q.ring.n+1, q.ring.bytes+len(p.data)) {
+		q.drop(now, p, Tail)
+		return false
 	}
 	q.ring.push(p)
+	return true
 }
 
 func (q *dropTail) Take(clock.Time) *Packet {
@@ -68,3 +133,29 @@ func (q *dropTail) Take(clock.Time) *Packet {
 }
 
 func (q *dropTail) Len() (packets, bytes int) { return q.ring.n, q.ring.bytes }
+
+// DropHead is the queue that lets in what comes and gives up the oldest for it, so that the
+// news of a drop reaches the sender a queue's time sooner. Limits of zero do not limit.
+type DropHead struct {
+	Packets int
+	Bytes   int
+	// Time is how long the server may need at its mean rate for what waits.
+	Time time.Duration
+}
+
+// Validate reports what is wrong with the description.
+func (d DropHead) Validate() error { return Bound(d).Validate() }
+
+// Start implements Discipline.
+func (d DropHead) Start(s Site) Queue {
+	return &dropHead{dropTail{room: s.room(Bound(d)), drop: s.Drop}}
+}
+
+type dropHead struct{ dropTail }
+
+func (q *dropHead) Put(now clock.Time, p *Packet) {
+	q.ring.push(p)
+	for q.ring.n > 0 && !q.room.holds(q.ring.n, q.ring.bytes) {
+		q.drop(now, q.ring.pop(), Head)
+	}
+}

@@ -227,7 +227,7 @@ func (n *Node) impairmentOf(i, way int) control.Impairment {
 		a.Seed = m.seeds[i][way]
 	}
 	a.Seen, a.SeenBytes, a.Passed, a.PassedBytes = c.In, c.InBytes, c.Out, c.OutBytes
-	a.Lost, a.QueueDropped, a.Overflowed = c.Lost, c.QueueDropped, c.Overflowed
+	a.Lost, a.QueueDropped, a.Overflowed = c.Lost, c.QueueDropped+c.Policed, c.Overflowed
 	a.Duplicated, a.Corrupted, a.Truncated = c.Duplicated, c.Corrupted, c.Truncated
 	a.Reordered, a.Delayed, a.Marked = c.Reordered, c.Delayed, c.Marked
 	a.Inside, _ = l.Inside()
@@ -292,7 +292,8 @@ func (n *Node) impairmentDrops(i int, f *control.Interface) {
 	}{{&out, &f.Out}, {&in, &f.In}} {
 		for _, drop := range []control.Drop{
 			{Reason: "lost by the link", Packets: way.counts.Lost},
-			{Reason: "link's queue full", Packets: way.counts.QueueDropped + way.counts.Overflowed},
+			{Reason: "link's queue full", Packets: way.counts.QueueDropped + way.counts.Policed +
+				way.counts.Overflowed},
 		} {
 			if drop.Packets > 0 {
 				way.to.Drops = append(way.to.Drops, drop)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 
@@ -44,6 +45,7 @@ func (w *World) Connect(a, b End, ab, ba netem.Config) error {
 			world: w, id: uint64(len(w.wires)), name: d.from.name() + ">" + d.to.name(), to: d.to,
 		}
 		v.acts = v
+		d.cfg.Origin = cmp.Or(d.cfg.Origin, w.now)
 		link, err := netem.New(d.cfg, v.stream)
 		if err != nil {
 			return fmt.Errorf("sim: %s to %s: %w", d.from.Host.name, d.to.Host.name, err)

@@ -1,7 +1,6 @@
 package play
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -78,8 +77,8 @@ type watchedDiscipline struct {
 	meter *meter
 }
 
-func (d watchedDiscipline) Start(drop func(*netem.Packet), random *rand.Rand) netem.Queue {
-	return &watchedQueue{d.Discipline.Start(drop, random), d.meter}
+func (d watchedDiscipline) Start(site netem.Site) netem.Queue {
+	return &watchedQueue{d.Discipline.Start(site), d.meter}
 }
 
 type watchedQueue struct {
@@ -93,12 +92,4 @@ func (q *watchedQueue) Take(now clock.Time) *netem.Packet {
 		q.meter.depart(now, p.Bytes(), now.Sub(p.Entered()))
 	}
 	return p
-}
-
-// Marked is what the queue inside has marked.
-func (q *watchedQueue) Marked() uint64 {
-	if m, ok := q.Queue.(interface{ Marked() uint64 }); ok {
-		return m.Marked()
-	}
-	return 0
 }

@@ -1,0 +1,205 @@
+package netem
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// FQCoDel is the queue of RFC 8290: a CoDel for each flow, as far as a hash tells flows
+// apart, which take turns by deficit round robin; one that begins to send goes first.
+type FQCoDel struct {
+	// Target and Interval are each CoDel's; 0: 5 ms and 100 ms (RFC 8290 §5.2.2, §5.2.1).
+	Target, Interval time.Duration
+	// Flows is how many queues there are; 0: 1024 (RFC 8290 §5.2.5).
+	Flows int
+	// Quantum is how many bytes a queue may send in its turn; 0: 1514 (RFC 8290 §5.2.4).
+	Quantum int
+	// Packets and Bytes bound all queues together: beyond, the longest gives up its oldest.
+	// Zero: 10240 packets (RFC 8290 §5.2.3) and 32 MiB, which is what Linux has.
+	Packets, Bytes int
+	// ECN has packets marked instead of dropped if their sender understands the mark
+	// (RFC 8290 §5.2.7).
+	ECN bool
+}
+
+// What zeros mean.
+const (
+	fqFlows   = 1024
+	fqQuantum = 1514
+	fqPackets = 10240
+	fqBytes   = 32 << 20
+)
+
+// maxFQFlows bounds the memory of a queue that nobody has sent through.
+const maxFQFlows = 1 << 16
+
+func (f FQCoDel) withDefaults() FQCoDel {
+	c := f.codel().withDefaults()
+	f.Target, f.Interval = c.Target, c.Interval
+	f.Flows, f.Quantum = cmp.Or(f.Flows, fqFlows), cmp.Or(f.Quantum, fqQuantum)
+	f.Packets, f.Bytes = cmp.Or(f.Packets, fqPackets), cmp.Or(f.Bytes, fqBytes)
+	return f
+}
+
+func (f FQCoDel) codel() CoDel { return CoDel{Target: f.Target, Interval: f.Interval, ECN: f.ECN} }
+
+// Validate reports what is wrong with the description.
+func (f FQCoDel) Validate() error {
+	f = f.withDefaults()
+	if f.Flows < 0 || f.Flows > maxFQFlows || f.Quantum < 0 {
+		return fmt.Errorf("%w: fq_codel with %d flows, quantum %d: want up to %d flows",
+			ErrConfig, f.Flows, f.Quantum, maxFQFlows)
+	}
+	if err := (Bound{Packets: f.Packets, Bytes: f.Bytes}).Validate(); err != nil {
+		return err
+	}
+	return f.codel().Validate()
+}
+
+// Start implements Discipline.
+func (f FQCoDel) Start(s Site) Queue {
+	f = f.withDefaults()
+	return &fqCoDel{
+		room: s.room(Bound{Packets: f.Packets, Bytes: f.Bytes}), law: f.codel().law(&s),
+		quantum: f.Quantum, flows: make([]fqFlow, f.Flows), salt: s.Random.Uint64(),
+	}
+}
+
+// fqCoDel is the queue.
+type fqCoDel struct {
+	room           room
+	law            codelLaw
+	quantum        int
+	flows          []fqFlow
+	salt           uint64 // of the hash: nobody can choose whom to share a queue with
+	fresh, settled fqList // RFC 8290 §4's new and old queues
+	packets, bytes int
+}
+
+// fqFlow is the queue of the flows of one hash.
+type fqFlow struct {
+	ring   packetRing
+	state  codelState
+	credit int // bytes it may still send in its turn (RFC 8290 §3.1)
+	next   *fqFlow
+	listed bool
+}
+
+// fqList is a list of queues, in the order of their turns.
+type fqList struct{ first, last *fqFlow }
+
+func (l *fqList) push(f *fqFlow) {
+	f.next, f.listed = nil, true
+	if l.first == nil {
+		l.first = f
+	} else {
+		l.last.next = f
+	}
+	l.last = f
+}
+
+func (l *fqList) pop() *fqFlow {
+	f := l.first
+	l.first, f.next, f.listed = f.next, nil, false
+	return f
+}
+
+func (q *fqCoDel) Len() (packets, bytes int) { return q.packets, q.bytes }
+
+// Put implements Queue: RFC 8290 §4.1.
+func (q *fqCoDel) Put(now clock.Time, p *Packet) {
+	q.law.largest = max(q.law.largest, len(p.data))
+	// The high bits of the product are the hash, scaled to the number of queues.
+	f := &q.flows[flowHash(p.data, q.salt)>>32*uint64(len(q.flows))>>32]
+	f.ring.push(p)
+	q.packets++
+	q.bytes += len(p.data)
+	if !f.listed {
+		f.credit = q.quantum
+		q.fresh.push(f)
+	}
+	for q.packets > 0 && !q.room.holds(q.packets, q.bytes) {
+		p := q.longest().ring.pop()
+		q.packets--
+		q.bytes -= len(p.data)
+		q.law.drop(now, p, Head)
+	}
+}
+
+// longest returns the queue with the most bytes: of those that are listed, which all are that
+// hold something.
+func (q *fqCoDel) longest() *fqFlow {
+	longest := q.fresh.first
+	for _, list := range [2]*fqFlow{q.fresh.first, q.settled.first} {
+		for f := list; f != nil; f = f.next {
+			if longest == nil || f.ring.bytes > longest.ring.bytes {
+				longest = f
+			}
+		}
+	}
+	return longest
+}
+
+// Take implements Queue: RFC 8290 §4.2.
+func (q *fqCoDel) Take(now clock.Time) *Packet {
+	for {
+		list := &q.fresh
+		if list.first == nil {
+			list = &q.settled
+		}
+		f := list.first
+		if f == nil {
+			return nil
+		}
+		if f.credit <= 0 {
+			f.credit += q.quantum
+			q.settled.push(list.pop())
+			continue
+		}
+		packets, bytes := f.ring.n, f.ring.bytes
+		p := q.law.take(now, &f.state, &f.ring)
+		q.packets -= packets - f.ring.n
+		q.bytes -= bytes - f.ring.bytes
+		if p != nil {
+			f.credit -= len(p.data)
+			return p
+		}
+		list.pop()
+		if list == &q.fresh { // else it could be new again at once and starve the others
+			q.settled.push(f)
+		}
+	}
+}
+
+// flowHash is a hash of what tells a packet's flow from others: addresses, protocol, and ports
+// if it is whole, for only a first fragment has them. What is not IPv4 is one flow.
+func flowHash(b []byte, salt uint64) uint64 {
+	const (
+		protocolAt, fragmentAt, addressesAt = 9, 6, 12
+		fragmented                          = 0x3fff // more fragments, or an offset
+		tcp, udp                            = 6, 17
+	)
+	n := ipHeaderLen(b)
+	if n == 0 {
+		return mix(salt)
+	}
+	h := mix(binary.BigEndian.Uint64(b[addressesAt:]) ^ salt)
+	rest := uint64(b[protocolAt])
+	if binary.BigEndian.Uint16(b[fragmentAt:])&fragmented == 0 && len(b) >= n+4 &&
+		(rest == tcp || rest == udp) {
+		rest |= uint64(binary.BigEndian.Uint32(b[n:])) << 8
+	}
+	return mix(h ^ rest)
+}
+
+// mix spreads the bits of a number over all of it; it is the end of SplitMix64.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

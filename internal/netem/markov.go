@@ -1,0 +1,114 @@
+package netem
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// FourStates is the loss model `state` of tc-netem(8), by Salsano, Ludovici and Ordine: a
+// Markov chain, a step a packet, whose states are 1, a gap between bursts, where packets
+// arrive; 2, arrival within a burst; 3, loss within a burst; and 4, a single loss in a gap,
+// which leads back to 1. A packet's fate is that of the state that its step leads to.
+type FourStates struct {
+	P13 float64 // the chance to go from 1 to 3
+	P31 float64
+	P32 float64
+	P23 float64
+	P14 float64
+}
+
+// Validate reports what is wrong with the description.
+func (f FourStates) Validate() error {
+	for _, s := range []struct {
+		name  string
+		share float64
+	}{
+		{"p13", f.P13},
+		{"p31", f.P31},
+		{"p32", f.P32},
+		{"p23", f.P23},
+		{"p14", f.P14},
+		{"p13 and p14 together", f.P13 + f.P14},
+		{"p31 and p32 together", f.P31 + f.P32},
+	} {
+		if err := validShare(s.name, s.share); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Mean returns the share of packets that the model loses in the long run, if it does not end
+// in a state that it never leaves.
+func (f FourStates) Mean() float64 {
+	if f.P13+f.P14 == 0 {
+		return 0
+	}
+	// In balance as much goes from 1 to the burst as comes back: π1·p13 = π3·p31. Within the
+	// burst π3·p32 = π2·p23, and π4 = π1·p14. Each is told as a multiple of π1.
+	lost3, kept2 := 0.0, 0.0
+	if f.P13 > 0 {
+		if f.P31 == 0 {
+			return f.endless()
+		}
+		lost3 = f.P13 / f.P31
+		if f.P32 > 0 {
+			if f.P23 == 0 {
+				return 0 // it stays in 2
+			}
+			kept2 = lost3 * f.P32 / f.P23
+		}
+	}
+	return (lost3 + f.P14) / (1 + kept2 + lost3 + f.P14)
+}
+
+// endless is the share of a burst that never ends.
+func (f FourStates) endless() float64 {
+	if f.P32 == 0 {
+		return 1
+	}
+	return f.P23 / (f.P23 + f.P32)
+}
+
+// Start implements Loss. The first state is 1, as in the kernel.
+func (f FourStates) Start(_ clock.Time, random *rand.Rand) Loser {
+	return &fourStates{FourStates: f, random: random, state: 1}
+}
+
+type fourStates struct {
+	FourStates
+	random *rand.Rand
+	state  uint8
+}
+
+// Lose implements Loser. It draws once a packet in every state.
+func (f *fourStates) Lose(clock.Time, int) bool {
+	draw := f.random.Float64()
+	switch f.state {
+	case 1:
+		switch {
+		case draw < f.P14:
+			f.state = 4
+		case draw < f.P14+f.P13:
+			f.state = 3
+		}
+	case 2:
+		if draw < f.P23 {
+			f.state = 3
+		}
+	case 3:
+		switch {
+		case draw < f.P32:
+			f.state = 2
+		case draw < f.P32+f.P31:
+			f.state = 1
+		}
+	case 4:
+		f.state = 1
+	default:
+		panic(fmt.Sprintf("BUG: netem: state %d", f.state))
+	}
+	return f.state >= 3
+}

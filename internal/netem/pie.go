@@ -1,0 +1,249 @@
+package netem
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// PIE is the queue of RFC 8033: a controller estimates how long packets wait and turns it,
+// every Update, into a probability of dropping those that come.
+type PIE struct {
+	// Target is the wait that it aims at; 0: 15 ms (RFC 8033 §4.2's QDELAY_REF).
+	Target time.Duration
+	// Update is how often the probability changes; 0: 15 ms (T_UPDATE).
+	Update time.Duration
+	// Burst is how long a burst is left alone that comes to an idle queue; 0: 150 ms
+	// (RFC 8033 §4.4's MAX_BURST).
+	Burst time.Duration
+	// Alpha and Beta are the controller's weights of the distance from the target and of the
+	// change, in 1/s; 0: 0.125 and 1.25 (RFC 8033 §4.2).
+	Alpha, Beta float64
+	// Timestamps has it take the wait of the last packet that left for the queue's
+	// (the other way of RFC 8033 §4.3), instead of the queue's length over its departure rate.
+	Timestamps bool
+	// ECN has packets marked instead of dropped if their sender understands the mark, up to
+	// a probability of a tenth (RFC 8033 §5.1).
+	ECN bool
+	// Packets, Bytes and Time bound the queue, which drops at its tail then. Zero does not
+	// limit, but if all are zero it is 1000 packets, as in Linux.
+	Packets, Bytes int
+	Time           time.Duration
+}
+
+// What zeros mean, and RFC 8033's other constants.
+const (
+	pieTarget  = 15 * time.Millisecond
+	pieUpdate  = 15 * time.Millisecond
+	pieBurst   = 150 * time.Millisecond
+	pieAlpha   = 0.125
+	pieBeta    = 1.25
+	piePackets = 1000
+
+	// pieThreshold is the queue, in bytes, from which on the departure rate is measured, and
+	// how much is one measurement (RFC 8033 §5.2's DQ_THRESHOLD).
+	pieThreshold = 1 << 14
+	// pieMeanPacket is RFC 8033 §4.1's MEAN_PKTSIZE.
+	pieMeanPacket = 1024
+	// pieMarks is the probability above which nothing is marked any more (RFC 8033 §5.1).
+	pieMarks = 0.1
+)
+
+func (c PIE) bound() Bound { return Bound{Packets: c.Packets, Bytes: c.Bytes, Time: c.Time} }
+
+func (c PIE) withDefaults() PIE {
+	c.Target, c.Update = cmp.Or(c.Target, pieTarget), cmp.Or(c.Update, pieUpdate)
+	c.Burst = cmp.Or(c.Burst, pieBurst)
+	c.Alpha, c.Beta = cmp.Or(c.Alpha, pieAlpha), cmp.Or(c.Beta, pieBeta)
+	if c.bound() == (Bound{}) {
+		c.Packets = piePackets
+	}
+	return c
+}
+
+// Validate reports what is wrong with the description.
+func (c PIE) Validate() error {
+	c = c.withDefaults()
+	const least = 10 * time.Microsecond
+	switch {
+	case c.Target <= 0 || c.Target > maxDelay || c.Burst < 0 || c.Burst > maxDelay:
+		return fmt.Errorf("%w: pie target %v, burst %v", ErrConfig, c.Target, c.Burst)
+	case c.Update < least || c.Update > maxDelay:
+		return fmt.Errorf("%w: pie update %v: want %v or more", ErrConfig, c.Update, least)
+	case !(c.Alpha > 0 && c.Alpha <= 1000) || !(c.Beta > 0 && c.Beta <= 1000):
+		return fmt.Errorf("%w: pie alpha %v, beta %v: want above 0, to 1000",
+			ErrConfig, c.Alpha, c.Beta)
+	}
+	return c.bound().Validate()
+}
+
+// Start implements Discipline.
+func (c PIE) Start(s Site) Queue {
+	c = c.withDefaults()
+	q := &pie{cfg: c, random: s.Random, mark: s.Mark, burst: c.Burst}
+	q.room, q.drop = s.room(c.bound()), s.Drop
+	return q
+}
+
+// pie is the queue.
+type pie struct {
+	dropTail
+	cfg    PIE
+	random *rand.Rand
+	mark   func(clock.Time, *Packet) bool
+
+	dropProb    float64
+	accumulated float64       // of dropProb since the last drop (RFC 8033 §5.4's accu_prob)
+	burst       time.Duration // what is left of the allowance
+	delay       time.Duration // the estimate of the last update
+	updated     clock.Time    // when that was; never: nothing has come yet
+	sojourn     time.Duration // of the last packet that left
+
+	measuring bool
+	since     clock.Time
+	passed    int           // bytes since then
+	sending   int           // bytes of the packet that was taken last
+	perCycle  time.Duration // for pieThreshold bytes, smoothed; 0: not measured yet
+}
+
+// Put implements Queue: RFC 8033 §4.1.
+func (q *pie) Put(now clock.Time, p *Packet) {
+	q.update(now)
+	if q.dropsEarly() {
+		if !q.cfg.ECN || q.dropProb >= pieMarks || !q.mark(now, p) {
+			q.accumulated = 0
+			q.drop(now, p, Early)
+			return
+		}
+		q.accumulated = 0
+	}
+	q.dropTail.put(now, p)
+}
+
+// dropsEarly decides at random, but not where that would do harm (RFC 8033 §4.1).
+func (q *pie) dropsEarly() bool {
+	const safe, few = 0.2, 2 * pieMeanPacket
+	switch {
+	case q.burst > 0:
+		return false
+	case q.delay < q.cfg.Target/2 && q.dropProb < safe || q.ring.bytes <= few:
+		return false
+	}
+	return q.derandomized()
+}
+
+// derandomized spaces drops more evenly than chance would: none before the probabilities have
+// added up to 0.85, one for certain at 8.5 (RFC 8033 §5.4).
+func (q *pie) derandomized() bool {
+	const soonest, latest = 0.85, 8.5
+	if q.dropProb == 0 {
+		q.accumulated = 0
+	}
+	q.accumulated += q.dropProb
+	switch {
+	case q.accumulated < soonest:
+		return false
+	case q.accumulated >= latest:
+		return true
+	}
+	return q.random.Float64() < q.dropProb
+}
+
+// Take implements Queue.
+func (q *pie) Take(now clock.Time) *Packet {
+	q.update(now)
+	q.measure(now)
+	p := q.dropTail.Take(now)
+	if p == nil {
+		q.measuring = false // it will not have been busy all the time
+		return nil
+	}
+	q.sojourn, q.sending = now.Sub(p.entered), len(p.data)
+	return p
+}
+
+// measure estimates the departure rate from the time that pieThreshold bytes take, as long as
+// enough waits (RFC 8033 §5.2). What was sent until now is the packet before.
+func (q *pie) measure(now clock.Time) {
+	if q.measuring {
+		const weight = 4 // DQ_THRESHOLD/2^16 is a quarter
+		if q.passed += q.sending; q.passed < pieThreshold {
+			return
+		}
+		took := now.Sub(q.since) * pieThreshold / time.Duration(q.passed)
+		if q.perCycle == 0 {
+			q.perCycle = max(1, took)
+		} else {
+			q.perCycle = max(1, q.perCycle+(took-q.perCycle)/weight)
+		}
+	}
+	q.measuring, q.since, q.passed = q.ring.bytes >= pieThreshold, now, 0
+}
+
+// wait estimates how long what comes now would wait.
+func (q *pie) wait() time.Duration {
+	if q.cfg.Timestamps {
+		if q.ring.n == 0 {
+			return 0
+		}
+		return q.sojourn
+	}
+	return time.Duration(int64(q.ring.bytes) * int64(q.perCycle) / pieThreshold)
+}
+
+// update does what is due: the queue has been as it is since the last packet.
+func (q *pie) update(now clock.Time) {
+	if q.updated == clock.Never {
+		q.updated = now
+	}
+	for next := q.updated.Add(q.cfg.Update); next <= now; next = next.Add(q.cfg.Update) {
+		q.updated = next
+		if q.settled() {
+			q.updated = now.Add(-(now.Sub(next) % q.cfg.Update))
+			return
+		}
+		q.calculate()
+	}
+}
+
+// settled reports whether an update changes nothing.
+func (q *pie) settled() bool {
+	return q.dropProb == 0 && q.delay == 0 && q.ring.n == 0 && q.burst == q.cfg.Burst
+}
+
+// calculate is RFC 8033 §4.2's update.
+func (q *pie) calculate() {
+	wait, before := q.wait(), q.delay
+	off, change := (wait - q.cfg.Target).Seconds(), (wait - before).Seconds()
+	p := scaled(float64(q.cfg.Alpha*off)+float64(q.cfg.Beta*change), q.dropProb)
+	const large, steepest = 0.1, 0.02
+	if q.dropProb >= large && p > steepest {
+		p = steepest // RFC 8033 §5.5: it does not jump
+	}
+	q.dropProb += p
+	const decay = 0.98
+	if wait == 0 && before == 0 {
+		q.dropProb *= decay
+	}
+	q.dropProb = min(max(q.dropProb, 0), 1)
+	q.delay = wait
+	q.burst = max(0, q.burst-q.cfg.Update)
+	if q.dropProb == 0 && wait < q.cfg.Target/2 && before < q.cfg.Target/2 {
+		q.burst = q.cfg.Burst // RFC 8033 §4.4
+	}
+}
+
+// scaled makes a change smaller where the probability is small (RFC 8033 §4.2).
+func scaled(p, dropProb float64) float64 {
+	for _, s := range [...]struct{ below, by float64 }{
+		{0.000001, 2048}, {0.00001, 512}, {0.0001, 128}, {0.001, 32}, {0.01, 8}, {0.1, 2},
+	} {
+		if dropProb < s.below {
+			return p / s.by
+		}
+	}
+	return p
+}

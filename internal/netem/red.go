@@ -1,0 +1,175 @@
+package netem
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// RED is random early detection, of Floyd and Jacobson, "Random Early Detection Gateways for
+// Congestion Avoidance" (1993), with Floyd's gentle slope (2000). It drops, or marks, with a
+// probability that rises with a moving average of the queue: from none at Min to MaxP at Max,
+// to all at twice Max, and at Max already if it is not gentle.
+type RED struct {
+	// Min and Max are lengths of the average queue, in bytes, or in packets if InPackets.
+	// Zero Max: a quarter of the bound in that unit; zero Min: a third of Max.
+	Min, Max  int
+	InPackets bool
+	// MaxP is the probability at Max; 0: 0.1.
+	MaxP float64
+	// Weight is that of each arrival in the average; 0: 0.002.
+	Weight float64
+	// Abrupt is RED without the gentle slope.
+	Abrupt bool
+	// Mean is the length of a typical packet in bytes, which tells how many could have left
+	// while the link was idle; 0: 1000.
+	Mean int
+	// ECN has packets marked instead of dropped if their sender understands the mark, as long
+	// as the average is not above all thresholds (RFC 3168 §7).
+	ECN bool
+	// Packets, Bytes and Time bound the queue, which drops at its tail then. Zero does not
+	// limit.
+	Packets, Bytes int
+	Time           time.Duration
+}
+
+// What zeros mean.
+const (
+	redMaxP   = 0.1
+	redWeight = 0.002
+	redMean   = 1000
+)
+
+func (r RED) bound() Bound { return Bound{Packets: r.Packets, Bytes: r.Bytes, Time: r.Time} }
+
+func (r RED) withDefaults() RED {
+	r.MaxP, r.Weight = cmp.Or(r.MaxP, redMaxP), cmp.Or(r.Weight, redWeight)
+	r.Mean = cmp.Or(r.Mean, redMean)
+	if r.Max == 0 {
+		r.Max = r.Bytes / 4
+		if r.InPackets {
+			r.Max = r.Packets / 4
+		}
+	}
+	r.Min = cmp.Or(r.Min, r.Max/3)
+	return r
+}
+
+// Validate reports what is wrong with the description.
+func (r RED) Validate() error {
+	r = r.withDefaults()
+	switch {
+	case r.Min < 0 || r.Max <= r.Min:
+		return fmt.Errorf("%w: red between %d and %d: want two lengths of the average queue",
+			ErrConfig, r.Min, r.Max)
+	case !(r.MaxP > 0 && r.MaxP <= 1):
+		return fmt.Errorf("%w: red with probability %v: want above 0, to 1", ErrConfig, r.MaxP)
+	case !(r.Weight > 0 && r.Weight <= 1):
+		return fmt.Errorf("%w: red with weight %v: want above 0, to 1", ErrConfig, r.Weight)
+	case r.Mean < 0:
+		return fmt.Errorf("%w: red with packets of %d bytes", ErrConfig, r.Mean)
+	}
+	return r.bound().Validate()
+}
+
+// Start implements Discipline.
+func (r RED) Start(s Site) Queue {
+	r = r.withDefaults()
+	q := &red{cfg: r, random: s.Random, mark: s.Mark, count: -1, idle: true}
+	q.room, q.drop = s.room(r.bound()), s.Drop
+	q.typical = max(1, int64(r.Mean+s.Overhead+s.Framing)*bitNanoseconds/max(1, s.Rate))
+	return q
+}
+
+// red has the names of the paper.
+type red struct {
+	dropTail
+	cfg     RED
+	random  *rand.Rand
+	mark    func(clock.Time, *Packet) bool
+	typical int64 // how long a typical packet takes, in nanoseconds: s of the paper
+
+	avg       float64
+	count     int // packets since one was dropped or marked; -1: the average is below Min
+	idle      bool
+	idleSince clock.Time // q_time of the paper
+}
+
+// Take implements Queue.
+func (q *red) Take(now clock.Time) *Packet {
+	p := q.dropTail.Take(now)
+	if q.ring.n == 0 && !q.idle {
+		q.idle, q.idleSince = true, now
+	}
+	return p
+}
+
+// Put implements Queue.
+func (q *red) Put(now clock.Time, p *Packet) {
+	q.average(now)
+	hit, hard := q.hit()
+	if hit {
+		q.count = 0
+		if hard || !q.cfg.ECN || !q.mark(now, p) {
+			q.drop(now, p, Early)
+			return
+		}
+	}
+	if q.dropTail.put(now, p) {
+		q.idle = false
+	}
+}
+
+// average counts an arrival in. While the queue is empty the average sinks as if small packets
+// had passed it.
+func (q *red) average(now clock.Time) {
+	if q.idle {
+		q.avg *= power(1-q.cfg.Weight, now.Sub(q.idleSince).Nanoseconds()/q.typical)
+		q.idleSince = now
+		return
+	}
+	length := q.ring.bytes
+	if q.cfg.InPackets {
+		length = q.ring.n
+	}
+	// Each product is rounded by itself, on every machine.
+	q.avg += float64(q.cfg.Weight * (float64(length) - q.avg))
+}
+
+// hit decides whether a packet is dropped or marked. It does so evenly: the n-th since the
+// last with the probability p/(1-np), which makes gaps uniform where they would be geometric.
+// Hard is above all thresholds.
+func (q *red) hit() (hit, hard bool) {
+	low, high := float64(q.cfg.Min), float64(q.cfg.Max)
+	if q.avg < low {
+		q.count = -1
+		return false, false
+	}
+	var p float64
+	switch {
+	case q.avg < high:
+		p = float64(q.cfg.MaxP * ((q.avg - low) / (high - low)))
+	case !q.cfg.Abrupt && q.avg < 2*high:
+		p = q.cfg.MaxP + float64((1-q.cfg.MaxP)*((q.avg-high)/high))
+	default:
+		return true, true
+	}
+	q.count++
+	left := 1 - float64(float64(q.count)*p)
+	return left <= 0 || q.random.Float64() < p/left, false
+}
+
+// power is x to the n-th, by multiplications alone, which are the same on every machine.
+func power(x float64, n int64) float64 {
+	y := 1.0
+	for ; n > 0 && y > 0; n >>= 1 {
+		if n&1 != 0 {
+			y *= x
+		}
+		x *= x
+	}
+	return y
+}

@@ -1,0 +1,151 @@
+package netem
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// Schedule is a rate that changes at certain times, in the middle of a packet too.
+type Schedule struct {
+	// Steps are in the order of time, the first at 0. They are not copied.
+	Steps []Step
+	// Every is when they begin again, later than the last; 0: the last lasts for ever.
+	Every time.Duration
+}
+
+// Step is what a Schedule has from a time after the link's origin on. At a rate of 0 nothing
+// leaves.
+type Step struct {
+	At   time.Duration
+	Rate BitsPerSecond
+}
+
+// Validate reports what is wrong with the description.
+func (s Schedule) Validate() error {
+	if len(s.Steps) == 0 {
+		return fmt.Errorf("%w: a schedule without steps", ErrConfig)
+	}
+	if s.Steps[0].At != 0 {
+		return fmt.Errorf("%w: a schedule that begins at %v: want 0", ErrConfig, s.Steps[0].At)
+	}
+	some := false
+	for i, step := range s.Steps {
+		switch {
+		case step.Rate < 0 || step.Rate > mostRate:
+			return fmt.Errorf("%w: step %d: rate %d bit/s", ErrConfig, i+1, int64(step.Rate))
+		case i > 0 && step.At <= s.Steps[i-1].At:
+			return fmt.Errorf("%w: step %d at %v: want later than %v",
+				ErrConfig, i+1, step.At, s.Steps[i-1].At)
+		}
+		some = some || step.Rate > 0
+	}
+	last := s.Steps[len(s.Steps)-1].At
+	switch {
+	case s.Every != 0 && s.Every <= last:
+		return fmt.Errorf("%w: a schedule that begins again after %v: want later than %v",
+			ErrConfig, s.Every, last)
+	case !some:
+		return fmt.Errorf("%w: a schedule whose rate is always 0", ErrConfig)
+	}
+	return nil
+}
+
+// MeanRate implements Rate: that of a lap, or of the last step if there are no more.
+func (s Schedule) MeanRate() int64 {
+	last := s.Steps[len(s.Steps)-1]
+	if s.Every == 0 {
+		return int64(last.Rate)
+	}
+	mean := 0.0
+	for i, step := range s.Steps {
+		end := s.Every
+		if i+1 < len(s.Steps) {
+			end = s.Steps[i+1].At
+		}
+		mean += float64(float64(step.Rate) * (float64(end-step.At) / float64(s.Every)))
+	}
+	return int64(math.Round(mean))
+}
+
+// Start implements Rate.
+func (s Schedule) Start(origin clock.Time, _ *rand.Rand) Server {
+	return &scheduled{Schedule: s, base: origin}
+}
+
+// scheduled is the server, which is as exact as one of a constant rate.
+type scheduled struct {
+	Schedule
+	i    int        // the step it is in
+	base clock.Time // when its lap began
+	free clock.Time
+	rest uint64 // what a nanosecond's rounding has left over, as in constantServer
+}
+
+// Finish implements Server.
+func (s *scheduled) Finish(begin clock.Time, size int) clock.Time {
+	if begin != s.free {
+		s.rest = 0 // it was idle
+	}
+	s.seek(begin)
+	left := uint64(size)*bitNanoseconds + s.rest
+	for at := begin; ; {
+		rate, end := uint64(s.Steps[s.i].Rate), s.end()
+		if rate > 0 {
+			took := left / rate
+			if end == clock.Never || took <= uint64(end.Sub(at)) {
+				s.free, s.rest = at+clock.Time(took), left%rate
+				return s.free
+			}
+			left -= uint64(end.Sub(at)) * rate
+		}
+		if end == clock.Never {
+			return clock.Never
+		}
+		at = end
+		s.step()
+	}
+}
+
+// end is when the step ends; never: it does not.
+func (s *scheduled) end() clock.Time {
+	switch {
+	case s.i+1 < len(s.Steps):
+		return s.base.Add(s.Steps[s.i+1].At)
+	case s.Every > 0:
+		return s.base.Add(s.Every)
+	}
+	return clock.Never
+}
+
+func (s *scheduled) step() {
+	if s.i++; s.i == len(s.Steps) {
+		s.i = 0
+		s.base = s.base.Add(s.Every)
+	}
+}
+
+// seek goes to the step that a time is in.
+func (s *scheduled) seek(now clock.Time) {
+	if since := now.Sub(s.base); s.Every > 0 && since >= s.Every {
+		s.base, s.i = s.base.Add(since-since%s.Every), 0
+	}
+	for end := s.end(); end != clock.Never && end <= now; end = s.end() {
+		s.step()
+	}
+}
+
+// perSecond returns an amount in a time as one in a second, rounded down, or the largest
+// number if it is larger.
+func perSecond(amount int64, d time.Duration) int64 {
+	high, low := bits.Mul64(uint64(amount), uint64(time.Second))
+	if d <= 0 || high >= uint64(d) {
+		return math.MaxInt64
+	}
+	mean, _ := bits.Div64(high, low, uint64(d))
+	return int64(min(mean, math.MaxInt64))
+}

@@ -1,0 +1,165 @@
+package netem
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// ByTime loses packets at certain times.
+type ByTime struct {
+	// Windows are in the order of time and do not overlap. They are not copied.
+	Windows []Window
+	// Every is when they begin again, not before the end of the last; 0: they do not.
+	Every time.Duration
+}
+
+// Window is a time in which a share of the packets is lost.
+type Window struct {
+	From, To time.Duration // since the link's origin: from the one on, and before the other
+	Share    float64
+}
+
+// Validate reports what is wrong with the description.
+func (b ByTime) Validate() error {
+	before := time.Duration(0)
+	for i, w := range b.Windows {
+		if w.From < before || w.To <= w.From {
+			return fmt.Errorf("%w: window %d from %v to %v: want it after %v and not empty",
+				ErrConfig, i+1, w.From, w.To, before)
+		}
+		if err := validShare("loss in a window", w.Share); err != nil {
+			return err
+		}
+		before = w.To
+	}
+	if b.Every != 0 && b.Every < before {
+		return fmt.Errorf("%w: windows that begin again after %v: want %v or more",
+			ErrConfig, b.Every, before)
+	}
+	return nil
+}
+
+// Start implements Loss.
+func (b ByTime) Start(origin clock.Time, random *rand.Rand) Loser {
+	return &byTime{ByTime: b, base: origin, random: random}
+}
+
+type byTime struct {
+	ByTime
+	i      int        // the first window that is not over
+	base   clock.Time // when the lap began
+	random *rand.Rand
+}
+
+// Lose implements Loser. It draws in windows only.
+func (b *byTime) Lose(now clock.Time, _ int) bool {
+	since := now.Sub(b.base)
+	if b.Every > 0 && since >= b.Every {
+		b.base, b.i = b.base.Add(since-since%b.Every), 0
+		since %= b.Every
+	}
+	for b.i < len(b.Windows) && b.Windows[b.i].To <= since {
+		b.i++
+	}
+	if b.i == len(b.Windows) || b.Windows[b.i].From > since {
+		return false
+	}
+	return drawShare(b.random, b.Windows[b.i].Share)
+}
+
+// drawShare draws only where there is something to decide.
+func drawShare(random *rand.Rand, share float64) bool {
+	return share > 0 && (share >= 1 || random.Float64() < share)
+}
+
+// OnOff is a link that works and fails by turns, beginning with a time in which it works, as
+// mahimahi's mm-onoff does. While it is off it loses all packets.
+type OnOff struct {
+	On, Off time.Duration
+	// Poisson has each time last as long as chance wants, exponentially distributed around
+	// On and Off.
+	Poisson bool
+}
+
+// Validate reports what is wrong with the description.
+func (o OnOff) Validate() error {
+	if o.On < 0 || o.Off < 0 || o.On > maxOnOff || o.Off > maxOnOff || o.On+o.Off == 0 {
+		return fmt.Errorf("%w: on for %v and off for %v: want times up to %v, one above 0",
+			ErrConfig, o.On, o.Off, maxOnOff)
+	}
+	return nil
+}
+
+// maxOnOff keeps exponential times within their words.
+const maxOnOff = 1000 * time.Hour
+
+// Mean returns the share of time for which the link is off.
+func (o OnOff) Mean() float64 { return float64(o.Off) / float64(o.On+o.Off) }
+
+// Start implements Loss.
+func (o OnOff) Start(origin clock.Time, random *rand.Rand) Loser {
+	l := &onOff{OnOff: o, random: random, on: true}
+	l.until = origin.Add(l.lasts())
+	return l
+}
+
+type onOff struct {
+	OnOff
+	random *rand.Rand
+	on     bool
+	until  clock.Time
+}
+
+// Lose implements Loser.
+func (o *onOff) Lose(now clock.Time, _ int) bool {
+	const memory = 64 // laps
+	lap := o.On + o.Off
+	switch past := now.Sub(o.until); {
+	case past <= memory*lap:
+	case o.Poisson: // what is to come does not depend on what has been
+		o.on = o.random.Int64N(int64(lap)) < int64(o.On)
+		o.until = now.Add(o.lasts())
+	default:
+		o.until = o.until.Add(past - past%lap)
+	}
+	for o.until <= now {
+		o.on = !o.on
+		o.until = o.until.Add(o.lasts())
+	}
+	return !o.on
+}
+
+// lasts is how long the state lasts that has just begun.
+func (o *onOff) lasts() time.Duration {
+	mean := o.Off
+	if o.on {
+		mean = o.On
+	}
+	if !o.Poisson || mean == 0 {
+		return mean
+	}
+	return exponential(o.random, mean)
+}
+
+// exponential draws from the exponential distribution of a mean, at least a nanosecond, by von
+// Neumann's way: it compares whole numbers only, so it draws the same on every machine.
+func exponential(random *rand.Rand, mean time.Duration) time.Duration {
+	for whole := time.Duration(0); ; whole += mean {
+		first := random.Uint32()
+		// A run of descending numbers is of odd length with the probability e to the power of
+		// minus the first.
+		last, odd := first, true
+		for next := random.Uint32(); next < last; next = random.Uint32() {
+			last, odd = next, !odd
+		}
+		if odd {
+			const bits = 32
+			part := mean>>bits*time.Duration(first) +
+				mean&(1<<bits-1)*time.Duration(first>>1)>>(bits-1)
+			return max(1, whole+part)
+		}
+	}
+}
