@@ -2,7 +2,7 @@ package sim
 
 import (
 	"encoding/binary"
-	"encoding/hex"
+	"fmt"
 	"strconv"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
@@ -40,8 +40,7 @@ func (e *Event) Append(b []byte) []byte {
 	}
 	b = strconv.AppendInt(b, int64(e.Packets), 10)
 	b = strconv.AppendInt(append(b, ' '), int64(e.Bytes), 10)
-	b = append(capture.Describe(append(b, ' '), e.Head), ' ')
-	return hex.AppendEncode(b, e.Head)
+	return fmt.Appendf(capture.Describe(append(b, ' '), e.Head), " %x", e.Head)
 }
 
 // appendSeconds writes how long a world had existed at an instant, to the nanosecond.
