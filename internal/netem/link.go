@@ -41,6 +41,8 @@ type faults struct {
 
 	drawn  time.Duration // the jitter of the packet before
 	inTurn int           // packets since one was reordered
+
+	damaged bool // a packet, at any time
 }
 
 // New returns a link that is empty and idle. Stream gives each of its parts a
@@ -67,6 +69,7 @@ func (l *Link) configure(cfg Config, stream func(part string) *rand.Rand) {
 		truncate:  of("truncate", cfg.Truncate, 0),
 		jitter:    of("jitter", 1, cfg.Correlation.Jitter),
 		reorder:   of("reorder", cfg.Reorder.Share, cfg.Correlation.Reorder),
+		damaged:   l.faults.damaged,
 	}
 	if cfg.Loss != nil {
 		l.loss = cfg.Loss.Start(cfg.Origin, stream("loss"))
@@ -306,10 +309,12 @@ func (l *Link) launch(now clock.Time, p *Packet) {
 func (l *Link) fly(now clock.Time, p *Packet) {
 	if l.faults.corrupt.draw() && len(p.data) > 0 {
 		l.counters.Corrupted++
+		l.faults.damaged = true
 		l.cfg.Corrupt.corrupt(l.faults.corrupt.random, p.data)
 	}
 	if l.faults.truncate.draw() && len(p.data) > 1 {
 		l.counters.Truncated++
+		l.faults.damaged = true
 		n := cut(l.faults.truncate.random, len(p.data))
 		l.store.bytes -= len(p.data) - n
 		p.data = p.data[:n]
@@ -394,6 +399,10 @@ func (l *Link) least() time.Duration {
 	}
 	return l.cfg.Delay
 }
+
+// Intact reports whether no packet was damaged yet: whatever comes out is what went in,
+// but for marks of congestion.
+func (l *Link) Intact() bool { return !l.faults.damaged }
 
 // Inside returns how many packets are in the link, and their bytes.
 func (l *Link) Inside() (packets, bytes int) { return l.store.packets, l.store.bytes }

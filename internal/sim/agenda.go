@@ -12,14 +12,17 @@ type actor struct {
 
 // agenda is a binary heap of the actors that are due some time.
 type agenda struct {
-	heap  []*actor
-	order uint64
+	heap   []*actor
+	order  uint64
+	acting *actor // the first, whose turn it is: nearly always it is set again
 }
 
 // set files a under due, or strikes it when due is never. Whoever is set to the
 // instant it has already keeps its turn.
 func (g *agenda) set(a *actor, due clock.Time) {
-	if due == a.due {
+	if a == g.acting {
+		g.acting = nil
+	} else if due == a.due {
 		return
 	}
 	if due == clock.Never {
@@ -50,6 +53,18 @@ func (g *agenda) remove(a *actor) {
 	g.heap[b.place] = b
 	if !g.up(b) {
 		g.down(b)
+	}
+}
+
+// begin has the first actor's turn begin: it stays where it is until it is set, or until
+// end. Nobody can come before it.
+func (g *agenda) begin(a *actor) { g.acting = a }
+
+// end has the turn of an actor end: if it was not set to another instant, it has none.
+func (g *agenda) end() {
+	if a := g.acting; a != nil {
+		g.acting = nil
+		g.remove(a)
 	}
 }
 

@@ -148,13 +148,11 @@ func (b *Bulk) write(c *Conn) bool {
 		c.CloseWrite()
 		return true
 	}
-	n := int(min(uint64(c.TCP().Tx().Free()), b.Send-b.Sent, scratchBytes))
+	n := int(min(uint64(c.TCP().Tx().Free()), b.Send-b.Sent, patternRun))
 	if n = b.size(n, b.MaxWrite); n == 0 {
 		return false
 	}
-	p := c.scratch()[:n]
-	Fill(p, b.SendAt+b.Sent)
-	b.Sent += uint64(c.Write(p))
+	b.Sent += uint64(c.Write(patternAt(b.SendAt+b.Sent, n)))
 	return true
 }
 
@@ -162,12 +160,16 @@ func (b *Bulk) read(c *Conn) bool {
 	if b.abandoned || b.deaf || b.Wrong {
 		return false
 	}
-	n := b.size(min(c.TCP().Rx().Len(), scratchBytes), b.MaxRead)
-	p := c.scratch()[:n]
-	n = c.Read(p)
-	right := Check(p[:n], b.RecvAt+b.Received)
-	b.Received += uint64(right)
-	b.Wrong = right < n
+	n := b.size(min(c.TCP().Rx().Len(), patternRun), b.MaxRead)
+	for _, p := range c.Peek(n) {
+		right := Check(p, b.RecvAt+b.Received)
+		b.Received += uint64(right)
+		if right < len(p) {
+			b.Wrong = true
+			break
+		}
+	}
+	c.Discard(n)
 	b.EOF = b.EOF || c.EOF()
 	return n > 0
 }

@@ -71,6 +71,25 @@ func (c *Conn) Read(p []byte) int {
 	return n
 }
 
+// Peek returns the next n bytes that have arrived, of which there must be so many, where
+// they lie. They are lent until the next call.
+func (c *Conn) Peek(n int) [][]byte {
+	w, rx := c.host.world, c.tcp.Rx()
+	w.pieces = rx.Slices(w.pieces[:0], rx.Head(), n)
+	return w.pieces
+}
+
+// Discard takes the next n bytes that have arrived, of which there must be so many,
+// without looking at them.
+func (c *Conn) Discard(n int) {
+	if n == 0 {
+		return
+	}
+	rx := c.tcp.Rx()
+	rx.Release(rx.Head() + uint64(n))
+	c.tcp.Consumed(c.host.world.now)
+}
+
 // EOF reports whether the peer has closed its side and everything was read.
 func (c *Conn) EOF() bool { return c.tcp.ReadDone() && c.tcp.Rx().Len() == 0 }
 
@@ -89,6 +108,3 @@ func (c *Conn) Abort() { c.tcp.Abort(c.host.world.now) }
 // Wake has the application take a turn at an instant; never: no more. A connection
 // has one alarm.
 func (c *Conn) Wake(at clock.Time) { c.host.world.agenda.set(&c.actor, at) }
-
-// scratch is memory to read into and write from, for the call.
-func (c *Conn) scratch() []byte { return c.host.world.scratch }

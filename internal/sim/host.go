@@ -19,7 +19,8 @@ type Host struct {
 	faces    []capture.Interface // as the log and captures name them
 	stack    *stack.Stack
 	wires    []*wire // by interface; nil: not connected
-	room     []int
+	limited  []*wire // those of them that have a limit
+	room     []int   // by interface: between two drains, room
 	accept   map[*tcp.Listener]func(*Conn) App
 	crowded  []*Socket // wait for room in the stack, each once
 	settling bool
@@ -55,6 +56,9 @@ func (w *World) AddHost(name string, cfg stack.Config) (*Host, error) {
 		room: make([]int, len(cfg.Interfaces)), accept: map[*tcp.Listener]func(*Conn) App{},
 	}
 	h.acts = h
+	for i := range h.room {
+		h.room[i] = room
+	}
 	for i := range cfg.Interfaces {
 		face := capture.Interface{
 			Name: faceName(cfg.Interfaces, i), Addr: cfg.Interfaces[i].Addr.String(),
@@ -114,28 +118,26 @@ func (h *Host) settle(now clock.Time) {
 	}
 	h.settling = false
 	due := h.stack.Deadline()
-	for _, v := range h.wires {
-		if v != nil {
-			due = clock.Earliest(due, v.vacant())
-		}
+	for _, v := range h.limited {
+		due = clock.Earliest(due, v.vacant())
 	}
 	h.world.agenda.set(&h.actor, due)
 }
 
-// drain puts what the stack has to send on the wires.
+// drain puts what the stack has to send on the wires. It looks at none but those that
+// something is for, and those that have a limit: a router may have thousands.
 func (h *Host) drain(now clock.Time) {
 	batch := h.world.batch
 	for more := true; more; {
-		for i, v := range h.wires {
-			h.room[i] = room
-			if v != nil {
-				h.room[i] = v.room(now)
-			}
+		for _, v := range h.limited {
+			h.room[v.from] = v.room(now)
 		}
 		more = h.stack.Output(now, h.room, batch)
 		trains := batch.Trains()
 		for i := range trains {
-			if v := h.wires[trains[i].Iface]; v != nil {
+			iface := trains[i].Iface
+			h.room[iface] = room
+			if v := h.wires[iface]; v != nil {
 				v.send(now, &trains[i])
 			}
 		}

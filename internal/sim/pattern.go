@@ -9,15 +9,28 @@ import (
 // off by a power of two, or by a segment, looks right.
 const patternBytes = 65521
 
-// pattern is what streams carry: the byte at an offset.
+// patternRun is how much of the pattern lies in one piece, wherever one begins.
+const patternRun = 64 << 10
+
+// pattern is what streams carry: the byte at an offset, and as many more as make a run.
 var pattern = func() []byte {
-	b := make([]byte, patternBytes)
+	b := make([]byte, patternBytes+patternRun)
 	r := rand.New(rand.NewPCG(1, 2))
-	for i := range b {
+	for i := range patternBytes {
 		b[i] = byte(r.Uint32())
+	}
+	for i := patternBytes; i < len(b); {
+		i += copy(b[i:], b[:patternBytes])
 	}
 	return b
 }()
+
+// patternAt returns n bytes of the pattern from an offset on, at most patternRun. Nobody
+// writes to them.
+func patternAt(off uint64, n int) []byte {
+	at := int(off % patternBytes)
+	return pattern[at : at+n : at+n]
+}
 
 // Fill writes the pattern from an offset on into b.
 func Fill(b []byte, off uint64) {

@@ -383,3 +383,41 @@ func TestNamesAreUnique(t *testing.T) {
 	_, err = l.AddHost("left", stack.Config{})
 	assert.ErrorContains(t, err, "host left: there is one already")
 }
+
+// What a wire damages is found by who receives it, though nobody verifies what was never
+// damaged: also if it is not the first wire.
+func TestDamageBehindARouterIsFound(t *testing.T) {
+	clean := netem.Config{Delay: time.Millisecond}
+	damaging := clean
+	damaging.Corrupt = netem.Corrupt{Share: 0.05, Where: netem.Payload, Bits: 2}
+	for name, wires := range map[string][]sim.Wire{
+		"first":  {{AB: damaging, BA: clean}, both(clean)},
+		"second": {both(clean), {AB: damaging, BA: clean}},
+	} {
+		l, err := sim.NewLine(1, sim.LineConfig{Routers: 1, Wires: wires})
+		require.NoError(t, err)
+		found := uint64(0)
+		l.Right.Tap(func(_ clock.Time, _ int, _ stack.Direction, why ip.DropReason, _ [][]byte) {
+			if why == ip.DropTCPChecksum {
+				found++
+			}
+		})
+		app := &sim.Bulk{}
+		over, err := l.Bulk(&sim.Bulk{Send: 1_000_000}, app, 80, time.Minute)
+		require.NoError(t, err)
+		require.True(t, over && !app.Wrong && app.Received == 1_000_000, name)
+		damaged := uint64(0)
+		for _, e := range []sim.End{{Host: l.Left}, {Host: l.Routers[0], Iface: 1}} {
+			damaged += e.Out().Counters().Corrupted
+		}
+		assert.Greater(t, damaged, uint64(20), name)
+		assert.Equal(t, damaged, found, name)
+	}
+}
+
+func TestAWorldRunsOnce(t *testing.T) {
+	w := sim.New(1)
+	w.At(w.Now(), func(clock.Time) { w.Run(time.Second) })
+	assert.PanicsWithValue(t, "BUG: sim: a world is run from within a turn",
+		func() { w.Run(time.Second) })
+}

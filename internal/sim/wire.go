@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -23,6 +24,7 @@ type wire struct {
 	id    uint64
 	name  string // by its ends: it names the random streams, too
 	link  *netem.Link
+	from  int // interface of the host that sends
 	to    End
 	cut   bool
 	limit int // of what waits in the queue, for the host that sends; 0: none
@@ -42,7 +44,8 @@ func (w *World) Connect(a, b End, ab, ba netem.Config) error {
 		cfg      netem.Config
 	}{{a, b, ab}, {b, a, ba}} {
 		v := &wire{
-			world: w, id: uint64(len(w.wires)), name: d.from.name() + ">" + d.to.name(), to: d.to,
+			world: w, id: uint64(len(w.wires)), name: d.from.name() + ">" + d.to.name(),
+			from: d.from.Iface, to: d.to,
 		}
 		v.acts = v
 		d.cfg.Origin = cmp.Or(d.cfg.Origin, w.now)
@@ -85,16 +88,20 @@ func (e End) Cut(cut bool) {
 // wait for the wire that leads away, as a host does with its own network card. Zero, as
 // at the beginning: it sends, and the wire's queue drops what it has no room for.
 func (e End) SetRoom(packets int) {
-	if v := e.Host.wires[e.Iface]; v != nil {
-		v.limit = packets
+	h, v := e.Host, e.Host.wires[e.Iface]
+	if v == nil {
+		return
+	}
+	v.limit = packets
+	h.room[e.Iface] = room
+	h.limited = slices.DeleteFunc(h.limited, func(l *wire) bool { return l == v })
+	if packets > 0 {
+		h.limited = append(h.limited, v)
 	}
 }
 
-// room is how many packets the wire takes at now.
+// room is how many packets the wire takes at now; it has a limit.
 func (v *wire) room(now clock.Time) int {
-	if v.limit == 0 {
-		return room
-	}
 	v.link.Advance(now)
 	queued, _ := v.link.Queued()
 	return max(0, v.limit-queued)
@@ -102,14 +109,15 @@ func (v *wire) room(now clock.Time) int {
 
 // vacant is when a wire that is full has room again; never if it is not full.
 func (v *wire) vacant() clock.Time {
-	if v.limit == 0 {
-		return clock.Never
-	}
 	if queued, _ := v.link.Queued(); queued < v.limit {
 		return clock.Never
 	}
 	return v.link.Departure()
 }
+
+// sound is the tag of a packet whose transport's checksum its sender has just made. Nobody
+// need verify that if the links on its way have not damaged a packet.
+const sound = 1
 
 // send takes a train that a host sends.
 func (v *wire) send(now clock.Time, t *buffer.Train) {
@@ -119,7 +127,11 @@ func (v *wire) send(now clock.Time, t *buffer.Train) {
 	if v.cut {
 		return
 	}
-	v.link.InputTrain(now, 0, t)
+	tag := uint64(0)
+	if t.Checked {
+		tag = sound
+	}
+	v.link.InputTrain(now, tag, t)
 	w.agenda.set(&v.actor, v.link.Deadline())
 }
 
@@ -129,37 +141,41 @@ func (v *wire) act(now clock.Time) {
 	w := v.world
 	v.link.Advance(now)
 	w.frames = w.frames[:0]
-	var held []byte // not given to the host yet
-	size, whole := 0, false
-	for data, _, ok := v.link.Output(now); ok; data, _, ok = v.link.Output(now) {
+	held := buffer.Frame{Iface: v.to.Iface} // not given to the host yet
+	whole := false
+	for data, tag, ok := v.link.Output(now); ok; data, tag, ok = v.link.Output(now) {
 		w.stats.Delivered++
 		w.log.arrived(now, v, data)
-		if len(w.frames)+len(held)+len(data) > cap(w.frames) {
-			v.hand(now, held, size)
-			held = nil
+		if len(w.frames)+len(held.Data)+len(data) > cap(w.frames) {
+			v.hand(now, &held)
 			v.to.Host.settle(now) // what it forwards lies in the frames
 			w.frames = w.frames[:0]
 		}
-		if held == nil || !whole || len(data) > size || len(held)+len(data) > buffer.MaxTrainBytes {
-			v.hand(now, held, size)
-			held, size, whole = data, len(data), true
+		checked := tag == sound && v.link.Intact()
+		if len(held.Data) == 0 || !whole || len(data) > held.Size ||
+			len(held.Data)+len(data) > buffer.MaxTrainBytes {
+			v.hand(now, &held)
+			held.Data, held.Size, held.Checked, whole = data, len(data), checked, true
 			continue
 		}
-		if len(held) == size { // still the link's memory
-			w.frames = append(w.frames, held...)
-			held = w.frames[len(w.frames)-size:]
+		if len(held.Data) == held.Size { // still the link's memory
+			w.frames = append(w.frames, held.Data...)
+			held.Data = w.frames[len(w.frames)-held.Size:]
 		}
 		w.frames = append(w.frames, data...)
-		held = w.frames[len(w.frames)-len(held)-len(data):]
-		whole = len(data) == size
+		held.Data = w.frames[len(w.frames)-len(held.Data)-len(data):]
+		held.Checked = held.Checked && checked
+		whole = len(data) == held.Size
 	}
-	v.hand(now, held, size)
+	v.hand(now, &held)
 	v.to.Host.settle(now)
 	w.agenda.set(&v.actor, v.link.Deadline())
 }
 
-func (v *wire) hand(now clock.Time, data []byte, size int) {
-	if len(data) > 0 {
-		v.to.Host.stack.Input(now, buffer.Frame{Data: data, Size: size, Iface: v.to.Iface})
+// hand gives the host what is held for it.
+func (v *wire) hand(now clock.Time, held *buffer.Frame) {
+	if len(held.Data) > 0 {
+		v.to.Host.stack.Input(now, *held)
+		held.Data = nil
 	}
 }

@@ -21,9 +21,10 @@ type World struct {
 	batch  *buffer.Batch
 	log    journal
 	stats  Stats
-	// Memory that is used for one call at a time: trains put together on arrival,
-	// an application's bytes.
-	frames, scratch []byte
+	// Memory that is used for one call at a time: trains put together on arrival, what an
+	// application looks at.
+	frames []byte
+	pieces [][]byte
 }
 
 // Stats count what happened in a world.
@@ -36,17 +37,14 @@ type Stats struct {
 // origin is when worlds begin. It is above zero, which means never.
 const origin = clock.Time(time.Second)
 
-// Bounds of a world's scratch memory.
-const (
-	frameBytes   = 256 << 10
-	scratchBytes = 64 << 10
-)
+// frameBytes bounds what is put together at a time.
+const frameBytes = 256 << 10
 
 // New returns an empty world. The seed decides all that is random in it.
 func New(seed uint64) *World {
 	return &World{
 		now: origin, seed: seed, names: map[string]bool{}, batch: buffer.NewBatch(),
-		frames: make([]byte, 0, frameBytes), scratch: make([]byte, scratchBytes),
+		frames: make([]byte, 0, frameBytes),
 	}
 }
 
@@ -69,6 +67,9 @@ func (w *World) Hosts() []*Host { return w.hosts }
 // Step lets the next actor act if it is due by then, and reports whether there was
 // one. If not, the world's time is until.
 func (w *World) Step(until clock.Time) bool {
+	if w.agenda.acting != nil {
+		panic("BUG: sim: a world is run from within a turn")
+	}
 	a := w.agenda.first()
 	if a == nil || a.due > until {
 		w.now = max(w.now, until)
@@ -76,8 +77,9 @@ func (w *World) Step(until clock.Time) bool {
 	}
 	w.now = max(w.now, a.due)
 	w.stats.Events++
-	w.agenda.remove(a)
+	w.agenda.begin(a)
 	a.acts.act(w.now)
+	w.agenda.end()
 	return true
 }
 
@@ -99,7 +101,7 @@ func (w *World) RunUntil(d time.Duration, done func() bool) bool {
 	return true
 }
 
-// Next returns when the next actor is due, or never.
+// Next returns when the next actor is due, or never. Nobody asks in the middle of a turn.
 func (w *World) Next() clock.Time {
 	if a := w.agenda.first(); a != nil {
 		return a.due

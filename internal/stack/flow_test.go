@@ -244,3 +244,39 @@ func BenchmarkForwardAnywhere(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*packets), "ns/packet")
 }
+
+// What a link vouched for leaves vouched for: forwarding touches nothing that a transport's
+// checksum is over. What is cut on the way, and what nobody vouched for, does not.
+func TestForwardingKeepsWhatWasVouchedFor(t *testing.T) {
+	frame := func(size int) []byte {
+		var data []byte
+		for range 3 {
+			h := ip.Header{
+				TTL: 9, Protocol: ip.ProtoTest, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+				TotalLen: size,
+			}
+			data = append(data, append(h.Append(nil), make([]byte, size-ip.HeaderLen)...)...)
+		}
+		return data
+	}
+	r := newRelay(t, false)
+	leaves := func(f buffer.Frame) (checked []bool) {
+		r.Input(1, f)
+		for more := true; more; {
+			more = r.Output(1, []int{99, 99}, r.batch)
+			for _, tr := range r.batch.Trains() {
+				if tr.Iface == 1 {
+					checked = append(checked, tr.Checked)
+				}
+			}
+			r.batch.Reset()
+		}
+		return checked
+	}
+	leaves(buffer.Frame{}) // RIP's own first words
+	assert.Equal(t, []bool{true}, leaves(buffer.Frame{Data: frame(100), Size: 100, Checked: true}))
+	assert.Equal(t, []bool{false}, leaves(buffer.Frame{Data: frame(100), Size: 100}))
+	for _, checked := range leaves(buffer.Frame{Data: frame(3000), Size: 3000, Checked: true}) {
+		assert.False(t, checked, "a fragment")
+	}
+}

@@ -44,8 +44,9 @@ func (s *Stack) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 	default:
 		s.stamp(now, h, b, out.addr)
 		ip.Forward(b)
-		s.out.forward = append(s.out.forward,
-			run{iface: route.Iface, hop: route.Next, data: b, size: len(b)})
+		s.out.forward = append(s.out.forward, run{
+			iface: route.Iface, hop: route.Next, data: b, size: len(b), sound: s.in.checked,
+		})
 		s.flow.begin(b, i, route.Iface, route.Next, out.MTU, s.lossy(i, route.Iface))
 	}
 }

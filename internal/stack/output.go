@@ -42,6 +42,9 @@ func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
 	if !s.outputOwn(now, room, b) || !s.outputForwarded(now, room, b) {
 		return true
 	}
+	if !s.out.walking && !s.tcp.Ready() {
+		return len(s.out.packets) > 0 && len(b.Trains()) > 0 // see usedUp
+	}
 	outlets := append(append(s.out.outlets[:0], room[:len(s.interfaces)]...), s.localRoom())
 	s.out.outlets = outlets
 	if s.out.walking {

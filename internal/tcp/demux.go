@@ -162,6 +162,19 @@ func (h *Host) Output(now clock.Time, room []int, t *Train) bool {
 	return false
 }
 
+// Ready reports whether Output may have something.
+func (h *Host) Ready() bool {
+	if h.replies.n > 0 {
+		return true
+	}
+	for i := range h.ready {
+		if h.ready[i].first != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // Waits reports whether a connection waits for room at an outlet.
 func (h *Host) Waits(outlet int) bool {
 	return outlet < len(h.ready) && h.ready[outlet].first != nil

@@ -27,13 +27,12 @@ const (
 type timers [numTimers]clock.Time
 
 func (t *timers) first() clock.Time {
-	first := clock.Never
+	// Never is zero: less one, and without a sign, it is the last of all.
+	first := ^uint64(0)
 	for _, at := range t {
-		if at != clock.Never && (first == clock.Never || at < first) {
-			first = at
-		}
+		first = min(first, uint64(at)-1)
 	}
-	return first
+	return clock.Time(first + 1)
 }
 
 // take reports whether a timer is due, and stops it.

@@ -1,0 +1,29 @@
+package netem_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/netem"
+)
+
+// A link that has damaged a packet says so for ever, also when it does so no more and its
+// counters were cleared: one of those packets may still be under way.
+func TestIntact(t *testing.T) {
+	for _, cfg := range []netem.Config{{Corrupt: netem.Corrupt{Share: 1}}, {Truncate: 1}} {
+		l := newLink(t, netem.Config{Duplicate: 1, Loss: netem.UniformLoss(0.5)})
+		for i := range uint64(20) {
+			put(l, 1, i, 40)
+		}
+		require.True(t, l.Intact())
+		require.NoError(t, l.Change(1, cfg, netem.Streams(1)))
+		require.True(t, l.Intact(), "not yet")
+		put(l, 1, 1, 40)
+		require.False(t, l.Intact())
+		require.NoError(t, l.Change(1, netem.Config{}, netem.Streams(1)))
+		l.Clear()
+		assert.False(t, l.Intact())
+	}
+}
