@@ -1,0 +1,153 @@
+package chart
+
+import (
+	"math"
+	"strconv"
+)
+
+// tick is a number on an axis.
+type tick struct {
+	value float64
+	label string // empty: a small tick between numbers
+}
+
+// at is where a value is between two places on the page, the first of which is the axis' least.
+func (a *Axis) at(value, from, to float64) float64 {
+	low, high := a.Min, a.Max
+	if a.Log {
+		value, low, high = math.Log(value), math.Log(low), math.Log(high)
+	}
+	share := (value - low) / (high - low)
+	if a.Reversed {
+		share = 1 - share
+	}
+	return from + share*(to-from)
+}
+
+// sound is the axis with limits that can be drawn, whatever it was given.
+func (a Axis) sound() Axis {
+	if len(a.Names) > 0 {
+		a.Min, a.Max, a.Log = -0.5, float64(len(a.Names))-0.5, false
+	}
+	const widest = 1e300
+	if math.IsNaN(a.Min) || math.IsNaN(a.Max) {
+		a.Min, a.Max = 0, 1
+	}
+	a.Min, a.Max = max(a.Min, -widest), min(a.Max, widest)
+	if a.Log && !(a.Min > 0) {
+		a.Log = false
+	}
+	if !(a.Max-a.Min > 1e-12*max(math.Abs(a.Min), math.Abs(a.Max))) {
+		a.Max = a.Min + max(1, math.Abs(a.Min)/10)
+		if a.Log {
+			a.Max = a.Min * 10
+		}
+	}
+	return a
+}
+
+// ticks are the axis' numbers: as many as fit into a length if they may be so near to each other.
+func (a *Axis) ticks(length float64, apart func(label string) float64) []tick {
+	for n := max(2, min(8, int(length/14))); ; n-- {
+		list := a.choose(n)
+		if n <= 2 || a.fits(list, length, apart) {
+			return list
+		}
+	}
+}
+
+func (a *Axis) choose(n int) []tick {
+	switch {
+	case len(a.Names) > 0:
+		return a.named(n)
+	case a.Log && a.Max/a.Min >= 4:
+		return a.decades(n)
+	default:
+		return linear(a.Min, a.Max, n)
+	}
+}
+
+func (a *Axis) fits(list []tick, length float64, apart func(string) float64) bool {
+	last, room := math.Inf(-1), 0.0
+	for _, t := range list {
+		if t.label == "" {
+			continue
+		}
+		at := a.at(t.value, 0, length)
+		need := apart(t.label)
+		if math.Abs(at-last) < (need+room)/2 {
+			return false
+		}
+		last, room = at, need
+	}
+	return true
+}
+
+// named are all the names, or each so many of them.
+func (a *Axis) named(n int) []tick {
+	every := 1
+	if n < 8 { // all of them did not fit
+		every = (len(a.Names) + n - 1) / n
+	}
+	var list []tick
+	for i, name := range a.Names {
+		if i%every == 0 {
+			list = append(list, tick{float64(i), Clean(name, 24)})
+		}
+	}
+	return list
+}
+
+// linear puts numbers at multiples of 1, 2 or 5 times a power of ten.
+func linear(least, greatest float64, most int) []tick {
+	span := greatest - least
+	step := math.Pow(10, math.Floor(math.Log10(span/float64(most))))
+	for _, factor := range []float64{1, 2, 5, 10} {
+		if span/(step*factor) <= float64(most) {
+			step *= factor
+			break
+		}
+	}
+	decimals := max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
+	var list []tick
+	for i := math.Ceil(least/step - 1e-9); i*step <= greatest+1e-9*span && len(list) < 50; i++ {
+		value := i*step + 0 // the sum is never the negative zero
+		list = append(list, tick{value, format(value, decimals)})
+	}
+	return list
+}
+
+// decades puts numbers at powers of ten, and at 2 and 5 times them if there are few.
+func (a *Axis) decades(n int) []tick {
+	first := math.Floor(math.Log10(a.Min))
+	count := math.Log10(a.Max / a.Min)
+	every := math.Max(1, math.Ceil(count/float64(n)))
+	var list []tick
+	for e := first; math.Pow(10, e) <= a.Max*(1+1e-9) && len(list) < 400; e++ {
+		for m := 1; m < 10; m++ {
+			value := float64(m) * math.Pow(10, e)
+			if value < a.Min*(1-1e-9) || value > a.Max*(1+1e-9) {
+				continue
+			}
+			t := tick{value: value}
+			few := m == 2 || m == 5
+			if math.Mod(e-first, every) == 0 && (m == 1 || few && 3*count <= float64(n)) {
+				t.label = format(value, max(0, int(-math.Floor(math.Log10(value)+1e-9))))
+			}
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// format writes a number with a true minus, and those that are long in powers of ten.
+func format(value float64, decimals int) string {
+	s := strconv.FormatFloat(value, 'f', decimals, 64)
+	if magnitude := math.Abs(value); value != 0 && (magnitude >= 1e6 || magnitude < 1e-4) {
+		s = strconv.FormatFloat(value, 'g', 3, 64)
+	}
+	if s[0] == '-' {
+		s = "−" + s[1:]
+	}
+	return s
+}

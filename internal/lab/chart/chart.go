@@ -1,0 +1,96 @@
+// Package chart draws panels of curves over axes, once, as SVG and as PNG.
+//
+// A Figure's way: layout.go gives each panel its place, axis.go its numbers, draw.go puts the
+// layers into it, thinned to what the picture can show (thin.go), on a canvas that is an SVG
+// (svg.go) or a PNG (png.go). Lengths are points, of which an inch has 72, from the upper left.
+package chart
+
+// Figure is rows of panels, as wide as the text of a page.
+type Figure struct {
+	Rows []Row
+	// Alt is for who cannot see it.
+	Alt string
+}
+
+// Row is panels side by side.
+type Row struct {
+	Height float64 // of the panels' insides; 0: 120
+	Panels []Panel
+}
+
+// Panel is layers over two axes. What it shows is named in a line above it.
+type Panel struct {
+	Title string
+	Share float64 // of the row's width, beside the others' shares; 0: 1
+	X, Y  Axis
+	// Layers are drawn in their order.
+	Layers  []Layer
+	Rules   []Rule
+	Moments []Moment
+	Strips  []Strip
+}
+
+// Axis is a direction of a panel.
+type Axis struct {
+	Label    string
+	Min, Max float64 // of what is shown; none that is no number, and Min below Max
+	Log      bool    // Min is above 0
+	Reversed bool    // greater values are further left, or further down
+	// Names, if there are any, are the numbers 0, 1, 2 and so on.
+	Names []string
+	// Bare axes have neither numbers nor a label: those of the panel beneath count.
+	Bare bool
+}
+
+// Kind is how a layer's points are drawn.
+type Kind int
+
+// The kinds of layers.
+const (
+	Line    Kind = iota // from point to point
+	Steps               // each value stands until the next
+	Fill                // between Y and Low, from point to point
+	Blocks              // between Y and Low, each until the next
+	Dots                // each for itself
+	Bars                // each a line from Y to Low
+	Letters             // Text at each
+	Shape               // the closed polygon of all, filled faintly
+)
+
+// Layer is what is drawn in one manner. Points that are no numbers are gaps.
+type Layer struct {
+	Name    string // in the key; empty: it is not there
+	Kind    Kind
+	Paint   Paint
+	Width   float64 // of a line, or of a dot; 0: 1, or 2 for a dot
+	Dash    bool
+	Opacity float64 // of what is filled; 0: 1, or 0.25 for a Shape
+	Text    string  // of Letters
+	Points  []Point // in order of X for all but Dots, Letters and Shapes
+}
+
+// Point is a point, in the units of the axes or in those of the page.
+type Point struct {
+	X, Y float64
+	Low  float64 // where a bar or a filled area ends
+}
+
+// Rule is a level with a name at its right end.
+type Rule struct {
+	Value float64
+	Text  string
+	Paint Paint
+}
+
+// Moment is a vertical line with a name above it.
+type Moment struct {
+	Value float64
+	Text  string
+}
+
+// Strip is a row of ticks beneath a panel: when something happened.
+type Strip struct {
+	Name  string
+	Paint Paint
+	At    []float64
+}

@@ -1,0 +1,252 @@
+package chart
+
+import (
+	"math"
+	"slices"
+)
+
+var (
+	dashes  = []float64{3.5, 2}
+	dotted  = []float64{1, 1.6}
+	axisPen = pen{paint: Ink, width: 0.6}
+	gridPen = pen{paint: Faint, width: 0.5}
+)
+
+func (l *layout) draw(c canvas) {
+	for _, p := range l.panels {
+		p.drawGrid(c)
+		for i := range p.Layers {
+			p.drawLayer(c, &p.Layers[i])
+		}
+		p.drawRules(c)
+		p.drawMoments(c)
+		p.drawAxes(c)
+		p.drawStrips(c)
+		p.drawKey(c)
+	}
+}
+
+// place is where a point of the axes is on the page.
+func (p *placed) place(q Point) Point {
+	return Point{
+		X:   p.x.at(q.X, p.inside.left, p.inside.right),
+		Y:   p.y.at(q.Y, p.inside.bottom, p.inside.top),
+		Low: p.y.at(q.Low, p.inside.bottom, p.inside.top),
+	}
+}
+
+func (p *placed) drawGrid(c canvas) {
+	if len(p.y.Names) > 0 {
+		return
+	}
+	var lines [][]Point
+	for _, t := range p.yTicks {
+		if t.label != "" {
+			y := p.y.at(t.value, p.inside.bottom, p.inside.top)
+			lines = append(lines, []Point{{X: p.inside.left, Y: y}, {X: p.inside.right, Y: y}})
+		}
+	}
+	c.stroke(lines, gridPen)
+}
+
+func (p *placed) drawAxes(c canvas) {
+	b := p.inside
+	lines := [][]Point{
+		{{X: b.left, Y: b.top}, {X: b.left, Y: b.bottom}, {X: b.right, Y: b.bottom}},
+	}
+	foot := b.bottom + p.below
+	if !p.X.Bare {
+		foot = p.stripFoot()
+	}
+	label := lettering{size: textSize, paint: Ink}
+	for _, t := range p.xTicks {
+		x := p.x.at(t.value, b.left, b.right)
+		long := tickLength
+		if t.label == "" {
+			long /= 2
+		}
+		lines = append(lines, []Point{{X: x, Y: b.bottom}, {X: x, Y: b.bottom + long}})
+		if !p.X.Bare {
+			label.anchor = middle
+			half := width(t.label, textSize, false) / 2
+			at := min(max(x, b.left-p.left+half), b.right+p.right-half)
+			c.text(t.label, Point{X: at, Y: foot + tickLength + textSize}, label)
+		}
+	}
+	for _, t := range p.yTicks {
+		y := p.y.at(t.value, b.bottom, b.top)
+		long := tickLength
+		if t.label == "" {
+			long /= 2
+		}
+		lines = append(lines, []Point{{X: b.left - long, Y: y}, {X: b.left, Y: y}})
+		if !p.Y.Bare {
+			label.anchor = end
+			c.text(t.label, Point{X: b.left - tickLength - 3, Y: y + 0.36*textSize}, label)
+		}
+	}
+	c.stroke(lines, axisPen)
+	label.anchor = middle
+	if p.X.Label != "" && !p.X.Bare {
+		at := Point{X: (b.left + b.right) / 2, Y: foot + tickLength + lineHeight + textSize}
+		c.text(fit(p.X.Label, b.width()+20), at, label)
+	}
+	if p.Y.Label != "" && !p.Y.Bare {
+		label.upward = true
+		at := Point{X: b.left - p.labelAt, Y: (b.top + b.bottom) / 2}
+		c.text(fit(p.Y.Label, b.height()+12), at, label)
+	}
+}
+
+// stripFoot is the lower edge of the strips.
+func (p *placed) stripFoot() float64 {
+	foot := p.inside.bottom
+	if n := len(p.Strips); n > 0 {
+		foot += stripGap + float64(n)*stripSize
+	}
+	return foot
+}
+
+func (p *placed) drawStrips(c canvas) {
+	b := p.inside
+	top := b.bottom + stripGap
+	for _, s := range p.Strips {
+		at := make([]float64, 0, len(s.At))
+		for _, v := range s.At {
+			if x := p.x.at(v, b.left, b.right); x >= b.left && x <= b.right {
+				at = append(at, x)
+			}
+		}
+		slices.Sort(at)
+		var ticks [][]Point
+		for _, x := range apartBy(at, grain) {
+			ticks = append(ticks, []Point{{X: x, Y: top + 1}, {X: x, Y: top + stripSize - 1}})
+		}
+		c.stroke(ticks, pen{paint: s.Paint, width: 0.7})
+		c.text(s.Name, Point{X: b.left - tickLength - 3, Y: top + stripSize - 1.2},
+			lettering{size: smallSize, anchor: end, paint: s.Paint})
+		top += stripSize
+	}
+}
+
+// drawRules draws levels and their names, pushed apart where they would touch.
+func (p *placed) drawRules(c canvas) {
+	rules := p.rules()
+	slices.SortStableFunc(rules, func(a, b Rule) int {
+		if a.Value == b.Value {
+			return 0
+		}
+		if (a.Value > b.Value) != p.y.Reversed {
+			return -1
+		}
+		return 1
+	})
+	names := make([]float64, len(rules))
+	for i, r := range rules {
+		y := p.y.at(r.Value, p.inside.bottom, p.inside.top)
+		c.stroke([][]Point{{{X: p.inside.left, Y: y}, {X: p.inside.right, Y: y}}},
+			pen{paint: r.Paint, width: 0.7, dash: dotted})
+		names[i] = y
+		if i > 0 {
+			names[i] = max(y, names[i-1]+smallSize+0.5)
+		}
+	}
+	for i := len(names) - 1; i >= 0; i-- { // back up where the last ones left the panel
+		limit := p.inside.bottom
+		if i < len(names)-1 {
+			limit = names[i+1] - smallSize - 0.5
+		}
+		names[i] = min(names[i], limit)
+	}
+	for i, r := range rules {
+		c.text(r.Text, Point{X: p.inside.right + 4, Y: names[i] + 0.36*smallSize},
+			lettering{size: smallSize, paint: r.Paint})
+	}
+}
+
+func (p *placed) drawMoments(c canvas) {
+	b, free := p.inside, math.Inf(-1)
+	for _, m := range p.moments() {
+		x := p.x.at(m.Value, b.left, b.right)
+		c.stroke([][]Point{{{X: x, Y: b.top}, {X: x, Y: b.bottom}}},
+			pen{paint: Soft, width: 0.6, dash: dotted})
+		wide := width(m.Text, smallSize, false)
+		from := min(x-1, b.right+p.right-wide)
+		if from < free {
+			continue
+		}
+		c.text(m.Text, Point{X: from, Y: b.top - 3}, lettering{size: smallSize, paint: Soft})
+		free = from + wide + 4
+	}
+}
+
+func (p *placed) drawKey(c canvas) {
+	for i, line := range p.key {
+		base := p.keyAt + float64(i)*lineHeight + textSize - 1
+		for _, e := range line {
+			x := p.inside.left + e.at
+			if e.layer == nil {
+				c.text(e.text, Point{X: x, Y: base},
+					lettering{size: textSize, bold: true, paint: Ink})
+				continue
+			}
+			drawSwatch(c, e.layer, box{x, base - 6, x + swatch, base + 0.5})
+			c.text(e.text, Point{X: x + swatch + swatchGap, Y: base},
+				lettering{size: textSize, paint: Ink})
+		}
+	}
+}
+
+// drawSwatch draws a sample of a layer into the key.
+func drawSwatch(c canvas, l *Layer, b box) {
+	mid := Point{X: (b.left + b.right) / 2, Y: (b.top + b.bottom) / 2}
+	switch l.Kind {
+	case Line, Steps:
+		c.stroke([][]Point{{{X: b.left, Y: mid.Y}, {X: b.right, Y: mid.Y}}}, l.pen())
+	case Fill, Blocks, Shape:
+		b.left += 3
+		c.fill([][]Point{b.corners()}, l.Paint, l.opacity())
+	case Dots:
+		c.dots([]Point{{X: mid.X - 4, Y: mid.Y + 1.5}, {X: mid.X, Y: mid.Y - 1}, {
+			X: mid.X + 4, Y: mid.Y + 0.5,
+		}}, l.diameter(), l.Paint)
+	case Bars:
+		c.stroke([][]Point{
+			{{X: mid.X - 3, Y: b.bottom}, {X: mid.X - 3, Y: mid.Y}},
+			{{X: mid.X, Y: b.bottom - 1}, {X: mid.X, Y: b.top}},
+			{{X: mid.X + 3, Y: mid.Y + 1}, {X: mid.X + 3, Y: b.top}},
+		}, l.pen())
+	case Letters:
+		c.text(l.Text, Point{X: mid.X, Y: b.bottom - 0.5},
+			lettering{size: smallSize, anchor: middle, bold: true, paint: l.Paint})
+	}
+}
+
+func (l *Layer) pen() pen {
+	p := pen{paint: l.Paint, width: l.Width}
+	if p.width <= 0 {
+		p.width = 1
+	}
+	if l.Dash {
+		p.dash = dashes
+	}
+	return p
+}
+
+func (l *Layer) diameter() float64 {
+	if l.Width > 0 {
+		return l.Width
+	}
+	return 2
+}
+
+func (l *Layer) opacity() float64 {
+	switch {
+	case l.Opacity > 0:
+		return l.Opacity
+	case l.Kind == Shape:
+		return 0.25
+	default:
+		return 1
+	}
+}

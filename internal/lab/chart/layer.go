@@ -1,0 +1,159 @@
+package chart
+
+import (
+	"math"
+	"slices"
+)
+
+// mostLetters is how many letters a layer draws at most: more could not be read.
+const mostLetters = 400
+
+// drawLayer draws a layer into its panel.
+func (p *placed) drawLayer(c canvas, l *Layer) {
+	switch l.Kind {
+	case Line, Steps:
+		c.stroke(p.lines(l), l.pen())
+	case Fill, Blocks:
+		c.fill(p.areas(l), l.Paint, l.opacity())
+	case Dots:
+		c.dots(thinDots(p.scattered(l)), l.diameter(), l.Paint)
+	case Bars:
+		c.stroke(p.bars(l), l.pen())
+	case Letters:
+		style := lettering{size: smallSize, anchor: middle, bold: true, paint: l.Paint}
+		at := p.scattered(l)
+		for _, q := range at[:min(len(at), mostLetters)] {
+			q.Y -= 2
+			c.text(Clean(l.Text, 20), q, style)
+		}
+	case Shape:
+		p.drawShape(c, l)
+	}
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// pieces are the points of a layer on the page, cut where there are none.
+func (p *placed) pieces(l *Layer) [][]Point {
+	var pieces [][]Point
+	var piece []Point
+	for _, q := range l.Points {
+		at := p.place(q)
+		if !finite(at.X) || !finite(at.Y) {
+			if len(piece) > 0 {
+				pieces = append(pieces, piece)
+			}
+			piece = nil
+			continue
+		}
+		if !finite(at.Low) {
+			at.Low = p.inside.bottom
+		}
+		piece = append(piece, at)
+	}
+	if len(piece) > 0 {
+		pieces = append(pieces, piece)
+	}
+	return pieces
+}
+
+// lines are a Line's, or a Steps'.
+func (p *placed) lines(l *Layer) [][]Point {
+	var lines [][]Point
+	for _, piece := range p.pieces(l) {
+		thinned := thinLine(piece)
+		if l.Kind == Steps {
+			thinned = stairs(thinned)
+		}
+		lines = append(lines, p.inside.clip(thinned)...)
+	}
+	return lines
+}
+
+// stairs puts a corner between each point and the next.
+func stairs(line []Point) []Point {
+	steps := make([]Point, 0, 2*len(line))
+	for i, q := range line {
+		if i > 0 && line[i-1].Y != q.Y {
+			steps = append(steps, Point{X: q.X, Y: line[i-1].Y, Low: line[i-1].Low})
+		}
+		steps = append(steps, q)
+	}
+	return steps
+}
+
+// areas are a Fill's, or the Blocks'.
+func (p *placed) areas(l *Layer) [][]Point {
+	var shapes [][]Point
+	for _, piece := range p.pieces(l) {
+		if len(piece) < 2 {
+			continue
+		}
+		upper := thinLine(piece)
+		lower := make([]Point, len(piece))
+		for i, q := range piece {
+			lower[i] = Point{X: q.X, Y: q.Low}
+		}
+		lower = thinLine(lower)
+		if l.Kind == Blocks {
+			upper, lower = stairs(upper), stairs(lower)
+		}
+		shape := make([]Point, 0, len(upper)+len(lower))
+		for _, q := range upper {
+			shape = append(shape, p.inside.clamp(q))
+		}
+		for _, q := range slices.Backward(lower) {
+			shape = append(shape, p.inside.clamp(q))
+		}
+		shapes = append(shapes, shape)
+	}
+	return shapes
+}
+
+// scattered are the points of a layer that are in the panel.
+func (p *placed) scattered(l *Layer) []Point {
+	var seen []Point
+	for _, q := range l.Points {
+		if at := p.place(q); finite(at.X) && finite(at.Y) && p.inside.has(at) {
+			seen = append(seen, at)
+		}
+	}
+	return seen
+}
+
+func (p *placed) bars(l *Layer) [][]Point {
+	var bars []Point
+	for _, q := range l.Points {
+		at := p.place(q)
+		if !finite(at.X) || !finite(at.Y) || !finite(at.Low) {
+			continue
+		}
+		from, to, ok := p.inside.cut(Point{X: at.X, Y: at.Y}, Point{X: at.X, Y: at.Low})
+		if ok {
+			bars = append(bars, Point{X: at.X, Y: from.Y, Low: to.Y})
+		}
+	}
+	var lines [][]Point
+	for _, b := range thinBars(bars) {
+		low := b.Low
+		if low-b.Y < grain { // a bar of no height is seen all the same
+			low = b.Y + grain
+		}
+		lines = append(lines, []Point{{X: b.X, Y: b.Y}, {X: b.X, Y: low}})
+	}
+	return lines
+}
+
+func (p *placed) drawShape(c canvas, l *Layer) {
+	for _, piece := range p.pieces(l) {
+		if len(piece) < 3 {
+			continue
+		}
+		shape := make([]Point, len(piece), len(piece)+1)
+		for i, q := range piece {
+			shape[i] = p.inside.clamp(q)
+		}
+		c.fill([][]Point{shape}, l.Paint, l.opacity())
+		c.stroke([][]Point{append(shape, shape[0])}, l.pen())
+	}
+}

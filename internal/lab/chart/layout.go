@@ -1,0 +1,244 @@
+package chart
+
+import "math"
+
+// PageWidth is how wide a figure is: seven inches, the text of a page with two columns.
+const PageWidth = 504.0
+
+// Sizes within a figure.
+const (
+	textSize   = 7.5
+	smallSize  = 6.5
+	lineHeight = 10.0
+	tickLength = 3.0
+	stripGap   = 2.5
+	stripSize  = 7.0
+	panelGap   = 14.0
+	rowGap     = 8.0
+	edge       = 4.0
+)
+
+// layout is a figure with a place for everything.
+type layout struct {
+	height float64
+	panels []*placed
+}
+
+// placed is a panel with its place.
+type placed struct {
+	*Panel
+	x, y           Axis
+	inside         box
+	xTicks, yTicks []tick
+	key            [][]entry // lines of it
+	left, right    float64   // what stands beside the inside
+	above, below   float64
+	keyAt, labelAt float64 // the top of the key, and how far left the label of y is
+}
+
+// layout gives each panel its place. Panels under each other share their edges if their rows are
+// divided alike.
+func (f *Figure) layout() *layout {
+	l := &layout{}
+	rows := make([][]*placed, len(f.Rows))
+	for i := range f.Rows {
+		for j := range f.Rows[i].Panels {
+			p := &placed{Panel: &f.Rows[i].Panels[j]}
+			p.x, p.y = p.X.sound(), p.Y.sound()
+			rows[i] = append(rows[i], p)
+			l.panels = append(l.panels, p)
+		}
+	}
+	for i := range rows {
+		l.measure(rows[i], f.rowHeight(i))
+	}
+	for i := range rows {
+		align(rows, i)
+	}
+	top := edge
+	for i := range rows {
+		spread(rows[i])
+		above, below := 0.0, 0.0
+		for _, p := range rows[i] {
+			p.measureAcross()
+			above, below = max(above, p.above), max(below, p.below)
+		}
+		for _, p := range rows[i] {
+			p.inside.top = top + above
+			p.inside.bottom = p.inside.top + f.rowHeight(i)
+			p.keyAt = p.inside.top - p.above
+		}
+		top += above + f.rowHeight(i) + below + rowGap
+	}
+	l.height = math.Ceil(top - rowGap + edge)
+	return l
+}
+
+func (f *Figure) rowHeight(i int) float64 {
+	if f.Rows[i].Height > 0 {
+		return f.Rows[i].Height
+	}
+	return 120
+}
+
+// measure finds what stands left and right of each panel of a row.
+func (l *layout) measure(row []*placed, height float64) {
+	for _, p := range row {
+		p.yTicks = p.y.ticks(height, func(string) float64 { return 1.5 * textSize })
+		wide := 0.0
+		if !p.Y.Bare {
+			for _, t := range p.yTicks {
+				wide = max(wide, width(t.label, textSize, false))
+			}
+		}
+		for _, s := range p.Strips {
+			wide = max(wide, width(s.Name, smallSize, false))
+		}
+		p.left = wide + tickLength + 3
+		p.labelAt = p.left + 4
+		if p.Y.Label != "" && !p.Y.Bare {
+			p.left += 4 + textSize
+		}
+		p.right = 4
+		if !p.X.Bare { // the last number stands in the middle of its place
+			for _, t := range p.x.ticks(PageWidth/3, p.apart) {
+				p.right = max(p.right, width(t.label, textSize, false)/2)
+			}
+		}
+		for _, r := range p.rules() {
+			p.right = max(p.right, width(r.Text, smallSize, false)+6)
+		}
+	}
+}
+
+// align makes the margins of panels in one column alike.
+func align(rows [][]*placed, i int) {
+	for j := range rows {
+		if len(rows[j]) != len(rows[i]) {
+			continue
+		}
+		for k, p := range rows[i] {
+			p.left = max(p.left, rows[j][k].left)
+			p.right = max(p.right, rows[j][k].right)
+			p.labelAt = max(p.labelAt, rows[j][k].labelAt)
+		}
+	}
+}
+
+// spread divides the width of the page.
+func spread(row []*placed) {
+	room, shares := PageWidth-2*edge, 0.0
+	for i, p := range row {
+		room -= p.left + p.right
+		if i > 0 {
+			room -= panelGap
+		}
+		shares += p.share()
+	}
+	room = max(room, 40)
+	at := edge
+	for _, p := range row {
+		p.inside.left = at + p.left
+		p.inside.right = p.inside.left + room*p.share()/shares
+		at = p.inside.right + p.right + panelGap
+	}
+}
+
+func (p *placed) share() float64 {
+	if p.Share > 0 {
+		return p.Share
+	}
+	return 1
+}
+
+// measureAcross finds what stands above and below a panel whose width is known.
+func (p *placed) measureAcross() {
+	p.xTicks = p.x.ticks(p.inside.width(), p.apart)
+	p.key = p.entries()
+	p.above = float64(len(p.key)) * lineHeight
+	if len(p.moments()) > 0 {
+		p.above += lineHeight - 1
+	}
+	p.below = float64(len(p.Strips)) * stripSize
+	if len(p.Strips) > 0 {
+		p.below += stripGap
+	}
+	if !p.X.Bare {
+		p.below += tickLength + lineHeight
+		if p.X.Label != "" {
+			p.below += lineHeight
+		}
+	}
+}
+
+// apart is the room that a number of the axis x needs.
+func (p *placed) apart(label string) float64 { return width(label, textSize, false) + textSize }
+
+// rules are those that can be seen.
+func (p *placed) rules() []Rule {
+	var seen []Rule
+	for _, r := range p.Rules {
+		if r.Value >= p.y.Min && r.Value <= p.y.Max {
+			r.Text = Clean(r.Text, 24)
+			seen = append(seen, r)
+		}
+	}
+	return seen
+}
+
+// moments are those that can be seen.
+func (p *placed) moments() []Moment {
+	var seen []Moment
+	for _, m := range p.Moments {
+		if m.Value >= p.x.Min && m.Value <= p.x.Max && len(seen) < 100 {
+			m.Text = Clean(m.Text, 40)
+			seen = append(seen, m)
+		}
+	}
+	return seen
+}
+
+// entry is a word of the key and the layer that it names; none for the title.
+type entry struct {
+	text  string
+	layer *Layer
+	at    float64 // from the panel's left edge
+}
+
+// Sizes of the key.
+const (
+	swatch    = 14.0
+	swatchGap = 3.0
+	entryGap  = 11.0
+)
+
+// entries are the title and the key, in as many lines as they need.
+func (p *placed) entries() [][]entry {
+	var lines [][]entry
+	var line []entry
+	at := 0.0
+	add := func(e entry, wide float64) {
+		if at > 0 && at+wide > p.inside.width()+p.right {
+			lines, line, at = append(lines, line), nil, 0
+		}
+		e.at = at
+		line = append(line, e)
+		at += wide + entryGap
+	}
+	if p.Title != "" {
+		title := Clean(p.Title, 80)
+		add(entry{text: title}, width(title, textSize, true))
+	}
+	for i := range p.Layers {
+		layer := &p.Layers[i]
+		if layer.Name == "" || len(layer.Points) == 0 {
+			continue
+		}
+		name := Clean(layer.Name, 48)
+		add(entry{text: name, layer: layer}, swatch+swatchGap+width(name, textSize, false))
+	}
+	if len(line) > 0 {
+		lines = append(lines, line)
+	}
+	return lines
+}

@@ -1,0 +1,192 @@
+package chart
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+)
+
+// perPoint is how many units of an SVG's coordinates a point has. They are whole numbers: a curve
+// of thousands of points is short then.
+const perPoint = 10
+
+// family is one typeface under the names that it has in different systems: all as wide.
+const family = "'Liberation Sans',Arial,Helvetica,sans-serif"
+
+// svg is a canvas that writes SVG. Its colours are names of CSS variables if it is themed.
+type svg struct {
+	body   bytes.Buffer
+	themed bool
+}
+
+func (s *svg) paint(p Paint) string {
+	if s.themed && p.role != "" {
+		return "var(--" + p.role + ")"
+	}
+	return p.String()
+}
+
+func units(v float64) int { return int(math.Round(v * perPoint)) }
+
+func (s *svg) stroke(lines [][]Point, p pen) {
+	d := pathData(lines, false)
+	if len(d) == 0 {
+		return
+	}
+	fmt.Fprintf(&s.body, `<path fill="none" stroke="%s" stroke-width="%d"`,
+		s.paint(p.paint), max(1, units(p.width)))
+	if len(p.dash) > 0 {
+		s.body.WriteString(` stroke-dasharray="`)
+		for i, v := range p.dash {
+			if i > 0 {
+				s.body.WriteByte(' ')
+			}
+			s.body.WriteString(strconv.Itoa(units(v)))
+		}
+		s.body.WriteByte('"')
+	}
+	fmt.Fprintf(&s.body, ` d="%s"/>`+"\n", d)
+}
+
+func (s *svg) fill(shapes [][]Point, p Paint, opacity float64) {
+	d := pathData(shapes, true)
+	if len(d) == 0 {
+		return
+	}
+	fmt.Fprintf(&s.body, `<path fill="%s"`, s.paint(p))
+	if opacity < 1 {
+		fmt.Fprintf(&s.body, ` fill-opacity="%.3g"`, opacity)
+	}
+	fmt.Fprintf(&s.body, ` d="%s"/>`+"\n", d)
+}
+
+// dots are lines of no length with round ends, the shortest way to write many.
+func (s *svg) dots(at []Point, diameter float64, p Paint) {
+	if len(at) == 0 {
+		return
+	}
+	fmt.Fprintf(&s.body, `<path fill="none" stroke="%s" stroke-width="%d" `+
+		`stroke-linecap="round" d="`, s.paint(p), max(1, units(diameter)))
+	x, y := 0, 0
+	for _, q := range at {
+		nextX, nextY := units(q.X), units(q.Y)
+		fmt.Fprintf(&s.body, "m%d %dh0", nextX-x, nextY-y)
+		x, y = nextX, nextY
+	}
+	s.body.WriteString(`"/>` + "\n")
+}
+
+// text is as wide as it was when the places were given, whatever typeface the reader has.
+func (s *svg) text(words string, at Point, l lettering) {
+	if words == "" {
+		return
+	}
+	if l.upward {
+		fmt.Fprintf(&s.body, `<text transform="translate(%d %d)rotate(-90)"`,
+			units(at.X), units(at.Y))
+	} else {
+		fmt.Fprintf(&s.body, `<text x="%d" y="%d"`, units(at.X), units(at.Y))
+	}
+	fmt.Fprintf(&s.body, ` font-size="%d" fill="%s"`, units(l.size), s.paint(l.paint))
+	if l.bold {
+		s.body.WriteString(` font-weight="bold"`)
+	}
+	switch l.anchor {
+	case middle:
+		s.body.WriteString(` text-anchor="middle"`)
+	case end:
+		s.body.WriteString(` text-anchor="end"`)
+	case start:
+	}
+	if len(words) > 1 {
+		fmt.Fprintf(&s.body, ` textLength="%d" lengthAdjust="spacingAndGlyphs"`,
+			units(width(words, l.size, l.bold)))
+	}
+	s.body.WriteByte('>')
+	_ = xml.EscapeText(&s.body, []byte(words)) // a buffer takes everything
+	s.body.WriteString("</text>\n")
+}
+
+// pathData writes lines as an SVG path of relative moves. What does not move is left out.
+func pathData(lines [][]Point, closed bool) []byte {
+	var d []byte
+	x, y := 0, 0
+	number := func(v int) {
+		if v >= 0 && len(d) > 0 && d[len(d)-1] >= '0' && d[len(d)-1] <= '9' {
+			d = append(d, ' ')
+		}
+		d = strconv.AppendInt(d, int64(v), 10)
+	}
+	for _, line := range lines {
+		verb := byte('m')
+		for i, p := range line {
+			dx, dy := units(p.X)-x, units(p.Y)-y
+			x, y = x+dx, y+dy
+			next := byte('l')
+			switch {
+			case i == 0:
+				next = 'm'
+			case dx == 0 && dy == 0:
+				continue
+			case dy == 0:
+				next = 'h'
+			case dx == 0:
+				next = 'v'
+			}
+			if i == 0 || next != verb {
+				d = append(d, next)
+				verb = next
+			}
+			if next != 'v' {
+				number(dx)
+			}
+			if next != 'h' {
+				number(dy)
+			}
+		}
+		if closed && len(line) > 0 {
+			d = append(d, 'z')
+			x, y = units(line[0].X), units(line[0].Y)
+		}
+	}
+	return d
+}
+
+// WriteSVG draws the figure as an SVG file on white paper.
+func (f *Figure) WriteSVG(w io.Writer) error {
+	l := f.layout()
+	var head bytes.Buffer
+	wide, high := units(PageWidth), units(l.height)
+	fmt.Fprintf(&head, `<svg xmlns="http://www.w3.org/2000/svg" width="%gpt" height="%.1fpt" `+
+		`viewBox="0 0 %d %d" font-family="%s">`+"\n<title>",
+		float64(PageWidth), l.height, wide, high, family)
+	_ = xml.EscapeText(&head, []byte(f.Alt)) // a buffer takes everything
+	fmt.Fprintf(&head, "</title>\n"+`<path fill="#ffffff" d="M0 0h%dv%dH0z"/>`+"\n", wide, high)
+	return l.write(w, &head, false)
+}
+
+// WriteInline draws the figure as an SVG element of a page that has the variables --ink, --soft,
+// --faint and --paper, the colours of its theme, and whose background is the paper.
+func (f *Figure) WriteInline(w io.Writer) error {
+	l := f.layout()
+	var head bytes.Buffer
+	fmt.Fprintf(&head, `<svg viewBox="0 0 %d %d" font-family="%s" role="img" aria-label="`,
+		units(PageWidth), units(l.height), family)
+	_ = xml.EscapeText(&head, []byte(f.Alt))
+	head.WriteString("\">\n")
+	return l.write(w, &head, true)
+}
+
+func (l *layout) write(w io.Writer, head *bytes.Buffer, themed bool) error {
+	s := svg{themed: themed}
+	l.draw(&s)
+	s.body.WriteString("</svg>\n")
+	if _, err := head.WriteTo(w); err != nil {
+		return err
+	}
+	_, err := s.body.WriteTo(w)
+	return err
+}

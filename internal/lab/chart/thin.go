@@ -1,0 +1,100 @@
+package chart
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// The grain of a picture: what is nearer than that cannot be told apart.
+const grain = 0.4
+
+// thinLine keeps of a line, whose X do not shrink, what a picture can show: the first, the
+// highest, the lowest and the last point of each column, in their order. No peak is lost.
+func thinLine(line []Point) []Point {
+	kept := make([]Point, 0, min(len(line), 4096))
+	for len(line) > 0 {
+		column := math.Floor(line[0].X / grain)
+		n := 1
+		for n < len(line) && math.Floor(line[n].X/grain) == column {
+			n++
+		}
+		kept = extremes(kept, line[:n])
+		line = line[n:]
+	}
+	return kept
+}
+
+func extremes(kept, points []Point) []Point {
+	if len(points) <= 4 {
+		return append(kept, points...)
+	}
+	low, high := 0, 0
+	for i, p := range points {
+		if p.Y < points[low].Y {
+			low = i
+		}
+		if p.Y > points[high].Y {
+			high = i
+		}
+	}
+	last := -1
+	for _, i := range [...]int{0, min(low, high), max(low, high), len(points) - 1} {
+		if i != last {
+			kept = append(kept, points[i])
+			last = i
+		}
+	}
+	return kept
+}
+
+// thinDots keeps one dot of those that lie on each other.
+func thinDots(dots []Point) []Point {
+	type cell struct{ x, y int32 }
+	seen := make(map[cell]bool, min(len(dots), 4096))
+	var kept []Point
+	for _, p := range dots {
+		c := cell{int32(p.X / grain), int32(p.Y / grain)}
+		if !seen[c] {
+			seen[c] = true
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// thinBars joins the bars of each column that touch.
+func thinBars(bars []Point) []Point {
+	for i := range bars {
+		if bars[i].Low < bars[i].Y {
+			bars[i].Y, bars[i].Low = bars[i].Low, bars[i].Y
+		}
+	}
+	slices.SortStableFunc(bars, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(math.Floor(a.X/grain), math.Floor(b.X/grain)),
+			cmp.Compare(a.Y, b.Y))
+	})
+	var kept []Point
+	for _, b := range bars {
+		if n := len(kept); n > 0 {
+			last := &kept[n-1]
+			if math.Floor(last.X/grain) == math.Floor(b.X/grain) && b.Y <= last.Low+grain/2 {
+				last.Low = max(last.Low, b.Low)
+				continue
+			}
+		}
+		kept = append(kept, b)
+	}
+	return kept
+}
+
+// apartBy keeps of sorted values those that are at least so far from the one before.
+func apartBy(values []float64, distance float64) []float64 {
+	var kept []float64
+	for _, v := range values {
+		if len(kept) == 0 || v-kept[len(kept)-1] >= distance {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}

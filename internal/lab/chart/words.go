@@ -1,0 +1,41 @@
+package chart
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Clean is a text from outside as a figure can have it: without what cannot be seen or turns the
+// direction of writing, and at most so many letters long.
+func Clean(s string, most int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		if n == most-1 && len([]rune(s)) > most {
+			b.WriteRune('…')
+			break
+		}
+		if n == most {
+			break
+		}
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			r = ' '
+		case !unicode.IsPrint(r):
+			r = '\uFFFD'
+		}
+		b.WriteRune(r)
+		n++
+	}
+	return b.String()
+}
+
+// fit is as much of a text as has room.
+func fit(s string, room float64) string {
+	for most := 80; ; most -= 2 {
+		if c := Clean(s, most); most < 4 || width(c, textSize, false) <= room {
+			return c
+		}
+	}
+}
