@@ -1,0 +1,120 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tidepool-net/tidepool/internal/lab/chart"
+	"github.com/tidepool-net/tidepool/internal/lab/stat"
+)
+
+// fairnessPlots are how flows share: Jain's index over time and, of two flows, the one's rate
+// against the other's.
+func fairnessPlots(v *view) []Plot {
+	var flows []*flow
+	for i := range v.flows {
+		if len(v.flows[i].Progress) > 0 {
+			flows = append(flows, &v.flows[i])
+		}
+	}
+	if len(flows) < 2 {
+		return nil
+	}
+	width := 2 * binWidth(v)
+	rates := make([][]float64, len(flows))
+	for i, f := range flows {
+		rates[i] = v.progress(f, width).rates()
+	}
+	jain := v.jainOver(flows, rates, width)
+	if !shown(jain) {
+		return nil
+	}
+	p := Plot{Name: "fairness", Title: "Fairness"}
+	p.Caption = fmt.Sprintf("Jain's index of what the receiving applications got in steps of %s, "+
+		"of the flows that had begun: 1 is fair, 1/%d all for one.", amount(width, "s"), len(flows))
+	over := chart.Panel{
+		X: v.time(), Y: chart.Axis{Label: "Jain's index", Max: 1.02}, Share: 1.75,
+		Moments: v.moments(),
+		Layers:  []chart.Layer{{Kind: chart.Steps, Paint: chart.Ink, Width: 0.9, Points: jain}},
+		Rules: []chart.Rule{
+			{Value: 1, Text: "fair", Paint: chart.Soft},
+			{Value: 1 / float64(len(flows)), Text: "all for one", Paint: chart.Soft},
+		},
+	}
+	row := chart.Row{Height: 150, Panels: []chart.Panel{over}}
+	if len(flows) == 2 {
+		row.Panels = append(row.Panels, v.phasePanel(flows, rates))
+		p.Caption += " To the right, the one flow's rate against the other's, from the pale to " +
+			"the dark: on the diagonal they share alike, on the other line they fill the link."
+	}
+	p.chart = chart.Figure{Rows: []chart.Row{row}}
+	return []Plot{p}
+}
+
+// jainOver is the index of each step in which at least two flows have begun.
+func (v *view) jainOver(flows []*flow, rates [][]float64, width float64) []chart.Point {
+	var list []chart.Point
+	for i := range rates[0] {
+		var shares []float64
+		sum := 0.0
+		for j, f := range flows {
+			if f.Start.Seconds() <= float64(i)*width {
+				shares = append(shares, rates[j][i])
+				sum += rates[j][i]
+			}
+		}
+		p := chart.Point{X: float64(i) * width, Y: math.NaN()}
+		if len(shares) > 1 && sum > 0 {
+			p.Y = stat.Jain(shares)
+		}
+		list = append(list, p)
+	}
+	last := list[len(list)-1]
+	last.X = v.end
+	return append(list, last)
+}
+
+// phasePanel is one flow's rate against the other's.
+func (v *view) phasePanel(flows []*flow, rates [][]float64) chart.Panel {
+	capacity, _ := v.bottleneck(flows[0])
+	capacity *= 8 * flows[0].payload()
+	if flows[0].link != nil && flows[0].link != flows[1].link {
+		capacity = 0
+	}
+	greatest := capacity
+	path := make([]chart.Point, len(rates[0]))
+	for i := range path {
+		path[i] = chart.Point{X: rates[0][i], Y: rates[1][i]}
+		greatest = max(greatest, path[i].X, path[i].Y)
+	}
+	u := rateScale(greatest)
+	top := 1.05 * u.of(greatest)
+	for i := range path {
+		path[i].X, path[i].Y = u.of(path[i].X), u.of(path[i].Y)
+	}
+	p := chart.Panel{
+		X: chart.Axis{Label: flows[0].title() + ", " + u.name, Max: top},
+		Y: chart.Axis{Label: flows[1].title() + ", " + u.name, Max: top},
+		Layers: []chart.Layer{{
+			Name: "fair", Kind: chart.Line, Paint: chart.Soft, Width: 0.8, Dash: true,
+			Points: []chart.Point{{}, {X: top, Y: top}},
+		}},
+	}
+	if capacity > 0 {
+		full := u.of(capacity)
+		p.Layers = append(p.Layers, chart.Layer{
+			Name: "full", Kind: chart.Line, Paint: chart.Soft, Width: 0.8,
+			Points: []chart.Point{{Y: full}, {X: full}},
+		})
+	}
+	p.Layers = append(p.Layers, chart.Layer{
+		Kind: chart.Line, Paint: chart.Faint, Width: 0.6, Points: path,
+	})
+	for i, tint := range [...]float64{0.7, 0.35, 0} {
+		part := path[len(path)*i/3 : len(path)*(i+1)/3]
+		p.Layers = append(p.Layers, chart.Layer{
+			Kind: chart.Dots, Paint: chart.Blue.Tint(tint), Width: 2.6, Points: part,
+		})
+	}
+	return p
+}

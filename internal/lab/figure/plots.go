@@ -1,0 +1,317 @@
+package figure
+
+import (
+	"io"
+	"math"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/lab/chart"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// Plot is a figure of an experiment.
+type Plot struct {
+	Name    string // of its files
+	Title   string
+	Caption string // what one sees, and how it was measured
+	chart   chart.Figure
+}
+
+// WriteSVG draws the plot as SVG.
+func (p *Plot) WriteSVG(w io.Writer) error { return p.chart.WriteSVG(w) }
+
+// WritePNG draws the plot as PNG.
+func (p *Plot) WritePNG(w io.Writer) error { return p.chart.WritePNG(w) }
+
+// Plots are the figures of a run, without those that would have nothing to show.
+func Plots(rec *result.Record) []Plot {
+	v := newView(rec)
+	var plots []Plot
+	for _, draw := range []func(*view) []Plot{
+		windowPlots, rttPlots, sequencePlots, throughputPlots, queuePlots, flightPlots,
+		fairnessPlots, objectPlots,
+	} {
+		plots = append(plots, draw(v)...)
+	}
+	for i := range plots {
+		plots[i].chart.Alt = plots[i].Title + ". " + plots[i].Caption
+	}
+	return plots
+}
+
+// mostFlows is how many flows get a panel, or a curve in a crowd, of their own.
+const (
+	mostPanels = 4
+	mostCurves = 12
+)
+
+// view is a record with what all its figures need.
+type view struct {
+	*result.Record
+	end   float64 // of the time axis, in seconds
+	flows []flow
+	links []result.LinkRecord
+}
+
+// flow is a flow with its colour and its way.
+type flow struct {
+	*result.FlowRecord
+	index int
+	paint chart.Paint
+	// link carries its data; nil: it was not seen.
+	link *result.LinkRecord
+	// wire is how many bytes of the link a segment takes.
+	wire float64
+}
+
+func newView(rec *result.Record) *view {
+	v := &view{Record: rec, end: rec.Duration.Seconds(), links: rec.Links}
+	if !(v.end > 0) {
+		v.end = lastInstant(rec).Seconds()
+	}
+	if !(v.end > 0) {
+		v.end = 1
+	}
+	labels := make([]string, len(rec.Flows))
+	for i := range rec.Flows {
+		labels[i] = rec.Flows[i].Label
+		if labels[i] == "" {
+			labels[i] = rec.Flows[i].Name
+		}
+	}
+	paints := shades(labels)
+	for i := range rec.Flows {
+		f := flow{FlowRecord: &rec.Flows[i], index: i, paint: paints[i]}
+		f.findLink(rec.Links)
+		v.flows = append(v.flows, f)
+	}
+	return v
+}
+
+// lastInstant is when the last thing of a record happened.
+func lastInstant(rec *result.Record) time.Duration {
+	var last time.Duration
+	for i := range rec.Flows {
+		f := &rec.Flows[i]
+		for _, s := range f.Samples {
+			last = max(last, s.At)
+		}
+		for _, p := range f.Progress {
+			last = max(last, p.At)
+		}
+		for _, s := range f.Segments {
+			last = max(last, s.At)
+		}
+	}
+	for i := range rec.Links {
+		for _, e := range rec.Links[i].Events {
+			last = max(last, e.At)
+		}
+	}
+	for _, o := range rec.Objects {
+		last = max(last, o.End)
+	}
+	return last
+}
+
+// findLink finds the link that carries the flow's data, and how large its packets are there: the
+// down link, unless the flow says otherwise.
+func (f *flow) findLink(links []result.LinkRecord) {
+	want := "down"
+	if f.Upward {
+		want = "up"
+	}
+	for i := range links {
+		if links[i].Name != want {
+			continue
+		}
+		largest := 0
+		for _, e := range links[i].Events {
+			if e.Flow == f.index && e.Kind == result.Arrival {
+				largest = max(largest, e.Bytes)
+			}
+		}
+		if largest > 0 {
+			f.link, f.wire = &links[i], float64(largest)
+		}
+	}
+	if f.wire == 0 {
+		f.wire = float64(max(f.MSS, 1))
+	}
+}
+
+// payload is the share of the link's bytes that an application gets.
+func (f *flow) payload() float64 {
+	if f.MSS <= 0 {
+		return 1
+	}
+	return min(1, float64(f.MSS)/f.wire)
+}
+
+// title is what a panel of the flow is called.
+func (f *flow) title() string {
+	if f.Name == "" || f.Name == f.Label {
+		return f.Label
+	}
+	if f.Label == "" {
+		return f.Name
+	}
+	return f.Name + " (" + f.Label + ")"
+}
+
+// capacity and limit are the bottleneck's rate in bytes a second and its queue in bytes; 0: there
+// is none.
+func (v *view) bottleneck(f *flow) (capacity, limit float64) {
+	rate := v.Rate
+	if f.link != nil {
+		limit = float64(max(f.link.Limit, 0))
+		if f.link.Rate > 0 {
+			rate = f.link.Rate
+		}
+	}
+	if !(rate > 0) || math.IsInf(rate, 0) {
+		return 0, limit
+	}
+	return rate / 8, limit
+}
+
+// baseRTT is the flow's round trip without a queue, in seconds; 0: not known.
+func (v *view) baseRTT(f *flow) float64 {
+	if f.RTT > 0 {
+		return f.RTT.Seconds()
+	}
+	return max(0, v.RTT.Seconds())
+}
+
+// time is the axis that figures over time have.
+func (v *view) time() chart.Axis {
+	return chart.Axis{Label: "time, s", Min: 0, Max: v.end}
+}
+
+func (v *view) moments() []chart.Moment {
+	var list []chart.Moment
+	for _, m := range v.Marks {
+		list = append(list, chart.Moment{Value: m.At.Seconds(), Text: m.Text})
+	}
+	return list
+}
+
+// stacked puts panels over each other that share their axis of time.
+func (v *view) stacked(panels []chart.Panel, height float64) chart.Figure {
+	var f chart.Figure
+	for i := range panels {
+		panels[i].X.Bare = i < len(panels)-1
+		panels[i].Moments = v.moments()
+		if i > 0 {
+			for j := range panels[i].Moments {
+				panels[i].Moments[j].Text = ""
+			}
+		}
+		f.Rows = append(f.Rows, chart.Row{Height: height, Panels: panels[i : i+1]})
+	}
+	return f
+}
+
+// alike gives panels one scale, if none is lost on it.
+func alike(panels []chart.Panel) {
+	least, greatest := math.Inf(1), 0.0
+	for i := range panels {
+		least, greatest = min(least, panels[i].Y.Max), max(greatest, panels[i].Y.Max)
+		if panels[i].Y.Label != panels[0].Y.Label {
+			return
+		}
+	}
+	for i := range panels {
+		if greatest <= 4*least {
+			panels[i].Y.Max = greatest
+		}
+	}
+}
+
+// heightOf is how high each of n panels over each other is.
+func heightOf(n int) float64 {
+	return [...]float64{150, 150, 95, 76, 64}[min(n, 4)]
+}
+
+// points are a value of samples over time; those that are no number are gaps.
+func points[T any](
+	list []T, at func(*T) time.Duration, value func(*T) float64,
+) []chart.Point {
+	found := make([]chart.Point, len(list))
+	for i := range list {
+		found[i] = chart.Point{X: at(&list[i]).Seconds(), Y: value(&list[i])}
+	}
+	return found
+}
+
+func sampleTime(s *result.Sample) time.Duration { return s.At }
+
+// most is the greatest number of some points, 0 without any.
+func most(points []chart.Point) float64 {
+	greatest := 0.0
+	for _, p := range points {
+		if !math.IsInf(p.Y, 0) {
+			greatest = max(greatest, orZero(p.Y))
+		}
+	}
+	return greatest
+}
+
+// orZero is v, or 0 if it is none.
+func orZero(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return v
+}
+
+// shown reports whether some of the points are numbers.
+func shown(points []chart.Point) bool {
+	for _, p := range points {
+		if !math.IsNaN(p.Y) && !math.IsInf(p.Y, 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// growth is when a counter grew.
+func growth(samples []result.Sample, counter func(*result.Sample) uint64) []float64 {
+	var at []float64
+	for i := 1; i < len(samples); i++ {
+		if counter(&samples[i]) > counter(&samples[i-1]) {
+			at = append(at, samples[i].At.Seconds())
+		}
+	}
+	return at
+}
+
+func expiries(s *result.Sample) uint64 { return s.Timeouts }
+
+// strips are what happened to a flow: what the network lost of it, and what it did about it.
+func (v *view) strips(f *flow) []chart.Strip {
+	var drops, recoveries []float64
+	if f.link != nil {
+		for _, e := range f.link.Events {
+			if e.Kind == result.Drop && e.Flow == f.index {
+				drops = append(drops, e.At.Seconds())
+			}
+		}
+	}
+	for i := range f.Samples {
+		if f.Samples[i].State == "recovery" && (i == 0 || f.Samples[i-1].State != "recovery") {
+			recoveries = append(recoveries, f.Samples[i].At.Seconds())
+		}
+	}
+	var list []chart.Strip
+	for _, s := range []chart.Strip{
+		{Name: "lost", Paint: chart.Vermillion, At: drops},
+		{Name: "recovery", Paint: chart.Soft, At: recoveries},
+		{Name: "RTO", Paint: chart.Ink, At: growth(f.Samples, expiries)},
+	} {
+		if len(s.At) > 0 {
+			list = append(list, s)
+		}
+	}
+	return list
+}

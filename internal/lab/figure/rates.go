@@ -1,0 +1,247 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/lab/chart"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// throughputPlots are what the flows took of the links that carry their data.
+func throughputPlots(v *view) []Plot {
+	p := Plot{Name: "throughput", Title: "Throughput"}
+	width := binWidth(v)
+	var panels []chart.Panel
+	for i := range v.links {
+		if panel, ok := v.linkPanel(&v.links[i], width); ok {
+			panels = append(panels, panel)
+		}
+	}
+	p.Caption = fmt.Sprintf("What left the bottleneck, headers included, in steps of %s, flow "+
+		"upon flow", amount(width, "s"))
+	if len(panels) == 0 {
+		panel, ok := v.progressPanel(width)
+		if !ok {
+			return nil
+		}
+		panels = []chart.Panel{panel}
+		p.Caption = fmt.Sprintf("What the receiving applications got, in steps of %s, flow upon "+
+			"flow", amount(width, "s"))
+	}
+	if panels[0].Layers[0].Name == capacityName {
+		p.Caption += "; the shade behind is what the link could have sent"
+	}
+	p.Caption += "."
+	p.chart = v.stacked(panels, heightOf(len(panels)))
+	return []Plot{p}
+}
+
+const (
+	mostBins     = 160
+	capacityName = "capacity"
+)
+
+// binWidth is a step that is long enough to be read and a multiple of 1, 2 or 5 of a power of
+// ten: some round trips, and no more than the picture has room for.
+func binWidth(v *view) float64 {
+	least := max(v.end/mostBins, 2*v.RTT.Seconds())
+	least = min(least, v.end/4)
+	width := math.Pow(10, math.Floor(math.Log10(least)))
+	for _, factor := range []float64{1, 2, 5, 10} {
+		if width*factor >= least*(1-1e-9) {
+			return width * factor
+		}
+	}
+	return width * 10
+}
+
+// bins are sums over steps of time.
+type bins struct {
+	width, end float64
+	sums       []float64
+}
+
+func (v *view) bins(width float64) *bins {
+	n := int(math.Ceil(v.end/width - 1e-9))
+	return &bins{width: width, end: v.end, sums: make([]float64, min(max(n, 1), 4*mostBins))}
+}
+
+func (b *bins) add(at time.Duration, amount float64) {
+	if i := at.Seconds() / b.width; i >= 0 && i < float64(len(b.sums)) {
+		b.sums[int(i)] += amount
+	}
+}
+
+// rates are the sums a second. The last step may be shorter than the others.
+func (b *bins) rates() []float64 {
+	list := make([]float64, len(b.sums))
+	for i, sum := range b.sums {
+		width := min(b.width, b.end-float64(i)*b.width)
+		list[i] = sum / max(width, b.width/100)
+	}
+	return list
+}
+
+// blocks are steps from one level to the next, the last of which lasts to the end.
+func (b *bins) blocks(upper, lower []float64, u unit) []chart.Point {
+	list := make([]chart.Point, 0, len(upper)+1)
+	for i := range upper {
+		p := chart.Point{X: float64(i) * b.width, Y: u.of(upper[i])}
+		if lower != nil {
+			p.Low = u.of(lower[i])
+		}
+		list = append(list, p)
+	}
+	last := list[len(list)-1]
+	last.X = b.end
+	return append(list, last)
+}
+
+// linkPanel is a link with the flows whose data it carries.
+func (v *view) linkPanel(l *result.LinkRecord, width float64) (chart.Panel, bool) {
+	var flows []*flow
+	sums := make([]*bins, len(v.flows))
+	for i := range v.flows {
+		if v.flows[i].link == l {
+			flows = append(flows, &v.flows[i])
+			sums[i] = v.bins(width)
+		}
+	}
+	if len(flows) == 0 {
+		return chart.Panel{}, false
+	}
+	chances := v.bins(width)
+	for i := range l.Events {
+		e := &l.Events[i]
+		switch {
+		case e.Kind == result.Opportunity:
+			chances.add(e.At, 8*float64(e.Bytes))
+		case e.Kind == result.Departure && e.Flow >= 0 && e.Flow < len(sums) && sums[e.Flow] != nil:
+			sums[e.Flow].add(e.At, 8*float64(e.Bytes))
+		}
+	}
+	capacity := v.capacity(l, chances)
+	own := make([]*bins, len(flows))
+	for i, f := range flows {
+		own[i] = sums[f.index]
+	}
+	title := ""
+	if len(v.links) > 1 && l.Name != "down" {
+		title = l.Name
+	}
+	return v.stackPanel(title, flows, own, capacity)
+}
+
+// capacity is what a link could have sent, in bits a second over time; none if nothing limits it.
+func (v *view) capacity(l *result.LinkRecord, chances *bins) []chart.Point {
+	for _, sum := range chances.sums {
+		if sum > 0 {
+			return chances.blocks(chances.rates(), nil, unit{"", 1})
+		}
+	}
+	if len(l.Rates) > 0 {
+		var list []chart.Point
+		for _, r := range l.Rates {
+			list = append(list, chart.Point{X: r.At.Seconds(), Y: r.Value})
+		}
+		return append(list, chart.Point{X: v.end, Y: list[len(list)-1].Y})
+	}
+	return v.constant(l.Rate)
+}
+
+func (v *view) constant(rate float64) []chart.Point {
+	if !(rate > 0) || math.IsInf(rate, 0) {
+		return nil
+	}
+	return []chart.Point{{X: 0, Y: rate}, {X: v.end, Y: rate}}
+}
+
+// progressPanel is for records that have no links: what the applications got.
+func (v *view) progressPanel(width float64) (chart.Panel, bool) {
+	var flows []*flow
+	var sums []*bins
+	for i := range v.flows {
+		f := &v.flows[i]
+		if len(f.Progress) == 0 {
+			continue
+		}
+		flows, sums = append(flows, f), append(sums, v.progress(f, width))
+	}
+	if len(flows) == 0 {
+		return chart.Panel{}, false
+	}
+	return v.stackPanel("", flows, sums, v.constant(v.Rate))
+}
+
+// progress is what a flow's receiver got in each step, in bits.
+func (v *view) progress(f *flow, width float64) *bins {
+	b := v.bins(width)
+	before := 0.0
+	for _, p := range f.Progress {
+		if grown := p.Value - before; grown > 0 && !math.IsInf(grown, 0) {
+			b.add(p.At, 8*grown)
+			before = p.Value
+		}
+	}
+	return b
+}
+
+// stackPanel puts flows upon each other, before what the link could have sent. It is nothing if
+// they sent nothing.
+func (v *view) stackPanel(
+	title string, flows []*flow, sums []*bins, capacity []chart.Point,
+) (chart.Panel, bool) {
+	total := make([]float64, len(sums[0].sums))
+	greatest := most(capacity)
+	var levels [][]float64
+	for _, b := range sums {
+		levels = append(levels, append([]float64(nil), total...))
+		for i, r := range b.rates() {
+			total[i] += r
+		}
+	}
+	sent := 0.0
+	for _, r := range total {
+		sent += r
+		greatest = max(greatest, r)
+	}
+	if sent == 0 {
+		return chart.Panel{}, false
+	}
+	u := rateScale(greatest)
+	p := chart.Panel{
+		Title: title, X: v.time(),
+		Y: chart.Axis{Label: "throughput, " + u.name, Max: 1.06 * u.of(greatest)},
+	}
+	if len(capacity) > 0 {
+		for i := range capacity {
+			capacity[i].Y = u.of(capacity[i].Y)
+		}
+		p.Layers = append(p.Layers, chart.Layer{
+			Name: capacityName, Kind: chart.Blocks, Paint: chart.Faint, Points: capacity,
+		})
+	}
+	for i, f := range flows {
+		upper := append([]float64(nil), levels[i]...)
+		bits := 0.0
+		for j, r := range sums[i].rates() {
+			upper[j] += r
+			bits += sums[i].sums[j]
+		}
+		p.Layers = append(p.Layers, chart.Layer{
+			Name: f.title() + ", " + amount(bits/v.active(f), "bit/s"), Kind: chart.Blocks,
+			Paint: f.paint, Opacity: 0.85, Points: sums[i].blocks(upper, levels[i], u),
+		})
+	}
+	return p, true
+}
+
+// active is how long a flow was there, in seconds.
+func (v *view) active(f *flow) float64 {
+	if s := v.end - f.Start.Seconds(); s > 0 && s <= v.end {
+		return s
+	}
+	return v.end
+}

@@ -1,0 +1,170 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/lab/chart"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// rttPlots are the round trips over time and their distribution.
+func rttPlots(v *view) []Plot {
+	var flows []*flow
+	greatest, least := 0.0, math.Inf(1)
+	for i := range v.flows {
+		f := &v.flows[i]
+		found := false
+		for j := range f.Samples {
+			if rtt := f.Samples[j].RTT.Seconds(); rtt > 0 {
+				greatest, least, found = max(greatest, rtt), min(least, rtt), true
+			}
+		}
+		if found && len(flows) < mostCurves {
+			flows = append(flows, f)
+		}
+	}
+	if len(flows) == 0 {
+		return nil
+	}
+	u := spanScale(greatest)
+	rules, ruleText := v.rttRules(flows, u, greatest)
+	axis := chart.Axis{Label: "round trip, " + u.name, Min: u.of(least), Max: u.of(greatest)}
+	for _, r := range rules {
+		axis.Min, axis.Max = min(axis.Min, r.Value), max(axis.Max, r.Value)
+	}
+	axis.Min, axis.Max = widen(axis.Min, axis.Max)
+	p := Plot{Name: "rtt", Title: "Round-trip time"}
+	p.Caption = "Each round trip that a sender measured (dots), its smoothed RTT (line)" +
+		ruleText + "; to the right, the share of the samples that were at most as long."
+	groups := [][]*flow{flows}
+	if len(flows) <= mostPanels { // their round trips are alike: one would hide the other
+		groups = groups[:0]
+		for i := range flows {
+			groups = append(groups, flows[i:i+1])
+		}
+	}
+	for i, group := range groups {
+		row := chart.Row{Height: heightOf(len(groups)), Panels: v.rttPanels(group, axis, u)}
+		row.Panels[0].Rules = rules
+		row.Panels[0].X.Bare, row.Panels[1].X.Bare = i < len(groups)-1, i < len(groups)-1
+		if i == 0 {
+			row.Panels[0].Moments = v.moments()
+		}
+		if len(flows) == 1 {
+			row.Panels[0].Title = ""
+		}
+		p.chart.Rows = append(p.chart.Rows, row)
+	}
+	return []Plot{p}
+}
+
+// rttPanels are the round trips of some flows: over time, and their distribution.
+func (v *view) rttPanels(flows []*flow, axis chart.Axis, u unit) []chart.Panel {
+	over := chart.Panel{X: v.time(), Y: axis, Share: 2.3}
+	spread := chart.Panel{X: axis, Y: chart.Axis{Label: "share of samples", Min: 0, Max: 1}}
+	if len(flows) == 1 {
+		over.Title = flows[0].title()
+	}
+	var expired []float64
+	for _, f := range flows {
+		over.Layers = append(over.Layers, v.rttLayers(f, u, len(flows))...)
+		spread.Layers = append(spread.Layers, chart.Layer{
+			Kind: chart.Steps, Paint: f.paint, Points: cumulative(roundTrips(f), u),
+		})
+		expired = append(expired, growth(f.Samples, expiries)...)
+	}
+	if len(expired) > 0 {
+		over.Strips = []chart.Strip{{Name: "RTO", Paint: chart.Ink, At: expired}}
+	}
+	return []chart.Panel{over, spread}
+}
+
+// widen gives limits some air, down to nothing where it is near.
+func widen(low, high float64) (float64, float64) {
+	if low < high/2 {
+		return 0, 1.06 * high
+	}
+	air := max(0.08*(high-low), 0.01*high)
+	return max(0, low-air), high + air
+}
+
+// rttRules are the round trip without a queue and with a full one.
+func (v *view) rttRules(flows []*flow, u unit, greatest float64) ([]chart.Rule, string) {
+	base := v.baseRTT(flows[0])
+	capacity, limit := v.bottleneck(flows[0])
+	same := !slices.ContainsFunc(flows, func(f *flow) bool { return v.baseRTT(f) != base })
+	if base == 0 || !same {
+		return nil, ""
+	}
+	rules := []chart.Rule{{Value: u.of(base), Text: "RTT₀", Paint: chart.Soft}}
+	says := fmt.Sprintf(", and the round trip without a queue, RTT₀ = %s", amount(base, "s"))
+	if full := base + limit/capacity; capacity > 0 && limit > 0 && full <= 3*greatest {
+		rules = append(rules, chart.Rule{
+			Value: u.of(full), Text: "RTT₀ + Q/C", Paint: chart.Soft,
+		})
+		says += fmt.Sprintf(", and with a full one, RTT₀ + Q/C = %s", amount(full, "s"))
+	}
+	return rules, says
+}
+
+// rttLayers are a flow's samples, fainter than what is made of them, and its smoothed RTT.
+func (v *view) rttLayers(f *flow, u unit, flows int) []chart.Layer {
+	var layers []chart.Layer
+	samples := points(f.Samples, sampleTime, func(s *result.Sample) float64 {
+		if s.RTT <= 0 {
+			return math.NaN()
+		}
+		return u.of(s.RTT.Seconds())
+	})
+	smooth := points(f.Samples, sampleTime, func(s *result.Sample) float64 {
+		if s.SRTT <= 0 {
+			return math.NaN()
+		}
+		return u.of(s.SRTT.Seconds())
+	})
+	dots := chart.Layer{
+		Kind: chart.Dots, Paint: f.paint.Tint(0.3), Width: 1.3, Points: samples,
+	}
+	line := chart.Layer{
+		Name: "SRTT", Kind: chart.Steps, Paint: f.paint, Width: 0.9, Points: smooth,
+	}
+	if flows == 1 {
+		dots.Name = "samples"
+		line.Paint, line.Width = f.paint.Tint(-0.55), 0.7
+	} else {
+		line.Name = f.title()
+	}
+	if flows <= mostPanels || !shown(smooth) {
+		layers = append(layers, dots)
+	}
+	if shown(smooth) {
+		layers = append(layers, line)
+	} else {
+		layers[0].Name = f.title()
+	}
+	return layers
+}
+
+// roundTrips are a flow's samples in seconds, in order.
+func roundTrips(f *flow) []float64 {
+	var list []float64
+	for i := range f.Samples {
+		if s := &f.Samples[i]; s.RTT > 0 {
+			list = append(list, s.RTT.Seconds())
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// cumulative is the share of sorted values that are at most as large as each.
+func cumulative(sorted []float64, u unit) []chart.Point {
+	list := make([]chart.Point, 0, len(sorted)+1)
+	list = append(list, chart.Point{X: u.of(sorted[0])})
+	for i, v := range sorted {
+		list = append(list, chart.Point{X: u.of(v), Y: float64(i+1) / float64(len(sorted))})
+	}
+	return list
+}

@@ -1,0 +1,273 @@
+package figure
+
+import (
+	"math"
+
+	"github.com/tidepool-net/tidepool/internal/lab/chart"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// mostSequences is how many flows have a time-sequence figure of their own.
+const mostSequences = 4
+
+// detailSegments is how many segments a detail may have and still be read one by one.
+const detailSegments = 160
+
+// sequencePlots are the segments of the flows as their senders sent them, and the
+// acknowledgments, in the manner of tcptrace.
+func sequencePlots(v *view) []Plot {
+	var flows []*flow
+	for i := range v.flows {
+		if f := &v.flows[i]; f.sentSomething() && len(flows) < mostSequences {
+			flows = append(flows, f)
+		}
+	}
+	if len(flows) == 0 {
+		return nil
+	}
+	p := Plot{Name: "sequence", Title: "Time and sequence"}
+	detailed := false
+	for _, f := range flows {
+		row := chart.Row{Height: 200}
+		if len(flows) > 1 {
+			row.Height = 140
+		}
+		whole := v.sequencePanel(f, stretch{0, v.end}, false)
+		whole.Moments = v.moments()
+		row.Panels = []chart.Panel{whole}
+		if s := v.detail(f); s.to-s.from < 0.7*v.end {
+			detailed = true
+			row.Panels = append(row.Panels, v.sequencePanel(f, s, true))
+		}
+		p.chart.Rows = append(p.chart.Rows, row)
+	}
+	p.Caption = "Each segment as its sender sent it, a bar from its first byte to its last; the " +
+		"line beneath is what was acknowledged."
+	if detailed {
+		p.Caption += " To the right a detail, in which R marks what was sent again, small bars " +
+			"on the line are duplicate acknowledgments, and those above it what SACK says arrived."
+	}
+	return []Plot{p}
+}
+
+func (f *flow) sentSomething() bool {
+	for i := range f.Segments {
+		if s := &f.Segments[i]; !s.Received && s.Len > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// stretch is a part of the time, in seconds.
+type stretch struct{ from, to float64 }
+
+func (s stretch) has(at float64) bool { return at >= s.from && at <= s.to }
+
+// detail is a stretch of a few round trips around a loss in the middle of the run, or the first
+// ones if nothing was sent again.
+func (v *view) detail(f *flow) stretch {
+	rtt := v.baseRTT(f)
+	for i := range f.Samples {
+		rtt = max(rtt, min(f.Samples[i].SRTT.Seconds(), 10*rtt))
+	}
+	if rtt == 0 {
+		rtt = v.end / 200
+	}
+	s := stretch{f.Start.Seconds(), f.Start.Seconds() + 6*rtt}
+	if at, ok := v.loss(f); ok {
+		s = stretch{at - 0.4*rtt, at + 1.4*rtt}
+	}
+	s.from = max(0, s.from)
+	n, to := 0, s.to
+	for i := range f.Segments {
+		if g := &f.Segments[i]; !g.Received && s.has(g.At.Seconds()) {
+			if n++; n > detailSegments {
+				to = g.At.Seconds()
+				break
+			}
+		}
+	}
+	if at, ok := v.loss(f); ok && to < at+rtt/5 { // too many segments: what is near the loss
+		half := max(rtt/5, (to-s.from)/2)
+		s.from, to = max(0, at-half), at+half
+	}
+	s.to = min(to, v.end)
+	if s.to <= s.from {
+		return stretch{0, v.end}
+	}
+	return s
+}
+
+// loss is when something was sent again: of the first losses after slow start, the one nearest
+// to a third of the run.
+func (v *view) loss(f *flow) (at float64, found bool) {
+	best := math.Inf(1)
+	last := math.Inf(-1)
+	for i := range f.Segments {
+		s := &f.Segments[i]
+		if !s.Again || s.Received || s.Len <= 0 {
+			continue
+		}
+		t := s.At.Seconds()
+		if fresh := t-last > 2*v.baseRTT(f); fresh && math.Abs(t-v.end/3) < best {
+			best, at, found = math.Abs(t-v.end/3), t, true
+		}
+		last = t
+	}
+	return at, found
+}
+
+// trace is what a time-sequence panel shows.
+type trace struct {
+	data, again, acks, window, sacks, twice []chart.Point
+	low, high                               float64
+}
+
+// follow walks over a flow's segments and keeps those of a stretch. A line that begins before it
+// enters from the left.
+func (f *flow) follow(s stretch) trace {
+	t := trace{low: math.Inf(1), high: math.Inf(-1)}
+	var ack, window chart.Point
+	acked := false
+	for i := range f.Segments {
+		g := &f.Segments[i]
+		at := g.At.Seconds()
+		if at > s.to {
+			break
+		}
+		if g.Received {
+			p := chart.Point{X: at, Y: float64(g.Ack)}
+			again := acked && p.Y == ack.Y && g.Len == 0
+			ack = p
+			window = chart.Point{X: at, Y: float64(g.Ack) + float64(max(g.Window, 0))}
+			acked = true
+			if at < s.from {
+				continue
+			}
+			t.acked(g, p, window, again)
+			continue
+		}
+		if at < s.from || g.Len <= 0 {
+			continue
+		}
+		if len(t.acks) == 0 && acked {
+			ack.X, window.X = s.from, s.from
+			t.acks, t.window = append(t.acks, ack), append(t.window, window)
+			t.low = min(t.low, ack.Y)
+		}
+		from, to := float64(g.Seq), float64(g.Seq)+float64(g.Len)
+		t.low, t.high = min(t.low, from), max(t.high, to)
+		bar := chart.Point{X: at, Y: to, Low: from}
+		if g.Again {
+			t.again = append(t.again, bar)
+		} else {
+			t.data = append(t.data, bar)
+		}
+	}
+	if n := len(t.acks); n > 0 {
+		t.acks = append(t.acks, chart.Point{X: s.to, Y: t.acks[n-1].Y})
+		t.window = append(t.window, chart.Point{X: s.to, Y: t.window[n-1].Y})
+	}
+	return t
+}
+
+func (t *trace) acked(g *result.Segment, ack, window chart.Point, again bool) {
+	t.acks, t.window = append(t.acks, ack), append(t.window, window)
+	t.low, t.high = min(t.low, ack.Y), max(t.high, ack.Y)
+	if again {
+		t.twice = append(t.twice, ack)
+	}
+	for _, block := range g.SACK {
+		t.sacks = append(t.sacks, chart.Point{
+			X: ack.X, Y: float64(block[1]), Low: float64(block[0]),
+		})
+	}
+}
+
+// sequencePanel is a stretch of a flow's life.
+func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
+	t := f.follow(s)
+	u := byteScale(t.high)
+	span := t.high - t.low
+	p := chart.Panel{X: v.time(), Y: chart.Axis{Label: "sequence, " + u.name}}
+	p.X.Min, p.X.Max = s.from, s.to
+	p.Y.Min, p.Y.Max = u.of(t.low-0.03*span), u.of(t.high+0.08*span)
+	if !detail {
+		p.Y.Min = max(p.Y.Min, 0)
+		p.Title, p.Share = f.title(), 1.15
+	}
+	scaled := func(list []chart.Point) []chart.Point {
+		for i := range list {
+			list[i].Y, list[i].Low = u.of(list[i].Y), u.of(list[i].Low)
+		}
+		return list
+	}
+	var again []chart.Point
+	for i, q := range t.again {
+		if i == 0 || detail && q.X-again[len(again)-1].X > (s.to-s.from)/40 {
+			again = append(again, chart.Point{X: q.X, Y: q.Y})
+		}
+	}
+	for i := range t.twice {
+		t.twice[i].Low = t.twice[i].Y - 0.018*span
+	}
+	weight := 0.9
+	if detail {
+		weight = 1.1
+	}
+	window := scaled(t.window)
+	if !touches(window, p.Y.Max) {
+		window = nil
+	}
+	layers := []chart.Layer{
+		{Name: "segments", Kind: chart.Bars, Paint: f.paint, Width: weight, Points: scaled(t.data)},
+		{
+			Name: "sent again", Kind: chart.Bars, Paint: retransmitPaint(f), Width: weight + 0.4,
+			Points: scaled(t.again),
+		},
+		{
+			Name: "acknowledged", Kind: chart.Steps, Paint: chart.Ink, Width: 0.7,
+			Points: scaled(t.acks),
+		},
+		{
+			Name: "window offered", Kind: chart.Steps, Paint: chart.Soft, Width: 0.7,
+			Points: window,
+		},
+	}
+	if detail {
+		layers[0].Name, layers[1].Name, layers[2].Name, layers[3].Name = "", "", "", ""
+		layers = append(layers,
+			chart.Layer{
+				Name: "SACK", Kind: chart.Bars, Paint: chart.Purple, Width: 0.7,
+				Points: scaled(t.sacks),
+			},
+			chart.Layer{
+				Name: "duplicate ACK", Kind: chart.Bars, Paint: chart.Ink, Width: 0.7,
+				Points: scaled(t.twice),
+			},
+			chart.Layer{
+				Kind: chart.Letters, Text: "R", Paint: retransmitPaint(f), Points: scaled(again),
+			})
+	}
+	p.Layers = layers
+	return p
+}
+
+// retransmitPaint is red, unless that is the flow's.
+func retransmitPaint(f *flow) chart.Paint {
+	if PaintOf(f.Label) == chart.Vermillion {
+		return chart.Ink
+	}
+	return chart.Vermillion
+}
+
+// touches reports whether a line comes below a height.
+func touches(line []chart.Point, height float64) bool {
+	for _, p := range line {
+		if p.Y < height {
+			return true
+		}
+	}
+	return false
+}
