@@ -15,6 +15,7 @@ const fewAddrs = 8
 type addresses struct {
 	hosts    []ip.Addr
 	networks []network
+	few      uint32 // the fewest host bits of a network; none: no network
 }
 
 // network is one that has a broadcast address.
@@ -24,6 +25,9 @@ func (a *addresses) add(addr ip.Addr, bits int) {
 	a.hosts = append(a.hosts, addr)
 	if bits < 31 { // RFC 3021 §2.2
 		hosts := ^uint32(0) >> bits
+		if len(a.networks) == 0 || hosts < a.few {
+			a.few = hosts
+		}
 		a.networks = append(a.networks, network{be32(addr) &^ hosts, hosts})
 	}
 }
@@ -32,6 +36,10 @@ func (a *addresses) add(addr ip.Addr, bits int) {
 // what 4.2BSD took for that (RFC 1122 §3.3.6).
 func (s *Stack) isMany(a ip.Addr) bool {
 	v := be32(a)
+	// Whatever the network: the last bits are all alike. A router may have a thousand.
+	if host := v & s.addrs.few; host != 0 && host != s.addrs.few {
+		return false
+	}
 	for _, n := range s.addrs.networks {
 		if host := v & n.hosts; v&^n.hosts == n.prefix && (host == 0 || host == n.hosts) {
 			return !s.isHost(a)
