@@ -11,7 +11,7 @@ const maxSuggestDistance = 2
 func DidYouMean(typed string, candidates []string) string {
 	best, bestDistance := "", maxSuggestDistance+1
 	for _, c := range candidates {
-		d := distance(strings.ToLower(typed), c)
+		d := distance(strings.ToLower(typed), strings.ToLower(c))
 		if d < bestDistance && d < len(c) {
 			best, bestDistance = c, d
 		}

@@ -86,7 +86,7 @@ func newBBR(cfg Config) Controller {
 	inf := math.Inf(1)
 	b := &bbr{
 		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0xbb)), mss: cfg.MSS,
-		cwnd: float64(cfg.initialCwnd()),
+		cwnd: float64(cfg.FirstCwnd()),
 	}
 	b.model = bbrModel{bwShort: inf, inflightShort: inf, inflightLong: inf}
 	b.probe.perIncrease = inf
@@ -186,7 +186,7 @@ func (b *bbr) minPipe() float64 { return float64(bbrMinPipe * b.mss) }
 // bdp is BDPMultiple, §5.6.4.2: what the path holds, times a gain.
 func (b *bbr) bdp(bw, gain float64) float64 {
 	if b.rtt.min == 0 {
-		return float64(b.cfg.initialCwnd())
+		return float64(b.cfg.FirstCwnd())
 	}
 	return gain * bw * b.rtt.min.Seconds()
 }

@@ -179,15 +179,16 @@ type Config struct {
 	Seed uint64
 }
 
-// initialCwnd and initialSsthresh are where a window starts.
-func (c *Config) initialCwnd() int {
+// FirstCwnd returns where a window starts, in bytes.
+func (c *Config) FirstCwnd() int {
 	if c.Cwnd != 0 {
 		return min(c.Cwnd, c.MaxWindow)
 	}
 	return min(c.InitialWindow, c.MaxWindow)
 }
 
-func (c *Config) initialSsthresh() int {
+// FirstSsthresh returns where its threshold starts, in bytes.
+func (c *Config) FirstSsthresh() int {
 	if c.Ssthresh != 0 {
 		return c.Ssthresh
 	}

@@ -48,7 +48,7 @@ type cubicUndo struct {
 
 func newCubic(cfg Config) Controller {
 	return &cubic{
-		cwnd: float64(cfg.initialCwnd()), ssthresh: cfg.initialSsthresh(),
+		cwnd: float64(cfg.FirstCwnd()), ssthresh: cfg.FirstSsthresh(),
 		initial: min(cfg.InitialWindow, cfg.MaxWindow), max: cfg.MaxWindow,
 		start: newHystart(&cfg),
 	}

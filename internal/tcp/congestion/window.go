@@ -19,7 +19,7 @@ type undo struct {
 
 func newWindow(cfg *Config) window {
 	return window{
-		cwnd: cfg.initialCwnd(), ssthresh: cfg.initialSsthresh(),
+		cwnd: cfg.FirstCwnd(), ssthresh: cfg.FirstSsthresh(),
 		initial: min(cfg.InitialWindow, cfg.MaxWindow), max: cfg.MaxWindow,
 	}
 }
