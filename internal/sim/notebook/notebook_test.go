@@ -1,0 +1,277 @@
+package notebook_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/sim/notebook"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+const ms = time.Millisecond
+
+// bound is the longest round trip of the slow path with an empty way back: both wires and a
+// full queue, and a packet each way that is being sent.
+const bound = 176*ms + 26400*8*time.Second/2_435_000 + ms
+
+func addr(port uint16) netip.AddrPort {
+	return netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"), port)
+}
+
+func run(
+	t *testing.T, n notebook.Network, cfg notebook.Config, s ...notebook.Strategy,
+) []notebook.Result {
+	t.Helper()
+	r, _, err := n.Run(1, cfg, s...)
+	require.NoError(t, err)
+	for i := range r {
+		require.True(t, r[i].Finished, r[i].Failure)
+		require.LessOrEqual(t, r[i].NewAcks+r[i].DuplicateAcks, r[i].TotalAcks)
+		require.LessOrEqual(t, r[i].TotalAcks, int(r[i].Acks))
+	}
+	return r
+}
+
+// A window that the path and its queue hold is sent once a round trip.
+func TestAWindowARoundTrip(t *testing.T) {
+	for _, w := range []int{1, 30, 250, 300} {
+		r := run(t, notebook.Network{}, notebook.Config{}, notebook.NewFixedWindow(w))[0]
+		t.Logf("W %d: %.0f bytes/s, %v", w, r.Throughput, r.MeanRTT)
+		assert.InEpsilon(t, float64(w)*80/r.MeanRTT.Seconds(), r.Throughput, .01)
+		assert.InDelta(t, 176.7, r.MeanRTT.Seconds()*1000, .2)
+		assert.GreaterOrEqual(t, r.MinRTT, 176*ms)
+		assert.LessOrEqual(t, r.MaxRTT, bound)
+		assert.Zero(t, r.DuplicateAcks)
+		assert.Zero(t, r.Again)
+		assert.Greater(t, r.AckBytes, r.Acks*88, "an acknowledgment weighs 88 to 98 bytes")
+		assert.Less(t, r.AckBytes, r.Acks*98)
+	}
+}
+
+// What has no room in the queue has a fixed window go back at every third duplicate, and send
+// its whole window again: nothing but that is what the path carries then. The same overload is
+// no harm to a TCP with a fixed window that sends again what is lost, only.
+func TestTheCollapseIsGoBackN(t *testing.T) {
+	cfg := notebook.Config{Duration: 20 * time.Second}
+	for _, w := range []int{600, 1000} {
+		r := run(t, notebook.Network{}, cfg, notebook.NewFixedWindow(w))[0]
+		t.Logf("W %d: %.0f bytes/s, %.1f %% duplicates, %d of %d sent again", w, r.Throughput,
+			r.DuplicatePercent, r.Again, r.Sent)
+		assert.Less(t, r.Throughput, 5000.0, "of 113000 with a window of 250")
+		assert.Greater(t, r.DuplicatePercent, 90.0)
+		assert.Greater(t, float64(r.Again), .98*float64(r.Sent))
+	}
+	goodput := map[string]float64{}
+	for _, recovery := range []string{"rack", "gbn"} {
+		l, err := notebook.Network{}.Build(1)
+		require.NoError(t, err)
+		// 110 kB are more than the 54 of a round trip and the 26 of the queue.
+		knobs := tcp.Knobs{Congestion: "fixed", FixedWindow: 110_000, Recovery: recovery}
+		require.NoError(t, l.Left.Stack().TCP().SetKnobs(knobs))
+		left, right := &sim.Bulk{Send: 1 << 30}, &sim.Bulk{}
+		_, err = l.Bulk(left, right, 80, 20*time.Second)
+		require.NoError(t, err)
+		goodput[recovery] = float64(right.Received) / 20
+		t.Logf("TCP, %s: %.0f bytes/s", recovery, goodput[recovery])
+	}
+	assert.Greater(t, goodput["rack"], .6*2_435_000/8)
+	assert.Less(t, goodput["gbn"], .5*goodput["rack"])
+}
+
+// Congestion avoidance from a window of 10 on, without loss: 10, 11, 12 … segments in the
+// round trips of 240 s make 10t/R + t²/2R². The link and its queue do not matter: the run is
+// too short to fill them.
+func TestTahoeAsDescribedDoesNotFillAFastLink(t *testing.T) {
+	d := 60 * time.Second
+	if long.Runs() {
+		d = 240 * time.Second
+	}
+	n := notebook.Network{Rate: netem.BitsPerSecond(100_420_000), Queue: 1_104_620}
+	s := notebook.NewTahoe(notebook.TahoeConfig{Cwnd: 10, Even: true})
+	r := run(t, n, notebook.Config{Duration: d}, s)[0]
+	rounds := d.Seconds() / r.MeanRTT.Seconds()
+	want := 10*rounds + rounds*rounds/2
+	t.Logf("%d acknowledgments, want %.0f", r.NewAcks, want)
+	assert.InEpsilon(t, want, float64(r.NewAcks), .02)
+	assert.Zero(t, r.DuplicateAcks)
+	assert.InDelta(t, 176.01, r.MeanRTT.Seconds()*1000, .05)
+	assert.InDelta(t, rounds+10, float64(r.MaxCwnd), 3)
+}
+
+// As published it is another matter: it doubles each round trip until something is lost, which
+// is in the receiver's socket, and comes back at twice the slope that a Tahoe has. The document
+// has 649,011 acknowledgments in 240 s, .62 % of them duplicates, and 183.2 ms.
+func TestTahoeAsPublishedIsHeldBackByItsReceiver(t *testing.T) {
+	d := 60 * time.Second
+	n := notebook.Network{Rate: netem.BitsPerSecond(100_420_000), Queue: 1_104_620}
+	s := notebook.NewTahoe(notebook.TahoeConfig{})
+	r := run(t, n, notebook.Config{Duration: d}, s)[0]
+	t.Logf("%s overflowed %d, largest window %d", r.Text(1), r.Overflowed, r.MaxCwnd)
+	assert.NotZero(t, r.Overflowed)
+	assert.NotZero(t, r.DuplicateAcks)
+	assert.Less(t, r.DuplicatePercent, 5.0)
+	assert.Less(t, r.MeanRTT, 190*ms, "the queue stays empty")
+	assert.Greater(t, r.Throughput, 100_000.0)
+	assert.Less(t, r.Throughput, 1_000_000.0, "of 12.5 million")
+
+	// With ends that take no time the queue is what overflows.
+	free := notebook.Config{Duration: 3 * time.Second, SenderCost: -1, ReceiverCost: -1}
+	r = run(t, n, free, notebook.NewTahoe(notebook.TahoeConfig{}))[0]
+	assert.Zero(t, r.Overflowed)
+	assert.Greater(t, r.MaxCwnd, (1_104_620+2_200_000)/81)
+}
+
+// A link of one rate both ways has no room for acknowledgments that are longer than the data:
+// the queue on the way back, which has no end, is what the sender's round trips are made of.
+func TestAcknowledgmentsFillTheWayBack(t *testing.T) {
+	cfg := notebook.Config{Duration: 120 * time.Second, Record: true}
+	s := notebook.NewTahoe(notebook.TahoeConfig{Even: true})
+	r := run(t, notebook.Network{}, cfg, s)[0]
+	fill := 2_435_000. / 8 / 98 * 176e-3 // of acknowledgments in a round trip
+	for _, p := range r.Points {
+		if float64(p.Cwnd) < .9*fill {
+			require.Less(t, p.RTT, 179*ms, "at %v", p.At)
+		}
+	}
+	require.Greater(t, float64(r.MaxCwnd), fill)
+	assert.Zero(t, r.DuplicateAcks, "nothing waits on the way there")
+	assert.InEpsilon(t, float64(r.MaxCwnd)/fill*176e-3, r.LastRTT.Seconds(), .03)
+}
+
+// Senders that share the path: two that do not heed it spoil it for both, one spoils it for a
+// Tahoe, and two Tahoes share it.
+func TestSendersShareThePath(t *testing.T) {
+	cfg := notebook.Config{Duration: 20 * time.Second}
+	two := run(t, notebook.Network{}, cfg, notebook.NewFixedWindow(1000), notebook.NewFixedWindow(1000))
+	for _, r := range two {
+		assert.Less(t, r.Throughput, 5000.0)
+		assert.Greater(t, r.DuplicatePercent, 90.0)
+	}
+	mixed := run(t, notebook.Network{}, cfg, notebook.NewTahoe(notebook.TahoeConfig{}),
+		notebook.NewFixedWindow(600))
+	t.Logf("Tahoe %d acknowledgments, fixed window %d", mixed[0].TotalAcks, mixed[1].TotalAcks)
+	assert.Less(t, mixed[0].TotalAcks, 100)
+	assert.Greater(t, mixed[1].TotalAcks, 100*mixed[0].TotalAcks)
+
+	cfg.Duration = 120 * time.Second
+	if !long.Runs() {
+		return
+	}
+	r := run(t, notebook.Network{}, cfg, notebook.NewTahoe(notebook.TahoeConfig{}),
+		notebook.NewTahoe(notebook.TahoeConfig{}))
+	x, y := r[0].Throughput, r[1].Throughput
+	t.Logf("two Tahoes: %.0f, %.0f", x, y)
+	assert.Greater(t, (x+y)*(x+y)/(2*(x*x+y*y)), .9, "Jain's index")
+}
+
+// The acknowledgment after a mended hole carries the time of the segment's first arrival, so
+// that the "round trip" counts the recovery: nothing on the path takes that long.
+func TestStoredStampsMeasureRecoveries(t *testing.T) {
+	n := notebook.Network{Loss: netem.ListedLoss{200}}
+	cfg := notebook.Config{Duration: 5 * time.Second, Record: true}
+	r := run(t, n, cfg, notebook.NewTahoe(notebook.TahoeConfig{Even: true}))[0]
+	assert.NotZero(t, r.DuplicateAcks)
+	assert.NotZero(t, r.Again)
+	assert.Greater(t, r.MaxRTT, 300*ms)
+	late := 0
+	for _, p := range r.Points {
+		if p.RTT > 180*ms {
+			late++
+		}
+	}
+	assert.Equal(t, 1, late)
+	assert.Len(t, r.Points, r.TotalAcks)
+	assert.Less(t, r.MinRTT, 177*ms)
+}
+
+func TestTheSameSeedGoesTheSameWay(t *testing.T) {
+	cfg := notebook.Config{Duration: 5 * time.Second}
+	n := notebook.Network{Loss: netem.UniformLoss(.01)}
+	play := func(seed uint64) ([]notebook.Result, uint64) {
+		r, hash, err := n.Run(seed, cfg, notebook.NewTahoe(notebook.TahoeConfig{}))
+		require.NoError(t, err)
+		return r, hash
+	}
+	one, hash := play(1)
+	again, same := play(1)
+	assert.Equal(t, one, again)
+	assert.Equal(t, hash, same)
+	_, other := play(2)
+	assert.NotEqual(t, hash, other)
+}
+
+// What is lost of the handshake is asked for again, and data counts as an answer; who never
+// answers is given up.
+func TestHandshakes(t *testing.T) {
+	cfg := notebook.Config{Duration: 3 * time.Second}
+	n := notebook.Network{Loss: netem.ListedLoss{1}} // the answer
+	r := run(t, n, cfg, notebook.NewFixedWindow(4))[0]
+	assert.InEpsilon(t, 4*80/.1767, r.Throughput, .1)
+
+	l, err := notebook.Network{}.Build(1)
+	require.NoError(t, err)
+	sim.End{Host: l.Right}.Cut(true)
+	a, err := notebook.Attach(l.Left, l.Right, addr(5000), notebook.NewFixedWindow(4), cfg)
+	require.NoError(t, err)
+	l.At(l.Now().Add(2500*ms), func(clock.Time) { sim.End{Host: l.Right}.Cut(false) })
+	require.Equal(t, "was not begun", a.Result().Failure)
+	require.True(t, l.RunUntil(time.Minute, a.Done))
+	assert.True(t, a.Result().Finished)
+	assert.Equal(t, 3*time.Second+88*ms+3*time.Second, l.Elapsed().Round(ms))
+
+	l, err = notebook.Network{}.Build(1)
+	require.NoError(t, err)
+	sim.End{Host: l.Right}.Cut(true)
+	a, err = notebook.Attach(l.Left, l.Right, addr(5000), notebook.NewFixedWindow(4), cfg)
+	require.NoError(t, err)
+	require.True(t, l.RunUntil(time.Minute, a.Done))
+	assert.Equal(t, "no handshake", a.Result().Failure)
+	assert.False(t, a.Result().Finished)
+	assert.Equal(t, 10*time.Second, l.Elapsed())
+}
+
+// What the results say is what the document prints.
+func TestResultsAreShownAsTheDocumentDoes(t *testing.T) {
+	r := notebook.Result{
+		TotalAcks: 356153, DuplicateAcks: 3932, DuplicatePercent: 1.104020,
+		Throughput: 116953.3333333, MeanRTT: 211311396 * time.Nanosecond,
+	}
+	assert.Equal(t, `Results for sender 53812:
+Total Acks: 356153
+Num Duplicate Acks: 3932
+% duplicate acks: 1.104020
+Throughput (bytes/s): 116953.333333
+Average RTT (ms): 211.311396
+`, r.Text(53812))
+}
+
+func TestConfigurationsThatCannotBe(t *testing.T) {
+	for _, c := range []notebook.Config{
+		{Duration: -1}, {SenderCost: time.Minute}, {Buffer: -1}, {Window: 1},
+	} {
+		_, _, err := notebook.Network{}.Run(1, c, notebook.NewFixedWindow(1))
+		assert.ErrorIs(t, err, notebook.ErrConfig, "%+v", c)
+	}
+	for _, s := range []notebook.Strategy{
+		notebook.NewFixedWindow(0), notebook.NewTahoe(notebook.TahoeConfig{Cwnd: -1}),
+		notebook.NewTahoe(notebook.TahoeConfig{Ssthresh: -1}),
+	} {
+		_, _, err := notebook.Network{}.Run(1, notebook.Config{}, s)
+		assert.ErrorIs(t, err, notebook.ErrConfig)
+	}
+	l, err := notebook.Network{}.Build(1)
+	require.NoError(t, err)
+	for i, want := range []bool{true, false} {
+		_, err = notebook.Attach(l.Left, l.Right, addr(5000), notebook.NewFixedWindow(1),
+			notebook.Config{})
+		assert.Equal(t, want, err == nil, "the %d.", i)
+	}
+}
