@@ -4,10 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/preset"
 	"github.com/tidepool-net/tidepool/internal/sim/convergence"
 	"github.com/tidepool-net/tidepool/internal/spell"
 )
@@ -18,72 +23,111 @@ func labCommand() *cobra.Command {
 		Short: "experiments in virtual time",
 		Long: "Experiments with the code that runs on the wire, in virtual time: the same\n" +
 			"seed gives the same result on every machine.",
+		Example: "  node lab list\n" +
+			"  node lab run tahoe-low\n" +
+			"  node lab show tahoe-low > mine.yaml && node lab run mine.yaml",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(labListCommand(), labRunCommand())
+	c.AddCommand(labListCommand(), labShowCommand(), labRunCommand(), labMergeCommand(),
+		labCompareCommand(), labMetricsCommand())
 	return c
 }
 
+// routing is the title of the experiments that have no file.
+const routing = "How long routers take to agree (RIP; the number may be another)"
+
 func labListCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "list",
 		Short: "list the experiments",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			t := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			type entry struct {
+				Name  string `json:"name"`
+				Group string `json:"group"`
+				About string `json:"about"`
+			}
+			var list []entry
+			for _, g := range preset.Groups() {
+				for _, p := range g.Presets {
+					list = append(list, entry{p.Name, g.Title, p.About})
+				}
+			}
 			for _, e := range convergence.Experiments() {
-				fmt.Fprintf(t, "%s\t%s\n", e.Name, e.Text)
+				list = append(list, entry{e.Name, routing, e.Text})
+			}
+			if asJSON {
+				return json.NewEncoder(c.OutOrStdout()).Encode(list)
+			}
+			t := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			for i, e := range list {
+				if i == 0 || e.Group != list[i-1].Group {
+					fmt.Fprint(t, strings.Repeat("\n", min(i, 1)), e.Group, "\n")
+				}
+				fmt.Fprintf(t, "  %s\t%s\n", e.Name, e.About)
 			}
 			return t.Flush()
 		},
 	}
-}
-
-func labRunCommand() *cobra.Command {
-	var (
-		o      convergence.Options
-		asJSON bool
-	)
-	c := &cobra.Command{
-		Use:   "run EXPERIMENT",
-		Short: "run an experiment and print what came out",
-		Long: "Run an experiment and print what came out: how long a network of routers takes\n" +
-			"to have the right routes, and how many messages, after it starts, a wire is cut\n" +
-			"or flaps, and whether routes went in circles meanwhile.\n\n" +
-			"`node lab list` tells the names. The number in a name may be another.",
-		Example: "  node lab run rip-ring-29\n" +
-			"  node lab run rip-random-1000 --dialect rip2 --seed 7",
-		Args: usageArgs(cobra.ExactArgs(1)),
-		ValidArgsFunction: func(*cobra.Command, []string, string) (
-			[]string, cobra.ShellCompDirective,
-		) {
-			return experimentNames(), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			out, err := convergence.Run(args[0], o)
-			switch {
-			case errors.Is(err, convergence.ErrCase):
-				return misuse(c, fmt.Errorf("%w%s; `node lab list` lists them",
-					err, spell.DidYouMean(args[0], experimentNames())))
-			case errors.Is(err, convergence.ErrDialect):
-				return misuse(c, err)
-			case err != nil:
-				return fmt.Errorf("lab run: %w", err)
-			case asJSON:
-				return json.NewEncoder(c.OutOrStdout()).Encode(out)
-			}
-			return out.Print(c.OutOrStdout())
-		},
-	}
-	c.Flags().StringVar(&o.Dialect, "dialect", "rip", "of RIP: rip, the course's, or rip2")
-	c.Flags().Uint64Var(&o.Seed, "seed", 1, "decides the network and all that is random")
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object; times are nanoseconds")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
 	return c
 }
 
+func labShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show PRESET",
+		Short: "print the file of an experiment",
+		Long: "Print the file of an experiment, to begin one's own with. `node lab run FILE`\n" +
+			"runs it.",
+		Example: "  node lab show tahoe-low > mine.yaml",
+		Args:    usageArgs(cobra.ExactArgs(1)),
+		ValidArgsFunction: func(*cobra.Command, []string, string) (
+			[]string, cobra.ShellCompDirective,
+		) {
+			return preset.Names(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if p, ok := preset.Find(args[0]); ok {
+				_, err := c.OutOrStdout().Write(p.Text)
+				return err
+			}
+			if strings.HasPrefix(args[0], "rip-") {
+				return misuse(c, fmt.Errorf("%q has no file: it is a program's", args[0]))
+			}
+			return misuse(c, fmt.Errorf("%q is no preset%s; `node lab list` lists them", args[0],
+				spell.DidYouMean(args[0], preset.Names())))
+		},
+	}
+}
+
+// labError is an error of the laboratory as the command that it happened to tells it: what was
+// asked for wrongly, and mistakes in files, with status 2.
+func labError(c *cobra.Command, name string, err error) error {
+	switch _, mistakes := errors.AsType[plan.Errors](err); {
+	case err == nil:
+		return nil
+	case mistakes:
+		return &usageError{err}
+	case errors.Is(err, lab.ErrUnknown):
+		return misuse(c, fmt.Errorf("%w%s; `node lab list` lists the presets",
+			err, spell.DidYouMean(name, experimentNames())))
+	case errors.Is(err, lab.ErrUsage):
+		return misuse(c, err)
+	}
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%s: %w", c.CommandPath(), err)
+	}
+	if _, ok := errors.AsType[signalError](err); ok {
+		return err
+	}
+	return fmt.Errorf("%s: %w", c.CommandPath(), err)
+}
+
+// experimentNames are all that can be run by name.
 func experimentNames() []string {
-	var names []string
+	names := preset.Names()
 	for _, e := range convergence.Experiments() {
 		names = append(names, e.Name)
 	}

@@ -54,7 +54,7 @@ func TestLabMisuse(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"run"}, "accepts 1 arg"},
+		{[]string{"run"}, "want an experiment: a preset of"},
 		{[]string{"run", "rip-cuont"}, "did you mean rip-count?"},
 		{[]string{"run", "rip-line-99"}, "2 to 15"},
 		{[]string{"run", "rip-count", "--dialect", "ospf"}, "want rip or rip2"},

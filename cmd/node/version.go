@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 
@@ -73,4 +74,21 @@ func thisVersion() version {
 		}
 	}
 	return v
+}
+
+// buildMark tells builds apart: by their commit if that says all, else by the program itself.
+func buildMark() string {
+	v := thisVersion()
+	if v.Commit != "" && !v.Modified {
+		return v.Version + " " + v.Commit
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return v.Version
+	}
+	digest, err := digestOf(path)
+	if err != nil {
+		return v.Version
+	}
+	return v.Version + " build " + digest[:12]
 }

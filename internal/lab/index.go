@@ -36,7 +36,7 @@ func RunCell(ctx context.Context, s *Study, o Options, cell int) (*Results, erro
 			jobs = append(jobs, j)
 		}
 	}
-	do := func(j job) (*result.Trial, error) { return play(s, j, o) }
+	do := func(j job) (*result.Trial, error) { return playRun(s, j, o) }
 	err = work(ctx, jobs, o.Workers, do, func(j job, t *result.Trial) error {
 		runs[j] = t
 		if o.Progress != nil {

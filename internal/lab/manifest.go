@@ -27,6 +27,9 @@ type Manifest struct {
 	Version string `json:"version"`
 	Mark    string `json:"mark"`
 	Seed    uint64 `json:"seed"`
+	// Changes were made in experiment.yaml, and Folder is where the files are that it names.
+	Changes []Change `json:"changes,omitempty"`
+	Folder  string   `json:"folder,omitempty"`
 	// Hash is that of all runs; empty: not all have been run.
 	Hash  string         `json:"hash,omitempty"`
 	Cells []ManifestCell `json:"cells"`
@@ -42,6 +45,7 @@ type ManifestCell struct {
 func (s *Study) manifest() *Manifest {
 	m := &Manifest{
 		Name: s.Name, About: s.About, Version: s.Version, Mark: s.Mark, Seed: s.Seed,
+		Changes: s.Changes, Folder: s.Folder,
 	}
 	for i := range s.Cells {
 		c := ManifestCell{Set: s.Cells[i].Set, Flows: []string{}, Trials: s.Cells[i].Trials}

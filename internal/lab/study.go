@@ -19,8 +19,14 @@ type Study struct {
 	Version string
 	Seed    uint64
 	Cells   []plan.Cell
-	// Document is the file with all that was changed in it: what it says is what is run.
+	// Document is the experiment's file, Changes what was changed in it, and Folder where the
+	// files are that it names.
 	Document []byte
+	Changes  []Change
+	Folder   string
+	// Dir is the directory of results that this is the experiment of; empty: it is read from
+	// elsewhere.
+	Dir string
 	// Mark stands for everything that decides what a run comes to: results with another mark
 	// are those of another experiment.
 	Mark string

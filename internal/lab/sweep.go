@@ -120,10 +120,10 @@ func sameAgain(before, t *result.Trial) error {
 
 // do plays one run. Its record is written before the run is known to be done.
 func (w *sweep) do(j job) (*result.Trial, error) {
-	return play(w.study, j, w.options)
+	return playRun(w.study, j, w.options)
 }
 
-func play(s *Study, j job, o Options) (*result.Trial, error) {
+func playRun(s *Study, j job, o Options) (*result.Trial, error) {
 	wanted := j.trial == 0 && j.cell < o.Records
 	t, record, err := s.Play(&s.Cells[j.cell], j.trial, wanted)
 	if err != nil {

@@ -10,26 +10,26 @@ import (
 
 // The folders of a record's files, in a directory of results.
 const (
-	recordsFolder = "records"
-	flowsFolder   = "flows"
-	linksFolder   = "links"
+	RecordsFolder = "records"
+	FlowsFolder   = "flows"
+	LinksFolder   = "links"
 )
 
 // RecordPath is the file that says which others a record consists of. It is written last: a
 // record whose file is there is whole.
 func RecordPath(dir, name string) string {
-	return filepath.Join(dir, recordsFolder, name+".json")
+	return filepath.Join(dir, RecordsFolder, name+".json")
 }
 
 // FlowPath is a file of a record's flow, and LinkPath of its link: one without a suffix is the
 // main one.
 func FlowPath(dir, record string, flow int, suffix string) string {
-	return filepath.Join(dir, flowsFolder, fmt.Sprintf("%s-%d%s.csv", record, flow, suffix))
+	return filepath.Join(dir, FlowsFolder, fmt.Sprintf("%s-%d%s.csv", record, flow, suffix))
 }
 
 // LinkPath is the file of a direction of the bottleneck.
 func LinkPath(dir, record, link, ext string) string {
-	return filepath.Join(dir, linksFolder, record+"-"+link+ext)
+	return filepath.Join(dir, LinksFolder, record+"-"+link+ext)
 }
 
 // WriteRecord writes a record's files into a directory of results.

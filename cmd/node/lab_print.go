@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// taken is what running took.
+type taken struct {
+	runs int // the others were there
+	real time.Duration
+}
+
+// print tells what a run of `node lab run` came to.
+func (o *labRunOptions) print(c *cobra.Command, r *lab.Results, t taken) error {
+	out := c.OutOrStdout()
+	if o.json {
+		return json.NewEncoder(out).Encode(r.Report())
+	}
+	var metrics []result.Metric
+	for _, m := range o.metrics {
+		metrics = append(metrics, result.Metric(m))
+	}
+	if err := r.Print(out, metrics); err != nil {
+		return err
+	}
+	for _, note := range r.Notes {
+		if _, err := fmt.Fprintln(out, note); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(out, summing(r, t))
+	return err
+}
+
+// summing is the last lines: how much was run, with which hash, and where the rest is.
+func summing(r *lab.Results, t taken) string {
+	var virtual time.Duration
+	for _, run := range r.Runs {
+		virtual += run.Virtual
+	}
+	text := fmt.Sprintf("%s, %s of virtual time", counted(len(r.Runs), "run"), long(virtual))
+	switch {
+	case t.runs == 0:
+		text += "; all were there before (--fresh runs them again)"
+	case t.runs < len(r.Runs):
+		text += fmt.Sprintf("; %d of them now, in %s", t.runs, long(t.real))
+	default:
+		text += " in " + long(t.real)
+	}
+	text = "hash " + r.Hash() + "  " + text + "\n"
+	return text + filepath.Join(r.Dir, "summary.csv")
+}
+
+// long writes a time with as much of it as matters.
+func long(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		d = d.Round(time.Minute)
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= 10*time.Minute:
+		return fmt.Sprintf("%d min", d.Round(time.Minute)/time.Minute)
+	case d >= 2*time.Minute:
+		d = d.Round(time.Second)
+		text := fmt.Sprintf("%d min %d s", d/time.Minute, d%time.Minute/time.Second)
+		return strings.TrimSuffix(text, " 0 s")
+	case d >= 10*time.Second:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d >= time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return fmt.Sprintf("%.0f ms", float64(d)/float64(time.Millisecond))
+}
+
+// progress tells, on a terminal, how far a sweep is.
+type progress struct {
+	console  *console
+	done, of int
+	began    time.Time
+	last     time.Time
+}
+
+func newProgress(t *console) *progress { return &progress{console: t, began: time.Now()} }
+
+// tell is called as runs end, at first with none done.
+func (p *progress) tell(done, of int) {
+	p.done, p.of = done, of
+	now := time.Now()
+	if p.console.width == 0 || done == 0 || now.Sub(p.last) < 100*time.Millisecond {
+		return
+	}
+	p.last = now
+	left := time.Duration(float64(now.Sub(p.began)) / float64(done) * float64(of-done))
+	text := fmt.Sprintf("%d of %s, about %s left", done, counted(of, "run"), long(left))
+	// A terminal that is gone is not worth a sweep.
+	_, _ = fmt.Fprintf(p.console.err, "\r%s\x1b[K", text)
+}
+
+// end clears the line.
+func (p *progress) end() {
+	if !p.last.IsZero() {
+		_, _ = fmt.Fprint(p.console.err, "\r\x1b[K")
+	}
+}
+
+// stopped says what is left of a sweep that was interrupted.
+func (p *progress) stopped(dir string, single bool) {
+	text := fmt.Sprintf("stopped: %d of %s are done and stay in %s; the same command goes on",
+		p.done, counted(p.of, "run"), dir)
+	if single {
+		text = "stopped: a cell is kept when all of it is done, so nothing is"
+	}
+	_, _ = fmt.Fprintln(p.console.err, text)
+}

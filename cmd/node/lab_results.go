@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/spell"
+)
+
+func labMergeCommand() *cobra.Command {
+	var o labRunOptions
+	c := &cobra.Command{
+		Use:   "merge DIR",
+		Short: "put together the cells that were run one by one",
+		Long: "Put together what `node lab run --index` has left in a directory, and print what\n" +
+			"it comes to. Nothing is run: if cells are missing it says which, and fails.",
+		Example: "  node lab merge results",
+		Args:    usageArgs(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkMetrics(o.metrics); err != nil {
+				return misuse(c, err)
+			}
+			r, err := lab.Merge(args[0])
+			if err != nil {
+				return labError(c, args[0], err)
+			}
+			if err := o.print(c, r, taken{}); err != nil {
+				return err
+			}
+			if cells, runs := r.Missing(); runs > 0 {
+				return labError(c, args[0], fmt.Errorf("%s: %w: %s of %s", args[0],
+					lab.ErrIncomplete, counted(runs, "run"), cellNumbers(cells)))
+			}
+			return nil
+		},
+	}
+	resultFlags(c, &o)
+	return c
+}
+
+// resultFlags are those of commands that print what is in a directory.
+func resultFlags(c *cobra.Command, o *labRunOptions) {
+	c.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+	c.Flags().StringSliceVar(&o.metrics, "metrics", nil, "`A,B,…` are what is printed")
+	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+}
+
+// cellNumbers names cells.
+func cellNumbers(cells []int) string {
+	const most = 12
+	var names []string
+	for _, c := range cells[:min(len(cells), most)] {
+		names = append(names, fmt.Sprint(c))
+	}
+	if len(cells) > most {
+		names = append(names, "…")
+	}
+	return "cells " + strings.Join(names, ", ")
+}
+
+func labCompareCommand() *cobra.Command {
+	var o labRunOptions
+	c := &cobra.Command{
+		Use:   "compare DIR DIR",
+		Short: "print how the results of two directories differ",
+		Long: "Print how much more the runs of the second directory came to than those of the\n" +
+			"first. Trials with the same seed had the same luck: their differences, pair by\n" +
+			"pair, are less uncertain than either mean.",
+		Example: "  node lab run tahoe-low --trials 30 -o a\n" +
+			"  node lab run tahoe-low --trials 30 -o b --set flows.0.cc=cubic\n" +
+			"  node lab compare a b",
+		Args: usageArgs(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkMetrics(o.metrics); err != nil {
+				return misuse(c, err)
+			}
+			return labError(c, args[0], o.compare(c, args[0], args[1]))
+		},
+	}
+	resultFlags(c, &o)
+	return c
+}
+
+func (o *labRunOptions) compare(c *cobra.Command, first, second string) error {
+	a, err := lab.Read(first)
+	if err != nil {
+		return err
+	}
+	b, err := lab.Read(second)
+	if err != nil {
+		return err
+	}
+	list, err := lab.Compare(a, b)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return errors.New("nothing was run in one of them")
+	}
+	if o.json {
+		return json.NewEncoder(c.OutOrStdout()).Encode(list)
+	}
+	var metrics []result.Metric
+	for _, m := range o.metrics {
+		metrics = append(metrics, result.Metric(m))
+	}
+	return lab.PrintComparison(c.OutOrStdout(), a, b, list, metrics)
+}
+
+func labMetricsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "metrics",
+		Short: "list what is measured",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE:  func(c *cobra.Command, _ []string) error { return lab.Metrics(c.OutOrStdout()) },
+	}
+}
+
+// checkMetrics is the error of a name that is no metric's.
+func checkMetrics(names []string) error {
+	for _, m := range names {
+		if !known(m) {
+			return fmt.Errorf("--metrics: %q is no metric%s; `node lab metrics` lists them", m,
+				spell.DidYouMean(m, metricNames()))
+		}
+	}
+	return nil
+}
+
+func known(metric string) bool {
+	for _, d := range result.Catalog() {
+		if string(d.Name) == metric {
+			return true
+		}
+	}
+	return false
+}
+
+func metricNames() []string {
+	var names []string
+	for _, d := range result.Catalog() {
+		names = append(names, string(d.Name))
+	}
+	return names
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/sim/convergence"
+	"github.com/tidepool-net/tidepool/internal/spell"
+)
+
+// runRouting runs an experiment of routers, which has no file and one run.
+func runRouting(c *cobra.Command, name string, o *labRunOptions) error {
+	for _, flag := range o.changed(c) {
+		switch flag {
+		case "seed", "dialect", "json":
+		default:
+			return misuse(c, fmt.Errorf("--%s: %s takes --dialect, --seed and --json", flag, name))
+		}
+	}
+	seed := uint64(1)
+	if c.Flags().Changed("seed") {
+		seed = o.seed
+	}
+	out, err := convergence.Run(name, convergence.Options{Dialect: o.dialect, Seed: seed})
+	switch {
+	case errors.Is(err, convergence.ErrCase):
+		return misuse(c, fmt.Errorf("%w%s; `node lab list` lists them",
+			err, spell.DidYouMean(name, experimentNames())))
+	case errors.Is(err, convergence.ErrDialect):
+		return misuse(c, err)
+	case err != nil:
+		return fmt.Errorf("%s: %w", c.CommandPath(), err)
+	case o.json:
+		return json.NewEncoder(c.OutOrStdout()).Encode(out)
+	}
+	return out.Print(c.OutOrStdout())
+}
+
+// isRouting reports whether a name is one of those experiments, or is meant for one.
+func isRouting(name string) bool {
+	return strings.HasPrefix(name, "rip-") && !strings.ContainsAny(name, "./\\")
+}

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tidepool-net/tidepool/internal/lab"
+)
+
+// labRunOptions are the flags of `node lab run`.
+type labRunOptions struct {
+	set, sweep []string
+	trials     int
+	seed       uint64
+	workers    int
+	dir        string
+	index      string
+	until      string
+	records    int
+	metrics    []string
+	fresh      bool
+	dry        bool
+	json       bool
+	dialect    string
+}
+
+const labRunLong = `Run an experiment: a preset of the list, a file, or what a directory of results
+is about, which goes on where it was stopped. One table says what came out; the
+directory has all the rest, and is lab/NAME unless -o names another.
+
+--set and --sweep change the file: --set path.down.rate=5Mbit/s gives a key
+another value, --sweep flows.0.cc=reno,cubic several, each in cells of its own.
+A sweep's cells are run --trials times each. Trial i has the same luck in every
+cell, so that cells can be compared pair by pair.
+
+A second run in the same directory runs only what is missing: after a Ctrl-C, a
+kill, or with more trials. --index N runs one cell, for engines that spread a
+sweep over machines with a common directory; alone it takes N from
+SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX. ` + "`node lab merge DIR`" + ` puts the cells
+together.`
+
+func labRunCommand() *cobra.Command {
+	var o labRunOptions
+	c := &cobra.Command{
+		Use:   "run PRESET|FILE|DIR",
+		Short: "run an experiment and print what came out",
+		Long:  labRunLong,
+		Example: "  node lab run tahoe-low\n" +
+			"  node lab run tahoe-low --sweep flows.0.cc=tahoe,reno,cubic --trials 30\n" +
+			"  node lab run mine.yaml -o results --until 'ci<5%'\n" +
+			"  node lab run rip-random-1000 --dialect rip2 --seed 7",
+		Args: cobra.ArbitraryArgs, // experiment looks at them
+		ValidArgsFunction: func(*cobra.Command, []string, string) (
+			[]string, cobra.ShellCompDirective,
+		) {
+			return experimentNames(), cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			name, err := o.experiment(args)
+			if err == nil {
+				err = o.validate(c)
+			}
+			if err != nil {
+				return misuse(c, err)
+			}
+			if isRouting(name) {
+				return runRouting(c, name, &o)
+			}
+			return labError(c, name, o.run(c, name))
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringArrayVar(&o.set, "set", nil, "`KEY=VALUE` changes the experiment; may be given again")
+	f.StringArrayVar(&o.sweep, "sweep", nil,
+		"`KEY=A,B,…` runs it for each value; may be given again")
+	f.IntVar(&o.trials, "trials", 0, "run each cell `N` times")
+	f.Uint64Var(&o.seed, "seed", 0, "`S` decides all that is random")
+	f.StringVar(&o.until, "until", "",
+		"`'ci<5%'` adds trials until each interval is so narrow, --trials (200) at most")
+	f.StringVarP(&o.dir, "out", "o", "", "write results into `DIR`, or go on with those in there")
+	f.BoolVar(&o.fresh, "fresh", false, "remove the results in there, and run everything")
+	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` at a time")
+	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch engine")
+	f.Lookup("index").NoOptDefVal = indexOfEngine
+	f.IntVar(&o.records, "records", 16, "keep what figures are drawn from of `N` cells")
+	f.StringSliceVar(&o.metrics, "metrics", nil, "`A,B,…` are the table's columns")
+	f.BoolVar(&o.dry, "dry-run", false, "only list the cells")
+	f.BoolVar(&o.json, "json", false, "print one JSON object")
+	f.StringVar(&o.dialect, "dialect", "rip", "of rip-…: rip, the course's, or rip2")
+	return c
+}
+
+// indexOfEngine is --index without a value.
+const indexOfEngine = "engine"
+
+// changed are the flags that were given.
+func (o *labRunOptions) changed(c *cobra.Command) []string {
+	var names []string
+	c.Flags().Visit(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
+}
+
+// experiment finds the experiment among the arguments: the value of --index may be one of them.
+func (o *labRunOptions) experiment(args []string) (string, error) {
+	switch {
+	case len(args) == 0:
+		return "", errors.New("want an experiment: a preset of `node lab list`, a file or a" +
+			" directory of results")
+	case len(args) == 1:
+		return args[0], nil
+	}
+	if len(args) == 2 && o.index == indexOfEngine {
+		for i, a := range args {
+			if _, err := strconv.Atoi(a); err == nil {
+				o.index = a
+				return args[1-i], nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%q is one experiment too many", args[1])
+}
+
+func (o *labRunOptions) validate(c *cobra.Command) error {
+	given := c.Flags().Changed
+	switch {
+	case o.workers < 1:
+		return fmt.Errorf("--jobs %d: want 1 or more", o.workers)
+	case given("trials") && o.trials < 1:
+		return fmt.Errorf("--trials %d: want 1 or more", o.trials)
+	case o.records < 0:
+		return fmt.Errorf("--records %d: want 0 or more", o.records)
+	case given("out") && o.dir == "":
+		return errors.New("--out is empty: want a directory")
+	case given("index") && (o.fresh || o.until != ""):
+		return errors.New("--index goes neither with --fresh nor with --until")
+	}
+	if err := checkMetrics(o.metrics); err != nil {
+		return err
+	}
+	_, err := o.precision()
+	return err
+}
+
+// precision is the number in --until, 0 if there is none.
+func (o *labRunOptions) precision() (float64, error) {
+	if o.until == "" {
+		return 0, nil
+	}
+	percent, found := strings.CutPrefix(strings.ReplaceAll(o.until, " ", ""), "ci<")
+	percent, ends := strings.CutSuffix(percent, "%")
+	p, err := strconv.ParseFloat(percent, 64)
+	if !found || !ends || err != nil || math.IsNaN(p) || p <= 0 || p >= 100 {
+		return 0, fmt.Errorf("--until %q: want ci<P%%, such as 'ci<5%%'", o.until)
+	}
+	return p / 100, nil
+}
+
+// cell is the number in --index, or the one that the batch engine set; -1: there is none.
+func (o *labRunOptions) cell() (int, error) {
+	text, from := o.index, "--index"
+	switch text {
+	case "":
+		return -1, nil
+	case indexOfEngine:
+		text = ""
+		for _, v := range []string{"SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"} {
+			if s := os.Getenv(v); s != "" && text == "" {
+				text, from = s, v
+			}
+		}
+		if text == "" {
+			return 0, errors.New("--index: want a number, for neither SLURM_ARRAY_TASK_ID nor" +
+				" JOB_COMPLETION_INDEX is set")
+		}
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%s %q: want the number of a cell, from 0", from, text)
+	}
+	return n, nil
+}
+
+// request is what the flags say about the experiment.
+func (o *labRunOptions) request(c *cobra.Command, name string) lab.Request {
+	q := lab.Request{Experiment: name, Version: buildMark()}
+	change := func(sweep bool, text string) {
+		q.Changes = append(q.Changes, lab.Change{Sweep: sweep, Text: text})
+	}
+	for _, s := range o.set {
+		change(false, s)
+	}
+	for _, s := range o.sweep {
+		change(true, s)
+	}
+	if c.Flags().Changed("seed") {
+		change(false, fmt.Sprint("seed=", o.seed))
+	}
+	switch {
+	case o.trials > 0:
+		change(false, fmt.Sprint("trials=", o.trials))
+	case o.until != "":
+		change(false, "trials=200")
+	}
+	return q
+}
+
+// run runs an experiment with a file.
+func (o *labRunOptions) run(c *cobra.Command, name string) error {
+	cell, err := o.cell()
+	if err != nil {
+		return misuse(c, err)
+	}
+	study, err := lab.Load(o.request(c, name))
+	if err != nil {
+		return err
+	}
+	if o.dry {
+		return study.List(c.OutOrStdout())
+	}
+	p := lab.Options{Dir: o.dir, Workers: o.workers, Records: o.records}
+	p.Until, _ = o.precision() // validated
+	if p.Dir == "" {
+		p.Dir = lab.Place(study)
+	}
+	if o.fresh {
+		if err := lab.Clear(p.Dir); err != nil {
+			return err
+		}
+	}
+	progress := newProgress(newConsole(c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()))
+	p.Progress = progress.tell
+	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	began := time.Now()
+	var r *lab.Results
+	if cell >= 0 {
+		r, err = lab.RunCell(ctx, study, p, cell)
+	} else {
+		r, err = lab.Run(ctx, study, p)
+	}
+	progress.end()
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		progress.stopped(p.Dir, cell >= 0)
+	}
+	if err != nil {
+		return err
+	}
+	took := taken{runs: progress.done, real: time.Since(began)}
+	return o.print(c, r, took)
+}

@@ -1,0 +1,264 @@
+package lab
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/stat"
+)
+
+// Comparison is one metric of one flow of a cell, in two directories.
+type Comparison struct {
+	Set     []plan.Setting `json:"set,omitempty"`
+	Flow    string         `json:"flow,omitempty"` // empty: the whole
+	Metric  result.Metric  `json:"metric"`
+	Unit    string         `json:"unit,omitempty"`
+	Paired  bool           `json:"paired"`
+	N       int            `json:"n"`
+	Before  *float64       `json:"before"`
+	After   *float64       `json:"after"`
+	Change  *float64       `json:"difference"`
+	Low     *float64       `json:"ci_lo"`
+	High    *float64       `json:"ci_hi"`
+	Share   *float64       `json:"share"`
+	LeftOut int            `json:"left_out,omitempty"` // pairs with a run that was cut off
+}
+
+// Compare compares two directories cell by cell: of trials that had the same seed the
+// differences, which are less uncertain than either mean, else the difference of the means.
+// Cells are those with the same settings, or all in their order if both have as many.
+func Compare(a, b *Results) ([]Comparison, error) {
+	cells, err := matchCells(a, b)
+	if err != nil {
+		return nil, err
+	}
+	var out []Comparison
+	for _, pair := range cells {
+		before, after := a.runsOf(pair[0]), b.runsOf(pair[1])
+		if len(before) == 0 || len(after) == 0 {
+			continue
+		}
+		if len(before[0].Flows) != len(after[0].Flows) {
+			return nil, fmt.Errorf("%w: cell %d of %s has %d flows, and cell %d of %s has %d",
+				ErrUsage, pair[0], a.Dir, len(before[0].Flows), pair[1], b.Dir, len(after[0].Flows))
+		}
+		set := a.Cells[pair[0]].Set
+		for i := range before[0].Flows {
+			flow := func(t *result.Trial) result.Values { return t.Flows[i].Values }
+			out = append(out, comparisons(before, after, flow, before[0].Flows[i].Name, set)...)
+		}
+		whole := func(t *result.Trial) result.Values { return t.Whole }
+		out = append(out, comparisons(before, after, whole, "", set)...)
+	}
+	return out, nil
+}
+
+// matchCells finds out which cells are compared.
+func matchCells(a, b *Results) ([][2]int, error) {
+	var pairs [][2]int
+	for i := range a.Cells {
+		j := slices.IndexFunc(b.Cells, func(c ManifestCell) bool {
+			return slices.Equal(a.Cells[i].Set, c.Set)
+		})
+		if j >= 0 {
+			pairs = append(pairs, [2]int{i, j})
+		}
+	}
+	switch {
+	case len(pairs) > 0:
+		return pairs, nil
+	case len(a.Cells) != len(b.Cells):
+		return nil, fmt.Errorf("%w: %s and %s have no cell in common", ErrUsage, a.Dir, b.Dir)
+	}
+	for i := range a.Cells {
+		pairs = append(pairs, [2]int{i, i})
+	}
+	return pairs, nil
+}
+
+func (r *Results) runsOf(cell int) []*result.Trial {
+	var runs []*result.Trial
+	for _, t := range r.Runs {
+		if t.Cell == cell {
+			runs = append(runs, t)
+		}
+	}
+	return runs
+}
+
+// comparisons compares all metrics of a part of runs.
+func comparisons(before, after []*result.Trial, part partOf, flow string, set []plan.Setting,
+) []Comparison {
+	var out []Comparison
+	paired := before[0].Seed == after[0].Seed
+	for _, d := range result.Catalog() {
+		c := Comparison{Set: set, Flow: flow, Metric: d.Name, Unit: d.Unit, Paired: paired}
+		var x, y []float64
+		if paired {
+			x, y = pairsOf(before, after, part, d.Name)
+			c.LeftOut = min(len(before), len(after)) - len(x)
+		} else {
+			x, y = valuesOf(before, part, d.Name), valuesOf(after, part, d.Name)
+		}
+		if len(x) == 0 || len(y) == 0 {
+			continue
+		}
+		difference := stat.Unpaired(x, y)
+		if paired {
+			difference = stat.Paired(x, y)
+		}
+		c.N = difference.N
+		c.Before, c.After = number(stat.Describe(x, 0).Mean), number(stat.Describe(y, 0).Mean)
+		c.Change, c.Share = number(difference.Mean), number(difference.Share)
+		c.Low, c.High = number(difference.Low), number(difference.High)
+		out = append(out, c)
+	}
+	return out
+}
+
+// partOf takes the numbers of a flow, or of the whole, out of a run.
+type partOf func(*result.Trial) result.Values
+
+func valuesOf(runs []*result.Trial, part partOf, m result.Metric) []float64 {
+	var values []float64
+	for _, t := range runs {
+		if v, ok := part(t)[m]; ok {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// pairsOf are a metric's values of trials with one seed, where both have one.
+func pairsOf(before, after []*result.Trial, part partOf, m result.Metric) (x, y []float64) {
+	second := map[uint64]*result.Trial{}
+	for _, t := range after {
+		second[t.Seed] = t
+	}
+	for _, t := range before {
+		u := second[t.Seed]
+		if u == nil {
+			continue
+		}
+		v, ok := part(t)[m]
+		w, too := part(u)[m]
+		if ok && too {
+			x, y = append(x, v), append(y, w)
+		}
+	}
+	return x, y
+}
+
+// PrintComparison writes a table of what two directories differ in: the metrics of tables unless
+// others are named.
+func PrintComparison(w io.Writer, a, b *Results, list []Comparison, metrics []result.Metric) error {
+	if metrics == nil {
+		for _, s := range shown {
+			metrics = append(metrics, s.metric)
+		}
+	}
+	list = slices.DeleteFunc(slices.Clone(list), func(c Comparison) bool {
+		return !slices.Contains(metrics, c.Metric) ||
+			c.Flow == "" && c.Metric == result.Jain && *c.Before == 1 && *c.After == 1
+	})
+	t := comparisonGrid(a, b, list)
+	var text strings.Builder
+	t.write(&text)
+	text.WriteString(comparisonLegend(list))
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// comparisonGrid is a line for each metric of each flow of each cell.
+func comparisonGrid(a, b *Results, list []Comparison) grid {
+	cell := column{head: [2]string{"", "cell"}, left: true}
+	flow := column{head: [2]string{"", "flow"}, left: true}
+	metric := column{head: [2]string{"", "metric"}, left: true}
+	first, second := column{head: [2]string{"", a.Dir}}, column{head: [2]string{"", b.Dir}}
+	change, share := column{head: [2]string{"", "difference"}}, column{}
+	unit := column{left: true}
+	lastCell, lastFlow := "\x00", "\x00"
+	for i := range list {
+		c := &list[i]
+		text, name := shortSettings(c.Set), c.Flow
+		if name == "" {
+			name = "all"
+		}
+		cell.cells = append(cell.cells, unless(text == lastCell, text))
+		flow.cells = append(flow.cells, unless(text == lastCell && name == lastFlow, name))
+		lastCell, lastFlow = text, name
+		metric.cells = append(metric.cells, string(c.Metric))
+		most := max(math.Abs(*c.Before), math.Abs(*c.After))
+		short, scale := scaled(c.Unit, most)
+		decimals := 0
+		if most > 0 {
+			decimals = max(0, 3-int(math.Floor(math.Log10(most*scale))))
+		}
+		show := func(v float64) string { return fmt.Sprintf("%.*f", decimals, v*scale) }
+		first.cells = append(first.cells, show(*c.Before))
+		second.cells = append(second.cells, show(*c.After))
+		change.cells = append(change.cells, fmt.Sprintf("%+.*f", decimals, *c.Change*scale))
+		reach := ""
+		if c.Low != nil {
+			reach = " ± " + show((*c.High-*c.Low)/2)
+		}
+		change.reaches = append(change.reaches, reach)
+		unit.cells = append(unit.cells, short)
+		share.cells = append(share.cells, c.verdict())
+	}
+	var t grid
+	if lastCell != "" {
+		t.add(cell)
+	}
+	for _, c := range []column{flow, metric, first, second, change, unit, share} {
+		t.add(c)
+	}
+	return t
+}
+
+// verdict is the difference as a share, and whether there is any doubt about its sign.
+func (c *Comparison) verdict() string {
+	text := ""
+	if c.Share != nil {
+		text = fmt.Sprintf("%+.1f %%", 100**c.Share)
+	}
+	if c.Low != nil && *c.Low <= 0 && 0 <= *c.High && *c.Change != 0 {
+		text += " ?"
+	}
+	return text
+}
+
+func comparisonLegend(list []Comparison) string {
+	if len(list) == 0 {
+		return "nothing to compare\n"
+	}
+	text := "\nthe same luck on both sides: mean differences of pairs"
+	if !list[0].Paired {
+		text = "\nother seeds on the other side, so nothing is a pair: differences of means (Welch)"
+	}
+	text += " ± the reach of their 95 % intervals\n?: the interval has 0 in it\n"
+	if slices.ContainsFunc(list, func(c Comparison) bool { return c.LeftOut > 0 }) {
+		text += "of some metrics pairs are left out, because one of their runs was cut off\n"
+	}
+	return text
+}
+
+func shortSettings(set []plan.Setting) string {
+	parts := make([]string, len(set))
+	for i, s := range set {
+		parts[i] = s.Key[strings.LastIndexByte(s.Key, '.')+1:] + "=" + s.Value
+	}
+	return strings.Join(parts, " ")
+}
+
+func unless(is bool, text string) string {
+	if is {
+		return ""
+	}
+	return text
+}

@@ -1,0 +1,91 @@
+// Package preset has the experiments that come with the laboratory: files as anybody could write
+// them, under files/, one folder a group.
+//
+// A file's line "about: …" says what the experiment shows, for the list.
+package preset
+
+import (
+	"embed"
+	"path"
+	"slices"
+	"strings"
+)
+
+//go:embed files
+var files embed.FS
+
+// groups are the folders of files, in the order of the list, with what they have in common.
+var groups = []Group{
+	{Folder: "basics", Title: "What a congestion control does"},
+	{Folder: "notebook", Title: "The congestion-control notebook (founding document 002)"},
+}
+
+// Group is presets that belong together.
+type Group struct {
+	Folder, Title string
+	Presets       []Preset
+}
+
+// Preset is one experiment.
+type Preset struct {
+	Name string
+	// About is what it shows, in one line.
+	About string
+	// Text is the experiment file.
+	Text []byte
+}
+
+// Groups returns the presets in the order of the list.
+func Groups() []Group {
+	out := slices.Clone(groups)
+	for i := range out {
+		folder := path.Join("files", out[i].Folder)
+		entries, err := files.ReadDir(folder)
+		if err != nil {
+			panic("BUG: preset: " + err.Error())
+		}
+		for _, e := range entries {
+			text, err := files.ReadFile(path.Join(folder, e.Name()))
+			if err != nil {
+				panic("BUG: preset: " + err.Error())
+			}
+			out[i].Presets = append(out[i].Presets, Preset{
+				Name: strings.TrimSuffix(e.Name(), ".yaml"), About: about(text), Text: text,
+			})
+		}
+	}
+	return out
+}
+
+// about is what a file says in its line about:.
+func about(text []byte) string {
+	for line := range strings.Lines(string(text)) {
+		if said, ok := strings.CutPrefix(line, "about:"); ok {
+			return strings.TrimSpace(said)
+		}
+	}
+	return ""
+}
+
+// Find returns the preset with that name.
+func Find(name string) (Preset, bool) {
+	for _, g := range Groups() {
+		for _, p := range g.Presets {
+			if p.Name == name {
+				return p, true
+			}
+		}
+	}
+	return Preset{}, false
+}
+
+// Names returns the names of all presets, in the order of the list.
+func Names() []string {
+	var names []string
+	for _, g := range Groups() {
+		for _, p := range g.Presets {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
