@@ -73,8 +73,9 @@ func mistakes(file string, err error) error {
 
 // meant is which of the names that scripts have was meant by an undefined one.
 func meant(what string) string {
+	const short = 3 // letters, of which anything is near
 	name, ok := strings.CutPrefix(what, "undefined: ")
-	if !ok || strings.Contains(name, " ") { // the resolver has found one itself
+	if !ok || len(name) <= short || strings.Contains(name, " ") { // the resolver has found one
 		return ""
 	}
 	return spell.DidYouMean(name, append(predeclared.Keys(), starlark.Universe.Keys()...))

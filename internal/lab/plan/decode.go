@@ -12,7 +12,7 @@ import (
 // decoder makes an Experiment of a document.
 type decoder struct {
 	report *report
-	load   Loader // reads traces; nil: what they hold is not looked at
+	load   Loader // reads files; nil: what they hold is not looked at
 	// variables are what is swept.
 	variables []variable
 	// What one part of a file needs of another.

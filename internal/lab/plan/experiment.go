@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/script"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -52,8 +53,9 @@ type Flow struct {
 	MSS int
 	// Ssthresh is TCP's first slow start threshold in segments; 0: there is none.
 	Ssthresh int
-	// Script is the file of a Starlark congestion controller, which TCP.Congestion names then.
-	Script string
+	// Script is TCP's congestion control if that is a Starlark file, whose name without its
+	// folder TCP.Congestion is then; nil: it is tcp's own of that name.
+	Script *script.Program
 	App    App
 }
 

@@ -13,7 +13,8 @@ import (
 type File struct {
 	// Name is what Parse was given.
 	Name string
-	// Load reads the traces that the file names, by Cells. Without it they are mistakes.
+	// Load reads the traces and scripts that the file names, by Cells. Without it they are
+	// mistakes.
 	Load Loader
 
 	root   *node

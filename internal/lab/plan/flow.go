@@ -232,10 +232,7 @@ func (d *decoder) finishApp(f *flowOf) {
 
 // Label is what a flow is an instance of: its congestion control, or its protocol.
 func (f *Flow) Label() string {
-	switch {
-	case f.Protocol == TCP && f.Script != "":
-		return f.Script
-	case f.Protocol == TCP:
+	if f.Protocol == TCP {
 		return f.TCP.Congestion
 	}
 	return string(f.Protocol)
@@ -243,15 +240,7 @@ func (f *Flow) Label() string {
 
 // tcpKeys are what a flow of TCP has.
 var tcpKeys = []key[flowOf]{
-	{"cc", "cubic", func(d *decoder, n *node, f *flowOf) {
-		f.TCP.Congestion, _ = d.word(n, "a congestion control", tcp.Algorithms())
-	}},
-	{"script", "", func(d *decoder, n *node, f *flowOf) {
-		text, ok := d.scalar(n, "the file of a Starlark congestion controller")
-		if ok {
-			f.Script = text
-		}
-	}},
+	{"cc", "cubic", func(d *decoder, n *node, f *flowOf) { d.algorithm(n, f) }},
 	{"recovery", "rack", func(d *decoder, n *node, f *flowOf) {
 		f.TCP.Recovery, _ = d.word(n, "a loss recovery", recoveries)
 	}},
@@ -364,8 +353,9 @@ func (d *decoder) finishTCP(f *flowOf) {
 	c := &f.TCP
 	n := f.at
 	if w := f.window; w != nil {
-		if c.Congestion != "fixed" {
-			d.bad(w, "a window is fixed with cc: fixed alone", "cc: fixed, or no window")
+		if c.Congestion != "fixed" && !isScript(c.Congestion) {
+			d.bad(w, "a window is fixed with cc: fixed alone, or a script's conn.fixed_window",
+				"cc: fixed, or no window")
 		}
 		m, ok := d.quantity(w, "a fixed window", packetCount, dataSize, pureNumber)
 		if ok {

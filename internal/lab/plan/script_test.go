@@ -1,0 +1,73 @@
+package plan_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+)
+
+// files are what an experiment names.
+type files map[string]string
+
+func (f files) load(name string) ([]byte, error) {
+	text, ok := f[name]
+	if !ok {
+		return nil, errors.New(name + ": there is no such file")
+	}
+	return []byte(text), nil
+}
+
+const script = "def on_ack(state, ack): pass\ndef on_loss(state, loss): pass\n"
+
+// TestAScriptIsACongestionControl: wherever an algorithm's name may stand, in a sweep, too.
+func TestAScriptIsACongestionControl(t *testing.T) {
+	f := parse(t, `
+name: mine
+path: {down: {rate: 10Mbit/s, delay: 10ms}}
+flows: [{cc: my/own.star, window: 20pkt}, {cc: reno}]
+sweep: {flows.1.cc: [tahoe, own.star]}
+`)
+	f.Load = files{"my/own.star": script, "own.star": script}.load
+	cells, err := f.Cells()
+	require.NoError(t, err)
+	require.Len(t, cells, 2)
+	first := cells[0].Flows
+	require.NotNil(t, first[0].Script)
+	assert.Equal(t, "own.star", first[0].Script.Name())
+	assert.Equal(t, "own.star", first[0].TCP.Congestion)
+	assert.Equal(t, 20*1460, first[0].TCP.FixedWindow)
+	assert.Nil(t, first[1].Script)
+	assert.Equal(t, "own.star-1", cells[1].Flows[0].Name)
+	assert.Equal(t, "own.star-2", cells[1].Flows[1].Name)
+	assert.NotNil(t, cells[1].Flows[1].Script)
+}
+
+// TestWhatIsWrongInAScript: shown where it is, in the file that it is in.
+func TestWhatIsWrongInAScript(t *testing.T) {
+	for _, tc := range []struct{ cc, want string }{
+		{"none.star", `x.yaml:4:14: none.star: there is no such file; expected the file of a Starlark ` +
+			"congestion controller\n    flows: [{cc: none.star}]\n                 ^^^^^^^^^"},
+		{"a.star", "a.star:3:5: undefined: y\n    x = y\n        ^\n" +
+			"a.star:4:5: undefined: zz\n    x = zz\n        ^"},
+		{"b.star", "b.star: no function on_ack: want def on_ack(state, ack)"},
+		{"c.star", "c.star:1:8: floored division by zero\n    x = [1 // 0]\n           ^"},
+		{"tahoo", `x.yaml:4:14: "tahoo" is not a congestion control (did you mean tahoe?); expected ` +
+			"bbr, cubic, fixed, newreno, none, reno, tahoe or a FILE.star"},
+	} {
+		f, err := plan.Parse("x.yaml", []byte("name: mine\npath:\n  down: {rate: 10Mbit/s, "+
+			"delay: 10ms}\nflows: [{cc: "+tc.cc+"}]\n"))
+		if err == nil {
+			f.Load = files{
+				"a.star": script + "x = y\nx = zz\n", "b.star": "x = 1\n", "c.star": "x = [1 // 0]\n",
+			}.load
+			_, err = f.Cells()
+		}
+		var errs plan.Errors
+		require.ErrorAs(t, err, &errs, tc.cc)
+		assert.Contains(t, err.Error(), tc.want)
+	}
+}
