@@ -32,7 +32,7 @@ func (t *tally) add(rtt time.Duration) {
 	t.Min, t.Max = min(t.Min, rtt), max(t.Max, rtt)
 	t.EWMA += (rtt - t.EWMA) / 8
 	t.sum += float64(rtt)
-	t.square += float64(rtt) * float64(rtt)
+	t.square += float64(float64(rtt) * float64(rtt)) // rounded, the same everywhere
 }
 
 // Info returns what the ping has found out so far.
@@ -44,7 +44,7 @@ func (p *Ping) Info() PingInfo {
 	if n := float64(info.Received + info.Duplicates); n > 0 {
 		mean := p.stats.sum / n
 		info.Avg = time.Duration(mean)
-		info.Mdev = time.Duration(math.Sqrt(max(0, p.stats.square/n-mean*mean)))
+		info.Mdev = time.Duration(math.Sqrt(max(0, p.stats.square/n-float64(mean*mean))))
 	}
 	return info
 }

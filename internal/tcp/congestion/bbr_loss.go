@@ -53,7 +53,7 @@ func (b *bbr) OnSegmentLost(l *LostSegment) {
 	}
 	// InflightAtLoss: how much could be in flight before the losses became too many.
 	before, size := sent-float64(l.Size), float64(l.Size)
-	prefix := (bbrLossThresh*before - (lost - size)) / (1 - bbrLossThresh)
+	prefix := (float64(bbrLossThresh*before) - (lost - size)) / (1 - bbrLossThresh)
 	b.foundTooHigh(l, before+prefix)
 }
 

@@ -151,8 +151,8 @@ func (b *bbr) probeUpward(a *Ack) {
 	p := &b.probe
 	p.upAcked += float64(a.Delivered)
 	if n := math.Floor(p.upAcked / p.perIncrease); n > 0 {
-		p.upAcked -= n * p.perIncrease
-		b.model.inflightLong += n * float64(b.mss)
+		p.upAcked -= float64(n * p.perIncrease)
+		b.model.inflightLong += float64(n * float64(b.mss))
 	}
 	if b.round.start {
 		b.raiseSlope()

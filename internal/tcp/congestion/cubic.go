@@ -1,7 +1,6 @@
 package congestion
 
 import (
-	"math"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
@@ -115,7 +114,7 @@ func (c *cubic) avoid(a *Ack, n int) {
 		alpha = 1
 	}
 	share := float64(n) / c.cwnd
-	v.wEst += alpha * mss * share
+	v.wEst += float64(alpha * mss * share)
 	t := a.Now.Sub(v.epoch).Seconds()
 	if v.at(t, mss) < v.wEst {
 		c.cwnd = max(c.cwnd, v.wEst)
@@ -124,13 +123,13 @@ func (c *cubic) avoid(a *Ack, n int) {
 	// §4.2: never down, and never faster than by half in a round trip; §4.4 and §4.5 are the
 	// same step on either side of the flat place.
 	target := min(max(v.at(t+a.SRTT.Seconds(), mss), c.cwnd), 1.5*c.cwnd)
-	c.cwnd += (target - c.cwnd) * min(share, 1)
+	c.cwnd += float64((target - c.cwnd) * min(share, 1))
 }
 
 // at is W_cubic(t), RFC 9438 §4.2 figure 1, in bytes.
 func (v *curve) at(t, mss float64) float64 {
 	d := t - v.k
-	return cubicC*d*d*d*mss + v.wMax
+	return float64(cubicC*d*d*d*mss) + v.wMax
 }
 
 // begin starts a congestion avoidance stage.
@@ -143,7 +142,7 @@ func (c *cubic) begin(now clock.Time, mss float64) {
 		v.wMax, v.k = c.cwnd, 0
 		return
 	}
-	v.k = math.Cbrt((v.wMax - c.cwnd) / mss / cubicC) // §4.2 figure 2
+	v.k = cubeRoot((v.wMax - c.cwnd) / mss / cubicC) // §4.2 figure 2
 }
 
 // OnLoss reduces the window, RFC 9438 §4.6.

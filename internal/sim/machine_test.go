@@ -1,0 +1,104 @@
+package sim_test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ci/long"
+)
+
+// module is what the import paths of this tree begin with.
+const module = "github.com/tidepool-net/tidepool/"
+
+// deciders are the packages that decide where packets go in a world: package sim and all
+// that it needs, and the protocols that applications bring.
+func deciders(t *testing.T) []string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-deps", ".", "../rcp", "../rdt").Output()
+	require.NoError(t, err)
+	var all []string
+	for _, path := range strings.Fields(string(out)) {
+		if strings.HasPrefix(path, module) {
+			all = append(all, path)
+		}
+	}
+	require.Contains(t, all, module+"internal/tcp/congestion")
+	return all
+}
+
+// guessed are the files whose floating point only guesses what whole numbers then decide.
+var guessed = map[string]bool{"pareto.go": true}
+
+// TestNothingIsRoundedOnceInsteadOfTwice: on arm64 and others the compiler makes one
+// instruction of x*y+z, whose result may differ in the last bit from amd64's two, and with
+// it the run. A product that is converted to float64 explicitly is rounded.
+func TestNothingIsRoundedOnceInsteadOfTwice(t *testing.T) {
+	if !long.Runs() {
+		t.Skip("a build for another machine")
+	}
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	fused := regexp.MustCompile(`\((\S+\.go):(\d+)\)\s+FN?M(ADD|SUB)[SD]\b`)
+	compile := exec.Command("go", append([]string{"build", "-gcflags=-S"}, deciders(t)...)...)
+	compile.Env = append(os.Environ(), "GOARCH=arm64", "CGO_ENABLED=0")
+	var listing bytes.Buffer
+	compile.Stderr = &listing
+	require.NoError(t, compile.Run(), "build for arm64")
+	require.Contains(t, listing.String(), "FMULD", "a listing of floating point")
+	for _, m := range fused.FindAllStringSubmatch(listing.String(), -1) {
+		path, err := filepath.Rel(root, m[1])
+		if err == nil && !strings.HasPrefix(path, "..") && !guessed[filepath.Base(path)] {
+			t.Errorf("%s:%s: a product and a sum in one: write float64(x*y) + z", path, m[2])
+		}
+	}
+}
+
+// exactMath are the names of package math that are the same on every machine: constants, and
+// what IEEE 754 defines.
+var exactMath = regexp.MustCompile(`^(Max|Min)?(U?[Ii]nt|Float)\d*|^(Sqrt|Floor|Ceil|Trunc|Round|` +
+	`RoundToEven|Abs|Copysign|Signbit|Inf|IsInf|NaN|IsNaN|Mod|Modf|Frexp|Ldexp|Pi|E|Sqrt2)$`)
+
+// TestDecisionsNeedNoInexactMathematics: package math promises no more than that results are
+// close. What is exact may decide, the rest may not.
+func TestDecisionsNeedNoInexactMathematics(t *testing.T) {
+	require.NotRegexp(t, exactMath, "Cbrt")
+	require.NotRegexp(t, exactMath, "Exp")
+	for _, path := range deciders(t) {
+		files, err := filepath.Glob(filepath.Join("../..", strings.TrimPrefix(path, module), "*.go"))
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") || guessed[filepath.Base(name)] {
+				continue
+			}
+			set := token.NewFileSet()
+			file, err := parser.ParseFile(set, name, nil, 0)
+			require.NoError(t, err)
+			for _, imported := range file.Imports {
+				if imported.Path.Value != `"math"` {
+					continue
+				}
+				assert.Nil(t, imported.Name, "%s: math by another name", name)
+				ast.Inspect(file, func(n ast.Node) bool {
+					if s, ok := n.(*ast.SelectorExpr); ok {
+						if x, ok := s.X.(*ast.Ident); ok && x.Name == "math" {
+							assert.Regexp(t, exactMath, s.Sel.Name, "%s", set.Position(s.Pos()))
+						}
+					}
+					return true
+				})
+			}
+		}
+	}
+}
