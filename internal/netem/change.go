@@ -32,8 +32,10 @@ func (l *Link) Change(
 		if p == nil {
 			break
 		}
+		l.depth.add(-1, -len(p.data))
 		l.resend(now, p)
 	}
+	l.depth.packets, l.depth.bytes = l.Queued()
 	return nil
 }
 
@@ -42,6 +44,9 @@ func (l *Link) resend(now clock.Time, p *Packet) {
 	if l.server == nil && l.loses(now, len(p.data)) {
 		l.discard(now, p, Model)
 		return
+	}
+	if l.server != nil {
+		l.depth.add(1, len(p.data))
 	}
 	l.send(now, p)
 }

@@ -69,6 +69,7 @@ type Event struct {
 // where it was told to be: what is due later than its last Input or Advance has not happened.
 func (l *Link) Watch(f func(*Event)) {
 	l.watch = f
+	l.depth.packets, l.depth.bytes = l.Queued()
 	l.watchOpportunities(false)
 }
 
@@ -76,6 +77,7 @@ func (l *Link) Watch(f func(*Event)) {
 // idle link as much work as a busy one. It tells of those after the last event.
 func (l *Link) WatchOpportunities(f func(*Event)) {
 	l.watch = f
+	l.depth.packets, l.depth.bytes = l.Queued()
 	l.watchOpportunities(true)
 }
 
@@ -96,23 +98,32 @@ func (l *Link) watchOpportunities(wanted bool) {
 	t.skip(l.told)
 	l.teller = t
 	l.tellOpportunity = func(at clock.Time, bytes int) {
-		l.event = Event{At: at, Kind: Opportunity, Size: bytes}
-		l.event.Packets, l.event.Bytes = l.Queued()
+		l.event = Event{
+			At: at, Kind: Opportunity, Size: bytes, Packets: l.depth.packets, Bytes: l.depth.bytes,
+		}
 		l.watch(&l.event)
 	}
 }
 
+// depth is what waits in the queue, as the events so far have it. The queue's own count
+// changes in the midst of what they are about.
+type depth struct{ packets, bytes int }
+
+func (d *depth) add(packets, bytes int) { d.packets, d.bytes = d.packets+packets, d.bytes+bytes }
+
 // tell tells the watcher, which there is.
 func (l *Link) tell(at clock.Time, kind EventKind, why Reason, p *Packet) {
+	switch {
+	case l.queue == nil:
+	case kind == Arrive:
+		l.depth.add(1, len(p.data))
+	case kind == Serve, kind == Drop && why != Model:
+		l.depth.add(-1, -len(p.data))
+	}
 	l.told = at
 	l.event = Event{
 		At: at, Kind: kind, Why: why, Size: len(p.data), Sojourn: at.Sub(p.entered), Tag: p.tag,
-		Data: p.data,
-	}
-	l.event.Packets, l.event.Bytes = l.Queued()
-	if kind == Arrive && l.queue != nil {
-		l.event.Packets++
-		l.event.Bytes += len(p.data)
+		Packets: l.depth.packets, Bytes: l.depth.bytes, Data: p.data,
 	}
 	l.watch(&l.event)
 }
@@ -123,12 +134,13 @@ func (l *Link) tellLost(at clock.Time, why Reason, tag uint64, size int) {
 	if l.watch == nil {
 		return
 	}
+	d := l.depth
+	if l.queue != nil {
+		d.add(1, size)
+	}
 	l.told = at
-	l.event = Event{At: at, Kind: Arrive, Size: size, Tag: tag}
-	queued, bytes := l.Queued()
-	if l.event.Packets, l.event.Bytes = queued, bytes; l.queue != nil {
-		l.event.Packets++
-		l.event.Bytes += size
+	l.event = Event{
+		At: at, Kind: Arrive, Size: size, Tag: tag, Packets: d.packets, Bytes: d.bytes,
 	}
 	l.watch(&l.event)
 	if why == Model {
@@ -136,7 +148,7 @@ func (l *Link) tellLost(at clock.Time, why Reason, tag uint64, size int) {
 		l.watch(&l.event)
 	}
 	l.event.Kind, l.event.Why = Drop, why
-	l.event.Packets, l.event.Bytes = queued, bytes
+	l.event.Packets, l.event.Bytes = l.depth.packets, l.depth.bytes
 	l.watch(&l.event)
 }
 

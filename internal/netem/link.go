@@ -30,6 +30,7 @@ type Link struct {
 	watch             func(*Event) // nil: nobody
 	event             Event        // the watcher's
 	told              clock.Time   // the time of the last
+	depth             depth        // kept while somebody watches
 	wantOpportunities bool
 	teller            teller // nil: the server is none, or nobody wants to know
 	tellOpportunity   func(at clock.Time, bytes int)

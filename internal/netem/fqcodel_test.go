@@ -1,0 +1,243 @@
+package netem
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// serve takes packets for so many bytes and returns how many each port had.
+func serve(r *rig, now clock.Time, bytes int) map[byte]int {
+	had := map[byte]int{}
+	for bytes > 0 {
+		p := r.Take(now)
+		had[p.data[21]] += len(p.data)
+		bytes -= len(p.data)
+	}
+	return had
+}
+
+// apart returns ports whose flows have a queue each.
+func apart(r *rig, n int) (ports []byte) {
+	q := r.Queue.(*fqCoDel)
+	taken := map[uint64]bool{}
+	for port := byte(1); len(ports) < n; port++ {
+		h := flowHash(flow(port, 0, 100), q.salt) >> 32 * uint64(len(q.flows)) >> 32
+		if !taken[h] {
+			taken[h] = true
+			ports = append(ports, port)
+		}
+	}
+	return ports
+}
+
+// RFC 8290 §3.1: of flows that all have something to send, each gets the same bytes, whatever
+// the lengths of its packets and however many it sends: at any time within a quantum and a
+// packet of each other.
+func TestFQCoDelSharesBytes(t *testing.T) {
+	r := newRig(t, FQCoDel{}, 8e6)
+	ports := apart(r, 4)
+	sizes := map[byte]int{ports[0]: 1500, ports[1]: 500, ports[2]: 64, ports[3]: 1111}
+	for _, port := range ports {
+		for k := 0; k < 400_000; k += sizes[port] {
+			r.offer(1, flow(port, 0, sizes[port]))
+		}
+	}
+	total := map[byte]int{}
+	for range 100 {
+		for port, n := range serve(r, 1, 4000) {
+			total[port] += n
+		}
+		least, most := math.MaxInt, 0
+		for _, port := range ports {
+			least, most = min(least, total[port]), max(most, total[port])
+		}
+		require.LessOrEqual(t, most-least, fqQuantum+1500, "%v", total)
+	}
+	// A flow of twice the packets is no flow of twice the share.
+	_, bytes := r.Len()
+	assert.Equal(t, 400_000*4, bytes+total[ports[0]]+total[ports[1]]+total[ports[2]]+total[ports[3]]-
+		rounding(sizes))
+	assert.Empty(t, r.drops)
+}
+
+// rounding is how many bytes more than 400,000 the flows were given.
+func rounding(sizes map[byte]int) (n int) {
+	for _, size := range sizes {
+		n += (400_000+size-1)/size*size - 400_000
+	}
+	return n
+}
+
+// RFC 8290 §4.2, §5.1: who begins to send goes before all who have sent, so that a sparse flow
+// waits for no more than what is being sent; one that goes on gets no more than its share.
+func TestFQCoDelServesNewFlowsFirst(t *testing.T) {
+	r := newRig(t, FQCoDel{}, 8e6)
+	ports := apart(r, 12)
+	for range 100 {
+		for _, bulk := range ports[:10] {
+			r.offer(1, flow(bulk, 0, 1500))
+		}
+	}
+	serve(r, 1, 50_000) // they are old now
+	sparse := ports[10]
+	for range 20 {
+		r.offer(1, flow(sparse, 0, 200))
+		p := r.Take(1)
+		require.Equal(t, sparse, p.data[21], "it goes first")
+		serve(r, 1, 30_000) // a round of all, after which it is new again
+	}
+	greedy := ports[11]
+	for range 100 {
+		r.offer(1, flow(greedy, 0, 1500))
+	}
+	had := serve(r, 1, 11*20*1500)
+	assert.InDelta(t, 20*1500, had[greedy], fqQuantum+1500)
+}
+
+// RFC 8290 §4.2: a new queue that runs empty goes behind the old ones before it can be new
+// again; else two that send a packet whenever they are empty would starve all the others.
+func TestFQCoDelCannotBeStarved(t *testing.T) {
+	r := newRig(t, FQCoDel{}, 8e6)
+	ports := apart(r, 3)
+	for range 500 {
+		r.offer(1, flow(ports[2], 0, 1500))
+	}
+	serve(r, 1, 15_000)
+	had := map[byte]int{}
+	r.offer(1, flow(ports[0], 0, 1500))
+	r.offer(1, flow(ports[1], 0, 1500))
+	for range 300 {
+		p := r.Take(1)
+		had[p.data[21]]++
+		if p.data[21] != ports[2] {
+			r.offer(1, flow(p.data[21], 0, 1500)) // at once, so that it is never seen empty
+		}
+	}
+	assert.GreaterOrEqual(t, had[ports[2]], 95, "%v", had)
+}
+
+// RFC 8290 §4.1: beyond its bounds the queue with the most bytes gives up its oldest packet,
+// not the one that came.
+func TestFQCoDelDropsFromTheLongest(t *testing.T) {
+	for name, d := range map[string]FQCoDel{"packets": {Packets: 101}, "bytes": {Bytes: 100_064}} {
+		r := newRig(t, d, 8e6)
+		ports := apart(r, 2)
+		for range 100 {
+			r.offer(1, flow(ports[0], 0, 1000))
+		}
+		for range 50 {
+			r.offer(1, flow(ports[1], 0, 64))
+		}
+		require.NotEmpty(t, r.drops, name)
+		for i, d := range r.drops {
+			assert.Equal(t, dropped{1, uint64(i), Head}, d, "%s: the fat flow's oldest first", name)
+		}
+		packets, bytes := r.Len()
+		d = d.withDefaults()
+		assert.True(t, packets <= d.Packets && bytes <= d.Bytes, name)
+		assert.True(t, packets == d.Packets || bytes > d.Bytes-1000, "%s: and no more than must be", name)
+	}
+}
+
+// A single queue of FQ-CoDel is CoDel: it takes and drops the same packets at the same times.
+func TestFQCoDelWithOneQueueIsCoDel(t *testing.T) {
+	for _, ecn := range []bool{false, true} {
+		one := newRig(t, FQCoDel{Flows: 1, Packets: 1 << 15, ECN: ecn}, 8e6)
+		other := newRig(t, CoDel{Packets: 1 << 15, ECN: ecn}, 8e6)
+		a, b := flood(one, 1, milli/2, 3*time.Second), flood(other, 1, milli/2, 3*time.Second)
+		require.Equal(t, b, a)
+		assert.Equal(t, other.drops, one.drops)
+		assert.Equal(t, other.marks, one.marks)
+		assert.Equal(t, ecn, one.marks > 0)
+		assert.Equal(t, !ecn, len(one.drops) > 10)
+	}
+}
+
+// RFC 8290 §5.2.7 and Jain's index: flows that send more than there is room for, at rates of 1
+// to 4, get the same each, and each queue's wait is CoDel's.
+func TestFQCoDelIsFair(t *testing.T) {
+	r := newRig(t, FQCoDel{}, 8e6)
+	ports := apart(r, 4)
+	had := map[byte]float64{}
+	free := clock.Time(1)
+	for tick := range 60_000 {
+		now := clock.Time(1).Add(time.Duration(tick) * milli)
+		for n, _ := r.Len(); n > 0 && free <= now; n, _ = r.Len() {
+			had[r.Take(free).data[21]]++
+			free = free.Add(milli)
+		}
+		free = max(free, now)
+		for k, port := range ports {
+			if tick%3 == 0 {
+				for range k + 1 {
+					r.offer(now, flow(port, 0, 1000))
+				}
+			}
+		}
+	}
+	sum, squares := 0.0, 0.0
+	for _, x := range had {
+		sum += x
+		squares += x * x
+	}
+	assert.Greater(t, sum*sum/(4*squares), 0.999)
+	assert.Len(t, had, 4)
+}
+
+// RFC 8290 §4.1: a hash of the five numbers of a flow, which no sender can foresee, spreads
+// flows evenly; a fragment goes where its address and protocol say.
+func TestFlowHash(t *testing.T) {
+	const flows, queues = 64_000, 64
+	counts := make([]float64, queues)
+	r := rand.New(rand.NewPCG(4, 4))
+	for i := range flows {
+		b := flow(0, 0, 60)
+		b[14], b[15], b[20], b[21] = byte(i>>8), byte(i), byte(r.Uint32()), byte(r.Uint32())
+		counts[flowHash(b, 99)>>32*queues>>32]++
+	}
+	chi := 0.0
+	for _, n := range counts {
+		chi += (n - flows/queues) * (n - flows/queues) / (flows / queues)
+	}
+	assert.InDelta(t, queues-1, chi, 4*math.Sqrt(2*(queues-1)), "χ² of %d queues", queues)
+
+	base := flow(7, 0, 60)
+	for name, at := range map[string]int{
+		"source": 15, "destination": 19, "protocol": 9, "source port": 21, "destination port": 23,
+	} {
+		b := append([]byte(nil), base...)
+		b[at] ^= 23 ^ 17 // which is another protocol with ports
+		if name == "protocol" {
+			b[at] = 6
+		}
+		assert.NotEqual(t, flowHash(base, 1), flowHash(b, 1), name)
+	}
+	for name, at := range map[string]int{"TOS": 1, "length": 3, "identification": 5, "TTL": 8, "text": 30} {
+		b := append([]byte(nil), base...)
+		b[at] ^= 0xff
+		assert.Equal(t, flowHash(base, 1), flowHash(b, 1), name)
+	}
+	assert.NotEqual(t, flowHash(base, 1), flowHash(base, 2), "the salt")
+	first, later := append([]byte(nil), base...), append([]byte(nil), base...)
+	first[6], later[7] = 0x20, 9
+	later[20] = 77 // which is text
+	assert.Equal(t, flowHash(first, 1), flowHash(later, 1), "fragments of a datagram")
+	assert.Equal(t, flowHash([]byte{1}, 1), flowHash([]byte("what is this? not IPv4"), 1))
+	assert.NotPanics(t, func() { flowHash(base[:22], 1) })
+}
+
+func TestFQCoDelsMistakes(t *testing.T) {
+	for name, bad := range map[string]FQCoDel{
+		"flows": {Flows: 1 << 20}, "quantum": {Quantum: -1}, "target": {Target: time.Second},
+		"bound": {Bytes: -1},
+	} {
+		assert.ErrorIs(t, bad.Validate(), ErrConfig, name)
+	}
+}

@@ -1,0 +1,268 @@
+package netem
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// flood drives a queue with packets of 1000 bytes, one every gap, in front of a server that
+// takes a millisecond for each, and returns the waits of those that it took.
+func flood(r *rig, start clock.Time, gap, d time.Duration) (waits []time.Duration) {
+	free := start
+	for now := start; now.Sub(start) < d; now = now.Add(gap) {
+		for n, _ := r.Len(); n > 0 && free <= now; n, _ = r.Len() {
+			p := r.Take(free)
+			waits = append(waits, free.Sub(p.entered))
+			free = free.Add(time.Millisecond)
+		}
+		free = max(free, now)
+		r.offer(now, flow(1, 2, 1000))
+	}
+	return waits
+}
+
+func early(r *rig) (n int) {
+	for _, d := range r.drops {
+		if d.why == Early {
+			n++
+		}
+	}
+	return n
+}
+
+// RFC 8033 §4: the controller integrates the distance from the target, so under a load that
+// nothing moves it comes to rest where the wait is the target and the drops are the excess:
+// of a load of 1.25, a fifth.
+func TestPIEHoldsItsTarget(t *testing.T) {
+	for _, stamps := range []bool{false, true} {
+		for _, target := range []time.Duration{0, 40 * milli} {
+			for _, load := range []float64{1.05, 1.25, 2} {
+				r := newRig(t, PIE{Packets: 1 << 20, Timestamps: stamps, Target: target}, 8e6)
+				gap := time.Duration(float64(milli) / load)
+				flood(r, 1, gap, 50*time.Second)
+				before := len(r.drops)
+				waits := flood(r, clock.Time(1).Add(50*time.Second), gap, 50*time.Second)
+				arrived := float64(50*time.Second) / float64(gap)
+				assert.InDelta(t, 1-1/load, float64(len(r.drops)-before)/arrived, 0.003, "load %v", load)
+				mean := 0.0
+				for _, w := range waits {
+					mean += float64(w) / float64(len(waits))
+				}
+				want := 15 * milli
+				if target > 0 {
+					want = target
+				}
+				assert.InDelta(t, float64(want), mean, 0.1*float64(want), "load %v", load)
+			}
+		}
+	}
+}
+
+// RFC 8033 §4.4: 150 ms from an idle queue on, nothing is dropped, and again only after the
+// congestion is over.
+func TestPIEAllowsABurst(t *testing.T) {
+	for _, burst := range []time.Duration{0, 60 * milli} {
+		want := 150 * milli
+		if burst > 0 {
+			want = burst
+		}
+		r := newRig(t, PIE{Packets: 1 << 20, Burst: burst}, 8e6)
+		start := clock.Time(1)
+		for range 2 {
+			before := len(r.drops)
+			flood(r, start, 100*time.Microsecond, 2*time.Second)
+			require.Greater(t, len(r.drops), before)
+			first := r.drops[before].at.Sub(start)
+			assert.GreaterOrEqual(t, first, want-15*milli)
+			assert.Less(t, first, want+300*milli)
+			end := start.Add(2 * time.Second)
+			for n, _ := r.Len(); n > 0; n, _ = r.Len() {
+				r.Take(end)
+			}
+			start = end.Add(10 * time.Second) // idle
+			r.Take(start)
+		}
+	}
+}
+
+// atWork is a PIE whose probability and wait stand where a test wants them.
+func atWork(t *testing.T, c PIE, prob float64, wait time.Duration) (*rig, *pie) {
+	t.Helper()
+	c.Packets = 1 << 20
+	r := newRig(t, c, 8e6)
+	for range 10 {
+		r.put(1, 1000)
+	}
+	q := r.Queue.(*pie)
+	q.dropProb, q.delay, q.burst = prob, wait, 0
+	return r, q
+}
+
+// RFC 8033 §5.4: no drop before the probabilities of the packets since the last have added up
+// to 0.85, and one for certain at 8.5. In between each is dropped with the probability.
+func TestPIESpacesDrops(t *testing.T) {
+	const prob, n = 0.1, 100_000
+	r, _ := atWork(t, PIE{}, prob, 20*milli)
+	for range n {
+		r.put(1, 1000)
+	}
+	total := 0
+	for i := 1; i < len(r.drops); i++ {
+		gap := int(r.drops[i].tag - r.drops[i-1].tag)
+		require.GreaterOrEqual(t, gap, 9, "0.85 takes nine packets")
+		require.LessOrEqual(t, gap, 85)
+		total += gap
+	}
+	// Eight are safe, then the wait is geometric.
+	gaps := float64(len(r.drops) - 1)
+	sd := math.Sqrt((1-prob)/(prob*prob)) / math.Sqrt(gaps)
+	assert.InDelta(t, 8+1/prob, float64(total)/gaps, 4*sd)
+}
+
+// RFC 8033 §4.1: a queue of two packets is left alone, and so is one whose wait is low while
+// the probability is below a fifth.
+func TestPIELeavesAShortQueueAlone(t *testing.T) {
+	for _, c := range []struct {
+		prob   float64
+		wait   time.Duration
+		queued int
+		drops  bool
+	}{
+		{1, 100 * milli, 2, false},
+		{1, 100 * milli, 3, true},
+		{0.19, 7 * milli, 10, false},
+		{0.19, 8 * milli, 10, true},
+		{0.2, 7 * milli, 10, true},
+		{0, time.Second, 10, false},
+	} {
+		r, _ := atWork(t, PIE{}, c.prob, c.wait)
+		for n, _ := r.Len(); n > c.queued; n, _ = r.Len() {
+			r.tagOf(1)
+		}
+		r.Queue.(*pie).delay = c.wait
+		for range 200 {
+			before := len(r.drops)
+			r.put(1, 1000)
+			if len(r.drops) == before {
+				r.tagOf(1)
+			}
+		}
+		assert.Equal(t, c.drops, len(r.drops) > 0, "%+v", c)
+	}
+}
+
+// RFC 8033 §5.1: below a probability of a tenth what is ECN-capable is marked, above it is
+// dropped.
+func TestPIEMarks(t *testing.T) {
+	for _, c := range []struct {
+		prob float64
+		ecn  byte
+		mark bool
+	}{{0.09, 2, true}, {0.09, 0, false}, {0.1, 2, false}} {
+		r, _ := atWork(t, PIE{ECN: true}, c.prob, 20*milli)
+		for range 1000 {
+			r.offer(1, flow(1, c.ecn, 1000))
+		}
+		assert.Equal(t, c.mark, r.marks > 0, "%+v", c)
+		assert.Equal(t, !c.mark, len(r.drops) > 0, "%+v", c)
+	}
+}
+
+// RFC 8033 §4.2: alpha·(wait-target) + beta·(wait-wait before), made smaller where the
+// probability is small, decaying by 2 % where nothing waits; §5.5: by 2 % at most once it is
+// above a tenth.
+func TestPIEsUpdate(t *testing.T) {
+	for _, c := range []struct {
+		prob         float64
+		before, wait time.Duration
+		want         float64
+	}{
+		{0.5, 15 * milli, 15 * milli, 0.5},
+		{0.5, 15 * milli, 25 * milli, 0.5 + 0.125*0.010 + 1.25*0.010},
+		{0.5, 25 * milli, 20 * milli, 0.5 + 0.125*0.005 - 1.25*0.005},
+		{0.05, 15 * milli, 25 * milli, 0.05 + (0.125*0.010+1.25*0.010)/2},
+		{0.005, 15 * milli, 25 * milli, 0.005 + (0.125*0.010+1.25*0.010)/8},
+		{0.0005, 15 * milli, 25 * milli, 0.0005 + (0.125*0.010+1.25*0.010)/32},
+		{0.00005, 15 * milli, 25 * milli, 0.00005 + (0.125*0.010+1.25*0.010)/128},
+		{0.000005, 15 * milli, 25 * milli, 0.000005 + (0.125*0.010+1.25*0.010)/512},
+		{0, 15 * milli, 25 * milli, (0.125*0.010 + 1.25*0.010) / 2048},
+		{0.5, 0, 0, (0.5 - 0.125*0.015) * 0.98},
+		{0.5, 15 * milli, time.Second, 0.52},
+		{0.99, 15 * milli, time.Second, 1},
+		{0.001, 50 * milli, 0, 0},
+	} {
+		_, q := atWork(t, PIE{Timestamps: true}, c.prob, c.before)
+		if q.sojourn = c.wait; c.wait == 0 {
+			for q.ring.n > 0 {
+				q.ring.pop()
+			}
+		}
+		q.calculate()
+		assert.InDelta(t, c.want, q.dropProb, 1e-12, "%+v", c)
+		assert.Equal(t, c.wait, q.delay)
+	}
+}
+
+// RFC 8033 §5.2: the departure rate, of which the wait is estimated, is the server's, whatever
+// it was before.
+func TestPIEMeasuresTheRate(t *testing.T) {
+	r := newRig(t, PIE{Packets: 1 << 20}, 8e6)
+	q := r.Queue.(*pie)
+	now := clock.Time(1)
+	for _, took := range []time.Duration{milli, 3 * milli, 200 * time.Microsecond} {
+		for range 2000 { // 16 measurements and more
+			for n, _ := r.Len(); n < 40; n, _ = r.Len() {
+				q.burst = time.Hour
+				r.put(now, 700)
+			}
+			r.Take(now)
+			now = now.Add(took)
+		}
+		_, bytes := r.Len()
+		assert.InEpsilon(t, float64(bytes)/700*float64(took), float64(q.wait()), 0.001)
+	}
+}
+
+// What is due is done when somebody looks, and comes to the same: the queue did not change.
+func TestPIEUpdatesLate(t *testing.T) {
+	_, one := atWork(t, PIE{}, 0.3, 30*milli)
+	_, other := atWork(t, PIE{}, 0.3, 30*milli)
+	for _, q := range []*pie{one, other} {
+		q.perCycle = 30 * milli
+	}
+	end := clock.Time(1).Add(20 * time.Second)
+	for now := clock.Time(1); now < end; now = now.Add(700 * time.Microsecond) {
+		one.update(now)
+	}
+	one.update(end)
+	other.update(end)
+	assert.InDelta(t, one.dropProb, other.dropProb, 0)
+	assert.Equal(t, one.updated, other.updated)
+	for one.ring.n > 0 {
+		one.ring.pop()
+	}
+	one.update(end.Add(100 * 365 * 24 * time.Hour)) // a century of nothing takes no time
+	assert.Zero(t, one.dropProb)
+	assert.Equal(t, one.cfg.Burst, one.burst)
+}
+
+func TestPIEsBoundsAndMistakes(t *testing.T) {
+	r := newRig(t, PIE{Bytes: 5000}, 8e6)
+	for range 10 {
+		r.put(1, 1000)
+	}
+	assert.Len(t, r.drops, 5)
+	assert.Zero(t, early(r))
+	for name, bad := range map[string]PIE{
+		"target": {Target: -1}, "update": {Update: 1}, "alpha": {Alpha: math.NaN()},
+		"beta": {Beta: -1}, "burst": {Burst: -1}, "bound": {Packets: -1},
+	} {
+		assert.ErrorIs(t, bad.Validate(), ErrConfig, name)
+	}
+}

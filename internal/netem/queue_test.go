@@ -1,0 +1,79 @@
+package netem_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/netem"
+)
+
+// A drop-head queue keeps the newest: the first is being sent, of the rest the last remain.
+func TestDropHeadKeepsTheNewest(t *testing.T) {
+	for name, limit := range map[string]netem.DropHead{
+		"packets": {Packets: 10}, "bytes": {Bytes: 14_999}, "time": {Time: 112 * ms}, "all": {10, 15_000, time.Second},
+	} {
+		l := newLink(t, netem.Config{Rate: netem.BitsPerSecond(1e6), Queue: limit})
+		for i := range uint64(100) {
+			put(l, 1, i, 1400)
+		}
+		list := drain(l, 1)
+		require.Len(t, list, 11, name)
+		assert.Equal(t, uint64(0), list[0].tag, name)
+		for i, a := range list[1:] {
+			assert.Equal(t, uint64(90+i), a.tag, name)
+		}
+		assert.Equal(t, uint64(89), l.Counters().QueueDropped, name)
+	}
+	l := newLink(t, netem.Config{Rate: netem.BitsPerSecond(1e6), Queue: netem.DropHead{Bytes: 100}})
+	put(l, 1, 1, 50)
+	put(l, 1, 2, 101)
+	packets, _ := l.Queued()
+	assert.Zero(t, packets, "one that does not fit by itself")
+}
+
+// A bound of time is what the server sends in it at its mean rate, overhead and all.
+func TestQueuesBoundedInTime(t *testing.T) {
+	for _, c := range []struct {
+		cfg  netem.Config
+		want int // packets of 1000 bytes that wait
+	}{
+		{netem.Config{Rate: netem.BitsPerSecond(8e6)}, 20},
+		{netem.Config{Rate: netem.BitsPerSecond(8e6), Overhead: 250}, 16},
+		{netem.Config{Rate: netem.BitsPerSecond(7_999_999)}, 19},
+		{netem.Config{Rate: netem.Opportunities{At: millis(1), Bytes: 1000}}, 21},
+		{netem.Config{Rate: netem.Opportunities{At: millis(1), Bytes: 1004, Overhead: 4}}, 20},
+		{netem.Config{Rate: netem.Schedule{
+			Steps: []netem.Step{{0, 12e6}, {time.Second, 4e6}}, Every: 2 * time.Second,
+		}}, 20},
+	} {
+		c.cfg.Queue = netem.DropTail{Time: 20 * ms}
+		if _, turns := c.cfg.Rate.(netem.Opportunities); turns {
+			c.want-- // nothing is being sent yet
+		}
+		l := newLink(t, c.cfg)
+		for i := range uint64(100) {
+			put(l, 1, i, 1000)
+		}
+		packets, _ := l.Queued()
+		assert.Equal(t, c.want, packets, "%+v", c.cfg)
+	}
+	_, err := netem.New(netem.Config{
+		Rate: netem.BitsPerSecond(1), Queue: netem.DropTail{Time: 2 * time.Hour},
+	}, sources(1))
+	require.ErrorIs(t, err, netem.ErrConfig)
+}
+
+// mahimahi's queue counts the 4 bytes of each packet's TUN header.
+func TestMahimahisBytes(t *testing.T) {
+	l := newLink(t, netem.Config{
+		Rate: netem.Opportunities{At: millis(1000)}, Queue: netem.DropTail{Bytes: 3 * 1504},
+	})
+	for i := range uint64(10) {
+		put(l, 1, i, 1500)
+	}
+	packets, bytes := l.Queued()
+	assert.Equal(t, []int{3, 4500}, []int{packets, bytes})
+}

@@ -1,0 +1,160 @@
+package netem
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// held keeps a RED queue at a length, in packets of 1000 bytes, for so many arrivals, and
+// returns the numbers of those that were hit, dropped or marked.
+func held(t *testing.T, d RED, length, arrivals int, ecn byte) (r *rig, hits []int) {
+	t.Helper()
+	r = newRig(t, d, 8_000_000)
+	now := clock.Time(1)
+	before := 0
+	for i := range arrivals {
+		now = now.Add(time.Millisecond)
+		for n, _ := r.Len(); n > length; n, _ = r.Len() {
+			r.Take(now)
+		}
+		r.offer(now, flow(1, ecn, 1000))
+		if hit := len(r.drops) + r.marks; hit > before {
+			before = hit
+			hits = append(hits, i)
+		}
+	}
+	return r, hits
+}
+
+// Floyd and Jacobson 1993 §7: the average is a low-pass filter, which after n arrivals at a
+// queue of one length has come as far as 1-(1-w)^n of the way.
+func TestREDsAverage(t *testing.T) {
+	const length, weight = 50, 0.002
+	for _, n := range []int{10, 100, 500, 2000} {
+		r, hits := held(t, RED{Min: 60, Max: 70, InPackets: true, Weight: weight}, length, length+1+n, 0)
+		assert.Empty(t, hits)
+		filled := 0.0 // after the first packets, which the queue grew by
+		for k := range length + 1 {
+			filled += weight * (float64(k) - filled)
+		}
+		want := length - (length-filled)*math.Pow(1-weight, float64(n))
+		assert.InDelta(t, want, r.Queue.(*red).avg, 0.05, "%d arrivals", n)
+	}
+}
+
+// §11: where the average stands at a fraction of the way from Min to Max, a packet is hit with
+// p = MaxP × fraction, made even by the count of those before it, so that the gaps are evenly
+// distributed from 1 to 1/p-1, their mean is 1/2p and none is longer. Without the count they
+// would be geometric: as short on average only with twice the probability, and unbounded.
+func TestREDsGapsAreUniform(t *testing.T) {
+	const least, most, maxP = 20, 60, 0.1
+	for _, fraction := range []float64{0.25, 0.5, 1 - 1e-9} {
+		p := maxP * fraction
+		length := least + int(math.Round(fraction*(most-least)))
+		d := RED{Min: least, Max: most, InPackets: true, MaxP: maxP, Weight: 1}
+		if fraction > 0.9 {
+			d.Max++ // else the average is at Max, where the gentle slope begins
+			length, p = most, maxP*float64(most-least)/float64(most+1-least)
+		}
+		_, hits := held(t, d, length, 200_000, 0)
+		for hits[0] < 2*length { // as the queue grew
+			hits = hits[1:]
+		}
+		longest := int(math.Ceil(1/p - 1))
+		counts := make([]int, longest+2)
+		for i := 1; i < len(hits); i++ {
+			gap := hits[i] - hits[i-1]
+			require.LessOrEqual(t, gap, longest, "p %v", p)
+			counts[gap]++
+		}
+		gaps := float64(len(hits) - 1)
+		mean := float64(hits[len(hits)-1]-hits[0]) / gaps
+		// Even from 1 to 1/p-1: the deviation of the mean is that range over √(12n).
+		assert.InDelta(t, 1/(2*p), mean, 4/p/math.Sqrt(12*gaps)+0.005/p, "p %v", p)
+		share := p / (1 - p)
+		for gap := 2; gap < longest; gap++ {
+			sd := math.Sqrt(gaps * share * (1 - share))
+			assert.InDelta(t, gaps*share, float64(counts[gap]), 5*sd,
+				"p %v, gap %d", p, gap)
+		}
+	}
+}
+
+// Floyd 2000: the gentle slope goes on from MaxP at Max to 1 at twice Max; without it all is
+// dropped from Max on.
+func TestREDsSlope(t *testing.T) {
+	share := func(d RED, length int) float64 {
+		d.InPackets, d.Weight = true, 1
+		_, hits := held(t, d, length, 50_000, 0)
+		return float64(len(hits)) / 50_000
+	}
+	d := RED{Min: 20, Max: 60, MaxP: 0.1}
+	assert.Zero(t, share(d, 19))
+	assert.Zero(t, share(d, 20))
+	// An even gap has the mean 1/2p; above p = ½ every second packet or more is hit.
+	assert.InDelta(t, 2*0.05, share(d, 40), 0.005)
+	assert.InDelta(t, 2*(0.1+0.9*12/60), share(d, 72), 0.03)
+	assert.InDelta(t, 1, share(d, 121), 0.01)
+	d.Abrupt = true
+	assert.InDelta(t, 2*0.05, share(d, 40), 0.005)
+	assert.InDelta(t, 1, share(d, 61), 0.01)
+}
+
+// §4: the average sinks while nothing waits as if typical packets had come to an empty queue:
+// by (1-w)^m, where m is how many could have left.
+func TestREDsAverageSinksWhileIdle(t *testing.T) {
+	const weight = 0.01
+	r, _ := held(t, RED{Min: 60, Max: 70, InPackets: true, Weight: weight, Mean: 1000}, 50, 2000, 0)
+	q := r.Queue.(*red)
+	now := clock.Time(1).Add(time.Hour)
+	for n, _ := r.Len(); n > 0; n, _ = r.Len() {
+		r.Take(now)
+	}
+	assert.Nil(t, r.Take(now.Add(time.Second)), "an idle server asks in vain")
+	before := q.avg
+	const m = 120 // packets of 1000 bytes at 8 Mbit/s
+	r.put(now.Add(m*time.Millisecond), 1000)
+	assert.InEpsilon(t, before*math.Pow(1-weight, m), q.avg, 1e-9)
+	r.put(now.Add(m*time.Millisecond+time.Second), 1000)
+	assert.InEpsilon(t, before*math.Pow(1-weight, m+1)+weight, q.avg, 1e-9, "it was not idle then")
+}
+
+// RFC 3168 §7: between the thresholds what is ECN-capable is marked; above them all it is
+// dropped like the rest. RFC 7567 §4.2.1 wants both for the same congestion.
+func TestREDMarks(t *testing.T) {
+	d := RED{Min: 20, Max: 60, InPackets: true, Weight: 1, ECN: true}
+	r, hits := held(t, d, 40, 20_000, 2)
+	assert.Empty(t, r.drops)
+	assert.Equal(t, len(hits), r.marks)
+	assert.InDelta(t, 2*0.05, float64(r.marks)/20_000, 0.005, "as many as would be dropped")
+	r, _ = held(t, d, 40, 20_000, 0)
+	assert.Zero(t, r.marks)
+	assert.NotEmpty(t, r.drops)
+	d.Abrupt = true
+	r, _ = held(t, d, 61, 1000, 2)
+	marked := r.marks
+	assert.Greater(t, len(r.drops), 900)
+	assert.Less(t, marked, 50, "on the way up")
+}
+
+func TestREDInBytesAndDefaults(t *testing.T) {
+	d := RED{Bytes: 120_000, Weight: 1}.withDefaults()
+	assert.Equal(t, []int{10_000, 30_000}, []int{d.Min, d.Max})
+	_, hits := held(t, d, 20, 50_000, 0)
+	assert.InDelta(t, 2*0.05, float64(len(hits))/50_000, 0.01, "half way: 20 packets of 1000 bytes")
+	r, _ := held(t, RED{Min: 1e6, Max: 2e6, Packets: 5}, 100, 20, 0)
+	assert.Len(t, r.drops, 15)
+	assert.Equal(t, Tail, r.drops[0].why)
+	for name, bad := range map[string]RED{
+		"no thresholds": {}, "disorder": {Min: 5, Max: 5}, "probability": {Min: 1, Max: 2, MaxP: 1.5},
+		"weight": {Min: 1, Max: 2, Weight: math.NaN()}, "bound": {Min: 1, Max: 2, Bytes: -1},
+	} {
+		assert.ErrorIs(t, bad.Validate(), ErrConfig, name)
+	}
+}

@@ -1,0 +1,184 @@
+package netem_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/netem"
+)
+
+func TestLossByTime(t *testing.T) {
+	windows := []netem.Window{{10 * ms, 20 * ms, 1}, {20 * ms, 30 * ms, 0.25}, {50 * ms, 60 * ms, 1}}
+	const origin = clock.Time(7e9)
+	for _, every := range []time.Duration{0, 60 * ms, 100 * ms} {
+		model := netem.ByTime{Windows: windows, Every: every}
+		require.NoError(t, model.Validate())
+		l := model.Start(origin, sources(1)("loss"))
+		lost, drawn := 0, 0
+		for i := range 4_000_000 {
+			since := time.Duration(i) * 100 * time.Nanosecond
+			got := l.Lose(origin.Add(since), 100)
+			if every > 0 {
+				since %= every
+			}
+			switch {
+			case since >= 20*ms && since < 30*ms:
+				drawn++
+				if got {
+					lost++
+				}
+			default:
+				want := since >= 10*ms && since < 20*ms || since >= 50*ms && since < 60*ms
+				if got != want {
+					t.Fatalf("every %v: %v after the origin: %v", every, since, got)
+				}
+			}
+		}
+		within(t, lost, drawn, 0.25, "in the second window")
+	}
+	for name, bad := range map[string]netem.ByTime{
+		"empty window": {Windows: []netem.Window{{5, 5, 1}}},
+		"overlap":      {Windows: []netem.Window{{0, 5, 1}, {4, 6, 1}}},
+		"share":        {Windows: []netem.Window{{0, 5, 2}}},
+		"too soon":     {Windows: []netem.Window{{0, 5, 1}}, Every: 4},
+	} {
+		require.ErrorIs(t, bad.Validate(), netem.ErrConfig, name)
+	}
+}
+
+// mahimahi's mm-onoff with fixed times: on first, and off for ever at the same phase, however
+// long nobody looked.
+func TestOnOffByTheClock(t *testing.T) {
+	const origin = clock.Time(3e9)
+	l := netem.OnOff{On: 700 * ms, Off: 300 * ms}.Start(origin, sources(1)("loss"))
+	for _, at := range []time.Duration{
+		0, 699 * ms, 700 * ms, 999 * ms, time.Second, 1699 * ms, 1700 * ms, time.Hour,
+		time.Hour + 800*ms, 1000*time.Hour + 999*ms, 1001 * time.Hour,
+	} {
+		assert.Equal(t, at%time.Second >= 700*ms, l.Lose(origin.Add(at), 1), at)
+	}
+	always := netem.OnOff{Off: time.Second}.Start(origin, sources(1)("loss"))
+	assert.True(t, always.Lose(origin, 1) && always.Lose(origin.Add(time.Hour), 1))
+	never := netem.OnOff{On: time.Second}.Start(origin, sources(1)("loss"))
+	assert.False(t, never.Lose(origin, 1) || never.Lose(origin.Add(time.Hour), 1))
+	for _, bad := range []netem.OnOff{{}, {On: -1, Off: 1}, {On: 1 << 62}} {
+		require.ErrorIs(t, bad.Validate(), netem.ErrConfig)
+	}
+}
+
+// With Poisson switching each state lasts exponentially: its mean is what was asked for, and
+// the largest distance between the distribution of what is seen and 1-e^(-t/mean) is within
+// Kolmogorov and Smirnov's bound, 1.95/√n for one chance in a thousand.
+func TestOnOffByChance(t *testing.T) {
+	model := netem.OnOff{On: 20 * ms, Off: 5 * ms, Poisson: true}
+	l := model.Start(0, sources(4)("loss"))
+	const step = 10 * time.Microsecond
+	lasted := map[bool][]float64{}
+	was, since, off := false, clock.Time(0), 0
+	const n = 10_000_000
+	for i := range n {
+		now := clock.Time(1).Add(time.Duration(i) * step)
+		lost := l.Lose(now, 1)
+		if lost {
+			off++
+		}
+		if lost != was {
+			lasted[was] = append(lasted[was], float64(now-since))
+			was, since = lost, now
+		}
+	}
+	// A state of mean m lasts with the variance m²: so the share of time has the deviation
+	// √(2·on·off/total·(on·off)/(on+off)³…), which four hundredths of a percent leave room for.
+	assert.InDelta(t, model.Mean(), float64(off)/n, 0.01)
+	for state, mean := range map[bool]float64{false: 20e6, true: 5e6} {
+		list := lasted[state]
+		slices.Sort(list)
+		sum, most := 0.0, 0.0
+		for i, d := range list {
+			sum += d
+			want := 1 - math.Exp(-d/mean)
+			most = max(most, math.Abs(want-float64(i)/float64(len(list))))
+		}
+		count := float64(len(list))
+		assert.InDelta(t, mean, sum/count, 4*mean/math.Sqrt(count)+float64(step), "lost: %v", state)
+		assert.Less(t, most, 1.95/math.Sqrt(count)+float64(step)/mean, "lost: %v", state)
+	}
+}
+
+// What nobody has looked at for long is on with the share of its time.
+func TestOnOffForgets(t *testing.T) {
+	off := 0
+	const n = 20_000
+	l := netem.OnOff{On: 3 * ms, Off: ms, Poisson: true}.Start(0, sources(5)("loss"))
+	for i := range n {
+		if l.Lose(clock.Time(1).Add(time.Duration(i)*time.Hour), 1) {
+			off++
+		}
+	}
+	within(t, off, n, 0.25, "off")
+}
+
+// The bytes of packets of 100 are numbered from 0: byte 250 is in the third.
+func TestLossOfBytes(t *testing.T) {
+	l := netem.ByteLoss{250, 0, 399, 400, 450, 1000}.Start(0, nil)
+	var lost []int
+	for i := range 12 {
+		if l.Lose(1, 100) {
+			lost = append(lost, i)
+		}
+	}
+	assert.Equal(t, []int{0, 2, 3, 4, 10}, lost)
+}
+
+// Salsano, Ludovici and Ordine: the share of each state is the chain's balance, bursts of the
+// states 2 and 3 end with p31 in state 3, and what is lost in state 4 is lost alone.
+func TestFourStates(t *testing.T) {
+	const n = 2_000_000
+	for _, f := range []netem.FourStates{
+		{P13: 0.01, P31: 0.1, P32: 0.2, P23: 0.3, P14: 0.005},
+		{P13: 0.05, P31: 0.5},
+		{P13: 0.02, P31: 0.2, P32: 0.3, P23: 0.6},
+		{P14: 0.1},
+		{P13: 0.1, P31: 0.9, P23: 1}, // what is left out on tc's command line: Bernoulli
+	} {
+		require.NoError(t, f.Validate())
+		lost := draws(f, 6, n)
+		// The chain's memory makes the variance larger than a binomial's, by less than 20 here.
+		p := f.Mean()
+		assert.InDelta(t, p, float64(count(lost))/n, 4*math.Sqrt(20*p*(1-p)/n), "%+v", f)
+		if f.P14 > 0 && f.P13 == 0 {
+			for i := 1; i < n; i++ {
+				require.False(t, lost[i] && lost[i-1], "a single loss")
+			}
+		}
+		if f.P14 == 0 {
+			after, again := 0, 0
+			for i := 1; i < n; i++ {
+				if lost[i-1] {
+					after++
+					if lost[i] {
+						again++
+					}
+				}
+			}
+			within(t, again, after, 1-f.P31-f.P32, "a loss after a loss")
+		}
+	}
+	b := netem.FourStates{P13: 0.1, P31: 0.9, P23: 1}
+	assert.InDelta(t, 0.1, b.Mean(), 1e-12)
+	assert.InDelta(t, 1, netem.FourStates{P13: 0.1}.Mean(), 1e-12, "a burst without an end")
+	assert.Zero(t, netem.FourStates{P31: 0.1}.Mean())
+	assert.Zero(t, netem.FourStates{P13: 0.1, P31: 0.1, P32: 0.1}.Mean(), "it ends in state 2")
+	assert.InDelta(t, 0.25, netem.FourStates{P13: 1, P32: 0.3, P23: 0.1}.Mean(), 1e-12)
+	for name, bad := range map[string]netem.FourStates{
+		"share": {P13: 2}, "out of 1": {P13: 0.6, P14: 0.6}, "out of 3": {P31: 0.6, P32: 0.6},
+	} {
+		require.ErrorIs(t, bad.Validate(), netem.ErrConfig, name)
+	}
+}
