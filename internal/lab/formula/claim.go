@@ -1,0 +1,155 @@
+package formula
+
+import (
+	"math"
+	"strings"
+)
+
+// Operator compares two values.
+type Operator string
+
+// The operators.
+const (
+	Below   Operator = "<"
+	AtMost  Operator = "<="
+	Above   Operator = ">"
+	AtLeast Operator = ">="
+	Equals  Operator = "="
+)
+
+// spellings are how operators are written, longest first.
+var spellings = []struct {
+	text string
+	op   Operator
+}{
+	{"<=", AtMost},
+	{">=", AtLeast},
+	{"==", Equals},
+	{"≤", AtMost},
+	{"≥", AtLeast},
+	{"≈", Equals},
+	{"<", Below},
+	{">", Above},
+	{"=", Equals},
+}
+
+// Claim is one comparison or several: a > b > c.
+type Claim struct {
+	// Terms are what is compared: one more than Operators.
+	Terms     []*Expr
+	Operators []Operator
+	// Within is how far equal values may be apart: a share of the right one, or of its unit if
+	// it is Absolute.
+	Within   float64
+	Absolute bool
+}
+
+const maxTerms = 12
+
+// CompileClaim reads one or more comparisons, the last of which may have a tolerance behind it:
+// "x = 3 ± 1%" or "x = 3s +- 10ms". Its errors are of type *Error.
+func CompileClaim(source string, scope *Scope) (*Claim, error) {
+	p := parser{scanner: scanner{text: source}, scope: scope}
+	c := &Claim{Terms: []*Expr{p.expr()}}
+	for p.err == nil {
+		p.space()
+		at := p.at
+		op := p.operator()
+		if op == "" {
+			break
+		}
+		if len(c.Terms) == maxTerms {
+			p.fail(at, "a comparison too many", "")
+			break
+		}
+		end := p.at
+		next := p.expr()
+		if p.err == nil && !c.Terms[len(c.Terms)-1].Unit().fits(next.Unit()) {
+			p.at = end
+			p.fail(at, "one side is "+c.Terms[len(c.Terms)-1].Unit().name()+" and the other "+
+				next.Unit().name(), "one unit")
+		}
+		c.Terms, c.Operators = append(c.Terms, next), append(c.Operators, op)
+	}
+	if p.err == nil && len(c.Operators) == 0 {
+		p.fail(p.at, "nothing to compare with", "one of < <= = >= >")
+	}
+	p.tolerance(c)
+	p.end()
+	if p.err != nil {
+		return nil, p.err
+	}
+	return c, nil
+}
+
+func (p *parser) operator() Operator {
+	for _, s := range spellings {
+		if p.take(s.text) {
+			return s.op
+		}
+	}
+	return ""
+}
+
+// tolerance reads what is behind ±.
+func (p *parser) tolerance(c *Claim) {
+	if p.err != nil {
+		return
+	}
+	p.space()
+	at := p.at
+	if p.first([]string{"±", "+-", "within "}) == "" {
+		return
+	}
+	end := p.at
+	p.space()
+	from := p.at
+	text := p.number()
+	v, unit, ok := Number(text)
+	switch {
+	case c.Operators[len(c.Operators)-1] != Equals:
+		p.at = end
+		p.fail(at, "a tolerance of what need not be equal", "= before it")
+	case !ok:
+		p.fail(from, "a tolerance that is not a number", "one such as 1% or 5ms")
+	case strings.HasSuffix(text, "%"):
+		c.Within = v
+	case !unit.fits(c.Terms[len(c.Terms)-1].Unit()):
+		p.fail(from,
+			"a tolerance "+unit.name()+" of what is "+c.Terms[len(c.Terms)-1].Unit().name(),
+			"one unit, or a percentage")
+	default:
+		c.Within, c.Absolute = v, true
+	}
+}
+
+// Holds reports whether the values of the terms are as claimed; if not, which of the operators
+// they contradict.
+func (c *Claim) Holds(values []float64) (ok bool, broken int) {
+	for i, op := range c.Operators {
+		if !op.Holds(values[i], values[i+1], c.Within, c.Absolute) {
+			return false, i
+		}
+	}
+	return true, -1
+}
+
+// Holds compares two values. Those that ought to be equal may differ by a share of the right
+// one, or, if it is absolute, by so much.
+func (o Operator) Holds(left, right, within float64, absolute bool) bool {
+	switch o {
+	case Below:
+		return left < right
+	case AtMost:
+		return left <= right
+	case Above:
+		return left > right
+	case AtLeast:
+		return left >= right
+	case Equals:
+	}
+	if !absolute {
+		within *= math.Abs(right)
+	}
+	return math.Abs(left-right) <= within
+}

@@ -1,0 +1,285 @@
+package formula_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lab/formula"
+)
+
+// scope is a sweep of an algorithm, a loss and a limit, and two flows.
+var scope = &formula.Scope{
+	Variables: []formula.Variable{
+		{Name: "cc", Values: []string{"reno", "cubic"}},
+		{Name: "p", Values: []string{"1%", "10%"}},
+		{Name: "limit", Values: []string{"0.5bdp", "1bdp", "10%"}},
+		{Name: "path.rtt", Unit: formula.Seconds},
+		{Name: "path.rate", Unit: formula.Rate},
+	},
+	Flows: []string{"early", "late"},
+}
+
+// env answers with what it was asked.
+type env struct {
+	values map[string]float64
+	asked  []formula.Ref
+}
+
+var errUnmeasured = errors.New("not measured")
+
+func (e *env) Variable(name string) (float64, error) {
+	v, ok := e.values[name]
+	if !ok {
+		return 0, errUnmeasured
+	}
+	return v, nil
+}
+
+func (e *env) Metric(r formula.Ref) (float64, error) {
+	e.asked = append(e.asked, r)
+	return e.Variable(string(r.Metric))
+}
+
+func TestValues(t *testing.T) {
+	values := map[string]float64{
+		"p": .01, "path.rtt": .1, "path.rate": 1e6, "goodput": 8e5, "rtt_mean": .12, "rtt_max": .2,
+	}
+	for _, tt := range []struct {
+		text string
+		want float64
+		unit formula.Unit
+	}{
+		{"1", 1, formula.Pure},
+		{"1 + 2 * 3", 7, formula.Pure},
+		{"(1 + 2) * 3", 9, formula.Pure},
+		{"2 ^ 3 ^ 2", 512, formula.Pure},
+		{"-2 ^ 2", -4, formula.Pure},
+		{"2^-1", .5, formula.Pure},
+		{"7 - 2 - 1", 4, formula.Pure},
+		{"8 / 2 / 2", 2, formula.Pure},
+		{"1e-3", .001, formula.Pure},
+		{".5", .5, formula.Pure},
+		{"262.5ms", .2625, formula.Seconds},
+		{"262.5 ms", .2625, formula.Unknown}, // see below: a space is left over
+		{"1.5s + 20us", 1.50002, formula.Seconds},
+		{"3%", .03, formula.Pure},
+		{"1.2Mbit", 1.2e6, formula.Rate},
+		{"1.2Mbit/s", 1.2e6, formula.Rate},
+		{"10MB/s", 8e7, formula.Rate},
+		{"26400B", 26400, formula.Bytes},
+		{"26.4kB + 1KiB", 27424, formula.Bytes},
+		{"20pkt", 20, formula.Packets},
+		{"goodput", 8e5, formula.Rate},
+		{"goodput / path.rate", .8, formula.Pure},
+		{"goodput * path.rtt", 8e4, formula.Unknown},
+		{"goodput / 2", 4e5, formula.Rate},
+		{"2 * goodput", 16e5, formula.Rate},
+		{"rtt", .12, formula.Seconds},
+		{"rtt.max - rtt", .08, formula.Seconds},
+		{"rtt_max", .2, formula.Seconds},
+		{"1 - p", .99, formula.Pure},
+		{"sqrt(16)", 4, formula.Unknown},
+		{"cbrt(27) + 0s", 3, formula.Seconds},
+		{"log2(8) + log10(100) + ln(exp(2))", 7, formula.Pure},
+		{"floor(1.7) + ceil(1.2) + round(1.5)", 5, formula.Pure},
+		{"abs(1s - 3s)", 2, formula.Seconds},
+		{"min(3s, 200ms, rtt)", .12, formula.Seconds},
+		{"max(1, 2)", 2, formula.Pure},
+	} {
+		if strings.Contains(tt.text, "2.5 ms") {
+			_, err := formula.Compile(tt.text, scope)
+			assert.ErrorContains(t, err, `"ms" is left over`)
+			continue
+		}
+		e, err := formula.Compile(tt.text, scope)
+		require.NoError(t, err, tt.text)
+		got, err := e.Eval(&env{values: values})
+		require.NoError(t, err, tt.text)
+		assert.InDelta(t, tt.want, got, 1e-9*max(1, tt.want), tt.text)
+		assert.Equal(t, tt.unit, e.Unit(), tt.text)
+		assert.Equal(t, tt.text, e.String())
+	}
+}
+
+// What a formula asks its environment for.
+func TestRefs(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want formula.Ref
+	}{
+		{"goodput", formula.Ref{Metric: "goodput", Statistic: "mean"}},
+		{"goodput[0]", formula.Ref{Metric: "goodput", Flow: "0", Statistic: "mean"}},
+		{`goodput["late"]`, formula.Ref{Metric: "goodput", Flow: "late", Statistic: "mean"}},
+		{"goodput[late]", formula.Ref{Metric: "goodput", Flow: "late", Statistic: "mean"}},
+		{"goodput.median", formula.Ref{Metric: "goodput", Statistic: "median"}},
+		{"rtt.max", formula.Ref{Metric: "rtt_max", Statistic: "mean"}},
+		{"rtt.max.max", formula.Ref{Metric: "rtt_max", Statistic: "max"}},
+		{"rtt_p95.sd", formula.Ref{Metric: "rtt_p95", Statistic: "sd"}},
+		{"queue", formula.Ref{Metric: "queue_mean", Statistic: "mean"}},
+		{"utilisation(cubic)", formula.Ref{
+			Metric: "utilisation", Statistic: "mean", Cell: []formula.Selector{{Name: "cc", Value: "cubic"}},
+		}},
+		{"utilisation[1](cubic, p=10%)", formula.Ref{
+			Metric: "utilisation", Statistic: "mean", Flow: "1",
+			Cell: []formula.Selector{{Name: "cc", Value: "cubic"}, {Name: "p", Value: "10%"}},
+		}},
+		{`utilisation("1bdp")[early]`, formula.Ref{
+			Metric: "utilisation", Statistic: "mean", Flow: "early",
+			Cell: []formula.Selector{{Name: "limit", Value: "1bdp"}},
+		}},
+	} {
+		e, err := formula.Compile(tt.text, scope)
+		require.NoError(t, err, tt.text)
+		assert.Equal(t, []formula.Ref{tt.want}, e.Refs(), tt.text)
+		asked := &env{values: map[string]float64{string(tt.want.Metric): 5}}
+		got, err := e.Eval(asked)
+		require.NoError(t, err)
+		assert.InDelta(t, 5, got, 0)
+		assert.Equal(t, e.Refs(), asked.asked)
+	}
+	e, err := formula.Compile("min(p, 3) + limit", scope)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"p", "limit"}, e.Names())
+	_, err = e.Eval(&env{})
+	assert.ErrorIs(t, err, errUnmeasured)
+	e, err = formula.Compile("1 / (p - p)", scope)
+	require.NoError(t, err)
+	_, err = e.Eval(&env{values: map[string]float64{"p": 1}})
+	assert.ErrorContains(t, err, "is not a number")
+}
+
+// The place and the message of every mistake.
+func TestMistakes(t *testing.T) {
+	deep := strings.Repeat("(", 60) + "1" + strings.Repeat(")", 60)
+	for _, tt := range []struct {
+		text, want string
+	}{
+		{"", "1: an end where a value belongs; expected a number, a metric, a function or something that is swept"},
+		{"1 +", "4: an end where a value belongs; expected a number, a metric, a function or something that is swept"},
+		{"1 + é(", `5: "é" is not a metric, a function or swept`},
+		{"1 ? 2", `3: "? 2" is left over; expected an operator, or the end`},
+		{"(1", "3: a parenthesis that is open; expected )"},
+		{"goodptu", `1: "goodptu" is not a metric, a function or swept (did you mean goodput?)`},
+		{"rtt.mux", `1: "rtt.mux" is not a metric, a function or swept (did you mean rtt_max?)`},
+		{"sqrt", "1: sqrt without its arguments; expected sqrt(x)"},
+		{"sqrt()", "1: sqrt with 0 arguments; expected sqrt(x)"},
+		{"sqrt(1, 2)", "9: an argument too many; expected sqrt(x)"},
+		{"mathis(10ms)", "8: p is in s; expected it a pure number"},
+		{"cubic_window(1%, 5)", "18: rtt is a pure number; expected it in s"},
+		{"min(1s, 2B)", "9: an argument in bytes beside one in s; expected one unit"},
+		{"1s + 2B", "4: one side is in s and the other in bytes; expected one unit"},
+		{"rtt - 5", "5: one side is in s and the other a pure number; expected one unit"},
+		{"3lightyears", `1: "3lightyears" is not a number with a unit; expected one such as 262.5ms, 3% or 1.2Mbit/s`},
+		{"goodput[2]", "9: there is no flow 2 of 2; expected an index from 0 to 1"},
+		{"goodput[lat]", `9: there is no flow "lat" (did you mean late?); expected one of early, late`},
+		{"goodput[]", "9: no flow in the brackets; expected an index from 0, or a name"},
+		{"goodput[0", `9: a bracket that is open; expected goodput[0] or goodput["name"]`},
+		{"goodput[0][1]", "11: another flow; expected one"},
+		{"goodput(cubci)", `9: there is no cell with "cubci" (did you mean cubic?); expected one of reno, cubic, 1%, 10%, 0.5bdp, 1bdp, 10%`},
+		{"goodput(10%)", `9: "10%" could be a value of p, limit; expected p=10%`},
+		{"goodput(x=10%)", `9: "x" is not swept; expected one of cc, p, limit`},
+		{"goodput(path.rtt=3)", `9: "path.rtt" is not swept; expected one of cc, p, limit`},
+		{"goodput()", "9: no value in the parentheses; expected one that is swept, such as cubic"},
+		{"goodput(cubic", "9: a parenthesis that is open; expected )"},
+		{"goodput(cubic)(reno)", "15: another cell; expected one"},
+		{deep, "41: nested too deep; expected 40 levels at most"},
+		{strings.Repeat("1+", 1500) + "1", "1: longer than a formula is; expected 2000 bytes at most"},
+	} {
+		_, err := formula.Compile(tt.text, scope)
+		var e *formula.Error
+		require.ErrorAs(t, err, &e, tt.text)
+		assert.Equal(t, tt.want, fmt.Sprintf("%d: %s", e.Column(), e.Message()), tt.text)
+	}
+	_, err := formula.Compile("1 + goodptu", scope)
+	assert.EqualError(t, err, `5: "goodptu" is not a metric, a function or swept (did you mean goodput?)
+    1 + goodptu
+        ^^^^^^^`)
+}
+
+func TestClaims(t *testing.T) {
+	for _, tt := range []struct {
+		text   string
+		terms  []string
+		ops    []formula.Operator
+		within float64
+		abs    bool
+	}{
+		{"rtt.max <= 262.5ms", []string{"rtt.max", "262.5ms"}, []formula.Operator{"<="}, 0, false},
+		{
+			"utilisation(cubic) > utilisation(reno) ≥ 0",
+			[]string{"utilisation(cubic)", "utilisation(reno)", "0"},
+			[]formula.Operator{">", ">="},
+			0, false,
+		},
+		{
+			"utilisation = reno_utilisation(0.1) ± 1%",
+			[]string{"utilisation", "reno_utilisation(0.1)"},
+			[]formula.Operator{"="},
+			.01, false,
+		},
+		{"rtt == 3ms +- 10us", []string{"rtt", "3ms"}, []formula.Operator{"="}, 1e-5, true},
+		{"jain ≈ 1 within 0.05", []string{"jain", "1"}, []formula.Operator{"="}, .05, true},
+		{"retransmits = 0", []string{"retransmits", "0"}, []formula.Operator{"="}, 0, false},
+		{"rtt > 0", []string{"rtt", "0"}, []formula.Operator{">"}, 0, false},
+	} {
+		c, err := formula.CompileClaim(tt.text, scope)
+		require.NoError(t, err, tt.text)
+		var terms []string
+		for _, e := range c.Terms {
+			terms = append(terms, e.String())
+		}
+		assert.Equal(t, tt.terms, terms)
+		assert.Equal(t, tt.ops, c.Operators)
+		assert.InDelta(t, tt.within, c.Within, 1e-12)
+		assert.Equal(t, tt.abs, c.Absolute)
+	}
+	for _, tt := range []struct{ text, want string }{
+		{"rtt", "4: nothing to compare with; expected one of < <= = >= >"},
+		{"rtt < 3", "5: one side is in s and the other a pure number; expected one unit"},
+		{"rtt < 3s ± 1%", "10: a tolerance of what need not be equal; expected = before it"},
+		{"rtt = 3s ± x", "12: a tolerance that is not a number; expected one such as 1% or 5ms"},
+		{"rtt = 3s ± 1B", "12: a tolerance in bytes of what is in s; expected one unit, or a percentage"},
+		{"rtt = 3s ± 1% 2", `15: "2" is left over; expected an operator, or the end`},
+		{"1" + strings.Repeat("<1", 20), "24: a comparison too many"},
+	} {
+		_, err := formula.CompileClaim(tt.text, scope)
+		var e *formula.Error
+		require.ErrorAs(t, err, &e, tt.text)
+		assert.Equal(t, tt.want, fmt.Sprintf("%d: %s", e.Column(), e.Message()), tt.text)
+	}
+}
+
+func TestHolds(t *testing.T) {
+	c, err := formula.CompileClaim("1 < 2 <= 2 = 2 ± 10%", nil)
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		values []float64
+		broken int
+	}{
+		{[]float64{1, 2, 2, 2}, -1},
+		{[]float64{1, 2, 2, 2.2}, -1},
+		{[]float64{2, 2, 2, 2}, 0},
+		{[]float64{1, 3, 2, 2}, 1},
+		{[]float64{1, 2, 2, 2.3}, 2},
+	} {
+		ok, broken := c.Holds(tt.values)
+		assert.Equal(t, tt.broken < 0, ok)
+		assert.Equal(t, tt.broken, broken)
+	}
+	assert.True(t, formula.AtLeast.Holds(2, 2, 0, false))
+	assert.False(t, formula.Above.Holds(2, 2, 0, false))
+	assert.True(t, formula.Equals.Holds(1, 1.5, .5, true))
+	assert.False(t, formula.Equals.Holds(1, 1.5, .3, false))
+}
+
+// Without a scope names are taken as they come: it is the reader of a file who knows.
+func TestNoScope(t *testing.T) {
+	e, err := formula.Compile("whatever + goodput[7](x)", nil)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"whatever"}, e.Names())
+}

@@ -1,0 +1,170 @@
+package formula
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// function is what can be called.
+type function struct {
+	// params are the names of its arguments with their units. What has a usual value may be
+	// left out.
+	params []param
+	of     Unit
+	// same says that the value's unit is that of the arguments, which must be one; more, that
+	// the last may come again.
+	same, more bool
+	// about is what it is, and source who says so.
+	about, source string
+	value         func(x []float64) float64
+}
+
+type param struct {
+	name  string
+	unit  Unit
+	usual float64 // NaN: it must be there
+}
+
+// must is the usual value of what has none.
+var must = math.NaN()
+
+// usage is how it is called.
+func (f *function) usage(name string) string {
+	words := make([]string, len(f.params))
+	for i, p := range f.params {
+		if words[i] = p.name; !math.IsNaN(p.usual) {
+			words[i] = "[" + p.name + "]"
+		}
+	}
+	if f.more {
+		words = append(words, "…")
+	}
+	return name + "(" + strings.Join(words, ", ") + ")"
+}
+
+// Function describes what a formula can call.
+type Function struct {
+	// Usage is how it is called, About what its value is, Source who says so; empty: it is
+	// mathematics.
+	Usage, About, Source string
+}
+
+// Functions returns all that there are, mathematics first, each by name.
+func Functions() []Function {
+	var math, theory []Function
+	for _, name := range slices.Sorted(maps.Keys(functions)) {
+		f := functions[name]
+		d := Function{f.usage(name), f.about, f.source}
+		if f.source == "" {
+			math = append(math, d)
+		} else {
+			theory = append(theory, d)
+		}
+	}
+	return append(math, theory...)
+}
+
+// functions are all of them. They are put together once: theory.go has the rest.
+var functions = func() map[string]function {
+	all := map[string]function{}
+	maps.Copy(all, mathematics)
+	maps.Copy(all, theory)
+	return all
+}()
+
+// pure makes a function of one pure number.
+func pure(about string, f func(float64) float64) function {
+	return function{
+		params: []param{{"x", Pure, must}}, about: about,
+		value: func(x []float64) float64 { return f(x[0]) },
+	}
+}
+
+var mathematics = map[string]function{
+	"sqrt": {
+		params: []param{{"x", Unknown, must}}, of: Unknown, about: "the square root",
+		value: func(x []float64) float64 { return math.Sqrt(x[0]) },
+	},
+	"cbrt": {
+		params: []param{{"x", Unknown, must}}, of: Unknown, about: "the cube root",
+		value: func(x []float64) float64 { return math.Cbrt(x[0]) },
+	},
+	"log2":  pure("the logarithm to base 2", math.Log2),
+	"log10": pure("the logarithm to base 10", math.Log10),
+	"ln":    pure("the natural logarithm", math.Log),
+	"exp":   pure("e to the power of x", math.Exp),
+	"floor": pure("rounded down", math.Floor),
+	"ceil":  pure("rounded up", math.Ceil),
+	"round": pure("rounded to the nearest", math.Round),
+	"abs": {
+		params: []param{{"x", Unknown, must}}, same: true, about: "without its sign",
+		value: func(x []float64) float64 { return math.Abs(x[0]) },
+	},
+	"min": {
+		params: []param{{"x", Unknown, must}}, same: true, more: true, about: "the least",
+		value: slices.Min[[]float64],
+	},
+	"max": {
+		params: []param{{"x", Unknown, must}}, same: true, more: true, about: "the greatest",
+		value: slices.Max[[]float64],
+	},
+}
+
+const maxArguments = 20
+
+// call reads the arguments of a function.
+func (p *parser) call(from int, name string, f function) term {
+	p.take("(")
+	t := &callTerm{f: f, of: f.of}
+	for p.err == nil && !p.peek(")") {
+		if len(t.args) > 0 && !p.take(",") {
+			p.fail(p.at, "a parenthesis that is open", f.usage(name))
+			break
+		}
+		p.space()
+		at := p.at
+		if len(t.args) == maxArguments || len(t.args) == len(f.params) && !f.more {
+			p.fail(at, "an argument too many", f.usage(name))
+			break
+		}
+		arg := p.sum()
+		p.argument(at, t, arg)
+		t.args = append(t.args, arg)
+	}
+	if p.err == nil && !p.take(")") {
+		p.fail(p.at, "a parenthesis that is open", f.usage(name))
+	}
+	for p.err == nil && len(t.args) < len(f.params) {
+		usual := f.params[len(t.args)].usual
+		if math.IsNaN(usual) {
+			p.fail(from, name+" with "+strconv.Itoa(len(t.args))+" arguments", f.usage(name))
+			break
+		}
+		t.args = append(t.args, numberTerm{usual, f.params[len(t.args)].unit})
+	}
+	return t
+}
+
+// argument checks the unit of an argument.
+func (p *parser) argument(at int, t *callTerm, arg term) {
+	if p.err != nil {
+		return
+	}
+	unit := arg.unit()
+	if t.f.same {
+		if len(t.args) == 0 || t.of == Unknown {
+			t.of = unit
+		}
+		if !t.of.fits(unit) {
+			p.fail(at, "an argument "+unit.name()+" beside one "+t.of.name(), "one unit")
+		}
+		return
+	}
+	want := t.f.params[min(len(t.args), len(t.f.params)-1)]
+	if !want.unit.fits(unit) {
+		p.fail(at, want.name+" is "+unit.name(), "it "+want.unit.name())
+	}
+}

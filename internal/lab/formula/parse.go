@@ -1,0 +1,366 @@
+package formula
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/spell"
+)
+
+// Scope is what names a formula may use. A nil Scope takes any.
+type Scope struct {
+	// Variables are what is swept, and what else has a value in a cell.
+	Variables []Variable
+	// Flows are the names of the flows.
+	Flows []string
+}
+
+// Variable is a name that has a value in each cell.
+type Variable struct {
+	Name string
+	Unit Unit
+	// Values are those that it has in the cells, as written; empty: it is not swept.
+	Values []string
+}
+
+// Ref is a metric that a formula asks for.
+type Ref struct {
+	Metric result.Metric
+	// Flow is the index or the name of a flow; empty: the whole run's, or the only flow's of a
+	// metric that only flows have.
+	Flow string
+	// Cell picks another cell than that which is looked at, by its values of what is swept.
+	Cell []Selector
+	// Statistic is what is made of the trials: mean, median, min, max or sd.
+	Statistic string
+}
+
+// Selector is a value that a cell has of what is swept. Without a Name it is that of the one
+// variable that has such a value.
+type Selector struct{ Name, Value string }
+
+// Statistics are what can be made of trials.
+var Statistics = []string{"mean", "median", "min", "max", "sd"}
+
+// Bounds of a formula.
+const (
+	maxSource = 2000
+	maxDepth  = 40
+)
+
+// Expr is a formula with a value.
+type Expr struct {
+	source string
+	root   term
+}
+
+// String returns the formula as written.
+func (e *Expr) String() string { return e.source }
+
+// Unit returns what its value is counted in.
+func (e *Expr) Unit() Unit { return e.root.unit() }
+
+// Refs returns the metrics that it asks for.
+func (e *Expr) Refs() []Ref {
+	var refs []Ref
+	walk(e.root, func(t term) {
+		if m, ok := t.(*metricTerm); ok {
+			refs = append(refs, m.ref)
+		}
+	})
+	return refs
+}
+
+// Names returns the variables that it asks for.
+func (e *Expr) Names() []string {
+	var list []string
+	walk(e.root, func(t term) {
+		if v, ok := t.(*variableTerm); ok {
+			list = append(list, v.name)
+		}
+	})
+	return list
+}
+
+// Compile reads a formula that has a value. Its errors are of type *Error.
+func Compile(source string, scope *Scope) (*Expr, error) {
+	p := parser{scanner: scanner{text: source}, scope: scope}
+	e := p.expr()
+	p.end()
+	if p.err != nil {
+		return nil, p.err
+	}
+	return e, nil
+}
+
+// parser is one run of Compile. After an error it goes on with anything, to its end.
+type parser struct {
+	scanner
+	scope *Scope
+	depth int
+	err   *Error
+}
+
+// fail records the first error, about what is from a place to where the parser is.
+func (p *parser) fail(from int, msg, want string) {
+	if p.err == nil {
+		p.err = &Error{Source: p.text, At: from, Width: max(1, p.at-from), Msg: msg, Want: want}
+	}
+}
+
+// end refuses what is left over.
+func (p *parser) end() {
+	p.space()
+	if from := p.at; from < len(p.text) {
+		rest := p.text[from:]
+		p.at = len(p.text)
+		p.fail(from, quote(rest)+" is left over", "an operator, or the end")
+	}
+}
+
+func quote(s string) string {
+	const most = 40
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most]) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// expr reads a whole expression, with its text.
+func (p *parser) expr() *Expr {
+	if len(p.text) > maxSource {
+		p.fail(0, "longer than a formula is", strconv.Itoa(maxSource)+" bytes at most")
+		return nil
+	}
+	p.space()
+	from := p.at
+	root := p.sum()
+	return &Expr{source: strings.TrimSpace(p.text[from:p.at]), root: root}
+}
+
+// nested counts how deep the parser is; false: too deep.
+func (p *parser) nested() bool {
+	if p.depth++; p.depth <= maxDepth && p.err == nil {
+		return true
+	}
+	p.fail(p.at, "nested too deep", strconv.Itoa(maxDepth)+" levels at most")
+	return false
+}
+
+func (p *parser) sum() term {
+	left := p.product()
+	for p.err == nil {
+		if p.peek("+-") {
+			break // a tolerance
+		}
+		p.space()
+		at := p.at
+		op := p.first([]string{"+", "-", "−"})
+		if op == "" {
+			break
+		}
+		right := p.product()
+		left = p.binary(op, at, left, right)
+	}
+	return left
+}
+
+func (p *parser) product() term {
+	left := p.signed()
+	for p.err == nil {
+		p.space()
+		at := p.at
+		op := p.first([]string{"*", "/", "·", "×"})
+		if op == "" {
+			break
+		}
+		right := p.signed()
+		left = p.binary(op, at, left, right)
+	}
+	return left
+}
+
+func (p *parser) signed() term {
+	defer func() { p.depth-- }()
+	if !p.nested() {
+		return numberTerm{}
+	}
+	p.space()
+	at := p.at
+	if p.take("-") || p.take("−") {
+		return p.binary("-", at, numberTerm{of: Unknown}, p.signed())
+	}
+	return p.power()
+}
+
+func (p *parser) power() term {
+	left := p.operand()
+	p.space()
+	if at := p.at; p.err == nil && p.take("^") {
+		return p.binary("^", at, left, p.signed())
+	}
+	return left
+}
+
+// binary makes a term of two, whose units must go together.
+func (p *parser) binary(op string, at int, left, right term) term {
+	if p.err != nil {
+		return numberTerm{}
+	}
+	t := &binaryTerm{op: op, at: at, left: left, right: right}
+	l, r := left.unit(), right.unit()
+	switch op {
+	case "+", "-", "−":
+		if !l.fits(r) {
+			p.at = at + len(op)
+			p.fail(at, "one side is "+l.name()+" and the other "+r.name(), "one unit")
+		}
+		if t.op != "+" {
+			t.op = "-"
+		}
+		if t.of = l; l == Unknown || l == Pure {
+			t.of = r
+		}
+	case "*", "·", "×":
+		t.op, t.of = "*", Unknown
+		if l.counted() {
+			t.of = r
+		} else if r.counted() {
+			t.of = l
+		}
+	case "/":
+		t.of = Unknown
+		if r.counted() {
+			t.of = l
+		} else if l == r && l != Unknown {
+			t.of = Pure
+		}
+	case "^":
+		t.of = Unknown
+		if l.counted() {
+			t.of = Pure
+		}
+	}
+	return t
+}
+
+// operand reads a number, a name or something in parentheses.
+func (p *parser) operand() term {
+	p.space()
+	from := p.at
+	if p.take("(") {
+		inner := p.sum()
+		if p.err == nil && !p.take(")") {
+			p.fail(p.at, "a parenthesis that is open", ")")
+		}
+		return inner
+	}
+	if text := p.number(); text != "" {
+		v, unit, ok := Number(text)
+		if !ok {
+			p.fail(from, quote(text)+" is not a number with a unit",
+				"one such as 262.5ms, 3% or 1.2Mbit/s")
+		}
+		return numberTerm{v, unit}
+	}
+	name := p.name()
+	if name == "" {
+		end := p.at == len(p.text)
+		msg := "an end where a value belongs"
+		if !end {
+			_, n := utf8.DecodeRuneInString(p.text[p.at:])
+			p.at += n
+			msg = quote(p.text[from:p.at]) + " where a value belongs"
+		}
+		p.fail(from, msg, "a number, a metric, a function or something that is swept")
+		return numberTerm{}
+	}
+	return p.named(from, name)
+}
+
+// named makes a term of a name with what is behind it.
+func (p *parser) named(from int, name string) term {
+	f, isFunction := functions[name]
+	ref, isMetric := metricOf(name)
+	unit, isVariable := p.variable(name)
+	switch {
+	case isFunction && p.peek("("):
+		return p.call(from, name, f)
+	case isVariable:
+		return &variableTerm{name: name, at: from, of: unit}
+	case isMetric:
+		return p.metric(from, ref)
+	case isFunction:
+		p.fail(from, name+" without its arguments", f.usage(name))
+	case p.scope == nil:
+		return &variableTerm{name: name, at: from, of: Unknown}
+	default:
+		p.stranger(from, name)
+	}
+	return numberTerm{}
+}
+
+// variable finds a name in the scope.
+func (p *parser) variable(name string) (Unit, bool) {
+	if p.scope == nil {
+		return Unknown, false
+	}
+	for _, v := range p.scope.Variables {
+		if v.Name == name {
+			return v.Unit, true
+		}
+	}
+	return Unknown, false
+}
+
+// stranger reports a name that nothing has.
+func (p *parser) stranger(from int, name string) {
+	var known []string
+	for _, m := range result.Catalog() {
+		known = append(known, string(m.Name))
+	}
+	for n := range functions {
+		known = append(known, n)
+	}
+	for _, v := range p.scope.Variables {
+		known = append(known, v.Name)
+	}
+	slices.Sort(known)
+	near := spell.DidYouMean(strings.ReplaceAll(name, ".", "_"), known)
+	p.fail(from, quote(name)+" is not a metric, a function or swept"+near, "")
+}
+
+// shortcuts are metrics by what people call them.
+var shortcuts = map[string]result.Metric{
+	"rtt": result.RTTMean, "queue": result.QueueMean, "cwnd": result.CwndMean,
+	"utilization": result.Utilisation,
+}
+
+// metricOf finds the metric of a name, whose last part can be a statistic of trials.
+func metricOf(name string) (Ref, bool) {
+	joined := strings.ReplaceAll(name, ".", "_")
+	if m, ok := inCatalog(joined); ok {
+		return Ref{Metric: m, Statistic: "mean"}, true
+	}
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 || !slices.Contains(Statistics, name[dot+1:]) {
+		return Ref{}, false
+	}
+	m, ok := inCatalog(strings.ReplaceAll(name[:dot], ".", "_"))
+	return Ref{Metric: m, Statistic: name[dot+1:]}, ok
+}
+
+func inCatalog(name string) (result.Metric, bool) {
+	if m, ok := shortcuts[name]; ok {
+		return m, true
+	}
+	for _, d := range result.Catalog() {
+		if string(d.Name) == name {
+			return d.Name, true
+		}
+	}
+	return "", false
+}

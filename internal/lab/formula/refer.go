@@ -1,0 +1,152 @@
+package formula
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/spell"
+)
+
+// metric reads which flow and which cell a metric is of, in any order.
+func (p *parser) metric(from int, ref Ref) term {
+	t := &metricTerm{ref: ref, at: from, of: unitOf(ref.Metric)}
+	for p.err == nil {
+		switch {
+		case p.peek("["):
+			if t.ref.Flow != "" {
+				p.fail(p.at, "another flow", "one")
+			}
+			p.at++
+			t.ref.Flow = p.flow()
+		case p.peek("("):
+			if t.ref.Cell != nil {
+				p.fail(p.at, "another cell", "one")
+			}
+			p.at++
+			t.ref.Cell = p.cell()
+		default:
+			return t
+		}
+	}
+	return t
+}
+
+// unitOf is a metric's unit in the catalogue.
+func unitOf(m result.Metric) Unit {
+	for _, d := range result.Catalog() {
+		if d.Name == m {
+			return Unit(d.Unit)
+		}
+	}
+	return Unknown
+}
+
+// flow reads the index or the name of a flow, up to its bracket.
+func (p *parser) flow() string {
+	name, from, closed := p.raw(']')
+	if !closed || !p.take("]") {
+		p.fail(from, "a bracket that is open", "goodput[0] or goodput[\"name\"]")
+		return ""
+	}
+	p.at--
+	defer func() { p.at++ }()
+	i, err := strconv.Atoi(name)
+	switch {
+	case name == "":
+		p.fail(from, "no flow in the brackets", "an index from 0, or a name")
+	case p.scope == nil || slices.Contains(p.scope.Flows, name):
+	case err != nil:
+		p.fail(from, "there is no flow "+quote(name)+spell.DidYouMean(name, p.scope.Flows),
+			"one of "+list(p.scope.Flows))
+	case i < 0 || i >= len(p.scope.Flows):
+		p.fail(from, "there is no flow "+name+" of "+strconv.Itoa(len(p.scope.Flows)),
+			"an index from 0 to "+strconv.Itoa(len(p.scope.Flows)-1))
+	}
+	return name
+}
+
+// cell reads the values of a cell, up to their parenthesis.
+func (p *parser) cell() []Selector {
+	cell := []Selector{}
+	for p.err == nil {
+		text, from, closed := p.raw(')')
+		if !closed {
+			p.fail(from, "a parenthesis that is open", ")")
+			break
+		}
+		s := Selector{Value: text}
+		if name, value, named := strings.Cut(text, "="); named {
+			s.Name = strings.TrimSpace(name)
+			s.Value = strings.Trim(strings.TrimSpace(value), `"`)
+		}
+		if text == "" {
+			p.fail(from, "no value in the parentheses", "one that is swept, such as cubic")
+		}
+		cell = append(cell, p.selector(from, s))
+		if p.take(")") {
+			break
+		}
+		if !p.take(",") {
+			p.fail(from, "a parenthesis that is open", ")")
+		}
+	}
+	return cell
+}
+
+// selector finds the variable that has a value.
+func (p *parser) selector(from int, s Selector) Selector {
+	if p.scope == nil || p.err != nil {
+		return s
+	}
+	var having, values []string
+	known := false
+	for _, v := range p.scope.Variables {
+		if s.Name != "" && v.Name != s.Name {
+			continue
+		}
+		known = known || len(v.Values) > 0
+		values = append(values, v.Values...)
+		if slices.Contains(v.Values, s.Value) {
+			having = append(having, v.Name)
+		}
+	}
+	switch {
+	case s.Name != "" && !known:
+		p.fail(from, quote(s.Name)+" is not swept", p.swept())
+	case len(having) == 0 && len(values) == 0:
+		p.fail(from, "there is no cell "+quote(s.Value)+": nothing is swept", "")
+	case len(having) == 0:
+		p.fail(from, "there is no cell with "+quote(s.Value)+spell.DidYouMean(s.Value, values),
+			"one of "+list(values))
+	case len(having) > 1:
+		p.fail(from, quote(s.Value)+" could be a value of "+list(having), having[0]+"="+s.Value)
+	default:
+		s.Name = having[0]
+	}
+	return s
+}
+
+// swept lists what is swept for a message.
+func (p *parser) swept() string {
+	var all []string
+	for _, v := range p.scope.Variables {
+		if len(v.Values) > 0 {
+			all = append(all, v.Name)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "one of " + list(all)
+}
+
+// list joins words for a message.
+func list(words []string) string {
+	const most = 8
+	if len(words) > most {
+		return strings.Join(words[:most], ", ") + " …"
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,124 @@
+package formula
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// scanner is where in the text a parser is.
+type scanner struct {
+	text string
+	at   int
+}
+
+func (s *scanner) space() {
+	for s.at < len(s.text) {
+		r, n := utf8.DecodeRuneInString(s.text[s.at:])
+		if !unicode.IsSpace(r) {
+			return
+		}
+		s.at += n
+	}
+}
+
+// peek reports whether the text goes on with prefix, behind spaces.
+func (s *scanner) peek(prefix string) bool {
+	s.space()
+	return strings.HasPrefix(s.text[s.at:], prefix)
+}
+
+// take passes over prefix if it is next.
+func (s *scanner) take(prefix string) bool {
+	if !s.peek(prefix) {
+		return false
+	}
+	s.at += len(prefix)
+	return true
+}
+
+// first passes over the first of the prefixes that is next, and returns it.
+func (s *scanner) first(prefixes []string) string {
+	for _, p := range prefixes {
+		if s.take(p) {
+			return p
+		}
+	}
+	return ""
+}
+
+func isNamePart(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// name takes a name, whose parts may be joined by dots; empty: there is none.
+func (s *scanner) name() string {
+	s.space()
+	from := s.at
+	for s.at < len(s.text) {
+		r, n := utf8.DecodeRuneInString(s.text[s.at:])
+		next, _ := utf8.DecodeRuneInString(s.text[s.at+n:])
+		dot := r == '.' && s.at > from && unicode.IsLetter(next)
+		if !isNamePart(r) && !dot || s.at == from && unicode.IsDigit(r) {
+			break
+		}
+		s.at += n
+	}
+	return s.text[from:s.at]
+}
+
+// number takes a number with its unit; its length is 0 if there is none.
+func (s *scanner) number() string {
+	s.space()
+	rest := s.text[s.at:]
+	n := numberLength(rest)
+	if n == 0 {
+		return ""
+	}
+	end := n
+	for end < len(rest) {
+		r, size := utf8.DecodeRuneInString(rest[end:])
+		if !unicode.IsLetter(r) && r != '%' {
+			break
+		}
+		end += size
+	}
+	// A rate's unit has a stroke in it, which is no division.
+	if tail := rest[end:]; end > n && strings.HasPrefix(tail, "/s") {
+		after, _ := utf8.DecodeRuneInString(tail[2:])
+		if _, known := units[rest[n:end]+"/s"]; known && !isNamePart(after) {
+			end += len("/s")
+		}
+	}
+	s.at += end
+	return rest[:end]
+}
+
+// raw takes a text up to a comma or a closing bracket that is not within its own brackets or
+// quotes, and returns it without its quotes; closed is false if the text ends before.
+func (s *scanner) raw(closing byte) (text string, from int, closed bool) {
+	s.space()
+	from = s.at
+	if s.at < len(s.text) && s.text[s.at] == '"' {
+		end := strings.IndexByte(s.text[s.at+1:], '"')
+		if end < 0 {
+			s.at = len(s.text)
+			return "", from, false
+		}
+		text = s.text[s.at+1 : s.at+1+end]
+		s.at += end + 2
+		s.space()
+		return text, from, s.at < len(s.text)
+	}
+	depth := 0
+	for ; s.at < len(s.text); s.at++ {
+		c := s.text[s.at]
+		switch {
+		case depth == 0 && (c == ',' || c == closing):
+			return strings.TrimSpace(s.text[from:s.at]), from, true
+		case c == '(' || c == '[' || c == '{':
+			depth++
+		case c == ')' || c == ']' || c == '}':
+			depth--
+		}
+	}
+	return "", from, false
+}
