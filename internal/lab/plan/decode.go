@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
@@ -15,6 +16,8 @@ type decoder struct {
 	load   Loader // reads files; nil: what they hold is not looked at
 	// variables are what is swept.
 	variables []variable
+	changed   bool           // a flag changes the file
+	scopeNow  *formula.Scope // of the expectations that are being read
 	// What one part of a file needs of another.
 	mtu        int
 	duration   time.Duration

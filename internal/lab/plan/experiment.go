@@ -110,13 +110,15 @@ const (
 	Equals  Relation = "is"
 	AtLeast Relation = "at least"
 	AtMost  Relation = "at most"
+	Above   Relation = "above"
+	Below   Relation = "below"
 	// Holds is of a Value that is a comparison of its own, such as a > b > c. There is no Is.
 	Holds Relation = "holds"
 )
 
 // Setting is one key of the file with the value that it has in a cell, both as written:
-// "flows.0.cc", "reno".
-type Setting struct{ Key, Value string }
+// "flows.0.cc", "reno". Name is what expectations call it: "cc".
+type Setting struct{ Key, Name, Value string }
 
 // Cell is one point of a sweep's cross product.
 type Cell struct {

@@ -17,10 +17,9 @@ type File struct {
 	// mistakes.
 	Load Loader
 
-	root   *node
-	sweeps []variable
-	// set are the keys that Set was given: what the file sweeps of them is not swept.
-	set []string
+	root    *node
+	sweeps  []variable
+	changed bool // by a flag
 }
 
 // Bounds of a sweep.
@@ -33,9 +32,11 @@ const (
 
 // variable is something that is swept.
 type variable struct {
-	name   string // what expectations and tables call it
+	name   string // what expectations call it
+	named  bool   // the file has chosen that name
 	key    string // as written
 	at     place
+	source pair // as it stands in the file or the flag
 	values []point
 }
 
@@ -65,6 +66,7 @@ func Parse(name string, src []byte) (*File, error) {
 	d := decoder{report: r}
 	if n := root.get("sweep"); n != nil {
 		f.sweeps = d.sweep(n)
+		nameVariables(f.sweeps)
 	}
 	f.probe(r)
 	if err := r.err(); err != nil {
@@ -100,14 +102,14 @@ func (f *File) probe(r *report) {
 
 // decode makes the experiment of one cell: of each variable the value at an index.
 func (f *File) decode(r *report, at []int, load Loader) Experiment {
-	d := decoder{report: r, load: load, variables: f.sweeps}
+	d := decoder{report: r, load: load, variables: f.sweeps, changed: f.changed}
 	rep := replacer{report: r}
 	root := f.root
 	r.cell = nil
 	for i, v := range f.sweeps {
 		p := v.values[at[i]]
 		if slices.Max(at) > 0 {
-			r.cell = append(r.cell, swept{Setting{v.key, p.text}, p.at})
+			r.cell = append(r.cell, swept{Setting{v.key, v.name, p.text}, p.at})
 		}
 		for _, c := range p.changes {
 			if next := rep.with(root, c.key, c.value); next != nil {
@@ -149,13 +151,17 @@ func (f *File) Set(arg string) error {
 	if known := names(experimentKeys); !slices.Contains(known, k.segments[0].text) {
 		return f.strange(r, k, known)
 	}
+	if k.segments[0].text == "sweep" {
+		r.add(k.segments[0].place, "what is swept cannot be set", "--sweep KEY=VALUE,VALUE")
+		return r.err()
+	}
 	rep := replacer{report: r}
 	root := rep.with(f.root, k, value)
 	if root == nil {
 		return r.err()
 	}
 	f.root = root
-	f.set = append(f.set, k.text)
+	f.changed = true
 	f.unsweep(k.text)
 	return nil
 }
@@ -181,6 +187,7 @@ func (f *File) unsweep(key string) {
 		}
 	}
 	f.sweeps = left
+	nameVariables(f.sweeps)
 }
 
 // Sweep gives a key several values, each in cells of its own: "flows.0.cc=reno,cubic". It takes
@@ -204,6 +211,8 @@ func (f *File) Sweep(arg string) error {
 	if !ok {
 		return r.err()
 	}
+	f.changed = true
+	defer func() { nameVariables(f.sweeps) }()
 	for i := range f.sweeps {
 		if f.sweeps[i].key == v.key {
 			f.sweeps[i] = v
@@ -241,7 +250,7 @@ func (f *File) Cells() ([]Cell, error) {
 		}
 		c := Cell{Index: i, Experiment: f.decode(r, at, load)}
 		for j, v := range f.sweeps {
-			c.Set = append(c.Set, Setting{v.key, v.values[at[j]].text})
+			c.Set = append(c.Set, Setting{v.key, v.name, v.values[at[j]].text})
 		}
 		if cells = append(cells, c); r.more {
 			break

@@ -6,6 +6,48 @@ import (
 	"unicode"
 )
 
+// maxFlowLine is how long a line gets before its parts have lines of their own.
+const maxFlowLine = 96
+
+// block writes a mapping or a list with a line for each of its parts, indented so far.
+func block(b *strings.Builder, n *node, indent int) {
+	const step = 2
+	margin := strings.Repeat(" ", indent)
+	for _, p := range n.pairs {
+		b.WriteString(margin + scalarText(p.key, false) + ":")
+		if p.value.kind == scalar {
+			b.WriteString(" " + scalarText(p.value, false) + "\n")
+			continue
+		}
+		if line, short := oneLine(p.value, indent+len(p.key.text)+step); short && indent > 0 {
+			b.WriteString(" " + line + "\n")
+			continue
+		}
+		b.WriteByte('\n')
+		block(b, p.value, indent+step)
+	}
+	for _, item := range n.items {
+		if item.kind == scalar {
+			b.WriteString(margin + "- " + scalarText(item, false) + "\n")
+			continue
+		}
+		if line, short := oneLine(item, indent+step); short || item.kind == list {
+			b.WriteString(margin + "- " + line + "\n")
+			continue
+		}
+		var inner strings.Builder
+		block(&inner, item, indent+step)
+		b.WriteString(margin + "- " + inner.String()[indent+step:])
+	}
+}
+
+// oneLine writes a node in one line, and reports whether it should be.
+func oneLine(n *node, indent int) (line string, short bool) {
+	var b strings.Builder
+	flowStyle(&b, n)
+	return b.String(), indent+b.Len() <= maxFlowLine || len(n.items)+len(n.pairs) == 0
+}
+
 // flowStyle writes a node in one line.
 func flowStyle(b *strings.Builder, n *node) {
 	switch n.kind {

@@ -1,6 +1,310 @@
 package plan
 
-// mahimahi reads a chain of mahimahi's shells.
-func (d *decoder) mahimahi(n *node, _, _ *link) {
-	d.bad(n, "mahimahi's commands are not known here yet", "path")
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/spell"
+)
+
+// chain is a command line of mahimahi's: shells, each within the one before it.
+type chain struct {
+	*decoder
+	at       *node
+	words    []*node
+	down, up *link
+	linked   bool
+	loss     map[*link]float64
+}
+
+// shells are the programs that a chain has, by what reads their words.
+var shells map[string]func(*chain, *node)
+
+func init() { // they read words until the next of them: hence init
+	shells = map[string]func(*chain, *node){
+		"mm-delay": (*chain).delay, "mm-loss": (*chain).lose, "mm-link": (*chain).link,
+		"mm-onoff": (*chain).onOff,
+	}
+}
+
+// shellNames are their names in the order of messages.
+var shellNames = []string{"mm-delay", "mm-link", "mm-loss", "mm-onoff"}
+
+const maxChainWords = 200
+
+// mahimahi reads such a command line. Data takes the way down, as it does for who downloads
+// within the shells.
+func (d *decoder) mahimahi(n *node, down, up *link) {
+	text, ok := d.scalar(n, "a chain such as mm-delay 88 mm-link T T")
+	if !ok {
+		return
+	}
+	down.at, up.at = n, n
+	c := &chain{decoder: d, at: n, down: down, up: up, loss: map[*link]float64{}}
+	for at := 0; at < len(text); {
+		word, rest, _ := strings.Cut(text[at:], " ")
+		if word != "" && word != "--" {
+			c.words = append(c.words, &node{place: n.within(text, at, word, 0), text: word})
+		}
+		at = len(text) - len(rest)
+		if rest == "" {
+			break
+		}
+	}
+	if len(c.words) > maxChainWords {
+		d.bad(n, "too long a chain", "200 words at most")
+		return
+	}
+	for len(c.words) > 0 {
+		w := c.words[0]
+		c.words = c.words[1:]
+		read, ok := shells[w.text]
+		if !ok {
+			d.bad(w, quote(w.text)+" is not a shell of mahimahi's that is known here"+
+				spell.DidYouMean(w.text, shellNames), oneOf(shellNames))
+			return
+		}
+		read(c, w)
+	}
+	for _, l := range []*link{down, up} {
+		if share, lossy := c.loss[l]; lossy && l.Loss == nil {
+			l.Loss = netem.UniformLoss(share)
+		}
+	}
+}
+
+// next takes a word of a shell's arguments; nil: there is none.
+func (c *chain) next(shell *node, usage string) *node {
+	if len(c.words) == 0 || slices.Contains(shellNames, c.words[0].text) {
+		c.bad(shell, shell.text+" without its arguments", usage)
+		return nil
+	}
+	w := c.words[0]
+	c.words = c.words[1:]
+	return w
+}
+
+// delay reads mm-delay: whole milliseconds, each way.
+func (c *chain) delay(shell *node) {
+	w := c.next(shell, "mm-delay MILLISECONDS")
+	if w == nil {
+		return
+	}
+	v, ok := c.number(w, "milliseconds", 0, int64(maxDelay/time.Millisecond))
+	if !ok {
+		return
+	}
+	for _, l := range []*link{c.down, c.up} {
+		if l.Delay += time.Duration(v) * time.Millisecond; l.Delay > maxDelay {
+			c.bad(w, "more than "+maxDelay.String()+" altogether", "")
+		}
+	}
+}
+
+// way reads which direction is meant.
+func (c *chain) way(shell *node, usage string) *link {
+	w := c.next(shell, usage)
+	if w == nil {
+		return nil
+	}
+	switch word, _ := c.word(w, "a direction", []string{"uplink", "downlink"}); word {
+	case "uplink":
+		return c.up
+	case "downlink":
+		return c.down
+	}
+	return nil
+}
+
+// lose reads mm-loss: a share, from 0 to 1. Several lose what the others leave.
+func (c *chain) lose(shell *node) {
+	const usage = "mm-loss uplink RATE or mm-loss downlink RATE"
+	l := c.way(shell, usage)
+	w := c.next(shell, usage)
+	if l == nil || w == nil {
+		return
+	}
+	m, ok := c.quantity(w, "a share from 0 to 1", pureNumber)
+	switch {
+	case !ok:
+	case m.value > 1:
+		c.bad(w, w.text+" is more than all", "a share from 0 to 1")
+	case l.Loss != nil:
+		c.bad(shell, "mm-loss beside mm-onoff in one direction", "one of them")
+	default:
+		c.loss[l] = 1 - (1-c.loss[l])*(1-m.value)
+	}
+}
+
+// onOff reads mm-onoff: mean times in seconds, exponentially distributed.
+func (c *chain) onOff(shell *node) {
+	const usage = "mm-onoff uplink MEAN-ON-SECONDS MEAN-OFF-SECONDS"
+	l := c.way(shell, usage)
+	var times [2]time.Duration
+	for i := range times {
+		w := c.next(shell, usage)
+		if w == nil {
+			return
+		}
+		m, ok := c.quantity(w, "seconds", pureNumber)
+		if !ok {
+			return
+		}
+		if m.value > maxSpan.Seconds() {
+			c.bad(w, "out of range", "seconds")
+			return
+		}
+		times[i] = time.Duration(m.value * float64(time.Second))
+	}
+	if l == nil {
+		return
+	}
+	if _, lossy := c.loss[l]; lossy || l.Loss != nil {
+		c.bad(shell, "another loss in that direction", "one of them")
+		return
+	}
+	o := netem.OnOff{On: times[0], Off: times[1], Poisson: true}
+	if c.check(shell, o) {
+		l.Loss = o
+	}
+}
+
+// link reads mm-link: the traces up and down, and how packets wait.
+func (c *chain) link(shell *node) {
+	const usage = "mm-link UPLINK-TRACE DOWNLINK-TRACE"
+	if c.linked {
+		c.bad(shell, "a second mm-link", "one bottleneck")
+	}
+	c.linked = true
+	for _, l := range []*link{c.up, c.down} {
+		w := c.next(shell, usage)
+		if w == nil {
+			return
+		}
+		if strings.HasPrefix(w.text, "-") {
+			c.bad(w, quote(w.text)+" where a trace belongs", usage)
+			return
+		}
+		c.trace(w, l)
+		l.queue = &node{place: w.place, text: "infinite"}
+	}
+	queues := map[*link]*mmQueue{c.down: {}, c.up: {}}
+	for len(c.words) > 0 && strings.HasPrefix(c.words[0].text, "-") {
+		c.option(queues)
+	}
+	for _, l := range []*link{c.up, c.down} {
+		c.queue(l, queues[l])
+	}
+}
+
+// mmQueue is what options say of a queue.
+type mmQueue struct{ kind, args *node }
+
+// option reads an option of mm-link.
+func (c *chain) option(queues map[*link]*mmQueue) {
+	w := c.words[0]
+	c.words = c.words[1:]
+	name, value, found := strings.Cut(strings.TrimLeft(w.text, "-"), "=")
+	v := *w
+	v.text = strings.Trim(value, `"'`)
+	v.place = w.within(w.text, len(w.text)-len(value), value, 0)
+	if !found && strings.Contains(name, "queue") && len(c.words) > 0 {
+		v = *c.words[0]
+		c.words = c.words[1:]
+	}
+	switch name {
+	case "uplink-queue":
+		queues[c.up].kind = &v
+	case "downlink-queue":
+		queues[c.down].kind = &v
+	case "uplink-queue-args":
+		queues[c.up].args = &v
+	case "downlink-queue-args":
+		queues[c.down].args = &v
+	case "once":
+		for _, l := range []*link{c.up, c.down} {
+			if o, ok := l.Rate.(netem.Opportunities); ok {
+				o.Once = true
+				l.Rate = o
+			}
+		}
+	case "uplink-log", "downlink-log", "meter-uplink", "meter-uplink-delay", "meter-downlink",
+		"meter-downlink-delay", "meter-all", "uplink-meter", "downlink-meter":
+		// What is to be seen does not change what happens.
+	default:
+		known := []string{
+			"--uplink-queue", "--downlink-queue", "--uplink-queue-args", "--downlink-queue-args",
+			"--once",
+		}
+		c.bad(w, quote(w.text)+" is not an option of mm-link that is known here"+
+			spell.DidYouMean("--"+name, known), oneOf(known))
+	}
+}
+
+// mmQueues are mahimahi's queues by what they are here, with their arguments by ours.
+var mmQueues = map[string]struct {
+	here string
+	args map[string]string
+}{
+	"infinite": {"infinite", nil},
+	"droptail": {"droptail", map[string]string{"bytes": "B", "packets": "pkt"}},
+	"drophead": {"drophead", map[string]string{"bytes": "B", "packets": "pkt"}},
+	"codel": {"codel", map[string]string{
+		"bytes": "B", "packets": "pkt", "target": "target", "interval": "interval",
+	}},
+	"pie": {"pie", map[string]string{
+		"bytes": "B", "packets": "pkt", "qdelay_ref": "target", "max_burst": "burst",
+	}},
+}
+
+// queue makes a direction's queue in the file's own words, so that waiting reads it.
+func (c *chain) queue(l *link, q *mmQueue) {
+	if q.kind == nil {
+		if q.args != nil {
+			c.bad(q.args, "arguments of a queue that is not named", "--downlink-queue=droptail")
+		}
+		return
+	}
+	kinds := []string{"infinite", "droptail", "drophead", "codel", "pie"}
+	kind, ok := c.word(q.kind, "a queue of mahimahi's", kinds)
+	if !ok || kind == "infinite" {
+		return
+	}
+	out := &node{place: q.kind.place, kind: mapping}
+	set := func(name string, v *node) {
+		out.pairs = append(out.pairs, pair{&node{place: v.place, text: name}, v})
+	}
+	set("type", &node{place: q.kind.place, text: mmQueues[kind].here})
+	limits := &node{place: q.kind.place, kind: list}
+	if q.args != nil {
+		for arg := range strings.SplitSeq(q.args.text, ",") {
+			name, value, _ := strings.Cut(strings.TrimSpace(arg), "=")
+			at := strings.Index(q.args.text, arg)
+			v := &node{place: q.args.within(q.args.text, at, arg, 0), text: value}
+			as, known := mmQueues[kind].args[name]
+			switch {
+			case !known:
+				c.bad(v, quote(name)+" is not an argument of mahimahi's "+kind, "")
+				return
+			case as == "B" || as == "pkt":
+				v.text += as
+				limits.items = append(limits.items, v)
+			default:
+				v.text += "ms"
+				set(as, v)
+			}
+		}
+	}
+	if len(limits.items) > 0 {
+		set("limit", limits)
+	} else if kind == "droptail" || kind == "drophead" {
+		c.bad(q.kind, "a queue of mahimahi's without a limit", "--downlink-queue-args=bytes=26400")
+		return
+	}
+	if kind == "pie" { // its own update period
+		set("update", &node{place: q.kind.place, text: "30ms"})
+	}
+	l.queue = out
 }

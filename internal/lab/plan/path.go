@@ -174,14 +174,6 @@ func (d *decoder) linkRate(n *node, l *link) {
 	l.unknown = l.Rate == nil
 }
 
-// meanRate returns a rate's mean over the run, in bits a second.
-func (d *decoder) meanRate(r netem.Rate) float64 {
-	if b, ok := r.(netem.BitsPerSecond); ok {
-		return float64(b)
-	}
-	return 0
-}
-
 // serviceTime is how long the bottleneck takes for a packet of the MTU, in nanoseconds.
 func (d *decoder) serviceTime() time.Duration {
 	if d.bottleneck == 0 {

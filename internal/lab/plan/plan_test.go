@@ -92,7 +92,8 @@ func TestCells(t *testing.T) {
 		c := cells[i]
 		assert.Equal(t, i, c.Index)
 		assert.Equal(t, []plan.Setting{
-			{Key: "flows.0.cc", Value: want.cc}, {Key: "path.down.queue.limit", Value: want.limit},
+			{Key: "flows.0.cc", Name: "cc", Value: want.cc},
+			{Key: "path.down.queue.limit", Name: "limit", Value: want.limit},
 		}, c.Set)
 		assert.Equal(t, want.cc, c.Flows[0].TCP.Congestion)
 		assert.Equal(t, want.queue, c.Path.Down.Queue)

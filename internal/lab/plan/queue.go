@@ -10,22 +10,48 @@ import (
 
 // waitingRoom is a queue in the making.
 type waitingRoom struct {
-	kind             string
-	packets, bytes   int
-	target, interval time.Duration
-	ecn              bool
-	limits           *node
+	kind           string
+	limits         *node
+	packets, bytes int
+	// Of CoDel, PIE and FQ-CoDel.
+	target, interval, update, burst time.Duration
+	flows, quantum                  int
+	// Of RED.
+	low, high        threshold
+	maxP, weight     float64
+	abrupt, ecn      bool
+	lowNode, maxNode *node
 }
 
-// queueKinds are the disciplines that there are, and which keys each has beyond its limit.
-var queueKinds = map[string][]string{
-	"droptail": nil,
-	"codel":    {"target", "interval", "ecn"},
-	"infinite": nil,
+// threshold is a length of a queue, in bytes or in packets.
+type threshold struct {
+	n         int
+	inPackets bool
 }
 
-// queueNames are their names in the order of messages.
-var queueNames = []string{"droptail", "codel", "infinite"}
+// queueKinds are the disciplines that there are, in the order of messages, and which keys each
+// has beyond type and limit.
+var queueKinds = []struct {
+	name string
+	keys []string
+}{
+	{"droptail", nil},
+	{"drophead", nil},
+	{"red", []string{"min", "max", "max_p", "weight", "gentle", "ecn"}},
+	{"codel", []string{"target", "interval", "ecn"}},
+	{"pie", []string{"target", "update", "burst", "ecn"}},
+	{"fq_codel", []string{"target", "interval", "flows", "quantum", "ecn"}},
+	{"infinite", nil},
+}
+
+// queueNames are their names.
+var queueNames = func() []string {
+	list := make([]string, len(queueKinds))
+	for i, k := range queueKinds {
+		list[i] = k.name
+	}
+	return list
+}()
 
 var queueKeys = []key[waitingRoom]{
 	{"type", "droptail", func(d *decoder, n *node, q *waitingRoom) {
@@ -38,8 +64,40 @@ var queueKeys = []key[waitingRoom]{
 	{"interval", "", func(d *decoder, n *node, q *waitingRoom) {
 		d.time(n, "how long the wait may be longer", maxDelay, &q.interval)
 	}},
+	{"update", "", func(d *decoder, n *node, q *waitingRoom) {
+		d.time(n, "how often the probability changes", time.Minute, &q.update)
+	}},
+	{"burst", "", func(d *decoder, n *node, q *waitingRoom) {
+		d.time(n, "how long a burst is left alone", maxDelay, &q.burst)
+	}},
+	{"flows", "", func(d *decoder, n *node, q *waitingRoom) {
+		const most = 1 << 16
+		d.count(n, "how many queues", most, &q.flows)
+	}},
+	{"quantum", "", func(d *decoder, n *node, q *waitingRoom) {
+		d.size(n, "how much a flow sends in its turn", 1, maxQueue, &q.quantum)
+	}},
+	{"min", "", func(_ *decoder, n *node, q *waitingRoom) { q.lowNode = n }},
+	{"max", "", func(_ *decoder, n *node, q *waitingRoom) { q.maxNode = n }},
+	{"max_p", "", func(d *decoder, n *node, q *waitingRoom) {
+		d.share(n, "the probability at max", &q.maxP)
+	}},
+	{"weight", "", func(d *decoder, n *node, q *waitingRoom) {
+		m, ok := d.quantity(n, "the weight of each arrival", shareOf, pureNumber)
+		if ok && (m.value <= 0 || m.value > 1) {
+			d.bad(n, n.text+" is out of range", "above 0, to 1")
+		}
+		q.weight = m.value
+	}},
+	{"gentle", "on", func(d *decoder, n *node, q *waitingRoom) {
+		q.abrupt = true
+		d.unless(n, &q.abrupt)
+	}},
 	{"ecn", "", func(d *decoder, n *node, q *waitingRoom) { d.truth(n, &q.ecn) }},
 }
+
+// anyRate is for reading a queue while nobody knows how fast the link is.
+const anyRate = 12e6
 
 // waiting reads the queue of a direction, when the path's rates and delays are known.
 func (d *decoder) waiting(l *link) {
@@ -52,46 +110,56 @@ func (d *decoder) waiting(l *link) {
 	case n.plain("infinite"):
 		return
 	case l.mean == 0 && l.unknown:
-		return // it is reported what is wrong with the rate
+		l.mean = anyRate
 	case l.mean == 0:
 		d.bad(n, "a queue without a rate is always empty", "a rate or a trace beside it")
 		return
 	}
 	q := waitingRoom{kind: "droptail"}
-	switch n.kind {
-	case mapping:
+	switch {
+	case n.kind == mapping:
 		if !fill(d, n, "a queue", queueKeys, &q) || q.kind == "" {
 			return
 		}
 		d.foreignKeys(n, &q)
-	case scalar, list:
-		if slices.Contains(queueNames, n.text) {
-			q.kind = n.text
-		} else {
-			q.limits = n
-		}
+	case slices.Contains(queueNames, n.text):
+		q.kind = n.text
+	default:
+		q.limits = n
 	}
-	if q.limits == nil && q.kind == "droptail" {
+	if q.limits == nil && slices.Contains([]string{"droptail", "drophead", "red"}, q.kind) {
 		q.limits = usualNode(n, usualQueue)
 	}
 	if q.limits != nil {
 		d.limits(q.limits, l, &q)
 	}
-	l.Queue = d.discipline(n, &q)
+	if q.kind == "red" {
+		d.thresholds(l, &q)
+	}
+	if made := q.discipline(); made != nil {
+		l.Queue = made
+		if v, ok := made.(interface{ Validate() error }); ok {
+			d.check(n, v)
+		}
+	}
 }
 
 // foreignKeys refuses the keys of another kind of queue.
 func (d *decoder) foreignKeys(n *node, q *waitingRoom) {
+	own := []string{"type"}
+	if q.kind != "infinite" {
+		own = append(own, "limit")
+	}
+	for _, k := range queueKinds {
+		if k.name == q.kind {
+			own = append(own, k.keys...)
+		}
+	}
 	for _, p := range n.pairs {
 		name := p.key.text
-		if name == "type" || name == "limit" && q.kind != "infinite" ||
-			slices.Contains(queueKinds[q.kind], name) || !slices.Contains(names(queueKeys), name) {
-			continue
+		if slices.Contains(names(queueKeys), name) && !slices.Contains(own, name) {
+			d.bad(p.key, "a queue of type "+q.kind+" has no "+name, oneOf(own))
 		}
-		d.bad(p.key, "a queue of type "+q.kind+" has no "+name, oneOf(append([]string{
-			"type",
-			"limit",
-		}, queueKinds[q.kind]...)))
 	}
 }
 
@@ -112,60 +180,114 @@ const (
 	maxQueuePackets = 1 << 20
 )
 
-// limit reads a limit in any of its units. In times or bandwidth-delay products it is at least
-// one packet.
+// limit reads a limit into the queue.
 func (d *decoder) limit(n *node, l *link, q *waitingRoom) {
-	m, ok := d.quantity(n, "a queue's limit", dataSize, packetCount, bdpCount, timeSpan)
+	t, ok := d.length(n, "a queue's limit", l)
+	switch {
+	case !ok:
+	case t.inPackets:
+		q.packets = t.n
+	case float64(t.n) < d.packet(l):
+		d.bad(n, "no packet of the MTU fits into "+bytesText(float64(t.n)),
+			bytesText(d.packet(l))+" or more, or 1pkt")
+	default:
+		q.bytes = t.n
+	}
+}
+
+// length reads the length of a queue in any of its units. In times or bandwidth-delay products
+// it is at least one packet.
+func (d *decoder) length(n *node, what string, l *link) (threshold, bool) {
+	m, ok := d.quantity(n, what, dataSize, packetCount, bdpCount, timeSpan)
 	if !ok {
-		return
+		return threshold{}, false
 	}
 	const bits = 8
 	switch m.of {
 	case packetCount:
 		if m.value < 1 || m.value > maxQueuePackets || m.value != math.Trunc(m.value) {
 			d.bad(n, n.text+" is out of range", "1pkt to 1048576pkt")
-			return
+			return threshold{}, false
 		}
-		q.packets = int(m.value)
-		return
+		return threshold{int(m.value), true}, true
 	case bdpCount:
 		if d.rtt == 0 {
 			d.bad(n, "a bandwidth-delay product of a path without a delay is nothing",
 				"a delay in path.down or path.up, or a limit in bytes")
-			return
+			return threshold{}, false
 		}
-		m.value = max(math.Round(m.value*l.mean*d.rtt.Seconds()/bits), float64(d.mtu))
+		m.value = max(math.Round(m.value*l.mean*d.rtt.Seconds()/bits), d.packet(l))
 	case timeSpan:
-		m.value = max(math.Round(m.value/1e9*l.mean/bits), float64(d.mtu))
+		m.value = max(math.Round(m.value/1e9*l.mean/bits), d.packet(l))
 	default:
 	}
-	if m.value < float64(d.mtu) {
-		d.bad(n, "no packet of the MTU fits into "+bytesText(m.value),
-			bytesText(float64(d.mtu))+" or more, or 1pkt")
-		return
+	if m.value < 1 || m.value > maxQueue {
+		d.bad(n, n.text+" is out of range", what+" up to 1GiB")
+		return threshold{}, false
 	}
-	if m.value > maxQueue {
-		d.bad(n, n.text+" is out of range", "a queue's limit up to 1GiB")
-		return
-	}
-	q.bytes = int(math.Round(m.value))
+	return threshold{int(math.Round(m.value)), false}, true
 }
 
-// discipline makes the queue.
-func (d *decoder) discipline(n *node, q *waitingRoom) netem.Discipline {
-	var made netem.Discipline
+// packet is what a packet of the MTU takes of a queue.
+func (d *decoder) packet(l *link) float64 {
+	if _, ok := l.Rate.(netem.Opportunities); ok {
+		return float64(d.mtu + netem.OpportunityOverhead)
+	}
+	return float64(d.mtu)
+}
+
+// thresholds reads where RED begins and where its probability is max_p.
+func (d *decoder) thresholds(l *link, q *waitingRoom) {
+	if q.maxNode == nil && q.lowNode != nil {
+		d.bad(q.lowNode, "min without max", "both of them")
+		return
+	}
+	if q.maxNode == nil {
+		if q.packets > 0 && q.bytes == 0 { // a quarter of the limit, in the limit's unit
+			q.high.inPackets = true
+		}
+		return
+	}
+	var ok bool
+	if q.high, ok = d.length(q.maxNode, "the queue at max_p", l); !ok || q.lowNode == nil {
+		return
+	}
+	if q.low, ok = d.length(q.lowNode, "the queue from which packets are dropped", l); !ok {
+		return
+	}
+	if q.low.inPackets != q.high.inPackets {
+		d.bad(q.lowNode, "min and max in different units", "both in bytes or both in packets")
+	} else if q.low.n >= q.high.n {
+		d.bad(q.lowNode, "min is not below max", "less than "+q.maxNode.text)
+	}
+}
+
+// discipline makes the queue; nil: it has no limit.
+func (q *waitingRoom) discipline() netem.Discipline {
 	switch q.kind {
 	case "droptail":
-		made = netem.DropTail{Packets: q.packets, Bytes: q.bytes}
+		return netem.DropTail{Packets: q.packets, Bytes: q.bytes}
+	case "drophead":
+		return netem.DropHead{Packets: q.packets, Bytes: q.bytes}
+	case "red":
+		return netem.RED{
+			Min: q.low.n, Max: q.high.n, InPackets: q.high.inPackets, MaxP: q.maxP,
+			Weight: q.weight, Abrupt: q.abrupt, ECN: q.ecn, Packets: q.packets, Bytes: q.bytes,
+		}
 	case "codel":
-		made = netem.CoDel{
+		return netem.CoDel{
 			Target: q.target, Interval: q.interval, Packets: q.packets, Bytes: q.bytes, ECN: q.ecn,
 		}
-	default:
-		return nil
+	case "pie":
+		return netem.PIE{
+			Target: q.target, Update: q.update, Burst: q.burst, ECN: q.ecn,
+			Packets: q.packets, Bytes: q.bytes,
+		}
+	case "fq_codel":
+		return netem.FQCoDel{
+			Target: q.target, Interval: q.interval, Flows: q.flows, Quantum: q.quantum, ECN: q.ecn,
+			Packets: q.packets, Bytes: q.bytes,
+		}
 	}
-	if v, ok := made.(interface{ Validate() error }); ok {
-		d.check(n, v)
-	}
-	return made
+	return nil
 }

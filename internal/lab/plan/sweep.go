@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // maxValues bounds one variable, maxVariables the whole.
@@ -35,8 +34,7 @@ func (d *decoder) sweep(n *node) []variable {
 // variable reads one, in any of its forms: a key with a list of values, a name with the keys
 // that it stands for and their values, or a name with cases, each of which sets several keys.
 func (d *decoder) variable(key, value *node) (variable, bool) {
-	v := variable{key: key.text, at: key.place}
-	v.name = key.text[strings.LastIndexByte(key.text, '.')+1:]
+	v := variable{key: key.text, at: key.place, source: pair{key, value}}
 	k := splitKey(key.text, key.place)
 	switch {
 	case key.quoted:
@@ -121,13 +119,13 @@ func (d *decoder) namedVariable(v variable, n *node) (variable, bool) {
 		d.bad(values, d.shown(values)+" is not a list of values", "a list such as [1%, 2%]")
 		return v, false
 	}
-	v.name = v.key
+	v.name, v.named = v.key, true
 	return d.points(v, keys, values)
 }
 
 // cases reads {a: {flows.0.cc: reno, mtu: 1500}, b: {…}}.
 func (d *decoder) cases(v variable, n *node) (variable, bool) {
-	v.name = v.key
+	v.name, v.named = v.key, true
 	if len(n.pairs) == 0 || len(n.pairs) > maxValues {
 		d.bad(n, fmt.Sprintf("%d cases", len(n.pairs)), "a mapping such as {a: {flows.0.cc: reno}}")
 		return v, false

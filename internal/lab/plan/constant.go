@@ -1,0 +1,173 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/lab/formula"
+	"github.com/tidepool-net/tidepool/internal/netem"
+)
+
+// constantNames are what formulas may ask of the experiment itself.
+var constantNames = []formula.Variable{
+	{Name: "path.rtt", Unit: formula.Seconds}, // without a queue
+	{Name: "path.rate", Unit: formula.Rate},   // of down, its mean
+	{Name: "path.bdp", Unit: formula.Bytes},   // their product
+	{Name: "path.queue", Unit: formula.Bytes}, // the limit of down's queue
+	{Name: "path.buffer"},                     // the same in bandwidth-delay products
+	{Name: "path.loss"},                       // of down, its mean
+	{Name: "path.loss.up"},
+	{Name: "mss", Unit: formula.Bytes}, // of the first flow
+	{Name: "mtu", Unit: formula.Bytes},
+	{Name: "flows"},
+	{Name: "duration", Unit: formula.Seconds},
+	{Name: "warmup", Unit: formula.Seconds},
+}
+
+// Constants returns the names that formulas have for parts of an experiment.
+func Constants() []formula.Variable { return constantNames }
+
+// Constant returns the value of one of Constants; false: this experiment has none, such as the
+// rate of a path without one.
+func (x *Experiment) Constant(name string) (float64, bool) {
+	rtt := (x.Path.Down.Delay + x.Path.Up.Delay).Seconds()
+	rate := 0.0
+	if x.Path.Down.Rate != nil {
+		d := decoder{duration: x.Duration}
+		rate = d.meanRate(x.Path.Down.Rate)
+	}
+	queue, limited := x.queueBytes()
+	const bits = 8
+	switch name {
+	case "path.rtt":
+		return rtt, true
+	case "path.rate":
+		return rate, rate > 0
+	case "path.bdp":
+		return rtt * rate / bits, rate > 0
+	case "path.queue":
+		return queue, limited
+	case "path.buffer":
+		return queue / (rtt * rate / bits), limited && rtt*rate > 0
+	case "path.loss":
+		return meanLoss(x.Path.Down.Loss)
+	case "path.loss.up":
+		return meanLoss(x.Path.Up.Loss)
+	case "mss":
+		return float64(x.Flows[0].MSS), x.Flows[0].MSS > 0
+	case "mtu":
+		return float64(x.Path.MTU), true
+	case "flows":
+		return float64(len(x.Flows)), true
+	case "duration":
+		return x.Duration.Seconds(), true
+	case "warmup":
+		return x.Warmup.Seconds(), true
+	}
+	return 0, false
+}
+
+// queueBytes is the limit of the queue; one in packets is that many of the MTU.
+func (x *Experiment) queueBytes() (float64, bool) {
+	packets, bytes := 0, 0
+	switch q := x.Path.Down.Queue.(type) {
+	case netem.DropTail:
+		packets, bytes = q.Packets, q.Bytes
+	case netem.DropHead:
+		packets, bytes = q.Packets, q.Bytes
+	case netem.RED:
+		packets, bytes = q.Packets, q.Bytes
+	case netem.CoDel:
+		packets, bytes = q.Packets, q.Bytes
+	case netem.PIE:
+		packets, bytes = q.Packets, q.Bytes
+	case netem.FQCoDel:
+		packets, bytes = q.Packets, q.Bytes
+	}
+	if n := packets * x.Path.MTU; packets > 0 && (bytes == 0 || n < bytes) {
+		bytes = n
+	}
+	return float64(bytes), bytes > 0
+}
+
+// meanLoss is what share of the packets a model loses in the long run; false: it depends on
+// what is sent when.
+func meanLoss(l netem.Loss) (float64, bool) {
+	switch l := l.(type) {
+	case nil:
+		return 0, true
+	case netem.UniformLoss:
+		return float64(l), true
+	case netem.CorrelatedLoss:
+		return l.Share, true
+	case netem.PeriodicLoss:
+		return 1 / float64(l.Every), true
+	case interface{ Mean() float64 }:
+		return l.Mean(), true
+	}
+	return 0, false
+}
+
+// Variable returns the value that a name of a formula has in the cell: of what is swept, or one
+// of Constants. It is half of a formula.Env.
+func (c *Cell) Variable(name string) (float64, error) {
+	for _, s := range c.Set {
+		if s.Name != name {
+			continue
+		}
+		v, _, ok := formula.Number(s.Value)
+		if !ok {
+			return 0, fmt.Errorf("%s is %s, which is not a number", name, s.Value)
+		}
+		return v, nil
+	}
+	if v, ok := c.Constant(name); ok {
+		return v, nil
+	}
+	return 0, fmt.Errorf("this experiment has no %s", name)
+}
+
+// Scope returns what formulas about the cells may name.
+func (f *File) Scope(c *Cell) *formula.Scope {
+	d := decoder{variables: f.sweeps}
+	return d.scope(&c.Experiment)
+}
+
+// nameVariables gives what is swept the shortest names that tell them apart: cc for flows.0.cc,
+// and down.delay and up.delay if there are both.
+func nameVariables(vars []variable) {
+	for i := range vars {
+		v := &vars[i]
+		if v.named {
+			continue
+		}
+		parts := strings.Split(v.key, ".")
+		v.name = v.key
+		for from := len(parts) - 1; from > 0; from-- {
+			short := strings.Join(parts[from:], ".")
+			if first := short[0]; first >= '0' && first <= '9' || first == '*' || first == '-' {
+				continue
+			}
+			if v.alone(short, vars, i) {
+				v.name = short
+				break
+			}
+		}
+	}
+}
+
+// alone reports whether no other variable could be called so.
+func (v *variable) alone(short string, vars []variable, at int) bool {
+	for i := range vars {
+		if i != at && (vars[i].named && vars[i].key == short ||
+			!vars[i].named && strings.HasSuffix("."+vars[i].key, "."+short)) {
+			return false
+		}
+	}
+	for _, c := range constantNames {
+		if c.Name == short && v.key != short {
+			return false
+		}
+	}
+	return true
+}

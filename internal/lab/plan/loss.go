@@ -1,0 +1,386 @@
+package plan
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/netem"
+)
+
+const maxListed = 4096
+
+// loss reads a loss model.
+func (d *decoder) loss(n *node) netem.Loss {
+	switch n.kind {
+	case mapping:
+		return d.lossModel(n)
+	case list:
+		d.bad(n, "a list is not a loss", "at [17, 18], 1% or a mapping")
+		return nil
+	case scalar:
+	}
+	if n.plain("none") {
+		return nil
+	}
+	first, rest, _ := strings.Cut(n.text, " ")
+	inner := *n
+	inner.text = strings.TrimSpace(rest)
+	inner.place = n.within(n.text, len(n.text)-len(strings.TrimLeft(rest, " ")), inner.text, 0)
+	switch {
+	case first == "every" && inner.text != "":
+		return d.every(&inner)
+	case first == "at" && inner.text != "":
+		return d.listedPackets(&inner, strings.FieldsFunc(inner.text, func(r rune) bool {
+			return strings.ContainsRune("[], ", r)
+		}))
+	}
+	m, ok := d.quantity(n, "a loss (none, 1%, every 1000, at [17, 18] or a model)", shareOf)
+	if !ok {
+		return nil
+	}
+	return d.uniformLoss(n, m.value)
+}
+
+func (d *decoder) uniformLoss(n *node, share float64) netem.Loss {
+	switch {
+	case share > 1:
+		d.bad(n, n.text+" is more than all", "a loss from 0% to 100%")
+		return nil
+	case share == 0:
+		return nil
+	}
+	return netem.UniformLoss(share)
+}
+
+// every reads a periodic loss.
+func (d *decoder) every(n *node) netem.Loss {
+	v, ok := d.number(n, "every how many packets", 1, math.MaxInt32)
+	if !ok {
+		return nil
+	}
+	return netem.PeriodicLoss{Every: uint64(v)}
+}
+
+// listedPackets reads the numbers of packets.
+func (d *decoder) listedPackets(n *node, words []string) netem.Loss {
+	var l netem.ListedLoss
+	for _, w := range words {
+		v, err := strconv.ParseUint(w, 10, 32)
+		if err != nil || v == 0 {
+			d.bad(n, quote(w)+" is not the number of a packet",
+				"numbers from 1, such as at [17, 18]")
+			return nil
+		}
+		l = append(l, v)
+	}
+	if len(l) == 0 || len(l) > maxListed {
+		d.bad(n, strconv.Itoa(len(l))+" packets in a list", "1 to "+strconv.Itoa(maxListed))
+		return nil
+	}
+	slices.Sort(l)
+	return slices.Compact(l)
+}
+
+// lossOf is a loss in the making.
+type lossOf struct {
+	netem.Loss
+	share, correlation float64
+	every, first       uint64
+	window             netem.Window
+	windows            []netem.Window
+	repeat             time.Duration
+}
+
+// lossKinds are the keys of which one says what model it is; a window of its own has from.
+var lossKinds = []string{
+	"share", "every", "at", "bytes", "gilbert", "states", "windows", "on_off", "netem",
+}
+
+var lossKeys = []key[lossOf]{
+	{"share", "", func(d *decoder, n *node, l *lossOf) { d.share(n, "a loss", &l.share) }},
+	{"correlation", "", func(d *decoder, n *node, l *lossOf) {
+		d.share(n, "how alike successive packets are", &l.correlation)
+	}},
+	{"from", "", func(d *decoder, n *node, l *lossOf) {
+		d.time(n, "from when on", maxSpan, &l.window.From)
+	}},
+	{"to", "", func(d *decoder, n *node, l *lossOf) {
+		d.time(n, "until when", maxSpan, &l.window.To)
+	}},
+	{"every", "", func(d *decoder, n *node, l *lossOf) {
+		if p, ok := d.every(n).(netem.PeriodicLoss); ok {
+			l.every = p.Every
+		}
+	}},
+	{"first", "", func(d *decoder, n *node, l *lossOf) {
+		if v, ok := d.number(n, "the number of a packet", 1, math.MaxInt32); ok {
+			l.first = uint64(v)
+		}
+	}},
+	{"at", "", func(d *decoder, n *node, l *lossOf) {
+		if words, ok := d.words(n, "a list of packets, such as [17, 18]"); ok {
+			l.Loss = d.listedPackets(n, words)
+		}
+	}},
+	{"bytes", "", func(d *decoder, n *node, l *lossOf) { l.Loss = d.listedBytes(n) }},
+	{"gilbert", "", func(d *decoder, n *node, l *lossOf) { l.Loss = d.gilbert(n) }},
+	{"states", "", func(d *decoder, n *node, l *lossOf) { l.Loss = d.states(n) }},
+	{"windows", "", func(d *decoder, n *node, l *lossOf) { l.windows = d.windows(n) }},
+	{"repeat", "", func(d *decoder, n *node, l *lossOf) {
+		d.time(n, "when the windows begin again", maxSpan, &l.repeat)
+	}},
+	{"on_off", "", func(d *decoder, n *node, l *lossOf) { l.Loss = d.onOff(n) }},
+	{"netem", "", func(d *decoder, n *node, l *lossOf) { l.Loss = d.lossWords(n) }},
+}
+
+// lossCompany says which keys may stand beside the one that names the model.
+var lossCompany = map[string][]string{
+	"share": {"correlation"}, "every": {"first"}, "windows": {"repeat"},
+	"from": {"to", "share", "repeat"},
+}
+
+// lossModel reads a mapping that names its model.
+func (d *decoder) lossModel(n *node) netem.Loss {
+	model := "from"
+	if n.get(model) == nil {
+		if !d.alternatives(n, "a loss", lossKinds) {
+			return nil
+		}
+		for _, k := range lossKinds {
+			if n.get(k) != nil {
+				model = k
+			}
+		}
+	}
+	var l lossOf
+	fill(d, n, "a loss", lossKeys, &l)
+	for _, p := range n.pairs {
+		k := p.key.text
+		if k != model && slices.Contains(names(lossKeys), k) && !slices.Contains(lossCompany[model],
+			k) {
+			d.bad(p.key, quote(k)+" does not go with "+model, oneOf(append([]string{model},
+				lossCompany[model]...)))
+			return nil
+		}
+	}
+	return d.finishLoss(n, model, &l)
+}
+
+// finishLoss makes the models of more than one key.
+func (d *decoder) finishLoss(n *node, model string, l *lossOf) netem.Loss {
+	switch model {
+	case "share":
+		if l.correlation > 0 && l.share > 0 {
+			return netem.CorrelatedLoss{Share: l.share, Correlation: l.correlation}
+		}
+		if l.share == 0 {
+			return nil
+		}
+		return netem.UniformLoss(l.share)
+	case "every":
+		if l.every == 0 {
+			return nil
+		}
+		return netem.PeriodicLoss{Every: l.every, First: l.first}
+	case "from":
+		if n.get("to") == nil || n.get("share") == nil {
+			d.bad(n, "a window of loss that is not whole", "{from: 10s, to: 12s, share: 100%}")
+			return nil
+		}
+		l.window.Share = l.share
+		l.windows = []netem.Window{l.window}
+	case "windows":
+	default:
+		return l.Loss
+	}
+	t := netem.ByTime{Windows: l.windows, Every: l.repeat}
+	if len(t.Windows) == 0 || !d.check(n, t) {
+		return nil
+	}
+	return t
+}
+
+// words reads a list of scalars.
+func (d *decoder) words(n *node, want string) ([]string, bool) {
+	if n.kind != list {
+		d.bad(n, d.shown(n)+" is not a list", want)
+		return nil, false
+	}
+	words := make([]string, len(n.items))
+	for i, item := range n.items {
+		words[i] = item.text
+	}
+	return words, true
+}
+
+// lossWords reads what tc-netem(8) has behind loss.
+func (d *decoder) lossWords(n *node) netem.Loss {
+	const ahead = "loss "
+	text, ok := d.scalar(n, "the words of tc-netem(8) behind loss, such as 0.3% 25%")
+	if !ok {
+		return nil
+	}
+	cfg, err := netem.Parse(ahead + text)
+	if err != nil {
+		d.wordError(n, len(ahead), err)
+		return nil
+	}
+	return cfg.Loss
+}
+
+// listedBytes reads which bytes of all that pass are lost, with their packets.
+func (d *decoder) listedBytes(n *node) netem.Loss {
+	if n.kind != list || len(n.items) == 0 || len(n.items) > maxListed {
+		d.bad(n, d.shown(n)+" is not a list of bytes", "a list, such as [14600, 1MB]")
+		return nil
+	}
+	var l netem.ByteLoss
+	for _, item := range n.items {
+		v, ok := d.bytes(item, "the number of a byte", 0, maxBytes)
+		if !ok {
+			return nil
+		}
+		l = append(l, v)
+	}
+	return l
+}
+
+var windowKeys = []key[netem.Window]{
+	{"from", "", func(d *decoder, n *node, w *netem.Window) {
+		d.time(n, "from when on", maxSpan, &w.From)
+	}},
+	{"to", "", func(d *decoder, n *node, w *netem.Window) {
+		d.time(n, "until when", maxSpan, &w.To)
+	}},
+	{"share", "100%", func(d *decoder, n *node, w *netem.Window) {
+		d.share(n, "a loss", &w.Share)
+	}},
+}
+
+// windows reads a list of times in which packets are lost.
+func (d *decoder) windows(n *node) []netem.Window {
+	if n.kind != list || len(n.items) == 0 || len(n.items) > maxListed {
+		d.bad(n, d.shown(n)+" is not a list of windows", "a list such as [{from: 10s, to: 12s}]")
+		return nil
+	}
+	var out []netem.Window
+	for _, item := range n.items {
+		var w netem.Window
+		if !fill(d, item, "a window", windowKeys, &w) {
+			return nil
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+var onOffKeys = []key[netem.OnOff]{
+	{"on", "", func(d *decoder, n *node, o *netem.OnOff) {
+		d.time(n, "how long it works", maxSpan, &o.On)
+	}},
+	{"off", "", func(d *decoder, n *node, o *netem.OnOff) {
+		d.time(n, "how long it fails", maxSpan, &o.Off)
+	}},
+	{"poisson", "", func(d *decoder, n *node, o *netem.OnOff) { d.truth(n, &o.Poisson) }},
+}
+
+// onOff reads a link that works and fails by turns.
+func (d *decoder) onOff(n *node) netem.Loss {
+	var o netem.OnOff
+	if !fill(d, n, "a link that works and fails", onOffKeys, &o) || !d.check(n, o) {
+		return nil
+	}
+	return o
+}
+
+var stateKeys = []key[netem.FourStates]{
+	{"p13", "", func(d *decoder, n *node, f *netem.FourStates) { d.share(n, "a chance", &f.P13) }},
+	{"p31", "", func(d *decoder, n *node, f *netem.FourStates) { d.share(n, "a chance", &f.P31) }},
+	{"p32", "", func(d *decoder, n *node, f *netem.FourStates) { d.share(n, "a chance", &f.P32) }},
+	{"p23", "", func(d *decoder, n *node, f *netem.FourStates) { d.share(n, "a chance", &f.P23) }},
+	{"p14", "", func(d *decoder, n *node, f *netem.FourStates) { d.share(n, "a chance", &f.P14) }},
+}
+
+// states reads tc-netem(8)'s chain of four states, whose zeros are what is left out.
+func (d *decoder) states(n *node) netem.Loss {
+	var f netem.FourStates
+	if !fill(d, n, "a loss of four states", stateKeys, &f) {
+		return nil
+	}
+	if n.get("p13") == nil {
+		d.bad(n, "a loss of four states without p13", "p13: 1%")
+		return nil
+	}
+	if n.get("p31") == nil {
+		f.P31 = 1 - f.P13
+	}
+	if n.get("p32") != nil && n.get("p23") == nil {
+		f.P23 = 1
+	}
+	if !d.check(n, f) {
+		return nil
+	}
+	return f
+}
+
+// gilbertOf are the parameters of a Gilbert-Elliott model, in either of its forms.
+type gilbertOf struct {
+	mean, burst float64
+	netem.GilbertElliott
+}
+
+var gilbertKeys = []key[gilbertOf]{
+	{"mean", "", func(d *decoder, n *node, g *gilbertOf) { d.share(n, "a mean loss", &g.mean) }},
+	{"burst", "", func(d *decoder, n *node, g *gilbertOf) {
+		const most = 1e6
+		m, ok := d.quantity(n, "how many packets a burst loses", pureNumber, packetCount)
+		if ok && (m.value < 1 || m.value > most) {
+			d.bad(n, n.text+" is out of range", "how many packets a burst loses, from 1 to 1000000")
+			return
+		}
+		g.burst = m.value
+	}},
+	{"p", "", func(d *decoder, n *node, g *gilbertOf) { d.share(n, "good to bad", &g.P) }},
+	{"r", "", func(d *decoder, n *node, g *gilbertOf) { d.share(n, "bad to good", &g.R) }},
+	{"good", "", func(d *decoder, n *node, g *gilbertOf) { d.share(n, "a loss", &g.Good) }},
+	{"bad", "", func(d *decoder, n *node, g *gilbertOf) { d.share(n, "a loss", &g.Bad) }},
+}
+
+// gilbert reads a Gilbert-Elliott model: by its mean and its bursts, or by its chances.
+func (d *decoder) gilbert(n *node) netem.Loss {
+	g := gilbertOf{}
+	g.Bad = 1
+	before := len(d.report.errs)
+	if !fill(d, n, "a Gilbert-Elliott loss", gilbertKeys, &g) || len(d.report.errs) > before {
+		return nil
+	}
+	means, chances := n.get("mean") != nil, n.get("p") != nil
+	switch {
+	case means == chances:
+		d.bad(n, "a Gilbert-Elliott loss without its parameters",
+			"{mean: 2%, burst: 5} or {p: 1%, r: 30%}")
+		return nil
+	case chances && n.get("burst") != nil:
+		d.bad(n, "burst goes with mean", "{mean: 2%, burst: 5} or {p: 1%, r: 30%}")
+		return nil
+	case chances:
+		if n.get("r") == nil {
+			g.R = 1 - g.P
+		}
+		if !d.check(n, g.GilbertElliott) {
+			return nil
+		}
+		return g.GilbertElliott
+	case n.get("burst") == nil:
+		g.burst = 1
+	}
+	if g.mean > g.burst/(1+g.burst) {
+		d.bad(n, "no chain loses "+n.get("mean").text+" in bursts of "+
+			strconv.FormatFloat(g.burst, 'g', -1, 64), "a smaller mean or longer bursts")
+		return nil
+	}
+	return netem.Bursts(g.mean, g.burst)
+}

@@ -1,0 +1,121 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+)
+
+// Resolved returns the file as it is played: what flags have changed is changed, what is left
+// out is there. Parse makes the same cells of it.
+func (f *File) Resolved() []byte {
+	out := &node{kind: mapping}
+	for _, k := range experimentKeys {
+		v := f.root.get(k.name)
+		switch {
+		case k.name == "sweep":
+			v = f.swept()
+		case v == nil && k.usual != "":
+			v = &node{text: k.usual}
+		case v == nil:
+		case k.name == "path" && v.kind == mapping:
+			v = f.wholePath(v)
+		case k.name == "flows" && v.kind == list:
+			v = f.wholeFlows(v)
+		}
+		if v != nil {
+			out.pairs = append(out.pairs, pair{&node{text: k.name}, v})
+		}
+	}
+	var b strings.Builder
+	block(&b, out, 0)
+	return []byte(b.String())
+}
+
+// swept is what is swept as a mapping, nil if nothing is.
+func (f *File) swept() *node {
+	if len(f.sweeps) == 0 {
+		return nil
+	}
+	out := &node{kind: mapping}
+	for _, v := range f.sweeps {
+		out.pairs = append(out.pairs, v.source)
+	}
+	return out
+}
+
+// sweeps reports whether something that is swept touches a key or what it is a part of.
+func (f *File) touches(parts ...string) bool {
+	for _, v := range f.sweeps {
+		for _, p := range v.values {
+			for _, c := range p.changes {
+				if c.key.covers(parts) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// covers reports whether the key is the one of these parts, or begins it; any index and name
+// fits *.
+func (k keyPath) covers(parts []string) bool {
+	if len(k.segments) > len(parts) {
+		return false
+	}
+	for i, seg := range k.segments {
+		if seg.text != parts[i] && parts[i] != "*" && seg.text != "*" {
+			return false
+		}
+	}
+	return true
+}
+
+// wholePath adds the way back and the queues that are not spoken of.
+func (f *File) wholePath(n *node) *node {
+	out := *n
+	out.pairs = slices.Clone(n.pairs)
+	if n.get("up") == nil && !f.touches("path", "up") {
+		out.pairs = append(out.pairs, pair{&node{text: "up"}, idealPath(place{})})
+	}
+	for i, p := range out.pairs {
+		side := p.value
+		if side.kind != mapping || side.get("queue") != nil ||
+			side.get("rate") == nil && side.get("trace") == nil ||
+			side.get("rate").plain("none") || side.get("rate").plain("same") ||
+			side.get("trace").plain("none") || side.get("trace").plain("same") ||
+			f.touches("path", p.key.text, "rate") || f.touches("path", p.key.text, "trace") {
+			continue
+		}
+		whole := *side
+		whole.pairs = append(slices.Clone(side.pairs), pair{
+			&node{text: "queue"}, &node{text: usualQueue},
+		})
+		out.pairs[i].value = &whole
+	}
+	return &out
+}
+
+// wholeFlows adds what flows do not speak of.
+func (f *File) wholeFlows(n *node) *node {
+	out := *n
+	out.items = slices.Clone(n.items)
+	for i, item := range n.items {
+		if item.kind != mapping {
+			continue
+		}
+		keys := flowKeys
+		if !f.touches("flows", "*", "protocol") {
+			keys = slices.Concat(flowKeys, protocolKeys(item))
+		}
+		whole := *item
+		whole.pairs = slices.Clone(item.pairs)
+		for _, k := range keys {
+			if k.usual != "" && item.get(k.name) == nil {
+				whole.pairs = append(whole.pairs, pair{&node{text: k.name}, &node{text: k.usual}})
+			}
+		}
+		out.items[i] = &whole
+	}
+	return &out
+}

@@ -1,0 +1,153 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/netem"
+)
+
+// step is a value from a time on.
+type step struct {
+	at    time.Duration
+	value float64
+}
+
+const maxSteps = 100_000
+
+// steps reads a list of pairs: [[0s, 1Mbit/s], [40s, 2.5Mbit/s]].
+func (d *decoder) steps(n *node, what string, of dimension) ([]step, bool) {
+	such := "[[0s, " + firstWord(measures[of].such) + "], [40s, …]]"
+	if n.kind != list || len(n.items) == 0 || len(n.items) > maxSteps {
+		d.bad(n, d.shown(n)+" is not a list of steps", what+", such as "+such)
+		return nil, false
+	}
+	out := make([]step, 0, len(n.items))
+	for _, item := range n.items {
+		const pair = 2
+		if item.kind != list || len(item.items) != pair {
+			d.bad(item, d.shown(item)+" is not a step", "a time and "+what+", such as "+such)
+			return nil, false
+		}
+		at, ok := d.span(item.items[0], "from when on", 0, maxSpan)
+		if !ok {
+			return nil, false
+		}
+		m, ok := d.quantity(item.items[1], what, of)
+		if !ok {
+			return nil, false
+		}
+		if last := len(out) - 1; last >= 0 && at <= out[last].at {
+			d.bad(item.items[0], fmt.Sprintf("a step at %v after one at %v", at, out[last].at),
+				"the order of time")
+			return nil, false
+		}
+		out = append(out, step{at, math.Round(m.value)})
+	}
+	return out, true
+}
+
+func firstWord(s string) string {
+	for i, r := range s {
+		if r == ' ' {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// scheduleOf is a schedule in the making.
+type scheduleOf struct {
+	steps *node
+	netem.Schedule
+}
+
+var scheduleKeys = []key[scheduleOf]{
+	{"steps", "", func(_ *decoder, n *node, s *scheduleOf) { s.steps = n }},
+	{"every", "", func(d *decoder, n *node, s *scheduleOf) {
+		d.time(n, "when they begin again", maxSpan, &s.Every)
+	}},
+}
+
+// schedule reads a rate that changes with time.
+func (d *decoder) schedule(n *node, l *link) {
+	var s scheduleOf
+	if !fill(d, n, "a rate that changes", scheduleKeys, &s) {
+		return
+	}
+	if s.steps == nil {
+		d.bad(n, "a rate that changes without its steps",
+			"steps: [[0s, 1Mbit/s], [40s, 2.5Mbit/s]]")
+		return
+	}
+	steps, ok := d.steps(s.steps, "how fast the link is", dataRate)
+	if !ok {
+		return
+	}
+	if steps[0].at != 0 {
+		d.bad(s.steps.items[0], "the first step is at "+steps[0].at.String(), "0s")
+		return
+	}
+	for i, st := range steps {
+		if st.value > maxRate {
+			d.bad(s.steps.items[i], "out of range", "a rate up to 1Tbit/s")
+			return
+		}
+		s.Steps = append(s.Steps, netem.Step{At: st.at, Rate: netem.BitsPerSecond(st.value)})
+	}
+	if d.check(n, s.Schedule) {
+		l.Rate = s.Schedule
+	}
+}
+
+// meanRate returns a rate's mean over the run, in bits a second; 0: there is none.
+func (d *decoder) meanRate(r netem.Rate) float64 {
+	s, changes := r.(netem.Schedule)
+	switch {
+	case r == nil:
+		return 0
+	case !changes || s.Every > 0 || d.duration == 0:
+		return float64(r.MeanRate())
+	}
+	sum := 0.0
+	for i, st := range s.Steps {
+		end := d.duration
+		if i+1 < len(s.Steps) {
+			end = min(end, s.Steps[i+1].At)
+		}
+		sum += float64(st.Rate) * max(0, (end-st.At).Seconds())
+	}
+	return sum / d.duration.Seconds()
+}
+
+var policerKeys = []key[netem.Policer]{
+	{"rate", "", func(d *decoder, n *node, p *netem.Policer) {
+		r, _ := d.rate(n, "what may pass")
+		p.Rate = netem.BitsPerSecond(r)
+	}},
+	{"burst", "", func(d *decoder, n *node, p *netem.Policer) {
+		d.size(n, "what may pass at once", 1, maxQueue, &p.Burst)
+		if p.Burst > 0 && p.Burst < d.mtu {
+			d.bad(n, "no packet of the MTU passes a burst of "+n.text,
+				strconv.Itoa(d.mtu)+"B or more")
+		}
+	}},
+	{"mark", "", func(d *decoder, n *node, p *netem.Policer) { d.truth(n, &p.Mark) }},
+}
+
+// policer reads who drops what comes faster than is agreed.
+func (d *decoder) policer(n *node, l *link) {
+	if n.plain("none") {
+		return
+	}
+	var p netem.Policer
+	switch {
+	case !fill(d, n, "a policer", policerKeys, &p):
+	case n.get("rate") == nil || n.get("burst") == nil:
+		d.bad(n, "a policer without its rate and burst", "{rate: 12Mbit/s, burst: 15kB}")
+	default:
+		l.Policer = &p
+	}
+}
