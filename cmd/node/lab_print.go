@@ -17,6 +17,7 @@ import (
 type taken struct {
 	runs int // the others were there
 	real time.Duration
+	now  bool // something may have been run
 }
 
 // print tells what a run of `node lab run` came to.
@@ -49,6 +50,7 @@ func summing(r *lab.Results, t taken) string {
 	}
 	text := fmt.Sprintf("%s, %s of virtual time", counted(len(r.Runs), "run"), long(virtual))
 	switch {
+	case !t.now:
 	case t.runs == 0:
 		text += "; all were there before (--fresh runs them again)"
 	case t.runs < len(r.Runs):
@@ -56,8 +58,7 @@ func summing(r *lab.Results, t taken) string {
 	default:
 		text += " in " + long(t.real)
 	}
-	text = "hash " + r.Hash() + "  " + text + "\n"
-	return text + filepath.Join(r.Dir, "summary.csv")
+	return "hash " + r.Hash() + "  " + text + "\n" + filepath.Join(r.Dir, r.File)
 }
 
 // long writes a time with as much of it as matters.

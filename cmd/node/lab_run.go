@@ -220,7 +220,7 @@ func (o *labRunOptions) request(c *cobra.Command, name string) lab.Request {
 func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	cell, err := o.cell()
 	if err != nil {
-		return misuse(c, err)
+		return &usageError{err}
 	}
 	study, err := lab.Load(o.request(c, name))
 	if err != nil {
@@ -231,10 +231,11 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	}
 	p := lab.Options{Dir: o.dir, Workers: o.workers, Records: o.records}
 	p.Until, _ = o.precision() // validated
+	stale := false
 	if p.Dir == "" {
-		p.Dir = lab.Place(study)
+		p.Dir, stale = lab.Place(study)
 	}
-	if o.fresh {
+	if o.fresh || stale {
 		if err := lab.Clear(p.Dir); err != nil {
 			return err
 		}
@@ -257,6 +258,6 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	took := taken{runs: progress.done, real: time.Since(began)}
-	return o.print(c, r, took)
+	t := taken{runs: progress.done, real: time.Since(began), now: true}
+	return o.print(c, r, t)
 }

@@ -12,8 +12,10 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
@@ -50,7 +52,7 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return misuse(c, err) })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return misuse(c, flagError(err)) })
 	root.AddCommand(runCommand(), validateCommand(), versionCommand(), demoCommand(),
 		labCommand())
 	return root
@@ -111,6 +113,22 @@ func misuse(c *cobra.Command, err error) error {
 		c.CommandPath(), err, c.CommandPath())}
 }
 
+// flagError says of a value that a flag does not take what it takes.
+func flagError(err error) error {
+	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	want := map[string]string{
+		"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0",
+		"float64": "a number", "bool": "true or false",
+	}[bad.GetFlag().Value.Type()]
+	if want == "" {
+		return err
+	}
+	return fmt.Errorf("--%s %q: want %s", bad.GetFlag().Name, bad.GetValue(), want)
+}
+
 // usageArgs has a check of arguments fail as wrong usage.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
@@ -143,6 +161,9 @@ func explain(err error) string {
 		return ""
 	}
 	if bad, ok := errors.AsType[lnx.Errors](err); ok {
+		return bad.Error() + "\n"
+	}
+	if bad, ok := errors.AsType[plan.Errors](err); ok {
 		return bad.Error() + "\n"
 	}
 	text := err.Error()

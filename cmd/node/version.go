@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/lab"
 )
 
 // version is what `node version --json` prints.
@@ -90,5 +92,5 @@ func buildMark() string {
 	if err != nil {
 		return v.Version
 	}
-	return v.Version + " build " + digest[:12]
+	return v.Version + lab.Unpublished + digest[:12]
 }

@@ -44,8 +44,8 @@ func Compare(a, b *Results) ([]Comparison, error) {
 			continue
 		}
 		if len(before[0].Flows) != len(after[0].Flows) {
-			return nil, fmt.Errorf("%w: cell %d of %s has %d flows, and cell %d of %s has %d",
-				ErrUsage, pair[0], a.Dir, len(before[0].Flows), pair[1], b.Dir, len(after[0].Flows))
+			return nil, usage("cell %d of %s has %d flows, and cell %d of %s has %d",
+				pair[0], a.Dir, len(before[0].Flows), pair[1], b.Dir, len(after[0].Flows))
 		}
 		set := a.Cells[pair[0]].Set
 		for i := range before[0].Flows {
@@ -73,7 +73,7 @@ func matchCells(a, b *Results) ([][2]int, error) {
 	case len(pairs) > 0:
 		return pairs, nil
 	case len(a.Cells) != len(b.Cells):
-		return nil, fmt.Errorf("%w: %s and %s have no cell in common", ErrUsage, a.Dir, b.Dir)
+		return nil, usage("%s and %s have no cell in common", a.Dir, b.Dir)
 	}
 	for i := range a.Cells {
 		pairs = append(pairs, [2]int{i, i})
@@ -185,13 +185,13 @@ func comparisonGrid(a, b *Results, list []Comparison) grid {
 	lastCell, lastFlow := "\x00", "\x00"
 	for i := range list {
 		c := &list[i]
-		text, name := shortSettings(c.Set), c.Flow
+		set, name := shortSettings(c.Set), c.Flow
 		if name == "" {
 			name = "all"
 		}
-		cell.cells = append(cell.cells, unless(text == lastCell, text))
-		flow.cells = append(flow.cells, unless(text == lastCell && name == lastFlow, name))
-		lastCell, lastFlow = text, name
+		cell.cells = append(cell.cells, unless(set == lastCell, set))
+		flow.cells = append(flow.cells, unless(set == lastCell && name == lastFlow, name))
+		lastCell, lastFlow = set, name
 		metric.cells = append(metric.cells, string(c.Metric))
 		most := max(math.Abs(*c.Before), math.Abs(*c.After))
 		short, scale := scaled(c.Unit, most)
@@ -209,7 +209,8 @@ func comparisonGrid(a, b *Results, list []Comparison) grid {
 		}
 		change.reaches = append(change.reaches, reach)
 		unit.cells = append(unit.cells, short)
-		share.cells = append(share.cells, c.verdict())
+		text, doubt := c.verdict()
+		share.cells, share.reaches = append(share.cells, text), append(share.reaches, doubt)
 	}
 	var t grid
 	if lastCell != "" {
@@ -222,24 +223,23 @@ func comparisonGrid(a, b *Results, list []Comparison) grid {
 }
 
 // verdict is the difference as a share, and whether there is any doubt about its sign.
-func (c *Comparison) verdict() string {
-	text := ""
+func (c *Comparison) verdict() (share, doubt string) {
 	if c.Share != nil {
-		text = fmt.Sprintf("%+.1f %%", 100**c.Share)
+		share = fmt.Sprintf("%+.1f %%", 100**c.Share)
 	}
 	if c.Low != nil && *c.Low <= 0 && 0 <= *c.High && *c.Change != 0 {
-		text += " ?"
+		doubt = " ?"
 	}
-	return text
+	return share, doubt
 }
 
 func comparisonLegend(list []Comparison) string {
 	if len(list) == 0 {
 		return "nothing to compare\n"
 	}
-	text := "\nthe same luck on both sides: mean differences of pairs"
+	text := "\npairs with the same luck: means of their differences"
 	if !list[0].Paired {
-		text = "\nother seeds on the other side, so nothing is a pair: differences of means (Welch)"
+		text = "\nother seeds, so nothing is a pair: differences of means (Welch)"
 	}
 	text += " ± the reach of their 95 % intervals\n?: the interval has 0 in it\n"
 	if slices.ContainsFunc(list, func(c Comparison) bool { return c.LeftOut > 0 }) {

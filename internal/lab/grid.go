@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -50,10 +51,13 @@ func (g *grid) width() int {
 }
 
 func (g *grid) write(b *strings.Builder) {
-	if len(g.columns) == 0 {
+	if len(g.columns) == 0 || len(g.columns[0].cells) == 0 {
 		return
 	}
 	for i := range 2 {
+		if !slices.ContainsFunc(g.columns, func(c column) bool { return c.head[i] != "" }) {
+			continue
+		}
 		g.line(b, func(c *column) string { return c.aligned(c.head[i], c.width()) })
 	}
 	for i := range g.columns[0].cells {

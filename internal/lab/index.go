@@ -15,7 +15,7 @@ import (
 // meanwhile, or the same: the results come to be there whole, at once.
 func RunCell(ctx context.Context, s *Study, o Options, cell int) (*Results, error) {
 	if cell < 0 || cell >= len(s.Cells) {
-		return nil, fmt.Errorf("%w: there is no cell %d; the sweep has 0 to %d", ErrUsage, cell,
+		return nil, usage("there is no cell %d; the sweep has 0 to %d", cell,
 			len(s.Cells)-1)
 	}
 	m, err := shareDirectory(o.Dir, s)
@@ -54,7 +54,9 @@ func RunCell(ctx context.Context, s *Study, o Options, cell int) (*Results, erro
 	if err := result.WriteFile(cellPath(o.Dir, len(s.Cells), cell), text); err != nil {
 		return nil, err
 	}
-	return newResults(o.Dir, m, inOrder(runs)), nil
+	r := newResults(o.Dir, m, inOrder(runs))
+	r.File, err = filepath.Rel(o.Dir, cellPath(o.Dir, len(s.Cells), cell))
+	return r, err
 }
 
 func cellPath(dir string, cells, cell int) string {

@@ -35,7 +35,7 @@ func (s *Study) List(w io.Writer) error {
 	var b strings.Builder
 	t.write(&b)
 	fmt.Fprintf(&b, "\n%d runs in cells 0 to %d\n", runs, len(r.Cells)-1)
-	_, err := io.WriteString(w, strings.TrimPrefix(b.String(), "\n"))
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
@@ -56,6 +56,6 @@ func Metrics(w io.Writer) error {
 	t.add(text)
 	var b strings.Builder
 	t.write(&b)
-	_, err := io.WriteString(w, strings.TrimPrefix(b.String(), "\n"))
+	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -54,7 +54,7 @@ func Load(q Request) (*Study, error) {
 		changes = slices.Concat(slices.DeleteFunc(o.changes, Change.ofTrials), q.Changes)
 	}
 	mark := sha256.New()
-	add(mark, q.Version, string(o.text))
+	add(mark, string(o.text))
 	for _, c := range changes {
 		change := f.Set
 		if c.Sweep {
@@ -85,6 +85,8 @@ func Load(q Request) (*Study, error) {
 		Cells: cells, Document: o.text, Changes: changes, Folder: folder, Dir: o.dir,
 		Play: playCell,
 	}
+	s.Plan = hex.EncodeToString(mark.Sum(nil)[:markBytes])
+	add(mark, q.Version)
 	s.Mark = hex.EncodeToString(mark.Sum(nil)[:markBytes])
 	return s, nil
 }
@@ -124,7 +126,7 @@ func find(name string) (origin, error) {
 	case err == nil || filepath.Ext(name) != "" || strings.ContainsRune(name, filepath.Separator):
 		text, err := os.ReadFile(name)
 		if err != nil {
-			return origin{}, fmt.Errorf("%w: %w", ErrUsage, err)
+			return origin{}, usage("%w", err)
 		}
 		return origin{name: name, text: text, folder: filepath.Dir(name)}, nil
 	}
@@ -135,7 +137,7 @@ func find(name string) (origin, error) {
 func findAgain(dir string) (origin, error) {
 	m, err := readManifest(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return origin{}, fmt.Errorf("%w: %s is a folder without results: there is no %s", ErrUsage,
+		return origin{}, usage("%s is a folder without results: there is no %s",
 			dir, manifestFile)
 	}
 	if err != nil {
@@ -147,17 +149,24 @@ func findAgain(dir string) (origin, error) {
 }
 
 // Place is the directory for a study's results if nobody names one: that which it was read from,
-// or lab/NAME, or another beside it if that has the results of another experiment.
-func Place(s *Study) string {
+// or lab/NAME, or another beside it if that has the results of another experiment. Results of an
+// unpublished build of the program, which nobody can run again, are in the way there: stale.
+func Place(s *Study) (dir string, stale bool) {
 	if s.Dir != "" {
-		return s.Dir
+		return s.Dir, false
 	}
-	dir := filepath.Join("lab", s.Name)
-	if m, err := readManifest(dir); err != nil || m.Mark == s.Mark {
-		return dir
+	dir = filepath.Join("lab", s.Name)
+	m, err := readManifest(dir)
+	if err == nil && m.Plan != s.Plan {
+		dir += "-" + s.Plan[:4]
+		m, err = readManifest(dir)
 	}
-	return dir + "-" + s.Mark[:4]
+	return dir, err == nil && m.Mark != s.Mark && m.Plan == s.Plan &&
+		strings.Contains(m.Version, Unpublished)
 }
+
+// Unpublished is in the version of a build whose sources no commit has.
+const Unpublished = " build "
 
 // Clear removes a study's results from a directory, and nothing else: those of an experiment
 // that was changed meanwhile, too.

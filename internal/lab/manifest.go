@@ -26,6 +26,7 @@ type Manifest struct {
 	About   string `json:"about,omitempty"`
 	Version string `json:"version"`
 	Mark    string `json:"mark"`
+	Plan    string `json:"plan"`
 	Seed    uint64 `json:"seed"`
 	// Changes were made in experiment.yaml, and Folder is where the files are that it names.
 	Changes []Change `json:"changes,omitempty"`
@@ -44,8 +45,8 @@ type ManifestCell struct {
 
 func (s *Study) manifest() *Manifest {
 	m := &Manifest{
-		Name: s.Name, About: s.About, Version: s.Version, Mark: s.Mark, Seed: s.Seed,
-		Changes: s.Changes, Folder: s.Folder,
+		Name: s.Name, About: s.About, Version: s.Version, Mark: s.Mark, Plan: s.Plan,
+		Seed: s.Seed, Changes: s.Changes, Folder: s.Folder,
 	}
 	for i := range s.Cells {
 		c := ManifestCell{Set: s.Cells[i].Set, Flows: []string{}, Trials: s.Cells[i].Trials}

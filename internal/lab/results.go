@@ -16,13 +16,15 @@ type Results struct {
 	Dir string
 	// Runs are in the order of their cells and trials.
 	Runs []*result.Trial
+	// File is where the numbers are, in Dir.
+	File string
 	// Notes are what was found in the directory that somebody should know.
 	Notes []string
 }
 
 // newResults takes of runs, which are in order, those that the manifest speaks of.
 func newResults(dir string, m *Manifest, runs []*result.Trial) *Results {
-	r := &Results{Manifest: m, Dir: dir}
+	r := &Results{Manifest: m, Dir: dir, File: summaryFile}
 	for _, t := range runs {
 		if t.Trial < m.Cells[t.Cell].Trials {
 			r.Runs = append(r.Runs, t)

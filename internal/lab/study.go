@@ -28,8 +28,8 @@ type Study struct {
 	// elsewhere.
 	Dir string
 	// Mark stands for everything that decides what a run comes to: results with another mark
-	// are those of another experiment.
-	Mark string
+	// are those of another experiment. Plan leaves the program's version out of it.
+	Mark, Plan string
 	// Play plays one trial of one cell. It is called by several goroutines.
 	Play Player
 }
@@ -38,8 +38,8 @@ type Study struct {
 type Player func(cell *plan.Cell, trial int, record bool) (*result.Trial, *result.Record, error)
 
 var (
-	// ErrUsage is the error of what was asked for wrongly.
-	ErrUsage = errors.New("cannot be run so")
+	// ErrUsage is the error of what was asked for wrongly. It is in no text.
+	ErrUsage = errors.New("wrong usage")
 	// ErrBusy is the error of a directory in which another process writes.
 	ErrBusy = errors.New("another process writes there")
 	// ErrOther is the error of a directory that holds the results of another experiment.
@@ -47,6 +47,14 @@ var (
 	// ErrIncomplete is the error of results of which some are missing.
 	ErrIncomplete = errors.New("not all has been run")
 )
+
+// usageError is an ErrUsage that says why.
+type usageError struct{ cause error }
+
+func usage(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+func (e *usageError) Error() string   { return e.cause.Error() }
+func (e *usageError) Unwrap() []error { return []error{e.cause, ErrUsage} }
 
 // job is one trial of one cell.
 type job struct{ cell, trial int }

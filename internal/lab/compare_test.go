@@ -1,0 +1,101 @@
+package lab_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// ran runs a study into a directory.
+func ran(t *testing.T, s *lab.Study) *lab.Results {
+	t.Helper()
+	r, err := lab.Run(t.Context(), s, lab.Options{Dir: t.TempDir()})
+	require.NoError(t, err)
+	return r
+}
+
+// shifted is a study whose trials differ by 100 from each other, and by little from another's.
+func shifted(seed uint64, by func(trial int) float64) *lab.Study {
+	s := study(2, 3)
+	s.Play = came(func(cell, trial int, t *result.Trial) {
+		t.Seed = seed + uint64(trial)
+		t.Flows[0].Values[result.Sent] = 100*float64(trial+1) + by(trial)
+		if cell == 0 || trial > 0 {
+			t.Flows[1].Values[result.Completion] = 2 + by(trial)
+		}
+		t.Whole[result.Jain] = 1
+	})
+	return s
+}
+
+func TestCompare(t *testing.T) {
+	a := ran(t, shifted(1, func(int) float64 { return 0 }))
+	b := ran(t, shifted(1, func(trial int) float64 { return 10 + float64(trial) }))
+	list, err := lab.Compare(a, b)
+	require.NoError(t, err)
+	first := list[0]
+	assert.Equal(t, result.Sent, first.Metric)
+	assert.True(t, first.Paired)
+	assert.Equal(t, 3, first.N)
+	assert.InDelta(t, 11, *first.Change, 1e-9)
+	assert.InDelta(t, 4.3027/1.7321, (*first.High-*first.Low)/2, 1e-3, "of 10, 11 and 12")
+
+	a.Dir, b.Dir = "a", "b"
+	var out strings.Builder
+	require.NoError(t, lab.PrintComparison(&out, a, b, list, nil))
+	assert.Equal(t, strings.TrimPrefix(`
+cell    flow  metric          a      b     difference
+cc=cc0  a     sent        200.0  211.0   +11.0 ± 2.5   packets    +5.5 %
+        b     completion   2.00  13.00  +11.00 ± 2.48  s        +550.0 %
+cc=cc1  a     sent        200.0  211.0   +11.0 ± 2.5   packets    +5.5 %
+        b     completion   2.00  13.50  +11.50 ± 6.35  s        +575.0 %
+
+pairs with the same luck: means of their differences ± the reach of their 95 % intervals
+?: the interval has 0 in it
+of some metrics pairs are left out, because one of their runs was cut off
+`, "\n"), out.String())
+
+	out.Reset()
+	require.NoError(t, lab.PrintComparison(&out, a, b, list, []result.Metric{result.Jain}))
+	assert.Equal(t, "nothing to compare\n", out.String(), "what is fair on both sides")
+}
+
+// With other seeds the same numbers say nothing for sure.
+func TestCompareWithoutPairs(t *testing.T) {
+	a := ran(t, shifted(1, func(int) float64 { return 0 }))
+	b := ran(t, shifted(7, func(trial int) float64 { return 10 + float64(trial) }))
+	list, err := lab.Compare(a, b)
+	require.NoError(t, err)
+	assert.False(t, list[0].Paired)
+	assert.InDelta(t, 11, *list[0].Change, 1e-9)
+	assert.Negative(t, *list[0].Low)
+	var out strings.Builder
+	require.NoError(t, lab.PrintComparison(&out, a, b, list, nil))
+	assert.Contains(t, out.String(), "packets    +5.5 % ?\n")
+	assert.Contains(t, out.String(), "(Welch)")
+}
+
+func TestCompareWhatCannotBe(t *testing.T) {
+	a, b := ran(t, study(2, 1)), ran(t, study(3, 1))
+	list, err := lab.Compare(a, b)
+	require.NoError(t, err)
+	assert.Len(t, list, 2*3, "the cells that both have: two flows' goodputs and Jain's index")
+	for i := range b.Cells {
+		b.Cells[i].Set = nil
+	}
+	_, err = lab.Compare(a, b)
+	require.ErrorIs(t, err, lab.ErrUsage)
+	require.ErrorContains(t, err, "no cell in common")
+
+	one := study(2, 1)
+	for i := range one.Cells {
+		one.Cells[i].Flows = one.Cells[i].Flows[:1]
+	}
+	_, err = lab.Compare(a, ran(t, one))
+	require.ErrorContains(t, err, "2 flows, and cell 0")
+}
