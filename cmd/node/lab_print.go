@@ -15,7 +15,6 @@ import (
 
 // taken is what running took.
 type taken struct {
-	runs int // the others were there
 	real time.Duration
 	now  bool // something may have been run
 }
@@ -51,10 +50,10 @@ func summing(r *lab.Results, t taken) string {
 	text := fmt.Sprintf("%s, %s of virtual time", counted(len(r.Runs), "run"), long(virtual))
 	switch {
 	case !t.now:
-	case t.runs == 0:
+	case r.Ran == 0:
 		text += "; all were there before (--fresh runs them again)"
-	case t.runs < len(r.Runs):
-		text += fmt.Sprintf("; %d of them now, in %s", t.runs, long(t.real))
+	case r.Ran < len(r.Runs):
+		text += fmt.Sprintf("; %d of them now, in %s", r.Ran, long(t.real))
 	default:
 		text += " in " + long(t.real)
 	}

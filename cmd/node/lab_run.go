@@ -258,6 +258,6 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	t := taken{runs: progress.done, real: time.Since(began), now: true}
+	t := taken{real: time.Since(began), now: true}
 	return o.print(c, r, t)
 }

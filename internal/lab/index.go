@@ -55,6 +55,7 @@ func RunCell(ctx context.Context, s *Study, o Options, cell int) (*Results, erro
 		return nil, err
 	}
 	r := newResults(o.Dir, m, inOrder(runs))
+	r.Ran = len(jobs)
 	r.File, err = filepath.Rel(o.Dir, cellPath(o.Dir, len(s.Cells), cell))
 	return r, err
 }

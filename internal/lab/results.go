@@ -18,6 +18,8 @@ type Results struct {
 	Runs []*result.Trial
 	// File is where the numbers are, in Dir.
 	File string
+	// Ran is how many of the runs were run now; the others were there.
+	Ran int
 	// Notes are what was found in the directory that somebody should know.
 	Notes []string
 }

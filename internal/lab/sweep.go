@@ -49,7 +49,9 @@ func Run(ctx context.Context, s *Study, o Options) (r *Results, err error) {
 	if err := d.finish(); err != nil {
 		return nil, err
 	}
-	return d.results(), nil
+	r = d.results()
+	r.Ran = w.ran
+	return r, nil
 }
 
 // batch is how many trials are run at a time until an interval is narrow: its rule sees the
@@ -60,11 +62,12 @@ type sweep struct {
 	study   *Study
 	options Options
 	dir     *directory
+	ran     int
 }
 
 // run runs what is missing of the cells' trials: the first of all cells, then the second.
 func (w *sweep) run(ctx context.Context) error {
-	jobs := w.recordsMissing()
+	var jobs []job
 	cells := w.dir.manifest.Cells
 	for trial, more := 0, true; more; trial++ {
 		more = false
@@ -78,6 +81,7 @@ func (w *sweep) run(ctx context.Context) error {
 			}
 		}
 	}
+	jobs = append(jobs, w.recordsMissing()...)
 	total, done := len(jobs), 0
 	if w.options.Progress != nil {
 		w.options.Progress(0, total)
@@ -90,6 +94,7 @@ func (w *sweep) run(ctx context.Context) error {
 		if before := w.dir.runs[j]; before != nil {
 			return sameAgain(before, t)
 		}
+		w.ran++
 		return w.dir.add(t)
 	})
 }

@@ -1,0 +1,78 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// sweeping is a sweep of runs that take some milliseconds each.
+const sweeping = `name: sweeping
+duration: 20s
+trials: 30
+path: {down: {delay: 5ms, rate: 5Mbit/s, queue: 20000B, loss: 0.5%}, up: {delay: 5ms}}
+flows: [{cc: reno}]
+sweep: {flows.0.cc: [reno, cubic, tahoe, bbr]}
+`
+
+// TestAnInterruptedSweepGoesOn stops a sweep that somebody watches, as he or the system would, and
+// has the next run come to what one that nobody stopped comes to.
+func TestAnInterruptedSweepGoesOn(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "sweeping.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(sweeping), 0o600))
+	whole, dir := filepath.Join(folder, "whole"), filepath.Join(folder, "dir")
+	lab := func(dir string) *exec.Cmd {
+		return exec.CommandContext(t.Context(), nodeProgram(t), "lab", "run", file, "-o", dir, "-j", "2")
+	}
+	text, err := lab(whole).CombinedOutput()
+	require.NoError(t, err, string(text))
+
+	rows := 0
+	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT, syscall.SIGTERM} {
+		c := lab(dir)
+		c.Env = append(os.Environ(), "TERM=xterm")
+		tty, err := pty.StartWithSize(c, &pty.Winsize{Rows: 24, Cols: 80})
+		require.NoError(t, err)
+		require.NoError(t, tty.SetReadDeadline(time.Now().Add(60*time.Second)))
+		screen := bufio.NewReader(tty)
+		_, err = screen.ReadString('\r') // the first line of progress begins
+		require.NoError(t, err)
+		require.NoError(t, c.Process.Signal(signal))
+		var said strings.Builder
+		_, _ = screen.WriteTo(&said) // ends with an error: the terminal is gone
+		require.Error(t, c.Wait())
+		require.NoError(t, tty.Close())
+		if signal != syscall.SIGKILL {
+			assert.Equal(t, 128+int(signal), c.ProcessState.ExitCode())
+			assert.Contains(t, said.String(), "of 120 runs are done and stay in")
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "trials.csv"))
+		require.NoError(t, err)
+		assert.Greater(t, strings.Count(string(text), "\n"), rows, "it went on")
+		rows = strings.Count(string(text), "\n")
+		assert.Less(t, rows, 1+2*120, "it was stopped")
+		assert.NoFileExists(t, filepath.Join(dir, "summary.csv"))
+	}
+	text, err = lab(dir).CombinedOutput()
+	require.NoError(t, err, string(text))
+	assert.Contains(t, string(text), " of them now, in ")
+	for _, name := range []string{"trials.csv", "summary.csv", "run.json"} {
+		want, err := os.ReadFile(filepath.Join(whole, name))
+		require.NoError(t, err)
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		assert.Equal(t, string(want), string(got), name)
+	}
+}
