@@ -3,6 +3,7 @@ package chart
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
 // tick is a number on an axis.
@@ -48,12 +49,30 @@ func (a Axis) sound() Axis {
 
 // ticks are the axis' numbers: as many as fit into a length if they may be so near to each other.
 func (a *Axis) ticks(length float64, apart func(label string) float64) []tick {
+	if len(a.At) > 0 {
+		if list := a.given(); a.fits(list, length, apart) {
+			return list
+		}
+	}
 	for n := max(2, min(8, int(length/14))); ; n-- {
 		list := a.choose(n)
 		if n <= 2 || a.fits(list, length, apart) {
 			return list
 		}
 	}
+}
+
+// given are the numbers at places that were asked for, written as short as they can be.
+func (a *Axis) given() []tick {
+	var list []tick
+	for _, v := range a.At {
+		if v >= a.Min && v <= a.Max {
+			short := strconv.FormatFloat(v, 'f', -1, 64)
+			_, fraction, _ := strings.Cut(short, ".")
+			list = append(list, tick{v, format(v, min(len(fraction), 4))})
+		}
+	}
+	return list
 }
 
 func (a *Axis) choose(n int) []tick {

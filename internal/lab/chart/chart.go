@@ -38,6 +38,8 @@ type Axis struct {
 	Reversed bool    // greater values are further left, or further down
 	// Names, if there are any, are the numbers 0, 1, 2 and so on.
 	Names []string
+	// At is where numbers stand, if all of them have room.
+	At []float64
 	// Bare axes have neither numbers nor a label: those of the panel beneath count.
 	Bare bool
 }

@@ -207,6 +207,10 @@ func drawSwatch(c canvas, l *Layer, b box) {
 		b.left += 3
 		c.fill([][]Point{b.corners()}, l.Paint, l.opacity())
 	case Dots:
+		if l.diameter() > 3 {
+			c.dots([]Point{mid}, l.diameter(), l.Paint)
+			break
+		}
 		c.dots([]Point{{X: mid.X - 4, Y: mid.Y + 1.5}, {X: mid.X, Y: mid.Y - 1}, {
 			X: mid.X + 4, Y: mid.Y + 0.5,
 		}}, l.diameter(), l.Paint)
