@@ -114,6 +114,12 @@ func lastInstant(rec *result.Record) time.Duration {
 	return last
 }
 
+// Headers of a packet, in bytes: of IPv4 and TCP with time stamps, and of anything.
+const (
+	usualHeaders = 52
+	mostHeaders  = 120
+)
+
 // findLink finds the link that carries the flow's data, and how large its packets are there: the
 // down link, unless the flow says otherwise.
 func (f *flow) findLink(links []result.LinkRecord) {
@@ -125,18 +131,19 @@ func (f *flow) findLink(links []result.LinkRecord) {
 		if links[i].Name != want {
 			continue
 		}
-		largest := 0
 		for _, e := range links[i].Events {
-			if e.Flow == f.index && e.Kind == result.Arrival {
-				largest = max(largest, e.Bytes)
+			if e.Flow != f.index || e.Kind != result.Arrival || e.Bytes <= 0 {
+				continue
+			}
+			f.link = &links[i]
+			if size := float64(e.Bytes); e.Bytes >= f.MSS && (f.wire == 0 || size < f.wire) {
+				f.wire = size
 			}
 		}
-		if largest > 0 {
-			f.link, f.wire = &links[i], float64(largest)
-		}
 	}
-	if f.wire == 0 {
-		f.wire = float64(max(f.MSS, 1))
+	// An event of a long run may stand for several packets.
+	if f.wire == 0 || f.wire > float64(f.MSS)+mostHeaders {
+		f.wire = float64(max(f.MSS, 1)) + usualHeaders
 	}
 }
 

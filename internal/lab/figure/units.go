@@ -82,3 +82,22 @@ func digits(v float64) string {
 	}
 	return strings.Replace(s, "-", "−", 1)
 }
+
+// infinite reports whether v is no number that can be told.
+func infinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
+
+// together are a mean and how far its interval reaches, with as many decimals as the reach has
+// digits that count: two.
+func together(mean, half float64) (string, string) {
+	if infinite(mean) || infinite(half) || half <= 0 || half < 1e-4*math.Abs(mean) {
+		return digits(mean), digits(half)
+	}
+	decimals := 1 - int(math.Floor(math.Log10(half)))
+	if decimals < 0 || decimals > 6 {
+		return digits(mean), digits(half)
+	}
+	write := func(v float64) string {
+		return strings.Replace(fmt.Sprintf("%.*f", decimals, v), "-", "−", 1)
+	}
+	return write(mean), write(half)
+}

@@ -1,0 +1,134 @@
+package figure
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/lab/chart"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/stat"
+)
+
+// Limits of a box plot: fewer runs than that have no quartiles to speak of, and more rows than
+// that cannot be read.
+const (
+	fewestRuns = 3
+	mostBoxes  = 24
+)
+
+// boxPlot is how the runs of each cell are spread, a row a cell or a flow of one. What is swept
+// over numbers is seen better as curves.
+func boxPlot(c *compared) (Plot, bool) {
+	if c.axis != "" {
+		return Plot{}, false
+	}
+	p := Plot{Name: "spread", Title: "How runs differ"}
+	p.Caption = "Each run is a dot; the box holds the middle half of them, the line in it is the " +
+		"median, and the whiskers reach to the last run within one and a half times the box."
+	var kinds [][]chart.Panel // of panels with the same rows
+	for _, m := range c.metrics {
+		panel, ok := c.boxPanel(m)
+		if !ok {
+			continue
+		}
+		i := slices.IndexFunc(kinds, func(k []chart.Panel) bool {
+			return slices.Equal(k[0].Y.Names, panel.Y.Names)
+		})
+		if i < 0 {
+			kinds = append(kinds, []chart.Panel{panel})
+		} else {
+			kinds[i] = append(kinds[i], panel)
+		}
+	}
+	for _, kind := range kinds {
+		abreast := 3
+		if len(kind) == 4 {
+			abreast = 2
+		}
+		for row := range slices.Chunk(kind, abreast) {
+			p.addBoxes(row)
+		}
+	}
+	return p, len(p.chart.Rows) > 0
+}
+
+// addBoxes adds a row of panels, of which the first has the names.
+func (p *Plot) addBoxes(row []chart.Panel) {
+	for i := 1; i < len(row); i++ {
+		row[i].Y.Bare = true
+	}
+	height := max(36, min(260, 15*float64(len(row[0].Y.Names))))
+	p.chart.Rows = append(p.chart.Rows, chart.Row{Height: height, Panels: row})
+}
+
+func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
+	list := c.series(m)
+	list = list[:min(len(list), mostBoxes)]
+	enough, different := false, false
+	least, greatest := math.Inf(1), math.Inf(-1)
+	var names []string
+	for _, s := range list {
+		names = append(names, cmp.Or(s.name, "all"))
+		for _, g := range s.groups {
+			t := g.numbers[m]
+			enough = enough || len(t.values) >= fewestRuns
+			for _, v := range t.values {
+				different = different || v != t.values[0]
+				least, greatest = min(least, v), max(greatest, v)
+			}
+		}
+	}
+	if !enough || !different {
+		return chart.Panel{}, false
+	}
+	u := scaleOf(definition(m).Unit, greatest)
+	p := chart.Panel{
+		X: chart.Axis{Label: labelled(m, u)},
+		Y: chart.Axis{Names: names, Reversed: true},
+	}
+	p.X.Min, p.X.Max = ends([]float64{u.of(least), u.of(greatest)}, false)
+	for i, s := range list {
+		for _, g := range s.groups {
+			p.Layers = append(p.Layers, boxLayers(g.numbers[m].values, float64(i), s.paint, u)...)
+		}
+	}
+	return p, true
+}
+
+// boxLayers are the box, the whiskers, the median and the runs of a row.
+func boxLayers(values []float64, row float64, paint chart.Paint, u unit) []chart.Layer {
+	const half, tip = 0.28, 0.14
+	var dots []chart.Point
+	for i, v := range values {
+		// Golden ratios spread the dots over the row without a pattern.
+		_, part := math.Modf(float64(i+1) * 0.6180339887498949)
+		dots = append(dots, chart.Point{X: u.of(v), Y: row + 0.4*(part-0.5)})
+	}
+	runs := chart.Layer{Kind: chart.Dots, Paint: paint, Width: 1.8, Points: dots}
+	if len(values) < fewestRuns {
+		return []chart.Layer{runs}
+	}
+	s := stat.Describe(values, 0)
+	low, high := s.Median, s.Median
+	for _, v := range values {
+		if reach := 1.5 * (s.Q3 - s.Q1); v >= s.Q1-reach && v <= s.Q3+reach {
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	at := func(x, y float64) chart.Point { return chart.Point{X: u.of(x), Y: row + y} }
+	gap := chart.Point{X: math.NaN()}
+	return []chart.Layer{
+		{Kind: chart.Shape, Paint: paint, Width: 0.8, Points: []chart.Point{
+			at(s.Q1, -half), at(s.Q3, -half), at(s.Q3, half), at(s.Q1, half),
+		}},
+		{Kind: chart.Line, Paint: paint, Width: 0.8, Points: []chart.Point{
+			at(low, 0), at(s.Q1, 0), gap, at(s.Q3, 0), at(high, 0), gap,
+			at(low, -tip), at(low, tip), gap, at(high, -tip), at(high, tip),
+		}},
+		runs,
+		{Kind: chart.Line, Paint: chart.Ink, Width: 1.4, Points: []chart.Point{
+			at(s.Median, -half), at(s.Median, half),
+		}},
+	}
+}

@@ -1,0 +1,223 @@
+package figure
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/stat"
+)
+
+// Setting is a key of an experiment with the value that it has in a cell, both as written.
+type Setting struct{ Key, Value string }
+
+// Cell is a point of a sweep, and what its runs came to.
+type Cell struct {
+	Set []Setting
+	// Real cells were played by processes in real time, others in virtual time.
+	Real   bool
+	Trials []*result.Trial
+	// Theory is what a formula says, and Published what a paper does, where they say something:
+	// of the whole run, or of its first flow.
+	Theory, Published result.Values
+}
+
+// group is a flow of a cell, or the whole of it, over all trials.
+type group struct {
+	cell        int
+	flow, label string // empty: the whole
+	n, finished int
+	note        string // what happened in the first run that did not finish
+	numbers     map[result.Metric]tally
+	trials      []result.Values
+}
+
+// tally is what trials came to, and what that comes to.
+type tally struct {
+	stat.Summary
+	values []float64
+}
+
+// groups are the flows of a cell in their order, and then the whole of it.
+func (c *Cell) groups(index int) []group {
+	if len(c.Trials) == 0 {
+		return nil
+	}
+	flows := math.MaxInt
+	for _, t := range c.Trials {
+		flows = min(flows, len(t.Flows))
+	}
+	var list []group
+	for i := range flows {
+		list = append(list, gather(index, c.Trials, func(t *result.Trial) *result.Flow {
+			return &t.Flows[i]
+		}))
+	}
+	return append(list, gather(index, c.Trials, func(t *result.Trial) *result.Flow {
+		return &result.Flow{Finished: t.Finished, Note: t.Note, Values: t.Whole}
+	}))
+}
+
+func gather(
+	index int, trials []*result.Trial, part func(*result.Trial) *result.Flow,
+) group {
+	first := part(trials[0])
+	g := group{
+		cell: index, flow: first.Name, label: first.Label, n: len(trials),
+		numbers: map[result.Metric]tally{},
+	}
+	cut := 0
+	for _, t := range trials {
+		f := part(t)
+		g.trials = append(g.trials, f.Values)
+		if f.Finished {
+			g.finished++
+			continue
+		}
+		if g.note == "" {
+			g.note = f.Note
+		}
+		if _, ok := f.Values[result.Completion]; !ok {
+			cut++
+		}
+	}
+	for _, d := range result.Catalog() {
+		var values []float64
+		for _, v := range g.trials {
+			if x, ok := v[d.Name]; ok && !math.IsNaN(x) && !math.IsInf(x, 0) {
+				values = append(values, x)
+			}
+		}
+		missing := 0
+		if d.Name == result.Completion && g.flow != "" {
+			missing = cut
+		}
+		if len(values)+missing > 0 && (missing < g.n || len(values) > 0) {
+			g.numbers[d.Name] = tally{stat.Describe(values, missing), values}
+		}
+	}
+	return g
+}
+
+// swept are the keys that differ between cells, in their order.
+func swept(cells []Cell) []string {
+	values := map[string]string{}
+	var order, keys []string
+	different := map[string]bool{}
+	for i := range cells {
+		for _, s := range cells[i].Set {
+			if v, ok := values[s.Key]; !ok {
+				values[s.Key] = s.Value
+				order = append(order, s.Key)
+			} else if v != s.Value {
+				different[s.Key] = true
+			}
+		}
+	}
+	for _, k := range order {
+		if different[k] {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// value is what a cell has of a key.
+func (c *Cell) value(key string) string {
+	for _, s := range c.Set {
+		if s.Key == key {
+			return s.Value
+		}
+	}
+	return ""
+}
+
+// shortKey is as much of a key's end as tells it from the others.
+func shortKey(key string, others []string) string {
+	parts := strings.Split(key, ".")
+	for n := len(parts) - 1; n > 0; n-- {
+		tail := strings.Join(parts[n:], ".")
+		alike := 0
+		for _, k := range others {
+			if k == tail || strings.HasSuffix(k, "."+tail) {
+				alike++
+			}
+		}
+		if alike <= 1 {
+			return tail
+		}
+	}
+	return key
+}
+
+// name is a cell by what is swept, without one key.
+func (c *Cell) name(keys []string, without string) string {
+	var parts []string
+	for _, k := range keys {
+		if k == without {
+			continue
+		}
+		v := c.value(k)
+		if _, err := measure([]string{v}); err && v != "" {
+			v = shortKey(k, keys) + " " + v
+		}
+		parts = append(parts, v)
+	}
+	if c.Real {
+		parts = append(parts, "real")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// definition is a metric's.
+func definition(m result.Metric) result.Definition {
+	list := result.Catalog()
+	if i := slices.IndexFunc(list, func(d result.Definition) bool { return d.Name == m }); i >= 0 {
+		return list[i]
+	}
+	return result.Definition{Name: m}
+}
+
+// words are metrics as axes and tables call them, where their names alone would not do.
+var metricWords = map[result.Metric]string{
+	result.Completion:  "time to completion",
+	result.DataSent:    "data packets sent",
+	result.Sent:        "packets sent",
+	result.AcksSent:    "acknowledgments sent",
+	result.Retransmits: "packets sent again",
+	result.Timeouts:    "time-outs",
+	result.RTTMean:     "mean RTT",
+	result.RTTMin:      "shortest RTT",
+	result.RTTMax:      "longest RTT",
+	result.RTTP50:      "median RTT",
+	result.RTTP95:      "RTT (p95)",
+	result.RTTP99:      "RTT (p99)",
+	result.CwndMean:    "mean cwnd",
+	result.CwndMax:     "largest cwnd",
+	result.Jain:        "Jain's index",
+	result.QueueMean:   "mean queueing delay",
+	result.QueueP50:    "queueing delay (p50)",
+	result.QueueP95:    "queueing delay (p95)",
+	result.QueueMax:    "longest queueing delay",
+	result.QueueDrops:  "packets dropped",
+	result.Losses:      "packets lost",
+	result.Marks:       "packets marked",
+	result.Packets:     "packets of all hosts",
+}
+
+// title is a metric in words.
+func title(m result.Metric) string {
+	if s, ok := metricWords[m]; ok {
+		return s
+	}
+	return strings.ReplaceAll(string(m), "_", " ")
+}
+
+// labelled is a metric with its unit, which is left out where its name has it.
+func labelled(m result.Metric, u unit) string {
+	if strings.Contains(title(m), u.name) || u.name == "packets" {
+		return title(m)
+	}
+	return joined(title(m), u.name)
+}

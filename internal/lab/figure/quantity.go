@@ -1,0 +1,92 @@
+package figure
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// quantityForm is a number with a unit, as experiment files have them.
+var quantityForm = regexp.MustCompile(
+	`^(-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-zµ%]*)(?:/s|ps)?$`)
+
+// baseUnits are the units that others are multiples of.
+var baseUnits = map[string]unit{
+	"ns": {"s", 1e-9}, "us": {"s", 1e-6}, "µs": {"s", 1e-6}, "ms": {"s", 1e-3}, "s": {"s", 1},
+	"B": {"bytes", 1}, "kB": {"bytes", 1e3}, "KB": {"bytes", 1e3}, "MB": {"bytes", 1e6},
+	"GB": {"bytes", 1e9}, "KiB": {"bytes", 1 << 10}, "MiB": {"bytes", 1 << 20},
+	"bit": {"bit/s", 1}, "kbit": {"bit/s", 1e3}, "Mbit": {"bit/s", 1e6}, "Gbit": {"bit/s", 1e9},
+}
+
+// quantities are numbers of one unit.
+type quantities struct {
+	values []float64
+	unit   string
+}
+
+// measure reads values as numbers of one unit: as they were written if all have the same, or in
+// one that suits the largest. It is false if they are no such numbers.
+func measure(texts []string) (quantities, bool) {
+	var q quantities
+	same := true
+	first, base := "", ""
+	values := make([]float64, len(texts))
+	units := make([]string, len(texts))
+	for i, s := range texts {
+		m := quantityForm.FindStringSubmatch(strings.TrimSpace(s))
+		if m == nil {
+			return q, false
+		}
+		v, err := strconv.ParseFloat(m[1], 64)
+		if err != nil || math.IsInf(v, 0) {
+			return q, false
+		}
+		values[i], units[i] = v, m[2]
+		if i == 0 {
+			first = m[2]
+		}
+		same = same && m[2] == first
+	}
+	if same {
+		if u, ok := baseUnits[first]; ok && u.name == "bit/s" {
+			first += "/s"
+		}
+		return quantities{values, first}, true
+	}
+	greatest := 0.0
+	for i := range values {
+		u, ok := baseUnits[units[i]]
+		if !ok && values[i] != 0 || base != "" && ok && u.name != base {
+			return q, false
+		}
+		if ok {
+			base = u.name
+			values[i] *= u.size
+		}
+		greatest = max(greatest, values[i])
+	}
+	u := scaleOf(base, greatest)
+	for i := range values {
+		values[i] = u.of(values[i])
+	}
+	return quantities{values, u.name}, true
+}
+
+// geometric reports whether values grow by factors rather than by steps: three or more, of one
+// sign, whose ratios are more alike than their differences.
+func geometric(values []float64) bool {
+	list := slices.Clone(values)
+	slices.Sort(list)
+	list = slices.Compact(list)
+	if len(list) < 3 || list[0] <= 0 || list[len(list)-1]/list[0] < 8 {
+		return false
+	}
+	var steps, factors []float64
+	for i := 1; i < len(list); i++ {
+		steps = append(steps, list[i]-list[i-1])
+		factors = append(factors, math.Log(list[i]/list[i-1]))
+	}
+	return slices.Max(factors)/slices.Min(factors) < slices.Max(steps)/slices.Min(steps)
+}

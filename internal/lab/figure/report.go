@@ -1,0 +1,144 @@
+package figure
+
+import (
+	"bytes"
+	_ "embed"
+	"html/template"
+	"io"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// Report is a page about an experiment that is complete in itself: it needs no network, no other
+// file and no script.
+type Report struct {
+	Name, About string
+	Version     string // of the program
+	Seed        uint64
+	Hash        string   // of all runs' events
+	Command     string   // that runs it again
+	Document    string   // the experiment as it was resolved
+	Notes       []string // what somebody should know before he believes it
+	Cells       []Cell
+	// Metrics are the table's, those that say most if there are none.
+	Metrics  []result.Metric
+	Verdicts []Verdict
+	Plots    []Plot    // of all cells
+	Sections []Section // of single runs
+}
+
+// Section is the figures of one run.
+type Section struct {
+	Title string
+	Notes []string
+	Plots []Plot
+}
+
+// Verdict is what came of an expectation.
+type Verdict struct {
+	About string
+	Where string // the cells it is about; empty: all
+	// Expected, Got and Tolerance are as a person reads them, with their units.
+	Expected, Got, Tolerance string
+	Pass                     bool
+	Published, Why           string // what a paper says where theory says something else
+}
+
+//go:embed report.html
+var page string
+
+var pageTemplate = template.Must(template.New("report").Parse(page))
+
+// pageData is a Report as the template wants it.
+type pageData struct {
+	*Report
+	Runs    string
+	Table   table
+	Full    []fullTable
+	Passed  int
+	Failed  int
+	Figures []figureData // of all cells
+	Parts   []partData
+	Papers  bool // some verdicts have what was published
+	HasReal bool // some cells were played in real time
+	// Unfinished says what happened in cells of which runs did not finish.
+	Unfinished []string
+}
+
+type figureData struct {
+	Title, Caption, File string
+	Number               int
+	SVG                  template.HTML
+}
+
+type partData struct {
+	Title   string
+	Notes   []string
+	Figures []figureData
+}
+
+// Write writes the page.
+func (r *Report) Write(w io.Writer) error {
+	d := pageData{Report: r, Runs: describe(r.Cells)}
+	c := newCompared(r.Cells, r.Metrics)
+	d.Table, d.Full = c.table(), c.fullTables()
+	for i := range r.Verdicts {
+		v := &r.Verdicts[i]
+		if v.Pass {
+			d.Passed++
+		} else {
+			d.Failed++
+		}
+		d.Papers = d.Papers || v.Published != "" || v.Why != ""
+	}
+	for i := range r.Cells {
+		d.HasReal = d.HasReal || r.Cells[i].Real
+	}
+	for i := range d.Table.Rows {
+		if row := &d.Table.Rows[i]; row.Short && row.Note != "" && len(d.Unfinished) < mostNotes {
+			d.Unfinished = append(d.Unfinished, "Not finished: "+row.title()+": "+row.Note)
+		}
+	}
+	number := 0
+	add := func(list []figureData, plots []Plot) ([]figureData, error) {
+		for i := range plots {
+			number++
+			f, err := plots[i].data(number)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, f)
+		}
+		return list, nil
+	}
+	var err error
+	if d.Figures, err = add(nil, r.Plots); err != nil {
+		return err
+	}
+	for _, s := range r.Sections {
+		part := partData{Title: s.Title, Notes: s.Notes}
+		if part.Figures, err = add(nil, s.Plots); err != nil {
+			return err
+		}
+		d.Parts = append(d.Parts, part)
+	}
+	var b bytes.Buffer // a template that fails leaves half a page
+	if err := pageTemplate.Execute(&b, d); err != nil {
+		return err
+	}
+	_, err = b.WriteTo(w)
+	return err
+}
+
+// data draws a plot into the page.
+func (p *Plot) data(number int) (figureData, error) {
+	var b strings.Builder
+	if err := p.chart.WriteInline(&b); err != nil {
+		return figureData{}, err
+	}
+	return figureData{
+		Title: p.Title, Caption: p.Caption, File: p.Name, Number: number,
+		SVG: template.HTML(b.String()), // its texts are escaped as XML
+	}, nil
+}

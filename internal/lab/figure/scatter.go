@@ -1,0 +1,136 @@
+package figure
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/lab/chart"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// scatterPlot is what throughput costs in delay, a dot a run: better is up and to the right.
+func scatterPlot(c *compared) (Plot, bool) {
+	delay := result.RTTP95
+	list := c.series(result.Goodput)
+	var clouds [][][]chart.Point
+	var kept []series
+	var left, right, top float64 = 0, math.Inf(1), 0
+	for _, s := range list {
+		var own [][]chart.Point
+		for _, g := range c.ordered(s.groups) {
+			var cloud []chart.Point
+			for _, v := range g.trials {
+				x, y := v[delay], v[result.Goodput]
+				if x > 0 && y > 0 && !infinite(x) && !infinite(y) {
+					cloud = append(cloud, chart.Point{X: x, Y: y})
+					left, right, top = max(left, x), min(right, x), max(top, y)
+				}
+			}
+			if len(cloud) > 0 {
+				own = append(own, cloud)
+			}
+		}
+		if len(own) > 0 && len(kept) < mostCurves {
+			kept, clouds = append(kept, s), append(clouds, own)
+		}
+	}
+	if len(kept) < 2 || left < 1.01*right {
+		return Plot{}, false
+	}
+	xs, ys := spanScale(left), rateScale(top)
+	log := left/right > 12
+	panel := chart.Panel{
+		X: chart.Axis{Label: labelled(delay, xs), Reversed: true, Log: log},
+		Y: chart.Axis{Label: "goodput, " + ys.name, Max: 1.08 * ys.of(top)},
+	}
+	panel.X.Min, panel.X.Max = ends([]float64{xs.of(right), xs.of(left)}, log)
+	p := Plot{Name: "tradeoff", Title: "Throughput and delay"}
+	p.Caption = "Each dot is a flow of a run: its goodput, and the round trip that 95 of 100 " +
+		"were shorter than, less to the right. The large dots are means; the ellipses hold one " +
+		"standard deviation. Better is up and to the right."
+	if c.axis != "" {
+		p.Caption = "Each dot is a flow of a run: its goodput, and the round trip that 95 of 100 " +
+			"were shorter than, less to the right. The large dots are the means of the cells, " +
+			"joined in the order of " + shortKey(c.axis, c.keys) +
+			". Better is up and to the right."
+	}
+	for i, s := range kept {
+		for j := range clouds[i] {
+			cloud := clouds[i][j]
+			for k := range cloud {
+				cloud[k].X, cloud[k].Y = xs.of(cloud[k].X), ys.of(cloud[k].Y)
+			}
+		}
+		panel.Layers = append(panel.Layers, cloudLayers(s, clouds[i], log)...)
+	}
+	p.chart = chart.Figure{Rows: []chart.Row{{Height: 200, Panels: []chart.Panel{panel}}}}
+	return p, true
+}
+
+// cloudLayers are the runs of a series: with an ellipse around one cell's, or with a line
+// through the means of several.
+func cloudLayers(s series, clouds [][]chart.Point, log bool) []chart.Layer {
+	dots := chart.Layer{Kind: chart.Dots, Paint: s.paint.Tint(0.35), Width: 1.8}
+	means := chart.Layer{Name: s.name, Kind: chart.Dots, Paint: s.paint, Width: 4.5}
+	around := chart.Layer{Kind: chart.Shape, Paint: s.paint, Width: 0.7, Opacity: 0.15}
+	for _, cloud := range clouds {
+		center, shape := ellipse(cloud, log)
+		dots.Points = append(dots.Points, cloud...)
+		means.Points = append(means.Points, center)
+		around.Points = shape
+	}
+	if len(clouds) > 1 {
+		around = chart.Layer{Kind: chart.Line, Paint: s.paint, Width: 0.9, Points: means.Points}
+		means.Width = 3.2
+	}
+	return []chart.Layer{around, dots, means}
+}
+
+// ordered are the groups of a series along what is swept.
+func (c *compared) ordered(groups []group) []group {
+	if c.axis == "" {
+		return groups
+	}
+	list := slices.Clone(groups)
+	slices.SortStableFunc(list, func(a, b group) int {
+		return cmp.Compare(c.x.values[a.cell], c.x.values[b.cell])
+	})
+	return list
+}
+
+// ellipse is the mean of some points and the line around it at one standard deviation, in the
+// logarithm of X if the axis has that. There is none of less than three points.
+func ellipse(cloud []chart.Point, log bool) (center chart.Point, around []chart.Point) {
+	to, from := func(x float64) float64 { return x }, func(x float64) float64 { return x }
+	if log {
+		to, from = math.Log, math.Exp
+	}
+	n := float64(len(cloud))
+	var mx, my float64
+	for _, p := range cloud {
+		mx, my = mx+to(p.X)/n, my+p.Y/n
+	}
+	center = chart.Point{X: from(mx), Y: my}
+	if len(cloud) < 3 {
+		return center, nil
+	}
+	var xx, xy, yy float64
+	for _, p := range cloud {
+		dx, dy := to(p.X)-mx, p.Y-my
+		xx, xy, yy = xx+dx*dx/(n-1), xy+dx*dy/(n-1), yy+dy*dy/(n-1)
+	}
+	// A factor of the covariance takes the circle to the ellipse: Cholesky's.
+	a := math.Sqrt(xx)
+	if a == 0 {
+		return center, nil
+	}
+	b := xy / a
+	d := math.Sqrt(max(0, yy-b*b))
+	const corners = 72
+	for i := range corners {
+		sin, cos := math.Sincos(2 * math.Pi * float64(i) / corners)
+		around = append(around, chart.Point{X: from(mx + a*cos), Y: my + b*cos + d*sin})
+	}
+	return center, around
+}

@@ -1,0 +1,358 @@
+package figure
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/lab/chart"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// telling are the metrics that figures of a sweep show if they are not told which, those that say
+// most first.
+var telling = []result.Metric{
+	result.Completion, result.Goodput, result.Utilisation, result.Sent, result.RTTMean,
+	result.QueueP95, result.Retransmits, result.Jain, result.CwndMean, result.QueueDrops,
+}
+
+// mostMetrics is how many of them.
+const mostMetrics = 6
+
+// SweepPlots are the figures of an experiment's cells: what depends on a number that is swept,
+// how runs of one cell differ, and what throughput costs in delay. Without metrics they choose
+// those that say most.
+func SweepPlots(cells []Cell, metrics []result.Metric) []Plot {
+	c := newCompared(cells, metrics)
+	var plots []Plot
+	for _, draw := range []func(*compared) (Plot, bool){curvePlot, boxPlot, scatterPlot} {
+		if p, ok := draw(c); ok {
+			p.chart.Alt = p.Title + ". " + p.Caption
+			plots = append(plots, p)
+		}
+	}
+	return plots
+}
+
+// compared is an experiment's cells with what all their figures need.
+type compared struct {
+	cells   []Cell
+	groups  []group
+	keys    []string // that are swept
+	metrics []result.Metric
+	asked   []result.Metric
+	// axis is the key that is a number, and x its values by cell; empty: none.
+	axis string
+	x    quantities
+}
+
+func newCompared(cells []Cell, metrics []result.Metric) *compared {
+	c := &compared{cells: cells, keys: swept(cells)}
+	for i := range cells {
+		c.groups = append(c.groups, cells[i].groups(i)...)
+	}
+	most := 2
+	for _, key := range c.keys {
+		var texts []string
+		for i := range cells {
+			texts = append(texts, cells[i].value(key))
+		}
+		q, ok := measure(texts)
+		if n := len(distinct(q.values)); ok && n > most {
+			c.axis, c.x, most = key, q, n
+		}
+	}
+	c.metrics, c.asked = metrics, metrics
+	if len(metrics) == 0 {
+		c.metrics = c.choose()
+	}
+	return c
+}
+
+func distinct(values []float64) []float64 {
+	list := slices.Clone(values)
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// choose picks the metrics that all cells have and that are not the same in all of their runs.
+func (c *compared) choose() []result.Metric {
+	var list []result.Metric
+	for _, m := range telling {
+		cells := map[int]bool{}
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, g := range c.groups {
+			for _, v := range g.numbers[m].values {
+				cells[g.cell] = true
+				low, high = min(low, v), max(high, v)
+			}
+		}
+		if len(cells) == len(c.cells) && high-low > 0.001*math.Abs(high) &&
+			len(list) < mostMetrics {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// series is one curve: the groups of one kind along what is swept.
+type series struct {
+	name   string
+	paint  chart.Paint
+	real   bool
+	groups []group
+}
+
+// series are the curves of a metric.
+func (c *compared) series(m result.Metric) []series {
+	var list []series
+	var labels []string
+	at := map[string]int{}
+	for _, g := range c.groups {
+		if _, ok := g.numbers[m]; !ok {
+			continue
+		}
+		cell := &c.cells[g.cell]
+		name := cell.name(c.keys, c.axis)
+		if flows := len(cell.Trials[0].Flows); g.flow != "" && (flows > 1 || name == "") {
+			name = joined(g.flow, name)
+		}
+		i, ok := at[name]
+		if !ok {
+			i = len(list)
+			at[name] = i
+			list = append(list, series{name: name, real: cell.Real})
+			label := g.label
+			if label == "" && len(cell.Trials[0].Flows) == 1 {
+				label = cell.Trials[0].Flows[0].Label
+			}
+			if label == "" {
+				label = name
+			}
+			labels = append(labels, label)
+		}
+		list[i].groups = append(list[i].groups, g)
+	}
+	return paint(list, labels)
+}
+
+// paint gives series their colours: what was real has a darker shade of what was virtual.
+func paint(list []series, labels []string) []series {
+	var virtual []string
+	for i, s := range list {
+		if !s.real {
+			virtual = append(virtual, labels[i])
+		}
+	}
+	paints := shades(virtual)
+	at := map[string]chart.Paint{}
+	for i := range list {
+		if !list[i].real {
+			list[i].paint, paints = paints[0], paints[1:]
+			at[list[i].name] = list[i].paint
+		}
+	}
+	for i := range list {
+		if !list[i].real {
+			continue
+		}
+		p, ok := at[strings.TrimSuffix(strings.TrimSuffix(list[i].name, "real"), ", ")]
+		if !ok {
+			p = PaintOf(labels[i])
+		}
+		list[i].paint = p.Tint(-0.4)
+	}
+	return list
+}
+
+func joined(a, b string) string {
+	if a == "" || b == "" || a == b {
+		return cmp.Or(a, b)
+	}
+	return a + ", " + b
+}
+
+// curvePlot is each metric over the number that is swept.
+func curvePlot(c *compared) (Plot, bool) {
+	if c.axis == "" || len(c.metrics) == 0 {
+		return Plot{}, false
+	}
+	p := Plot{Name: "sweep", Title: "What " + shortKey(c.axis, c.keys) + " does"}
+	var panels []chart.Panel
+	theory, published := false, false
+	for _, m := range c.metrics {
+		panel, says := c.curvePanel(m, len(panels) == 0)
+		theory, published = theory || says.theory, published || says.published
+		panels = append(panels, panel)
+	}
+	p.chart = inPairs(panels, 105)
+	p.Caption = "The mean over the trials of each cell with its 95 % interval, and each trial as " +
+		"a faint dot."
+	if c.cutOff() {
+		p.Caption = "The mean over the trials of each cell with its 95 % interval (where some " +
+			"did not finish: the median and the middle half), and each trial as a faint dot."
+	}
+	if theory {
+		p.Caption += " Dashed: what theory says."
+	}
+	if published {
+		p.Caption += " P: what was published."
+	}
+	return p, true
+}
+
+func (c *compared) cutOff() bool {
+	return slices.ContainsFunc(c.groups, func(g group) bool {
+		return g.numbers[result.Completion].Cut > 0
+	})
+}
+
+// inPairs puts panels side by side, two in a row.
+func inPairs(panels []chart.Panel, height float64) chart.Figure {
+	var f chart.Figure
+	for i := 0; i < len(panels); i += 2 {
+		f.Rows = append(f.Rows, chart.Row{
+			Height: height, Panels: panels[i:min(i+2, len(panels))],
+		})
+	}
+	return f
+}
+
+// beside is what else than runs a panel shows.
+type beside struct{ theory, published bool }
+
+func (c *compared) curvePanel(m result.Metric, named bool) (chart.Panel, beside) {
+	list := c.series(m)
+	list = list[:min(len(list), mostCurves)]
+	d := definition(m)
+	p := chart.Panel{
+		X: chart.Axis{
+			Label: joined(shortKey(c.axis, c.keys), c.x.unit), Log: geometric(c.x.values),
+		},
+	}
+	p.X.Min, p.X.Max = ends(c.x.values, p.X.Log)
+	p.X.At = distinct(c.x.values)
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, s := range list {
+		for _, g := range s.groups {
+			for _, v := range c.extent(g, m) {
+				low, high = min(low, v), max(high, v)
+			}
+		}
+	}
+	u := scaleOf(d.Unit, high)
+	p.Y = chart.Axis{Label: labelled(m, u), Log: low > 0 && high/low >= 50}
+	p.Y.Min, p.Y.Max = ends([]float64{u.of(low), u.of(high)}, p.Y.Log)
+	if !p.Y.Log && low >= 0 && low < 0.6*high {
+		p.Y.Min = 0
+	}
+	var says beside
+	for _, s := range list {
+		name := ""
+		if named {
+			name = s.name
+		}
+		layers, more := c.curve(s, m, u, name)
+		says.theory, says.published = says.theory || more.theory, says.published || more.published
+		p.Layers = append(p.Layers, layers...)
+	}
+	return p, says
+}
+
+// ends are the limits of an axis with some air.
+func ends(values []float64, log bool) (low, high float64) {
+	low, high = slices.Min(values), slices.Max(values)
+	if log {
+		air := math.Pow(high/low, 0.04)
+		return low / air, high * air
+	}
+	air := 0.05 * (high - low)
+	return low - air, high + air
+}
+
+// extent is all that a group has to show of a metric.
+func (c *compared) extent(g group, m result.Metric) []float64 {
+	t := g.numbers[m]
+	list := slices.Clone(t.values)
+	if low, _, high, ok := middleOf(t); ok {
+		list = append(list, low, high)
+	}
+	for _, beside := range []result.Values{c.cells[g.cell].Theory, c.cells[g.cell].Published} {
+		if v, ok := beside[m]; ok {
+			list = append(list, v)
+		}
+	}
+	return slices.DeleteFunc(list, func(v float64) bool {
+		return math.IsNaN(v) || math.IsInf(v, 0)
+	})
+}
+
+// middleOf is what a group comes to and how sure that is: the mean and its interval, or the
+// median and the middle half of runs of which some were cut off.
+func middleOf(t tally) (low, mid, high float64, ok bool) {
+	low, mid, high = t.Low, t.Mean, t.High
+	if t.Cut > 0 {
+		low, mid, high = t.Q1, t.Median, t.Q3
+	}
+	if math.IsNaN(mid) || math.IsInf(mid, 0) {
+		return 0, 0, 0, false
+	}
+	if math.IsNaN(low) || math.IsNaN(high) || math.IsInf(high, 0) {
+		low, high = mid, mid
+	}
+	return low, mid, high, true
+}
+
+// curve is one series of a metric: its band, its trials, its mean, and what theory says.
+func (c *compared) curve(s series, m result.Metric, u unit, name string) ([]chart.Layer, beside) {
+	var mean, band, dots, theory, published []chart.Point
+	for _, g := range s.groups {
+		x := c.x.values[g.cell]
+		t := g.numbers[m]
+		if low, mid, high, ok := middleOf(t); ok {
+			mean = append(mean, chart.Point{X: x, Y: u.of(mid)})
+			band = append(band, chart.Point{X: x, Y: u.of(high), Low: u.of(low)})
+		}
+		for _, v := range t.values {
+			dots = append(dots, chart.Point{X: x, Y: u.of(v)})
+		}
+		if v, ok := c.cells[g.cell].Theory[m]; ok {
+			theory = append(theory, chart.Point{X: x, Y: u.of(v)})
+		}
+		if v, ok := c.cells[g.cell].Published[m]; ok {
+			published = append(published, chart.Point{X: x, Y: u.of(v)})
+		}
+	}
+	for _, list := range [][]chart.Point{mean, band, dots, theory, published} {
+		slices.SortStableFunc(list, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })
+	}
+	line := chart.Layer{
+		Name: name, Kind: chart.Line, Paint: s.paint, Width: 1.1, Dash: s.real, Points: mean,
+	}
+	return []chart.Layer{
+		{Kind: chart.Fill, Paint: s.paint, Opacity: 0.2, Points: band},
+		{Kind: chart.Dots, Paint: s.paint.Tint(0.5), Width: 1.7, Points: dots},
+		line,
+		{Kind: chart.Dots, Paint: s.paint, Width: 3, Points: mean},
+		{Kind: chart.Line, Paint: chart.Ink, Width: 0.8, Dash: true, Points: theory},
+		{Kind: chart.Letters, Text: "P", Paint: chart.Ink, Points: published},
+	}, beside{len(theory) > 0, len(published) > 0}
+}
+
+// describe says how many runs there were.
+func describe(cells []Cell) string {
+	runs := 0
+	for i := range cells {
+		runs += len(cells[i].Trials)
+	}
+	return fmt.Sprintf("%s in %s", plural(runs, "run"), plural(len(cells), "cell"))
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

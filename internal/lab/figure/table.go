@@ -1,0 +1,284 @@
+package figure
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// table is what the runs came to: a row for each flow of each cell.
+type table struct {
+	Settings []string // what is swept
+	Flows    bool     // a column says whose row it is
+	Cut      bool     // some runs did not finish
+	Heads    []head
+	Rows     []row
+	Interval bool // some numbers have one
+}
+
+// setting is a cell's value of what is swept, with the colour that it has in figures, if any.
+type setting struct{ Text, Color string }
+
+type head struct{ Name, Unit, Text string }
+
+type row struct {
+	First    bool // of its cell
+	Span     int  // how many rows its cell has, if it is the first
+	Settings []setting
+	Real     bool
+	Flow     string
+	Color    string // of the flow
+	Finished string
+	Short    bool // not all did
+	Note     string
+	Cells    []cellText
+}
+
+// cellText is a number as the table has it.
+type cellText struct {
+	Value, Spread string
+	Median        bool
+}
+
+// fullTable is all metrics of a cell's flow.
+type fullTable struct {
+	Title string
+	Rows  []fullRow
+}
+
+type fullRow struct{ Name, Text, N, Mean, Interval, SD, Median, IQR, Range string }
+
+// title names a row without its table.
+func (r *row) title() string {
+	name := ""
+	for _, s := range r.Settings {
+		name = joined(name, s.Text)
+	}
+	if r.Real {
+		name = joined(name, "real")
+	}
+	return joined(name, r.Flow)
+}
+
+// mostNotes is how many notes of runs that did not finish a page has.
+const mostNotes = 12
+
+// mostRows is how many rows a page shows; there may be thousands in summary.csv.
+const (
+	mostRows    = 400
+	mostDetails = 60
+)
+
+// table makes the table. Numbers of a run stand in its flow's row if it has but one.
+func (c *compared) table() table {
+	var t table
+	for _, k := range c.keys {
+		t.Settings = append(t.Settings, shortKey(k, c.keys))
+	}
+	rows := c.tableRows()
+	metrics := c.tableMetrics(rows)
+	units := make([]unit, len(metrics))
+	for i, m := range metrics {
+		d := definition(m)
+		most := 0.0
+		for _, g := range rows {
+			if v, ok := g.numbers[m]; ok && !infinite(v.Median) {
+				most = max(most, v.Median)
+			}
+		}
+		units[i] = scaleOf(d.Unit, most)
+		t.Heads = append(t.Heads, head{short(m), units[i].name, d.Text})
+	}
+	last := -1
+	for _, g := range rows[:min(len(rows), mostRows)] {
+		r := c.row(g, &t)
+		r.First = g.cell != last
+		last = g.cell
+		for i, m := range metrics {
+			n := numberText(g.numbers[m], units[i])
+			t.Interval = t.Interval || n.Spread != ""
+			r.Cells = append(r.Cells, n)
+		}
+		t.Rows = append(t.Rows, r)
+	}
+	for i := range t.Rows {
+		for n := i; t.Rows[i].First && n < len(t.Rows) && (n == i || !t.Rows[n].First); n++ {
+			t.Rows[i].Span++
+		}
+	}
+	return t
+}
+
+// tableRows are the groups that have a row.
+func (c *compared) tableRows() []group {
+	var rows []group
+	for i := range c.cells {
+		list := c.cells[i].groups(i)
+		if len(list) == 2 { // one flow: alone it is fair whatever it gets
+			for m, v := range list[1].numbers {
+				if _, ok := list[0].numbers[m]; !ok && m != result.Jain {
+					list[0].numbers[m] = v
+				}
+			}
+			list = list[:1]
+		}
+		rows = append(rows, list...)
+	}
+	return rows
+}
+
+// row is a group's row but for its numbers.
+func (c *compared) row(g group, t *table) row {
+	cell := &c.cells[g.cell]
+	r := row{
+		Note: g.note, Real: cell.Real, Color: c.colorOf(g), Short: g.finished < g.n,
+		Finished: strconv.Itoa(g.finished) + "/" + strconv.Itoa(g.n), Flow: "all",
+	}
+	named := false
+	for _, k := range c.keys {
+		v := setting{Text: cell.value(k)}
+		if len(cell.Trials[0].Flows) == 1 && v.Text == g.label {
+			v.Color, named = r.Color, true
+		}
+		r.Settings = append(r.Settings, v)
+	}
+	t.Flows, t.Cut = t.Flows || !named, t.Cut || r.Short
+	if g.flow != "" {
+		r.Flow = g.flow
+		if g.label != "" && g.label != g.flow {
+			r.Flow += " (" + g.label + ")"
+		}
+	}
+	return r
+}
+
+// short is a metric as the head of a narrow column has it.
+func short(m result.Metric) string {
+	switch m {
+	case result.Completion:
+		return "completion"
+	case result.Sent:
+		return "sent"
+	case result.Retransmits:
+		return "sent again"
+	case result.QueueP95:
+		return "queue (p95)"
+	case result.Jain:
+		return "Jain"
+	default:
+		return title(m)
+	}
+}
+
+// colorOf is a flow's colour in figures; empty: it has none.
+func (c *compared) colorOf(g group) string {
+	var labels []string
+	at := -1
+	for i, f := range c.cells[g.cell].Trials[0].Flows {
+		labels = append(labels, f.Label)
+		if f.Name == g.flow {
+			at = i
+		}
+	}
+	if at < 0 || g.label == "" {
+		return ""
+	}
+	return shades(labels)[at].String()
+}
+
+// tabled are the metrics of tables, those that say most first.
+var tabled = []result.Metric{
+	result.Completion, result.Goodput, result.Utilisation, result.RTTMean, result.Jain,
+	result.Sent, result.Retransmits, result.Timeouts, result.QueueP95,
+}
+
+// mostHeads is how many metrics the table has.
+const mostHeads = 7
+
+func (c *compared) tableMetrics(rows []group) []result.Metric {
+	var list []result.Metric
+	most := mostHeads
+	if slices.ContainsFunc(c.cells, func(c Cell) bool { return c.Real }) {
+		most-- // a column says so
+	}
+	from := slices.Concat(c.asked, tabled)
+	seen := map[result.Metric]bool{}
+	for _, m := range from {
+		said := false
+		for _, g := range rows {
+			if v, ok := g.numbers[m]; ok && (v.Cut > 0 || v.Maximum != 0 || v.Minimum != 0) {
+				said = true
+			}
+		}
+		if said && !seen[m] && len(list) < most {
+			list = append(list, m)
+			seen[m] = true
+		}
+	}
+	return list
+}
+
+// numberText is a number with what makes it believable.
+func numberText(t tally, u unit) cellText {
+	_, mid, _, ok := middleOf(t)
+	switch {
+	case t.N == 0:
+		return cellText{Value: ""}
+	case !ok:
+		return cellText{Value: "not reached"}
+	case t.Cut > 0:
+		n := cellText{Value: digits(u.of(mid)), Median: true}
+		if iqr := u.of(t.Q3 - t.Q1); !infinite(iqr) {
+			n.Spread = digits(iqr)
+		}
+		return n
+	}
+	n := cellText{Value: digits(u.of(mid))}
+	if half := u.of(t.HalfWidth()); half == half {
+		n.Value, n.Spread = together(u.of(mid), half)
+	}
+	return n
+}
+
+// fullTables are all metrics of all flows, with their units.
+func (c *compared) fullTables() []fullTable {
+	var list []fullTable
+	for _, g := range c.groups {
+		if len(list) == mostDetails {
+			break
+		}
+		t := fullTable{Title: joined(c.cells[g.cell].name(c.keys, ""), g.flow)}
+		if g.flow == "" {
+			t.Title = joined(c.cells[g.cell].name(c.keys, ""), "the whole run")
+		}
+		for _, d := range result.Catalog() {
+			v, ok := g.numbers[d.Name]
+			if !ok {
+				continue
+			}
+			t.Rows = append(t.Rows, fullRowOf(d, v))
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+func fullRowOf(d result.Definition, v tally) fullRow {
+	u := scaleOf(d.Unit, v.Median)
+	say := func(x float64) string {
+		if infinite(x) {
+			return ""
+		}
+		return digits(u.of(x))
+	}
+	r := fullRow{
+		Name: joined(title(d.Name), u.name), Text: d.Text, N: strconv.Itoa(len(v.values)),
+		Mean: say(v.Mean), SD: say(v.SD), Median: say(v.Median), IQR: say(v.Q3 - v.Q1),
+		Range: say(v.Minimum) + " … " + say(v.Maximum),
+	}
+	if !infinite(v.Low) && !infinite(v.High) {
+		r.Interval = say(v.Low) + " … " + say(v.High)
+	}
+	return r
+}
