@@ -52,7 +52,9 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return misuse(c, flagError(err)) })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return misuse(c, flagError(err))
+	})
 	root.AddCommand(runCommand(), validateCommand(), versionCommand(), demoCommand(),
 		labCommand())
 	return root

@@ -185,7 +185,7 @@ func comparisonGrid(a, b *Results, list []Comparison) grid {
 	lastCell, lastFlow := "\x00", "\x00"
 	for i := range list {
 		c := &list[i]
-		set, name := shortSettings(c.Set), c.Flow
+		set, name := a.setText(c.Set), c.Flow
 		if name == "" {
 			name = "all"
 		}
@@ -246,14 +246,6 @@ func comparisonLegend(list []Comparison) string {
 		text += "of some metrics pairs are left out, because one of their runs was cut off\n"
 	}
 	return text
-}
-
-func shortSettings(set []plan.Setting) string {
-	parts := make([]string, len(set))
-	for i, s := range set {
-		parts[i] = s.Key[strings.LastIndexByte(s.Key, '.')+1:] + "=" + s.Value
-	}
-	return strings.Join(parts, " ")
 }
 
 func unless(is bool, text string) string {

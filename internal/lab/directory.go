@@ -79,6 +79,15 @@ func (d *directory) describe(s *Study) error {
 	if err := result.WriteFile(filepath.Join(d.path, documentFile), s.Document); err != nil {
 		return err
 	}
+	for name, text := range s.Files {
+		path := filepath.FromSlash(name)
+		if !filepath.IsLocal(path) {
+			continue // it stays where it is
+		}
+		if err := result.WriteFile(filepath.Join(d.path, filesFolder, path), text); err != nil {
+			return err
+		}
+	}
 	return d.manifest.write(d.path)
 }
 

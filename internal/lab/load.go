@@ -1,11 +1,12 @@
 package lab
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,12 +30,9 @@ type Request struct {
 
 // Change is one change of an experiment file, KEY=VALUE or KEY=VALUE,VALUE,….
 type Change struct {
-	Sweep bool   `json:"sweep,omitempty"`
-	Text  string `json:"text"`
+	Sweep bool
+	Text  string
 }
-
-// ofTrials reports whether the change leaves alone what a run comes to.
-func (c Change) ofTrials() bool { return !c.Sweep && strings.HasPrefix(c.Text, "trials=") }
 
 // ErrUnknown is the error of a name that is neither a preset's nor a file's.
 var ErrUnknown = errors.New("is neither a preset nor a file")
@@ -49,13 +47,7 @@ func Load(q Request) (*Study, error) {
 	if err != nil {
 		return nil, err
 	}
-	changes := slices.Concat(o.changes, q.Changes)
-	if slices.ContainsFunc(q.Changes, Change.ofTrials) {
-		changes = slices.Concat(slices.DeleteFunc(o.changes, Change.ofTrials), q.Changes)
-	}
-	mark := sha256.New()
-	add(mark, string(o.text))
-	for _, c := range changes {
+	for _, c := range q.Changes {
 		change := f.Set
 		if c.Sweep {
 			change = f.Sweep
@@ -63,42 +55,60 @@ func Load(q Request) (*Study, error) {
 		if err := change(c.Text); err != nil {
 			return nil, err
 		}
-		if !c.ofTrials() {
-			add(mark, fmt.Sprint(c.Sweep), c.Text)
-		}
 	}
-	folder := ""
+	s := &Study{Version: q.Version, Files: map[string][]byte{}, Dir: o.dir, Play: playCell}
 	f.Load = func(name string) ([]byte, error) {
-		text, err := os.ReadFile(filepath.Join(o.folder, filepath.FromSlash(name)))
+		text, err := o.read(name)
 		if err == nil {
-			add(mark, name, string(text))
-			folder, err = filepath.Abs(o.folder)
+			s.Files[name] = text
 		}
 		return text, err
 	}
-	cells, err := f.Cells()
-	if err != nil {
+	if s.Cells, err = f.Cells(); err != nil {
 		return nil, err
 	}
-	s := &Study{
-		Name: cells[0].Name, About: cells[0].About, Version: q.Version, Seed: cells[0].Seed,
-		Cells: cells, Document: o.text, Changes: changes, Folder: folder, Dir: o.dir,
-		Play: playCell,
-	}
-	s.Plan = hex.EncodeToString(mark.Sum(nil)[:markBytes])
-	add(mark, q.Version)
-	s.Mark = hex.EncodeToString(mark.Sum(nil)[:markBytes])
+	s.Document = f.Resolved()
+	first := &s.Cells[0]
+	s.Name, s.About, s.Seed = first.Name, first.About, first.Seed
+	s.Plan = markOf(string(essence(s.Document)), s.filesText())
+	s.Mark = markOf(s.Plan, q.Version)
 	return s, nil
 }
 
-// markBytes is how much of a digest marks an experiment.
-const markBytes = 6
-
-// add has a digest depend on texts, and on where each ends.
-func add(h hash.Hash, texts ...string) {
+// markOf is a short digest of texts, and of where each ends.
+func markOf(texts ...string) string {
+	const length = 6
+	h := sha256.New()
 	for _, t := range texts {
 		fmt.Fprintf(h, "%d:%s", len(t), t)
 	}
+	return hex.EncodeToString(h.Sum(nil)[:length])
+}
+
+// filesText is all files that the experiment names.
+func (s *Study) filesText() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
+		fmt.Fprintf(&b, "%d:%s%d:%s", len(name), name, len(s.Files[name]), s.Files[name])
+	}
+	return b.String()
+}
+
+// essence is a resolved document without what leaves alone what a run comes to: how often it is
+// run, and what somebody says or expects of it.
+func essence(document []byte) []byte {
+	var out []byte
+	left := false
+	for line := range bytes.Lines(document) {
+		if line[0] != ' ' && line[0] != '-' {
+			key, _, _ := bytes.Cut(line, []byte{':'})
+			left = slices.Contains([]string{"about", "trials", "expect"}, string(key))
+		}
+		if !left {
+			out = append(out, line...)
+		}
+	}
+	return out
 }
 
 func playCell(cell *plan.Cell, trial int, record bool) (*result.Trial, *result.Record, error) {
@@ -107,17 +117,28 @@ func playCell(cell *plan.Cell, trial int, record bool) (*result.Trial, *result.R
 
 // origin is where an experiment comes from.
 type origin struct {
-	name    string // for errors
-	text    []byte
-	folder  string // that its files' names are relative to
-	changes []Change
-	dir     string // of results
+	name   string // for errors
+	text   []byte
+	folder string // that its files' names are relative to, or else to the current one
+	dir    string // of results
+}
+
+// read reads a file that an experiment names.
+func (o *origin) read(name string) ([]byte, error) {
+	path := filepath.FromSlash(name)
+	if o.folder != "" && !filepath.IsAbs(path) {
+		text, err := os.ReadFile(filepath.Join(o.folder, path))
+		if !errors.Is(err, os.ErrNotExist) {
+			return text, err
+		}
+	}
+	return os.ReadFile(path)
 }
 
 // find finds what a name means: a preset, a file, or a directory with results.
-func find(name string) (origin, error) {
+func find(name string) (*origin, error) {
 	if p, ok := preset.Find(name); ok {
-		return origin{name: name + ".yaml", text: p.Text}, nil
+		return &origin{name: name + ".yaml", text: p.Text}, nil
 	}
 	info, err := os.Stat(name)
 	switch {
@@ -126,26 +147,21 @@ func find(name string) (origin, error) {
 	case err == nil || filepath.Ext(name) != "" || strings.ContainsRune(name, filepath.Separator):
 		text, err := os.ReadFile(name)
 		if err != nil {
-			return origin{}, usage("%w", err)
+			return nil, usage("%w", err)
 		}
-		return origin{name: name, text: text, folder: filepath.Dir(name)}, nil
+		return &origin{name: name, text: text, folder: filepath.Dir(name)}, nil
 	}
-	return origin{}, fmt.Errorf("%q %w", name, ErrUnknown)
+	return nil, fmt.Errorf("%q %w", name, ErrUnknown)
 }
 
 // findAgain finds the experiment that a directory has results of.
-func findAgain(dir string) (origin, error) {
-	m, err := readManifest(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return origin{}, usage("%s is a folder without results: there is no %s",
-			dir, manifestFile)
-	}
-	if err != nil {
-		return origin{}, err
-	}
+func findAgain(dir string) (*origin, error) {
 	path := filepath.Join(dir, documentFile)
 	text, err := os.ReadFile(path)
-	return origin{path, text, m.Folder, m.Changes, dir}, err
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, usage("%s is a folder without results: there is no %s", dir, documentFile)
+	}
+	return &origin{path, text, filepath.Join(dir, filesFolder), dir}, err
 }
 
 // Place is the directory for a study's results if nobody names one: that which it was read from,
@@ -180,7 +196,7 @@ func Clear(dir string) error {
 	}
 	var errs []error
 	for _, name := range []string{
-		manifestFile, documentFile, trialsFile, summaryFile, cellsFolder,
+		manifestFile, documentFile, trialsFile, summaryFile, cellsFolder, filesFolder,
 		result.RecordsFolder, result.FlowsFolder, result.LinksFolder,
 	} {
 		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))

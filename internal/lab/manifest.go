@@ -17,6 +17,7 @@ const (
 	trialsFile   = "trials.csv"
 	summaryFile  = "summary.csv"
 	cellsFolder  = "cells" // what single cells were run into, by others
+	filesFolder  = "files" // that the experiment names
 	lockFile     = ".lock"
 )
 
@@ -28,9 +29,6 @@ type Manifest struct {
 	Mark    string `json:"mark"`
 	Plan    string `json:"plan"`
 	Seed    uint64 `json:"seed"`
-	// Changes were made in experiment.yaml, and Folder is where the files are that it names.
-	Changes []Change `json:"changes,omitempty"`
-	Folder  string   `json:"folder,omitempty"`
 	// Hash is that of all runs; empty: not all have been run.
 	Hash  string         `json:"hash,omitempty"`
 	Cells []ManifestCell `json:"cells"`
@@ -46,7 +44,7 @@ type ManifestCell struct {
 func (s *Study) manifest() *Manifest {
 	m := &Manifest{
 		Name: s.Name, About: s.About, Version: s.Version, Mark: s.Mark, Plan: s.Plan,
-		Seed: s.Seed, Changes: s.Changes, Folder: s.Folder,
+		Seed: s.Seed,
 	}
 	for i := range s.Cells {
 		c := ManifestCell{Set: s.Cells[i].Set, Flows: []string{}, Trials: s.Cells[i].Trials}

@@ -19,11 +19,10 @@ type Study struct {
 	Version string
 	Seed    uint64
 	Cells   []plan.Cell
-	// Document is the experiment's file, Changes what was changed in it, and Folder where the
-	// files are that it names.
+	// Document is the file with all that was changed in it: what it says is what is run. Files
+	// are those that it names.
 	Document []byte
-	Changes  []Change
-	Folder   string
+	Files    map[string][]byte
 	// Dir is the directory of results that this is the experiment of; empty: it is read from
 	// elsewhere.
 	Dir string

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -156,23 +157,28 @@ func (r *Results) keys() []string {
 	return keys
 }
 
-// shortKey is as much of the end of a key as tells it from the others that are swept.
+// shortKey is what is swept in short: its name, or as much of the end of its key as tells it from
+// others of that name.
 func (r *Results) shortKey(i int) string {
 	keys := r.keys()
+	set := r.Cells[0].Set
+	tail := set[i].Name
+	if tail == "" {
+		tail = keys[i][strings.LastIndexByte(keys[i], '.')+1:]
+	}
 	parts := strings.Split(keys[i], ".")
-	for n := len(parts) - 1; n > 0; n-- {
-		tail := strings.Join(parts[n:], ".")
+	for n := len(parts) - 2; ; n-- {
 		alike := 0
-		for _, k := range keys {
-			if k == tail || strings.HasSuffix(k, "."+tail) {
+		for j, k := range keys {
+			if set[j].Name == tail || k == tail || strings.HasSuffix(k, "."+tail) {
 				alike++
 			}
 		}
-		if alike == 1 {
+		if alike <= 1 || n < 0 {
 			return tail
 		}
+		tail = strings.Join(parts[n:], ".")
 	}
-	return keys[i]
 }
 
 // usual adds the usual metrics that say something, as many as fit.
@@ -240,8 +246,9 @@ func (r *Results) legend(rows []row) string {
 const maxTold = 5
 
 // cellText is what a cell has of what is swept, in short; empty: nothing is.
-func (r *Results) cellText(cell int) string {
-	set := r.Cells[cell].Set
+func (r *Results) cellText(cell int) string { return r.setText(r.Cells[cell].Set) }
+
+func (r *Results) setText(set []plan.Setting) string {
 	parts := make([]string, len(set))
 	for i, s := range set {
 		parts[i] = r.shortKey(i) + "=" + s.Value

@@ -118,7 +118,11 @@ const (
 
 // Setting is one key of the file with the value that it has in a cell, both as written:
 // "flows.0.cc", "reno". Name is what expectations call it: "cc".
-type Setting struct{ Key, Name, Value string }
+type Setting struct {
+	Key   string `json:"key"`
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
 
 // Cell is one point of a sweep's cross product.
 type Cell struct {
