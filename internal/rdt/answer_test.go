@@ -159,7 +159,9 @@ func TestACompleteObjectIsHeldBack(t *testing.T) {
 	r.Input(start.Add(5), rdt.Raw{Sequence: 1, Stream: 2, Payload: []byte("c")}.Data(cfg))
 	c, ok := r.Next()
 	require.True(t, ok)
-	assert.Equal(t, rdt.Completion{Stream: 1, Data: []byte("a"), At: start.Add(5)}, c)
+	assert.Equal(t, rdt.Completion{
+		Stream: 1, Data: []byte("a"), Began: start, At: start.Add(5),
+	}, c)
 	assert.False(t, r.Done())
 }
 

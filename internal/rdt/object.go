@@ -11,6 +11,8 @@ type Completion struct {
 	Stream uint16
 	// Data is the object, the caller's from now on. It is nil if Err is set.
 	Data []byte
+	// Began is when the first of it arrived; never: nothing did.
+	Began clock.Time
 	// At is when the last of it arrived; with Config.InOrder, the last of what was sent
 	// before its end.
 	At clock.Time
@@ -24,10 +26,10 @@ type Completion struct {
 // have come as it has. A sender who lets them overlap harms his own object alone.
 type object struct {
 	data  []byte
-	got   int    // bytes that have come
-	size  int    // known when sized is set
-	last  uint32 // the highest sequence number of it
-	some  bool   // something of it has come
+	got   int        // bytes that have come
+	size  int        // known when sized is set
+	last  uint32     // the highest sequence number of it
+	began clock.Time // when the first of it came; never: nothing has
 	sized bool
 	whole bool // complete, and perhaps held back
 	ended bool // told, or about to be
@@ -45,8 +47,11 @@ func (r *Receiver) accept(now clock.Time, p *packet) Drop {
 		r.end(now, p.stream, o, ErrAbsent)
 		return dropNone
 	}
-	if !o.some || int32(p.sequence-o.last) > 0 {
-		o.last, o.some = p.sequence, true
+	if o.began == clock.Never {
+		o.began, o.last = now, p.sequence
+	}
+	if int32(p.sequence-o.last) > 0 {
+		o.last = p.sequence
 	}
 	var drop Drop
 	if p.state&stateEnd != 0 {

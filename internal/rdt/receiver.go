@@ -182,7 +182,7 @@ func (r *Receiver) end(now clock.Time, stream uint16, o *object, err error) {
 	if o.whole {
 		r.whole--
 	}
-	c := Completion{Stream: stream, At: now, Err: err}
+	c := Completion{Stream: stream, Began: o.began, At: now, Err: err}
 	if err == nil {
 		c.Data = o.data
 		if c.Data == nil {

@@ -1,0 +1,335 @@
+package objects_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/rdt"
+	"github.com/tidepool-net/tidepool/internal/sim/objects"
+)
+
+const ms = time.Millisecond
+
+// arms are all of them, and RDT with its own ways.
+var arms = map[string]objects.Config{
+	"rdt":               {},
+	"rdt, interleaved":  {RDT: rdt.Config{Interleave: true, Selective: true}},
+	"sequential":        {Arm: objects.Sequential},
+	"interleaved":       {Arm: objects.Interleaved},
+	"parallel":          {Arm: objects.Parallel},
+	"rdt, small first":  {SmallestFirst: true},
+	"tcp, small first":  {Arm: objects.Sequential, SmallestFirst: true},
+	"rdt, compressed":   {RDT: rdt.Config{Compress: true, Checksum: rdt.CRC32C}},
+	"rdt, large chunks": {RDT: rdt.Config{Payload: 10_000, Window: 21}},
+}
+
+// line is a wire of 100 Mbit/s and a round trip of a millisecond, with what else there is.
+func line(c netem.Config) objects.Network {
+	c.Rate = netem.BitsPerSecond(100e6)
+	c.Delay += ms / 2
+	return objects.Network{Down: c, Up: c}
+}
+
+func lossy(p float64) objects.Network { return line(netem.Config{Loss: netem.UniformLoss(p)}) }
+
+func run(t *testing.T, n objects.Network, seed uint64, cfg objects.Config) objects.Result {
+	t.Helper()
+	r, _, err := n.Run(seed, cfg)
+	require.NoError(t, err)
+	require.True(t, r.Finished, "seed %d, %v: %s", seed, cfg.Arm, r.Failure)
+	pairs := cfg.Pairs
+	if pairs == 0 {
+		pairs = 10
+	}
+	require.Equal(t, 2*pairs, r.Complete)
+	require.Equal(t, uint64(pairs*1_009_649), r.Bytes)
+	for _, o := range r.Objects {
+		require.True(t, o.Complete && o.Verified, "%s", o.Name)
+		require.LessOrEqual(t, o.Began, o.Done)
+	}
+	return r
+}
+
+// when returns the mean and the largest completion times of the small objects and of the
+// large ones, as shares of the whole.
+func when(r *objects.Result) (small, lastSmall, large float64) {
+	for _, o := range r.Objects {
+		at := o.Done.Seconds() / r.Took.Seconds()
+		if o.Size == 9998 {
+			small += at / 10
+			lastSmall = max(lastSmall, at)
+		} else {
+			large += at / 10
+		}
+	}
+	return small, lastSmall, large
+}
+
+// One after the other, a small object waits for .55 of the whole in the mean; in turns all of
+// them are there after .020 of it; before the large ones the small have .005 in the mean and
+// the large .554. The whole takes the same: work is conserved.
+func TestOrdersWithoutLoss(t *testing.T) {
+	took := map[string]float64{}
+	for name, want := range map[string]struct{ small, last, large, within float64 }{
+		"sequential":       {.55, 1, .541, .01},
+		"rdt":              {.55, 1, .541, .01},
+		"interleaved":      {.020, .020, 1, .01},
+		"rdt, interleaved": {.020, .020, 1, .01},
+		"tcp, small first": {.0054, .0099, .5545, .01},
+		"rdt, small first": {.0054, .0099, .5545, .01},
+		"parallel":         {.020, .020, 1, .04},
+	} {
+		r := run(t, line(netem.Config{}), 1, arms[name])
+		small, last, large := when(&r)
+		t.Logf("%-17s %.3f s: small %.4f, the last %.4f, large %.3f", name, r.Took.Seconds(),
+			small, last, large)
+		assert.InDelta(t, want.small, small, want.within, name)
+		assert.InDelta(t, want.last, last, want.within, name)
+		assert.InDelta(t, want.large, large, want.within+.02, name)
+		took[name] = r.Took.Seconds()
+	}
+	for _, kin := range [][]string{
+		{"sequential", "interleaved", "tcp, small first", "parallel"},
+		{"rdt", "rdt, interleaved", "rdt, small first"},
+	} {
+		for _, name := range kin[1:] {
+			assert.InEpsilon(t, took[kin[0]], took[name], .02, name)
+		}
+	}
+	// 10.1 MB and headers at 100 Mbit/s.
+	assert.InDelta(t, .84, took["sequential"], .02)
+}
+
+// Every arm brings every object through whatever the document does to its packets.
+func TestEveryArmThroughEverything(t *testing.T) {
+	for condition, n := range map[string]objects.Network{
+		"nothing":    {},
+		"loss":       lossy(.05),
+		"duplicates": line(netem.Config{Duplicate: .1}),
+		"damage":     line(netem.Config{Corrupt: netem.Corrupt{Share: .05}}),
+		"delay": line(netem.Config{
+			Delay: 100 * ms, Jitter: netem.UniformJitter(20 * ms), Overtaking: true,
+		}),
+		"reordering": line(netem.Config{Reorder: netem.Reorder{Share: .1, Late: 5 * ms}}),
+	} {
+		for name, cfg := range arms {
+			t.Run(condition+"/"+name, func(t *testing.T) {
+				cfg.Pairs = 1
+				r := run(t, n, 1, cfg)
+				assert.GreaterOrEqual(t, r.Data, r.Again)
+				assert.GreaterOrEqual(t, r.Sent, r.Data)
+				assert.NotZero(t, r.ClientSent)
+				if !cfg.RDT.Compress {
+					assert.GreaterOrEqual(t, r.SentBytes, r.Bytes)
+				} else {
+					assert.Less(t, r.SentBytes/r.Sent, uint64(1100), "of 1349")
+				}
+			})
+		}
+	}
+}
+
+// A packet that comes twice costs nothing where its way is as wide as the server's.
+func TestDuplicatesDoNotMatter(t *testing.T) {
+	for _, name := range []string{"rdt", "rdt, interleaved", "sequential"} {
+		clean := run(t, line(netem.Config{}), 1, arms[name])
+		for _, p := range []float64{.05, .1} {
+			r := run(t, line(netem.Config{Duplicate: p}), 1, arms[name])
+			assert.InEpsilon(t, clean.Took.Seconds(), r.Took.Seconds(), .02, "%s, %g", name, p)
+		}
+	}
+}
+
+// Selective repeat sends N/(1-p) packets, with a variance of Np/(1-p)²; and N/(1-p)² if as
+// many acknowledgments are lost, for each names one packet. The document's cumulative ones
+// have the server send much that has arrived.
+func TestPacketsOfSelectiveRepeat(t *testing.T) {
+	const n = 10*755 + 10*8 + 20 // chunks of 1325 bytes, and an end each
+	selective := objects.Config{RDT: rdt.Config{Selective: true}}
+	shares := []float64{.1}
+	if long.Runs() {
+		shares = []float64{.05, .1, .15}
+	}
+	for _, p := range shares {
+		for seed := range uint64(2) {
+			oneWay := line(netem.Config{})
+			oneWay.Down.Loss = netem.UniformLoss(p)
+			r := run(t, oneWay, seed, selective)
+			require.Equal(t, uint64(n), r.Packets())
+			sigma := math.Sqrt(n*p) / (1 - p)
+			assert.InDelta(t, n/(1-p), float64(r.Sent), 4*sigma, "p %g, seed %d", p, seed)
+
+			r = run(t, lossy(p), seed, selective)
+			assert.InDelta(t, n/(1-p)/(1-p), float64(r.Sent), 6*sigma, "p %g, seed %d", p, seed)
+			document := run(t, lossy(p), seed, objects.Config{})
+			assert.Greater(t, document.Again, 2*r.Again)
+			assert.Greater(t, document.Took, r.Took)
+		}
+	}
+}
+
+// UDP's checksum, and TCP's, find a flipped bit before RDT does: so damage is loss, exactly,
+// and nothing that is damaged arrives. The document thought that its MD5 does that, and that
+// it makes damage cheaper than loss.
+func TestDamageIsLoss(t *testing.T) {
+	const p = .05
+	damage := line(netem.Config{})
+	damage.Down.Corrupt = netem.Corrupt{Share: p}
+	for _, name := range []string{"rdt", "rdt, interleaved", "sequential"} {
+		r := run(t, damage, 1, arms[name])
+		assert.Zero(t, r.Damaged)
+		assert.NotZero(t, r.Again)
+	}
+	r := run(t, damage, 1, objects.Config{RDT: rdt.Config{Selective: true}})
+	assert.InDelta(t, 7650/(1-p), float64(r.Sent), 4*math.Sqrt(7650*p)/(1-p))
+}
+
+// TCP's seconds are time-outs, which grow faster than the loss; RDT's are its fixed second.
+// What names its packets and adapts hardly notices.
+func TestLossByArm(t *testing.T) {
+	seeds := uint64(2)
+	if long.Runs() {
+		seeds = 8
+	}
+	mean := func(p float64, cfg objects.Config) (s float64) {
+		for seed := range seeds {
+			r := run(t, lossy(p), seed, cfg)
+			s += r.Took.Seconds() / float64(seeds)
+		}
+		return s
+	}
+	five, ten := mean(.05, arms["sequential"]), mean(.1, arms["sequential"])
+	document := mean(.1, arms["rdt"])
+	selective := mean(.1, objects.Config{RDT: rdt.Config{Selective: true, Adaptive: true}})
+	t.Logf("TCP %.2f and %.2f s, RDT %.2f s, selective and adaptive %.2f s", five, ten, document,
+		selective)
+	assert.Greater(t, ten/five, 2.0)
+	assert.Less(t, document, ten)
+	assert.Less(t, selective, .3*document)
+}
+
+// Where objects take turns over one stream, what is lost of one holds up all of them; over
+// streams of their own, or by RDT, it does not.
+func TestHeadOfLineBlocking(t *testing.T) {
+	mean := func(name string) (s float64) {
+		const seeds = 5
+		for seed := range uint64(seeds) {
+			r := run(t, lossy(.02), seed, arms[name])
+			for _, o := range r.Objects {
+				if o.Size == 9998 {
+					s += o.Done.Seconds() / 10 / seeds
+				}
+			}
+		}
+		return s
+	}
+	clean := run(t, line(netem.Config{}), 1, arms["interleaved"])
+	small, _, _ := when(&clean)
+	stream, streams, flow := mean("interleaved"), mean("parallel"), mean("rdt, interleaved")
+	t.Logf("small objects: %.1f ms without loss; one stream %.1f, streams %.1f, RDT %.1f",
+		small*clean.Took.Seconds()*1000, stream*1000, streams*1000, flow*1000)
+	assert.Greater(t, stream, 1.5*small*clean.Took.Seconds())
+	assert.Less(t, streams, stream)
+}
+
+// Far apart, TCP takes a round trip to begin and then doubles its window of ten segments each.
+func TestDelayByRoundTrips(t *testing.T) {
+	n := objects.Network{Down: netem.Config{Delay: 50 * ms}, Up: netem.Config{Delay: 50 * ms}}
+	r := run(t, n, 1, arms["sequential"])
+	segments := 10_096_810. / 1348
+	least := 1 + math.Ceil(math.Log2(segments/10+1))
+	assert.GreaterOrEqual(t, r.Took.Seconds(), .1*least)
+	assert.Less(t, r.Took.Seconds(), .1*(least+8), "buffers grow, too")
+	// The document's window of 1120 packets leaves each round trip.
+	r = run(t, n, 1, arms["rdt"])
+	assert.Equal(t, 700*ms, r.Took, "7650 packets are seven windows, after a request")
+}
+
+// A window of 1120 packets that arrives at once needs the buffer that the document gave its
+// sockets.
+func TestABufferForTheWindow(t *testing.T) {
+	r := run(t, objects.Network{}, 1, objects.Config{})
+	assert.Zero(t, r.Overflowed)
+	assert.Zero(t, r.Again)
+	r = run(t, objects.Network{}, 1, objects.Config{Buffer: 64 << 10})
+	assert.NotZero(t, r.Overflowed)
+	assert.NotZero(t, r.Again)
+}
+
+func TestTheSameSeedGoesTheSameWay(t *testing.T) {
+	for name, cfg := range arms {
+		n := lossy(.1)
+		cfg.Pairs = 1
+		one, hash, err := n.Run(1, cfg)
+		require.NoError(t, err)
+		again, same, err := n.Run(1, cfg)
+		require.NoError(t, err)
+		assert.Equal(t, one, again, name)
+		assert.Equal(t, hash, same, name)
+		_, other, err := n.Run(2, cfg)
+		require.NoError(t, err)
+		assert.NotEqual(t, hash, other, name)
+	}
+}
+
+// What cannot finish says what has happened: a silence, or the end of its time.
+func TestARunThatCannotFinish(t *testing.T) {
+	hole := objects.Network{Down: netem.Config{Loss: netem.UniformLoss(1)}}
+	hole.TCP.SynRetries = 2
+	short := lossy(.1)
+	short.Limit = 500 * ms
+	for _, arm := range []objects.Arm{
+		objects.RDT, objects.Sequential, objects.Interleaved, objects.Parallel,
+	} {
+		t.Run(fmt.Sprint(arm), func(t *testing.T) {
+			cfg := objects.Config{Arm: arm, Pairs: 2}
+			r, _, err := hole.Run(1, cfg)
+			require.NoError(t, err)
+			assert.False(t, r.Finished)
+			assert.Regexp(t, "(is silent|timed out).*: 0 of 4 objects", r.Failure)
+			assert.Less(t, r.Took, 5*time.Minute)
+
+			cfg.Pairs = 0
+			r, _, err = short.Run(1, cfg)
+			require.NoError(t, err)
+			assert.False(t, r.Finished)
+			assert.Equal(t, fmt.Sprintf("was not done: %d of 20 objects", r.Complete), r.Failure)
+			assert.Less(t, r.Complete, 20)
+			assert.Len(t, r.Objects, 20)
+			assert.Equal(t, 500*ms, r.Took)
+		})
+	}
+}
+
+func TestConfigurationsThatCannotBe(t *testing.T) {
+	for _, c := range []objects.Config{
+		{Arm: 9},
+		{Pairs: -1},
+		{Pairs: 1000},
+		{Small: -1},
+		{Large: 1 << 30},
+		{Chunk: 1 << 17},
+		{Buffer: -1},
+	} {
+		_, _, err := objects.Network{}.Run(1, c)
+		assert.ErrorIs(t, err, objects.ErrConfig, "%+v", c)
+	}
+	_, _, err := objects.Network{}.Run(1, objects.Config{RDT: rdt.Config{Window: -1}})
+	assert.ErrorIs(t, err, rdt.ErrConfig)
+	l, err := objects.Network{}.Build(1)
+	require.NoError(t, err)
+	for _, arm := range []objects.Arm{objects.RDT, objects.Sequential} {
+		for _, want := range []bool{true, false} {
+			_, err = objects.Attach(l.Left, l.Right, l.Address(7), objects.Config{Arm: arm})
+			assert.Equal(t, want, err == nil, "%v", arm)
+		}
+	}
+	assert.Equal(t, "unknown arm", objects.Arm(9).String())
+}

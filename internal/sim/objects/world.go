@@ -1,0 +1,53 @@
+package objects
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// Network is two hosts and the wire between them. The zero Network does nothing to packets.
+type Network struct {
+	// Down is what the wire does on the way from the server to the client, Up on the way back.
+	// The document put its netem rules on a container's only interface.
+	Down, Up netem.Config
+	// TCP is how both hosts' TCP is.
+	TCP tcp.Config
+	// MTU is the wire's; 0: stack.DefaultMTU.
+	MTU int
+	// Limit is how much time a run has; 0: five minutes. One that has not finished by then
+	// says so.
+	Limit time.Duration
+}
+
+const (
+	defaultLimit = 5 * time.Minute
+	serverPort   = 65432 // as in the document
+)
+
+// Build returns the network as a world: the client's host is on the left.
+func (n Network) Build(seed uint64) (*sim.Line, error) {
+	return sim.NewLine(seed, sim.LineConfig{
+		Left: n.TCP, Right: n.TCP, Wires: []sim.Wire{{AB: n.Up, BA: n.Down, MTU: n.MTU}},
+	})
+}
+
+// Run transfers the objects once. Two runs with one hash went the same way.
+func (n Network) Run(seed uint64, cfg Config) (r Result, hash uint64, err error) {
+	l, err := n.Build(seed)
+	if err != nil {
+		return Result{}, 0, err
+	}
+	a, err := Attach(l.Left, l.Right, l.Address(serverPort), cfg)
+	if err != nil {
+		return Result{}, 0, err
+	}
+	limit := n.Limit
+	if limit == 0 {
+		limit = defaultLimit
+	}
+	l.RunUntil(limit, a.Done)
+	return a.Result(), l.Hash(), nil
+}
