@@ -1,0 +1,212 @@
+package check
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/tidepool-net/tidepool/internal/lab/formula"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/stat"
+)
+
+// measured are the runs of each cell.
+type measured struct {
+	cells []plan.Cell
+	runs  [][]*result.Trial
+}
+
+// measure sorts runs by their cells.
+func measure(cells []plan.Cell, runs []*result.Trial) *measured {
+	m := &measured{cells: cells, runs: make([][]*result.Trial, len(cells))}
+	for _, t := range runs {
+		if t.Cell >= 0 && t.Cell < len(cells) {
+			m.runs[t.Cell] = append(m.runs[t.Cell], t)
+		}
+	}
+	return m
+}
+
+// env gives the formulas of one cell their numbers.
+type env struct {
+	*measured
+	cell int
+}
+
+// Variable implements formula.Env.
+func (e env) Variable(name string) (float64, error) {
+	c := &e.cells[e.cell]
+	for _, s := range c.Set {
+		if s.Name != name {
+			continue
+		}
+		v, _, ok := formula.Number(s.Value)
+		if !ok {
+			return 0, fmt.Errorf("%s is %s, and that is not a number", name, s.Value)
+		}
+		return v, nil
+	}
+	if v, ok := c.Constant(name); ok {
+		return v, nil
+	}
+	return 0, fmt.Errorf("this experiment has no %s", name)
+}
+
+// Metric implements formula.Env.
+func (e env) Metric(r formula.Ref) (float64, error) {
+	s, err := e.summary(r)
+	if err != nil {
+		return 0, err
+	}
+	var v float64
+	switch r.Statistic {
+	case "median":
+		v = s.Median
+	case "min":
+		v = s.Minimum
+	case "max":
+		v = s.Maximum
+	case "sd":
+		v = s.SD
+	default:
+		v = s.Mean
+	}
+	switch {
+	case !math.IsNaN(v) && !math.IsInf(v, 0):
+		return v, nil
+	case s.Cut > 0:
+		return 0, fmt.Errorf("%d of %d runs did not come to their %s", s.Cut, s.N, r.Metric)
+	}
+	return 0, fmt.Errorf("%d runs have no %s of %s", s.N, r.Statistic, r.Metric)
+}
+
+// summary describes a metric of the runs of the cell that is meant.
+func (e env) summary(r formula.Ref) (stat.Summary, error) {
+	cell, err := e.find(r.Cell)
+	if err != nil {
+		return stat.Summary{}, err
+	}
+	if len(e.runs[cell]) == 0 {
+		return stat.Summary{}, fmt.Errorf("cell %d has not been run", cell)
+	}
+	var values []float64
+	cut := 0
+	for _, t := range e.runs[cell] {
+		v, unfinished, err := taken(t, r)
+		switch {
+		case unfinished:
+			cut++
+		case err != nil:
+			return stat.Summary{}, err
+		default:
+			values = append(values, v)
+		}
+	}
+	return stat.Describe(values, cut), nil
+}
+
+// taken is a metric of one run; unfinished: the run did not come to it.
+func taken(t *result.Trial, r formula.Ref) (v float64, unfinished bool, err error) {
+	if r.Flow == "" {
+		if v, ok := t.Whole[r.Metric]; ok {
+			return v, false, nil
+		}
+		if len(t.Flows) != 1 {
+			return 0, !t.Finished, fmt.Errorf("%s is of one of %d flows: want %s[0] or so",
+				r.Metric, len(t.Flows), r.Metric)
+		}
+	}
+	f, err := flow(t, r.Flow)
+	if err != nil {
+		return 0, false, err
+	}
+	v, ok := f.Values[r.Metric]
+	switch {
+	case ok:
+		return v, false, nil
+	case !f.Finished:
+		return 0, true, nil
+	}
+	return 0, false, fmt.Errorf("%s of %s was not measured", r.Metric, f.Name)
+}
+
+// flow finds a flow by its name or its index; empty: the first.
+func flow(t *result.Trial, name string) (*result.Flow, error) {
+	for i := range t.Flows {
+		if t.Flows[i].Name == name {
+			return &t.Flows[i], nil
+		}
+	}
+	i := 0
+	if name != "" {
+		var err error
+		if i, err = strconv.Atoi(name); err != nil {
+			return nil, fmt.Errorf("there is no flow %q", name)
+		}
+	}
+	if i < 0 || i >= len(t.Flows) {
+		return nil, fmt.Errorf("there is no flow %d of %d", i, len(t.Flows))
+	}
+	return &t.Flows[i], nil
+}
+
+// find returns the cell that is like the one looked at but for some values.
+func (e env) find(want []formula.Selector) (int, error) {
+	if len(want) == 0 {
+		return e.cell, nil
+	}
+	here := e.cells[e.cell].Set
+	values := make([]string, len(here))
+	for i, s := range here {
+		values[i] = s.Value
+	}
+	for _, w := range want {
+		i := e.variable(w)
+		if i < 0 {
+			return 0, fmt.Errorf("no cell has %s", w.Value)
+		}
+		values[i] = w.Value
+	}
+cells:
+	for c := range e.cells {
+		for i, s := range e.cells[c].Set {
+			if s.Value != values[i] {
+				continue cells
+			}
+		}
+		return c, nil
+	}
+	return 0, fmt.Errorf("there is no cell with %v", values)
+}
+
+// variable is which of the settings a selector is about, -1: none.
+func (e env) variable(w formula.Selector) int {
+	for i := range e.cells[e.cell].Set {
+		if w.Name != "" && e.cells[e.cell].Set[i].Name != w.Name {
+			continue
+		}
+		for c := range e.cells {
+			if e.cells[c].Set[i].Value == w.Value {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// reach is how far the interval of a term goes to either side, if it is the mean of a metric.
+func (e env) reach(t *formula.Expr) float64 {
+	refs := t.Refs()
+	if len(refs) != 1 || refs[0].Statistic != "mean" && refs[0].Statistic != "" {
+		return 0
+	}
+	s, err := e.summary(refs[0])
+	if v, again := t.Eval(e); err != nil || again != nil || v != s.Mean {
+		return 0
+	}
+	if half := s.HalfWidth(); half > 0 {
+		return half
+	}
+	return 0
+}

@@ -1,0 +1,179 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/lab/formula"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// Verdict is one expectation held against one cell, or against those cells that it compares.
+type Verdict struct {
+	// Line is where the expectation is in its file, About what it says for a person; empty: the
+	// claim speaks for itself.
+	Line  int
+	About string
+	// Cell is the cell that was looked at, and Where it is by what is swept, without what the
+	// claim itself picks; empty: there is but one.
+	Cell  int
+	Where []plan.Setting
+	// Claim is the comparison, Values are those of its terms, and Unit what they are counted in.
+	Claim  *formula.Claim
+	Values []float64
+	Unit   formula.Unit
+	// Reach is how far the 95 % interval of the first term goes to either side, if that is the
+	// mean of a metric and there are trials enough; else 0.
+	Reach float64
+	// Pass says that the claim holds. Err is why it could not be looked at: it does not hold
+	// then.
+	Pass           bool
+	Err            error
+	Published, Why string
+}
+
+// Expectations looks at each expectation of the cells, whose runs these are, in any order. A
+// comparison of cells is looked at once for each choice of what it leaves open.
+func Expectations(cells []plan.Cell, runs []*result.Trial) []Verdict {
+	all := measure(cells, runs)
+	var out []Verdict
+	if len(cells) == 0 {
+		return nil
+	}
+	for i := range cells[0].Expect {
+		seen := map[string]bool{}
+		for c := range cells {
+			if i >= len(cells[c].Expect) {
+				continue
+			}
+			e := &cells[c].Expect[i]
+			if !picked(&cells[c], e.Where) {
+				continue
+			}
+			claim, err := compile(e)
+			if err != nil {
+				out = append(out, Verdict{Line: e.Line, About: e.About, Cell: c, Err: err})
+				continue
+			}
+			where := open(&cells[c], claim)
+			if key := keyOf(where); !seen[key] {
+				seen[key] = true
+				out = append(out, verdict(env{all, c}, e, claim, where))
+			}
+		}
+	}
+	return out
+}
+
+// picked reports whether a cell has these values.
+func picked(c *plan.Cell, where []plan.Setting) bool {
+	for _, w := range where {
+		if !slices.ContainsFunc(c.Set, func(s plan.Setting) bool {
+			return s.Key == w.Key && s.Value == w.Value
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// operators are those of relations.
+var operators = map[plan.Relation]formula.Operator{
+	plan.Equals: formula.Equals, plan.AtLeast: formula.AtLeast, plan.AtMost: formula.AtMost,
+	plan.Above: formula.Above, plan.Below: formula.Below,
+}
+
+// compile makes a claim of an expectation. The plan has found its mistakes already.
+func compile(e *plan.Expectation) (*formula.Claim, error) {
+	if e.Relation == plan.Holds {
+		c, err := formula.CompileClaim(e.Value, nil)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Value, err)
+		}
+		return c, nil
+	}
+	value, err := formula.Compile(e.Value, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", e.Value, err)
+	}
+	is, err := formula.Compile(e.Is, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", e.Is, err)
+	}
+	return &formula.Claim{
+		Terms: []*formula.Expr{value, is}, Operators: []formula.Operator{operators[e.Relation]},
+		Within: e.Within, Absolute: e.Absolute,
+	}, nil
+}
+
+// open are the settings of a cell that a claim does not pick for itself: cells that are alike in
+// these are one case of it.
+func open(c *plan.Cell, claim *formula.Claim) []plan.Setting {
+	var where []plan.Setting
+	for _, s := range c.Set {
+		if !closed(s, claim, c) {
+			where = append(where, s)
+		}
+	}
+	return where
+}
+
+// closed reports whether every metric of a claim says which value of a setting it wants, and no
+// formula asks for the value.
+func closed(s plan.Setting, claim *formula.Claim, c *plan.Cell) bool {
+	metrics := 0
+	for _, t := range claim.Terms {
+		if slices.Contains(t.Names(), s.Name) {
+			return false
+		}
+		for _, r := range t.Refs() {
+			metrics++
+			if !slices.ContainsFunc(r.Cell, func(p formula.Selector) bool {
+				return p.Name == s.Name || p.Name == "" && !has(c, p.Value, s.Name)
+			}) {
+				return false
+			}
+		}
+	}
+	return metrics > 0
+}
+
+// has reports whether another setting of a cell than name has a value.
+func has(c *plan.Cell, value, name string) bool {
+	return slices.ContainsFunc(c.Set, func(s plan.Setting) bool {
+		return s.Name != name && s.Value == value
+	})
+}
+
+// keyOf is a text that tells cases apart.
+func keyOf(where []plan.Setting) string {
+	var b strings.Builder
+	for _, s := range where {
+		fmt.Fprintf(&b, "%q=%q ", s.Key, s.Value)
+	}
+	return b.String()
+}
+
+// verdict evaluates a claim in a cell.
+func verdict(in env, e *plan.Expectation, claim *formula.Claim, where []plan.Setting) Verdict {
+	v := Verdict{
+		Line: e.Line, About: e.About, Cell: in.cell, Where: where, Claim: claim,
+		Published: e.Published, Why: e.Why, Unit: formula.Pure,
+	}
+	for _, t := range claim.Terms {
+		value, err := t.Eval(in)
+		if err != nil {
+			v.Err = fmt.Errorf("%s: %w", t, err)
+			return v
+		}
+		v.Values = append(v.Values, value)
+		if u := t.Unit(); v.Unit == formula.Pure || v.Unit == formula.Unknown {
+			v.Unit = u
+		}
+	}
+	v.Reach = in.reach(claim.Terms[0])
+	v.Pass, _ = claim.Holds(v.Values)
+	return v
+}

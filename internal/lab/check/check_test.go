@@ -1,0 +1,147 @@
+package check_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lab/check"
+	"github.com/tidepool-net/tidepool/internal/lab/formula"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+const header = `
+name: checked
+duration: 10s
+path: {down: {delay: 30ms, rate: 12Mbit/s, queue: {type: droptail, limit: 1bdp}}, up: {delay: 30ms}}
+flows: [{name: a, cc: reno, size: 1MB}]
+sweep:
+  flows.0.cc: [reno, cubic]
+  path.down.queue.limit: [0.5bdp, 1bdp]
+expect:
+`
+
+func cells(t *testing.T, expect string) []plan.Cell {
+	t.Helper()
+	f, err := plan.Parse("checked.yaml", []byte(header+expect))
+	require.NoError(t, err)
+	list, err := f.Cells()
+	require.NoError(t, err)
+	require.Len(t, list, 4)
+	return list
+}
+
+// runs are three of each cell: 0 is Reno with half a product, 1 with one, 2 and 3 are CUBIC.
+func runs() []*result.Trial {
+	use := []float64{.96, .99, .97, .995}
+	var all []*result.Trial
+	for c, u := range use {
+		for i := range 3 {
+			off := .001 * float64(i-1)
+			all = append(all, &result.Trial{
+				Cell: c, Trial: i, Finished: true, Whole: result.Values{result.Utilisation: u + off},
+				Flows: []result.Flow{{Name: "a", Finished: true, Values: result.Values{
+					result.Goodput: 1e7 * (u + off), result.Completion: 1 / u,
+				}}},
+			})
+		}
+	}
+	return all
+}
+
+// An expectation without anything picked is held against every cell, with what is swept as
+// variables, and says what was expected and what came.
+func TestEachCell(t *testing.T) {
+	v := check.Expectations(cells(t, `  - {value: utilisation, is: 0.97, within: 1%, why: because}`), runs())
+	require.Len(t, v, 4)
+	assert.Equal(t, []bool{false, false, true, false}, passes(v))
+	assert.Equal(t, "utilisation", v[0].What())
+	assert.Equal(t, "0.97", v[0].Expected())
+	// t(2) = 4.303 of .001/√3.
+	assert.Equal(t, "0.96 ± 0.002484", v[0].Got())
+	assert.Equal(t, "± 1 %", v[0].Tolerance())
+	assert.Equal(t, "because", v[0].Why)
+	assert.Equal(t, "cc reno, limit 1bdp", v[1].Case())
+	assert.Equal(t, 10, v[0].Line)
+}
+
+// A comparison of cells is one case for each value of what it leaves open.
+func TestCompared(t *testing.T) {
+	v := check.Expectations(cells(t, `  - utilisation(cubic) > utilisation(reno)`), runs())
+	require.Len(t, v, 2)
+	assert.Equal(t, []bool{true, true}, passes(v))
+	assert.Equal(t, "limit 0.5bdp", v[0].Case())
+	assert.Equal(t, "limit 1bdp", v[1].Case())
+	assert.Equal(t, "> 0.96", v[0].Expected())
+
+	v = check.Expectations(cells(t,
+		`  - utilisation(cubic, 1bdp) > utilisation(reno, 1bdp) > utilisation(cubic, 0.5bdp) > 0.9705`), runs())
+	require.Len(t, v, 1)
+	assert.False(t, v[0].Pass)
+	assert.Equal(t, "0.995, 0.99, 0.97, 0.9705", v[0].Got())
+	assert.Empty(t, v[0].Case())
+}
+
+// Where picks cells, and theory sees the constants of each.
+func TestPickedCells(t *testing.T) {
+	v := check.Expectations(cells(t, `
+  - {value: utilisation, where: {cc: reno}, is: reno_utilisation(path.buffer), within: 1%}
+  - {value: goodput, where: {cc: cubic, limit: 1bdp}, at_least: 9.9Mbit/s}
+  - {value: completion.max, where: {cc: cubic, limit: 1bdp}, is: 1s, within: 10ms}`), runs())
+	require.Len(t, v, 4)
+	assert.Equal(t, []bool{true, true, true, true}, passes(v))
+	assert.Equal(t, "0.9643", v[0].Expected(), "issue 5: b = .5 is .964")
+	assert.Equal(t, "≥ 9.9 Mbit/s", v[2].Expected())
+	assert.Equal(t, "± 10 ms", v[3].Tolerance())
+	assert.Equal(t, "1.005 s", v[3].Got())
+}
+
+// What was not measured, not run or not finished is a verdict that says so, not a pass.
+func TestUnanswered(t *testing.T) {
+	all := runs()
+	cut := all[4].Flows
+	cut[0].Finished, all[4].Finished = false, false
+	delete(cut[0].Values, result.Completion)
+	v := check.Expectations(cells(t, `
+  - {value: completion, where: {cc: reno, limit: 1bdp}, at_most: 2s}
+  - {value: completion.median, where: {cc: reno, limit: 1bdp}, at_most: 2s}
+  - {value: completion.max, where: {cc: reno, limit: 1bdp}, at_most: 2s}
+  - {value: rtt, where: {cc: reno, limit: 1bdp}, at_most: 2s}`), all)
+	require.Len(t, v, 4)
+	assert.Equal(t, []bool{false, true, false, false}, passes(v))
+	assert.Contains(t, v[0].Got(), "1 of 3 runs did not come to their completion")
+	assert.Contains(t, v[3].Got(), "was not measured")
+
+	v = check.Expectations(cells(t, `  - utilisation > 0.1`), all[:3])
+	assert.Equal(t, []bool{true, false, false, false}, passes(v))
+	assert.Contains(t, v[1].Got(), "has not been run")
+}
+
+func passes(v []check.Verdict) []bool {
+	out := make([]bool, len(v))
+	for i := range v {
+		out[i] = v[i].Pass
+	}
+	return out
+}
+
+func TestQuantity(t *testing.T) {
+	for _, c := range []struct {
+		x    float64
+		unit string
+		want string
+	}{
+		{262.5e-3, "s", "262.5 ms"},
+		{7449.2, "packets", "7449"},
+		{0.96428, "", "0.9643"},
+		{2.435e6, "bit/s", "2.435 Mbit/s"},
+		{26400, "bytes", "26.4 kB"},
+		{0, "s", "0 µs"},
+		{-1.5, "s", "-1.5 s"},
+		{1e-9, "", "0.000000001"},
+	} {
+		assert.Equal(t, c.want, check.Quantity(c.x, formula.Unit(c.unit)), "%v %s", c.x, c.unit)
+	}
+}

@@ -1,0 +1,132 @@
+package check
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/lab/formula"
+)
+
+// What says what is looked at.
+func (v *Verdict) What() string {
+	switch {
+	case v.About != "":
+		return v.About
+	case v.Claim == nil:
+		return fmt.Sprintf("line %d", v.Line)
+	case len(v.Claim.Operators) == 1:
+		return v.Claim.Terms[0].String()
+	}
+	return v.claim()
+}
+
+// claim is the comparison as written.
+func (v *Verdict) claim() string {
+	var b strings.Builder
+	for i, t := range v.Claim.Terms {
+		if i > 0 {
+			b.WriteString(" " + string(v.Claim.Operators[i-1]) + " ")
+		}
+		b.WriteString(t.String())
+	}
+	return b.String()
+}
+
+// Case says which cell it is: what is swept, without what the claim picks.
+func (v *Verdict) Case() string {
+	parts := make([]string, len(v.Where))
+	for i, s := range v.Where {
+		parts[i] = s.Name + " " + s.Value
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Expected is what should have come out.
+func (v *Verdict) Expected() string {
+	if v.Claim == nil {
+		return ""
+	}
+	if len(v.Claim.Operators) > 1 {
+		return v.claim()
+	}
+	sign := signs[v.Claim.Operators[0]]
+	if len(v.Values) < 2 {
+		return sign + v.Claim.Terms[1].String()
+	}
+	return sign + Quantity(v.Values[1], v.Unit)
+}
+
+// signs stand before what something is compared with.
+var signs = map[formula.Operator]string{
+	formula.AtLeast: "≥ ", formula.AtMost: "≤ ", formula.Above: "> ", formula.Below: "< ",
+}
+
+// Got is what came out, with the 95 % interval where there is one; or why nothing did.
+func (v *Verdict) Got() string {
+	switch {
+	case v.Err != nil:
+		return v.Err.Error()
+	case len(v.Claim.Operators) == 1:
+		if v.Reach > 0 {
+			return Quantity(v.Values[0], v.Unit) + " ± " + Quantity(v.Reach, v.Unit)
+		}
+		return Quantity(v.Values[0], v.Unit)
+	}
+	parts := make([]string, len(v.Values))
+	for i := range v.Values {
+		parts[i] = Quantity(v.Values[i], v.Unit)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Tolerance is how far equal values may be apart; empty: it is no matter of equality.
+func (v *Verdict) Tolerance() string {
+	switch {
+	case v.Claim == nil || v.Claim.Within == 0:
+		return ""
+	case v.Claim.Absolute:
+		return "± " + Quantity(v.Claim.Within, v.Unit)
+	}
+	return "± " + decimal(v.Claim.Within*100, 2) + " %"
+}
+
+// scale is a multiple of a unit.
+type scale struct {
+	from float64
+	name string
+	size float64
+}
+
+var scales = map[formula.Unit][]scale{
+	formula.Seconds: {{1, "s", 1}, {1e-3, "ms", 1e-3}, {0, "µs", 1e-6}},
+	formula.Rate: {
+		{1e9, "Gbit/s", 1e9}, {1e6, "Mbit/s", 1e6}, {1e3, "kbit/s", 1e3}, {0, "bit/s", 1},
+	},
+	formula.Bytes: {{1e9, "GB", 1e9}, {1e6, "MB", 1e6}, {1e3, "kB", 1e3}, {0, "bytes", 1}},
+}
+
+// Quantity writes a number with its unit, to four digits.
+func Quantity(x float64, unit formula.Unit) string {
+	const digits = 4
+	for _, s := range scales[unit] {
+		if math.Abs(x) >= s.from {
+			return decimal(x/s.size, digits) + " " + s.name
+		}
+	}
+	return decimal(x, digits)
+}
+
+// decimal writes x with so many digits at least, and without an exponent.
+func decimal(x float64, digits int) string {
+	if x == 0 {
+		return "0"
+	}
+	places := max(0, digits-1-int(math.Floor(math.Log10(math.Abs(x)))))
+	text := strconv.FormatFloat(x, 'f', min(places, 12), 64)
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return text
+}
