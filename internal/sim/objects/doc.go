@@ -1,7 +1,7 @@
 // Package objects is the assignment of founding document 003 in virtual time: ten small
 // objects and ten large ones, text made of random bytes, go from a server to a client, who
-// compares their MD5 digests; by the reliable data transfer of internal/rdt, and by TCP in
-// the ways that one may use it.
+// compares every byte, where the document compares MD5 digests; by the reliable data transfer
+// of internal/rdt, and by TCP in the ways that one may use it.
 //
 // make.go makes the objects and says in which order; rdt.go is the arm of that name, tcp.go
 // the others: one connection with the objects in the document's order, large-0, small-0,

@@ -1,8 +1,8 @@
 package objects
 
 import (
-	"crypto/md5"
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 )
@@ -11,27 +11,25 @@ import (
 type item struct {
 	name string
 	data []byte
-	sum  [md5.Size]byte
 }
 
-// lineBytes is how long a line of text is, as base64(1) has it.
-const lineBytes = 76
+// A line of text has 76 characters, as base64(1) has it, which are of 57 bytes.
+const (
+	lineChars = 76
+	lineBytes = lineChars / 4 * 3
+)
 
 // text makes an object of n random bytes: base64 in lines.
 func text(r *rand.Rand, n int) []byte {
-	raw := make([]byte, (n+7)&^7)
-	for i := 0; i < len(raw); i += 8 {
-		v := r.Uint64()
-		for j := range 8 {
-			raw[i+j] = byte(v >> (8 * j))
+	b := make([]byte, 0, base64.StdEncoding.EncodedLen(n)+n/lineBytes+1)
+	var raw [lineBytes + 7]byte
+	for n > 0 {
+		for i := 0; i < lineBytes; i += 8 {
+			binary.LittleEndian.PutUint64(raw[i:], r.Uint64())
 		}
-	}
-	long := base64.StdEncoding.AppendEncode(nil, raw[:n])
-	b := make([]byte, 0, len(long)+len(long)/lineBytes+1)
-	for len(long) > 0 {
-		line := long[:min(lineBytes, len(long))]
-		b = append(append(b, line...), '\n')
-		long = long[len(line):]
+		b = base64.StdEncoding.AppendEncode(b, raw[:min(lineBytes, n)])
+		b = append(b, '\n')
+		n -= lineBytes
 	}
 	return b
 }
@@ -44,9 +42,7 @@ func makeItems(cfg *Config, r *rand.Rand) []item {
 			name string
 			n    int
 		}{{"large", cfg.Large}, {"small", cfg.Small}} {
-			o := item{name: fmt.Sprintf("%s-%d", kind.name, i), data: text(r, kind.n)}
-			o.sum = md5.Sum(o.data)
-			items = append(items, o)
+			items = append(items, item{fmt.Sprintf("%s-%d", kind.name, i), text(r, kind.n)})
 		}
 	}
 	return items

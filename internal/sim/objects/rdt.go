@@ -1,7 +1,7 @@
 package objects
 
 import (
-	"crypto/md5"
+	"bytes"
 	"fmt"
 	"net/netip"
 
@@ -110,7 +110,7 @@ func collect(a *App, to *rdt.Receiver, from *rdt.Sender) {
 			a.begin(i, c.Began)
 		}
 		if c.Err == nil {
-			a.complete(i, c.At, md5.Sum(c.Data))
+			a.complete(i, c.At, bytes.Equal(c.Data, a.items[i].data))
 			continue
 		}
 		why := c.Err
