@@ -25,11 +25,7 @@ func (o *labRunOptions) print(c *cobra.Command, r *lab.Results, t taken) error {
 	if o.json {
 		return json.NewEncoder(out).Encode(r.Report())
 	}
-	var metrics []result.Metric
-	for _, m := range o.metrics {
-		metrics = append(metrics, result.Metric(m))
-	}
-	if err := r.Print(out, metrics); err != nil {
+	if err := r.Print(out, o.chosen()); err != nil {
 		return err
 	}
 	for _, note := range r.Notes {
@@ -39,6 +35,15 @@ func (o *labRunOptions) print(c *cobra.Command, r *lab.Results, t taken) error {
 	}
 	_, err := fmt.Fprintln(out, summing(r, t))
 	return err
+}
+
+// chosen are the metrics that were asked for; nil: none were.
+func (o *labRunOptions) chosen() []result.Metric {
+	var metrics []result.Metric
+	for _, m := range o.metrics {
+		metrics = append(metrics, result.Metric(m))
+	}
+	return metrics
 }
 
 // summing is the last lines: how much was run, with which hash, and where the rest is.

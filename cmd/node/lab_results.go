@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,6 +31,9 @@ func labMergeCommand() *cobra.Command {
 			if err != nil {
 				return labError(c, args[0], err)
 			}
+			if _, err := r.Draw(o.drawing()); err != nil {
+				return labError(c, args[0], err)
+			}
 			if err := o.print(c, r, taken{}); err != nil {
 				return err
 			}
@@ -42,6 +46,53 @@ func labMergeCommand() *cobra.Command {
 	}
 	resultFlags(c, &o)
 	return c
+}
+
+func labPlotCommand() *cobra.Command {
+	var o labRunOptions
+	c := &cobra.Command{
+		Use:   "plot DIR",
+		Short: "draw the figures of a directory of results again",
+		Long: "Draw the figures of a directory of results, and its report, from the files in\n" +
+			"there: nothing is run.",
+		Example: "  node lab plot lab/tahoe-low\n" +
+			"  node lab plot lab/cubic-reno-buffer --metrics utilisation,queue_p95",
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkMetrics(o.metrics); err != nil {
+				return misuse(c, err)
+			}
+			return labError(c, args[0], o.plot(c, args[0]))
+		},
+	}
+	resultFlags(c, &o)
+	return c
+}
+
+func (o *labRunOptions) plot(c *cobra.Command, dir string) error {
+	r, err := lab.Read(dir)
+	if err != nil {
+		return err
+	}
+	report, err := r.Draw(o.drawing())
+	if err != nil {
+		return err
+	}
+	plots, err := r.Plots()
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return json.NewEncoder(c.OutOrStdout()).Encode(
+			map[string]any{"report": report, "plots": plots})
+	}
+	_, err = fmt.Fprintln(c.OutOrStdout(), strings.Join(append(plots, report), "\n"))
+	return err
+}
+
+// drawing is what is asked for of figures.
+func (o *labRunOptions) drawing() lab.Drawing {
+	return lab.Drawing{Workers: runtime.GOMAXPROCS(0), Metrics: o.chosen()}
 }
 
 // resultFlags are those of commands that print what is in a directory.
@@ -106,11 +157,7 @@ func (o *labRunOptions) compare(c *cobra.Command, first, second string) error {
 	if o.json {
 		return json.NewEncoder(c.OutOrStdout()).Encode(list)
 	}
-	var metrics []result.Metric
-	for _, m := range o.metrics {
-		metrics = append(metrics, result.Metric(m))
-	}
-	return lab.PrintComparison(c.OutOrStdout(), a, b, list, metrics)
+	return lab.PrintComparison(c.OutOrStdout(), a, b, list, o.chosen())
 }
 
 func labMetricsCommand() *cobra.Command {

@@ -30,6 +30,7 @@ type labRunOptions struct {
 	records    int
 	metrics    []string
 	fresh      bool
+	plain      bool
 	dry        bool
 	json       bool
 	dialect    string
@@ -96,6 +97,7 @@ func labRunCommand() *cobra.Command {
 	f.Lookup("index").NoOptDefVal = indexOfEngine
 	f.IntVar(&o.records, "records", 16, "keep what figures are drawn from of `N` cells")
 	f.StringSliceVar(&o.metrics, "metrics", nil, "`A,B,…` are the table's columns")
+	f.BoolVar(&o.plain, "no-figures", false, "neither figures nor a report")
 	f.BoolVar(&o.dry, "dry-run", false, "only list the cells")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	f.StringVar(&o.dialect, "dialect", "rip", "of rip-…: rip, the course's, or rip2")
@@ -259,5 +261,10 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 		return err
 	}
 	t := taken{real: time.Since(began), now: true}
+	if cell < 0 && !o.plain {
+		if _, err := r.Draw(lab.Drawing{Workers: o.workers, Metrics: o.chosen()}); err != nil {
+			return err
+		}
+	}
 	return o.print(c, r, t)
 }

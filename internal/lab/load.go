@@ -197,7 +197,7 @@ func Clear(dir string) error {
 	var errs []error
 	for _, name := range []string{
 		manifestFile, documentFile, trialsFile, summaryFile, cellsFolder, filesFolder,
-		result.RecordsFolder, result.FlowsFolder, result.LinksFolder,
+		result.RecordsFolder, result.FlowsFolder, result.LinksFolder, plotsFolder, reportFile,
 	} {
 		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
 	}

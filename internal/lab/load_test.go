@@ -122,7 +122,7 @@ func TestPlace(t *testing.T) {
 func TestExperimentsThatAreNone(t *testing.T) {
 	folder := t.TempDir()
 	write(t, folder, map[string]string{
-		"short.yaml": short, "bad.yaml": "nmae: x\n", "d/x": "",
+		"short.yaml": short, "bad.yaml": "durration: 1s\n", "d/x": "",
 	})
 	for _, tt := range []struct {
 		name string
@@ -133,7 +133,7 @@ func TestExperimentsThatAreNone(t *testing.T) {
 		{filepath.Join(folder, "none.yaml"), lab.ErrUsage, "none.yaml: no such file"},
 		{filepath.Join(folder, "d"), lab.ErrUsage, "a folder without results"},
 		{filepath.Join(folder, "short.yaml"), nil, "up.trace: no such file"},
-		{filepath.Join(folder, "bad.yaml"), nil, `bad.yaml:1:1: "nmae"`},
+		{filepath.Join(folder, "bad.yaml"), nil, `bad.yaml:1:1: "durration"`},
 	} {
 		_, err := lab.Load(lab.Request{Experiment: tt.name})
 		require.ErrorContains(t, err, tt.has)

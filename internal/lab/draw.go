@@ -1,0 +1,154 @@
+package lab
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/tidepool-net/tidepool/internal/lab/figure"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// The files that figures are drawn into.
+const (
+	reportFile  = "report.html"
+	plotsFolder = "plots"
+)
+
+// Drawing is what is drawn of results beside what they are.
+type Drawing struct {
+	Workers int
+	// Metrics are those of the figures of sweeps; nil: those that say most.
+	Metrics  []result.Metric
+	Verdicts []figure.Verdict
+}
+
+// Draw draws the figures of a directory, of all cells together and of each that has a record,
+// as SVG and PNG, and the report with all of them, whose path it returns.
+func (r *Results) Draw(d Drawing) (report string, err error) {
+	cells := r.figureCells()
+	page := figure.Report{
+		Name: r.Name, About: r.About, Version: r.Version, Seed: r.Seed, Hash: r.Hash(),
+		Command: "node lab run " + r.Dir + " --fresh", Notes: r.notes(), Cells: cells,
+		Metrics: d.Metrics, Verdicts: d.Verdicts, Plots: figure.SweepPlots(cells, d.Metrics),
+	}
+	document, err := os.ReadFile(filepath.Join(r.Dir, documentFile))
+	if err != nil {
+		return "", err
+	}
+	page.Document = string(document)
+	var jobs []drawing
+	for i := range page.Plots {
+		jobs = append(jobs, drawing{page.Plots[i].Name, &page.Plots[i]})
+	}
+	for cell := range r.Cells {
+		record, err := r.Record(cell)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		s := figure.Section{Title: record.Title, Plots: figure.Plots(record)}
+		prefix := recordName(len(r.Cells), cell) + "-"
+		for i := range s.Plots {
+			jobs = append(jobs, drawing{prefix + s.Plots[i].Name, &s.Plots[i]})
+		}
+		page.Sections = append(page.Sections, s)
+	}
+	if err := r.drawAll(jobs, d.Workers); err != nil {
+		return "", err
+	}
+	var text bytes.Buffer
+	if err := page.Write(&text); err != nil {
+		return "", err
+	}
+	r.File = reportFile
+	report = filepath.Join(r.Dir, reportFile)
+	return report, result.WriteFile(report, text.Bytes())
+}
+
+// figureCells are the cells as figures want them.
+func (r *Results) figureCells() []figure.Cell {
+	cells := make([]figure.Cell, len(r.Cells))
+	for i := range r.Cells {
+		for _, s := range r.Cells[i].Set {
+			cells[i].Set = append(cells[i].Set, figure.Setting{Key: s.Key, Value: s.Value})
+		}
+		cells[i].Trials = r.runsOf(i)
+	}
+	return cells
+}
+
+// notes are what a reader of the report should know.
+func (r *Results) notes() []string {
+	if cells, runs := r.Missing(); runs > 0 {
+		return []string{fmt.Sprintf("Not all has been run: %d runs of %d cells are missing.", runs,
+			len(cells))}
+	}
+	return nil
+}
+
+// drawing is a plot and the name of its files.
+type drawing struct {
+	name string
+	plot *figure.Plot
+}
+
+// drawAll draws plots into files, several at a time. What was drawn before and is not any more
+// is removed.
+func (r *Results) drawAll(jobs []drawing, workers int) error {
+	folder := filepath.Join(r.Dir, plotsFolder)
+	old, err := filepath.Glob(filepath.Join(folder, "*.[ps][nv]g"))
+	if err != nil {
+		return err
+	}
+	for _, path := range old {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	todo := make(chan drawing)
+	errs := make([]error, max(1, workers))
+	var busy sync.WaitGroup
+	for i := range errs {
+		busy.Go(func() {
+			for d := range todo {
+				if errs[i] == nil {
+					errs[i] = d.write(folder)
+				}
+			}
+		})
+	}
+	for _, d := range jobs {
+		todo <- d
+	}
+	close(todo)
+	busy.Wait()
+	return errors.Join(errs...)
+}
+
+// write draws a plot as SVG and as PNG.
+func (d *drawing) write(folder string) error {
+	for suffix, draw := range map[string]func(io.Writer) error{
+		".svg": d.plot.WriteSVG, ".png": d.plot.WritePNG,
+	} {
+		var b bytes.Buffer
+		if err := draw(&b); err != nil {
+			return err
+		}
+		if err := result.WriteFile(filepath.Join(folder, d.name+suffix), b.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Plots are the files that figures were drawn into, those that a page can show at any size.
+func (r *Results) Plots() ([]string, error) {
+	return filepath.Glob(filepath.Join(r.Dir, plotsFolder, "*.svg"))
+}
