@@ -80,6 +80,8 @@ type Point struct {
 // Rule is a level with a name at its right end.
 type Rule struct {
 	Value float64
+	// Steps are the levels that it had before, if it changes; Value is the last of them.
+	Steps []Point
 	Text  string
 	Paint Paint
 }

@@ -144,8 +144,13 @@ func (p *placed) drawRules(c canvas) {
 	names := make([]float64, len(rules))
 	for i, r := range rules {
 		y := p.y.at(r.Value, p.inside.bottom, p.inside.top)
-		c.stroke([][]Point{{{X: p.inside.left, Y: y}, {X: p.inside.right, Y: y}}},
-			pen{paint: r.Paint, width: 0.7, dash: dotted})
+		lines := [][]Point{{{X: p.inside.left, Y: y}, {X: p.inside.right, Y: y}}}
+		if len(r.Steps) > 0 {
+			steps := Layer{Kind: Steps, Points: append(slices.Clone(r.Steps),
+				Point{X: p.x.Max, Y: r.Value})}
+			lines = p.lines(&steps)
+		}
+		c.stroke(lines, pen{paint: r.Paint, width: 0.7, dash: dotted})
 		names[i] = y
 		if i > 0 {
 			names[i] = max(y, names[i-1]+smallSize+0.5)

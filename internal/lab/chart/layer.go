@@ -16,7 +16,7 @@ func (p *placed) drawLayer(c canvas, l *Layer) {
 	case Fill, Blocks:
 		c.fill(p.areas(l), l.Paint, l.opacity())
 	case Dots:
-		c.dots(thinDots(p.scattered(l)), l.diameter(), l.Paint)
+		c.dots(p.scattered(l), l.diameter(), l.Paint)
 	case Bars:
 		c.stroke(p.bars(l), l.pen())
 	case Letters:
@@ -33,39 +33,46 @@ func (p *placed) drawLayer(c canvas, l *Layer) {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
+// piece is a part of a line without gaps, thinned, and what is beneath it.
+type piece struct{ upper, lower []Point }
+
 // pieces are the points of a layer on the page, cut where there are none.
-func (p *placed) pieces(l *Layer) [][]Point {
-	var pieces [][]Point
-	var piece []Point
+func (p *placed) pieces(l *Layer) []piece {
+	var list []piece
+	var upper, lower columns
+	cut := func() {
+		if q := (piece{upper.take(), lower.take()}); len(q.upper) > 0 {
+			list = append(list, q)
+		}
+	}
+	area := l.Kind == Fill || l.Kind == Blocks
 	for _, q := range l.Points {
 		at := p.place(q)
 		if !finite(at.X) || !finite(at.Y) {
-			if len(piece) > 0 {
-				pieces = append(pieces, piece)
-			}
-			piece = nil
+			cut()
 			continue
 		}
-		if !finite(at.Low) {
-			at.Low = p.inside.bottom
+		upper.add(at)
+		if area {
+			if !finite(at.Low) {
+				at.Low = p.inside.bottom
+			}
+			lower.add(Point{X: at.X, Y: at.Low})
 		}
-		piece = append(piece, at)
 	}
-	if len(piece) > 0 {
-		pieces = append(pieces, piece)
-	}
-	return pieces
+	cut()
+	return list
 }
 
 // lines are a Line's, or a Steps'.
 func (p *placed) lines(l *Layer) [][]Point {
 	var lines [][]Point
-	for _, piece := range p.pieces(l) {
-		thinned := thinLine(piece)
+	for _, q := range p.pieces(l) {
+		line := q.upper
 		if l.Kind == Steps {
-			thinned = stairs(thinned)
+			line = stairs(line)
 		}
-		lines = append(lines, p.inside.clip(thinned)...)
+		lines = append(lines, p.inside.clip(line)...)
 	}
 	return lines
 }
@@ -85,16 +92,11 @@ func stairs(line []Point) []Point {
 // areas are a Fill's, or the Blocks'.
 func (p *placed) areas(l *Layer) [][]Point {
 	var shapes [][]Point
-	for _, piece := range p.pieces(l) {
-		if len(piece) < 2 {
+	for _, q := range p.pieces(l) {
+		upper, lower := q.upper, q.lower
+		if len(upper) < 2 {
 			continue
 		}
-		upper := thinLine(piece)
-		lower := make([]Point, len(piece))
-		for i, q := range piece {
-			lower[i] = Point{X: q.X, Y: q.Low}
-		}
-		lower = thinLine(lower)
 		if l.Kind == Blocks {
 			upper, lower = stairs(upper), stairs(lower)
 		}
@@ -110,19 +112,19 @@ func (p *placed) areas(l *Layer) [][]Point {
 	return shapes
 }
 
-// scattered are the points of a layer that are in the panel.
+// scattered are the points of a layer that are in the panel, of those on each other one.
 func (p *placed) scattered(l *Layer) []Point {
-	var seen []Point
+	var seen dots
 	for _, q := range l.Points {
 		if at := p.place(q); finite(at.X) && finite(at.Y) && p.inside.has(at) {
-			seen = append(seen, at)
+			seen.add(at)
 		}
 	}
-	return seen
+	return seen.kept
 }
 
 func (p *placed) bars(l *Layer) [][]Point {
-	var bars []Point
+	bars := make([]Point, 0, len(l.Points))
 	for _, q := range l.Points {
 		at := p.place(q)
 		if !finite(at.X) || !finite(at.Y) || !finite(at.Low) {
@@ -145,13 +147,13 @@ func (p *placed) bars(l *Layer) [][]Point {
 }
 
 func (p *placed) drawShape(c canvas, l *Layer) {
-	for _, piece := range p.pieces(l) {
-		if len(piece) < 3 {
+	for _, q := range p.pieces(l) {
+		if len(q.upper) < 3 {
 			continue
 		}
-		shape := make([]Point, len(piece), len(piece)+1)
-		for i, q := range piece {
-			shape[i] = p.inside.clamp(q)
+		shape := make([]Point, len(q.upper), len(q.upper)+1)
+		for i, at := range q.upper {
+			shape[i] = p.inside.clamp(at)
 		}
 		c.fill([][]Point{shape}, l.Paint, l.opacity())
 		c.stroke([][]Point{append(shape, shape[0])}, l.pen())

@@ -69,6 +69,10 @@ func (r *raster) path(lines [][]Point, closed bool) vg.Path {
 	return path
 }
 
+// strokePiece is how many points of a line are drawn at once. The rasterizer looks for each edge
+// in a list of all on its row, so that a line of thousands of peaks would take seconds.
+const strokePiece = 48
+
 func (r *raster) stroke(lines [][]Point, p pen) {
 	r.SetColor(p.paint.rgba(1))
 	r.SetLineWidth(vg.Length(p.width))
@@ -77,7 +81,23 @@ func (r *raster) stroke(lines [][]Point, p pen) {
 		dash[i] = vg.Length(v)
 	}
 	r.SetLineDash(dash, 0)
-	r.Stroke(r.path(lines, false))
+	var some [][]Point
+	held := 0
+	flush := func() {
+		r.Stroke(r.path(some, false))
+		some, held = some[:0], 0
+	}
+	for _, line := range lines {
+		for len(line) > strokePiece && len(dash) == 0 {
+			some, line = append(some, line[:strokePiece]), line[strokePiece-1:]
+			flush()
+		}
+		some = append(some, line)
+		if held += len(line); held > strokePiece {
+			flush()
+		}
+	}
+	flush()
 }
 
 func (r *raster) fill(shapes [][]Point, p Paint, opacity float64) {

@@ -9,20 +9,41 @@ import (
 // The grain of a picture: what is nearer than that cannot be told apart.
 const grain = 0.4
 
-// thinLine keeps of a line, whose X do not shrink, what a picture can show: the first, the
-// highest, the lowest and the last point of each column, in their order. No peak is lost.
-func thinLine(line []Point) []Point {
-	kept := make([]Point, 0, min(len(line), 4096))
-	for len(line) > 0 {
-		column := math.Floor(line[0].X / grain)
-		n := 1
-		for n < len(line) && math.Floor(line[n].X/grain) == column {
-			n++
-		}
-		kept = extremes(kept, line[:n])
-		line = line[n:]
+// columns keep of a line, whose X do not shrink, what a picture can show: the first, the highest,
+// the lowest and the last point of each column, in their order. No peak is lost.
+type columns struct {
+	kept, column []Point
+	at           float64
+}
+
+func (c *columns) add(p Point) {
+	if at := math.Floor(p.X / grain); at != c.at || len(c.column) == 0 {
+		c.flush()
+		c.at = at
 	}
+	c.column = append(c.column, p)
+}
+
+func (c *columns) flush() {
+	c.kept = extremes(c.kept, c.column)
+	c.column = c.column[:0]
+}
+
+// take returns what was kept, and begins another line.
+func (c *columns) take() []Point {
+	c.flush()
+	kept := c.kept
+	c.kept = nil
 	return kept
+}
+
+// thinLine is a line thinned.
+func thinLine(line []Point) []Point {
+	var c columns
+	for _, p := range line {
+		c.add(p)
+	}
+	return c.take()
 }
 
 func extremes(kept, points []Point) []Point {
@@ -48,19 +69,23 @@ func extremes(kept, points []Point) []Point {
 	return kept
 }
 
-// thinDots keeps one dot of those that lie on each other.
-func thinDots(dots []Point) []Point {
-	type cell struct{ x, y int32 }
-	seen := make(map[cell]bool, min(len(dots), 4096))
-	var kept []Point
-	for _, p := range dots {
-		c := cell{int32(p.X / grain), int32(p.Y / grain)}
-		if !seen[c] {
-			seen[c] = true
-			kept = append(kept, p)
-		}
+// dots keep one of those that lie on each other.
+type dots struct {
+	kept []Point
+	seen map[cell]struct{}
+}
+
+type cell struct{ x, y int32 }
+
+func (d *dots) add(p Point) {
+	if d.seen == nil {
+		d.seen = map[cell]struct{}{}
 	}
-	return kept
+	c := cell{int32(p.X / grain), int32(p.Y / grain)}
+	if _, ok := d.seen[c]; !ok {
+		d.seen[c] = struct{}{}
+		d.kept = append(d.kept, p)
+	}
 }
 
 // thinBars joins the bars of each column that touch.

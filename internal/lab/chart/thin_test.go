@@ -54,16 +54,19 @@ func TestThinKeepsEachColumnsRange(t *testing.T) {
 }
 
 func TestThinDotsLeavesNoPlaceEmpty(t *testing.T) {
-	dots := walk(100_000)
-	kept := thinDots(dots)
-	assert.Less(t, len(kept), len(dots)/4)
-	type cell struct{ x, y int }
+	all := walk(100_000)
+	var d dots
+	for _, p := range all {
+		d.add(p)
+	}
+	kept := d.kept
+	assert.Less(t, len(kept), len(all)/4)
 	covered := map[cell]bool{}
 	for _, p := range kept {
-		covered[cell{int(p.X / grain), int(p.Y / grain)}] = true
+		covered[cell{int32(p.X / grain), int32(p.Y / grain)}] = true
 	}
-	for _, p := range dots {
-		require.True(t, covered[cell{int(p.X / grain), int(p.Y / grain)}])
+	for _, p := range all {
+		require.True(t, covered[cell{int32(p.X / grain), int32(p.Y / grain)}])
 	}
 }
 

@@ -31,7 +31,7 @@ func fairnessPlots(v *view) []Plot {
 	}
 	p := Plot{Name: "fairness", Title: "Fairness"}
 	p.Caption = fmt.Sprintf("Jain's index of what the receiving applications got in steps of %s, "+
-		"of the flows that had begun: 1 is fair, 1/%d all for one.", amount(width, "s"), len(flows))
+		"of the flows that had begun: 1 is fair, 1/%d all for one.", plain(width, "s"), len(flows))
 	over := chart.Panel{
 		X: v.time(), Y: chart.Axis{Label: "Jain's index", Max: 1.02}, Share: 1.75,
 		Moments: v.moments(),
@@ -43,7 +43,7 @@ func fairnessPlots(v *view) []Plot {
 	}
 	row := chart.Row{Height: 150, Panels: []chart.Panel{over}}
 	if len(flows) == 2 {
-		row.Panels = append(row.Panels, v.phasePanel(flows, rates))
+		row.Panels = append(row.Panels, v.phasePanel(flows, rates, width))
 		p.Caption += " To the right, the one flow's rate against the other's, from the pale to " +
 			"the dark: on the diagonal they share alike, on the other line they fill the link."
 	}
@@ -58,7 +58,7 @@ func (v *view) jainOver(flows []*flow, rates [][]float64, width float64) []chart
 		var shares []float64
 		sum := 0.0
 		for j, f := range flows {
-			if f.Start.Seconds() <= float64(i)*width {
+			if at := float64(i) * width; f.Start.Seconds() <= at && at < v.over(f) {
 				shares = append(shares, rates[j][i])
 				sum += rates[j][i]
 			}
@@ -74,18 +74,32 @@ func (v *view) jainOver(flows []*flow, rates [][]float64, width float64) []chart
 	return append(list, last)
 }
 
+// over is when a flow had got all that it was sent, in seconds, if it had before the end.
+func (v *view) over(f *flow) float64 {
+	if n := len(f.Samples); n == 0 || f.Samples[n-1].Unacked > 0 {
+		return v.end
+	}
+	return f.Progress[len(f.Progress)-1].At.Seconds()
+}
+
 // phasePanel is one flow's rate against the other's.
-func (v *view) phasePanel(flows []*flow, rates [][]float64) chart.Panel {
+func (v *view) phasePanel(flows []*flow, rates [][]float64, width float64) chart.Panel {
 	capacity, _ := v.bottleneck(flows[0])
 	capacity *= 8 * flows[0].payload()
 	if flows[0].link != nil && flows[0].link != flows[1].link {
 		capacity = 0
 	}
 	greatest := capacity
-	path := make([]chart.Point, len(rates[0]))
-	for i := range path {
-		path[i] = chart.Point{X: rates[0][i], Y: rates[1][i]}
-		greatest = max(greatest, path[i].X, path[i].Y)
+	var path []chart.Point // while both were there
+	for i := range rates[0] {
+		at := float64(i) * width
+		if at < max(flows[0].Start, flows[1].Start).Seconds() ||
+			at >= min(v.over(flows[0]), v.over(flows[1])) {
+			continue
+		}
+		p := chart.Point{X: rates[0][i], Y: rates[1][i]}
+		greatest = max(greatest, p.X, p.Y)
+		path = append(path, p)
 	}
 	u := rateScale(greatest)
 	top := 1.05 * u.of(greatest)

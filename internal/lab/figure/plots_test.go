@@ -83,7 +83,7 @@ func TestTheWindowsHaveTheirLines(t *testing.T) {
 	assert.InDelta(t, panel.Rules[1].Value, most(layer(t, panel, "cwnd").Points), 3)
 	assert.Equal(t, []string{"lost", "recovery"}, []string{panel.Strips[0].Name, panel.Strips[1].Name})
 	assert.Contains(t, p.Caption, "segments of 1448 bytes")
-	assert.Contains(t, p.Caption, "60.0 kB")
+	assert.Contains(t, p.Caption, "(60 kB)")
 }
 
 func TestRoundTripsAreBetweenAnEmptyAndAFullQueue(t *testing.T) {

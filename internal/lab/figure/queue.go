@@ -23,7 +23,7 @@ type queue struct {
 }
 
 func watch(l *result.LinkRecord) queue {
-	var q queue
+	q := queue{depth: make([]chart.Point, 0, len(l.Events))}
 	for i := range l.Events {
 		e := &l.Events[i]
 		at := e.At.Seconds()

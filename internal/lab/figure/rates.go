@@ -20,7 +20,7 @@ func throughputPlots(v *view) []Plot {
 		}
 	}
 	p.Caption = fmt.Sprintf("What left the bottleneck, headers included, in steps of %s, flow "+
-		"upon flow", amount(width, "s"))
+		"upon flow", plain(width, "s"))
 	if len(panels) == 0 {
 		panel, ok := v.progressPanel(width)
 		if !ok {
@@ -28,7 +28,7 @@ func throughputPlots(v *view) []Plot {
 		}
 		panels = []chart.Panel{panel}
 		p.Caption = fmt.Sprintf("What the receiving applications got, in steps of %s, flow upon "+
-			"flow", amount(width, "s"))
+			"flow", plain(width, "s"))
 	}
 	if panels[0].Layers[0].Name == capacityName {
 		p.Caption += "; the shade behind is what the link could have sent"

@@ -33,6 +33,9 @@ func rttPlots(v *view) []Plot {
 	axis := chart.Axis{Label: "round trip, " + u.name, Min: u.of(least), Max: u.of(greatest)}
 	for _, r := range rules {
 		axis.Min, axis.Max = min(axis.Min, r.Value), max(axis.Max, r.Value)
+		for _, p := range r.Steps {
+			axis.Max = max(axis.Max, min(p.Y, 1.2*u.of(greatest)))
+		}
 	}
 	axis.Min, axis.Max = widen(axis.Min, axis.Max)
 	p := Plot{Name: "rtt", Title: "Round-trip time"}
@@ -99,12 +102,16 @@ func (v *view) rttRules(flows []*flow, u unit, greatest float64) ([]chart.Rule, 
 		return nil, ""
 	}
 	rules := []chart.Rule{{Value: u.of(base), Text: "RTT₀", Paint: chart.Soft}}
-	says := fmt.Sprintf(", and the round trip without a queue, RTT₀ = %s", amount(base, "s"))
+	says := fmt.Sprintf(", and the round trip without a queue, RTT₀ = %s", plain(base, "s"))
 	if full := base + limit/capacity; capacity > 0 && limit > 0 && full <= 3*greatest {
-		rules = append(rules, chart.Rule{
-			Value: u.of(full), Text: "RTT₀ + Q/C", Paint: chart.Soft,
+		r := v.level(flows[0], "RTT₀ + Q/C", func(capacity float64) float64 {
+			return u.of(base + limit/capacity)
 		})
-		says += fmt.Sprintf(", and with a full one, RTT₀ + Q/C = %s", amount(full, "s"))
+		rules = append(rules, r)
+		says += ", and with a full one, RTT₀ + Q/C"
+		if len(r.Steps) == 0 {
+			says += " = " + amount(full, "s")
+		}
 	}
 	return rules, says
 }

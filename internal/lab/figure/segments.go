@@ -76,7 +76,7 @@ func (v *view) detail(f *flow) stretch {
 	}
 	s := stretch{f.Start.Seconds(), f.Start.Seconds() + 6*rtt}
 	if at, ok := v.loss(f); ok {
-		s = stretch{at - 0.4*rtt, at + 1.4*rtt}
+		s = stretch{at - 0.5*rtt, at + 3*rtt}
 	}
 	s.from = max(0, s.from)
 	n, to := 0, s.to
@@ -97,6 +97,11 @@ func (v *view) detail(f *flow) stretch {
 		return stretch{0, v.end}
 	}
 	return s
+}
+
+// span is how long the flow's segments went on, in seconds.
+func (f *flow) span() float64 {
+	return (f.Segments[len(f.Segments)-1].At - f.Segments[0].At).Seconds()
 }
 
 // loss is when something was sent again: of the first losses after slow start, the one nearest
@@ -128,6 +133,11 @@ type trace struct {
 // enters from the left.
 func (f *flow) follow(s stretch) trace {
 	t := trace{low: math.Inf(1), high: math.Inf(-1)}
+	if s.to-s.from >= f.span() { // all: do not grow it bit by bit
+		n := len(f.Segments)/2 + 1
+		t.data, t.acks = make([]chart.Point, 0, n), make([]chart.Point, 0, n)
+		t.window = make([]chart.Point, 0, n)
+	}
 	var ack, window chart.Point
 	acked := false
 	for i := range f.Segments {
@@ -193,65 +203,69 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 	p := chart.Panel{X: v.time(), Y: chart.Axis{Label: "sequence, " + u.name}}
 	p.X.Min, p.X.Max = s.from, s.to
 	p.Y.Min, p.Y.Max = u.of(t.low-0.03*span), u.of(t.high+0.08*span)
+	for i := range t.twice {
+		t.twice[i].Low = t.twice[i].Y - 0.018*span
+	}
 	if !detail {
 		p.Y.Min = max(p.Y.Min, 0)
 		p.Title, p.Share = f.title(), 1.15
-	}
-	scaled := func(list []chart.Point) []chart.Point {
-		for i := range list {
-			list[i].Y, list[i].Low = u.of(list[i].Y), u.of(list[i].Low)
-		}
-		return list
-	}
-	var again []chart.Point
-	for i, q := range t.again {
-		if i == 0 || detail && q.X-again[len(again)-1].X > (s.to-s.from)/40 {
-			again = append(again, chart.Point{X: q.X, Y: q.Y})
+		for i := range t.again { // a segment's height cannot be seen
+			t.again[i].Low = min(t.again[i].Low, t.again[i].Y-0.02*span)
 		}
 	}
-	for i := range t.twice {
-		t.twice[i].Low = t.twice[i].Y - 0.018*span
+	t.scale(u)
+	if !touches(t.window, p.Y.Max) {
+		t.window = nil
 	}
 	weight := 0.9
 	if detail {
 		weight = 1.1
 	}
-	window := scaled(t.window)
-	if !touches(window, p.Y.Max) {
-		window = nil
+	red := retransmitPaint(f)
+	p.Layers = []chart.Layer{
+		{Name: "acknowledged", Kind: chart.Steps, Paint: chart.Ink, Width: 0.7, Points: t.acks},
+		{Name: "segments", Kind: chart.Bars, Paint: f.paint, Width: weight, Points: t.data},
+		{Name: "sent again", Kind: chart.Bars, Paint: red, Width: weight + 0.4, Points: t.again},
+		{Name: "window offered", Kind: chart.Steps, Paint: chart.Soft, Width: 0.7, Points: t.window},
 	}
-	layers := []chart.Layer{
-		{Name: "segments", Kind: chart.Bars, Paint: f.paint, Width: weight, Points: scaled(t.data)},
-		{
-			Name: "sent again", Kind: chart.Bars, Paint: retransmitPaint(f), Width: weight + 0.4,
-			Points: scaled(t.again),
-		},
-		{
-			Name: "acknowledged", Kind: chart.Steps, Paint: chart.Ink, Width: 0.7,
-			Points: scaled(t.acks),
-		},
-		{
-			Name: "window offered", Kind: chart.Steps, Paint: chart.Soft, Width: 0.7,
-			Points: window,
-		},
+	if !detail {
+		return p
 	}
-	if detail {
-		layers[0].Name, layers[1].Name, layers[2].Name, layers[3].Name = "", "", "", ""
-		layers = append(layers,
-			chart.Layer{
-				Name: "SACK", Kind: chart.Bars, Paint: chart.Purple, Width: 0.7,
-				Points: scaled(t.sacks),
-			},
-			chart.Layer{
-				Name: "duplicate ACK", Kind: chart.Bars, Paint: chart.Ink, Width: 0.7,
-				Points: scaled(t.twice),
-			},
-			chart.Layer{
-				Kind: chart.Letters, Text: "R", Paint: retransmitPaint(f), Points: scaled(again),
-			})
+	for i := range p.Layers { // the whole has named them
+		p.Layers[i].Name = ""
 	}
-	p.Layers = layers
+	p.Layers = append(p.Layers,
+		chart.Layer{
+			Name: "SACK", Kind: chart.Bars, Paint: chart.Purple.Tint(0.2), Width: 0.5,
+			Points: t.sacks,
+		},
+		chart.Layer{
+			Name: "duplicate ACK", Kind: chart.Bars, Paint: chart.Ink, Width: 0.7, Points: t.twice,
+		},
+		chart.Layer{
+			Kind: chart.Letters, Text: "R", Paint: red, Points: spaced(t.again, (s.to-s.from)/40),
+		})
 	return p
+}
+
+// scale changes the unit of all points.
+func (t *trace) scale(u unit) {
+	for _, list := range [][]chart.Point{t.data, t.again, t.acks, t.window, t.sacks, t.twice} {
+		for i := range list {
+			list[i].Y, list[i].Low = u.of(list[i].Y), u.of(list[i].Low)
+		}
+	}
+}
+
+// spaced are those of some points that are at least so far from the one before.
+func spaced(list []chart.Point, distance float64) []chart.Point {
+	var kept []chart.Point
+	for i, p := range list {
+		if i == 0 || p.X-kept[len(kept)-1].X > distance {
+			kept = append(kept, p)
+		}
+	}
+	return kept
 }
 
 // retransmitPaint is red, unless that is the flow's.

@@ -97,6 +97,9 @@ func (c *compared) table() table {
 		last = g.cell
 		for i, m := range metrics {
 			n := numberText(g.numbers[m], units[i])
+			if whole := g.numbers[m].values; counted(m) && len(whole) == 1 {
+				n.Value = strconv.FormatFloat(whole[0], 'f', -1, 64)
+			}
 			t.Interval = t.Interval || n.Spread != ""
 			r.Cells = append(r.Cells, n)
 		}
@@ -151,6 +154,11 @@ func (c *compared) row(g group, t *table) row {
 		}
 	}
 	return r
+}
+
+// counted reports whether a run has a whole number of it.
+func counted(m result.Metric) bool {
+	return definition(m).Unit == "packets" || m == result.Timeouts || m == result.Recoveries
 }
 
 // short is a metric as the head of a narrow column has it.

@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -61,6 +62,12 @@ func amount(value float64, base string) string {
 		u.name = base
 	}
 	return strings.TrimSpace(digits(u.of(value)) + " " + u.name)
+}
+
+// plain is a value that was given, in a unit that suits it.
+func plain(value float64, base string) string {
+	u := scaleOf(base, value)
+	return strconv.FormatFloat(u.of(value), 'g', 5, 64) + " " + u.name
 }
 
 // digits is a number with three digits that count, or all of those before the point.

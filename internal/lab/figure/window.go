@@ -39,7 +39,7 @@ func windowPlots(v *view) []Plot {
 		p.Caption += " BDP is what the path holds without a queue"
 		if limit > 0 {
 			p.Caption += fmt.Sprintf(", Q what the bottleneck's queue holds on top of it (%s)",
-				amount(limit, "bytes"))
+				plain(limit, "bytes"))
 		}
 		p.Caption += ", both for one flow alone."
 	}
@@ -76,6 +76,9 @@ func (v *view) windowPanel(f *flow) chart.Panel {
 	rules := v.windowRules(f, u, top)
 	for _, r := range rules {
 		top = max(top, r.Value)
+		for _, step := range r.Steps {
+			top = max(top, min(step.Y, 1.3*top))
+		}
 	}
 	top *= 1.06
 	// Before the first loss ssthresh is arbitrarily high (RFC 5681 §3.1).
@@ -105,19 +108,40 @@ func (v *view) windowPanel(f *flow) chart.Panel {
 // picture reaches: the path counts whole packets, a window what they carry.
 func (v *view) windowRules(f *flow, u unit, top float64) []chart.Rule {
 	capacity, limit := v.bottleneck(f)
-	bdp := capacity * v.baseRTT(f)
-	if !(bdp > 0) {
+	if !(capacity > 0) || v.baseRTT(f) <= 0 {
 		return nil
 	}
-	payload := f.payload()
 	var rules []chart.Rule
-	if at := u.of(bdp * payload); at <= 2*top {
-		rules = append(rules, chart.Rule{Value: at, Text: "BDP", Paint: chart.Soft})
+	add := func(name string, queue float64) {
+		r := v.level(f, name, func(capacity float64) float64 {
+			return u.of((capacity*v.baseRTT(f) + queue) * f.payload())
+		})
+		if r.Value <= 2*top {
+			rules = append(rules, r)
+		}
 	}
-	if at := u.of((bdp + limit) * payload); limit > 0 && at <= 2*top {
-		rules = append(rules, chart.Rule{Value: at, Text: "BDP + Q", Paint: chart.Soft})
+	add("BDP", 0)
+	if limit > 0 {
+		add("BDP + Q", limit)
 	}
 	return rules
+}
+
+// level is a rule that depends on the bottleneck's rate, in bytes a second, which may change.
+func (v *view) level(f *flow, name string, at func(capacity float64) float64) chart.Rule {
+	capacity, _ := v.bottleneck(f)
+	r := chart.Rule{Text: name, Paint: chart.Soft, Value: at(capacity)}
+	if f.link == nil || len(f.link.Rates) < 2 {
+		return r
+	}
+	for _, p := range f.link.Rates {
+		if !(p.Value > 0) {
+			return r
+		}
+		r.Value = at(p.Value / 8)
+		r.Steps = append(r.Steps, chart.Point{X: p.At.Seconds(), Y: r.Value})
+	}
+	return r
 }
 
 func (v *view) crowdedWindows(flows []*flow) chart.Figure {
