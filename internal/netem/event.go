@@ -1,6 +1,7 @@
 package netem
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -60,7 +61,7 @@ type Event struct {
 	Packets, Bytes int
 	// Tag is what Input was given with the packet.
 	Tag uint64
-	// Data is the packet, lent until the watcher returns; nil if it was not kept.
+	// Data is the packet, lent until the watcher returns.
 	Data []byte
 }
 
@@ -128,28 +129,26 @@ func (l *Link) tell(at clock.Time, kind EventKind, why Reason, p *Packet) {
 	l.watch(&l.event)
 }
 
-// tellLost tells the watcher, if there is one, of a packet that came and died, of which there
-// is no copy.
-func (l *Link) tellLost(at clock.Time, why Reason, tag uint64, size int) {
+// bury returns memory for a packet that came and died, for the watcher to see; nil if there is
+// none.
+func (l *Link) bury(now clock.Time, why Reason, tag uint64, size int) *Packet {
 	if l.watch == nil {
-		return
+		return nil
 	}
-	d := l.depth
-	if l.queue != nil {
-		d.add(1, size)
+	p := &l.dead
+	p.data = slices.Grow(p.data[:0], size)[:size]
+	p.tag, p.entered, l.cause = tag, now, why
+	return p
+}
+
+// tellDead tells the watcher of a packet that came and died: it was never in the store.
+func (l *Link) tellDead(at clock.Time) {
+	p := &l.dead
+	l.tell(at, Arrive, 0, p)
+	if l.cause == Model {
+		l.tell(at, Depart, 0, p)
 	}
-	l.told = at
-	l.event = Event{
-		At: at, Kind: Arrive, Size: size, Tag: tag, Packets: d.packets, Bytes: d.bytes,
-	}
-	l.watch(&l.event)
-	if why == Model {
-		l.event.Kind = Depart
-		l.watch(&l.event)
-	}
-	l.event.Kind, l.event.Why = Drop, why
-	l.event.Packets, l.event.Bytes = l.depth.packets, l.depth.bytes
-	l.watch(&l.event)
+	l.tell(at, Drop, l.cause, p)
 }
 
 // tellUntil tells of the opportunities up to a time.

@@ -261,3 +261,43 @@ func TestWatchingAllocatesNothing(t *testing.T) {
 		assert.Positive(t, events)
 	}
 }
+
+// Who watches sees the packets that die as they come, too.
+func TestWatchersSeeWhatDies(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		cfg  netem.Config
+		why  netem.Reason
+		want []netem.EventKind
+	}{
+		{"model", netem.Config{Loss: netem.PeriodicLoss{Every: 1}}, netem.Model, []netem.EventKind{netem.Arrive, netem.Depart, netem.Drop}},
+		{"limit", netem.Config{MaxBytes: 1}, netem.Limit, []netem.EventKind{netem.Arrive, netem.Drop}},
+		{"policer", netem.Config{Policer: &netem.Policer{Rate: 8, Burst: 1}}, netem.Excess, []netem.EventKind{netem.Arrive, netem.Drop}},
+		{
+			"model behind a server",
+			netem.Config{Rate: netem.BitsPerSecond(8e9), Loss: netem.PeriodicLoss{Every: 1}},
+			netem.Model,
+			[]netem.EventKind{netem.Arrive, netem.Serve, netem.Depart, netem.Drop},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, err := netem.New(c.cfg, netem.Streams(1))
+			require.NoError(t, err)
+			var seen []netem.EventKind
+			l.Watch(func(e *netem.Event) {
+				seen = append(seen, e.Kind)
+				assert.Equal(t, "abcd", string(e.Data), "event %d", e.Kind)
+				assert.Equal(t, 4, e.Size)
+				assert.Equal(t, uint64(7), e.Tag)
+				if e.Kind == netem.Drop {
+					assert.Equal(t, c.why, e.Why)
+				}
+			})
+			l.Input(1, 7, [][]byte{[]byte("ab"), []byte("cd")})
+			l.Advance(clock.Time(time.Second))
+			assert.Equal(t, c.want, seen)
+			inside, _ := l.Inside()
+			assert.Zero(t, inside)
+		})
+	}
+}

@@ -31,6 +31,8 @@ type Link struct {
 	event             Event        // the watcher's
 	told              clock.Time   // the time of the last
 	depth             depth        // kept while somebody watches
+	dead              Packet       // the last that died as it came, and why: for the watcher
+	cause             Reason
 	wantOpportunities bool
 	teller            teller // nil: the server is none, or nobody wants to know
 	tellOpportunity   func(at clock.Time, bytes int)
@@ -132,24 +134,21 @@ func (l *Link) InputTrain(now clock.Time, tag uint64, t *buffer.Train) {
 }
 
 // enter counts a packet in and returns the memory for it, nil when there is no
-// room or it need not be copied because it is lost.
+// room or it is lost, and nobody watches who would want to see it.
 func (l *Link) enter(now clock.Time, tag uint64, size int) *Packet {
 	l.Advance(now)
 	l.counters.In++
 	l.counters.InBytes += uint64(size)
 	if !l.fits(size) {
 		l.counters.Overflowed++
-		l.tellLost(now, Limit, tag, size)
-		return nil
+		return l.bury(now, Limit, tag, size)
 	}
 	if l.police != nil && !l.police.passes(now, size) && !l.police.Mark {
 		l.counters.Policed++
-		l.tellLost(now, Excess, tag, size)
-		return nil
+		return l.bury(now, Excess, tag, size)
 	}
 	if l.server == nil && l.loses(now, size) {
-		l.tellLost(now, Model, tag, size)
-		return nil
+		return l.bury(now, Model, tag, size)
 	}
 	p := l.store.take(size)
 	p.tag, p.entered = tag, now
@@ -170,6 +169,10 @@ func (l *Link) loses(now clock.Time, size int) bool {
 
 // admit lets a packet in whose bytes have been copied.
 func (l *Link) admit(now clock.Time, p *Packet) {
+	if p == &l.dead {
+		l.tellDead(now)
+		return
+	}
 	if l.watch != nil {
 		l.tell(now, Arrive, 0, p)
 	}
