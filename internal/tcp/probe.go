@@ -46,12 +46,15 @@ type limited struct {
 	by       Limit
 	since    clock.Time
 	roundEnd uint64 // snd.nxt as the round began
-	used     bool   // the window was the limit in this round,
-	usedLast bool   // or in the one before
-	peak     int    // the most in flight in this round,
-	peakLast int    // and in the one before
-	rate     int64  // the last delivery rate, bytes a second
-	use      validation
+	// roundBegan is when, and roundSent the segments with text that had been sent.
+	roundBegan clock.Time
+	roundSent  uint64
+	used       bool  // the window was the limit in this round,
+	usedLast   bool  // or in the one before
+	peak       int   // the most in flight in this round,
+	peakLast   int   // and in the one before
+	rate       int64 // the last delivery rate, bytes a second
+	use        validation
 	// The rate was the application's rather than the path's.
 	rateLimited bool
 	spent       [numLimits]time.Duration // before since
@@ -101,14 +104,18 @@ func (l *limited) sent(why Limit) {
 
 // newRound reports whether una has passed what was in flight when the last
 // round began, and begins another.
-func (l *limited) newRound(una, nxt uint64, flight int) bool {
-	l.peak = max(l.peak, flight)
+func (l *limited) newRound(una, nxt uint64, r *round, s *stats) bool {
+	l.peak = max(l.peak, r.prior)
 	if una < l.roundEnd {
 		return false
 	}
-	l.roundEnd = nxt
-	l.usedLast, l.used = l.used, false
-	l.peakLast, l.peak = l.peak, 0
+	if s.dataSegsOut != l.roundSent || r.now != l.roundBegan {
+		// Of acknowledgments that come together the later ones find a round that has just begun,
+		// in which nothing could be sent yet. It would say nothing of the window.
+		l.usedLast, l.used = l.used, false
+		l.peakLast, l.peak = l.peak, 0
+	}
+	l.roundEnd, l.roundBegan, l.roundSent = nxt, r.now, s.dataSegsOut
 	return true
 }
 

@@ -126,7 +126,7 @@ func (c *Conn) control(now clock.Time, r *round) {
 	if a.Rate != 0 && (!a.AppLimited || a.Rate > c.limit.rate) {
 		c.limit.rate, c.limit.rateLimited = a.Rate, a.AppLimited
 	}
-	a.Round = c.limit.newRound(c.snd.una, c.snd.nxt, r.prior)
+	a.Round = c.limit.newRound(c.snd.una, c.snd.nxt, r, &c.stats)
 	if a.Round {
 		c.measureUse(now)
 	}
