@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/sim"
 	"github.com/tidepool-net/tidepool/internal/stack"
-	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // dumbbell is the world: two routers with the bottleneck between them, and what it does.
@@ -64,9 +62,10 @@ func (r *run) build() error {
 	if r.right, err = r.router("right", rightSide, farBottleneck, nearBottleneck); err != nil {
 		return err
 	}
-	r.down, r.up = newMeter(r, &r.x.Path.Down), newMeter(r, &r.x.Path.Up)
+	r.down = newMeter(r, "down", r.x.Path.Down)
+	r.up = newMeter(r, "up", r.x.Path.Up)
 	near, far := sim.End{Host: r.left}, sim.End{Host: r.right}
-	if err := r.wire(near, far, r.down.config(), r.up.config()); err != nil {
+	if err := r.wire(near, far, r.down.cfg, r.up.cfg); err != nil {
 		return err
 	}
 	r.down.watch(r.left)
@@ -121,16 +120,20 @@ func (r *run) host(f *flow, s side, router *sim.Host) (*sim.Host, error) {
 	if s == rightSide {
 		name = "right "
 	}
+	transport, err := f.tcpConfig()
+	if err != nil {
+		return nil, err
+	}
 	cfg := stack.Config{
 		Interfaces: []stack.Interface{{
-			Name: "if0", MTU: r.x.Path.MTU,
+			Name: "if0", MTU: f.mtu(),
 			Addr: netip.PrefixFrom(s.address(f.index, hostNumber), 24),
 		}},
 		Routes: []stack.Route{{
 			Prefix: netip.PrefixFrom(netip.IPv4Unspecified(), 0),
 			Via:    s.address(f.index, routerNumber),
 		}},
-		TCP: f.tcpConfig(),
+		TCP: transport,
 	}
 	h, err := r.AddHost(name+f.Name, cfg)
 	if err != nil {
@@ -150,12 +153,13 @@ func (r *run) wire(a, b sim.End, ab, ba netem.Config) error {
 	return r.Connect(a, b, ab, ba)
 }
 
-// tcpConfig is how both ends of a flow speak TCP.
-func (f *flow) tcpConfig() tcp.Config {
-	if f.Protocol != plan.TCP {
-		return tcp.Config{}
+// mtu is that of a flow's hosts: its option then has the flow's largest segment.
+func (f *flow) mtu() int {
+	const headers = 40
+	if f.MSS > 0 {
+		return min(f.MSS+headers, f.run.x.Path.MTU)
 	}
-	return f.TCP
+	return f.run.x.Path.MTU
 }
 
 // conserve checks that no packet was lost without a word, and none made: what went into each
@@ -165,7 +169,7 @@ func (r *run) conserve() {
 		l := e.Out()
 		c := l.Counters()
 		inside, _ := l.Inside()
-		if c.In+c.Duplicated != c.Out+c.Lost+c.QueueDropped+c.Overflowed+uint64(inside) {
+		if c.In+c.Duplicated != c.Out+c.Lost+c.QueueDropped+c.Policed+c.Overflowed+uint64(inside) {
 			panic(fmt.Sprintf("BUG: play: a wire of %s: %+v, %d inside", e.Host.Name(), c, inside))
 		}
 	}

@@ -21,8 +21,9 @@ type flow struct {
 	// The two ends of the connection, nil before there is one.
 	tx, rx *sim.Conn
 
-	counted
+	tally
 	view
+	tape *flowTape // nil: nothing is recorded
 	// Goodput counts what was received after it had warmBytes.
 	received, warmBytes uint64
 	begun               clock.Time
@@ -34,11 +35,12 @@ type flow struct {
 	err                 error
 	damaged             string // what was wrong with what arrived
 	requests            []request
-	asking              clock.Time // when the last request was made
+	asked               int        // requests
+	asking              clock.Time // when the last of them was made
 }
 
-// counted is what a flow's packets at the bottleneck come to.
-type counted struct {
+// tally is what a flow's packets at the bottleneck come to.
+type tally struct {
 	sent, data, bare uint64
 	crossedBytes     uint64 // that data packets took of its server, since the warm-up
 }
@@ -51,6 +53,9 @@ var errNotPlayed = errors.New("is not played in virtual time")
 func newFlow(r *run, i int) *flow {
 	return &flow{Flow: &r.x.Flows[i], run: r, index: i}
 }
+
+// wanted is how much is to arrive; 0: there is no end.
+func (f *flow) wanted() uint64 { return f.App.Size * uint64(max(1, f.App.Requests)) }
 
 // begin lets the flow speak.
 func (f *flow) begin(now clock.Time) {
@@ -95,13 +100,21 @@ func (f *flow) beginTCP() error {
 // sends takes the connection that the data is sent on.
 func (f *flow) sends(c *sim.Conn) {
 	f.tx = c
-	c.TCP().SetProbe(f.sampled)
+	c.TCP().SetProbe(func(s *tcp.Sample) {
+		fresh := f.sampled(s)
+		if f.tape != nil {
+			f.tape.sample(f.run.since(s.Time), s, fresh)
+		}
+	})
 }
 
 // took takes note of data that the receiving application got.
 func (f *flow) took(now clock.Time, n int) {
 	f.received += uint64(n)
 	f.progress = now
+	if f.tape != nil {
+		f.tape.got(f.run.since(now), f.received)
+	}
 }
 
 // complete takes note that all that was to come is there.

@@ -4,13 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/netem"
-	"github.com/tidepool-net/tidepool/internal/sim"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -46,24 +43,15 @@ func (r *run) result() *result.Trial {
 	return t
 }
 
-// bottleneck adds what the path did. Its queue and its utilisation are those of the direction
-// that data takes: down, if there are flows in both.
+// bottleneck adds what the path did. Its queue and its utilisation are the dataMeter's.
 func (r *run) bottleneck(now clock.Time, v result.Values) {
-	m, counts := r.up, r.upLink().Counters()
-	down := r.downLink().Counters()
-	lost := counts.Lost + down.Lost
-	for _, f := range r.flows {
-		if !f.Upward {
-			m, counts = r.down, down
-			break
-		}
-	}
-	v[result.Losses] = float64(lost)
+	m := r.dataMeter()
+	counts := m.link.Counters()
+	v[result.Losses] = float64(r.down.link.Counters().Lost + r.up.link.Counters().Lost)
 	v[result.QueueDrops] = float64(counts.QueueDropped)
 	v[result.Marks] = float64(counts.Marked)
 	if bits := m.capacity(r.x.Warmup, r.since(now)); bits > 0 {
-		used := m.bytes + m.packets*uint64(m.cfg.Overhead)
-		v[result.Utilisation] = float64(used) * 8 / bits
+		v[result.Utilisation] = m.used() / bits
 	}
 	if m.cfg.Rate != nil && m.waits.count > 0 {
 		v[result.QueueMean] = m.waits.mean().Seconds()
@@ -73,17 +61,14 @@ func (r *run) bottleneck(now clock.Time, v result.Values) {
 	}
 }
 
-func (r *run) downLink() *netem.Link { return sim.End{Host: r.left}.Out() }
-
-func (r *run) upLink() *netem.Link { return sim.End{Host: r.right}.Out() }
-
-// capacity is how many bits the direction could have sent in a part of the run, 0 if there is
-// no limit.
-func (m *meter) capacity(from, to time.Duration) float64 {
-	if rate, ok := m.cfg.Rate.(netem.BitsPerSecond); ok && to > from {
-		return float64(rate) * (to - from).Seconds()
+// dataMeter is that of the direction that data takes: down, if there are flows in both.
+func (r *run) dataMeter() *meter {
+	for _, f := range r.flows {
+		if !f.Upward {
+			return r.down
+		}
 	}
-	return 0
+	return r.up
 }
 
 // result is what the flow came to.
@@ -160,10 +145,7 @@ func (f *flow) label() string {
 	if f.Protocol != plan.TCP {
 		return string(f.Protocol)
 	}
-	if f.TCP.Congestion == "" {
-		return "cubic"
-	}
-	return f.TCP.Congestion
+	return f.algorithm()
 }
 
 // outcome reports whether a flow that has an end came to it, and what happened if not.
@@ -176,7 +158,7 @@ func (f *flow) outcome() (bool, string) {
 	case f.begun == clock.Never:
 		return false, "it did not begin in time"
 	}
-	size := f.App.Size * uint64(max(1, f.App.Requests))
+	size := f.wanted()
 	reached := fmt.Sprintf("%d bytes", f.received)
 	if size > 0 {
 		reached = fmt.Sprintf("%d of %d bytes", f.received, size)
@@ -201,7 +183,8 @@ func (f *flow) outcome() (bool, string) {
 func (f *flow) failure() string {
 	text := f.err.Error()
 	if f.tx != nil && errors.Is(f.err, tcp.ErrTimeout) {
-		if n := f.tx.TCP().Info().Retries; n > 0 {
+		// The last time-out was one too many, and sent nothing.
+		if n := f.tx.TCP().Info().Retries - 1; n > 0 {
 			text += fmt.Sprintf(" after %d retransmissions", n)
 		}
 	}

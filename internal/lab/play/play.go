@@ -1,9 +1,12 @@
 package play
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/capture"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -14,6 +17,9 @@ import (
 type Options struct {
 	// Record has Run return a record. It takes memory and some time.
 	Record bool
+	// Capture says where the packets of a flow's sender and of its receiver go, as pcapng; nil,
+	// of either: nowhere.
+	Capture func(flow int, receiver bool) io.Writer
 }
 
 // run is one trial of one cell.
@@ -37,14 +43,19 @@ func Run(cell *plan.Cell, trial int, o Options) (*result.Trial, *result.Record, 
 	if err := r.build(); err != nil {
 		return nil, nil, fmt.Errorf("play: %s: %w", cell.Name, err)
 	}
+	if o.Record {
+		r.record()
+	}
 	r.schedule()
-	r.play()
-	if r.err != nil {
-		return nil, nil, fmt.Errorf("play: %s: %w", cell.Name, r.err)
+	if err := r.capture(o.Capture, r.play); err != nil {
+		return nil, nil, fmt.Errorf("play: %s: %w", cell.Name, err)
 	}
 	r.conserve()
 	t := r.result()
 	t.Cell, t.Trial, t.Seed = cell.Index, trial, seed
+	if o.Record {
+		return t, r.recorded(Title(cell, trial)), nil
+	}
 	return t, nil, nil
 }
 
@@ -79,10 +90,42 @@ func (r *run) schedule() {
 }
 
 // play lets the time pass: all of it, or until there is nothing left to do.
-func (r *run) play() {
+func (r *run) play() error {
 	for until := r.at(r.x.Duration); r.open > 0 && r.err == nil && r.Step(until); {
 		continue
 	}
+	r.down.link.Advance(r.Now())
+	r.up.link.Advance(r.Now())
+	return r.err
+}
+
+// capture has the hosts' packets written while f runs.
+func (r *run) capture(to func(flow int, receiver bool) io.Writer, f func() error) error {
+	if to == nil {
+		return f()
+	}
+	var writers []*capture.Writer
+	for _, f := range r.flows {
+		for _, end := range []struct {
+			host     *sim.Host
+			receiver bool
+		}{{f.sender, false}, {f.receiver, true}} {
+			w := to(f.index, end.receiver)
+			if w == nil {
+				continue
+			}
+			c, err := end.host.Capture(w, 0)
+			if err != nil {
+				return err
+			}
+			writers = append(writers, c)
+		}
+	}
+	err := f()
+	for _, w := range writers {
+		err = errors.Join(err, w.Flush())
+	}
+	return err
 }
 
 // warm ends the warm-up: means count from here.

@@ -16,10 +16,9 @@ type request struct{ asked, done time.Duration }
 
 // requester is the application that asks, and receives.
 type requester struct {
-	flow  *flow
-	asked int        // requests
-	next  clock.Time // not before
-	shut  bool
+	flow *flow
+	next clock.Time // not before
+	shut bool
 }
 
 // Turn implements sim.App.
@@ -34,8 +33,8 @@ func (q *requester) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 		return
 	}
 	switch {
-	case q.asked > len(f.requests): // it waits for the answer
-	case q.asked == f.App.Requests:
+	case c.TCP().State() == tcp.StateSynSent || f.asked > len(f.requests): // it waits
+	case f.asked == f.App.Requests:
 		f.complete(now)
 		if !q.shut {
 			q.shut = true
@@ -44,7 +43,7 @@ func (q *requester) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	case now < q.next:
 		c.Wake(q.next)
 	default:
-		q.asked++
+		f.asked++
 		f.asking = now
 		c.Write(f.run.fill(requestBytes, 0))
 	}
@@ -56,7 +55,7 @@ func (q *requester) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 // account takes note of an answer that is complete.
 func (q *requester) account(now clock.Time) {
 	f := q.flow
-	if q.asked == len(f.requests) || f.received < uint64(q.asked)*f.App.Size {
+	if f.asked == len(f.requests) || f.received < uint64(f.asked)*f.App.Size {
 		return
 	}
 	f.requests = append(f.requests, request{f.run.since(f.asking), f.run.since(now)})

@@ -25,6 +25,10 @@ const (
 	// than pieceBytes.
 	pieceTime  = time.Millisecond
 	pieceBytes = 1400
+	// leastAhead is how much a source keeps written that is not acknowledged, beside three
+	// windows: so much that a sender whose window is acknowledged at once, and doubles, never
+	// waits for its application, and so little that a thousand flows have room.
+	leastAhead = 64 << 10
 	// backlog is how much a source that rests leaves unsent at most: what it has written it
 	// cannot take back.
 	backlog = 64 << 10
@@ -62,8 +66,9 @@ func (s *source) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 
 // write writes a piece and reports whether to go on.
 func (s *source) write(now clock.Time, c *sim.Conn) bool {
-	app := &s.flow.App
-	room := min(s.size-s.sent, uint64(c.TCP().Tx().Free()))
+	app, tx := &s.flow.App, c.TCP().Tx()
+	ahead := 3*s.flow.cwnd + leastAhead - tx.Len()
+	room := min(s.size-s.sent, uint64(max(0, min(ahead, tx.Free()))))
 	if room == 0 {
 		return false
 	}

@@ -18,9 +18,10 @@ type view struct {
 	cwndTime       time.Duration
 }
 
-// sampled takes a sample of the sender's connection.
-func (v *view) sampled(s *tcp.Sample) {
-	if s.RTTSamples != v.samples {
+// sampled takes a sample of the sender's connection and reports whether it has a measurement of
+// the round trip that no other had.
+func (v *view) sampled(s *tcp.Sample) (fresh bool) {
+	if fresh = s.RTTSamples != v.samples; fresh {
 		v.samples = s.RTTSamples
 		v.rtt.add(s.LatestRTT)
 	}
@@ -29,6 +30,7 @@ func (v *view) sampled(s *tcp.Sample) {
 		v.cwnd, v.cwndSince = s.Cwnd, s.Time
 		v.cwndMost = max(v.cwndMost, s.Cwnd)
 	}
+	return fresh
 }
 
 // settle adds up the window so far.

@@ -15,6 +15,8 @@ type Record struct {
 	// Objects are what was transferred, if the flows transfer objects.
 	Objects []Object
 	Marks   []Mark
+	// Notes say what the record leaves out.
+	Notes []string
 }
 
 // FlowRecord is one flow of a Record.
@@ -77,7 +79,7 @@ type LinkEvent struct {
 	At     time.Duration
 	Kind   LinkEventKind
 	Flow   int           // whose packet it is, -1: nobody's
-	Bytes  int           // of the packet
+	Bytes  int           // of the packet, or of so many that a thinned event stands for
 	Wait   time.Duration // in the queue, of a departure
 	Queued int           // bytes in the queue, after it
 	Why    string        // of a drop
