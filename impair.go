@@ -32,14 +32,14 @@ type ImpairInfo struct {
 	Seen, SeenBytes     uint64 // since the way was first impaired
 	Passed, PassedBytes uint64
 	Lost                uint64 // on the wire
-	QueueDropped        uint64 // by the queue of its rate
+	QueueDropped        uint64 // by the queue of its rate, or by the policer
 	Overflowed          uint64 // because more was inside than may be
 	Duplicated          uint64
 	Corrupted           uint64
 	Truncated           uint64
 	Reordered           uint64
 	Delayed             uint64 // that left later than they came
-	Marked              uint64 // with congestion experienced, by CoDel
+	Marked              uint64 // with congestion experienced, instead of dropped
 	Inside, Waiting     int    // on their way now, and of these for the rate
 }
 

@@ -17,9 +17,10 @@ type CoDel struct {
 	Target time.Duration
 	// Interval is how long the wait may be above it; 0: 100 ms (RFC 8289 §4.3).
 	Interval time.Duration
-	// Packets and Bytes bound the queue, which drops at its tail then. Zero does not
-	// limit, but if both are zero it is 1000 packets, as in Linux.
+	// Packets, Bytes and Time bound the queue, which drops at its tail then. Zero does not
+	// limit, but if all are zero it is 1000 packets, as in Linux.
 	Packets, Bytes int
+	Time           time.Duration
 	// ECN has packets marked instead of dropped if their sender understands the mark
 	// (RFC 3168 §5).
 	ECN bool
@@ -42,8 +43,10 @@ func (c CoDel) Validate() error {
 		return fmt.Errorf("%w: codel target %v: want less than the interval of %v",
 			ErrConfig, c.Target, c.Interval)
 	}
-	return DropTail{Packets: c.Packets, Bytes: c.Bytes}.Validate()
+	return c.bound().Validate()
 }
+
+func (c CoDel) bound() Bound { return Bound{Packets: c.Packets, Bytes: c.Bytes, Time: c.Time} }
 
 func (c CoDel) withDefaults() CoDel {
 	if c.Target == 0 {
@@ -52,7 +55,7 @@ func (c CoDel) withDefaults() CoDel {
 	if c.Interval == 0 {
 		c.Interval = codelInterval
 	}
-	if c.Packets == 0 && c.Bytes == 0 {
+	if c.bound() == (Bound{}) {
 		c.Packets = codelPackets
 	}
 	return c
@@ -62,7 +65,7 @@ func (c CoDel) withDefaults() CoDel {
 func (c CoDel) Start(s Site) Queue {
 	c = c.withDefaults()
 	q := &codel{}
-	q.room = s.room(Bound{Packets: c.Packets, Bytes: c.Bytes})
+	q.room = s.room(c.bound())
 	q.drop = s.Drop
 	q.law = c.law(&s)
 	return q

@@ -12,13 +12,25 @@ func (c Config) None() bool { return c.String() == nothing }
 
 // Random reports whether chance decides about packets.
 func (c Config) Random() bool {
-	switch c.Loss.(type) {
-	case nil, PeriodicLoss, ListedLoss:
+	switch l := c.Loss.(type) {
+	case nil, PeriodicLoss, ListedLoss, ByteLoss:
+	case OnOff:
+		if l.Poisson {
+			return true
+		}
 	default:
 		return true
 	}
-	return c.Duplicate > 0 || c.Corrupt.Share > 0 || c.Truncate > 0 || c.Jitter != nil ||
-		c.Reorder.Share > 0
+	switch c.Queue.(type) {
+	case RED, PIE, FQCoDel:
+		return true
+	}
+	if s, slots := c.Rate.(Slots); slots && (s.Max > s.Min || s.Jitter != nil) {
+		return true
+	}
+	_, trace := c.Jitter.(DelayTrace)
+	return c.Duplicate > 0 || c.Corrupt.Share > 0 || c.Truncate > 0 || c.Reorder.Share > 0 ||
+		c.Jitter != nil && !trace
 }
 
 // nothing is the name of doing nothing.
@@ -37,7 +49,11 @@ func (c Config) String() string {
 	if c.Corrupt.Share > 0 && c.Corrupt.Bits > 0 {
 		b.add("bits", strconv.Itoa(c.Corrupt.Bits))
 	}
+	if where, some := regions[c.Corrupt.Where]; some && c.Corrupt.Share > 0 {
+		b.add("where", where)
+	}
 	b.share("truncate", c.Truncate, 0)
+	b.formatPolicer(c.Policer)
 	b.formatRate(&c)
 	if c.Seed != 0 && len(b) > 0 {
 		b.add("seed", strconv.FormatUint(c.Seed, 10))
@@ -47,6 +63,9 @@ func (c Config) String() string {
 	}
 	return strings.Join(b, " ")
 }
+
+// regions are the words of the parts of a packet.
+var regions = map[Region]string{Headers: "headers", Payload: "payload"}
 
 // sentence is words in the making.
 type sentence []string
@@ -68,27 +87,18 @@ func (s *sentence) formatDelay(c *Config) {
 		return
 	}
 	s.add("delay", c.Delay.String())
-	normal := false
-	switch j := c.Jitter.(type) {
-	case nil:
+	if c.Jitter == nil {
 		return
-	case UniformJitter:
-		s.add(time.Duration(j).String())
-	case NormalJitter:
-		s.add(time.Duration(j).String())
-		normal = true
-	default:
-		s.add(fmt.Sprintf("%T", j))
 	}
+	size, name := jitterWords(c.Jitter)
+	s.add(size)
 	if c.Correlation.Jitter > 0 {
 		s.add(percent(c.Correlation.Jitter))
 	}
-	if normal {
-		s.add("distribution", "normal")
+	if name != "" {
+		s.add("distribution", name)
 	}
-	if c.Overtaking {
-		s.add("overtake")
-	}
+	s.flag("overtake", c.Overtaking)
 }
 
 func (s *sentence) formatLoss(loss Loss) {
@@ -100,10 +110,23 @@ func (s *sentence) formatLoss(loss Loss) {
 		s.share("loss", l.Share, l.Correlation)
 	case PeriodicLoss:
 		s.add("loss", "every", strconv.FormatUint(l.Every, 10))
+		if l.First > 0 {
+			s.add("first", strconv.FormatUint(l.First, 10))
+		}
 	case GilbertElliott:
 		s.add("loss", "gemodel", percent(l.P), percent(l.R), percent(l.Bad), percent(l.Good))
+	case FourStates:
+		s.add("loss", "state", percent(l.P13), percent(l.P31), percent(l.P32), percent(l.P23),
+			percent(l.P14))
 	case ListedLoss:
-		s.add("drop", l.String())
+		s.add("drop", listed(l))
+	case ByteLoss:
+		s.add("loss", "bytes", listed(l))
+	case OnOff:
+		s.add("loss", "onoff", l.On.String(), l.Off.String())
+		s.flag("poisson", l.Poisson)
+	case ByTime:
+		s.formatWindows(&l)
 	default:
 		s.add("loss", fmt.Sprintf("%T", l))
 	}
@@ -126,64 +149,33 @@ func (s *sentence) formatReorder(c *Config) {
 	}
 }
 
-func (s *sentence) formatRate(c *Config) {
-	switch r := c.Rate.(type) {
-	case nil:
-		s.limits(c.MaxPackets, c.MaxBytes)
-		return
-	case BitsPerSecond:
-		s.add("rate", formatRate(int64(r)))
-	default:
-		s.add("rate", fmt.Sprintf("%T", r))
-	}
-	if c.Overhead > 0 {
-		s.add(strconv.Itoa(c.Overhead))
-	}
-	switch q := c.Queue.(type) {
-	case nil:
-	case DropTail:
-		s.limits(q.Packets, q.Bytes)
-	case CoDel:
-		s.limits(q.Packets, q.Bytes)
-		s.add("codel", "target", q.Target.String(), "interval", q.Interval.String())
-		if q.ECN {
-			s.add("ecn")
-		}
-	default:
-		s.add("queue", fmt.Sprintf("%T", q))
-	}
-}
-
-// limits writes one bound: the words have no place for two.
-func (s *sentence) limits(packets, bytes int) {
-	switch {
-	case packets > 0:
-		s.add("limit", strconv.Itoa(packets))
-	case bytes >= 1<<10 && bytes%(1<<10) == 0:
-		s.add("limit", strconv.Itoa(bytes>>10)+"kb")
-	case bytes > 0:
-		s.add("limit", strconv.Itoa(bytes)+"b")
-	}
-}
-
 // percent writes a share without the noise of binary fractions.
 func percent(share float64) string {
 	const digits = 12
 	return strconv.FormatFloat(share*100, 'g', digits, 64) + "%"
 }
 
-// formatRate writes a rate in the largest unit that divides it.
-func formatRate(bits int64) string {
-	for _, u := range []unit{{"gbit", 1e9}, {"mbit", 1e6}, {"kbit", 1e3}} {
-		if bits%int64(u.of) == 0 {
-			return strconv.FormatInt(bits/int64(u.of), 10) + u.name
+// formatWindows writes windows of loss that words can say, which are alike and come once.
+func (s *sentence) formatWindows(b *ByTime) {
+	var list []string
+	for _, w := range b.Windows {
+		list = append(list, w.From.String()+"-"+w.To.String())
+		if w.Share != b.Windows[0].Share || b.Every > 0 {
+			s.add("loss", fmt.Sprintf("%T", *b))
+			return
 		}
 	}
-	return strconv.FormatInt(bits, 10) + "bit"
+	if len(list) == 0 {
+		return
+	}
+	s.add("loss", "during", strings.Join(list, ","))
+	if b.Windows[0].Share < 1 {
+		s.add(percent(b.Windows[0].Share))
+	}
 }
 
-// String returns the packets as drop lists them, runs joined.
-func (l ListedLoss) String() string {
+// listed writes numbers as drop lists them, runs joined.
+func listed(l []uint64) string {
 	var b strings.Builder
 	for i := 0; i < len(l); {
 		last := i

@@ -217,55 +217,6 @@ func TestInputTrainIsInputPacketByPacket(t *testing.T) {
 	assert.Equal(t, other.Counters(), one.Counters())
 }
 
-// Nothing vanishes: what came in, and the copies, came out, died under a name or is
-// inside. And what is done does not depend on how often Advance is called.
-func TestConservation(t *testing.T) {
-	for seed := range uint64(600) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		cfg := randomConfig(r)
-		eager, lazy := newLink(t, cfg), newLink(t, cfg)
-		now := clock.Time(1)
-		var sum, sumLazy uint64
-		for i := range uint64(400) {
-			b := randomPacket(r, i)
-			for next := eager.Deadline(); next.Due(now); next = eager.Deadline() {
-				eager.Advance(next)
-				for data, _, ok := eager.Output(next); ok; data, _, ok = eager.Output(next) {
-					sum += uint64(len(data))
-				}
-			}
-			eager.Input(now, i, [][]byte{b})
-			lazy.Advance(now)
-			for data, _, ok := lazy.Output(now); ok; data, _, ok = lazy.Output(now) {
-				sumLazy += uint64(len(data))
-			}
-			lazy.Input(now, i, [][]byte{b})
-			for _, l := range []*netem.Link{eager, lazy} {
-				c, inside := l.Counters(), 0
-				inside, _ = l.Inside()
-				require.Equal(t, c.In+c.Duplicated,
-					c.Out+c.Lost+c.QueueDropped+c.Policed+c.Overflowed+uint64(inside),
-					"seed %d %+v", seed, cfg)
-				if cfg.MaxPackets > 0 {
-					require.LessOrEqual(t, inside, cfg.MaxPackets)
-				}
-			}
-			now = now.Add(time.Duration(r.IntN(100_000)))
-		}
-		a, b := drain(eager, now), drain(lazy, now)
-		if cfg.MaxPackets == 0 { // a bound counts what has arrived and was not taken out
-			require.Equal(t, b, a, "seed %d %+v", seed, cfg)
-			require.Equal(t, lazy.Counters(), eager.Counters(), "seed %d %+v", seed, cfg)
-			require.Equal(t, sumLazy, sum)
-		}
-		if o, ends := cfg.Rate.(netem.Opportunities); ends && o.Once {
-			continue // what was too late for the last waits for ever
-		}
-		packets, size := eager.Inside()
-		require.Zero(t, packets+size, "seed %d: empty at the end", seed)
-	}
-}
-
 func TestWhatIsLentLivesUntilTheNextCall(t *testing.T) {
 	l := newLink(t, netem.Config{})
 	for i := range uint64(4) {

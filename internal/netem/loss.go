@@ -166,7 +166,9 @@ func (g GilbertElliott) Validate() error {
 }
 
 // Mean returns the share of packets that the model loses in the long run.
-func (g GilbertElliott) Mean() float64 { return (float64(g.P*g.Bad) + float64(g.R*g.Good)) / (g.P + g.R) }
+func (g GilbertElliott) Mean() float64 {
+	return (float64(g.P*g.Bad) + float64(g.R*g.Good)) / (g.P + g.R)
+}
 
 // Start implements Loss. The first state is drawn as the long run has it, so
 // that a short run has the same mean.

@@ -92,9 +92,16 @@ func randomJitter(r *rand.Rand) netem.Jitter {
 
 func randomRate(r *rand.Rand) netem.Rate {
 	speed := func() netem.BitsPerSecond { return netem.BitsPerSecond(1e6 + r.Int64N(1e8)) }
-	switch r.IntN(5) {
+	switch r.IntN(7) {
 	case 0:
 		return speed()
+	case 5:
+		return netem.Slots{
+			Min: time.Duration(r.IntN(500_000)), Max: time.Duration(r.IntN(1_000_000)),
+			Packets: r.IntN(2) * r.IntN(10), Bytes: r.IntN(2) * r.IntN(10_000),
+		}
+	case 6:
+		return netem.Cells{Rate: speed(), Size: 1 + r.IntN(500), Overhead: r.IntN(20)}
 	case 1:
 		return netem.Schedule{
 			Steps: []netem.Step{{0, speed()}, {time.Millisecond, 0}, {1500 * time.Microsecond, speed()}},

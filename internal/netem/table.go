@@ -60,8 +60,9 @@ func ParseTable(text string) ([]int16, error) {
 		for i, field := range strings.Fields(numbers) {
 			entry, err := strconv.ParseInt(field, 10, 16)
 			if err != nil {
-				return nil, fmt.Errorf("%w: line %d, number %d: %q: want a number from %d to %d",
-					ErrConfig, n, i+1, field, math.MinInt16, math.MaxInt16)
+				// What is there is not shown: it may be any file of the node's.
+				return nil, fmt.Errorf("%w: line %d, word %d: want a number from %d to %d",
+					ErrConfig, n, i+1, math.MinInt16, math.MaxInt16)
 			}
 			if len(table) == maxTable {
 				return nil, fmt.Errorf("%w: line %d: more than %d numbers", ErrConfig, n, maxTable)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // next returns the value behind a keyword, which there must be.
@@ -67,80 +69,6 @@ func (r *reader) shares(usage string) (share, correlation float64) {
 	return share, correlation
 }
 
-func (r *reader) loss() {
-	switch {
-	case r.skip("gemodel"):
-		r.gilbert()
-		return
-	case r.skip("every"):
-		r.cfg.Loss = PeriodicLoss{Every: uint64(r.count("loss every N", math.MaxInt32))}
-		return
-	}
-	if r.at < len(r.words) && r.words[r.at].text == "state" {
-		r.fail(r.words[r.at], "a model that is not known here", "gemodel P% R% 1-H% 1-K%")
-	}
-	r.skip("random")
-	share, correlation := r.shares("loss SHARE%")
-	switch {
-	case correlation > 0:
-		r.cfg.Loss = CorrelatedLoss{share, correlation}
-	case share > 0:
-		r.cfg.Loss = UniformLoss(share)
-	}
-}
-
-// gilbert reads the parameters of a Gilbert-Elliott model; what is left out is as
-// tc-netem(8) has it.
-func (r *reader) gilbert() {
-	const usage = "gemodel P% [R% [1-H% [1-K%]]]"
-	g := GilbertElliott{P: r.share(usage), Bad: 1}
-	g.R = 1 - g.P
-	for _, to := range []*float64{&g.R, &g.Bad, &g.Good} {
-		if r.more() {
-			*to = r.share(usage)
-		}
-	}
-	r.cfg.Loss = g
-}
-
-// maxListed bounds a list of packets.
-const maxListed = 4096
-
-// drop reads a list of packets, such as 3,7,20-25.
-func (r *reader) drop() {
-	w, ok := r.next("drop N,N,N-N")
-	if !ok {
-		return
-	}
-	if before, again := r.seen["loss"]; again {
-		r.fail(before, "another loss than drop", "one of them")
-		return
-	}
-	r.seen["loss"] = w
-	var list ListedLoss
-	for item := range strings.SplitSeq(w.text, ",") {
-		from, to, isRange := strings.Cut(item, "-")
-		first, err := strconv.ParseUint(from, 10, 32)
-		last := first
-		if isRange && err == nil {
-			last, err = strconv.ParseUint(to, 10, 32)
-		}
-		if err != nil || first == 0 || last < first {
-			r.fail(w, "no list of packets", "numbers from 1, such as 3,7,20-25")
-			return
-		}
-		if last-first >= maxListed-uint64(len(list)) {
-			r.fail(w, "too long a list", strconv.Itoa(maxListed)+" packets at most")
-			return
-		}
-		for n := first; n <= last; n++ {
-			list = append(list, n)
-		}
-	}
-	slices.Sort(list)
-	r.cfg.Loss = slices.Compact(list)
-}
-
 func (r *reader) delay() {
 	const usage = "delay TIME [JITTER [CORRELATION%]]"
 	r.cfg.Delay = r.time(usage)
@@ -152,12 +80,81 @@ func (r *reader) delay() {
 	}
 }
 
-func (r *reader) distribution() {
-	w, ok := r.next("distribution uniform or normal")
-	if ok && w.text != "uniform" && w.text != "normal" {
-		r.fail(w, "a distribution that is not known here", "uniform or normal")
+// shape is how jitter is distributed.
+type shape struct {
+	name  string // empty: uniform
+	table []int16
+}
+
+// The distributions of tc-netem(8).
+const (
+	shapeUniform      = "uniform"
+	shapeNormal       = "normal"
+	shapePareto       = "pareto"
+	shapeParetoNormal = "paretonormal"
+)
+
+var shapes = []string{shapeUniform, shapeNormal, shapePareto, shapeParetoNormal}
+
+const usageDistribution = "distribution uniform, normal, pareto, paretonormal or FILE.dist"
+
+// jitter makes a jitter of this shape.
+func (s *shape) jitter(d time.Duration) Jitter {
+	switch s.name {
+	case shapeNormal:
+		return NormalJitter(d)
+	case shapePareto:
+		return ParetoJitter(d)
+	case shapeParetoNormal:
+		return ParetoNormalJitter(d)
+	case "", shapeUniform:
+		return UniformJitter(d)
 	}
-	r.normal = w.text == "normal"
+	return TableJitter{Jitter: d, Table: s.table, Name: s.name}
+}
+
+// distribution reads a distribution's name. One with a dot or a slash is a file's.
+func (r *reader) distribution() shape {
+	w, ok := r.next(usageDistribution)
+	if !ok {
+		return shape{}
+	}
+	if slices.Contains(shapes, w.text) {
+		return shape{name: w.text}
+	}
+	switch {
+	case !strings.ContainsAny(w.text, "./"):
+		r.fail(w, "a distribution that is not known here"+spell.DidYouMean(w.text, shapes),
+			strings.Join(shapes, ", ")+" or a file such as ./lte.dist")
+	case r.read == nil:
+		r.fail(w, "a file, and none is read here", strings.Join(shapes, ", "))
+	default:
+		text, err := r.read(w.text)
+		if err != nil {
+			r.fail(w, "a file that cannot be read: "+err.Error(), "")
+			break
+		}
+		table, err := ParseTable(text)
+		if err != nil {
+			why := strings.TrimPrefix(err.Error(), ErrConfig.Error()+": ")
+			r.fail(w, "no table of tc's: "+why, "")
+		}
+		return shape{name: w.text, table: table}
+	}
+	return shape{}
+}
+
+// where reads what part of a packet is damaged.
+func (r *reader) where() {
+	const usage = "where headers or payload"
+	switch w, _ := r.next(usage); w.text {
+	case "headers":
+		r.cfg.Corrupt.Where = Headers
+	case "payload":
+		r.cfg.Corrupt.Where = Payload
+	default:
+		r.fail(w, "no part of a packet", "headers or payload")
+	}
 }
 
 // timeUnits are the kernel's words for what Go calls ms, us and s, longest first.
@@ -171,16 +168,9 @@ func (r *reader) time(usage string) time.Duration {
 	if !ok {
 		return 0
 	}
-	text := w.text
-	for _, unit := range timeUnits {
-		if number, found := strings.CutSuffix(text, unit[0]); found {
-			text = number + unit[1]
-			break
-		}
-	}
-	d, err := time.ParseDuration(text)
+	d, err := duration(w.text)
 	switch {
-	case err != nil && strings.Trim(text, "0123456789.") == "":
+	case err != nil && strings.Trim(w.text, "0123456789.") == "":
 		r.fail(w, "a time without its unit", w.text+"ms or "+w.text+"us")
 	case err != nil:
 		r.fail(w, "no time", usage+", such as 20ms or 250us")
@@ -190,15 +180,30 @@ func (r *reader) time(usage string) time.Duration {
 	return d
 }
 
+// duration reads a time in Go's units or the kernel's.
+func duration(text string) (time.Duration, error) {
+	for _, unit := range timeUnits {
+		if number, found := strings.CutSuffix(text, unit[0]); found {
+			text = number + unit[1]
+			break
+		}
+	}
+	return time.ParseDuration(text)
+}
+
 // count reads a number from 1.
-func (r *reader) count(usage string, most int) int {
+func (r *reader) count(usage string, most int) int { return r.number(usage, 1, most) }
+
+// number reads a number.
+func (r *reader) number(usage string, least, most int) int {
 	w, ok := r.next(usage)
 	if !ok {
 		return 0
 	}
 	n, err := strconv.Atoi(w.text)
-	if err != nil || n < 1 || n > most {
-		r.fail(w, "no such number", usage+" from 1 to "+strconv.Itoa(most))
+	if err != nil || n < least || n > most {
+		r.fail(w, "no such number",
+			usage+" from "+strconv.Itoa(least)+" to "+strconv.Itoa(most))
 	}
 	return n
 }
@@ -242,44 +247,6 @@ func measure(text string, units []unit, most float64) (int64, bool) {
 			n >= 1 && n <= most
 	}
 	return 0, false
-}
-
-// maxRate is a thousand times what anything here moves.
-const maxRate = 1e12
-
-func (r *reader) rate() {
-	w, ok := r.next("rate RATE [OVERHEAD]")
-	if !ok {
-		return
-	}
-	bits, ok := measure(w.text, rateUnits, maxRate)
-	if !ok {
-		r.fail(w, "no rate", "a number with bit, kbit, mbit or gbit, such as 10mbit")
-		return
-	}
-	r.speed = BitsPerSecond(bits)
-	if r.more() {
-		r.cfg.Overhead = r.count("rate RATE OVERHEAD", math.MaxUint16)
-	}
-}
-
-// limit reads the bound of the queue, in packets or in bytes.
-func (r *reader) limit() {
-	const usage = "limit PACKETS, such as 100, or bytes, such as 64kb"
-	w, ok := r.next(usage)
-	if !ok {
-		return
-	}
-	if bytes, ok := measure(w.text, sizeUnits, defaultMaxBytes); ok {
-		r.queue.Bytes = int(bytes)
-		return
-	}
-	n, err := strconv.Atoi(w.text)
-	if err != nil || n < 1 || n > maxLimit {
-		r.fail(w, "no limit", usage+", 65536 packets or 64mb at most")
-		return
-	}
-	r.queue.Packets = n
 }
 
 func (r *reader) seed() {

@@ -62,10 +62,9 @@ var keywords []keyword
 func init() {
 	keywords = []keyword{
 		{"delay", "delay TIME [JITTER [CORRELATION%]]", (*reader).delay},
-		{"distribution", "distribution uniform or normal", (*reader).distribution},
+		{"distribution", usageDistribution, func(r *reader) { r.shape = r.distribution() }},
 		{"overtake", "overtake", func(r *reader) { r.cfg.Overtaking = true }},
-		{"loss", "loss [random] SHARE% [CORRELATION%], loss gemodel P% [R% [1-H% [1-K%]]] " +
-			"or loss every N", (*reader).loss},
+		{"loss", usageLoss, (*reader).loss},
 		{"drop", "drop N,N,N-N", (*reader).drop},
 		{"duplicate", "duplicate SHARE% [CORRELATION%]", func(r *reader) {
 			r.cfg.Duplicate, r.cfg.Correlation.Duplicate = r.shares("duplicate SHARE%")
@@ -79,20 +78,18 @@ func init() {
 			r.cfg.Corrupt.Share, r.cfg.Correlation.Corrupt = r.shares("corrupt SHARE%")
 		}},
 		{"bits", "bits N", func(r *reader) { r.cfg.Corrupt.Bits = r.count("bits N", maxBits) }},
+		{"where", "where headers or payload", (*reader).where},
 		{"truncate", "truncate SHARE%", func(r *reader) {
 			r.cfg.Truncate = r.share("truncate SHARE%")
 		}},
-		{"rate", "rate RATE [OVERHEAD]", (*reader).rate},
-		{"limit", "limit PACKETS or limit BYTESkb", (*reader).limit},
-		{"codel", "codel", func(r *reader) { r.codel = true }},
-		{"target", "target TIME", func(r *reader) { r.queue.Target = r.time("target TIME") }},
-		{"interval", "interval TIME", func(r *reader) {
-			r.queue.Interval = r.time("interval TIME")
-		}},
-		{"ecn", "ecn", func(r *reader) { r.queue.ECN = true }},
-		{"noecn", "noecn", func(*reader) {}},
-		{"seed", "seed N", (*reader).seed},
+		{"police", usagePolice, (*reader).police},
+		{"rate", usageRate, (*reader).rate},
+		{"repeat", "repeat TIME", func(r *reader) { r.repeat = r.time("repeat TIME") }},
+		{"slot", usageSlot, (*reader).slot},
+		{"limit", usageLimit, (*reader).limit},
 	}
+	keywords = append(keywords, queueKeywords()...)
+	keywords = append(keywords, keyword{"seed", "seed N", (*reader).seed})
 }
 
 // Bounds of what can be asked for in words.
@@ -127,13 +124,17 @@ func Words() []string {
 	return list
 }
 
-// Parse reads what a link does in the words of tc-netem(8) and tc-codel(8), such as
+// Parse reads what a link does in the words of tc-netem(8), tc-codel(8) and the like, such as
 // "delay 20ms 5ms loss 2% rate 10mbit limit 100 codel seed 7". What stands before a word
 // "netem" is passed over, so that a whole command of tc may be pasted; "off" alone is a link
 // that does nothing. Its errors are of type *WordError, or wrap ErrConfig where the parts are
 // right and the whole is not. A rate without a limit gets UsualQueue.
-func Parse(text string) (Config, error) {
-	r := &reader{text: text, seen: map[string]word{}}
+func Parse(text string) (Config, error) { return ParseWith(text, nil) }
+
+// ParseWith is Parse that may read the files that the words name, which are distributions;
+// nil: it refuses them.
+func ParseWith(text string, read func(name string) (string, error)) (Config, error) {
+	r := &reader{text: text, seen: map[string]word{}, read: read}
 	r.split()
 	if len(r.words) == 1 && (r.words[0].text == "off" || r.words[0].text == nothing) {
 		return Config{}, nil
@@ -164,12 +165,15 @@ type reader struct {
 	cfg   Config
 	err   error
 	seen  map[string]word // keywords, by name
+	read  func(name string) (string, error)
 
 	jitter time.Duration
-	normal bool
-	speed  BitsPerSecond
-	codel  bool
-	queue  CoDel // of which a queue that is not CoDel has the limits
+	shape  shape
+	steps  []Step        // of the rate; one: it is constant
+	repeat time.Duration // of the steps
+	cells  Cells         // of a rate in cells
+	slots  *Slots
+	line   line
 }
 
 func (r *reader) split() {
@@ -220,94 +224,9 @@ func (r *reader) part() {
 		keywords[i].read(r)
 		return
 	}
-	if name == "slot" || name == "state" {
-		r.fail(w, "a part of netem that is not known here", "one of "+strings.Join(Words(), ", "))
-		return
-	}
 	near, want := spell.DidYouMean(name, append(Words(), "dup")), ""
 	if near == "" {
 		want = "one of " + strings.Join(Words(), ", ")
 	}
 	r.fail(w, "no impairment"+near, want)
-}
-
-// finish puts together what several keywords said, and checks that it can be.
-func (r *reader) finish() {
-	c := &r.cfg
-	_, reorder := r.seen["reorder"]
-	_, gap := r.seen["gap"]
-	if gap && !reorder {
-		c.Reorder.Share = 1 // as the kernel has it
-	}
-	if c.Delay == 0 && c.Reorder.Share > 0 && c.Reorder.Late == 0 {
-		c.Reorder.Late = Lateness
-	}
-	switch {
-	case r.jitter > 0 && r.normal:
-		c.Jitter = NormalJitter(r.jitter)
-	case r.jitter > 0:
-		c.Jitter = UniformJitter(r.jitter)
-	}
-	r.needs("distribution", r.jitter > 0, "a jitter: delay TIME JITTER")
-	r.needs("overtake", r.jitter > 0, "a jitter: delay TIME JITTER")
-	r.needs("late", c.Reorder.Share > 0, "reorder SHARE%")
-	r.needs("bits", c.Corrupt.Share > 0, "corrupt SHARE%")
-	r.needs("codel", r.speed > 0, "a rate: without one nothing waits")
-	for _, name := range []string{"target", "interval", "ecn", "noecn"} {
-		r.needs(name, r.codel, "codel")
-	}
-	if q := r.queue.withDefaults(); q.Target >= q.Interval {
-		r.fail(r.seenLast("target", "interval"), "no good: the target would be "+q.Target.String()+
-			" and the interval "+q.Interval.String(), "a target below the interval")
-	}
-	r.assemble()
-	if whole := c.withDefaults(); r.err == nil {
-		r.err = whole.validate()
-	}
-}
-
-// seenLast is the last of the keywords that were said.
-func (r *reader) seenLast(names ...string) (last word) {
-	for _, name := range names {
-		if w, said := r.seen[name]; said && w.at >= last.at {
-			last = w
-		}
-	}
-	return last
-}
-
-// assemble makes the queue.
-func (r *reader) assemble() {
-	c := &r.cfg
-	tail := DropTail{Packets: r.queue.Packets, Bytes: r.queue.Bytes}
-	switch {
-	case r.speed == 0:
-		c.MaxPackets, c.MaxBytes = tail.Packets, tail.Bytes
-		return
-	case r.codel:
-		c.Queue = r.queue.withDefaults()
-	case tail == DropTail{}:
-		c.Queue = UsualQueue(r.speed)
-	default:
-		c.Queue = tail
-	}
-	c.Rate = r.speed
-}
-
-// needs refuses a keyword that means nothing without another.
-func (r *reader) needs(name string, ok bool, want string) {
-	if w, said := r.seen[name]; said && !ok {
-		r.fail(w, "nothing by itself", want)
-	}
-}
-
-// Lateness is up to how much later than their turn reordered packets arrive on a link
-// without delay, where there is nobody to overtake.
-const Lateness = time.Millisecond
-
-// UsualQueue is the queue of a link of whose rate alone is spoken: it holds what passes in
-// 200 ms, and 32 KiB however slow the link is.
-func UsualQueue(rate BitsPerSecond) DropTail {
-	const perSecond, least = int64(time.Second / (200 * time.Millisecond)), 32 << 10
-	return DropTail{Bytes: int(max(int64(rate)/8/perSecond, least))}
 }

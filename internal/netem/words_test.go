@@ -1,6 +1,8 @@
 package netem_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,32 +15,70 @@ import (
 func TestWords(t *testing.T) {
 	for text, want := range map[string]string{
 		"off": "nothing", "": "nothing",
-		"loss 0%":                                  "nothing",
-		"delay 20ms":                               "delay 20ms",
-		"delay 1500usecs":                          "delay 1.5ms",
-		"latency 2sec 100msec 25%":                 "delay 2s 100ms 25%",
-		"delay 0ms 5ms overtake":                   "delay 0s 5ms overtake",
-		"loss 2% delay 20ms 5ms":                   "delay 20ms 5ms loss 2%",
-		"loss random 0.3% 25%":                     "loss 0.3% 25%",
-		"loss every 100":                           "loss every 100",
-		"loss gemodel 1% 10%":                      "loss gemodel 1% 10% 100% 0%",
-		"loss gemodel 1%":                          "loss gemodel 1% 99% 100% 0%",
-		"loss gemodel 1% 10% 70% 0.1%":             "loss gemodel 1% 10% 70% 0.1%",
-		"drop 7,3,20-25,8":                         "drop 3,7-8,20-25",
-		"dup 1% 10%":                               "duplicate 1% 10%",
-		"delay 10ms reorder 25% 50% gap 5":         "delay 10ms reorder 25% 50% gap 5",
-		"delay 10ms gap 5":                         "delay 10ms reorder 100% gap 5",
-		"reorder 1%":                               "reorder 1%",
-		"delay 5ms reorder 1% late 3ms":            "delay 5ms reorder 1% late 3ms",
-		"corrupt 0.1% bits 3":                      "corrupt 0.1% bits 3",
-		"truncate 5% seed 7":                       "truncate 5% seed 7",
-		"rate 10mbit":                              "rate 10mbit limit 250000b",
-		"rate 64kbit":                              "rate 64kbit limit 32kb",
-		"rate 1.5mbit 20 limit 100":                "rate 1500kbit 20 limit 100",
-		"rate 125kbps limit 64kb":                  "rate 1mbit limit 64kb",
-		"rate 10mbit codel":                        "rate 10mbit limit 1000 codel target 5ms interval 100ms",
-		"rate 1gbit codel limit 50 target 1ms ecn": "rate 1gbit limit 50 codel target 1ms interval 100ms ecn",
-		"limit 50":                                 "limit 50",
+		"loss 0%":                                    "nothing",
+		"delay 20ms":                                 "delay 20ms",
+		"delay 1500usecs":                            "delay 1.5ms",
+		"latency 2sec 100msec 25%":                   "delay 2s 100ms 25%",
+		"delay 0ms 5ms overtake":                     "delay 0s 5ms overtake",
+		"loss 2% delay 20ms 5ms":                     "delay 20ms 5ms loss 2%",
+		"loss random 0.3% 25%":                       "loss 0.3% 25%",
+		"loss every 100":                             "loss every 100",
+		"loss gemodel 1% 10%":                        "loss gemodel 1% 10% 100% 0%",
+		"loss gemodel 1%":                            "loss gemodel 1% 99% 100% 0%",
+		"loss gemodel 1% 10% 70% 0.1%":               "loss gemodel 1% 10% 70% 0.1%",
+		"drop 7,3,20-25,8":                           "drop 3,7-8,20-25",
+		"dup 1% 10%":                                 "duplicate 1% 10%",
+		"delay 10ms reorder 25% 50% gap 5":           "delay 10ms reorder 25% 50% gap 5",
+		"delay 10ms gap 5":                           "delay 10ms reorder 100% gap 5",
+		"reorder 1%":                                 "reorder 1%",
+		"delay 5ms reorder 1% late 3ms":              "delay 5ms reorder 1% late 3ms",
+		"corrupt 0.1% bits 3":                        "corrupt 0.1% bits 3",
+		"truncate 5% seed 7":                         "truncate 5% seed 7",
+		"rate 10mbit":                                "rate 10mbit limit 250000b",
+		"rate 64kbit":                                "rate 64kbit limit 32kb",
+		"rate 1.5mbit 20 limit 100":                  "rate 1500kbit 20 limit 100",
+		"rate 125kbps limit 64kb":                    "rate 1mbit limit 64kb",
+		"rate 10mbit codel":                          "rate 10mbit limit 1000 codel target 5ms interval 100ms",
+		"rate 1gbit codel limit 50 target 1ms ecn":   "rate 1gbit limit 50 codel target 1ms interval 100ms ecn",
+		"limit 50":                                   "limit 50",
+		"limit 50,1mb":                               "limit 50,1024kb",
+		"delay 10ms 2ms distribution pareto":         "delay 10ms 2ms distribution pareto",
+		"delay 10ms 2ms distribution paretonormal":   "delay 10ms 2ms distribution paretonormal",
+		"delay 10ms 2ms 5% dist uniform overtake":    "delay 10ms 2ms 5% overtake",
+		"loss every 10 first 3":                      "loss every 10 first 3",
+		"loss bytes 5,0,6":                           "loss bytes 0,5-6",
+		"loss state 1%":                              "loss state 1% 99% 0% 100% 0%",
+		"loss state 1% 10% 20% 30% 0.5%":             "loss state 1% 10% 20% 30% 0.5%",
+		"loss onoff 2s 500msec":                      "loss onoff 2s 500ms",
+		"loss onoff 2s 500ms poisson":                "loss onoff 2s 500ms poisson",
+		"loss during 10s-12s,1m-90s":                 "loss during 10s-12s,1m0s-1m30s",
+		"loss during 0s-1s 20%":                      "loss during 0s-1s 20%",
+		"corrupt 1% bits 3 where payload":            "corrupt 1% bits 3 where payload",
+		"corrupt 1% where headers":                   "corrupt 1% where headers",
+		"police 12mbit 30000":                        "police 12mbit 30000b",
+		"police 12mbit 32kb mark delay 5ms":          "delay 5ms police 12mbit 32kb mark",
+		"rate 1mbit,2.5mbit@40s,0bit@1m":             "rate 1mbit,2500kbit@40s,0bit@1m0s limit 32kb",
+		"rate 1mbit,2mbit@10s 24 repeat 20s":         "rate 1mbit,2mbit@10s 24 repeat 20s limit 37500b",
+		"rate 5kbit 20 100 5":                        "rate 5kbit 20 100 5 limit 32kb",
+		"rate 5mbit 0 48 limit 200ms":                "rate 5mbit 0 48 limit 200ms",
+		"rate 1mbit limit 10,20kb,1s":                "rate 1mbit limit 10,20kb,1s",
+		"slot 5ms":                                   "slot 5ms limit 65536kb",
+		"slot 5ms 20ms bytes 64kb packets 32":        "slot 5ms 20ms packets 32 bytes 64kb limit 750kb",
+		"slot distribution normal 10ms 2ms limit 9":  "slot distribution normal 10ms 2ms limit 9",
+		"slot distribution uniform 10ms 2ms limit 9": "slot distribution uniform 10ms 2ms limit 9",
+		"rate 1mbit droptail":                        "rate 1mbit limit 32kb",
+		"rate 1mbit drophead limit 100":              "rate 1mbit limit 100 drophead",
+		"rate 1mbit fq_codel": "rate 1mbit limit 10240 fq_codel flows 1024 quantum 1514b " +
+			"memory_limit 32768kb target 5ms interval 100ms",
+		"rate 1mbit fq_codel limit 100 flows 4 quantum 300 memory_limit 1mb noecn target 1ms": "rate 1mbit " +
+			"limit 100 fq_codel flows 4 quantum 300b memory_limit 1024kb target 1ms interval 100ms noecn",
+		"rate 1mbit pie": "rate 1mbit limit 1000 pie target 15ms tupdate 15ms alpha 2 beta 20 allowance 150ms",
+		"rate 1mbit pie limit 100 alpha 4 beta 32 tupdate 30ms target 20ms ecn dq_rate_estimator allowance 1ms": "rate 1mbit " +
+			"limit 100 pie target 20ms tupdate 30ms alpha 4 beta 32 allowance 1ms dq_rate_estimator ecn",
+		"rate 1mbit red limit 120000b": "rate 1mbit limit 120000b red min 10000b max 30000b probability 10% " +
+			"weight 0.2% avpkt 1000b",
+		"rate 1mbit red min 20 max 60 probability 2% weight 1% avpkt 500 abrupt ecn": "rate 1mbit limit 32kb " +
+			"red min 20 max 60 probability 2% weight 1% avpkt 500b abrupt ecn",
 		"tc qdisc add dev eth0 root netem delay 10ms 2ms distribution normal loss gemodel 1% 10%": "delay 10ms 2ms distribution normal loss gemodel 1% 10% 100% 0%",
 	} {
 		c, err := netem.Parse(text)
@@ -82,13 +122,54 @@ func TestWrongWordsAreShownWhereTheyAre(t *testing.T) {
 		"rate fast":                         `"fast" is no rate`,
 		"rate 0mbit":                        `"0mbit" is no rate`,
 		"codel":                             `"codel" is nothing by itself; want a rate: without one nothing waits`,
-		"rate 1mbit ecn":                    `"ecn" is nothing by itself; want codel`,
+		"rate 1mbit ecn":                    `"ecn" is nothing by itself; want codel or fq_codel or pie or red`,
 		"delay 5ms distribution normal":     `"distribution" is nothing by itself; want a jitter`,
-		"delay 5ms 1ms distribution pareto": `"pareto" is a distribution that is not known here`,
-		"loss state 1%":                     `"state" is a model that is not known here`,
-		"slot 1ms":                          `"slot" is a part of netem that is not known here`,
-		"drop 0":                            `"0" is no list of packets`,
-		"drop 5-1":                          `"5-1" is no list of packets`,
+		"delay 5ms 1ms distribution parteo": `"parteo" is a distribution that is not known here (did you mean pareto?)`,
+		"delay 5ms 1ms dist ./x.dist":       `"./x.dist" is a file, and none is read here`,
+		"loss state 60% 1% 0% 1% 50%":       `"60%" is too much: P13 and P14 together are above 100%`,
+		"loss state 1% 60% 60%":             `"60%" is too much: P31 and P32 together are above 100%`,
+		"loss onoff 0s 0s":                  `"0s" is no time at all`,
+		"loss onoff 1s":                     `something is missing at the end; want loss onoff TIME TIME [poisson]`,
+		"loss during 5s":                    `"5s" is no list of times; want such as 10s-12s`,
+		"loss during 5s-4s":                 `"5s-4s" is no list of times; want times one after the other`,
+		"loss during 1s-4s,3s-5s":           `is no list of times; want times one after the other`,
+		"loss every 5 first 0":              `"0" is no such number`,
+		"loss bytes x":                      `"x" is no list of numbers; want numbers from 0`,
+		"slot":                              `something is missing at the end; want slot MIN`,
+		"slot 5ms packets":                  `something is missing at the end; want packets N`,
+		"slot 5ms rate 1mbit":               `"rate" is another rate than slot; want one of them`,
+		"slot distribution gauss 5ms 1ms":   `"gauss" is a distribution that is not known here`,
+		"rate 1mbit,2mbit":                  `"1mbit,2mbit" is no rate; want the first from the beginning`,
+		"rate 1mbit@5s":                     `is no rate; want the first from the beginning`,
+		"rate 1mbit,2mbit@5s,1mbit@5s":      `is no rate; want the first from the beginning, the others in the order`,
+		"rate 1mbit,2mbit@soon":             `is no rate; want times behind the @`,
+		"rate 0bit":                         `"0bit" is no rate`,
+		"rate 1mbit repeat 5s":              `"repeat" is nothing by itself; want a rate in steps`,
+		"rate 1mbit,2mbit@5s repeat 5s":     `"repeat" is too early; want a time after the last step's 5s`,
+		"rate 1mbit,2mbit@5s 20 48":         `"48" is no part of a rate in steps`,
+		"police 1mbit":                      `something is missing at the end; want police RATE BURST [mark]`,
+		"police 1mbit 0":                    `"0" is no number of bytes`,
+		"police slow 5":                     `"slow" is no rate`,
+		"corrupt 1% where tail":             `"tail" is no part of a packet; want headers or payload`,
+		"where payload":                     `"where" is nothing by itself; want corrupt SHARE%`,
+		"limit 100,200":                     `"100,200" is no limit`,
+		"limit 5ms":                         `"limit" is nothing by itself in time; want a rate`,
+		"rate 1mbit fq_codel limit 5ms":     `"limit" is no limit of fq_codel; want one in packets or bytes`,
+		"fq_codel":                          `"fq_codel" is nothing by itself; want a rate`,
+		"rate 1mbit pie codel":              `"pie" is another queue than codel; want one of them`,
+		"rate 1mbit codel flows 5":          `"flows" is nothing by itself; want fq_codel`,
+		"rate 1mbit target 5ms":             `"target" is nothing by itself; want codel or fq_codel or pie`,
+		"rate 1mbit codel ecn noecn":        `"noecn" is the contrary of what was said`,
+		"rate 1mbit pie alpha 33":           `"33" is no weight`,
+		"rate 1mbit red min 5":              `"min" is a threshold alone; want max N as well`,
+		"rate 1mbit limit 100 red":          `"red" is without thresholds; want min and max`,
+		"rate 1mbit red min 5 max 10kb":     `"10kb" is of another kind than min`,
+		"rate 1mbit red min 50 max 5":       `"max" is no good: min would be 50 and max 5; want min below max`,
+		"rate 1mbit red max 1kb min lots":   `"lots" is no length of a queue`,
+		"rate 1mbit red max 9 weight 0%":    `"0%" is nothing at all; want more than 0%`,
+		"rate 1mbit fq_codel target 1s":     `"target" is no good: the target would be 1s and the interval 100ms`,
+		"drop 0":                            `"0" is no list of numbers; want numbers from 1`,
+		"drop 5-1":                          `"5-1" is no list of numbers`,
 		"drop 1-5000":                       `"1-5000" is too long a list`,
 		"loss 1% drop 3":                    `"loss" is another loss than drop; want one of them`,
 		"drop 3 loss 1%":                    `"loss" is there already`,
@@ -107,17 +188,55 @@ func TestWrongWordsAreShownWhereTheyAre(t *testing.T) {
 	assert.ErrorContains(t, err, `"target" is no good: the target would be 1s and the interval 100ms`)
 }
 
+// A distribution's file is read by who asks; its mistakes are the word's.
+func TestWordsThatNameAFile(t *testing.T) {
+	read := func(name string) (string, error) {
+		switch name {
+		case "./lte.dist":
+			return "# two\n-8192 8192\n", nil
+		case "./bad.dist":
+			return "1\nsecret", nil
+		}
+		return "", errors.New("no such file")
+	}
+	c, err := netem.ParseWith("delay 10ms 2ms distribution ./lte.dist", read)
+	require.NoError(t, err)
+	assert.Equal(t, netem.TableJitter{
+		Jitter: 2 * time.Millisecond, Table: []int16{-8192, 8192}, Name: "./lte.dist",
+	}, c.Jitter)
+	assert.Equal(t, "delay 10ms 2ms distribution ./lte.dist", c.String())
+	_, err = netem.ParseWith("delay 10ms 2ms distribution /x", read)
+	require.ErrorContains(t, err, `"/x" is a file that cannot be read: no such file`)
+	_, err = netem.ParseWith("slot distribution ./bad.dist 10ms 2ms", read)
+	require.ErrorContains(t, err, `"./bad.dist" is no table of tc's: line 2, word 1: want a number`)
+	assert.NotContains(t, err.Error(), "secret")
+}
+
+// Every keyword has its usage, which begins with it.
+func TestUsage(t *testing.T) {
+	words := netem.Words()
+	for i, usage := range netem.Usage() {
+		assert.True(t, strings.HasPrefix(usage, words[i]), usage)
+	}
+}
+
 func FuzzWords(f *testing.F) {
 	for _, text := range []string{
 		"delay 20ms 5ms 25% distribution normal overtake loss 2% 5% duplicate 1%",
 		"rate 10mbit 20 limit 64kb codel target 2ms interval 50ms ecn seed 7",
 		"drop 3,7,20-25 corrupt 1% bits 3 truncate 2% reorder 5% 1% gap 3 late 1ms",
 		"loss gemodel 1% 10% 70% 0.1%", "netem delay 1us loss every 3", "loss 1e-7%", "é loss",
+		"rate 1mbit,2mbit@5s,0bit@6s 20 repeat 7s limit 10,64kb,3ms fq_codel flows 3 quantum 9 noecn",
+		"loss state 1% 10% 20% 30% 1% police 1mbit 3kb mark rate 5mbit 1 48 5 pie alpha 3.5 ecn",
+		"slot distribution pareto 5ms 1ms packets 3 red min 5 max 9 weight 1% abrupt limit 99",
+		"loss during 1s-2s,3s-4s 5% slot 1ms 2ms bytes 99 drophead delay 1s 1ms distribution ./x.dist",
+		"loss onoff 1s 2s poisson rate 1kbit red limit 9kb probability 100%", "loss bytes 1,5-9",
 	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		c, err := netem.Parse(text)
+		read := func(string) (string, error) { return "-1 2 3", nil }
+		c, err := netem.ParseWith(text, read)
 		if err != nil {
 			assert.NotEmpty(t, err.Error())
 			return
@@ -129,7 +248,7 @@ func FuzzWords(f *testing.F) {
 		if words == "nothing" {
 			return
 		}
-		again, err := netem.Parse(words)
+		again, err := netem.ParseWith(words, read)
 		require.NoError(t, err, words)
 		assert.Equal(t, words, again.String())
 	})

@@ -45,7 +45,7 @@ func (n *Node) impairFile(token int, faces []link.Interface) error {
 			if l.Iface != f.Name {
 				continue
 			}
-			cfg, err := netem.Parse(l.Text())
+			cfg, err := parseImpairment(l.Text())
 			if err != nil {
 				return fmt.Errorf("interface %s: %w", l.Iface, err)
 			}
@@ -158,7 +158,7 @@ func impairment(i *lnx.Impairments) netem.Config {
 
 // CheckImpairment reports what is wrong with words that describe a link.
 func CheckImpairment(words string) error {
-	_, err := netem.Parse(words)
+	_, err := parseImpairment(words)
 	return err
 }
 
@@ -169,7 +169,7 @@ func (n *Node) setImpairment(r control.Impair) (answer []control.Impairment, err
 	default:
 		return nil, fmt.Errorf("direction %q: %w: want in, out or both", r.Way, control.ErrUsage)
 	}
-	cfg, err := netem.Parse(r.Words)
+	cfg, err := parseImpairment(r.Words)
 	if err != nil {
 		return nil, &mapped{error: err, also: []error{control.ErrUsage}}
 	}
@@ -306,7 +306,7 @@ func (n *Node) impairmentDrops(i int, f *control.Interface) {
 func checkImpairments(c *lnx.Config) (list lnx.Errors) {
 	for i := range c.Impair {
 		l := &c.Impair[i]
-		_, err := netem.Parse(l.Text())
+		_, err := parseImpairment(l.Text())
 		if w, ok := errors.AsType[*netem.WordError](err); ok {
 			list = append(list, c.Mistake(l, w.At, w.Word, w.Message(), w.Want))
 		} else if err != nil {

@@ -13,20 +13,36 @@ import (
 const impairHelp = `Make the link of IF worse than it is, in what it sends (out), receives (in) or
 both, in place of what it did before. ` + "`off`" + ` ends it; without words IF's
 settings are shown, with counts, and without IF everybody's. The words are
-tc-netem(8)'s and tc-codel(8)'s, in any order; a whole tc command may be pasted.
+tc-netem(8)'s and those of its queues, in any order; a whole tc command may be
+pasted.
 
   delay TIME [JITTER [CORR%]]      late; jitter keeps the order unless you say
-    distribution uniform|normal    overtake
+    overtake                       and is distributed uniform, normal, pareto,
+    distribution NAME              paretonormal or as a FILE.dist of tc's
   loss P% [CORR%]                  each packet by itself
   loss gemodel P% [R% [1-H% [1-K%]]]   in bursts (Gilbert-Elliott)
-  loss every N | drop 3,7,20-25    by number; the first is 1
+  loss state P13% [P31% [P32% [P23% [P14%]]]]   with four states
+  loss every N [first N] | drop 3,7,20-25    by number; the first is 1
+  loss bytes 0,1460,70000          the packets that these bytes are in
+  loss onoff 2s 500ms [poisson]    works and fails by turns
+  loss during 10s-12s,1m-2m [P%]   at times from now on
   duplicate P% [CORR%]             twice
   reorder P% [CORR%] [gap N] [late TIME]   ahead of the delay, or later than it
-  corrupt P% [CORR%] [bits N]      bits turned
+  corrupt P% [CORR%] [bits N] [where headers|payload]   bits turned
   truncate P%                      the end cut off
-  rate RATE [OVERHEAD]             10mbit; OVERHEAD bytes more for each packet
-  limit N | limit 64kb             what may wait, in packets or bytes
-  codel [target 5ms] [interval 100ms] [ecn|noecn]   the queue of the rate
+  police RATE BURST [mark]         what comes faster is dropped, or marked
+  rate RATE [OVERHEAD [CELL [CELLOVERHEAD]]]   10mbit; bytes more for each packet
+  rate 1mbit,2mbit@10s,0bit@20s [repeat 30s]   in steps
+  slot MIN [MAX] [packets N] [bytes N]   gathered, as Wi-Fi and LTE do; or
+    distribution NAME DELAY JITTER
+  limit 100 | 64kb | 200ms | 100,64kb   what may wait
+  droptail | drophead              the queue of the rate, or one of
+  codel [target 5ms] [interval 100ms]
+  fq_codel [flows 1024] [quantum 1514] [memory_limit 32mb] [target, interval]
+  pie [target 15ms] [tupdate 15ms] [alpha 2] [beta 20] [allowance 150ms]
+    [dq_rate_estimator]
+  red [min 10kb] [max 30kb] [probability 10%] [weight 0.2%] [avpkt 1000] [abrupt]
+  ecn | noecn                      a queue that marks instead of dropping
   seed N                           the same packets meet the same fate
 
 Example: impair if0 out delay 20ms 5ms loss 2% rate 10mbit codel seed 7

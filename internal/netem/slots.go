@@ -1,0 +1,128 @@
+package netem
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// Slots is the rate `slot` of tc-netem(8), a crude picture of links that have to acquire their
+// medium, as Wi-Fi, LTE and DOCSIS do. A packet that comes to an idle link waits for a slot, in
+// which all leave at once that have come by then, or as many as there is room for.
+type Slots struct {
+	// Min and Max are how long it takes to get a slot, any time in between being as likely;
+	// Max below Min: Min.
+	Min, Max time.Duration
+	// Jitter varies Min instead of Max; nil: it does not.
+	Jitter Jitter
+	// Packets and Bytes are how much a slot has room for: it ends with the packet that comes
+	// to one of them. Zeros do not limit.
+	Packets, Bytes int
+}
+
+// Validate reports what is wrong with the description.
+func (s Slots) Validate() error {
+	if s.Min < 0 || s.Min > maxDelay || s.Max < 0 || s.Max > maxDelay || s.Packets < 0 ||
+		s.Bytes < 0 {
+		return fmt.Errorf("%w: slots of %d packets, %d bytes after %v to %v",
+			ErrConfig, s.Packets, s.Bytes, s.Min, s.Max)
+	}
+	if v, ok := s.Jitter.(validator); ok {
+		return v.Validate()
+	}
+	return nil
+}
+
+// MeanRate implements Rate: what full slots of packets of 1500 bytes get.
+func (s Slots) MeanRate() int64 {
+	const full = 1500
+	bytes := int64(math.MaxInt64)
+	if s.Packets > 0 {
+		bytes = full * int64(s.Packets)
+	}
+	if s.Bytes > 0 {
+		bytes = min(bytes, int64(s.Bytes))
+	}
+	if bytes == math.MaxInt64 {
+		return mostRate
+	}
+	mean := s.Min
+	if s.Jitter == nil {
+		mean += max(0, s.Max-s.Min) / 2
+	}
+	return min(mostRate, perSecond(8*bytes, mean))
+}
+
+// Start implements Rate.
+func (s Slots) Start(origin clock.Time, random *rand.Rand) Server {
+	return &slotted{Slots: s, origin: origin, random: random}
+}
+
+type slotted struct {
+	Slots
+	origin         clock.Time
+	random         *rand.Rand
+	packets, bytes int // that have left in this slot
+}
+
+// Turn implements Turns.
+func (s *slotted) Turn(now clock.Time, sending bool) clock.Time {
+	if sending && (s.Packets == 0 || s.packets < s.Packets) && (s.Bytes == 0 || s.bytes < s.Bytes) {
+		return now
+	}
+	s.packets, s.bytes = 0, 0
+	wait := s.Min
+	switch {
+	case s.Jitter != nil:
+		wait = max(0, wait+s.Jitter.Draw(now.Sub(s.origin), s.random))
+	case s.Max > s.Min:
+		wait += time.Duration(s.random.Int64N(int64(s.Max-s.Min) + 1))
+	}
+	return now.Add(wait)
+}
+
+// Finish implements Server.
+func (s *slotted) Finish(begin clock.Time, size int) clock.Time {
+	s.packets++
+	s.bytes += size
+	return begin
+}
+
+// Cells is a rate in whole cells, as ATM has it: a packet costs as many as it needs, and each
+// costs something more.
+type Cells struct {
+	Rate           BitsPerSecond
+	Size, Overhead int // of a cell, in bytes
+}
+
+// Validate reports what is wrong with the description.
+func (c Cells) Validate() error {
+	if c.Size <= 0 || c.Size > math.MaxUint16 || c.Overhead < 0 || c.Overhead > math.MaxUint16 {
+		return fmt.Errorf("%w: cells of %d bytes, and %d", ErrConfig, c.Size, c.Overhead)
+	}
+	return c.Rate.Validate()
+}
+
+// MeanRate implements Rate: what whole cells get.
+func (c Cells) MeanRate() int64 {
+	return int64(float64(c.Rate) * (float64(c.Size) / float64(c.Size+c.Overhead)))
+}
+
+// Start implements Rate.
+func (c Cells) Start(clock.Time, *rand.Rand) Server {
+	return &cellServer{constantServer{rate: uint64(c.Rate)}, c}
+}
+
+type cellServer struct {
+	constantServer
+	cells Cells
+}
+
+// Finish implements Server.
+func (s *cellServer) Finish(begin clock.Time, size int) clock.Time {
+	n := (size + s.cells.Size - 1) / s.cells.Size
+	return s.constantServer.Finish(begin, n*(s.cells.Size+s.cells.Overhead))
+}

@@ -1,0 +1,406 @@
+package netem
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// line is what was said of the queue. Zeros were not said.
+type line struct {
+	discipline string // its word
+	bound      Bound
+
+	target, interval, update, allowance time.Duration
+
+	ecn, noECN, estimator, abrupt, inPackets bool
+
+	flows, quantum, memory, mean, least, most int
+
+	alpha, beta, probability, weight float64
+}
+
+// The words of the queues.
+const (
+	wordDropTail = "droptail"
+	wordDropHead = "drophead"
+	wordCoDel    = "codel"
+	wordFQCoDel  = "fq_codel"
+	wordPIE      = "pie"
+	wordRED      = "red"
+)
+
+// parameter is a keyword of some queues.
+type parameter struct {
+	name, usage string // usage: what follows the name
+	of          string // the queues
+	read        func(l *line, r *reader, usage string)
+}
+
+// disciplines and parameters are the queues' keywords, in the order of String.
+var (
+	disciplines = []string{
+		wordDropTail, wordDropHead, wordCoDel, wordFQCoDel, wordPIE, wordRED,
+	}
+	parameters = []parameter{
+		{"flows", " N", "fq_codel", func(l *line, r *reader, u string) {
+			l.flows = r.count(u, maxFQFlows)
+		}},
+		{"quantum", " BYTES", "fq_codel", func(l *line, r *reader, u string) {
+			l.quantum = r.bytes(u)
+		}},
+		{"memory_limit", " BYTES", "fq_codel", func(l *line, r *reader, u string) {
+			l.memory = r.bytes(u)
+		}},
+		{"min", " N or BYTESkb", "red", (*line).readMin},
+		{"max", " N or BYTESkb", "red", (*line).readMax},
+		{"probability", " SHARE%", "red", func(l *line, r *reader, u string) {
+			l.probability = r.some(u)
+		}},
+		{"weight", " SHARE%", "red", func(l *line, r *reader, u string) { l.weight = r.some(u) }},
+		{"avpkt", " BYTES", "red", func(l *line, r *reader, u string) { l.mean = r.bytes(u) }},
+		{"abrupt", "", "red", func(l *line, _ *reader, _ string) { l.abrupt = true }},
+		{"target", " TIME", "codel fq_codel pie", func(l *line, r *reader, u string) {
+			l.target = r.time(u)
+		}},
+		{"interval", " TIME", "codel fq_codel", func(l *line, r *reader, u string) {
+			l.interval = r.time(u)
+		}},
+		{"tupdate", " TIME", "pie", func(l *line, r *reader, u string) { l.update = r.time(u) }},
+		{"alpha", " N", "pie", func(l *line, r *reader, u string) { l.alpha = r.sixteenths(u) }},
+		{"beta", " N", "pie", func(l *line, r *reader, u string) { l.beta = r.sixteenths(u) }},
+		{"allowance", " TIME", "pie", func(l *line, r *reader, u string) {
+			l.allowance = r.time(u)
+		}},
+		{"dq_rate_estimator", "", "pie", func(l *line, _ *reader, _ string) {
+			l.estimator = true
+		}},
+		{"ecn", "", "codel fq_codel pie red", func(l *line, _ *reader, _ string) {
+			l.ecn = true
+		}},
+		{"noecn", "", "codel fq_codel pie red", func(l *line, _ *reader, _ string) {
+			l.noECN = true
+		}},
+	}
+)
+
+// queueKeywords are the keywords of both tables.
+func queueKeywords() []keyword {
+	list := make([]keyword, 0, len(disciplines)+len(parameters))
+	for _, name := range disciplines {
+		list = append(list, keyword{name, name, func(r *reader) { r.line.discipline = name }})
+	}
+	for _, p := range parameters {
+		usage := p.name + p.usage
+		list = append(list, keyword{p.name, usage, func(r *reader) { p.read(&r.line, r, usage) }})
+	}
+	return list
+}
+
+// makeQueue makes the queue, if there is a rate.
+func (r *reader) makeQueue() {
+	c, l := &r.cfg, &r.line
+	for _, name := range disciplines {
+		if w, said := r.seen[name]; said && name != l.discipline {
+			r.fail(w, "another queue than "+l.discipline, "one of them")
+		}
+		r.needs(name, c.Rate != nil, "a rate: without one nothing waits")
+	}
+	for _, p := range parameters {
+		of := strings.Fields(p.of)
+		r.needs(p.name, slices.Contains(of, l.discipline), strings.Join(of, " or "))
+	}
+	if r.err != nil {
+		return
+	}
+	if c.Rate == nil {
+		if c.MaxPackets, c.MaxBytes = l.bound.Packets, l.bound.Bytes; l.bound.Time > 0 {
+			r.fail(r.seen["limit"], "nothing by itself in time", "a rate")
+		}
+		return
+	}
+	r.checkQueue()
+	c.Queue = l.queue(c.Rate)
+}
+
+// checkQueue tells mistakes that are of more than one parameter.
+func (r *reader) checkQueue() {
+	l := &r.line
+	if l.ecn && l.noECN {
+		r.fail(r.seenLast("ecn", "noecn"), "the contrary of what was said", "one of ecn and noecn")
+	}
+	if l.discipline == wordCoDel || l.discipline == wordFQCoDel {
+		c := CoDel{Target: l.target, Interval: l.interval}.withDefaults()
+		if c.Target >= c.Interval {
+			r.fail(r.seenLast("target", "interval"), "no good: the target would be "+
+				c.Target.String()+" and the interval "+c.Interval.String(),
+				"a target below the interval")
+		}
+	}
+	if l.discipline == wordFQCoDel && l.bound.Time > 0 {
+		r.fail(r.seen["limit"], "no limit of fq_codel", "one in packets or bytes")
+	}
+	if l.discipline == wordRED {
+		r.checkRED()
+	}
+}
+
+// checkRED looks at thresholds.
+func (r *reader) checkRED() {
+	l := &r.line
+	b := l.boundFor(1 << 40)
+	switch {
+	case l.inPackets && l.most == 0 && b.Packets < 4:
+		r.fail(r.seen["min"], "a threshold alone", "max N as well, or limit N packets")
+	case l.most == 0 && !l.inPackets && b.Bytes < 4:
+		r.fail(r.seen[wordRED], "without thresholds", "min and max, or a limit in bytes")
+	}
+	whole := RED{
+		Min: l.least, Max: l.most, InPackets: l.inPackets, Packets: b.Packets, Bytes: b.Bytes,
+	}.withDefaults()
+	if whole.Min >= whole.Max {
+		r.fail(r.seenLast("min", "max", wordRED), "no good: min would be "+strconv.Itoa(whole.Min)+
+			" and max "+strconv.Itoa(whole.Max), "min below max")
+	}
+}
+
+// boundFor is what was said of the bound, or the usual one of a rate.
+func (l *line) boundFor(rate int64) Bound {
+	if l.bound == (Bound{}) {
+		return Bound(UsualQueue(BitsPerSecond(rate)))
+	}
+	return l.bound
+}
+
+// queue makes the queue, with its defaults, so that its words say them.
+func (l *line) queue(rate Rate) Discipline {
+	b := l.boundFor(rate.MeanRate())
+	switch l.discipline {
+	case wordDropHead:
+		return DropHead(b)
+	case wordCoDel:
+		return CoDel{
+			Target: l.target, Interval: l.interval, Packets: l.bound.Packets, Bytes: l.bound.Bytes,
+			Time: l.bound.Time, ECN: l.ecn,
+		}.withDefaults()
+	case wordFQCoDel:
+		return FQCoDel{
+			Target: l.target, Interval: l.interval, Flows: l.flows, Quantum: l.quantum,
+			Packets: l.bound.Packets, Bytes: cmp.Or(l.memory, l.bound.Bytes), ECN: !l.noECN,
+		}.withDefaults()
+	case wordPIE:
+		return PIE{
+			Target: l.target, Update: l.update, Burst: l.allowance, Alpha: l.alpha, Beta: l.beta,
+			Timestamps: !l.estimator, ECN: l.ecn, Packets: l.bound.Packets, Bytes: l.bound.Bytes,
+			Time: l.bound.Time,
+		}.withDefaults()
+	case wordRED:
+		return RED{
+			Min: l.least, Max: l.most, InPackets: l.inPackets, MaxP: l.probability,
+			Weight: l.weight, Abrupt: l.abrupt, Mean: l.mean, ECN: l.ecn,
+			Packets: b.Packets, Bytes: b.Bytes, Time: b.Time,
+		}.withDefaults()
+	}
+	return DropTail(b)
+}
+
+// readMin and readMax read thresholds, which are of one kind.
+func (l *line) readMin(r *reader, usage string) { l.least = r.threshold(usage, "max") }
+
+func (l *line) readMax(r *reader, usage string) { l.most = r.threshold(usage, "min") }
+
+func (r *reader) threshold(usage, other string) int {
+	w, ok := r.next(usage)
+	if !ok {
+		return 0
+	}
+	n, inPackets := 0, false
+	if bytes, ok := measure(w.text, sizeUnits, defaultMaxBytes); ok {
+		n = int(bytes)
+	} else if count, err := strconv.Atoi(w.text); err == nil && count >= 1 && count <= maxLimit {
+		n, inPackets = count, true
+	} else {
+		r.fail(w, "no length of a queue", "packets, such as 20, or bytes, such as 30kb")
+	}
+	if _, said := r.seen[other]; said && inPackets != r.line.inPackets {
+		r.fail(w, "of another kind than "+other, "both in packets or both in bytes")
+	}
+	r.line.inPackets = inPackets
+	return n
+}
+
+// some reads a share that is not nothing.
+func (r *reader) some(usage string) float64 {
+	at := r.at
+	p := r.share(usage)
+	if r.err == nil && p == 0 {
+		r.fail(r.words[at], "nothing at all", "more than 0%")
+	}
+	return p
+}
+
+// sixteenths reads tc-pie(8)'s weights, which are in sixteenths of 1/s.
+func (r *reader) sixteenths(usage string) float64 {
+	w, ok := r.next(usage)
+	if !ok {
+		return 0
+	}
+	const most, part = 32, 16
+	n, err := strconv.ParseFloat(w.text, 64)
+	if err != nil || !(n > 0 && n <= most) || strings.Trim(w.text, "0123456789.") != "" {
+		r.fail(w, "no weight", "a number above 0, up to 32, in sixteenths of 1/s")
+	}
+	return n / part
+}
+
+// bytes reads a length: a number may do without its unit.
+func (r *reader) bytes(usage string) int {
+	w, ok := r.next(usage)
+	if !ok {
+		return 0
+	}
+	if n, ok := measure(w.text, sizeUnits, defaultMaxBytes); ok {
+		return int(n)
+	}
+	n, err := strconv.Atoi(w.text)
+	if err != nil || n < 1 || n > defaultMaxBytes {
+		r.fail(w, "no number of bytes", "such as 1514 or 32kb, up to 64mb")
+	}
+	return n
+}
+
+const usageLimit = "limit PACKETS, BYTESkb, TIME or several of them, such as 100,64kb,200ms"
+
+// limit reads the bounds of the queue.
+func (r *reader) limit() {
+	w, ok := r.next(usageLimit)
+	if !ok {
+		return
+	}
+	b := &r.line.bound
+	for item := range strings.SplitSeq(w.text, ",") {
+		n, err := strconv.Atoi(item)
+		bytes, inBytes := measure(item, sizeUnits, defaultMaxBytes)
+		d, isTime := duration(item)
+		switch {
+		case err == nil && n >= 1 && n <= maxLimit && b.Packets == 0:
+			b.Packets = n
+		case inBytes && b.Bytes == 0:
+			b.Bytes = int(bytes)
+		case isTime == nil && d > 0 && d <= maxDelay && b.Time == 0:
+			b.Time = d
+		default:
+			r.fail(w, "no limit",
+				"packets, such as 100, or bytes, such as 64kb, or a time; 65536 or 64mb at most")
+			return
+		}
+	}
+}
+
+const usagePolice = "police RATE BURST [mark]"
+
+// police reads a policer.
+func (r *reader) police() {
+	w, ok := r.next(usagePolice)
+	if !ok {
+		return
+	}
+	bits, ok := measure(w.text, rateUnits, maxRate)
+	if !ok {
+		r.fail(w, "no rate", usageOfRates)
+	}
+	r.cfg.Policer = &Policer{Rate: BitsPerSecond(bits), Burst: r.bytes(usagePolice)}
+	r.cfg.Policer.Mark = r.skip("mark")
+}
+
+// maxRate is a thousand times what anything here moves.
+const maxRate = 1e12
+
+const (
+	usageRate    = "rate RATE [OVERHEAD [CELLSIZE [CELLOVERHEAD]]] or rate RATE,RATE@TIME,…"
+	usageOfRates = "a number with bit, kbit, mbit or gbit, such as 10mbit"
+)
+
+// maxSteps bounds the steps of a rate.
+const maxSteps = 1000
+
+// rate reads a rate that is constant or has steps.
+func (r *reader) rate() {
+	w, ok := r.next(usageRate)
+	if !ok {
+		return
+	}
+	for item := range strings.SplitSeq(w.text, ",") {
+		text, when, later := strings.Cut(item, "@")
+		bits, ok := measure(text, rateUnits, maxRate)
+		var at time.Duration
+		if later {
+			var err error
+			if at, err = duration(when); err != nil || at > maxDelay {
+				r.fail(w, "no rate", "times behind the @, such as 1mbit,2500kbit@40s")
+			}
+			ok = ok || slices.Contains([]string{"0", "0bit"}, text)
+		}
+		switch n := len(r.steps); {
+		case !ok:
+			r.fail(w, "no rate", usageOfRates)
+		case later != (n > 0) || n > 0 && at <= r.steps[n-1].At:
+			r.fail(w, "no rate", "the first from the beginning, the others in the order of time, "+
+				"such as 1mbit,2500kbit@40s")
+		case n == maxSteps:
+			r.fail(w, "too long a list", strconv.Itoa(maxSteps)+" steps at most")
+		}
+		if r.err != nil {
+			return
+		}
+		r.steps = append(r.steps, Step{at, BitsPerSecond(bits)})
+	}
+	r.framing()
+}
+
+// framing reads what packets cost beyond their bytes.
+func (r *reader) framing() {
+	if r.more() {
+		r.cfg.Overhead = r.number("rate RATE OVERHEAD", 0, math.MaxUint16)
+	}
+	if at := r.at; r.more() {
+		r.cells.Size = r.number("rate RATE OVERHEAD CELLSIZE", 1, math.MaxUint16)
+		if len(r.steps) > 1 {
+			r.fail(r.words[at], "no part of a rate in steps", "a rate that is constant, for cells")
+		}
+		r.cells.Rate = r.steps[0].Rate
+	}
+	if r.more() {
+		r.cells.Overhead = r.number("rate RATE OVERHEAD CELLSIZE CELLOVERHEAD", 0, math.MaxUint16)
+	}
+}
+
+const usageSlot = "slot MIN [MAX] [packets N] [bytes N] or " +
+	"slot distribution NAME DELAY JITTER [packets N] [bytes N]"
+
+// slot reads slots, as tc-netem(8) has them.
+func (r *reader) slot() {
+	s := &Slots{}
+	if r.skip("distribution") {
+		shape := r.distribution()
+		s.Min = r.time(usageSlot)
+		s.Jitter = shape.jitter(r.time(usageSlot))
+	} else {
+		s.Min = r.time(usageSlot)
+		if r.more() {
+			s.Max = r.time(usageSlot)
+		}
+	}
+	for range 2 { // in any order
+		if s.Packets == 0 && r.skip("packets") {
+			s.Packets = r.count("packets N", maxLimit)
+		}
+		if s.Bytes == 0 && r.skip("bytes") {
+			s.Bytes = r.bytes("bytes N")
+		}
+	}
+	r.slots = s
+}
