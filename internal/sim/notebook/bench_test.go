@@ -19,3 +19,12 @@ func BenchmarkTahoe(b *testing.B) {
 		b.ReportMetric(float64(r[0].Sent+r[0].Acks), "packets/op")
 	}
 }
+
+// BenchmarkFixedWindow plays a minute of a window that is too large.
+func BenchmarkFixedWindow(b *testing.B) {
+	for b.Loop() {
+		r, _, err := notebook.Network{}.Run(1, notebook.Config{}, notebook.NewFixedWindow(1000))
+		require.NoError(b, err)
+		b.ReportMetric(float64(r[0].Sent+r[0].Acks), "packets/op")
+	}
+}

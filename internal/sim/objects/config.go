@@ -3,6 +3,7 @@ package objects
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
@@ -56,6 +57,11 @@ type Config struct {
 	// Buffer is the receive buffer of that arm's two sockets in bytes; 0: 16 MiB, as in the
 	// document: a window of 1120 packets arrives at once, which Linux's default drops.
 	Buffer int
+	// Cost is what it takes that arm's two ends to send a packet, one after the other; 0: 20
+	// µs, about what Python takes for a header, a digest and a system call; negative: no time.
+	// Then a window leaves at once, and what is sent again waits behind all of it: so most of
+	// what is lost waits for its time-out.
+	Cost time.Duration
 	// Chunk is how many bytes of an object a turn of the arm Interleaved has; 0: 1325.
 	Chunk int
 }
@@ -66,6 +72,7 @@ const (
 	defaultLarge  = 740_000
 	defaultBuffer = 16 << 20
 	defaultChunk  = 1325
+	defaultCost   = 20 * time.Microsecond
 	maxRandom     = 1 << 26 // bytes of an object, and of all
 )
 
@@ -84,6 +91,9 @@ func (c Config) withDefaults() Config {
 			*d.field = d.value
 		}
 	}
+	if c.Cost == 0 {
+		c.Cost = defaultCost
+	}
 	if c.Name == "" {
 		c.Name = "objects"
 	}
@@ -100,6 +110,8 @@ func (c *Config) validate() error {
 		c.Pairs*(c.Small+c.Large) > maxRandom:
 		return fmt.Errorf("%w: %d times %d and %d bytes: want 1 to %d in all", ErrConfig,
 			c.Pairs, c.Small, c.Large, maxRandom)
+	case c.Cost > time.Second:
+		return fmt.Errorf("%w: a cost of %v: want up to 1s", ErrConfig, c.Cost)
 	case c.Buffer < 0 || c.Buffer > 1<<30 || c.Chunk < 1 || c.Chunk > maxChunk:
 		return fmt.Errorf("%w: a buffer of %d bytes, chunks of %d", ErrConfig, c.Buffer, c.Chunk)
 	}

@@ -152,7 +152,7 @@ func TestDuplicatesDoNotMatter(t *testing.T) {
 // have the server send much that has arrived.
 func TestPacketsOfSelectiveRepeat(t *testing.T) {
 	const n = 10*755 + 10*8 + 20 // chunks of 1325 bytes, and an end each
-	selective := objects.Config{RDT: rdt.Config{Selective: true}}
+	selective := objects.Config{Cost: -1, RDT: rdt.Config{Selective: true}}
 	shares := []float64{.1}
 	if long.Runs() {
 		shares = []float64{.05, .1, .15}
@@ -168,7 +168,7 @@ func TestPacketsOfSelectiveRepeat(t *testing.T) {
 
 			r = run(t, lossy(p), seed, selective)
 			assert.InDelta(t, n/(1-p)/(1-p), float64(r.Sent), 6*sigma, "p %g, seed %d", p, seed)
-			document := run(t, lossy(p), seed, objects.Config{})
+			document := run(t, lossy(p), seed, objects.Config{Cost: -1})
 			assert.Greater(t, document.Again, 2*r.Again)
 			assert.Greater(t, document.Took, r.Took)
 		}
@@ -191,28 +191,32 @@ func TestDamageIsLoss(t *testing.T) {
 	assert.InDelta(t, 7650/(1-p), float64(r.Sent), 4*math.Sqrt(7650*p)/(1-p))
 }
 
-// TCP's seconds are time-outs, which grow faster than the loss; RDT's are its fixed second.
-// What names its packets and adapts hardly notices.
+// On a path without delay TCP's seconds are time-outs, which grow faster than the loss; RDT,
+// whose sender has not all of its window under way when it hears of a hole, mends most of them
+// at once. The document has 2.6 s and 15.1 s for TCP, and 1.7 s for RDT at 5 %. A sender that
+// takes no time leaves most of its holes to a time-out of a second.
 func TestLossByArm(t *testing.T) {
-	seeds := uint64(2)
+	seeds := uint64(3)
 	if long.Runs() {
-		seeds = 8
+		seeds = 10
 	}
 	mean := func(p float64, cfg objects.Config) (s float64) {
+		wire := netem.Config{Delay: 25 * time.Microsecond, Loss: netem.UniformLoss(p)}
 		for seed := range seeds {
-			r := run(t, lossy(p), seed, cfg)
+			r := run(t, objects.Network{Down: wire, Up: wire}, seed, cfg)
 			s += r.Took.Seconds() / float64(seeds)
 		}
 		return s
 	}
 	five, ten := mean(.05, arms["sequential"]), mean(.1, arms["sequential"])
-	document := mean(.1, arms["rdt"])
-	selective := mean(.1, objects.Config{RDT: rdt.Config{Selective: true, Adaptive: true}})
-	t.Logf("TCP %.2f and %.2f s, RDT %.2f s, selective and adaptive %.2f s", five, ten, document,
-		selective)
+	rdtFive, rdtTen := mean(.05, arms["rdt"]), mean(.1, arms["rdt"])
+	atOnce := mean(.05, objects.Config{Cost: -1})
+	t.Logf("at 5 %% and 10 %%: TCP %.2f and %.2f s, RDT %.2f and %.2f s, at once %.2f s", five, ten,
+		rdtFive, rdtTen, atOnce)
 	assert.Greater(t, ten/five, 2.0)
-	assert.Less(t, document, ten)
-	assert.Less(t, selective, .3*document)
+	assert.Less(t, rdtFive, five)
+	assert.Less(t, rdtTen, ten)
+	assert.Greater(t, atOnce, 2*rdtFive)
 }
 
 // Where objects take turns over one stream, what is lost of one holds up all of them; over
@@ -248,17 +252,17 @@ func TestDelayByRoundTrips(t *testing.T) {
 	assert.GreaterOrEqual(t, r.Took.Seconds(), .1*least)
 	assert.Less(t, r.Took.Seconds(), .1*(least+8), "buffers grow, too")
 	// The document's window of 1120 packets leaves each round trip.
-	r = run(t, n, 1, arms["rdt"])
+	r = run(t, n, 1, objects.Config{Cost: -1})
 	assert.Equal(t, 700*ms, r.Took, "7650 packets are seven windows, after a request")
 }
 
 // A window of 1120 packets that arrives at once needs the buffer that the document gave its
 // sockets.
 func TestABufferForTheWindow(t *testing.T) {
-	r := run(t, objects.Network{}, 1, objects.Config{})
+	r := run(t, objects.Network{}, 1, objects.Config{Cost: -1})
 	assert.Zero(t, r.Overflowed)
 	assert.Zero(t, r.Again)
-	r = run(t, objects.Network{}, 1, objects.Config{Buffer: 64 << 10})
+	r = run(t, objects.Network{}, 1, objects.Config{Cost: -1, Buffer: 64 << 10})
 	assert.NotZero(t, r.Overflowed)
 	assert.NotZero(t, r.Again)
 }

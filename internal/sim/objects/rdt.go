@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/rdt"
@@ -23,6 +24,8 @@ type end struct {
 	engine
 	peer netip.AddrPort // invalid: nobody has asked yet
 	buf  []byte
+	cost time.Duration
+	idle clock.Time // it is busy sending until then
 	// after is called when the engine has been given its due.
 	after func()
 }
@@ -37,16 +40,21 @@ func (e *end) Turn(now clock.Time, s *sim.Socket) {
 	if e.Deadline().Due(now) {
 		e.Advance(now)
 	}
-	for e.peer.IsValid() && s.Roomy() {
+	for e.idle <= now && e.peer.IsValid() && s.Roomy() {
 		b, ok := e.Output(now, e.buf[:0])
 		if !ok || s.Send(e.peer, b) != nil {
 			break
 		}
+		e.idle = now.Add(max(0, e.cost))
 	}
 	if e.after != nil {
 		e.after()
 	}
-	s.Wake(e.Deadline())
+	due := e.Deadline()
+	if e.idle > now {
+		due = clock.Earliest(due, e.idle)
+	}
+	s.Wake(due)
 }
 
 // datagramBytes is the longest datagram.
@@ -85,9 +93,9 @@ func attachRDT(a *App, client, server *sim.Host, at netip.AddrPort, cfg *Config)
 		}
 	}
 	ends := [2]*end{
-		{engine: from, buf: make([]byte, datagramBytes)},
+		{engine: from, buf: make([]byte, datagramBytes), cost: cfg.Cost},
 		{
-			engine: to, buf: make([]byte, datagramBytes), peer: at,
+			engine: to, buf: make([]byte, datagramBytes), cost: cfg.Cost, peer: at,
 			after: func() { collect(a, to, from) },
 		},
 	}
