@@ -1,9 +1,6 @@
 package congestion
 
-import (
-
-	"github.com/tidepool-net/tidepool/internal/clock"
-)
+import "github.com/tidepool-net/tidepool/internal/clock"
 
 // The constants of RFC 9438 §4.1.1.
 const (
