@@ -28,7 +28,7 @@ func deciders(t *testing.T) []string {
 	out, err := exec.Command("go", "list", "-deps", ".", "../rcp", "../rdt").Output()
 	require.NoError(t, err)
 	var all []string
-	for _, path := range strings.FieldsSeq(string(out)) {
+	for path := range strings.FieldsSeq(string(out)) {
 		if strings.HasPrefix(path, module) {
 			all = append(all, path)
 		}
