@@ -59,6 +59,19 @@ type Table struct {
 	hidden     map[netip.Prefix][]Route // behind the one in use, best origin first
 	prefixes   int
 	generation uint64
+	memo       [memoSize]recent
+}
+
+// memoSize is how many answers a table remembers, one for each value of an address's last
+// bits: packets come in rows of few destinations.
+const memoSize = 16
+
+// recent is what Hop answered about an address.
+type recent struct {
+	addr  Addr
+	ok    bool
+	until uint64 // the table's generation, plus one: zero is never right
+	hop   Hop
 }
 
 // Len returns the number of prefixes.
@@ -183,6 +196,15 @@ type Hop struct {
 
 // Hop is Lookup for the way of packets.
 func (t *Table) Hop(a Addr) (h Hop, ok bool) {
+	r := &t.memo[(a[3]^a[2]^a[1])%memoSize]
+	if r.addr != a || r.until != t.generation+1 {
+		*r = recent{addr: a, until: t.generation + 1}
+		r.hop, r.ok = t.hop(a)
+	}
+	return r.hop, r.ok
+}
+
+func (t *Table) hop(a Addr) (h Hop, ok bool) {
 	w, _ := t.match(a)
 	if w == nil {
 		return h, false

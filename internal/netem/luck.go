@@ -41,10 +41,9 @@ type luck struct {
 }
 
 // draw draws only where there is something to decide.
-func (l *luck) draw() bool {
-	if l.share <= 0 {
-		return false
-	}
+func (l *luck) draw() bool { return l.share > 0 && l.decide() }
+
+func (l *luck) decide() bool {
 	if l.same > 0 && l.begun && l.random.Float64() < l.same {
 		return l.last
 	}

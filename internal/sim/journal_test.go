@@ -1,0 +1,36 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Every bit of what is entered counts, and so does the order.
+func TestEachBitOfAnEntryCounts(t *testing.T) {
+	head := make([]byte, loggedBytes)
+	for i := range head {
+		head[i] = byte(37 * i)
+	}
+	sum := func(size int, head []byte) uint64 {
+		var j journal
+		j.note(12345, 6, size, head)
+		j.note(12346, 7, 40, head[:28])
+		return j.sum
+	}
+	seen := map[uint64]bool{sum(1500, head): true}
+	for i := range 8 * len(head) {
+		head[i/8] ^= 1 << (i % 8)
+		h := sum(1500, head)
+		head[i/8] ^= 1 << (i % 8)
+		require.False(t, seen[h], "bit %d", i)
+		seen[h] = true
+	}
+	require.False(t, seen[sum(1501, head)])
+	var a, b journal
+	a.note(1, 2, 40, head)
+	a.note(1, 3, 40, head)
+	b.note(1, 3, 40, head)
+	b.note(1, 2, 40, head)
+	require.NotEqual(t, a.sum, b.sum)
+}
