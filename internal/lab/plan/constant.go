@@ -145,8 +145,8 @@ func nameVariables(vars []variable) {
 		v.name = v.key
 		for from := len(parts) - 1; from > 0; from-- {
 			short := strings.Join(parts[from:], ".")
-			if first := short[0]; first >= '0' && first <= '9' || first == '*' || first == '-' {
-				continue
+			if strings.Trim(short[:min(1, len(short))], "0123456789*-+") == "" {
+				continue // no name that a formula could have
 			}
 			if v.alone(short, vars, i) {
 				v.name = short

@@ -17,6 +17,8 @@ const (
 	maxFileBytes = 1 << 20
 	maxDepth     = 32
 	maxNodes     = 100_000
+	maxTokens    = 4 * maxNodes
+	maxKeys      = 2000 // of one mapping: the YAML parser's time grows with the square
 )
 
 // source is a text that was read.
@@ -140,8 +142,13 @@ func (b *builder) invalid() place {
 // flat refuses what is nested so deep that a parser could run out of stack, and the parts of
 // YAML that let one thing stand for another.
 func (b *builder) flat(tokens token.Tokens) bool {
+	if len(tokens) > maxTokens {
+		b.report.add(place{src: b.src}, "too much in it", strconv.Itoa(maxNodes)+" values at most")
+		return false
+	}
 	depth, entries := 0, 0
-	for _, t := range tokens {
+	var wide mappings
+	for i, t := range tokens {
 		if t.Type != token.SequenceEntryType {
 			entries = 0
 		}
@@ -153,6 +160,12 @@ func (b *builder) flat(tokens token.Tokens) bool {
 			depth--
 		case token.SequenceEntryType:
 			entries++
+			wide.leave(t.Position.Column)
+		case token.MappingValueType:
+			if i > 0 && wide.key(tokens[i-1].Position.Column) > maxKeys {
+				b.report.add(b.at(tokens[i-1]), "too many keys", strconv.Itoa(maxKeys)+" at most")
+				return false
+			}
 		case token.AnchorType, token.AliasType, token.MergeKeyType:
 			refused = "an anchor, an alias or a merge key"
 		case token.TagType:
@@ -175,6 +188,27 @@ func (b *builder) flat(tokens token.Tokens) bool {
 	return true
 }
 
+// mappings count the keys of those that a token is in, by their columns, outermost first.
+type mappings []struct{ column, keys int }
+
+// leave ends what is indented further than a column.
+func (m *mappings) leave(column int) {
+	for len(*m) > 0 && (*m)[len(*m)-1].column > column {
+		*m = (*m)[:len(*m)-1]
+	}
+}
+
+// key counts one, and returns how many its mapping has by now.
+func (m *mappings) key(column int) int {
+	m.leave(column)
+	if len(*m) == 0 || (*m)[len(*m)-1].column < column {
+		*m = append(*m, struct{ column, keys int }{column, 0})
+	}
+	top := &(*m)[len(*m)-1]
+	top.keys++
+	return top.keys
+}
+
 // syntax reports what the YAML parser says.
 func (b *builder) syntax(err error) {
 	var known yaml.Error
@@ -182,7 +216,7 @@ func (b *builder) syntax(err error) {
 		b.report.add(place{src: b.src}, "no YAML: "+err.Error(), "")
 		return
 	}
-	b.report.add(b.at(known.GetToken()), "no YAML: "+known.GetMessage(), "")
+	b.report.add(b.at(known.GetToken()), "no YAML: "+visible(known.GetMessage()), "")
 }
 
 // at returns where a token stands.

@@ -134,7 +134,7 @@ func (c *chain) lose(shell *node) {
 	case l.Loss != nil:
 		c.bad(shell, "mm-loss beside mm-onoff in one direction", "one of them")
 	default:
-		c.loss[l] = 1 - (1-c.loss[l])*(1-m.value)
+		c.loss[l] += (1 - c.loss[l]) * m.value
 	}
 }
 

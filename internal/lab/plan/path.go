@@ -77,8 +77,11 @@ func (d *decoder) wires(root *node, x *draft) {
 	default:
 		below := x.path.get("down")
 		d.direction(below, "down", down)
-		if above := d.above(x.path.get("up"), below); above != nil {
-			d.direction(above, "up", up)
+		above := d.above(x.path.get("up"), below)
+		d.direction(above, "up", up)
+		if way := x.path.get("up"); (way == nil || way.get("delay").plain("same")) &&
+			below.get("delay") == nil {
+			up.Delay = down.Delay // which netem's words say
 		}
 	}
 	d.rtt = down.Delay + up.Delay
@@ -132,7 +135,7 @@ func idealPath(p place) *node {
 	}}
 }
 
-// above puts what is the same as below in its place; nil: it cannot be read.
+// above puts what is the same as below in its place.
 func (d *decoder) above(n, below *node) *node {
 	switch {
 	case n == nil:

@@ -133,8 +133,8 @@ func (d *decoder) waiting(l *link) {
 	if q.limits != nil {
 		d.limits(q.limits, l, &q)
 	}
-	if q.kind == "red" {
-		d.thresholds(l, &q)
+	if q.kind == "red" && !d.thresholds(l, &q) {
+		return
 	}
 	if made := q.discipline(); made != nil {
 		l.Queue = made
@@ -237,29 +237,31 @@ func (d *decoder) packet(l *link) float64 {
 }
 
 // thresholds reads where RED begins and where its probability is max_p.
-func (d *decoder) thresholds(l *link, q *waitingRoom) {
+func (d *decoder) thresholds(l *link, q *waitingRoom) bool {
 	if q.maxNode == nil && q.lowNode != nil {
 		d.bad(q.lowNode, "min without max", "both of them")
-		return
+		return false
 	}
-	if q.maxNode == nil {
-		if q.packets > 0 && q.bytes == 0 { // a quarter of the limit, in the limit's unit
-			q.high.inPackets = true
-		}
-		return
+	if q.maxNode == nil { // a quarter of the limit, in the limit's unit
+		q.high.inPackets = q.packets > 0 && q.bytes == 0
+		return true
 	}
 	var ok bool
 	if q.high, ok = d.length(q.maxNode, "the queue at max_p", l); !ok || q.lowNode == nil {
-		return
+		return ok
 	}
 	if q.low, ok = d.length(q.lowNode, "the queue from which packets are dropped", l); !ok {
-		return
+		return false
 	}
 	if q.low.inPackets != q.high.inPackets {
 		d.bad(q.lowNode, "min and max in different units", "both in bytes or both in packets")
-	} else if q.low.n >= q.high.n {
-		d.bad(q.lowNode, "min is not below max", "less than "+q.maxNode.text)
+		return false
 	}
+	if q.low.n >= q.high.n {
+		d.bad(q.lowNode, "min is not below max", "less than "+q.maxNode.text)
+		return false
+	}
+	return true
 }
 
 // discipline makes the queue; nil: it has no limit.

@@ -59,13 +59,13 @@ var experimentKeys = []key[draft]{
 
 // experiment decodes a document.
 func (d *decoder) experiment(root *node) Experiment {
-	x := draft{}
+	x, before := draft{}, len(d.report.errs)
 	x.Path.MTU = 1500
 	if !fill(d, root, "an experiment", experimentKeys, &x) {
 		return x.Experiment
 	}
 	d.mtu, d.duration = x.Path.MTU, x.Duration
-	if root.get("name") == nil {
+	if root.get("name") == nil && len(d.report.errs) == before {
 		d.report.add(root.place, "an experiment without a name", "name: WORD")
 	}
 	if w := x.warmup; w != nil {

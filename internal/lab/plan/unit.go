@@ -114,6 +114,9 @@ func withUnit(text string, as dimension) string {
 	case dataRate:
 		return text + "Mbit/s or " + text + "bit/s"
 	case shareOf:
+		if v, err := strconv.ParseFloat(text, 64); err == nil && v <= 1 {
+			return strconv.FormatFloat(v*100, 'g', 6, 64) + "% or " + text + "%"
+		}
 		return text + "%"
 	case dataSize:
 		return text + "B or " + text + "kB"

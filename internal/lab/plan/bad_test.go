@@ -1,0 +1,256 @@
+package plan_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// Parts that are right, for files of which another part is wrong.
+const (
+	head  = "name: x\n"
+	way   = "path: {down: {delay: 10ms, rate: 1Mbit/s}}\n"
+	talk  = "flows: [{cc: reno}]\n"
+	whole = head + way + talk
+)
+
+// down is a file whose way down has this in it.
+func down(text string) string { return head + "path: {down: {" + text + "}}\n" + talk }
+
+// flow is a file of one flow with these keys.
+func flow(text string) string { return head + way + "flows: [{" + text + "}]\n" }
+
+// expects is a file that is swept and expects something.
+func expects(text string) string {
+	return whole + "sweep: {flows.0.cc: [reno, cubic], path.down.loss: [1%, 2%]}\nexpect:\n  - " +
+		text + "\n"
+}
+
+// bad are files with something wrong: what is said of them is in testdata/bad.golden.
+var bad = []struct{ name, text string }{
+	{"nothing", ""},
+	{"only a remark", "# nothing\n"},
+	{"not a mapping", "- 1\n"},
+	{"a scalar", "hello\n"},
+	{"no yaml", "name: [x\n"},
+	{"a tab", "name: x\n\tpath: y\n"},
+	{"an open quote", "name: 'x\n"},
+	{"two documents", whole + "---\n" + whole},
+	{"an anchor", "name: &a x\nabout: *a\n"},
+	{"a merge key", "<<: {name: x}\n"},
+	{"a tag", "name: !!str x\n"},
+	{"a complex key", "? [a]\n: b\n"},
+	{"a directive", "%YAML 1.2\n---\nname: x\n"},
+	{"deep", "name: " + strings.Repeat("[", 50) + strings.Repeat("]", 50) + "\n"},
+	{"deep entries", "name:\n" + strings.Repeat("- ", 50) + "x\n"},
+	{"a key twice", "name: x\nseed: 1\nseed: 2\n" + way + talk},
+	{"an unknown key", "neme: x\n" + way + talk},
+	{"a far unknown key", whole + "frobnicate: 1\n"},
+	{"no name", way + talk},
+	{"no path", head + talk},
+	{"no flows", head + way},
+	{"empty flows", head + way + "flows: []\n"},
+	{"flows are a mapping", head + way + "flows: {cc: reno}\n"},
+	{"a key without a value", head + "about:\n" + way + talk},
+	{"a bad name", "name: a/b\n" + way + talk},
+	{"no unit", head + "duration: 240\n" + way + talk},
+	{"another unit", head + "duration: 240B\n" + way + talk},
+	{"an unknown unit", head + "duration: 240parsec\n" + way + talk},
+	{"a near unit", head + "duration: 240S\n" + way + talk},
+	{"no number", head + "duration: long\n" + way + talk},
+	{"negative", head + "duration: -3s\n" + way + talk},
+	{"out of range", head + "duration: 9000h\n" + way + talk},
+	{"a list for a time", head + "duration: [1s]\n" + way + talk},
+	{"seed", head + "seed: one\n" + way + talk},
+	{"trials", head + "trials: 0\n" + way + talk},
+	{"mtu", head + "mtu: 20\n" + way + talk},
+	{"warmup", head + "duration: 10s\nwarmup: 10s\n" + way + talk},
+	{"host jitter", head + "host_jitter: 1bdp\n" + way + talk},
+	{"a path without down", head + "path: {up: {delay: 1ms}}\n" + talk},
+	{"a direction with a near key", down("dealy: 1ms")},
+	{"several mistakes", down("delay: 5, rate: 12Mbps, loss: 120%, queue: {typ: droptail}")},
+	{"ambiguous rate", down("rate: 12Mb")},
+	{"rate of zero", down("rate: 0Mbit/s")},
+	{"queue without a rate", down("delay: 1ms, queue: 20pkt")},
+	{"queue of another kind", down("rate: 1Mbit, queue: {type: codle}")},
+	{"queue with another's key", down("rate: 1Mbit, queue: {type: droptail, target: 5ms}")},
+	{"queue too small", down("rate: 1Mbit, queue: 1000B")},
+	{"queue without a unit", down("rate: 1Mbit, queue: 100")},
+	{"half a packet", down("rate: 1Mbit, queue: 1.5pkt")},
+	{"bdp without a delay", down("rate: 1Mbit, queue: 1bdp")},
+	{"codel", down("rate: 1Mbit, queue: {type: codel, target: 200ms}")},
+	{"red", down("rate: 1Mbit, queue: {type: red, min: 5pkt, max: 20kB}")},
+	{"red upside down", down("rate: 1Mbit, queue: {type: red, min: 20kB, max: 10kB}")},
+	{"loss of a word", down("loss: some")},
+	{"loss without its sign", down("loss: 0.02")},
+	{"loss every nothing", down("loss: every 0")},
+	{"loss at nothing", "name: x\npath:\n  down:\n    loss: at [17, x]\n" + talk},
+	{"loss of no kind", down("loss: {gilbret: {mean: 2%}}")},
+	{"loss of two kinds", down("loss: {every: 3, at: [1]}")},
+	{"loss with another's key", down("loss: {every: 3, correlation: 1%}")},
+	{"gilbert that cannot be", down("loss: {gilbert: {mean: 90%, burst: 2}}")},
+	{"gilbert of nothing", down("loss: {gilbert: {burst: 2}}")},
+	{"a window that is not whole", down("loss: {from: 1s, share: 100%}")},
+	{"windows in disorder", down("loss: {windows: [{from: 5s, to: 6s}, {from: 1s, to: 2s}]}")},
+	{"netem's words in loss", down(`loss: {netem: "0.3% 200%"}`)},
+	{"netem's words", head + "path:\n  down: delay 20ms lss 5%\n" + talk},
+	{"netem and more", down(`netem: "delay 3ms", loss: 1%`)},
+	{"jitter", down("jitter: {nromal: 3ms}")},
+	{"jitter table", down("jitter: {table: x.dist}")},
+	{"duplicate", down("duplicate: 101%")},
+	{"corrupt", down("corrupt: {bits: 2}")},
+	{"corrupt where", down("corrupt: {share: 1%, where: header}")},
+	{"policer", down("policer: {rate: 1Mbit}")},
+	{"policer with a small burst", down("policer: {rate: 1Mbit, burst: 100B}")},
+	{"steps", down("rate: {steps: [[0s, 1Mbit], [0s, 2Mbit]]}")},
+	{"late steps", down("rate: {steps: [[1s, 1Mbit]]}")},
+	{"half a step", down("rate: {steps: [[1s]]}")},
+	{"rate and trace", down("rate: 1Mbit, trace: x")},
+	{"path and mm", whole + "mm: mm-delay 3\n"},
+	{"mahimahi without arguments", head + "mm: mm-delay\n" + talk},
+	{"mahimahi with another shell", head + "mm: mm-delay 3 mm-lnk T T\n" + talk},
+	{"mahimahi with another direction", head + "mm: mm-loss sideways .1\n" + talk},
+	{"mahimahi with another option", head + "mm: mm-link T T --uplink-que=droptail\n" + talk},
+	{"mahimahi with a queue without a limit", head + "mm: mm-link T T --downlink-queue=droptail\n" +
+		talk},
+	{"mahimahi with another argument", head +
+		"mm: mm-link T T --downlink-queue=droptail --downlink-queue-args=octets=3\n" + talk},
+	{"cc", flow("cc: renoo")},
+	{"recovery", flow("recovery: fack")},
+	{"protocol", flow("protocol: sctp")},
+	{"mss", flow("mss: 9000")},
+	{"iw", flow("iw: 0")},
+	{"stop before start", flow("start: 5s, stop: 3s")},
+	{"start after the end", flow("start: 61s")},
+	{"stop before the last copy", flow("count: 3, interval: 5s, stop: 10s")},
+	{"an interval alone", flow("interval: 5s")},
+	{"fixed without a window", flow("cc: fixed")},
+	{"a window without fixed", flow("window: 10pkt")},
+	{"time-outs", flow("rto_min: 2s, rto_max: 1s")},
+	{"delayed", flow("delayed_ack: 2s")},
+	{"a switch", flow("sack: maybe")},
+	{"a script that is none", flow("cc: tahoe.py")},
+	{"an app", flow("app: noise")},
+	{"on without off", flow("app: {on: 1s}")},
+	{"requests for nothing", flow("app: {requests: 5}")},
+	{"the same name", head + way + "flows: [{name: a}, {name: a}]\n"},
+	{"a number for a name", flow("name: 3")},
+	{"too many flows", flow("count: 1001")},
+	{"too many flows together", head + way + "flows: [{count: 600}, {count: 600}]\n"},
+	{"sweep of nothing", whole + "sweep: {flows.0.cc: []}\n"},
+	{"sweep of a word", whole + "sweep: {flows.0.cc: reno}\n"},
+	{"sweep of a list", whole + "sweep: [flows.0.cc]\n"},
+	{"sweep of an unknown key", whole + "sweep: {flws.0.cc: [reno]}\n"},
+	{"sweep of an unknown key within", whole + "sweep: {flows.0.cx: [reno]}\n"},
+	{"sweep of a flow that is not there", whole + "sweep: {flows.1.cc: [reno]}\n"},
+	{"sweep of a flow by another name", whole + "sweep: {flows.a.cc: [reno]}\n"},
+	{"sweep with a wrong value", whole + "sweep: {flows.0.cc: [reno, cubik]}\n"},
+	{"sweep of the same", whole + "sweep: {flows.0.cc: [reno, reno]}\n"},
+	{"sweep of the name", whole + "sweep: {name: [a, b]}\n"},
+	{"sweep into a scalar", whole + "sweep: {path.down.rate.steps: [3]}\n"},
+	{"sweep without a key", whole + "sweep: {p: {values: [1%]}}\n"},
+	{"sweep of cases that are none", whole + "sweep: {arm: {a: reno}}\n"},
+	{"a value that fits one cell alone", head +
+		"path: {down: {delay: 10ms, rate: 1Mbit/s, queue: 1bdp}}\n" +
+		talk + "sweep: {path.down.delay: [10ms, 0ms], path.up: [same]}\n"},
+	{"too many cells", whole + "sweep: {seed: [" + series(200) + "], path.down.delay: [" +
+		delays(200) + "]}\n"},
+	{"expect is a mapping", whole + "expect: {goodput: 1}\n"},
+	{"expect of an unknown metric", expects("goodptu > 1Mbit/s")},
+	{"expect of a cell that is not there", expects("goodput(tahoe) > 1Mbit/s")},
+	{"expect of a flow that is not there", expects("goodput[1] > 1Mbit/s")},
+	{"expect without a comparison", expects("goodput")},
+	{"expect in another unit", expects("rtt.max < 3Mbit/s")},
+	{"expect with a strange key", expects("{value: goodput, is: 3Mbit/s, wthin: 1%}")},
+	{"expect without a value", expects("{is: 3Mbit/s}")},
+	{"expect two things", expects("{value: goodput, is: 3Mbit/s, at_least: 1Mbit/s}")},
+	{"expect within nothing", expects("{value: goodput, is: 3Mbit/s, within: 5ms}")},
+	{"expect at most within", expects("{value: goodput, at_most: 3Mbit/s, within: 5%}")},
+	{"expect where nothing is", expects("{where: {cc: bbr}, value: goodput, is: 3Mbit/s}")},
+	{"expect where nothing is swept", expects("{where: {mtu: 9000}, value: goodput, is: 3Mbit/s}")},
+	{"not text", "name: x\nabout: \xff\n"},
+	{"a terminal's codes", "name: x\x1b[31m\n" + way + talk},
+}
+
+func series(n int) string {
+	words := make([]string, n)
+	for i := range words {
+		words[i] = fmt.Sprint(i)
+	}
+	return strings.Join(words, ", ")
+}
+
+func delays(n int) string { return strings.ReplaceAll(series(n), ",", "ms,") + "ms" }
+
+// What is said of every file that is wrong, and where: line, column and caret.
+func TestBadFiles(t *testing.T) {
+	var told []string
+	for _, tt := range bad {
+		f, err := plan.Parse("x.yaml", []byte(tt.text))
+		if err == nil {
+			_, err = f.Cells()
+		}
+		require.Error(t, err, tt.name)
+		var errs plan.Errors
+		require.ErrorAs(t, err, &errs, tt.name)
+		told = append(told, fmt.Sprintf("%s\n%s\n", tt.name, err))
+	}
+	const between = "== "
+	name := filepath.Join("testdata", "bad.golden")
+	if *update {
+		text := between + strings.Join(told, between)
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
+	}
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	want := strings.Split(string(text), between)[1:]
+	require.Len(t, want, len(told))
+	for i := range told {
+		assert.Equal(t, want[i], told[i])
+	}
+}
+
+// A file with very many mistakes says so after some of them.
+func TestManyMistakes(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(whole)
+	for i := range 200 {
+		fmt.Fprintf(&b, "strange%d: 1\n", i)
+	}
+	_, err := plan.Parse("x.yaml", []byte(b.String()))
+	var errs plan.Errors
+	require.ErrorAs(t, err, &errs)
+	assert.Len(t, errs, 51)
+	assert.EqualError(t, errs[50], "x.yaml: more mistakes follow; these are the first 50")
+}
+
+// What is longer than a file may be is not read.
+func TestLongFile(t *testing.T) {
+	_, err := plan.Parse("x.yaml", []byte(whole+strings.Repeat("#", 1<<20)))
+	assert.EqualError(t, err, "x.yaml: longer than an experiment is; expected at most 1 MiB")
+	_, err = plan.Parse("x.yaml", []byte(whole+"about: ["+strings.Repeat("1,", 100_000)+"]\n"))
+	assert.ErrorContains(t, err, "too much; expected 100000 values at most")
+	_, err = plan.Parse("x.yaml", []byte(whole+"about: ["+strings.Repeat("1,", 250_000)+"]\n"))
+	assert.ErrorContains(t, err, "too much in it; expected 100000 values at most")
+	_, err = plan.Parse("x.yaml", []byte(whole+strings.Repeat("a: 1\n", 100_000)))
+	assert.ErrorContains(t, err, "x.yaml:2001:1: too many keys; expected 2000 at most")
+}
+
+func TestTooManyRuns(t *testing.T) {
+	f := parse(t, whole+"trials: 500000\nsweep: {seed: [1, 2, 3]}\n")
+	_, err := f.Cells()
+	assert.EqualError(t, err,
+		`x.yaml:1:1: too many runs: cells times trials; expected 1000000 at most
+    name: x
+    ^^^^`)
+}

@@ -1,0 +1,166 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lab/formula"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+)
+
+const swept = whole + `
+sweep:
+  flows.0.cc: [reno, cubic]
+  path.down.queue: [0.1bdp, 1bdp]
+expect:
+`
+
+// What a file expects, in both of its forms.
+func TestExpectations(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want plan.Expectation
+	}{
+		{"goodput > 1Mbit/s", plan.Expectation{
+			Value: "goodput", Is: "1Mbit/s", Relation: plan.Above,
+		}},
+		{"rtt.max <= 262.5ms", plan.Expectation{
+			Value: "rtt.max", Is: "262.5ms", Relation: plan.AtMost,
+		}},
+		{"utilisation = reno_utilisation(path.buffer) ± 1%", plan.Expectation{
+			Value: "utilisation", Is: "reno_utilisation(path.buffer)", Relation: plan.Equals,
+			Within: .01,
+		}},
+		{"rtt = path.rtt ± 5ms", plan.Expectation{
+			Value: "rtt", Is: "path.rtt", Relation: plan.Equals, Within: .005, Absolute: true,
+		}},
+		{"utilisation(cubic) > utilisation(reno) > 10%", plan.Expectation{
+			Value: "utilisation(cubic) > utilisation(reno) > 10%", Relation: plan.Holds,
+		}},
+		{"{value: goodput(1bdp), at_least: 2 * goodput(0.1bdp)}", plan.Expectation{
+			Value: "goodput(1bdp)", Is: "2 * goodput(0.1bdp)", Relation: plan.AtLeast,
+		}},
+		{
+			"{about: full, where: {cc: reno, queue: 1bdp}, value: utilisation, is: 1, within: 2%, " +
+				"published: 0.97, why: slow start}",
+			plan.Expectation{
+				About: "full",
+				Where: []plan.Setting{
+					{Key: "flows.0.cc", Name: "cc", Value: "reno"},
+					{Key: "path.down.queue", Name: "queue", Value: "1bdp"},
+				},
+				Value: "utilisation", Is: "1", Relation: plan.Equals, Within: .02,
+				Published: "0.97", Why: "slow start",
+			},
+		},
+		{
+			"{about: order, where: {flows.0.cc: reno}, value: goodput(1bdp) > goodput(0.1bdp) > 0}",
+			plan.Expectation{
+				About: "order", Where: []plan.Setting{{Key: "flows.0.cc", Name: "cc", Value: "reno"}},
+				Value: "goodput(1bdp) > goodput(0.1bdp) > 0", Relation: plan.Holds,
+			},
+		},
+		{"{value: rtt.max, below: 1s}", plan.Expectation{
+			Value: "rtt.max", Is: "1s",
+			Relation: plan.Below,
+		}},
+	} {
+		f := parse(t, swept+"  - "+tt.text+"\n")
+		cells, err := f.Cells()
+		require.NoError(t, err, tt.text)
+		require.Len(t, cells, 4)
+		tt.want.Line = 9
+		for _, c := range cells {
+			assert.Equal(t, []plan.Expectation{tt.want}, c.Expect, tt.text)
+		}
+	}
+}
+
+// Who changes what is swept cannot ask for cells that are no longer there: what is expected of
+// them is left out, and the rest stays.
+func TestExpectationsOfAChangedFile(t *testing.T) {
+	text := swept + "  - goodput(cubic) > goodput(reno)\n  - goodput > 0\n" +
+		"  - {where: {cc: reno}, value: goodput, at_least: 1Mbit/s}\n"
+	f := parse(t, text)
+	require.NoError(t, f.Set("flows.0.cc=tahoe"))
+	cells, err := f.Cells()
+	require.NoError(t, err)
+	require.Len(t, cells[0].Expect, 1)
+	assert.Equal(t, 10, cells[0].Expect[0].Line)
+	f = parse(t, text)
+	require.NoError(t, f.Sweep("flows.0.cc=reno,tahoe"))
+	cells, err = f.Cells()
+	require.NoError(t, err)
+	assert.Len(t, cells[0].Expect, 2)
+}
+
+// Formulas ask a cell for what is swept by the shortest name that tells it apart, and for what
+// the path is.
+func TestNames(t *testing.T) {
+	f := parse(t, whole+`
+sweep:
+  path.down.delay: [10ms, 20ms]
+  path.up.delay: [30ms]
+  flows.0.iw: [1, 2]
+  flows.*.cc: [reno]
+  p: {key: [path.down.loss, path.up.loss], values: [1%, 2%]}
+  arm: {few: {trials: 3, path.down.queue: 3000B}, many: {trials: 30}}
+`)
+	cells, err := f.Cells()
+	require.NoError(t, err)
+	require.Len(t, cells, 16)
+	last := &cells[13]
+	assert.Equal(t, []plan.Setting{
+		{Key: "path.down.delay", Name: "down.delay", Value: "20ms"},
+		{Key: "path.up.delay", Name: "up.delay", Value: "30ms"},
+		{Key: "flows.0.iw", Name: "iw", Value: "2"},
+		{Key: "flows.*.cc", Name: "cc", Value: "reno"},
+		{Key: "p", Name: "p", Value: "1%"},
+		{Key: "arm", Name: "arm", Value: "many"},
+	}, last.Set)
+	assert.Equal(t, 30, last.Trials)
+	assert.Equal(t, 3, cells[12].Trials)
+	for name, want := range map[string]float64{
+		"down.delay": .02, "up.delay": .03, "iw": 2, "p": .01, "path.rtt": .05, "path.rate": 1e6,
+		"path.bdp": 6250, "path.loss": .01, "path.loss.up": .01, "mss": 1460, "mtu": 1500,
+		"flows":    1,
+		"duration": 60, "warmup": 0, "path.queue": 25000, "path.buffer": 4,
+	} {
+		got, err := last.Variable(name)
+		require.NoError(t, err, name)
+		assert.InDelta(t, want, got, 1e-12, name)
+	}
+	_, err = last.Variable("cc")
+	require.EqualError(t, err, "cc is reno, which is not a number")
+	_, err = last.Variable("nothing")
+	require.EqualError(t, err, "this experiment has no nothing")
+	for _, text := range []string{"goodput(20ms, 2%)", "iw + p * path.buffer", "rtt - down.delay"} {
+		_, err = formula.Compile(text, f.Scope(last))
+		assert.NoError(t, err, text)
+	}
+	f = parse(t,
+		head+way+"flows: [{cc: reno}, {cc: reno}]\nsweep: {flows.0.cc: [reno], flows.1.cc: [cubic]}\n")
+	cells, err = f.Cells()
+	require.NoError(t, err)
+	assert.Equal(t, "flows.0.cc", cells[0].Set[0].Name)
+	_, err = formula.Compile("goodput(flows.1.cc=cubic)", f.Scope(&cells[0]))
+	assert.NoError(t, err)
+}
+
+// The mean loss of a path is known where it does not depend on what is sent.
+func TestMeanLoss(t *testing.T) {
+	for text, want := range map[string]float64{
+		"every 100": .01, "2%": .02, "{gilbert: {mean: 2%, burst: 5}}": .02, "none": 0,
+		"{share: 3%, correlation: 1%}": .03, "{on_off: {on: 9s, off: 1s}}": .1,
+	} {
+		x := one(t, down("loss: "+text))
+		got, ok := x.Constant("path.loss")
+		assert.True(t, ok)
+		assert.InDelta(t, want, got, 1e-12, text)
+	}
+	x := one(t, down("loss: {at: [3]}"))
+	_, ok := x.Constant("path.loss")
+	assert.False(t, ok)
+}
