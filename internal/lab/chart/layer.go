@@ -114,7 +114,7 @@ func (p *placed) areas(l *Layer) [][]Point {
 
 // scattered are the points of a layer that are in the panel, of those on each other one.
 func (p *placed) scattered(l *Layer) []Point {
-	var seen dots
+	seen := dots{grain: max(grain, 0.6*l.diameter())}
 	for _, q := range l.Points {
 		if at := p.place(q); finite(at.X) && finite(at.Y) && p.inside.has(at) {
 			seen.add(at)

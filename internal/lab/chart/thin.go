@@ -71,8 +71,9 @@ func extremes(kept, points []Point) []Point {
 
 // dots keep one of those that lie on each other.
 type dots struct {
-	kept []Point
-	seen map[cell]struct{}
+	grain float64
+	kept  []Point
+	seen  map[cell]struct{}
 }
 
 type cell struct{ x, y int32 }
@@ -81,7 +82,7 @@ func (d *dots) add(p Point) {
 	if d.seen == nil {
 		d.seen = map[cell]struct{}{}
 	}
-	c := cell{int32(p.X / grain), int32(p.Y / grain)}
+	c := cell{int32(p.X / d.grain), int32(p.Y / d.grain)}
 	if _, ok := d.seen[c]; !ok {
 		d.seen[c] = struct{}{}
 		d.kept = append(d.kept, p)

@@ -55,7 +55,7 @@ func TestThinKeepsEachColumnsRange(t *testing.T) {
 
 func TestThinDotsLeavesNoPlaceEmpty(t *testing.T) {
 	all := walk(100_000)
-	var d dots
+	d := dots{grain: grain}
 	for _, p := range all {
 		d.add(p)
 	}

@@ -242,6 +242,27 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
+func TestMeansHaveTheDecimalsOfTheirIntervals(t *testing.T) {
+	for _, c := range []struct {
+		mean, half float64
+		want       string
+	}{
+		{9.2, 0.4968, "9.20 ± 0.50"},
+		{64.9497, 0.0087, "64.95 ± 0.01"},
+		{180.0001, 0.0005, "180.0 ± 0.0"},
+		{81438.3, 1166, "81438 ± 1166"},
+		{93, 88.92, "93 ± 89"},
+		{0, 0, "0 ± 0"},
+		{0.7861, 0.0098, "0.7861 ± 0.0098"},
+		{-3, 0.25, "−3.00 ± 0.25"},
+		{0, 0.5, "0.00 ± 0.50"},
+		{29.5, 1.1, "29.5 ± 1.1"},
+	} {
+		mean, half := together(c.mean, c.half)
+		assert.Equal(t, c.want, mean+" ± "+half)
+	}
+}
+
 // hostile is a record with anything in it.
 func hostile(rng *rand.Rand) *result.Record {
 	number := func() float64 {

@@ -28,6 +28,10 @@ type Report struct {
 	Sections []Section // of single runs
 }
 
+// mostDrawn is how many bytes of figures of runs a page has. Those of further runs are left to
+// their files, and the page says so.
+const mostDrawn = 2 << 20
+
 // Section is the figures of one run.
 type Section struct {
 	Title string
@@ -60,8 +64,9 @@ type pageData struct {
 	Failed  int
 	Figures []figureData // of all cells
 	Parts   []partData
-	Papers  bool // some verdicts have what was published
-	HasReal bool // some cells were played in real time
+	Omitted []string // whose figures the page has not
+	Papers  bool     // some verdicts have what was published
+	HasReal bool     // some cells were played in real time
 	// Unfinished says what happened in cells of which runs did not finish.
 	Unfinished []string
 }
@@ -74,6 +79,7 @@ type figureData struct {
 
 type partData struct {
 	Title   string
+	Closed  bool // until somebody opens it
 	Notes   []string
 	Figures []figureData
 }
@@ -116,10 +122,18 @@ func (r *Report) Write(w io.Writer) error {
 	if d.Figures, err = add(nil, r.Plots); err != nil {
 		return err
 	}
-	for _, s := range r.Sections {
-		part := partData{Title: s.Title, Notes: s.Notes}
+	drawn := 0
+	for i, s := range r.Sections {
+		part := partData{Title: s.Title, Notes: s.Notes, Closed: i > 0}
+		if drawn > mostDrawn {
+			d.Omitted = append(d.Omitted, s.Title)
+			continue
+		}
 		if part.Figures, err = add(nil, s.Plots); err != nil {
 			return err
+		}
+		for _, f := range part.Figures {
+			drawn += len(f.SVG)
 		}
 		d.Parts = append(d.Parts, part)
 	}

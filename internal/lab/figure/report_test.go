@@ -97,6 +97,19 @@ func TestAReportSaysEverything(t *testing.T) {
 	assert.Equal(t, len(r.Plots)+len(r.Sections[0].Plots), strings.Count(page, "<figure>"))
 }
 
+func TestAReportOfManyRunsIsBounded(t *testing.T) {
+	plots := Plots(synthesize(20*time.Second, 10, 60_000, "reno", "cubic"))
+	r := &Report{Name: "many"}
+	for range 60 {
+		r.Sections = append(r.Sections, Section{Title: "run", Plots: plots})
+	}
+	page := reportOf(t, r)
+	requireWhole(t, page)
+	assert.Less(t, len(page), 3<<20)
+	assert.Contains(t, page, "further runs, whose figures are files")
+	assert.Positive(t, strings.Count(page, `<details class="part">`), "all but the first are closed")
+}
+
 func TestAReportOfNothing(t *testing.T) {
 	page := reportOf(t, &Report{Name: "nothing"})
 	requireWhole(t, page)

@@ -93,18 +93,24 @@ func digits(v float64) string {
 // infinite reports whether v is no number that can be told.
 func infinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
-// together are a mean and how far its interval reaches, with as many decimals as the reach has
-// digits that count: two.
+// together are a mean and how far its interval reaches: as many decimals as make two digits of
+// the reach, and no more than make four of the mean.
 func together(mean, half float64) (string, string) {
-	if infinite(mean) || infinite(half) || half <= 0 || half < 1e-4*math.Abs(mean) {
+	if infinite(mean) || infinite(half) || math.Abs(mean) >= 1e7 {
 		return digits(mean), digits(half)
 	}
-	decimals := 1 - int(math.Floor(math.Log10(half)))
-	if decimals < 0 || decimals > 6 {
-		return digits(mean), digits(half)
+	decimals := 6
+	if mean != 0 {
+		decimals = min(decimals, 3-int(math.Floor(math.Log10(math.Abs(mean)))))
+	}
+	if half > 0 {
+		decimals = min(decimals, 1-int(math.Floor(math.Log10(half))))
+	}
+	if mean == 0 && half == 0 {
+		decimals = 0
 	}
 	write := func(v float64) string {
-		return strings.Replace(fmt.Sprintf("%.*f", decimals, v), "-", "−", 1)
+		return strings.Replace(fmt.Sprintf("%.*f", max(0, decimals), v), "-", "−", 1)
 	}
 	return write(mean), write(half)
 }
