@@ -5,6 +5,9 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/script"
+	"github.com/tidepool-net/tidepool/internal/sim/fence"
+	"github.com/tidepool-net/tidepool/internal/sim/notebook"
+	"github.com/tidepool-net/tidepool/internal/sim/objects"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -83,6 +86,23 @@ type App struct {
 	// the ones before, over one connection; 0: once, unasked.
 	Requests int
 	Gap      time.Duration
+	// Each of these is an application of its own that all above has no part in; nil: it is not
+	// it. Echo is founding document 000's, over RCP or TCP, and Burst its thought experiment,
+	// over RCP. Objects is founding document 003's, over RDT, or over TCP by the other arms.
+	// Notebook is founding document 002's, and its protocol is called so, too.
+	Echo     *fence.Config
+	Burst    *fence.BurstConfig
+	Objects  *objects.Config
+	Notebook *NotebookApp
+}
+
+// NotebookApp is a sender of founding document 002 as published, with its receiver. Its
+// Duration, if that is 0, is the run's.
+type NotebookApp struct {
+	notebook.Config
+	// Fixed is a fixed window in segments; 0: Tahoe.
+	Fixed int
+	Tahoe notebook.TahoeConfig
 }
 
 // Expectation is a line of an experiment that says what should come out.

@@ -2,7 +2,6 @@ package play
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -18,8 +17,9 @@ type flow struct {
 	index            int
 	sender, receiver *sim.Host
 	to               side // that the data goes to
-	// The two ends of the connection, nil before there is one.
+	// The two ends of the connection, nil before there is one, or what counts for itself.
 	tx, rx *sim.Conn
+	guest  guest
 
 	tally
 	view
@@ -60,18 +60,25 @@ func (f *flow) wanted() uint64 { return f.App.Size * uint64(max(1, f.App.Request
 // begin lets the flow speak.
 func (f *flow) begin(now clock.Time) {
 	f.begun, f.progress = now, now
-	var err error
-	switch f.Protocol {
-	case plan.TCP:
-		err = f.beginTCP()
-	case plan.RCP, plan.RDT, plan.Notebook, plan.QUIC:
-		err = fmt.Errorf("flow %s: %s %w", f.Name, f.Protocol, errNotPlayed)
-	default:
-		err = fmt.Errorf("flow %s: unknown protocol %q", f.Name, f.Protocol)
-	}
-	if err != nil {
+	if err := f.beginApp(); err != nil {
 		f.run.fail(err)
 	}
+}
+
+func (f *flow) beginApp() (err error) {
+	app := &f.App
+	if f.Protocol == plan.TCP && app.Echo == nil && app.Burst == nil && app.Objects == nil &&
+		app.Notebook == nil {
+		return f.beginTCP()
+	}
+	if f.guest, err = f.attach(); err != nil {
+		f.guest = nil
+		return err
+	}
+	f.run.guests = append(f.run.guests, f)
+	f.sender.Settle()
+	f.receiver.Settle()
+	return nil
 }
 
 func (f *flow) beginTCP() error {

@@ -81,8 +81,10 @@ func (f *flow) result(now clock.Time) result.Flow {
 	v := o.Values
 	v[result.Delivered] = float64(f.received)
 	v[result.Sent] = float64(f.sent)
-	v[result.DataSent] = float64(f.data)
-	v[result.AcksSent] = float64(f.bare)
+	if f.Protocol == plan.TCP {
+		v[result.DataSent] = float64(f.data)
+		v[result.AcksSent] = float64(f.bare)
+	}
 	until := f.ended
 	if f.completed != clock.Never {
 		v[result.Completion] = f.completed.Sub(f.begun).Seconds()
@@ -96,6 +98,9 @@ func (f *flow) result(now clock.Time) result.Flow {
 	}
 	f.view.result(until, v)
 	f.requestsResult(v)
+	if f.guest != nil {
+		o.Finished, o.Note = f.guest.report(v)
+	}
 	if f.tx != nil {
 		i := f.tx.TCP().Info()
 		v[result.Retransmits] = float64(i.Retransmits)

@@ -10,6 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/script"
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
@@ -20,6 +21,8 @@ type Options struct {
 	// Capture says where the packets of a flow's sender and of its receiver go, as pcapng; nil,
 	// of either: nowhere.
 	Capture func(flow int, receiver bool) io.Writer
+	// Printed gets each line that a script prints, and when; nil: nobody does.
+	Printed func(at time.Duration, line string)
 }
 
 // run is one trial of one cell.
@@ -29,9 +32,12 @@ type run struct {
 	began clock.Time
 	dumbbell
 	flows   []*flow
-	open    int // flows that are not over
+	guests  []*flow // whose guests are not done
+	open    int     // flows that are not over
 	err     error
 	scratch []byte // for a call of an application
+	scripts map[*script.Program]*script.Run
+	printed func(at time.Duration, line string)
 }
 
 // Run plays one trial of a cell, counted from 0. The record is nil unless it was asked for. An
@@ -39,7 +45,7 @@ type run struct {
 func Run(cell *plan.Cell, trial int, o Options) (*result.Trial, *result.Record, error) {
 	seed := Seed(cell.Seed, trial)
 	r := &run{World: sim.New(seed), x: &cell.Experiment, scratch: make([]byte, pieceMost)}
-	r.began = r.Now()
+	r.began, r.printed = r.Now(), o.Printed
 	if err := r.build(); err != nil {
 		return nil, nil, fmt.Errorf("play: %s: %w", cell.Name, err)
 	}
@@ -92,7 +98,9 @@ func (r *run) schedule() {
 // play lets the time pass: all of it, or until there is nothing left to do.
 func (r *run) play() error {
 	for until := r.at(r.x.Duration); r.open > 0 && r.err == nil && r.Step(until); {
-		continue
+		if len(r.guests) > 0 {
+			r.look(r.Now())
+		}
 	}
 	r.down.link.Advance(r.Now())
 	r.up.link.Advance(r.Now())

@@ -207,10 +207,10 @@ func (r *run) recorded(title string) *result.Record {
 	}
 	thinned := false
 	for _, f := range r.flows {
-		t := f.tape
+		t, samples := f.tape, f.samples()
 		out.Flows = append(out.Flows, result.FlowRecord{
 			Name: f.Name, Label: f.label(), Start: f.Start, RTT: out.RTT + 4*f.Delay, MSS: t.mss,
-			Upward: f.Upward, Samples: together(&t.samples),
+			Upward: f.Upward, Samples: samples,
 			Segments: together(&t.sent, &t.received), Progress: together(&t.points),
 		})
 		out.Objects = append(out.Objects, f.objects()...)
@@ -233,8 +233,20 @@ func (r *run) recorded(title string) *result.Record {
 	return out
 }
 
+// samples are those of the sender.
+func (f *flow) samples() []result.Sample {
+	if g, ok := f.guest.(notes); ok {
+		f.tape.mss = notebookBytes
+		g.record(f)
+	}
+	return together(&f.tape.samples)
+}
+
 // objects are the answers that the flow's application asked for.
 func (f *flow) objects() []result.Object {
+	if g, ok := f.guest.(fetch); ok {
+		return g.objects(f.Name, f.Start)
+	}
 	var all []result.Object
 	for i, q := range f.requests {
 		all = append(all, result.Object{

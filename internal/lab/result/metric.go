@@ -35,6 +35,29 @@ const (
 	Share       Metric = "share"
 )
 
+// The metrics of founding documents' own applications, as these count.
+const (
+	ClientSent    Metric = "client_sent"
+	ClientData    Metric = "client_data"
+	ClientAcks    Metric = "client_acks"
+	ClientPackets Metric = "client_packets"
+	Rounds        Metric = "rounds"
+	ServerSent    Metric = "server_sent"
+	ServerData    Metric = "server_data"
+	Damaged       Metric = "damaged"
+
+	ObjectsDone Metric = "objects"
+	ObjectMean  Metric = "object_mean"
+	SmallMean   Metric = "small_mean"
+	SmallLast   Metric = "small_last"
+	LargeMean   Metric = "large_mean"
+	LargeLast   Metric = "large_last"
+
+	NotebookThroughput Metric = "notebook_throughput"
+	NotebookAcks       Metric = "notebook_acks"
+	NotebookDuplicates Metric = "notebook_duplicates"
+)
+
 // The metrics of a run.
 const (
 	Utilisation Metric = "utilisation"
@@ -72,6 +95,23 @@ var catalog = []Definition{
 	{RequestP95, "s", "95 of 100 took less"},
 	{CwndMean, "bytes", "mean over time of the congestion window"},
 	{CwndMax, "bytes", "its largest"},
+	{ClientSent, "packets", "what the client sent until it had all: document 000's count"},
+	{ClientData, "packets", "of these, with data, repeats included"},
+	{ClientAcks, "packets", "of these, that only acknowledge"},
+	{ClientPackets, "packets", "with data, each counted once: the N of the closed form"},
+	{Rounds, "", "rounds of the client's send loop in which something left"},
+	{ServerSent, "packets", "what the server, or the sender, sent until then"},
+	{ServerData, "packets", "of these, with data, repeats included"},
+	{Damaged, "packets", "that a checksum of the protocol's own found damaged"},
+	{ObjectsDone, "", "objects that arrived"},
+	{ObjectMean, "s", "mean time from the beginning to an object's last byte"},
+	{SmallMean, "s", "the same of small objects"},
+	{SmallLast, "s", "when the last small object was there"},
+	{LargeMean, "s", "the same as object_mean of large objects"},
+	{LargeLast, "s", "when the last large object was there"},
+	{NotebookThroughput, "bytes/s", "80 for each new acknowledgment: document 002's count"},
+	{NotebookAcks, "packets", "acknowledgments that its sender got"},
+	{NotebookDuplicates, "", "the part of them that it took for duplicates"},
 	{Utilisation, "", "what left the bottleneck of what could have"},
 	{Jain, "", "Jain's index of the goodputs: 1 is fair"},
 	{QueueMean, "s", "mean wait of a packet in the bottleneck's queue"},

@@ -47,6 +47,9 @@ func Attach(
 // Done reports whether the sender has run for its time, or never will.
 func (a *App) Done() bool { return a.sender.over || a.receiver.tries > handshakeTries }
 
+// Died reports whether the sender has ended before its time, by an exception of its strategy's.
+func (a *App) Died() bool { return a.sender.strategy.Book().Died != "" }
+
 // Result returns what the sender has come to, at the end or on the way there.
 func (a *App) Result() Result {
 	s, r := a.sender, a.receiver

@@ -1,0 +1,243 @@
+package play
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/sim/fence"
+	"github.com/tidepool-net/tidepool/internal/sim/notebook"
+	"github.com/tidepool-net/tidepool/internal/sim/objects"
+)
+
+// guest is an application of a founding document, which counts for itself.
+type guest interface {
+	// Done reports whether there is nothing more to do.
+	Done() bool
+	// report returns whether it has come to its end, or what happened if not, and fills in
+	// what it has counted.
+	report(v result.Values) (finished bool, failure string)
+}
+
+// attach places a guest on the flow's hosts.
+func (f *flow) attach() (guest, error) {
+	app := &f.App
+	client, server := f.sender, f.receiver
+	there := netip.AddrPortFrom(f.to.address(f.index, hostNumber), port)
+	switch {
+	case app.Echo != nil && f.Protocol == plan.TCP:
+		a, err := fence.AttachTCP(client, server, there, *app.Echo)
+		return echo{a}, err
+	case app.Echo != nil && f.Protocol == plan.RCP:
+		a, err := fence.Attach(client, server, there, *app.Echo)
+		return echo{a}, err
+	case app.Burst != nil && f.Protocol == plan.RCP:
+		a, err := fence.AttachBurst(client, server, there, *app.Burst)
+		return burst{a}, err
+	case app.Objects != nil && f.Protocol == speaks(app.Objects.Arm):
+		// Here the data comes from the server.
+		a, err := objects.Attach(server, client, f.here(), *app.Objects)
+		return fetch{a}, err
+	case app.Notebook != nil && f.Protocol == plan.Notebook:
+		return f.attachNotebook(client, server)
+	}
+	return nil, fmt.Errorf("flow %s: its application and %s do not go together: %w", f.Name,
+		f.Protocol, errNotPlayed)
+}
+
+// speaks is the protocol of a way to transfer objects.
+func speaks(a objects.Arm) plan.Protocol {
+	if a == objects.RDT {
+		return plan.RDT
+	}
+	return plan.TCP
+}
+
+// here is where the sending side listens.
+func (f *flow) here() netip.AddrPort {
+	from := f.to ^ leftSide ^ rightSide
+	return netip.AddrPortFrom(from.address(f.index, hostNumber), port)
+}
+
+func (f *flow) attachNotebook(sender, receiver *sim.Host) (guest, error) {
+	n := f.App.Notebook
+	cfg := n.Config
+	if cfg.Duration == 0 {
+		cfg.Duration = f.run.x.Duration - f.Start
+	}
+	cfg.Record = cfg.Record || f.tape != nil
+	strategy := notebook.NewTahoe(n.Tahoe)
+	if n.Fixed > 0 {
+		strategy = notebook.NewFixedWindow(n.Fixed)
+	}
+	a, err := notebook.Attach(sender, receiver, f.here(), strategy, cfg)
+	return notes{a, n.Duration == 0}, err
+}
+
+// echo is founding document 000's client.
+type echo struct{ *fence.App }
+
+func (e echo) report(v result.Values) (finished bool, failure string) {
+	r := e.Result()
+	v[result.ClientSent] = float64(r.Sent)
+	v[result.ClientData] = float64(r.Data)
+	v[result.ClientAcks] = float64(r.Acks)
+	v[result.ClientPackets] = float64(r.Packets())
+	v[result.Rounds] = float64(r.Rounds)
+	v[result.Delivered] = float64(r.Echoed)
+	v[result.Retransmits] = float64(r.Again)
+	v[result.Timeouts] = float64(r.Timeouts)
+	v[result.Recoveries] = float64(r.Recoveries)
+	took(v, r.Took, r.Echoed, r.Finished)
+	return r.Finished, r.Failure
+}
+
+// burst is its thought experiment.
+type burst struct{ *fence.Burst }
+
+func (b burst) report(v result.Values) (finished bool, failure string) {
+	r := b.Result()
+	v[result.ClientData] = float64(r.Sent)
+	v[result.Rounds] = float64(r.Rounds)
+	took(v, r.Took, 0, r.Finished)
+	return r.Finished, r.Failure
+}
+
+// fetch is founding document 003's client.
+type fetch struct{ *objects.App }
+
+func (f fetch) report(v result.Values) (finished bool, failure string) {
+	r := f.Result()
+	v[result.ServerSent] = float64(r.Sent)
+	v[result.ServerData] = float64(r.Data)
+	v[result.ClientSent] = float64(r.ClientSent)
+	v[result.Delivered] = float64(r.Bytes)
+	v[result.Retransmits] = float64(r.Again)
+	v[result.Timeouts] = float64(r.Timeouts)
+	v[result.Recoveries] = float64(r.Recoveries)
+	v[result.Damaged] = float64(r.Damaged)
+	v[result.ObjectsDone] = float64(r.Complete)
+	took(v, r.Took, r.Bytes, r.Finished)
+	var all, small, large histogram
+	for i := range r.Objects {
+		o := &r.Objects[i]
+		if !o.Complete {
+			continue
+		}
+		all.add(o.Done)
+		if strings.HasPrefix(o.Name, "small") {
+			small.add(o.Done)
+		} else {
+			large.add(o.Done)
+		}
+	}
+	for _, part := range []struct {
+		of         *histogram
+		mean, last result.Metric
+	}{
+		{&all, result.ObjectMean, ""},
+		{&small, result.SmallMean, result.SmallLast},
+		{&large, result.LargeMean, result.LargeLast},
+	} {
+		if part.of.count > 0 {
+			v[part.mean] = part.of.mean().Seconds()
+			if part.last != "" {
+				v[part.last] = part.of.most.Seconds()
+			}
+		}
+	}
+	return r.Finished, r.Failure
+}
+
+// objects are those that were fetched, for a record.
+func (f fetch) objects(flow string, start time.Duration) []result.Object {
+	r := f.Result()
+	var all []result.Object
+	for i := range r.Objects {
+		o := &r.Objects[i]
+		row := result.Object{
+			Flow: flow, Name: o.Name, Size: o.Size, Start: start + o.Began, Done: o.Complete,
+		}
+		if o.Complete {
+			row.End = start + o.Done
+		}
+		all = append(all, row)
+	}
+	return all
+}
+
+// notes is founding document 002's sender, which ends by itself or with the run.
+type notes struct {
+	*notebook.App
+	endless bool
+}
+
+// notebookBytes is what a segment counts there.
+const notebookBytes = 80
+
+func (n notes) report(v result.Values) (finished bool, failure string) {
+	r := n.Result()
+	finished, failure = r.Finished, r.Failure
+	if n.endless && r.Took > 0 {
+		if !n.Died() {
+			finished, failure = true, ""
+		}
+		r.Throughput = notebookBytes * float64(r.NewAcks) / r.Took.Seconds()
+	}
+	v[result.NotebookThroughput] = r.Throughput
+	v[result.NotebookAcks] = float64(r.TotalAcks)
+	v[result.NotebookDuplicates] = r.DuplicatePercent / 100
+	v[result.Retransmits] = float64(r.Again)
+	v[result.ServerSent] = float64(r.Sent)
+	v[result.Delivered] = float64(r.DeliveredBytes)
+	if r.Took > 0 {
+		v[result.Goodput] = float64(r.DeliveredBytes) * 8 / r.Took.Seconds()
+	}
+	if r.MaxRTT > 0 {
+		v[result.RTTMean] = r.MeanRTT.Seconds()
+		v[result.RTTMin] = r.MinRTT.Seconds()
+		v[result.RTTMax] = r.MaxRTT.Seconds()
+	}
+	v[result.CwndMax] = float64(r.MaxCwnd) * notebookBytes
+	return finished, failure
+}
+
+// record records what its acknowledgments left behind.
+func (n notes) record(f *flow) {
+	r := n.Result()
+	for i := range r.Points {
+		p := &r.Points[i]
+		f.tape.samples.add(result.Sample{
+			At: f.Start + p.At, RTT: p.RTT, SRTT: p.RTT,
+			Cwnd: p.Cwnd * notebookBytes, Ssthresh: p.Ssthresh * notebookBytes, State: "open",
+		}, f.tape.place())
+	}
+}
+
+// took fills in how long something took, if it has come to its end.
+func took(v result.Values, d time.Duration, bytes uint64, finished bool) {
+	if finished {
+		v[result.Completion] = d.Seconds()
+	}
+	if d > 0 && bytes > 0 {
+		v[result.Goodput] = float64(bytes) * 8 / d.Seconds()
+	}
+}
+
+// look ends the flows of guests that have nothing more to do.
+func (r *run) look(now clock.Time) {
+	left := r.guests[:0]
+	for _, f := range r.guests {
+		if f.guest.Done() {
+			f.end(now)
+			continue
+		}
+		left = append(left, f)
+	}
+	r.guests = left
+}
