@@ -10,6 +10,16 @@ const (
 	cubicAlpha = 3 * (1 - cubicBeta) / (1 + cubicBeta)
 )
 
+// Cubic makes CUBIC without some of its parts, for experiments that show what they do.
+type Cubic struct {
+	// NoFastConvergence leaves RFC 9438 §4.7 out: the RFC's own table of §5 is without it.
+	NoFastConvergence bool
+	// NoRenoFriendly leaves out RFC 9438 §4.3: where Reno would be faster, it is.
+	NoRenoFriendly bool
+	// NoHyStart leaves RFC 9406 out: slow start ends with a loss.
+	NoHyStart bool
+}
+
 // cubic is RFC 9438, with HyStart++ (RFC 9406) in its first slow start. Windows
 // are in bytes and fractions of bytes, so that no growth is lost to rounding
 // however small the pieces are in which it comes.
@@ -21,6 +31,7 @@ type cubic struct {
 	start    hystart
 	curve    curve
 	before   cubicUndo
+	without  Cubic
 	// seen is the last acknowledgment that counted for the curve's time.
 	seen clock.Time
 }
@@ -42,12 +53,17 @@ type cubicUndo struct {
 	start  hystart
 }
 
-func newCubic(cfg Config) Controller {
-	return &cubic{
+func newCubic(cfg Config) Controller { return Cubic{}.New(cfg) }
+
+// New makes a controller.
+func (o Cubic) New(cfg Config) Controller {
+	c := &cubic{
 		cwnd: float64(cfg.FirstCwnd()), ssthresh: cfg.FirstSsthresh(),
 		initial: min(cfg.InitialWindow, cfg.MaxWindow), max: cfg.MaxWindow,
-		start: newHystart(&cfg),
+		start: newHystart(&cfg), without: o,
 	}
+	c.start.done = c.start.done || o.NoHyStart
+	return c
 }
 
 func (c *cubic) Cwnd() int         { return int(c.cwnd) }
@@ -113,7 +129,7 @@ func (c *cubic) avoid(a *Ack, n int) {
 	share := float64(n) / c.cwnd
 	v.wEst += float64(alpha * mss * share)
 	t := a.Now.Sub(v.epoch).Seconds()
-	if v.at(t, mss) < v.wEst {
+	if !c.without.NoRenoFriendly && v.at(t, mss) < v.wEst {
 		c.cwnd = max(c.cwnd, v.wEst)
 		return
 	}
@@ -170,7 +186,7 @@ func (c *cubic) OnLoss(l *Loss) {
 func (c *cubic) remember() {
 	v := &c.curve
 	wMax := c.cwnd
-	if c.cwnd < v.wMax {
+	if c.cwnd < v.wMax && !c.without.NoFastConvergence {
 		wMax = c.cwnd * (1 + cubicBeta) / 2
 	}
 	*v = curve{prior: c.cwnd, wMax: wMax}

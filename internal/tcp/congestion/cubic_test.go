@@ -123,6 +123,27 @@ func TestRFC9438_FastConvergence(t *testing.T) {
 	assert.InDelta(t, w, x.curve.wMax, 1, "above it: remembered as it is")
 }
 
+// Parts of CUBIC can be left out: RFC 9438 §4.7, RFC 9438 §4.3 and RFC 9406.
+func TestCubicWithoutParts(t *testing.T) {
+	x := afterLoss(t, 1000, 50*time.Millisecond)
+	x.without.NoFastConvergence = true
+	x.rounds(time.Second, 1000)
+	w := x.cwnd
+	x.OnLoss(&Loss{Now: x.now, Kind: Detected, FlightSize: x.Cwnd(), MSS: 1000})
+	assert.InDelta(t, w, x.curve.wMax, 1, "lost below the last maximum, but remembered as it is")
+
+	friendly, alone := afterLoss(t, 10, 10*time.Millisecond), afterLoss(t, 10, 10*time.Millisecond)
+	alone.without.NoRenoFriendly = true
+	friendly.rounds(time.Second, 1000)
+	alone.rounds(time.Second, 1000)
+	assert.Greater(t, friendly.cwnd, 3*alone.cwnd)
+	assert.Less(t, alone.cwnd, 10e3, "before K, 1.96 s, the curve is below the last maximum")
+
+	c := Cubic{NoHyStart: true}.New(Config{MSS: 1000, InitialWindow: 10000, MaxWindow: 1 << 40})
+	assert.True(t, c.(*cubic).start.done)
+	assert.False(t, newCubic(Config{MSS: 1000, InitialWindow: 10000, MaxWindow: 1 << 40}).(*cubic).start.done)
+}
+
 func TestRFC9438_Timeout(t *testing.T) {
 	x := afterLoss(t, 1000, 50*time.Millisecond)
 	x.OnLoss(&Loss{Now: x.now, Kind: Timeout, FlightSize: 700000, MSS: 1000})
