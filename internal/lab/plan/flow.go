@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/tcp"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
 // MaxFlows is how many flows an experiment has at the most.
@@ -21,6 +22,7 @@ type flowOf struct {
 	interval time.Duration
 	named    bool
 	window   *node
+	cubic    congestion.Cubic
 	sack     bool
 	app      *node
 	size     *node
@@ -241,6 +243,13 @@ func (f *Flow) Label() string {
 // tcpKeys are what a flow of TCP has.
 var tcpKeys = []key[flowOf]{
 	{"cc", "cubic", func(d *decoder, n *node, f *flowOf) { d.algorithm(n, f) }},
+	{"fast_convergence", "on", func(d *decoder, n *node, f *flowOf) {
+		d.unless(n, &f.cubic.NoFastConvergence)
+	}},
+	{"reno_friendly", "on", func(d *decoder, n *node, f *flowOf) {
+		d.unless(n, &f.cubic.NoRenoFriendly)
+	}},
+	{"hystart", "on", func(d *decoder, n *node, f *flowOf) { d.unless(n, &f.cubic.NoHyStart) }},
 	{"recovery", "rack", func(d *decoder, n *node, f *flowOf) {
 		f.TCP.Recovery, _ = d.word(n, "a loss recovery", recoveries)
 	}},
@@ -370,6 +379,13 @@ func (d *decoder) finishTCP(f *flowOf) {
 		}
 	} else if c.Congestion == "fixed" {
 		d.bad(n.get("cc"), "a fixed window without its size", "window: 20pkt")
+	}
+	if (f.cubic != congestion.Cubic{}) {
+		c.Algorithms = map[string]congestion.Make{"cubic": f.cubic.New}
+		if c.Congestion != "cubic" {
+			d.bad(firstOf(n, "fast_convergence", "reno_friendly", "hystart"),
+				"a part of CUBIC is off with another congestion control", "cc: cubic")
+		}
 	}
 	if c.RTOMax < c.RTOMin {
 		d.bad(firstOf(n, "rto_max", "rto_min"), fmt.Sprintf("rto_max %v is below rto_min %v",

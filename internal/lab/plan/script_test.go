@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
 // files are what an experiment names.
@@ -70,4 +71,25 @@ func TestWhatIsWrongInAScript(t *testing.T) {
 		require.ErrorAs(t, err, &errs, tc.cc)
 		assert.Contains(t, err.Error(), tc.want)
 	}
+}
+
+// CUBIC's parts can be left out by name, and of nothing else.
+func TestPartsOfCubic(t *testing.T) {
+	parse := func(flow string) error {
+		f, err := plan.Parse("cubic.yaml", []byte("name: c\nduration: 1s\npath: {down: {delay: 1ms}, "+
+			"up: same}\nflows:\n  - {"+flow+"}\n"))
+		if err != nil {
+			return err
+		}
+		cells, err := f.Cells()
+		require.NoError(t, err)
+		create := cells[0].Flows[0].TCP.Algorithms["cubic"]
+		require.NotNil(t, create)
+		assert.Equal(t, congestion.Cubic{NoFastConvergence: true, NoHyStart: true}.New(congestion.Config{MSS: 9}),
+			create(congestion.Config{MSS: 9}))
+		return nil
+	}
+	require.NoError(t, parse("cc: cubic, fast_convergence: off, hystart: off"))
+	err := parse("cc: reno, reno_friendly: off")
+	require.ErrorContains(t, err, "a part of CUBIC is off with another congestion control")
 }
