@@ -18,6 +18,7 @@ var files embed.FS
 var groups = []Group{
 	{Folder: "basics", Title: "What a congestion control does"},
 	{Folder: "notebook", Title: "The congestion-control notebook (founding document 002)"},
+	{Folder: "checks", Title: "Against theory (node lab check)"},
 }
 
 // Group is presets that belong together.
