@@ -148,11 +148,11 @@ func (b *Bulk) write(c *Conn) bool {
 		c.CloseWrite()
 		return true
 	}
-	n := int(min(uint64(c.TCP().Tx().Free()), b.Send-b.Sent, patternRun))
+	n := int(min(uint64(c.TCP().Tx().Free()), b.Send-b.Sent, PatternRun))
 	if n = b.size(n, b.MaxWrite); n == 0 {
 		return false
 	}
-	b.Sent += uint64(c.Write(patternAt(b.SendAt+b.Sent, n)))
+	b.Sent += uint64(c.Write(Pattern(b.SendAt+b.Sent, n)))
 	return true
 }
 
@@ -160,7 +160,7 @@ func (b *Bulk) read(c *Conn) bool {
 	if b.abandoned || b.deaf || b.Wrong {
 		return false
 	}
-	n := b.size(min(c.TCP().Rx().Len(), patternRun), b.MaxRead)
+	n := b.size(min(c.TCP().Rx().Len(), PatternRun), b.MaxRead)
 	for _, p := range c.Peek(n) {
 		right := Check(p, b.RecvAt+b.Received)
 		b.Received += uint64(right)

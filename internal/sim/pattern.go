@@ -9,12 +9,12 @@ import (
 // off by a power of two, or by a segment, looks right.
 const patternBytes = 65521
 
-// patternRun is how much of the pattern lies in one piece, wherever one begins.
-const patternRun = 64 << 10
+// PatternRun is the most that Pattern returns.
+const PatternRun = 64 << 10
 
 // pattern is what streams carry: the byte at an offset, and as many more as make a run.
 var pattern = func() []byte {
-	b := make([]byte, patternBytes+patternRun)
+	b := make([]byte, patternBytes+PatternRun)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range patternBytes {
 		b[i] = byte(r.Uint32())
@@ -25,9 +25,9 @@ var pattern = func() []byte {
 	return b
 }()
 
-// patternAt returns n bytes of the pattern from an offset on, at most patternRun. Nobody
-// writes to them.
-func patternAt(off uint64, n int) []byte {
+// Pattern returns n bytes of the pattern from an offset on, at most PatternRun, where they
+// lie. Nobody writes to them.
+func Pattern(off uint64, n int) []byte {
 	at := int(off % patternBytes)
 	return pattern[at : at+n : at+n]
 }

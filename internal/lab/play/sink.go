@@ -29,11 +29,13 @@ func (s *sink) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 
 // read takes what has arrived.
 func (f *flow) read(now clock.Time, c *sim.Conn) {
-	for n := c.Read(f.run.scratch); n > 0; n = c.Read(f.run.scratch) {
-		right := sim.Check(f.run.scratch[:n], f.received)
-		if right < n && f.damaged == "" {
+	n := c.TCP().Rx().Len()
+	for _, p := range c.Peek(n) {
+		right := sim.Check(p, f.received)
+		if right < len(p) && f.damaged == "" {
 			f.damaged = fmt.Sprintf("byte %d arrived damaged", f.received+uint64(right))
 		}
-		f.took(now, n)
+		f.took(now, len(p))
 	}
+	c.Discard(n)
 }

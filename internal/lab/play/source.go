@@ -119,11 +119,9 @@ func volume(rate int64, d time.Duration) uint64 {
 }
 
 // pieceMost is the longest piece that is written or read at a time.
-const pieceMost = 64 << 10
+const pieceMost = sim.PatternRun
 
 // fill returns a piece of the pattern that all streams carry, from an offset on.
 func (r *run) fill(n, from uint64) []byte {
-	p := r.scratch[:min(n, pieceMost)]
-	sim.Fill(p, from)
-	return p
+	return sim.Pattern(from, int(min(n, pieceMost)))
 }
