@@ -30,7 +30,7 @@ func labCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(labListCommand(), labShowCommand(), labRunCommand(), labMergeCommand(),
-		labPlotCommand(), labCompareCommand(), labMetricsCommand())
+		labCheckCommand(), labPlotCommand(), labCompareCommand(), labMetricsCommand())
 	return c
 }
 

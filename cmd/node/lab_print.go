@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"time"
@@ -17,6 +18,8 @@ import (
 type taken struct {
 	real time.Duration
 	now  bool // something may have been run
+	// judged is how it stands to what was expected; nil: nobody looked.
+	judged *lab.Judged
 }
 
 // print tells what a run of `node lab run` came to.
@@ -33,7 +36,30 @@ func (o *labRunOptions) print(c *cobra.Command, r *lab.Results, t taken) error {
 			return err
 		}
 	}
+	if err := printExpectations(out, t.judged); err != nil {
+		return err
+	}
 	_, err := fmt.Fprintln(out, summing(r, t))
+	return err
+}
+
+// printExpectations says whether what was expected came out, and what did not.
+func printExpectations(out io.Writer, j *lab.Judged) error {
+	if j == nil || len(j.Verdicts) == 0 {
+		return nil
+	}
+	if failed := j.Failed(); failed > 0 {
+		if _, err := fmt.Fprintf(out, "\n%d of %s of ", failed,
+			counted(len(j.Verdicts), "expectation")); err != nil {
+			return err
+		}
+		if err := j.Print(out, true); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(out)
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%s: all hold\n", counted(len(j.Verdicts), "expectation"))
 	return err
 }
 

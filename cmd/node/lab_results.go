@@ -31,10 +31,16 @@ func labMergeCommand() *cobra.Command {
 			if err != nil {
 				return labError(c, args[0], err)
 			}
-			if _, err := r.Draw(o.drawing()); err != nil {
+			d := o.drawing()
+			if _, runs := r.Missing(); runs == 0 {
+				if d.Judged, err = r.Judge(nil); err != nil {
+					return labError(c, args[0], err)
+				}
+			}
+			if _, err := r.Draw(d); err != nil {
 				return labError(c, args[0], err)
 			}
-			if err := o.print(c, r, taken{}); err != nil {
+			if err := o.print(c, r, taken{judged: d.Judged}); err != nil {
 				return err
 			}
 			if cells, runs := r.Missing(); runs > 0 {
@@ -74,7 +80,10 @@ func (o *labRunOptions) plot(c *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	report, err := r.Draw(o.drawing())
+	d := o.drawing()
+	// What is not whole yet, or is too old to be understood, can be drawn.
+	d.Judged, _ = r.Judge(nil)
+	report, err := r.Draw(d)
 	if err != nil {
 		return err
 	}

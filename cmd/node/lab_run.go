@@ -261,8 +261,14 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 		return err
 	}
 	t := taken{real: time.Since(began), now: true}
+	if cell < 0 {
+		if t.judged, err = r.Judge(study.Cells); err != nil {
+			return err
+		}
+	}
 	if cell < 0 && !o.plain {
-		if _, err := r.Draw(lab.Drawing{Workers: o.workers, Metrics: o.chosen()}); err != nil {
+		d := lab.Drawing{Workers: o.workers, Metrics: o.chosen(), Judged: t.judged}
+		if _, err := r.Draw(d); err != nil {
 			return err
 		}
 	}

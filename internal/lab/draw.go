@@ -23,8 +23,9 @@ const (
 type Drawing struct {
 	Workers int
 	// Metrics are those of the figures of sweeps; nil: those that say most.
-	Metrics  []result.Metric
-	Verdicts []figure.Verdict
+	Metrics []result.Metric
+	// Judged is how the runs stand to what was expected of them; nil: nobody looked.
+	Judged *Judged
 }
 
 // Draw draws the figures of a directory, of all cells together and of each that has a record,
@@ -34,7 +35,8 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 	page := figure.Report{
 		Name: r.Name, About: r.About, Version: r.Version, Seed: r.Seed, Hash: r.Hash(),
 		Command: "node lab run " + r.Dir + " --fresh", Notes: r.notes(), Cells: cells,
-		Metrics: d.Metrics, Verdicts: d.Verdicts, Plots: figure.SweepPlots(cells, d.Metrics),
+		Metrics: d.Metrics, Verdicts: d.Judged.figures(),
+		Plots: figure.SweepPlots(cells, d.Metrics),
 	}
 	document, err := os.ReadFile(filepath.Join(r.Dir, documentFile))
 	if err != nil {

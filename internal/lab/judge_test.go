@@ -1,0 +1,52 @@
+package lab_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lab"
+)
+
+// Whether runs are in a directory or in memory, by one worker or by several, they are judged alike.
+func TestJudge(t *testing.T) {
+	folder := t.TempDir()
+	file, dir := filepath.Join(folder, "short.yaml"), filepath.Join(folder, "dir")
+	write(t, folder, map[string]string{
+		"up.trace": "1\n2\n", "short.yaml": short + `trials: 3
+sweep: {flows.0.cc: [reno, cubic]}
+expect:
+  - {about: "the rate of the trace, more or less, whatever one makes of it", value: utilisation, is: 0.5, within: 1%, published: "0.5", why: nobody knows}
+  - utilisation(cubic) < 2
+`,
+	})
+	s := load(t, file)
+	j, err := lab.Judge(t.Context(), s, lab.Options{Workers: 2})
+	require.NoError(t, err)
+	assert.Len(t, j.Verdicts, 3)
+	assert.Equal(t, 2, j.Failed())
+
+	r, err := lab.Run(t.Context(), s, lab.Options{Dir: dir})
+	require.NoError(t, err)
+	again, err := r.Judge(nil)
+	require.NoError(t, err)
+	var first, second, failed strings.Builder
+	require.NoError(t, j.Print(&first, false))
+	require.NoError(t, again.Print(&second, false))
+	require.NoError(t, j.Print(&failed, true))
+	assert.Equal(t, first.String(), second.String())
+	assert.Contains(t, first.String(), "\nok     utilisation(cubic)")
+	assert.Contains(t, failed.String(), "\nFAILS  the rate of the trace, more or")
+	assert.Contains(t, failed.String(), "       published: 0.5\n       nobody knows\n")
+	assert.NotContains(t, failed.String(), "ok ")
+	for line := range strings.SplitSeq(first.String(), "\n") {
+		assert.LessOrEqual(t, len([]rune(line)), 100)
+	}
+
+	r.Runs = r.Runs[1:]
+	_, err = r.Judge(nil)
+	require.ErrorIs(t, err, lab.ErrIncomplete)
+}
