@@ -113,23 +113,27 @@ func long(d time.Duration) string {
 
 // progress tells, on a terminal, how far a sweep is.
 type progress struct {
-	console  *console
-	done, of int
-	began    time.Time
-	last     time.Time
+	console *console
+	// first is how many were done at the beginning.
+	first, done, of int
+	told            bool
+	began, last     time.Time
 }
 
 func newProgress(t *console) *progress { return &progress{console: t, began: time.Now()} }
 
-// tell is called as runs end, at first with none done.
+// tell is called as runs end, at first with those that were there before.
 func (p *progress) tell(done, of int) {
+	if !p.told {
+		p.told, p.first = true, done
+	}
 	p.done, p.of = done, of
 	now := time.Now()
-	if p.console.width == 0 || done == 0 || now.Sub(p.last) < 100*time.Millisecond {
+	if p.console.width == 0 || done == p.first || now.Sub(p.last) < 100*time.Millisecond {
 		return
 	}
 	p.last = now
-	left := time.Duration(float64(now.Sub(p.began)) / float64(done) * float64(of-done))
+	left := time.Duration(float64(now.Sub(p.began)) / float64(done-p.first) * float64(of-done))
 	text := fmt.Sprintf("%d of %s, about %s left", done, counted(of, "run"), long(left))
 	// A terminal that is gone is not worth a sweep.
 	_, _ = fmt.Fprintf(p.console.err, "\r%s\x1b[K", text)

@@ -28,6 +28,7 @@ type labRunOptions struct {
 	index      string
 	until      string
 	records    int
+	pcap       bool
 	metrics    []string
 	fresh      bool
 	plain      bool
@@ -95,7 +96,8 @@ func labRunCommand() *cobra.Command {
 	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` at a time")
 	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch engine")
 	f.Lookup("index").NoOptDefVal = indexOfEngine
-	f.IntVar(&o.records, "records", 16, "keep what figures are drawn from of `N` cells")
+	f.IntVar(&o.records, "records", 6, "keep what figures are drawn from of `N` cells")
+	f.BoolVar(&o.pcap, "pcap", false, "capture the first trial of each cell, for Wireshark")
 	f.StringSliceVar(&o.metrics, "metrics", nil, "`A,B,…` are the table's columns")
 	f.BoolVar(&o.plain, "no-figures", false, "neither figures nor a report")
 	f.BoolVar(&o.dry, "dry-run", false, "only list the cells")
@@ -231,7 +233,7 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	if o.dry {
 		return study.List(c.OutOrStdout())
 	}
-	p := lab.Options{Dir: o.dir, Workers: o.workers, Records: o.records}
+	p := lab.Options{Dir: o.dir, Workers: o.workers, Records: o.records, Pcap: o.pcap}
 	p.Until, _ = o.precision() // validated
 	stale := false
 	if p.Dir == "" {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
@@ -35,6 +36,10 @@ func openDirectory(path string, s *Study) (*directory, error) {
 	return d, nil
 }
 
+// abandoned is how long nobody has written to a file that nobody will go on with: engines may be
+// running single cells there now.
+const abandoned = time.Hour
+
 func lockDirectory(path string) (*directory, error) {
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return nil, err
@@ -54,8 +59,11 @@ func lockDirectory(path string) (*directory, error) {
 }
 
 func (d *directory) open(s *Study) error {
-	if err := result.Sweep(d.path); err != nil {
-		return err
+	for _, folder := range append([]string{"."}, folders...) {
+		err := result.Sweep(filepath.Join(d.path, folder), time.Now().Add(-abandoned))
+		if err != nil {
+			return err
+		}
 	}
 	old, err := readManifest(d.path)
 	switch {

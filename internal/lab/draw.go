@@ -55,7 +55,9 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 		if err != nil {
 			return "", err
 		}
-		s := figure.Section{Title: record.Title, Plots: figure.Plots(record)}
+		s := figure.Section{
+			Title: record.Title, Notes: record.Notes, Plots: figure.Plots(record),
+		}
 		prefix := recordName(len(r.Cells), cell) + "-"
 		for i := range s.Plots {
 			jobs = append(jobs, drawing{prefix + s.Plots[i].Name, &s.Plots[i]})

@@ -36,6 +36,9 @@ func RunCell(ctx context.Context, s *Study, o Options, cell int) (*Results, erro
 			jobs = append(jobs, j)
 		}
 	}
+	if o.Progress != nil {
+		o.Progress(len(runs), s.Cells[cell].Trials)
+	}
 	do := func(j job) (*result.Trial, error) { return playRun(s, j, o) }
 	err = work(ctx, jobs, o.Workers, do, func(j job, t *result.Trial) error {
 		runs[j] = t

@@ -10,6 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/check"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -29,8 +30,11 @@ func Judge(ctx context.Context, s *Study, o Options) (*Judged, error) {
 		}
 	}
 	runs := map[job]*result.Trial{}
+	if o.Progress != nil {
+		o.Progress(0, len(jobs))
+	}
 	do := func(j job) (*result.Trial, error) {
-		t, _, err := s.Play(&s.Cells[j.cell], j.trial, false)
+		t, _, err := s.Play(&s.Cells[j.cell], j.trial, play.Options{})
 		if err != nil {
 			return nil, fmt.Errorf("%s, %v: %w", s.Name, j, err)
 		}

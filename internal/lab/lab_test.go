@@ -18,6 +18,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -37,7 +38,7 @@ func study(cells, trials int) *lab.Study {
 	return s
 }
 
-func drawn(cell *plan.Cell, trial int, record bool) (*result.Trial, *result.Record, error) {
+func drawn(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error) {
 	seed := cell.Seed + uint64(trial)
 	luck := rand.New(rand.NewPCG(seed, uint64(cell.Index)))
 	t := &result.Trial{
@@ -51,7 +52,7 @@ func drawn(cell *plan.Cell, trial int, record bool) (*result.Trial, *result.Reco
 			},
 		})
 	}
-	if !record {
+	if !o.Record {
 		return t, nil, nil
 	}
 	return t, &result.Record{Title: fmt.Sprint("cell ", cell.Index)}, nil
@@ -128,12 +129,15 @@ func TestResume(t *testing.T) {
 		require.NoError(t, os.CopyFS(dir, os.DirFS(whole)))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "trials.csv"), []byte(tt.text), 0o600))
 		require.NoError(t, os.Remove(filepath.Join(dir, "summary.csv")))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, ".part-summary.csv-1"), nil, 0o600))
+		left := filepath.Join(dir, "flows", ".part-0.csv-1")
+		require.NoError(t, os.MkdirAll(filepath.Dir(left), 0o700))
+		require.NoError(t, os.WriteFile(left, nil, 0o600))
+		require.NoError(t, os.Chtimes(left, time.Time{}, time.Now().Add(-2*time.Hour)))
 		var played atomic.Int32
 		s := study(3, 3)
-		s.Play = func(cell *plan.Cell, trial int, record bool) (*result.Trial, *result.Record, error) {
+		s.Play = func(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error) {
 			played.Add(1)
-			return drawn(cell, trial, record)
+			return drawn(cell, trial, o)
 		}
 		r, err := lab.Run(t.Context(), s, lab.Options{Dir: dir, Workers: 2, Records: 1})
 		require.NoError(t, err)
@@ -263,10 +267,10 @@ func TestSingleCells(t *testing.T) {
 func TestTwoCannotWriteAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	s := study(1, 1)
-	s.Play = func(cell *plan.Cell, trial int, record bool) (*result.Trial, *result.Record, error) {
+	s.Play = func(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error) {
 		_, err := lab.Run(t.Context(), study(1, 1), lab.Options{Dir: dir})
 		assert.ErrorIs(t, err, lab.ErrBusy)
-		return drawn(cell, trial, record)
+		return drawn(cell, trial, o)
 	}
 	_, err := lab.Run(t.Context(), s, lab.Options{Dir: dir})
 	require.NoError(t, err)
@@ -282,14 +286,14 @@ func TestWhatIsDoneStays(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		s := study(2, 4)
-		s.Play = func(cell *plan.Cell, trial int, record bool) (*result.Trial, *result.Record, error) {
+		s.Play = func(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error) {
 			if trial == 2 {
 				if err := fail(cancel); err != nil {
 					return nil, nil, err
 				}
 				<-ctx.Done()
 			}
-			return drawn(cell, trial, record)
+			return drawn(cell, trial, o)
 		}
 		_, err := lab.Run(ctx, s, lab.Options{Dir: dir, Workers: 1})
 		require.ErrorContains(t, err, "stopped")
@@ -307,8 +311,8 @@ func TestRunsThatDiffer(t *testing.T) {
 	_, err := lab.Run(t.Context(), study(1, 1), lab.Options{Dir: dir})
 	require.NoError(t, err)
 	s := study(1, 1)
-	s.Play = func(cell *plan.Cell, trial int, record bool) (*result.Trial, *result.Record, error) {
-		r, record2, err := drawn(cell, trial, record)
+	s.Play = func(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error) {
+		r, record2, err := drawn(cell, trial, o)
 		r.Hash++
 		return r, record2, err
 	}
@@ -318,8 +322,8 @@ func TestRunsThatDiffer(t *testing.T) {
 
 func TestUntil(t *testing.T) {
 	s := study(2, 200)
-	s.Play = func(cell *plan.Cell, trial int, record bool) (*result.Trial, *result.Record, error) {
-		r, record2, err := drawn(cell, trial, record)
+	s.Play = func(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error) {
+		r, record2, err := drawn(cell, trial, o)
 		if cell.Index == 1 { // has no spread
 			r.Flows[0].Values[result.Goodput], r.Flows[1].Values[result.Goodput] = 1, 1
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/preset"
-	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
 // Request says which experiment is wanted, and what is to be changed in it.
@@ -56,7 +55,7 @@ func Load(q Request) (*Study, error) {
 			return nil, err
 		}
 	}
-	s := &Study{Version: q.Version, Files: map[string][]byte{}, Dir: o.dir, Play: playCell}
+	s := &Study{Version: q.Version, Files: map[string][]byte{}, Dir: o.dir, Play: play.Run}
 	f.Load = func(name string) ([]byte, error) {
 		text, err := o.read(name)
 		if err == nil {
@@ -109,10 +108,6 @@ func essence(document []byte) []byte {
 		}
 	}
 	return out
-}
-
-func playCell(cell *plan.Cell, trial int, record bool) (*result.Trial, *result.Record, error) {
-	return play.Run(cell, trial, play.Options{Record: record})
 }
 
 // origin is where an experiment comes from.
@@ -195,10 +190,9 @@ func Clear(dir string) error {
 		return err
 	}
 	var errs []error
-	for _, name := range []string{
-		manifestFile, documentFile, trialsFile, summaryFile, cellsFolder, filesFolder,
-		result.RecordsFolder, result.FlowsFolder, result.LinksFolder, plotsFolder, reportFile,
-	} {
+	for _, name := range append([]string{
+		manifestFile, documentFile, trialsFile, summaryFile, reportFile,
+	}, folders...) {
 		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
 	}
 	return errors.Join(append(errs, d.close())...)

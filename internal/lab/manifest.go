@@ -21,6 +21,12 @@ const (
 	lockFile     = ".lock"
 )
 
+// folders are those of a directory of results.
+var folders = []string{
+	cellsFolder, filesFolder, plotsFolder, capturesFolder,
+	result.RecordsFolder, result.FlowsFolder, result.LinksFolder,
+}
+
 // Manifest is what a directory says about the results in it.
 type Manifest struct {
 	Name    string `json:"name"`

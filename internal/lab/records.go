@@ -12,9 +12,9 @@ func recordName(cells, cell int) string {
 	return fmt.Sprintf("%0*d", len(fmt.Sprint(cells-1)), cell)
 }
 
-// hasRecord reports whether a directory has a cell's record, whole.
-func hasRecord(dir string, cells, cell int) bool {
-	_, err := os.Stat(result.RecordPath(dir, recordName(cells, cell)))
+// hasRecord reports whether a directory has that record, whole.
+func hasRecord(dir, name string) bool {
+	_, err := os.Stat(result.RecordPath(dir, name))
 	return err == nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -34,7 +35,7 @@ type Study struct {
 }
 
 // Player plays one trial of one cell, counted from 0, with its record if that is wanted.
-type Player func(cell *plan.Cell, trial int, record bool) (*result.Trial, *result.Record, error)
+type Player func(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error)
 
 var (
 	// ErrUsage is the error of what was asked for wrongly. It is in no text.

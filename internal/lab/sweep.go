@@ -2,8 +2,11 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 
+	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -13,10 +16,14 @@ type Options struct {
 	Workers int // how many runs go on at once; 0: one
 	// Records is how many cells leave a record of their first trial, from the first on.
 	Records int
+	// Pcap captures the first trial of each cell, at all hosts; without it those are captured
+	// that leave a record and in which little is sent.
+	Pcap bool
 	// Until, if it is above 0, has each cell be run until the interval of each flow's main
 	// metric is so narrow, as a share of the mean, and its Trials times at most.
 	Until float64
-	// Progress hears how many runs are done of how many; it may be nil.
+	// Progress hears how many runs are done of how many, at first how many were there before; it
+	// may be nil.
 	Progress func(done, of int)
 }
 
@@ -82,9 +89,14 @@ func (w *sweep) run(ctx context.Context) error {
 		}
 	}
 	jobs = append(jobs, w.recordsMissing()...)
-	total, done := len(jobs), 0
+	done := 0
+	for i := range cells {
+		done += cells[i].Trials
+	}
+	total := done
+	done -= len(jobs)
 	if w.options.Progress != nil {
-		w.options.Progress(0, total)
+		w.options.Progress(done, total)
 	}
 	return work(ctx, jobs, w.options.Workers, w.do, func(j job, t *result.Trial) error {
 		done++
@@ -99,14 +111,18 @@ func (w *sweep) run(ctx context.Context) error {
 	})
 }
 
-// recordsMissing are first trials that were run and whose records are gone, or were not asked
-// for then.
+// recordsMissing are first trials that were run, and whose records and captures are gone, or were
+// not asked for then.
 func (w *sweep) recordsMissing() []job {
-	cells := len(w.study.Cells)
 	var jobs []job
-	for cell := range min(w.options.Records, cells) {
-		j := job{cell, 0}
-		if w.dir.runs[j] != nil && !hasRecord(w.dir.path, cells, cell) {
+	for i := range w.study.Cells {
+		cell, j := &w.study.Cells[i], job{i, 0}
+		if w.dir.runs[j] == nil {
+			continue
+		}
+		name := recordName(len(w.study.Cells), i)
+		if i < w.options.Records && !hasRecord(w.dir.path, name) ||
+			w.options.captured(cell) && !hasCaptures(w.dir.path, name, len(cell.Flows)) {
 			jobs = append(jobs, j)
 		}
 	}
@@ -128,19 +144,23 @@ func (w *sweep) do(j job) (*result.Trial, error) {
 	return playRun(w.study, j, w.options)
 }
 
-func playRun(s *Study, j job, o Options) (*result.Trial, error) {
-	wanted := j.trial == 0 && j.cell < o.Records
-	t, record, err := s.Play(&s.Cells[j.cell], j.trial, wanted)
+func playRun(s *Study, j job, o Options) (t *result.Trial, err error) {
+	cell := &s.Cells[j.cell]
+	name := recordName(len(s.Cells), j.cell)
+	wanted := play.Options{Record: j.trial == 0 && j.cell < o.Records}
+	if j.trial == 0 && o.captured(cell) {
+		c := captures{dir: o.Dir, prefix: name, files: map[string]*os.File{}}
+		wanted.Capture = c.open
+		defer func() { err = errors.Join(err, c.close(err == nil)) }()
+	}
+	t, record, err := s.Play(cell, j.trial, wanted)
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", j, err)
 	}
-	if wanted && record != nil {
-		name := recordName(len(s.Cells), j.cell)
-		if err := result.WriteRecord(o.Dir, name, record); err != nil {
-			return nil, err
-		}
+	if record != nil {
+		err = result.WriteRecord(o.Dir, name, record)
 	}
-	return t, nil
+	return t, err
 }
 
 // extend adds trials to cells whose intervals are too wide; false: there is none.

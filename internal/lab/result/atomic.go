@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // temporary begins the names of files that are not whole yet.
@@ -13,17 +14,30 @@ const temporary = ".part-"
 // WriteFile writes a file so that nobody ever sees a part of it: under another name first, then
 // renamed. Folders that are missing are made.
 func WriteFile(path string, text []byte) error {
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o777); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(folder, temporary+filepath.Base(path)+"-")
+	f, err := CreateTemp(path)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(text)
+	if _, err := f.Write(text); err != nil {
+		return errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	return Commit(f, path)
+}
+
+// CreateTemp opens what will be a file when Commit has given it its name. Folders that are
+// missing are made.
+func CreateTemp(path string) (*os.File, error) {
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return nil, err
+	}
+	return os.CreateTemp(folder, temporary+filepath.Base(path)+"-")
+}
+
+// Commit closes what CreateTemp opened and gives it its name. If it cannot, nothing is left.
+func Commit(f *os.File, path string) error {
 	// What CreateTemp made is its owner's alone; results are for everybody, as other files are.
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	err := errors.Join(f.Chmod(0o644), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
@@ -33,17 +47,22 @@ func WriteFile(path string, text []byte) error {
 	return nil
 }
 
-// Sweep removes from a folder what a process that was killed had not finished writing. Whoever
-// calls it knows that nobody else is writing there.
-func Sweep(folder string) error {
+// Sweep removes from a folder what a process that was killed had not finished writing: what
+// nobody has written to since then.
+func Sweep(folder string, since time.Time) error {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), temporary) {
-			err = errors.Join(err, os.Remove(filepath.Join(folder, e.Name())))
+		if !strings.HasPrefix(e.Name(), temporary) {
+			continue
 		}
+		info, statErr := e.Info()
+		if statErr != nil || info.ModTime().After(since) {
+			continue // it is gone, or somebody is at it
+		}
+		err = errors.Join(err, os.Remove(filepath.Join(folder, e.Name())))
 	}
 	return err
 }

@@ -112,10 +112,12 @@ func TestWriteFileLeavesNothingHalf(t *testing.T) {
 	// Somebody was killed while writing.
 	left := filepath.Join(dir, "a", ".part-b.csv-123")
 	require.NoError(t, os.WriteFile(left, []byte("ne"), 0o600))
-	require.NoError(t, result.Sweep(filepath.Dir(path)))
+	require.NoError(t, result.Sweep(filepath.Dir(path), time.Now().Add(-time.Hour)))
+	assert.FileExists(t, left, "somebody may be at it")
+	require.NoError(t, result.Sweep(filepath.Dir(path), time.Now().Add(time.Hour)))
 	assert.NoFileExists(t, left)
 	assert.FileExists(t, path)
-	require.NoError(t, result.Sweep(filepath.Join(dir, "nothing")))
+	require.NoError(t, result.Sweep(filepath.Join(dir, "nothing"), time.Now()))
 
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
 	require.Error(t, result.WriteFile(filepath.Join(dir, "folder"), nil))
