@@ -162,6 +162,24 @@ func TestTheDetailShowsALossSegmentBySegment(t *testing.T) {
 	}
 }
 
+func TestTheQueueIsNeverDeeperThanItsLimit(t *testing.T) {
+	rec := synthesize(4*time.Second, 10, 60_000, "reno")
+	l := &rec.Links[0]
+	var seen []result.LinkEvent // as a watcher sees it, who is told of what comes before it is dropped
+	for _, e := range l.Events {
+		if e.Kind == result.Drop {
+			come := e
+			come.Kind, come.Queued = result.Arrival, e.Queued+1500
+			seen = append(seen, come)
+		}
+		seen = append(seen, e)
+	}
+	l.Events = seen
+	panel := &plotOf(t, Plots(rec), "queue").chart.Rows[0].Panels[0]
+	assert.InDelta(t, 60, most(panel.Layers[0].Points), 1e-9)
+	assert.Equal(t, "limit", panel.Rules[0].Text)
+}
+
 func TestManyFlowsShareAPanel(t *testing.T) {
 	labels := []string{"cubic", "reno", "bbr", "tahoe", "newreno", "fixed"}
 	plots := Plots(synthesize(4*time.Second, 10, 60_000, labels...))

@@ -35,6 +35,10 @@ func watch(l *result.LinkRecord) queue {
 			q.waits = append(q.waits, chart.Point{X: at, Y: max(0, e.Wait.Seconds())})
 		case result.Drop:
 			q.drops = append(q.drops, at)
+			// What is dropped as it comes was seen to come, but never stood there.
+			if n := len(q.depth); n > 0 && q.depth[n-1].X == at {
+				q.depth[n-1].Y = float64(max(e.Queued, 0))
+			}
 		case result.Marked:
 			q.marks = append(q.marks, at)
 		case result.Opportunity:
