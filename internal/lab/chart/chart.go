@@ -56,6 +56,7 @@ const (
 	Dots                // each for itself
 	Bars                // each a line from Y to Low
 	Letters             // Text at each
+	Crosses             // a cross at each
 	Shape               // the closed polygon of all, filled faintly
 )
 
@@ -68,7 +69,7 @@ type Layer struct {
 	Dash    bool
 	Opacity float64 // of what is filled; 0: 1, or 0.25 for a Shape
 	Text    string  // of Letters
-	Points  []Point // in order of X for all but Dots, Letters and Shapes
+	Points  []Point // in order of X for all but Dots, Letters, Crosses and Shapes
 }
 
 // Point is a point, in the units of the axes or in those of the page.

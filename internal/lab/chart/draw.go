@@ -225,6 +225,8 @@ func drawSwatch(c canvas, l *Layer, b box) {
 			{{X: mid.X, Y: b.bottom - 1}, {X: mid.X, Y: b.top}},
 			{{X: mid.X + 3, Y: mid.Y + 1}, {X: mid.X + 3, Y: b.top}},
 		}, l.pen())
+	case Crosses:
+		c.stroke(crosses([]Point{mid}), l.pen())
 	case Letters:
 		c.text(l.Text, Point{X: mid.X, Y: b.bottom - 0.5},
 			lettering{size: smallSize, anchor: middle, bold: true, paint: l.Paint})

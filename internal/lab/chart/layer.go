@@ -26,9 +26,23 @@ func (p *placed) drawLayer(c canvas, l *Layer) {
 			q.Y -= 2
 			c.text(Clean(l.Text, 20), q, style)
 		}
+	case Crosses:
+		c.stroke(crosses(p.scattered(l)), l.pen())
 	case Shape:
 		p.drawShape(c, l)
 	}
+}
+
+// crosses are the strokes of crosses.
+func crosses(at []Point) [][]Point {
+	const arm = 2.4
+	var lines [][]Point
+	for _, p := range at {
+		lines = append(lines,
+			[]Point{{X: p.X - arm, Y: p.Y - arm}, {X: p.X + arm, Y: p.Y + arm}},
+			[]Point{{X: p.X - arm, Y: p.Y + arm}, {X: p.X + arm, Y: p.Y - arm}})
+	}
+	return lines
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -63,7 +63,7 @@ func (p *Plot) addBoxes(row []chart.Panel) {
 }
 
 func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
-	list := c.series(m)
+	list := c.series(m, "")
 	list = list[:min(len(list), mostBoxes)]
 	enough, different := false, false
 	least, greatest := math.Inf(1), math.Inf(-1)

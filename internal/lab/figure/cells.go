@@ -151,11 +151,11 @@ func shortKey(key string, others []string) string {
 	return key
 }
 
-// name is a cell by what is swept, without one key.
-func (c *Cell) name(keys []string, without string) string {
+// name is a cell by what is swept, without some keys.
+func (c *Cell) name(keys []string, without ...string) string {
 	var parts []string
 	for _, k := range keys {
-		if k == without {
+		if slices.Contains(without, k) {
 			continue
 		}
 		v := c.value(k)

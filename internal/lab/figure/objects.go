@@ -80,13 +80,13 @@ func (v *view) objectPanel(name string, objects []result.Object) chart.Panel {
 	p := chart.Panel{
 		Title: title,
 		Y: chart.Axis{
-			Label: "object", Min: 0, Max: float64(len(objects)) + 1, Reversed: true,
+			Label: "object", Min: 0.2, Max: float64(len(objects)) + 1, Reversed: true,
 		},
 	}
 	layers := [3]chart.Layer{
 		{Name: "large", Kind: chart.Line, Paint: paint, Width: 2.4},
 		{Name: "small", Kind: chart.Line, Paint: paint.Tint(0.25), Width: 1.1},
-		{Name: "not complete", Kind: chart.Line, Paint: chart.Vermillion, Width: 1, Dash: true},
+		{Name: "not complete", Kind: chart.Line, Paint: chart.Ink, Width: 1, Dash: true},
 	}
 	mixed := false
 	for i, o := range objects {

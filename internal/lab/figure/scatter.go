@@ -12,7 +12,7 @@ import (
 // scatterPlot is what throughput costs in delay, a dot a run: better is up and to the right.
 func scatterPlot(c *compared) (Plot, bool) {
 	delay := result.RTTP95
-	list := c.series(result.Goodput)
+	list := c.series(result.Goodput, "")
 	var clouds [][][]chart.Point
 	var kept []series
 	var left, right, top float64 = 0, math.Inf(1), 0
@@ -35,7 +35,7 @@ func scatterPlot(c *compared) (Plot, bool) {
 			kept, clouds = append(kept, s), append(clouds, own)
 		}
 	}
-	if len(kept) < 2 || left < 1.01*right {
+	if c.facet != "" || len(kept) < 2 || left < 1.01*right {
 		return Plot{}, false
 	}
 	xs, ys := spanScale(left), rateScale(top)

@@ -226,7 +226,10 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 		{Name: "acknowledged", Kind: chart.Steps, Paint: chart.Ink, Width: 0.7, Points: t.acks},
 		{Name: "segments", Kind: chart.Bars, Paint: f.paint, Width: weight, Points: t.data},
 		{Name: "sent again", Kind: chart.Bars, Paint: red, Width: weight + 0.4, Points: t.again},
-		{Name: "window offered", Kind: chart.Steps, Paint: chart.Soft, Width: 0.7, Points: t.window},
+		{
+			Name: "window offered", Kind: chart.Steps, Paint: chart.Soft, Width: 0.7,
+			Points: t.window,
+		},
 	}
 	if !detail {
 		return p

@@ -46,6 +46,8 @@ type compared struct {
 	// axis is the key that is a number, and x its values by cell; empty: none.
 	axis string
 	x    quantities
+	// facet is the key whose values have panels of their own; empty: none.
+	facet string
 }
 
 func newCompared(cells []Cell, metrics []result.Metric) *compared {
@@ -64,11 +66,56 @@ func newCompared(cells []Cell, metrics []result.Metric) *compared {
 			c.axis, c.x, most = key, q, n
 		}
 	}
+	if c.axis != "" {
+		c.facet = c.chooseFacet()
+	}
 	c.metrics, c.asked = metrics, metrics
 	if len(metrics) == 0 {
 		c.metrics = c.choose()
 	}
 	return c
+}
+
+// mostFacets is how many panels stand side by side.
+const mostFacets = 4
+
+// chooseFacet picks the key that divides what would be too many curves: of those that have few
+// values, and that do not name the flows, the one with the fewest.
+func (c *compared) chooseFacet() string {
+	best, least := "", mostFacets+1
+	others := 0
+	for _, key := range c.keys {
+		if key == c.axis {
+			continue
+		}
+		others++
+		values := c.valuesOf(key)
+		if !c.names(values) && len(values) < least {
+			best, least = key, len(values)
+		}
+	}
+	if others < 2 {
+		return ""
+	}
+	return best
+}
+
+// valuesOf are the values that the cells have of a key.
+func (c *compared) valuesOf(key string) []string {
+	var values []string
+	for i := range c.cells {
+		if v := c.cells[i].value(key); !slices.Contains(values, v) {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// names reports whether these are what flows are called.
+func (c *compared) names(values []string) bool {
+	return slices.ContainsFunc(c.groups, func(g group) bool {
+		return g.label != "" && slices.Contains(values, g.label)
+	})
 }
 
 func distinct(values []float64) []float64 {
@@ -105,8 +152,8 @@ type series struct {
 	groups []group
 }
 
-// series are the curves of a metric.
-func (c *compared) series(m result.Metric) []series {
+// series are the curves of a metric, of the cells with this value of what facets are made of.
+func (c *compared) series(m result.Metric, facet string) []series {
 	var list []series
 	var labels []string
 	at := map[string]int{}
@@ -115,7 +162,10 @@ func (c *compared) series(m result.Metric) []series {
 			continue
 		}
 		cell := &c.cells[g.cell]
-		name := cell.name(c.keys, c.axis)
+		if c.facet != "" && cell.value(c.facet) != facet {
+			continue
+		}
+		name := cell.name(c.keys, c.axis, c.facet)
 		if flows := len(cell.Trials[0].Flows); g.flow != "" && (flows > 1 || name == "") {
 			name = joined(g.flow, name)
 		}
@@ -180,25 +230,33 @@ func curvePlot(c *compared) (Plot, bool) {
 		return Plot{}, false
 	}
 	p := Plot{Name: "sweep", Title: "What " + shortKey(c.axis, c.keys) + " does"}
-	var panels []chart.Panel
-	theory, published := false, false
-	for _, m := range c.metrics {
-		panel, says := c.curvePanel(m, len(panels) == 0)
-		theory, published = theory || says.theory, published || says.published
-		panels = append(panels, panel)
+	var says beside
+	if c.facet == "" {
+		var panels []chart.Panel
+		for _, m := range c.metrics {
+			panels = append(panels, c.curvePanel(m, "", len(panels) == 0, &says))
+		}
+		p.chart = inPairs(panels, 105)
+	} else {
+		for i, m := range c.metrics {
+			row := chart.Row{Height: 95, Panels: c.facetRow(m, i == 0, &says)}
+			for j := range row.Panels {
+				row.Panels[j].X.Bare = i < len(c.metrics)-1
+			}
+			p.chart.Rows = append(p.chart.Rows, row)
+		}
 	}
-	p.chart = inPairs(panels, 105)
 	p.Caption = "The mean over the trials of each cell with its 95 % interval, and each trial as " +
 		"a faint dot."
 	if c.cutOff() {
 		p.Caption = "The mean over the trials of each cell with its 95 % interval (where some " +
 			"did not finish: the median and the middle half), and each trial as a faint dot."
 	}
-	if theory {
+	if says.theory {
 		p.Caption += " Dashed: what theory says."
 	}
-	if published {
-		p.Caption += " P: what was published."
+	if says.published {
+		p.Caption += " Crosses: what was published."
 	}
 	return p, true
 }
@@ -207,6 +265,27 @@ func (c *compared) cutOff() bool {
 	return slices.ContainsFunc(c.groups, func(g group) bool {
 		return g.numbers[result.Completion].Cut > 0
 	})
+}
+
+// facetRow is a metric's panels side by side, on one scale.
+func (c *compared) facetRow(m result.Metric, named bool, says *beside) []chart.Panel {
+	var row []chart.Panel
+	low, high := math.Inf(1), math.Inf(-1)
+	log := true
+	for i, v := range c.valuesOf(c.facet) {
+		p := c.curvePanel(m, v, named && i == 0, says)
+		if named {
+			p.Title = shortKey(c.facet, c.keys) + " " + v
+		}
+		low, high = min(low, p.Y.Min), max(high, p.Y.Max)
+		log = log && p.Y.Log
+		row = append(row, p)
+	}
+	for i := range row {
+		row[i].Y.Min, row[i].Y.Max, row[i].Y.Log = low, high, log
+		row[i].Y.Bare = i > 0
+	}
+	return row
 }
 
 // inPairs puts panels side by side, two in a row.
@@ -223,8 +302,11 @@ func inPairs(panels []chart.Panel, height float64) chart.Figure {
 // beside is what else than runs a panel shows.
 type beside struct{ theory, published bool }
 
-func (c *compared) curvePanel(m result.Metric, named bool) (chart.Panel, beside) {
-	list := c.series(m)
+// curvePanel is a metric over what is swept. named says that its key names the curves.
+func (c *compared) curvePanel(
+	m result.Metric, facet string, named bool, says *beside,
+) chart.Panel {
+	list := c.series(m, facet)
 	list = list[:min(len(list), mostCurves)]
 	d := definition(m)
 	p := chart.Panel{
@@ -234,31 +316,38 @@ func (c *compared) curvePanel(m result.Metric, named bool) (chart.Panel, beside)
 	}
 	p.X.Min, p.X.Max = ends(c.x.values, p.X.Log)
 	p.X.At = distinct(c.x.values)
-	low, high := math.Inf(1), math.Inf(-1)
-	for _, s := range list {
-		for _, g := range s.groups {
-			for _, v := range c.extent(g, m) {
-				low, high = min(low, v), max(high, v)
-			}
+	// The unit and what is shown are those of all panels of the metric.
+	low, high, least := math.Inf(1), math.Inf(-1), math.Inf(1)
+	for _, g := range c.groups {
+		if _, ok := g.numbers[m]; !ok {
+			continue
+		}
+		for _, v := range c.extent(g, m) {
+			low, high = min(low, v), max(high, v)
+		}
+		for _, v := range g.numbers[m].values {
+			least = min(least, v)
 		}
 	}
 	u := scaleOf(d.Unit, high)
 	p.Y = chart.Axis{Label: labelled(m, u), Log: low > 0 && high/low >= 50}
 	p.Y.Min, p.Y.Max = ends([]float64{u.of(low), u.of(high)}, p.Y.Log)
-	if !p.Y.Log && low >= 0 && low < 0.6*high {
+	if !p.Y.Log && least >= 0 && low < 0.6*high {
 		p.Y.Min = 0
 	}
-	var says beside
 	for _, s := range list {
 		name := ""
 		if named {
 			name = s.name
 		}
-		layers, more := c.curve(s, m, u, name)
-		says.theory, says.published = says.theory || more.theory, says.published || more.published
-		p.Layers = append(p.Layers, layers...)
+		p.Layers = append(p.Layers, c.curve(s, m, u, name)...)
 	}
-	return p, says
+	for i := range p.Layers {
+		n := len(p.Layers[i].Points) > 0
+		says.theory = says.theory || n && p.Layers[i].Paint == chart.Ink && p.Layers[i].Dash
+		says.published = says.published || n && p.Layers[i].Kind == chart.Crosses
+	}
+	return p
 }
 
 // ends are the limits of an axis with some air.
@@ -306,7 +395,7 @@ func middleOf(t tally) (low, mid, high float64, ok bool) {
 }
 
 // curve is one series of a metric: its band, its trials, its mean, and what theory says.
-func (c *compared) curve(s series, m result.Metric, u unit, name string) ([]chart.Layer, beside) {
+func (c *compared) curve(s series, m result.Metric, u unit, name string) []chart.Layer {
 	var mean, band, dots, theory, published []chart.Point
 	for _, g := range s.groups {
 		x := c.x.values[g.cell]
@@ -337,8 +426,8 @@ func (c *compared) curve(s series, m result.Metric, u unit, name string) ([]char
 		line,
 		{Kind: chart.Dots, Paint: s.paint, Width: 3, Points: mean},
 		{Kind: chart.Line, Paint: chart.Ink, Width: 0.8, Dash: true, Points: theory},
-		{Kind: chart.Letters, Text: "P", Paint: chart.Ink, Points: published},
-	}, beside{len(theory) > 0, len(published) > 0}
+		{Kind: chart.Crosses, Paint: s.paint.Tint(-0.35), Width: 0.9, Points: published},
+	}
 }
 
 // describe says how many runs there were.

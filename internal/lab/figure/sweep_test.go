@@ -47,6 +47,43 @@ func TestASweepIsMeansWithBandsOverAGeometricAxis(t *testing.T) {
 	}
 }
 
+func TestASweepOfTwoNumbersHasPanelsForTheOther(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var cells []Cell
+	for _, loss := range []string{"0.1%", "1%"} {
+		for _, rtt := range []string{"10ms", "100ms", "1s"} {
+			for _, cc := range []string{"reno", "cubic", "bbr"} {
+				c := Cell{Set: []Setting{{"down.loss", loss}, {"down.delay", rtt}, {"flows.0.cc", cc}}}
+				for i := range 3 {
+					c.Trials = append(c.Trials, drawn(rng, i, 5e6, 0.05, cc))
+				}
+				cells = append(cells, c)
+			}
+		}
+	}
+	p := plotOf(t, SweepPlots(cells, []result.Metric{result.Goodput, result.RTTMean}), "sweep")
+	require.Len(t, p.chart.Rows, 2)
+	row := p.chart.Rows[0].Panels
+	require.Len(t, row, 2)
+	assert.Equal(t, "loss 0.1%", row[0].Title)
+	assert.Equal(t, "loss 1%", row[1].Title)
+	assert.InDelta(t, row[0].Y.Max, row[1].Y.Max, 0, "one scale")
+	assert.InDelta(t, 0.01, row[0].X.At[0], 1e-12)
+	assert.Equal(t, "delay, s", row[0].X.Label)
+	assert.Equal(t, chart.Vermillion, layer(t, &row[0], "bbr").Paint)
+}
+
+func TestWhatIsNotMeasuredDoesNotStretchTheAxis(t *testing.T) {
+	cells := buffers(10)
+	for i := range cells {
+		for _, trial := range cells[i].Trials {
+			trial.Flows[0].Values[result.Completion] = 10 + 0.1*float64(i)
+		}
+	}
+	p := plotOf(t, SweepPlots(cells, []result.Metric{result.Completion}), "sweep")
+	assert.Greater(t, p.chart.Rows[0].Panels[0].Y.Min, 9.0)
+}
+
 func TestASweepOfNamesIsBoxes(t *testing.T) {
 	plots := SweepPlots(arms(10, false), []result.Metric{result.Goodput})
 	assert.Equal(t, []string{"spread", "tradeoff"}, names(plots))
@@ -114,7 +151,7 @@ func TestRunsThatWereCutOffHaveMedians(t *testing.T) {
 }
 
 func TestRealRunsStandBesideVirtualOnes(t *testing.T) {
-	list := newCompared(arms(5, true), nil).series(result.Goodput)
+	list := newCompared(arms(5, true), nil).series(result.Goodput, "")
 	require.Len(t, list, 10)
 	for i := 0; i < len(list); i += 2 {
 		assert.Equal(t, list[i].name+", real", list[i+1].name)

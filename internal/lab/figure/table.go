@@ -256,9 +256,9 @@ func (c *compared) fullTables() []fullTable {
 		if len(list) == mostDetails {
 			break
 		}
-		t := fullTable{Title: joined(c.cells[g.cell].name(c.keys, ""), g.flow)}
+		t := fullTable{Title: joined(c.cells[g.cell].name(c.keys), g.flow)}
 		if g.flow == "" {
-			t.Title = joined(c.cells[g.cell].name(c.keys, ""), "the whole run")
+			t.Title = joined(c.cells[g.cell].name(c.keys), "the whole run")
 		}
 		for _, d := range result.Catalog() {
 			v, ok := g.numbers[d.Name]
