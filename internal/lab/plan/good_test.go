@@ -10,6 +10,11 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/rcp"
+	"github.com/tidepool-net/tidepool/internal/rdt"
+	"github.com/tidepool-net/tidepool/internal/sim/fence"
+	"github.com/tidepool-net/tidepool/internal/sim/notebook"
+	"github.com/tidepool-net/tidepool/internal/sim/objects"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -280,6 +285,77 @@ func TestFlows(t *testing.T) {
 		tt.change(&want)
 		assert.Equal(t, []plan.Flow{want}, one(t, flow(tt.text)).Flows, tt.text)
 	}
+}
+
+// What flows of the founding documents are told.
+func TestFoundingFlows(t *testing.T) {
+	for _, tt := range []struct {
+		text     string
+		protocol plan.Protocol
+		want     plan.App
+	}{
+		{"protocol: rcp", plan.RCP, plan.App{Echo: &fence.Config{}}},
+		{
+			"protocol: rcp, echo: {writes: 10, min_bytes: 1, max_bytes: 9, min_pause: 1ms, max_pause: 2ms}, " +
+				"rcp: {width: 64, packet_size: 512, tick: 5ms, timeout: 1s, classic_window: on, " +
+				"timer: on, max_rto: 100ms, send_buffer: 1MB, recv_buffer: 2MB}",
+			plan.RCP,
+			plan.App{Echo: &fence.Config{
+				Writes: 10, MinBytes: 1, MaxBytes: 9, MinPause: ms, MaxPause: 2 * ms,
+				RCP: rcp.Config{
+					Width: 64, PacketSize: 512, Tick: 5 * ms, Timeout: time.Second, Window: true,
+					Timer: true, MaxRTO: 100 * ms, SendBuffer: 1e6, RecvBuffer: 2e6,
+				},
+			}},
+		},
+		{"protocol: rcp, burst: 16, rcp: {width: 8}", plan.RCP, plan.App{
+			Burst: &fence.BurstConfig{Packets: 16, RCP: rcp.Config{Width: 8}},
+		}},
+		{"protocol: rdt", plan.RDT, plan.App{Objects: &objects.Config{}}},
+		{
+			"protocol: rdt, objects: {pairs: 3, small: 1kB, large: 2MB, smallest_first: on}, " +
+				"rdt: {payload: 10000, window: 21, checksum: crc32c, timeout: 500ms, adaptive: on, " +
+				"min_timeout: 20ms, max_timeout: 3s, duplicates: 2, selective: on, compress: on, " +
+				"interleave: on, in_order: on, push: on, patience: 1min, cost: 0, buffer: 1MiB}",
+			plan.RDT,
+			plan.App{Objects: &objects.Config{
+				Pairs: 3, Small: 1000, Large: 2e6, SmallestFirst: true, Buffer: 1 << 20, Cost: -1,
+				RDT: rdt.Config{
+					Payload: 10000, Window: 21, Checksum: rdt.CRC32C, Timeout: 500 * ms, Adaptive: true,
+					MinTimeout: 20 * ms, MaxTimeout: 3 * time.Second, Duplicates: 2, Selective: true,
+					Compress: true, Interleave: true, InOrder: true, Push: true, Patience: time.Minute,
+				},
+			}},
+		},
+		{"protocol: notebook", plan.Notebook, plan.App{
+			Notebook: &plan.NotebookApp{},
+		}},
+		{
+			"protocol: notebook, start: 5s, stop: 25s, notebook: {strategy: fixed, window: 1000, " +
+				"sender_cost: 10us, receiver_cost: 0, buffer: 500, recv_window: 2000}",
+			plan.Notebook,
+			plan.App{
+				Notebook: &plan.NotebookApp{Fixed: 1000, Config: notebook.Config{
+					Duration: 20 * time.Second, SenderCost: 10 * time.Microsecond, ReceiverCost: -1,
+					Buffer: 500, Window: 2000,
+				}},
+			},
+		},
+		{"protocol: notebook, notebook: {ssthresh: 500, cwnd: 2, even: on}", plan.Notebook, plan.App{
+			Notebook: &plan.NotebookApp{
+				Tahoe: notebook.TahoeConfig{Ssthresh: 500, Cwnd: 2, Even: true},
+			},
+		}},
+	} {
+		f := one(t, flow(tt.text)).Flows[0]
+		assert.Equal(t, tt.protocol, f.Protocol)
+		assert.Equal(t, tt.want, f.App, tt.text)
+	}
+	f := one(t, flow("echo: {writes: 5}")).Flows[0]
+	assert.Equal(t, plan.TCP, f.Protocol)
+	assert.Equal(t, &fence.Config{Writes: 5}, f.App.Echo)
+	f = one(t, flow("objects: {order: parallel, chunk: 500}")).Flows[0]
+	assert.Equal(t, &objects.Config{Arm: objects.Parallel, Chunk: 500}, f.App.Objects)
 }
 
 // Flows without names are called by what they run; copies are numbered.
