@@ -68,7 +68,7 @@ func scheduled(s *netem.Schedule, from, to time.Duration) float64 {
 	bits := 0.0
 	steps(s, to, func(rate netem.BitsPerSecond, begin, end time.Duration) {
 		if begin = max(begin, from); begin < end {
-			bits += float64(rate) * (end - begin).Seconds()
+			bits += float64(float64(rate) * (end - begin).Seconds())
 		}
 	})
 	return bits

@@ -2,6 +2,7 @@ package play
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -41,8 +42,8 @@ type flow struct {
 
 // tally is what a flow's packets at the bottleneck come to.
 type tally struct {
-	sent, data, bare uint64
-	crossedBytes     uint64 // that data packets took of its server, since the warm-up
+	sent, data, bare, dropped uint64
+	crossedBytes              uint64 // that data packets took of its server, since the warm-up
 }
 
 // port is where receivers listen.
@@ -70,6 +71,9 @@ func (f *flow) beginApp() (err error) {
 	if f.Protocol == plan.TCP && app.Echo == nil && app.Burst == nil && app.Objects == nil &&
 		app.Notebook == nil {
 		return f.beginTCP()
+	}
+	if f.Stop > 0 {
+		return fmt.Errorf("flow %s: its application ends by itself: a stop %w", f.Name, errNotPlayed)
 	}
 	if f.guest, err = f.attach(); err != nil {
 		f.guest = nil

@@ -67,10 +67,10 @@ func (m *meter) event(e *netem.Event) {
 		}
 		m.tell(e, result.Departure, &p)
 	case netem.Drop, netem.Mark, netem.Opportunity:
-		if m.tape == nil {
-			return
-		}
 		p := m.parse(e)
+		if p.flow >= 0 && e.Kind == netem.Drop {
+			m.run.flows[p.flow].dropped++
+		}
 		m.tell(e, kinds[e.Kind], &p)
 	}
 }

@@ -28,7 +28,7 @@ func (r *run) result() *result.Trial {
 		}
 		goodput := one.Values[result.Goodput]
 		all += goodput
-		squares += goodput * goodput
+		squares += float64(goodput * goodput) // the same on every machine: not fused
 		packets += one.Values[result.Sent]
 	}
 	t.Note = strings.Join(notes, "; ")
@@ -48,7 +48,8 @@ func (r *run) bottleneck(now clock.Time, v result.Values) {
 	m := r.dataMeter()
 	counts := m.link.Counters()
 	v[result.Losses] = float64(r.down.link.Counters().Lost + r.up.link.Counters().Lost)
-	v[result.QueueDrops] = float64(counts.QueueDropped)
+	v[result.QueueDrops] = float64(counts.QueueDropped + counts.Overflowed)
+	v[result.Policed] = float64(counts.Policed)
 	v[result.Marks] = float64(counts.Marked)
 	if bits := m.capacity(r.x.Warmup, r.since(now)); bits > 0 {
 		v[result.Utilisation] = m.used() / bits
@@ -81,6 +82,7 @@ func (f *flow) result(now clock.Time) result.Flow {
 	v := o.Values
 	v[result.Delivered] = float64(f.received)
 	v[result.Sent] = float64(f.sent)
+	v[result.Drops] = float64(f.dropped)
 	if f.Protocol == plan.TCP {
 		v[result.DataSent] = float64(f.data)
 		v[result.AcksSent] = float64(f.bare)

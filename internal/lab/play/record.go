@@ -17,7 +17,7 @@ import (
 const (
 	maxSamples  = 1 << 16
 	maxSegments = 1 << 17
-	maxPoints   = 1 << 15
+	maxPoints   = 1 << 16
 	maxEvents   = 1 << 17
 	minRows     = 1 << 9
 )
@@ -227,8 +227,8 @@ func (r *run) recorded(title string) *result.Record {
 		out.Links = append(out.Links, l)
 	}
 	if thinned {
-		out.Notes = append(out.Notes, fmt.Sprintf("no more than %d samples and %d segments are "+
-			"kept, evenly over the run", maxSamples, maxSegments))
+		out.Notes = append(out.Notes, fmt.Sprintf("samples, segments and progress are thinned to "+
+			"%d, %d and %d, evenly over the run", maxSamples, maxSegments, maxPoints))
 	}
 	return out
 }

@@ -39,7 +39,7 @@ func (v *view) settle(now clock.Time) {
 		return
 	}
 	d := now.Sub(v.cwndSince)
-	v.cwndArea += float64(v.cwnd) * float64(d)
+	v.cwndArea += float64(float64(v.cwnd) * float64(d))
 	v.cwndTime += d
 	v.cwndSince = now
 }

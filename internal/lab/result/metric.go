@@ -22,6 +22,7 @@ const (
 	Retransmits Metric = "retransmits"
 	Timeouts    Metric = "timeouts"
 	Recoveries  Metric = "recoveries"
+	Drops       Metric = "drops"
 	RTTMean     Metric = "rtt_mean"
 	RTTMin      Metric = "rtt_min"
 	RTTMax      Metric = "rtt_max"
@@ -67,6 +68,7 @@ const (
 	QueueP95    Metric = "queue_p95"
 	QueueMax    Metric = "queue_max"
 	QueueDrops  Metric = "queue_drops"
+	Policed     Metric = "policed"
 	Losses      Metric = "losses"
 	Marks       Metric = "marks"
 	Packets     Metric = "packets"
@@ -85,6 +87,7 @@ var catalog = []Definition{
 	{Retransmits, "packets", "packets with data that was sent before"},
 	{Timeouts, "", "retransmission time-outs"},
 	{Recoveries, "", "fast recoveries"},
+	{Drops, "packets", "of both ends', that the bottleneck dropped or the path's model lost"},
 	{RTTMean, "s", "mean of the round trips measured"},
 	{RTTMin, "s", "the shortest"},
 	{RTTMax, "s", "the longest"},
@@ -119,6 +122,7 @@ var catalog = []Definition{
 	{QueueP95, "s", "95 of 100 waited less"},
 	{QueueMax, "s", "the longest"},
 	{QueueDrops, "packets", "what the bottleneck's queue dropped"},
+	{Policed, "packets", "what the bottleneck's policer dropped"},
 	{Losses, "packets", "what the path's loss model lost"},
 	{Marks, "packets", "what the queue marked"},
 	{Packets, "packets", "what all hosts sent"},
