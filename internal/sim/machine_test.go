@@ -22,10 +22,10 @@ import (
 const module = "github.com/tidepool-net/tidepool/"
 
 // deciders are the packages that decide where packets go in a world: package sim and all
-// that it needs, and the protocols that applications bring.
+// that it needs, the protocols that applications bring, and controllers that are scripts.
 func deciders(t *testing.T) []string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-deps", ".", "../rcp", "../rdt").Output()
+	out, err := exec.Command("go", "list", "-deps", ".", "../rcp", "../rdt", "../script").Output()
 	require.NoError(t, err)
 	var all []string
 	for path := range strings.FieldsSeq(string(out)) {
@@ -67,7 +67,7 @@ func TestNothingIsRoundedOnceInsteadOfTwice(t *testing.T) {
 // exactMath are the names of package math that are the same on every machine: constants, and
 // what IEEE 754 defines.
 var exactMath = regexp.MustCompile(`^(Max|Min)?(U?[Ii]nt|Float)\d*|^(Sqrt|Floor|Ceil|Trunc|Round|` +
-	`RoundToEven|Abs|Copysign|Signbit|Inf|IsInf|NaN|IsNaN|Mod|Modf|Frexp|Ldexp|Pi|E|Sqrt2)$`)
+	`RoundToEven|Abs|Copysign|Signbit|Inf|IsInf|NaN|IsNaN|Mod|Modf|Frexp|Ldexp|Pi|E|Sqrt2|Ln2)$`)
 
 // TestDecisionsNeedNoInexactMathematics: package math promises no more than that results are
 // close. What is exact may decide, the rest may not.
