@@ -13,6 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/preset"
+	"github.com/tidepool-net/tidepool/internal/script"
 	"github.com/tidepool-net/tidepool/internal/sim/convergence"
 	"github.com/tidepool-net/tidepool/internal/spell"
 )
@@ -105,6 +106,10 @@ func labShowCommand() *cobra.Command {
 // labError is an error of the laboratory as the command that it happened to tells it: what was
 // asked for wrongly, and mistakes in files, with status 2.
 func labError(c *cobra.Command, name string, err error) error {
+	if e, ok := errors.AsType[*script.Error](err); ok {
+		where, _, _ := strings.Cut(err.Error(), ": "+e.Error())
+		return &usageError{fmt.Errorf("%w\n  in %s", e, where)}
+	}
 	switch _, mistakes := errors.AsType[plan.Errors](err); {
 	case err == nil:
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 
 // labRunOptions are the flags of `node lab run`.
 type labRunOptions struct {
+	cc         string
 	set, sweep []string
 	trials     int
 	seed       uint64
@@ -59,6 +61,7 @@ func labRunCommand() *cobra.Command {
 		Short: "run an experiment and print what came out",
 		Long:  labRunLong,
 		Example: "  node lab run tahoe-low\n" +
+			"  node lab run tahoe-low --cc mine.star\n" +
 			"  node lab run tahoe-low --sweep flows.0.cc=tahoe,reno,cubic --trials 30\n" +
 			"  node lab run mine.yaml -o results --until 'ci<5%'\n" +
 			"  node lab run rip-random-1000 --dialect rip2 --seed 7",
@@ -84,6 +87,8 @@ func labRunCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.SortFlags = false
+	f.StringVar(&o.cc, "cc", "",
+		"`NAME` or FILE.star is the congestion control of all flows; see tutorial/")
 	f.StringArrayVar(&o.set, "set", nil, "`KEY=VALUE` changes the experiment; may be given again")
 	f.StringArrayVar(&o.sweep, "sweep", nil,
 		"`KEY=A,B,…` runs it for each value; may be given again")
@@ -202,6 +207,9 @@ func (o *labRunOptions) request(c *cobra.Command, name string) lab.Request {
 	change := func(sweep bool, text string) {
 		q.Changes = append(q.Changes, lab.Change{Sweep: sweep, Text: text})
 	}
+	if o.cc != "" { // in quotes: a path may have what YAML has a use for
+		change(false, "flows.*.cc="+strconv.Quote(filepath.ToSlash(o.cc)))
+	}
 	for _, s := range o.set {
 		change(false, s)
 	}
@@ -226,7 +234,11 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	study, err := lab.Load(o.request(c, name))
+	q := o.request(c, name)
+	q.Printed = func(at time.Duration, line string) {
+		_, _ = fmt.Fprintf(c.ErrOrStderr(), "%.6f s %s\n", at.Seconds(), line)
+	}
+	study, err := lab.Load(q)
 	if err != nil {
 		return err
 	}

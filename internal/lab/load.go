@@ -11,10 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/preset"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
 // Request says which experiment is wanted, and what is to be changed in it.
@@ -25,6 +27,9 @@ type Request struct {
 	Changes []Change
 	// Version is the program's: results of another are not gone on with.
 	Version string
+	// Printed gets each line that Starlark files print in the first trial of the first cell, and
+	// when; nil: nobody does. The worker that plays the trial calls it.
+	Printed func(at time.Duration, line string)
 }
 
 // Change is one change of an experiment file, KEY=VALUE or KEY=VALUE,VALUE,….
@@ -55,7 +60,7 @@ func Load(q Request) (*Study, error) {
 			return nil, err
 		}
 	}
-	s := &Study{Version: q.Version, Files: map[string][]byte{}, Dir: o.dir, Play: play.Run}
+	s := &Study{Version: q.Version, Files: map[string][]byte{}, Dir: o.dir, Play: q.play}
 	f.Load = func(name string) ([]byte, error) {
 		text, err := o.read(name)
 		if err == nil {
@@ -108,6 +113,15 @@ func essence(document []byte) []byte {
 		}
 	}
 	return out
+}
+
+func (q *Request) play(
+	cell *plan.Cell, trial int, o play.Options,
+) (*result.Trial, *result.Record, error) {
+	if cell.Index == 0 && trial == 0 {
+		o.Printed = q.Printed
+	}
+	return play.Run(cell, trial, o)
 }
 
 // origin is where an experiment comes from.

@@ -38,6 +38,9 @@ func Run(ctx context.Context, s *Study, o Options) (r *Results, err error) {
 		if e := d.close(); err == nil {
 			err = e
 		}
+		if err != nil && ctx.Err() == nil && len(d.runs) == 0 {
+			err = errors.Join(err, Clear(o.Dir)) // nothing of it could be run
+		}
 	}()
 	w := &sweep{study: s, options: o, dir: d}
 	if o.Until > 0 {

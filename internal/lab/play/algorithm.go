@@ -1,6 +1,8 @@
 package play
 
 import (
+	"fmt"
+
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/script"
@@ -8,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// tcpConfig is how both ends of a flow speak TCP.
-func (f *flow) tcpConfig() (tcp.Config, error) {
+// tcpConfig is how a flow's end on one side speaks TCP.
+func (f *flow) tcpConfig(s side) (tcp.Config, error) {
 	cfg := f.TCP
 	if f.Protocol != plan.TCP || f.Ssthresh == 0 && f.Script == nil {
 		return cfg, nil
@@ -18,7 +20,7 @@ func (f *flow) tcpConfig() (tcp.Config, error) {
 	var create congestion.Make
 	var err error
 	if f.Script != nil {
-		create = f.run.script(f.Script).New
+		create = f.scripted(s)
 	} else if create, err = congestion.Find(cfg.Algorithms, name); err != nil {
 		return cfg, err
 	}
@@ -26,24 +28,18 @@ func (f *flow) tcpConfig() (tcp.Config, error) {
 	return cfg, nil
 }
 
-// script returns the run of a program, which is one for all flows that have it. Its first error
-// ends the run.
-func (r *run) script(p *script.Program) *script.Run {
-	if begun := r.scripts[p]; begun != nil {
-		return begun
+// scripted has a flow's Starlark file make the controllers of its end on one side. Its first
+// error ends the run. What it prints is the sender's: the other end sends no data.
+func (f *flow) scripted(s side) congestion.Make {
+	h := script.Hooks{
+		Failed: func(err error) { f.run.fail(fmt.Errorf("flow %s: %w", f.Name, err)) },
 	}
-	if r.scripts == nil {
-		r.scripts = map[*script.Program]*script.Run{}
+	if to := f.run.printed; to != nil && (s == leftSide) != f.Upward {
+		h.Printed = func(_ clock.Time, line string) {
+			to(f.run.since(f.run.Now()), f.Name+": "+line)
+		}
 	}
-	r.scripts[p] = p.Begin(script.Hooks{
-		Failed: r.fail,
-		Printed: func(now clock.Time, line string) {
-			if r.printed != nil {
-				r.printed(r.since(max(now, r.began)), line)
-			}
-		},
-	})
-	return r.scripts[p]
+	return f.Script.Begin(h).New
 }
 
 // algorithm is the name of the flow's congestion control.

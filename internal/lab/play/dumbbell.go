@@ -3,6 +3,7 @@ package play
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/sim"
@@ -88,7 +89,7 @@ func (r *run) router(name string, s side, own, other netip.Prefix) (*sim.Host, e
 	}
 	for i := range r.x.Flows {
 		cfg.Interfaces = append(cfg.Interfaces, stack.Interface{
-			Name: r.x.Flows[i].Name, MTU: r.x.Path.MTU,
+			Name: "if" + strconv.Itoa(i+1), MTU: r.x.Path.MTU,
 			Addr: netip.PrefixFrom(s.address(i, routerNumber), 24),
 		})
 	}
@@ -120,7 +121,7 @@ func (r *run) host(f *flow, s side, router *sim.Host) (*sim.Host, error) {
 	if s == rightSide {
 		name = "right "
 	}
-	transport, err := f.tcpConfig()
+	transport, err := f.tcpConfig(s)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func (r *run) host(f *flow, s side, router *sim.Host) (*sim.Host, error) {
 		}},
 		TCP: transport,
 	}
-	h, err := r.AddHost(name+f.Name, cfg)
+	h, err := r.AddHost(name+strconv.Itoa(f.index+1), cfg)
 	if err != nil {
 		return nil, err
 	}

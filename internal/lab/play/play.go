@@ -10,7 +10,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/script"
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
@@ -21,7 +20,8 @@ type Options struct {
 	// Capture says where the packets of a flow's sender and of its receiver go, as pcapng; nil,
 	// of either: nowhere.
 	Capture func(flow int, receiver bool) io.Writer
-	// Printed gets each line that a script prints, and when; nil: nobody does.
+	// Printed gets each line that a flow's script prints, after the flow's name, and when; nil:
+	// nobody does.
 	Printed func(at time.Duration, line string)
 }
 
@@ -36,7 +36,6 @@ type run struct {
 	open    int     // flows that are not over
 	err     error
 	scratch []byte // for a call of an application
-	scripts map[*script.Program]*script.Run
 	printed func(at time.Duration, line string)
 }
 

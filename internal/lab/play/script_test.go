@@ -1,0 +1,113 @@
+package play_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/play"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/script"
+)
+
+// cellsOf are the cells of an experiment file, whose scripts are files.
+func cellsOf(t *testing.T, text []byte, files map[string]string, sweeps ...string) []plan.Cell {
+	t.Helper()
+	f, err := plan.Parse("test.yaml", text)
+	require.NoError(t, err)
+	for _, s := range sweeps {
+		require.NoError(t, f.Sweep(s))
+	}
+	f.Load = func(name string) ([]byte, error) {
+		if s, ok := files[name]; ok {
+			return []byte(s), nil
+		}
+		return nil, os.ErrNotExist
+	}
+	cells, err := f.Cells()
+	require.NoError(t, err)
+	return cells
+}
+
+func tutorial(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../../tutorial/" + name)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// TestTahoeAsAFile: tutorial/tahoe.star comes to what the built-in Tahoe comes to, packet for
+// packet, in the tutorial's experiment and over paths that are much worse.
+func TestTahoeAsAFile(t *testing.T) {
+	files := map[string]string{"tahoe.star": tutorial(t, "tahoe.star")}
+	sweep := "flows.0.cc=tahoe,tahoe.star,reno"
+	for loss, most := range map[string]float64{"0.1%": 0, "1%": 0, "5%": 1} {
+		cells := cellsOf(t, []byte(tutorial(t, "tahoe.yaml")), files, "path.down.loss="+loss, sweep)
+		for trial := range 3 {
+			var hashes [3]uint64
+			var curves [3][]result.Sample
+			timeouts := 0.0
+			for i := range cells {
+				r, record, err := play.Run(&cells[i], trial, play.Options{Record: true})
+				require.NoError(t, err)
+				hashes[i], curves[i] = r.Hash, record.Flows[0].Samples
+				timeouts += r.Flows[0].Values[result.Timeouts]
+			}
+			require.NotEmpty(t, curves[0])
+			require.Equal(t, curves[0], curves[1], "%s, trial %d", loss, trial)
+			assert.Equal(t, hashes[0], hashes[1], "%s, trial %d", loss, trial)
+			assert.NotEqual(t, hashes[0], hashes[2], "%s, trial %d", loss, trial)
+			assert.GreaterOrEqual(t, timeouts, most, loss)
+		}
+	}
+}
+
+const twoScripts = `
+name: two
+duration: 5s
+path: {down: {rate: 5Mbit/s, delay: 20ms, queue: 30pkt}, up: {delay: 20ms}}
+flows: [{cc: small.star}, {cc: large.star, direction: up}]
+`
+
+func fixed(segments int, more string) string {
+	return fmt.Sprintf("def init(state, conn):\n  state.cwnd = %d * conn.mss\n  print(state.cwnd)\n"+
+		"def on_ack(state, ack):\n  %s\ndef on_loss(state, loss): pass\n", segments, more)
+}
+
+// TestEachFlowHasItsScript: two of one experiment may differ, and what they print tells when.
+func TestEachFlowHasItsScript(t *testing.T) {
+	cells := cellsOf(t, []byte(twoScripts), map[string]string{
+		"small.star": fixed(2, "pass"), "large.star": fixed(4, "pass"),
+	})
+	var lines []string
+	r, _, err := play.Run(&cells[0], 0, play.Options{
+		Printed: func(at time.Duration, line string) {
+			assert.Positive(t, at)
+			lines = append(lines, line)
+		},
+	})
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{"small.star: 2896", "large.star: 5792"}, lines)
+	small, large := r.Flows[0].Values[result.Goodput], r.Flows[1].Values[result.Goodput]
+	assert.InEpsilon(t, 2*small, large, 0.1, "W/R each")
+}
+
+// TestAScriptThatFailsEndsTheRun: with its place and its flow, and without a result.
+func TestAScriptThatFailsEndsTheRun(t *testing.T) {
+	cells := cellsOf(t, []byte(twoScripts), map[string]string{
+		"small.star": fixed(2, "if ack.now > 1: fail('enough')"), "large.star": fixed(4, "pass"),
+	})
+	r, record, err := play.Run(&cells[0], 0, play.Options{Record: true})
+	assert.Nil(t, r)
+	assert.Nil(t, record)
+	var e *script.Error
+	require.ErrorAs(t, err, &e)
+	assert.Equal(t, []any{"small.star", 5, "on_ack"}, []any{e.File, e.Line, e.Call})
+	assert.InDelta(t, 1.02, e.After.Seconds(), 0.03)
+	assert.ErrorContains(t, err, "flow small.star: small.star:5:")
+}
