@@ -7,7 +7,9 @@ package chart
 
 // Figure is rows of panels, as wide as the text of a page.
 type Figure struct {
-	Rows []Row
+	// Title stands above the panels, and Note beneath it, smaller; empty: none.
+	Title, Note string
+	Rows        []Row
 	// Alt is for who cannot see it.
 	Alt string
 }

@@ -38,7 +38,7 @@ func sample() *Figure {
 		Moments: []Moment{{Value: 4, Text: "1 Mbit/s"}, {Value: 4.1, Text: "2 Mbit/s"}, {Value: 80, Text: "later"}},
 		Strips:  []Strip{{Name: "lost", Paint: Vermillion, At: []float64{3, 1, 2, 99, math.NaN()}}},
 	}
-	return &Figure{Alt: "a <figure>", Rows: []Row{
+	return &Figure{Alt: "a <figure>", Title: "The title", Note: "a note", Rows: []Row{
 		{Height: 100, Panels: []Panel{p, p}},
 		{Panels: []Panel{{X: Axis{Min: 1, Max: 1000, Log: true}, Y: Axis{Names: []string{"a", "b"}}}}},
 	}}
@@ -71,7 +71,7 @@ func TestAFigureIsWithinItsPage(t *testing.T) {
 func TestAFigureSaysWhatItShows(t *testing.T) {
 	words := wordsOf(t, sample())
 	for _, want := range []string{
-		"all", "line", "steps", "fill", "blocks", "dots", "bars", "letters", "shape", "R",
+		"The title", "a note", "all", "line", "steps", "fill", "blocks", "dots", "bars", "letters", "shape", "R",
 		"time, s", "size, kB", "BDP", "BDP + Q", "1 Mbit/s", "lost", "a", "b", "1", "10", "100", "1000",
 	} {
 		assert.Contains(t, words, want)

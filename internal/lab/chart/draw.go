@@ -13,6 +13,12 @@ var (
 )
 
 func (l *layout) draw(c canvas) {
+	at := Point{X: edge, Y: edge + titleSize}
+	if l.title != "" {
+		c.text(l.title, at, lettering{size: titleSize, bold: true, paint: Ink})
+		at.Y += lineHeight + 1
+	}
+	c.text(l.note, at, lettering{size: textSize, paint: Soft})
 	for _, p := range l.panels {
 		p.drawGrid(c)
 		for i := range p.Layers {

@@ -1,27 +1,33 @@
 package chart
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // PageWidth is how wide a figure is: seven inches, the text of a page with two columns.
 const PageWidth = 504.0
 
 // Sizes within a figure.
 const (
-	textSize   = 7.5
-	smallSize  = 6.5
-	lineHeight = 10.0
-	tickLength = 3.0
-	stripGap   = 2.5
-	stripSize  = 7.0
-	panelGap   = 14.0
-	rowGap     = 8.0
-	edge       = 4.0
+	textSize    = 7.5
+	smallSize   = 6.5
+	lineHeight  = 10.0
+	titleSize   = 11.0
+	titleHeight = 14.0
+	tickLength  = 3.0
+	stripGap    = 2.5
+	stripSize   = 7.0
+	panelGap    = 14.0
+	rowGap      = 8.0
+	edge        = 4.0
 )
 
 // layout is a figure with a place for everything.
 type layout struct {
-	height float64
-	panels []*placed
+	title, note string
+	height      float64
+	panels      []*placed
 }
 
 // placed is a panel with its place.
@@ -39,7 +45,7 @@ type placed struct {
 // layout gives each panel its place. Panels under each other share their edges if their rows are
 // divided alike.
 func (f *Figure) layout() *layout {
-	l := &layout{}
+	l := &layout{title: Clean(f.Title, 100), note: Clean(f.Note, 140)}
 	rows := make([][]*placed, len(f.Rows))
 	for i := range f.Rows {
 		for j := range f.Rows[i].Panels {
@@ -56,6 +62,15 @@ func (f *Figure) layout() *layout {
 		align(rows, i)
 	}
 	top := edge
+	if l.title != "" {
+		top += titleHeight
+	}
+	if l.note != "" {
+		top += lineHeight
+	}
+	if top > edge {
+		top += rowGap
+	}
 	for i := range rows {
 		spread(rows[i])
 		above, below := 0.0, 0.0
@@ -205,6 +220,11 @@ type entry struct {
 	at    float64 // from the panel's left edge
 }
 
+// seen reports whether a layer has points that are numbers.
+func (l *Layer) seen() bool {
+	return slices.ContainsFunc(l.Points, func(p Point) bool { return finite(p.X) && finite(p.Y) })
+}
+
 // Sizes of the key.
 const (
 	swatch    = 14.0
@@ -231,7 +251,7 @@ func (p *placed) entries() [][]entry {
 	}
 	for i := range p.Layers {
 		layer := &p.Layers[i]
-		if layer.Name == "" || len(layer.Points) == 0 {
+		if layer.Name == "" || !layer.seen() {
 			continue
 		}
 		name := Clean(layer.Name, 48)

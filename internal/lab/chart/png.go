@@ -124,6 +124,9 @@ func (r *raster) dots(at []Point, diameter float64, p Paint) {
 }
 
 func (r *raster) text(words string, at Point, l lettering) {
+	if words == "" {
+		return
+	}
 	r.SetColor(l.paint.rgba(1))
 	wide := width(words, l.size, l.bold)
 	back := map[anchor]float64{start: 0, middle: wide / 2, end: wide}[l.anchor]

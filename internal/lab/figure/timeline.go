@@ -1,0 +1,204 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/tidepool-net/tidepool/internal/lab/chart"
+)
+
+// detailRoundTrips is how long the detail is, and detailSamples how many samples it has at least: a
+// round trip at the start of a slow path may have one.
+const (
+	detailRoundTrips = 120
+	detailSamples    = 40
+)
+
+// middle picks a few round trips around the middle of the transfer.
+func middle(samples []Sample) []Sample {
+	n := len(samples)
+	first, last := samples[0].Seconds, samples[n-1].Seconds
+	half := min(detailRoundTrips*MeanRTT(samples).Seconds(), (last-first)/4) / 2
+	center := (first + last) / 2
+	at := func(seconds float64) int {
+		return sort.Search(n, func(i int) bool { return samples[i].Seconds >= seconds })
+	}
+	from, to := at(center-half), at(center+half)
+	if to-from < detailSamples {
+		from = min(from, at(center)-detailSamples/2)
+		to = max(to, from+detailSamples)
+	}
+	from, to = max(from, 0), min(to, n)
+	if from == to {
+		return samples
+	}
+	return samples[from:to]
+}
+
+// timeline is the horizontal axis of a stretch of time: its unit, and where it begins and ends,
+// counted from the first sample of the whole transfer.
+type timeline struct {
+	origin     float64
+	factor     float64
+	unit       string
+	start, end float64
+}
+
+func newTimeline(samples []Sample, origin float64) timeline {
+	t := timeline{origin: origin, factor: 1, unit: "s"}
+	first, last := samples[0].Seconds, samples[len(samples)-1].Seconds
+	if last-first < 0.5 {
+		t.factor, t.unit = 1e3, "ms"
+	}
+	t.start, t.end = t.x(&samples[0]), t.x(&samples[len(samples)-1])
+	if t.start == t.end {
+		t.end++
+	}
+	return t
+}
+
+// length says how long it is.
+func (t timeline) length() string { return fmt.Sprintf("%.3g %s", t.end-t.start, t.unit) }
+
+func (t timeline) x(s *Sample) float64 { return (s.Seconds - t.origin) * t.factor }
+
+// series is one curve of the samples; where the value is no number it has a gap.
+func (t timeline) series(samples []Sample, value func(*Sample) float64) []chart.Point {
+	list := make([]chart.Point, len(samples))
+	for i := range samples {
+		list[i] = chart.Point{X: t.x(&samples[i]), Y: value(&samples[i])}
+	}
+	return list
+}
+
+// growth is when a counter grew.
+func (t timeline) growth(samples []Sample, counter func(*Sample) int) []float64 {
+	var at []float64
+	for i := 1; i < len(samples); i++ {
+		if counter(&samples[i]) > counter(&samples[i-1]) {
+			at = append(at, t.x(&samples[i]))
+		}
+	}
+	return at
+}
+
+// within is a value that is set: above zero and at most limit; else it is no number.
+func within(y, limit float64) float64 {
+	if y > 0 && y <= limit {
+		return y
+	}
+	return math.NaN()
+}
+
+// greatest is the largest value of the samples.
+func greatest(samples []Sample, value func(*Sample) float64) float64 {
+	most := 0.0
+	for i := range samples {
+		most = max(most, value(&samples[i]))
+	}
+	return most
+}
+
+// outstanding replaces what is in flight when an acknowledgment comes, and lets more be sent, by
+// what is unacknowledged from then to the next one: what was sent by then.
+func outstanding(samples []Sample) []Sample {
+	changed := slices.Clone(samples)
+	for i := range len(changed) - 1 {
+		changed[i].InFlight = max(0, changed[i+1].Sent-changed[i].Acked)
+	}
+	return changed
+}
+
+// strips are when counters of a stretch grew, if they did.
+func (t timeline) strips(samples []Sample, named ...chart.Strip) []chart.Strip {
+	counters := map[string]func(*Sample) int{
+		"RTO":        func(s *Sample) int { return s.Timeouts },
+		"TLP":        func(s *Sample) int { return s.TailProbes },
+		"sent again": func(s *Sample) int { return s.Retransmits },
+	}
+	var list []chart.Strip
+	for _, s := range named {
+		if s.At = t.growth(samples, counters[s.Name]); len(s.At) > 0 {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func (t timeline) panel(label string, low, high float64) chart.Panel {
+	return chart.Panel{
+		X: chart.Axis{Label: "time, " + t.unit, Min: t.start, Max: t.end},
+		Y: chart.Axis{Label: label, Min: low, Max: high},
+	}
+}
+
+func transferWindow(samples []Sample, t timeline) chart.Panel {
+	samples = outstanding(samples)
+	most := greatest(samples, func(s *Sample) float64 { return max(s.Cwnd, s.InFlight) })
+	u := byteScale(most)
+	top := 1.08 * max(u.of(most), 1)
+	p := t.panel("window, "+u.name, 0, top)
+	p.Layers = []chart.Layer{
+		{
+			Name: "unacked", Kind: chart.Steps, Paint: chart.Sky, Width: 0.8,
+			Points: t.series(samples, func(s *Sample) float64 { return u.of(s.InFlight) }),
+		},
+		{
+			// Before the first loss ssthresh is arbitrarily high (RFC 5681 §3.1).
+			Name: "ssthresh", Kind: chart.Steps, Paint: chart.Orange, Width: 0.8, Dash: true,
+			Points: t.series(samples, func(s *Sample) float64 {
+				return within(u.of(s.Ssthresh), top)
+			}),
+		},
+		{
+			Name: "cwnd", Kind: chart.Steps, Paint: chart.Blue, Width: 0.8,
+			Points: t.series(samples, func(s *Sample) float64 { return u.of(s.Cwnd) }),
+		},
+	}
+	p.Strips = t.strips(samples, chart.Strip{Name: "RTO", Paint: chart.Vermillion},
+		chart.Strip{Name: "TLP", Paint: chart.Green})
+	return p
+}
+
+func transferRTT(samples []Sample, t timeline) chart.Panel {
+	smoothed := func(s *Sample) float64 { return within(s.RTT.Seconds(), math.Inf(1)) }
+	most := greatest(samples, func(s *Sample) float64 { return s.RTT.Seconds() })
+	u := spanScale(most)
+	p := t.panel("RTT, "+u.name, 0, 1.08*max(u.of(most), u.of(1e-6)))
+	p.Layers = []chart.Layer{
+		{
+			Name: "smoothed", Kind: chart.Steps, Paint: chart.Blue, Width: 0.8,
+			Points: t.series(samples, func(s *Sample) float64 { return u.of(smoothed(s)) }),
+		},
+		{
+			Name: "least", Kind: chart.Steps, Paint: chart.Green, Width: 0.8, Dash: true,
+			Points: t.series(samples, func(s *Sample) float64 {
+				return u.of(within(s.MinRTT.Seconds(), math.Inf(1)))
+			}),
+		},
+	}
+	p.Strips = t.strips(samples, chart.Strip{Name: "RTO", Paint: chart.Vermillion})
+	return p
+}
+
+func transferSequence(samples []Sample, t timeline) chart.Panel {
+	first, last := samples[0].Acked, samples[len(samples)-1].Sent
+	u := byteScale(last)
+	span := max(u.of(last-first), u.of(1))
+	p := t.panel("sequence, "+u.name, max(0, u.of(first)-0.03*span), u.of(first)+1.06*span)
+	p.Layers = []chart.Layer{
+		{
+			Name: "sent", Kind: chart.Steps, Paint: chart.Sky, Width: 0.9,
+			Points: t.series(samples, func(s *Sample) float64 { return u.of(s.Sent) }),
+		},
+		{
+			Name: "acknowledged", Kind: chart.Steps, Paint: chart.Blue, Width: 0.8,
+			Points: t.series(samples, func(s *Sample) float64 { return u.of(s.Acked) }),
+		},
+	}
+	p.Strips = t.strips(samples, chart.Strip{Name: "sent again", Paint: chart.Vermillion},
+		chart.Strip{Name: "RTO", Paint: chart.Ink})
+	return p
+}
