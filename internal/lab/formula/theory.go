@@ -15,24 +15,24 @@ var theory = map[string]function{
 	"reno_utilisation": {
 		params: []param{{"b", Pure, must}}, about: "of a link with a buffer of b bandwidth-delay " +
 			"products, by one Reno: the area under its sawtooth",
-		source: "Appenzeller, Keslassy, McKeown 2004, section 2",
+		source: "the sawtooth of RFC 5681 §3.1; Appenzeller, Keslassy, McKeown 2004 for b of 1",
 		value:  func(x []float64) float64 { return sawtooth(renoBeta, x[0]) },
 	},
 	"aimd_utilisation": {
-		params: []param{{"beta", Pure, must}, {"b", Pure, must}}, about: "the same for a window " +
-			"that falls to beta of itself and grows evenly: .7 is CUBIC's fall",
-		source: "Appenzeller, Keslassy, McKeown 2004, section 2, for any beta",
+		params: []param{{"beta", Pure, must}, {"b", Pure, must}}, about: "as reno_utilisation, " +
+			"for a window that falls to beta of itself and grows evenly: .7 is CUBIC's fall",
+		source: "the sawtooth of RFC 5681 §3.1",
 		value:  func(x []float64) float64 { return sawtooth(x[0], x[1]) },
 	},
 	"mathis": {
 		params: []param{{"p", Pure, must}}, of: Packets,
 		about:  "mean window of Reno when every 1/p-th packet is lost: 1.2247/√p",
-		source: "Mathis, Semke, Mahdavi, Ott 1997, equation 1 and table 1",
+		source: "Mathis, Semke, Mahdavi, Ott 1997",
 		value:  func(x []float64) float64 { return math.Sqrt(1.5 / x[0]) },
 	},
 	"reno_window": {
 		params: []param{{"p", Pure, must}}, of: Packets,
-		about: "the same with whole segments and the round trip of each recovery, in which the " +
+		about: "as mathis, with whole segments and the round trip of each recovery, in which the " +
 			"window does not grow: less than 1.2247/√p where windows are small",
 		source: "RFC 5681 §3.1, §3.2",
 		value:  renoWindow,
@@ -61,7 +61,7 @@ var theory = map[string]function{
 			{"b", Pure, 1},
 		}, of: Rate,
 		about:  "rate of Reno with time-outs, at one acknowledgment for b segments",
-		source: "Padhye, Firoiu, Towsley, Kurose 1998, equation 30; RFC 5348 §3.1",
+		source: "Padhye, Firoiu, Towsley, Kurose 1998; RFC 5348 §3.1",
 		value:  pftk,
 	},
 	"slow_start_rounds": {
@@ -124,7 +124,7 @@ var theory = map[string]function{
 	},
 	"sr_utilisation": {
 		params: []param{{"p", Pure, must}, {"w", Packets, must}, {"a", Pure, must}},
-		about:  "of selective repeat with a window of w, a as before",
+		about:  "of selective repeat with a window of w, a as in gbn_utilisation",
 		source: "Stallings, Data and Computer Communications, appendix on performance",
 		value: func(x []float64) float64 {
 			return (1 - x[0]) * min(1, x[1]/(1+2*x[2]))

@@ -105,12 +105,16 @@ type NotebookApp struct {
 	Tahoe notebook.TahoeConfig
 }
 
-// Expectation is a line of an experiment that says what should come out.
+// Expectation is a line of an experiment that says what should come out. It is looked at in
+// every cell by itself that Where picks, with means over the cell's trials. Cells that differ
+// only in variables of which each metric in it names a value, as in
+// utilisation(cubic) > utilisation(reno), are one.
 type Expectation struct {
 	About string // for a person
-	// Where picks cells, by values of what is swept; empty: each cell by itself.
+	// Where picks cells, by values of what is swept; empty: all.
 	Where []Setting
-	// Value is what is looked at, and Is what it should be: expressions of internal/lab/formula.
+	// Value is what is looked at, and Is what it should be: formulas of internal/lab/formula
+	// that compile in the File's Scope. If the Relation is Holds, Value is a Claim.
 	Value, Is string
 	// Relation compares them.
 	Relation Relation

@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lab/formula"
+)
+
+// reference is the page about experiment files.
+var reference = filepath.Join("..", "..", "..", "docs", "EXPERIMENTS.md")
+
+// known are all keys that a file can have, table by table.
+func known() []string {
+	return slices.Concat(
+		names(experimentKeys), names(pathKeys), names(linkKeys), names(queueKeys), queueNames,
+		names(jitterKeys), names(corruptKeys), names(reorderKeys), names(lossKeys),
+		names(gilbertKeys), names(stateKeys), names(windowKeys), names(onOffKeys),
+		names(scheduleKeys), names(policerKeys), names(flowKeys), names(appKeys), names(tcpKeys),
+		[]string{echoKey.name, burstKey.name, rcpKey.name, objectsKey.name, rdtKey.name, notebookKey.name},
+		names(echoKeys), names(rcpKeys), names(objectKeys), names(orderKeys), names(rdtKeys),
+		names(notebookKeys), names(expectKeys), shellNames, protocolNames, recoveries,
+	)
+}
+
+// The reference has every key, every unit, every name and every function, in its own type.
+func TestReference(t *testing.T) {
+	b, err := os.ReadFile(reference)
+	require.NoError(t, err)
+	text := string(b)
+	if f := flag.Lookup("update"); f != nil && f.Value.String() == "true" {
+		text = withFunctions(text)
+		require.NoError(t, os.WriteFile(reference, []byte(text), 0o644))
+	}
+	assert.Equal(t, withFunctions(text), text, "go test -update writes the functions")
+	code := coded(text)
+	for _, k := range known() {
+		assert.True(t, code[k], "key %s", k)
+	}
+	for u := range units {
+		assert.True(t, code[u], "unit %s", u)
+	}
+	for _, c := range Constants() {
+		assert.True(t, code[c.Name], "name %s", c.Name)
+	}
+}
+
+// coded are the words that stand between backticks.
+func coded(text string) map[string]bool {
+	words := map[string]bool{}
+	for i, part := range strings.Split(text, "`") {
+		if i%2 == 0 {
+			continue
+		}
+		words[part] = true
+		for _, w := range strings.FieldsFunc(part, func(r rune) bool {
+			return strings.ContainsRune(" {}[]:,\"", r)
+		}) {
+			words[w] = true
+		}
+	}
+	return words
+}
+
+// withFunctions writes the table at the end.
+func withFunctions(text string) string {
+	const heading = "**Functions**\n\n"
+	front, _, _ := strings.Cut(text, heading)
+	var b strings.Builder
+	b.WriteString(front + heading + "| function | value | source |\n|---|---|---|\n")
+	for _, f := range formula.Functions() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Usage, f.About, f.Source)
+	}
+	return b.String()
+}
+
+// The whole files in the reference are files.
+func TestReferenceFiles(t *testing.T) {
+	b, err := os.ReadFile(reference)
+	require.NoError(t, err)
+	n := 0
+	for i, part := range strings.Split(string(b), "```") {
+		text, whole := strings.CutPrefix(part, "yaml\n")
+		if i%2 == 0 || !whole {
+			continue
+		}
+		n++
+		f, err := Parse("EXPERIMENTS.md", []byte(text))
+		require.NoError(t, err)
+		f.Load = func(string) ([]byte, error) { return []byte("1\n2\n"), nil }
+		_, err = f.Cells()
+		require.NoError(t, err)
+	}
+	assert.Equal(t, 3, n)
+}
