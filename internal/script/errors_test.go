@@ -58,6 +58,30 @@ func TestWhatDoesNotCompile(t *testing.T) {
 	assert.Contains(t, err.Error(), "and 20 more")
 }
 
+// TestDeepSource: the parser, the resolver and the compiler are recursive, but the source is not
+// long enough for them to run out of stack.
+func TestDeepSource(t *testing.T) {
+	for _, tc := range []struct{ open, middle, end string }{
+		{"(", "1", ")"},
+		{"[", "", "]"},
+		{"{1:", "1", "}"},
+		{"-", "1", ""},
+		{"not ", "1", ""},
+		{"lambda:", "1", ""},
+		{"f(", "1", ")"},
+		{"1+", "1", ""},
+		{"x[", "1", "]"},
+		{"1 if 1 else ", "1", ""},
+		{"x.y", "", ""},
+		{"[x for x in ", "[]", "]"},
+	} {
+		n := 65_000 / (len(tc.open) + len(tc.end))
+		src := "x = " + strings.Repeat(tc.open, n) + tc.middle + strings.Repeat(tc.end, n)
+		_, err := script.Compile("deep.star", []byte(src))
+		assert.Error(t, err, tc.open)
+	}
+}
+
 // failure tells a controller of the script what happens, until the run fails.
 func failure(t *testing.T, src string) string {
 	t.Helper()
