@@ -141,12 +141,12 @@ func (o *onOff) lasts() time.Duration {
 	if !o.Poisson || mean == 0 {
 		return mean
 	}
-	return exponential(o.random, mean)
+	return Exponential(o.random, mean)
 }
 
-// exponential draws from the exponential distribution of a mean, at least a nanosecond, by von
+// Exponential draws from the exponential distribution of a mean, at least a nanosecond, by von
 // Neumann's way: it compares whole numbers only, so it draws the same on every machine.
-func exponential(random *rand.Rand, mean time.Duration) time.Duration {
+func Exponential(random *rand.Rand, mean time.Duration) time.Duration {
 	for whole := time.Duration(0); ; whole += mean {
 		first := random.Uint32()
 		// A run of descending numbers is of odd length with the probability e to the power of

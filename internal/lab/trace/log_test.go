@@ -1,0 +1,148 @@
+package trace_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/trace"
+)
+
+// A log as mm-link writes it, with a drop, which its own graph does not read.
+const link = `# mahimahi mm-link (Uplink) [12mbps] > log
+# command line: 'mm-link' '12mbps' '12mbps'
+# queue: droptail [packets=2]
+# init timestamp: 1500000000000
+# base timestamp: 100
+100 + 1504
+101 # 1504
+101 - 1504 1
+101 + 1504
+101 + 1504
+101 + 1504
+101 d 1 1504
+102 # 1504
+102 - 1504 1
+103 # 1504
+103 - 1504 2
+`
+
+func TestReadLog(t *testing.T) {
+	l, err := trace.ReadLog("log", strings.NewReader(link))
+	require.NoError(t, err)
+	require.Len(t, l.Events, 11)
+	assert.Equal(t, "up", l.Name)
+	assert.Equal(t, result.LinkEvent{At: 0, Kind: result.Arrival, Flow: -1, Bytes: 1504, Queued: 1504}, l.Events[0])
+	assert.Equal(t, "drop", l.Events[6].Why)
+	assert.Equal(t, 2*1504, l.Events[6].Queued)
+	assert.Equal(t, 2*time.Millisecond, l.Events[10].Wait)
+	d := trace.Look(l)
+	assert.Equal(t, trace.Digest{
+		Length: 3 * time.Millisecond, Capacity: 12.032e6, Ingress: 8 * 4 * 1504 / .003, Egress: 12.032e6,
+		Arrived: 4, Departed: 3, Dropped: 1, DroppedBytes: 1504,
+		Wait50: time.Millisecond, Wait95: 2 * time.Millisecond, Wait99: 2 * time.Millisecond,
+		WaitMax: 2 * time.Millisecond, Signal95: time.Millisecond,
+	}, d)
+}
+
+// What nothing was sent at is one millisecond more than the next at which something was.
+func TestSignalDelay(t *testing.T) {
+	l, err := trace.ReadLog("log", strings.NewReader("0 + 10\n20 + 10\n25 - 10 25\n26 - 10 6\n"))
+	require.NoError(t, err)
+	// 25 at 0, then 25 at 1, 24, … down to 6 at 20.
+	assert.Equal(t, 25*time.Millisecond, trace.Look(l).Signal95)
+}
+
+func TestPantheonLog(t *testing.T) {
+	l, err := trace.ReadLog("log", strings.NewReader(
+		"# init timestamp: 5\n# base timestamp: 0\n1.500 + 1460 1\n2.750 + 1460 2\n31.625 - 1460 30.125 1\n"))
+	require.NoError(t, err)
+	assert.Equal(t, 1, l.Events[0].Flow)
+	assert.Equal(t, 2, l.Events[1].Flow)
+	assert.Equal(t, result.LinkEvent{
+		At: 31625 * time.Microsecond, Kind: result.Departure, Flow: 1, Bytes: 1460,
+		Wait: 30125 * time.Microsecond, Queued: 1460,
+	}, l.Events[2])
+}
+
+// What is written is read again: sizes with the 4 bytes of a TUN device, and the chances of a link
+// that has a number for its rate.
+func TestWriteLog(t *testing.T) {
+	at := func(ms float64, kind result.LinkEventKind, wait time.Duration) result.LinkEvent {
+		return result.LinkEvent{
+			At: time.Duration(ms * 1e6), Kind: kind, Bytes: 1500, Wait: wait * time.Millisecond,
+		}
+	}
+	l := &result.LinkRecord{Name: "down", Rate: 12e6, Events: []result.LinkEvent{
+		at(.2, result.Arrival, 0), at(.3, result.Arrival, 0), at(.4, result.Marked, 0),
+		at(1.2, result.Departure, 1), at(2.2, result.Departure, 1), at(3, result.Drop, 0),
+	}}
+	var out bytes.Buffer
+	require.NoError(t, trace.WriteLog(&out, trace.Header{
+		Link: "Downlink", Trace: "12Mbit/s", Queue: "droptail [packets=2]", Command: "two\nlines", Note: "a",
+	}, l))
+	assert.Equal(t, `# mahimahi mm-link (Downlink) [12Mbit/s] > log
+# command line: two lines
+# queue: droptail [packets=2]
+# note: a
+# init timestamp: 0
+# base timestamp: 0
+0 + 1504
+0 + 1504
+1 # 1504
+1 - 1504 1
+2 # 1504
+2 - 1504 1
+3 # 1504
+3 d 1 1504
+`, out.String())
+	back, err := trace.ReadLog("log", &out)
+	require.NoError(t, err)
+	assert.Equal(t, "down", back.Name)
+	assert.InDelta(t, 12.032e6, trace.Look(back).Capacity, 1)
+}
+
+func TestLogMistakes(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                "log: no events: want lines such as 12 + 1504",
+		"# only\n":        "log: no events: want lines such as 12 + 1504",
+		"x + 1\n":         `log:1: "x" is not a time in milliseconds`,
+		"1 + 1\n0 + 1\n":  "log:2: 0s comes behind 1ms: times are in order",
+		"1 ? 1\n":         `log:1: "?": want a time in ms, one of + - # d, and numbers`,
+		"1 +\n":           `log:1: "1 +": want a time in ms, one of + - # d, and numbers`,
+		"1 - 5\n":         `log:1: "1 - 5": a departure has its bytes and its delay in ms`,
+		"1 d 5\n":         `log:1: "1 d 5": a drop has its packets and its bytes`,
+		"1 + -5\n":        `log:1: "-5" is not a number`,
+		"1 + NaN\n":       `log:1: "NaN" is not a number`,
+		"1e300 + 5\n":     `log:1: "1e300" is not a time in milliseconds`,
+		"1 m 5\n":         `log:1: "m": want a time in ms, one of + - # d, and numbers`,
+		"1 + 1 2 3 4 5\n": `log:1: "1 + 1 2 3 4 5": want a time in ms, one of + - # d, and numbers`,
+	} {
+		_, err := trace.ReadLog("log", strings.NewReader(text))
+		require.EqualError(t, err, want, "%q", text)
+	}
+}
+
+func FuzzReadLog(f *testing.F) {
+	f.Add([]byte(link))
+	f.Add([]byte("1.500 + 1460 1\n31.625 - 1460 30.125 1\n"))
+	f.Add([]byte("5 d 2 3008\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		l, err := trace.ReadLog("log", bytes.NewReader(text))
+		if err != nil {
+			var e *trace.Error
+			require.True(t, errors.As(err, &e))
+			return
+		}
+		d := trace.Look(l)
+		require.Equal(t, len(l.Events) > 0, true)
+		require.GreaterOrEqual(t, d.Length, time.Duration(0))
+		require.NoError(t, trace.WriteLog(&bytes.Buffer{}, trace.Header{}, l))
+	})
+}
