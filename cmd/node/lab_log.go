@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/lab/check"
+	"github.com/tidepool-net/tidepool/internal/lab/figure"
+	"github.com/tidepool-net/tidepool/internal/lab/formula"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/trace"
+)
+
+func labLogCommand() *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use:   "log FILE",
+		Short: "say what a log of mahimahi's mm-link has, and draw it",
+		Long: "Say what a log of mahimahi's mm-link has: capacity, throughput, delays and drops,\n" +
+			"as mm-throughput-graph and mm-delay-graph do, which stop at the first drop. With\n" +
+			"--out it is drawn. Delays are those of the link's queue alone: what mm-delay adds\n" +
+			"is not in such a log. A link's log in a directory of results reads likewise.",
+		Example: "  node lab log lab/tahoe-low/links/0-down.log\n" +
+			"  node lab log uplink.log -o figures",
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			l, err := readLog(c, args[0])
+			if err != nil {
+				return err
+			}
+			d := trace.Look(l)
+			if err := printLog(c.OutOrStdout(), l.Name, &d); err != nil || dir == "" {
+				return err
+			}
+			return drawLog(c, dir, filepath.Base(args[0]), l, &d)
+		},
+	}
+	c.Flags().StringVarP(&dir, "out", "o", "", "draw figures into this directory")
+	return c
+}
+
+func readLog(c *cobra.Command, path string) (*result.LinkRecord, error) {
+	var in io.Reader = c.InOrStdin()
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, &usageError{fmt.Errorf("%s: %w", c.CommandPath(), err)}
+		}
+		defer f.Close()
+		in = bufio.NewReader(f)
+	}
+	l, err := trace.ReadLog(path, in)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return l, nil
+}
+
+func printLog(w io.Writer, name string, d *trace.Digest) error {
+	rate := func(v float64) string { return check.Quantity(v, formula.Rate) }
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "%s link\t%v\n", name, d.Length.Round(time.Millisecond))
+	if d.Capacity > 0 {
+		fmt.Fprintf(t, "capacity\t%s\n", rate(d.Capacity))
+		fmt.Fprintf(t, "throughput\t%s\t%.1f %% of it\n", rate(d.Egress), 100*d.Egress/d.Capacity)
+	} else {
+		fmt.Fprintf(t, "throughput\t%s\n", rate(d.Egress))
+	}
+	fmt.Fprintf(t, "came\t%s\t%d packets\n", rate(d.Ingress), d.Arrived)
+	fmt.Fprintf(t, "left\t%d packets\n", d.Departed)
+	fmt.Fprintf(t, "dropped\t%d packets\t%d bytes\n", d.Dropped, d.DroppedBytes)
+	fmt.Fprintf(t, "queueing delay\t%v\t95 %%: %v, 99 %%: %v, most %v\n", d.Wait50, d.Wait95,
+		d.Wait99, d.WaitMax)
+	fmt.Fprintf(t, "signal delay, 95 %%\t%v\n", d.Signal95)
+	return t.Flush()
+}
+
+// drawLog draws what a link did.
+func drawLog(
+	c *cobra.Command, dir, name string, l *result.LinkRecord, d *trace.Digest,
+) error {
+	plots := figure.Plots(&result.Record{
+		Title: name, Duration: l.Events[len(l.Events)-1].At, Rate: d.Capacity,
+		Links: []result.LinkRecord{*l},
+	})
+	if len(plots) == 0 {
+		return fmt.Errorf("%s: nothing in %s can be drawn", c.CommandPath(), name)
+	}
+	for i := range plots {
+		for ext, write := range map[string]func(io.Writer) error{
+			".svg": plots[i].WriteSVG, ".png": plots[i].WritePNG,
+		} {
+			var b bytes.Buffer
+			if err := write(&b); err != nil {
+				return fmt.Errorf("%s: %w", c.CommandPath(), err)
+			}
+			if err := result.WriteFile(filepath.Join(dir, plots[i].Name+ext), b.Bytes()); err != nil {
+				return fmt.Errorf("%s: %w", c.CommandPath(), err)
+			}
+		}
+		fmt.Fprintln(c.OutOrStdout(), filepath.Join(dir, plots[i].Name+".svg"))
+	}
+	return nil
+}

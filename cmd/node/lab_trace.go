@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/lab/check"
+	"github.com/tidepool-net/tidepool/internal/lab/formula"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/trace"
+)
+
+func labTraceCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "trace",
+		Short: "make and look at mahimahi traces",
+		Long: "Make and look at traces: text files that say when a link may send, as mahimahi\n" +
+			"has them. Each line is a time in milliseconds at which a packet of 1504 bytes may\n" +
+			"leave, 1500 of IP and 4 that mahimahi adds; behind the last the trace begins again.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(labTraceGenCommand(), labTraceInfoCommand(), labTraceConvertCommand())
+	return c
+}
+
+// traceOptions are those of node lab trace gen.
+type traceOptions struct {
+	rate, low string
+	length    time.Duration
+	on, off   time.Duration
+	stay      time.Duration
+	seed      uint64
+	out       string
+}
+
+// traceKinds are what can be generated.
+var traceKinds = []string{"const", "poisson", "onoff", "cell"}
+
+func labTraceGenCommand() *cobra.Command {
+	var o traceOptions
+	c := &cobra.Command{
+		Use:   "gen const|poisson|onoff|cell",
+		Short: "make a trace",
+		Long: "Make a trace: of a constant rate, of opportunities with exponential gaps, of a\n" +
+			"rate that comes and goes, or such as a cellular link has, whose rate wanders\n" +
+			"between --low and --rate.",
+		Example: "  node lab trace gen const --rate 12Mbit/s > 12.trace\n" +
+			"  node lab trace gen poisson --rate 2.435Mbit/s --length 60s --seed 1 -o p.trace",
+		Args:      usageArgs(cobra.ExactArgs(1)),
+		ValidArgs: traceKinds,
+		RunE: func(c *cobra.Command, args []string) error {
+			t, err := o.generate(args[0])
+			if err != nil {
+				return misuse(c, err)
+			}
+			return writeOut(c, o.out, t.Format())
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.rate, "rate", "", "how fast, such as 2.64Mbit/s; required")
+	f.StringVar(&o.low, "low", "", "of cell: the least rate (default a tenth of --rate)")
+	f.DurationVar(&o.length, "length", 60*time.Second, "after which the trace begins again")
+	f.DurationVar(&o.on, "on", time.Second, "of onoff: how long it sends")
+	f.DurationVar(&o.off, "off", time.Second, "of onoff: how long it does not")
+	f.DurationVar(&o.stay, "stay", 2*time.Second, "of cell: how long it keeps a rate, on the average")
+	f.Uint64Var(&o.seed, "seed", 1, "decides all that is random")
+	f.StringVarP(&o.out, "out", "o", "", "the file (default: standard output)")
+	return c
+}
+
+// generate makes the trace that the flags describe.
+func (o *traceOptions) generate(kind string) (trace.Trace, error) {
+	if o.rate == "" {
+		return nil, errors.New("no --rate: want one such as 2.64Mbit/s")
+	}
+	rate, err := bitsPerSecond("rate", o.rate)
+	if err != nil {
+		return nil, err
+	}
+	low := rate / 10
+	if o.low != "" {
+		if low, err = bitsPerSecond("low", o.low); err != nil {
+			return nil, err
+		}
+	}
+	switch kind {
+	case "const":
+		return trace.Constant(rate, o.length)
+	case "poisson":
+		return trace.Poisson(rate, o.length, o.seed)
+	case "onoff":
+		return trace.OnOff(rate, o.on, o.off, o.length)
+	case "cell":
+		return trace.Cell(low, rate, o.stay, o.length, o.seed)
+	}
+	return nil, fmt.Errorf("%q is no kind of trace: want %s", kind, strings.Join(traceKinds, ", "))
+}
+
+// bitsPerSecond reads the rate of a flag.
+func bitsPerSecond(flag, text string) (int64, error) {
+	v, unit, ok := formula.Number(text)
+	if !ok || unit != formula.Rate || v < 1 || v > trace.MaxRate {
+		return 0, fmt.Errorf("--%s %s: want a rate such as 2.64Mbit/s", flag, text)
+	}
+	return int64(v), nil
+}
+
+// writeOut writes into a file that is whole or not there, or on standard output.
+func writeOut(c *cobra.Command, path string, text []byte) error {
+	if path == "" {
+		_, err := c.OutOrStdout().Write(text)
+		return err
+	}
+	if err := result.WriteFile(path, text); err != nil {
+		return fmt.Errorf("%s: %w", c.CommandPath(), err)
+	}
+	return nil
+}
+
+func labTraceInfoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "info FILE",
+		Short:   "say what is in a trace",
+		Example: "  node lab trace info 2.64mbps-poisson.trace",
+		Args:    usageArgs(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			t, err := readTrace(c, args[0])
+			if err != nil {
+				return err
+			}
+			return printTrace(c.OutOrStdout(), t.Info())
+		},
+	}
+}
+
+// readTrace reads a trace, and tells what is odd about it.
+func readTrace(c *cobra.Command, path string) (trace.Trace, error) {
+	text, err := readAll(c, path)
+	if err != nil {
+		return nil, err
+	}
+	t, warnings, err := trace.Parse(path, text)
+	for _, w := range warnings {
+		c.PrintErrln("note: " + w)
+	}
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return t, nil
+}
+
+// readAll reads a file, or standard input for "-".
+func readAll(c *cobra.Command, path string) ([]byte, error) {
+	var text []byte
+	var err error
+	if path == "-" {
+		text, err = io.ReadAll(c.InOrStdin())
+	} else {
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, &usageError{fmt.Errorf("%s: %w", c.CommandPath(), err)}
+	}
+	return text, nil
+}
+
+func printTrace(w io.Writer, i trace.Info) error {
+	rate := func(v float64) string { return check.Quantity(v, formula.Rate) }
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "opportunities\t%d\n", i.Lines)
+	fmt.Fprintf(t, "begins again after\t%v\n", i.Length)
+	fmt.Fprintf(t, "mean\t%s\tpackets of 1500 bytes\n", rate(i.Mean))
+	fmt.Fprintf(t, "with what mahimahi adds\t%s\t1504 bytes an opportunity\n", rate(i.Bytes))
+	fmt.Fprintf(t, "first at\t%v\n", i.First)
+	fmt.Fprintf(t, "longest gap\t%v\n", i.Gap)
+	fmt.Fprintf(t, "most in a millisecond\t%d\n", i.Burst)
+	fmt.Fprintf(t, "rate of each %v\t%s to %s\t5 %%: %s, median %s, 95 %%: %s\n", i.Window,
+		rate(i.Rates[0]), rate(i.Rates[4]), rate(i.Rates[1]), rate(i.Rates[2]), rate(i.Rates[3]))
+	return t.Flush()
+}
+
+func labTraceConvertCommand() *cobra.Command {
+	var out string
+	var window time.Duration
+	c := &cobra.Command{
+		Use:   "convert FILE",
+		Short: "make a trace of rates over time, or the other way round",
+		Long: "Make a trace of a file with two columns, seconds and Mbit/s from then on, whose\n" +
+			"last line says where it ends; or, of a trace, such a file with its rate in each\n" +
+			"--window. Which of the two it is, the file tells by its columns.",
+		Example: "  node lab trace convert bandwidth.txt > bandwidth.trace\n" +
+			"  node lab trace convert --window 500ms 2.64mbps-poisson.trace",
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if window < time.Millisecond {
+				return misuse(c, fmt.Errorf("--window %v: want 1ms or more", window))
+			}
+			text, err := readAll(c, args[0])
+			if err != nil {
+				return err
+			}
+			made, err := convertTrace(args[0], text, window)
+			if err != nil {
+				return &usageError{err}
+			}
+			return writeOut(c, out, made)
+		},
+	}
+	c.Flags().DurationVar(&window, "window", time.Second, "of a trace: over which its rate is a mean")
+	c.Flags().StringVarP(&out, "out", "o", "", "the file (default: standard output)")
+	return c
+}
+
+// convertTrace makes a trace of rates, or rates of a trace.
+func convertTrace(name string, text []byte, window time.Duration) ([]byte, error) {
+	if !twoColumns(text) {
+		t, _, err := trace.Parse(name, text)
+		if err != nil {
+			return nil, err
+		}
+		return t.FormatRates(window), nil
+	}
+	steps, err := trace.ParseRates(name, text)
+	if err != nil {
+		return nil, err
+	}
+	t, err := trace.Steps(steps...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return t.Format(), nil
+}
+
+// twoColumns reports whether the first line that says something has more than one word.
+func twoColumns(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		words := strings.FieldsFunc(string(line), func(r rune) bool {
+			return strings.ContainsRune(" \t,\r\n", r)
+		})
+		if len(words) > 0 && !strings.HasPrefix(words[0], "#") {
+			return len(words) > 1
+		}
+	}
+	return false
+}
