@@ -428,9 +428,9 @@ func TestFiles(t *testing.T) {
 	assert.Equal(t, 75*ms, cells[0].HostJitter)
 	for name, want := range map[string]string{
 		"gone.trace":  "gone.trace: there is no such file",
-		"empty.trace": `empty.trace:1: "" is not a time`,
-		"bad.trace":   `bad.trace:3: "x" is not a time in milliseconds`,
-		"back.trace":  "back.trace:2: 4 is before 5ms",
+		"empty.trace": "empty.trace: no lines",
+		"bad.trace":   `bad.trace:3: "x" is not a time`,
+		"back.trace":  "back.trace:2: 4 ms comes behind 5",
 		"zero.trace":  "zero.trace:1: the last time is 0",
 	} {
 		require.NoError(t, f.Set("path.down.trace="+name))

@@ -2,17 +2,17 @@ package plan
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
+	"math"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/lab/trace"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
 // Loader reads a file that an experiment names.
 type Loader func(name string) ([]byte, error)
 
-// trace reads a rate that is a list of opportunities, from a file.
+// trace reads a rate that is a list of opportunities, from a file or generated.
 func (d *decoder) trace(n *node, l *link) {
 	if n.plain("none") {
 		return
@@ -23,53 +23,109 @@ func (d *decoder) trace(n *node, l *link) {
 		return
 	}
 	l.rateNode = n
-	if n.kind != scalar {
-		d.bad(n, d.shown(n)+" is not the name of a file", "trace: FILE")
-		return
-	}
-	text, ok := d.file(n, "a trace of mahimahi's")
-	if !ok {
-		return
-	}
-	at, err := opportunities(string(text))
-	if err != nil {
-		d.bad(n, n.text+":"+err.Error(), "a time in milliseconds in each line, in order")
-		return
+	var at trace.Trace
+	var ok bool
+	if n.kind == mapping {
+		at, ok = d.generated(n)
+	} else {
+		at, ok = d.read(n)
 	}
 	o := netem.Opportunities{At: at}
-	if !d.check(n, o) {
+	if !ok || !d.check(n, o) {
 		return
 	}
 	l.Rate, l.unknown = o, false
 	l.mean = d.meanRate(o)
 }
 
-// maxOpportunities bounds a trace: ten minutes at 1 Gbit/s have 50 million packets, but not in
-// a file that somebody reads.
-const maxOpportunities = 10_000_000
+// read reads the file of a trace.
+func (d *decoder) read(n *node) (trace.Trace, bool) {
+	text, ok := d.file(n, "a trace of mahimahi's")
+	if !ok {
+		return nil, false
+	}
+	t, _, err := trace.Parse(n.text, text)
+	if err != nil {
+		d.bad(n, err.Error(), "a time in milliseconds in each line, in order")
+	}
+	return t, err == nil
+}
 
-// opportunities reads the lines of a trace: when a packet may leave, in milliseconds.
-func opportunities(text string) ([]time.Duration, error) {
-	lines := strings.Split(strings.TrimRight(text, "\r\n\t "), "\n")
-	if len(lines) > maxOpportunities {
-		return nil, fmt.Errorf("%d: too many lines", maxOpportunities+1)
-	}
-	const most = int64(maxSpan / time.Millisecond)
-	out := make([]time.Duration, len(lines))
-	for i, line := range lines {
-		ms, err := strconv.ParseInt(strings.TrimRight(line, "\r\t "), 10, 64)
-		switch {
-		case err != nil || ms < 0 || ms > most:
-			return nil, fmt.Errorf("%d: %s is not a time in milliseconds", i+1, quote(line))
-		case i > 0 && time.Duration(ms)*time.Millisecond < out[i-1]:
-			return nil, fmt.Errorf("%d: %d is before %v", i+1, ms, out[i-1])
+// generatedOf is a trace in the making.
+type generatedOf struct {
+	kinds   []pair // const, poisson, onoff, cell: with the rate of each
+	rate    int64
+	low     int64
+	length  time.Duration
+	on, off time.Duration
+	stay    time.Duration
+	seed    uint64
+}
+
+// kindKey is a kind of trace, with its rate.
+func kindKey(name string) key[generatedOf] {
+	return key[generatedOf]{name, "", func(d *decoder, n *node, g *generatedOf) {
+		g.kinds = append(g.kinds, pair{&node{place: n.place, text: name}, n})
+		g.rate, _ = d.rate(n, "how fast the link is")
+	}}
+}
+
+var generatedKeys = []key[generatedOf]{
+	kindKey("const"),
+	kindKey("poisson"),
+	kindKey("onoff"),
+	kindKey("cell"),
+	{"low", "", func(d *decoder, n *node, g *generatedOf) { g.low, _ = d.rate(n, "the least rate") }},
+	{"length", "60s", func(d *decoder, n *node, g *generatedOf) {
+		d.time(n, "when the trace begins again", trace.MaxLength, &g.length)
+	}},
+	{"on", "1s", func(d *decoder, n *node, g *generatedOf) {
+		d.time(n, "how long it sends", maxSpan, &g.on)
+	}},
+	{"off", "1s", func(d *decoder, n *node, g *generatedOf) {
+		d.time(n, "how long it does not", maxSpan, &g.off)
+	}},
+	{"stay", "2s", func(d *decoder, n *node, g *generatedOf) {
+		d.time(n, "how long it keeps a rate", maxSpan, &g.stay)
+	}},
+	{"seed", "1", func(d *decoder, n *node, g *generatedOf) {
+		if v, ok := d.number(n, "a seed", 0, math.MaxInt64); ok {
+			g.seed = uint64(v)
 		}
-		out[i] = time.Duration(ms) * time.Millisecond
+	}},
+}
+
+// generated makes a trace that a mapping describes.
+func (d *decoder) generated(n *node) (trace.Trace, bool) {
+	var g generatedOf
+	before := len(d.report.errs)
+	if !fill(d, n, "a trace", generatedKeys, &g) || len(d.report.errs) > before {
+		return nil, false
 	}
-	if out[len(out)-1] == 0 {
-		return nil, fmt.Errorf("%d: the last time is 0, so that the trace has no length", len(out))
+	if len(g.kinds) != 1 {
+		d.bad(n, "a trace of no kind, or of several", "one of const, poisson, onoff, cell: "+
+			"{poisson: 2.64Mbit/s}")
+		return nil, false
 	}
-	return out, nil
+	var t trace.Trace
+	var err error
+	switch g.kinds[0].key.text {
+	case "const":
+		t, err = trace.Constant(g.rate, g.length)
+	case "poisson":
+		t, err = trace.Poisson(g.rate, g.length, g.seed)
+	case "onoff":
+		t, err = trace.OnOff(g.rate, g.on, g.off, g.length)
+	case "cell":
+		if g.low == 0 {
+			g.low = g.rate / 10
+		}
+		t, err = trace.Cell(g.low, g.rate, g.stay, g.length, g.seed)
+	}
+	if err != nil {
+		d.bad(n, err.Error(), "")
+	}
+	return t, err == nil
 }
 
 // file reads a file that the experiment names. While nobody is there to read it, what is in it
