@@ -31,8 +31,8 @@ func labCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(labListCommand(), labShowCommand(), labRunCommand(), labMergeCommand(),
-		labCheckCommand(), labPlotCommand(), labCompareCommand(), labMetricsCommand(), labTraceCommand(),
-		labLogCommand())
+		labCheckCommand(), labPlotCommand(), labCompareCommand(), labMetricsCommand(),
+		labTraceCommand(), labLogCommand())
 	return c
 }
 

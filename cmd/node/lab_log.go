@@ -24,8 +24,8 @@ func labLogCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "log FILE",
 		Short: "say what a log of mahimahi's mm-link has, and draw it",
-		Long: "Say what a log of mahimahi's mm-link has: capacity, throughput, delays and drops,\n" +
-			"as mm-throughput-graph and mm-delay-graph do, which stop at the first drop. With\n" +
+		Long: "Say what a log of mahimahi's mm-link has: capacity, throughput, delays and\n" +
+			"drops, as mm-throughput-graph and mm-delay-graph do, which stop at the first drop. With\n" +
 			"--out it is drawn. Delays are those of the link's queue alone: what mm-delay adds\n" +
 			"is not in such a log. A link's log in a directory of results reads likewise.",
 		Example: "  node lab log lab/tahoe-low/links/0-down.log\n" +
@@ -102,7 +102,8 @@ func drawLog(
 			if err := write(&b); err != nil {
 				return fmt.Errorf("%s: %w", c.CommandPath(), err)
 			}
-			if err := result.WriteFile(filepath.Join(dir, plots[i].Name+ext), b.Bytes()); err != nil {
+			path := filepath.Join(dir, plots[i].Name+ext)
+			if err := result.WriteFile(path, b.Bytes()); err != nil {
 				return fmt.Errorf("%s: %w", c.CommandPath(), err)
 			}
 		}

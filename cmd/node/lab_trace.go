@@ -71,7 +71,7 @@ func labTraceGenCommand() *cobra.Command {
 	f.DurationVar(&o.length, "length", 60*time.Second, "after which the trace begins again")
 	f.DurationVar(&o.on, "on", time.Second, "of onoff: how long it sends")
 	f.DurationVar(&o.off, "off", time.Second, "of onoff: how long it does not")
-	f.DurationVar(&o.stay, "stay", 2*time.Second, "of cell: how long it keeps a rate, on the average")
+	f.DurationVar(&o.stay, "stay", 2*time.Second, "of cell: how long it keeps a rate, about")
 	f.Uint64Var(&o.seed, "seed", 1, "decides all that is random")
 	f.StringVarP(&o.out, "out", "o", "", "the file (default: standard output)")
 	return c
@@ -215,7 +215,7 @@ func labTraceConvertCommand() *cobra.Command {
 			return writeOut(c, out, made)
 		},
 	}
-	c.Flags().DurationVar(&window, "window", time.Second, "of a trace: over which its rate is a mean")
+	c.Flags().DurationVar(&window, "window", time.Second, "of a trace: a rate is a mean over it")
 	c.Flags().StringVarP(&out, "out", "o", "", "the file (default: standard output)")
 	return c
 }

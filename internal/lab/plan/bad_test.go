@@ -116,6 +116,7 @@ var bad = []struct{ name, text string }{
 	{"late steps", down("rate: {steps: [[1s, 1Mbit]]}")},
 	{"half a step", down("rate: {steps: [[1s]]}")},
 	{"a trace of no kind", down("trace: {length: 5s}")},
+	{"a trace out of order", down("trace: [5, 4]")},
 	{"a trace of two kinds", down("trace: {const: 1Mbit/s, poisson: 1Mbit/s}")},
 	{"a trace in bytes", down("trace: {const: 1MB}")},
 	{"a trace of unknown kind", down("trace: {poison: 1Mbit/s}")},

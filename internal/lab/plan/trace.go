@@ -25,9 +25,12 @@ func (d *decoder) trace(n *node, l *link) {
 	l.rateNode = n
 	var at trace.Trace
 	var ok bool
-	if n.kind == mapping {
+	switch n.kind {
+	case mapping:
 		at, ok = d.generated(n)
-	} else {
+	case list:
+		at, ok = d.listed(n)
+	case scalar:
 		at, ok = d.read(n)
 	}
 	o := netem.Opportunities{At: at}
@@ -47,6 +50,23 @@ func (d *decoder) read(n *node) (trace.Trace, bool) {
 	t, _, err := trace.Parse(n.text, text)
 	if err != nil {
 		d.bad(n, err.Error(), "a time in milliseconds in each line, in order")
+	}
+	return t, err == nil
+}
+
+// listed reads a trace whose times stand in the experiment.
+func (d *decoder) listed(n *node) (trace.Trace, bool) {
+	var text []byte
+	for _, item := range n.items {
+		ms, ok := d.scalar(item, "a time in milliseconds")
+		if !ok {
+			return nil, false
+		}
+		text = append(append(text, ms...), '\n')
+	}
+	t, _, err := trace.Parse("entry", text)
+	if err != nil {
+		d.bad(n, err.Error(), "times in milliseconds, in order")
 	}
 	return t, err == nil
 }
@@ -75,7 +95,9 @@ var generatedKeys = []key[generatedOf]{
 	kindKey("poisson"),
 	kindKey("onoff"),
 	kindKey("cell"),
-	{"low", "", func(d *decoder, n *node, g *generatedOf) { g.low, _ = d.rate(n, "the least rate") }},
+	{"low", "", func(d *decoder, n *node, g *generatedOf) {
+		g.low, _ = d.rate(n, "the least rate")
+	}},
 	{"length", "60s", func(d *decoder, n *node, g *generatedOf) {
 		d.time(n, "when the trace begins again", trace.MaxLength, &g.length)
 	}},

@@ -17,6 +17,7 @@ func TestGeneratedTraces(t *testing.T) {
 	made := func(t trace.Trace, _ error) trace.Trace { return t }
 	for text, want := range map[string]trace.Trace{
 		"{const: 12Mbit/s, length: 5ms}":             made(trace.Constant(rate, 5*ms)),
+		"[0, 1, 1, 5]":                               {0, ms, ms, 5 * ms},
 		"{poisson: 12Mbit/s}":                        made(trace.Poisson(rate, time.Minute, 1)),
 		"{poisson: 12Mbit/s, seed: 2}":               made(trace.Poisson(rate, time.Minute, 2)),
 		"{onoff: 12Mbit/s, on: 2ms, off: 3ms}":       made(trace.OnOff(rate, 2*ms, 3*ms, time.Minute)),

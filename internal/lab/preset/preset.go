@@ -5,9 +5,11 @@
 package preset
 
 import (
+	"cmp"
 	"embed"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -18,6 +20,8 @@ var files embed.FS
 var groups = []Group{
 	{Folder: "basics", Title: "What a congestion control does"},
 	{Folder: "notebook", Title: "The congestion-control notebook (founding document 002)"},
+	{Folder: "pantheon", Title: "Pantheon's emulated paths (Yan et al. 2018)"},
+	{Folder: "rmcat", Title: "The schedules of RFC 8867"},
 	{Folder: "checks", Title: "Against theory (node lab check)"},
 }
 
@@ -54,8 +58,24 @@ func Groups() []Group {
 				Name: strings.TrimSuffix(e.Name(), ".yaml"), About: about(text), Text: text,
 			})
 		}
+		slices.SortFunc(out[i].Presets, inOrder)
 	}
 	return out
+}
+
+// inOrder compares names, numbers in them by their value.
+func inOrder(a, b Preset) int {
+	head := func(s string) (text string, number int) {
+		i := strings.LastIndexByte(s, '-') + 1
+		n, err := strconv.Atoi(s[i:])
+		if err != nil {
+			return s, 0
+		}
+		return s[:i], n
+	}
+	textA, numberA := head(a.Name)
+	textB, numberB := head(b.Name)
+	return cmp.Or(cmp.Compare(textA, textB), numberA-numberB)
 }
 
 // about is what a file says in its line about:.

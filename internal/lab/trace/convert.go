@@ -23,19 +23,19 @@ func ParseRates(name string, text []byte) ([]Step, error) {
 		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 			continue
 		}
-		bad := func(msg string) ([]Step, error) { return nil, &Error{File: name, Line: line, Msg: msg} }
+		bad := func(msg string) error { return &Error{File: name, Line: line, Msg: msg} }
 		if len(words) != 2 {
-			return bad(fmt.Sprintf("%d columns: want two, seconds and Mbit/s", len(words)))
+			return nil, bad(fmt.Sprintf("%d columns: want two, seconds and Mbit/s", len(words)))
 		}
 		at, err1 := strconv.ParseFloat(words[0], 64)
 		rate, err2 := strconv.ParseFloat(words[1], 64)
 		const most = 1e9
 		if err1 != nil || err2 != nil || !(math.Abs(at) < most*1e3) || !(rate >= 0 && rate < most) {
-			return bad(fmt.Sprintf("%.40q: want two numbers, seconds and Mbit/s",
+			return nil, bad(fmt.Sprintf("%.40q: want two numbers, seconds and Mbit/s",
 				strings.TrimSpace(field)))
 		}
 		if len(rows) > 0 && at <= rows[len(rows)-1].at {
-			return bad(fmt.Sprintf("%s s comes behind %v: times are in order", words[0],
+			return nil, bad(fmt.Sprintf("%s s comes behind %v: times are in order", words[0],
 				rows[len(rows)-1].at))
 		}
 		rows = append(rows, row{at, rate})

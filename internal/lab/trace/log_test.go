@@ -2,7 +2,6 @@ package trace_test
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -74,9 +73,9 @@ func TestPantheonLog(t *testing.T) {
 // What is written is read again: sizes with the 4 bytes of a TUN device, and the chances of a link
 // that has a number for its rate.
 func TestWriteLog(t *testing.T) {
-	at := func(ms float64, kind result.LinkEventKind, wait time.Duration) result.LinkEvent {
+	at := func(ms float64, kind result.LinkEventKind, wait float64) result.LinkEvent {
 		return result.LinkEvent{
-			At: time.Duration(ms * 1e6), Kind: kind, Bytes: 1500, Wait: wait * time.Millisecond,
+			At: time.Duration(ms * 1e6), Kind: kind, Bytes: 1500, Wait: time.Duration(wait * 1e6),
 		}
 	}
 	l := &result.LinkRecord{Name: "down", Rate: 12e6, Events: []result.LinkEvent{
@@ -137,11 +136,11 @@ func FuzzReadLog(f *testing.F) {
 		l, err := trace.ReadLog("log", bytes.NewReader(text))
 		if err != nil {
 			var e *trace.Error
-			require.True(t, errors.As(err, &e))
+			require.ErrorAs(t, err, &e)
 			return
 		}
 		d := trace.Look(l)
-		require.Equal(t, len(l.Events) > 0, true)
+		require.NotEmpty(t, l.Events)
 		require.GreaterOrEqual(t, d.Length, time.Duration(0))
 		require.NoError(t, trace.WriteLog(&bytes.Buffer{}, trace.Header{}, l))
 	})

@@ -53,7 +53,8 @@ func Parse(name string, text []byte) (t Trace, warnings []string, err error) {
 		}
 		if strings.TrimSpace(field) == "" {
 			if strings.TrimSpace(rest) == "" {
-				warnings = append(warnings, fmt.Sprintf("%s:%d: empty lines at the end", name, line))
+				warnings = append(warnings,
+					fmt.Sprintf("%s:%d: empty lines at the end", name, line))
 				break
 			}
 			return bad("an empty line: want a time in milliseconds")
@@ -64,7 +65,8 @@ func Parse(name string, text []byte) (t Trace, warnings []string, err error) {
 		ms, err := strconv.ParseInt(field, 10, 64)
 		switch {
 		case err != nil || ms < 0:
-			return bad(fmt.Sprintf("%.40q is not a time: want whole milliseconds such as 17", field))
+			return bad(fmt.Sprintf("%.40q is not a time: want whole milliseconds such as 17",
+				field))
 		case time.Duration(ms) > maxTime/time.Millisecond:
 			return bad(fmt.Sprintf("%d ms is later than %v", ms, maxTime))
 		case ms < last:
@@ -78,10 +80,13 @@ func Parse(name string, text []byte) (t Trace, warnings []string, err error) {
 	}
 	switch last {
 	case -1:
-		return nil, warnings, &Error{File: name, Msg: "no lines: want a time in milliseconds in each"}
+		return nil, warnings, &Error{
+			File: name, Msg: "no lines: want a time in milliseconds in each",
+		}
 	case 0:
 		return nil, warnings, &Error{
-			File: name, Line: len(t), Msg: "the last time is 0: a trace needs a length to begin again",
+			File: name, Line: len(t),
+			Msg: "the last time is 0: a trace needs a length to begin again",
 		}
 	}
 	return t, warnings, nil

@@ -1,7 +1,6 @@
 package trace_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -129,7 +128,7 @@ func TestCell(t *testing.T) {
 }
 
 func TestImpossible(t *testing.T) {
-	for name, make := range map[string]func() (trace.Trace, error){
+	for name, generate := range map[string]func() (trace.Trace, error){
 		"no rate":   func() (trace.Trace, error) { return trace.Constant(0, time.Second) },
 		"no length": func() (trace.Trace, error) { return trace.Constant(1e6, 0) },
 		"too many":  func() (trace.Trace, error) { return trace.Constant(2e10, time.Hour) },
@@ -139,7 +138,7 @@ func TestImpossible(t *testing.T) {
 		"no steps":  func() (trace.Trace, error) { return trace.Steps() },
 		"negative":  func() (trace.Trace, error) { return trace.Steps(trace.Step{-1, time.Second}) },
 	} {
-		_, err := make()
+		_, err := generate()
 		require.ErrorIs(t, err, trace.ErrImpossible, name)
 	}
 }
@@ -174,7 +173,7 @@ func FuzzParse(f *testing.F) {
 		got, _, err := trace.Parse("t", text)
 		var e *trace.Error
 		if err != nil {
-			require.True(t, errors.As(err, &e))
+			require.ErrorAs(t, err, &e)
 		} else {
 			back, warnings, err := trace.Parse("t", got.Format())
 			require.NoError(t, err)
@@ -186,7 +185,7 @@ func FuzzParse(f *testing.F) {
 		}
 		steps, err := trace.ParseRates("r", text)
 		if err != nil {
-			require.True(t, errors.As(err, &e))
+			require.ErrorAs(t, err, &e)
 			return
 		}
 		for _, s := range steps {
