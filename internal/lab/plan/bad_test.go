@@ -268,6 +268,12 @@ func TestLongFile(t *testing.T) {
 	assert.ErrorContains(t, err, "x.yaml:2001:1: too many keys; expected 2000 at most")
 }
 
+func TestTooManyFlows(t *testing.T) {
+	f := parse(t, whole+"sweep: {flows.0.count: [1000, 500], seed: ["+series(300)+"]}\n")
+	_, err := f.Cells()
+	assert.ErrorContains(t, err, "x.yaml:1:1: too much: cells times flows; expected 200000 at most")
+}
+
 func TestTooManyRuns(t *testing.T) {
 	f := parse(t, whole+"trials: 500000\nsweep: {seed: [1, 2, 3]}\n")
 	_, err := f.Cells()

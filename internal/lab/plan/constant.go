@@ -136,6 +136,11 @@ func (f *File) Scope(c *Cell) *formula.Scope {
 // nameVariables gives what is swept the shortest names that tell them apart: cc for flows.0.cc,
 // and down.delay and up.delay if there are both.
 func nameVariables(vars []variable) {
+	defer func() {
+		for i := range vars {
+			vars[i].scope = vars[i].scoped()
+		}
+	}()
 	for i := range vars {
 		v := &vars[i]
 		if v.named {

@@ -42,7 +42,11 @@ func fill[T any](d *decoder, n *node, what string, keys []key[T], to *T) bool {
 		d.bad(n, d.shown(n)+" is not "+what, "a mapping with "+listed(keys))
 		return false
 	}
-	d.strangers(n, what, names(keys))
+	for _, p := range n.pairs {
+		if !slices.ContainsFunc(keys, func(k key[T]) bool { return k.name == p.key.text }) {
+			d.stranger(p.key, what, names(keys))
+		}
+	}
 	for _, k := range keys {
 		v := n.get(k.name)
 		switch {
@@ -64,16 +68,20 @@ func usualNode(at *node, text string) *node { return &node{place: at.place, text
 // strangers reports keys that are not known.
 func (d *decoder) strangers(n *node, what string, known []string) {
 	for _, p := range n.pairs {
-		if slices.Contains(known, p.key.text) {
-			continue
+		if !slices.Contains(known, p.key.text) {
+			d.stranger(p.key, what, known)
 		}
-		near := spell.DidYouMean(p.key.text, known)
-		want := ""
-		if near == "" {
-			want = oneOf(known)
-		}
-		d.bad(p.key, quote(p.key.text)+" is no key of "+what+near, want)
 	}
+}
+
+// stranger reports a key that is not known.
+func (d *decoder) stranger(n *node, what string, known []string) {
+	near := spell.DidYouMean(n.text, known)
+	want := ""
+	if near == "" {
+		want = oneOf(known)
+	}
+	d.bad(n, quote(n.text)+" is no key of "+what+near, want)
 }
 
 func names[T any](keys []key[T]) []string {
@@ -118,12 +126,12 @@ func (d *decoder) scalar(n *node, want string) (string, bool) {
 
 // word reads one of some words. What says what they are: "a congestion control".
 func (d *decoder) word(n *node, what string, words []string) (string, bool) {
+	if n.kind == scalar && slices.Contains(words, n.text) {
+		return n.text, true
+	}
 	text, ok := d.scalar(n, oneOf(words))
 	if !ok {
 		return "", false
-	}
-	if slices.Contains(words, text) {
-		return text, true
 	}
 	near := spell.DidYouMean(text, words)
 	d.bad(n, quote(text)+" is not "+what+near, oneOf(words))

@@ -258,7 +258,7 @@ func (d *decoder) setting(p pair, scope *formula.Scope) Setting {
 func (d *decoder) scope(x *Experiment) *formula.Scope {
 	s := &formula.Scope{}
 	for _, v := range d.variables {
-		s.Variables = append(s.Variables, v.scoped())
+		s.Variables = append(s.Variables, v.scope)
 	}
 	s.Variables = append(s.Variables, constantNames...)
 	for i := range x.Flows {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
@@ -28,6 +29,8 @@ const (
 	MaxCells = 10_000
 	// MaxRuns is how many cells times trials.
 	MaxRuns = 1_000_000
+	// MaxFlowCells is how many cells times flows.
+	MaxFlowCells = 200_000
 )
 
 // variable is something that is swept.
@@ -38,6 +41,7 @@ type variable struct {
 	at     place
 	source pair // as it stands in the file or the flag
 	values []point
+	scope  formula.Variable // what formulas know of it
 }
 
 // point is a value of a variable, with what it changes.
@@ -92,12 +96,27 @@ func (f *File) probe(r *report) {
 	}
 	at := make([]int, len(f.sweeps))
 	f.decode(r, at, nil)
+	if f.total(r) == 0 {
+		return
+	}
 	for i, v := range f.sweeps {
 		for at[i] = 1; at[i] < len(v.values); at[i]++ {
 			f.decode(r, at, nil)
 		}
 		at[i] = 0
 	}
+}
+
+// total is how many cells there are; 0: too many, which is reported.
+func (f *File) total(r *report) int {
+	total := 1
+	for _, v := range f.sweeps {
+		if total *= len(v.values); total > MaxCells {
+			r.add(v.at, "too many cells", strconv.Itoa(MaxCells)+" at most")
+			return 0
+		}
+	}
+	return total
 }
 
 // decode makes the experiment of one cell: of each variable the value at an index.
@@ -228,12 +247,9 @@ func (f *File) Sweep(arg string) error {
 // flag in place of the file.
 func (f *File) Cells() ([]Cell, error) {
 	r := &report{}
-	total := 1
-	for _, v := range f.sweeps {
-		if total *= len(v.values); total > MaxCells {
-			r.add(v.at, "too many cells", strconv.Itoa(MaxCells)+" at most")
-			return nil, r.err()
-		}
+	total := f.total(r)
+	if total == 0 {
+		return nil, r.err()
 	}
 	load := f.Load
 	if load == nil {
@@ -253,6 +269,11 @@ func (f *File) Cells() ([]Cell, error) {
 			c.Set = append(c.Set, Setting{v.key, v.name, v.values[at[j]].text})
 		}
 		if cells = append(cells, c); r.more {
+			break
+		}
+		if len(c.Flows)*total > MaxFlowCells {
+			r.add(f.root.place, "too much: cells times flows",
+				strconv.Itoa(MaxFlowCells)+" at most")
 			break
 		}
 	}

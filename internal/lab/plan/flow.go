@@ -98,8 +98,8 @@ func (d *decoder) flows(root *node, x *draft) {
 // flow reads one.
 func (d *decoder) flow(n *node) flowOf {
 	f := flowOf{at: n, count: 1, sack: true}
-	keys := slices.Concat(flowKeys, protocolKeys(n))
-	if !fill(d, n, "a flow of "+string(spokenBy(n)), keys, &f) {
+	spoken := spokenBy(n)
+	if !fill(d, n, "a flow of "+string(spoken), protocolTables[spoken], &f) {
 		return f
 	}
 	d.finishApp(&f)

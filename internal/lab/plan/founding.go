@@ -20,16 +20,15 @@ func spokenBy(n *node) Protocol {
 
 // protocolKeys returns the keys of what a flow speaks.
 func protocolKeys(n *node) []key[flowOf] {
-	switch spokenBy(n) {
-	case RCP:
-		return []key[flowOf]{echoKey, burstKey, rcpKey}
-	case RDT:
-		return []key[flowOf]{objectsKey, rdtKey}
-	case Notebook:
-		return []key[flowOf]{notebookKey}
-	case TCP, QUIC:
-	}
-	return append(slices.Clone(tcpKeys), echoKey, objectsKey)
+	return protocolTables[spokenBy(n)][len(flowKeys):]
+}
+
+// protocolTables are the keys of all flows with those of each protocol behind them.
+var protocolTables = map[Protocol][]key[flowOf]{
+	TCP:      slices.Concat(flowKeys, tcpKeys, []key[flowOf]{echoKey, objectsKey}),
+	RCP:      slices.Concat(flowKeys, []key[flowOf]{echoKey, burstKey, rcpKey}),
+	RDT:      slices.Concat(flowKeys, []key[flowOf]{objectsKey, rdtKey}),
+	Notebook: slices.Concat(flowKeys, []key[flowOf]{notebookKey}),
 }
 
 // What founding document 000's client does, in the place of an application.

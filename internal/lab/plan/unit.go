@@ -78,10 +78,11 @@ type measured struct {
 
 // quantity reads a number with its unit, as one of the dimensions; what says what it is for.
 func (d *decoder) quantity(n *node, what string, as ...dimension) (measured, bool) {
-	text, ok := d.scalar(n, expected(what, as))
-	if !ok {
+	if n.kind != scalar || n.empty() {
+		d.scalar(n, expected(what, as))
 		return measured{}, false
 	}
+	text := n.text
 	m, why := measure(text)
 	if why != "" {
 		d.bad(n, quote(text)+" is no quantity: "+why, expected(what, as))
