@@ -43,7 +43,7 @@ func TestTheTableOfSixteenPackets(t *testing.T) {
 		{"window, acknowledgments lost too", rcp.Config{Window: true}, .5, 83.6, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			k := trials(400, 2000)
+			k := trials(150, 2000)
 			var packets, rounds float64
 			for seed := range uint64(k) {
 				n := fence.Network{There: .5, Back: c.back}

@@ -40,14 +40,16 @@ func run(
 	return r
 }
 
-// A window that the path and its queue hold is sent once a round trip.
+// A window that the path and its queue hold is sent once a round trip, after the first.
 func TestAWindowARoundTrip(t *testing.T) {
-	cfg := notebook.Config{Duration: 20 * time.Second}
+	const d = 10 * time.Second
 	for _, w := range []int{1, 30, 250, 300} {
+		cfg := notebook.Config{Duration: d}
 		r := run(t, notebook.Network{}, cfg, notebook.NewFixedWindow(w))[0]
 		t.Logf("W %d: %.0f bytes/s, %v", w, r.Throughput, r.MeanRTT)
-		assert.InEpsilon(t, float64(w)*80/r.MeanRTT.Seconds(), r.Throughput, .015)
-		assert.InDelta(t, 176.8, r.MeanRTT.Seconds()*1000, .4)
+		share := (d - r.MeanRTT).Seconds() / d.Seconds()
+		assert.InEpsilon(t, float64(w)*80/r.MeanRTT.Seconds()*share, r.Throughput, .015)
+		assert.InDelta(t, 176.9, r.MeanRTT.Seconds()*1000, .7)
 		assert.GreaterOrEqual(t, r.MinRTT, 176*ms)
 		assert.LessOrEqual(t, r.MaxRTT, bound)
 		assert.Zero(t, r.DuplicateAcks)
@@ -61,14 +63,14 @@ func TestAWindowARoundTrip(t *testing.T) {
 // its whole window again: nothing but that is what the path carries then. The same overload is
 // no harm to a TCP with a fixed window that sends again what is lost, only.
 func TestTheCollapseIsGoBackN(t *testing.T) {
-	cfg := notebook.Config{Duration: 10 * time.Second}
+	cfg := notebook.Config{Duration: 5 * time.Second}
 	for _, w := range []int{600, 1000} {
 		r := run(t, notebook.Network{}, cfg, notebook.NewFixedWindow(w))[0]
 		t.Logf("W %d: %.0f bytes/s, %.1f %% duplicates, %d of %d sent again", w, r.Throughput,
 			r.DuplicatePercent, r.Again, r.Sent)
-		assert.Less(t, r.Throughput, 5000.0, "of 113000 with a window of 250")
+		assert.Less(t, r.Throughput, 10_000.0, "of 113000 with a window of 250")
 		assert.Greater(t, r.DuplicatePercent, 90.0)
-		assert.Greater(t, float64(r.Again), .98*float64(r.Sent))
+		assert.Greater(t, float64(r.Again), .95*float64(r.Sent))
 	}
 	goodput := map[string]float64{}
 	for _, recovery := range []string{"rack", "gbn"} {
@@ -111,49 +113,51 @@ func TestTahoeAsDescribedDoesNotFillAFastLink(t *testing.T) {
 // is in the receiver's socket, and comes back at twice the slope that a Tahoe has. The document
 // has 649,011 acknowledgments in 240 s, .62 % of them duplicates, and 183.2 ms.
 func TestTahoeAsPublishedIsHeldBackByItsReceiver(t *testing.T) {
-	d := 60 * time.Second
 	n := notebook.Network{Rate: netem.BitsPerSecond(100_420_000), Queue: 1_104_620}
-	s := notebook.NewTahoe(notebook.TahoeConfig{})
-	r := run(t, n, notebook.Config{Duration: d}, s)[0]
+	// With ends that take no time the queue is what overflows.
+	free := notebook.Config{Duration: 3 * time.Second, SenderCost: -1, ReceiverCost: -1}
+	r := run(t, n, free, notebook.NewTahoe(notebook.TahoeConfig{}))[0]
+	assert.Zero(t, r.Overflowed)
+	assert.Greater(t, r.MaxCwnd, (1_104_620+2_200_000)/81)
+	if !long.Runs() {
+		return
+	}
+	cfg := notebook.Config{Duration: 240 * time.Second}
+	r = run(t, n, cfg, notebook.NewTahoe(notebook.TahoeConfig{}))[0]
 	t.Logf("%s overflowed %d, largest window %d", r.Text(1), r.Overflowed, r.MaxCwnd)
 	assert.NotZero(t, r.Overflowed)
 	assert.NotZero(t, r.DuplicateAcks)
-	assert.Less(t, r.DuplicatePercent, 5.0)
+	assert.Less(t, r.DuplicatePercent, 2.0)
 	assert.Less(t, r.MeanRTT, 190*ms, "the queue stays empty")
 	assert.Greater(t, r.Throughput, 100_000.0)
 	assert.Less(t, r.Throughput, 1_000_000.0, "of 12.5 million")
-
-	// With ends that take no time the queue is what overflows.
-	free := notebook.Config{Duration: 3 * time.Second, SenderCost: -1, ReceiverCost: -1}
-	r = run(t, n, free, notebook.NewTahoe(notebook.TahoeConfig{}))[0]
-	assert.Zero(t, r.Overflowed)
-	assert.Greater(t, r.MaxCwnd, (1_104_620+2_200_000)/81)
 }
 
 // A link of one rate both ways has no room for acknowledgments that are longer than the data:
 // the queue on the way back, which has no end, is what the sender's round trips are made of.
 func TestAcknowledgmentsFillTheWayBack(t *testing.T) {
-	cfg := notebook.Config{Duration: 60 * time.Second, Record: true}
-	s := notebook.NewTahoe(notebook.TahoeConfig{Cwnd: 300, Even: true})
-	r := run(t, notebook.Network{}, cfg, s)[0]
-	fill := 2_435_000. / 8 / 98 * 176e-3 // of acknowledgments in a round trip
+	n := notebook.Network{Rate: netem.BitsPerSecond(243_500), Queue: 2640}
+	cfg := notebook.Config{Duration: 30 * time.Second, Record: true}
+	s := notebook.NewTahoe(notebook.TahoeConfig{Even: true})
+	r := run(t, n, cfg, s)[0]
+	fill := 243_500. / 8 / 97 * r.MinRTT.Seconds() // of acknowledgments in a round trip
 	for _, p := range r.Points {
-		if p.At > time.Second && float64(p.Cwnd) < .9*fill { // the first window came at once
-			require.Less(t, p.RTT, 179*ms, "at %v", p.At)
+		if float64(p.Cwnd) < .9*fill {
+			require.Less(t, p.RTT, r.MinRTT+20*ms, "at %v", p.At)
 		}
 	}
-	require.Greater(t, float64(r.MaxCwnd), fill)
+	require.Greater(t, float64(r.MaxCwnd), 1.5*fill)
 	assert.Zero(t, r.DuplicateAcks, "nothing waits on the way there")
-	assert.InEpsilon(t, float64(r.MaxCwnd)/fill*176e-3, r.LastRTT.Seconds(), .03)
+	assert.InEpsilon(t, float64(r.MaxCwnd)/fill*r.MinRTT.Seconds(), r.LastRTT.Seconds(), .05)
 }
 
 // Senders that share the path: two that do not heed it spoil it for both, one spoils it for a
 // Tahoe, and two Tahoes share it.
 func TestSendersShareThePath(t *testing.T) {
-	cfg := notebook.Config{Duration: 10 * time.Second}
+	cfg := notebook.Config{Duration: 5 * time.Second}
 	two := run(t, notebook.Network{}, cfg, notebook.NewFixedWindow(1000), notebook.NewFixedWindow(1000))
 	for _, r := range two {
-		assert.Less(t, r.Throughput, 5000.0)
+		assert.Less(t, r.Throughput, 10_000.0)
 		assert.Greater(t, r.DuplicatePercent, 90.0)
 	}
 	mixed := run(t, notebook.Network{}, cfg, notebook.NewTahoe(notebook.TahoeConfig{}),
