@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
 )
 
 // labRunOptions are the flags of `node lab run`.
@@ -208,7 +209,7 @@ func (o *labRunOptions) request(c *cobra.Command, name string) lab.Request {
 		q.Changes = append(q.Changes, lab.Change{Sweep: sweep, Text: text})
 	}
 	if o.cc != "" { // in quotes: a path may have what YAML has a use for
-		change(false, "flows.*.cc="+strconv.Quote(filepath.ToSlash(o.cc)))
+		change(false, allFlows+strconv.Quote(filepath.ToSlash(o.cc)))
 	}
 	for _, s := range o.set {
 		change(false, s)
@@ -228,6 +229,21 @@ func (o *labRunOptions) request(c *cobra.Command, name string) lab.Request {
 	return q
 }
 
+// asGiven names the flag that was given in mistakes of what it stands for.
+func (o *labRunOptions) asGiven(err error) error {
+	if mistakes, ok := errors.AsType[plan.Errors](err); ok {
+		for _, m := range mistakes {
+			if o.cc != "" && m.Line == 0 && strings.HasPrefix(m.Source, allFlows) {
+				m.File, m.Source, m.Col, m.Width = "--cc", o.cc, 1, len(o.cc)
+			}
+		}
+	}
+	return err
+}
+
+// allFlows begins a change of the congestion control of all flows.
+const allFlows = "flows.*.cc="
+
 // run runs an experiment with a file.
 func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	cell, err := o.cell()
@@ -240,7 +256,7 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	}
 	study, err := lab.Load(q)
 	if err != nil {
-		return err
+		return o.asGiven(err)
 	}
 	if o.dry {
 		return study.List(c.OutOrStdout())

@@ -81,14 +81,15 @@ func matchCells(a, b *Results) ([][2]int, error) {
 	return pairs, nil
 }
 
+// runsOf are the runs of a cell.
 func (r *Results) runsOf(cell int) []*result.Trial {
-	var runs []*result.Trial
-	for _, t := range r.Runs {
-		if t.Cell == cell {
-			runs = append(runs, t)
-		}
+	find := func(cell int) int {
+		at, _ := slices.BinarySearchFunc(r.Runs, cell, func(t *result.Trial, cell int) int {
+			return t.Cell - cell
+		})
+		return at
 	}
-	return runs
+	return r.Runs[find(cell):find(cell+1)]
 }
 
 // comparisons compares all metrics of a part of runs.
@@ -169,7 +170,7 @@ func PrintComparison(w io.Writer, a, b *Results, list []Comparison, metrics []re
 	t := comparisonGrid(a, b, list)
 	var text strings.Builder
 	t.write(&text)
-	text.WriteString(comparisonLegend(list))
+	text.WriteString(comparisonLegend(a, b, list))
 	_, err := io.WriteString(w, text.String())
 	return err
 }
@@ -233,7 +234,22 @@ func (c *Comparison) verdict() (share, doubt string) {
 	return share, doubt
 }
 
-func comparisonLegend(list []Comparison) string {
+// unfinished says how many runs did not finish, if any did not.
+func (r *Results) unfinished() string {
+	n := 0
+	for _, t := range r.Runs {
+		if !t.Finished {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d runs of %s did not finish: what they had come to is compared\n",
+		n, len(r.Runs), r.Dir)
+}
+
+func comparisonLegend(a, b *Results, list []Comparison) string {
 	if len(list) == 0 {
 		return "nothing to compare\n"
 	}
@@ -241,7 +257,8 @@ func comparisonLegend(list []Comparison) string {
 	if !list[0].Paired {
 		text = "\nother seeds, so nothing is a pair: differences of means (Welch)"
 	}
-	text += " ± the reach of their 95 % intervals\n?: the interval has 0 in it\n"
+	text += " ± the reach of their 95 % intervals\n?: the interval has 0 in it\n" +
+		a.unfinished() + b.unfinished()
 	if slices.ContainsFunc(list, func(c Comparison) bool { return c.LeftOut > 0 }) {
 		text += "of some metrics pairs are left out, because one of their runs was cut off\n"
 	}

@@ -65,6 +65,15 @@ func TestMarks(t *testing.T) {
 	assert.Equal(t, load(t, file).Plan, other.Plan)
 }
 
+// One algorithm for all flows is one for those that are swept over algorithms.
+func TestAChangeOfAllFlowsEndsASweep(t *testing.T) {
+	s := load(t, "cubic-reno-buffer", lab.Change{Text: "flows.*.cc=tahoe"})
+	assert.Len(t, s.Cells, 4)
+	for _, c := range s.Cells {
+		assert.Equal(t, "tahoe", c.Flows[0].TCP.Congestion)
+	}
+}
+
 // A directory of results has all that its experiment needs.
 func TestADirectoryIsAnExperiment(t *testing.T) {
 	folder := t.TempDir()

@@ -12,8 +12,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// maxColumns is how wide a table is.
-const maxColumns = 100
+// maxColumns is how wide a table is, and maxRows how long.
+const (
+	maxColumns = 100
+	maxRows    = 100
+)
 
 // shown are the metrics of tables, the most important first: what does not fit is left to
 // summary.csv. Those of a run stand in its flow's row if it has but one.
@@ -38,7 +41,8 @@ var shown = []struct {
 // ones, as many as fit.
 func (r *Results) Print(w io.Writer, metrics []result.Metric) error {
 	var b strings.Builder
-	rows := r.rows()
+	all := r.rows()
+	rows := all[:min(len(all), maxRows)]
 	b.WriteString(r.Name)
 	if r.About != "" {
 		b.WriteString(": " + r.About)
@@ -53,7 +57,10 @@ func (r *Results) Print(w io.Writer, metrics []result.Metric) error {
 		r.usual(&t, rows)
 	}
 	t.write(&b)
-	b.WriteString(r.legend(rows))
+	if n := len(all) - len(rows); n > 0 {
+		fmt.Fprintf(&b, "and %d rows more: %s has all\n", n, summaryFile)
+	}
+	b.WriteString(r.legend(all))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -236,8 +243,9 @@ func (r *Results) legend(rows []row) string {
 			b.WriteString("and others; " + trialsFile + " has the reason of each\n")
 			break
 		}
-		fmt.Fprintf(&b, "%d of %d did not finish: %s, %s\n", row.N-row.Finished, row.N,
+		text := fmt.Sprintf("%d of %d did not finish: %s, %s", row.N-row.Finished, row.N,
 			strings.TrimSpace(r.cellText(row.Cell)+" "+row.Flow), row.Note)
+		b.WriteString(strings.Join(wrap(text, maxColumns), "\n    ") + "\n")
 	}
 	return b.String()
 }
@@ -276,7 +284,7 @@ func metricColumn(rows []row, m result.Metric, head string) column {
 	unit, scale := scaled(unitOf(m), most)
 	decimals := 0
 	if most > 0 {
-		decimals = max(0, 3-int(math.Floor(math.Log10(most*scale))))
+		decimals = min(4, max(0, 3-int(math.Floor(math.Log10(most*scale)))))
 	}
 	if allWhole(rows, m) {
 		decimals = 0

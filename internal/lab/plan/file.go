@@ -197,16 +197,22 @@ func (f *File) strange(r *report, k keyPath, known []string) error {
 	return r.err()
 }
 
-// unsweep takes a key out of what is swept.
+// unsweep takes a key out of what is swept, or all that a key with a * stands for.
 func (f *File) unsweep(key string) {
 	var left []variable
 	for _, v := range f.sweeps {
-		if v.key != key {
+		if !standsFor(key, v.key) {
 			left = append(left, v)
 		}
 	}
 	f.sweeps = left
 	nameVariables(f.sweeps)
+}
+
+// standsFor reports whether a key is another, or has a * where that has something else.
+func standsFor(key, other string) bool {
+	a, b := strings.Split(key, "."), strings.Split(other, ".")
+	return slices.EqualFunc(a, b, func(x, y string) bool { return x == y || x == "*" })
 }
 
 // Sweep gives a key several values, each in cells of its own: "flows.0.cc=reno,cubic". It takes
