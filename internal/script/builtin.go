@@ -22,6 +22,7 @@ var predeclared = starlark.StringDict{
 	"math":          mathModule,
 	"max":           starlark.NewBuiltin("max", extreme),
 	"min":           starlark.NewBuiltin("min", extreme),
+	productName:     starlark.NewBuiltin(productName, product),
 	"random":        starlark.NewBuiltin("random", random),
 	"range":         starlark.NewBuiltin("range", boundedRange),
 }

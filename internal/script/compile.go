@@ -81,7 +81,12 @@ func (p *Program) Name() string { return p.name }
 // read runs the file's statements and returns what they have defined.
 func (p *Program) read(name string, src []byte) (globals starlark.StringDict, err error) {
 	defer contain(&err)
-	_, program, err := starlark.SourceProgramOptions(&options, name, src, predeclared.Has)
+	file, err := options.Parse(name, src, 0)
+	if err != nil {
+		return nil, err
+	}
+	guardProducts(file)
+	program, err := starlark.FileProgram(file, predeclared.Has)
 	if err != nil {
 		return nil, err
 	}

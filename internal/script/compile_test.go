@@ -101,6 +101,28 @@ func TestWhatAScriptSays(t *testing.T) {
 	}
 }
 
+// TestProducts are what they are in Starlark, whatever becomes of them inside.
+func TestProducts(t *testing.T) {
+	compile(t, whole(`
+def eq(got, want):
+    if got != want: fail("got %s, want %s" % (got, want))
+
+def f(x, y=3 * 5, *more, k=2): return x * y * k
+
+a, b, s, l = 6, 7.5, "ab", [1]
+eq(a * a, 36); eq(a * b, 45.0); eq(b * b, 56.25); eq(a * s, "abababababab"); eq(l * 2, [1, 1])
+eq(a * -1, -6); eq(-a * a, -36); eq((a + 1) * (a - 1), 35); eq(l * -a, []); eq((a * 0) * l, [])
+eq(a * a * a // a, 36); eq(a / a * a, 6.0); eq(2 * a * (1 - 2 * a), -132)
+eq(f(a), 180); eq(f(a, k=a * a), 3240); eq(f(*(l * 2)), 2); eq([x * x for x in l * 3 if x * x], [1, 1, 1])
+eq({a * a: a * a}, {36: 36}); eq((lambda x: x * a)(a), 36); eq((l * a)[a * 0:a * 1:a // a * 1], l * a)
+eq([10, 20][a * 0], 10); eq(a * a if a * a else b * b, 36); eq((a * l)[0], 1); eq(not a * a, False)
+a *= a; eq(a, 36); l *= 2; eq(l, [1, 1]); s *= 2; eq(s, "abab")
+d = {1: [6]}
+d[1][0] *= a; eq(d, {1: [216]})
+eq((1 << 400) * (1 << 400), 1 << 400 << 400)
+`))
+}
+
 // TestWhatAScriptRemembers: each connection has a state of its own, of numbers, lists, dicts,
 // the file's functions and what it began with; and a random stream of its own.
 func TestWhatAScriptRemembers(t *testing.T) {

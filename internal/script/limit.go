@@ -8,8 +8,8 @@ import (
 )
 
 // The bounds of a script. They are there for mistakes: a loop without an end, a list that
-// grows with every acknowledgment, a number that is squared again and again. One operation
-// that makes something enormous at once, as "x" * 1e9, they do not stop.
+// grows with every acknowledgment, a number that is squared again and again (product.go).
+// Somebody who means to can still fill the memory, with str of lists in lists of lists.
 const (
 	// maxSource is in bytes. The parser is recursive, so this bounds its depth too.
 	maxSource = 64 << 10
