@@ -251,30 +251,36 @@ func TestTwoTaps(t *testing.T) {
 	assert.Equal(t, counts[0], counts[1])
 }
 
-// captured runs a transfer and returns the left host's capture.
-func captured(tb testing.TB) []byte {
+// captured runs a transfer and returns the left host's capture, one of what the router has
+// to do with its right interface, and how many packets the left wire lost.
+func captured(tb testing.TB) (left, routed []byte, lost int) {
 	tb.Helper()
 	l := lossyLine(tb, 7)
-	var file bytes.Buffer
-	c, err := l.Left.Capture(&file, 0)
+	var files [2]bytes.Buffer
+	c, err := l.Left.Capture(&files[0], 0)
+	require.NoError(tb, err)
+	r, err := l.Routers[0].Capture(&files[1], 0, 1)
 	require.NoError(tb, err)
 	over, err := l.Bulk(&sim.Bulk{Send: 500_000}, &sim.Bulk{}, 80, time.Minute)
 	require.NoError(tb, err)
 	require.True(tb, over)
 	require.NoError(tb, c.Flush())
-	return file.Bytes()
+	require.NoError(tb, r.Flush())
+	out := sim.End{Host: l.Left}.Out().Counters()
+	return files[0].Bytes(), files[1].Bytes(), int(out.Lost + out.QueueDropped)
 }
 
 // A capture is of virtual time: the same bytes each run, and tshark makes of it what
 // happened.
 func TestACaptureIsWhatTsharkReads(t *testing.T) {
-	file := captured(t)
-	require.True(t, bytes.Equal(file, captured(t)), "the same run, the same file")
+	file, routed, lost := captured(t)
+	same, _, _ := captured(t)
+	require.True(t, bytes.Equal(file, same), "the same run, the same file")
 	path, err := exec.LookPath("tshark")
 	if err != nil {
 		t.Skip("skip: needs tshark")
 	}
-	read := func(args ...string) []string {
+	read := func(file []byte, args ...string) []string {
 		cmd := exec.Command(path, append([]string{
 			"-r", "-", "-n", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE",
 		}, args...)...)
@@ -285,7 +291,7 @@ func TestACaptureIsWhatTsharkReads(t *testing.T) {
 		return strings.Fields(stdout.String())
 	}
 	fields := func(filter, field string) []string {
-		return read("-Y", filter, "-T", "fields", "-e", field)
+		return read(file, "-Y", filter, "-T", "fields", "-e", field)
 	}
 	times := fields("tcp", "frame.time_epoch")
 	require.Greater(t, len(times), 400)
@@ -298,4 +304,11 @@ func TestACaptureIsWhatTsharkReads(t *testing.T) {
 	assert.NotEmpty(t, fields("tcp.options.sack_le", "tcp.options.sack_le"))
 	ends := fields("tcp.flags.fin==1 && ip.src==10.0.0.1", "tcp.nxtseq")
 	assert.Contains(t, ends, "500002", "relative: the SYN and the FIN are one each")
+
+	// The router has each packet twice; of one interface's alone, once.
+	sent := "ip.src==10.0.0.1"
+	out := read(routed, "-Y", sent, "-T", "fields", "-e", "frame.interface_name")
+	assert.NotContains(t, out, "if0")
+	assert.Positive(t, lost)
+	assert.Len(t, out, len(fields(sent, "frame.number"))-lost)
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"io"
+	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/capture"
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -26,9 +27,11 @@ func (h *Host) tapped(
 
 // Capture writes the host's packets to w from now on, as pcapng, of each at most snaplen
 // bytes (0: all). Its times are how long the world has existed, so that they are those of
-// every other record of the run. What w says to a write is the error of Flush, which
+// every other record of the run. If interfaces are named, it is their packets alone: a
+// router's capture has each packet twice, on its way in and out, and who reads it takes
+// the second for a retransmission. What w says to a write is the error of Flush, which
 // whoever captures calls at the end.
-func (h *Host) Capture(w io.Writer, snaplen int) (*capture.Writer, error) {
+func (h *Host) Capture(w io.Writer, snaplen int, ifaces ...int) (*capture.Writer, error) {
 	c, err := capture.New(w, h.faces, snaplen)
 	if err != nil {
 		return nil, err
@@ -36,6 +39,9 @@ func (h *Host) Capture(w io.Writer, snaplen int) (*capture.Writer, error) {
 	h.Tap(func(
 		now clock.Time, iface int, dir stack.Direction, reason ip.DropReason, pieces [][]byte,
 	) {
+		if len(ifaces) > 0 && !slices.Contains(ifaces, iface) {
+			return
+		}
 		at, way := int64(now-origin), capture.Inbound
 		if dir == stack.Outbound {
 			way = capture.Outbound
