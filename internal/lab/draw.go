@@ -32,6 +32,7 @@ type Drawing struct {
 // as SVG and PNG, and the report with all of them, whose path it returns.
 func (r *Results) Draw(d Drawing) (report string, err error) {
 	cells := r.figureCells()
+	d.Judged.theory(cells)
 	page := figure.Report{
 		Name: r.Name, About: r.About, Version: r.Version, Seed: r.Seed, Hash: r.Hash(),
 		Command: "node lab run " + r.Dir + " --fresh", Notes: r.notes(), Cells: cells,

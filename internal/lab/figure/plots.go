@@ -131,20 +131,39 @@ func (f *flow) findLink(links []result.LinkRecord) {
 		if links[i].Name != want {
 			continue
 		}
+		sizes := map[int]int{}
 		for _, e := range links[i].Events {
-			if e.Flow != f.index || e.Kind != result.Arrival || e.Bytes <= 0 {
-				continue
-			}
-			f.link = &links[i]
-			if size := float64(e.Bytes); e.Bytes >= f.MSS && (f.wire == 0 || size < f.wire) {
-				f.wire = size
+			if e.Flow == f.index && e.Kind == result.Arrival && e.Bytes > 0 {
+				sizes[e.Bytes]++
 			}
 		}
+		if len(sizes) > 0 {
+			f.link = &links[i]
+			f.wire = packetSize(sizes, f.MSS)
+		}
 	}
-	// An event of a long run may stand for several packets.
-	if f.wire == 0 || f.wire > float64(f.MSS)+mostHeaders {
+	if f.wire == 0 {
 		f.wire = float64(max(f.MSS, 1)) + usualHeaders
 	}
+}
+
+// packetSize is how large full packets are, by how often there was an event of each size: one of
+// a long run may stand for several packets.
+func packetSize(sizes map[int]int, mss int) float64 {
+	usual := 0
+	for size, n := range sizes {
+		if size >= mss && (n > sizes[usual] || n == sizes[usual] && size < usual) {
+			usual = size
+		}
+	}
+	wire := float64(usual)
+	if mss > 0 {
+		wire /= max(1, math.Round(wire/(float64(mss)+usualHeaders)))
+	}
+	if wire < float64(mss) || wire > float64(mss)+mostHeaders {
+		return 0
+	}
+	return wire
 }
 
 // payload is the share of the link's bytes that an application gets.

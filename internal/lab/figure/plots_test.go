@@ -86,6 +86,24 @@ func TestTheWindowsHaveTheirLines(t *testing.T) {
 	assert.Contains(t, p.Caption, "(60 kB)")
 }
 
+func TestEventsThatStandForSeveralPackets(t *testing.T) {
+	for _, c := range []struct {
+		sizes map[int]int
+		mss   int
+		want  float64
+	}{
+		{map[int]int{1500: 900, 600: 20, 60: 1}, 1448, 1500},
+		{map[int]int{3000: 900, 1560: 1}, 1448, 1500},
+		{map[int]int{12000: 9}, 1448, 1500},
+		{map[int]int{81: 9}, 49, 81},
+		{map[int]int{60: 9}, 1448, 0},
+		{map[int]int{4000: 9}, 1448, 0},
+		{nil, 1448, 0},
+	} {
+		assert.InDelta(t, c.want, packetSize(c.sizes, c.mss), 1e-9, "%v", c.sizes)
+	}
+}
+
 func TestRoundTripsAreBetweenAnEmptyAndAFullQueue(t *testing.T) {
 	rec := synthesize(10*time.Second, 10, 60_000, "reno")
 	p := plotOf(t, Plots(rec), "rtt")

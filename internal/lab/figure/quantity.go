@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
 // quantityForm is a number with a unit, as experiment files have them.
@@ -72,6 +74,30 @@ func measure(texts []string) (quantities, bool) {
 		values[i] = u.of(values[i])
 	}
 	return quantities{values, u.name}, true
+}
+
+// Quantity reads a number with its unit, such as 211.3 ms, in a metric's unit, which is seconds
+// then. It is false if it is none.
+func Quantity(text string, m result.Metric) (float64, bool) {
+	d := definition(m)
+	form := quantityForm.FindStringSubmatch(strings.TrimSpace(strings.ReplaceAll(text, ",", "")))
+	if form == nil {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(form[1], 64)
+	if err != nil {
+		return 0, false
+	}
+	u, known := baseUnits[form[2]]
+	switch {
+	case form[2] == "%" && d.Unit == "":
+		return v / 100, true
+	case known && u.name == d.Unit:
+		return v * u.size, true
+	case form[2] == "" || form[2] == d.Unit:
+		return v, d.Unit == "" || d.Unit == "packets"
+	}
+	return 0, false
 }
 
 // geometric reports whether values grow by factors rather than by steps: three or more, of one

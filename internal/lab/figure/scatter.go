@@ -35,7 +35,7 @@ func scatterPlot(c *compared) (Plot, bool) {
 			kept, clouds = append(kept, s), append(clouds, own)
 		}
 	}
-	if c.facet != "" || len(kept) < 2 || left < 1.01*right {
+	if c.facet != "" || len(kept) < 2 || left < 1.05*right {
 		return Plot{}, false
 	}
 	xs, ys := spanScale(left), rateScale(top)

@@ -251,6 +251,8 @@ func curvePlot(c *compared) (Plot, bool) {
 	if c.cutOff() {
 		p.Caption = "The mean over the trials of each cell with its 95 % interval (where some " +
 			"did not finish: the median and the middle half), and each trial as a faint dot."
+	} else if !slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 }) {
+		p.Caption = "What the one run of each cell came to."
 	}
 	if says.theory {
 		p.Caption += " Dashed: what theory says."
@@ -368,14 +370,19 @@ func (c *compared) extent(g group, m result.Metric) []float64 {
 	if low, _, high, ok := middleOf(t); ok {
 		list = append(list, low, high)
 	}
-	for _, beside := range []result.Values{c.cells[g.cell].Theory, c.cells[g.cell].Published} {
-		if v, ok := beside[m]; ok {
+	for _, said := range []result.Values{c.cells[g.cell].Theory, c.cells[g.cell].Published} {
+		if v, ok := said[m]; ok && c.spoken(g) {
 			list = append(list, v)
 		}
 	}
 	return slices.DeleteFunc(list, func(v float64) bool {
 		return math.IsNaN(v) || math.IsInf(v, 0)
 	})
+}
+
+// spoken reports whether a cell's theory is about a group: the whole, or the first flow.
+func (c *compared) spoken(g group) bool {
+	return g.flow == "" || g.flow == c.cells[g.cell].Trials[0].Flows[0].Name
 }
 
 // middleOf is what a group comes to and how sure that is: the mean and its interval, or the
@@ -407,10 +414,10 @@ func (c *compared) curve(s series, m result.Metric, u unit, name string) []chart
 		for _, v := range t.values {
 			dots = append(dots, chart.Point{X: x, Y: u.of(v)})
 		}
-		if v, ok := c.cells[g.cell].Theory[m]; ok {
+		if v, ok := c.cells[g.cell].Theory[m]; ok && c.spoken(g) {
 			theory = append(theory, chart.Point{X: x, Y: u.of(v)})
 		}
-		if v, ok := c.cells[g.cell].Published[m]; ok {
+		if v, ok := c.cells[g.cell].Published[m]; ok && c.spoken(g) {
 			published = append(published, chart.Point{X: x, Y: u.of(v)})
 		}
 	}

@@ -194,6 +194,50 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
+func TestQuantity(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		metric result.Metric
+		want   float64
+		ok     bool
+	}{
+		{"211.3 ms", result.RTTMean, 0.2113, true},
+		{"3,289", result.Sent, 3289, true},
+		{"3289 packets", result.Sent, 3289, true},
+		{"96 %", result.Utilisation, 0.96, true},
+		{"0.96", result.Utilisation, 0.96, true},
+		{"1.2Mbit/s", result.Goodput, 1.2e6, true},
+		{"12", result.RTTMean, 0, false},
+		{"12 kB", result.RTTMean, 0, false},
+		{"about 600", result.Sent, 0, false},
+		{"", result.Sent, 0, false},
+	} {
+		v, ok := Quantity(c.text, c.metric)
+		assert.Equal(t, c.ok, ok, c.text)
+		if ok {
+			assert.InDelta(t, c.want, v, 1e-9, c.text)
+		}
+	}
+}
+
+func TestTheoryIsAboutTheFirstFlow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var cells []Cell
+	for _, limit := range []string{"1bdp", "2bdp", "4bdp"} {
+		c := Cell{Set: []Setting{{"limit", limit}}, Theory: result.Values{result.Goodput: 4e6}}
+		c.Trials = append(c.Trials, drawn(rng, 0, 8e6, 0.05, "reno", "cubic"))
+		cells = append(cells, c)
+	}
+	p := plotOf(t, SweepPlots(cells, []result.Metric{result.Goodput}), "sweep")
+	dashed := 0
+	for _, l := range p.chart.Rows[0].Panels[0].Layers {
+		if l.Dash && len(l.Points) > 0 {
+			dashed++
+		}
+	}
+	assert.Equal(t, 1, dashed)
+}
+
 func TestGeometric(t *testing.T) {
 	assert.True(t, geometric([]float64{1, 10, 100}))
 	assert.True(t, geometric([]float64{4, 0.1, 0.2, 0.5, 1, 2}))

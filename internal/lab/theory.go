@@ -1,0 +1,78 @@
+package lab
+
+import (
+	"regexp"
+
+	"github.com/tidepool-net/tidepool/internal/lab/check"
+	"github.com/tidepool-net/tidepool/internal/lab/figure"
+	"github.com/tidepool-net/tidepool/internal/lab/formula"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// inProportion matches the source of a value that grows with the one metric in it.
+var inProportion = regexp.MustCompile(`^[-\w.()\[\]"]+(\s*[*/]\s*[\w.]+)?$`)
+
+// theory gives cells what their expectations say a metric is, and what a paper does, for figures
+// that show it beside what came out.
+func (j *Judged) theory(cells []figure.Cell) {
+	if j == nil {
+		return
+	}
+	for i := range j.Verdicts {
+		v := &j.Verdicts[i]
+		if v.Cell >= len(cells) {
+			continue
+		}
+		cell := &cells[v.Cell]
+		m, ok := equated(v, cell)
+		if !ok {
+			continue
+		}
+		mean, ok := meanOf(cell, m)
+		if !ok || v.Values[0] == 0 {
+			continue
+		}
+		if cell.Theory == nil {
+			cell.Theory, cell.Published = result.Values{}, result.Values{}
+		}
+		// The value may be the metric in another measure, such as a window in segments.
+		cell.Theory[m] = mean * v.Values[1] / v.Values[0]
+		if p, ok := figure.Quantity(v.Published, m); ok {
+			cell.Published[m] = p
+		}
+	}
+}
+
+// equated is the metric of a verdict that says what it is: the mean of the whole run's, or of
+// its first flow's.
+func equated(v *check.Verdict, cell *figure.Cell) (result.Metric, bool) {
+	if v.Err != nil || v.Claim == nil || len(v.Claim.Operators) != 1 || len(v.Values) != 2 ||
+		v.Claim.Operators[0] != formula.Equals {
+		return "", false
+	}
+	left := v.Claim.Terms[0]
+	refs := left.Refs()
+	if len(refs) != 1 || len(refs[0].Cell) > 0 || !inProportion.MatchString(left.String()) ||
+		refs[0].Statistic != "" && refs[0].Statistic != "mean" || len(cell.Trials) == 0 {
+		return "", false
+	}
+	flows := cell.Trials[0].Flows
+	first := refs[0].Flow == "" || refs[0].Flow == "0" ||
+		len(flows) > 0 && refs[0].Flow == flows[0].Name
+	return refs[0].Metric, first
+}
+
+// meanOf is the mean over a cell's trials of the whole's metric, or of its first flow's.
+func meanOf(cell *figure.Cell, m result.Metric) (float64, bool) {
+	sum, n := 0.0, 0
+	for _, t := range cell.Trials {
+		v, ok := t.Whole[m]
+		if !ok && len(t.Flows) > 0 {
+			v, ok = t.Flows[0].Values[m]
+		}
+		if ok {
+			sum, n = sum+v, n+1
+		}
+	}
+	return sum / float64(n), n > 0
+}
