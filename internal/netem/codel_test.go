@@ -50,8 +50,11 @@ func TestCoDelsDropsComeFasterWithTheirSquareRoot(t *testing.T) {
 	// The wait passes the target of 5 ms once ten packets came, 5 of which have left; the
 	// first drop is an interval later.
 	assert.InDelta(t, 110, float64(drops[0])/1e6, 4)
+	due := float64(drops[0]) / 1e6
 	for n := 1; n < 15; n++ {
 		want := 100 / math.Sqrt(float64(n)) // ms
+		due += want
+		assert.InDelta(t, due, float64(drops[n])/1e6, 1.01, "late drops do not put off the next")
 		gap := float64(drops[n]-drops[n-1]) / 1e6
 		assert.InDelta(t, want, gap, 1.01, "a packet leaves each ms: gap %d", n)
 	}
@@ -88,6 +91,7 @@ func TestCoDelLeavesAShortQueueAlone(t *testing.T) {
 	slow := cfg
 	slow.Rate = netem.BitsPerSecond(8_000) // a packet a second: each waits for one before it
 	l = newLink(t, slow)
+	put(l, now, 0, 1000)
 	for range 50 {
 		put(l, now, 0, 1000)
 		now = now.Add(time.Second)

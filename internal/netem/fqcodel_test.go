@@ -102,7 +102,8 @@ func TestFQCoDelServesNewFlowsFirst(t *testing.T) {
 }
 
 // RFC 8290 §4.2: a new queue that runs empty goes behind the old ones before it can be new
-// again; else two that send a packet whenever they are empty would starve all the others.
+// again; else two flows could starve all the others, each sending while the other's packet
+// leaves.
 func TestFQCoDelCannotBeStarved(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
 	ports := apart(r, 3)
@@ -112,27 +113,59 @@ func TestFQCoDelCannotBeStarved(t *testing.T) {
 	serve(r, 1, 15_000)
 	had := map[byte]int{}
 	r.offer(1, flow(ports[0], 0, 1500))
-	r.offer(1, flow(ports[1], 0, 1500))
 	for range 300 {
 		p := r.Take(1)
 		had[p.data[21]]++
-		if p.data[21] != ports[2] {
-			r.offer(1, flow(p.data[21], 0, 1500)) // at once, so that it is never seen empty
+		switch p.data[21] {
+		case ports[0]:
+			r.offer(1, flow(ports[1], 0, 1500))
+		case ports[1]:
+			r.offer(1, flow(ports[0], 0, 1500))
 		}
 	}
 	assert.GreaterOrEqual(t, had[ports[2]], 95, "%v", had)
 }
 
+// RFC 8290 §3.1, §4.2: with a quantum of a packet's length flows alternate packet by packet,
+// for who has sent a quantum has had his turn.
+func TestFQCoDelAlternates(t *testing.T) {
+	r := newRig(t, FQCoDel{Quantum: 1500}, 8e6)
+	ports := apart(r, 2)
+	for range 20 {
+		r.offer(1, flow(ports[0], 0, 1500))
+		r.offer(1, flow(ports[1], 0, 1500))
+	}
+	for i := range 40 {
+		assert.Equal(t, ports[i%2], r.Take(1).data[21], "packet %d", i)
+	}
+}
+
+// RFC 8290 §4.1: a queue that begins anew has a quantum, whatever it had left before.
+func TestFQCoDelsCreditIsNotSaved(t *testing.T) {
+	r := newRig(t, FQCoDel{}, 8e6)
+	ports := apart(r, 2)
+	for range 50 {
+		r.offer(1, flow(ports[0], 0, 1400))
+	}
+	serve(r, 1, 14_000)
+	r.offer(1, flow(ports[1], 0, 40))
+	serve(r, 1, 14_000) // and its queue is gone
+	q := r.Queue.(*fqCoDel)
+	require.Nil(t, q.fresh.first)
+	r.offer(1, flow(ports[1], 0, 1400))
+	assert.Equal(t, fqQuantum, q.fresh.first.credit)
+}
+
 // RFC 8290 §4.1: beyond its bounds the queue with the most bytes gives up its oldest packet,
 // not the one that came.
 func TestFQCoDelDropsFromTheLongest(t *testing.T) {
-	for name, d := range map[string]FQCoDel{"packets": {Packets: 101}, "bytes": {Bytes: 100_064}} {
+	for name, d := range map[string]FQCoDel{"packets": {Packets: 101}, "bytes": {Bytes: 45_064}} {
 		r := newRig(t, d, 8e6)
 		ports := apart(r, 2)
-		for range 100 {
+		for range 45 { // fewer packets, but more bytes
 			r.offer(1, flow(ports[0], 0, 1000))
 		}
-		for range 50 {
+		for range 80 {
 			r.offer(1, flow(ports[1], 0, 64))
 		}
 		require.NotEmpty(t, r.drops, name)

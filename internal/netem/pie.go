@@ -158,7 +158,6 @@ func (q *pie) Take(now clock.Time) *Packet {
 	q.measure(now)
 	p := q.dropTail.Take(now)
 	if p == nil {
-		q.measuring = false // it will not have been busy all the time
 		return nil
 	}
 	q.sojourn, q.sending = now.Sub(p.entered), len(p.data)

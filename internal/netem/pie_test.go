@@ -229,6 +229,39 @@ func TestPIEMeasuresTheRate(t *testing.T) {
 	}
 }
 
+// A measurement does not count time in which nothing was sent.
+func TestPIEMeasuresNoIdleTime(t *testing.T) {
+	r := newRig(t, PIE{Packets: 1 << 20}, 8e6)
+	q := r.Queue.(*pie)
+	now := clock.Time(1)
+	for range 200 {
+		for range 20 { // more than DQ_THRESHOLD, but no two measurements
+			q.burst = time.Hour
+			r.put(now, 1000)
+		}
+		for n, _ := r.Len(); n > 0; n, _ = r.Len() {
+			r.Take(now)
+			now = now.Add(milli)
+		}
+		assert.Nil(t, r.Take(now))
+		now = now.Add(time.Second)
+	}
+	assert.InEpsilon(t, 16.384e6, float64(q.perCycle), 0.01, "16384 bytes at a megabyte a second")
+}
+
+// RFC 8033 §5.4: probabilities that were added up are forgotten when there is none any more.
+func TestPIEForgetsWhatItAddedUp(t *testing.T) {
+	r, q := atWork(t, PIE{}, 0.1, 20*milli)
+	q.accumulated = 8.4
+	q.dropProb = 0
+	r.put(1, 1000)
+	q.dropProb = 0.1
+	for range 8 {
+		r.put(1, 1000)
+	}
+	assert.Empty(t, r.drops)
+}
+
 // What is due is done when somebody looks, and comes to the same: the queue did not change.
 func TestPIEUpdatesLate(t *testing.T) {
 	_, one := atWork(t, PIE{}, 0.3, 30*milli)

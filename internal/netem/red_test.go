@@ -125,6 +125,29 @@ func TestREDsAverageSinksWhileIdle(t *testing.T) {
 	assert.InEpsilon(t, before*math.Pow(1-weight, m+1)+weight, q.avg, 1e-9, "it was not idle then")
 }
 
+// What finds the queue empty and is dropped counts, too, and the time since the last that did.
+func TestREDsAverageSinksOnce(t *testing.T) {
+	r := newRig(t, RED{Min: 60, Max: 70, InPackets: true, Weight: 0.01, Bytes: 500}, 8e6)
+	q := r.Queue.(*red)
+	q.avg, q.idleSince = 50, 1
+	r.put(clock.Time(1).Add(20*milli), 1000) // it does not fit
+	r.put(clock.Time(1).Add(50*milli), 1000)
+	require.Len(t, r.drops, 2)
+	assert.InEpsilon(t, 50*math.Pow(0.99, 50), q.avg, 1e-9)
+}
+
+// §4: below Min the count starts over, so that the first packet above it meets p itself.
+func TestREDsCountStartsOver(t *testing.T) {
+	r, _ := held(t, RED{Min: 20, Max: 60, InPackets: true, Weight: 1, MaxP: 1e-9}, 30, 100, 0)
+	q := r.Queue.(*red)
+	assert.Greater(t, q.count, 50)
+	for n, _ := r.Len(); n > 5; n, _ = r.Len() {
+		r.Take(1e9)
+	}
+	r.put(1e9, 1000)
+	assert.Equal(t, -1, q.count)
+}
+
 // RFC 3168 §7: between the thresholds what is ECN-capable is marked; above them all it is
 // dropped like the rest. RFC 7567 §4.2.1 wants both for the same congestion.
 func TestREDMarks(t *testing.T) {

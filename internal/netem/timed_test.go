@@ -144,6 +144,7 @@ func TestFourStates(t *testing.T) {
 		{P13: 0.01, P31: 0.1, P32: 0.2, P23: 0.3, P14: 0.005},
 		{P13: 0.05, P31: 0.5},
 		{P13: 0.02, P31: 0.2, P32: 0.3, P23: 0.6},
+		{P13: 0.02, P31: 0.2, P32: 0.5, P23: 0.05},
 		{P14: 0.1},
 		{P13: 0.1, P31: 0.9, P23: 1}, // what is left out on tc's command line: Bernoulli
 	} {
