@@ -192,12 +192,12 @@ func TestAnArrivalAtAnOpportunityMissesIt(t *testing.T) {
 	}, drain(l, 1000+12e6))
 	assert.Equal(t, clock.Never, l.Departure(), "nobody waits")
 
-	put(l, 1000+20e6, 9, 1500)
-	require.Len(t, takeAll(l, 1000+25e6), 1)
+	put(l, 1000+26e6, 9, 1500)
+	require.Len(t, takeAll(l, 1000+30e6), 1)
 	assert.Equal(t, clock.Never, l.Deadline(), "and so nothing is due")
-	put(l, 1000+26e6, 4, 1500)
-	require.NoError(t, l.Change(1000+27e6, netem.Config{Rate: netem.BitsPerSecond(12e6)}, sources(1)))
-	assert.Equal(t, []arrived{{1000 + 28e6, 4, 1500}}, drain(l, 1000+27e6))
+	put(l, 1000+31e6, 4, 1500)
+	require.NoError(t, l.Change(1000+32e6, netem.Config{Rate: netem.BitsPerSecond(12e6)}, sources(1)))
+	assert.Equal(t, []arrived{{1000 + 33e6, 4, 1500}}, drain(l, 1000+32e6))
 	assert.Equal(t, clock.Never, l.Departure(), "the trace is forgotten")
 }
 
