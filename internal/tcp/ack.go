@@ -38,6 +38,7 @@ type round struct {
 func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	r := &c.host.round
 	*r = round{now: now, flight: int(c.snd.nxt - c.snd.una), prior: c.pipe()}
+	c.limit.batch.gather(now, r.flight, c.stats.dataSegsOut)
 	c.stats.lastAck = now
 	r.marked = c.echoed(s)
 	r.echoed, r.echo = c.has(flagStamps) && s.Options.HasTimestamps, s.Options.TSEcr

@@ -58,6 +58,31 @@ type limited struct {
 	// The rate was the application's rather than the path's.
 	rateLimited bool
 	spent       [numLimits]time.Duration // before since
+	batch       batch
+}
+
+// batch is acknowledgments that come together: nothing can be sent between them.
+type batch struct {
+	at     clock.Time
+	sent   uint64 // segments with text until then
+	flight int    // as the first of them came
+}
+
+// gather takes note of an acknowledgment that finds so much outstanding.
+func (b *batch) gather(now clock.Time, flight int, sent uint64) {
+	if b.at != now || b.sent != sent {
+		*b = batch{now, sent, flight}
+	}
+}
+
+// flightSize is what is outstanding, and what the acknowledgments of a batch before this one
+// made room for, which the sender had no time to fill: FlightSize is to say what the path
+// carried, not how acknowledgments were gathered.
+func (b *batch) flightSize(now clock.Time, flight int, sent uint64) int {
+	if b.at == now && b.sent == sent {
+		return max(flight, b.flight)
+	}
+	return flight
 }
 
 func (l *limited) set(now clock.Time, by Limit) {

@@ -91,6 +91,9 @@ func (c *Conn) startOver(now clock.Time, r *round) {
 
 func (c *Conn) lossEvent(now clock.Time, k congestion.Kind, flight int) *congestion.Loss {
 	c.noteReduction()
+	if k == congestion.Detected || k == congestion.Echo {
+		flight = c.limit.batch.flightSize(now, flight, c.stats.dataSegsOut)
+	}
 	l := &c.host.loss
 	*l = congestion.Loss{
 		Now: now, Kind: k, MSS: c.snd.mss,

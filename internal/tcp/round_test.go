@@ -18,3 +18,22 @@ func TestAcknowledgmentsThatComeTogetherGrowTheWindow(t *testing.T) {
 		assert.Equal(t, 40000, s.c.Info().Cwnd, "%d at a time", each)
 	}
 }
+
+// RFC 5681 §3.1: half of FlightSize is half of what the path carried, also if the
+// acknowledgments of what came before the hole and the duplicates behind it come together.
+func TestFlightSizeOfAcknowledgmentsThatComeTogether(t *testing.T) {
+	for _, recovery := range []string{"newreno", "sack", "gbn"} {
+		cfg := Config{}
+		cfg.Recovery = recovery
+		s := flight(t, 20, fullOptions, cfg)
+		s.send(ACK, 1, 12001, 0)
+		for i := range uint32(7) {
+			if recovery == "sack" {
+				s.sack(12001, 13001, 14001+i*1000)
+				continue
+			}
+			s.send(ACK, 1, 12001, 0)
+		}
+		assert.Equal(t, 10000, s.c.Info().Ssthresh, recovery)
+	}
+}

@@ -73,7 +73,8 @@ func (f *flow) beginApp() (err error) {
 		return f.beginTCP()
 	}
 	if f.Stop > 0 {
-		return fmt.Errorf("flow %s: its application ends by itself: a stop %w", f.Name, errNotPlayed)
+		return fmt.Errorf("flow %s: its application ends by itself, and a stop %w", f.Name,
+			errNotPlayed)
 	}
 	if f.guest, err = f.attach(); err != nil {
 		f.guest = nil
