@@ -62,6 +62,13 @@ var bad = []struct{ name, text string }{
 	{"empty flows", head + way + "flows: []\n"},
 	{"flows are a mapping", head + way + "flows: {cc: reno}\n"},
 	{"a key without a value", head + "about:\n" + way + talk},
+	{"another key without a value", whole + "host_jitter:\n"},
+	{"keys without values", head + "warmup:\npath:\nflows:\nexpect:\nsweep:\n"},
+	{"flows without values", head + way + "flows:\n  - cc:\n    window:\n    size:\n    app:\n    start:\n"},
+	{"a way without values", head + talk +
+		"path:\n  down:\n    delay:\n    rate:\n    queue:\n    loss:\n    jitter:\n  up:\n"},
+	{"parts without values", head + talk + "path:\n  down:\n    rate: {steps: ~}\n    queue: {type: red, " +
+		"limit: ~, min: ~, max: ~}\n    loss: {gilbert: {mean: ~, burst: ~}}\n    jitter: {table: ~}\n"},
 	{"a bad name", "name: a/b\n" + way + talk},
 	{"no unit", head + "duration: 240\n" + way + talk},
 	{"another unit", head + "duration: 240B\n" + way + talk},

@@ -68,7 +68,7 @@ func Parse(name string, src []byte) (*File, error) {
 	}
 	f := &File{Name: name, root: root}
 	d := decoder{report: r}
-	if n := root.get("sweep"); n != nil {
+	if n := root.get("sweep"); n != nil && !n.empty() {
 		f.sweeps = d.sweep(n)
 		nameVariables(f.sweeps)
 	}

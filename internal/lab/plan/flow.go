@@ -74,6 +74,8 @@ var protocolNames = []string{string(TCP), string(RCP), string(RDT), string(Noteb
 func (d *decoder) flows(root *node, x *draft) {
 	n := x.flows
 	switch {
+	case n == nil && root.get("flows") != nil: // it is empty, which is reported
+		return
 	case n == nil:
 		d.report.add(root.place, "an experiment without flows", "flows: [{cc: cubic}]")
 		return

@@ -66,6 +66,8 @@ func (d *decoder) wires(root *node, x *draft) {
 		return
 	case x.mahimahi != nil:
 		d.mahimahi(x.mahimahi, down, up)
+	case x.path == nil && root.get("path") != nil: // it is empty, which is reported
+		return
 	case x.path == nil:
 		d.report.add(root.place, "an experiment without a path", "path: {down: {…}} or mm")
 		return
@@ -138,7 +140,7 @@ func idealPath(p place) *node {
 // above puts what is the same as below in its place.
 func (d *decoder) above(n, below *node) *node {
 	switch {
-	case n == nil:
+	case n == nil || n.empty():
 		n = idealPath(below.place)
 	case n.plain("same"):
 		return below

@@ -86,7 +86,7 @@ func (d *decoder) experiment(root *node) Experiment {
 
 // jitterOfHosts reads the one key whose unit is the bottleneck's.
 func (d *decoder) jitterOfHosts(x *draft) {
-	if x.hostJitter.plain("off") {
+	if x.hostJitter == nil || x.hostJitter.plain("off") { // nil: the file has an empty one
 		return
 	}
 	m, ok := d.quantity(x.hostJitter, "the jitter of hosts", svcCount, timeSpan)
