@@ -93,7 +93,7 @@ func gather(
 		if d.Name == result.Completion && g.flow != "" {
 			missing = cut
 		}
-		if len(values)+missing > 0 && (missing < g.n || len(values) > 0) {
+		if len(values)+missing > 0 {
 			g.numbers[d.Name] = tally{stat.Describe(values, missing), values}
 		}
 	}

@@ -56,7 +56,9 @@ func PaintOf(label string) chart.Paint {
 
 // shades are the colours of labels in their order: who shares a colour has another shade of it.
 func shades(labels []string) []chart.Paint {
-	steps := [...]float64{0, -0.4, 0.45, -0.2, 0.25, -0.6, 0.6}
+	steps := [mostCurves]float64{
+		0, -0.4, 0.45, -0.2, 0.25, -0.6, 0.6, -0.3, 0.35, -0.5, 0.15, -0.1,
+	}
 	seen := map[chart.Paint]int{}
 	list := make([]chart.Paint, len(labels))
 	for i, label := range labels {

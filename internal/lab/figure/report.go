@@ -101,11 +101,7 @@ func (r *Report) Write(w io.Writer) error {
 	for i := range r.Cells {
 		d.HasReal = d.HasReal || r.Cells[i].Real
 	}
-	for i := range d.Table.Rows {
-		if row := &d.Table.Rows[i]; row.Short && row.Note != "" && len(d.Unfinished) < mostNotes {
-			d.Unfinished = append(d.Unfinished, "Not finished: "+row.title()+": "+row.Note)
-		}
-	}
+	d.Unfinished = d.Table.unfinished()
 	number := 0
 	add := func(list []figureData, plots []Plot) ([]figureData, error) {
 		for i := range plots {

@@ -97,6 +97,19 @@ func TestAReportSaysEverything(t *testing.T) {
 	assert.Equal(t, len(r.Plots)+len(r.Sections[0].Plots), strings.Count(page, "<figure>"))
 }
 
+func TestWhatDidNotFinishIsSaidOnce(t *testing.T) {
+	tr := &result.Trial{Note: "b: out of time", Whole: result.Values{result.Utilisation: 1}}
+	tr.Flows = []result.Flow{
+		{Name: "a", Finished: true, Values: result.Values{result.Completion: 3}},
+		{Name: "b", Note: "out of time", Values: result.Values{result.Goodput: 7}},
+	}
+	page := reportOf(t, &Report{Name: "x", Cells: []Cell{{Trials: []*result.Trial{tr}}}})
+	assert.Equal(t, 1, strings.Count(page, "Not finished: "))
+	assert.Contains(t, page, "Not finished: b: out of time")
+	assert.Contains(t, page, "not reached")
+	assert.Contains(t, page, "0/1")
+}
+
 func TestAReportOfManyRunsIsBounded(t *testing.T) {
 	plots := Plots(synthesize(20*time.Second, 10, 60_000, "reno", "cubic"))
 	r := &Report{Name: "many"}

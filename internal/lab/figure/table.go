@@ -61,6 +61,23 @@ func (r *row) title() string {
 	return joined(name, r.Flow)
 }
 
+// unfinished says what happened in runs that did not finish, flow by flow, or of the whole where
+// no flow says it.
+func (t *table) unfinished() []string {
+	var notes []string
+	said := false
+	for i := range t.Rows {
+		row := &t.Rows[i]
+		said = said && !row.First
+		if !row.Short || row.Note == "" || said && row.Flow == "all" || len(notes) == mostNotes {
+			continue
+		}
+		said = true
+		notes = append(notes, "Not finished: "+row.title()+": "+row.Note)
+	}
+	return notes
+}
+
 // mostNotes is how many notes of runs that did not finish a page has.
 const mostNotes = 12
 
