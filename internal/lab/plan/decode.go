@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
+	"github.com/tidepool-net/tidepool/internal/lab/trace"
 	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
@@ -14,6 +15,8 @@ import (
 type decoder struct {
 	report *report
 	load   Loader // reads files; nil: what they hold is not looked at
+	// traces are those read so far, by how they are written; nil: each is read again.
+	traces map[string]trace.Trace
 	// variables are what is swept.
 	variables []variable
 	changed   bool           // a flag changes the file

@@ -24,7 +24,7 @@ func known() []string {
 		names(experimentKeys), names(pathKeys), names(linkKeys), names(queueKeys), queueNames,
 		names(jitterKeys), names(corruptKeys), names(reorderKeys), names(lossKeys),
 		names(gilbertKeys), names(stateKeys), names(windowKeys), names(onOffKeys),
-		names(scheduleKeys), names(policerKeys), names(flowKeys), names(appKeys), names(tcpKeys),
+		names(scheduleKeys), names(policerKeys), names(generatedKeys), names(flowKeys), names(appKeys), names(tcpKeys),
 		[]string{echoKey.name, burstKey.name, rcpKey.name, objectsKey.name, rdtKey.name, notebookKey.name},
 		names(echoKeys), names(rcpKeys), names(objectKeys), names(orderKeys), names(rdtKeys),
 		names(notebookKeys), names(expectKeys), shellNames, protocolNames, recoveries,

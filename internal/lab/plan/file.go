@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
+	"github.com/tidepool-net/tidepool/internal/lab/trace"
 	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
@@ -94,14 +95,14 @@ func (f *File) probe(r *report) {
 			}
 		}
 	}
-	at := make([]int, len(f.sweeps))
-	f.decode(r, at, nil)
+	at, traces := make([]int, len(f.sweeps)), map[string]trace.Trace{}
+	f.decode(r, at, nil, traces)
 	if f.total(r) == 0 {
 		return
 	}
 	for i, v := range f.sweeps {
 		for at[i] = 1; at[i] < len(v.values); at[i]++ {
-			f.decode(r, at, nil)
+			f.decode(r, at, nil, traces)
 		}
 		at[i] = 0
 	}
@@ -120,8 +121,10 @@ func (f *File) total(r *report) int {
 }
 
 // decode makes the experiment of one cell: of each variable the value at an index.
-func (f *File) decode(r *report, at []int, load Loader) Experiment {
-	d := decoder{report: r, load: load, variables: f.sweeps, changed: f.changed}
+func (f *File) decode(
+	r *report, at []int, load Loader, traces map[string]trace.Trace,
+) Experiment {
+	d := decoder{report: r, load: load, variables: f.sweeps, changed: f.changed, traces: traces}
 	rep := replacer{report: r}
 	root := f.root
 	r.cell = nil
@@ -263,14 +266,14 @@ func (f *File) Cells() ([]Cell, error) {
 	}
 	load = once(load)
 	cells := make([]Cell, 0, total)
-	at := make([]int, len(f.sweeps))
+	at, traces := make([]int, len(f.sweeps)), map[string]trace.Trace{}
 	for i := range total {
 		rest := i
 		for j := len(at) - 1; j >= 0; j-- {
 			n := len(f.sweeps[j].values)
 			at[j], rest = rest%n, rest/n
 		}
-		c := Cell{Index: i, Experiment: f.decode(r, at, load)}
+		c := Cell{Index: i, Experiment: f.decode(r, at, load, traces)}
 		for j, v := range f.sweeps {
 			c.Set = append(c.Set, Setting{v.key, v.name, v.values[at[j]].text})
 		}

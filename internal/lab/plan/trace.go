@@ -23,15 +23,13 @@ func (d *decoder) trace(n *node, l *link) {
 		return
 	}
 	l.rateNode = n
-	var at trace.Trace
-	var ok bool
-	switch n.kind {
-	case mapping:
-		at, ok = d.generated(n)
-	case list:
-		at, ok = d.listed(n)
-	case scalar:
-		at, ok = d.read(n)
+	name := label(n)
+	at, ok := d.traces[name]
+	if !ok {
+		at, ok = d.opportunities(n)
+	}
+	if ok && d.traces != nil {
+		d.traces[name] = at // all cells share it
 	}
 	o := netem.Opportunities{At: at}
 	if !ok || !d.check(n, o) {
@@ -39,6 +37,18 @@ func (d *decoder) trace(n *node, l *link) {
 	}
 	l.Rate, l.unknown = o, false
 	l.mean = d.meanRate(o)
+}
+
+// opportunities reads a trace in any of its forms.
+func (d *decoder) opportunities(n *node) (trace.Trace, bool) {
+	switch n.kind {
+	case mapping:
+		return d.generated(n)
+	case list:
+		return d.listed(n)
+	case scalar:
+	}
+	return d.read(n)
 }
 
 // read reads the file of a trace.
