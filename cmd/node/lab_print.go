@@ -26,7 +26,14 @@ type taken struct {
 func (o *labRunOptions) print(c *cobra.Command, r *lab.Results, t taken) error {
 	out := c.OutOrStdout()
 	if o.json {
-		return json.NewEncoder(out).Encode(r.Report())
+		var expectations []checked
+		if t.judged != nil {
+			expectations = verdicts(t.judged)
+		}
+		return json.NewEncoder(out).Encode(struct {
+			*lab.Report
+			Expectations []checked `json:"expectations,omitempty"`
+		}{r.Report(), expectations})
 	}
 	if err := r.Print(out, o.chosen()); err != nil {
 		return err

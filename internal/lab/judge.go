@@ -109,21 +109,24 @@ func (j *Judged) Print(w io.Writer, failedOnly bool) error {
 		{head: head("got"), left: true},
 		{head: head("tolerance"), left: true},
 	}}
+	said := ""
 	for i := range j.Verdicts {
 		v := &j.Verdicts[i]
 		if v.Pass && failedOnly {
 			continue
 		}
+		what := unless(v.What() == said, v.What())
+		said = v.What()
 		verdict := "ok"
 		if !v.Pass {
 			verdict = "FAILS"
 		}
-		t.wrapped([]string{verdict}, wrap(v.What(), whatWidth), wrap(v.Case(), caseWidth),
+		t.wrapped([]string{verdict}, wrap(what, whatWidth), wrap(v.Case(), caseWidth),
 			wrap(v.Expected(), expectedWidth), wrap(v.Got(), gotWidth), []string{v.Tolerance()})
-		if v.Published != "" {
+		if v.Published != "" && what != "" {
 			t.wrapped(nil, wrap("published: "+v.Published, whatWidth), nil, nil, nil, nil)
 		}
-		if v.Why != "" {
+		if v.Why != "" && what != "" {
 			t.wrapped(nil, wrap(v.Why, whatWidth), nil, nil, nil, nil)
 		}
 	}
