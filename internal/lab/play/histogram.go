@@ -43,7 +43,7 @@ func (h *histogram) mean() time.Duration {
 // percentile returns a time that a share of all are not above: the smallest for which at least
 // that many are not.
 func (h *histogram) percentile(share float64) time.Duration {
-	rank := max(uint64(share*float64(h.count)+0.999999), 1)
+	rank := max(uint64(float64(share*float64(h.count))+0.999999), 1)
 	seen := uint64(0)
 	for octave, steps := range h.octaves {
 		for step, n := range steps {

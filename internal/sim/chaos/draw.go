@@ -158,7 +158,7 @@ func drawFaults(r *rand.Rand, c *netem.Config, most float64) {
 	switch loss := share(); r.IntN(3) {
 	case 0:
 		if loss > 0 {
-			c.Loss = netem.Bursts(loss, 1+r.Float64()*4)
+			c.Loss = netem.Bursts(loss, 1+float64(r.Float64()*4))
 		}
 	default:
 		c.Loss = netem.UniformLoss(loss)
