@@ -25,6 +25,10 @@ var shown = []struct {
 	head   string
 }{
 	{result.Completion, "completion"},
+	{result.ClientSent, "client sent"},
+	{result.SmallMean, "small objects"},
+	{result.NotebookThroughput, "new ACKs x 80"},
+	{result.NotebookDuplicates, "dup. ACKs"},
 	{result.Goodput, "goodput"},
 	{result.RTTMean, "mean RTT"},
 	{result.Utilisation, "utilisation"},
@@ -32,7 +36,7 @@ var shown = []struct {
 	{result.Jain, "Jain"},
 	{result.Sent, "sent"},
 	{result.QueueP95, "queue, p95"},
-	{result.QueueDrops, "dropped"},
+	{result.Drops, "dropped"},
 	{result.Timeouts, "time-outs"},
 }
 

@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -117,8 +118,14 @@ func TestTheTableFits(t *testing.T) {
 	s := study(1, 2)
 	s.Cells[0].Set = nil
 	s.Cells[0].Flows = s.Cells[0].Flows[:1]
+	founding := []result.Metric{
+		result.ClientSent, result.SmallMean, result.NotebookThroughput, result.NotebookDuplicates,
+	}
 	s.Play = came(func(_, trial int, t *result.Trial) {
 		for _, d := range result.Catalog() {
+			if slices.Contains(founding, d.Name) {
+				continue // no run has these and all others
+			}
 			t.Whole[d.Name], t.Flows[0].Values[d.Name] = 1234.5, 1234.5+float64(trial)
 		}
 	})

@@ -115,7 +115,6 @@ func (f fetch) report(v result.Values) (finished bool, failure string) {
 	r := f.Result()
 	v[result.ServerSent] = float64(r.Sent)
 	v[result.ServerData] = float64(r.Data)
-	v[result.ClientSent] = float64(r.ClientSent)
 	v[result.Delivered] = float64(r.Bytes)
 	v[result.Retransmits] = float64(r.Again)
 	v[result.Timeouts] = float64(r.Timeouts)

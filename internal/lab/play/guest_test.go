@@ -85,6 +85,7 @@ func TestObjects(t *testing.T) {
 			got, r := mustRecord(t, c)
 			require.True(t, got.Finished, got.Note)
 			v := got.Flows[0].Values
+			assert.Equal(t, arm.String(), got.Flows[0].Label)
 			assert.InDelta(t, 6, v[result.ObjectsDone], 0)
 			assert.Less(t, v[result.SmallMean], v[result.Completion])
 			assert.LessOrEqual(t, v[result.LargeLast], v[result.Completion])
@@ -130,7 +131,8 @@ func TestTheNotebook(t *testing.T) {
 	c.Flows[1].Protocol = plan.Notebook
 	got = mustRun(t, c, 0)
 	assert.True(t, got.Finished, got.Note)
-	assert.Equal(t, "notebook", got.Flows[1].Label)
+	assert.Equal(t, "notebook tahoe", got.Flows[0].Label)
+	assert.Equal(t, "notebook fixed", got.Flows[1].Label)
 }
 
 func TestGuestsThatDoNotFit(t *testing.T) {

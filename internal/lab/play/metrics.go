@@ -147,12 +147,32 @@ func (f *flow) requestsResult(v result.Values) {
 	v[result.RequestP95] = h.percentile(.95).Seconds()
 }
 
-// label is what the flow is an instance of.
+// label is what the flow is an instance of: what differs in it from others of its kind.
 func (f *flow) label() string {
-	if f.Protocol != plan.TCP {
+	app := &f.App
+	switch {
+	case app.Echo != nil && f.Protocol == plan.RCP:
+		return fenceLabel(app.Echo.RCP.Window)
+	case app.Burst != nil:
+		return fenceLabel(app.Burst.RCP.Window)
+	case app.Objects != nil:
+		return app.Objects.Arm.String()
+	case app.Notebook != nil && app.Notebook.Fixed > 0:
+		return "notebook fixed"
+	case app.Notebook != nil:
+		return "notebook tahoe"
+	case f.Protocol != plan.TCP:
 		return string(f.Protocol)
 	}
 	return f.algorithm()
+}
+
+// fenceLabel is what founding document 000 compares.
+func fenceLabel(window bool) string {
+	if window {
+		return "window"
+	}
+	return "fence"
 }
 
 // outcome reports whether a flow that has an end came to it, and what happened if not.
