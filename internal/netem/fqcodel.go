@@ -22,7 +22,7 @@ type FQCoDel struct {
 	// Zero: 10240 packets (RFC 8290 §5.2.3) and 32 MiB, which is what Linux has.
 	Packets, Bytes int
 	// ECN has packets marked instead of dropped if their sender understands the mark
-	// (RFC 8290 §5.2.7).
+	// (RFC 8290 §5.2.6).
 	ECN bool
 }
 
@@ -84,7 +84,7 @@ type fqCoDel struct {
 type fqFlow struct {
 	ring   packetRing
 	state  codelState
-	credit int // bytes it may still send in its turn (RFC 8290 §3.1)
+	credit int // bytes it may still send in its turn (RFC 8290 §3)
 	next   *fqFlow
 	listed bool
 }

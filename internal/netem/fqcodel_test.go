@@ -37,7 +37,7 @@ func apart(r *rig, n int) (ports []byte) {
 	return ports
 }
 
-// RFC 8290 §3.1: of flows that all have something to send, each gets the same bytes, whatever
+// RFC 8290 §3: of flows that all have something to send, each gets the same bytes, whatever
 // the lengths of its packets and however many it sends: at any time within a quantum and a
 // packet of each other.
 func TestFQCoDelSharesBytes(t *testing.T) {
@@ -75,7 +75,7 @@ func rounding(sizes map[byte]int) (n int) {
 	return n
 }
 
-// RFC 8290 §4.2, §5.1: who begins to send goes before all who have sent, so that a sparse flow
+// RFC 8290 §4.2: who begins to send goes before all who have sent, so that a sparse flow
 // waits for no more than what is being sent; one that goes on gets no more than its share.
 func TestFQCoDelServesNewFlowsFirst(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
@@ -126,7 +126,7 @@ func TestFQCoDelCannotBeStarved(t *testing.T) {
 	assert.GreaterOrEqual(t, had[ports[2]], 95, "%v", had)
 }
 
-// RFC 8290 §3.1, §4.2: with a quantum of a packet's length flows alternate packet by packet,
+// RFC 8290 §3, §4.2: with a quantum of a packet's length flows alternate packet by packet,
 // for who has sent a quantum has had his turn.
 func TestFQCoDelAlternates(t *testing.T) {
 	r := newRig(t, FQCoDel{Quantum: 1500}, 8e6)
@@ -179,7 +179,7 @@ func TestFQCoDelDropsFromTheLongest(t *testing.T) {
 	}
 }
 
-// A single queue of FQ-CoDel is CoDel: it takes and drops the same packets at the same times.
+// RFC 8290 §5.2.6: a single queue of FQ-CoDel is CoDel, whether it drops or marks: it takes and drops the same packets at the same times.
 func TestFQCoDelWithOneQueueIsCoDel(t *testing.T) {
 	for _, ecn := range []bool{false, true} {
 		one := newRig(t, FQCoDel{Flows: 1, Packets: 1 << 15, ECN: ecn}, 8e6)
@@ -193,7 +193,7 @@ func TestFQCoDelWithOneQueueIsCoDel(t *testing.T) {
 	}
 }
 
-// RFC 8290 §5.2.7 and Jain's index: flows that send more than there is room for, at rates of 1
+// RFC 8290 §3 and Jain's index: flows that send more than there is room for, at rates of 1
 // to 4, get the same each, and each queue's wait is CoDel's.
 func TestFQCoDelIsFair(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
@@ -264,6 +264,18 @@ func TestFlowHash(t *testing.T) {
 	assert.Equal(t, flowHash(first, 1), flowHash(later, 1), "fragments of a datagram")
 	assert.Equal(t, flowHash([]byte{1}, 1), flowHash([]byte("what is this? not IPv4"), 1))
 	assert.NotPanics(t, func() { flowHash(base[:22], 1) })
+}
+
+// RFC 8290 §5.2.1 to §5.2.5: an interval of 100 ms, a target of 5 ms, 10240 packets, a quantum
+// of 1514 bytes and 1024 queues.
+func TestFQCoDelsDefaults(t *testing.T) {
+	r := newRig(t, FQCoDel{}, 8e6)
+	q := r.Queue.(*fqCoDel)
+	assert.Equal(t, 100*milli, q.law.interval, "RFC 8290 §5.2.1")
+	assert.Equal(t, 5*milli, q.law.target, "RFC 8290 §5.2.2")
+	assert.Equal(t, 10240, q.room.packets, "RFC 8290 §5.2.3")
+	assert.Equal(t, 1514, q.quantum, "RFC 8290 §5.2.4")
+	assert.Len(t, q.flows, 1024, "RFC 8290 §5.2.5")
 }
 
 func TestFQCoDelsMistakes(t *testing.T) {

@@ -175,8 +175,8 @@ func TestPIEMarks(t *testing.T) {
 }
 
 // RFC 8033 §4.2: alpha·(wait-target) + beta·(wait-wait before), made smaller where the
-// probability is small, decaying by 2 % where nothing waits; §5.5: by 2 % at most once it is
-// above a tenth.
+// probability is small, decaying by 2 % where nothing waits, and growing by 0.02 at most once it is
+// above a tenth (RFC 8033 §5.5).
 func TestPIEsUpdate(t *testing.T) {
 	for _, c := range []struct {
 		prob         float64
@@ -209,7 +209,7 @@ func TestPIEsUpdate(t *testing.T) {
 	}
 }
 
-// RFC 8033 §5.2: the departure rate, of which the wait is estimated, is the server's, whatever
+// RFC 8033 §4.3, RFC 8033 §5.2: the departure rate, of which the wait is estimated, is the server's, whatever
 // it was before.
 func TestPIEMeasuresTheRate(t *testing.T) {
 	r := newRig(t, PIE{Packets: 1 << 20}, 8e6)

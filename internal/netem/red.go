@@ -27,8 +27,9 @@ type RED struct {
 	// Mean is the length of a typical packet in bytes, which tells how many could have left
 	// while the link was idle; 0: 1000.
 	Mean int
-	// ECN has packets marked instead of dropped if their sender understands the mark, as long
-	// as the average is not above all thresholds (RFC 3168 §7).
+	// ECN has packets marked instead of dropped if their sender understands the mark
+	// (RFC 3168 §5). Where the average is above all thresholds marks have not helped, and
+	// what comes is dropped.
 	ECN bool
 	// Packets, Bytes and Time bound the queue, which drops at its tail then. Zero does not
 	// limit.

@@ -148,8 +148,8 @@ func TestREDsCountStartsOver(t *testing.T) {
 	assert.Equal(t, -1, q.count)
 }
 
-// RFC 3168 §7: between the thresholds what is ECN-capable is marked; above them all it is
-// dropped like the rest. RFC 7567 §4.2.1 wants both for the same congestion.
+// RFC 3168 §5: between the thresholds what is ECN-capable is marked, as often as the rest is
+// dropped. Above them all it is dropped, too.
 func TestREDMarks(t *testing.T) {
 	d := RED{Min: 20, Max: 60, InPackets: true, Weight: 1, ECN: true}
 	r, hits := held(t, d, 40, 20_000, 2)
