@@ -160,8 +160,10 @@ func playRun(s *Study, j job, o Options) (t *result.Trial, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", j, err)
 	}
-	if record != nil {
-		err = result.WriteRecord(o.Dir, name, record)
+	if record != nil { // which is there when its last file is
+		if err = writeLogs(o.Dir, name, record); err == nil {
+			err = result.WriteRecord(o.Dir, name, record)
+		}
 	}
 	return t, err
 }
