@@ -39,8 +39,12 @@ var (
 func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
 	s.outputRIP(now)
 	s.outputProbes(now)
+	s.outputRCP(now)
 	if !s.outputOwn(now, room, b) || !s.outputForwarded(now, room, b) {
 		return true
+	}
+	if s.rcp.waits && s.roomForRCP() {
+		return true // the queue has emptied since
 	}
 	if !s.out.walking && !s.tcp.Ready() {
 		return len(s.out.packets) > 0 && len(b.Trains()) > 0 // see usedUp

@@ -110,9 +110,15 @@ type Stack struct {
 	flow    flow
 	events  []Event
 	sockets sockets
+	guests
+	tap Tap
+}
+
+// guests are what the stack's owner has it run beside its own protocols.
+type guests struct {
 	probers []Prober
 	raws    []*Raw
-	tap     Tap
+	rcp     rcpPorts
 }
 
 // iface is the state of one interface.
@@ -209,7 +215,7 @@ func (s *Stack) Deadline() clock.Time {
 	if len(s.out.local) > 0 {
 		t = clock.Earliest(t, s.out.localAt)
 	}
-	return clock.Earliest(t, s.proberDeadline())
+	return clock.Earliest(clock.Earliest(t, s.proberDeadline()), s.rcp.deadline())
 }
 
 // Advance does what is due at or before now: timers, and the delivery of
@@ -221,6 +227,7 @@ func (s *Stack) Advance(now clock.Time) {
 	s.discardFragments(now)
 	s.advanceProbers(now)
 	s.tcp.Advance(now)
+	s.rcp.advance(now)
 	if s.rip != nil {
 		s.rip.Advance(now)
 		s.learn()

@@ -13,6 +13,9 @@ import (
 type Socket struct {
 	// Owner is whatever the host's owner keeps with it.
 	Owner any
+	// Hear, if it is set, is called with each datagram, which is lent for the call and not
+	// queued: a transport over UDP has queues of its own.
+	Hear func(from netip.AddrPort, payload []byte)
 
 	host   *Host
 	local  netip.AddrPort // the address is 0.0.0.0 where it takes all of the host's
@@ -131,12 +134,16 @@ func (s *Socket) member(iface int, group Addr) bool {
 
 // deliver queues a datagram; false: there was no room.
 func (s *Socket) deliver(from netip.AddrPort, a *Arrival, payload []byte) bool {
-	if !enqueue(s.rx, from, a, payload) {
+	if s.Hear == nil && !enqueue(s.rx, from, a, payload) {
 		s.info.Dropped++
 		return false
 	}
 	s.info.Received++
 	s.info.ReceivedBytes += uint64(len(payload))
+	if s.Hear != nil {
+		s.Hear(from, payload)
+		return true
+	}
 	s.host.tell(s)
 	return true
 }

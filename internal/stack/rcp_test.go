@@ -1,0 +1,147 @@
+package stack_test
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/rcp"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/udp"
+)
+
+// patient is an RCP whose sockets outlive what a test waits for.
+var patient = rcp.Config{Timeout: time.Minute}
+
+func openRCP(t *testing.T, s *stack.Stack, local, remote string, cfg rcp.Config) *stack.RCP {
+	t.Helper()
+	var to netip.AddrPort
+	if remote != "" {
+		to = netip.MustParseAddrPort(remote)
+	}
+	p, err := s.OpenRCP(netip.MustParseAddrPort(local), to, cfg)
+	require.NoError(t, err)
+	return p
+}
+
+// pour writes text to one socket and reads the other until all of it is there.
+func pour(t *testing.T, w *world, from, to *rcp.Socket, text []byte) {
+	t.Helper()
+	var got []byte
+	sent, buf := 0, make([]byte, 4096)
+	for range 2000 {
+		sent += from.Tx().Write(text[sent:])
+		w.run(10 * time.Millisecond)
+		for n := to.Rx().Read(buf); n > 0; n = to.Rx().Read(buf) {
+			got = append(got, buf[:n]...)
+		}
+		if len(got) == len(text) {
+			break
+		}
+	}
+	assert.True(t, bytes.Equal(text, got), "%d of %d bytes", len(got), len(text))
+}
+
+// One router of a port serves many sockets, over links that lose a fifth.
+func TestRCPOverUDPPorts(t *testing.T) {
+	w, a, _, c := line(t)
+	w.loss = .2
+	server := openRCP(t, c, "0.0.0.0:9000", "", patient)
+	require.NoError(t, server.Router.Listen(8))
+	text := bytes.Repeat([]byte("sliding fence "), 3000)
+	for range 2 {
+		client := openRCP(t, a, "0.0.0.0:0", "10.1.0.2:9000", patient)
+		s, err := client.Router.Connect(w.now, netip.MustParseAddrPort("10.1.0.2:9000"))
+		require.NoError(t, err)
+		w.run(time.Second)
+		peer, ok := server.Router.Accept()
+		require.True(t, ok)
+		assert.Equal(t, netip.AddrPortFrom(addr("10.0.0.1"), client.UDP.Local().Port()), peer.Peer())
+		pour(t, w, s, peer, text)
+		pour(t, w, peer, s, text)
+	}
+	assert.Len(t, c.RCPPorts(), 1)
+	assert.Len(t, a.RCPPorts(), 2)
+}
+
+// A port is RCP's alone as long as its router is open, and no longer.
+func TestRCPTakesAPortAndFreesIt(t *testing.T) {
+	w, a, _, c := line(t)
+	at := netip.MustParseAddrPort("10.1.0.2:9000")
+	p := openRCP(t, c, at.String(), "", rcp.Config{})
+	_, err := c.BindUDP(at)
+	require.ErrorIs(t, err, udp.ErrPortInUse)
+	_, err = c.OpenRCP(at, netip.AddrPort{}, rcp.Config{})
+	require.ErrorIs(t, err, udp.ErrPortInUse)
+	c.CloseRCP(p)
+	assert.Empty(t, c.RCPPorts())
+	bindUDP(t, c, at.String()).Close()
+
+	// Nobody is there now, which ICMP reports to whoever has asked.
+	client := openRCP(t, a, "0.0.0.0:0", at.String(), rcp.Config{})
+	_, err = client.Router.Connect(w.now, at)
+	require.NoError(t, err)
+	w.run(15 * time.Millisecond)
+	assert.ErrorIs(t, client.UDP.TakeError(), udp.ErrRefused)
+}
+
+func TestRCPRefuses(t *testing.T) {
+	_, a, _, _ := line(t)
+	for _, c := range []struct {
+		local, remote string
+		cfg           rcp.Config
+		want          error
+	}{
+		{"10.9.9.9:9000", "", rcp.Config{}, stack.ErrNotOurs},
+		{"10.0.0.255:9000", "", rcp.Config{}, stack.ErrNotOurs},
+		{"0.0.0.0:9000", "", rcp.Config{Width: -1}, rcp.ErrConfig},
+		{"10.9.9.9:0", "10.1.0.2:9000", rcp.Config{}, stack.ErrNotOurs},
+	} {
+		var to netip.AddrPort
+		if c.remote != "" {
+			to = netip.MustParseAddrPort(c.remote)
+		}
+		_, err := a.OpenRCP(netip.MustParseAddrPort(c.local), to, c.cfg)
+		require.ErrorIs(t, err, c.want, c.local)
+	}
+	assert.Empty(t, a.RCPPorts())
+
+	all := netip.MustParseAddrPort("0.0.0.0:0")
+	for range 256 {
+		_, err := a.OpenRCP(all, netip.AddrPort{}, rcp.Config{})
+		require.NoError(t, err)
+	}
+	_, err := a.OpenRCP(all, netip.AddrPort{}, rcp.Config{})
+	require.ErrorIs(t, err, stack.ErrTooMany)
+}
+
+// A link that takes nothing holds routers back: what a router would send is not piled up
+// behind what waits already, and leaves when there is room.
+func TestRCPWaitsForTheLink(t *testing.T) {
+	w, a, _, c := line(t)
+	server := openRCP(t, c, "0.0.0.0:9000", "", patient)
+	require.NoError(t, server.Router.Listen(1))
+	cfg := patient
+	cfg.PacketSize, cfg.Width = 1300, 128
+	at := netip.MustParseAddrPort("10.1.0.2:9000")
+	client := openRCP(t, a, "0.0.0.0:0", at.String(), cfg)
+	s, err := client.Router.Connect(w.now, at)
+	require.NoError(t, err)
+	w.run(30 * time.Millisecond)
+	peer, ok := server.Router.Accept()
+	require.True(t, ok)
+	s.Tx().Write(make([]byte, 64<<10))
+	peer.Tx().Write([]byte("x"))
+
+	room := w.room
+	w.room = 0
+	w.run(time.Second)
+	assert.Less(t, client.Router.Counts().DAT, uint64(60), "64 KiB are 51 packets of 1,300 bytes")
+	w.room = room
+	w.run(time.Second)
+	assert.Equal(t, 64<<10, peer.Rx().Len())
+}
