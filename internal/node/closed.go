@@ -18,7 +18,8 @@ func Closed() *Node {
 
 // ClosedConn returns a connection that is closed.
 func ClosedConn() *Conn {
-	c := &Conn{node: Closed(), sid: -1}
+	c := &Conn{sid: -1}
+	c.duplex = duplex{node: Closed(), network: "tcp", notify: c.tell}
 	c.closed.Store(true)
 	c.in.closed.Store(true)
 	c.out.closed.Store(true)

@@ -1,0 +1,234 @@
+package node
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+// duplex is what a connection has of a net.Conn, whatever carries it: two rings, which
+// are shared with the loop, and two deadlines.
+type duplex struct {
+	node        *Node
+	network     string // as errors call it
+	local, peer netip.AddrPort
+
+	in, out half
+	unasked int               // bytes read since the loop was told, under in.mu
+	notify  func(what uint32) // has the loop see what the application did
+
+	// What the loop has told the application.
+	eof     atomic.Bool // the peer's FIN is behind what rx holds
+	failure atomic.Pointer[error]
+	closed  atomic.Bool // by Close
+}
+
+// init gives it its rings.
+func (d *duplex) init(rx, tx *buffer.Ring) {
+	d.in.init(rx)
+	d.out.init(tx)
+	d.in.by.clock, d.out.by.clock = d.node.cfg.Clock, d.node.cfg.Clock
+}
+
+// half is one direction of a connection, on the application's side.
+type half struct {
+	mu     sync.Mutex // makes concurrent callers one producer, or one consumer
+	ring   *buffer.Ring
+	ready  chan struct{} // a token: look at the ring again
+	by     deadline
+	closed atomic.Bool // by the application
+}
+
+func (h *half) init(r *buffer.Ring) {
+	h.ring, h.ready = r, make(chan struct{}, 1)
+	h.by.init()
+}
+
+// Read reads what has arrived, waiting for at least one byte. It returns
+// io.EOF after the peer's FIN.
+func (d *duplex) Read(p []byte) (int, error) {
+	d.in.mu.Lock()
+	defer d.in.mu.Unlock()
+	for {
+		switch {
+		case d.closed.Load():
+			return 0, d.opError("read", net.ErrClosed)
+		case len(p) == 0:
+			return 0, nil
+		case d.in.closed.Load():
+			return 0, io.EOF // what net.TCPConn answers after its CloseRead
+		}
+		select {
+		case <-d.in.by.wait():
+			return 0, d.opError("read", os.ErrDeadlineExceeded)
+		default:
+		}
+		if n := d.take(p); n > 0 {
+			return n, nil
+		}
+		// The loop publishes bytes before it says that they were the last.
+		eof, failure := d.eof.Load(), d.failure.Load()
+		if n := d.take(p); n > 0 {
+			return n, nil
+		}
+		if eof {
+			return 0, io.EOF // all has come; a reset behind the FIN takes nothing back
+		}
+		if failure != nil {
+			return 0, d.opError("read", *failure)
+		}
+		select {
+		case <-d.in.ready:
+		case <-d.in.by.wait():
+		}
+	}
+}
+
+// take reads from the ring and tells the loop when the peer may be waiting
+// for the room: the window was half closed, or a quarter of it has opened.
+func (d *duplex) take(p []byte) int {
+	before := d.in.ring.Len()
+	n := d.in.ring.Read(p)
+	if n == 0 {
+		return 0
+	}
+	d.unasked += n
+	if limit := d.in.ring.Limit(); before >= limit/2 || d.unasked >= limit/4 {
+		d.unasked = 0
+		d.notify(consumed)
+	}
+	return n
+}
+
+// Write copies p into the send buffer, waiting while that is full. That it
+// returns says nothing about delivery.
+func (d *duplex) Write(p []byte) (int, error) {
+	d.out.mu.Lock()
+	defer d.out.mu.Unlock()
+	done := 0
+	for {
+		if d.closed.Load() {
+			return done, d.opError("write", net.ErrClosed)
+		}
+		select {
+		case <-d.out.by.wait():
+			return done, d.opError("write", os.ErrDeadlineExceeded)
+		default:
+		}
+		if d.out.closed.Load() {
+			// RFC 9293 §3.10.2: "connection closing", which the system calls EPIPE.
+			return done, d.opError("write", errClosing)
+		}
+		if failure := d.failure.Load(); failure != nil {
+			return done, d.opError("write", *failure)
+		}
+		if n := d.out.ring.Write(p[done:]); n > 0 {
+			done += n
+			d.notify(wrote)
+		}
+		if done == len(p) {
+			return done, nil
+		}
+		select {
+		case <-d.out.ready:
+		case <-d.out.by.wait():
+		}
+	}
+}
+
+// CloseWrite sends FIN behind what was written: the peer reads to its end. To do it
+// again is no error.
+func (d *duplex) CloseWrite() error {
+	if d.closed.Load() {
+		return d.opError("close", net.ErrClosed)
+	}
+	if !d.out.closed.Swap(true) {
+		d.finishWrites(closeWrite)
+	}
+	if failure := d.failure.Load(); failure != nil {
+		return d.opError("close", *failure) // what was written may not have arrived
+	}
+	return nil
+}
+
+// finishWrites tells the loop of a close once a Write under way, which would
+// still add bytes, has seen that it must stop.
+func (d *duplex) finishWrites(how uint32) {
+	wake(d.in.ready)
+	wake(d.out.ready)
+	d.out.mu.Lock()
+	d.notify(how)
+	d.out.mu.Unlock()
+	if how != closeWrite { // behind which Read has its deadline still
+		d.in.by.stop()
+		d.out.by.stop()
+	}
+}
+
+// addr is an address as the network's programs know it.
+func (d *duplex) addr(a netip.AddrPort) net.Addr {
+	if d.network == "tcp" {
+		return net.TCPAddrFromAddrPort(a)
+	}
+	return net.UDPAddrFromAddrPort(a)
+}
+
+// LocalAddr returns a *net.TCPAddr, or a *net.UDPAddr over UDP, of the virtual network.
+func (d *duplex) LocalAddr() net.Addr { return d.addr(d.local) }
+
+// RemoteAddr returns a *net.TCPAddr, or a *net.UDPAddr over UDP, of the virtual network.
+func (d *duplex) RemoteAddr() net.Addr { return d.addr(d.peer) }
+
+// SetDeadline sets both deadlines.
+func (d *duplex) SetDeadline(t time.Time) error {
+	return firstError(d.SetReadDeadline(t), d.SetWriteDeadline(t))
+}
+
+// SetReadDeadline makes Read give up at t; the zero time means never.
+func (d *duplex) SetReadDeadline(t time.Time) error {
+	if d.closed.Load() {
+		return d.opError("set", net.ErrClosed)
+	}
+	d.in.by.set(t)
+	wake(d.in.ready) // a Read that waits looks at the new deadline
+	return nil
+}
+
+// SetWriteDeadline makes Write give up at t; the zero time means never.
+func (d *duplex) SetWriteDeadline(t time.Time) error {
+	if d.closed.Load() {
+		return d.opError("set", net.ErrClosed)
+	}
+	d.out.by.set(t)
+	wake(d.out.ready)
+	return nil
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *duplex) opError(op string, err error) error {
+	return &net.OpError{
+		Op: op, Net: d.network, Source: d.LocalAddr(), Addr: d.RemoteAddr(), Err: err,
+	}
+}
+
+// wake leaves a token for whoever waits, or will.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
