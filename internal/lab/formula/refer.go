@@ -36,9 +36,14 @@ func (p *parser) metric(from int, ref Ref) term {
 // unitOf is a metric's unit in the catalogue.
 func unitOf(m result.Metric) Unit {
 	for _, d := range result.Catalog() {
-		if d.Name == m {
-			return Unit(d.Unit)
+		if d.Name != m {
+			continue
 		}
+		switch u := Unit(d.Unit); u {
+		case Pure, Seconds, Rate, Bytes, Packets:
+			return u
+		}
+		return Unknown // such as bytes/s, which a founding document counts in
 	}
 	return Unknown
 }

@@ -19,7 +19,9 @@ var files embed.FS
 // groups are the folders of files, in the order of the list, with what they have in common.
 var groups = []Group{
 	{Folder: "basics", Title: "What a congestion control does"},
+	{Folder: "fence", Title: "The sliding fence (founding document 000)"},
 	{Folder: "notebook", Title: "The congestion-control notebook (founding document 002)"},
+	{Folder: "objects", Title: "Reliable data transfer (founding document 003)"},
 	{Folder: "pantheon", Title: "Pantheon's emulated paths (Yan et al. 2018)"},
 	{Folder: "rmcat", Title: "The schedules of RFC 8867"},
 	{Folder: "checks", Title: "Against theory (node lab check)"},
