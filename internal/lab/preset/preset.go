@@ -22,6 +22,7 @@ var groups = []Group{
 	{Folder: "fence", Title: "The sliding fence (founding document 000)"},
 	{Folder: "notebook", Title: "The congestion-control notebook (founding document 002)"},
 	{Folder: "objects", Title: "Reliable data transfer (founding document 003)"},
+	{Folder: "course", Title: "Files between a course's nodes (founding documents 001 and 004)"},
 	{Folder: "pantheon", Title: "Pantheon's emulated paths (Yan et al. 2018)"},
 	{Folder: "rmcat", Title: "The schedules of RFC 8867"},
 	{Folder: "checks", Title: "Against theory (node lab check)"},
