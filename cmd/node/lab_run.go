@@ -258,6 +258,9 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return o.asGiven(err)
 	}
+	for _, w := range plan.Warnings(study.Cells) {
+		_, _ = fmt.Fprintln(c.ErrOrStderr(), "note: "+w)
+	}
 	if o.dry {
 		return study.List(c.OutOrStdout())
 	}

@@ -25,7 +25,9 @@ const (
 )
 
 // down is a file whose way down has this in it.
-func down(text string) string { return head + "path: {down: {" + text + "}}\n" + talk }
+func down(text string) string {
+	return head + "path: {down: {" + text + "}}\nflows: [{cc: reno, size: 1MB}]\n"
+}
 
 // flow is a file of one flow with these keys.
 func flow(text string) string { return head + way + "flows: [{" + text + "}]\n" }
@@ -172,6 +174,8 @@ var bad = []struct{ name, text string }{
 	{"a notebook's fixed window", flow("protocol: notebook, notebook: {strategy: fixed}")},
 	{"a notebook's tahoe", flow("protocol: notebook, notebook: {window: 1000}")},
 	{"a notebook's both", flow("protocol: notebook, notebook: {strategy: fixed, window: 3, cwnd: 1}")},
+	{"no time", head + "path: {down: {loss: 1%}}\nflows: [{size: 1MB}, {name: a}]\n"},
+	{"no time in one cell", whole + "sweep: {path: [{down: {delay: 1ms}}, {down: {delay: 0}}]}\n"},
 	{"the same name", head + way + "flows: [{name: a}, {name: a}]\n"},
 	{"a number for a name", flow("name: 3")},
 	{"too many flows", flow("count: 1001")},

@@ -26,6 +26,7 @@ type decoder struct {
 	duration   time.Duration
 	rtt        time.Duration // of the path, without a queue
 	bottleneck float64       // mean rate in bits a second; 0: there is none
+	unread     bool          // there is a rate, but its file is not read yet
 }
 
 func (d *decoder) bad(n *node, msg, want string) { d.report.add(n.place, msg, want) }

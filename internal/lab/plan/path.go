@@ -86,6 +86,7 @@ func (d *decoder) wires(root *node, x *draft) {
 			up.Delay = down.Delay // which netem's words say
 		}
 	}
+	d.unread = down.unknown || up.unknown
 	d.rtt = down.Delay + up.Delay
 	d.bottleneck = down.mean
 	if d.bottleneck == 0 {

@@ -108,6 +108,20 @@ func TestCells(t *testing.T) {
 	assert.Equal(t, netem.DropTail{Bytes: 6000}, cells[1].Path.Down.Queue)
 }
 
+// Who lets flows lock in phase is told so.
+func TestWarnings(t *testing.T) {
+	for text, want := range map[string]int{
+		whole: 0, whole + "host_jitter: 0\n": 0,
+		head + way + "flows: [{count: 2}]\n":                                                0,
+		head + way + "host_jitter: off\nflows: [{count: 2}]\n":                              1,
+		head + way + "flows: [{count: 2}]\nsweep: {host_jitter: [1svc, 0], seed: [1, 2]}\n": 1,
+	} {
+		cells, err := parse(t, text).Cells()
+		require.NoError(t, err)
+		assert.Len(t, plan.Warnings(cells), want, text)
+	}
+}
+
 // A mistake in a flag is shown in the flag.
 func TestFlagMistakes(t *testing.T) {
 	f := parse(t, tahoe)

@@ -78,6 +78,11 @@ func (d *decoder) experiment(root *node) Experiment {
 	d.wires(root, &x)
 	d.jitterOfHosts(&x)
 	d.flows(root, &x)
+	if f := x.endless(); f != nil && !d.unread && len(d.report.errs) == before {
+		d.report.add(firstOf(root, "path", "mm").place, "nothing takes time on this path, so that "+
+			f.Name+" would send for ever at one instant",
+			"a delay or a rate, or a flow with a size")
+	}
 	if x.expect != nil {
 		d.expectations(x.expect, &x.Experiment)
 	}

@@ -43,7 +43,7 @@ func TestResolved(t *testing.T) {
 		head + "about: \"two\\nlines: \\\"and\\\" a #\"\n" + way + talk,
 		head + "path: {down: delay 20ms loss 5%, up: same}\n" + talk,
 		head + "path: {down: {rate: 1Mbit}, up: {rate: same}}\n" + talk,
-		head + "path: {down: {rate: 1Mbit, loss: 'at [1, 2]'}}\n" + talk +
+		head + "path: {down: {delay: 1ms, rate: 1Mbit, loss: 'at [1, 2]'}}\n" + talk +
 			"sweep: {path.down.rate: [none, 2Mbit], path.down.queue: [infinite]}\n",
 		head + "path: {down: {delay: 3ms}}\n" + talk + "sweep: {path.up: [same, 'delay 5ms']}\n",
 		head +
