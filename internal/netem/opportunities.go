@@ -70,7 +70,7 @@ func (o Opportunities) framing() int { return o.withDefaults().Overhead }
 // MeanRate implements Rate: what packets get that fill an opportunity each.
 func (o Opportunities) MeanRate() int64 {
 	o = o.withDefaults()
-	return perSecond(int64(len(o.At))*int64(o.Bytes-o.Overhead)*8, o.period())
+	return max(1, perSecond(int64(len(o.At))*int64(o.Bytes-o.Overhead)*8, o.period()))
 }
 
 // Start implements Rate.

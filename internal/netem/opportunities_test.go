@@ -225,6 +225,7 @@ func TestMeanRates(t *testing.T) {
 		{netem.Opportunities{At: millis(200, 200, 200, 200, 200, 200, 200, 200, 200, 200)}, 600_000},
 		{netem.Opportunities{At: millis(1), Bytes: 1000}, 8_000_000},
 		{netem.Schedule{Steps: []netem.Step{{0, 1e6}, {40 * time.Second, 3e6}}}, 3_000_000},
+		{netem.Schedule{Steps: []netem.Step{{0, 1e6}, {40 * time.Second, 0}}}, 1_000_000},
 		{netem.Schedule{
 			Steps: []netem.Step{{0, 1e6}, {40 * time.Second, 3e6}}, Every: 50 * time.Second,
 		}, 1_400_000},

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
@@ -76,4 +77,32 @@ func TestMahimahisBytes(t *testing.T) {
 	}
 	packets, bytes := l.Queued()
 	assert.Equal(t, []int{3, 4500}, []int{packets, bytes})
+}
+
+// A link that is offered a quarter more than it carries, through each queue, in what a packet
+// costs. Two hundred flows make FQ-CoDel look for the longest of two hundred queues.
+func BenchmarkQueue(b *testing.B) {
+	for name, q := range map[string]netem.Discipline{
+		"droptail": netem.DropTail{Packets: 100}, "drophead": netem.DropHead{Packets: 100},
+		"red": netem.RED{Bytes: 140_000, ECN: true}, "codel": netem.CoDel{ECN: true},
+		"pie": netem.PIE{ECN: true}, "fq_codel": netem.FQCoDel{Packets: 400},
+	} {
+		b.Run(name, func(b *testing.B) {
+			l := newLink(b, netem.Config{Rate: netem.BitsPerSecond(1e9), Queue: q})
+			flows := make([][][]byte, 200)
+			for i := range flows {
+				flows[i] = [][]byte{ipv4(0, 1400)}
+				flows[i][0][21] = byte(i)
+			}
+			now, i := clock.Time(1), 0
+			b.ReportAllocs()
+			for b.Loop() {
+				now = now.Add(9 * time.Microsecond)
+				l.Input(now, 0, flows[i%len(flows)])
+				i++
+				for _, _, ok := l.Output(now); ok; _, _, ok = l.Output(now) {
+				}
+			}
+		})
+	}
 }

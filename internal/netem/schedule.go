@@ -55,11 +55,15 @@ func (s Schedule) Validate() error {
 	return nil
 }
 
-// MeanRate implements Rate: that of a lap, or of the last step if there are no more.
+// MeanRate implements Rate: that of a lap. Of steps that come once it is the last at which
+// something leaves.
 func (s Schedule) MeanRate() int64 {
-	last := s.Steps[len(s.Steps)-1]
 	if s.Every == 0 {
-		return int64(last.Rate)
+		i := len(s.Steps) - 1
+		for ; i > 0 && s.Steps[i].Rate == 0; i-- {
+			continue
+		}
+		return int64(s.Steps[i].Rate)
 	}
 	mean := 0.0
 	for i, step := range s.Steps {

@@ -57,7 +57,7 @@ func TestWords(t *testing.T) {
 		"corrupt 1% where headers":                   "corrupt 1% where headers",
 		"police 12mbit 30000":                        "police 12mbit 30000b",
 		"police 12mbit 32kb mark delay 5ms":          "delay 5ms police 12mbit 32kb mark",
-		"rate 1mbit,2.5mbit@40s,0bit@1m":             "rate 1mbit,2500kbit@40s,0bit@1m0s limit 32kb",
+		"rate 1mbit,2.5mbit@40s,0bit@1m":             "rate 1mbit,2500kbit@40s,0bit@1m0s limit 62500b",
 		"rate 1mbit,2mbit@10s 24 repeat 20s":         "rate 1mbit,2mbit@10s 24 repeat 20s limit 37500b",
 		"rate 5kbit 20 100 5":                        "rate 5kbit 20 100 5 limit 32kb",
 		"rate 5mbit 0 48 limit 200ms":                "rate 5mbit 0 48 limit 200ms",
