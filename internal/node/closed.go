@@ -26,6 +26,23 @@ func ClosedConn() *Conn {
 	return c
 }
 
+// ClosedRCPConn returns a connection of RCP that is closed.
+func ClosedRCPConn() *RCPConn {
+	c := &RCPConn{}
+	c.duplex = duplex{node: Closed(), network: rcpNetwork, notify: c.tell}
+	c.closed.Store(true)
+	c.in.closed.Store(true)
+	c.out.closed.Store(true)
+	return c
+}
+
+// ClosedRCPListener returns a listener for RCP that is closed.
+func ClosedRCPListener() *RCPListener {
+	l := &RCPListener{node: Closed()}
+	l.closing.Store(true)
+	return l
+}
+
 // ClosedListener returns a listener that is closed.
 func ClosedListener() *Listener {
 	l := &Listener{node: Closed(), sid: -1}

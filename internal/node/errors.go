@@ -5,6 +5,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/tidepool-net/tidepool/internal/rcp"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 	"github.com/tidepool-net/tidepool/internal/udp"
@@ -28,7 +29,9 @@ type mapped struct {
 func (m *mapped) Unwrap() []error { return append([]error{m.error}, m.also...) }
 
 // Timeout is part of net.Error.
-func (m *mapped) Timeout() bool { return errors.Is(m.error, tcp.ErrTimeout) }
+func (m *mapped) Timeout() bool {
+	return errors.Is(m.error, tcp.ErrTimeout) || errors.Is(m.error, rcp.ErrTimeout)
+}
 
 // Temporary is part of net.Error.
 func (m *mapped) Temporary() bool { return false }
@@ -73,6 +76,10 @@ var errorTable = []struct {
 	{udp.ErrPortInUse, syscall.EADDRINUSE, control.ErrPortInUse},
 	{udp.ErrNoPorts, syscall.EADDRNOTAVAIL, control.ErrNoPorts},
 	{udp.ErrAddress, syscall.EINVAL, control.ErrUsage},
+	{rcp.ErrTimeout, syscall.ETIMEDOUT, control.ErrTimeout},
+	{rcp.ErrAddress, syscall.EADDRNOTAVAIL, control.ErrUsage},
+	{rcp.ErrConfig, syscall.EINVAL, control.ErrUsage},
+	{stack.ErrTooMany, syscall.ENOBUFS, control.ErrUnsupported},
 }
 
 // netError gives an error of the stack the identities that callers look for.

@@ -65,7 +65,7 @@ func (n *Node) undelivered() bool {
 			return true
 		}
 	}
-	return false
+	return n.undeliveredRCP()
 }
 
 // turn does everything that can be done without waiting.
@@ -265,6 +265,7 @@ func (n *Node) tellAll() {
 		}
 	}
 	n.tellPackets(n)
+	n.tellRCP()
 	n.tellProbes()
 	n.tellCaught()
 	n.tellCaughtUDP()

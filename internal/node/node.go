@@ -174,6 +174,7 @@ func (n *Node) shutdown() {
 			c.failure.CompareAndSwap(nil, &closed)
 		}
 	}
+	n.shutRCP()
 	n.virReset(now)
 	n.stack.Farewell(now)
 	n.drain(now)

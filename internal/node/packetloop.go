@@ -18,6 +18,9 @@ func (p *packets) tellPackets(n *Node) {
 		if !ok {
 			break
 		}
+		if p, ok := s.Owner.(*rcpPort); ok {
+			p.report(s.TakeError())
+		}
 		c, ok := s.Owner.(*PacketConn)
 		if !ok {
 			continue

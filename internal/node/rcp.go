@@ -1,0 +1,208 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/rcp"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/udp"
+)
+
+// RCPConfig is how RCP behaves at a port. The zero RCPConfig is founding document 000's.
+type RCPConfig = rcp.Config
+
+// rcpPort is a UDP port whose datagrams are RCP's, and what the node has there. All of it
+// is the loop's. It stays open for as long as somebody listens there or a connection lives.
+type rcpPort struct {
+	node     *Node
+	port     *stack.RCP
+	listener *RCPListener // nil: there is none, or it is closed
+	conns    map[*RCPConn]struct{}
+	closed   bool
+}
+
+// openRCP opens a port. The loop's.
+func (n *Node) openRCP(local, remote netip.AddrPort, cfg RCPConfig) (*rcpPort, error) {
+	opened, err := n.stack.OpenRCP(local, remote, cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := &rcpPort{node: n, port: opened, conns: map[*RCPConn]struct{}{}}
+	opened.UDP.Owner = p
+	return p, nil
+}
+
+// forget strikes a connection that is gone from the books.
+func (p *rcpPort) forget(c *RCPConn) {
+	delete(p.conns, c)
+	p.settle()
+}
+
+// settle closes the port when nobody has anything there.
+func (p *rcpPort) settle() {
+	if p.listener == nil && len(p.conns) == 0 && !p.closed {
+		p.closed = true
+		p.node.stack.CloseRCP(p.port)
+	}
+}
+
+// shut ends everything at the port.
+func (p *rcpPort) shut() {
+	if l := p.listener; l != nil {
+		p.listener = nil
+		l.end()
+	}
+	p.port.Router.Close()
+	p.tell()
+	p.settle()
+}
+
+// tell passes the port's news on to those whom they are for.
+func (p *rcpPort) tell() {
+	for {
+		s, ok := p.port.Router.Next()
+		if !ok {
+			return
+		}
+		if c, ok := s.Owner.(*RCPConn); ok {
+			c.heed()
+		} else if p.listener != nil {
+			p.listener.refill()
+		}
+	}
+}
+
+// report takes what ICMP says of a datagram. Only where nobody has answered yet does it
+// mean that nobody will: a peer who has gone is silent.
+func (p *rcpPort) report(err error) {
+	for c := range p.conns {
+		if errors.Is(err, udp.ErrRefused) && c.socket.State() == rcp.Connecting {
+			c.fail(err)
+			c.socket.Abort()
+		}
+	}
+}
+
+// tellRCP passes on what happened at RCP's ports in this turn. The loop's.
+func (n *Node) tellRCP() {
+	for _, port := range slices.Backward(n.stack.RCPPorts()) { // one that closes moves those behind it
+		if p, ok := port.UDP.Owner.(*rcpPort); ok {
+			p.tell()
+		}
+	}
+}
+
+// shutRCP ends every port, at the end. The loop's.
+func (n *Node) shutRCP() {
+	for _, port := range slices.Backward(n.stack.RCPPorts()) {
+		if p, ok := port.UDP.Owner.(*rcpPort); ok {
+			p.shut()
+		}
+	}
+}
+
+// undeliveredRCP reports whether a connection that its program has closed has something
+// that the peer lacks. The loop's.
+func (n *Node) undeliveredRCP() bool {
+	for _, port := range n.stack.RCPPorts() {
+		p, ok := port.UDP.Owner.(*rcpPort)
+		if !ok {
+			continue
+		}
+		for c := range p.conns {
+			if c.closed.Load() && !c.delivered() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// DialRCP connects to a virtual address by RCP, from a UDP port of the connection's own and
+// the given address as far as they are given, and waits until the peer has answered or
+// ctx ends. A peer who is silent for RCPConfig.Timeout is syscall.ETIMEDOUT.
+func (n *Node) DialRCP(
+	ctx context.Context, from, to netip.AddrPort, cfg RCPConfig,
+) (*RCPConn, error) {
+	fail := func(err error) (*RCPConn, error) {
+		return nil, &net.OpError{
+			Op: "dial", Net: rcpNetwork, Source: source(net.UDPAddrFromAddrPort(from), from),
+			Addr: net.UDPAddrFromAddrPort(to), Err: err,
+		}
+	}
+	if ctx.Err() != nil {
+		return fail(context.Cause(ctx)) // before anybody hears of us
+	}
+	var c *RCPConn
+	var err error
+	callErr := n.call(func(now clock.Time) { c, err = n.connectRCP(now, from, to, cfg) })
+	if err = firstError(callErr, netError(err)); err != nil {
+		return fail(err)
+	}
+	select {
+	case <-c.established:
+	case <-ctx.Done():
+		c.Abort()
+		return fail(context.Cause(ctx))
+	case <-n.stopped:
+		return fail(net.ErrClosed)
+	}
+	if failure := c.failure.Load(); failure != nil {
+		return fail(*failure)
+	}
+	return c, nil
+}
+
+// connectRCP begins to connect. The loop's.
+func (n *Node) connectRCP(
+	now clock.Time, from, to netip.AddrPort, cfg RCPConfig,
+) (*RCPConn, error) {
+	if !isHost(to.Addr()) || n.stack.IsBroadcast(to.Addr()) {
+		return nil, fmt.Errorf("%v: %w", to, rcp.ErrAddress)
+	}
+	p, err := n.openRCP(from, to, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.port.Router.Connect(now, to)
+	if err != nil {
+		p.settle()
+		return nil, err
+	}
+	return p.adopt(s), nil
+}
+
+// ListenRCP takes RCP's connections on a UDP port of any of the node's addresses, or of the
+// given one. Port 0 has one chosen; a backlog of 0 means DefaultBacklog.
+func (n *Node) ListenRCP(on netip.AddrPort, backlog int, cfg RCPConfig) (*RCPListener, error) {
+	if backlog <= 0 {
+		backlog = DefaultBacklog
+	}
+	l := &RCPListener{
+		node: n, accepted: make(chan *RCPConn, backlog), ready: make(chan struct{}, 1),
+		done: make(chan struct{}),
+	}
+	l.by.init()
+	l.by.clock = n.cfg.Clock
+	var err error
+	callErr := n.call(func(clock.Time) {
+		if l.port, err = n.openRCP(on, netip.AddrPort{}, cfg); err != nil {
+			return
+		}
+		l.addr = l.port.port.UDP.Local()
+		l.port.listener = l
+		err = l.port.port.Router.Listen(backlog)
+	})
+	if err = firstError(callErr, netError(err)); err != nil {
+		return nil, &net.OpError{
+			Op: "listen", Net: rcpNetwork, Addr: net.UDPAddrFromAddrPort(on), Err: err,
+		}
+	}
+	return l, nil
+}

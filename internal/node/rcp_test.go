@@ -1,0 +1,212 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/nettest"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// quick is an RCP for links that take no time, on machines that have none.
+var quick = RCPConfig{Tick: time.Millisecond, Timeout: 20 * time.Second, PacketSize: 1024}
+
+var rcpPort9000 = netip.MustParseAddrPort("10.0.0.2:9000")
+
+// connectRCP connects two nodes by RCP, and leaves the listener open.
+func connectRCP(t *testing.T, from, to *Node, cfg RCPConfig) (c, s *RCPConn, l *RCPListener) {
+	t.Helper()
+	l, err := to.ListenRCP(netip.AddrPortFrom(netip.IPv4Unspecified(), 9000), 0, cfg)
+	require.NoError(t, err)
+	c, err = from.DialRCP(t.Context(), netip.AddrPort{}, rcpPort9000, cfg)
+	require.NoError(t, err)
+	s, err = l.AcceptRCP()
+	require.NoError(t, err)
+	return c, s, l
+}
+
+func TestRCPConnIsANetConn(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	l, err := b.ListenRCP(rcpPort9000, 0, quick)
+	require.NoError(t, err)
+	defer l.Close()
+	var mu sync.Mutex // so that who accepts has the one who dials
+	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		client, err := a.DialRCP(context.Background(), netip.AddrPort{}, rcpPort9000, quick)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		server, err := l.Accept()
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		return client, server, func() { _ = client.Close(); _ = server.Close() }, nil
+	})
+}
+
+// Over links that lose a fifth each direction has its own end, and the addresses are those
+// of the two ports.
+func TestRCPOverALossyRouter(t *testing.T) {
+	a, b, c := line3(t, Config{Seed: 3})
+	_, err := b.Do(t.Context(), control.SetLoss{Percent: 20})
+	require.NoError(t, err)
+	on := netip.MustParseAddrPort("10.1.0.2:9000")
+	l, err := c.ListenRCP(netip.MustParseAddrPort("0.0.0.0:9000"), 0, quick)
+	require.NoError(t, err)
+	client, err := a.DialRCP(t.Context(), netip.MustParseAddrPort("0.0.0.0:4000"), on, quick)
+	require.NoError(t, err)
+	server, err := l.AcceptRCP()
+	require.NoError(t, err)
+	assert.Equal(t, "10.0.0.1:4000", client.LocalAddr().String())
+	assert.Equal(t, "10.1.0.2:9000", client.RemoteAddr().String())
+	assert.Equal(t, "10.1.0.2:9000", server.LocalAddr().String())
+	assert.Equal(t, "10.0.0.1:4000", server.RemoteAddr().String())
+
+	text := bytes.Repeat([]byte("sliding fence "), 20_000)
+	go func() {
+		_, _ = io.Copy(server, server)
+		_ = server.CloseWrite()
+	}()
+	go func() {
+		_, _ = client.Write(text)
+		_ = client.CloseWrite()
+	}()
+	got, err := io.ReadAll(client)
+	require.NoError(t, err)
+	assert.True(t, bytes.Equal(text, got))
+	_, err = client.Write(text)
+	require.ErrorIs(t, err, syscall.EPIPE)
+	i := client.Info()
+	assert.Positive(t, i.Counts.Again)
+	assert.Positive(t, i.Counts.ACK)
+	assert.NoError(t, client.Close())
+	assert.NoError(t, server.Close())
+	assert.NoError(t, l.Close())
+}
+
+// The errors are those that programs look for.
+func TestRCPErrors(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	ctx := t.Context()
+	_, err := a.DialRCP(ctx, netip.AddrPort{}, rcpPort9000, quick)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.EqualError(t, err, "dial rcp 10.0.0.2:9000: connection refused")
+	_, err = a.DialRCP(ctx, netip.AddrPort{}, netip.MustParseAddrPort("10.0.0.255:1"), quick)
+	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
+	_, err = a.DialRCP(ctx, netip.AddrPort{}, netip.MustParseAddrPort("10.0.0.9:1"), quick)
+	require.ErrorIs(t, err, syscall.EHOSTUNREACH)
+	_, err = a.DialRCP(ctx, netip.AddrPort{}, rcpPort9000, RCPConfig{Width: -1})
+	require.ErrorIs(t, err, syscall.EINVAL)
+
+	// A UDP socket that answers nobody is silent.
+	silent, err := b.ListenPacket(rcpPort9000)
+	require.NoError(t, err)
+	_, err = b.ListenRCP(rcpPort9000, 0, quick)
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	_, err = a.DialRCP(ctx, netip.AddrPort{}, rcpPort9000, RCPConfig{})
+	require.ErrorIs(t, err, syscall.ETIMEDOUT)
+	var timeout net.Error
+	require.ErrorAs(t, err, &timeout)
+	assert.True(t, timeout.Timeout())
+	late, cancel := context.WithTimeoutCause(ctx, time.Millisecond, io.ErrNoProgress)
+	defer cancel()
+	_, err = a.DialRCP(late, netip.AddrPort{}, rcpPort9000, quick)
+	require.ErrorIs(t, err, io.ErrNoProgress)
+	require.NoError(t, silent.Close())
+
+	l, err := b.ListenRCP(rcpPort9000, 0, quick)
+	require.NoError(t, err)
+	require.NoError(t, l.SetDeadline(time.Unix(1, 0)))
+	_, err = l.Accept()
+	require.ErrorIs(t, err, errTimeout)
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, l.Close(), net.ErrClosed)
+	_, err = l.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+// An aborted connection is silent, which ends the other within the time-out.
+func TestRCPSilenceEndsAConnection(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	cfg := quick
+	cfg.Timeout = 300 * time.Millisecond
+	c, s, _ := connectRCP(t, a, b, cfg)
+	_, err := c.Write([]byte("the last word"))
+	require.NoError(t, err)
+	p := make([]byte, 100)
+	n, err := io.ReadAtLeast(s, p, 13)
+	require.NoError(t, err)
+	assert.Equal(t, "the last word", string(p[:n]))
+	c.Abort()
+	_, err = c.Read(p)
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = s.Read(p)
+	require.ErrorIs(t, err, syscall.ETIMEDOUT)
+	_, err = s.Write(p)
+	assert.ErrorIs(t, err, syscall.ETIMEDOUT)
+}
+
+// A port is taken as long as somebody has anything there.
+func TestRCPFreesItsPort(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	c, s, l := connectRCP(t, a, b, quick)
+	waiting, err := a.DialRCP(t.Context(), netip.AddrPort{}, rcpPort9000, quick)
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	_, err = b.ListenPacket(rcpPort9000)
+	require.ErrorIs(t, err, syscall.EADDRINUSE, "a connection lives")
+	_, err = c.Write([]byte("still here"))
+	require.NoError(t, err)
+	_, err = io.ReadFull(s, make([]byte, 10))
+	require.NoError(t, err)
+	s.Abort()
+	require.Eventually(t, func() bool {
+		p, err := b.ListenPacket(rcpPort9000)
+		return err == nil && p.Close() == nil
+	}, 10*time.Second, time.Millisecond)
+	waiting.Abort()
+	c.Abort()
+}
+
+// What was written to a connection that is closed is delivered while its node closes; who
+// waits at the others learns that there is none.
+func TestClosingANodeEndsItsRCP(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	c, s, _ := connectRCP(t, a, b, quick)
+	text := bytes.Repeat([]byte("x"), 40_000)
+	_, err := c.Write(text)
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	require.NoError(t, a.Close())
+	got, err := io.ReadAll(s)
+	require.NoError(t, err)
+	assert.Equal(t, text, got)
+
+	over := make(chan error, 1)
+	l, err := b.ListenRCP(netip.MustParseAddrPort("10.0.0.2:0"), 0, quick)
+	require.NoError(t, err)
+	go func() {
+		_, err := l.Accept()
+		over <- err
+	}()
+	require.NoError(t, b.Close())
+	require.ErrorIs(t, <-over, net.ErrClosed)
+	_, err = s.Write(text)
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = ClosedRCPConn().Read(text)
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = ClosedRCPListener().Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+}
