@@ -29,6 +29,20 @@ func (l *Listener) inner() *node.Listener {
 	return l.listener
 }
 
+func (c *RCPConn) inner() *node.RCPConn {
+	if c.conn == nil {
+		return node.ClosedRCPConn()
+	}
+	return c.conn
+}
+
+func (l *RCPListener) inner() *node.RCPListener {
+	if l.listener == nil {
+		return node.ClosedRCPListener()
+	}
+	return l.listener
+}
+
 func (c *PacketConn) inner() *node.PacketConn {
 	if c.conn == nil {
 		return node.ClosedPacketConn()

@@ -24,10 +24,12 @@ type Dialer struct {
 	// Timeout is how long a dial may take, in the time of the node's Clock if it has one;
 	// then it fails with os.ErrDeadlineExceeded. 0: until the SYN's retries are over.
 	Timeout time.Duration
+	// RCP is how a connection of the network "rcp" behaves.
+	RCP RCP
 }
 
 // Dial connects to an address such as "10.0.0.1:80". The network is "tcp", "tcp4",
-// "udp" or "udp4".
+// "udp", "udp4" or "rcp", whose connections are RCPConns.
 func (d *Dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
 }
@@ -36,7 +38,7 @@ func (d *Dialer) Dial(network, address string) (net.Conn, error) {
 // DialContext of an http.Transport.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	transport := strings.TrimSuffix(network, "4")
-	if transport != "udp" {
+	if transport != "udp" && network != "rcp" {
 		transport = "tcp"
 	}
 	n := d.node()
@@ -47,12 +49,19 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	if !to.Addr().IsValid() && len(n.addrs) > 0 {
 		to = netip.AddrPortFrom(n.addrs[0], to.Port()) // as net.Dial has it: the local system
 	}
-	if transport == "udp" {
+	switch transport {
+	case "udp":
 		u, err := d.DialUDP(to)
 		if err != nil {
 			return nil, err // not a *PacketConn that is nil
 		}
 		return u, nil
+	case "rcp":
+		c, err := d.DialRCP(ctx, to)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
 	}
 	c, err := d.DialTCP(ctx, to)
 	if err != nil {
@@ -92,7 +101,7 @@ func (d *Dialer) node() *Node {
 }
 
 // Dial connects to an address such as "10.0.0.1:80". The network is "tcp", "tcp4",
-// "udp" or "udp4". A Dialer connects from a port of the program's choice.
+// "udp", "udp4" or "rcp". A Dialer connects from a port of the program's choice.
 func (n *Node) Dial(network, address string) (net.Conn, error) {
 	return (&Dialer{Node: n}).Dial(network, address)
 }

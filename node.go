@@ -100,8 +100,15 @@ func (n *Node) SetUp(name string, up bool) error {
 }
 
 // Listen takes connections to an address such as "10.0.0.1:80", or ":80" for any
-// address of the node. Port 0 is one that is free. The network is "tcp" or "tcp4".
+// address of the node. Port 0 is one that is free. The network is "tcp", "tcp4" or "rcp".
 func (n *Node) Listen(network, address string) (net.Listener, error) {
+	if network == "rcp" {
+		l, err := n.listenRCP(address)
+		if err != nil {
+			return nil, err // not an *RCPListener that is nil
+		}
+		return l, nil
+	}
 	on, err := n.resolve(context.Background(), "listen", network, "tcp", address)
 	if err != nil {
 		return nil, err
@@ -137,6 +144,9 @@ func (n *Node) resolve(
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
 		return fail(err)
+	}
+	if transport == "rcp" {
+		transport = "udp" // its ports are UDP's
 	}
 	port, err := net.DefaultResolver.LookupPort(ctx, transport, service)
 	if err != nil {

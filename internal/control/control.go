@@ -18,6 +18,8 @@
 //	Impair      []Impairment    Impairments []Impairment
 //	ListenUDP   Socket          SendUDP  DatagramSent
 //	ClearCounters Nothing                             Fetch       Page
+//	RCPEcho     RCPPort         RCPSockets []RCPSocket
+//	RCPCount    RCPCounted      RCPClose   Nothing
 //	AddRoute    Nothing         DelRoute Nothing      RIP         RIPInfo
 //
 // Units: a time.Duration's json name ends in _ns, bytes and packets are counted whole.

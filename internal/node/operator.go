@@ -44,6 +44,8 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 	case control.Listen, control.Connect, control.Write, control.Read, control.Shutdown,
 		control.Close, control.Congestion, control.ListenUDP, control.SendUDP:
 		return n.socketRequest(ctx, req)
+	case control.RCPEcho, control.RCPClose, control.RCPSockets, control.RCPCount:
+		return n.rcpRequest(ctx, req)
 	case control.SendFile:
 		return n.sendFile(ctx, r)
 	case control.RecvFile:

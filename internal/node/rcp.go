@@ -91,7 +91,8 @@ func (p *rcpPort) report(err error) {
 
 // tellRCP passes on what happened at RCP's ports in this turn. The loop's.
 func (n *Node) tellRCP() {
-	for _, port := range slices.Backward(n.stack.RCPPorts()) { // one that closes moves those behind it
+	// Backward, for one that closes moves those behind it.
+	for _, port := range slices.Backward(n.stack.RCPPorts()) {
 		if p, ok := port.UDP.Owner.(*rcpPort); ok {
 			p.tell()
 		}

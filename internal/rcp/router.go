@@ -2,6 +2,7 @@ package rcp
 
 import (
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 
@@ -106,6 +107,17 @@ func (r *Router) Close() {
 		s.Abort()
 	}
 	r.order, r.turn, r.next = nil, 0, clock.Never
+}
+
+// Sockets are those that are not closed, in the order in which they were opened.
+func (r *Router) Sockets() iter.Seq[*Socket] {
+	return func(yield func(*Socket) bool) {
+		for _, s := range r.order {
+			if s.state != Closed && !yield(s) {
+				return
+			}
+		}
+	}
 }
 
 // open adds a socket.

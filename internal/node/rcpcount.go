@@ -1,0 +1,150 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// The counting client of founding document 000: pieces of leastPiece to mostPiece bytes,
+// and a rest behind each of so many whole milliseconds.
+const (
+	countedWrites = 1000
+	maxCounted    = 1 << 20
+	leastPiece    = 200
+	mostPiece     = 399
+	leastRest     = 2
+	mostRest      = 19
+)
+
+// errEcho is an echo that is not what was written.
+var errEcho = errors.New("a byte came back that was not sent")
+
+// counting is a counting client at work. Both of its ends draw the same bytes.
+type counting struct {
+	conn   *RCPConn
+	writes int
+	seed   [32]byte
+}
+
+// lengths draws how long the pieces are, the same ones each time that it is called.
+func (k *counting) lengths() func() int {
+	rng := rand.New(rand.NewChaCha8(k.seed))
+	return func() int { return leastPiece + rng.IntN(mostPiece-leastPiece+1) }
+}
+
+// bytes returns the stream's random bytes from the beginning.
+func (k *counting) bytes() *rand.ChaCha8 {
+	seed := k.seed
+	seed[0] ^= 1
+	return rand.NewChaCha8(seed)
+}
+
+// countRCP counts what it takes to have everything back from an echo server.
+func (n *Node) countRCP(ctx context.Context, r control.RCPCount) (control.RCPCounted, error) {
+	if r.Writes == 0 {
+		r.Writes = countedWrites
+	}
+	to := netip.AddrPortFrom(r.Addr, r.Port)
+	if r.Writes < 1 || r.Writes > maxCounted {
+		return control.RCPCounted{}, misuse("%d writes: want 1 to %d", r.Writes, maxCounted)
+	}
+	c, err := n.DialRCP(ctx, netip.AddrPort{}, to, rcpConfig(r.Options))
+	if err != nil {
+		return control.RCPCounted{}, fmt.Errorf("%v: %w", to, ctxError(ctx, err))
+	}
+	defer func() { _ = c.Close() }() // it may have failed, which is told
+	defer context.AfterFunc(ctx, c.Abort)()
+	k := &counting{conn: c, writes: r.Writes}
+	for i := range k.seed {
+		k.seed[i] = byte(rand.Uint32())
+	}
+	result, err := k.run()
+	switch {
+	case ctx.Err() != nil:
+		err = fmt.Errorf("%v: %w", to, context.Cause(ctx))
+	case err != nil:
+		c.Abort()
+		err = fmt.Errorf("%v: %w", to, inner(err))
+	}
+	return result, err
+}
+
+// run writes in a goroutine of its own, and reads the echo.
+func (k *counting) run() (control.RCPCounted, error) {
+	n := k.conn.node
+	began := n.now()
+	written := make(chan error, 1)
+	over := make(chan struct{}) // ends the writer's rest
+	go func() { written <- k.write(over) }()
+	result, err := k.read()
+	if err != nil {
+		k.conn.Abort()
+		close(over)
+		_ = <-written // the other's error, which this one caused
+		return result, err
+	}
+	err = <-written
+	result.Seconds = n.now().Sub(began).Seconds()
+	i := k.conn.Info()
+	result.SRTT, result.RCPCounts = i.SRTT, rcpCounts(i.Counts)
+	return result, err
+}
+
+// write writes the pieces, each with a rest behind it.
+func (k *counting) write(over chan struct{}) error {
+	length, from := k.lengths(), k.bytes()
+	piece := make([]byte, mostPiece)
+	rest := deadline{clock: k.conn.node.cfg.Clock}
+	for range k.writes {
+		b := piece[:length()]
+		_, _ = from.Read(b) // it never fails
+		if _, err := k.conn.Write(b); err != nil {
+			return err
+		}
+		rested := make(chan struct{})
+		wait := time.Duration(leastRest+rand.IntN(mostRest-leastRest+1)) * time.Millisecond
+		timer := rest.afterFunc(wait, func() { close(rested) })
+		select {
+		case <-rested:
+		case <-over:
+			timer.Stop()
+			return nil
+		}
+	}
+	return nil
+}
+
+// read takes the echo and holds it against what was written.
+func (k *counting) read() (control.RCPCounted, error) {
+	result := control.RCPCounted{Writes: k.writes}
+	var total int64
+	length := k.lengths()
+	for range k.writes {
+		total += int64(length())
+	}
+	want, hash := k.bytes(), sha256.New()
+	got, expected := make([]byte, 16<<10), make([]byte, 16<<10)
+	for result.Bytes < total {
+		m, err := k.conn.Read(got[:min(int64(len(got)), total-result.Bytes)])
+		if err != nil {
+			return result, err
+		}
+		_, _ = want.Read(expected[:m]) // it never fails
+		if !bytes.Equal(got[:m], expected[:m]) {
+			return result, errEcho
+		}
+		hash.Write(got[:m])
+		result.Bytes += int64(m)
+	}
+	result.SHA256 = hex.EncodeToString(hash.Sum(nil))
+	return result, nil
+}

@@ -1,0 +1,83 @@
+package node
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// longSilence is what connections of a test bear on a machine that is busy.
+var longSilence = control.RCPOptions{Timeout: 20 * time.Second}
+
+// The document's echo server and its client, over a router that loses a fifth: everything
+// comes back, and each packet of data takes 1/(1-p) tries at the least, of which the share p
+// and what acknowledgments cost are repeats.
+func TestRCPEchoAndCount(t *testing.T) {
+	a, b, c := line3(t, Config{Seed: 3})
+	_, err := b.Do(t.Context(), control.SetLoss{Percent: 20})
+	require.NoError(t, err)
+	ask := func(n *Node, req any) any {
+		t.Helper()
+		answer, err := n.Do(t.Context(), req)
+		require.NoError(t, err)
+		return answer
+	}
+	at := ask(a, control.RCPEcho{Port: 9000, Options: longSilence}).(control.RCPPort)
+	assert.Equal(t, "0.0.0.0:9000", at.Local.String())
+	to := control.RCPCount{Addr: netip.MustParseAddr("10.0.0.1"), Port: 9000, Writes: 100, Options: longSilence}
+	got := ask(c, to).(control.RCPCounted)
+	assert.Equal(t, 100, got.Writes)
+	assert.GreaterOrEqual(t, got.Bytes, int64(100*leastPiece))
+	assert.LessOrEqual(t, got.Bytes, int64(100*mostPiece))
+	assert.Len(t, got.SHA256, 64)
+	assert.GreaterOrEqual(t, got.Seconds, .2, "100 rests of 2 ms at the least")
+	assert.GreaterOrEqual(t, got.DAT-got.Again, uint64(got.Bytes/256), "packets of 256 bytes")
+	assert.Positive(t, got.Again)
+	assert.Positive(t, got.ACK)
+	assert.Positive(t, got.Received)
+
+	list := ask(a, control.RCPSockets{}).([]control.RCPSocket)
+	require.NotEmpty(t, list)
+	assert.Equal(t, "listening", list[0].State)
+	assert.Greater(t, list[0].Sent(), uint64(100))
+	ask(a, control.RCPClose{Port: 9000})
+	assert.Empty(t, ask(a, control.RCPSockets{}))
+	_, err = a.Do(t.Context(), control.RCPClose{Port: 9000})
+	require.ErrorIs(t, err, control.ErrNoSuchSocket)
+	_, err = c.Do(t.Context(), to)
+	require.ErrorIs(t, err, control.ErrRefused)
+}
+
+func TestRCPRequestsThatFail(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	for _, req := range []any{
+		control.RCPCount{Addr: netip.MustParseAddr("10.0.0.2"), Port: 9000, Writes: -1},
+		control.RCPCount{Addr: netip.MustParseAddr("10.0.0.2"), Port: 9000, Options: control.RCPOptions{Width: -1}},
+		control.RCPCount{Port: 9000},
+		control.RCPEcho{Port: 9000, Options: control.RCPOptions{Timeout: time.Millisecond}},
+	} {
+		_, err := a.Do(t.Context(), req)
+		require.ErrorIs(t, err, control.ErrUsage, "%+v", req)
+	}
+	echo := control.RCPEcho{Port: 9000, Options: longSilence}
+	_, err := b.Do(t.Context(), echo)
+	require.NoError(t, err)
+	_, err = b.Do(t.Context(), echo)
+	require.ErrorIs(t, err, control.ErrPortInUse)
+
+	// What is asked to stop does so, however much there is to do.
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = a.Do(ctx, control.RCPCount{
+		Addr: netip.MustParseAddr("10.0.0.2"), Port: 9000, Writes: maxCounted, Options: longSilence,
+	})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, err = b.Do(t.Context(), control.RCPClose{Port: 9000})
+	require.NoError(t, err)
+}

@@ -1,0 +1,211 @@
+package repl
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// rcp is the command for the sliding-fence transport.
+func (s *Shell) rcp() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rcp",
+		Short: "the sliding fence: sockets, echo, count",
+		Long: "RCP, the transport of founding document 000, over UDP ports. `rcp` alone\n" +
+			"lists its sockets: packets that were sent, those of them that were repeats,\n" +
+			"packets that wait for an acknowledgment, packets held for one before them,\n" +
+			"and bytes to read. `rcp echo PORT` is the document's echo server, and\n" +
+			"`rcp count ADDR PORT` its client: it writes 1000 pieces of 200 to 399 random\n" +
+			"bytes, checks each byte of the echo, and prints how many packets that took.\n" +
+			"`rcp close PORT` ends what is on a port.",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return wrong(c, "%q is none of echo, count, close%s", args[0], near(c, args[0]))
+			}
+			list, err := control.Ask(c.Context(), s.op, control.RCPSockets{})
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, list, printRCP(list))
+		},
+	}
+	c.SuggestionsMinimumDistance = 2
+	c.AddCommand(s.rcpEcho(), s.rcpCount(), &cobra.Command{
+		Use:   "close PORT",
+		Short: "end what is on a port, and free it",
+		Args:  positional,
+
+		ValidArgsFunction: at(s.rcpPorts),
+		RunE: func(c *cobra.Command, args []string) error {
+			port, err := parsePort(c, args[0])
+			if err != nil {
+				return err
+			}
+			return failed(c, control.Order(c.Context(), s.op, control.RCPClose{Port: port}))
+		},
+	})
+	return s.jsonFlag(c)
+}
+
+// rcpPorts completes the ports that are RCP's.
+func (s *Shell) rcpPorts(ctx context.Context, _ string) []string {
+	list, err := control.Ask(ctx, s.op, control.RCPSockets{})
+	if err != nil {
+		return nil
+	}
+	var ports []string
+	for i := range list {
+		if p := strconv.Itoa(int(list[i].Local.Port())); !slices.Contains(ports, p) {
+			ports = append(ports, p)
+		}
+	}
+	return ports
+}
+
+// near says which subcommand a word may have been meant for.
+func near(c *cobra.Command, word string) string {
+	if names := c.SuggestionsFor(word); len(names) > 0 {
+		return "; did you mean " + strings.Join(names, ", ") + "?"
+	}
+	return ""
+}
+
+// rcpFlags are the flags of both ends.
+type rcpFlags struct {
+	control.RCPOptions
+	seconds float64
+}
+
+// mostWidth is how many packets a fence holds at the most.
+const mostWidth = 1024
+
+func (o *rcpFlags) of(c *cobra.Command) {
+	f := c.Flags()
+	f.IntVar(&o.Width, "width", 32, "`PACKETS` that the fence holds, as at the other end")
+	f.BoolVar(&o.Window, "window", false, "be the classic window: only what is contiguous counts")
+	f.BoolVar(&o.Timer, "timer", false, "repeat when RFC 6298 would, not every 10 ms")
+	f.Float64Var(&o.seconds, "timeout", 0.5, "`SECONDS` of silence that end a connection")
+}
+
+// options are what the flags say.
+func (o *rcpFlags) options(c *cobra.Command) (control.RCPOptions, error) {
+	switch {
+	case o.Width < 1 || o.Width > mostWidth:
+		return o.RCPOptions, wrong(c, "--width %d: want 1 to %d", o.Width, mostWidth)
+	case !(o.seconds > 0.01 && o.seconds <= mostSeconds):
+		return o.RCPOptions, wrong(c, "--timeout %v: want more than 0.01 seconds", o.seconds)
+	}
+	o.Timeout = time.Duration(o.seconds * float64(time.Second))
+	return o.RCPOptions, nil
+}
+
+func (s *Shell) rcpEcho() *cobra.Command {
+	var o rcpFlags
+	c := &cobra.Command{
+		Use:   "echo PORT",
+		Short: "write back what connections bring",
+		Args:  positional,
+		RunE: func(c *cobra.Command, args []string) error {
+			port, err := parsePort(c, args[0])
+			if err != nil {
+				return err
+			}
+			req := control.RCPEcho{Port: port}
+			if req.Options, err = o.options(c); err != nil {
+				return err
+			}
+			at, err := control.Ask(c.Context(), s.op, req)
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, at, fmt.Sprintf("Echoing RCP on UDP port %d", at.Local.Port()))
+		},
+	}
+	o.of(c)
+	return s.jsonFlag(c)
+}
+
+func (s *Shell) rcpCount() *cobra.Command {
+	var o rcpFlags
+	var writes int
+	c := &cobra.Command{
+		Use:   "count ADDR PORT",
+		Short: "write to an echo server, and count packets",
+		Args:  positional,
+
+		ValidArgsFunction: at(s.neighborAddrs),
+		RunE: func(c *cobra.Command, args []string) error {
+			addr, err := parseAddr(c, args[0])
+			if err != nil {
+				return err
+			}
+			port, err := parsePort(c, args[1])
+			if err != nil {
+				return err
+			}
+			if writes < 1 || writes > mostWrites {
+				return wrong(c, "--writes %d: want 1 to %d", writes, mostWrites)
+			}
+			req := control.RCPCount{Addr: addr, Port: port, Writes: writes}
+			if req.Options, err = o.options(c); err != nil {
+				return err
+			}
+			counted, err := control.Ask(c.Context(), s.op, req)
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, counted, printCounted(&counted))
+		},
+	}
+	o.of(c)
+	c.Flags().IntVar(&writes, "writes", 1000, "`N` pieces are written")
+	return s.jsonFlag(c)
+}
+
+// mostWrites bounds what the counting client writes.
+const mostWrites = 1 << 20
+
+// printCounted is the document's three lines.
+func printCounted(r *control.RCPCounted) string {
+	return fmt.Sprintf("Sent and received %d bytes in %d writes, %s, rtt %s ms\n"+
+		"Packets sent: %d (%d DAT, %d of them again, %d ACK, %d FIN)\n"+
+		"Packets received: %d, and %d for nothing\n  SHA-256 %s\n",
+		r.Bytes, r.Writes, took(r.Seconds), millis(r.SRTT),
+		r.Sent(), r.DAT, r.Again, r.ACK, r.FIN, r.Received, r.Dropped, r.SHA256)
+}
+
+func printRCP(list []control.RCPSocket) string {
+	columns := []column{
+		{"Local", 15, leftmost},
+		{"Remote", 15, 2},
+		{"State", 10, 2},
+		{"Sent", 6, 2},
+		{"Again", 6, 2},
+		{"Received", 8, 2},
+		{"Unacked", 7, 2},
+		{"Held", 4, 2},
+		{"Unread", 6, 2},
+	}
+	var rows [][]string
+	for i := range list {
+		k := &list[i]
+		remote := k.Remote.String()
+		if k.State == "listening" {
+			remote = "-"
+		}
+		rows = append(rows, []string{
+			k.Local.String(), remote, k.State, number(k.Sent()), number(k.Again),
+			number(k.Received), strconv.Itoa(k.Unacked), strconv.Itoa(k.Held),
+			strconv.Itoa(k.Unread),
+		})
+	}
+	return table(columns, rows)
+}
