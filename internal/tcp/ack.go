@@ -22,12 +22,13 @@ type round struct {
 	lastSent      clock.Time // and the newest
 	again         bool       // something was delivered that was sent again
 	againSent     clock.Time // the last transmission of the first segment, if it is one of those
-	original      bool       // something was delivered that was sent once, before the recovery
+	earlier       int        // bytes delivered that were sent once, before the recovery
 	rate          rateSample
 	dupDelivered  int  // bytes that a duplicate ACK stands for, without SACK
 	moved         bool // the window moved too
 	restarted     bool // its losses made the algorithm start over
-	recovering    bool // fast recovery was in progress
+	recovering    bool // fast recovery was in progress,
+	restarting    bool // or the slow start after a time-out
 	echoed        bool // it carries an echo (RFC 7323 §3.2),
 	echo          uint32
 	marked        bool // it echoes a mark
@@ -117,7 +118,9 @@ func (c *Conn) deliver(rec *record, r *round) {
 	r.segments++
 	again := rec.flags&recAgain != 0
 	r.again = r.again || again
-	r.original = r.original || !again && rec.end() <= c.rec.point
+	if !again && rec.end() <= c.rec.point {
+		r.earlier += int(rec.size)
+	}
 	if !again {
 		c.pmtu.acked = max(c.pmtu.acked, rec.text())
 		if r.firstSent == clock.Never || rec.sentAt < r.firstSent {

@@ -161,3 +161,35 @@ func TestAlgorithmsOfOnesOwn(t *testing.T) {
 	k.Congestion = "half"
 	assert.NoError(t, w.hosts[0].SetKnobs(k))
 }
+
+// TestSlowStartAfterAHole: RFC 5681 §3.1 (2): the acknowledgment that fills a hole passes what
+// stood behind it, which left the network long ago: Tahoe's window grows by a segment and does not
+// leap to ssthresh in one burst. And RFC 6582 §4.1: the duplicates that come then at the recovery
+// point are echoes of what was sent again without need, not a second loss.
+func TestSlowStartAfterAHole(t *testing.T) {
+	for _, recovery := range []string{"newreno", "gbn"} {
+		s := flight(t, 20, Options{MSS: 1000}, Config{
+			Knobs: Knobs{Congestion: "tahoe", Recovery: recovery},
+		})
+		s.write(20000)
+		for range 3 {
+			s.send(ACK, 1, 1, 0)
+		}
+		s.collect()
+		s.out = nil
+		require.Equal(t, 1000, s.c.Info().Cwnd, recovery)
+		threshold := s.c.Info().Ssthresh
+		require.GreaterOrEqual(t, threshold, 10000, recovery)
+		all := uint32(s.c.rec.point - s.c.snd.iss)
+		s.send(ACK, 1, all, 0)
+		s.collect()
+		require.NotEmpty(t, s.out, recovery)
+		assert.Equal(t, "open", s.c.Info().Recovery, recovery)
+		assert.Equal(t, 2000, s.c.Info().Cwnd, "one segment was sent again: %s", recovery)
+		for range 4 {
+			s.send(ACK, 1, all, 0)
+		}
+		assert.Equal(t, 2000, s.c.Info().Cwnd, "echoes: %s", recovery)
+		assert.Equal(t, threshold, s.c.Info().Ssthresh, "echoes: %s", recovery)
+	}
+}

@@ -49,7 +49,7 @@ func (c *Conn) lookForward(now clock.Time, r *round) {
 		}
 	case forwardNew:
 		switch {
-		case r.original && !r.again:
+		case r.earlier > 0 && !r.again:
 			// Step 3b: what was in flight as the time-out came, and was not sent again, arrives.
 			c.takeBack(now)
 		case r.dups > 0 || r.delivered > 0:

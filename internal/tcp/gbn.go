@@ -22,7 +22,7 @@ func detectGoBackN(c *Conn, now clock.Time, r *round) {
 		p.dupAcks = 0
 	}
 	if p.dupAcks += r.dups; p.dupAcks < dupThresh || r.dups == 0 ||
-		p.kind != steady || c.snd.una < p.point {
+		p.kind != steady || c.mayEcho() {
 		return
 	}
 	c.stats.fastRecoveries++

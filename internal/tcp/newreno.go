@@ -32,7 +32,7 @@ func (c *Conn) duplicateACK(n int, r *round) {
 	p.dupBytes += gone
 	r.dupDelivered = gone
 	// RFC 6582 §3.2 step 2: duplicates of what the last recovery resent do not start another.
-	if p.kind == steady && p.dupAcks >= dupThresh && c.snd.una >= p.point {
+	if p.kind == steady && p.dupAcks >= dupThresh && !c.mayEcho() {
 		c.loseFirst(r)
 	}
 }

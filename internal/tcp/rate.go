@@ -104,7 +104,7 @@ func (c *Conn) control(now clock.Time, r *round) {
 	q, s := &c.sent, &r.rate
 	a := &c.host.ack
 	*a = congestion.Ack{
-		Now: now, Delivered: r.delivered, Prior: r.prior, InFlight: c.pipe(), MSS: c.snd.mss,
+		Now: now, Delivered: c.credit(r), Prior: r.prior, InFlight: c.pipe(), MSS: c.snd.mss,
 		Lost:   int(q.lost - c.cc.lost),
 		MinRTT: c.rtt.lowest(), SRTT: c.rtt.srtt,
 		TotalDelivered: q.delivered,

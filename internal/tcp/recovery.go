@@ -18,6 +18,9 @@ type recovery struct {
 	force                  bool
 	forward                forward
 	fresh                  int // bytes of new data that F-RTO may still send
+	// leapt says that the acknowledgment which ended a slow start after a time-out passed more
+	// than four segments: some of what was sent again behind it had arrived before.
+	leapt bool
 }
 
 type recoveryKind uint8
@@ -38,12 +41,13 @@ func (c *Conn) pipe() int { return max(0, c.sent.bytes[inFlight]-c.rec.dupBytes)
 
 // recover enters, continues and leaves recovery after an acknowledgment.
 func (c *Conn) recover(now clock.Time, r *round) {
-	r.recovering = c.rec.kind == recovering
+	r.recovering, r.restarting = c.rec.kind == recovering, c.rec.kind == restarting
 	if c.rec.kind == restarting && c.snd.una < c.rec.point {
 		c.lookForward(now, r)
 	}
 	if c.rec.kind != steady && c.snd.una >= c.rec.point {
 		c.exitRecovery(now, false)
+		c.rec.leapt = r.restarting && r.advance > 4*c.snd.mss
 		r.lost += c.sent.count[lost] // what was lost since belongs to a new episode
 	}
 	c.reconsider(now, r)
@@ -139,6 +143,24 @@ func (c *Conn) reduceProportionally(r *round) {
 func (c *Conn) holdsGrowth(r *round) bool {
 	return c.rec.kind == recovering || r.marked || r.restarted || r.recovering && !c.how.sack ||
 		c.rec.kind == steady && r.advance == 0 && !c.rack.reordering
+}
+
+// credit returns the bytes by which an acknowledgment lets the window grow. In
+// the slow start after a time-out, without SACK, one that fills a hole passes all
+// that stood behind it: this left the network long ago, and a window grown by it
+// would be a burst. RFC 5681 §3.1 (2): min (N, SMSS), but for what was sent again.
+func (c *Conn) credit(r *round) int {
+	if !r.restarting || c.how.sack {
+		return r.delivered
+	}
+	return max(r.delivered-r.earlier, min(r.delivered, c.snd.mss))
+}
+
+// mayEcho reports whether duplicate acknowledgments may come from segments that
+// the last recovery sent again: up to the recovery point (RFC 6582 §3.2 step 2),
+// and at it if segments behind a filled hole had been sent again (RFC 6582 §4.1).
+func (c *Conn) mayEcho() bool {
+	return c.snd.una < c.rec.point || c.snd.una == c.rec.point && c.rec.leapt
 }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }

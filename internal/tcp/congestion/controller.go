@@ -19,7 +19,8 @@ import (
 type Ack struct {
 	Now clock.Time
 	// Delivered counts the bytes that are newly known to have arrived, by the cumulative
-	// acknowledgment or by SACK, each byte once.
+	// acknowledgment or by SACK, each byte once. Without SACK, in the slow start after a time-out,
+	// what stood behind a hole is left out, but for a segment: it had left the network before.
 	Delivered int
 	// Prior and InFlight are the bytes in flight before and after it.
 	Prior, InFlight int
