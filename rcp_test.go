@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -103,4 +104,48 @@ func TestRCPErrors(t *testing.T) {
 	_, err = (&tidepool.RCPConn{}).Write(nil)
 	require.ErrorIs(t, err, net.ErrClosed)
 	assert.Zero(t, (&tidepool.RCPConn{}).Info())
+}
+
+// The send loops of nodes that a Clock drives have its time: what was written has arrived
+// two Ticks later, and a peer that is cut off is silent ten Ticks later, and no sooner.
+func TestRCPInDrivenTime(t *testing.T) {
+	var clock tidepool.Clock
+	server, client := pair(t, tidepool.Config{Clock: &clock})
+	l, err := server.Listen("rcp", ":9000")
+	require.NoError(t, err)
+	var c net.Conn
+	dialed := make(chan error)
+	go func() {
+		var err error
+		c, err = client.Dial("rcp", "10.0.0.1:9000")
+		dialed <- err
+	}()
+	for dialing := true; dialing; {
+		select {
+		case err := <-dialed:
+			require.NoError(t, err)
+			dialing = false
+		default:
+			clock.Advance(time.Millisecond)
+		}
+	}
+	s, err := l.Accept()
+	require.NoError(t, err)
+	_, err = c.Write([]byte("tide"))
+	require.NoError(t, err)
+	clock.Advance(20 * time.Millisecond)
+	got := make([]byte, 8)
+	n, err := s.Read(got)
+	require.NoError(t, err)
+	assert.Equal(t, "tide", string(got[:n]))
+
+	require.NoError(t, client.SetUp("if0", false))
+	clock.Advance(80 * time.Millisecond)
+	require.NoError(t, s.SetReadDeadline(clock.Now()))
+	_, err = s.Read(got)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.NoError(t, s.SetReadDeadline(time.Time{}))
+	clock.Advance(40 * time.Millisecond)
+	_, err = s.Read(got)
+	require.ErrorIs(t, err, syscall.ETIMEDOUT)
 }

@@ -82,25 +82,29 @@ func (n *Node) countRCP(ctx context.Context, r control.RCPCount) (control.RCPCou
 func (k *counting) run() (control.RCPCounted, error) {
 	n := k.conn.node
 	began := n.now()
-	written := make(chan error, 1)
+	written := make(chan struct{})
 	over := make(chan struct{}) // ends the writer's rest
-	go func() { written <- k.write(over) }()
+	go func() {
+		k.write(over)
+		close(written)
+	}()
 	result, err := k.read()
 	if err != nil {
 		k.conn.Abort()
 		close(over)
-		_ = <-written // the other's error, which this one caused
+		<-written
 		return result, err
 	}
-	err = <-written
+	<-written
 	result.Seconds = n.now().Sub(began).Seconds()
 	i := k.conn.Info()
 	result.SRTT, result.RCPCounts = i.SRTT, rcpCounts(i.Counts)
-	return result, err
+	return result, nil
 }
 
-// write writes the pieces, each with a rest behind it.
-func (k *counting) write(over chan struct{}) error {
+// write writes the pieces, each with a rest behind it. What goes wrong is for read to tell,
+// who misses the echo.
+func (k *counting) write(over chan struct{}) {
 	length, from := k.lengths(), k.bytes()
 	piece := make([]byte, mostPiece)
 	rest := deadline{clock: k.conn.node.cfg.Clock}
@@ -108,7 +112,7 @@ func (k *counting) write(over chan struct{}) error {
 		b := piece[:length()]
 		_, _ = from.Read(b) // it never fails
 		if _, err := k.conn.Write(b); err != nil {
-			return err
+			return
 		}
 		rested := make(chan struct{})
 		wait := time.Duration(leastRest+rand.IntN(mostRest-leastRest+1)) * time.Millisecond
@@ -117,10 +121,9 @@ func (k *counting) write(over chan struct{}) error {
 		case <-rested:
 		case <-over:
 			timer.Stop()
-			return nil
+			return
 		}
 	}
-	return nil
 }
 
 // read takes the echo and holds it against what was written.

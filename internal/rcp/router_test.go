@@ -3,6 +3,7 @@ package rcp_test
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -271,4 +272,21 @@ func TestBothConnect(t *testing.T) {
 	w.exchange(1000, client, server)
 	_, ok := w.b.Accept()
 	assert.False(t, ok)
+}
+
+// Sockets are those that are not closed, in the order in which they were opened.
+func TestSocketsOfARouter(t *testing.T) {
+	r := newRouter(t, rcp.Config{})
+	var opened []*rcp.Socket
+	for _, peer := range []string{"10.0.0.9:1", "10.0.0.3:1", "10.0.0.5:1"} {
+		s, err := r.Connect(1, at(peer))
+		require.NoError(t, err)
+		opened = append(opened, s)
+	}
+	opened[1].Abort()
+	assert.Equal(t, []*rcp.Socket{opened[0], opened[2]}, slices.Collect(r.Sockets()))
+	for s := range r.Sockets() {
+		assert.Same(t, opened[0], s)
+		break
+	}
 }
