@@ -60,8 +60,12 @@ func TestEachCell(t *testing.T) {
 	assert.Equal(t, "utilisation", v[0].What())
 	assert.Equal(t, "0.97", v[0].Expected())
 	// t(2) = 4.303 of .001/√3.
-	assert.Equal(t, "0.96 ± 0.002484", v[0].Got())
+	assert.Equal(t, "0.9600 ± 0.0025", v[0].Got())
 	assert.Equal(t, "± 1 %", v[0].Tolerance())
+	v[0].Unit, v[0].Values[0], v[0].Reach = formula.Rate, 12.57e6, 252.9e3
+	assert.Equal(t, "12.57 ± 0.25 Mbit/s", v[0].Got(), "one unit for both")
+	v[0].Values[0], v[0].Reach = 0, 1234
+	assert.Equal(t, "0.0 ± 1.2 kbit/s", v[0].Got())
 	assert.Equal(t, "because", v[0].Why)
 	assert.Equal(t, "cc reno, limit 1bdp", v[1].Case())
 	assert.Equal(t, 10, v[0].Line)

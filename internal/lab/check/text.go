@@ -70,7 +70,7 @@ func (v *Verdict) Got() string {
 		return v.Err.Error()
 	case len(v.Claim.Operators) == 1:
 		if v.Reach > 0 {
-			return Quantity(v.Values[0], v.Unit) + " ± " + Quantity(v.Reach, v.Unit)
+			return spread(v.Values[0], v.Reach, v.Unit)
 		}
 		return Quantity(v.Values[0], v.Unit)
 	}
@@ -109,13 +109,28 @@ var scales = map[formula.Unit][]scale{
 
 // Quantity writes a number with its unit, to four digits.
 func Quantity(x float64, unit formula.Unit) string {
-	const digits = 4
+	s := scaleOf(x, unit)
+	return decimal(x/s.size, 4) + s.name
+}
+
+// scaleOf is in what multiple x is written, whose name begins with a space.
+func scaleOf(x float64, unit formula.Unit) scale {
 	for _, s := range scales[unit] {
 		if math.Abs(x) >= s.from {
-			return decimal(x/s.size, digits) + " " + s.name
+			s.name = " " + s.name
+			return s
 		}
 	}
-	return decimal(x, digits)
+	return scale{size: 1}
+}
+
+// spread writes a mean and how far its interval reaches, this to two digits and that as far, both
+// in one multiple of their unit.
+func spread(x, reach float64, unit formula.Unit) string {
+	s := scaleOf(max(math.Abs(x), reach), unit)
+	reach /= s.size
+	places := min(max(1-int(math.Floor(math.Log10(reach))), 0), 9)
+	return fmt.Sprintf("%.*f ± %.*f%s", places, x/s.size, places, reach, s.name)
 }
 
 // decimal writes x with so many digits at least, and without an exponent.
