@@ -83,6 +83,9 @@ func labRunCommand() *cobra.Command {
 			if isRouting(name) {
 				return runRouting(c, name, &o)
 			}
+			if c.Flags().Changed("dialect") {
+				return misuse(c, fmt.Errorf("--dialect: %s has no routers that speak RIP", name))
+			}
 			return labError(c, name, o.run(c, name))
 		},
 	}
@@ -153,6 +156,8 @@ func (o *labRunOptions) validate(c *cobra.Command) error {
 		return fmt.Errorf("--records %d: want 0 or more", o.records)
 	case given("out") && o.dir == "":
 		return errors.New("--out is empty: want a directory")
+	case given("cc") && o.cc == "":
+		return errors.New("--cc is empty: want a congestion control")
 	case given("index") && (o.fresh || o.until != ""):
 		return errors.New("--index goes neither with --fresh nor with --until")
 	}

@@ -59,6 +59,8 @@ func TestLabMisuse(t *testing.T) {
 		{[]string{"run", "rip-line-99"}, "2 to 15"},
 		{[]string{"run", "rip-count", "--dialect", "ospf"}, "want rip or rip2"},
 		{[]string{"run", "rip-count", "--seed", "-1"}, "seed"},
+		{[]string{"run", "tahoe-low", "--dialect", "rip2"}, "tahoe-low has no routers"},
+		{[]string{"run", "tahoe-low", "--cc", ""}, "--cc is empty"},
 	} {
 		out, talk, status := runLab(tt.args...)
 		assert.Equal(t, 2, status, tt.args)
