@@ -397,6 +397,7 @@ func TestHostJitter(t *testing.T) {
 		assert.Equal(t, tt.want, one(t, whole+tt.text).HostJitter, tt.text)
 	}
 	assert.Zero(t, one(t, down("delay: 3ms")).HostJitter, "nothing is served")
+	assert.Equal(t, time.Minute, one(t, down("rate: 1bit/s")).HostJitter, "a packet takes 12000 s")
 }
 
 // JSON is YAML.

@@ -99,7 +99,8 @@ func (d *decoder) jitterOfHosts(x *draft) {
 		return
 	}
 	if m.of == svcCount {
-		m.value *= float64(d.serviceTime())
+		// The default is in service times, and no mistake where a link takes hours for a packet.
+		m.value = min(m.value*float64(d.serviceTime()), float64(time.Minute))
 	}
 	if m.value > float64(time.Minute) {
 		d.bad(x.hostJitter, "out of range", "the jitter of hosts from 0 to 1m")
