@@ -158,6 +158,37 @@ func TestRCPSilenceEndsAConnection(t *testing.T) {
 	assert.ErrorIs(t, err, syscall.ETIMEDOUT)
 }
 
+// One router has many sockets: each peer has its own echo.
+func TestRCPHasManySocketsAtAPort(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	l, err := b.ListenRCP(rcpPort9000, 0, quick)
+	require.NoError(t, err)
+	defer l.Close()
+	go func() {
+		for c, err := l.AcceptRCP(); err == nil; c, err = l.AcceptRCP() {
+			go c.echo()
+		}
+	}()
+	var all sync.WaitGroup
+	for i := range 40 {
+		all.Go(func() {
+			c, err := a.DialRCP(t.Context(), netip.AddrPort{}, rcpPort9000, quick)
+			if !assert.NoError(t, err) {
+				return
+			}
+			defer c.Close()
+			text := bytes.Repeat([]byte{byte(i)}, 10_000+i)
+			_, err = c.Write(text)
+			assert.NoError(t, err)
+			assert.NoError(t, c.CloseWrite())
+			got, err := io.ReadAll(c)
+			assert.NoError(t, err)
+			assert.True(t, bytes.Equal(text, got), "client %d: %d bytes", i, len(got))
+		})
+	}
+	all.Wait()
+}
+
 // A port is taken as long as somebody has anything there.
 func TestRCPFreesItsPort(t *testing.T) {
 	a, b := twoNodes(t, Config{})
