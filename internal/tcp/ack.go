@@ -28,7 +28,7 @@ type round struct {
 	moved         bool // the window moved too
 	restarted     bool // its losses made the algorithm start over
 	recovering    bool // fast recovery was in progress,
-	restarting    bool // or the slow start after a time-out
+	restarting    bool // or a slow start in which what was sent before does not count (credit)
 	echoed        bool // it carries an echo (RFC 7323 §3.2),
 	echo          uint32
 	marked        bool // it echoes a mark

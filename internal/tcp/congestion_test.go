@@ -66,6 +66,13 @@ func TestTahoeStartsOver(t *testing.T) {
 	assert.Equal(t, i.SendMSS, i.Cwnd)
 	assert.Equal(t, 5*i.SendMSS, i.Ssthresh, "half of the flight")
 	assert.Equal(t, "loss", i.Recovery)
+	t.Log("# what was in flight before arrives: the window is that of slow start all the same")
+	for end := uint32(5001); end <= 10001; end += 1000 {
+		s.sack(1, 1001, end)
+	}
+	assert.Equal(t, i.SendMSS, s.c.Info().Cwnd, "RFC 5681 §3.1: nothing new is acknowledged")
+	s.send(ACK, 1, 10001, 0)
+	assert.Equal(t, 2*i.SendMSS, s.c.Info().Cwnd)
 }
 
 // TestBBRNeedsNoLoss: over a bottleneck with a deep buffer BBR fills the path and

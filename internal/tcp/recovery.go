@@ -21,6 +21,7 @@ type recovery struct {
 	// leapt says that the acknowledgment which ended a slow start after a time-out passed more
 	// than four segments: some of what was sent again behind it had arrived before.
 	leapt bool
+	over  bool // the algorithm started over, with what is in flight still there
 }
 
 type recoveryKind uint8
@@ -41,7 +42,8 @@ func (c *Conn) pipe() int { return max(0, c.sent.bytes[inFlight]-c.rec.dupBytes)
 
 // recover enters, continues and leaves recovery after an acknowledgment.
 func (c *Conn) recover(now clock.Time, r *round) {
-	r.recovering, r.restarting = c.rec.kind == recovering, c.rec.kind == restarting
+	r.recovering = c.rec.kind == recovering
+	r.restarting = c.rec.kind == restarting && (c.rec.over || !c.how.sack)
 	if c.rec.kind == restarting && c.snd.una < c.rec.point {
 		c.lookForward(now, r)
 	}
@@ -84,7 +86,7 @@ func (c *Conn) enterRecovery(now clock.Time, r *round) {
 // in flight is sent again, because nothing would tell what else is missing.
 func (c *Conn) startOver(now clock.Time, r *round) {
 	r.restarted = true
-	c.rec.kind, c.rec.force, c.rec.dupBytes = restarting, true, 0
+	c.rec.kind, c.rec.force, c.rec.dupBytes, c.rec.over = restarting, true, 0, true
 	if !c.how.sack {
 		for l := &c.sent.lists[inFlight]; l.n > 0; {
 			c.sent.move(l.head, c.sent.at(l.head), lost)
@@ -146,12 +148,16 @@ func (c *Conn) holdsGrowth(r *round) bool {
 }
 
 // credit returns the bytes by which an acknowledgment lets the window grow. In
-// the slow start after a time-out, without SACK, one that fills a hole passes all
-// that stood behind it: this left the network long ago, and a window grown by it
-// would be a burst. RFC 5681 §3.1 (2): min (N, SMSS), but for what was sent again.
+// Tahoe's slow start, and in that after a time-out without SACK, what was sent
+// before it does not count: it leaves the network, or left it long ago, whatever
+// the window is, and a window grown by it would be back at ssthresh at once. RFC
+// 5681 §3.1 (2) has it count for a segment at most where snd.una moves.
 func (c *Conn) credit(r *round) int {
-	if !r.restarting || c.how.sack {
+	switch {
+	case !r.restarting:
 		return r.delivered
+	case r.advance == 0:
+		return r.delivered - r.earlier
 	}
 	return max(r.delivered-r.earlier, min(r.delivered, c.snd.mss))
 }

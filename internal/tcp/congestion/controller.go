@@ -19,8 +19,8 @@ import (
 type Ack struct {
 	Now clock.Time
 	// Delivered counts the bytes that are newly known to have arrived, by the cumulative
-	// acknowledgment or by SACK, each byte once. Without SACK, in the slow start after a time-out,
-	// what stood behind a hole is left out, but for a segment: it had left the network before.
+	// acknowledgment or by SACK, each byte once. In Tahoe's slow start, and without SACK in that
+	// after a time-out, it leaves out what was sent before, but for a segment if snd.una moved.
 	Delivered int
 	// Prior and InFlight are the bytes in flight before and after it.
 	Prior, InFlight int
