@@ -234,7 +234,7 @@ func (r *Results) legend(rows []row) string {
 		fmt.Fprintf(&b, "\nmeans of %s trials ± the reach of their 95 %% intervals, seed %d",
 			trials, r.Seed)
 	}
-	if cut {
+	if cut && most > 1 {
 		b.WriteString("\nwhere runs were cut off: ~ median (between the quartiles)")
 	}
 	b.WriteString("\n")
@@ -324,6 +324,10 @@ func allWhole(rows []row, m result.Metric) bool {
 func numberText(n *Number, cut bool, scale float64, decimals int) (text, reach string) {
 	number := func(v float64) string { return fmt.Sprintf("%.*f", decimals, v*scale) }
 	switch {
+	case cut && n.N == 1 && math.IsInf(n.Median, 1):
+		return "never", ""
+	case cut && n.N == 1:
+		return number(n.Median), "" // one run has no quartiles
 	case cut && math.IsInf(n.Median, 1):
 		return "~ never", ""
 	case cut && math.IsNaN(n.IQR()):

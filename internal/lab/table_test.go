@@ -98,6 +98,20 @@ where runs were cut off: ~ median (between the quartiles)
 `, "\n"), printed(t, s))
 }
 
+// One run that was cut off has no quartiles.
+func TestTheTableOfOneRunThatWasCutOff(t *testing.T) {
+	s := study(1, 1)
+	s.Cells[0].Flows = s.Cells[0].Flows[:1]
+	s.Play = came(func(_, _ int, t *result.Trial) {
+		t.Finished, t.Flows[0].Finished = false, false
+		t.Flows[0].Note = "out of time: 3 of 5 bytes"
+		t.Flows[0].Values[result.Goodput] = 2e6
+	})
+	got := printed(t, s, result.Completion, result.Goodput)
+	assert.Contains(t, got, "0/1       never    2.000\n")
+	assert.NotContains(t, got, "~")
+}
+
 func TestTheTableOfChosenMetrics(t *testing.T) {
 	s := study(1, 1)
 	assert.Equal(t, strings.TrimPrefix(`
