@@ -4,7 +4,7 @@
 GO ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint vet tidy check fuzz sim interop bench microbench golden rfcs \
+.PHONY: help build test race lint vet tidy check fuzz sim interop bench microbench golden rfcs lab \
 	cover clean
 
 help: ## print this list
@@ -42,6 +42,9 @@ golden: ## write anew the files that tests compare with; read the diff before yo
 
 rfcs: ## write docs/rfcs.md: each section of an RFC, its code and its tests
 	$(GO) run ./internal/ci/rfcs
+
+lab: ## write docs/lab.md: the laboratory's experiments against what they expect
+	$(GO) run ./cmd/node lab check --markdown > docs/lab.md
 
 interop: ## meet Linux, curl, nmap, hping3, scapy, BIRD and others (as root); MB=10 moves less
 	cd test/interop && $(GO) test -count=1 -timeout 30m -table -mb $(or $(MB),100)

@@ -18,9 +18,10 @@ import (
 
 // labCheckOptions are the flags of `node lab check`.
 type labCheckOptions struct {
-	workers int
-	failed  bool
-	json    bool
+	workers  int
+	failed   bool
+	json     bool
+	markdown bool
 }
 
 // errExpectations is the error of expectations that do not hold.
@@ -54,6 +55,7 @@ func labCheckCommand() *cobra.Command {
 	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` at a time")
 	f.BoolVar(&o.failed, "failed", false, "print only what does not hold")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")
+	f.BoolVar(&o.markdown, "markdown", false, "print a page in Markdown, without how long it took")
 	return c
 }
 
@@ -78,6 +80,11 @@ func (o *labCheckOptions) run(c *cobra.Command, names []string) error {
 	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	began := time.Now()
+	if o.markdown {
+		if _, err := fmt.Fprint(c.OutOrStdout(), markdownHead); err != nil {
+			return err
+		}
+	}
 	list, total, failed := []checked{}, 0, 0
 	for _, name := range names {
 		j, err := o.judge(ctx, c, name, all)
@@ -92,6 +99,10 @@ func (o *labCheckOptions) run(c *cobra.Command, names []string) error {
 		switch {
 		case o.json:
 			list = append(list, verdicts(j)...)
+		case o.markdown:
+			if err := writeMarkdown(c.OutOrStdout(), j); err != nil {
+				return err
+			}
 		case !o.failed || j.Failed() > 0:
 			if err := j.Print(c.OutOrStdout(), o.failed); err != nil {
 				return err
@@ -101,12 +112,18 @@ func (o *labCheckOptions) run(c *cobra.Command, names []string) error {
 			}
 		}
 	}
-	if o.json {
-		if err := json.NewEncoder(c.OutOrStdout()).Encode(list); err != nil {
-			return err
-		}
-	} else if _, err := fmt.Fprintf(c.OutOrStdout(), "%s: %d hold, %d do not, in %s\n",
-		counted(total, "expectation"), total-failed, failed, long(time.Since(began))); err != nil {
+	sum := fmt.Sprintf("%s: %d hold, %d do not",
+		counted(total, "expectation"), total-failed, failed)
+	var err error
+	switch {
+	case o.json:
+		err = json.NewEncoder(c.OutOrStdout()).Encode(list)
+	case o.markdown:
+		_, err = fmt.Fprintf(c.OutOrStdout(), "%s.\n", sum)
+	default:
+		_, err = fmt.Fprintf(c.OutOrStdout(), "%s, in %s\n", sum, long(time.Since(began)))
+	}
+	if err != nil {
 		return err
 	}
 	if failed > 0 {

@@ -25,8 +25,8 @@ func labLogCommand() *cobra.Command {
 		Use:   "log FILE",
 		Short: "say what a log of mahimahi's mm-link has, and draw it",
 		Long: "Say what a log of mahimahi's mm-link has: capacity, throughput, delays and\n" +
-			"drops, as mm-throughput-graph and mm-delay-graph do, which stop at the first drop. With\n" +
-			"--out it is drawn. Delays are those of the link's queue alone: what mm-delay adds\n" +
+			"drops, as mm-throughput-graph does, which stops at the first drop. With --out it\n" +
+			"is drawn. Delays are those of the link's queue alone: what mm-delay adds\n" +
 			"is not in such a log. A link's log in a directory of results reads likewise.",
 		Example: "  node lab log lab/tahoe-low/links/0-down.log\n" +
 			"  node lab log uplink.log -o figures",

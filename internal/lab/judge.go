@@ -16,8 +16,8 @@ import (
 
 // Judged is the expectations of an experiment, held against what its runs came to.
 type Judged struct {
-	Name     string
-	Verdicts []check.Verdict
+	Name, About string
+	Verdicts    []check.Verdict
 }
 
 // Judge runs a study and holds what its runs come to against what is expected of them. It leaves
@@ -50,7 +50,7 @@ func Judge(ctx context.Context, s *Study, o Options) (*Judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Judged{s.Name, check.Expectations(s.Cells, inOrder(runs))}, nil
+	return &Judged{s.Name, s.About, check.Expectations(s.Cells, inOrder(runs))}, nil
 }
 
 // Judge holds the runs of a directory against what its experiment expects of them. Cells are the
@@ -67,7 +67,7 @@ func (r *Results) Judge(cells []plan.Cell) (*Judged, error) {
 		return nil, fmt.Errorf("%s: %w: %d runs of %d cells", r.Dir, ErrIncomplete, runs,
 			len(missing))
 	}
-	return &Judged{r.Name, check.Expectations(cells, r.Runs)}, nil
+	return &Judged{r.Name, r.About, check.Expectations(cells, r.Runs)}, nil
 }
 
 // Failed is how many expectations do not hold.

@@ -42,6 +42,7 @@ func unitOf(m result.Metric) Unit {
 		switch u := Unit(d.Unit); u {
 		case Pure, Seconds, Rate, Bytes, Packets:
 			return u
+		case Unknown:
 		}
 		return Unknown // such as bytes/s, which a founding document counts in
 	}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/preset"
+)
+
+// docs/lab.md has all experiments that expect something, and no others. What it says of them is
+// for CI, which runs them.
+func TestThePageOfExperiments(t *testing.T) {
+	page, err := os.ReadFile("../../docs/lab.md")
+	require.NoError(t, err)
+	var there, want []string
+	for _, m := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllSubmatch(page, -1) {
+		there = append(there, string(m[1]))
+	}
+	for _, name := range preset.Names() {
+		s, err := lab.Load(lab.Request{Experiment: name})
+		require.NoError(t, err, name)
+		if len(s.Cells[0].Expect) > 0 {
+			want = append(want, name)
+		}
+	}
+	assert.Equal(t, want, there, "make lab writes it")
+	assert.NotContains(t, string(page), "**fails**")
+}
+
+func TestMarkdownIsLiteral(t *testing.T) {
+	assert.Equal(t, `a \| b\_c &lt;d e`, markdownText("a | b_c <d\ne"))
+}
