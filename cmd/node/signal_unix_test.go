@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -59,12 +60,14 @@ func TestSignalsEndAScriptWithTheirStatus(t *testing.T) {
 // TestCtrlCStopsTheCommandAndNotTheNode types into a real node at a terminal.
 func TestCtrlCStopsTheCommandAndNotTheNode(t *testing.T) {
 	home := t.TempDir()
-	c := exec.CommandContext(t.Context(), nodeProgram(t), loneFile(t))
+	// A terminal's reads have no deadline: the end of the node is theirs.
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	c := exec.CommandContext(ctx, nodeProgram(t), loneFile(t))
 	c.Env = append(os.Environ(), "XDG_STATE_HOME="+home, "TERM=xterm", "NO_COLOR=1")
 	tty, err := pty.StartWithSize(c, &pty.Winsize{Rows: 24, Cols: 80})
 	require.NoError(t, err)
 	defer tty.Close()
-	require.NoError(t, tty.SetReadDeadline(time.Now().Add(30*time.Second)))
 	screen := bufio.NewReader(tty)
 	await := func(want string) {
 		t.Helper()
@@ -87,7 +90,7 @@ func TestCtrlCStopsTheCommandAndNotTheNode(t *testing.T) {
 	await("bytes of data.\r\n")
 	typed("\x03")
 	await("ping statistics ---\r\n")
-	await("100% packet loss")
+	await(" packets transmitted, 0 received") // and how many is a matter of luck
 	await("H> ")
 
 	t.Log("# the node is there as before")
