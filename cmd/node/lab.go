@@ -57,6 +57,7 @@ func labListCommand() *cobra.Command {
 					list = append(list, entry{p.Name, g.Title, p.About})
 				}
 			}
+			list = append(list, entry{casesName, casesTitle, casesAbout})
 			for _, e := range convergence.Experiments() {
 				list = append(list, entry{e.Name, routing, e.Text})
 			}
@@ -95,7 +96,7 @@ func labShowCommand() *cobra.Command {
 				_, err := c.OutOrStdout().Write(p.Text)
 				return err
 			}
-			if strings.HasPrefix(args[0], "rip-") {
+			if strings.HasPrefix(args[0], "rip-") || args[0] == casesName {
 				return misuse(c, fmt.Errorf("%q has no file: it is a program's", args[0]))
 			}
 			return misuse(c, fmt.Errorf("%q is no preset%s; `node lab list` lists them", args[0],
@@ -133,7 +134,7 @@ func labError(c *cobra.Command, name string, err error) error {
 
 // experimentNames are all that can be run by name.
 func experimentNames() []string {
-	names := preset.Names()
+	names := append(preset.Names(), casesName)
 	for _, e := range convergence.Experiments() {
 		names = append(names, e.Name)
 	}

@@ -83,13 +83,34 @@ func printLog(w io.Writer, name string, d *trace.Digest) error {
 	return t.Flush()
 }
 
+// flowsOf are the flows of a log, by its numbers. Where it has none all packets are of one.
+func flowsOf(l *result.LinkRecord) []result.FlowRecord {
+	const most = 1000
+	last := 0
+	for i := range l.Events {
+		e := &l.Events[i]
+		if e.Kind != result.Opportunity {
+			e.Flow = min(max(0, e.Flow), most)
+			last = max(last, e.Flow)
+		}
+	}
+	flows := make([]result.FlowRecord, last+1)
+	for i := range flows {
+		flows[i].Name, flows[i].Upward = fmt.Sprintf("flow %d", i), l.Name == "up"
+	}
+	if last == 0 {
+		flows[0].Name = "all packets"
+	}
+	return flows
+}
+
 // drawLog draws what a link did.
 func drawLog(
 	c *cobra.Command, dir, name string, l *result.LinkRecord, d *trace.Digest,
 ) error {
 	plots := figure.Plots(&result.Record{
 		Title: name, Duration: l.Events[len(l.Events)-1].At, Rate: d.Capacity,
-		Links: []result.LinkRecord{*l},
+		Flows: flowsOf(l), Links: []result.LinkRecord{*l},
 	})
 	if len(plots) == 0 {
 		return fmt.Errorf("%s: nothing in %s can be drawn", c.CommandPath(), name)

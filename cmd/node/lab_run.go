@@ -80,6 +80,9 @@ func labRunCommand() *cobra.Command {
 			if err != nil {
 				return misuse(c, err)
 			}
+			if name == casesName {
+				return runCases(c, &o)
+			}
 			if isRouting(name) {
 				return runRouting(c, name, &o)
 			}
