@@ -59,14 +59,27 @@ func milliseconds(s float64) time.Duration {
 	return time.Duration(math.Round(s*1e3)) * time.Millisecond
 }
 
-// FormatRates writes what rate a trace has in each window, as ParseRates reads it.
+// FormatRates writes what rate a trace has in each window, as ParseRates reads it. The last window
+// ends with the trace.
 func (t Trace) FormatRates(window time.Duration) []byte {
-	var out []byte
-	rates := t.rates(window)
-	for i, r := range append(rates, rates[len(rates)-1]) {
-		out = strconv.AppendFloat(out, (time.Duration(i) * window).Seconds(), 'f', -1, 64)
-		out = append(out, ' ')
-		out = append(strconv.AppendFloat(out, r/1e6, 'f', -1, 64), '\n')
+	end := t[len(t)-1]
+	bits := make([]float64, (end+window-1)/window)
+	for _, at := range t {
+		// The opportunity at a window's end is its last.
+		bits[max(at-1, 0)/window] += OpportunityBits
 	}
+	var out []byte
+	line := func(at time.Duration, rate float64) {
+		out = strconv.AppendFloat(out, at.Seconds(), 'f', -1, 64)
+		out = append(out, ' ')
+		out = append(strconv.AppendFloat(out, rate/1e6, 'f', -1, 64), '\n')
+	}
+	var rate float64
+	for i, b := range bits {
+		from := time.Duration(i) * window
+		rate = b / min(window, end-from).Seconds()
+		line(from, rate)
+	}
+	line(end, rate)
 	return out
 }

@@ -151,6 +151,8 @@ func TestParseRates(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "1\n2\n6\n6\n", string(made.Format()))
 	assert.Equal(t, "0 12\n0.002 0\n0.004 12\n0.006 12\n", string(made.FormatRates(2*ms)))
+	assert.Equal(t, "0 6\n0.004 12\n0.006 12\n", string(made.FormatRates(4*ms)), "all of it")
+	assert.Equal(t, "0 8\n0.006 8\n", string(made.FormatRates(time.Second)), "a trace of 6 ms")
 	for text, want := range map[string]string{
 		"0 1\n":         "r: want two lines or more: the last says where it ends",
 		"0 1\n1\n":      "r:2: 1 columns: want two, seconds and Mbit/s",
