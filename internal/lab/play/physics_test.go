@@ -91,14 +91,14 @@ func quick() bool { return !long.Runs() }
 // least and does not grow. The more packets the path holds the less they weigh: with 60 it is
 // one part in a hundred at the worst, with 240 a third of that.
 func TestRenoUtilisation(t *testing.T) {
+	if quick() {
+		t.Skip("a few seconds")
+	}
 	for _, c := range []struct {
 		recovery string
 		path     int // how many packets it holds
 		within   float64
 	}{{"newreno", 60, .01}, {"sack", 60, .015}, {"rack", 60, .015}, {"rack", 240, .005}} {
-		if quick() && (c.path > 60 || c.recovery == "sack") {
-			continue
-		}
 		for _, b := range []float64{.1, 1. / 3, .5, 1} {
 			t.Run(fmt.Sprintf("%s %d %.1f", c.recovery, c.path, b), func(t *testing.T) {
 				x := cell("reno", int(math.Round(b*float64(c.path))))
@@ -119,13 +119,13 @@ func TestRenoUtilisation(t *testing.T) {
 // sqrt(3/2)/sqrt(p). That, too, leaves recovery out, and that windows are whole segments: it is
 // right for windows that are large.
 func TestRenoUnderPeriodicLoss(t *testing.T) {
+	if quick() {
+		t.Skip("a few seconds")
+	}
 	for _, c := range []struct {
 		every  uint64
 		within float64
 	}{{10000, .03}, {3000, .05}, {1000, .07}} {
-		if quick() && c.every > 3000 {
-			continue
-		}
 		x := cell("reno", 0)
 		wire := netem.Config{Delay: 50 * ms, Rate: netem.BitsPerSecond(1e9)}
 		x.Path.Up = wire
@@ -145,6 +145,9 @@ func TestRenoUnderPeriodicLoss(t *testing.T) {
 
 // Two flows of one algorithm and one round trip have equal shares.
 func TestEqualFlowsAreFair(t *testing.T) {
+	if quick() {
+		t.Skip("a few seconds")
+	}
 	for _, cc := range []string{"reno", "cubic"} {
 		c := cell(cc, 60)
 		addFlow(c, cc).Start = time.Second

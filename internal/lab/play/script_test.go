@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -47,6 +48,9 @@ func TestTahoeAsAFile(t *testing.T) {
 	files := map[string]string{"tahoe.star": tutorial(t, "tahoe.star")}
 	sweep := "flows.0.cc=tahoe,tahoe.star,reno"
 	for loss, most := range map[string]float64{"0.1%": 0, "1%": 0, "5%": 1} {
+		if !long.Runs() && loss != "5%" {
+			continue
+		}
 		cells := cellsOf(t, []byte(tutorial(t, "tahoe.yaml")), files, "path.down.loss="+loss, sweep)
 		for trial := range 3 {
 			var hashes [3]uint64
