@@ -35,23 +35,7 @@ type env struct {
 }
 
 // Variable implements formula.Env.
-func (e env) Variable(name string) (float64, error) {
-	c := &e.cells[e.cell]
-	for _, s := range c.Set {
-		if s.Name != name {
-			continue
-		}
-		v, _, ok := formula.Number(s.Value)
-		if !ok {
-			return 0, fmt.Errorf("%s is %s, and that is not a number", name, s.Value)
-		}
-		return v, nil
-	}
-	if v, ok := c.Constant(name); ok {
-		return v, nil
-	}
-	return 0, fmt.Errorf("this experiment has no %s", name)
-}
+func (e env) Variable(name string) (float64, error) { return e.cells[e.cell].Variable(name) }
 
 // Metric implements formula.Env.
 func (e env) Metric(r formula.Ref) (float64, error) {
