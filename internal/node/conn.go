@@ -33,23 +33,19 @@ type Conn struct {
 	next *Conn         // in the node's list of connections with something to do
 
 	// What the loop has told the application.
-	established chan struct{}
-	delivered   chan struct{} // closed when the peer has acknowledged our FIN
-	ended       chan struct{} // closed when the connection is gone
-	linger      atomic.Int64  // what SetLinger said, and one second more; zero: nothing
-	opened      bool          // established has been closed; the loop's
-	finAcked    bool          // delivered has been closed; the loop's
-	gone        bool          // ended has been closed; the loop's
-	peerClosed  bool          // the operator was told; the loop's
-	loud        bool          // and has to be; the loop's
+	delivered  chan struct{} // closed when the peer has acknowledged our FIN
+	ended      chan struct{} // closed when the connection is gone
+	linger     atomic.Int64  // what SetLinger said, and one second more; zero: nothing
+	finAcked   bool          // delivered has been closed; the loop's
+	gone       bool          // ended has been closed; the loop's
+	peerClosed bool          // the operator was told; the loop's
+	loud       bool          // and has to be; the loop's
 }
 
 func newConn(n *Node, tc *tcp.Conn) *Conn {
 	t := tc.Tuple()
 	c := &Conn{
-		tc: tc, sid: -1,
-		established: make(chan struct{}), delivered: make(chan struct{}),
-		ended: make(chan struct{}),
+		tc: tc, sid: -1, delivered: make(chan struct{}), ended: make(chan struct{}),
 	}
 	c.duplex = duplex{
 		node: n, network: "tcp", notify: c.tell,

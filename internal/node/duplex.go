@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/netip"
@@ -24,16 +25,44 @@ type duplex struct {
 	notify  func(what uint32) // has the loop see what the application did
 
 	// What the loop has told the application.
-	eof     atomic.Bool // the peer's FIN is behind what rx holds
-	failure atomic.Pointer[error]
-	closed  atomic.Bool // by Close
+	established chan struct{} // closed when the peer has answered, or will not
+	eof         atomic.Bool   // the peer's FIN is behind what rx holds
+	failure     atomic.Pointer[error]
+	closed      atomic.Bool // by Close
+	opened      bool        // established has been closed; the loop's
 }
 
 // init gives it its rings.
 func (d *duplex) init(rx, tx *buffer.Ring) {
+	d.established = make(chan struct{})
 	d.in.init(rx)
 	d.out.init(tx)
 	d.in.by.clock, d.out.by.clock = d.node.cfg.Clock, d.node.cfg.Clock
+}
+
+// answered notes that the peer has answered, or will not. The loop's.
+func (d *duplex) answered() {
+	if !d.opened {
+		d.opened = true
+		close(d.established)
+	}
+}
+
+// awaitAnswer waits until the peer has answered, or will not, which is an error as is ctx's
+// end; then the connection is given up by abort.
+func (d *duplex) awaitAnswer(ctx context.Context, abort func()) error {
+	select {
+	case <-d.established:
+	case <-ctx.Done():
+		abort()
+		return context.Cause(ctx)
+	case <-d.node.stopped:
+		return net.ErrClosed
+	}
+	if failure := d.failure.Load(); failure != nil {
+		return *failure
+	}
+	return nil
 }
 
 // half is one direction of a connection, on the application's side.

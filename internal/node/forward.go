@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -81,13 +82,8 @@ func (c *Caught) Accept() (*Conn, error) {
 	if conn == nil {
 		return nil, c.opError(syscall.ECONNABORTED)
 	}
-	select {
-	case <-conn.established:
-	case <-c.node.stopped:
-		return nil, c.opError(net.ErrClosed)
-	}
-	if failure := conn.failure.Load(); failure != nil {
-		return nil, c.opError(*failure)
+	if err := conn.awaitAnswer(context.Background(), conn.Abort); err != nil {
+		return nil, c.opError(err)
 	}
 	select {
 	case <-conn.ended: // RFC 9293 §3.10.7.4: a reset in SYN-RECEIVED is no error to a listener

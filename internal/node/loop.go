@@ -285,9 +285,8 @@ func (c *Conn) heed(ev tcp.Event) {
 		c.eof.Store(true)
 		ev |= tcp.Readable
 	}
-	if !c.opened && ev&(tcp.Established|tcp.Closed) != 0 {
-		c.opened = true
-		close(c.established)
+	if ev&(tcp.Established|tcp.Closed) != 0 {
+		c.answered()
 	}
 	if ev&tcp.Readable != 0 {
 		wake(c.in.ready)

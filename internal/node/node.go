@@ -263,15 +263,8 @@ func (n *Node) adopt(c *Conn, l *Listener) {
 	n.conns[c] = struct{}{}
 	c.sid = n.stack.AddConn(c.tc).ID
 	c.reprobe()
-	select {
-	case <-c.established:
-	default:
-		if l != nil {
-			c.opened = true
-			close(c.established)
-		}
-	}
 	if l != nil {
+		c.answered()
 		c.loud = l.loud
 		n.announceAccept(c, l)
 	}

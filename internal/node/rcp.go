@@ -146,16 +146,8 @@ func (n *Node) DialRCP(
 	if err = firstError(callErr, netError(err)); err != nil {
 		return fail(err)
 	}
-	select {
-	case <-c.established:
-	case <-ctx.Done():
-		c.Abort()
-		return fail(context.Cause(ctx))
-	case <-n.stopped:
-		return fail(net.ErrClosed)
-	}
-	if failure := c.failure.Load(); failure != nil {
-		return fail(*failure)
+	if err := c.awaitAnswer(ctx, c.Abort); err != nil {
+		return fail(err)
 	}
 	return c, nil
 }

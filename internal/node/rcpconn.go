@@ -21,9 +21,7 @@ type RCPConn struct {
 	port   *rcpPort    // the loop's
 	socket *rcp.Socket // the loop's, but for the rings
 
-	established chan struct{} // closed when the peer has answered, or will not
-	opened      bool          // it is; the loop's
-	gone        bool          // the socket has ended; the loop's
+	gone bool // the socket has ended; the loop's
 }
 
 var _ net.Conn = (*RCPConn)(nil)
@@ -34,7 +32,7 @@ func (p *rcpPort) adopt(s *rcp.Socket) *RCPConn {
 	if local.Addr().IsUnspecified() {
 		local = netip.AddrPortFrom(p.node.stack.LocalTo(s.Peer().Addr()), local.Port())
 	}
-	c := &RCPConn{port: p, socket: s, established: make(chan struct{})}
+	c := &RCPConn{port: p, socket: s}
 	c.duplex = duplex{
 		node: p.node, network: rcpNetwork, notify: c.tell, local: local, peer: s.Peer(),
 	}
@@ -101,9 +99,8 @@ func (c *RCPConn) heed() {
 	if s.Finished() || s.State() == rcp.Closed && s.Err() == nil {
 		c.eof.Store(true)
 	}
-	if s.State() != rcp.Connecting && !c.opened {
-		c.opened = true
-		close(c.established)
+	if s.State() != rcp.Connecting {
+		c.answered()
 	}
 	if s.State() == rcp.Closed && !c.gone {
 		c.gone = true
