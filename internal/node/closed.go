@@ -52,9 +52,8 @@ func ClosedListener() *Listener {
 
 // ClosedPacketConn returns a UDP socket that is closed.
 func ClosedPacketConn() *PacketConn {
-	c := &PacketConn{node: Closed(), sid: -1, done: make(chan struct{})}
-	c.closed.Store(true)
-	close(c.done)
+	c := &PacketConn{sid: -1}
+	c.initClosed(c.refuse)
 	return c
 }
 
@@ -74,13 +73,7 @@ func DecidedUDP() *CaughtUDP {
 
 // ClosedRawConn returns a raw socket that is closed.
 func ClosedRawConn() *RawConn {
-	c := &RawConn{
-		node: Closed(), network: "ip4", local: netip.IPv4Unspecified(), raw: &stack.Raw{},
-		done: make(chan struct{}),
-	}
-	c.closed.Store(true)
-	close(c.done)
-	c.readBy.init()
-	c.writeBy.init()
+	c := &RawConn{network: "ip4", local: netip.IPv4Unspecified(), raw: &stack.Raw{}}
+	c.initClosed(c.refuse)
 	return c
 }

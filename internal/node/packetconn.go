@@ -4,11 +4,9 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -21,7 +19,7 @@ import (
 // a ring that it shares with the loop; what is sent is handed to the loop, which
 // answers at once whether it can leave.
 type PacketConn struct {
-	node  *Node
+	ends
 	us    *udp.Socket // the loop's
 	local netip.AddrPort
 	peer  netip.AddrPort // invalid: not connected
@@ -29,13 +27,7 @@ type PacketConn struct {
 
 	mu      sync.Mutex // makes concurrent readers one consumer
 	rx      *buffer.Ring
-	arrived chan struct{} // a token: look at the ring, or the failure
-	readBy  deadline
-	writeBy deadline
-
 	failure atomic.Pointer[error] // what ICMP reported, for the next call
-	closed  atomic.Bool
-	done    chan struct{} // closed by Close, or with the node
 }
 
 var (
@@ -75,10 +67,8 @@ func (n *Node) DialUDPFrom(from, to netip.AddrPort) (*PacketConn, error) {
 }
 
 func (n *Node) openPacketConn(open func() (*udp.Socket, error)) (*PacketConn, error) {
-	c := &PacketConn{node: n, arrived: make(chan struct{}, 1), done: make(chan struct{})}
-	c.readBy.init()
-	c.writeBy.init()
-	c.readBy.clock, c.writeBy.clock = n.cfg.Clock, n.cfg.Clock
+	c := &PacketConn{}
+	c.init(n, c.refuse, func() { n.releasePacketConn(c) })
 	var err error
 	callErr := n.call(func(clock.Time) {
 		if c.us, err = open(); err != nil {
@@ -101,25 +91,16 @@ func (c *PacketConn) ReadFromAddrPort(p []byte) (int, netip.AddrPort, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
-		if c.closed.Load() {
-			return 0, netip.AddrPort{}, c.opError("read", netip.AddrPort{}, net.ErrClosed)
-		}
-		select {
-		case <-c.readBy.wait():
-			return 0, netip.AddrPort{}, c.opError("read", netip.AddrPort{}, os.ErrDeadlineExceeded)
-		default:
+		if err := c.over(&c.readBy); err != nil {
+			return 0, netip.AddrPort{}, c.refuse("read", err)
 		}
 		if r, ok := udp.Dequeue(c.rx, p); ok {
 			return min(r.Len, len(p)), r.From, nil
 		}
 		if err := c.takeFailure(); err != nil {
-			return 0, netip.AddrPort{}, c.opError("read", netip.AddrPort{}, err)
+			return 0, netip.AddrPort{}, c.refuse("read", err)
 		}
-		select {
-		case <-c.arrived:
-		case <-c.done:
-		case <-c.readBy.wait():
-		}
+		c.awaitArrival()
 	}
 }
 
@@ -176,7 +157,7 @@ func (c *PacketConn) WriteTo(p []byte, to net.Addr) (int, error) {
 // Write sends p to the peer as one datagram.
 func (c *PacketConn) Write(p []byte) (int, error) {
 	if !c.peer.IsValid() {
-		return 0, c.opError("write", netip.AddrPort{}, syscall.EDESTADDRREQ)
+		return 0, c.refuse("write", syscall.EDESTADDRREQ)
 	}
 	return c.send(p, netip.AddrPort{})
 }
@@ -184,13 +165,8 @@ func (c *PacketConn) Write(p []byte) (int, error) {
 // send hands a datagram to the loop.
 func (c *PacketConn) send(p []byte, to netip.AddrPort) (int, error) {
 	for {
-		if c.closed.Load() {
-			return 0, c.opError("write", to, net.ErrClosed)
-		}
-		select {
-		case <-c.writeBy.wait():
-			return 0, c.opError("write", to, os.ErrDeadlineExceeded)
-		default:
+		if err := c.over(&c.writeBy); err != nil {
+			return 0, c.opError("write", to, err)
 		}
 		if err := c.takeFailure(); err != nil {
 			return 0, c.opError("write", to, err)
@@ -212,11 +188,7 @@ func (c *PacketConn) send(p []byte, to netip.AddrPort) (int, error) {
 		if room == nil {
 			return 0, c.opError("write", to, err)
 		}
-		select {
-		case <-room:
-		case <-c.done:
-		case <-c.writeBy.wait():
-		}
+		c.awaitRoom(room)
 	}
 }
 
@@ -226,23 +198,6 @@ func (c *PacketConn) takeFailure() error {
 		return *err
 	}
 	return nil
-}
-
-// Close closes the socket; calls that wait fail with net.ErrClosed.
-func (c *PacketConn) Close() error {
-	if c.closed.Swap(true) {
-		return c.opError("close", netip.AddrPort{}, net.ErrClosed)
-	}
-	c.end()
-	_ = c.node.call(func(clock.Time) { c.node.releasePacketConn(c) }) // closed: it is done
-	return nil
-}
-
-// end wakes whoever waits.
-func (c *PacketConn) end() {
-	close(c.done)
-	c.readBy.stop()
-	c.writeBy.stop()
 }
 
 // LocalAddr returns a *net.UDPAddr of the virtual network.
@@ -256,24 +211,9 @@ func (c *PacketConn) RemoteAddr() net.Addr {
 	return net.UDPAddrFromAddrPort(c.peer)
 }
 
-// SetDeadline sets both deadlines.
-func (c *PacketConn) SetDeadline(t time.Time) error {
-	return firstError(c.SetReadDeadline(t), c.SetWriteDeadline(t))
-}
-
-// SetReadDeadline makes reads give up at t; the zero time means never.
-func (c *PacketConn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.readBy, t) }
-
-// SetWriteDeadline makes writes give up at t; the zero time means never.
-func (c *PacketConn) SetWriteDeadline(t time.Time) error { return c.setDeadline(&c.writeBy, t) }
-
-func (c *PacketConn) setDeadline(by *deadline, t time.Time) error {
-	if c.closed.Load() {
-		return c.opError("set", netip.AddrPort{}, net.ErrClosed)
-	}
-	by.set(t)
-	wake(c.arrived) // a read that waits looks at the new deadline
-	return nil
+// refuse is opError without an address.
+func (c *PacketConn) refuse(op string, err error) error {
+	return c.opError(op, netip.AddrPort{}, err)
 }
 
 func (c *PacketConn) opError(op string, to netip.AddrPort, err error) error {

@@ -55,9 +55,6 @@ func (n *Node) releasePacketConn(c *PacketConn) {
 // closePackets closes every socket, at the end.
 func (n *Node) closePackets() {
 	for c := range n.packetConns {
-		if !c.closed.Swap(true) {
-			c.end()
-		}
-		n.releasePacketConn(c)
+		c.shut()
 	}
 }

@@ -85,7 +85,7 @@ func (c *PacketConn) option(do func(n *Node) error) (err error) {
 		err = do(c.node)
 	})
 	if err = firstError(callErr, netError(err)); err != nil {
-		return c.opError("set", netip.AddrPort{}, err)
+		return c.refuse("set", err)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ type UDPInfo = udp.Info
 func (c *PacketConn) Info() (i UDPInfo, err error) {
 	callErr := c.node.call(func(clock.Time) { i = c.us.Info() })
 	if callErr != nil {
-		return i, c.opError("info", netip.AddrPort{}, callErr)
+		return i, c.refuse("info", callErr)
 	}
 	return i, nil
 }

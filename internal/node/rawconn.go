@@ -4,10 +4,8 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/stack"
@@ -16,21 +14,15 @@ import (
 // RawConn is a socket for the packets of one IP protocol. It implements net.PacketConn:
 // what is read and written is what is behind the IP header.
 type RawConn struct {
-	node    *Node
+	ends
 	network string // as it was asked for: "ip4:icmp"
 	raw     *stack.Raw
 	local   netip.Addr // unspecified: any of the node's
 
-	mu      sync.Mutex
-	queue   []rawPacket
-	queued  int           // bytes, where none counts less than rawCharge
-	arrived chan struct{} // a token: look at the queue
-	readBy  deadline
-	writeBy deadline
-	ttl     atomic.Uint32 // of what is sent; 0: the node's own
-
-	closed atomic.Bool
-	done   chan struct{}
+	mu     sync.Mutex
+	queue  []rawPacket
+	queued int           // bytes, where none counts less than rawCharge
+	ttl    atomic.Uint32 // of what is sent; 0: the node's own
 }
 
 type rawPacket struct {
@@ -49,17 +41,12 @@ var _ net.PacketConn = (*RawConn)(nil)
 // ListenRaw opens a socket for a protocol on one of the node's addresses, or with
 // 0.0.0.0 on all. Network is what errors call it.
 func (n *Node) ListenRaw(network string, protocol uint8, on netip.Addr) (*RawConn, error) {
-	c := &RawConn{
-		node: n, network: network, local: on,
-		arrived: make(chan struct{}, 1), done: make(chan struct{}),
-	}
+	c := &RawConn{network: network, local: on}
+	c.init(n, c.refuse, func() { n.releaseRaw(c) })
 	c.raw = &stack.Raw{Protocol: protocol, Hear: c.hear}
 	if !on.IsUnspecified() {
 		c.raw.Local = on
 	}
-	c.readBy.init()
-	c.writeBy.init()
-	c.readBy.clock, c.writeBy.clock = n.cfg.Clock, n.cfg.Clock
 	var err error
 	callErr := n.call(func(clock.Time) {
 		if err = n.stack.OpenRaw(c.raw); err == nil {
@@ -107,22 +94,13 @@ func (c *RawConn) take() (p rawPacket, ok bool) {
 // of it is lost. The address is a *net.IPAddr.
 func (c *RawConn) ReadFrom(p []byte) (int, net.Addr, error) {
 	for {
-		if c.closed.Load() {
-			return 0, nil, c.opError("read", netip.Addr{}, net.ErrClosed)
-		}
-		select {
-		case <-c.readBy.wait():
-			return 0, nil, c.opError("read", netip.Addr{}, os.ErrDeadlineExceeded)
-		default:
+		if err := c.over(&c.readBy); err != nil {
+			return 0, nil, c.refuse("read", err)
 		}
 		if got, ok := c.take(); ok {
 			return copy(p, got.data), ipAddr(got.from), nil
 		}
-		select {
-		case <-c.arrived:
-		case <-c.done:
-		case <-c.readBy.wait():
-		}
+		c.awaitArrival()
 	}
 }
 
@@ -130,7 +108,7 @@ func (c *RawConn) ReadFrom(p []byte) (int, net.Addr, error) {
 // filled in.
 func (c *RawConn) WriteTo(p []byte, to net.Addr) (int, error) {
 	if to == nil {
-		return 0, c.opError("write", netip.Addr{}, errMissingAddress)
+		return 0, c.refuse("write", errMissingAddress)
 	}
 	dst, err := netip.ParseAddr(to.String())
 	if dst = dst.Unmap(); err != nil || !dst.Is4() {
@@ -147,24 +125,15 @@ func (c *RawConn) WriteTo(p []byte, to net.Addr) (int, error) {
 		case room == nil:
 			return 0, c.opError("write", dst, err)
 		}
-		select {
-		case <-room:
-		case <-c.done:
-		case <-c.writeBy.wait():
-		}
+		c.awaitRoom(room)
 	}
 }
 
 // send hands a packet to the loop. With room there was none for it, and room is closed
 // when it is worth another try.
 func (c *RawConn) send(p []byte, dst netip.Addr) (room chan struct{}, err error) {
-	if c.closed.Load() {
-		return nil, net.ErrClosed
-	}
-	select {
-	case <-c.writeBy.wait():
-		return nil, os.ErrDeadlineExceeded
-	default:
+	if err := c.over(&c.writeBy); err != nil {
+		return nil, err
 	}
 	packet := stack.RawPacket{
 		Protocol: c.raw.Protocol, Src: c.raw.Local, Dst: dst, TTL: uint8(c.ttl.Load()), Payload: p,
@@ -180,26 +149,10 @@ func (c *RawConn) send(p []byte, dst netip.Addr) (room chan struct{}, err error)
 // SetTTL sets the TTL of what is sent from now on; 0: the node's own.
 func (c *RawConn) SetTTL(ttl int) error {
 	if ttl < 0 || ttl > 255 {
-		return c.opError("set", netip.Addr{}, misuse("TTL %d: want 0 to 255", ttl))
+		return c.refuse("set", misuse("TTL %d: want 0 to 255", ttl))
 	}
 	c.ttl.Store(uint32(ttl))
 	return nil
-}
-
-// Close closes the socket; calls that wait fail with net.ErrClosed.
-func (c *RawConn) Close() error {
-	if c.closed.Swap(true) {
-		return c.opError("close", netip.Addr{}, net.ErrClosed)
-	}
-	c.end()
-	_ = c.node.call(func(clock.Time) { c.node.releaseRaw(c) }) // closed: it is done
-	return nil
-}
-
-func (c *RawConn) end() {
-	close(c.done)
-	c.readBy.stop()
-	c.writeBy.stop()
 }
 
 // releaseRaw strikes a socket from the books. The loop's.
@@ -211,38 +164,16 @@ func (n *Node) releaseRaw(c *RawConn) {
 // closeRaws closes every raw socket, at the end. The loop's.
 func (n *Node) closeRaws() {
 	for c := range n.rawConns {
-		if !c.closed.Swap(true) {
-			c.end()
-		}
-		n.releaseRaw(c)
+		c.shut()
 	}
 }
 
 // LocalAddr returns a *net.IPAddr of the virtual network.
 func (c *RawConn) LocalAddr() net.Addr { return ipAddr(c.local) }
 
-// SetDeadline sets both deadlines.
-func (c *RawConn) SetDeadline(t time.Time) error {
-	return firstError(c.SetReadDeadline(t), c.SetWriteDeadline(t))
-}
-
-// SetReadDeadline makes reads give up at t; the zero time means never.
-func (c *RawConn) SetReadDeadline(t time.Time) error {
-	if c.closed.Load() {
-		return c.opError("set", netip.Addr{}, net.ErrClosed)
-	}
-	c.readBy.set(t)
-	wake(c.arrived) // a read that waits looks at the new deadline
-	return nil
-}
-
-// SetWriteDeadline makes writes give up at t; the zero time means never.
-func (c *RawConn) SetWriteDeadline(t time.Time) error {
-	if c.closed.Load() {
-		return c.opError("set", netip.Addr{}, net.ErrClosed)
-	}
-	c.writeBy.set(t)
-	return nil
+// refuse is opError without an address.
+func (c *RawConn) refuse(op string, err error) error {
+	return c.opError(op, netip.Addr{}, err)
 }
 
 func (c *RawConn) opError(op string, to netip.Addr, err error) error {
