@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/script"
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -11,12 +12,12 @@ import (
 )
 
 // tcpConfig is how a flow's end on one side speaks TCP.
-func (f *flow) tcpConfig(s side) (tcp.Config, error) {
+func (f *flow) tcpConfig(s gauge.Side) (tcp.Config, error) {
 	cfg := f.TCP
 	if f.Protocol != plan.TCP || f.Ssthresh == 0 && f.Script == nil {
 		return cfg, nil
 	}
-	name := f.algorithm()
+	name := algorithm(f.Flow)
 	var create congestion.Make
 	var err error
 	if f.Script != nil {
@@ -30,11 +31,11 @@ func (f *flow) tcpConfig(s side) (tcp.Config, error) {
 
 // scripted has a flow's Starlark file make the controllers of its end on one side. Its first
 // error ends the run. What it prints is the sender's: the other end sends no data.
-func (f *flow) scripted(s side) congestion.Make {
+func (f *flow) scripted(s gauge.Side) congestion.Make {
 	h := script.Hooks{
 		Failed: func(err error) { f.run.fail(fmt.Errorf("flow %s: %w", f.Name, err)) },
 	}
-	if to := f.run.printed; to != nil && (s == leftSide) != f.Upward {
+	if to := f.run.printed; to != nil && (s == gauge.Left) != f.Upward {
 		h.Printed = func(_ clock.Time, line string) {
 			to(f.run.since(f.run.Now()), f.Name+": "+line)
 		}
@@ -42,8 +43,8 @@ func (f *flow) scripted(s side) congestion.Make {
 	return f.Script.Begin(h).New
 }
 
-// algorithm is the name of the flow's congestion control.
-func (f *flow) algorithm() string {
+// algorithm is the name of a flow's congestion control.
+func algorithm(f *plan.Flow) string {
 	if f.TCP.Congestion == "" {
 		return "cubic"
 	}

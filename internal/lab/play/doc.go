@@ -9,8 +9,8 @@
 //	left n ──┘                                  └── right n
 //
 // play.go is the run from beginning to end, dumbbell.go its world, flow.go one flow, source.go,
-// sink.go and request.go the applications, parcel.go whose packet one is, meter.go what the
-// bottleneck does, histogram.go how times are counted, metrics.go what it all comes to.
+// sink.go and request.go the applications, guest.go those of founding documents, record.go what
+// figures are drawn from, metrics.go what it all comes to. internal/lab/gauge counts.
 //
 // The i-th trial of every cell of an experiment has one seed, and each component of the world a
 // random stream by its own name. So two cells that differ in an algorithm meet the same luck.

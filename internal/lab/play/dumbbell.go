@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strconv"
 
+	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/sim"
 	"github.com/tidepool-net/tidepool/internal/stack"
@@ -13,13 +14,9 @@ import (
 // dumbbell is the world: two routers with the bottleneck between them, and what it does.
 type dumbbell struct {
 	left, right *sim.Host
-	down, up    *meter
+	path        *gauge.Path
 	ends        []sim.End // from which wires lead away
 }
-
-// maxFlows is how many flows the addresses are for: 10.0.0.0/9 has the left side's networks,
-// 10.128.0.0/9 the right side's, one of 256 addresses for each flow.
-const maxFlows = 1 << 15
 
 // The addresses of the bottleneck.
 var (
@@ -27,50 +24,26 @@ var (
 	farBottleneck  = netip.MustParsePrefix("172.16.0.2/30")
 )
 
-// Host numbers in the networks of the flows.
-const (
-	routerNumber = 1
-	hostNumber   = 2
-)
-
-// side is the left or the right one: a bit of the addresses.
-type side byte
-
-const (
-	leftSide  side = 0
-	rightSide side = 128
-)
-
-// address returns an address in the network of a flow.
-func (s side) address(flow int, host byte) netip.Addr {
-	return netip.AddrFrom4([4]byte{10, byte(s) | byte(flow>>8), byte(flow), host})
-}
-
-// prefix is what all networks of a side share.
-func (s side) prefix() netip.Prefix {
-	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(s), 0, 0}), 9)
-}
-
 // build makes the hosts and the wires.
 func (r *run) build() error {
-	if n := len(r.x.Flows); n == 0 || n > maxFlows {
-		return fmt.Errorf("%d flows: want 1 to %d", n, maxFlows)
+	if n := len(r.x.Flows); n == 0 || n > gauge.MaxFlows {
+		return fmt.Errorf("%d flows: want 1 to %d", n, gauge.MaxFlows)
 	}
 	var err error
-	if r.left, err = r.router("left", leftSide, nearBottleneck, farBottleneck); err != nil {
+	if r.left, err = r.router("left", gauge.Left, nearBottleneck, farBottleneck); err != nil {
 		return err
 	}
-	if r.right, err = r.router("right", rightSide, farBottleneck, nearBottleneck); err != nil {
+	if r.right, err = r.router("right", gauge.Right, farBottleneck, nearBottleneck); err != nil {
 		return err
 	}
-	r.down = newMeter(r, "down", r.x.Path.Down)
-	r.up = newMeter(r, "up", r.x.Path.Up)
+	r.path = gauge.NewPath(r.x, r.began)
 	near, far := sim.End{Host: r.left}, sim.End{Host: r.right}
-	if err := r.wire(near, far, r.down.cfg, r.up.cfg); err != nil {
+	down, up := r.x.Path.Down, r.x.Path.Up
+	down.Origin, up.Origin = r.began, r.began // of what changes with time
+	if err := r.wire(near, far, down, up); err != nil {
 		return err
 	}
-	r.down.watch(r.left)
-	r.up.watch(r.right)
+	r.path.Watch(near.Out(), far.Out())
 	for i := range r.x.Flows {
 		if err := r.addFlow(i); err != nil {
 			return err
@@ -80,17 +53,17 @@ func (r *run) build() error {
 }
 
 // router adds a router: its first interface is at the bottleneck, the others are the flows'.
-func (r *run) router(name string, s side, own, other netip.Prefix) (*sim.Host, error) {
-	far := leftSide ^ rightSide ^ s
+func (r *run) router(name string, s gauge.Side, own, other netip.Prefix) (*sim.Host, error) {
+	far := s.Other()
 	cfg := stack.Config{
 		Interfaces: []stack.Interface{{Name: "bottleneck", Addr: own, MTU: r.x.Path.MTU}},
-		Routes:     []stack.Route{{Prefix: far.prefix(), Via: other.Addr()}},
+		Routes:     []stack.Route{{Prefix: far.Prefix(), Via: other.Addr()}},
 		Forwarding: true,
 	}
 	for i := range r.x.Flows {
 		cfg.Interfaces = append(cfg.Interfaces, stack.Interface{
 			Name: "if" + strconv.Itoa(i+1), MTU: r.x.Path.MTU,
-			Addr: netip.PrefixFrom(s.address(i, routerNumber), 24),
+			Addr: netip.PrefixFrom(s.Address(i, gauge.RouterNumber), 24),
 		})
 	}
 	return r.AddHost("router "+name, cfg)
@@ -99,26 +72,26 @@ func (r *run) router(name string, s side, own, other netip.Prefix) (*sim.Host, e
 // addFlow adds a flow with its hosts.
 func (r *run) addFlow(i int) error {
 	f := newFlow(r, i)
-	left, err := r.host(f, leftSide, r.left)
+	left, err := r.host(f, gauge.Left, r.left)
 	if err != nil {
 		return err
 	}
-	right, err := r.host(f, rightSide, r.right)
+	right, err := r.host(f, gauge.Right, r.right)
 	if err != nil {
 		return err
 	}
-	f.sender, f.receiver, f.to = left, right, rightSide
+	f.sender, f.receiver, f.to = left, right, gauge.Right
 	if f.Upward {
-		f.sender, f.receiver, f.to = right, left, leftSide
+		f.sender, f.receiver, f.to = right, left, gauge.Left
 	}
 	r.flows = append(r.flows, f)
 	return nil
 }
 
 // host adds a flow's host on one side, with its wire to the router.
-func (r *run) host(f *flow, s side, router *sim.Host) (*sim.Host, error) {
+func (r *run) host(f *flow, s gauge.Side, router *sim.Host) (*sim.Host, error) {
 	name := "left "
-	if s == rightSide {
+	if s == gauge.Right {
 		name = "right "
 	}
 	transport, err := f.tcpConfig(s)
@@ -128,11 +101,11 @@ func (r *run) host(f *flow, s side, router *sim.Host) (*sim.Host, error) {
 	cfg := stack.Config{
 		Interfaces: []stack.Interface{{
 			Name: "if0", MTU: f.mtu(),
-			Addr: netip.PrefixFrom(s.address(f.index, hostNumber), 24),
+			Addr: netip.PrefixFrom(s.Address(f.index, gauge.HostNumber), 24),
 		}},
 		Routes: []stack.Route{{
 			Prefix: netip.PrefixFrom(netip.IPv4Unspecified(), 0),
-			Via:    s.address(f.index, routerNumber),
+			Via:    s.Address(f.index, gauge.RouterNumber),
 		}},
 		TCP: transport,
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/sim"
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -17,14 +18,13 @@ type flow struct {
 	run              *run
 	index            int
 	sender, receiver *sim.Host
-	to               side // that the data goes to
+	to               gauge.Side // that the data goes to
 	// The two ends of the connection, nil before there is one, or what counts for itself.
 	tx, rx *sim.Conn
 	guest  guest
 
-	tally
-	view
-	tape *flowTape // nil: nothing is recorded
+	view gauge.View
+	tape *gauge.FlowTape // nil: nothing is recorded
 	// Goodput counts what was received after it had warmBytes.
 	received, warmBytes uint64
 	begun               clock.Time
@@ -39,15 +39,6 @@ type flow struct {
 	asked               int        // requests
 	asking              clock.Time // when the last of them was made
 }
-
-// tally is what a flow's packets at the bottleneck come to.
-type tally struct {
-	sent, data, bare, dropped uint64
-	crossedBytes              uint64 // that data packets took of its server, since the warm-up
-}
-
-// port is where receivers listen.
-const port = 5001
 
 var errNotPlayed = errors.New("is not played in virtual time")
 
@@ -94,17 +85,17 @@ func (f *flow) beginTCP() error {
 	}
 	var app sim.App = newSource(f)
 	if f.App.Requests > 0 {
-		listens, dials, at = f.sender, f.receiver, f.to^leftSide^rightSide
+		listens, dials, at = f.sender, f.receiver, f.to.Other()
 		welcome = func(c *sim.Conn) sim.App {
 			f.sends(c)
 			return &responder{flow: f}
 		}
 		app = &requester{flow: f}
 	}
-	if _, err := listens.Listen(port, 1, welcome); err != nil {
+	if _, err := listens.Listen(gauge.Port, 1, welcome); err != nil {
 		return err
 	}
-	to := netip.AddrPortFrom(at.address(f.index, hostNumber), port)
+	to := netip.AddrPortFrom(at.Address(f.index, gauge.HostNumber), gauge.Port)
 	_, err := dials.Dial(to, app)
 	return err
 }
@@ -113,9 +104,9 @@ func (f *flow) beginTCP() error {
 func (f *flow) sends(c *sim.Conn) {
 	f.tx = c
 	c.TCP().SetProbe(func(s *tcp.Sample) {
-		fresh := f.sampled(s)
+		fresh := f.view.Sampled(s)
 		if f.tape != nil {
-			f.tape.sample(f.run.since(s.Time), s, fresh)
+			f.tape.Sample(f.run.since(s.Time), s, fresh)
 		}
 	})
 }
@@ -125,7 +116,7 @@ func (f *flow) took(now clock.Time, n int) {
 	f.received += uint64(n)
 	f.progress = now
 	if f.tape != nil {
-		f.tape.got(f.run.since(now), f.received)
+		f.tape.Got(f.run.since(now), f.received)
 	}
 }
 
@@ -175,24 +166,5 @@ func (f *flow) stop(now clock.Time) {
 // warm ends the warm-up.
 func (f *flow) warm(now clock.Time) {
 	f.warmBytes = f.received
-	f.crossedBytes = 0
-	f.view.warm(now)
-}
-
-// count takes note of a packet of the flow that comes to the bottleneck.
-func (f *flow) count(p *parcel) {
-	f.sent++
-	switch {
-	case p.data > 0:
-		f.data++
-	case p.bare:
-		f.bare++
-	}
-}
-
-// crossed takes note of a packet of the flow that the bottleneck sends.
-func (f *flow) crossed(p *parcel) {
-	if p.data > 0 && p.from != f.to {
-		f.crossedBytes += uint64(p.size)
-	}
+	f.view.Warm(now)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/sim"
@@ -28,7 +29,7 @@ type guest interface {
 func (f *flow) attach() (guest, error) {
 	app := &f.App
 	client, server := f.sender, f.receiver
-	there := netip.AddrPortFrom(f.to.address(f.index, hostNumber), port)
+	there := netip.AddrPortFrom(f.to.Address(f.index, gauge.HostNumber), gauge.Port)
 	switch {
 	case app.Echo != nil && f.Protocol == plan.TCP:
 		a, err := fence.AttachTCP(client, server, there, *app.Echo)
@@ -60,8 +61,7 @@ func speaks(a objects.Arm) plan.Protocol {
 
 // here is where the sending side listens.
 func (f *flow) here() netip.AddrPort {
-	from := f.to ^ leftSide ^ rightSide
-	return netip.AddrPortFrom(from.address(f.index, hostNumber), port)
+	return netip.AddrPortFrom(f.to.Other().Address(f.index, gauge.HostNumber), gauge.Port)
 }
 
 func (f *flow) attachNotebook(sender, receiver *sim.Host) (guest, error) {
@@ -122,31 +122,31 @@ func (f fetch) report(v result.Values) (finished bool, failure string) {
 	v[result.Damaged] = float64(r.Damaged)
 	v[result.ObjectsDone] = float64(r.Complete)
 	took(v, r.Took, r.Bytes, r.Finished)
-	var all, small, large histogram
+	var all, small, large gauge.Histogram
 	for i := range r.Objects {
 		o := &r.Objects[i]
 		if !o.Complete {
 			continue
 		}
-		all.add(o.Done)
+		all.Add(o.Done)
 		if strings.HasPrefix(o.Name, "small") {
-			small.add(o.Done)
+			small.Add(o.Done)
 		} else {
-			large.add(o.Done)
+			large.Add(o.Done)
 		}
 	}
 	for _, part := range []struct {
-		of         *histogram
+		of         *gauge.Histogram
 		mean, last result.Metric
 	}{
 		{&all, result.ObjectMean, ""},
 		{&small, result.SmallMean, result.SmallLast},
 		{&large, result.LargeMean, result.LargeLast},
 	} {
-		if part.of.count > 0 {
-			v[part.mean] = part.of.mean().Seconds()
+		if part.of.Count > 0 {
+			v[part.mean] = part.of.Mean().Seconds()
 			if part.last != "" {
-				v[part.last] = part.of.most.Seconds()
+				v[part.last] = part.of.Most.Seconds()
 			}
 		}
 	}
@@ -209,12 +209,13 @@ func (n notes) report(v result.Values) (finished bool, failure string) {
 // record records what its acknowledgments left behind.
 func (n notes) record(f *flow) {
 	r := n.Result()
+	f.tape.SendMSS(notebookBytes)
 	for i := range r.Points {
 		p := &r.Points[i]
-		f.tape.samples.add(result.Sample{
+		f.tape.Row(&result.Sample{
 			At: f.Start + p.At, RTT: p.RTT, SRTT: p.RTT,
 			Cwnd: p.Cwnd * notebookBytes, Ssthresh: p.Ssthresh * notebookBytes, State: "open",
-		}, f.tape.place())
+		})
 	}
 }
 

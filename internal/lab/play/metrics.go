@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -39,37 +40,8 @@ func (r *run) result() *result.Trial {
 		t.Whole[result.Jain] = all * all / (float64(len(t.Flows)) * squares)
 	}
 	t.Whole[result.Packets] = packets
-	r.bottleneck(now, t.Whole)
+	r.path.Result(now, t.Whole)
 	return t
-}
-
-// bottleneck adds what the path did. Its queue and its utilisation are the dataMeter's.
-func (r *run) bottleneck(now clock.Time, v result.Values) {
-	m := r.dataMeter()
-	counts := m.link.Counters()
-	v[result.Losses] = float64(r.down.link.Counters().Lost + r.up.link.Counters().Lost)
-	v[result.QueueDrops] = float64(counts.QueueDropped + counts.Overflowed)
-	v[result.Policed] = float64(counts.Policed)
-	v[result.Marks] = float64(counts.Marked)
-	if bits := m.capacity(r.x.Warmup, r.since(now)); bits > 0 {
-		v[result.Utilisation] = m.used() / bits
-	}
-	if m.cfg.Rate != nil && m.waits.count > 0 {
-		v[result.QueueMean] = m.waits.mean().Seconds()
-		v[result.QueueP50] = m.waits.percentile(.50).Seconds()
-		v[result.QueueP95] = m.waits.percentile(.95).Seconds()
-		v[result.QueueMax] = m.waits.most.Seconds()
-	}
-}
-
-// dataMeter is that of the direction that data takes: down, if there are flows in both.
-func (r *run) dataMeter() *meter {
-	for _, f := range r.flows {
-		if !f.Upward {
-			return r.down
-		}
-	}
-	return r.up
 }
 
 // result is what the flow came to.
@@ -77,15 +49,16 @@ func (f *flow) result(now clock.Time) result.Flow {
 	if f.ended == clock.Never {
 		f.ended = now
 	}
-	o := result.Flow{Name: f.Name, Label: f.label(), Values: result.Values{}}
+	o := result.Flow{Name: f.Name, Label: Label(f.Flow), Values: result.Values{}}
 	o.Finished, o.Note = f.outcome()
 	v := o.Values
 	v[result.Delivered] = float64(f.received)
-	v[result.Sent] = float64(f.sent)
-	v[result.Drops] = float64(f.dropped)
+	crossed := f.run.path.Tallies[f.index]
+	v[result.Sent] = float64(crossed.Sent)
+	v[result.Drops] = float64(crossed.Dropped)
 	if f.Protocol == plan.TCP {
-		v[result.DataSent] = float64(f.data)
-		v[result.AcksSent] = float64(f.bare)
+		v[result.DataSent] = float64(crossed.Data)
+		v[result.AcksSent] = float64(crossed.Bare)
 	}
 	until := f.ended
 	if f.completed != clock.Never {
@@ -96,9 +69,9 @@ func (f *flow) result(now clock.Time) result.Flow {
 	if f.begun != clock.Never && until > from {
 		d := until.Sub(from).Seconds()
 		v[result.Goodput] = float64(f.received-f.warmBytes) * 8 / d
-		v[result.Throughput] = float64(f.crossedBytes) * 8 / d
+		v[result.Throughput] = float64(crossed.Crossed) * 8 / d
 	}
-	f.view.result(until, v)
+	f.view.Result(until, v)
 	f.requestsResult(v)
 	if f.guest != nil {
 		o.Finished, o.Note = f.guest.report(v)
@@ -112,67 +85,17 @@ func (f *flow) result(now clock.Time) result.Flow {
 	return o
 }
 
-// result adds what was seen of the sender.
-func (v *view) result(until clock.Time, to result.Values) {
-	if h := &v.rtt; h.count > 0 {
-		to[result.RTTMean] = h.mean().Seconds()
-		to[result.RTTMin] = h.least.Seconds()
-		to[result.RTTMax] = h.most.Seconds()
-		to[result.RTTP50] = h.percentile(.50).Seconds()
-		to[result.RTTP95] = h.percentile(.95).Seconds()
-		to[result.RTTP99] = h.percentile(.99).Seconds()
-	}
-	if v.cwndSince == clock.Never {
-		return
-	}
-	if until > v.cwndSince {
-		v.settle(until)
-	}
-	if v.cwndTime > 0 {
-		to[result.CwndMean] = v.cwndArea / float64(v.cwndTime)
-	}
-	to[result.CwndMax] = float64(v.cwndMost)
-}
-
 // requestsResult adds how long requests took.
 func (f *flow) requestsResult(v result.Values) {
 	if len(f.requests) == 0 {
 		return
 	}
-	var h histogram
+	var h gauge.Histogram
 	for _, q := range f.requests {
-		h.add(q.done - q.asked)
+		h.Add(q.done - q.asked)
 	}
-	v[result.RequestMean] = h.mean().Seconds()
-	v[result.RequestP95] = h.percentile(.95).Seconds()
-}
-
-// label is what the flow is an instance of: what differs in it from others of its kind.
-func (f *flow) label() string {
-	app := &f.App
-	switch {
-	case app.Echo != nil && f.Protocol == plan.RCP:
-		return fenceLabel(app.Echo.RCP.Window)
-	case app.Burst != nil:
-		return fenceLabel(app.Burst.RCP.Window)
-	case app.Objects != nil:
-		return app.Objects.Arm.String()
-	case app.Notebook != nil && app.Notebook.Fixed > 0:
-		return "notebook fixed"
-	case app.Notebook != nil:
-		return "notebook tahoe"
-	case f.Protocol != plan.TCP:
-		return string(f.Protocol)
-	}
-	return f.algorithm()
-}
-
-// fenceLabel is what founding document 000 compares.
-func fenceLabel(window bool) string {
-	if window {
-		return "window"
-	}
-	return "fence"
+	v[result.RequestMean] = h.Mean().Seconds()
+	v[result.RequestP95] = h.Percentile(.95).Seconds()
 }
 
 // outcome reports whether a flow that has an end came to it, and what happened if not.

@@ -101,8 +101,7 @@ func (r *run) play() error {
 			r.look(r.Now())
 		}
 	}
-	r.down.link.Advance(r.Now())
-	r.up.link.Advance(r.Now())
+	r.path.Advance(r.Now())
 	return r.err
 }
 
@@ -137,8 +136,7 @@ func (r *run) capture(to func(flow int, receiver bool) io.Writer, f func() error
 
 // warm ends the warm-up: means count from here.
 func (r *run) warm(now clock.Time) {
-	r.down.warm()
-	r.up.warm()
+	r.path.Warm(now)
 	for _, f := range r.flows {
 		f.warm(now)
 	}

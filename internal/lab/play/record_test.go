@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
@@ -107,11 +108,11 @@ func TestALongRecordIsThinned(t *testing.T) {
 	got, r := mustRecord(t, c)
 	require.Len(t, r.Notes, 3)
 	f, down := &r.Flows[0], &r.Links[0]
-	assert.LessOrEqual(t, len(f.Samples), maxSamples)
-	assert.LessOrEqual(t, len(f.Segments), maxSegments)
-	assert.LessOrEqual(t, len(f.Progress), maxPoints)
-	assert.LessOrEqual(t, len(down.Events), maxEvents)
-	assert.Greater(t, len(down.Events), maxEvents/8)
+	assert.LessOrEqual(t, len(f.Samples), gauge.MaxSamples)
+	assert.LessOrEqual(t, len(f.Segments), gauge.MaxSegments)
+	assert.LessOrEqual(t, len(f.Progress), gauge.MaxPoints)
+	assert.LessOrEqual(t, len(down.Events), gauge.MaxEvents)
+	assert.Greater(t, len(down.Events), gauge.MaxEvents/8)
 	var bytes, drops int
 	for _, e := range down.Events {
 		switch e.Kind {
@@ -139,74 +140,4 @@ func TestALongRecordIsThinned(t *testing.T) {
 		}
 	}
 	assert.InDelta(t, .5, float64(half)/float64(len(f.Samples)), .2)
-}
-
-func TestThinner(t *testing.T) {
-	sum := func(a *int, b int) (int, bool) { return *a + b, true }
-	for _, n := range []int{1, 7, 8, 9, 100, 1000} {
-		l := thinner[int]{limit: 8, merge: sum}
-		for i := range n {
-			l.add(1, uint64(i))
-			require.LessOrEqual(t, len(l.rows), 8)
-		}
-		total := 0
-		for _, v := range together(&l) {
-			total += v
-		}
-		assert.Equal(t, n, total)
-	}
-	never := thinner[int]{limit: 8, merge: func(_ *int, b int) (int, bool) { return b, false }}
-	for i := range 1000 {
-		never.add(i, uint64(i))
-		require.LessOrEqual(t, len(never.rows), 8)
-	}
-	rows := together(&never)
-	assert.Equal(t, 999, rows[len(rows)-1])
-	assert.True(t, slices.IsSorted(rows))
-	twins := thinner[int]{limit: 8, merge: sum, same: func(a, b *int) bool { return *b == 0 }}
-	for i, v := range []int{1, 0, 0, 1, 0} {
-		twins.add(v, uint64(i))
-	}
-	assert.Equal(t, []int{1, 1}, together(&twins))
-}
-
-func TestHistogram(t *testing.T) {
-	var h histogram
-	assert.Zero(t, h.mean())
-	for i := range 10_000 {
-		h.add(time.Duration(i+1) * 10 * time.Microsecond)
-	}
-	h.add(-1)
-	assert.InEpsilon(t, .05, h.mean().Seconds(), .001)
-	for _, share := range []float64{.05, .5, .95, .99} {
-		assert.InEpsilon(t, share*.1, h.percentile(share).Seconds(), .001)
-	}
-	assert.Equal(t, time.Duration(0), h.percentile(0))
-	assert.InEpsilon(t, .1, h.percentile(1).Seconds(), .001)
-	assert.Equal(t, 100*ms, h.most)
-	assert.Zero(t, h.least)
-}
-
-// What is damaged is nobody's, or whoever's it says; it harms nothing.
-func TestParse(t *testing.T) {
-	for n := range 64 {
-		junk := make([]byte, n)
-		for i := range junk {
-			junk[i] = 0xff
-		}
-		if n > ipSource {
-			junk[ipSource] = ourNetwork
-		}
-		p := parse(junk, 3)
-		assert.Equal(t, -1, p.flow)
-		if n > 11 {
-			junk[0], junk[9] = 0x4f, protocolTCP
-		}
-		if n >= ipMinimum {
-			junk[ipSource+1], junk[ipSource+2] = byte(rightSide), 2
-			p = parse(junk, 3)
-			assert.Equal(t, 2, p.flow)
-			assert.Equal(t, rightSide, p.from)
-		}
-	}
 }

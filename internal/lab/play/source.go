@@ -67,7 +67,7 @@ func (s *source) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 // write writes a piece and reports whether to go on.
 func (s *source) write(now clock.Time, c *sim.Conn) bool {
 	app, tx := &s.flow.App, c.TCP().Tx()
-	ahead := 3*s.flow.cwnd + leastAhead - tx.Len()
+	ahead := 3*s.flow.view.Cwnd() + leastAhead - tx.Len()
 	room := min(s.size-s.sent, uint64(max(0, min(ahead, tx.Free()))))
 	if room == 0 {
 		return false

@@ -1,49 +1,30 @@
-package play
+package gauge
 
 import (
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
-	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
 // meter watches one direction of the bottleneck.
 type meter struct {
-	run  *run
+	path *Path
 	name string // down or up
 	cfg  netem.Config
 	link *netem.Link
 	tape *linkTape // nil: nothing is recorded
 	// What has left its server since the warm-up ended, and how long it had waited.
 	bytes, packets uint64
-	waits          histogram
+	waits          Histogram
 	waited         time.Duration // by the packet that its server has
 }
 
-// newMeter returns the meter of a direction that is to be as cfg says. What changes with time
-// in it counts from the beginning of the run.
-func newMeter(r *run, name string, cfg netem.Config) *meter {
-	cfg.Origin = r.began
-	return &meter{run: r, name: name, cfg: cfg}
-}
-
-// watch begins to watch the direction that leads away from a router.
-func (m *meter) watch(router *sim.Host) {
-	m.link = sim.End{Host: router}.Out()
-	m.link.Watch(m.event)
-}
-
-// record has all that happens recorded, opportunities too.
-func (m *meter) record() {
-	m.tape = newLinkTape(len(m.run.flows))
-	m.link.WatchOpportunities(m.event)
-}
-
 // warm forgets what was measured so far.
-func (m *meter) warm() {
-	m.link.Advance(m.run.Now())
-	m.bytes, m.packets, m.waits = 0, 0, histogram{}
+func (m *meter) warm(now clock.Time) {
+	m.link.Advance(now)
+	m.bytes, m.packets, m.waits = 0, 0, Histogram{}
 }
 
 // event takes note of what happens.
@@ -52,24 +33,24 @@ func (m *meter) event(e *netem.Event) {
 	case netem.Arrive:
 		p := m.parse(e)
 		if p.flow >= 0 {
-			m.run.flows[p.flow].count(&p)
+			m.path.Tallies[p.flow].count(&p)
 		}
 		m.tell(e, result.Arrival, &p)
 	case netem.Serve:
 		m.waited = e.Sojourn
-		m.waits.add(e.Sojourn)
+		m.waits.Add(e.Sojourn)
 	case netem.Depart:
 		p := m.parse(e)
 		m.packets++
 		m.bytes += uint64(e.Size)
 		if p.flow >= 0 {
-			m.run.flows[p.flow].crossed(&p)
+			m.path.Tallies[p.flow].crossed(&p)
 		}
 		m.tell(e, result.Departure, &p)
 	case netem.Drop, netem.Mark, netem.Opportunity:
 		p := m.parse(e)
 		if p.flow >= 0 && e.Kind == netem.Drop {
-			m.run.flows[p.flow].dropped++
+			m.path.Tallies[p.flow].Dropped++
 		}
 		m.tell(e, kinds[e.Kind], &p)
 	}
@@ -86,7 +67,7 @@ var reasons = [...]string{
 	netem.Excess: "policer", netem.Model: "loss",
 }
 
-func (m *meter) parse(e *netem.Event) parcel { return parse(e.Data, len(m.run.flows)) }
+func (m *meter) parse(e *netem.Event) parcel { return parse(e.Data, len(m.path.Tallies)) }
 
 // tell records an event.
 func (m *meter) tell(e *netem.Event, kind result.LinkEventKind, p *parcel) {
@@ -94,7 +75,7 @@ func (m *meter) tell(e *netem.Event, kind result.LinkEventKind, p *parcel) {
 		return
 	}
 	row := result.LinkEvent{
-		At: m.run.since(e.At), Kind: kind, Flow: p.flow, Bytes: e.Size, Queued: e.Bytes,
+		At: m.path.since(e.At), Kind: kind, Flow: p.flow, Bytes: e.Size, Queued: e.Bytes,
 	}
 	switch kind {
 	case result.Departure:
@@ -110,9 +91,9 @@ func (m *meter) tell(e *netem.Event, kind result.LinkEventKind, p *parcel) {
 func (m *meter) limit() int {
 	switch q := m.cfg.Queue.(type) {
 	case netem.DropTail:
-		return queueLimit(q.Bytes, q.Packets, m.run.x.Path.MTU)
+		return queueLimit(q.Bytes, q.Packets, m.path.mtu)
 	case netem.DropHead:
-		return queueLimit(q.Bytes, q.Packets, m.run.x.Path.MTU)
+		return queueLimit(q.Bytes, q.Packets, m.path.mtu)
 	}
 	return 0
 }

@@ -1,10 +1,11 @@
-package play
+package gauge
 
 import (
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
@@ -40,7 +41,7 @@ func (m *meter) meanRate() float64 {
 	if m.cfg.Rate == nil {
 		return 0
 	}
-	return m.capacity(0, m.run.x.Duration) / m.run.x.Duration.Seconds()
+	return m.capacity(0, m.path.duration) / m.path.duration.Seconds()
 }
 
 // opportunity is how much may leave by one of a trace's, and what each packet costs of it on top
@@ -99,14 +100,14 @@ func steps(s *netem.Schedule, until time.Duration,
 // maxRates is how many changes of a rate a record has at most.
 const maxRates = 1 << 12
 
-// rates are the rates of a direction over time, if it has a schedule.
-func (m *meter) rates() []result.Point {
+// rates are the rates of a direction until a time, if it has a schedule.
+func (m *meter) rates(until time.Duration) []result.Point {
 	s, ok := m.cfg.Rate.(netem.Schedule)
 	if !ok {
 		return nil
 	}
 	var all []result.Point
-	steps(&s, m.run.since(m.run.Now()), func(r netem.BitsPerSecond, begin, _ time.Duration) {
+	steps(&s, until, func(r netem.BitsPerSecond, begin, _ time.Duration) {
 		if len(all) < maxRates {
 			all = append(all, result.Point{At: begin, Value: float64(r)})
 		}
@@ -117,16 +118,16 @@ func (m *meter) rates() []result.Point {
 // maxMarks is how many changes of a rate are marked: more would hide what they explain.
 const maxMarks = 32
 
-// marks are the moments at which a rate changes.
-func (r *run) marks() []result.Mark {
+// Marks are the moments at which a rate changes.
+func (p *Path) Marks(now clock.Time) []result.Mark {
 	var all []result.Mark
-	for _, m := range []*meter{r.down, r.up} {
-		rates := m.rates()
+	for _, m := range []*meter{p.down, p.up} {
+		rates := m.rates(p.since(now))
 		if len(rates) > maxMarks {
 			continue
 		}
-		for _, p := range rates[min(1, len(rates)):] {
-			all = append(all, result.Mark{At: p.At, Text: m.name + " " + bitRate(p.Value)})
+		for _, at := range rates[min(1, len(rates)):] {
+			all = append(all, result.Mark{At: at.At, Text: m.name + " " + bitRate(at.Value)})
 		}
 	}
 	return all

@@ -1,11 +1,11 @@
-package play
+package gauge
 
 import "encoding/binary"
 
 // parcel is what the headers of a packet tell of it.
 type parcel struct {
 	flow int  // -1: nobody's
-	from side // that it was sent on
+	from Side // that it was sent on
 	size int  // bytes of IP packet
 	data int  // bytes of payload
 	// bare: it is TCP's, has no payload, and does nothing but acknowledge.
@@ -39,8 +39,8 @@ func parse(packet []byte, n int) parcel {
 	}
 	head := int(packet[0]&0xf) * 4
 	p.size = int(binary.BigEndian.Uint16(packet[2:]))
-	p.from = side(packet[ipSource+1] & byte(rightSide))
-	flow := int(packet[ipSource+1]&^byte(rightSide))<<8 | int(packet[ipSource+2])
+	p.from = Side(packet[ipSource+1] & byte(Right))
+	flow := int(packet[ipSource+1]&^byte(Right))<<8 | int(packet[ipSource+2])
 	if flow >= n {
 		return p
 	}
@@ -57,4 +57,31 @@ func parse(packet []byte, n int) parcel {
 		p.data = p.size - head - udpHeader
 	}
 	return p
+}
+
+// Tally is what a flow's packets at the bottleneck come to.
+type Tally struct {
+	Sent, Data, Bare, Dropped uint64 // packets; Bare ones only acknowledge
+	// Crossed is how many bytes of data packets it has sent since the warm-up.
+	Crossed uint64
+
+	to Side // that the data goes to
+}
+
+// count takes note of a packet of the flow that comes to the bottleneck.
+func (t *Tally) count(p *parcel) {
+	t.Sent++
+	switch {
+	case p.data > 0:
+		t.Data++
+	case p.bare:
+		t.Bare++
+	}
+}
+
+// crossed takes note of a packet of the flow that the bottleneck sends.
+func (t *Tally) crossed(p *parcel) {
+	if p.data > 0 && p.from != t.to {
+		t.Crossed += uint64(p.size)
+	}
 }
