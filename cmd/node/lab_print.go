@@ -35,7 +35,7 @@ func (o *labRunOptions) print(c *cobra.Command, r *lab.Results, t taken) error {
 			Expectations []checked `json:"expectations,omitempty"`
 		}{r.Report(), expectations})
 	}
-	if err := r.Print(out, o.chosen()); err != nil {
+	if err := r.Print(out, lab.Shown{Metrics: o.chosen(), All: o.all}); err != nil {
 		return err
 	}
 	for _, note := range r.Notes {

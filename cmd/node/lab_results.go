@@ -109,6 +109,9 @@ func resultFlags(c *cobra.Command, o *labRunOptions) {
 	c.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 	c.Flags().StringSliceVar(&o.metrics, "metrics", nil, "`A,B,…` are what is printed")
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	if c.Name() == "merge" {
+		c.Flags().BoolVar(&o.all, "all", false, "a row for each flow, however many there are")
+	}
 }
 
 // cellNumbers names cells.

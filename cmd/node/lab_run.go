@@ -33,6 +33,7 @@ type labRunOptions struct {
 	records    int
 	pcap       bool
 	metrics    []string
+	all        bool
 	fresh      bool
 	plain      bool
 	dry        bool
@@ -110,7 +111,9 @@ func labRunCommand() *cobra.Command {
 	f.Lookup("index").NoOptDefVal = indexOfEngine
 	f.IntVar(&o.records, "records", 6, "keep what figures are drawn from of `N` cells")
 	f.BoolVar(&o.pcap, "pcap", false, "capture the first trial of each cell, for Wireshark")
-	f.StringSliceVar(&o.metrics, "metrics", nil, "`A,B,…` are the table's columns")
+	f.StringSliceVar(&o.metrics, "metrics", nil,
+		"`A,B,…` are the table's columns, not those that the file chooses")
+	f.BoolVar(&o.all, "all", false, "a row for each flow, however many there are")
 	f.BoolVar(&o.plain, "no-figures", false, "neither figures nor a report")
 	f.BoolVar(&o.dry, "dry-run", false, "only list the cells")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")

@@ -22,7 +22,8 @@ const (
 // Drawing is what is drawn of results beside what they are.
 type Drawing struct {
 	Workers int
-	// Metrics are those of the figures of sweeps; nil: those that say most.
+	// Metrics are those of the table and of the figures of sweeps; nil: those that the experiment's
+	// file has chosen, or else those that say most.
 	Metrics []result.Metric
 	// Judged is how the runs stand to what was expected of them; nil: nobody looked.
 	Judged *Judged
@@ -31,6 +32,9 @@ type Drawing struct {
 // Draw draws the figures of a directory, of all cells together and of each that has a record,
 // as SVG and PNG, and the report with all of them, whose path it returns.
 func (r *Results) Draw(d Drawing) (report string, err error) {
+	if d.Metrics == nil {
+		d.Metrics = r.Metrics
+	}
 	cells := r.figureCells()
 	d.Judged.theory(cells)
 	page := figure.Report{

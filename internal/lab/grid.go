@@ -37,6 +37,25 @@ func (c *column) width() int {
 	return cell + reach
 }
 
+// point puts the decimal points of a column's numbers beneath each other.
+func (c *column) point() {
+	wide := 0
+	behind := func(text string) int {
+		if at := strings.LastIndexByte(text, '.'); at >= 0 {
+			return len(text) - at
+		}
+		return 0
+	}
+	for _, text := range c.cells {
+		wide = max(wide, behind(text))
+	}
+	for i, text := range c.cells {
+		if strings.ContainsAny(text, "0123456789") {
+			c.cells[i] += strings.Repeat(" ", wide-behind(text))
+		}
+	}
+}
+
 // grid is a table of columns.
 type grid struct{ columns []column }
 

@@ -74,6 +74,7 @@ func Load(q Request) (*Study, error) {
 	s.Document = f.Resolved()
 	first := &s.Cells[0]
 	s.Name, s.About, s.Seed = first.Name, first.About, first.Seed
+	s.Metrics = first.Metrics
 	s.Plan = markOf(string(essence(s.Document)), s.filesText())
 	s.Mark = markOf(s.Plan, q.Version)
 	return s, nil
@@ -106,7 +107,7 @@ func essence(document []byte) []byte {
 	for line := range bytes.Lines(document) {
 		if line[0] != ' ' && line[0] != '-' {
 			key, _, _ := bytes.Cut(line, []byte{':'})
-			left = slices.Contains([]string{"about", "trials", "expect"}, string(key))
+			left = slices.Contains([]string{"about", "trials", "metrics", "expect"}, string(key))
 		}
 		if !left {
 			out = append(out, line...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
 const short = `name: short
@@ -53,9 +54,11 @@ func TestMarks(t *testing.T) {
 		assert.NotEqual(t, mark, load(t, file, c).Mark, c.Text)
 	}
 	text := "# another look at it\n" + strings.Replace(short, "half", "half of", 1) +
-		"expect:\n  - utilisation > 0.1\n"
+		"metrics: [jain, goodput]\nexpect:\n  - utilisation > 0.1\n"
 	write(t, folder, map[string]string{"short.yaml": text})
-	assert.Equal(t, mark, load(t, file).Mark, "what is said and expected of it")
+	again := load(t, file)
+	assert.Equal(t, mark, again.Mark, "what is said, shown and expected of it")
+	assert.Equal(t, []result.Metric{result.Jain, result.Goodput}, again.Metrics)
 
 	write(t, folder, map[string]string{"up.trace": "1\n3\n"})
 	assert.NotEqual(t, mark, load(t, file).Mark)

@@ -36,8 +36,10 @@ type Manifest struct {
 	Plan    string `json:"plan"`
 	Seed    uint64 `json:"seed"`
 	// Hash is that of all runs; empty: not all have been run.
-	Hash  string         `json:"hash,omitempty"`
-	Cells []ManifestCell `json:"cells"`
+	Hash string `json:"hash,omitempty"`
+	// Metrics are those that its file chose for tables; nil: it does not say.
+	Metrics []result.Metric `json:"metrics,omitempty"`
+	Cells   []ManifestCell  `json:"cells"`
 }
 
 // ManifestCell is one cell: what it has of what is swept, its flows, and how many trials it has.
@@ -50,7 +52,7 @@ type ManifestCell struct {
 func (s *Study) manifest() *Manifest {
 	m := &Manifest{
 		Name: s.Name, About: s.About, Version: s.Version, Mark: s.Mark, Plan: s.Plan,
-		Seed: s.Seed,
+		Seed: s.Seed, Metrics: s.Metrics,
 	}
 	for i := range s.Cells {
 		c := ManifestCell{Set: s.Cells[i].Set, Flows: []string{}, Trials: s.Cells[i].Trials}

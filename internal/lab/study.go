@@ -19,6 +19,7 @@ type Study struct {
 	// Version is the program's.
 	Version string
 	Seed    uint64
+	Metrics []result.Metric // of its table; nil: those that say most
 	Cells   []plan.Cell
 	// Document is the file with all that was changed in it: what it says is what is run. Files
 	// are those that it names.

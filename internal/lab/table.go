@@ -40,22 +40,36 @@ var shown = []struct {
 	{result.Timeouts, "time-outs"},
 }
 
+// Shown is what a table shows.
+type Shown struct {
+	// Metrics are its columns; nil: those that the experiment's file has chosen, or else the usual
+	// ones, as many as fit.
+	Metrics []result.Metric
+	// All has a row for each flow, also where there are so many that they are summed up.
+	All bool
+}
+
 // Print writes one table with a row for each flow of each cell: means with the reach of their
-// intervals, or medians where runs were cut off. Metrics are those of the table; nil: the usual
-// ones, as many as fit.
-func (r *Results) Print(w io.Writer, metrics []result.Metric) error {
+// intervals, or medians where runs were cut off.
+func (r *Results) Print(w io.Writer, s Shown) error {
 	var b strings.Builder
-	all := r.rows()
-	rows := all[:min(len(all), maxRows)]
+	all, metrics := r.rows(s.All), s.Metrics
+	rows := all
+	if !s.All {
+		rows = all[:min(len(all), maxRows)]
+	}
 	b.WriteString(r.Name)
 	if r.About != "" {
 		b.WriteString(": " + r.About)
 	}
 	b.WriteString("\n\n")
 	t := r.settingsGrid(rows)
+	if metrics == nil {
+		metrics = r.Metrics
+	}
 	if metrics != nil {
 		for _, m := range metrics {
-			t.add(metricColumn(rows, m, strings.ReplaceAll(string(m), "_", " ")))
+			t.add(metricColumn(rows, m, headOf(m)))
 		}
 	} else {
 		r.usual(&t, rows)
@@ -69,14 +83,26 @@ func (r *Results) Print(w io.Writer, metrics []result.Metric) error {
 	return err
 }
 
+// headOf is what a metric's column is called.
+func headOf(m result.Metric) string {
+	for _, s := range shown {
+		if s.metric == m {
+			return s.head
+		}
+	}
+	return strings.ReplaceAll(string(m), "_", " ")
+}
+
 // row is one line of the table: a flow, with the whole run's numbers if it is alone.
 type row struct {
 	Group
 	numbers map[result.Metric]Number
+	crowd   bool // of several flows
 }
 
-// rows are the groups that have a line of their own.
-func (r *Results) rows() []row {
+// rows are the groups that have a line of their own; a crowd of flows has three, unless all are
+// wanted.
+func (r *Results) rows(all bool) []row {
 	var out []row
 	groups := r.Groups()
 	for from := 0; from < len(groups); {
@@ -86,19 +112,38 @@ func (r *Results) rows() []row {
 		}
 		whole := groups[to-1]
 		if to-from == 2 {
-			one := row{groups[from], maps.Clone(whole.Numbers)}
+			one := row{Group: groups[from], numbers: maps.Clone(whole.Numbers)}
 			maps.Copy(one.numbers, groups[from].Numbers)
 			// Alone it is fair whatever it gets.
 			delete(one.numbers, result.Jain)
 			out = append(out, one)
+		} else if to-from > result.CrowdSize && !all {
+			out = append(out, r.crowd(whole)...)
 		} else {
 			for _, g := range groups[from:to] {
-				out = append(out, row{g, g.Numbers})
+				out = append(out, row{Group: g, numbers: g.Numbers})
 			}
 		}
 		from = to
 	}
 	return out
+}
+
+// crowd are the rows of a cell with many flows: of each kind the least, the median and the most of
+// each metric, and then the whole of it.
+func (r *Results) crowd(whole Group) []row {
+	var out []row
+	runs := r.runsOf(whole.Cell)
+	for _, label := range runs[0].Labels() {
+		for i := range 3 {
+			g := groupOf(runs, func(t *result.Trial) *result.Flow {
+				three := t.Crowd(label)
+				return &three[i]
+			})
+			out = append(out, row{g, g.Numbers, true})
+		}
+	}
+	return append(out, row{Group: whole, numbers: whole.Numbers})
 }
 
 // settingsGrid begins the table: what is swept, and whose row it is.
@@ -143,13 +188,24 @@ func (r *Results) settingsGrid(rows []row) grid {
 	if several || len(r.Cells) == 1 {
 		t.add(flow)
 	}
-	if labels && !r.sweeps("cc") {
+	if labels && (!r.sweeps("cc") || mixed(rows)) {
 		t.add(label)
 	}
 	if cut {
 		t.add(finished)
 	}
 	return t
+}
+
+// mixed reports whether a cell has flows of several kinds.
+func mixed(rows []row) bool {
+	for i := 1; i < len(rows); i++ {
+		a, b := &rows[i-1], &rows[i]
+		if a.Cell == b.Cell && a.Label != b.Label && a.Flow != "" && b.Flow != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // sweeps reports whether the last part of a key that is swept is so.
@@ -238,6 +294,10 @@ func (r *Results) legend(rows []row) string {
 		b.WriteString("\nwhere runs were cut off: ~ median (between the quartiles)")
 	}
 	b.WriteString("\n")
+	if slices.ContainsFunc(rows, func(w row) bool { return w.crowd }) {
+		b.WriteString("of many flows the least, the median and the most of each metric; " +
+			"--all shows each\n")
+	}
 	told := 0
 	for _, row := range rows {
 		if row.Finished == row.N || row.Flow == "" {
@@ -268,9 +328,10 @@ func (r *Results) setText(set []plan.Setting) string {
 	return strings.Join(parts, " ")
 }
 
-// metricColumn is a metric's column: in a unit that suits its numbers, all with as many decimals.
+// metricColumn is a metric's column: in a unit that suits its numbers, all with as many decimals
+// unless some are many times the others.
 func metricColumn(rows []row, m result.Metric, head string) column {
-	var most float64
+	least, most := math.Inf(1), 0.0
 	c := column{silent: true}
 	for i := range rows {
 		n, ok := rows[i].numbers[m]
@@ -283,27 +344,42 @@ func metricColumn(rows []row, m result.Metric, head string) column {
 				c.silent = false
 			}
 		}
+		if v := math.Abs(n.Median); v > 0 { // infinite: never
+			least = min(least, v)
+		}
 		c.silent = c.silent && n.Cut == 0
 	}
 	unit, scale := scaled(unitOf(m), most)
-	decimals := 0
-	if most > 0 {
-		decimals = min(4, max(0, 3-int(math.Floor(math.Log10(most*scale)))))
-	}
+	f := numbers{scale: scale, decimals: decimalsOf(most * scale), each: most > wideSpan*least}
 	if allWhole(rows, m) {
-		decimals = 0
+		f = numbers{scale: scale}
 	}
 	c.head = [2]string{head, unit}
 	for i := range rows {
 		n, ok := rows[i].numbers[m]
 		text, reach := "", ""
 		if ok {
-			text, reach = numberText(&n, rows[i].Finished < rows[i].N, scale, decimals)
+			text, reach = f.text(&n, rows[i].Finished < rows[i].N)
 		}
 		c.cells = append(c.cells, text)
 		c.reaches = append(c.reaches, reach)
 	}
+	if f.each {
+		c.point()
+	}
 	return c
+}
+
+// wideSpan is how many times a column's least number its greatest is before each has decimals of
+// its own.
+const wideSpan = 20
+
+// decimalsOf are as many as make four digits of a number.
+func decimalsOf(v float64) int {
+	if v == 0 {
+		return 0
+	}
+	return min(4, max(0, 3-int(math.Floor(math.Log10(v)))))
 }
 
 // allWhole reports whether what counts packets comes to whole numbers, without any spread.
@@ -320,9 +396,36 @@ func allWhole(rows []row, m result.Metric) bool {
 	return true
 }
 
-// numberText is a number and how far its interval reaches.
-func numberText(n *Number, cut bool, scale float64, decimals int) (text, reach string) {
-	number := func(v float64) string { return fmt.Sprintf("%.*f", decimals, v*scale) }
+// numbers are how a column's are written.
+type numbers struct {
+	scale    float64
+	decimals int
+	each     bool // each number has as many decimals as make four digits of it, or two of its reach
+}
+
+// own is how the numbers of one cell are written.
+func (f numbers) own(mid, half float64) numbers {
+	if !f.each || math.IsNaN(mid) || math.IsInf(mid, 0) {
+		return f
+	}
+	f.decimals = 0
+	if mid != 0 {
+		f.decimals = min(6, max(0, 3-int(math.Floor(math.Log10(math.Abs(mid*f.scale))))))
+	}
+	if half > 0 {
+		f.decimals = min(f.decimals, max(0, 1-int(math.Floor(math.Log10(half*f.scale)))))
+	}
+	return f
+}
+
+// text is a number and how far its interval reaches.
+func (f numbers) text(n *Number, cut bool) (text, reach string) {
+	if mid := n.Mean; !cut {
+		f = f.own(mid, n.HalfWidth())
+	} else {
+		f = f.own(n.Median, n.IQR())
+	}
+	number := func(v float64) string { return fmt.Sprintf("%.*f", f.decimals, v*f.scale) }
 	switch {
 	case cut && n.N == 1 && math.IsInf(n.Median, 1):
 		return "never", ""

@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ func printed(t *testing.T, s *lab.Study, metrics ...result.Metric) string {
 	r, err := lab.Run(t.Context(), s, lab.Options{Dir: t.TempDir()})
 	require.NoError(t, err)
 	var b strings.Builder
-	require.NoError(t, r.Print(&b, metrics))
+	require.NoError(t, r.Print(&b, lab.Shown{Metrics: metrics}))
 	for line := range strings.SplitSeq(b.String(), "\n") {
 		assert.LessOrEqual(t, utf8.RuneCountInString(line), 100)
 		assert.Equal(t, strings.TrimRight(line, " "), line)
@@ -117,7 +118,7 @@ func TestTheTableOfChosenMetrics(t *testing.T) {
 	assert.Equal(t, strings.TrimPrefix(`
 drawn: numbers out of a hat
 
-             jain  goodput
+             Jain  goodput
 cc   flow           Mbit/s
 cc0  a               1.005
      b               2.049
@@ -125,6 +126,80 @@ cc0  a               1.005
 
 one trial, seed 1
 `, "\n"), printed(t, s, result.Jain, result.Goodput))
+}
+
+// Where numbers of a column are many times each other, each has the digits that count, and their
+// points stand beneath each other.
+func TestTheTableOfUnlikeNumbers(t *testing.T) {
+	s := study(3, 3)
+	for i := range s.Cells {
+		s.Cells[i].Flows = s.Cells[i].Flows[:1]
+	}
+	s.Play = came(func(cell, trial int, t *result.Trial) {
+		size := []float64{0.0015, 0.3, 14.5}[cell]
+		t.Flows[0].Values[result.Completion] = size * (1 + float64(trial)/1000)
+		t.Flows[0].Values[result.Retransmits] = []float64{0, 3, 1218}[cell]
+	})
+	assert.Equal(t, strings.TrimPrefix(`
+drawn: numbers out of a hat
+
+               completion  sent again
+cc                      s     packets
+cc0   0.001502 ± 0.000004       0 ± 0
+cc1   0.3003   ± 0.0007         3 ± 0
+cc2  14.51     ± 0.04        1218 ± 0
+
+means of 3 trials ± the reach of their 95 % intervals, seed 1
+`, "\n"), printed(t, s))
+}
+
+// Many flows are summed up kind by kind, unless all are wanted.
+func TestTheTableOfACrowd(t *testing.T) {
+	s := study(1, 2)
+	for i := range 38 {
+		s.Cells[0].Flows = append(s.Cells[0].Flows, plan.Flow{Name: fmt.Sprint("f", i)})
+	}
+	s.Play = came(func(_, trial int, t *result.Trial) {
+		for i := range t.Flows {
+			t.Flows[i].Values[result.Goodput] = float64((1 + i) * 1_000_000)
+			if i >= 30 {
+				t.Flows[i].Label = "bbr"
+			}
+		}
+		t.Whole[result.Jain] = 0.75
+	})
+	assert.Equal(t, strings.TrimPrefix(`
+drawn: numbers out of a hat
+
+                                goodput             Jain
+cc   flow          kind          Mbit/s
+cc0  least of 30   reno   1.000 ± 0.000
+     median of 30  reno  15.50  ± 0.00
+     most of 30    reno  30.00  ± 0.00
+     least of 10   bbr   31.00  ± 0.00
+     median of 10  bbr   35.50  ± 0.00
+     most of 10    bbr   40.00  ± 0.00
+     all                                 0.7500 ± 0.0000
+
+means of 2 trials ± the reach of their 95 % intervals, seed 1
+of many flows the least, the median and the most of each metric; --all shows each
+`, "\n"), printed(t, s))
+	r, err := lab.Run(t.Context(), s, lab.Options{Dir: t.TempDir()})
+	require.NoError(t, err)
+	var b strings.Builder
+	require.NoError(t, r.Print(&b, lab.Shown{All: true}))
+	assert.Contains(t, b.String(), "     f37   bbr   40.00  ± 0.00\n")
+	assert.NotContains(t, b.String(), "of 30")
+}
+
+// A file chooses the columns, and who prints chooses others.
+func TestTheTableOfAFilesMetrics(t *testing.T) {
+	s := study(1, 1)
+	s.Metrics = []result.Metric{result.Jain}
+	assert.NotContains(t, printed(t, s), "goodput")
+	got := printed(t, s, result.Goodput)
+	assert.Contains(t, got, "goodput")
+	assert.NotContains(t, got, "Jain")
 }
 
 // What does not fit is left out, from the least important on; a single flow has all in its row.

@@ -211,6 +211,10 @@ var bad = []struct{ name, text string }{
 	{"expect at most within", expects("{value: goodput, at_most: 3Mbit/s, within: 5%}")},
 	{"expect where nothing is", expects("{where: {cc: bbr}, value: goodput, is: 3Mbit/s}")},
 	{"expect where nothing is swept", expects("{where: {mtu: 9000}, value: goodput, is: 3Mbit/s}")},
+	{"metrics of an unknown name", whole + "metrics: [goodput, client_snet]\n"},
+	{"metrics twice", whole + "metrics: [goodput, goodput]\n"},
+	{"no metrics", whole + "metrics: []\n"},
+	{"metrics as a mapping", whole + "metrics: {goodput: 1}\n"},
 	{"not text", "name: x\nabout: \xff\n"},
 	{"a terminal's codes", "name: x\x1b[31m\n" + way + talk},
 }

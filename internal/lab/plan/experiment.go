@@ -3,6 +3,7 @@ package plan
 import (
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/script"
 	"github.com/tidepool-net/tidepool/internal/sim/fence"
@@ -29,7 +30,10 @@ type Experiment struct {
 	HostJitter time.Duration
 	Path       Path
 	Flows      []Flow
-	Expect     []Expectation
+	// Metrics are the columns of its table and the panels of its figures, in their order; nil:
+	// those that say most.
+	Metrics []result.Metric
+	Expect  []Expectation
 }
 
 // Path is the bottleneck, with all that is between the two sides. Down leads from the left

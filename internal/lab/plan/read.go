@@ -54,6 +54,7 @@ var experimentKeys = []key[draft]{
 	{"mm", "", func(_ *decoder, n *node, x *draft) { x.mahimahi = n }},
 	{"flows", "", func(_ *decoder, n *node, x *draft) { x.flows = n }},
 	{"sweep", "", func(*decoder, *node, *draft) {}}, // sweep.go reads it before
+	{"metrics", "", func(d *decoder, n *node, x *draft) { x.Metrics = d.metrics(n) }},
 	{"expect", "", func(_ *decoder, n *node, x *draft) { x.expect = n }},
 }
 

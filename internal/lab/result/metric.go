@@ -130,3 +130,12 @@ var catalog = []Definition{
 
 // Catalog returns the metrics, in the order of tables.
 func Catalog() []Definition { return catalog }
+
+// Names returns what they are called.
+func Names() []string {
+	names := make([]string, len(catalog))
+	for i, d := range catalog {
+		names[i] = string(d.Name)
+	}
+	return names
+}
