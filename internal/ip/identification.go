@@ -19,6 +19,16 @@ const identifications = 64
 type Identifications struct {
 	secret   [16]byte
 	counters [identifications]uint16
+	memo     [memoSize]sequence
+}
+
+// sequence is what the secret says of two addresses and a protocol.
+type sequence struct {
+	src, dst Addr
+	protocol uint8
+	known    bool
+	counter  uint8
+	k0, k1   uint64
 }
 
 // NewIdentifications returns a source that the secret keys.
@@ -28,6 +38,17 @@ func NewIdentifications(secret [16]byte) *Identifications {
 
 // Next returns the identification of another datagram.
 func (x *Identifications) Next(src, dst Addr, protocol uint8) uint16 {
+	// Datagrams come in rows of few destinations, as for Table.Hop.
+	q := &x.memo[(src[3]^dst[3]^dst[2]^dst[1]^protocol)%memoSize]
+	if !q.known || q.src != src || q.dst != dst || q.protocol != protocol {
+		*q = x.sequence(src, dst, protocol)
+	}
+	counter := &x.counters[q.counter]
+	*counter++
+	return permute(*counter, q.k0, q.k1)
+}
+
+func (x *Identifications) sequence(src, dst Addr, protocol uint8) sequence {
 	var b [26]byte
 	copy(b[:], x.secret[:])
 	b[16] = 'f'
@@ -35,9 +56,10 @@ func (x *Identifications) Next(src, dst Addr, protocol uint8) uint16 {
 	copy(b[21:], dst[:])
 	b[25] = protocol
 	key := sha256.Sum256(b[:])
-	counter := &x.counters[key[0]%identifications]
-	*counter++
-	return permute(*counter, binary.BigEndian.Uint64(key[8:]), binary.BigEndian.Uint64(key[16:]))
+	return sequence{
+		src: src, dst: dst, protocol: protocol, known: true, counter: key[0] % identifications,
+		k0: binary.BigEndian.Uint64(key[8:]), k1: binary.BigEndian.Uint64(key[16:]),
+	}
 }
 
 // permute maps 16 bits to 16 bits, one to one: a Feistel network of eight rounds

@@ -174,7 +174,7 @@ func (s *Stack) sendMany(
 func (s *Stack) enqueue(now clock.Time, i int, hop ip.Addr, b []byte) {
 	nodes := s.interfaces[i].Neighbors
 	if nodes == nil || !s.many(i, hop) {
-		s.enqueueOne(i, hop, b)
+		s.enqueueOne(packet{iface: i, hop: hop, data: b})
 		return
 	}
 	for _, node := range nodes {
@@ -182,11 +182,11 @@ func (s *Stack) enqueue(now clock.Time, i int, hop ip.Addr, b []byte) {
 			s.dropOne(now, i, Outbound, ip.DropQueueFull, b)
 			continue
 		}
-		s.enqueueOne(i, node.As4(), b)
+		s.enqueueOne(packet{iface: i, hop: node.As4(), data: b, shared: true})
 	}
 }
 
-func (s *Stack) enqueueOne(i int, hop ip.Addr, b []byte) {
-	s.out.bytes += len(b)
-	s.out.packets = append(s.out.packets, packet{iface: i, hop: hop, data: b})
+func (s *Stack) enqueueOne(p packet) {
+	s.out.bytes += len(p.data)
+	s.out.packets = append(s.out.packets, p)
 }

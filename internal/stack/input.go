@@ -23,6 +23,7 @@ import (
 // in place where packets are forwarded, until the owner has drained Output;
 // whatever the links did not take by then is dropped as a router drops it.
 func (s *Stack) Input(now clock.Time, f buffer.Frame) {
+	s.out.memory.reuse()
 	s.flow.known = false
 	s.in.checked = f.Checked
 	for data := f.Data; len(data) > 0; {

@@ -89,13 +89,20 @@ func (s *Stack) localRoom() int { return (maxQueuedBytes - s.out.bytes) / ip.Max
 // no room. It reports false when b is full.
 func (s *Stack) outputOwn(now clock.Time, room []int, b *buffer.Batch) bool {
 	o := &s.out
+	if len(o.packets) == 0 {
+		return !b.Full()
+	}
 	kept := o.packets[:0]
-	for _, p := range o.packets {
-		if b.Full() || room[p.iface] <= 0 || !s.emit(now, room, b, &p) {
-			kept = append(kept, p)
+	for i := range o.packets {
+		p := &o.packets[i]
+		if b.Full() || room[p.iface] <= 0 || !s.emit(now, room, b, p) {
+			kept = append(kept, *p)
 			continue
 		}
 		o.bytes -= len(p.data)
+		if !p.shared {
+			o.memory.give(p.data)
+		}
 	}
 	clear(o.packets[len(kept):])
 	o.packets = kept
@@ -329,7 +336,7 @@ func (s *Stack) sendVia(now clock.Time, i int, hop ip.Addr, h ip.Header, payload
 		h.ID = s.ids.Next(h.Src, h.Dst, h.Protocol)
 	}
 	h.TotalLen = h.Size() + len(payload)
-	b := append(h.Append(make([]byte, 0, h.TotalLen)), payload...)
+	b := append(h.Append(s.out.memory.take(h.TotalLen)), payload...)
 	switch {
 	case !out.up:
 		s.dropOne(now, i, Outbound, ip.DropInterfaceDown, b)

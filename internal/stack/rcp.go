@@ -102,7 +102,7 @@ func (s *Stack) outputRCP(now clock.Time) {
 		c.turn %= len(c.ports)
 		p := c.ports[c.turn]
 		for p.Router.Output(now, &d) {
-			_ = s.SendUDP(now, p.UDP, d.Peer, d.Data)
+			_ = s.sendUDP(now, p.UDP, d.Peer, d.Data)
 			if c.waits = !s.roomForRCP(); c.waits {
 				return
 			}

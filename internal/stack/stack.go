@@ -221,6 +221,7 @@ func (s *Stack) Deadline() clock.Time {
 // Advance does what is due at or before now: timers, and the delivery of
 // packets that the node has sent to itself.
 func (s *Stack) Advance(now clock.Time) {
+	s.out.memory.reuse()
 	s.deliverLocal(now)
 	s.expireSockets(now)
 	s.fragments.Advance(now)
@@ -308,6 +309,7 @@ type outbound struct {
 	outlets  []int  // the room of each outlet, the loopback last
 	bytes    int    // of packets and local
 	datagram []byte // of UDP, being sent
+	memory   memory
 }
 
 // packet is one IP packet on its way out.
@@ -317,6 +319,8 @@ type packet struct {
 	data  []byte
 	at    int  // bytes of its payload that have left in fragments
 	last  bool // sent before the interface went down
+	// shared: the data is that of other packets, too.
+	shared bool
 }
 
 // maxQueuedBytes bounds what the stack itself queues: answers to pings, ICMP

@@ -140,6 +140,12 @@ func (s *Stack) sourceTo(dst ip.Addr) (ip.Addr, error) {
 // does not permit it: then it fails with ErrTooBig, as with more than a packet holds,
 // and with ErrQueueFull while the stack holds too much that links have not taken.
 func (s *Stack) SendUDP(now clock.Time, u *udp.Socket, to netip.AddrPort, payload []byte) error {
+	s.out.memory.reuse()
+	return s.sendUDP(now, u, to, payload)
+}
+
+// sendUDP is SendUDP from within Output, too.
+func (s *Stack) sendUDP(now clock.Time, u *udp.Socket, to netip.AddrPort, payload []byte) error {
 	if !to.IsValid() {
 		to = u.Remote()
 	}
