@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -39,7 +40,7 @@ func RunCell(ctx context.Context, s *Study, o Options, cell int) (*Results, erro
 	if o.Progress != nil {
 		o.Progress(len(runs), s.Cells[cell].Trials)
 	}
-	do := func(j job) (*result.Trial, error) { return playRun(s, j, o) }
+	do := func(j job, shelf *play.Shelf) (*result.Trial, error) { return playRun(s, j, o, shelf) }
 	err = work(ctx, jobs, o.Workers, do, func(j job, t *result.Trial) error {
 		runs[j] = t
 		if o.Progress != nil {

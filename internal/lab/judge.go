@@ -23,18 +23,13 @@ type Judged struct {
 // Judge runs a study and holds what its runs come to against what is expected of them. It leaves
 // nothing but its answer.
 func Judge(ctx context.Context, s *Study, o Options) (*Judged, error) {
-	var jobs []job
-	for i := range s.Cells {
-		for trial := range s.Cells[i].Trials {
-			jobs = append(jobs, job{i, trial})
-		}
-	}
+	jobs := byTrial(len(s.Cells), func(cell int) int { return s.Cells[cell].Trials })
 	runs := map[job]*result.Trial{}
 	if o.Progress != nil {
 		o.Progress(0, len(jobs))
 	}
-	do := func(j job) (*result.Trial, error) {
-		t, _, err := s.Play(&s.Cells[j.cell], j.trial, play.Options{})
+	do := func(j job, shelf *play.Shelf) (*result.Trial, error) {
+		t, _, err := s.Play(&s.Cells[j.cell], j.trial, play.Options{Shelf: shelf})
 		if err != nil {
 			return nil, fmt.Errorf("%s, %v: %w", s.Name, j, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -16,11 +17,14 @@ type outcome struct {
 	err error
 }
 
+// worker does a job. The shelf is that of whoever does it.
+type worker func(j job, shelf *play.Shelf) (*result.Trial, error)
+
 // work has several workers do jobs in about their order, and gives what they come to, in
 // whatever order, to done, which nobody else calls meanwhile. It ends with the first error, or
 // when ctx is over: what is under way then is left to itself, and comes to nothing.
-func work(ctx context.Context, jobs []job, workers int, do func(job) (*result.Trial, error),
-	done func(job, *result.Trial) error,
+func work(
+	ctx context.Context, jobs []job, workers int, do worker, done func(job, *result.Trial) error,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -38,8 +42,9 @@ func work(ctx context.Context, jobs []job, workers int, do func(job) (*result.Tr
 	var busy sync.WaitGroup
 	for range max(1, min(workers, len(jobs))) {
 		busy.Go(func() {
+			var shelf play.Shelf
 			for j := range todo {
-				t, err := attempt(j, do)
+				t, err := attempt(j, do, &shelf)
 				select {
 				case over <- outcome{j, t, err}:
 				case <-ctx.Done():
@@ -66,11 +71,11 @@ func work(ctx context.Context, jobs []job, workers int, do func(job) (*result.Tr
 }
 
 // attempt does a job. A bug's text says in which, for it is found again there.
-func attempt(j job, do func(job) (*result.Trial, error)) (t *result.Trial, err error) {
+func attempt(j job, do worker, shelf *play.Shelf) (t *result.Trial, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%v: %v\n%s", j, r, debug.Stack())
 		}
 	}()
-	return do(j)
+	return do(j, shelf)
 }

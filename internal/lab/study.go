@@ -62,6 +62,21 @@ type job struct{ cell, trial int }
 
 func (j job) String() string { return fmt.Sprintf("trial %d of cell %d", j.trial, j.cell) }
 
+// byTrial returns the jobs of so many cells: the first trials of all cells, which have their luck
+// in common, then the second.
+func byTrial(cells int, trials func(cell int) int) (jobs []job) {
+	for trial, more := 0, true; more; trial++ {
+		more = false
+		for cell := range cells {
+			if trial < trials(cell) {
+				more = true
+				jobs = append(jobs, job{cell, trial})
+			}
+		}
+	}
+	return jobs
+}
+
 // compareJobs orders by cells, which is the order of trials.csv.
 func compareJobs(a, b job) int {
 	return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.trial, b.trial))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -75,22 +76,11 @@ type sweep struct {
 	ran     int
 }
 
-// run runs what is missing of the cells' trials: the first of all cells, then the second.
+// run runs what is missing of the cells' trials.
 func (w *sweep) run(ctx context.Context) error {
-	var jobs []job
 	cells := w.dir.manifest.Cells
-	for trial, more := 0, true; more; trial++ {
-		more = false
-		for cell := range cells {
-			if trial >= cells[cell].Trials {
-				continue
-			}
-			more = true
-			if j := (job{cell, trial}); w.dir.runs[j] == nil {
-				jobs = append(jobs, j)
-			}
-		}
-	}
+	jobs := byTrial(len(cells), func(cell int) int { return cells[cell].Trials })
+	jobs = slices.DeleteFunc(jobs, func(j job) bool { return w.dir.runs[j] != nil })
 	jobs = append(jobs, w.recordsMissing()...)
 	done := 0
 	for i := range cells {
@@ -143,14 +133,14 @@ func sameAgain(before, t *result.Trial) error {
 }
 
 // do plays one run. Its record is written before the run is known to be done.
-func (w *sweep) do(j job) (*result.Trial, error) {
-	return playRun(w.study, j, w.options)
+func (w *sweep) do(j job, shelf *play.Shelf) (*result.Trial, error) {
+	return playRun(w.study, j, w.options, shelf)
 }
 
-func playRun(s *Study, j job, o Options) (t *result.Trial, err error) {
+func playRun(s *Study, j job, o Options, shelf *play.Shelf) (t *result.Trial, err error) {
 	cell := &s.Cells[j.cell]
 	name := recordName(len(s.Cells), j.cell)
-	wanted := play.Options{Record: j.trial == 0 && j.cell < o.Records}
+	wanted := play.Options{Record: j.trial == 0 && j.cell < o.Records, Shelf: shelf}
 	if j.trial == 0 && o.captured(cell) {
 		c := captures{dir: o.Dir, prefix: name, files: map[string]*os.File{}}
 		wanted.Capture = c.open

@@ -1,10 +1,6 @@
 package rdt
 
-import (
-	"slices"
-
-	"github.com/tidepool-net/tidepool/internal/clock"
-)
+import "github.com/tidepool-net/tidepool/internal/clock"
 
 // Completion is the end of an object.
 type Completion struct {
@@ -25,7 +21,8 @@ type Completion struct {
 // chunks of an honest sender do not overlap, and the object is there when as many bytes
 // have come as it has. A sender who lets them overlap harms his own object alone.
 type object struct {
-	data  []byte
+	pages []*page    // nil: nothing of it has come
+	end   int        // of the last byte that has come
 	got   int        // bytes that have come
 	size  int        // known when sized is set
 	last  uint32     // the highest sequence number of it
@@ -73,7 +70,7 @@ func (r *Receiver) accept(now clock.Time, p *packet) Drop {
 
 // finish learns the object's size.
 func (o *object) finish(size int) Drop {
-	if o.sized || size < len(o.data) || size < o.got {
+	if o.sized || size < o.end || size < o.got {
 		return DropOffset
 	}
 	o.size, o.sized = size, true
@@ -96,13 +93,14 @@ func (r *Receiver) store(o *object, p *packet) Drop {
 		int(p.offset) > o.got+r.cfg.Window*r.cfg.Payload {
 		return DropOffset
 	}
-	if grown := end - len(o.data); grown > 0 {
+	if grown := end - o.end; grown > 0 {
 		if r.held+grown > r.cfg.MaxBytes {
 			return DropMemory
 		}
 		r.held += grown
-		o.data = slices.Grow(o.data, grown)[:end]
+		o.end = end
 	}
-	o.got += copy(o.data[p.offset:], payload)
+	o.got += len(payload)
+	r.pages.put(o, int(p.offset), payload)
 	return dropNone
 }

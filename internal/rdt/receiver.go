@@ -27,6 +27,7 @@ type Receiver struct {
 	left        int          // objects that have not ended
 	whole       int          // of left, those complete and held back
 	held        int          // bytes of objects that nobody has taken
+	pages       pages
 
 	heard     bool       // something good has come
 	requestAt clock.Time // when the request is due, or due again
@@ -184,16 +185,14 @@ func (r *Receiver) end(now clock.Time, stream uint16, o *object, err error) {
 	}
 	c := Completion{Stream: stream, Began: o.began, At: now, Err: err}
 	if err == nil {
-		c.Data = o.data
-		if c.Data == nil {
-			c.Data = []byte{}
-		}
+		c.Data = o.join()
 		r.info.Complete++
 	} else {
-		r.held -= len(o.data)
+		r.held -= o.end
 		r.info.Failed++
 	}
-	o.data, o.ended = nil, true
+	o.ended = true
+	r.pages.give(o)
 	r.done = append(r.done, c)
 	if r.left--; r.left == 0 {
 		r.info.Took = now.Sub(r.began)

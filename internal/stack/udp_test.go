@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/udp"
@@ -167,4 +168,43 @@ func TestUDPSocketsAreListed(t *testing.T) {
 	assert.Equal(t, "UDP", list[0].State)
 	assert.Equal(t, k.ID, list[0].SID)
 	assert.Equal(t, "0.0.0.0:53 0.0.0.0:0", list[0].Local.String()+" "+list[0].Remote.String())
+}
+
+// sends returns what sends a datagram of n bytes out of a host, to the edge of its link.
+func sends(tb testing.TB, n int) (once func()) {
+	tb.Helper()
+	s, err := stack.New(1, stack.Config{Interfaces: []stack.Interface{
+		{Name: "if0", Addr: netip.MustParsePrefix("10.0.0.1/24")},
+	}})
+	require.NoError(tb, err)
+	u, err := s.DialUDP(netip.MustParseAddrPort("10.0.0.2:53"))
+	require.NoError(tb, err)
+	batch, room, payload := buffer.NewBatch(), []int{0}, make([]byte, n)
+	return func() {
+		if s.SendUDP(1, u, netip.AddrPort{}, payload) != nil {
+			tb.Fatal("no room")
+		}
+		room[0] = 10
+		s.Output(1, room, batch)
+		if len(batch.Trains()) != 1 || batch.Trains()[0].Bytes != n+28 {
+			tb.Fatal("not sent")
+		}
+		batch.Reset()
+	}
+}
+
+func TestSendingDatagramsDoesNotAllocate(t *testing.T) {
+	for _, n := range []int{0, 50, 1300} {
+		once := sends(t, n)
+		assert.Zero(t, testing.AllocsPerRun(100, once), "%d bytes", n)
+	}
+}
+
+// BenchmarkSendUDP is a datagram's way from its socket to the link.
+func BenchmarkSendUDP(b *testing.B) {
+	once := sends(b, 1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		once()
+	}
 }

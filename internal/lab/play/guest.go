@@ -42,7 +42,7 @@ func (f *flow) attach() (guest, error) {
 		return burst{a}, err
 	case app.Objects != nil && f.Protocol == speaks(app.Objects.Arm):
 		// Here the data comes from the server.
-		a, err := objects.Attach(server, client, f.here(), *app.Objects)
+		a, err := f.run.shelf.Attach(server, client, f.here(), *app.Objects)
 		return fetch{a}, err
 	case app.Notebook != nil && f.Protocol == plan.Notebook:
 		return f.attachNotebook(client, server)

@@ -1,6 +1,7 @@
 package play
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/sim/objects"
 )
 
 // Options say what else is wanted of a run than its numbers.
@@ -23,7 +25,12 @@ type Options struct {
 	// Printed gets each line that a flow's script prints, after the flow's name, and when; nil:
 	// nobody does.
 	Printed func(at time.Duration, line string)
+	// Shelf has what a run before made and this one wants again; nil: all is made anew.
+	Shelf *Shelf
 }
+
+// Shelf keeps what the trials of several cells have in common. One run at a time has it.
+type Shelf = objects.Shelf
 
 // run is one trial of one cell.
 type run struct {
@@ -37,6 +44,7 @@ type run struct {
 	err     error
 	scratch []byte // for a call of an application
 	printed func(at time.Duration, line string)
+	shelf   *Shelf
 }
 
 // Run plays one trial of a cell, counted from 0. The record is nil unless it was asked for. An
@@ -44,7 +52,7 @@ type run struct {
 func Run(cell *plan.Cell, trial int, o Options) (*result.Trial, *result.Record, error) {
 	seed := Seed(cell.Seed, trial)
 	r := &run{World: sim.New(seed), x: &cell.Experiment, scratch: make([]byte, pieceMost)}
-	r.began, r.printed = r.Now(), o.Printed
+	r.began, r.printed, r.shelf = r.Now(), o.Printed, cmp.Or(o.Shelf, &Shelf{})
 	if err := r.build(); err != nil {
 		return nil, nil, fmt.Errorf("play: %s: %w", cell.Name, err)
 	}

@@ -10,17 +10,6 @@ import (
 // port are at. How TCP is, is the hosts' configuration. Errors: ErrConfig, what rdt.Config
 // has against itself, and that the port is taken.
 func Attach(client, server *sim.Host, at netip.AddrPort, cfg Config) (*App, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
-	a := newApp(client, &cfg)
-	arm := attachTCP
-	if cfg.Arm == RDT {
-		arm = attachRDT
-	}
-	if err := arm(a, client, server, at, &cfg); err != nil {
-		return nil, err
-	}
-	return a, nil
+	var shelf Shelf
+	return shelf.Attach(client, server, at, cfg)
 }

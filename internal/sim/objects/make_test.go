@@ -66,7 +66,7 @@ func anInbox(t *testing.T, cfg Config, framed bool) (*App, *inbox) {
 	t.Helper()
 	l, err := Network{}.Build(1)
 	require.NoError(t, err)
-	a := newApp(l.Left, &cfg)
+	a := newApp(l.Left, makeItems(&cfg, l.Rand("")))
 	tr := &transfer{app: a}
 	a.counts = tr.count
 	return a, &inbox{

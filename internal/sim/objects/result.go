@@ -61,12 +61,9 @@ type App struct {
 	over    bool
 }
 
-func newApp(client *sim.Host, cfg *Config) *App {
+func newApp(client *sim.Host, items []item) *App {
 	w := client.World()
-	a := &App{
-		world: w, began: w.Now(),
-		items: makeItems(cfg, w.Rand(client.Name()+" "+cfg.Name)),
-	}
+	a := &App{world: w, began: w.Now(), items: items}
 	for i := range a.items {
 		o := &a.items[i]
 		a.objects = append(a.objects, Object{Name: o.name, Size: len(o.data)})

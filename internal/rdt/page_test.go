@@ -1,0 +1,35 @@
+package rdt_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/rdt"
+)
+
+// Chunks that overlap may come to as many bytes as the object has, and leave a gap of many
+// pages: that harms their sender's object, and nothing else.
+func TestOverlapsLeaveGaps(t *testing.T) {
+	cfg := rdt.Config{Payload: 1000, Window: 1000}
+	r, err := rdt.NewReceiver(start, cfg, 1)
+	require.NoError(t, err)
+	const size = 100_000
+	seq := uint32(0)
+	put := func(offset uint32) {
+		p := rdt.Raw{Stream: 1, Sequence: seq, Offset: offset, Payload: make([]byte, 1000)}
+		r.Input(start, p.Data(cfg))
+		seq++
+	}
+	put(size - 1000)
+	for range size/1000 - 1 {
+		put(0)
+	}
+	r.Input(start, rdt.Raw{Stream: 1, Sequence: seq, Offset: size, State: rdt.StateEnd}.Data(cfg))
+	list := completions(r)
+	require.Len(t, list, 1)
+	require.NoError(t, list[0].Err)
+	assert.Len(t, list[0].Data, size)
+	assert.Zero(t, r.Info().Held)
+}

@@ -1,0 +1,39 @@
+package stack
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What has left in a batch stays as it is until the owner calls for something else, and is
+// taken again then. What is kept is bounded.
+func TestMemoryIsTakenAgain(t *testing.T) {
+	var m memory
+	first := append(m.take(100), 1)
+	require.Equal(t, 128, cap(first))
+	m.give(first)
+	assert.NotSame(t, &first[0], &m.take(100)[:1][0], "the batch is not done with")
+	m.reuse()
+	assert.NotSame(t, &first[0], &m.take(200)[:1][0], "that is too short")
+	assert.Same(t, &first[0], &m.take(65)[:1][0])
+	assert.Zero(t, m.bytes)
+
+	assert.GreaterOrEqual(t, cap(m.take(9000)), 9000)
+	m.give(make([]byte, 9000))
+	m.give(make([]byte, 100))
+	m.reuse()
+	assert.Zero(t, m.bytes, "pieces of other sizes are not kept")
+	for range 2 * maxLeft {
+		m.give(m.take(2000))
+	}
+	assert.Len(t, m.left, maxLeft)
+	m.reuse()
+	assert.Equal(t, maxFreeMemory, m.bytes)
+	for _, n := range []int{20, 64, 65, 2048, 2049} {
+		b := m.take(n)
+		assert.Empty(t, b)
+		assert.GreaterOrEqual(t, cap(b), n)
+	}
+}
