@@ -201,6 +201,41 @@ func TestAnArrivalAtAnOpportunityMissesIt(t *testing.T) {
 	assert.Equal(t, clock.Never, l.Departure(), "the trace is forgotten")
 }
 
+// A queue of one packet before mahimahi's trace, which is what Pantheon calls a policer: its
+// opportunities are those of a millisecond, all at once, so that of packets within one only the
+// first passes, whatever the trace has. A packet of which a part is sent has left the queue.
+func TestOnePacketsQueueBeforeATrace(t *testing.T) {
+	for _, each := range []int{1, 5, 9} {
+		at := make([]time.Duration, each)
+		for i := range at {
+			at[i] = ms
+		}
+		l := newLink(t, netem.Config{
+			Rate: netem.Opportunities{At: at}, Queue: netem.DropTail{Packets: 1}, Origin: 1,
+		})
+		for i := range uint64(40) { // four in each of ten milliseconds
+			now := clock.Time(1).Add(time.Duration(i) * ms / 4)
+			l.Advance(now)
+			put(l, now, i, 1500)
+		}
+		var tags []uint64
+		for _, a := range takeAll(l, clock.Time(1).Add(20*ms)) {
+			tags = append(tags, a.tag)
+		}
+		assert.Equal(t, []uint64{0, 4, 8, 12, 16, 20, 24, 28, 32, 36}, tags, each)
+		assert.Equal(t, uint64(30), l.Counters().QueueDropped, each)
+	}
+	l := newLink(t, netem.Config{
+		Rate: netem.Opportunities{At: millis(1)}, Queue: netem.DropTail{Packets: 1}, Origin: 1,
+	})
+	put(l, 1, 1, 1501)
+	l.Advance(clock.Time(1).Add(ms)) // all but its last byte is sent
+	put(l, clock.Time(1).Add(ms), 2, 1000)
+	put(l, clock.Time(1).Add(ms), 3, 1000)
+	assert.Equal(t, uint64(1), l.Counters().QueueDropped)
+	assert.Len(t, drain(l, clock.Time(1).Add(ms)), 2)
+}
+
 // The ideal link lets 1500 bytes pass for what mahimahi needs 1504 for.
 func TestIdealOpportunities(t *testing.T) {
 	l := newLink(t, netem.Config{Rate: netem.Opportunities{At: millis(1), Bytes: 1500}})
