@@ -57,10 +57,11 @@ func Expectations(cells []plan.Cell, runs []*result.Trial) []Verdict {
 				out = append(out, Verdict{Line: e.Line, About: e.About, Cell: c, Err: err})
 				continue
 			}
-			where := open(&cells[c], claim)
+			in := env{all, c}
+			where := in.open(claim)
 			if key := keyOf(where); !seen[key] {
 				seen[key] = true
-				out = append(out, verdict(env{all, c}, e, claim, where))
+				out = append(out, verdict(in, e, claim, where))
 			}
 		}
 	}
@@ -108,12 +109,12 @@ func compile(e *plan.Expectation) (*formula.Claim, error) {
 	}, nil
 }
 
-// open are the settings of a cell that a claim does not pick for itself: cells that are alike in
+// open are the settings of the cell that a claim does not pick for itself: cells that are alike in
 // these are one case of it.
-func open(c *plan.Cell, claim *formula.Claim) []plan.Setting {
+func (e env) open(claim *formula.Claim) []plan.Setting {
 	var where []plan.Setting
-	for _, s := range c.Set {
-		if !closed(s, claim, c) {
+	for i, s := range e.cells[e.cell].Set {
+		if !e.closed(i, claim) {
 			where = append(where, s)
 		}
 	}
@@ -122,29 +123,22 @@ func open(c *plan.Cell, claim *formula.Claim) []plan.Setting {
 
 // closed reports whether every metric of a claim says which value of a setting it wants, and no
 // formula asks for the value.
-func closed(s plan.Setting, claim *formula.Claim, c *plan.Cell) bool {
+func (e env) closed(setting int, claim *formula.Claim) bool {
 	metrics := 0
 	for _, t := range claim.Terms {
-		if slices.Contains(t.Names(), s.Name) {
+		if slices.Contains(t.Names(), e.cells[e.cell].Set[setting].Name) {
 			return false
 		}
 		for _, r := range t.Refs() {
 			metrics++
-			if !slices.ContainsFunc(r.Cell, func(p formula.Selector) bool {
-				return p.Name == s.Name || p.Name == "" && !has(c, p.Value, s.Name)
+			if !slices.ContainsFunc(r.Cell, func(w formula.Selector) bool {
+				return e.variable(w) == setting
 			}) {
 				return false
 			}
 		}
 	}
 	return metrics > 0
-}
-
-// has reports whether another setting of a cell than name has a value.
-func has(c *plan.Cell, value, name string) bool {
-	return slices.ContainsFunc(c.Set, func(s plan.Setting) bool {
-		return s.Name != name && s.Value == value
-	})
 }
 
 // keyOf is a text that tells cases apart.

@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -69,6 +70,19 @@ func TestEachCell(t *testing.T) {
 	assert.Equal(t, "because", v[0].Why)
 	assert.Equal(t, "cc reno, limit 1bdp", v[1].Case())
 	assert.Equal(t, 10, v[0].Line)
+}
+
+// A value of which the claim does not speak has no case of its own.
+func TestComparedBesideAThird(t *testing.T) {
+	f, err := plan.Parse("checked.yaml", []byte(strings.Replace(header, "[reno, cubic]",
+		"[reno, cubic, bbr]", 1)+"  - utilisation(cubic) > utilisation(reno)"))
+	require.NoError(t, err)
+	list, err := f.Cells()
+	require.NoError(t, err)
+	v := check.Expectations(list, runs())
+	require.Len(t, v, 2)
+	assert.Equal(t, "limit 0.5bdp", v[0].Case())
+	assert.Equal(t, "limit 1bdp", v[1].Case())
 }
 
 // A comparison of cells is one case for each value of what it leaves open.
