@@ -194,6 +194,7 @@ var metricWords = map[result.Metric]string{
 	result.RTTP95:      "RTT (p95)",
 	result.RTTP99:      "RTT (p99)",
 	result.CwndMean:    "mean cwnd",
+	result.CwndMin:     "smallest cwnd",
 	result.CwndMax:     "largest cwnd",
 	result.Jain:        "Jain's index",
 	result.QueueMean:   "mean queueing delay",

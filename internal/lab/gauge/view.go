@@ -13,10 +13,11 @@ type View struct {
 	rtt     Histogram
 	samples uint64 // of the round trip, that were seen
 
-	cwnd, cwndMost int
-	cwndSince      clock.Time // never: there is no window yet
-	cwndArea       float64    // bytes times nanoseconds
-	cwndTime       time.Duration
+	cwnd                int
+	cwndLeast, cwndMost int
+	cwndSince           clock.Time // never: there is no window yet
+	cwndArea            float64    // bytes times nanoseconds
+	cwndTime            time.Duration
 }
 
 // Sampled takes a sample of the sender's connection and reports whether it has a measurement of
@@ -26,10 +27,14 @@ func (v *View) Sampled(s *tcp.Sample) (fresh bool) {
 		v.samples = s.RTTSamples
 		v.rtt.Add(s.LatestRTT)
 	}
-	if s.Cwnd != v.cwnd || v.cwndSince == clock.Never {
+	first := v.cwndSince == clock.Never
+	if s.Cwnd != v.cwnd || first {
 		v.settle(s.Time)
 		v.cwnd, v.cwndSince = s.Cwnd, s.Time
-		v.cwndMost = max(v.cwndMost, s.Cwnd)
+		if first {
+			v.cwndLeast = s.Cwnd
+		}
+		v.cwndLeast, v.cwndMost = min(v.cwndLeast, s.Cwnd), max(v.cwndMost, s.Cwnd)
 	}
 	return fresh
 }
@@ -49,6 +54,7 @@ func (v *View) settle(now clock.Time) {
 func (v *View) Warm(now clock.Time) {
 	v.settle(now)
 	v.rtt, v.cwndArea, v.cwndTime = Histogram{}, 0, 0
+	v.cwndLeast, v.cwndMost = v.cwnd, v.cwnd
 }
 
 // Cwnd is the congestion window as it was seen last, in bytes.
@@ -73,5 +79,6 @@ func (v *View) Result(until clock.Time, to result.Values) {
 	if v.cwndTime > 0 {
 		to[result.CwndMean] = v.cwndArea / float64(v.cwndTime)
 	}
+	to[result.CwndMin] = float64(v.cwndLeast)
 	to[result.CwndMax] = float64(v.cwndMost)
 }

@@ -10,7 +10,7 @@ type Definition struct {
 	Text string
 }
 
-// The metrics of a flow. Means leave the warm-up out, counts do not.
+// The metrics of a flow. Means and extremes leave the warm-up out, counts do not.
 const (
 	Goodput     Metric = "goodput"
 	Throughput  Metric = "throughput"
@@ -32,6 +32,7 @@ const (
 	RequestMean Metric = "request_mean"
 	RequestP95  Metric = "request_p95"
 	CwndMean    Metric = "cwnd_mean"
+	CwndMin     Metric = "cwnd_min"
 	CwndMax     Metric = "cwnd_max"
 	Share       Metric = "share"
 )
@@ -97,6 +98,7 @@ var catalog = []Definition{
 	{RequestMean, "s", "mean time from a request to the last byte of its answer"},
 	{RequestP95, "s", "95 of 100 took less"},
 	{CwndMean, "bytes", "mean over time of the congestion window"},
+	{CwndMin, "bytes", "its smallest"},
 	{CwndMax, "bytes", "its largest"},
 	{ClientSent, "packets", "what the client sent until it had all: document 000's count"},
 	{ClientData, "packets", "of these, with data, repeats included"},
