@@ -9,6 +9,7 @@ require (
 	github.com/gopacket/gopacket v1.7.5
 	github.com/oleiade/lane/v2 v2.0.0
 	github.com/rogpeppe/go-internal v1.16.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
 	github.com/stretchr/testify v1.12.1

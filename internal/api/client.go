@@ -1,0 +1,201 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"reflect"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// Times of a client.
+const (
+	dialTime = 5 * time.Second
+	// stopTime is how long a command that was stopped may take to answer with what it has.
+	stopTime = 5 * time.Second
+)
+
+// ErrGone marks a node that does not answer any more.
+var ErrGone = errors.New("the node is gone")
+
+// Client is a node behind a Server: a control.Operator. It is safe for use by several goroutines.
+type Client struct {
+	base  string // http://HOST/v1
+	node  string
+	token string
+	here  bool // the node runs on this machine: its files are ours
+	http  *http.Client
+	lost  chan struct{}
+}
+
+// Endpoint is where a Server is: one of Socket and URL.
+type Endpoint struct {
+	Socket string // the path of a Unix socket
+	URL    string // http://HOST:PORT
+	Token  string
+}
+
+// NewClient makes a client for a node of a server. It asks nothing yet.
+func NewClient(e Endpoint, node string) *Client {
+	c := &Client{node: node, token: e.Token, lost: make(chan struct{}, 1)}
+	transport := &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: idleTime / 2}
+	dialer := net.Dialer{Timeout: dialTime}
+	if e.Socket != "" {
+		c.base, c.here = "http://localhost/v1", true
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", e.Socket)
+		}
+	} else {
+		c.base = e.URL + "/v1"
+		transport.DialContext = dialer.DialContext
+	}
+	c.http = &http.Client{Transport: transport}
+	return c
+}
+
+// Close gives the client's connections back.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Lost has something to read when the connection that Watch listens on has ended by itself: the
+// node has, most likely.
+func (c *Client) Lost() <-chan struct{} { return c.lost }
+
+// Process asks which program answers.
+func (c *Client) Process(ctx context.Context) (p Process, err error) {
+	err = c.get(ctx, "/process", &p)
+	return p, err
+}
+
+func (c *Client) get(ctx context.Context, path string, into any) error {
+	resp, err := c.send(ctx, http.MethodGet, path, typeJSON, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		return c.gone(ctx, err)
+	}
+	return nil
+}
+
+// Do implements control.Operator.
+func (c *Client) Do(ctx context.Context, req any) (any, error) {
+	k, ok := kindsOf[reflect.TypeOf(req)]
+	if !ok {
+		return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
+	}
+	request := reflect.New(k.Request).Elem()
+	request.Set(reflect.ValueOf(req))
+	if err := c.settle(k, request); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(request.Interface())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", k.Name, control.ErrUsage, err)
+	}
+	answer := reflect.New(k.Answer)
+	if streams(k) {
+		err = c.follow(ctx, k, request, text, answer)
+	} else {
+		err = c.ask(ctx, k, text, answer)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer.Elem().Interface(), nil
+}
+
+// settle makes the paths of a request whole: what is meant is seen from here, not from the folder
+// in which the node was started.
+func (c *Client) settle(k *control.Kind, request reflect.Value) error {
+	if !c.here {
+		return nil
+	}
+	for _, name := range k.Files {
+		f := request.FieldByName(name)
+		if f.String() == "" {
+			continue
+		}
+		path, err := filepath.Abs(f.String())
+		if err != nil {
+			return err
+		}
+		f.SetString(path)
+	}
+	return nil
+}
+
+// command is the path of a request.
+func (c *Client) command(k *control.Kind) string {
+	return "/nodes/" + url.PathEscape(c.node) + "/commands/" + k.Name
+}
+
+// ask sends a request and waits for its answer.
+func (c *Client) ask(ctx context.Context, k *control.Kind, text []byte, into reflect.Value) error {
+	resp, err := c.send(ctx, http.MethodPost, c.command(k), typeJSON, text)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNoContent {
+		return nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(into.Interface()); err != nil {
+		return c.gone(ctx, err)
+	}
+	return nil
+}
+
+// send does one exchange up to the answer's header. An answer that is an error comes as one.
+func (c *Client) send(
+	ctx context.Context, method, path, accept string, text []byte,
+) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", accept)
+	if len(text) > 0 {
+		r.Header.Set("Content-Type", typeJSON)
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return nil, c.gone(ctx, err)
+	}
+	if resp.StatusCode < 300 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	var p Problem
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxHeader))
+	if err != nil {
+		return nil, c.gone(ctx, err)
+	}
+	if json.Unmarshal(body, &p) != nil || p.Type == "" {
+		return nil, fmt.Errorf("node %s: it answers %s, not as a node does", c.node, resp.Status)
+	}
+	return nil, &p
+}
+
+// gone is the error of an exchange that failed on the way.
+func (c *Client) gone(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if cause, ok := errors.AsType[*url.Error](err); ok {
+		err = cause.Err // without the method and the URL, which say nothing to an operator
+	}
+	return fmt.Errorf("%w: %s: %w", ErrGone, c.node, err)
+}

@@ -1,0 +1,245 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+var _ control.Operator = (*Client)(nil)
+
+var (
+	addrA = netip.MustParseAddr("10.0.0.1")
+	addrB = netip.MustParseAddr("10.0.0.2")
+)
+
+// TestAClientIsAnOperator: what it answers is what the node answers, type for type.
+func TestAClientIsAnOperator(t *testing.T) {
+	b := newBed(t)
+	c := b.client(t, "A")
+	for _, k := range control.Kinds() {
+		if k.Resource == "" {
+			continue
+		}
+		request := reflect.Zero(k.Request).Interface()
+		direct, err := b.nodes["A"].Do(t.Context(), request)
+		require.NoError(t, err)
+		remote, err := c.Do(t.Context(), request)
+		require.NoError(t, err, k.Name)
+		assert.IsType(t, direct, remote, k.Name)
+		switch k.Name {
+		case "rip", "neighbors": // there are times in it, which pass
+		case "interfaces":
+			assert.Len(t, remote, 1)
+		default:
+			assert.Equal(t, fmt.Sprint(direct), fmt.Sprint(remote), k.Name)
+		}
+	}
+	p, err := c.Process(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, os.Getpid(), p.PID)
+	assert.Equal(t, []string{"A", "B"}, p.Nodes)
+}
+
+// TestErrorsKeepTheirMeaning across the wire.
+func TestErrorsKeepTheirMeaning(t *testing.T) {
+	b := newBed(t)
+	c := b.client(t, "A")
+	for _, request := range []any{
+		control.Window{SID: 4},
+		control.SetLink{Iface: "x"},
+		control.PcapStop{},
+		control.SetLoss{Percent: 200},
+		control.Set{Key: "no.such"},
+		control.SendFile{Path: filepath.Join(t.TempDir(), "none"), Addr: addrB, Port: 1},
+		control.Ping{Addr: netip.MustParseAddr("10.77.0.1"), Count: 1},
+		control.Connect{Addr: addrB, Port: 1},
+	} {
+		_, direct := b.nodes["A"].Do(t.Context(), request)
+		require.Error(t, direct)
+		_, remote := c.Do(t.Context(), request)
+		require.Error(t, remote, "%T", request)
+		assert.Equal(t, direct.Error(), remote.Error())
+		found := false
+		for _, s := range control.Sentinels() {
+			if found = errors.Is(direct, s); found {
+				require.ErrorIs(t, remote, s)
+				break
+			}
+		}
+		assert.True(t, found || errors.Is(direct, os.ErrNotExist), "%v", direct)
+	}
+	_, err := b.client(t, "Q").Do(t.Context(), control.About{})
+	require.ErrorContains(t, err, "no such node; there is A, B")
+	_, err = c.Do(t.Context(), 42)
+	require.ErrorIs(t, err, control.ErrUnsupported)
+}
+
+// TestAPingThatIsStoppedTellsWhatItHas, as it does in one process.
+func TestAPingThatIsStoppedTellsWhatItHas(t *testing.T) {
+	b := newBed(t)
+	ctx, stop := context.WithCancel(t.Context())
+	begun := false
+	answered := 0
+	result, err := control.Ask(ctx, control.Operator(b.client(t, "A")), control.Ping{
+		Addr: addrB, Interval: 10 * time.Millisecond,
+		Begun: func() { begun = true },
+		Each: func(r control.Reply) {
+			if answered++; answered == 3 {
+				stop()
+			}
+		},
+	})
+	require.NoError(t, err)
+	assert.True(t, begun)
+	assert.GreaterOrEqual(t, result.Received, 3)
+	_, _, body := b.do(t, "GET", "/v1/nodes/A/running", "", "")
+	assert.Equal(t, "[]\n", string(body))
+}
+
+// TestARequestThatIsCanceled ends at the node too.
+func TestARequestThatIsCanceled(t *testing.T) {
+	waits := make(chan struct{})
+	ended := make(chan error, 1)
+	b := &bed{nodes: map[string]control.Operator{"A": operator(
+		func(ctx context.Context, _ any) (any, error) {
+			close(waits)
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return nil, ctx.Err()
+		})}}
+	b.serve(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-waits; cancel() }()
+	_, err := b.client(t, "A").Do(ctx, control.Read{SID: 1, N: 1})
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, <-ended, context.Canceled)
+}
+
+// operator is one that a function stands for.
+type operator func(ctx context.Context, req any) (any, error)
+
+func (o operator) Do(ctx context.Context, req any) (any, error) { return o(ctx, req) }
+func (operator) Watch(func(control.Event)) (stop func())        { return func() {} }
+
+// TestACommandThatFailsInside leaves the server as it was.
+func TestACommandThatFailsInside(t *testing.T) {
+	b := &bed{nodes: map[string]control.Operator{"A": operator(
+		func(context.Context, any) (any, error) { panic("BUG: here") })}}
+	b.serve(t)
+	for _, accept := range []string{"", typeLines} {
+		_, _, body := b.do(t, "POST", "/v1/nodes/A/commands/routes", accept, "")
+		assert.Contains(t, string(body), "failed inside (the node goes on): BUG: here")
+	}
+	_, _, body := b.do(t, "GET", "/v1/nodes/A", "", "")
+	assert.Contains(t, string(body), "/v1/problems/failed-inside")
+	_, _, body = b.do(t, "GET", "/v1/process", "", "")
+	assert.Contains(t, string(body), `"pid"`)
+}
+
+// TestFilesAreSeenFromTheClient: a relative path is one of the folder where the client is.
+func TestFilesAreSeenFromTheClient(t *testing.T) {
+	b := newBed(t)
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("sent", []byte("some text"), 0o600))
+	var wg sync.WaitGroup
+	listening := make(chan struct{})
+	wg.Go(func() {
+		once := sync.OnceFunc(func() { close(listening) })
+		defer once()
+		got, err := control.Ask(t.Context(), control.Operator(b.client(t, "B")), control.RecvFile{
+			Path: "received", Port: 6000, Progress: func(control.Progress) { once() },
+		})
+		assert.NoError(t, err)
+		assert.Equal(t, int64(9), got.Bytes)
+	})
+	<-listening
+	told := 0
+	sent, err := control.Ask(t.Context(), control.Operator(b.client(t, "A")), control.SendFile{
+		Path: "sent", Addr: addrB, Port: 6000, Progress: func(control.Progress) { told++ },
+	})
+	require.NoError(t, err)
+	assert.Positive(t, told)
+	assert.Equal(t, int64(9), sent.Bytes)
+	wg.Wait()
+	text, err := os.ReadFile("received")
+	require.NoError(t, err)
+	assert.Equal(t, "some text", string(text))
+}
+
+// TestEvents come to every watcher, through a client and as a stream.
+func TestEvents(t *testing.T) {
+	b := newBed(t)
+	d := describe(t, openAPIDocument)
+	told := make(chan control.Event, 16)
+	c := b.client(t, "B")
+	defer c.Watch(func(e control.Event) { told <- e })()
+	lines := make(chan []byte, 16)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		"http://localhost/v1/nodes/B/events", nil)
+	require.NoError(t, err)
+	r.Header.Set("Accept", typeLines)
+	resp, err := b.http.Do(r)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	go func() {
+		text := make([]byte, 4096)
+		n, _ := resp.Body.Read(text)
+		lines <- text[:n]
+	}()
+	_, err = control.Ask(t.Context(), b.nodes["A"], control.Request[control.TestSent](
+		control.SendTest{Addr: addrB, Text: "wave"}))
+	require.NoError(t, err)
+	got, ok := (<-told).(control.TestReceived)
+	require.True(t, ok)
+	assert.Equal(t, "wave", got.Text)
+	assert.Equal(t, addrA, got.Src)
+	line := <-lines
+	assert.Contains(t, string(line), `{"event":"test","data":{"src":"10.0.0.1"`)
+	d.holds(t, "GET", "/v1/nodes/B/events", 200, typeLines, line)
+}
+
+// TestEveryEventComesBack as what it was.
+func TestEveryEventComesBack(t *testing.T) {
+	for _, e := range control.Events() {
+		text, err := document(e)
+		require.NoError(t, err)
+		assert.IsType(t, e, eventFrom(e.Event(), string(text)))
+	}
+	assert.Nil(t, eventFrom("newer", "{}"))
+	assert.Nil(t, eventFrom("test", "{"))
+}
+
+// TestANodeThatIsGone is told once by Lost, and by every request.
+func TestANodeThatIsGone(t *testing.T) {
+	socket := filepath.Join(shortFolder(t), "s")
+	c := NewClient(Endpoint{Socket: socket}, "A")
+	_, err := c.Do(t.Context(), control.About{})
+	require.ErrorIs(t, err, ErrGone)
+	c.Watch(func(control.Event) {})()
+	<-c.Lost()
+
+	l, err := ListenUnix(t.Context(), socket)
+	require.NoError(t, err)
+	s := New(Config{Nodes: map[string]control.Operator{"A": operator(nil)}})
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	defer c.Watch(func(control.Event) {})()
+	s.Close()
+	<-c.Lost()
+	require.NoError(t, <-ended)
+	c.Close()
+}

@@ -1,0 +1,273 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// The events of a command that streams, beside those of its own.
+const (
+	eventBegun  = "running" // with the number that stops it
+	eventResult = "result"
+	eventError  = "error"
+)
+
+// Command is a command that a node takes.
+type Command struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+	// Fields are what its JSON may have.
+	Fields []string `json:"fields"`
+	// Events are what its stream tells before the result.
+	Events []string `json:"events"`
+}
+
+// commands lists what may be asked of a node.
+func (s *Server) commands(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.operator(w, r); !ok {
+		return
+	}
+	list := []Command{}
+	for _, k := range control.Kinds() {
+		c := Command{
+			Name: k.Name, Path: r.URL.Path + "/" + k.Name,
+			Fields: append([]string{}, fieldNames(k.Request)...), Events: []string{},
+		}
+		for event := range callbacks(k.Request) {
+			c.Events = append(c.Events, event)
+		}
+		slices.Sort(c.Events)
+		list = append(list, c)
+	}
+	answer(w, http.StatusOK, typeJSON, list)
+}
+
+// command carries out a request of the vocabulary. With Accept: application/x-ndjson the answer is
+// a stream: its number, what happens, and the result or the error.
+func (s *Server) command(w http.ResponseWriter, r *http.Request) {
+	op, ok := s.operator(w, r)
+	if !ok {
+		return
+	}
+	k, ok := kinds[r.PathValue("command")]
+	if !ok {
+		refuse(w, fmt.Errorf("%q: %w: no such command; /v1/openapi.json lists them",
+			r.PathValue("command"), errNoSuchPath))
+		return
+	}
+	request := reflect.New(k.Request).Elem()
+	if err := body(w, r, k, request); err != nil {
+		refuse(w, err)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	job, err := s.works.add(r.PathValue("node"), k.Name, cancel)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	defer s.works.remove(job)
+	if !strings.Contains(r.Header.Get("Accept"), typeLines) {
+		a, err := carryOut(ctx, op, request)
+		switch {
+		case err != nil:
+			refuse(w, err)
+		case k.Answer == reflect.TypeFor[control.Nothing]():
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			answer(w, http.StatusOK, typeJSON, a)
+		}
+		return
+	}
+	out := begin(w, typeLines, cancel)
+	defer out.end()
+	out.line(eventBegun, job.Running)
+	bind(request, out.line)
+	a, err := carryOut(ctx, op, request)
+	if err != nil {
+		out.line(eventError, problemOf(err))
+		return
+	}
+	out.line(eventResult, a)
+}
+
+// carryOut is Do; a panic becomes an error, and the node and its other clients go on.
+func carryOut(
+	ctx context.Context, op control.Operator, request reflect.Value,
+) (a any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w (the node goes on): %v", errInside, p)
+		}
+	}()
+	return op.Do(ctx, request.Interface())
+}
+
+// body reads a request's fields.
+func body(w http.ResponseWriter, r *http.Request, k *control.Kind, request reflect.Value) error {
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // a test's writer has none
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	_ = c.SetReadDeadline(time.Time{})
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return fmt.Errorf("%s: %w: want at most %d bytes", k.Name, errTooLarge, maxBody)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: reading the request: %w: %w", k.Name, control.ErrUsage, err)
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil
+	}
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	err = in.Decode(request.Addr().Interface())
+	if err == nil {
+		if _, more := in.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("something follows the object")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", k.Name, control.ErrUsage, inJSON(err, k.Request))
+	}
+	return nil
+}
+
+// inJSON says what is wrong with a request's JSON, without the names of Go's types.
+func inJSON(err error, request reflect.Type) string {
+	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Sprintf("%q cannot be a %s: want %s", bad.Field, bad.Value, wanted(bad.Type))
+	}
+	if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Sprintf("no JSON at byte %d: %s", bad.Offset, bad.Error())
+	}
+	text := strings.TrimPrefix(err.Error(), "json: ")
+	if strings.HasPrefix(text, "unknown field") {
+		text += choice(fieldNames(request))
+	}
+	return text
+}
+
+// wanted says which values of JSON a type takes.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		most := uint64(1)<<(t.Bits()-1)<<1 - 1
+		return "a whole number from 0 to " + strconv.FormatUint(most, 10)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return "a whole number"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.String:
+		return "a text"
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "a text in base 64"
+		}
+		return "a list"
+	default:
+		return "an object"
+	}
+}
+
+// Running is a command under way.
+type Running struct {
+	ID      int       `json:"id"`
+	Node    string    `json:"node"`
+	Command string    `json:"command"`
+	Since   time.Time `json:"since"`
+}
+
+// work is a command under way, with what ends it.
+type work struct {
+	Running
+	cancel context.CancelFunc
+}
+
+// works are the commands and streams under way.
+type works struct {
+	mu   sync.Mutex
+	last int
+	list []*work
+}
+
+func (w *works) add(node, command string, cancel context.CancelFunc) (*work, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.list) >= maxRunning {
+		return nil, fmt.Errorf("%s: %w: %d already", command, errTooMany, len(w.list))
+	}
+	w.last++
+	j := &work{
+		Running: Running{ID: w.last, Node: node, Command: command, Since: time.Now().Round(0)},
+		cancel:  cancel,
+	}
+	w.list = append(w.list, j)
+	return j, nil
+}
+
+func (w *works) remove(j *work) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.list = slices.DeleteFunc(w.list, func(k *work) bool { return k == j })
+}
+
+// of lists what runs at a node.
+func (w *works) of(node string) []Running {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := []Running{}
+	for _, j := range w.list {
+		if j.Node == node {
+			list = append(list, j.Running)
+		}
+	}
+	return list
+}
+
+// stop has a command of a node end; false: there is none of that number.
+func (w *works) stop(node string, id int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, j := range w.list {
+		if j.ID == id && j.Node == node {
+			j.cancel()
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Server) running(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.operator(w, r); ok {
+		answer(w, http.StatusOK, typeJSON, s.works.of(r.PathValue("node")))
+	}
+}
+
+// stop ends a command under way, which then answers with what it has: a ping with its statistics.
+func (s *Server) stop(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.operator(w, r); !ok {
+		return
+	}
+	id, err := strconv.Atoi(r.PathValue("id"))
+	if err != nil || !s.works.stop(r.PathValue("node"), id) {
+		refuse(w, fmt.Errorf("%q: %w", r.PathValue("id"), errNotRunning))
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// quiet is how long a stream of events may be silent before it says that it is there: proxies and
+// readers take longer silences for the end.
+const quiet = 15 * time.Second
+
+// events tells what a node tells, as server-sent events (HTML Living Standard §9.2) or, if asked,
+// as lines of JSON. Nothing that happened before is told.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	op, ok := s.operator(w, r)
+	if !ok {
+		return
+	}
+	if r.Method == http.MethodHead {
+		w.Header().Set("Content-Type", typeEvents)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	job, err := s.works.add(r.PathValue("node"), "events", cancel)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	defer s.works.remove(job)
+	lines := r.Header.Get("Accept") == typeLines
+	// What is told before the header is out would be written in front of it: the watcher waits.
+	started := make(chan struct{})
+	var out *stream
+	stop := op.Watch(func(e control.Event) {
+		<-started
+		if lines {
+			out.line(e.Event(), e)
+		} else {
+			out.event(e.Event(), e)
+		}
+	})
+	defer stop()
+	as := typeEvents
+	if lines {
+		as = typeLines
+	}
+	out = begin(w, as, cancel)
+	close(started)
+	defer out.end()
+	tick := time.NewTicker(quiet)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if lines {
+				out.put([]byte("\n"))
+			} else {
+				out.put([]byte(":\n\n"))
+			}
+		}
+	}
+}

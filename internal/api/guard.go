@@ -1,0 +1,59 @@
+package api
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// guard lets in who may ask. Over a Unix socket that is whoever may open it.
+func (l *Listener) guard(next http.Handler) http.Handler {
+	if l.token == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := l.admit(r); err != nil {
+			if problemOf(err).Status == http.StatusUnauthorized {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="tidepool"`)
+			}
+			refuse(w, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// admit judges a request over TCP. A page of another site that a browser on this machine shows can
+// send requests here too: by a name of its own for our address, or across origins. The names in
+// Host and Origin tell, and without the token it learns nothing (RFC 6750 §2.1).
+func (l *Listener) admit(r *http.Request) error {
+	if !local(r.Host) {
+		return fmt.Errorf("%w: this server is not called %q", errStranger, r.Host)
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		u, err := url.Parse(origin)
+		if err != nil || !local(u.Host) {
+			return fmt.Errorf("%w: a page of %q may not ask", errStranger, origin)
+		}
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") ||
+		subtle.ConstantTimeCompare([]byte(token), []byte(l.token)) != 1 {
+		return fmt.Errorf("%w: `Authorization: Bearer TOKEN`, with the one that was printed when "+
+			"the server began", errToken)
+	}
+	return nil
+}
+
+// local reports whether a host with or without a port is this machine's loopback.
+func local(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,89 @@
+package api
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// kinds are the requests by their names and by their types, resources by what they look at.
+var (
+	kinds     = map[string]*control.Kind{}
+	kindsOf   = map[reflect.Type]*control.Kind{}
+	resources = map[string]*control.Kind{}
+	eventsOf  = map[string]reflect.Type{}
+)
+
+func init() {
+	for _, k := range control.Kinds() {
+		kinds[k.Name], kindsOf[k.Request] = &k, &k
+		if k.Resource != "" {
+			resources[k.Resource] = &k
+		}
+	}
+	for _, e := range control.Events() {
+		eventsOf[e.Event()] = reflect.TypeOf(e)
+	}
+}
+
+// Some requests have functions among their fields, called while they are carried out. On the wire
+// each call is an event under the field's name: Progress is "progress".
+
+// streams reports whether a request has such functions.
+func streams(k *control.Kind) bool {
+	for f := range callbacks(k.Request) {
+		return f != ""
+	}
+	return false
+}
+
+// callbacks are the events of a request, with the field of each.
+func callbacks(request reflect.Type) map[string]int {
+	found := map[string]int{}
+	for i := range request.NumField() {
+		if f := request.Field(i); f.Type.Kind() == reflect.Func {
+			found[strings.ToLower(f.Name)] = i
+		}
+	}
+	return found
+}
+
+// bind has every function of a request tell of its calls.
+func bind(request reflect.Value, tell func(event string, data any)) {
+	for event, i := range callbacks(request.Type()) {
+		f := request.Field(i)
+		f.Set(reflect.MakeFunc(f.Type(), func(args []reflect.Value) []reflect.Value {
+			var data any = struct{}{}
+			if len(args) > 0 {
+				data = args[0].Interface()
+			}
+			tell(event, data)
+			return nil
+		}))
+	}
+}
+
+// relay calls the function of a request that an event stands for, if it is set. False: the request
+// has no such function.
+func relay(request reflect.Value, event string, data json.RawMessage) (bool, error) {
+	i, ok := callbacks(request.Type())[event]
+	if !ok {
+		return false, nil
+	}
+	f := request.Field(i)
+	if f.IsNil() {
+		return true, nil
+	}
+	var args []reflect.Value
+	if f.Type().NumIn() > 0 {
+		arg := reflect.New(f.Type().In(0))
+		if err := json.Unmarshal(data, arg.Interface()); err != nil {
+			return true, err
+		}
+		args = append(args, arg.Elem())
+	}
+	f.Call(args)
+	return true, nil
+}

@@ -1,0 +1,155 @@
+package api
+
+import (
+	"encoding/json"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+func TestASocketIsItsOwnersAlone(t *testing.T) {
+	folder := shortFolder(t)
+	path := filepath.Join(folder, "s")
+	l, err := ListenUnix(t.Context(), path)
+	require.NoError(t, err)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
+	assert.Empty(t, l.Token())
+	left, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	assert.Len(t, left, 1, "nothing else stays there")
+
+	_, err = ListenUnix(t.Context(), path)
+	require.ErrorIs(t, err, ErrListen)
+	require.ErrorContains(t, err, "a node is served there already")
+	assert.True(t, Answers(t.Context(), path))
+	require.NoError(t, l.Close())
+	require.NoFileExists(t, path)
+	assert.False(t, Answers(t.Context(), path))
+}
+
+// TestWhatACrashLeaves is a socket that refuses. It is replaced.
+func TestWhatACrashLeaves(t *testing.T) {
+	path := filepath.Join(shortFolder(t), "s")
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	dead.SetUnlinkOnClose(false)
+	require.NoError(t, dead.Close())
+	require.FileExists(t, path)
+	l, err := ListenUnix(t.Context(), path)
+	require.NoError(t, err)
+	assert.True(t, Answers(t.Context(), path))
+	require.NoError(t, l.Close())
+}
+
+// TestASocketThatWasReplaced is not removed by who had it before.
+func TestASocketThatWasReplaced(t *testing.T) {
+	path := filepath.Join(shortFolder(t), "s")
+	first, err := ListenUnix(t.Context(), path)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(path))
+	second, err := ListenUnix(t.Context(), path)
+	require.NoError(t, err)
+	require.NoError(t, first.Close())
+	require.FileExists(t, path)
+	require.NoError(t, second.Close())
+}
+
+func TestWhereASocketCannotBe(t *testing.T) {
+	folder := shortFolder(t)
+	file := filepath.Join(folder, "f")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for path, says := range map[string]string{
+		file:                                     "it is there, and no socket",
+		filepath.Join(folder, "none", "s"):       "no such file",
+		"/" + strings.Repeat("x", longestPath):   "may have 103 bytes, and this has 104",
+		filepath.Join(file, "below", "a", "fil"): "not a directory",
+	} {
+		_, err := ListenUnix(t.Context(), path)
+		require.ErrorIs(t, err, ErrListen, path)
+		require.ErrorContains(t, err, says)
+	}
+}
+
+func TestAddressesThatAreRefused(t *testing.T) {
+	for address, says := range map[string]string{
+		"0.0.0.0:0":      "nothing is encrypted",
+		"192.0.2.1:80":   "come by ssh -L",
+		"example.com:80": "others than this machine could reach example.com",
+		"[::]:80":        "nothing is encrypted",
+		"70000":          `"70000" is not a port`,
+		"x":              `"x" is not a port`,
+		"1:2:3":          "want PORT or 127.0.0.1:PORT",
+	} {
+		_, err := ListenTCP(t.Context(), address)
+		require.ErrorIs(t, err, ErrListen, address)
+		require.ErrorContains(t, err, says)
+	}
+}
+
+// TestWhoMayAskOverTCP: who has the token, and calls the server by a name of this machine.
+func TestWhoMayAskOverTCP(t *testing.T) {
+	l, err := ListenTCP(t.Context(), "0")
+	require.NoError(t, err)
+	s := New(Config{Nodes: map[string]control.Operator{}})
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	at := l.Addr().String()
+	assert.True(t, strings.HasPrefix(at, "127.0.0.1:"), at)
+	assert.Len(t, l.Token(), 26)
+	client := &http.Client{Transport: &http.Transport{}}
+	for _, tt := range []struct {
+		host, origin, auth string
+		status             int
+		says               string
+	}{
+		{"", "", "Bearer " + l.Token(), 200, ""},
+		{"localhost:8080", "", "bearer " + l.Token(), 200, ""},
+		{"[::1]:8080", "http://" + at, "Bearer " + l.Token(), 200, ""},
+		{"", "", "", 401, "`Authorization: Bearer TOKEN`"},
+		{"", "", "Bearer x", 401, "the one that was printed"},
+		{"", "", "Basic " + l.Token(), 401, "a token is needed"},
+		{"evil.example", "", "Bearer " + l.Token(), 403, `this server is not called "evil.example"`},
+		{"", "http://evil.example", "Bearer " + l.Token(), 403, `a page of "http://evil.example"`},
+		{"", "null", "Bearer " + l.Token(), 403, `a page of "null" may not ask`},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at+"/v1", nil)
+		require.NoError(t, err)
+		r.Host = tt.host
+		if tt.origin != "" {
+			r.Header.Set("Origin", tt.origin)
+		}
+		if tt.auth != "" {
+			r.Header.Set("Authorization", tt.auth)
+		}
+		resp, err := client.Do(r)
+		require.NoError(t, err)
+		assert.Equal(t, tt.status, resp.StatusCode, "%+v", tt)
+		if tt.status == http.StatusUnauthorized {
+			assert.Equal(t, `Bearer realm="tidepool"`, resp.Header.Get("WWW-Authenticate"))
+		}
+		if tt.says != "" {
+			var p Problem
+			require.NoError(t, json.NewDecoder(resp.Body).Decode(&p))
+			assert.Contains(t, p.Detail, tt.says)
+		}
+		require.NoError(t, resp.Body.Close())
+	}
+	c := NewClient(Endpoint{URL: "http://" + at, Token: l.Token()}, "A")
+	_, err = c.Process(t.Context())
+	require.NoError(t, err)
+	c.Close()
+	client.CloseIdleConnections()
+	s.Close()
+	require.NoError(t, <-ended)
+}

@@ -1,0 +1,382 @@
+package api
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+var update = flag.Bool("update", false, "write openapi.json anew")
+
+// TestOpenAPIIsFresh: the document is what the types and their comments say.
+func TestOpenAPIIsFresh(t *testing.T) {
+	fresh, err := json.MarshalIndent(newWriter(t).document(), "", " ")
+	require.NoError(t, err)
+	fresh = append(fresh, '\n')
+	if *update {
+		require.NoError(t, os.WriteFile("openapi.json", fresh, 0o644))
+		return
+	}
+	require.Equal(t, string(openAPIDocument), string(fresh),
+		"openapi.json is not what the types say: go test ./internal/api -run OpenAPI -update")
+}
+
+// object is a piece of JSON.
+type object = map[string]any
+
+// openAPIWriter makes the document from the types of control and of this package, and from the
+// comments in their sources.
+type openAPIWriter struct {
+	comments map[string]string   // by Type and Type.Field
+	values   map[string][]string // of the types that are a choice of texts
+	schemas  object
+	requests map[reflect.Type]bool
+}
+
+func newWriter(t *testing.T) *openAPIWriter {
+	t.Helper()
+	w := &openAPIWriter{
+		comments: map[string]string{}, values: map[string][]string{}, schemas: object{},
+		requests: map[reflect.Type]bool{},
+	}
+	for _, folder := range []string{".", "../control"} {
+		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, path := range files {
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+			require.NoError(t, err)
+			for _, d := range file.Decls {
+				if d, ok := d.(*ast.GenDecl); ok {
+					w.read(d)
+				}
+			}
+		}
+	}
+	for _, k := range control.Kinds() {
+		w.requests[k.Request] = true
+	}
+	return w
+}
+
+// read notes the comments of a declaration.
+func (w *openAPIWriter) read(d *ast.GenDecl) {
+	for _, spec := range d.Specs {
+		switch spec := spec.(type) {
+		case *ast.TypeSpec:
+			name := spec.Name.Name
+			w.comments[name] = oneLine(d.Doc, spec.Doc)
+			s, ok := spec.Type.(*ast.StructType)
+			if !ok {
+				continue
+			}
+			for _, f := range s.Fields.List {
+				for _, n := range f.Names {
+					w.comments[name+"."+n.Name] = oneLine(f.Doc, f.Comment)
+				}
+			}
+		case *ast.ValueSpec:
+			named, ok := spec.Type.(*ast.Ident)
+			if !ok || d.Tok != token.CONST {
+				continue
+			}
+			for _, v := range spec.Values {
+				if text, ok := v.(*ast.BasicLit); ok && text.Kind == token.STRING {
+					w.values[named.Name] = append(w.values[named.Name], strings.Trim(text.Value, `"`))
+				}
+			}
+		}
+	}
+}
+
+func oneLine(groups ...*ast.CommentGroup) string {
+	var parts []string
+	for _, g := range groups {
+		if text := strings.Join(strings.Fields(g.Text()), " "); text != "" {
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+var plainTypes = map[reflect.Type]object{
+	reflect.TypeFor[time.Duration](): {"type": "integer", "format": "int64"},
+	reflect.TypeFor[time.Time]():     {"type": "string", "format": "date-time"},
+	reflect.TypeFor[netip.Addr]():    {"type": "string", "pattern": `^(\d+\.\d+\.\d+\.\d+)?$`},
+	reflect.TypeFor[netip.AddrPort](): {
+		"type": "string", "pattern": `^(\d+\.\d+\.\d+\.\d+:\d+)?$`,
+	},
+	reflect.TypeFor[netip.Prefix](): {
+		"type": "string", "pattern": `^(\d+\.\d+\.\d+\.\d+/\d+)?$`,
+	},
+	reflect.TypeFor[[]byte](): {"type": []string{"string", "null"}, "contentEncoding": "base64"},
+}
+
+// schema is that of a type.
+func (w *openAPIWriter) schema(t reflect.Type) object {
+	if plain, ok := plainTypes[t]; ok {
+		return maps.Clone(plain)
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return w.schema(t.Elem())
+	case reflect.Struct:
+		if _, ok := w.schemas[t.Name()]; !ok {
+			w.schemas[t.Name()] = object{} // it may contain itself
+			w.schemas[t.Name()] = w.structure(t)
+		}
+		return object{"$ref": "#/components/schemas/" + t.Name()}
+	case reflect.Slice:
+		return object{"type": []string{"array", "null"}, "items": w.schema(t.Elem())}
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.Float64:
+		return object{"type": "number"}
+	case reflect.String:
+		s := object{"type": "string"}
+		if values := w.values[t.Name()]; len(values) > 0 {
+			s["enum"] = append(slices.Clone(values), "")
+		}
+		return s
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		s := object{"type": "integer", "minimum": 0}
+		if t.Bits() < 64 {
+			s["maximum"] = 1<<t.Bits() - 1
+		}
+		return s
+	case reflect.Int, reflect.Int64:
+		return object{"type": "integer"}
+	default:
+		panic("a type that has no schema: " + t.String())
+	}
+}
+
+// structure is the schema of a struct. A request may leave everything out, and has nothing else;
+// an answer has all that is not said to be left out when it is empty.
+func (w *openAPIWriter) structure(t reflect.Type) object {
+	properties, required := object{}, []string{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous || name == "-" {
+			continue
+		}
+		p := w.schema(f.Type)
+		owner := t
+		if len(f.Index) > 1 {
+			owner = t.FieldByIndex(f.Index[:1]).Type
+		}
+		if text := w.comments[owner.Name()+"."+f.Name]; text != "" {
+			p["description"] = text
+		}
+		if f.Type == reflect.TypeFor[time.Duration]() {
+			p["description"] = strings.TrimPrefix(fmt.Sprint(p["description"], ", nanoseconds"),
+				"<nil>, ")
+		}
+		properties[name] = p
+		if !strings.HasPrefix(options, "omit") {
+			required = append(required, name)
+		}
+	}
+	s := object{"type": "object", "properties": properties}
+	if text := w.comments[t.Name()]; text != "" {
+		s["description"] = text
+	}
+	switch {
+	case w.requests[t]:
+		s["additionalProperties"] = false
+	case len(required) > 0:
+		slices.Sort(required)
+		s["required"] = required
+	}
+	return s
+}
+
+func content(as string, schema object) object {
+	return object{as: object{"schema": schema}}
+}
+
+// answers are the responses of an operation.
+func (w *openAPIWriter) answers(status, about string, bodies object) object {
+	ok := object{"description": about}
+	if len(bodies) > 0 {
+		ok["content"] = bodies
+	}
+	return object{status: ok, "default": object{"$ref": "#/components/responses/Problem"}}
+}
+
+// get is the operation of a path that answers with JSON.
+func (w *openAPIWriter) get(id, about string, answer any) object {
+	return object{"get": object{
+		"operationId": id, "summary": about,
+		"responses": w.answers("200", about, content(typeJSON, w.schema(reflect.TypeOf(answer)))),
+	}}
+}
+
+// document is the whole.
+func (w *openAPIWriter) document() object {
+	free := object{"type": "object"}
+	paths := object{
+		"/v1": w.get("index", "where to begin", Index{}),
+		"/v1/openapi.json": object{"get": object{
+			"operationId": "openapi", "summary": "this document",
+			"responses": w.answers("200", "this document", content(typeJSON, free)),
+		}},
+		"/v1/process":         w.get("process", "the program that answers", Process{}),
+		"/v1/problems/{sort}": w.get("problem", "what a sort of problem means", Sort{}),
+		"/v1/nodes":           w.get("nodes", "the nodes", []control.Node{}),
+		"/v1/nodes/{node}":    w.get("node", "what a node says of itself", control.Node{}),
+		"/v1/nodes/{node}/counters": w.get("counters",
+			"all that is counted about packets, by interface", []InterfaceCounters{}),
+		"/v1/nodes/{node}/commands": w.get("commands", "what may be asked of a node", []Command{}),
+		"/v1/nodes/{node}/running":  w.get("running", "the commands under way", []Running{}),
+		"/v1/nodes/{node}/running/{id}": object{"delete": object{
+			"operationId": "stop", "summary": "end a command under way; it answers with what it has",
+			"responses": w.answers("204", "it was told to end", nil),
+		}},
+		"/v1/nodes/{node}/events": w.events(),
+	}
+	for _, k := range control.Kinds() {
+		w.kind(paths, &k)
+	}
+	for path, item := range paths {
+		item := item.(object)
+		if list := parameters(path); len(list) > 0 {
+			item["parameters"] = list
+		}
+	}
+	w.schema(reflect.TypeFor[Problem]())
+	return object{
+		"openapi": "3.1.1",
+		"info": object{
+			"title": "tidepool", "version": "1",
+			"license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+			"description": "What may be asked of a tidepool node, and what it answers. Over a Unix " +
+				"socket no token is needed; over TCP every request has one.",
+		},
+		"servers":  []object{{"url": "http://localhost"}},
+		"security": []object{{}, {"token": []string{}}},
+		"paths":    paths,
+		"components": object{
+			"schemas":         w.schemas,
+			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer"}},
+			"responses": object{"Problem": object{
+				"description": "an error (RFC 9457)",
+				"content": content(typeProblem,
+					object{"$ref": "#/components/schemas/Problem"}),
+			}},
+		},
+	}
+}
+
+// parameters are those in a path.
+func parameters(path string) (list []object) {
+	for part := range strings.SplitSeq(path, "/") {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			schema := object{"type": "string"}
+			if name = strings.TrimSuffix(name, "}"); name == "id" {
+				schema = object{"type": "integer"}
+			}
+			list = append(list, object{
+				"name": name, "in": "path", "required": true, "schema": schema,
+			})
+		}
+	}
+	return list
+}
+
+// events are the stream of what a node tells.
+func (w *openAPIWriter) events() object {
+	for _, e := range control.Events() {
+		w.schema(reflect.TypeOf(e))
+	}
+	var lines []object
+	for _, e := range control.Events() {
+		lines = append(lines, w.line(e.Event(), w.schema(reflect.TypeOf(e))))
+	}
+	return object{"get": object{
+		"operationId": "events", "summary": "what a node tells, from now on",
+		"description": "Server-sent events: `event` is the kind, `data` its JSON. With Accept: " +
+			typeLines + " the same as lines of JSON.",
+		"responses": w.answers("200", "events, until the connection ends", object{
+			typeEvents: object{"schema": object{"type": "string"}},
+			typeLines:  object{"schema": object{"oneOf": lines}},
+		}),
+	}}
+}
+
+// line is the schema of a line of a stream.
+func (w *openAPIWriter) line(event string, data object) object {
+	return object{
+		"type": "object", "required": []string{"event", "data"},
+		"properties": object{"event": object{"const": event}, "data": data},
+	}
+}
+
+// answerClause is how control's comments say which type is the answer: here the schema does.
+var answerClause = regexp.MustCompile(`[;.] [Aa]nswer \S*\w`)
+
+// kind adds the paths of a request.
+func (w *openAPIWriter) kind(paths object, k *control.Kind) {
+	answer := w.schema(k.Answer)
+	about := answerClause.ReplaceAllString(w.comments[k.Request.Name()], "")
+	nothing := k.Answer == reflect.TypeFor[control.Nothing]()
+	lines := []object{
+		w.line(eventBegun, w.schema(reflect.TypeFor[Running]())), w.line(eventResult, answer),
+		w.line(eventError, w.schema(reflect.TypeFor[Problem]())),
+	}
+	for event, i := range callbacks(k.Request) {
+		data := object{"type": "object"}
+		if f := k.Request.Field(i).Type; f.NumIn() > 0 {
+			data = w.schema(f.In(0))
+		}
+		lines = append(lines, w.line(event, data))
+	}
+	slices.SortFunc(lines, func(a, b object) int {
+		return strings.Compare(fmt.Sprint(a["properties"]), fmt.Sprint(b["properties"]))
+	})
+	bodies := object{typeLines: object{"schema": object{"oneOf": lines}}}
+	if !nothing {
+		bodies[typeJSON] = object{"schema": answer}
+	}
+	responses := w.answers("200", "the answer; "+typeLines+" if asked for", bodies)
+	if nothing {
+		responses["204"] = object{"description": "it is done"}
+	}
+	paths["/v1/nodes/{node}/commands/"+k.Name] = object{"post": object{
+		"operationId": "do-" + k.Name, "summary": "carry out " + k.Name, "description": about,
+		"requestBody": object{"content": content(typeJSON, w.schema(k.Request))},
+		"responses":   responses,
+	}}
+	if k.Resource == "" {
+		return
+	}
+	item := w.get("get-"+k.Resource, about, reflect.Zero(k.Answer).Interface())
+	var query []object
+	for f := range k.Request.Fields() {
+		query = append(query, object{
+			"name": jsonName(f), "in": "query", "schema": w.schema(f.Type),
+			"description": w.comments[k.Request.Name()+"."+f.Name],
+		})
+	}
+	if len(query) > 0 {
+		item["get"].(object)["parameters"] = query
+	}
+	paths["/v1/nodes/{node}/"+k.Resource] = item
+}

@@ -1,0 +1,118 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// Problem is an error on the wire: a problem document (RFC 9457). It is the sentinel of package
+// control that it stands for, in the sense of errors.Is.
+//
+//nolint:errname // the RFC's noun
+type Problem struct {
+	Type   string `json:"type"` // "/v1/problems/NAME", which tells of it
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"` // one line for whoever asked
+}
+
+// Error is what happened, for a person.
+func (p *Problem) Error() string { return p.Detail }
+
+// Is reports whether the problem stands for a sentinel.
+func (p *Problem) Is(target error) bool {
+	for _, s := range sorts {
+		if s.is != nil && problemPath+s.name == p.Type {
+			return s.is == target
+		}
+	}
+	return false
+}
+
+// problemPath is where the sorts of problems are described.
+const problemPath = "/v1/problems/"
+
+// The problems of the API's own.
+var (
+	errNoSuchNode = errors.New("no such node")
+	errNoSuchPath = errors.New("nothing is here")
+	errMethod     = errors.New("this method does not fit")
+	errToken      = errors.New("a token is needed")
+	errStranger   = errors.New("not from there")
+	errTooLarge   = errors.New("the request is too large")
+	errTooMany    = errors.New("too many commands run")
+	errNotRunning = errors.New("no such command runs")
+	errInside     = errors.New("failed inside")
+)
+
+// sort is one sort of problem.
+type sort struct {
+	name   string
+	status int
+	is     error
+}
+
+// failed is the sort of what has no name here: an error of the operating system, mostly.
+const failed = "failed"
+
+// sorts are tried in turn; the last takes what is left.
+var sorts = []sort{
+	{"no-such-node", http.StatusNotFound, errNoSuchNode},
+	{"no-such-path", http.StatusNotFound, errNoSuchPath},
+	{"method-not-allowed", http.StatusMethodNotAllowed, errMethod},
+	{"token-needed", http.StatusUnauthorized, errToken},
+	{"stranger", http.StatusForbidden, errStranger},
+	{"too-large", http.StatusRequestEntityTooLarge, errTooLarge},
+	{"too-many", http.StatusServiceUnavailable, errTooMany},
+	{"not-running", http.StatusNotFound, errNotRunning},
+	{"failed-inside", http.StatusInternalServerError, errInside},
+	{"invalid-request", http.StatusBadRequest, control.ErrUsage},
+	{"not-supported", http.StatusNotImplemented, control.ErrUnsupported},
+	{"no-such-socket", http.StatusNotFound, control.ErrNoSuchSocket},
+	{"no-such-interface", http.StatusNotFound, control.ErrNoSuchInterface},
+	{"no-route", http.StatusUnprocessableEntity, control.ErrNoRoute},
+	{"route-exists", http.StatusConflict, control.ErrRouteExists},
+	{"no-such-route", http.StatusNotFound, control.ErrNoSuchRoute},
+	{"interface-down", http.StatusConflict, control.ErrInterfaceDown},
+	{"port-in-use", http.StatusConflict, control.ErrPortInUse},
+	{"no-free-port", http.StatusServiceUnavailable, control.ErrNoPorts},
+	{"refused", http.StatusBadGateway, control.ErrRefused},
+	{"reset", http.StatusBadGateway, control.ErrReset},
+	{"timed-out", http.StatusGatewayTimeout, control.ErrTimeout},
+	{"unreachable", http.StatusBadGateway, control.ErrUnreachable},
+	{"not-connected", http.StatusConflict, control.ErrNotConnected},
+	{"closed", http.StatusConflict, control.ErrClosed},
+	{"too-big", http.StatusRequestEntityTooLarge, control.ErrTooBig},
+	{"capturing", http.StatusConflict, control.ErrCapturing},
+	{"not-capturing", http.StatusConflict, control.ErrNotCapturing},
+	{"busy", http.StatusConflict, control.ErrBusy},
+	{"file-changed", http.StatusConflict, control.ErrChanged},
+	{"canceled", http.StatusConflict, context.Canceled},
+	{"no-such-file", http.StatusNotFound, fs.ErrNotExist},
+	{"file-exists", http.StatusConflict, fs.ErrExist},
+	{"not-permitted", http.StatusForbidden, fs.ErrPermission},
+	{failed, http.StatusInternalServerError, nil},
+}
+
+// problemOf is the problem that an error is.
+func problemOf(err error) *Problem {
+	for _, s := range sorts {
+		if s.is == nil || errors.Is(err, s.is) {
+			return &Problem{
+				Type: problemPath + s.name, Title: s.title(), Status: s.status, Detail: err.Error(),
+			}
+		}
+	}
+	panic("BUG: api: the last sort takes all")
+}
+
+func (s *sort) title() string {
+	if s.is == nil {
+		return "it failed"
+	}
+	return s.is.Error()
+}

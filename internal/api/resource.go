@@ -1,0 +1,163 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// list answers with what every node says of itself.
+func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+	nodes := []control.Node{}
+	for _, name := range s.about.Nodes {
+		about, err := control.Ask(r.Context(), s.nodes[name], control.About{})
+		if err != nil {
+			refuse(w, fmt.Errorf("node %s: %w", name, err))
+			return
+		}
+		nodes = append(nodes, about)
+	}
+	answer(w, http.StatusOK, typeJSON, nodes)
+}
+
+func (s *Server) node(w http.ResponseWriter, r *http.Request) {
+	s.read(w, r, resources["about"])
+}
+
+// look answers a request that only looks, whose fields are the query.
+func (s *Server) look(w http.ResponseWriter, r *http.Request) {
+	k, ok := resources[r.PathValue("resource")]
+	if !ok {
+		refuse(w, fmt.Errorf("%s: %w; /v1/openapi.json lists what there is", r.URL.Path,
+			errNoSuchPath))
+		return
+	}
+	s.read(w, r, k)
+}
+
+func (s *Server) read(w http.ResponseWriter, r *http.Request, k *control.Kind) {
+	op, ok := s.operator(w, r)
+	if !ok {
+		return
+	}
+	request := reflect.New(k.Request).Elem()
+	if err := fromQuery(request, r.URL.RawQuery); err != nil {
+		refuse(w, err)
+		return
+	}
+	a, err := op.Do(r.Context(), request.Interface())
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	answer(w, http.StatusOK, typeJSON, a)
+}
+
+// fromQuery fills in a request's fields by their names in JSON.
+func fromQuery(request reflect.Value, raw string) error {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return fmt.Errorf("query %q: %w: %w", raw, control.ErrUsage, err)
+	}
+	for name, values := range query {
+		f, ok := fieldOf(request, name)
+		if !ok {
+			return fmt.Errorf("query: %w: no %q%s", control.ErrUsage, name,
+				choice(fieldNames(request.Type())))
+		}
+		text := values[len(values)-1]
+		switch f.Kind() {
+		case reflect.String:
+			f.SetString(text)
+		case reflect.Bool:
+			on, err := strconv.ParseBool(text)
+			if err != nil && text != "" {
+				return fmt.Errorf("query: %w: %s=%s: want true or false", control.ErrUsage, name,
+					text)
+			}
+			f.SetBool(on || text == "")
+		default:
+			panic("BUG: api: a query for " + f.Type().String())
+		}
+	}
+	return nil
+}
+
+// fieldOf is the field with a name in JSON.
+func fieldOf(v reflect.Value, name string) (reflect.Value, bool) {
+	for i := range v.NumField() {
+		if jsonName(v.Type().Field(i)) == name {
+			return v.Field(i), true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// jsonName is a field's name in JSON; empty: it has none.
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	if name == "-" {
+		return ""
+	}
+	return name
+}
+
+func fieldNames(t reflect.Type) (names []string) {
+	for f := range t.Fields() {
+		if name := jsonName(f); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// choice says what there is to choose from.
+func choice(names []string) string {
+	if len(names) == 0 {
+		return "; it has no fields"
+	}
+	return "; it has " + strings.Join(names, ", ")
+}
+
+// InterfaceCounters are what one interface counts, and what is done to its packets on purpose.
+type InterfaceCounters struct {
+	Iface       string                  `json:"iface"`
+	In          control.Counters        `json:"in"`
+	Out         control.Counters        `json:"out"`
+	Device      *control.DeviceCounters `json:"device,omitempty"`
+	Impairments []control.Impairment    `json:"impairments"`
+}
+
+// counters answers with all that is counted about packets, by interface.
+func (s *Server) counters(w http.ResponseWriter, r *http.Request) {
+	op, ok := s.operator(w, r)
+	if !ok {
+		return
+	}
+	faces, err := control.Ask(r.Context(), op, control.Interfaces{})
+	ways, worse := control.Ask(r.Context(), op, control.Impairments{})
+	if err = errors.Join(err, worse); err != nil {
+		refuse(w, err)
+		return
+	}
+	list := make([]InterfaceCounters, 0, len(faces))
+	for _, f := range faces {
+		c := InterfaceCounters{
+			Iface: f.Name, In: f.In, Out: f.Out, Device: f.Device,
+			Impairments: []control.Impairment{},
+		}
+		for _, i := range ways {
+			if i.Iface == f.Name {
+				c.Impairments = append(c.Impairments, i)
+			}
+		}
+		list = append(list, c)
+	}
+	answer(w, http.StatusOK, typeJSON, list)
+}

@@ -1,0 +1,316 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// described is the served document, to hold answers against.
+type described struct {
+	compiler *jsonschema.Compiler
+	paths    map[string]map[string]json.RawMessage
+	asked    map[string]bool // METHOD path, of those that were
+}
+
+func describe(t *testing.T, document []byte) *described {
+	t.Helper()
+	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
+	require.NoError(t, err)
+	d := &described{compiler: jsonschema.NewCompiler(), asked: map[string]bool{}}
+	d.compiler.DefaultDraft(jsonschema.Draft2020)
+	d.compiler.AssertFormat()
+	require.NoError(t, d.compiler.AddResource("openapi.json", parsed))
+	var whole struct {
+		Paths map[string]map[string]json.RawMessage `json:"paths"`
+	}
+	require.NoError(t, json.Unmarshal(document, &whole))
+	d.paths = whole.Paths
+	return d
+}
+
+// template is the path of the document that a real one is of.
+func (d *described) template(t *testing.T, path string) string {
+	t.Helper()
+	path, _, _ = strings.Cut(path, "?")
+	if _, ok := d.paths[path]; ok {
+		return path
+	}
+	parts := strings.Split(path, "/")
+	best := ""
+	for candidate := range d.paths {
+		own := strings.Split(candidate, "/")
+		fits := len(own) == len(parts)
+		for i := 0; fits && i < len(own); i++ {
+			fits = own[i] == parts[i] || strings.HasPrefix(own[i], "{")
+		}
+		// Of two that fit the one with fewer braces is meant.
+		if fits && (best == "" || strings.Count(candidate, "{") < strings.Count(best, "{")) {
+			best = candidate
+		}
+	}
+	require.NotEmpty(t, best, "no path of the document is that of %s", path)
+	return best
+}
+
+// holds validates an answer against what the document says of it.
+func (d *described) holds(t *testing.T, method, path string, status int, as string, body []byte) {
+	t.Helper()
+	at := d.template(t, path)
+	d.asked[method+" "+at] = true
+	if status == http.StatusNoContent {
+		assert.Empty(t, body)
+		assert.Contains(t, string(d.paths[at][strings.ToLower(method)]), `"204"`, at)
+		return
+	}
+	pointer := "#/components/schemas/Problem"
+	if status < 300 {
+		pointer = fmt.Sprintf("#/paths/%s/%s/responses/%d/content/%s/schema",
+			strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(at),
+			strings.ToLower(method), status, strings.ReplaceAll(as, "/", "~1"))
+	}
+	schema, err := d.compiler.Compile("openapi.json" + pointer)
+	require.NoError(t, err, "%s %s", method, path)
+	lines := [][]byte{body}
+	if as == typeLines {
+		lines = bytes.Split(bytes.TrimSpace(body), []byte("\n"))
+	}
+	for _, text := range lines {
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+		require.NoError(t, err, "%s %s: %s", method, path, text)
+		require.NoError(t, schema.Validate(value), "%s %s: %s", method, path, text)
+	}
+}
+
+// exchange is one question of TestEveryRoute.
+type exchange struct {
+	method, path, text string
+	status             int
+	has                string // in the answer
+}
+
+// exchanges go through every path of the document. FOLDER is one with the file f.
+var exchanges = []exchange{
+	{"GET", "/v1", "", 200, `"/v1/nodes/A"`},
+	{"GET", "/v1/openapi.json", "", 200, `"openapi"`},
+	{"GET", "/v1/process", "", 200, `"version":"test"`},
+	{"GET", "/v1/problems/no-route", "", 200, `no route to host`},
+	{"GET", "/v1/nodes", "", 200, `"name":"B"`},
+	{"GET", "/v1/nodes/A", "", 200, `"name":"A"`},
+	{"GET", "/v1/nodes/A/about", "", 200, `"name":"A"`},
+	{"GET", "/v1/nodes/A/commands", "", 200, `"events":["begun","each"]`},
+	{"GET", "/v1/nodes/A/running", "", 200, `[]`},
+	{"DELETE", "/v1/nodes/A/running/7", "", 404, `no such command runs`},
+
+	{"POST", "/v1/nodes/B/commands/listen", `{"port":7000}`, 200, `"sid":0`},
+	{"POST", "/v1/nodes/A/commands/connect", `{"addr":"10.0.0.2","port":7000}`, 200, `"sid":0`},
+	{"POST", "/v1/nodes/A/commands/write", `{"sid":0,"data":"aGVsbG8="}`, 200, `{"bytes":5}`},
+	{"POST", "/v1/nodes/B/commands/read", `{"sid":1,"n":5,"full":true}`, 200, `"aGVsbG8="`},
+	{"POST", "/v1/nodes/A/commands/window", `{"sid":0}`, 200, `"send":`},
+	{"POST", "/v1/nodes/A/commands/congestion", `{"sid":0,"name":"reno"}`, 200, `"reno"`},
+	{"GET", "/v1/nodes/A/sockets", "", 200, `"state":"ESTABLISHED"`},
+	{"GET", "/v1/nodes/A/sockets?info=true", "", 200, `"congestion":"reno"`},
+	{"GET", "/v1/nodes/A/sockets?info", "", 200, `"congestion":"reno"`},
+	{"POST", "/v1/nodes/A/commands/sockets", `{"info":true}`, 200, `"limited":`},
+	{"POST", "/v1/nodes/A/commands/shutdown", `{"sid":0,"how":"write"}`, 204, ""},
+	{"POST", "/v1/nodes/A/commands/close", `{"sid":0}`, 204, ""},
+	{"POST", "/v1/nodes/B/commands/recv-file", `{"path":"/nowhere/at/all","port":7001}`, 404, ""},
+	{
+		"POST", "/v1/nodes/A/commands/send-file",
+		`{"path":"FOLDER/f","addr":"10.0.0.2","port":7002}`, 502, "connection refused",
+	},
+	{"POST", "/v1/nodes/B/commands/serve", `{"port":80,"dir":"FOLDER"}`, 200, `"state":"LISTEN"`},
+	{"POST", "/v1/nodes/A/commands/fetch", `{"url":"10.0.0.2/f"}`, 200, `"status":"200 OK"`},
+
+	{"POST", "/v1/nodes/A/commands/about", "", 200, `"A"`},
+	{"GET", "/v1/nodes/A/interfaces", "", 200, `"name":"if0"`},
+	{"POST", "/v1/nodes/A/commands/interfaces", "", 200, `"name":"if0"`},
+	{"GET", "/v1/nodes/A/neighbors", "", 200, `"10.0.0.2"`},
+	{"POST", "/v1/nodes/A/commands/neighbors", "", 200, `"10.0.0.2"`},
+	{"GET", "/v1/nodes/A/routes", "", 200, `"origin":"L"`},
+	{"POST", "/v1/nodes/A/commands/routes", "", 200, `"origin":"L"`},
+	{"GET", "/v1/nodes/A/rip", "", 200, `"dialect":"rip"`},
+	{"POST", "/v1/nodes/A/commands/rip", "", 200, `"dialect":"rip"`},
+	{"GET", "/v1/nodes/A/settings?key=tcp.", "", 200, `"key":"tcp.congestion"`},
+	{"POST", "/v1/nodes/A/commands/show", `{"key":"tcp.ecn"}`, 200, `"key":"tcp.ecn"`},
+	{"POST", "/v1/nodes/A/commands/set", `{"key":"tcp.ecn","value":"on"}`, 200, `"on"`},
+	{"POST", "/v1/nodes/A/commands/verbose", `{"on":false,"sid":-1}`, 204, ""},
+	{"POST", "/v1/nodes/A/commands/set-loss", `{"percent":2}`, 200, `"percent":2`},
+	{"GET", "/v1/nodes/A/loss", "", 200, `"percent":2`},
+	{"POST", "/v1/nodes/A/commands/loss", "", 200, `"percent":2`},
+	{
+		"POST", "/v1/nodes/A/commands/impair", `{"iface":"if0","way":"out","words":"delay 1us"}`, 200,
+		`"words":"delay 1`,
+	},
+	{"GET", "/v1/nodes/A/impairments?iface=if0", "", 200, `"way":"in"`},
+	{"POST", "/v1/nodes/A/commands/impairments", "", 200, `"seen":`},
+	{"GET", "/v1/nodes/A/counters", "", 200, `"impairments":[{`},
+	{"POST", "/v1/nodes/A/commands/clear-counters", "", 204, ""},
+	{"POST", "/v1/nodes/A/commands/add-route", `{"prefix":"10.9.0.0/16","via":"10.0.0.2"}`, 204, ""},
+	{
+		"POST", "/v1/nodes/A/commands/add-route", `{"prefix":"10.9.0.0/16","via":"10.0.0.2"}`, 409,
+		`/v1/problems/route-exists`,
+	},
+	{"POST", "/v1/nodes/A/commands/del-route", `{"prefix":"10.9.0.0/16"}`, 204, ""},
+	{"POST", "/v1/nodes/A/commands/pcap-start", `{"file":"FOLDER/p"}`, 204, ""},
+	{"POST", "/v1/nodes/A/commands/pcap-stop", "", 200, `"packets":`},
+
+	{"POST", "/v1/nodes/A/commands/send-test", `{"addr":"10.0.0.2","text":"x"}`, 200, `21`},
+	{"POST", "/v1/nodes/A/commands/ping", `{"addr":"10.0.0.2","count":1}`, 200, `"received":1`},
+	{"POST", "/v1/nodes/A/commands/traceroute", `{"addr":"10.0.0.2"}`, 200, `"ttl":1`},
+	{"POST", "/v1/nodes/B/commands/listen-udp", `{"port":53}`, 200, `"state":"UDP"`},
+	{
+		"POST", "/v1/nodes/A/commands/send-udp", `{"addr":"10.0.0.2","port":53,"data":"eA=="}`, 200,
+		`"bytes":1`,
+	},
+	{"POST", "/v1/nodes/B/commands/rcp-echo", `{"port":9000}`, 200, `"local":`},
+	{
+		"POST", "/v1/nodes/A/commands/rcp-count", `{"addr":"10.0.0.2","port":9000,"writes":2}`, 200,
+		`"writes":2`,
+	},
+	{"GET", "/v1/nodes/B/rcp", "", 200, `"state":"listening"`},
+	{"POST", "/v1/nodes/B/commands/rcp-sockets", "", 200, `"state":"listening"`},
+	{"POST", "/v1/nodes/B/commands/rcp-close", `{"port":9000}`, 204, ""},
+	{"POST", "/v1/nodes/A/commands/set-link", `{"iface":"if0","up":false}`, 200, `"up":false`},
+}
+
+// TestEveryRoute asks real nodes along every path of the document, and holds each answer against
+// it.
+func TestEveryRoute(t *testing.T) {
+	b := newBed(t)
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "f"), []byte("text"), 0o600))
+	_, _, served := b.do(t, "GET", "/v1/openapi.json", "", "")
+	d := describe(t, served)
+	for _, e := range exchanges {
+		text := strings.ReplaceAll(e.text, "FOLDER", filepath.ToSlash(folder))
+		status, as, body := b.do(t, e.method, e.path, "", text)
+		assert.Equal(t, e.status, status, "%s %s: %s", e.method, e.path, body)
+		assert.Contains(t, string(body), e.has, "%s %s", e.method, e.path)
+		d.holds(t, e.method, e.path, status, as, body)
+	}
+	for path, item := range d.paths {
+		for method := range item {
+			what := strings.ToUpper(method) + " " + path
+			if method != "parameters" && path != "/v1/nodes/{node}/events" { // see TestEvents
+				assert.True(t, d.asked[what], "nobody asked %s", what)
+			}
+		}
+	}
+}
+
+// TestStreamsAreDescribed: so is each line of a command that streams.
+func TestStreamsAreDescribed(t *testing.T) {
+	b := newBed(t)
+	d := describe(t, openAPIDocument)
+	for path, text := range map[string]string{
+		"ping":       `{"addr":"10.0.0.2","count":2,"interval_ns":10000000}`,
+		"traceroute": `{"addr":"10.0.0.2"}`,
+		"sockets":    `{}`,
+		"close":      `{"sid":99}`,
+		"verbose":    `{"sid":-1}`,
+	} {
+		path = "/v1/nodes/A/commands/" + path
+		status, as, body := b.do(t, "POST", path, typeLines, text)
+		assert.Equal(t, http.StatusOK, status, path)
+		assert.Equal(t, typeLines, as, path)
+		d.holds(t, "POST", path, status, as, body)
+		assert.True(t, bytes.HasPrefix(body, []byte(`{"event":"running"`)), "%s: %s", path, body)
+	}
+	_, _, body := b.do(t, "POST", "/v1/nodes/A/commands/ping", typeLines,
+		`{"addr":"10.0.0.2","count":2,"interval_ns":10000000}`)
+	var events []string
+	for text := range bytes.Lines(body) {
+		var l heard
+		require.NoError(t, json.Unmarshal(text, &l))
+		events = append(events, l.Event)
+	}
+	assert.Equal(t, []string{"running", "begun", "each", "each", "result"}, events)
+}
+
+// TestWrongRequests: each is a problem document with one line that says what would be right.
+func TestWrongRequests(t *testing.T) {
+	b := newBed(t)
+	d := describe(t, openAPIDocument)
+	const commands = "/v1/nodes/A/commands/"
+	for _, tt := range []struct {
+		method, path, text string
+		status             int
+		sort, detail       string
+	}{
+		{"GET", "/", "", 404, "no-such-path", "/: nothing is here; /v1/openapi.json lists"},
+		{"GET", "/v1/nodes/Q", "", 404, "no-such-node", `"Q": no such node; there is A, B`},
+		{"GET", "/v1/nodes/A/socks", "", 404, "no-such-path", "nothing is here"},
+		{"GET", "/v1/problems/none", "", 404, "no-such-path", "no sort of problem"},
+		{"PUT", "/v1/nodes/A/sockets", "", 405, "method-not-allowed", "GET does"},
+		{"GET", commands + "ping", "", 405, "method-not-allowed", "POST does"},
+		{"POST", commands + "pong", "", 404, "no-such-path", `"pong": nothing is here`},
+		{"GET", "/v1/nodes/A/sockets?infos=1", "", 400, "invalid-request", "it has info"},
+		{"GET", "/v1/nodes/A/routes?x=1", "", 400, "invalid-request", "it has no fields"},
+		{"GET", "/v1/nodes/A/sockets?info=maybe", "", 400, "invalid-request", "want true or false"},
+		{"GET", "/v1/nodes/A/sockets?%zz", "", 400, "invalid-request", "query"},
+		{
+			"POST", commands + "listen", `{"prot":1}`, 400, "invalid-request",
+			`listen: invalid request: unknown field "prot"; it has port`,
+		},
+		{
+			"POST", commands + "listen", `{"port":70000}`, 400, "invalid-request",
+			`"port" cannot be a number 70000: want a whole number from 0 to 65535`,
+		},
+		{"POST", commands + "listen", `{"port":"x"}`, 400, "invalid-request", "want a whole number"},
+		{"POST", commands + "verbose", `{"on":1}`, 400, "invalid-request", "want true or false"},
+		{"POST", commands + "ping", `{"addr":"x"}`, 400, "invalid-request", "ping: invalid request"},
+		{"POST", commands + "listen", `{`, 400, "invalid-request", "listen: invalid request"},
+		{"POST", commands + "listen", `{"port":1} 2`, 400, "invalid-request", "something follows"},
+		{"POST", commands + "close", `{"sid":5}`, 404, "no-such-socket", "no such socket"},
+		{"POST", commands + "set-link", `{"iface":"x"}`, 404, "no-such-interface", "there is if0"},
+		{"POST", commands + "connect", `{"addr":"10.9.9.9","port":1}`, 502, "unreachable", "no route"},
+		{"POST", commands + "pcap-stop", "", 409, "not-capturing", "no capture runs"},
+		{"POST", commands + "window", strings.Repeat(" ", maxBody) + "{}", 413, "too-large", "bytes"},
+	} {
+		status, as, body := b.do(t, tt.method, tt.path, "", tt.text)
+		what := tt.method + " " + tt.path + " " + tt.text[:min(40, len(tt.text))]
+		assert.Equal(t, tt.status, status, "%s: %s", what, body)
+		assert.Equal(t, typeProblem, as, what)
+		var p Problem
+		require.NoError(t, json.Unmarshal(body, &p), "%s: %s", what, body)
+		assert.Equal(t, problemPath+tt.sort, p.Type, what)
+		assert.Equal(t, tt.status, p.Status, what)
+		assert.Contains(t, p.Detail, tt.detail, what)
+		assert.NotContains(t, p.Detail, "\n", what)
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+		require.NoError(t, err)
+		schema, err := d.compiler.Compile("openapi.json#/components/schemas/Problem")
+		require.NoError(t, err)
+		assert.NoError(t, schema.Validate(value), what)
+	}
+}
+
+// TestEverySortHasAName: each sentinel of control has one, by which a client knows it again.
+func TestEverySortHasAName(t *testing.T) {
+	for _, err := range control.Sentinels() {
+		p := problemOf(fmt.Errorf("there: %w", err))
+		assert.NotEqual(t, problemPath+failed, p.Type, "%v", err)
+		require.ErrorIs(t, p, err)
+		assert.Equal(t, "there: "+err.Error(), p.Error())
+	}
+	require.NotErrorIs(t, problemOf(control.ErrClosed), control.ErrReset)
+	var names []string
+	for _, s := range sorts {
+		names = append(names, s.name)
+	}
+	slices.Sort(names)
+	assert.Len(t, slices.Compact(slices.Clone(names)), len(names))
+}

@@ -1,0 +1,215 @@
+// Package api carries package control over HTTP. A Server answers with JSON, errors are problem
+// documents (RFC 9457), what goes on is lines of JSON or server-sent events, and openapi.json
+// describes all of it. A Client is the other end: a control.Operator again, so that a shell does
+// not know whether its node is in the same process.
+//
+// A request's way: guard.go (who may ask) -> server.go (paths) -> resource.go and command.go
+// (control's requests) -> control.Operator -> write.go. Back it is client.go.
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// Limits of a server.
+const (
+	maxHeader  = 16 << 10
+	maxBody    = 24 << 20         // a Write of 16 MiB, in base 64
+	headerTime = 10 * time.Second // to send a request's header
+	bodyTime   = time.Minute      // and its body
+	idleTime   = 2 * time.Minute  // between requests of a connection
+	closeTime  = 2 * time.Second  // for requests under way when the server ends
+	maxRunning = 256              // commands and streams at once
+)
+
+// Config is what a server speaks for.
+type Config struct {
+	// Nodes are the nodes by name.
+	Nodes map[string]control.Operator
+	// Version is that of the program.
+	Version string
+}
+
+// Server answers HTTP requests about nodes. It is safe for use by several goroutines.
+type Server struct {
+	nodes map[string]control.Operator
+	about Process
+	mux   *http.ServeMux
+	works works
+	// Its end is that of what streams too.
+	ends   context.Context //nolint:containedctx // the life of the server
+	finish context.CancelFunc
+}
+
+// Process is the program that answers.
+type Process struct {
+	PID     int       `json:"pid"`
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	Nodes   []string  `json:"nodes"`
+}
+
+// New makes a server. It answers nothing until it has a listener: see Serve.
+func New(cfg Config) *Server {
+	s := &Server{nodes: cfg.Nodes, mux: http.NewServeMux()}
+	s.ends, s.finish = context.WithCancel(context.Background())
+	s.about = Process{
+		PID: os.Getpid(), Version: cfg.Version, Started: time.Now().Round(0), Nodes: []string{},
+	}
+	for name := range cfg.Nodes {
+		s.about.Nodes = append(s.about.Nodes, name)
+	}
+	slices.Sort(s.about.Nodes)
+	s.routes()
+	return s
+}
+
+// methods are the handlers of one path.
+type methods map[string]http.HandlerFunc
+
+func (s *Server) routes() {
+	for path, m := range map[string]methods{
+		"/":                                   {},
+		"/v1":                                 {http.MethodGet: s.index},
+		"/v1/openapi.json":                    {http.MethodGet: s.openAPI},
+		"/v1/process":                         {http.MethodGet: s.process},
+		"/v1/problems/{sort}":                 {http.MethodGet: s.problem},
+		"/v1/nodes":                           {http.MethodGet: s.list},
+		"/v1/nodes/{node}":                    {http.MethodGet: s.node},
+		"/v1/nodes/{node}/{resource}":         {http.MethodGet: s.look},
+		"/v1/nodes/{node}/counters":           {http.MethodGet: s.counters},
+		"/v1/nodes/{node}/events":             {http.MethodGet: s.events},
+		"/v1/nodes/{node}/commands":           {http.MethodGet: s.commands},
+		"/v1/nodes/{node}/commands/{command}": {http.MethodPost: s.command},
+		"/v1/nodes/{node}/running":            {http.MethodGet: s.running},
+		"/v1/nodes/{node}/running/{id}":       {http.MethodDelete: s.stop},
+	} {
+		s.mux.HandleFunc(path, s.dispatch(m))
+	}
+}
+
+// dispatch finds the handler of a method.
+func (s *Server) dispatch(m methods) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		handler, ok := m[method]
+		switch {
+		case len(m) == 0:
+			refuse(w, fmt.Errorf("%s: %w; /v1/openapi.json lists what there is", r.URL.Path,
+				errNoSuchPath))
+		case !ok:
+			var allowed []string
+			for name := range m {
+				allowed = append(allowed, name)
+			}
+			slices.Sort(allowed)
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			refuse(w, fmt.Errorf("%s %s: %w; %s does", r.Method, r.URL.Path, errMethod,
+				strings.Join(allowed, ", ")))
+		default:
+			handler(w, r)
+		}
+	}
+}
+
+// ServeHTTP implements http.Handler, for whoever may ask.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if p := recover(); p != nil {
+			refuse(w, fmt.Errorf("%s %s: %w (the node goes on): %v", r.Method, r.URL.Path,
+				errInside, p))
+		}
+	}()
+	s.mux.ServeHTTP(w, r)
+}
+
+// Serve answers what comes to a listener until the server is closed or the listener fails.
+func (s *Server) Serve(l *Listener) error {
+	h := &http.Server{
+		Handler:           l.guard(s),
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    maxHeader,
+		BaseContext:       func(net.Listener) context.Context { return s.ends },
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- h.Serve(l) }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-s.ends.Done():
+		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+		defer cancel()
+		if h.Shutdown(ctx) != nil {
+			_ = h.Close() // who hangs is left
+		}
+		err = <-ended
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Close ends every request under way and every Serve.
+func (s *Server) Close() { s.finish() }
+
+// Index is where to begin.
+type Index struct {
+	OpenAPI string   `json:"openapi"`
+	Nodes   []string `json:"nodes"` // their paths
+}
+
+func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
+	x := Index{OpenAPI: "/v1/openapi.json", Nodes: []string{}}
+	for _, name := range s.about.Nodes {
+		x.Nodes = append(x.Nodes, "/v1/nodes/"+name)
+	}
+	answer(w, http.StatusOK, typeJSON, x)
+}
+
+func (s *Server) process(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, typeJSON, s.about)
+}
+
+// Sort is a sort of problems.
+type Sort struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+}
+
+func (s *Server) problem(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("sort")
+	i := slices.IndexFunc(sorts, func(s sort) bool { return s.name == name })
+	if i < 0 {
+		refuse(w, fmt.Errorf("%s: %w: no sort of problem has that name", r.URL.Path, errNoSuchPath))
+		return
+	}
+	answer(w, http.StatusOK, typeJSON,
+		Sort{Type: problemPath + name, Title: sorts[i].title(), Status: sorts[i].status})
+}
+
+// operator finds the node of a path, or refuses.
+func (s *Server) operator(w http.ResponseWriter, r *http.Request) (control.Operator, bool) {
+	name := r.PathValue("node")
+	op, ok := s.nodes[name]
+	if !ok {
+		refuse(w, fmt.Errorf("%q: %w; there is %s", name, errNoSuchNode,
+			strings.Join(s.about.Nodes, ", ")))
+	}
+	return op, ok
+}

@@ -1,0 +1,140 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// The types of what the API answers.
+const (
+	typeJSON    = "application/json"
+	typeProblem = "application/problem+json"
+	typeLines   = "application/x-ndjson"
+	typeEvents  = "text/event-stream"
+)
+
+// hangs is how long a client may take to accept what is written to it before it is given up.
+const hangs = 10 * time.Second
+
+// document is a value as JSON, with a newline behind it. A list that is empty is one, not null.
+func document(a any) ([]byte, error) {
+	if v := reflect.ValueOf(a); v.Kind() == reflect.Slice && v.IsNil() {
+		a = []struct{}{}
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(a)
+	return b.Bytes(), err
+}
+
+// answer writes a whole answer.
+func answer(w http.ResponseWriter, status int, as string, a any) {
+	body, err := document(a)
+	if err != nil { // plain values: a number that is none, say
+		p := problemOf(errInside)
+		p.Detail = "writing the answer: " + err.Error()
+		status, as = p.Status, typeProblem
+		body, _ = document(p)
+	}
+	w.Header().Set("Content-Type", as)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	write(w, body)
+}
+
+// refuse writes an error.
+func refuse(w http.ResponseWriter, err error) {
+	p := problemOf(err)
+	answer(w, p.Status, typeProblem, p)
+}
+
+// write writes to a client that may hang. What fails ends the connection, and with it the
+// request's context: there is nobody else to tell.
+func write(w http.ResponseWriter, text []byte) bool {
+	c := http.NewResponseController(w)
+	// A writer without deadlines is a test's, which does not hang.
+	_ = c.SetWriteDeadline(time.Now().Add(hangs))
+	_, err := w.Write(text)
+	return err == nil
+}
+
+// stream is an answer that goes on: lines of JSON, or events. Several goroutines may write to it.
+type stream struct {
+	w      http.ResponseWriter
+	cancel func() // ends what the stream tells of when nobody reads it any more
+
+	mu   sync.Mutex
+	over bool
+	id   int // of the last event
+}
+
+// begin sends the header of a stream.
+func begin(w http.ResponseWriter, as string, cancel func()) *stream {
+	w.Header().Set("Content-Type", as)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	s := &stream{w: w, cancel: cancel}
+	s.put(nil)
+	return s
+}
+
+// put writes a piece of text, at once.
+func (s *stream) put(text []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.locked(text)
+}
+
+func (s *stream) locked(text []byte) {
+	if s.over {
+		return
+	}
+	if !write(s.w, text) || http.NewResponseController(s.w).Flush() != nil {
+		s.over = true
+		s.cancel()
+	}
+}
+
+// end keeps those who still write from a writer that is gone.
+func (s *stream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+}
+
+// line is one line of a stream of JSON.
+type line struct {
+	Event string `json:"event"`
+	Data  any    `json:"data"`
+}
+
+// line writes one line of JSON.
+func (s *stream) line(event string, data any) {
+	text, err := document(line{event, data})
+	if err != nil {
+		text, _ = document(line{eventError, problemOf(errInside)})
+	}
+	s.put(text)
+}
+
+// event writes one server-sent event.
+func (s *stream) event(name string, data any) {
+	text, err := document(data)
+	if err != nil {
+		return // plain values: it does not happen
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.id++
+	var b bytes.Buffer
+	b.WriteString("id: " + strconv.Itoa(s.id) + "\nevent: " + name + "\ndata: ")
+	b.Write(text)
+	b.WriteByte('\n')
+	s.locked(b.Bytes())
+}

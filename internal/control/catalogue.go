@@ -1,0 +1,77 @@
+package control
+
+import "reflect"
+
+// Kind is one kind of request, for those who carry requests over a wire.
+type Kind struct {
+	// Name is the request on a wire: "send-file".
+	Name    string
+	Request reflect.Type
+	Answer  reflect.Type
+	// Resource is the name of what the request only looks at; empty: it does something.
+	Resource string
+	// Files are the fields that name a file or folder of the machine that the node runs on.
+	Files []string
+}
+
+// Kinds are all requests of the vocabulary.
+func Kinds() []Kind {
+	return []Kind{
+		look[About]("about", "about"), look[Interfaces]("interfaces", "interfaces"),
+		look[Neighbors]("neighbors", "neighbors"), look[Routes]("routes", "routes"),
+		look[RIP]("rip", "rip"), look[Sockets]("sockets", "sockets"),
+		look[RCPSockets]("rcp-sockets", "rcp"), look[Show]("show", "settings"),
+		look[Loss]("loss", "loss"), look[Impairments]("impairments", "impairments"),
+		act[SetLink]("set-link"), act[SetLoss]("set-loss"), act[Impair]("impair"),
+		act[ClearCounters]("clear-counters"), act[AddRoute]("add-route"),
+		act[DelRoute]("del-route"), act[Set]("set"), act[Verbose]("verbose"),
+		act[PcapStart]("pcap-start", "File"), act[PcapStop]("pcap-stop"),
+		act[SendTest]("send-test"), act[Ping]("ping"), act[Traceroute]("traceroute"),
+		act[Listen]("listen"), act[Connect]("connect"), act[Write]("write"), act[Read]("read"),
+		act[Window]("window"), act[Shutdown]("shutdown"), act[Close]("close"),
+		act[Congestion]("congestion"), act[ListenUDP]("listen-udp"), act[SendUDP]("send-udp"),
+		act[SendFile]("send-file", "Path"), act[RecvFile]("recv-file", "Path"),
+		act[Serve]("serve", "Dir"), act[Fetch]("fetch", "Path"),
+		act[RCPEcho]("rcp-echo"), act[RCPClose]("rcp-close"), act[RCPCount]("rcp-count"),
+	}
+}
+
+// act is the kind of a request that does something.
+func act[R Request[A], A any](name string, files ...string) Kind {
+	return Kind{
+		Name: name, Request: reflect.TypeFor[R](), Answer: reflect.TypeFor[A](), Files: files,
+	}
+}
+
+// look is the kind of a request that only looks.
+func look[R Request[A], A any](name, resource string) Kind {
+	k := act[R](name)
+	k.Resource = resource
+	return k
+}
+
+// Events are one of each kind of event.
+func Events() []Event {
+	return []Event{
+		TestReceived{},
+		Accepted{},
+		SocketClosed{},
+		Datagram{},
+		Undelivered{},
+		TransferEnded{},
+		Segment{},
+		NeighborChanged{},
+		Message{},
+		RIPNews{},
+	}
+}
+
+// Sentinels are the named errors.
+func Sentinels() []error {
+	return []error{
+		ErrUsage, ErrUnsupported, ErrNoSuchSocket, ErrNoSuchInterface, ErrNoRoute, ErrRouteExists,
+		ErrNoSuchRoute, ErrInterfaceDown, ErrPortInUse, ErrNoPorts, ErrRefused, ErrReset,
+		ErrTimeout, ErrUnreachable, ErrNotConnected, ErrClosed, ErrTooBig, ErrCapturing,
+		ErrNotCapturing, ErrBusy, ErrChanged,
+	}
+}
