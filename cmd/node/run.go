@@ -26,6 +26,8 @@ type runOptions struct {
 	commands  []string
 	keepGoing bool
 	json      bool
+	daemon    bool
+	doors     doors
 }
 
 func runCommand() *cobra.Command {
@@ -37,7 +39,7 @@ func runCommand() *cobra.Command {
 			"`help` there lists the commands. Else standard input is a script, or the\n" +
 			"file that --script names, or the lines of --command: it stops at the first\n" +
 			"line that fails, whose exit status is then the program's, waits for its\n" +
-			"transfers at the end, and so ends the node.",
+			"transfers at the end, and so ends the node. With --daemon there is no shell.",
 		Example: "  node run nets/a-b-c/B.lnx\n" +
 			"  printf 'interfaces\\nroutes\\n' | node run nets/a-b-c/B.lnx\n" +
 			"  node run nets/a-b-c/A.lnx -c 'ping -c 3 10.1.0.2'\n" +
@@ -58,6 +60,9 @@ func runCommand() *cobra.Command {
 		"run the `LINE` of the shell, then end; may be given again")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "go on behind a line that failed")
 	f.BoolVar(&o.json, "json", false, "print answers and events as JSON, one document a line")
+	f.BoolVar(&o.daemon, "daemon", false,
+		"no shell: log to standard error what happens, until SIGTERM or Ctrl-C")
+	o.doors.flags(f)
 	f.StringVar(&o.config.Pcap, "pcap", "", "capture every packet into the pcapng `FILE`")
 	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "keep `N` bytes of each; 0: all")
 	f.StringVar(&o.config.Probe, "probe", "", "write a row for each ACK into `FILE.csv`")
@@ -75,6 +80,12 @@ func (o *runOptions) validate() error {
 	}
 	if len(o.commands) > 0 && o.script != "" {
 		return errors.New("--command and --script: want one of them")
+	}
+	switch {
+	case o.daemon && (len(o.commands) > 0 || o.script != ""):
+		return errors.New("--daemon has no shell: want it without --command and --script")
+	case o.daemon && o.doors.socket == "" && o.doors.listen == "":
+		return errors.New("--daemon could not be asked anything: want --socket or --listen too")
 	}
 	if _, err := link.ParseOffload(o.config.Offload); err != nil {
 		return fmt.Errorf("--offload: %w", err)
@@ -111,10 +122,14 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 		in, name = f, o.script
 	}
 	console := newConsole(in, c.OutOrStdout(), c.ErrOrStderr())
-	typed := console.typed && o.script == "" && len(o.commands) == 0
+	typed := console.typed && o.script == "" && len(o.commands) == 0 && !o.daemon
 	// Until the node is closed and its files are whole, a second signal does not end the process.
 	ctx, stop := endBySignal(c.Context(), endSignals(typed)...)
 	defer stop()
+	if err := o.doors.open(ctx); err != nil {
+		return err
+	}
+	defer o.doors.close()
 	n, err := node.Open(o.config)
 	if _, ok := errors.AsType[*lnx.Error](err); ok {
 		return err // they tell their places
@@ -129,7 +144,12 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	for _, line := range tunAdvice(o.config.LNX) {
 		_, _ = fmt.Fprintln(console.err, line)
 	}
-	if typed {
+	leave := o.doors.serve(o.config.LNX.Name, n.Operator(), console.err)
+	defer func() { err = errors.Join(err, leave()) }()
+	switch {
+	case o.daemon:
+		return o.runDaemon(ctx, n.Operator(), console.err)
+	case typed:
 		return o.runShell(ctx, n.Operator(), console)
 	}
 	return o.runScript(ctx, n.Operator(), console, name)

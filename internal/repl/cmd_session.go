@@ -129,6 +129,27 @@ func (s *Shell) set() *cobra.Command {
 	})
 }
 
+func (s *Shell) events() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:   "events",
+		Short: "show what the node tells, until Ctrl-C",
+		Long: "Show what the node tells, until Ctrl-C: connections, neighbors that come and\n" +
+			"go, test packets, what `verbose` asked for. A session shows it anyway; as JSON\n" +
+			"it is a line each: {\"event\": its kind, \"data\": what it is}.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			asJSON, _ := c.Flags().GetBool("json")
+			switch {
+			case asJSON && !s.cfg.JSON:
+				defer s.op.Watch(s.tellJSON)()
+			case !s.watches():
+				defer s.op.Watch(s.tell)()
+			}
+			<-c.Context().Done()
+			return nil
+		},
+	})
+}
+
 // deepest is how many files may source each other: a file that sources itself ends there.
 const deepest = 16
 

@@ -9,49 +9,67 @@ import (
 // tell shows an event. Received data goes where answers go, announcements go beside them.
 func (s *Shell) tell(e control.Event) {
 	if s.cfg.JSON {
-		// An event that cannot be written as JSON does not exist: they are plain values.
-		_ = s.document(struct {
-			Event string        `json:"event"`
-			Data  control.Event `json:"data"`
-		}{e.Event(), e})
+		s.tellJSON(e)
 		return
 	}
-	talk := func(text string) { s.screen.talk(fold(s.cfg.Width, text)) }
+	text, isData := Describe(e)
+	switch {
+	case text == "":
+	case isData:
+		s.screen.data(text)
+	default:
+		s.screen.talk(fold(s.cfg.Width, text))
+	}
+}
+
+// tellJSON shows an event as a line of JSON.
+func (s *Shell) tellJSON(e control.Event) {
+	// An event that cannot be written as JSON does not exist: they are plain values.
+	_ = s.document(struct {
+		Event string        `json:"event"`
+		Data  control.Event `json:"data"`
+	}{e.Event(), e})
+}
+
+// Describe is an event in a line of text; empty: nobody needs to be told. Data is what came over
+// the network for whoever sits here.
+func Describe(e control.Event) (text string, isData bool) {
 	switch e := e.(type) {
 	case control.TestReceived:
-		s.screen.data(fmt.Sprintf("Received test packet: Src: %s, Dst: %s, TTL: %d, Data: %s",
-			e.Src, e.Dst, e.TTL, printable(e.Text)))
+		return fmt.Sprintf("Received test packet: Src: %s, Dst: %s, TTL: %d, Data: %s",
+			e.Src, e.Dst, e.TTL, printable(e.Text)), true
 	case control.Datagram:
-		s.screen.data(fmt.Sprintf("Received %d bytes on socket %d from %s: %s",
-			len(e.Data), e.SID, e.From, printable(string(e.Data))))
+		return fmt.Sprintf("Received %d bytes on socket %d from %s: %s",
+			len(e.Data), e.SID, e.From, printable(string(e.Data))), true
 	case control.Undelivered:
-		talk(fmt.Sprintf("Socket %d (%s): %s", e.SID, e.To, printable(e.Problem)))
+		return fmt.Sprintf("Socket %d (%s): %s", e.SID, e.To, printable(e.Problem)), false
 	case control.Segment:
 		arrow := '<'
 		if e.Sent {
 			arrow = '>'
 		}
-		s.screen.data(fmt.Sprintf("%c %d  %s", arrow, e.SID, printable(e.Text)))
+		return fmt.Sprintf("%c %d  %s", arrow, e.SID, printable(e.Text)), true
 	case control.RIPNews:
 		at := ""
 		if e.Iface != "" {
 			at = e.Iface + " "
 		}
-		s.screen.data("rip: " + at + e.Text)
+		return "rip: " + at + e.Text, true
 	case control.Accepted:
-		talk(fmt.Sprintf("New connection on socket %d => created new socket %d (from %s)",
-			e.Listener, e.Socket.SID, e.Socket.Remote))
+		return fmt.Sprintf("New connection on socket %d => created new socket %d (from %s)",
+			e.Listener, e.Socket.SID, e.Socket.Remote), false
 	case control.SocketClosed:
 		what := "closed by the peer"
 		if e.Problem != "" {
 			what = printable(e.Problem)
 		}
-		talk(fmt.Sprintf("Socket %d (%s): %s", e.Socket.SID, e.Socket.Remote, what))
+		return fmt.Sprintf("Socket %d (%s): %s", e.Socket.SID, e.Socket.Remote, what), false
 	case control.NeighborChanged:
-		talk(printable(neighborNews(&e)))
+		return printable(neighborNews(&e)), false
 	case control.Message:
-		talk(printable(e.Text))
+		return printable(e.Text), false
 	case control.TransferEnded:
 		// Whoever started it has its answer: see carry.
 	}
+	return "", false
 }

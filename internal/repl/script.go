@@ -28,7 +28,7 @@ func (e *lineError) Unwrap() error { return e.cause }
 // with Config.KeepGoing at the last. Each error is printed with its place; the last one is
 // returned. When ctx ends that is its cause.
 func (s *Shell) Script(ctx context.Context, name string, r io.Reader) error {
-	defer s.op.Watch(s.tell)()
+	defer s.watch()()
 	defer s.abandon()
 	defer s.screen.setStatus("")
 	err := s.lines(ctx, name, newSource(r))
@@ -43,6 +43,29 @@ func (s *Shell) Script(ctx context.Context, name string, r io.Reader) error {
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	return err
+}
+
+// Command runs one command that has been cut into words already, then waits for the transfers that
+// it began. Events are not shown. What fails is printed; when ctx ends that is its cause.
+func (s *Shell) Command(ctx context.Context, words ...string) error {
+	defer s.abandon()
+	defer s.screen.setStatus("")
+	err := s.execute(ctx, func(root *cobra.Command) ([]string, error) {
+		return parted(root, words)
+	})
+	if quit, ok := errors.AsType[*quitting](err); ok {
+		err = quit.last
+	}
+	if err == nil {
+		err = s.await(ctx)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		s.complain(err)
 	}
 	return err
 }

@@ -19,7 +19,7 @@ func (s *Shell) Interactive(ctx context.Context, editor LineReader) error {
 	if w := editor.Stdout(); w != nil {
 		s.screen.redirect(w)
 	}
-	defer s.op.Watch(s.tell)()
+	defer s.watch()()
 	defer s.abandon()
 	for {
 		line, err := s.ask(editor)
@@ -46,6 +46,21 @@ func (s *Shell) Interactive(ctx context.Context, editor LineReader) error {
 			s.complain(err)
 		}
 	}
+}
+
+// watch shows what the node tells as long as the session lasts.
+func (s *Shell) watch() (stop func()) {
+	s.mu.Lock()
+	s.watching = true
+	s.mu.Unlock()
+	return s.op.Watch(s.tell)
+}
+
+// watches reports whether the session shows events by itself.
+func (s *Shell) watches() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.watching
 }
 
 // ask reads one line. While it does, the transfers' bars live in the prompt.

@@ -68,6 +68,7 @@ type Shell struct {
 	jobs     []*job                  // transfers in the background, in the order of their start
 	jobCount int
 	leaving  bool // quit was asked for while transfers run
+	watching bool // events are shown as they come
 	depth    int  // how many files are being sourced
 }
 
@@ -103,14 +104,23 @@ func negatives(root *cobra.Command, args []string) []string {
 
 // Execute runs one line and returns its error without printing it. Comments and blank lines are
 // nothing. A panic in a command becomes an error: the node and its other sessions go on.
-func (s *Shell) Execute(ctx context.Context, line string) (err error) {
+func (s *Shell) Execute(ctx context.Context, line string) error {
+	return s.execute(ctx, func(root *cobra.Command) ([]string, error) {
+		return arguments(root, line)
+	})
+}
+
+// execute runs one command on a tree of its own.
+func (s *Shell) execute(
+	ctx context.Context, words func(*cobra.Command) ([]string, error),
+) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("this command failed inside (the node goes on): %v", p)
 		}
 	}()
 	root := s.tree()
-	args, err := arguments(root, line)
+	args, err := words(root)
 	if err != nil || len(args) == 0 {
 		return err
 	}

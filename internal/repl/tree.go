@@ -45,7 +45,8 @@ func (s *Shell) tree() *cobra.Command {
 	group(root, groupFile, s.sendFile(), s.recvFile(), s.serve(), s.fetch(), s.transfers(),
 		s.wait(), s.cancel())
 	group(root, groupProbe, s.send(), s.ping(), s.traceroute(), s.verbose(), s.pcap())
-	group(root, groupSession, s.show(), s.set(), s.source(), s.sleep(), s.quit(), help)
+	group(root, groupSession, s.show(), s.set(), s.events(), s.source(), s.sleep(), s.quit(),
+		help)
 	return root
 }
 

@@ -35,6 +35,23 @@ func arguments(root *cobra.Command, line string) ([]string, error) {
 	return []string{c.Name(), rest}, nil
 }
 
+// parted is arguments for words that a system's shell has cut.
+func parted(root *cobra.Command, words []string) ([]string, error) {
+	if len(words) == 0 {
+		return nil, nil
+	}
+	c := lookup(root, words[0])
+	switch {
+	case c == nil:
+		return nil, unknown(root, words[0])
+	case !c.DisableFlagParsing:
+		return append([]string{c.Name()}, words[1:]...), nil
+	case len(words) == 2 && (words[1] == "-h" || words[1] == "--help"):
+		return []string{"help", c.Name()}, nil
+	}
+	return []string{c.Name(), strings.Join(words[1:], " ")}, nil
+}
+
 // cut takes the first word off a text. What follows begins behind the one blank that ends the word:
 // more blanks belong to what follows.
 func cut(text string) (word, rest string) {

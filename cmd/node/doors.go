@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tidepool-net/tidepool/internal/api"
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// doors are where a node can be asked besides its own shell.
+type doors struct {
+	socket, listen string
+	listeners      []*api.Listener
+}
+
+func (d *doors) flags(f *pflag.FlagSet) {
+	f.StringVar(&d.socket, "socket", "",
+		"answer HTTP requests at the Unix socket `PATH` too: node attach, node ctl, curl")
+	f.StringVar(&d.listen, "listen", "",
+		"answer HTTP requests at `[HOST:]PORT` of this machine's loopback, with a token")
+}
+
+// open takes the doors' places, before anything is started. None is left when it fails.
+func (d *doors) open(ctx context.Context) error {
+	if d.socket != "" {
+		l, err := api.ListenUnix(ctx, d.socket)
+		if err != nil {
+			return &usageError{fmt.Errorf("--socket: %w", err)}
+		}
+		d.listeners = append(d.listeners, l)
+	}
+	if d.listen != "" {
+		l, err := api.ListenTCP(ctx, d.listen)
+		if err != nil {
+			d.close()
+			return &usageError{fmt.Errorf("--listen: %w", err)}
+		}
+		d.listeners = append(d.listeners, l)
+	}
+	return nil
+}
+
+func (d *doors) close() {
+	for _, l := range d.listeners {
+		_ = l.Close() // a second time is no harm
+	}
+}
+
+// serve answers for a node until it is stopped. What a client needs to know is told once.
+func (d *doors) serve(
+	name string, op control.Operator, talk io.Writer,
+) (stop func() error) {
+	s := api.New(api.Config{
+		Nodes: map[string]control.Operator{name: op}, Version: thisVersion().String(),
+	})
+	var (
+		wg     sync.WaitGroup
+		mu     sync.Mutex
+		failed error
+	)
+	for _, l := range d.listeners {
+		if l.Token() != "" {
+			_, _ = fmt.Fprintf(talk, "http://%s/v1, token %s\n", l.Addr(), l.Token())
+		}
+		wg.Go(func() {
+			err := s.Serve(l)
+			mu.Lock()
+			defer mu.Unlock()
+			failed = errors.Join(failed, err)
+		})
+	}
+	return func() error {
+		s.Close()
+		wg.Wait()
+		return failed
+	}
+}

@@ -1,0 +1,96 @@
+package repl
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// TestOneCommandOfWords: a system's shell has cut them already, quotes and all.
+func TestOneCommandOfWords(t *testing.T) {
+	for _, tt := range []struct {
+		words []string
+		asked any
+		out   string
+		code  int
+	}{
+		{
+			[]string{"s", "1", "two  words", "# more"},
+			control.Write{SID: 1, Data: []byte("two  words # more")},
+			"Sent 17 bytes\n", 0,
+		},
+		{
+			[]string{"send", "10.0.0.1", "hello"},
+			control.SendTest{Addr: netip.MustParseAddr("10.0.0.1"), Text: "hello"},
+			"Sent 25 bytes\n", 0,
+		},
+		{
+			[]string{"serve", "80", "a folder"},
+			control.Serve{Port: 80, Dir: "a folder"},
+			"Serving the files of a folder on port 80, socket 2\n", 0,
+		},
+		{
+			[]string{"connect", "x", "80"},
+			nil,
+			"connect: \"x\" is not an IPv4 address\nusage: connect ADDR PORT [--json]\n", 2,
+		},
+		{
+			[]string{"s", "9", "x"},
+			control.Write{SID: 9, Data: []byte("x")},
+			"s: 9: no such socket\n", 1,
+		},
+		{[]string{"bogus"}, nil, "no command \"bogus\"; `help` lists them all\n", 2},
+		{[]string{"quit"}, nil, "", 0},
+		{nil, nil, "", 0},
+	} {
+		f := &fake{}
+		var out guarded
+		s, err := New(t.Context(), Config{Operator: f, Out: &out, Err: &out})
+		require.NoError(t, err)
+		err = s.Command(t.Context(), tt.words...)
+		assert.Equal(t, tt.code, ExitCode(err), "%q: %v", tt.words, err)
+		assert.Equal(t, tt.out, out.String(), "%q", tt.words)
+		if tt.asked != nil {
+			assert.Equal(t, []any{tt.asked}, f.requests())
+		}
+		assert.Empty(t, f.watchers)
+	}
+}
+
+// TestEventsUntilCtrlC: as JSON a line each.
+func TestEventsUntilCtrlC(t *testing.T) {
+	for _, words := range [][]string{{"events"}, {"events", "--json"}} {
+		f := &watchedFake{fake: &fake{}, watched: make(chan struct{}, 1)}
+		var out guarded
+		s, err := New(t.Context(), Config{Operator: f, Out: &out, Err: &out})
+		require.NoError(t, err)
+		ctx, stop := context.WithCancelCause(t.Context())
+		ended := make(chan error)
+		go func() { ended <- s.Command(ctx, words...) }()
+		<-f.watched
+		f.emit(control.Message{Text: "the tide turns"})
+		stop(ErrInterrupted)
+		require.ErrorIs(t, <-ended, ErrInterrupted)
+		want := "the tide turns\n"
+		if len(words) > 1 {
+			want = `{"event":"message","data":{"text":"the tide turns"}}` + "\n"
+		}
+		assert.Equal(t, want, out.String())
+	}
+}
+
+// watchedFake tells when somebody watches it.
+type watchedFake struct {
+	*fake
+	watched chan struct{}
+}
+
+func (f *watchedFake) Watch(g func(control.Event)) (stop func()) {
+	defer func() { f.watched <- struct{}{} }()
+	return f.fake.Watch(g)
+}
