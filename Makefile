@@ -4,11 +4,11 @@
 GO ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint vet tidy check fuzz sim interop bench microbench golden rfcs lab \
+.PHONY: help build test race lint vet tidy check fuzz sim interop bench bench-quick microbench golden rfcs lab \
 	cover clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
 
 build: ## build bin/node
 	$(GO) build -trimpath -o bin/node ./cmd/node
@@ -51,6 +51,9 @@ interop: ## meet Linux, curl, nmap, hping3, scapy, BIRD and others (as root); MB
 
 bench: ## real nodes: the floors beside what is reached; BENCH=router picks by name
 	$(GO) run ./internal/bench -only '$(BENCH)'
+
+bench-quick: ## a minute of turns against the peers, a line of JSON a case
+	@cd bench && $(GO) build -o ../bin/bench . && ../bin/bench quick
 
 microbench: ## run every Go benchmark once; BENCH=Sum picks by name
 	$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem ./...

@@ -1,0 +1,132 @@
+//go:build linux
+
+// Package datagram is UDP sockets with trains: a run of datagrams of one size goes to the kernel in
+// one call (UDP_SEGMENT) and comes from it in one (UDP_GRO). The ceilings, the relay and gVisor's
+// link are made of it, so that no peer is held back by its system calls.
+package datagram
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The sizes of the kernel's queues that are asked for, in bytes: long ones hold whatever a peer's
+// window lets it send, short ones stay in the cache.
+const (
+	ShortQueue = 8 << 20
+	LongQueue  = 32 << 20
+)
+
+// MaxPayload is the most that one call may send, and MaxSegments how many datagrams that may be.
+const (
+	MaxPayload  = 65507
+	MaxSegments = 64
+)
+
+// Socket is a bound UDP socket. One goroutine may send and another receive.
+type Socket struct {
+	conn *net.UDPConn
+	raw  syscall.RawConn
+	to   unix.RawSockaddrInet4
+
+	message unix.Msghdr
+	control []byte
+	sent    error
+}
+
+// Open binds a socket that sends to one address, with queues of so many bytes. An address that is
+// not valid is any free port.
+func Open(on, to netip.AddrPort, queue int) (*Socket, error) {
+	if !on.IsValid() {
+		on = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
+	}
+	c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(on))
+	if err != nil {
+		return nil, err
+	}
+	s := &Socket{conn: c, control: make([]byte, unix.CmsgSpace(2))}
+	if s.raw, err = c.SyscallConn(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	s.to.Family = unix.AF_INET
+	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&s.to.Port))[:], to.Port())
+	if to.IsValid() {
+		s.to.Addr = to.Addr().As4()
+	}
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&s.control[0]))
+	h.Level, h.Type = unix.SOL_UDP, unix.UDP_SEGMENT
+	h.SetLen(unix.CmsgLen(2))
+	if err := s.raw.Control(func(fd uintptr) { Enlarge(int(fd), queue) }); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return s, nil
+}
+
+// Enlarge asks for queues of so many bytes, beyond the system's limit where that is allowed. What
+// the kernel does not give it does not give.
+func Enlarge(fd, queue int) {
+	for _, o := range [][2]int{
+		{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF},
+	} {
+		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, o[0], queue) != nil {
+			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, o[1], queue)
+		}
+	}
+}
+
+// Coalesce has the kernel hand over runs of datagrams in one piece from now on.
+func (s *Socket) Coalesce() error {
+	var failed error
+	err := s.raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_GRO, 1)
+	})
+	return errors.Join(err, failed)
+}
+
+// Addr is the address that the socket is bound to.
+func (s *Socket) Addr() netip.AddrPort { return s.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
+
+// Close closes the socket; who waits for packets gets net.ErrClosed.
+func (s *Socket) Close() error { return s.conn.Close() }
+
+// Send sends the pieces as datagrams of size bytes, the last of which may be shorter, and waits
+// while the kernel has no room. What the kernel refuses otherwise is an error.
+func (s *Socket) Send(pieces []unix.Iovec, total, size int) error {
+	s.message = unix.Msghdr{
+		Name: (*byte)(unsafe.Pointer(&s.to)), Namelen: unix.SizeofSockaddrInet4, Iov: &pieces[0],
+	}
+	s.message.SetIovlen(len(pieces))
+	if total > size {
+		binary.NativeEndian.PutUint16(s.control[unix.CmsgLen(0):], uint16(size))
+		s.message.Control = &s.control[0]
+		s.message.SetControllen(len(s.control))
+	}
+	if err := s.raw.Write(s.sendOnce); err != nil {
+		return err
+	}
+	return s.sent
+}
+
+func (s *Socket) sendOnce(fd uintptr) bool {
+	_, _, e := unix.Syscall(unix.SYS_SENDMSG, fd, uintptr(unsafe.Pointer(&s.message)),
+		unix.MSG_DONTWAIT)
+	s.sent = nil
+	if e != 0 && e != unix.EAGAIN {
+		s.sent = os.NewSyscallError("sendmsg", e)
+	}
+	return e != unix.EAGAIN
+}
+
+// Piece is memory as the kernel wants it described.
+func Piece(b []byte) unix.Iovec {
+	v := unix.Iovec{Base: &b[0]}
+	v.SetLen(len(b))
+	return v
+}

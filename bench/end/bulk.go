@@ -1,0 +1,221 @@
+//go:build linux
+
+package end
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// chunk is how much an application writes and reads at once, in bytes.
+const chunk = 256 << 10
+
+// period is after how many bytes the pattern repeats itself.
+const period = 1 << 20
+
+// pattern is what is sent: every eight bytes tell where they belong, so that bytes that are
+// missing, or that come twice, are seen behind it. It is a period long, and a chunk more.
+var pattern = func() []byte {
+	b := make([]byte, period+chunk)
+	for i := 0; i < len(b); i += 8 {
+		binary.LittleEndian.PutUint64(b[i:], uint64(i%period+1)*0x9e3779b97f4a7c15)
+	}
+	return b
+}()
+
+// wrong looks at both ends of what was read at an offset of the stream, which costs the same
+// however long it is, and returns how many bytes of that are not the pattern's.
+func wrong(b []byte, offset int64) (bad int64) {
+	for i, c := range b[:min(64, len(b))] {
+		if c != pattern[(offset+int64(i))%period] {
+			bad++
+		}
+	}
+	tail := max(0, len(b)-64)
+	for i, c := range b[tail:] {
+		if c != pattern[(offset+int64(tail+i))%period] {
+			bad++
+		}
+	}
+	return bad
+}
+
+// halfCloser is a connection as all stacks have it.
+type halfCloser interface{ CloseWrite() error }
+
+// meter measures what goes on within a span of time.
+type meter struct {
+	warm, span      time.Duration
+	began           time.Time // zero: nothing has come
+	from            time.Time // zero: it is warming up
+	bytes, all      int64
+	cpuFrom         time.Duration
+	over            bool
+	took, cpuWithin time.Duration
+}
+
+// add counts bytes, and reports whether the span is over with them.
+func (m *meter) add(n int) bool {
+	m.all += int64(n)
+	now := time.Now()
+	switch {
+	case m.over:
+	case m.began.IsZero():
+		m.began = now
+	case m.from.IsZero():
+		if now.Sub(m.began) >= m.warm {
+			m.from = now
+			m.cpuFrom, _ = cpu()
+		}
+	default:
+		m.bytes += int64(n)
+		m.took = now.Sub(m.from)
+		if m.took >= m.span {
+			m.end()
+			return true
+		}
+	}
+	return false
+}
+
+func (m *meter) end() {
+	m.over = true
+	all, _ := cpu()
+	m.cpuWithin = all - m.cpuFrom
+}
+
+func (m *meter) said(event string) *Said {
+	return &Said{Event: event, Bytes: m.bytes, Took: m.took, Usage: Usage{CPU: m.cpuWithin}}
+}
+
+// bulk sends until the time is over, and then waits for the receiver to have it all.
+func (p *process) bulk() (s Said, err error) {
+	c, err := p.dial(bulkPort)
+	if err != nil {
+		return s, err
+	}
+	defer func() { _ = c.Close() }() // what had to arrive has been waited for
+	w := p.spec.Work
+	var head [16]byte
+	binary.BigEndian.PutUint64(head[:], uint64(w.Warm))
+	binary.BigEndian.PutUint64(head[8:], uint64(w.For))
+	if _, err := c.Write(head[:]); err != nil {
+		return s, err
+	}
+	looks := p.look(c)
+	m := meter{warm: w.Warm, span: w.For}
+	if err := c.SetWriteDeadline(time.Now().Add(w.Warm + w.For + time.Second)); err != nil {
+		return s, err
+	}
+	for over := false; !over; {
+		at := m.all % period
+		n, err := c.Write(pattern[at : at+chunk])
+		over = m.add(n)
+		if errors.Is(err, errTimeout) {
+			m.end() // it is so slow that a chunk takes more than a second
+			break
+		}
+		if err != nil {
+			return s, err
+		}
+	}
+	path := looks()
+	s = *m.said("")
+	s.Path = path
+	s.Whole, err = settled(c, m.all, w.Grace)
+	p.host.Describe(c, &s.Path)
+	s.RTT = path.RTT
+	return s, err
+}
+
+// settled ends the stream and waits for the receiver's count.
+func settled(c net.Conn, sent int64, grace time.Duration) (bool, error) {
+	if err := c.(halfCloser).CloseWrite(); err != nil {
+		return false, err
+	}
+	if err := c.SetReadDeadline(time.Now().Add(grace)); err != nil {
+		return false, err
+	}
+	var count [8]byte
+	if _, err := io.ReadFull(c, count[:]); err != nil {
+		if errors.Is(err, errTimeout) {
+			return false, nil // a lossy path may have too much to do: the lead cuts it off
+		}
+		return false, fmt.Errorf("waiting for the receiver's count: %w", err)
+	}
+	if got := int64(binary.BigEndian.Uint64(count[:])); got != sent {
+		return false, fmt.Errorf("%d bytes were sent and %d have arrived", sent, got)
+	}
+	return true, nil
+}
+
+// receive is the other end of bulk.
+func (p *process) receive(c net.Conn) error {
+	var head [16]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		return err
+	}
+	m := meter{
+		warm: time.Duration(binary.BigEndian.Uint64(head[:])),
+		span: time.Duration(binary.BigEndian.Uint64(head[8:])),
+	}
+	buf := make([]byte, chunk)
+	var bad int64
+	for {
+		n, err := c.Read(buf)
+		bad += wrong(buf[:n], m.all)
+		if m.add(n) {
+			p.say(m.said("window"))
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !m.over {
+		m.end()
+		p.say(m.said("window"))
+	}
+	p.say(&Said{Event: "end", Bytes: m.all, Bad: bad})
+	if bad > 0 {
+		return fmt.Errorf("%d bytes are not what was sent", bad)
+	}
+	_, err := c.Write(binary.BigEndian.AppendUint64(nil, uint64(m.all)))
+	return err
+}
+
+// look looks at a connection's round trip now and then, until the function that it returns is
+// called, which has the mean.
+func (p *process) look(c net.Conn) func() Path {
+	over, result := make(chan bool), make(chan Path)
+	go func() {
+		var sum time.Duration
+		var count time.Duration
+		every := time.NewTicker(20 * time.Millisecond)
+		defer every.Stop()
+		for {
+			select {
+			case <-every.C:
+				var now Path
+				p.host.Describe(c, &now)
+				if now.RTT > 0 {
+					sum += now.RTT
+					count++
+				}
+			case <-over:
+				result <- Path{RTT: sum / max(1, count)}
+				return
+			}
+		}
+	}()
+	return func() Path {
+		close(over)
+		return <-result
+	}
+}

@@ -1,0 +1,121 @@
+//go:build linux
+
+package end
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tidepool-net/tidepool/bench/datagram"
+)
+
+// ceiling is one end of what sends without a protocol: what no protocol over this link can be
+// faster than. Nobody waits for anybody, so what the receiver cannot take is lost, and only what it
+// got counts.
+func (p *process) ceiling() (stop func() error, err error) {
+	var to netip.AddrPort
+	if len(p.spec.Sides) > 0 {
+		to = p.spec.Sides[0].Peer
+	}
+	s, err := datagram.Open(netip.AddrPort{}, to, datagram.ShortQueue)
+	if err != nil {
+		return nil, err
+	}
+	p.socket = s
+	if p.spec.Work.Kind == "" {
+		if p.spec.Stack == "raw-gso" || p.spec.Stack == "plane" {
+			if err := s.Coalesce(); err != nil {
+				return nil, err
+			}
+		}
+		go p.count()
+	}
+	p.say(&Said{Event: "ready", Addr: s.Addr()})
+	return s.Close, nil
+}
+
+// atATime is how much a call receives: runs of datagrams stay in the cache if they are few.
+var atATime = map[string]int{"raw-plain": 1, "raw-mmsg": 64, "raw-gso": 16, "plane": 8}
+
+// count counts what comes, from the end of its warm-up on, until nothing has come for a while.
+func (p *process) count() {
+	m := meter{warm: p.spec.Work.Warm, span: time.Hour}
+	one := &p.received
+	batch := p.socket.NewBatch(atATime[p.spec.Stack])
+	for {
+		list, err := batch.Receive()
+		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				p.say(&Said{Event: "failed", Error: err.Error()})
+			}
+			return
+		}
+		n := 0
+		for _, r := range list {
+			if p.spec.Stack == "plane" {
+				n += one.take(r)
+				continue
+			}
+			n += len(r.Data)
+		}
+		p.tally(&m, n)
+	}
+}
+
+// tally counts, where the lead can ask for it.
+func (p *process) tally(m *meter, n int) {
+	m.add(n)
+	p.counting.Lock()
+	p.counted = Said{Bytes: m.bytes, Took: m.took, Bad: p.received.bad}
+	p.counting.Unlock()
+}
+
+// blast sends for as long as it shall.
+func (p *process) blast() (s Said, err error) {
+	once := map[string]func() func() (int, error){
+		"raw-plain": p.blastPlain, "raw-mmsg": p.blastMany, "raw-gso": p.blastTrains,
+		"plane": p.blastPlane,
+	}[p.spec.Stack]()
+	before, _ := cpu()
+	for start := time.Now(); s.Took < p.spec.Work.For; s.Took = time.Since(start) {
+		for range 16 {
+			n, err := once()
+			if err != nil {
+				return s, err
+			}
+			s.Sent += int64(n)
+		}
+	}
+	after, _ := cpu()
+	s.CPU = after - before
+	return s, nil
+}
+
+// blastPlain is a call a datagram.
+func (p *process) blastPlain() func() (int, error) {
+	piece := []unix.Iovec{datagram.Piece(make([]byte, p.spec.MTU))}
+	return func() (int, error) { return p.spec.MTU, p.socket.Send(piece, p.spec.MTU, p.spec.MTU) }
+}
+
+// blastMany is a call for 64 datagrams.
+func (p *process) blastMany() func() (int, error) {
+	batch := p.socket.NewBatch(64)
+	return func() (int, error) {
+		n, err := batch.SendAll(p.spec.MTU)
+		return n * p.spec.MTU, err
+	}
+}
+
+// blastTrains is a train a call.
+func (p *process) blastTrains() func() (int, error) {
+	total := segments(p.spec.MTU) * p.spec.MTU
+	piece := []unix.Iovec{datagram.Piece(make([]byte, total))}
+	return func() (int, error) { return total, p.socket.Send(piece, total, p.spec.MTU) }
+}
+
+// segments is how many datagrams of a size the kernel takes in one call.
+func segments(size int) int { return min(datagram.MaxSegments, datagram.MaxPayload/size) }

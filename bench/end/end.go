@@ -1,0 +1,174 @@
+//go:build linux
+
+package end
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime/pprof"
+	"sync"
+	"time"
+
+	"github.com/tidepool-net/tidepool/bench/datagram"
+)
+
+// host is a stack with one address.
+type host interface {
+	Listen(port uint16) (net.Listener, error)
+	Dial(ctx context.Context, port uint16) (net.Conn, error)
+	// Account fills in what the stack knows of its own packets.
+	Account(*Usage)
+	// Describe fills in what the stack tells of a connection.
+	Describe(net.Conn, *Path)
+	Close() error
+}
+
+// process is this process.
+type process struct {
+	spec Spec
+	host host // nil: what is in between, or a ceiling
+	mu   sync.Mutex
+	out  *json.Encoder
+
+	keeping sync.Mutex
+	kept    []net.Conn // connections that are only held
+
+	// Of a ceiling:
+	socket   *datagram.Socket
+	received planeReceiver
+	counting sync.Mutex
+	counted  Said
+}
+
+// Run is a whole process: it does what the spec says until in ends.
+func Run(argument string, in io.Reader, out io.Writer) (err error) {
+	p := &process{out: json.NewEncoder(out)}
+	if err := json.Unmarshal([]byte(argument), &p.spec); err != nil {
+		return fmt.Errorf("what am I: %w", err)
+	}
+	if p.spec.MTU == 0 {
+		p.spec.MTU = 1400
+	}
+	if path := p.spec.Profile; path != "" && p.spec.Work.Kind == "" {
+		stop, err := profile(path)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	stop, err := p.start()
+	if err != nil {
+		p.say(&Said{Event: "failed", Error: err.Error()})
+		return err
+	}
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		switch lines.Text() {
+		case "usage":
+			p.say(&Said{Event: "usage", Usage: p.usage()})
+		case "count":
+			p.counting.Lock()
+			s := p.counted
+			p.counting.Unlock()
+			s.Event = "count"
+			p.say(&s)
+		case "go":
+			go p.work()
+		}
+	}
+	return stop()
+}
+
+// start raises what this process is.
+func (p *process) start() (stop func() error, err error) {
+	switch p.spec.Stack {
+	case "relay":
+		return p.relay()
+	case "router":
+		p.host, err = openRouter(&p.spec)
+	case "tidepool":
+		p.host, err = openTidepool(&p.spec)
+	case "gvisor", "gvisor-own":
+		p.host, err = openGvisor(&p.spec)
+	case "kernel":
+		p.host = &kernel{spec: &p.spec}
+	case "raw-plain", "raw-mmsg", "raw-gso", "plane":
+		return p.ceiling()
+	default:
+		err = fmt.Errorf("there is no stack %q", p.spec.Stack)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.spec.Work.Kind == "" && p.spec.Stack != "router" {
+		if err := p.serve(); err != nil {
+			return nil, errors.Join(err, p.host.Close())
+		}
+	}
+	p.say(&Said{Event: "ready"})
+	return p.host.Close, nil
+}
+
+// say says a line.
+func (p *process) say(s *Said) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.out.Encode(s) // who does not listen any more has ended us
+}
+
+// work does the work and says what came of it.
+func (p *process) work() {
+	said, err := p.worked()
+	if err != nil {
+		said = Said{Event: "failed", Error: err.Error()}
+	}
+	p.say(&said)
+}
+
+func (p *process) worked() (s Said, err error) {
+	if p.spec.Profile != "" {
+		stop, err := profile(p.spec.Profile)
+		if err != nil {
+			return s, err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	do, ok := map[string]func() (Said, error){
+		Bulk: p.bulk, Ask: p.ask, Churn: p.churn, Hold: p.hold, Blast: p.blast,
+	}[p.spec.Work.Kind]
+	if !ok {
+		return s, fmt.Errorf("there is no work %q", p.spec.Work.Kind)
+	}
+	s, err = do()
+	s.Event = "done"
+	return s, err
+}
+
+// dialTimeout is for a connection of any stack: much more than any needs.
+const dialTimeout = 20 * time.Second
+
+func (p *process) dial(port uint16) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	defer cancel()
+	return p.host.Dial(ctx, port)
+}
+
+// profile writes a CPU profile until it is stopped.
+func profile(path string) (stop func() error, err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
+}

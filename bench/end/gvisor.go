@@ -1,0 +1,86 @@
+//go:build linux
+
+package end
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+)
+
+// gvisor is gVisor's netstack: SACK on, buffers that tune themselves up to 8 MiB.
+type gvisor struct {
+	spec  *Spec
+	stack *stack.Stack
+}
+
+const gvisorNIC = 1
+
+func openGvisor(spec *Spec) (host, error) {
+	link, err := gvisorLink(spec)
+	if err != nil {
+		return nil, err
+	}
+	g := &gvisor{spec, stack.New(stack.Options{
+		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol},
+		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol},
+	})}
+	rack := tcpip.TCPRecovery(0)
+	sack, tune := tcpip.TCPSACKEnabled(true), tcpip.TCPModerateReceiveBufferOption(true)
+	congestion := tcpip.CongestionControlOption("cubic")
+	if spec.Congestion != "" {
+		congestion = tcpip.CongestionControlOption(spec.Congestion)
+	}
+	for _, o := range []tcpip.SettableTransportProtocolOption{
+		&sack, &tune, &congestion, &rack,
+		&tcpip.TCPReceiveBufferSizeRangeOption{Min: 4096, Default: 1 << 20, Max: 8 << 20},
+		&tcpip.TCPSendBufferSizeRangeOption{Min: 4096, Default: 4 << 20, Max: 8 << 20},
+	} {
+		if err := g.stack.SetTransportProtocolOption(tcp.ProtocolNumber, o); err != nil {
+			return nil, fmt.Errorf("gVisor, %T: %v", o, err)
+		}
+	}
+	if err := g.stack.CreateNIC(gvisorNIC, link); err != nil {
+		return nil, fmt.Errorf("gVisor, its interface: %v", err)
+	}
+	at := tcpip.ProtocolAddress{
+		Protocol:          ipv4.ProtocolNumber,
+		AddressWithPrefix: tcpip.AddrFrom4(spec.Sides[0].Addr.As4()).WithPrefix(),
+	}
+	if err := g.stack.AddProtocolAddress(gvisorNIC, at, stack.AddressProperties{}); err != nil {
+		return nil, fmt.Errorf("gVisor, its address: %v", err)
+	}
+	g.stack.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: gvisorNIC}})
+	return g, nil
+}
+
+func (g *gvisor) Listen(port uint16) (net.Listener, error) {
+	at := tcpip.FullAddress{Addr: tcpip.AddrFrom4(g.spec.Sides[0].Addr.As4()), Port: port}
+	return gonet.ListenTCP(g.stack, at, ipv4.ProtocolNumber)
+}
+
+func (g *gvisor) Dial(ctx context.Context, port uint16) (net.Conn, error) {
+	to := tcpip.FullAddress{Addr: tcpip.AddrFrom4(g.spec.Far.As4()), Port: port}
+	return gonet.DialContextTCP(ctx, g.stack, to, ipv4.ProtocolNumber)
+}
+
+func (g *gvisor) Account(u *Usage) {
+	s := g.stack.Stats()
+	u.Packets = s.IP.PacketsSent.Value()
+}
+
+// Describe tells what the stack counts, for this is its only connection that sends.
+func (g *gvisor) Describe(_ net.Conn, p *Path) {
+	s := g.stack.Stats().TCP
+	p.Retransmits = s.Retransmits.Value()
+	p.RTOs = s.Timeouts.Value()
+}
+
+func (g *gvisor) Close() error { return nil }

@@ -1,0 +1,154 @@
+//go:build linux
+
+package end
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+var errTimeout = os.ErrDeadlineExceeded
+
+// askBytes is the size of a request, and of its reply.
+const askBytes = 64
+
+// serve listens at every port.
+func (p *process) serve() error {
+	ports := map[uint16]func(net.Conn) error{
+		bulkPort: p.receive, askPort: echo, churnPort: leave,
+	}
+	for i := range uint16(holdPorts) {
+		ports[holdPort+i] = nil // who is held needs nobody
+	}
+	for port, do := range ports {
+		l, err := p.host.Listen(port)
+		if err != nil {
+			return err
+		}
+		go p.accept(l, do)
+	}
+	return nil
+}
+
+// accept has each connection served, or kept if nothing is to be done.
+func (p *process) accept(l net.Listener, do func(net.Conn) error) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return // the host was closed
+		}
+		if do == nil {
+			p.keep(c)
+			continue
+		}
+		go func() {
+			defer func() { _ = c.Close() }()
+			if err := do(c); err != nil && !errors.Is(err, net.ErrClosed) {
+				p.say(&Said{Event: "failed", Error: err.Error()})
+			}
+		}()
+	}
+}
+
+// keep holds a connection for as long as the process runs.
+func (p *process) keep(c net.Conn) {
+	p.keeping.Lock()
+	p.kept = append(p.kept, c)
+	p.keeping.Unlock()
+}
+
+// leave closes first, so that it is the server who keeps TIME-WAIT.
+func leave(net.Conn) error { return nil }
+
+// echo sends back what comes.
+func echo(c net.Conn) error {
+	var b [askBytes]byte
+	for {
+		if _, err := io.ReadFull(c, b[:]); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		if _, err := c.Write(b[:]); err != nil {
+			return err
+		}
+	}
+}
+
+// ask asks and hears, for as long as it shall.
+func (p *process) ask() (s Said, err error) {
+	c, err := p.dial(askPort)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := c.SetDeadline(time.Now().Add(p.spec.Work.For + dialTimeout)); err != nil {
+		return s, err
+	}
+	var b [askBytes]byte
+	for start := time.Now(); s.Took < p.spec.Work.For; s.Count++ {
+		if _, err := c.Write(b[:]); err != nil {
+			return s, err
+		}
+		if _, err := io.ReadFull(c, b[:]); err != nil {
+			return s, err
+		}
+		s.Took = time.Since(start)
+	}
+	return s, nil
+}
+
+// churn connects and closes, for as long as it shall.
+func (p *process) churn() (s Said, err error) {
+	var b [1]byte
+	w := p.spec.Work
+	for start := time.Now(); s.Took < w.For && s.Count < int64(w.Count); s.Count++ {
+		c, err := p.dial(churnPort)
+		if err != nil {
+			return s, err
+		}
+		if _, err := c.Read(b[:]); !errors.Is(err, io.EOF) {
+			return s, errors.Join(err, errors.New("the peer should have closed"), c.Close())
+		}
+		if err := c.Close(); err != nil {
+			return s, err
+		}
+		s.Took = time.Since(start)
+	}
+	return s, nil
+}
+
+// atOnce is how many connections are opened at the same time.
+const atOnce = 64
+
+// hold opens connections and keeps them.
+func (p *process) hold() (s Said, err error) {
+	next := make(chan int)
+	errs := make([]error, atOnce)
+	start := time.Now()
+	var wg sync.WaitGroup
+	for worker := range atOnce {
+		wg.Go(func() {
+			for i := range next {
+				if errs[worker] != nil {
+					continue
+				}
+				var c net.Conn
+				if c, errs[worker] = p.dial(holdPort + uint16(i%holdPorts)); c != nil {
+					p.keep(c)
+				}
+			}
+		})
+	}
+	for i := range p.spec.Work.Count {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	return Said{Count: int64(len(p.kept)), Took: time.Since(start)}, errors.Join(errs...)
+}

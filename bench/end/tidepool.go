@@ -1,0 +1,115 @@
+//go:build linux
+
+package end
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// ours is a node of the project, as an .lnx file describes it.
+type ours struct {
+	spec *Spec
+	node *node.Node
+}
+
+// describe writes the .lnx file of a node with these sides.
+func describe(spec *Spec) string {
+	var b strings.Builder
+	for i, s := range spec.Sides {
+		fmt.Fprintf(&b, "interface if%d %v/24 %v\n", i, s.Addr, s.UDP)
+		fmt.Fprintf(&b, "neighbor %v at %v via if%d\n", s.Neighbor, s.Peer, i)
+		if len(spec.Sides) == 1 && spec.Far.IsValid() && spec.Far != s.Neighbor {
+			fmt.Fprintf(&b, "route 0.0.0.0/0 via %v\n", s.Neighbor)
+		}
+	}
+	mode := "static"
+	if len(spec.Sides) > 1 {
+		mode = "rip" // what makes a router of it
+	}
+	fmt.Fprintf(&b, "routing %s\n", mode)
+	return b.String()
+}
+
+func open(spec *Spec) (*ours, error) {
+	c, err := lnx.Parse("bench.lnx", []byte(describe(spec)))
+	if err != nil {
+		return nil, err
+	}
+	for i := range c.Interfaces {
+		c.Interfaces[i].MTU = spec.MTU
+	}
+	n, err := node.Open(node.Config{
+		LNX: c, Seed: spec.Seed,
+		Tune: func(t *node.TCPConfig) {
+			if spec.Congestion != "" {
+				t.Congestion = spec.Congestion
+			}
+		},
+	})
+	return &ours{spec, n}, err
+}
+
+func openTidepool(spec *Spec) (host, error) { return open(spec) }
+
+// openRouter opens a router, and has it drop its share of what it passes on.
+func openRouter(spec *Spec) (host, error) {
+	o, err := open(spec)
+	if err != nil || spec.Loss == 0 {
+		return o, err
+	}
+	_, err = o.node.Do(context.Background(), control.SetLoss{Percent: spec.Loss * 100})
+	return o, err
+}
+
+func (o *ours) Listen(port uint16) (net.Listener, error) {
+	return o.node.Listen(netip.AddrPortFrom(o.spec.Sides[0].Addr, port), listenBacklog)
+}
+
+// listenBacklog is what the ends of all stacks have waiting for Accept, at the most.
+const listenBacklog = 1024
+
+func (o *ours) Dial(ctx context.Context, port uint16) (net.Conn, error) {
+	return o.node.Dial(ctx, netip.AddrPortFrom(o.spec.Far, port))
+}
+
+func (o *ours) Account(u *Usage) {
+	answer, err := o.node.Do(context.Background(), control.Interfaces{})
+	if err != nil {
+		return // the node is closed
+	}
+	for _, i := range answer.([]control.Interface) {
+		u.Packets += i.Out.Packets
+		for _, d := range i.Out.Drops {
+			u.Drops += d.Packets
+		}
+	}
+}
+
+func (o *ours) Describe(c net.Conn, p *Path) {
+	i, err := c.(*node.Conn).Info()
+	if err != nil {
+		return
+	}
+	fill(&i, p)
+}
+
+func fill(i *tcp.Info, p *Path) {
+	p.RTT = i.RTT
+	p.MSS = i.SendMSS
+	p.Retransmits = i.Retransmits
+	p.RTOs = i.Timeouts
+	p.TailProbes = i.TailProbes
+	p.LostRetransmits = i.LostRetransmits
+	p.Spurious = i.Undone + i.DSACKs
+}
+
+func (o *ours) Close() error { return o.node.Close() }

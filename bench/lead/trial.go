@@ -1,0 +1,163 @@
+//go:build linux
+
+package lead
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidepool-net/tidepool/bench/end"
+)
+
+// Sample is what one run came to. What was not measured is zero.
+type Sample struct {
+	Value      float64 // in the case's unit
+	Sender     float64 // CPU of the sender, ns a byte
+	Receiver   float64 // CPU of the receiver, ns a byte
+	Drops      uint64  // in queues of ours
+	Whole      bool    // all that was written has arrived
+	Delivered  float64 // of what a ceiling's sender sent, the share that arrived
+	Rate       float64 // rounds or connections a second
+	Heap       int64   // bytes a connection
+	Resident   int64   // bytes
+	Goroutines int
+	Path       end.Path
+}
+
+// Trial is one run of a contender.
+type Trial struct {
+	Name string
+	Run  func(context.Context) (Sample, error)
+}
+
+// Stream is how a stream is measured.
+type Stream struct {
+	Stack      string
+	Path       Path
+	Congestion string
+	Warm, For  time.Duration
+	// Grace is how long what was written may take to arrive afterwards. A run in which it has
+	// not is an error, unless the way is lossy.
+	Grace   time.Duration
+	MTU     int
+	Profile string
+}
+
+func (s *Stream) spec() end.Spec {
+	return end.Spec{
+		Stack: s.Stack, Congestion: s.Congestion, MTU: s.MTU, Profile: s.Profile,
+		Work: end.Work{Kind: end.Bulk, Warm: s.Warm, For: s.For, Grace: s.Grace},
+	}
+}
+
+// Run moves a stream over UDP.
+func (s *Stream) Run(ctx context.Context) (Sample, error) {
+	b, err := raise(ctx, s.spec(), s.Path)
+	if err != nil {
+		return Sample{}, err
+	}
+	defer b.End()
+	return b.stream(s)
+}
+
+// stream has the client send and gathers what both ends say.
+func (b *Bed) stream(s *Stream) (r Sample, err error) {
+	before, err := b.drops()
+	if err != nil {
+		return r, err
+	}
+	if err := b.Client.Tell("go"); err != nil {
+		return r, err
+	}
+	within := s.Warm + s.For + s.Grace + patience
+	window, err := b.Server.Await("window", within)
+	if err != nil {
+		return r, fmt.Errorf("the receiver: %w", err)
+	}
+	done, err := b.Client.Await("done", within)
+	if err != nil {
+		return r, fmt.Errorf("the sender: %w", err)
+	}
+	if !done.Whole && s.Path.Loss == 0 {
+		return r, errors.New("not all that was sent has arrived")
+	}
+	after, err := b.drops()
+	if err != nil {
+		return r, err
+	}
+	r = Sample{
+		Value: float64(window.Bytes) / window.Took.Seconds() / 1e6,
+		Whole: done.Whole, Path: done.Path, Drops: after - before,
+	}
+	if window.Took == 0 {
+		r.Value = 0
+	}
+	if done.Bytes > 0 && window.Bytes > 0 {
+		r.Sender = float64(done.CPU) / float64(done.Bytes)
+		r.Receiver = float64(window.CPU) / float64(window.Bytes)
+	}
+	return r, nil
+}
+
+// drops is what the queues of all three have dropped, as far as they are ours.
+func (b *Bed) drops() (sum uint64, err error) {
+	for _, c := range []*Child{b.Server, b.Client} {
+		s, err := c.Ask("usage", "usage")
+		if err != nil {
+			return 0, err
+		}
+		sum += s.Drops
+	}
+	return sum, nil
+}
+
+// Ceiling is a sender without a protocol.
+type Ceiling struct {
+	Stack string // raw-plain, raw-mmsg, raw-gso or plane
+	For   time.Duration
+	MTU   int
+}
+
+// settle is how long a receiver may take for what is in the kernel's queues.
+const settle = 50 * time.Millisecond
+
+// Run sends and counts what arrives.
+func (c *Ceiling) Run(ctx context.Context) (r Sample, err error) {
+	server, at, err := Start(ctx, nil, &end.Spec{
+		Stack: c.Stack, MTU: c.MTU, Work: end.Work{Warm: c.For / 10},
+	})
+	if err != nil {
+		return r, err
+	}
+	defer server.End()
+	client, _, err := Start(ctx, nil, &end.Spec{
+		Stack: c.Stack, MTU: c.MTU, Sides: []end.Side{{Peer: at.Addr}},
+		Work: end.Work{Kind: end.Blast, For: c.For},
+	})
+	if err != nil {
+		return r, err
+	}
+	defer client.End()
+	if err := client.Tell("go"); err != nil {
+		return r, err
+	}
+	sent, err := client.Await("done", c.For+patience)
+	if err != nil {
+		return r, err
+	}
+	time.Sleep(settle)
+	got, err := server.Ask("count", "count")
+	if err != nil {
+		return r, err
+	}
+	if got.Bad > 0 || got.Took == 0 {
+		return r, fmt.Errorf("%s: %d bytes were damaged, %v", c.Stack, got.Bad, got.Took)
+	}
+	return Sample{
+		Value:     float64(got.Bytes) / got.Took.Seconds() / 1e6,
+		Delivered: float64(got.Bytes) / float64(sent.Sent),
+		Sender:    float64(sent.CPU) / float64(sent.Sent),
+	}, nil
+}

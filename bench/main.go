@@ -1,0 +1,74 @@
+//go:build linux
+
+// Command bench measures the project against its peers on the same machine, in turns: gVisor's
+// netstack, the kernel's TCP, and what sends without a protocol.
+//
+//	bench quick       # a minute: a line of JSON a case
+//	bench all         # everything; writes docs/performance.md and what belongs to it
+//	bench conns       # 100,000 connections to one node: its memory and goroutines
+//	bench profile     # a CPU profile of both ends of a stream, as flame graphs
+//
+// It talks on standard error. What cannot run here is said as a line with "skip", and no number is
+// made up. The processes that it starts are ends of connections (package end); they listen on the
+// loopback or in namespaces of their own, and end with it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/tidepool-net/tidepool/bench/end"
+	"github.com/tidepool-net/tidepool/bench/netns"
+)
+
+func main() {
+	if len(os.Args) < 2 {
+		usage()
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1], os.Args[2:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func usage() {
+	fmt.Fprintln(os.Stderr, "usage: bench quick | all | conns | profile, each with -help")
+	os.Exit(2)
+}
+
+func run(ctx context.Context, command string, args []string) error {
+	if inside(command) && len(args) != 1 {
+		usage()
+	}
+	switch command {
+	case "quick":
+		return quick(ctx, args)
+	case "end":
+		return end.Run(args[0], os.Stdin, os.Stdout)
+	case "bare":
+		return netns.Bare(args[0])
+	case "lose":
+		share, err := strconv.ParseFloat(args[0], 64)
+		if err != nil {
+			return err
+		}
+		return netns.Lose(share)
+	default:
+		usage()
+		return nil
+	}
+}
+
+// inside are the commands that this program gives itself.
+func inside(command string) bool {
+	return command == "end" || command == "bare" || command == "lose"
+}

@@ -1,0 +1,101 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"time"
+
+	"github.com/tidepool-net/tidepool/bench/lead"
+	"github.com/tidepool-net/tidepool/bench/netns"
+	"github.com/tidepool-net/tidepool/bench/report"
+)
+
+// quick measures what matters most within a minute.
+func quick(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("quick", flag.ContinueOnError)
+	span := flags.Duration("for", time.Second, "how long each run counts")
+	rounds := flags.Int("rounds", 3, "turns of each case")
+	only := flags.String("only", "", "only cases and peers whose name contains `TEXT`")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	s := &session{
+		turns: lead.Turns{Rounds: *rounds, Talk: os.Stderr},
+		span:  *span, out: os.Stdout, only: *only,
+	}
+	defer s.close()
+	netns.Sweep(ctx)
+	return s.quick(ctx)
+}
+
+// session is one run of the program.
+type session struct {
+	turns lead.Turns
+	span  time.Duration
+	out   io.Writer // for lines
+	only  string
+	whole bool          // not only what is quick
+	rows  [2]*netns.Row // without offloads and with; made when they are needed
+}
+
+func (s *session) close() {
+	for _, r := range s.rows {
+		if r != nil {
+			r.Close(context.Background())
+		}
+	}
+}
+
+// kernelRow is the namespaces, or why there are none.
+func (s *session) kernelRow(ctx context.Context, offloads bool) (*netns.Row, error) {
+	if lacking := netns.Lacking(); lacking != "" {
+		return nil, errors.New("needs " + lacking)
+	}
+	at := 0
+	if offloads {
+		at = 1
+	}
+	if s.rows[at] == nil {
+		r, err := netns.New(ctx, offloads)
+		if err != nil {
+			return nil, errors.New("needs network namespaces: " + err.Error())
+		}
+		s.rows[at] = r
+	}
+	return s.rows[at], nil
+}
+
+func (s *session) quick(ctx context.Context) error {
+	for _, c := range s.streams() {
+		if !c.quick {
+			continue
+		}
+		if err := s.compare(ctx, &c); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// compare measures one case and prints its lines.
+func (s *session) compare(ctx context.Context, c *streamCase) error {
+	rows, skipped := s.measure(ctx, c)
+	for _, r := range rows {
+		if err := report.Line(s.out, r); err != nil {
+			return err
+		}
+	}
+	for _, k := range skipped {
+		if err := report.Line(s.out, k); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}

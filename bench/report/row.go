@@ -1,0 +1,65 @@
+// Package report is what comes out of the measurements: lines of JSON, a table, a page with
+// figures, and a file in the format of Go's benchmarks for benchstat to compare two commits by.
+package report
+
+import (
+	"encoding/json"
+	"io"
+	"math"
+	"strconv"
+)
+
+// Row is one comparison, in the middle of its runs.
+type Row struct {
+	Case  string  `json:"case"`
+	Ours  float64 `json:"ours"`
+	Peer  string  `json:"peer"`
+	Their float64 `json:"theirs"`
+	Ratio float64 `json:"ratio"` // ours to theirs
+	Unit  string  `json:"unit"`
+	// Goal is what the ratio should be: at least, or at most where LessIsBetter; 0: none.
+	Goal         float64 `json:"goal,omitempty"`
+	LessIsBetter bool    `json:"less_is_better,omitempty"`
+
+	OursRuns  []float64 `json:"ours_runs,omitempty"`
+	TheirRuns []float64 `json:"theirs_runs,omitempty"`
+	// CPU of our ends, ns a byte.
+	SendNs    float64 `json:"send_ns_per_byte,omitempty"`
+	ReceiveNs float64 `json:"receive_ns_per_byte,omitempty"`
+	// Bound is 1.31/√p · MSS/RTT in the case's unit, with our RTT in ms; 0: nothing is lost.
+	Bound float64 `json:"bound,omitempty"`
+	RTTms float64 `json:"rtt_ms,omitempty"`
+	// Counts of our sender, the runs' means.
+	RTOs            *float64 `json:"rtos,omitempty"`
+	TailProbes      *float64 `json:"tail_probes,omitempty"`
+	Retransmits     *float64 `json:"retransmits,omitempty"`
+	LostRetransmits *float64 `json:"lost_retransmits,omitempty"`
+	Spurious        *float64 `json:"spurious,omitempty"`
+	Drops           *float64 `json:"own_drops,omitempty"`
+
+	Note string `json:"note,omitempty"`
+}
+
+// Skipped is a case that cannot be measured here.
+type Skipped struct {
+	Case string `json:"case"`
+	Peer string `json:"peer,omitempty"`
+	Skip string `json:"skip"` // "needs X"
+}
+
+// Line writes a row, or a case that was skipped, as a line.
+func Line(w io.Writer, v any) error {
+	return json.NewEncoder(w).Encode(v)
+}
+
+// Round rounds to four digits that count.
+func Round(v float64) float64 {
+	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
+	if err != nil {
+		panic("BUG: bench: a number that is none: " + err.Error())
+	}
+	return short
+}

@@ -1,0 +1,257 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/bench/lead"
+	"github.com/tidepool-net/tidepool/bench/report"
+)
+
+// streamCase is one stream of ours against the same of others.
+type streamCase struct {
+	name       string // of the case; a peer's own name for it overrides
+	path       lead.Path
+	congestion string
+	peers      []peer
+	quick      bool
+}
+
+// peer is who is compared with, and what the ratio should be.
+type peer struct {
+	name string
+	// as is the case's name beside this peer; empty: the case's own.
+	as   string
+	goal float64
+	// stack is an end's name, a ceiling's, or kernel.
+	stack string
+	// offloads of the kernel's interfaces.
+	offloads   bool
+	path       lead.Path
+	congestion string
+	slow       bool // not among the quick
+}
+
+// The paths that streams take.
+var (
+	direct     = lead.Path{}
+	ourRouter  = lead.Path{Between: "router", Seed: 1}
+	relay      = lead.Path{Between: "relay", Seed: 1}
+	lossOf     = func(p lead.Path, share float64) lead.Path { p.Loss = share; return p }
+	delayOf    = func(p lead.Path, d time.Duration) lead.Path { p.Delay = d; return p }
+	routerLoss = func(share float64) lead.Path { return lossOf(ourRouter, share) }
+)
+
+// streams are the cases of the throughput table, the quick ones in the order of their worth.
+func (s *session) streams() []streamCase {
+	kernelOff := func(loss float64, cc string, goal float64) peer {
+		return peer{
+			name: "kernel-" + cc, stack: "kernel", congestion: cc, goal: goal,
+			path: lossOf(direct, loss),
+		}
+	}
+	return []streamCase{
+		{name: "clean", quick: true, peers: []peer{
+			{name: "gvisor-tuned", stack: "gvisor", goal: 2},
+			{name: "plane", as: "plane", stack: "plane", goal: 0.6},
+			{name: "raw-gso", as: "raw", stack: "raw-gso", goal: 0.25},
+			{
+				name: "kernel-no-offloads", as: "kernel", stack: "kernel", congestion: "cubic",
+				goal: 3,
+			},
+			{
+				name: "kernel-offloads", as: "kernel", stack: "kernel", congestion: "cubic",
+				offloads: true, slow: true,
+			},
+			{name: "gvisor-own-link", stack: "gvisor-own", slow: true},
+			{name: "raw-mmsg", as: "raw", stack: "raw-mmsg", slow: true},
+			{name: "raw-plain", as: "raw", stack: "raw-plain", slow: true},
+		}},
+		{name: "router", quick: true, path: ourRouter, peers: []peer{
+			{name: "gvisor-tuned", stack: "gvisor", path: relay, goal: 1.5},
+		}},
+		{name: "loss2", quick: true, path: routerLoss(0.02), congestion: "cubic", peers: []peer{
+			kernelOff(0.02, "cubic", 5),
+			{
+				name: "gvisor-tuned-reno", stack: "gvisor", path: lossOf(relay, 0.02),
+				congestion: "reno", slow: true,
+			},
+		}},
+		{name: "loss2-bbr", quick: true, path: routerLoss(0.02), congestion: "bbr", peers: []peer{
+			kernelOff(0.02, "bbr", 1),
+		}},
+		{name: "loss2-reno", path: routerLoss(0.02), congestion: "reno", peers: []peer{
+			kernelOff(0.02, "reno", 5),
+		}},
+		{name: "loss10", path: routerLoss(0.1), congestion: "cubic", peers: []peer{
+			kernelOff(0.1, "cubic", 1),
+		}},
+		{name: "loss10-reno", path: routerLoss(0.1), congestion: "reno", peers: []peer{
+			kernelOff(0.1, "reno", 1),
+		}},
+		{name: "loss10-bbr", path: routerLoss(0.1), congestion: "bbr", peers: []peer{
+			kernelOff(0.1, "bbr", 1),
+		}},
+		{name: "delay5ms", path: delayOf(relay, 5*time.Millisecond), peers: []peer{
+			{name: "gvisor-tuned", stack: "gvisor", path: delayOf(relay, 5*time.Millisecond)},
+		}},
+	}
+}
+
+// warm is how long a stream runs before it counts, and grace how long its end may take.
+const (
+	warm  = 200 * time.Millisecond
+	grace = 10 * time.Second
+	// lossyGrace is shorter: what a sender has in its buffer may take a lossy way for minutes.
+	lossyGrace = 500 * time.Millisecond
+)
+
+// stream is a stream as the session measures it.
+func (s *session) stream(stack, congestion string, p lead.Path) lead.Stream {
+	r := lead.Stream{
+		Stack: stack, Path: p, Congestion: congestion, Warm: warm, For: s.span, Grace: grace,
+	}
+	if p.Loss > 0 {
+		r.Grace = lossyGrace
+	}
+	return r
+}
+
+// trial has a peer do one run; an error says what it needs.
+func (s *session) trial(ctx context.Context, p *peer) (lead.Trial, error) {
+	switch p.stack {
+	case "raw-plain", "raw-mmsg", "raw-gso", "plane":
+		return lead.Trial{Name: p.name, Run: (&lead.Ceiling{Stack: p.stack, For: s.span}).Run}, nil
+	case "kernel":
+		row, err := s.kernelRow(ctx, p.offloads)
+		if err != nil {
+			return lead.Trial{}, err
+		}
+		k := &lead.Kernel{Row: row, Stream: s.stream("kernel", p.congestion, p.path)}
+		return lead.Trial{Name: p.name, Run: k.Run}, nil
+	default:
+		r := s.stream(p.stack, p.congestion, p.path)
+		return lead.Trial{Name: p.name, Run: r.Run}, nil
+	}
+}
+
+// measure has ours and the peers of a case take turns.
+func (s *session) measure(ctx context.Context, c *streamCase) ([]report.Row, []report.Skipped) {
+	ours := s.stream("tidepool", c.congestion, c.path)
+	trials := []lead.Trial{{Name: "tidepool", Run: ours.Run}}
+	var peers []peer
+	var skipped []report.Skipped
+	for _, p := range c.peers {
+		if p.slow && !s.whole || !strings.Contains(c.as(&p)+" "+p.name, s.only) {
+			continue
+		}
+		t, err := s.trial(ctx, &p)
+		if err != nil {
+			skipped = append(skipped, c.skip(&p, err))
+			if p.path.Loss == 0 {
+				continue
+			}
+			p = s.insteadOfKernel(p)
+			if t, err = s.trial(ctx, &p); err != nil {
+				continue
+			}
+		}
+		trials, peers = append(trials, t), append(peers, p)
+	}
+	if len(peers) == 0 {
+		return nil, skipped
+	}
+	all := s.turns.Run(ctx, c.name, trials...)
+	var rows []report.Row
+	for i, p := range peers {
+		row, err := compare(c, &p, &all[0], &all[i+1])
+		if err != nil {
+			skipped = append(skipped, c.skip(&p, err))
+			continue
+		}
+		rows = append(rows, row)
+	}
+	return rows, skipped
+}
+
+// insteadOfKernel is gVisor behind a relay, where there are no namespaces for the kernel.
+func (s *session) insteadOfKernel(p peer) peer {
+	congestion := p.congestion
+	if congestion == "bbr" { // it has none
+		congestion = "reno"
+	}
+	return peer{
+		name: "gvisor-tuned-" + congestion, stack: "gvisor", congestion: congestion,
+		path: lossOf(relay, p.path.Loss), as: p.as,
+	}
+}
+
+func (c *streamCase) skip(p *peer, err error) report.Skipped {
+	return report.Skipped{Case: c.as(p), Peer: p.name, Skip: err.Error()}
+}
+
+func (c *streamCase) as(p *peer) string {
+	if p.as != "" {
+		return p.as
+	}
+	return c.name
+}
+
+// compare sets one case's runs beside each other.
+func compare(c *streamCase, p *peer, ours, theirs *lead.Samples) (r report.Row, err error) {
+	for _, s := range []*lead.Samples{ours, theirs} {
+		if s.Err != nil {
+			return r, fmt.Errorf("needs a run without an error: %s: %w", s.Name, s.Err)
+		}
+		if s.Value() == 0 {
+			return r, errors.New("needs a run in which something arrives: " + s.Name)
+		}
+	}
+	r = report.Row{
+		Case: c.as(p), Peer: p.name, Unit: "MB/s", Goal: p.goal,
+		Ours: report.Round(ours.Value()), Their: report.Round(theirs.Value()),
+		OursRuns: values(ours), TheirRuns: values(theirs),
+		SendNs:    report.Round(ours.Median(func(s *lead.Sample) float64 { return s.Sender })),
+		ReceiveNs: report.Round(ours.Median(func(s *lead.Sample) float64 { return s.Receiver })),
+	}
+	r.Ratio = report.Round(ours.Value() / theirs.Value())
+	tell(&r, ours, c.path.Loss)
+	return r, nil
+}
+
+func values(s *lead.Samples) (list []float64) {
+	for _, r := range s.Runs {
+		list = append(list, report.Round(r.Value))
+	}
+	return list
+}
+
+// tell says why our streams were not faster.
+func tell(r *report.Row, ours *lead.Samples, loss float64) {
+	mean := func(f func(*lead.Sample) uint64) *float64 {
+		var sum uint64
+		for i := range ours.Runs {
+			sum += f(&ours.Runs[i])
+		}
+		v := report.Round(float64(sum) / float64(len(ours.Runs)))
+		return &v
+	}
+	r.RTOs = mean(func(s *lead.Sample) uint64 { return s.Path.RTOs })
+	r.TailProbes = mean(func(s *lead.Sample) uint64 { return s.Path.TailProbes })
+	r.Retransmits = mean(func(s *lead.Sample) uint64 { return s.Path.Retransmits })
+	r.LostRetransmits = mean(func(s *lead.Sample) uint64 { return s.Path.LostRetransmits })
+	r.Spurious = mean(func(s *lead.Sample) uint64 { return s.Path.Spurious })
+	r.Drops = mean(func(s *lead.Sample) uint64 { return s.Drops })
+	rtt := ours.Median(func(s *lead.Sample) float64 { return s.Path.RTT.Seconds() })
+	r.RTTms = report.Round(rtt * 1e3)
+	if loss > 0 && rtt > 0 {
+		mss := ours.Median(func(s *lead.Sample) float64 { return float64(s.Path.MSS) })
+		r.Bound = report.Round(1.31 / math.Sqrt(loss) * mss / rtt / 1e6)
+	}
+}
