@@ -42,6 +42,10 @@ type Config struct {
 	Clock *Clock
 	// Tune changes what LNX makes of TCP; nil: nothing.
 	Tune func(*TCPConfig)
+	// Sampled sees each sample of each TCP connection, and Tap each packet; nil: nobody. The
+	// loop calls them: they are quick, and call nothing of the node but Wall.
+	Sampled func(*tcp.Sample)
+	Tap     stack.Tap
 
 	waiter waiterKind // tests choose; zero: the platform's best
 

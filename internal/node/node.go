@@ -136,6 +136,9 @@ func (n *Node) now() clock.Time {
 	return clock.Time(time.Since(n.start)) + 1
 }
 
+// Wall translates an instant of what Config's functions are shown into the time of day.
+func (n *Node) Wall(t clock.Time) time.Time { return n.wall(t) }
+
 // wall translates an instant of the loop's clock into the time of day.
 func (n *Node) wall(t clock.Time) time.Time { return n.start.Add(time.Duration(t - 1)) }
 

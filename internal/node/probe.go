@@ -139,7 +139,7 @@ func (c *Conn) Probe(f func(Sample)) error {
 
 // reprobe has TCP show samples exactly while somebody looks. The loop's.
 func (c *Conn) reprobe() {
-	if c.node.sampler == nil && c.probes.own == nil {
+	if c.node.sampler == nil && c.probes.own == nil && c.node.cfg.Sampled == nil {
 		c.tc.SetProbe(nil)
 		return
 	}
@@ -150,6 +150,9 @@ func (c *Conn) reprobe() {
 func (c *Conn) sampled(s *tcp.Sample) {
 	if c.node.sampler != nil {
 		c.node.record(c.sid, s)
+	}
+	if f := c.node.cfg.Sampled; f != nil {
+		f(s)
 	}
 	p := c.probes.own
 	if p == nil {

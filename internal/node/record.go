@@ -107,11 +107,14 @@ func (n *Node) tap(
 	if n.verbose.on() && reason == ip.DropNone {
 		n.verboseSegment(dir, pieces)
 	}
+	if n.cfg.Tap != nil {
+		n.cfg.Tap(now, i, dir, reason, pieces)
+	}
 }
 
 // retap has the stack show packets exactly while somebody looks. The loop's.
 func (n *Node) retap() {
-	if n.recorder != nil || n.verbose.on() {
+	if n.recorder != nil || n.verbose.on() || n.cfg.Tap != nil {
 		n.stack.SetTap(n.tap)
 	} else {
 		n.stack.SetTap(nil)
@@ -154,8 +157,8 @@ func (n *Node) openRecords() (err error) {
 		if n.recorder, err = n.openRecorder(n.cfg.Pcap, n.cfg.Snaplen); err != nil {
 			return fmt.Errorf("pcap: %w", err)
 		}
-		n.retap()
 	}
+	n.retap()
 	if n.cfg.Probe != "" {
 		if n.sampler, err = openSampler(n.cfg.Probe); err != nil {
 			return fmt.Errorf("probe: %w", err)

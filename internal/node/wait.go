@@ -31,6 +31,12 @@ type waiter interface {
 	Close() error
 }
 
+// Waiter is how a loop waits that is not a node's, and moves packets as punctually.
+type Waiter = waiter
+
+// NewWaiter returns the platform's best way of waiting.
+func NewWaiter() (Waiter, error) { return newWaiter(waitBest) }
+
 // waiterKind chooses between the ways of waiting; zero: the system's best.
 type waiterKind uint8
 

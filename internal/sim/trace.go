@@ -45,17 +45,25 @@ const maxTraced = 1 << 16
 // those that it takes for damaged or passes on for others. The segment is lent for the
 // call, in which f calls nothing of the host.
 func (h *Host) Trace(f func(*Segment)) {
-	t := &tracer{host: h, show: f, flows: map[tcp.Tuple]*traced{}}
-	h.Tap(t.tap)
+	h.Tap(NewTracer(func(addr [4]byte) bool {
+		_, own := h.stack.Owns(addr)
+		return own
+	}, f).Tap)
 }
 
-// tracer makes segments of packets.
-type tracer struct {
-	host  *Host
+// Tracer makes segments of a host's packets.
+type Tracer struct {
+	owns  func(addr [4]byte) bool
 	show  func(*Segment)
 	flows map[tcp.Tuple]*traced
 	seg   Segment
 	sack  [4]Range
+}
+
+// NewTracer returns a Tracer for the host that has some addresses. It shows segments to f as
+// Host.Trace does.
+func NewTracer(owns func(addr [4]byte) bool, f func(*Segment)) *Tracer {
+	return &Tracer{owns: owns, show: f, flows: map[tcp.Tuple]*traced{}}
 }
 
 // traced is what is known of a connection.
@@ -71,8 +79,8 @@ type direction struct {
 	asks  bool   // its SYN had the option: scales count if both have
 }
 
-// tap is a stack.Tap. Whatever it is shown alive has an IP header that was verified.
-func (t *tracer) tap(
+// Tap is a stack.Tap. Whatever it is shown alive has an IP header that was verified.
+func (t *Tracer) Tap(
 	now clock.Time, _ int, dir stack.Direction, reason ip.DropReason, pieces [][]byte,
 ) {
 	const flagsAndOffset, protocolAt, src, dst, end = 6, 9, 12, 16, 20
@@ -98,7 +106,7 @@ func (t *tracer) tap(
 	if !sent {
 		tuple = reversed(tuple)
 	}
-	if _, own := t.host.stack.Owns(tuple.LocalAddr); !own {
+	if !t.owns(tuple.LocalAddr) {
 		return
 	}
 	if f := t.flow(tuple); f != nil {
@@ -115,7 +123,7 @@ func reversed(t tcp.Tuple) tcp.Tuple {
 }
 
 // flow returns what is known of a connection, nil if there are too many.
-func (t *tracer) flow(tuple tcp.Tuple) *traced {
+func (t *Tracer) flow(tuple tcp.Tuple) *traced {
 	f := t.flows[tuple]
 	if f == nil && len(t.flows) < maxTraced {
 		f = &traced{}
@@ -125,7 +133,7 @@ func (t *tracer) flow(tuple tcp.Tuple) *traced {
 }
 
 // tell completes the segment and shows it.
-func (t *tracer) tell(f *traced, h *tcp.Header) {
+func (t *Tracer) tell(f *traced, h *tcp.Header) {
 	s := &t.seg
 	us, peer := &f.out, &f.in
 	if !s.Sent {

@@ -65,7 +65,16 @@ func (e End) name() string { return e.Host.name + ":" + e.Host.faces[e.Iface].Na
 
 // stream is the random stream of a part of the wire. It depends on the seed, the ends'
 // names and the part's alone: what else is in the world does not shift it.
-func (v *wire) stream(part string) *rand.Rand { return v.world.Rand("wire " + v.name + " " + part) }
+func (v *wire) stream(part string) *rand.Rand {
+	return v.world.Rand("wire " + v.name + " " + part)
+}
+
+// WireStreams are the random streams of the wire between two ends in a world of that seed, for
+// a link that is to have the same luck elsewhere. An end is named HOST:INTERFACE.
+func WireStreams(seed uint64, from, to string) func(part string) *rand.Rand {
+	stream := netem.Streams(seed)
+	return func(part string) *rand.Rand { return stream("wire " + from + ">" + to + " " + part) }
+}
 
 // Out returns the direction of the wire that leads away from an interface, nil
 // when there is none, for its counters and its queue.

@@ -1,6 +1,9 @@
 package gauge
 
-import "net/netip"
+import (
+	"net/netip"
+	"strconv"
+)
 
 // Side is the left or the right one: a bit of the addresses. 10.0.0.0/9 has the left side's
 // networks, 10.128.0.0/9 the right side's, one of 256 addresses for each flow.
@@ -35,4 +38,27 @@ func (s Side) Address(flow int, host byte) netip.Addr {
 // Prefix is what all networks of a side share.
 func (s Side) Prefix() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{ourNetwork, byte(s), 0, 0}), 9)
+}
+
+// Names of interfaces.
+const (
+	BottleneckFace = "bottleneck" // of both routers
+	HostFace       = "if0"
+)
+
+// RouterFace is a router's interface to a flow's host.
+func RouterFace(flow int) string { return "if" + strconv.Itoa(flow+1) }
+
+// Router is the name of a side's router.
+func (s Side) Router() string { return "router " + s.String() }
+
+// Host is the name of a flow's host.
+func (s Side) Host(flow int) string { return s.String() + " " + strconv.Itoa(flow+1) }
+
+// String is the side's name.
+func (s Side) String() string {
+	if s == Right {
+		return "right"
+	}
+	return "left"
 }

@@ -11,27 +11,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// tcpConfig is how a flow's end on one side speaks TCP.
+// tcpConfig is how a flow's end on one side speaks TCP. The first error of a script ends the
+// run. What it prints is the sender's: the other end sends no data.
 func (f *flow) tcpConfig(s gauge.Side) (tcp.Config, error) {
-	cfg := f.TCP
-	if f.Protocol != plan.TCP || f.Ssthresh == 0 && f.Script == nil {
-		return cfg, nil
-	}
-	name := algorithm(f.Flow)
-	var create congestion.Make
-	var err error
-	if f.Script != nil {
-		create = f.scripted(s)
-	} else if create, err = congestion.Find(cfg.Algorithms, name); err != nil {
-		return cfg, err
-	}
-	cfg.Algorithms = map[string]congestion.Make{name: f.bounded(create)}
-	return cfg, nil
-}
-
-// scripted has a flow's Starlark file make the controllers of its end on one side. Its first
-// error ends the run. What it prints is the sender's: the other end sends no data.
-func (f *flow) scripted(s gauge.Side) congestion.Make {
 	h := script.Hooks{
 		Failed: func(err error) { f.run.fail(fmt.Errorf("flow %s: %w", f.Name, err)) },
 	}
@@ -40,7 +22,25 @@ func (f *flow) scripted(s gauge.Side) congestion.Make {
 			to(f.run.since(f.run.Now()), f.Name+": "+line)
 		}
 	}
-	return f.Script.Begin(h).New
+	return TCPConfig(f.Flow, h)
+}
+
+// TCPConfig is how an end of a flow speaks TCP. Hooks are for its Starlark file, if it has one.
+func TCPConfig(f *plan.Flow, h script.Hooks) (tcp.Config, error) {
+	cfg := f.TCP
+	if f.Protocol != plan.TCP || f.Ssthresh == 0 && f.Script == nil {
+		return cfg, nil
+	}
+	name := algorithm(f)
+	var create congestion.Make
+	var err error
+	if f.Script != nil {
+		create = f.Script.Begin(h).New
+	} else if create, err = congestion.Find(cfg.Algorithms, name); err != nil {
+		return cfg, err
+	}
+	cfg.Algorithms = map[string]congestion.Make{name: bounded(f, create)}
+	return cfg, nil
 }
 
 // algorithm is the name of a flow's congestion control.
@@ -51,8 +51,8 @@ func algorithm(f *plan.Flow) string {
 	return f.TCP.Congestion
 }
 
-// bounded has an algorithm begin with the flow's slow start threshold.
-func (f *flow) bounded(create congestion.Make) congestion.Make {
+// bounded has an algorithm begin with a flow's slow start threshold.
+func bounded(f *plan.Flow, create congestion.Make) congestion.Make {
 	return func(cfg congestion.Config) congestion.Controller {
 		if cfg.Ssthresh == 0 && f.Ssthresh > 0 {
 			cfg.Ssthresh = f.Ssthresh * cfg.MSS

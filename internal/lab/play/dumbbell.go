@@ -3,7 +3,6 @@ package play
 import (
 	"fmt"
 	"net/netip"
-	"strconv"
 
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/netem"
@@ -30,10 +29,10 @@ func (r *run) build() error {
 		return fmt.Errorf("%d flows: want 1 to %d", n, gauge.MaxFlows)
 	}
 	var err error
-	if r.left, err = r.router("left", gauge.Left, nearBottleneck, farBottleneck); err != nil {
+	if r.left, err = r.router(gauge.Left, nearBottleneck, farBottleneck); err != nil {
 		return err
 	}
-	if r.right, err = r.router("right", gauge.Right, farBottleneck, nearBottleneck); err != nil {
+	if r.right, err = r.router(gauge.Right, farBottleneck, nearBottleneck); err != nil {
 		return err
 	}
 	r.path = gauge.NewPath(r.x, r.began)
@@ -53,20 +52,20 @@ func (r *run) build() error {
 }
 
 // router adds a router: its first interface is at the bottleneck, the others are the flows'.
-func (r *run) router(name string, s gauge.Side, own, other netip.Prefix) (*sim.Host, error) {
+func (r *run) router(s gauge.Side, own, other netip.Prefix) (*sim.Host, error) {
 	far := s.Other()
 	cfg := stack.Config{
-		Interfaces: []stack.Interface{{Name: "bottleneck", Addr: own, MTU: r.x.Path.MTU}},
+		Interfaces: []stack.Interface{{Name: gauge.BottleneckFace, Addr: own, MTU: r.x.Path.MTU}},
 		Routes:     []stack.Route{{Prefix: far.Prefix(), Via: other.Addr()}},
 		Forwarding: true,
 	}
 	for i := range r.x.Flows {
 		cfg.Interfaces = append(cfg.Interfaces, stack.Interface{
-			Name: "if" + strconv.Itoa(i+1), MTU: r.x.Path.MTU,
+			Name: gauge.RouterFace(i), MTU: r.x.Path.MTU,
 			Addr: netip.PrefixFrom(s.Address(i, gauge.RouterNumber), 24),
 		})
 	}
-	return r.AddHost("router "+name, cfg)
+	return r.AddHost(s.Router(), cfg)
 }
 
 // addFlow adds a flow with its hosts.
@@ -90,17 +89,13 @@ func (r *run) addFlow(i int) error {
 
 // host adds a flow's host on one side, with its wire to the router.
 func (r *run) host(f *flow, s gauge.Side, router *sim.Host) (*sim.Host, error) {
-	name := "left "
-	if s == gauge.Right {
-		name = "right "
-	}
 	transport, err := f.tcpConfig(s)
 	if err != nil {
 		return nil, err
 	}
 	cfg := stack.Config{
 		Interfaces: []stack.Interface{{
-			Name: "if0", MTU: f.mtu(),
+			Name: gauge.HostFace, MTU: f.mtu(),
 			Addr: netip.PrefixFrom(s.Address(f.index, gauge.HostNumber), 24),
 		}},
 		Routes: []stack.Route{{
@@ -109,7 +104,7 @@ func (r *run) host(f *flow, s gauge.Side, router *sim.Host) (*sim.Host, error) {
 		}},
 		TCP: transport,
 	}
-	h, err := r.AddHost(name+strconv.Itoa(f.index+1), cfg)
+	h, err := r.AddHost(s.Host(f.index), cfg)
 	if err != nil {
 		return nil, err
 	}
