@@ -33,6 +33,7 @@ func labCommand() *cobra.Command {
 	c.AddCommand(labListCommand(), labShowCommand(), labRunCommand(), labMergeCommand(),
 		labCheckCommand(), labPlotCommand(), labCompareCommand(), labMetricsCommand(),
 		labTraceCommand(), labLogCommand())
+	c.AddCommand(labProcessCommands()...)
 	return c
 }
 

@@ -62,3 +62,12 @@ func (s Side) String() string {
 	}
 	return "left"
 }
+
+// WhoseAddress tells whose host has an address; false: it is nobody's.
+func WhoseAddress(a netip.Addr) (flow int, side Side, ok bool) {
+	b := a.As4()
+	if b[0] != ourNetwork || b[3] != HostNumber {
+		return 0, Left, false
+	}
+	return int(b[1]&^byte(Right))<<8 | int(b[2]), Side(b[1] & byte(Right)), true
+}

@@ -3,6 +3,7 @@ package play
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
@@ -15,20 +16,23 @@ func (r *run) record() {
 	r.path.Record()
 	for _, f := range r.flows {
 		f.tape = gauge.NewFlowTape(len(r.flows), f.Ssthresh > 0)
-		f.sender.Trace(f.traced)
+		f.sender.Trace(func(s *sim.Segment) {
+			one := Segment(r.since(s.Time), s)
+			f.tape.Segment(&one)
+		})
 	}
 }
 
-// traced records a segment at the sender.
-func (f *flow) traced(s *sim.Segment) {
+// Segment is a segment at the sender as a record has it.
+func Segment(at time.Duration, s *sim.Segment) result.Segment {
 	r := result.Segment{
-		At: f.run.since(s.Time), Received: !s.Sent, Seq: s.Seq, Len: s.Len, Ack: s.Ack,
-		Window: s.Window, Again: s.Again && s.Len > 0,
+		At: at, Received: !s.Sent, Seq: s.Seq, Len: s.Len, Ack: s.Ack, Window: s.Window,
+		Again: s.Again && s.Len > 0,
 	}
 	for _, b := range s.SACK {
 		r.SACK = append(r.SACK, [2]uint64{b.Start, b.End})
 	}
-	f.tape.Segment(&r)
+	return r
 }
 
 // recorded returns what the tapes hold.

@@ -52,6 +52,9 @@ func or[T string | int | time.Duration](field *T, value T) {
 	}
 }
 
+// Whole returns the Config with what its zeros mean.
+func (c Config) Whole() Config { return c.withDefaults() }
+
 func (c Config) withDefaults() Config {
 	or(&c.Name, "fence")
 	or(&c.Writes, 1000)

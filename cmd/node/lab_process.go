@@ -1,0 +1,39 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/lab/realtime"
+)
+
+// The words behind `node lab` that make a process of a run in real time.
+const (
+	endWord    = "end"
+	middleWord = "middle"
+)
+
+// labProcessCommands are the processes of `node lab run --real`. People have no use for them.
+func labProcessCommands() []*cobra.Command {
+	process := func(use, short string, serve func(c *cobra.Command) error) *cobra.Command {
+		return &cobra.Command{
+			Use: use, Short: short, Hidden: true, Args: usageArgs(cobra.NoArgs),
+			RunE: func(c *cobra.Command, _ []string) error {
+				// Who started it decides when it ends.
+				signal.Ignore(os.Interrupt, syscall.SIGHUP)
+				return serve(c)
+			},
+		}
+	}
+	return []*cobra.Command{
+		process(endWord, "an end of a flow in real time", func(c *cobra.Command) error {
+			return realtime.Serve(c.InOrStdin(), c.OutOrStdout(), realtime.Arms())
+		}),
+		process(middleWord, "the path of a run in real time", func(c *cobra.Command) error {
+			return realtime.ServeMiddle(c.InOrStdin(), c.OutOrStdout())
+		}),
+	}
+}

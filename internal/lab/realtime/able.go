@@ -1,0 +1,62 @@
+package realtime
+
+import (
+	"fmt"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+)
+
+// MaxFlows is how many flows are played in real time: each has two processes.
+const MaxFlows = 64
+
+// UnableError says what of an experiment cannot be played in real time.
+type UnableError struct {
+	// Flow is whose fault it is, -1: the experiment's. Key is what of it.
+	Flow int
+	Key  string
+	// What says what is wrong, Want what to do.
+	What, Want string
+}
+
+// Error implements error.
+func (u *UnableError) Error() string { return u.What + "; " + u.Want }
+
+// Able says what of an experiment cannot be played in real time; nil: all of it can. Programs are
+// those that speak further protocols.
+func Able(x *plan.Experiment, programs map[plan.Protocol]string) *UnableError {
+	if n := len(x.Flows); n > MaxFlows {
+		return &UnableError{
+			Flow: -1, Key: "flows",
+			What: fmt.Sprintf("%d flows cannot be played in real time: each is two processes", n),
+			Want: fmt.Sprintf("%d flows at most, or no --real", MaxFlows),
+		}
+	}
+	for i := range x.Flows {
+		f := &x.Flows[i]
+		u := &UnableError{Flow: i, Want: "another flow, or no --real"}
+		switch app := &f.App; {
+		case programs[f.Protocol] != "":
+			continue
+		case f.Protocol == plan.Notebook:
+			u.Key = "protocol"
+			u.What = "the notebook's own senders are played in virtual time only"
+			u.Want = "protocol: tcp, as the corrected presets have it, or no --real"
+		case f.Protocol == plan.QUIC:
+			u.Key, u.What = "protocol", "no program is known that speaks quic"
+			u.Want = "--end quic=PROGRAM"
+		case app.Burst != nil:
+			u.Key = "burst"
+			u.What = "the burst is a thought experiment in rounds: it has no real time"
+		case app.Objects != nil:
+			u.Key = "objects"
+			u.What = "objects are not transferred in real time"
+		case f.Protocol != plan.TCP && f.Protocol != plan.RCP:
+			u.Key = "protocol"
+			u.What = fmt.Sprintf("nodes do not speak %s", f.Protocol)
+		default:
+			continue
+		}
+		return u
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package realtime
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// child is a process of a run.
+type child struct {
+	name    string
+	process *exec.Cmd
+	in      io.WriteCloser
+	speaks  *json.Encoder
+	index   int
+	to      chan<- heard // what it says
+	over    chan struct{}
+	talk    talk
+}
+
+// heard is a message of a child, or its end.
+type heard struct {
+	from *child
+	*Message
+	// gone says that the child will say no more, and err why that is not in order.
+	gone bool
+	err  error
+}
+
+// killDelay is how long a process may take to end when its input has ended, before it is killed.
+const killDelay = 2 * time.Second
+
+// startChild starts a process, which ends with its input, and at the latest a while after ctx.
+func startChild(
+	ctx context.Context, name string, command []string, to chan<- heard,
+) (*child, error) {
+	c := &child{name: name, to: to, over: make(chan struct{})}
+	c.process = exec.Command(command[0], command[1:]...) //nolint:noctx // end ends it
+	c.process.Stderr = &c.talk
+	detach(c.process)
+	in, err := c.process.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	out, err := c.process.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	c.in, c.speaks = in, json.NewEncoder(in)
+	if err := c.process.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	go c.listen(ctx, out)
+	return c, nil
+}
+
+// listen passes on what the process says, until it is gone.
+func (c *child) listen(ctx context.Context, out io.Reader) {
+	defer close(c.over)
+	pass := func(h heard) {
+		h.from = c
+		select {
+		case c.to <- h:
+		case <-ctx.Done():
+		}
+	}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, maxLine)
+	var wrong error
+	for lines.Scan() && wrong == nil {
+		m := new(Message)
+		if err := json.Unmarshal(lines.Bytes(), m); err != nil {
+			wrong = fmt.Errorf("%w: %.80q", ErrProtocol, lines.Text())
+			continue
+		}
+		pass(heard{Message: m})
+	}
+	if wrong == nil {
+		wrong = lines.Err()
+	}
+	_, _ = io.Copy(io.Discard, out) // who is not heard any more ends all the same
+	err := c.process.Wait()
+	switch said := c.talk.last(); {
+	case wrong != nil:
+		err = fmt.Errorf("%s %w", c.name, wrong)
+	case err != nil && said != "":
+		err = fmt.Errorf("%s: %w: %s", c.name, err, said)
+	case err != nil:
+		err = fmt.Errorf("%s: %w", c.name, err)
+	}
+	pass(heard{gone: true, err: err})
+}
+
+// tell writes a line to the process. If it is gone, that is heard.
+func (c *child) tell(v any) { _ = c.speaks.Encode(v) }
+
+// end has the process end, if it has not, and waits until it is gone.
+func (c *child) end() {
+	_ = c.in.Close() // it may have ended already
+	timer := time.NewTimer(killDelay)
+	defer timer.Stop()
+	select {
+	case <-c.over:
+		return
+	case <-timer.C:
+	}
+	_ = c.process.Process.Kill() // it may have ended just now
+	<-c.over
+}
+
+// talk keeps the end of what a process writes to its standard error.
+type talk struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const maxTalk = 4 << 10
+
+// Write implements io.Writer.
+func (t *talk) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	if n := len(t.text) - maxTalk; n > 0 {
+		t.text = append(t.text[:0], t.text[n:]...)
+	}
+	return len(p), nil
+}
+
+// last is the last line.
+func (t *talk) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := bytes.TrimSpace(t.text)
+	return strings.TrimSpace(string(text[bytes.LastIndexByte(text, '\n')+1:]))
+}

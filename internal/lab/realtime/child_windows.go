@@ -1,0 +1,11 @@
+package realtime
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// detach keeps the console's signals from a process: its parent decides when it ends.
+func detach(c *exec.Cmd) {
+	c.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+}

@@ -1,0 +1,199 @@
+package realtime
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/play"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/script"
+)
+
+// Arm is what an end of a flow does, sender or receiver. It returns when there is nothing more to
+// do, or when ctx is over, which may be before: then its error is of no interest.
+type Arm func(ctx context.Context, e *End) error
+
+// End is one end of a flow, for its Arm.
+type End struct {
+	*Start
+	// Flow is the flow as the experiment has it, and Node the end's node, on the virtual network.
+	Flow *plan.Flow
+	Node *node.Node
+	// Origin is when the run began.
+	Origin time.Time
+
+	watch
+	say *speaker
+}
+
+// Arms are those that this package has, by protocol.
+func Arms() map[plan.Protocol]Arm {
+	return map[plan.Protocol]Arm{plan.TCP: tcpArm, plan.RCP: rcpArm}
+}
+
+// Serve is the process of an end, which hears and says what this package describes: it finds its
+// part in what it hears, and its arm by the flow's protocol. It returns when the run is over, or
+// when its input ends.
+func Serve(in io.Reader, out io.Writer, arms map[plan.Protocol]Arm) error {
+	to := newSpeaker(out)
+	err := serve(in, to, arms)
+	if err != nil && !errors.Is(err, errAbandoned) {
+		to.say(&Message{Type: "error", Text: err.Error()})
+	}
+	return err
+}
+
+func serve(in io.Reader, to *speaker, arms map[plan.Protocol]Arm) error {
+	start, lines, err := hear(in)
+	if err != nil {
+		return err
+	}
+	cell, err := start.Plan.cell()
+	if err != nil {
+		return err
+	}
+	if start.Flow < 0 || start.Flow >= len(cell.Flows) {
+		return fmt.Errorf("the experiment has no flow %d", start.Flow)
+	}
+	e := &End{Start: start, Flow: &cell.Flows[start.Flow], say: to}
+	arm := arms[e.Flow.Protocol]
+	if arm == nil {
+		return fmt.Errorf("flow %s: no arm speaks %s here", e.Flow.Name, e.Flow.Protocol)
+	}
+	e.prepare(len(cell.Flows))
+	if err := e.open(); err != nil {
+		return err
+	}
+	to.say(&Message{Type: "ready"})
+	return e.run(lines, arm)
+}
+
+// open opens the node.
+func (e *End) open() error {
+	c, bad := lnx.Parse(e.Flow.Name, []byte(e.LNX))
+	if bad != nil {
+		return bad
+	}
+	transport, err := play.TCPConfig(e.Flow, script.Hooks{Failed: e.fail})
+	if err != nil {
+		return err
+	}
+	cfg := node.Config{
+		LNX: c, Seed: e.Seed,
+		Tune: func(cfg *node.TCPConfig) {
+			secret := cfg.Secret
+			*cfg = transport
+			cfg.Secret = secret
+		},
+	}
+	if e.Role == Sender && e.Flow.Protocol == plan.TCP {
+		cfg.Sampled = e.sampled
+		if e.Record {
+			cfg.Tap = e.tracer(e.Host)
+		}
+	}
+	e.Node, err = node.Open(cfg)
+	return err
+}
+
+// run has the arm do its part between go and stop.
+func (e *End) run(lines *bufio.Scanner, arm Arm) error {
+	heard := orders(lines)
+	o, ok := <-heard
+	if !ok || o.Type != "go" {
+		return errAbandoned
+	}
+	e.begin(time.Unix(0, o.At))
+	until := e.Duration
+	if e.Stop > 0 {
+		until = e.Stop
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), e.Origin.Add(seconds(until)))
+	defer cancel()
+	sleeper, err := startSleeper()
+	if err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		err := arm(ctx, e)
+		e.ended(ctx, err)
+		e.say.say(&Message{Type: "over"})
+		close(ended)
+	}()
+	select {
+	case err := <-e.failures():
+		return err
+	case _, ok := <-heard:
+		if !ok {
+			return errAbandoned
+		}
+	}
+	cancel()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		return errors.New("the arm does not end when its time is over")
+	}
+	e.late = sleeper.stop()
+	e.dropped = e.drops()
+	if err := e.Node.Close(); err != nil {
+		return err
+	}
+	e.report()
+	return nil
+}
+
+// patience is how long an arm may take to end when its time is over.
+const patience = 5 * time.Second
+
+// Dials reports whether this end calls the other: the sender of data does, unless it is asked for
+// it.
+func (e *End) Dials() bool { return (e.Role == Sender) == (e.Flow.App.Requests == 0) }
+
+// There is where the end that does not dial listens.
+func (e *End) There() netip.AddrPort {
+	if e.Dials() {
+		return netip.AddrPortFrom(e.Peer, e.Port)
+	}
+	return netip.AddrPortFrom(e.Host, e.Port)
+}
+
+// Wait waits until the flow begins, and reports whether it does before ctx is over.
+func (e *End) Wait(ctx context.Context) bool {
+	return sleepUntil(ctx, e.Origin.Add(seconds(e.Begin)))
+}
+
+// sleepUntil reports whether a time came before ctx was over.
+func sleepUntil(ctx context.Context, at time.Time) bool {
+	d := time.Until(at)
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Now is how long the run has gone on.
+func (e *End) Now() time.Duration { return time.Since(e.Origin) }
+
+// Log shows a line to whoever watches.
+func (e *End) Log(format string, args ...any) {
+	e.say.say(&Message{Type: "log", Text: strings.TrimRight(fmt.Sprintf(format, args...), "\n")})
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

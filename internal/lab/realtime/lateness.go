@@ -1,0 +1,165 @@
+package realtime
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/lab/gauge"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// Lateness is how much later than it was due something was done, in seconds.
+type Lateness struct {
+	Count uint64  `json:"count"`
+	P50   float64 `json:"p50"`
+	P99   float64 `json:"p99"`
+	Max   float64 `json:"max"`
+}
+
+func latenessOf(h *gauge.Histogram) Lateness {
+	if h.Count == 0 {
+		return Lateness{}
+	}
+	return Lateness{
+		Count: h.Count, P50: h.Percentile(.5).Seconds(), P99: h.Percentile(.99).Seconds(),
+		Max: h.Most.Seconds(),
+	}
+}
+
+// worse is the worse of two, number by number: nobody has measured both together.
+func (l Lateness) worse(m Lateness) Lateness {
+	return Lateness{
+		Count: l.Count + m.Count, P50: max(l.P50, m.P50), P99: max(l.P99, m.P99),
+		Max: max(l.Max, m.Max),
+	}
+}
+
+// sleepTime is how long a process sleeps at a time to see how late it wakes up.
+const sleepTime = 10 * time.Millisecond
+
+// sleeper finds out how late this process wakes up, which is how late its timers are.
+type sleeper struct {
+	late gauge.Histogram
+	quit chan struct{}
+	over chan struct{}
+}
+
+func startSleeper() (*sleeper, error) {
+	w, err := node.NewWaiter()
+	if err != nil {
+		return nil, err
+	}
+	s := &sleeper{quit: make(chan struct{}), over: make(chan struct{})}
+	go func() {
+		defer close(s.over)
+		defer w.Close()
+		runtime.LockOSThread()
+		for {
+			due := time.Now().Add(sleepTime)
+			if _, err := w.Wait(sleepTime, nil); err != nil {
+				return
+			}
+			if late := time.Since(due); late > 0 { // it may wake for nothing
+				s.late.Add(late)
+			}
+			select {
+			case <-s.quit:
+				return
+			default:
+			}
+		}
+	}()
+	return s, nil
+}
+
+// stop ends it and returns what it has found out.
+func (s *sleeper) stop() Lateness {
+	close(s.quit)
+	<-s.over
+	return latenessOf(&s.late)
+}
+
+// Timing is whether a run kept time.
+type Timing struct {
+	// Middle is how late packets left the path, Ends how late the processes of the ends woke up.
+	Middle, Ends Lateness
+	// Limit is what the 99 of 100 may be, in seconds, and Worst ten times that, what all may be;
+	// 0: the path has no times to keep.
+	Limit, Worst float64
+	// Dropped is how many packets sockets had no room for.
+	Dropped uint64
+}
+
+// The limit is a share of the shortest round trip, or the time of one packet on the wire if that
+// is longer: what is less late neither changes a round trip nor puts packets together that were
+// apart. Now and then something may be ten times as late.
+const (
+	roundTripShare = 20
+	worstTimes     = 10
+)
+
+// limitOf is how late 99 of 100 packets of an experiment may be.
+func limitOf(x *plan.Experiment) time.Duration {
+	const bits = 8
+	var service time.Duration
+	for _, d := range []float64{meanRate(x, true), meanRate(x, false)} {
+		if d > 0 {
+			service = max(service, time.Duration(float64(x.Path.MTU*bits)*1e9/d))
+		}
+	}
+	return max(service, roundTrip(x)/roundTripShare)
+}
+
+// roundTrip is the shortest of the flows', without a queue.
+func roundTrip(x *plan.Experiment) time.Duration {
+	shortest := time.Duration(-1)
+	for i := range x.Flows {
+		trip := x.Path.Down.Delay + x.Path.Up.Delay + 4*x.Flows[i].Delay
+		if shortest < 0 || trip < shortest {
+			shortest = trip
+		}
+	}
+	return max(0, shortest)
+}
+
+func meanRate(x *plan.Experiment, down bool) float64 {
+	c := &x.Path.Up
+	if down {
+		c = &x.Path.Down
+	}
+	if c.Rate == nil {
+		return 0
+	}
+	return float64(c.Rate.MeanRate())
+}
+
+// Kept reports whether the run kept time.
+func (t *Timing) Kept() bool {
+	p99, most := max(t.Middle.P99, t.Ends.P99), max(t.Middle.Max, t.Ends.Max)
+	return t.Dropped == 0 && (t.Limit == 0 || p99 <= t.Limit && most <= t.Worst)
+}
+
+// String is the verdict with its figures.
+func (t *Timing) String() string {
+	text := "kept time"
+	if !t.Kept() {
+		text = "could not keep time"
+	}
+	text += fmt.Sprintf(": packets left up to %s late (p99 %s), ends woke up to %s late (p99 %s)",
+		short(t.Middle.Max), short(t.Middle.P99), short(t.Ends.Max), short(t.Ends.P99))
+	if t.Limit > 0 {
+		text += fmt.Sprintf("; the path allows a p99 of %s and %s at most", short(t.Limit),
+			short(t.Worst))
+	} else {
+		text += "; the path has no times to keep"
+	}
+	if t.Dropped > 0 {
+		text += fmt.Sprintf("; sockets had no room for %d packets", t.Dropped)
+	}
+	return text
+}
+
+// short is a time in milliseconds.
+func short(seconds float64) string { return fmt.Sprintf("%.3g ms", seconds*1e3) }

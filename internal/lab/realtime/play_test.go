@@ -1,0 +1,96 @@
+package realtime_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/play"
+	"github.com/tidepool-net/tidepool/internal/lab/realtime"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// The test's own program is the processes of its runs.
+func TestMain(m *testing.M) {
+	if len(os.Args) < 2 {
+		os.Exit(m.Run())
+	}
+	var err error
+	switch os.Args[1] {
+	case "end":
+		err = realtime.Serve(os.Stdin, os.Stdout, realtime.Arms())
+	case "middle":
+		err = realtime.ServeMiddle(os.Stdin, os.Stdout)
+	default:
+		os.Exit(m.Run())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// options are how this program plays a document.
+func options(t *testing.T, document string) (*realtime.Options, []plan.Cell) {
+	t.Helper()
+	f, err := plan.Parse("test.yaml", []byte(document))
+	require.NoError(t, err)
+	cells, err := f.Cells()
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	return &realtime.Options{
+		End: []string{self, "end"}, Middle: []string{self, "middle"},
+		Plan: realtime.Plan{Document: string(f.Resolved())},
+	}, cells
+}
+
+const short = `name: short
+duration: 2s
+warmup: 500ms
+path:
+  down: {delay: 10ms, rate: 10Mbit/s, queue: 1bdp}
+  up: {delay: 10ms}
+flows:
+  - {name: a, cc: cubic}
+  - {name: b, cc: reno, size: 200kB, start: 300ms}
+`
+
+func TestARealRunHasWhatAVirtualOneHas(t *testing.T) {
+	o, cells := options(t, short)
+	got, record, timing, err := o.Play(t.Context(), &cells[0], 0, true)
+	require.NoError(t, err)
+	t.Log(timing)
+	want, virtual, err := play.Run(&cells[0], 0, play.Options{Record: true})
+	require.NoError(t, err)
+	assert.Equal(t, want.Seed, got.Seed)
+	assert.True(t, got.Finished, got.Note)
+	for m := range want.Whole {
+		assert.Contains(t, got.Whole, m)
+		t.Log(m, want.Whole[m], got.Whole[m])
+	}
+	require.Len(t, got.Flows, 2)
+	for i := range got.Flows {
+		assert.Equal(t, want.Flows[i].Label, got.Flows[i].Label)
+		for m := range want.Flows[i].Values {
+			assert.Contains(t, got.Flows[i].Values, m)
+			t.Log(i, m, want.Flows[i].Values[m], got.Flows[i].Values[m])
+		}
+		assert.NotEmpty(t, record.Flows[i].Samples)
+		assert.NotEmpty(t, record.Flows[i].Segments)
+		assert.NotEmpty(t, record.Flows[i].Progress)
+		assert.Equal(t, virtual.Flows[i].MSS, record.Flows[i].MSS)
+	}
+	assert.InDelta(t, 200_000, got.Flows[1].Values[result.Delivered], 0)
+	for i := range record.Links {
+		assert.Equal(t, virtual.Links[i].Limit, record.Links[i].Limit)
+		assert.NotEmpty(t, record.Links[i].Events)
+	}
+	assert.Positive(t, timing.Limit)
+	assert.Positive(t, timing.Middle.Count)
+}

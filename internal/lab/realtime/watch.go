@@ -1,0 +1,265 @@
+package realtime
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lab/gauge"
+	"github.com/tidepool-net/tidepool/internal/lab/play"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// watch is what an end measures: what its node's loop sees of the sender, and what its arm has
+// received.
+type watch struct {
+	// The loop's until the node is closed.
+	view gauge.View
+	last tcp.Sample
+	warm bool // the warm-up is over for the view
+	tape *gauge.FlowTape
+	sent atomic.Uint64 // offset of the stream's next byte to be sent
+
+	// The arm's until it has returned.
+	received, warmBytes uint64
+	warmed              bool // received counts from warmBytes on
+	progress, completed time.Duration
+	until               time.Duration // the arm returned; 0: not yet
+	damaged             string
+	err                 error
+	values              result.Values
+	list                []result.Object
+	finished            *bool // the arm's own word; nil: it is found out
+	note                string
+
+	failed  chan error
+	late    Lateness
+	dropped uint64
+}
+
+// prepare makes what measures one of n flows.
+func (e *End) prepare(n int) {
+	e.failed = make(chan error, 1)
+	e.values = result.Values{}
+	e.tape = gauge.NewFlowTape(n, e.Flow.Ssthresh > 0)
+	e.warm, e.warmed = e.Warmup == 0, e.Warmup == 0
+}
+
+// fail ends the process with an error.
+func (e *End) fail(err error) {
+	select {
+	case e.failed <- fmt.Errorf("flow %s: %w", e.Flow.Name, err):
+	default: // it fails already
+	}
+}
+
+func (e *End) failures() <-chan error { return e.failed }
+
+// begin takes note of when the run begins.
+func (e *End) begin(at time.Time) {
+	// The node's time is monotonic, so the difference is counted once.
+	e.Origin = time.Now().Add(time.Until(at))
+}
+
+// since is how long the run had gone on at an instant of the node's.
+func (e *End) since(t clock.Time) time.Duration { return e.Node.Wall(t).Sub(e.Origin) }
+
+// instant is the node's of a time of the run.
+func (e *End) instant(d time.Duration) clock.Time {
+	return clock.Time(e.Origin.Add(d).Sub(e.Node.Wall(1))) + 1
+}
+
+// sampled sees a sample of the sender's connection. The loop's.
+func (e *End) sampled(s *tcp.Sample) {
+	if e.Origin.IsZero() {
+		return
+	}
+	if end := e.instant(seconds(e.Warmup)); !e.warm && s.Time >= end {
+		e.warm = true
+		e.view.Warm(end)
+	}
+	e.sent.Store(s.Nxt)
+	fresh := e.view.Sampled(s)
+	if e.Record {
+		e.tape.Sample(e.since(s.Time), s, fresh)
+	}
+	e.last = *s
+}
+
+// tracer is a tap that records the segments of the host with an address.
+func (e *End) tracer(host netip.Addr) stack.Tap {
+	owns := func(a [4]byte) bool { return a == host.As4() }
+	return sim.NewTracer(owns, func(s *sim.Segment) {
+		r := play.Segment(e.since(s.Time), s)
+		e.tape.Segment(&r)
+	}).Tap
+}
+
+// Got takes note of data that has arrived: it checks that it is the pattern of package sim.
+func (e *End) Got(p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	right := sim.Check(p, e.received)
+	if right < len(p) && e.damaged == "" {
+		e.damaged = fmt.Sprintf("byte %d arrived damaged", e.received+uint64(right))
+	}
+	e.Count(len(p))
+}
+
+// Count takes note of so many bytes that have arrived.
+func (e *End) Count(n int) {
+	now := e.Now()
+	if !e.warmed && now >= seconds(e.Warmup) {
+		e.warmed, e.warmBytes = true, e.received
+	}
+	e.received += uint64(n)
+	e.progress = now
+	if e.Record {
+		e.tape.Got(now, e.received)
+	}
+}
+
+// Complete takes note that all that was to come is there.
+func (e *End) Complete() {
+	if e.completed == 0 {
+		e.completed = e.Now()
+	}
+}
+
+// Object takes note of something that was transferred. Times are the run's.
+func (e *End) Object(o result.Object) {
+	o.Flow = e.Flow.Name
+	e.list = append(e.list, o)
+}
+
+// Set sets a number of the flow. What is not set is measured, as far as it can be.
+func (e *End) Set(m result.Metric, v float64) { e.values[m] = v }
+
+// Finish says whether the flow came to its end, and what happened if not. Without a word it has if
+// as much as Start.Size has arrived.
+func (e *End) Finish(finished bool, note string) { e.finished, e.note = &finished, note }
+
+// ended takes note that the arm has returned.
+func (e *End) ended(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		e.until = e.Now()
+		e.err = err
+	}
+}
+
+// drops is how many packets the node's socket had no room for.
+func (e *End) drops() (n uint64) {
+	list, err := control.Ask(context.Background(), e.Node.Operator(), control.Interfaces{})
+	if err != nil {
+		return 0 // of a node that is closed
+	}
+	for i := range list {
+		for _, d := range list[i].In.Drops {
+			if d.Reason == link.DropKernel.String() {
+				n += d.Packets
+			}
+		}
+	}
+	return n
+}
+
+// report says what the end has come to. The node is closed.
+func (e *End) report() {
+	d := Done{
+		Values: e.values, Objects: e.list, Late: e.late, Dropped: e.dropped,
+		Until: e.until.Seconds(),
+	}
+	d.Finished, d.Note = e.outcome()
+	over := e.Now()
+	if e.until > 0 {
+		over = e.until
+	}
+	switch e.Role {
+	case Sender:
+		e.reportSender(over, d.Values)
+	case Receiver:
+		e.reportReceiver(over, &d)
+	case Middle:
+	}
+	if e.Record {
+		var r result.FlowRecord
+		d.Thinned = e.tape.Fill(&r)
+		d.MSS = r.MSS
+		sayRows(e.say, "samples", 0, r.Samples)
+		sayRows(e.say, "segments", 0, r.Segments)
+		sayRows(e.say, "progress", 0, r.Progress)
+	}
+	e.say.say(&Message{Type: "done", Done: d})
+}
+
+func (e *End) reportSender(over time.Duration, v result.Values) {
+	until := e.instant(over)
+	e.countTCP()
+	if e.last.Time == 0 {
+		return // nobody was looked at
+	}
+	if end := e.instant(seconds(e.Warmup)); !e.warm && until > end {
+		e.view.Warm(end)
+	}
+	e.view.Result(until, v)
+	v[result.Retransmits] = float64(e.last.Retransmits)
+	v[result.Timeouts] = float64(e.last.Timeouts)
+	v[result.Recoveries] = float64(e.last.FastRecoveries)
+}
+
+func (e *End) reportReceiver(over time.Duration, d *Done) {
+	if e.Flow.App.Echo != nil {
+		return // who has the echo has what arrived
+	}
+	v := d.Values
+	v[result.Delivered] = float64(e.received)
+	if e.completed > 0 {
+		v[result.Completion] = (e.completed - seconds(e.Begin)).Seconds()
+		over = e.completed
+		d.Until = e.completed.Seconds()
+	}
+	if !e.warmed {
+		e.warmBytes = e.received
+	}
+	if from := max(seconds(e.Begin), seconds(e.Warmup)); over > from {
+		v[result.Goodput] = float64(e.received-e.warmBytes) * 8 / (over - from).Seconds()
+	}
+}
+
+// outcome reports whether the flow came to its end, as far as this end knows, and what happened if
+// not.
+func (e *End) outcome() (bool, string) {
+	switch {
+	case e.finished != nil:
+		return *e.finished, e.note
+	case e.damaged != "":
+		return false, e.damaged
+	case e.completed > 0:
+		return true, ""
+	case e.err == nil && (e.Role == Sender || e.Size == 0):
+		return true, ""
+	case e.Role == Sender:
+		return false, e.err.Error()
+	}
+	reached := fmt.Sprintf("%d bytes", e.received)
+	if e.Size > 0 {
+		reached = fmt.Sprintf("%d of %d bytes", e.received, e.Size)
+	}
+	reached += fmt.Sprintf(", the last after %.3f s", max(0, e.progress-seconds(e.Begin)).Seconds())
+	switch {
+	case e.err != nil:
+		return false, e.err.Error() + ": " + reached
+	case e.Stop > 0:
+		return false, "stopped: " + reached
+	}
+	return false, "out of time: " + reached
+}
