@@ -60,6 +60,6 @@ func (l *Link) Clear() {
 // Release gives back the memory of a link that is empty.
 func (l *Link) Release() {
 	if l.store.packets == 0 {
-		l.store, l.wire = store{}, wire{}
+		l.store, l.wire = store{pool: &Pool{}}, wire{}
 	}
 }

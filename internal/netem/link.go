@@ -11,6 +11,7 @@ import (
 // Link is one direction of a link. One owner calls it.
 type Link struct {
 	cfg      Config
+	plain    bool // the wire delays packets, all alike, and does nothing else to them
 	store    store
 	counters Counters
 
@@ -51,11 +52,20 @@ type faults struct {
 // New returns a link that is empty and idle. Stream gives each of its parts a
 // random source, by the part's name: see Streams.
 func New(cfg Config, stream func(part string) *rand.Rand) (*Link, error) {
+	return new(Pool).New(cfg, stream)
+}
+
+// New is the package's New with the memory of other links.
+func (l *Pool) New(cfg Config, stream func(part string) *rand.Rand) (*Link, error) {
+	return newLink(cfg, stream, l)
+}
+
+func newLink(cfg Config, stream func(part string) *rand.Rand, memory *Pool) (*Link, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	l := &Link{}
+	l := &Link{store: store{pool: memory}}
 	l.configure(cfg, stream)
 	return l, nil
 }
@@ -74,6 +84,8 @@ func (l *Link) configure(cfg Config, stream func(part string) *rand.Rand) {
 		reorder:   of("reorder", cfg.Reorder.Share, cfg.Correlation.Reorder),
 		damaged:   l.faults.damaged,
 	}
+	l.plain = cfg.Duplicate == 0 && cfg.Corrupt.Share == 0 && cfg.Truncate == 0 &&
+		cfg.Jitter == nil && cfg.Reorder.Share == 0 && !cfg.Overtaking
 	if cfg.Loss != nil {
 		l.loss = cfg.Loss.Start(cfg.Origin, stream("loss"))
 	}
@@ -103,7 +115,7 @@ func (l *Link) Input(now clock.Time, tag uint64, pieces [][]byte) {
 	for _, p := range pieces {
 		size += len(p)
 	}
-	p := l.enter(now, tag, size)
+	p := l.enter(now, tag, size, nil)
 	if p == nil {
 		return
 	}
@@ -114,15 +126,16 @@ func (l *Link) Input(now clock.Time, tag uint64, pieces [][]byte) {
 	l.admit(now, p)
 }
 
-// InputTrain takes each packet of a train that came at now.
+// InputTrain takes each packet of a train that came at now. Those that another link of its
+// pool has lent it takes as they are: their memory is lent no more.
 func (l *Link) InputTrain(now clock.Time, tag uint64, t *buffer.Train) {
 	pieces := t.Pieces
 	for left := t.Bytes; left > 0; {
 		size := min(t.Size, left)
 		left -= size
-		p := l.enter(now, tag, size)
+		p := l.enter(now, tag, size, pieces[0])
 		for at := 0; at < size; pieces = pieces[1:] {
-			if p != nil {
+			if p != nil && &p.data[at] != &pieces[0][0] {
 				copy(p.data[at:], pieces[0])
 			}
 			at += len(pieces[0])
@@ -133,9 +146,10 @@ func (l *Link) InputTrain(now clock.Time, tag uint64, t *buffer.Train) {
 	}
 }
 
-// enter counts a packet in and returns the memory for it, nil when there is no
-// room or it is lost, and nobody watches who would want to see it.
-func (l *Link) enter(now clock.Time, tag uint64, size int) *Packet {
+// enter counts a packet in and returns the memory for it, which has its first piece already if
+// that is all of it, and was lent; nil when there is no room or it is lost, and nobody watches
+// who would want to see it.
+func (l *Link) enter(now clock.Time, tag uint64, size int, piece []byte) *Packet {
 	l.Advance(now)
 	l.counters.In++
 	l.counters.InBytes += uint64(size)
@@ -150,7 +164,13 @@ func (l *Link) enter(now clock.Time, tag uint64, size int) *Packet {
 	if l.server == nil && l.loses(now, size) {
 		return l.bury(now, Model, tag, size)
 	}
-	p := l.store.take(size)
+	var p *Packet
+	if len(piece) == size && l.store.pool.lender != nil {
+		p = l.store.adopt(piece)
+	}
+	if p == nil {
+		p = l.store.take(size)
+	}
 	p.tag, p.entered = tag, now
 	return p
 }
@@ -296,6 +316,15 @@ func (l *Link) depart(at clock.Time, p *Packet) {
 
 // launch sends a packet off that is not lost, and perhaps its twin.
 func (l *Link) launch(now clock.Time, p *Packet) {
+	if l.plain {
+		p.at = max(now.Add(l.cfg.Delay), l.last)
+		l.last = p.at
+		if p.at > p.entered {
+			l.counters.Delayed++
+		}
+		l.wire.add(p)
+		return
+	}
 	var twin *Packet
 	if l.faults.duplicate.draw() && l.fits(len(p.data)) {
 		l.counters.Duplicated++

@@ -22,22 +22,39 @@ func (p *Packet) Entered() clock.Time { return p.entered }
 // one's can be used for a full one.
 const minPacketBytes = 1536
 
-// store keeps packets for their memory.
+// block is a packet and memory for its bytes behind it.
+type block struct {
+	Packet
+	room [minPacketBytes]byte
+}
+
+// Pool is memory for the packets of links that one owner has. What one of them gives out and
+// another takes in, as a router passes it on, goes over as it is.
+type Pool struct {
+	free   *Packet
+	lender *store // who has lent packets last
+}
+
+// store is a link's packets.
 type store struct {
-	free *Packet
-	lent *Packet // given out by Output, free at the next Input or Advance
-	last *Packet // of lent
+	pool *Pool
+	// What Output has given out: it is free at the next Input or Advance, unless it was passed
+	// on. The first of lent may have been passed on, or not be asked for any more.
+	lent  []*Packet
+	first int
 	// What is neither free nor lent.
 	packets, bytes int
 }
 
 // take returns a packet of n bytes whose content is undefined.
 func (s *store) take(n int) *Packet {
-	p := s.free
+	p := s.pool.free
 	if p == nil {
-		p = &Packet{data: make([]byte, max(n, minPacketBytes))}
+		b := &block{}
+		p = &b.Packet
+		p.data = b.room[:]
 	} else {
-		s.free, p.next = p.next, nil
+		s.pool.free, p.next = p.next, nil
 	}
 	if cap(p.data) < n {
 		p.data = make([]byte, n)
@@ -48,30 +65,56 @@ func (s *store) take(n int) *Packet {
 	return p
 }
 
+// adopt returns the packet that another link of the pool has lent and b is all of; nil: it is
+// not such a one. It looks for them in the order in which they were lent.
+func (s *store) adopt(b []byte) *Packet {
+	from := s.pool.lender
+	if from == nil || from == s {
+		return nil
+	}
+	for from.first < len(from.lent) {
+		p := from.lent[from.first]
+		from.first++
+		if len(p.data) >= len(b) && &p.data[0] == &b[0] {
+			from.lent[from.first-1] = nil
+			p.data = p.data[:len(b)]
+			s.packets++
+			s.bytes += len(b)
+			return p
+		}
+	}
+	return nil
+}
+
 // give takes a packet's memory back.
 func (s *store) give(p *Packet) {
 	s.packets--
 	s.bytes -= len(p.data)
-	p.next, s.free = s.free, p
+	s.pool.put(p)
 }
+
+func (l *Pool) put(p *Packet) { p.next, l.free = l.free, p }
 
 // lend has a packet's memory come back with the next reclaim.
 func (s *store) lend(p *Packet) {
 	s.packets--
 	s.bytes -= len(p.data)
-	if s.lent == nil {
-		s.last = p
-	}
-	p.next, s.lent = s.lent, p
+	s.lent = append(s.lent, p)
+	s.pool.lender = s
 }
 
 // reclaim takes back what was lent.
 func (s *store) reclaim() {
-	if s.lent == nil {
+	if len(s.lent) == 0 {
 		return
 	}
-	s.last.next = s.free
-	s.free, s.lent, s.last = s.lent, nil, nil
+	for i, p := range s.lent {
+		if p != nil {
+			s.pool.put(p)
+			s.lent[i] = nil
+		}
+	}
+	s.lent, s.first = s.lent[:0], 0
 }
 
 // packetRing is a queue of packets that grows as it must.

@@ -6,16 +6,26 @@ import "github.com/tidepool-net/tidepool/internal/clock"
 type actor struct {
 	acts  interface{ act(now clock.Time) }
 	due   clock.Time // never: not in the agenda
-	order uint64     // among those of one instant
 	place int        // in the heap
 }
 
-// agenda is a binary heap of the actors that are due some time.
+// agenda is a heap of the actors that are due some time, each parent with four children: a
+// cache line and a half has them all.
 type agenda struct {
-	heap   []*actor
+	heap   []entry
 	order  uint64
 	acting *actor // the first, whose turn it is: nearly always it is set again
 }
+
+// entry is an actor in the heap, with what it is compared by.
+type entry struct {
+	due   clock.Time
+	order uint64 // among those of one instant
+	actor *actor
+}
+
+// children is how many an entry of the heap has.
+const children = 4
 
 // set files a under due, or strikes it when due is never. Whoever is set to the
 // instant it has already keeps its turn.
@@ -30,29 +40,32 @@ func (g *agenda) set(a *actor, due clock.Time) {
 		return
 	}
 	g.order++
-	if a.due == clock.Never {
-		a.place = len(g.heap)
-		g.heap = append(g.heap, a)
-	}
-	a.due, a.order = due, g.order
-	if !g.up(a) {
-		g.down(a)
+	e, filed := entry{due, g.order, a}, a.due != clock.Never
+	a.due = due
+	switch {
+	case !filed:
+		g.heap = append(g.heap, e)
+		g.up(len(g.heap)-1, e)
+	case a.place > 0 && e.before(&g.heap[(a.place-1)/children]):
+		g.up(a.place, e)
+	default:
+		g.down(a.place, e)
 	}
 }
 
 func (g *agenda) remove(a *actor) {
 	last := len(g.heap) - 1
-	b := g.heap[last]
-	g.heap[last] = nil
+	e := g.heap[last]
+	g.heap[last] = entry{}
 	g.heap = g.heap[:last]
 	a.due = clock.Never
-	if a == b {
+	if a == e.actor {
 		return
 	}
-	b.place = a.place
-	g.heap[b.place] = b
-	if !g.up(b) {
-		g.down(b)
+	if at := a.place; at > 0 && e.before(&g.heap[(at-1)/children]) {
+		g.up(at, e)
+	} else {
+		g.down(at, e)
 	}
 }
 
@@ -73,48 +86,49 @@ func (g *agenda) first() *actor {
 	if len(g.heap) == 0 {
 		return nil
 	}
-	return g.heap[0]
+	return g.heap[0].actor
 }
 
-func (a *actor) before(b *actor) bool {
-	return a.due < b.due || a.due == b.due && a.order < b.order
+func (e *entry) before(f *entry) bool {
+	return e.due < f.due || e.due == f.due && e.order < f.order
 }
 
-func (g *agenda) up(a *actor) bool {
-	i := a.place
+// up puts e at i, or nearer to the front.
+func (g *agenda) up(i int, e entry) {
 	for i > 0 {
-		parent := (i - 1) / 2
-		if !a.before(g.heap[parent]) {
+		parent := (i - 1) / children
+		if !e.before(&g.heap[parent]) {
 			break
 		}
-		g.move(i, g.heap[parent])
+		g.put(i, g.heap[parent])
 		i = parent
 	}
-	moved := i != a.place
-	g.move(i, a)
-	return moved
+	g.put(i, e)
 }
 
-func (g *agenda) down(a *actor) {
-	i := a.place
+// down puts e at i, or farther from the front.
+func (g *agenda) down(i int, e entry) {
 	for {
-		child := 2*i + 1
-		if child >= len(g.heap) {
+		first := children*i + 1
+		if first >= len(g.heap) {
 			break
 		}
-		if r := child + 1; r < len(g.heap) && g.heap[r].before(g.heap[child]) {
-			child = r
+		least := first
+		for c := first + 1; c < min(first+children, len(g.heap)); c++ {
+			if g.heap[c].before(&g.heap[least]) {
+				least = c
+			}
 		}
-		if !g.heap[child].before(a) {
+		if !g.heap[least].before(&e) {
 			break
 		}
-		g.move(i, g.heap[child])
-		i = child
+		g.put(i, g.heap[least])
+		i = least
 	}
-	g.move(i, a)
+	g.put(i, e)
 }
 
-func (g *agenda) move(i int, a *actor) {
-	g.heap[i] = a
-	a.place = i
+func (g *agenda) put(i int, e entry) {
+	g.heap[i] = e
+	e.actor.place = i
 }

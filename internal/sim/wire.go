@@ -49,7 +49,7 @@ func (w *World) Connect(a, b End, ab, ba netem.Config) error {
 		}
 		v.acts = v
 		d.cfg.Origin = cmp.Or(d.cfg.Origin, w.now)
-		link, err := netem.New(d.cfg, v.stream)
+		link, err := w.pool.New(d.cfg, v.stream)
 		if err != nil {
 			return fmt.Errorf("sim: %s to %s: %w", d.from.Host.name, d.to.Host.name, err)
 		}
@@ -149,42 +149,61 @@ func (v *wire) send(now clock.Time, t *buffer.Train) {
 func (v *wire) act(now clock.Time) {
 	w := v.world
 	v.link.Advance(now)
-	w.frames = w.frames[:0]
-	held := buffer.Frame{Iface: v.to.Iface} // not given to the host yet
-	whole := false
+	c := &w.coming
 	for data, tag, ok := v.link.Output(now); ok; data, tag, ok = v.link.Output(now) {
 		w.stats.Delivered++
 		w.log.arrived(now, v, data)
-		if len(w.frames)+len(held.Data)+len(data) > cap(w.frames) {
-			v.hand(now, &held)
-			v.to.Host.settle(now) // what it forwards lies in the frames
-			w.frames = w.frames[:0]
+		if c.given+c.bytes+len(data) > maxGiven {
+			v.hand(now, c)
+			v.to.Host.settle(now)
+			c.given = 0
 		}
-		checked := tag == sound && v.link.Intact()
-		if len(held.Data) == 0 || !whole || len(data) > held.Size ||
-			len(held.Data)+len(data) > buffer.MaxTrainBytes {
-			v.hand(now, &held)
-			held.Data, held.Size, held.Checked, whole = data, len(data), checked, true
-			continue
+		if !c.takes(data) {
+			v.hand(now, c)
 		}
-		if len(held.Data) == held.Size { // still the link's memory
-			w.frames = append(w.frames, held.Data...)
-			held.Data = w.frames[len(w.frames)-held.Size:]
-		}
-		w.frames = append(w.frames, data...)
-		held.Data = w.frames[len(w.frames)-len(held.Data)-len(data):]
-		held.Checked = held.Checked && checked
-		whole = len(data) == held.Size
+		c.add(data, tag == sound && v.link.Intact())
 	}
-	v.hand(now, &held)
+	v.hand(now, c)
+	c.given = 0
 	v.to.Host.settle(now)
 	w.agenda.set(&v.actor, v.link.Deadline())
 }
 
-// hand gives the host what is held for it.
-func (v *wire) hand(now clock.Time, held *buffer.Frame) {
-	if len(held.Data) > 0 {
-		v.to.Host.stack.Input(now, *held)
-		held.Data = nil
+// hand gives the host what is coming to it.
+func (v *wire) hand(now clock.Time, c *coming) {
+	if len(c.packets) > 0 {
+		v.to.Host.stack.InputPackets(now, v.to.Iface, c.checked, c.packets)
+		c.packets, c.bytes = c.packets[:0], 0
 	}
+}
+
+// coming is a train on its way from a wire to a host: packets where the wire has them.
+type coming struct {
+	packets [][]byte
+	bytes   int
+	checked bool // each of them is sound and undamaged
+	// given is what trains of an instant come to, this one too, since the host had a turn.
+	given int
+}
+
+// maxGiven bounds what a host is given before it has a turn.
+const maxGiven = 256 << 10
+
+// takes reports whether a packet continues the train.
+func (c *coming) takes(data []byte) bool {
+	n := len(c.packets)
+	return n == 0 || len(c.packets[n-1]) == len(c.packets[0]) &&
+		len(data) <= len(c.packets[0]) && c.bytes+len(data) <= buffer.MaxTrainBytes
+}
+
+func (c *coming) add(data []byte, checked bool) {
+	c.checked = checked && (c.checked || len(c.packets) == 0)
+	if len(c.packets) > 0 {
+		if len(c.packets) == 1 {
+			c.given += c.bytes
+		}
+		c.given += len(data)
+	}
+	c.packets = append(c.packets, data)
+	c.bytes += len(data)
 }

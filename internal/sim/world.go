@@ -21,9 +21,10 @@ type World struct {
 	batch  *buffer.Batch
 	log    journal
 	stats  Stats
-	// Memory that is used for one call at a time: trains put together on arrival, what an
-	// application looks at.
-	frames []byte
+	pool   netem.Pool
+	// Memory that is used for one call at a time: a train that arrives, what an application
+	// looks at.
+	coming coming
 	pieces [][]byte
 }
 
@@ -37,14 +38,10 @@ type Stats struct {
 // origin is when worlds begin. It is above zero, which means never.
 const origin = clock.Time(time.Second)
 
-// frameBytes bounds what is put together at a time.
-const frameBytes = 256 << 10
-
 // New returns an empty world. The seed decides all that is random in it.
 func New(seed uint64) *World {
 	return &World{
 		now: origin, seed: seed, names: map[string]bool{}, batch: buffer.NewBatch(),
-		frames: make([]byte, 0, frameBytes),
 	}
 }
 

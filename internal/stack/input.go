@@ -38,6 +38,22 @@ func (s *Stack) Input(now clock.Time, f buffer.Frame) {
 	s.flushTrain(now)
 }
 
+// InputPackets is Input with packets that lie each for itself, of one interface and with one
+// word about all their checksums.
+func (s *Stack) InputPackets(now clock.Time, iface int, checked bool, packets [][]byte) {
+	s.out.memory.reuse()
+	s.flow.known = false
+	s.in.checked = checked
+	for _, p := range packets {
+		if !s.follow(now, p, len(p)) {
+			s.flow.known = false
+			s.receive(now, iface, p[:len(p):len(p)])
+		}
+	}
+	s.in.checked = false
+	s.flushTrain(now)
+}
+
 // receive is the IP layer's side of one packet.
 func (s *Stack) receive(now clock.Time, i int, b []byte) {
 	in := &s.interfaces[i]

@@ -215,7 +215,13 @@ func (s *Stack) Deadline() clock.Time {
 	if len(s.out.local) > 0 {
 		t = clock.Earliest(t, s.out.localAt)
 	}
-	return clock.Earliest(clock.Earliest(t, s.proberDeadline()), s.rcp.deadline())
+	if len(s.probers) > 0 {
+		t = clock.Earliest(t, s.proberDeadline())
+	}
+	if len(s.rcp.ports) > 0 {
+		t = clock.Earliest(t, s.rcp.deadline())
+	}
+	return t
 }
 
 // Advance does what is due at or before now: timers, and the delivery of
