@@ -24,6 +24,7 @@ import (
 type labRunOptions struct {
 	cc         string
 	set, sweep []string
+	netem, mm  string
 	trials     int
 	seed       uint64
 	workers    int
@@ -47,6 +48,9 @@ directory has all the rest, and is lab/NAME unless -o names another.
 
 --set and --sweep change the file: --set path.down.rate=5Mbit/s gives a key
 another value, --sweep flows.0.cc=reno,cubic several, each in cells of its own.
+--netem and --mm change the path in the words that others have: tc-netem(8)'s on
+the way of the data, where they replace what the file says of the same, or a
+chain of mahimahi's shells, which is all of the path.
 A sweep's cells are run --trials times each. Trial i has the same luck in every
 cell, so that cells can be compared pair by pair.
 
@@ -100,6 +104,10 @@ func labRunCommand() *cobra.Command {
 	f.StringArrayVar(&o.set, "set", nil, "`KEY=VALUE` changes the experiment; may be given again")
 	f.StringArrayVar(&o.sweep, "sweep", nil,
 		"`KEY=A,B,…` runs it for each value; may be given again")
+	f.StringVar(&o.netem, "netem", "",
+		"`WORDS` of tc-netem(8), such as 'delay 40ms loss 1%', on the way of the data")
+	f.StringVar(&o.mm, "mm", "",
+		"`WORDS` of mahimahi's, such as 'mm-delay 40 mm-link UP DOWN', are the path")
 	f.IntVar(&o.trials, "trials", 0, "run each cell `N` times")
 	f.Uint64Var(&o.seed, "seed", 0, "`S` decides all that is random")
 	f.StringVar(&o.until, "until", "",
@@ -164,6 +172,8 @@ func (o *labRunOptions) validate(c *cobra.Command) error {
 		return errors.New("--out is empty: want a directory")
 	case given("cc") && o.cc == "":
 		return errors.New("--cc is empty: want a congestion control")
+	case given("netem") && given("mm"):
+		return errors.New("--netem and --mm both say what the path is: want one of them")
 	case given("index") && (o.fresh || o.until != ""):
 		return errors.New("--index goes neither with --fresh nor with --until")
 	}
@@ -218,6 +228,12 @@ func (o *labRunOptions) request(c *cobra.Command, name string) lab.Request {
 	q := lab.Request{Experiment: name, Version: buildMark()}
 	change := func(sweep bool, text string) {
 		q.Changes = append(q.Changes, lab.Change{Sweep: sweep, Text: text})
+	}
+	if c.Flags().Changed("netem") {
+		q.Changes = append(q.Changes, lab.Change{Netem: true, Text: o.netem})
+	}
+	if c.Flags().Changed("mm") {
+		q.Changes = append(q.Changes, lab.Change{Mahimahi: true, Text: o.mm})
 	}
 	if o.cc != "" { // in quotes: a path may have what YAML has a use for
 		change(false, allFlows+strconv.Quote(filepath.ToSlash(o.cc)))

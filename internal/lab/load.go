@@ -35,7 +35,23 @@ type Request struct {
 // Change is one change of an experiment file, KEY=VALUE or KEY=VALUE,VALUE,….
 type Change struct {
 	Sweep bool
-	Text  string
+	// Netem and Mahimahi are changes of the path in the words of others, of which Text is some.
+	Netem, Mahimahi bool
+	Text            string
+}
+
+// to makes the change to a file.
+func (c *Change) to(f *plan.File) error {
+	switch {
+	case c.Netem:
+		return f.Netem(c.Text)
+	case c.Mahimahi:
+		return f.Mahimahi(c.Text)
+	case c.Sweep:
+		return f.Sweep(c.Text)
+	default:
+		return f.Set(c.Text)
+	}
 }
 
 // ErrUnknown is the error of a name that is neither a preset's nor a file's.
@@ -51,12 +67,8 @@ func Load(q Request) (*Study, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range q.Changes {
-		change := f.Set
-		if c.Sweep {
-			change = f.Sweep
-		}
-		if err := change(c.Text); err != nil {
+	for i := range q.Changes {
+		if err := q.Changes[i].to(f); err != nil {
 			return nil, err
 		}
 	}

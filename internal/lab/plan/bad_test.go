@@ -113,7 +113,7 @@ var bad = []struct{ name, text string }{
 	{"windows in disorder", down("loss: {windows: [{from: 5s, to: 6s}, {from: 1s, to: 2s}]}")},
 	{"netem's words in loss", down(`loss: {netem: "0.3% 200%"}`)},
 	{"netem's words", head + "path:\n  down: delay 20ms lss 5%\n" + talk},
-	{"netem and more", down(`netem: "delay 3ms", loss: 1%`)},
+	{"netem and the same", down(`netem: "delay 3ms rate 1mbit", loss: 1%, queue: 1bdp, delay: 5ms`)},
 	{"jitter", down("jitter: {nromal: 3ms}")},
 	{"jitter table", down("jitter: {table: x.dist}")},
 	{"duplicate", down("duplicate: 101%")},

@@ -78,9 +78,9 @@ func (d *decoder) wires(root *node, x *draft) {
 		return
 	default:
 		below := x.path.get("down")
-		d.direction(below, "down", down)
+		d.direction(below, down)
 		above := d.above(x.path.get("up"), below)
-		d.direction(above, "up", up)
+		d.direction(above, up)
 		if way := x.path.get("up"); (way == nil || way.get("delay").plain("same")) &&
 			below.get("delay") == nil {
 			up.Delay = down.Delay // which netem's words say
@@ -98,36 +98,15 @@ func (d *decoder) wires(root *node, x *draft) {
 }
 
 // direction reads one way.
-func (d *decoder) direction(n *node, name string, l *link) {
+func (d *decoder) direction(n *node, l *link) {
 	l.at = n
 	if n.kind == scalar && !n.empty() { // all of it is netem's words
-		d.netem(n, l)
+		d.netem(n, nil, l)
 		return
 	}
-	if !fill(d, n, "a direction of a path", linkKeys, l) || l.words == nil {
-		return
+	if fill(d, n, "a direction of a path", linkKeys, l) && l.words != nil {
+		d.netem(l.words, n, l)
 	}
-	if len(n.pairs) > 1 {
-		d.bad(l.words, "netem says what all of "+name+" is", "netem or the other keys")
-		return
-	}
-	d.netem(l.words, l)
-}
-
-// netem reads a direction in tc's words.
-func (d *decoder) netem(n *node, l *link) {
-	text, ok := d.scalar(n, "words of tc-netem(8), such as delay 20ms loss 1%")
-	if !ok {
-		return
-	}
-	cfg, err := netem.Parse(text)
-	if err != nil {
-		d.wordError(n, 0, err)
-		return
-	}
-	cfg.Seed = 0 // the experiment's decides
-	l.Config = cfg
-	l.mean = d.meanRate(cfg.Rate)
 }
 
 // idealPath is the way back of which a file says nothing: as long as the way there, and

@@ -1,0 +1,214 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/netem"
+)
+
+// facet is a part of what a direction does that netem's words can say: the keys that say the
+// same, whether the words do, and how the direction takes it from them.
+type facet struct {
+	keys []string
+	said func(c *netem.Config) bool
+	take func(l *link, c *netem.Config)
+}
+
+var facets = []facet{
+	{
+		[]string{"delay"}, func(c *netem.Config) bool { return c.Delay != 0 },
+		func(l *link, c *netem.Config) { l.Delay = c.Delay },
+	},
+	{
+		[]string{"jitter"}, func(c *netem.Config) bool { return c.Jitter != nil },
+		func(l *link, c *netem.Config) {
+			l.Jitter, l.Overtaking, l.Correlation.Jitter = c.Jitter, c.Overtaking, c.Correlation.Jitter
+		},
+	},
+	{
+		[]string{"rate", "trace", "overhead"}, func(c *netem.Config) bool { return c.Rate != nil },
+		func(l *link, c *netem.Config) { l.Rate, l.Overhead = c.Rate, c.Overhead },
+	},
+	{
+		[]string{"queue"}, func(c *netem.Config) bool { return c.Queue != nil },
+		func(l *link, c *netem.Config) { l.Queue = c.Queue },
+	},
+	{
+		[]string{"loss"}, func(c *netem.Config) bool { return c.Loss != nil },
+		func(l *link, c *netem.Config) { l.Loss = c.Loss },
+	},
+	{
+		[]string{"duplicate"}, func(c *netem.Config) bool { return c.Duplicate != 0 },
+		func(l *link, c *netem.Config) {
+			l.Duplicate, l.Correlation.Duplicate = c.Duplicate, c.Correlation.Duplicate
+		},
+	},
+	{
+		[]string{"corrupt"}, func(c *netem.Config) bool { return c.Corrupt.Share != 0 },
+		func(l *link, c *netem.Config) {
+			l.Corrupt, l.Correlation.Corrupt = c.Corrupt, c.Correlation.Corrupt
+		},
+	},
+	{
+		[]string{"truncate"}, func(c *netem.Config) bool { return c.Truncate != 0 },
+		func(l *link, c *netem.Config) { l.Truncate = c.Truncate },
+	},
+	{
+		[]string{"reorder"}, func(c *netem.Config) bool { return c.Reorder != netem.Reorder{} },
+		func(l *link, c *netem.Config) {
+			l.Reorder, l.Correlation.Reorder = c.Reorder, c.Correlation.Reorder
+		},
+	},
+	{
+		[]string{"policer"}, func(c *netem.Config) bool { return c.Policer != nil },
+		func(l *link, c *netem.Config) { l.Policer = c.Policer },
+	},
+}
+
+// netem reads a direction, or what the other keys of its mapping do not say, in tc's words.
+func (d *decoder) netem(n, others *node, l *link) {
+	cfg, ok := d.netemWords(n)
+	if !ok {
+		return
+	}
+	for _, f := range facets {
+		if !f.said(&cfg) {
+			continue
+		}
+		for _, k := range f.keys {
+			if v := others.get(k); v != nil {
+				d.bad(v, k+" is in netem's words, too", "one of them")
+			}
+		}
+		f.take(l, &cfg)
+	}
+	l.MaxPackets, l.MaxBytes = max(l.MaxPackets, cfg.MaxPackets), max(l.MaxBytes, cfg.MaxBytes)
+	if cfg.Rate != nil {
+		l.mean = d.meanRate(cfg.Rate)
+	}
+}
+
+// netemWords are what words of tc's say.
+func (d *decoder) netemWords(n *node) (netem.Config, bool) {
+	text, ok := d.scalar(n, "words of tc-netem(8), such as delay 20ms loss 1%")
+	if !ok {
+		return netem.Config{}, false
+	}
+	cfg, err := netem.Parse(text)
+	if err != nil {
+		d.wordError(n, 0, err)
+		return netem.Config{}, false
+	}
+	return cfg, true
+}
+
+// Netem puts words of tc-netem(8) into the way of the data: "delay 40ms loss 1%". What the file
+// says of the same parts of it, or sweeps, they replace; all else stays.
+func (f *File) Netem(words string) error {
+	r := &report{}
+	n := flagWords(r, "--netem", words)
+	if n == nil {
+		return r.err()
+	}
+	d := decoder{report: r}
+	cfg, ok := d.netemWords(n)
+	path := f.root.get("path")
+	if ok && path == nil {
+		d.bad(n, "there is no path in the file that they could be put into",
+			"a file with path, not with mm")
+	}
+	if len(r.errs) > 0 {
+		return r.err()
+	}
+	down := &node{place: n.place, kind: mapping}
+	var said []string
+	for _, f := range facets {
+		if f.said(&cfg) {
+			said = append(said, f.keys...)
+		}
+	}
+	if old := path.get("down"); old != nil && old.kind == mapping {
+		down.pairs = slices.DeleteFunc(slices.Clone(old.pairs), func(p pair) bool {
+			return p.key.text == "netem" || slices.Contains(said, p.key.text)
+		})
+	}
+	down.pairs = append(down.pairs, pair{&node{place: n.place, text: "netem"}, n})
+	rep := replacer{report: r}
+	root := rep.with(f.root, splitKey("path.down", n.place), down)
+	if root == nil {
+		return r.err()
+	}
+	f.root, f.changed = root, true
+	for _, k := range said {
+		f.unsweepBelow("path", "down", k)
+	}
+	return nil
+}
+
+// Mahimahi puts a command line of mahimahi's in the place of the path: "mm-delay 40 mm-link up
+// down". What the file sweeps of its path is swept no more.
+func (f *File) Mahimahi(words string) error {
+	r := &report{}
+	n := flagWords(r, "--mm", words)
+	if n == nil {
+		return r.err()
+	}
+	d := decoder{report: r}
+	d.mahimahi(n, &link{}, &link{})
+	if len(r.errs) > 0 {
+		return r.err()
+	}
+	root := *f.root
+	root.pairs = slices.DeleteFunc(slices.Clone(root.pairs), func(p pair) bool {
+		return p.key.text == "path" || p.key.text == "mm"
+	})
+	root.pairs = append(root.pairs, pair{&node{place: n.place, text: "mm"}, n})
+	f.root, f.changed = &root, true
+	f.unsweepBelow("path")
+	f.unsweepBelow("mm")
+	return nil
+}
+
+// flagWords is what a flag was given as a text of its own; nil: it is reported what is wrong.
+func flagWords(r *report, flag, words string) *node {
+	src := &source{name: flag, flag: true, lines: []string{words}}
+	n := &node{place: place{src, 1, 1, max(1, len([]rune(words)))}, text: words}
+	switch {
+	case strings.ContainsAny(words, "\n\r"):
+		r.add(place{src, 1, 1, 1}, "more than one line", "")
+	case strings.TrimSpace(words) == "":
+		r.add(n.place, "without words", "")
+	default:
+		return n
+	}
+	return nil
+}
+
+// unsweepBelow takes out of what is swept all that changes a key or a part of it.
+func (f *File) unsweepBelow(parts ...string) {
+	f.sweeps = slices.DeleteFunc(slices.Clone(f.sweeps), func(v variable) bool {
+		for _, p := range v.values {
+			for _, c := range p.changes {
+				if c.key.within(parts) {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	nameVariables(f.sweeps)
+}
+
+// within reports whether the key is the one of these parts, or a part of it.
+func (k keyPath) within(parts []string) bool {
+	if len(k.segments) < len(parts) {
+		return false
+	}
+	for i, p := range parts {
+		if s := k.segments[i].text; s != p && s != "*" {
+			return false
+		}
+	}
+	return true
+}
