@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
@@ -61,7 +62,7 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 			return "", err
 		}
 		s := figure.Section{
-			Title: record.Title, Notes: record.Notes, Plots: figure.Plots(record),
+			Title: r.sectionTitle(cell), Notes: record.Notes, Plots: figure.Plots(record),
 		}
 		prefix := recordName(len(r.Cells), cell) + "-"
 		for i := range s.Plots {
@@ -79,6 +80,21 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 	r.File = reportFile
 	report = filepath.Join(r.Dir, reportFile)
 	return report, result.WriteFile(report, text.Bytes())
+}
+
+// sectionTitle names a cell's recorded run, by what is special about it.
+func (r *Results) sectionTitle(cell int) string {
+	var words []string
+	for i, s := range r.Cells[cell].Set {
+		words = append(words, r.shortKey(i)+" "+s.Value)
+	}
+	if len(words) == 0 {
+		words = []string{r.Name}
+	}
+	if r.Cells[cell].Trials > 1 {
+		words = append(words, "the first trial")
+	}
+	return strings.Join(words, ", ")
 }
 
 // figureCells are the cells as figures want them.

@@ -9,6 +9,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/trace"
 )
 
+// writeXplots writes the time-sequence graphs of a record's flows for xplot.
+func writeXplots(dir, name string, r *result.Record) error {
+	for i := range r.Flows {
+		f := &r.Flows[i]
+		text := result.Xplot(r.Title+", "+f.Name+" (time sequence graph)", f)
+		if text == nil {
+			continue
+		}
+		if err := result.WriteFile(result.XplotPath(dir, name, i), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // writeLogs writes what the links of a record did as logs that mahimahi's programs read.
 func writeLogs(dir, name string, r *result.Record) error {
 	for i := range r.Links {

@@ -151,7 +151,8 @@ func playRun(s *Study, j job, o Options, shelf *play.Shelf) (t *result.Trial, er
 		return nil, fmt.Errorf("%v: %w", j, err)
 	}
 	if record != nil { // which is there when its last file is
-		if err = writeLogs(o.Dir, name, record); err == nil {
+		if err = errors.Join(writeLogs(o.Dir, name, record),
+			writeXplots(o.Dir, name, record)); err == nil {
 			err = result.WriteRecord(o.Dir, name, record)
 		}
 	}

@@ -49,6 +49,24 @@ func (a Axis) sound() Axis {
 
 // ticks are the axis' numbers: as many as fit into a length if they may be so near to each other.
 func (a *Axis) ticks(length float64, apart func(label string) float64) []tick {
+	if !(a.Per > 0) || len(a.Names) > 0 {
+		return a.plainTicks(length, apart)
+	}
+	inUnit := *a
+	inUnit.Min, inUnit.Max = a.Min/a.Per, a.Max/a.Per
+	inUnit.At = nil
+	for _, v := range a.At {
+		inUnit.At = append(inUnit.At, v/a.Per)
+	}
+	list := inUnit.plainTicks(length, apart)
+	for i := range list {
+		list[i].value *= a.Per
+	}
+	return list
+}
+
+// plainTicks are numbers of the axis' own values.
+func (a *Axis) plainTicks(length float64, apart func(label string) float64) []tick {
 	if len(a.At) > 0 {
 		if list := a.given(); a.fits(list, length, apart) {
 			return list
@@ -69,7 +87,8 @@ func (a *Axis) given() []tick {
 		if v >= a.Min && v <= a.Max {
 			short := strconv.FormatFloat(v, 'f', -1, 64)
 			_, fraction, _ := strings.Cut(short, ".")
-			list = append(list, tick{v, format(v, min(len(fraction), 4))})
+			digits := max(0, 2-int(math.Floor(math.Log10(math.Max(math.Abs(v), 1e-12)))))
+			list = append(list, tick{v, format(v, min(len(fraction), digits, 6))})
 		}
 	}
 	return list
@@ -159,14 +178,44 @@ func (a *Axis) decades(n int) []tick {
 	return list
 }
 
-// format writes a number with a true minus, and those that are long in powers of ten.
+// format writes a number with a true minus, a large one with the prefix that engineers give it, a
+// very small one in powers of ten.
 func format(value float64, decimals int) string {
 	s := strconv.FormatFloat(value, 'f', decimals, 64)
-	if magnitude := math.Abs(value); value != 0 && (magnitude >= 1e6 || magnitude < 1e-4) {
-		s = strconv.FormatFloat(value, 'g', 3, 64)
+	switch magnitude := math.Abs(value); {
+	case value == 0:
+	case magnitude >= 1e15 || magnitude < 1e-4:
+		s = powers(value)
+	case magnitude >= 1e6:
+		at := int(math.Log10(magnitude)+1e-9) / 3
+		s = strconv.FormatFloat(value/math.Pow(1000, float64(at)), 'g', 4, 64) +
+			" " + string("kMGT"[at-1])
 	}
-	if s[0] == '-' {
-		s = "−" + s[1:]
+	return strings.Replace(s, "-", "−", 1)
+}
+
+// powers writes a number with a power of ten: 2·10⁻⁵.
+func powers(value float64) string {
+	digits, power, _ := strings.Cut(strconv.FormatFloat(value, 'e', -1, 64), "e")
+	if len(digits) > 4 {
+		digits, power, _ = strings.Cut(strconv.FormatFloat(value, 'e', 2, 64), "e")
 	}
-	return s
+	n, _ := strconv.Atoi(power) // strconv wrote it
+	raised := strings.Map(func(r rune) rune {
+		switch r {
+		case '-':
+			return '⁻'
+		case '1':
+			return '¹'
+		case '2':
+			return '²'
+		case '3':
+			return '³'
+		}
+		return '⁰' + r - '0'
+	}, strconv.Itoa(n))
+	if digits == "1" {
+		return "10" + raised
+	}
+	return digits + "·10" + raised
 }

@@ -35,7 +35,7 @@ func TestTicksOfALinearAxis(t *testing.T) {
 		{0, 7, []string{"0", "1", "2", "3", "4", "5", "6", "7"}},
 		{1195.7, 1237.8, []string{"1200", "1210", "1220", "1230"}},
 		{-0.02, 0.05, []string{"−0.02", "0.00", "0.02", "0.04"}},
-		{0, 3e7, []string{"0", "5e+06", "1e+07", "1.5e+07", "2e+07", "2.5e+07", "3e+07"}},
+		{0, 3e7, []string{"0", "5 M", "10 M", "15 M", "20 M", "25 M", "30 M"}},
 	} {
 		assert.Equal(t, c.want, labels(linear(c.least, c.greatest, 7)))
 	}
@@ -49,11 +49,36 @@ func TestTicksOfALogarithmicAxis(t *testing.T) {
 	}{
 		{0.1, 4, 8, []string{"0.1", "0.2", "0.5", "1", "2"}},
 		{1, 1e4, 8, []string{"1", "10", "100", "1000", "10000"}},
-		{1e-6, 1e6, 5, []string{"1e-06", "0.001", "1", "1000", "1e+06"}},
+		{1e-6, 1e6, 5, []string{"10⁻⁶", "0.001", "1", "1000", "1 M"}},
 	} {
 		a := Axis{Min: c.least, Max: c.greatest, Log: true}
 		assert.Equal(t, c.want, labels(a.decades(c.n)))
 	}
+}
+
+// Numbers are engineers': a prefix above a million, powers of ten below a ten thousandth.
+func TestNumbersOfAnyMagnitude(t *testing.T) {
+	for v, want := range map[float64]string{
+		5_185_067: "5.185 M", 1e9: "1 G", 2.5e12: "2.5 T", 1e6: "1 M", 999_999: "999999",
+		2e-5: "2·10⁻⁵", 1e-13: "10⁻¹³", -3e15: "−3·10¹⁵", 0.001: "0.001", 0: "0.000",
+	} {
+		decimals := 0
+		if v < 1 {
+			decimals = 3
+		}
+		assert.Equal(t, want, format(v, decimals))
+	}
+}
+
+// An axis of seconds can have numbers that are milliseconds, at the same places.
+func TestAnAxisInAnotherUnit(t *testing.T) {
+	apart := func(string) float64 { return 20 }
+	a := Axis{Max: 0.15, Per: 1e-3}
+	list := a.ticks(120, apart)
+	assert.Equal(t, []string{"0", "50", "100", "150"}, labels(list))
+	assert.InDelta(t, 0.05, list[1].value, 1e-12)
+	a = Axis{Max: 1e8, Per: 1e6, At: []float64{5_185_067, 37_629_571, 92_339_236}}
+	assert.Equal(t, []string{"5.19", "37.6", "92.3"}, labels(a.ticks(500, apart)))
 }
 
 func TestNumbersOfAnAxisDoNotTouch(t *testing.T) {

@@ -30,6 +30,7 @@ type Panel struct {
 	Rules   []Rule
 	Moments []Moment
 	Strips  []Strip
+	Names   []Name
 }
 
 // Axis is a direction of a panel.
@@ -42,6 +43,9 @@ type Axis struct {
 	Names []string
 	// At is where numbers stand, if all of them have room.
 	At []float64
+	// Per is what a number on the axis stands for: 0.001 for values in seconds with a label that
+	// says milliseconds; 0: 1.
+	Per float64
 	// Bare axes have neither numbers nor a label: those of the panel beneath count.
 	Bare bool
 }
@@ -71,7 +75,11 @@ type Layer struct {
 	Dash    bool
 	Opacity float64 // of what is filled; 0: 1, or 0.25 for a Shape
 	Text    string  // of Letters
-	Points  []Point // in order of X for all but Dots, Letters, Crosses and Shapes
+	Beside  bool    // Letters stand to the left of their points, not above them
+	// Least is how long a piece of a Line is drawn at the least, in points: what is shorter than
+	// a picture can show is seen all the same.
+	Least  float64
+	Points []Point // in order of X for all but Dots, Letters, Crosses and Shapes
 }
 
 // Point is a point, in the units of the axes or in those of the page.
@@ -85,6 +93,13 @@ type Rule struct {
 	Value float64
 	// Steps are the levels that it had before, if it changes; Value is the last of them.
 	Steps []Point
+	Text  string
+	Paint Paint
+}
+
+// Name is a word beside a point: it takes the side where it has room.
+type Name struct {
+	X, Y  float64
 	Text  string
 	Paint Paint
 }

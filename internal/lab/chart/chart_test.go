@@ -192,3 +192,41 @@ func TestAxesThatCannotBeDrawn(t *testing.T) {
 		require.NoError(t, f.WritePNG(&bytes.Buffer{}))
 	}
 }
+
+// What is shorter than a picture can show is as long as it has to be, at the panel's edge too.
+func TestAShortPieceIsSeen(t *testing.T) {
+	brief := []Point{
+		{X: 5, Y: 1}, {X: 5.0001, Y: 1}, {X: math.NaN()}, {X: 9.9999, Y: 2}, {X: 10, Y: 2},
+	}
+	panel := Panel{X: Axis{Max: 10}, Y: Axis{Max: 3}, Layers: []Layer{
+		{Kind: Line, Paint: Blue, Points: brief, Least: 2},
+	}}
+	f := Figure{Rows: []Row{{Panels: []Panel{panel}}}}
+	svg := svgOf(t, &f)
+	requireWithin(t, svg)
+	for _, e := range elements(t, svg) {
+		if strings.Contains(e.attr["stroke"], Blue.String()) {
+			assert.Equal(t, 2, strings.Count(e.attr["d"], "h20"), e.attr["d"])
+			return
+		}
+	}
+	require.Fail(t, "there is no line")
+}
+
+// Words beside points neither touch each other nor leave the panel.
+func TestNamesHaveRoom(t *testing.T) {
+	panel := Panel{X: Axis{Max: 10}, Y: Axis{Max: 10}}
+	for _, at := range []float64{5, 5.05, 5.1, 9.9} {
+		panel.Names = append(panel.Names, Name{X: at, Y: 5, Text: "a name", Paint: Ink})
+	}
+	f := Figure{Rows: []Row{{Panels: []Panel{panel}}}}
+	svg := svgOf(t, &f)
+	requireWithin(t, svg)
+	places := map[string]bool{}
+	for _, e := range elements(t, svg) {
+		if e.name == "text" && e.text == "a name" {
+			places[e.attr["x"]+" "+e.attr["y"]] = true
+		}
+	}
+	assert.Len(t, places, 4)
+}

@@ -25,6 +25,7 @@ func (l *layout) draw(c canvas) {
 			p.drawLayer(c, &p.Layers[i])
 		}
 		p.drawRules(c)
+		p.drawNames(c)
 		p.drawMoments(c)
 		p.drawAxes(c)
 		p.drawStrips(c)

@@ -21,9 +21,13 @@ func (p *placed) drawLayer(c canvas, l *Layer) {
 		c.stroke(p.bars(l), l.pen())
 	case Letters:
 		style := lettering{size: smallSize, anchor: middle, bold: true, paint: l.Paint}
+		across, up := 0.0, 2.0
+		if l.Beside {
+			style.anchor, across, up = end, 2, -0.36*smallSize
+		}
 		at := p.scattered(l)
 		for _, q := range at[:min(len(at), mostLetters)] {
-			q.Y -= 2
+			q.X, q.Y = q.X-across, q.Y-up
 			c.text(Clean(l.Text, 20), q, style)
 		}
 	case Crosses:
@@ -86,9 +90,21 @@ func (p *placed) lines(l *Layer) [][]Point {
 		if l.Kind == Steps {
 			line = stairs(line)
 		}
-		lines = append(lines, p.inside.clip(line)...)
+		for _, part := range p.inside.clip(line) {
+			lines = append(lines, p.stretched(part, l.Least))
+		}
 	}
 	return lines
+}
+
+// stretched is a level line as long as it has to be seen, within the panel.
+func (p *placed) stretched(line []Point, least float64) []Point {
+	first, last := line[0], line[len(line)-1]
+	if last.X-first.X >= least {
+		return line
+	}
+	from := min(first.X, p.inside.right-least)
+	return []Point{{X: from, Y: first.Y}, {X: from + least, Y: last.Y}}
 }
 
 // stairs puts a corner between each point and the next.

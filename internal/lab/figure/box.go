@@ -24,8 +24,17 @@ func boxPlot(c *compared) (Plot, bool) {
 		return Plot{}, false
 	}
 	p := Plot{Name: "spread", Title: "How runs differ"}
+	single := !slices.ContainsFunc(c.cells, func(c Cell) bool {
+		return len(c.Trials) >= fewestRuns
+	})
+	if single && len(c.cells) < 2 {
+		return Plot{}, false
+	}
 	p.Caption = "Each run is a dot; the box holds the middle half of them, the line in it is the " +
 		"median, and the whiskers reach to the last run within one and a half times the box."
+	if single {
+		p.Title, p.Caption = "Cell beside cell", "Each dot is a run."
+	}
 	var kinds [][]chart.Panel // of panels with the same rows
 	for _, m := range c.metrics {
 		panel, ok := c.boxPanel(m)
@@ -65,16 +74,16 @@ func (p *Plot) addBoxes(row []chart.Panel) {
 func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 	list := c.series(m, "")
 	list = list[:min(len(list), mostBoxes)]
-	enough, different := false, false
+	enough, different := false, false // between runs or cells
 	least, greatest := math.Inf(1), math.Inf(-1)
 	var names []string
 	for _, s := range list {
 		names = append(names, cmp.Or(s.name, "all"))
 		for _, g := range s.groups {
 			t := g.numbers[m]
-			enough = enough || len(t.values) >= fewestRuns
+			enough = enough || len(t.values) > 0
 			for _, v := range t.values {
-				different = different || v != t.values[0]
+				different = different || v != least && !math.IsInf(least, 0)
 				least, greatest = min(least, v), max(greatest, v)
 			}
 		}
@@ -82,7 +91,7 @@ func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 	if !enough || !different {
 		return chart.Panel{}, false
 	}
-	u := scaleOf(definition(m).Unit, greatest)
+	u := axisScale(definition(m).Unit, greatest)
 	p := chart.Panel{
 		X: chart.Axis{Label: labelled(m, u)},
 		Y: chart.Axis{Names: names, Reversed: true},
@@ -107,6 +116,10 @@ func boxLayers(values []float64, row float64, paint chart.Paint, u unit) []chart
 	}
 	runs := chart.Layer{Kind: chart.Dots, Paint: paint, Width: 1.8, Points: dots}
 	if len(values) < fewestRuns {
+		runs.Width = 4
+		for i := range runs.Points {
+			runs.Points[i].Y = row
+		}
 		return []chart.Layer{runs}
 	}
 	s := stat.Describe(values, 0)

@@ -59,6 +59,25 @@ func (c *Cell) groups(index int) []group {
 	}))
 }
 
+// crowded reports whether a cell has so many flows that a table sums them up.
+func (c *Cell) crowded() bool {
+	return len(c.Trials) > 0 && len(c.Trials[0].Flows) >= result.CrowdSize
+}
+
+// crowd are the least, the median and the most of each kind of a cell's flows.
+func (c *Cell) crowd(index int) []group {
+	var list []group
+	for _, label := range c.Trials[0].Labels() {
+		for i := range 3 {
+			list = append(list, gather(index, c.Trials, func(t *result.Trial) *result.Flow {
+				three := t.Crowd(label)
+				return &three[i]
+			}))
+		}
+	}
+	return list
+}
+
 func gather(
 	index int, trials []*result.Trial, part func(*result.Trial) *result.Flow,
 ) group {
@@ -205,6 +224,23 @@ var metricWords = map[result.Metric]string{
 	result.Losses:      "packets lost",
 	result.Marks:       "packets marked",
 	result.Packets:     "packets of all hosts",
+	result.Drops:       "packets dropped or lost",
+
+	result.ClientSent:    "client's packets",
+	result.ClientData:    "client's data packets",
+	result.ClientAcks:    "client's acknowledgments",
+	result.ClientPackets: "client's data, once each",
+	result.ServerSent:    "server's packets",
+	result.ServerData:    "server's data packets",
+	result.ObjectMean:    "mean time of an object",
+	result.SmallMean:     "mean time of small objects",
+	result.SmallLast:     "time of the last small object",
+	result.LargeMean:     "mean time of large objects",
+	result.LargeLast:     "time of the last large object",
+
+	result.NotebookThroughput: "new ACKs × 80",
+	result.NotebookAcks:       "acknowledgments",
+	result.NotebookDuplicates: "share of duplicate ACKs",
 }
 
 // title is a metric in words.
@@ -217,7 +253,7 @@ func title(m result.Metric) string {
 
 // labelled is a metric with its unit, which is left out where its name has it.
 func labelled(m result.Metric, u unit) string {
-	if strings.Contains(title(m), u.name) || u.name == "packets" {
+	if u.name == "packets" || slices.Contains(strings.Fields(title(m)), u.name) {
 		return title(m)
 	}
 	return joined(title(m), u.name)

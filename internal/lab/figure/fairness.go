@@ -30,6 +30,9 @@ func fairnessPlots(v *view) []Plot {
 		return nil
 	}
 	p := Plot{Name: "fairness", Title: "Fairness"}
+	if mean, _ := meanOver(jain, v.end); !infinite(mean) {
+		p.Finding = "Jain's index is " + digits(mean) + " in the mean over time"
+	}
 	p.Caption = fmt.Sprintf("Jain's index of what the receiving applications got in steps of %s, "+
 		"of the flows that had begun: 1 is fair, 1/%d all for one.", plain(width, "s"), len(flows))
 	over := chart.Panel{
@@ -110,15 +113,19 @@ func (v *view) phasePanel(flows []*flow, rates [][]float64, width float64) chart
 		X: chart.Axis{Label: flows[0].title() + ", " + u.name, Max: top},
 		Y: chart.Axis{Label: flows[1].title() + ", " + u.name, Max: top},
 		Layers: []chart.Layer{{
-			Name: "fair", Kind: chart.Line, Paint: chart.Soft, Width: 0.8, Dash: true,
+			Kind: chart.Line, Paint: chart.Soft, Width: 0.8, Dash: true,
 			Points: []chart.Point{{}, {X: top, Y: top}},
 		}},
+		Names: []chart.Name{{X: 0.92 * top, Y: 0.92 * top, Text: "fair", Paint: chart.Soft}},
 	}
 	if capacity > 0 {
 		full := u.of(capacity)
 		p.Layers = append(p.Layers, chart.Layer{
-			Name: "full", Kind: chart.Line, Paint: chart.Soft, Width: 0.8,
+			Kind: chart.Line, Paint: chart.Soft, Width: 0.8,
 			Points: []chart.Point{{Y: full}, {X: full}},
+		})
+		p.Names = append(p.Names, chart.Name{
+			X: 0.88 * full, Y: 0.12 * full, Text: "full", Paint: chart.Soft,
 		})
 	}
 	p.Layers = append(p.Layers, chart.Layer{

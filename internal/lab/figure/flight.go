@@ -31,8 +31,8 @@ func flightPlots(v *view) []Plot {
 	if outside == "" {
 		p.Caption += ", beside the window that the receiver offers (rwnd)."
 	} else {
-		p.Caption += "; the window that the receiver offers is not reached: " + outside +
-			" at least."
+		p.Caption += "; the window that the receiver offers, " + outside + " at the least, never " +
+			"decides."
 	}
 	alike(panels)
 	p.chart = v.stacked(panels, heightOf(len(panels)))
@@ -54,13 +54,14 @@ func (v *view) flightPanel(f *flow) (p chart.Panel, above string, ok bool) {
 	if most(flight) == 0 {
 		return p, "", false
 	}
-	least := 0.0
-	for _, q := range offered {
+	least, near := 0.0, false
+	for i, q := range offered {
 		if q.Y > 0 && (least == 0 || q.Y < least) {
 			least = q.Y
 		}
+		// It decides, or nearly, in place of the window beside it.
+		near = near || q.Y > 0 && cwnd[i].Y > 0 && q.Y < 1.1*cwnd[i].Y
 	}
-	near := least > 0 && least < 1.5*top
 	if near {
 		top = max(top, min(most(offered), 1.5*top))
 	} else if least > 0 {
@@ -81,7 +82,7 @@ func (v *view) flightPanel(f *flow) (p chart.Panel, above string, ok bool) {
 	}
 	if near {
 		p.Layers = append(p.Layers, chart.Layer{
-			Name: "rwnd", Kind: chart.Steps, Paint: chart.Ink, Width: 0.8, Dash: true,
+			Name: "rwnd", Kind: chart.Steps, Paint: chart.Ink, Width: 0.6,
 			Points: scale(offered, u),
 		})
 	}

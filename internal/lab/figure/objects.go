@@ -12,6 +12,9 @@ import (
 // mostObjects is how many objects a panel shows: the first ones.
 const mostObjects = 200
 
+// leastMark is how long an object is drawn at the least, in points.
+const leastMark = 1.6
+
 // objectPlots are when each object was asked for and complete, flow under flow.
 func objectPlots(v *view) []Plot {
 	if len(v.Objects) == 0 {
@@ -30,23 +33,24 @@ func objectPlots(v *view) []Plot {
 	names = names[:min(len(names), 2*mostPanels)]
 	axis := v.time()
 	if last > 0 && last < v.end {
-		axis.Max = 1.02 * last
+		axis = timeAxis(0, 1.02*last)
 	}
 	p := Plot{Name: "objects", Title: "Objects"}
 	p.Caption = "From when each object was asked for to when its last byte had arrived, in the " +
-		"order of completion, the largest ones thick."
+		"order of completion, the small ones dark. What took less than the picture can show is " +
+		"as long as its shortest mark."
 	p.chart = chart.Figure{}
 	unfinished := false
 	for i, name := range names {
-		panel := v.objectPanel(name, byFlow[name])
+		height := min(240, max(40, 4*float64(len(byFlow[name]))))
+		if len(names) > 2 {
+			height = min(height, 75)
+		}
+		panel := v.objectPanel(name, byFlow[name], height)
 		panel.X = axis
 		panel.X.Bare = i < len(names)-1
 		for _, o := range byFlow[name] {
 			unfinished = unfinished || !o.Done
-		}
-		height := min(150, max(40, 4*float64(len(byFlow[name]))))
-		if len(names) > 2 {
-			height = min(height, 75)
 		}
 		p.chart.Rows = append(p.chart.Rows, chart.Row{Height: height, Panels: []chart.Panel{panel}})
 	}
@@ -56,7 +60,7 @@ func objectPlots(v *view) []Plot {
 	return []Plot{p}
 }
 
-func (v *view) objectPanel(name string, objects []result.Object) chart.Panel {
+func (v *view) objectPanel(name string, objects []result.Object, height float64) chart.Panel {
 	slices.SortStableFunc(objects, func(a, b result.Object) int {
 		if a.Done != b.Done {
 			if a.Done {
@@ -83,10 +87,14 @@ func (v *view) objectPanel(name string, objects []result.Object) chart.Panel {
 			Label: "object", Min: 0.2, Max: float64(len(objects)) + 1, Reversed: true,
 		},
 	}
+	thick := min(2.4, 0.8*height/float64(len(objects)))
 	layers := [3]chart.Layer{
-		{Name: "large", Kind: chart.Line, Paint: paint, Width: 2.4},
-		{Name: "small", Kind: chart.Line, Paint: paint.Tint(0.25), Width: 1.1},
-		{Name: "not complete", Kind: chart.Line, Paint: chart.Ink, Width: 1, Dash: true},
+		{Name: "large", Kind: chart.Line, Paint: paint, Width: thick, Least: leastMark},
+		{Name: "small", Kind: chart.Line, Paint: paint.Tint(-0.45), Width: thick, Least: leastMark},
+		{
+			Name: "not complete", Kind: chart.Line, Paint: chart.Ink, Width: min(1, thick),
+			Dash: true,
+		},
 	}
 	mixed := false
 	for i, o := range objects {

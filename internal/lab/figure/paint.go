@@ -25,6 +25,10 @@ var paints = map[string]chart.Paint{
 	"rdt":     chart.Vermillion,
 	"tcp":     chart.Blue,
 	"quic":    chart.Purple,
+	// The orders in which TCP sends objects.
+	"sequential":  chart.Blue,
+	"interleaved": chart.Sky,
+	"parallel":    chart.Purple,
 }
 
 // strangers are the colours of what has none of its own.
@@ -54,17 +58,49 @@ func PaintOf(label string) chart.Paint {
 	return strangers[h.Sum32()%uint32(len(strangers))]
 }
 
-// shades are the colours of labels in their order: who shares a colour has another shade of it.
+// shades are the colours of labels in their order: who shares a colour has another shade of it. Of
+// more than three alike nobody could tell which shade is which: they are a ramp from dark to light,
+// in their order, of all colours if there are no others, and of their own beside others.
 func shades(labels []string) []chart.Paint {
-	steps := [mostCurves]float64{
-		0, -0.4, 0.45, -0.2, 0.25, -0.6, 0.6, -0.3, 0.35, -0.5, 0.15, -0.1,
+	alike := map[chart.Paint]int{}
+	for _, label := range labels {
+		alike[PaintOf(label)]++
 	}
 	seen := map[chart.Paint]int{}
 	list := make([]chart.Paint, len(labels))
 	for i, label := range labels {
 		p := PaintOf(label)
-		list[i] = p.Tint(steps[seen[p]%len(steps)])
+		n, at := alike[p], seen[p]
 		seen[p]++
+		switch {
+		case n <= mostShades:
+			list[i] = p.Tint([mostShades]float64{0, -0.4, 0.45}[at])
+		case len(alike) == 1:
+			list[i] = ramp(float64(at) / float64(n-1))
+		default:
+			list[i] = p.Tint(-0.65 + 1.3*float64(at)/float64(n-1))
+		}
 	}
 	return list
+}
+
+// mostShades is how many of one colour have shades that are no ramp.
+const mostShades = 3
+
+// stops are points of viridis, van der Walt and Smith's map for matplotlib: its lightness grows
+// evenly, also for who sees no red or no green. Its last part is too light for lines on paper.
+var stops = []uint32{
+	0x440154, 0x482878, 0x3e4a89, 0x31688e, 0x26828e, 0x1f9e89, 0x35b779, 0x6dcd59,
+}
+
+// ramp is the colour at a share of the way from dark to light.
+func ramp(share float64) chart.Paint {
+	at := min(max(share, 0), 1) * float64(len(stops)-1)
+	i := min(int(at), len(stops)-2)
+	part := at - float64(i)
+	mix := func(shift uint) uint32 {
+		a, b := float64(stops[i]>>shift&0xff), float64(stops[i+1]>>shift&0xff)
+		return uint32(a+(b-a)*part+0.5) << shift
+	}
+	return chart.RGB(mix(16) | mix(8) | mix(0))
 }

@@ -3,6 +3,7 @@ package figure
 import (
 	"io"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
@@ -13,8 +14,17 @@ import (
 type Plot struct {
 	Name    string // of its files
 	Title   string
-	Caption string // what one sees, and how it was measured
+	Finding string // what one can see in it, with its numbers; empty: nothing short
+	Caption string // what is drawn, and how it was measured
 	chart   chart.Figure
+}
+
+// heading is what the plot is called: what it shows, and what one can see in it.
+func (p *Plot) heading() string {
+	if p.Finding == "" {
+		return p.Title
+	}
+	return p.Title + ": " + p.Finding
 }
 
 // WriteSVG draws the plot as SVG.
@@ -34,7 +44,7 @@ func Plots(rec *result.Record) []Plot {
 		plots = append(plots, draw(v)...)
 	}
 	for i := range plots {
-		plots[i].chart.Alt = plots[i].Title + ". " + plots[i].Caption
+		plots[i].chart.Alt = plots[i].heading() + ". " + plots[i].Caption
 	}
 	return plots
 }
@@ -57,6 +67,7 @@ type view struct {
 type flow struct {
 	*result.FlowRecord
 	index int
+	alone bool // in its run
 	paint chart.Paint
 	// link carries its data; nil: it was not seen.
 	link *result.LinkRecord
@@ -81,7 +92,9 @@ func newView(rec *result.Record) *view {
 	}
 	paints := shades(labels)
 	for i := range rec.Flows {
-		f := flow{FlowRecord: &rec.Flows[i], index: i, paint: paints[i]}
+		f := flow{
+			FlowRecord: &rec.Flows[i], index: i, paint: paints[i], alone: len(rec.Flows) == 1,
+		}
 		f.findLink(rec.Links)
 		v.flows = append(v.flows, f)
 	}
@@ -176,11 +189,11 @@ func (f *flow) payload() float64 {
 
 // title is what a panel of the flow is called.
 func (f *flow) title() string {
-	if f.Name == "" || f.Name == f.Label {
-		return f.Label
-	}
-	if f.Label == "" {
+	switch {
+	case f.Label == "" || strings.HasPrefix(f.Name, f.Label+"-"):
 		return f.Name
+	case f.Name == "" || f.Name == f.Label || f.alone:
+		return f.Label
 	}
 	return f.Name + " (" + f.Label + ")"
 }
@@ -210,8 +223,13 @@ func (v *view) baseRTT(f *flow) float64 {
 }
 
 // time is the axis that figures over time have.
-func (v *view) time() chart.Axis {
-	return chart.Axis{Label: "time, s", Min: 0, Max: v.end}
+func (v *view) time() chart.Axis { return timeAxis(0, v.end) }
+
+// timeAxis is a stretch of seconds, with numbers that a person reads: those of a transfer that is
+// over in a tenth of a second are milliseconds.
+func timeAxis(from, to float64) chart.Axis {
+	u := spanScale(to)
+	return chart.Axis{Label: "time, " + u.name, Min: from, Max: to, Per: u.size}
 }
 
 func (v *view) moments() []chart.Moment {

@@ -157,7 +157,7 @@ func TestThroughputWithoutLinksIsWhatArrived(t *testing.T) {
 	rec.Links = nil
 	p := plotOf(t, Plots(rec), "throughput")
 	assert.Contains(t, p.Caption, "receiving applications")
-	flow := layer(t, &p.chart.Rows[0].Panels[0], "a (reno)")
+	flow := layer(t, &p.chart.Rows[0].Panels[0], "reno")
 	assert.InDelta(t, 9.65, flow.Points[len(flow.Points)/2].Y, 0.3)
 }
 

@@ -52,10 +52,16 @@ func measure(texts []string) (quantities, bool) {
 		same = same && m[2] == first
 	}
 	if same {
-		if u, ok := baseUnits[first]; ok && u.name == "bit/s" {
-			first += "/s"
+		u, ok := baseUnits[first]
+		if ok && slices.Max(values) < longNumber { // as they were written
+			if u.name == "bit/s" {
+				first += "/s"
+			}
+			return quantities{values, first}, true
 		}
-		return quantities{values, first}, true
+		if !ok {
+			return quantities{values, first}, true
+		}
 	}
 	greatest := 0.0
 	for i := range values {
@@ -75,6 +81,10 @@ func measure(texts []string) (quantities, bool) {
 	}
 	return quantities{values, u.name}, true
 }
+
+// longNumber is from where on a number reads better in a larger unit than the one that it was
+// written in: 5185067B is 5.19 MB.
+const longNumber = 10_000
 
 // Quantity reads a number with its unit, such as 211.3 ms, in a metric's unit, which is seconds
 // then. It is false if it is none.

@@ -1,6 +1,8 @@
 package figure
 
 import (
+	"fmt"
+
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
@@ -8,19 +10,47 @@ import (
 // queuePlots are the queues of the links over time, and how long packets waited in them.
 func queuePlots(v *view) []Plot {
 	var plots []Plot
-	for i := range v.links {
-		if p, ok := v.queuePlot(&v.links[i]); ok {
-			plots = append(plots, p)
+	for _, data := range []bool{true, false} { // first those that carry the data
+		for i := range v.links {
+			if v.carries(&v.links[i]) != data {
+				continue
+			}
+			if p, ok := v.queuePlot(&v.links[i]); ok {
+				plots = append(plots, p)
+			}
 		}
 	}
 	return plots
+}
+
+// carries reports whether a link is the way of some flow's data.
+func (v *view) carries(l *result.LinkRecord) bool {
+	for i := range v.flows {
+		if v.flows[i].link == l {
+			return true
+		}
+	}
+	return false
+}
+
+// negligible is the share of a round trip that is too short a wait to be worth a figure.
+const negligible = 0.01
+
+// waited reports whether a queue was long enough to be looked at: something was dropped there, or
+// waited for more than a small part of a round trip.
+func (v *view) waited(q *queue) bool {
+	return len(q.drops) > 0 || most(q.waits) > negligible*v.RTT.Seconds()
 }
 
 // queue is what was seen of a queue.
 type queue struct {
 	depth, waits []chart.Point
 	drops, marks []float64
+	lost         []float64 // on the wire behind it
 }
+
+// lostOnTheWire is the reason of a drop that is the path's loss and not its queue's.
+const lostOnTheWire = "loss"
 
 func watch(l *result.LinkRecord) queue {
 	q := queue{depth: make([]chart.Point, 0, len(l.Events))}
@@ -34,6 +64,10 @@ func watch(l *result.LinkRecord) queue {
 			q.depth = append(q.depth, chart.Point{X: at, Y: float64(max(e.Queued, 0))})
 			q.waits = append(q.waits, chart.Point{X: at, Y: max(0, e.Wait.Seconds())})
 		case result.Drop:
+			if e.Why == lostOnTheWire {
+				q.lost = append(q.lost, at)
+				continue
+			}
 			q.drops = append(q.drops, at)
 			// What is dropped as it comes was seen to come, but never stood there.
 			if n := len(q.depth); n > 0 && q.depth[n-1].X == at {
@@ -51,21 +85,28 @@ func watch(l *result.LinkRecord) queue {
 func (v *view) queuePlot(l *result.LinkRecord) (Plot, bool) {
 	q := watch(l)
 	deepest, longest := most(q.depth), most(q.waits)
-	if deepest == 0 && longest == 0 {
+	if deepest == 0 && longest == 0 || !v.waited(&q) {
 		return Plot{}, false
 	}
 	p := Plot{Name: "queue", Title: "Queue of the bottleneck"}
 	if l.Name != "down" {
-		p.Name, p.Title = "queue-"+fileName(l.Name), "Queue of the link "+l.Name
+		p.Name = "queue-" + fileName(l.Name)
 	}
-	p.Caption = "What stood in the queue, and how long each packet that left had waited there."
+	if !v.carries(l) {
+		p.Title = "Queue of the link " + l.Name + ", the way of the acknowledgments"
+	}
+	p.Finding = fmt.Sprintf("packets wait %s at the most", amount(longest, "s"))
+	if n := len(q.drops); n == 0 {
+		p.Finding += ", and none is dropped"
+	}
+	layers, how := v.depthLayers(&q, byteScale(deepest))
+	p.Caption = "What stood in the queue" + how +
+		", and how long each packet that left had waited there."
 	limit := float64(l.Limit)
 	bytes, seconds := byteScale(deepest), spanScale(longest)
 	depth := chart.Panel{
 		X: v.time(), Y: chart.Axis{Label: "queue, " + bytes.name, Max: 1.06 * bytes.of(deepest)},
-		Layers: []chart.Layer{{
-			Kind: chart.Steps, Paint: chart.Soft, Width: 0.7, Points: scale(q.depth, bytes),
-		}},
+		Layers: layers,
 	}
 	if limit > 0 && limit <= 3*deepest {
 		depth.Rules = []chart.Rule{{Value: bytes.of(limit), Text: "limit", Paint: chart.Soft}}
@@ -89,7 +130,13 @@ func (v *view) queuePlot(l *result.LinkRecord) (Plot, bool) {
 		last.Strips = append(last.Strips, chart.Strip{
 			Name: "dropped", Paint: chart.Vermillion, At: q.drops,
 		})
-		p.Caption += " Ticks: what was dropped."
+		p.Caption += " Ticks: what it dropped."
+	}
+	if len(q.lost) > 0 {
+		last.Strips = append(last.Strips, chart.Strip{
+			Name: "lost", Paint: chart.Soft, At: q.lost,
+		})
+		p.Caption += " Ticks of loss: what the wire behind it lost."
 	}
 	if len(q.marks) > 0 {
 		last.Strips = append(last.Strips, chart.Strip{
@@ -98,6 +145,44 @@ func (v *view) queuePlot(l *result.LinkRecord) (Plot, bool) {
 	}
 	p.chart = v.stacked(panels, 90)
 	return p, true
+}
+
+// depthBins is how many steps a queue of many changes is summed up in.
+const depthBins = 240
+
+// depthLayers are a queue's depth: each change, or, where those would be a black area, the mean of
+// each step over a band from the least to the most. how says which.
+func (v *view) depthLayers(q *queue, u unit) (layers []chart.Layer, how string) {
+	if len(q.depth) <= 4*depthBins {
+		return []chart.Layer{{
+			Kind: chart.Steps, Paint: chart.Soft, Width: 0.7, Points: scale(q.depth, u),
+		}}, ""
+	}
+	width := v.end / depthBins
+	var mean, band []chart.Point
+	at, i := 0.0, 0 // what stands there, and the next change
+	for n := range depthBins {
+		from, to := float64(n)*width, float64(n+1)*width
+		low, high, sum, since := at, at, 0.0, from
+		for ; i < len(q.depth) && q.depth[i].X < to; i++ {
+			d := q.depth[i]
+			sum += at * max(0, d.X-since)
+			at, since = d.Y, max(since, d.X)
+			low, high = min(low, at), max(high, at)
+		}
+		sum += at * (to - since)
+		mean = append(mean, chart.Point{X: from, Y: u.of(sum / width)})
+		band = append(band, chart.Point{X: from, Y: u.of(high), Low: u.of(low)})
+	}
+	for _, list := range []*[]chart.Point{&mean, &band} {
+		end := (*list)[len(*list)-1]
+		end.X = v.end
+		*list = append(*list, end)
+	}
+	return []chart.Layer{
+		{Name: "least to most", Kind: chart.Blocks, Paint: chart.Grey, Opacity: 0.3, Points: band},
+		{Name: "mean", Kind: chart.Steps, Paint: chart.Ink, Width: 0.7, Points: mean},
+	}, fmt.Sprintf(" in steps of %s, the mean and between which limits", amount(width, "s"))
 }
 
 // scale changes the unit of some points.

@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
@@ -15,25 +16,35 @@ func throughputPlots(v *view) []Plot {
 	width := binWidth(v)
 	var panels []chart.Panel
 	for i := range v.links {
-		if panel, ok := v.linkPanel(&v.links[i], width); ok {
-			panels = append(panels, panel)
+		if panel, says, ok := v.linkPanel(&v.links[i], width); ok {
+			panels, p.Finding = append(panels, panel), says
 		}
 	}
 	p.Caption = fmt.Sprintf("What left the bottleneck, headers included, in steps of %s, flow "+
 		"upon flow", plain(width, "s"))
 	if len(panels) == 0 {
-		panel, ok := v.progressPanel(width)
+		panel, says, ok := v.progressPanel(width)
 		if !ok {
 			return nil
 		}
+		p.Finding = says
 		panels = []chart.Panel{panel}
 		p.Caption = fmt.Sprintf("What the receiving applications got, in steps of %s, flow upon "+
 			"flow", plain(width, "s"))
 	}
+	if len(panels) > 1 {
+		p.Finding = ""
+	}
 	if panels[0].Layers[0].Name == capacityName {
 		p.Caption += "; the shade behind is what the link could have sent"
 	}
-	p.Caption += "."
+	there := 0
+	for i := range v.flows {
+		if len(v.flows[i].Progress) > 0 {
+			there++
+		}
+	}
+	p.Caption += "." + crowdText(there, there)
 	p.chart = v.stacked(panels, heightOf(len(panels)))
 	return []Plot{p}
 }
@@ -100,7 +111,7 @@ func (b *bins) blocks(upper, lower []float64, u unit) []chart.Point {
 }
 
 // linkPanel is a link with the flows whose data it carries.
-func (v *view) linkPanel(l *result.LinkRecord, width float64) (chart.Panel, bool) {
+func (v *view) linkPanel(l *result.LinkRecord, width float64) (chart.Panel, string, bool) {
 	var flows []*flow
 	sums := make([]*bins, len(v.flows))
 	for i := range v.flows {
@@ -110,7 +121,7 @@ func (v *view) linkPanel(l *result.LinkRecord, width float64) (chart.Panel, bool
 		}
 	}
 	if len(flows) == 0 {
-		return chart.Panel{}, false
+		return chart.Panel{}, "", false
 	}
 	chances := v.bins(width)
 	for i := range l.Events {
@@ -159,7 +170,7 @@ func (v *view) constant(rate float64) []chart.Point {
 }
 
 // progressPanel is for records that have no links: what the applications got.
-func (v *view) progressPanel(width float64) (chart.Panel, bool) {
+func (v *view) progressPanel(width float64) (chart.Panel, string, bool) {
 	var flows []*flow
 	var sums []*bins
 	for i := range v.flows {
@@ -170,7 +181,7 @@ func (v *view) progressPanel(width float64) (chart.Panel, bool) {
 		flows, sums = append(flows, f), append(sums, v.progress(f, width))
 	}
 	if len(flows) == 0 {
-		return chart.Panel{}, false
+		return chart.Panel{}, "", false
 	}
 	return v.stackPanel("", flows, sums, v.constant(v.Rate))
 }
@@ -192,7 +203,7 @@ func (v *view) progress(f *flow, width float64) *bins {
 // they sent nothing.
 func (v *view) stackPanel(
 	title string, flows []*flow, sums []*bins, capacity []chart.Point,
-) (chart.Panel, bool) {
+) (p chart.Panel, finding string, ok bool) {
 	total := make([]float64, len(sums[0].sums))
 	greatest := most(capacity)
 	var levels [][]float64
@@ -208,10 +219,12 @@ func (v *view) stackPanel(
 		greatest = max(greatest, r)
 	}
 	if sent == 0 {
-		return chart.Panel{}, false
+		return chart.Panel{}, "", false
 	}
 	u := rateScale(greatest)
-	p := chart.Panel{
+	var took []flowBits
+	capacityNow := slices.Clone(capacity)
+	p = chart.Panel{
 		Title: title, X: v.time(),
 		Y: chart.Axis{Label: "throughput, " + u.name, Max: 1.06 * u.of(greatest)},
 	}
@@ -223,6 +236,7 @@ func (v *view) stackPanel(
 			Name: capacityName, Kind: chart.Blocks, Paint: chart.Faint, Points: capacity,
 		})
 	}
+	named := keyed(flows)
 	for i, f := range flows {
 		upper := append([]float64(nil), levels[i]...)
 		bits := 0.0
@@ -230,12 +244,22 @@ func (v *view) stackPanel(
 			upper[j] += r
 			bits += sums[i].sums[j]
 		}
-		p.Layers = append(p.Layers, chart.Layer{
-			Name: f.title() + ", " + amount(bits/v.active(f), "bit/s"), Kind: chart.Blocks,
-			Paint: f.paint, Opacity: 0.85, Points: sums[i].blocks(upper, levels[i], u),
-		})
+		layer := chart.Layer{
+			Kind: chart.Blocks, Paint: f.paint, Opacity: 0.85,
+			Points: sums[i].blocks(upper, levels[i], u),
+		}
+		took = append(took, flowBits{f, bits})
+		if named[f] {
+			layer.Name = f.title() + ", " + amount(bits/v.active(f), "bit/s")
+		}
+		p.Layers = append(p.Layers, layer)
+		if i < len(flows)-1 && len(flows) <= mostCurves { // shades of one colour touch here
+			p.Layers = append(p.Layers, chart.Layer{
+				Kind: chart.Steps, Paint: chart.Paper, Width: 0.5, Points: layer.Points,
+			})
+		}
 	}
-	return p, true
+	return p, v.throughputFinding(took, capacityNow), true
 }
 
 // active is how long a flow was there, in seconds.

@@ -57,16 +57,19 @@ var pageTemplate = template.Must(template.New("report").Parse(page))
 // pageData is a Report as the template wants it.
 type pageData struct {
 	*Report
-	Runs    string
-	Table   table
-	Full    []fullTable
-	Passed  int
-	Failed  int
-	Figures []figureData // of all cells
-	Parts   []partData
-	Omitted []string // whose figures the page has not
-	Papers  bool     // some verdicts have what was published
-	HasReal bool     // some cells were played in real time
+	Runs  string
+	Table table
+	Full  []fullTable
+	// Expected are the verdicts, those about the same thing together.
+	Expected []verdictGroup
+	Passed   int
+	Failed   int
+	Figures  []figureData // of all cells
+	Parts    []partData
+	Omitted  []string // whose figures the page has not
+	Wheres   bool     // some verdicts are of certain cells
+	Papers   bool     // some verdicts have what was published
+	HasReal  bool     // some cells were played in real time
 	// Unfinished says what happened in cells of which runs did not finish.
 	Unfinished []string
 }
@@ -96,8 +99,10 @@ func (r *Report) Write(w io.Writer) error {
 		} else {
 			d.Failed++
 		}
+		d.Wheres = d.Wheres || v.Where != ""
 		d.Papers = d.Papers || v.Published != "" || v.Why != ""
 	}
+	d.Expected = grouped(r.Verdicts)
 	for i := range r.Cells {
 		d.HasReal = d.HasReal || r.Cells[i].Real
 	}
@@ -148,7 +153,7 @@ func (p *Plot) data(number int) (figureData, error) {
 		return figureData{}, err
 	}
 	return figureData{
-		Title: p.Title, Caption: p.Caption, File: p.Name, Number: number,
+		Title: p.heading(), Caption: p.Caption, File: p.Name, Number: number,
 		SVG: template.HTML(b.String()), // its texts are escaped as XML
 	}, nil
 }

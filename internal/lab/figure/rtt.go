@@ -21,13 +21,15 @@ func rttPlots(v *view) []Plot {
 				greatest, least, found = max(greatest, rtt), min(least, rtt), true
 			}
 		}
-		if found && len(flows) < mostCurves {
+		if found {
 			flows = append(flows, f)
 		}
 	}
 	if len(flows) == 0 {
 		return nil
 	}
+	all := len(flows)
+	flows = crowd(flows)
 	u := spanScale(greatest)
 	rules, ruleText := v.rttRules(flows, u, greatest)
 	axis := chart.Axis{Label: "round trip, " + u.name, Min: u.of(least), Max: u.of(greatest)}
@@ -38,9 +40,10 @@ func rttPlots(v *view) []Plot {
 		}
 	}
 	axis.Min, axis.Max = widen(axis.Min, axis.Max)
-	p := Plot{Name: "rtt", Title: "Round-trip time"}
+	p := Plot{Name: "rtt", Title: "Round-trip time", Finding: rttFinding(flows)}
 	p.Caption = "Each round trip that a sender measured (dots), its smoothed RTT (line)" +
-		ruleText + "; to the right, the share of the samples that were at most as long."
+		ruleText + "; to the right, the share of the samples that were at most as long." +
+		crowdText(all, len(flows))
 	groups := [][]*flow{flows}
 	if len(flows) <= mostPanels { // their round trips are alike: one would hide the other
 		groups = groups[:0]
@@ -71,8 +74,15 @@ func (v *view) rttPanels(flows []*flow, axis chart.Axis, u unit) []chart.Panel {
 		over.Title = flows[0].title()
 	}
 	var expired []float64
+	named := keyed(flows)
 	for _, f := range flows {
-		over.Layers = append(over.Layers, v.rttLayers(f, u, len(flows))...)
+		layers := v.rttLayers(f, u, len(flows))
+		for i := range layers {
+			if !named[f] {
+				layers[i].Name = ""
+			}
+		}
+		over.Layers = append(over.Layers, layers...)
 		spread.Layers = append(spread.Layers, chart.Layer{
 			Kind: chart.Steps, Paint: f.paint, Points: cumulative(roundTrips(f), u),
 		})

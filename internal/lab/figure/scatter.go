@@ -16,6 +16,7 @@ func scatterPlot(c *compared) (Plot, bool) {
 	var clouds [][][]chart.Point
 	var kept []series
 	var left, right, top float64 = 0, math.Inf(1), 0
+	least := math.Inf(1)
 	for _, s := range list {
 		var own [][]chart.Point
 		for _, g := range c.ordered(s.groups) {
@@ -25,6 +26,7 @@ func scatterPlot(c *compared) (Plot, bool) {
 				if x > 0 && y > 0 && !infinite(x) && !infinite(y) {
 					cloud = append(cloud, chart.Point{X: x, Y: y})
 					left, right, top = max(left, x), min(right, x), max(top, y)
+					least = min(least, y)
 				}
 			}
 			if len(cloud) > 0 {
@@ -45,6 +47,9 @@ func scatterPlot(c *compared) (Plot, bool) {
 		Y: chart.Axis{Label: "goodput, " + ys.name, Max: 1.08 * ys.of(top)},
 	}
 	panel.X.Min, panel.X.Max = ends([]float64{xs.of(right), xs.of(left)}, log)
+	if least > 0.5*top { // nothing is near zero
+		panel.Y.Min, panel.Y.Max = ends([]float64{ys.of(least), ys.of(top)}, false)
+	}
 	p := Plot{Name: "tradeoff", Title: "Throughput and delay"}
 	p.Caption = "Each dot is a flow of a run: its goodput, and the round trip that 95 of 100 " +
 		"were shorter than, less to the right. The large dots are means; the ellipses hold one " +
@@ -62,7 +67,13 @@ func scatterPlot(c *compared) (Plot, bool) {
 				cloud[k].X, cloud[k].Y = xs.of(cloud[k].X), ys.of(cloud[k].Y)
 			}
 		}
-		panel.Layers = append(panel.Layers, cloudLayers(s, clouds[i], log)...)
+		layers := cloudLayers(s, clouds[i], log)
+		panel.Layers = append(panel.Layers, layers...)
+		means := layers[len(layers)-1].Points
+		at := means[len(means)-1]
+		panel.Names = append(panel.Names, chart.Name{
+			X: at.X, Y: at.Y, Text: s.name, Paint: s.paint,
+		})
 	}
 	p.chart = chart.Figure{Rows: []chart.Row{{Height: 200, Panels: []chart.Panel{panel}}}}
 	return p, true
@@ -72,7 +83,7 @@ func scatterPlot(c *compared) (Plot, bool) {
 // through the means of several.
 func cloudLayers(s series, clouds [][]chart.Point, log bool) []chart.Layer {
 	dots := chart.Layer{Kind: chart.Dots, Paint: s.paint.Tint(0.35), Width: 1.8}
-	means := chart.Layer{Name: s.name, Kind: chart.Dots, Paint: s.paint, Width: 4.5}
+	means := chart.Layer{Kind: chart.Dots, Paint: s.paint, Width: 4.5}
 	around := chart.Layer{Kind: chart.Shape, Paint: s.paint, Width: 0.7, Opacity: 0.15}
 	for _, cloud := range clouds {
 		center, shape := ellipse(cloud, log)

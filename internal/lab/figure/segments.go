@@ -25,7 +25,7 @@ func sequencePlots(v *view) []Plot {
 	if len(flows) == 0 {
 		return nil
 	}
-	p := Plot{Name: "sequence", Title: "Time and sequence"}
+	p := Plot{Name: "sequence", Title: "Time and sequence", Finding: sequenceFinding(flows)}
 	detailed := false
 	for _, f := range flows {
 		row := chart.Row{Height: 200}
@@ -200,8 +200,7 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 	t := f.follow(s)
 	u := byteScale(t.high)
 	span := t.high - t.low
-	p := chart.Panel{X: v.time(), Y: chart.Axis{Label: "sequence, " + u.name}}
-	p.X.Min, p.X.Max = s.from, s.to
+	p := chart.Panel{X: timeAxis(s.from, s.to), Y: chart.Axis{Label: "sequence, " + u.name}}
 	p.Y.Min, p.Y.Max = u.of(t.low-0.03*span), u.of(t.high+0.08*span)
 	for i := range t.twice {
 		t.twice[i].Low = t.twice[i].Y - 0.018*span
@@ -239,14 +238,15 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 	}
 	p.Layers = append(p.Layers,
 		chart.Layer{
-			Name: "SACK", Kind: chart.Bars, Paint: chart.Purple.Tint(0.2), Width: 0.5,
+			Name: "SACK", Kind: chart.Bars, Paint: chart.Purple, Width: 0.6,
 			Points: t.sacks,
 		},
 		chart.Layer{
 			Name: "duplicate ACK", Kind: chart.Bars, Paint: chart.Ink, Width: 0.7, Points: t.twice,
 		},
 		chart.Layer{
-			Kind: chart.Letters, Text: "R", Paint: red, Points: spaced(t.again, (s.to-s.from)/40),
+			Kind: chart.Letters, Text: "R", Paint: red, Beside: true,
+			Points: middles(spaced(t.again, (s.to-s.from)/40)),
 		})
 	return p
 }
@@ -269,6 +269,15 @@ func spaced(list []chart.Point, distance float64) []chart.Point {
 		}
 	}
 	return kept
+}
+
+// middles are the middles of bars.
+func middles(bars []chart.Point) []chart.Point {
+	list := make([]chart.Point, len(bars))
+	for i, b := range bars {
+		list[i] = chart.Point{X: b.X, Y: (b.Y + b.Low) / 2}
+	}
+	return list
 }
 
 // retransmitPaint is red, unless that is the flow's.

@@ -29,7 +29,7 @@ func SweepPlots(cells []Cell, metrics []result.Metric) []Plot {
 	var plots []Plot
 	for _, draw := range []func(*compared) (Plot, bool){curvePlot, boxPlot, scatterPlot} {
 		if p, ok := draw(c); ok {
-			p.chart.Alt = p.Title + ". " + p.Caption
+			p.chart.Alt = p.heading() + ". " + p.Caption
 			plots = append(plots, p)
 		}
 	}
@@ -185,7 +185,32 @@ func (c *compared) series(m result.Metric, facet string) []series {
 		}
 		list[i].groups = append(list[i].groups, g)
 	}
+	if called := unlike(labels); called && switches(list) {
+		for i := range list {
+			list[i].name = labels[i]
+		}
+	}
 	return paint(list, labels)
+}
+
+// unlike reports whether labels name what they are on, each for itself.
+func unlike(labels []string) bool {
+	for i, l := range labels {
+		if l == "" || slices.Contains(labels[:i], l) {
+			return false
+		}
+	}
+	return true
+}
+
+// switches reports whether all that curves are called is on or off, which tells nobody anything.
+func switches(list []series) bool {
+	for _, s := range list {
+		if s.real || !slices.Contains([]string{"on", "off", "yes", "no", "true", "false"}, s.name) {
+			return false
+		}
+	}
+	return true
 }
 
 // paint gives series their colours: what was real has a darker shade of what was virtual.
@@ -229,7 +254,10 @@ func curvePlot(c *compared) (Plot, bool) {
 	if c.axis == "" || len(c.metrics) == 0 {
 		return Plot{}, false
 	}
-	p := Plot{Name: "sweep", Title: "What " + shortKey(c.axis, c.keys) + " does"}
+	p := Plot{
+		Name: "sweep", Title: "What " + shortKey(c.axis, c.keys) + " does",
+		Finding: c.sweepFinding(),
+	}
 	var says beside
 	if c.facet == "" {
 		var panels []chart.Panel
@@ -331,8 +359,12 @@ func (c *compared) curvePanel(
 			least = min(least, v)
 		}
 	}
-	u := scaleOf(d.Unit, high)
-	p.Y = chart.Axis{Label: labelled(m, u), Log: low > 0 && high/low >= 50}
+	u := axisScale(d.Unit, high)
+	log := low > 0 && high/low >= 50
+	if log && d.Unit == "packets" {
+		u = unit{d.Unit, 1} // a tenth of a thousand is a hundred
+	}
+	p.Y = chart.Axis{Label: labelled(m, u), Log: log}
 	p.Y.Min, p.Y.Max = ends([]float64{u.of(low), u.of(high)}, p.Y.Log)
 	if !p.Y.Log && least >= 0 && low < 0.6*high {
 		p.Y.Min = 0
@@ -345,9 +377,13 @@ func (c *compared) curvePanel(
 		p.Layers = append(p.Layers, c.curve(s, m, u, name)...)
 	}
 	for i := range p.Layers {
-		n := len(p.Layers[i].Points) > 0
-		says.theory = says.theory || n && p.Layers[i].Paint == chart.Ink && p.Layers[i].Dash
-		says.published = says.published || n && p.Layers[i].Kind == chart.Crosses
+		l := &p.Layers[i]
+		switch n := len(l.Points) > 0; {
+		case n && l.Paint == chart.Ink && l.Dash && !says.theory:
+			says.theory, l.Name = true, "theory"
+		case n && l.Kind == chart.Crosses && !says.published:
+			says.published, l.Name = true, "published"
+		}
 	}
 	return p
 }

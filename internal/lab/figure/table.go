@@ -15,6 +15,8 @@ type table struct {
 	Heads    []head
 	Rows     []row
 	Interval bool // some numbers have one
+	Single   bool // each cell was run once
+	Crowd    bool // some rows are of several flows
 }
 
 // setting is a cell's value of what is swept, with the colour that it has in figures, if any.
@@ -94,6 +96,8 @@ func (c *compared) table() table {
 		t.Settings = append(t.Settings, shortKey(k, c.keys))
 	}
 	rows := c.tableRows()
+	t.Single = !slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 })
+	t.Crowd = slices.ContainsFunc(c.cells, func(c Cell) bool { return c.crowded() })
 	metrics := c.tableMetrics(rows)
 	units := make([]unit, len(metrics))
 	for i, m := range metrics {
@@ -143,6 +147,9 @@ func (c *compared) tableRows() []group {
 			}
 			list = list[:1]
 		}
+		if c.cells[i].crowded() {
+			list = append(c.cells[i].crowd(i), list[len(list)-1])
+		}
 		rows = append(rows, list...)
 	}
 	return rows
@@ -191,6 +198,24 @@ func short(m result.Metric) string {
 		return "queue (p95)"
 	case result.Jain:
 		return "Jain"
+	case result.ClientSent:
+		return "client sent"
+	case result.ClientData:
+		return "client's data"
+	case result.SmallMean:
+		return "small objects"
+	case result.LargeMean:
+		return "large objects"
+	case result.SmallLast:
+		return "last small"
+	case result.LargeLast:
+		return "last large"
+	case result.NotebookThroughput:
+		return "new ACKs × 80"
+	case result.NotebookDuplicates:
+		return "dup. ACKs"
+	case result.Drops:
+		return "dropped"
 	default:
 		return title(m)
 	}
@@ -222,23 +247,23 @@ var tabled = []result.Metric{
 const mostHeads = 7
 
 func (c *compared) tableMetrics(rows []group) []result.Metric {
+	if len(c.asked) > 0 {
+		return c.asked
+	}
 	var list []result.Metric
 	most := mostHeads
 	if slices.ContainsFunc(c.cells, func(c Cell) bool { return c.Real }) {
 		most-- // a column says so
 	}
-	from := slices.Concat(c.asked, tabled)
-	seen := map[result.Metric]bool{}
-	for _, m := range from {
+	for _, m := range tabled {
 		said := false
 		for _, g := range rows {
 			if v, ok := g.numbers[m]; ok && (v.Cut > 0 || v.Maximum != 0 || v.Minimum != 0) {
 				said = true
 			}
 		}
-		if said && !seen[m] && len(list) < most {
+		if said && len(list) < most {
 			list = append(list, m)
-			seen[m] = true
 		}
 	}
 	return list

@@ -55,6 +55,18 @@ func scaleOf(base string, most float64) unit {
 	}
 }
 
+// axisScale is the unit for an axis of values of a metric's unit: counts of many are counted in
+// thousands.
+func axisScale(base string, most float64) unit {
+	switch {
+	case base == "packets" && most >= 1e6:
+		return unit{"millions", 1e6}
+	case base == "packets" && most >= 1e4:
+		return unit{"thousands", 1e3}
+	}
+	return scaleOf(base, most)
+}
+
 // amount is a value in a unit that suits it, with three digits that count.
 func amount(value float64, base string) string {
 	u := scaleOf(base, value)

@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -17,14 +18,15 @@ func windowPlots(v *view) []Plot {
 			flows = append(flows, f)
 		}
 	}
-	p := Plot{Name: "cwnd", Title: "Congestion window"}
+	p := Plot{Name: "cwnd", Title: "Congestion window", Finding: v.windowFinding(flows)}
 	switch {
 	case len(flows) == 0:
 		return nil
 	case len(flows) > mostPanels:
-		p.chart = v.crowdedWindows(flows[:min(len(flows), mostCurves)])
+		drawn := crowd(flows)
+		p.chart = v.crowdedWindows(drawn)
 		p.Caption = fmt.Sprintf("The congestion windows of %d flows, in segments, each as its "+
-			"sender changed it.", min(len(flows), mostCurves))
+			"sender changed it.", len(flows)) + crowdText(len(flows), len(drawn))
 		return []Plot{p}
 	}
 	var panels []chart.Panel
@@ -33,6 +35,7 @@ func windowPlots(v *view) []Plot {
 	}
 	alike(panels)
 	p.chart = v.stacked(panels, heightOf(len(panels)))
+	detailed := v.addTeeth(&p, flows)
 	p.Caption = "The congestion window (cwnd) and the slow-start threshold (ssthresh) at each " +
 		"change that the sender made" + flows[0].segmentText() + "."
 	if capacity, limit := v.bottleneck(flows[0]); capacity > 0 && v.baseRTT(flows[0]) > 0 {
@@ -44,7 +47,52 @@ func windowPlots(v *view) []Plot {
 		p.Caption += ", both for one flow alone."
 	}
 	p.Caption += " Ticks beneath: what happened when."
+	if detailed {
+		p.Caption += " To the right a detail."
+	}
 	return []Plot{p}
+}
+
+// Teeth are falls of a window: with more of them than manyTeeth a saw cannot be seen any more, and
+// a detail has about someTeeth.
+const manyTeeth, someTeeth = 60, 15
+
+// addTeeth puts a detail beside each panel if some have so many falls that they cannot be seen.
+func (v *view) addTeeth(p *Plot, flows []*flow) bool {
+	most := 0
+	for _, f := range flows {
+		_, falls := meanOver(f.windows(1), v.end)
+		most = max(most, falls)
+	}
+	if most <= manyTeeth {
+		return false
+	}
+	span := v.end * someTeeth / float64(most)
+	from := max(0, v.end/2-span/2)
+	for i := range p.chart.Rows {
+		row := &p.chart.Rows[i]
+		whole := &row.Panels[0]
+		whole.Share = 1.6
+		part := *whole
+		part.Title, part.Share, part.Moments = "", 1, nil
+		part.X = timeAxis(from, from+span)
+		part.X.Bare = whole.X.Bare
+		part.Y.Label = ""
+		part.Layers = slices.Clone(whole.Layers)
+		for j := range part.Layers {
+			part.Layers[j].Name = ""
+		}
+		part.Strips = slices.Clone(whole.Strips)
+		for j := range part.Strips {
+			part.Strips[j].Name = ""
+		}
+		whole.Rules = slices.Clone(whole.Rules)
+		for j := range whole.Rules { // the detail names them
+			whole.Rules[j].Text = ""
+		}
+		row.Panels = []chart.Panel{*whole, part}
+	}
+	return true
 }
 
 // segment is how many bytes the unit of the flow's windows has, and its name.
@@ -146,10 +194,14 @@ func (v *view) level(f *flow, name string, at func(capacity float64) float64) ch
 
 func (v *view) crowdedWindows(flows []*flow) chart.Figure {
 	p := chart.Panel{X: v.time(), Y: chart.Axis{Label: "cwnd, segments"}}
+	named := keyed(flows)
 	for _, f := range flows {
 		l := chart.Layer{
-			Name: f.title(), Kind: chart.Steps, Paint: f.paint, Width: 0.8,
+			Kind: chart.Steps, Paint: f.paint, Width: 0.8,
 			Points: f.windows(float64(max(f.MSS, 1))),
+		}
+		if named[f] {
+			l.Name = f.title()
 		}
 		p.Y.Max = max(p.Y.Max, 1.06*most(l.Points))
 		p.Layers = append(p.Layers, l)

@@ -17,51 +17,62 @@ type facet struct {
 
 var facets = []facet{
 	{
-		[]string{"delay"}, func(c *netem.Config) bool { return c.Delay != 0 },
+		[]string{"delay"},
+		func(c *netem.Config) bool { return c.Delay != 0 },
 		func(l *link, c *netem.Config) { l.Delay = c.Delay },
 	},
 	{
-		[]string{"jitter"}, func(c *netem.Config) bool { return c.Jitter != nil },
+		[]string{"jitter"},
+		func(c *netem.Config) bool { return c.Jitter != nil },
 		func(l *link, c *netem.Config) {
-			l.Jitter, l.Overtaking, l.Correlation.Jitter = c.Jitter, c.Overtaking, c.Correlation.Jitter
+			l.Jitter, l.Overtaking = c.Jitter, c.Overtaking
+			l.Correlation.Jitter = c.Correlation.Jitter
 		},
 	},
 	{
-		[]string{"rate", "trace", "overhead"}, func(c *netem.Config) bool { return c.Rate != nil },
+		[]string{"rate", "trace", "overhead"},
+		func(c *netem.Config) bool { return c.Rate != nil },
 		func(l *link, c *netem.Config) { l.Rate, l.Overhead = c.Rate, c.Overhead },
 	},
 	{
-		[]string{"queue"}, func(c *netem.Config) bool { return c.Queue != nil },
+		[]string{"queue"},
+		func(c *netem.Config) bool { return c.Queue != nil },
 		func(l *link, c *netem.Config) { l.Queue = c.Queue },
 	},
 	{
-		[]string{"loss"}, func(c *netem.Config) bool { return c.Loss != nil },
+		[]string{"loss"},
+		func(c *netem.Config) bool { return c.Loss != nil },
 		func(l *link, c *netem.Config) { l.Loss = c.Loss },
 	},
 	{
-		[]string{"duplicate"}, func(c *netem.Config) bool { return c.Duplicate != 0 },
+		[]string{"duplicate"},
+		func(c *netem.Config) bool { return c.Duplicate != 0 },
 		func(l *link, c *netem.Config) {
 			l.Duplicate, l.Correlation.Duplicate = c.Duplicate, c.Correlation.Duplicate
 		},
 	},
 	{
-		[]string{"corrupt"}, func(c *netem.Config) bool { return c.Corrupt.Share != 0 },
+		[]string{"corrupt"},
+		func(c *netem.Config) bool { return c.Corrupt.Share != 0 },
 		func(l *link, c *netem.Config) {
 			l.Corrupt, l.Correlation.Corrupt = c.Corrupt, c.Correlation.Corrupt
 		},
 	},
 	{
-		[]string{"truncate"}, func(c *netem.Config) bool { return c.Truncate != 0 },
+		[]string{"truncate"},
+		func(c *netem.Config) bool { return c.Truncate != 0 },
 		func(l *link, c *netem.Config) { l.Truncate = c.Truncate },
 	},
 	{
-		[]string{"reorder"}, func(c *netem.Config) bool { return c.Reorder != netem.Reorder{} },
+		[]string{"reorder"},
+		func(c *netem.Config) bool { return c.Reorder != netem.Reorder{} },
 		func(l *link, c *netem.Config) {
 			l.Reorder, l.Correlation.Reorder = c.Reorder, c.Correlation.Reorder
 		},
 	},
 	{
-		[]string{"policer"}, func(c *netem.Config) bool { return c.Policer != nil },
+		[]string{"policer"},
+		func(c *netem.Config) bool { return c.Policer != nil },
 		func(l *link, c *netem.Config) { l.Policer = c.Policer },
 	},
 }

@@ -34,7 +34,7 @@ func TestNetemWords(t *testing.T) {
 	c := firstOf(t, f, 2)
 	assert.Equal(t, 40*time.Millisecond, c.Path.Down.Delay)
 	assert.Equal(t, 88*time.Millisecond, c.Path.Up.Delay)
-	assert.Equal(t, netem.UniformLoss(0.05), c.Path.Down.Loss)
+	assert.InDelta(t, 0.05, float64(c.Path.Down.Loss.(netem.UniformLoss)), 1e-12)
 	assert.Equal(t, netem.DropTail{Bytes: 20000}, c.Path.Down.Queue)
 	assert.Equal(t, mbit, c.Path.Down.Rate)
 	assert.Equal(t, "flows.0.cc", c.Set[0].Key)
@@ -44,7 +44,7 @@ func TestNetemWords(t *testing.T) {
 	assert.Equal(t, c.Path, firstOf(t, again, 2).Path)
 
 	require.NoError(t, f.Netem("duplicate 1%"), "in place of the words before")
-	assert.Equal(t, 0.01, firstOf(t, f, 2).Path.Down.Duplicate)
+	assert.InDelta(t, 0.01, firstOf(t, f, 2).Path.Down.Duplicate, 1e-12)
 }
 
 // A chain of mahimahi's replaces the whole path.
@@ -54,7 +54,7 @@ func TestMahimahiWords(t *testing.T) {
 	require.NoError(t, f.Mahimahi("mm-delay 40 mm-loss downlink .01 mm-link up down"))
 	c := firstOf(t, f, 2)
 	assert.Equal(t, 40*time.Millisecond, c.Path.Up.Delay)
-	assert.Equal(t, netem.UniformLoss(0.01), c.Path.Down.Loss)
+	assert.InDelta(t, 0.01, float64(c.Path.Down.Loss.(netem.UniformLoss)), 1e-12)
 	require.NoError(t, f.Mahimahi("mm-delay 20"))
 	assert.Equal(t, 20*time.Millisecond, firstOf(t, f, 2).Path.Down.Delay)
 	assert.EqualError(t, f.Netem("loss 1%"), `--netem: there is no path in the file that they could `+
@@ -70,7 +70,7 @@ func TestBadWords(t *testing.T) {
 	for words, want := range map[string]string{
 		"delay 40ms lss 5%": "--netem: \"lss\" is no impairment (did you mean loss?)\n" +
 			"    delay 40ms lss 5%\n               ^^^",
-		" ":      "--netem: without words\n     \n    ^",
+		" ":    "--netem: without words\n     \n    ^",
 		"a\nb": "--netem: more than one line\n    a\uFFFDb\n    ^",
 	} {
 		assert.EqualError(t, f.Netem(words), want)

@@ -27,6 +27,11 @@ func FlowPath(dir, record string, flow int, suffix string) string {
 	return filepath.Join(dir, FlowsFolder, fmt.Sprintf("%s-%d%s.csv", record, flow, suffix))
 }
 
+// XplotPath is the time-sequence graph of a record's flow.
+func XplotPath(dir, record string, flow int) string {
+	return filepath.Join(dir, FlowsFolder, fmt.Sprintf("%s-%d.xpl", record, flow))
+}
+
 // LinkPath is the file of a direction of the bottleneck.
 func LinkPath(dir, record, link, ext string) string {
 	return filepath.Join(dir, LinksFolder, record+"-"+link+ext)

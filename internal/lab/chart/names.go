@@ -1,0 +1,45 @@
+package chart
+
+// drawNames writes words beside their points: on the side where neither another word nor the edge
+// of the panel is, to the right if there is none.
+func (p *placed) drawNames(c canvas) {
+	const gap, high = 5.0, smallSize + 1
+	var taken []box
+	for _, n := range p.Names {
+		at := p.place(Point{X: n.X, Y: n.Y})
+		if !finite(at.X) || !finite(at.Y) || !p.inside.has(at) {
+			continue
+		}
+		text := Clean(n.Text, 40)
+		wide := width(text, textSize, true)
+		sides := []Point{ // of the word's lower left
+			{X: at.X + gap, Y: at.Y + 0.36*textSize},
+			{X: at.X - gap - wide, Y: at.Y + 0.36*textSize},
+			{X: at.X - wide/2, Y: at.Y - gap},
+			{X: at.X - wide/2, Y: at.Y + gap + 0.72*textSize},
+			{X: at.X + gap, Y: at.Y - gap},
+			{X: at.X + gap, Y: at.Y + gap + 0.72*textSize},
+		}
+		best := sides[0]
+		for _, s := range sides {
+			b := box{s.X, s.Y - high, s.X + wide, s.Y + 1}
+			if p.inside.has(Point{X: b.left, Y: b.top}) &&
+				p.inside.has(Point{X: b.right, Y: b.bottom}) && !b.touches(taken) {
+				best = s
+				break
+			}
+		}
+		taken = append(taken, box{best.X, best.Y - high, best.X + wide, best.Y + 1})
+		c.text(text, best, lettering{size: textSize, bold: true, paint: n.Paint})
+	}
+}
+
+// touches reports whether the box and one of others share something.
+func (b box) touches(others []box) bool {
+	for _, o := range others {
+		if b.left < o.right && o.left < b.right && b.top < o.bottom && o.top < b.bottom {
+			return true
+		}
+	}
+	return false
+}
