@@ -6,19 +6,32 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// flow is what was decided about the last packet that was forwarded, for those behind
-// it in the same frame: nearly always they are between the same two addresses, and
-// what is true of one's way is true of theirs. Nothing that the decision rests on
-// changes within a frame unless a packet changes it, and one that takes the long way,
-// as all do that are for the node, ends the flow.
+// flow is what was decided about a packet that was forwarded, for those that come behind it
+// between the same two addresses by the same interface: what is true of its way is true of
+// theirs, until a route changes, or something else that the decision rests on: then the node
+// forgets all of them.
 type flow struct {
-	known bool
+	until uint64 // the routes' generation, plus one: zero is never right
 	ends  uint64 // the addresses, as ip.Ends reads them
 	in    int
 	out   int
 	hop   ip.Addr
 	mtu   int
 	lossy bool // loss is drawn for each packet
+}
+
+// flows are those of the packets that were forwarded last. A flow has one place, which it
+// takes from another if it must.
+type flows [flowPlaces]flow
+
+// flowPlaces is a power of two: that of flowBits.
+const (
+	flowBits   = 4
+	flowPlaces = 1 << flowBits
+)
+
+func (f *flows) of(ends uint64) *flow {
+	return &f[ends*0x9e3779b97f4a7c15>>(64-flowBits)]
 }
 
 // run is one or more packets for others on their way out, back to back in the memory
@@ -32,21 +45,20 @@ type run struct {
 	sound bool // the frame that it came in was Checked
 }
 
-// begin has the packets behind b follow it.
-func (f *flow) begin(b []byte, in, out int, hop ip.Addr, mtu int, lossy bool) {
-	*f = flow{
-		known: true, ends: ip.Ends(b), in: in, out: out, hop: hop, mtu: mtu, lossy: lossy,
-	}
-}
-
-// follow forwards the packet at the front of data, n bytes, where the one before it
-// went. It is false, and nothing has happened, for a packet that may need more than
+// follow forwards the packet at the front of data, n bytes that came by interface i, where one
+// before it went. It is false, and nothing has happened, for a packet that may need more than
 // that: one between others, to this node, with options, with an error, at its last hop.
-func (s *Stack) follow(now clock.Time, data []byte, n int) bool {
-	f := &s.flow
-	b := data[:n]
-	if !f.known || n > f.mtu || !ip.IsPlain(b, f.ends) {
+func (s *Stack) follow(now clock.Time, i int, data []byte, n int) bool {
+	if n < ip.HeaderLen {
 		return false
+	}
+	b := data[:n]
+	f := s.flows.of(ip.Ends(b))
+	if f.until != s.routes.Generation()+1 || f.in != i || n > f.mtu || !ip.IsPlain(b, f.ends) {
+		return false
+	}
+	if s.in.gathered {
+		s.flushTrain(now) // order is kept between what is ours and what is not
 	}
 	in := &s.interfaces[f.in]
 	in.rx.packets++
@@ -61,7 +73,7 @@ func (s *Stack) follow(now clock.Time, data []byte, n int) bool {
 		return true
 	}
 	ip.Forward(b)
-	if k := len(s.out.forward); k == 0 || !s.out.forward[k-1].takes(b) {
+	if k := len(s.out.forward); k == 0 || !s.out.forward[k-1].takes(f, b, s.in.checked) {
 		s.out.forward = append(s.out.forward, run{
 			iface: f.out, hop: f.hop, data: b, size: n, sound: s.in.checked,
 		})
@@ -69,11 +81,11 @@ func (s *Stack) follow(now clock.Time, data []byte, n int) bool {
 	return true
 }
 
-// takes puts b at the run's end if it lies there. Only the packets of one flow are
-// given the capacity to be joined.
-func (r *run) takes(b []byte) bool {
+// takes puts b, of flow f, at the run's end if it lies there and goes the same way. Only what
+// a frame has together is given the capacity to be joined.
+func (r *run) takes(f *flow, b []byte, sound bool) bool {
 	end := len(r.data)
-	if len(b) > r.size || end%r.size != 0 || end+len(b) > cap(r.data) {
+	if r.iface != f.out || r.hop != f.hop || r.sound != sound || len(b) > r.size || end%r.size != 0 || end+len(b) > cap(r.data) {
 		return false
 	}
 	if longer := r.data[:end+len(b)]; &longer[end] == &b[0] {

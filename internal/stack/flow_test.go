@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -278,5 +279,44 @@ func TestForwardingKeepsWhatWasVouchedFor(t *testing.T) {
 	assert.Equal(t, []bool{false}, leaves(buffer.Frame{Data: frame(100), Size: 100}))
 	for _, checked := range leaves(buffer.Frame{Data: frame(3000), Size: 3000, Checked: true}) {
 		assert.False(t, checked, "a fragment")
+	}
+}
+
+// What was decided about a flow is forgotten with anything that it rests on.
+func TestFlowsAreForgotten(t *testing.T) {
+	passes := func(r *relay) string {
+		r.sent = nil
+		r.pass(frameOf(1, 100), 1000)
+		if len(r.sent) == 0 {
+			return ""
+		}
+		return r.sent[0][:len("1 [10 1 0 2]")]
+	}
+	for name, c := range map[string]struct {
+		change func(r *relay) error
+		want   string
+	}{
+		"nothing":           {func(*relay) error { return nil }, "1 [10 1 0 2]"},
+		"the way in":        {func(r *relay) error { r.SetUp(1, 0, false); return nil }, ""},
+		"the way out":       {func(r *relay) error { r.SetUp(1, 1, false); return nil }, "0 [10 0 0 1]"}, // ICMP's
+		"loss":              {func(r *relay) error { r.SetLoss(0, 1); return nil }, ""},
+		"a route":           {func(r *relay) error { return r.AddRoute(1, route("10.1.0.2/32", "10.1.0.7")) }, "1 [10 1 0 7]"},
+		"a route elsewhere": {func(r *relay) error { return r.AddRoute(1, route("10.1.0.3/32", "10.1.0.7")) }, "1 [10 1 0 2]"},
+		"reverse path": {func(r *relay) error {
+			if err := r.AddRoute(1, route("10.0.0.1/32", "10.1.0.7")); err != nil {
+				return err
+			}
+			k := r.Knobs()
+			k.IP.ReversePath = stack.ReverseStrict
+			return r.SetKnobs(k)
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRelay(t, false)
+			require.Equal(t, "1 [10 1 0 2]", passes(r))
+			require.Equal(t, "1 [10 1 0 2]", passes(r))
+			require.NoError(t, c.change(r))
+			assert.Equal(t, c.want, strings.TrimSpace(passes(r)))
+		})
 	}
 }

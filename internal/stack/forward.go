@@ -47,7 +47,11 @@ func (s *Stack) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 		s.out.forward = append(s.out.forward, run{
 			iface: route.Iface, hop: route.Next, data: b, size: len(b), sound: s.in.checked,
 		})
-		s.flow.begin(b, i, route.Iface, route.Next, out.MTU, s.lossy(i, route.Iface))
+		ends := ip.Ends(b)
+		*s.flows.of(ends) = flow{
+			until: s.routes.Generation() + 1, ends: ends, in: i, out: route.Iface,
+			hop: route.Next, mtu: out.MTU, lossy: s.lossy(i, route.Iface),
+		}
 	}
 }
 

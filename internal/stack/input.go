@@ -24,12 +24,10 @@ import (
 // whatever the links did not take by then is dropped as a router drops it.
 func (s *Stack) Input(now clock.Time, f buffer.Frame) {
 	s.out.memory.reuse()
-	s.flow.known = false
 	s.in.checked = f.Checked
 	for data := f.Data; len(data) > 0; {
 		n := min(f.Size, len(data))
-		if !s.follow(now, data, n) {
-			s.flow.known = false
+		if !s.follow(now, f.Iface, data, n) {
 			s.receive(now, f.Iface, data[:n:n])
 		}
 		data = data[n:]
@@ -42,11 +40,9 @@ func (s *Stack) Input(now clock.Time, f buffer.Frame) {
 // word about all their checksums.
 func (s *Stack) InputPackets(now clock.Time, iface int, checked bool, packets [][]byte) {
 	s.out.memory.reuse()
-	s.flow.known = false
 	s.in.checked = checked
 	for _, p := range packets {
-		if !s.follow(now, p, len(p)) {
-			s.flow.known = false
+		if !s.follow(now, iface, p, len(p)) {
 			s.receive(now, iface, p[:len(p):len(p)])
 		}
 	}

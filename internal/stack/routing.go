@@ -90,6 +90,7 @@ func (s *Stack) SetUp(now clock.Time, i int, up bool) {
 		}
 	}
 	in.up = up
+	s.flows = flows{}
 	if up {
 		s.routes.Insert(s.localRoute(i))
 	} else {
@@ -105,7 +106,10 @@ func (s *Stack) SetUp(now clock.Time, i int, up bool) {
 
 // SetLoss has the share p (0 to 1) of the packets that are forwarded over
 // interface i, in either direction, dropped.
-func (s *Stack) SetLoss(i int, p float64) { s.interfaces[i].loss = p }
+func (s *Stack) SetLoss(i int, p float64) {
+	s.interfaces[i].loss = p
+	s.flows = flows{}
+}
 
 // Route returns the way that a packet to dst would take now.
 func (s *Stack) Route(dst netip.Addr) (ip.Route, bool) { return s.routes.Lookup(dst.As4()) }

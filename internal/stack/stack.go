@@ -107,7 +107,7 @@ type Stack struct {
 
 	in      inbound
 	out     outbound
-	flow    flow
+	flows   flows
 	events  []Event
 	sockets sockets
 	guests
