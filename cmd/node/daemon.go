@@ -29,8 +29,12 @@ func (o *runOptions) runDaemon(ctx context.Context, op control.Operator, to io.W
 	log := newLog(to, o.config.LNX.Name)
 	defer op.Watch(func(e control.Event) {
 		if end, ok := e.(control.TransferEnded); ok {
+			if end.Problem != "" {
+				log.Warn("transfer", "path", end.Transfer.Path, "problem", end.Problem)
+				return
+			}
 			log.Info("transfer", "path", end.Transfer.Path, "bytes", end.Transfer.Bytes,
-				"problem", end.Problem)
+				"sha256", end.Transfer.SHA256)
 			return
 		}
 		if text, _ := repl.Describe(e); text != "" {

@@ -55,8 +55,8 @@ func rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return misuse(c, flagError(err))
 	})
-	root.AddCommand(runCommand(), validateCommand(), versionCommand(), demoCommand(),
-		labCommand())
+	root.AddCommand(runCommand(), netCommand(), attachCommand(), ctlCommand(), validateCommand(),
+		versionCommand(), demoCommand(), labCommand())
 	return root
 }
 

@@ -150,7 +150,8 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	case o.daemon:
 		return o.runDaemon(ctx, n.Operator(), console.err)
 	case typed:
-		return o.runShell(ctx, n.Operator(), console)
+		hello := "node " + o.config.LNX.Name + " is up; `help` lists the commands"
+		return o.runShell(ctx, n.Operator(), console, hello)
 	}
 	return o.runScript(ctx, n.Operator(), console, name)
 }
@@ -185,7 +186,9 @@ func (o *runOptions) runScript(
 }
 
 // runShell is a session at a terminal.
-func (o *runOptions) runShell(ctx context.Context, op control.Operator, t *console) error {
+func (o *runOptions) runShell(
+	ctx context.Context, op control.Operator, t *console, hello string,
+) error {
 	shell, err := o.shell(ctx, op, t)
 	if err != nil {
 		return err
@@ -194,15 +197,8 @@ func (o *runOptions) runShell(ctx context.Context, op control.Operator, t *conso
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(t.err, "node %s is up; `help` lists the commands\n", o.config.LNX.Name)
-	keys := make(chan os.Signal, 1)
-	signal.Notify(keys, os.Interrupt)
-	defer signal.Stop(keys)
-	go func() {
-		for range keys {
-			shell.Interrupt()
-		}
-	}()
+	_, _ = fmt.Fprintln(t.err, hello)
+	defer keys(shell)()
 	return whatEnded(shell.Interactive(ctx, editor))
 }
 

@@ -25,7 +25,7 @@ const (
 )
 
 // ErrGone marks a node that does not answer any more.
-var ErrGone = errors.New("the node is gone")
+var ErrGone = errors.New("the node does not answer")
 
 // Client is a node behind a Server: a control.Operator. It is safe for use by several goroutines.
 type Client struct {
@@ -197,5 +197,5 @@ func (c *Client) gone(ctx context.Context, err error) error {
 	if cause, ok := errors.AsType[*url.Error](err); ok {
 		err = cause.Err // without the method and the URL, which say nothing to an operator
 	}
-	return fmt.Errorf("%w: %s: %w", ErrGone, c.node, err)
+	return fmt.Errorf("%s: %w: %w", c.node, ErrGone, err)
 }

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/api"
+	"github.com/tidepool-net/tidepool/internal/netctl"
+	"github.com/tidepool-net/tidepool/internal/repl"
+)
+
+// remote is how a node that runs elsewhere is found.
+type remote struct {
+	netOptions
+	token string
+}
+
+func (r *remote) flags(c *cobra.Command) {
+	r.stateFlag(c)
+	c.Flags().StringVar(&r.token, "token", os.Getenv("TIDEPOOL_TOKEN"),
+		"`TOKEN` of a node at an http address; else that of the environment's TIDEPOOL_TOKEN")
+	c.Flags().Lookup("token").DefValue = "" // the help is no place for it
+}
+
+const nodeArg = "NODE is a node's name, NETWORK/NODE, the path of a socket, or\n" +
+	"http://127.0.0.1:PORT[/NODE]."
+
+// client finds a node and asks it for its name, so that one that is not there is told at once.
+func (r *remote) client(ctx context.Context, ref string) (*api.Client, string, error) {
+	e, node, err := r.endpoint(ref)
+	if err != nil {
+		return nil, "", err
+	}
+	p, err := api.NewClient(e, node).Process(ctx)
+	if err != nil {
+		if e.Socket != "" && errors.Is(err, api.ErrGone) {
+			err = fmt.Errorf("%w; `node net status` tells more", err)
+		}
+		return nil, "", err
+	}
+	if node == "" {
+		if len(p.Nodes) != 1 {
+			return nil, "", &usageError{fmt.Errorf("%s: which node: %s", ref,
+				strings.Join(p.Nodes, ", "))}
+		}
+		node = p.Nodes[0]
+	}
+	return api.NewClient(e, node), node, nil
+}
+
+// endpoint is where a node is. Its name is empty where it is not said.
+func (r *remote) endpoint(ref string) (e api.Endpoint, node string, err error) {
+	if strings.HasPrefix(ref, "http://") {
+		u, err := url.Parse(ref)
+		if err != nil {
+			return e, "", &usageError{err}
+		}
+		return api.Endpoint{URL: "http://" + u.Host, Token: r.token}, strings.Trim(u.Path, "/"), nil
+	}
+	if info, err := os.Stat(ref); err == nil && info.Mode()&fs.ModeSocket != 0 {
+		return api.Endpoint{Socket: ref}, "", nil
+	}
+	s, err := r.open()
+	if err != nil {
+		return e, "", err
+	}
+	t, err := s.Find(ref)
+	if err != nil {
+		return e, "", netError(err)
+	}
+	return api.Endpoint{Socket: t.Socket}, t.Node, nil
+}
+
+// complete completes the names of nodes.
+func (r *remote) complete(
+	_ *cobra.Command, args []string, _ string,
+) ([]string, cobra.ShellCompDirective) {
+	s, err := r.open()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	list, _ := s.Networks()
+	var names []string
+	for _, n := range list {
+		for _, m := range n.Members() {
+			names = append(names, m.Name)
+			if len(list) > 1 {
+				names = append(names, n.Name()+"/"+m.Name)
+			}
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// following ends a context when the node is gone.
+func following(ctx context.Context, c *api.Client, node string) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-c.Lost():
+			cancel(fmt.Errorf("%w: %s has ended", api.ErrGone, node))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil); c.Close() }
+}
+
+func attachCommand() *cobra.Command {
+	var r remote
+	var asJSON, keepGoing bool
+	c := &cobra.Command{
+		Use:   "attach NODE",
+		Short: "a shell at a node that runs",
+		Long: "A shell at a node that runs, like that of `node run`; several may be open at\n" +
+			"once. Ctrl-C stops a command, Ctrl-D leaves, and the node runs on. Where nobody\n" +
+			"types, standard input is a script.\n\n" + nodeArg,
+		Example:           "  node net up nets/ring && node attach A",
+		Args:              usageArgs(cobra.ExactArgs(1)),
+		ValidArgsFunction: r.complete,
+		RunE: func(c *cobra.Command, args []string) error {
+			client, name, err := r.client(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			console := newConsole(c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
+			o := runOptions{json: asJSON, keepGoing: keepGoing}
+			ctx, stop := endBySignal(c.Context(), endSignals(console.typed)...)
+			defer stop()
+			ctx, leave := following(ctx, client, name)
+			defer leave()
+			if !console.typed {
+				return attachedTo(name, o.runScript(ctx, client, console, "stdin"))
+			}
+			hello := fmt.Sprintf("attached to node %s; Ctrl-D leaves, and it runs on", name)
+			return attachedTo(name, o.runShell(ctx, client, console, hello))
+		},
+	}
+	r.flags(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print answers and events as JSON")
+	c.Flags().BoolVar(&keepGoing, "keep-going", false, "go on behind a line that failed")
+	return c
+}
+
+// attachedTo is a session's error; that the node is gone has not been told yet.
+func attachedTo(node string, err error) error {
+	if errors.Is(err, api.ErrGone) {
+		return fmt.Errorf("%s is gone; `node net status` tells more", node)
+	}
+	return err
+}
+
+func ctlCommand() *cobra.Command {
+	var r remote
+	c := &cobra.Command{
+		Use:   "ctl NODE COMMAND...",
+		Short: "one command of the shell at a node that runs",
+		Long: "Carry out one command of the shell at a node that runs. `node ctl NODE help`\n" +
+			"lists them; those that have an answer print it as JSON with --json, and what\n" +
+			"goes on as a line each. The exit status is 0, 1 if the command failed, 2 if it\n" +
+			"was wrong, 130 after Ctrl-C.\n\n" + nodeArg,
+		Example: "  node ctl A sockets --json\n" +
+			"  node ctl A ping -c 3 10.5.0.2\n" +
+			"  node ctl A events --json",
+		Args:              usageArgs(cobra.MinimumNArgs(2)),
+		ValidArgsFunction: r.complete,
+		RunE: func(c *cobra.Command, args []string) error {
+			return r.one(c, args[0], args[1:])
+		},
+	}
+	c.Flags().SetInterspersed(false) // what follows NODE is the command's
+	r.flags(c)
+	return c
+}
+
+// one carries out one command at one node.
+func (r *remote) one(c *cobra.Command, ref string, words []string) error {
+	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	client, name, err := r.client(ctx, ref)
+	if err != nil {
+		return err
+	}
+	ctx, leave := following(ctx, client, name)
+	defer leave()
+	console := newConsole(c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
+	shell, err := (&runOptions{}).shell(ctx, client, console)
+	if err != nil {
+		return err
+	}
+	return attachedTo(name, whatEnded(shell.Command(ctx, words...)))
+}
+
+func (o *netOptions) execCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "exec NODE|NETWORK COMMAND...",
+		Short: "one command of the shell at a node, or at each of a network",
+		Example: "  node net exec A routes\n" +
+			"  node net exec ring interfaces -s",
+		Args: usageArgs(cobra.MinimumNArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			r := remote{netOptions: *o}
+			s, err := o.open()
+			if err != nil {
+				return err
+			}
+			if _, err := s.Find(args[0]); err == nil || errors.Is(err, netctl.ErrAmbiguous) {
+				return r.one(c, args[0], args[1:])
+			}
+			n, err := s.Network(networkName(args))
+			if err != nil {
+				return netError(err)
+			}
+			return r.each(c, n, args[1:])
+		},
+	}
+	c.Flags().SetInterspersed(false)
+	return c
+}
+
+// each carries out one command at every node of a network, and returns the last error.
+func (r *remote) each(c *cobra.Command, n *netctl.Network, words []string) error {
+	var last error
+	for i, m := range n.Members() {
+		space := "\n"
+		if i == 0 {
+			space = ""
+		}
+		_, _ = fmt.Fprintf(c.ErrOrStderr(), "%s%s\n", space, m.Name)
+		err := r.one(c, n.Name()+"/"+m.Name, words)
+		if code := repl.ExitCode(err); code == 2 || code == 130 {
+			return err
+		}
+		if _, by := errors.AsType[signalError](err); by {
+			return err
+		}
+		if text := explain(err); text != "" {
+			_, _ = fmt.Fprint(c.ErrOrStderr(), text)
+			err = told{err}
+		}
+		if err != nil {
+			last = err
+		}
+	}
+	return last
+}
+
+// keys has Ctrl-C interrupt a shell's command until stop is called.
+func keys(shell *repl.Shell) (stop func()) {
+	pressed := make(chan os.Signal, 1)
+	signal.Notify(pressed, os.Interrupt)
+	go func() {
+		for range pressed {
+			shell.Interrupt()
+		}
+	}()
+	return func() { signal.Stop(pressed) }
+}

@@ -1,0 +1,328 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/netctl"
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// netOptions are the flags that the commands about networks share.
+type netOptions struct {
+	state string
+	json  bool
+}
+
+func netCommand() *cobra.Command {
+	var o netOptions
+	c := &cobra.Command{
+		Use:   "net",
+		Short: "whole networks: up, status, down",
+		Long: "Whole networks: a process for each node, and one folder with their sockets and\n" +
+			"logs. A network is a folder of .lnx files, and has the folder's name.",
+		Example: "  node net up nets/ring\n" +
+			"  node attach A\n" +
+			"  node net down",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	o.stateFlag(c)
+	c.AddCommand(o.upCommand(), o.applyCommand(), o.downCommand(), o.statusCommand(),
+		o.execCommand(), netValidateCommand())
+	return c
+}
+
+func (o *netOptions) stateFlag(c *cobra.Command) {
+	c.PersistentFlags().StringVar(&o.state, "state", defaultState(),
+		"`FOLDER` for the sockets and logs of networks")
+}
+
+// defaultState is where networks are kept: below the folder that a login has for such things, else
+// below the one for temporary files, with the user's number.
+func defaultState() string {
+	if folder := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(folder) {
+		if info, err := os.Stat(folder); err == nil && info.IsDir() {
+			return filepath.Join(folder, "tidepool")
+		}
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("tidepool-%d", os.Getuid()))
+}
+
+func (o *netOptions) open() (*netctl.State, error) {
+	s, err := netctl.OpenState(o.state)
+	return s, netError(err)
+}
+
+// netError is an error about a network: what was asked for wrongly has status 2.
+func netError(err error) error {
+	switch {
+	case errors.Is(err, netctl.ErrUsage), errors.Is(err, netctl.ErrAmbiguous):
+		return &usageError{err}
+	}
+	return err
+}
+
+func (o *netOptions) upCommand() *cobra.Command {
+	var name string
+	c := &cobra.Command{
+		Use:   "up FOLDER|FILE.lnx",
+		Short: "start every node of a network that does not run",
+		Long: "Start every node of a network that does not run yet, and return when all\n" +
+			"answer. Mistakes in the files are told all at once, and then nothing is\n" +
+			"started; nor is anything if one of the nodes cannot be.",
+		Example: "  node net up nets/ring",
+		Args:    usageArgs(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.bring(c, args[0], name, (*netctl.State).Up)
+		},
+	}
+	c.Flags().StringVar(&name, "name", "", "the network's `NAME`; else its folder's")
+	return c
+}
+
+func (o *netOptions) applyCommand() *cobra.Command {
+	var name string
+	c := &cobra.Command{
+		Use:   "apply FOLDER|FILE.lnx",
+		Short: "bring a network that runs to what its files say now",
+		Long: "Bring a network to what its files say now: nodes that are new are started,\n" +
+			"those whose file has changed are started anew, and those without a file end.\n" +
+			"The others run on, with their connections.",
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.bring(c, args[0], name, (*netctl.State).Apply)
+		},
+	}
+	c.Flags().StringVar(&name, "name", "", "the network's `NAME`; else its folder's")
+	return c
+}
+
+// bring is up and apply.
+func (o *netOptions) bring(
+	c *cobra.Command, arg, name string,
+	do func(*netctl.State, context.Context, netctl.Plan) (netctl.Change, error),
+) error {
+	s, err := o.open()
+	if err != nil {
+		return err
+	}
+	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	files, err := readNetwork(arg)
+	if err != nil {
+		return err
+	}
+	for _, note := range files.notes {
+		_, _ = fmt.Fprintln(c.ErrOrStderr(), note)
+	}
+	p := files.plan(ctx)
+	if name != "" {
+		p.Name = name
+	}
+	if p.Program, err = os.Executable(); err != nil {
+		return err
+	}
+	done, err := do(s, ctx, p)
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return netError(err)
+	}
+	printChange(c.ErrOrStderr(), done)
+	return nil
+}
+
+// networkFiles are the files of a network that are right, each by itself and together.
+type networkFiles struct {
+	source  string
+	name    string
+	configs map[string]*lnx.Config // by path
+	notes   lnx.Errors
+}
+
+// readNetwork reads a folder of .lnx files, or one file. Its error has every mistake.
+func readNetwork(arg string) (*networkFiles, error) {
+	source, err := filepath.Abs(arg)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(arg)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	f := &networkFiles{source: source, configs: map[string]*lnx.Config{}}
+	f.name = strings.TrimSuffix(filepath.Base(source), ".lnx")
+	paths := []string{arg}
+	if info.IsDir() {
+		if paths, err = filepath.Glob(filepath.Join(arg, "*.lnx")); err != nil {
+			return nil, err
+		}
+		if len(paths) == 0 {
+			return nil, &usageError{fmt.Errorf("%s: no .lnx file in there", arg)}
+		}
+	}
+	var v validation
+	var all []*lnx.Config
+	for _, path := range paths {
+		c, err := v.parse(path)
+		if err != nil {
+			return nil, &usageError{err}
+		}
+		if c != nil {
+			f.configs[path] = c
+			all = append(all, c)
+		}
+	}
+	v.errs = append(v.errs, lnx.CheckNetwork(all...)...)
+	for _, e := range v.errs {
+		if e.Note {
+			f.notes = append(f.notes, e)
+		}
+	}
+	return f, v.errs.Err()
+}
+
+// plan is what netctl is asked for.
+func (f *networkFiles) plan(ctx context.Context) netctl.Plan {
+	p := netctl.Plan{Name: f.name, Source: f.source}
+	byName := map[string]*lnx.Config{}
+	for _, path := range sortedPaths(f.configs) {
+		c := f.configs[path]
+		p.Nodes = append(p.Nodes, netctl.Member{Name: c.Name, File: path})
+		byName[c.Name] = c
+	}
+	p.Check = func(nodes []netctl.Member) error {
+		var all lnx.Errors
+		for _, m := range nodes {
+			all = append(all, node.CheckHere(ctx, byName[m.Name])...)
+		}
+		return all.Err()
+	}
+	return p
+}
+
+func sortedPaths(m map[string]*lnx.Config) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (o *netOptions) downCommand() *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use:   "down [NETWORK|FOLDER]",
+		Short: "end a network's nodes; alone: of the only one",
+		Args:  usageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := o.open()
+			if err != nil {
+				return err
+			}
+			ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			names, err := o.names(s, args, all)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				ended, dead, err := s.Down(ctx, name)
+				if err != nil {
+					return netError(err)
+				}
+				text := name + " is down: " + counted(len(ended), "node") + " ended"
+				if len(dead) > 0 {
+					text += "; dead before: " + strings.Join(dead, ", ")
+				}
+				_, _ = fmt.Fprintln(c.ErrOrStderr(), text)
+			}
+			return nil
+		},
+		ValidArgsFunction: o.completeNetworks,
+	}
+	c.Flags().BoolVar(&all, "all", false, "end every network")
+	return c
+}
+
+// names are the networks that are meant: those of the arguments, all, or the only one.
+func (o *netOptions) names(s *netctl.State, args []string, all bool) ([]string, error) {
+	if all {
+		list, err := s.Networks()
+		var names []string
+		for _, n := range list {
+			names = append(names, n.Name())
+		}
+		return names, err
+	}
+	n, err := s.Network(networkName(args))
+	if err != nil {
+		return nil, netError(err)
+	}
+	return []string{n.Name()}, nil
+}
+
+// networkName is the name that an argument means: a folder's is its last part.
+func networkName(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(filepath.Base(filepath.Clean(args[0])), ".lnx")
+}
+
+func (o *netOptions) completeNetworks(
+	*cobra.Command, []string, string,
+) ([]string, cobra.ShellCompDirective) {
+	s, err := o.open()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	list, _ := o.names(s, nil, true)
+	return list, cobra.ShellCompDirectiveNoFileComp
+}
+
+func netValidateCommand() *cobra.Command {
+	c := validateCommand()
+	c.Example = "  node net validate nets/ring --here"
+	return c
+}
+
+// printChange tells what was done.
+func printChange(out io.Writer, done netctl.Change) {
+	name := done.Network.Name()
+	tell := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) }
+	for _, part := range []struct {
+		what  string
+		nodes []string
+	}{
+		{"started", done.Started},
+		{"started anew", done.Restarted},
+		{"ended", done.Ended},
+		{"runs already", done.Left},
+	} {
+		if len(part.nodes) > 0 {
+			tell("%s: %s", part.what, strings.Join(part.nodes, " "))
+		}
+	}
+	if len(done.Stale) > 0 {
+		tell("changed since they were started: %s; `node net apply %s` starts them anew",
+			strings.Join(done.Stale, " "), done.Network.Source())
+	}
+	if members := done.Network.Members(); len(members) > 0 {
+		tell("%s is up; `node attach %s`, `node net status`, `node net down`", name,
+			members[0].Name)
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/netctl"
+)
+
+// errUnwell is a network of which a node does not answer. The status has been printed.
+var errUnwell = errors.New("a node is not up")
+
+func (o *netOptions) statusCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "status [NETWORK|FOLDER]",
+		Short: "which nodes are up, and how they are",
+		Long: "Show which nodes are up, of one network or of all. Of one that is not, the end\n" +
+			"of its log is shown, and the exit status is 1.",
+		Args:              usageArgs(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: o.completeNetworks,
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := o.open()
+			if err != nil {
+				return err
+			}
+			names, err := o.names(s, args, len(args) == 0)
+			if err != nil {
+				return err
+			}
+			list := make([]netctl.Status, 0, len(names))
+			for _, name := range names {
+				n, err := s.Network(name)
+				if err != nil {
+					return netError(err)
+				}
+				list = append(list, n.Status(c.Context()))
+			}
+			return printStatus(c, list, o.json)
+		},
+	}
+	c.Flags().BoolVar(&o.json, "json", false, "print one JSON array")
+	return c
+}
+
+func printStatus(c *cobra.Command, list []netctl.Status, asJSON bool) error {
+	out := c.OutOrStdout()
+	if asJSON {
+		if err := json.NewEncoder(out).Encode(list); err != nil {
+			return err
+		}
+	} else if len(list) == 0 {
+		_, _ = fmt.Fprintln(c.ErrOrStderr(), "no network is up")
+	}
+	well := true
+	for i := range list {
+		well = well && list[i].Well()
+		if asJSON {
+			continue
+		}
+		if i > 0 {
+			_, _ = fmt.Fprintln(out)
+		}
+		if err := printNetwork(out, &list[i]); err != nil {
+			return err
+		}
+	}
+	if !well {
+		return told{errUnwell}
+	}
+	return nil
+}
+
+func printNetwork(out io.Writer, s *netctl.Status) error {
+	_, _ = fmt.Fprintf(out, "%s, from %s\n", s.Name, s.Source)
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "Node\tState\tPID\tSince\tInterfaces\tNeighbors\tRoutes\tSockets")
+	for _, n := range s.Nodes {
+		if n.Life != netctl.Up {
+			pid := "-"
+			if n.PID > 0 {
+				pid = strconv.Itoa(n.PID)
+			}
+			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t-\t-\t-\t-\t-\n", n.Name, n.Life, pid)
+			continue
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d/%d up\t%d/%d up\t%d\t%d\n", n.Name, n.Life, n.PID,
+			time.Since(n.Started).Round(time.Second), n.InterfacesUp, n.Interfaces, n.NeighborsUp,
+			n.Neighbors, n.Routes, n.Sockets)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, n := range s.Nodes {
+		if n.Life == netctl.Up {
+			continue
+		}
+		_, _ = fmt.Fprintf(out, "\n%s is %s; the end of %s:\n", n.Name, n.Life, n.Log)
+		for _, line := range n.LastLines {
+			_, _ = fmt.Fprintln(out, "  "+line)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,227 @@
+package netctl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/api"
+)
+
+// Times of processes.
+const (
+	startTime = 15 * time.Second // for a node to answer
+	askTime   = 2 * time.Second  // for a node that is asked how it is
+	endTime   = 6 * time.Second  // to end when asked to, before it is killed
+	killTime  = 2 * time.Second  // for the system to be done with one that was killed
+	look      = 5 * time.Millisecond
+)
+
+// Life is what is known of whether a node's process lives.
+type Life string
+
+// The lives of a node.
+const (
+	Up   Life = "up"   // it answers
+	Hung Life = "hung" // it runs and does not answer
+	Dead Life = "dead" // there is no such process
+)
+
+// client is a client of a node.
+func (n *Network) client(node string) *api.Client {
+	return api.NewClient(api.Endpoint{Socket: n.Socket(node)}, node)
+}
+
+// life finds out whether a node lives, and by which process.
+func (n *Network) life(ctx context.Context, node string) (Life, api.Process) {
+	c := n.client(node)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	if p, err := c.Process(ctx); err == nil {
+		return Up, p
+	}
+	if pid, held := n.holder(node); held {
+		return Hung, api.Process{PID: pid}
+	}
+	return Dead, api.Process{}
+}
+
+// holder is the process that holds a node's lock; false: none does.
+func (n *Network) holder(node string) (pid int, held bool) {
+	f, err := os.Open(n.pidFile(node))
+	if err != nil || !locks {
+		return 0, false
+	}
+	defer f.Close()
+	if tryLock(f) {
+		return 0, false
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 32))
+	if err != nil {
+		return 0, true
+	}
+	pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+	return pid, true
+}
+
+// child is a node that was just started.
+type child struct {
+	name  string
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when the process has ended
+}
+
+// start starts a node's process. Its log goes on where it was.
+func (n *Network) start(program string, m Member) (*child, error) {
+	log, err := os.OpenFile(n.Log(m.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	pid, err := os.OpenFile(n.pidFile(m.Name), os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer pid.Close()
+	if !tryLock(pid) {
+		return nil, fmt.Errorf("node %s: %w", m.Name, ErrBusy)
+	}
+	c := &child{name: m.Name, ended: make(chan struct{})}
+	c.cmd = exec.Command(program, "run", "--daemon", "--socket", n.Socket(m.Name), m.File)
+	c.cmd.Stdout, c.cmd.Stderr = log, log
+	if locks {
+		c.cmd.ExtraFiles = []*os.File{pid} // it holds the lock from here on
+	}
+	detach(c.cmd)
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("node %s: %w", m.Name, err)
+	}
+	go func() {
+		_ = c.cmd.Wait() // the log says why
+		close(c.ended)
+	}()
+	_, err = fmt.Fprintf(pid, "%d\n", c.cmd.Process.Pid)
+	return c, err
+}
+
+// await waits until a node answers.
+func (n *Network) await(ctx context.Context, c *child) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime,
+		fmt.Errorf("node %s does not answer after %v", c.name, startTime))
+	defer cancel()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.ended:
+			return &EndedError{Node: c.name, Log: n.lastWords(c.name, complaintLines)}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+		if api.Answers(ctx, n.Socket(c.name)) {
+			return nil
+		}
+	}
+}
+
+// EndedError is a node that ended before it answered.
+type EndedError struct {
+	Node string
+	Log  []string // its last lines
+}
+
+func (e *EndedError) Error() string {
+	if len(e.Log) == 0 {
+		return "node " + e.Node + " ended at once, without a word"
+	}
+	return "node " + e.Node + ": " + strings.TrimPrefix(strings.Join(e.Log, "\n"), "node: ")
+}
+
+// stop ends a node's process and returns when it is gone; false: there was none.
+func (n *Network) stop(ctx context.Context, node string) (bool, error) {
+	life, p := n.life(ctx, node)
+	if life == Dead {
+		n.sweep(node)
+		return false, nil
+	}
+	process, err := os.FindProcess(p.PID)
+	if err != nil || p.PID <= 0 {
+		return true, fmt.Errorf("node %s runs, and its process is not known: %w", node, err)
+	}
+	defer func() { _ = process.Release() }()
+	if err := terminate(process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return true, fmt.Errorf("node %s: ending process %d: %w", node, p.PID, err)
+	}
+	if !n.gone(ctx, node, endTime) {
+		if err := process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return true, fmt.Errorf("node %s: killing process %d: %w", node, p.PID, err)
+		}
+		if !n.gone(ctx, node, killTime) {
+			return true, fmt.Errorf("node %s: process %d does not end", node, p.PID)
+		}
+	}
+	n.sweep(node)
+	return true, nil
+}
+
+// gone waits until no process holds a node any more.
+func (n *Network) gone(ctx context.Context, node string, within time.Duration) bool {
+	over := time.NewTimer(within)
+	defer over.Stop()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		_, held := n.holder(node)
+		if !held && (locks || !api.Answers(ctx, n.Socket(node))) {
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-over.C:
+			return false
+		}
+	}
+}
+
+// sweep removes what a node's process leaves.
+func (n *Network) sweep(node string) {
+	_ = os.Remove(n.Socket(node)) // they may be gone
+	_ = os.Remove(n.pidFile(node))
+}
+
+const (
+	complaintLines = 20   // of a node that could not start
+	deathLines     = 5    // of one that is dead
+	logTail        = 8192 // bytes
+)
+
+// lastWords are the last lines of a node's log.
+func (n *Network) lastWords(node string, most int) []string {
+	f, err := os.Open(n.Log(node))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	if end, err := f.Seek(0, io.SeekEnd); err == nil {
+		_, _ = f.Seek(max(0, end-logTail), io.SeekStart)
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return nil
+	}
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
+		return nil
+	}
+	lines := strings.Split(string(text), "\n")
+	return lines[max(0, len(lines)-most):]
+}

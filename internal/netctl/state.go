@@ -1,0 +1,267 @@
+// Package netctl keeps whole networks: a process for each node, and one folder with what there is
+// to know of them. It starts and ends processes, tells which are alive, and finds their sockets;
+// what a node is asked goes through package api.
+//
+// A network's folder holds network.json (which nodes, from which files), and of each node a socket,
+// a log, and a file with its process's number that the process keeps locked. The lock goes with the
+// process whatever ends it, so nothing that a crash leaves is taken for life: a node is up if it
+// answers at its socket, hung if it only holds its lock, else dead.
+package netctl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Errors of this package, wrapped with what they are about.
+var (
+	// ErrUsage: what was asked for cannot be, whatever runs.
+	ErrUsage = errors.New("cannot be")
+	// ErrNoNetwork: no network has that name, or there is none at all.
+	ErrNoNetwork = errors.New("no such network")
+	// ErrNoNode: no node that runs has that name.
+	ErrNoNode = errors.New("no such node")
+	// ErrAmbiguous: more than one is meant.
+	ErrAmbiguous = errors.New("which one")
+	// ErrBusy: another command works on that network just now.
+	ErrBusy = errors.New("another command is at work on it")
+	// ErrTaken: a network of that name runs from other files.
+	ErrTaken = errors.New("a network of that name is there already")
+)
+
+// State is the folder with the networks of one user.
+type State struct{ root string }
+
+// OpenState makes the folder if it is not there. One that others could write to is refused: they
+// could put sockets of their own there.
+func OpenState(root string) (*State, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return nil, fmt.Errorf("state folder: %w", err)
+	}
+	info, err := os.Lstat(root)
+	if err != nil {
+		return nil, fmt.Errorf("state folder: %w", err)
+	}
+	if fault := foreign(info); fault != "" {
+		return nil, fmt.Errorf("state folder %s: %w: %s; choose another with --state", root,
+			ErrUsage, fault)
+	}
+	return &State{root: root}, nil
+}
+
+// Root is the folder.
+func (s *State) Root() string { return s.root }
+
+// manifest is what network.json holds.
+type manifest struct {
+	Name    string    `json:"name"`
+	Source  string    `json:"source"` // the folder or file that it was made from
+	Started time.Time `json:"started"`
+	Nodes   []Member  `json:"nodes"`
+}
+
+// Member is a node of a network.
+type Member struct {
+	Name string `json:"name"`
+	File string `json:"file"`
+	// SHA256 is that of the file when the node was started.
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+const manifestName = "network.json"
+
+// Network is one network that was brought up and not down again.
+type Network struct {
+	dir string
+	manifest
+}
+
+// Name is the network's name.
+func (n *Network) Name() string { return n.manifest.Name }
+
+// Source is the folder or file that the network was made from.
+func (n *Network) Source() string { return n.manifest.Source }
+
+// Members are the nodes, by name.
+func (n *Network) Members() []Member { return slices.Clone(n.manifest.Nodes) }
+
+// Dir is the network's folder.
+func (n *Network) Dir() string { return n.dir }
+
+// Socket is the path of a node's socket, Log that of its log.
+func (n *Network) Socket(node string) string { return filepath.Join(n.dir, node+".sock") }
+
+// Log is the path of a node's log.
+func (n *Network) Log(node string) string { return filepath.Join(n.dir, node+".log") }
+
+func (n *Network) pidFile(node string) string { return filepath.Join(n.dir, node+".pid") }
+
+// names are what may name a network or a node here: a file's name everywhere, and no path.
+var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+
+// CheckName reports why something cannot have a name; nil: it can.
+func CheckName(name string) error {
+	if !names.MatchString(name) {
+		return fmt.Errorf("name %q: %w: want letters, digits, dots, - and _", name, ErrUsage)
+	}
+	return nil
+}
+
+// Networks are those of the folder, by name. What is no network is passed over.
+func (s *State) Networks() ([]*Network, error) {
+	entries, err := os.ReadDir(s.root)
+	if err != nil {
+		return nil, fmt.Errorf("state folder: %w", err)
+	}
+	var list []*Network
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue // a lock
+		}
+		n, err := s.load(e.Name())
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, err
+		default:
+			list = append(list, n)
+		}
+	}
+	return list, nil
+}
+
+// load reads a network's manifest.
+func (s *State) load(name string) (*Network, error) {
+	n := &Network{dir: filepath.Join(s.root, name)}
+	path := filepath.Join(n.dir, manifestName)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &n.manifest); err != nil {
+		return nil, fmt.Errorf("%s: %w (remove the folder if its nodes have ended)", path, err)
+	}
+	return n, nil
+}
+
+// save writes the manifest, whole or not at all.
+func (n *Network) save() error {
+	text, err := json.MarshalIndent(n.manifest, "", "\t")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(n.dir, manifestName)
+	if err := os.WriteFile(path+".new", append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// Network finds a network by its name; the empty name is the only one there is.
+func (s *State) Network(name string) (*Network, error) {
+	list, err := s.Networks()
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, n := range list {
+		if n.Name() == name {
+			return n, nil
+		}
+		all = append(all, n.Name())
+	}
+	switch {
+	case name == "" && len(list) == 1:
+		return list[0], nil
+	case len(list) == 0:
+		return nil, fmt.Errorf("%w%s: none is up; `node net up FOLDER` brings one up", ErrNoNetwork,
+			called(name))
+	case name == "":
+		return nil, fmt.Errorf("%w: there are %s", ErrAmbiguous, strings.Join(all, ", "))
+	}
+	return nil, fmt.Errorf("%w%s: there is %s", ErrNoNetwork, called(name), strings.Join(all, ", "))
+}
+
+func called(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " as " + name
+}
+
+// Target is a node that can be asked.
+type Target struct {
+	Network string // empty: of none that we know
+	Node    string
+	Socket  string
+}
+
+// Find finds a node by NODE or NETWORK/NODE. It may be dead.
+func (s *State) Find(ref string) (Target, error) {
+	list, err := s.Networks()
+	if err != nil {
+		return Target{}, err
+	}
+	network, node, full := strings.Cut(ref, "/")
+	if !full {
+		network, node = "", ref
+	}
+	var found []Target
+	var all, where []string
+	for _, n := range list {
+		for _, m := range n.Nodes {
+			all = append(all, n.Name()+"/"+m.Name)
+			if m.Name == node && (!full || n.Name() == network) {
+				found = append(found, Target{n.Name(), m.Name, n.Socket(m.Name)})
+				where = append(where, n.Name()+"/"+m.Name)
+			}
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return Target{}, fmt.Errorf("%s: %w: %s", ref, ErrAmbiguous, strings.Join(where, ", "))
+	case len(all) == 0:
+		return Target{}, fmt.Errorf("%s: %w: no network is up; `node net up FOLDER` brings one up",
+			ref, ErrNoNode)
+	}
+	const most = 12
+	if len(all) > most {
+		all = append(all[:most], "and more")
+	}
+	return Target{}, fmt.Errorf("%s: %w: there is %s", ref, ErrNoNode, strings.Join(all, ", "))
+}
+
+// enter takes the network's lock, so that two commands do not work on it at once.
+func (s *State) enter(ctx context.Context, name string) (leave func(), err error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	path := filepath.Join(s.root, "."+name+".lock")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("state folder: %w", err)
+	}
+	if !tryLock(f) {
+		_ = f.Close()
+		return nil, fmt.Errorf("network %s: %w", name, ErrBusy)
+	}
+	return func() { _ = f.Close() }, nil // and the lock goes with it
+}

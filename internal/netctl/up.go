@@ -1,0 +1,253 @@
+package netctl
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Plan is a network that is to run.
+type Plan struct {
+	Name   string
+	Source string // the folder or file that it is made from
+	Nodes  []Member
+	// Program is the executable of a node.
+	Program string
+	// Check, if set, looks whether the nodes that are about to be started can be; its error keeps
+	// all from being started.
+	Check func(nodes []Member) error
+}
+
+// Change is what was done to bring a network to what a plan says.
+type Change struct {
+	Network   *Network
+	Started   []string // nodes that did not run
+	Restarted []string // nodes whose file is another now: see Apply
+	Ended     []string // nodes that the plan has no more
+	Left      []string // nodes that run as they are
+	Stale     []string // of those, the ones whose file is another now
+}
+
+// Up starts the nodes of a plan that do not run. If one of them cannot be started, none of them is
+// left running.
+func (s *State) Up(ctx context.Context, p Plan) (Change, error) { return s.bring(ctx, p, false) }
+
+// Apply brings a network to what a plan says: nodes that are new are started, those whose file has
+// changed are started anew, and those that are not in the plan end.
+func (s *State) Apply(ctx context.Context, p Plan) (Change, error) { return s.bring(ctx, p, true) }
+
+func (s *State) bring(ctx context.Context, p Plan, apply bool) (Change, error) {
+	var done Change
+	if err := p.digest(); err != nil {
+		return done, err
+	}
+	leave, err := s.enter(ctx, p.Name)
+	if err != nil {
+		return done, err
+	}
+	defer leave()
+	n, fresh, err := s.place(p)
+	if err != nil {
+		return done, err
+	}
+	done.Network = n
+	todo, err := n.compare(ctx, p, apply, &done)
+	if err != nil {
+		return done, err
+	}
+	if p.Check != nil {
+		// A node that is about to end holds its ports yet.
+		if err := p.Check(slices.DeleteFunc(slices.Clone(todo), func(m Member) bool {
+			return slices.Contains(done.Restarted, m.Name)
+		})); err != nil {
+			n.withdraw(fresh)
+			return done, err
+		}
+	}
+	for _, name := range slices.Concat(done.Ended, done.Restarted) {
+		if _, err := n.stop(ctx, name); err != nil {
+			return done, err
+		}
+	}
+	if err := n.record(p, apply, &done); err != nil {
+		n.withdraw(fresh)
+		return done, err
+	}
+	if err := n.startAll(ctx, p.Program, todo); err != nil {
+		n.withdraw(fresh)
+		return done, err
+	}
+	return done, nil
+}
+
+// digest notes what the files hold, and judges the names.
+func (p *Plan) digest() error {
+	if err := CheckName(p.Name); err != nil {
+		return err
+	}
+	for i := range p.Nodes {
+		m := &p.Nodes[i]
+		if err := CheckName(m.Name); err != nil {
+			return fmt.Errorf("%s: %w", m.File, err)
+		}
+		text, err := os.ReadFile(m.File)
+		if err != nil {
+			return err
+		}
+		if m.File, err = filepath.Abs(m.File); err != nil {
+			return err
+		}
+		sum := sha256.Sum256(text)
+		m.SHA256 = hex.EncodeToString(sum[:])
+	}
+	return nil
+}
+
+// place finds the network of a plan, or makes its folder.
+func (s *State) place(p Plan) (n *Network, fresh bool, err error) {
+	n, err = s.load(p.Name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		n = &Network{dir: filepath.Join(s.root, p.Name)}
+		n.manifest = manifest{Name: p.Name, Source: p.Source, Started: time.Now().Round(0)}
+		return n, true, os.MkdirAll(n.dir, 0o700)
+	case err != nil:
+		return nil, false, err
+	case n.Source() != p.Source:
+		return nil, false, fmt.Errorf("network %s: %w, from %s; `node net down %s` ends it, and "+
+			"--name gives this one another name", p.Name, ErrTaken, n.Source(), p.Name)
+	}
+	return n, false, nil
+}
+
+// compare finds out what has to be done, and returns the nodes to start.
+func (n *Network) compare(
+	ctx context.Context, p Plan, apply bool, done *Change,
+) (todo []Member, err error) {
+	for _, m := range p.Nodes {
+		life, _ := n.life(ctx, m.Name)
+		before := slices.IndexFunc(n.Nodes, func(o Member) bool { return o.Name == m.Name })
+		switch {
+		case life == Hung:
+			return nil, fmt.Errorf("node %s runs and does not answer: `node net down %s` ends it",
+				m.Name, n.Name())
+		case life == Dead:
+			done.Started = append(done.Started, m.Name)
+			todo = append(todo, m)
+		case apply && (before < 0 || n.Nodes[before].SHA256 != m.SHA256):
+			done.Restarted = append(done.Restarted, m.Name)
+			todo = append(todo, m)
+		default:
+			done.Left = append(done.Left, m.Name)
+		}
+	}
+	for _, o := range n.Nodes {
+		if !slices.ContainsFunc(p.Nodes, func(m Member) bool { return m.Name == o.Name }) && apply {
+			done.Ended = append(done.Ended, o.Name)
+		}
+	}
+	return todo, nil
+}
+
+// record notes the plan. What runs as it is keeps what it was started with.
+func (n *Network) record(p Plan, apply bool, done *Change) error {
+	old := n.Nodes
+	n.Nodes = slices.Clone(p.Nodes)
+	for _, o := range old {
+		i := slices.IndexFunc(n.Nodes, func(m Member) bool { return m.Name == o.Name })
+		switch {
+		case i < 0 && !apply:
+			n.Nodes = append(n.Nodes, o) // its file is gone, and it may run
+		case i >= 0 && slices.Contains(done.Left, o.Name):
+			if n.Nodes[i].SHA256 != o.SHA256 {
+				done.Stale = append(done.Stale, o.Name)
+			}
+			n.Nodes[i] = o
+		}
+	}
+	slices.SortFunc(n.Nodes, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	return n.save()
+}
+
+// withdraw removes a network that never was.
+func (n *Network) withdraw(fresh bool) {
+	if fresh {
+		_ = os.RemoveAll(n.dir)
+	}
+}
+
+// startAll starts nodes side by side. If one cannot start, those that could are ended.
+func (n *Network) startAll(ctx context.Context, program string, nodes []Member) error {
+	var started []*child
+	var failures []error
+	for _, m := range nodes {
+		c, err := n.start(program, m)
+		if err != nil {
+			failures = append(failures, err)
+			break
+		}
+		started = append(started, c)
+	}
+	for _, c := range started {
+		if len(failures) > 0 && ctx.Err() != nil {
+			break // they are told to end below
+		}
+		if err := n.await(ctx, c); err != nil {
+			failures = append(failures, err)
+		}
+	}
+	if len(failures) == 0 {
+		return nil
+	}
+	for _, c := range started {
+		_, err := n.stop(context.WithoutCancel(ctx), c.name)
+		failures = append(failures, err)
+		select {
+		case <-c.ended:
+		default:
+			_ = c.cmd.Process.Kill() // one that no lock tells of
+			<-c.ended
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// Down ends every node of a network and forgets it. It returns those that ended and those that were
+// dead before.
+func (s *State) Down(ctx context.Context, name string) (ended, dead []string, err error) {
+	leave, err := s.enter(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer leave()
+	n, err := s.load(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, err = s.Network(name)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, m := range n.Nodes {
+		ran, e := n.stop(ctx, m.Name)
+		switch {
+		case e != nil:
+			err = errors.Join(err, e)
+		case ran:
+			ended = append(ended, m.Name)
+		default:
+			dead = append(dead, m.Name)
+		}
+	}
+	if err != nil {
+		return ended, dead, err
+	}
+	return ended, dead, os.RemoveAll(n.dir)
+}

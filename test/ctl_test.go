@@ -1,0 +1,221 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/test/internal/nodes"
+)
+
+func portText(port uint16) string { return strconv.Itoa(int(port)) }
+
+// netListenUDP holds a UDP port of the loopback.
+func netListenUDP(port uint16) (*net.UDPConn, error) {
+	return net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(port)})
+}
+
+// TestOneDocument: what ctl prints and what HTTP answers are the same.
+func TestOneDocument(t *testing.T) {
+	r := newRealm(t)
+	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
+	r.must("ctl", "B", "accept", "7000")
+	r.must("ctl", "A", "connect", "10.0.0.2", "7000")
+	var dialer net.Dialer
+	client := &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", r.status().Nodes[0].Socket)
+		},
+	}}
+	defer client.CloseIdleConnections()
+	for _, what := range []string{"sockets", "interfaces", "routes"} {
+		resp, err := client.Get("http://node/v1/nodes/A/" + what)
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		assert.JSONEq(t, r.must("ctl", "A", what, "--json"), string(body))
+		assert.Equal(t, "application/json", resp.Header.Get("Content-Type"))
+	}
+}
+
+// TestStatusOfCtl: 0 done, 1 failed, 2 wrong, 130 Ctrl-C, 143 SIGTERM; answers are on standard
+// output, and everything else is not.
+func TestStatusOfCtl(t *testing.T) {
+	r := newRealm(t)
+	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
+	for _, tt := range []struct {
+		words     string
+		code      int
+		out, talk string
+	}{
+		{"routes", 0, "LOCAL:if0", ""},
+		{"ping -c 1 10.0.0.2", 0, "1 received", ""},
+		{"ping -c 1 -W 0.05 10.0.0.9", 1, "100% packet loss", "ping: 10.0.0.9: no reply"},
+		{"close 9", 1, "", "close: 9: no such socket"},
+		{"close 9 --json", 2, "", "unknown flag: --json"},
+		{"window 9 --json", 1, "", "window: 9: no such socket"},
+		{"connect x 1", 2, "", "usage: connect ADDR PORT [--json]"},
+		{"bogus", 2, "", `no command "bogus"`},
+		{"sendfile /none/at/all 10.0.0.2 1", 1, "", "no such file"},
+		{"help", 0, "Sockets", ""},
+	} {
+		got := r.node(append([]string{"ctl", "A"}, strings.Fields(tt.words)...)...)
+		assert.Equal(t, tt.code, got.code, tt.words)
+		assert.Contains(t, got.out, tt.out, tt.words)
+		assert.Contains(t, got.err, tt.talk, tt.words)
+		if tt.out == "" {
+			assert.Empty(t, got.out, tt.words)
+		}
+		if tt.talk == "" {
+			assert.Empty(t, got.err, tt.words)
+		}
+	}
+	for signal, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
+		cmd := r.command("ctl", "A", "ping", "-i", "0.02", "10.0.0.2")
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		lines := bufio.NewScanner(out)
+		text := ""
+		for lines.Scan() {
+			text += lines.Text() + "\n"
+			if strings.Contains(lines.Text(), "icmp_seq=2") {
+				require.NoError(t, cmd.Process.Signal(signal))
+			}
+		}
+		require.Error(t, cmd.Wait())
+		assert.Equal(t, code, cmd.ProcessState.ExitCode())
+		assert.Contains(t, text, "ping statistics", "what it has so far")
+	}
+	assert.True(t, r.status().Well(), "the network runs on")
+}
+
+// TestEventsAreLines: what goes on is a line of JSON each, until the node ends.
+func TestEventsAreLines(t *testing.T) {
+	r := newRealm(t)
+	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
+	cmd := r.command("ctl", "B", "events", "--json")
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines := make(chan string, 64)
+	go func() {
+		defer close(lines)
+		in := bufio.NewScanner(out)
+		for in.Scan() {
+			lines <- in.Text()
+		}
+	}()
+	// Whether it listens already nobody says: wave until it does.
+	var got string
+	r.await("B", "an event", func() bool {
+		r.must("ctl", "A", "send", "10.0.0.2", "wave")
+		for {
+			select {
+			case got = <-lines:
+				if strings.Contains(got, `"event":"test"`) {
+					return true
+				}
+			default:
+				return false
+			}
+		}
+	})
+	var event struct {
+		Data struct {
+			Src, Text string
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(got), &event))
+	assert.Equal(t, "wave", event.Data.Text)
+	assert.Equal(t, "10.0.0.1", event.Data.Src)
+	require.NoError(t, syscall.Kill(r.pid("B"), syscall.SIGKILL))
+	for range lines {
+	}
+	require.Error(t, cmd.Wait())
+	assert.Equal(t, 1, cmd.ProcessState.ExitCode())
+}
+
+// TestSessionsBesideEachOther: two attached to one node, and what one does the other sees.
+func TestSessionsBesideEachOther(t *testing.T) {
+	r := newRealm(t)
+	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
+	first, second := r.attach("A"), r.attach("A")
+	first.say("accept 7000")
+	assert.Equal(t, "Created listen socket with ID 0", first.hear())
+	second.say("sockets --json")
+	assert.Contains(t, second.hear(), `"state":"LISTEN"`)
+	second.say("window 5")
+	assert.Contains(t, second.hear(), "no such socket")
+	first.leave(0)
+	second.say("routes --json")
+	assert.Contains(t, second.hear(), `"origin":"L"`)
+	second.leave(1) // of the line that failed
+	assert.True(t, r.status().Well())
+}
+
+// attached is a session whose input is a pipe.
+type attached struct {
+	r     *realm
+	in    io.WriteCloser
+	lines chan string
+	wait  func() int
+}
+
+func (r *realm) attach(node string) *attached {
+	r.t.Helper()
+	cmd := r.command("attach", node, "--keep-going")
+	in, err := cmd.StdinPipe()
+	require.NoError(r.t, err)
+	read, write, err := os.Pipe()
+	require.NoError(r.t, err)
+	cmd.Stdout, cmd.Stderr = write, write
+	require.NoError(r.t, cmd.Start())
+	require.NoError(r.t, write.Close())
+	a := &attached{r: r, in: in, lines: make(chan string, 64)}
+	go func() {
+		defer close(a.lines)
+		defer read.Close()
+		scan := bufio.NewScanner(read)
+		for scan.Scan() {
+			a.lines <- scan.Text()
+		}
+	}()
+	a.wait = func() int {
+		_ = cmd.Wait() // the status says it
+		return cmd.ProcessState.ExitCode()
+	}
+	return a
+}
+
+func (a *attached) say(line string) {
+	a.r.t.Helper()
+	_, err := io.WriteString(a.in, line+"\n")
+	require.NoError(a.r.t, err)
+}
+
+// hear is the next line that is printed.
+func (a *attached) hear() string { return <-a.lines }
+
+// leave ends the input, and the session ends with a status.
+func (a *attached) leave(code int) {
+	a.r.t.Helper()
+	require.NoError(a.r.t, a.in.Close())
+	for range a.lines {
+	}
+	assert.Equal(a.r.t, code, a.wait())
+}

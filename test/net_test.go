@@ -1,0 +1,345 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/netctl"
+	"github.com/tidepool-net/tidepool/test/internal/nodes"
+)
+
+// realm is a state folder with networks, and the program to work with it.
+type realm struct {
+	t     *testing.T
+	state string
+}
+
+// newRealm makes one; the test's end ends its networks.
+func newRealm(t *testing.T) *realm {
+	t.Helper()
+	state, err := os.MkdirTemp("", "tide") //nolint:usetesting // its own is too long for a socket
+	require.NoError(t, err)
+	r := &realm{t: t, state: state}
+	t.Cleanup(func() {
+		logs, _ := filepath.Glob(filepath.Join(state, "*", "*.log"))
+		for _, path := range logs {
+			text, _ := os.ReadFile(path)
+			assert.NotContains(t, string(text), "panic:", path)
+			assert.NotContains(t, string(text), "DATA RACE", path)
+			if t.Failed() {
+				t.Logf("%s:\n%s", path, text)
+			}
+		}
+		r.node("net", "down", "--all")
+		require.NoError(t, os.RemoveAll(state))
+	})
+	return r
+}
+
+// ran is what became of a command.
+type ran struct {
+	code     int
+	out, err string
+}
+
+// node runs the program to its end.
+func (r *realm) node(args ...string) ran {
+	r.t.Helper()
+	cmd := r.command(args...)
+	var out, talk bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &talk
+	err := cmd.Run()
+	if _, exited := err.(*exec.ExitError); err != nil && !exited { //nolint:errorlint // as it comes
+		require.NoError(r.t, err)
+	}
+	return ran{cmd.ProcessState.ExitCode(), out.String(), talk.String()}
+}
+
+func (r *realm) command(args ...string) *exec.Cmd {
+	cmd := nodes.Command(args...)
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+r.state, "NO_COLOR=1")
+	return cmd
+}
+
+// must is node for a command that has to succeed; it returns what was printed.
+func (r *realm) must(args ...string) string {
+	r.t.Helper()
+	got := r.node(args...)
+	require.Zero(r.t, got.code, "node %s: %s%s", strings.Join(args, " "), got.out, got.err)
+	return got.out
+}
+
+// status is that of the only network.
+func (r *realm) status() netctl.Status {
+	r.t.Helper()
+	var list []netctl.Status
+	require.NoError(r.t, json.Unmarshal([]byte(r.node("net", "status", "--json").out), &list))
+	require.Len(r.t, list, 1)
+	return list[0]
+}
+
+// lives are the lives of the nodes by name.
+func (r *realm) lives() map[string]netctl.Life {
+	r.t.Helper()
+	lives := map[string]netctl.Life{}
+	for _, n := range r.status().Nodes {
+		lives[n.Name] = n.Life
+	}
+	return lives
+}
+
+// pid is a node's process.
+func (r *realm) pid(node string) int {
+	r.t.Helper()
+	for _, n := range r.status().Nodes {
+		if n.Name == node {
+			return n.PID
+		}
+	}
+	require.FailNow(r.t, "no such node", node)
+	return 0
+}
+
+// TestANetworkIsBroughtUpAndDown as a new user does it, with a file moved in between.
+func TestANetworkIsBroughtUpAndDown(t *testing.T) {
+	r := newRealm(t)
+	net := nodes.CopyNetwork(t, "nets", "ring")
+	got := r.node("net", "up", net.Dir, "--name", "ring")
+	require.Zero(t, got.code, got.err)
+	assert.Contains(t, got.err, "started: A B R1 R2 R3 R4\nring is up; ")
+	assert.Empty(t, got.out, "it is talk")
+	status := r.status()
+	assert.Equal(t, "ring", status.Name)
+	assert.True(t, status.Well())
+
+	// Again it has nothing to do, and the nodes are the same.
+	got = r.node("net", "up", net.Dir, "--name", "ring")
+	assert.Contains(t, got.err, "runs already: A B R1 R2 R3 R4")
+	assert.Equal(t, status.Nodes[0].PID, r.pid("A"))
+
+	folder := t.TempDir()
+	sent, received := filepath.Join(folder, "sent"), filepath.Join(folder, "received")
+	require.NoError(t, os.WriteFile(sent, bytes.Repeat([]byte("tide"), 1<<18), 0o600))
+	b := r.command("ctl", "B", "recvfile", received, "6000", "--json")
+	out, err := b.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, b.Start())
+	r.await("B", "a listener", func() bool { return len(r.sockets("B")) == 1 })
+	r.await("A", "a way to B", func() bool {
+		return r.node("ctl", "A", "ping", "-c", "1", "-W", "0.5", "10.5.0.2").code == 0
+	})
+	assert.Contains(t, r.must("ctl", "A", "sendfile", sent, "10.5.0.2", "6000"), "Sent 1048576 total")
+	text, err := io.ReadAll(out)
+	require.NoError(t, err)
+	require.NoError(t, b.Wait())
+	var moved control.Transfer
+	require.NoError(t, json.Unmarshal(text, &moved), "%s", text)
+	assert.Equal(t, int64(1<<20), moved.Bytes)
+	want, err := os.ReadFile(sent)
+	require.NoError(t, err)
+	have, err := os.ReadFile(received)
+	require.NoError(t, err)
+	assert.True(t, bytes.Equal(want, have))
+
+	got = r.node("net", "down")
+	assert.Zero(t, got.code)
+	assert.Equal(t, "ring is down: 6 nodes ended\n", got.err)
+	left, err := os.ReadDir(filepath.Join(r.state, "tidepool"))
+	require.NoError(t, err)
+	for _, e := range left {
+		assert.False(t, e.IsDir(), "%s stays", e.Name())
+	}
+	assert.Equal(t, "no network is up\n", r.node("net", "status").err)
+}
+
+func (r *realm) sockets(node string) (list []control.Socket) {
+	r.t.Helper()
+	require.NoError(r.t, json.Unmarshal([]byte(r.must("ctl", node, "sockets", "--json")), &list))
+	return list
+}
+
+// await asks until something holds.
+func (r *realm) await(node, what string, holds func() bool) {
+	r.t.Helper()
+	over := time.NewTimer(nodes.Soon)
+	defer over.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-over.C:
+			require.FailNow(r.t, "not soon", "%s: %s", node, what)
+		}
+	}
+}
+
+// TestWhatACrashLeaves is neither in the way of a look nor of the next up.
+func TestWhatACrashLeaves(t *testing.T) {
+	r := newRealm(t)
+	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	r.must("net", "up", net.Dir, "--name", "line")
+	before := r.pid("A")
+	require.NoError(t, syscall.Kill(r.pid("B"), syscall.SIGKILL))
+	r.await("B", "dead", func() bool { return r.lives()["B"] == netctl.Dead })
+
+	got := r.node("net", "status")
+	assert.Equal(t, 1, got.code)
+	assert.Regexp(t, `(?m)^B +dead +-`, got.out)
+	assert.Regexp(t, `(?m)^A +up +\d+`, got.out)
+	assert.Contains(t, got.out, "B is dead; the end of ")
+	assert.Contains(t, got.out, "  time=", "its log")
+	got = r.node("ctl", "B", "routes")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.err, "B: the node does not answer")
+	assert.Contains(t, got.err, "`node net status` tells more")
+
+	got = r.node("net", "up", net.Dir, "--name", "line")
+	require.Zero(t, got.code, got.err)
+	assert.Contains(t, got.err, "started: B\nruns already: A C\n")
+	assert.Equal(t, before, r.pid("A"))
+
+	// All of them at once, as a machine that lost its power.
+	for _, n := range r.status().Nodes {
+		require.NoError(t, syscall.Kill(n.PID, syscall.SIGKILL))
+	}
+	r.await("all", "dead", func() bool {
+		for _, life := range r.lives() {
+			if life != netctl.Dead {
+				return false
+			}
+		}
+		return true
+	})
+	assert.Contains(t, r.node("net", "up", net.Dir, "--name", "line").err, "started: A B C\n")
+	require.NoError(t, syscall.Kill(r.pid("C"), syscall.SIGKILL))
+	r.await("C", "dead", func() bool { return r.lives()["C"] == netctl.Dead })
+	assert.Equal(t, "line is down: 2 nodes ended; dead before: C\n", r.node("net", "down").err)
+}
+
+// TestANodeThatHangs is told from one that is dead, and down ends it all the same.
+func TestANodeThatHangs(t *testing.T) {
+	r := newRealm(t)
+	net := nodes.CopyNetwork(t, "nets", "a-b")
+	r.must("net", "up", net.Dir, "--name", "pair")
+	pid := r.pid("A")
+	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	status := r.status()
+	assert.Equal(t, netctl.Hung, status.Nodes[0].Life)
+	assert.Equal(t, pid, status.Nodes[0].PID)
+	assert.Equal(t, netctl.Up, status.Nodes[1].Life)
+	got := r.node("net", "up", net.Dir, "--name", "pair")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.err, "node A runs and does not answer: `node net down pair` ends it")
+	assert.Equal(t, "pair is down: 2 nodes ended\n", r.node("net", "down").err)
+	assert.NoFileExists(t, status.Nodes[0].Socket)
+}
+
+// TestNothingIsStarted when a file is wrong, or one of the nodes cannot be.
+func TestNothingIsStarted(t *testing.T) {
+	r := newRealm(t)
+	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	taken := nodes.FreePort(t)
+	held, err := netListenUDP(taken)
+	require.NoError(t, err)
+	defer held.Close()
+	net.Append("A", "neighbur 10.0.0.9 at 127.0.0.1:1 via if0", "interface if7 10.0.0.1/33 x:y")
+	net.Append("C", "route 0.0.0.0/0 by 10.1.0.1")
+	got := r.node("net", "up", net.Dir)
+	assert.Equal(t, 2, got.code)
+	assert.Regexp(t, `A\.lnx:\d+:1: "neighbur" is no directive \(did you mean neighbor\?\)`, got.err)
+	assert.Regexp(t, `A\.lnx:\d+:24: "33" is not a prefix length`, got.err)
+	assert.Regexp(t, `C\.lnx:\d+:\d+: `, got.err)
+	assert.Equal(t, "no network is up\n", r.node("net", "status").err)
+
+	// A port that somebody has.
+	other := nodes.NewNetwork(t, map[string]string{"A": "interface if0 10.0.0.1/24 127.0.0.1:5000\n"})
+	text := "interface if0 10.0.0.2/24 127.0.0.1:" + portText(taken) + "\n"
+	require.NoError(t, os.WriteFile(other.File("B"), []byte(text), 0o600))
+	got = r.node("net", "up", other.Dir, "--name", "other")
+	assert.Equal(t, 2, got.code)
+	assert.Regexp(t, `B\.lnx:1:27: interface if0 cannot have 127\.0\.0\.1:\d+: `, got.err)
+	assert.Equal(t, "no network is up\n", r.node("net", "status").err)
+
+	for _, tt := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"net", "up", filepath.Join(net.Dir, "none")}, 2, "no such file"},
+		{[]string{"net", "up", t.TempDir()}, 2, "no .lnx file in there"},
+		{[]string{"net", "up", other.Dir, "--name", "../x"}, 2, "want letters, digits"},
+		{[]string{"net", "down"}, 1, "none is up; `node net up FOLDER` brings one up"},
+		{[]string{"net", "status", "ring"}, 1, "no such network as ring: none is up"},
+		{[]string{"attach", "A"}, 1, "A: no such node: no network is up"},
+		{[]string{"ctl", "A", "routes"}, 1, "A: no such node: no network is up"},
+		{[]string{"ctl", "A"}, 2, "requires at least 2 arg"},
+		{[]string{"ctl", "http://127.0.0.1:1", "routes"}, 1, "connection refused"},
+		{[]string{"net", "--state", other.File("B"), "status"}, 1, "state folder"},
+	} {
+		got := r.node(tt.args...)
+		assert.Equal(t, tt.code, got.code, "%q: %s", tt.args, got.err)
+		assert.Contains(t, got.err, tt.says, "%q", tt.args)
+		assert.Empty(t, got.out, "%q", tt.args)
+	}
+}
+
+// TestTwoNetworks of one name, and nodes of one name in two networks.
+func TestTwoNetworks(t *testing.T) {
+	r := newRealm(t)
+	one, two := nodes.CopyNetwork(t, "nets", "a-b"), nodes.CopyNetwork(t, "nets", "a-b")
+	r.must("net", "up", one.Dir, "--name", "one")
+	got := r.node("net", "up", two.Dir, "--name", "one")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.err, "network one: a network of that name is there already, from "+one.Dir)
+	r.must("net", "up", two.Dir, "--name", "two")
+	got = r.node("ctl", "A", "routes")
+	assert.Equal(t, 2, got.code)
+	assert.Contains(t, got.err, "A: which one: one/A, two/A")
+	assert.Contains(t, r.must("ctl", "two/A", "routes"), "LOCAL:if0")
+	got = r.node("net", "down")
+	assert.Equal(t, 2, got.code)
+	assert.Contains(t, got.err, "which one: there are one, two")
+	got = r.node("net", "exec", "two", "routes")
+	assert.Zero(t, got.code)
+	assert.Equal(t, "A\n\nB\n", got.err)
+	assert.Equal(t, 2, strings.Count(got.out, "LOCAL:if0"))
+	r.must("net", "down", "two")
+	assert.Equal(t, "one", r.status().Name)
+}
+
+// TestApply changes what the files say, and nothing else.
+func TestApply(t *testing.T) {
+	r := newRealm(t)
+	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	r.must("net", "up", net.Dir, "--name", "line")
+	a, b := r.pid("A"), r.pid("B")
+	net.Append("B", "# changed")
+	require.NoError(t, os.Remove(net.File("C")))
+	got := r.node("net", "up", net.Dir, "--name", "line")
+	assert.Contains(t, got.err, "changed since they were started: B; `node net apply ")
+	got = r.node("net", "apply", net.Dir, "--name", "line")
+	require.Zero(t, got.code, got.err)
+	assert.Contains(t, got.err, "started anew: B\nended: C\nruns already: A\n")
+	assert.Equal(t, a, r.pid("A"))
+	assert.NotEqual(t, b, r.pid("B"))
+	assert.Equal(t, map[string]netctl.Life{"A": netctl.Up, "B": netctl.Up}, r.lives())
+	net.Append("A", "bogus")
+	got = r.node("net", "apply", net.Dir, "--name", "line")
+	assert.Equal(t, 2, got.code)
+	assert.Equal(t, a, r.pid("A"), "it runs on")
+}
