@@ -80,9 +80,9 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	defer s.works.remove(job)
 	if !strings.Contains(r.Header.Get("Accept"), typeLines) {
 		a, err := carryOut(ctx, op, request)
+		s.works.remove(job)
 		switch {
 		case err != nil:
 			refuse(w, err)
@@ -98,6 +98,7 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 	out.line(eventBegun, job.Running)
 	bind(request, out.line)
 	a, err := carryOut(ctx, op, request)
+	s.works.remove(job) // whoever has read the last line finds it gone
 	if err != nil {
 		out.line(eventError, problemOf(err))
 		return
