@@ -92,7 +92,7 @@ func (p *rcpPort) report(err error) {
 // tellRCP passes on what happened at RCP's ports in this turn. The loop's.
 func (n *Node) tellRCP() {
 	// Backward, for one that closes moves those behind it.
-	for _, port := range slices.Backward(n.stack.RCPPorts()) {
+	for _, port := range slices.Backward(n.stack.Ports()) {
 		if p, ok := port.UDP.Owner.(*rcpPort); ok {
 			p.tell()
 		}
@@ -101,7 +101,7 @@ func (n *Node) tellRCP() {
 
 // shutRCP ends every port, at the end. The loop's.
 func (n *Node) shutRCP() {
-	for _, port := range slices.Backward(n.stack.RCPPorts()) {
+	for _, port := range slices.Backward(n.stack.Ports()) {
 		if p, ok := port.UDP.Owner.(*rcpPort); ok {
 			p.shut()
 		}
@@ -111,7 +111,7 @@ func (n *Node) shutRCP() {
 // undeliveredRCP reports whether a connection that its program has closed has something
 // that the peer lacks. The loop's.
 func (n *Node) undeliveredRCP() bool {
-	for _, port := range n.stack.RCPPorts() {
+	for _, port := range n.stack.Ports() {
 		p, ok := port.UDP.Owner.(*rcpPort)
 		if !ok {
 			continue

@@ -52,7 +52,7 @@ func (n *Node) rcpRequest(ctx context.Context, req any) (any, error) {
 // rcpSockets lists RCP's ports and connections. The loop's.
 func (n *Node) rcpSockets() []control.RCPSocket {
 	list := []control.RCPSocket{}
-	for _, port := range n.stack.RCPPorts() {
+	for _, port := range n.stack.Ports() {
 		p, ok := port.UDP.Owner.(*rcpPort)
 		if !ok {
 			continue
@@ -60,10 +60,10 @@ func (n *Node) rcpSockets() []control.RCPSocket {
 		if p.listener != nil {
 			list = append(list, control.RCPSocket{
 				Local: port.UDP.Local(), Remote: netip.AddrPortFrom(netip.IPv4Unspecified(), 0),
-				State: "listening", RCPCounts: rcpCounts(port.Router.Counts()),
+				State: "listening", RCPCounts: rcpCounts(p.port.Router.Counts()),
 			})
 		}
-		for s := range port.Router.Sockets() {
+		for s := range p.port.Router.Sockets() {
 			if c, ok := s.Owner.(*RCPConn); ok {
 				list = append(list, c.describe())
 			}
@@ -130,7 +130,7 @@ func (c *RCPConn) echo() {
 func (n *Node) closeRCP(r control.RCPClose) error {
 	found := false
 	err := n.call(func(clock.Time) {
-		for _, port := range n.stack.RCPPorts() {
+		for _, port := range n.stack.Ports() {
 			p, ok := port.UDP.Owner.(*rcpPort)
 			if found = ok && port.UDP.Local().Port() == r.Port; found {
 				p.shut()

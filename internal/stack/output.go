@@ -39,11 +39,11 @@ var (
 func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
 	s.outputRIP(now)
 	s.outputProbes(now)
-	s.outputRCP(now)
+	s.outputPorts(now)
 	if !s.outputOwn(now, room, b) || !s.outputForwarded(now, room, b) {
 		return true
 	}
-	if s.rcp.waits && s.roomForRCP() {
+	if s.ports.waits && s.roomForPorts() {
 		return true // the queue has emptied since
 	}
 	if !s.out.walking && !s.tcp.Ready() {

@@ -64,8 +64,8 @@ func TestRCPOverUDPPorts(t *testing.T) {
 		pour(t, w, s, peer, text)
 		pour(t, w, peer, s, text)
 	}
-	assert.Len(t, c.RCPPorts(), 1)
-	assert.Len(t, a.RCPPorts(), 2)
+	assert.Len(t, c.Ports(), 1)
+	assert.Len(t, a.Ports(), 2)
 }
 
 // A port is RCP's alone as long as its router is open, and no longer.
@@ -78,7 +78,7 @@ func TestRCPTakesAPortAndFreesIt(t *testing.T) {
 	_, err = c.OpenRCP(at, netip.AddrPort{}, rcp.Config{})
 	require.ErrorIs(t, err, udp.ErrPortInUse)
 	c.CloseRCP(p)
-	assert.Empty(t, c.RCPPorts())
+	assert.Empty(t, c.Ports())
 	bindUDP(t, c, at.String()).Close()
 
 	// Nobody is there now, which ICMP reports to whoever has asked.
@@ -108,7 +108,7 @@ func TestRCPRefuses(t *testing.T) {
 		_, err := a.OpenRCP(netip.MustParseAddrPort(c.local), to, c.cfg)
 		require.ErrorIs(t, err, c.want, c.local)
 	}
-	assert.Empty(t, a.RCPPorts())
+	assert.Empty(t, a.Ports())
 
 	all := netip.MustParseAddrPort("0.0.0.0:0")
 	for range 256 {

@@ -118,7 +118,7 @@ type Stack struct {
 type guests struct {
 	probers []Prober
 	raws    []*Raw
-	rcp     rcpPorts
+	ports   ports
 }
 
 // iface is the state of one interface.
@@ -218,8 +218,8 @@ func (s *Stack) Deadline() clock.Time {
 	if len(s.probers) > 0 {
 		t = clock.Earliest(t, s.proberDeadline())
 	}
-	if len(s.rcp.ports) > 0 {
-		t = clock.Earliest(t, s.rcp.deadline())
+	if len(s.ports.list) > 0 {
+		t = clock.Earliest(t, s.ports.deadline())
 	}
 	return t
 }
@@ -234,7 +234,7 @@ func (s *Stack) Advance(now clock.Time) {
 	s.discardFragments(now)
 	s.advanceProbers(now)
 	s.tcp.Advance(now)
-	s.rcp.advance(now)
+	s.ports.advance(now)
 	if s.rip != nil {
 		s.rip.Advance(now)
 		s.learn()

@@ -32,7 +32,7 @@ func (s *Stack) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte)
 	if reason, mine := s.datagramRIP(now, i, h, payload); mine {
 		return reason
 	}
-	s.rcp.now = now
+	s.ports.now = now
 	a := udp.Arrival{Src: h.Src, Dst: h.Dst, Iface: i, TTL: h.TTL, Foreign: s.foreign(i, h.Dst)}
 	verdict := s.udp.Input(a, payload)
 	if verdict == udp.NoPort && s.catching.udp && !s.many(i, h.Dst) {
