@@ -43,3 +43,6 @@ func Squeeze(b []byte) []byte {
 	short, _ := s.squeeze(b)
 	return short
 }
+
+// AppendListing appends a listing as text.
+func AppendListing(b []byte, l *Listing) []byte { return l.append(b) }

@@ -283,6 +283,20 @@ func (r *Receiver) Done() bool { return r.left == 0 }
 // Closed reports whether the receiver has nothing more to send or to hear.
 func (r *Receiver) Closed() bool { return r.left == 0 && r.lingerTo == clock.Never }
 
+// farewells is how often a receiver says that it has everything before it leaves.
+const farewells = 3
+
+// Farewell is for an owner who cannot wait for the end of the lingering: what a receiver
+// that has everything acknowledges last may be lost, and is said some times more.
+func (r *Receiver) Farewell() {
+	if r.left > 0 || r.Closed() {
+		return
+	}
+	for range farewells {
+		r.acknowledge(&packet{kind: kindAck})
+	}
+}
+
 // Err returns ErrSilent if the flow failed.
 func (r *Receiver) Err() error { return r.err }
 

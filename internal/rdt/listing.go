@@ -1,0 +1,122 @@
+package rdt
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A server of objects with names says by object 0 which ones it has: the listing, which is
+// text. Its first line has how flows are cut, each other one an object, from number 1 on:
+//
+//	rdt-listing 1 PAYLOAD WINDOW
+//	SIZE SHA256 NAME
+//
+// So a client that knows an address and a port needs to know nothing else.
+
+// ListingStream is the number of the object that lists the others.
+const ListingStream = 0
+
+const listingMagic = "rdt-listing 1 "
+
+// MaxEntries is how many objects one listing has at the most: as many as streams have
+// numbers, without its own.
+const MaxEntries = 1<<16 - 1
+
+// MaxName is the longest name in bytes.
+const MaxName = 1024
+
+// Listing is what a server has, and how its flows are cut.
+type Listing struct {
+	// Payload and Window are the sender's, as in its Config.
+	Payload, Window int
+	Entries         []Entry // that of stream i+1 at i
+}
+
+// Entry describes an object.
+type Entry struct {
+	Name   string
+	Size   int64
+	SHA256 [32]byte
+}
+
+// ValidName reports whether an object may be called so: words of printing characters with a
+// slash between them, none of which is empty or leads up or to itself. What such a name
+// means as a path lies below wherever the path begins.
+func ValidName(name string) bool {
+	if name == "" || len(name) > MaxName || !utf8.ValidString(name) {
+		return false
+	}
+	for _, r := range name {
+		if !unicode.IsPrint(r) || r == '\\' {
+			return false
+		}
+	}
+	for word := range strings.SplitSeq(name, "/") {
+		if word == "" || word == "." || word == ".." {
+			return false
+		}
+	}
+	return true
+}
+
+// append appends the listing as text.
+func (l *Listing) append(b []byte) []byte {
+	b = fmt.Appendf(b, "%s%d %d\n", listingMagic, l.Payload, l.Window)
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		b = fmt.Appendf(b, "%d %x %s\n", e.Size, e.SHA256, e.Name)
+	}
+	return b
+}
+
+// ParseListing reads a listing. It is ErrMalformed if it is none, or says what cannot be.
+func ParseListing(b []byte) (Listing, error) {
+	var l Listing
+	lines := strings.Split(string(b), "\n")
+	first, ok := strings.CutPrefix(lines[0], listingMagic)
+	payload, window, both := strings.Cut(first, " ")
+	if !ok || !both || lines[len(lines)-1] != "" {
+		return l, fmt.Errorf("%w: this is no listing", ErrMalformed)
+	}
+	if len(lines)-2 > MaxEntries {
+		return l, fmt.Errorf("%w: a listing of %d objects", ErrMalformed, len(lines)-2)
+	}
+	if l.Payload, ok = decimal(payload, MaxPayload); !ok || l.Payload == 0 {
+		return l, fmt.Errorf("%w: a payload of %.10q", ErrMalformed, payload)
+	}
+	if l.Window, ok = decimal(window, MaxWindow); !ok || l.Window == 0 {
+		return l, fmt.Errorf("%w: a window of %.10q", ErrMalformed, window)
+	}
+	names := make(map[string]struct{}, len(lines))
+	for i, line := range lines[1 : len(lines)-1] {
+		e, ok := parseEntry(line)
+		if _, twice := names[e.Name]; !ok || twice {
+			return l, fmt.Errorf("%w: line %d of a listing", ErrMalformed, i+2)
+		}
+		names[e.Name] = struct{}{}
+		l.Entries = append(l.Entries, e)
+	}
+	return l, nil
+}
+
+func parseEntry(line string) (e Entry, ok bool) {
+	size, rest, _ := strings.Cut(line, " ")
+	sum, name, _ := strings.Cut(rest, " ")
+	n, ok := decimal(size, MaxObject)
+	if !ok || len(sum) != hex.EncodedLen(len(e.SHA256)) || !ValidName(name) {
+		return e, false
+	}
+	e.Size, e.Name = int64(n), name
+	_, err := hex.Decode(e.SHA256[:], []byte(sum))
+	return e, err == nil
+}
+
+// decimal reads a number as append writes it.
+func decimal(text string, most int64) (int, bool) {
+	n, err := strconv.ParseInt(text, 10, 0)
+	return int(n), err == nil && n >= 0 && n <= most && strconv.FormatInt(n, 10) == text
+}

@@ -1,0 +1,310 @@
+package rdt
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// MaxFlows is how many receivers a server knows at a time. One more takes the place of the
+// one that has been done the longest, else of the oldest that has never acknowledged
+// anything; if there is neither, nobody answers him until there is.
+const MaxFlows = 64
+
+// maxServed is how many ends of flows wait for an owner who does not fetch them.
+const maxServed = 256
+
+// Object is what a server gives away.
+type Object struct {
+	Entry
+	// Data stays the caller's, who leaves it as it is while the server lives.
+	Data []byte
+}
+
+// Server gives objects with names to whoever asks for them at one port: it has a Sender for
+// each receiver. Which checksum a flow has is the receiver's choice. It is owned by one caller.
+type Server struct {
+	cfg     Config
+	data    [][]byte // by stream; the listing is at ListingStream
+	asking  [CRC32C + 1]codec
+	flows   []*flow // MaxFlows at most
+	turn    int     // whose packet leaves next
+	ended   []Flow  // maxServed at most
+	refused uint64
+	strange uint64
+}
+
+// flow is what a server has of one receiver.
+type flow struct {
+	Flow
+	sender *Sender
+	doneAt clock.Time // never: it is not
+	told   uint64     // packets sent when it last was
+}
+
+// Flow describes what a server gives to one receiver.
+type Flow struct {
+	Peer netip.AddrPort
+	// Objects and Bytes are what was asked for and exists, the listing apart.
+	Objects int
+	Bytes   int64
+	Began   clock.Time
+	Took    time.Duration // until everything was acknowledged, or it failed, or until now
+	Done    bool          // everything asked for was acknowledged
+	Err     error         // ErrSilent
+	Sender  SenderInfo
+}
+
+// NewServer returns a server of objects, whose Config is that of its senders, but for the
+// checksum. Errors: ErrConfig; ErrObject if there are too many, or one has a name that is
+// none, or another's, or the wrong size.
+func NewServer(cfg Config, objects []Object) (*Server, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if len(objects) > MaxEntries {
+		return nil, fmt.Errorf("%w: %d in one listing", ErrObject, len(objects))
+	}
+	l := Listing{Payload: cfg.Payload, Window: cfg.Window}
+	s := &Server{cfg: cfg, data: make([][]byte, 1, len(objects)+1)}
+	names := make(map[string]struct{}, len(objects))
+	for i := range objects {
+		o := &objects[i]
+		_, twice := names[o.Name]
+		switch {
+		case !ValidName(o.Name):
+			return nil, fmt.Errorf("%w: %q is no name for one", ErrObject, o.Name)
+		case twice:
+			return nil, fmt.Errorf("%w: two are called %q", ErrObject, o.Name)
+		case o.Size != int64(len(o.Data)) || o.Size > MaxObject:
+			return nil, fmt.Errorf("%w: %q has %d bytes", ErrObject, o.Name, len(o.Data))
+		}
+		names[o.Name] = struct{}{}
+		l.Entries = append(l.Entries, o.Entry)
+		s.data = append(s.data, slices.Clip(o.Data))
+		if o.Data == nil {
+			s.data[len(s.data)-1] = []byte{}
+		}
+	}
+	s.data[ListingStream] = l.append(nil)
+	for kind := range s.asking {
+		cfg.Checksum = Checksum(kind)
+		s.asking[kind] = newCodec(&cfg)
+	}
+	return s, nil
+}
+
+// Input takes a datagram from a receiver. One of an unknown peer is nothing unless it asks
+// for objects.
+func (s *Server) Input(now clock.Time, from netip.AddrPort, b []byte) {
+	i := slices.IndexFunc(s.flows, func(f *flow) bool { return f.Peer == from })
+	if i < 0 {
+		kind, ok := s.asks(b)
+		if !ok {
+			s.strange++
+			return
+		}
+		if !s.room(now) {
+			s.refused++
+			return
+		}
+		i = len(s.flows)
+		s.flows = append(s.flows, s.newFlow(now, from, kind))
+	}
+	f := s.flows[i]
+	f.sender.Input(now, b)
+	s.look(now, f)
+}
+
+// asks reports whether b is a request for objects, and by which checksum.
+func (s *Server) asks(b []byte) (Checksum, bool) {
+	for kind := range s.asking {
+		p, drop := s.asking[kind].parse(b)
+		if drop == dropNone && p.kind == kindRequest && len(p.payload) >= 2 {
+			return Checksum(kind), true
+		}
+	}
+	return 0, false
+}
+
+// room makes room for one more flow, and reports whether there is.
+func (s *Server) room(now clock.Time) bool {
+	if len(s.flows) < MaxFlows {
+		return true
+	}
+	victim, least := -1, clock.Never
+	for i, f := range s.flows {
+		if f.doneAt != clock.Never && (victim < 0 || f.doneAt < least) {
+			victim, least = i, f.doneAt
+		}
+	}
+	if victim < 0 { // they are in the order in which they began
+		victim = slices.IndexFunc(s.flows, func(f *flow) bool {
+			return f.sender.info.Acks == 0 && now.Sub(f.Began) >= s.cfg.Timeout
+		})
+	}
+	if victim < 0 {
+		return false
+	}
+	if f := s.flows[victim]; f.doneAt == clock.Never {
+		s.tell(now, f, ErrSilent)
+	}
+	s.remove(victim)
+	return true
+}
+
+func (s *Server) newFlow(now clock.Time, from netip.AddrPort, kind Checksum) *flow {
+	cfg := s.cfg
+	cfg.Checksum = kind
+	sender, err := NewSender(cfg, s.data)
+	if err != nil {
+		panic("BUG: rdt: " + err.Error()) // NewServer has looked at all of it
+	}
+	return &flow{Flow: Flow{Peer: from, Began: now}, sender: sender}
+}
+
+func (s *Server) remove(i int) {
+	s.flows = slices.Delete(s.flows, i, i+1)
+	if i < s.turn {
+		s.turn--
+	}
+}
+
+// look notes that a flow is done, or is not any more.
+func (s *Server) look(now clock.Time, f *flow) {
+	switch done := f.sender.Done(); {
+	case !done:
+		f.doneAt = clock.Never
+	case f.doneAt == clock.Never:
+		f.doneAt = now
+		if f.sender.info.Sent != f.told { // not because of a request that was repeated
+			s.tell(now, f, nil)
+		}
+	}
+}
+
+// tell queues a flow's end for Next.
+func (s *Server) tell(now clock.Time, f *flow, err error) {
+	f.told = f.sender.info.Sent
+	if len(s.ended) == maxServed {
+		s.ended = s.ended[1:]
+	}
+	e := f.describe(now)
+	e.Err = err
+	s.ended = append(s.ended, e)
+}
+
+func (f *flow) describe(now clock.Time) Flow {
+	e := f.Flow
+	e.Objects, e.Bytes = f.sender.asked()
+	e.Sender = f.sender.Info()
+	e.Done = f.doneAt != clock.Never
+	if e.Done {
+		now = f.doneAt
+	}
+	e.Took = now.Sub(f.Began)
+	return e
+}
+
+// Next returns the next flow that has ended: everything that it asked for was acknowledged,
+// or Err says why not.
+func (s *Server) Next() (Flow, bool) {
+	if len(s.ended) == 0 {
+		return Flow{}, false
+	}
+	e := s.ended[0]
+	s.ended = s.ended[1:]
+	return e, true
+}
+
+// Output appends the next packet to b, and says for whom it is. The flows take turns. It
+// reports false if there is nothing to send now.
+func (s *Server) Output(now clock.Time, b []byte) (to netip.AddrPort, _ []byte, ok bool) {
+	for range s.flows {
+		if s.turn >= len(s.flows) {
+			s.turn = 0
+		}
+		f := s.flows[s.turn]
+		s.turn++
+		if b, ok = f.sender.Output(now, b); ok {
+			return f.Peer, b, true
+		}
+	}
+	return to, b, false
+}
+
+// Deadline returns when Advance is due.
+func (s *Server) Deadline() clock.Time {
+	due := clock.Never
+	for _, f := range s.flows {
+		due = clock.Earliest(due, s.due(f))
+	}
+	return due
+}
+
+func (s *Server) due(f *flow) clock.Time {
+	if f.doneAt != clock.Never {
+		return f.doneAt.Add(s.cfg.Linger)
+	}
+	return f.sender.Deadline()
+}
+
+// Advance does what is due, and forgets flows that are over: those that have been done for
+// Config.Linger, in which a late packet of theirs is not taken for a new flow, and those
+// whose receivers are silent.
+func (s *Server) Advance(now clock.Time) {
+	for i, f := range slices.Backward(s.flows) { // for removing one moves those behind it
+		if !s.due(f).Due(now) {
+			continue
+		}
+		if f.doneAt == clock.Never {
+			if f.sender.Advance(now); f.sender.Err() == nil {
+				continue
+			}
+			s.tell(now, f, f.sender.Err())
+		}
+		s.remove(i)
+	}
+}
+
+// Flows describes the flows that there are, in the order in which they began.
+func (s *Server) Flows(now clock.Time) []Flow {
+	list := make([]Flow, 0, len(s.flows))
+	for _, f := range s.flows {
+		list = append(list, f.describe(now))
+	}
+	return list
+}
+
+// ServerInfo counts what belongs to no flow.
+type ServerInfo struct {
+	Objects int
+	Bytes   int64
+	Refused uint64 // requests that found no room
+	Strange uint64 // datagrams of nobody known that asked for nothing
+}
+
+// Info returns what the server has and has seen.
+func (s *Server) Info() ServerInfo {
+	i := ServerInfo{Objects: len(s.data) - 1, Refused: s.refused, Strange: s.strange}
+	for _, d := range s.data[1:] {
+		i.Bytes += int64(len(d))
+	}
+	return i
+}
+
+// asked returns how many objects of those that were asked for there are, and their bytes,
+// the listing apart.
+func (s *Sender) asked() (objects int, bytes int64) {
+	for id := range s.schedule.asked {
+		if o, ok := s.schedule.object(id); ok && id != ListingStream {
+			objects++
+			bytes += int64(len(o))
+		}
+	}
+	return objects, bytes
+}
