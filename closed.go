@@ -43,6 +43,13 @@ func (l *RCPListener) inner() *node.RCPListener {
 	return l.listener
 }
 
+func (s *RDTServer) inner() *node.RDTServer {
+	if s.server == nil {
+		return node.ClosedRDTServer()
+	}
+	return s.server
+}
+
 func (c *PacketConn) inner() *node.PacketConn {
 	if c.conn == nil {
 		return node.ClosedPacketConn()

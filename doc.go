@@ -31,7 +31,8 @@
 // Beside Node's methods for listening and dialing, a Dialer chooses the local address
 // and port, Forward and ForwardUDP take what is for any address, Conn.Info and
 // Conn.Probe show what TCP does, the network "rcp" is a transport that minds losses less
-// and others' traffic not at all, and Vir has the socket calls of founding document 004.
+// and others' traffic not at all, ServeRDT and FetchRDT move many objects in one flow of
+// UDP, and Vir has the socket calls of founding document 004.
 //
 // Time is the system's unless a Config has a Clock, which stands still until the
 // program advances it. In a bubble of testing/synctest, nodes joined by Pipes

@@ -20,6 +20,8 @@
 //	ClearCounters Nothing                             Fetch       Page
 //	RCPEcho     RCPPort         RCPSockets []RCPSocket
 //	RCPCount    RCPCounted      RCPClose   Nothing
+//	RDTServe    RDTServed   RDTFlows   []RDTFlow      RDTClose    Nothing
+//	RDTFetch    RDTFetched  RDTList    []RDTEntry
 //	AddRoute    Nothing         DelRoute Nothing      RIP         RIPInfo
 //
 // Units: a time.Duration's json name ends in _ns, bytes and packets are counted whole.

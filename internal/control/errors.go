@@ -11,6 +11,8 @@ var (
 	ErrUnsupported = errors.New("not supported")
 	// ErrNoSuchSocket: no socket has that number.
 	ErrNoSuchSocket = errors.New("no such socket")
+	// ErrNoSuchObject: the server has no object of that name.
+	ErrNoSuchObject = errors.New("no such object")
 	// ErrNoSuchInterface: no interface has that name or number.
 	ErrNoSuchInterface = errors.New("no such interface")
 	// ErrNoRoute: the route table has nothing for that address.

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/tidepool-net/tidepool/internal/rcp"
+	"github.com/tidepool-net/tidepool/internal/rdt"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 	"github.com/tidepool-net/tidepool/internal/udp"
@@ -30,7 +31,8 @@ func (m *mapped) Unwrap() []error { return append([]error{m.error}, m.also...) }
 
 // Timeout is part of net.Error.
 func (m *mapped) Timeout() bool {
-	return errors.Is(m.error, tcp.ErrTimeout) || errors.Is(m.error, rcp.ErrTimeout)
+	return errors.Is(m.error, tcp.ErrTimeout) || errors.Is(m.error, rcp.ErrTimeout) ||
+		errors.Is(m.error, rdt.ErrSilent)
 }
 
 // Temporary is part of net.Error.
@@ -79,6 +81,11 @@ var errorTable = []struct {
 	{rcp.ErrTimeout, syscall.ETIMEDOUT, control.ErrTimeout},
 	{rcp.ErrAddress, syscall.EADDRNOTAVAIL, control.ErrUsage},
 	{rcp.ErrConfig, syscall.EINVAL, control.ErrUsage},
+	{rdt.ErrSilent, syscall.ETIMEDOUT, control.ErrTimeout},
+	{rdt.ErrAbsent, syscall.ENOENT, control.ErrNoSuchObject},
+	{rdt.ErrObject, syscall.EINVAL, control.ErrUsage},
+	{rdt.ErrConfig, syscall.EINVAL, control.ErrUsage},
+	{rdt.ErrTooLarge, syscall.EFBIG, control.ErrTooBig},
 	{stack.ErrTooMany, syscall.ENOBUFS, control.ErrUnsupported},
 }
 

@@ -87,7 +87,7 @@ func (n *Node) turn() {
 		n.drain(now)
 	}
 	n.takeDown(now)
-	n.tellAll()
+	n.tellAll(now)
 	if n.flushAt.Due(now) {
 		n.flush()
 	}
@@ -244,7 +244,7 @@ func (n *Node) push(c *Conn) {
 }
 
 // tellAll tells applications and watchers what happened in this turn.
-func (n *Node) tellAll() {
+func (n *Node) tellAll(now clock.Time) {
 	for {
 		tc, tl, ev, ok := n.stack.TCP().NextEvent()
 		if !ok {
@@ -266,6 +266,7 @@ func (n *Node) tellAll() {
 	}
 	n.tellPackets(n)
 	n.tellRCP()
+	n.tellRDT(now)
 	n.tellProbes()
 	n.tellCaught()
 	n.tellCaughtUDP()

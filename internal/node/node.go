@@ -178,10 +178,11 @@ func (n *Node) shutdown() {
 		}
 	}
 	n.shutRCP()
+	n.shutRDT()
 	n.virReset(now)
 	n.stack.Farewell(now)
 	n.drain(now)
-	n.tellAll()
+	n.tellAll(now)
 	for c := range n.conns {
 		c.endProbe() // of what the peer has not answered the FIN of
 	}

@@ -46,6 +46,8 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 		return n.socketRequest(ctx, req)
 	case control.RCPEcho, control.RCPClose, control.RCPSockets, control.RCPCount:
 		return n.rcpRequest(ctx, req)
+	case control.RDTServe, control.RDTClose, control.RDTFlows, control.RDTList, control.RDTFetch:
+		return n.rdtRequests(ctx, req)
 	case control.SendFile:
 		return n.sendFile(ctx, r)
 	case control.RecvFile:

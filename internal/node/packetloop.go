@@ -11,6 +11,9 @@ type packets struct {
 	udpForwarder func(*CaughtUDP)
 }
 
+// reporting is an owner of a socket who hears of ICMP's reports alone.
+type reporting interface{ report(err error) }
+
 // tellPackets wakes those whose sockets have something new.
 func (p *packets) tellPackets(n *Node) {
 	for {
@@ -18,7 +21,7 @@ func (p *packets) tellPackets(n *Node) {
 		if !ok {
 			break
 		}
-		if p, ok := s.Owner.(*rcpPort); ok {
+		if p, ok := s.Owner.(reporting); ok {
 			p.report(s.TakeError())
 		}
 		c, ok := s.Owner.(*PacketConn)

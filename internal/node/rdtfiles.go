@@ -1,0 +1,143 @@
+package node
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/rdt"
+)
+
+// gathering makes objects of files. They are read once, so what is served is what they were
+// at one time, whoever writes to them later.
+type gathering struct {
+	objects []RDTObject
+	bytes   int64
+}
+
+// readObjects reads files, and the files of folders.
+func readObjects(ctx context.Context, paths []string) ([]RDTObject, error) {
+	g := &gathering{}
+	for _, p := range paths {
+		info, err := os.Stat(p)
+		switch {
+		case err != nil:
+		case info.IsDir():
+			err = g.folder(ctx, p)
+		default:
+			err = g.file(ctx, os.DirFS(filepath.Dir(p)), filepath.Base(p))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(g.objects) == 0 {
+		return nil, fmt.Errorf("%w: there is no file to serve", control.ErrUsage)
+	}
+	return g.objects, nil
+}
+
+// folder reads the files of a folder and of those in it. Links are not followed.
+func (g *gathering) folder(ctx context.Context, p string) error {
+	root, err := os.OpenRoot(p)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	files := root.FS()
+	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		return g.file(ctx, files, name)
+	})
+}
+
+// file reads one file.
+func (g *gathering) file(ctx context.Context, files fs.FS, name string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if !rdt.ValidName(name) {
+		return fmt.Errorf("%w: %q is no name for an object", control.ErrUsage, name)
+	}
+	if len(g.objects) == rdt.MaxEntries {
+		return fmt.Errorf("%w: more than %d files", control.ErrTooBig, rdt.MaxEntries)
+	}
+	info, err := fs.Stat(files, name)
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s: not a regular file", name)
+	case g.bytes+info.Size() > maxRDTBytes:
+		return fmt.Errorf("%w: with %s more than %d bytes", control.ErrTooBig, name,
+			int64(maxRDTBytes))
+	}
+	data, err := fs.ReadFile(files, name)
+	if err != nil {
+		return err
+	}
+	g.bytes += int64(len(data))
+	g.objects = append(g.objects, NewRDTObject(name, data))
+	return nil
+}
+
+// NewRDTObject makes an object of bytes.
+func NewRDTObject(name string, data []byte) RDTObject {
+	return RDTObject{
+		Entry: RDTEntry{Name: name, Size: int64(len(data)), SHA256: sha256.Sum256(data)},
+		Data:  data,
+	}
+}
+
+// storeObject stores an object in a folder, out of which no name leads, nor a link in it.
+func storeObject(root *os.Root, name string, data []byte) error {
+	if dir := path.Dir(name); dir != "." {
+		if err := root.MkdirAll(filepath.FromSlash(dir), 0o755); err != nil {
+			return err
+		}
+	}
+	target := filepath.FromSlash(name)
+	part := target + ".part"
+	if info, err := root.Stat(target); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: not a regular file", name)
+	}
+	f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	if lockFile(f) != nil {
+		_ = f.Close()
+		return fmt.Errorf("%s: %w", name, control.ErrBusy)
+	}
+	err = f.Truncate(0)
+	if err == nil {
+		_, err = f.Write(data)
+	}
+	if err = firstError(err, f.Close()); err != nil {
+		_ = root.Remove(part) // a part of it is worth nothing: the server has it still
+		return err
+	}
+	return root.Rename(part, target)
+}
+
+// objectOf is what an operator sees of an object that has come, or has not.
+func objectOf(r *RDTResult, dir string, problems map[string]error) control.RDTObject {
+	o := control.RDTObject{
+		RDTEntry: entryOf(&r.RDTEntry), Began: r.Began.Seconds(), Done: r.Done.Seconds(),
+	}
+	err := firstError(r.Err, problems[r.Name])
+	switch {
+	case err != nil:
+		o.Problem = err.Error()
+	case dir != "":
+		o.Path = filepath.Join(dir, filepath.FromSlash(r.Name))
+	}
+	return o
+}
