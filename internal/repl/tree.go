@@ -40,8 +40,8 @@ func (s *Shell) tree() *cobra.Command {
 	root.SetHelpCommand(help)
 	group(root, groupNetwork, s.interfaces(), s.neighbors(), s.routes(), s.route(), s.rip(),
 		s.link("up", true), s.link("down", false), s.lossyForward(), s.lossy(), s.impair())
-	group(root, groupSocket, s.sockets(), s.accept(), s.connect(), s.udp(), s.rcp(), s.write(),
-		s.recv(), s.shutdown(), s.close(), s.window(), s.congestion())
+	group(root, groupSocket, s.sockets(), s.accept(), s.connect(), s.udp(), s.rcp(), s.rdt(),
+		s.write(), s.recv(), s.shutdown(), s.close(), s.window(), s.congestion())
 	group(root, groupFile, s.sendFile(), s.recvFile(), s.serve(), s.fetch(), s.transfers(),
 		s.wait(), s.cancel())
 	group(root, groupProbe, s.send(), s.ping(), s.traceroute(), s.verbose(), s.pcap())

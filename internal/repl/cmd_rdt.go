@@ -1,0 +1,287 @@
+package repl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// rdt is the command for the reliable data transfer over UDP.
+func (s *Shell) rdt() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rdt",
+		Short: "many objects in one flow of UDP",
+		Long: "RDT, the reliable data transfer of founding document 003: objects over one\n" +
+			"flow of UDP, by selective repeat with cumulative acknowledgments, and with no\n" +
+			"congestion control. `rdt serve PORT PATH...` gives files away, `rdt list ADDR\n" +
+			"PORT` asks which, `rdt fetch ADDR PORT` takes them, all or some. `rdt` alone\n" +
+			"lists servers and flows: packets that were sent, those of them that were\n" +
+			"repeats, good packets that came, and packets that wait for an acknowledgment.\n" +
+			"`rdt close PORT` ends what is on a port.",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return wrong(c, "%q is none of serve, list, fetch, close%s", args[0],
+					near(c, args[0]))
+			}
+			list, err := control.Ask(c.Context(), s.op, control.RDTFlows{})
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, list, printRDT(list))
+		},
+	}
+	c.SuggestionsMinimumDistance = 2
+	c.AddCommand(s.rdtServe(), s.rdtList(), s.rdtFetch(), &cobra.Command{
+		Use:   "close PORT",
+		Short: "end what is on a port, and free it",
+		Args:  positional,
+
+		ValidArgsFunction: at(s.rdtPorts),
+		RunE: func(c *cobra.Command, args []string) error {
+			port, err := parsePort(c, args[0])
+			if err != nil {
+				return err
+			}
+			return failed(c, control.Order(c.Context(), s.op, control.RDTClose{Port: port}))
+		},
+	})
+	return s.jsonFlag(c)
+}
+
+// rdtPorts completes the ports that are RDT's.
+func (s *Shell) rdtPorts(ctx context.Context, _ string) []string {
+	list, err := control.Ask(ctx, s.op, control.RDTFlows{})
+	if err != nil {
+		return nil
+	}
+	var ports []string
+	for i := range list {
+		if p := strconv.Itoa(int(list[i].Local.Port())); !slices.Contains(ports, p) {
+			ports = append(ports, p)
+		}
+	}
+	return ports
+}
+
+// rdtFlags are the flags of the ends.
+type rdtFlags struct {
+	control.RDTOptions
+	timeout, patience float64
+}
+
+// Bounds of the flags.
+const (
+	mostRDTWindow   = 1 << 15
+	mostRDTPayload  = 65455
+	mostRDTTimeout  = 1800
+	defaultPatience = 10
+)
+
+// ofServer adds the flags of who sends.
+func (o *rdtFlags) ofServer(c *cobra.Command) {
+	f := c.Flags()
+	f.IntVar(&o.Window, "window", 128, "`PACKETS` that may be without an acknowledgment")
+	f.IntVar(&o.Payload, "payload", 1325, "`BYTES` of an object in a packet")
+	f.Float64Var(&o.timeout, "timeout", 0,
+		"`SECONDS` until a packet is repeated; 0: as round trips are")
+	f.BoolVar(&o.Selective, "selective", false, "have acknowledgments name the packet they answer")
+	f.BoolVar(&o.Compress, "compress", false, "compress packets that become shorter by it")
+	f.BoolVar(&o.Interleave, "interleave", false, "let objects take turns, a packet each")
+	o.ofBoth(c)
+}
+
+// ofClient adds the flags of who receives.
+func (o *rdtFlags) ofClient(c *cobra.Command) {
+	c.Flags().StringVar(&o.Checksum, "checksum", "md5", "`NAME` of packets' checksum: md5, crc32c")
+	flagWords(c, "checksum", words("md5", "crc32c"))
+	o.ofBoth(c)
+}
+
+func (o *rdtFlags) ofBoth(c *cobra.Command) {
+	c.Flags().Float64Var(&o.patience, "patience", defaultPatience,
+		"`SECONDS` of silence that end a flow")
+}
+
+// options are what the flags say.
+func (o *rdtFlags) options(c *cobra.Command) (control.RDTOptions, error) {
+	server := c.Flags().Lookup("window") != nil
+	switch {
+	case server && (o.Window < 1 || o.Window > mostRDTWindow):
+		return o.RDTOptions, wrong(c, "--window %d: want 1 to %d", o.Window, mostRDTWindow)
+	case server && (o.Payload < 1 || o.Payload > mostRDTPayload):
+		return o.RDTOptions, wrong(c, "--payload %d: want 1 to %d", o.Payload, mostRDTPayload)
+	case o.timeout != 0 && !(o.timeout >= 0.001 && o.timeout <= mostRDTTimeout):
+		return o.RDTOptions, wrong(c, "--timeout %v: want 0, or 0.001 to %d seconds", o.timeout,
+			mostRDTTimeout)
+	case !(o.patience >= 0.1 && o.patience <= mostSeconds):
+		return o.RDTOptions, wrong(c, "--patience %v: want 0.1 seconds or more", o.patience)
+	case !server && o.Checksum != "md5" && o.Checksum != "crc32c":
+		return o.RDTOptions, wrong(c, "--checksum %s: want md5 or crc32c", printable(o.Checksum))
+	}
+	o.Timeout = time.Duration(o.timeout * float64(time.Second))
+	o.Patience = time.Duration(o.patience * float64(time.Second))
+	return o.RDTOptions, nil
+}
+
+// some takes any number of words behind those of the usage line that have no dots.
+func some(least int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		_, list := cut(c.Use)
+		if names := strings.Fields(list); len(args) < least {
+			return wrong(c, "%s is missing", strings.TrimSuffix(names[len(args)], "..."))
+		}
+		return nil
+	}
+}
+
+func (s *Shell) rdtServe() *cobra.Command {
+	var o rdtFlags
+	c := &cobra.Command{
+		Use:   "serve PORT PATH...",
+		Short: "give files away, and those of folders",
+		Long: "Give files to whoever asks on a UDP port, as they are now: a file by the last\n" +
+			"word of its path, and those of a folder, and of the folders in it, by their\n" +
+			"paths from there. Each flow that has ended is announced, with its packets.\n" +
+			"Nothing paces a window, and all of it may wait in a receive buffer at once:\n" +
+			"128 packets are 174 kB, which fit; what does not is lost and sent again. The\n" +
+			"document has --window 1120 --timeout 1.",
+		Args: some(2),
+
+		ValidArgsFunction: func(
+			c *cobra.Command, args []string, prefix string,
+		) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return at(append(make([]completer, max(1, len(args))), files)...)(c, args, prefix)
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			port, err := parsePort(c, args[0])
+			if err != nil {
+				return err
+			}
+			req := control.RDTServe{Port: port, Paths: args[1:]}
+			if req.Options, err = o.options(c); err != nil {
+				return err
+			}
+			at, err := control.Ask(c.Context(), s.op, req)
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, at, fmt.Sprintf("Serving %d objects, %d bytes, by RDT on UDP "+
+				"port %d", at.Objects, at.Bytes, at.Local.Port()))
+		},
+	}
+	o.ofServer(c)
+	return s.jsonFlag(c)
+}
+
+func (s *Shell) rdtList() *cobra.Command {
+	var o rdtFlags
+	c := &cobra.Command{
+		Use:   "list ADDR PORT",
+		Short: "ask what a server has",
+		Args:  positional,
+
+		ValidArgsFunction: at(s.neighborAddrs),
+		RunE: func(c *cobra.Command, args []string) error {
+			var req control.RDTList
+			var err error
+			if req.Addr, err = parseAddr(c, args[0]); err != nil {
+				return err
+			}
+			if req.Port, err = parsePort(c, args[1]); err != nil {
+				return err
+			}
+			if req.Options, err = o.options(c); err != nil {
+				return err
+			}
+			list, err := control.Ask(c.Context(), s.op, req)
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, list, printEntries(list))
+		},
+	}
+	o.ofClient(c)
+	return s.jsonFlag(c)
+}
+
+// errMissing is a fetch of which something did not come.
+var errMissing = errors.New("did not come")
+
+func (s *Shell) rdtFetch() *cobra.Command {
+	var o rdtFlags
+	c := &cobra.Command{
+		Use:   "fetch ADDR PORT [NAME...] [into DIR]",
+		Short: "take objects from a server",
+		Long: "Take objects from a server: those with these names, in this order, or all.\n" +
+			"With `into DIR` they are stored in a folder that is there, each as it is\n" +
+			"complete, where one replaces a file of its name; without, they are held\n" +
+			"against the SHA-256 that the server has told, and forgotten. An object that\n" +
+			"fails fails the command. Ctrl-C leaves what is stored by then.",
+		Args: some(2),
+
+		ValidArgsFunction: at(s.neighborAddrs),
+		RunE: func(c *cobra.Command, args []string) error {
+			var req control.RDTFetch
+			var err error
+			if req.Addr, err = parseAddr(c, args[0]); err != nil {
+				return err
+			}
+			if req.Port, err = parsePort(c, args[1]); err != nil {
+				return err
+			}
+			req.Names = args[2:]
+			if i := len(args) - 2; i >= 2 && args[i] == "into" {
+				req.Names, req.Dir = args[2:i], args[i+1]
+			} else if args[len(args)-1] == "into" {
+				return wrong(c, "DIR is missing")
+			}
+			if req.Options, err = o.options(c); err != nil {
+				return err
+			}
+			return s.fetchObjects(c, req)
+		},
+	}
+	o.ofClient(c)
+	return s.jsonFlag(c)
+}
+
+// fetchObjects fetches with a bar, and prints what has come.
+func (s *Shell) fetchObjects(c *cobra.Command, req control.RDTFetch) error {
+	ctx, cancel := context.WithCancel(c.Context())
+	j := s.newJob(fmt.Sprintf("rdt %v:%d", req.Addr, req.Port), cancel)
+	defer func() {
+		cancel()
+		s.mu.Lock()
+		s.forget(j)
+		s.mu.Unlock()
+		s.drawBars()
+	}()
+	defer close(j.done)
+	req.Progress = func(p control.Progress) { s.advance(j, p) }
+	got, err := control.Ask(ctx, s.op, req)
+	if err != nil {
+		return failed(c, err)
+	}
+	if err := s.answer(c, got, printFetched(&got)); err != nil {
+		return err
+	}
+	failures := 0
+	for i := range got.Objects {
+		if got.Objects[i].Problem != "" {
+			failures++
+		}
+	}
+	if failures > 0 {
+		return failed(c, fmt.Errorf("%d of %d objects %w", failures, len(got.Objects), errMissing))
+	}
+	return nil
+}

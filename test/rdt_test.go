@@ -1,0 +1,61 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/test/internal/nodes"
+)
+
+// Objects cross a router that loses a tenth of them; two clients have the same server, one of
+// them is killed in the middle, and the server gives that one up and serves the other.
+func TestObjectsCrossALossyNetwork(t *testing.T) {
+	t.Parallel()
+	a, b, c := line(t, "nets", "a-b-c")
+	b.MustDo("impair if1 out loss 10%%")
+	b.MustDo("impair if0 out loss 5%%")
+	size := int64(10 * megabyte)
+	if testing.Short() || nodes.Race {
+		size = megabyte
+	}
+	large, small := nodes.RandomFile(t, size, 1), nodes.RandomFile(t, 1000, 2)
+	mark := a.Mark()
+	a.MustDo("rdt serve 9000 %q %q --interleave --patience 20", large, small)
+
+	into := t.TempDir()
+	out := c.MustDo("rdt fetch 10.0.0.1 9000 into %q --patience 20", into)
+	for _, file := range []string{large, small} {
+		digest := nodes.Digest(t, file)
+		assert.Equal(t, digest, nodes.Digest(t, filepath.Join(into, filepath.Base(file))))
+		assert.True(t, has(out, digest), "%q", out)
+	}
+	a.Await(mark, patience, `rdt 9000: 10\.1\.0\.2:\d+: 2 objects, \d+ bytes in .* packets, `)
+
+	// A client that is killed is silent. The other one has what it asks for meanwhile.
+	mark = a.Mark()
+	b.MustDo("rdt list 10.0.0.1 9000")
+	victim := nodes.RandomFile(t, 50*megabyte, 3)
+	a.MustDo("rdt serve 9001 %q --patience 2", victim)
+	c.Command("rdt fetch 10.0.0.1 9001")
+	a.Eventually(patience, "the fetch has begun", func() bool {
+		return has(a.MustDo("rdt"), "sending")
+	})
+	c.Kill()
+	require.True(t, has(b.MustDo("rdt fetch 10.0.0.1 9000 %s", filepath.Base(small)), "1 objects"))
+	gone := a.Await(mark, 30*time.Second, `rdt 9001: .* the client is silent`)
+	assert.NotEmpty(t, gone)
+	assert.False(t, has(a.MustDo("rdt"), "sending"))
+	a.MustDo("rdt close 9000")
+	fails(t, b, 10*time.Second, "rdt list 10.0.0.1 9000")
+	entries, err := os.ReadDir(into)
+	require.NoError(t, err)
+	for _, e := range entries {
+		assert.NotRegexp(t, regexp.MustCompile(`\.part$`), e.Name())
+	}
+}
