@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"testing"
 	"time"
 
@@ -56,6 +55,6 @@ func TestObjectsCrossALossyNetwork(t *testing.T) {
 	entries, err := os.ReadDir(into)
 	require.NoError(t, err)
 	for _, e := range entries {
-		assert.NotRegexp(t, regexp.MustCompile(`\.part$`), e.Name())
+		assert.NotRegexp(t, `\.part$`, e.Name())
 	}
 }
