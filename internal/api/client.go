@@ -122,16 +122,33 @@ func (c *Client) settle(k *control.Kind, request reflect.Value) error {
 	}
 	for _, name := range k.Files {
 		f := request.FieldByName(name)
-		if f.String() == "" {
+		if f.Kind() == reflect.String {
+			path, err := settled(f.String())
+			if err != nil {
+				return err
+			}
+			f.SetString(path)
 			continue
 		}
-		path, err := filepath.Abs(f.String())
-		if err != nil {
-			return err
+		var paths []string // new ones: the slice is the caller's
+		for i := range f.Len() {
+			path, err := settled(f.Index(i).String())
+			if err != nil {
+				return err
+			}
+			paths = append(paths, path)
 		}
-		f.SetString(path)
+		f.Set(reflect.ValueOf(paths))
 	}
 	return nil
+}
+
+// settled is a path from the root; one that is empty says something else.
+func settled(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	return filepath.Abs(path)
 }
 
 // command is the path of a request.

@@ -73,6 +73,7 @@ var sorts = []sort{
 	{"invalid-request", http.StatusBadRequest, control.ErrUsage},
 	{"not-supported", http.StatusNotImplemented, control.ErrUnsupported},
 	{"no-such-socket", http.StatusNotFound, control.ErrNoSuchSocket},
+	{"no-such-object", http.StatusNotFound, control.ErrNoSuchObject},
 	{"no-such-interface", http.StatusNotFound, control.ErrNoSuchInterface},
 	{"no-route", http.StatusUnprocessableEntity, control.ErrNoRoute},
 	{"route-exists", http.StatusConflict, control.ErrRouteExists},

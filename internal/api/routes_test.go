@@ -183,6 +183,16 @@ var exchanges = []exchange{
 	{"GET", "/v1/nodes/B/rcp", "", 200, `"state":"listening"`},
 	{"POST", "/v1/nodes/B/commands/rcp-sockets", "", 200, `"state":"listening"`},
 	{"POST", "/v1/nodes/B/commands/rcp-close", `{"port":9000}`, 204, ""},
+	{"POST", "/v1/nodes/B/commands/rdt-serve", `{"port":9000,"paths":["FOLDER/f"]}`, 200, `"objects":1`},
+	{"POST", "/v1/nodes/A/commands/rdt-list", `{"addr":"10.0.0.2","port":9000}`, 200, `"name":"f"`},
+	{"POST", "/v1/nodes/A/commands/rdt-fetch", `{"addr":"10.0.0.2","port":9000}`, 200, `"received":`},
+	{
+		"POST", "/v1/nodes/A/commands/rdt-fetch", `{"addr":"10.0.0.2","port":9000,"names":["g"]}`, 404,
+		`/v1/problems/no-such-object`,
+	},
+	{"GET", "/v1/nodes/B/rdt", "", 200, `"state":"serving"`},
+	{"POST", "/v1/nodes/B/commands/rdt-flows", "", 200, `"state":"done"`},
+	{"POST", "/v1/nodes/B/commands/rdt-close", `{"port":9000}`, 204, ""},
 	{"POST", "/v1/nodes/A/commands/set-link", `{"iface":"if0","up":false}`, 200, `"up":false`},
 }
 

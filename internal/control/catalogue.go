@@ -10,7 +10,8 @@ type Kind struct {
 	Answer  reflect.Type
 	// Resource is the name of what the request only looks at; empty: it does something.
 	Resource string
-	// Files are the fields that name a file or folder of the machine that the node runs on.
+	// Files are the fields that name a file or folder, or several, of the machine that the node
+	// runs on.
 	Files []string
 }
 
@@ -20,7 +21,8 @@ func Kinds() []Kind {
 		look[About]("about", "about"), look[Interfaces]("interfaces", "interfaces"),
 		look[Neighbors]("neighbors", "neighbors"), look[Routes]("routes", "routes"),
 		look[RIP]("rip", "rip"), look[Sockets]("sockets", "sockets"),
-		look[RCPSockets]("rcp-sockets", "rcp"), look[Show]("show", "settings"),
+		look[RCPSockets]("rcp-sockets", "rcp"), look[RDTFlows]("rdt-flows", "rdt"),
+		look[Show]("show", "settings"),
 		look[Loss]("loss", "loss"), look[Impairments]("impairments", "impairments"),
 		act[SetLink]("set-link"), act[SetLoss]("set-loss"), act[Impair]("impair"),
 		act[ClearCounters]("clear-counters"), act[AddRoute]("add-route"),
@@ -33,6 +35,8 @@ func Kinds() []Kind {
 		act[SendFile]("send-file", "Path"), act[RecvFile]("recv-file", "Path"),
 		act[Serve]("serve", "Dir"), act[Fetch]("fetch", "Path"),
 		act[RCPEcho]("rcp-echo"), act[RCPClose]("rcp-close"), act[RCPCount]("rcp-count"),
+		act[RDTServe]("rdt-serve", "Paths"), act[RDTClose]("rdt-close"), act[RDTList]("rdt-list"),
+		act[RDTFetch]("rdt-fetch", "Dir"),
 	}
 }
 
@@ -69,8 +73,8 @@ func Events() []Event {
 // Sentinels are the named errors.
 func Sentinels() []error {
 	return []error{
-		ErrUsage, ErrUnsupported, ErrNoSuchSocket, ErrNoSuchInterface, ErrNoRoute, ErrRouteExists,
-		ErrNoSuchRoute, ErrInterfaceDown, ErrPortInUse, ErrNoPorts, ErrRefused, ErrReset,
+		ErrUsage, ErrUnsupported, ErrNoSuchSocket, ErrNoSuchObject, ErrNoSuchInterface, ErrNoRoute,
+		ErrRouteExists, ErrNoSuchRoute, ErrInterfaceDown, ErrPortInUse, ErrNoPorts, ErrRefused, ErrReset,
 		ErrTimeout, ErrUnreachable, ErrNotConnected, ErrClosed, ErrTooBig, ErrCapturing,
 		ErrNotCapturing, ErrBusy, ErrChanged,
 	}
