@@ -87,15 +87,15 @@ func TestSYNFallback(t *testing.T) {
 		s := newScript(t, cfg)
 		s.connect()
 		start := s.now
-		for i, want := range []bool{true, true, false, false} {
+		for i, want := range []bool{true, true, true, false, false} {
 			syn := s.expect(SYN, 0, 0, 0)
 			assert.Equal(t, want, syn.options != Options{}, "SYN %d", i)
 			s.quiet()
-			if i < 3 {
+			if i < 4 {
 				s.wait(s.h.Deadline().Sub(s.now))
 			}
 		}
-		assert.Equal(t, 7*time.Second, s.now.Sub(start), "1, 2, 4 s")
+		assert.Equal(t, 15*time.Second, s.now.Sub(start), "1, 2, 4, 8 s")
 		s.send(SYN|ACK, 0, 1, 0)
 		s.expect(ACK, 1, 1, 0)
 		i := s.c.Info()
@@ -108,10 +108,19 @@ func TestSYNFallback(t *testing.T) {
 		s.send(ACK, 2000, 2001, 10) // out of order
 		assert.Zero(t, s.expect(ACK, 2001, 1, 0).options, "never an option on a plain connection")
 	})
+	t.Run("at the latest the last", func(t *testing.T) {
+		s := newScript(t, Config{Patience: Patience{SynRetries: 2}})
+		s.connect()
+		for _, want := range []bool{true, true, false} {
+			syn := s.expect(SYN, 0, 0, 0)
+			assert.Equal(t, want, syn.options != Options{})
+			s.wait(s.h.Deadline().Sub(s.now))
+		}
+	})
 	t.Run("an answer with options negotiates", func(t *testing.T) {
 		s := newScript(t, cfg)
 		s.connect()
-		s.wait(8 * time.Second)
+		s.wait(16 * time.Second)
 		s.collect()
 		s.out = nil
 		s.send(SYN|ACK, 0, 1, 0, fullOptions)
