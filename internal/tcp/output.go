@@ -194,6 +194,7 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 	if seq == c.snd.una || c.timers[timerRTO] == clock.Never {
 		c.armRTO(now)
 	}
+	c.armProbe(now)
 	c.leave(now, t)
 	return true
 }
@@ -417,30 +418,48 @@ func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
 // any, else the last segment again (RFC 8985 §7.3).
 func (c *Conn) outputTailProbe(now clock.Time, t *Train) bool {
 	c.tlp.due = false
-	if c.sent.empty() || c.rec.kind != steady {
+	if c.sent.empty() {
 		return false
 	}
-	c.tlp.again = false
 	c.pacer.next = min(c.pacer.next, now) // a probe does not wait
-	if !c.outputNew(now, 1, t, c.snd.mss) {
+	if c.rec.kind != steady {
+		c.tlp.inside = c.repeat(now, t, c.sent.first)
+		return c.tlp.inside
+	}
+	c.tlp.again = false
+	if !c.outputNew(now, probeSegments, t, probeSegments*c.snd.mss) {
 		id := c.sent.next - 1
-		rec := c.sent.at(id)
-		if rec.place != inFlight {
+		start := c.sent.at(id).seq
+		if !c.repeat(now, t, id) {
 			return false
 		}
-		c.tlp.again, c.tlp.start = true, rec.seq
-		c.begin(t, rec.seq, PSH)
-		if rec.flags&recFIN != 0 {
-			t.Flags |= FIN
-		}
-		n := rec.text()
-		c.lend(t, rec.seq, n, min(max(n, 1), c.snd.mss))
-		c.sent.resent(now, id, rec)
-		c.countAgain(1, n)
-		c.leave(now, t)
+		c.tlp.again, c.tlp.start = true, start
 	}
 	c.tlp.end = c.snd.nxt
 	c.timers[timerProbe] = clock.Never
 	c.armRTO(now)
+	return true
+}
+
+// repeat sends a segment again that is not known to be lost.
+func (c *Conn) repeat(now clock.Time, t *Train, id uint32) bool {
+	rec := c.sent.at(id)
+	if rec.place == sacked {
+		return false
+	}
+	n := rec.text()
+	c.begin(t, rec.seq, PSH)
+	if rec.flags&recFIN != 0 {
+		t.Flags |= FIN
+	}
+	c.lend(t, rec.seq, n, min(max(n, 1), c.snd.mss))
+	if c.rec.kind != steady {
+		c.noteResent(now)
+		c.undo.sent(rec.seq, rec.end())
+		c.spend(int(rec.size))
+	}
+	c.sent.resent(now, id, rec)
+	c.countAgain(1, n)
+	c.leave(now, t)
 	return true
 }

@@ -152,63 +152,6 @@ func TestRFC8985_RACK(t *testing.T) {
 	})
 }
 
-func TestRFC8985_TailLossProbe(t *testing.T) {
-	t.Run("the last segment again", func(t *testing.T) {
-		s := flight(t, 4, fullOptions, Config{})
-		s.send(ACK, 1, 2001, 0)
-		s.wait(60 * time.Millisecond)
-		s.expect(PSH|ACK, 3001, 1, 1000)
-		i := s.c.Info()
-		assert.Equal(t, uint64(1), i.TailProbes)
-		assert.Zero(t, i.Timeouts)
-		t.Log("# it shows the hole, and RACK fills it")
-		s.now = s.now.Add(10 * time.Millisecond)
-		s.sack(2001, 3001, 4001)
-		s.wait(3 * time.Millisecond)
-		s.expect(ACK, 2001, 1, 1000)
-		s.send(ACK, 1, 4001, 0)
-		assert.Zero(t, s.c.Info().Timeouts)
-	})
-	t.Run("new data when there is some", func(t *testing.T) {
-		s := flight(t, 4, fullOptions, Config{})
-		s.write(3000)
-		s.quiet() // the window is full
-		s.wait(100 * time.Millisecond)
-		s.expect(ACK, 4001, 1, 1000)
-		s.quiet()
-	})
-	t.Run("a repaired loss counts", func(t *testing.T) {
-		s := flight(t, 4, fullOptions, Config{})
-		s.send(ACK, 1, 3001, 0)
-		cwnd := s.c.Info().Cwnd
-		s.wait(100 * time.Millisecond)
-		s.expect(PSH|ACK, 3001, 1, 1000)
-		s.write(1000)
-		s.collect()
-		s.send(ACK, 1, 5001, 0)
-		assert.Less(t, s.c.Info().Cwnd, cwnd)
-		assert.Equal(t, "open", s.c.Info().Recovery)
-	})
-	t.Run("two copies do not", func(t *testing.T) {
-		s := flight(t, 4, fullOptions, Config{})
-		s.send(ACK, 1, 3001, 0)
-		cwnd := s.c.Info().Cwnd
-		s.wait(100 * time.Millisecond)
-		s.expect(PSH|ACK, 3001, 1, 1000)
-		s.sack(4001, 3001, 4001)
-		assert.GreaterOrEqual(t, s.c.Info().Cwnd, cwnd)
-		assert.Equal(t, 1, s.c.rack.mult, "nor do they speak of order")
-		assert.Zero(t, s.c.tlp.end)
-	})
-	t.Run("without SACK there is none", func(t *testing.T) {
-		s := flight(t, 4, Options{MSS: 1000}, Config{})
-		s.wait(180 * time.Millisecond)
-		s.quiet()
-		s.wait(100 * time.Millisecond)
-		assert.Equal(t, uint64(1), s.c.Info().Timeouts)
-	})
-}
-
 func TestRFC6298_Timeout(t *testing.T) {
 	s := flight(t, 4, Options{MSS: 1000}, Config{Patience: Patience{DataRetries: 3}})
 	start := s.now

@@ -18,6 +18,7 @@ type rtt struct {
 	min, minBefore time.Duration
 	minSince       clock.Time
 	samples        uint64
+	probed         uint64 // samples as the last tail probe was sent
 }
 
 // minWindow is how long a minimum is believed at least.

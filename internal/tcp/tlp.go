@@ -11,22 +11,27 @@ import (
 // unanswered for about two round trips, one more segment makes the peer speak,
 // and RACK sees what it lacks long before the time-out.
 type tlp struct {
-	start uint64 // where a probe that repeats old data begins
-	end   uint64 // snd.nxt when the probe was sent, zero when none is out
-	again bool   // the probe repeated old data
-	due   bool   // it is to be sent
+	start  uint64 // where a probe that repeats old data begins
+	end    uint64 // snd.nxt when the probe was sent, zero when none is out
+	again  bool   // the probe repeated old data
+	due    bool   // it is to be sent
+	inside bool   // one was sent in recovery, and nothing has been delivered since
 }
 
 // probeFloor keeps probes away from round trips that are shorter than what a
 // busy machine takes to look at its sockets.
 const probeFloor = 2 * time.Millisecond
 
-// armProbe is TLP_calc_PTO, §7.2: when the peer talks SACK, nothing is known to
-// be missing, and no probe is out.
+// probeSegments is how many new segments a probe is. RFC 8985 §7.3 has one. But what is silent is
+// often a train whose only acknowledgment was lost: then one more segment is in order, and the
+// peer may hold its answer back for as long as it delays acknowledgments (Linux: 40 ms), where
+// two draw one at once (RFC 5681 §4.2). RFC 9002 §6.2.4 lets a probe be two for a like reason.
+const probeSegments = 2
+
+// armProbe is TLP_calc_PTO, §7.2.
 func (c *Conn) armProbe(now clock.Time) {
 	c.timers[timerProbe] = clock.Never
-	if !c.how.probes || c.rec.kind != steady || c.sent.empty() || c.tlp.end != 0 ||
-		c.sent.count[sacked] > 0 || c.sent.count[lost] > 0 || c.rtt.srtt == 0 ||
+	if !c.mayProbe() || c.sent.empty() || c.rtt.srtt == 0 ||
 		c.onlyFIN() && c.host.cfg.FinTimeout != 0 {
 		return
 	}
@@ -47,12 +52,33 @@ func (c *Conn) armProbe(now clock.Time) {
 	c.timers[timerProbe] = due
 }
 
+// mayProbe is when §7.2 schedules a probe: when the peer talks SACK, nothing is known to be
+// missing, no probe is out, and there was a sample of the round trip since the last (§7.3).
+//
+// In recovery RFC 8985 leaves silence to the time-out, and two round trips without a word are
+// silence there too: on a path of 150 µs that loses one packet in twenty each way, most of what
+// a time-out of 200 ms costs falls there. So once for each silence the first segment goes again,
+// whose answer, if there is one, comes at once and says all that the peer has. The window is not
+// raised by it, and where a time-out has begun to back off, it is left alone (RFC 6298 §5.5).
+func (c *Conn) mayProbe() bool {
+	switch p := &c.rec; {
+	case !c.how.probes:
+		return false
+	case p.kind == steady:
+		return c.tlp.end == 0 && c.rtt.samples != c.rtt.probed &&
+			c.sent.count[sacked] == 0 && c.sent.count[lost] == 0
+	default:
+		return !c.tlp.inside && p.forward == forwardOff && c.stats.backoff == 0
+	}
+}
+
 // onProbeTimer asks for the probe; output sends it.
 func (c *Conn) onProbeTimer(now clock.Time) {
 	if c.sent.empty() {
 		return
 	}
 	c.tlp.due = true
+	c.rtt.probed = c.rtt.samples
 	c.stats.tailProbes++
 	c.armRTO(now)
 }

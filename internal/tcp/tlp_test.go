@@ -1,0 +1,158 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRFC8985_TailLossProbe(t *testing.T) {
+	t.Run("the last segment again", func(t *testing.T) {
+		s := flight(t, 4, fullOptions, Config{})
+		s.send(ACK, 1, 2001, 0)
+		s.wait(60 * time.Millisecond)
+		s.expect(PSH|ACK, 3001, 1, 1000)
+		i := s.c.Info()
+		assert.Equal(t, uint64(1), i.TailProbes)
+		assert.Zero(t, i.Timeouts)
+		t.Log("# it shows the hole, and RACK fills it")
+		s.now = s.now.Add(10 * time.Millisecond)
+		s.sack(2001, 3001, 4001)
+		s.wait(3 * time.Millisecond)
+		s.expect(ACK, 2001, 1, 1000)
+		s.send(ACK, 1, 4001, 0)
+		assert.Zero(t, s.c.Info().Timeouts)
+	})
+	t.Run("new data when there is some", func(t *testing.T) {
+		s := flight(t, 4, fullOptions, Config{})
+		s.write(3000)
+		s.quiet() // the window is full
+		s.wait(100 * time.Millisecond)
+		s.expect(ACK, 4001, 1, 1000) // and one more, or the peer might take its time
+		s.expect(ACK, 5001, 1, 1000)
+		s.quiet()
+	})
+	t.Run("a repaired loss counts", func(t *testing.T) {
+		s := flight(t, 4, fullOptions, Config{})
+		s.send(ACK, 1, 3001, 0)
+		cwnd := s.c.Info().Cwnd
+		s.wait(100 * time.Millisecond)
+		s.expect(PSH|ACK, 3001, 1, 1000)
+		s.write(1000)
+		s.collect()
+		s.send(ACK, 1, 5001, 0)
+		assert.Less(t, s.c.Info().Cwnd, cwnd)
+		assert.Equal(t, "open", s.c.Info().Recovery)
+	})
+	t.Run("two copies do not", func(t *testing.T) {
+		s := flight(t, 4, fullOptions, Config{})
+		s.send(ACK, 1, 3001, 0)
+		cwnd := s.c.Info().Cwnd
+		s.wait(100 * time.Millisecond)
+		s.expect(PSH|ACK, 3001, 1, 1000)
+		s.sack(4001, 3001, 4001)
+		assert.GreaterOrEqual(t, s.c.Info().Cwnd, cwnd)
+		assert.Equal(t, 1, s.c.rack.mult, "nor do they speak of order")
+		assert.Zero(t, s.c.tlp.end)
+	})
+	t.Run("without SACK there is none", func(t *testing.T) {
+		s := flight(t, 4, Options{MSS: 1000}, Config{})
+		s.wait(180 * time.Millisecond)
+		s.quiet()
+		s.wait(100 * time.Millisecond)
+		assert.Equal(t, uint64(1), s.c.Info().Timeouts)
+	})
+}
+
+// TestRFC8985_7_3_OneProbeASample: after a probe there is no other until a round trip was
+// measured (RFC 8985 §7.3), even if it was answered.
+func TestRFC8985_7_3_OneProbeASample(t *testing.T) {
+	s := flight(t, 2, Options{MSS: 1000, SACKPermitted: true}, Config{})
+	s.send(ACK, 1, 1001, 0)
+	s.wait(100 * time.Millisecond)
+	s.expect(PSH|ACK, 1001, 1, 1000)
+	s.sack(2001, 1001, 2001) // both copies arrived: nobody knows when
+	s.write(1000)
+	s.expect(PSH|ACK, 2001, 1, 1000)
+	s.wait(150 * time.Millisecond)
+	s.quiet()
+	assert.Equal(t, uint64(1), s.c.Info().TailProbes)
+	s.wait(100 * time.Millisecond)
+	s.expect(PSH|ACK, 2001, 1, 1000) // the time-out
+	s.send(ACK, 1, 3001, 0)
+	s.write(1000)
+	s.expect(PSH|ACK, 3001, 1, 1000)
+	s.now = s.now.Add(10 * time.Millisecond)
+	s.send(ACK, 1, 4001, 0) // a sample
+	s.write(1000)
+	s.expect(PSH|ACK, 4001, 1, 1000)
+	s.wait(150 * time.Millisecond)
+	s.expect(PSH|ACK, 4001, 1, 1000)
+	assert.Equal(t, uint64(2), s.c.Info().TailProbes)
+}
+
+// TestProbeInRecovery: two round trips of silence in recovery have the first segment sent once
+// more, long before the time-out; its window stays.
+func TestProbeInRecovery(t *testing.T) {
+	lossy := func(t *testing.T) *script {
+		s := flight(t, 10, fullOptions, Config{})
+		s.sack(1, 1001, 6001)
+		s.expect(ACK, 1, 1, 1000)
+		require.Equal(t, "recovery", s.c.Info().Recovery)
+		s.quiet()
+		return s
+	}
+	t.Run("the retransmission was lost", func(t *testing.T) {
+		s := lossy(t)
+		before := s.c.Info()
+		s.wait(60 * time.Millisecond)
+		s.expect(ACK|PSH, 1, 1, 1000)
+		s.quiet()
+		i := s.c.Info()
+		assert.Equal(t, before.Cwnd, i.Cwnd)
+		assert.Equal(t, uint64(1), i.TailProbes)
+		s.now = s.now.Add(10 * time.Millisecond)
+		s.send(ACK, 1, 6001, 0) // it arrived, and so what is older and did not is lost
+		s.wait(5 * time.Millisecond)
+		s.expect(ACK, 6001, 1, 1000)
+		s.now = s.now.Add(10 * time.Millisecond)
+		s.send(ACK, 1, 10001, 0)
+		assert.Equal(t, "open", s.c.Info().Recovery)
+		assert.Zero(t, s.c.Info().Timeouts)
+	})
+	t.Run("its acknowledgment was lost", func(t *testing.T) {
+		s := lossy(t)
+		s.wait(60 * time.Millisecond)
+		s.expect(ACK|PSH, 1, 1, 1000)
+		s.now = s.now.Add(10 * time.Millisecond)
+		s.sack(10001, 1, 1001) // a duplicate, and all is there
+		assert.Equal(t, "open", s.c.Info().Recovery)
+		assert.Zero(t, s.c.Info().Timeouts)
+		assert.Zero(t, s.c.Info().Undone, "one was lost, whatever was sent twice")
+	})
+	t.Run("once a silence", func(t *testing.T) {
+		s := lossy(t)
+		s.wait(190 * time.Millisecond)
+		s.expect(ACK|PSH, 1, 1, 1000)
+		s.quiet()
+		s.wait(100 * time.Millisecond)
+		assert.Equal(t, uint64(1), s.c.Info().Timeouts, "then the time-out")
+		s.collect()
+		s.out = nil
+		s.wait(150 * time.Millisecond)
+		s.quiet()
+		assert.Equal(t, uint64(1), s.c.Info().TailProbes, "which backs off undisturbed (RFC 6298 §5.5)")
+	})
+	t.Run("not without SACK", func(t *testing.T) {
+		s := flight(t, 10, Options{MSS: 1000}, Config{})
+		for range 3 {
+			s.send(ACK, 1, 1, 0)
+		}
+		s.collect()
+		s.out = nil
+		s.wait(150 * time.Millisecond)
+		s.quiet()
+	})
+}
