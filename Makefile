@@ -4,11 +4,11 @@
 GO ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint vet tidy check fuzz sim interop bench bench-quick microbench golden rfcs lab \
-	cover clean
+.PHONY: help build test race lint vet tidy check fuzz sim interop bench bench-quick bench-conns \
+	bench-profile microbench golden rfcs lab cover clean FORCE
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' Makefile
 
 build: ## build bin/node
 	$(GO) build -trimpath -o bin/node ./cmd/node
@@ -49,11 +49,20 @@ lab: ## write docs/lab.md: the laboratory's experiments against what they expect
 interop: ## meet Linux, curl, nmap, hping3, scapy, BIRD and others (as root); MB=10 moves less
 	cd test/interop && $(GO) test -count=1 -timeout 30m -table -mb $(or $(MB),100)
 
-bench: ## real nodes: the floors beside what is reached; BENCH=router picks by name
-	$(GO) run ./internal/bench -only '$(BENCH)'
+bench: bin/bench ## everything against the peers, writes docs/performance.md; BENCH=loss2 picks by name
+	@bin/bench all -root . -only '$(BENCH)'
 
-bench-quick: ## a minute of turns against the peers, a line of JSON a case
-	@cd bench && $(GO) build -o ../bin/bench . && ../bin/bench quick
+bench-quick: bin/bench ## a minute of turns against the peers, a line of JSON a case
+	@bin/bench quick
+
+bench-conns: bin/bench ## 100,000 connections to one node: its memory and goroutines
+	@bin/bench conns -root .
+
+bench-profile: bin/bench ## flame graphs of both ends of a stream and of a router, into bin/
+	@bin/bench profile -out bin
+
+bin/bench: FORCE
+	@cd bench && $(GO) build -o ../bin/bench .
 
 microbench: ## run every Go benchmark once; BENCH=Sum picks by name
 	$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem ./...

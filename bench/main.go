@@ -52,6 +52,12 @@ func run(ctx context.Context, command string, args []string) error {
 	switch command {
 	case "quick":
 		return quick(ctx, args)
+	case "all":
+		return all(ctx, args)
+	case "profile":
+		return profileCommand(ctx, args)
+	case "conns":
+		return conns(ctx, args)
 	case "end":
 		return end.Run(args[0], os.Stdin, os.Stdout)
 	case "bare":

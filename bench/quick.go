@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -37,12 +38,19 @@ func quick(ctx context.Context, args []string) error {
 
 // session is one run of the program.
 type session struct {
-	turns lead.Turns
-	span  time.Duration
-	out   io.Writer // for lines
-	only  string
-	whole bool          // not only what is quick
-	rows  [2]*netns.Row // without offloads and with; made when they are needed
+	turns   lead.Turns
+	span    time.Duration
+	out     io.Writer // for lines
+	only    string
+	whole   bool          // not only what is quick
+	root    string        // the repository
+	program *lead.Program // the built node
+	rows    [2]*netns.Row // without offloads and with; made when they are needed
+}
+
+// talk tells people.
+func (s *session) talk(format string, args ...any) {
+	_, _ = fmt.Fprintf(s.turns.Talk, format, args...)
 }
 
 func (s *session) close() {

@@ -216,18 +216,24 @@ func compare(c *streamCase, p *peer, ours, theirs *lead.Samples) (r report.Row, 
 	r = report.Row{
 		Case: c.as(p), Peer: p.name, Unit: "MB/s", Goal: p.goal,
 		Ours: report.Round(ours.Value()), Their: report.Round(theirs.Value()),
-		OursRuns: values(ours), TheirRuns: values(theirs),
-		SendNs:    report.Round(ours.Median(func(s *lead.Sample) float64 { return s.Sender })),
-		ReceiveNs: report.Round(ours.Median(func(s *lead.Sample) float64 { return s.Receiver })),
+		OursRuns: values(ours, value), TheirRuns: values(theirs, value), Measured: c.name,
+		SendRuns: values(ours, sender), ReceiveRuns: values(ours, receiver),
+		SendNs:    report.Round(ours.Median(sender)),
+		ReceiveNs: report.Round(ours.Median(receiver)),
 	}
 	r.Ratio = report.Round(ours.Value() / theirs.Value())
 	tell(&r, ours, c.path.Loss)
 	return r, nil
 }
 
-func values(s *lead.Samples) (list []float64) {
-	for _, r := range s.Runs {
-		list = append(list, report.Round(r.Value))
+// What of a run is looked at.
+func value(s *lead.Sample) float64    { return s.Value }
+func sender(s *lead.Sample) float64   { return s.Sender }
+func receiver(s *lead.Sample) float64 { return s.Receiver }
+
+func values(s *lead.Samples, of func(*lead.Sample) float64) (list []float64) {
+	for i := range s.Runs {
+		list = append(list, report.Round(of(&s.Runs[i])))
 	}
 	return list
 }

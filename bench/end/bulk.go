@@ -115,7 +115,7 @@ func (p *process) bulk() (s Said, err error) {
 		at := m.all % period
 		n, err := c.Write(pattern[at : at+chunk])
 		over = m.add(n)
-		if errors.Is(err, errTimeout) {
+		if late(err) {
 			m.end() // it is so slow that a chunk takes more than a second
 			break
 		}
@@ -142,7 +142,7 @@ func settled(c net.Conn, sent int64, grace time.Duration) (bool, error) {
 	}
 	var count [8]byte
 	if _, err := io.ReadFull(c, count[:]); err != nil {
-		if errors.Is(err, errTimeout) {
+		if late(err) {
 			return false, nil // a lossy path may have too much to do: the lead cuts it off
 		}
 		return false, fmt.Errorf("waiting for the receiver's count: %w", err)

@@ -5,7 +5,6 @@ package end
 import (
 	"errors"
 	"net"
-	"net/netip"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,14 +13,9 @@ import (
 )
 
 // ceiling is one end of what sends without a protocol: what no protocol over this link can be
-// faster than. Nobody waits for anybody, so what the receiver cannot take is lost, and only what it
-// got counts.
+// faster than. Only what the receiver got counts.
 func (p *process) ceiling() (stop func() error, err error) {
-	var to netip.AddrPort
-	if len(p.spec.Sides) > 0 {
-		to = p.spec.Sides[0].Peer
-	}
-	s, err := datagram.Open(netip.AddrPort{}, to, datagram.ShortQueue)
+	s, err := datagram.Open(p.spec.Sides[0].UDP, p.spec.Sides[0].Peer, datagram.ShortQueue)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +28,7 @@ func (p *process) ceiling() (stop func() error, err error) {
 		}
 		go p.count()
 	}
-	p.say(&Said{Event: "ready", Addr: s.Addr()})
+	p.say(&Said{Event: "ready"})
 	return s.Close, nil
 }
 
@@ -44,7 +38,7 @@ var atATime = map[string]int{"raw-plain": 1, "raw-mmsg": 64, "raw-gso": 16, "pla
 // count counts what comes, from the end of its warm-up on, until nothing has come for a while.
 func (p *process) count() {
 	m := meter{warm: p.spec.Work.Warm, span: time.Hour}
-	one := &p.received
+	one, tell := &p.received, teller{}
 	batch := p.socket.NewBatch(atATime[p.spec.Stack])
 	for {
 		list, err := batch.Receive()
@@ -63,6 +57,7 @@ func (p *process) count() {
 			n += len(r.Data)
 		}
 		p.tally(&m, n)
+		tell.add(p.socket, n)
 	}
 }
 
@@ -80,15 +75,18 @@ func (p *process) blast() (s Said, err error) {
 		"raw-plain": p.blastPlain, "raw-mmsg": p.blastMany, "raw-gso": p.blastTrains,
 		"plane": p.blastPlane,
 	}[p.spec.Stack]()
+	c := credit{bell: make(chan struct{}, 1)}
+	go c.listen(p.socket)
 	before, _ := cpu()
 	for start := time.Now(); s.Took < p.spec.Work.For; s.Took = time.Since(start) {
-		for range 16 {
+		for range 4 {
 			n, err := once()
 			if err != nil {
 				return s, err
 			}
 			s.Sent += int64(n)
 		}
+		c.spend(s.Sent)
 	}
 	after, _ := cpu()
 	s.CPU = after - before

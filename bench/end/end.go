@@ -71,6 +71,10 @@ func Run(argument string, in io.Reader, out io.Writer) (err error) {
 		switch lines.Text() {
 		case "usage":
 			p.say(&Said{Event: "usage", Usage: p.usage()})
+		case "cpu":
+			var u Usage
+			u.CPU, u.User = cpu()
+			p.say(&Said{Event: "cpu", Usage: u})
 		case "count":
 			p.counting.Lock()
 			s := p.counted

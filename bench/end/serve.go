@@ -6,12 +6,15 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"time"
 )
 
-var errTimeout = os.ErrDeadlineExceeded
+// late reports whether an error is a deadline's: stacks have their own errors for it.
+func late(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
+}
 
 // askBytes is the size of a request, and of its reply.
 const askBytes = 64
@@ -151,4 +154,12 @@ func (p *process) hold() (s Said, err error) {
 	close(next)
 	wg.Wait()
 	return Said{Count: int64(len(p.kept)), Took: time.Since(start)}, errors.Join(errs...)
+}
+
+// HoldPorts are the ports at which connections are held.
+func HoldPorts() (list []uint16) {
+	for i := range uint16(holdPorts) {
+		list = append(list, holdPort+i)
+	}
+	return list
 }

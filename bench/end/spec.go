@@ -5,7 +5,8 @@
 //
 // A process gets a Spec as its argument, says a line of JSON on standard output for everything that
 // happens (Said), and does what standard input asks, a word a line: "usage" has it say what it has
-// used, "count" what it has received, "go" has it do its work. It ends when standard input does.
+// used, "cpu" the same without a look at its memory, "count" what it has received, and "go" has it
+// do its work. It ends when standard input does.
 package end
 
 import (
@@ -81,9 +82,6 @@ type Said struct {
 	// done (the work) or failed.
 	Event string
 	Error string `json:",omitempty"`
-	// Addr is where a ceiling's receiver is.
-	Addr netip.AddrPort
-
 	// Bytes were moved in Took, within which the process used CPU; in ceilings, Sent of them.
 	Bytes, Sent int64         `json:",omitempty"`
 	Took        time.Duration `json:",omitempty"`

@@ -21,8 +21,8 @@ type ours struct {
 	node *node.Node
 }
 
-// describe writes the .lnx file of a node with these sides.
-func describe(spec *Spec) string {
+// Describe writes the .lnx file of a node with these sides.
+func Describe(spec *Spec) string {
 	var b strings.Builder
 	for i, s := range spec.Sides {
 		fmt.Fprintf(&b, "interface if%d %v/24 %v\n", i, s.Addr, s.UDP)
@@ -40,7 +40,7 @@ func describe(spec *Spec) string {
 }
 
 func open(spec *Spec) (*ours, error) {
-	c, err := lnx.Parse("bench.lnx", []byte(describe(spec)))
+	c, err := lnx.Parse("bench.lnx", []byte(Describe(spec)))
 	if err != nil {
 		return nil, err
 	}

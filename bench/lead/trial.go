@@ -125,15 +125,20 @@ const settle = 50 * time.Millisecond
 
 // Run sends and counts what arrives.
 func (c *Ceiling) Run(ctx context.Context) (r Sample, err error) {
-	server, at, err := Start(ctx, nil, &end.Spec{
+	udp, err := loopback(2)
+	if err != nil {
+		return r, err
+	}
+	server, _, err := Start(ctx, nil, &end.Spec{
 		Stack: c.Stack, MTU: c.MTU, Work: end.Work{Warm: c.For / 10},
+		Sides: []end.Side{{UDP: udp[0], Peer: udp[1]}},
 	})
 	if err != nil {
 		return r, err
 	}
 	defer server.End()
 	client, _, err := Start(ctx, nil, &end.Spec{
-		Stack: c.Stack, MTU: c.MTU, Sides: []end.Side{{Peer: at.Addr}},
+		Stack: c.Stack, MTU: c.MTU, Sides: []end.Side{{UDP: udp[1], Peer: udp[0]}},
 		Work: end.Work{Kind: end.Blast, For: c.For},
 	})
 	if err != nil {

@@ -23,6 +23,9 @@ type Row struct {
 
 	OursRuns  []float64 `json:"ours_runs,omitempty"`
 	TheirRuns []float64 `json:"theirs_runs,omitempty"`
+	// Measured is the case whose runs of ours these are: several rows may share them.
+	Measured              string    `json:"-"`
+	SendRuns, ReceiveRuns []float64 `json:"-"`
 	// CPU of our ends, ns a byte.
 	SendNs    float64 `json:"send_ns_per_byte,omitempty"`
 	ReceiveNs float64 `json:"receive_ns_per_byte,omitempty"`

@@ -1,19 +1,18 @@
-package main
+//go:build linux
+
+package lead
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/tidepool-net/tidepool/bench/end"
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/ip"
@@ -22,10 +21,10 @@ import (
 
 // The network: this program is the host on either side of one router process.
 var (
-	leftAddr    = ip.Addr{10, 0, 0, 1}
-	routerLeft  = ip.Addr{10, 0, 0, 2}
-	routerRight = ip.Addr{10, 1, 0, 1}
-	rightAddr   = ip.Addr{10, 1, 0, 2}
+	leftAddr    = serverAddr.As4()
+	routerLeft  = routerNear.As4()
+	routerRight = routerFar.As4()
+	rightAddr   = clientAddr.As4()
 )
 
 const (
@@ -40,34 +39,47 @@ const (
 	overdue = 100 * time.Millisecond
 )
 
-// router sends packets of 1400 bytes through a router process and counts what comes out: a closed
-// loop on one link in and one link out, sender and receiver in this one thread.
-func router(ctx context.Context, b *bench) (samples []sample, err error) {
-	ports, err := link.FreePorts(4)
+// Forwarded is what a router did.
+type Forwarded struct {
+	Packets float64 // a second, counted at the router
+	CPU     float64 // µs of the router's a packet
+	User    float64 // of these, what was not the kernel's
+	Note    string
+}
+
+// Forward sends packets of 1400 bytes through a node that is a router and counts what comes out: a
+// closed loop on one link in and one link out, sender and receiver in this one thread.
+func (p *Program) Forward(ctx context.Context, forTime time.Duration) (r Forwarded, err error) {
+	udp, err := loopback(4)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	left, err := openHost(ports[0], ports[1], leftAddr, routerLeft)
+	left, err := openHost(udp[0], udp[1], leftAddr, routerLeft)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	defer func() { err = errors.Join(err, left.Close()) }()
-	right, err := openHost(ports[3], ports[2], rightAddr, routerRight)
+	right, err := openHost(udp[3], udp[2], rightAddr, routerRight)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	defer func() { err = errors.Join(err, right.Close()) }()
-	r, err := startRouter(ctx, b, ports)
+	spec := end.Spec{Sides: []end.Side{
+		side(udp[1], udp[0], routerNear, serverAddr), side(udp[2], udp[3], routerFar, clientAddr),
+	}}
+	s, err := p.Run(ctx, "router", end.Describe(&spec))
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	defer r.kill()
-	forTime := time.Duration(b.size(int64(4*time.Second), int64(time.Second)))
-	run, err := drive(ctx, left, right, forTime)
+	defer s.Kill()
+	if _, err := s.interfaces(); err != nil { // it is up when it answers
+		return r, err
+	}
+	f, err := drive(ctx, left, right, forTime)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	return r.sumUp(run)
+	return s.sumUp(f)
 }
 
 // flow is what went through the router.
@@ -155,96 +167,49 @@ func packets() []buffer.Train {
 }
 
 // openHost opens this program's end of a link.
-func openHost(port, peerPort int, local, peer ip.Addr) (*link.UDP, error) {
+func openHost(port, peer netip.AddrPort, local, neighbor ip.Addr) (*link.UDP, error) {
 	return link.Open(link.Config{
-		Host: "127.0.0.1", Port: uint16(port),
+		Host: "127.0.0.1", Port: port.Port(),
 		Interfaces: []link.Interface{{
 			Name: "if0", Local: local,
-			Neighbors: []link.Neighbor{{Addr: peer, Host: "127.0.0.1", Port: uint16(peerPort)}},
+			Neighbors: []link.Neighbor{{Addr: neighbor, Host: "127.0.0.1", Port: peer.Port()}},
 		}},
 	})
 }
 
-// routerProcess is the router under test.
-type routerProcess struct {
-	process *exec.Cmd
-	in      io.WriteCloser
-	out     *bufio.Scanner
-	ended   bool
-}
-
-const routerFile = `# the router that internal/bench drives
-interface if0 10.0.0.2/24 127.0.0.1:%d
-interface if1 10.1.0.1/24 127.0.0.1:%d
-neighbor 10.0.0.1 at 127.0.0.1:%d via if0
-neighbor 10.1.0.2 at 127.0.0.1:%d via if1
-routing rip
-`
-
-func startRouter(ctx context.Context, b *bench, ports []int) (*routerProcess, error) {
-	path := filepath.Join(b.dir, "router.lnx")
-	text := fmt.Sprintf(routerFile, ports[1], ports[2], ports[0], ports[3])
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		return nil, err
-	}
-	r := &routerProcess{process: exec.CommandContext(ctx, b.program, "run", path)}
-	r.process.Stderr = b.status
-	in, err := r.process.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := r.process.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	r.in, r.out = in, bufio.NewScanner(out)
-	r.out.Buffer(nil, 1<<20)
-	if err := r.process.Start(); err != nil {
-		return nil, err
-	}
-	if _, err := r.interfaces(); err != nil { // it is up when it answers
-		r.kill()
-		return nil, fmt.Errorf("the router does not start: %w", err)
-	}
-	return r, nil
-}
-
 // interfaces asks the router for its counters. The packets that come are for others, so nothing but
 // answers is printed.
-func (r *routerProcess) interfaces() (list []control.Interface, err error) {
-	if _, err := io.WriteString(r.in, "interfaces --json\n"); err != nil {
+func (s *Shell) interfaces() (list []control.Interface, err error) {
+	line, err := s.Ask("interfaces --json")
+	if err != nil {
 		return nil, err
 	}
-	if !r.out.Scan() {
-		return nil, errors.Join(io.ErrUnexpectedEOF, r.out.Err())
-	}
-	return list, json.Unmarshal(r.out.Bytes(), &list)
+	return list, json.Unmarshal(line, &list)
 }
 
 // sumUp asks the router what it counted, ends it, and sets that beside what came out.
-func (r *routerProcess) sumUp(f flow) ([]sample, error) {
-	list, err := r.interfaces()
+func (s *Shell) sumUp(f flow) (r Forwarded, err error) {
+	list, err := s.interfaces()
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	if len(list) != 2 {
-		return nil, fmt.Errorf("the router has %d interfaces", len(list))
+		return r, fmt.Errorf("the router has %d interfaces", len(list))
 	}
-	if err := errors.Join(r.in.Close(), r.process.Wait()); err != nil {
-		return nil, fmt.Errorf("the router: %w", err)
+	if err := errors.Join(s.in.Close(), s.process.Wait()); err != nil {
+		return r, fmt.Errorf("the router: %w", err)
 	}
-	r.ended = true
-	forwarded := float64(list[1].Out.Packets)
-	user := r.process.ProcessState.UserTime()
-	busy := user + r.process.ProcessState.SystemTime()
-	return []sample{{
-		value: forwarded / f.took.Seconds(), unit: "packets/s", floor: 300_000,
-		note: fmt.Sprintf("1400 B each, counted at the router; %d of %d did not come out%s; "+
-			"%.3f µs of its CPU a packet, %.3f of them not the kernel's",
-			f.sent-f.arrived, f.sent, drops(list),
-			float64(busy.Microseconds())/max(forwarded, 1),
-			float64(user.Microseconds())/max(forwarded, 1)),
-	}}, nil
+	s.ended = true
+	forwarded := max(1, float64(list[1].Out.Packets))
+	user := s.process.ProcessState.UserTime()
+	busy := user + s.process.ProcessState.SystemTime()
+	return Forwarded{
+		Packets: forwarded / f.took.Seconds(),
+		CPU:     float64(busy.Microseconds()) / forwarded,
+		User:    float64(user.Microseconds()) / forwarded,
+		Note: fmt.Sprintf("%d of %d did not come out%s",
+			f.sent-f.arrived, f.sent, drops(list)),
+	}, nil
 }
 
 // drops lists what the router dropped and why.
@@ -256,13 +221,4 @@ func drops(list []control.Interface) string {
 		}
 	}
 	return text.String()
-}
-
-func (r *routerProcess) kill() {
-	if r.ended {
-		return
-	}
-	_ = r.process.Process.Kill() // it may have ended by itself
-	_ = r.process.Wait()
-	r.ended = true
 }

@@ -1,0 +1,39 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"time"
+
+	"github.com/tidepool-net/tidepool/bench/lead"
+)
+
+// conns opens many connections to a node and prints what it needs for them.
+func conns(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("conns", flag.ContinueOnError)
+	count := flags.Int("count", 100_000, "`CONNECTIONS`")
+	root := flags.String("root", "..", "`FOLDER` of the repository")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "tidepool-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	p, err := lead.Build(ctx, *root, dir)
+	if err != nil {
+		return err
+	}
+	c, err := p.Hold(ctx, *count)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(c)
+}

@@ -1,0 +1,226 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/bench/lead"
+	"github.com/tidepool-net/tidepool/bench/report"
+)
+
+// What figures are called that the points ask for.
+const (
+	virtual       = "virtual time"
+	allocated     = "allocations"
+	slowestPreset = "slowest experiment of a founding document"
+)
+
+// measurement is a figure, or several, without a peer.
+type measurement struct {
+	name string
+	once func(context.Context, *session) ([]report.Fact, error)
+}
+
+func measurements() []measurement {
+	return []measurement{
+		{"files", files},
+		{"sequence numbers", wrap},
+		{"forwarding", forwarding},
+		{"waiting", waiting},
+		{"many connections", manyConnections},
+		{"virtual time", virtualTime},
+		{"experiments", experiments},
+		{"allocations", allocations},
+	}
+}
+
+func fact(name string, v float64, unit, note string) report.Fact {
+	v = report.Round(v)
+	return report.Fact{Name: name, Value: v, Unit: unit, Runs: []float64{v}, Note: note}
+}
+
+// files move through real nodes, from disk to disk, with SHA-256 at both ends: founding document
+// 001's way of measuring, and its file.
+func files(ctx context.Context, s *session) (list []report.Fact, err error) {
+	for _, f := range []struct {
+		name string
+		args []string
+	}{
+		{"a file, two nodes", []string{"--bytes", "1000000000", "--direct", "--bare"}},
+		{"a file, three nodes", []string{"--bytes", "1000000000", "--loss", "0", "--bare"}},
+		{"node demo: 92 MB, 2 % loss, captures", nil},
+		{"10 % loss each way: megabytes of a file that arrived", []string{
+			"--bytes", "5000000", "--loss", "10", "--bare",
+		}},
+	} {
+		d, err := s.program.Demo(ctx, f.args...)
+		if err != nil {
+			return list, fmt.Errorf("%s: %w", f.name, err)
+		}
+		note := d.Account()
+		if d.BoundMBPerS > 0 {
+			note = fmt.Sprintf("bound %.1f, ", d.BoundMBPerS) + note
+		}
+		if strings.HasPrefix(f.name, "10 %") {
+			note = fmt.Sprintf("at %.2f MB/s, ", d.MBPerS) + note
+			list = append(list, fact(f.name, float64(d.Bytes)/1e6, "MB", note))
+			continue
+		}
+		list = append(list, fact(f.name, d.MBPerS, "MB/s", note))
+	}
+	return list, nil
+}
+
+// wrapBytes is more than there are sequence numbers, so it cannot be less.
+const wrapBytes = 5_000_000_000
+
+func wrap(ctx context.Context, s *session) ([]report.Fact, error) {
+	d, err := s.program.Demo(ctx, "--bytes", strconv.Itoa(wrapBytes), "--direct", "--bare")
+	if err != nil {
+		return nil, err
+	}
+	note := fmt.Sprintf("%.0f MB/s, %s", d.MBPerS, d.Account())
+	return []report.Fact{
+		fact("past 2^32 sequence numbers, intact", float64(d.Bytes)/1e9, "GB", note),
+	}, nil
+}
+
+func forwarding(ctx context.Context, s *session) ([]report.Fact, error) {
+	var wall, core []float64
+	var last lead.Forwarded
+	for range s.turns.Rounds {
+		f, err := s.program.Forward(ctx, 2*s.span)
+		if err != nil {
+			return nil, err
+		}
+		wall = append(wall, report.Round(f.Packets))
+		core = append(core, report.Round(1e6/f.CPU))
+		last = f
+	}
+	note := fmt.Sprintf("%.3f µs a packet, %.3f of them not the kernel's; %s",
+		last.CPU, last.User, last.Note)
+	return []report.Fact{
+		{
+			Name: "router, packets of 1400 B a second of one core", Value: middle(core),
+			Unit: "packets/s", Runs: core, Note: note,
+		},
+		{
+			Name: "router, packets of 1400 B a second, all three busy", Value: middle(wall),
+			Unit: "packets/s", Runs: wall,
+		},
+	}, nil
+}
+
+func middle(list []float64) float64 {
+	s := lead.Samples{}
+	for _, v := range list {
+		s.Runs = append(s.Runs, lead.Sample{Value: v})
+	}
+	return s.Value()
+}
+
+// waiting is how late the loop wakes up, in the way that it waits here.
+func waiting(ctx context.Context, s *session) (list []report.Fact, err error) {
+	all, err := lead.GoBench(ctx, s.root, "./internal/node",
+		"^Benchmark(Wakeup|TimerError)$", "1000x")
+	for _, b := range all {
+		if !strings.Contains("/"+b.Name+"/", "/best/") {
+			continue
+		}
+		name := strings.ReplaceAll(b.Name, "/best", "")
+		name = strings.Replace(name, "Wakeup/", "wake-up by ", 1)
+		name = strings.Replace(name, "TimerError/", "lateness of a timer of ", 1)
+		list = append(list, fact(name, b.Metrics["p50-µs"], "µs",
+			"99th percentile "+report.Figure(b.Metrics["p99-µs"])+" µs"))
+	}
+	return list, err
+}
+
+// many is how many connections one node holds.
+const many = 100_000
+
+func manyConnections(ctx context.Context, s *session) ([]report.Fact, error) {
+	c, err := s.program.Hold(ctx, many)
+	if err != nil {
+		return nil, err
+	}
+	return []report.Fact{
+		fact("100,000 connections: those established", float64(c.Count), "connections",
+			"opened in "+c.Took.Round(time.Millisecond).String()),
+		fact("100,000 connections: memory of the node", float64(c.Resident)/1e6, "MB resident",
+			fmt.Sprintf("%.0f B a connection; the client's heap has %.0f B for its end of one",
+				c.Each, c.ClientHeap)),
+		fact("100,000 connections: goroutines of the node", float64(c.Goroutines), "goroutines",
+			"those of the shell and the runtime's own among them"),
+	}, nil
+}
+
+// virtualTime is how many packets a core simulates, each sent, checksummed, delayed, verified,
+// acknowledged and read.
+func virtualTime(ctx context.Context, s *session) (list []report.Fact, err error) {
+	all, err := lead.GoBench(ctx, s.root, "./internal/sim", "^Benchmark(World|Cell)$", "1x")
+	for _, b := range all {
+		list = append(list, fact(virtual+", "+b.Name, b.Metrics["packets/s"], "packets/s", ""))
+	}
+	return list, err
+}
+
+// experiments is how long those take that reproduce what a founding document has.
+func experiments(ctx context.Context, s *session) ([]report.Fact, error) {
+	names, err := s.program.Founding(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var slowest time.Duration
+	var which string
+	var over []string
+	checked := 0
+	for _, name := range names {
+		took, err := s.program.Check(ctx, name)
+		if errors.Is(err, lead.ErrNothingExpected) {
+			continue // it is there to be looked at
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.talk("%s: %v\n", name, took.Round(time.Millisecond))
+		checked++
+		if took > slowest {
+			slowest, which = took, name
+		}
+		if took > 5*time.Second {
+			over = append(over, fmt.Sprintf("%s %.1f s", name, took.Seconds()))
+		}
+	}
+	note := fmt.Sprintf("%s, of %d", which, checked)
+	if len(over) > 0 {
+		note += "; over 5 s: " + strings.Join(over, ", ")
+	}
+	return []report.Fact{fact(slowestPreset, slowest.Seconds(), "s", note)}, nil
+}
+
+// allocations on the data path, which tests hold at zero.
+func allocations(ctx context.Context, s *session) (list []report.Fact, err error) {
+	for _, b := range []struct{ room, pattern, what string }{
+		{"./internal/tcp", "^BenchmarkBulkSegments$", "two connections, a window"},
+		{"./internal/stack", "^BenchmarkForward$", "a router, a frame"},
+		{"./internal/link", "^BenchmarkUDPTrain$", "a UDP link, a train"},
+	} {
+		all, err := lead.GoBench(ctx, s.root, b.room, b.pattern, "2000x")
+		if err != nil {
+			return list, err
+		}
+		worst := 0.0
+		for _, one := range all {
+			worst = max(worst, one.Metrics["allocs/op"])
+		}
+		list = append(list, fact(allocated+", "+b.what, worst, "allocs", ""))
+	}
+	return list, nil
+}

@@ -1,0 +1,102 @@
+//go:build linux
+
+package lead
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Demo is what `node demo --json` says of a file's way through real nodes.
+type Demo struct {
+	Bytes        int64   `json:"bytes"`
+	MBPerS       float64 `json:"mb_per_s"`
+	Match        bool    `json:"sha256_match"`
+	BoundMBPerS  float64 `json:"bound_mb_per_s"`
+	RTTms        float64 `json:"rtt_ms"`
+	Retransmits  int     `json:"retransmits"`
+	RTOs         int     `json:"rtos"`
+	TailProbes   int     `json:"tail_probes"`
+	WindowProbes int     `json:"window_probes"`
+}
+
+// Demo runs `node demo`: real processes, from file to file. A file that does not arrive intact is
+// an error and no figure.
+func (p *Program) Demo(ctx context.Context, args ...string) (d Demo, err error) {
+	folder := filepath.Join(p.Dir, "demo")
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	args = append([]string{"demo", "--json", "--quiet", "--out", folder}, args...)
+	c := exec.CommandContext(ctx, p.Path, args...)
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // it ends its nodes
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	c.WaitDelay = 5 * time.Second
+	var complaint bytes.Buffer
+	c.Stderr = &complaint
+	out, err := c.Output()
+	if err != nil {
+		return d, fmt.Errorf("%w: %s", err, strings.TrimSpace(complaint.String()))
+	}
+	if err := json.Unmarshal(out, &d); err != nil {
+		return d, err
+	}
+	if !d.Match {
+		return d, errors.New("the file did not arrive intact")
+	}
+	return d, nil
+}
+
+// Account is how a transfer went, in a few words.
+func (d *Demo) Account() string {
+	return fmt.Sprintf("RTT %.3g ms, %d sent again, %d RTOs, %d tail and %d window probes",
+		d.RTTms, d.Retransmits, d.RTOs, d.TailProbes, d.WindowProbes)
+}
+
+// ErrNothingExpected is of an experiment that cannot be checked.
+var ErrNothingExpected = errors.New("the experiment expects nothing")
+
+// Check runs an experiment of the laboratory as its user would, and returns how long that took.
+func (p *Program) Check(ctx context.Context, preset string) (time.Duration, error) {
+	start := time.Now()
+	out, err := exec.CommandContext(ctx, p.Path, "lab", "check", preset).CombinedOutput()
+	if bytes.Contains(out, []byte("expects nothing")) {
+		return 0, ErrNothingExpected
+	}
+	if err != nil {
+		return 0, fmt.Errorf("node lab check %s: %w: %s", preset, err, lastLine(out))
+	}
+	return time.Since(start), nil
+}
+
+// Founding lists the laboratory's experiments that reproduce a founding document's.
+func (p *Program) Founding(ctx context.Context) (names []string, err error) {
+	out, err := exec.CommandContext(ctx, p.Path, "lab", "list").Output()
+	if err != nil {
+		return nil, err
+	}
+	return founding(string(out)), nil
+}
+
+// founding reads `node lab list`: a group's heading stands at the margin, its experiments do not.
+func founding(list string) (names []string) {
+	wanted := false
+	for line := range strings.Lines(list) {
+		switch {
+		case strings.TrimSpace(line) == "":
+			wanted = false
+		case !strings.HasPrefix(line, " "):
+			wanted = strings.Contains(line, "founding document")
+		case wanted:
+			names = append(names, strings.Fields(line)[0])
+		}
+	}
+	return names
+}

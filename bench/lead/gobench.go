@@ -1,0 +1,63 @@
+//go:build linux
+
+package lead
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Benchmark is a line of `go test -bench`.
+type Benchmark struct {
+	Name    string             // without Benchmark in front, and the number of processors behind
+	Metrics map[string]float64 // by unit
+}
+
+// benchmarkLine has the name and, behind the number of turns, the metrics.
+var benchmarkLine = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s(.*)$`)
+
+// GoBench runs the repository's own benchmarks of one package.
+func GoBench(ctx context.Context, root, room, pattern, times string) ([]Benchmark, error) {
+	c := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", pattern, "-benchmem",
+		"-benchtime", times, "-timeout", "5m", room)
+	c.Dir = root
+	out, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go test -bench %s %s: %w: %s", pattern, room, err, lastLine(out))
+	}
+	list := parseBenchmarks(out)
+	if len(list) == 0 {
+		return nil, fmt.Errorf("go test -bench %s %s printed no figures", pattern, room)
+	}
+	return list, nil
+}
+
+// parseBenchmarks reads what `go test -bench` printed.
+func parseBenchmarks(out []byte) (list []Benchmark) {
+	for in := bufio.NewScanner(bytes.NewReader(out)); in.Scan(); {
+		m := benchmarkLine.FindStringSubmatch(in.Text())
+		if m == nil {
+			continue
+		}
+		b := Benchmark{Name: m[1], Metrics: map[string]float64{}}
+		fields := strings.Fields(m[2])
+		for i := 0; i+1 < len(fields); i += 2 {
+			if v, err := strconv.ParseFloat(fields[i], 64); err == nil {
+				b.Metrics[fields[i+1]] = v
+			}
+		}
+		list = append(list, b)
+	}
+	return list
+}
+
+func lastLine(text []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return lines[len(lines)-1]
+}

@@ -1,0 +1,65 @@
+package report
+
+import (
+	"io"
+	"math"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/lab/chart"
+)
+
+// rowHeight is the room of a comparison in the figure, in points.
+const rowHeight = 16
+
+// WriteFigure draws the ratios of all comparisons over one axis, and the goals that they have.
+// Where less is better the ratio is turned over, so that right is always better.
+func (r *Report) WriteFigure(w io.Writer) error {
+	var names []string
+	var reached, missed, free, goals []chart.Point
+	least, most := 0.5, 2.0
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		ratio, goal := row.Ratio, row.Goal
+		name := row.Case + ": " + strings.TrimPrefix(row.Peer, row.Case+"-")
+		if row.LessIsBetter {
+			ratio, goal = 1/ratio, 1/goal
+			name = "1/" + name
+		}
+		at := chart.Point{X: ratio, Y: float64(len(names))}
+		names = append(names, name)
+		least, most = min(least, ratio), max(most, ratio)
+		switch row.Verdict() {
+		case "":
+			free = append(free, at)
+			continue
+		case "reached":
+			reached = append(reached, at)
+		default:
+			missed = append(missed, at)
+		}
+		goals = append(goals, chart.Point{X: goal, Y: at.Y})
+		least, most = min(least, goal), max(most, goal)
+	}
+	panel := chart.Panel{
+		Title: "ours to theirs; further to the right is better",
+		X:     chart.Axis{Label: "ratio", Min: least / 1.3, Max: most * 1.3, Log: true},
+		Y:     chart.Axis{Min: -0.7, Max: float64(len(names)) - 0.3, Reversed: true, Names: names},
+		Layers: []chart.Layer{
+			{Kind: chart.Line, Paint: chart.Grey, Dash: true, Points: []chart.Point{
+				{X: 1, Y: -0.7}, {X: 1, Y: float64(len(names)) - 0.3},
+			}},
+			{Name: "goal", Kind: chart.Crosses, Paint: chart.Ink, Width: 5, Points: goals},
+			{Name: "reached", Kind: chart.Dots, Paint: chart.Blue, Width: 6, Points: reached},
+			{Name: "missed", Kind: chart.Dots, Paint: chart.Vermillion, Width: 6, Points: missed},
+			{Name: "no goal", Kind: chart.Dots, Paint: chart.Grey, Width: 6, Points: free},
+		},
+	}
+	f := chart.Figure{
+		Title: "tidepool beside its peers", Note: r.Machine,
+		Rows: []chart.Row{{
+			Height: math.Max(120, float64(len(names))*rowHeight), Panels: []chart.Panel{panel},
+		}},
+		Alt: "Ratios of what tidepool reaches to what its peers reach, case by case.",
+	}
+	return f.WriteSVG(w)
+}

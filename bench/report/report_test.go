@@ -1,0 +1,128 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/bench/flame"
+)
+
+func sample() *Report {
+	one, none := 1.0, 0.0
+	return &Report{
+		Commit: "c0ffee", CPU: "some", CPUs: 2, Rounds: 2,
+		Rows: []Row{
+			{
+				Case: "clean", Measured: "clean", Ours: 200, Peer: "gvisor", Their: 100, Ratio: 2,
+				Unit: "MB/s", Goal: 2, OursRuns: []float64{190, 210}, TheirRuns: []float64{100, 100},
+				SendRuns: []float64{0.5, 0.4}, ReceiveRuns: []float64{0.3, 0.2}, RTOs: &none,
+			},
+			{
+				Case: "plane", Measured: "clean", Ours: 200, Peer: "plane", Their: 500, Ratio: 0.4,
+				Unit: "MB/s", Goal: 0.6, OursRuns: []float64{190, 210}, TheirRuns: []float64{500},
+			},
+			{
+				Case: "idle", Measured: "idle", Ours: 10, Peer: "gvisor", Their: 40, Ratio: 0.25,
+				Unit: "B of heap", Goal: 0.5, LessIsBetter: true, Bound: 7, RTTms: 1, RTOs: &one,
+			},
+		},
+		Facts:    []Fact{{Name: "a file, two nodes", Value: 12345, Unit: "MB/s", Runs: []float64{12345}}},
+		Skipped:  []Skipped{{Case: "loss2", Peer: "kernel", Skip: "needs root | more"}},
+		Checks:   []Check{{Point: 1, What: "it", Got: 1, Goal: 2, Known: true}, {Point: 2, What: "not"}},
+		Profiles: []Profiled{{Name: "send", File: "f.svg", Rooms: []flame.Share{{Name: "tcp", Share: 1}}}},
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		Check
+		want, demand string
+	}{
+		{Check{Got: 2, Goal: 2, Known: true}, "reached", "≥ 2"},
+		{Check{Got: 1.9, Goal: 2, Known: true}, "MISSED", "≥ 2"},
+		{Check{Got: 2, Goal: 2, AtMost: true, Known: true}, "reached", "≤ 2"},
+		{Check{Got: 2.1, Goal: 2, AtMost: true, Known: true}, "MISSED", "≤ 2"},
+		{Check{Goal: 1e6}, "not measured", "≥ 1,000,000"},
+	} {
+		assert.Equal(t, c.want, c.Verdict())
+		assert.Equal(t, c.demand, c.Demand())
+	}
+}
+
+func TestTheTable(t *testing.T) {
+	assert.Equal(t, ""+
+		"case   ours  theirs        ratio  goal            peer\n"+
+		"clean   200      100 MB/s      2  ≥ 2    reached  gvisor\n"+
+		"plane   200      500 MB/s    0.4  ≥ 0.6  MISSED   plane\n"+
+		"idle     10  40 B of heap   0.25  ≤ 0.5  reached  gvisor  bound 7 at 1 ms, 1 RTOs\n"+
+		"loss2                                    skipped  kernel  needs root | more\n"+
+		"\n"+
+		"figure             value   unit\n"+
+		"a file, two nodes  12,345  MB/s\n"+
+		"\n"+
+		"point   got  goal\n"+
+		"1  it     1  ≥ 2   MISSED\n"+
+		"2  not  ?    ≥ 0   not measured\n", sample().Table())
+}
+
+func TestBenchmarks(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, sample().WriteBenchmarks(&b))
+	for _, line := range []string{
+		"BenchmarkPeers/case=clean/stack=tidepool-2 1 190 MB/s 0.5 send-ns/B 0.3 receive-ns/B\n",
+		"BenchmarkPeers/case=clean/stack=plane-2 1 500 MB/s\n",
+		"BenchmarkFigures/a_file_two_nodes-2 1 12345 MB/s\n",
+	} {
+		assert.Equal(t, 1, bytes.Count(b.Bytes(), []byte(line)), line)
+	}
+}
+
+func TestThePage(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, sample().WritePage(&b))
+	assert.Contains(t, b.String(), "| 1 | it | 1 | ≥ 2 | MISSED |")
+	assert.Contains(t, b.String(), "| plane | 200 | 500 | MB/s | 0.4 | ≥ 0.6 | MISSED | plane |")
+	assert.Contains(t, b.String(), `needs root \| more`)
+	assert.Contains(t, b.String(), "| tcp | 100.0 % |")
+}
+
+func TestTheFigureIsXML(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, sample().WriteFigure(&b))
+	assert.Contains(t, b.String(), "1/idle: gvisor")
+	for d := xml.NewDecoder(&b); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
+func TestALine(t *testing.T) {
+	var b bytes.Buffer
+	r := sample().Rows[0]
+	r.OursRuns, r.TheirRuns, r.RTOs = nil, nil, nil
+	require.NoError(t, Line(&b, r))
+	assert.JSONEq(t, `{"case":"clean","ours":200,"peer":"gvisor","theirs":100,"ratio":2,
+		"unit":"MB/s","goal":2}`, b.String())
+	assert.True(t, json.Valid(b.Bytes()))
+}
+
+func TestNumbers(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 0.123456: "0.123", 5: "5", 99.94: "99.9", 101.4: "101", 9999: "9999",
+		10_000: "10,000", 1_234_567: "1,234,567",
+	} {
+		assert.Equal(t, want, Figure(v))
+	}
+	assert.InDelta(t, 1235, Round(1234.56), 0)
+	assert.Zero(t, Round(0))
+}
