@@ -55,6 +55,27 @@ func TestTwoCrowdsKeepTheirColours(t *testing.T) {
 	}
 }
 
+// All flows of a crowd are in the figure of throughput and delay, few with their names.
+func TestTheTradeoffOfACrowd(t *testing.T) {
+	tr := &result.Trial{Finished: true}
+	for i := range 40 {
+		tr.Flows = append(tr.Flows, result.Flow{
+			Name: fmt.Sprint("f", i), Label: []string{"reno", "bbr"}[i/20], Finished: true,
+			Values: result.Values{
+				result.Goodput: float64(1+i) * 1e6, result.RTTP95: 0.1 + float64(i%20)/100,
+			},
+		})
+	}
+	p := plotOf(t, SweepPlots([]Cell{{Trials: []*result.Trial{tr}}}, nil), "tradeoff")
+	panel := &p.chart.Rows[0].Panels[0]
+	assert.Len(t, panel.Layers, 3*40)
+	var named []string
+	for _, n := range panel.Names {
+		named = append(named, n.Text)
+	}
+	assert.Equal(t, []string{"f0", "f19", "f20", "f39"}, named)
+}
+
 // The table of a report sums a crowd up.
 func TestAReportOfACrowd(t *testing.T) {
 	tr := &result.Trial{Finished: true, Whole: result.Values{result.Jain: 0.9}}

@@ -164,10 +164,13 @@ func (c *compared) sweepFinding() string {
 			return ""
 		}
 		said := fmt.Sprintf("from %s to %s", amount(from, base), amount(to, base))
+		if base == "packets" {
+			said = fmt.Sprintf("from %.0f to %.0f", from, to)
+		}
 		if len(list) > 1 {
 			said += " (" + s.name + ")"
 		}
 		parts = append(parts, said)
 	}
-	return "the " + title(m) + " goes " + listed(parts)
+	return title(m) + " " + listed(parts)
 }

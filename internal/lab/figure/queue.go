@@ -182,7 +182,7 @@ func (v *view) depthLayers(q *queue, u unit) (layers []chart.Layer, how string) 
 	return []chart.Layer{
 		{Name: "least to most", Kind: chart.Blocks, Paint: chart.Grey, Opacity: 0.3, Points: band},
 		{Name: "mean", Kind: chart.Steps, Paint: chart.Ink, Width: 0.7, Points: mean},
-	}, fmt.Sprintf(" in steps of %s, the mean and between which limits", amount(width, "s"))
+	}, fmt.Sprintf(" in steps of %s, the mean and between which limits", plain(width, "s"))
 }
 
 // scale changes the unit of some points.

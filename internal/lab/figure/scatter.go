@@ -33,7 +33,7 @@ func scatterPlot(c *compared) (Plot, bool) {
 				own = append(own, cloud)
 			}
 		}
-		if len(own) > 0 && len(kept) < mostCurves {
+		if len(own) > 0 {
 			kept, clouds = append(kept, s), append(clouds, own)
 		}
 	}
@@ -60,6 +60,7 @@ func scatterPlot(c *compared) (Plot, bool) {
 			"joined in the order of " + shortKey(c.axis, c.keys) +
 			". Better is up and to the right."
 	}
+	named := pointed(kept)
 	for i, s := range kept {
 		for j := range clouds[i] {
 			cloud := clouds[i][j]
@@ -69,6 +70,9 @@ func scatterPlot(c *compared) (Plot, bool) {
 		}
 		layers := cloudLayers(s, clouds[i], log)
 		panel.Layers = append(panel.Layers, layers...)
+		if !named[i] {
+			continue
+		}
 		means := layers[len(layers)-1].Points
 		at := means[len(means)-1]
 		panel.Names = append(panel.Names, chart.Name{
@@ -77,6 +81,25 @@ func scatterPlot(c *compared) (Plot, bool) {
 	}
 	p.chart = chart.Figure{Rows: []chart.Row{{Height: 200, Panels: []chart.Panel{panel}}}}
 	return p, true
+}
+
+// pointed are the series that have their names beside them: all of a few, of a crowd the first and
+// the last of each kind.
+func pointed(list []series) []bool {
+	named := make([]bool, len(list))
+	last := map[string]int{}
+	for i, s := range list {
+		label := s.groups[0].label
+		if _, again := last[label]; !again {
+			named[i] = true
+		}
+		last[label] = i
+		named[i] = named[i] || len(list) <= mostCurves
+	}
+	for _, i := range last {
+		named[i] = true
+	}
+	return named
 }
 
 // cloudLayers are the runs of a series: with an ellipse around one cell's, or with a line
