@@ -3,6 +3,11 @@ package chart
 import (
 	"fmt"
 	"image/color"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // Paint is a colour, or a role which has another colour on dark paper.
@@ -46,6 +51,71 @@ func (p Paint) Tint(share float64) Paint {
 		return uint32(part+(float64(toward)-part)*share+0.5) << shift
 	}
 	return RGB(mix(16) | mix(8) | mix(0))
+}
+
+// darkPaper is what pages of the dark theme have, and least the contrast that a line needs on it:
+// WCAG 2.2 §1.4.11 asks for 3 to 1 of graphics.
+const (
+	darkPaper     = 0x161618
+	leastContrast = 3.6
+)
+
+// luminance is the relative one of WCAG 2.2, from 0 to 1.
+func luminance(rgb uint32) float64 {
+	part := func(shift uint) float64 {
+		v := float64(rgb>>shift&0xff) / 255
+		if v <= 0.04045 {
+			return v / 12.92
+		}
+		return math.Pow((v+0.055)/1.055, 2.4)
+	}
+	return 0.2126*part(16) + 0.7152*part(8) + 0.0722*part(0)
+}
+
+// OnDark is the colour on dark paper: as it is, or as much lighter as it has to be to be seen, of
+// the same hue as far as that goes, and then with white in it.
+func (p Paint) OnDark() Paint {
+	const step = 1.08
+	for range 80 {
+		if (luminance(p.rgb)+0.05)/(luminance(darkPaper)+0.05) >= leastContrast {
+			return p
+		}
+		r, g, b := p.rgb>>16, p.rgb>>8&0xff, p.rgb&0xff
+		if most := max(r, g, b); most == 0 || float64(most)*step > 255 {
+			p = p.Tint(0.05)
+			continue
+		}
+		louder := func(part uint32) uint32 { return uint32(float64(part)*step + 0.5) }
+		p = RGB(louder(r)<<16 | louder(g)<<8 | louder(b))
+	}
+	return RGB(0xffffff)
+}
+
+// CSS is the colour as a page with a dark theme has it: a variable for what must be lighter there,
+// which the page defines by Themes.
+func (p Paint) CSS() string {
+	if p.role != "" {
+		return "var(--" + p.role + ")"
+	}
+	if p.OnDark() == p {
+		return p.String()
+	}
+	return fmt.Sprintf("var(--p%06x,#%06x)", p.rgb, p.rgb)
+}
+
+var themed = regexp.MustCompile(`var\(--p([0-9a-f]{6}),`)
+
+// Themes are definitions for a dark theme of the variables in the texts of a page.
+func Themes(texts ...string) string {
+	var list []string
+	for _, text := range texts {
+		for _, m := range themed.FindAllStringSubmatch(text, -1) {
+			rgb, _ := strconv.ParseUint(m[1], 16, 32) // the form has six digits
+			list = append(list, fmt.Sprintf("--p%s: %v;", m[1], RGB(uint32(rgb)).OnDark()))
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), " ")
 }
 
 // String is the colour as CSS has it.

@@ -23,8 +23,8 @@ type svg struct {
 }
 
 func (s *svg) paint(p Paint) string {
-	if s.themed && p.role != "" {
-		return "var(--" + p.role + ")"
+	if s.themed {
+		return p.CSS()
 	}
 	return p.String()
 }

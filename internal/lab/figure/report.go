@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/tidepool-net/tidepool/internal/lab/chart"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -58,6 +59,7 @@ var pageTemplate = template.Must(template.New("report").Parse(page))
 type pageData struct {
 	*Report
 	Runs  string
+	Dark  template.CSS // colours of the dark theme
 	Table table
 	Full  []fullTable
 	// Expected are the verdicts, those about the same thing together.
@@ -138,12 +140,31 @@ func (r *Report) Write(w io.Writer) error {
 		}
 		d.Parts = append(d.Parts, part)
 	}
+	d.Dark = template.CSS(chart.Themes(d.colours()...))
 	var b bytes.Buffer // a template that fails leaves half a page
 	if err := pageTemplate.Execute(&b, d); err != nil {
 		return err
 	}
 	_, err = b.WriteTo(w)
 	return err
+}
+
+// colours are the texts of the page that have some.
+func (d *pageData) colours() []string {
+	var texts []string
+	add := func(list []figureData) {
+		for _, f := range list {
+			texts = append(texts, string(f.SVG))
+		}
+	}
+	add(d.Figures)
+	for _, p := range d.Parts {
+		add(p.Figures)
+	}
+	for i := range d.Table.Rows {
+		texts = append(texts, string(d.Table.Rows[i].Color))
+	}
+	return texts
 }
 
 // data draws a plot into the page.

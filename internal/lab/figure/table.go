@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"html/template"
 	"slices"
 	"strconv"
 
@@ -20,7 +21,10 @@ type table struct {
 }
 
 // setting is a cell's value of what is swept, with the colour that it has in figures, if any.
-type setting struct{ Text, Color string }
+type setting struct {
+	Text  string
+	Color template.CSS
+}
 
 type head struct{ Name, Unit, Text string }
 
@@ -30,7 +34,7 @@ type row struct {
 	Settings []setting
 	Real     bool
 	Flow     string
-	Color    string // of the flow
+	Color    template.CSS // of the flow
 	Finished string
 	Short    bool // not all did
 	Note     string
@@ -222,7 +226,7 @@ func short(m result.Metric) string {
 }
 
 // colorOf is a flow's colour in figures; empty: it has none.
-func (c *compared) colorOf(g group) string {
+func (c *compared) colorOf(g group) template.CSS {
 	var labels []string
 	at := -1
 	for i, f := range c.cells[g.cell].Trials[0].Flows {
@@ -234,7 +238,7 @@ func (c *compared) colorOf(g group) string {
 	if at < 0 || g.label == "" {
 		return ""
 	}
-	return shades(labels)[at].String()
+	return template.CSS(shades(labels)[at].CSS())
 }
 
 // tabled are the metrics of tables, those that say most first.
