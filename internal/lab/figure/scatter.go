@@ -50,16 +50,7 @@ func scatterPlot(c *compared) (Plot, bool) {
 	if least > 0.5*top { // nothing is near zero
 		panel.Y.Min, panel.Y.Max = ends([]float64{ys.of(least), ys.of(top)}, false)
 	}
-	p := Plot{Name: "tradeoff", Title: "Throughput and delay"}
-	p.Caption = "Each dot is a flow of a run: its goodput, and the round trip that 95 of 100 " +
-		"were shorter than, less to the right. The large dots are means; the ellipses hold one " +
-		"standard deviation. Better is up and to the right."
-	if c.axis != "" {
-		p.Caption = "Each dot is a flow of a run: its goodput, and the round trip that 95 of 100 " +
-			"were shorter than, less to the right. The large dots are the means of the cells, " +
-			"joined in the order of " + shortKey(c.axis, c.keys) +
-			". Better is up and to the right."
-	}
+	p := Plot{Name: "tradeoff", Title: "Throughput and delay", Caption: c.tradeoffCaption()}
 	named := pointed(kept)
 	for i, s := range kept {
 		for j := range clouds[i] {
@@ -81,6 +72,19 @@ func scatterPlot(c *compared) (Plot, bool) {
 	}
 	p.chart = chart.Figure{Rows: []chart.Row{{Height: 200, Panels: []chart.Panel{panel}}}}
 	return p, true
+}
+
+func (c *compared) tradeoffCaption() string {
+	text := "Each dot is a flow of a run: its goodput, and the round trip that 95 of 100 were " +
+		"shorter than, less to the right. "
+	switch {
+	case c.axis != "":
+		text += "The large dots are the means of the cells, joined in the order of " +
+			shortKey(c.axis, c.keys) + ". "
+	case slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 }):
+		text += "The large dots are means; the ellipses hold one standard deviation. "
+	}
+	return text + "Better is up and to the right."
 }
 
 // pointed are the series that have their names beside them: all of a few, of a crowd the first and
