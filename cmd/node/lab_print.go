@@ -81,11 +81,18 @@ func (o *labRunOptions) chosen() []result.Metric {
 
 // summing is the last lines: how much was run, with which hash, and where the rest is.
 func summing(r *lab.Results, t taken) string {
-	var virtual time.Duration
+	var virtual, live time.Duration
 	for _, run := range r.Runs {
-		virtual += run.Virtual
+		if run.Clock.Real() {
+			live += run.Virtual
+		} else {
+			virtual += run.Virtual
+		}
 	}
 	text := fmt.Sprintf("%s, %s of virtual time", counted(len(r.Runs), "run"), long(virtual))
+	if live > 0 {
+		text += fmt.Sprintf(" (the hash is theirs) and %s of real time", long(live))
+	}
 	switch {
 	case !t.now:
 	case r.Ran == 0:

@@ -40,6 +40,7 @@ type labRunOptions struct {
 	dry        bool
 	json       bool
 	dialect    string
+	live       realFlags
 }
 
 const labRunLong = `Run an experiment: a preset of the list, a file, or what a directory of results
@@ -58,7 +59,12 @@ A second run in the same directory runs only what is missing: after a Ctrl-C, a
 kill, or with more trials. --index N runs one cell, for engines that spread a
 sweep over machines with a common directory; alone it takes N from
 SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX. ` + "`node lab merge DIR`" + ` puts the cells
-together.`
+together.
+
+--real plays each cell by processes of this machine, too, in real time: a node for each end of
+a flow, and one process in their middle that does what the path does, over UDP. A minute of an
+experiment takes a minute. The report shows virtual beside real, and says whether the machine
+kept time. Each cell is run once in real time, unless --trials says more.`
 
 func labRunCommand() *cobra.Command {
 	var o labRunOptions
@@ -67,6 +73,7 @@ func labRunCommand() *cobra.Command {
 		Short: "run an experiment and print what came out",
 		Long:  labRunLong,
 		Example: "  node lab run tahoe-low\n" +
+			"  node lab run tahoe-low --real --set duration=20s\n" +
 			"  node lab run tahoe-low --cc mine.star\n" +
 			"  node lab run tahoe-low --sweep flows.0.cc=tahoe,reno,cubic --trials 30\n" +
 			"  node lab run mine.yaml -o results --until 'ci<5%'\n" +
@@ -84,6 +91,9 @@ func labRunCommand() *cobra.Command {
 			}
 			if err != nil {
 				return misuse(c, err)
+			}
+			if o.live.on && (name == casesName || isRouting(name)) {
+				return misuse(c, fmt.Errorf("--real: %s is a program of virtual time", name))
 			}
 			if name == casesName {
 				return runCases(c, &o)
@@ -125,6 +135,7 @@ func labRunCommand() *cobra.Command {
 	f.BoolVar(&o.plain, "no-figures", false, "neither figures nor a report")
 	f.BoolVar(&o.dry, "dry-run", false, "only list the cells")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
+	o.live.add(f)
 	f.StringVar(&o.dialect, "dialect", "rip", "of rip-…: rip, the course's, or rip2")
 	return c
 }
@@ -174,6 +185,8 @@ func (o *labRunOptions) validate(c *cobra.Command) error {
 		return errors.New("--cc is empty: want a congestion control")
 	case given("netem") && given("mm"):
 		return errors.New("--netem and --mm both say what the path is: want one of them")
+	case o.live.on && o.until != "":
+		return errors.New("--real goes not with --until: it takes as long as it takes")
 	case given("index") && (o.fresh || o.until != ""):
 		return errors.New("--index goes neither with --fresh nor with --until")
 	}
@@ -281,6 +294,9 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	q.Printed = func(at time.Duration, line string) {
 		_, _ = fmt.Fprintf(c.ErrOrStderr(), "%.6f s %s\n", at.Seconds(), line)
 	}
+	if err := o.live.request(&q, o.trials); err != nil {
+		return err
+	}
 	study, err := lab.Load(q)
 	if err != nil {
 		return o.asGiven(err)
@@ -292,6 +308,7 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 		return study.List(c.OutOrStdout())
 	}
 	p := lab.Options{Dir: o.dir, Workers: o.workers, Records: o.records, Pcap: o.pcap}
+	p.Real = func(runs int, most time.Duration) error { return o.live.begin(c, runs, most) }
 	p.Until, _ = o.precision() // validated
 	stale := false
 	if p.Dir == "" {

@@ -47,26 +47,32 @@ func Compare(a, b *Results) ([]Comparison, error) {
 			return nil, usage("cell %d of %s has %d flows, and cell %d of %s has %d",
 				pair[0], a.Dir, len(before[0].Flows), pair[1], b.Dir, len(after[0].Flows))
 		}
-		set := a.Cells[pair[0]].Set
-		for i := range before[0].Flows {
-			flow := func(t *result.Trial) result.Values { return t.Flows[i].Values }
-			out = append(out, comparisons(before, after, flow, before[0].Flows[i].Name, set)...)
-		}
-		whole := func(t *result.Trial) result.Values { return t.Whole }
-		out = append(out, comparisons(before, after, whole, "", set)...)
+		out = append(out, compareRuns(before, after, a.Cells[pair[0]].Set)...)
 	}
 	return out, nil
+}
+
+// compareRuns compares the runs of two cells with as many flows: flow by flow, and the whole.
+func compareRuns(before, after []*result.Trial, set []plan.Setting) []Comparison {
+	var out []Comparison
+	for i := range before[0].Flows {
+		flow := func(t *result.Trial) result.Values { return t.Flows[i].Values }
+		out = append(out, comparisons(before, after, flow, before[0].Flows[i].Name, set)...)
+	}
+	whole := func(t *result.Trial) result.Values { return t.Whole }
+	return append(out, comparisons(before, after, whole, "", set)...)
 }
 
 // matchCells finds out which cells are compared.
 func matchCells(a, b *Results) ([][2]int, error) {
 	var pairs [][2]int
 	for i := range a.Cells {
-		j := slices.IndexFunc(b.Cells, func(c ManifestCell) bool {
-			return slices.Equal(a.Cells[i].Set, c.Set)
-		})
-		if j >= 0 {
-			pairs = append(pairs, [2]int{i, j})
+		for j := range b.Cells {
+			if slices.Equal(a.Cells[i].Set, b.Cells[j].Set) &&
+				(a.Real && isReal(i)) == (b.Real && isReal(j)) {
+				pairs = append(pairs, [2]int{i, j})
+				break
+			}
 		}
 	}
 	switch {
@@ -158,16 +164,8 @@ func pairsOf(before, after []*result.Trial, part partOf, m result.Metric) (x, y 
 // PrintComparison writes a table of what two directories differ in: the metrics of tables unless
 // others are named.
 func PrintComparison(w io.Writer, a, b *Results, list []Comparison, metrics []result.Metric) error {
-	if metrics == nil {
-		for _, s := range shown {
-			metrics = append(metrics, s.metric)
-		}
-	}
-	list = slices.DeleteFunc(slices.Clone(list), func(c Comparison) bool {
-		return !slices.Contains(metrics, c.Metric) ||
-			c.Flow == "" && c.Metric == result.Jain && *c.Before == 1 && *c.After == 1
-	})
-	t := comparisonGrid(a, b, list)
+	list = ofInterest(list, metrics)
+	t := comparisonGrid(a, list, a.Dir, b.Dir)
 	var text strings.Builder
 	t.write(&text)
 	text.WriteString(comparisonLegend(a, b, list))
@@ -175,12 +173,26 @@ func PrintComparison(w io.Writer, a, b *Results, list []Comparison, metrics []re
 	return err
 }
 
-// comparisonGrid is a line for each metric of each flow of each cell.
-func comparisonGrid(a, b *Results, list []Comparison) grid {
+// ofInterest are the comparisons of some metrics; nil: of those of tables.
+func ofInterest(list []Comparison, metrics []result.Metric) []Comparison {
+	if metrics == nil {
+		for _, s := range shown {
+			metrics = append(metrics, s.metric)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(c Comparison) bool {
+		return !slices.Contains(metrics, c.Metric) ||
+			c.Flow == "" && c.Metric == result.Jain && *c.Before == 1 && *c.After == 1
+	})
+}
+
+// comparisonGrid is a line for each metric of each flow of each cell, with what the two sides are
+// called.
+func comparisonGrid(a *Results, list []Comparison, before, after string) grid {
 	cell := column{head: [2]string{"", "cell"}, left: true}
 	flow := column{head: [2]string{"", "flow"}, left: true}
 	metric := column{head: [2]string{"", "metric"}, left: true}
-	first, second := column{head: [2]string{"", a.Dir}}, column{head: [2]string{"", b.Dir}}
+	first, second := column{head: [2]string{"", before}}, column{head: [2]string{"", after}}
 	change, share := column{head: [2]string{"", "difference"}}, column{}
 	unit := column{left: true}
 	lastCell, lastFlow := "\x00", "\x00"

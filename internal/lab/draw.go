@@ -37,13 +37,16 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 		d.Metrics = r.Metrics
 	}
 	cells := r.figureCells()
-	d.Judged.theory(cells)
+	r.theory(d.Judged, cells)
 	page := figure.Report{
 		Name: r.Name, About: r.About, Version: r.Version, Seed: r.Seed, Hash: r.Hash(),
 		Command: "node lab run " + r.Dir + " --fresh", Notes: r.notes(), Cells: cells,
 		Metrics: d.Metrics, Verdicts: d.Judged.figures(),
-		Plots: figure.SweepPlots(cells, d.Metrics),
+		Plots: figure.SweepPlots(cells, d.Metrics), Beside: r.besideTable(),
 	}
+	var kept bool
+	page.Timings, kept = r.Timings()
+	page.Late = !kept
 	document, err := os.ReadFile(filepath.Join(r.Dir, documentFile))
 	if err != nil {
 		return "", err
@@ -54,6 +57,17 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 		jobs = append(jobs, drawing{page.Plots[i].Name, &page.Plots[i]})
 	}
 	for cell := range r.Cells {
+		both, err := r.besideSection(cell)
+		if err != nil {
+			return "", err
+		}
+		if both != nil {
+			prefix := recordName(len(r.Cells), cell) + "-beside-"
+			for i := range both.Plots {
+				jobs = append(jobs, drawing{prefix + both.Plots[i].Name, &both.Plots[i]})
+			}
+			page.Sections = append(page.Sections, *both)
+		}
 		record, err := r.Record(cell)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -105,6 +119,7 @@ func (r *Results) figureCells() []figure.Cell {
 			cells[i].Set = append(cells[i].Set, figure.Setting{Key: s.Key, Value: s.Value})
 		}
 		cells[i].Trials = r.runsOf(i)
+		cells[i].Real = r.Real && isReal(i)
 	}
 	return cells
 }

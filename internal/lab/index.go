@@ -40,14 +40,24 @@ func RunCell(ctx context.Context, s *Study, o Options, cell int) (*Results, erro
 	if o.Progress != nil {
 		o.Progress(len(runs), s.Cells[cell].Trials)
 	}
+	if s.Real != nil {
+		o.Records *= 2
+	}
+	now, later := s.split(jobs)
+	if err := s.announce(later, o.Real); err != nil {
+		return nil, err
+	}
 	do := func(j job, shelf *play.Shelf) (*result.Trial, error) { return playRun(s, j, o, shelf) }
-	err = work(ctx, jobs, o.Workers, do, func(j job, t *result.Trial) error {
+	take := func(j job, t *result.Trial) error {
 		runs[j] = t
 		if o.Progress != nil {
 			o.Progress(len(runs), s.Cells[cell].Trials)
 		}
 		return nil
-	})
+	}
+	if err = work(ctx, now, o.Workers, do, take); err == nil {
+		err = workReal(ctx, s, later, o, take)
+	}
 	if err != nil {
 		return nil, err
 	}

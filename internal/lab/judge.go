@@ -62,7 +62,8 @@ func (r *Results) Judge(cells []plan.Cell) (*Judged, error) {
 		return nil, fmt.Errorf("%s: %w: %d runs of %d cells", r.Dir, ErrIncomplete, runs,
 			len(missing))
 	}
-	return &Judged{r.Name, r.About, check.Expectations(cells, r.Runs)}, nil
+	cells, list := virtualOf(r.Manifest, cells, r.Runs)
+	return &Judged{r.Name, r.About, check.Expectations(cells, list)}, nil
 }
 
 // Failed is how many expectations do not hold.

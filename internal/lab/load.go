@@ -16,6 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/preset"
+	"github.com/tidepool-net/tidepool/internal/lab/realtime"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -27,6 +28,11 @@ type Request struct {
 	Changes []Change
 	// Version is the program's: results of another are not gone on with.
 	Version string
+	// Real says that each cell is played in real time, too, RealTrials times (0: once), by these
+	// Processes. A directory that has such results is gone on with so without being asked to.
+	Real       bool
+	RealTrials int
+	Processes  realtime.Options
 	// Printed gets each line that Starlark files print in the first trial of the first cell, and
 	// when; nil: nobody does. The worker that plays the trial calls it.
 	Printed func(at time.Duration, line string)
@@ -84,10 +90,16 @@ func Load(q Request) (*Study, error) {
 		return nil, err
 	}
 	s.Document = f.Resolved()
+	q.Real = q.Real || hasReal(o.dir)
 	first := &s.Cells[0]
 	s.Name, s.About, s.Seed = first.Name, first.About, first.Seed
 	s.Metrics = first.Metrics
 	s.Plan = markOf(string(essence(s.Document)), s.filesText())
+	if q.Real {
+		if err := s.addReal(&q, f); err != nil {
+			return nil, err
+		}
+	}
 	s.Mark = markOf(s.Plan, q.Version)
 	return s, nil
 }
@@ -194,6 +206,9 @@ func Place(s *Study) (dir string, stale bool) {
 		return s.Dir, false
 	}
 	dir = filepath.Join("lab", s.Name)
+	if s.Real != nil {
+		dir += "-real"
+	}
 	m, err := readManifest(dir)
 	if err == nil && m.Plan != s.Plan {
 		dir += "-" + s.Plan[:4]

@@ -37,6 +37,8 @@ type Manifest struct {
 	Seed    uint64 `json:"seed"`
 	// Hash is that of all runs; empty: not all have been run.
 	Hash string `json:"hash,omitempty"`
+	// Real says that every second cell is of real time.
+	Real bool `json:"real,omitempty"`
 	// Metrics are those that its file chose for tables; nil: it does not say.
 	Metrics []result.Metric `json:"metrics,omitempty"`
 	Cells   []ManifestCell  `json:"cells"`
@@ -52,7 +54,7 @@ type ManifestCell struct {
 func (s *Study) manifest() *Manifest {
 	m := &Manifest{
 		Name: s.Name, About: s.About, Version: s.Version, Mark: s.Mark, Plan: s.Plan,
-		Seed: s.Seed, Metrics: s.Metrics,
+		Seed: s.Seed, Metrics: s.Metrics, Real: s.Real != nil,
 	}
 	for i := range s.Cells {
 		c := ManifestCell{Set: s.Cells[i].Set, Flows: []string{}, Trials: s.Cells[i].Trials}
@@ -94,6 +96,10 @@ func (m *Manifest) same(dir string, s *Study) error {
 	}
 	why := "with other settings"
 	switch {
+	case m.Real && s.Real == nil:
+		why = "in real time, too (--real)"
+	case !m.Real && s.Real != nil:
+		why = "in virtual time alone"
 	case m.Name != s.Name:
 		why = "named " + m.Name
 	case m.Version != s.Version:

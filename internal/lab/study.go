@@ -2,6 +2,7 @@ package lab
 
 import (
 	"cmp"
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -33,10 +34,24 @@ type Study struct {
 	Mark, Plan string
 	// Play plays one trial of one cell. It is called by several goroutines.
 	Play Player
+	// Real plays those of real time; nil: there are none. If there are, every second cell is
+	// of real time, and the same as the one before it, which is of virtual time.
+	Real RealPlayer
 }
 
 // Player plays one trial of one cell, counted from 0, with its record if that is wanted.
 type Player func(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error)
+
+// RealPlayer plays one trial of one cell in real time. It returns when nothing of it goes on any
+// more, which is soon after ctx is over.
+type RealPlayer func(ctx context.Context, cell *plan.Cell, trial int, record bool) (
+	*result.Trial, *result.Record, error)
+
+// isReal reports whether a cell is of real time.
+func (s *Study) isReal(cell int) bool { return s.Real != nil && isReal(cell) }
+
+// isReal reports that of a cell of a study that has such.
+func isReal(cell int) bool { return cell%2 == 1 }
 
 var (
 	// ErrUsage is the error of what was asked for wrongly. It is in no text.
@@ -95,10 +110,13 @@ func inOrder(runs map[job]*result.Trial) []*result.Trial {
 }
 
 // hashOf is the digest of runs in their order, each by its events: what two runs of an
-// experiment have in common.
+// experiment have in common. Those in real time have nothing in common.
 func hashOf(runs []*result.Trial) string {
 	h := fnv.New64a()
 	for _, t := range runs {
+		if t.Clock.Real() {
+			continue
+		}
 		fmt.Fprintf(h, "%d %d %d %016x\n", t.Cell, t.Trial, t.Seed, t.Hash)
 	}
 	return hex.EncodeToString(h.Sum(nil))

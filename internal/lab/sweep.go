@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -26,6 +28,9 @@ type Options struct {
 	// Progress hears how many runs are done of how many, at first how many were there before; it
 	// may be nil.
 	Progress func(done, of int)
+	// Real hears how many runs in real time will begin, if any, and how long they take at the
+	// most, before anything begins. Its error has nothing begin. It may be nil.
+	Real func(runs int, most time.Duration) error
 }
 
 // Run runs what is missing in a directory of a study's results, and returns all there is then.
@@ -41,8 +46,13 @@ func Run(ctx context.Context, s *Study, o Options) (r *Results, err error) {
 		}
 		if err != nil && ctx.Err() == nil && len(d.runs) == 0 {
 			err = errors.Join(err, Clear(o.Dir)) // nothing of it could be run
+			_ = os.Remove(filepath.Join(o.Dir, lockFile))
+			_ = os.Remove(o.Dir) // which fails if somebody else has something there
 		}
 	}()
+	if s.Real != nil {
+		o.Records *= 2 // beside each the other
+	}
 	w := &sweep{study: s, options: o, dir: d}
 	if o.Until > 0 {
 		for i := range d.manifest.Cells {
@@ -82,6 +92,10 @@ func (w *sweep) run(ctx context.Context) error {
 	jobs := byTrial(len(cells), func(cell int) int { return cells[cell].Trials })
 	jobs = slices.DeleteFunc(jobs, func(j job) bool { return w.dir.runs[j] != nil })
 	jobs = append(jobs, w.recordsMissing()...)
+	now, later := w.study.split(jobs)
+	if err := w.study.announce(later, w.options.Real); err != nil {
+		return err
+	}
 	done := 0
 	for i := range cells {
 		done += cells[i].Trials
@@ -91,7 +105,7 @@ func (w *sweep) run(ctx context.Context) error {
 	if w.options.Progress != nil {
 		w.options.Progress(done, total)
 	}
-	return work(ctx, jobs, w.options.Workers, w.do, func(j job, t *result.Trial) error {
+	take := func(j job, t *result.Trial) error {
 		done++
 		if w.options.Progress != nil {
 			w.options.Progress(done, total)
@@ -101,7 +115,11 @@ func (w *sweep) run(ctx context.Context) error {
 		}
 		w.ran++
 		return w.dir.add(t)
-	})
+	}
+	if err := work(ctx, now, w.options.Workers, w.do, take); err != nil {
+		return err
+	}
+	return workReal(ctx, w.study, later, w.options, take)
 }
 
 // recordsMissing are first trials that were run, and whose records and captures are gone, or were
@@ -110,8 +128,8 @@ func (w *sweep) recordsMissing() []job {
 	var jobs []job
 	for i := range w.study.Cells {
 		cell, j := &w.study.Cells[i], job{i, 0}
-		if w.dir.runs[j] == nil {
-			continue
+		if w.dir.runs[j] == nil || w.study.isReal(i) {
+			continue // what is run again in real time comes to something else
 		}
 		name := recordName(len(w.study.Cells), i)
 		if i < w.options.Records && !hasRecord(w.dir.path, name) ||
@@ -150,13 +168,19 @@ func playRun(s *Study, j job, o Options, shelf *play.Shelf) (t *result.Trial, er
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", j, err)
 	}
-	if record != nil { // which is there when its last file is
-		if err = errors.Join(writeLogs(o.Dir, name, record),
-			writeXplots(o.Dir, name, record)); err == nil {
-			err = result.WriteRecord(o.Dir, name, record)
-		}
+	return t, keepRecord(o.Dir, name, record)
+}
+
+// keepRecord writes a record's files, if there is one: it is there when its last file is.
+func keepRecord(dir, name string, record *result.Record) error {
+	if record == nil {
+		return nil
 	}
-	return t, err
+	err := errors.Join(writeLogs(dir, name, record), writeXplots(dir, name, record))
+	if err != nil {
+		return err
+	}
+	return result.WriteRecord(dir, name, record)
 }
 
 // extend adds trials to cells whose intervals are too wide; false: there is none.

@@ -79,6 +79,7 @@ func (r *Results) Print(w io.Writer, s Shown) error {
 		fmt.Fprintf(&b, "and %d rows more: %s has all\n", n, summaryFile)
 	}
 	b.WriteString(r.legend(all))
+	r.printReal(&b, s.Metrics)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -164,6 +165,15 @@ func (r *Results) settingsGrid(rows []row) grid {
 			_ = s
 			t.add(c)
 		}
+	}
+	if r.Real {
+		c := column{head: [2]string{"", "time"}, left: true}
+		last := -1
+		for _, row := range rows {
+			c.cells = append(c.cells, unless(row.Cell == last, r.clockName(row.Cell)))
+			last = row.Cell
+		}
+		t.add(c)
 	}
 	flow := column{head: [2]string{"", "flow"}, left: true}
 	label := column{head: [2]string{"", "kind"}, left: true}
@@ -308,7 +318,7 @@ func (r *Results) legend(rows []row) string {
 			break
 		}
 		text := fmt.Sprintf("%d of %d did not finish: %s, %s", row.N-row.Finished, row.N,
-			strings.TrimSpace(r.cellText(row.Cell)+" "+row.Flow), row.Note)
+			strings.TrimSpace(r.timedText(row.Cell)+" "+row.Flow), row.Note)
 		b.WriteString(strings.Join(wrap(text, maxColumns), "\n    ") + "\n")
 	}
 	return b.String()
@@ -319,6 +329,15 @@ const maxTold = 5
 
 // cellText is what a cell has of what is swept, in short; empty: nothing is.
 func (r *Results) cellText(cell int) string { return r.setText(r.Cells[cell].Set) }
+
+// timedText is that and the cell's clock, where there are several.
+func (r *Results) timedText(cell int) string {
+	text := r.cellText(cell)
+	if r.Real {
+		text = strings.TrimSpace(text + " " + r.clockName(cell))
+	}
+	return text
+}
 
 func (r *Results) setText(set []plan.Setting) string {
 	parts := make([]string, len(set))

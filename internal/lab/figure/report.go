@@ -27,6 +27,23 @@ type Report struct {
 	Verdicts []Verdict
 	Plots    []Plot    // of all cells
 	Sections []Section // of single runs
+	// Timings say of runs in real time whether they kept time, and Late that some did not. Beside
+	// is what they came to, beside what runs in virtual time did; nil: there were none.
+	Timings []string
+	Late    bool
+	Beside  *Plain
+}
+
+// Plain is a table as it is to be shown.
+type Plain struct {
+	Heads []PlainCell
+	Rows  [][]PlainCell
+}
+
+// PlainCell is a cell of a Plain table.
+type PlainCell struct {
+	Text string
+	Left bool
 }
 
 // mostDrawn is how many bytes of figures of runs a page has. Those of further runs are left to

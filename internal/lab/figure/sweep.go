@@ -166,7 +166,7 @@ func (c *compared) series(m result.Metric, facet string) []series {
 			continue
 		}
 		name := cell.name(c.keys, c.axis, c.facet)
-		if flows := len(cell.Trials[0].Flows); g.flow != "" && (flows > 1 || name == "") {
+		if flows := len(cell.Trials[0].Flows); g.flow != "" && (flows > 1 || name == "" || name == "real") {
 			name = joined(g.flow, name)
 		}
 		i, ok := at[name]

@@ -46,6 +46,7 @@ type Path struct {
 // Flow is one conversation over the path.
 type Flow struct {
 	Name     string // what tables and figures call it: unique
+	Item     int    // of the file's list of flows, that it is, or is a copy of
 	Protocol Protocol
 	// Upward flows send their data from the right to the left.
 	Upward bool

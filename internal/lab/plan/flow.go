@@ -86,8 +86,9 @@ func (d *decoder) flows(root *node, x *draft) {
 		d.bad(n, "no flow in the list", "flows: [{cc: cubic}]")
 		return
 	}
-	for _, item := range n.items {
+	for i, item := range n.items {
 		f := d.flow(item)
+		f.Item = i
 		if len(x.Flows)+f.count > MaxFlows {
 			d.bad(item, "too many flows", strconv.Itoa(MaxFlows)+" at most")
 			break

@@ -16,7 +16,8 @@ import (
 func (r *run) result() *result.Trial {
 	now := r.Now()
 	t := &result.Trial{
-		Hash: r.Hash(), Virtual: r.since(now), Finished: true, Whole: result.Values{},
+		Hash: r.Hash(), Virtual: r.since(now), Finished: true,
+		Whole: result.Values{},
 	}
 	var notes []string
 	var all, squares, packets float64

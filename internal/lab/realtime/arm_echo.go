@@ -29,6 +29,7 @@ func rcpArm(ctx context.Context, e *End) error {
 		}
 		stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 		defer stop()
+		e.Ready()
 		c, err := l.AcceptRCP()
 		if err != nil {
 			return err

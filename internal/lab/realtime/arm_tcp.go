@@ -61,6 +61,7 @@ func (e *End) connect(ctx context.Context) (*node.Conn, error) {
 	defer l.Close()
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
+	e.Ready()
 	return l.AcceptTCP()
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
@@ -17,8 +18,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/script"
 )
 
-// Arm is what an end of a flow does, sender or receiver. It returns when there is nothing more to
-// do, or when ctx is over, which may be before: then its error is of no interest.
+// Arm is what an end of a flow does, sender or receiver. Before the run begins it opens what it
+// has to, and says Ready or calls Wait. It returns when there is nothing more to do, or when ctx
+// is over, which may be before: then its error is of no interest.
 type Arm func(ctx context.Context, e *End) error
 
 // End is one end of a flow, for its Arm.
@@ -31,7 +33,9 @@ type End struct {
 	Origin time.Time
 
 	watch
-	say *speaker
+	say       *speaker
+	readiness sync.Once
+	gone      chan struct{} // closed when the run begins
 }
 
 // Arms are those that this package has, by protocol.
@@ -63,7 +67,9 @@ func serve(in io.Reader, to *speaker, arms map[plan.Protocol]Arm) error {
 	if start.Flow < 0 || start.Flow >= len(cell.Flows) {
 		return fmt.Errorf("the experiment has no flow %d", start.Flow)
 	}
-	e := &End{Start: start, Flow: &cell.Flows[start.Flow], say: to}
+	e := &End{
+		Start: start, Flow: &cell.Flows[start.Flow], say: to, gone: make(chan struct{}),
+	}
 	arm := arms[e.Flow.Protocol]
 	if arm == nil {
 		return fmt.Errorf("flow %s: no arm speaks %s here", e.Flow.Name, e.Flow.Protocol)
@@ -72,7 +78,6 @@ func serve(in io.Reader, to *speaker, arms map[plan.Protocol]Arm) error {
 	if err := e.open(); err != nil {
 		return err
 	}
-	to.say(&Message{Type: "ready"})
 	return e.run(lines, arm)
 }
 
@@ -104,19 +109,10 @@ func (e *End) open() error {
 	return err
 }
 
-// run has the arm do its part between go and stop.
+// run has the arm do its part, until stop.
 func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 	heard := orders(lines)
-	o, ok := <-heard
-	if !ok || o.Type != "go" {
-		return errAbandoned
-	}
-	e.begin(time.Unix(0, o.At))
-	until := e.Duration
-	if e.Stop > 0 {
-		until = e.Stop
-	}
-	ctx, cancel := context.WithDeadline(context.Background(), e.Origin.Add(seconds(until)))
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	sleeper, err := startSleeper()
 	if err != nil {
@@ -125,17 +121,16 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 	ended := make(chan struct{})
 	go func() {
 		err := arm(ctx, e)
+		e.Ready() // if it has not come so far
 		e.ended(ctx, err)
 		e.say.say(&Message{Type: "over"})
 		close(ended)
 	}()
-	select {
-	case err := <-e.failures():
+	if err := e.heed(heard, "go", cancel); err != nil {
 		return err
-	case _, ok := <-heard:
-		if !ok {
-			return errAbandoned
-		}
+	}
+	if err := e.heed(heard, "stop", cancel); err != nil {
+		return err
 	}
 	cancel()
 	select {
@@ -150,6 +145,31 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 	}
 	e.report()
 	return nil
+}
+
+// heed waits for an order and carries it out. At go the time of the flow begins to run out.
+func (e *End) heed(heard <-chan order, want string, cancel context.CancelFunc) error {
+	for {
+		select {
+		case err := <-e.failed:
+			return err
+		case o, ok := <-heard:
+			if !ok || o.Type != want {
+				return errAbandoned
+			}
+			if want == "go" {
+				e.begin(time.Unix(0, o.At))
+				until := e.Duration
+				if e.Stop > 0 {
+					until = e.Stop
+				}
+				_ = e.drops() // the node's loop, which answers, has seen Origin then
+				time.AfterFunc(time.Until(e.Origin.Add(seconds(until))), cancel)
+				close(e.gone)
+			}
+			return nil
+		}
+	}
 }
 
 // patience is how long an arm may take to end when its time is over.
@@ -167,8 +187,20 @@ func (e *End) There() netip.AddrPort {
 	return netip.AddrPortFrom(e.Host, e.Port)
 }
 
-// Wait waits until the flow begins, and reports whether it does before ctx is over.
+// Ready says that the other end may speak: whoever listens says it when he does.
+func (e *End) Ready() {
+	e.readiness.Do(func() { e.say.say(&Message{Type: "ready"}) })
+}
+
+// Wait says that this end is ready, waits until the flow begins, and reports whether it does
+// before ctx is over.
 func (e *End) Wait(ctx context.Context) bool {
+	e.Ready()
+	select {
+	case <-e.gone:
+	case <-ctx.Done():
+		return false
+	}
 	return sleepUntil(ctx, e.Origin.Add(seconds(e.Begin)))
 }
 

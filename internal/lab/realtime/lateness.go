@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
@@ -135,10 +136,35 @@ func meanRate(x *plan.Experiment, down bool) float64 {
 	return float64(c.Rate.MeanRate())
 }
 
+// TimingOf is the timing of a run that has come to some values.
+func TimingOf(v result.Values) *Timing {
+	return &Timing{
+		Middle: Lateness{P99: v[result.LateP99], Max: v[result.LateMax]},
+		Ends:   Lateness{P99: v[result.WakeP99], Max: v[result.WakeMax]},
+		Limit:  v[result.LateLimit], Worst: worstTimes * v[result.LateLimit],
+		Dropped: uint64(v[result.SocketDrops]),
+	}
+}
+
+// set is the way back.
+func (t *Timing) set(v result.Values) {
+	v[result.LateP99], v[result.LateMax] = t.Middle.P99, t.Middle.Max
+	v[result.WakeP99], v[result.WakeMax] = t.Ends.P99, t.Ends.Max
+	v[result.LateLimit], v[result.SocketDrops] = t.Limit, float64(t.Dropped)
+}
+
 // Kept reports whether the run kept time.
 func (t *Timing) Kept() bool {
 	p99, most := max(t.Middle.P99, t.Ends.P99), max(t.Middle.Max, t.Ends.Max)
 	return t.Dropped == 0 && (t.Limit == 0 || p99 <= t.Limit && most <= t.Worst)
+}
+
+// WorseThan reports whether a run kept time less well than another.
+func (t *Timing) WorseThan(o *Timing) bool {
+	if t.Kept() != o.Kept() {
+		return o.Kept()
+	}
+	return max(t.Middle.P99, t.Ends.P99) > max(o.Middle.P99, o.Ends.P99)
 }
 
 // String is the verdict with its figures.

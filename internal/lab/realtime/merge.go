@@ -13,7 +13,7 @@ import (
 )
 
 // merge puts together what all processes have come to.
-func (r *run) merge() (*result.Trial, *result.Record, *Timing) {
+func (r *run) merge() (*result.Trial, *result.Record) {
 	middle := r.reports[0]
 	t := &result.Trial{
 		Cell: r.cell.Index, Trial: r.trial, Seed: r.seed, Virtual: seconds(middle.Until),
@@ -23,6 +23,11 @@ func (r *run) merge() (*result.Trial, *result.Record, *Timing) {
 		t.Whole = result.Values{}
 	}
 	timing := r.timing()
+	timing.set(t.Whole)
+	t.Clock = result.RealTime
+	if !timing.Kept() {
+		t.Clock = result.LateTime
+	}
 	var notes []string
 	var all, squares, packets float64
 	for i := range r.cell.Flows {
@@ -46,9 +51,9 @@ func (r *run) merge() (*result.Trial, *result.Record, *Timing) {
 	}
 	t.Whole[result.Packets] = packets
 	if !r.record {
-		return t, nil, timing
+		return t, nil
 	}
-	return t, r.recorded(timing), timing
+	return t, r.recorded(timing)
 }
 
 // ends are what the two ends of a flow have said.

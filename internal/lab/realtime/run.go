@@ -66,12 +66,12 @@ type report struct {
 	events   [2][]result.LinkEvent
 }
 
-// Play plays one trial of a cell, counted from 0, and reports whether it kept time. The record is
-// nil unless it is wanted. When ctx is over it ends the processes and returns ctx's cause. An end
+// Play plays one trial of a cell, counted from 0; the trial says whether it kept time. The record
+// is nil unless it is wanted. When ctx is over it ends the processes and returns ctx's cause. An end
 // that dies is a flow that did not finish; errors are what kept the run from beginning, and a
 // process in the middle that dies.
 func (o *Options) Play(ctx context.Context, cell *plan.Cell, trial int, record bool) (
-	*result.Trial, *result.Record, *Timing, error,
+	*result.Trial, *result.Record, error,
 ) {
 	for try := 1; ; try++ {
 		r := &run{
@@ -79,15 +79,15 @@ func (o *Options) Play(ctx context.Context, cell *plan.Cell, trial int, record b
 		}
 		err := r.play(ctx)
 		if err == nil {
-			t, rec, timing := r.merge()
-			return t, rec, timing, nil
+			t, rec := r.merge()
+			return t, rec, nil
 		}
 		if ctx.Err() != nil {
-			return nil, nil, nil, context.Cause(ctx)
+			return nil, nil, context.Cause(ctx)
 		}
 		// A port that was free may have been taken by somebody else meanwhile.
 		if try == portTries || !errors.Is(err, ErrProcess) {
-			return nil, nil, nil, fmt.Errorf("%s: %w", cell.Name, err)
+			return nil, nil, fmt.Errorf("%s: %w", cell.Name, err)
 		}
 	}
 }

@@ -61,8 +61,6 @@ func (e *End) fail(err error) {
 	}
 }
 
-func (e *End) failures() <-chan error { return e.failed }
-
 // begin takes note of when the run begins.
 func (e *End) begin(at time.Time) {
 	// The node's time is monotonic, so the difference is counted once.
@@ -150,6 +148,14 @@ func (e *End) Finish(finished bool, note string) { e.finished, e.note = &finishe
 
 // ended takes note that the arm has returned.
 func (e *End) ended(ctx context.Context, err error) {
+	select {
+	case <-e.gone:
+	default: // the run has not begun: it never will
+		if err != nil {
+			e.fail(err)
+		}
+		return
+	}
 	if ctx.Err() == nil {
 		e.until = e.Now()
 		e.err = err

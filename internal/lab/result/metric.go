@@ -75,6 +75,16 @@ const (
 	Packets     Metric = "packets"
 )
 
+// The metrics of a run in real time: how late it was.
+const (
+	LateP99     Metric = "late_p99"
+	LateMax     Metric = "late_max"
+	WakeP99     Metric = "wake_p99"
+	WakeMax     Metric = "wake_max"
+	LateLimit   Metric = "late_limit"
+	SocketDrops Metric = "socket_drops"
+)
+
 // catalog has the metrics in the order of tables.
 var catalog = []Definition{
 	{Goodput, "bit/s", "what the receiving application got"},
@@ -128,6 +138,12 @@ var catalog = []Definition{
 	{Losses, "packets", "what the path's loss model lost"},
 	{Marks, "packets", "what the queue marked"},
 	{Packets, "packets", "what all hosts sent"},
+	{LateP99, "s", "in real time: 99 of 100 packets left the path less late"},
+	{LateMax, "s", "the latest"},
+	{WakeP99, "s", "99 of 100 times the ends' processes woke up less late"},
+	{WakeMax, "s", "the latest"},
+	{LateLimit, "s", "what late_p99 and wake_p99 may be for time to be kept"},
+	{SocketDrops, "packets", "that the machine's sockets had no room for"},
 }
 
 // Catalog returns the metrics, in the order of tables.

@@ -13,14 +13,29 @@ type Trial struct {
 	Seed  uint64
 	// Hash is the digest of the run's events.
 	Hash uint64
-	// Virtual is how much time passed in it.
+	// Virtual is how much time passed in it, by the Clock.
 	Virtual time.Duration
+	Clock   Clock
 	// Finished says that everything that had an end came to it; Note what happened if not.
 	Finished bool
 	Note     string
 	Whole    Values
 	Flows    []Flow
 }
+
+// Clock says what drove a run.
+type Clock string
+
+// The clocks. A run that was driven by the machine's has no Hash: it is another each time.
+const (
+	VirtualTime Clock = ""
+	RealTime    Clock = "real"
+	// LateTime is the machine's, which could not keep time.
+	LateTime Clock = "real-late"
+)
+
+// Real reports whether it is the machine's.
+func (c Clock) Real() bool { return c == RealTime || c == LateTime }
 
 // Flow is what one flow of a run came to.
 type Flow struct {

@@ -2,6 +2,7 @@ package result
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -18,7 +19,8 @@ var ErrFile = errors.New("not a file of results")
 // The columns of trials.csv ahead of the catalogue's. A run has a row for each flow and then one
 // for the whole, whose flow is empty: without that one the run is not there.
 var fixedColumns = []string{
-	"experiment", "cell", "trial", "seed", "flow", "label", "finished", "note", "hash", "virtual_s",
+	"experiment", "cell", "trial", "seed", "flow", "label", "finished", "note", "hash", "clock",
+	"virtual_s",
 }
 
 // TrialsHeader is the first line of trials.csv.
@@ -50,6 +52,7 @@ func appendRow(dst []byte, experiment string, t *Trial, f *Flow) []byte {
 	dst = append(strconv.AppendBool(dst, f.Finished), ',')
 	dst = append(AppendField(dst, f.Note), ',')
 	dst = append(fmt.Appendf(dst, "%016x", t.Hash), ',')
+	dst = append(AppendField(dst, cmp.Or(string(t.Clock), virtualWord)), ',')
 	dst = appendTime(dst, t.Virtual, time.Second)
 	for _, d := range catalog {
 		dst = append(dst, ',')
@@ -131,7 +134,7 @@ func ParseTrials(path string, text []byte, experiment string, check func(*Trial)
 
 func sameRun(a, b *Trial) bool {
 	return a.Cell == b.Cell && a.Trial == b.Trial && a.Seed == b.Seed && a.Hash == b.Hash &&
-		a.Virtual == b.Virtual
+		a.Virtual == b.Virtual && a.Clock == b.Clock
 }
 
 func parseRow(line, experiment string) (*Trial, Flow, error) {
@@ -147,14 +150,15 @@ func parseRow(line, experiment string) (*Trial, Flow, error) {
 		return nil, Flow{}, &OtherExperimentError{Got: fields[0], Want: experiment}
 	}
 	var t Trial
-	var errs [6]error
+	var errs [7]error
 	t.Cell, errs[0] = count(fields[1])
 	t.Trial, errs[1] = count(fields[2])
 	t.Seed, errs[2] = strconv.ParseUint(fields[3], 10, 64)
 	f := Flow{Name: fields[4], Label: fields[5], Note: fields[7], Values: Values{}}
 	f.Finished, errs[3] = strconv.ParseBool(fields[6])
 	t.Hash, errs[4] = strconv.ParseUint(fields[8], 16, 64)
-	t.Virtual, errs[5] = parseTime(fields[9], time.Second)
+	t.Clock, errs[5] = parseClock(fields[9])
+	t.Virtual, errs[6] = parseTime(fields[10], time.Second)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, Flow{}, err
 	}
@@ -170,6 +174,21 @@ func parseRow(line, experiment string) (*Trial, Flow, error) {
 		f.Values[d.Name] = v
 	}
 	return &t, f, nil
+}
+
+// virtualWord is VirtualTime in a file.
+const virtualWord = "virtual"
+
+func parseClock(text string) (Clock, error) {
+	c := Clock(text)
+	switch {
+	case text == virtualWord:
+		return VirtualTime, nil
+	case c.Real():
+		return c, nil
+	}
+	return "", fmt.Errorf("%q is no clock: want %s, %s or %s", text, virtualWord, RealTime,
+		LateTime)
 }
 
 func count(text string) (int, error) {

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/realtime"
+)
+
+// realFlags are the flags of `node lab run` that are about real time.
+type realFlags struct {
+	on     bool
+	ends   map[string]string
+	atMost time.Duration
+}
+
+// usualMost is how long runs in real time may take without a word about it.
+const usualMost = 10 * time.Minute
+
+func (r *realFlags) add(f *pflag.FlagSet) {
+	f.BoolVar(&r.on, "real", false, "in real time, too: by processes, over UDP")
+	f.DurationVar(&r.atMost, "at-most", usualMost, "--real begins nothing that takes longer")
+	f.StringToStringVar(&r.ends, "end", nil,
+		"`PROTOCOL=PROGRAM` is both ends of such flows with --real; see docs/EXPERIMENTS.md")
+}
+
+// request says how to play in real time, and whether to.
+func (r *realFlags) request(q *lab.Request, trials int) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	q.Real, q.RealTrials = r.on, trials
+	q.Processes = realtime.Options{
+		End: []string{self, "lab", endWord}, Middle: []string{self, "lab", middleWord},
+		Programs: map[plan.Protocol]string{}, Printed: q.Printed,
+	}
+	for protocol, program := range r.ends {
+		q.Processes.Programs[plan.Protocol(protocol)] = program
+	}
+	return nil
+}
+
+// begin says how long runs in real time will take. The error is of what takes too long.
+func (r *realFlags) begin(c *cobra.Command, runs int, most time.Duration) error {
+	if most > r.atMost {
+		return fmt.Errorf("%s in real time may take %s; --at-most %s allows that, and "+
+			"--set duration=20s, --trials 1 or --index N make it less", counted(runs, "run"),
+			long(most), most.Round(time.Second))
+	}
+	_, err := fmt.Fprintf(c.ErrOrStderr(), "%s in real time, one after the other: up to %s\n",
+		counted(runs, "run"), long(most))
+	return err
+}

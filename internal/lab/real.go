@@ -1,0 +1,279 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/lab/figure"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/realtime"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// addReal puts a cell of real time behind each of a study, if all of it can be played so.
+func (s *Study) addReal(q *Request, f *plan.File) error {
+	both := make([]plan.Cell, 0, 2*len(s.Cells))
+	for i := range s.Cells {
+		c := s.Cells[i]
+		if err := realtime.Able(&c.Experiment, q.Processes.Programs); err != nil {
+			return f.Mistake(&c, err.Flow, err.Key, err.What, err.Want)
+		}
+		c.Index = 2 * i
+		live := c
+		live.Index++
+		live.Trials = max(1, q.RealTrials)
+		both = append(both, c, live)
+	}
+	s.Cells = both
+	s.Plan = markOf(s.Plan, "real")
+	o := q.Processes
+	o.Plan = realtime.Plan{Document: string(s.Document), Files: s.Files}
+	s.Real = func(ctx context.Context, cell *plan.Cell, trial int, record bool) (
+		*result.Trial, *result.Record, error,
+	) {
+		c := *cell
+		c.Index /= 2 // in the document
+		t, r, err := o.Play(ctx, &c, trial, record)
+		if t != nil {
+			t.Cell = cell.Index
+		}
+		return t, r, err
+	}
+	return nil
+}
+
+// hasReal reports whether a directory has results of real time; empty: there is no directory.
+func hasReal(dir string) bool {
+	if dir == "" {
+		return false
+	}
+	m, err := readManifest(dir)
+	return err == nil && m.Real
+}
+
+// virtualOf are the cells and the runs of virtual time alone, by the numbers that they have where
+// there are no others.
+func virtualOf(m *Manifest, cells []plan.Cell, runs []*result.Trial) (
+	[]plan.Cell, []*result.Trial,
+) {
+	if !m.Real {
+		return cells, runs
+	}
+	var only []plan.Cell
+	for i := range cells {
+		if !isReal(i) {
+			c := cells[i]
+			c.Index /= 2
+			only = append(only, c)
+		}
+	}
+	var list []*result.Trial
+	for _, t := range runs {
+		if !isReal(t.Cell) {
+			one := *t
+			one.Cell /= 2
+			list = append(list, &one)
+		}
+	}
+	return only, list
+}
+
+// split parts jobs of virtual time from those of real time, which have the machine to themselves.
+func (s *Study) split(jobs []job) (virtual, live []job) {
+	for _, j := range jobs {
+		if s.isReal(j.cell) {
+			live = append(live, j)
+		} else {
+			virtual = append(virtual, j)
+		}
+	}
+	return virtual, live
+}
+
+// workReal does jobs of real time, one after the other. When ctx is over it returns its cause, and
+// nothing goes on any more.
+func workReal(ctx context.Context, s *Study, jobs []job, o Options,
+	done func(job, *result.Trial) error,
+) error {
+	for _, j := range jobs {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		record := j.trial == 0 && j.cell < o.Records
+		t, r, err := s.Real(ctx, &s.Cells[j.cell], j.trial, record)
+		if err != nil {
+			if ctx.Err() == nil {
+				err = fmt.Errorf("%v: %w", j, err)
+			}
+			return err
+		}
+		if err := keepRecord(o.Dir, recordName(len(s.Cells), j.cell), r); err != nil {
+			return err
+		}
+		if err := done(j, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// announce tells how many jobs of real time there are, and how long they take at the most.
+func (s *Study) announce(jobs []job, tell func(runs int, most time.Duration) error) error {
+	if len(jobs) == 0 || tell == nil {
+		return nil
+	}
+	var most time.Duration
+	for _, j := range jobs {
+		most += realtime.Estimate(&s.Cells[j.cell])
+	}
+	if err := tell(len(jobs), most); err != nil {
+		return usage("%w", err)
+	}
+	return nil
+}
+
+// besides are the metrics of virtual time and real time side by side, if nobody names others.
+var besides = []result.Metric{
+	result.Completion, result.ClientSent, result.SmallMean, result.Goodput, result.RTTMean,
+	result.Utilisation, result.Retransmits,
+}
+
+// printReal says how runs in real time stand to those in virtual time, and whether they kept time.
+func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
+	if metrics == nil {
+		metrics = besides
+	}
+	list := ofInterest(r.Beside(), metrics)
+	if !r.Real || len(list) == 0 {
+		return
+	}
+	b.WriteString("\n")
+	t := comparisonGrid(r, list, "virtual", "real")
+	t.write(b)
+	b.WriteString("\n")
+	lines, _ := r.Timings()
+	for _, line := range lines {
+		b.WriteString(strings.Join(wrap(line, maxColumns), "\n    ") + "\n")
+	}
+}
+
+// besideTable is the same table for the report.
+func (r *Results) besideTable() *figure.Plain {
+	list := ofInterest(r.Beside(), nil)
+	if !r.Real || len(list) == 0 {
+		return nil
+	}
+	t := comparisonGrid(r, list, "virtual", "real")
+	out := &figure.Plain{Rows: make([][]figure.PlainCell, len(list))}
+	for _, c := range t.columns {
+		out.Heads = append(out.Heads, figure.PlainCell{Text: c.head[1], Left: c.left})
+		for i := range c.cells {
+			one := figure.PlainCell{Text: c.cells[i], Left: c.left}
+			if c.reaches != nil {
+				one.Text += c.reaches[i]
+			}
+			out.Rows[i] = append(out.Rows[i], one)
+		}
+	}
+	return out
+}
+
+// besideSection is the figures of a cell's first run in virtual time and of that in real time, in
+// one; nil: there are not both records.
+func (r *Results) besideSection(cell int) (*figure.Section, error) {
+	if !r.Real || isReal(cell) {
+		return nil, nil
+	}
+	virtual, err := r.Record(cell)
+	if err == nil {
+		var live *result.Record
+		if live, err = r.Record(cell + 1); err == nil {
+			return &figure.Section{
+				Title: virtual.Title + ", virtual beside real",
+				Plots: figure.Beside(virtual, live),
+			}, nil
+		}
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return nil, err
+}
+
+// theory gives cells of both clocks what the verdicts, which are of virtual time, say.
+func (r *Results) theory(j *Judged, cells []figure.Cell) {
+	if !r.Real {
+		j.theory(cells)
+		return
+	}
+	var only []figure.Cell
+	for i := 0; i < len(cells); i += 2 {
+		only = append(only, cells[i])
+	}
+	j.theory(only)
+	for i := range only {
+		cells[2*i].Theory, cells[2*i].Published = only[i].Theory, only[i].Published
+	}
+}
+
+// clockName is what tables call the clock of a cell.
+func (r *Results) clockName(cell int) string {
+	if !isReal(cell) {
+		return "virtual"
+	}
+	return "real"
+}
+
+// Timings says of each cell of real time how its runs kept time, and whether all did.
+func (r *Results) Timings() (lines []string, kept bool) {
+	kept = true
+	if !r.Real {
+		return nil, true
+	}
+	for i := range r.Cells {
+		runs := r.runsOf(i)
+		if !isReal(i) || len(runs) == 0 {
+			continue
+		}
+		var worst *realtime.Timing
+		in := 0
+		for _, t := range runs {
+			one := realtime.TimingOf(t.Whole)
+			if one.Kept() {
+				in++
+			}
+			if worst == nil || one.WorseThan(worst) {
+				worst = one
+			}
+		}
+		kept = kept && in == len(runs)
+		line := "real time"
+		if text := r.cellText(i); text != "" {
+			line += ", " + text
+		}
+		if len(runs) > 1 {
+			line += fmt.Sprintf(", %d of %d runs kept time, the worst", in, len(runs))
+		}
+		lines = append(lines, line+" "+worst.String())
+	}
+	return lines, kept
+}
+
+// Beside compares what each cell came to in virtual time with what it came to in real time.
+func (r *Results) Beside() []Comparison {
+	if !r.Real {
+		return nil
+	}
+	var out []Comparison
+	for i := 0; i+1 < len(r.Cells); i += 2 {
+		virtual, live := r.runsOf(i), r.runsOf(i+1)
+		if len(virtual) > 0 && len(live) > 0 {
+			out = append(out, compareRuns(virtual, live, r.Cells[i].Set)...)
+		}
+	}
+	return out
+}
