@@ -61,10 +61,10 @@ sweep over machines with a common directory; alone it takes N from
 SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX. ` + "`node lab merge DIR`" + ` puts the cells
 together.
 
---real plays each cell by processes of this machine, too, in real time: a node for each end of
-a flow, and one process in their middle that does what the path does, over UDP. A minute of an
-experiment takes a minute. The report shows virtual beside real, and says whether the machine
-kept time. Each cell is run once in real time, unless --trials says more.`
+--real plays each cell in real time, too, by processes of this machine: a node
+for each end of a flow and one process between them that does what the path does,
+over UDP. A minute of an experiment takes a minute. The report shows virtual beside
+real, and whether the machine kept time. Without --trials that is once a cell.`
 
 func labRunCommand() *cobra.Command {
 	var o labRunOptions
@@ -84,28 +84,7 @@ func labRunCommand() *cobra.Command {
 		) {
 			return experimentNames(), cobra.ShellCompDirectiveDefault
 		},
-		RunE: func(c *cobra.Command, args []string) error {
-			name, err := o.experiment(args)
-			if err == nil {
-				err = o.validate(c)
-			}
-			if err != nil {
-				return misuse(c, err)
-			}
-			if o.live.on && (name == casesName || isRouting(name)) {
-				return misuse(c, fmt.Errorf("--real: %s is a program of virtual time", name))
-			}
-			if name == casesName {
-				return runCases(c, &o)
-			}
-			if isRouting(name) {
-				return runRouting(c, name, &o)
-			}
-			if c.Flags().Changed("dialect") {
-				return misuse(c, fmt.Errorf("--dialect: %s has no routers that speak RIP", name))
-			}
-			return labError(c, name, o.run(c, name))
-		},
+		RunE: o.begin,
 	}
 	f := c.Flags()
 	f.SortFlags = false
@@ -138,6 +117,30 @@ func labRunCommand() *cobra.Command {
 	o.live.add(f)
 	f.StringVar(&o.dialect, "dialect", "rip", "of rip-…: rip, the course's, or rip2")
 	return c
+}
+
+// begin is the command.
+func (o *labRunOptions) begin(c *cobra.Command, args []string) error {
+	name, err := o.experiment(args)
+	if err == nil {
+		err = o.validate(c)
+	}
+	if err != nil {
+		return misuse(c, err)
+	}
+	if o.live.on && (name == casesName || isRouting(name)) {
+		return misuse(c, fmt.Errorf("--real: %s is a program of virtual time", name))
+	}
+	if name == casesName {
+		return runCases(c, o)
+	}
+	if isRouting(name) {
+		return runRouting(c, name, o)
+	}
+	if c.Flags().Changed("dialect") {
+		return misuse(c, fmt.Errorf("--dialect: %s has no routers that speak RIP", name))
+	}
+	return labError(c, name, o.run(c, name))
 }
 
 // indexOfEngine is --index without a value.

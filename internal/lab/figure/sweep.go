@@ -166,7 +166,8 @@ func (c *compared) series(m result.Metric, facet string) []series {
 			continue
 		}
 		name := cell.name(c.keys, c.axis, c.facet)
-		if flows := len(cell.Trials[0].Flows); g.flow != "" && (flows > 1 || name == "" || name == "real") {
+		bare := name == "" || name == "real"
+		if flows := len(cell.Trials[0].Flows); g.flow != "" && (flows > 1 || bare) {
 			name = joined(g.flow, name)
 		}
 		i, ok := at[name]

@@ -67,8 +67,8 @@ type report struct {
 }
 
 // Play plays one trial of a cell, counted from 0; the trial says whether it kept time. The record
-// is nil unless it is wanted. When ctx is over it ends the processes and returns ctx's cause. An end
-// that dies is a flow that did not finish; errors are what kept the run from beginning, and a
+// is nil unless it is wanted. When ctx is over it ends the processes and returns ctx's cause. An
+// end that dies is a flow that did not finish; errors are what kept the run from beginning, and a
 // process in the middle that dies.
 func (o *Options) Play(ctx context.Context, cell *plan.Cell, trial int, record bool) (
 	*result.Trial, *result.Record, error,

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/csv"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// moment is an experiment that takes two seconds.
+const moment = `name: moment
+duration: 2s
+path: {down: {delay: 10ms, rate: 10Mbit/s, queue: 1bdp, loss: 1%}, up: {delay: 10ms}}
+flows: [{name: file, cc: cubic, size: 400kB}, {name: bulk, cc: reno, start: 200ms}]
+expect: [utilisation > 0.1]
+`
+
+// linesOf are the lines of a file.
+func linesOf(t *testing.T, path ...string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(path...))
+	require.NoError(t, err)
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
+}
+
+// A run in real time leaves what one in virtual time does, beside it, and says which is which and
+// whether it kept time. Nothing here asks how late it was: that is the machine's.
+func TestRealBesideVirtual(t *testing.T) {
+	folder := t.TempDir()
+	file, dir := filepath.Join(folder, "moment.yaml"), filepath.Join(folder, "dir")
+	require.NoError(t, os.WriteFile(file, []byte(moment), 0o600))
+	program := nodeProgram(t)
+	node := func(args ...string) (string, int) {
+		c := exec.CommandContext(t.Context(), program, args...)
+		text, err := c.CombinedOutput()
+		if err != nil {
+			require.NotNil(t, c.ProcessState, err)
+		}
+		return string(text), c.ProcessState.ExitCode()
+	}
+	said, status := node("lab", "run", file, "--real", "-o", dir)
+	require.Zero(t, status, said)
+	assert.Contains(t, said, "1 run in real time, one after the other: up to 3.0 s")
+	assert.Regexp(t, `real time (kept time|could not keep time): packets left up to `, said)
+	assert.Contains(t, said, "of real time")
+
+	rows, err := csv.NewReader(strings.NewReader(
+		strings.Join(linesOf(t, dir, "trials.csv"), "\n"))).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 1+2*3)
+	at := map[string]int{}
+	for i, name := range rows[0] {
+		at[name] = i
+	}
+	for i, row := range rows[1:] {
+		clock, live := row[at["clock"]], i >= 3
+		assert.Equal(t, live, strings.HasPrefix(clock, "real"), clock)
+		assert.Equal(t, live, row[at["hash"]] == "0000000000000000")
+		assert.Equal(t, "true", row[at["finished"]], row[at["note"]])
+		if row[at["flow"]] == "file" {
+			assert.Equal(t, "400000", row[at["delivered"]])
+		}
+		assert.Equal(t, live && row[at["flow"]] == "", row[at["late_limit"]] != "")
+	}
+	for _, name := range []string{"-0.csv", "-0-segments.csv", "-0-progress.csv", "-1.csv"} {
+		virtual, live := linesOf(t, dir, "flows", "0"+name), linesOf(t, dir, "flows", "1"+name)
+		assert.Equal(t, virtual[0], live[0], name)
+		assert.Greater(t, len(live), 10, name)
+	}
+	page := strings.Join(linesOf(t, dir, "report.html"), "\n")
+	assert.Contains(t, page, "Real time beside virtual time")
+	assert.Contains(t, page, "those in real time have none")
+	assert.Contains(t, page, "real time ")
+	assert.FileExists(t, filepath.Join(dir, "plots", "0-beside-cwnd.svg"))
+
+	said, status = node("lab", "run", dir)
+	require.Zero(t, status, said)
+	assert.Contains(t, said, "all were there before")
+	said, status = node("lab", "run", file, "-o", dir)
+	assert.Equal(t, 1, status)
+	assert.Contains(t, said, "it was run in real time, too (--real)")
+	said, status = node("lab", "check", dir)
+	assert.Zero(t, status, said)
+
+	other := filepath.Join(folder, "other")
+	said, status = node("lab", "run", file, "--real", "-o", other, "--end", "tcp=/no/such/program")
+	assert.Equal(t, 1, status)
+	assert.Contains(t, said, "could not begin in real time")
+	assert.Contains(t, said, "/no/such/program")
+}
+
+// What cannot be played in real time is told with its place, before anything is written.
+func TestWhatCannotBePlayedInRealTime(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dir")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"tahoe-low-published"}, "tahoe-low-published.yaml:13:29: the notebook's own senders"},
+		{[]string{"fence-16"}, "it has no real time, where path.up.loss is none"},
+		{[]string{"rip-3"}, "--real: rip-3 is a program of virtual time"},
+		{[]string{"reassembly-cases"}, "--real: reassembly-cases is a program of virtual time"},
+		{[]string{"tahoe-low", "--until", "ci<5%"}, "--real goes not with --until"},
+		{[]string{"tahoe-low", "--at-most", "1m"}, "3 runs in real time may take 12 min; --at-most 12m3s"},
+	} {
+		out, said, status := runLab(append([]string{"run", "--real", "-o", dir}, c.args...)...)
+		assert.Equal(t, 2, status, c.args)
+		assert.Empty(t, out)
+		assert.Contains(t, said, c.want)
+		assert.NoDirExists(t, dir, c.args)
+	}
+}
