@@ -391,7 +391,7 @@ func metricColumn(rows []row, m result.Metric, head string) column {
 
 // wideSpan is how many times a column's least number its greatest is before each has decimals of
 // its own.
-const wideSpan = 20
+const wideSpan = 10
 
 // decimalsOf are as many as make four digits of a number.
 func decimalsOf(v float64) int {

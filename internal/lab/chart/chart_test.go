@@ -216,7 +216,7 @@ func TestAShortPieceIsSeen(t *testing.T) {
 // Words beside points neither touch each other nor leave the panel.
 func TestNamesHaveRoom(t *testing.T) {
 	panel := Panel{X: Axis{Max: 10}, Y: Axis{Max: 10}}
-	for _, at := range []float64{5, 5.05, 5.1, 9.9} {
+	for _, at := range []float64{5, 5.05, 5.1, 9.9, 9.95} {
 		panel.Names = append(panel.Names, Name{X: at, Y: 5, Text: "a name", Paint: Ink})
 	}
 	f := Figure{Rows: []Row{{Panels: []Panel{panel}}}}
@@ -228,5 +228,5 @@ func TestNamesHaveRoom(t *testing.T) {
 			places[e.attr["x"]+" "+e.attr["y"]] = true
 		}
 	}
-	assert.Len(t, places, 4)
+	assert.Len(t, places, 5)
 }

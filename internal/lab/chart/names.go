@@ -19,14 +19,21 @@ func (p *placed) drawNames(c canvas) {
 			{X: at.X - wide/2, Y: at.Y + gap + 0.72*textSize},
 			{X: at.X + gap, Y: at.Y - gap},
 			{X: at.X + gap, Y: at.Y + gap + 0.72*textSize},
+			{X: at.X - gap - wide, Y: at.Y - gap},
+			{X: at.X - gap - wide, Y: at.Y + gap + 0.72*textSize},
+			{X: at.X - gap - wide, Y: at.Y - gap - lineHeight},
 		}
-		best := sides[0]
+		best, found := sides[1], false
 		for _, s := range sides {
 			b := box{s.X, s.Y - high, s.X + wide, s.Y + 1}
-			if p.inside.has(Point{X: b.left, Y: b.top}) &&
-				p.inside.has(Point{X: b.right, Y: b.bottom}) && !b.touches(taken) {
+			inside := p.inside.has(Point{X: b.left, Y: b.top}) &&
+				p.inside.has(Point{X: b.right, Y: b.bottom})
+			if inside && !b.touches(taken) {
 				best = s
 				break
+			}
+			if inside && !found { // better on another word than beside the panel
+				best, found = s, true
 			}
 		}
 		taken = append(taken, box{best.X, best.Y - high, best.X + wide, best.Y + 1})

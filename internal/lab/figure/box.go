@@ -15,6 +15,7 @@ import (
 const (
 	fewestRuns = 3
 	mostBoxes  = 24
+	manyTimes  = 20 // from which the greatest is of the least on, an axis is logarithmic
 )
 
 // boxPlot is how the runs of each cell are spread, a row a cell or a flow of one. What is swept
@@ -96,7 +97,8 @@ func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 		X: chart.Axis{Label: labelled(m, u)},
 		Y: chart.Axis{Names: names, Reversed: true},
 	}
-	p.X.Min, p.X.Max = ends([]float64{u.of(least), u.of(greatest)}, false)
+	p.X.Log = least > 0 && greatest/least >= manyTimes
+	p.X.Min, p.X.Max = ends([]float64{u.of(least), u.of(greatest)}, p.X.Log)
 	for i, s := range list {
 		for _, g := range s.groups {
 			p.Layers = append(p.Layers, boxLayers(g.numbers[m].values, float64(i), s.paint, u)...)

@@ -188,3 +188,20 @@ func TestLongNumbersAreInLargerUnits(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, quantities{[]float64{1000, 2000}, "ms"}, q)
 }
+
+// Cells that differ many times stand on an axis of powers of ten.
+func TestBoxesOfUnlikeCells(t *testing.T) {
+	var cells []Cell
+	for i, arm := range []string{"slow", "fast"} {
+		cells = append(cells, Cell{
+			Set: []Setting{{"arm", arm}},
+			Trials: []*result.Trial{{Finished: true, Flows: []result.Flow{{
+				Name: "a", Label: arm, Finished: true,
+				Values: result.Values{result.Completion: []float64{10, 0.04}[i]},
+			}}}},
+		})
+	}
+	p := plotOf(t, SweepPlots(cells, []result.Metric{result.Completion}), "spread")
+	assert.True(t, p.chart.Rows[0].Panels[0].X.Log)
+	assert.Equal(t, "Cell beside cell", p.Title)
+}
