@@ -43,22 +43,21 @@ func (l Limit) String() string {
 // limited remembers the limit, since when it holds, and whether the congestion
 // window was in use.
 type limited struct {
-	by       Limit
-	since    clock.Time
-	roundEnd uint64 // snd.nxt as the round began
+	by          Limit
+	used        bool // the window was the limit in this round,
+	usedLast    bool // or in the one before
+	rateLimited bool // the rate was the application's rather than the path's
+	since       clock.Time
+	roundEnd    uint64 // snd.nxt as the round began
 	// roundBegan is when, and roundSent the segments with text that had been sent.
 	roundBegan clock.Time
 	roundSent  uint64
-	used       bool  // the window was the limit in this round,
-	usedLast   bool  // or in the one before
 	peak       int   // the most in flight in this round,
 	peakLast   int   // and in the one before
 	rate       int64 // the last delivery rate, bytes a second
 	use        validation
-	// The rate was the application's rather than the path's.
-	rateLimited bool
-	spent       [numLimits]time.Duration // before since
-	batch       batch
+	spent      [numLimits]time.Duration // before since
+	batch      batch
 }
 
 // batch is acknowledgments that come together: nothing can be sent between them.
