@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/bench/lead"
+	"github.com/tidepool-net/tidepool/bench/netns"
 	"github.com/tidepool-net/tidepool/bench/report"
 )
 
@@ -30,7 +32,7 @@ func TestMain(m *testing.M) {
 func TestSmoke(t *testing.T) {
 	var out bytes.Buffer
 	s := &session{
-		turns: lead.Turns{Rounds: 1, Talk: io.Discard}, span: 50 * time.Millisecond, out: &out,
+		turns: lead.Turns{Rounds: 1, Talk: io.Discard}, span: 200 * time.Millisecond, out: &out,
 	}
 	defer s.close()
 	for _, c := range s.streams() {
@@ -65,4 +67,72 @@ func TestWhatFailsIsALine(t *testing.T) {
 	nothing := &lead.Samples{Name: "kernel", Runs: []lead.Sample{{}}}
 	_, err = compare(&c, &peer{}, &lead.Samples{Name: "tidepool", Runs: []lead.Sample{{Value: 1}}}, nothing)
 	require.ErrorContains(t, err, "something arrives: kernel")
+}
+
+// The kernel's TCP goes through namespaces of its own, which lose what they shall and are gone
+// afterwards.
+func TestTheKernelAsAPeer(t *testing.T) {
+	if lacking := netns.Lacking(); lacking != "" {
+		t.Skip("skip: needs " + lacking)
+	}
+	s := &session{turns: lead.Turns{Rounds: 1, Talk: io.Discard}, span: 100 * time.Millisecond}
+	row, err := s.kernelRow(t.Context(), false)
+	require.NoError(t, err)
+	for _, loss := range []float64{0, 0.05} {
+		k := &lead.Kernel{Row: row, Stream: s.stream("kernel", "reno", lossOf(direct, loss))}
+		got, err := k.Run(t.Context())
+		require.NoError(t, err)
+		assert.Positive(t, got.Value)
+		assert.Equal(t, 1348, got.Path.MSS)
+		if loss > 0 {
+			assert.Positive(t, got.Path.Retransmits)
+		}
+	}
+	s.close()
+	list, err := exec.CommandContext(t.Context(), "ip", "netns", "list").Output()
+	require.NoError(t, err)
+	assert.NotContains(t, string(list), row.Into(netns.Server)[3])
+}
+
+// Requests, connections and idle ones cost something, both ours and gVisor.
+func TestCosts(t *testing.T) {
+	s := &session{turns: lead.Turns{Rounds: 1, Talk: io.Discard}, span: 20 * time.Millisecond}
+	for _, c := range costs() {
+		c.count = min(c.count, 100)
+		row, err := s.measureCost(t.Context(), &c)
+		require.NoError(t, err)
+		assert.Positive(t, row.Ours, c.name)
+		assert.Positive(t, row.Their, c.name)
+		assert.True(t, row.LessIsBetter)
+	}
+}
+
+func TestPoints(t *testing.T) {
+	none := 0.0
+	r := &report.Report{
+		Rows: []report.Row{
+			{
+				Case: "clean", Peer: "gvisor-tuned", Ratio: 3, Goal: 2, SendNs: 0.5, ReceiveNs: 0.7,
+				Retransmits: &none, Drops: &none,
+			},
+			{Case: "loss10", Peer: "kernel-cubic", Ours: 5, Their: 1},
+			{Case: "loss10-bbr", Peer: "kernel-bbr", Ours: 8, Their: 10},
+		},
+		Facts: []report.Fact{{Name: allocated + ", a", Value: 1}},
+	}
+	got := map[string]string{}
+	for _, c := range points(r) {
+		got[c.What] = c.Verdict()
+	}
+	for what, want := range map[string]string{
+		"clean, to gVisor tuned":                            "reached",
+		"CPU of the sender, ns a byte":                      "reached",
+		"CPU of the receiver, ns a byte":                    "MISSED",
+		"clean: segments sent again, a run":                 "reached",
+		"10 % loss each way, the best to the kernel's best": "MISSED",
+		allocated + ", a":                                   "MISSED",
+		"2 % loss each way, bbr to the kernel's":            "not measured",
+	} {
+		assert.Equal(t, want, got[what], what)
+	}
 }
