@@ -322,6 +322,51 @@ func TestTwoNetworks(t *testing.T) {
 	assert.Equal(t, "one", r.status().Name)
 }
 
+// TestAPlan is brought up without files of its own, and changed while it runs.
+func TestAPlan(t *testing.T) {
+	r := newRealm(t)
+	folder := t.TempDir()
+	plan := filepath.Join(folder, "mine.net")
+	write := func(delay string) {
+		text := "port " + portText(firstOf(t, 4)) + "\nlink A R delay " + delay + "\nlink R B\n"
+		require.NoError(t, os.WriteFile(plan, []byte(text), 0o600))
+	}
+	write("30ms")
+	got := r.node("net", "up", plan)
+	require.Zero(t, got.code, got.err)
+	assert.Contains(t, got.err, "started: A B R\nmine is up; ")
+	assert.Contains(t, r.must("ctl", "A", "impair"), "if0 out: delay 30ms")
+	assert.Contains(t, r.must("net", "graph"), ">10.1.0.0/24</text>")
+	write("1ms")
+	got = r.node("net", "apply", plan)
+	require.Zero(t, got.code, got.err)
+	assert.Contains(t, got.err, "started anew: A B R\n", "the ports are others too")
+	assert.Contains(t, r.must("ctl", "A", "impair"), "if0 out: delay 1ms")
+	r.must("net", "down")
+	left, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	assert.Len(t, left, 1, "nothing is written beside a plan")
+}
+
+// firstOf finds so many free UDP ports in a row, and returns the first.
+func firstOf(t *testing.T, n int) uint16 {
+	t.Helper()
+	for {
+		first := nodes.FreePort(t)
+		free := 1
+		for ; free < n; free++ {
+			c, err := netListenUDP(first + uint16(free))
+			if err != nil {
+				break
+			}
+			require.NoError(t, c.Close())
+		}
+		if free == n {
+			return first
+		}
+	}
+}
+
 // TestApply changes what the files say, and nothing else.
 func TestApply(t *testing.T) {
 	r := newRealm(t)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netctl"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
 // netOptions are the flags that the commands about networks share.
@@ -39,7 +39,7 @@ func netCommand() *cobra.Command {
 	}
 	o.stateFlag(c)
 	c.AddCommand(o.upCommand(), o.applyCommand(), o.downCommand(), o.statusCommand(),
-		o.execCommand(), netValidateCommand())
+		o.execCommand(), o.graphCommand(), netGenerateCommand(), netValidateCommand())
 	return c
 }
 
@@ -76,11 +76,12 @@ func netError(err error) error {
 func (o *netOptions) upCommand() *cobra.Command {
 	var name string
 	c := &cobra.Command{
-		Use:   "up FOLDER|FILE.lnx",
+		Use:   "up FOLDER|FILE.lnx|FILE.net",
 		Short: "start every node of a network that does not run",
 		Long: "Start every node of a network that does not run yet, and return when all\n" +
 			"answer. Mistakes in the files are told all at once, and then nothing is\n" +
-			"started; nor is anything if one of the nodes cannot be.",
+			"started; nor is anything if one of the nodes cannot be. A FILE.net is a plan\n" +
+			"of a few lines, of which .lnx files are made: `node net generate --plan`.",
 		Example: "  node net up nets/ring",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -94,7 +95,7 @@ func (o *netOptions) upCommand() *cobra.Command {
 func (o *netOptions) applyCommand() *cobra.Command {
 	var name string
 	c := &cobra.Command{
-		Use:   "apply FOLDER|FILE.lnx",
+		Use:   "apply FOLDER|FILE.lnx|FILE.net",
 		Short: "bring a network that runs to what its files say now",
 		Long: "Bring a network to what its files say now: nodes that are new are started,\n" +
 			"those whose file has changed are started anew, and those without a file end.\n" +
@@ -146,14 +147,31 @@ func (o *netOptions) bring(
 
 // networkFiles are the files of a network that are right, each by itself and together.
 type networkFiles struct {
-	source  string
-	name    string
-	configs map[string]*lnx.Config // by path
-	notes   lnx.Errors
+	source string
+	name   string
+	nodes  []networkNode // by name
+	notes  lnx.Errors
 }
 
-// readNetwork reads a folder of .lnx files, or one file. Its error has every mistake.
+// networkNode is a node's file.
+type networkNode struct {
+	config *lnx.Config
+	path   string
+	text   []byte // of one that is in no folder yet
+}
+
+func (f *networkFiles) configs() (list []*lnx.Config) {
+	for _, n := range f.nodes {
+		list = append(list, n.config)
+	}
+	return list
+}
+
+// readNetwork reads a folder of .lnx files, one of them, or a plan. Its error has every mistake.
 func readNetwork(arg string) (*networkFiles, error) {
+	if filepath.Ext(arg) == topology.Extension {
+		return readPlan(arg)
+	}
 	source, err := filepath.Abs(arg)
 	if err != nil {
 		return nil, err
@@ -162,8 +180,7 @@ func readNetwork(arg string) (*networkFiles, error) {
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	f := &networkFiles{source: source, configs: map[string]*lnx.Config{}}
-	f.name = strings.TrimSuffix(filepath.Base(source), ".lnx")
+	f := &networkFiles{source: source, name: strings.TrimSuffix(filepath.Base(source), ".lnx")}
 	paths := []string{arg}
 	if info.IsDir() {
 		if paths, err = filepath.Glob(filepath.Join(arg, "*.lnx")); err != nil {
@@ -174,18 +191,16 @@ func readNetwork(arg string) (*networkFiles, error) {
 		}
 	}
 	var v validation
-	var all []*lnx.Config
 	for _, path := range paths {
 		c, err := v.parse(path)
 		if err != nil {
 			return nil, &usageError{err}
 		}
 		if c != nil {
-			f.configs[path] = c
-			all = append(all, c)
+			f.nodes = append(f.nodes, networkNode{config: c, path: path})
 		}
 	}
-	v.errs = append(v.errs, lnx.CheckNetwork(all...)...)
+	v.errs = append(v.errs, lnx.CheckNetwork(f.configs()...)...)
 	for _, e := range v.errs {
 		if e.Note {
 			f.notes = append(f.notes, e)
@@ -198,10 +213,10 @@ func readNetwork(arg string) (*networkFiles, error) {
 func (f *networkFiles) plan(ctx context.Context) netctl.Plan {
 	p := netctl.Plan{Name: f.name, Source: f.source}
 	byName := map[string]*lnx.Config{}
-	for _, path := range sortedPaths(f.configs) {
-		c := f.configs[path]
-		p.Nodes = append(p.Nodes, netctl.Member{Name: c.Name, File: path})
-		byName[c.Name] = c
+	for _, n := range f.nodes {
+		p.Nodes = append(p.Nodes,
+			netctl.Member{Name: n.config.Name, File: n.path, Text: n.text})
+		byName[n.config.Name] = n.config
 	}
 	p.Check = func(nodes []netctl.Member) error {
 		var all lnx.Errors
@@ -211,15 +226,6 @@ func (f *networkFiles) plan(ctx context.Context) netctl.Plan {
 		return all.Err()
 	}
 	return p
-}
-
-func sortedPaths(m map[string]*lnx.Config) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func (o *netOptions) downCommand() *cobra.Command {
@@ -280,7 +286,8 @@ func networkName(args []string) string {
 	if len(args) == 0 {
 		return ""
 	}
-	return strings.TrimSuffix(filepath.Base(filepath.Clean(args[0])), ".lnx")
+	return strings.TrimSuffix(
+		strings.TrimSuffix(filepath.Base(filepath.Clean(args[0])), ".lnx"), topology.Extension)
 }
 
 func (o *netOptions) completeNetworks(

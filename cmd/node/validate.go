@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
 func validateCommand() *cobra.Command {
@@ -80,6 +81,9 @@ func (v *validation) add(arg string) error {
 	if err != nil {
 		return err
 	}
+	if filepath.Ext(arg) == topology.Extension {
+		return v.addPlan(arg)
+	}
 	if !info.IsDir() {
 		_, err := v.parse(arg)
 		return err
@@ -105,6 +109,28 @@ func (v *validation) add(arg string) error {
 	for _, folder := range sortedKeys(networks) {
 		v.errs = append(v.errs, lnx.CheckNetwork(networks[folder]...)...)
 	}
+	return nil
+}
+
+// addPlan checks a plan, and what would be made of it.
+func (v *validation) addPlan(path string) error {
+	f, err := readPlan(path)
+	bad, mistakes := errors.AsType[lnx.Errors](err)
+	if err != nil && !mistakes {
+		return err
+	}
+	v.errs = append(v.errs, bad...)
+	file := checkedFile{File: path, OK: err == nil, Grammar: "plan"}
+	if f != nil {
+		for _, n := range f.nodes {
+			file.Interfaces += len(n.config.Interfaces)
+			file.Neighbors += len(n.config.Neighbors)
+			if v.here {
+				v.errs = append(v.errs, node.CheckHere(v.ctx(), n.config)...)
+			}
+		}
+	}
+	v.Files = append(v.Files, file)
 	return nil
 }
 

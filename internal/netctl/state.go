@@ -79,6 +79,8 @@ type Member struct {
 	File string `json:"file"`
 	// SHA256 is that of the file when the node was started.
 	SHA256 string `json:"sha256,omitempty"`
+	// Text is what the file is to hold, in the network's own folder; nil: it is where File says.
+	Text []byte `json:"-"`
 }
 
 const manifestName = "network.json"

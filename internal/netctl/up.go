@@ -46,7 +46,7 @@ func (s *State) Apply(ctx context.Context, p Plan) (Change, error) { return s.br
 
 func (s *State) bring(ctx context.Context, p Plan, apply bool) (Change, error) {
 	var done Change
-	if err := p.digest(); err != nil {
+	if err := p.digest(s.root); err != nil {
 		return done, err
 	}
 	leave, err := s.enter(ctx, p.Name)
@@ -81,25 +81,45 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (Change, error) {
 		n.withdraw(fresh)
 		return done, err
 	}
-	if err := n.startAll(ctx, p.Program, todo); err != nil {
-		n.withdraw(fresh)
-		return done, err
+	err = write(todo)
+	if err == nil {
+		err = n.startAll(ctx, p.Program, todo)
 	}
-	return done, nil
+	if err != nil {
+		n.withdraw(fresh)
+	}
+	return done, err
 }
 
-// digest notes what the files hold, and judges the names.
-func (p *Plan) digest() error {
+// write makes the files that are the network's own.
+func write(nodes []Member) error {
+	for _, m := range nodes {
+		if m.Text == nil {
+			continue
+		}
+		if err := os.WriteFile(m.File, m.Text, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// digest notes what the files hold, judges the names and puts the nodes in their order.
+func (p *Plan) digest(root string) (err error) {
 	if err := CheckName(p.Name); err != nil {
 		return err
 	}
+	p.Nodes = slices.Clone(p.Nodes)
+	slices.SortFunc(p.Nodes, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	for i := range p.Nodes {
 		m := &p.Nodes[i]
 		if err := CheckName(m.Name); err != nil {
 			return fmt.Errorf("%s: %w", m.File, err)
 		}
-		text, err := os.ReadFile(m.File)
-		if err != nil {
+		text := m.Text
+		if text != nil {
+			m.File = filepath.Join(root, p.Name, m.Name+".lnx")
+		} else if text, err = os.ReadFile(m.File); err != nil {
 			return err
 		}
 		if m.File, err = filepath.Abs(m.File); err != nil {

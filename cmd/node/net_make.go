@@ -1,0 +1,194 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/netctl"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/topology"
+)
+
+// generateOptions are the flags of `node net generate`.
+type generateOptions struct {
+	out   string
+	port  int
+	seed  uint64
+	plan  bool
+	force bool
+}
+
+func netGenerateCommand() *cobra.Command {
+	var o generateOptions
+	c := &cobra.Command{
+		Use:   "generate SHAPE SIZE...",
+		Short: "write the files of a network of a usual shape",
+		Long: "Write the .lnx files of a network of a usual shape, a folder of them, or with\n" +
+			"--plan the few lines that they are made from: `link A B delay 20ms` and so on,\n" +
+			"to be changed by hand and given to `node net up` as FILE.net. The shapes:\n\n  " +
+			strings.Join(topology.Shapes(), "\n  "),
+		Example: "  node net generate line 3 && node net up line-3\n" +
+			"  node net generate --plan random 8 > web.net && node net up web.net",
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args) },
+	}
+	f := c.Flags()
+	f.StringVarP(&o.out, "out", "o", "", "`FOLDER` to write to; else SHAPE-SIZE")
+	f.IntVar(&o.port, "port", topology.DefaultPort, "first UDP `PORT`, of 127.0.0.1")
+	f.Uint64Var(&o.seed, "seed", 1, "`N` chooses what chance makes of random")
+	f.BoolVar(&o.plan, "plan", false, "print the plan instead")
+	f.BoolVar(&o.force, "force", false, "write over .lnx files that are there")
+	return c
+}
+
+func (o *generateOptions) run(c *cobra.Command, args []string) error {
+	p, err := topology.Generate(args, o.seed)
+	if err != nil {
+		return misuse(c, err)
+	}
+	if o.port != topology.DefaultPort {
+		p.Port = o.port
+	}
+	files, err := p.Files()
+	if err != nil {
+		return misuse(c, err)
+	}
+	if o.plan {
+		_, err := c.OutOrStdout().Write(p.Format())
+		return err
+	}
+	if o.out == "" {
+		o.out = strings.Join(args, "-")
+	}
+	if old, _ := filepath.Glob(filepath.Join(o.out, "*.lnx")); len(old) > 0 && !o.force {
+		return &usageError{fmt.Errorf("%s has .lnx files already: another --out, or --force",
+			o.out)}
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	for _, f := range files {
+		path := filepath.Join(o.out, f.Name+".lnx")
+		if err := os.WriteFile(path, f.Text, 0o644); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(c.ErrOrStderr(), "%s: %s; `node net up %s` runs them\n", o.out,
+		counted(len(files), "file"), o.out)
+	return err
+}
+
+// readPlan makes a network's files of a plan. They are in memory, under the plan's name.
+func readPlan(path string) (*networkFiles, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	p, err := topology.Parse(path, text)
+	if err != nil {
+		return nil, err
+	}
+	p.About = filepath.Base(path)
+	files, err := p.Files()
+	if err != nil {
+		return nil, &usageError{fmt.Errorf("%s: %w", path, err)}
+	}
+	source, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &networkFiles{
+		source: source, name: strings.TrimSuffix(filepath.Base(path), topology.Extension),
+	}
+	var errs lnx.Errors
+	for i := range files {
+		made := &files[i]
+		c, err := lnx.Parse(made.Name+".lnx", made.Text)
+		if err != nil {
+			return nil, fmt.Errorf("BUG: topology: a file that lnx refuses: %w", err)
+		}
+		for _, e := range node.Check(c) {
+			back := p.Trace(path, made, e)
+			// A link's words are in the files of both its ends.
+			if !slices.ContainsFunc(errs, func(o *lnx.Error) bool { return *o == *back }) {
+				errs = append(errs, back)
+			}
+		}
+		f.nodes = append(f.nodes, networkNode{config: c, text: made.Text})
+	}
+	return f, errs.Err()
+}
+
+func (o *netOptions) graphCommand() *cobra.Command {
+	var format string
+	c := &cobra.Command{
+		Use:   "graph [NETWORK|FOLDER|FILE]",
+		Short: "draw a network: SVG, DOT or Mermaid",
+		Long: "Draw the network of a folder, of a FILE.net, or one that runs, in which those\n" +
+			"that do not are dashed. Alone it draws the only one that runs.",
+		Example: "  node net graph nets/ring > ring.svg\n" +
+			"  node net graph --format mermaid nets/ring",
+		Args: usageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			draw, ok := map[string]func(*topology.Graph) string{
+				"svg": (*topology.Graph).SVG, "dot": (*topology.Graph).DOT,
+				"mermaid": (*topology.Graph).Mermaid,
+			}[format]
+			if !ok {
+				return misuse(c, fmt.Errorf("--format %q: want svg, dot or mermaid", format))
+			}
+			g, err := o.graph(c, args)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(c.OutOrStdout(), draw(g))
+			return err
+		},
+	}
+	c.Flags().StringVar(&format, "format", "svg", "`FORMAT`: svg, dot or mermaid")
+	return c
+}
+
+// graph is that of files, or of a network that runs.
+func (o *netOptions) graph(c *cobra.Command, args []string) (*topology.Graph, error) {
+	if len(args) == 1 {
+		if _, err := os.Stat(args[0]); err == nil {
+			f, err := readNetwork(args[0])
+			if err != nil {
+				return nil, err
+			}
+			return topology.From(f.name, f.configs()), nil
+		}
+	}
+	s, err := o.open()
+	if err != nil {
+		return nil, err
+	}
+	n, err := s.Network(networkName(args))
+	if err != nil {
+		return nil, netError(err)
+	}
+	var all []*lnx.Config
+	for _, m := range n.Members() {
+		text, err := os.ReadFile(m.File)
+		if err != nil {
+			return nil, err
+		}
+		config, err := lnx.Parse(m.File, text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, config)
+	}
+	g := topology.From(n.Name(), all)
+	for i, status := range n.Status(c.Context()).Nodes {
+		g.Nodes[i].Down = status.Life != netctl.Up
+	}
+	return g, nil
+}

@@ -1,0 +1,174 @@
+package topology
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+)
+
+// Graph is what the files of a network say of its shape.
+type Graph struct {
+	Title string
+	Nodes []Vertex
+	Links []Edge
+}
+
+// Vertex is a node.
+type Vertex struct {
+	Name   string
+	Router bool
+	// Down marks a node that does not run, in pictures of a network that does.
+	Down bool
+	X, Y float64 // where a picture has it
+}
+
+// Edge is a link: the interfaces that share a subnet, or in the old grammars lead to each other.
+type Edge struct {
+	Subnet netip.Prefix // invalid: the link has none
+	Ends   []Stub
+}
+
+// Stub is an interface at a link.
+type Stub struct {
+	Node  int
+	Iface string
+	Addr  netip.Addr
+	Note  string // what else: a TUN device
+}
+
+// From makes the graph of a network's files, which are right by themselves and together.
+func From(title string, configs []*lnx.Config) *Graph {
+	g := &Graph{Title: title}
+	for _, c := range configs {
+		g.Nodes = append(g.Nodes, Vertex{Name: c.Name, Router: c.Forwarding})
+	}
+	bySubnet := map[netip.Prefix]int{}
+	for node, c := range configs {
+		for i := range c.Interfaces {
+			f := &c.Interfaces[i]
+			s := Stub{Node: node, Iface: f.Name, Addr: f.Addr.Addr()}
+			if f.Tun != nil {
+				s.Note = "tun:" + f.Tun.Device
+			}
+			if f.Addr.Bits() == f.Addr.Addr().BitLen() {
+				g.pointToPoint(configs, node, f, s)
+				continue
+			}
+			at, ok := bySubnet[f.Network()]
+			if !ok {
+				at = len(g.Links)
+				bySubnet[f.Network()] = at
+				g.Links = append(g.Links, Edge{Subnet: f.Network()})
+			}
+			g.Links[at].Ends = append(g.Links[at].Ends, s)
+		}
+	}
+	return g
+}
+
+// pointToPoint adds the link of an interface without a subnet, once: its neighbor's end comes with
+// it.
+func (g *Graph) pointToPoint(configs []*lnx.Config, node int, f *lnx.Interface, s Stub) {
+	for _, e := range g.Links {
+		if slices.ContainsFunc(e.Ends, func(o Stub) bool {
+			return o.Node == node && o.Iface == f.Name
+		}) {
+			return
+		}
+	}
+	e := Edge{Ends: []Stub{s}}
+	for _, nb := range configs[node].Neighbors {
+		if nb.Iface != f.Name {
+			continue
+		}
+		for other, c := range configs {
+			for i := range c.Interfaces {
+				if o := &c.Interfaces[i]; o.Addr.Addr() == nb.Addr && other != node {
+					e.Ends = append(e.Ends, Stub{Node: other, Iface: o.Name, Addr: o.Addr.Addr()})
+				}
+			}
+		}
+	}
+	g.Links = append(g.Links, e)
+}
+
+// label is what a link is called.
+func (e *Edge) label() string {
+	if e.Subnet.IsValid() {
+		return e.Subnet.String()
+	}
+	return ""
+}
+
+// DOT is the graph in Graphviz's language.
+func (g *Graph) DOT() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "graph %q {\n\tlayout=neato; overlap=false; splines=true\n", g.Title)
+	for _, n := range g.Nodes {
+		shape, style := "box", "rounded"
+		if n.Router {
+			shape = "ellipse"
+		}
+		if n.Down {
+			style = "dashed"
+		}
+		fmt.Fprintf(&b, "\t%q [shape=%s, style=%q]\n", n.Name, shape, style)
+	}
+	for i := range g.Links {
+		e := &g.Links[i]
+		if len(e.Ends) == 2 {
+			x, y := e.Ends[0], e.Ends[1]
+			fmt.Fprintf(&b, "\t%q -- %q [label=%q, taillabel=%q, headlabel=%q]\n",
+				g.Nodes[x.Node].Name, g.Nodes[y.Node].Name, e.label(), x.label(), y.label())
+			continue
+		}
+		fmt.Fprintf(&b, "\t\"link %d\" [shape=plaintext, label=%q]\n", i, e.label())
+		for _, s := range e.Ends {
+			fmt.Fprintf(&b, "\t%q -- \"link %d\" [label=%q]\n", g.Nodes[s.Node].Name, i, s.label())
+		}
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func (s *Stub) label() string {
+	return strings.Join(slices.DeleteFunc([]string{s.Iface, s.Addr.String(), s.Note},
+		func(t string) bool { return t == "" }), " ")
+}
+
+// Mermaid is the graph in Mermaid's language.
+func (g *Graph) Mermaid() string {
+	var b strings.Builder
+	b.WriteString("graph LR\n")
+	for i, n := range g.Nodes {
+		open, end := "[", "]"
+		if n.Router {
+			open, end = "((", "))"
+		}
+		fmt.Fprintf(&b, "  n%d%s\"%s\"%s\n", i, open, n.Name, end)
+	}
+	for i := range g.Links {
+		e := &g.Links[i]
+		label := ""
+		if e.label() != "" {
+			label = "|\"" + e.label() + "\"|"
+		}
+		if len(e.Ends) == 2 {
+			fmt.Fprintf(&b, "  n%d ---%s n%d\n", e.Ends[0].Node, label, e.Ends[1].Node)
+			continue
+		}
+		fmt.Fprintf(&b, "  l%d{{\"%s\"}}\n", i, e.label())
+		for _, s := range e.Ends {
+			fmt.Fprintf(&b, "  n%d --- l%d\n", s.Node, i)
+		}
+	}
+	for i, n := range g.Nodes {
+		if n.Down {
+			fmt.Fprintf(&b, "  style n%d stroke-dasharray: 5 5\n", i)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,208 @@
+// Package topology is the shape of networks: plans, from which .lnx files are made (a file of them
+// is a few lines, and a generator makes the usual shapes), and graphs of what .lnx files say, with
+// pictures as SVG, Graphviz and Mermaid.
+package topology
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+)
+
+// Limits of a plan, and what is meant where it does not say.
+const (
+	MaxNodes    = 1000
+	DefaultPort = 6000 // the first UDP port
+	lastPort    = 65535
+)
+
+// ErrPlan marks a plan of which no files can be made.
+var ErrPlan = errors.New("cannot be planned")
+
+// Plan is a network before its files.
+type Plan struct {
+	About string // a line about it; empty: none
+	Port  int    // the first UDP port, of 127.0.0.1; 0: DefaultPort
+	Nodes []Node
+	Links []Link
+}
+
+// Role is what a node does with packets for others.
+type Role uint8
+
+// The roles.
+const (
+	Unsaid Role = iota // a router if it has several links, else a host
+	Host
+	Router
+)
+
+// Node is a node of a plan.
+type Node struct {
+	Name string
+	Role Role
+}
+
+// Link is a link between two nodes of a plan, by their indexes.
+type Link struct {
+	A, B int
+	// Words are what the link does to packets, each way, as `impair` has it; empty: nothing.
+	Words string
+
+	line   int // of the plan's file
+	source string
+	wordAt []int // columns
+}
+
+// File is a node's .lnx file.
+type File struct {
+	Name string // of the node
+	Text []byte
+
+	links []int // by interface
+}
+
+// port is the first port.
+func (p *Plan) port() int { return cmp.Or(p.Port, DefaultPort) }
+
+// Subnet is the network of the link with that number.
+func Subnet(link int) netip.Prefix {
+	a := netip.AddrFrom4([4]byte{10, byte(link % 256), byte(link / 256), 0})
+	return netip.PrefixFrom(a, 24)
+}
+
+// end is one end of a link as its node's file has it.
+type end struct {
+	link       int
+	own, other int // the nodes
+	addr, peer netip.Addr
+	udp, at    int // ports
+}
+
+// ends are the ends of links at each node.
+func (p *Plan) ends() [][]end {
+	all := make([][]end, len(p.Nodes))
+	for i, l := range p.Links {
+		first := Subnet(i).Addr().Next()
+		a := end{
+			link: i, own: l.A, other: l.B, addr: first, peer: first.Next(),
+			udp: p.port() + 2*i, at: p.port() + 2*i + 1,
+		}
+		b := end{
+			link: i, own: l.B, other: l.A, addr: a.peer, peer: a.addr, udp: a.at, at: a.udp,
+		}
+		all[l.A] = append(all[l.A], a)
+		all[l.B] = append(all[l.B], b)
+	}
+	return all
+}
+
+// routers says which nodes are routers.
+func (p *Plan) routers(ends [][]end) []bool {
+	are := make([]bool, len(p.Nodes))
+	for i, n := range p.Nodes {
+		are[i] = n.Role == Router || n.Role == Unsaid && len(ends[i]) > 1
+	}
+	return are
+}
+
+// Files makes the network's files, in the order of the nodes.
+func (p *Plan) Files() ([]File, error) {
+	switch last := p.port() + 2*len(p.Links) - 1; {
+	case len(p.Nodes) == 0:
+		return nil, fmt.Errorf("%w: it has no nodes", ErrPlan)
+	case len(p.Nodes) > MaxNodes:
+		return nil, fmt.Errorf("%w: %d nodes are more than %d", ErrPlan, len(p.Nodes), MaxNodes)
+	case p.port() < 1 || last > lastPort:
+		return nil, fmt.Errorf("%w: it has the ports %d to %d, and there are 1 to %d", ErrPlan,
+			p.port(), last, lastPort)
+	}
+	ends := p.ends()
+	routers := p.routers(ends)
+	files := make([]File, len(p.Nodes))
+	for i, n := range p.Nodes {
+		if len(ends[i]) == 0 {
+			return nil, fmt.Errorf("%w: %s has no link", ErrPlan, n.Name)
+		}
+		files[i] = File{Name: n.Name, Text: []byte(p.file(i, ends[i], routers))}
+		for _, e := range ends[i] {
+			files[i].links = append(files[i].links, e.link)
+		}
+	}
+	return files, nil
+}
+
+// file is the text of one node's file.
+func (p *Plan) file(node int, ends []end, routers []bool) string {
+	var b strings.Builder
+	role := "host"
+	if routers[node] {
+		role = "router"
+	}
+	fmt.Fprintf(&b, "# %s, a %s%s.\n", p.Nodes[node].Name, role, prefixed(" of ", p.About))
+	for i, e := range ends {
+		other := p.Nodes[e.other].Name
+		fmt.Fprintf(&b, "interface if%d %s/24 127.0.0.1:%d # to %s\n", i, e.addr, e.udp, other)
+		fmt.Fprintf(&b, "neighbor %s at 127.0.0.1:%d via if%d # %s\n", e.peer, e.at, i, other)
+		if words := p.Links[e.link].Words; words != "" {
+			fmt.Fprintf(&b, "impair if%d out %s\n", i, words)
+		}
+		b.WriteString("\n")
+	}
+	if routers[node] {
+		b.WriteString("routing rip\n")
+		for _, e := range ends {
+			if routers[e.other] {
+				fmt.Fprintf(&b, "rip advertise-to %s # %s\n", e.peer, p.Nodes[e.other].Name)
+			}
+		}
+		return b.String()
+	}
+	b.WriteString("routing static\n")
+	if i := slices.IndexFunc(ends, func(e end) bool { return routers[e.other] }); i >= 0 {
+		fmt.Fprintf(&b, "route 0.0.0.0/0 via %s # everything beyond leads through %s\n",
+			ends[i].peer, p.Nodes[ends[i].other].Name)
+	}
+	return b.String()
+}
+
+// impairWords is how many words stand before a link's own in the impair line of a file.
+const impairWords = 3
+
+// Trace leads a mistake in the impair line of a file back to the plan's file, which says the words
+// for both ends of the link. One that is about anything else is returned as it is.
+func (p *Plan) Trace(planFile string, f *File, e *lnx.Error) *lnx.Error {
+	words := strings.Fields(e.Source)
+	if len(words) <= impairWords || words[0] != "impair" {
+		return e
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(words[1], "if"))
+	if err != nil || n >= len(f.links) {
+		return e
+	}
+	l := &p.Links[f.links[n]]
+	back := *e
+	back.File, back.Line, back.Source = planFile, l.line, l.source
+	before := []rune(e.Source)
+	index := len(strings.Fields(string(before[:min(e.Col-1, len(before))]))) - impairWords
+	if index >= 0 && index < len(l.wordAt) {
+		back.Col = l.wordAt[index]
+	} else {
+		back.Col = utf8.RuneCountInString(l.source) + 1
+	}
+	return &back
+}
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}

@@ -1,0 +1,283 @@
+package topology
+
+import (
+	"encoding/xml"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+)
+
+// made parses the files of a plan, which have to be right by themselves and together.
+func made(t *testing.T, p *Plan) []*lnx.Config {
+	t.Helper()
+	files, err := p.Files()
+	require.NoError(t, err)
+	var all []*lnx.Config
+	for _, f := range files {
+		c, err := lnx.Parse(f.Name+".lnx", f.Text)
+		require.NoError(t, err, "%s", f.Text)
+		assert.Empty(t, c.Notes)
+		all = append(all, c)
+	}
+	assert.Empty(t, lnx.CheckNetwork(all...))
+	return all
+}
+
+// TestShapes: files that fit together, with every node joined to every other.
+func TestShapes(t *testing.T) {
+	for _, tt := range []struct {
+		words        string
+		nodes, links int
+		routers      int
+	}{
+		{"line 2", 2, 1, 0},
+		{"line 3", 3, 2, 1},
+		{"line 17", 17, 16, 15},
+		{"ring 3", 5, 5, 3},
+		{"ring 8", 10, 10, 8},
+		{"grid 1 1", 3, 2, 1},
+		{"grid 3 4", 14, 19, 12},
+		{"tree 1", 3, 2, 1},
+		{"tree 3", 15, 14, 7},
+		{"tree 2 5", 31, 30, 6},
+		{"star 1", 2, 1, 1},
+		{"star 40", 41, 40, 1},
+		{"random 1", 3, 2, 1},
+		{"random 12", 14, 19, 12},
+		{"random 4 100", 6, 8, 4},
+		{"random 300 0", 302, 301, 300},
+		{"line 1000", 1000, 999, 998},
+	} {
+		t.Run(tt.words, func(t *testing.T) {
+			p, err := Generate(strings.Fields(tt.words), 7)
+			require.NoError(t, err)
+			assert.Len(t, p.Nodes, tt.nodes)
+			assert.Len(t, p.Links, tt.links)
+			configs := made(t, p)
+			routers := 0
+			for _, c := range configs {
+				if c.Forwarding {
+					routers++
+				}
+			}
+			assert.Equal(t, tt.routers, routers)
+			assert.NotContains(t, distances(len(p.Nodes), p.Links, 0), -1, "all are joined")
+			if tt.nodes > 100 {
+				return // a picture that nobody draws
+			}
+			g := From(tt.words, configs)
+			assert.Len(t, g.Nodes, tt.nodes)
+			assert.Len(t, g.Links, tt.links)
+			looksRight(t, g)
+		})
+	}
+}
+
+// looksRight: each node is in the picture once, none on another, and the picture is XML.
+func looksRight(t *testing.T, g *Graph) {
+	t.Helper()
+	at := g.lay()
+	for i := range g.Nodes {
+		for j := range i {
+			assert.Greater(t, math.Hypot(at[i][0]-at[j][0], at[i][1]-at[j][1]), 60.0, "%s and %s",
+				g.Nodes[i].Name, g.Nodes[j].Name)
+		}
+	}
+	var picture struct {
+		Width  float64  `xml:"width,attr"`
+		Height float64  `xml:"height,attr"`
+		Title  string   `xml:"title"`
+		Texts  []string `xml:"text"`
+	}
+	require.NoError(t, xml.Unmarshal([]byte(g.SVG()), &picture))
+	assert.Equal(t, g.Title, picture.Title)
+	texts := map[string]int{}
+	for _, s := range picture.Texts {
+		texts[s]++
+	}
+	for i, n := range g.Nodes {
+		assert.Equal(t, 1, texts[n.Name], n.Name)
+		assert.Contains(t, g.DOT(), "\t\""+n.Name+"\" [shape=")
+		assert.Contains(t, g.Mermaid(), "\""+n.Name+"\"")
+		assert.True(t, at[i][0] > -1e4 && at[i][0] < 1e4)
+	}
+	assert.Less(t, picture.Width, 40000.0)
+}
+
+// TestChanceRepeatsItself: the same seed, the same network.
+func TestChanceRepeatsItself(t *testing.T) {
+	texts := map[string]bool{}
+	for _, seed := range []uint64{1, 1, 2} {
+		p, err := Generate([]string{"random", "20"}, seed)
+		require.NoError(t, err)
+		texts[string(p.Format())] = true
+	}
+	assert.Len(t, texts, 2)
+}
+
+func TestShapesThatCannotBe(t *testing.T) {
+	for words, says := range map[string]string{
+		"":            "a shape is missing: want line, ring",
+		"rnig 3":      `"rnig" is no shape (did you mean ring?)`,
+		"line":        "NODES is missing: want line NODES",
+		"line x":      `NODES of "x": want line NODES from 2 to 1000`,
+		"line 1":      "from 2 to 1000",
+		"line 3 4":    `nothing may follow "3": want line NODES`,
+		"ring 2":      "from 3 to 998",
+		"grid 3":      "COLUMNS is missing",
+		"tree 8 31":   "more than 1000",
+		"random 3 -1": "LINKS of",
+	} {
+		_, err := Generate(strings.Fields(words), 1)
+		require.ErrorIs(t, err, ErrPlan, words)
+		assert.Contains(t, err.Error(), says)
+	}
+	p, err := Generate([]string{"line", "3"}, 1)
+	require.NoError(t, err)
+	p.Port = 65534
+	_, err = p.Files()
+	require.ErrorContains(t, err, "it has the ports 65534 to 65537, and there are 1 to 65535")
+	_, err = (&Plan{}).Files()
+	require.ErrorContains(t, err, "it has no nodes")
+	_, err = (&Plan{Nodes: []Node{{Name: "A"}}}).Files()
+	require.ErrorContains(t, err, "A has no link")
+}
+
+// TestPlans: who is a router, what a link does, and where ports begin.
+func TestPlans(t *testing.T) {
+	p, err := Parse("x.net", []byte(`
+# a comment
+port 7000
+link A R delay 20ms  loss 1% # words
+link R B-2
+link R S
+link S T
+host T
+router A
+host S
+`))
+	require.NoError(t, err)
+	configs := made(t, p)
+	by := map[string]*lnx.Config{}
+	for _, c := range configs {
+		by[c.Name] = c
+	}
+	assert.True(t, by["A"].Forwarding, "it is said to be one")
+	assert.True(t, by["R"].Forwarding, "it has three links")
+	assert.False(t, by["B-2"].Forwarding)
+	assert.False(t, by["S"].Forwarding, "it is said to be none")
+	assert.Equal(t, uint16(7000), by["A"].Interfaces[0].UDP.Port)
+	assert.Equal(t, "delay 20ms loss 1%", by["A"].Impair[0].Text())
+	assert.Equal(t, "delay 20ms loss 1%", by["R"].Impair[0].Text())
+	assert.Len(t, by["R"].Impair, 1)
+	assert.Equal(t, "10.2.0.1", by["S"].Routes[0].Via.String(), "by a router")
+	assert.Empty(t, by["T"].Routes, "a host leads nowhere")
+	again, err := Parse("y.net", p.Format())
+	require.NoError(t, err)
+	assert.Equal(t, string(p.Format()), string(again.Format()))
+}
+
+// TestMistakesInPlans are told all at once, each with its place.
+func TestMistakesInPlans(t *testing.T) {
+	_, err := Parse("x.net", []byte("lnik A B\nlink A\n\tlink A A\nhost A! B\nrouter B\n"+
+		"port 99999\nport\nrouter\nlink Ä B\n"))
+	bad, ok := errors.AsType[lnx.Errors](err)
+	require.True(t, ok)
+	var all []string
+	for _, e := range bad {
+		first, _, _ := strings.Cut(e.Error(), "\n")
+		all = append(all, first)
+	}
+	assert.Equal(t, []string{
+		`x.net:1:1: "lnik" is no directive (did you mean link?); expected link, host, router, port`,
+		"x.net:2:1: a link has two ends; expected link A B [delay 20ms loss 1%]",
+		"x.net:3:9: A is linked to itself; expected another node",
+		`x.net:4:6: "A!" cannot name a node; expected letters, digits, dots, - and _`,
+		"x.net:5:8: B was said to be the other already; expected one of host and router",
+		`x.net:6:6: "99999" is not a port; expected a port from 1 to 65535`,
+		"x.net:7:1: a port is one number; expected port 6000",
+		"x.net:8:1: a name is missing; expected router NAME...",
+		`x.net:9:6: "Ä" cannot name a node; expected letters, digits, dots, - and _`,
+	}, all)
+	_, err = Parse("x.net", nil)
+	require.ErrorContains(t, err, "x.net: there is no link; expected link A B")
+}
+
+// TestTrace: a mistake in what a link does is one of the plan's file.
+func TestTrace(t *testing.T) {
+	p, err := Parse("x.net", []byte("link A B\nlink B  C loss 1%   dealy 5ms # é\n"))
+	require.NoError(t, err)
+	files, err := p.Files()
+	require.NoError(t, err)
+	b := &files[1]
+	source := "impair if1 out loss 1% dealy 5ms"
+	assert.Contains(t, string(b.Text), source)
+	for word, want := range map[string]int{"loss": 11, "1%": 16, "dealy": 21, "5ms": 27} {
+		e := &lnx.Error{Line: 6, Col: strings.Index(source, word) + 1, Source: source, Text: word}
+		back := p.Trace("x.net", b, e)
+		assert.Equal(t, [2]int{2, want}, [2]int{back.Line, back.Col}, word)
+		assert.Equal(t, "x.net", back.File)
+		assert.Equal(t, "link B  C loss 1%   dealy 5ms # é", back.Source)
+	}
+	end := p.Trace("x.net", b, &lnx.Error{Col: len(source) + 1, Source: source})
+	assert.Equal(t, 34, end.Col, "behind the last")
+	other := &lnx.Error{Source: "route x"}
+	assert.Same(t, other, p.Trace("x.net", b, other))
+}
+
+// TestTheNetworksOfTheTree are drawn, the old grammars' too.
+func TestTheNetworksOfTheTree(t *testing.T) {
+	for folder, links := range map[string]int{
+		"ring": 6, "tree": 5, "mesh": 10, "tun": 6, "old/loop": 7, "old/a-b-2012": 1,
+	} {
+		t.Run(folder, func(t *testing.T) {
+			paths, err := filepath.Glob(filepath.Join("../../nets", folder, "*.lnx"))
+			require.NoError(t, err)
+			var all []*lnx.Config
+			for _, path := range paths {
+				text, err := os.ReadFile(path)
+				require.NoError(t, err)
+				c, err := lnx.Parse(path, text)
+				require.NoError(t, err)
+				all = append(all, c)
+			}
+			g := From(folder, all)
+			assert.Len(t, g.Links, links)
+			g.Nodes[0].Down = true
+			looksRight(t, g)
+			assert.Contains(t, g.SVG(), ` down"`)
+			assert.Contains(t, g.DOT(), `style="dashed"`)
+			assert.Contains(t, g.Mermaid(), "style n0 stroke-dasharray")
+		})
+	}
+}
+
+// FuzzParse: no text ends the program, and what is taken comes back from its own text.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{
+		"link A B\n", "port 1\nhost A\nlink A B delay 20ms\n", "link A A", "router\n", "\xff link",
+		"link A B # c\r\nlink B C\tloss 1%\n", "link é B", "#\n",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := Parse("f.net", []byte(text))
+		if err != nil {
+			bad, ok := errors.AsType[lnx.Errors](err)
+			require.True(t, ok)
+			require.NotEmpty(t, bad.Error())
+			return
+		}
+		again, err := Parse("f.net", p.Format())
+		require.NoError(t, err)
+		require.Equal(t, string(p.Format()), string(again.Format()))
+	})
+}
