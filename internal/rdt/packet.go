@@ -81,8 +81,8 @@ func newCodec(cfg *Config) codec {
 	return codec{newDigester(cfg.Checksum), max(cfg.Payload, 2*MaxObjects)}
 }
 
-// parse takes b apart. The payload is b's memory.
-func (c *codec) parse(b []byte) (p packet, drop Drop) {
+// parse takes b apart. The payload is b's memory. Sound says that b is as it was sent.
+func (c *codec) parse(b []byte, sound bool) (p packet, drop Drop) {
 	size := c.digest.size
 	n := len(b) - size
 	switch {
@@ -93,7 +93,7 @@ func (c *codec) parse(b []byte) (p packet, drop Drop) {
 	case n < dataLen || n > dataLen+c.maxPayload:
 		return p, DropLength
 	}
-	if !c.digest.verify(b) {
+	if !sound && !c.digest.verify(b) {
 		return p, DropChecksum
 	}
 	p.sequence = binary.BigEndian.Uint32(b)

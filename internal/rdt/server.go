@@ -123,7 +123,7 @@ func (s *Server) Input(now clock.Time, from netip.AddrPort, b []byte) {
 // asks reports whether b is a request for objects, and by which checksum.
 func (s *Server) asks(b []byte) (Checksum, bool) {
 	for kind := range s.asking {
-		p, drop := s.asking[kind].parse(b)
+		p, drop := s.asking[kind].parse(b, false)
 		if drop == dropNone && p.kind == kindRequest && len(p.payload) >= 2 {
 			return Checksum(kind), true
 		}

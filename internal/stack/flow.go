@@ -26,7 +26,7 @@ type flows [flowPlaces]flow
 
 // flowPlaces is a power of two: that of flowBits.
 const (
-	flowBits   = 4
+	flowBits   = 6
 	flowPlaces = 1 << flowBits
 )
 

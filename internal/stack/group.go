@@ -188,5 +188,6 @@ func (s *Stack) enqueue(now clock.Time, i int, hop ip.Addr, b []byte) {
 
 func (s *Stack) enqueueOne(p packet) {
 	s.out.bytes += len(p.data)
+	p.sound = s.out.sound
 	s.out.packets = append(s.out.packets, p)
 }

@@ -121,6 +121,9 @@ func (s *Stack) emit(now clock.Time, room []int, b *buffer.Batch, p *packet) boo
 		return s.emitFragments(now, room, b, p)
 	}
 	b.Begin(p.iface, p.hop, len(p.data))
+	if p.sound {
+		b.Vouch()
+	}
 	b.Add(p.data)
 	room[p.iface]--
 	out.tx.packets++

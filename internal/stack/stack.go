@@ -315,18 +315,19 @@ type outbound struct {
 	outlets  []int  // the room of each outlet, the loopback last
 	bytes    int    // of packets and local
 	datagram []byte // of UDP, being sent
+	sound    bool   // what is queued now is a datagram whose checksum was made
 	memory   memory
 }
 
 // packet is one IP packet on its way out.
 type packet struct {
-	iface int
-	hop   ip.Addr
-	data  []byte
-	at    int  // bytes of its payload that have left in fragments
-	last  bool // sent before the interface went down
-	// shared: the data is that of other packets, too.
-	shared bool
+	iface  int
+	hop    ip.Addr
+	data   []byte
+	at     int  // bytes of its payload that have left in fragments
+	last   bool // sent before the interface went down
+	shared bool // the data is that of other packets, too
+	sound  bool // the transport's checksum was made a moment ago
 }
 
 // maxQueuedBytes bounds what the stack itself queues: answers to pings, ICMP

@@ -33,7 +33,10 @@ func (s *Stack) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte)
 		return reason
 	}
 	s.ports.now = now
-	a := udp.Arrival{Src: h.Src, Dst: h.Dst, Iface: i, TTL: h.TTL, Foreign: s.foreign(i, h.Dst)}
+	a := udp.Arrival{
+		Src: h.Src, Dst: h.Dst, Iface: i, TTL: h.TTL, Foreign: s.foreign(i, h.Dst),
+		Checked: s.in.checked,
+	}
 	verdict := s.udp.Input(a, payload)
 	if verdict == udp.NoPort && s.catching.udp && !s.many(i, h.Dst) {
 		verdict = s.udp.Hold(a, payload, b)
@@ -185,10 +188,14 @@ func (s *Stack) sendUDP(now clock.Time, u *udp.Socket, to netip.AddrPort, payloa
 	}
 	header := udp.Header{SrcPort: u.Local().Port(), DstPort: to.Port()}
 	s.out.datagram = header.Append(s.out.datagram[:0], h.Src, h.Dst, payload)
+	s.out.sound = true
 	if many {
-		return s.sendMany(now, i, u, h, s.out.datagram)
+		err = s.sendMany(now, i, u, h, s.out.datagram)
+	} else {
+		err = s.send(now, h, s.out.datagram)
 	}
-	return s.send(now, h, s.out.datagram)
+	s.out.sound = false
+	return err
 }
 
 // tooLongFor reports whether a datagram does not fit a path's MTU; 0: any does.

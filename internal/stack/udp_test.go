@@ -186,7 +186,7 @@ func sends(tb testing.TB, n int) (once func()) {
 		}
 		room[0] = 10
 		s.Output(1, room, batch)
-		if len(batch.Trains()) != 1 || batch.Trains()[0].Bytes != n+28 {
+		if t := batch.Trains(); len(t) != 1 || t[0].Bytes != n+28 || !t[0].Checked {
 			tb.Fatal("not sent")
 		}
 		batch.Reset()

@@ -261,3 +261,25 @@ func TestReceivingAllocatesNothing(t *testing.T) {
 		h.Next()
 	}))
 }
+
+// A datagram of which the link knows that it is as it was sent is not summed again, and its
+// receiver is told.
+func TestACheckedDatagramIsNotVerified(t *testing.T) {
+	h := newHost(0)
+	s := bind(t, h, "0.0.0.0:53")
+	src, dst := hostA, hostB
+	b := udp.Header{SrcPort: 9, DstPort: 53}.Append(nil, src, dst, []byte("text"))
+	b[7] ^= 1
+	a := udp.Arrival{Src: src, Dst: dst}
+	require.Equal(t, udp.BadChecksum, h.Input(a, b))
+	a.Checked = true
+	require.Equal(t, udp.Delivered, h.Input(a, b))
+	b[7] ^= 1
+	a.Checked = false
+	require.Equal(t, udp.Delivered, h.Input(a, b))
+	for _, want := range []bool{true, false} {
+		r, ok := udp.Dequeue(s.Rx(), make([]byte, 10))
+		require.True(t, ok)
+		assert.Equal(t, want, r.Checked)
+	}
+}

@@ -11,7 +11,8 @@ import (
 // payload, and in all no less than minCharge, so that the buffer's size also
 // bounds how many tiny ones there are.
 const (
-	// Source address and port, destination address, payload length, interface, TTL.
+	// Source address and port, destination address, payload length, interface, TTL, and
+	// whether it was checked.
 	recordLen = 16
 	minCharge = 256
 )
@@ -32,6 +33,9 @@ func enqueue(r *buffer.Ring, from netip.AddrPort, a *Arrival, payload []byte) bo
 	binary.BigEndian.PutUint16(record[10:], uint16(len(payload)))
 	binary.BigEndian.PutUint16(record[12:], uint16(a.Iface))
 	record[14] = a.TTL
+	if a.Checked {
+		record[15] = 1
+	}
 	tail := r.Tail()
 	r.WriteAt(tail, record[:])
 	r.WriteAt(tail+recordLen, payload)
@@ -53,6 +57,8 @@ type Received struct {
 	// Iface is the interface that it came by, and TTL what was left of its time to live.
 	Iface int
 	TTL   uint8
+	// Checked: the link knows that the datagram is as it was sent.
+	Checked bool
 }
 
 // Dequeue takes the oldest datagram of a socket's ring and copies as much of
@@ -74,5 +80,6 @@ func Dequeue(r *buffer.Ring, p []byte) (Received, bool) {
 			binary.BigEndian.Uint16(record[4:])),
 		To: netip.AddrFrom4(Addr(record[6:10])), Len: n,
 		Iface: int(binary.BigEndian.Uint16(record[12:])), TTL: record[14],
+		Checked: record[15] == 1,
 	}, true
 }

@@ -14,6 +14,7 @@ import (
 // engine is an end of a flow of RDT.
 type engine interface {
 	Input(now clock.Time, b []byte)
+	InputSound(now clock.Time, b []byte)
 	Output(now clock.Time, b []byte) ([]byte, bool)
 	Deadline() clock.Time
 	Advance(now clock.Time)
@@ -35,7 +36,11 @@ type end struct {
 func (e *end) Turn(now clock.Time, s *sim.Socket) {
 	for r, ok := s.Receive(e.buf); ok; r, ok = s.Receive(e.buf) {
 		e.peer = r.From
-		e.Input(now, e.buf[:r.Len])
+		if r.Checked {
+			e.InputSound(now, e.buf[:r.Len])
+		} else {
+			e.Input(now, e.buf[:r.Len])
+		}
 	}
 	if e.Deadline().Due(now) {
 		e.Advance(now)
