@@ -105,13 +105,16 @@ func (j *Judged) Print(w io.Writer, failedOnly bool) error {
 		{head: head("got"), left: true},
 		{head: head("tolerance"), left: true},
 	}}
-	said := ""
+	var said, published, why string
 	for i := range j.Verdicts {
 		v := &j.Verdicts[i]
 		if v.Pass && failedOnly {
 			continue
 		}
 		what := unless(v.What() == said, v.What())
+		if what != "" {
+			published, why = "", ""
+		}
 		said = v.What()
 		verdict := "ok"
 		if !v.Pass {
@@ -119,12 +122,13 @@ func (j *Judged) Print(w io.Writer, failedOnly bool) error {
 		}
 		t.wrapped([]string{verdict}, wrap(what, whatWidth), wrap(v.Case(), caseWidth),
 			wrap(v.Expected(), expectedWidth), wrap(v.Got(), gotWidth), []string{v.Tolerance()})
-		if v.Published != "" && what != "" {
+		if v.Published != "" && v.Published != published {
 			t.wrapped(nil, wrap("published: "+v.Published, whatWidth), nil, nil, nil, nil)
 		}
-		if v.Why != "" && what != "" {
+		if v.Why != "" && v.Why != why {
 			t.wrapped(nil, wrap(v.Why, whatWidth), nil, nil, nil, nil)
 		}
+		published, why = v.Published, v.Why
 	}
 	t.columns = slices.DeleteFunc(t.columns, func(c column) bool {
 		return !slices.ContainsFunc(c.cells, func(text string) bool { return text != "" })

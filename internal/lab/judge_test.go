@@ -50,3 +50,23 @@ expect:
 	_, err = r.Judge(nil)
 	require.ErrorIs(t, err, lab.ErrIncomplete)
 }
+
+// What a paper says stands beside each row of which it says something else, and why once.
+func TestPublishedIsPrinted(t *testing.T) {
+	folder := t.TempDir()
+	write(t, folder, map[string]string{
+		"up.trace": "1\n2\n", "short.yaml": short + `sweep: {flows.0.cc: [reno, cubic]}
+expect:
+  - {about: used, where: {cc: reno}, value: utilisation, below: 2, published: "0.3", why: guessed}
+  - {about: used, where: {cc: cubic}, value: utilisation, below: 2, published: "0.4", why: guessed}
+`,
+	})
+	j, err := lab.Judge(t.Context(), load(t, filepath.Join(folder, "short.yaml")), lab.Options{})
+	require.NoError(t, err)
+	var out strings.Builder
+	require.NoError(t, j.Print(&out, false))
+	assert.Equal(t, 1, strings.Count(out.String(), "published: 0.3\n"))
+	assert.Equal(t, 1, strings.Count(out.String(), "published: 0.4\n"))
+	assert.Equal(t, 1, strings.Count(out.String(), "guessed\n"))
+	assert.Equal(t, 1, strings.Count(out.String(), "used"))
+}
