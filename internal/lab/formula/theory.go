@@ -9,6 +9,10 @@ const (
 	renoBeta  = 0.5
 )
 
+// randomConstant is the mean over time of a window w, in units of 1/√p, that grows by 1/w with each
+// packet and is halved with probability p.
+const randomConstant = 1.3098
+
 // theory is what papers and RFCs say that a number should be. Windows are in segments, shares
 // and probabilities from 0 to 1.
 var theory = map[string]function{
@@ -29,6 +33,13 @@ var theory = map[string]function{
 		about:  "mean window of Reno when every 1/p-th packet is lost: 1.2247/√p",
 		source: "Mathis, Semke, Mahdavi, Ott 1997",
 		value:  func(x []float64) float64 { return math.Sqrt(1.5 / x[0]) },
+	},
+	"random_window": {
+		params: []param{{"p", Pure, must}}, of: Packets,
+		about: "as mathis, when each packet is lost with probability p whatever became of " +
+			"others: 1.31/√p",
+		source: "the mean over time of a sawtooth whose losses are independent",
+		value:  func(x []float64) float64 { return randomConstant / math.Sqrt(x[0]) },
 	},
 	"reno_window": {
 		params: []param{{"p", Pure, must}}, of: Packets,
@@ -164,6 +175,12 @@ var theory = map[string]function{
 		source: "RFC 8289 §5.3",
 		value:  codelDrop,
 	},
+	"codel_drops": {
+		params: []param{{"t", Seconds, must}, {"interval", Seconds, .1}}, of: Packets,
+		about:  "how many packets CoDel drops in a time from the first drop on, while nothing helps",
+		source: "RFC 8289 §5.3",
+		value:  codelDrops,
+	},
 }
 
 // sawtooth is the mean of what a window delivers that grows by one a round trip until it
@@ -206,4 +223,17 @@ func codelDrop(x []float64) float64 {
 		sum += 2 * (math.Sqrt(n) - math.Sqrt(exact))
 	}
 	return sum * x[1]
+}
+
+// codelDrops counts the drops until a time after the first: the n-th comes 1/√n of an interval
+// after the one before it.
+func codelDrops(x []float64) float64 {
+	const most = 1e7
+	n := 1.0
+	for at := 0.0; n < most; n++ {
+		if at += x[1] / math.Sqrt(n); !(at <= x[0]) {
+			break
+		}
+	}
+	return n
 }

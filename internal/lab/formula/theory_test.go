@@ -1,6 +1,8 @@
 package formula_test
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -67,6 +69,11 @@ func TestTheory(t *testing.T) {
 		{"codel_drop(2)", .1, 1e-9},
 		{"codel_drop(4)", .1 + .0707107 + .0577350, 1e-6},
 		{"codel_drop(1000000)", 199.85, .01},
+		{"codel_drops(0s)", 1, 0},
+		{"codel_drops(99ms)", 1, 0},
+		{"codel_drops(101ms)", 2, 0},
+		{"codel_drops(229ms)", 4, 0}, // 100 + 70.7 + 57.7
+		{"random_window(1%)", 13.098, .001},
 	} {
 		e, err := formula.Compile(tt.text, &formula.Scope{})
 		require.NoError(t, err, tt.text)
@@ -74,6 +81,25 @@ func TestTheory(t *testing.T) {
 		require.NoError(t, err, tt.text)
 		assert.InDelta(t, tt.want, got, tt.delta, tt.text)
 	}
+}
+
+// With independent losses a window that grows by 1/w a packet and is halved has, in units of 1/√p,
+// x = w²/2 that grows by an exponential draw and falls to a quarter. Its mean over time is that of
+// 1/w over packets, inverted: 1.31, where periodic losses have 1.22.
+func TestRandomWindow(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	x, packets, inverse := 1.0, 0.0, 0.0
+	for range 2_000_000 {
+		d := r.ExpFloat64()
+		inverse += math.Sqrt(2*(x+d)) - math.Sqrt(2*x) // the integral of 1/√(2x)
+		packets += d
+		x = (x + d) / 4
+	}
+	e, err := formula.Compile("random_window(1%) / 10", &formula.Scope{})
+	require.NoError(t, err)
+	got, err := e.Eval(nil)
+	require.NoError(t, err)
+	assert.InDelta(t, packets/inverse, got, .002)
 }
 
 // Whoever asks what there is finds for all theory who says so.
