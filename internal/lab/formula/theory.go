@@ -177,7 +177,8 @@ var theory = map[string]function{
 	},
 	"codel_drops": {
 		params: []param{{"t", Seconds, must}, {"interval", Seconds, .1}}, of: Packets,
-		about:  "how many packets CoDel drops in a time from the first drop on, while nothing helps",
+		about: "how many packets CoDel drops in a time from the first drop on, while nothing " +
+			"helps",
 		source: "RFC 8289 §5.3",
 		value:  codelDrops,
 	},
