@@ -16,7 +16,7 @@ import (
 const moment = `name: moment
 duration: 2s
 path: {down: {delay: 10ms, rate: 10Mbit/s, queue: 1bdp, loss: 1%}, up: {delay: 10ms}}
-flows: [{name: file, cc: cubic, size: 400kB}, {name: bulk, cc: reno, start: 200ms}]
+flows: [{name: file, cc: cubic, size: 100kB}, {name: bulk, cc: reno, start: 200ms}]
 expect: [utilisation > 0.1]
 `
 
@@ -46,7 +46,7 @@ func TestRealBesideVirtual(t *testing.T) {
 	said, status := node("lab", "run", file, "--real", "-o", dir)
 	require.Zero(t, status, said)
 	assert.Contains(t, said, "1 run in real time, one after the other: up to 3.0 s")
-	assert.Regexp(t, `real time (kept time|could not keep time): packets left up to `, said)
+	assert.Regexp(t, `real time: (kept time|could not keep time): packets left up to `, said)
 	assert.Contains(t, said, "of real time")
 
 	rows, err := csv.NewReader(strings.NewReader(
@@ -61,9 +61,11 @@ func TestRealBesideVirtual(t *testing.T) {
 		clock, live := row[at["clock"]], i >= 3
 		assert.Equal(t, live, strings.HasPrefix(clock, "real"), clock)
 		assert.Equal(t, live, row[at["hash"]] == "0000000000000000")
-		assert.Equal(t, "true", row[at["finished"]], row[at["note"]])
-		if row[at["flow"]] == "file" {
-			assert.Equal(t, "400000", row[at["delivered"]])
+		if row[at["finished"]] != "true" { // a machine may be that busy
+			assert.True(t, live)
+			assert.Contains(t, row[at["note"]], "out of time: ")
+		} else if row[at["flow"]] == "file" {
+			assert.Equal(t, "100000", row[at["delivered"]])
 		}
 		assert.Equal(t, live && row[at["flow"]] == "", row[at["late_limit"]] != "")
 	}
@@ -75,7 +77,7 @@ func TestRealBesideVirtual(t *testing.T) {
 	page := strings.Join(linesOf(t, dir, "report.html"), "\n")
 	assert.Contains(t, page, "Real time beside virtual time")
 	assert.Contains(t, page, "those in real time have none")
-	assert.Contains(t, page, "real time ")
+	assert.Contains(t, page, "real time: ")
 	assert.FileExists(t, filepath.Join(dir, "plots", "0-beside-cwnd.svg"))
 
 	said, status = node("lab", "run", dir)

@@ -14,3 +14,12 @@ func settingsText(set []plan.Setting) string {
 	}
 	return strings.Join(parts, " ")
 }
+
+// settingsOf is that of a cell, with its clock where there are several.
+func (r *Results) settingsOf(cell int) string {
+	text := settingsText(r.Cells[cell].Set)
+	if r.Real {
+		text = strings.TrimSpace(text + " time=" + r.clockName(cell))
+	}
+	return text
+}

@@ -18,6 +18,9 @@ type Report struct {
 type ReportCell struct {
 	Cell  int               `json:"cell"`
 	Set   map[string]string `json:"set,omitempty"`
+	// Real says that its runs were in real time, and Timing how these kept time.
+	Real   bool   `json:"real,omitempty"`
+	Timing string `json:"timing,omitempty"`
 	Flows []ReportPart      `json:"flows"`
 	Whole ReportPart        `json:"whole"`
 }
@@ -53,7 +56,10 @@ func (r *Results) Report() *Report {
 	var cell *ReportCell
 	for _, g := range r.Groups() {
 		if cell == nil {
-			cell = &ReportCell{Cell: g.Cell, Set: map[string]string{}, Flows: []ReportPart{}}
+			cell = &ReportCell{
+				Cell: g.Cell, Set: map[string]string{}, Flows: []ReportPart{},
+				Real: r.Real && isReal(g.Cell), Timing: r.timing(g.Cell),
+			}
 			for _, s := range r.Cells[g.Cell].Set {
 				cell.Set[s.Key] = s.Value
 			}

@@ -163,7 +163,7 @@ func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
 
 // besideTable is the same table for the report.
 func (r *Results) besideTable() *figure.Plain {
-	list := ofInterest(r.Beside(), nil)
+	list := ofInterest(r.Beside(), besides)
 	if !r.Real || len(list) == 0 {
 		return nil
 	}
@@ -231,36 +231,44 @@ func (r *Results) clockName(cell int) string {
 // Timings says of each cell of real time how its runs kept time, and whether all did.
 func (r *Results) Timings() (lines []string, kept bool) {
 	kept = true
-	if !r.Real {
-		return nil, true
-	}
 	for i := range r.Cells {
-		runs := r.runsOf(i)
-		if !isReal(i) || len(runs) == 0 {
+		text := r.timing(i)
+		if text == "" {
 			continue
 		}
-		var worst *realtime.Timing
-		in := 0
-		for _, t := range runs {
-			one := realtime.TimingOf(t.Whole)
-			if one.Kept() {
-				in++
-			}
-			if worst == nil || one.WorseThan(worst) {
-				worst = one
-			}
+		for _, t := range r.runsOf(i) {
+			kept = kept && t.Clock != result.LateTime
 		}
-		kept = kept && in == len(runs)
 		line := "real time"
-		if text := r.cellText(i); text != "" {
-			line += ", " + text
+		if cell := r.cellText(i); cell != "" {
+			line += ", " + cell
 		}
-		if len(runs) > 1 {
-			line += fmt.Sprintf(", %d of %d runs kept time, the worst", in, len(runs))
-		}
-		lines = append(lines, line+" "+worst.String())
+		lines = append(lines, line+": "+text)
 	}
 	return lines, kept
+}
+
+// timing says how the runs of a cell kept time; empty: it is of virtual time.
+func (r *Results) timing(cell int) string {
+	runs := r.runsOf(cell)
+	if !r.Real || !isReal(cell) || len(runs) == 0 {
+		return ""
+	}
+	var worst *realtime.Timing
+	in := 0
+	for _, t := range runs {
+		one := realtime.TimingOf(t.Whole)
+		if t.Clock == result.RealTime {
+			in++
+		}
+		if worst == nil || one.WorseThan(worst) {
+			worst = one
+		}
+	}
+	if len(runs) == 1 {
+		return worst.String()
+	}
+	return fmt.Sprintf("%d of %d runs kept time; the worst %s", in, len(runs), worst)
 }
 
 // Beside compares what each cell came to in virtual time with what it came to in real time.

@@ -18,7 +18,7 @@ const summaryHeader = "cell,settings,flow,label,metric,unit,n,finished,measured,
 func (r *Results) summaryFile() []byte {
 	text := []byte(summaryHeader)
 	for _, g := range r.Groups() {
-		settings := settingsText(r.Cells[g.Cell].Set)
+		settings := r.settingsOf(g.Cell)
 		for _, d := range result.Catalog() {
 			n, ok := g.Numbers[d.Name]
 			if !ok {

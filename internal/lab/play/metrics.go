@@ -104,7 +104,7 @@ func (f *flow) outcome() (bool, string) {
 	switch {
 	case f.damaged != "":
 		return false, f.damaged
-	case f.completed != clock.Never || f.err == nil && f.App.Size == 0:
+	case f.completed != clock.Never || f.App.Size == 0 && (f.err == nil || f.stopped):
 		return true, ""
 	case f.begun == clock.Never:
 		return false, "it did not begin in time"

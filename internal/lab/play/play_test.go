@@ -252,6 +252,9 @@ func TestWhatIsUnfinishedSaysWhy(t *testing.T) {
 	late.App.Size, late.Start = 1000, 2*time.Second
 	got = mustRun(t, c, 0)
 	assert.Regexp(t, `^stopped: \d+ of 10000000 bytes`, got.Flows[0].Note)
+	c.Flows[0].App.Size = 0
+	got = mustRun(t, c, 0)
+	assert.True(t, got.Finished, "what has no end has come to it: %s", got.Note)
 	assert.True(t, got.Flows[1].Finished)
 	assert.NotContains(t, got.Flows[0].Values, result.Completion)
 

@@ -54,7 +54,7 @@ func startChild(
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	c.in, c.speaks = in, json.NewEncoder(in)
-	if err := c.process.Start(); err != nil {
+	if err := withPriority(c.process.Start); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	go c.listen(ctx, out)

@@ -132,6 +132,9 @@ func (r *run) play(ctx context.Context) error {
 		}
 		return true
 	})
+	if errors.Is(err, errLate) {
+		return fmt.Errorf("%s does not say what it has come to: %w", r.silent(), err)
+	}
 	if err != nil {
 		return err
 	}
@@ -139,6 +142,16 @@ func (r *run) play(ctx context.Context) error {
 		return fmt.Errorf("the process in the middle ended: %w", errors.Join(r.deaths...))
 	}
 	return nil
+}
+
+// silent is the first process that has not said what it has come to.
+func (r *run) silent() string {
+	for i, one := range r.reports {
+		if one.Done == nil && !one.gone {
+			return r.children[i].name
+		}
+	}
+	return "nobody"
 }
 
 // tell tells all processes.

@@ -180,6 +180,9 @@ func (e *End) drops() (n uint64) {
 
 // report says what the end has come to. The node is closed.
 func (e *End) report() {
+	if stop := seconds(e.Stop); e.until == 0 && stop > 0 && e.Now() > stop {
+		e.until = stop
+	}
 	d := Done{
 		Values: e.values, Objects: e.list, Late: e.late, Dropped: e.dropped,
 		Until: e.until.Seconds(),
