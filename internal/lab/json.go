@@ -16,13 +16,13 @@ type Report struct {
 
 // ReportCell is what one cell came to.
 type ReportCell struct {
-	Cell  int               `json:"cell"`
-	Set   map[string]string `json:"set,omitempty"`
+	Cell int               `json:"cell"`
+	Set  map[string]string `json:"set,omitempty"`
 	// Real says that its runs were in real time, and Timing how these kept time.
-	Real   bool   `json:"real,omitempty"`
-	Timing string `json:"timing,omitempty"`
-	Flows []ReportPart      `json:"flows"`
-	Whole ReportPart        `json:"whole"`
+	Real   bool         `json:"real,omitempty"`
+	Timing string       `json:"timing,omitempty"`
+	Flows  []ReportPart `json:"flows"`
+	Whole  ReportPart   `json:"whole"`
 }
 
 // ReportPart is a flow of a cell, or the whole of it.
