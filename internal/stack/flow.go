@@ -85,7 +85,8 @@ func (s *Stack) follow(now clock.Time, i int, data []byte, n int) bool {
 // a frame has together is given the capacity to be joined.
 func (r *run) takes(f *flow, b []byte, sound bool) bool {
 	end := len(r.data)
-	if r.iface != f.out || r.hop != f.hop || r.sound != sound || len(b) > r.size || end%r.size != 0 || end+len(b) > cap(r.data) {
+	if r.iface != f.out || r.hop != f.hop || r.sound != sound ||
+		len(b) > r.size || end%r.size != 0 || end+len(b) > cap(r.data) {
 		return false
 	}
 	if longer := r.data[:end+len(b)]; &longer[end] == &b[0] {

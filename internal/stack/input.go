@@ -14,6 +14,8 @@ package stack
 //	node Conn.Read   the application
 
 import (
+	"slices"
+
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/ip"
@@ -43,7 +45,7 @@ func (s *Stack) InputPackets(now clock.Time, iface int, checked bool, packets []
 	s.in.checked = checked
 	for _, p := range packets {
 		if !s.follow(now, iface, p, len(p)) {
-			s.receive(now, iface, p[:len(p):len(p)])
+			s.receive(now, iface, slices.Clip(p))
 		}
 	}
 	s.in.checked = false
