@@ -64,9 +64,6 @@ func (c *Conn) setMTU(mtu int) {
 	c.refit()
 }
 
-// refit makes segments fit the path, the peer and the user's wish.
-func (c *Conn) refit() { c.snd.mss = c.mssFor(c.path.MTU) }
-
 // mssFor returns the payload of a full segment on a path of that MTU.
 func (c *Conn) mssFor(mtu int) int {
 	// RFC 9293 §3.7.1 says 536 when the peer sends no MSS option. The links here are the
@@ -131,10 +128,10 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 // §6.2), until that is too long ago.
 func (c *Conn) narrow(now clock.Time, mtu int) {
 	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu)
+	c.resendLarge(c.mssFor(mtu))
 	c.setMTU(mtu)
 	c.pmtu.acked = min(c.pmtu.acked, c.snd.mss)
 	c.pmtu.search = search{next: now.Add(mtuAge)}
-	c.resendLarge()
 }
 
 // mtuTimeout is called at a retransmission time-out, before anything is sent
@@ -151,12 +148,12 @@ func (c *Conn) mtuTimeout(now clock.Time) {
 	c.suspectBlackHole(now)
 }
 
-// resendLarge sends again, in smaller segments, what cannot have passed a path
-// that has turned out narrower. It says nothing about congestion (RFC 1191 §6.4).
-func (c *Conn) resendLarge() {
+// resendLarge has sent again what cannot have passed a path that has turned out to
+// carry only mss bytes of text. It says nothing about congestion (RFC 1191 §6.4).
+func (c *Conn) resendLarge(mss int) {
 	q := &c.sent
 	for id := q.first; id != q.next; id++ {
-		if rec := q.at(id); rec.place == inFlight && rec.text() > c.snd.mss {
+		if rec := q.at(id); rec.place == inFlight && rec.text() > mss {
 			q.move(id, rec, lost)
 		}
 	}
