@@ -71,6 +71,8 @@ func detectSelective(c *Conn, now clock.Time, r *round) {
 // spareSelective is rules 3 and 4 of NextSeg, RFC 6675 §4: first what may be a
 // hole although too little is sacked above it to say so, then, once in a
 // recovery, the end of the flight, which nothing would report if it were lost.
+// The RFC says the highest segment that is not sacked; where that lies below
+// others, recovery has just sent it again, and would send it twice at once.
 func spareSelective(c *Conn) (uint32, bool) {
 	q, b := &c.sent, &c.board
 	b.follow(q)

@@ -88,6 +88,10 @@ func (c *Conn) takeBack(now clock.Time) {
 	if u.timeout {
 		c.stats.backoff = 0
 		c.rtt.adapt(u.srtt, u.rttvar)
+	} else {
+		// What was sent again had been overtaken. RFC 8985 §6.2 step 3 sees that only where the
+		// original arrives before it was sent again, and without it step 4 knows no window.
+		c.rack.reordering = true
 	}
 	if c.rec.kind == restarting {
 		c.sent.restore()
