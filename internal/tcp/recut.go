@@ -52,7 +52,9 @@ func (q *sentQueue) recut(mss int) (move func(id uint32) uint32) {
 			id = old.at(id).next
 		}
 	}
-	return func(id uint32) uint32 { return old.first + starts[min(id-old.first, uint32(old.len()))] }
+	return func(id uint32) uint32 {
+		return old.first + starts[min(id-old.first, uint32(old.len()))]
+	}
 }
 
 // pieces returns how many records of mss bytes of text a record becomes.
