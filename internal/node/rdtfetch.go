@@ -29,8 +29,10 @@ var errRDTDigest = fmt.Errorf("%w: its SHA-256 is not the one in the listing", r
 // RDTFetch is what to take from a server, and who wants it.
 type RDTFetch struct {
 	From   netip.AddrPort // as far as they are given, the address and port to ask from
-	Config RDTConfig      // of it Checksum and Patience
+	Config RDTConfig      // of it Checksum, InOrder and Patience
 	Names  []string       // in the order in which they are to leave; empty: all
+	// Known is the server's listing, if it need not be asked for; nil: it need.
+	Known *rdt.Listing
 	// Each is called with every object as it ends, in the order in which they do. Its error ends
 	// the fetch. Nil: nobody wants them.
 	Each func(*RDTResult) error
@@ -74,11 +76,21 @@ func (n *Node) FetchRDT(
 	ctx context.Context, to netip.AddrPort, what RDTFetch,
 ) (RDTFetched, error) {
 	f := n.newRDTFetch(to, what)
-	list, err := f.list(ctx)
-	if err == nil {
-		err = f.fetch(ctx, &list)
+	if what.Known == nil {
+		list, err := f.list(ctx)
+		if err != nil {
+			return f.over(err)
+		}
+		f.Known = &list
 	}
-	f.result.Took = n.now().Sub(f.began)
+	return f.over(f.fetch(ctx, f.Known))
+}
+
+// over is the end of a fetch.
+func (f *rdtFetch) over(err error) (RDTFetched, error) {
+	if f.began != clock.Never {
+		f.result.Took = f.node.now().Sub(f.began)
+	}
 	return f.result, f.opError(err)
 }
 
@@ -99,7 +111,8 @@ func (n *Node) newRDTFetch(to netip.AddrPort, what RDTFetch) *rdtFetch {
 		patience = rdtPatience
 	}
 	f.Config = RDTConfig{
-		Checksum: what.Config.Checksum, Timeout: rdtRequest, Linger: rdtLinger, Patience: patience,
+		Checksum: what.Config.Checksum, InOrder: what.Config.InOrder, Timeout: rdtRequest,
+		Linger: rdtLinger, Patience: patience,
 	}
 	return f
 }

@@ -68,7 +68,7 @@ var flowKeys = []key[flowOf]{
 }
 
 // protocolNames are what flows may speak.
-var protocolNames = []string{string(TCP), string(RCP), string(RDT), string(Notebook)}
+var protocolNames = []string{string(TCP), string(RCP), string(RDT), string(Notebook), string(QUIC)}
 
 // flows reads all of them.
 func (d *decoder) flows(root *node, x *draft) {
@@ -109,9 +109,8 @@ func (d *decoder) flow(n *node) flowOf {
 	switch f.Protocol {
 	case TCP:
 		d.finishTCP(&f)
-	case RCP, RDT, Notebook:
+	case RCP, RDT, Notebook, QUIC:
 		d.finishDocument(&f)
-	case QUIC:
 	}
 	last := f.Start + time.Duration(f.count-1)*f.interval
 	switch stop := n.get("stop"); {

@@ -29,6 +29,7 @@ var protocolTables = map[Protocol][]key[flowOf]{
 	RCP:      slices.Concat(flowKeys, []key[flowOf]{echoKey, burstKey, rcpKey}),
 	RDT:      slices.Concat(flowKeys, []key[flowOf]{objectsKey, rdtKey}),
 	Notebook: slices.Concat(flowKeys, []key[flowOf]{notebookKey}),
+	QUIC:     slices.Concat(flowKeys, []key[flowOf]{objectsKey}),
 }
 
 // What founding document 000's client does, in the place of an application.
@@ -287,6 +288,11 @@ func (d *decoder) finishDocument(f *flowOf) {
 			s.Duration = f.Stop - f.Start
 		}
 		f.App.Notebook = &s
-	case TCP, QUIC:
+	case QUIC:
+		if f.App.Objects == nil {
+			f.App.Objects = &objects.Config{}
+		}
+		f.App.Objects.Arm = objects.Parallel // a stream for each
+	case TCP:
 	}
 }

@@ -122,9 +122,15 @@ func (f fetch) report(v result.Values) (finished bool, failure string) {
 	v[result.Damaged] = float64(r.Damaged)
 	v[result.ObjectsDone] = float64(r.Complete)
 	took(v, r.Took, r.Bytes, r.Finished)
+	ObjectValues(v, r.Objects)
+	return r.Finished, r.Failure
+}
+
+// ObjectValues fills in when objects were there.
+func ObjectValues(v result.Values, list []objects.Object) {
 	var all, small, large gauge.Histogram
-	for i := range r.Objects {
-		o := &r.Objects[i]
+	for i := range list {
+		o := &list[i]
 		if !o.Complete {
 			continue
 		}
@@ -150,7 +156,6 @@ func (f fetch) report(v result.Values) (finished bool, failure string) {
 			}
 		}
 	}
-	return r.Finished, r.Failure
 }
 
 // objects are those that were fetched, for a record.

@@ -12,7 +12,7 @@ func Label(f *plan.Flow) string {
 		return fenceLabel(app.Echo.RCP.Window)
 	case app.Burst != nil:
 		return fenceLabel(app.Burst.RCP.Window)
-	case app.Objects != nil:
+	case app.Objects != nil && f.Protocol != plan.QUIC:
 		return app.Objects.Arm.String()
 	case app.Notebook != nil && app.Notebook.Fixed > 0:
 		return "notebook fixed"

@@ -9,6 +9,23 @@ import (
 // MaxFlows is how many flows are played in real time: each has two processes.
 const MaxFlows = 64
 
+// QUICProgram is what the program is called that speaks QUIC. It is of a module of its own: quic/.
+const QUICProgram = "node-quic"
+
+// VirtualToo says what of an experiment cannot be played in virtual time; nil: all of it can.
+func VirtualToo(x *plan.Experiment) *UnableError {
+	for i := range x.Flows {
+		if x.Flows[i].Protocol == plan.QUIC {
+			return &UnableError{
+				Flow: i, Key: "protocol",
+				What: "quic runs with --real only: it has goroutines, and a clock of its own",
+				Want: "--real, or protocol: rdt or tcp",
+			}
+		}
+	}
+	return nil
+}
+
 // UnableError says what of an experiment cannot be played in real time.
 type UnableError struct {
 	// Flow is whose fault it is, -1: the experiment's. Key is what of it.
@@ -43,14 +60,15 @@ func Able(x *plan.Experiment, programs map[plan.Protocol]string) *UnableError {
 			u.Want = "protocol: tcp, as the corrected presets have it, or no --real"
 		case f.Protocol == plan.QUIC:
 			u.Key, u.What = "protocol", "no program is known that speaks quic"
-			u.Want = "--end quic=PROGRAM"
+			u.Want = "`cd quic && go build -o ../bin/" + QUICProgram + " .`, which is found " +
+				"beside this program and on PATH, or --end quic=PROGRAM"
 		case app.Burst != nil:
 			u.Key = "burst"
 			u.What = "the burst is a thought experiment in rounds: it has no real time"
-		case app.Objects != nil:
-			u.Key = "objects"
-			u.What = "objects are not transferred in real time"
-		case f.Protocol != plan.TCP && f.Protocol != plan.RCP:
+		case app.Objects != nil && app.Objects.RDT.Push:
+			u.Key = "rdt"
+			u.What = "objects are not pushed in real time: nodes ask for them"
+		case f.Protocol != plan.TCP && f.Protocol != plan.RCP && f.Protocol != plan.RDT:
 			u.Key = "protocol"
 			u.What = fmt.Sprintf("nodes do not speak %s", f.Protocol)
 		default:

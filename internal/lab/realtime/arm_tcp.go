@@ -18,6 +18,9 @@ import (
 
 // tcpArm is both ends of a flow of TCP: one that sends, or one that is asked for what it sends.
 func tcpArm(ctx context.Context, e *End) error {
+	if e.Flow.App.Objects != nil {
+		return objectsArm(ctx, e)
+	}
 	c, err := e.connect(ctx)
 	if err != nil {
 		return err

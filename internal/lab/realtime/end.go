@@ -40,7 +40,7 @@ type End struct {
 
 // Arms are those that this package has, by protocol.
 func Arms() map[plan.Protocol]Arm {
-	return map[plan.Protocol]Arm{plan.TCP: tcpArm, plan.RCP: rcpArm}
+	return map[plan.Protocol]Arm{plan.TCP: tcpArm, plan.RCP: rcpArm, plan.RDT: rdtArm}
 }
 
 // Serve is the process of an end, which hears and says what this package describes: it finds its
@@ -177,7 +177,10 @@ const patience = 5 * time.Second
 
 // Dials reports whether this end calls the other: the sender of data does, unless it is asked for
 // it.
-func (e *End) Dials() bool { return (e.Role == Sender) == (e.Flow.App.Requests == 0) }
+func (e *End) Dials() bool {
+	asked := e.Flow.App.Requests > 0 || e.Flow.App.Objects != nil
+	return (e.Role == Sender) != asked
+}
 
 // There is where the end that does not dial listens.
 func (e *End) There() netip.AddrPort {

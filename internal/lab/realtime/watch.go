@@ -3,6 +3,7 @@ package realtime
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -212,6 +213,7 @@ func (e *End) report() {
 
 func (e *End) reportSender(over time.Duration, v result.Values) {
 	until := e.instant(over)
+	defer maps.Copy(v, maps.Clone(v)) // what the arm has set stays
 	e.countTCP()
 	if e.last.Time == 0 {
 		return // nobody was looked at

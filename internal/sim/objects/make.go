@@ -65,3 +65,23 @@ func order(cfg *Config, items []item) []int {
 	}
 	return seq
 }
+
+// Item is an object at the server, for those who transfer it by other means.
+type Item struct {
+	Name string
+	Data []byte
+}
+
+// Items makes the objects that cfg asks for, in the document's order, and says in which order
+// they are to be sent, by their numbers. Errors: ErrConfig.
+func Items(cfg Config, r *rand.Rand) (items []Item, sequence []int, err error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, nil, err
+	}
+	made := makeItems(&cfg, r)
+	for i := range made {
+		items = append(items, Item{made[i].name, made[i].data})
+	}
+	return items, order(&cfg, made), nil
+}

@@ -1,0 +1,98 @@
+package realtime
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/tidepool-net/tidepool/internal/lab/play"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/sim/objects"
+)
+
+// Goods are the objects of a flow, which both ends make from the same seed: one to send them, the
+// other to compare every byte.
+type Goods struct {
+	Items []objects.Item
+	Order []int // in which they are to be sent, or asked for, by their numbers
+
+	end  *End
+	mu   sync.Mutex
+	list []objects.Object
+	left int
+	bad  string
+}
+
+// Goods makes the objects of a flow that has some.
+func (e *End) Goods() (*Goods, error) {
+	r := rand.New(rand.NewPCG(e.Seed, uint64(e.Start.Flow)))
+	items, order, err := objects.Items(*e.Flow.App.Objects, r)
+	if err != nil {
+		return nil, err
+	}
+	g := &Goods{Items: items, Order: order, end: e, left: len(items)}
+	for i := range items {
+		g.list = append(g.list, objects.Object{Name: items[i].Name, Size: len(items[i].Data)})
+	}
+	return g, nil
+}
+
+// Got takes note of bytes of an object, which is then whole up to at+len(p): the next ones are
+// those behind. It reports whether they are what the object has there.
+func (g *Goods) Got(i, at int, p []byte) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	o, item := &g.list[i], &g.Items[i]
+	if o.Complete || at+len(p) > len(item.Data) || !bytes.Equal(item.Data[at:at+len(p)], p) {
+		if g.bad == "" {
+			g.bad = o.Name + " is not what it was"
+		}
+		return false
+	}
+	now := g.end.Now() - seconds(g.end.Begin)
+	if at == 0 {
+		o.Began = now
+	}
+	g.end.Count(len(p))
+	if at+len(p) == len(item.Data) {
+		o.Complete, o.Verified, o.Done = true, true, now
+		if g.left--; g.left == 0 {
+			g.end.Complete()
+		}
+	}
+	return true
+}
+
+// Report says what has come of them, at the end that has them now. Err is why no more have come.
+func (g *Goods) Report(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	whole := len(g.list) - g.left
+	begin := seconds(g.end.Begin)
+	for i := range g.list {
+		o := &g.list[i]
+		row := result.Object{Name: o.Name, Size: o.Size, Start: begin + o.Began, Done: o.Complete}
+		if o.Complete {
+			row.End = begin + o.Done
+		}
+		g.end.Object(row)
+	}
+	g.end.Set(result.ObjectsDone, float64(whole))
+	play.ObjectValues(g.end.values, g.list)
+	switch {
+	case g.left == 0:
+		g.end.Finish(true, "")
+		return
+	case g.bad != "":
+	case err != nil:
+		g.bad = err.Error()
+	default:
+		g.bad = "out of time"
+	}
+	g.end.Finish(false, fmt.Sprintf("%s: %d of %d objects", g.bad, whole, len(g.list)))
+}
+
+// sum is the digest of an object, as RDT's listings have it.
+func (g *Goods) sum(i int) [32]byte { return sha256.Sum256(g.Items[i].Data) }
