@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,10 +43,27 @@ func (r *realFlags) request(q *lab.Request, trials int) error {
 		End: []string{self, "lab", endWord}, Middle: []string{self, "lab", middleWord},
 		Programs: map[plan.Protocol]string{}, Printed: q.Printed,
 	}
+	if program := quicProgram(self); program != "" {
+		q.Processes.Programs[plan.QUIC] = program
+	}
 	for protocol, program := range r.ends {
 		q.Processes.Programs[plan.Protocol(protocol)] = program
 	}
 	return nil
+}
+
+// quicProgram finds the program that speaks QUIC: beside this one, or on PATH; empty: it is not
+// there.
+func quicProgram(self string) string {
+	beside, err := exec.LookPath(filepath.Join(filepath.Dir(self), realtime.QUICProgram))
+	if err == nil {
+		return beside
+	}
+	found, err := exec.LookPath(realtime.QUICProgram)
+	if err != nil {
+		return ""
+	}
+	return found
 }
 
 // begin says how long runs in real time will take. The error is of what takes too long.

@@ -99,6 +99,8 @@ func Load(q Request) (*Study, error) {
 		if err := s.addReal(&q, f); err != nil {
 			return nil, err
 		}
+	} else if err := s.onlyVirtual(f); err != nil {
+		return nil, err
 	}
 	s.Mark = markOf(s.Plan, q.Version)
 	return s, nil

@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -135,6 +136,7 @@ func TestExperimentsThatAreNone(t *testing.T) {
 	folder := t.TempDir()
 	write(t, folder, map[string]string{
 		"short.yaml": short, "bad.yaml": "durration: 1s\n", "d/x": "",
+		"quic.yaml": "name: q\npath: {down: {delay: 1ms}}\nduration: 1s\nflows:\n  - {cc: reno}\n  - {protocol: quic}\n",
 	})
 	for _, tt := range []struct {
 		name string
@@ -146,11 +148,17 @@ func TestExperimentsThatAreNone(t *testing.T) {
 		{filepath.Join(folder, "d"), lab.ErrUsage, "a folder without results"},
 		{filepath.Join(folder, "short.yaml"), nil, "up.trace: no such file"},
 		{filepath.Join(folder, "bad.yaml"), nil, `bad.yaml:1:1: "durration"`},
+		{
+			filepath.Join(folder, "quic.yaml"), lab.ErrRealOnly,
+			"quic.yaml:6:16: quic runs with --real only",
+		},
 	} {
 		_, err := lab.Load(lab.Request{Experiment: tt.name})
 		require.ErrorContains(t, err, tt.has)
 		if tt.is != nil {
 			require.ErrorIs(t, err, tt.is)
+		}
+		if tt.is != nil && !errors.Is(tt.is, lab.ErrRealOnly) {
 			continue
 		}
 		var mistakes plan.Errors

@@ -24,6 +24,9 @@ func (s *Study) addReal(q *Request, f *plan.File) error {
 		}
 		c.Index = 2 * i
 		live := c
+		if realtime.VirtualToo(&c.Experiment) != nil {
+			c.Trials = 0
+		}
 		live.Index++
 		live.Trials = max(1, q.RealTrials)
 		both = append(both, c, live)
@@ -45,6 +48,25 @@ func (s *Study) addReal(q *Request, f *plan.File) error {
 	}
 	return nil
 }
+
+// onlyVirtual says what of a study cannot be played without --real.
+func (s *Study) onlyVirtual(f *plan.File) error {
+	for i := range s.Cells {
+		if err := realtime.VirtualToo(&s.Cells[i].Experiment); err != nil {
+			return &realOnlyError{f.Mistake(&s.Cells[i], err.Flow, err.Key, err.What, err.Want)}
+		}
+	}
+	return nil
+}
+
+// ErrRealOnly is wrapped by the mistake of an experiment that is played in real time alone.
+var ErrRealOnly = errors.New("is played in real time only")
+
+// realOnlyError is such a mistake.
+type realOnlyError struct{ error }
+
+// Unwrap implements errors.Is and errors.As.
+func (r *realOnlyError) Unwrap() []error { return []error{r.error, ErrRealOnly} }
 
 // hasReal reports whether a directory has results of real time; empty: there is no directory.
 func hasReal(dir string) bool {
