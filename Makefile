@@ -4,7 +4,7 @@
 GO ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint vet tidy check fuzz sim interop bench bench-quick bench-conns \
+.PHONY: help build quic test race lint vet tidy check fuzz sim interop bench bench-quick bench-conns \
 	bench-profile microbench golden rfcs lab cover clean FORCE
 
 help: ## print this list
@@ -12,6 +12,9 @@ help: ## print this list
 
 build: ## build bin/node
 	$(GO) build -trimpath -o bin/node ./cmd/node
+
+quic: ## build bin/node-quic, which `node lab run --real` has speak QUIC
+	cd quic && $(GO) build -trimpath -o ../bin/node-quic .
 
 test: ## run every test (the README's command)
 	$(GO) test ./...

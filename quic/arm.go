@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/netip"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/tidepool-net/tidepool/internal/lab/realtime"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// arm is both ends of a flow.
+func arm(ctx context.Context, e *realtime.End) error {
+	g, err := e.Goods()
+	if err != nil {
+		return err
+	}
+	cfg, err := config(e.MTU)
+	if err != nil {
+		return err
+	}
+	on := netip.AddrPortFrom(e.Host, 0)
+	if e.Role == realtime.Sender {
+		on = e.There()
+	}
+	pc, err := e.Node.ListenPacket(on)
+	if err != nil {
+		return err
+	}
+	defer pc.Close()
+	if err := pc.SetReadBuffer(readerBuffer); err != nil {
+		return err
+	}
+	if e.Role == realtime.Sender {
+		var data [][]byte
+		for i := range g.Items {
+			data = append(data, g.Items[i].Data)
+		}
+		stats, err := give(ctx, pc, cfg, data, e.Ready)
+		report(e, &stats)
+		return err
+	}
+	if !e.Wait(ctx) {
+		return context.Cause(ctx)
+	}
+	err = take(ctx, pc, cfg, net.UDPAddrFromAddrPort(e.There()), g.Order, g.Got)
+	g.Report(err)
+	return err
+}
+
+// report tells what the sender has counted. What QUIC takes for lost it sends again, in other
+// packets.
+func report(e *realtime.End, s *quic.ConnectionStats) {
+	if s.PacketsSent == 0 {
+		return
+	}
+	e.Set(result.ServerSent, float64(s.PacketsSent))
+	e.Set(result.Retransmits, float64(s.PacketsLost))
+	e.Set(result.RTTMin, s.MinRTT.Seconds())
+}
