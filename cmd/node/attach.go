@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +34,10 @@ func (r *remote) flags(c *cobra.Command) {
 	c.Flags().Lookup("token").DefValue = "" // the help is no place for it
 }
 
+// answerTime is how long a node may take to say who it is. One that was stopped, or is at its end,
+// never does.
+const answerTime = 5 * time.Second
+
 const nodeArg = "NODE is a node's name, NETWORK/NODE, the path of a socket, or\n" +
 	"http://127.0.0.1:PORT[/NODE]."
 
@@ -40,8 +47,14 @@ func (r *remote) client(ctx context.Context, ref string) (*api.Client, string, e
 	if err != nil {
 		return nil, "", err
 	}
-	p, err := api.NewClient(e, node).Process(ctx)
+	ask, cancel := context.WithTimeoutCause(ctx, answerTime, fmt.Errorf(
+		"%s: %w within %v", ref, api.ErrGone, answerTime))
+	defer cancel()
+	p, err := api.NewClient(e, node).Process(ask)
 	if err != nil {
+		if ask.Err() != nil {
+			err = context.Cause(ask)
+		}
 		if e.Socket != "" && errors.Is(err, api.ErrGone) {
 			err = fmt.Errorf("%w; `node net status` tells more", err)
 		}
@@ -99,6 +112,29 @@ func (r *remote) complete(
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeCommand completes a command of a node's shell, as Tab there does.
+func (r *remote) completeCommand(
+	c *cobra.Command, args []string, prefix string,
+) ([]string, cobra.ShellCompDirective) {
+	const only = cobra.ShellCompDirectiveNoFileComp
+	client, _, err := r.client(c.Context(), args[0])
+	if err != nil {
+		return nil, only
+	}
+	defer client.Close()
+	shell, err := repl.New(c.Context(), repl.Config{
+		Operator: client, Out: io.Discard, Err: io.Discard,
+	})
+	if err != nil {
+		return nil, only
+	}
+	words := shell.Complete(strings.Join(append(args[1:len(args):len(args)], prefix), " "))
+	if slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, "/") }) {
+		return words, only | cobra.ShellCompDirectiveNoSpace
+	}
+	return words, only
 }
 
 // following ends a context when the node is gone.
@@ -170,8 +206,15 @@ func ctlCommand() *cobra.Command {
 		Example: "  node ctl A sockets --json\n" +
 			"  node ctl A ping -c 3 10.5.0.2\n" +
 			"  node ctl A events --json",
-		Args:              usageArgs(cobra.MinimumNArgs(2)),
-		ValidArgsFunction: r.complete,
+		Args: usageArgs(cobra.MinimumNArgs(2)),
+		ValidArgsFunction: func(c *cobra.Command, args []string, prefix string) (
+			[]string, cobra.ShellCompDirective,
+		) {
+			if len(args) > 0 {
+				return r.completeCommand(c, args, prefix)
+			}
+			return r.complete(c, args, prefix)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.one(c, args[0], args[1:])
 		},

@@ -52,13 +52,11 @@ func (d *doors) close() {
 	}
 }
 
-// serve answers for a node until it is stopped. What a client needs to know is told once.
+// serve answers for nodes until it is stopped. What a client needs to know is told once.
 func (d *doors) serve(
-	name string, op control.Operator, talk io.Writer,
+	nodes map[string]control.Operator, talk io.Writer,
 ) (stop func() error) {
-	s := api.New(api.Config{
-		Nodes: map[string]control.Operator{name: op}, Version: thisVersion().String(),
-	})
+	s := api.New(api.Config{Nodes: nodes, Version: thisVersion().String()})
 	var (
 		wg     sync.WaitGroup
 		mu     sync.Mutex

@@ -39,7 +39,8 @@ func netCommand() *cobra.Command {
 	}
 	o.stateFlag(c)
 	c.AddCommand(o.upCommand(), o.applyCommand(), o.downCommand(), o.statusCommand(),
-		o.execCommand(), o.graphCommand(), netGenerateCommand(), netValidateCommand())
+		o.execCommand(), o.graphCommand(), o.serveCommand(), netGenerateCommand(),
+		netValidateCommand())
 	return c
 }
 

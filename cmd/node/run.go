@@ -144,7 +144,8 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	for _, line := range tunAdvice(o.config.LNX) {
 		_, _ = fmt.Fprintln(console.err, line)
 	}
-	leave := o.doors.serve(o.config.LNX.Name, n.Operator(), console.err)
+	nodes := map[string]control.Operator{o.config.LNX.Name: n.Operator()}
+	leave := o.doors.serve(nodes, console.err)
 	defer func() { err = errors.Join(err, leave()) }()
 	switch {
 	case o.daemon:

@@ -62,6 +62,13 @@ func NewClient(e Endpoint, node string) *Client {
 	return c
 }
 
+// fresh is the same client with a Lost of its own.
+func (c *Client) fresh() *Client {
+	other := *c
+	other.lost = make(chan struct{}, 1)
+	return &other
+}
+
 // Close gives the client's connections back.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 

@@ -243,3 +243,39 @@ func TestANodeThatIsGone(t *testing.T) {
 	require.NoError(t, <-ended)
 	c.Close()
 }
+
+// TestNodesServedTogether: a server that passes on what is asked of nodes behind others.
+func TestNodesServedTogether(t *testing.T) {
+	b := newBed(t)
+	gone := NewClient(Endpoint{Socket: filepath.Join(shortFolder(t), "none")}, "C")
+	all := &bed{nodes: map[string]control.Operator{
+		"A": b.client(t, "A"), "B": b.client(t, "B"), "C": gone,
+	}}
+	all.serve(t)
+	_, _, body := all.do(t, "GET", "/v1/nodes", "", "")
+	assert.Contains(t, string(body), `"name":"B"`)
+	assert.NotContains(t, string(body), `"name":"C"`, "it is not there")
+	status, _, body := all.do(t, "GET", "/v1/nodes/C/routes", "", "")
+	assert.Equal(t, http.StatusBadGateway, status)
+	assert.Contains(t, string(body), "/v1/problems/node-gone")
+	status, _, _ = all.do(t, "GET", "/v1/nodes/C/events", "", "")
+	assert.Equal(t, http.StatusBadGateway, status)
+	_, err := all.client(t, "C").Do(t.Context(), control.Routes{})
+	require.ErrorIs(t, err, ErrGone)
+	_, err = all.client(t, "A").Do(t.Context(), control.Window{SID: 3})
+	require.ErrorIs(t, err, control.ErrNoSuchSocket, "through both")
+	result, err := control.Ask(t.Context(), control.Operator(all.client(t, "A")), control.Ping{
+		Addr: addrB, Count: 2, Interval: time.Millisecond,
+	})
+	require.NoError(t, err)
+	assert.Equal(t, 2, result.Received)
+
+	heard := all.client(t, "B")
+	told := make(chan control.Event, 16)
+	defer heard.Watch(func(e control.Event) { told <- e })()
+	_, err = all.client(t, "A").Do(t.Context(), control.SendTest{Addr: addrB, Text: "on"})
+	require.NoError(t, err)
+	assert.IsType(t, control.TestReceived{}, <-told)
+	b.server.Close() // the nodes' own
+	<-heard.Lost()
+}

@@ -123,7 +123,10 @@ func body(w http.ResponseWriter, r *http.Request, k *control.Kind, request refle
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // a test's writer has none
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_ = c.SetReadDeadline(time.Time{})
+	if err == nil {
+		// Else it stays: what has not come would be waited for once more, to be thrown away.
+		_ = c.SetReadDeadline(time.Time{})
+	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return fmt.Errorf("%s: %w: want at most %d bytes", k.Name, errTooLarge, maxBody)
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -22,6 +23,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", typeEvents)
 		return
+	}
+	var lost <-chan struct{} // nil: a node of this process, which ends with it
+	if c, ok := op.(*Client); ok {
+		c = c.fresh()
+		op, lost = c, c.Lost()
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -44,6 +50,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		}
 	})
 	defer stop()
+	select {
+	case <-lost:
+		refuse(w, fmt.Errorf("%s: %w", r.PathValue("node"), ErrGone))
+		return
+	default:
+	}
 	as := typeEvents
 	if lines {
 		as = typeLines
@@ -56,6 +68,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	for {
 		select {
 		case <-ctx.Done():
+			return
+		case <-lost:
 			return
 		case <-tick.C:
 			if lines {

@@ -69,6 +69,7 @@ var sorts = []sort{
 	{"too-large", http.StatusRequestEntityTooLarge, errTooLarge},
 	{"too-many", http.StatusServiceUnavailable, errTooMany},
 	{"not-running", http.StatusNotFound, errNotRunning},
+	{"node-gone", http.StatusBadGateway, ErrGone},
 	{"failed-inside", http.StatusInternalServerError, errInside},
 	{"invalid-request", http.StatusBadRequest, control.ErrUsage},
 	{"not-supported", http.StatusNotImplemented, control.ErrUnsupported},

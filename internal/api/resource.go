@@ -17,6 +17,9 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	nodes := []control.Node{}
 	for _, name := range s.about.Nodes {
 		about, err := control.Ask(r.Context(), s.nodes[name], control.About{})
+		if errors.Is(err, ErrGone) {
+			continue // one of several that are served together has ended
+		}
 		if err != nil {
 			refuse(w, fmt.Errorf("node %s: %w", name, err))
 			return

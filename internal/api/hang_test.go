@@ -1,0 +1,215 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// pipes is a listener in memory, so that a server can live in a bubble's virtual time.
+type pipes struct {
+	conns chan net.Conn
+	once  sync.Once
+	done  chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+func (p *pipes) dial() net.Conn {
+	near, far := net.Pipe()
+	p.conns <- far
+	return near
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.done) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "bubble", Net: "unix"} }
+
+// teller is an operator that tells what it is given.
+type teller struct {
+	mu   sync.Mutex
+	list map[int]func(control.Event)
+}
+
+func (*teller) Do(ctx context.Context, _ any) (any, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (o *teller) Watch(f func(control.Event)) (stop func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := len(o.list)
+	o.list[n] = f
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.list, n)
+	}
+}
+
+func (o *teller) tell(e control.Event) {
+	o.mu.Lock()
+	var all []func(control.Event)
+	for _, f := range o.list {
+		all = append(all, f)
+	}
+	o.mu.Unlock()
+	for _, f := range all {
+		f(e)
+	}
+}
+
+func (o *teller) watchers() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.list)
+}
+
+// inBubble serves a teller in virtual time.
+func inBubble(t *testing.T, f func(t *testing.T, at *pipes, o *teller, s *Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		o := &teller{list: map[int]func(control.Event){}}
+		at := newPipes()
+		s := New(Config{Nodes: map[string]control.Operator{"A": o}})
+		ended := make(chan error, 1)
+		go func() { ended <- s.Serve(&Listener{Listener: at}) }()
+		f(t, at, o, s)
+		s.Close()
+		require.NoError(t, <-ended)
+	})
+}
+
+// request sends the first line and header of a request.
+func request(t *testing.T, c net.Conn, text string) *bufio.Reader {
+	t.Helper()
+	_, err := io.WriteString(c, text+" HTTP/1.1\r\nHost: x\r\n\r\n")
+	require.NoError(t, err)
+	return bufio.NewReader(c)
+}
+
+// TestAClientThatHangs is given up: one that does not read what it is told, one that does not
+// finish its request, and one that says nothing at all. Nothing stays of them.
+func TestAClientThatHangs(t *testing.T) {
+	inBubble(t, func(t *testing.T, at *pipes, o *teller, s *Server) {
+		c := at.dial()
+		defer c.Close()
+		in := request(t, c, "GET /v1/nodes/A/events")
+		resp, err := http.ReadResponse(in, nil)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		synctest.Wait()
+		require.Equal(t, 1, o.watchers())
+		began := time.Now()
+		o.tell(control.Message{Text: strings.Repeat("x", 1<<16)}) // nobody reads it
+		synctest.Wait()
+		assert.Equal(t, hangs, time.Since(began))
+		assert.Zero(t, o.watchers())
+		assert.Empty(t, s.works.of("A"))
+	})
+	for name, text := range map[string]string{
+		"no header": "GET /v1 HTTP/1.1\r\nHost: x\r\n",
+		"no body":   "POST /v1/nodes/A/commands/routes HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n",
+		"nothing":   "",
+	} {
+		inBubble(t, func(t *testing.T, at *pipes, _ *teller, _ *Server) {
+			c := at.dial()
+			defer c.Close()
+			_, err := io.WriteString(c, text)
+			require.NoError(t, err)
+			began := time.Now()
+			_, err = io.Copy(io.Discard, c) // to its end
+			require.NoError(t, err)
+			assert.LessOrEqual(t, time.Since(began), bodyTime+idleTime, name)
+			assert.GreaterOrEqual(t, time.Since(began), headerTime, name)
+		})
+	}
+}
+
+// TestAPageLeftOpenOvernight hears that the node is there, and then what it tells.
+func TestAPageLeftOpenOvernight(t *testing.T) {
+	inBubble(t, func(t *testing.T, at *pipes, o *teller, s *Server) {
+		c := at.dial()
+		in := request(t, c, "GET /v1/nodes/A/events")
+		resp, err := http.ReadResponse(in, nil)
+		require.NoError(t, err)
+		lines := make(chan string, 1<<16)
+		go func() {
+			scan := bufio.NewScanner(resp.Body)
+			for scan.Scan() {
+				if scan.Text() != "" {
+					lines <- scan.Text()
+				}
+			}
+			close(lines)
+		}()
+		<-time.After(10 * time.Hour) // of the bubble
+		synctest.Wait()
+		assert.Len(t, lines, int(10*time.Hour/quiet))
+		assert.Equal(t, ":", <-lines)
+		for len(lines) > 0 {
+			<-lines
+		}
+		o.tell(control.Message{Text: "good morning"})
+		synctest.Wait()
+		assert.Equal(t, "id: 1", <-lines)
+		assert.Equal(t, "event: message", <-lines)
+		assert.Equal(t, `data: {"text":"good morning"}`, <-lines)
+		require.NoError(t, c.Close()) // the page is closed
+		synctest.Wait()
+		assert.Zero(t, o.watchers())
+		assert.Empty(t, s.works.of("A"))
+	})
+}
+
+// TestTooManyAtOnce are refused, and those that run go on.
+func TestTooManyAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, at *pipes, _ *teller, s *Server) {
+		var open []net.Conn
+		for range maxRunning {
+			c := at.dial()
+			request(t, c, "POST /v1/nodes/A/commands/routes")
+			open = append(open, c)
+		}
+		synctest.Wait()
+		assert.Len(t, s.works.of("A"), maxRunning)
+		c := at.dial()
+		resp, err := http.ReadResponse(request(t, c, "POST /v1/nodes/A/commands/routes"), nil)
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		assert.Contains(t, string(body), fmt.Sprintf("too many commands run: %d already", maxRunning))
+		for _, c := range append(open, c) {
+			require.NoError(t, c.Close())
+		}
+		synctest.Wait()
+		assert.Empty(t, s.works.of("A"), "they end with their clients")
+	})
+}
