@@ -48,7 +48,8 @@ type TCP struct {
 	// the connection fails with ETIMEDOUT; 0: 6 and 15.
 	SynRetries, DataRetries int
 	// ReadBuffer and WriteBuffer are each connection's buffers in bytes; 0: they
-	// tune themselves, from 1 MiB up to 4 MiB, or 2 MiB and what the machine's sockets hold.
+	// tune themselves, from 1 MiB up to 6 MiB for reading, or what the machine's sockets hold,
+	// and 8 MiB for writing.
 	ReadBuffer, WriteBuffer int
 	// MSL is half of TIME-WAIT; 0: 30 s. Negative: no TIME-WAIT.
 	MSL time.Duration

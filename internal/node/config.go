@@ -210,7 +210,8 @@ func (n *Node) tcpConfig() tcp.Config {
 			RTOInitial: max(c.TCP.RTOMin, min(100*c.TCP.RTOMin, c.TCP.RTOMax, time.Second)),
 		},
 		RecvBuffer: min(firstBuffer, n.receiveBuffer()), RecvBufferMax: n.receiveBuffer(),
-		SendBuffer: firstBuffer, SendBufferMax: maxSendBuffer,
+		RecvBufferNear: nearReceiveBuffer,
+		SendBuffer:     firstBuffer, SendBufferMax: maxSendBuffer,
 	}
 	if c.TCP.Profile == "004" {
 		// Founding document 004 §7. It counts a SYN or FIN that is sent three
@@ -265,10 +266,14 @@ func ParseSynCookies(name string) (tcp.CookieMode, bool) {
 
 const (
 	// Memory comes and goes with what is in a buffer, so a large one costs nothing at first.
-	firstBuffer      = 1 << 20
-	maxSendBuffer    = 4 << 20
-	maxReceiveBuffer = 2 << 20
-	minReceiveBuffer = 64 << 10
+	firstBuffer = 1 << 20
+	// The largest are for 600 MB/s at a round trip of 10 ms.
+	maxSendBuffer    = 8 << 20
+	maxReceiveBuffer = 6 << 20
+	// nearReceiveBuffer stays in the processor's cache: on a link within a machine a window
+	// three times as large costs a fifth more CPU a byte.
+	nearReceiveBuffer = 2 << 20
+	minReceiveBuffer  = 64 << 10
 )
 
 // receiveBuffer is what a connection's receive buffer grows to: not more than the kernel

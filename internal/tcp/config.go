@@ -38,6 +38,10 @@ type Config struct {
 	// RecvBufferMax and SendBufferMax are what they grow to by themselves; zero: no more than a
 	// size that was given, else 6 MiB and 4 MiB.
 	RecvBufferMax, SendBufferMax int
+	// RecvBufferNear is what the receive buffer grows to by itself while a round trip is shorter
+	// than a millisecond; zero: RecvBufferMax. There a round trip is what waits in queues, and
+	// what waits longer than the processor's cache is large is fetched twice.
+	RecvBufferNear int
 	// TrainSegments is the largest train in segments; zero: 44.
 	TrainSegments int
 	// Secret keys the initial sequence numbers and the choice of ports (RFC 9293 §3.4.1, RFC

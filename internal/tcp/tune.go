@@ -11,6 +11,7 @@ import (
 // memory comes and goes with what is in it; its limit is what tunes itself.
 type tuning struct {
 	recv, recvMax int // the receive buffer: what is offered, and the most
+	recvNear      int // the most while the peer is near; zero: recvMax
 	sendMax       int
 	head          uint64        // of Rx when the current round trip began,
 	since         clock.Time    // and when that was
@@ -22,7 +23,7 @@ type tuning struct {
 
 // begin sets a new connection's buffers.
 func (u *tuning) begin(cfg *Config) {
-	u.recv, u.recvMax = cfg.RecvBuffer, cfg.RecvBufferMax
+	u.recv, u.recvMax, u.recvNear = cfg.RecvBuffer, cfg.RecvBufferMax, cfg.RecvBufferNear
 	u.sendMax = cfg.SendBufferMax
 }
 
@@ -82,6 +83,9 @@ func (c *Conn) timeWindow(now clock.Time) {
 	u.rttSince, u.rttEnd = now, c.rcv.edge
 }
 
+// near is how long the round trips are of those for whom RecvBufferNear is.
+const near = time.Millisecond
+
 // growReceive makes the receive buffer follow the user: dynamic right-sizing.
 // What is read in one round trip is what arrived in the one before, and a
 // sender in slow start doubles it: so twice that, and some segments for what is
@@ -106,9 +110,13 @@ func (c *Conn) growReceive(now clock.Time) {
 	}
 	u.copied = copied
 	want := 2*copied + 16*max(c.rcv.mss, defaultMSS)
-	if want > u.recv {
-		u.recv = min(want, u.recvMax)
-		c.rx.SetLimit(u.recv)
+	most := u.recvMax
+	if rtt < near && u.recvNear != 0 {
+		most = min(most, u.recvNear)
+	}
+	if want = min(want, most); want > u.recv {
+		u.recv = want
+		c.rx.SetLimit(want)
 	}
 }
 

@@ -41,6 +41,19 @@ func TestBuffersFollowTheTransfer(t *testing.T) {
 	assert.NotZero(t, b.Info().RecvSpace)
 }
 
+// A window that only fills queues is bounded, one that fills a path is not.
+func TestTheReceiveBufferOfANearPeerIsSmaller(t *testing.T) {
+	for delay, want := range map[time.Duration]int{
+		100 * time.Microsecond: 1 << 20, 5 * time.Millisecond: 6 << 20,
+	} {
+		w := newWorld(t, 1, wire{delay: delay}, Config{RecvBufferNear: 1 << 20})
+		a, b := w.connect()
+		require.True(t, w.transfer(time.Minute, newStream(a, b, 40<<20)))
+		recv, _ := b.Buffers()
+		assert.Equal(t, want, recv, delay)
+	}
+}
+
 // TestBuffersOfASlowReaderStay: what is not read needs no larger buffer.
 func TestBuffersOfASlowReaderStay(t *testing.T) {
 	w := newWorld(t, 1, wire{delay: 20 * time.Millisecond}, Config{})
