@@ -30,6 +30,7 @@ func all(ctx context.Context, args []string) error {
 	only := flags.String("only", "", "only cases, peers and figures whose name contains `TEXT`; "+
 		"nothing is written then")
 	root := flags.String("root", "..", "`FOLDER` of the repository")
+	brief := flags.Bool("brief", false, "leave out what takes minutes: 5 GB and the experiments")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func all(ctx context.Context, args []string) error {
 	defer os.RemoveAll(dir)
 	s := &session{
 		turns: lead.Turns{Rounds: *rounds, Talk: os.Stderr}, span: *span, out: os.Stdout,
-		only: *only, whole: true, root: *root,
+		only: *only, whole: true, brief: *brief, root: *root,
 	}
 	defer s.close()
 	netns.Sweep(ctx)
@@ -89,6 +90,10 @@ func (s *session) everything(ctx context.Context, r *report.Report) error {
 	}
 	for _, m := range measurements() {
 		if !strings.Contains(m.name, s.only) {
+			continue
+		}
+		if s.brief && m.long {
+			r.Skipped = append(r.Skipped, report.Skipped{Case: m.name, Skip: "left out by -brief"})
 			continue
 		}
 		s.talk("%s\n", m.name)

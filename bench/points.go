@@ -3,6 +3,8 @@
 package main
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/tidepool-net/tidepool/bench/report"
@@ -55,6 +57,9 @@ func points(r *report.Report) []report.Check {
 	if len(cells) > 0 {
 		p.add(6, virtual+", the cell in the middle, packets a second", middle(cells), 1e6, false)
 	}
+	slices.SortStableFunc(p.list, func(a, b report.Check) int {
+		return cmp.Compare(a.Point, b.Point)
+	})
 	return p.list
 }
 

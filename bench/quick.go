@@ -43,6 +43,7 @@ type session struct {
 	out     io.Writer // for lines
 	only    string
 	whole   bool          // not only what is quick
+	brief   bool          // but not what is long
 	root    string        // the repository
 	program *lead.Program // the built node
 	rows    [2]*netns.Row // without offloads and with; made when they are needed

@@ -175,6 +175,12 @@ func (s *session) measure(ctx context.Context, c *streamCase) ([]report.Row, []r
 			skipped = append(skipped, c.skip(&p, err))
 			continue
 		}
+		if s.whole && len(rows) > 0 {
+			row.SendNs, row.ReceiveNs = 0, 0 // the row before has what the runs of ours took
+			row.RTOs, row.TailProbes, row.Retransmits = nil, nil, nil
+			row.LostRetransmits, row.Spurious, row.Drops = nil, nil, nil
+			row.Bound = 0
+		}
 		rows = append(rows, row)
 	}
 	return rows, skipped
@@ -220,6 +226,9 @@ func compare(c *streamCase, p *peer, ours, theirs *lead.Samples) (r report.Row, 
 		SendRuns: values(ours, sender), ReceiveRuns: values(ours, receiver),
 		SendNs:    report.Round(ours.Median(sender)),
 		ReceiveNs: report.Round(ours.Median(receiver)),
+
+		TheirSendNs:    report.Round(theirs.Median(sender)),
+		TheirReceiveNs: report.Round(theirs.Median(receiver)),
 	}
 	r.Ratio = report.Round(ours.Value() / theirs.Value())
 	tell(&r, ours, c.path.Loss)

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -92,6 +93,9 @@ func (s *Socket) Coalesce() error {
 
 // Addr is the address that the socket is bound to.
 func (s *Socket) Addr() netip.AddrPort { return s.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
+
+// SetReadDeadline has who waits for packets get os.ErrDeadlineExceeded from then on.
+func (s *Socket) SetReadDeadline(t time.Time) error { return s.conn.SetReadDeadline(t) }
 
 // Close closes the socket; who waits for packets gets net.ErrClosed.
 func (s *Socket) Close() error { return s.conn.Close() }

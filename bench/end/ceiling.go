@@ -75,8 +75,7 @@ func (p *process) blast() (s Said, err error) {
 		"raw-plain": p.blastPlain, "raw-mmsg": p.blastMany, "raw-gso": p.blastTrains,
 		"plane": p.blastPlane,
 	}[p.spec.Stack]()
-	c := credit{bell: make(chan struct{}, 1)}
-	go c.listen(p.socket)
+	c := credit{socket: p.socket, batch: p.socket.NewBatch(16)}
 	before, _ := cpu()
 	for start := time.Now(); s.Took < p.spec.Work.For; s.Took = time.Since(start) {
 		for range 4 {
@@ -86,7 +85,9 @@ func (p *process) blast() (s Said, err error) {
 			}
 			s.Sent += int64(n)
 		}
-		c.spend(s.Sent)
+		if err := c.spend(s.Sent); err != nil {
+			return s, err
+		}
 	}
 	after, _ := cpu()
 	s.CPU = after - before

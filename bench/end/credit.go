@@ -4,7 +4,6 @@ package end
 
 import (
 	"encoding/binary"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,40 +23,33 @@ const (
 
 // credit is what a sender knows of its receiver.
 type credit struct {
-	lost int64
-	told atomic.Int64
-	bell chan struct{}
-}
-
-// listen hears what the receiver tells.
-func (c *credit) listen(s *datagram.Socket) {
-	batch := s.NewBatch(4)
-	for {
-		list, err := batch.Receive()
-		if err != nil {
-			return
-		}
-		for _, r := range list {
-			if len(r.Data) == 8 {
-				c.told.Store(int64(binary.BigEndian.Uint64(r.Data)))
-			}
-		}
-		select {
-		case c.bell <- struct{}{}:
-		default:
-		}
-	}
+	socket *datagram.Socket
+	batch  *datagram.Batch
+	told   int64 // by the receiver
+	lost   int64 // what was given up
 }
 
 // spend waits, when so many bytes were sent, until more may be.
-func (c *credit) spend(sent int64) {
-	for sent-c.lost-c.told.Load() > creditAhead {
-		select {
-		case <-c.bell:
-		case <-time.After(creditLate):
-			c.lost = sent - c.told.Load()
+func (c *credit) spend(sent int64) error {
+	for sent-c.lost-c.told > creditAhead {
+		if err := c.socket.SetReadDeadline(time.Now().Add(creditLate)); err != nil {
+			return err
+		}
+		list, err := c.batch.Receive()
+		if late(err) {
+			c.lost = sent - c.told
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, r := range list {
+			if len(r.Data) == 8 {
+				c.told = int64(binary.BigEndian.Uint64(r.Data))
+			}
 		}
 	}
+	return nil
 }
 
 // teller tells a sender what has come.

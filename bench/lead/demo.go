@@ -63,17 +63,21 @@ func (d *Demo) Account() string {
 // ErrNothingExpected is of an experiment that cannot be checked.
 var ErrNothingExpected = errors.New("the experiment expects nothing")
 
-// Check runs an experiment of the laboratory as its user would, and returns how long that took.
-func (p *Program) Check(ctx context.Context, preset string) (time.Duration, error) {
+// Check runs an experiment of the laboratory as its user would, and returns how long that took and
+// how much CPU.
+func (p *Program) Check(ctx context.Context, preset string) (took, busy time.Duration, err error) {
 	start := time.Now()
-	out, err := exec.CommandContext(ctx, p.Path, "lab", "check", preset).CombinedOutput()
-	if bytes.Contains(out, []byte("expects nothing")) {
-		return 0, ErrNothingExpected
+	c := exec.CommandContext(ctx, p.Path, "lab", "check", preset)
+	out, err := c.CombinedOutput()
+	for _, no := range []string{"expects nothing", "neither a preset nor a file"} {
+		if bytes.Contains(out, []byte(no)) {
+			return 0, 0, ErrNothingExpected
+		}
 	}
 	if err != nil {
-		return 0, fmt.Errorf("node lab check %s: %w: %s", preset, err, lastLine(out))
+		return 0, 0, fmt.Errorf("node lab check %s: %w: %s", preset, err, lastLine(out))
 	}
-	return time.Since(start), nil
+	return time.Since(start), c.ProcessState.UserTime() + c.ProcessState.SystemTime(), nil
 }
 
 // Founding lists the laboratory's experiments that reproduce a founding document's.

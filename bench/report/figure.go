@@ -48,7 +48,7 @@ func (r *Report) WriteFigure(w io.Writer) error {
 			{Kind: chart.Line, Paint: chart.Grey, Dash: true, Points: []chart.Point{
 				{X: 1, Y: -0.7}, {X: 1, Y: float64(len(names)) - 0.3},
 			}},
-			{Name: "goal", Kind: chart.Crosses, Paint: chart.Ink, Width: 5, Points: goals},
+			{Name: "goal", Kind: chart.Crosses, Paint: chart.Ink, Width: 1.2, Points: goals},
 			{Name: "reached", Kind: chart.Dots, Paint: chart.Blue, Width: 6, Points: reached},
 			{Name: "missed", Kind: chart.Dots, Paint: chart.Vermillion, Width: 6, Points: missed},
 			{Name: "no goal", Kind: chart.Dots, Paint: chart.Grey, Width: 6, Points: free},

@@ -14,23 +14,31 @@ import (
 var pageText string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"figure":  Figure,
-	"percent": func(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) },
-	"most":    Most,
-	"got":     func(c Check) string { return c.got() },
-	"demand":  func(c Check) string { return c.Demand() },
-	"verdict": func(c Check) string { return c.Verdict() },
-	"rowgoal": func(r Row) string { return r.Demand() },
-	"rowtold": func(r Row) string { return r.Verdict() },
-	"aside":   func(r Row) string { return r.Aside() },
-	"cell":    func(s string) string { return strings.ReplaceAll(s, "|", `\|`) },
-	"ends": func(r Row) string {
-		if r.SendNs == 0 {
-			return ""
-		}
-		return Figure(r.SendNs) + " / " + Figure(r.ReceiveNs)
-	},
+	"figure":    Figure,
+	"percent":   func(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) },
+	"most":      Most,
+	"got":       func(c Check) string { return c.got() },
+	"demand":    func(c Check) string { return c.Demand() },
+	"verdict":   func(c Check) string { return c.Verdict() },
+	"rowgoal":   func(r Row) string { return r.Demand() },
+	"rowtold":   func(r Row) string { return r.Verdict() },
+	"aside":     func(r Row) string { return r.Aside() },
+	"cell":      func(s string) string { return strings.ReplaceAll(s, "|", `\|`) },
+	"ends":      func(r Row) string { return ends(r.SendNs, r.ReceiveNs) },
+	"theirends": func(r Row) string { return ends(r.TheirSendNs, r.TheirReceiveNs) },
 }).Parse(pageText))
+
+// ends are the CPU of a sender and of a receiver, if they are known.
+func ends(send, receive float64) string {
+	switch {
+	case send == 0:
+		return ""
+	case receive == 0:
+		return Figure(send)
+	default:
+		return Figure(send) + " / " + Figure(receive)
+	}
+}
 
 // WritePage writes docs/performance.md.
 func (r *Report) WritePage(w io.Writer) error { return page.Execute(w, r) }

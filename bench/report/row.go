@@ -29,6 +29,9 @@ type Row struct {
 	// CPU of our ends, ns a byte.
 	SendNs    float64 `json:"send_ns_per_byte,omitempty"`
 	ReceiveNs float64 `json:"receive_ns_per_byte,omitempty"`
+	// The same of theirs, as far as a process tells it: the kernel works for others, too.
+	TheirSendNs    float64 `json:"their_send_ns_per_byte,omitempty"`
+	TheirReceiveNs float64 `json:"their_receive_ns_per_byte,omitempty"`
 	// Bound is 1.31/√p · MSS/RTT in the case's unit, with our RTT in ms; 0: nothing is lost.
 	Bound float64 `json:"bound,omitempty"`
 	RTTms float64 `json:"rtt_ms,omitempty"`
