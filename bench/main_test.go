@@ -112,7 +112,7 @@ func TestPoints(t *testing.T) {
 	r := &report.Report{
 		Rows: []report.Row{
 			{
-				Case: "clean", Peer: "gvisor-tuned", Ratio: 3, Goal: 2, SendNs: 0.5, ReceiveNs: 0.7,
+				Case: "clean", Peer: "gvisor-tuned", Ratio: 3, Goal: 2, Ends: report.Ends{SendNs: 0.5, ReceiveNs: 0.7},
 				Retransmits: &none, Drops: &none,
 			},
 			{Case: "loss10", Peer: "kernel-cubic", Ours: 5, Their: 1},

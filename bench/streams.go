@@ -224,11 +224,12 @@ func compare(c *streamCase, p *peer, ours, theirs *lead.Samples) (r report.Row, 
 		Ours: report.Round(ours.Value()), Their: report.Round(theirs.Value()),
 		OursRuns: values(ours, value), TheirRuns: values(theirs, value), Measured: c.name,
 		SendRuns: values(ours, sender), ReceiveRuns: values(ours, receiver),
-		SendNs:    report.Round(ours.Median(sender)),
-		ReceiveNs: report.Round(ours.Median(receiver)),
-
-		TheirSendNs:    report.Round(theirs.Median(sender)),
-		TheirReceiveNs: report.Round(theirs.Median(receiver)),
+		Ends: report.Ends{
+			SendNs:         report.Round(ours.Median(sender)),
+			ReceiveNs:      report.Round(ours.Median(receiver)),
+			TheirSendNs:    report.Round(theirs.Median(sender)),
+			TheirReceiveNs: report.Round(theirs.Median(receiver)),
+		},
 	}
 	r.Ratio = report.Round(ours.Value() / theirs.Value())
 	tell(&r, ours, c.path.Loss)

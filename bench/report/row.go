@@ -26,12 +26,7 @@ type Row struct {
 	// Measured is the case whose runs of ours these are: several rows may share them.
 	Measured              string    `json:"-"`
 	SendRuns, ReceiveRuns []float64 `json:"-"`
-	// CPU of our ends, ns a byte.
-	SendNs    float64 `json:"send_ns_per_byte,omitempty"`
-	ReceiveNs float64 `json:"receive_ns_per_byte,omitempty"`
-	// The same of theirs, as far as a process tells it: the kernel works for others, too.
-	TheirSendNs    float64 `json:"their_send_ns_per_byte,omitempty"`
-	TheirReceiveNs float64 `json:"their_receive_ns_per_byte,omitempty"`
+	Ends
 	// Bound is 1.31/√p · MSS/RTT in the case's unit, with our RTT in ms; 0: nothing is lost.
 	Bound float64 `json:"bound,omitempty"`
 	RTTms float64 `json:"rtt_ms,omitempty"`
@@ -44,6 +39,15 @@ type Row struct {
 	Drops           *float64 `json:"own_drops,omitempty"`
 
 	Note string `json:"note,omitempty"`
+}
+
+// Ends is the CPU of both ends' processes, ns a byte: ours, and theirs as far as a process tells it,
+// for the kernel works for others, too.
+type Ends struct {
+	SendNs         float64 `json:"send_ns_per_byte,omitempty"`
+	ReceiveNs      float64 `json:"receive_ns_per_byte,omitempty"`
+	TheirSendNs    float64 `json:"their_send_ns_per_byte,omitempty"`
+	TheirReceiveNs float64 `json:"their_receive_ns_per_byte,omitempty"`
 }
 
 // Skipped is a case that cannot be measured here.
