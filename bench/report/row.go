@@ -41,8 +41,8 @@ type Row struct {
 	Note string `json:"note,omitempty"`
 }
 
-// Ends is the CPU of both ends' processes, ns a byte: ours, and theirs as far as a process tells it,
-// for the kernel works for others, too.
+// Ends is the CPU of both ends' processes, ns a byte: ours, and theirs as far as a process tells
+// it, for the kernel works for others, too.
 type Ends struct {
 	SendNs         float64 `json:"send_ns_per_byte,omitempty"`
 	ReceiveNs      float64 `json:"receive_ns_per_byte,omitempty"`
