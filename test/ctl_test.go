@@ -10,10 +10,12 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -102,6 +104,41 @@ func TestStatusOfCtl(t *testing.T) {
 		assert.Contains(t, text, "ping statistics", "what it has so far")
 	}
 	assert.True(t, r.status().Well(), "the network runs on")
+}
+
+// TestADaemonOfTheSystem tells its manager when it is ready and when it ends, and logs a line an
+// event, without stamps where the journal has its own.
+func TestADaemonOfTheSystem(t *testing.T) {
+	r := newRealm(t)
+	at := filepath.Join(r.state, "notify")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: at, Net: "unixgram"})
+	require.NoError(t, err)
+	defer manager.Close()
+	hear := func() string {
+		require.NoError(t, manager.SetReadDeadline(time.Now().Add(nodes.Soon)))
+		text := make([]byte, 64)
+		n, err := manager.Read(text)
+		require.NoError(t, err)
+		return string(text[:n])
+	}
+	socket := filepath.Join(r.state, "A.sock")
+	file := nodes.CopyNetwork(t, "nets", "a-b").File("A")
+	cmd := r.command("run", "--daemon", "--socket", socket, file)
+	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+at, "JOURNAL_STREAM=8:1")
+	var log strings.Builder
+	cmd.Stderr = &log
+	require.NoError(t, cmd.Start())
+	assert.Equal(t, "READY=1", hear())
+	assert.Contains(t, r.must("attach", socket), "") // it answers at once
+	assert.Contains(t, r.must("ctl", socket, "send", "10.0.0.1", "to myself"), "Sent 29 bytes")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, "STOPPING=1", hear())
+	require.Error(t, cmd.Wait())
+	assert.Equal(t, 143, cmd.ProcessState.ExitCode())
+	assert.NoFileExists(t, socket)
+	assert.Regexp(t, `(?m)^level=INFO msg=up node=A pid=\d+ version=`, log.String())
+	assert.Contains(t, log.String(), "Data: to myself\" node=A event=test\n")
+	assert.Contains(t, log.String(), "level=INFO msg=ending node=A because=terminated\n")
 }
 
 // TestEventsAreLines: what goes on is a line of JSON each, until the node ends.

@@ -42,7 +42,9 @@ func (o *runOptions) runDaemon(ctx context.Context, op control.Operator, to io.W
 		}
 	})()
 	log.Info("up", "pid", os.Getpid(), "version", thisVersion().String())
+	notify(serviceReady)
 	<-ctx.Done()
+	notify(serviceStopping)
 	cause := context.Cause(ctx)
 	log.Info("ending", "because", cause.Error())
 	return cause

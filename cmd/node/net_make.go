@@ -47,6 +47,9 @@ func netGenerateCommand() *cobra.Command {
 	return c
 }
 
+// maxRouters is how many routers RIP finds a way across: its infinity is 16.
+const maxRouters = 16
+
 func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	p, err := topology.Generate(args, o.seed)
 	if err != nil {
@@ -58,6 +61,10 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	files, err := p.Files()
 	if err != nil {
 		return misuse(c, err)
+	}
+	if a, b, routers := p.Furthest(); routers > maxRouters {
+		_, _ = fmt.Fprintf(c.ErrOrStderr(), "note: %d routers between %s and %s, and RIP reaches %d\n",
+			routers, a, b, maxRouters)
 	}
 	if o.plan {
 		_, err := c.OutOrStdout().Write(p.Format())

@@ -277,6 +277,20 @@ func scatter(b *builder, n []int, seed uint64) {
 	b.link(far, last)
 }
 
+// Furthest are two nodes that are as far from each other as any, and how many routers are between
+// them. RIP counts to 15 (RFC 2453 §3.4): beyond it nobody is reached.
+func (p *Plan) Furthest() (a, b string, routers int) {
+	most := -1
+	for i := range p.Nodes {
+		for j, hops := range distances(len(p.Nodes), p.Links, i) {
+			if hops > most {
+				most, a, b = hops, p.Nodes[i].Name, p.Nodes[j].Name
+			}
+		}
+	}
+	return a, b, max(most-1, 0)
+}
+
 // distances are how many links each of n nodes is from one; -1: it is not joined to it.
 func distances(n int, links []Link, from int) []int {
 	next := make([][]int, n)

@@ -151,6 +151,16 @@ func TestShapesThatCannotBe(t *testing.T) {
 	require.ErrorContains(t, err, "A has no link")
 }
 
+// TestTheFurthest: RIP counts to 15 (RFC 2453 §3.4), so who is told how far apart hosts are.
+func TestTheFurthest(t *testing.T) {
+	for words, want := range map[string]int{"line 2": 0, "line 19": 17, "ring 6": 4, "grid 2 3": 4} {
+		p, err := Generate(strings.Fields(words), 1)
+		require.NoError(t, err)
+		a, b, routers := p.Furthest()
+		assert.Equal(t, []any{"A", "B", want}, []any{a, b, routers}, words)
+	}
+}
+
 // TestPlans: who is a router, what a link does, and where ports begin.
 func TestPlans(t *testing.T) {
 	p, err := Parse("x.net", []byte(`
