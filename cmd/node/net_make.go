@@ -63,8 +63,8 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 		return misuse(c, err)
 	}
 	if a, b, routers := p.Furthest(); routers > maxRouters {
-		_, _ = fmt.Fprintf(c.ErrOrStderr(), "note: %d routers between %s and %s, and RIP reaches %d\n",
-			routers, a, b, maxRouters)
+		_, _ = fmt.Fprintf(c.ErrOrStderr(),
+			"note: %d routers between %s and %s, and RIP reaches %d\n", routers, a, b, maxRouters)
 	}
 	if o.plan {
 		_, err := c.OutOrStdout().Write(p.Format())

@@ -89,7 +89,7 @@ func (s *Shell) ping() *cobra.Command {
 	f.BoolVarP(&o.versionFour, "ipv4", "4", false, "IPv4, which it always is")
 	flagWords(c, "source", s.interfaceNames)
 	flagWords(c, "pmtudisc", words("do", "dont", "want"))
-	return s.jsonFlag(c)
+	return s.streamFlag(s.jsonFlag(c))
 }
 
 // request makes a request of a ping's flags.
@@ -155,7 +155,10 @@ func parseHost(c *cobra.Command, word string) (netip.Addr, error) {
 
 func (s *Shell) runPing(c *cobra.Command, o *pingFlags, req *control.Ping) error {
 	asJSON, _ := c.Flags().GetBool("json")
-	if !asJSON {
+	switch {
+	case streams(c):
+		req.Each = func(r control.Reply) { _ = s.line("each", r) } // plain values
+	case !asJSON:
 		from, err := s.sourceName(c, req.Source)
 		if err != nil {
 			return err

@@ -67,7 +67,7 @@ func (s *Shell) traceroute() *cobra.Command {
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "each address once")
 	f.BoolVarP(&o.versionFour, "ipv4", "4", false, "IPv4, which it always is")
 	flagWords(c, "interface", s.interfaceNames)
-	return s.jsonFlag(c)
+	return s.streamFlag(s.jsonFlag(c))
 }
 
 // request makes a request of a traceroute's flags.
@@ -153,7 +153,10 @@ func (o *traceFlags) waits(c *cobra.Command, req *control.Traceroute) error {
 
 func (s *Shell) runTraceroute(c *cobra.Command, req *control.Traceroute, numeric bool) error {
 	asJSON, _ := c.Flags().GetBool("json")
-	if !asJSON {
+	switch {
+	case streams(c):
+		req.Each = func(h control.Hop) { _ = s.line("each", h) } // plain values
+	case !asJSON:
 		s.screen.data(fmt.Sprintf("traceroute to %s (%s), %d hops max, %d byte packets",
 			req.Addr, req.Addr, req.MaxHops, req.Size))
 		req.Each = func(h control.Hop) { s.screen.data(printHop(h, numeric)) }
@@ -167,6 +170,8 @@ func (s *Shell) runTraceroute(c *cobra.Command, req *control.Traceroute, numeric
 			err))
 	case err != nil:
 		return failed(c, err)
+	case streams(c):
+		return s.line("result", hops)
 	case asJSON:
 		return s.document(hops)
 	}

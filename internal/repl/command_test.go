@@ -180,10 +180,12 @@ func TestALongFillIsWrittenInPieces(t *testing.T) {
 
 // The usage lines of the commands with many flags.
 const (
-	pingUse = "ping ADDR [-A] [-b] [-c N] [-w SECONDS] [-f] [-i SECONDS] [-4] [--json] [-n] [-O] " +
+	pingUse = "ping ADDR [-A] [-b] [-c N] [-w SECONDS] [-f] [-i SECONDS] [-4] [--json]" +
+		" [--json-stream] [-n] [-O] " +
 		"[-p HEX] [-M HOW] [-l N] [-q] [-s BYTES] [-I ADDR] [-W SECONDS] [-D] [-Q TOS] [-t TTL]"
 	udpUse   = "udp listen PORT | send ADDR PORT TEXT"
-	traceUse = "traceroute ADDR [BYTES] [-F] [-f N] [-I] [-i IF] [-4] [--json] [-m N] [--mtu] [-n] " +
+	traceUse = "traceroute ADDR [BYTES] [-F] [-f N] [-I] [-i IF] [-4] [--json]" +
+		" [--json-stream] [-m N] [--mtu] [-n] " +
 		"[-p PORT] [-q N] [-z T] [-N N] [-s ADDR] [-T] [-t TOS] [-w MAX[,HERE,NEAR]]"
 )
 

@@ -25,10 +25,7 @@ func (s *Shell) tell(e control.Event) {
 // tellJSON shows an event as a line of JSON.
 func (s *Shell) tellJSON(e control.Event) {
 	// An event that cannot be written as JSON does not exist: they are plain values.
-	_ = s.document(struct {
-		Event string        `json:"event"`
-		Data  control.Event `json:"data"`
-	}{e.Event(), e})
+	_ = s.line(e.Event(), e)
 }
 
 // Describe is an event in a line of text; empty: nobody needs to be told. Data is what came over

@@ -2,7 +2,9 @@ package repl
 
 import (
 	"context"
+	"encoding/json"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -93,4 +95,30 @@ type watchedFake struct {
 func (f *watchedFake) Watch(g func(control.Event)) (stop func()) {
 	defer func() { f.watched <- struct{}{} }()
 	return f.fake.Watch(g)
+}
+
+// TestLinesOfJSON: what comes by and by is a line each, as the HTTP API has them.
+func TestLinesOfJSON(t *testing.T) {
+	for _, tt := range []struct {
+		words  []string
+		events []string
+	}{
+		{[]string{"ping", "10.0.0.1", "-c", "2", "--json-stream"}, []string{"each", "each", "result"}},
+		{[]string{"traceroute", "10.0.0.9", "--json-stream"}, []string{"each", "each", "each", "result"}},
+	} {
+		s := open(t, &fake{}, Config{})
+		require.NoError(t, s.Command(t.Context(), tt.words...))
+		var events []string
+		for line := range strings.Lines(s.out.String()) {
+			var l struct {
+				Event string
+				Data  json.RawMessage
+			}
+			require.NoError(t, json.Unmarshal([]byte(line), &l), line)
+			assert.NotEmpty(t, l.Data)
+			events = append(events, l.Event)
+		}
+		assert.Equal(t, tt.events, events)
+		assert.Empty(t, s.err.String())
+	}
 }

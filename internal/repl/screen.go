@@ -73,9 +73,32 @@ func (s *Shell) jsonFlag(c *cobra.Command) *cobra.Command {
 	return c
 }
 
+// streamFlag gives a command its --json-stream.
+func (s *Shell) streamFlag(c *cobra.Command) *cobra.Command {
+	c.Flags().Bool("json-stream", false, "print a line of JSON as each comes, the last the result")
+	return c
+}
+
+// streams reports whether a command is to print lines of JSON.
+func streams(c *cobra.Command) bool {
+	on, err := c.Flags().GetBool("json-stream")
+	return err == nil && on
+}
+
+// line prints a line of a stream, as the HTTP API has it.
+func (s *Shell) line(event string, data any) error {
+	return s.document(struct {
+		Event string `json:"event"`
+		Data  any    `json:"data"`
+	}{event, data})
+}
+
 // answer prints an answer as text or, when the command's --json says so, as JSON. A command without
 // that flag does as the session does.
 func (s *Shell) answer(c *cobra.Command, a any, text string) error {
+	if streams(c) {
+		return s.line("result", a)
+	}
 	on, err := c.Flags().GetBool("json")
 	if on || err != nil && s.cfg.JSON {
 		return s.document(a)
