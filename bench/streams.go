@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/bench/lead"
+	"github.com/tidepool-net/tidepool/bench/netns"
 	"github.com/tidepool-net/tidepool/bench/report"
 )
 
@@ -36,6 +37,7 @@ type peer struct {
 	path       lead.Path
 	congestion string
 	slow       bool // not among the quick
+	note       string
 }
 
 // The paths that streams take.
@@ -195,6 +197,7 @@ func (s *session) insteadOfKernel(p peer) peer {
 	return peer{
 		name: "gvisor-tuned-" + congestion, stack: "gvisor", congestion: congestion,
 		path: lossOf(relay, p.path.Loss), as: p.as,
+		note: "not the kernel, which needs " + netns.Lacking(),
 	}
 }
 
@@ -220,7 +223,7 @@ func compare(c *streamCase, p *peer, ours, theirs *lead.Samples) (r report.Row, 
 		}
 	}
 	r = report.Row{
-		Case: c.as(p), Peer: p.name, Unit: "MB/s", Goal: p.goal,
+		Case: c.as(p), Peer: p.name, Unit: "MB/s", Goal: p.goal, Note: p.note,
 		Ours: report.Round(ours.Value()), Their: report.Round(theirs.Value()),
 		OursRuns: values(ours, value), TheirRuns: values(theirs, value), Measured: c.name,
 		SendRuns: values(ours, sender), ReceiveRuns: values(ours, receiver),
