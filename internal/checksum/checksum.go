@@ -15,16 +15,15 @@ import (
 // the machine loads them, eight bytes at a time, and swapped once in Fold.
 func Sum(b []byte, initial uint64) uint64 {
 	s, c := initial, uint64(0)
-	for len(b) >= 64 {
+	if len(b) >= 128 {
+		b, s, c = sumPairs(b, s)
+	}
+	for len(b) >= 32 {
 		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b), c)
 		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[8:]), c)
 		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[16:]), c)
 		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[24:]), c)
-		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[32:]), c)
-		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[40:]), c)
-		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[48:]), c)
-		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[56:]), c)
-		b = b[64:]
+		b = b[32:]
 	}
 	for len(b) >= 8 {
 		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b), c)
@@ -45,6 +44,34 @@ func Sum(b []byte, initial uint64) uint64 {
 	s, c = bits.Add64(s, tail, c)
 	s, c = bits.Add64(s, 0, c)
 	return s + c
+}
+
+// sumPairs adds all but less than 128 bytes, in two chains: an addition waits for the carry of the
+// one before it, and the processor has another to do meanwhile.
+func sumPairs(b []byte, s uint64) (rest []byte, sum, carry uint64) {
+	var t, c, d uint64
+	for len(b) >= 128 {
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[8:]), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[16:]), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[24:]), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[32:]), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[40:]), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[48:]), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[56:]), c)
+		t, d = bits.Add64(t, binary.LittleEndian.Uint64(b[64:]), d)
+		t, d = bits.Add64(t, binary.LittleEndian.Uint64(b[72:]), d)
+		t, d = bits.Add64(t, binary.LittleEndian.Uint64(b[80:]), d)
+		t, d = bits.Add64(t, binary.LittleEndian.Uint64(b[88:]), d)
+		t, d = bits.Add64(t, binary.LittleEndian.Uint64(b[96:]), d)
+		t, d = bits.Add64(t, binary.LittleEndian.Uint64(b[104:]), d)
+		t, d = bits.Add64(t, binary.LittleEndian.Uint64(b[112:]), d)
+		t, d = bits.Add64(t, binary.LittleEndian.Uint64(b[120:]), d)
+		b = b[128:]
+	}
+	s, c = bits.Add64(s, t, c)
+	s, c = bits.Add64(s, d, c)
+	return b, s, c
 }
 
 // Fold returns the 16-bit one's-complement sum as a big-endian value.

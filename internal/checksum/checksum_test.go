@@ -2,6 +2,7 @@ package checksum_test
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"math/rand/v2"
 	"testing"
 
@@ -96,12 +97,47 @@ func FuzzSum(f *testing.F) {
 	})
 }
 
+// Every addition carries, and so does what the chains are put together by.
+func TestSumOfOnesCarriesAll(t *testing.T) {
+	b := make([]byte, 600)
+	for i := range b {
+		b[i] = 0xff
+	}
+	for n := range len(b) {
+		got := checksum.Fold(checksum.Sum(b[:n], ^uint64(0)))
+		want := uint32(naive(b[:n])) + 0xffff
+		require.Equal(t, uint16(want>>16+want&0xffff), got, "length %d", n)
+	}
+}
+
+// sumOne is Sum as it was, in one chain of additions, to compare with.
+func sumOne(b []byte, s uint64) uint64 {
+	var c uint64
+	for len(b) >= 64 {
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[8:]), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[16:]), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[24:]), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[32:]), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[40:]), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[48:]), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[56:]), c)
+		b = b[64:]
+	}
+	return checksum.Sum(b, s+c)
+}
+
 func BenchmarkSum1400(b *testing.B) {
 	p := make([]byte, 1400)
-	b.SetBytes(int64(len(p)))
-	var s uint64
-	for b.Loop() {
-		s = checksum.Sum(p, s)
+	for name, sum := range map[string]func([]byte, uint64) uint64{
+		"two chains": checksum.Sum, "one chain": sumOne,
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(p)))
+			var s uint64
+			for b.Loop() {
+				s = sum(p, s)
+			}
+		})
 	}
-	_ = s
 }
