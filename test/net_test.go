@@ -238,6 +238,8 @@ func TestANodeThatHangs(t *testing.T) {
 	r.must("net", "up", net.Dir, "--name", "pair")
 	pid := r.pid("A")
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	// The signal is sent, and takes its time to be heeded.
+	r.await("A", "hung", func() bool { return r.lives()["A"] == netctl.Hung })
 	status := r.status()
 	assert.Equal(t, netctl.Hung, status.Nodes[0].Life)
 	assert.Equal(t, pid, status.Nodes[0].PID)
