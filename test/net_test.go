@@ -285,6 +285,11 @@ func TestNothingIsStarted(t *testing.T) {
 		{[]string{"net", "up", filepath.Join(net.Dir, "none")}, 2, "no such file"},
 		{[]string{"net", "up", t.TempDir()}, 2, "no .lnx file in there"},
 		{[]string{"net", "up", other.Dir, "--name", "../x"}, 2, "want letters, digits"},
+		{
+			[]string{
+				"net", "up", other.Dir, "--state", filepath.Join(r.state, strings.Repeat("x", 80)),
+			}, 2, "choose a shorter --state",
+		},
 		{[]string{"net", "down"}, 1, "none is up; `node net up FOLDER` brings one up"},
 		{[]string{"net", "status", "ring"}, 1, "no such network as ring: none is up"},
 		{[]string{"attach", "A"}, 1, "A: no such node: no network is up"},

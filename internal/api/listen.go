@@ -15,9 +15,22 @@ import (
 	"time"
 )
 
-// longestPath bounds the path of a Unix socket: some systems have 104 bytes for it with the zero
-// that ends it, Linux 108.
-const longestPath = 103
+// The bounds of a Unix socket's path: some systems have 104 bytes for it with the zero that ends
+// it, Linux 108. It is made in a folder of its own below the one that it is for: /.s1234567890/s.
+const (
+	longestPath   = 103
+	longestFolder = longestPath - 15
+)
+
+// CheckSocket reports why a Unix socket cannot have a path, whatever is there; nil: it can.
+func CheckSocket(path string) error {
+	folder := len(filepath.Dir(path))
+	if len(path) <= longestPath && folder <= longestFolder {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: a socket's path may have %d bytes and its folder's %d, and these "+
+		"have %d and %d", path, ErrListen, longestPath, longestFolder, len(path), folder)
+}
 
 // Listener is where a server is asked: a Unix socket, or a TCP address with a token.
 type Listener struct {
@@ -38,9 +51,8 @@ var ErrListen = errors.New("cannot serve there")
 // answers at any more, left by a crash, is replaced; one that somebody answers at is not, and
 // neither is a file of another kind.
 func ListenUnix(ctx context.Context, path string) (*Listener, error) {
-	if len(path) > longestPath {
-		return nil, fmt.Errorf("%s: %w: a socket's path may have %d bytes, and this has %d",
-			path, ErrListen, longestPath, len(path))
+	if err := CheckSocket(path); err != nil {
+		return nil, err
 	}
 	if err := vacant(ctx, path); err != nil {
 		return nil, err

@@ -72,7 +72,8 @@ func TestWhereASocketCannotBe(t *testing.T) {
 	for path, says := range map[string]string{
 		file:                                     "it is there, and no socket",
 		filepath.Join(folder, "none", "s"):       "no such file",
-		"/" + strings.Repeat("x", longestPath):   "may have 103 bytes, and this has 104",
+		"/" + strings.Repeat("x", longestPath):   "and these have 104 and 1",
+		strings.Repeat("/xxxxxxxx", 10) + "/s":   "its folder's 88, and these have 92 and 90",
 		filepath.Join(file, "below", "a", "fil"): "not a directory",
 	} {
 		_, err := ListenUnix(t.Context(), path)

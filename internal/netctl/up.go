@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidepool-net/tidepool/internal/api"
 )
 
 // Plan is a network that is to run.
@@ -115,6 +117,10 @@ func (p *Plan) digest(root string) (err error) {
 		m := &p.Nodes[i]
 		if err := CheckName(m.Name); err != nil {
 			return fmt.Errorf("%s: %w", m.File, err)
+		}
+		n := Network{dir: filepath.Join(root, p.Name)}
+		if err := api.CheckSocket(n.Socket(m.Name)); err != nil {
+			return fmt.Errorf("%w: %w; choose a shorter --state", ErrUsage, err)
 		}
 		text := m.Text
 		if text != nil {
