@@ -98,7 +98,8 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestWhoMayAskOverTCP: who has the token, and calls the server by a name of this machine.
+// TestWhoMayAskOverTCP: who has the token (RFC 6750 §2.1), and calls the server by a name of this
+// machine.
 func TestWhoMayAskOverTCP(t *testing.T) {
 	l, err := ListenTCP(t.Context(), "0")
 	require.NoError(t, err)
