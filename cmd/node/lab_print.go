@@ -66,7 +66,11 @@ func printExpectations(out io.Writer, j *lab.Judged) error {
 		_, err := fmt.Fprintln(out)
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%s: all hold\n", counted(len(j.Verdicts), "expectation"))
+	said := "all hold"
+	if len(j.Verdicts) == 1 {
+		said = "it holds"
+	}
+	_, err := fmt.Fprintf(out, "%s: %s\n", counted(len(j.Verdicts), "expectation"), said)
 	return err
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +49,19 @@ func TestLab(t *testing.T) {
 	require.Len(t, got.Network.Phases, 6)
 	assert.Positive(t, got.Network.Phases[0].Converged)
 	assert.Positive(t, got.Network.Phases[0].Messages.Responses)
+}
+
+// A run says of one expectation that it holds, and its log which queue the link had.
+func TestLabRun(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "moment.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(moment), 0o600))
+	out, said, status := runLab("run", file, "--no-figures", "-o", filepath.Join(dir, "out"),
+		"--set", "path.down.queue={type: codel, limit: 50pkt}")
+	require.Zero(t, status, said)
+	assert.Contains(t, out, "\n1 expectation: it holds\n")
+	lines := linesOf(t, dir, "out", "links", "0-down.log")
+	assert.Equal(t, "# queue: codel [packets=50]", lines[2])
 }
 
 func TestLabMisuse(t *testing.T) {

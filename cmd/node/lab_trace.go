@@ -109,7 +109,8 @@ func (o *traceOptions) generate(kind string) (trace.Trace, error) {
 func bitsPerSecond(flag, text string) (int64, error) {
 	v, unit, ok := formula.Number(text)
 	if !ok || unit != formula.Rate || v < 1 || v > trace.MaxRate {
-		return 0, fmt.Errorf("--%s %s: want a rate such as 2.64Mbit/s", flag, text)
+		return 0, fmt.Errorf("--%s %s: want a rate such as 2.64Mbit/s, from 1bit/s to %dGbit/s",
+			flag, text, trace.MaxRate/1_000_000_000)
 	}
 	return int64(v), nil
 }

@@ -29,11 +29,8 @@ func writeLogs(dir, name string, r *result.Record) error {
 	for i := range r.Links {
 		l := &r.Links[i]
 		h := trace.Header{
-			Link: map[string]string{"down": "Downlink", "up": "Uplink"}[l.Name], Queue: "infinite",
+			Link: map[string]string{"down": "Downlink", "up": "Uplink"}[l.Name], Queue: l.Queue,
 			Trace: fmt.Sprintf("%g Mbit/s", l.Rate/1e6), Command: "node lab: " + r.Title,
-		}
-		if l.Limit > 0 {
-			h.Queue = fmt.Sprintf("droptail [bytes=%d]", l.Limit)
 		}
 		for _, note := range r.Notes {
 			if strings.HasPrefix(note, l.Name+": ") {

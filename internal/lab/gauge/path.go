@@ -102,7 +102,8 @@ func (p *Path) Result(now clock.Time, v result.Values) {
 func (p *Path) Links(now clock.Time) (links []result.LinkRecord, notes []string) {
 	for _, m := range []*meter{p.down, p.up} {
 		l := result.LinkRecord{
-			Name: m.name, Rate: m.meanRate(), Limit: m.limit(), Rates: m.rates(p.since(now)),
+			Name: m.name, Rate: m.meanRate(), Limit: m.limit(),
+			Queue: queueWords(m.cfg.Queue), Rates: m.rates(p.since(now)),
 		}
 		var most uint64
 		if l.Events, most = m.tape.events(); most > 0 {

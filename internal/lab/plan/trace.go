@@ -19,7 +19,8 @@ func (d *decoder) trace(n *node, l *link) {
 	}
 	l.unknown = true
 	if l.rateNode != nil {
-		d.bad(n, "a rate and a trace exclude each other", "one of them")
+		d.bad(n, "a rate and a trace exclude each other",
+			"one of them, and none for the other")
 		return
 	}
 	l.rateNode = n

@@ -70,6 +70,7 @@ type LinkRecord struct {
 	Name   string  // down or up
 	Rate   float64 // bit/s, on the average
 	Limit  int     // of the queue, in bytes; 0: none in bytes
+	Queue  string  // in mahimahi's words
 	Rates  []Point // bit/s from then on, if it changes as it was told to
 	Events []LinkEvent
 }

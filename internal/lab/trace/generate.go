@@ -94,7 +94,9 @@ func Poisson(rate int64, length time.Duration, seed uint64) (Trace, error) {
 	}
 }
 
-// OnOff makes a trace that alternates between a rate and nothing.
+// OnOff makes a trace that alternates between a rate and nothing. Where it ends with nothing, one
+// opportunity is its end, since a trace begins again behind its last: without it the last pause
+// would be left out of each turn.
 func OnOff(rate int64, on, off, length time.Duration) (Trace, error) {
 	if on < time.Millisecond || off < time.Millisecond {
 		return nil, fmt.Errorf("%w: %v on and %v off: want 1ms or more", ErrImpossible, on, off)
@@ -109,7 +111,11 @@ func OnOff(rate int64, on, off, length time.Duration) (Trace, error) {
 			steps = append(steps, Step{0, min(off, left-on)})
 		}
 	}
-	return Steps(steps...)
+	t, err := Steps(steps...)
+	if end := length.Truncate(time.Millisecond); err == nil && steps[len(steps)-1].Rate == 0 {
+		t = append(t, end)
+	}
+	return t, err
 }
 
 // Cell makes a trace such as a cellular link has: its rate moves between low and high by a factor

@@ -83,9 +83,12 @@ func TestSteps(t *testing.T) {
 	assert.Equal(t, "1\n2\n6\n6\n", string(got.Format()))
 	assert.Equal(t, 4*ms, got.Info().Gap)
 	assert.Equal(t, 2, got.Info().Burst)
-	got, err = trace.OnOff(12e6, 2*ms, 3*ms, 9*ms)
+	got, err = trace.OnOff(12e6, 2*ms, 3*ms, 7*ms)
 	require.NoError(t, err)
 	assert.Equal(t, "1\n2\n6\n7\n", string(got.Format()))
+	got, err = trace.OnOff(12e6, 2*ms, 3*ms, 10*ms)
+	require.NoError(t, err)
+	assert.Equal(t, "1\n2\n6\n7\n10\n", string(got.Format()), "the last pause is there, too")
 }
 
 // A Poisson trace has its mean within what its number of packets allows, and gaps whose deviation
