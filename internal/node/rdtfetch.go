@@ -16,8 +16,7 @@ import (
 
 // Bounds of what a server may have a client keep.
 const (
-	maxListing  = 16 << 20 // bytes of a listing
-	maxRDTBytes = 1 << 30  // of the objects of one fetch, or of one server
+	maxRDTBytes = 1 << 30 // of the objects of one fetch, or of one server
 	// listingWindow is as wide as the window of a listing may be to be used whole: what the
 	// server's is a client learns from the listing.
 	listingWindow = 8192
@@ -130,7 +129,7 @@ func (f *rdtFetch) list(ctx context.Context) (list rdt.Listing, err error) {
 		return list, context.Cause(ctx) // before anybody hears of us
 	}
 	cfg := f.Config
-	cfg.Payload, cfg.Window, cfg.MaxBytes = rdt.MaxPayload, listingWindow, maxListing
+	cfg.Payload, cfg.Window, cfg.MaxBytes = rdt.MaxPayload, listingWindow, rdt.MaxListing
 	end := f.flow(ctx, cfg, []uint16{rdt.ListingStream}, func(c *rdt.Completion) error {
 		if err = c.Err; err == nil {
 			list, err = rdt.ParseListing(c.Data)

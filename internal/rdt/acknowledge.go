@@ -52,6 +52,7 @@ func (s *Sender) arrived(now clock.Time, p *packet) {
 	r := s.flight.at(p.arrived)
 	last := r.place != placeNone && r.sentAt == p.stamp
 	if last {
+		s.echoed = true
 		s.timeout.sample(now.Sub(p.stamp))
 	}
 	if !s.cfg.Selective || r.place == placeNone {

@@ -70,6 +70,10 @@ type Config struct {
 	// Interleave lets the sender's objects take turns, a packet each. Without it they
 	// leave one after the other.
 	Interleave bool
+	// Trust lets a Server send a whole window to an address that has only asked, as the
+	// document's does. Without it that gets 4 kB, and the rest when it has answered: a forged
+	// request makes no flood.
+	Trust bool
 
 	// InOrder makes the receiver hold a complete object back until everything that was
 	// sent before its end has arrived, as a single stream would: head-of-line blocking,
@@ -87,6 +91,9 @@ type Config struct {
 	// Patience is how long either end goes on without progress. Zero means 30 s.
 	Patience time.Duration
 }
+
+// echoes reports whether the sender asks for acknowledgments with names and time stamps.
+func (c *Config) echoes() bool { return c.Adaptive || c.Selective }
 
 func (c Config) withDefaults() Config {
 	set(&c.Payload, 1325)

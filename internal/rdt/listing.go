@@ -26,6 +26,10 @@ const listingMagic = "rdt-listing 1 "
 // numbers, without its own.
 const MaxEntries = 1<<16 - 1
 
+// MaxListing is the longest listing in bytes: what a client has to hold before it knows what
+// there is.
+const MaxListing = 16 << 20
+
 // MaxName is the longest name in bytes.
 const MaxName = 1024
 

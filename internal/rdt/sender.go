@@ -20,6 +20,7 @@ type Sender struct {
 	serial     uint64     // of the last transmission
 	progress   clock.Time // when something was last acknowledged, or begun
 	started    bool
+	echoed     bool // somebody has sent back the time stamp of a packet
 	err        error
 	info       SenderInfo
 }
@@ -102,13 +103,18 @@ func (s *Sender) input(now clock.Time, b []byte, sound bool) {
 	}
 }
 
+// validRequest reports whether a request's payload is a list of objects of one flow.
+func validRequest(payload []byte) bool {
+	return len(payload) > 0 && len(payload) <= 2*MaxObjects && len(payload)%2 == 0
+}
+
 // request queues what the receiver asks for. The first one says which sequence number
 // to begin with.
 func (s *Sender) request(p *packet) Drop {
-	n := len(p.payload) / 2
-	if n == 0 || n > MaxObjects || len(p.payload)%2 != 0 {
+	if !validRequest(p.payload) {
 		return DropRequest
 	}
+	n := len(p.payload) / 2
 	var wanted [MaxObjects]uint16
 	for i := range n {
 		wanted[i] = uint16(p.payload[2*i])<<8 | uint16(p.payload[2*i+1])
@@ -153,7 +159,7 @@ func (s *Sender) transmit(now clock.Time, b []byte, seq uint32) []byte {
 		stream: r.stream, state: r.state, sequence: seq, offset: r.offset, stamp: now,
 		payload: s.schedule.bytes(&r.chunk),
 	}
-	if s.cfg.Adaptive || s.cfg.Selective {
+	if s.cfg.echoes() {
 		p.state |= stateEcho
 	}
 	if s.cfg.Compress && r.size > 0 {

@@ -1,6 +1,7 @@
 package rdt
 
 import (
+	"crypto/md5"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -60,7 +61,7 @@ type Flow struct {
 
 // NewServer returns a server of objects, whose Config is that of its senders, but for the
 // checksum. Errors: ErrConfig; ErrObject if there are too many, or one has a name that is
-// none, or another's, or the wrong size.
+// none, or another's, or the wrong size, or if their listing is longer than MaxListing.
 func NewServer(cfg Config, objects []Object) (*Server, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -91,6 +92,9 @@ func NewServer(cfg Config, objects []Object) (*Server, error) {
 		}
 	}
 	s.data[ListingStream] = l.append(nil)
+	if n := len(s.data[ListingStream]); n > MaxListing {
+		return nil, fmt.Errorf("%w: a listing of %d bytes: %d at most", ErrObject, n, MaxListing)
+	}
 	for kind := range s.asking {
 		cfg.Checksum = Checksum(kind)
 		s.asking[kind] = newCodec(&cfg)
@@ -120,11 +124,11 @@ func (s *Server) Input(now clock.Time, from netip.AddrPort, b []byte) {
 	s.look(now, f)
 }
 
-// asks reports whether b is a request for objects, and by which checksum.
+// asks reports whether b is a request that a sender takes, and by which checksum.
 func (s *Server) asks(b []byte) (Checksum, bool) {
 	for kind := range s.asking {
 		p, drop := s.asking[kind].parse(b, false)
-		if drop == dropNone && p.kind == kindRequest && len(p.payload) >= 2 {
+		if drop == dropNone && p.kind == kindRequest && validRequest(p.payload) {
 			return Checksum(kind), true
 		}
 	}
@@ -221,6 +225,22 @@ func (s *Server) Next() (Flow, bool) {
 	return e, true
 }
 
+// unproved is how many bytes a server sends to an address that has only asked: whoever did may
+// have written somebody else's address into the datagram. A further request adds one packet.
+const unproved = 4096
+
+// mayHear reports whether a flow's receiver is sent more now. That it is where it says it is
+// an echo proves, which has a time that only whoever got a packet knows; where nobody is asked
+// for echoes, any acknowledgment has to do. RFC 9000 §8.1 asks the same of QUIC.
+func (s *Server) mayHear(f *flow) bool {
+	i := &f.sender.info
+	if s.cfg.Trust || f.sender.echoed || !s.cfg.echoes() && i.Acks > 0 {
+		return true
+	}
+	more := i.Requests - min(1, i.Requests)
+	return i.SentBytes < unproved+more*uint64(dataLen+md5.Size+s.cfg.Payload)
+}
+
 // Output appends the next packet to b, and says for whom it is. The flows take turns. It
 // reports false if there is nothing to send now.
 func (s *Server) Output(now clock.Time, b []byte) (to netip.AddrPort, _ []byte, ok bool) {
@@ -230,6 +250,9 @@ func (s *Server) Output(now clock.Time, b []byte) (to netip.AddrPort, _ []byte, 
 		}
 		f := s.flows[s.turn]
 		s.turn++
+		if !s.mayHear(f) {
+			continue
+		}
 		if b, ok = f.sender.Output(now, b); ok {
 			return f.Peer, b, true
 		}

@@ -31,6 +31,7 @@ func rdtArm(ctx context.Context, e *End) error {
 		cfg.Patience = documentPatience
 	}
 	cfg.Window = list.Window
+	cfg.Trust = true // as in virtual time, where a sender knows its receiver
 	var wares []node.RDTObject
 	for i := range g.Items {
 		wares = append(wares, node.RDTObject{
