@@ -211,6 +211,27 @@ func TestRDTNamesAndFiles(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
+// An object called as another one's unfinished file would be is stored like any other, and leaves
+// nothing beside it; a file that was there stays.
+func TestRDTStoresPartsOfNothing(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "b.part"), []byte("mine"), 0o600))
+	want := map[string]string{"a.part": "1", "a": "2", "b": "3"}
+	for _, name := range []string{"a.part", "a", "b"} {
+		require.NoError(t, storeObject(root, name, []byte(want[name])))
+	}
+	want["b.part"] = "mine"
+	requireFiles(t, dir, want)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "d"), 0o755))
+	require.Error(t, storeObject(root, "d", nil))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, left, len(want)+1)
+}
+
 // A name that leads out of the folder never reaches it, and neither does one in the listing.
 func TestRDTStoresInTheFolderAlone(t *testing.T) {
 	outside := t.TempDir()

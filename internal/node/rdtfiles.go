@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -104,28 +105,27 @@ func storeObject(root *os.Root, name string, data []byte) error {
 		}
 	}
 	target := filepath.FromSlash(name)
-	part := target + ".part"
 	if info, err := root.Stat(target); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s: not a regular file", name)
 	}
-	f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE, 0o644)
+	// No object's name, nor a file's that is there: a folder may well have a and a.part.
+	part := filepath.Join(filepath.Dir(target), partPrefix+rand.Text())
+	f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
-	if lockFile(f) != nil {
-		_ = f.Close()
-		return fmt.Errorf("%s: %w", name, control.ErrBusy)
+	_, err = f.Write(data)
+	if err = firstError(err, f.Close()); err == nil {
+		err = root.Rename(part, target)
 	}
-	err = f.Truncate(0)
-	if err == nil {
-		_, err = f.Write(data)
-	}
-	if err = firstError(err, f.Close()); err != nil {
+	if err != nil {
 		_ = root.Remove(part) // a part of it is worth nothing: the server has it still
-		return err
 	}
-	return root.Rename(part, target)
+	return err
 }
+
+// partPrefix begins the names of files that are not whole.
+const partPrefix = ".part-"
 
 // objectOf is what an operator sees of an object that has come, or has not.
 func objectOf(r *RDTResult, dir string, problems map[string]error) control.RDTObject {
