@@ -10,8 +10,8 @@ import (
 )
 
 // RDT is how the reliable data transfer of founding document 003 behaves at one end: objects
-// with names, many in one flow of UDP, by selective repeat with cumulative acknowledgments,
-// and with no congestion control: it is for networks that are one's own. The server, who
+// with names, many in one flow of UDP, by selective repeat and with no congestion
+// control: it is for networks that are one's own. The server, who
 // sends, has its say in all but Checksum, where it follows each client; of a client's RDT
 // Checksum and Patience count.
 type RDT struct {
@@ -28,9 +28,10 @@ type RDT struct {
 	// long as round trips suggest (RFC 6298), a second as long as there was none. The
 	// document's is a second.
 	Timeout time.Duration
-	// Selective has acknowledgments name the packet that they answer, so that nothing is
-	// repeated but what was lost.
-	Selective bool
+	// Cumulative has acknowledgments name nothing but the packet that is expected next, as the
+	// document does, so that what was lost is found out one by one. Otherwise they name the
+	// packet that they answer, too, and nothing is repeated but what was lost.
+	Cumulative bool
 	// Compress compresses each packet that becomes shorter by it (RFC 1950).
 	Compress bool
 	// Interleave lets the objects of a flow take turns, a packet each.
@@ -43,7 +44,7 @@ func (r RDT) config() (node.RDTConfig, error) {
 	sum, err := node.RDTChecksum(r.Checksum)
 	return node.RDTConfig{
 		Window: r.Window, Payload: r.Payload, Checksum: sum, Timeout: r.Timeout,
-		Selective: r.Selective, Compress: r.Compress, Interleave: r.Interleave,
+		Selective: !r.Cumulative, Compress: r.Compress, Interleave: r.Interleave,
 		Patience: r.Patience,
 	}, err
 }

@@ -18,7 +18,7 @@ func ExampleNode_FetchRDT() {
 	defer client.Close()
 
 	s, err := server.ServeRDT(netip.MustParseAddrPort("0.0.0.0:9000"),
-		tidepool.RDT{Selective: true, Interleave: true},
+		tidepool.RDT{Interleave: true},
 		tidepool.RDTObject{Name: "large", Data: []byte(strings.Repeat("tide", 100_000))},
 		tidepool.RDTObject{Name: "small", Data: []byte("pool")},
 	)

@@ -32,9 +32,9 @@ func TestRDT(t *testing.T) {
 		{Name: "nothing"},
 	}
 	again := map[bool]uint64{}
-	for _, selective := range []bool{false, true} {
+	for _, cumulative := range []bool{false, true} {
 		s, err := server.ServeRDT(netip.AddrPort{}, tidepool.RDT{
-			Selective: selective, Compress: true, Interleave: true, Patience: patience,
+			Cumulative: cumulative, Compress: true, Interleave: true, Patience: patience,
 		}, objects...)
 		require.NoError(t, err)
 		how := tidepool.RDT{Checksum: "crc32c", Patience: patience}
@@ -66,12 +66,12 @@ func TestRDT(t *testing.T) {
 		assert.Equal(t, 3, last.Objects)
 		assert.Equal(t, addr("10.0.0.2"), last.Client.Addr())
 		assert.Greater(t, last.Sent, last.Again)
-		again[selective] = last.Again
+		again[cumulative] = last.Again
 		require.NoError(t, s.Close())
 		assert.Empty(t, s.Served())
 	}
-	assert.Positive(t, again[true])
-	assert.Less(t, again[true], again[false])
+	assert.Positive(t, again[false])
+	assert.Less(t, again[false], again[true])
 }
 
 func TestRDTErrors(t *testing.T) {

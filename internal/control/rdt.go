@@ -6,7 +6,7 @@ import (
 )
 
 // RDTOptions is how RDT, the reliable data transfer of founding document 003, behaves at one
-// end. Window, Payload, Timeout, Selective, Compress and Interleave are the server's, for it is
+// end. Window, Payload, Timeout, Cumulative, Compress and Interleave are the server's, for it is
 // he who sends; Checksum is the client's, whom the server follows.
 type RDTOptions struct {
 	// Window is how many packets may be without an acknowledgment; 0: 128.
@@ -18,9 +18,10 @@ type RDTOptions struct {
 	// Timeout is how long a packet waits for its acknowledgment until it is sent again; 0: as
 	// long as round trips suggest (RFC 6298), a second as long as there was none.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
-	// Selective has acknowledgments name the packet that they answer, so that nothing is
-	// repeated but what was lost.
-	Selective bool `json:"selective,omitempty"`
+	// Cumulative has acknowledgments name nothing but what is expected next, as the document
+	// does: a hole is then filled once in three of them, or a time-out. Otherwise they name the
+	// packet that they answer, too, and nothing is repeated but what was lost.
+	Cumulative bool `json:"cumulative,omitempty"`
 	// Compress compresses each packet that becomes shorter by it (RFC 1950).
 	Compress bool `json:"compress,omitempty"`
 	// Interleave lets the objects of a flow take turns, a packet each.

@@ -69,8 +69,8 @@ func TestRDTOverABadRouter(t *testing.T) {
 		words          string
 		server, client control.RDTOptions
 	}{
-		{"loss 2%", control.RDTOptions{}, control.RDTOptions{Checksum: "crc32c"}},
-		{"loss 15%", control.RDTOptions{Selective: true, Interleave: true}, control.RDTOptions{}},
+		{"loss 2%", control.RDTOptions{Cumulative: true}, control.RDTOptions{Checksum: "crc32c"}},
+		{"loss 15%", control.RDTOptions{Interleave: true}, control.RDTOptions{}},
 		{"dup 10%", control.RDTOptions{Compress: true, Window: 16}, control.RDTOptions{}},
 		{
 			"corrupt 5%",

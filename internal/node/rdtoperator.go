@@ -28,7 +28,7 @@ func RDTChecksum(name string) (rdt.Checksum, error) {
 
 func rdtConfig(o *control.RDTOptions) (cfg RDTConfig, err error) {
 	cfg = RDTConfig{
-		Window: o.Window, Payload: o.Payload, Timeout: o.Timeout, Selective: o.Selective,
+		Window: o.Window, Payload: o.Payload, Timeout: o.Timeout, Selective: !o.Cumulative,
 		Compress: o.Compress, Interleave: o.Interleave, Patience: o.Patience,
 	}
 	cfg.Checksum, err = RDTChecksum(o.Checksum)

@@ -20,12 +20,12 @@ func (s *Shell) rdt() *cobra.Command {
 		Use:   "rdt",
 		Short: "many objects in one flow of UDP",
 		Long: "RDT, the reliable data transfer of founding document 003: objects over one\n" +
-			"flow of UDP, by selective repeat with cumulative acknowledgments, and with no\n" +
-			"congestion control. `rdt serve PORT PATH...` gives files away, `rdt list ADDR\n" +
-			"PORT` asks which, `rdt fetch ADDR PORT` takes them, all or some. `rdt` alone\n" +
-			"lists servers and flows: packets that were sent, those of them that were\n" +
-			"repeats, good packets that came, and packets that wait for an acknowledgment.\n" +
-			"`rdt close PORT` ends what is on a port.",
+			"flow of UDP, by selective repeat, and with no congestion control. `rdt serve\n" +
+			"PORT PATH...` gives files away, `rdt list ADDR PORT` asks which, `rdt fetch\n" +
+			"ADDR PORT` takes them, all or some. `rdt` alone lists servers and flows:\n" +
+			"packets that were sent, those of them that were repeats, good packets that\n" +
+			"came, and packets that wait for an acknowledgment. `rdt close PORT` ends what\n" +
+			"is on a port.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -93,7 +93,8 @@ func (o *rdtFlags) ofServer(c *cobra.Command) {
 	f.IntVar(&o.Payload, "payload", 1325, "`BYTES` of an object in a packet")
 	f.Float64Var(&o.timeout, "timeout", 0,
 		"`SECONDS` until a packet is repeated; 0: as round trips are")
-	f.BoolVar(&o.Selective, "selective", false, "have acknowledgments name the packet they answer")
+	f.BoolVar(&o.Cumulative, "cumulative", false,
+		"have acknowledgments name only what is expected next")
 	f.BoolVar(&o.Compress, "compress", false, "compress packets that become shorter by it")
 	f.BoolVar(&o.Interleave, "interleave", false, "let objects take turns, a packet each")
 	o.ofBoth(c)
@@ -153,7 +154,8 @@ func (s *Shell) rdtServe() *cobra.Command {
 			"paths from there. Each flow that has ended is announced, with its packets.\n" +
 			"Nothing paces a window, and all of it may wait in a receive buffer at once:\n" +
 			"128 packets are 174 kB, which fit; what does not is lost and sent again. The\n" +
-			"document has --window 1120 --timeout 1.",
+			"document has --window 1120 --timeout 1 --cumulative: with the last of these a\n" +
+			"packet that was lost is found out by three acknowledgments in a row or by time.",
 		Args: some(2),
 
 		ValidArgsFunction: func(

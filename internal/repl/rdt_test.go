@@ -97,9 +97,9 @@ func TestRDTRequests(t *testing.T) {
 		"rdt serve 9 a":     control.RDTServe{Port: 9, Paths: []string{"a"}, Options: server},
 		"rdt close 9000":    control.RDTClose{Port: 9000},
 		"rdt serve 9 a b c": control.RDTServe{Port: 9, Paths: []string{"a", "b", "c"}, Options: server},
-		"rdt serve 9 a --window 1120 --payload=10 --timeout 1 --selective --compress --interleave": control.RDTServe{
+		"rdt serve 9 a --window 1120 --payload=10 --timeout 1 --cumulative --compress --interleave": control.RDTServe{
 			Port: 9, Paths: []string{"a"}, Options: control.RDTOptions{
-				Window: 1120, Payload: 10, Timeout: time.Second, Selective: true, Compress: true,
+				Window: 1120, Payload: 10, Timeout: time.Second, Cumulative: true, Compress: true,
 				Interleave: true, Patience: 10 * time.Second,
 			},
 		},
