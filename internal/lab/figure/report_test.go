@@ -93,6 +93,12 @@ func TestAReportSaysEverything(t *testing.T) {
 	} {
 		assert.Contains(t, page, want)
 	}
+	before := 0
+	for _, heading := range []string{"Results", "Comparison", "Expectations", "trial 0", "All num"} {
+		at := strings.Index(page, "<h2>"+heading)
+		assert.Greater(t, at, before, heading)
+		before = at
+	}
 	assert.Equal(t, strings.Count(page, "<svg"), strings.Count(page, "<figure>"))
 	assert.Equal(t, len(r.Plots)+len(r.Sections[0].Plots), strings.Count(page, "<figure>"))
 }
