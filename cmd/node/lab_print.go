@@ -93,9 +93,15 @@ func summing(r *lab.Results, t taken) string {
 			virtual += run.Virtual
 		}
 	}
-	text := fmt.Sprintf("%s, %s of virtual time", counted(len(r.Runs), "run"), long(virtual))
-	if live > 0 {
-		text += fmt.Sprintf(" (the hash is theirs) and %s of real time", long(live))
+	text := "hash " + r.Hash() + "  " + counted(len(r.Runs), "run")
+	switch {
+	case live > 0 && virtual > 0:
+		text += fmt.Sprintf(", %s of virtual time (the hash is theirs) and %s of real time",
+			long(virtual), long(live))
+	case live > 0: // nothing of it has a hash
+		text = counted(len(r.Runs), "run") + ", " + long(live) + " of real time"
+	default:
+		text += ", " + long(virtual) + " of virtual time"
 	}
 	switch {
 	case !t.now:
@@ -106,7 +112,7 @@ func summing(r *lab.Results, t taken) string {
 	default:
 		text += " in " + long(t.real)
 	}
-	return "hash " + r.Hash() + "  " + text + "\n" + filepath.Join(r.Dir, r.File)
+	return text + "\n" + filepath.Join(r.Dir, r.File)
 }
 
 // long writes a time with as much of it as matters.

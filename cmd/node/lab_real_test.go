@@ -89,6 +89,12 @@ func TestRealBesideVirtual(t *testing.T) {
 	said, status = node("lab", "check", dir)
 	assert.Zero(t, status, said)
 
+	said, status = node("lab", "run", file, "--real", "--index", "1", "-o",
+		filepath.Join(folder, "cell"))
+	require.Zero(t, status, said)
+	assert.Regexp(t, `real time: (kept time|could not keep time): packets left up to `, said)
+	assert.NotContains(t, said, "hash ", "of what is real there is none")
+
 	other := filepath.Join(folder, "other")
 	said, status = node("lab", "run", file, "--real", "-o", other, "--end", "tcp=/no/such/program")
 	assert.Equal(t, 1, status)

@@ -169,15 +169,15 @@ func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
 	if metrics == nil {
 		metrics = besides
 	}
-	list := ofInterest(r.Beside(), metrics)
-	if !r.Real || len(list) == 0 {
-		return
+	if list := ofInterest(r.Beside(), metrics); len(list) > 0 {
+		b.WriteString("\n")
+		t := comparisonGrid(r, list, "virtual", "real")
+		t.write(b)
 	}
-	b.WriteString("\n")
-	t := comparisonGrid(r, list, "virtual", "real")
-	t.write(b)
-	b.WriteString("\n")
 	lines, _ := r.Timings()
+	if len(lines) > 0 {
+		b.WriteString("\n")
+	}
 	for _, line := range lines {
 		b.WriteString(strings.Join(wrap(line, maxColumns), "\n    ") + "\n")
 	}

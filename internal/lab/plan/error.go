@@ -108,6 +108,8 @@ type report struct {
 	// cell are the swept values of what is being decoded: a mistake that only they make is
 	// said to be theirs.
 	cell []swept
+	// moot are the expectations that have nothing to be about since a flag changed the file.
+	moot []*node
 }
 
 // swept is a value that a cell has of what is swept.

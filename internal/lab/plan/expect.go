@@ -61,9 +61,12 @@ func (d *decoder) expectations(n *node, x *Experiment) {
 		} else {
 			e, ok = d.claim(item, scope)
 		}
-		if ok {
+		switch {
+		case ok:
 			e.Line = item.line
 			x.Expect = append(x.Expect, e)
+		case d.changed:
+			d.report.moot = append(d.report.moot, item)
 		}
 	}
 }

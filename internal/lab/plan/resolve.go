@@ -17,6 +17,8 @@ func (f *File) Resolved() []byte {
 		case v == nil && k.usual != "":
 			v = &node{text: k.usual}
 		case v == nil:
+		case k.name == "expect" && v.kind == list && f.changed:
+			v = f.stillSaid(v)
 		case k.name == "path" && v.kind == mapping:
 			v = f.wholePath(v)
 		case k.name == "flows" && v.kind == list:
@@ -29,6 +31,21 @@ func (f *File) Resolved() []byte {
 	var b strings.Builder
 	block(&b, out, 0)
 	return []byte(b.String())
+}
+
+// stillSaid is a list of expectations without those that flags have left nothing to be about:
+// Parse would take them for mistakes. It is nil if there are no others.
+func (f *File) stillSaid(n *node) *node {
+	r := &report{}
+	f.probe(r)
+	out := *n
+	out.items = slices.DeleteFunc(slices.Clone(n.items), func(item *node) bool {
+		return slices.Contains(r.moot, item)
+	})
+	if len(out.items) == 0 {
+		return nil
+	}
+	return &out
 }
 
 // swept is what is swept as a mapping, nil if nothing is.

@@ -64,6 +64,11 @@ func TestResolved(t *testing.T) {
 	require.NoError(t, f.Sweep("mtu=1500,9000"))
 	roundTrip(t, f)
 	assert.Contains(t, string(f.Resolved()), "trials: 5\n")
+	f = parse(t, swept+"  - goodput(cubic) > 0\n  - goodput > 0\n"+
+		"  - {where: {cc: cubic}, value: goodput, above: 0}\n")
+	require.NoError(t, f.Sweep("flows.0.cc=reno,bbr"))
+	roundTrip(t, f)
+	assert.NotContains(t, string(f.Resolved()), "cubic", "there is no cell of which that is said")
 	f = parse(t, down("trace: slow.trace"))
 	f.Load = traces.load
 	roundTrip(t, f)
