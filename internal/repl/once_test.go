@@ -32,6 +32,11 @@ func TestOneCommandOfWords(t *testing.T) {
 			"Sent 25 bytes\n", 0,
 		},
 		{
+			[]string{"send 10.0.0.1 hello  you"},
+			control.SendTest{Addr: netip.MustParseAddr("10.0.0.1"), Text: "hello  you"},
+			"Sent 30 bytes\n", 0,
+		},
+		{
 			[]string{"serve", "80", "a folder"},
 			control.Serve{Port: 80, Dir: "a folder"},
 			"Serving the files of a folder on port 80, socket 2\n", 0,

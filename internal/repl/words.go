@@ -35,10 +35,14 @@ func arguments(root *cobra.Command, line string) ([]string, error) {
 	return []string{c.Name(), rest}, nil
 }
 
-// parted is arguments for words that a system's shell has cut.
+// parted is arguments for words that a system's shell has cut. A single word with blanks in it is
+// a line that was quoted whole, as node run -c takes it.
 func parted(root *cobra.Command, words []string) ([]string, error) {
 	if len(words) == 0 {
 		return nil, nil
+	}
+	if len(words) == 1 && strings.ContainsAny(words[0], " \t") {
+		return arguments(root, words[0])
 	}
 	c := lookup(root, words[0])
 	switch {
