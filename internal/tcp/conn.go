@@ -113,7 +113,7 @@ type receiveSpace struct {
 	mss      int                   // the largest segment that the peer has sent
 	acks     int                   // acknowledgments to send now
 	pending  int                   // bytes that wait for a delayed acknowledgment
-	quick    int                   // segments still acknowledged at once
+	quick    int                   // arrivals still acknowledged at once
 	oowAt    clock.Time            // when an empty segment off the window was last answered
 	// challenges is how many more ACKs segments that may be forged draw (RFC 5961 §7).
 	challenges budget

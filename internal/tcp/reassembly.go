@@ -70,9 +70,7 @@ func (c *Conn) takeInOrder(now clock.Time, s *Segment, seq, start, end uint64) {
 		c.raise(Readable)
 	}
 	if filled {
-		// RFC 5681 §4.2: at once when a segment fills a gap.
-		c.rcv.acks = max(c.rcv.acks, 1)
-		c.rcv.hurry()
+		c.rcv.hurry() // RFC 5681 §4.2: at once when a segment fills a gap
 		c.countEarly()
 	}
 	c.ackInOrder(now, s, int(end-start))

@@ -421,32 +421,42 @@ func TestSetCongestion(t *testing.T) {
 	assert.Equal(t, "fixed", s.c.Info().Congestion)
 }
 
+const tableHead = "loss   rtt       MB/s  of bound  RTOs  probes  lost again  ACKs a segment\n"
+
 // TestThroughputTable is the golden table: one flow over a virtual link, loss
 // each way by round trip, in MB/s, with the counts that explain it.
 func TestThroughputTable(t *testing.T) {
 	if !long.Runs() {
 		t.Skip("a few seconds")
 	}
-	out := "SACK peer, CUBIC, RTO min 1 ms, MTU 1400; loss is each way\n" +
-		"loss   rtt       MB/s  of bound  RTOs  probes  lost again\n"
+	out := "SACK peer, CUBIC, RTO min 1 ms, MTU 1400; loss is each way\n" + tableHead
 	for _, loss := range []float64{0, 0.001, 0.01, 0.02, 0.05, 0.1} {
 		for _, d := range []time.Duration{75e3, 150e3, 1e6, 10e6} {
-			out += tableRow(t, loss, d, course()) + "\n"
+			out += tableRow(t, direct(d, loss), course()) + "\n"
 		}
+	}
+	out += "the same, but what arrives within 60µs is taken together\n"
+	for _, loss := range []float64{0, 0.001, 0.01, 0.02, 0.05, 0.1} {
+		out += tableRow(t, lossyTrains(loss), course()) + "\n"
 	}
 	plain := course()
 	plain.OptionsOff = true
 	out += "plain peer\n"
 	for _, loss := range []float64{0, 0.02, 0.1} {
-		out += tableRow(t, loss, 75*time.Microsecond, plain) + "\n"
+		out += tableRow(t, direct(75*time.Microsecond, loss), plain) + "\n"
 	}
 	golden(t, "throughput.txt", out)
 }
 
-func tableRow(t *testing.T, loss float64, delay time.Duration, cfg Config) string {
+func direct(delay time.Duration, loss float64) wire {
+	return wire{delay: delay, loss: loss, merge: true, bytesPerSec: 500e6}
+}
+
+func tableRow(t *testing.T, wi wire, cfg Config) string {
 	t.Helper()
-	w := newWorld(t, 11, wire{delay: delay, loss: loss, merge: true, bytesPerSec: 500e6}, cfg)
+	w, loss, delay := newWorld(t, 11, wi, cfg), wi.loss, wi.delay
 	a, b := w.connect()
+	w.segs = [2]int{}
 	s := newStream(a, b, 1<<62)
 	s.keepOpen = true
 	start := w.now
@@ -459,8 +469,8 @@ func tableRow(t *testing.T, loss float64, delay time.Duration, cfg Config) strin
 		m := 1.31 / sqrt(loss) * 1360 / (2 * delay).Seconds()
 		bound = fmt.Sprintf("%.2f", rate/min(m, 500e6))
 	}
-	return fmt.Sprintf("%-6v %-8v %6.1f  %8s  %4d  %6d  %10d",
-		loss, 2*delay, rate/1e6, bound, i.Timeouts, i.TailProbes, i.LostRetransmits)
+	return fmt.Sprintf("%-6v %-8v %6.1f  %8s  %4d  %6d  %10d  %14.2f", loss, 2*delay, rate/1e6,
+		bound, i.Timeouts, i.TailProbes, i.LostRetransmits, float64(w.segs[1])/float64(w.segs[0]))
 }
 
 func sqrt(x float64) float64 {
