@@ -122,7 +122,7 @@ func (s *session) machine(ctx context.Context) *report.Report {
 		return strings.TrimSpace(string(out))
 	}
 	r := &report.Report{
-		Commit: line("git", "describe", "--always", "--dirty"), Kernel: line("uname", "-sr"),
+		Commit: line("git", "describe", "--always", "--dirty"), Kernel: release(line("uname", "-sr")),
 		Go: runtime.Version(), CPUs: runtime.NumCPU(), CPU: processor(),
 		When: time.Now().UTC().Format("2006-01-02 15:04 MST"),
 		Load: load() + " at the start",
@@ -130,6 +130,12 @@ func (s *session) machine(ctx context.Context) *report.Report {
 	}
 	r.Machine = fmt.Sprintf("%s, %d CPUs, %s, %s", r.CPU, r.CPUs, r.Kernel, r.Go)
 	return r
+}
+
+// release is a kernel's version without what its builder calls it.
+func release(uname string) string {
+	version, _, _ := strings.Cut(uname, "-")
+	return version
 }
 
 // processor is the name that the kernel has for it.

@@ -136,3 +136,11 @@ func TestPoints(t *testing.T) {
 		assert.Equal(t, want, got[what], what)
 	}
 }
+
+func TestRelease(t *testing.T) {
+	for uname, want := range map[string]string{
+		"Linux 6.18.44-arch1-1": "Linux 6.18.44", "Linux 6.18.44": "Linux 6.18.44",
+	} {
+		assert.Equal(t, want, release(uname))
+	}
+}
