@@ -18,10 +18,11 @@ type child struct {
 	name    string
 	process *exec.Cmd
 	in      io.WriteCloser
-	speaks  *json.Encoder
+	orders  chan any // what it has still to be told
+	delay   time.Duration
 	index   int
 	to      chan<- heard // what it says
-	over    chan struct{}
+	over    chan struct{} // closed when it is gone
 	talk    talk
 }
 
@@ -37,11 +38,17 @@ type heard struct {
 // killDelay is how long a process may take to end when its input has ended, before it is killed.
 const killDelay = 2 * time.Second
 
+// maxOrders is how many lines a process is told: its Start, go and stop.
+const maxOrders = 3
+
 // startChild starts a process, which ends with its input, and at the latest a while after ctx.
 func startChild(
 	ctx context.Context, name string, command []string, to chan<- heard,
 ) (*child, error) {
-	c := &child{name: name, to: to, over: make(chan struct{})}
+	c := &child{
+		name: name, to: to, over: make(chan struct{}), orders: make(chan any, maxOrders),
+		delay: killDelay,
+	}
 	c.process = exec.Command(command[0], command[1:]...) //nolint:noctx // end ends it
 	c.process.Stderr = &c.talk
 	detach(c.process)
@@ -53,11 +60,12 @@ func startChild(
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
-	c.in, c.speaks = in, json.NewEncoder(in)
+	c.in = in
 	if err := withPriority(c.process.Start); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	go c.listen(ctx, out)
+	go c.speak()
 	return c, nil
 }
 
@@ -98,20 +106,37 @@ func (c *child) listen(ctx context.Context, out io.Reader) {
 	pass(heard{gone: true, err: err})
 }
 
-// tell writes a line to the process. If it is gone, that is heard.
-func (c *child) tell(v any) { _ = c.speaks.Encode(v) }
+// tell has a line written to the process, and does not wait: who does not read what he is told
+// keeps nobody up but himself. If the process is gone, that is heard.
+func (c *child) tell(v any) { c.orders <- v }
 
-// end has the process end, if it has not, and waits until it is gone.
+// speak writes what the process is told, until it is gone.
+func (c *child) speak() {
+	to := json.NewEncoder(c.in)
+	for {
+		select {
+		case v := <-c.orders:
+			if to.Encode(v) != nil {
+				return
+			}
+		case <-c.over:
+			return
+		}
+	}
+}
+
+// end has the process end, if it has not, with those that it has started, which may have its
+// output open, and waits until it is gone.
 func (c *child) end() {
 	_ = c.in.Close() // it may have ended already
-	timer := time.NewTimer(killDelay)
+	timer := time.NewTimer(c.delay)
 	defer timer.Stop()
 	select {
 	case <-c.over:
 		return
 	case <-timer.C:
 	}
-	_ = c.process.Process.Kill() // it may have ended just now
+	kill(c.process)
 	<-c.over
 }
 

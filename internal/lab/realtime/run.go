@@ -57,6 +57,7 @@ type run struct {
 // report is what a child has said of the run.
 type report struct {
 	*Done
+	ready    bool
 	over     bool
 	gone     bool
 	err      error // why it is gone without a word
@@ -109,7 +110,11 @@ func (r *run) play(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrProcess, err)
 	}
 	ready := func() bool { return r.ready == len(r.children) }
-	if err := r.await(ctx, readyTime, ready); err != nil {
+	err := r.await(ctx, readyTime, ready)
+	if errors.Is(err, errLate) { // who is silent once is silent again
+		return fmt.Errorf("%s does not say that it is ready: %w", r.unready(), err)
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrProcess, err)
 	}
 	if len(r.deaths) > 0 {
@@ -119,7 +124,7 @@ func (r *run) play(ctx context.Context) error {
 	r.tell(order{Type: "go", At: r.origin.UnixNano()})
 	limit := time.Until(r.origin) + r.cell.Duration
 	ends := len(r.children) - 1
-	err := r.await(ctx, limit, func() bool { return r.over == ends || r.reports[0].gone })
+	err = r.await(ctx, limit, func() bool { return r.over == ends || r.reports[0].gone })
 	if err != nil && !errors.Is(err, errLate) {
 		return err
 	}
@@ -148,6 +153,16 @@ func (r *run) play(ctx context.Context) error {
 func (r *run) silent() string {
 	for i, one := range r.reports {
 		if one.Done == nil && !one.gone {
+			return r.children[i].name
+		}
+	}
+	return "nobody"
+}
+
+// unready is the first process that is not ready.
+func (r *run) unready() string {
+	for i, one := range r.reports {
+		if !one.ready {
 			return r.children[i].name
 		}
 	}
@@ -209,7 +224,10 @@ func (r *run) take(h heard) (err error) {
 	}
 	switch m := h.Message; m.Type {
 	case "ready":
-		r.ready++
+		if !one.ready {
+			one.ready = true
+			r.ready++
+		}
 	case "over":
 		finish()
 	case "log":

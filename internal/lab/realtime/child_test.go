@@ -1,0 +1,49 @@
+package realtime
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// shell starts a child that is a script of the shell.
+func shell(t *testing.T, text string, to chan<- heard) *child {
+	t.Helper()
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("skip: needs sh")
+	}
+	c, err := startChild(t.Context(), "the script", []string{sh, "-c", text}, to)
+	require.NoError(t, err)
+	c.delay = time.Millisecond
+	return c
+}
+
+// A program that never reads what it is told, which is more than a pipe holds, keeps nobody up;
+// and one whose own children have its output open ends with them.
+func TestAChildThatDoesNotListenEnds(t *testing.T) {
+	to := make(chan heard, 1)
+	c := shell(t, "sleep 1000; true", to)
+	c.tell(strings.Repeat("x", 1<<20))
+	c.end()
+	h := <-to
+	assert.True(t, h.gone)
+	assert.ErrorContains(t, h.err, "the script: signal: killed")
+}
+
+// Who says twice that he is ready is ready once, and who does not say it is named.
+func TestReadyOnce(t *testing.T) {
+	a, b := &child{name: "a"}, &child{name: "b", index: 1}
+	r := &run{children: []*child{a, b}, reports: []*report{{}, {}}}
+	for range 2 {
+		require.NoError(t, r.take(heard{from: a, Message: &Message{Type: "ready"}}))
+	}
+	assert.Equal(t, 1, r.ready)
+	assert.Equal(t, "b", r.unready())
+	require.NoError(t, r.take(heard{from: b, Message: &Message{Type: "ready"}}))
+	assert.Equal(t, 2, r.ready)
+}
