@@ -47,3 +47,12 @@ func TestReadyOnce(t *testing.T) {
 	require.NoError(t, r.take(heard{from: b, Message: &Message{Type: "ready"}}))
 	assert.Equal(t, 2, r.ready)
 }
+
+// A line that is shown before the run begins has its beginning's time.
+func TestALogBeforeTheRun(t *testing.T) {
+	at := time.Duration(-1)
+	o := &Options{Printed: func(d time.Duration, _ string) { at = d }}
+	r := &run{options: o, reports: []*report{{}}}
+	require.NoError(t, r.take(heard{from: &child{}, Message: &Message{Type: "log", Text: "x"}}))
+	assert.Zero(t, at)
+}

@@ -18,8 +18,8 @@
 // # An arm
 //
 // A process that is an end of a flow is told what to do by lines of JSON on its standard input,
-// and answers by lines of JSON on its standard output; what it writes to its standard error is
-// shown if it fails. Any program may be one: see Options.Programs. It is started without
+// and answers by lines of JSON on its standard output; the last line that it writes to its standard
+// error is told if it fails. Any program may be one: see Options.Programs. It is started without
 // arguments and hears, in this order,
 //
 //	{"type":"start", …}   a Start: who it is, where it is, what it is to do
@@ -30,7 +30,8 @@
 //
 //	{"type":"ready"}                                      its sockets are open
 //	{"type":"over"}                                       it has nothing more to do
-//	{"type":"rows","table":"samples","csv":"…"}           rows of a record, before done
+//	{"type":"rows","table":"samples","csv":"…"}           rows of a record, before done; tables
+//	                                                      are samples, segments and progress
 //	{"type":"log","text":"…"}                             a line for whoever watches
 //	{"type":"done","finished":true,"values":{…}, …}       a Done: what it came to, after stop
 //	{"type":"error","text":"…"}                           it cannot go on

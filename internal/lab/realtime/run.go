@@ -232,7 +232,11 @@ func (r *run) take(h heard) (err error) {
 		finish()
 	case "log":
 		if to := r.options.Printed; to != nil {
-			to(time.Since(r.origin), m.Text)
+			var at time.Duration // 0: before the run
+			if !r.origin.IsZero() {
+				at = max(0, time.Since(r.origin))
+			}
+			to(at, m.Text)
 		}
 	case "rows":
 		err = one.rows(m)
