@@ -126,7 +126,7 @@ func (e *End) write(ctx context.Context, c net.Conn, cfg *fence.Config) (w writt
 		w.bytes += uint64(len(piece))
 		steps := int64((cfg.MaxPause - cfg.MinPause) / time.Millisecond)
 		pause := cfg.MinPause + time.Duration(rng.Int64N(steps+1))*time.Millisecond
-		if !sleepUntil(ctx, time.Now().Add(pause)) {
+		if !e.rests.until(ctx, time.Now().Add(pause)) {
 			w.err = context.Cause(ctx)
 			break
 		}

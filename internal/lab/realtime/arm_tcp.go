@@ -77,7 +77,7 @@ func (e *End) send(ctx context.Context, c *node.Conn) error {
 	for s.sent < s.size {
 		n, at := s.room()
 		if n == 0 {
-			if !sleepUntil(ctx, at) {
+			if !e.rests.until(ctx, at) {
 				return context.Cause(ctx)
 			}
 			continue
@@ -210,7 +210,7 @@ func (e *End) request(ctx context.Context, c net.Conn) error {
 		if err != nil {
 			return err
 		}
-		if i < app.Requests-1 && !sleepUntil(ctx, time.Now().Add(app.Gap)) {
+		if i < app.Requests-1 && !e.rests.until(ctx, time.Now().Add(app.Gap)) {
 			return context.Cause(ctx)
 		}
 	}

@@ -33,6 +33,7 @@ type End struct {
 	Origin time.Time
 
 	watch
+	rests     rests
 	say       *speaker
 	readiness sync.Once
 	gone      chan struct{} // closed when the run begins
@@ -74,6 +75,7 @@ func serve(in io.Reader, to *speaker, arms map[plan.Protocol]Arm) error {
 	if arm == nil {
 		return fmt.Errorf("flow %s: no arm speaks %s here", e.Flow.Name, e.Flow.Protocol)
 	}
+	defer spareProcessors()()
 	e.prepare(len(cell.Flows))
 	if err := e.open(); err != nil {
 		return err
@@ -138,7 +140,7 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 	case <-time.After(patience):
 		return errors.New("the arm does not end when its time is over")
 	}
-	e.late = sleeper.stop()
+	e.late = sleeper.stop().worse(e.rests.lateness())
 	e.dropped = e.drops()
 	if err := e.Node.Close(); err != nil {
 		return err
@@ -204,23 +206,7 @@ func (e *End) Wait(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
-	return sleepUntil(ctx, e.Origin.Add(seconds(e.Begin)))
-}
-
-// sleepUntil reports whether a time came before ctx was over.
-func sleepUntil(ctx context.Context, at time.Time) bool {
-	d := time.Until(at)
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return e.rests.until(ctx, e.Origin.Add(seconds(e.Begin)))
 }
 
 // Now is how long the run has gone on.
