@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -144,6 +145,34 @@ func TestTransfersThatFail(t *testing.T) {
 	defer stop()
 	err = take(short, listen(t, client, ":0"), cfg, to, []int{0}, none)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// A client whose time is over does not wait for a server that has fallen silent.
+func TestAClientWhoseTimeIsOver(t *testing.T) {
+	setup(t)
+	server, client := nodes(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	over := errors.New("over")
+	cfg, err := config(1500)
+	require.NoError(t, err)
+	at := listen(t, server, ":443")
+	ready, given := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(given)
+		_, _ = give(ctx, at, cfg, [][]byte{make([]byte, 50_000_000)}, func() { close(ready) })
+	}()
+	<-ready
+	to := net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.0.0.1:443"))
+	var once sync.Once
+	err = take(ctx, listen(t, client, ":0"), cfg, to, []int{0}, func(int, int, []byte) bool {
+		once.Do(func() {
+			assert.NoError(t, server.SetUp("if0", false))
+			cancel(over)
+		})
+		return true
+	})
+	require.ErrorIs(t, err, over)
+	<-given
 }
 
 const experiment = `name: quic

@@ -47,7 +47,13 @@ func (r *realFlags) request(q *lab.Request, trials int) error {
 		q.Processes.Programs[plan.QUIC] = program
 	}
 	for protocol, program := range r.ends {
-		q.Processes.Programs[plan.Protocol(protocol)] = program
+		switch p := plan.Protocol(protocol); p {
+		case plan.TCP, plan.RCP, plan.RDT, plan.QUIC:
+			q.Processes.Programs[p] = program
+		default:
+			return &usageError{fmt.Errorf("--end %s=%s: want tcp, rcp, rdt or quic as the protocol",
+				protocol, program)}
+		}
 	}
 	return nil
 }

@@ -100,6 +100,9 @@ func TestRealBesideVirtual(t *testing.T) {
 	assert.Equal(t, 1, status)
 	assert.Contains(t, said, "could not begin in real time")
 	assert.Contains(t, said, "/no/such/program")
+	said, status = node("lab", "run", file, "--real", "-o", other, "--end", "qiuc=node-quic")
+	assert.Equal(t, 2, status)
+	assert.Contains(t, said, "--end qiuc=node-quic: want tcp, rcp, rdt or quic")
 }
 
 // What cannot be played in real time is told with its place, before anything is written.

@@ -85,7 +85,10 @@ func (n *Node) serveRDT(
 	if err == nil {
 		s.server = server
 		callErr := n.call(func(clock.Time) {
-			if s.port, err = n.stack.OpenRDTServer(on, server); err == nil {
+			s.port, err = n.openPort(func() (*stack.Port, error) {
+				return n.stack.OpenRDTServer(on, server)
+			})
+			if err == nil {
 				s.port.UDP.Owner = s
 				s.addr = s.port.UDP.Local()
 			}
@@ -182,7 +185,10 @@ func (n *Node) openRDT(
 		if f.receiver, err = rdt.NewReceiver(now, cfg, wanted...); err != nil {
 			return
 		}
-		if f.port, err = n.stack.OpenRDTReceiver(from, to, f.receiver); err == nil {
+		f.port, err = n.openPort(func() (*stack.Port, error) {
+			return n.stack.OpenRDTReceiver(from, to, f.receiver)
+		})
+		if err == nil {
 			f.port.UDP.Owner = f
 			f.local = f.port.UDP.Local()
 		}
@@ -191,6 +197,22 @@ func (n *Node) openRDT(
 		return nil, err
 	}
 	return f, nil
+}
+
+// openPort opens a port. If there are too many it takes the place of the flow that has everything
+// and has lingered the longest, if there is one. The loop's.
+func (n *Node) openPort(open func() (*stack.Port, error)) (*stack.Port, error) {
+	p, err := open()
+	if !errors.Is(err, stack.ErrTooMany) {
+		return p, err
+	}
+	for _, old := range n.stack.Ports() {
+		if f, ok := old.UDP.Owner.(*rdtFlow); ok && f.receiver.Done() {
+			f.shut(nil)
+			return open()
+		}
+	}
+	return p, err
 }
 
 // tell passes on what has come, and closes the port when the flow has lingered long enough.

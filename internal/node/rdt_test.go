@@ -438,3 +438,22 @@ func TestRDTManyObjects(t *testing.T) {
 	_, err = b.FetchRDT(t.Context(), on, RDTFetch{Each: func(*RDTResult) error { return enough }})
 	require.ErrorIs(t, err, enough)
 }
+
+// Flows that have everything linger, and give way to new ones when there are too many: a folder of
+// 65,535 files comes in 256 of them.
+func TestRDTManyFlows(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	on := netip.MustParseAddrPort("10.0.0.1:9000")
+	object := NewRDTObject("a", []byte("x"))
+	s, err := a.ServeRDT(on, RDTConfig{}, []RDTObject{object})
+	require.NoError(t, err)
+	defer s.Close()
+	list := &rdt.Listing{
+		Payload: 1325, Window: DefaultRDTWindow, Entries: []rdt.Entry{object.Entry},
+	}
+	for i := range 300 {
+		got, err := b.FetchRDT(t.Context(), on, RDTFetch{Known: list})
+		require.NoError(t, err, i)
+		require.NoError(t, got.Objects[0].Err, i)
+	}
+}

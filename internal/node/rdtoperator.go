@@ -154,7 +154,7 @@ func (n *Node) announceServed(port uint16, f *RDTServed) {
 			f.Took.Seconds(), f.Objects)
 	}
 	i := &f.Sender
-	n.say("rdt %d: %s: %s: %d packets, %d of them again (%d duplicate ACKs told of, %d timed out)",
+	n.say("rdt %d: %s: %s: %d packets, %d of them again (ACKs told of %d, %d timed out)",
 		port, f.Peer, what, i.Sent, i.Resent, i.FastResent, i.TimedOut)
 }
 

@@ -52,7 +52,9 @@ func (c *Conn) lookForward(now clock.Time, r *round) {
 		case r.earlier > 0 && !r.again:
 			// Step 3b: what was in flight as the time-out came, and was not sent again, arrives.
 			c.takeBack(now)
-		case r.dups > 0 || r.delivered > 0:
+		case r.dups > 0 && !c.how.sack || r.delivered > 0:
+			// With SACK a duplicate has something to report (RFC 6675 §2), and one that has not is the
+			// copy of an acknowledgment (acksAfterGap).
 			c.stopForward()
 		}
 	default:

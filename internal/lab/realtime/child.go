@@ -21,7 +21,7 @@ type child struct {
 	orders  chan any // what it has still to be told
 	delay   time.Duration
 	index   int
-	to      chan<- heard // what it says
+	to      chan<- heard  // what it says
 	over    chan struct{} // closed when it is gone
 	talk    talk
 }
