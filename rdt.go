@@ -61,7 +61,8 @@ type RDTServer struct{ server *node.RDTServer }
 
 // ServeRDT gives objects to whoever asks on a UDP port, until Close; the zero netip.Addr is any
 // address of the node, and port 0 one that is free. Their bytes must not change until then.
-// It serves 64 clients at a time, and 65535 objects of less than 4 GiB each. Errors:
+// An address that has only asked is sent 4 kB, and the rest when it has answered, for a request can
+// be forged. It serves 64 clients at a time, and 65535 objects of less than 4 GiB each. Errors:
 // syscall.EINVAL for an RDT or objects that cannot be, and those of ListenUDP.
 func (n *Node) ServeRDT(on netip.AddrPort, how RDT, objects ...RDTObject) (*RDTServer, error) {
 	if !on.Addr().IsValid() {
