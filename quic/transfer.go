@@ -151,6 +151,8 @@ func take(
 		return err
 	}
 	defer func() { _ = c.CloseWithError(0, "") }()
+	stop := context.AfterFunc(ctx, func() { _ = c.CloseWithError(0, "") }) // who reads waits no more
+	defer stop()
 	var all sync.WaitGroup
 	errs := make([]error, len(numbers))
 	for k, i := range numbers {
@@ -163,6 +165,9 @@ func take(
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		return err
 	}
 	if s, err := ask(ctx, c, overNumber); err == nil {
