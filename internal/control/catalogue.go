@@ -74,8 +74,8 @@ func Events() []Event {
 func Sentinels() []error {
 	return []error{
 		ErrUsage, ErrUnsupported, ErrNoSuchSocket, ErrNoSuchObject, ErrNoSuchInterface, ErrNoRoute,
-		ErrRouteExists, ErrNoSuchRoute, ErrInterfaceDown, ErrPortInUse, ErrNoPorts, ErrRefused, ErrReset,
-		ErrTimeout, ErrUnreachable, ErrNotConnected, ErrClosed, ErrTooBig, ErrCapturing,
+		ErrRouteExists, ErrNoSuchRoute, ErrInterfaceDown, ErrPortInUse, ErrNoPorts, ErrRefused,
+		ErrReset, ErrTimeout, ErrUnreachable, ErrNotConnected, ErrClosed, ErrTooBig, ErrCapturing,
 		ErrNotCapturing, ErrBusy, ErrChanged,
 	}
 }

@@ -53,8 +53,8 @@ func (c *Conn) lookForward(now clock.Time, r *round) {
 			// Step 3b: what was in flight as the time-out came, and was not sent again, arrives.
 			c.takeBack(now)
 		case r.dups > 0 && !c.how.sack || r.delivered > 0:
-			// With SACK a duplicate has something to report (RFC 6675 §2), and one that has not is the
-			// copy of an acknowledgment (acksAfterGap).
+			// With SACK a duplicate has something to report (RFC 6675 §2), and one that has not
+			// is the copy of an acknowledgment (acksAfterGap).
 			c.stopForward()
 		}
 	default:
