@@ -64,6 +64,20 @@ func TestLabRun(t *testing.T) {
 	assert.Equal(t, "# queue: codel [packets=50]", lines[2])
 }
 
+// What counts is whole in the table of one run, also of one that did not finish.
+func TestLabCountsOfAHole(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "hole.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("name: hole\nduration: 4s\n"+
+		"path: {down: {delay: 10ms, rate: 10Mbit/s, loss: 100%}}\n"+
+		"flows: [{cc: cubic, size: 1MB}]\n"), 0o600))
+	out, said, status := runLab("run", file, "--no-figures", "--metrics", "sent,completion",
+		"-o", filepath.Join(dir, "out"))
+	require.Zero(t, status, said)
+	assert.Regexp(t, `(?m)^cubic +0/1 +3 +never$`, out)
+	assert.Contains(t, out, "1 of 1 did not finish: cubic, trial 0: out of time: 0 of 1000000 bytes")
+}
+
 func TestLabMisuse(t *testing.T) {
 	for _, tt := range []struct {
 		args []string

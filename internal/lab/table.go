@@ -408,7 +408,7 @@ func allWhole(rows []row, m result.Metric) bool {
 	}
 	for i := range rows {
 		n, ok := rows[i].numbers[m]
-		if ok && (n.Mean != math.Trunc(n.Mean) || n.SD > 0 || rows[i].Finished < rows[i].N) {
+		if ok && (n.Mean != math.Trunc(n.Mean) || n.SD > 0) {
 			return false
 		}
 	}
