@@ -122,8 +122,9 @@ func (s *session) machine(ctx context.Context) *report.Report {
 		return strings.TrimSpace(string(out))
 	}
 	r := &report.Report{
-		Commit: line("git", "describe", "--always", "--dirty"), Kernel: release(line("uname", "-sr")),
-		Go: runtime.Version(), CPUs: runtime.NumCPU(), CPU: processor(),
+		Commit: line("git", "describe", "--always", "--dirty"),
+		Kernel: release(line("uname", "-sr")),
+		Go:     runtime.Version(), CPUs: runtime.NumCPU(), CPU: processor(),
 		When: time.Now().UTC().Format("2006-01-02 15:04 MST"),
 		Load: load() + " at the start",
 		Span: s.span.String(), Rounds: s.turns.Rounds,

@@ -151,7 +151,8 @@ func take(
 		return err
 	}
 	defer func() { _ = c.CloseWithError(0, "") }()
-	stop := context.AfterFunc(ctx, func() { _ = c.CloseWithError(0, "") }) // who reads waits no more
+	// Who reads waits no more.
+	stop := context.AfterFunc(ctx, func() { _ = c.CloseWithError(0, "") })
 	defer stop()
 	var all sync.WaitGroup
 	errs := make([]error, len(numbers))
