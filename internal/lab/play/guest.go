@@ -41,8 +41,11 @@ func (f *flow) attach() (guest, error) {
 		a, err := fence.AttachBurst(client, server, there, *app.Burst)
 		return burst{a}, err
 	case app.Objects != nil && f.Protocol == speaks(app.Objects.Arm):
-		// Here the data comes from the server.
-		a, err := f.run.shelf.Attach(server, client, f.here(), *app.Objects)
+		// Here the data comes from the server. The document's objects were made once for all
+		// trials.
+		cfg := *app.Objects
+		cfg.Seed = f.run.first
+		a, err := f.run.shelf.Attach(server, client, f.here(), cfg)
 		return fetch{a}, err
 	case app.Notebook != nil && f.Protocol == plan.Notebook:
 		return f.attachNotebook(client, server)

@@ -45,6 +45,7 @@ type run struct {
 	scratch []byte // for a call of an application
 	printed func(at time.Duration, line string)
 	shelf   *Shelf
+	first   uint64 // the seed of the first trial
 }
 
 // Run plays one trial of a cell, counted from 0. The record is nil unless it was asked for. An
@@ -53,6 +54,7 @@ func Run(cell *plan.Cell, trial int, o Options) (*result.Trial, *result.Record, 
 	seed := Seed(cell.Seed, trial)
 	r := &run{World: sim.New(seed), x: &cell.Experiment, scratch: make([]byte, pieceMost)}
 	r.began, r.printed, r.shelf = r.Now(), o.Printed, cmp.Or(o.Shelf, &Shelf{})
+	r.first = Seed(cell.Seed, 0)
 	if err := r.build(); err != nil {
 		return nil, nil, fmt.Errorf("play: %s: %w", cell.Name, err)
 	}

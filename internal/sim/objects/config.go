@@ -44,6 +44,8 @@ type Config struct {
 	Arm Arm
 	// Name is of the flow's random streams, which its objects are made of; empty: "objects".
 	Name string
+	// Seed is what the random bytes of the objects are drawn from; 0: the world's own.
+	Seed uint64
 	// Pairs is how many small objects there are, and how many large ones; 0: 10.
 	Pairs int
 	// Small and Large are how many random bytes an object of each kind is made of; 0: 7400

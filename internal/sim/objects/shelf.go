@@ -1,15 +1,17 @@
 package objects
 
 import (
+	"math/rand/v2"
 	"net/netip"
 
+	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// Shelf keeps the objects that were made last. A trial has the same ones in every cell of a
-// sweep, for its seed decides, and making ten million bytes takes as long as moving them. Nobody
-// writes to objects, so that who comes next finds them as they were made. The zero Shelf is
-// empty; one owner calls it.
+// Shelf keeps the objects that were made last. All cells of a sweep have the same ones, for the
+// seed decides, and making ten million bytes takes as long as moving them. Nobody writes to
+// objects, so that who comes next finds them as they were made. The zero Shelf is empty; one
+// owner calls it.
 type Shelf struct {
 	label label
 	items []item
@@ -23,12 +25,20 @@ type label struct {
 
 // take returns the objects that cfg asks for, of the random stream of that name.
 func (s *Shelf) take(w *sim.World, name string, cfg *Config) []item {
-	r := w.Rand(name)
+	r := source(w, name, cfg)
 	l := label{r.Uint64(), r.Uint64(), cfg.Pairs, cfg.Small, cfg.Large}
 	if s.items == nil || s.label != l {
-		s.label, s.items = l, makeItems(cfg, w.Rand(name))
+		s.label, s.items = l, makeItems(cfg, source(w, name, cfg))
 	}
 	return s.items
+}
+
+// source is the random stream of that name, from its beginning.
+func source(w *sim.World, name string, cfg *Config) *rand.Rand {
+	if cfg.Seed != 0 {
+		return netem.Streams(cfg.Seed)(name)
+	}
+	return w.Rand(name)
 }
 
 // Attach is the package's Attach with objects from the shelf.
