@@ -3,6 +3,7 @@ package play
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -239,13 +240,11 @@ func took(v result.Values, d time.Duration, bytes uint64, finished bool) {
 
 // look ends the flows of guests that have nothing more to do.
 func (r *run) look(now clock.Time) {
-	left := r.guests[:0]
-	for _, f := range r.guests {
-		if f.guest.Done() {
-			f.end(now)
-			continue
+	r.guests = slices.DeleteFunc(r.guests, func(f *flow) bool {
+		if !f.guest.Done() {
+			return false
 		}
-		left = append(left, f)
-	}
-	r.guests = left
+		f.end(now)
+		return true
+	})
 }
