@@ -15,6 +15,8 @@ import (
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	ci "github.com/tidepool-net/tidepool/internal/ci/long"
 )
 
 // sweeping is a sweep of runs that take some milliseconds each.
@@ -29,6 +31,9 @@ sweep: {flows.0.cc: [reno, cubic, tahoe, bbr]}
 // TestAnInterruptedSweepGoesOn stops a sweep that somebody watches, as he or the system would, and
 // has the next run come to what one that nobody stopped comes to.
 func TestAnInterruptedSweepGoesOn(t *testing.T) {
+	if !ci.Runs() {
+		t.Skip("a few seconds")
+	}
 	folder := t.TempDir()
 	file := filepath.Join(folder, "sweeping.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(sweeping), 0o600))

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	ci "github.com/tidepool-net/tidepool/internal/ci/long"
 )
 
 // TestMain makes this test binary the program `node` that the sessions in testdata/script run.
@@ -14,10 +17,16 @@ func TestMain(m *testing.M) {
 }
 
 // TestSessions runs each file of testdata/script: a session at a system's shell, with its files
-// and the tutorial.
+// and the tutorial. Those that run many experiments, which are pure, have the condition [long].
 func TestSessions(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
+		Condition: func(name string) (bool, error) {
+			if name != "long" {
+				return false, fmt.Errorf("no condition %q: long", name)
+			}
+			return ci.Runs(), nil
+		},
 		Setup: func(e *testscript.Env) error {
 			return os.CopyFS(filepath.Join(e.WorkDir, "tutorial"), os.DirFS("../../tutorial"))
 		},
