@@ -3,7 +3,6 @@ package repl
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,20 +37,10 @@ func (s *Shell) rcp() *cobra.Command {
 		},
 	}
 	c.SuggestionsMinimumDistance = 2
-	c.AddCommand(s.rcpEcho(), s.rcpCount(), &cobra.Command{
-		Use:   "close PORT",
-		Short: "end what is on a port, and free it",
-		Args:  positional,
-
-		ValidArgsFunction: at(s.rcpPorts),
-		RunE: func(c *cobra.Command, args []string) error {
-			port, err := parsePort(c, args[0])
-			if err != nil {
-				return err
-			}
-			return failed(c, control.Order(c.Context(), s.op, control.RCPClose{Port: port}))
-		},
-	})
+	c.AddCommand(s.rcpEcho(), s.rcpCount(),
+		closePort(s.rcpPorts, func(ctx context.Context, port uint16) error {
+			return control.Order(ctx, s.op, control.RCPClose{Port: port})
+		}))
 	return s.jsonFlag(c)
 }
 
@@ -61,13 +50,11 @@ func (s *Shell) rcpPorts(ctx context.Context, _ string) []string {
 	if err != nil {
 		return nil
 	}
-	var ports []string
+	var ports []uint16
 	for i := range list {
-		if p := strconv.Itoa(int(list[i].Local.Port())); !slices.Contains(ports, p) {
-			ports = append(ports, p)
-		}
+		ports = append(ports, list[i].Local.Port())
 	}
-	return ports
+	return portWords(ports)
 }
 
 // near says which subcommand a word may have been meant for.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -40,20 +38,10 @@ func (s *Shell) rdt() *cobra.Command {
 		},
 	}
 	c.SuggestionsMinimumDistance = 2
-	c.AddCommand(s.rdtServe(), s.rdtList(), s.rdtFetch(), &cobra.Command{
-		Use:   "close PORT",
-		Short: "end what is on a port, and free it",
-		Args:  positional,
-
-		ValidArgsFunction: at(s.rdtPorts),
-		RunE: func(c *cobra.Command, args []string) error {
-			port, err := parsePort(c, args[0])
-			if err != nil {
-				return err
-			}
-			return failed(c, control.Order(c.Context(), s.op, control.RDTClose{Port: port}))
-		},
-	})
+	c.AddCommand(s.rdtServe(), s.rdtList(), s.rdtFetch(),
+		closePort(s.rdtPorts, func(ctx context.Context, port uint16) error {
+			return control.Order(ctx, s.op, control.RDTClose{Port: port})
+		}))
 	return s.jsonFlag(c)
 }
 
@@ -63,13 +51,11 @@ func (s *Shell) rdtPorts(ctx context.Context, _ string) []string {
 	if err != nil {
 		return nil
 	}
-	var ports []string
+	var ports []uint16
 	for i := range list {
-		if p := strconv.Itoa(int(list[i].Local.Port())); !slices.Contains(ports, p) {
-			ports = append(ports, p)
-		}
+		ports = append(ports, list[i].Local.Port())
 	}
-	return ports
+	return portWords(ports)
 }
 
 // rdtFlags are the flags of the ends.
