@@ -26,6 +26,15 @@ func (s *Ranges) Len() int { return len(s.list) }
 // At returns the i-th range in ascending order.
 func (s *Ranges) At(i int) Range { return s.list[i] }
 
+// Below returns how many ranges begin below pos.
+func (s *Ranges) Below(pos uint64) int {
+	i := s.search(pos)
+	if i < len(s.list) && s.list[i].Start < pos {
+		i++
+	}
+	return i
+}
+
 // Clear empties the set and gives its memory back.
 func (s *Ranges) Clear() { s.list = nil }
 

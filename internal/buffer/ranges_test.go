@@ -38,6 +38,7 @@ func TestRangesAgainstABitmap(t *testing.T) {
 			}
 			var want []buffer.Range
 			for i := range size {
+				require.Equal(t, len(want), s.Below(uint64(i)), "offset %d", i)
 				if bits[i] && (i == 0 || !bits[i-1]) {
 					want = append(want, buffer.Range{Start: uint64(i)})
 				}

@@ -22,25 +22,24 @@ type chunk struct {
 // offsets in the stream, starting at 0, so they never wrap in practice.
 //
 // Its memory is a chain of 64 KiB chunks. The consumer only moves forward; the
-// producer takes a chunk back once the consumer is past it. A ring that has
+// producer takes chunks back once the consumer is past them. A ring that has
 // carried nothing, or was trimmed while empty, holds no chunk.
 type Ring struct {
-	limit  atomic.Int64
-	inside atomic.Uint32 // 1: the producer is in Write, 2: the consumer trims
-	head   atomic.Uint64 // consumed up to here
-	_      [40]byte      // keeps the two indexes on cache lines of their own
-	tail   atomic.Uint64 // published up to here
-
-	// The producer's: the chain it may recycle from, and where it writes.
-	oldest, newest *chunk
-	writing        *chunk // the chunk that holds tail, or ends at it
-
-	_ [24]byte
-
 	// The consumer's: where it reads, and the last chunk that Slices found.
+	head    atomic.Uint64 // consumed up to here
 	reading *chunk
 	found   *chunk
 	foundAt uint64
+
+	limit atomic.Int64
+
+	// The producer's: the chain, what it has taken back of it, and where it writes. What
+	// changes with each Write is last, a cache line or more behind head.
+	oldest, newest *chunk
+	spare          *chunk        // the last that was consumed, and those before it
+	writing        *chunk        // the chunk that holds tail, or ends at it
+	inside         atomic.Uint32 // 1: the producer is in Write, 2: the consumer trims
+	tail           atomic.Uint64 // published up to here
 }
 
 // NewRing returns an empty ring that holds at most limit bytes.
@@ -146,13 +145,16 @@ func (r *Ring) writeAt(tail, off uint64, p []byte) {
 	}
 }
 
-// extend appends a chunk to the chain: the oldest, once the consumer has
-// stepped into a later one, or else a new one.
+// extend appends a chunk to the chain: of those that the consumer has stepped out of the last,
+// which the processor may still have in its cache, or else a new one.
 func (r *Ring) extend() {
-	c := r.oldest
-	if c.base+chunkSize < r.head.Load() {
-		r.oldest = c.next
-		c.next = nil
+	for head := r.head.Load(); r.oldest.base+chunkSize < head; {
+		c := r.oldest
+		r.oldest, c.next, r.spare = c.next, r.spare, c
+	}
+	c := r.spare
+	if c != nil {
+		r.spare, c.next = c.next, nil
 	} else {
 		c = &chunk{}
 	}
@@ -182,7 +184,7 @@ func (r *Ring) TrimConsumer() {
 }
 
 func (r *Ring) drop() {
-	r.oldest, r.newest, r.writing, r.reading, r.found = nil, nil, nil, nil, nil
+	r.oldest, r.newest, r.spare, r.writing, r.reading, r.found = nil, nil, nil, nil, nil, nil
 }
 
 // Read copies up to len(p) bytes out, consumes them and returns their number.

@@ -156,6 +156,22 @@ func TestRingIsAllocationFreeOnceWarm(t *testing.T) {
 	assert.Zero(t, allocs)
 }
 
+// What grew once goes on in the memory that was used last: the processor has that at hand.
+func TestRingWritesWhereWasReadLast(t *testing.T) {
+	const chunk = 64 << 10
+	r := buffer.NewRing(1 << 20)
+	r.Write(make([]byte, 1<<20))
+	r.Release(r.Tail())
+	place := func() *byte { return &r.Slices(nil, r.Tail()-1, 1)[0][0] }
+	used := map[*byte]bool{}
+	for range 16 {
+		r.Write(make([]byte, chunk))
+		used[place()] = true
+		r.Release(r.Tail())
+	}
+	assert.LessOrEqual(t, len(used), 3, "of 16 chunks")
+}
+
 func TestRingRefusesWhatTheCallerMustNotAsk(t *testing.T) {
 	r := buffer.NewRing(1000)
 	r.Write(make([]byte, 10))

@@ -24,6 +24,10 @@ func (a Arrival) String() string { return arrivalNames[a] }
 
 // Arrival tells what would become of n bytes of text at seq, now.
 func (c *Conn) Arrival(seq uint32, n int) Arrival {
+	if c.work == nil {
+		c.busy()
+		defer c.rest()
+	}
 	if n == 0 || !c.state.synchronized() {
 		return ArrivalEmpty
 	}
@@ -59,6 +63,10 @@ type Reassembly struct {
 
 // Reassembly returns where the receiver stands. It allocates.
 func (c *Conn) Reassembly() Reassembly {
+	if c.work == nil {
+		c.busy()
+		defer c.rest()
+	}
 	r := Reassembly{
 		Next: uint32(c.rcv.nxt), Window: int(c.rcv.edge - c.rcv.nxt), Readable: c.rx.Len(),
 		Closed: c.rcv.fin != 0 && c.rcv.nxt > c.rcv.fin,

@@ -63,8 +63,8 @@ func (c *Conn) Receive(now clock.Time, p []byte) (int, error) {
 // ended is the error of calls on a connection that is over: why it failed, or
 // that it does not exist.
 func (c *Conn) ended() error {
-	if c.err != nil {
-		return fmt.Errorf("%w: %w", ErrNotExist, c.err)
+	if err := c.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotExist, err)
 	}
 	return ErrNotExist
 }

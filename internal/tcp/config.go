@@ -12,12 +12,12 @@ import (
 type Path struct {
 	// Outlet is the index of the interface that packets leave by, -1 when there is no route.
 	Outlet int
-	// NotHost says, where there is no route, that the address is no single host's.
-	NotHost bool
 	// MTU is the largest IP packet that the outlet carries.
 	MTU int
 	// Local is the address that packets to the peer come from.
 	Local [4]byte
+	// NotHost says, where there is no route, that the address is no single host's.
+	NotHost bool
 }
 
 // Config is what a Host is made from. Every zero field but Route has a meaning.

@@ -22,11 +22,12 @@ type Conn struct {
 	outcome
 
 	rings
-	snd  sendSpace
-	rcv  receiveSpace
-	sent sentQueue
-	rtt  rtt
+	snd sendSpace
+	rcv receiveSpace
+	rtt rtt
 	repair
+	*work  // nil: the connection rests
+	rested memory
 	cc     algorithm
 	pacer  pacer
 	timers timers
@@ -41,22 +42,18 @@ type Conn struct {
 
 // outcome is how a connection ends.
 type outcome struct {
-	err     error     // why it closed, nil for an orderly close
-	softErr error     // an ICMP report that may explain a time-out (RFC 1122 §4.2.3.9)
-	parked  *timeWait // what is left of it in TIME-WAIT
+	err    error     // why it closed, nil for an orderly close; with flagSoft, a doubt
+	parked *timeWait // what is left of it in TIME-WAIT
 }
 
 // rings are where a connection's text lives, between the user and the network.
 type rings struct{ tx, rx *buffer.Ring }
 
-// repair is what finds losses and mends them.
+// repair is what finds losses and mends them, but for what is in work.
 type repair struct {
-	how   *strategy
-	rack  rack
-	tlp   tlp
-	board scoreboard
-	rec   recovery
-	undo  undo
+	how  *strategy
+	tlp  tlp
+	calm calm
 }
 
 // connFlags are a connection's yes-or-no facts.
@@ -82,6 +79,7 @@ const (
 	flagNoECN                             // and must not again
 	flagCork                              // short segments are held back
 	flagCorkOut                           // one has been held back long enough
+	flagSoft                              // err is an ICMP report that may explain a time-out
 )
 
 func (c *Conn) has(f connFlags) bool { return c.flags&f != 0 }
@@ -107,19 +105,18 @@ type receiveSpace struct {
 	irs, nxt uint64
 	edge     uint64 // the right edge of the window that the peer was told
 	fin      uint64 // the number of the peer's FIN, zero until seen
-	ooo      buffer.Ranges
-	recent   [maxSACKBlocks]uint64 // where data arrived out of order, latest first
-	dsack    buffer.Range          // a duplicate to report (RFC 2883), empty when none
-	mss      int                   // the largest segment that the peer has sent
-	acks     int                   // acknowledgments to send now
-	pending  int                   // bytes that wait for a delayed acknowledgment
-	quick    int                   // arrivals still acknowledged at once
-	oowAt    clock.Time            // when an empty segment off the window was last answered
+	*disorder
+	mss     int        // the largest segment that the peer has sent
+	acks    int        // acknowledgments to send now
+	pending int        // bytes that wait for a delayed acknowledgment
+	oowAt   clock.Time // when an empty segment off the window was last answered
 	// challenges is how many more ACKs segments that may be forged draw (RFC 5961 §7).
 	challenges budget
 	up         uint64 // the end of urgent data, RCV.UP
-	early      int    // bytes that the host counts as held out of order
+	told       uint64 // of ACKs in a row: where the lowest range begins that the last reported
 	scale      uint8
+	quick      int8   // arrivals still acknowledged at once
+	runs       uint8  // segments and trains out of order since the last ACK
 	pingpong   bool   // data of ours carries the acknowledgments
 	finLast    bool   // a FIN without its text is what arrived last
 	unordered  uint64 // segments that arrived out of order
@@ -143,13 +140,14 @@ type stats struct {
 // links are a connection's places in its host's lists.
 type links struct {
 	all      link       // every connection of the host
-	heap     int        // index in the deadline heap, -1 outside
-	due      clock.Time // the key there: never later than the true deadline
+	due      clock.Time // the key in the deadline heap: never later than the true deadline
 	ready    link       // connections that may have something to send
-	event    link       // connections with events
+	event    *Conn      // the next with events
+	listener *Listener  // the one that will accept it, until accepted
+	accepted *Conn      // next in its accept queue
+	heap     int32      // index in the deadline heap, -1 outside
+	isReady  bool       // it is among the ready
 	events   Event
-	listener *Listener // the one that will accept it, until accepted
-	accepted *Conn     // next in its accept queue
 }
 
 // Tuple returns the connection's addresses and ports.
@@ -165,7 +163,18 @@ func (c *Conn) State() State {
 
 // Err returns why the connection closed: nil while it is open and after an
 // orderly close.
-func (c *Conn) Err() error { return c.err }
+func (c *Conn) Err() error {
+	if c.has(flagSoft) {
+		return nil
+	}
+	return c.err
+}
+
+// doubt remembers an ICMP report: RFC 1122 §4.2.3.9, a soft error.
+func (c *Conn) doubt(err error) {
+	c.err = err
+	c.flags |= flagSoft
+}
 
 // Tx returns the ring that the user writes to.
 func (c *Conn) Tx() *buffer.Ring { return c.tx }
@@ -209,8 +218,9 @@ func (c *Conn) fail(now clock.Time, err error) {
 	if c.state == StateClosed || c.state == StateTimeWait {
 		return
 	}
-	if c.err == nil {
+	if c.Err() == nil {
 		c.err = err
+		c.flags &^= flagSoft
 	}
 	c.setState(now, evDelete)
 }
@@ -221,8 +231,8 @@ func (c *Conn) timedOut(now clock.Time) { c.giveUp(now, ErrTimeout) }
 // giveUp ends it for one of the kinds of time-out. RFC 1122 §4.2.3.9: an ICMP
 // report on the way there tells the user more than the time-out does.
 func (c *Conn) giveUp(now clock.Time, err error) {
-	if c.softErr != nil {
-		err = fmt.Errorf("%w: %w", err, c.softErr)
+	if c.has(flagSoft) {
+		err = fmt.Errorf("%w: %w", err, c.err)
 	}
 	c.fail(now, err)
 }
@@ -236,13 +246,14 @@ func (c *Conn) established(now clock.Time) {
 	c.rcv.hurry()
 	cfg := &c.host.cfg
 	c.chooseStrategy()
+	c.inherit(now)
 	if c.has(flagSynAgain) {
 		// RFC 6298 §5.7: a SYN that needed sending again is a poor omen; the RFC's 3 s are three
 		// times its initial RTO, and so are ours.
+		c.disturbed(now)
 		c.rtt.rto = min(3*cfg.RTOInitial, cfg.RTOMax)
 	}
 	c.probeFromBase(now)
-	c.newController()
 	c.raise(Established | Writable)
 	if c.links.listener != nil {
 		c.links.listener.complete(c)
@@ -269,9 +280,11 @@ func (c *Conn) raise(e Event) {
 // touch puts the connection back into its host's lists after anything that may
 // have changed what it wants to send, or when.
 func (c *Conn) touch() {
-	if c.state != StateClosed && c.state != StateTimeWait {
-		c.host.wake(c)
+	if c.over() {
+		c.letGo()
+		return
 	}
+	c.host.wake(c)
 }
 
 // duration converts a wait to an instant that is never in the past.

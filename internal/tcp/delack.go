@@ -20,6 +20,15 @@ const maxDupAcks = 64
 // acknowledgment (RFC 6675 §2).
 const acksAfterGap = 2
 
+// What comes out of order together may be many runs with gaps in between, each a range, and an
+// acknowledgment has room for sureBlocks of them beside the timestamps. What no block tells of is
+// sent again. So there are as many acknowledgments as it takes to report each range twice, of up
+// to maxRuns.
+const (
+	sureBlocks = 3
+	maxRuns    = 48
+)
+
 // answer has segments that arrived acknowledged now, each by one acknowledgment, as RFC
 // 5681 §4.2 allows, but all that wait by most.
 func (s *receiveSpace) answer(segments, most int) {
@@ -53,7 +62,9 @@ func (c *Conn) ackInOrder(now clock.Time, s *Segment, n int) {
 // segment of a train; to others one tells everything, and is sent twice.
 func (c *Conn) ackOutOfOrder(s *Segment) {
 	if c.has(flagSACK) {
+		c.rcv.runs = min(c.rcv.runs+1, maxRuns)
 		c.rcv.answer(s.Count, acksAfterGap)
+		c.rcv.acks = max(c.rcv.acks, ceilDiv(2*int(c.rcv.runs), sureBlocks))
 		return
 	}
 	c.rcv.answer(s.Count, maxDupAcks)
@@ -73,7 +84,10 @@ func (c *Conn) acknowledged(carriedText int) {
 	if carriedText > 0 && c.rcv.pending > 0 && c.rcv.quick == 0 {
 		c.rcv.pingpong = true
 	}
-	c.rcv.acks = max(0, c.rcv.acks-1)
+	c.rcv.acks, c.rcv.runs = max(0, c.rcv.acks-1), 0
+	if c.rcv.acks == 0 {
+		c.rcv.told = 0
+	}
 	c.rcv.pending = 0
 	c.stamps.lastAck = c.rcv.nxt
 	c.timers[timerDelayedAck] = clock.Never

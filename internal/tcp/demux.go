@@ -3,6 +3,7 @@ package tcp
 import (
 	"iter"
 	"net/netip"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
@@ -31,9 +32,9 @@ type Host struct {
 	drops     Drops
 	counters  Counters
 	challenge budget
-	early     int // bytes of all rings beyond a gap
-	ports     ports
-	isn       sequences
+	shared
+	ports ports
+	isn   sequences
 
 	round round // scratch of the acknowledgment in hand
 	congestionEvents
@@ -60,6 +61,14 @@ const (
 	Urgent
 )
 
+// shared is what connections have in common.
+type shared struct {
+	early  int           // bytes of all rings beyond a gap
+	lossAt clock.Time    // when one of them lost something last
+	lull   time.Duration // after which a silent one rests: idleTime
+	spare  spare         // what busy ones begin with
+}
+
 // NewHost returns a host without connections.
 func NewHost(cfg Config) (*Host, error) {
 	cfg = cfg.withDefaults()
@@ -67,8 +76,9 @@ func NewHost(cfg Config) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{
-		cfg:   cfg,
-		conns: map[Tuple]*Conn{},
+		cfg:    cfg,
+		shared: shared{lull: idleTime},
+		conns:  map[Tuple]*Conn{},
 		passive: passive{
 			listeners: map[netip.AddrPort]*Listener{}, listening: map[uint16]int{},
 		},
@@ -189,6 +199,7 @@ func (h *Host) outputBy(now clock.Time, room int, t *Train) bool {
 			l.push(c)
 			return true
 		}
+		c.settle(now)
 		h.schedule(c) // what it waits for may be a time
 	}
 	return false
@@ -217,9 +228,7 @@ func (h *Host) Advance(now clock.Time) {
 			continue
 		}
 		c.advance(now)
-		if c.state != StateClosed && c.state != StateTimeWait {
-			h.wake(c)
-		}
+		c.touch()
 	}
 }
 
@@ -243,7 +252,7 @@ func (h *Host) NextEvent() (*Conn, *Listener, Event, bool) {
 // Rerouted looks every path up again, because routes or interfaces changed.
 func (h *Host) Rerouted() {
 	for c := h.first; c != nil; c = c.links.all.next {
-		if c.links.ready.on {
+		if c.links.isReady {
 			h.ready[c.path.Outlet].remove(c)
 		}
 		c.setPath(h.cfg.Route(c.tuple.RemoteAddr))
@@ -267,7 +276,7 @@ func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error) {
 		return
 	}
 	// RFC 1122 §4.2.3.9: a soft error; only patience decides.
-	c.softErr = err
+	c.doubt(err)
 }
 
 // Conns yields every connection that is not in TIME-WAIT.
@@ -294,7 +303,7 @@ func (h *Host) Listeners() iter.Seq[*Listener] {
 
 // wake queues a connection for output and files its deadline.
 func (h *Host) wake(c *Conn) {
-	if !c.links.ready.on && c.path.Outlet >= 0 {
+	if !c.links.isReady && c.path.Outlet >= 0 {
 		for len(h.ready) <= c.path.Outlet {
 			h.ready = append(h.ready, readyList{})
 		}
@@ -339,16 +348,18 @@ func (h *Host) remove(c *Conn) {
 		h.recent = nil
 	}
 	h.deadlines.remove(c)
-	if c.links.ready.on {
+	if c.links.isReady {
 		h.ready[c.path.Outlet].remove(c)
 	}
 	c.timers = timers{}
 	if c.links.listener != nil {
 		c.links.listener.forget(c)
 	}
-	c.sent.release()
-	c.rcv.ooo.Clear()
-	c.countEarly()
+	if c.work != nil {
+		c.sent.release()
+		c.rcv.ooo.Clear()
+		c.countEarly()
+	}
 }
 
 // unlist takes the connection out of the list of all.

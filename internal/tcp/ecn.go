@@ -177,7 +177,7 @@ func (c *Conn) takeEcho(now clock.Time, s *Segment) {
 	if c.cc.Cwnd() <= c.snd.mss {
 		// RFC 3168 §6.1.2: a window of one segment cannot be halved. What goes slower is time:
 		// the retransmission timer starts anew, and only its end lets the next segment out.
-		wait := c.rtt.timeout(c.stats.backoff, &c.host.cfg)
+		wait := c.timeout()
 		c.ecn.until = in(now, wait)
 		if !c.sent.empty() && !c.probing() {
 			c.armRTO(now)

@@ -203,6 +203,10 @@ func verify(tb testing.TB, h *Host) {
 	tb.Helper()
 	early := 0
 	for c := range h.Conns() {
+		if c.work == nil {
+			verifyResting(tb, c)
+			continue
+		}
 		require.Equal(tb, c.reach(), c.rcv.early)
 		early += c.rcv.early
 		require.LessOrEqual(tb, c.snd.una, c.snd.nxt)
@@ -237,6 +241,22 @@ func verify(tb testing.TB, h *Host) {
 	}
 	require.Equal(tb, early, h.early)
 	require.LessOrEqual(tb, early, h.cfg.EarlyBytes)
+}
+
+// verifyResting checks that nothing needs the work of a connection that has none.
+func verifyResting(tb testing.TB, c *Conn) {
+	tb.Helper()
+	require.Nil(tb, c.rcv.disorder)
+	require.Nil(tb, c.limit.rounds)
+	require.Nil(tb, c.tune.taking)
+	if !c.state.synchronized() {
+		return
+	}
+	require.Equal(tb, c.snd.nxt, c.snd.una, "nothing is in flight")
+	require.True(tb, c.unsent() == 0 || c.path.Outlet < 0 || c.links.isReady)
+	for _, i := range []int{timerRTO, timerProbe, timerReorder, timerPersist, timerDelayedAck} {
+		require.Equal(tb, clock.Never, c.timers[i], "timer %d", i)
+	}
 }
 
 // verifyBoard checks the counts of RFC 6675's scoreboard, and that nothing that

@@ -75,6 +75,10 @@ type Info struct {
 
 // Info returns the connection's state.
 func (c *Conn) Info() Info {
+	if c.work == nil {
+		c.busy()
+		defer c.rest()
+	}
 	s, u := &c.stats, &c.tune
 	i := Info{
 		State: c.State(), Recovery: recoveryNames[c.rec.kind], Congestion: c.cc.name,
@@ -83,7 +87,7 @@ func (c *Conn) Info() Info {
 		ECN: c.has(flagECN), Plain: c.has(flagPlain),
 		ECNMarks: c.ecn.marks, ECNEchoes: c.ecn.echoes,
 		SendScale: c.snd.scale, RecvScale: c.rcv.scale,
-		RTO: c.rtt.timeout(s.backoff, &c.host.cfg), RTT: c.rtt.srtt, RTTVar: c.rtt.rttvar,
+		RTO: c.timeout(), RTT: c.rtt.srtt, RTTVar: c.rtt.rttvar,
 		MinRTT: c.rtt.lowest(), LatestRTT: c.rtt.latest, ATO: c.host.cfg.DelayedAck,
 		SendMSS: c.snd.mss, RecvMSS: c.rcv.mss, AdvMSS: c.offeredMSS(), PMTU: c.path.MTU,
 		SendWindow: c.snd.wnd, RecvWindow: int(c.rcv.edge - c.rcv.nxt),
@@ -108,6 +112,9 @@ func (c *Conn) Info() Info {
 		LastSent: s.lastSent, LastReceived: s.lastReceived, LastAck: s.lastAck,
 	}
 	i.BusyTime, i.RwndLimited, i.SndbufLimited = c.limit.times(c.host.now)
+	if c.cc.Controller == nil && c.state.synchronized() {
+		c.newController() // who looks on sees its window before it is used
+	}
 	if c.cc.Controller != nil {
 		i.PipeACK = max(c.limit.use.bins[0], c.limit.use.bins[1])
 		i.Cwnd, i.Ssthresh, i.PacingRate = c.cc.Cwnd(), c.cc.Ssthresh(), c.pacingRate()

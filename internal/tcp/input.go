@@ -4,6 +4,7 @@ import "github.com/tidepool-net/tidepool/internal/clock"
 
 // input is SEGMENT ARRIVES (RFC 9293 §3.10.7) for a connection that exists.
 func (c *Conn) input(now clock.Time, s *Segment) {
+	c.busy()
 	c.stats.segsIn += uint64(s.Count)
 	if s.Len > 0 {
 		c.stats.dataSegsIn += uint64(s.Count)

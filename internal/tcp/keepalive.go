@@ -33,18 +33,21 @@ type keepalive struct {
 
 // SetKeepalive has a silent peer asked, or no more.
 func (c *Conn) SetKeepalive(now clock.Time, k Keepalive) {
-	c.keep = keepalive{Keepalive: k.withDefaults(), since: now}
-	c.armKeepalive(now)
+	c.keep, c.timers[timerKeepalive] = nil, clock.Never
+	if k.Idle > 0 {
+		c.keep = &keepalive{Keepalive: k.withDefaults(), since: now}
+		c.armKeepalive(now)
+	}
 	c.touch()
 }
 
 // armKeepalive starts to count the peer's silence.
 func (c *Conn) armKeepalive(now clock.Time) {
-	c.timers[timerKeepalive] = clock.Never
-	if c.keep.Idle > 0 {
-		c.timers[timerKeepalive] = in(now, c.keep.Idle)
-	}
+	c.timers[timerKeepalive] = in(now, c.keep.Idle)
 }
+
+// asks reports whether a question is to be sent.
+func (c *Conn) asks() bool { return c.keep != nil && c.keep.due }
 
 // onKeepalive finds out how long the peer has been silent: arrivals note their
 // time and leave the timer alone.

@@ -3,10 +3,7 @@ package tcp
 import "github.com/tidepool-net/tidepool/internal/clock"
 
 // link is a connection's place in one intrusive list.
-type link struct {
-	next, prev *Conn
-	on         bool
-}
+type link struct{ next, prev *Conn }
 
 // readyList is a queue of the connections that may have something to send by
 // one outlet.
@@ -14,7 +11,8 @@ type readyList struct{ first, last *Conn }
 
 func (l *readyList) push(c *Conn) {
 	n := &c.links.ready
-	n.on, n.next, n.prev = true, nil, l.last
+	n.next, n.prev = nil, l.last
+	c.links.isReady = true
 	if l.last == nil {
 		l.first = c
 	} else {
@@ -35,18 +33,18 @@ func (l *readyList) remove(c *Conn) {
 	} else {
 		n.next.links.ready.prev = n.prev
 	}
-	*n = link{}
+	*n, c.links.isReady = link{}, false
 }
 
 // eventList is a queue of the connections that have events for the owner.
 type eventList struct{ first, last *Conn }
 
 func (l *eventList) push(c *Conn) {
-	c.links.event.next = nil
+	c.links.event = nil
 	if l.last == nil {
 		l.first = c
 	} else {
-		l.last.links.event.next = c
+		l.last.links.event = c
 	}
 	l.last = c
 }
@@ -56,11 +54,11 @@ func (l *eventList) pop() *Conn {
 	if c == nil {
 		return nil
 	}
-	l.first = c.links.event.next
+	l.first = c.links.event
 	if l.first == nil {
 		l.last = nil
 	}
-	c.links.event.next = nil
+	c.links.event = nil
 	return c
 }
 
@@ -78,7 +76,7 @@ func (d *deadlines) first() clock.Time {
 
 // set files c under due, or takes it out when due is never.
 func (d *deadlines) set(c *Conn, due clock.Time) {
-	i := c.links.heap
+	i := int(c.links.heap)
 	switch {
 	case due == clock.Never && i < 0:
 		return
@@ -87,7 +85,7 @@ func (d *deadlines) set(c *Conn, due clock.Time) {
 		return
 	case i < 0:
 		i = len(d.heap)
-		c.links.heap = i
+		c.links.heap = int32(i)
 		d.heap = append(d.heap, c)
 	case due == c.links.due:
 		return
@@ -99,7 +97,7 @@ func (d *deadlines) set(c *Conn, due clock.Time) {
 }
 
 func (d *deadlines) remove(c *Conn) {
-	i, n := c.links.heap, len(d.heap)-1
+	i, n := int(c.links.heap), len(d.heap)-1
 	if i < 0 {
 		return
 	}
@@ -118,7 +116,7 @@ func (d *deadlines) remove(c *Conn) {
 
 func (d *deadlines) place(i int, c *Conn) {
 	d.heap[i] = c
-	c.links.heap = i
+	c.links.heap = int32(i)
 }
 
 func (d *deadlines) up(i int) bool {

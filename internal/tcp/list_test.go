@@ -51,7 +51,7 @@ func TestReadyList(t *testing.T) {
 	for range 5000 {
 		i := rng.IntN(len(conns))
 		c := conns[i]
-		if !c.links.ready.on {
+		if !c.links.isReady {
 			l.push(c)
 			want = append(want, c)
 		} else {

@@ -120,6 +120,7 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 		c.pmtu.claimed, c.pmtu.claimedSeq = mtu, w
 		return
 	}
+	c.busy() // it may be a SYN that is in flight
 	c.narrow(now, mtu)
 	c.touch()
 }

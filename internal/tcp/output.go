@@ -6,6 +6,12 @@ import "github.com/tidepool-net/tidepool/internal/clock"
 // reports whether there was one. What was lost goes before what is new, and an
 // acknowledgment rides on text when it can.
 func (c *Conn) output(now clock.Time, room int, t *Train) bool {
+	if c.work == nil {
+		if !c.wants() {
+			return false
+		}
+		c.busy()
+	}
 	switch {
 	case c.has(flagSynDue):
 		c.outputSYN(now, t)
@@ -20,9 +26,12 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		c.outputACK(now, t)
 		return true
 	}
-	if c.keep.due {
+	if c.asks() {
 		c.outputKeepalive(now, t)
 		return true
+	}
+	if c.cc.Controller == nil && !c.begins(now) {
+		return c.outputLastACK(now, t)
 	}
 	room = c.pace(min(room, c.trainLimit()))
 	if c.snd.probeDue && c.outputWindowProbe(now, t) ||
@@ -34,11 +43,33 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		c.sample(now)
 		return true
 	}
-	if c.rcv.acks > 0 {
-		c.outputACK(now, t)
-		return true
+	return c.outputLastACK(now, t)
+}
+
+// outputLastACK sends the acknowledgment that found no text to ride on.
+func (c *Conn) outputLastACK(now clock.Time, t *Train) bool {
+	if c.rcv.acks == 0 {
+		return false
 	}
-	return false
+	c.outputACK(now, t)
+	return true
+}
+
+// begins gives a connection that has its first text, or its FIN, to send a congestion
+// controller. Until then it has none, and it reports false.
+func (c *Conn) begins(now clock.Time) bool {
+	if !c.wantsText() {
+		c.limitBy(now, LimitIdle)
+		c.sent.appLimited = c.sent.delivered + 1
+		return false
+	}
+	c.newController()
+	return true
+}
+
+// wantsText reports whether text, or the FIN, waits to be sent for the first time.
+func (c *Conn) wantsText() bool {
+	return c.unsent() > 0 || c.has(flagWriteClosed) && c.snd.fin == 0
 }
 
 // outputText sends text: again what was lost, or else what is new, or else in
@@ -300,7 +331,7 @@ func (c *Conn) admitted(waiting, most, allowed int) (int, Limit) {
 		n, why = max(usable, 0), LimitReceiver
 		if n >= mss {
 			n = n / mss * mss
-		} else if n < c.snd.maxWnd/2 {
+		} else if n < c.snd.maxWnd/2 && !c.probesPause() {
 			// Less than a segment, and less than half of what the window has been: wait for
 			// more, or for the persist timer to say that there will be no more.
 			n = 0
@@ -417,7 +448,7 @@ func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
 // outputTailProbe sends the loss probe: new data if the peer's window takes
 // any, else the last segment again (RFC 8985 §7.3).
 func (c *Conn) outputTailProbe(now clock.Time, t *Train) bool {
-	c.tlp.due = false
+	defer func() { c.tlp.due = false }()
 	if c.sent.empty() {
 		return false
 	}

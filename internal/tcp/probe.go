@@ -48,15 +48,39 @@ type limited struct {
 	usedLast    bool // or in the one before
 	rateLimited bool // the rate was the application's rather than the path's
 	since       clock.Time
-	roundEnd    uint64 // snd.nxt as the round began
+	rate        int64 // the last delivery rate, bytes a second
+	spent             // before since
+	*rounds
+}
+
+// spent is how long there was something to do, and what of it was waited for: the clocks that
+// Linux calls chrono.
+type spent struct{ busy, rwnd, sndbuf time.Duration }
+
+// add counts a time for which there was one limit.
+func (s *spent) add(by Limit, d time.Duration) {
+	switch by {
+	case LimitIdle, LimitHandshake:
+		return
+	case LimitReceiver, LimitPersist:
+		s.rwnd += d
+	case LimitBuffer:
+		s.sndbuf += d
+	case LimitNone, LimitApp, LimitCwnd, LimitRecovery, LimitNagle, LimitPacing, LimitCork,
+		numLimits:
+	}
+	s.busy += d
+}
+
+// rounds are what is known of the round trip in progress, and of those before it.
+type rounds struct {
+	roundEnd uint64 // snd.nxt as the round began
 	// roundBegan is when, and roundSent the segments with text that had been sent.
 	roundBegan clock.Time
 	roundSent  uint64
-	peak       int   // the most in flight in this round,
-	peakLast   int   // and in the one before
-	rate       int64 // the last delivery rate, bytes a second
+	peak       int // the most in flight in this round,
+	peakLast   int // and in the one before
 	use        validation
-	spent      [numLimits]time.Duration // before since
 	batch      batch
 }
 
@@ -87,7 +111,7 @@ func (b *batch) flightSize(now clock.Time, flight int, sent uint64) int {
 func (l *limited) set(now clock.Time, by Limit) {
 	if by != l.by {
 		if l.since != clock.Never {
-			l.spent[l.by] += now.Sub(l.since)
+			l.spent.add(l.by, now.Sub(l.since))
 		}
 		l.by, l.since = by, now
 	}
@@ -96,27 +120,13 @@ func (l *limited) set(now clock.Time, by Limit) {
 	}
 }
 
-// times adds up for how long there was something to do, and what it waited for:
-// the clocks that Linux calls chrono.
+// times returns them until now.
 func (l *limited) times(now clock.Time) (busy, rwnd, sndbuf time.Duration) {
-	spent := l.spent
+	s := l.spent
 	if l.since != clock.Never && now > l.since {
-		spent[l.by] += now.Sub(l.since)
+		s.add(l.by, now.Sub(l.since))
 	}
-	for by, d := range spent {
-		switch Limit(by) {
-		case LimitIdle, LimitHandshake:
-			continue
-		case LimitReceiver, LimitPersist:
-			rwnd += d
-		case LimitBuffer:
-			sndbuf += d
-		case LimitNone, LimitApp, LimitCwnd, LimitRecovery, LimitNagle, LimitPacing, LimitCork,
-			numLimits:
-		}
-		busy += d
-	}
-	return busy, rwnd, sndbuf
+	return s.busy, s.rwnd, s.sndbuf
 }
 
 // sent notes why a train was not longer.
@@ -261,6 +271,10 @@ func (c *Conn) sample(now clock.Time) {
 	if c.probe == nil {
 		return
 	}
+	c.busy()
+	if c.cc.Controller == nil && c.state.synchronized() {
+		c.newController() // who looks on sees its window before it is used
+	}
 	s := &c.host.shot
 	*s = Sample{
 		Time: now, State: c.state, Congestion: c.cc.name,
@@ -271,7 +285,7 @@ func (c *Conn) sample(now clock.Time) {
 		Strategy: c.how.name, Recovery: recoveryNames[c.rec.kind],
 		Timing: Timing{
 			SRTT: c.rtt.srtt, RTTVar: c.rtt.rttvar, MinRTT: c.rtt.lowest(), LatestRTT: c.rtt.latest,
-			RTO: c.rtt.timeout(c.stats.backoff, &c.host.cfg),
+			RTO: c.timeout(),
 		},
 		Rates: Rates{DeliveryRate: c.limit.rate, AppLimited: c.limit.rateLimited},
 		Flight: Flight{

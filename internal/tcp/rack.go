@@ -17,12 +17,17 @@ var rackTLP = strategy{
 type rack struct {
 	sentAt     clock.Time // when the most recently sent delivered segment was sent,
 	end        uint64     // and where it ends
+	fack       uint64     // the highest end that was delivered
+	dsackRound uint64     // duplicates within one round count once
+	patience
+}
+
+// patience is what RACK has learnt of the path.
+type patience struct {
 	rtt        time.Duration
-	fack       uint64 // the highest end that was delivered
-	dsackRound uint64 // duplicates within one round count once
-	persist    int    // recoveries until mult is forgotten
-	mult       int    // quarters of the minimum round trip to wait
-	reordering bool   // this path has been seen to reorder
+	mult       int  // quarters of the minimum round trip to wait
+	persist    int8 // recoveries until mult is forgotten
+	reordering bool // this path has been seen to reorder
 }
 
 // order is §6.2 step 3: a segment sent once that is delivered after a later one
@@ -59,12 +64,17 @@ func (c *Conn) adaptReordering(r *round) {
 		return
 	}
 	k.dsackRound = c.snd.nxt
-	k.mult = min(k.mult+1, 64)
+	k.mult = min(k.mult+1, maxReorderSteps)
 	k.persist = 16
 }
 
+// maxReorderSteps bounds RFC 8985 §6.2's reo_wnd_mult, which has no other end than SRTT: where a
+// few packets come without the path's delay, a quarter of the least round trip is next to nothing,
+// and it takes hundreds of them to wait as long as packets are overtaken.
+const maxReorderSteps = 1 << 10
+
 // forget is called as a recovery ends.
-func (k *rack) forget() {
+func (k *patience) forget() {
 	if k.persist--; k.persist <= 0 {
 		k.persist, k.mult = 0, 1
 	}

@@ -114,6 +114,9 @@ func randomWorld(t *testing.T, seed uint64) bool {
 	cfg.Recovery = []string{"rack", "sack", "rack", "newreno", "gbn"}[seed%5]
 	w := newWorld(t, seed, wi, cfg)
 	w.verify = seed%7 == 0
+	if seed%3 == 0 { // each quiet moment is one to rest
+		w.hosts[0].lull, w.hosts[1].lull = 0, 0
+	}
 	a, b := w.connect()
 	if a.State() == StateClosed {
 		return assert.Fail(t, "no handshake", "seed %d: %v", seed, a.Err())

@@ -68,15 +68,16 @@ type congestionEvents struct {
 
 // restart tells the congestion controller that data leaves after a silence.
 func (c *Conn) restart(now clock.Time) {
-	if c.cc.restarter == nil || c.stats.lastSent == clock.Never {
+	restarter, ok := c.cc.Controller.(congestion.Restarter)
+	if !ok || c.stats.lastSent == clock.Never {
 		return
 	}
 	e := &c.host.restart
 	*e = congestion.Restart{
 		Now: now, Idle: now.Sub(c.stats.lastSent), MSS: c.snd.mss,
-		RTO: c.rtt.timeout(c.stats.backoff, &c.host.cfg),
+		RTO: c.timeout(),
 	}
-	c.cc.restarter.OnRestart(e)
+	restarter.OnRestart(e)
 }
 
 // lose thinks a segment in flight lost because of congestion.
@@ -84,7 +85,8 @@ func (c *Conn) lose(now clock.Time, id uint32, rec *record) {
 	q := &c.sent
 	q.move(id, rec, lost)
 	q.lost += uint64(rec.size)
-	if c.cc.watcher == nil {
+	watcher, ok := c.cc.Controller.(congestion.LossWatcher)
+	if !ok {
 		return
 	}
 	l := &c.host.gone
@@ -93,7 +95,7 @@ func (c *Conn) lose(now clock.Time, id uint32, rec *record) {
 		LostSince: int(uint32(q.lost) - rec.lost), AppLimited: rec.flags&recAppLimited != 0,
 		TotalDelivered: q.delivered,
 	}
-	c.cc.watcher.OnSegmentLost(l)
+	watcher.OnSegmentLost(l)
 }
 
 // control tells the congestion controller what an acknowledgment delivered.
@@ -139,16 +141,8 @@ func (c *Conn) control(now clock.Time, r *round) {
 // established it is only a name.
 type algorithm struct {
 	congestion.Controller
-	name      string
-	restarter congestion.Restarter   // the controller, if it is one
-	watcher   congestion.LossWatcher // the controller, if it is one
-	lost      uint64                 // of sentQueue.lost, what it was told
-}
-
-func (a *algorithm) set(cc congestion.Controller) {
-	a.Controller = cc
-	a.restarter, _ = cc.(congestion.Restarter)
-	a.watcher, _ = cc.(congestion.LossWatcher)
+	name string
+	lost uint64 // of sentQueue.lost, what it was told
 }
 
 // congestionConfig is what a controller of the connection is made from.
@@ -168,13 +162,13 @@ func (c *Conn) congestionConfig() congestion.Config {
 	}
 }
 
-// newController gives the connection a fresh congestion controller.
+// newController gives the connection a fresh congestion controller: as it begins to send.
 func (c *Conn) newController() {
 	create, err := congestion.Find(c.host.cfg.Algorithms, c.cc.name)
 	if err != nil {
 		panic("BUG: tcp: " + err.Error())
 	}
-	c.cc.set(create(c.congestionConfig()))
+	c.cc.Controller = create(c.congestionConfig())
 }
 
 // SetCongestion changes the congestion control algorithm. The new one starts
@@ -197,7 +191,7 @@ func (c *Conn) SetCongestion(name string) error {
 		// It knows its path without a threshold: the window is one.
 		cfg.Cwnd, cfg.Ssthresh = cc.Cwnd(), cc.Cwnd()
 	}
-	c.cc.set(create(cfg))
+	c.cc.Controller = create(cfg)
 	c.touch()
 	return nil
 }

@@ -29,10 +29,18 @@ func (h *heard) OnRestart(r *congestion.Restart) { h.restarts = append(h.restart
 
 func (h *heard) last() congestion.Ack { return h.acks[len(h.acks)-1] }
 
+// begin gives a script's connection its controller before it sends anything.
+func (s *script) begin() {
+	if s.c.cc.Controller == nil {
+		s.c.newController()
+	}
+}
+
 // listen puts a listener before a script's controller.
 func listen(s *script) *heard {
+	s.begin()
 	h := &heard{Controller: s.c.cc.Controller}
-	s.c.cc.set(h)
+	s.c.cc.Controller = h
 	return h
 }
 

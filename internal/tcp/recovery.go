@@ -63,6 +63,7 @@ func (c *Conn) recover(now clock.Time, r *round) {
 
 func (c *Conn) enterRecovery(now clock.Time, r *round) {
 	c.stats.fastRecoveries++
+	c.disturbed(now)
 	c.rec.kind = recovering
 	c.rec.point = c.snd.nxt
 	c.board.rescued = false

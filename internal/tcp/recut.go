@@ -6,7 +6,7 @@ package tcp
 func (c *Conn) refit() {
 	before := c.snd.mss
 	c.snd.mss = c.mssFor(c.path.MTU)
-	if c.snd.mss >= before || c.sent.empty() {
+	if c.snd.mss >= before || c.work == nil || c.sent.empty() {
 		return
 	}
 	move := c.sent.recut(c.snd.mss)

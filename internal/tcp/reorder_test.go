@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/tidepool-net/tidepool/internal/ci/long"
 )
 
 // TestRFC8985_6_2_TakenBackIsReordering: an episode whose retransmissions all were needless has
@@ -36,6 +38,7 @@ func TestRFC8985_6_2_TakenBackIsReordering(t *testing.T) {
 // TestReorderedAtLength: a path that delays one packet in a hundred by a good part of its round
 // trip costs hardly any of its rate.
 func TestReorderedAtLength(t *testing.T) {
+	long.Plainly(t)
 	cfg := course()
 	cfg.RTOMin, cfg.DelayedAck = 200*time.Millisecond, 0
 	wi := wire{delay: 10 * time.Millisecond, bytesPerSec: 100e6, merge: true, reorder: 0.01}
@@ -49,4 +52,27 @@ func TestReorderedAtLength(t *testing.T) {
 	assert.Less(t, i.Retransmits, uint64(40))
 	assert.Zero(t, i.Timeouts)
 	t.Logf("%d bytes, %d sent again, %d taken back", i.BytesAcked, i.Retransmits, i.Undone)
+}
+
+// TestRFC8985_6_2_TheWindowGrowsAndIsForgotten: reo_wnd_mult grows by one in each round that has a
+// D-SACK, until SRTT is the end of it, and sixteen recoveries without one forget all of it.
+func TestRFC8985_6_2_TheWindowGrowsAndIsForgotten(t *testing.T) {
+	s := flight(t, 20, fullOptions, Config{})
+	c, k := s.c, &s.c.rack
+	const least = 100 * time.Microsecond
+	c.rtt.min, c.rtt.minBefore, c.rtt.srtt, k.reordering = least, 0, 10*time.Millisecond, true
+	for n := range 450 {
+		k.dsackRound = 0 // what it marked is acknowledged
+		for range 2 {    // of one round one counts
+			c.adaptReordering(&round{dsack: true, dsackEnd: 1})
+		}
+		want := min(time.Duration(n+2)*least/4, c.rtt.srtt)
+		assert.Equal(t, want, c.reorderWindow(), n)
+	}
+	for range 15 {
+		k.forget()
+	}
+	assert.Equal(t, 451, k.mult)
+	k.forget()
+	assert.Equal(t, least/4, c.reorderWindow())
 }

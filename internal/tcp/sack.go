@@ -98,6 +98,9 @@ func (c *Conn) sackBlocks(o *Options) {
 		}
 		o.addBlock(start, end)
 	}
+	if c.rcv.told != 0 && c.tellFurther(add, o, most) {
+		return
+	}
 	fin, alone := c.finAlone()
 	if alone && c.rcv.finLast {
 		add(fin)
@@ -105,6 +108,7 @@ func (c *Conn) sackBlocks(o *Options) {
 	for _, pos := range c.rcv.recent {
 		if b, ok := c.rcv.ooo.Find(pos); ok && o.SACKCount < most {
 			add(b)
+			c.rcv.told = lower(c.rcv.told, b.Start)
 		}
 	}
 	for i := 0; i < c.rcv.ooo.Len() && o.SACKCount < most; i++ {
@@ -113,6 +117,31 @@ func (c *Conn) sackBlocks(o *Options) {
 	if alone && o.SACKCount < most {
 		add(fin)
 	}
+}
+
+// tellFurther reports the ranges below those that the acknowledgment before this one reported,
+// if nothing has arrived since: RFC 2018 §4 wants each reported again and again, of which a copy
+// of the same blocks does nothing for the others. It is false at the bottom.
+func (c *Conn) tellFurther(add func(buffer.Range), o *Options, most uint8) bool {
+	ooo := &c.rcv.ooo
+	i := ooo.Below(c.rcv.told) - 1
+	c.rcv.told = 0
+	if i < 0 {
+		return false
+	}
+	for ; i >= 0 && o.SACKCount < most; i-- {
+		add(ooo.At(i))
+		c.rcv.told = ooo.At(i).Start
+	}
+	return true
+}
+
+// lower returns the lower of two stream offsets, of which the first may be none.
+func lower(a, b uint64) uint64 {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
 }
 
 // finAlone returns where a FIN is held whose text is missing, as an empty range in

@@ -119,13 +119,6 @@ func (q *sentQueue) grow() {
 // release gives the memory back.
 func (q *sentQueue) release() { *q = sentQueue{} }
 
-// trim gives the ring back while nothing is in flight.
-func (q *sentQueue) trim() {
-	if q.empty() {
-		q.recs = nil
-	}
-}
-
 // pop takes the first record out.
 func (q *sentQueue) pop() {
 	r := q.at(q.first)

@@ -33,7 +33,7 @@ type Sockopts struct {
 
 // wishes are what the user has asked of a connection.
 type wishes struct {
-	keep   keepalive
+	keep   *keepalive // nil: it never asks
 	wait   userTimeout
 	tune   tuning
 	maxSeg int // zero: no wish

@@ -50,6 +50,11 @@ const idleTime = time.Second
 // advance does what is due. Gentler remedies go first: each one restarts the
 // retransmission time-out that may be due at the same instant.
 func (c *Conn) advance(now clock.Time) {
+	if c.work == nil && !c.timers.first().Due(now) {
+		return // what was filed is over
+	}
+	c.busy()
+	c.awaken(now)
 	c.timers.take(timerPace, now) // what it let wait leaves by being asked again
 	if c.timers.take(timerDelayedAck, now) {
 		c.onDelayedAck()
@@ -92,7 +97,7 @@ func (c *Conn) advance(now clock.Time) {
 
 // armRTO starts the retransmission time-out.
 func (c *Conn) armRTO(now clock.Time) {
-	d := c.rtt.timeout(c.stats.backoff, &c.host.cfg)
+	d := c.timeout()
 	if c.onlyFIN() && c.host.cfg.FinTimeout != 0 {
 		d = c.host.cfg.FinTimeout
 	}
@@ -215,7 +220,7 @@ func (c *Conn) onPersist(now clock.Time) {
 func (c *Conn) stranded() {
 	if c.state.synchronized() && c.timers[timerRTO] == clock.Never &&
 		(c.unsent() > 0 || c.has(flagWriteClosed)) && c.state != StateFinWait2 {
-		c.softErr = ErrUnreachable
+		c.doubt(ErrUnreachable)
 		c.armRTO(c.host.now)
 	}
 }
@@ -228,21 +233,31 @@ func (c *Conn) armFinWait2(now clock.Time) {
 	}
 }
 
-// idle notes that nothing is in flight; a second later its memory goes, unless
+// idle notes that nothing is in flight; a second later its memory goes (rest), unless
 // the connection is busy again.
 func (c *Conn) idle(now clock.Time) {
 	if c.timers[timerIdle] == clock.Never {
-		c.timers[timerIdle] = in(now, idleTime)
+		c.timers[timerIdle] = in(now, c.host.lull)
 	}
 }
 
 func (c *Conn) onIdle(now clock.Time) {
-	busy := max(c.stats.lastSent, c.stats.lastReceived)
-	if !c.sent.empty() || now.Sub(busy) < idleTime {
-		c.timers[timerIdle] = in(now, idleTime)
-		return
+	switch {
+	case !c.sent.empty(): // it is asked again when all is acknowledged
+	case !c.silent(now):
+		c.timers[timerIdle] = in(now, c.host.lull)
+	default:
+		c.trim()
 	}
-	c.sent.trim()
+}
+
+// silent reports whether no text has come or gone for as long as memory is kept.
+func (c *Conn) silent(now clock.Time) bool {
+	return now.Sub(max(c.stats.lastSent, c.stats.lastReceived)) >= c.host.lull
+}
+
+// trim gives the memory of the rings back, as far as they are empty.
+func (c *Conn) trim() {
 	c.tx.TrimConsumer()
 	if c.rcv.ooo.Len() == 0 {
 		c.rx.TrimProducer()

@@ -16,6 +16,8 @@ type tlp struct {
 	again  bool   // the probe repeated old data
 	due    bool   // it is to be sent
 	inside bool   // one was sent in recovery, and nothing has been delivered since
+	// overslept says that a timer which went off late was given its time once more.
+	overslept bool
 }
 
 // probeFloor keeps probes away from round trips that are shorter than what a
@@ -38,7 +40,11 @@ func (c *Conn) armProbe(now clock.Time) {
 	// Two round trips, and, which RFC 8985 §7.2 does not ask for, not less than the variance
 	// allows for: on a path whose round trips vary by more than their mean a probe after two of
 	// them mostly repeats what is not lost. A floor for very short ones is ours too.
-	wait := max(2*c.rtt.srtt, c.rtt.srtt+4*c.rtt.rttvar, min(probeFloor, c.host.cfg.RTOMin/4))
+	floor := min(probeFloor, c.host.cfg.RTOMin/4)
+	if c.isCalm() {
+		floor = calmFloor
+	}
+	wait := max(2*c.rtt.srtt, c.rtt.srtt+4*c.rtt.rttvar, floor)
 	if c.sent.len() == 1 {
 		// RFC 8985 §7.2's max_ack_delay is the peer's, which nothing tells us. We take our own:
 		// what peers configured alike take at most, which makes probes useful on short paths;
@@ -83,6 +89,12 @@ func (c *Conn) onProbeTimer(now clock.Time) {
 	c.armRTO(now)
 }
 
+// probesPause reports whether what is to be sent now is a probe of a path that is calm. RFC 8985
+// §7.3 wants new data, if the window admits any: then a rest of the window will do, for nothing
+// is sent twice if the silence turns out to be a pause. To end a loss what was sent is better,
+// which a peer has to answer at once.
+func (c *Conn) probesPause() bool { return c.tlp.due && c.isCalm() }
+
 // probeAnswered is TLP_process_ack, §7.4.2.
 func (c *Conn) probeAnswered(now clock.Time, r *round) {
 	p := &c.tlp
@@ -97,6 +109,7 @@ func (c *Conn) probeAnswered(now clock.Time, r *round) {
 	case c.snd.una > p.end:
 		// The probe repaired the only loss, which must still count as one.
 		p.end = 0
+		c.disturbed(now)
 		if c.rec.kind == steady {
 			c.cc.OnLoss(c.lossEvent(now, congestion.Detected, r.flight))
 			c.exitRecovery(now, false)

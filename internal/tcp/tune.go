@@ -13,12 +13,17 @@ type tuning struct {
 	recv, recvMax int // the receive buffer: what is offered, and the most
 	recvNear      int // the most while the peer is near; zero: recvMax
 	sendMax       int
-	head          uint64        // of Rx when the current round trip began,
-	since         clock.Time    // and when that was
 	copied        int           // the most that the user took in one round trip
 	rtt           time.Duration // as a receiver sees it: how long a window takes to fill
-	rttEnd        uint64        // where the window ends that is being timed
-	rttSince      clock.Time
+	*taking
+}
+
+// taking is what is being measured of how a user takes what arrives.
+type taking struct {
+	head     uint64     // of Rx when the current round trip began,
+	since    clock.Time // and when that was
+	rttEnd   uint64     // where the window ends that is being timed
+	rttSince clock.Time
 }
 
 // begin sets a new connection's buffers.
@@ -92,7 +97,7 @@ const near = time.Millisecond
 // on its way when the reading is slow.
 func (c *Conn) growReceive(now clock.Time) {
 	u := &c.tune
-	if u.recv >= u.recvMax {
+	if u.recv >= u.recvMax || c.work == nil {
 		return
 	}
 	rtt := u.rtt

@@ -116,6 +116,7 @@ func (c *Conn) exitRecovery(now clock.Time, spurious bool) {
 	}
 	c.cc.OnExit(e)
 	if c.rec.kind != steady && !spurious {
+		c.disturbed(now)
 		c.rack.forget()
 	}
 	c.rec = recovery{point: c.rec.point}

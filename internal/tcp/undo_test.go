@@ -27,6 +27,7 @@ func (e *exits) OnExit(x *congestion.Exit) {
 
 // watchExits puts an exits before the connection's controller.
 func watchExits(s *script) *exits {
+	s.begin()
 	e := &exits{Controller: s.c.cc.Controller}
 	s.c.cc.Controller = e
 	return e

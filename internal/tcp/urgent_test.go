@@ -78,7 +78,7 @@ func TestEarlyBytesAreBounded(t *testing.T) {
 	}
 	assert.Equal(t, 16000, s.h.early, "two of them; the ring has to reach from the gap on")
 	assert.Equal(t, uint64(2), s.h.Drops()[DropMemory])
-	assert.Zero(t, conns[3].rcv.ooo.Len())
+	assert.Zero(t, conns[3].Info().OutOfOrder)
 	s.send(ACK, 1, 1, 7000)
 	s.expect(ACK, 1, 7001, 0)
 	s.send(ACK, 7001, 1, 1000)

@@ -102,9 +102,8 @@ func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
 	c.links.heap = -1
 	c.setISS(h.sequence(now, t))
 	c.stamps.offset = h.stampOffset(t)
-	c.rcv.ooo.Max = h.cfg.MaxReceiveRanges
 	c.rtt.rto = h.cfg.RTOInitial
-	c.rack.mult = 1
+	c.rested.mult = 1
 	c.chooseStrategy()
 	if h.cfg.NoDelay {
 		c.flags |= flagNoDelay

@@ -72,11 +72,15 @@ func (c *Conn) measureUse(now clock.Time) {
 		v.since = clock.Never
 	case v.since == clock.Never:
 		v.since = now
-	case now.Sub(v.since) >= nonValidatedPeriod && c.cc.restarter != nil:
+	case now.Sub(v.since) >= nonValidatedPeriod:
 		v.since = now
+		restarter, ok := c.cc.Controller.(congestion.Restarter)
+		if !ok {
+			return
+		}
 		e := &c.host.restart
 		*e = congestion.Restart{Now: now, MSS: c.snd.mss, Unvalidated: true}
-		c.cc.restarter.OnRestart(e)
+		restarter.OnRestart(e)
 	}
 }
 

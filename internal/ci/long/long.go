@@ -7,3 +7,13 @@ import "testing"
 
 // Runs reports whether long runs are wanted.
 func Runs() bool { return !race && !testing.Short() }
+
+// Plainly skips a test under the race detector: an experiment of a room without goroutines that
+// takes a few seconds without it. The plain tests make it, and shorter ones show the detector the
+// same code.
+func Plainly(tb testing.TB) {
+	tb.Helper()
+	if race {
+		tb.Skip("a few seconds")
+	}
+}

@@ -201,6 +201,7 @@ var ErrUnknown = errors.New("unknown congestion control")
 
 var algorithms = map[string]Make{
 	"bbr":     newBBR,
+	"bbr1":    newBBR1,
 	"cubic":   newCubic,
 	"fixed":   newFixed,
 	"newreno": newNewReno,

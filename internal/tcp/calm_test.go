@@ -1,0 +1,170 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// nearby establishes a connection whose round trips take 150 µs, with a time-out of 1 ms at the
+// least, and returns it with all acknowledged.
+func nearby(t *testing.T) *script {
+	t.Helper()
+	s := opened(t, course())
+	for una := uint32(1); una < 100_000; una += 1000 {
+		s.write(1000)
+		s.collect()
+		s.out = nil
+		s.now = s.now.Add(150 * time.Microsecond)
+		s.send(ACK, 1, una+1000, 0)
+	}
+	i := s.c.Info()
+	require.InDelta(t, 150*time.Microsecond, i.RTT, 1000)
+	require.Zero(t, i.Unacked)
+	return s
+}
+
+// loses has a hole found and filled.
+func loses(s *script) {
+	s.t.Helper()
+	una := uint32(s.c.snd.una - s.c.snd.iss)
+	s.write(5000)
+	s.collect()
+	s.out = nil
+	s.now = s.now.Add(150 * time.Microsecond)
+	s.sack(una, una+1000, una+5000)
+	s.expect(ACK, una, 1, 1000)
+	s.now = s.now.Add(150 * time.Microsecond)
+	s.send(ACK, 1, una+5000, 0)
+	require.Equal(s.t, "open", s.c.Info().Recovery)
+}
+
+// TestCalm: on a path that loses nothing a silence is given the time in which a process gets its
+// processor back: neither RFC 8985 §7.2's two round trips nor RFC 6298 §2.4's time-out, as short
+// as the user has it, end it before. Where a loss was seen they do.
+func TestCalm(t *testing.T) {
+	t.Run("nothing was ever lost", func(t *testing.T) {
+		s := nearby(t)
+		assert.Equal(t, calmFloor, s.c.Info().RTO)
+		s.write(2000)
+		s.collect()
+		s.out = nil
+		s.wait(calmFloor - time.Microsecond)
+		s.quiet()
+		s.send(ACK, 1, 102_001, 0) // the peer runs again
+		i := s.c.Info()
+		assert.Zero(t, i.Retransmits+i.TailProbes+i.Timeouts)
+		t.Log("# it was no pause")
+		s = nearby(t)
+		s.write(2000)
+		s.collect()
+		s.out = nil
+		s.wait(calmFloor)
+		s.expect(ACK|PSH, 101_001, 1, 1000)
+		assert.Equal(t, uint64(1), s.c.Info().TailProbes)
+		s.wait(calmFloor)
+		assert.Equal(t, uint64(1), s.c.Info().Timeouts)
+		assert.Equal(t, 2*calmFloor, s.c.Info().RTO, "RFC 6298 §5.5")
+	})
+	t.Run("a loss was seen", func(t *testing.T) {
+		s := nearby(t)
+		loses(s)
+		assert.Equal(t, time.Millisecond, s.c.Info().RTO)
+		s.write(2000)
+		s.collect()
+		s.out = nil
+		s.wait(500 * time.Microsecond)
+		s.expect(ACK|PSH, 106_001, 1, 1000)
+		t.Log("# and long ago")
+		s.c.calm.again -= calmAfter
+		s.send(ACK, 1, 107_001, 0)
+		assert.Equal(t, calmFloor, s.c.Info().RTO)
+	})
+	t.Run("a time-out was one", func(t *testing.T) {
+		s := nearby(t)
+		s.write(2000)
+		s.wait(3 * calmFloor)
+		s.collect()
+		s.out = nil
+		require.Equal(t, uint64(1), s.c.Info().Timeouts)
+		s.now = s.now.Add(150 * time.Microsecond)
+		s.send(ACK, 1, 102_001, 0)
+		require.Equal(t, "open", s.c.Info().Recovery)
+		assert.False(t, s.c.isCalm())
+	})
+	t.Run("another connection has seen one", func(t *testing.T) {
+		s := nearby(t)
+		loses(s)
+		s.l.Close(s.now)
+		s.tuple.RemotePort++
+		s.accept(fullOptions)
+		assert.False(t, s.c.isCalm(), "RFC 9040 §6")
+		s.now = s.now.Add(2 * calmMemory)
+		s.l.Close(s.now)
+		s.tuple.RemotePort++
+		s.accept(fullOptions)
+		assert.True(t, s.c.isCalm())
+	})
+}
+
+// TestLateTimers: a process that slept for longer than it was to wait for an answer waits once
+// more: who answers has slept as well if the machine stood still.
+func TestLateTimers(t *testing.T) {
+	late := func(s *script) {
+		s.write(2000)
+		s.collect()
+		s.out = nil
+		s.now = s.now.Add(40 * time.Millisecond)
+		s.h.Advance(s.now)
+	}
+	s := nearby(t)
+	late(s)
+	s.quiet()
+	s.now = s.now.Add(time.Millisecond)
+	s.send(ACK, 1, 102_001, 0)
+	assert.Zero(t, s.c.Info().Retransmits)
+	t.Log("# but only once")
+	late(s)
+	s.quiet()
+	s.now = s.now.Add(40 * time.Millisecond)
+	s.h.Advance(s.now)
+	s.expect(ACK|PSH, 103_001, 1, 1000)
+	t.Log("# and not where losses are known")
+	s = nearby(t)
+	loses(s)
+	late(s)
+	s.expect(ACK|PSH, 106_001, 1, 1000)
+}
+
+// TestRFC8985_7_3_ARestOfTheWindow: if the window admits new data, that is the probe, if it is
+// less than a segment, too: silence on a calm path is most likely a pause, and nothing is sent
+// twice then. Where losses are known the last segment is, which draws an answer at once.
+func TestRFC8985_7_3_ARestOfTheWindow(t *testing.T) {
+	probe := func(s *script) (una uint32) {
+		una = uint32(s.c.snd.una - s.c.snd.iss)
+		s.write(4000)
+		s.sendWindow(ACK, 1, una, 0, 2800)
+		s.expect(ACK, una, 1, 1000)
+		s.expect(ACK, una+1000, 1, 1000)
+		s.quiet() // silly window avoidance: RFC 9293 §3.8.6.2.1
+		s.wait(calmFloor)
+		return una
+	}
+	s := nearby(t)
+	una := probe(s)
+	s.expect(ACK, una+2000, 1, 800)
+	assert.Zero(t, s.c.Info().Retransmits)
+	s.now = s.now.Add(time.Millisecond)
+	s.send(ACK, 1, una+2800, 0)
+	s.expect(ACK, una+2800, 1, 1000)
+	s.expect(ACK|PSH, una+3800, 1, 200)
+	s.send(ACK, 1, una+4000, 0)
+	assert.Zero(t, s.c.Info().Timeouts)
+
+	s = nearby(t)
+	loses(s)
+	una = probe(s)
+	s.expect(ACK|PSH, una+1000, 1, 1000)
+}

@@ -1,0 +1,134 @@
+package congestion
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// bbr1On runs a bbr1 over a bottleneck of its own and notes its states.
+func bbr1On(t *testing.T, rate float64, buffer int, rtt time.Duration) (
+	*bbr1, *bottleneck, *flow, *[]bbr1State,
+) {
+	t.Helper()
+	n := newBottleneck(rate, buffer)
+	f := n.add(t, "bbr1", rtt, 0)
+	b, states := f.c.(*bbr1), &[]bbr1State{}
+	f.watch = func(*Ack) {
+		if k := len(*states); k == 0 || (*states)[k-1] != b.state {
+			*states = append(*states, b.state)
+		}
+	}
+	return b, n, f, states
+}
+
+// TestBBR1FindsThePath: Startup ends by the plateau, Drain empties the queue, and the model
+// holds the link's rate and the empty path's round trip.
+func TestBBR1FindsThePath(t *testing.T) {
+	for _, p := range []struct {
+		rate float64
+		rtt  time.Duration
+	}{{1e6, 40 * time.Millisecond}, {10e6, 20 * time.Millisecond}, {10e6, 100 * time.Millisecond}} {
+		b, n, f, states := bbr1On(t, p.rate, 1<<30, p.rtt)
+		n.run(3 * time.Second)
+		require.Equal(t, []bbr1State{bbr1Startup, bbr1Drain, bbr1ProbeBW}, *states, "%+v", p)
+		assert.InEpsilon(t, p.rate, b.bw.most, 0.02, "%+v", p)
+		assert.InEpsilon(t, p.rtt, b.rtt.min, 0.05)
+		assert.Greater(t, n.goodput(3 * time.Second)[0], 0.95*p.rate, "%+v", p)
+		assert.Zero(t, f.drops)
+		assert.Less(t, f.srtt, 2*p.rtt, "and no more queue than a probe makes")
+	}
+}
+
+// TestBBR1Cycle: eight phases, of which the first is faster and the second slower.
+func TestBBR1Cycle(t *testing.T) {
+	b, n, f, _ := bbr1On(t, 10e6, 1<<30, 50*time.Millisecond)
+	n.run(2 * time.Second)
+	require.Equal(t, bbr1ProbeBW, b.state)
+	var gains []float64
+	last := -1
+	f.watch = func(*Ack) {
+		if b.cycle.phase != last {
+			gains, last = append(gains, b.pacing), b.cycle.phase
+		}
+	}
+	n.run(2 * time.Second)
+	i := slices.Index(gains, 1.25)
+	require.GreaterOrEqual(t, i, 0)
+	require.GreaterOrEqual(t, len(gains), i+bbr1Phases)
+	assert.Equal(t, []float64{1.25, 0.75, 1, 1, 1, 1, 1, 1}, gains[i:i+bbr1Phases])
+}
+
+// TestBBR1ProbeRTT: ten seconds without a new minimum, and the window is four segments for
+// 200 ms.
+func TestBBR1ProbeRTT(t *testing.T) {
+	b, n, f, _ := bbr1On(t, 10e6, 1<<30, 40*time.Millisecond)
+	var from, to clock.Time
+	least, before := 1<<30, 0.0
+	f.watch = func(a *Ack) {
+		switch {
+		case b.state == bbr1ProbeRTT && from == clock.Never:
+			from, before = a.Now, b.loss.cwnd
+		case b.state == bbr1ProbeRTT:
+			least = min(least, b.Cwnd())
+		case from != clock.Never && to == clock.Never:
+			to = a.Now
+		}
+	}
+	n.run(14 * time.Second)
+	require.NotEqual(t, clock.Never, to)
+	assert.Equal(t, bbrMinPipe*simMSS, least)
+	assert.Greater(t, to.Sub(from), bbrProbeRTTTime)
+	assert.Less(t, to.Sub(from), 400*time.Millisecond)
+	assert.InEpsilon(t, 10e6, b.bw.most, 0.02, "its low rates count for nothing")
+	assert.InEpsilon(t, before, b.cwnd, 0.15, "and the window is what it was")
+}
+
+// TestBBR1Recovery: BBRModulateCwndForRecovery. The first round is a packet for each that is
+// delivered, what is lost leaves the window, and the end brings back what there was.
+func TestBBR1Recovery(t *testing.T) {
+	b, n, f, _ := bbr1On(t, 10e6, 1<<30, 40*time.Millisecond)
+	n.run(2 * time.Second)
+	cwnd := b.Cwnd()
+	ack := func(lost, inflight int) {
+		b.OnAck(&Ack{
+			Now: n.now, Delivered: simMSS, InFlight: inflight, Prior: inflight, MSS: simMSS, Lost: lost,
+			TotalDelivered: f.acked, PriorDelivered: f.acked - uint64(inflight),
+		})
+	}
+	b.OnLoss(&Loss{Now: n.now, Kind: Detected, FlightSize: 200e3, MSS: simMSS})
+	ack(3*simMSS, 150e3)
+	assert.Equal(t, 150_000+simMSS, b.Cwnd())
+	ack(0, 151e3)
+	assert.Equal(t, 151_000+simMSS, b.Cwnd())
+	b.OnExit(&Exit{Now: n.now, MSS: simMSS})
+	assert.Equal(t, cwnd, b.Cwnd())
+	b.OnLoss(&Loss{Now: n.now, Kind: Timeout, FlightSize: cwnd, InFlight: 3000, MSS: simMSS})
+	assert.Equal(t, 4000, b.Cwnd())
+	b.OnExit(&Exit{Now: n.now, MSS: simMSS, Spurious: true})
+	assert.Equal(t, cwnd, b.Cwnd())
+}
+
+func TestBBR1BandwidthChanges(t *testing.T) {
+	b, n, _, _ := bbr1On(t, 2e6, 300000, 40*time.Millisecond)
+	n.run(4 * time.Second)
+	n.rate = 20e6
+	n.run(8 * time.Second)
+	assert.InEpsilon(t, 20e6, b.bw.most, 0.1, "ten times more is found within a few cycles")
+	n.rate = 2e6
+	n.run(5 * time.Second)
+	assert.InEpsilon(t, 2e6, b.bw.most, 0.1, "and ten times less")
+}
+
+// TestBBR1SubPacketPath: where the path holds less than a packet, four keep it busy.
+func TestBBR1SubPacketPath(t *testing.T) {
+	b, n, _, _ := bbr1On(t, 100e3, 1<<20, time.Millisecond)
+	n.run(3 * time.Second)
+	assert.GreaterOrEqual(t, b.Cwnd(), bbrMinPipe*simMSS)
+	assert.Greater(t, n.goodput(2 * time.Second)[0], 0.95*100e3)
+}

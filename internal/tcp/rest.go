@@ -1,0 +1,145 @@
+package tcp
+
+import (
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// work is what only a busy connection needs: the books of what is in flight, of what
+// arrived out of order, and of round trips. A connection that rests has none. Whatever
+// is called from outside begins with busy, and the host settles whom it has served.
+type work struct {
+	sent     sentQueue
+	rack     rack
+	board    scoreboard
+	rec      recovery
+	undo     undo
+	disorder disorder
+	rounds   rounds
+	taking   taking
+}
+
+// disorder is what is known of text that arrived out of order.
+type disorder struct {
+	ooo    buffer.Ranges
+	recent [maxSACKBlocks]uint64 // where data arrived out of order, latest first
+	dsack  buffer.Range          // a duplicate to report (RFC 2883), empty when none
+	early  int                   // bytes that the host counts as held out of order
+}
+
+// memory is what a connection keeps of its work while it rests. What it forgets is over by
+// then: an episode of losses, its duplicates' reports, and the round trip in progress.
+type memory struct {
+	delivered, lost uint64 // of its sentQueue
+	patience
+	appLimited bool       // the next rate sample is the application's
+	measured   bool       // RFC 7661's pipeACK is known: nothing, by now
+	unused     clock.Time // since when the window is not used; never: it is
+}
+
+// spare are works that nobody has, with the memory of a small flight.
+type spare struct{ list []*work }
+
+const (
+	maxSpare        = 64 // works
+	maxSpareRecords = 64 // of each: four kilobytes
+)
+
+func (s *spare) take() *work {
+	n := len(s.list)
+	if n == 0 {
+		return &work{}
+	}
+	w := s.list[n-1]
+	s.list[n-1] = nil
+	s.list = s.list[:n-1]
+	return w
+}
+
+func (s *spare) put(w *work) {
+	if len(s.list) == maxSpare {
+		return
+	}
+	recs := w.sent.recs
+	if len(recs) > maxSpareRecords {
+		recs = nil
+	}
+	*w = work{sent: sentQueue{recs: recs}}
+	s.list = append(s.list, w)
+}
+
+// busy makes sure that the connection has its work.
+func (c *Conn) busy() {
+	if c.work == nil {
+		c.wake()
+	}
+}
+
+func (c *Conn) wake() {
+	w, m := c.host.spare.take(), &c.rested
+	c.work, c.rcv.disorder, c.limit.rounds, c.tune.taking = w, &w.disorder, &w.rounds, &w.taking
+	w.taking.head = c.rx.Head()
+	w.sent.delivered, w.sent.lost = m.delivered, m.lost
+	if m.appLimited {
+		w.sent.appLimited = m.delivered + 1
+	}
+	w.rack.patience = m.patience
+	w.disorder.ooo.Max = c.host.cfg.MaxReceiveRanges
+	w.rounds.use.since = m.unused
+	if m.measured {
+		w.rounds.use.binAt = c.host.now
+	}
+}
+
+// rest gives the work back, all but what is worth remembering.
+func (c *Conn) rest() {
+	w := c.work
+	c.rested = memory{
+		delivered: w.sent.delivered, lost: w.sent.lost,
+		patience:   w.rack.patience,
+		appLimited: w.sent.appLimited > w.sent.delivered,
+		measured:   w.rounds.use.binAt != clock.Never, unused: w.rounds.use.since,
+	}
+	c.timers[timerIdle] = clock.Never
+	c.letGo()
+}
+
+func (c *Conn) letGo() {
+	if c.work == nil {
+		return
+	}
+	c.host.spare.put(c.work)
+	c.work, c.rcv.disorder, c.limit.rounds, c.tune.taking = nil, nil, nil, nil
+}
+
+// settle has a connection rest that has nothing to do and will not have soon: one that
+// carried no text yet, and one that carries none any more.
+func (c *Conn) settle(now clock.Time) {
+	switch {
+	case c.work == nil || !c.quiet():
+	case c.stats.bytesSent == 0 && c.stats.bytesReceived == 0:
+		c.rest()
+	case c.silent(now):
+		c.trim()
+		c.rest()
+	default:
+		c.idle(now)
+	}
+}
+
+// quiet reports whether nothing is in flight, held, owed or being mended.
+func (c *Conn) quiet() bool {
+	d := c.rcv.disorder
+	return c.sent.empty() && !c.wants() && !c.probing() &&
+		c.rec.kind == steady && c.timers[timerPace] == clock.Never &&
+		c.rcv.pending == 0 && d.ooo.Len() == 0 && d.early == 0 && d.dsack.Start == d.dsack.End
+}
+
+// wants reports whether the connection has something to send, now or once it may.
+func (c *Conn) wants() bool {
+	return c.has(flagSynDue) || c.rcv.acks > 0 || c.asks() || c.wait.due || c.snd.probeDue ||
+		c.tlp.due || c.state.synchronized() && c.wantsText()
+}
+
+// over reports whether the connection is none any more, but perhaps a TIME-WAIT.
+func (c *Conn) over() bool { return c.state == StateClosed || c.state == StateTimeWait }

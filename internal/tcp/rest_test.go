@@ -1,0 +1,134 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+func rests(c *Conn) bool { return c.work == nil }
+
+// carry moves n bytes and leaves none behind.
+func (p *pipe) carry(n int) {
+	for sent, read := 0, 0; read < n; {
+		k, _ := p.a.Send(p.now, p.buf[:min(n-sent, len(p.buf))])
+		sent += k
+		p.exchange()
+		k, _ = p.b.Receive(p.now, p.buf)
+		read += k
+		p.drain()
+	}
+	p.exchange()
+	p.exchange()
+	p.drain()
+}
+
+// silence lets the clock of both hosts of a pipe go on.
+func (p *pipe) silence(d time.Duration) {
+	p.now += clock.Time(d)
+	for _, h := range p.hosts {
+		for h.Deadline().Due(p.now) {
+			h.Advance(p.now)
+			p.exchange()
+		}
+	}
+	p.drain()
+}
+
+// TestAFreshConnectionRests: who has only shaken hands holds neither books nor a controller.
+func TestAFreshConnectionRests(t *testing.T) {
+	p := newPipe(t, Config{})
+	for _, c := range []*Conn{p.a, p.b} {
+		verifyResting(t, c)
+		assert.True(t, rests(c))
+		assert.Nil(t, c.cc.Controller)
+		assert.Positive(t, c.Info().Cwnd, "but it says what it will begin with")
+		assert.True(t, rests(c), "and rests on when it was looked at")
+	}
+}
+
+// TestASilentConnectionRests: a second behind its last text it has given its books back, still
+// knows what it has learnt of the path and counted, and begins again with those of others.
+func TestASilentConnectionRests(t *testing.T) {
+	p := newPipe(t, Config{})
+	p.carry(100_000)
+	require.False(t, rests(p.a))
+	p.a.rack.reordering, p.a.rack.mult = true, 3
+	before := p.a.Info()
+	p.silence(2 * time.Second)
+	for i, c := range []*Conn{p.a, p.b} {
+		require.True(t, rests(c), "end %d", i)
+		verifyResting(t, c)
+		assert.Equal(t, clock.Never, c.timers.first())
+	}
+	after := p.a.Info()
+	after.LimitedSince, after.Limited = before.LimitedSince, before.Limited
+	after.BusyTime, before.BusyTime = 0, 0
+	after.PipeACK, before.PipeACK = 0, 0 // RFC 7661 §4.2: nothing was delivered lately
+	assert.Equal(t, before, after)
+	next := uint32(p.b.rcv.nxt)
+	assert.Equal(t, Reassembly{Next: next, Window: p.b.Info().RecvWindow}, p.b.Reassembly())
+	assert.Equal(t, ArrivalNext, p.b.Arrival(next, 1))
+	assert.LessOrEqual(t, testing.AllocsPerRun(10, func() {
+		p.carry(10_000)
+		p.silence(2 * time.Second)
+	}), 2.0, "a piece of each ring, and nothing else")
+	p.carry(1)
+	assert.True(t, p.a.rack.reordering)
+	assert.Equal(t, 3, p.a.rack.mult)
+	assert.Equal(t, p.a.stats.bytesAcked, p.a.sent.delivered, "counts go on where they were")
+}
+
+// TestRestingConnectionsTakeAnything: no call finds books missing. RFC 1191 §3: a router may
+// object to a SYN.
+func TestRestingConnectionsTakeAnything(t *testing.T) {
+	p := newPipe(t, Config{})
+	h := p.hosts[0]
+	for name, do := range map[string]func(c *Conn){
+		"routes":   func(*Conn) { h.Rerouted() },
+		"too big":  func(c *Conn) { h.TooBig(p.now, c.tuple, uint32(c.snd.una), 576) },
+		"unreach":  func(c *Conn) { h.Unreachable(p.now, c.tuple, uint32(c.snd.una), ErrUnreachable) },
+		"segments": func(c *Conn) { assert.NoError(t, c.SetMaxSeg(300)) },
+		"read":     func(c *Conn) { c.Consumed(p.now) },
+		"buffers":  func(c *Conn) { c.SetReadBuffer(p.now, 1<<20); c.SetWriteBuffer(1 << 20) },
+		"control":  func(c *Conn) { assert.NoError(t, c.SetCongestion("reno")) },
+		"wait":     func(c *Conn) { assert.NoError(t, c.SetUserTimeout(p.now, time.Minute)) },
+		"tell":     func(c *Conn) { c.TellUserTimeout(true) },
+		"keep":     func(c *Conn) { c.SetKeepalive(p.now, Keepalive{Idle: time.Second, Count: 1}) },
+		"cork":     func(c *Conn) { c.SetCork(true); c.SetCork(false); c.SetNoDelay(true) },
+		"probe":    func(c *Conn) { c.SetProbe(func(*Sample) {}) },
+	} {
+		p.silence(2 * time.Second)
+		require.True(t, rests(p.a), name)
+		do(p.a)
+		p.exchange()
+		p.exchange()
+		require.NoError(t, p.a.Err(), name)
+		p.carry(5000)
+	}
+	p.a.SetKeepalive(p.now, Keepalive{})
+	p.silence(2 * time.Second)
+	p.a.Close(p.now)
+	p.exchange()
+	p.exchange()
+	assert.Equal(t, StateFinWait2, p.a.State())
+	p.silence(2 * time.Second)
+	assert.True(t, rests(p.a), "who waits for the peer's FIN rests too")
+	_, _ = p.a.Status()
+	p.b.Abort(p.now)
+	p.exchange()
+	assert.Equal(t, StateClosed, p.a.State())
+	assert.NotZero(t, p.a.Info().BytesSent)
+
+	syn, err := h.Connect(p.now, p.a.tuple.Remote(), 0)
+	require.NoError(t, err)
+	require.True(t, h.Output(p.now, p.room, &p.train))
+	require.False(t, h.Output(p.now, p.room, &p.train))
+	require.True(t, rests(syn))
+	h.TooBig(p.now, syn.tuple, uint32(syn.snd.iss), 576)
+	assert.Equal(t, StateSynSent, syn.State())
+}
