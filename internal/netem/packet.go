@@ -18,21 +18,54 @@ func (p *Packet) Bytes() []byte { return p.data }
 // Entered returns when the packet came, which sojourn times are measured from.
 func (p *Packet) Entered() clock.Time { return p.entered }
 
-// minPacketBytes is the least memory that a packet's copy gets, so that a small
-// one's can be used for a full one.
-const minPacketBytes = 1536
+// The memory for a packet's bytes comes in two sizes, so that an acknowledgment takes none that
+// a full packet could use, and many of them lie close together. What is longer has its own.
+const (
+	smallBytes = 192
+	fullBytes  = 1536
+)
 
-// block is a packet and memory for its bytes behind it.
-type block struct {
-	Packet
-	room [minPacketBytes]byte
-}
+// slab is how many packets the pool makes at a time. They lie apart from their bytes, which
+// nobody looks at until they arrive: when and where to go is in the processor's cache then.
+const slab = 32
 
 // Pool is memory for the packets of links that one owner has. What one of them gives out and
 // another takes in, as a router passes it on, goes over as it is.
 type Pool struct {
-	free   *Packet
-	lender *store // who has lent packets last
+	small, full *Packet // free ones
+	fresh       []Packet
+	lender      *store // who has lent packets last
+}
+
+// take returns a packet of n bytes whose content is undefined.
+func (l *Pool) take(n int) *Packet {
+	free, size := &l.full, fullBytes
+	if n <= smallBytes {
+		free, size = &l.small, smallBytes
+	}
+	p := *free
+	if p == nil {
+		if len(l.fresh) == 0 {
+			l.fresh = make([]Packet, slab)
+		}
+		p, l.fresh = &l.fresh[0], l.fresh[1:]
+		p.data = make([]byte, size)
+	} else {
+		*free, p.next = p.next, nil
+	}
+	if cap(p.data) < n {
+		p.data = make([]byte, n)
+	}
+	p.data = p.data[:n]
+	return p
+}
+
+func (l *Pool) put(p *Packet) {
+	free := &l.full
+	if cap(p.data) < fullBytes {
+		free = &l.small
+	}
+	p.next, *free = *free, p
 }
 
 // store is a link's packets.
@@ -48,18 +81,7 @@ type store struct {
 
 // take returns a packet of n bytes whose content is undefined.
 func (s *store) take(n int) *Packet {
-	p := s.pool.free
-	if p == nil {
-		b := &block{}
-		p = &b.Packet
-		p.data = b.room[:]
-	} else {
-		s.pool.free, p.next = p.next, nil
-	}
-	if cap(p.data) < n {
-		p.data = make([]byte, n)
-	}
-	p.data = p.data[:n]
+	p := s.pool.take(n)
 	s.packets++
 	s.bytes += n
 	return p
@@ -92,8 +114,6 @@ func (s *store) give(p *Packet) {
 	s.bytes -= len(p.data)
 	s.pool.put(p)
 }
-
-func (l *Pool) put(p *Packet) { p.next, l.free = l.free, p }
 
 // lend has a packet's memory come back with the next reclaim.
 func (s *store) lend(p *Packet) {

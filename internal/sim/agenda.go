@@ -1,31 +1,39 @@
 package sim
 
-import "github.com/tidepool-net/tidepool/internal/clock"
+import (
+	"math"
+	"math/bits"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
 
 // actor is somebody with an instant at which to act.
 type actor struct {
 	acts  interface{ act(now clock.Time) }
 	due   clock.Time // never: not in the agenda
-	place int        // in the heap
+	place uint32     // in the agenda
 }
 
-// agenda is a heap of the actors that are due some time, each parent with four children: a
-// cache line and a half has them all.
+// agenda finds the actor that is due first, by a tournament: a tree whose leaves are the places
+// of actors and whose other nodes each have the winner of two. Whoever is set anew plays its way
+// up to the root. Who wins a match nobody can predict, so that no jump depends on it.
 type agenda struct {
-	heap   []entry
+	tree   []uint32 // winners' places: the root is 1, the children of i are 2i and 2i+1
+	terms  []term   // by place
+	actors []*actor
+	free   []uint32 // places
 	order  uint64
 	acting *actor // the first, whose turn it is: nearly always it is set again
 }
 
-// entry is an actor in the heap, with what it is compared by.
-type entry struct {
-	due   clock.Time
-	order uint64 // among those of one instant
-	actor *actor
-}
+// term is what an actor is compared by: its instant, and its turn among those of one instant.
+type term struct{ due, order uint64 }
 
-// children is how many an entry of the heap has.
-const children = 4
+// idle is later than any instant: the term of a place that is free.
+const idle = math.MaxUint64
+
+// leastPlaces is how many places an agenda begins with, a power of two.
+const leastPlaces = 16
 
 // set files a under due, or strikes it when due is never. Whoever is set to the
 // instant it has already keeps its turn.
@@ -39,33 +47,66 @@ func (g *agenda) set(a *actor, due clock.Time) {
 		g.remove(a)
 		return
 	}
-	g.order++
-	e, filed := entry{due, g.order, a}, a.due != clock.Never
-	a.due = due
-	switch {
-	case !filed:
-		g.heap = append(g.heap, e)
-		g.up(len(g.heap)-1, e)
-	case a.place > 0 && e.before(&g.heap[(a.place-1)/children]):
-		g.up(a.place, e)
-	default:
-		g.down(a.place, e)
+	if a.due == clock.Never {
+		g.place(a)
 	}
+	g.order++
+	a.due = due
+	g.play(a.place, term{uint64(due), g.order})
+}
+
+// place gives an actor a place.
+func (g *agenda) place(a *actor) {
+	if len(g.free) == 0 {
+		g.grow()
+	}
+	last := len(g.free) - 1
+	a.place, g.free = g.free[last], g.free[:last]
+	g.actors[a.place] = a
 }
 
 func (g *agenda) remove(a *actor) {
-	last := len(g.heap) - 1
-	e := g.heap[last]
-	g.heap[last] = entry{}
-	g.heap = g.heap[:last]
+	g.play(a.place, term{idle, 0})
+	g.actors[a.place] = nil
+	g.free = append(g.free, a.place)
 	a.due = clock.Never
-	if a == e.actor {
-		return
+}
+
+// play gives a place a term and has it play against its neighbours, up to the root.
+func (g *agenda) play(place uint32, t term) {
+	g.terms[place] = t
+	tree := g.tree
+	for i := len(g.terms) + int(place); i > 1; i /= 2 {
+		other := tree[i^1]
+		o := g.terms[other]
+		// The borrow of a subtraction says which of two numbers of 128 bits is less.
+		_, less := bits.Sub64(o.order, t.order, 0)
+		_, less = bits.Sub64(o.due, t.due, less)
+		mask := -less // all ones if the other one wins
+		t.due ^= (t.due ^ o.due) & mask
+		t.order ^= (t.order ^ o.order) & mask
+		place ^= (place ^ other) & uint32(mask)
+		tree[i/2] = place
 	}
-	if at := a.place; at > 0 && e.before(&g.heap[(at-1)/children]) {
-		g.up(at, e)
-	} else {
-		g.down(at, e)
+}
+
+// grow doubles the places.
+func (g *agenda) grow() {
+	n := max(leastPlaces, 2*len(g.terms))
+	terms := g.terms
+	g.tree, g.terms = make([]uint32, 2*n), make([]term, n)
+	g.actors = append(g.actors, make([]*actor, n-len(g.actors))...)
+	for i := range g.terms {
+		g.tree[n+i], g.terms[i] = uint32(i), term{idle, 0}
+	}
+	for i := n - 1; i > 0; i-- {
+		g.tree[i] = g.tree[2*i]
+	}
+	for i, t := range terms {
+		g.play(uint32(i), t)
+	}
+	for i := n - 1; i >= len(terms); i-- {
+		g.free = append(g.free, uint32(i))
 	}
 }
 
@@ -83,52 +124,8 @@ func (g *agenda) end() {
 
 // first returns the actor that is due first, nil when nobody is.
 func (g *agenda) first() *actor {
-	if len(g.heap) == 0 {
+	if len(g.tree) == 0 {
 		return nil
 	}
-	return g.heap[0].actor
-}
-
-func (e *entry) before(f *entry) bool {
-	return e.due < f.due || e.due == f.due && e.order < f.order
-}
-
-// up puts e at i, or nearer to the front.
-func (g *agenda) up(i int, e entry) {
-	for i > 0 {
-		parent := (i - 1) / children
-		if !e.before(&g.heap[parent]) {
-			break
-		}
-		g.put(i, g.heap[parent])
-		i = parent
-	}
-	g.put(i, e)
-}
-
-// down puts e at i, or farther from the front.
-func (g *agenda) down(i int, e entry) {
-	for {
-		first := children*i + 1
-		if first >= len(g.heap) {
-			break
-		}
-		least := first
-		for c := first + 1; c < min(first+children, len(g.heap)); c++ {
-			if g.heap[c].before(&g.heap[least]) {
-				least = c
-			}
-		}
-		if !g.heap[least].before(&e) {
-			break
-		}
-		g.put(i, g.heap[least])
-		i = least
-	}
-	g.put(i, e)
-}
-
-func (g *agenda) put(i int, e entry) {
-	g.heap[i] = e
-	e.actor.place = i
+	return g.actors[g.tree[1]]
 }

@@ -161,6 +161,10 @@ func (b *Bulk) read(c *Conn) bool {
 		return false
 	}
 	n := b.size(min(c.TCP().Rx().Len(), PatternRun), b.MaxRead)
+	if n == 0 {
+		b.EOF = b.EOF || c.EOF()
+		return false
+	}
 	for _, p := range c.Peek(n) {
 		right := Check(p, b.RecvAt+b.Received)
 		b.Received += uint64(right)

@@ -125,10 +125,11 @@ func (h *Host) settle(now clock.Time) {
 }
 
 // drain puts what the stack has to send on the wires. It looks at none but those that
-// something is for, and those that have a limit: a router may have thousands.
+// something is for, and those that have a limit: a router may have thousands. One that has a
+// limit has to be told the time before it says when it has room.
 func (h *Host) drain(now clock.Time) {
 	batch := h.world.batch
-	for more := true; more; {
+	for more := len(h.limited) > 0 || h.stack.Pending(); more; {
 		for _, v := range h.limited {
 			h.room[v.from] = v.room(now)
 		}

@@ -149,7 +149,7 @@ func (v *wire) send(now clock.Time, t *buffer.Train) {
 func (v *wire) act(now clock.Time) {
 	w := v.world
 	v.link.Advance(now)
-	c := &w.coming
+	c, alone := &w.coming, true
 	for data, tag, ok := v.link.Output(now); ok; data, tag, ok = v.link.Output(now) {
 		w.stats.Delivered++
 		w.log.arrived(now, v, data)
@@ -160,13 +160,35 @@ func (v *wire) act(now clock.Time) {
 		}
 		if !c.takes(data) {
 			v.hand(now, c)
+			alone = false
 		}
 		c.add(data, tag == sound && v.link.Intact())
 	}
-	v.hand(now, c)
+	if !alone || !v.relay(now, c) {
+		v.hand(now, c)
+		v.to.Host.settle(now)
+	}
 	c.given = 0
-	v.to.Host.settle(now)
 	w.agenda.set(&v.actor, v.link.Deadline())
+}
+
+// relay has a router pass on a train, the only one that has come now, without being given a
+// turn for it; false: it needs one.
+func (v *wire) relay(now clock.Time, c *coming) bool {
+	h := v.to.Host
+	if len(c.packets) == 0 || len(h.limited) > 0 {
+		return false
+	}
+	t := &v.world.passing
+	t.Pieces, t.Checked = c.packets, c.checked
+	if !h.stack.Relay(v.to.Iface, t) {
+		return false
+	}
+	if next := h.wires[t.Iface]; next != nil {
+		next.send(now, t)
+	}
+	c.packets, c.bytes = c.packets[:0], 0
+	return true
 }
 
 // hand gives the host what is coming to it.

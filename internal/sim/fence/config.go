@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/rcp"
+	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
 // ErrConfig is wrapped by what is wrong with a Config.
@@ -29,6 +30,9 @@ type Config struct {
 	// document's has no end; a Timeout of 50 Ticks, for at a loss of 60 % its ten are not
 	// rare enough for a table; and a MaxRTO of ten Ticks. Rand is filled in.
 	RCP rcp.Config
+	// Opened is given the client's connection of TCP before anything happens on it; nil: nobody
+	// looks.
+	Opened func(*sim.Conn)
 }
 
 // What a zero means, where RCP's own zero would mean something else.

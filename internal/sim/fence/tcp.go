@@ -38,8 +38,12 @@ func AttachTCP(onto, server *sim.Host, at netip.AddrPort, cfg Config) (*App, err
 			r.PeerSent = far.TCP().Info().SegsOut
 		}
 	}
-	if _, err := onto.Dial(at, t); err != nil {
+	c, err := onto.Dial(at, t)
+	if err != nil {
 		return nil, err
+	}
+	if cfg.Opened != nil {
+		cfg.Opened(c)
 	}
 	return a, nil
 }

@@ -152,8 +152,11 @@ func (r *reader) name() []byte {
 // value reads a value and puts it where its name says.
 func (r *reader) value(m *message, name []byte) {
 	r.space()
-	end := bytes.IndexAny(r.b, ",} \t\r\n")
-	if end <= 0 {
+	end := 0
+	for end < len(r.b) && !endsValue(r.b[end]) {
+		end++
+	}
+	if end == 0 || end == len(r.b) {
 		r.fail()
 		return
 	}
@@ -176,6 +179,11 @@ func (r *reader) value(m *message, name []byte) {
 			r.decimal(text)
 		}
 	}
+}
+
+// endsValue reports whether a byte is behind a value.
+func endsValue(c byte) bool {
+	return c == ',' || c == '}' || c == ' ' || c == '\t' || c == '\r' || c == '\n'
 }
 
 // number reads a count; a segment's number has room above it.

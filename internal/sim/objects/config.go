@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/rdt"
+	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
 // ErrConfig is wrapped by what is wrong with a Config.
@@ -66,6 +67,9 @@ type Config struct {
 	Cost time.Duration
 	// Chunk is how many bytes of an object a turn of the arm Interleaved has; 0: 1325.
 	Chunk int
+	// Opened is given each connection of the server's before anything happens on it; nil: nobody
+	// looks.
+	Opened func(*sim.Conn)
 }
 
 const (

@@ -76,6 +76,7 @@ func when(r *objects.Result) (small, lastSmall, large float64) {
 // them are there after .020 of it; before the large ones the small have .005 in the mean and
 // the large .554. The whole takes the same: work is conserved.
 func TestOrdersWithoutLoss(t *testing.T) {
+	long.Plainly(t)
 	took := map[string]float64{}
 	for name, want := range map[string]struct{ small, last, large, within float64 }{
 		"sequential":       {.55, 1, .541, .01},
@@ -121,6 +122,9 @@ func TestEveryArmThroughEverything(t *testing.T) {
 	} {
 		for name, cfg := range arms {
 			t.Run(condition+"/"+name, func(t *testing.T) {
+				if condition != "loss" {
+					long.Plainly(t)
+				}
 				cfg.Pairs = 1
 				r := run(t, n, 1, cfg)
 				assert.GreaterOrEqual(t, r.Data, r.Again)
@@ -138,6 +142,7 @@ func TestEveryArmThroughEverything(t *testing.T) {
 
 // A packet that comes twice costs nothing where its way is as wide as the server's.
 func TestDuplicatesDoNotMatter(t *testing.T) {
+	long.Plainly(t)
 	for _, name := range []string{"rdt", "rdt, interleaved", "sequential"} {
 		cfg := arms[name]
 		cfg.Pairs = 3
@@ -153,6 +158,7 @@ func TestDuplicatesDoNotMatter(t *testing.T) {
 // many acknowledgments are lost, for each names one packet. The document's cumulative ones
 // have the server send much that has arrived.
 func TestPacketsOfSelectiveRepeat(t *testing.T) {
+	long.Plainly(t)
 	const n = 10*755 + 10*8 + 20 // chunks of 1325 bytes, and an end each
 	selective := objects.Config{Cost: -1, RDT: rdt.Config{Selective: true}}
 	shares := []float64{.1}
@@ -181,6 +187,7 @@ func TestPacketsOfSelectiveRepeat(t *testing.T) {
 // and nothing that is damaged arrives. The document thought that its MD5 does that, and that
 // it makes damage cheaper than loss.
 func TestDamageIsLoss(t *testing.T) {
+	long.Plainly(t)
 	const p = .05
 	damage := line(netem.Config{})
 	damage.Down.Corrupt = netem.Corrupt{Share: p}
@@ -198,6 +205,7 @@ func TestDamageIsLoss(t *testing.T) {
 // at once. The document has 2.6 s and 15.1 s for TCP, and 1.7 s for RDT at 5 %. A sender that
 // takes no time leaves most of its holes to a time-out of a second.
 func TestLossByArm(t *testing.T) {
+	long.Plainly(t)
 	seeds := uint64(2)
 	if long.Runs() {
 		seeds = 10
@@ -224,6 +232,7 @@ func TestLossByArm(t *testing.T) {
 // Where objects take turns over one stream, one lost packet holds up all that is behind it for
 // a round trip; over streams of their own, and by RDT, it holds up its own object.
 func TestHeadOfLineBlocking(t *testing.T) {
+	long.Plainly(t)
 	late := func(name string) (small int) {
 		cfg := arms[name]
 		cfg.Cost = -1
@@ -264,6 +273,7 @@ func TestDelayByRoundTrips(t *testing.T) {
 // A window of 1120 packets that arrives at once needs the buffer that the document gave its
 // sockets.
 func TestABufferForTheWindow(t *testing.T) {
+	long.Plainly(t)
 	r := run(t, objects.Network{}, 1, objects.Config{Cost: -1})
 	assert.Zero(t, r.Overflowed)
 	assert.Zero(t, r.Again)
@@ -273,6 +283,7 @@ func TestABufferForTheWindow(t *testing.T) {
 }
 
 func TestTheSameSeedGoesTheSameWay(t *testing.T) {
+	long.Plainly(t)
 	for name, cfg := range arms {
 		n := lossy(.1)
 		cfg.Pairs = 1

@@ -43,6 +43,9 @@ func attachTCP(a *App, client, server *sim.Host, at netip.AddrPort, cfg *Config)
 	}
 	_, err := server.Listen(at.Port(), backlog, func(c *sim.Conn) sim.App {
 		t.servers = append(t.servers, c)
+		if cfg.Opened != nil {
+			cfg.Opened(c)
+		}
 		return &outbox{transfer: t, parts: stream(cfg, a.items)}
 	})
 	if err != nil {
