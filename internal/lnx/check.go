@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+
+	"github.com/tidepool-net/tidepool/internal/mistake"
 )
 
 // maxListed is how many names an error offers.
@@ -22,6 +24,7 @@ func (p *parser) check() {
 	p.checkRoutes()
 	p.checkRIP()
 	p.checkTCP()
+	p.checkDoors()
 }
 
 func (pos Pos) lineText() string { return "line " + strconv.Itoa(pos.Line) }
@@ -51,7 +54,7 @@ func (p *parser) compareInterfaces(i, before *Interface) bool {
 	}
 	if i.Name == before.Name {
 		p.report.add(i.Pos, i.Name,
-			quote(i.Name)+" is already declared in "+before.Pos.lineText(), "another name")
+			mistake.Quote(i.Name)+" is already declared in "+before.Pos.lineText(), "another name")
 		found = true
 	}
 	switch {

@@ -99,6 +99,8 @@ type Config struct {
 	IP IP
 	// Impair are the impair lines, in file order.
 	Impair []ImpairLine
+	// Doors are the ways to the machine's own network, in file order.
+	Doors []Door
 	// Forwarding is set on routers: RIP speakers, all nodes of the old grammars, and
 	// those with a TUN device beside another link.
 	Forwarding bool

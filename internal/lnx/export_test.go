@@ -27,6 +27,11 @@ func (c *Config) Plain() *Config {
 		l.ifaceAt, l.wordAt, l.end = Pos{}, nil, Pos{}
 		out.Impair = append(out.Impair, l)
 	}
+	out.Doors = nil
+	for _, d := range c.Doors {
+		d.Pos = Pos{}
+		out.Doors = append(out.Doors, d)
+	}
 	return &out
 }
 

@@ -37,6 +37,9 @@ func (c *Config) Format() []byte {
 	c.TCP.format(&b)
 	c.ICMP.format(&b)
 	c.IP.format(&b)
+	for i := range c.Doors {
+		b.WriteString(c.Doors[i].String() + "\n")
+	}
 	return b.Bytes()
 }
 

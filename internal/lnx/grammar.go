@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidepool-net/tidepool/internal/mistake"
 	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
@@ -96,6 +97,9 @@ func init() {
 			(*parser).readReassemblyTimeout,
 		},
 		{"ip reassembly-bytes", "ip reassembly-bytes BYTES", 3, 3, (*parser).readReassemblyBytes},
+		{"publish", usagePublish, 3, 4, (*parser).readPublish},
+		{"expose", usageExpose, 3, 4, (*parser).readExpose},
+		{"splice", usageSplice, 2, 3, (*parser).readSplice},
 	}
 }
 
@@ -186,7 +190,7 @@ func (p *parser) fixed(l line, i int, want, usage string) bool {
 	if i >= len(l.words) || l.words[i].text == want {
 		return true
 	}
-	p.bad(l.words[i], "not the word "+quote(want), usage)
+	p.bad(l.words[i], "not the word "+mistake.Quote(want), usage)
 	return false
 }
 

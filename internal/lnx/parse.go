@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidepool-net/tidepool/internal/mistake"
 )
 
 // What the family's files leave out.
@@ -86,11 +88,11 @@ func baseName(file string) string {
 func (p *parser) read(lines []line) {
 	switch p.cfg.Grammar {
 	case Grammar2018:
-		p.read2018(lines)
+		p.read2018(p.readDoors(lines))
 	case Grammar2013:
-		p.read2013(lines)
+		p.read2013(p.readDoors(lines))
 	case Grammar2012:
-		p.read2012(lines)
+		p.read2012(p.readDoors(lines))
 	default:
 		for _, l := range lines {
 			p.readDirective(l)
@@ -159,7 +161,7 @@ func (p *parser) words(l line, least, most int, usage string) bool {
 		p.report.add(l.end, "", "the line is incomplete", usage)
 	case n > most:
 		extra := l.words[most]
-		p.report.add(extra.pos, extra.text, quote(extra.text)+" is too much", usage)
+		p.report.add(extra.pos, extra.text, mistake.Quote(extra.text)+" is too much", usage)
 	default:
 		return true
 	}

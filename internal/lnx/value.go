@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidepool-net/tidepool/internal/mistake"
 )
 
 // What the values look like, for the errors.
@@ -31,7 +33,7 @@ const (
 
 // bad records that a word is not what was expected.
 func (p *parser) bad(w word, what, want string) {
-	p.report.add(w.pos, w.text, quote(w.text)+" is "+what, want)
+	p.report.add(w.pos, w.text, mistake.Quote(w.text)+" is "+what, want)
 }
 
 // addr reads a virtual address.

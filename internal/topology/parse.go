@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/spell"
@@ -66,7 +67,7 @@ func cutWords(text string) (words []word) {
 	start := 0
 	for i, c := range text + " " {
 		col++
-		switch blank := c == ' ' || c == '\t'; {
+		switch blank := unicode.IsSpace(c); {
 		case blank && begin >= 0:
 			words = append(words, word{text[begin:i], start})
 			begin = -1
