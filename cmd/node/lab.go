@@ -119,8 +119,7 @@ func labError(c *cobra.Command, name string, err error) error {
 	case mistakes:
 		return &usageError{err}
 	case errors.Is(err, lab.ErrUnknown):
-		return misuse(c, fmt.Errorf("%w%s; `node lab list` lists the presets",
-			err, spell.DidYouMean(name, experimentNames())))
+		return misuse(c, unknown(err, name, experimentNames()))
 	case errors.Is(err, lab.ErrUsage):
 		return misuse(c, err)
 	}
@@ -131,6 +130,20 @@ func labError(c *cobra.Command, name string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %w", c.CommandPath(), err)
+}
+
+// unknown is the error of a name that is none, with those that may have been meant.
+func unknown(err error, name string, names []string) error {
+	const some = 4
+	hint := spell.DidYouMean(name, names)
+	if family := preset.Family(name); len(family) > 0 {
+		rest := ""
+		if n := len(family) - some; n > 0 {
+			family, rest = family[:some], fmt.Sprintf(" and %d more", n)
+		}
+		hint = "; there are " + strings.Join(family, ", ") + rest
+	}
+	return fmt.Errorf("%w%s; `node lab list` lists the presets", err, hint)
 }
 
 // experimentNames are all that can be run by name.

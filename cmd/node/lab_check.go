@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +23,7 @@ import (
 type labCheckOptions struct {
 	workers  int
 	failed   bool
+	list     bool
 	json     bool
 	markdown bool
 }
@@ -30,23 +34,30 @@ var errExpectations = errors.New("not all is as expected")
 func labCheckCommand() *cobra.Command {
 	var o labCheckOptions
 	c := &cobra.Command{
-		Use:   "check [PRESET|FILE|DIR]...",
+		Use:   "check [PRESET|FAMILY|FILE|DIR]...",
 		Short: "hold what comes out against what is expected",
 		Long: "Run experiments and hold what they come to against what their files expect, by\n" +
 			"theory or by what was published: all presets that expect something, unless some\n" +
-			"are named. Of a directory of results those are looked at, and nothing is run.\n" +
-			"It fails if an expectation does.",
+			"are named. A word that is no preset's name means all whose names begin with it,\n" +
+			"and 'fence*' the family of one that is. Of a directory of results those are\n" +
+			"looked at, and nothing is run. It fails if an expectation does.",
 		Example: "  node lab check\n" +
+			"  node lab check pantheon\n" +
+			"  node lab check --list\n" +
 			"  node lab check tahoe-low lab/mine",
 		Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: func(*cobra.Command, []string, string) (
 			[]string, cobra.ShellCompDirective,
 		) {
-			return preset.Names(), cobra.ShellCompDirectiveDefault
+			return append(preset.Names(), preset.Families()...), cobra.ShellCompDirectiveDefault
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.workers < 1 {
 				return misuse(c, fmt.Errorf("--jobs %d: want 1 or more", o.workers))
+			}
+			if o.list && (o.failed || o.markdown) {
+				return misuse(c, errors.New("--list runs nothing: --failed and --markdown do not "+
+					"go with it"))
 			}
 			return o.run(c, args)
 		},
@@ -54,6 +65,7 @@ func labCheckCommand() *cobra.Command {
 	f := c.Flags()
 	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` at a time")
 	f.BoolVar(&o.failed, "failed", false, "print only what does not hold")
+	f.BoolVar(&o.list, "list", false, "list what would be checked, and run nothing")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")
 	f.BoolVar(&o.markdown, "markdown", false, "print a page in Markdown, without how long it took")
 	return c
@@ -72,10 +84,92 @@ type checked struct {
 	Why        string `json:"why,omitempty"`
 }
 
-func (o *labCheckOptions) run(c *cobra.Command, names []string) error {
-	all := len(names) == 0
-	if all {
-		names = preset.Names()
+// checks returns the experiments that are meant, each once. Those that nobody named by itself may
+// expect nothing: they are left out then.
+func (o *labCheckOptions) checks(args []string) ([]toCheck, error) {
+	if len(args) == 0 {
+		args = []string{"*"}
+	}
+	var out []toCheck
+	seen := map[string]bool{}
+	add := func(name string, named bool) error {
+		if seen[name] {
+			return nil
+		}
+		s, err := lab.Load(lab.Request{Experiment: name, Version: buildMark()})
+		switch {
+		case !named && errors.Is(err, lab.ErrRealOnly):
+			return nil
+		case err != nil:
+			return &checkError{name, err}
+		case len(s.Cells[0].Expect) > 0:
+			seen[name] = true
+			out = append(out, toCheck{name, s})
+		case named:
+			return &checkError{name, &usageError{fmt.Errorf("%s: its file expects nothing", name)}}
+		}
+		return nil
+	}
+	for _, arg := range args {
+		family := preset.Family(arg)
+		if arg == "*" {
+			family = preset.Names()
+		}
+		if _, known := preset.Find(arg); known || len(family) == 0 || isThere(arg) {
+			if err := add(arg, true); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		had := len(out)
+		for _, name := range family {
+			if err := add(name, false); err != nil {
+				return nil, err
+			}
+		}
+		if len(out) == had && !seen[family[0]] {
+			return nil, &checkError{arg, &usageError{fmt.Errorf("%s: none of %s expects anything",
+				arg, counted(len(family), "preset"))}}
+		}
+	}
+	return out, nil
+}
+
+// toCheck is an experiment that is to be checked.
+type toCheck struct {
+	name  string
+	study *lab.Study
+}
+
+// checkError is an error of one of several experiments.
+type checkError struct {
+	name  string
+	cause error
+}
+
+func (e *checkError) Error() string { return e.cause.Error() }
+func (e *checkError) Unwrap() error { return e.cause }
+
+// isThere reports whether there is a file or a folder with a name.
+func isThere(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+func (o *labCheckOptions) run(c *cobra.Command, args []string) error {
+	checks, err := o.checks(args)
+	if bad, ok := errors.AsType[*checkError](err); ok {
+		if errors.Is(err, lab.ErrUnknown) {
+			names := append(experimentNames(), preset.Families()...)
+			if slices.Contains(names, bad.name) || strings.HasPrefix(bad.name, "rip-") {
+				return misuse(c, fmt.Errorf("%q expects nothing: it has no file", bad.name))
+			}
+			return misuse(c, unknown(bad.cause, bad.name, names))
+		}
+		return labError(c, bad.name, bad.cause)
+	}
+	if o.list {
+		return o.tellChecks(c, checks)
 	}
 	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -86,35 +180,23 @@ func (o *labCheckOptions) run(c *cobra.Command, names []string) error {
 		}
 	}
 	list, total, failed := []checked{}, 0, 0
-	for _, name := range names {
-		j, err := o.judge(ctx, c, name, all)
+	for _, one := range checks {
+		j, err := o.judge(ctx, c, one.study)
 		if err != nil {
-			return labError(c, name, err)
-		}
-		if j == nil {
-			continue
+			return labError(c, one.name, err)
 		}
 		total += len(j.Verdicts)
 		failed += j.Failed()
-		switch {
-		case o.json:
+		if o.json {
 			list = append(list, verdicts(j)...)
-		case o.markdown:
-			if err := writeMarkdown(c.OutOrStdout(), j); err != nil {
-				return err
-			}
-		case !o.failed || j.Failed() > 0:
-			if err := j.Print(c.OutOrStdout(), o.failed); err != nil {
-				return err
-			}
-			if _, err := fmt.Fprintln(c.OutOrStdout()); err != nil {
-				return err
-			}
+			continue
+		}
+		if err := o.tell(c, j); err != nil {
+			return err
 		}
 	}
 	sum := fmt.Sprintf("%s: %d hold, %d do not",
 		counted(total, "expectation"), total-failed, failed)
-	var err error
 	switch {
 	case o.json:
 		err = json.NewEncoder(c.OutOrStdout()).Encode(list)
@@ -132,23 +214,55 @@ func (o *labCheckOptions) run(c *cobra.Command, names []string) error {
 	return nil
 }
 
-// judge checks one experiment. It is nil if all are checked and this one expects nothing.
+// tellChecks lists what would be checked.
+func (o *labCheckOptions) tellChecks(c *cobra.Command, checks []toCheck) error {
+	type entry struct {
+		Name   string `json:"name"`
+		About  string `json:"about"`
+		Expect int    `json:"expectations"`
+	}
+	list := make([]entry, 0, len(checks))
+	total := 0
+	for _, one := range checks {
+		n := len(one.study.Cells[0].Expect)
+		list = append(list, entry{one.name, one.study.About, n})
+		total += n
+	}
+	out := c.OutOrStdout()
+	if o.json {
+		return json.NewEncoder(out).Encode(list)
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, e := range list {
+		_, _ = fmt.Fprintf(t, "%s\t%d\t%s\n", e.Name, e.Expect, e.About)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%s in %s; most hold for each cell of a sweep\n",
+		counted(total, "expectation"), counted(len(list), "experiment"))
+	return err
+}
+
+// tell prints what came of one experiment.
+func (o *labCheckOptions) tell(c *cobra.Command, j *lab.Judged) error {
+	switch {
+	case o.markdown:
+		return writeMarkdown(c.OutOrStdout(), j)
+	case o.failed && j.Failed() == 0:
+		return nil
+	}
+	if err := j.Print(c.OutOrStdout(), o.failed); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(c.OutOrStdout())
+	return err
+}
+
+// judge checks one experiment.
 func (o *labCheckOptions) judge(
-	ctx context.Context, c *cobra.Command, name string, all bool,
+	ctx context.Context, c *cobra.Command, s *lab.Study,
 ) (*lab.Judged, error) {
-	s, err := lab.Load(lab.Request{Experiment: name, Version: buildMark()})
-	if all && errors.Is(err, lab.ErrRealOnly) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if len(s.Cells[0].Expect) == 0 {
-		if all {
-			return nil, nil //nolint:nilnil // there is nothing to judge, and nothing wrong
-		}
-		return nil, &usageError{fmt.Errorf("%s: its file expects nothing", name)}
-	}
 	if s.Dir != "" {
 		r, err := lab.Read(s.Dir)
 		if err != nil {

@@ -40,10 +40,11 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 	r.theory(d.Judged, cells)
 	page := figure.Report{
 		Name: r.Name, About: r.About, Version: r.Version, Seed: r.Seed, Hash: r.Hash(),
-		Command: "node lab run " + r.Dir + " --fresh", Notes: r.notes(), Cells: cells,
+		Notes: r.notes(), Cells: cells, Warmup: r.warmup(),
 		Metrics: d.Metrics, Verdicts: d.Judged.figures(),
 		Plots: figure.SweepPlots(cells, d.Metrics), Beside: r.besideTable(),
 	}
+	page.Command, page.Here = r.repeat()
 	var kept bool
 	page.Timings, kept = r.Timings()
 	page.Late = !kept
@@ -100,7 +101,7 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 func (r *Results) sectionTitle(cell int) string {
 	var words []string
 	for i, s := range r.Cells[cell].Set {
-		words = append(words, r.shortKey(i)+" "+s.Value)
+		words = append(words, r.shortKey(i)+" "+result.Shown(s.Value))
 	}
 	if len(words) == 0 {
 		words = []string{r.Name}

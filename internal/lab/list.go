@@ -26,7 +26,7 @@ func (s *Study) List(w io.Writer) error {
 	for i := range r.Cells[0].Set {
 		c := column{head: [2]string{"", r.shortKey(i)}, left: true}
 		for j := range r.Cells {
-			c.cells = append(c.cells, r.Cells[j].Set[i].Value)
+			c.cells = append(c.cells, result.Shown(r.Cells[j].Set[i].Value))
 		}
 		t.add(c)
 	}

@@ -49,6 +49,8 @@ type ManifestCell struct {
 	Set    []plan.Setting `json:"set,omitempty"`
 	Flows  []string       `json:"flows"`
 	Trials int            `json:"trials"`
+	// Warmup is how many seconds of the beginning means leave out.
+	Warmup float64 `json:"warmup_seconds,omitempty"`
 }
 
 func (s *Study) manifest() *Manifest {
@@ -57,7 +59,10 @@ func (s *Study) manifest() *Manifest {
 		Seed: s.Seed, Metrics: s.Metrics, Real: s.Real != nil,
 	}
 	for i := range s.Cells {
-		c := ManifestCell{Set: s.Cells[i].Set, Flows: []string{}, Trials: s.Cells[i].Trials}
+		c := ManifestCell{
+			Set: s.Cells[i].Set, Flows: []string{}, Trials: s.Cells[i].Trials,
+			Warmup: s.Cells[i].Warmup.Seconds(),
+		}
 		for j := range s.Cells[i].Flows {
 			c.Flows = append(c.Flows, s.Cells[i].Flows[j].Name)
 		}

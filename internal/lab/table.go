@@ -157,7 +157,7 @@ func (r *Results) settingsGrid(rows []row) grid {
 			for _, row := range rows {
 				text := ""
 				if row.Cell != last {
-					text = r.Cells[row.Cell].Set[i].Value
+					text = result.Shown(r.Cells[row.Cell].Set[i].Value)
 				}
 				last = row.Cell
 				c.cells = append(c.cells, text)
@@ -303,6 +303,9 @@ func (r *Results) legend(rows []row) string {
 	if cut && most > 1 {
 		b.WriteString("\nwhere runs were cut off: ~ median (between the quartiles)")
 	}
+	if text := r.warmup(); text != "" {
+		b.WriteString("\nmeans leave out " + strings.TrimSuffix(text, ",") + ", counts do not")
+	}
 	b.WriteString("\n")
 	if slices.ContainsFunc(rows, func(w row) bool { return w.crowd }) {
 		b.WriteString("of many flows the least, the median and the most of each metric; " +
@@ -342,7 +345,7 @@ func (r *Results) timedText(cell int) string {
 func (r *Results) setText(set []plan.Setting) string {
 	parts := make([]string, len(set))
 	for i, s := range set {
-		parts[i] = r.shortKey(i) + "=" + s.Value
+		parts[i] = r.shortKey(i) + "=" + result.Shown(s.Value)
 	}
 	return strings.Join(parts, " ")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
 // What says what is looked at.
@@ -38,7 +39,7 @@ func (v *Verdict) claim() string {
 func (v *Verdict) Case() string {
 	parts := make([]string, len(v.Where))
 	for i, s := range v.Where {
-		parts[i] = s.Name + " " + s.Value
+		parts[i] = s.Name + " " + result.Shown(s.Value)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -181,7 +181,7 @@ func (c *Cell) name(keys []string, without ...string) string {
 		if _, err := measure([]string{v}); err && v != "" {
 			v = shortKey(k, keys) + " " + v
 		}
-		parts = append(parts, v)
+		parts = append(parts, result.Shown(v))
 	}
 	if c.Real {
 		parts = append(parts, "real")

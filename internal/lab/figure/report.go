@@ -17,11 +17,14 @@ type Report struct {
 	Name, About string
 	Version     string // of the program
 	Seed        uint64
-	Hash        string   // of all runs' events
-	Command     string   // that runs it again
-	Document    string   // the experiment as it was resolved
-	Notes       []string // what somebody should know before he believes it
-	Cells       []Cell
+	Hash        string // of all runs' events
+	// Command runs it again, and Here does so in the page's own folder. Either may be empty.
+	Command, Here string
+	// Warmup is what of the beginning means leave out; empty: nothing.
+	Warmup   string
+	Document string   // the experiment as it was resolved
+	Notes    []string // what somebody should know before he believes it
+	Cells    []Cell
 	// Metrics are the table's, those that say most if there are none.
 	Metrics  []result.Metric
 	Verdicts []Verdict

@@ -306,7 +306,7 @@ func (c *compared) facetRow(m result.Metric, named bool, says *beside) []chart.P
 	for i, v := range c.valuesOf(c.facet) {
 		p := c.curvePanel(m, v, named && i == 0, says)
 		if named {
-			p.Title = shortKey(c.facet, c.keys) + " " + v
+			p.Title = shortKey(c.facet, c.keys) + " " + result.Shown(v)
 		}
 		low, high = min(low, p.Y.Min), max(high, p.Y.Max)
 		log = log && p.Y.Log

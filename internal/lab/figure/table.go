@@ -172,6 +172,7 @@ func (c *compared) row(g group, t *table) row {
 		if len(cell.Trials[0].Flows) == 1 && v.Text == g.label {
 			v.Color, named = r.Color, true
 		}
+		v.Text = result.Shown(v.Text)
 		r.Settings = append(r.Settings, v)
 	}
 	t.Flows, t.Cut = t.Flows || !named, t.Cut || r.Short

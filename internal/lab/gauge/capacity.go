@@ -1,6 +1,7 @@
 package gauge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -118,7 +119,7 @@ func (m *meter) rates(until time.Duration) []result.Point {
 // maxMarks is how many changes of a rate are marked: more would hide what they explain.
 const maxMarks = 32
 
-// Marks are the moments at which a rate changes.
+// Marks are the end of the warm-up and the moments at which a rate changes.
 func (p *Path) Marks(now clock.Time) []result.Mark {
 	var all []result.Mark
 	for _, m := range []*meter{p.down, p.up} {
@@ -130,6 +131,10 @@ func (p *Path) Marks(now clock.Time) []result.Mark {
 			all = append(all, result.Mark{At: at.At, Text: m.name + " " + bitRate(at.Value)})
 		}
 	}
+	if w := p.warmup; w > 0 && w < p.since(now) {
+		all = append(all, result.Mark{At: w, Text: "measured from here"})
+	}
+	slices.SortStableFunc(all, func(a, b result.Mark) int { return cmp.Compare(a.At, b.At) })
 	return all
 }
 

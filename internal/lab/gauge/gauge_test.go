@@ -10,11 +10,12 @@ import (
 )
 
 func TestThinner(t *testing.T) {
-	sum := func(a *int, b int) (int, bool) { return *a + b, true }
+	sum := func(a, b *int) bool { *a += *b; return true }
 	for _, n := range []int{1, 7, 8, 9, 100, 1000} {
 		l := thinner[int]{limit: 8, merge: sum}
 		for i := range n {
-			l.add(1, uint64(i))
+			one := 1
+			l.add(&one, uint64(i))
 			require.LessOrEqual(t, len(l.rows), 8)
 		}
 		total := 0
@@ -23,9 +24,9 @@ func TestThinner(t *testing.T) {
 		}
 		assert.Equal(t, n, total)
 	}
-	never := thinner[int]{limit: 8, merge: func(_ *int, b int) (int, bool) { return b, false }}
+	never := thinner[int]{limit: 8, merge: func(_, _ *int) bool { return false }}
 	for i := range 1000 {
-		never.add(i, uint64(i))
+		never.add(&i, uint64(i))
 		require.LessOrEqual(t, len(never.rows), 8)
 	}
 	rows := together(&never)
@@ -33,7 +34,7 @@ func TestThinner(t *testing.T) {
 	assert.True(t, slices.IsSorted(rows))
 	twins := thinner[int]{limit: 8, merge: sum, same: func(a, b *int) bool { return *b == 0 }}
 	for i, v := range []int{1, 0, 0, 1, 0} {
-		twins.add(v, uint64(i))
+		twins.add(&v, uint64(i))
 	}
 	assert.Equal(t, []int{1, 1}, together(&twins))
 }

@@ -14,7 +14,8 @@ type meter struct {
 	name string // down or up
 	cfg  netem.Config
 	link *netem.Link
-	tape *linkTape // nil: nothing is recorded
+	tape *linkTape        // nil: nothing is recorded
+	row  result.LinkEvent // on its way into the tape
 	// What has left its server since the warm-up ended, and how long it had waited.
 	bytes, packets uint64
 	waits          Histogram
@@ -74,7 +75,8 @@ func (m *meter) tell(e *netem.Event, kind result.LinkEventKind, p *parcel) {
 	if m.tape == nil {
 		return
 	}
-	row := result.LinkEvent{
+	row := &m.row
+	*row = result.LinkEvent{
 		At: m.path.since(e.At), Kind: kind, Flow: p.flow, Bytes: e.Size, Queued: e.Bytes,
 	}
 	switch kind {

@@ -1,6 +1,7 @@
 package gauge
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -28,6 +29,9 @@ type FlowTape struct {
 	threshold      bool   // there is one for slow start from the beginning
 	unset          int    // what stands for none
 	rows           uint64 // so far
+	// Rows on their way into a list: what is made for one call would be allocated each time.
+	sample result.Sample
+	point  result.Point
 }
 
 // NewFlowTape returns a tape for one of n flows. A flow has a threshold if its first slow start
@@ -43,7 +47,7 @@ func NewFlowTape(n int, threshold bool) *FlowTape {
 		sent: way, received: way,
 		points: thinner[result.Point]{
 			limit: share(MaxPoints),
-			merge: func(_ *result.Point, b result.Point) (result.Point, bool) { return b, true },
+			merge: func(a, b *result.Point) bool { *a = *b; return true },
 		},
 	}
 }
@@ -58,7 +62,8 @@ func (f *FlowTape) place() uint64 {
 // trip that no other had.
 func (f *FlowTape) Sample(at time.Duration, s *tcp.Sample, fresh bool) {
 	f.SendMSS(s.SendMSS)
-	r := result.Sample{
+	r := &f.sample
+	*r = result.Sample{
 		At: at, Cwnd: s.Cwnd, Ssthresh: s.Ssthresh, SRTT: s.SRTT, RTTVar: s.RTTVar,
 		MinRTT: s.MinRTT, RTO: s.RTO, Unacked: int(s.Nxt - s.Una), InFlight: s.Pipe,
 		Sacked: s.Sacked, Lost: s.Lost, Retrans: s.Retrans, SendWindow: s.SendWindow,
@@ -75,23 +80,25 @@ func (f *FlowTape) Sample(at time.Duration, s *tcp.Sample, fresh bool) {
 	if fresh {
 		r.RTT = s.LatestRTT
 	}
-	f.Row(&r)
+	f.Row(r)
 }
 
 // SendMSS takes note of how long the sender's segments are.
 func (f *FlowTape) SendMSS(bytes int) { f.mss = max(f.mss, bytes) }
 
 // Row records a sample that is a row already.
-func (f *FlowTape) Row(r *result.Sample) { f.samples.add(*r, f.place()) }
+func (f *FlowTape) Row(r *result.Sample) { f.samples.add(r, f.place()) }
 
 // mergeSamples leaves the earlier of two samples out, unless something happened with it.
-func mergeSamples(a *result.Sample, b result.Sample) (result.Sample, bool) {
-	quiet := a.State == b.State && a.Retransmits == b.Retransmits && a.Timeouts == b.Timeouts &&
-		a.Ssthresh == b.Ssthresh
-	if quiet && b.RTT == 0 {
-		b.RTT = a.RTT
+func mergeSamples(a, b *result.Sample) bool {
+	if a.State != b.State || a.Retransmits != b.Retransmits || a.Timeouts != b.Timeouts ||
+		a.Ssthresh != b.Ssthresh {
+		return false
 	}
-	return b, quiet
+	rtt := cmp.Or(b.RTT, a.RTT)
+	*a = *b
+	a.RTT = rtt
+	return true
 }
 
 // sameInstant is of two samples of which the later says all: an acknowledgment and what it let
@@ -104,27 +111,34 @@ func (f *FlowTape) Segment(r *result.Segment) {
 	if r.Received {
 		way = &f.received
 	}
-	way.add(*r, f.place())
+	way.add(r, f.place())
 }
 
 // mergeSegments makes one segment of two that carry on one another, and leaves out an
 // acknowledgment that the next one goes beyond.
-func mergeSegments(a *result.Segment, b result.Segment) (result.Segment, bool) {
+func mergeSegments(a, b *result.Segment) bool {
 	switch {
 	case a.Received != b.Received || a.Again || b.Again || len(a.SACK)+len(b.SACK) > 0:
-		return b, false
+		return false
 	case a.Received:
-		return b, a.Len == 0 && b.Len == 0 && b.Ack > a.Ack
+		if a.Len > 0 || b.Len > 0 || b.Ack <= a.Ack {
+			return false
+		}
+		*a = *b
+		return true
 	case a.Seq+uint64(a.Len) != b.Seq:
-		return b, false
+		return false
 	}
-	b.Seq, b.Len = a.Seq, a.Len+b.Len
-	return b, true
+	seq, n := a.Seq, a.Len+b.Len
+	*a = *b
+	a.Seq, a.Len = seq, n
+	return true
 }
 
 // Got records what the receiving application has got.
 func (f *FlowTape) Got(at time.Duration, bytes uint64) {
-	f.points.add(result.Point{At: at, Value: float64(bytes)}, f.place())
+	f.point = result.Point{At: at, Value: float64(bytes)}
+	f.points.add(&f.point, f.place())
 }
 
 // Fill fills in what the tape holds, and reports whether it was thinned.
@@ -163,7 +177,7 @@ func newLinkTape(n int) *linkTape {
 	return t
 }
 
-func (t *linkTape) add(e result.LinkEvent) {
+func (t *linkTape) add(e *result.LinkEvent) {
 	t.rows++
 	switch e.Kind {
 	case result.Arrival:
@@ -189,11 +203,12 @@ func (t *linkTape) events() (all []result.LinkEvent, most uint64) {
 
 // mergeEvents makes one event of two: of so many bytes, and the longer wait. What befalls few
 // packets is left as it is.
-func mergeEvents(a *result.LinkEvent, b result.LinkEvent) (result.LinkEvent, bool) {
+func mergeEvents(a, b *result.LinkEvent) bool {
 	if a.Kind != b.Kind || a.Kind == result.Drop || a.Kind == result.Marked {
-		return b, false
+		return false
 	}
-	b.Bytes += a.Bytes
-	b.Wait = max(a.Wait, b.Wait)
-	return b, true
+	a.At, a.Flow, a.Queued = b.At, b.Flow, b.Queued
+	a.Bytes += b.Bytes
+	a.Wait = max(a.Wait, b.Wait)
+	return true
 }

@@ -10,8 +10,8 @@ import (
 // the list is as fine at its end as at its beginning.
 type thinner[T any] struct {
 	limit int
-	// merge makes one of two neighbours, or says that both are to be kept.
-	merge func(a *T, b T) (T, bool)
+	// merge makes the first of two neighbours stand for both, or says that both are to be kept.
+	merge func(a, b *T) bool
 	// same says that the later of two says all, so that the list has no need of the other. Nil:
 	// that is never so.
 	same func(a, b *T) bool
@@ -27,13 +27,13 @@ type counted[T any] struct {
 }
 
 // add adds a row. Its place is behind that of the row before.
-func (t *thinner[T]) add(row T, place uint64) {
+func (t *thinner[T]) add(row *T, place uint64) {
 	if n := len(t.rows); n > 0 {
 		last := &t.rows[n-1]
-		same := t.same != nil && t.same(&last.row, &row)
+		same := t.same != nil && t.same(&last.row, row)
 		if same || last.count < t.stride {
-			if merged, ok := t.merge(&last.row, row); ok {
-				last.row, last.place = merged, place
+			if t.merge(&last.row, row) {
+				last.place = place
 				if !same {
 					last.count++
 				}
@@ -44,21 +44,22 @@ func (t *thinner[T]) add(row T, place uint64) {
 	if len(t.rows) >= t.limit {
 		t.thin()
 	}
-	t.rows = append(t.rows, counted[T]{row, 1, place})
+	t.rows = append(t.rows, counted[T]{*row, 1, place})
 }
 
 // thin makes room.
 func (t *thinner[T]) thin() {
 	t.stride = max(1, t.stride) * 2
 	kept := t.rows[:0]
-	for _, r := range t.rows {
+	for i := range t.rows {
+		r := &t.rows[i]
 		if n := len(kept); n > 0 && kept[n-1].count+r.count <= t.stride {
-			if merged, ok := t.merge(&kept[n-1].row, r.row); ok {
-				kept[n-1] = counted[T]{merged, kept[n-1].count + r.count, r.place}
+			if last := &kept[n-1]; t.merge(&last.row, &r.row) {
+				last.count, last.place = last.count+r.count, r.place
 				continue
 			}
 		}
-		kept = append(kept, r)
+		kept = append(kept, *r)
 	}
 	if len(kept) > t.limit/4*3 {
 		// Too little can be merged: every second row goes.

@@ -8,10 +8,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// View is what is seen of a sender: its round trips, and its congestion window over time.
+// View is what is seen of a sender: its round trips, and its congestion window over time. One with
+// several connections has round trips of all of them, and no one window.
 type View struct {
 	rtt     Histogram
-	samples uint64 // of the round trip, that were seen
+	conn    int            // whose sample was the last
+	samples uint64         // of its round trip, that were seen
+	others  map[int]uint64 // those of other connections; nil: there are none
 
 	cwnd                int
 	cwndLeast, cwndMost int
@@ -20,12 +23,18 @@ type View struct {
 	cwndTime            time.Duration
 }
 
-// Sampled takes a sample of the sender's connection and reports whether it has a measurement of
-// the round trip that no other had.
-func (v *View) Sampled(s *tcp.Sample) (fresh bool) {
+// Sampled takes a sample of a connection of the sender's and reports whether it has a measurement
+// of the round trip that no other had. Connections are told apart by numbers.
+func (v *View) Sampled(conn int, s *tcp.Sample) (fresh bool) {
+	if conn != v.conn {
+		v.turn(conn)
+	}
 	if fresh = s.RTTSamples != v.samples; fresh {
 		v.samples = s.RTTSamples
 		v.rtt.Add(s.LatestRTT)
+	}
+	if v.others != nil {
+		return fresh
 	}
 	first := v.cwndSince == clock.Never
 	if s.Cwnd != v.cwnd || first {
@@ -37,6 +46,18 @@ func (v *View) Sampled(s *tcp.Sample) (fresh bool) {
 		v.cwndLeast, v.cwndMost = min(v.cwndLeast, s.Cwnd), max(v.cwndMost, s.Cwnd)
 	}
 	return fresh
+}
+
+// turn has the samples be another connection's from now on.
+func (v *View) turn(conn int) {
+	if v.others == nil && (v.samples > 0 || v.cwndSince != clock.Never) {
+		v.others = map[int]uint64{}
+	}
+	if v.others != nil {
+		v.others[v.conn] = v.samples
+		v.samples = v.others[conn]
+	}
+	v.conn = conn
 }
 
 // settle adds up the window so far.
@@ -70,7 +91,7 @@ func (v *View) Result(until clock.Time, to result.Values) {
 		to[result.RTTP95] = h.Percentile(.95).Seconds()
 		to[result.RTTP99] = h.Percentile(.99).Seconds()
 	}
-	if v.cwndSince == clock.Never {
+	if v.cwndSince == clock.Never || v.others != nil {
 		return
 	}
 	if until > v.cwndSince {

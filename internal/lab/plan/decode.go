@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/trace"
+	"github.com/tidepool-net/tidepool/internal/mistake"
 	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
@@ -58,7 +59,7 @@ func fill[T any](d *decoder, n *node, what string, keys []key[T], to *T) bool {
 			k.read(d, usualNode(n, k.usual), to)
 		case v == nil:
 		case v.empty():
-			d.bad(v, quote(k.name)+" has no value", "one, or the line left out")
+			d.bad(v, mistake.Quote(k.name)+" has no value", "one, or the line left out")
 		default:
 			k.read(d, v, to)
 		}
@@ -85,7 +86,7 @@ func (d *decoder) stranger(n *node, what string, known []string) {
 	if near == "" {
 		want = oneOf(known)
 	}
-	d.bad(n, quote(n.text)+" is no key of "+what+near, want)
+	d.bad(n, mistake.Quote(n.text)+" is no key of "+what+near, want)
 }
 
 func names[T any](keys []key[T]) []string {
@@ -116,7 +117,7 @@ func (d *decoder) shown(n *node) string {
 	case n.empty():
 		return "nothing"
 	}
-	return quote(n.text)
+	return mistake.Quote(n.text)
 }
 
 // scalar returns the text of a value that is neither a list nor a mapping.
@@ -138,7 +139,7 @@ func (d *decoder) word(n *node, what string, words []string) (string, bool) {
 		return "", false
 	}
 	near := spell.DidYouMean(text, words)
-	d.bad(n, quote(text)+" is not "+what+near, oneOf(words))
+	d.bad(n, mistake.Quote(text)+" is not "+what+near, oneOf(words))
 	return "", false
 }
 
@@ -163,7 +164,7 @@ func (d *decoder) number(n *node, what string, least, most int64) (int64, bool) 
 	v, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil:
-		d.bad(n, quote(text)+" is not a whole number", want)
+		d.bad(n, mistake.Quote(text)+" is not a whole number", want)
 		return 0, false
 	case v < least || v > most:
 		d.bad(n, text+" is out of range", want)
@@ -191,7 +192,7 @@ func (d *decoder) alternatives(n *node, what string, keys []string) bool {
 	case 0:
 		for _, p := range n.pairs {
 			if near := spell.DidYouMean(p.key.text, keys); near != "" {
-				d.bad(p.key, quote(p.key.text)+" is no key of "+what+near, "")
+				d.bad(p.key, mistake.Quote(p.key.text)+" is no key of "+what+near, "")
 				return false
 			}
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/tidepool-net/tidepool/internal/mistake"
 )
 
 const (
@@ -216,7 +218,8 @@ func (b *builder) syntax(err error) {
 		b.report.add(place{src: b.src}, "no YAML: "+err.Error(), "")
 		return
 	}
-	b.report.add(b.at(known.GetToken()), "no YAML: "+visible(known.GetMessage()), "")
+	msg := strings.ReplaceAll(mistake.Visible(known.GetMessage()), "\t", `\t`)
+	b.report.add(b.at(known.GetToken()), "no YAML: "+msg, "")
 }
 
 // at returns where a token stands.
@@ -273,7 +276,7 @@ func (b *builder) mapping(n ast.Node, values []*ast.MappingValueNode, depth int)
 			return nil
 		}
 		if before, again := seen[key.text]; again {
-			b.report.add(key.place, quote(key.text)+" is there already, in line "+
+			b.report.add(key.place, mistake.Quote(key.text)+" is there already, in line "+
 				strconv.Itoa(before.line), "each key once")
 			continue
 		}
@@ -307,7 +310,8 @@ func (b *builder) scalar(n ast.Node) *node {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		out.text = t.Value
 	default:
-		b.report.add(out.place, quote(t.Value)+" is a part of YAML that experiments do without", "")
+		b.report.add(out.place,
+			mistake.Quote(t.Value)+" is a part of YAML that experiments do without", "")
 		return nil
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
+	"github.com/tidepool-net/tidepool/internal/mistake"
 )
 
 // expectOf is an expectation in the making.
@@ -189,7 +190,7 @@ func (d *decoder) tolerance(e *expectOf, is *formula.Expr) bool {
 	}
 	c, err := formula.CompileClaim(is.String()+" = "+is.String()+" ± "+text, d.scopeNow)
 	if err != nil {
-		d.bad(n, quote(text)+" is not a tolerance of "+is.String(),
+		d.bad(n, mistake.Quote(text)+" is not a tolerance of "+is.String(),
 			"one such as 1%, or in its unit")
 		return false
 	}
@@ -234,13 +235,13 @@ func (d *decoder) picks(p pair, scope *formula.Scope, tell bool) bool {
 			}
 		}
 		if tell {
-			d.bad(p.value, "there is no cell with "+quote(label(p.value)),
+			d.bad(p.value, "there is no cell with "+mistake.Quote(label(p.value)),
 				oneOf(scope.Variables[i].Values))
 		}
 		return false
 	}
 	if tell {
-		d.bad(p.key, quote(p.key.text)+" is not swept", oneOf(all))
+		d.bad(p.key, mistake.Quote(p.key.text)+" is not swept", oneOf(all))
 	}
 	return false
 }

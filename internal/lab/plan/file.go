@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/trace"
+	"github.com/tidepool-net/tidepool/internal/mistake"
 	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
@@ -150,8 +151,8 @@ func splitFlag(r *report, flag, arg string) (k keyPath, at int) {
 	key, _, found := strings.Cut(arg, "=")
 	key = strings.TrimSpace(key)
 	if !found || key == "" {
-		r.add(place{src, 1, 1, max(1, utf8.RuneCountInString(arg))}, quote(arg)+" sets nothing",
-			"KEY=VALUE, such as flows.0.cc=reno")
+		r.add(place{src, 1, 1, max(1, utf8.RuneCountInString(arg))},
+			mistake.Quote(arg)+" sets nothing", "KEY=VALUE, such as flows.0.cc=reno")
 		return k, 0
 	}
 	return splitKey(key, place{src: src, line: 1, col: 1}), strings.IndexByte(arg, '=') + 1
@@ -196,7 +197,7 @@ func (f *File) strange(r *report, k keyPath, known []string) error {
 	if near == "" {
 		want = oneOf(known)
 	}
-	r.add(first.place, quote(first.text)+" is no key of an experiment"+near, want)
+	r.add(first.place, mistake.Quote(first.text)+" is no key of an experiment"+near, want)
 	return r.err()
 }
 

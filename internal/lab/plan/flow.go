@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/mistake"
 	"github.com/tidepool-net/tidepool/internal/rcp"
 	"github.com/tidepool-net/tidepool/internal/sim/objects"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
@@ -36,7 +37,8 @@ var flowKeys = []key[flowOf]{
 	{"name", "", func(d *decoder, n *node, f *flowOf) {
 		f.named = d.name(n, "a flow's name", &f.Name)
 		if _, err := strconv.Atoi(f.Name); err == nil || f.Name == "*" {
-			d.bad(n, quote(f.Name)+" is not a flow's name: keys count flows by numbers", "a word")
+			d.bad(n, mistake.Quote(f.Name)+" is not a flow's name: keys count flows by numbers",
+				"a word")
 		}
 	}},
 	{"count", "1", func(d *decoder, n *node, f *flowOf) {
@@ -169,7 +171,8 @@ func (d *decoder) nameFlows(n *node, x *draft) {
 		if taken[f.Name] {
 			for _, item := range slices.Backward(n.items) {
 				if name := item.get("name"); name.plain(f.Name) {
-					d.bad(name, "another flow is called "+quote(f.Name), "names that differ")
+					d.bad(name, "another flow is called "+mistake.Quote(f.Name),
+						"names that differ")
 					break
 				}
 			}

@@ -3,6 +3,7 @@ package plan
 import (
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/mistake"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
@@ -89,7 +90,7 @@ func (d *decoder) jitterTable(j *jitterOf) netem.Jitter {
 	}
 	table, err := netem.ParseTable(string(text))
 	if err != nil {
-		d.bad(j.table, quote(j.table.text)+": "+plainly(err), "a table of tc's")
+		d.bad(j.table, mistake.Quote(j.table.text)+": "+plainly(err), "a table of tc's")
 		return nil
 	}
 	return netem.TableJitter{Jitter: j.width, Table: table, Name: j.table.text}

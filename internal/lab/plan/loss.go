@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/mistake"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
@@ -70,7 +71,7 @@ func (d *decoder) listedPackets(n *node, words []string) netem.Loss {
 	for _, w := range words {
 		v, err := strconv.ParseUint(w, 10, 32)
 		if err != nil || v == 0 {
-			d.bad(n, quote(w)+" is not the number of a packet",
+			d.bad(n, mistake.Quote(w)+" is not the number of a packet",
 				"numbers from 1, such as at [17, 18]")
 			return nil
 		}
@@ -161,7 +162,7 @@ func (d *decoder) lossModel(n *node) netem.Loss {
 		k := p.key.text
 		if k != model && slices.Contains(names(lossKeys), k) && !slices.Contains(lossCompany[model],
 			k) {
-			d.bad(p.key, quote(k)+" does not go with "+model, oneOf(append([]string{model},
+			d.bad(p.key, mistake.Quote(k)+" does not go with "+model, oneOf(append([]string{model},
 				lossCompany[model]...)))
 			return nil
 		}

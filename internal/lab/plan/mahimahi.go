@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/mistake"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/spell"
 )
@@ -62,7 +63,7 @@ func (d *decoder) mahimahi(n *node, down, up *link) {
 		c.words = c.words[1:]
 		read, ok := shells[w.text]
 		if !ok {
-			d.bad(w, quote(w.text)+" is not a shell of mahimahi's that is known here"+
+			d.bad(w, mistake.Quote(w.text)+" is not a shell of mahimahi's that is known here"+
 				spell.DidYouMean(w.text, shellNames), oneOf(shellNames))
 			return
 		}
@@ -184,7 +185,7 @@ func (c *chain) link(shell *node) {
 			return
 		}
 		if strings.HasPrefix(w.text, "-") {
-			c.bad(w, quote(w.text)+" where a trace belongs", usage)
+			c.bad(w, mistake.Quote(w.text)+" where a trace belongs", usage)
 			return
 		}
 		c.trace(w, l)
@@ -238,7 +239,7 @@ func (c *chain) option(queues map[*link]*mmQueue) {
 			"--uplink-queue", "--downlink-queue", "--uplink-queue-args", "--downlink-queue-args",
 			"--once",
 		}
-		c.bad(w, quote(w.text)+" is not an option of mm-link that is known here"+
+		c.bad(w, mistake.Quote(w.text)+" is not an option of mm-link that is known here"+
 			spell.DidYouMean("--"+name, known), oneOf(known))
 	}
 }
@@ -286,7 +287,7 @@ func (c *chain) queue(l *link, q *mmQueue) {
 			as, known := mmQueues[kind].args[name]
 			switch {
 			case !known:
-				c.bad(v, quote(name)+" is not an argument of mahimahi's "+kind, "")
+				c.bad(v, mistake.Quote(name)+" is not an argument of mahimahi's "+kind, "")
 				return
 			case as == "B" || as == "pkt":
 				v.text += as

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/mistake"
 	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
@@ -30,10 +31,10 @@ func (d *decoder) metrics(n *node) []result.Metric {
 		switch {
 		case !ok:
 		case !slices.Contains(known, name):
-			d.bad(item, quote(name)+" is no metric"+spell.DidYouMean(name, known),
+			d.bad(item, mistake.Quote(name)+" is no metric"+spell.DidYouMean(name, known),
 				"one of `node lab metrics`")
 		case slices.Contains(chosen, m):
-			d.bad(item, quote(name)+" is there already", "each metric once")
+			d.bad(item, mistake.Quote(name)+" is there already", "each metric once")
 		default:
 			chosen = append(chosen, m)
 		}

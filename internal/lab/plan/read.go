@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/tidepool-net/tidepool/internal/mistake"
 )
 
 // draft is an Experiment in the making: what one part says can need another.
@@ -119,12 +121,12 @@ func (d *decoder) name(n *node, what string, to *string) bool {
 	}
 	for _, r := range text {
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._+-", r) {
-			d.bad(n, quote(text)+" has "+strconv.QuoteRune(r)+" in it", what+" of "+want)
+			d.bad(n, mistake.Quote(text)+" has "+strconv.QuoteRune(r)+" in it", what+" of "+want)
 			return false
 		}
 	}
 	if len([]rune(text)) > maxNameChars || strings.Trim(text, ".") == "" {
-		d.bad(n, quote(text)+" is not "+what, want)
+		d.bad(n, mistake.Quote(text)+" is not "+what, want)
 		return false
 	}
 	*to = text

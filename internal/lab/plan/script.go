@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidepool-net/tidepool/internal/mistake"
 	"github.com/tidepool-net/tidepool/internal/script"
 	"github.com/tidepool-net/tidepool/internal/spell"
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -27,7 +28,7 @@ func (d *decoder) algorithm(n *node, f *flowOf) {
 		f.TCP.Congestion = text
 	default:
 		near := spell.DidYouMean(text, tcp.Algorithms())
-		d.bad(n, quote(text)+" is not a congestion control"+near, want)
+		d.bad(n, mistake.Quote(text)+" is not a congestion control"+near, want)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/tidepool-net/tidepool/internal/mistake"
 )
 
 // maxValues bounds one variable, maxVariables the whole.
@@ -71,7 +73,7 @@ func (d *decoder) points(v variable, keys []keyPath, values *node) (variable, bo
 		}
 		p := point{text: label(item), at: item.place}
 		if seen[p.text] {
-			d.bad(item, quote(p.text)+" is swept already", "values that differ")
+			d.bad(item, mistake.Quote(p.text)+" is swept already", "values that differ")
 			return v, false
 		}
 		seen[p.text] = true
@@ -90,7 +92,7 @@ func (d *decoder) sweepable(k keyPath) bool {
 	switch {
 	case first.text == "sweep" || first.text == "expect" || first.text == "name" ||
 		first.text == "about":
-		d.bad(first, quote(first.text)+" cannot be swept", "")
+		d.bad(first, mistake.Quote(first.text)+" cannot be swept", "")
 		return false
 	case !slices.Contains(known, first.text):
 		d.strangers(&node{pairs: []pair{{first, first}}}, "an experiment", known)

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/trace"
@@ -60,7 +61,11 @@ func (d *decoder) read(n *node) (trace.Trace, bool) {
 	}
 	t, _, err := trace.Parse(n.text, text)
 	if err != nil {
-		d.bad(n, err.Error(), "a time in milliseconds in each line, in order")
+		msg, want, found := strings.Cut(err.Error(), ": want ")
+		if !found {
+			want = "a time in milliseconds in each line, in order"
+		}
+		d.bad(n, msg, want)
 	}
 	return t, err == nil
 }

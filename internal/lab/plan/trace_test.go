@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/trace"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
@@ -28,5 +29,20 @@ func TestGeneratedTraces(t *testing.T) {
 		cells, err := parse(t, down("delay: 1ms, trace: "+text)).Cells()
 		require.NoError(t, err, text)
 		assert.Equal(t, netem.Opportunities{At: want}, cells[0].Path.Down.Rate, text)
+	}
+}
+
+// What a trace should be is said once.
+func TestATraceThatIsNone(t *testing.T) {
+	for text, want := range map[string]string{
+		"":        "is.trace: no lines; expected a time in milliseconds in each\n",
+		"1\nxx\n": "is.trace:2: \"xx\" is not a time; expected whole milliseconds such as 17\n",
+	} {
+		f, err := plan.Parse("x.yaml", []byte("name: x\nduration: 1s\n"+
+			"path: {down: {delay: 1ms, trace: is.trace}, up: {delay: 1ms}}\nflows: [{cc: reno}]\n"))
+		require.NoError(t, err)
+		f.Load = func(string) ([]byte, error) { return []byte(text), nil }
+		_, err = f.Cells()
+		assert.ErrorContains(t, err, want)
 	}
 }

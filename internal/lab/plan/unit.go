@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidepool-net/tidepool/internal/mistake"
 )
 
 // dimension is what a quantity measures.
@@ -85,7 +87,7 @@ func (d *decoder) quantity(n *node, what string, as ...dimension) (measured, boo
 	text := n.text
 	m, why := measure(text)
 	if why != "" {
-		d.bad(n, quote(text)+" is no quantity: "+why, expected(what, as))
+		d.bad(n, mistake.Quote(text)+" is no quantity: "+why, expected(what, as))
 		return measured{}, false
 	}
 	if slices.Contains(as, m.of) {
@@ -96,14 +98,14 @@ func (d *decoder) quantity(n *node, what string, as ...dimension) (measured, boo
 	}
 	want := expected(what, as)
 	if m.of == pureNumber && len(as) == 1 {
-		d.bad(n, quote(text)+" has no unit", what+", such as "+withUnit(text, as[0]))
+		d.bad(n, mistake.Quote(text)+" has no unit", what+", such as "+withUnit(text, as[0]))
 		return measured{}, false
 	}
 	msg := " is " + measures[m.of].what
 	if m.of == pureNumber {
 		msg = " has no unit"
 	}
-	d.bad(n, quote(text)+msg, want)
+	d.bad(n, mistake.Quote(text)+msg, want)
 	return measured{}, false
 }
 
@@ -168,10 +170,10 @@ func measure(text string) (m measured, why string) {
 	}
 	for name := range units {
 		if strings.EqualFold(name, unit) && name != "m" && name != "M" {
-			return m, quote(unit) + " is no unit (did you mean " + sameCase(unit) + "?)"
+			return m, mistake.Quote(unit) + " is no unit (did you mean " + sameCase(unit) + "?)"
 		}
 	}
-	return m, quote(unit) + " is no unit"
+	return m, mistake.Quote(unit) + " is no unit"
 }
 
 // sameCase finds the unit that differs in the case of letters, the first by name.

@@ -20,8 +20,9 @@ type flow struct {
 	sender, receiver *sim.Host
 	to               gauge.Side // that the data goes to
 	// The two ends of the connection, nil before there is one, or what counts for itself.
-	tx, rx *sim.Conn
-	guest  guest
+	tx, rx  *sim.Conn
+	guest   guest
+	watched int // connections of the guest's
 
 	view gauge.View
 	tape *gauge.FlowTape // nil: nothing is recorded
@@ -104,11 +105,18 @@ func (f *flow) beginTCP() error {
 func (f *flow) sends(c *sim.Conn) {
 	f.tx = c
 	c.TCP().SetProbe(func(s *tcp.Sample) {
-		fresh := f.view.Sampled(s)
+		fresh := f.view.Sampled(0, s)
 		if f.tape != nil {
 			f.tape.Sample(f.run.since(s.Time), s, fresh)
 		}
 	})
+}
+
+// watch watches another connection of a guest's that sends.
+func (f *flow) watch(c *sim.Conn) {
+	conn := f.watched
+	f.watched++
+	c.SetProbe(func(s *tcp.Sample) { f.view.Sampled(conn, s) })
 }
 
 // took takes note of data that the receiving application got.

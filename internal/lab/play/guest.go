@@ -3,7 +3,6 @@ package play
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +32,9 @@ func (f *flow) attach() (guest, error) {
 	there := netip.AddrPortFrom(f.to.Address(f.index, gauge.HostNumber), gauge.Port)
 	switch {
 	case app.Echo != nil && f.Protocol == plan.TCP:
-		a, err := fence.AttachTCP(client, server, there, *app.Echo)
+		cfg := *app.Echo
+		cfg.Opened = f.watch
+		a, err := fence.AttachTCP(client, server, there, cfg)
 		return echo{a}, err
 	case app.Echo != nil && f.Protocol == plan.RCP:
 		a, err := fence.Attach(client, server, there, *app.Echo)
@@ -45,7 +46,7 @@ func (f *flow) attach() (guest, error) {
 		// Here the data comes from the server. The document's objects were made once for all
 		// trials.
 		cfg := *app.Objects
-		cfg.Seed = f.run.first
+		cfg.Seed, cfg.Opened = f.run.first, f.watch
 		a, err := f.run.shelf.Attach(server, client, f.here(), cfg)
 		return fetch{a}, err
 	case app.Notebook != nil && f.Protocol == plan.Notebook:
@@ -240,11 +241,13 @@ func took(v result.Values, d time.Duration, bytes uint64, finished bool) {
 
 // look ends the flows of guests that have nothing more to do.
 func (r *run) look(now clock.Time) {
-	r.guests = slices.DeleteFunc(r.guests, func(f *flow) bool {
-		if !f.guest.Done() {
-			return false
+	left := r.guests[:0]
+	for _, f := range r.guests {
+		if f.guest.Done() {
+			f.end(now)
+			continue
 		}
-		f.end(now)
-		return true
-	})
+		left = append(left, f)
+	}
+	r.guests = left
 }

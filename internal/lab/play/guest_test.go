@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
@@ -32,6 +33,7 @@ func guestCell(p plan.Protocol, app plan.App, loss float64) *plan.Cell {
 // What the document's client sends is N(1+p)/(1-p) packets with data, and one that acknowledges
 // each 10 ms: research has it from the document's code.
 func TestTheFence(t *testing.T) {
+	long.Plainly(t)
 	for _, loss := range []float64{.1, .5} {
 		var sent, want float64
 		const trials = 16
@@ -64,6 +66,8 @@ func TestTheEchoOverTCP(t *testing.T) {
 	assert.Greater(t, v[result.Completion], 10.)
 	assert.Positive(t, v[result.Retransmits])
 	assert.InDelta(t, v[result.ClientSent], v[result.ClientData]+v[result.ClientAcks], 0)
+	assert.Positive(t, v[result.RTTP50])
+	assert.Positive(t, v[result.CwndMean])
 
 	c.Path.Down.Loss = netem.UniformLoss(1)
 	got := mustRun(t, c, 0)
@@ -90,6 +94,12 @@ func TestObjects(t *testing.T) {
 			assert.Less(t, v[result.SmallMean], v[result.Completion])
 			assert.LessOrEqual(t, v[result.LargeLast], v[result.Completion])
 			assert.Positive(t, v[result.Goodput])
+			for m, has := range map[result.Metric]bool{
+				result.RTTMean: protocol == plan.TCP, result.RTTP99: protocol == plan.TCP,
+				result.CwndMean: protocol == plan.TCP && arm != objects.Parallel, // it has no one window
+			} {
+				assert.Equal(t, has, v[m] > 0, m)
+			}
 			require.Len(t, r.Objects, 6)
 			size := 0
 			for _, o := range r.Objects {
@@ -105,6 +115,7 @@ func TestObjects(t *testing.T) {
 }
 
 func TestTheNotebook(t *testing.T) {
+	long.Plainly(t)
 	c := cell("", 0)
 	c.Path.Down = netem.Config{
 		Rate: netem.BitsPerSecond(2_435_000), Overhead: 4, Delay: 88 * ms,

@@ -16,6 +16,7 @@ import (
 
 // A window that does not change is delivered once a round trip, or as fast as the path can.
 func TestFixedWindow(t *testing.T) {
+	long.Plainly(t)
 	for _, packets := range []int{1, 5, 20, 55, 61, 70, 100} {
 		t.Run(fmt.Sprint(packets), func(t *testing.T) {
 			c := cell("fixed", 1000)
@@ -34,6 +35,7 @@ func TestFixedWindow(t *testing.T) {
 // Whatever the algorithm, no round trip is shorter than the wires or longer than they with a
 // full queue.
 func TestRoundTripsAreWithinTheQueue(t *testing.T) {
+	long.Plainly(t)
 	for _, cc := range []string{"reno", "cubic", "tahoe", "bbr", "newreno"} {
 		t.Run(cc, func(t *testing.T) {
 			c := cell(cc, 40)
@@ -184,6 +186,7 @@ func TestAScheduleIsUsed(t *testing.T) {
 	assert.InEpsilon(t, 7.2e6, got.Flows[0].Values[result.Throughput], .002)
 	require.Len(t, r.Links[0].Rates, 10)
 	assert.Equal(t, result.Point{At: 9 * time.Second, Value: 8e6}, r.Links[0].Rates[5])
-	require.Len(t, r.Marks, 9)
+	require.Len(t, r.Marks, 10)
+	assert.Equal(t, result.Mark{At: 5 * time.Second, Text: "measured from here"}, r.Marks[3])
 	assert.Equal(t, result.Mark{At: time.Second, Text: "down 8 Mbit/s"}, r.Marks[0])
 }

@@ -16,8 +16,9 @@ func (r *run) record() {
 	r.path.Record()
 	for _, f := range r.flows {
 		f.tape = gauge.NewFlowTape(len(r.flows), f.Ssthresh > 0)
+		var one result.Segment
 		f.sender.Trace(func(s *sim.Segment) {
-			one := Segment(r.since(s.Time), s)
+			one = Segment(r.since(s.Time), s)
 			f.tape.Segment(&one)
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
@@ -15,6 +16,7 @@ import (
 
 // A record tells the same story as the numbers.
 func TestARecordAddsUp(t *testing.T) {
+	long.Plainly(t)
 	c := cell("reno", 20)
 	addFlow(c, "cubic").Upward = true
 	c.Path.Up.Queue = netem.DropTail{Packets: 20}

@@ -113,3 +113,25 @@ func Names() []string {
 	}
 	return names
 }
+
+// Family returns the names that begin with some text, in the order of the list; a star behind the
+// text is left out. Empty: none does.
+func Family(text string) []string {
+	text = strings.TrimSuffix(text, "*")
+	return slices.DeleteFunc(Names(), func(name string) bool {
+		return text == "" || !strings.HasPrefix(name, text)
+	})
+}
+
+// Families returns the first words of names that several have, in the order of the list.
+func Families() []string {
+	var out []string
+	count := map[string]int{}
+	for _, name := range Names() {
+		word, _, _ := strings.Cut(name, "-")
+		if count[word]++; count[word] == 2 {
+			out = append(out, word)
+		}
+	}
+	return out
+}

@@ -82,7 +82,7 @@ func (c *child) listen(ctx context.Context, out io.Reader) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, maxLine)
 	var wrong error
-	for lines.Scan() && wrong == nil {
+	for wrong == nil && lines.Scan() {
 		m := new(Message)
 		if err := json.Unmarshal(lines.Bytes(), m); err != nil {
 			wrong = fmt.Errorf("%w: %.80q", ErrProtocol, lines.Text())
@@ -93,11 +93,14 @@ func (c *child) listen(ctx context.Context, out io.Reader) {
 	if wrong == nil {
 		wrong = lines.Err()
 	}
+	if wrong != nil { // told now: it may go on for as long as the run does
+		pass(heard{gone: true, err: fmt.Errorf("%s %w", c.name, wrong)})
+	}
 	_, _ = io.Copy(io.Discard, out) // who is not heard any more ends all the same
 	err := c.process.Wait()
 	switch said := c.talk.last(); {
 	case wrong != nil:
-		err = fmt.Errorf("%s %w", c.name, wrong)
+		return
 	case err != nil && said != "":
 		err = fmt.Errorf("%s: %w: %s", c.name, err, said)
 	case err != nil:

@@ -35,6 +35,17 @@ func TestAChildThatDoesNotListenEnds(t *testing.T) {
 	assert.ErrorContains(t, h.err, "the script: signal: killed")
 }
 
+// A program that speaks otherwise is told of at once, and not when the run gives it up.
+func TestAChildThatSpeaksOtherwise(t *testing.T) {
+	to := make(chan heard)
+	c := shell(t, "echo hello; sleep 1000", to)
+	h := <-to
+	assert.True(t, h.gone)
+	require.ErrorIs(t, h.err, ErrProtocol)
+	assert.ErrorContains(t, h.err, `the script does not speak as an end does: "hello"`)
+	c.end()
+}
+
 // Who says twice that he is ready is ready once, and who does not say it is named.
 func TestReadyOnce(t *testing.T) {
 	a, b := &child{name: "a"}, &child{name: "b", index: 1}

@@ -86,9 +86,9 @@ func (s *sleeper) stop() Lateness {
 type Timing struct {
 	// Middle is how late packets left the path, Ends how late the processes of the ends woke up.
 	Middle, Ends Lateness
-	// Limit is what the 99 of 100 may be, in seconds, and Worst ten times that, what all may be;
-	// 0: the path has no times to keep.
-	Limit, Worst float64
+	// Limit is what 99 of 100 packets may be, in seconds, and all of them ten times that; 0: the
+	// path takes no time, so that none is late. WakeLimit is the same for the ends.
+	Limit, WakeLimit float64
 	// Dropped is how many packets sockets had no room for.
 	Dropped uint64
 }
@@ -96,10 +96,30 @@ type Timing struct {
 // The limit is a share of the shortest round trip, or the time of one packet on the wire if that
 // is longer: what is less late neither changes a round trip nor puts packets together that were
 // apart. Now and then something may be ten times as late.
+//
+// A path without delay and rate takes no time. What ends do by the clock is all that may be late
+// then, and the shortest of its times is the tick of RCP's send loop: a tenth of that, and now and
+// then a whole one, which puts two together.
 const (
 	roundTripShare = 20
+	tickShare      = 10
 	worstTimes     = 10
+	usualTick      = 10 * time.Millisecond
 )
+
+// wakeLimitOf is how late 99 of 100 times ends may wake up, if the path has a limit.
+func wakeLimitOf(x *plan.Experiment, path time.Duration) time.Duration {
+	if path > 0 {
+		return path
+	}
+	tick := usualTick
+	for i := range x.Flows {
+		if e := x.Flows[i].App.Echo; e != nil && e.RCP.Tick > 0 {
+			tick = min(tick, e.RCP.Tick)
+		}
+	}
+	return tick / tickShare
+}
 
 // limitOf is how late 99 of 100 packets of an experiment may be.
 func limitOf(x *plan.Experiment) time.Duration {
@@ -141,7 +161,7 @@ func TimingOf(v result.Values) *Timing {
 	return &Timing{
 		Middle: Lateness{P99: v[result.LateP99], Max: v[result.LateMax]},
 		Ends:   Lateness{P99: v[result.WakeP99], Max: v[result.WakeMax]},
-		Limit:  v[result.LateLimit], Worst: worstTimes * v[result.LateLimit],
+		Limit:  v[result.LateLimit], WakeLimit: v[result.WakeLimit],
 		Dropped: uint64(v[result.SocketDrops]),
 	}
 }
@@ -150,13 +170,18 @@ func TimingOf(v result.Values) *Timing {
 func (t *Timing) set(v result.Values) {
 	v[result.LateP99], v[result.LateMax] = t.Middle.P99, t.Middle.Max
 	v[result.WakeP99], v[result.WakeMax] = t.Ends.P99, t.Ends.Max
-	v[result.LateLimit], v[result.SocketDrops] = t.Limit, float64(t.Dropped)
+	v[result.LateLimit], v[result.WakeLimit] = t.Limit, t.WakeLimit
+	v[result.SocketDrops] = float64(t.Dropped)
 }
 
 // Kept reports whether the run kept time.
 func (t *Timing) Kept() bool {
-	p99, most := max(t.Middle.P99, t.Ends.P99), max(t.Middle.Max, t.Ends.Max)
-	return t.Dropped == 0 && (t.Limit == 0 || p99 <= t.Limit && most <= t.Worst)
+	return t.Dropped == 0 && t.Middle.within(t.Limit) && t.Ends.within(t.WakeLimit)
+}
+
+// within reports whether nothing was later than a limit allows; 0: there is none.
+func (l Lateness) within(limit float64) bool {
+	return limit == 0 || l.P99 <= limit && l.Max <= worstTimes*limit
 }
 
 // WorseThan reports whether a run kept time less well than another.
@@ -175,11 +200,14 @@ func (t *Timing) String() string {
 	}
 	text += fmt.Sprintf(": packets left up to %s late (p99 %s), ends woke up to %s late (p99 %s)",
 		short(t.Middle.Max), short(t.Middle.P99), short(t.Ends.Max), short(t.Ends.P99))
-	if t.Limit > 0 {
+	switch {
+	case t.Limit > 0:
 		text += fmt.Sprintf("; the path allows a p99 of %s and %s at most", short(t.Limit),
-			short(t.Worst))
-	} else {
-		text += "; the path has no times to keep"
+			short(worstTimes*t.Limit))
+	case t.WakeLimit > 0:
+		text += fmt.Sprintf("; the path has neither delay nor rate, so packets leave as soon as "+
+			"the machine can, and it is the ends' timers that are judged: a p99 of %s and %s at "+
+			"most", short(t.WakeLimit), short(worstTimes*t.WakeLimit))
 	}
 	if t.Dropped > 0 {
 		text += fmt.Sprintf("; sockets had no room for %d packets", t.Dropped)

@@ -103,8 +103,11 @@ func (r *run) flow(i int) result.Flow {
 
 // timing is whether the run kept time.
 func (r *run) timing() *Timing {
-	t := &Timing{Limit: limitOf(&r.cell.Experiment).Seconds()}
-	t.Worst = worstTimes * t.Limit
+	limit := limitOf(&r.cell.Experiment)
+	t := &Timing{
+		Limit:     limit.Seconds(),
+		WakeLimit: wakeLimitOf(&r.cell.Experiment, limit).Seconds(),
+	}
 	for i, one := range r.reports {
 		switch {
 		case one.Done == nil:

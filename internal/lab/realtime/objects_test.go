@@ -42,6 +42,9 @@ func TestObjectsInRealTime(t *testing.T) {
 		assert.InDelta(t, virtual[result.Delivered], live[result.Delivered], 0, name)
 		assert.InDelta(t, 6, live[result.ObjectsDone], 0, name)
 		assert.Positive(t, live[result.Completion], name)
+		for _, m := range []result.Metric{result.RTTMean, result.RTTP99, result.CwndMean} {
+			assert.Equal(t, virtual[m] > 0, live[m] > 0, "%s: %s", name, m)
+		}
 		assert.Positive(t, live[result.Retransmits], name)
 		assert.Greater(t, live[result.ServerData], 200., name)
 		assert.GreaterOrEqual(t, live[result.ServerSent], live[result.ServerData], name)

@@ -86,8 +86,9 @@ func (o *Options) Play(ctx context.Context, cell *plan.Cell, trial int, record b
 		if ctx.Err() != nil {
 			return nil, nil, context.Cause(ctx)
 		}
-		// A port that was free may have been taken by somebody else meanwhile.
-		if try == portTries || !errors.Is(err, ErrProcess) {
+		// A port that was free may have been taken by somebody else meanwhile. A program that does
+		// not know how to speak will not learn it.
+		if try == portTries || !errors.Is(err, ErrProcess) || errors.Is(err, ErrProtocol) {
 			return nil, nil, fmt.Errorf("%s: %w", cell.Name, err)
 		}
 	}

@@ -76,8 +76,8 @@ func (e *End) instant(d time.Duration) clock.Time {
 	return clock.Time(e.Origin.Add(d).Sub(e.Node.Wall(1))) + 1
 }
 
-// sampled sees a sample of the sender's connection. The loop's.
-func (e *End) sampled(s *tcp.Sample) {
+// sampled sees a sample of one of the sender's connections. The loop's.
+func (e *End) sampled(conn int, s *tcp.Sample) {
 	if e.Origin.IsZero() {
 		return
 	}
@@ -86,7 +86,7 @@ func (e *End) sampled(s *tcp.Sample) {
 		e.view.Warm(end)
 	}
 	e.sent.Store(s.Nxt)
-	fresh := e.view.Sampled(s)
+	fresh := e.view.Sampled(conn, s)
 	if e.Record {
 		e.tape.Sample(e.since(s.Time), s, fresh)
 	}
@@ -96,8 +96,9 @@ func (e *End) sampled(s *tcp.Sample) {
 // tracer is a tap that records the segments of the host with an address.
 func (e *End) tracer(host netip.Addr) stack.Tap {
 	owns := func(a [4]byte) bool { return a == host.As4() }
+	var r result.Segment
 	return sim.NewTracer(owns, func(s *sim.Segment) {
-		r := play.Segment(e.since(s.Time), s)
+		r = play.Segment(e.since(s.Time), s)
 		e.tape.Segment(&r)
 	}).Tap
 }

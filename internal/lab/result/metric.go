@@ -82,6 +82,7 @@ const (
 	WakeP99     Metric = "wake_p99"
 	WakeMax     Metric = "wake_max"
 	LateLimit   Metric = "late_limit"
+	WakeLimit   Metric = "wake_limit"
 	SocketDrops Metric = "socket_drops"
 )
 
@@ -142,7 +143,8 @@ var catalog = []Definition{
 	{LateMax, "s", "the latest"},
 	{WakeP99, "s", "99 of 100 times the ends' processes woke up less late"},
 	{WakeMax, "s", "the latest"},
-	{LateLimit, "s", "what late_p99 and wake_p99 may be for time to be kept"},
+	{LateLimit, "s", "what late_p99 may be for time to be kept; 0: the path takes no time"},
+	{WakeLimit, "s", "what wake_p99 may be"},
 	{SocketDrops, "packets", "that the machine's sockets had no room for"},
 }
 

@@ -38,23 +38,35 @@ func WriteLog(w io.Writer, h Header, l *result.LinkRecord) error {
 	for i := range l.Events {
 		e := &l.Events[i]
 		for len(chances) > 0 && chances[0] <= e.At {
-			fmt.Fprintf(out, "%d # %d\n", chances[0].Milliseconds(), 1500+Overhead)
+			writeLine(out, chances[0], " # ", 1500+Overhead)
 			chances = chances[1:]
 		}
-		ms := e.At.Milliseconds()
 		switch e.Kind {
 		case result.Arrival:
-			fmt.Fprintf(out, "%d + %d\n", ms, e.Bytes+Overhead)
+			writeLine(out, e.At, " + ", e.Bytes+Overhead)
 		case result.Departure:
-			fmt.Fprintf(out, "%d - %d %d\n", ms, e.Bytes+Overhead, e.Wait.Milliseconds())
+			writeLine(out, e.At, " - ", e.Bytes+Overhead, int(e.Wait.Milliseconds()))
 		case result.Drop:
-			fmt.Fprintf(out, "%d d 1 %d\n", ms, e.Bytes+Overhead)
+			writeLine(out, e.At, " d ", 1, e.Bytes+Overhead)
 		case result.Opportunity:
-			fmt.Fprintf(out, "%d # %d\n", ms, e.Bytes)
+			writeLine(out, e.At, " # ", e.Bytes)
 		case result.Marked: // mahimahi marks nothing
 		}
 	}
 	return out.Flush()
+}
+
+// writeLine writes when, what, and the numbers that go with it. Flush has the error.
+func writeLine(out *bufio.Writer, at time.Duration, what string, numbers ...int) {
+	b := strconv.AppendInt(out.AvailableBuffer(), at.Milliseconds(), 10)
+	b = append(b, what...)
+	for i, n := range numbers {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		b = strconv.AppendInt(b, int64(n), 10)
+	}
+	_, _ = out.Write(append(b, '\n'))
 }
 
 // oneLine keeps a text on its line.

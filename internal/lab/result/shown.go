@@ -1,0 +1,38 @@
+package result
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// longBytes is a number of bytes that reads better in a larger unit than the one that it was
+// written in.
+var longBytes = regexp.MustCompile(`\b[0-9]{5,15}B\b`)
+
+// exactDigits is how many digits a number in a larger unit may have to be told whole. One with more
+// is told with roundDigits of them.
+const exactDigits, roundDigits = 5, 3
+
+// Shown is a value of what is swept as people write it: 5185067B is 5.19 MB. Files keep what was
+// written.
+func Shown(value string) string {
+	return longBytes.ReplaceAllStringFunc(value, func(text string) string {
+		n, err := strconv.ParseFloat(strings.TrimSuffix(text, "B"), 64)
+		if err != nil {
+			return text
+		}
+		unit := "kB"
+		for _, larger := range []string{"MB", "GB", "TB"} {
+			if n < 999.5e3 { // more would be rounded to a thousand
+				break
+			}
+			n, unit = n/1e3, larger
+		}
+		exact := strconv.FormatFloat(n/1e3, 'f', -1, 64)
+		if len(strings.Trim(strings.ReplaceAll(exact, ".", ""), "0")) > exactDigits {
+			exact = strconv.FormatFloat(n/1e3, 'g', roundDigits, 64)
+		}
+		return exact + " " + unit
+	})
+}
