@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/udp"
@@ -201,4 +202,40 @@ func (s *Stack) outputRIP(now clock.Time) {
 		// An interface that went down in the meantime counts the drop itself.
 		_ = s.sendVia(now, m.Iface, h.Dst, h, m.Payload)
 	}
+}
+
+// RestartRIP has the node speak RIP as cfg says from now on, of which it takes what is RIP's: what
+// was learnt is asked for anew. That there is RIP, and its dialect, cannot change.
+func (s *Stack) RestartRIP(now clock.Time, cfg Config) error {
+	if s.rip == nil || cfg.RIP == nil || cfg.RIP.Dialect != s.cfg.RIP.Dialect {
+		return fmt.Errorf("stack: RIP that begins, ends or is another: %w", rip.ErrConfig)
+	}
+	before, speaker := s.cfg, s.rip
+	s.cfg.RIP, s.cfg.Originate, s.cfg.Redistribute = cfg.RIP, cfg.Originate, cfg.Redistribute
+	if _, err := rip.NewSpeaker(s.configRIP()); err != nil {
+		s.cfg, s.rip = before, speaker
+		return fmt.Errorf("stack: %w", err)
+	}
+	for _, r := range s.RouteInfos() {
+		if r.Origin == control.OriginRIP {
+			s.routes.Remove(r.Prefix, ip.RIP)
+		}
+	}
+	for i := range s.interfaces {
+		if s.cfg.RIP.Dialect == rip.RIPv2 {
+			_ = s.Leave(i, rip.Multicast) // it joins anew
+		}
+	}
+	err := s.startRIP(now)
+	for i := range s.interfaces {
+		if !s.interfaces[i].up {
+			s.rip.SetLocal(now, s.interfaces[i].Addr.Masked(), i, false)
+		}
+	}
+	for p := range s.statics {
+		s.install(now, p)
+	}
+	s.learn()
+	s.tcp.Rerouted()
+	return err
 }

@@ -112,7 +112,7 @@ func (s *Stack) FindSocket(local ip.Addr, localPort uint16, remote ip.Addr, remo
 	l := netip.AddrPortFrom(netip.AddrFrom4(local), localPort)
 	r := netip.AddrPortFrom(netip.AddrFrom4(remote), remotePort)
 	for id, k := range s.sockets.byID {
-		if k != nil && k.Local == l && k.Remote == r {
+		if k != nil && k.Local() == l && k.Remote() == r {
 			return id
 		}
 	}
@@ -120,7 +120,7 @@ func (s *Stack) FindSocket(local ip.Addr, localPort uint16, remote ip.Addr, remo
 }
 
 func (s *Stack) socketInfo(k *Socket, info bool, now clock.Time) control.Socket {
-	c := control.Socket{SID: k.ID, Local: k.Local, Remote: k.Remote}
+	c := control.Socket{SID: k.ID, Local: k.Local(), Remote: k.Remote()}
 	if k.Listener != nil {
 		c.Remote = netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 		c.State = StateName(tcp.StateListen)

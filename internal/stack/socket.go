@@ -16,11 +16,32 @@ type Socket struct {
 	Conn     *tcp.Conn     // nil unless it is a connection
 	Listener *tcp.Listener // nil unless it is a listener
 	UDP      *udp.Socket   // nil unless it is of UDP
-	Local    netip.AddrPort
-	Remote   netip.AddrPort
+	tuple    tcp.Tuple     // of a connection
 	// TimeWait is when a connection that has closed frees the number; zero: it
 	// is open. Conn is nil then, so that nothing holds its memory.
 	TimeWait clock.Time
+}
+
+// Local returns the socket's own end.
+func (k *Socket) Local() netip.AddrPort {
+	switch {
+	case k.Listener != nil:
+		return k.Listener.Local()
+	case k.UDP != nil:
+		return k.UDP.Local()
+	}
+	return k.tuple.Local()
+}
+
+// Remote returns the peer's end, invalid where there is none.
+func (k *Socket) Remote() netip.AddrPort {
+	switch {
+	case k.Listener != nil:
+		return netip.AddrPort{}
+	case k.UDP != nil:
+		return k.UDP.Remote()
+	}
+	return k.tuple.Remote()
 }
 
 // sockets numbers sockets: the smallest free number first, as the family does.
@@ -70,23 +91,18 @@ func (s *Stack) ours(a netip.Addr) error {
 }
 
 // AddListener gives a listener a number.
-func (s *Stack) AddListener(l *tcp.Listener, local netip.AddrPort) *Socket {
-	return s.sockets.add(&Socket{Listener: l, Local: local})
+func (s *Stack) AddListener(l *tcp.Listener) *Socket {
+	return s.sockets.add(&Socket{Listener: l})
 }
 
 // AddConn gives a connection a number.
 func (s *Stack) AddConn(c *tcp.Conn) *Socket {
-	t := c.Tuple()
-	return s.sockets.add(&Socket{
-		Conn:   c,
-		Local:  netip.AddrPortFrom(netip.AddrFrom4(t.LocalAddr), t.LocalPort),
-		Remote: netip.AddrPortFrom(netip.AddrFrom4(t.RemoteAddr), t.RemotePort),
-	})
+	return s.sockets.add(&Socket{Conn: c, tuple: c.Tuple()})
 }
 
 // AddUDP gives a UDP socket a number.
 func (s *Stack) AddUDP(u *udp.Socket) *Socket {
-	return s.sockets.add(&Socket{UDP: u, Local: u.Local(), Remote: u.Remote()})
+	return s.sockets.add(&Socket{UDP: u})
 }
 
 // RemoveSocket frees a number; one that is free already is left alone.

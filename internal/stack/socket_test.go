@@ -18,7 +18,7 @@ func TestSocketNumbersAreTheSmallestFree(t *testing.T) {
 	for port := range 4 {
 		l, err := a.TCP().Listen(addrPort(local, 80+port), 1)
 		require.NoError(t, err)
-		ids = append(ids, a.AddListener(l, l.Local()).ID)
+		ids = append(ids, a.AddListener(l).ID)
 	}
 	assert.Equal(t, []int{0, 1, 2, 3}, ids)
 	a.RemoveSocket(2)
@@ -27,9 +27,9 @@ func TestSocketNumbersAreTheSmallestFree(t *testing.T) {
 	assert.Len(t, a.SocketInfos(true, w.now), 2)
 	l, err := a.TCP().Listen(addrPort(local, 90), 1)
 	require.NoError(t, err)
-	assert.Equal(t, 1, a.AddListener(l, l.Local()).ID)
-	assert.Equal(t, 2, a.AddListener(l, l.Local()).ID)
-	assert.Equal(t, 4, a.AddListener(l, l.Local()).ID)
+	assert.Equal(t, 1, a.AddListener(l).ID)
+	assert.Equal(t, 2, a.AddListener(l).ID)
+	assert.Equal(t, 4, a.AddListener(l).ID)
 }
 
 func TestATimeWaitKeepsItsNumberForAWhile(t *testing.T) {
@@ -51,5 +51,5 @@ func TestFirstSocketNumber(t *testing.T) {
 		Interfaces: []stack.Interface{face("if0", "10.0.0.1/24")}, FirstSocket: 3,
 	})
 	require.NoError(t, err)
-	assert.Equal(t, 3, s.AddListener(new(tcp.Listener), addrPort(addr("0.0.0.0"), 1)).ID)
+	assert.Equal(t, 3, s.AddListener(new(tcp.Listener)).ID)
 }
