@@ -49,6 +49,7 @@ var ErrNoInterface = errors.New("capture: no such interface")
 // call returns it again, so an owner that looks once at the end misses nothing.
 type Writer struct {
 	ng      *pcapgo.NgWriter
+	buffer  *bufio.Writer
 	ifaces  int
 	snaplen int
 
@@ -82,7 +83,7 @@ func New(w io.Writer, ifaces []Interface, snaplen int) (*Writer, error) {
 			return nil, fmt.Errorf("capture: write the interfaces: %w", err)
 		}
 	}
-	return &Writer{ng: ng, ifaces: len(ifaces), snaplen: snaplen}, nil
+	return &Writer{ng: ng, buffer: buffered, ifaces: len(ifaces), snaplen: snaplen}, nil
 }
 
 func describe(i Interface, snaplen int) pcapgo.NgInterface {
@@ -110,6 +111,25 @@ func (w *Writer) Packet(
 		return fmt.Errorf("%w: %d of %d", ErrNoInterface, iface, w.ifaces)
 	}
 	data, length := w.gather(pieces)
+	return w.write(at, iface, dir, comment, length, data)
+}
+
+// Cut is Packet for the first bytes of a packet that had length bytes on the wire.
+func (w *Writer) Cut(
+	at int64, iface int, dir Direction, comment string, length int, data []byte,
+) error {
+	if w.err != nil {
+		return w.err
+	}
+	if iface < 0 || iface >= w.ifaces {
+		return fmt.Errorf("%w: %d of %d", ErrNoInterface, iface, w.ifaces)
+	}
+	return w.write(at, iface, dir, comment, length, data[:min(len(data), w.snaplen)])
+}
+
+func (w *Writer) write(
+	at int64, iface int, dir Direction, comment string, length int, data []byte,
+) error {
 	w.flags.Direction = pcapgo.NgEpbFlagDirectionInbound
 	if dir == Outbound {
 		w.flags.Direction = pcapgo.NgEpbFlagDirectionOutbound
@@ -137,6 +157,24 @@ func (w *Writer) Drop(at int64, iface int, dir Direction, reason string, pieces 
 	return w.Packet(at, iface, dir, "dropped: "+reason, pieces...)
 }
 
+// Statistics records what became of an interface's packets up to an instant: how many there were
+// to record, and how many of them were not, for want of room.
+func (w *Writer) Statistics(at int64, iface int, packets, missed uint64) error {
+	if w.err != nil {
+		return w.err
+	}
+	if iface < 0 || iface >= w.ifaces {
+		return fmt.Errorf("%w: %d of %d", ErrNoInterface, iface, w.ifaces)
+	}
+	err := w.ng.WriteInterfaceStats(iface, pcapgo.NgInterfaceStatistics{
+		LastUpdate: time.Unix(0, at), PacketsReceived: packets, PacketsDropped: missed,
+	})
+	if err != nil {
+		w.err = fmt.Errorf("capture: write the statistics: %w", err)
+	}
+	return w.err
+}
+
 // Flush hands what is still buffered to the io.Writer.
 func (w *Writer) Flush() error {
 	if w.err != nil {
@@ -147,6 +185,9 @@ func (w *Writer) Flush() error {
 	}
 	return w.err
 }
+
+// Buffered is how many bytes the io.Writer has not seen yet.
+func (w *Writer) Buffered() int { return w.buffer.Buffered() }
 
 // gather puts the first snaplen bytes of the pieces into one slice and returns
 // it with the length of all of them. A single piece is lent, not copied.

@@ -1,0 +1,439 @@
+package capture
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// filterWord is a word of a filter, and where it begins.
+type filterWord struct {
+	text string
+	at   int
+}
+
+// filterParser reads a filter by recursive descent.
+type filterParser struct {
+	text  string
+	words []filterWord
+	next  int
+	depth int
+	last  qualifiers // of the last address or port, for one that has none
+}
+
+// qualifiers are what stands in front of an address, a network or a port.
+type qualifiers struct {
+	protocol int // of a port; negative: either
+	end      which
+	noun     string // host, net, port, portrange; empty: none yet
+}
+
+func (p *filterParser) wrong(at int, format string, args ...any) error {
+	return &FilterError{Text: p.text, At: min(at, len(p.text)), What: fmt.Sprintf(format, args...)}
+}
+
+// lex cuts the text into words.
+func (p *filterParser) lex() error {
+	for i := 0; i < len(p.text); {
+		c := p.text[i]
+		n := 1
+		switch {
+		case c == ' ' || c == '\t' || c == '\n':
+			i++
+			continue
+		case strings.HasPrefix(p.text[i:], "&&"), strings.HasPrefix(p.text[i:], "||"),
+			strings.HasPrefix(p.text[i:], "!="), strings.HasPrefix(p.text[i:], "=="):
+			n = 2
+		case strings.IndexByte("()[]!&|=,", c) >= 0:
+		case inWord(c):
+			for i+n < len(p.text) && inWord(p.text[i+n]) {
+				n++
+			}
+		default:
+			return p.wrong(i, "%q means nothing here", string(rune(c)))
+		}
+		p.words = append(p.words, filterWord{p.text[i : i+n], i})
+		i += n
+	}
+	return nil
+}
+
+func inWord(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+		strings.IndexByte(`.-/_:@\`, c) >= 0
+}
+
+func (p *filterParser) over() bool { return p.next >= len(p.words) }
+
+// peek is the next word; at the end an empty one.
+func (p *filterParser) peek() filterWord {
+	if p.over() {
+		return filterWord{"", len(p.text)}
+	}
+	return p.words[p.next]
+}
+
+// take is peek, and goes on.
+func (p *filterParser) take() filterWord {
+	w := p.peek()
+	p.next++
+	return w
+}
+
+// accept takes the next word if it is one of these.
+func (p *filterParser) accept(words ...string) bool {
+	for _, w := range words {
+		if !p.over() && p.peek().text == w {
+			p.next++
+			return true
+		}
+	}
+	return false
+}
+
+// found is a word as an error shows it.
+func found(w filterWord) string {
+	if w.text == "" {
+		return "the end"
+	}
+	return strconv.Quote(w.text)
+}
+
+func (p *filterParser) expression() (*term, error) {
+	const deepest = 64
+	if p.depth++; p.depth > deepest {
+		return nil, p.wrong(p.peek().at, "more than %d deep", deepest)
+	}
+	defer func() { p.depth-- }()
+	left, err := p.negation()
+	for err == nil {
+		kind := termAnd
+		switch {
+		case p.accept("and", "&&"):
+		case p.accept("or", "||"):
+			kind = termOr
+		default:
+			return left, nil
+		}
+		var right *term
+		right, err = p.negation()
+		left = &term{kind: kind, a: left, b: right}
+	}
+	return nil, err
+}
+
+func (p *filterParser) negation() (*term, error) {
+	not := false
+	for p.accept("not", "!") {
+		not = !not
+	}
+	var t *term
+	var err error
+	if open := p.peek(); p.accept("(") {
+		if t, err = p.expression(); err == nil && !p.accept(")") {
+			err = p.wrong(open.at, "this ( is not closed")
+		}
+	} else {
+		t, err = p.primitive()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if not {
+		t = &term{kind: termNot, a: t}
+	}
+	return t, nil
+}
+
+// protocols are the names of protocols.
+var protocols = map[string]int{
+	"test": protocolTest, "icmp": protocolICMP, "tcp": protocolTCP, "udp": protocolUDP,
+	"rip": protocolRIP,
+}
+
+func (p *filterParser) primitive() (*term, error) {
+	w := p.take()
+	switch w.text {
+	case "drop", "dropped":
+		return &term{kind: termDrop}, nil
+	case "out", "outbound":
+		return &term{kind: termOut}, nil
+	case "in", "inbound":
+		return &term{kind: termNot, a: &term{kind: termOut}}, nil
+	case "ifname", "on":
+		name := p.take()
+		if name.text == "" {
+			return nil, p.wrong(name.at, "want the name of an interface behind %q", w.text)
+		}
+		return &term{kind: termIface, name: name.text}, nil
+	case "less", "greater":
+		n, err := p.number(w.text, math.MaxUint16)
+		kind := termLess
+		if w.text == "greater" {
+			kind = termGreater
+		}
+		return &term{kind: kind, number: n}, err
+	case "proto":
+		return p.protocol()
+	case "ip":
+		if p.accept("proto") {
+			return p.protocol()
+		}
+		if next := p.peek().text; !p.over() && isQualifier(next) {
+			return p.qualified(qualifiers{protocol: -1})
+		}
+		return &term{kind: termIP}, nil
+	case "tcp", "udp":
+		return p.transport(w)
+	case "icmp", "test":
+		return &term{kind: termProtocol, protocol: protocols[w.text]}, nil
+	case "rip":
+		return &term{
+			kind: termOr,
+			a:    &term{kind: termProtocol, protocol: protocolRIP},
+			b:    &term{kind: termPorts, low: 520, high: 520, protocol: protocolUDP},
+		}, nil
+	}
+	if flag, ok := flagOf(w.text); ok {
+		return &term{kind: termFlags, flags: flag}, nil
+	}
+	p.next--
+	return p.qualified(qualifiers{protocol: -1})
+}
+
+func isQualifier(word string) bool {
+	switch word {
+	case "src", "dst", "host", "net", "port", "portrange":
+		return true
+	}
+	return false
+}
+
+// transport is what begins with tcp or udp.
+func (p *filterParser) transport(w filterWord) (*term, error) {
+	number := protocols[w.text]
+	open := p.peek()
+	switch {
+	case w.text == "tcp" && open.text == "[" && open.at == w.at+len(w.text):
+		p.next++
+		return p.flags(open)
+	case isQualifier(open.text):
+		return p.qualified(qualifiers{protocol: number})
+	}
+	return &term{kind: termProtocol, protocol: number}, nil
+}
+
+func (p *filterParser) protocol() (*term, error) {
+	w := p.take()
+	if n, ok := protocols[strings.TrimPrefix(w.text, `\`)]; ok {
+		return &term{kind: termProtocol, protocol: n}, nil
+	}
+	n, err := strconv.ParseUint(w.text, 10, 8)
+	if err != nil {
+		return nil, p.wrong(w.at, "want a protocol (tcp, udp, icmp, rip, test or 0 to 255), not %s",
+			found(w))
+	}
+	return &term{kind: termProtocol, protocol: int(n)}, nil
+}
+
+// number is what follows a word.
+func (p *filterParser) number(behind string, most int) (int, error) {
+	w := p.take()
+	n, err := strconv.Atoi(w.text)
+	if err != nil || n < 0 || n > most {
+		return 0, p.wrong(w.at, "want a number from 0 to %d behind %q, not %s", most, behind,
+			found(w))
+	}
+	return n, nil
+}
+
+// qualified is an address, a network or a port with what stands in front of it.
+func (p *filterParser) qualified(q qualifiers) (*term, error) {
+	first := p.peek()
+	switch {
+	case p.accept("src"):
+		q.end = sourceEnd
+		if p.accept("or") {
+			q.end = eitherEnd
+		} else if p.accept("and") {
+			q.end = bothEnds
+		}
+		if q.end != sourceEnd && !p.accept("dst") {
+			return nil, p.wrong(p.peek().at, "want dst here, not %s", found(p.peek()))
+		}
+	case p.accept("dst"):
+		q.end = targetEnd
+	}
+	said := p.peek().text
+	if isQualifier(said) && said != "src" && said != "dst" {
+		q.noun = said
+		p.next++
+	} else if first == p.peek() && q.protocol < 0 {
+		q = p.last // "port 80 or 443"
+	}
+	w := p.take()
+	if q.noun == "" || strings.HasPrefix(q.noun, "port") && strings.Contains(w.text, ".") {
+		q.noun = "host" // "port 80 or 10.0.0.1"
+	}
+	p.last = q
+	switch q.noun {
+	case "port", "portrange":
+		return p.ports(q, w)
+	case "net":
+		return p.network(q, w)
+	default:
+		return p.host(q, w, first)
+	}
+}
+
+func (p *filterParser) ports(q qualifiers, w filterWord) (*term, error) {
+	low, high, isRange := strings.Cut(w.text, "-")
+	if !isRange {
+		high = low
+	}
+	a, bad := strconv.ParseUint(low, 10, 16)
+	b, worse := strconv.ParseUint(high, 10, 16)
+	if bad != nil || worse != nil || a > b || isRange != (q.noun == "portrange") {
+		want := "a port from 0 to 65535"
+		if q.noun == "portrange" {
+			want = "ports like 8000-8010"
+		}
+		return nil, p.wrong(w.at, "want %s behind %q, not %s", want, q.noun, found(w))
+	}
+	return &term{
+		kind: termPorts, end: q.end, protocol: q.protocol, low: uint16(a), high: uint16(b),
+	}, nil
+}
+
+func (p *filterParser) host(q qualifiers, w, first filterWord) (*term, error) {
+	a, err := netip.ParseAddr(w.text)
+	switch {
+	case err == nil && a.Is4():
+		b := a.As4()
+		return &term{
+			kind: termNet, end: q.end, addr: binary.BigEndian.Uint32(b[:]), mask: math.MaxUint32,
+		}, nil
+	case w.text == "":
+		return nil, p.wrong(w.at, "something is missing at the end")
+	case w == first:
+		return nil, p.wrong(w.at, "%s is no word of a filter, and no address", found(w))
+	}
+	return nil, p.wrong(w.at, "want an IPv4 address, not %s", found(w))
+}
+
+// network is 10.1.0.0/16, 10.1 or 10.1.0.0 mask 255.255.0.0.
+func (p *filterParser) network(q qualifiers, w filterWord) (*term, error) {
+	text, length, given := strings.Cut(w.text, "/")
+	parts := strings.Count(text, ".") + 1
+	a, err := netip.ParseAddr(text + strings.Repeat(".0", max(0, 4-parts)))
+	bits := uint64(8 * parts)
+	if given && err == nil {
+		bits, err = strconv.ParseUint(length, 10, 6)
+	}
+	if err != nil || !a.Is4() || bits > 32 {
+		return nil, p.wrong(w.at, "want a network like 10.1.0.0/16, not %s", found(w))
+	}
+	b := a.As4()
+	t := &term{kind: termNet, end: q.end, mask: uint32(math.MaxUint32) << (32 - bits)}
+	t.addr = binary.BigEndian.Uint32(b[:])
+	if p.accept("mask") {
+		w := p.take()
+		m, err := netip.ParseAddr(w.text)
+		if err != nil || !m.Is4() {
+			return nil, p.wrong(w.at, "want a mask like 255.255.0.0, not %s", found(w))
+		}
+		b := m.As4()
+		t.mask = binary.BigEndian.Uint32(b[:])
+	}
+	if t.addr&t.mask != t.addr {
+		return nil, p.wrong(w.at, "%s has bits behind the network's length", found(w))
+	}
+	return t, nil
+}
+
+// flagOf is TCP's flag of that name: syn or tcp-syn.
+func flagOf(word string) (uint8, bool) {
+	for i, name := range []string{"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"} {
+		short := strings.TrimPrefix(word, "tcp-")
+		if short == name || short == "push" && name == "psh" {
+			return 1 << i, true
+		}
+	}
+	return 0, false
+}
+
+// flags is what stands in the brackets of tcp[…], and behind them.
+func (p *filterParser) flags(open filterWord) (*term, error) {
+	t := &term{kind: termFlags}
+	if w := p.peek(); p.accept("tcpflags", "13") {
+		if !p.accept("]") {
+			return nil, p.wrong(open.at, "this [ is not closed")
+		}
+		return p.comparison(t, w)
+	}
+	for {
+		w := p.take()
+		flag, ok := flagOf(w.text)
+		if !ok {
+			return nil, p.wrong(w.at,
+				"want flags (syn, fin, rst, psh, ack, urg, ece, cwr) or tcpflags, not %s", found(w))
+		}
+		t.flags |= flag
+		switch {
+		case p.accept("]"):
+			return t, nil
+		case !p.accept(",", "|"):
+			return nil, p.wrong(open.at, "this [ is not closed")
+		}
+	}
+}
+
+// comparison is what follows tcp[tcpflags]: "& MASK != 0", "& MASK == FLAGS", "== FLAGS".
+func (p *filterParser) comparison(t *term, at filterWord) (*term, error) {
+	t.flags = math.MaxUint8
+	var err error
+	if p.accept("&") {
+		if t.flags, err = p.mask(); err != nil {
+			return nil, err
+		}
+	}
+	t.exact = true
+	switch {
+	case p.accept("==", "="):
+	case p.accept("!="):
+		t.negated = true
+	default:
+		return nil, p.wrong(p.peek().at, "want a comparison of %s like & tcp-syn != 0, not %s",
+			found(at), found(p.peek()))
+	}
+	t.equal, err = p.mask()
+	return t, err
+}
+
+// mask is flags by name or by number: tcp-syn, (tcp-syn|tcp-ack), 0x12.
+func (p *filterParser) mask() (uint8, error) {
+	open := p.peek()
+	inside := p.accept("(")
+	var m uint8
+	for {
+		w := p.take()
+		flag, ok := flagOf(w.text)
+		if !ok {
+			n, err := strconv.ParseUint(w.text, 0, 8)
+			if err != nil {
+				return 0, p.wrong(w.at, "want flags like tcp-syn, or a number, not %s", found(w))
+			}
+			flag = uint8(n)
+		}
+		m |= flag
+		switch {
+		case inside && p.accept(")"), !inside && p.peek().text != "|":
+			return m, nil
+		case !p.accept("|"):
+			return 0, p.wrong(open.at, "this ( is not closed")
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package capture
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+)
+
+// Captured is one packet of a file.
+type Captured struct {
+	At        int64 // nanoseconds since 1970
+	Interface int
+	Name      string // the interface's
+	Out       bool
+	Length    int    // on the wire
+	Data      []byte // an IP packet, as much as was kept; lent until the next
+	Comment   string
+}
+
+// ErrLink is the error of a file whose packets are not IP.
+var ErrLink = errors.New("capture: packets of a link that is not known")
+
+// Read calls f with each packet of a pcapng file, ours or another program's, until f fails. A file
+// that ends in the midst of a block has what comes before.
+func Read(r io.Reader, f func(*Captured) error) error {
+	ng, err := pcapgo.NewNgReader(r, pcapgo.NgReaderOptions{WantMixedLinkType: true})
+	if err != nil {
+		return fmt.Errorf("capture: this is no pcapng: %w", err)
+	}
+	for {
+		data, info, options, err := ng.ReadPacketDataWithOptions()
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("capture: %w", err)
+		}
+		face, err := ng.Interface(info.InterfaceIndex)
+		if err != nil {
+			return fmt.Errorf("capture: %w", err)
+		}
+		p := Captured{
+			At: info.Timestamp.UnixNano(), Interface: info.InterfaceIndex, Name: face.Name,
+			Length: info.Length,
+		}
+		if options.Flags != nil {
+			p.Out = options.Flags.Direction == pcapgo.NgEpbFlagDirectionOutbound
+		}
+		if len(options.Comments) > 0 {
+			p.Comment = options.Comments[0]
+		}
+		cut, ok := beneathIP(face.LinkType, data)
+		if !ok {
+			return fmt.Errorf("%w: %v", ErrLink, face.LinkType)
+		}
+		p.Data, p.Length = data[cut:], p.Length-cut
+		if err := f(&p); err != nil {
+			return err
+		}
+	}
+}
+
+// beneathIP is how many bytes stand in front of an IP packet. What is none is left whole, and
+// seen to be none by its first byte.
+func beneathIP(link layers.LinkType, data []byte) (int, bool) {
+	const (
+		ethernet = 14
+		cooked   = 16
+		ipv4     = 0x0800
+	)
+	switch link {
+	case layers.LinkTypeRaw, layers.LinkTypeIPv4:
+		return 0, true
+	case layers.LinkTypeNull, layers.LinkTypeLoop:
+		return min(4, len(data)), true
+	case layers.LinkTypeEthernet:
+		if len(data) >= ethernet && binary.BigEndian.Uint16(data[ethernet-2:]) == ipv4 {
+			return ethernet, true
+		}
+		return 0, true
+	case layers.LinkTypeLinuxSLL:
+		return min(cooked, len(data)), true
+	default:
+		return 0, false
+	}
+}
