@@ -11,7 +11,7 @@ import (
 func TestANodeThatQuitsDeliversWhatWasClosed(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:80")
-	const size = 1 << 20
+	const size = 128 << 10 // several windows, and far from the two seconds that Close waits
 	_, err := client.Write(make([]byte, size))
 	require.NoError(t, err)
 	require.NoError(t, client.Close())
@@ -27,9 +27,9 @@ func TestAResetBehindTheFINTakesNothingBack(t *testing.T) {
 	_, err := client.Write(make([]byte, 5000))
 	require.NoError(t, err)
 	require.NoError(t, client.CloseWrite())
-	<-client.delivered
+	<-client.delivered.passed()
 	client.Abort()
-	<-server.ended
+	<-server.ended.passed()
 	n, err := io.Copy(io.Discard, server)
 	require.NoError(t, err)
 	assert.Equal(t, int64(5000), n)

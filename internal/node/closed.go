@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // What stands behind values that nobody has opened: it is closed, and says so.
@@ -18,8 +19,8 @@ func Closed() *Node {
 
 // ClosedConn returns a connection that is closed.
 func ClosedConn() *Conn {
-	c := &Conn{sid: -1}
-	c.duplex = duplex{node: Closed(), network: "tcp", notify: c.tell}
+	c := &Conn{sid: -1, tc: new(tcp.Conn)}
+	c.node, c.carrier = Closed(), c
 	c.closed.Store(true)
 	c.in.closed.Store(true)
 	c.out.closed.Store(true)
@@ -29,7 +30,7 @@ func ClosedConn() *Conn {
 // ClosedRCPConn returns a connection of RCP that is closed.
 func ClosedRCPConn() *RCPConn {
 	c := &RCPConn{}
-	c.duplex = duplex{node: Closed(), network: rcpNetwork, notify: c.tell}
+	c.node, c.carrier = Closed(), c
 	c.closed.Store(true)
 	c.in.closed.Store(true)
 	c.out.closed.Store(true)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"net/netip"
 	"time"
@@ -21,6 +22,10 @@ import (
 type Config struct {
 	// LNX describes the node; required.
 	LNX *lnx.Config
+	// Reread reads the file of LNX again, for control.Reload; nil: it is of none.
+	Reread func() (*lnx.Config, error)
+	// LogLevel is what the setting log.level turns; nil: there is no log.
+	LogLevel *slog.LevelVar
 	// Pcap is a file to capture every packet to from the start; empty: none.
 	Pcap string
 	// Snaplen is how many bytes of a packet the capture keeps; 0: all.
@@ -42,9 +47,10 @@ type Config struct {
 	Clock *Clock
 	// Tune changes what LNX makes of TCP; nil: nothing.
 	Tune func(*TCPConfig)
-	// Sampled sees each sample of each TCP connection, and Tap each packet; nil: nobody. The
-	// loop calls them: they are quick, and call nothing of the node but Wall.
-	Sampled func(*tcp.Sample)
+	// Sampled sees each sample of each TCP connection, whose socket has a number, and Tap each
+	// packet; nil: nobody. The loop calls them: they are quick, and call nothing of the node but
+	// Wall.
+	Sampled func(sid int, s *tcp.Sample)
 	Tap     stack.Tap
 
 	waiter waiterKind // tests choose; zero: the platform's best

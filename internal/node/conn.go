@@ -33,29 +33,26 @@ type Conn struct {
 	next *Conn         // in the node's list of connections with something to do
 
 	// What the loop has told the application.
-	delivered  chan struct{} // closed when the peer has acknowledged our FIN
-	ended      chan struct{} // closed when the connection is gone
-	linger     atomic.Int64  // what SetLinger said, and one second more; zero: nothing
-	finAcked   bool          // delivered has been closed; the loop's
-	gone       bool          // ended has been closed; the loop's
-	peerClosed bool          // the operator was told; the loop's
-	loud       bool          // and has to be; the loop's
+	delivered  gate         // the peer has acknowledged our FIN
+	ended      gate         // the connection is gone
+	linger     atomic.Int64 // what SetLinger said, and one second more; zero: nothing
+	finAcked   bool         // delivered is open; the loop's
+	gone       bool         // ended is open; the loop's
+	peerClosed bool         // the operator was told; the loop's
+	loud       bool         // and has to be; the loop's
 }
 
 func newConn(n *Node, tc *tcp.Conn) *Conn {
-	t := tc.Tuple()
-	c := &Conn{
-		tc: tc, sid: -1, delivered: make(chan struct{}), ended: make(chan struct{}),
-	}
-	c.duplex = duplex{
-		node: n, network: "tcp", notify: c.tell,
-		local: netip.AddrPortFrom(netip.AddrFrom4(t.LocalAddr), t.LocalPort),
-		peer:  netip.AddrPortFrom(netip.AddrFrom4(t.RemoteAddr), t.RemotePort),
-	}
+	c := &Conn{tc: tc, sid: -1}
+	c.node, c.carrier = n, c
 	c.init(tc.Rx(), tc.Tx())
 	tc.Owner = c
 	return c
 }
+
+func (c *Conn) network() string       { return "tcp" }
+func (c *Conn) local() netip.AddrPort { return c.tc.Tuple().Local() }
+func (c *Conn) peer() netip.AddrPort  { return c.tc.Tuple().Remote() }
 
 // CloseRead discards what comes from now on. To do it again is no error.
 func (c *Conn) CloseRead() error {
@@ -63,7 +60,7 @@ func (c *Conn) CloseRead() error {
 		return c.opError("close", net.ErrClosed)
 	}
 	if !c.in.closed.Swap(true) {
-		wake(c.in.ready)
+		c.in.ready.ring()
 		c.tell(closeRead)
 	}
 	return nil

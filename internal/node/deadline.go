@@ -10,7 +10,7 @@ import (
 type deadline struct {
 	mu     sync.Mutex
 	timer  stopper
-	passed chan struct{} // closed once the deadline is over
+	passed chan struct{} // closed once the deadline is over; nil: there never was one
 	idle   bool          // nothing will wait for it any more
 	clock  *Clock        // the node's; nil: the system's time
 }
@@ -18,6 +18,7 @@ type deadline struct {
 // stopper is a timer of either kind of time.
 type stopper interface{ Stop() bool }
 
+// init is for those whose calls wait through a change of the deadline.
 func (d *deadline) init() { d.passed = make(chan struct{}) }
 
 // set moves the deadline; the zero time means none.
@@ -39,6 +40,9 @@ func (d *deadline) set(t time.Time) {
 			d.passed = make(chan struct{})
 		}
 		return
+	}
+	if d.passed == nil {
+		d.passed = make(chan struct{})
 	}
 	left := d.until(t)
 	if left <= 0 {

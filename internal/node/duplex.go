@@ -16,43 +16,43 @@ import (
 // duplex is what a connection has of a net.Conn, whatever carries it: two rings, which
 // are shared with the loop, and two deadlines.
 type duplex struct {
-	node        *Node
-	network     string // as errors call it
-	local, peer netip.AddrPort
+	node *Node
+	carrier
 
 	in, out half
-	unasked int               // bytes read since the loop was told, under in.mu
-	notify  func(what uint32) // has the loop see what the application did
+	unasked int // bytes read since the loop was told, under in.mu
 
 	// What the loop has told the application.
-	established chan struct{} // closed when the peer has answered, or will not
-	eof         atomic.Bool   // the peer's FIN is behind what rx holds
-	failure     atomic.Pointer[error]
+	established gate        // the peer has answered, or will not
+	eof         atomic.Bool // the peer's FIN is behind what rx holds
 	closed      atomic.Bool // by Close
-	opened      bool        // established has been closed; the loop's
+	failure     atomic.Pointer[error]
+}
+
+// carrier is the protocol beneath a duplex.
+type carrier interface {
+	// tell has the loop see what the application did.
+	tell(what uint32)
+	// network is the protocol as errors call it.
+	network() string
+	local() netip.AddrPort
+	peer() netip.AddrPort
 }
 
 // init gives it its rings.
 func (d *duplex) init(rx, tx *buffer.Ring) {
-	d.established = make(chan struct{})
-	d.in.init(rx)
-	d.out.init(tx)
+	d.in.ring, d.out.ring = rx, tx
 	d.in.by.clock, d.out.by.clock = d.node.cfg.Clock, d.node.cfg.Clock
 }
 
 // answered notes that the peer has answered, or will not. The loop's.
-func (d *duplex) answered() {
-	if !d.opened {
-		d.opened = true
-		close(d.established)
-	}
-}
+func (d *duplex) answered() { d.established.pass() }
 
 // awaitAnswer waits until the peer has answered, or will not, which is an error as is ctx's
 // end; then the connection is given up by abort.
 func (d *duplex) awaitAnswer(ctx context.Context, abort func()) error {
 	select {
-	case <-d.established:
+	case <-d.established.passed():
 	case <-ctx.Done():
 		abort()
 		return context.Cause(ctx)
@@ -69,14 +69,9 @@ func (d *duplex) awaitAnswer(ctx context.Context, abort func()) error {
 type half struct {
 	mu     sync.Mutex // makes concurrent callers one producer, or one consumer
 	ring   *buffer.Ring
-	ready  chan struct{} // a token: look at the ring again
+	ready  bell // look at the ring again
 	by     deadline
 	closed atomic.Bool // by the application
-}
-
-func (h *half) init(r *buffer.Ring) {
-	h.ring, h.ready = r, make(chan struct{}, 1)
-	h.by.init()
 }
 
 // Read reads what has arrived, waiting for at least one byte. It returns
@@ -112,8 +107,11 @@ func (d *duplex) Read(p []byte) (int, error) {
 		if failure != nil {
 			return 0, d.opError("read", *failure)
 		}
+		if d.in.ready.arm() {
+			continue
+		}
 		select {
-		case <-d.in.ready:
+		case <-d.in.ready.heard():
 		case <-d.in.by.wait():
 		}
 	}
@@ -130,7 +128,7 @@ func (d *duplex) take(p []byte) int {
 	d.unasked += n
 	if limit := d.in.ring.Limit(); before >= limit/2 || d.unasked >= limit/4 {
 		d.unasked = 0
-		d.notify(consumed)
+		d.tell(consumed)
 	}
 	return n
 }
@@ -159,13 +157,16 @@ func (d *duplex) Write(p []byte) (int, error) {
 		}
 		if n := d.out.ring.Write(p[done:]); n > 0 {
 			done += n
-			d.notify(wrote)
+			d.tell(wrote)
 		}
 		if done == len(p) {
 			return done, nil
 		}
+		if d.out.ready.arm() {
+			continue
+		}
 		select {
-		case <-d.out.ready:
+		case <-d.out.ready.heard():
 		case <-d.out.by.wait():
 		}
 	}
@@ -189,10 +190,10 @@ func (d *duplex) CloseWrite() error {
 // finishWrites tells the loop of a close once a Write under way, which would
 // still add bytes, has seen that it must stop.
 func (d *duplex) finishWrites(how uint32) {
-	wake(d.in.ready)
-	wake(d.out.ready)
+	d.in.ready.ring()
+	d.out.ready.ring()
 	d.out.mu.Lock()
-	d.notify(how)
+	d.tell(how)
 	d.out.mu.Unlock()
 	if how != closeWrite { // behind which Read has its deadline still
 		d.in.by.stop()
@@ -202,17 +203,17 @@ func (d *duplex) finishWrites(how uint32) {
 
 // addr is an address as the network's programs know it.
 func (d *duplex) addr(a netip.AddrPort) net.Addr {
-	if d.network == "tcp" {
+	if d.network() == "tcp" {
 		return net.TCPAddrFromAddrPort(a)
 	}
 	return net.UDPAddrFromAddrPort(a)
 }
 
 // LocalAddr returns a *net.TCPAddr, or a *net.UDPAddr over UDP, of the virtual network.
-func (d *duplex) LocalAddr() net.Addr { return d.addr(d.local) }
+func (d *duplex) LocalAddr() net.Addr { return d.addr(d.local()) }
 
 // RemoteAddr returns a *net.TCPAddr, or a *net.UDPAddr over UDP, of the virtual network.
-func (d *duplex) RemoteAddr() net.Addr { return d.addr(d.peer) }
+func (d *duplex) RemoteAddr() net.Addr { return d.addr(d.peer()) }
 
 // SetDeadline sets both deadlines.
 func (d *duplex) SetDeadline(t time.Time) error {
@@ -225,7 +226,7 @@ func (d *duplex) SetReadDeadline(t time.Time) error {
 		return d.opError("set", net.ErrClosed)
 	}
 	d.in.by.set(t)
-	wake(d.in.ready) // a Read that waits looks at the new deadline
+	d.in.ready.ring() // a Read that waits looks at the new deadline
 	return nil
 }
 
@@ -235,7 +236,7 @@ func (d *duplex) SetWriteDeadline(t time.Time) error {
 		return d.opError("set", net.ErrClosed)
 	}
 	d.out.by.set(t)
-	wake(d.out.ready)
+	d.out.ready.ring()
 	return nil
 }
 
@@ -250,7 +251,7 @@ func firstError(errs ...error) error {
 
 func (d *duplex) opError(op string, err error) error {
 	return &net.OpError{
-		Op: op, Net: d.network, Source: d.LocalAddr(), Addr: d.RemoteAddr(), Err: err,
+		Op: op, Net: d.network(), Source: d.LocalAddr(), Addr: d.RemoteAddr(), Err: err,
 	}
 }
 

@@ -16,6 +16,12 @@ import (
 // The SYNs of more are lost, and sent again.
 const maxCaught = 1024
 
+// forwarding is what has the connections that no listener takes.
+type forwarding struct {
+	forwarder func(*Caught) // the loop's
+	opening   atomic.Int64  // its connections, until they are decided and open
+}
+
 // Caught is a connection that somebody tries to open and that no listener takes.
 type Caught struct {
 	node    *Node
@@ -86,7 +92,8 @@ func (c *Caught) Accept() (*Conn, error) {
 		return nil, c.opError(err)
 	}
 	select {
-	case <-conn.ended: // RFC 9293 §3.10.7.4: a reset in SYN-RECEIVED is no error to a listener
+	case <-conn.ended.passed():
+		// RFC 9293 §3.10.7.4: a reset in SYN-RECEIVED is no error to a listener.
 		return nil, c.opError(syscall.ECONNRESET)
 	default:
 		return conn, nil

@@ -53,6 +53,7 @@ func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 		}
 		list = append(list, at)
 	}
+	list = append(list, checkDoorsHere(ctx, c)...)
 	for i := range c.Neighbors {
 		nb := &c.Neighbors[i]
 		if msg, want := unreachable(ctx, nb.UDP); msg != "" {

@@ -1,16 +1,14 @@
 package node
 
 import (
-	"context"
 	"fmt"
 	"html"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -34,7 +32,7 @@ func (n *Node) serve(r control.Serve) (control.Socket, error) {
 		if root, err = os.OpenRoot(r.Dir); err != nil {
 			return control.Socket{}, fmt.Errorf("serve: %w", err)
 		}
-		handler = http.FileServerFS(root.FS()) // a link out of the folder leads nowhere
+		handler = http.FileServerFS(folder{root.FS(), root}) // a link out of it leads nowhere
 	}
 	l, err := n.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), 0)
 	if err != nil {
@@ -56,6 +54,24 @@ func (n *Node) serve(r control.Serve) (control.Socket, error) {
 		}
 	}()
 	return n.socketInfo(l.sid)
+}
+
+// folder is a file system of files and folders: whoever opens a pipe would wait for its writer.
+type folder struct {
+	fs.FS
+	root *os.Root
+}
+
+// Open implements fs.FS.
+func (f folder) Open(name string) (fs.File, error) {
+	info, err := f.root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode(); !mode.IsRegular() && !mode.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return f.FS.Open(name)
 }
 
 // fewAtATime is a listener with a bound on the connections that are open.
@@ -83,6 +99,17 @@ func (l *fewAtATime) Accept() (net.Conn, error) {
 type served struct {
 	*Conn
 	leave func()
+}
+
+// hangTime is how long a client may take to accept a piece of an answer.
+const hangTime = 2 * time.Minute
+
+// Write writes to a client that may hang.
+func (c *served) Write(p []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(hangTime)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
 }
 
 // Close closes the connection.
@@ -141,117 +168,4 @@ func (n *Node) announced(port uint16, h http.Handler) http.Handler {
 		n.say("serve %d: %s %s %s: %d, %d bytes",
 			port, r.RemoteAddr, r.Method, r.URL.EscapedPath(), c.code, c.bytes)
 	})
-}
-
-// fetch gets a page over the virtual network.
-func (n *Node) fetch(ctx context.Context, r control.Fetch) (control.Page, error) {
-	u, err := pageURL(r.URL)
-	if err != nil {
-		return control.Page{}, fmt.Errorf("fetch %s: %w", r.URL, err)
-	}
-	page := control.Page{URL: u.String(), Path: r.Path}
-	start := time.Now()
-	if err := n.fetchPage(ctx, &page); err != nil {
-		return page, fmt.Errorf("fetch %s: %w", r.URL, err)
-	}
-	page.Seconds = time.Since(start).Seconds()
-	return page, nil
-}
-
-// pageURL reads what an operator types.
-func pageURL(text string) (*url.URL, error) {
-	if !strings.Contains(text, "://") {
-		text = "http://" + text
-	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("%w: want http://ADDR:PORT/PATH", control.ErrUsage)
-	}
-	if _, err := hostPort(u); err != nil {
-		return nil, err
-	}
-	return u, nil
-}
-
-// hostPort is where a URL leads. There are no names on the virtual network.
-func hostPort(u *url.URL) (to netip.AddrPort, err error) {
-	port := u.Port()
-	if port == "" {
-		port = "80"
-	}
-	to, err = netip.ParseAddrPort(u.Hostname() + ":" + port)
-	if u.Scheme != "http" || err != nil || !isHost(to.Addr()) || to.Port() == 0 {
-		return to, fmt.Errorf("%w: want http://ADDR:PORT/PATH, the address of a host",
-			control.ErrUsage)
-	}
-	return to, nil
-}
-
-func (n *Node) fetchPage(ctx context.Context, page *control.Page) error {
-	transport := &http.Transport{
-		DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaderBytes,
-		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
-			to, err := hostPort(&url.URL{Scheme: "http", Host: addr}) // or where it redirects to
-			if err != nil {
-				return nil, err
-			}
-			c, err := n.Dial(ctx, to)
-			if err != nil {
-				return nil, inner(err)
-			}
-			return c, nil
-		},
-	}
-	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page.URL, nil)
-	if err != nil {
-		return fmt.Errorf("%w: %w", control.ErrUsage, err)
-	}
-	answer, err := (&http.Client{Transport: transport}).Do(req)
-	if err != nil {
-		return pageError(ctx, err)
-	}
-	defer answer.Body.Close()
-	page.URL, page.Code, page.Status = answer.Request.URL.String(), answer.StatusCode, answer.Status
-	page.Type = answer.Header.Get("Content-Type")
-	if page.Path != "" {
-		err = storePage(page, answer.Body)
-	} else {
-		page.Body, err = io.ReadAll(io.LimitReader(answer.Body, control.MaxPage))
-		page.Bytes = int64(len(page.Body))
-		if err == nil {
-			var rest int64
-			rest, err = io.Copy(io.Discard, answer.Body)
-			page.Bytes += rest
-		}
-	}
-	return pageError(ctx, err)
-}
-
-// storePage stores a page as recvfile stores a file.
-func storePage(page *control.Page, body io.Reader) error {
-	part := page.Path + ".part"
-	f, err := createTarget(page.Path, part)
-	if err != nil {
-		return err
-	}
-	page.Bytes, err = io.Copy(f, body)
-	if err = firstError(err, f.Close()); err != nil {
-		return fmt.Errorf("%w (%d bytes are kept in %s)", err, page.Bytes, part)
-	}
-	return os.Rename(part, page.Path)
-}
-
-// pageError strips what net/http repeats of the request.
-func pageError(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if u, ok := err.(*url.Error); ok { //nolint:errorlint // the outermost alone
-		err = u.Err
-	}
-	return inner(err)
 }

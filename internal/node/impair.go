@@ -94,6 +94,9 @@ func (n *Node) impair(token, i int, both [2]*netem.Config) error {
 		m.active = true
 		n.devices[token] = m.device
 	}
+	if len(n.observers) > 0 {
+		n.rewatch()
+	}
 	return nil
 }
 
@@ -291,8 +294,8 @@ func (n *Node) impairmentDrops(i int, f *control.Interface) {
 		to     *control.Counters
 	}{{&out, &f.Out}, {&in, &f.In}} {
 		for _, drop := range []control.Drop{
-			{Reason: "lost by the link", Packets: way.counts.Lost},
-			{Reason: "link's queue full", Packets: way.counts.QueueDropped + way.counts.Policed +
+			{Reason: lostByLink, Packets: way.counts.Lost},
+			{Reason: linkQueueFull, Packets: way.counts.QueueDropped + way.counts.Policed +
 				way.counts.Overflowed},
 		} {
 			if drop.Packets > 0 {

@@ -91,6 +91,7 @@ func (n *Node) turn() {
 	if n.flushAt.Due(now) {
 		n.flush()
 	}
+	n.settleSights()
 }
 
 // wait sleeps until there is something to do.
@@ -290,27 +291,28 @@ func (c *Conn) heed(ev tcp.Event) {
 		c.answered()
 	}
 	if ev&tcp.Readable != 0 {
-		wake(c.in.ready)
+		c.in.ready.ring()
 	}
 	if ev&tcp.Writable != 0 {
-		wake(c.out.ready)
+		c.out.ready.ring()
 	}
 	if s := c.tc.State(); !c.finAcked && (s == tcp.StateFinWait2 || s == tcp.StateTimeWait ||
 		s == tcp.StateClosed && c.tc.Err() == nil && c.out.closed.Load()) {
 		c.finAcked = true
-		close(c.delivered)
+		c.delivered.pass()
 	}
 	if ev&tcp.Closed != 0 && !c.gone {
 		c.gone = true
 		if c.tc.Err() == nil {
 			c.eof.Store(true)
 		}
-		wake(c.in.ready)
-		wake(c.out.ready)
-		close(c.ended)
+		c.in.ready.ring()
+		c.out.ready.ring()
+		c.ended.pass()
 		c.in.by.stop()
 		c.out.by.stop()
 		c.endProbe()
+		c.node.endTraces(c.tc)
 		c.node.release(c)
 	}
 	c.node.announceEnd(c)

@@ -39,7 +39,7 @@ type Node struct {
 	again     []int // of those that had more than a turn's worth
 	conns     map[*Conn]struct{}
 	listeners map[*tcp.Listener]*Listener
-	forwarder func(*Caught)
+	forwarding
 	probing
 	packets
 	records
@@ -53,7 +53,7 @@ type Node struct {
 	closing  atomic.Bool
 	stopped  chan struct{}
 	watchers watchers
-	opening  atomic.Int64 // forwarders' connections, until they are decided and open
+	outside
 }
 
 // cards are the devices of a node, and which interface each is for.
@@ -88,6 +88,10 @@ func Open(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.live()
+	if err := n.openFileDoors(); err != nil {
+		_ = n.Close() // the first error is the one to tell
+		return nil, err
+	}
 	return n, nil
 }
 
@@ -99,6 +103,7 @@ func (n *Node) open() error {
 	if err := Check(n.cfg.LNX).Err(); err != nil {
 		return err
 	}
+	n.keepFile()
 	var err error
 	if n.waiter, err = n.newWaiter(); err != nil {
 		return fmt.Errorf("node: %w", err)
@@ -152,6 +157,8 @@ func (n *Node) Close() error {
 	}
 	n.waiter.Ring()
 	<-n.stopped
+	n.writing.Wait() // for captures into files
+	n.closeDoors()
 	n.watchers.close()
 	return n.closeRecords()
 }
@@ -190,6 +197,7 @@ func (n *Node) shutdown() {
 	n.closeRaws()
 	n.serveRequests(now)
 	n.closeDevices()
+	n.settleSights()
 }
 
 func (n *Node) closeDevices() {
@@ -250,7 +258,7 @@ func (n *Node) listenOn(l *Listener, backlog int) (*Listener, error) {
 	callErr := n.call(func(clock.Time) {
 		if l.tl, err = n.stack.ListenTCP(on, backlog); err == nil {
 			l.addr = l.tl.Local()
-			l.sid = n.stack.AddListener(l.tl, l.addr).ID
+			l.sid = n.stack.AddListener(l.tl).ID
 			n.listeners[l.tl] = l
 		}
 	})

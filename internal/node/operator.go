@@ -21,7 +21,7 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 	switch r := req.(type) {
 	case control.Interfaces, control.Neighbors, control.Routes, control.Sockets, control.Window,
 		control.Loss, control.About, control.Show, control.Impairments,
-		control.RIP:
+		control.RIP, control.Captures, control.TCPCounters:
 		return n.readOut(req)
 	case control.SetLink:
 		return n.setLink(r)
@@ -48,6 +48,31 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 		return n.rcpRequest(ctx, req)
 	case control.RDTServe, control.RDTClose, control.RDTFlows, control.RDTList, control.RDTFetch:
 		return n.rdtRequests(ctx, req)
+	case control.Publish, control.Expose, control.Splice, control.Doors, control.CloseDoor,
+		control.Reload:
+		return n.outsideRequest(req)
+	case control.Perf, control.PerfServe, control.PerfServers, control.PerfClose:
+		return n.perfRequest(ctx, req)
+	case control.SendFile, control.RecvFile, control.Serve, control.Fetch, control.ServeSmall,
+		control.Echo:
+		return n.trafficRequest(ctx, req)
+	case control.Set:
+		return n.set(r)
+	case control.Verbose:
+		return control.Nothing{}, n.setVerbose(r)
+	case control.Record, control.StartCapture, control.StopCapture, control.Trace, control.Samples:
+		return n.captureRequest(ctx, req)
+	case control.PcapStart:
+		return control.Nothing{}, n.startCapture(r)
+	case control.PcapStop:
+		return n.stopCapture()
+	}
+	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
+}
+
+// trafficRequest carries out the requests that move bytes for their own sake.
+func (n *Node) trafficRequest(ctx context.Context, req any) (any, error) {
+	switch r := req.(type) {
 	case control.SendFile:
 		return n.sendFile(ctx, r)
 	case control.RecvFile:
@@ -56,14 +81,10 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 		return n.serve(r)
 	case control.Fetch:
 		return n.fetch(ctx, r)
-	case control.Set:
-		return n.set(r)
-	case control.Verbose:
-		return control.Nothing{}, n.setVerbose(r)
-	case control.PcapStart:
-		return control.Nothing{}, n.startCapture(r)
-	case control.PcapStop:
-		return n.stopCapture()
+	case control.ServeSmall:
+		return n.serveSmall(r)
+	case control.Echo:
+		return n.echo(ctx, r)
 	}
 	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
 }
@@ -88,8 +109,12 @@ func (n *Node) readOut(req any) (answer any, err error) {
 			answer, err = n.impairments(r.Iface)
 		case control.About:
 			answer = n.about()
+		case control.Captures:
+			answer = n.captures()
 		case control.RIP:
 			answer = n.stack.RIPInfo(now)
+		case control.TCPCounters:
+			answer = n.tcpCounted()
 		case control.Show:
 			answer, err = n.show(r.Key)
 		}

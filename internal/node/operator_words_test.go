@@ -25,7 +25,7 @@ func TestErrorsNameWhatTheyAreAbout(t *testing.T) {
 	_, err = server.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF, "the client closes first, so that TIME-WAIT is its own")
 	require.NoError(t, server.Close())
-	<-client.ended
+	<-client.ended.passed()
 	require.Eventually(t, func() bool {
 		_, err = a.Do(t.Context(), control.Close{SID: client.sid})
 		return err != nil

@@ -39,6 +39,7 @@ type probe struct {
 	f    func(Sample)
 	news chan struct{} // a token: look
 	done chan struct{} // closed when f has had its last call
+	shot Sample        // what is put; the loop's
 
 	mu     sync.Mutex
 	queue  []Sample
@@ -93,10 +94,11 @@ func (p *probe) run() {
 
 // probes are who looks at a connection's samples beside the node's recorder.
 type probes struct {
-	mu   sync.Mutex // makes concurrent callers of Probe one
-	set  *probe     // the last that a program set
-	own  *probe     // who is told; the loop's, like what follows
-	shot Sample     // what is put
+	mu  sync.Mutex // makes concurrent callers of Probe one
+	set *probe     // the last that a program set
+	own *probe     // who is told; the loop's, like what follows
+	// watchers are an operator's.
+	watchers []*sampling
 }
 
 // Probe has f called with a sample at every acknowledgment and event, in a
@@ -139,7 +141,8 @@ func (c *Conn) Probe(f func(Sample)) error {
 
 // reprobe has TCP show samples exactly while somebody looks. The loop's.
 func (c *Conn) reprobe() {
-	if c.node.sampler == nil && c.probes.own == nil && c.node.cfg.Sampled == nil {
+	if c.node.sampler == nil && c.probes.own == nil && c.node.cfg.Sampled == nil &&
+		len(c.probes.watchers) == 0 {
 		c.tc.SetProbe(nil)
 		return
 	}
@@ -152,13 +155,16 @@ func (c *Conn) sampled(s *tcp.Sample) {
 		c.node.record(c.sid, s)
 	}
 	if f := c.node.cfg.Sampled; f != nil {
-		f(s)
+		f(c.sid, s)
+	}
+	for _, w := range c.probes.watchers {
+		w.note(c.node, s)
 	}
 	p := c.probes.own
 	if p == nil {
 		return
 	}
-	c.probes.shot = Sample{
+	p.shot = Sample{
 		Time: c.node.wall(s.Time), State: stack.StateName(s.State),
 		CAState: s.Recovery,
 		SndCwnd: s.Cwnd, SndSsthresh: s.Ssthresh, SndWnd: s.SendWindow, Pipe: s.Pipe,
@@ -170,11 +176,14 @@ func (c *Conn) sampled(s *tcp.Sample) {
 		TailProbes: s.TailProbes,
 		Limited:    s.Limited.String(), LimitedFor: s.Time.Sub(s.LimitedSince),
 	}
-	p.put(&c.probes.shot)
+	p.put(&p.shot)
 }
 
 // endProbe lets go of whoever looks at a connection that is gone. The loop's.
 func (c *Conn) endProbe() {
+	for len(c.probes.watchers) > 0 {
+		c.unsample(c.probes.watchers[0])
+	}
 	if p := c.probes.own; p != nil {
 		c.probes.own = nil
 		c.reprobe()

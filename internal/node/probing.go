@@ -56,23 +56,28 @@ const maxFindings = 4096
 // findings are what a ping or a traceroute has found out, on the way from the loop to
 // whoever waits.
 type findings[T any] struct {
-	mu    sync.Mutex
-	list  []T
-	ready chan struct{} // a token: look at the list
-	ended chan struct{} // closed when no more will come
+	mu     sync.Mutex
+	list   []T
+	missed uint64        // what came when there was no room
+	ready  chan struct{} // a token: look at the list
+	ended  chan struct{} // closed when no more will come
 }
 
 func newFindings[T any]() findings[T] {
 	return findings[T]{ready: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-func (f *findings[T]) add(found T) {
+// add reports whether there was room.
+func (f *findings[T]) add(found T) (kept bool) {
 	f.mu.Lock()
-	if len(f.list) < maxFindings {
+	if kept = len(f.list) < maxFindings; kept {
 		f.list = append(f.list, found)
+	} else {
+		f.missed++
 	}
 	f.mu.Unlock()
 	wake(f.ready)
+	return kept
 }
 
 func (f *findings[T]) take() []T {

@@ -20,6 +20,7 @@ type RCPConn struct {
 	duplex
 	port   *rcpPort    // the loop's
 	socket *rcp.Socket // the loop's, but for the rings
+	ends   struct{ local, peer netip.AddrPort }
 
 	gone bool // the socket has ended; the loop's
 }
@@ -33,14 +34,17 @@ func (p *rcpPort) adopt(s *rcp.Socket) *RCPConn {
 		local = netip.AddrPortFrom(p.node.stack.LocalTo(s.Peer().Addr()), local.Port())
 	}
 	c := &RCPConn{port: p, socket: s}
-	c.duplex = duplex{
-		node: p.node, network: rcpNetwork, notify: c.tell, local: local, peer: s.Peer(),
-	}
+	c.node, c.carrier = p.node, c
+	c.ends.local, c.ends.peer = local, s.Peer()
 	c.init(s.Rx(), s.Tx())
 	s.Owner = c
 	p.conns[c] = struct{}{}
 	return c
 }
+
+func (c *RCPConn) network() string       { return rcpNetwork }
+func (c *RCPConn) local() netip.AddrPort { return c.ends.local }
+func (c *RCPConn) peer() netip.AddrPort  { return c.ends.peer }
 
 // Close closes both directions and returns at once. What was written is still delivered,
 // as long as the peer is not silent; what he still sends is discarded.
@@ -108,8 +112,8 @@ func (c *RCPConn) heed() {
 		c.out.by.stop()
 		c.port.forget(c)
 	}
-	wake(c.in.ready)
-	wake(c.out.ready)
+	c.in.ready.ring()
+	c.out.ready.ring()
 }
 
 // delivered reports whether the peer has everything, and the FIN, or never will. The loop's.

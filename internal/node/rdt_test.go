@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -206,9 +207,40 @@ func TestRDTNamesAndFiles(t *testing.T) {
 		_, err = b.Do(t.Context(), fetch)
 		require.ErrorIs(t, err, want)
 	}
-	fetch.Names, fetch.Dir = nil, filepath.Join(into, "nowhere")
+}
+
+// A folder that is not there is made, and told; one of which nothing came is not left behind, and
+// neither a file nor a folder in one that is not there is made into one.
+func TestRDTMakesTheFolder(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	dir, files := tree(t, map[string]int{"a": 1000, "sub/b": 10})
+	order(t, a, control.RDTServe{Port: 9000, Paths: []string{dir}})
+	room := t.TempDir()
+	into := filepath.Join(room, "new")
+	fetch := control.RDTFetch{
+		Addr: netip.MustParseAddr("10.0.0.1"), Port: 9000, Dir: into, Options: bears,
+		Names: []string{"none"},
+	}
+	_, err := b.Do(t.Context(), fetch)
+	require.ErrorIs(t, err, control.ErrNoSuchObject)
+	assert.NoDirExists(t, into, "nothing came")
+
+	fetch.Names = nil
+	got := order(t, b, fetch).(control.RDTFetched)
+	requireFiles(t, into, files)
+	assert.Equal(t, into, got.Made)
+	got = order(t, b, fetch).(control.RDTFetched)
+	assert.Empty(t, got.Made, "it was there")
+
+	fetch.Dir = filepath.Join(into, "a")
+	_, err = b.Do(t.Context(), fetch)
+	require.ErrorIs(t, err, syscall.ENOTDIR)
+	requireFiles(t, into, files)
+	fetch.Dir = filepath.Join(room, "neither", "nor")
 	_, err = b.Do(t.Context(), fetch)
 	require.ErrorIs(t, err, os.ErrNotExist)
+	assert.ErrorContains(t, err, "only nor would be made")
+	assert.NoDirExists(t, filepath.Join(room, "neither"))
 }
 
 // An object called as another one's unfinished file would be is stored like any other, and leaves

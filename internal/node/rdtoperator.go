@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
-	"os"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -190,14 +189,17 @@ func (n *Node) fetchRDT(ctx context.Context, r *control.RDTFetch) (control.RDTFe
 	what := RDTFetch{Config: cfg, Names: r.Names}
 	problems := map[string]error{} // of storing, by name
 	if r.Dir != "" {
-		root, err := os.OpenRoot(r.Dir)
+		folder, err := openShelf(r.Dir)
 		if err != nil {
 			return answer, fmt.Errorf("rdt fetch: %w", err)
 		}
-		defer root.Close()
+		defer folder.close()
 		what.Each = func(o *RDTResult) error {
 			if o.Err == nil {
-				problems[o.Name] = storeObject(root, o.Name, o.Data)
+				err := storeObject(folder.Root, o.Name, o.Data)
+				if problems[o.Name] = err; err == nil {
+					answer.Made = folder.made
+				}
 			}
 			return nil
 		}
@@ -215,7 +217,7 @@ func (n *Node) fetchRDT(ctx context.Context, r *control.RDTFetch) (control.RDTFe
 	}
 	answer = control.RDTFetched{
 		Seconds: got.Took.Seconds(), Received: got.Received, Twice: got.Twice, Damaged: got.Damaged,
-		Acks: got.Acks, Requests: got.Requests,
+		Acks: got.Acks, Requests: got.Requests, Made: answer.Made,
 	}
 	for i := range got.Objects {
 		o := objectOf(&got.Objects[i], r.Dir, problems)

@@ -20,6 +20,7 @@ type records struct {
 	recorder *recorder // nil: none
 	sampler  *sampler  // nil: none
 	flushAt  clock.Time
+	observing
 }
 
 // flushPeriod is how long something written down may stay in memory, where a
@@ -107,6 +108,9 @@ func (n *Node) tap(
 	if n.verbose.on() && reason == ip.DropNone {
 		n.verboseSegment(dir, pieces)
 	}
+	if len(n.observers) > 0 {
+		n.exhibit(now, sight{iface: i, out: dir == stack.Outbound, reason: reason}, pieces)
+	}
 	if n.cfg.Tap != nil {
 		n.cfg.Tap(now, i, dir, reason, pieces)
 	}
@@ -114,11 +118,12 @@ func (n *Node) tap(
 
 // retap has the stack show packets exactly while somebody looks. The loop's.
 func (n *Node) retap() {
-	if n.recorder != nil || n.verbose.on() || n.cfg.Tap != nil {
+	if n.recorder != nil || n.verbose.on() || len(n.observers) > 0 || n.cfg.Tap != nil {
 		n.stack.SetTap(n.tap)
 	} else {
 		n.stack.SetTap(nil)
 	}
+	n.rewatch()
 }
 
 func (n *Node) startCapture(r control.PcapStart) (err error) {

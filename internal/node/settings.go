@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,7 @@ type knobs struct {
 	tcp.Knobs
 	stack stack.Knobs
 	rip   rip.Timers
+	log   slog.Level
 }
 
 // knobs returns how they stand. The loop's.
@@ -32,6 +34,9 @@ func (n *Node) knobs() knobs {
 	k := knobs{Knobs: n.stack.TCP().Knobs(), stack: n.stack.Knobs()}
 	if r := n.stack.RIP(); r != nil {
 		k.rip = r.Timers()
+	}
+	if n.cfg.LogLevel != nil {
+		k.log = n.cfg.LogLevel.Level()
 	}
 	return k
 }
@@ -41,11 +46,26 @@ func (n *Node) setKnobs(now clock.Time, k knobs) error {
 	if r := n.stack.RIP(); r != nil && err == nil && k.rip != r.Timers() {
 		err = r.SetTimers(now, k.rip)
 	}
+	if n.cfg.LogLevel != nil && err == nil {
+		n.cfg.LogLevel.Set(k.log)
+	}
 	return err
 }
 
 // settings are all of them.
-var settings = slices.Concat(words, numbers, internet, ripSettings)
+var settings = slices.Concat(words, numbers, internet, ripSettings, logSettings)
+
+// logSettings are for a node without a shell.
+var logSettings = []setting{{
+	key: "log.level", doc: "what a node without a shell logs: debug, info, warn, error",
+	read: func(k *knobs) string { return strings.ToLower(k.log.String()) },
+	write: func(k *knobs, v string) error {
+		if err := k.log.UnmarshalText([]byte(v)); err != nil {
+			return fmt.Errorf("%w: %q: want debug, info, warn or error", control.ErrUsage, v)
+		}
+		return nil
+	},
+}}
 
 // words are the settings that are a name.
 var words = []setting{

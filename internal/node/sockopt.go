@@ -163,7 +163,7 @@ func (c *Conn) Info() (i tcp.Info, err error) {
 // Socket returns what an operator sees of the connection; after its end, the last.
 func (c *Conn) Socket() (s control.Socket, err error) {
 	callErr := c.node.call(func(now clock.Time) {
-		s = control.Socket{SID: c.sid, Local: c.local, Remote: c.peer}
+		s = control.Socket{SID: c.sid, Local: c.local(), Remote: c.peer()}
 		stack.DescribeConn(&s, c.tc, true, now)
 	})
 	if callErr != nil {
@@ -204,8 +204,8 @@ func (c *Conn) closeLingering(limit time.Duration) error {
 	timer := c.out.by.afterFunc(limit, func() { close(over) })
 	defer timer.Stop()
 	select {
-	case <-c.delivered:
-	case <-c.ended:
+	case <-c.delivered.passed():
+	case <-c.ended.passed():
 	case <-c.node.stopped:
 	case <-over:
 		c.tell(abort)

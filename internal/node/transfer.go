@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"net"
-	"net/netip"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -31,18 +28,38 @@ var senderSilence = tcp.Keepalive{Idle: 15 * time.Second, Interval: 5 * time.Sec
 // transfer is a file on its way.
 type transfer struct {
 	control.Transfer
+	node     *Node
 	hash     hash.Hash
-	total    int64 // -1: not known
+	total    int64 // of what is moved; -1: not known
 	began    time.Time
 	told     time.Time
 	progress func(control.Progress)
 }
 
-func newTransfer(path string, sent bool, progress func(control.Progress)) *transfer {
+func (n *Node) newTransfer(
+	path string, sent bool, progress func(control.Progress),
+) *transfer {
 	return &transfer{
-		Transfer: control.Transfer{Path: path, Sent: sent, SID: -1},
-		hash:     sha256.New(), total: -1, progress: progress,
+		Transfer: control.Transfer{Path: path, Sent: sent, SID: -1}, node: n,
+		hash: sha256.New(), total: -1, progress: progress,
 	}
+}
+
+// skip begins behind the first bytes of a file: they belong to its digest.
+func (t *transfer) skip(ctx context.Context, f io.Reader, offset int64) error {
+	buf := make([]byte, transferChunk)
+	for t.Offset < offset {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		k, err := f.Read(buf[:min(int64(len(buf)), offset-t.Offset)])
+		t.hash.Write(buf[:k])
+		t.Offset += int64(k)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // count adds bytes that were moved, and tells now and then how far it is.
@@ -55,56 +72,71 @@ func (t *transfer) count(p []byte) {
 }
 
 func (t *transfer) tell() {
-	if t.progress == nil {
-		return
-	}
 	now := time.Now()
 	t.told = now
-	p := control.Progress{Bytes: t.Bytes, Total: t.total}
+	p := control.Progress{Offset: t.Offset, Bytes: t.Bytes, Total: t.total}
 	if !t.began.IsZero() {
 		p.Elapsed = now.Sub(t.began)
 	}
-	t.progress(p)
+	if t.progress != nil {
+		t.progress(p)
+	}
+	t.node.watchers.publish(control.Transferring{
+		Path: t.Path, Sent: t.Sent, SID: t.SID, Peer: t.Peer, Progress: p,
+	})
 }
 
 // finish fills in the result, which announces itself, and passes err on.
-func (t *transfer) finish(n *Node, err error) (control.Transfer, error) {
+func (t *transfer) finish(err error) (control.Transfer, error) {
 	if !t.began.IsZero() {
 		t.Seconds = time.Since(t.began).Seconds()
 	}
 	if t.Seconds > 0 {
 		t.MBPerS = float64(t.Bytes) / 1e6 / t.Seconds
 	}
-	t.SHA256 = hex.EncodeToString(t.hash.Sum(nil))
+	t.SHA256 = t.digest()
 	t.tell()
 	e := control.TransferEnded{Transfer: t.Transfer}
 	if err != nil {
 		e.Problem = err.Error()
 	}
-	n.watchers.publish(e)
+	t.node.watchers.publish(e)
 	return t.Transfer, err
 }
+
+// digest is the SHA-256 of the file so far.
+func (t *transfer) digest() string { return hex.EncodeToString(t.hash.Sum(nil)) }
 
 // sendFile connects, sends the file as long as it was at the start, closes, and
 // waits until the peer has acknowledged everything.
 func (n *Node) sendFile(ctx context.Context, r control.SendFile) (control.Transfer, error) {
-	t := newTransfer(r.Path, true, r.Progress)
-	f, size, err := openRegular(r.Path)
+	t := n.newTransfer(r.Path, true, r.Progress)
+	f, at, err := openRegular(r.Path)
 	if err != nil {
 		return t.Transfer, fmt.Errorf("sendfile: %w", err)
 	}
 	defer f.Close()
-	t.total = size
+	if r.Offset < 0 || r.Offset > at.Size() {
+		return t.Transfer, fmt.Errorf("sendfile %s: %w: an offset of %d: it has %d bytes",
+			r.Path, control.ErrUsage, r.Offset, at.Size())
+	}
+	if err := t.skip(ctx, f, r.Offset); err != nil {
+		return t.Transfer, fmt.Errorf("sendfile %s: %w", r.Path, err)
+	}
+	t.total = at.Size() - t.Offset
 	c, err := n.connectTo(ctx, r.Addr, r.Port)
 	if err != nil {
 		return t.Transfer, fmt.Errorf("sendfile %s: %w", r.Path, err)
 	}
-	t.SID, t.Peer = c.sid, c.peer
+	t.SID, t.Peer = c.sid, c.peer()
 	t.began = time.Now()
 	t.tell()
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
-	err = n.sendAll(ctx, c, f, t)
+	err = sendAll(ctx, c, f, t)
+	if err == nil {
+		err = t.unchanged(f, at)
+	}
 	if err == nil {
 		err = c.CloseWrite()
 	}
@@ -118,16 +150,16 @@ func (n *Node) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 	if err != nil {
 		c.Abort()
 		err = fmt.Errorf("sendfile %s: %w", r.Path, fileError(ctx, err))
-		return t.finish(n, err)
+		return t.finish(err)
 	}
 	_ = c.Close() // it is delivered: nothing can go wrong any more
-	return t.finish(n, nil)
+	return t.finish(nil)
 }
 
-func openRegular(path string) (*os.File, int64, error) {
+func openRegular(path string) (*os.File, os.FileInfo, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -135,20 +167,19 @@ func openRegular(path string) (*os.File, int64, error) {
 	}
 	if err != nil {
 		_ = f.Close()
-		return nil, 0, err
+		return nil, nil, err
 	}
-	return f, info.Size(), nil
+	return f, info, nil
 }
 
-// sendAll writes the file to the connection and checks that it stayed the
-// length it was.
-func (n *Node) sendAll(ctx context.Context, c *Conn, f *os.File, t *transfer) error {
+// sendAll writes the rest of the file to the connection.
+func sendAll(ctx context.Context, c *Conn, f *os.File, t *transfer) error {
 	buf := make([]byte, transferChunk)
 	for t.Bytes < t.total {
 		k, err := f.Read(buf[:min(int64(len(buf)), t.total-t.Bytes)])
 		if k == 0 && errors.Is(err, io.EOF) {
 			return fmt.Errorf("%w: %d bytes at the start, %d now",
-				control.ErrChanged, t.total, t.Bytes)
+				control.ErrChanged, t.Offset+t.total, t.Offset+t.Bytes)
 		}
 		if k == 0 && err != nil {
 			return err
@@ -158,9 +189,27 @@ func (n *Node) sendAll(ctx context.Context, c *Conn, f *os.File, t *transfer) er
 		}
 		t.count(buf[:k])
 	}
-	if info, err := f.Stat(); err == nil && info.Size() != t.total {
+	return nil
+}
+
+// unchanged checks that the file stayed what it was. One that has another name now, or none, did.
+func (t *transfer) unchanged(f *os.File, at os.FileInfo) error {
+	now, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case now.Size() != at.Size():
 		return fmt.Errorf("%w: %d bytes at the start, %d now",
-			control.ErrChanged, t.total, info.Size())
+			control.ErrChanged, at.Size(), now.Size())
+	case !now.ModTime().Equal(at.ModTime()):
+		return fmt.Errorf("%w: somebody has written to it", control.ErrChanged)
+	}
+	there, err := os.Stat(t.Path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		t.Note = "the file is gone since; what was sent is what it was"
+	case err == nil && !os.SameFile(there, now):
+		t.Note = "there is another file of that name since; what was sent is the old one"
 	}
 	return nil
 }
@@ -169,14 +218,14 @@ func (n *Node) sendAll(ctx context.Context, c *Conn, f *os.File, t *transfer) er
 // everything before.
 func (c *Conn) awaitDelivery(ctx context.Context) error {
 	select {
-	case <-c.delivered:
+	case <-c.delivered.passed():
 		return nil
-	case <-c.ended:
+	case <-c.ended.passed():
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	select {
-	case <-c.delivered:
+	case <-c.delivered.passed():
 		return nil
 	default:
 	}
@@ -222,100 +271,4 @@ func fileError(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	return inner(err)
-}
-
-// recvFile takes one connection and stores what comes.
-func (n *Node) recvFile(ctx context.Context, r control.RecvFile) (control.Transfer, error) {
-	t := newTransfer(r.Path, false, r.Progress)
-	part := r.Path + ".part"
-	f, err := createTarget(r.Path, part)
-	if err != nil {
-		return t.Transfer, fmt.Errorf("recvfile: %w", err)
-	}
-	c, err := n.takeOne(ctx, r.Port, func() { t.tell() })
-	if err != nil {
-		_ = f.Close()
-		_ = os.Remove(part) // nothing has come: nothing is lost
-		return t.Transfer, fmt.Errorf("recvfile %s: port %d: %w", r.Path, r.Port, err)
-	}
-	t.SID, t.Peer = c.sid, c.peer
-	t.began = time.Now()
-	stop := context.AfterFunc(ctx, c.Abort)
-	defer stop()
-	c.keepalive(senderSilence)
-	err = firstError(receiveAll(c, f, t), f.Close())
-	if err == nil {
-		err = os.Rename(part, r.Path)
-	}
-	if err != nil {
-		c.Abort() // so that the sender learns of it
-		err = fmt.Errorf("recvfile %s: %w (%d bytes are kept in %s)",
-			r.Path, fileError(ctx, err), t.Bytes, part)
-		return t.finish(n, err)
-	}
-	_ = c.Close() // all has come, and been told so
-	return t.finish(n, nil)
-}
-
-// createTarget makes sure that the file can be written before anybody sends.
-func createTarget(path, part string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", path)
-	}
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	if lockFile(f) != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("%s: %w", path, control.ErrBusy)
-	}
-	// Only now: until it is locked the bytes may be another transfer's. EINVAL: a device has no
-	// length to cut.
-	if err := f.Truncate(0); err != nil && !errors.Is(err, syscall.EINVAL) {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-// takeOne listens and takes one connection.
-func (n *Node) takeOne(ctx context.Context, port uint16, listening func()) (*Conn, error) {
-	if port == 0 {
-		return nil, fmt.Errorf("%w: want a port from 1 to 65535", control.ErrUsage)
-	}
-	l, err := n.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), port), 1)
-	if err != nil {
-		return nil, inner(err)
-	}
-	defer l.Close()
-	listening()
-	stop := context.AfterFunc(ctx, func() { _ = l.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	c, err := l.AcceptTCP()
-	if err != nil {
-		return nil, ctxError(ctx, err)
-	}
-	return c, nil
-}
-
-// receiveAll stores what comes until the peer closes.
-func receiveAll(c net.Conn, f io.Writer, t *transfer) error {
-	buf := make([]byte, transferChunk)
-	for {
-		k, err := c.Read(buf)
-		if k > 0 {
-			stored, err := f.Write(buf[:k])
-			t.count(buf[:stored])
-			if err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
 }

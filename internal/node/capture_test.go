@@ -1,0 +1,294 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket/pcapgo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// pings sends some and waits for the answers.
+func pings(t *testing.T, from *Node, count, size int) {
+	t.Helper()
+	_, err := from.Do(t.Context(), control.Ping{
+		Addr: netip.MustParseAddr("10.0.0.2"), Count: count, Size: size, Interval: time.Millisecond,
+	})
+	require.NoError(t, err)
+}
+
+// whole reads a pcapng file, which must have no damage, and returns its packets' comments and what
+// if0 says of itself.
+func whole(t *testing.T, file io.Reader) (comments []string, if0 pcapgo.NgInterface) {
+	t.Helper()
+	r, err := pcapgo.NewNgReader(file, pcapgo.NgReaderOptions{})
+	require.NoError(t, err)
+	for {
+		_, _, options, err := r.ReadPacketDataWithOptions()
+		if err == io.EOF { //nolint:errorlint // the reader's own
+			break
+		}
+		require.NoError(t, err)
+		comments = append(comments, strings.Join(options.Comments, ""))
+	}
+	if0, err = r.Interface(0)
+	require.NoError(t, err)
+	return comments, if0
+}
+
+// record captures at a node while f runs.
+func record(t *testing.T, n *Node, r control.Record, f func()) (control.Captured, error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	begun, ended := make(chan struct{}), make(chan struct{})
+	r.Begun = func() { close(begun) }
+	var done any
+	var err error
+	go func() {
+		defer close(ended)
+		done, err = n.Do(ctx, r)
+	}()
+	<-begun
+	f()
+	cancel()
+	<-ended
+	answer, _ := done.(control.Captured)
+	return answer, err
+}
+
+// TestACaptureTellsOfConnections: windows and state beside each segment, and what the link lost.
+func TestACaptureTellsOfConnections(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	client, server := connect(t, a, b, "10.0.0.2:80")
+	_, err := a.Do(t.Context(), control.Impair{Iface: "if0", Way: control.WayOut, Words: "loss 30% seed 1"})
+	require.NoError(t, err)
+	var file bytes.Buffer
+	done, err := record(t, a, control.Record{
+		Filter: "tcp", Piece: func(p []byte) { file.Write(p) },
+	}, func() {
+		_, err := client.Write(make([]byte, 100_000))
+		require.NoError(t, err)
+		_, err = io.ReadFull(server, make([]byte, 100_000))
+		require.NoError(t, err)
+	})
+	require.NoError(t, err)
+	assert.Zero(t, done.Missed)
+	comments, if0 := whole(t, &file)
+	assert.Len(t, comments, int(done.Packets))
+	assert.Equal(t, done.Packets, if0.Statistics.PacketsReceived)
+	lost := 0
+	for _, text := range comments {
+		assert.Regexp(t, `cwnd=\d+ .*state=ESTABLISHED ca=(open|recovery|loss).* sid=\d`, text)
+		if strings.HasPrefix(text, "dropped: lost by the link; ") {
+			lost++
+		}
+	}
+	assert.Positive(t, lost)
+	ways, err := a.Do(t.Context(), control.Impairments{Iface: "if0"})
+	require.NoError(t, err)
+	assert.LessOrEqual(t, lost, int(ways.([]control.Impairment)[0].Lost))
+}
+
+// TestATraceOfAFile has what the trace had that went on beside the capture.
+func TestATraceOfAFile(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	client, server := connect(t, a, b, "10.0.0.2:80")
+	var live []control.TracedSegment
+	ended := make(chan struct{})
+	begun := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(ended)
+		_, _ = a.Do(ctx, control.Trace{
+			SID: client.sid, Begun: func() { close(begun) },
+			Segment: func(s control.TracedSegment) { live = append(live, s) },
+		})
+	}()
+	<-begun
+	var file bytes.Buffer
+	_, err := record(t, a, control.Record{Piece: func(p []byte) { file.Write(p) }}, func() {
+		_, err := client.Write(make([]byte, 5000))
+		require.NoError(t, err)
+		_, err = io.ReadFull(server, make([]byte, 5000))
+		require.NoError(t, err)
+	})
+	require.NoError(t, err)
+	cancel()
+	<-ended
+	require.NotEmpty(t, live)
+	var again []control.TracedSegment
+	done, err := TraceFile(&file, "tcp port 80", func(s control.TracedSegment) {
+		again = append(again, s)
+	})
+	require.NoError(t, err)
+	assert.Len(t, again, int(done.Segments))
+	for i := range min(len(live), len(again)) {
+		one, other := live[i], again[i]
+		assert.Equal(t, []any{one.Sent, one.Flags, one.Length, one.Left, one.State, one.At.UnixNano()},
+			[]any{other.Sent, other.Flags, other.Length, other.Left, other.State, other.At.UnixNano()})
+	}
+	_, err = TraceFile(strings.NewReader("no capture"), "", nil)
+	require.ErrorContains(t, err, "this is no pcapng")
+	_, err = TraceFile(&file, "port x", nil)
+	require.ErrorIs(t, err, control.ErrUsage)
+}
+
+// TestASlowReaderMissesPackets: they are counted, in the answer and in the file, and the node does
+// not wait.
+func TestASlowReaderMissesPackets(t *testing.T) {
+	a, _ := twoNodes(t, Config{})
+	var file bytes.Buffer
+	goOn := make(chan struct{})
+	first := true
+	done, err := record(t, a, control.Record{Filter: "icmp", Piece: func(p []byte) {
+		if file.Write(p); len(p) > 1000 && first {
+			first = false
+			<-goOn // while more comes than may wait
+		}
+	}}, func() {
+		pings(t, a, 1, 20_000) // so that it hangs in what is more than the header
+		for range 12 {
+			pings(t, a, 16, 60_000) // 16 requests of 44 fragments, and the answers
+		}
+		close(goOn)
+	})
+	require.NoError(t, err)
+	assert.Positive(t, done.Missed)
+	comments, if0 := whole(t, &file)
+	assert.Len(t, comments, int(done.Packets))
+	assert.Equal(t, done.Missed, if0.Statistics.PacketsDropped)
+	assert.Equal(t, done.Packets+done.Missed, if0.Statistics.PacketsReceived)
+}
+
+// TestACaptureOfManyFiles: each is whole, none larger than it may be, the oldest are deleted.
+func TestACaptureOfManyFiles(t *testing.T) {
+	a, _ := twoNodes(t, Config{})
+	folder := t.TempDir()
+	started, err := a.Do(t.Context(), control.StartCapture{
+		File: filepath.Join(folder, "x.pcapng"), FileSize: 5000, Files: 3, Filter: "icmp",
+	})
+	require.NoError(t, err)
+	assert.Equal(t, 1, started.(control.Capturing).ID)
+	pings(t, a, 30, 1000)
+	answer, err := a.Do(t.Context(), control.StopCapture{})
+	require.NoError(t, err)
+	done := answer.(control.Captured)
+	assert.Equal(t, uint64(60), done.Packets)
+	assert.Empty(t, done.Problem)
+	names, err := filepath.Glob(filepath.Join(folder, "*"))
+	require.NoError(t, err)
+	assert.Len(t, names, 3)
+	assert.Contains(t, names, done.File)
+	for _, name := range names {
+		info, err := os.Stat(name)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, info.Size(), int64(5000))
+		f, err := os.Open(name)
+		require.NoError(t, err)
+		whole(t, f)
+		require.NoError(t, f.Close())
+	}
+	_, err = a.Do(t.Context(), control.StopCapture{})
+	require.ErrorIs(t, err, control.ErrNotCapturing)
+}
+
+// TestAFullDisk ends a capture as it begins, and says so; it does not end the node.
+func TestAFullDisk(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("skip: needs /dev/full")
+	}
+	a, _ := twoNodes(t, Config{})
+	_, err := a.Do(t.Context(), control.Record{File: "/dev/full"})
+	require.ErrorContains(t, err, "/dev/full: no space left on device")
+	_, err = a.Do(t.Context(), control.StartCapture{File: "/dev/full"})
+	require.ErrorContains(t, err, "/dev/full: no space left on device")
+	list, err := a.Do(t.Context(), control.Captures{})
+	require.NoError(t, err)
+	assert.Empty(t, list)
+	_, err = a.Do(t.Context(), control.StartCapture{File: "/nowhere/at/all"})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	pings(t, a, 1, 0)
+}
+
+// TestANodeThatEndsEndsItsCaptures: the files are whole.
+func TestANodeThatEndsEndsItsCaptures(t *testing.T) {
+	a, _ := twoNodes(t, Config{})
+	name := filepath.Join(t.TempDir(), "x.pcapng")
+	_, err := a.Do(t.Context(), control.StartCapture{File: name, Filter: "icmp"})
+	require.NoError(t, err)
+	var stream bytes.Buffer
+	done, err := record(t, a, control.Record{
+		Filter: "icmp", Piece: func(p []byte) { stream.Write(p) },
+	}, func() {
+		pings(t, a, 5, 0)
+		require.NoError(t, a.Close())
+	})
+	require.NoError(t, err)
+	assert.Equal(t, uint64(10), done.Packets)
+	f, err := os.Open(name)
+	require.NoError(t, err)
+	defer f.Close()
+	for _, r := range []io.Reader{f, &stream} {
+		comments, if0 := whole(t, r)
+		assert.Len(t, comments, 10)
+		assert.Equal(t, uint64(10), if0.Statistics.PacketsReceived)
+	}
+}
+
+func TestWrongCaptures(t *testing.T) {
+	a, _ := twoNodes(t, Config{})
+	for _, r := range []control.Record{
+		{Snaplen: -1},
+		{Snaplen: 70_000},
+		{FileSize: 5},
+		{File: "x", Files: 3},
+		{File: "x", FileSize: -1},
+		{Filter: "tcp and"},
+	} {
+		_, err := a.Do(t.Context(), r)
+		require.ErrorIs(t, err, control.ErrUsage, r)
+	}
+	_, err := a.Do(t.Context(), control.Record{Iface: "if7"})
+	require.ErrorIs(t, err, control.ErrNoSuchInterface)
+	_, err = a.Do(t.Context(), control.StartCapture{})
+	require.ErrorIs(t, err, control.ErrUsage)
+	_, err = a.Do(t.Context(), control.Trace{Filter: "port"})
+	require.ErrorIs(t, err, control.ErrUsage)
+	_, err = a.Do(t.Context(), control.Trace{SID: 9})
+	require.ErrorIs(t, err, control.ErrNoSuchSocket)
+	_, err = a.Do(t.Context(), control.Samples{SID: 9})
+	require.ErrorIs(t, err, control.ErrNoSuchSocket)
+}
+
+// TestWhatAnObserverCosts: a segment that is shown to an observer is copied without an
+// allocation once its piles have grown.
+func TestWhatAnObserverCosts(t *testing.T) {
+	o := &observer{snaplen: 96, ready: make(chan struct{}, 1), faces: make([]faceCount, 2)}
+	packet := make([]byte, 1400)
+	pieces := [][]byte{packet[:40], packet[40:]}
+	var p pile
+	turn := func() {
+		for range 64 {
+			o.put(&sight{length: len(packet)}, packet[:120], pieces)
+		}
+		o.settle()
+		p = o.take(&p)
+	}
+	for range 4 {
+		turn()
+	}
+	assert.Len(t, p.list, 64)
+	assert.Len(t, p.data, 96*64)
+	assert.Zero(t, testing.AllocsPerRun(100, turn))
+}

@@ -1,0 +1,181 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+const (
+	// flowSilence is how long a flow of datagrams lives without one: RFC 4787 §4.3, at least two
+	// minutes.
+	flowSilence = 2 * time.Minute
+	maxDatagram = 1<<16 - 1
+)
+
+// datagramDoor is what a door for datagrams leads on: a socket of its own for each of those who
+// send to it.
+type datagramDoor struct {
+	door  *Door
+	in    bool // what comes to the door goes into the virtual network
+	dial  func() (net.Conn, error)
+	reply func(p []byte, to netip.AddrPort) error
+
+	mu    sync.Mutex
+	flows map[netip.AddrPort]*datagramFlow
+}
+
+// datagramFlow is the socket of one of them.
+type datagramFlow struct {
+	*doorFlow
+	conn net.Conn
+	last atomic.Int64 // when a datagram passed, Unix nanoseconds
+}
+
+// publishUDP is Publish for datagrams.
+func (n *Node) publishUDP(from, to netip.AddrPort) (*Door, error) {
+	l, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(from))
+	if err != nil {
+		return nil, fmt.Errorf("publish %v: %w", from, machineError(err))
+	}
+	d := newDoor(n, control.DoorPublish, "udp", l.LocalAddr().String(), to.String())
+	d.addr = l.LocalAddr()
+	g := &datagramDoor{
+		door: d, in: true, flows: map[netip.AddrPort]*datagramFlow{},
+		dial: func() (net.Conn, error) {
+			c, err := n.DialUDP(to)
+			if err != nil {
+				return nil, err
+			}
+			return c, nil
+		},
+		reply: func(p []byte, to netip.AddrPort) error {
+			_, err := l.WriteToUDPAddrPort(p, to)
+			return err
+		},
+	}
+	err = n.admit(d, func() { _ = l.Close() }, func() { g.run(l.ReadFromUDPAddrPort) })
+	return d, err
+}
+
+// exposeUDP is Expose for datagrams.
+func (n *Node) exposeUDP(port uint16, to string) (*Door, error) {
+	l, err := n.ListenPacket(netip.AddrPortFrom(netip.IPv4Unspecified(), port))
+	if err != nil {
+		return nil, fmt.Errorf("expose %d: %w", port, inner(err))
+	}
+	d := newDoor(n, control.DoorExpose, "udp", strconv.Itoa(int(port)), to)
+	d.addr = l.LocalAddr()
+	g := &datagramDoor{
+		door: d, flows: map[netip.AddrPort]*datagramFlow{},
+		dial: func() (net.Conn, error) { return d.dial("udp", to) },
+		reply: func(p []byte, to netip.AddrPort) error {
+			_, err := l.WriteToAddrPort(p, to)
+			return err
+		},
+	}
+	err = n.admit(d, func() { _ = l.Close() }, func() { g.run(l.ReadFromAddrPort) })
+	return d, err
+}
+
+// run leads on what comes to the door, until it is closed.
+func (g *datagramDoor) run(read func([]byte) (int, netip.AddrPort, error)) {
+	defer g.door.cut() // an answer could not leave by the door any more
+	buf := make([]byte, maxDatagram)
+	for {
+		k, from, err := read(buf)
+		switch {
+		case g.door.ends.Err() != nil, errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // ICMP's report about a datagram of ours
+			g.door.failed(from.String(), machineError(err))
+			continue
+		}
+		f, err := g.flow(from)
+		if err != nil {
+			g.door.failed(from.String(), err)
+			continue
+		}
+		if f == nil {
+			return
+		}
+		g.passed(f, g.in, k)
+		if _, err := f.conn.Write(buf[:k]); err != nil && !errors.Is(err, net.ErrClosed) {
+			g.door.failed(f.name, machineError(err))
+		}
+	}
+}
+
+// flow is the flow of a sender, which begins with his first datagram; nil: the door is closed.
+func (g *datagramDoor) flow(from netip.AddrPort) (*datagramFlow, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if f := g.flows[from]; f != nil {
+		return f, nil
+	}
+	if len(g.flows) >= maxDoorFlows {
+		return nil, fmt.Errorf("%w: %d flows are open", control.ErrNoPorts, len(g.flows))
+	}
+	c, err := g.dial()
+	if err != nil {
+		return nil, err
+	}
+	f := &datagramFlow{conn: c}
+	f.last.Store(time.Now().UnixNano())
+	var ok bool
+	if f.doorFlow, ok = g.door.enter(from.String(), func() { _ = c.Close() }); !ok {
+		_ = c.Close()
+		return nil, nil //nolint:nilnil // no error: the door is closed
+	}
+	g.flows[from] = f
+	go g.answers(f, from)
+	return f, nil
+}
+
+// passed notes that a datagram goes through.
+func (g *datagramDoor) passed(f *datagramFlow, in bool, k int) {
+	f.last.Store(time.Now().UnixNano())
+	g.door.count(in, k)
+}
+
+// answers leads back what is answered to a flow, until both sides have been silent.
+func (g *datagramDoor) answers(f *datagramFlow, to netip.AddrPort) {
+	buf := make([]byte, maxDatagram)
+	for {
+		over := time.Unix(0, f.last.Load()).Add(flowSilence)
+		if !time.Now().Before(over) || f.conn.SetReadDeadline(over) != nil {
+			break
+		}
+		k, err := f.conn.Read(buf)
+		if err == nil {
+			g.passed(f, !g.in, k)
+			err = g.reply(buf[:k], to)
+		}
+		var slow net.Error
+		switch {
+		case err == nil, errors.As(err, &slow) && slow.Timeout():
+		case errors.Is(err, net.ErrClosed):
+			g.end(f, to)
+			return
+		default: // nobody has the port there: ICMP says so, and the next datagram may be heard
+			g.door.failed(f.name, machineError(err))
+		}
+	}
+	g.end(f, to)
+}
+
+// end forgets a flow.
+func (g *datagramDoor) end(f *datagramFlow, from netip.AddrPort) {
+	g.mu.Lock()
+	delete(g.flows, from)
+	g.mu.Unlock()
+	_ = f.conn.Close()
+	f.leave(nil)
+}

@@ -1,0 +1,228 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// fetch gets a page over the virtual network.
+func (n *Node) fetch(ctx context.Context, r control.Fetch) (control.Page, error) {
+	u, err := pageURL(r.URL)
+	if err != nil {
+		return control.Page{}, fmt.Errorf("fetch %s: %w", r.URL, err)
+	}
+	if r.Resume && (r.Path == "" || r.Range != "") {
+		return control.Page{}, misuse("fetch: only a whole file goes on where it was")
+	}
+	page := control.Page{URL: u.String(), Path: r.Path}
+	start := time.Now()
+	if err := n.fetchPage(ctx, &r, &page); err != nil {
+		return page, fmt.Errorf("fetch %s: %w", r.URL, err)
+	}
+	page.Seconds = time.Since(start).Seconds()
+	return page, nil
+}
+
+// pageURL reads what an operator types.
+func pageURL(text string) (*url.URL, error) {
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: want http://ADDR:PORT/PATH", control.ErrUsage)
+	}
+	if _, err := hostPort(u); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+// hostPort is where a URL leads. There are no names on the virtual network.
+func hostPort(u *url.URL) (to netip.AddrPort, err error) {
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	to, err = netip.ParseAddrPort(u.Hostname() + ":" + port)
+	if u.Scheme != "http" || err != nil || !isHost(to.Addr()) || to.Port() == 0 {
+		return to, fmt.Errorf("%w: want http://ADDR:PORT/PATH, the address of a host",
+			control.ErrUsage)
+	}
+	return to, nil
+}
+
+// client speaks HTTP over the virtual network.
+func (n *Node) client() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaderBytes,
+		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
+			to, err := hostPort(&url.URL{Scheme: "http", Host: addr}) // or where it redirects to
+			if err != nil {
+				return nil, err
+			}
+			c, err := n.Dial(ctx, to)
+			if err != nil {
+				return nil, inner(err)
+			}
+			c.keepalive(senderSilence)
+			return c, nil
+		},
+	}}
+}
+
+func (n *Node) fetchPage(ctx context.Context, r *control.Fetch, page *control.Page) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page.URL, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", control.ErrUsage, err)
+	}
+	s := &storing{fetch: r, page: page}
+	if r.Path != "" {
+		if err := s.open(ctx, n); err != nil {
+			return err
+		}
+		defer s.close()
+	}
+	switch {
+	case r.Range != "":
+		req.Header.Set("Range", "bytes="+r.Range)
+	case s.offset() > 0:
+		req.Header.Set("Range", "bytes="+strconv.FormatInt(s.offset(), 10)+"-")
+	}
+	client := n.client()
+	defer client.CloseIdleConnections()
+	answer, err := client.Do(req)
+	if err != nil {
+		return pageError(ctx, err)
+	}
+	defer answer.Body.Close()
+	page.URL, page.Code, page.Status = answer.Request.URL.String(), answer.StatusCode, answer.Status
+	page.Type = answer.Header.Get("Content-Type")
+	if page.Path != "" {
+		return pageError(ctx, s.store(answer))
+	}
+	page.Body, err = io.ReadAll(io.LimitReader(answer.Body, control.MaxPage))
+	page.Bytes = int64(len(page.Body))
+	if err == nil {
+		var rest int64
+		rest, err = io.Copy(io.Discard, answer.Body)
+		page.Bytes += rest
+	}
+	return pageError(ctx, err)
+}
+
+// storing stores a page as recvfile stores a file.
+type storing struct {
+	fetch *control.Fetch
+	page  *control.Page
+	file  *os.File
+	t     *transfer
+}
+
+// open makes sure that the page can be stored before anybody sends it.
+func (s *storing) open(ctx context.Context, n *Node) (err error) {
+	s.file, err = createTarget(s.page.Path, s.page.Path+".part", s.fetch.Resume)
+	if err != nil {
+		return err
+	}
+	s.t = n.newTransfer(s.page.Path, false, s.fetch.Progress)
+	if s.fetch.Resume {
+		if err = s.t.resume(ctx, s.file, 0); err != nil {
+			s.close()
+		}
+	}
+	return err
+}
+
+// close gives the file back; one with nothing in it goes.
+func (s *storing) close() {
+	_ = s.file.Close() // it may be closed
+	if info, err := os.Stat(s.part()); err == nil && info.Size() == 0 {
+		_ = os.Remove(s.part())
+	}
+}
+
+func (s *storing) part() string { return s.fetch.Path + ".part" }
+
+// offset is how much there was before.
+func (s *storing) offset() int64 {
+	if s.t == nil {
+		return 0
+	}
+	return s.t.Offset
+}
+
+// store stores what a server answers. What it says instead of the file is no part of it.
+func (s *storing) store(answer *http.Response) error {
+	t, offset := s.t, s.offset()
+	switch {
+	case offset > 0 && answer.StatusCode == http.StatusRequestedRangeNotSatisfiable &&
+		answer.Header.Get("Content-Range") == fmt.Sprintf("bytes */%d", offset):
+		s.page.Code, s.page.Status = http.StatusOK, "200 OK" // it is whole already
+		return s.done()
+	case offset > 0 && answer.StatusCode == http.StatusPartialContent:
+		got := answer.Header.Get("Content-Range")
+		if !strings.HasPrefix(got, fmt.Sprintf("bytes %d-", offset)) {
+			return fmt.Errorf("the server sends %q, not what is behind byte %d", got, offset)
+		}
+	case answer.StatusCode >= http.StatusBadRequest:
+		s.page.Path = "" // nothing is there
+		return nil
+	case offset > 0: // the server knows no ranges: from the beginning
+		if err := s.again(); err != nil {
+			return err
+		}
+	}
+	t.total, t.began = answer.ContentLength, time.Now()
+	t.tell()
+	err := receiveAll(answer.Body, s.file, t)
+	s.page.Bytes = t.Bytes
+	if err == nil {
+		err = s.done()
+	}
+	t.tell()
+	if err != nil {
+		return fmt.Errorf("%w (%d bytes are kept in %s: --continue goes on)", inner(err),
+			t.Offset+t.Bytes, s.part())
+	}
+	return nil
+}
+
+// again forgets what there was.
+func (s *storing) again() error {
+	s.t.Offset = 0
+	s.t.hash.Reset()
+	_, err := s.file.Seek(0, io.SeekStart)
+	return firstError(err, s.file.Truncate(0))
+}
+
+// done gives the file its name.
+func (s *storing) done() error {
+	s.page.Offset, s.page.SHA256 = s.t.Offset, s.t.digest()
+	return firstError(s.file.Close(), os.Rename(s.part(), s.fetch.Path))
+}
+
+// pageError strips what net/http repeats of the request.
+func pageError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if u, ok := err.(*url.Error); ok { //nolint:errorlint // the outermost alone
+		err = u.Err
+	}
+	return inner(err)
+}

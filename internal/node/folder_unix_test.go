@@ -1,0 +1,42 @@
+//go:build unix
+
+package node
+
+import (
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// Nothing leads out of the folder, and a pipe in it keeps nobody waiting.
+func TestWhatAFolderDoesNotGive(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	dir := t.TempDir()
+	inside := filepath.Join(dir, "inside")
+	require.NoError(t, os.Mkdir(inside, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("secret"), 0o644))
+	require.NoError(t, os.Symlink("../secret", filepath.Join(inside, "way")))
+	require.NoError(t, os.Symlink("..", filepath.Join(inside, "up")))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(inside, "pipe"), 0o644))
+	_, err := control.Ask(t.Context(), b.Operator(), control.Serve{Port: 80, Dir: inside})
+	require.NoError(t, err)
+	for _, path := range []string{"/../secret", "/%2e%2e/secret", "/way", "/up/secret", "/up/", "/pipe", "/..%2fsecret"} {
+		c, err := a.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:80"))
+		require.NoError(t, err)
+		_, err = io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		require.NoError(t, err)
+		text, err := io.ReadAll(c)
+		require.NoError(t, err)
+		assert.NotContains(t, string(text), "\r\n\r\nsecret", path)
+		assert.Regexp(t, `^HTTP/1.1 (3..|4..|500) `, string(text), path)
+		require.NoError(t, c.Close())
+	}
+}

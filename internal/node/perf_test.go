@@ -1,0 +1,388 @@
+package node
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/perf"
+)
+
+// perfServed has a node serve in the background, and returns what it tells of tests.
+func perfServed(t *testing.T, n *Node) chan control.PerfEnded {
+	t.Helper()
+	ended := make(chan control.PerfEnded, 10)
+	stop := n.Watch(func(e control.Event) {
+		if p, ok := e.(control.PerfEnded); ok {
+			ended <- p
+		}
+	})
+	t.Cleanup(stop)
+	served, err := control.Ask(t.Context(), n.Operator(), control.PerfServe{Background: true})
+	require.NoError(t, err)
+	assert.Equal(t, uint16(control.PerfPort), served.Local.Port())
+	return ended
+}
+
+var perfHost = netip.MustParseAddr("10.0.0.2")
+
+// noSockets waits until a node has no sockets but listeners.
+func noSockets(t *testing.T, n *Node) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		list, err := control.Ask(t.Context(), n.Operator(), control.Sockets{})
+		require.NoError(t, err)
+		for _, s := range list {
+			if s.State != "LISTEN" && s.State != "TIME_WAIT" {
+				return false
+			}
+		}
+		flows, err := control.Ask(t.Context(), n.Operator(), control.RCPSockets{})
+		require.NoError(t, err)
+		return len(flows) == 0
+	}, time.Minute, 10*time.Millisecond)
+}
+
+func TestPerfBetweenNodes(t *testing.T) {
+	const some = 2 << 20
+	tests := map[string]control.Perf{
+		"TCP":             {Bytes: some},
+		"TCP, reverse":    {Bytes: some, Reverse: true},
+		"TCP, three":      {Bytes: some, Parallel: 3},
+		"TCP, both ways":  {Bytes: some, Bidir: true},
+		"TCP, options":    {Bytes: some, Window: 1 << 18, MSS: 600, NoDelay: true, TOS: 16, Congestion: "reno"},
+		"TCP, blocks":     {Blocks: 8, Rate: 80_000_000, Burst: 4},
+		"UDP":             {Proto: control.PerfUDP, Bytes: some / 8, Rate: 40_000_000},
+		"UDP, reverse":    {Proto: control.PerfUDP, Bytes: some / 8, Rate: 40_000_000, Reverse: true, Parallel: 2},
+		"UDP, both ways":  {Proto: control.PerfUDP, Bytes: some / 8, Rate: 40_000_000, Bidir: true},
+		"UDP, as it goes": {Proto: control.PerfUDP, Bytes: some, Rate: control.PerfUnlimited},
+		"RCP":             {Proto: control.PerfRCP, Bytes: 1 << 18},
+		"RCP, reverse":    {Proto: control.PerfRCP, Bytes: 1 << 18, Reverse: true},
+		"RDT":             {Proto: control.PerfRDT, Time: time.Second, Parallel: 2},
+		"RDT, reverse":    {Proto: control.PerfRDT, Time: time.Second, Reverse: true},
+	}
+	a, b := twoNodes(t, Config{})
+	ended := perfServed(t, b)
+	for name, req := range tests {
+		t.Run(name, func(t *testing.T) {
+			req.Addr = perfHost
+			starts := 0
+			req.Start = func(control.PerfStart) { starts++ }
+			report, err := control.Ask(t.Context(), a.Operator(), req)
+			require.NoError(t, err)
+			assert.Equal(t, 1, starts)
+			theirs := <-ended
+			require.Empty(t, theirs.Problem)
+			checkPerf(t, &req, &report, &theirs.Report)
+		})
+	}
+	noSockets(t, a)
+	noSockets(t, b)
+}
+
+// checkPerf holds the two ends' reports of a test against each other.
+func checkPerf(t *testing.T, req *control.Perf, ours, theirs *control.PerfReport) {
+	t.Helper()
+	streams := max(1, req.Parallel)
+	if req.Bidir {
+		streams *= 2
+	}
+	assert.Len(t, ours.Start.Connected, streams)
+	assert.Len(t, ours.End.Streams, streams)
+	assert.Equal(t, ours.Start.Cookie, theirs.Start.Cookie)
+	assert.Equal(t, ours.Start.TestStart, theirs.Start.TestStart)
+	assert.Positive(t, ours.End.SumSent.Bytes)
+	assert.Positive(t, ours.End.SumReceived.Bytes)
+	if !req.Bidir { // or each calls the other way the reverse
+		assert.Equal(t, ours.End.SumReceived.Bytes, theirs.End.SumReceived.Bytes, "both tell the same")
+		assert.Equal(t, ours.End.SumSent.Bytes, theirs.End.SumSent.Bytes)
+	}
+	if req.Bytes > 0 && !req.Reverse && !req.Bidir { // of which either way may be the first
+		assert.GreaterOrEqual(t, ours.End.SumSent.Bytes, req.Bytes)
+		assert.Less(t, ours.End.SumSent.Bytes, req.Bytes+int64(streams)*(128<<10))
+	}
+	if req.Bytes > 0 && req.Reverse {
+		assert.GreaterOrEqual(t, ours.End.SumReceived.Bytes, req.Bytes)
+	}
+	first := ours.End.Streams[0]
+	switch req.Proto {
+	case control.PerfUDP:
+		require.NotNil(t, first.UDP)
+		assert.Positive(t, *ours.End.Sum.Packets)
+		assert.NotNil(t, first.UDP.JitterMS)
+	case control.PerfTCP, "":
+		assert.NotNil(t, first.Sender.Retransmits)
+		assert.NotEmpty(t, ours.End.SenderTCPCongestion)
+		if req.Congestion != "" {
+			assert.Equal(t, req.Congestion, ours.End.SenderTCPCongestion)
+			assert.Equal(t, req.Congestion, ours.End.ReceiverTCPCongestion)
+		}
+	default:
+		assert.Nil(t, first.Sender.Retransmits)
+	}
+}
+
+// What is omitted does not count, and intervals are told as they come.
+func TestPerfOmitsTheBeginning(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	perfServed(t, b)
+	var told []control.PerfInterval
+	report, err := control.Ask(t.Context(), a.Operator(), control.Perf{
+		Addr: perfHost, Time: time.Second, Omit: time.Second, Every: 200 * time.Millisecond,
+		Rate: 8_000_000, Length: 1000,
+		Interval: func(i control.PerfInterval) { told = append(told, i) },
+	})
+	require.NoError(t, err)
+	assert.Equal(t, told, report.Intervals)
+	var omitted, counted int64
+	for _, i := range told {
+		require.NotNil(t, i.Sum.Omitted)
+		require.NotNil(t, i.Streams[0].SndCwnd, "of a TCP sender")
+		if *i.Sum.Omitted {
+			assert.Zero(t, counted, "first what is omitted")
+			omitted += i.Sum.Bytes
+		} else {
+			counted += i.Sum.Bytes
+		}
+	}
+	assert.Positive(t, omitted)
+	assert.LessOrEqual(t, counted, report.End.SumSent.Bytes)
+	assert.Positive(t, *report.End.Streams[0].Sender.MaxSndCwnd)
+}
+
+func TestPerfRequestsThatAreWrong(t *testing.T) {
+	a, _ := twoNodes(t, Config{})
+	for want, req := range map[string]control.Perf{
+		"want one of them":       {Time: time.Second, Bytes: 1},
+		`protocol "sctp"`:        {Proto: "sctp"},
+		"are TCP's":              {Proto: control.PerfUDP, Congestion: "reno"},
+		"whole objects":          {Proto: control.PerfRDT, Rate: 1},
+		"parallel of 129":        {Parallel: 129},
+		"len of 65508":           {Proto: control.PerfUDP, Length: 65508},
+		"reverse and bidirectio": {Reverse: true, Bidir: true},
+		"a length of -1":         {Length: -1},
+	} {
+		req.Addr = perfHost
+		_, err := control.Ask(t.Context(), a.Operator(), req)
+		require.ErrorIs(t, err, control.ErrUsage)
+		assert.ErrorContains(t, err, want)
+	}
+	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: perfHost})
+	require.ErrorIs(t, err, control.ErrRefused)
+	assert.EqualError(t, err,
+		"perf: unable to connect to server: 10.0.0.2:5201: connection refused")
+}
+
+func TestPerfPortsThatAreTaken(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	ended := perfServed(t, b)
+	_, err := control.Ask(t.Context(), b.Operator(), control.PerfServe{Background: true})
+	require.ErrorIs(t, err, control.ErrPortInUse)
+	assert.ErrorContains(t, err, "unable to start listener on port 5201")
+	// Somebody has the port of UDP, which a test by UDP needs.
+	c, err := b.ListenPacket(netip.MustParseAddrPort("0.0.0.0:5201"))
+	require.NoError(t, err)
+	_, err = control.Ask(t.Context(), a.Operator(), control.Perf{
+		Addr: perfHost, Proto: control.PerfUDP, Bytes: 1000,
+	})
+	require.ErrorContains(t, err, "the server says: it cannot create a stream")
+	assert.Contains(t, (<-ended).Problem, "UDP port 5201: 0.0.0.0:5201: port in use")
+	require.NoError(t, c.Close())
+
+	list, err := control.Ask(t.Context(), b.Operator(), control.PerfServers{})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.Equal(t, 1, list[0].Tests)
+	require.NoError(t, control.Order(t.Context(), b.Operator(), control.PerfClose{}))
+	require.ErrorIs(t, control.Order(t.Context(), b.Operator(), control.PerfClose{}),
+		control.ErrNoSuchSocket)
+	noSockets(t, a)
+	noSockets(t, b)
+}
+
+// perfDial is a foreign client's control connection.
+func perfDial(t *testing.T, n *Node) *perfControl {
+	t.Helper()
+	c, err := n.Dial(t.Context(), netip.AddrPortFrom(perfHost, control.PerfPort))
+	require.NoError(t, err)
+	return &perfControl{conn: c}
+}
+
+// someCookie is a client's.
+var someCookie = []byte("abcdefghijklmnopqrstuvwxyz2345672345\x00")
+
+// A client that says nonsense, too much, or nothing more: the server says so in a line, and
+// serves the next.
+func TestPerfClientsThatMisbehave(t *testing.T) {
+	params, err := perf.AppendMessage(nil, &perf.Params{TCP: true, Len: 1000, Time: 1})
+	require.NoError(t, err)
+	for name, tt := range map[string]struct {
+		sends [][]byte // behind the cookie, each when the server has said something
+		want  string
+		hears string // by the client; empty: nothing in particular
+	}{
+		"2 GB": {
+			[][]byte{{0x80, 0, 0, 0}},
+			"it has 2147483648 bytes, want 1 to 65536",
+			"the server says: it could not read the parameters",
+		},
+		"no JSON": {
+			[][]byte{binary.BigEndian.AppendUint32(nil, 3), []byte("abc")},
+			"no JSON at byte 1",
+			"the server says: it could not read the parameters",
+		},
+		"nothing that can be measured": {
+			[][]byte{append([]byte{0, 0, 0, 9}, `{"len":0}`...)},
+			"len of 0: want 1 to 1048576",
+			"the server says: it could not read the parameters",
+		},
+		"gone before the parameters": {nil, "control socket has closed unexpectedly", ""},
+		"gone before the streams": {
+			[][]byte{params}, "control socket has closed unexpectedly", "",
+		},
+		"a state instead of the streams": {
+			[][]byte{params, {byte(perf.TestEnd)}},
+			"TEST_END where streams are due",
+			"control socket has closed unexpectedly",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := twoNodes(t, Config{})
+			ended := perfServed(t, b)
+			k := perfDial(t, a)
+			require.NoError(t, k.write(someCookie))
+			require.NoError(t, k.expect(perf.ParamExchange))
+			for _, piece := range tt.sends {
+				require.NoError(t, k.write(piece))
+			}
+			if tt.hears != "" {
+				var err error
+				for err == nil {
+					_, err = k.state(perfPatience)
+				}
+				assert.ErrorContains(t, err, tt.hears)
+			}
+			k.conn.Abort()
+			assert.Contains(t, (<-ended).Problem, tt.want)
+			_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: perfHost, Bytes: 1000})
+			require.NoError(t, err)
+			assert.Empty(t, (<-ended).Problem)
+			noSockets(t, a)
+			noSockets(t, b)
+		})
+	}
+}
+
+// Whoever says nothing keeps nobody waiting, and nonsense instead of a cookie is told.
+func TestPerfClientsThatDoNotBegin(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	ended := perfServed(t, b)
+	said := make(chan string, 10)
+	defer b.Watch(func(e control.Event) {
+		if m, ok := e.(control.Message); ok {
+			said <- m.Text
+		}
+	})()
+	silent := perfDial(t, a)
+	k := perfDial(t, a)
+	require.NoError(t, k.write([]byte("GET / HTTP/1.1\r\nHost: 10.0.0.2:5201\r\n\r\n")))
+	assert.Regexp(t, `^perf 5201: 10\.0\.0\.1:\d+: no message of iperf3's: it begins with no cookie$`,
+		<-said)
+	_, err := io.ReadAll(k.conn)
+	assert.ErrorIs(t, err, control.ErrReset)
+	k.conn.Abort()
+	_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: perfHost, Bytes: 1000})
+	require.NoError(t, err)
+	assert.Empty(t, (<-ended).Problem)
+	silent.conn.Abort()
+	noSockets(t, a)
+	noSockets(t, b)
+}
+
+// perfUnderWay has a test begin that does not end by itself, and returns what it comes to.
+func perfUnderWay(ctx context.Context, t *testing.T, n *Node) chan error {
+	t.Helper()
+	began, over := make(chan struct{}), make(chan error, 1)
+	go func() {
+		report, err := control.Ask(ctx, n.Operator(), control.Perf{
+			Addr: perfHost, Time: time.Hour, Parallel: 2,
+			Start: func(control.PerfStart) { close(began) },
+		})
+		if err == nil && report.Error != "" {
+			err = fmt.Errorf("interrupted: %s", report.Error)
+		}
+		over <- err
+	}()
+	<-began
+	return over
+}
+
+func TestAPerfServerThatIsBusy(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	ended := perfServed(t, b)
+	ctx, cancel := context.WithCancel(t.Context())
+	over := perfUnderWay(ctx, t, a)
+	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: perfHost, Bytes: 1000})
+	require.ErrorIs(t, err, control.ErrBusy)
+	assert.ErrorContains(t, err, "the server is busy running a test. try again later")
+	cancel()
+	assert.EqualError(t, <-over, "interrupted: interrupt - the client has terminated")
+	assert.Contains(t, (<-ended).Problem, "the client has terminated")
+	_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: perfHost, Bytes: 1000})
+	require.NoError(t, err)
+	noSockets(t, a)
+	noSockets(t, b)
+}
+
+func TestAPerfServerThatIsClosedInATest(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	ended := perfServed(t, b)
+	over := perfUnderWay(t.Context(), t, a)
+	require.NoError(t, control.Order(t.Context(), b.Operator(), control.PerfClose{}))
+	assert.ErrorContains(t, <-over, "the server has terminated")
+	assert.Contains(t, (<-ended).Problem, "the server has terminated")
+	noSockets(t, a)
+	noSockets(t, b)
+}
+
+// A client whose machine is gone in the midst of it.
+func TestAPerfClientThatIsGone(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	ended := perfServed(t, b)
+	over := perfUnderWay(t.Context(), t, a)
+	require.NoError(t, a.Close())
+	require.Error(t, <-over)
+	assert.Regexp(t, "control socket has closed|connection reset", (<-ended).Problem)
+	noSockets(t, b)
+}
+
+// In the foreground it ends with its context, or behind one test.
+func TestAPerfServerInTheForeground(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	listening, done := make(chan struct{}), make(chan control.PerfServed, 1)
+	var ended []control.PerfEnded
+	go func() {
+		served, err := control.Ask(t.Context(), b.Operator(), control.PerfServe{
+			OneOff: true, Listening: func(control.PerfServed) { close(listening) },
+			Ended: func(e control.PerfEnded) { ended = append(ended, e) },
+		})
+		assert.NoError(t, err)
+		done <- served
+	}()
+	<-listening
+	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: perfHost, Bytes: 1000})
+	require.NoError(t, err)
+	assert.Equal(t, 1, (<-done).Tests)
+	require.Len(t, ended, 1)
+	assert.Empty(t, ended[0].Problem)
+	_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: perfHost, Bytes: 1000})
+	assert.ErrorIs(t, err, control.ErrRefused)
+}

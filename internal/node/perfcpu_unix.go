@@ -1,0 +1,18 @@
+//go:build unix
+
+package node
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cpuNow is the processor time used so far; zero: the system does not say.
+func cpuNow() cpuTime {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return cpuTime{}
+	}
+	return cpuTime{time.Duration(u.Utime.Nano()), time.Duration(u.Stime.Nano())}
+}

@@ -1,0 +1,298 @@
+package node
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/perf"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// What iperf3 prints, reckoned from what the streams have counted.
+
+// perfVersion is what a client and a report say of the program.
+const perfVersion = "3.12" // the iperf3 whose protocol and shapes these are
+
+// begin fills in what is known before the first byte, and tells it.
+func (t *perfTest) begin() {
+	p, r := &t.params, &t.report.Start
+	now := time.Now()
+	r.Version = "tidepool, as iperf " + perfVersion
+	r.SystemInfo = t.node.cfg.LNX.Name + " on " + runtime.GOOS + " " + runtime.GOARCH
+	r.Timestamp = control.PerfTimestamp{
+		Time: now.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"), Timesecs: now.Unix(),
+	}
+	peer := control.PerfHost{
+		Host: t.control.conn.peer().Addr().String(), Port: t.control.conn.peer().Port(),
+	}
+	if t.server {
+		r.AcceptedConnection = &peer
+	} else {
+		r.ConnectingTo = &peer
+	}
+	r.Cookie, r.TargetBitrate, r.SockBufsize = t.cookie.String(), p.Bandwidth, p.Window
+	if i, err := t.control.conn.Info(); err == nil && p.Proto() == "TCP" {
+		r.TCPMSSDefault = i.SendMSS
+	}
+	r.TestStart = control.PerfTestStart{
+		Protocol: p.Proto(), NumStreams: p.Parallel, Blksize: p.Len, Omit: p.Omit,
+		Duration: p.Time, Bytes: p.Num, Blocks: p.Blocks, TOS: p.TOS, TargetBitrate: p.Bandwidth,
+		Reverse: int(truth(p.Reverse)), Bidir: int(truth(p.Bidir)),
+	}
+	for _, s := range t.streams {
+		r.Connected = append(r.Connected, control.PerfConnected{
+			Socket: s.socket, LocalHost: s.local.Addr().String(), LocalPort: s.local.Port(),
+			RemoteHost: s.remote.Addr().String(), RemotePort: s.remote.Port(),
+		})
+		if i := s.info(); i != nil {
+			r.SndbufActual, r.RcvbufActual = i.SendBuffer, i.RecvBuffer
+		}
+	}
+	if t.start != nil {
+		t.start(*r)
+	}
+}
+
+func truth(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// rest reports what is left of an interval at its early end, unless it is next to nothing.
+func (t *perfTest) rest(now time.Time) {
+	if since := now.Sub(t.told); t.every > 0 && since >= t.every/10 {
+		t.tell(now)
+	}
+}
+
+// tell reports an interval.
+func (t *perfTest) tell(now time.Time) {
+	from, to := t.told.Sub(t.from).Seconds(), now.Sub(t.from).Seconds()
+	t.told = now
+	omitted := !t.counting.Load()
+	var i control.PerfInterval
+	var sums [2]perfSum // of those who receive here, and of those who send
+	for _, s := range t.streams {
+		info := s.info()
+		c := s.count(info)
+		d := c.minus(s.last)
+		s.last = c
+		row := perfRow(from, to, d.bytes)
+		row.Socket, row.Sender, row.Omitted = s.socket, s.sender, &omitted
+		t.figures(&row, s, d, s.jitter())
+		s.seen.add(&row, info)
+		i.Streams = append(i.Streams, row)
+		sums[truth(s.sender)].add(d, s.jitter())
+	}
+	row := func(sender bool) *control.PerfRow {
+		sum := &sums[truth(sender)]
+		row := perfRow(from, to, sum.bytes)
+		row.Sender, row.Omitted = sender, &omitted
+		for _, s := range t.streams {
+			if s.sender == sender {
+				t.figures(&row, s, sum.perfCount, sum.jitter())
+				break
+			}
+		}
+		return &row
+	}
+	i.Sum = *row(sums[1].n > 0)
+	if sums[0].n > 0 && sums[1].n > 0 {
+		i.SumBidirReverse = row(false)
+	}
+	if len(t.report.Intervals) < maxPerfIntervals {
+		t.report.Intervals = append(t.report.Intervals, i)
+	}
+	if t.interval != nil {
+		t.interval(i)
+	}
+}
+
+// maxPerfIntervals bounds a report: a day at one a second.
+const maxPerfIntervals = 100_000
+
+// perfSum adds up streams of one direction.
+type perfSum struct {
+	perfCount
+	waves   time.Duration // of jitter
+	n       int
+	seconds float64 // of the longest
+}
+
+func (s *perfSum) add(c perfCount, jitter time.Duration) {
+	s.perfCount = s.plus(c)
+	s.waves += jitter
+	s.n++
+}
+
+// jitter is the streams' mean.
+func (s *perfSum) jitter() time.Duration { return s.waves / time.Duration(max(1, s.n)) }
+
+// perfRow is what every row has.
+func perfRow(from, to float64, bytes int64) control.PerfRow {
+	r := control.PerfRow{Start: from, End: to, Seconds: to - from, Bytes: bytes}
+	if r.Seconds > 0 {
+		r.BitsPerSecond = float64(bytes) * 8 / r.Seconds
+	}
+	return r
+}
+
+// figures adds to a row what its protocol has.
+func (t *perfTest) figures(
+	row *control.PerfRow, s *perfStream, d perfCount, jitter time.Duration,
+) {
+	switch {
+	case t.params.UDP && s.sender:
+		row.Packets = &d.packets
+	case t.params.UDP:
+		perfLoss(row, d, jitter)
+	case s.sender && t.params.Proto() == "TCP":
+		row.Retransmits = &d.retransmits
+	}
+}
+
+// perfLoss is what a receiver of datagrams has seen.
+func perfLoss(row *control.PerfRow, d perfCount, jitter time.Duration) {
+	ms := jitter.Seconds() * 1000
+	percent := 0.0
+	if d.packets > 0 {
+		percent = 100 * float64(d.lost) / float64(d.packets)
+	}
+	row.JitterMS, row.LostPackets, row.Packets, row.LostPercent = &ms, &d.lost, &d.packets, &percent
+}
+
+// add notes what TCP tells of a sender, and has the row show it.
+func (p *perfPeaks) add(row *control.PerfRow, i *tcp.Info) {
+	if i == nil {
+		return
+	}
+	cwnd, wnd, mtu := int64(i.Cwnd), int64(i.SendWindow), int64(i.PMTU)
+	rtt, rttvar := i.RTT.Microseconds(), i.RTTVar.Microseconds()
+	row.SndCwnd, row.SndWnd, row.RTT, row.RTTVar, row.PMTU = &cwnd, &wnd, &rtt, &rttvar, &mtu
+	p.cwnd, p.wnd, p.maxRTT = max(p.cwnd, cwnd), max(p.wnd, wnd), max(p.maxRTT, rtt)
+	if p.n == 0 || rtt < p.minRTT {
+		p.minRTT = rtt
+	}
+	p.sumRTT += rtt
+	p.n++
+}
+
+// perfView is what one end has seen of a stream.
+type perfView struct {
+	perfCount
+	jitter  time.Duration
+	seconds float64
+	known   bool // retransmits are
+}
+
+// views are what the sender and the receiver of a stream have seen.
+func (t *perfTest) views(s *perfStream, theirs *perf.Results) (sender, receiver perfView) {
+	own := perfView{
+		perfCount: s.count(s.info()).minus(s.base), jitter: s.jitter(),
+		seconds: t.until.Sub(t.from).Seconds(), known: true,
+	}
+	var other perfView
+	if r, ok := theirs.Of(s.id); ok {
+		omittedErrors, omittedPackets := int64(r.OmittedErrors), int64(r.OmittedPackets)
+		if omittedPackets == 0 { // it does not say, as iperf3's of 2022
+			omittedPackets = s.base.packets
+		}
+		other = perfView{
+			perfCount: perfCount{
+				bytes: int64(r.Bytes), retransmits: max(0, int64(r.Retransmits)),
+				packets: max(0, int64(r.Packets)-omittedPackets),
+				lost:    max(0, int64(r.Errors)-omittedErrors),
+			},
+			jitter:  time.Duration(r.Jitter * float64(time.Second)),
+			seconds: r.End, known: r.Retransmits >= 0,
+		}
+		if other.seconds == 0 {
+			other.seconds = own.seconds
+		}
+	}
+	if s.sender {
+		return own, other
+	}
+	return other, own
+}
+
+// finish fills in what it came to.
+func (t *perfTest) finish(theirs *perf.Results) {
+	e := &t.report.End
+	var sums [2][2]perfSum // by who sends, this end or the other, and by who saw it
+	for _, s := range t.streams {
+		sender, receiver := t.views(s, theirs)
+		way := &sums[truth(s.sender)]
+		for i, v := range []*perfView{&sender, &receiver} {
+			way[i].add(v.perfCount, v.jitter)
+			way[i].seconds = max(way[i].seconds, v.seconds)
+		}
+		e.Streams = append(e.Streams, t.streamEnd(s, &sender, &receiver))
+	}
+	main := truth(sums[1][0].n > 0)
+	e.SumSent = t.sumRow(&sums[main], main == 1, 0)
+	e.SumReceived = t.sumRow(&sums[main], main == 1, 1)
+	if t.params.Bidir {
+		sent, received := t.sumRow(&sums[0], false, 0), t.sumRow(&sums[0], false, 1)
+		e.SumSentBidirReverse, e.SumReceivedBidirReverse = &sent, &received
+	}
+	if t.params.UDP {
+		sum := e.SumSent
+		perfLoss(&sum, sums[main][1].perfCount, sums[main][1].jitter())
+		e.Sum = &sum
+	}
+	c := &e.CPUUtilizationPercent
+	c.HostTotal, c.HostUser, c.HostSystem = t.used.percent(t.until.Sub(t.from))
+	c.RemoteTotal, c.RemoteUser, c.RemoteSystem = theirs.CPUTotal, theirs.CPUUser, theirs.CPUSystem
+	if t.params.Proto() == "TCP" {
+		e.SenderTCPCongestion, e.ReceiverTCPCongestion = t.algo(), theirs.Congestion
+		if main == 0 {
+			e.SenderTCPCongestion, e.ReceiverTCPCongestion = theirs.Congestion, t.algo()
+		}
+	}
+}
+
+// sumRow is the sum of one direction as its sender (0) or its receiver (1) saw it.
+func (t *perfTest) sumRow(way *[2]perfSum, sender bool, who int) control.PerfRow {
+	sum := &way[who]
+	row := perfRow(0, sum.seconds, sum.bytes)
+	row.Sender = sender
+	switch {
+	case t.params.UDP:
+		row.Sender = who == 0
+		if who == 0 { // whoever sends sees neither loss nor jitter
+			perfLoss(&row, perfCount{packets: sum.packets}, 0)
+			break
+		}
+		perfLoss(&row, sum.perfCount, sum.jitter())
+	case who == 0 && t.params.Proto() == "TCP":
+		row.Retransmits = &sum.retransmits
+	}
+	return row
+}
+
+// streamEnd is what a stream came to.
+func (t *perfTest) streamEnd(s *perfStream, sender, receiver *perfView) control.PerfStreamEnd {
+	from := perfRow(0, sender.seconds, sender.bytes)
+	to := perfRow(0, receiver.seconds, receiver.bytes)
+	from.Socket, to.Socket, from.Sender, to.Sender = s.socket, s.socket, s.sender, s.sender
+	if t.params.UDP {
+		both := from
+		perfLoss(&both, receiver.perfCount, receiver.jitter)
+		both.OutOfOrder = &receiver.early
+		perfLoss(&from, perfCount{packets: sender.packets}, 0)
+		perfLoss(&to, receiver.perfCount, receiver.jitter)
+		return control.PerfStreamEnd{UDP: &both, Sender: &from, Receiver: &to}
+	}
+	if t.params.Proto() == "TCP" && sender.known {
+		from.Retransmits = &sender.retransmits
+		p := s.seen
+		mean := p.sumRTT / max(1, p.n)
+		from.MaxSndCwnd, from.MaxSndWnd = &p.cwnd, &p.wnd
+		from.MaxRTT, from.MinRTT, from.MeanRTT = &p.maxRTT, &p.minRTT, &mean
+	}
+	return control.PerfStreamEnd{Sender: &from, Receiver: &to}
+}

@@ -1,0 +1,292 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/perf"
+)
+
+// perfTest is a measurement, at either end. But for its gauge it is one goroutine's, the one that
+// has the control connection.
+type perfTest struct {
+	perfGauge
+	node    *Node
+	server  bool
+	control *perfControl
+	cookie  perf.Cookie
+	streams []*perfStream
+	every   time.Duration // between reports; negative: none
+
+	report   control.PerfReport
+	start    func(control.PerfStart)    // nil: nobody wants to know, as with the next
+	interval func(control.PerfInterval) // nil
+	from     time.Time                  // it counts since then
+	told     time.Time                  // of the last report
+	until    time.Time                  // the end
+	used     cpuTime                    // when it began to count, and then until the end
+	closers  []func()                   // what close closes beside the streams
+	offers   []*perfFetch               // of a client that sends by RDT
+}
+
+// perfGauge is what the streams of a test share.
+type perfGauge struct {
+	params   perf.Params
+	began    time.Time
+	halted   atomic.Bool
+	stop     chan struct{} // closed when halted
+	broken   chan error    // of streams; it has room for all
+	busy     sync.WaitGroup
+	counting atomic.Bool // nothing is omitted any more
+
+	most   int64        // bytes after which it ends; 0: something else ends it
+	left   atomic.Int64 // of them, those that no sender has taken yet
+	sent   atomic.Int64 // by senders, while it counts
+	gained atomic.Int64 // by receivers
+	once   sync.Once    // closes enough
+	enough chan struct{}
+}
+
+func (n *Node) newPerfTest(server bool) *perfTest {
+	t := &perfTest{node: n, server: server, every: time.Second}
+	t.stop, t.enough = make(chan struct{}), make(chan struct{})
+	t.report.Intervals = []control.PerfInterval{}
+	t.report.Start.Connected = []control.PerfConnected{}
+	t.report.End.Streams = []control.PerfStreamEnd{}
+	return t
+}
+
+// agree takes the parameters of a test.
+func (t *perfTest) agree(p perf.Params) {
+	t.params = p
+	most := p.Num
+	if p.Blocks > 0 {
+		most = p.Blocks
+		if most > math.MaxInt64/int64(p.Len) {
+			most = math.MaxInt64
+		} else {
+			most *= int64(p.Len)
+		}
+	}
+	if !t.server { // who goes on until he is told to end
+		t.most = most
+		t.left.Store(most)
+	}
+}
+
+// reserve takes a block of what may be sent, and reports whether there was one.
+func (g *perfGauge) reserve() bool {
+	if g.most == 0 || !g.counting.Load() {
+		return true
+	}
+	block := int64(g.params.Len)
+	return g.left.Add(-block)+block > 0
+}
+
+// moved adds to what was sent, or gained, and ends the test when that is as much as was asked for.
+func (g *perfGauge) moved(total *atomic.Int64, n int) {
+	if g.counting.Load() && total.Add(int64(n)) >= g.most && g.most > 0 {
+		g.satisfy()
+	}
+}
+
+func (g *perfGauge) satisfy() { g.once.Do(func() { close(g.enough) }) }
+
+// measure runs the streams until the test is over: nil, in order.
+func (t *perfTest) measure(ctx context.Context) error {
+	t.open()
+	omitted := time.NewTimer(t.params.OmitTime())
+	defer omitted.Stop()
+	over := time.NewTimer(t.longest())
+	defer over.Stop()
+	tick := time.NewTicker(max(t.every, time.Millisecond))
+	defer tick.Stop()
+	if t.every < 0 {
+		tick.Stop()
+	}
+	idle := time.NewTicker(perfIdle)
+	defer idle.Stop()
+	before := int64(-1)
+	for {
+		select {
+		case <-omitted.C:
+			t.count(time.Now())
+			tick.Reset(max(t.every, time.Millisecond))
+			if t.every < 0 {
+				tick.Stop()
+			}
+			over.Reset(t.longest() - t.params.OmitTime())
+		case <-tick.C:
+			t.tell(time.Now())
+		case <-idle.C:
+			now := t.total()
+			if now == before {
+				return fmt.Errorf("%w: nothing has moved for %v", control.ErrTimeout, perfIdle)
+			}
+			before = now
+		case <-over.C:
+			if t.server {
+				return fmt.Errorf("%w: the client does not end its test", control.ErrTimeout)
+			}
+			return nil
+		case <-t.enough:
+			return nil
+		case m := <-t.control.heard:
+			return t.heed(m)
+		case err := <-t.broken:
+			return t.reason(err)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// perfReason is how long the other end has to say why a stream of its broke.
+const perfReason = 2 * time.Second
+
+// reason is why a stream has ended: what the other end says of it, if it does.
+func (t *perfTest) reason(err error) error {
+	timer := time.NewTimer(perfReason)
+	defer timer.Stop()
+	select {
+	case m := <-t.control.heard:
+		return firstError(t.heed(m), err)
+	case <-timer.C:
+		return err
+	}
+}
+
+// heed takes what the other end says while it is measured.
+func (t *perfTest) heed(m perfNews) error {
+	want := perf.TestEnd
+	if !t.server {
+		want = 0 // nothing is due
+	}
+	err := t.control.wanted(m.state, want, m.err)
+	if err != nil {
+		t.control.heard = nil
+	}
+	return err
+}
+
+// longest is how long it may run. A server bears some more than was agreed upon.
+func (t *perfTest) longest() time.Duration {
+	d := t.params.Duration()
+	switch {
+	case d == 0 || t.params.Num > 0 || t.params.Blocks > 0:
+		return 10 * perf.MaxSeconds * time.Second // something else ends it
+	case t.server:
+		d += 2 * perfPatience
+	}
+	return d + t.params.OmitTime()
+}
+
+// open starts the streams.
+func (t *perfTest) open() {
+	t.broken = make(chan error, len(t.streams))
+	t.began = time.Now()
+	t.from, t.told, t.used = t.began, t.began, cpuNow()
+	t.counting.Store(t.params.Omit == 0)
+	for _, s := range t.streams {
+		t.busy.Go(func() {
+			if err := s.run(); err != nil && !t.halted.Load() {
+				t.broken <- fmt.Errorf("stream %d: %w", s.id, err)
+			}
+		})
+	}
+}
+
+// count begins to count.
+func (t *perfTest) count(now time.Time) {
+	if t.counting.Load() {
+		return
+	}
+	t.rest(now)
+	for _, s := range t.streams {
+		s.base = s.count(s.info())
+		s.last, s.seen = s.base, perfPeaks{}
+	}
+	t.from, t.told, t.used = now, now, cpuNow()
+	t.counting.Store(true)
+}
+
+// total is what all streams have moved.
+func (t *perfTest) total() (n int64) {
+	for _, s := range t.streams {
+		n += s.moved.Load()
+	}
+	return n
+}
+
+// halt ends the measurement: what moves from now on does not count.
+func (t *perfTest) halt() {
+	t.until = time.Now()
+	t.rest(t.until)
+	t.used = cpuNow().minus(t.used)
+	t.halted.Store(true)
+	close(t.stop)
+	for _, s := range t.streams {
+		if s.sender {
+			s.mu.Lock()   // behind it, who looks sees that it is halted
+			s.mu.Unlock() //nolint:staticcheck // nothing else is to be done meanwhile
+			s.carrier.halt()
+		}
+	}
+}
+
+// close ends all that the test has open, at once, and waits for its streams.
+func (t *perfTest) close() {
+	if !t.halted.Swap(true) {
+		close(t.stop)
+	}
+	for _, s := range t.streams {
+		s.carrier.halt()
+		s.carrier.close()
+	}
+	for _, f := range t.closers {
+		f()
+	}
+	t.busy.Wait()
+}
+
+// results are what this end has seen.
+func (t *perfTest) results() perf.Results {
+	r := perf.Results{Retransmits: -1, Congestion: t.algo()}
+	r.CPUTotal, r.CPUUser, r.CPUSystem = t.used.percent(t.until.Sub(t.from))
+	for _, s := range t.streams {
+		c := s.count(s.info())
+		d := c.minus(s.base)
+		one := perf.StreamResult{
+			ID: perf.Number(s.id), Bytes: perf.Number(d.bytes), Retransmits: -1,
+			Jitter: s.jitter().Seconds(), Errors: perf.Number(c.lost),
+			OmittedErrors: perf.Number(s.base.lost), Packets: perf.Number(c.packets),
+			OmittedPackets: perf.Number(s.base.packets), End: t.until.Sub(t.from).Seconds(),
+		}
+		if s.sender {
+			r.Retransmits = 0
+			if t.params.Proto() == "TCP" {
+				r.Retransmits = 1
+				one.Retransmits = perf.Number(d.retransmits)
+			}
+		}
+		r.Streams = append(r.Streams, one)
+	}
+	return r
+}
+
+// algo is the congestion control of the streams; empty: they have none.
+func (t *perfTest) algo() string {
+	for _, s := range t.streams {
+		if b, ok := s.carrier.(*perfBytes); ok && b.tcp != nil {
+			if i, err := b.tcp.Info(); err == nil {
+				return i.Congestion
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,174 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// recvFile takes one connection and stores what comes.
+func (n *Node) recvFile(ctx context.Context, r control.RecvFile) (control.Transfer, error) {
+	t := n.newTransfer(r.Path, false, r.Progress)
+	if r.Offset < 0 || r.Size < 0 || r.Offset > 0 && !r.Resume {
+		return t.Transfer, fmt.Errorf("recvfile: %w: an offset of %d and a size of %d",
+			control.ErrUsage, r.Offset, r.Size)
+	}
+	part := r.Path + ".part"
+	f, err := createTarget(r.Path, part, r.Resume)
+	if err == nil && r.Resume {
+		if err = t.resume(ctx, f, r.Offset); err != nil {
+			_ = f.Close() // nothing was written
+		}
+	}
+	if err != nil {
+		return t.Transfer, fmt.Errorf("recvfile: %w", err)
+	}
+	if r.Size > 0 {
+		t.total = max(0, r.Size-t.Offset)
+	}
+	c, err := n.takeOne(ctx, r.Port, func() { t.tell() })
+	if err != nil {
+		_ = f.Close()
+		if t.Offset == 0 {
+			_ = os.Remove(part) // nothing has come: nothing is lost
+		}
+		return t.Transfer, fmt.Errorf("recvfile %s: port %d: %w", r.Path, r.Port, err)
+	}
+	t.SID, t.Peer = c.sid, c.peer()
+	t.began = time.Now()
+	stop := context.AfterFunc(ctx, c.Abort)
+	defer stop()
+	c.keepalive(senderSilence)
+	err = firstError(receiveAll(c, f, t), f.Close())
+	if err == nil {
+		err = t.expected(&r)
+	}
+	if err == nil {
+		err = os.Rename(part, r.Path)
+	}
+	if err != nil {
+		c.Abort() // so that the sender learns of it
+		err = fmt.Errorf("recvfile %s: %w (%s)", r.Path, fileError(ctx, err), t.kept(part))
+		return t.finish(err)
+	}
+	_ = c.Close() // all has come, and been told so
+	return t.finish(nil)
+}
+
+// kept says what there is of a file that did not come, and how to go on.
+func (t *transfer) kept(part string) string {
+	whole := t.Offset + t.Bytes
+	return fmt.Sprintf("%d bytes are kept in %s: go on with --resume here and --offset %d there",
+		whole, part, whole)
+}
+
+// resume begins behind what there is of a file, or behind so many bytes of it.
+func (t *transfer) resume(ctx context.Context, f *os.File, offset int64) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	switch {
+	case offset > info.Size():
+		return fmt.Errorf("%w: an offset of %d: %s has %d bytes", control.ErrUsage, offset,
+			f.Name(), info.Size())
+	case offset == 0:
+		offset = info.Size()
+	}
+	if err := t.skip(ctx, f, offset); err != nil {
+		return err
+	}
+	return f.Truncate(offset)
+}
+
+// expected holds what came against what was said of it.
+func (t *transfer) expected(r *control.RecvFile) error {
+	whole := t.Offset + t.Bytes
+	switch {
+	case r.Size > 0 && whole != r.Size:
+		return fmt.Errorf("%w: it has %d bytes, want %d", control.ErrMismatch, whole, r.Size)
+	case r.SHA256 != "" && !strings.EqualFold(r.SHA256, t.digest()):
+		return fmt.Errorf("%w: its SHA-256 is %s, want %s", control.ErrMismatch, t.digest(),
+			strings.ToLower(r.SHA256))
+	}
+	return nil
+}
+
+// createTarget makes sure that the file can be written before anybody sends. What is in part is
+// gone then, unless it is to be kept.
+func createTarget(path, part string, keep bool) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", path)
+	}
+	flag := os.O_WRONLY
+	if keep {
+		flag = os.O_RDWR // what is there belongs to the digest
+	}
+	f, err := os.OpenFile(part, flag|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if lockFile(f) != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("%s: %w", path, control.ErrBusy)
+	}
+	if keep {
+		return f, nil
+	}
+	// Only now: until it is locked the bytes may be another transfer's. EINVAL: a device has no
+	// length to cut.
+	if err := f.Truncate(0); err != nil && !errors.Is(err, syscall.EINVAL) {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// takeOne listens and takes one connection.
+func (n *Node) takeOne(ctx context.Context, port uint16, listening func()) (*Conn, error) {
+	if port == 0 {
+		return nil, fmt.Errorf("%w: want a port from 1 to 65535", control.ErrUsage)
+	}
+	l, err := n.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), port), 1)
+	if err != nil {
+		return nil, inner(err)
+	}
+	defer l.Close()
+	listening()
+	stop := context.AfterFunc(ctx, func() { _ = l.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	c, err := l.AcceptTCP()
+	if err != nil {
+		return nil, ctxError(ctx, err)
+	}
+	return c, nil
+}
+
+// receiveAll stores what comes until the peer closes.
+func receiveAll(c io.Reader, f io.Writer, t *transfer) error {
+	buf := make([]byte, transferChunk)
+	for {
+		k, err := c.Read(buf)
+		if k > 0 {
+			stored, err := f.Write(buf[:k])
+			t.count(buf[:stored])
+			if err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

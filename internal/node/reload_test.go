@@ -1,0 +1,170 @@
+package node
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+)
+
+// rewritable is a node whose file can be written anew.
+func rewritable(t *testing.T, name string, text *string) *Node {
+	t.Helper()
+	return start(t, Config{Reread: func() (*lnx.Config, error) {
+		return lnx.Parse(name+".lnx", []byte(*text))
+	}}, name, *text)
+}
+
+func reload(t *testing.T, n *Node) control.Reloaded {
+	t.Helper()
+	done, err := control.Ask(t.Context(), n.Operator(), control.Reload{})
+	require.NoError(t, err)
+	return done
+}
+
+// TestAReloadChangesWhatTheFileSays, and a connection through all of it goes on.
+func TestAReloadChangesWhatTheFileSays(t *testing.T) {
+	p := freePorts(t, 2)
+	links := "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n"
+	text := fmt.Sprintf(links, 1, p[0], 2, p[1])
+	a := rewritable(t, "A", &text)
+	base := text
+	b := start(t, Config{}, "B", fmt.Sprintf(links, 2, p[1], 1, p[0]))
+	client, server := connect(t, a, b, "10.0.0.2:80")
+	assert.Empty(t, reload(t, a).Changes, "the file is the same")
+
+	text = base + "link if0 delay 30ms\nroute 10.7.0.0/16 via 10.0.0.2\nicmp echo off\n" +
+		"tcp rto-min 300000\npublish 0.0.0.0:1 10.0.0.2:80\n"
+	text = strings.Replace(text, "0.0.0.0:1 ", fmt.Sprintf("%d ", tcpPort(t)), 1)
+	with := text
+	try, err := control.Ask(t.Context(), a.Operator(), control.Reload{Try: true})
+	require.NoError(t, err)
+	assert.Len(t, try.Changes, 5)
+	assert.Empty(t, a.doorList(), "it was only tried")
+	done := reload(t, a)
+	assert.Equal(t, try, done)
+	assert.Equal(t, []string{
+		"tcp settings", "ip and icmp settings",
+		"route 10.7.0.0/16 via 10.0.0.2  metric 0", "link if0: delay 30ms in, delay 30ms out",
+	}, done.Changes[1:])
+	assert.Len(t, a.doorList(), 1)
+	ping := control.Ping{Addr: netip.MustParseAddr("10.0.0.2"), Count: 1}
+	seen, err := control.Ask(t.Context(), a.Operator(), ping)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, seen.Min, 60*time.Millisecond, "the delay is there, each way")
+	show, err := control.Ask(t.Context(), a.Operator(), control.Show{Key: "tcp.rtomin"})
+	require.NoError(t, err)
+	assert.Equal(t, "300ms", show[0].Value)
+
+	text = base
+	assert.Len(t, reload(t, a).Changes, 5)
+	assert.Empty(t, a.doorList())
+	routes, err := control.Ask(t.Context(), a.Operator(), control.Routes{})
+	require.NoError(t, err)
+	assert.Len(t, routes, 1)
+	assert.Empty(t, reload(t, a).Changes)
+
+	_, err = client.Write([]byte("on it goes"))
+	require.NoError(t, err)
+	_, err = io.ReadFull(server, make([]byte, 10))
+	require.NoError(t, err)
+	text = with
+	reload(t, a)
+}
+
+func tcpPort(t *testing.T) int {
+	t.Helper()
+	l := listenHere(t)
+	defer l.Close()
+	a, _ := l.Addr().(*net.TCPAddr)
+	return a.Port
+}
+
+// TestAReloadThatCannotBe changes nothing.
+func TestAReloadThatCannotBe(t *testing.T) {
+	p := freePorts(t, 3)
+	base := fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
+		"neighbor 10.0.0.2 at 127.0.0.1:%d via if0\n", p[0], p[1])
+	text := base
+	a := rewritable(t, "A", &text)
+
+	text = base + "rout 1\nlink if0 loss 200%\n"
+	_, err := a.Do(t.Context(), control.Reload{})
+	require.ErrorIs(t, err, control.ErrUsage)
+	var all lnx.Errors
+	require.ErrorAs(t, err, &all)
+	assert.Len(t, all, 2)
+	assert.Equal(t, 3, all[0].Line)
+
+	text = base + fmt.Sprintf("interface if1 10.1.0.1/24 127.0.0.1:%d\nlink if0 mtu 576\n", p[2]) +
+		"tcp profile 004\nroute 10.9.0.0/16 via 10.0.0.2\n"
+	_, err = a.Do(t.Context(), control.Reload{})
+	require.ErrorIs(t, err, control.ErrUnsupported)
+	require.ErrorContains(t, err, "tcp profile: was , is 004; the MTU of if0: was 0, is 576; "+
+		"interface if1 is new")
+	tried, err := control.Ask(t.Context(), a.Operator(), control.Reload{Try: true})
+	require.NoError(t, err)
+	assert.Len(t, tried.Restart, 3)
+
+	// What has been done when something cannot be is undone.
+	taken := listenHere(t)
+	text = base + fmt.Sprintf("expose 80 3000\npublish %v 10.0.0.2:80\n", taken.Addr())
+	_, err = a.Do(t.Context(), control.Reload{})
+	require.ErrorIs(t, err, control.ErrPortInUse)
+	var at *lnx.Error
+	require.ErrorAs(t, err, &at)
+	assert.Equal(t, 4, at.Line)
+	assert.Empty(t, a.doorList())
+
+	// A door whose other end changes keeps its port.
+	port := tcpPort(t)
+	text = base + fmt.Sprintf("publish %d 10.0.0.2:80\n", port)
+	reload(t, a)
+	text = base + fmt.Sprintf("publish %d 10.0.0.2:81\n", port)
+	reload(t, a)
+	doors := a.doorList()
+	require.Len(t, doors, 1)
+	assert.Equal(t, "10.0.0.2:81", doors[0].To)
+
+	b := start(t, Config{}, "B", fmt.Sprintf("interface if0 10.0.0.2/24 127.0.0.1:%d\n", p[1]))
+	_, err = b.Do(t.Context(), control.Reload{})
+	require.ErrorIs(t, err, control.ErrUnsupported)
+}
+
+// TestAReloadOfRIP: a prefix more is announced, and what was learnt is learnt again.
+func TestAReloadOfRIP(t *testing.T) {
+	p := freePorts(t, 3)
+	text := "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +
+		"routing rip\nrip advertise-to 10.0.0.%d\n"
+	one := fmt.Sprintf(text, 1, p[0], 2, p[1], 2)
+	a := rewritable(t, "A", &one)
+	b := start(t, Config{}, "B", fmt.Sprintf(text, 2, p[1], 1, p[0], 1)+
+		fmt.Sprintf("interface if1 10.1.0.1/24 127.0.0.1:%d\n", p[2]))
+	has := func(n *Node, prefix string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			routes, err := control.Ask(t.Context(), n.Operator(), control.Routes{})
+			require.NoError(t, err)
+			for _, r := range routes {
+				if r.Prefix.String() == prefix && r.Origin == control.OriginRIP {
+					return true
+				}
+			}
+			return false
+		}, 20*time.Second, 5*time.Millisecond)
+	}
+	has(a, "10.1.0.0/24")
+	one += "rip originate prefix 10.9.0.0/16\nrip periodic-update-rate 1000\n"
+	assert.Equal(t, []string{"rip"}, reload(t, a).Changes)
+	has(a, "10.1.0.0/24")
+	has(b, "10.9.0.0/16")
+}

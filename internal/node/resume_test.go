@@ -1,0 +1,250 @@
+package node
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// moved is what became of a file at both ends.
+type moved struct {
+	sent, received control.Transfer
+	sendErr        error
+	recvErr        error
+}
+
+// moveFile has b receive, and then a send.
+func moveFile(t *testing.T, a, b *Node, send control.SendFile, recv control.RecvFile) (m moved) {
+	t.Helper()
+	listening, done := make(chan struct{}), make(chan struct{})
+	first := true
+	recv.Port = 9000
+	recv.Progress = func(control.Progress) {
+		if first {
+			close(listening)
+		}
+		first = false
+	}
+	go func() {
+		defer close(done)
+		m.received, m.recvErr = control.Ask(t.Context(), b.Operator(), recv)
+	}()
+	<-listening
+	send.Addr, send.Port = netip.MustParseAddr("10.0.0.2"), 9000
+	m.sent, m.sendErr = control.Ask(t.Context(), a.Operator(), send)
+	<-done
+	return m
+}
+
+// someFile is a file of a megabyte and a bit, with its digest.
+func someFile(t *testing.T) (path string, data []byte, digest string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "file")
+	data = bytes.Repeat([]byte("tidepools "), 110_000)
+	require.NoError(t, os.WriteFile(path, data, 0o644))
+	sum := sha256.Sum256(data)
+	return path, data, hex.EncodeToString(sum[:])
+}
+
+func TestATransferThatGoesOn(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	file, data, digest := someFile(t)
+	for name, tt := range map[string]struct {
+		there  int // bytes in .part; -1: there is none
+		offset int64
+		want   int64 // where it goes on
+	}{
+		"behind all that is there": {300_000, 0, 300_000},
+		"behind some of it":        {300_000, 1000, 1000},
+		"with nothing there":       {-1, 0, 0},
+		"with all of it there":     {len(data), 0, int64(len(data))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := filepath.Join(t.TempDir(), "target")
+			if tt.there >= 0 {
+				require.NoError(t, os.WriteFile(target+".part", data[:tt.there], 0o644))
+			}
+			m := moveFile(t, a, b, control.SendFile{Path: file, Offset: tt.want}, control.RecvFile{
+				Path: target, Resume: true, Offset: tt.offset, Size: int64(len(data)), SHA256: digest,
+			})
+			require.NoError(t, m.sendErr)
+			require.NoError(t, m.recvErr)
+			for _, end := range []control.Transfer{m.sent, m.received} {
+				assert.Equal(t, digest, end.SHA256, "of the whole file, at either end")
+				assert.Equal(t, tt.want, end.Offset)
+				assert.Equal(t, int64(len(data))-tt.want, end.Bytes, "what was moved")
+			}
+			got, err := os.ReadFile(target)
+			require.NoError(t, err)
+			assert.True(t, bytes.Equal(data, got))
+			assert.NoFileExists(t, target+".part")
+		})
+	}
+}
+
+// A transfer that is cut off says with which offset it goes on, and does.
+func TestATransferThatIsCutOff(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	file, data, digest := someFile(t)
+	target := filepath.Join(t.TempDir(), "target")
+	done := make(chan error, 1)
+	listening := make(chan struct{})
+	first := true
+	go func() {
+		_, err := control.Ask(t.Context(), b.Operator(), control.RecvFile{
+			Path: target, Port: 9000, Progress: func(control.Progress) {
+				if first {
+					close(listening)
+				}
+				first = false
+			},
+		})
+		done <- err
+	}()
+	<-listening
+	c, err := a.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:9000"))
+	require.NoError(t, err)
+	_, err = c.Write(data[:200_000])
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		info, err := os.Stat(target + ".part")
+		return err == nil && info.Size() == 200_000
+	}, time.Minute, time.Millisecond)
+	c.Abort()
+	assert.EqualError(t, <-done, "recvfile "+target+": connection reset by peer (200000 bytes are kept in "+
+		target+".part: go on with --resume here and --offset 200000 there)")
+	m := moveFile(t, a, b, control.SendFile{Path: file, Offset: 200_000},
+		control.RecvFile{Path: target, Resume: true})
+	require.NoError(t, m.recvErr)
+	assert.Equal(t, digest, m.received.SHA256)
+	assert.Equal(t, digest, m.sent.SHA256)
+}
+
+func TestOffsetsThatAreNone(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	file, data, _ := someFile(t)
+	target := filepath.Join(t.TempDir(), "target")
+	require.NoError(t, os.WriteFile(target+".part", []byte("1234"), 0o644))
+	ask := func(r control.RecvFile) error {
+		r.Path, r.Port = target, 9000
+		_, err := control.Ask(t.Context(), b.Operator(), r)
+		return err
+	}
+	_, err := control.Ask(t.Context(), a.Operator(), control.SendFile{
+		Path: file, Addr: netip.MustParseAddr("10.0.0.2"), Port: 9000, Offset: int64(len(data)) + 1,
+	})
+	require.ErrorIs(t, err, control.ErrUsage)
+	assert.ErrorContains(t, err, "an offset of 1100001: it has 1100000 bytes")
+	assert.ErrorContains(t, ask(control.RecvFile{Resume: true, Offset: 5}), "has 4 bytes")
+	assert.ErrorIs(t, ask(control.RecvFile{Offset: 2}), control.ErrUsage)
+	assert.ErrorIs(t, ask(control.RecvFile{Size: -1}), control.ErrUsage)
+	there, err := os.ReadFile(target + ".part")
+	require.NoError(t, err)
+	assert.Equal(t, "1234", string(there), "and nothing is lost")
+}
+
+// What is not the file that was expected stays a part, and its sender learns of it.
+func TestFilesThatWereNotExpected(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	file, _, digest := someFile(t)
+	for want, recv := range map[string]control.RecvFile{
+		"it has 1100000 bytes, want 7": {Size: 7},
+		"its SHA-256 is " + digest:     {SHA256: digest[1:] + "0"},
+	} {
+		recv.Path = filepath.Join(t.TempDir(), "target")
+		m := moveFile(t, a, b, control.SendFile{Path: file}, recv)
+		require.ErrorIs(t, m.recvErr, control.ErrMismatch)
+		assert.ErrorContains(t, m.recvErr, want)
+		assert.ErrorIs(t, m.sendErr, control.ErrReset)
+		assert.FileExists(t, recv.Path+".part")
+		assert.NoFileExists(t, recv.Path)
+	}
+}
+
+// sendSlowly has a send a file to somebody who reads only when the file has been dealt with.
+func sendSlowly(t *testing.T, deal func(path string)) (control.Transfer, error) {
+	t.Helper()
+	a, b := twoNodes(t, Config{})
+	path := filepath.Join(t.TempDir(), "large")
+	require.NoError(t, os.WriteFile(path, nil, 0o644))
+	require.NoError(t, os.Truncate(path, 64<<20)) // far more than all buffers
+	l, err := b.Listen(netip.MustParseAddrPort("10.0.0.2:9000"), 0)
+	require.NoError(t, err)
+	go func() {
+		c, err := l.AcceptTCP()
+		if !assert.NoError(t, err) {
+			return
+		}
+		deal(path)
+		_, _ = io.Copy(io.Discard, c) // a sender that fails resets it
+		_ = c.Close()
+	}()
+	answer, err := control.Ask(t.Context(), a.Operator(), control.SendFile{
+		Path: path, Addr: netip.MustParseAddr("10.0.0.2"), Port: 9000,
+	})
+	require.NoError(t, l.Close())
+	return answer, err
+}
+
+func TestAFileThatIsWrittenToWhileItIsSent(t *testing.T) {
+	_, err := sendSlowly(t, func(path string) {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if assert.NoError(t, err) {
+			_, err = f.WriteString("something else")
+			assert.NoError(t, err)
+			assert.NoError(t, f.Close())
+		}
+	})
+	require.ErrorIs(t, err, control.ErrChanged)
+	assert.ErrorContains(t, err, "somebody has written to it")
+}
+
+// A file that vanishes is sent as it was: it is there until its sender closes it.
+func TestAFileThatVanishesWhileItIsSent(t *testing.T) {
+	answer, err := sendSlowly(t, func(path string) { assert.NoError(t, os.Remove(path)) })
+	require.NoError(t, err)
+	assert.Equal(t, int64(64<<20), answer.Bytes)
+	assert.Equal(t, "the file is gone since; what was sent is what it was", answer.Note)
+	answer, err = sendSlowly(t, func(path string) {
+		assert.NoError(t, os.WriteFile(path+".new", []byte("new"), 0o644))
+		assert.NoError(t, os.Rename(path+".new", path))
+	})
+	require.NoError(t, err)
+	assert.Contains(t, answer.Note, "what was sent is the old one")
+}
+
+// How far a transfer is comes as an event, too.
+func TestATransferTellsHowFarItIs(t *testing.T) {
+	a, b := twoNodes(t, Config{})
+	file, data, _ := someFile(t)
+	events := make(chan control.Transferring, 1000)
+	defer a.Watch(func(e control.Event) {
+		if p, ok := e.(control.Transferring); ok {
+			events <- p
+		}
+	})()
+	m := moveFile(t, a, b, control.SendFile{Path: file}, control.RecvFile{
+		Path: filepath.Join(t.TempDir(), "target"),
+	})
+	require.NoError(t, m.sendErr)
+	for {
+		e := <-events
+		assert.Equal(t, file, e.Path)
+		assert.True(t, e.Sent)
+		assert.Equal(t, int64(len(data)), e.Progress.Total)
+		if e.Progress.Bytes == int64(len(data)) {
+			break
+		}
+	}
+}
