@@ -10,6 +10,8 @@ type Kind struct {
 	Answer  reflect.Type
 	// Resource is the name of what the request only looks at; empty: it does something.
 	Resource string
+	// Stream says that it only looks, and goes on until it is stopped.
+	Stream bool
 	// Files are the fields that name a file or folder, or several, of the machine that the node
 	// runs on.
 	Files []string
@@ -22,11 +24,15 @@ func Kinds() []Kind {
 		look[Neighbors]("neighbors", "neighbors"), look[Routes]("routes", "routes"),
 		look[RIP]("rip", "rip"), look[Sockets]("sockets", "sockets"),
 		look[RCPSockets]("rcp-sockets", "rcp"), look[RDTFlows]("rdt-flows", "rdt"),
+		look[Doors]("doors", "doors"), look[TCPCounters]("tcp-counters", "tcp"),
 		look[Show]("show", "settings"),
 		look[Loss]("loss", "loss"), look[Impairments]("impairments", "impairments"),
 		act[SetLink]("set-link"), act[SetLoss]("set-loss"), act[Impair]("impair"),
 		act[ClearCounters]("clear-counters"), act[AddRoute]("add-route"),
 		act[DelRoute]("del-route"), act[Set]("set"), act[Verbose]("verbose"),
+		look[Captures]("captures", "captures"),
+		flow[Record]("capture", "File"), flow[Trace]("trace"), flow[Samples]("samples"),
+		act[StartCapture]("start-capture", "File"), act[StopCapture]("stop-capture"),
 		act[PcapStart]("pcap-start", "File"), act[PcapStop]("pcap-stop"),
 		act[SendTest]("send-test"), act[Ping]("ping"), act[Traceroute]("traceroute"),
 		act[Listen]("listen"), act[Connect]("connect"), act[Write]("write"), act[Read]("read"),
@@ -37,6 +43,11 @@ func Kinds() []Kind {
 		act[RCPEcho]("rcp-echo"), act[RCPClose]("rcp-close"), act[RCPCount]("rcp-count"),
 		act[RDTServe]("rdt-serve", "Paths"), act[RDTClose]("rdt-close"), act[RDTList]("rdt-list"),
 		act[RDTFetch]("rdt-fetch", "Dir"),
+		act[Publish]("publish"), act[Expose]("expose"), act[Splice]("splice"),
+		act[CloseDoor]("close-door"), act[Reload]("reload"),
+		act[ServeSmall]("serve-small"), act[Echo]("echo"),
+		act[Perf]("perf"), act[PerfServe]("perf-serve"), act[PerfClose]("perf-close"),
+		look[PerfServers]("perf-servers", "perf"),
 	}
 }
 
@@ -45,6 +56,13 @@ func act[R Request[A], A any](name string, files ...string) Kind {
 	return Kind{
 		Name: name, Request: reflect.TypeFor[R](), Answer: reflect.TypeFor[A](), Files: files,
 	}
+}
+
+// flow is the kind of a request that looks on.
+func flow[R Request[A], A any](name string, files ...string) Kind {
+	k := act[R](name, files...)
+	k.Stream = true
+	return k
 }
 
 // look is the kind of a request that only looks.
@@ -62,11 +80,13 @@ func Events() []Event {
 		SocketClosed{},
 		Datagram{},
 		Undelivered{},
+		Transferring{},
 		TransferEnded{},
 		Segment{},
 		NeighborChanged{},
 		Message{},
 		RIPNews{},
+		PerfEnded{},
 	}
 }
 
@@ -76,6 +96,6 @@ func Sentinels() []error {
 		ErrUsage, ErrUnsupported, ErrNoSuchSocket, ErrNoSuchObject, ErrNoSuchInterface, ErrNoRoute,
 		ErrRouteExists, ErrNoSuchRoute, ErrInterfaceDown, ErrPortInUse, ErrNoPorts, ErrRefused,
 		ErrReset, ErrTimeout, ErrUnreachable, ErrNotConnected, ErrClosed, ErrTooBig, ErrCapturing,
-		ErrNotCapturing, ErrBusy, ErrChanged,
+		ErrNotCapturing, ErrBusy, ErrChanged, ErrMismatch, ErrNoSuchDoor,
 	}
 }

@@ -22,7 +22,15 @@
 //	RCPCount    RCPCounted      RCPClose   Nothing
 //	RDTServe    RDTServed   RDTFlows   []RDTFlow      RDTClose    Nothing
 //	RDTFetch    RDTFetched  RDTList    []RDTEntry
+//	Record      Captured    StartCapture Capturing    StopCapture Captured
+//	Trace       Traced      Samples  Sampled          Captures   []Capturing
+//	ServeSmall  Socket          Echo        EchoResult
+//	Perf        PerfReport      PerfServe   PerfServed
+//	PerfServers []PerfServed    PerfClose   Nothing
 //	AddRoute    Nothing         DelRoute Nothing      RIP         RIPInfo
+//	Publish     Door            Expose     Door       Splice      Door
+//	Doors       []Door          CloseDoor  Nothing    Reload      Reloaded
+//	TCPCounters TCPCounted
 //
 // Units: a time.Duration's json name ends in _ns, bytes and packets are counted whole.
 package control
@@ -36,9 +44,9 @@ import (
 type Operator interface {
 	// Do carries out one request of this package and returns the answer that its documentation
 	// names. It may be called from several goroutines at once. Requests that wait (Connect, Write,
-	// Read, Ping, Traceroute, SendFile, RecvFile, Fetch) end early with the context's error when
-	// ctx is done; whatever they had opened is then closed. An error is one of this package's
-	// sentinels, wrapped, or the operating system's own.
+	// Read, Ping, Traceroute, Perf, Echo, SendFile, RecvFile, Fetch) end early with the context's
+	// error when ctx is done; whatever they had opened is then closed. An error is one of this
+	// package's sentinels, wrapped, or the operating system's own.
 	Do(ctx context.Context, req any) (any, error)
 	// Watch has f called with every event from now on until stop is called. Calls to one f never
 	// overlap and come in the order of the events, from a goroutine that is not the one that moves

@@ -49,4 +49,8 @@ var (
 	ErrBusy = errors.New("another transfer writes to it")
 	// ErrChanged: the file grew or shrank while it was sent.
 	ErrChanged = errors.New("file changed while it was sent")
+	// ErrMismatch: what came is not what was expected.
+	ErrMismatch = errors.New("not the file that was expected")
+	// ErrNoSuchDoor: no door has that number.
+	ErrNoSuchDoor = errors.New("no such door")
 )

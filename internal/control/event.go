@@ -63,6 +63,18 @@ type Undelivered struct {
 // Event is part of the interface of that name.
 func (Undelivered) Event() string { return "undelivered" }
 
+// Transferring is how far a file transfer is, a few times a second.
+type Transferring struct {
+	Path     string         `json:"path"`
+	Sent     bool           `json:"sent"` // false: received
+	SID      int            `json:"sid"`
+	Peer     netip.AddrPort `json:"peer"`
+	Progress Progress       `json:"progress"`
+}
+
+// Event is part of the interface of that name.
+func (Transferring) Event() string { return "progress" }
+
 // TransferEnded is a file transfer that has ended.
 type TransferEnded struct {
 	Transfer Transfer `json:"transfer"`

@@ -16,6 +16,13 @@ type Fetch struct {
 	// Path is the file to store the page in, under Path with ".part" behind it until it is
 	// whole; empty: it is in the answer.
 	Path string `json:"path,omitempty"`
+	// Resume asks only for what is behind what Path with ".part" has; a server that knows no
+	// ranges sends everything, and what was there is gone then.
+	Resume bool `json:"resume,omitempty"`
+	// Range asks for some bytes: "0-99", "100-", or "-100" for the last (RFC 9110 §14.1.2).
+	Range string `json:"range,omitempty"`
+	// Progress, if set, is called a few times a second while it is stored, and at its end.
+	Progress func(Progress) `json:"-"`
 }
 
 func (Fetch) answers(Page) {}
@@ -33,4 +40,6 @@ type Page struct {
 	Seconds float64 `json:"seconds"` // with the connection's opening
 	Body    []byte  `json:"body,omitempty"`
 	Path    string  `json:"path,omitempty"`
+	Offset  int64   `json:"offset,omitempty"` // bytes that were there before
+	SHA256  string  `json:"sha256,omitempty"` // of the file, in hex, if it was stored
 }

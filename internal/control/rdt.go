@@ -102,8 +102,8 @@ type RDTFetch struct {
 	Port uint16     `json:"port"`
 	// Names are the objects, in the order in which they are to leave; empty: all.
 	Names []string `json:"names,omitempty"`
-	// Dir is the folder that they are stored in, each under its name with ".part" behind it until
-	// it is whole; what was in such a file is gone then. Empty: they are compared and forgotten.
+	// Dir is the folder that they are stored in, each in a file of another name until it is whole.
+	// If it is not there it is made, in a folder that is. Empty: they are compared and forgotten.
 	Dir     string     `json:"dir,omitempty"`
 	Options RDTOptions `json:"options"`
 	// Progress, if set, is called when the server has said what it has, then a few times a second
@@ -124,6 +124,8 @@ type RDTFetched struct {
 	Damaged  uint64 `json:"damaged"`  // packets with a wrong checksum
 	Acks     uint64 `json:"acks"`     // sent
 	Requests uint64 `json:"requests"` // sent
+
+	Made string `json:"made,omitempty"` // the folder, if it was not there before
 }
 
 // RDTObject is what became of one object. Times count from the first request.

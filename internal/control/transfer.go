@@ -11,6 +11,9 @@ type SendFile struct {
 	Path string     `json:"path"`
 	Addr netip.Addr `json:"addr"`
 	Port uint16     `json:"port"`
+	// Offset is where it begins: what is before it the receiver has, of a transfer that was cut
+	// off. The peer is not told: its RecvFile says so, too.
+	Offset int64 `json:"offset,omitempty"`
 	// Progress, if set, is called once when the connection stands, then a few times a second and
 	// once at the end; never twice at once.
 	Progress func(Progress) `json:"-"`
@@ -24,15 +27,24 @@ func (SendFile) answers(Transfer) {}
 type RecvFile struct {
 	Path string `json:"path"`
 	Port uint16 `json:"port"`
+	// Resume stores what comes behind what a transfer that was cut off has left, or behind the
+	// first Offset bytes of it, and drops the rest.
+	Resume bool  `json:"resume,omitempty"`
+	Offset int64 `json:"offset,omitempty"`
+	// Size and SHA256, if set, are what the whole file must have: else it stays what it was
+	// while it came, with an ErrMismatch.
+	Size   int64  `json:"size,omitempty"`
+	SHA256 string `json:"sha256,omitempty"`
 	// Progress is as in SendFile, but the first call says that the listener stands (so an operator
-	// may tell the sender to start), and Total is -1.
+	// may tell the sender to start), and Total is -1 unless there is a Size.
 	Progress func(Progress) `json:"-"`
 }
 
 func (RecvFile) answers(Transfer) {}
 
-// Progress is how far a transfer has come.
+// Progress is how far a transfer has come. Bytes and Total are of what is moved, behind Offset.
 type Progress struct {
+	Offset  int64         `json:"offset,omitempty"`
 	Bytes   int64         `json:"bytes"`
 	Total   int64         `json:"total"` // -1: not known
 	Elapsed time.Duration `json:"elapsed_ns"`
@@ -44,10 +56,13 @@ type Transfer struct {
 	Sent    bool           `json:"sent"` // false: received
 	SID     int            `json:"sid"`
 	Peer    netip.AddrPort `json:"peer"`
-	Bytes   int64          `json:"bytes"`
-	Seconds float64        `json:"seconds"` // from the first byte to the last
+	Offset  int64          `json:"offset,omitempty"` // where it began
+	Bytes   int64          `json:"bytes"`            // that were moved, behind Offset
+	Seconds float64        `json:"seconds"`          // from the first byte to the last
 	MBPerS  float64        `json:"mb_per_s"`
-	SHA256  string         `json:"sha256"` // of the bytes moved, in hex
+	SHA256  string         `json:"sha256"` // of the file up to Offset and Bytes, in hex
+	// Note is empty unless there is something to say of what succeeded.
+	Note string `json:"note,omitempty"`
 
 	// Why it was not faster; zero of a receiver.
 	Retransmits  uint64        `json:"retransmits"`
