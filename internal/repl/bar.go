@@ -82,11 +82,11 @@ func bar(p control.Progress, cells int) string {
 		rate = float64(p.Bytes) / p.Elapsed.Seconds()
 	}
 	if p.Total < 0 {
-		return fmt.Sprintf("%s, %s/s", size(float64(p.Bytes)), size(rate))
+		return fmt.Sprintf("%s, %s/s", size(float64(p.Offset+p.Bytes)), size(rate))
 	}
 	share := 1.0
-	if p.Total > 0 {
-		share = min(1, float64(p.Bytes)/float64(p.Total))
+	if whole := p.Offset + p.Total; whole > 0 {
+		share = min(1, float64(p.Offset+p.Bytes)/float64(whole))
 	}
 	left := "--:--"
 	if rate > 0 {

@@ -39,6 +39,63 @@ func (s *Shell) serve() *cobra.Command {
 	})
 }
 
+// http is the command of both, in the words of those who look for it there.
+func (s *Shell) http() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "http",
+		Short: "serve a folder, get a page or a file",
+		Long: "`http serve PORT [DIR]` is `serve`: files and listings, with ranges; nothing\n" +
+			"leads out of the folder. `http get URL` prints a page, and with -o stores it:\n" +
+			"with rate and SHA-256, and with -C where a file was cut off.",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return wrong(c, "%q is neither serve nor get%s", args[0], near(c, args[0]))
+			}
+			return wrong(c, "serve or get is missing")
+		},
+	}
+	c.SuggestionsMinimumDistance = 2
+	serve := s.serve()
+	serve.Args = positional
+	c.AddCommand(serve, s.httpGet())
+	return c
+}
+
+func (s *Shell) httpGet() *cobra.Command {
+	var req control.Fetch
+	c := &cobra.Command{
+		Use:   "get URL",
+		Short: "print a page, or store it in a file",
+		Args:  positional,
+		RunE: func(c *cobra.Command, args []string) error {
+			if req.Resume && (req.Path == "" || req.Range != "") {
+				return wrong(c, "-C goes on with a whole file: want -o FILE, and no -r")
+			}
+			req := req
+			req.URL = args[0]
+			asJSON, _ := c.Flags().GetBool("json")
+			req.Progress = s.streamed(c, func(p control.Progress) {
+				if s.cfg.Width > 0 && !asJSON {
+					s.screen.setStatus(clip(args[0]+" "+bar(p, 20), s.cfg.Width-1))
+				}
+			})
+			page, err := control.Ask(c.Context(), s.op, req)
+			s.screen.setStatus("")
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.showPage(c, args[0], &page)
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&req.Path, "output", "o", "", "store it in `FILE`")
+	f.BoolVarP(&req.Resume, "continue", "C", false, "go on behind what FILE.part has")
+	f.StringVarP(&req.Range, "range", "r", "", "only the `BYTES` 0-99, 100- or -100")
+	flagWords(c, "output", files)
+	return s.streamFlag(s.jsonFlag(c))
+}
+
 // errRefused is a page that the server would not give.
 var errRefused = errors.New("the server would not")
 
@@ -59,15 +116,20 @@ func (s *Shell) fetch() *cobra.Command {
 			if err != nil {
 				return failed(c, err)
 			}
-			if err := s.answer(c, page, s.printPage(page)); err != nil {
-				return err
-			}
-			if page.Code >= 400 {
-				return failed(c, fmt.Errorf("%s: %w", args[0], errRefused))
-			}
-			return nil
+			return s.showPage(c, args[0], &page)
 		},
 	})
+}
+
+// showPage prints a page. One that the server would not give is an error.
+func (s *Shell) showPage(c *cobra.Command, url string, page *control.Page) error {
+	if err := s.answer(c, *page, s.printPage(*page)); err != nil {
+		return err
+	}
+	if page.Code >= 400 {
+		return failed(c, fmt.Errorf("%s: %w", printable(url), errRefused))
+	}
+	return nil
 }
 
 // printPage is the page, and a line about it.
@@ -97,6 +159,12 @@ func (s *Shell) printPage(p control.Page) string {
 		b.WriteString(" into " + printable(p.Path))
 	}
 	b.WriteString(" in " + took(p.Seconds) + "\n")
+	if p.Offset > 0 {
+		fmt.Fprintf(&b, "  behind %d that were there: %d in all\n", p.Offset, p.Offset+p.Bytes)
+	}
+	if p.SHA256 != "" {
+		b.WriteString("  SHA-256 " + p.SHA256 + "\n")
+	}
 	if p.Path == "" && p.Bytes > int64(len(p.Body)) {
 		fmt.Fprintf(&b, "(the first %d bytes are shown)\n", len(p.Body))
 	}

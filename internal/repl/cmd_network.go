@@ -9,13 +9,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-func (s *Shell) interfaces() *cobra.Command {
+// interfaces is `interfaces` or, with the family's table, `li`.
+func (s *Shell) interfaces(name string) *cobra.Command {
 	var stats int
 	var zero bool
 	c := &cobra.Command{
-		Use:     "interfaces",
-		Aliases: []string{"li"},
-		Short:   "-s: counters, -s -s: each drop reason",
+		Use:   name,
+		Short: "a line each; -s: counters, -s -s: all",
+		Long: "A line an interface, like `ip -s -br link`: name, state, address, flags, MTU,\n" +
+			"packets and bytes received and sent, and what was dropped.\n" +
+			"`li` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if zero {
 				return failed(c, control.Order(c.Context(), s.op, control.ClearCounters{}))
@@ -24,8 +27,14 @@ func (s *Shell) interfaces() *cobra.Command {
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, list, printInterfaces(list, stats))
+			if name == "li" {
+				return s.answer(c, list, printInterfaces(list, stats))
+			}
+			return s.answer(c, list, briefInterfaces(list, stats))
 		},
+	}
+	if name == "li" {
+		c.Short, c.Long = "interfaces, in the course's table", ""
 	}
 	c.Flags().CountVarP(&stats, "stats", "s", "packets, bytes, errors, drops; twice: all there is")
 	c.Flags().BoolVar(&zero, "clear", false, "set the counters to zero, those of impair too")
@@ -50,19 +59,33 @@ func (s *Shell) neighbors() *cobra.Command {
 	return s.jsonFlag(c)
 }
 
-func (s *Shell) routes() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
-		Use:     "routes",
-		Aliases: []string{"lr"},
-		Short:   "routes in use: L local, R rip, S static",
+// routes is `routes` or, with the family's table, `lr`.
+func (s *Shell) routes(name string) *cobra.Command {
+	c := &cobra.Command{
+		Use:   name,
+		Short: "routes in use, like `ip route`",
+		Long: "The routes in use, like `ip route`: proto kernel are those to our own links,\n" +
+			"static those of the file or of `route add`, rip those that were learned, with\n" +
+			"their cost as metric. `lr` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := control.Ask(c.Context(), s.op, control.Routes{})
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, list, printRoutes(list))
+			if name == "lr" || s.json(c) {
+				return s.answer(c, list, printRoutes(list))
+			}
+			faces, err := control.Ask(c.Context(), s.op, control.Interfaces{})
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, list, fieldRoutes(list, faces))
 		},
-	})
+	}
+	if name == "lr" {
+		c.Short, c.Long = "routes: L local, R rip, S static", ""
+	}
+	return s.jsonFlag(c)
 }
 
 // link is the command that takes an interface up or down.

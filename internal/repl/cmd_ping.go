@@ -51,9 +51,9 @@ func (s *Shell) ping() *cobra.Command {
 		Use:   "ping ADDR",
 		Short: "echo requests, until Ctrl-C; in a script 4",
 		Long: "Send ICMP echo requests and print what comes back, as iputils's ping does:\n" +
-			"until Ctrl-C, or as -c and -w say; in a script that says neither, 4. Exit\n" +
-			"status of a script that it ends: 1 when no reply came (or with -w and -c,\n" +
-			"too few), 2 when nothing could be sent.",
+			"until Ctrl-C, or as -c and -w say; in a script, or as the command of `node ctl`,\n" +
+			"that says neither, 4. Exit status of a script that it ends: 1 when no reply came\n" +
+			"(or with -w and -c, too few), 2 when nothing could be sent.",
 		ValidArgsFunction: at(s.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := o.request(c, args[0])

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,55 +13,21 @@ import (
 
 // rcp is the command for the sliding-fence transport.
 func (s *Shell) rcp() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "rcp",
-		Short: "the sliding fence: sockets, echo, count",
-		Long: "RCP, the transport of founding document 000, over UDP ports. `rcp` alone\n" +
+	return overUDP[control.RCPSocket](s, &transport[control.RCPSocket]{
+		name: "rcp", short: "the sliding fence: sockets, echo, count",
+		long: "RCP, the transport of founding document 000, over UDP ports. `rcp` alone\n" +
 			"lists its sockets: packets that were sent, those of them that were repeats,\n" +
 			"packets that wait for an acknowledgment, packets held for one before them,\n" +
 			"and bytes to read. `rcp echo PORT` is the document's echo server, and\n" +
 			"`rcp count ADDR PORT` its client: it writes 1000 pieces of 200 to 399 random\n" +
 			"bytes, checks each byte of the echo, and prints how many packets that took.\n" +
 			"`rcp close PORT` ends what is on a port.",
-		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return wrong(c, "%q is none of echo, count, close%s", args[0], near(c, args[0]))
-			}
-			list, err := control.Ask(c.Context(), s.op, control.RCPSockets{})
-			if err != nil {
-				return failed(c, err)
-			}
-			return s.answer(c, list, printRCP(list))
-		},
-	}
-	c.SuggestionsMinimumDistance = 2
-	c.AddCommand(s.rcpEcho(), s.rcpCount(),
-		closePort(s.rcpPorts, func(ctx context.Context, port uint16) error {
+		list: control.RCPSockets{}, print: printRCP,
+		port: func(k *control.RCPSocket) uint16 { return k.Local.Port() },
+		end: func(ctx context.Context, port uint16) error {
 			return control.Order(ctx, s.op, control.RCPClose{Port: port})
-		}))
-	return s.jsonFlag(c)
-}
-
-// rcpPorts completes the ports that are RCP's.
-func (s *Shell) rcpPorts(ctx context.Context, _ string) []string {
-	list, err := control.Ask(ctx, s.op, control.RCPSockets{})
-	if err != nil {
-		return nil
-	}
-	var ports []uint16
-	for i := range list {
-		ports = append(ports, list[i].Local.Port())
-	}
-	return portWords(ports)
-}
-
-// near says which subcommand a word may have been meant for.
-func near(c *cobra.Command, word string) string {
-	if names := c.SuggestionsFor(word); len(names) > 0 {
-		return "; did you mean " + strings.Join(names, ", ") + "?"
-	}
-	return ""
+		},
+	}, s.rcpEcho(), s.rcpCount())
 }
 
 // rcpFlags are the flags of both ends.

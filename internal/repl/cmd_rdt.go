@@ -14,48 +14,21 @@ import (
 
 // rdt is the command for the reliable data transfer over UDP.
 func (s *Shell) rdt() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "rdt",
-		Short: "many objects in one flow of UDP",
-		Long: "RDT, the reliable data transfer of founding document 003: objects over one\n" +
+	return overUDP[control.RDTFlow](s, &transport[control.RDTFlow]{
+		name: "rdt", short: "many objects in one flow of UDP",
+		long: "RDT, the reliable data transfer of founding document 003: objects over one\n" +
 			"flow of UDP, by selective repeat, and with no congestion control. `rdt serve\n" +
 			"PORT PATH...` gives files away, `rdt list ADDR PORT` asks which, `rdt fetch\n" +
 			"ADDR PORT` takes them, all or some. `rdt` alone lists servers and flows:\n" +
 			"packets that were sent, those of them that were repeats, good packets that\n" +
 			"came, and packets that wait for an acknowledgment. `rdt close PORT` ends what\n" +
 			"is on a port.",
-		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return wrong(c, "%q is none of serve, list, fetch, close%s", args[0],
-					near(c, args[0]))
-			}
-			list, err := control.Ask(c.Context(), s.op, control.RDTFlows{})
-			if err != nil {
-				return failed(c, err)
-			}
-			return s.answer(c, list, printRDT(list))
-		},
-	}
-	c.SuggestionsMinimumDistance = 2
-	c.AddCommand(s.rdtServe(), s.rdtList(), s.rdtFetch(),
-		closePort(s.rdtPorts, func(ctx context.Context, port uint16) error {
+		list: control.RDTFlows{}, print: printRDT,
+		port: func(f *control.RDTFlow) uint16 { return f.Local.Port() },
+		end: func(ctx context.Context, port uint16) error {
 			return control.Order(ctx, s.op, control.RDTClose{Port: port})
-		}))
-	return s.jsonFlag(c)
-}
-
-// rdtPorts completes the ports that are RDT's.
-func (s *Shell) rdtPorts(ctx context.Context, _ string) []string {
-	list, err := control.Ask(ctx, s.op, control.RDTFlows{})
-	if err != nil {
-		return nil
-	}
-	var ports []uint16
-	for i := range list {
-		ports = append(ports, list[i].Local.Port())
-	}
-	return portWords(ports)
+		},
+	}, s.rdtServe(), s.rdtList(), s.rdtFetch())
 }
 
 // rdtFlags are the flags of the ends.
@@ -210,10 +183,11 @@ func (s *Shell) rdtFetch() *cobra.Command {
 		Use:   "fetch ADDR PORT [NAME...] [into DIR]",
 		Short: "take objects from a server",
 		Long: "Take objects from a server: those with these names, in this order, or all.\n" +
-			"With `into DIR` they are stored in a folder that is there, each as it is\n" +
-			"complete, where one replaces a file of its name; without, they are held\n" +
-			"against the SHA-256 that the server has told, and forgotten. An object that\n" +
-			"fails fails the command. Ctrl-C leaves what is stored by then.",
+			"With `into DIR` they are stored in a folder, each as it is complete, where one\n" +
+			"replaces a file of its name; the folder is made if it is not there, but not\n" +
+			"those above it. Without, they are held against the SHA-256 that the server\n" +
+			"has told, and forgotten. An object that fails fails the command. Ctrl-C\n" +
+			"leaves what is stored by then.",
 		Args: some(2),
 
 		ValidArgsFunction: at(s.neighborAddrs),

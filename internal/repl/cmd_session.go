@@ -139,7 +139,7 @@ func (s *Shell) events() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			asJSON, _ := c.Flags().GetBool("json")
 			switch {
-			case asJSON && !s.cfg.JSON:
+			case asJSON && !(s.cfg.JSON && s.watches()):
 				defer s.op.Watch(s.tellJSON)()
 			case !s.watches():
 				defer s.op.Watch(s.tell)()

@@ -3,6 +3,7 @@ package repl
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,21 +11,55 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-func (s *Shell) sockets() *cobra.Command {
-	var info bool
+// socketFlags are those of ss that mean something here.
+type socketFlags struct {
+	info, tcp, udp, listening, noHeader bool
+	numeric, all                        bool // which it always is
+}
+
+// keeps reports whether a socket is one of those asked for.
+func (o *socketFlags) keeps(k control.Socket) bool {
+	udp := isUDP(k)
+	if o.tcp != o.udp && udp != o.udp {
+		return false
+	}
+	return !o.listening || k.State == "LISTEN" || udp && k.Remote.Port() == 0
+}
+
+// sockets is `sockets` or, with the family's table, `ls`.
+func (s *Shell) sockets(name string) *cobra.Command {
+	var o socketFlags
 	c := &cobra.Command{
-		Use:     "sockets",
-		Aliases: []string{"ls"},
-		Short:   "with -i what ss -ti tells of each",
+		Use:   name,
+		Short: "like ss; -i: windows, and what limits it",
+		Long: "The sockets, like `ss -tuan`; with -i what `ss -i` tells of each connection, and\n" +
+			"what limits it: app (nothing more was written), cwnd, rwnd, sndbuf, pacing,\n" +
+			"nagle, cork, persist, recovery or idle, and for how long. sid is the number by\n" +
+			"which commands know it. `ls` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			list, err := control.Ask(c.Context(), s.op, control.Sockets{Info: info})
+			list, err := control.Ask(c.Context(), s.op, control.Sockets{Info: o.info})
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, list, printSockets(list))
+			list = slices.DeleteFunc(list, func(k control.Socket) bool { return !o.keeps(k) })
+			if name == "ls" {
+				return s.answer(c, list, printSockets(list))
+			}
+			return s.answer(c, list, fieldSockets(list, !o.noHeader))
 		},
 	}
-	c.Flags().BoolVarP(&info, "info", "i", false, "RTT, windows, counts, and why no more is sent")
+	f := c.Flags()
+	f.BoolVarP(&o.info, "info", "i", false, "RTT, windows, counts, and why no more is sent")
+	if name == "ls" {
+		c.Short, c.Long = "sockets, in the course's table", ""
+		return s.jsonFlag(c)
+	}
+	f.BoolVarP(&o.tcp, "tcp", "t", false, "those of TCP")
+	f.BoolVarP(&o.udp, "udp", "u", false, "those of UDP")
+	f.BoolVarP(&o.listening, "listening", "l", false, "those that listen")
+	f.BoolVarP(&o.noHeader, "no-header", "H", false, "without the titles")
+	f.BoolVarP(&o.all, "all", "a", false, "those that listen too, as always")
+	f.BoolVarP(&o.numeric, "numeric", "n", false, "numbers, as always")
 	return s.jsonFlag(c)
 }
 

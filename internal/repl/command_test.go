@@ -17,6 +17,11 @@ import (
 
 var peer = netip.MustParseAddr("10.0.0.1")
 
+const (
+	captureUse   = "capture [IF|all] [FILTER...] [-c N] [-C MB] [-W N] [--json] [-s BYTES] [-w FILE]"
+	traceConnUse = "trace CONN [-c N] [--each] [--json] [--width COLUMNS]"
+)
+
 func TestLinesBecomeRequests(t *testing.T) {
 	loss := func(percent float64, iface string) any {
 		return control.SetLoss{Percent: percent, Iface: iface}
@@ -40,7 +45,15 @@ func TestLinesBecomeRequests(t *testing.T) {
 		{"impair if0 both off", control.Impair{Iface: "if0", Way: control.WayBoth, Words: "off"}},
 		{"impair off", control.Impair{Words: "off"}},
 		{"neighbors|ln|neighbors # who", control.Neighbors{}},
-		{"routes|lr|  lr  ", control.Routes{}},
+		{"routes --json|lr|  lr  ", control.Routes{}},
+		{"capture stop|capture stop --json", control.StopCapture{}},
+		{"capture stop 2", control.StopCapture{ID: 2}},
+		{"capture list", control.Captures{}},
+		{
+			"capture -w x.pcapng -s 96 -c 5 -C 1.5 -W 3", control.StartCapture{
+				File: "x.pcapng", Snaplen: 96, Count: 5, FileSize: 1_500_000, Files: 3,
+			},
+		},
 		{
 			"route add 10.3.0.0/16 via 10.0.0.1|route add 10.3.0.0/16 via 10.0.0.1 0",
 			control.AddRoute{Prefix: netip.MustParsePrefix("10.3.0.0/16"), Via: peer},
@@ -262,6 +275,13 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"pcap", "pcap: start or stop is missing", "pcap start FILE | stop"},
 		{"pcap pause", `pcap: "pause" is neither start nor stop`, "pcap start FILE | stop"},
 		{"pcap start", "pcap start: FILE is missing", "pcap start FILE [--snaplen BYTES]"},
+		{"capture -s 70000", "capture: -s 70000: want 0 to 65535 bytes", captureUse},
+		{"capture -C 5", "capture: -C and -W need -w FILE", captureUse},
+		{"capture -w x -W 5", "capture: -W needs -C", captureUse},
+		{"capture stop x", `capture: "x" is not the number of a capture (` + "`capture list`)", captureUse},
+		{"capture stop 1 2", `capture: nothing may follow here: "2"`, captureUse},
+		{"trace", "trace: CONN is missing", traceConnUse},
+		{"trace 1 --width -3", "trace: --width -3: want columns", traceConnUse},
 		{"udp", "udp: listen or send is missing", udpUse},
 		{"udp hear 53", `udp: "hear" is neither listen nor send`, udpUse},
 		{"udp listen", "udp: PORT is missing", udpUse},
@@ -307,7 +327,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"up --fast if0", "up: unknown flag: --fast", "up IF"},
 		{
 			"sf f 10.0.0.1 p", `sendfile: "p" is not a port (1 to 65535)`,
-			"sendfile PATH ADDR PORT [--json]",
+			"sendfile PATH ADDR PORT [--json] [--json-stream] [--offset BYTES]",
 		},
 		{"serve http", `serve: "http" is not a port (1 to 65535)`, "serve PORT [DIR] [--json]"},
 		{"fetch", "fetch: URL is missing", "fetch URL [PATH] [--json]"},

@@ -9,7 +9,10 @@ import (
 // tell shows an event. Received data goes where answers go, announcements go beside them.
 func (s *Shell) tell(e control.Event) {
 	if s.cfg.JSON {
-		s.tellJSON(e)
+		// How far transfers are is for who asks for events, not for each session.
+		if _, often := e.(control.Transferring); !often {
+			s.tellJSON(e)
+		}
 		return
 	}
 	text, isData := Describe(e)
@@ -65,7 +68,9 @@ func Describe(e control.Event) (text string, isData bool) {
 		return printable(neighborNews(&e)), false
 	case control.Message:
 		return printable(e.Text), false
-	case control.TransferEnded:
+	case control.PerfEnded:
+		return describePerf(&e), false
+	case control.Transferring, control.TransferEnded:
 		// Whoever started it has its answer: see carry.
 	}
 	return "", false

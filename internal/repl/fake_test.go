@@ -101,7 +101,51 @@ func (f *fake) fixed(req any) (any, error) {
 	case control.PcapStart, control.Verbose:
 		return control.Nothing{}, nil
 	}
+	if answer, ok := fixedCapture(req); ok {
+		return answer, nil
+	}
 	return fixedSocket(req)
+}
+
+// fixedCapture answers for captures and traces: two packets, and the ladder's story.
+func fixedCapture(req any) (any, bool) {
+	since := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	switch r := req.(type) {
+	case control.Record:
+		done := control.Captured{Packets: 2, Bytes: 80, Missed: 7, File: r.File}
+		begun(r.Begun)
+		switch {
+		case r.Lines:
+			r.Packet(control.Packet{
+				At: since, Iface: "if0", Sent: true, Length: 40,
+				Text: "IP 10.0.0.1.33000 > 10.1.0.2.80: Flags [S], seq 7, win 512, length 0",
+			})
+			r.Packet(control.Packet{
+				At: since, Iface: "if1", Length: 40, Drop: "ttl exceeded",
+				Text: "IP 10.0.0.1.33000 > 10.1.0.2.80: Flags [.], seq 8, win 512, length 0",
+			})
+		case r.File == "":
+			r.Piece([]byte("pcap"))
+			r.Piece([]byte("ng"))
+		}
+		return done, true
+	case control.StartCapture:
+		return control.Capturing{ID: 2, Iface: "all", Filter: r.Filter, File: r.File}, true
+	case control.StopCapture:
+		return control.Captured{Packets: 1, Files: 3, File: "x-2.pcapng"}, true
+	case control.Captures:
+		return []control.Capturing{
+			{ID: 2, Kind: "capture", Iface: "if0", File: "x.pcapng", Since: since, Packets: 5},
+			{Kind: "trace", Iface: "all", Filter: "tcp port 80", Since: since, Missed: 9},
+		}, true
+	case control.Trace:
+		begun(r.Begun)
+		for _, s := range story() {
+			r.Segment(s)
+		}
+		return control.Traced{Segments: uint64(len(story())), Missed: 3}, true
+	}
+	return nil, false
 }
 
 func fixedSocket(req any) (any, error) {
@@ -252,7 +296,7 @@ func somePage(r control.Fetch) control.Page {
 
 func somePing(r control.Ping) control.PingResult {
 	if r.Begun != nil {
-		r.Begun()
+		begun(r.Begun)
 	}
 	if r.Addr == netip.MustParseAddr("10.9.9.9") {
 		if r.Each != nil {
@@ -333,4 +377,10 @@ func open(t *testing.T, node *fake, cfg Config) *session {
 	require.NoError(t, err)
 	s.Shell = shell
 	return s
+}
+
+func begun(f func()) {
+	if f != nil {
+		f()
+	}
 }

@@ -4,38 +4,87 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// closePort is the command that ends what a transport over UDP has on a port. Ports completes
-// its argument, and end is what it asks of the node.
-func closePort(
-	ports func(context.Context, string) []string, end func(context.Context, uint16) error,
-) *cobra.Command {
+// transport is what the commands of the transports over UDP have in common. Flow is what is listed
+// of one.
+type transport[Flow any] struct {
+	name, short, long string
+	list              control.Request[[]Flow]
+	print             func([]Flow) string
+	port              func(*Flow) uint16
+	end               func(context.Context, uint16) error // of what is on a port
+}
+
+// overUDP is the command of a transport over UDP: alone it lists what there is, and it has commands
+// of its own and one that ends what is on a port.
+func overUDP[Flow any](s *Shell, t *transport[Flow], own ...*cobra.Command) *cobra.Command {
+	var words []string
+	for _, c := range own {
+		words = append(words, c.Name())
+	}
+	words = append(words, "close")
+	c := &cobra.Command{
+		Use: t.name, Short: t.short, Long: t.long,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return wrong(c, "%q is none of %s%s", args[0], strings.Join(words, ", "),
+					near(c, args[0]))
+			}
+			list, err := control.Ask(c.Context(), s.op, t.list)
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, list, t.print(list))
+		},
+	}
+	c.SuggestionsMinimumDistance = 2
+	c.AddCommand(own...)
+	c.AddCommand(t.closePort(s))
+	return s.jsonFlag(c)
+}
+
+// near says which subcommand a word may have been meant for.
+func near(c *cobra.Command, word string) string {
+	if names := c.SuggestionsFor(word); len(names) > 0 {
+		return "; did you mean " + strings.Join(names, ", ") + "?"
+	}
+	return ""
+}
+
+// closePort is the command that ends what is on a port.
+func (t *transport[Flow]) closePort(s *Shell) *cobra.Command {
 	return &cobra.Command{
 		Use:   "close PORT",
 		Short: "end what is on a port, and free it",
 		Args:  positional,
 
-		ValidArgsFunction: at(ports),
+		ValidArgsFunction: at(func(ctx context.Context, _ string) []string {
+			list, err := control.Ask(ctx, s.op, t.list)
+			if err != nil {
+				return nil
+			}
+			var words []string
+			for i := range list {
+				word := strconv.Itoa(int(t.port(&list[i])))
+				if !slices.Contains(words, word) {
+					words = append(words, word)
+				}
+			}
+			return words
+		}),
 		RunE: func(c *cobra.Command, args []string) error {
 			port, err := parsePort(c, args[0])
 			if err != nil {
 				return err
 			}
-			return failed(c, end(c.Context(), port))
+			return failed(c, t.end(c.Context(), port))
 		},
 	}
-}
-
-// portWords are ports for a completion, each once.
-func portWords(ports []uint16) []string {
-	var words []string
-	for _, port := range ports {
-		if w := strconv.Itoa(int(port)); !slices.Contains(words, w) {
-			words = append(words, w)
-		}
-	}
-	return words
 }

@@ -71,6 +71,9 @@ func printFetched(r *control.RDTFetched) string {
 		r.Bytes, len(r.Objects), took(r.Seconds), rate)
 	fmt.Fprintf(&b, "  %d packets, %d that were there already, %d damaged; "+
 		"%d acknowledgments, %d requests\n", r.Received, r.Twice, r.Damaged, r.Acks, r.Requests)
+	if r.Made != "" {
+		fmt.Fprintf(&b, "  made the folder %s\n", printable(r.Made))
+	}
 	return b.String()
 }
 

@@ -20,8 +20,10 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func TestOutput(t *testing.T) {
 	var b strings.Builder
 	for _, line := range []string{
-		"interfaces", "interfaces -s", "interfaces --json", "neighbors", "routes", "sockets",
-		"sockets -i", "sockets --json", "up if0", "down if0", "lossyforward", "lossyforward 2",
+		"interfaces", "interfaces -s", "interfaces --json", "li", "li -s", "neighbors", "routes", "lr", "sockets",
+		"sockets -tni", "sockets -Hl", "sockets -u", "ls", "ls -i", "sockets --json",
+		"capture", "capture if1 tcp port 80", "capture --json", "capture if0 -w x.pcapng", "capture -w -", "capture stop",
+		"capture list", "trace 1", "trace tcp port 80 --each -c 3", "trace 1 --json", "up if0", "down if0", "lossyforward", "lossyforward 2",
 		"lossyforward 0.5 if1", "lossy 0.02", "drop 0.3 if0", "send 10.0.0.1 hello", "accept 80",
 		"connect 10.0.0.1 80", "s 1 hello", "recv 1 5", "shutdown 1", "close 1", "window 1",
 		"cc 1 cubic", "sendfile big.bin 10.0.0.1 80", "recvfile new.bin 80", "serve 80", "serve 80 nets", "fetch 10.0.0.1",
@@ -57,6 +59,8 @@ func TestEvents(t *testing.T) {
 		control.Message{Text: "if0: the peer is not there yet"},
 		control.RIPNews{Iface: "if0", Text: "10.5.0.0/16 via 10.0.0.2 cost 2"},
 		control.RIPNews{Text: "10.5.0.0/16 lost"},
+		control.PerfEnded{Port: 5201, Problem: "10.0.0.1:9: the client has terminated"},
+		control.PerfEnded{Port: 5201, Report: perfSample(&control.Perf{Proto: control.PerfTCP, Parallel: 1}, true)},
 	}
 	var b strings.Builder
 	for _, asJSON := range []bool{false, true} {

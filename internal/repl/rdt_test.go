@@ -45,7 +45,7 @@ func giving() *fake {
 			if r.Progress != nil {
 				r.Progress(control.Progress{Bytes: 999651, Total: 999651, Elapsed: time.Second})
 			}
-			if r.Dir == "" {
+			if got.Made = r.Dir; r.Dir == "" {
 				got.Objects[1].Problem = "rdt: the other end is silent"
 			}
 			return got, nil, true

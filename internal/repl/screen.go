@@ -19,6 +19,45 @@ type screen struct {
 	mu       sync.Mutex
 	out, err io.Writer
 	status   string // what stands in the last line, without a newline; empty: nothing
+	failure  error  // the first of writing an answer
+	held     bool   // somebody paints the whole of it,
+	waiting  []held // and these wait
+}
+
+// held is a piece of text that waits for the screen.
+type held struct {
+	to   io.Writer
+	text string
+}
+
+// maxHeld bounds what waits for the screen; more is lost.
+const maxHeld = 1000
+
+// hold keeps what is written from now on until release. Text is written before.
+func (s *screen) hold(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(s.out, text)
+	s.held = true
+}
+
+// release writes text and then what has waited.
+func (s *screen) release(text string) {
+	s.mu.Lock()
+	waiting := s.waiting
+	s.held, s.waiting = false, nil
+	s.put(s.out, text)
+	s.mu.Unlock()
+	for _, w := range waiting {
+		s.write(w.to, w.text)
+	}
+}
+
+// paint writes for whoever holds the screen.
+func (s *screen) paint(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(s.out, text)
 }
 
 const eraseLine = "\r\x1b[K"
@@ -38,6 +77,12 @@ func (s *screen) write(w io.Writer, text string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.held {
+		if len(s.waiting) < maxHeld {
+			s.waiting = append(s.waiting, held{w, text})
+		}
+		return
+	}
 	if s.status != "" {
 		s.put(s.err, eraseLine)
 		defer s.put(s.err, s.status)
@@ -45,9 +90,30 @@ func (s *screen) write(w io.Writer, text string) {
 	s.put(w, text)
 }
 
-// put writes; nobody can be told of an error here, as this is where errors are told.
+// put writes. That what is said beside the answers cannot be written nobody can be told.
 func (s *screen) put(w io.Writer, text string) {
-	_, _ = io.WriteString(w, text)
+	_, err := io.WriteString(w, text)
+	if err != nil && s.failure == nil && w == s.out {
+		s.failure = err
+	}
+}
+
+// raw writes bytes where answers go, as they are.
+func (s *screen) raw(b []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.out.Write(b)
+	if err != nil && s.failure == nil {
+		s.failure = err
+	}
+	return err
+}
+
+// failed is why not all answers could be written.
+func (s *screen) failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failure
 }
 
 // setStatus replaces the status line; empty: it goes.
@@ -55,7 +121,9 @@ func (s *screen) setStatus(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if text != s.status {
-		s.put(s.err, eraseLine+text)
+		if !s.held {
+			s.put(s.err, eraseLine+text)
+		}
 		s.status = text
 	}
 }
@@ -99,12 +167,17 @@ func (s *Shell) answer(c *cobra.Command, a any, text string) error {
 	if streams(c) {
 		return s.line("result", a)
 	}
-	on, err := c.Flags().GetBool("json")
-	if on || err != nil && s.cfg.JSON {
+	if s.json(c) {
 		return s.document(a)
 	}
 	s.screen.data(text)
 	return nil
+}
+
+// json reports whether a command is to answer with JSON.
+func (s *Shell) json(c *cobra.Command) bool {
+	on, err := c.Flags().GetBool("json")
+	return on || err != nil && s.cfg.JSON
 }
 
 // document prints an answer as one line of JSON.

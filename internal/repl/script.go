@@ -52,6 +52,9 @@ func (s *Shell) Script(ctx context.Context, name string, r io.Reader) error {
 func (s *Shell) Command(ctx context.Context, words ...string) error {
 	defer s.abandon()
 	defer s.screen.setStatus("")
+	s.mu.Lock()
+	s.alone = true
+	s.mu.Unlock()
 	err := s.execute(ctx, func(root *cobra.Command) ([]string, error) {
 		return parted(root, words)
 	})
@@ -64,10 +67,20 @@ func (s *Shell) Command(ctx context.Context, words ...string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if failure := s.screen.failed(); err == nil && failure != nil {
+		err = fmt.Errorf("writing the answer: %w", failure)
+	}
 	if err != nil {
 		s.complain(err)
 	}
 	return err
+}
+
+// single reports whether the session is one command.
+func (s *Shell) single() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.alone
 }
 
 // lines runs lines until one fails, or with Config.KeepGoing all; it prints what fails and returns

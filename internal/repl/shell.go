@@ -48,9 +48,13 @@ type Config struct {
 	JSON bool
 	// Color allows colour; zero: none.
 	Color bool
+	// Plain has lines drawn with the letters of ASCII.
+	Plain bool
 	// Width is the terminal's width if Err is one on which a progress bar may be drawn.
 	// Zero: it is not.
 	Width int
+	// Height is the height of the terminal that Out is, if it may be painted. Zero: it may not.
+	Height int
 }
 
 // Shell is one session with a node. Several may run beside each other on one Operator.
@@ -69,6 +73,7 @@ type Shell struct {
 	jobCount int
 	leaving  bool // quit was asked for while transfers run
 	watching bool // events are shown as they come
+	alone    bool // the session is one command
 	depth    int  // how many files are being sourced
 }
 

@@ -15,6 +15,7 @@ import (
 const (
 	groupNetwork = "Network"
 	groupSocket  = "Sockets"
+	groupDoor    = "Doors"
 	groupFile    = "Files"
 	groupProbe   = "Probes"
 	groupSession = "Session"
@@ -38,15 +39,19 @@ func (s *Shell) tree() *cobra.Command {
 	})
 	help := s.help()
 	root.SetHelpCommand(help)
-	group(root, groupNetwork, s.interfaces(), s.neighbors(), s.routes(), s.route(), s.rip(),
-		s.link("up", true), s.link("down", false), s.lossyForward(), s.lossy(), s.impair())
-	group(root, groupSocket, s.sockets(), s.accept(), s.connect(), s.udp(), s.rcp(), s.rdt(),
-		s.write(), s.recv(), s.shutdown(), s.close(), s.window(), s.congestion())
-	group(root, groupFile, s.sendFile(), s.recvFile(), s.serve(), s.fetch(), s.transfers(),
-		s.wait(), s.cancel())
-	group(root, groupProbe, s.send(), s.ping(), s.traceroute(), s.verbose(), s.pcap())
-	group(root, groupSession, s.show(), s.set(), s.events(), s.source(), s.sleep(), s.quit(),
-		help)
+	group(root, groupNetwork, s.interfaces("interfaces"), s.interfaces("li"), s.neighbors(),
+		s.routes("routes"), s.routes("lr"), s.route(), s.rip(), s.link("up", true),
+		s.link("down", false), s.lossyForward(), s.lossy(), s.impair())
+	group(root, groupSocket, s.sockets("sockets"), s.sockets("ls"), s.accept(), s.connect(),
+		s.udp(), s.rcp(), s.rdt(), s.write(), s.recv(), s.shutdown(), s.close(),
+		s.window(), s.congestion())
+	group(root, groupDoor, s.publish(), s.expose(), s.splice(), s.doors())
+	group(root, groupFile, s.sendFile(), s.recvFile(), s.http(), s.serve(), s.fetch(),
+		s.transfers(), s.wait(), s.cancel())
+	group(root, groupProbe, s.send(), s.ping(), s.traceroute(), s.perf(), s.echo(), s.discard(),
+		s.chargen(), s.verbose(), s.capture(), s.trace(), s.pcap())
+	group(root, groupSession, s.show(), s.set(), s.reload(), s.repeat(), s.events(), s.source(),
+		s.sleep(), s.quit(), help)
 	return root
 }
 

@@ -1,0 +1,311 @@
+package repl
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// captureFlags are those of `capture`.
+type captureFlags struct {
+	file    string
+	snaplen int
+	count   uint64
+	size    float64
+	files   int
+}
+
+const aboutCapture = `Capture the packets of an interface (all, without one), in both directions,
+those that are dropped too. Without -w each is a line, until Ctrl-C. With -w they
+go to a pcapng file: from a shell in the background, until "capture stop"; "node
+ctl" waits until Ctrl-C. "-w -" is standard output:
+
+  node ctl A capture all -w - | wireshark -k -i -
+
+A packet's comment tells why it was dropped, and its connection's windows and
+state. What a reader is too slow for is missed, and counted in the file.
+
+FILTER has the words of pcap-filter(7) that mean something here:
+  [src|dst] host ADDR   [src|dst] net NET/LEN   [tcp|udp] [src|dst] port N
+  [tcp|udp] portrange N-N   ip tcp udp icmp rip test   proto N   less N   greater N
+  syn fin rst psh ack urg ece cwr, also tcp[syn] and tcp[tcpflags] & tcp-syn != 0
+  in out   ifname NAME   drop (what went no further)   not and or ( )
+There are no offsets but tcp[tcpflags], no names of hosts, no link layer.`
+
+func (s *Shell) capture() *cobra.Command {
+	var o captureFlags
+	c := &cobra.Command{
+		Use:               "capture [IF|all] [FILTER...]",
+		Short:             "packets as lines or pcapng; stop, list",
+		Long:              aboutCapture,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: at(s.captureWords, s.filterWords),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 && args[0] == "stop" {
+				return s.stopCapture(c, args[1:])
+			}
+			if len(args) == 1 && args[0] == "list" {
+				return s.listCaptures(c)
+			}
+			req, err := s.record(c, &o, args)
+			if err != nil {
+				return err
+			}
+			switch {
+			case o.file == "-":
+				return s.captureOut(c, req)
+			case o.file == "":
+				return s.captureLines(c, req)
+			case s.single():
+				return s.captureFile(c, req)
+			}
+			return s.captureBeside(c, req)
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&o.file, "write", "w", "", "write pcapng to `FILE`; - is standard output")
+	f.IntVarP(&o.snaplen, "snaplen", "s", 0, "keep `BYTES` of a packet; 0: all")
+	f.Uint64VarP(&o.count, "count", "c", 0, "end after `N` packets")
+	f.Float64VarP(&o.size, "file-size", "C", 0, "begin another file after `MB`")
+	f.IntVarP(&o.files, "files", "W", 0, "keep the last `N` files of -C")
+	flagWords(c, "write", files)
+	return s.jsonFlag(c)
+}
+
+// record makes a request of a capture's flags and words.
+func (s *Shell) record(
+	c *cobra.Command, o *captureFlags, args []string,
+) (*control.Record, error) {
+	switch {
+	case o.snaplen < 0 || o.snaplen > 65535:
+		return nil, wrong(c, "-s %d: want 0 to 65535 bytes", o.snaplen)
+	case o.size < 0 || o.size > 1<<40:
+		return nil, wrong(c, "-C %v: want millions of bytes", o.size)
+	case o.files < 0:
+		return nil, wrong(c, "-W %d: want a number of files", o.files)
+	case (o.size > 0 || o.files > 0) && (o.file == "" || o.file == "-"):
+		return nil, wrong(c, "-C and -W need -w FILE")
+	case o.files > 0 && o.size == 0:
+		return nil, wrong(c, "-W needs -C")
+	}
+	req := &control.Record{
+		Snaplen: o.snaplen, Count: o.count, FileSize: int64(o.size * 1e6), Files: o.files,
+	}
+	if o.file != "-" {
+		req.File = o.file
+	}
+	if len(args) > 0 {
+		faces, err := control.Ask(c.Context(), s.op, control.Interfaces{})
+		if err != nil {
+			return nil, failed(c, err)
+		}
+		named := func(i control.Interface) bool {
+			return i.Name == args[0] || strconv.Itoa(i.Index) == args[0]
+		}
+		if args[0] == "all" || args[0] == "lo" || slices.ContainsFunc(faces, named) {
+			req.Iface, args = args[0], args[1:]
+		}
+	}
+	req.Filter = strings.Join(args, " ")
+	return req, nil
+}
+
+// captureLines prints packets as they come.
+func (s *Shell) captureLines(c *cobra.Command, req *control.Record) error {
+	asJSON := s.json(c)
+	req.Lines = true
+	req.Begun = func() {
+		if !asJSON {
+			s.screen.talk("capturing " + captured(req.Iface, req.Filter) + " until Ctrl-C")
+		}
+	}
+	req.Packet = func(p control.Packet) {
+		if asJSON {
+			_ = s.line("packet", p) // plain values
+			return
+		}
+		s.screen.data(s.packetLine(&p))
+	}
+	done, err := control.Ask(c.Context(), s.op, *req)
+	if err != nil {
+		return failed(c, err)
+	}
+	if asJSON {
+		return s.line("result", done)
+	}
+	s.screen.talk(printCaptured(&done))
+	return nil
+}
+
+// captured says what is captured.
+func captured(iface, filter string) string {
+	if iface == "" || iface == "all" {
+		iface = "all interfaces"
+	}
+	if filter == "" {
+		return iface
+	}
+	return iface + ", " + filter
+}
+
+// packetLine is a packet in tcpdump's manner.
+func (s *Shell) packetLine(p *control.Packet) string {
+	way := "In "
+	if p.Sent {
+		way = "Out"
+	}
+	text := p.At.Format("15:04:05.000000") + " " + pad(p.Iface, 4) + " " + way + " " +
+		printable(strings.TrimPrefix(p.Text, "IP "))
+	if p.Drop == "" {
+		return text
+	}
+	text += "  DROPPED: " + p.Drop
+	if s.cfg.Color {
+		text = "\x1b[31m" + text + "\x1b[0m"
+	}
+	return text
+}
+
+// printCaptured says what became of a capture.
+func printCaptured(d *control.Captured) string {
+	text := fmt.Sprintf("%s captured", counted(d.Packets, "packet"))
+	if d.File != "" {
+		text = fmt.Sprintf("%s in %s", counted(d.Packets, "packet"), printable(d.File))
+		if d.Files > 1 {
+			text += fmt.Sprintf(", the last of %d files", d.Files)
+		}
+	}
+	if d.Missed > 0 {
+		text += fmt.Sprintf("; %d missed: the reader was too slow", d.Missed)
+	}
+	if d.Problem != "" {
+		text += "; " + printable(d.Problem)
+	}
+	return text
+}
+
+func counted(n uint64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return strconv.FormatUint(n, 10) + " " + what
+}
+
+// captureOut writes a capture to where answers go.
+func (s *Shell) captureOut(c *cobra.Command, req *control.Record) error {
+	if s.interactive() || s.cfg.Color {
+		return wrong(c, "pcapng is not for a terminal: -w FILE, or "+
+			"`node ctl NODE capture ... -w - | wireshark -k -i -`")
+	}
+	ctx, cancel := context.WithCancelCause(c.Context())
+	defer cancel(nil)
+	req.Piece = func(b []byte) {
+		if err := s.screen.raw(b); err != nil {
+			cancel(err)
+		}
+	}
+	done, err := control.Ask(ctx, s.op, *req)
+	if ctx.Err() != nil && c.Context().Err() == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return failed(c, err)
+	}
+	s.screen.talk(printCaptured(&done))
+	return nil
+}
+
+// captureFile waits for a capture into a file.
+func (s *Shell) captureFile(c *cobra.Command, req *control.Record) error {
+	req.Begun = func() {
+		s.screen.talk("capturing " + captured(req.Iface, req.Filter) + " to " +
+			printable(req.File) + " until Ctrl-C")
+	}
+	done, err := control.Ask(c.Context(), s.op, *req)
+	if err != nil {
+		return failed(c, err)
+	}
+	return s.answer(c, done, printCaptured(&done))
+}
+
+// captureBeside begins a capture into a file beside the session.
+func (s *Shell) captureBeside(c *cobra.Command, req *control.Record) error {
+	on, err := control.Ask(c.Context(), s.op, control.StartCapture{
+		Iface: req.Iface, Filter: req.Filter, Snaplen: req.Snaplen, Count: req.Count,
+		File: req.File, FileSize: req.FileSize, Files: req.Files,
+	})
+	if err != nil {
+		return failed(c, err)
+	}
+	return s.answer(c, on, fmt.Sprintf("capture %d: %s to %s; `capture stop %d` ends it", on.ID,
+		captured(on.Iface, on.Filter), printable(on.File), on.ID))
+}
+
+func (s *Shell) stopCapture(c *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return wrong(c, "nothing may follow here: %q", strings.Join(args[1:], " "))
+	}
+	var req control.StopCapture
+	if len(args) == 1 {
+		n, err := strconv.ParseUint(args[0], 10, 31)
+		if err != nil || n == 0 {
+			return wrong(c, "%q is not the number of a capture (`capture list`)", args[0])
+		}
+		req.ID = int(n)
+	}
+	done, err := control.Ask(c.Context(), s.op, req)
+	if err != nil {
+		return failed(c, err)
+	}
+	return s.answer(c, done, printCaptured(&done))
+}
+
+func (s *Shell) listCaptures(c *cobra.Command) error {
+	list, err := control.Ask(c.Context(), s.op, control.Captures{})
+	if err != nil {
+		return failed(c, err)
+	}
+	columns := []column{
+		{"ID", 3, leftmost}, {"Kind", 9, 2}, {"Packets", 9, 2}, {"Missed", 8, 2}, {"Since", 10, 2},
+	}
+	rows := make([][]string, 0, len(list))
+	for _, o := range list {
+		id := "-"
+		if o.ID > 0 {
+			id = strconv.Itoa(o.ID)
+		}
+		rows = append(rows, []string{
+			id, o.Kind, strconv.FormatUint(o.Packets, 10), strconv.FormatUint(o.Missed, 10),
+			o.Since.Format(time.TimeOnly),
+		})
+	}
+	lines := strings.Split(table(columns, rows), "\n")
+	lines[0] += "  What"
+	for i, o := range list {
+		lines[i+1] += "  " + captured(o.Iface, o.Filter)
+		if o.File != "" {
+			lines[i+1] += " to " + printable(o.File)
+		}
+	}
+	return s.answer(c, list, strings.Join(lines, "\n"))
+}
+
+// captureWords completes what is captured, or what is to be done with captures.
+func (s *Shell) captureWords(ctx context.Context, prefix string) []string {
+	words := append([]string{"all", "stop", "list"}, s.interfaceNames(ctx, prefix)...)
+	return append(words, filterNouns...)
+}
+
+var filterNouns = []string{
+	"host", "net", "port", "portrange", "src", "dst", "tcp", "udp", "icmp", "rip", "proto", "not",
+	"less", "greater", "drop", "in", "out", "syn", "fin", "rst",
+}
+
+func (s *Shell) filterWords(context.Context, string) []string { return filterNouns }

@@ -1,0 +1,255 @@
+package repl
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+func (s *Shell) publish() *cobra.Command {
+	var udp bool
+	c := &cobra.Command{
+		Use:   "publish [PORT ADDR:PORT]",
+		Short: "lead a port here to a virtual host",
+		Args:  cobra.ArbitraryArgs,
+		Long: "Open a TCP port of this machine that leads to a virtual host, so that a browser\n" +
+			"or curl here reads a page there: `publish 8080 10.1.0.2:80`. It is on the\n" +
+			"loopback, for programs of this machine alone, unless another of its addresses\n" +
+			"stands before the port. With --udp it is for datagrams. Alone it is `doors`.",
+		Example:           "publish 8080 10.1.0.2:80",
+		ValidArgsFunction: at(nil, s.neighborAddrs),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return s.noDoor(c, args)
+			}
+			req := control.Publish{UDP: udp}
+			var err error
+			port := args[0]
+			if host, p, ok := strings.Cut(port, ":"); ok {
+				port = p
+				if req.On, err = parseAddr(c, strings.Replace(host, "localhost", "127.0.0.1",
+					1)); err != nil {
+					return err
+				}
+			}
+			if req.Port, err = parsePort(c, port); err != nil && port != "0" {
+				return err
+			}
+			if req.To, err = netip.ParseAddrPort(args[1]); err != nil || !req.To.Addr().Is4() {
+				return wrong(c, "%q is not ADDR:PORT", args[1])
+			}
+			return s.door(c, req)
+		},
+	}
+	c.Flags().BoolVar(&udp, "udp", false, "lead datagrams on")
+	return s.jsonFlag(c)
+}
+
+func (s *Shell) expose() *cobra.Command {
+	var udp bool
+	c := &cobra.Command{
+		Use:   "expose [PORT HOST:PORT]",
+		Short: "lead a virtual port to a service here",
+		Args:  cobra.ArbitraryArgs,
+		Long: "Open a TCP port of the node that leads to a service of this machine, or of one\n" +
+			"that it reaches: `expose 80 127.0.0.1:3000`; a port alone is this machine's.\n" +
+			"With --udp it is for datagrams. Alone it is `doors`.",
+		Example: "expose 80 127.0.0.1:3000",
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return s.noDoor(c, args)
+			}
+			port, err := parsePort(c, args[0])
+			if err != nil {
+				return err
+			}
+			to := args[1]
+			if !strings.Contains(to, ":") {
+				if _, err := parsePort(c, to); err != nil {
+					return err
+				}
+				to = "127.0.0.1:" + to
+			}
+			return s.door(c, control.Expose{Port: port, To: to, UDP: udp})
+		},
+	}
+	c.Flags().BoolVar(&udp, "udp", false, "lead datagrams on")
+	return s.jsonFlag(c)
+}
+
+func (s *Shell) splice() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:   "splice ADDR [HOST-ADDR]",
+		Short: "lead every port of an address here",
+		Long: "Have every port of an address of the node's that nothing listens on lead to\n" +
+			"the port of that number of this machine's loopback, or of HOST-ADDR; TCP and\n" +
+			"UDP. What is refused there is refused here.",
+		ValidArgsFunction: at(s.ownAddrs),
+		RunE: func(c *cobra.Command, args []string) error {
+			var req control.Splice
+			var err error
+			if req.Addr, err = parseAddr(c, args[0]); err != nil {
+				return err
+			}
+			if len(args) > 1 {
+				if req.To, err = parseAddr(c, args[1]); err != nil {
+					return err
+				}
+			}
+			return s.door(c, req)
+		},
+	})
+}
+
+// ownAddrs completes the node's addresses.
+func (s *Shell) ownAddrs(ctx context.Context, _ string) (list []string) {
+	faces, err := control.Ask(ctx, s.op, control.Interfaces{})
+	if err != nil {
+		return nil
+	}
+	for i := range faces {
+		list = append(list, faces[i].Addr.Addr().String())
+	}
+	return list
+}
+
+// noDoor is what a command without its two words does: alone it lists.
+func (s *Shell) noDoor(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return wrong(c, "want two words, or none")
+	}
+	return s.listDoors(c)
+}
+
+// door opens one.
+func (s *Shell) door(c *cobra.Command, req control.Request[control.Door]) error {
+	d, err := control.Ask(c.Context(), s.op, req)
+	if err != nil {
+		return failed(c, err)
+	}
+	text := fmt.Sprintf("Door %d: %s %s leads to %s", d.ID, strings.ToUpper(d.Network),
+		printable(d.From), printable(d.To))
+	if d.Kind == control.DoorPublish {
+		if on, err := netip.ParseAddrPort(d.From); err == nil && !on.Addr().IsLoopback() {
+			text += " (whoever reaches that address may come in)"
+		}
+	}
+	return s.answer(c, d, text)
+}
+
+func (s *Shell) listDoors(c *cobra.Command) error {
+	list, err := control.Ask(c.Context(), s.op, control.Doors{})
+	if err != nil {
+		return failed(c, err)
+	}
+	return s.answer(c, list, printDoors(list))
+}
+
+func (s *Shell) doors() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "doors",
+		Short: "the doors to this machine; doors close ID",
+		Long: "List the doors between this machine and the virtual network: flows under way\n" +
+			"and in all, those that failed, bytes into the network and out of it.\n" +
+			"`doors close ID` closes some; what is under way goes on, unless --cut is there.",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return wrong(c, "%q is not close%s", args[0], near(c, args[0]))
+			}
+			return s.listDoors(c)
+		},
+	}
+	c.SuggestionsMinimumDistance = 2
+	c.AddCommand(s.doorsClose())
+	return s.jsonFlag(c)
+}
+
+func (s *Shell) doorsClose() *cobra.Command {
+	var cut bool
+	c := &cobra.Command{
+		Use:               "close ID",
+		Short:             "close a door, or all",
+		Args:              positional,
+		ValidArgsFunction: at(s.doorIDs),
+		RunE: func(c *cobra.Command, args []string) error {
+			var ids []int
+			if args[0] == "all" {
+				list, err := control.Ask(c.Context(), s.op, control.Doors{})
+				if err != nil {
+					return failed(c, err)
+				}
+				for i := range list {
+					if cut || !list[i].Closing {
+						ids = append(ids, list[i].ID)
+					}
+				}
+			} else {
+				id, err := strconv.ParseUint(args[0], 10, 31)
+				if err != nil {
+					return wrong(c, "%q is neither a door's number nor all", args[0])
+				}
+				ids = append(ids, int(id))
+			}
+			for _, id := range ids {
+				if err := control.Order(c.Context(), s.op,
+					control.CloseDoor{ID: id, Cut: cut}); err != nil {
+					return failed(c, err)
+				}
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&cut, "cut", false, "end what is under way, too")
+	return c
+}
+
+// doorIDs completes the numbers of doors.
+func (s *Shell) doorIDs(ctx context.Context, _ string) []string {
+	list, err := control.Ask(ctx, s.op, control.Doors{})
+	if err != nil {
+		return nil
+	}
+	ids := []string{"all"}
+	for i := range list {
+		ids = append(ids, strconv.Itoa(list[i].ID))
+	}
+	return ids
+}
+
+func printDoors(list []control.Door) string {
+	rows := make([][]string, 0, len(list))
+	var problems strings.Builder
+	for i := range list {
+		d := &list[i]
+		to := printable(d.To)
+		if d.Closing {
+			to += " (closed)"
+		}
+		rows = append(rows, []string{
+			strconv.Itoa(d.ID), string(d.Kind), d.Network, printable(d.From), to,
+			strconv.Itoa(d.Open), number(d.Opened), number(d.Failed), number(d.In), number(d.Out),
+		})
+		if d.Problem != "" {
+			fmt.Fprintf(&problems, "%d: the last failure: %s\n", d.ID, printable(d.Problem))
+		}
+	}
+	return table([]column{
+		{"ID", 3, leftmost},
+		{"Door", 7, 2},
+		{"Net", 3, 2},
+		{"From", 15, 2},
+		{"To", 15, 2},
+		{"Open", 5, 2},
+		{"All", 6, 2},
+		{"Failed", 6, 2},
+		{"Bytes in", 8, 2},
+		{"Bytes out", 8, 2},
+	}, rows) + problems.String()
+}

@@ -1,0 +1,156 @@
+package repl
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// errNoEcho: a client of an echo server got less back than it sent. That has been printed.
+var errNoEcho = errors.New("not everything came back")
+
+// echoFlags are the flags of echo as they were given.
+type echoFlags struct {
+	udp, quiet        bool
+	count, size       int
+	interval, timeout float64
+}
+
+func (s *Shell) echo() *cobra.Command {
+	var o echoFlags
+	c := &cobra.Command{
+		Use:   "echo",
+		Short: "ask an echo server, or be one",
+		Long: "`echo ADDR [PORT]` sends messages to the echo server there (port 7, RFC 862), by\n" +
+			"TCP or with -u by UDP, checks that each comes back as it was, and prints how\n" +
+			"long that took: until Ctrl-C, or -c of them; in a script 4.\n" +
+			"`echo serve [PORT]` is such a server, by TCP and UDP, until `close SID`;\n" +
+			"`discard` and `chargen` are its kin (RFC 863, RFC 864).",
+		Args: cobra.ArbitraryArgs,
+
+		ValidArgsFunction: at(s.neighborAddrs),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return wrong(c, "want ADDR [PORT], or serve [PORT]")
+			}
+			return s.runEcho(c, &o, args)
+		},
+	}
+	f := c.Flags()
+	f.BoolVarP(&o.udp, "udp", "u", false, "by UDP")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only what it comes to")
+	f.IntVarP(&o.count, "count", "c", 0, "`N` messages; else go on until Ctrl-C")
+	f.IntVarP(&o.size, "size", "s", 64, "`BYTES` of each")
+	f.Float64VarP(&o.interval, "interval", "i", 1, "`SECONDS` between messages")
+	f.Float64VarP(&o.timeout, "timeout", "W", 2, "`SECONDS` to wait for each")
+	c.AddCommand(s.small("serve [PORT]", "be an echo server", control.ServiceEcho))
+	return s.streamFlag(s.jsonFlag(c))
+}
+
+// small is a command that opens one of the small servers.
+func (s *Shell) small(use, short string, service control.SmallService) *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  positional,
+		RunE: func(c *cobra.Command, args []string) error {
+			req := control.ServeSmall{Service: service}
+			if len(args) > 0 {
+				port, err := parsePort(c, args[0])
+				if err != nil {
+					return err
+				}
+				req.Port = port
+			}
+			sock, err := control.Ask(c.Context(), s.op, req)
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, sock, fmt.Sprintf("Serving %s on port %d (TCP and UDP), socket %d",
+				service, sock.Local.Port(), sock.SID))
+		},
+	})
+}
+
+func (s *Shell) discard() *cobra.Command {
+	return s.small("discard [PORT]", "a server that forgets (9)", control.ServiceDiscard)
+}
+
+func (s *Shell) chargen() *cobra.Command {
+	return s.small("chargen [PORT]", "a server of letters (19)", control.ServiceChargen)
+}
+
+func (s *Shell) runEcho(c *cobra.Command, o *echoFlags, args []string) error {
+	addr, err := parseHost(c, args[0])
+	if err != nil {
+		return err
+	}
+	req := control.Echo{Addr: addr, UDP: o.udp, Count: o.count, Size: o.size}
+	if len(args) > 1 {
+		if req.Port, err = parsePort(c, args[1]); err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.count < 0 || o.count == 0 && c.Flags().Changed("count"):
+		return wrong(c, "-c %d: want a count from 1", o.count)
+	case o.size < 4 || o.size > mostPingSize:
+		return wrong(c, "-s %d: want 4 to %d bytes", o.size, mostPingSize)
+	case !(o.interval >= leastInterval && o.interval <= mostSeconds):
+		return wrong(c, "-i %v: want at least %v seconds", o.interval, leastInterval)
+	case !(o.timeout > 0 && o.timeout <= mostSeconds):
+		return wrong(c, "-W %v: want seconds", o.timeout)
+	}
+	req.Interval, req.Timeout = inSeconds(o.interval), inSeconds(o.timeout)
+	if req.Count == 0 && s.script() {
+		req.Count = scriptPings
+	}
+	asJSON, _ := c.Flags().GetBool("json")
+	switch {
+	case streams(c):
+		req.Each = func(r control.EchoReply) { _ = s.line("each", r) } // plain values
+	case !asJSON && !o.quiet:
+		req.Each = func(r control.EchoReply) { s.screen.data(printEcho(&r)) }
+	}
+	result, err := control.Ask(c.Context(), s.op, req)
+	if err != nil {
+		return failed(c, err)
+	}
+	if err := s.answer(c, result, printEchoes(&result)); err != nil {
+		return err
+	}
+	if result.Received < result.Sent && c.Context().Err() == nil {
+		err := failed(c, errNoEcho)
+		if s.interactive() {
+			return &told{err} // the figures say it
+		}
+		return err
+	}
+	return nil
+}
+
+// printEcho is a line of one message.
+func printEcho(r *control.EchoReply) string {
+	if r.Problem != "" {
+		return fmt.Sprintf("%s: seq=%d %s", r.From, r.Seq, printable(r.Problem))
+	}
+	return fmt.Sprintf("%d bytes from %s: seq=%d time=%s ms", r.Size, r.From, r.Seq, millis(r.RTT))
+}
+
+// printEchoes is what it comes to.
+func printEchoes(r *control.EchoResult) string {
+	by := "TCP"
+	if r.UDP {
+		by = "UDP"
+	}
+	text := fmt.Sprintf("\n--- %s echo by %s ---\n%d sent, %d came back, %d wrong\n", r.Peer, by,
+		r.Sent, r.Received, r.Wrong)
+	if r.Received > 0 {
+		text += fmt.Sprintf("rtt min/avg/max = %s/%s/%s ms\n", millis(r.Min), millis(r.Avg),
+			millis(r.Max))
+	}
+	return text
+}

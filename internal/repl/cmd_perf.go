@@ -1,0 +1,337 @@
+package repl
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// Limits of perf, as iperf3 has them.
+const (
+	mostPerfSeconds = 86400
+	mostPerfOmit    = 600
+	mostPerfStreams = 128
+	mostPerfBurst   = 1000
+)
+
+// perfFlags are the flags of perf as they were given.
+type perfFlags struct {
+	client, proto, rate, bytes, blocks, length, window, algo, format string
+	server, daemon, oneOff, end, udp, reverse, bidir, noDelay, asDoc bool
+	seconds, omit, interval                                          float64
+	port, parallel, mss, tos                                         int
+}
+
+func (s *Shell) perf() *cobra.Command {
+	var o perfFlags
+	c := &cobra.Command{
+		Use:   "perf [ADDR]",
+		Short: "iperf3's client, or -s its server",
+		Long: "Measure what gets through to a server at ADDR, as iperf3 does and with its\n" +
+			"options, or be one with -s: an iperf3 behind a TUN device is a peer both ways.\n" +
+			"Retr are segments sent again, Cwnd is the congestion window, and jitter how much\n" +
+			"the time on the way changes. `perf -s` ends with Ctrl-C; with -D it goes on in\n" +
+			"the background, and --end ends it. --proto rcp and rdt are for two of our nodes.",
+		ValidArgsFunction: at(s.neighborAddrs),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				if o.client != "" {
+					return wrong(c, "%q and -c: want one address", args[0])
+				}
+				o.client = args[0]
+			}
+			return s.runPerf(c, &o)
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&o.client, "client", "c", "", "be a client of the server at `ADDR`")
+	f.BoolVarP(&o.server, "server", "s", false, "be a server")
+	f.BoolVarP(&o.daemon, "daemon", "D", false, "with -s: in the background")
+	f.BoolVarP(&o.oneOff, "one-off", "1", false, "with -s: for one test")
+	f.BoolVar(&o.end, "end", false, "end the server in the background")
+	f.IntVarP(&o.port, "port", "p", control.PerfPort, "the server's `PORT`")
+	f.BoolVarP(&o.udp, "udp", "u", false, "by UDP")
+	f.StringVar(&o.proto, "proto", "tcp", "by `PROTO`: tcp, udp, rcp or rdt")
+	f.StringVarP(&o.rate, "bitrate", "b", "", "at most `BITS[KMG][/N]` a second and stream,\n"+
+		"N blocks at once; 0: no bound, which UDP has at 1M")
+	f.Float64VarP(&o.seconds, "time", "t", 10, "for `SECONDS`")
+	f.StringVarP(&o.bytes, "bytes", "n", "", "until `BYTES[KMG]` are sent, and not for a time")
+	f.StringVarP(&o.blocks, "blockcount", "k", "", "until `N[KMG]` blocks are sent")
+	f.StringVarP(&o.length, "length", "l", "", "`BYTES[KMG]` of a block (128K; of UDP a packet's)")
+	f.IntVarP(&o.parallel, "parallel", "P", 1, "`N` streams at once")
+	f.BoolVarP(&o.reverse, "reverse", "R", false, "the server sends")
+	f.BoolVar(&o.bidir, "bidir", false, "both send")
+	f.StringVarP(&o.window, "window", "w", "", "`BYTES[KMG]` of the socket buffers")
+	f.StringVarP(&o.algo, "congestion", "C", "", "the congestion control `ALGO`, at both ends")
+	f.IntVarP(&o.mss, "set-mss", "M", 0, "`BYTES` of a segment at the most")
+	f.BoolVarP(&o.noDelay, "no-delay", "N", false, "without Nagle's algorithm")
+	f.IntVarP(&o.tos, "tos", "S", 0, "`TOS` byte")
+	f.Float64VarP(&o.omit, "omit", "O", 0, "do not count the first `SECONDS`")
+	f.Float64VarP(&o.interval, "interval", "i", 1, "`SECONDS` between reports; 0: only the last")
+	f.StringVarP(&o.format, "format", "f", "", "rates in `UNIT`: k, m, g, t bits, or K, M,\n"+
+		"G, T bytes")
+	f.BoolVarP(&o.asDoc, "iperf-json", "J", false, "the same as --json")
+	flagWords(c, "client", s.neighborAddrs)
+	flagWords(c, "proto", words("tcp", "udp", "rcp", "rdt"))
+	flagWords(c, "congestion", words("cubic", "bbr", "reno", "newreno", "tahoe"))
+	flagWords(c, "format", words("k", "m", "g", "t", "K", "M", "G", "T"))
+	return s.streamFlag(s.jsonFlag(c))
+}
+
+// runPerf is the client, the server, or neither.
+func (s *Shell) runPerf(c *cobra.Command, o *perfFlags) error {
+	if o.asDoc {
+		if err := c.Flags().Set("json", "true"); err != nil {
+			return wrong(c, "%w", err)
+		}
+	}
+	switch {
+	case o.port < 1 || o.port > 65535:
+		return wrong(c, "-p %d: want a port from 1 to 65535", o.port)
+	case o.server && o.client != "":
+		return wrong(c, "-s and an address: want one of them")
+	case o.end:
+		return failed(c, control.Order(c.Context(), s.op, control.PerfClose{Port: uint16(o.port)}))
+	case o.server:
+		return s.perfServer(c, o)
+	case o.client != "":
+		return s.perfClient(c, o)
+	}
+	list, err := control.Ask(c.Context(), s.op, control.PerfServers{})
+	if err != nil {
+		return failed(c, err)
+	}
+	return s.answer(c, list, printPerfServers(list))
+}
+
+func (s *Shell) perfClient(c *cobra.Command, o *perfFlags) error {
+	req, err := o.request(c)
+	if err != nil {
+		return err
+	}
+	asJSON, _ := c.Flags().GetBool("json")
+	show := &perfText{format: o.format}
+	switch {
+	case streams(c):
+		req.Start = func(r control.PerfStart) { _ = s.line("start", r) } // plain values
+		req.Interval = func(r control.PerfInterval) { _ = s.line("interval", r) }
+	case !asJSON:
+		s.screen.data(fmt.Sprintf("Connecting to host %s, port %d", req.Addr, o.port))
+		req.Start = func(r control.PerfStart) { s.screen.data(show.begin(&r)) }
+		req.Interval = func(r control.PerfInterval) { s.screen.data(show.interval(&r)) }
+	}
+	report, err := control.Ask(c.Context(), s.op, *req)
+	switch {
+	case err != nil && streams(c):
+		_ = s.line("error", err.Error()) // plain values
+	case err != nil && asJSON:
+		_ = s.document(perfFailure(err))
+	case err != nil:
+	case streams(c):
+		err = s.line("end", report.End)
+	case asJSON:
+		err = s.document(report)
+	default:
+		s.screen.data(show.end(&report))
+	}
+	if err == nil && report.Error != "" {
+		err = errors.New(report.Error)
+	}
+	return failed(c, err)
+}
+
+// perfFailure is a report of nothing but an error, as iperf3 has it.
+func perfFailure(err error) control.PerfReport {
+	return control.PerfReport{
+		Start:     control.PerfStart{Connected: []control.PerfConnected{}},
+		Intervals: []control.PerfInterval{},
+		End:       control.PerfEnd{Streams: []control.PerfStreamEnd{}}, Error: err.Error(),
+	}
+}
+
+func (s *Shell) perfServer(c *cobra.Command, o *perfFlags) error {
+	for _, name := range []string{
+		"udp", "proto", "bitrate", "time", "bytes", "blockcount", "length", "parallel", "reverse",
+		"bidir", "window", "congestion", "set-mss", "no-delay", "tos", "omit",
+	} {
+		if c.Flags().Changed(name) {
+			return wrong(c, "--%s is the client's to say", name)
+		}
+	}
+	req := control.PerfServe{Port: uint16(o.port), Background: o.daemon, OneOff: o.oneOff}
+	asJSON, _ := c.Flags().GetBool("json")
+	show := &perfText{format: o.format, server: true}
+	switch {
+	case o.daemon:
+	case streams(c):
+		req.Start = func(r control.PerfStart) { _ = s.line("start", r) } // plain values
+		req.Interval = func(r control.PerfInterval) { _ = s.line("interval", r) }
+		req.Ended = func(r control.PerfEnded) { _ = s.line("end", r) }
+	case asJSON:
+		req.Ended = func(r control.PerfEnded) { _ = s.document(r.Report) }
+	default:
+		req.Listening = func(r control.PerfServed) { s.screen.data(show.listening(o.port)) }
+		req.Start = func(r control.PerfStart) { s.screen.data(show.begin(&r)) }
+		req.Interval = func(r control.PerfInterval) { s.screen.data(show.interval(&r)) }
+		req.Ended = func(r control.PerfEnded) {
+			if r.Problem != "" {
+				s.screen.talk("perf: error - " + printable(r.Problem))
+			} else {
+				s.screen.data(show.end(&r.Report))
+			}
+			if !o.oneOff {
+				s.screen.data(show.listening(o.port))
+			}
+		}
+	}
+	served, err := control.Ask(c.Context(), s.op, req)
+	if err != nil || !o.daemon {
+		return failed(c, err)
+	}
+	return s.answer(c, served, fmt.Sprintf("Server listening on %d", o.port))
+}
+
+// request makes a request of the flags of a client.
+func (o *perfFlags) request(c *cobra.Command) (*control.Perf, error) {
+	addr, err := parseHost(c, o.client)
+	if err != nil {
+		return nil, err
+	}
+	set := c.Flags().Changed
+	if err := o.check(c); err != nil {
+		return nil, err
+	}
+	req := &control.Perf{
+		Addr: addr, Port: uint16(o.port), Proto: control.PerfProto(o.proto),
+		Omit: inSeconds(o.omit), Every: inSeconds(o.interval), Parallel: o.parallel,
+		Reverse: o.reverse, Bidir: o.bidir, Congestion: o.algo, MSS: o.mss, NoDelay: o.noDelay,
+		TOS: o.tos,
+	}
+	if o.interval == 0 {
+		req.Every = -1
+	}
+	if o.udp {
+		req.Proto = control.PerfUDP
+	}
+	if set("time") || o.bytes == "" && o.blocks == "" {
+		req.Time = inSeconds(o.seconds)
+	}
+	for _, size := range []struct {
+		flag, text string
+		into       func(int64)
+	}{
+		{"-n", o.bytes, func(v int64) { req.Bytes = v }},
+		{"-k", o.blocks, func(v int64) { req.Blocks = v }},
+		{"-l", o.length, func(v int64) { req.Length = int(v) }},
+		{"-w", o.window, func(v int64) { req.Window = int(v) }},
+	} {
+		if size.text == "" {
+			continue
+		}
+		v, ok := perfSize(size.text, 1024)
+		if !ok || v < 1 {
+			return nil, wrong(c, "%s %s: want a number like 1500, 64K or 10M", size.flag,
+				printable(size.text))
+		}
+		size.into(v)
+	}
+	return req, o.speed(c, req)
+}
+
+// check looks at the numbers.
+func (o *perfFlags) check(c *cobra.Command) error {
+	set := c.Flags().Changed
+	switch {
+	case o.seconds < 1 || o.seconds > mostPerfSeconds || o.seconds != math.Trunc(o.seconds):
+		return wrong(c, "-t %v: want 1 to %d whole seconds", o.seconds, mostPerfSeconds)
+	case !(o.omit >= 0 && o.omit <= mostPerfOmit) || o.omit != math.Trunc(o.omit):
+		return wrong(c, "-O %v: want 0 to %d whole seconds", o.omit, mostPerfOmit)
+	case o.interval != 0 && !(o.interval >= 0.1 && o.interval <= 60):
+		return wrong(c, "-i %v: want 0.1 to 60 seconds, or 0", o.interval)
+	case o.parallel < 1 || o.parallel > mostPerfStreams:
+		return wrong(c, "-P %d: want 1 to %d streams", o.parallel, mostPerfStreams)
+	case o.tos < 0 || o.tos > 255:
+		return wrong(c, "-S %d: want 0 to 255", o.tos)
+	case o.mss < 0 || o.mss == 0 && set("set-mss"):
+		return wrong(c, "-M %d: want bytes", o.mss)
+	case o.reverse && o.bidir:
+		return wrong(c, "-R and --bidir: want one of them")
+	case o.daemon || o.oneOff:
+		return wrong(c, "-D and -1 are a server's: -s")
+	case o.udp && set("proto"):
+		return wrong(c, "-u and --proto: want one of them")
+	case !slices.Contains([]string{"tcp", "udp", "rcp", "rdt"}, o.proto):
+		return wrong(c, "--proto %s: want tcp, udp, rcp or rdt", printable(o.proto))
+	case o.format != "" && (len(o.format) != 1 || !strings.Contains("kmgtKMGT", o.format)):
+		return wrong(c, "-f %s: want k, m, g, t, K, M, G or T", printable(o.format))
+	}
+	n := 0
+	for _, name := range []string{"time", "bytes", "blockcount"} {
+		if set(name) {
+			n++
+		}
+	}
+	if n > 1 {
+		return wrong(c, "-t, -n and -k: want one of them")
+	}
+	return nil
+}
+
+// speed reads -b.
+func (o *perfFlags) speed(c *cobra.Command, req *control.Perf) error {
+	if o.rate == "" {
+		return nil
+	}
+	rate, burst, bursts := strings.Cut(o.rate, "/")
+	v, ok := perfSize(rate, 1000)
+	if !ok {
+		return wrong(c, "-b %s: want bits a second like 500K, 10M or 1G", printable(o.rate))
+	}
+	if req.Rate = v; v == 0 {
+		req.Rate = control.PerfUnlimited
+	}
+	if bursts {
+		n, err := strconv.Atoi(burst)
+		if err != nil || n < 1 || n > mostPerfBurst {
+			return wrong(c, "-b %s: want 1 to %d blocks behind the /", printable(o.rate),
+				mostPerfBurst)
+		}
+		req.Burst = n
+	}
+	return nil
+}
+
+// perfSize reads a number with a unit.
+func perfSize(text string, base float64) (int64, bool) {
+	factor := 1.0
+	if i := strings.IndexAny(text, "kKmMgGtT"); i >= 0 && i == len(text)-1 {
+		factor = math.Pow(base, float64(strings.IndexByte("kmgt", text[i]|0x20)+1))
+		text = text[:i]
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v >= 0) || v*factor > 1<<62 {
+		return 0, false
+	}
+	return int64(v * factor), true
+}
+
+// printPerfServers lists the servers.
+func printPerfServers(list []control.PerfServed) string {
+	columns := []column{{"Local", 15, leftmost}, {"Tests", 5, 2}, {"State", 7, 2}}
+	var rows [][]string
+	for _, p := range list {
+		state := "waiting"
+		if p.Busy {
+			state = "busy"
+		}
+		rows = append(rows, []string{p.Local.String(), strconv.Itoa(p.Tests), state})
+	}
+	return table(columns, rows)
+}

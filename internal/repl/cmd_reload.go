@@ -1,0 +1,40 @@
+package repl
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+func (s *Shell) reload() *cobra.Command {
+	var try bool
+	c := &cobra.Command{
+		Use:   "reload",
+		Short: "read the node's file again",
+		Long: "Read the node's .lnx file again and be as it says now: links, routes, RIP,\n" +
+			"doors and settings change, and connections go on. A file with mistakes changes\n" +
+			"nothing, nor does one that asks for what only a new node can be: other\n" +
+			"interfaces, addresses or neighbors. --try only tells what would be done.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			done, err := control.Ask(c.Context(), s.op, control.Reload{Try: try})
+			if err != nil {
+				return failed(c, err)
+			}
+			lines := append([]string{}, done.Changes...)
+			for _, text := range done.Restart {
+				lines = append(lines, text+": only a new node can be that")
+			}
+			if len(lines) == 0 {
+				lines = append(lines, "nothing has changed")
+			}
+			for i := range lines {
+				lines[i] = printable(lines[i])
+			}
+			return s.answer(c, done, strings.Join(lines, "\n"))
+		},
+	}
+	c.Flags().BoolVar(&try, "try", false, "tell what would be done")
+	return s.jsonFlag(c)
+}

@@ -1,0 +1,123 @@
+package repl
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+const aboutTrace = `Follow a connection and draw its segments as a ladder, until it has ended or
+Ctrl-C. CONN is a connection's number; a listener's: the next connection that it gets; or
+a filter as "capture" has it, such as "tcp port 80": the connection of the first
+segment that fits, be it one that this router forwards.
+
+Numbers count from 0 at the SYN. Text is first:last+1 (bytes), ack and win are there
+when they change. In the margin, when they change: the state, cwnd in segments,
+recovery or loss. Segments that follow each other closely are drawn together, "12x";
+--each has a line for each. A double line is text that was sent before, a cross one
+that went no further, with the reason; gap: something is missing in front of it.`
+
+func (s *Shell) trace() *cobra.Command {
+	var (
+		count uint64
+		each  bool
+		width int
+	)
+	c := &cobra.Command{
+		Use:               "trace CONN",
+		Short:             "a connection's segments as a ladder",
+		Long:              aboutTrace,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: at(s.tracedWords, s.filterWords),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return wrong(c, "CONN is missing")
+			}
+			if width < 0 {
+				return wrong(c, "--width %d: want columns", width)
+			}
+			req := control.Trace{Count: count}
+			if n, err := strconv.ParseUint(args[0], 10, 31); err == nil && len(args) == 1 {
+				req.SID = int(n)
+			} else {
+				req.Filter = strings.Join(args, " ")
+			}
+			if s.json(c) {
+				return s.traceJSON(c, &req)
+			}
+			cfg := LadderConfig{Width: width, Color: s.cfg.Color, Plain: s.cfg.Plain, Each: each}
+			if width == 0 {
+				cfg.Width = s.cfg.Width
+			}
+			return s.drawTrace(c, &req, cfg)
+		},
+	}
+	f := c.Flags()
+	f.Uint64VarP(&count, "count", "c", 0, "end after `N` segments")
+	f.BoolVar(&each, "each", false, "a line for each segment")
+	f.IntVar(&width, "width", 0, "draw `COLUMNS` wide; 0: as the terminal, or 80")
+	return s.jsonFlag(c)
+}
+
+func (s *Shell) tracedWords(ctx context.Context, prefix string) []string {
+	numbers := s.socketNumbers(ctx, func(k control.Socket) bool {
+		return k.State != "UDP"
+	})
+	return append(numbers, s.filterWords(ctx, prefix)...)
+}
+
+func (s *Shell) traceJSON(c *cobra.Command, req *control.Trace) error {
+	req.Segment = func(g control.TracedSegment) { _ = s.line("segment", g) } // plain values
+	done, err := control.Ask(c.Context(), s.op, *req)
+	if err != nil {
+		return failed(c, err)
+	}
+	return s.line("result", done)
+}
+
+// trainWait is how long a segment is kept back for others that are drawn with it.
+const trainWait = 20 * time.Millisecond
+
+// drawTrace draws a trace as it comes.
+func (s *Shell) drawTrace(c *cobra.Command, req *control.Trace, cfg LadderConfig) error {
+	var mu sync.Mutex // of the ladder
+	ladder := NewLadder(cfg, s.screen.data)
+	flush := time.AfterFunc(trainWait, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		ladder.Flush()
+	})
+	defer flush.Stop()
+	what := "connection " + strconv.Itoa(req.SID)
+	if req.Filter != "" {
+		what = "the first connection of " + req.Filter
+	}
+	req.Begun = func() { s.screen.talk("following " + what + " until it ends, or Ctrl-C") }
+	req.Segment = func(g control.TracedSegment) {
+		mu.Lock()
+		defer mu.Unlock()
+		ladder.Add(&g)
+		if ladder.Waiting() {
+			flush.Reset(trainWait)
+		}
+	}
+	done, err := control.Ask(c.Context(), s.op, *req)
+	mu.Lock()
+	defer mu.Unlock()
+	ladder.Flush()
+	if err != nil {
+		return failed(c, err)
+	}
+	text := counted(done.Segments, "segment")
+	if done.Missed > 0 {
+		text += ", " + strconv.FormatUint(done.Missed, 10) + " missed: this reader was too slow"
+	}
+	s.screen.talk(text)
+	return nil
+}

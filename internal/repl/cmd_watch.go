@@ -1,0 +1,229 @@
+package repl
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+const aboutWatch = `Carry out COMMAND again and again, every 2 seconds or as -n says (at least 0.1),
+until Ctrl-C. At a terminal it is shown in place, what has changed in reverse; else
+one answer follows another, with --json a line each. -c N ends it after so many.
+-n, -c and --json stand in front of COMMAND; -n SEC may also be the line's end.`
+
+// watchFlags are what stands in front of the command of `watch`.
+type watchFlags struct {
+	every time.Duration
+	count int
+	json  bool
+	line  string
+}
+
+const (
+	watchPeriod = 2 * time.Second
+	leastPeriod = 100 * time.Millisecond
+)
+
+// repeat is `watch`.
+func (s *Shell) repeat() *cobra.Command {
+	return &cobra.Command{
+		Use:                "watch [-n SEC] [-c N] [--json] COMMAND...",
+		Short:              "a command again and again, in place",
+		Long:               aboutWatch,
+		DisableFlagParsing: true,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, prefix string) (
+			[]cobra.Completion, cobra.ShellCompDirective,
+		) {
+			return s.Complete(strings.Join(append(slices.Clone(args), prefix), " ")),
+				cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			o, err := s.watchFlags(c, rest(args))
+			if err != nil {
+				return err
+			}
+			return s.watchLine(c, o)
+		},
+	}
+}
+
+// endless are the commands that do not end by themselves, or are about the session.
+var endless = []string{
+	"watch", "events", "trace", "source", "quit", "sleep", "wait", "sendfile", "recvfile", "recv",
+}
+
+// watchFlags reads what stands in front of the command, and the period behind it.
+func (s *Shell) watchFlags(c *cobra.Command, text string) (*watchFlags, error) {
+	o := &watchFlags{every: watchPeriod, json: s.cfg.JSON}
+	number := func(flag string) (string, error) {
+		word, more := cut(strings.TrimLeft(text, " \t"))
+		if text = more; word == "" {
+			return "", wrong(c, "%s needs a value", flag)
+		}
+		return word, nil
+	}
+	for {
+		text = strings.TrimLeft(text, " \t")
+		if !strings.HasPrefix(text, "-") {
+			break
+		}
+		flag, more := cut(text)
+		text = more
+		switch flag {
+		case "--json":
+			o.json = true
+		case "-n", "--interval":
+			word, err := number(flag)
+			if err == nil {
+				err = o.setPeriod(c, word)
+			}
+			if err != nil {
+				return nil, err
+			}
+		case "-c", "--count":
+			word, err := number(flag)
+			if err != nil {
+				return nil, err
+			}
+			if o.count, err = parseCount(c, word, 1, 1<<30); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, wrong(c, "unknown flag: %s", flag)
+		}
+	}
+	words := strings.Fields(text)
+	if n := len(words); n > 2 && words[n-2] == "-n" {
+		if _, err := duration(words[n-1]); err == nil {
+			if err := o.setPeriod(c, words[n-1]); err != nil {
+				return nil, err
+			}
+			text = text[:strings.LastIndex(text, "-n")]
+			words = words[:n-2]
+		}
+	}
+	if len(words) == 0 {
+		return nil, wrong(c, "COMMAND is missing")
+	}
+	about := lookup(c.Root(), words[0])
+	if about == nil {
+		return nil, unknown(c.Root(), words[0])
+	}
+	if slices.Contains(endless, about.Name()) ||
+		about.Name() == "capture" && (len(words) < 2 || words[1] != "list") {
+		return nil, wrong(c, "%s is nothing that can be repeated", about.Name())
+	}
+	o.line = strings.TrimRight(text, " \t")
+	return o, nil
+}
+
+func (o *watchFlags) setPeriod(c *cobra.Command, word string) error {
+	d, err := duration(word)
+	if err != nil || d < leastPeriod {
+		return wrong(c, "-n %s: want seconds, at least %v", word, leastPeriod.Seconds())
+	}
+	o.every = d
+	return nil
+}
+
+// watched is one line of a watch in JSON.
+type watched struct {
+	At      time.Time       `json:"at"`
+	Command string          `json:"command"`
+	Answer  json.RawMessage `json:"answer,omitempty"`
+	Problem string          `json:"problem,omitempty"`
+}
+
+// watchLine repeats a line until ctx ends.
+func (s *Shell) watchLine(c *cobra.Command, o *watchFlags) error {
+	ctx := c.Context()
+	tick := time.NewTicker(o.every)
+	defer tick.Stop()
+	var f *frame
+	if s.cfg.Height > 0 && !o.json {
+		f = &frame{screen: s.screen, width: max(1, s.cfg.Width), height: s.cfg.Height}
+		f.begin()
+		defer f.end()
+	}
+	for n := 1; ; n++ {
+		at := time.Now()
+		text, err := s.once(ctx, o)
+		switch {
+		case ctx.Err() != nil:
+			return nil // Ctrl-C is how it ends
+		case errors.Is(err, control.ErrUsage):
+			return err
+		case o.json:
+			err = s.watchJSON(at, o, text, err)
+		case f != nil:
+			f.paint(s.watchTitle(at, o), withProblem(text, err))
+			err = nil
+		default:
+			s.screen.talk(s.watchTitle(at, o))
+			s.screen.data(withProblem(text, err))
+			err = nil
+		}
+		if err == nil {
+			err = s.screen.failed()
+		}
+		if err != nil || n == o.count {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// once carries out the line for itself.
+func (s *Shell) once(ctx context.Context, o *watchFlags) (string, error) {
+	var out bytes.Buffer
+	cfg := s.cfg
+	cfg.JSON, cfg.Color, cfg.Height = o.json, false, 0
+	inner := &Shell{cfg: cfg, op: s.op, node: s.node, alone: true}
+	inner.screen = &screen{out: &out, err: &out}
+	err := inner.Execute(ctx, o.line)
+	if err == nil {
+		err = inner.await(ctx)
+	}
+	inner.abandon()
+	return out.String(), err
+}
+
+func withProblem(text string, err error) string {
+	if err != nil {
+		text += err.Error() + "\n"
+	}
+	return text
+}
+
+func (s *Shell) watchTitle(at time.Time, o *watchFlags) string {
+	every := strconv.FormatFloat(o.every.Seconds(), 'f', -1, 64)
+	return fmt.Sprintf("Every %ss: %s    %s: %s", every, printable(o.line), s.node.Name,
+		at.Format(time.DateTime))
+}
+
+func (s *Shell) watchJSON(at time.Time, o *watchFlags, text string, err error) error {
+	w := watched{At: at, Command: o.line}
+	switch lines := strings.Split(strings.TrimSpace(text), "\n"); {
+	case err != nil:
+		w.Problem = err.Error()
+	case len(lines) == 1 && json.Valid([]byte(lines[0])):
+		w.Answer = json.RawMessage(lines[0])
+	default: // a command that has no JSON
+		w.Answer, _ = json.Marshal(text) // a text is always one
+	}
+	return s.line("answer", w)
+}

@@ -1,0 +1,289 @@
+package repl
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// LadderConfig says how a ladder looks.
+type LadderConfig struct {
+	Width int  // columns; 0: 80
+	Color bool // allows colour
+	Plain bool // ASCII alone
+	Each  bool // a line for each segment: none are drawn together
+}
+
+// Ladder draws a connection's segments between two lifelines, time going down. It belongs to one
+// goroutine.
+type Ladder struct {
+	cfg    LadderConfig
+	put    func(string)
+	begun  bool
+	left   int // columns left of the lifelines
+	inside int // columns between them
+	margin int // columns right of them
+	last   [2]seen
+	shown  shownMoment
+	train  train
+}
+
+// seen is what was drawn last of one end.
+type seen struct {
+	ack    uint64
+	window int
+	any    bool
+}
+
+// shownMoment is what the margin said last.
+type shownMoment struct {
+	state, recovery string
+	cwnd, ssthresh  int
+}
+
+// train is segments that are drawn together.
+type train struct {
+	n     int
+	first control.TracedSegment
+	last  control.TracedSegment
+}
+
+// Widths of a ladder.
+const (
+	ladderLeast  = 72
+	ladderMost   = 132
+	ladderTime   = 10  // of the time since the last
+	ladderWide   = 110 // from here on there is room for the time of day and more in the margin
+	ladderClock  = 16
+	ladderNarrow = 17 // the margins
+	ladderBroad  = 36
+)
+
+// trainGap is how long after each other segments may come that are drawn together, pause what is
+// drawn as one.
+const (
+	trainGap = 2 * time.Millisecond
+	pause    = 150 * time.Millisecond
+)
+
+// NewLadder makes a ladder that gives its lines to put.
+func NewLadder(cfg LadderConfig, put func(string)) *Ladder {
+	if cfg.Width == 0 {
+		cfg.Width = 80
+	}
+	cfg.Width = min(max(cfg.Width, ladderLeast), ladderMost)
+	l := &Ladder{cfg: cfg, put: put, left: ladderTime, margin: ladderNarrow}
+	if l.wide() {
+		l.left, l.margin = l.left+ladderClock, ladderBroad
+	}
+	l.inside = cfg.Width - l.left - l.margin - 3
+	return l
+}
+
+func (l *Ladder) wide() bool { return l.cfg.Width >= ladderWide }
+
+// Add draws a segment, or keeps it until it is known whether the next is drawn with it.
+func (l *Ladder) Add(s *control.TracedSegment) {
+	if !l.begun {
+		l.begun = true
+		l.head(s)
+	}
+	if l.joins(s) {
+		l.train.n++
+		l.train.last = *s
+		return
+	}
+	l.Flush()
+	if l.alone(s) {
+		l.row(s, s, 1)
+		return
+	}
+	l.train = train{1, *s, *s}
+}
+
+// Flush draws what was kept.
+func (l *Ladder) Flush() {
+	if t := l.train; t.n > 0 {
+		l.train.n = 0
+		l.row(&t.first, &t.last, t.n)
+	}
+}
+
+// Waiting reports whether something is kept.
+func (l *Ladder) Waiting() bool { return l.train.n > 0 }
+
+// alone reports whether a segment is drawn on a line of its own, whatever follows.
+func (l *Ladder) alone(s *control.TracedSegment) bool {
+	return l.cfg.Each || len(s.Marks) > 0 || s.Drop != "" || len(s.SACK) > 0 ||
+		strings.ContainsAny(s.Flags, "SFRUEW") || s.ECN == "ce"
+}
+
+// joins reports whether a segment is one more of those that are drawn together: text that follows
+// on, or one more acknowledgment.
+func (l *Ladder) joins(s *control.TracedSegment) bool {
+	t := &l.train
+	if t.n == 0 || l.alone(s) || s.Sent != t.last.Sent || s.Missed > 0 ||
+		s.Since > trainGap || (s.Length == 0) != (t.last.Length == 0) ||
+		s.Recovery != t.last.Recovery || s.State != t.last.State {
+		return false
+	}
+	if s.Length == 0 {
+		return true
+	}
+	return s.Seq == t.last.Seq+uint64(t.last.Length) && s.Ack == t.last.Ack &&
+		(s.Length == t.last.Length || s.Length < t.first.Length)
+}
+
+// head draws the ends' names over their lifelines.
+func (l *Ladder) head(s *control.TracedSegment) {
+	left, right := s.Left, s.Right
+	const over = 6 // columns of a name that stand outside of the lifelines
+	gap := max(2, l.inside+2+2*over-utf8.RuneCountInString(left+right))
+	l.put(strings.Repeat(" ", l.left-over) + l.paint(bold, left) + strings.Repeat(" ", gap) +
+		l.paint(bold, right))
+	l.put(strings.Repeat(" ", l.left) + l.glyph("│", "|") + strings.Repeat(" ", l.inside) +
+		l.glyph("│", "|"))
+}
+
+// glyph is a character, or what stands for it where there are only ASCII's.
+func (l *Ladder) glyph(fine, plain string) string {
+	if l.cfg.Plain {
+		return plain
+	}
+	return fine
+}
+
+// The colours.
+const (
+	bold    = "1"
+	faint   = "2"
+	red     = "31"
+	green   = "32"
+	yellow  = "33"
+	magenta = "35"
+	cyan    = "36"
+)
+
+func (l *Ladder) paint(color, text string) string {
+	if !l.cfg.Color || color == "" || text == "" {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+// row draws segments from first to last, which are one or a train.
+func (l *Ladder) row(first, last *control.TracedSegment, n int) {
+	line := l.glyph("│", "|")
+	if first.Missed > 0 {
+		l.between(counted(first.Missed, "segment") + " missed: this reader was too slow")
+	}
+	if first.Since >= pause {
+		l.between(l.glyph("· ", ". ") + l.spell(first.Since) + l.glyph(" ·", " ."))
+	}
+	left := right(l.since(first.Since), ladderTime-1) + " "
+	if l.wide() {
+		left = first.At.Format("15:04:05.000000") + " " + left
+	}
+	arrow := l.arrow(first, last, n)
+	l.put(strings.TrimRight(l.paint(faint, left)+line+arrow+line+" "+l.beside(last), " "))
+	end := 0
+	if !last.Sent {
+		end = 1
+	}
+	l.last[end] = seen{last.Ack, last.Window, true}
+}
+
+// between draws a line of text between the lifelines, which are broken there.
+func (l *Ladder) between(text string) {
+	line := l.glyph("┆", ":")
+	if most := l.inside; utf8.RuneCountInString(text) > most {
+		text = string([]rune(text)[:most])
+	}
+	room := l.inside - utf8.RuneCountInString(text)
+	before := max(0, room/2)
+	l.put(strings.Repeat(" ", l.left) + line +
+		strings.Repeat(" ", before) + l.paint(faint, text) +
+		strings.Repeat(" ", max(0, room-before)) + line)
+}
+
+// right is a text at the right end of some columns.
+func right(text string, width int) string {
+	return strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text))) + text
+}
+
+// since is a time between segments: "+1.234 ms".
+func (l *Ladder) since(d time.Duration) string {
+	if d <= 0 {
+		return ""
+	}
+	return "+" + l.spell(d)
+}
+
+// spell is a time with three digits or more, in the unit that it is of.
+func (l *Ladder) spell(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return strconv.FormatFloat(float64(d)/1e3, 'f', 0, 64) + l.glyph(" µs", " us")
+	case d < 10*time.Millisecond:
+		return strconv.FormatFloat(float64(d)/1e6, 'f', 2, 64) + " ms"
+	case d < time.Second:
+		return strconv.FormatFloat(float64(d)/1e6, 'f', 1, 64) + " ms"
+	}
+	return strconv.FormatFloat(d.Seconds(), 'f', 2, 64) + " s"
+}
+
+// beside is the margin: what has changed of the connection.
+func (l *Ladder) beside(s *control.TracedSegment) string {
+	if s.State == "" {
+		return ""
+	}
+	now := shownMoment{
+		state: s.State, recovery: s.Recovery, cwnd: segments(s.Cwnd, s.SendMSS),
+		ssthresh: segments(s.Ssthresh, s.SendMSS),
+	}
+	was := l.shown
+	l.shown = now
+	var parts []string
+	if now.state != was.state {
+		parts = append(parts, l.paint(cyan, shortState(now.state)))
+	}
+	if now.recovery != was.recovery && (was.recovery != "" || now.recovery != "open") {
+		color := green
+		if now.recovery != "open" {
+			color = magenta
+		}
+		parts = append(parts, l.paint(color, now.recovery))
+	}
+	if now.cwnd != was.cwnd && now.cwnd > 0 {
+		parts = append(parts, "cwnd "+strconv.Itoa(now.cwnd))
+	}
+	if l.wide() {
+		if now.ssthresh != was.ssthresh && now.ssthresh > 0 {
+			parts = append(parts, "ssthresh "+strconv.Itoa(now.ssthresh))
+		}
+		if s.Pipe > 0 {
+			flight := strconv.Itoa(segments(s.Pipe, s.SendMSS))
+			parts = append(parts, l.paint(faint, "flight "+flight))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// shortState is a state's name as ss has it.
+func shortState(name string) string {
+	if name == "ESTABLISHED" {
+		return "ESTAB"
+	}
+	return strings.ReplaceAll(name, "_", "-")
+}
+
+// has reports whether a segment has one of the marks.
+func has(s *control.TracedSegment, marks ...control.Mark) bool {
+	return slices.ContainsFunc(s.Marks, func(m control.Mark) bool {
+		return slices.Contains(marks, m)
+	})
+}

@@ -1,0 +1,55 @@
+package repl
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Entry is a command of the shell as a manual has it.
+type Entry struct {
+	Group   string
+	Use     string   // with its arguments
+	Aliases []string // its other names
+	Text    string
+	Flags   []*pflag.Flag // in the order of their names
+}
+
+// Manual is every command of the shell, by group.
+func Manual() (list []Entry) {
+	s := &Shell{screen: &screen{}}
+	root := s.tree()
+	for _, g := range root.Groups() {
+		for _, c := range root.Commands() {
+			if c.GroupID == g.ID {
+				list = append(list, entry(g.Title, c))
+			}
+		}
+	}
+	return list
+}
+
+func entry(group string, c *cobra.Command) Entry {
+	e := Entry{Group: group, Use: nameOf(c), Aliases: c.Aliases, Text: c.Long}
+	if rest := strings.TrimPrefix(c.Use, c.Name()); rest != "" {
+		e.Use += rest
+	}
+	if c.HasAvailableSubCommands() {
+		e.Use = useLine(c)
+	}
+	if e.Text == "" {
+		e.Text = strings.ToUpper(c.Short[:1]) + c.Short[1:] + "."
+	}
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" {
+			e.Flags = append(e.Flags, f)
+		}
+	})
+	for _, sub := range c.Commands() {
+		inner := entry(group, sub)
+		e.Text += "\n\n" + inner.Use + ": " + inner.Text
+		e.Flags = append(e.Flags, inner.Flags...)
+	}
+	return e
+}

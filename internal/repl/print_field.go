@@ -1,0 +1,223 @@
+package repl
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// The shapes of this file are those of iproute2's programs; the family's own are beside them, under
+// the names that the family has for the commands.
+
+// columnsOf pads each cell to its column's width but for the last; columns part by two blanks.
+func columnsOf(rows [][]string) string {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			line.WriteString(pad(cell, widths[i]) + "  ")
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return b.String()
+}
+
+// briefInterfaces is a line an interface, as ip -s -br link has it: name, state, address, flags;
+// behind them the MTU, and what crossed it and was dropped.
+func briefInterfaces(list []control.Interface, stats int) string {
+	rows := make([][]string, 0, len(list))
+	for _, i := range list {
+		state, flags := "UP", "<UP,LOWER_UP>"
+		switch {
+		case !i.Up:
+			state, flags = "DOWN", "<DOWN>"
+		case i.Problem != "":
+			state, flags = "DOWN", "<NO-CARRIER,UP>"
+		}
+		rows = append(rows, []string{
+			i.Name, state, i.Addr.String(), flags, "mtu " + strconv.Itoa(i.MTU),
+			"rx " + briefCounters(&i.In), "tx " + briefCounters(&i.Out),
+		})
+	}
+	lines := strings.SplitAfter(columnsOf(rows), "\n")
+	var b, notes strings.Builder
+	for n, i := range list {
+		b.WriteString(lines[n])
+		if i.Problem != "" {
+			notes.WriteString(i.Name + ": " + printable(i.Problem) + "\n")
+		}
+		if stats > 0 {
+			b.WriteString("    link " + i.UDP + " " + i.Offload + "\n")
+			b.WriteString(printCounters("RX", i.In, stats) + printCounters("TX", i.Out, stats))
+		}
+		if stats > 1 {
+			b.WriteString(printDevice(&i))
+		}
+	}
+	return b.String() + notes.String()
+}
+
+// briefCounters is packets, bytes and drops of a direction.
+func briefCounters(c *control.Counters) string {
+	text := fmt.Sprintf("%d/%s", c.Packets, shortBytes(c.Bytes))
+	var dropped uint64
+	for _, d := range c.Drops {
+		dropped += d.Packets
+	}
+	if dropped > 0 {
+		text += fmt.Sprintf(" drop %d", dropped)
+	}
+	if c.Errors > 0 {
+		text += fmt.Sprintf(" err %d", c.Errors)
+	}
+	return text
+}
+
+// shortBytes is a number of bytes in three digits.
+func shortBytes(n uint64) string {
+	if n < 1000 {
+		return strconv.FormatUint(n, 10) + "B"
+	}
+	v, units := float64(n), "kMGTPE"
+	for v >= 999.5 && units != "" {
+		if v /= 1000; v < 999.5 || len(units) == 1 {
+			break
+		}
+		units = units[1:]
+	}
+	digits := 0
+	switch {
+	case v < 9.995:
+		digits = 2
+	case v < 99.95:
+		digits = 1
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64) + units[:1] + "B"
+}
+
+// fieldRoutes is a line a route, as ip route has it. Src finds the address of an interface.
+func fieldRoutes(list []control.Route, faces []control.Interface) string {
+	var b strings.Builder
+	for _, r := range list {
+		to := r.Prefix.String()
+		switch {
+		case r.Prefix.Bits() == 0:
+			to = "default"
+		case r.Prefix.Bits() == 32:
+			to = r.Prefix.Addr().String()
+		}
+		words := []string{to}
+		if r.Kind != "" {
+			words = []string{string(r.Kind), to}
+		}
+		if r.NextHop.IsValid() {
+			words = append(words, "via", r.NextHop.String())
+		}
+		if r.Iface != "" {
+			words = append(words, "dev", r.Iface)
+		}
+		switch r.Origin {
+		case control.OriginLocal:
+			words = append(words, "proto", "kernel", "scope", "link")
+			if a := addressOf(faces, r.Iface); a.IsValid() {
+				words = append(words, "src", a.String())
+			}
+		case control.OriginRIP:
+			words = append(words, "proto", "rip")
+		case control.OriginStatic:
+			words = append(words, "proto", "static")
+		}
+		if r.Cost > 0 {
+			words = append(words, "metric", strconv.Itoa(r.Cost))
+		}
+		b.WriteString(strings.Join(words, " ") + "\n")
+	}
+	return b.String()
+}
+
+func addressOf(faces []control.Interface, name string) netip.Addr {
+	for _, f := range faces {
+		if f.Name == name {
+			return f.Addr.Addr()
+		}
+	}
+	return netip.Addr{}
+}
+
+// socketStates are the states' names where ss has others than RFC 9293.
+var socketStates = map[string]string{
+	"ESTABLISHED": "ESTAB", "SYN_RECEIVED": "SYN-RECV", "UDP": "UNCONN",
+}
+
+func ssState(name string) string {
+	if short, ok := socketStates[name]; ok {
+		return short
+	}
+	return strings.ReplaceAll(name, "_", "-")
+}
+
+// fieldSockets is a line a socket, as ss -n has it, and a connection's inner state below it. In
+// the place of the process stands the number by which commands know the socket.
+func fieldSockets(list []control.Socket, head bool) string {
+	both := slices.ContainsFunc(list, isUDP) &&
+		slices.ContainsFunc(list, func(k control.Socket) bool { return !isUDP(k) })
+	row := func(net string, cells ...string) []string {
+		if both {
+			return append([]string{net}, cells...)
+		}
+		return cells
+	}
+	var rows [][]string
+	if head {
+		rows = append(rows, row("Netid", "State", "Recv-Q", "Send-Q", "Local Address:Port",
+			"Peer Address:Port", "Process"))
+	}
+	for _, k := range list {
+		net := "tcp"
+		if isUDP(k) {
+			net = "udp"
+		}
+		state := ssState(k.State)
+		if isUDP(k) && k.Remote.Port() != 0 {
+			state = "ESTAB"
+		}
+		rows = append(rows, row(net, state, strconv.Itoa(k.RecvQ), strconv.Itoa(k.SendQ),
+			ssAddress(k.Local), ssAddress(k.Remote), "sid:"+strconv.Itoa(k.SID)))
+	}
+	lines := strings.SplitAfter(columnsOf(rows), "\n")
+	var b strings.Builder
+	if head {
+		b.WriteString(lines[0])
+		lines = lines[1:]
+	}
+	for i, k := range list {
+		b.WriteString(lines[i])
+		if k.Info != nil {
+			b.WriteString("\t " + printInfo(k.Info) + "\n")
+		}
+	}
+	return b.String()
+}
+
+func isUDP(k control.Socket) bool { return k.State == "UDP" }
+
+// ssAddress is an end of a socket; a port that is none is a star.
+func ssAddress(a netip.AddrPort) string {
+	if a.Port() == 0 {
+		return a.Addr().String() + ":*"
+	}
+	return a.String()
+}
