@@ -63,20 +63,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	out = begin(w, as, cancel)
 	close(started)
 	defer out.end()
-	tick := time.NewTicker(quiet)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-lost:
-			return
-		case <-tick.C:
-			if lines {
-				out.put([]byte("\n"))
-			} else {
-				out.put([]byte(":\n\n"))
-			}
-		}
+	go out.keep(ctx, as)
+	select {
+	case <-ctx.Done():
+	case <-lost:
 	}
 }

@@ -38,6 +38,8 @@ type Listener struct {
 	path  string // of the Unix socket; empty: TCP
 	own   os.FileInfo
 	token string
+	// cookieValue is what a page shows once it has shown the token.
+	cookieValue string
 }
 
 // Token is what every request over TCP has to show; empty: a Unix socket, whose file's mode says
@@ -137,7 +139,7 @@ func ListenTCP(ctx context.Context, address string) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", address, ErrListen, err)
 	}
-	return &Listener{Listener: nl, token: rand.Text()}, nil
+	return &Listener{Listener: nl, token: rand.Text(), cookieValue: rand.Text()}, nil
 }
 
 func splitAddress(address string) (host, port string, err error) {

@@ -250,7 +250,15 @@ func (w *openAPIWriter) document() object {
 			"operationId": "stop", "summary": "end a command under way; it answers with what it has",
 			"responses": w.answers("204", "it was told to end", nil),
 		}},
-		"/v1/nodes/{node}/events": w.events(),
+		"/v1/nodes/{node}/events":  w.events(),
+		"/v1/nodes/{node}/capture": w.recording(),
+		"/v1/network":              w.get("network", "how the nodes are connected", Shape{}),
+		"/v1/stream":               w.pageStream(),
+		"/v1/transfers":            w.transfers(),
+		"/v1/session": object{"post": object{
+			"operationId": "session", "summary": "change the token for a cookie, as a page does",
+			"responses": w.answers("204", "it is in Set-Cookie, over TCP", nil),
+		}},
 	}
 	for _, k := range control.Kinds() {
 		w.kind(paths, &k)
@@ -321,6 +329,61 @@ func (w *openAPIWriter) events() object {
 	}}
 }
 
+// pageStream is what a page is told.
+func (w *openAPIWriter) pageStream() object {
+	kinds := map[string]any{
+		"network": Shape{}, "life": NodeLife{}, "interfaces": NodeFaces{},
+		"sockets": NodeSockets{}, "routes": NodeRoutes{}, "neighbors": NodeNeighbors{},
+		"rip": NodeRIP{}, "sample": Look{}, "segments": Segments{}, "tick": Tick{},
+	}
+	var about []string
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		t := reflect.TypeOf(kinds[name])
+		w.schema(t)
+		about = append(about, "`"+name+"` ("+t.Name()+")")
+	}
+	list := object{
+		"type": "array", "items": object{"type": "string"}, "maxItems": mostFollowed,
+	}
+	return object{"get": object{
+		"operationId": "stream", "summary": "the whole network as it is, and as it changes",
+		"description": "Server-sent events: " + strings.Join(about, ", ") + ", and `told`, an " +
+			"event of a node with its name. What is slow to read loses what was replaced.",
+		"parameters": []object{
+			{
+				"name": "connection", "in": "query", "schema": list,
+				"description": "NODE/SID, to be looked at twenty times a second",
+			},
+			{
+				"name": "segments", "in": "query", "schema": list,
+				"description": "NODE/SID, whose segments are told: all of a slow connection, some " +
+					"of a fast one",
+			},
+		},
+		"responses": w.answers("200", "events, until the connection ends", object{
+			typeEvents: object{"schema": object{"type": "string"}},
+		}),
+	}}
+}
+
+// transfers is a file that moves between nodes.
+func (w *openAPIWriter) transfers() object {
+	w.requests[reflect.TypeFor[NetworkTransfer]()] = true
+	progress := w.schema(reflect.TypeFor[control.Progress]())
+	return object{"post": object{
+		"operationId": "transfer", "summary": "move a file from node to node, and compare",
+		"requestBody": object{"content": content(typeJSON, w.schema(reflect.TypeFor[NetworkTransfer]()))},
+		"responses": w.answers("200", "how it goes, and the result", object{
+			typeLines: object{"schema": object{"oneOf": []object{
+				w.line(eventBegun, w.schema(reflect.TypeFor[Running]())),
+				w.line("sending", progress), w.line("receiving", progress),
+				w.line(eventResult, w.schema(reflect.TypeFor[NetworkTransferred]())),
+				w.line(eventError, w.schema(reflect.TypeFor[Problem]())),
+			}}},
+		}),
+	}}
+}
+
 // line is the schema of a line of a stream.
 func (w *openAPIWriter) line(event string, data object) object {
 	return object{
@@ -359,6 +422,9 @@ func (w *openAPIWriter) kind(paths object, k *control.Kind) {
 	if nothing {
 		responses["204"] = object{"description": "it is done"}
 	}
+	if k.Stream {
+		paths["/v1/nodes/{node}/streams/"+k.Name] = w.stream(k, about, lines)
+	}
 	paths["/v1/nodes/{node}/commands/"+k.Name] = object{"post": object{
 		"operationId": "do-" + k.Name, "summary": "carry out " + k.Name, "description": about,
 		"requestBody": object{"content": content(typeJSON, w.schema(k.Request))},
@@ -368,15 +434,51 @@ func (w *openAPIWriter) kind(paths object, k *control.Kind) {
 		return
 	}
 	item := w.get("get-"+k.Resource, about, reflect.Zero(k.Answer).Interface())
-	var query []object
+	if query := w.query(k); len(query) > 0 {
+		item["get"].(object)["parameters"] = query
+	}
+	paths["/v1/nodes/{node}/"+k.Resource] = item
+}
+
+// query are the fields of a request as a query has them.
+func (w *openAPIWriter) query(k *control.Kind) (query []object) {
 	for f := range k.Request.Fields() {
+		if jsonName(f) == "" {
+			continue
+		}
 		query = append(query, object{
 			"name": jsonName(f), "in": "query", "schema": w.schema(f.Type),
 			"description": w.comments[k.Request.Name()+"."+f.Name],
 		})
 	}
-	if len(query) > 0 {
-		item["get"].(object)["parameters"] = query
-	}
-	paths["/v1/nodes/{node}/"+k.Resource] = item
+	return query
+}
+
+// stream is the path of a request that looks on.
+func (w *openAPIWriter) stream(k *control.Kind, about string, lines []object) object {
+	return object{"get": object{
+		"operationId": "stream-" + k.Name, "summary": k.Name + ", as it happens",
+		"description": about + " Server-sent events: `event` is the kind, `data` its JSON; the last " +
+			"is " + eventResult + " or " + eventError + ". With Accept: " + typeLines +
+			" the same as lines of JSON.",
+		"parameters": w.query(k),
+		"responses": w.answers("200", "events, until the connection ends", object{
+			typeEvents: object{"schema": object{"type": "string"}},
+			typeLines:  object{"schema": object{"oneOf": lines}},
+		}),
+	}}
+}
+
+// recording is the path of a capture as it is.
+func (w *openAPIWriter) recording() object {
+	k := kindsOf[reflect.TypeFor[control.Record]()]
+	return object{"get": object{
+		"operationId": "get-capture", "summary": "packets as they come, as a pcapng file",
+		"description": "The file ends when the connection does, after `count` packets, or with " +
+			"the node: its last blocks then say how many packets each interface had, and how " +
+			"many were missed because the reader was too slow.",
+		"parameters": w.query(k),
+		"responses": w.answers("200", "a pcapng file, until the connection ends",
+			object{typeCapture: object{"schema": object{"type": "string", "format": "binary"}}}),
+	}}
 }

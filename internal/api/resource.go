@@ -33,8 +33,8 @@ func (s *Server) node(w http.ResponseWriter, r *http.Request) {
 	s.read(w, r, resources["about"])
 }
 
-// look answers a request that only looks, whose fields are the query.
-func (s *Server) look(w http.ResponseWriter, r *http.Request) {
+// resource answers a request that only looks, whose fields are the query.
+func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 	k, ok := resources[r.PathValue("resource")]
 	if !ok {
 		refuse(w, fmt.Errorf("%s: %w; /v1/openapi.json lists what there is", r.URL.Path,
@@ -85,6 +85,20 @@ func fromQuery(request reflect.Value, raw string) error {
 					text)
 			}
 			f.SetBool(on || text == "")
+		case reflect.Int, reflect.Int64:
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				return fmt.Errorf("query: %w: %s=%s: want a whole number", control.ErrUsage, name,
+					text)
+			}
+			f.SetInt(n)
+		case reflect.Uint64:
+			n, err := strconv.ParseUint(text, 10, 64)
+			if err != nil {
+				return fmt.Errorf("query: %w: %s=%s: want a whole number from 0", control.ErrUsage,
+					name, text)
+			}
+			f.SetUint(n)
 		default:
 			panic("BUG: api: a query for " + f.Type().String())
 		}

@@ -113,6 +113,8 @@ var exchanges = []exchange{
 	{"GET", "/v1/nodes/A/commands", "", 200, `"events":["begun","each"]`},
 	{"GET", "/v1/nodes/A/running", "", 200, `[]`},
 	{"DELETE", "/v1/nodes/A/running/7", "", 404, `no such command runs`},
+	{"GET", "/v1/network", "", 200, `{"name":"A","router":true}`},
+	{"POST", "/v1/session", "", 204, ""},
 
 	{"POST", "/v1/nodes/B/commands/listen", `{"port":7000}`, 200, `"sid":0`},
 	{"POST", "/v1/nodes/A/commands/connect", `{"addr":"10.0.0.2","port":7000}`, 200, `"sid":0`},
@@ -165,6 +167,20 @@ var exchanges = []exchange{
 	},
 	{"POST", "/v1/nodes/A/commands/del-route", `{"prefix":"10.9.0.0/16"}`, 204, ""},
 	{"POST", "/v1/nodes/A/commands/pcap-start", `{"file":"FOLDER/p"}`, 204, ""},
+	{
+		"POST", "/v1/nodes/A/commands/start-capture", `{"file":"FOLDER/q","filter":"icmp"}`, 200,
+		`"id":1`,
+	},
+	{"GET", "/v1/nodes/A/captures", "", 200, `"filter":"icmp"`},
+	{"POST", "/v1/nodes/A/commands/captures", "", 200, `"kind":"capture"`},
+	{"POST", "/v1/nodes/A/commands/stop-capture", `{}`, 200, `"missed":0`},
+	{"POST", "/v1/nodes/A/commands/capture", `{"filter":"tcp and"}`, 400, `missing at the end`},
+	{"POST", "/v1/nodes/A/commands/trace", `{"sid":99}`, 404, `no such socket`},
+	{"POST", "/v1/nodes/A/commands/samples", `{"sid":99}`, 404, `no such socket`},
+	{"GET", "/v1/nodes/A/capture?iface=if7", "", 404, `there is if0`},
+	{"GET", "/v1/nodes/A/streams/capture?count=x", "", 400, `want a whole number`},
+	{"GET", "/v1/nodes/A/streams/trace?sid=99", "", 404, `no such socket`},
+	{"GET", "/v1/nodes/A/streams/samples?sid=99&every_ns=1", "", 404, `no such socket`},
 	{"POST", "/v1/nodes/A/commands/pcap-stop", "", 200, `"packets":`},
 
 	{"POST", "/v1/nodes/A/commands/send-test", `{"addr":"10.0.0.2","text":"x"}`, 200, `21`},
@@ -175,6 +191,21 @@ var exchanges = []exchange{
 		"POST", "/v1/nodes/A/commands/send-udp", `{"addr":"10.0.0.2","port":53,"data":"eA=="}`, 200,
 		`"bytes":1`,
 	},
+	{"POST", "/v1/nodes/A/commands/reload", `{"try":true}`, 501, "this node is of no file"},
+	{"GET", "/v1/nodes/A/tcp", "", 200, `"segments_in":`},
+	{"POST", "/v1/nodes/A/commands/tcp-counters", "", 200, `"drops":`},
+	{"GET", "/v1/nodes/A/doors", "", 200, "[]"},
+	{"POST", "/v1/nodes/A/commands/doors", "", 200, "[]"},
+	{
+		"POST", "/v1/nodes/A/commands/publish", `{"port":0,"to":"10.0.0.2:80"}`, 200,
+		`"kind":"publish","network":"tcp","from":"127.0.0.1:`,
+	},
+	{"GET", "/v1/nodes/A/doors", "", 200, `"to":"10.0.0.2:80"`},
+	{"POST", "/v1/nodes/A/commands/close-door", `{"id":0}`, 204, ""},
+	{"POST", "/v1/nodes/A/commands/close-door", `{"id":0}`, 404, "0: no such door"},
+	{"POST", "/v1/nodes/A/commands/expose", `{"port":80,"to":"x"}`, 400, "want HOST:PORT"},
+	{"POST", "/v1/nodes/A/commands/publish", `{"to":"x"}`, 400, "not an ip:port"},
+	{"POST", "/v1/nodes/A/commands/splice", `{"addr":"10.9.9.9"}`, 400, "an address of the node's"},
 	{"POST", "/v1/nodes/B/commands/rcp-echo", `{"port":9000}`, 200, `"local":`},
 	{
 		"POST", "/v1/nodes/A/commands/rcp-count", `{"addr":"10.0.0.2","port":9000,"writes":2}`, 200,
@@ -193,6 +224,14 @@ var exchanges = []exchange{
 	{"GET", "/v1/nodes/B/rdt", "", 200, `"state":"serving"`},
 	{"POST", "/v1/nodes/B/commands/rdt-flows", "", 200, `"state":"done"`},
 	{"POST", "/v1/nodes/B/commands/rdt-close", `{"port":9000}`, 204, ""},
+	{"POST", "/v1/nodes/B/commands/serve-small", `{"service":"echo"}`, 200, `"state":"LISTEN"`},
+	{"POST", "/v1/nodes/A/commands/echo", `{"addr":"10.0.0.2","count":1}`, 200, `"received":1`},
+	{"POST", "/v1/nodes/B/commands/perf-serve", `{"background":true}`, 200, `"busy":false`},
+	{"GET", "/v1/nodes/B/perf", "", 200, `"0.0.0.0:5201"`},
+	{"POST", "/v1/nodes/A/commands/perf", `{"addr":"10.0.0.2","bytes":1000}`, 200, `"sum_sent":`},
+	{"POST", "/v1/nodes/B/commands/perf-servers", "", 200, `"tests":1`},
+	{"POST", "/v1/nodes/B/commands/perf-close", "", 204, ""},
+	{"POST", "/v1/transfers", `{"from":"A","to":"B","bytes":100000}`, 200, `"same":true`},
 	{"POST", "/v1/nodes/A/commands/set-link", `{"iface":"if0","up":false}`, 200, `"up":false`},
 }
 
@@ -214,7 +253,8 @@ func TestEveryRoute(t *testing.T) {
 	for path, item := range d.paths {
 		for method := range item {
 			what := strings.ToUpper(method) + " " + path
-			if method != "parameters" && path != "/v1/nodes/{node}/events" { // see TestEvents
+			// See TestEvents, TestStream.
+			if method != "parameters" && path != "/v1/nodes/{node}/events" && path != "/v1/stream" {
 				assert.True(t, d.asked[what], "nobody asked %s", what)
 			}
 		}
@@ -287,6 +327,16 @@ func TestWrongRequests(t *testing.T) {
 		{"POST", commands + "close", `{"sid":5}`, 404, "no-such-socket", "no such socket"},
 		{"POST", commands + "set-link", `{"iface":"x"}`, 404, "no-such-interface", "there is if0"},
 		{"POST", commands + "connect", `{"addr":"10.9.9.9","port":1}`, 502, "unreachable", "no route"},
+		{"GET", "/v1/stream?connection=A", "", 400, "invalid-request", "want NODE/SID"},
+		{"GET", "/v1/stream?connection=Q/1", "", 404, "no-such-node", "there is A, B"},
+		{
+			"GET", "/v1/stream?connection=" + strings.Repeat("A/1&connection=", 9) + "A/1", "", 400,
+			"invalid-request", "more than 8",
+		},
+		{"POST", "/v1/transfers", "{", 400, "invalid-request", "transfer: invalid request"},
+		{"POST", "/v1/transfers", `{"from":"A","to":"Q","bytes":1}`, 404, "no-such-node", "A, B"},
+		{"POST", "/v1/transfers", `{"from":"A","to":"A","bytes":1}`, 400, "invalid-request", "itself"},
+		{"POST", "/v1/transfers", `{"from":"A","to":"B"}`, 400, "invalid-request", "want 1 to"},
 		{"POST", commands + "pcap-stop", "", 409, "not-capturing", "no capture runs"},
 		{"POST", commands + "window", strings.Repeat(" ", maxBody) + "{}", 413, "too-large", "bytes"},
 	} {

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -38,6 +39,12 @@ type Config struct {
 	Nodes map[string]control.Operator
 	// Version is that of the program.
 	Version string
+	// Shape is how they are connected; nil: nobody knows.
+	Shape *Shape
+	// Page are the files of the page, whose first is index.html; nil: there is none.
+	Page fs.FS
+	// Profile has /debug/pprof/ served, to whoever may ask for the rest.
+	Profile bool
 }
 
 // Server answers HTTP requests about nodes. It is safe for use by several goroutines.
@@ -46,6 +53,9 @@ type Server struct {
 	about Process
 	mux   *http.ServeMux
 	works works
+	shape *Shape
+	page  map[string]*asset // by path
+	live  hub
 	// Its end is that of what streams too.
 	ends   context.Context //nolint:containedctx // the life of the server
 	finish context.CancelFunc
@@ -70,7 +80,18 @@ func New(cfg Config) *Server {
 		s.about.Nodes = append(s.about.Nodes, name)
 	}
 	slices.Sort(s.about.Nodes)
+	s.shape = cfg.Shape
+	if cfg.Page != nil {
+		var err error
+		if s.page, err = readPage(cfg.Page); err != nil {
+			panic("BUG: api: the page is embedded: " + err.Error())
+		}
+	}
+	s.live.server = s
 	s.routes()
+	if cfg.Profile {
+		s.profile()
+	}
 	return s
 }
 
@@ -79,14 +100,20 @@ type methods map[string]http.HandlerFunc
 
 func (s *Server) routes() {
 	for path, m := range map[string]methods{
-		"/":                                   {},
+		"/metrics":                            {http.MethodGet: s.metrics},
 		"/v1":                                 {http.MethodGet: s.index},
 		"/v1/openapi.json":                    {http.MethodGet: s.openAPI},
 		"/v1/process":                         {http.MethodGet: s.process},
+		"/v1/network":                         {http.MethodGet: s.network},
+		"/v1/stream":                          {http.MethodGet: s.stream},
+		"/v1/session":                         {http.MethodPost: s.session},
+		"/v1/transfers":                       {http.MethodPost: s.transfer},
 		"/v1/problems/{sort}":                 {http.MethodGet: s.problem},
 		"/v1/nodes":                           {http.MethodGet: s.list},
 		"/v1/nodes/{node}":                    {http.MethodGet: s.node},
-		"/v1/nodes/{node}/{resource}":         {http.MethodGet: s.look},
+		"/v1/nodes/{node}/{resource}":         {http.MethodGet: s.resource},
+		"/v1/nodes/{node}/capture":            {http.MethodGet: s.recording},
+		"/v1/nodes/{node}/streams/{stream}":   {http.MethodGet: s.streaming},
 		"/v1/nodes/{node}/counters":           {http.MethodGet: s.counters},
 		"/v1/nodes/{node}/events":             {http.MethodGet: s.events},
 		"/v1/nodes/{node}/commands":           {http.MethodGet: s.commands},
@@ -96,6 +123,7 @@ func (s *Server) routes() {
 	} {
 		s.mux.HandleFunc(path, s.dispatch(m))
 	}
+	s.mux.HandleFunc("/", s.pages)
 }
 
 // dispatch finds the handler of a method.
@@ -107,9 +135,6 @@ func (s *Server) dispatch(m methods) http.HandlerFunc {
 		}
 		handler, ok := m[method]
 		switch {
-		case len(m) == 0:
-			refuse(w, fmt.Errorf("%s: %w; /v1/openapi.json lists what there is", r.URL.Path,
-				errNoSuchPath))
 		case !ok:
 			var allowed []string
 			for name := range m {
@@ -129,6 +154,9 @@ func (s *Server) dispatch(m methods) http.HandlerFunc {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler { //nolint:errorlint // it is thrown as it is
+				panic(p)
+			}
 			refuse(w, fmt.Errorf("%s %s: %w (the node goes on): %v", r.Method, r.URL.Path,
 				errInside, p))
 		}
@@ -157,6 +185,7 @@ func (s *Server) Serve(l *Listener) error {
 			_ = h.Close() // who hangs is left
 		}
 		err = <-ended
+		s.live.done.Wait()
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil

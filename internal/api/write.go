@@ -45,7 +45,7 @@ func answer(w http.ResponseWriter, status int, as string, a any) {
 	w.Header().Set("Content-Type", as)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	write(w, body)
+	write(w, body, hangs)
 }
 
 // refuse writes an error.
@@ -56,10 +56,10 @@ func refuse(w http.ResponseWriter, err error) {
 
 // write writes to a client that may hang. What fails ends the connection, and with it the
 // request's context: there is nobody else to tell.
-func write(w http.ResponseWriter, text []byte) bool {
+func write(w http.ResponseWriter, text []byte, patience time.Duration) bool {
 	c := http.NewResponseController(w)
 	// A writer without deadlines is a test's, which does not hang.
-	_ = c.SetWriteDeadline(time.Now().Add(hangs))
+	_ = c.SetWriteDeadline(time.Now().Add(patience))
 	_, err := w.Write(text)
 	return err == nil
 }
@@ -68,6 +68,8 @@ func write(w http.ResponseWriter, text []byte) bool {
 type stream struct {
 	w      http.ResponseWriter
 	cancel func() // ends what the stream tells of when nobody reads it any more
+	// patience is how long the reader may take to accept a piece.
+	patience time.Duration
 
 	mu   sync.Mutex
 	over bool
@@ -79,7 +81,7 @@ func begin(w http.ResponseWriter, as string, cancel func()) *stream {
 	w.Header().Set("Content-Type", as)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
-	s := &stream{w: w, cancel: cancel}
+	s := &stream{w: w, cancel: cancel, patience: hangs}
 	s.put(nil)
 	return s
 }
@@ -95,7 +97,7 @@ func (s *stream) locked(text []byte) {
 	if s.over {
 		return
 	}
-	if !write(s.w, text) || http.NewResponseController(s.w).Flush() != nil {
+	if !write(s.w, text, s.patience) || http.NewResponseController(s.w).Flush() != nil {
 		s.over = true
 		s.cancel()
 	}

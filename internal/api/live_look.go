@@ -1,0 +1,203 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// What the stream tells, beside the shape of the network. A part of a node is told when it is
+// another than before; Tick comes behind them, so that who has it knows of when they are.
+type (
+	// Tick is the time of a look at the nodes, in milliseconds since 1970.
+	Tick struct {
+		At int64 `json:"at"`
+	}
+	// NodeLife is whether a node answers.
+	NodeLife struct {
+		Node    string `json:"node"`
+		Up      bool   `json:"up"`
+		Problem string `json:"problem,omitempty"`
+		Router  bool   `json:"router"`
+	}
+	// NodeFaces are a node's interfaces and what they do to packets.
+	NodeFaces struct {
+		Node        string               `json:"node"`
+		Interfaces  []control.Interface  `json:"interfaces"`
+		Impairments []control.Impairment `json:"impairments"`
+	}
+	// NodeSockets are a node's sockets, and how many more it has than are told.
+	NodeSockets struct {
+		Node    string           `json:"node"`
+		Sockets []control.Socket `json:"sockets"`
+		More    int              `json:"more"`
+	}
+	// NodeRoutes are a node's routes.
+	NodeRoutes struct {
+		Node   string          `json:"node"`
+		Routes []control.Route `json:"routes"`
+	}
+	// NodeNeighbors are a node's neighbors.
+	NodeNeighbors struct {
+		Node      string             `json:"node"`
+		Neighbors []control.Neighbor `json:"neighbors"`
+	}
+	// NodeRIP is what a node's routing protocol knows.
+	NodeRIP struct {
+		Node string          `json:"node"`
+		RIP  control.RIPInfo `json:"rip"`
+	}
+	// NodeTold is something that a node told.
+	NodeTold struct {
+		Node  string        `json:"node"`
+		At    int64         `json:"at"` // milliseconds since 1970
+		Event string        `json:"event"`
+		Data  control.Event `json:"data"`
+	}
+	// Look is a connection as it was at a time.
+	Look struct {
+		Node   string          `json:"node"`
+		SID    int             `json:"sid"`
+		Sample *control.Sample `json:"sample,omitempty"`
+		// Over says why there are no more looks.
+		Over string `json:"over,omitempty"`
+	}
+	// Segments are some of a connection's, one after another.
+	Segments struct {
+		Node     string                  `json:"node"`
+		SID      int                     `json:"sid"`
+		Segments []control.TracedSegment `json:"segments"`
+	}
+)
+
+// look begins to look at every node, until ctx ends. The hub's lock is held.
+func (h *hub) look(ctx context.Context) {
+	for _, name := range h.server.about.Nodes {
+		op := h.server.nodes[name]
+		h.done.Go(func() { h.lookAt(ctx, name, op) })
+		h.done.Go(func() { h.hear(ctx, name, op) })
+	}
+	h.done.Go(func() {
+		h.set(ctx, "network", "network", h.server.shapeNow(ctx))
+		for every := time.NewTicker(pollTime); ; {
+			h.set(ctx, "tick", "tick", Tick{time.Now().UnixMilli()})
+			select {
+			case <-ctx.Done():
+				every.Stop()
+				return
+			case <-every.C:
+			}
+		}
+	})
+}
+
+// lookAt looks at one node again and again.
+func (h *hub) lookAt(ctx context.Context, name string, op control.Operator) {
+	every := time.NewTicker(pollTime)
+	defer every.Stop()
+	var slow time.Time
+	for {
+		now := time.Now()
+		often := now.Sub(slow) < slowTime-pollTime/2
+		if !often {
+			slow = now
+		}
+		life := NodeLife{Node: name, Up: true}
+		if err := h.ask(ctx, &life, op, often); err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			life = NodeLife{Node: name, Problem: err.Error()}
+			slow = time.Time{}
+			h.drop(name+" faces", name+" sockets", name+" routes", name+" neighbors", name+" rip")
+		}
+		if !often || !life.Up {
+			h.set(ctx, name+" life", "life", life)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+	}
+}
+
+// ask looks once: at all, or only at what changes often.
+func (h *hub) ask(ctx context.Context, life *NodeLife, op control.Operator, often bool) error {
+	whole := ctx
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	name := life.Node
+	faces, err := control.Ask(ctx, op, control.Interfaces{})
+	if err != nil {
+		return err
+	}
+	ways, err := control.Ask(ctx, op, control.Impairments{})
+	if err != nil {
+		return err
+	}
+	h.set(whole, name+" faces", "interfaces", NodeFaces{name, faces, ways})
+	sockets, err := control.Ask(ctx, op, control.Sockets{Info: true})
+	if err != nil {
+		return err
+	}
+	more := max(0, len(sockets)-mostSockets)
+	// The newest are those that somebody who looks has just made.
+	h.set(whole, name+" sockets", "sockets", NodeSockets{name, sockets[more:], more})
+	if often {
+		return nil
+	}
+	about, err := control.Ask(ctx, op, control.About{})
+	if err != nil {
+		return err
+	}
+	life.Router = about.Forwarding
+	routes, err := control.Ask(ctx, op, control.Routes{})
+	if err != nil {
+		return err
+	}
+	h.set(whole, name+" routes", "routes", NodeRoutes{name, routes})
+	neighbors, err := control.Ask(ctx, op, control.Neighbors{})
+	if err != nil {
+		return err
+	}
+	h.set(whole, name+" neighbors", "neighbors", NodeNeighbors{name, neighbors})
+	rip, err := control.Ask(ctx, op, control.RIP{})
+	if err != nil {
+		return err
+	}
+	h.set(whole, name+" rip", "rip", NodeRIP{name, rip})
+	return nil
+}
+
+// hear passes on what a node tells. Segments and datagrams are for those who asked for them.
+func (h *hub) hear(ctx context.Context, name string, op control.Operator) {
+	f := func(e control.Event) {
+		switch e.(type) {
+		case control.Segment, control.Datagram, control.RIPNews:
+			return
+		}
+		h.tell(NodeTold{name, time.Now().UnixMilli(), e.Event(), e})
+	}
+	c, remote := op.(*Client)
+	if !remote {
+		stop := op.Watch(f)
+		<-ctx.Done()
+		stop()
+		return
+	}
+	path := "/nodes/" + url.PathEscape(name) + "/events"
+	for ctx.Err() == nil {
+		if resp, err := c.send(ctx, http.MethodGet, path, typeEvents, nil); err == nil {
+			listen(resp.Body, f)
+			_ = resp.Body.Close()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(slowTime):
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// mostFollowed bounds the connections that one stream follows.
+const mostFollowed = 8
+
+// stream tells all that a page shows as server-sent events: each node's parts as they stand, then
+// again when they have changed, and what the nodes tell. ?connection=NODE/SID, once or more often,
+// adds looks at those connections, and segments=NODE/SID their segments.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		w.Header().Set("Content-Type", typeEvents)
+		return
+	}
+	follows, err := s.followedBy(r)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	job, err := s.works.add("", "stream", func() {})
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	defer s.works.remove(job)
+	after, _ := strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 64) // else from the beginning
+	who := s.live.join(after, follows)
+	defer s.live.leave(who)
+	over := make(chan struct{})
+	out := begin(w, typeEvents, func() { close(over) })
+	defer out.end()
+	tick := time.NewTicker(quiet)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-over:
+			return
+		case <-tick.C:
+			out.put([]byte(":\n\n"))
+		case <-who.ready:
+			var b []byte
+			for _, n := range s.live.take(who) {
+				b = fmt.Appendf(b, "id: %d\nevent: %s\ndata: %s\n", n.seq, n.event, n.text)
+			}
+			if len(b) > 0 {
+				out.put(b)
+			}
+		}
+	}
+}
+
+// followedBy is what a request follows.
+func (s *Server) followedBy(r *http.Request) (list []follow, err error) {
+	query := r.URL.Query()
+	for _, name := range []string{"connection", "segments"} {
+		for _, text := range query[name] {
+			node, number, _ := strings.Cut(text, "/")
+			sid, err := strconv.Atoi(number)
+			if err != nil || sid < 0 {
+				return nil, fmt.Errorf("query: %w: %s=%s: want NODE/SID", control.ErrUsage, name,
+					text)
+			}
+			if s.nodes[node] == nil {
+				return nil, fmt.Errorf("query: %s=%s: %w; there is %s", name, text, errNoSuchNode,
+					strings.Join(s.about.Nodes, ", "))
+			}
+			list = append(list, follow{node, sid, name == "segments"})
+		}
+	}
+	if len(list) > mostFollowed {
+		return nil, fmt.Errorf("query: %w: %d connections are more than %d", control.ErrUsage,
+			len(list), mostFollowed)
+	}
+	return list, nil
+}

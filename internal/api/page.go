@@ -1,0 +1,107 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+)
+
+// policy is what a page of this server may do: nothing but what came from here.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+	"font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; " +
+	"form-action 'none'; frame-ancestors 'none'"
+
+// asset is a file of the page.
+type asset struct {
+	text []byte
+	as   string
+	tag  string
+}
+
+// readPage reads the page's files by their paths.
+func readPage(page fs.FS) (map[string]*asset, error) {
+	assets := map[string]*asset{}
+	err := fs.WalkDir(page, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(page, name)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(text)
+		a := &asset{text: text, as: typeOf(name), tag: `"` + hex.EncodeToString(sum[:8]) + `"`}
+		assets["/"+name] = a
+		if name == "index.html" {
+			assets["/"] = a
+		}
+		return nil
+	})
+	return assets, err
+}
+
+// typeOf is the type of a file. The system's own table is not asked: it may have anything.
+func typeOf(name string) string {
+	switch ext := path.Ext(name); ext {
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".html":
+		return "text/html; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	default:
+		return mime.TypeByExtension(ext)
+	}
+}
+
+// assetOf is the page's file at a path; nil: there is none. They are the program's own, so they are
+// for everybody who may speak to the server; what they show is not.
+func (s *Server) assetOf(r *http.Request) *asset {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return nil
+	}
+	return s.page[r.URL.Path]
+}
+
+// page serves what is not the API.
+func (s *Server) pages(w http.ResponseWriter, r *http.Request) {
+	a := s.assetOf(r)
+	if a == nil {
+		refuse(w, fmt.Errorf("%s: %w; /v1/openapi.json lists what there is", r.URL.Path,
+			errNoSuchPath))
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", a.as)
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("ETag", a.tag)
+	if strings.Contains(r.Header.Get("If-None-Match"), a.tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		write(w, a.text, hangs)
+	}
+}
+
+// session answers who has shown the token: the guard has given it a cookie for the next requests.
+func (s *Server) session(w http.ResponseWriter, _ *http.Request) {
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// errForeign marks a request that another page has made a browser send.
+var errForeign = errors.New("not from this page")

@@ -1,0 +1,57 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// Shape is how the nodes of a server are connected.
+type Shape struct {
+	Name  string      `json:"name"` // of the network; empty: it has none
+	Nodes []ShapeNode `json:"nodes"`
+	Links []ShapeLink `json:"links"`
+}
+
+// ShapeNode is a node.
+type ShapeNode struct {
+	Name   string `json:"name"`
+	Router bool   `json:"router"`
+}
+
+// ShapeLink is a link: the interfaces that lead to each other.
+type ShapeLink struct {
+	Subnet netip.Prefix `json:"subnet"` // "": it has none
+	Ends   []ShapeEnd   `json:"ends"`
+}
+
+// ShapeEnd is an interface at a link.
+type ShapeEnd struct {
+	Node  string     `json:"node"`
+	Iface string     `json:"iface"`
+	Addr  netip.Addr `json:"addr"`
+}
+
+// network answers with the shape: what the files say, or the nodes that answer without them.
+func (s *Server) network(w http.ResponseWriter, r *http.Request) {
+	answer(w, http.StatusOK, typeJSON, s.shapeNow(r.Context()))
+}
+
+func (s *Server) shapeNow(ctx context.Context) Shape {
+	if s.shape != nil {
+		return *s.shape
+	}
+	shape := Shape{Nodes: []ShapeNode{}, Links: []ShapeLink{}}
+	for _, name := range s.about.Nodes {
+		n := ShapeNode{Name: name}
+		ctx, cancel := context.WithTimeout(ctx, askTime)
+		if about, err := control.Ask(ctx, s.nodes[name], control.About{}); err == nil {
+			n.Router = about.Forwarding
+		}
+		cancel()
+		shape.Nodes = append(shape.Nodes, n)
+	}
+	return shape
+}

@@ -1,0 +1,152 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket/pcapgo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// open begins a GET whose answer goes on.
+func (b *bed) open(ctx context.Context, t *testing.T, path, accept string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, nil)
+	require.NoError(t, err)
+	r.Header.Set("Accept", accept)
+	resp, err := b.http.Do(r)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	return resp
+}
+
+func (b *bed) ping(t *testing.T, count int) {
+	t.Helper()
+	_, err := control.Ask(t.Context(), b.nodes["A"], control.Ping{
+		Addr: netip.MustParseAddr("10.0.0.2"), Count: count, Interval: 1_000_000,
+	})
+	require.NoError(t, err)
+}
+
+// TestACaptureAsItIs: a GET answers with a pcapng file that ends after so many packets, with both
+// directions, the interfaces' names and what was missed.
+func TestACaptureAsItIs(t *testing.T) {
+	b := newBed(t)
+	resp := b.open(t.Context(), t, "/v1/nodes/A/capture?filter=icmp&count=4", "")
+	assert.Equal(t, typeCapture, resp.Header.Get("Content-Type"))
+	b.ping(t, 1) // one after the other: a reply may take longer than an interval
+	b.ping(t, 1)
+	r, err := pcapgo.NewNgReader(resp.Body, pcapgo.NgReaderOptions{})
+	require.NoError(t, err)
+	var ways []pcapgo.NgEpbFlag
+	for {
+		_, info, options, err := r.ReadPacketDataWithOptions()
+		if err == io.EOF { //nolint:errorlint // the reader's own
+			break
+		}
+		require.NoError(t, err)
+		assert.Equal(t, 28, info.Length)
+		ways = append(ways, options.Flags.Direction)
+	}
+	out, in := pcapgo.NgEpbFlagDirectionOutbound, pcapgo.NgEpbFlagDirectionInbound
+	assert.Equal(t, []pcapgo.NgEpbFlag{out, in, out, in}, ways)
+	face, err := r.Interface(0)
+	require.NoError(t, err)
+	assert.Equal(t, "if0", face.Name)
+	assert.Equal(t, uint64(4), face.Statistics.PacketsReceived)
+	assert.Zero(t, face.Statistics.PacketsDropped)
+}
+
+// TestStreamsThatLookOn: a trace and samples of a connection, as lines and as events, each of them
+// as the document has it.
+func TestStreamsThatLookOn(t *testing.T) {
+	b := newBed(t)
+	d := describe(t, openAPIDocument)
+	ask := func(req any, node string) any {
+		a, err := b.nodes[node].Do(t.Context(), req)
+		require.NoError(t, err)
+		return a
+	}
+	accepted := make(chan int, 1)
+	defer b.nodes["B"].Watch(func(e control.Event) {
+		if a, ok := e.(control.Accepted); ok {
+			accepted <- a.Socket.SID
+		}
+	})()
+	listener := ask(control.Listen{Port: 7000}, "B").(control.Socket)
+	traced := b.open(t.Context(), t, "/v1/nodes/B/streams/trace?sid=0", typeLines)
+	assert.Equal(t, 0, listener.SID)
+	sock := ask(control.Connect{Addr: netip.MustParseAddr("10.0.0.2"), Port: 7000}, "A").(control.Socket)
+	sampled := b.open(t.Context(), t, "/v1/nodes/A/streams/samples?every_ns=-1", typeEvents)
+	ask(control.Write{SID: sock.SID, Data: make([]byte, 5000)}, "A")
+	ask(control.Close{SID: sock.SID}, "A")
+	server := <-accepted // B hears of it later than A
+	assert.Len(t, ask(control.Read{SID: server, N: 5000, Full: true}, "B").(control.Data).Bytes, 5000)
+	ask(control.Close{SID: server}, "B")
+
+	lines, err := io.ReadAll(traced.Body)
+	require.NoError(t, err)
+	d.holds(t, "GET", "/v1/nodes/B/streams/trace", 200, typeLines, lines)
+	var first control.TracedSegment
+	var kinds []string
+	var bytes int
+	for text := range strings.Lines(string(lines)) {
+		var l heard
+		require.NoError(t, json.Unmarshal([]byte(text), &l))
+		kinds = append(kinds, l.Event)
+		if l.Event != "segment" {
+			continue
+		}
+		var s control.TracedSegment
+		require.NoError(t, json.Unmarshal(l.Data, &s))
+		if first.Left == "" {
+			first = s
+		}
+		bytes += s.Length
+	}
+	assert.Equal(t, []string{"running", "segment"}, kinds[:2])
+	assert.Equal(t, "result", kinds[len(kinds)-1])
+	assert.GreaterOrEqual(t, bytes, 5000)
+	assert.Equal(t, "10.0.0.2:7000", first.Left)
+	assert.Equal(t, "S", first.Flags)
+	assert.False(t, first.Sent)
+	assert.Zero(t, first.Seq)
+
+	events := bufio.NewScanner(sampled.Body)
+	var names []string
+	for events.Scan() {
+		if name, ok := strings.CutPrefix(events.Text(), "event: "); ok {
+			names = append(names, name)
+		}
+	}
+	require.NoError(t, events.Err())
+	assert.Equal(t, []string{"running", "sample"}, names[:2])
+	assert.Equal(t, "result", names[len(names)-1])
+}
+
+// TestAReaderThatLeaves: its capture ends, and so does a trace.
+func TestAReaderThatLeaves(t *testing.T) {
+	b := newBed(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	_ = b.open(ctx, t, "/v1/nodes/A/capture", "")
+	_ = b.open(ctx, t, "/v1/nodes/A/streams/trace?filter=tcp", typeEvents)
+	list, err := control.Ask(t.Context(), b.nodes["A"], control.Captures{})
+	require.NoError(t, err)
+	assert.Len(t, list, 2)
+	cancel()
+	require.Eventually(t, func() bool {
+		list, err := control.Ask(t.Context(), b.nodes["A"], control.Captures{})
+		return err == nil && len(list) == 0
+	}, 20*time.Second, time.Millisecond)
+}

@@ -1,0 +1,185 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// maxTestFile bounds what a test transfer moves.
+const maxTestFile = 1 << 30
+
+// NetworkTransfer is a file that moves from one node to another over the virtual network.
+type NetworkTransfer struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Bytes is how long the file is, which is made for it, of chance, and removed behind it.
+	Bytes int64 `json:"bytes"`
+	// Addr is the address of To that is meant; empty: its first interface's.
+	Addr netip.Addr `json:"addr"`
+	// Port is where To listens; 0: one that is free, from 5001 on.
+	Port uint16 `json:"port,omitempty"`
+}
+
+// NetworkTransferred is what came of it, as both ends tell.
+type NetworkTransferred struct {
+	Sent     control.Transfer `json:"sent"`
+	Received control.Transfer `json:"received"`
+	Same     bool             `json:"same"` // the bytes that came are those that were sent
+}
+
+// transfer moves a file from node to node. The answer is a stream of lines: who has got how far,
+// and the result or the error.
+func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
+	var t NetworkTransfer
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxHeader))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&t); err != nil {
+		refuse(w, fmt.Errorf("transfer: %w: %s", control.ErrUsage,
+			strings.TrimPrefix(err.Error(), "json: ")))
+		return
+	}
+	if err := s.check(&t); err != nil {
+		refuse(w, err)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	job, err := s.works.add(t.From, "transfer", cancel)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	defer s.works.remove(job)
+	out := begin(w, typeLines, cancel)
+	defer out.end()
+	out.line(eventBegun, job.Running)
+	done, err := s.move(ctx, &t, out)
+	if err != nil {
+		out.line(eventError, problemOf(err))
+		return
+	}
+	out.line(eventResult, done)
+}
+
+// check judges a transfer and fills in what it leaves open.
+func (s *Server) check(t *NetworkTransfer) error {
+	for _, name := range []string{t.From, t.To} {
+		if s.nodes[name] == nil {
+			return fmt.Errorf("transfer: %q: %w; there is %s", name, errNoSuchNode,
+				strings.Join(s.about.Nodes, ", "))
+		}
+	}
+	switch {
+	case t.From == t.To:
+		return fmt.Errorf("transfer: %w: from %s to itself", control.ErrUsage, t.To)
+	case t.Bytes < 1 || t.Bytes > maxTestFile:
+		return fmt.Errorf("transfer: %w: %d bytes: want 1 to %d", control.ErrUsage, t.Bytes,
+			maxTestFile)
+	}
+	return nil
+}
+
+// move carries a transfer out.
+func (s *Server) move(
+	ctx context.Context, t *NetworkTransfer, out *stream,
+) (done NetworkTransferred, err error) {
+	if !t.Addr.IsValid() {
+		faces, err := control.Ask(ctx, s.nodes[t.To], control.Interfaces{})
+		if err != nil {
+			return done, err
+		}
+		if len(faces) == 0 {
+			return done, fmt.Errorf("%s: %w: it has none", t.To, control.ErrNoSuchInterface)
+		}
+		t.Addr = faces[0].Addr.Addr()
+	}
+	folder, err := os.MkdirTemp("", "tidepool-transfer")
+	if err != nil {
+		return done, err
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, "sent")
+	if err := testFile(path, t.Bytes); err != nil {
+		return done, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stands := make(chan struct{})
+	received := make(chan error, 1)
+	go func() {
+		var e error
+		done.Received, e = s.receive(ctx, t, filepath.Join(folder, "received"), stands, out)
+		received <- e
+	}()
+	select {
+	case e := <-received:
+		return done, e
+	case <-stands:
+	}
+	done.Sent, err = control.Ask(ctx, s.nodes[t.From], control.SendFile{
+		Path: path, Addr: t.Addr, Port: t.Port,
+		Progress: func(p control.Progress) { out.line("sending", p) },
+	})
+	if err != nil {
+		cancel()
+		<-received //nolint:errcheck // it was told to end
+		return done, fmt.Errorf("%s: %w", t.From, err)
+	}
+	if e := <-received; e != nil {
+		return done, fmt.Errorf("%s: %w", t.To, e)
+	}
+	done.Same = done.Sent.SHA256 == done.Received.SHA256
+	return done, nil
+}
+
+// receive takes a transfer's file, at the first port that is free.
+func (s *Server) receive(
+	ctx context.Context, t *NetworkTransfer, path string, stands chan<- struct{}, out *stream,
+) (control.Transfer, error) {
+	first, last := t.Port, t.Port
+	if first == 0 {
+		first, last = 5001, 5099
+	}
+	begun := false
+	for port := first; ; port++ {
+		t.Port = port
+		done, err := control.Ask(ctx, s.nodes[t.To], control.RecvFile{
+			Path: path, Port: port,
+			Progress: func(p control.Progress) {
+				if !begun {
+					begun = true
+					close(stands)
+				}
+				out.line("receiving", p)
+			},
+		})
+		if errors.Is(err, control.ErrPortInUse) && port < last {
+			continue
+		}
+		return done, err
+	}
+}
+
+// testFile makes a file of bytes that cannot be compressed.
+func testFile(path string, size int64) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	var seed [32]byte
+	copy(seed[:], time.Now().Format(time.RFC3339Nano))
+	_, err = io.CopyN(f, rand.NewChaCha8(seed), size)
+	return errors.Join(err, f.Close())
+}
