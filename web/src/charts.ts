@@ -1,0 +1,120 @@
+// Curves over time.
+
+import uPlot from "uplot";
+
+export interface Curve {
+  name: string;
+  color: string; // a custom property of the style sheet
+  dash?: number[];
+  points?: boolean;
+  fill?: boolean;
+}
+
+export interface ChartOptions {
+  label: string; // what it shows, for who does not see it
+  curves: Curve[];
+  format: (v: number) => string;
+  height: number;
+  span: number; // seconds
+  loose?: boolean; // the axis begins where the curves do, not at nothing
+}
+
+const css = (name: string): string =>
+  getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/** Chart is a plot that moves with the time. */
+export class Chart {
+  private plot: uPlot | null = null;
+  private width = 0;
+  private theme = "";
+  private data: uPlot.AlignedData;
+  private end = 0;
+  private names: string[] = [];
+
+  constructor(private readonly into: HTMLElement, private readonly options: ChartOptions) {
+    this.data = [[], ...options.curves.map(() => [])];
+    into.setAttribute("role", "img");
+  }
+
+  /** set shows columns: seconds, then a column a curve. */
+  set(data: (number | null)[][], end: number, theme: string, names: string[] = []): void {
+    this.names = names;
+    this.data = data as uPlot.AlignedData;
+    this.end = end;
+    const width = Math.floor(this.into.clientWidth);
+    if (width < 40) return;
+    const last = this.options.curves.map((c, i) => {
+      const column = data[i + 1]!;
+      const v = column[column.length - 1];
+      return v == null ? "" : `${this.names[i] ?? c.name} ${this.options.format(v)}`;
+    }).filter(Boolean).join(", ");
+    this.into.setAttribute("aria-label", `${this.options.label}: ${last || "nothing yet"}`);
+    if (!this.plot || width !== this.width || theme !== this.theme) {
+      this.width = width;
+      this.theme = theme;
+      this.make();
+      return;
+    }
+    this.plot.setData(this.data);
+    this.legend();
+  }
+
+  /** legend shows the newest values while no pointer asks for others. */
+  private legend(): void {
+    const p = this.plot!;
+    if (p.cursor.idx == null) p.setLegend({ idx: this.data[0].length - 1 }, false);
+  }
+
+  private make(): void {
+    this.plot?.destroy();
+    const o = this.options;
+    const muted = css("--muted"), grid = css("--grid");
+    const font = "11px system-ui, sans-serif";
+    const axis = {
+      stroke: muted, font, grid: { stroke: grid, width: 1 }, ticks: { show: false },
+    };
+    this.plot = new uPlot({
+      width: this.width, height: o.height, padding: [8, 22, 0, 0], // half of "now" is right of the plot
+      cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
+      legend: { live: true, markers: { width: 0 } },
+      scales: {
+        x: { time: false, range: () => [this.end - o.span, this.end] },
+        y: {
+          range: (_u, low, high) => o.loose && high > low
+            ? [low - (high - low) * 0.05, high + (high - low) * 0.1] : [0, high > 0 ? high * 1.1 : 1],
+        },
+      },
+      axes: [
+        {
+          ...axis, size: 22, space: 60,
+          values: (_u, splits) => splits.map((v) => {
+            const ago = Math.round(v - this.end);
+            return ago === 0 ? "now" : `${ago} s`;
+          }),
+          splits: () => {
+            const step = o.span / 4;
+            return [0, 1, 2, 3, 4].map((i) => this.end - o.span + i * step);
+          },
+        },
+        { ...axis, size: 66, space: 34, values: (_u, splits) => splits.map((v) => o.format(v)) },
+      ],
+      series: [
+        { label: "", value: (_u, v) => (v == null ? "" : `${(v - this.end).toFixed(1)} s`) },
+        ...o.curves.map((c, i): uPlot.Series => ({
+          label: this.names[i] ?? c.name, stroke: css(c.color), width: c.points ? 0 : 2,
+          ...(c.dash ? { dash: c.dash } : {}),
+          ...(c.fill ? { fill: css(c.color) + "22" } : {}),
+          points: c.points ? { show: true, size: 5, fill: css(c.color), stroke: css(c.color) }
+            : { show: false },
+          value: (_u, v) => (v == null ? "–" : o.format(v)),
+        })),
+      ],
+    }, this.data, this.into);
+    this.legend();
+  }
+
+  destroy(): void {
+    this.plot?.destroy();
+    this.plot = null;
+  }
+}

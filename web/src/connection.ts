@@ -1,0 +1,215 @@
+// A connection, live: how much it may send, does send, and why not more.
+
+import { Chart, type ChartOptions } from "./charts";
+import { h, type Child } from "./dom";
+import { bitRate, bytes, count, duration } from "./format";
+import { connectionTitle, stateName } from "./overview";
+import type { Connection, Store } from "./store";
+import type { Info, Sample, Segment } from "./types";
+import { empty, figure, heading, section, type Context } from "./view";
+
+const reasons: Record<string, string> = {
+  app: "the application writes no more", cwnd: "the congestion window is full",
+  rwnd: "the receiver's window is full", sndbuf: "the send buffer is full",
+  pacing: "the pacing rate holds it back", nagle: "Nagle waits for a full segment",
+  cork: "it is corked", persist: "the receiver's window is closed",
+  recovery: "loss recovery holds it back", idle: "there is nothing to send",
+};
+
+/** sender is the end whose curves are shown: the one that has sent more. */
+export function sender(store: Store, id: string): { id: string; peer: string } {
+  const c = store.connection(id);
+  if (!c) {
+    const ids = [id, ...[...store.followed.keys()].filter((x) => x !== id)];
+    const sent = (x: string | undefined): number => store.followed.get(x ?? "")?.samples.last?.sent ?? 0;
+    return sent(ids[1]) > sent(id) ? { id: ids[1]!, peer: id } : { id, peer: ids[1] ?? "" };
+  }
+  const [a, b] = [c.a, c.b].map((e) => (e ? `${e.node}/${e.socket.sid}` : ""));
+  const [x, y] = [c.a, c.b].map((e) => e?.socket.info?.bytes_sent ?? 0);
+  return y! > x! ? { id: b!, peer: a! } : { id: a!, peer: b! };
+}
+
+const titles = new Map<string, [string, string]>(); // of connections that may have ended
+
+export function remember(store: Store, c: Connection): void {
+  if (titles.size > 100) titles.clear();
+  titles.set(c.id, [connectionTitle(store, c), `${c.a.socket.local} → ${c.a.socket.remote}`]);
+}
+
+export function connectionView({ store }: Context, id: string): Child[] {
+  const c = store.connection(id);
+  const { id: from, peer } = sender(store, id);
+  const f = store.followed.get(from);
+  const end = [c?.a, c?.b].find((e) => e && `${e.node}/${e.socket.sid}` === from)?.socket;
+  const sample = f?.samples.last ?? (end?.info && ofInfo(end.state, end.info)); // of a silent one
+  const [title, addresses] = titles.get(c?.id ?? id) ?? titles.get(id) ?? [id, ""];
+  const over = f?.over || (!c && f ? "it has ended" : "");
+  const node = from.split("/")[0]!, other = peer.split("/")[0] || "peer";
+  return [
+    heading("Connection", title, h("p", { class: "sub" }, addresses)),
+    over && h("p", { class: "alert calm", role: "status" },
+      "This connection is over. Its last moments stay here."),
+    sample ? figures(sample, node)
+      : empty(over ? "It ended before it could be looked at." : "Waiting for the first look…"),
+    ...(sample ? kinds : []).map((k) => h("section", { class: "part", "data-key": k },
+      h("h3", null, chartOptions[k]!.label),
+      h("div", { class: "chart", "data-own": true, "data-chart": `${k}:${id}` }))),
+    section("ladder", "Segments", ladder(f?.segments.items ?? [], node, other)),
+  ];
+}
+
+type Shown = Omit<Sample, "at" | "sent" | "received" | "send_window" | "latest_rtt_ns" | "rto_ns">;
+
+const ofInfo = (state: string, i: Info): Shown => ({ ...i, state, acked: i.bytes_acked });
+
+function figures(s: Shown, node: string): Child {
+  return h("dl", { class: "figures", "data-key": "figures" },
+    figure("Delivery rate", bitRate(s.delivery_rate)),
+    figure("Round trip", duration(s.rtt_ns), `least ${duration(s.min_rtt_ns)}`),
+    figure("Acknowledged", bytes(s.acked)),
+    figure("cwnd", bytes(s.cwnd), `${count(Math.floor(s.cwnd / Math.max(1, s.mss)))} segments`),
+    figure("ssthresh", s.ssthresh ? bytes(s.ssthresh) : "not set"),
+    figure("In flight", bytes(s.pipe)),
+    figure("Sender", node, stateName(s.state)),
+    figure("Algorithm", s.congestion, s.recovery === "open" ? "no loss" : s.recovery),
+    figure("Sent again", count(s.retransmits), `${count(s.timeouts)} time-outs`),
+    h("div", { class: "figure wide", "data-key": "limited" }, h("dt", null, "Why not faster"),
+      h("dd", null, reasons[s.limited] ?? s.limited)));
+}
+
+const shownSegments = 40;
+
+/** ladder is the last segments, one a rung, as the sender's node saw them. */
+function ladder(all: (Segment & { n: number; time: number })[], left: string, right: string): Child {
+  const list = all.slice(-shownSegments);
+  if (!list.length) return empty("Its segments will be here as they pass.");
+  const first = list[0]!.time;
+  return h("div", { class: "scroll" }, h("table", { class: "ladder" },
+    h("caption", { class: "hidden" }, `Segments between ${left} and ${right}, the newest last`),
+    h("thead", null, h("tr", null, h("th", { scope: "col", class: "num" }, "ms"),
+      h("th", { scope: "col" }, h("span", { class: "ends" }, h("b", null, left), h("b", null, right))),
+      h("th", { scope: "col" }, "What it is"))),
+    h("tbody", null, list.map((x) => {
+      const marks = x.marks ?? [];
+      const bad = marks.includes("retransmission") || Boolean(x.drop);
+      const odd = bad || marks.length > 0;
+      return h("tr", { "data-key": `${x.n}`, class: bad ? "again" : odd ? "odd" : null },
+        h("td", { class: "num" }, (x.time - first).toFixed(0)),
+        h("td", { class: `rung ${x.sent ? "right" : "left"}` },
+          h("span", { class: "hidden" }, x.sent ? `${left} to ${right}: ` : `${right} to ${left}: `),
+          h("span", { class: "words" }, words(x))),
+        h("td", { class: "marks" }, x.drop ? `dropped: ${x.drop}` : marks.join(", ") || flags(x)));
+    }))));
+}
+
+function words(x: Segment): string {
+  const text = x.length > 0 ? `${x.seq}–${x.seq + x.length}` : /[SF]/.test(x.flags) ? `seq ${x.seq}` : "";
+  const ack = x.flags.includes(".") && (x.length === 0 || /S/.test(x.flags)) ? `ack ${x.ack}` : "";
+  return [text, ack, x.sack?.length ? "sack" : ""].filter(Boolean).join(" ");
+}
+
+function flags(x: Segment): string {
+  const names: Record<string, string> = { S: "SYN", F: "FIN", R: "RST", P: x.length ? "data" : "" };
+  const found = [...x.flags].map((f) => names[f] ?? "").filter(Boolean);
+  return found.join(" ") || (x.length > 0 ? "data" : `window ${bytes(x.window)}`);
+}
+
+const span = 30;
+const kinds = ["throughput", "windows", "rtt", "sequence"];
+const chartOptions: Record<string, ChartOptions> = {
+  throughput: {
+    label: "Throughput", format: bitRate, height: 120, span,
+    curves: [{ name: "acknowledged a second", color: "--curve1", fill: true }],
+  },
+  windows: {
+    label: "Window, and what is in flight", format: bytes, height: 150, span,
+    curves: [{ name: "cwnd", color: "--curve1" },
+      { name: "ssthresh", color: "--curve2", dash: [7, 4] },
+      { name: "in flight", color: "--curve3", fill: true }],
+  },
+  rtt: {
+    label: "Round-trip time", format: (ms) => duration(ms * 1e6), height: 110, span,
+    curves: [{ name: "smoothed", color: "--curve1" },
+      { name: "least", color: "--curve2", dash: [7, 4] }],
+  },
+  sequence: {
+    label: "Sequence numbers: sent, acknowledged, sent again", format: bytes, height: 150, span,
+    loose: true,
+    curves: [{ name: "sent", color: "--curve1" },
+      { name: "acknowledged", color: "--curve2", dash: [7, 4] },
+      { name: "sent again", color: "--curve4", points: true }],
+  },
+  rates: {
+    label: "Rates of the last minute", format: bitRate, height: 110, span: 60,
+    curves: [{ name: "→", color: "--curve1", fill: true },
+      { name: "←", color: "--curve2", dash: [7, 4] }],
+  },
+};
+
+const charts = new Map<string, { element: Element; chart: Chart }>();
+
+function chartOf(key: string, into: HTMLElement, kind: string): Chart {
+  const known = charts.get(key);
+  if (known && known.element === into) return known.chart;
+  known?.chart.destroy();
+  const chart = new Chart(into, chartOptions[kind]!);
+  charts.set(key, { element: into, chart });
+  return chart;
+}
+
+/** plot fills in every chart that the panel has. */
+export function plot(store: Store, panel: Element, theme: string): void {
+  const seen = new Set<string>();
+  for (const into of panel.querySelectorAll<HTMLElement>("[data-chart]")) {
+    const key = into.dataset["chart"]!;
+    seen.add(key);
+    const kind = key.slice(0, key.indexOf(":")), id = key.slice(key.indexOf(":") + 1);
+    const chart = chartOf(key, into, kind);
+    if (kind === "rates") {
+      const l = store.links[Number(id)];
+      if (!l) continue;
+      const items = l.flows[0]?.history.items ?? [], other = l.flows[1]?.history.items ?? [];
+      chart.set([items.map((p) => p[0] / 1000), items.map((p) => p[1]),
+        items.map((_, i) => other[other.length - items.length + i]?.[1] ?? null)],
+      store.tick / 1000, theme, l.flows.map((f) => `${f.from.node} →`));
+      continue;
+    }
+    const f = store.followed.get(sender(store, id).id);
+    const all = f?.samples.items ?? [];
+    const last = all.at(-1)?.time ?? store.tick;
+    const end = (f?.over ? last : Math.max(last, store.tick)) / 1000;
+    chart.set(columns(kind, all.filter((s) => s.time / 1000 > end - span - 1)), end, theme);
+  }
+  for (const [key, c] of charts) {
+    if (!seen.has(key) || !c.element.isConnected) {
+      c.chart.destroy();
+      charts.delete(key);
+    }
+  }
+}
+
+type Timed = Sample & { time: number };
+
+function columns(kind: string, list: Timed[]): (number | null)[][] {
+  const at = list.map((s) => s.time / 1000);
+  switch (kind) {
+    case "throughput": {
+      let back = 0; // half a second over which it is taken
+      return [at, list.map((s) => {
+        while (list[back + 1] && list[back + 1]!.time <= s.time - 500) back++;
+        const b = list[back]!;
+        const dt = s.time - b.time;
+        return dt < 100 ? null : ((s.acked - b.acked) * 8e3) / dt;
+      })];
+    }
+    case "windows":
+      return [at, list.map((s) => s.cwnd), list.map((s) => s.ssthresh || null), list.map((s) => s.pipe)];
+    case "rtt":
+      return [at, list.map((s) => s.rtt_ns / 1e6), list.map((s) => s.min_rtt_ns / 1e6)];
+    default:
+      return [at, list.map((s) => s.sent), list.map((s) => s.acked), list.map((s, i) => {
+        const b = list[i - 1];
+        return b && s.retransmits > b.retransmits ? s.acked : null;
+      })];
+  }
+}

@@ -1,0 +1,180 @@
+// A link: what passes, what is done to it, and the switch that cuts it.
+
+import { h, type Child } from "./dom";
+import { bitRate, percent, plural } from "./format";
+import { command } from "./server";
+import type { Flow, LinkState, Store } from "./store";
+import { heading, section, figure, type Context } from "./view";
+import { read, turn } from "./words";
+
+const scales = {
+  loss: [0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5],
+  delay: [0, 1, 2, 5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 1000],
+  rate: [64e3, 128e3, 256e3, 512e3, 1e6, 2e6, 5e6, 10e6, 20e6, 50e6, 100e6, 200e6, 500e6, 1e9,
+    Infinity],
+};
+type Knob = keyof typeof scales;
+
+const knobs: Record<Knob, { name: string; show: (v: number) => string }> = {
+  loss: { name: "Loss", show: (v) => `${+(v * 100).toFixed(3)} %` },
+  delay: { name: "Delay", show: (v) => (v === 0 ? "none" : `${+v.toFixed(2)} ms`) },
+  rate: { name: "Rate", show: (v) => (v === Infinity ? "no limit" : bitRate(v)) },
+};
+
+/** way is which direction the sliders turn: a flow's index, or all. */
+let way = "all";
+let wanted = new Map<string, number>(); // what a slider was last moved to, until the node says so
+let failure = "";
+
+export function forget(): void {
+  way = "all";
+  failure = "";
+  wanted = new Map();
+}
+
+function words(store: Store, f: Flow): string {
+  return store.nodes.get(f.from.node)?.faces.get(f.from.iface)?.out?.words ?? "nothing";
+}
+
+function turned(l: LinkState): Flow[] {
+  return way === "all" ? l.flows : l.flows.filter((_, i) => String(i) === way);
+}
+
+function valueOf(store: Store, l: LinkState, knob: Knob): number | null {
+  const values = turned(l).map((f) => read(words(store, f))[knob]);
+  return values.every((v) => v === values[0]) ? values[0]! : null;
+}
+
+function place(knob: Knob, value: number): number {
+  const scale = scales[knob];
+  let best = 0;
+  scale.forEach((v, i) => {
+    if (v <= value * 1.0001) best = i;
+  });
+  return best;
+}
+
+function direction(f: Flow, l: LinkState): string {
+  return `${f.from.node} → ${f.to ? f.to.node : l.ends.filter((e) => e !== f.from)
+    .map((e) => e.node).join(", ")}`;
+}
+
+export function linkView({ store }: Context, l: LinkState): Child[] {
+  const cut = store.cut(l);
+  return [
+    heading("Link", store.linkName(l), h("p", { class: "sub" }, l.subnet)),
+    section("now", "Now", h("div", { class: "scroll" }, h("table", null,
+      h("caption", { class: "hidden" }, "What passes, by direction"),
+      h("thead", null, h("tr", null, ["Direction", ">Rate", ">Queue", ">Loss"].map((c) =>
+        h("th", { scope: "col", class: c[0] === ">" ? "num" : null }, c.replace(">", ""))))),
+      h("tbody", null, l.flows.map((f) => h("tr", { "data-key": f.from.node },
+        h("th", { scope: "row" }, direction(f, l)), h("td", { class: "num" }, bitRate(f.bits)),
+        h("td", { class: "num" }, f.waiting), h("td", { class: "num" }, percent(f.lost)))))))),
+    h("div", { class: "chart", "data-own": true, "data-key": "rates", "data-chart": `rates:${l.id}` }),
+    section("settings", "Settings",
+      l.flows.length > 1 && h("fieldset", { class: "segments" },
+        h("legend", { class: "hidden" }, "Direction that is set"),
+        ["all", ...l.flows.map((_, i) => String(i))].map((v) => h("label", { "data-key": v },
+          h("input", {
+            type: "radio", name: "way", value: v, "data-on": "way", checked: way === v,
+          }), h("span", null, v === "all" ? "Both ways" : direction(l.flows[Number(v)]!, l))))),
+      (Object.keys(knobs) as Knob[]).map((k) => slider(store, l, k, cut)),
+      failure && h("p", { class: "alert", role: "alert" }, failure),
+      extra(store, l)),
+    h("div", { class: "actions", "data-key": "actions" },
+      h("button", {
+        class: cut ? "primary" : "danger", "data-do": cut ? "restore" : "cut", "data-arg": l.id,
+      }, cut ? "Restore the link" : "Cut the link"),
+      h("button", { "data-do": "clear", "data-arg": l.id }, "Clear settings")),
+    h("dl", { class: "figures", "data-key": "ends" }, l.ends.map((e) =>
+      figure(`${e.node} ${e.iface}`, e.addr))),
+  ];
+}
+
+function slider(store: Store, l: LinkState, knob: Knob, cut: boolean): Child {
+  const { name, show } = knobs[knob];
+  const key = `${l.id} ${way} ${knob}`;
+  const real = valueOf(store, l, knob);
+  const want = wanted.get(key);
+  const value = want ?? real;
+  const text = value === null ? "mixed" : show(value);
+  const id = `knob-${knob}`;
+  return h("div", { class: "knob", "data-key": key },
+    h("label", { for: id }, name), h("output", { for: id }, text),
+    h("input", {
+      type: "range", id, min: 0, max: scales[knob].length - 1, step: 1, disabled: cut,
+      value: place(knob, value ?? 0), "data-on": "knob", "data-knob": knob, "data-link": l.id,
+      "aria-valuetext": text,
+    }));
+}
+
+/** extra shows what the words say beyond the sliders. */
+function extra(store: Store, l: LinkState): Child {
+  const all = new Set(turned(l).map((f) => words(store, f)).filter((w) => w !== "nothing"));
+  if (all.size === 0) return null;
+  return h("p", { class: "words", "data-key": "words" }, [...all].map((w) => h("code", null, w)));
+}
+
+let timer = 0;
+
+/** turnKnob is a slider that has moved. */
+export function turnKnob(store: Store, input: HTMLInputElement): void {
+  const knob = input.dataset["knob"] as Knob;
+  const l = store.links[Number(input.dataset["link"])];
+  if (!l) return;
+  const value = scales[knob][Number(input.value)]!;
+  const key = `${l.id} ${way} ${knob}`;
+  wanted.set(key, value);
+  clearTimeout(timer);
+  timer = window.setTimeout(() => void apply(store, l), 150);
+  store.onChange();
+}
+
+/** apply sets all that sliders were moved to and that the nodes may not have told of yet. */
+async function apply(store: Store, l: LinkState): Promise<void> {
+  failure = "";
+  const moved = (Object.keys(knobs) as Knob[]).map((k) => [k, wanted.get(`${l.id} ${way} ${k}`)] as const)
+    .filter(([, v]) => v !== undefined);
+  const keys = moved.map(([k, v]) => [`${l.id} ${way} ${k}`, v] as const);
+  try {
+    await Promise.all(turned(l).map((f) => command(f.from.node, "impair", {
+      iface: f.from.iface, way: "out",
+      words: moved.reduce((w, [k, v]) => turn(w, k, v!), words(store, f)),
+    })));
+  } catch (e) {
+    failure = (e as Error).message;
+  }
+  setTimeout(() => {
+    for (const [key, v] of keys) if (wanted.get(key) === v) wanted.delete(key);
+    store.onChange();
+  }, 1200);
+}
+
+export function chooseWay(store: Store, value: string): void {
+  way = value;
+  store.onChange();
+}
+
+/** setCut takes both ends of a link down, or up. */
+export async function setCut(store: Store, l: LinkState, cut: boolean): Promise<void> {
+  failure = "";
+  const all = await Promise.allSettled(l.ends.map((e) =>
+    command(e.node, "set-link", { iface: e.iface, up: !cut })));
+  const bad = all.find((r) => r.status === "rejected");
+  if (bad) failure = ((bad as PromiseRejectedResult).reason as Error).message;
+  else store.note(`${store.linkName(l)} is ${cut ? "cut" : "whole again"}`, cut ? "bad" : "good");
+  store.onChange();
+}
+
+export async function clearSettings(store: Store, l: LinkState): Promise<void> {
+  failure = "";
+  wanted = new Map();
+  const all = await Promise.allSettled(l.flows.map((f) =>
+    command(f.from.node, "impair", { iface: f.from.iface, way: "both", words: "off" })));
+  const bad = all.find((r) => r.status === "rejected");
+  if (bad) failure = ((bad as PromiseRejectedResult).reason as Error).message;
+  store.onChange();
+}
+
+export const busy = (l: LinkState): string =>
+  plural(l.flows.filter((f) => f.bits > 2e3).length, "direction");

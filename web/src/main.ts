@@ -1,0 +1,283 @@
+// The page: the picture, the panel beside it, and what connects them.
+
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+import { arrows, prefixes, routesView } from "./routesview";
+import { connectionView, plot, remember, sender } from "./connection";
+import { h, lay, type Child } from "./dom";
+import { Graph, legends, type Mode } from "./graph";
+import { chooseWay, clearSettings, forget, linkView, setCut, turnKnob } from "./linkview";
+import { nodeView, overview } from "./overview";
+import { begin, Problem, Stream } from "./server";
+import { Store } from "./store";
+import { running, setTask, start, stopTask, tasksSection, taskView } from "./tasks";
+import { empty, type Context } from "./view";
+
+const store = new Store();
+const stream = new Stream(store);
+const app = document.getElementById("app")!;
+
+let selected = "";
+let sheet: "peek" | "half" | "full" = "half";
+let theme = localStorage.getItem("theme") ?? "auto";
+
+const context: Context = { store, go };
+const graph = new Graph(store, (what) => go(what));
+
+const live = h("div", { class: "hidden", role: "status", "aria-live": "polite" });
+const status = h("span", { class: "status" });
+const title = h("h1", null, "tidepool");
+const panel = h("div", { class: "content" });
+const back = h("button", { class: "back", "data-do": "go", "data-arg": "", "aria-label": "Back to the overview" }, "‹ All");
+const handle = h("button", { class: "handle", "data-do": "sheet", "aria-label": "Height of the panel" });
+const veil = h("div", { class: "veil", role: "alert" });
+const modes = h("fieldset", { class: "segments modes" });
+const legend = h("ol", { class: "legend", "aria-label": "What the colors and widths of links mean" });
+
+app.append(
+  h("a", { class: "skip", href: "#panel" }, "Skip the picture"),
+  h("header", { class: "top" },
+    h("span", { class: "brand", "aria-hidden": "true" }), title, status,
+    h("nav", { "aria-label": "Actions" },
+      h("button", { "data-do": "go", "data-arg": "ping" }, "Ping"),
+      h("button", { "data-do": "go", "data-arg": "transfer" }, "Transfer"),
+      h("button", { "data-do": "go", "data-arg": "routes:" }, "Routes"),
+      h("button", { class: "icon", "data-do": "theme" }))),
+  h("main", { class: "stage" }, graph.element,
+    h("p", { id: "graph-help", class: "hidden" },
+      "Arrow keys go from node to link to node, Enter opens what has the focus."),
+    h("div", { class: "over" }, modes, legend), veil),
+  h("aside", { class: "panel", id: "panel", "aria-label": "Details", tabindex: -1 }, handle, back, panel),
+  live,
+);
+
+/** go selects something, and has the address bar say so: the browser's back leads back. */
+function go(what: string): void {
+  if (what === selected) {
+    render();
+    return;
+  }
+  history.pushState(null, "", what ? `#/${encodeURI(what)}` : location.pathname);
+  choose(what, true);
+}
+
+function choose(what: string, moved: boolean): void {
+  if (selected.startsWith("link:") || what.startsWith("link:")) forget();
+  selected = what;
+  if (moved && sheet === "peek") sheet = "half";
+  follow();
+  render();
+  panel.scrollTop = 0;
+  if (moved && what && !graph.element.contains(document.activeElement)) {
+    panel.querySelector<HTMLElement>("h2")?.focus({ preventScroll: true });
+  }
+  if (moved) store.onSay(panel.querySelector("h2")?.textContent ?? "Overview");
+}
+
+addEventListener("popstate", () => choose(fromAddress(), false));
+
+function fromAddress(): string {
+  return location.hash.startsWith("#/") ? decodeURI(location.hash.slice(2)) : "";
+}
+
+function follow(): void {
+  if (!selected.startsWith("connection:")) {
+    stream.follow([], "");
+    return;
+  }
+  const id = selected.slice("connection:".length);
+  const c = store.connection(id);
+  if (!c) return;
+  remember(store, c);
+  stream.follow([c.a, c.b].filter((e) => e !== null).map((e) => `${e.node}/${e.socket.sid}`),
+    sender(store, id).id);
+}
+
+function view(): Child[] {
+  const [sort, rest] = [selected.split(":", 1)[0]!, selected.slice(selected.indexOf(":") + 1)];
+  switch (sort) {
+    case "node": {
+      const n = store.nodes.get(rest);
+      return n ? nodeView(context, n) : [empty(`There is no node ${rest}.`)];
+    }
+    case "link": {
+      const l = store.links[Number(rest)];
+      return l ? linkView(context, l) : [empty("There is no such link.")];
+    }
+    case "connection": return connectionView(context, rest);
+    case "routes": return routesView(context, rest);
+    case "ping": return taskView(context, "ping");
+    case "transfer": return taskView(context, "transfer");
+    default: return [running() > 0 && tasksSection(store), ...overview(context)];
+  }
+}
+
+function stress(): void {
+  graph.highlight = null;
+  if (selected.startsWith("routes:")) {
+    const prefix = selected.slice(7) || prefixes(store)[0];
+    if (prefix) graph.highlight = arrows(store, prefix);
+  } else if (selected.startsWith("connection:")) {
+    const c = store.connection(selected.slice(11));
+    if (!c || !c.b) return;
+    const from = sender(store, selected.slice(11)).id.startsWith(`${c.b.node}/`) ? c.b : c.a;
+    const way = store.way(from.node, from.socket.remote.replace(/:\d+$/, ""));
+    graph.highlight = {
+      links: new Set(way.links), nodes: new Set(way.nodes), hops: [], target: way.nodes.at(-1) ?? "",
+    };
+  }
+}
+
+const veils: Partial<Record<Store["service"], [string, string]>> = {
+  connecting: ["Connecting…", ""],
+  away: ["The server does not answer", "Is `node net serve` still running? This page goes on by itself when it is back."],
+  refused: ["This page is not admitted", "Open the address that `node net serve` printed: it has the token in it."],
+  stale: ["Nothing has been heard for a while", "The server is there, and silent. The page waits."],
+  paused: ["Paused while nobody looked", ""],
+};
+
+function render(): void {
+  document.body.dataset["sheet"] = sheet;
+  document.body.dataset["service"] = store.service;
+  graph.selected = selected;
+  if (selected.startsWith("connection:")) follow();
+  stress();
+  graph.draw();
+  back.hidden = selected === "";
+  lay(panel, view());
+  plot(store, panel, themeNow());
+  const name = store.shape?.name || "tidepool";
+  title.textContent = name;
+  document.title = `${name} · tidepool`;
+  const all = [...store.nodes.values()];
+  const down = all.length > 0 && all.every((n) => n.heard && !n.up);
+  let words = veils[store.service];
+  if (store.service === "live" && down) {
+    words = ["The network is down", "No node answers. `node net up` brings it up, and this page goes on by itself."];
+  }
+  status.textContent = store.service === "live" ? store.summary() : words?.[0] ?? "";
+  status.className = `status ${store.service === "live" && all.every((n) => n.up || !n.heard) ? "good" : "bad"}`;
+  lay(veil, words && (store.service !== "connecting" || all.length === 0)
+    ? [h("div", null, h("strong", null, words[0]), words[1] && h("p", null, words[1]))] : []);
+  renderLegend();
+  const nav = { ping: "ping", transfer: "transfer", "routes:": "routes" };
+  for (const b of app.querySelectorAll<HTMLElement>("nav [data-arg]")) {
+    const sort = nav[b.dataset["arg"] as keyof typeof nav];
+    b.setAttribute("aria-pressed", String(selected.split(":")[0] === sort));
+  }
+}
+
+function renderLegend(): void {
+  lay(modes, [h("legend", { class: "hidden" }, "Color of links"),
+    ...(["load", "queue", "loss"] as Mode[]).map((m) => h("label", { "data-key": m },
+      h("input", { type: "radio", name: "mode", value: m, "data-on": "mode", checked: graph.mode === m }),
+      h("span", null, legends[m].title)))]);
+  lay(legend, legends[graph.mode].steps.map((t, i) => h("li", { "data-key": `${i}` },
+    h("span", { class: `swatch g${i}`, "aria-hidden": "true" }), t)));
+}
+
+function themeNow(): string {
+  return theme !== "auto" ? theme
+    : matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}
+
+function applyTheme(): void {
+  if (theme === "auto") delete document.documentElement.dataset["theme"];
+  else document.documentElement.dataset["theme"] = theme;
+  const b = app.querySelector<HTMLElement>("[data-do=theme]")!;
+  b.textContent = { auto: "◐", light: "○", dark: "●" }[theme] ?? "◐";
+  b.setAttribute("aria-label", `Colors: ${theme}`);
+  b.title = `Colors: ${theme}`;
+}
+
+app.addEventListener("click", (e) => {
+  const b = (e.target as Element).closest<HTMLElement>("[data-do]");
+  if (!b) return;
+  const arg = b.dataset["arg"] ?? "";
+  switch (b.dataset["do"]) {
+    case "go": go(arg); break;
+    case "cut": case "restore": {
+      const l = store.links[Number(arg)];
+      if (l) void setCut(store, l, b.dataset["do"] === "cut");
+      break;
+    }
+    case "clear": {
+      const l = store.links[Number(arg)];
+      if (l) void clearSettings(store, l);
+      break;
+    }
+    case "stop": stopTask(Number(arg)); break;
+    case "sheet": {
+      sheet = sheet === "half" ? "full" : sheet === "full" ? "peek" : "half";
+      render();
+      break;
+    }
+    case "theme":
+      theme = { auto: "light", light: "dark", dark: "auto" }[theme] ?? "auto";
+      localStorage.setItem("theme", theme);
+      applyTheme();
+      render();
+  }
+});
+
+app.addEventListener("input", (e) => {
+  const i = e.target as HTMLInputElement;
+  if (i.dataset["on"] === "knob") turnKnob(store, i);
+});
+
+app.addEventListener("change", (e) => {
+  const i = e.target as HTMLInputElement;
+  switch (i.dataset["on"]) {
+    case "mode": graph.mode = i.value as Mode; render(); break;
+    case "way": chooseWay(store, i.value); break;
+    case "prefix": go(`routes:${i.value}`); break;
+    case "task": setTask(store, i.id, i.value);
+  }
+});
+
+app.addEventListener("submit", (e) => {
+  e.preventDefault();
+  const sort = (e.target as HTMLElement).dataset["form"];
+  if (sort === "ping" || sort === "transfer") void start(store, sort);
+});
+
+addEventListener("keydown", (e) => {
+  if (e.key === "Escape" && selected) {
+    const was = selected;
+    go("");
+    if (was.startsWith("node:") || was.startsWith("link:")) graph.focus(was);
+  }
+});
+
+// What is said aloud comes in bundles: a cut link changes many routes at once.
+let said: string[] = [];
+let saying = 0;
+store.onSay = (text) => {
+  said.push(text);
+  clearTimeout(saying);
+  saying = window.setTimeout(() => {
+    const most = 4;
+    const rest = said.length - most;
+    live.textContent = said.slice(0, most).join(". ") + (rest > 0 ? `. And ${rest} more.` : ".");
+    said = [];
+  }, 700);
+};
+
+let due = 0;
+store.onChange = () => {
+  if (!due) due = requestAnimationFrame(() => {
+    due = 0;
+    render();
+  });
+};
+store.onShape = () => graph.shape();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => render());
+addEventListener("resize", () => render());
+
+applyTheme();
+begin().then(() => {
+  selected = fromAddress();
+  stream.open();
+}, (e: Error) => {
+  store.service = e instanceof Problem ? "refused" : "away";
+}).finally(render);

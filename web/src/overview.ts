@@ -1,0 +1,109 @@
+// What is shown while nothing is selected, and of a node.
+
+import { h, type Child } from "./dom";
+import { bitRate, bytes, clockTime, count, duration, plural } from "./format";
+import type { Connection, NodeState, Store } from "./store";
+import { cell, empty, figure, heading, item, num, section, table, type Context } from "./view";
+import type { Socket } from "./types";
+
+export function connectionTitle(store: Store, c: Connection): string {
+  const port = c.a.socket.remote.slice(c.a.socket.remote.lastIndexOf(":"));
+  const to = c.b ? c.b.node : store.place(c.a.socket.remote).replace(/:\d+$/, "");
+  return `${c.a.node} → ${to}${port}`;
+}
+
+export const stateName = (state: string): string => state.toLowerCase().replaceAll("_", "-");
+
+function connectionItem(store: Store, c: Connection): Child {
+  return item(`connection:${c.id}`, h("span", { class: "mark tcp", "aria-hidden": "true" }, "TCP"),
+    connectionTitle(store, c),
+    c.bits > 0 ? bitRate(c.bits) : stateName(c.a.socket.state));
+}
+
+export function overview({ store }: Context): Child[] {
+  const connections = [...store.connections.values()];
+  const shown = connections.slice(0, 30);
+  return [
+    section("connections", "Connections",
+      shown.length ? h("ul", { class: "list" }, shown.map((c) => connectionItem(store, c)))
+        : empty("None yet. Start a transfer, and follow it here."),
+      connections.length > shown.length && empty(`and ${count(connections.length - shown.length)} more`)),
+    section("nodes", "Nodes", h("ul", { class: "list tight" },
+      [...store.nodes.values()].map((n) => item(`node:${n.name}`,
+        h("span", { class: `mark ${n.router ? "router" : "host"}`, "aria-hidden": "true" }),
+        n.name, n.heard && !n.up ? h("em", { class: "bad" }, "down")
+          : n.router ? plural(n.routes.length, "route") : "host")))),
+    section("links", "Links", h("ul", { class: "list tight" }, store.links.map((l) => {
+      const bits = l.flows.reduce((sum, f) => sum + f.bits, 0);
+      const note = store.cut(l) ? h("em", { class: "bad" }, "cut")
+        : [store.impaired(l), bits > 2e3 ? bitRate(bits) : ""].filter(Boolean).join(" · ") || l.subnet;
+      return item(`link:${l.id}`, h("span", { class: "mark link", "aria-hidden": "true" }),
+        store.linkName(l), note);
+    }))),
+    section("log", "What happened", log(store)),
+  ];
+}
+
+export function log(store: Store, most = 12): Child {
+  const entries = store.log.items.slice(-most).reverse();
+  if (!entries.length) return empty("Nothing yet.");
+  return h("ol", { class: "log" }, entries.map((e) => h("li", { "data-key": `${e.n}`, class: e.sort },
+    h("time", null, clockTime(e.at)), h("span", null, e.text))));
+}
+
+export function nodeView({ store }: Context, n: NodeState): Child[] {
+  const head = heading(n.router ? "Router" : "Host", n.name);
+  if (n.heard && !n.up) {
+    return [head, h("p", { class: "alert", role: "status" }, "This node does not answer. ",
+      h("small", null, n.problem)), section("log", "What happened", log(store, 6))];
+  }
+  const faces = [...n.faces.values()];
+  const drops = faces.flatMap((f) => [...(f.info.in.drops ?? []), ...(f.info.out.drops ?? [])]);
+  return [
+    head,
+    section("interfaces", "Interfaces", table(`Interfaces of ${n.name}`,
+      ["Name", "Address", "To", ">Out", ">In"],
+      faces.map((f) => {
+        const l = store.linkOf(n.name, f.info.name);
+        const out = l?.flows.find((x) => x.from.node === n.name && x.from.iface === f.info.name);
+        const back = l?.flows.find((x) => x.from !== out?.from);
+        return h("tr", { "data-key": f.info.name },
+          cell(l ? h("button", { class: "text", "data-do": "go", "data-arg": `link:${l.id}` },
+            f.info.name) : f.info.name, !f.info.up && h("em", { class: "bad" }, " down")),
+          cell(f.info.addr), cell(l ? store.across(n.name, f.info.name) : f.info.udp),
+          num(bitRate(out?.bits ?? 0)), num(bitRate(back?.bits ?? 0)));
+      }))),
+    drops.length > 0 && section("drops", "Dropped", h("dl", { class: "figures" },
+      sums(drops).map(([reason, packets]) => figure(reason, count(packets), " packets")))),
+    section("routes", "Routes", n.routes.length ? table(`Routes of ${n.name}`,
+      ["To", "Way", ">Cost", "From"],
+      n.routes.map((r) => h("tr", { "data-key": `${r.prefix} ${r.next_hop}` },
+        cell(h("button", { class: "text", "data-do": "go", "data-arg": `routes:${r.prefix}` }, r.prefix)),
+        cell(r.kind ?? store.via(r)), num(r.origin === "L" ? "–" : r.cost),
+        cell({ L: "on the link", R: "RIP", S: "the file" }[r.origin] ?? r.origin)))) : empty("None.")),
+    section("sockets", "Sockets", n.sockets.length ? table(`Sockets of ${n.name}`,
+      ["State", "Local", "Remote", ">Queued"],
+      n.sockets.map((k) => socketRow(store, n, k))) : empty("None are open."),
+      n.more > 0 && empty(`and ${count(n.more)} more`)),
+    n.rip && section("rip", "RIP", h("dl", { class: "figures" },
+      figure("Dialect", n.rip.dialect), figure("Next update", duration(n.rip.next_update_ns)),
+      figure("Period", duration(n.rip.timers.periodic_ns)),
+      figure("Timeout", duration(n.rip.timers.timeout_ns)))),
+  ];
+}
+
+function socketRow(store: Store, n: NodeState, k: Socket): Child {
+  const connected = !k.remote.endsWith(":0") && k.state !== "UDP" && k.state !== "LISTEN";
+  const state = stateName(k.state);
+  return h("tr", { "data-key": `${k.sid}` },
+    cell(connected ? h("button", {
+      class: "text", "data-do": "go", "data-arg": `connection:${n.name}/${k.sid}`,
+    }, state) : state),
+    cell(k.local), cell(connected ? store.place(k.remote) : "–"), num(bytes(k.send_q + k.recv_q)));
+}
+
+function sums(drops: { reason: string; packets: number }[]): [string, number][] {
+  const by = new Map<string, number>();
+  for (const d of drops) by.set(d.reason, (by.get(d.reason) ?? 0) + d.packets);
+  return [...by].sort((a, b) => b[1] - a[1]).slice(0, 8);
+}

@@ -1,0 +1,122 @@
+// How each node learned its way to a network: the table, and the arrows in the picture.
+
+import { h, type Child } from "./dom";
+import { duration } from "./format";
+import type { Highlight } from "./graph";
+import { number, within, type NodeState, type Store } from "./store";
+import { cell, empty, heading, num, section, table, type Context } from "./view";
+import type { RIPRoute, Route } from "./types";
+
+export function prefixes(store: Store): string[] {
+  const all = new Set<string>();
+  for (const n of store.nodes.values()) {
+    for (const r of n.routes) if (r.prefix !== "0.0.0.0/0") all.add(r.prefix);
+    for (const r of n.rip?.routes ?? []) all.add(r.prefix);
+  }
+  return [...all].sort((a, b) => number(a.split("/")[0]!) - number(b.split("/")[0]!));
+}
+
+/** best is a node's route for a network: its own, or the wider one that takes it. */
+function best(n: NodeState, prefix: string): Route | undefined {
+  const addr = prefix.split("/")[0]!;
+  return n.routes.filter((r) => within(addr, r.prefix))
+    .sort((a, b) => Number(b.prefix.split("/")[1]) - Number(a.prefix.split("/")[1]))[0];
+}
+
+const told = (n: NodeState, prefix: string): RIPRoute | undefined =>
+  n.rip?.routes?.find((r) => r.prefix === prefix);
+
+export function arrows(store: Store, prefix: string): Highlight {
+  const found: Highlight = { links: new Set(), nodes: new Set(), hops: [], target: "" };
+  for (const l of store.links) {
+    if (l.subnet === prefix) {
+      found.links.add(l.id);
+      for (const e of l.ends) found.nodes.add(e.node);
+    }
+  }
+  for (const n of store.nodes.values()) {
+    const r = best(n, prefix);
+    if (!r) continue;
+    found.nodes.add(n.name);
+    const to = r.next_hop && store.owner(r.next_hop);
+    if (to) found.hops.push({ from: n.name, to, label: r.origin === "R" ? String(r.cost) : "–" });
+  }
+  return found;
+}
+
+/** story is how a node learned a route, told from the network's side. */
+function story(store: Store, n: NodeState, prefix: string): string {
+  const chain = [n.name];
+  let at: NodeState | undefined = n;
+  for (let i = 0; at && i < 17; i++) {
+    const r: Route | undefined = best(at, prefix);
+    const next: string = r?.next_hop ? store.owner(r.next_hop) : "";
+    if (!next || chain.includes(next)) break;
+    chain.push(next);
+    at = store.nodes.get(next);
+  }
+  return chain.length > 1 ? chain.reverse().join(" told ") : "";
+}
+
+export function routesView({ store }: Context, prefix: string): Child[] {
+  const all = prefixes(store);
+  const chosen = prefix || all[0] || "";
+  const speaks = [...store.nodes.values()].some((n) => n.rip);
+  return [
+    heading("Routes", "How each node learned its way"),
+    h("div", { class: "knob choose", "data-key": "choose" },
+      h("label", { for: "prefix" }, "To the network"),
+      h("select", { id: "prefix", "data-on": "prefix" }, all.map((p) =>
+        h("option", { value: p, selected: p === chosen, "data-key": p },
+          `${p}  ${ends(store, p)}`)))),
+    chosen ? section("learned", "Who told whom", table(`Routes to ${chosen}`,
+      ["Node", ">Cost", "Learned from", ">Heard", ">Expires"],
+      [...store.nodes.values()].map((n) => row(store, n, chosen)))) : empty("No routes yet."),
+    chosen ? h("p", { class: "hint", "data-key": "hint" },
+      "Arrows lead to the next hop; the number is the cost that RIP counts. A router adds one to " +
+      "what its neighbor tells, and believes the least.") : null,
+    speaks && chosen && section("chains", "The way the news came", h("ul", { class: "plainlist" },
+      [...store.nodes.values()].filter((n) => n.rip).map((n) => story(store, n, chosen))
+        .filter((t) => t.includes(" told ")).map((t) => h("li", { "data-key": t }, t)))),
+    section("table", "All routes of RIP", matrix(store, all, chosen)),
+  ];
+}
+
+function ends(store: Store, prefix: string): string {
+  const l = store.links.find((x) => x.subnet === prefix);
+  return l ? `(${store.linkName(l)})` : "";
+}
+
+function row(store: Store, n: NodeState, prefix: string): Child {
+  const r = best(n, prefix), rip = told(n, prefix);
+  const name = h("th", { scope: "row" }, h("button", {
+    class: "text", "data-do": "go", "data-arg": `node:${n.name}`,
+  }, n.name));
+  if (!r) {
+    const dying = rip && rip.cost >= 16;
+    return h("tr", { "data-key": n.name }, name, num(dying ? "16" : "–"),
+      cell(h("em", { class: "bad" }, n.heard && !n.up ? "down" : dying ? "cannot be reached" : "no route")),
+      num(""), num(dying ? duration(rip.left_ns) : ""));
+  }
+  const how = r.origin === "L" ? "on the link"
+    : r.origin === "S" ? `${store.via(r)} (its file)` : store.via(r).replace("via ", "");
+  return h("tr", { "data-key": n.name }, name, num(r.origin === "R" ? r.cost : r.origin === "L" ? 0 : "–"),
+    cell(how), num(rip && r.origin === "R" ? `${duration(rip.age_ns)} ago` : ""),
+    num(rip && r.origin === "R" && rip.left_ns >= 0 ? `in ${duration(rip.left_ns)}` : ""));
+}
+
+function matrix(store: Store, all: string[], chosen: string): Child {
+  const routers = [...store.nodes.values()].filter((n) => n.rip);
+  if (!routers.length) return empty("No node speaks RIP.");
+  return table("Cost and next hop of every router to every network",
+    ["Network", ...routers.map((n) => `>${n.name}`)],
+    all.map((p) => h("tr", { "data-key": p, class: p === chosen ? "chosen" : null },
+      h("th", { scope: "row" }, h("button", {
+        class: "text", "data-do": "go", "data-arg": `routes:${p}`,
+      }, p)),
+      routers.map((n) => {
+        const r = n.routes.find((x) => x.prefix === p), rip = told(n, p);
+        const via = r?.next_hop ? store.owner(r.next_hop) : "";
+        return num(r ? `${r.cost}${via ? ` ${via}` : ""}` : rip && rip.cost >= 16 ? "16" : "–");
+      }))));
+}

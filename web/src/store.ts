@@ -1,0 +1,464 @@
+// What the page knows: the network as the stream tells it. Everything that grows is bounded, so a
+// page that is left open for a night is as large in the morning as it was in the evening.
+
+import type {
+  Impairment, Interface, Look, Neighbor, RIPInfo, Route, Sample, Segment, Shape, Socket,
+} from "./types";
+import { plural } from "./format";
+import { add, lost, rate, type Mark } from "./rate";
+import { brief, read } from "./words";
+
+/** Ring keeps the last of many. */
+export class Ring<T> {
+  items: T[] = [];
+  constructor(readonly most: number) {}
+  push(item: T): void {
+    this.items.push(item);
+    if (this.items.length > this.most * 1.25) this.items.splice(0, this.items.length - this.most);
+  }
+  get last(): T | undefined { return this.items[this.items.length - 1]; }
+}
+
+export interface Face {
+  info: Interface;
+  out: Impairment | undefined;
+  in: Impairment | undefined;
+}
+
+export interface NodeState {
+  name: string;
+  router: boolean;
+  heard: boolean; // whether it has ever been asked
+  up: boolean;
+  problem: string;
+  faces: Map<string, Face>;
+  sockets: Socket[];
+  more: number; // sockets that are not told
+  routes: Route[];
+  neighbors: Neighbor[];
+  rip: RIPInfo | null;
+}
+
+export interface End { node: string; iface: string; addr: string }
+
+/** Flow is one direction of a link: what leaves one end. */
+export interface Flow {
+  from: End;
+  to: End | null; // null: several
+  bits: number; // a second
+  packets: number;
+  lost: number; // share of what was offered lately
+  waiting: number; // packets in the queue
+  history: Ring<[at: number, bits: number]>;
+  seen: Mark[]; // of the last looks, for rates
+}
+
+export interface LinkState {
+  id: number;
+  subnet: string;
+  ends: End[];
+  flows: Flow[];
+}
+
+export interface Connection {
+  id: string; // NODE/SID of the end that opened it
+  a: { node: string; socket: Socket };
+  b: { node: string; socket: Socket } | null; // null: not among the nodes
+  bits: number; // a second, both ways
+}
+
+/** Followed is a connection that is looked at closely. */
+export interface Followed {
+  samples: Ring<Sample & { time: number }>;
+  segments: Ring<Segment & { n: number; time: number }>;
+  over: string; // why there are no more; empty: it goes on
+}
+
+export interface Entry { at: number; text: string; sort: "good" | "bad" | "plain"; n: number }
+
+export type Service = "connecting" | "live" | "stale" | "away" | "refused" | "paused";
+
+const historyLength = 120;
+
+export class Store {
+  shape: Shape | null = null;
+  nodes = new Map<string, NodeState>();
+  links: LinkState[] = [];
+  connections = new Map<string, Connection>();
+  log = new Ring<Entry>(200);
+  followed = new Map<string, Followed>();
+  service: Service = "connecting";
+  tick = 0; // milliseconds since 1970, by the server's clock
+  ticked = 0; // by ours
+  onChange: () => void = () => {};
+  onShape: () => void = () => {};
+  onSay: (text: string) => void = () => {};
+
+  private entries = 0;
+  private speed = new Map<string, { at: number; bytes: number; bits: number }>();
+
+  note(text: string, sort: Entry["sort"] = "plain", at = this.tick || Date.now(), say = true): void {
+    this.log.push({ at, text, sort, n: ++this.entries });
+    if (say) this.onSay(text);
+  }
+
+  node(name: string): NodeState {
+    let n = this.nodes.get(name);
+    if (!n) {
+      n = {
+        name, router: false, heard: false, up: false, problem: "", faces: new Map(), sockets: [],
+        more: 0, routes: [], neighbors: [], rip: null,
+      };
+      this.nodes.set(name, n);
+    }
+    return n;
+  }
+
+  /** take takes in one event of the stream. */
+  take(event: string, data: any): void {
+    switch (event) {
+      case "network": this.takeShape(data); break;
+      case "life": this.takeLife(data); break;
+      case "interfaces": this.takeFaces(data); break;
+      case "sockets": {
+        const n = this.node(data.node);
+        n.sockets = data.sockets ?? [];
+        n.more = data.more ?? 0;
+        break;
+      }
+      case "routes": this.takeRoutes(data); break;
+      case "neighbors": this.node(data.node).neighbors = data.neighbors ?? []; break;
+      case "rip": this.node(data.node).rip = data.rip.dialect ? data.rip : null; break;
+      case "told": this.takeTold(data); break;
+      case "sample": this.takeLook(data); break;
+      case "segments": this.takeSegments(data); break;
+      case "tick":
+        this.tick = data.at;
+        this.ticked = performance.now();
+        this.measure();
+        this.onChange();
+    }
+  }
+
+  private takeShape(shape: Shape): void {
+    if (JSON.stringify(shape) === JSON.stringify(this.shape)) return;
+    this.shape = shape;
+    const names = new Set(shape.nodes.map((n) => n.name));
+    for (const name of this.nodes.keys()) if (!names.has(name)) this.nodes.delete(name);
+    for (const n of shape.nodes) this.node(n.name).router = n.router;
+    this.links = shape.links.filter((l) => (l.ends ?? []).length > 0).map((l, id) => {
+      const ends = l.ends ?? [];
+      return {
+        id, subnet: l.subnet, ends,
+        flows: ends.map((from, i) => ({
+          from, to: ends.length === 2 ? ends[1 - i]! : null, bits: 0, packets: 0, lost: 0,
+          waiting: 0, history: new Ring<[number, number]>(historyLength), seen: [],
+        })),
+      };
+    });
+    this.onShape();
+  }
+
+  private takeLife(life: { node: string; up: boolean; problem?: string; router: boolean }): void {
+    const n = this.node(life.node);
+    const was = n.up, heard = n.heard;
+    n.heard = true;
+    n.up = life.up;
+    n.problem = life.problem ?? "";
+    if (life.up) n.router = life.router;
+    else {
+      n.faces = new Map();
+      n.sockets = [];
+      n.routes = [];
+      n.rip = null;
+      n.neighbors = [];
+    }
+    if (heard && was !== life.up) {
+      this.note(life.up ? `${n.name} is up` : `${n.name} is down`, life.up ? "good" : "bad");
+    }
+  }
+
+  private takeFaces(
+    data: { node: string; interfaces: Interface[] | null; impairments: Impairment[] | null },
+  ): void {
+    const n = this.node(data.node);
+    const old = n.faces;
+    n.faces = new Map();
+    for (const info of data.interfaces ?? []) {
+      const ways = (data.impairments ?? []).filter((i) => i.iface === info.name);
+      n.faces.set(info.name, {
+        info, out: ways.find((w) => w.way === "out"), in: ways.find((w) => w.way === "in"),
+      });
+      const before = old.get(info.name);
+      if (before && before.info.up !== info.up) {
+        const peer = this.across(n.name, info.name);
+        this.note(`${n.name}'s ${info.name}${peer ? ` to ${peer}` : ""} is ` +
+          (info.up ? "up" : "down"), info.up ? "good" : "bad");
+      }
+      const words = n.faces.get(info.name)!.out?.words;
+      if (before && words !== undefined && before.out && before.out.words !== words) {
+        const peer = this.across(n.name, info.name) || info.name;
+        this.note(`${n.name} → ${peer}: ` + (words === "nothing" ? "nothing is impaired" : words));
+      }
+    }
+  }
+
+  /** across is who is at the other end of an interface. */
+  across(node: string, iface: string): string {
+    const l = this.linkOf(node, iface);
+    return l?.ends.filter((e) => e.node !== node).map((e) => e.node).join(", ") ?? "";
+  }
+
+  linkOf(node: string, iface: string): LinkState | undefined {
+    return this.links.find((l) => l.ends.some((e) => e.node === node && e.iface === iface));
+  }
+
+  /** owner is the node with an address. */
+  owner(addr: string): string {
+    for (const l of this.links) for (const e of l.ends) if (e.addr === addr) return e.node;
+    return "";
+  }
+
+  private takeRoutes(data: { node: string; routes: Route[] | null }): void {
+    const n = this.node(data.node);
+    const old = n.routes;
+    n.routes = data.routes ?? [];
+    if (old.length === 0) return;
+    const before = new Map(old.map((r) => [r.prefix, r]));
+    for (const r of n.routes) {
+      const b = before.get(r.prefix);
+      before.delete(r.prefix);
+      if (!b) this.note(`${n.name} learned ${this.routeText(r)}`, "good");
+      else if (b.next_hop !== r.next_hop || b.iface !== r.iface) {
+        this.note(`${n.name}: ${this.routeText(r)}, was ${this.via(b)}`);
+      }
+    }
+    for (const gone of before.values()) {
+      this.note(`${n.name} lost its route to ${gone.prefix}`, "bad");
+    }
+  }
+
+  via(r: { next_hop: string; iface: string }): string {
+    return r.next_hop ? `via ${this.owner(r.next_hop) || r.next_hop}` : `on ${r.iface}`;
+  }
+
+  private routeText(r: Route): string {
+    return `${r.prefix} ${this.via(r)}` + (r.next_hop && r.origin === "R" ? ` (cost ${r.cost})` : "");
+  }
+
+  private takeTold(told: { node: string; at: number; event: string; data: any }): void {
+    const say = Date.now() - told.at < 10_000;
+    const d = told.data;
+    let text = "";
+    let sort: Entry["sort"] = "plain";
+    switch (told.event) {
+      case "accepted":
+        text = `${told.node} accepted a connection from ${this.place(d.socket.remote)}`;
+        break;
+      case "closed":
+        if (!d.problem) return;
+        text = `${told.node}: connection to ${this.place(d.socket.remote)} failed: ${d.problem}`;
+        sort = "bad";
+        break;
+      case "neighbor": {
+        const nb = d.neighbor;
+        text = `${told.node}: neighbor ${this.owner(nb.addr) || nb.addr} is ${nb.state}`;
+        sort = nb.state === "up" ? "good" : "bad";
+        if (d.first) return;
+        break;
+      }
+      case "transfer":
+        if (!d.problem) return; // the transfer's own view tells
+        text = `${told.node}: transfer failed: ${d.problem}`;
+        sort = "bad";
+        break;
+      case "message": text = `${told.node}: ${d.text}`; break;
+      case "test": text = `${told.node} received a test packet from ${d.src}`; break;
+      case "undelivered": text = `${told.node}: ${d.to}: ${d.problem}`; sort = "bad"; break;
+      default: return;
+    }
+    this.note(text, sort, told.at, say);
+  }
+
+  /** place is an address and port, by the node's name if it has one. */
+  place(addrPort: string): string {
+    const i = addrPort.lastIndexOf(":");
+    const owner = this.owner(addrPort.slice(0, i));
+    return owner ? `${owner}${addrPort.slice(i)}` : addrPort;
+  }
+
+  private follow(id: string): Followed {
+    let f = this.followed.get(id);
+    if (!f) {
+      f = { samples: new Ring(1500), segments: new Ring(400), over: "" };
+      this.followed.set(id, f);
+    }
+    return f;
+  }
+
+  private takeLook(look: Look): void {
+    const f = this.follow(`${look.node}/${look.sid}`);
+    if (look.over) f.over = look.over;
+    if (!look.sample) return;
+    const time = Date.parse(look.sample.at);
+    const last = f.samples.last;
+    if (last && time <= last.time) return; // told again after the stream began anew
+    f.samples.push({ ...look.sample, time });
+  }
+
+  private takeSegments(batch: { node: string; sid: number; segments: Segment[] }): void {
+    const f = this.follow(`${batch.node}/${batch.sid}`);
+    for (const x of batch.segments) {
+      const time = Date.parse(x.at);
+      const last = f.segments.last;
+      if (last && time < last.time - 1) continue;
+      f.segments.push({ ...x, time, n: (last?.n ?? 0) + 1 });
+    }
+  }
+
+  /** measure makes rates of counters. */
+  private measure(): void {
+    for (const l of this.links) for (const f of l.flows) this.measureFlow(f);
+    this.measureConnections();
+  }
+
+  private measureFlow(f: Flow): void {
+    const face = this.nodes.get(f.from.node)?.faces.get(f.from.iface);
+    if (!face) {
+      f.seen = []; // of a node that is not there, or has not been asked
+      f.bits = f.packets = f.lost = f.waiting = 0;
+      return;
+    }
+    const other = f.to && this.nodes.get(f.to.node)?.faces.get(f.to.iface);
+    const ways = [face.out, other?.in];
+    let offered = 0, gone = 0;
+    f.waiting = 0;
+    for (const w of ways) {
+      if (!w) continue;
+      offered = Math.max(offered, w.seen);
+      gone += w.lost + w.queue_dropped + w.overflowed;
+      f.waiting += w.waiting;
+    }
+    const mark = {
+      at: this.tick, bytes: face.info.out.bytes, packets: face.info.out.packets,
+      offered, lost: gone,
+    };
+    add(f.seen, mark);
+    f.lost = lost(f.seen);
+    const now = rate(f.seen);
+    f.bits = now?.bits ?? 0;
+    f.packets = now?.packets ?? 0;
+    if (now) f.history.push([this.tick, f.bits]);
+  }
+
+  private measureConnections(): void {
+    const found = new Map<string, Connection>();
+    const ends = new Map<string, { node: string; socket: Socket }>();
+    for (const n of this.nodes.values()) {
+      for (const socket of n.sockets) {
+        if (socket.remote.endsWith(":0") || socket.state === "LISTEN" || socket.state === "UDP") {
+          continue;
+        }
+        ends.set(`${socket.local} ${socket.remote}`, { node: n.name, socket });
+      }
+    }
+    for (const [key, a] of ends) {
+      const [local, remote] = key.split(" ") as [string, string];
+      const b = ends.get(`${remote} ${local}`) ?? null;
+      const port = (x: string): number => Number(x.slice(x.lastIndexOf(":") + 1));
+      if (b && (port(local) < port(remote) || (port(local) === port(remote) && local < remote))) {
+        continue; // the other end is the one that opened it
+      }
+      const id = `${a.node}/${a.socket.sid}`;
+      const moved = [a, b].reduce((sum, e) => sum + (e?.socket.info?.bytes_acked ?? 0), 0);
+      const was = this.speed.get(id);
+      const dt = was ? (this.tick - was.at) / 1000 : 0;
+      const fresh = was && dt > 0.1 ? ((moved - was.bytes) * 8) / dt : 0;
+      const bits = was ? Math.max(0, (was.bits + fresh) / 2) : 0;
+      this.speed.set(id, { at: this.tick, bytes: moved, bits });
+      found.set(id, { id, a, b, bits: bits < 1 ? 0 : bits });
+    }
+    for (const id of this.speed.keys()) if (!found.has(id)) this.speed.delete(id);
+    this.connections = found;
+  }
+
+  /** connection finds one by the name of either end. */
+  connection(id: string): Connection | undefined {
+    const c = this.connections.get(id);
+    if (c) return c;
+    for (const other of this.connections.values()) {
+      if (other.b && `${other.b.node}/${other.b.socket.sid}` === id) return other;
+    }
+    return undefined;
+  }
+
+  cut(l: LinkState): boolean {
+    return l.ends.some((e) => this.nodes.get(e.node)?.faces.get(e.iface)?.info.up === false);
+  }
+
+  /** broken reports whether an end's node does not answer. */
+  broken(l: LinkState): boolean {
+    return l.ends.some((e) => {
+      const n = this.nodes.get(e.node);
+      return n !== undefined && n.heard && !n.up;
+    });
+  }
+
+  linkName(l: LinkState): string {
+    return l.ends.map((e) => e.node).join(" – ");
+  }
+
+  impaired(l: LinkState): string {
+    const both = l.flows.map((f) =>
+      brief(this.nodes.get(f.from.node)?.faces.get(f.from.iface)?.out?.words ?? "nothing"));
+    return both.every((t) => t === both[0]) ? both[0] ?? "" : both.filter(Boolean).join(" / ");
+  }
+
+  capacity(f: Flow): number {
+    return read(this.nodes.get(f.from.node)?.faces.get(f.from.iface)?.out?.words ?? "nothing").rate;
+  }
+
+  summary(): string {
+    const up = [...this.nodes.values()].filter((n) => n.up).length;
+    return up === this.nodes.size ? plural(up, "node") : `${up} of ${plural(this.nodes.size, "node")}`;
+  }
+
+  /** way is how packets for an address go from a node: the links, as far as the tables lead. */
+  way(from: string, addr: string): { links: number[]; nodes: string[]; arrives: boolean } {
+    const links: number[] = [], nodes = [from];
+    let at = from;
+    for (let hops = 0; hops < 32; hops++) {
+      const n = this.nodes.get(at);
+      if (!n) break;
+      if (this.owner(addr) === at) return { links, nodes, arrives: true };
+      const r = longest(n.routes, addr);
+      const l = r && this.linkOf(at, r.iface);
+      if (!r || !l) break;
+      links.push(l.id);
+      const next = this.owner(r.next_hop || addr);
+      if (!next || nodes.includes(next)) break;
+      nodes.push(next);
+      at = next;
+    }
+    return { links, nodes, arrives: false };
+  }
+}
+
+export function number(addr: string): number {
+  return addr.split(".").reduce((n, part) => n * 256 + Number(part), 0);
+}
+
+export function within(addr: string, prefix: string): boolean {
+  const [net, bits] = prefix.split("/") as [string, string];
+  const size = 2 ** (32 - Number(bits));
+  return Math.floor(number(addr) / size) === Math.floor(number(net) / size);
+}
+
+function longest(routes: Route[], addr: string): Route | undefined {
+  let best: Route | undefined;
+  for (const r of routes) {
+    if (within(addr, r.prefix) &&
+        (!best || Number(r.prefix.split("/")[1]) > Number(best.prefix.split("/")[1]))) best = r;
+  }
+  return best;
+}

@@ -1,0 +1,197 @@
+// What is started from the page: pings and transfers.
+
+import { h, type Child } from "./dom";
+import { bitRate, bytes, count, duration, percent } from "./format";
+import { lines, stop } from "./server";
+import { Ring, type Store } from "./store";
+import type { PingResult, Progress, Reply, Transfer } from "./types";
+import { empty, figure, heading, section, type Context } from "./view";
+
+interface Task {
+  n: number;
+  sort: "ping" | "transfer";
+  from: string;
+  to: string;
+  bytes: number;
+  state: "running" | "done" | "failed" | "stopped";
+  text: string;
+  replies: Ring<Reply>;
+  result: PingResult | { sent: Transfer; received: Transfer; same: boolean } | null;
+  sending: Progress | null;
+  receiving: Progress | null;
+  id: number; // of the running command
+  stop: AbortController;
+}
+
+const sizes = [100e3, 1e6, 10e6, 50e6, 100e6, 500e6];
+const tasks: Task[] = [];
+const mostTasks = 20;
+let last = 0;
+export const chosen = { from: "", to: "", size: 10e6, count: 5 };
+
+function defaults(store: Store): void {
+  const names = [...store.nodes.keys()];
+  const hosts = [...store.nodes.values()].filter((n) => !n.router).map((n) => n.name);
+  const pick = hosts.length > 1 ? hosts : names;
+  if (!names.includes(chosen.from)) chosen.from = pick[0] ?? "";
+  if (!names.includes(chosen.to) || chosen.to === chosen.from) {
+    chosen.to = pick.filter((n) => n !== chosen.from).at(-1) ?? names.find((n) => n !== chosen.from) ?? "";
+  }
+}
+
+function choice(id: string, label: string, options: [string, string][], value: string): Child {
+  return h("div", { class: "field", "data-key": id }, h("label", { for: id }, label),
+    h("select", { id, "data-on": "task" }, options.map(([v, text]) =>
+      h("option", { value: v, selected: v === value, "data-key": v }, text))));
+}
+
+export function taskView({ store }: Context, sort: "ping" | "transfer"): Child[] {
+  defaults(store);
+  const names = [...store.nodes.keys()].map((n): [string, string] => [n, n]);
+  const mine = tasks.filter((t) => t.sort === sort).reverse();
+  return [
+    heading(sort === "ping" ? "Ping" : "Transfer", sort === "ping" ? "Is it there, and how far?"
+      : "Move a file over the network"),
+    h("form", { class: "form", "data-key": `form-${sort}`, "data-form": sort },
+      h("div", { class: "pair" },
+        choice("task-from", "From", names, chosen.from), choice("task-to", "To", names, chosen.to)),
+      sort === "transfer"
+        ? choice("task-size", "Size", sizes.map((n) => [String(n), bytes(n)]), String(chosen.size))
+        : choice("task-count", "Requests", [1, 5, 20, 100].map((n) => [String(n), String(n)]),
+          String(chosen.count)),
+      h("button", { class: "primary", type: "submit", disabled: chosen.from === chosen.to },
+        sort === "ping" ? "Ping" : "Start the transfer")),
+    mine.length ? h("div", { class: "tasks", "data-key": "tasks" }, mine.map((t) => one(store, t)))
+      : empty(sort === "ping" ? "The replies will be here."
+        : "A file of chance is made, sent by TCP, and compared at the other end."),
+  ];
+}
+
+function one(store: Store, t: Task): Child {
+  return h("section", { class: `task ${t.state}`, "data-key": `${t.n}` },
+    h("div", { class: "taskhead" }, h("h3", null, `${t.from} → ${t.to}`,
+      h("small", null, t.sort === "transfer" ? ` ${bytes(t.bytes)}` : "")),
+    t.state === "running" && h("button", { "data-do": "stop", "data-arg": t.n }, "Stop")),
+    t.sort === "transfer" ? transferred(store, t) : pinged(t),
+    t.text && h("p", { class: t.state === "failed" ? "alert" : "hint" }, t.text));
+}
+
+function transferred(store: Store, t: Task): Child {
+  const p = t.receiving ?? t.sending;
+  const done = p?.bytes ?? 0;
+  const rate = p && p.elapsed_ns > 0 ? (p.bytes * 8e9) / p.elapsed_ns : 0;
+  const r = t.result as { sent: Transfer; received: Transfer; same: boolean } | null;
+  const link = connectionOf(store, t);
+  return [
+    h("progress", {
+      max: t.bytes, value: r ? t.bytes : done, "aria-label": `Transfer from ${t.from} to ${t.to}`,
+    }),
+    h("dl", { class: "figures" },
+      figure("Arrived", r ? bytes(r.received.bytes) : bytes(done),
+        ` ${percent(r ? 1 : done / t.bytes)}`),
+      figure("Rate", bitRate(r ? r.received.mb_per_s * 8e6 : rate)),
+      figure(r ? "Took" : "Left", r ? duration(r.received.seconds * 1e9)
+        : rate > 0 ? duration(((t.bytes - done) * 8e9) / rate) : "–"),
+      r && figure("Sent again", count(r.sent.retransmits)),
+      r && h("div", { class: "figure wide", "data-key": "sha" },
+        h("dt", null, "SHA-256 at both ends"),
+        h("dd", null, r.same ? "the same " : "different ", h("code", null, r.received.sha256.slice(0, 16) + "…")))),
+    t.state === "running" && !p && h("p", { class: "hint" }, "The file is being made…"),
+    link && t.state === "running" && h("button", {
+      class: "text", "data-do": "go", "data-arg": `connection:${link}`,
+    }, "Look into the connection"),
+  ];
+}
+
+/** connectionOf is the connection of a transfer: the newest between its nodes. */
+function connectionOf(store: Store, t: Task): string {
+  return [...store.connections.values()].filter((c) => c.a.node === t.from && c.b?.node === t.to &&
+    /:50\d\d$/.test(c.a.socket.remote)).at(-1)?.id ?? "";
+}
+
+function pinged(t: Task): Child {
+  const r = t.result as PingResult | null;
+  return [
+    r && h("dl", { class: "figures" },
+      figure("Answered", `${r.received} of ${r.sent}`),
+      figure("Least", duration(r.min_ns)), figure("Mean", duration(r.avg_ns)),
+      figure("Most", duration(r.max_ns))),
+    h("ol", { class: "replies" }, t.replies.items.slice(-8).map((x) =>
+      h("li", { "data-key": `${x.seq}`, class: x.problem ? "bad" : null },
+        h("span", null, `${x.seq}`), x.problem ? `${x.from}: ${x.problem}` : `from ${x.from}`,
+        h("span", { class: "num" }, x.problem ? "" : duration(x.rtt_ns))))),
+  ];
+}
+
+export function setTask(store: Store, id: string, value: string): void {
+  if (id === "task-from") chosen.from = value;
+  else if (id === "task-to") chosen.to = value;
+  else if (id === "task-size") chosen.size = Number(value);
+  else chosen.count = Number(value);
+  if (id === "task-from" && chosen.from === chosen.to) chosen.to = "";
+  store.onChange();
+}
+
+export function stopTask(n: number): void {
+  const t = tasks.find((x) => x.n === n);
+  if (!t) return;
+  if (t.id) void stop(t.from, t.id);
+  else t.stop.abort();
+}
+
+export async function start(store: Store, sort: "ping" | "transfer"): Promise<void> {
+  const t: Task = {
+    n: ++last, sort, from: chosen.from, to: chosen.to, bytes: chosen.size, state: "running",
+    text: "", replies: new Ring<Reply>(100), result: null, sending: null, receiving: null, id: 0,
+    stop: new AbortController(),
+  };
+  tasks.push(t);
+  while (tasks.length > mostTasks) {
+    const old = tasks.findIndex((x) => x.state !== "running");
+    tasks.splice(Math.max(0, old), 1);
+  }
+  const tell = (event: string, data: any): void => {
+    if (event === "running") t.id = data.id;
+    else if (event === "sending") t.sending = data;
+    else if (event === "receiving") t.receiving = data;
+    else if (event === "each") t.replies.push(data);
+    store.onChange();
+  };
+  store.note(`${sort === "ping" ? "Ping" : "Transfer"} from ${t.from} to ${t.to} has begun`);
+  store.onChange();
+  try {
+    t.result = sort === "transfer"
+      ? await lines("/v1/transfers", { from: t.from, to: t.to, bytes: t.bytes }, tell, t.stop.signal)
+      : await lines(`/v1/nodes/${encodeURIComponent(t.from)}/commands/ping`,
+        { addr: address(store, t.to), count: chosen.count }, tell, t.stop.signal);
+    t.state = "done";
+    finished(store, t);
+  } catch (e) {
+    t.state = "failed";
+    t.text = (e as Error).message;
+    store.note(`${sort === "ping" ? "Ping" : "Transfer"} from ${t.from} to ${t.to} failed: ${t.text}`, "bad");
+  }
+  store.onChange();
+}
+
+function address(store: Store, node: string): string {
+  for (const l of store.links) for (const e of l.ends) if (e.node === node) return e.addr;
+  return "";
+}
+
+function finished(store: Store, t: Task): void {
+  if (t.sort === "ping") {
+    const r = t.result as PingResult;
+    store.note(`${t.to} answered ${r.received} of ${r.sent} pings from ${t.from}` +
+      (r.received ? `, on the mean in ${duration(r.avg_ns)}` : ""), r.received ? "good" : "bad");
+    return;
+  }
+  const r = t.result as { received: Transfer; same: boolean };
+  store.note(`${bytes(r.received.bytes)} went from ${t.from} to ${t.to} in ` +
+    `${duration(r.received.seconds * 1e9)}, ${bitRate(r.received.mb_per_s * 8e6)}` +
+    (r.same ? "" : ", and are not the same"), r.same ? "good" : "bad");
+}
+
+export const running = (): number => tasks.filter((t) => t.state === "running").length;
+export const tasksSection = (store: Store): Child => section("tasks", "Under way",
+  tasks.filter((t) => t.state === "running").map((t) => one(store, t)));

@@ -1,0 +1,82 @@
+// The words of `impair`, as far as the sliders turn them. What else stands there stays.
+
+export interface Settings {
+  loss: number | null; // a share; null: of a kind that one number does not say
+  delay: number; // milliseconds
+  rate: number; // bits a second; Infinity: as fast as it goes
+  limit: number; // packets that may wait for the rate
+}
+
+const clauses = new Set(["delay", "loss", "duplicate", "reorder", "corrupt", "truncate", "police",
+  "policer", "rate", "limit", "slot", "slots", "trace", "codel", "fq_codel", "red", "pie", "seed",
+  "overtake", "bits", "where", "pfifo", "bfifo", "dropfront", "drophead", "burst", "ecn"]);
+
+function split(words: string): string[][] {
+  const list: string[][] = [];
+  if (words === "nothing" || words === "off") return list;
+  for (const w of words.split(/\s+/).filter(Boolean)) {
+    if (clauses.has(w) || list.length === 0) list.push([w]);
+    else list[list.length - 1]!.push(w);
+  }
+  return list;
+}
+
+export function milliseconds(text: string): number {
+  let total = 0;
+  for (const m of text.matchAll(/([\d.]+)(h|ms|m|us|µs|ns|s)/g)) {
+    const unit = { h: 3.6e6, m: 6e4, s: 1e3, ms: 1, us: 1e-3, "µs": 1e-3, ns: 1e-6 }[m[2]!] ?? 0;
+    total += Number(m[1]) * unit;
+  }
+  return total;
+}
+
+export function bitsPerSecond(text: string): number {
+  const m = /^([\d.]+)([a-z]*)$/i.exec(text);
+  if (!m) return Infinity;
+  const unit: Record<string, number> = { "": 1, bit: 1, bps: 8, kbit: 1e3, mbit: 1e6, gbit: 1e9,
+    tbit: 1e12, kbps: 8e3, mbps: 8e6, gbps: 8e9 };
+  return Number(m[1]) * (unit[m[2]!.toLowerCase()] ?? NaN) || Infinity;
+}
+
+export function read(words: string): Settings {
+  const found: Settings = { loss: 0, delay: 0, rate: Infinity, limit: 1000 };
+  for (const [name, value] of split(words)) {
+    if (value === undefined) continue;
+    if (name === "loss") found.loss = /^[\d.]+%$/.test(value) ? parseFloat(value) / 100 : null;
+    else if (name === "delay") found.delay = milliseconds(value);
+    else if (name === "rate") found.rate = bitsPerSecond(value);
+    else if (name === "limit") found.limit = Number(value) || found.limit;
+  }
+  return found;
+}
+
+/** turn is the words with one of them changed. */
+export function turn(words: string, what: "loss" | "delay" | "rate", value: number): string {
+  let list = split(words);
+  const at = list.findIndex((c) => c[0] === what);
+  const off = what === "rate" ? value === Infinity : value === 0;
+  const text = what === "loss" ? `${+(value * 100).toFixed(4)}%`
+    : what === "delay" ? `${+value.toFixed(3)}ms` : `${Math.round(value)}bit`;
+  if (off) {
+    const lost = what === "rate"
+      ? ["rate", "limit", "codel", "fq_codel", "red", "pie", "ecn", "burst"] : [what];
+    list = list.filter((c) => !lost.includes(c[0]!));
+  } else if (at < 0) {
+    list.push([what, text]);
+  } else if (what === "loss") {
+    list[at] = [what, text];
+  } else {
+    list[at]![1] = text;
+  }
+  return list.flat().join(" ") || "off";
+}
+
+/** brief is what a link does, for its label. */
+export function brief(words: string): string {
+  const w = read(words);
+  const parts: string[] = [];
+  if (w.loss === null) parts.push("loss");
+  else if (w.loss > 0) parts.push(`${+(w.loss * 100).toFixed(2)} % loss`);
+  if (w.delay > 0) parts.push(`${+w.delay.toFixed(1)} ms`);
+  return parts.join(" · ");
+}

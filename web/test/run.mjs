@@ -1,0 +1,46 @@
+// The page in a real Chromium: `make web-test`. The last line counts what passed.
+
+import { chromium } from "playwright-core";
+import { artefacts, browserPath, build, clean } from "./bed.mjs";
+
+const at = browserPath();
+if (!at) {
+  console.log("skip: needs chromium\nweb: 0 passed, 0 failed, 1 skipped");
+  process.exit(0);
+}
+const only = process.argv[2] ?? "";
+const tests = [...(await import("./rate.mjs")).tests, ...(await import("./page.mjs")).tests];
+let passed = 0, failed = 0;
+await build();
+const browser = await chromium.launch({
+  executablePath: at, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+});
+// However it ends, no node is left that holds the ports of the next run.
+const end = (status) => void clean().then(() => process.exit(status));
+process.on("SIGINT", () => end(130));
+process.on("SIGTERM", () => end(143));
+process.on("SIGHUP", () => end(129));
+process.stdout.on("error", () => end(141));
+const shared = {};
+try {
+  for (const [name, test] of tests) {
+    if (!name.includes(only)) continue;
+    const begun = Date.now();
+    try {
+      await test(browser, shared);
+      passed++;
+      console.log(`ok    ${name} (${((Date.now() - begun) / 1000).toFixed(1)} s)`);
+    } catch (e) {
+      failed++;
+      console.log(`FAIL  ${name}\n${e.stack}`);
+      await shared.page?.screenshot({ path: `${artefacts}/failed-${failed}.png` }).catch(() => {});
+    }
+  }
+} finally {
+  await browser.close().catch(() => {});
+  await shared.served?.stop().catch(() => {});
+  await clean();
+}
+console.log(`screenshots: ${artefacts}`);
+console.log(`web: ${passed} passed, ${failed} failed, 0 skipped`);
+process.exit(failed > 0 ? 1 : 0);
