@@ -17,11 +17,12 @@ import (
 
 // Times of processes.
 const (
-	startTime = 15 * time.Second // for a node to answer
-	askTime   = 2 * time.Second  // for a node that is asked how it is
-	endTime   = 6 * time.Second  // to end when asked to, before it is killed
-	killTime  = 2 * time.Second  // for the system to be done with one that was killed
-	look      = 5 * time.Millisecond
+	startTime  = 15 * time.Second // for a node to answer
+	askTime    = 2 * time.Second  // for a node that is asked how it is
+	endTime    = 6 * time.Second  // to end when asked to, before it is killed
+	reloadTime = 10 * time.Second // for a node to be as another file says
+	killTime   = 2 * time.Second  // for the system to be done with one that was killed
+	look       = 5 * time.Millisecond
 )
 
 // Life is what is known of whether a node's process lives.
@@ -86,13 +87,16 @@ func (n *Network) start(program string, m Member) (*child, error) {
 		return nil, err
 	}
 	defer log.Close()
-	pid, err := os.OpenFile(n.pidFile(m.Name), os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
+	pid, err := os.OpenFile(n.pidFile(m.Name), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer pid.Close()
 	if !tryLock(pid) {
 		return nil, fmt.Errorf("node %s: %w", m.Name, ErrBusy)
+	}
+	if err := pid.Truncate(0); err != nil { // only now: before, the number may be another's
+		return nil, err
 	}
 	c := &child{name: m.Name, ended: make(chan struct{})}
 	c.cmd = exec.Command(program, "run", "--daemon", "--socket", n.Socket(m.Name), m.File)
@@ -158,6 +162,12 @@ func (n *Network) stop(ctx context.Context, node string) (bool, error) {
 		return true, fmt.Errorf("node %s runs, and its process is not known: %w", node, err)
 	}
 	defer func() { _ = process.Release() }()
+	// The process that was found may be another by now that has got the number: it is the node's
+	// only if the node still lives behind its lock.
+	if _, held := n.holder(node); locks && !held && !api.Answers(ctx, n.Socket(node)) {
+		n.sweep(node)
+		return true, nil
+	}
 	if err := terminate(process); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return true, fmt.Errorf("node %s: ending process %d: %w", node, p.PID, err)
 	}

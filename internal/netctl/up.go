@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/api"
+	"github.com/tidepool-net/tidepool/internal/control"
 )
 
 // Plan is a network that is to run.
@@ -32,7 +33,8 @@ type Plan struct {
 type Change struct {
 	Network   *Network
 	Started   []string // nodes that did not run
-	Restarted []string // nodes whose file is another now: see Apply
+	Reloaded  []string // nodes that read their other file and run on: see Apply
+	Restarted []string // nodes whose other file only a new process can be
 	Ended     []string // nodes that the plan has no more
 	Left      []string // nodes that run as they are
 	Stale     []string // of those, the ones whose file is another now
@@ -43,7 +45,8 @@ type Change struct {
 func (s *State) Up(ctx context.Context, p Plan) (Change, error) { return s.bring(ctx, p, false) }
 
 // Apply brings a network to what a plan says: nodes that are new are started, those whose file has
-// changed are started anew, and those that are not in the plan end.
+// changed read it again, or are started anew if they can be that in no other way, and those that
+// are not in the plan end.
 func (s *State) Apply(ctx context.Context, p Plan) (Change, error) { return s.bring(ctx, p, true) }
 
 func (s *State) bring(ctx context.Context, p Plan, apply bool) (Change, error) {
@@ -74,6 +77,9 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (Change, error) {
 			return done, err
 		}
 	}
+	if todo, err = n.reload(ctx, todo, &done); err != nil {
+		return done, err
+	}
 	for _, name := range slices.Concat(done.Ended, done.Restarted) {
 		if _, err := n.stop(ctx, name); err != nil {
 			return done, err
@@ -91,6 +97,39 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (Change, error) {
 		n.withdraw(fresh)
 	}
 	return done, err
+}
+
+// reload has the nodes whose file is another read it, where that does, and returns those of todo
+// that are left to be started. If one of them cannot, no node has been ended or started yet.
+func (n *Network) reload(ctx context.Context, todo []Member, done *Change) ([]Member, error) {
+	for _, m := range todo {
+		if !slices.Contains(done.Restarted, m.Name) {
+			continue
+		}
+		if err := write([]Member{m}); err != nil {
+			return todo, err
+		}
+		tried, err := n.askReload(ctx, m.Name, true)
+		if err == nil && len(tried.Restart) == 0 {
+			done.Reloaded = append(done.Reloaded, m.Name)
+		} // else it is an older program's, say
+	}
+	is := func(name string) bool { return slices.Contains(done.Reloaded, name) }
+	done.Restarted = slices.DeleteFunc(done.Restarted, is)
+	for _, name := range done.Reloaded {
+		if _, err := n.askReload(ctx, name, false); err != nil {
+			return todo, fmt.Errorf("node %s: %w", name, err)
+		}
+	}
+	return slices.DeleteFunc(todo, func(m Member) bool { return is(m.Name) }), nil
+}
+
+func (n *Network) askReload(ctx context.Context, node string, try bool) (control.Reloaded, error) {
+	c := n.client(node)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, reloadTime)
+	defer cancel()
+	return control.Ask(ctx, control.Operator(c), control.Reload{Try: try})
 }
 
 // write makes the files that are the network's own.

@@ -1,0 +1,47 @@
+package netctl
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestANumberInAFileIsNobody: a process that has got a dead node's number is not ended for it.
+func TestANumberInAFileIsNobody(t *testing.T) {
+	if !locks {
+		return // there a number is never believed
+	}
+	other := exec.CommandContext(t.Context(), "sleep", "60")
+	require.NoError(t, other.Start())
+	n := &Network{dir: t.TempDir()}
+	require.NoError(t, os.WriteFile(n.pidFile("A"), []byte(strconv.Itoa(other.Process.Pid)), 0o600))
+	ran, err := n.stop(t.Context(), "A")
+	require.NoError(t, err)
+	assert.False(t, ran)
+	assert.NoFileExists(t, n.pidFile("A"), "what is left of it is swept")
+	require.NoError(t, other.Process.Kill())
+	require.EqualError(t, other.Wait(), "signal: killed", "and not by us before")
+}
+
+// TestAStartLeavesAnothersNumber where a node that is locked is started once more.
+func TestAStartLeavesAnothersNumber(t *testing.T) {
+	if !locks {
+		return
+	}
+	n := &Network{dir: t.TempDir()}
+	held, err := os.Create(n.pidFile("A"))
+	require.NoError(t, err)
+	defer held.Close()
+	require.True(t, tryLock(held))
+	_, err = held.WriteString("4711\n")
+	require.NoError(t, err)
+	_, err = n.start("/does/not/exist", Member{Name: "A"})
+	require.ErrorIs(t, err, ErrBusy)
+	pid, locked := n.holder("A")
+	assert.True(t, locked)
+	assert.Equal(t, 4711, pid)
+}
