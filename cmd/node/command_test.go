@@ -38,7 +38,7 @@ func TestTheStatusOfACommandIsItsPings(t *testing.T) {
 		{"traceroute -n 10.0.0.3", 0, " 1  10.0.0.1  0.000 ms !H"},
 		{"traceroute -n 10.9.0.1", 1, "connect: Network is unreachable"},
 		{"traceroute -m 0 10.9.0.1", 2, "-m 0: want 1 to 255 hops"},
-		{"interfaces;routes", 0, "LOCAL:if0"},
+		{"interfaces;lr", 0, "LOCAL:if0"},
 		{"up nothing;routes", 1, "command:1: up: \"nothing\": no such interface"},
 	} {
 		t.Run(tt.lines, func(t *testing.T) {
@@ -65,5 +65,21 @@ func TestNotesAreTold(t *testing.T) {
 		assert.Zero(t, run(args, strings.NewReader(""), &out, &out))
 		assert.Contains(t, out.String(),
 			`A.lnx:3:9: note: authentication means nothing without "routing rip2"`)
+	}
+}
+
+// A word that is missing or too many is told by its name.
+func TestAWordTooFewOrTooManyIsNamed(t *testing.T) {
+	for _, tt := range []struct{ args, want string }{
+		{"attach", "node attach: NODE is missing (`node attach --help` says more)"},
+		{"net up", "node net up: FOLDER|FILE.lnx|FILE.net is missing"},
+		{"lab compare one", "node lab compare: DIR is missing"},
+		{"attach A B", `node attach: nothing may follow here: "B"`},
+		{"version now please", `node version: nothing may follow here: "now please"`},
+		{"net fly", `node net: unknown command "fly"`},
+	} {
+		var out bytes.Buffer
+		assert.Equal(t, 2, run(strings.Fields(tt.args), strings.NewReader(""), &out, &out), tt.args)
+		assert.Contains(t, out.String(), tt.want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"golang.org/x/term"
 
@@ -20,7 +21,9 @@ type console struct {
 	shown    bool // and sees the output at the same terminal
 	dumb     bool // a terminal that only prints
 	color    bool
-	width    int // of the terminal behind err; 0: it is none, or dumb
+	plain    bool // the locale has ASCII alone
+	height   int  // of the terminal behind out; 0: it is none, or dumb
+	width    int  // of the terminal behind err; 0: it is none, or dumb
 }
 
 func newConsole(in io.Reader, out, err io.Writer) *console {
@@ -34,7 +37,25 @@ func newConsole(in io.Reader, out, err io.Writer) *console {
 	if width, ok := terminalSize(err); ok && !t.dumb {
 		t.width = width
 	}
+	if f, ok := out.(*os.File); ok && shown && !t.dumb {
+		t.height = 24
+		if _, height, err := term.GetSize(int(f.Fd())); err == nil && height > 0 {
+			t.height = height
+		}
+	}
+	t.plain = t.dumb || plainLocale(os.Getenv)
 	return t
+}
+
+// plainLocale reports whether the locale's characters are said to be other than UTF-8's
+// (setlocale(3)). Where nothing is said they are taken for those.
+func plainLocale(env func(string) string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := strings.ToLower(env(name)); v != "" {
+			return !strings.Contains(v, "utf-8") && !strings.Contains(v, "utf8")
+		}
+	}
+	return false
 }
 
 // terminalSize is the width of the terminal that a stream is; false: it is none.

@@ -2,17 +2,30 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
+// logFlags are how a node without a shell logs.
+type logFlags struct {
+	level  slog.LevelVar
+	format string
+}
+
 // newLog is the log of a node without a shell: one line an event. The journal stamps lines itself.
-func newLog(to io.Writer, name string) *slog.Logger {
-	options := slog.HandlerOptions{}
+func (l *logFlags) newLog(to io.Writer, name string) *slog.Logger {
+	options := slog.HandlerOptions{Level: &l.level}
 	if os.Getenv("JOURNAL_STREAM") != "" {
 		options.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr {
 			if len(groups) == 0 && a.Key == slog.TimeKey {
@@ -21,31 +34,164 @@ func newLog(to io.Writer, name string) *slog.Logger {
 			return a
 		}
 	}
-	return slog.New(slog.NewTextHandler(to, &options)).With("node", name)
+	var handler slog.Handler = slog.NewTextHandler(to, &options)
+	if l.format == "json" {
+		handler = slog.NewJSONHandler(to, &options)
+	}
+	return slog.New(handler).With("node", name)
 }
 
-// runDaemon logs what the node tells until ctx ends, whose cause it returns.
+// daemon is a node without a shell, as long as it runs.
+type daemon struct {
+	op    control.Operator
+	log   *slog.Logger
+	grace time.Duration
+}
+
+// runDaemon logs what the node tells until ctx ends, whose cause it returns. SIGHUP has it read its
+// file again.
 func (o *runOptions) runDaemon(ctx context.Context, op control.Operator, to io.Writer) error {
-	log := newLog(to, o.config.LNX.Name)
-	defer op.Watch(func(e control.Event) {
-		if end, ok := e.(control.TransferEnded); ok {
-			if end.Problem != "" {
-				log.Warn("transfer", "path", end.Transfer.Path, "problem", end.Problem)
-				return
+	d := &daemon{op: op, log: o.log.newLog(to, o.config.LNX.Name), grace: o.grace}
+	defer op.Watch(d.tell)()
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	d.log.Info("up", "pid", os.Getpid(), "version", thisVersion().String())
+	notify(serviceReady)
+	beat, stop := watchdog()
+	defer stop()
+	for {
+		select {
+		case <-hangups:
+			d.reload(ctx)
+		case <-beat:
+			if _, err := control.Ask(ctx, op, control.About{}); err == nil {
+				notify(serviceAlive) // the loop has answered
 			}
-			log.Info("transfer", "path", end.Transfer.Path, "bytes", end.Transfer.Bytes,
-				"sha256", end.Transfer.SHA256)
+		case <-ctx.Done():
+			notify(serviceStopping)
+			cause := context.Cause(ctx)
+			d.log.Info("ending", "because", cause.Error())
+			d.drain()
+			return cause
+		}
+	}
+}
+
+// tell logs an event.
+func (d *daemon) tell(e control.Event) {
+	switch e := e.(type) {
+	case control.TransferEnded:
+		if e.Problem != "" {
+			d.log.Warn("transfer", "path", e.Transfer.Path, "problem", e.Problem)
 			return
 		}
+		d.log.Info("transfer", "path", e.Transfer.Path, "bytes", e.Transfer.Bytes,
+			"sha256", e.Transfer.SHA256)
+		return
+	case control.Segment, control.RIPNews:
 		if text, _ := repl.Describe(e); text != "" {
-			log.Info(text, "event", e.Event())
+			d.log.Debug(text, "event", e.Event())
 		}
-	})()
-	log.Info("up", "pid", os.Getpid(), "version", thisVersion().String())
-	notify(serviceReady)
-	<-ctx.Done()
-	notify(serviceStopping)
-	cause := context.Cause(ctx)
-	log.Info("ending", "because", cause.Error())
-	return cause
+		return
+	case control.SocketClosed:
+		if e.Problem != "" {
+			d.log.Warn("connection failed", "local", e.Socket.Local.String(), "remote",
+				e.Socket.Remote.String(), "problem", e.Problem)
+			return
+		}
+	}
+	if text, _ := repl.Describe(e); text != "" {
+		d.log.Info(text, "event", e.Event())
+	}
+}
+
+// reload reads the file again, and says what came of it.
+func (d *daemon) reload(ctx context.Context) {
+	notify(reloading())
+	defer notify(serviceReady)
+	done, err := control.Ask(ctx, d.op, control.Reload{})
+	if err == nil {
+		d.log.Info("reloaded", "changes", strings.Join(done.Changes, "; "))
+		return
+	}
+	mistakes, ok := errors.AsType[lnx.Errors](err)
+	if !ok {
+		d.log.Error("not reloaded: the node runs on as it was", "problem", err.Error())
+		return
+	}
+	for _, m := range mistakes {
+		d.log.Error("not reloaded: the node runs on as it was", "file", m.File, "line", m.Line,
+			"column", m.Col, "text", m.Text, "problem", m.Msg, "expected", m.Want)
+	}
+}
+
+// drainLook is how often a node that ends looks whether its connections have.
+const drainLook = 20 * time.Millisecond
+
+// drain closes what listens, gives the connections time to end, and tells those that have not.
+func (d *daemon) drain() {
+	ctx, cancel := context.WithTimeout(context.Background(), d.grace+time.Second)
+	defer cancel()
+	var open []control.Socket
+	over := time.Now().Add(d.grace)
+	for first := true; ; first = false {
+		list, err := control.Ask(ctx, d.op, control.Sockets{Info: true})
+		if err != nil {
+			return // it has ended
+		}
+		if first {
+			d.closeDoors(ctx, list)
+		}
+		open = open[:0]
+		for i := range list {
+			if s := &list[i]; connected(s) {
+				open = append(open, *s)
+			}
+		}
+		if len(open) == 0 || !time.Now().Before(over) {
+			break
+		}
+		wait := time.NewTimer(drainLook)
+		<-wait.C
+	}
+	for i := range open {
+		s := &open[i]
+		unread := s.RecvQ
+		d.log.Warn("abandoned", "socket", s.SID, "local", s.Local.String(), "remote",
+			s.Remote.String(), "state", s.State, "unsent", s.SendQ, "unread", unread)
+	}
+}
+
+// closeDoors closes what takes connections.
+func (d *daemon) closeDoors(ctx context.Context, sockets []control.Socket) {
+	for i := range sockets {
+		if sockets[i].State == "LISTEN" {
+			_ = control.Order(ctx, d.op, control.Close{SID: sockets[i].SID}) // a door's goes below
+		}
+	}
+	doors, err := control.Ask(ctx, d.op, control.Doors{})
+	if err != nil {
+		return
+	}
+	for i := range doors {
+		_ = control.Order(ctx, d.op, control.CloseDoor{ID: doors[i].ID}) // it may be closed
+	}
+}
+
+// connected reports whether a socket is a connection that has something to lose.
+func connected(s *control.Socket) bool {
+	switch s.State {
+	case "LISTEN", "UDP", "TIME_WAIT", "TIME-WAIT", "CLOSED":
+		return false
+	}
+	return true
+}
+
+// checkLog judges the flags.
+func (l *logFlags) check() error {
+	if l.format != "text" && l.format != "json" {
+		return fmt.Errorf("--log-format %q: want text or json", l.format)
+	}
+	return nil
 }

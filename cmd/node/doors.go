@@ -11,12 +11,15 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/api"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/web"
 )
 
 // doors are where a node can be asked besides its own shell.
 type doors struct {
 	socket, listen string
+	pprof          bool
 	listeners      []*api.Listener
+	shape          *api.Shape // of the network; nil: nobody knows it
 }
 
 func (d *doors) flags(f *pflag.FlagSet) {
@@ -24,6 +27,8 @@ func (d *doors) flags(f *pflag.FlagSet) {
 		"answer HTTP requests at the Unix socket `PATH` too: node attach, node ctl, curl")
 	f.StringVar(&d.listen, "listen", "",
 		"answer HTTP requests at `[HOST:]PORT` of this machine's loopback, with a token")
+	f.BoolVar(&d.pprof, "pprof", false,
+		"serve profiles of the program there too: /debug/pprof/, for `go tool pprof`")
 }
 
 // open takes the doors' places, before anything is started. None is left when it fails.
@@ -56,7 +61,10 @@ func (d *doors) close() {
 func (d *doors) serve(
 	nodes map[string]control.Operator, talk io.Writer,
 ) (stop func() error) {
-	s := api.New(api.Config{Nodes: nodes, Version: thisVersion().String()})
+	s := api.New(api.Config{
+		Nodes: nodes, Version: thisVersion().String(), Shape: d.shape, Page: web.Files(),
+		Profile: d.pprof,
+	})
 	var (
 		wg     sync.WaitGroup
 		mu     sync.Mutex
@@ -64,7 +72,8 @@ func (d *doors) serve(
 	)
 	for _, l := range d.listeners {
 		if l.Token() != "" {
-			_, _ = fmt.Fprintf(talk, "http://%s/v1, token %s\n", l.Addr(), l.Token())
+			_, _ = fmt.Fprintf(talk, "page: http://%s/#token=%s\nAPI: http://%s/v1, with the same "+
+				"token\n", l.Addr(), l.Token(), l.Addr())
 		}
 		wg.Go(func() {
 			err := s.Serve(l)

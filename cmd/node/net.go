@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,36 +75,47 @@ func netError(err error) error {
 	return err
 }
 
+// bringer is what brings a network to what its files say.
+type bringer func(*netctl.State, context.Context, netctl.Plan) (netctl.Change, error)
+
 func (o *netOptions) upCommand() *cobra.Command {
-	var name string
-	c := &cobra.Command{
-		Use:   "up FOLDER|FILE.lnx|FILE.net",
-		Short: "start every node of a network that does not run",
-		Long: "Start every node of a network that does not run yet, and return when all\n" +
-			"answer. Mistakes in the files are told all at once, and then nothing is\n" +
-			"started; nor is anything if one of the nodes cannot be. A FILE.net is a plan\n" +
-			"of a few lines, of which .lnx files are made: `node net generate --plan`.",
-		Example: "  node net up nets/ring",
-		Args:    usageArgs(cobra.ExactArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			return o.bring(c, args[0], name, (*netctl.State).Up)
-		},
-	}
-	c.Flags().StringVar(&name, "name", "", "the network's `NAME`; else its folder's")
+	c := o.bringCommand("up", (*netctl.State).Up)
+	c.Short = "start every node of a network that does not run"
+	c.Long = "Start every node of a network that does not run yet, and return when all\n" +
+		"answer. Mistakes in the files are told all at once, and then nothing is\n" +
+		"started; nor is anything if one of the nodes cannot be. A FILE.net is a plan\n" +
+		"of a few lines, of which .lnx files are made: `node net generate --plan`."
+	c.Example = "  node net up nets/ring"
 	return c
 }
 
 func (o *netOptions) applyCommand() *cobra.Command {
+	c := o.bringCommand("apply", (*netctl.State).Apply)
+	c.Use = "apply [FOLDER|FILE.lnx|FILE.net]"
+	c.Args = usageArgs(cobra.MaximumNArgs(1))
+	c.Short = "bring a network that runs to what its files say now"
+	c.Long = "Bring a network to what its files say now: nodes that are new are started,\n" +
+		"those whose file has changed read it again, or are started anew if it has other\n" +
+		"interfaces, and those without a file end. The others run on, with their\n" +
+		"connections. Alone it is about the only network, and the files that it is from."
+	return c
+}
+
+// bringCommand is up or apply, without its texts.
+func (o *netOptions) bringCommand(word string, do bringer) *cobra.Command {
 	var name string
 	c := &cobra.Command{
-		Use:   "apply FOLDER|FILE.lnx|FILE.net",
-		Short: "bring a network that runs to what its files say now",
-		Long: "Bring a network to what its files say now: nodes that are new are started,\n" +
-			"those whose file has changed are started anew, and those without a file end.\n" +
-			"The others run on, with their connections.",
+		Use:  word + " FOLDER|FILE.lnx|FILE.net",
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.bring(c, args[0], name, (*netctl.State).Apply)
+			if len(args) > 0 {
+				return o.bring(c, args[0], name, do)
+			}
+			_, n, err := o.network(nil)
+			if err != nil {
+				return err
+			}
+			return o.bring(c, n.Source(), cmp.Or(name, n.Name()), do)
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "the network's `NAME`; else its folder's")
@@ -111,10 +123,7 @@ func (o *netOptions) applyCommand() *cobra.Command {
 }
 
 // bring is up and apply.
-func (o *netOptions) bring(
-	c *cobra.Command, arg, name string,
-	do func(*netctl.State, context.Context, netctl.Plan) (netctl.Change, error),
-) error {
+func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error {
 	s, err := o.open()
 	if err != nil {
 		return err
@@ -236,16 +245,12 @@ func (o *netOptions) downCommand() *cobra.Command {
 		Short: "end a network's nodes; alone: of the only one",
 		Args:  usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := o.open()
+			s, names, err := o.meant(args, all)
 			if err != nil {
 				return err
 			}
 			ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			names, err := o.names(s, args, all)
-			if err != nil {
-				return err
-			}
 			for _, name := range names {
 				ended, dead, err := s.Down(ctx, name)
 				if err != nil {
@@ -265,21 +270,36 @@ func (o *netOptions) downCommand() *cobra.Command {
 	return c
 }
 
-// names are the networks that are meant: those of the arguments, all, or the only one.
-func (o *netOptions) names(s *netctl.State, args []string, all bool) ([]string, error) {
-	if all {
-		list, err := s.Networks()
-		var names []string
-		for _, n := range list {
-			names = append(names, n.Name())
+// meant opens the state and says which networks are meant: those of the arguments, all, or the
+// only one.
+func (o *netOptions) meant(args []string, all bool) (*netctl.State, []string, error) {
+	if !all {
+		s, n, err := o.network(args)
+		if err != nil {
+			return nil, nil, err
 		}
-		return names, err
+		return s, []string{n.Name()}, nil
+	}
+	s, err := o.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := s.Networks()
+	var names []string
+	for _, n := range list {
+		names = append(names, n.Name())
+	}
+	return s, names, err
+}
+
+// network opens the state and finds the network of the arguments, or the only one.
+func (o *netOptions) network(args []string) (*netctl.State, *netctl.Network, error) {
+	s, err := o.open()
+	if err != nil {
+		return nil, nil, err
 	}
 	n, err := s.Network(networkName(args))
-	if err != nil {
-		return nil, netError(err)
-	}
-	return []string{n.Name()}, nil
+	return s, n, netError(err)
 }
 
 // networkName is the name that an argument means: a folder's is its last part.
@@ -294,11 +314,10 @@ func networkName(args []string) string {
 func (o *netOptions) completeNetworks(
 	*cobra.Command, []string, string,
 ) ([]string, cobra.ShellCompDirective) {
-	s, err := o.open()
+	_, list, err := o.meant(nil, true)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	list, _ := o.names(s, nil, true)
 	return list, cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -317,6 +336,7 @@ func printChange(out io.Writer, done netctl.Change) {
 		nodes []string
 	}{
 		{"started", done.Started},
+		{"reloaded", done.Reloaded},
 		{"started anew", done.Restarted},
 		{"ended", done.Ended},
 		{"runs already", done.Left},
@@ -326,7 +346,7 @@ func printChange(out io.Writer, done netctl.Change) {
 		}
 	}
 	if len(done.Stale) > 0 {
-		tell("changed since they were started: %s; `node net apply %s` starts them anew",
+		tell("changed since they were started: %s; `node net apply %s` brings them there",
 			strings.Join(done.Stale, " "), done.Network.Source())
 	}
 	if members := done.Network.Members(); len(members) > 0 {

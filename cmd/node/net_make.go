@@ -173,13 +173,9 @@ func (o *netOptions) graph(c *cobra.Command, args []string) (*topology.Graph, er
 			return topology.From(f.name, f.configs()), nil
 		}
 	}
-	s, err := o.open()
+	_, n, err := o.network(args)
 	if err != nil {
 		return nil, err
-	}
-	n, err := s.Network(networkName(args))
-	if err != nil {
-		return nil, netError(err)
 	}
 	var all []*lnx.Config
 	for _, m := range n.Members() {

@@ -10,25 +10,25 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/api"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/netctl"
+	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
 func (o *netOptions) serveCommand() *cobra.Command {
 	var d doors
 	c := &cobra.Command{
 		Use:   "serve [NETWORK]",
-		Short: "answer HTTP requests about all nodes at one place",
-		Long: "Answer HTTP requests about all nodes of a network at one place, until Ctrl-C:\n" +
-			"/v1/nodes lists them. It passes on what is asked, so nodes may come and go.",
+		Short: "the page of a network, and its HTTP API, at one place",
+		Long: "Serve the page of a network, and answer HTTP requests about all its nodes, at\n" +
+			"one place until Ctrl-C. The address that is printed has the token in it: open\n" +
+			"it in a browser. It passes on what is asked, so nodes may come and go.",
 		Args:              usageArgs(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: o.completeNetworks,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := o.open()
+			_, n, err := o.network(args)
 			if err != nil {
 				return err
-			}
-			n, err := s.Network(networkName(args))
-			if err != nil {
-				return netError(err)
 			}
 			if d.listen == "" && d.socket == "" {
 				d.listen = "0"
@@ -45,6 +45,7 @@ func (o *netOptions) serveCommand() *cobra.Command {
 				defer client.Close()
 				nodes[m.Name] = client
 			}
+			d.shape = shapeOf(n)
 			leave := d.serve(nodes, c.ErrOrStderr())
 			_, _ = fmt.Fprintf(c.ErrOrStderr(), "serving %s of %s until Ctrl-C\n",
 				counted(len(nodes), "node"), n.Name())
@@ -57,4 +58,35 @@ func (o *netOptions) serveCommand() *cobra.Command {
 	}
 	d.flags(c.Flags())
 	return c
+}
+
+// shapeOf is how a network's nodes are connected, as far as their files can be read.
+func shapeOf(n *netctl.Network) *api.Shape {
+	var configs []*lnx.Config
+	s := &api.Shape{Name: n.Name(), Nodes: []api.ShapeNode{}, Links: []api.ShapeLink{}}
+	for _, m := range n.Members() {
+		text, err := os.ReadFile(m.File)
+		if err == nil {
+			var c *lnx.Config
+			if c, err = lnx.Parse(m.File, text); err == nil {
+				configs = append(configs, c)
+				continue
+			}
+		}
+		s.Nodes = append(s.Nodes, api.ShapeNode{Name: m.Name})
+	}
+	g := topology.From(n.Name(), configs)
+	for _, v := range g.Nodes {
+		s.Nodes = append(s.Nodes, api.ShapeNode{Name: v.Name, Router: v.Router})
+	}
+	for i := range g.Links {
+		l := api.ShapeLink{Subnet: g.Links[i].Subnet}
+		for _, end := range g.Links[i].Ends {
+			l.Ends = append(l.Ends, api.ShapeEnd{
+				Node: g.Nodes[end.Node].Name, Iface: end.Iface, Addr: end.Addr,
+			})
+		}
+		s.Links = append(s.Links, l)
+	}
+	return s
 }

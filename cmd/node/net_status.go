@@ -26,11 +26,7 @@ func (o *netOptions) statusCommand() *cobra.Command {
 		Args:              usageArgs(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: o.completeNetworks,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := o.open()
-			if err != nil {
-				return err
-			}
-			names, err := o.names(s, args, len(args) == 0)
+			s, names, err := o.meant(args, len(args) == 0)
 			if err != nil {
 				return err
 			}

@@ -56,7 +56,7 @@ func rootCommand() *cobra.Command {
 		return misuse(c, flagError(err))
 	})
 	root.AddCommand(runCommand(), netCommand(), attachCommand(), ctlCommand(), validateCommand(),
-		versionCommand(), demoCommand(), labCommand())
+		versionCommand(), demoCommand(), labCommand(), traceCommand(), manCommand())
 	return root
 }
 
@@ -134,10 +134,21 @@ func flagError(err error) error {
 // usageArgs has a check of arguments fail as wrong usage.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
-		if err := check(c, args); err != nil {
-			return misuse(c, err)
+		err := check(c, args)
+		if err == nil {
+			return nil
 		}
-		return nil
+		if c.HasSubCommands() {
+			return misuse(c, err) // it is a command that is unknown
+		}
+		_, list, _ := strings.Cut(c.Use, " ")
+		names := strings.Fields(list)
+		if len(args) < len(names) && names[len(args)][0] != '[' {
+			err = fmt.Errorf("%s is missing", strings.TrimSuffix(names[len(args)], "..."))
+		} else if len(args) > len(names) {
+			err = fmt.Errorf("nothing may follow here: %q", strings.Join(args[len(names):], " "))
+		}
+		return misuse(c, err)
 	}
 }
 

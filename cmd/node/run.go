@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,10 +25,13 @@ type runOptions struct {
 	config    node.Config
 	script    string
 	tun       []string
+	lines     []string // doors
 	commands  []string
 	keepGoing bool
 	json      bool
 	daemon    bool
+	grace     time.Duration // for connections to end, of a daemon
+	log       logFlags
 	doors     doors
 }
 
@@ -39,7 +44,8 @@ func runCommand() *cobra.Command {
 			"`help` there lists the commands. Else standard input is a script, or the\n" +
 			"file that --script names, or the lines of --command: it stops at the first\n" +
 			"line that fails, whose exit status is then the program's, waits for its\n" +
-			"transfers at the end, and so ends the node. With --daemon there is no shell.",
+			"transfers at the end, and so ends the node. With --daemon there is no shell, and\n" +
+			"SIGHUP has it read FILE.lnx again.",
 		Example: "  node run nets/a-b-c/B.lnx\n" +
 			"  printf 'interfaces\\nroutes\\n' | node run nets/a-b-c/B.lnx\n" +
 			"  node run nets/a-b-c/A.lnx -c 'ping -c 3 10.1.0.2'\n" +
@@ -62,6 +68,11 @@ func runCommand() *cobra.Command {
 	f.BoolVar(&o.json, "json", false, "print answers and events as JSON, one document a line")
 	f.BoolVar(&o.daemon, "daemon", false,
 		"no shell: log to standard error what happens, until SIGTERM or Ctrl-C")
+	f.DurationVar(&o.grace, "grace", 0,
+		"with --daemon, give connections the `TIME` to end, once SIGTERM has come")
+	f.TextVar(&o.log.level, "log-level", &slog.LevelVar{},
+		"log from the `LEVEL` on: debug, info, warn, error; `set log.level` turns it later")
+	f.StringVar(&o.log.format, "log-format", "text", "log as text or json")
 	o.doors.flags(f)
 	f.StringVar(&o.config.Pcap, "pcap", "", "capture every packet into the pcapng `FILE`")
 	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "keep `N` bytes of each; 0: all")
@@ -71,6 +82,8 @@ func runCommand() *cobra.Command {
 		"auto, gso, mmsg or plain: how packets reach the kernel")
 	f.StringArrayVar(&o.tun, "tun", nil,
 		"`NAME=ADDR/LEN` adds an interface that leads to this machine's kernel")
+	f.StringArrayVar(&o.lines, "door", nil,
+		"adds a `LINE` to the file: 'publish 8080 10.1.0.2:80', 'expose 80 3000', 'splice ADDR'")
 	return c
 }
 
@@ -84,31 +97,56 @@ func (o *runOptions) validate() error {
 	switch {
 	case o.daemon && (len(o.commands) > 0 || o.script != ""):
 		return errors.New("--daemon has no shell: want it without --command and --script")
+	case o.grace < 0:
+		return fmt.Errorf("--grace %v is negative", o.grace)
 	case o.daemon && o.doors.socket == "" && o.doors.listen == "":
 		return errors.New("--daemon could not be asked anything: want --socket or --listen too")
 	}
 	if _, err := link.ParseOffload(o.config.Offload); err != nil {
 		return fmt.Errorf("--offload: %w", err)
 	}
-	return nil
+	return o.log.check()
 }
 
-// run opens the node, gives it a shell and closes it.
-func (o *runOptions) run(c *cobra.Command, path string) (err error) {
+// text is the file with the lines that flags add.
+func (o *runOptions) text(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return &usageError{err}
+		return nil, err
 	}
 	for _, t := range o.tun {
 		line, err := tunLine(t)
 		if err != nil {
-			return &usageError{err}
+			return nil, err
 		}
 		text = append(text, line...)
 	}
-	if o.config.LNX, err = lnx.Parse(path, text); err != nil {
+	for _, line := range o.lines {
+		if !lnx.IsDoor(line) {
+			return nil, fmt.Errorf("--door %q: want publish, expose or splice, as in a .lnx file",
+				line)
+		}
+		text = append(append(text, '\n'), line...)
+	}
+	return text, nil
+}
+
+// read reads the node's file.
+func (o *runOptions) read(path string) (*lnx.Config, error) {
+	text, err := o.text(path)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return lnx.Parse(path, text)
+}
+
+// run opens the node, gives it a shell and closes it.
+func (o *runOptions) run(c *cobra.Command, path string) (err error) {
+	if o.config.LNX, err = o.read(path); err != nil {
 		return err
 	}
+	o.config.Reread = func() (*lnx.Config, error) { return o.read(path) }
+	o.config.LogLevel = &o.log.level
 	in, name := c.InOrStdin(), "stdin"
 	switch {
 	case len(o.commands) > 0:
@@ -124,7 +162,11 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	console := newConsole(in, c.OutOrStdout(), c.ErrOrStderr())
 	typed := console.typed && o.script == "" && len(o.commands) == 0 && !o.daemon
 	// Until the node is closed and its files are whole, a second signal does not end the process.
-	ctx, stop := endBySignal(c.Context(), endSignals(typed)...)
+	signals := endSignals(typed)
+	if o.daemon {
+		signals = []os.Signal{syscall.SIGTERM, os.Interrupt} // SIGHUP is for its file
+	}
+	ctx, stop := endBySignal(c.Context(), signals...)
 	defer stop()
 	if err := o.doors.open(ctx); err != nil {
 		return err
@@ -172,7 +214,7 @@ func (o *runOptions) shell(
 ) (*repl.Shell, error) {
 	return repl.New(ctx, repl.Config{
 		Operator: op, Out: t.out, Err: t.err, KeepGoing: o.keepGoing, JSON: o.json,
-		Color: t.color, Width: t.width,
+		Color: t.color, Plain: t.plain, Width: t.width, Height: t.height,
 	})
 }
 

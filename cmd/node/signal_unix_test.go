@@ -94,12 +94,12 @@ func TestCtrlCStopsTheCommandAndNotTheNode(t *testing.T) {
 	await("H> ")
 
 	t.Log("# the node is there as before")
-	typed("interfaces\r")
+	typed("li\r")
 	await(" if0  10.0.0.1/24    up  127.0.0.1:25730  1400\r\n")
 	await("H> ")
 	typed("\x04")
 	require.NoError(t, c.Wait())
 	history, err := os.ReadFile(filepath.Join(home, "tidepool", "history"))
 	require.NoError(t, err)
-	assert.Equal(t, "ping 10.0.0.2\ninterfaces\n", string(history))
+	assert.Equal(t, "ping 10.0.0.2\nli\n", string(history))
 }

@@ -6,10 +6,12 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/link"
 )
 
 // version is what `node version --json` prints.
@@ -20,25 +22,49 @@ type version struct {
 	Modified bool   `json:"modified,omitempty"` // the tree held changes that the commit does not
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
+	// Features are what this machine lets a node do.
+	Features *link.Features `json:"features,omitempty"`
 }
 
 func versionCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "version",
-		Short: "print which build this is",
+		Short: "print which build this is, and what it can do here",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			v := thisVersion()
+			found := link.Probe()
+			v.Features = &found
 			if asJSON {
 				return json.NewEncoder(c.OutOrStdout()).Encode(v)
 			}
-			_, err := fmt.Fprintln(c.OutOrStdout(), v)
+			_, err := fmt.Fprintf(c.OutOrStdout(), "%v\n%s\n", v, features(found))
 			return err
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
+}
+
+// features are what was found, on one line.
+func features(f link.Features) string {
+	var b strings.Builder
+	b.WriteString("features:")
+	for _, one := range []struct {
+		name string
+		has  bool
+	}{{"GSO", f.GSO}, {"GRO", f.GRO}, {"TUN", f.TUN}, {"TUN trains", f.TUN && f.VNet}} {
+		sign := " -"
+		if one.has {
+			sign = " +"
+		}
+		b.WriteString(sign + one.name)
+	}
+	if f.TUNProblem != "" {
+		b.WriteString(" (TUN: " + f.TUNProblem + ")")
+	}
+	return b.String()
 }
 
 func (v version) String() string {

@@ -1,0 +1,158 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/api"
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// service is a node as a service manager runs it.
+type service struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	file   string
+	log    *bufio.Scanner
+	states *net.UnixConn
+	op     *api.Client
+}
+
+// newService starts one, with a log in JSON.
+func newService(t *testing.T, args ...string) *service {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "tide") //nolint:usetesting // its own is too long for a socket
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	s := &service{t: t, file: filepath.Join(folder, "H.lnx")}
+	require.NoError(t, os.WriteFile(s.file, []byte(lone), 0o600))
+	s.states, err = net.ListenUnixgram("unixgram",
+		&net.UnixAddr{Name: filepath.Join(folder, "notify"), Net: "unixgram"})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.states.Close() })
+	require.NoError(t, s.states.SetDeadline(time.Now().Add(30*time.Second)))
+	socket := filepath.Join(folder, "s")
+	s.cmd = exec.CommandContext(t.Context(), nodeProgram(t), append([]string{
+		"run", "--daemon", "--socket", socket, "--log-format", "json", s.file,
+	}, args...)...)
+	s.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+s.states.LocalAddr().String(),
+		"WATCHDOG_USEC=100000")
+	log, err := s.cmd.StderrPipe()
+	require.NoError(t, err)
+	s.log = bufio.NewScanner(log)
+	require.NoError(t, s.cmd.Start())
+	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	s.op = api.NewClient(api.Endpoint{Socket: socket}, "H")
+	t.Cleanup(s.op.Close)
+	return s
+}
+
+// state waits until the manager is told something.
+func (s *service) state(want string) {
+	s.t.Helper()
+	buf := make([]byte, 1000)
+	for {
+		k, err := s.states.Read(buf)
+		require.NoError(s.t, err, "waiting for %s", want)
+		if got := string(buf[:k]); strings.HasPrefix(got, want) {
+			return
+		}
+	}
+}
+
+// line waits for a line of the log with a message.
+func (s *service) line(msg string) map[string]any {
+	s.t.Helper()
+	for s.log.Scan() {
+		var line map[string]any
+		require.NoError(s.t, json.Unmarshal(s.log.Bytes(), &line), s.log.Text())
+		if line["msg"] == msg {
+			return line
+		}
+	}
+	require.FailNow(s.t, "no such line", msg)
+	return nil
+}
+
+// TestAServiceSpeaksWithItsManager: ready, alive, reloading and ready again, stopping.
+func TestAServiceSpeaksWithItsManager(t *testing.T) {
+	s := newService(t)
+	s.state("READY=1")
+	s.state("WATCHDOG=1")
+	s.line("up")
+
+	require.NoError(t, os.WriteFile(s.file, []byte(lone+"expose 80 3000\n"), 0o600))
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGHUP))
+	s.state("RELOADING=1\nMONOTONIC_USEC=")
+	s.state("READY=1")
+	assert.Equal(t, "expose 80 127.0.0.1:3000", s.line("reloaded")["changes"])
+
+	require.NoError(t, os.WriteFile(s.file, []byte(lone+"expose 80 4000\nwrong\n"), 0o600))
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGHUP))
+	s.state("READY=1")
+	bad := s.line("not reloaded: the node runs on as it was")
+	assert.InDelta(t, 4, bad["line"], 0)
+	assert.Equal(t, "wrong", bad["text"])
+	doors, err := control.Ask(t.Context(), control.Operator(s.op), control.Doors{})
+	require.NoError(t, err)
+	require.Len(t, doors, 1)
+	assert.Equal(t, "127.0.0.1:3000", doors[0].To)
+
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	s.state("STOPPING=1")
+	assert.Equal(t, "terminated", s.line("ending")["because"])
+	require.Error(t, s.cmd.Wait())
+	assert.Equal(t, 143, s.cmd.ProcessState.ExitCode())
+}
+
+// TestWhatSIGTERMAbandons is told, and what ends in its time is not.
+func TestWhatSIGTERMAbandons(t *testing.T) {
+	s := newService(t, "--grace", "100ms")
+	s.line("up")
+	op := control.Operator(s.op)
+	_, err := control.Ask(t.Context(), op, control.Listen{Port: 80})
+	require.NoError(t, err)
+	us, err := control.Ask(t.Context(), op, control.Interfaces{})
+	require.NoError(t, err)
+	c, err := control.Ask(t.Context(), op, control.Connect{Addr: us[0].Addr.Addr(), Port: 80})
+	require.NoError(t, err)
+	_, err = control.Ask(t.Context(), op, control.Write{SID: c.SID, Data: []byte("unread")})
+	require.NoError(t, err)
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	s.line("ending")
+	first, second := s.line("abandoned"), s.line("abandoned")
+	assert.Equal(t, "10.0.0.1:80", first["remote"])
+	assert.Equal(t, "10.0.0.1:80", second["local"])
+	assert.InDelta(t, 6, second["unread"], 0)
+	require.Error(t, s.cmd.Wait())
+	assert.Equal(t, 143, s.cmd.ProcessState.ExitCode())
+}
+
+// TestTheLevelOfTheLog is turned while the node runs.
+func TestTheLevelOfTheLog(t *testing.T) {
+	s := newService(t, "--log-level", "warn")
+	s.state("READY=1")
+	op := control.Operator(s.op)
+	_, err := control.Ask(t.Context(), op, control.Set{Key: "log.level", Value: "loud"})
+	require.ErrorIs(t, err, control.ErrUsage)
+	got, err := control.Ask(t.Context(), op, control.Set{Key: "log.level", Value: "INFO"})
+	require.NoError(t, err)
+	assert.Equal(t, "info", got.Value)
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	require.True(t, s.log.Scan())
+	assert.Contains(t, s.log.Text(), `"ending"`, "what was before it is not there")
+	require.Error(t, s.cmd.Wait())
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tidepool-net/tidepool/internal/repl"
+)
+
+func manCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "man DIR",
+		Short: "write the manual pages into a folder",
+		Long: "Write a manual page for each command into DIR, and one for the shell: node.1,\n" +
+			"node-run.1 and so on, node-shell.7. `man -l DIR/node.1` reads one.",
+		Example: "  node man ~/.local/share/man/man1",
+		Args:    usageArgs(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			pages := map[string]string{"node-shell.7": shellPage()}
+			manualPages(c.Root(), pages)
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return err
+			}
+			for name, text := range pages {
+				path := filepath.Join(args[0], name)
+				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+					return err
+				}
+			}
+			_, err := fmt.Fprintf(c.ErrOrStderr(), "%s in %s\n", counted(len(pages), "page"),
+				args[0])
+			return err
+		},
+	}
+}
+
+// manualPages writes the pages of a command and of those below it.
+func manualPages(c *cobra.Command, pages map[string]string) {
+	if c.Hidden || c.Name() == "help" {
+		return
+	}
+	pages[pageName(c)+".1"] = manualPage(c)
+	for _, sub := range c.Commands() {
+		manualPages(sub, pages)
+	}
+}
+
+func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
+
+// roff is text as roff takes it: man(7).
+type roff struct{ strings.Builder }
+
+// plain escapes what has a meaning for roff.
+func plain(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`).Replace(text)
+	if strings.HasPrefix(text, ".") {
+		text = `\&` + text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if r < utf8.RuneSelf {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, `\[u%04X]`, r)
+		}
+	}
+	return b.String()
+}
+
+func (r *roff) line(format string, args ...any) { fmt.Fprintf(r, format+"\n", args...) }
+
+func (r *roff) title(name, section string) {
+	r.line(`.TH "%s" "%s" "" "tidepool" "tidepool"`, plain(strings.ToUpper(name)), section)
+}
+
+// text writes paragraphs; lines that begin with blanks stay as they are.
+func (r *roff) text(text string) {
+	asIs := false
+	for line := range strings.SplitSeq(text, "\n") {
+		if indented := strings.HasPrefix(line, "  "); indented != asIs {
+			asIs = indented
+			r.line(map[bool]string{true: ".PP\n.nf", false: ".fi\n.PP"}[asIs])
+		}
+		if line == "" {
+			r.line(".PP")
+			continue
+		}
+		r.line("%s", plain(line))
+	}
+	if asIs {
+		r.line(".fi")
+	}
+}
+
+// flag writes what a flag does.
+func (r *roff) flag(f *pflag.Flag) {
+	value, about := pflag.UnquoteUsage(f)
+	if f.Value.Type() == "count" {
+		value = ""
+	}
+	name := `\fB\-\-` + plain(f.Name) + `\fR`
+	if f.Shorthand != "" {
+		name = `\fB\-` + f.Shorthand + `\fR, ` + name
+	}
+	if value != "" {
+		name += ` \fI` + plain(value) + `\fR`
+	}
+	switch f.DefValue {
+	case "", "0", "false", "[]", "0s":
+	default:
+		about += " (default " + f.DefValue + ")"
+	}
+	r.line(".TP\n%s", name)
+	r.text(about)
+}
+
+// manualPage is the page of a command.
+func manualPage(c *cobra.Command) string {
+	var r roff
+	name := pageName(c)
+	r.title(name, "1")
+	r.line(".SH NAME\n%s \\- %s", plain(name), plain(c.Short))
+	r.line(".SH SYNOPSIS\n.B %s", plain(c.UseLine()))
+	about := c.Long
+	if about == "" {
+		about = strings.ToUpper(c.Short[:1]) + c.Short[1:] + "."
+	}
+	r.line(".SH DESCRIPTION")
+	r.text(about)
+	flags := 0
+	c.Flags().VisitAll(func(f *pflag.Flag) { flags++ })
+	if c.HasAvailableFlags() || flags > 0 {
+		r.line(".SH OPTIONS")
+		c.NonInheritedFlags().VisitAll(r.flag)
+		c.InheritedFlags().VisitAll(r.flag)
+	}
+	if c.HasAvailableSubCommands() {
+		r.line(".SH COMMANDS")
+		for _, sub := range c.Commands() {
+			if !sub.Hidden {
+				r.line(".TP\n.BR %s (1)", plain(pageName(sub)))
+				r.line("%s", plain(sub.Short))
+			}
+		}
+	}
+	if c.Example != "" {
+		r.line(".SH EXAMPLES")
+		r.text(c.Example)
+	}
+	r.line(".SH EXIT STATUS")
+	r.text("0 ok, 1 failed, 2 wrong usage or configuration, 130 Ctrl-C, 143 SIGTERM, and 141 " +
+		"when nobody reads standard output any more.")
+	r.line(".SH ENVIRONMENT")
+	for _, v := range environment {
+		r.line(".TP\n.B %s", plain(v[0]))
+		r.text(v[1])
+	}
+	r.line(".SH SEE ALSO")
+	also := []string{"node-shell(7)"}
+	for p := c.Parent(); p != nil; p = p.Parent() {
+		also = append(also, pageName(p)+"(1)")
+	}
+	r.line("%s", plain(strings.Join(also, ", ")))
+	return r.String()
+}
+
+// environment is what the program looks at.
+var environment = [][2]string{
+	{"NO_COLOR", "If it is set, nothing is coloured."},
+	{"LC_ALL, LC_CTYPE, LANG", "Whether more than ASCII may be drawn."},
+	{"XDG_RUNTIME_DIR", "Where the sockets and logs of networks are: the folder tidepool there."},
+	{"XDG_STATE_HOME", "Where the shell's history is."},
+	{"TIDEPOOL_TOKEN", "The token of a node at an http address."},
+}
+
+// shellPage is the page of the shell's commands.
+func shellPage() string {
+	var r roff
+	r.title("node-shell", "7")
+	r.line(".SH NAME\nnode\\-shell \\- the commands of a node's shell")
+	r.line(".SH DESCRIPTION")
+	r.text("These are the commands of a shell at a node (node run, node attach), of its\n" +
+		"scripts, and of node ctl. Ctrl-C stops a command, Ctrl-D leaves; Tab completes.\n" +
+		"A line that begins with # is a comment. Quotes join words.")
+	group := ""
+	for _, e := range repl.Manual() {
+		if e.Group != group {
+			group = e.Group
+			r.line(".SH %s", plain(strings.ToUpper(group)))
+		}
+		name, rest, _ := strings.Cut(e.Use, " ")
+		r.line(".SS \\fB%s\\fR %s", plain(name), plain(rest))
+		if len(e.Aliases) > 0 {
+			r.text("Also: " + strings.Join(e.Aliases, ", ") + ".\n")
+		}
+		r.text(e.Text)
+		for _, f := range e.Flags {
+			r.flag(f)
+		}
+	}
+	r.line(".SH SEE ALSO\n%s", plain("node(1), node-ctl(1), node-attach(1)"))
+	return r.String()
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestManualPages: one for each command, which roff takes without a remark.
+func TestManualPages(t *testing.T) {
+	folder := t.TempDir()
+	var out, talk bytes.Buffer
+	require.Zero(t, run([]string{"man", folder}, nil, &out, &talk), talk.String())
+	assert.Empty(t, out.String())
+	names, err := filepath.Glob(filepath.Join(folder, "*"))
+	require.NoError(t, err)
+	assert.Greater(t, len(names), 25)
+	for _, name := range []string{"node.1", "node-net-up.1", "node-ctl.1", "node-shell.7"} {
+		assert.FileExists(t, filepath.Join(folder, name))
+	}
+	text, err := os.ReadFile(filepath.Join(folder, "node-run.1"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `\fB\-c\fR, \fB\-\-command\fR \fILINE\fR`)
+	groff, err := exec.LookPath("groff")
+	if err != nil {
+		return // what follows is a second opinion
+	}
+	for _, name := range names {
+		cmd := exec.Command(groff, "-man", "-ww", "-z", "-Tutf8", name)
+		remarks, err := cmd.CombinedOutput()
+		require.NoError(t, err, name)
+		assert.Empty(t, string(remarks), name)
+	}
+}
+
+// TestEveryCommandOfTheProgram: --help is on standard output, with nothing beside it; a flag that
+// there is not is status 2, in a line on standard error.
+func TestEveryCommandOfTheProgram(t *testing.T) {
+	count := 0
+	var try func(c *cobra.Command)
+	try = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			try(sub)
+		}
+		words := strings.Fields(c.CommandPath())[1:]
+		if len(words) == 0 || words[0] == "completion" || words[0] == "help" {
+			return
+		}
+		count++
+		var out, talk bytes.Buffer
+		code := run(append(slices.Clip(words), "--help"), nil, &out, &talk)
+		assert.Zero(t, code, c.CommandPath())
+		assert.Contains(t, out.String(), "Usage:", c.CommandPath())
+		assert.Empty(t, talk.String(), c.CommandPath())
+		out.Reset()
+		code = run(append(slices.Clip(words), "--no-such-flag"), nil, &out, &talk)
+		assert.Equal(t, 2, code, c.CommandPath())
+		assert.Empty(t, out.String(), c.CommandPath())
+		assert.Contains(t, talk.String(), "--no-such-flag", c.CommandPath())
+		assert.Equal(t, 1, strings.Count(talk.String(), "\n"), c.CommandPath())
+	}
+	try(rootCommand())
+	assert.Greater(t, count, 25)
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/repl"
+)
+
+func traceCommand() *cobra.Command {
+	var each, asJSON bool
+	var width int
+	c := &cobra.Command{
+		Use:   "trace FILE [FILTER...]",
+		Short: "draw a connection of a capture as a ladder",
+		Long: "Draw the segments of a connection that a pcapng file has (- is standard input),\n" +
+			"as the shell's `trace` draws those of one that goes on: of the first that FILTER\n" +
+			"fits, in the words of the shell's `capture`. The captures of nodes have states,\n" +
+			"windows and drops, those of other programs the segments alone.",
+		Example: "  node trace a.pcapng tcp port 9000\n" +
+			"  node ctl A capture all tcp -c 200 -w - | node trace -",
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			in := c.InOrStdin()
+			if args[0] != "-" {
+				f, err := os.Open(args[0])
+				if err != nil {
+					return &usageError{err}
+				}
+				defer f.Close()
+				in = f
+			}
+			if width < 0 {
+				return misuse(c, fmt.Errorf("--width %d: want columns", width))
+			}
+			t := newConsole(in, c.OutOrStdout(), c.ErrOrStderr())
+			if width == 0 {
+				width = t.width
+			}
+			cfg := repl.LadderConfig{Width: width, Color: t.color, Plain: t.plain, Each: each}
+			return traceFile(in, strings.Join(args[1:], " "), t, cfg, asJSON)
+		},
+	}
+	c.Flags().BoolVar(&each, "each", false, "a line for each segment")
+	c.Flags().IntVar(&width, "width", 0, "draw `COLUMNS` wide; 0: as the terminal, or 80")
+	c.Flags().BoolVar(&asJSON, "json", false, "a line of JSON a segment")
+	return c
+}
+
+// traceFile draws a file.
+func traceFile(
+	in io.Reader, filter string, t *console, cfg repl.LadderConfig, asJSON bool,
+) error {
+	var failure error
+	ladder := repl.NewLadder(cfg, func(line string) {
+		if _, err := io.WriteString(t.out, line+"\n"); err != nil && failure == nil {
+			failure = err
+		}
+	})
+	done, err := node.TraceFile(in, filter, func(s control.TracedSegment) {
+		switch {
+		case !asJSON:
+			ladder.Add(&s)
+		case failure == nil:
+			failure = jsonEvent(t.out, "segment", s)
+		}
+	})
+	ladder.Flush()
+	switch {
+	case err != nil:
+		return err
+	case failure != nil:
+		return failure
+	case asJSON:
+		return jsonEvent(t.out, "result", done)
+	case done.Segments == 0:
+		return fmt.Errorf("no TCP segment fits %q", filter)
+	}
+	return nil
+}
+
+// jsonEvent writes a line of a stream, as the HTTP API has it.
+func jsonEvent(out io.Writer, event string, data any) error {
+	return json.NewEncoder(out).Encode(struct {
+		Event string `json:"event"`
+		Data  any    `json:"data"`
+	}{event, data})
+}
