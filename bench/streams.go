@@ -100,6 +100,10 @@ func (s *session) streams() []streamCase {
 		{name: "loss10-bbr", path: routerLoss(0.1), congestion: "bbr", peers: []peer{
 			kernelOff(0.1, "bbr", 1),
 		}},
+		{
+			name: "loss10-bbr1", path: routerLoss(0.1), congestion: "bbr1",
+			peers: []peer{kernelOff(0.1, "bbr", 1)},
+		},
 		{name: "delay5ms", path: delayOf(relay, 5*time.Millisecond), peers: []peer{
 			{name: "gvisor-tuned", stack: "gvisor", path: delayOf(relay, 5*time.Millisecond)},
 		}},

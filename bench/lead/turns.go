@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 )
 
 // Turns are contenders that take turns, A B C A B C, so that an hour or a neighbour that is bad to
@@ -14,6 +15,8 @@ import (
 type Turns struct {
 	Rounds int
 	Talk   io.Writer // what is going on, for people
+	// Until is when no further round begins, but a case's first; the zero time: never.
+	Until time.Time
 }
 
 // Samples are the runs of one contender.
@@ -28,6 +31,11 @@ type Samples struct {
 func (t *Turns) Run(ctx context.Context, name string, trials ...Trial) []Samples {
 	all := make([]Samples, len(trials))
 	for round := range t.Rounds {
+		if round > 0 && !t.Until.IsZero() && time.Now().After(t.Until) {
+			_, _ = fmt.Fprintf(t.Talk, "%s: %d of %d rounds, for lack of time\n",
+				name, round, t.Rounds)
+			break
+		}
 		for i := range trials {
 			all[i].Name = trials[i].Name
 			if all[i].Err != nil {

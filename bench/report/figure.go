@@ -20,7 +20,8 @@ func (r *Report) WriteFigure(w io.Writer) error {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		ratio, goal := row.Ratio, row.Goal
-		name := row.Case + ": " + strings.TrimPrefix(row.Peer, row.Case+"-")
+		peer := strings.TrimPrefix(row.Peer, row.Case+"-")
+		name := row.Case + ": " + strings.Replace(peer, "gvisor-tuned", "gvisor", 1)
 		if row.LessIsBetter {
 			ratio, goal = 1/ratio, 1/goal
 			name = "1/" + name

@@ -43,6 +43,9 @@ func (c *Check) Verdict() string {
 
 // Demand is the goal in signs.
 func (c *Check) Demand() string {
+	if !c.Known && c.Goal == 0 {
+		return "" // it is a row's that was not measured
+	}
 	if c.AtMost {
 		return "≤ " + Figure(c.Goal)
 	}
@@ -126,7 +129,7 @@ func (r *Row) Demand() string {
 	if r.Goal == 0 {
 		return ""
 	}
-	return (&Check{Goal: r.Goal, AtMost: r.LessIsBetter}).Demand()
+	return (&Check{Goal: r.Goal, AtMost: r.LessIsBetter, Known: true}).Demand()
 }
 
 // Verdict says how the ratio stands to its goal.
