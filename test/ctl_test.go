@@ -64,7 +64,7 @@ func TestStatusOfCtl(t *testing.T) {
 		code      int
 		out, talk string
 	}{
-		{"routes", 0, "LOCAL:if0", ""},
+		{"lr", 0, "LOCAL:if0", ""},
 		{"ping -c 1 10.0.0.2", 0, "1 received", ""},
 		{"ping -c 1 -W 0.05 10.0.0.9", 1, "100% packet loss", "ping: 10.0.0.9: no reply"},
 		{"close 9", 1, "", "close: 9: no such socket"},
@@ -87,7 +87,8 @@ func TestStatusOfCtl(t *testing.T) {
 		}
 	}
 	for signal, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
-		cmd := r.command("ctl", "A", "ping", "-i", "0.02", "10.0.0.2")
+		// Without -c it would be a script's four, and may be over before the signal comes.
+		cmd := r.command("ctl", "A", "ping", "-i", "0.02", "-c", "1000000", "10.0.0.2")
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
@@ -95,7 +96,7 @@ func TestStatusOfCtl(t *testing.T) {
 		text := ""
 		for lines.Scan() {
 			text += lines.Text() + "\n"
-			if strings.Contains(lines.Text(), "icmp_seq=2") {
+			if strings.Contains(lines.Text(), "icmp_seq=2 ") { // once: a second one kills it
 				require.NoError(t, cmd.Process.Signal(signal))
 			}
 		}

@@ -294,7 +294,7 @@ func TestNothingIsStarted(t *testing.T) {
 		{[]string{"net", "status", "ring"}, 1, "no such network as ring: none is up"},
 		{[]string{"attach", "A"}, 1, "A: no such node: no network is up"},
 		{[]string{"ctl", "A", "routes"}, 1, "A: no such node: no network is up"},
-		{[]string{"ctl", "A"}, 2, "requires at least 2 arg"},
+		{[]string{"ctl", "A"}, 2, "COMMAND is missing"},
 		{[]string{"ctl", "http://127.0.0.1:1", "routes"}, 1, "connection refused"},
 		{[]string{"net", "--state", other.File("B"), "status"}, 1, "state folder"},
 	} {
@@ -317,11 +317,11 @@ func TestTwoNetworks(t *testing.T) {
 	got = r.node("ctl", "A", "routes")
 	assert.Equal(t, 2, got.code)
 	assert.Contains(t, got.err, "A: which one: one/A, two/A")
-	assert.Contains(t, r.must("ctl", "two/A", "routes"), "LOCAL:if0")
+	assert.Contains(t, r.must("ctl", "two/A", "lr"), "LOCAL:if0")
 	got = r.node("net", "down")
 	assert.Equal(t, 2, got.code)
 	assert.Contains(t, got.err, "which one: there are one, two")
-	got = r.node("net", "exec", "two", "routes")
+	got = r.node("net", "exec", "two", "lr")
 	assert.Zero(t, got.code)
 	assert.Equal(t, "A\n\nB\n", got.err)
 	assert.Equal(t, 2, strings.Count(got.out, "LOCAL:if0"))
@@ -380,7 +380,7 @@ func TestApply(t *testing.T) {
 	net := nodes.CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", net.Dir, "--name", "line")
 	a, b := r.pid("A"), r.pid("B")
-	net.Append("B", "# changed")
+	net.Append("B", "link if0 mtu 1300")
 	require.NoError(t, os.Remove(net.File("C")))
 	got := r.node("net", "up", net.Dir, "--name", "line")
 	assert.Contains(t, got.err, "changed since they were started: B; `node net apply ")

@@ -197,7 +197,7 @@ func TestADownInterfaceDrops(t *testing.T) {
 	a, b, c := line(t)
 	mark := b.Mark()
 	b.MustDo("down if0")
-	assert.True(t, has(b.MustDo("interfaces"), "down"))
+	assert.True(t, has(b.MustDo("interfaces"), "DOWN"))
 	a.MustDo("send %s unheard", b.Addr())
 	b.Eventually(nodes.Soon, "counted drop", func() bool { return b.Dropped()["interface down"] > 0 })
 	b.Fence()

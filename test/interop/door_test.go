@@ -1,0 +1,114 @@
+//go:build linux
+
+package interop_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/link"
+)
+
+// outside runs a program in the namespace of the test, not in the bed's.
+func (b *bed) outside(limit time.Duration, name string, args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	b.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as commandFor
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	return cmd
+}
+
+// nginxHere serves the test's files on a port of the test's own loopback.
+func (b *bed) nginxHere() string {
+	b.t.Helper()
+	ports, err := link.FreePorts(1)
+	require.NoError(b.t, err)
+	addr := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	conf := b.path("nginx.conf")
+	text := strings.Replace(fmt.Sprintf(nginxConf, b.dir), "listen 8080", "listen "+addr, 1)
+	require.NoError(b.t, os.WriteFile(conf, []byte(text), 0o644))
+	b.start(b.outside(patience, "nginx", "-p", b.dir, "-c", conf, "-e", "stderr",
+		"-g", "daemon off;"))
+	require.Eventually(b.t, func() bool {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	}, patience, 10*time.Millisecond)
+	return addr
+}
+
+// TestCurlThroughDoors: curl here reads a page of nginx here, and it goes through both doors and
+// three routers, of which one is lossy; so do eight downloads at once.
+func TestCurlThroughDoors(t *testing.T) {
+	need(t, "curl", "nginx")
+	r := &row{peer: "Linux, curl and nginx", scenario: "publish and expose", loss: 2}
+	report(t, r)
+	b := newRow(t, "")
+	b.setLoss(2)
+	r.bytes = size(5)
+	path, want := b.randomFile("file", r.bytes)
+	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "page"), []byte("a page\n"), 0o644))
+	_, err := b.c.Expose(control.Expose{Port: 80, To: b.nginxHere()})
+	require.NoError(t, err)
+	door, err := b.a.Publish(control.Publish{To: at(hostIP, 80)})
+	require.NoError(t, err)
+	url := "http://" + door.Addr().String() + "/"
+	curl := []string{"--silent", "--show-error", "--fail"}
+	assert.Equal(t, "a page\n", b.must(b.outside(patience, "curl",
+		append(curl, url+"page")...)))
+	start := time.Now()
+	var downloads []*exec.Cmd
+	for i := range 8 {
+		c := b.outside(transferTime(8*r.bytes), "curl",
+			append(curl, "-o", b.path(fmt.Sprint("got", i)), url+filepath.Base(path))...)
+		require.NoError(t, c.Start())
+		downloads = append(downloads, c)
+	}
+	for i, c := range downloads {
+		require.NoError(t, c.Wait())
+		assert.Equal(t, want, sumOf(t, b.path(fmt.Sprint("got", i))))
+	}
+	r.bytes *= 8
+	r.took = time.Since(start)
+	assert.Zero(t, door.State().Failed, door.State().Problem)
+}
+
+// TestSpliceAnswersForTheMachine: behind a TUN device every port of the node's address is this
+// machine's, and what is closed here is refused there.
+func TestSpliceAnswersForTheMachine(t *testing.T) {
+	need(t, "curl", "nginx")
+	r := &row{peer: "Linux, curl and nginx", scenario: "splice"}
+	report(t, r)
+	b := newRow(t, "")
+	r.bytes = size(0)
+	path, want := b.randomFile("file", r.bytes)
+	here := netip.MustParseAddrPort(b.nginxHere())
+	_, err := b.a.Splice(control.Splice{Addr: netip.MustParseAddr("10.8.0.1")})
+	require.NoError(t, err)
+	start := time.Now()
+	b.must(b.commandFor(transferTime(r.bytes), "curl", "--silent", "--show-error", "--fail", "-o",
+		b.path("got"), "http://"+colon("10.8.0.1", int(here.Port()))+"/"+filepath.Base(path)))
+	r.took = time.Since(start)
+	assert.Equal(t, want, sumOf(t, b.path("got")))
+	ports, err := link.FreePorts(1)
+	require.NoError(t, err)
+	c := b.command("curl", "--silent", "http://"+colon("10.8.0.1", ports[0])+"/")
+	require.Error(t, c.Run())
+	assert.Equal(t, 7, c.ProcessState.ExitCode(), "curl: failed to connect to host")
+}

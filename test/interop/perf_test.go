@@ -1,0 +1,217 @@
+//go:build linux
+
+package interop_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// perfSeconds is how long each measurement takes.
+const perfSeconds = "1"
+
+// perfCases are measurements in iperf3's options, and the same as requests of ours.
+var perfCases = []struct {
+	name string
+	args []string
+	req  control.Perf
+}{
+	{"TCP", nil, control.Perf{}},
+	{"TCP, -R", []string{"-R"}, control.Perf{Reverse: true}},
+	{"TCP, -P 4", []string{"-P", "4"}, control.Perf{Parallel: 4}},
+	{"TCP, --bidir", []string{"--bidir"}, control.Perf{Bidir: true}},
+	{
+		"TCP, -O 1 -w 256K -M 1000 -C reno",
+		[]string{"-O", "1", "-w", "256K", "-M", "1000", "-C", "reno"},
+		control.Perf{Omit: time.Second, Window: 256 << 10, MSS: 1000, Congestion: "reno"},
+	},
+	{"UDP, -b 10M", []string{"-u", "-b", "10M"}, control.Perf{Proto: control.PerfUDP, Rate: 10_000_000}},
+	{
+		"UDP, -b 5M -R -P 2",
+		[]string{"-u", "-b", "5M", "-R", "-P", "2"},
+		control.Perf{Proto: control.PerfUDP, Rate: 5_000_000, Reverse: true, Parallel: 2},
+	},
+}
+
+// iperf3's client measures to our server: its JSON has both ends' figures, and they agree.
+func TestIperf3Client(t *testing.T) {
+	need(t, "iperf3")
+	b := newBed(t, 0, nil)
+	ended := make(chan control.PerfEnded, len(perfCases))
+	t.Cleanup(b.c.Watch(func(e control.Event) {
+		if p, ok := e.(control.PerfEnded); ok {
+			ended <- p
+		}
+	}))
+	_, err := control.Ask(t.Context(), b.c.Operator(), control.PerfServe{Background: true})
+	require.NoError(t, err)
+	for _, tt := range perfCases {
+		t.Run(tt.name, func(t *testing.T) {
+			r := &row{peer: "iperf3 client", scenario: tt.name}
+			report(t, r)
+			args := append([]string{"-J", "-t", perfSeconds, "-c", hostIP}, tt.args...)
+			out := b.must(b.command("iperf3", args...))
+			theirs := perfReport(t, out)
+			ours := <-ended
+			require.Empty(t, ours.Problem)
+			assert.Equal(t, theirs.Start.Cookie, ours.Report.Start.Cookie)
+			if !tt.req.Bidir { // where each calls the other way the reverse
+				assert.Equal(t, theirs.End.SumReceived.Bytes, ours.Report.End.SumReceived.Bytes,
+					"both have what the receiver said")
+			}
+			checkPerf(t, &tt.req, theirs)
+			r.bytes, r.took = theirs.End.SumReceived.Bytes, seconds(theirs.End.SumReceived.Seconds)
+		})
+	}
+}
+
+// Our client measures to iperf3's server.
+func TestIperf3Server(t *testing.T) {
+	need(t, "iperf3")
+	b := newBed(t, 0, nil)
+	b.start(b.command("iperf3", "-s"))
+	require.NoError(t, b.dial(5201).Close(), "it is up")
+	for _, tt := range perfCases {
+		t.Run(tt.name, func(t *testing.T) {
+			r := &row{peer: "iperf3 server", scenario: tt.name}
+			report(t, r)
+			req := tt.req
+			req.Addr, req.Time = at(kernelIP, 0).Addr(), time.Second
+			got := b.perf(t, req)
+			assert.Empty(t, got.Error)
+			checkPerf(t, &req, &got)
+			r.bytes, r.took = got.End.SumReceived.Bytes, seconds(got.End.SumReceived.Seconds)
+		})
+	}
+}
+
+// perf has C measure. iperf3's server opens its port anew for each test, and until then whoever
+// comes is refused.
+func (b *bed) perf(t *testing.T, req control.Perf) control.PerfReport {
+	t.Helper()
+	started := false
+	req.Start = func(control.PerfStart) { started = true }
+	for limit := time.Now().Add(patience); ; {
+		got, err := control.Ask(t.Context(), b.c.Operator(), req)
+		anew := errors.Is(err, control.ErrBusy) || errors.Is(err, control.ErrRefused) ||
+			errors.Is(err, control.ErrReset)
+		if err == nil || started || !anew || time.Now().After(limit) {
+			require.NoError(t, err)
+			return got
+		}
+	}
+}
+
+// A second client of iperf3 is told what iperf3's server tells, and one that is killed in the midst
+// of its test leaves nothing.
+func TestIperf3ClientsThatAreOneTooMany(t *testing.T) {
+	need(t, "iperf3")
+	report(t, &row{peer: "iperf3 client", scenario: "busy, killed, interrupted"})
+	b := newBed(t, 0, nil)
+	began, ended := make(chan struct{}, 4), make(chan control.PerfEnded, 4)
+	served := make(chan error, 1)
+	listening := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		_, err := control.Ask(ctx, b.c.Operator(), control.PerfServe{
+			Listening: func(control.PerfServed) { close(listening) },
+			Start:     func(control.PerfStart) { began <- struct{}{} },
+			Ended:     func(e control.PerfEnded) { ended <- e },
+		})
+		served <- err
+	}()
+	<-listening
+	first := b.start(b.commandFor(time.Minute, "iperf3", "-c", hostIP, "-t", "3600"))
+	<-began
+	second := b.command("iperf3", "-c", hostIP)
+	out, err := second.CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(out), "the server is busy running a test. try again later")
+	first.stop(syscall.SIGKILL)
+	assert.Regexp(t, "control socket has closed|connection reset", (<-ended).Problem)
+
+	first = b.start(b.commandFor(time.Minute, "iperf3", "-c", hostIP, "-t", "3600"))
+	<-began
+	first.stop(syscall.SIGINT)
+	assert.Contains(t, (<-ended).Problem, "the client has terminated")
+
+	first = b.start(b.commandFor(time.Minute, "iperf3", "-c", hostIP, "-t", "3600"))
+	<-began
+	cancel()
+	<-first.done
+	assert.Contains(t, first.out.String(), "the server has terminated")
+	require.NoError(t, <-served)
+}
+
+// What iperf3's server is told by others than iperf3 leaves ours with a line.
+func TestNonsenseForAPerfServer(t *testing.T) {
+	need(t, "socat")
+	report(t, &row{peer: "Linux, socat", scenario: "nonsense for a server of iperf3's protocol"})
+	b := newBed(t, 0, nil)
+	said := make(chan string, 10)
+	t.Cleanup(b.c.Watch(func(e control.Event) {
+		if m, ok := e.(control.Message); ok {
+			said <- m.Text
+		}
+	}))
+	_, err := control.Ask(t.Context(), b.c.Operator(), control.PerfServe{Background: true})
+	require.NoError(t, err)
+	cmd := b.command("socat", "-", "TCP:"+colon(hostIP, 5201))
+	cmd.Stdin = io.LimitReader(strings.NewReader(strings.Repeat("GET / HTTP/1.1\r\n", 10)), 100)
+	_ = cmd.Run() // it is reset, or has ended before
+	assert.Contains(t, <-said, "it begins with no cookie")
+}
+
+// perfReport reads iperf3's JSON as ours: it has the same names.
+func perfReport(t *testing.T, out string) *control.PerfReport {
+	t.Helper()
+	var r control.PerfReport
+	require.NoError(t, json.Unmarshal([]byte(out), &r), out)
+	require.Empty(t, r.Error)
+	return &r
+}
+
+// checkPerf looks at what a measurement came to.
+func checkPerf(t *testing.T, req *control.Perf, r *control.PerfReport) {
+	t.Helper()
+	streams := max(1, req.Parallel)
+	if req.Bidir {
+		streams *= 2
+		require.NotNil(t, r.End.SumReceivedBidirReverse)
+		assert.Positive(t, r.End.SumReceivedBidirReverse.Bytes)
+	}
+	assert.Len(t, r.Start.Connected, streams)
+	require.Len(t, r.End.Streams, streams)
+	assert.NotEmpty(t, r.Intervals)
+	assert.Positive(t, r.End.SumSent.Bytes)
+	assert.Positive(t, r.End.SumReceived.Bytes)
+	if req.Proto == control.PerfUDP {
+		require.NotNil(t, r.End.Streams[0].UDP)
+		require.NotNil(t, r.End.Sum)
+		assert.Positive(t, *r.End.Sum.Packets)
+		assert.Less(t, *r.End.Sum.LostPercent, 50.0, "of what the way could take easily")
+		return
+	}
+	require.NotNil(t, r.End.Streams[0].Sender.Retransmits)
+	if req.Congestion != "" {
+		assert.Equal(t, req.Congestion, r.End.SenderTCPCongestion)
+		assert.Equal(t, req.Congestion, r.End.ReceiverTCPCongestion)
+	}
+	if !req.Reverse {
+		assert.Positive(t, *r.Intervals[len(r.Intervals)-1].Streams[0].SndCwnd)
+	}
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
