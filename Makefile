@@ -5,7 +5,7 @@ GO ?= go
 
 .DEFAULT_GOAL := help
 .PHONY: help build quic test race lint vet tidy check fuzz sim interop bench bench-quick bench-conns \
-	bench-profile microbench golden rfcs lab cover clean FORCE
+	bench-profile microbench golden rfcs lab web web-test cover clean FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' Makefile
@@ -49,6 +49,13 @@ rfcs: ## write docs/rfcs.md: each section of an RFC, its code and its tests
 lab: ## write docs/lab.md: the laboratory's experiments against what they expect
 	$(GO) run ./cmd/node lab check --markdown > docs/lab.md
 
+web: ## build the page into internal/web/dist (needs npm); commit what it writes
+	cd web && npm ci --no-audit --no-fund --loglevel=error && npm run --silent check && npm run --silent build
+
+web-test: ## the page in a headless Chromium, with screenshots; T=slider picks by name
+	@[ -d web/node_modules/playwright-core ] || (cd web && npm ci --no-audit --no-fund --loglevel=error)
+	@node web/test/run.mjs $(T)
+
 interop: ## meet Linux, curl, nmap, hping3, scapy, BIRD and others (as root); MB=10 moves less
 	cd test/interop && $(GO) test -count=1 -timeout 30m -table -mb $(or $(MB),100)
 
@@ -73,6 +80,9 @@ microbench: ## run every Go benchmark once; BENCH=Sum picks by name
 cover: ## print the coverage of each package, all packages' tests counted
 	$(GO) test -coverpkg=./... -coverprofile=cover.prof ./... >/dev/null
 	$(GO) tool cover -func=cover.prof | tail -1
+
+man: ## write the manual pages into bin/man, from the commands themselves
+	$(GO) run ./cmd/node man bin/man
 
 clean: ## remove what the targets above made
 	rm -rf bin cover.prof
