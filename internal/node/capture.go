@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/capture"
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -36,7 +37,7 @@ type capturing struct {
 	done control.Captured
 	file *captureFile // nil: none
 	stop context.CancelFunc
-	over chan struct{} // closed when all is written
+	over chan struct{} // closed when all is written, or given up
 }
 
 // prepare checks what a capture asks for.
@@ -52,7 +53,8 @@ func (n *Node) prepare(r *control.Record) (*capturing, error) {
 	}
 	o := &observer{
 		iface: -1, snaplen: r.Snaplen, limit: r.Count, glances: true,
-		about: control.Capturing{Kind: "capture", Iface: "all", Filter: r.Filter, File: r.File},
+		patient: n.cfg.Clock != nil && r.File != "",
+		about:   control.Capturing{Kind: "capture", Iface: "all", Filter: r.Filter, File: r.File},
 	}
 	if r.Lines && (r.Snaplen == 0 || r.Snaplen > lineBytes) {
 		o.snaplen = lineBytes
@@ -91,6 +93,7 @@ func (n *Node) capture(ctx context.Context, r *control.Record) (control.Captured
 	if err != nil {
 		return control.Captured{}, err
 	}
+	defer close(c.over)
 	write := c.lines(r.Packet)
 	finish := func() error { return nil }
 	if !r.Lines {
@@ -104,6 +107,9 @@ func (n *Node) capture(ctx context.Context, r *control.Record) (control.Captured
 	}
 	if r.Begun != nil {
 		r.Begun()
+	}
+	if c.file != nil {
+		go c.guard(ctx)
 	}
 	if err = write(&pile{}); err == nil { // the header, though no packet may ever come
 		err = c.o.watch(ctx, n, write)
@@ -231,20 +237,13 @@ func (n *Node) beginCapture(r *control.StartCapture) (control.Capturing, error) 
 	if r.File == "" {
 		return control.Capturing{}, misuse("a capture that nobody waits for needs a file")
 	}
-	record := control.Record{
+	c, err := n.prepareFile(&control.Record{
 		Iface: r.Iface, Filter: r.Filter, Snaplen: r.Snaplen, Count: r.Count, File: r.File,
 		FileSize: r.FileSize, Files: r.Files,
-	}
-	c, err := n.prepare(&record)
+	})
 	if err != nil {
 		return control.Capturing{}, err
 	}
-	write, finish, err := c.sink(&record)
-	if err != nil {
-		return control.Capturing{}, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	c.stop = cancel
 	var about control.Capturing
 	callErr := n.call(func(clock.Time) {
 		if err = n.observe(c.o); err != nil {
@@ -257,30 +256,103 @@ func (n *Node) beginCapture(r *control.StartCapture) (control.Capturing, error) 
 		c.o.about.ID = n.lastID
 		about = c.o.about
 		n.files[about.ID] = c
-		n.writing.Go(func() { c.write(ctx, write, finish) })
+		c.begin()
 	})
 	if err = firstError(callErr, err); err != nil {
-		cancel()
 		return about, controlError(errors.Join(err, c.abandon()))
 	}
 	return about, nil
 }
 
-// write is the goroutine of a capture into a file.
-func (c *capturing) write(ctx context.Context, write func(*pile) error, finish func() error) {
+// prepareFile is prepare for a capture that nobody waits for.
+func (n *Node) prepareFile(r *control.Record) (*capturing, error) {
+	c, err := n.prepare(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := c.sink(r); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// begin has a goroutine write a capture that nobody waits for.
+func (c *capturing) begin() {
+	var ctx context.Context
+	ctx, c.stop = context.WithCancel(context.Background())
+	go c.write(ctx)
+}
+
+func (c *capturing) write(ctx context.Context) {
 	defer close(c.over)
 	defer c.stop()
-	err := errors.Join(c.o.watch(ctx, c.node, write), finish())
+	go c.guard(ctx)
+	err := errors.Join(c.o.watch(ctx, c.node, c.file.write), c.file.finish())
 	asked := ctx.Err() != nil
+	what := "capture"
+	if c.o.about.ID > 0 {
+		what = fmt.Sprintf("capture %d", c.o.about.ID)
+	}
 	if err != nil {
 		c.done.Problem = err.Error()
-		c.node.say("capture %d: %v; %d packets are in it", c.o.about.ID, err, c.done.Packets)
+		c.node.say("%s: %v; %d packets are in it", what, err, c.done.Packets)
 	} else if !asked {
-		c.node.say("capture %d: %d packets in %s", c.o.about.ID, c.done.Packets, c.done.File)
+		c.node.say("%s: %d packets in %s", what, c.done.Packets, c.done.File)
 	}
 	if !asked {
-		_ = c.node.call(func(clock.Time) { delete(c.node.files, c.o.about.ID) })
+		_ = c.node.call(func(clock.Time) { c.node.forgetCapture(c) })
 	}
+}
+
+// forgetCapture lets go of a capture that has ended by itself. The loop's.
+func (n *Node) forgetCapture(c *capturing) {
+	delete(n.files, c.o.about.ID)
+}
+
+// writePatience is how long a file may take nothing when all that is left is to write what waits.
+const writePatience = 3 * time.Second
+
+// guard gives a file up that takes nothing, as a pipe that nobody reads, once its capture is over.
+// Before that it holds nobody up.
+func (c *capturing) guard(ctx context.Context) {
+	select {
+	case <-c.over:
+		return
+	case <-ctx.Done():
+	case <-c.o.ended:
+	case <-c.node.stopped:
+	}
+	for taken := c.file.taken.Load(); ; {
+		select {
+		case <-c.over:
+			return
+		case <-time.After(writePatience):
+		}
+		now := c.file.taken.Load()
+		if now == taken {
+			c.file.giveUp()
+			return
+		}
+		taken = now
+	}
+}
+
+// finish ends a capture that nobody waits for, and is what became of it.
+func (c *capturing) finish() control.Captured {
+	c.stop()
+	<-c.over
+	return c.done
+}
+
+// finishCaptures waits until what captures have seen is written. The loop has stopped.
+func (n *Node) finishCaptures() (err error) {
+	for _, c := range n.files {
+		c.finish() // who has started it is told by a message
+	}
+	if n.pcap != nil {
+		_, err = n.pcap.finishPcap()
+	}
+	return err
 }
 
 func (n *Node) endCapture(r control.StopCapture) (done control.Captured, err error) {
@@ -305,7 +377,5 @@ func (n *Node) endCapture(r control.StopCapture) (done control.Captured, err err
 	if err = firstError(callErr, err); err != nil {
 		return done, controlError(err)
 	}
-	c.stop()
-	<-c.over
-	return c.done, nil
+	return c.finish(), nil
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/capture"
 )
@@ -17,6 +19,10 @@ type captureFile struct {
 	keep  int   // files; 0: all
 	c     *capturing
 
+	current atomic.Pointer[os.File] // what giveUp may interrupt
+	taken   atomic.Uint64           // bytes, of all files
+	gaveUp  atomic.Bool
+
 	file  *os.File
 	w     *capture.Writer
 	size  int64 // bytes written
@@ -26,9 +32,25 @@ type captureFile struct {
 
 // Write implements io.Writer for what is beneath the capture's writer.
 func (f *captureFile) Write(p []byte) (int, error) {
+	if f.gaveUp.Load() {
+		return 0, errTakesNothing
+	}
 	n, err := f.file.Write(p)
 	f.size += int64(n)
+	f.taken.Add(uint64(n))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errTakesNothing
+	}
 	return n, err
+}
+
+var errTakesNothing = errors.New("it takes nothing any more")
+
+// giveUp has what is being written, and all that comes, fail. It may be called by anybody.
+func (f *captureFile) giveUp() {
+	f.gaveUp.Store(true)
+	// A file of a disk has no deadline: a write that has begun there ends when the disk lets it.
+	_ = f.current.Load().SetWriteDeadline(time.Now())
 }
 
 // name is that of the number-th file: x.pcapng, x-1.pcapng, x-2.pcapng.
@@ -46,6 +68,7 @@ func (f *captureFile) open() (err error) {
 	if f.file, err = os.Create(name); err != nil {
 		return err
 	}
+	f.current.Store(f.file)
 	f.size, f.whole = 0, 0
 	f.begun++
 	f.c.done.File, f.c.done.Files = name, f.begun

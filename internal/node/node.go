@@ -157,10 +157,10 @@ func (n *Node) Close() error {
 	}
 	n.waiter.Ring()
 	<-n.stopped
-	n.writing.Wait() // for captures into files
+	err := n.finishCaptures()
 	n.closeDoors()
 	n.watchers.close()
-	return n.closeRecords()
+	return errors.Join(err, n.closeRecords())
 }
 
 // shutdown is the loop's last act.

@@ -27,14 +27,14 @@ const (
 	keptPileBytes = 1 << 20
 )
 
-// observing is who is shown packets beside the recorder. The loop's, but for the wait group.
+// observing is who is shown packets. The loop's.
 type observing struct {
 	observers []*observer
 	lastID    int
 	files     map[int]*capturing // those of StartCapture
+	pcap      *capturing         // that of PcapStart; nil: none
 	header    [capture.HeaderBytes]byte
 	facts     capture.Facts
-	writing   sync.WaitGroup // those that write files
 }
 
 // observer is somebody who is shown packets: a capture or a trace. The loop piles up copies, which
@@ -47,6 +47,7 @@ type observer struct {
 	snaplen int
 	limit   uint64 // packets after which it ends; 0: none
 	glances bool   // it wants to know of connections
+	patient bool   // the loop waits for it, because time waits for the loop: a Clock's
 	flow    *traceFlow
 	shown   uint64        // the loop's
 	turn    pile          // this turn's; the loop's
@@ -57,6 +58,8 @@ type observer struct {
 	missed uint64      // in all
 	faces  []faceCount // of each interface, and of the node itself
 	ready  chan struct{}
+	room   sync.Cond // for who is waited for
+	left   bool      // it takes nothing any more
 }
 
 type faceCount struct{ packets, missed uint64 }
@@ -97,6 +100,7 @@ func (n *Node) observe(o *observer) error {
 		return fmt.Errorf("%d at once: %w", maxObservers, control.ErrCapturing)
 	}
 	o.ready, o.ended = make(chan struct{}, 1), make(chan struct{})
+	o.room.L = &o.mu
 	o.faces = make([]faceCount, len(n.cfg.LNX.Interfaces)+1)
 	o.about.Since = n.wall(n.now())
 	n.observers = append(n.observers, o)
@@ -192,6 +196,12 @@ func (p *pile) full(bytes int) bool {
 	return len(p.list) >= maxPile || len(p.data)+bytes > maxPileBytes
 }
 
+// fullWith reports whether a pile has packets and no room for those of another.
+func (p *pile) fullWith(other *pile) bool {
+	return len(p.list) > 0 && (len(p.list)+len(other.list) > maxPile ||
+		len(p.data)+len(other.data) > maxPileBytes)
+}
+
 // put piles up a packet, as far as there is room; true: it is the last. The header are its first
 // bytes, whole. The loop's.
 func (o *observer) put(s *sight, header []byte, pieces [][]byte) (last bool) {
@@ -225,6 +235,9 @@ func (o *observer) settle() {
 		return
 	}
 	o.mu.Lock()
+	for o.patient && !o.left && o.pile.fullWith(&o.turn) {
+		o.room.Wait()
+	}
 	if len(o.pile.list) == 0 {
 		o.turn.list[0].missed += o.pile.gap
 		o.pile.gap = 0
@@ -286,7 +299,16 @@ func (o *observer) take(done *pile) pile {
 	got := o.pile
 	next.gap = got.gap // it is of the next packet
 	o.pile = next
+	o.room.Signal()
 	return got
+}
+
+// leave has the loop wait no more.
+func (o *observer) leave() {
+	o.mu.Lock()
+	o.left = true
+	o.mu.Unlock()
+	o.room.Signal()
 }
 
 // counts are what the observer was shown, by interface.
@@ -318,6 +340,7 @@ func (o *observer) watch(ctx context.Context, n *Node, f func(*pile) error) (err
 			err = f(&p)
 		}
 	}
+	o.leave()
 	n.letGo(o)
 	return err
 }

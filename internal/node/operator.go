@@ -63,9 +63,9 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 	case control.Record, control.StartCapture, control.StopCapture, control.Trace, control.Samples:
 		return n.captureRequest(ctx, req)
 	case control.PcapStart:
-		return control.Nothing{}, n.startCapture(r)
+		return control.Nothing{}, n.startPcap(r)
 	case control.PcapStop:
-		return n.stopCapture()
+		return n.stopPcap()
 	}
 	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
 }
@@ -129,8 +129,8 @@ func (n *Node) about() control.Node {
 	a := control.Node{
 		Name: n.cfg.LNX.Name, OldGrammar: n.cfg.LNX.Grammar != 0, Forwarding: n.cfg.LNX.Forwarding,
 	}
-	if n.recorder != nil {
-		a.Capturing = n.recorder.path
+	if n.pcap != nil {
+		a.Capturing = n.pcap.o.about.File
 	}
 	return a
 }

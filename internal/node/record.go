@@ -7,7 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/capture"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/ip"
@@ -17,9 +16,8 @@ import (
 
 // records are what is written down of a running node. The loop's.
 type records struct {
-	recorder *recorder // nil: none
-	sampler  *sampler  // nil: none
-	flushAt  clock.Time
+	sampler *sampler // nil: none
+	flushAt clock.Time
 	observing
 }
 
@@ -38,73 +36,15 @@ func (r *records) wrote(now clock.Time) {
 // told when they are closed.
 func (r *records) flush() {
 	r.flushAt = clock.Never
-	if r.recorder != nil {
-		_ = r.recorder.w.Flush()
-	}
 	if r.sampler != nil && r.sampler.err == nil {
 		r.sampler.err = r.sampler.w.Flush()
 	}
-}
-
-// recorder captures every packet into a pcapng file. The loop's.
-type recorder struct {
-	path    string
-	file    *os.File
-	w       *capture.Writer
-	packets uint64
-	missed  uint64 // after the disk refused one
-}
-
-func (n *Node) openRecorder(path string, snaplen int) (*recorder, error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return nil, err
-	}
-	var faces []capture.Interface
-	for i := range n.cfg.LNX.Interfaces {
-		face := &n.cfg.LNX.Interfaces[i]
-		faces = append(faces, capture.Interface{Name: face.Name, Addr: face.Addr.String()})
-	}
-	w, err := capture.New(f, faces, snaplen)
-	if err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return &recorder{path: path, file: f, w: w}, nil
-}
-
-func (r *recorder) close() (control.Capture, error) {
-	c := control.Capture{File: r.path, Packets: r.packets, Missed: r.missed}
-	err := errors.Join(r.w.Flush(), r.file.Close())
-	if err != nil {
-		err = fmt.Errorf("%s: %w", r.path, err)
-	}
-	return c, err
 }
 
 // tap is what the stack shows packets to while somebody looks.
 func (n *Node) tap(
 	now clock.Time, i int, dir stack.Direction, reason ip.DropReason, pieces [][]byte,
 ) {
-	if r := n.recorder; r != nil {
-		comment := ""
-		if reason != ip.DropNone {
-			comment = "dropped: " + reason.String()
-		}
-		d := capture.Inbound
-		if dir == stack.Outbound {
-			d = capture.Outbound
-		}
-		n.wrote(now)
-		if err := r.w.Packet(n.wall(now).UnixNano(), i, d, comment, pieces...); err != nil {
-			if r.missed == 0 {
-				n.say("capture: %s: %v", r.path, err)
-			}
-			r.missed++
-		} else {
-			r.packets++
-		}
-	}
 	if n.verbose.on() && reason == ip.DropNone {
 		n.verboseSegment(dir, pieces)
 	}
@@ -118,7 +58,7 @@ func (n *Node) tap(
 
 // retap has the stack show packets exactly while somebody looks. The loop's.
 func (n *Node) retap() {
-	if n.recorder != nil || n.verbose.on() || len(n.observers) > 0 || n.cfg.Tap != nil {
+	if n.verbose.on() || len(n.observers) > 0 || n.cfg.Tap != nil {
 		n.stack.SetTap(n.tap)
 	} else {
 		n.stack.SetTap(nil)
@@ -126,47 +66,95 @@ func (n *Node) retap() {
 	n.rewatch()
 }
 
-func (n *Node) startCapture(r control.PcapStart) (err error) {
-	if r.Snaplen < 0 || r.Snaplen > capture.DefaultSnaplen {
-		return fmt.Errorf("snaplen %d: %w: want 0 to %d",
-			r.Snaplen, control.ErrUsage, capture.DefaultSnaplen)
+// startPcap begins the capture of every packet.
+func (n *Node) startPcap(r control.PcapStart) error {
+	var err error
+	callErr := n.call(func(clock.Time) { err = n.notCapturing() }) // before the file is begun anew
+	if err = firstError(callErr, err); err != nil {
+		return controlError(err)
 	}
-	callErr := n.call(func(clock.Time) {
-		if n.recorder != nil {
-			err = fmt.Errorf("%s: %w", n.recorder.path, control.ErrCapturing)
-			return
-		}
-		if n.recorder, err = n.openRecorder(r.File, r.Snaplen); err == nil {
-			n.retap()
-		}
-	})
-	return controlError(firstError(callErr, err))
+	c, err := n.preparePcap(r)
+	if err != nil {
+		return err
+	}
+	callErr = n.call(func(clock.Time) { err = n.beginPcap(c) })
+	if err = firstError(callErr, err); err != nil {
+		return controlError(errors.Join(err, c.abandon()))
+	}
+	return nil
 }
 
-func (n *Node) stopCapture() (c control.Capture, err error) {
-	callErr := n.call(func(clock.Time) {
-		if n.recorder == nil {
-			err = control.ErrNotCapturing
-			return
-		}
-		c, err = n.recorder.close()
-		n.recorder = nil
-		n.retap()
-	})
-	return c, controlError(firstError(callErr, err))
+// notCapturing reports what captures every packet already. The loop's.
+func (n *Node) notCapturing() error {
+	if n.pcap == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", n.pcap.o.about.File, control.ErrCapturing)
+}
+
+func (n *Node) preparePcap(r control.PcapStart) (*capturing, error) {
+	if r.File == "" {
+		return nil, misuse("a capture that nobody waits for needs a file")
+	}
+	c, err := n.prepareFile(&control.Record{File: r.File, Snaplen: r.Snaplen})
+	if err == nil {
+		c.o.about.Kind = "pcap"
+	}
+	return c, err
+}
+
+// beginPcap is the loop's.
+func (n *Node) beginPcap(c *capturing) error {
+	if err := n.notCapturing(); err != nil {
+		return err
+	}
+	if err := n.observe(c.o); err != nil {
+		return err
+	}
+	n.pcap = c
+	c.begin()
+	return nil
+}
+
+func (n *Node) stopPcap() (control.Capture, error) {
+	var c *capturing
+	callErr := n.call(func(clock.Time) { c, n.pcap = n.pcap, nil })
+	switch {
+	case callErr != nil:
+		return control.Capture{}, controlError(callErr)
+	case c == nil:
+		return control.Capture{}, control.ErrNotCapturing
+	}
+	return c.finishPcap()
+}
+
+func (c *capturing) finishPcap() (control.Capture, error) {
+	done := c.finish()
+	answer := control.Capture{
+		File: done.File, Packets: done.Packets, Missed: c.o.shown - done.Packets,
+	}
+	if done.Problem != "" {
+		return answer, fmt.Errorf("%s; %d packets are in it, %d are not", done.Problem,
+			answer.Packets, answer.Missed)
+	}
+	return answer, nil
 }
 
 // openRecords opens what the configuration wants recorded from the start.
 func (n *Node) openRecords() (err error) {
-	if n.cfg.Pcap != "" {
-		if n.recorder, err = n.openRecorder(n.cfg.Pcap, n.cfg.Snaplen); err != nil {
-			return fmt.Errorf("pcap: %w", err)
-		}
-	}
 	n.retap()
 	if n.cfg.Probe != "" {
 		if n.sampler, err = openSampler(n.cfg.Probe); err != nil {
 			return fmt.Errorf("probe: %w", err)
+		}
+	}
+	if n.cfg.Pcap != "" { // the last, for it has a goroutine
+		c, err := n.preparePcap(control.PcapStart{File: n.cfg.Pcap, Snaplen: n.cfg.Snaplen})
+		if err == nil {
+			err = n.beginPcap(c)
+		}
+		if err != nil {
+			return fmt.Errorf("pcap: %w", err)
 		}
 	}
 	return nil
@@ -174,15 +162,10 @@ func (n *Node) openRecords() (err error) {
 
 // closeRecords ends the records when the loop has stopped.
 func (n *Node) closeRecords() error {
-	var errs []error
-	if n.recorder != nil {
-		_, err := n.recorder.close()
-		errs = append(errs, err)
+	if n.sampler == nil {
+		return nil
 	}
-	if n.sampler != nil {
-		errs = append(errs, n.sampler.close())
-	}
-	return errors.Join(errs...)
+	return n.sampler.close()
 }
 
 // sampler writes a CSV row an ACK. The loop's.

@@ -1,0 +1,71 @@
+//go:build unix
+
+package node
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// TestAFileThatTakesNothingHoldsNobodyUp: captures into pipes that nobody reads. The node goes on,
+// and what is not written is told.
+func TestAFileThatTakesNothingHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pipe := func(name string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, syscall.Mkfifo(path, 0o600))
+		return path
+	}
+	a, b := twoNodes(t, Config{})
+	require.NoError(t, control.Order(t.Context(), a.Operator(), control.PcapStart{File: pipe("pcap")}))
+	_, err := a.Do(t.Context(), control.StartCapture{File: pipe("started")})
+	require.NoError(t, err)
+	begun, ended := make(chan struct{}), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(ended)
+		_, err := a.Do(ctx, control.Record{File: pipe("awaited"), Begun: func() { close(begun) }})
+		assert.ErrorIs(t, err, errTakesNothing)
+	}()
+	<-begun
+	t.Log("# more than a pipe and a pile hold passes, and all of it arrives")
+	const size = 3 * maxPileBytes / 2
+	client, server := connect(t, a, b, "10.0.0.2:80")
+	go func() { _, _ = client.Write(bytes.Repeat([]byte("tide"), size/4)) }()
+	_, err = io.CopyN(io.Discard, server, size)
+	require.NoError(t, err)
+	cancel()
+	list, err := control.Ask(t.Context(), a.Operator(), control.Captures{})
+	require.NoError(t, err)
+	for _, c := range list {
+		assert.Positive(t, c.Missed, c.File)
+	}
+	done, err := control.Ask(t.Context(), a.Operator(), control.StopCapture{})
+	require.NoError(t, err)
+	assert.Contains(t, done.Problem, "started: capture: flush: it takes nothing any more")
+	answer, err := a.Do(t.Context(), control.PcapStop{})
+	require.ErrorContains(t, err, "pcap: capture: flush: it takes nothing any more")
+	assert.Greater(t, answer.(control.Capture).Missed, uint64(size/1400))
+	<-ended
+}
+
+// TestANodeClosesBesideAFileThatTakesNothing: what it has for that file is given up.
+func TestANodeClosesBesideAFileThatTakesNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	a, _ := twoNodes(t, Config{})
+	require.NoError(t, control.Order(t.Context(), a.Operator(), control.PcapStart{File: path}))
+	pings(t, a, 200, 1000)
+	require.ErrorContains(t, a.Close(), "it takes nothing any more")
+}
