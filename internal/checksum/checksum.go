@@ -13,9 +13,15 @@ import (
 //
 // RFC 1071 §2(B): the sum does not depend on byte order, so words are added as
 // the machine loads them, eight bytes at a time, and swapped once in Fold.
+// Where the machine adds more at a time (sum_amd64.s), the long runs are summed so.
 func Sum(b []byte, initial uint64) uint64 {
 	s, c := initial, uint64(0)
-	if len(b) >= 128 {
+	switch {
+	case len(b) >= 128 && wide:
+		n := len(b) &^ 31
+		s, c = bits.Add64(s, sumWide(b[:n]), 0)
+		b = b[n:]
+	case len(b) >= 128:
 		b, s, c = sumPairs(b, s)
 	}
 	for len(b) >= 32 {

@@ -2,6 +2,7 @@ package checksum_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 	"math/rand/v2"
 	"testing"
@@ -88,12 +89,18 @@ func TestPseudoHeader(t *testing.T) {
 }
 
 func FuzzSum(f *testing.F) {
-	f.Add([]byte{0xff, 0xff}, uint16(1))
-	f.Add([]byte{1, 2, 3}, uint16(2))
-	f.Fuzz(func(t *testing.T, b []byte, cut uint16) {
+	f.Add([]byte{0xff, 0xff}, uint16(0), uint16(1), uint64(0))
+	f.Add([]byte{1, 2, 3}, uint16(0), uint16(2), uint64(1))
+	for _, b := range contents(1500) {
+		f.Add(b, uint16(1), uint16(700), uint64(1)<<63)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, from, cut uint16, initial uint64) {
+		b = b[min(int(from), len(b)):]
 		at := min(int(cut)&^1, len(b)&^1)
 		got := checksum.Fold(checksum.Sum(b[at:], checksum.Sum(b[:at], 0)))
 		assert.Equal(t, naive(b), got)
+		want := checksum.Fold(checksum.Pure(b, initial))
+		assert.Equal(t, want, checksum.Fold(checksum.Sum(b, initial)))
 	})
 }
 
@@ -127,17 +134,19 @@ func sumOne(b []byte, s uint64) uint64 {
 	return checksum.Sum(b, s+c)
 }
 
-func BenchmarkSum1400(b *testing.B) {
-	p := make([]byte, 1400)
-	for name, sum := range map[string]func([]byte, uint64) uint64{
-		"two chains": checksum.Sum, "one chain": sumOne,
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(p)))
-			var s uint64
-			for b.Loop() {
-				s = sum(p, s)
-			}
-		})
+func BenchmarkSum(b *testing.B) {
+	p := make([]byte, 1<<16)
+	for _, size := range []int{40, 128, 1400, len(p)} {
+		for name, sum := range map[string]func([]byte, uint64) uint64{
+			"here": checksum.Sum, "two chains": checksum.Pure, "one chain": sumOne,
+		} {
+			b.Run(fmt.Sprintf("%d/%s", size, name), func(b *testing.B) {
+				b.SetBytes(int64(size))
+				var s uint64
+				for b.Loop() {
+					s = sum(p[:size], s)
+				}
+			})
+		}
 	}
 }

@@ -1,0 +1,88 @@
+package checksum_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/checksum"
+)
+
+// contents are what the sums are tried over: luck, and what carries at every addition.
+func contents(n int) map[string][]byte {
+	rng := rand.New(rand.NewPCG(7, 8))
+	luck, ones := make([]byte, n), make([]byte, n)
+	for i := range n {
+		luck[i], ones[i] = byte(rng.Uint32()), 0xff
+	}
+	return map[string][]byte{"random": luck, "ones": ones}
+}
+
+// aligned returns a part of b that begins at an address which is a multiple of 64.
+func aligned(b []byte) []byte {
+	return b[-uintptr(unsafe.Pointer(&b[0]))%64:]
+}
+
+// A byte counts for the upper half of its word at an even offset and for the lower at an odd one:
+// the definition, which is held against Sum at every length from every alignment within a line of
+// the cache.
+func TestSumIsItsDefinitionWhateverTheLengthAndAlignment(t *testing.T) {
+	t.Parallel()
+	const longest = 4096
+	for name, all := range contents(longest + 128) {
+		for at := range 64 {
+			b := aligned(all)[at:]
+			want := uint32(0)
+			for n := range longest + 1 {
+				got := checksum.Fold(checksum.Sum(b[:n], 0))
+				if uint32(got) != want {
+					require.Failf(t, "wrong", "%s, %d bytes, aligned at %d: %x, want %x",
+						name, n, at, got, want)
+				}
+				want += uint32(b[n]) << (8 * (1 - n%2))
+				want = want>>16 + want&0xffff
+			}
+		}
+	}
+}
+
+// The same from a partial sum, and by pieces of which any may begin at an odd offset.
+func TestSumEqualsThePureOne(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(9, 10))
+	for name, all := range contents(1 << 16) {
+		for range 5000 {
+			at := rng.IntN(128)
+			b := all[at : at+rng.IntN(4096)]
+			if rng.IntN(100) == 0 {
+				b = all[at:]
+			}
+			for _, initial := range []uint64{0, rng.Uint64(), 1<<64 - 1} {
+				want := checksum.Fold(checksum.Pure(b, initial))
+				require.Equal(t, want, checksum.Fold(checksum.Sum(b, initial)),
+					"%s, %d bytes from %d, initial %x", name, len(b), at, initial)
+				cut := rng.IntN(len(b) + 1)
+				pieces := [][]byte{b[:cut], b[cut:]}
+				require.Equal(t, want, checksum.Fold(checksum.SumPieces(pieces, initial)),
+					"%s, %d bytes from %d, initial %x, cut at %d", name, len(b), at, initial, cut)
+			}
+		}
+	}
+}
+
+// What lies beside the bytes is not looked at.
+func TestSumReadsNothingElse(t *testing.T) {
+	t.Parallel()
+	for n := range 600 {
+		b := make([]byte, n+64)
+		want := checksum.Sum(b[32:32+n], 0)
+		for i := range b {
+			if i < 32 || i >= 32+n {
+				b[i] = 0xff
+			}
+		}
+		require.Equal(t, want, checksum.Sum(b[32:32+n], 0), "%d bytes", n)
+	}
+}
