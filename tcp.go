@@ -12,7 +12,7 @@ type TCP struct {
 	// Profile names a set of defaults for the other fields: "004" has those of founding
 	// document 004 §7, as in an .lnx file; empty: the ones that they tell.
 	Profile string
-	// CongestionControl names the algorithm of new connections: "cubic", "bbr", "bbr1",
+	// CongestionControl names the algorithm of new connections: "cubic", "bbr", "bbr3",
 	// "reno", "newreno", "tahoe", "fixed" or "none"; empty: the node's default.
 	CongestionControl string
 	// Recovery names how losses are found and mended: "rack" (RFC 8985), "sack",

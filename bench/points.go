@@ -98,7 +98,7 @@ func (p *pointer) fact(point int, name string, goal float64, atMost bool) {
 func (p *pointer) tenPercent() {
 	var ours, theirs float64
 	for _, cc := range []string{"cubic", "reno", "bbr"} {
-		for _, name := range []string{"loss10", "loss10-" + cc, "loss10-" + cc + "1"} {
+		for _, name := range []string{"loss10", "loss10-" + cc} {
 			if row, ok := p.r.Row(name, "kernel-"+cc); ok {
 				ours, theirs = max(ours, row.Ours), max(theirs, row.Their)
 			}

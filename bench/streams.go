@@ -100,10 +100,13 @@ func (s *session) streams() []streamCase {
 		{name: "loss10-bbr", path: routerLoss(0.1), congestion: "bbr", peers: []peer{
 			kernelOff(0.1, "bbr", 1),
 		}},
-		{
-			name: "loss10-bbr1", path: routerLoss(0.1), congestion: "bbr1",
-			peers: []peer{kernelOff(0.1, "bbr", 1)},
-		},
+		// The kernel has no third version: these have no goal.
+		{name: "loss2-bbr3", path: routerLoss(0.02), congestion: "bbr3", peers: []peer{
+			kernelOff(0.02, "bbr", 0),
+		}},
+		{name: "loss10-bbr3", path: routerLoss(0.1), congestion: "bbr3", peers: []peer{
+			kernelOff(0.1, "bbr", 0),
+		}},
 		{name: "delay5ms", path: delayOf(relay, 5*time.Millisecond), peers: []peer{
 			{name: "gvisor-tuned", stack: "gvisor", path: delayOf(relay, 5*time.Millisecond)},
 		}},

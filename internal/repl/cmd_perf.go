@@ -80,7 +80,7 @@ func (s *Shell) perf() *cobra.Command {
 	f.BoolVarP(&o.asDoc, "iperf-json", "J", false, "the same as --json")
 	flagWords(c, "client", s.neighborAddrs)
 	flagWords(c, "proto", words("tcp", "udp", "rcp", "rdt"))
-	flagWords(c, "congestion", words("cubic", "bbr", "reno", "newreno", "tahoe"))
+	flagWords(c, "congestion", words("cubic", "bbr", "bbr3", "reno", "newreno", "tahoe"))
 	flagWords(c, "format", words("k", "m", "g", "t", "K", "M", "G", "T"))
 	return s.streamFlag(s.jsonFlag(c))
 }

@@ -30,7 +30,7 @@ type goldenWorld struct {
 // does to packets.
 func goldenWorlds() []goldenWorld {
 	var all []goldenWorld
-	for _, congested := range []string{"cubic", "reno", "tahoe", "bbr", "none"} {
+	for _, congested := range []string{"cubic", "reno", "tahoe", "bbr", "bbr3", "none"} {
 		all = append(all, goldenWorld{"dumbbell " + congested, func(t *testing.T, seed uint64) *sim.World {
 			c := cell{flows: 2, congested: congested, rate: 20e6, loss: 0.001}
 			w, _ := c.world(t, seed)

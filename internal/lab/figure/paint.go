@@ -17,6 +17,7 @@ var paints = map[string]chart.Paint{
 	"newreno": chart.Green,
 	"cubic":   chart.Blue,
 	"bbr":     chart.Vermillion,
+	"bbr3":    chart.Vermillion.Tint(0.45),
 	"fixed":   chart.Purple,
 	"none":    chart.Grey,
 	"fence":   chart.Green,

@@ -130,7 +130,7 @@ func TestFlagMistakes(t *testing.T) {
 	_, err := f.Cells()
 	require.Error(t, err)
 	assert.Equal(t, `--sweep: "cubik" is not a congestion control (did you mean cubic?); expected `+
-		`bbr, bbr1, cubic, fixed, newreno, none, reno, tahoe or a FILE.star
+		`bbr, bbr3, cubic, fixed, newreno, none, reno, tahoe or a FILE.star
     flows.0.cc=reno,cubik
                     ^^^^^
 --set: "1bpd" is no quantity: "bpd" is no unit; expected a queue's limit, such as 26400B, 50pkt, `+

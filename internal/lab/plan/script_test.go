@@ -57,7 +57,7 @@ func TestWhatIsWrongInAScript(t *testing.T) {
 		{"b.star", "b.star: no function on_ack: want def on_ack(state, ack)"},
 		{"c.star", "c.star:1:8: floored division by zero\n    x = [1 // 0]\n           ^"},
 		{"tahoo", `x.yaml:4:14: "tahoo" is not a congestion control (did you mean tahoe?); expected ` +
-			"bbr, bbr1, cubic, fixed, newreno, none, reno, tahoe or a FILE.star"},
+			"bbr, bbr3, cubic, fixed, newreno, none, reno, tahoe or a FILE.star"},
 	} {
 		f, err := plan.Parse("x.yaml", []byte("name: mine\npath:\n  down: {rate: 10Mbit/s, "+
 			"delay: 10ms}\nflows: [{cc: "+tc.cc+"}]\n"))

@@ -1,145 +1,154 @@
 package congestion
 
-import (
-	"math"
+import "github.com/tidepool-net/tidepool/internal/clock"
 
-	"github.com/tidepool-net/tidepool/internal/clock"
-)
-
-// bbrModel is what BBR thinks of the path, draft-ietf-ccwg-bbr §3.4. Bounds that
-// are not set are infinite.
-type bbrModel struct {
-	maxBW float64    // bytes a second: the most in this ProbeBW cycle and the last
-	cycle [2]float64 // of the last cycle, and of this
-	bw    float64    // maxBW within the short-term bound
-	// Short-term bounds follow loss while not probing; they last until the next probe.
-	bwShort, inflightShort float64
-	// inflightLong is what probing found to be too much.
-	inflightLong float64
-	// The most delivered in this round trip, as a rate and as a volume.
-	bwLatest, inflightLatest float64
+// bbrMax is the most of the last ten rounds, a slot each. A round without a sample makes
+// nothing forgotten.
+type bbrMax struct {
+	most  float64
+	slots [bbrBWRounds]float64
+	round uint64 // of the last sample
 }
 
-// bbrExtra measures how much more arrives at once than the bandwidth explains:
-// aggregation on the way, §5.5.9. It keeps the most of each of the last rounds.
+func (m *bbrMax) add(round uint64, v float64) {
+	if round-m.round >= bbrBWRounds {
+		m.slots = [bbrBWRounds]float64{}
+	} else {
+		for r := m.round + 1; r <= round; r++ {
+			m.slots[r%bbrBWRounds] = 0
+		}
+	}
+	m.round = round
+	slot := &m.slots[round%bbrBWRounds]
+	*slot = max(*slot, v)
+	m.most = 0
+	for _, v := range m.slots {
+		m.most = max(m.most, v)
+	}
+}
+
+// bbrExtra is the most that arrived at once beyond what the bandwidth explains, in these rounds
+// and in those before.
 type bbrExtra struct {
-	start     clock.Time
-	delivered float64
-	rounds    [bbrExtraRounds]float64
-	round     uint64
+	now, before float64
+	since       uint64 // the round in which now began
 }
 
-func (e *bbrExtra) most() float64 {
-	var m float64
-	for _, v := range e.rounds {
-		m = max(m, v)
-	}
-	return m
-}
-
-// latest is UpdateLatestDeliverySignals, §5.5.10.3.
-func (b *bbr) latest(a *Ack) {
-	e := &b.episode
-	e.roundStart = false
-	b.model.bwLatest = max(b.model.bwLatest, float64(a.Rate))
-	b.model.inflightLatest = max(b.model.inflightLatest, float64(a.TotalDelivered-a.PriorDelivered))
-	if a.PriorDelivered >= e.roundDelivered {
-		e.roundDelivered = a.TotalDelivered
-		e.roundStart = true
+// updateBW is BBRUpdateBtlBw: what the application limited counts only if it shows more.
+func (b *bbr) updateBW(a *Ack, limited bool) {
+	b.round.update(a)
+	b.loss.conserve = b.loss.conserve && !b.round.start
+	if rate := float64(a.Rate); rate > 0 && (rate >= b.bw.most || !limited) {
+		b.bw.add(b.round.count, rate)
 	}
 }
 
-// advanceLatest is AdvanceLatestDeliverySignals.
-func (b *bbr) advanceLatest(a *Ack) {
-	if b.episode.roundStart {
-		b.model.bwLatest = float64(a.Rate)
-		b.model.inflightLatest = float64(a.TotalDelivered - a.PriorDelivered)
-	}
-}
-
-// congestion is UpdateCongestionSignals.
-func (b *bbr) congestion(a *Ack, limited bool) {
-	b.updateMaxBW(a, limited)
-	if !b.episode.roundStart {
-		return
-	}
-	if b.episode.lossInRound && !b.probing() {
-		b.lowerBounds()
-	}
-	b.episode.lossInRound = false
-}
-
-// updateMaxBW is UpdateMaxBw, §5.5.5: what the application limited counts only
-// if it shows more.
-func (b *bbr) updateMaxBW(a *Ack, limited bool) {
-	r := &b.round
-	if r.start = a.PriorDelivered >= r.next; r.start {
-		b.startRound(a.TotalDelivered)
-		r.count++
-		b.probe.roundsSince++
-	}
-	m, rate := &b.model, float64(a.Rate)
-	if rate > 0 && (rate >= m.maxBW || !limited) {
-		m.cycle[1] = max(m.cycle[1], rate)
-		m.maxBW = max(m.cycle[0], m.cycle[1])
-	}
-}
-
-// advanceFilter is AdvanceMaxBwFilter, §5.5.6: a cycle ends, and the one before
-// it is forgotten. A cycle without a sample makes nothing forgotten.
-func (m *bbrModel) advanceFilter() {
-	if m.cycle[1] == 0 {
-		return
-	}
-	m.cycle[0], m.cycle[1] = m.cycle[1], 0
-	m.maxBW = m.cycle[0]
-}
-
-// lowerBounds is AdaptLowerBoundsFromCongestion, §5.5.10.3: once in a round that
-// lost something, towards what was delivered in it.
-func (b *bbr) lowerBounds() {
-	m := &b.model
-	if math.IsInf(m.bwShort, 1) {
-		m.bwShort = m.maxBW
-	}
-	if math.IsInf(m.inflightShort, 1) {
-		m.inflightShort = b.cwnd
-	}
-	m.bwShort = max(m.bwLatest, bbrBeta*m.bwShort)
-	m.inflightShort = max(m.inflightLatest, bbrBeta*m.inflightShort)
-}
-
-// resetSignals is ResetCongestionSignals.
-func (b *bbr) resetSignals() {
-	b.episode.lossInRound = false
-	b.model.bwLatest, b.model.inflightLatest = 0, 0
-}
-
-// resetShortTerm is ResetShortTermModel.
-func (m *bbrModel) resetShortTerm() { m.bwShort, m.inflightShort = math.Inf(1), math.Inf(1) }
-
-// aggregation is UpdateACKAggregation, §5.5.9.
 func (b *bbr) aggregation(a *Ack) {
 	e := &b.extra
-	expected := b.model.bw * a.Now.Sub(e.start).Seconds()
-	if e.delivered <= expected || e.start == clock.Never {
-		e.delivered, e.start, expected = 0, a.Now, 0
+	if b.round.start && b.round.count-e.since >= bbrExtraRounds {
+		e.before, e.now, e.since = e.now, 0, b.round.count
 	}
-	e.delivered += float64(a.Delivered)
-	switch {
-	case !b.full.reached:
-		// In Startup only this round counts.
-		if e.round != b.round.count {
-			e.rounds = [bbrExtraRounds]float64{}
-		}
-	case b.round.count-e.round >= bbrExtraRounds:
-		e.rounds = [bbrExtraRounds]float64{}
+	e.now = max(e.now, b.surplus(a, b.bw.most))
+}
+
+// aggregated is what the window holds beyond the path for that.
+func (b *bbr) aggregated() float64 {
+	if !b.full.reached {
+		return 0
+	}
+	return min(max(b.extra.now, b.extra.before), bbrExtraMost*b.bw.most)
+}
+
+// checkFull is BBRCheckFullPipe: three rounds in which sending faster has delivered little
+// more.
+func (b *bbr) checkFull(limited bool) {
+	if !b.full.reached && b.round.start && !limited {
+		b.full.look(b.bw.most)
+	}
+}
+
+// checkDrain is BBRCheckDrain.
+func (b *bbr) checkDrain(a *Ack) {
+	if b.state == bbrStartup && b.full.reached {
+		b.enter(bbrDrain)
+	}
+	if b.state == bbrDrain && float64(a.InFlight) <= b.inflight(1, 0) {
+		b.enterProbeBW(a.Now)
+	}
+}
+
+// enterProbeBW is BBREnterProbeBW: flows begin anywhere in the cycle but where they would
+// drain what they have not filled.
+func (b *bbr) enterProbeBW(now clock.Time) {
+	b.enter(bbrProbeBW)
+	b.cycle.phase = bbrPhases - 1 - b.rng.IntN(bbrPhases-1)
+	b.advanceCycle(now)
+}
+
+// advanceCycle is BBRAdvanceCyclePhase: faster for a round trip, slower for one, and six at
+// the bandwidth.
+func (b *bbr) advanceCycle(now clock.Time) {
+	b.cycle = bbrCycle{(b.cycle.phase + 1) % bbrPhases, now}
+	switch b.cycle.phase {
+	case 0:
+		b.pacing = 1.25
+	case 1:
+		b.pacing = 0.75
 	default:
-		for ; e.round != b.round.count; e.round++ {
-			e.rounds[(e.round+1)%bbrExtraRounds] = 0
-		}
+		b.pacing = 1
 	}
-	e.round = b.round.count
-	slot := &e.rounds[e.round%bbrExtraRounds]
-	*slot = max(*slot, min(e.delivered-expected, b.cwnd))
+}
+
+// checkCycle is BBRCheckCyclePhase: the faster phase lasts until what it sends more is in
+// flight, or lost, the slower one no longer than until that has drained.
+func (b *bbr) checkCycle(a *Ack) {
+	if b.state != bbrProbeBW {
+		return
+	}
+	over := a.Now.Sub(b.cycle.since) > b.rtt.min
+	switch {
+	case b.pacing > 1:
+		over = over && (a.Lost > 0 || float64(a.Prior) >= b.inflight(b.pacing, 0))
+	case b.pacing < 1:
+		over = over || float64(a.Prior) <= b.inflight(1, 0)
+	}
+	if over {
+		b.advanceCycle(a.Now)
+	}
+}
+
+// updateRTT is BBRUpdateRTprop and BBRCheckProbeRTT: the minimum of ten seconds, and after
+// as many without a new one, 200 ms with next to nothing in flight.
+func (b *bbr) updateRTT(a *Ack) {
+	r := &b.rtt
+	if r.minAt == clock.Never {
+		r.minAt = a.Now
+	}
+	r.expired = elapsed(a.Now, r.minAt, bbrMinRTTWindow)
+	if a.RTT > 0 && (r.min == 0 || a.RTT <= r.min || r.expired) {
+		r.min, r.minAt = a.RTT, a.Now
+	}
+	if r.expired && !r.idle && b.state != bbrProbeRTT {
+		b.saveCwnd(b.cut())
+		b.enter(bbrProbeRTT)
+		r.done = clock.Never
+	}
+	if b.state == bbrProbeRTT && b.drained(a, b.minPipe()) {
+		b.checkProbeRTTDone(a.Now)
+	}
+	r.idle = false
+}
+
+// checkProbeRTTDone is BBRExitProbeRTT, once the time is over.
+func (b *bbr) checkProbeRTTDone(now clock.Time) {
+	if !b.rtt.over(now) {
+		return
+	}
+	b.rtt.minAt = now
+	b.restoreCwnd()
+	if b.full.reached {
+		b.enterProbeBW(now)
+		return
+	}
+	b.enter(bbrStartup)
 }

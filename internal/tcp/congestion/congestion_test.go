@@ -16,7 +16,7 @@ func create(t *testing.T, name string) Controller {
 }
 
 func TestNames(t *testing.T) {
-	assert.Equal(t, []string{"bbr", "bbr1", "cubic", "fixed", "newreno", "none", "reno", "tahoe"}, Names())
+	assert.Equal(t, []string{"bbr", "bbr3", "cubic", "fixed", "newreno", "none", "reno", "tahoe"}, Names())
 	_, err := New("vegas", Config{})
 	require.ErrorIs(t, err, ErrUnknown)
 	for _, n := range Names() {

@@ -201,7 +201,7 @@ var ErrUnknown = errors.New("unknown congestion control")
 
 var algorithms = map[string]Make{
 	"bbr":     newBBR,
-	"bbr1":    newBBR1,
+	"bbr3":    newBBR3,
 	"cubic":   newCubic,
 	"fixed":   newFixed,
 	"newreno": newNewReno,

@@ -1,46 +1,45 @@
 package congestion
 
-// bbrEpisode is what BBR keeps of loss, draft-ietf-ccwg-bbr §5.5.10 and §5.5.11.
-type bbrEpisode struct {
-	open bool    // loss recovery is in progress
-	fast bool    // and it is fast recovery
-	cwnd float64 // the last window that was not cut
+// bbr3Episode is what BBR keeps of loss, draft-ietf-ccwg-bbr §5.5.10 and §5.5.11.
+type bbr3Episode struct {
+	open bool // loss recovery is in progress
+	fast bool // and it is fast recovery
 	// A round of losses ends when what was sent after its first arrives.
 	roundDelivered uint64
 	roundStart     bool
 	lossInRound    bool
 	gaps           int    // runs of lost segments in this round
 	lostEnd        uint64 // where the last one ends
-	undo           bbrUndo
+	undo           bbr3Undo
 }
 
-// bbrUndo is the model before losses that may turn out to be none.
-type bbrUndo struct {
-	state                                bbrState // to return to
+// bbr3Undo is the model before losses that may turn out to be none.
+type bbr3Undo struct {
+	state                                bbr3State // to return to
 	bwShort, inflightShort, inflightLong float64
 }
 
 // tooHigh is IsInflightTooHigh: too much of what was in flight when a segment was
 // sent is lost.
-func (b *bbr) tooHigh(sent, lost float64) bool {
-	return lost > sent*bbrLossThresh || lost > 0 && !b.cfg.SACK
+func (b *bbr3) tooHigh(sent, lost float64) bool {
+	return lost > sent*bbr3LossThresh || lost > 0 && !b.cfg.SACK
 }
 
 // noteLoss is NoteLoss.
-func (b *bbr) noteLoss(delivered uint64) {
+func (b *bbr3) noteLoss(delivered uint64) {
 	e := &b.episode
 	if e.lossInRound {
 		return
 	}
 	e.roundDelivered = delivered
 	e.lossInRound = true
-	b.saveCwnd()
+	b.saveCwnd(b.cut())
 	m := &b.model
-	e.undo = bbrUndo{bbrNoState, m.bwShort, m.inflightShort, m.inflightLong}
+	e.undo = bbr3Undo{bbr3NoState, m.bwShort, m.inflightShort, m.inflightLong}
 }
 
 // OnSegmentLost is HandleLostPacket, §5.5.10.2.
-func (b *bbr) OnSegmentLost(l *LostSegment) {
+func (b *bbr3) OnSegmentLost(l *LostSegment) {
 	e := &b.episode
 	b.noteLoss(l.TotalDelivered)
 	if l.Seq != e.lostEnd {
@@ -53,35 +52,35 @@ func (b *bbr) OnSegmentLost(l *LostSegment) {
 	}
 	// InflightAtLoss: how much could be in flight before the losses became too many.
 	before, size := sent-float64(l.Size), float64(l.Size)
-	prefix := (float64(bbrLossThresh*before) - (lost - size)) / (1 - bbrLossThresh)
+	prefix := (float64(bbr3LossThresh*before) - (lost - size)) / (1 - bbr3LossThresh)
 	b.foundTooHigh(l, before+prefix)
 }
 
 // foundTooHigh is HandleInflightTooHigh: once a probe.
-func (b *bbr) foundTooHigh(l *LostSegment, inflight float64) {
+func (b *bbr3) foundTooHigh(l *LostSegment, inflight float64) {
 	b.probe.tooHigh, b.probe.sample = true, false
 	if !l.AppLimited {
-		b.model.inflightLong = max(inflight, bbrBeta*b.target())
+		b.model.inflightLong = max(inflight, bbr3Beta*b.target())
 	}
-	if b.state == bbrUp {
-		b.episode.undo.state = bbrUp
+	if b.state == bbr3Up {
+		b.episode.undo.state = bbr3Up
 		b.startDown(&Ack{Now: l.Now, TotalDelivered: l.TotalDelivered})
 	}
 }
 
 // OnLoss begins an episode, §5.6.4.4. The model has heard of each segment; a
 // time-out leaves room for one segment more than what is still in flight.
-func (b *bbr) OnLoss(l *Loss) {
+func (b *bbr3) OnLoss(l *Loss) {
 	e := &b.episode
 	switch l.Kind {
 	case Echo:
 		e.lossInRound = true // RFC 3168 §6.1.2: a mark weighs what a loss does
 		return
 	case Detected:
-		b.saveCwnd()
+		b.saveCwnd(b.cut())
 		e.open, e.fast = true, true
 	case Timeout, TimeoutAgain:
-		b.saveCwnd()
+		b.saveCwnd(b.cut())
 		e.open, e.fast = true, false
 		b.cwnd = float64(l.InFlight + l.MSS)
 	}
@@ -90,7 +89,7 @@ func (b *bbr) OnLoss(l *Loss) {
 
 // OnExit ends it: the window is what it was, as far as the model bounds it at the
 // next acknowledgment.
-func (b *bbr) OnExit(e *Exit) {
+func (b *bbr3) OnExit(e *Exit) {
 	b.restoreCwnd()
 	b.episode.open, b.episode.fast = false, false
 	if e.Spurious {
@@ -99,7 +98,7 @@ func (b *bbr) OnExit(e *Exit) {
 }
 
 // takeBack is HandleSpuriousLossDetection, §5.5.11.2.
-func (b *bbr) takeBack() {
+func (b *bbr3) takeBack() {
 	e, m := &b.episode, &b.model
 	e.lossInRound = false
 	b.full.reset(0)
@@ -107,13 +106,13 @@ func (b *bbr) takeBack() {
 	m.inflightShort = max(m.inflightShort, e.undo.inflightShort)
 	m.inflightLong = max(m.inflightLong, e.undo.inflightLong)
 	switch {
-	case e.undo.state == bbrStartup && b.state != bbrStartup:
+	case e.undo.state == bbr3Startup && b.state != bbr3Startup:
 		b.full.reached = false
-		if b.state != bbrProbeRTT {
-			b.enter(bbrStartup)
+		if b.state != bbr3ProbeRTT {
+			b.enter(bbr3Startup)
 		}
-	case e.undo.state == bbrUp && b.state != bbrUp && b.state != bbrProbeRTT:
+	case e.undo.state == bbr3Up && b.state != bbr3Up && b.state != bbr3ProbeRTT:
 		b.startRefill(b.round.next)
 	}
-	e.undo.state = bbrNoState
+	e.undo.state = bbr3NoState
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// bbrProbe is the state of the ProbeBW cycle, draft-ietf-ccwg-bbr §5.3.3.
-type bbrProbe struct {
-	phase         bbrPhase
+// bbr3Probe is the state of the ProbeBW cycle, draft-ietf-ccwg-bbr §5.3.3.
+type bbr3Probe struct {
+	phase         bbr3Phase
 	sample        bool    // acknowledgments are of data that probed
 	upAcked       float64 // towards the next segment of inflightLong
 	perIncrease   float64 // bytes acknowledged for each
@@ -21,81 +21,81 @@ type bbrProbe struct {
 	precautionary bool       // the last probe stopped short of that
 }
 
-// bbrPhase says what acknowledgments tell of the probe.
-type bbrPhase uint8
+// bbr3Phase says what acknowledgments tell of the probe.
+type bbr3Phase uint8
 
 const (
-	bbrInit      bbrPhase = iota // nothing
-	bbrRefilling                 // they are of data sent to fill the pipe
-	bbrStarting                  // the probe has begun
-	bbrFeedback                  // they are of data that probed
-	bbrStopping                  // the probe has ended, they still are
+	bbr3Init      bbr3Phase = iota // nothing
+	bbr3Refilling                  // they are of data sent to fill the pipe
+	bbr3Starting                   // the probe has begun
+	bbr3Feedback                   // they are of data that probed
+	bbr3Stopping                   // the probe has ended, they still are
 )
 
 // startDown is StartProbeBW_DOWN.
-func (b *bbr) startDown(a *Ack) {
+func (b *bbr3) startDown(a *Ack) {
 	b.resetSignals()
 	p := &b.probe
 	p.perIncrease = math.Inf(1)
 	// PickProbeWait, §5.3.3.5: at random, so that flows do not probe in step.
 	p.roundsSince = b.rng.Uint64N(2)
-	p.wait = bbrProbeWait + time.Duration(b.rng.Int64N(int64(bbrProbeWaitExtra)))
+	p.wait = bbr3ProbeWait + time.Duration(b.rng.Int64N(int64(bbr3ProbeWaitExtra)))
 	p.since = a.Now
-	p.phase = bbrStopping
+	p.phase = bbr3Stopping
 	b.startRound(a.TotalDelivered)
-	b.enter(bbrDown)
+	b.enter(bbr3Down)
 }
 
 // startRefill is StartProbeBW_REFILL.
-func (b *bbr) startRefill(delivered uint64) {
+func (b *bbr3) startRefill(delivered uint64) {
 	b.model.resetShortTerm()
 	p := &b.probe
 	p.upRounds, p.upAcked, p.precautionary = 0, 0, false
-	p.phase = bbrRefilling
+	p.phase = bbr3Refilling
 	b.startRound(delivered)
-	b.enter(bbrRefill)
+	b.enter(bbr3Refill)
 }
 
 // startUp is StartProbeBW_UP.
-func (b *bbr) startUp(a *Ack) {
-	b.probe.phase = bbrStarting
+func (b *bbr3) startUp(a *Ack) {
+	b.probe.phase = bbr3Starting
 	b.startRound(a.TotalDelivered)
 	b.full.reset(float64(a.Rate))
-	b.enter(bbrUp)
+	b.enter(bbr3Up)
 	b.raiseSlope()
 }
 
 // cycle is UpdateProbeBWCyclePhase, §5.3.3.6.
-func (b *bbr) cycle(a *Ack, limited bool) {
+func (b *bbr3) cycle(a *Ack, limited bool) {
 	if !b.full.reached || b.adaptLongTerm(a, limited) {
 		return
 	}
 	switch b.state {
-	case bbrDown:
+	case bbr3Down:
 		if !b.timeToProbe(a) && b.timeToCruise(a) {
-			b.enter(bbrCruise)
+			b.enter(bbr3Cruise)
 		}
-	case bbrCruise:
+	case bbr3Cruise:
 		b.timeToProbe(a)
-	case bbrRefill:
+	case bbr3Refill:
 		if b.round.start {
 			b.probe.sample = true
 			b.startUp(a)
 		}
-	case bbrUp:
+	case bbr3Up:
 		if b.timeToGoDown(a) {
 			b.probe.tooHigh = false
 			b.startDown(a)
 		}
-	case bbrStartup, bbrDrain, bbrProbeRTT, bbrNoState:
+	case bbr3Startup, bbr3Drain, bbr3ProbeRTT, bbr3NoState:
 	}
 }
 
 // timeToProbe is IsTimeToProbeBW, §5.3.3.5: after two to three seconds, or as
 // many rounds as a Reno flow of the same window would take to come back.
-func (b *bbr) timeToProbe(a *Ack) bool {
+func (b *bbr3) timeToProbe(a *Ack) bool {
 	p := &b.probe
-	reno := min(b.target()/float64(b.mss), bbrRenoRounds)
+	reno := min(b.target()/float64(b.mss), bbr3RenoRounds)
 	if !elapsed(a.Now, p.since, p.wait) && float64(p.roundsSince) < reno {
 		return false
 	}
@@ -105,16 +105,16 @@ func (b *bbr) timeToProbe(a *Ack) bool {
 
 // target is TargetInflight: what the path holds, unless congestion has cut the
 // window.
-func (b *bbr) target() float64 { return min(b.bdp(b.model.bw, 1), b.cwnd) }
+func (b *bbr3) target() float64 { return min(b.bdp(b.model.bw, 1), b.cwnd) }
 
 // timeToCruise is IsTimeToCruise: the queue is drained, and room left to others.
-func (b *bbr) timeToCruise(a *Ack) bool {
+func (b *bbr3) timeToCruise(a *Ack) bool {
 	inflight := float64(a.InFlight)
 	return inflight <= b.withHeadroom() && inflight <= b.budget(b.bdp(b.model.maxBW, 1))
 }
 
 // timeToGoDown is IsTimeToGoDown.
-func (b *bbr) timeToGoDown(a *Ack) bool {
+func (b *bbr3) timeToGoDown(a *Ack) bool {
 	p, long := &b.probe, b.model.inflightLong
 	if p.tooHigh && float64(a.InFlight) >= long {
 		p.precautionary = true
@@ -128,23 +128,23 @@ func (b *bbr) timeToGoDown(a *Ack) bool {
 }
 
 // withHeadroom is InflightWithHeadroom.
-func (b *bbr) withHeadroom() float64 {
+func (b *bbr3) withHeadroom() float64 {
 	long := b.model.inflightLong
 	if math.IsInf(long, 1) {
 		return long
 	}
-	return max(long-max(float64(b.mss), bbrHeadroom*long), b.minPipe())
+	return max(long-max(float64(b.mss), bbr3Headroom*long), b.minPipe())
 }
 
 // raiseSlope is RaiseInflightLongtermSlope: by 1, 2, 4 ... segments a round.
-func (b *bbr) raiseSlope() {
+func (b *bbr3) raiseSlope() {
 	p := &b.probe
 	p.perIncrease = max(b.cwnd/float64(uint64(1)<<p.upRounds), float64(b.mss))
 	p.upRounds = min(p.upRounds+1, 30)
 }
 
 // probeUpward is ProbeInflightLongtermUpward.
-func (b *bbr) probeUpward(a *Ack) {
+func (b *bbr3) probeUpward(a *Ack) {
 	if !a.CwndLimited || b.cwnd < b.model.inflightLong {
 		return
 	}
@@ -161,14 +161,14 @@ func (b *bbr) probeUpward(a *Ack) {
 
 // adaptLongTerm is AdaptLongTermModel. It reports whether it has changed the
 // state.
-func (b *bbr) adaptLongTerm(a *Ack, limited bool) bool {
+func (b *bbr3) adaptLongTerm(a *Ack, limited bool) bool {
 	p := &b.probe
 	if b.round.start {
 		switch p.phase {
-		case bbrStarting:
-			p.phase = bbrFeedback
-		case bbrStopping:
-			p.sample, p.phase = false, bbrInit
+		case bbr3Starting:
+			p.phase = bbr3Feedback
+		case bbr3Stopping:
+			p.sample, p.phase = false, bbr3Init
 			if b.inProbeBW() && !limited {
 				b.model.advanceFilter()
 			}
@@ -176,7 +176,7 @@ func (b *bbr) adaptLongTerm(a *Ack, limited bool) bool {
 				b.startRefill(a.TotalDelivered)
 				return true
 			}
-		case bbrInit, bbrRefilling, bbrFeedback:
+		case bbr3Init, bbr3Refilling, bbr3Feedback:
 		}
 	}
 	sent := float64(a.TxInFlight)
@@ -184,7 +184,7 @@ func (b *bbr) adaptLongTerm(a *Ack, limited bool) bool {
 		return false
 	}
 	b.model.inflightLong = max(b.model.inflightLong, sent)
-	if b.state == bbrUp {
+	if b.state == bbr3Up {
 		b.probeUpward(a)
 	}
 	return false

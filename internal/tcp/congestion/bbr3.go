@@ -1,0 +1,161 @@
+package congestion
+
+import (
+	"math"
+	"time"
+)
+
+// The constants of BBR version 3, draft-ietf-ccwg-bbr §2.
+const (
+	bbr3StartupPacing  = 2.77 // 4 ln 2: the rate doubles in a round
+	bbr3DrainPacing    = 0.5
+	bbr3LossThresh     = 0.02 // of a round trip, that probing tolerates
+	bbr3Beta           = 0.7
+	bbr3Headroom       = 0.15 // of the path, left to others
+	bbr3StartupLosses  = 6    // gaps in a round that end Startup
+	bbr3ExtraRounds    = 10
+	bbr3ProbeRTTGain   = 0.5
+	bbr3ProbeRTTEvery  = 5 * time.Second
+	bbr3RenoRounds     = 63 // a Reno flow of this window gets its turn
+	bbr3ProbeWait      = 2 * time.Second
+	bbr3ProbeWaitExtra = time.Second
+)
+
+// bbr3State is a state of BBR's machine, draft-ietf-ccwg-bbr §3.3.
+type bbr3State uint8
+
+const (
+	bbr3Startup  bbr3State = iota // doubles the rate until the path is full
+	bbr3Drain                     // lets go the queue that this made
+	bbr3Down                      // ProbeBW: sends slower than the path delivers
+	bbr3Cruise                    // ProbeBW: as fast as it delivers
+	bbr3Refill                    // ProbeBW: the same, for a round, without short-term bounds
+	bbr3Up                        // ProbeBW: faster
+	bbr3ProbeRTT                  // sends so little that no queue of its own is left
+	bbr3NoState                   // nothing to return to
+)
+
+// bbr3 is BBR version 3 as draft-ietf-ccwg-bbr describes it: a model of the
+// path, of what it delivers and how long it takes at least, decides how fast to
+// send and how much may be in flight. Loss bounds the model; it does not drive
+// it. Where the draft looks at its connection, bbr3 looks at the acknowledgment.
+type bbr3 struct {
+	bbrSender
+	state   bbr3State
+	model   bbr3Model
+	probe   bbr3Probe
+	probed  bbr3Probed
+	extra   bbr3Extra
+	episode bbr3Episode
+
+	drainRound uint64 // the round in which Drain began
+}
+
+func newBBR3(cfg Config) Controller {
+	inf := math.Inf(1)
+	b := &bbr3{bbrSender: newBBRSender(cfg, bbr3StartupPacing, 0xbb)}
+	b.model = bbr3Model{bwShort: inf, inflightShort: inf, inflightLong: inf}
+	b.probe.perIncrease = inf
+	b.probed.least = cfg.MinRTT
+	b.episode.undo.state = bbr3NoState
+	b.enter(bbr3Startup)
+	return b
+}
+
+// enter moves to a state, with the gains of §5.6.1's table.
+func (b *bbr3) enter(s bbr3State) {
+	b.state, b.pacing, b.gain = s, 1, bbrCwndGain
+	switch s {
+	case bbr3Startup:
+		b.pacing = bbr3StartupPacing
+	case bbr3Drain:
+		b.pacing = bbr3DrainPacing
+	case bbr3Down:
+		b.pacing = 0.9
+	case bbr3Up:
+		b.pacing, b.gain = 1.25, 2.25
+	case bbr3ProbeRTT:
+		b.gain = bbr3ProbeRTTGain
+	case bbr3Cruise, bbr3Refill, bbr3NoState:
+	}
+}
+
+// inProbeBW reports whether the state is one of the four of ProbeBW.
+func (b *bbr3) inProbeBW() bool { return b.state >= bbr3Down && b.state <= bbr3Up }
+
+// probing reports whether the state seeks more bandwidth.
+func (b *bbr3) probing() bool {
+	return b.state == bbr3Startup || b.state == bbr3Refill || b.state == bbr3Up
+}
+
+// OnAck is UpdateOnACK, §5.2.3.
+func (b *bbr3) OnAck(a *Ack) {
+	limited := b.begin(a)
+	b.latest(a)
+	b.congestion(a, limited)
+	b.aggregation(a)
+	b.checkFull(a, limited)
+	b.checkStartup(a)
+	b.checkDrain(a)
+	b.cycle(a, limited)
+	b.updateMinRTT(a)
+	b.checkProbeRTT(a)
+	b.advanceLatest(a)
+	b.model.bw = min(b.model.maxBW, b.model.bwShort)
+	b.setRate(b.pacing * b.model.bw)
+	b.setCwnd(a)
+}
+
+// startRound is StartRound, §5.5.1.
+func (b *bbr3) startRound(delivered uint64) { b.round.next = delivered }
+
+// budget is QuantizationBudget: enough for the bursts in which hosts send,
+// receive and acknowledge.
+func (b *bbr3) budget(inflight float64) float64 {
+	inflight = max(inflight, 3*b.quantum(), b.minPipe())
+	if b.state == bbr3Up {
+		inflight += float64(2 * b.mss)
+	}
+	return inflight
+}
+
+// setCwnd is SetCwnd, §5.6.4.6.
+func (b *bbr3) setCwnd(a *Ack) {
+	b.grow(a, b.budget(b.bdp(b.model.bw, b.gain)+b.extra.most()))
+	if b.state == bbr3ProbeRTT {
+		b.cwnd = min(b.cwnd, b.probeRTTCwnd())
+	}
+	b.cwnd = min(b.cwnd, b.volumeCap(), float64(b.cfg.MaxWindow))
+}
+
+// volumeCap is BoundCwndForModel, §5.6.4.7.
+func (b *bbr3) volumeCap() float64 {
+	most := math.Inf(1)
+	switch b.state {
+	case bbr3Down, bbr3Refill, bbr3Up:
+		most = b.model.inflightLong
+	case bbr3Cruise, bbr3ProbeRTT:
+		most = b.withHeadroom()
+	case bbr3Startup, bbr3Drain, bbr3NoState:
+	}
+	return max(min(most, b.model.inflightShort), b.minPipe())
+}
+
+// OnRestart is HandleRestartFromIdle, §5.4: the model still holds, so the window
+// stays, and pacing alone keeps the first flight from being a burst.
+func (b *bbr3) OnRestart(r *Restart) {
+	if r.Unvalidated {
+		return // the model is made of what was used
+	}
+	b.rtt.idle = true
+	b.burst.start = r.Now
+	switch {
+	case b.inProbeBW():
+		b.setRate(b.model.bw)
+	case b.state == bbr3ProbeRTT:
+		b.checkProbeRTTDone(r.Now, b.bubble)
+	}
+}
+
+// cut reports whether the window is less than the model has it.
+func (b *bbr3) cut() bool { return b.episode.open || b.state == bbr3ProbeRTT }

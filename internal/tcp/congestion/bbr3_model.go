@@ -1,0 +1,133 @@
+package congestion
+
+import "math"
+
+// bbr3Model is what BBR thinks of the path, draft-ietf-ccwg-bbr §3.4. Bounds that
+// are not set are infinite.
+type bbr3Model struct {
+	maxBW float64    // bytes a second: the most in this ProbeBW cycle and the last
+	cycle [2]float64 // of the last cycle, and of this
+	bw    float64    // maxBW within the short-term bound
+	// Short-term bounds follow loss while not probing; they last until the next probe.
+	bwShort, inflightShort float64
+	// inflightLong is what probing found to be too much.
+	inflightLong float64
+	// The most delivered in this round trip, as a rate and as a volume.
+	bwLatest, inflightLatest float64
+}
+
+// bbr3Extra is the most that arrived at once beyond what the bandwidth explains, §5.5.9, in each
+// of the last rounds.
+type bbr3Extra struct {
+	rounds [bbr3ExtraRounds]float64
+	round  uint64
+}
+
+func (e *bbr3Extra) most() float64 {
+	var m float64
+	for _, v := range e.rounds {
+		m = max(m, v)
+	}
+	return m
+}
+
+// latest is UpdateLatestDeliverySignals, §5.5.10.3.
+func (b *bbr3) latest(a *Ack) {
+	e := &b.episode
+	e.roundStart = false
+	b.model.bwLatest = max(b.model.bwLatest, float64(a.Rate))
+	b.model.inflightLatest = max(b.model.inflightLatest, float64(a.TotalDelivered-a.PriorDelivered))
+	if a.PriorDelivered >= e.roundDelivered {
+		e.roundDelivered = a.TotalDelivered
+		e.roundStart = true
+	}
+}
+
+// advanceLatest is AdvanceLatestDeliverySignals.
+func (b *bbr3) advanceLatest(a *Ack) {
+	if b.episode.roundStart {
+		b.model.bwLatest = float64(a.Rate)
+		b.model.inflightLatest = float64(a.TotalDelivered - a.PriorDelivered)
+	}
+}
+
+// congestion is UpdateCongestionSignals.
+func (b *bbr3) congestion(a *Ack, limited bool) {
+	b.updateMaxBW(a, limited)
+	if !b.episode.roundStart {
+		return
+	}
+	if b.episode.lossInRound && !b.probing() {
+		b.lowerBounds()
+	}
+	b.episode.lossInRound = false
+}
+
+// updateMaxBW is UpdateMaxBw, §5.5.5: what the application limited counts only
+// if it shows more.
+func (b *bbr3) updateMaxBW(a *Ack, limited bool) {
+	b.round.update(a)
+	if b.round.start {
+		b.probe.roundsSince++
+	}
+	m, rate := &b.model, float64(a.Rate)
+	if rate > 0 && (rate >= m.maxBW || !limited) {
+		m.cycle[1] = max(m.cycle[1], rate)
+		m.maxBW = max(m.cycle[0], m.cycle[1])
+	}
+}
+
+// advanceFilter is AdvanceMaxBwFilter, §5.5.6: a cycle ends, and the one before
+// it is forgotten. A cycle without a sample makes nothing forgotten.
+func (m *bbr3Model) advanceFilter() {
+	if m.cycle[1] == 0 {
+		return
+	}
+	m.cycle[0], m.cycle[1] = m.cycle[1], 0
+	m.maxBW = m.cycle[0]
+}
+
+// lowerBounds is AdaptLowerBoundsFromCongestion, §5.5.10.3: once in a round that
+// lost something, towards what was delivered in it.
+func (b *bbr3) lowerBounds() {
+	m := &b.model
+	if math.IsInf(m.bwShort, 1) {
+		m.bwShort = m.maxBW
+	}
+	if math.IsInf(m.inflightShort, 1) {
+		m.inflightShort = b.cwnd
+	}
+	m.bwShort = max(m.bwLatest, bbr3Beta*m.bwShort)
+	m.inflightShort = max(m.inflightLatest, bbr3Beta*m.inflightShort)
+}
+
+// resetSignals is ResetCongestionSignals.
+func (b *bbr3) resetSignals() {
+	b.episode.lossInRound = false
+	b.model.bwLatest, b.model.inflightLatest = 0, 0
+}
+
+// resetShortTerm is ResetShortTermModel.
+func (m *bbr3Model) resetShortTerm() { m.bwShort, m.inflightShort = math.Inf(1), math.Inf(1) }
+
+// aggregation is UpdateACKAggregation, §5.5.9.
+func (b *bbr3) aggregation(a *Ack) {
+	e := &b.extra
+	extra := b.surplus(a, b.model.bw)
+	switch {
+	case !b.full.reached:
+		// In Startup only this round counts.
+		if e.round != b.round.count {
+			e.rounds = [bbr3ExtraRounds]float64{}
+		}
+	case b.round.count-e.round >= bbr3ExtraRounds:
+		e.rounds = [bbr3ExtraRounds]float64{}
+	default:
+		for ; e.round != b.round.count; e.round++ {
+			e.rounds[(e.round+1)%bbr3ExtraRounds] = 0
+		}
+	}
+	e.round = b.round.count
+	slot := &e.rounds[e.round%bbr3ExtraRounds]
+	*slot = max(*slot, extra)
+}

@@ -1,0 +1,67 @@
+package congestion
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// bbr3Probed is the least round trip since ProbeRTT was last due, draft-ietf-ccwg-bbr §5.3.4: every
+// five seconds.
+type bbr3Probed struct {
+	least time.Duration
+	at    clock.Time
+}
+
+// updateMinRTT is UpdateMinRTT.
+func (b *bbr3) updateMinRTT(a *Ack) {
+	r, p := &b.rtt, &b.probed
+	if p.at == clock.Never {
+		p.at, r.minAt = a.Now, a.Now
+	}
+	r.expired = elapsed(a.Now, p.at, bbr3ProbeRTTEvery)
+	if a.RTT > 0 && (p.least == 0 || a.RTT < p.least || r.expired) {
+		p.least, p.at = a.RTT, a.Now
+	}
+	if p.least > 0 &&
+		(r.min == 0 || p.least < r.min || elapsed(a.Now, r.minAt, bbrMinRTTWindow)) {
+		r.min, r.minAt = p.least, p.at
+	}
+}
+
+// checkProbeRTT is CheckProbeRTT.
+func (b *bbr3) checkProbeRTT(a *Ack) {
+	r := &b.rtt
+	if b.state != bbr3ProbeRTT && r.expired && !r.idle {
+		b.saveCwnd(b.cut())
+		b.enter(bbr3ProbeRTT)
+		r.done = clock.Never
+		b.probe.phase = bbr3Stopping
+		b.startRound(a.TotalDelivered)
+	}
+	if b.state == bbr3ProbeRTT && b.drained(a, b.probeRTTCwnd()) {
+		b.checkProbeRTTDone(a.Now, a.TotalDelivered)
+	}
+	r.idle = false
+}
+
+// checkProbeRTTDone is CheckProbeRTTDone and ExitProbeRTT, §5.3.4.4.
+func (b *bbr3) checkProbeRTTDone(now clock.Time, delivered uint64) {
+	if !b.rtt.over(now) {
+		return
+	}
+	b.probed.at = now
+	b.restoreCwnd()
+	b.model.resetShortTerm()
+	if !b.full.reached {
+		b.enter(bbr3Startup)
+		return
+	}
+	b.startDown(&Ack{Now: now, TotalDelivered: delivered})
+	b.enter(bbr3Cruise)
+}
+
+// probeRTTCwnd is ProbeRTTCwnd, §5.6.4.5.
+func (b *bbr3) probeRTTCwnd() float64 {
+	return max(b.bdp(b.model.bw, bbr3ProbeRTTGain), b.minPipe())
+}
