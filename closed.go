@@ -3,14 +3,15 @@ package tidepool
 import (
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
 // The zero values of what Open, Dial, Listen and Pipe return behave as if they had
 // been closed.
 
-func (n *Node) inner() *node.Node {
+func (n *Node) inner() *operator.Node {
 	if n.node == nil {
-		return node.Closed()
+		return operator.Closed()
 	}
 	return n.node
 }

@@ -9,14 +9,14 @@ import (
 	"syscall"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/door"
 )
 
 // Door is a way between the machine's network and the virtual one, which Publish and Expose
 // open. Connections through it are ended as by their own ends: each direction by itself, a reset
 // by a reset, and who reads slowly holds up who writes.
 type Door struct {
-	door *node.Door
+	door *door.Door
 	addr net.Addr
 }
 
@@ -50,7 +50,7 @@ func (n *Node) Publish(network, address, to string) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.door(n.inner().Publish(req))
+	return n.door(n.inner().Doors.Publish(req))
 }
 
 // Expose has a port of the node, at all its addresses, lead to a service of the machine's network:
@@ -60,10 +60,10 @@ func (n *Node) Expose(network string, port uint16, to string) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.door(n.inner().Expose(control.Expose{Port: port, To: to, UDP: udp}))
+	return n.door(n.inner().Doors.Expose(control.Expose{Port: port, To: to, UDP: udp}))
 }
 
-func (n *Node) door(d *node.Door, err error) (*Door, error) {
+func (n *Node) door(d *door.Door, err error) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -12,12 +12,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
 // Node is a running host or router. Its methods may be called by several
 // goroutines at once.
 type Node struct {
-	node   *node.Node
+	node   *operator.Node
 	addrs  []netip.Addr
 	hosts  map[string]netip.Addr
 	router bool
@@ -54,7 +55,7 @@ func OpenFile(path string) (*Node, error) {
 }
 
 func open(cfg node.Config, hosts map[string]netip.Addr) (*Node, error) {
-	inner, err := node.Open(cfg)
+	inner, err := operator.Open(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,8 @@ const (
 // locks, with what is below them. Every other package is pure: time, random
 // sources and bytes come in as arguments, and one owner calls it.
 var concurrent = []string{
-	".", "cmd", "test", "internal/node", "internal/link", "internal/api", "internal/repl",
+	".", "cmd", "test", "internal/node", "internal/door", "internal/operator", "internal/link",
+	"internal/api", "internal/repl",
 	"internal/lab", "internal/sim/chaos", "internal/netctl", "bench", "quic",
 }
 

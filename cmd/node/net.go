@@ -15,7 +15,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netctl"
-	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
@@ -231,7 +231,7 @@ func (f *networkFiles) plan(ctx context.Context) netctl.Plan {
 	p.Check = func(nodes []netctl.Member) error {
 		var all lnx.Errors
 		for _, m := range nodes {
-			all = append(all, node.CheckHere(ctx, byName[m.Name])...)
+			all = append(all, operator.CheckHere(ctx, byName[m.Name])...)
 		}
 		return all.Err()
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
@@ -172,7 +173,7 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 		return err
 	}
 	defer o.doors.close()
-	n, err := node.Open(o.config)
+	n, err := operator.Open(o.config)
 	if _, ok := errors.AsType[*lnx.Error](err); ok {
 		return err // they tell their places
 	}

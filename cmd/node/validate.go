@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
@@ -126,7 +127,7 @@ func (v *validation) addPlan(path string) error {
 			file.Interfaces += len(n.config.Interfaces)
 			file.Neighbors += len(n.config.Neighbors)
 			if v.here {
-				v.errs = append(v.errs, node.CheckHere(v.ctx(), n.config)...)
+				v.errs = append(v.errs, operator.CheckHere(v.ctx(), n.config)...)
 			}
 		}
 	}
@@ -161,7 +162,7 @@ func (v *validation) parse(path string) (*lnx.Config, error) {
 	}
 	refused := node.Check(c)
 	if v.here {
-		refused = append(refused, node.CheckHere(v.ctx(), c)...)
+		refused = append(refused, operator.CheckHere(v.ctx(), c)...)
 	}
 	v.errs = append(append(v.errs, c.Notes...), refused...)
 	v.Files = append(v.Files, checkedFile{

@@ -18,6 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,7 +43,7 @@ func newBed(t *testing.T) *bed {
 			i+1, ports[i], 2-i, ports[1-i])
 		file, err := lnx.Parse(name+".lnx", []byte(text))
 		require.NoError(t, err)
-		n, err := node.Open(node.Config{LNX: file, Seed: 1})
+		n, err := operator.Open(node.Config{LNX: file, Seed: 1})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, n.Close()) })
 		b.nodes[name] = n.Operator()

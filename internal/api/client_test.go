@@ -114,7 +114,7 @@ func TestAPingThatIsStoppedTellsWhatItHas(t *testing.T) {
 func TestARequestThatIsCanceled(t *testing.T) {
 	waits := make(chan struct{})
 	ended := make(chan error, 1)
-	b := &bed{nodes: map[string]control.Operator{"A": operator(
+	b := &bed{nodes: map[string]control.Operator{"A": asked(
 		func(ctx context.Context, _ any) (any, error) {
 			close(waits)
 			<-ctx.Done()
@@ -129,15 +129,15 @@ func TestARequestThatIsCanceled(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
-// operator is one that a function stands for.
-type operator func(ctx context.Context, req any) (any, error)
+// asked is an operator that a function stands for.
+type asked func(ctx context.Context, req any) (any, error)
 
-func (o operator) Do(ctx context.Context, req any) (any, error) { return o(ctx, req) }
-func (operator) Watch(func(control.Event)) (stop func())        { return func() {} }
+func (o asked) Do(ctx context.Context, req any) (any, error) { return o(ctx, req) }
+func (asked) Watch(func(control.Event)) (stop func())        { return func() {} }
 
 // TestACommandThatFailsInside leaves the server as it was.
 func TestACommandThatFailsInside(t *testing.T) {
-	b := &bed{nodes: map[string]control.Operator{"A": operator(
+	b := &bed{nodes: map[string]control.Operator{"A": asked(
 		func(context.Context, any) (any, error) { panic("BUG: here") })}}
 	b.serve(t)
 	for _, accept := range []string{"", typeLines} {
@@ -234,7 +234,7 @@ func TestANodeThatIsGone(t *testing.T) {
 
 	l, err := ListenUnix(t.Context(), socket)
 	require.NoError(t, err)
-	s := New(Config{Nodes: map[string]control.Operator{"A": operator(nil)}})
+	s := New(Config{Nodes: map[string]control.Operator{"A": asked(nil)}})
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	defer c.Watch(func(control.Event) {})()

@@ -48,7 +48,8 @@ func (n *Node) prepare(r *control.Record) (*capturing, error) {
 	}
 	if r.FileSize < 0 || r.Files < 0 || r.File == "" && (r.FileSize > 0 || r.Files > 0) ||
 		r.FileSize == 0 && r.Files > 0 {
-		return nil, misuse("files of %d bytes, %d of them: want a file, its size, and how many",
+		return nil, control.Misuse(
+			"files of %d bytes, %d of them: want a file, its size, and how many",
 			r.FileSize, r.Files)
 	}
 	o := &observer{
@@ -69,7 +70,7 @@ func (n *Node) prepare(r *control.Record) (*capturing, error) {
 		o.about.Iface = n.faceName(o.iface)
 	}
 	if o.filter, err = capture.ParseFilter(r.Filter); err != nil {
-		return nil, &mapped{error: err, also: []error{control.ErrUsage}}
+		return nil, control.Also(err, control.ErrUsage)
 	}
 	return &capturing{node: n, o: o, over: make(chan struct{})}, nil
 }
@@ -235,7 +236,7 @@ func (c *capturing) lines(tell func(control.Packet)) func(*pile) error {
 // beginCapture begins a capture into a file that nobody waits for.
 func (n *Node) beginCapture(r *control.StartCapture) (control.Capturing, error) {
 	if r.File == "" {
-		return control.Capturing{}, misuse("a capture that nobody waits for needs a file")
+		return control.Capturing{}, control.Misuse("a capture that nobody waits for needs a file")
 	}
 	c, err := n.prepareFile(&control.Record{
 		Iface: r.Iface, Filter: r.Filter, Snaplen: r.Snaplen, Count: r.Count, File: r.File,
@@ -369,7 +370,7 @@ func (n *Node) endCapture(r control.StopCapture) (done control.Captured, err err
 		case len(n.files) == 0:
 			err = control.ErrNotCapturing
 		case id == 0:
-			err = misuse("which: %d captures run", len(n.files))
+			err = control.Misuse("which: %d captures run", len(n.files))
 		default:
 			err = fmt.Errorf("%d: %w", id, control.ErrNotCapturing)
 		}

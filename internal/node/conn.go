@@ -88,14 +88,17 @@ func (c *Conn) Abort() {
 	c.finishWrites(abort)
 }
 
-// keepalive has TCP find out whether a silent peer is still there.
-func (c *Conn) keepalive(k tcp.Keepalive) {
+// Guard has TCP find out, after half a minute, that a silent peer is gone: who only receives has
+// nothing in flight that would time out. It does not wait for the loop.
+func (c *Conn) Guard() {
 	c.node.post(func(now clock.Time) {
 		if !c.gone {
-			c.tc.SetKeepalive(now, k)
+			c.tc.SetKeepalive(now, guarded)
 		}
 	})
 }
+
+var guarded = tcp.Keepalive{Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
 // tell adds to what the loop has to see about the connection and rings.
 func (c *Conn) tell(what uint32) {

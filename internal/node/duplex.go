@@ -117,6 +117,20 @@ func (d *duplex) Read(p []byte) (int, error) {
 	}
 }
 
+// AwaitRead waits until a Read does not wait. Beside it nobody reads: it holds no lock meanwhile,
+// and its caller no memory.
+func (d *duplex) AwaitRead() error {
+	for d.in.ring.Len() == 0 && !d.eof.Load() && d.failure.Load() == nil && !d.closed.Load() {
+		if !d.in.ready.arm() {
+			<-d.in.ready.heard()
+		}
+	}
+	if d.closed.Load() {
+		return d.opError("read", net.ErrClosed)
+	}
+	return nil
+}
+
 // take reads from the ring and tells the loop when the peer may be waiting
 // for the room: the window was half closed, or a quarter of it has opened.
 func (d *duplex) take(p []byte) int {

@@ -50,10 +50,10 @@ func (n *Node) echo(ctx context.Context, r control.Echo) (control.EchoResult, er
 	to := netip.AddrPortFrom(r.Addr, r.Port)
 	switch {
 	case r.Size < minEcho || r.Size > maxEcho:
-		return control.EchoResult{}, misuse("echo: a size of %d: want %d to %d", r.Size, minEcho,
-			maxEcho)
+		return control.EchoResult{}, control.Misuse("echo: a size of %d: want %d to %d",
+			r.Size, minEcho, maxEcho)
 	case r.Count < 0 || r.Interval < 0 || r.Timeout < 0:
-		return control.EchoResult{}, misuse("echo: what is negative is none")
+		return control.EchoResult{}, control.Misuse("echo: what is negative is none")
 	}
 	e := &echoClient{Echo: r, buf: make([]byte, maxEcho)}
 	e.result.Peer, e.result.UDP = to, r.UDP
@@ -64,12 +64,12 @@ func (n *Node) echo(ctx context.Context, r control.Echo) (control.EchoResult, er
 		e.conn, err = n.connectTo(ctx, r.Addr, r.Port)
 	}
 	if err != nil {
-		return e.result, fmt.Errorf("echo %v: %w", to, inner(err))
+		return e.result, fmt.Errorf("echo %v: %w", to, control.Reason(err))
 	}
 	defer e.conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = e.conn.SetDeadline(time.Unix(1, 0)) })()
 	if err = e.run(ctx); err != nil && ctx.Err() == nil {
-		return e.result, fmt.Errorf("echo %v: %w", to, inner(err))
+		return e.result, fmt.Errorf("echo %v: %w", to, control.Reason(err))
 	}
 	return e.result, nil
 }
@@ -126,7 +126,7 @@ func (e *echoClient) one(ctx context.Context, seq int) error {
 		reply.Problem, err = "no answer", nil
 	case e.UDP && errors.Is(err, control.ErrRefused),
 		e.UDP && errors.Is(err, control.ErrUnreachable):
-		reply.Problem, err = inner(err).Error(), nil
+		reply.Problem, err = control.Reason(err).Error(), nil
 	case errors.Is(err, io.EOF):
 		err = fmt.Errorf("%w by the server", control.ErrClosed)
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -5,13 +5,12 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/rcp"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 	"github.com/tidepool-net/tidepool/internal/udp"
-
-	"github.com/tidepool-net/tidepool/internal/control"
 )
 
 // errClosing is a Write behind a CloseWrite.

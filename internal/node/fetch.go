@@ -23,7 +23,7 @@ func (n *Node) fetch(ctx context.Context, r control.Fetch) (control.Page, error)
 		return control.Page{}, fmt.Errorf("fetch %s: %w", r.URL, err)
 	}
 	if r.Resume && (r.Path == "" || r.Range != "") {
-		return control.Page{}, misuse("fetch: only a whole file goes on where it was")
+		return control.Page{}, control.Misuse("fetch: only a whole file goes on where it was")
 	}
 	page := control.Page{URL: u.String(), Path: r.Path}
 	start := time.Now()
@@ -56,7 +56,7 @@ func hostPort(u *url.URL) (to netip.AddrPort, err error) {
 		port = "80"
 	}
 	to, err = netip.ParseAddrPort(u.Hostname() + ":" + port)
-	if u.Scheme != "http" || err != nil || !isHost(to.Addr()) || to.Port() == 0 {
+	if u.Scheme != "http" || err != nil || !control.IsHost(to.Addr()) || to.Port() == 0 {
 		return to, fmt.Errorf("%w: want http://ADDR:PORT/PATH, the address of a host",
 			control.ErrUsage)
 	}
@@ -74,9 +74,9 @@ func (n *Node) client() *http.Client {
 			}
 			c, err := n.Dial(ctx, to)
 			if err != nil {
-				return nil, inner(err)
+				return nil, control.Reason(err)
 			}
-			c.keepalive(senderSilence)
+			c.Guard()
 			return c, nil
 		},
 	}}
@@ -193,7 +193,7 @@ func (s *storing) store(answer *http.Response) error {
 	}
 	t.tell()
 	if err != nil {
-		return fmt.Errorf("%w (%d bytes are kept in %s: --continue goes on)", inner(err),
+		return fmt.Errorf("%w (%d bytes are kept in %s: --continue goes on)", control.Reason(err),
 			t.Offset+t.Bytes, s.part())
 	}
 	return nil
@@ -224,5 +224,5 @@ func pageError(ctx context.Context, err error) error {
 	if u, ok := err.(*url.Error); ok { //nolint:errorlint // the outermost alone
 		err = u.Err
 	}
-	return inner(err)
+	return control.Reason(err)
 }

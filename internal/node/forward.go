@@ -2,12 +2,14 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync/atomic"
 	"syscall"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -41,6 +43,22 @@ func (n *Node) Forward(f func(*Caught)) error {
 		}
 		n.stack.Catch(limit)
 	})
+}
+
+// ForwardAll is Forward and ForwardUDP at once, unless either has somebody already, which is
+// control.ErrPortInUse.
+func (n *Node) ForwardAll(f func(*Caught), g func(*CaughtUDP)) error {
+	var err error
+	callErr := n.call(func(clock.Time) {
+		if n.forwarder != nil || n.udpForwarder != nil {
+			err = fmt.Errorf("%w: something takes every port already", control.ErrPortInUse)
+			return
+		}
+		n.forwarder, n.udpForwarder = f, g
+		n.stack.Catch(maxCaught)
+		n.stack.CatchUDP(maxCaught)
+	})
+	return firstError(callErr, err)
 }
 
 // tellCaught starts the forwarder on what was caught. The loop's.

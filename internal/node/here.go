@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
@@ -22,7 +23,7 @@ func placed(c *lnx.Config, iface int, err error) error {
 	if at == nil {
 		return err
 	}
-	return &mapped{error: at, also: []error{err}}
+	return control.Also(at, err)
 }
 
 // herePatience bounds how long a host name is looked up.
@@ -53,7 +54,6 @@ func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 		}
 		list = append(list, at)
 	}
-	list = append(list, checkDoorsHere(ctx, c)...)
 	for i := range c.Neighbors {
 		nb := &c.Neighbors[i]
 		if msg, want := unreachable(ctx, nb.UDP); msg != "" {

@@ -39,7 +39,7 @@ func (n *Node) serve(r control.Serve) (control.Socket, error) {
 		if root != nil {
 			_ = root.Close()
 		}
-		return control.Socket{}, fmt.Errorf("serve: port %d: %w", r.Port, inner(err))
+		return control.Socket{}, fmt.Errorf("serve: port %d: %w", r.Port, control.Reason(err))
 	}
 	server := &http.Server{
 		Handler:           n.announced(r.Port, handler),

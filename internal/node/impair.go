@@ -174,7 +174,7 @@ func (n *Node) setImpairment(r control.Impair) (answer []control.Impairment, err
 	}
 	cfg, err := parseImpairment(r.Words)
 	if err != nil {
-		return nil, &mapped{error: err, also: []error{control.ErrUsage}}
+		return nil, control.Also(err, control.ErrUsage)
 	}
 	which, err := n.faces(r.Iface)
 	if err != nil {

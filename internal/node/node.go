@@ -18,6 +18,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -53,7 +54,7 @@ type Node struct {
 	closing  atomic.Bool
 	stopped  chan struct{}
 	watchers watchers
-	outside
+	rereading
 }
 
 // cards are the devices of a node, and which interface each is for.
@@ -69,7 +70,7 @@ type cards struct {
 }
 
 // Open starts the node that cfg describes. Every interface is up, and RIP, if
-// configured, has begun.
+// configured, has begun. The doors of the file are package door's.
 func Open(cfg Config) (*Node, error) {
 	n := &Node{
 		cfg: cfg, start: startOf(cfg.Clock),
@@ -88,10 +89,6 @@ func Open(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.live()
-	if err := n.openFileDoors(); err != nil {
-		_ = n.Close() // the first error is the one to tell
-		return nil, err
-	}
 	return n, nil
 }
 
@@ -112,7 +109,7 @@ func (n *Node) open() error {
 		return err
 	}
 	if n.stack, err = stack.New(n.now(), n.stackConfig()); err != nil {
-		return &mapped{error: err, also: []error{ErrConfig}}
+		return control.Also(err, ErrConfig)
 	}
 	n.room = make([]int, len(n.ifaceDevice))
 	n.blocked = make([]bool, len(n.devices))
@@ -158,7 +155,6 @@ func (n *Node) Close() error {
 	n.waiter.Ring()
 	<-n.stopped
 	err := n.finishCaptures()
-	n.closeDoors()
 	n.watchers.close()
 	return errors.Join(err, n.closeRecords())
 }

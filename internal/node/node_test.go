@@ -25,25 +25,25 @@ import (
 	"golang.org/x/net/nettest"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// freePorts returns UDP ports of loopback that were free a moment ago.
 func freePorts(tb testing.TB, n int) []int {
 	tb.Helper()
-	ports, err := link.FreePorts(n)
-	require.NoError(tb, err)
-	return ports
+	return nodetest.FreePorts(tb, n)
 }
 
 func start(tb testing.TB, cfg Config, name, text string) *Node {
 	tb.Helper()
-	var err error
-	cfg.LNX, err = lnx.Parse(name+".lnx", []byte(text))
-	require.NoError(tb, err)
+	return startFile(tb, cfg, nodetest.Parse(tb, name, text))
+}
+
+func startFile(tb testing.TB, cfg Config, file *lnx.Config) *Node {
+	tb.Helper()
+	cfg.LNX = file
 	n, err := Open(cfg)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, n.Close()) })
@@ -53,33 +53,15 @@ func start(tb testing.TB, cfg Config, name, text string) *Node {
 // twoNodes starts two nodes on one link: 10.0.0.1 and 10.0.0.2.
 func twoNodes(tb testing.TB, cfg Config) (a, b *Node) {
 	tb.Helper()
-	p := freePorts(tb, 2)
-	text := `interface if0 10.0.0.%d/24 127.0.0.1:%d
-neighbor 10.0.0.%d at 127.0.0.1:%d via if0
-`
-	a = start(tb, cfg, "A", fmt.Sprintf(text, 1, p[0], 2, p[1]))
-	b = start(tb, cfg, "B", fmt.Sprintf(text, 2, p[1], 1, p[0]))
-	return a, b
+	fa, fb := nodetest.Two(tb)
+	return startFile(tb, cfg, fa), startFile(tb, cfg, fb)
 }
 
 // line3 starts A - B - C: 10.0.0.1, a router, 10.1.0.2.
 func line3(tb testing.TB, cfg Config) (a, b, c *Node) {
 	tb.Helper()
-	p := freePorts(tb, 4)
-	a = start(tb, cfg, "A", fmt.Sprintf(`interface if0 10.0.0.1/24 127.0.0.1:%d
-neighbor 10.0.0.2 at 127.0.0.1:%d via if0
-routing static
-route 0.0.0.0/0 via 10.0.0.2`, p[0], p[1]))
-	b = start(tb, cfg, "B", fmt.Sprintf(`interface if0 10.0.0.2/24 127.0.0.1:%d
-interface if1 10.1.0.1/24 127.0.0.1:%d
-neighbor 10.0.0.1 at 127.0.0.1:%d via if0
-neighbor 10.1.0.2 at 127.0.0.1:%d via if1
-routing rip`, p[1], p[2], p[0], p[3]))
-	c = start(tb, cfg, "C", fmt.Sprintf(`interface if0 10.1.0.2/24 127.0.0.1:%d
-neighbor 10.1.0.1 at 127.0.0.1:%d via if0
-routing static
-route 0.0.0.0/0 via 10.1.0.1`, p[3], p[2]))
-	return a, b, c
+	fa, fb, fc := nodetest.Three(tb)
+	return startFile(tb, cfg, fa), startFile(tb, cfg, fb), startFile(tb, cfg, fc)
 }
 
 func connect(tb testing.TB, from, to *Node, addr string) (client, server *Conn) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"strconv"
 	"strings"
 
@@ -13,7 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// Operator returns the node as its operator sees it.
+// Operator returns the node as its operator sees it, but for what the rooms above it can do:
+// package operator has the whole.
 func (n *Node) Operator() control.Operator { return n }
 
 // Do implements control.Operator.
@@ -48,9 +48,8 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 		return n.rcpRequest(ctx, req)
 	case control.RDTServe, control.RDTClose, control.RDTFlows, control.RDTList, control.RDTFetch:
 		return n.rdtRequests(ctx, req)
-	case control.Publish, control.Expose, control.Splice, control.Doors, control.CloseDoor,
-		control.Reload:
-		return n.outsideRequest(req)
+	case control.Reload:
+		return n.Reload(r, nil)
 	case control.Perf, control.PerfServe, control.PerfServers, control.PerfClose:
 		return n.perfRequest(ctx, req)
 	case control.SendFile, control.RecvFile, control.Serve, control.Fetch, control.ServeSmall,
@@ -240,7 +239,7 @@ func (n *Node) losses(name string) ([]control.LinkLoss, error) {
 }
 
 func (n *Node) sendTest(r control.SendTest) (answer control.TestSent, err error) {
-	if !isHost(r.Addr) {
+	if !control.IsHost(r.Addr) {
 		return answer, fmt.Errorf("address %v: %w: want the address of a host",
 			r.Addr, control.ErrUsage)
 	}
@@ -248,12 +247,6 @@ func (n *Node) sendTest(r control.SendTest) (answer control.TestSent, err error)
 		answer.Bytes, err = n.stack.SendTest(now, r.Addr, r.Proto, []byte(r.Text))
 	})
 	return answer, controlError(firstError(callErr, netError(err)))
-}
-
-// isHost reports whether an address is that of one host of the network.
-func isHost(a netip.Addr) bool {
-	broadcast := netip.AddrFrom4([4]byte{255, 255, 255, 255})
-	return a.Is4() && !a.IsUnspecified() && !a.IsMulticast() && a != broadcast
 }
 
 // interfaces is the snapshot with what only the devices know. The loop's.

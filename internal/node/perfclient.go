@@ -72,7 +72,7 @@ func perfParams(r *control.Perf) (p perf.Params, err error) {
 	}
 	switch {
 	case ends > 1:
-		return p, misuse("a time, bytes and blocks: want one of them")
+		return p, control.Misuse("a time, bytes and blocks: want one of them")
 	case ends == 0:
 		p.Time = perfTime.Seconds()
 	}
@@ -86,13 +86,15 @@ func perfParams(r *control.Perf) (p perf.Params, err error) {
 	case control.PerfRDT:
 		p.RDT = true
 	default:
-		return p, misuse("protocol %q: want tcp, udp, rcp or rdt", r.Proto)
+		return p, control.Misuse("protocol %q: want tcp, udp, rcp or rdt", r.Proto)
 	}
 	if p.RDT && (r.Rate > 0 || r.Length > 0 || r.Bytes > 0 || r.Blocks > 0) {
-		return p, misuse("RDT sends whole objects: want neither rate, length, bytes nor blocks")
+		return p, control.Misuse(
+			"RDT sends whole objects: want neither rate, length, bytes nor blocks")
 	}
 	if (p.UDP || p.RCP || p.RDT) && (r.Congestion != "" || r.MSS != 0 || r.NoDelay) {
-		return p, misuse("congestion, mss and no_delay are TCP's: %s has none of them", p.Proto())
+		return p, control.Misuse(
+			"congestion, mss and no_delay are TCP's: %s has none of them", p.Proto())
 	}
 	switch {
 	case r.Rate < 0:
@@ -111,7 +113,7 @@ func perfParams(r *control.Perf) (p perf.Params, err error) {
 		check.RDTPorts = make([]uint16, p.Parallel) // they are known later
 	}
 	if err := check.Check(); err != nil {
-		return p, misuse("%v", err)
+		return p, control.Misuse("%v", err)
 	}
 	return p, nil
 }
@@ -120,7 +122,7 @@ func perfParams(r *control.Perf) (p perf.Params, err error) {
 func perfLength(p *perf.Params) error {
 	switch {
 	case p.Len < 0:
-		return misuse("a length of %d", p.Len)
+		return control.Misuse("a length of %d", p.Len)
 	case p.Len > 0:
 	case p.UDP: // the control connection will say what fits
 	case p.RCP:
@@ -138,7 +140,7 @@ func (t *perfTest) ask(ctx context.Context, p perf.Params) error {
 	// protocol ends with it.
 	stop := context.AfterFunc(ctx, c.conn.Abort)
 	defer func() { stop() }()
-	c.conn.keepalive(senderSilence)
+	c.conn.Guard()
 	if err := c.write(t.cookie[:]); err != nil {
 		return err
 	}
@@ -234,7 +236,7 @@ func (t *perfTest) connect(ctx context.Context) error {
 			err = t.connectBytes(ctx, s)
 		}
 		if err != nil {
-			return fmt.Errorf("unable to connect stream %d: %w", s.id, inner(err))
+			return fmt.Errorf("unable to connect stream %d: %w", s.id, control.Reason(err))
 		}
 		t.streams = append(t.streams, s)
 	}
@@ -247,7 +249,7 @@ func (t *perfTest) connectBytes(ctx context.Context, s *perfStream) error {
 	if t.params.RCP {
 		c, err := t.node.DialRCP(ctx, netip.AddrPort{}, s.remote, perfRCP())
 		if err != nil {
-			return fmt.Errorf("%w (does the server speak RCP?)", inner(err))
+			return fmt.Errorf("%w (does the server speak RCP?)", control.Reason(err))
 		}
 		b.conn, s.local = c, c.local()
 	} else {

@@ -88,7 +88,7 @@ func perfError(err error) error {
 	case errors.Is(err, control.ErrReset):
 		return fmt.Errorf("%w: %w", errPerfGone, control.ErrReset)
 	}
-	return inner(err)
+	return control.Reason(err)
 }
 
 // state reads what the other end says next. What ends a test is an error.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/perf"
 )
 
@@ -50,7 +51,7 @@ func (t *perfTest) offer(p *perf.Params) error {
 	for range sends {
 		f, err := t.node.servePerf(0)
 		if err != nil {
-			return inner(err)
+			return control.Reason(err)
 		}
 		t.closers = append(t.closers, f.close)
 		t.offers = append(t.offers, f)
@@ -86,7 +87,7 @@ func (t *perfTest) acceptRDT(port uint16) error {
 	for i := range receives {
 		f, err := t.node.servePerf(port + uint16(i))
 		if err != nil {
-			return fmt.Errorf("UDP port %d: %w", port+uint16(i), inner(err))
+			return fmt.Errorf("UDP port %d: %w", port+uint16(i), control.Reason(err))
 		}
 		t.streams = append(t.streams, &perfStream{
 			test: t, sender: true, carrier: f, remote: c.peer(),
@@ -156,7 +157,7 @@ func (f *perfFetch) receive(s *perfStream) error {
 			return nil
 		}
 		if err != nil {
-			return inner(err)
+			return control.Reason(err)
 		}
 	}
 }

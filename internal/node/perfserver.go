@@ -63,7 +63,7 @@ func (n *Node) perfServe(
 	if err != nil {
 		s.cancel()
 		return control.PerfServed{}, fmt.Errorf("perf: unable to start listener on port %d: %w",
-			r.Port, inner(err))
+			r.Port, control.Reason(err))
 	}
 	s.listener = l
 	context.AfterFunc(ctx, func() { _ = l.Close() }) // it may be closed
@@ -266,7 +266,7 @@ func (s *perfServer) answer(ctx context.Context, t *perfTest) error {
 	c := t.control
 	stop := context.AfterFunc(ctx, c.conn.Abort)
 	defer func() { stop() }()
-	c.conn.keepalive(senderSilence)
+	c.conn.Guard()
 	if err := c.say(perf.ParamExchange); err != nil {
 		return err
 	}
@@ -348,7 +348,7 @@ func (t *perfTest) learn() error {
 	if p.Congestion != "" && p.TCP {
 		if err := c.conn.SetCongestionControl(p.Congestion); err != nil {
 			c.refuse(perf.CodeCongestion)
-			return inner(err)
+			return control.Reason(err)
 		}
 	}
 	t.agree(p)
@@ -401,7 +401,7 @@ func (s *perfServer) gather(ctx context.Context, t *perfTest) error {
 		t.streams = append(t.streams, a.stream)
 		if b, ok := a.stream.carrier.(*perfBytes); ok {
 			if err := t.tune(b.tcp); err != nil {
-				return inner(err)
+				return control.Reason(err)
 			}
 		}
 		if !t.params.TCP {
@@ -424,7 +424,7 @@ func (s *perfServer) door(t *perfTest, wait *perfWait) error {
 		return t.acceptRDT(s.req.Port)
 	}
 	if err != nil {
-		return fmt.Errorf("UDP port %d: %w", s.req.Port, inner(err))
+		return fmt.Errorf("UDP port %d: %w", s.req.Port, control.Reason(err))
 	}
 	return nil
 }

@@ -213,7 +213,7 @@ func perfStreamError(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil
 	}
-	return inner(err)
+	return control.Reason(err)
 }
 
 // perfRCP is how RCP behaves where it is measured: what it has not sent yet is not worth much.

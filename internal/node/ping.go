@@ -67,16 +67,17 @@ func checkPing(r *control.Ping) error {
 		{"count", r.Count, 0, 1<<31 - 1},
 	} {
 		if limit.value < limit.lo || limit.value > limit.hi {
-			return misuse("%s %d: want %d to %d", limit.name, limit.value, limit.lo, limit.hi)
+			return control.Misuse("%s %d: want %d to %d", limit.name, limit.value, limit.lo,
+				limit.hi)
 		}
 	}
 	switch r.Fragment {
 	case "", "do", "dont", "want":
 	default:
-		return misuse("pmtudisc %q: want do, dont or want", r.Fragment)
+		return control.Misuse("pmtudisc %q: want do, dont or want", r.Fragment)
 	}
 	if !r.Addr.Is4() || r.Addr.IsUnspecified() {
-		return misuse("%v is no address to ping", r.Addr)
+		return control.Misuse("%v is no address to ping", r.Addr)
 	}
 	return nil
 }
@@ -100,7 +101,8 @@ func (n *Node) aim(r *control.Ping, cfg *reach.PingConfig) (err error) {
 	}
 	cfg.Group = r.Addr.IsMulticast() || n.stack.IsBroadcast(r.Addr)
 	if cfg.Group && !r.Addr.IsMulticast() && !r.Broadcast {
-		return misuse("%v is a broadcast address: do you want to ping broadcast? Then -b", r.Addr)
+		return control.Misuse(
+			"%v is a broadcast address: do you want to ping broadcast? Then -b", r.Addr)
 	}
 	if n.stack.Group(r.Addr) && cfg.Iface < 0 {
 		cfg.Iface = 0 // a group is on every link, and no route says on which

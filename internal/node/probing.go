@@ -129,18 +129,13 @@ func (n *Node) sourceOf(source string) (netip.Addr, int, error) {
 	}
 	addr, err := netip.ParseAddr(source)
 	if err != nil || !addr.Is4() {
-		return addr, -1, misuse("source %q is neither an address nor an interface of this node",
-			source)
+		return addr, -1, control.Misuse(
+			"source %q is neither an address nor an interface of this node", source)
 	}
 	if _, ours := n.stack.Owns(addr.As4()); !ours {
-		return addr, -1, misuse("source %v is no address of this node", addr)
+		return addr, -1, control.Misuse("source %v is no address of this node", addr)
 	}
 	return addr, -1, nil
-}
-
-// misuse is an error of a request's own.
-func misuse(format string, args ...any) error {
-	return &mapped{error: fmt.Errorf(format, args...), also: []error{control.ErrUsage}}
 }
 
 // replyOf translates a probe's reply.

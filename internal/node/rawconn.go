@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -149,7 +150,7 @@ func (c *RawConn) send(p []byte, dst netip.Addr) (room chan struct{}, err error)
 // SetTTL sets the TTL of what is sent from now on; 0: the node's own.
 func (c *RawConn) SetTTL(ttl int) error {
 	if ttl < 0 || ttl > 255 {
-		return c.refuse("set", misuse("TTL %d: want 0 to 255", ttl))
+		return c.refuse("set", control.Misuse("TTL %d: want 0 to 255", ttl))
 	}
 	c.ttl.Store(uint32(ttl))
 	return nil

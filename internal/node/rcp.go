@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/rcp"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/udp"
@@ -156,7 +157,7 @@ func (n *Node) DialRCP(
 func (n *Node) connectRCP(
 	now clock.Time, from, to netip.AddrPort, cfg RCPConfig,
 ) (*RCPConn, error) {
-	if !isHost(to.Addr()) || n.stack.IsBroadcast(to.Addr()) {
+	if !control.IsHost(to.Addr()) || n.stack.IsBroadcast(to.Addr()) {
 		return nil, fmt.Errorf("%v: %w", to, rcp.ErrAddress)
 	}
 	p, err := n.openRCP(from, to, cfg)

@@ -55,7 +55,7 @@ func (n *Node) countRCP(ctx context.Context, r control.RCPCount) (control.RCPCou
 	}
 	to := netip.AddrPortFrom(r.Addr, r.Port)
 	if r.Writes < 1 || r.Writes > maxCounted {
-		return control.RCPCounted{}, misuse("%d writes: want 1 to %d", r.Writes, maxCounted)
+		return control.RCPCounted{}, control.Misuse("%d writes: want 1 to %d", r.Writes, maxCounted)
 	}
 	c, err := n.DialRCP(ctx, netip.AddrPort{}, to, rcpConfig(r.Options))
 	if err != nil {
@@ -73,7 +73,7 @@ func (n *Node) countRCP(ctx context.Context, r control.RCPCount) (control.RCPCou
 		err = fmt.Errorf("%v: %w", to, context.Cause(ctx))
 	case err != nil:
 		c.Abort()
-		err = fmt.Errorf("%v: %w", to, inner(err))
+		err = fmt.Errorf("%v: %w", to, control.Reason(err))
 	}
 	return result, err
 }

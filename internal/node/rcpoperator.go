@@ -97,7 +97,7 @@ func (n *Node) echoRCP(r control.RCPEcho) (control.RCPPort, error) {
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
 	l, err := n.ListenRCP(on, 0, rcpConfig(r.Options))
 	if err != nil {
-		return control.RCPPort{}, fmt.Errorf("port %d: %w", r.Port, inner(err))
+		return control.RCPPort{}, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))
 	}
 	go func() {
 		for {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/udp"
@@ -173,7 +174,7 @@ func (n *Node) openRDT(
 	from, to netip.AddrPort, cfg RDTConfig, wanted []uint16,
 ) (*rdtFlow, error) {
 	f := &rdtFlow{node: n, news: make(chan struct{}, 1)}
-	if !isHost(to.Addr()) || to.Port() == 0 {
+	if !control.IsHost(to.Addr()) || to.Port() == 0 {
 		return nil, fmt.Errorf("%v: %w", to, udp.ErrAddress)
 	}
 	var err error

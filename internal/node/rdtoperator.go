@@ -132,7 +132,7 @@ func (n *Node) serveFiles(ctx context.Context, r *control.RDTServe) (control.RDT
 	s, err := n.serveRDT(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), cfg, objects,
 		func(f RDTServed) { n.announceServed(r.Port, &f) })
 	if err != nil {
-		return answer, fmt.Errorf("port %d: %w", r.Port, inner(err))
+		return answer, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))
 	}
 	answer.Local, answer.Objects = s.addr, len(objects)
 	for i := range objects {
@@ -166,7 +166,7 @@ func (n *Node) listRDT(ctx context.Context, r *control.RDTList) ([]control.RDTEn
 	to := netip.AddrPortFrom(r.Addr, r.Port)
 	found, err := n.ListRDT(ctx, to, RDTFetch{Config: cfg})
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w", to, inner(err))
+		return nil, fmt.Errorf("%v: %w", to, control.Reason(err))
 	}
 	list := make([]control.RDTEntry, 0, len(found))
 	for i := range found {
@@ -213,7 +213,7 @@ func (n *Node) fetchRDT(ctx context.Context, r *control.RDTFetch) (control.RDTFe
 	to := netip.AddrPortFrom(r.Addr, r.Port)
 	got, err := n.FetchRDT(ctx, to, what)
 	if err != nil {
-		return answer, fmt.Errorf("%v: %w", to, inner(err))
+		return answer, fmt.Errorf("%v: %w", to, control.Reason(err))
 	}
 	answer = control.RDTFetched{
 		Seconds: got.Took.Seconds(), Received: got.Received, Twice: got.Twice, Damaged: got.Damaged,

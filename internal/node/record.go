@@ -94,7 +94,7 @@ func (n *Node) notCapturing() error {
 
 func (n *Node) preparePcap(r control.PcapStart) (*capturing, error) {
 	if r.File == "" {
-		return nil, misuse("a capture that nobody waits for needs a file")
+		return nil, control.Misuse("a capture that nobody waits for needs a file")
 	}
 	c, err := n.prepareFile(&control.Record{File: r.File, Snaplen: r.Snaplen})
 	if err == nil {

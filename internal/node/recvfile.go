@@ -46,7 +46,7 @@ func (n *Node) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 	t.began = time.Now()
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
-	c.keepalive(senderSilence)
+	c.Guard()
 	err = firstError(receiveAll(c, f, t), f.Close())
 	if err == nil {
 		err = t.expected(&r)
@@ -139,7 +139,7 @@ func (n *Node) takeOne(ctx context.Context, port uint16, listening func()) (*Con
 	}
 	l, err := n.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), port), 1)
 	if err != nil {
-		return nil, inner(err)
+		return nil, control.Reason(err)
 	}
 	defer l.Close()
 	listening()

@@ -3,7 +3,6 @@ package node
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,9 +15,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// outside is what a node has to do with the machine that it runs on.
-type outside struct {
-	doors  doors
+// rereading is what a node knows of its file.
+type rereading struct {
 	reload sync.Mutex  // one at a time
 	file   *lnx.Config // as it was read last; under reload
 }
@@ -31,21 +29,24 @@ func (n *Node) keepFile() {
 	n.cfg.LNX = &own
 }
 
-// change is one thing that a file says otherwise than before.
-type change struct {
-	text string
-	do   func() error
-	undo func() // nil: nothing has to be
+// Change is one thing that a file says otherwise than before.
+type Change struct {
+	Text string
+	Do   func() error
+	Undo func() // nil: nothing has to be
 }
 
-// reloadFile carries out control.Reload.
-func (n *Node) reloadFile(r control.Reload) (control.Reloaded, error) {
+// Reload carries out control.Reload. More are changes that are made before the node's own, of what
+// others keep by the file; nil: nobody does. All are made, or none.
+func (n *Node) Reload(
+	r control.Reload, more func(was, now *lnx.Config) []Change,
+) (control.Reloaded, error) {
 	done := control.Reloaded{Changes: []string{}, Restart: []string{}}
 	if n.cfg.Reread == nil {
 		return done, fmt.Errorf("reload: %w: this node is of no file", control.ErrUnsupported)
 	}
-	n.outside.reload.Lock()
-	defer n.outside.reload.Unlock()
+	n.reload.Lock()
+	defer n.reload.Unlock()
 	now, err := n.cfg.Reread()
 	if err == nil {
 		err = Check(now).Err()
@@ -56,8 +57,11 @@ func (n *Node) reloadFile(r control.Reload) (control.Reloaded, error) {
 	was := n.file
 	done.Restart = append(done.Restart, onlyAnew(was, now)...)
 	changes := n.changes(was, now)
+	if more != nil {
+		changes = append(more(was, now), changes...)
+	}
 	for _, c := range changes {
-		done.Changes = append(done.Changes, c.text)
+		done.Changes = append(done.Changes, c.Text)
 	}
 	switch {
 	case r.Try:
@@ -67,13 +71,13 @@ func (n *Node) reloadFile(r control.Reload) (control.Reloaded, error) {
 			control.ErrUnsupported, strings.Join(done.Restart, "; "))
 	}
 	for i, c := range changes {
-		if err := c.do(); err != nil {
+		if err := c.Do(); err != nil {
 			for _, before := range slices.Backward(changes[:i]) {
-				if before.undo != nil {
-					before.undo()
+				if before.Undo != nil {
+					before.Undo()
 				}
 			}
-			return done, fmt.Errorf("reload: %s: %w", c.text, err)
+			return done, fmt.Errorf("reload: %s: %w", c.Text, err)
 		}
 	}
 	n.file = now
@@ -124,78 +128,15 @@ func neighborsOn(c *lnx.Config, iface string) (list []string) {
 }
 
 // changes is what has to be done to a running node. What can fail comes first.
-func (n *Node) changes(was, now *lnx.Config) (list []change) {
-	list = append(list, n.doorChanges(was, now)...)
+func (n *Node) changes(was, now *lnx.Config) (list []Change) {
 	list = append(list, n.knobChanges(was, now)...)
 	list = append(list, n.routeChanges(was, now)...)
 	list = append(list, n.linkChanges(was, now)...)
 	return append(list, n.ripChanges(was, now)...)
 }
 
-// doorChanges closes doors before it opens others, which may have their ports.
-func (n *Node) doorChanges(was, now *lnx.Config) (list []change) {
-	has := func(c *lnx.Config, d *lnx.Door) bool {
-		return slices.ContainsFunc(c.Doors, func(o lnx.Door) bool {
-			return o.String() == d.String()
-		})
-	}
-	for i := range was.Doors {
-		d := &was.Doors[i]
-		if has(now, d) {
-			continue
-		}
-		list = append(list, change{
-			text: "no more: " + d.String(),
-			do: func() error {
-				if open := n.doorAt(d); open != nil {
-					_ = open.Close(false) // what is under way goes on
-				}
-				return nil
-			},
-			undo: func() { _ = n.openFileDoor(was, d) }, // it could be opened before
-		})
-	}
-	for i := range now.Doors {
-		d := &now.Doors[i]
-		if has(was, d) {
-			continue
-		}
-		list = append(list, change{
-			text: d.String(),
-			do:   func() error { return n.openFileDoor(now, d) },
-			undo: func() {
-				if open := n.doorAt(d); open != nil {
-					_ = open.Close(false)
-				}
-			},
-		})
-	}
-	return list
-}
-
-// doorAt finds the open door that listens where a file's does.
-func (n *Node) doorAt(d *lnx.Door) *Door {
-	from := fmt.Sprint(d.Port)
-	switch d.Kind {
-	case lnx.DoorPublish:
-		from = netip.AddrPortFrom(d.On(), d.Port).String()
-	case lnx.DoorSplice:
-		from = d.Addr.String()
-	}
-	n.doors.mu.Lock()
-	defer n.doors.mu.Unlock()
-	for _, open := range n.doors.list {
-		s := open.State()
-		if !s.Closing && string(s.Kind) == d.Kind && s.From == from &&
-			(s.Network == "udp") == d.UDP {
-			return open
-		}
-	}
-	return nil
-}
-
 // knobChanges are the settings of TCP, ICMP and IP.
-func (n *Node) knobChanges(was, now *lnx.Config) (list []change) {
+func (n *Node) knobChanges(was, now *lnx.Config) (list []Change) {
 	if was.TCP != now.TCP {
 		list = append(list, n.knobChange("tcp", func(k *knobs) {
 			k.RTOMin, k.RTOMax, k.OptionsOff = now.TCP.RTOMin, now.TCP.RTOMax, now.TCP.OptionsOff
@@ -209,7 +150,7 @@ func (n *Node) knobChanges(was, now *lnx.Config) (list []change) {
 	return list
 }
 
-func (n *Node) knobChange(what string, turn func(*knobs)) change {
+func (n *Node) knobChange(what string, turn func(*knobs)) Change {
 	var before knobs
 	set := func(turn func(*knobs)) (err error) {
 		callErr := n.call(func(at clock.Time) {
@@ -220,10 +161,10 @@ func (n *Node) knobChange(what string, turn func(*knobs)) change {
 		})
 		return firstError(callErr, err)
 	}
-	return change{
-		text: what + " settings",
-		do:   func() error { return set(turn) },
-		undo: func() {
+	return Change{
+		Text: what + " settings",
+		Do:   func() error { return set(turn) },
+		Undo: func() {
 			old := before
 			_ = set(func(k *knobs) { *k = old }) // they stood so a moment ago
 		},
@@ -231,7 +172,7 @@ func (n *Node) knobChange(what string, turn func(*knobs)) change {
 }
 
 // routeChanges are the static routes.
-func (n *Node) routeChanges(was, now *lnx.Config) (list []change) {
+func (n *Node) routeChanges(was, now *lnx.Config) (list []Change) {
 	routes := func(c *lnx.Config) (m map[string]control.AddRoute, order []string) {
 		m = map[string]control.AddRoute{}
 		for _, r := range c.Routes {
@@ -260,25 +201,25 @@ func (n *Node) routeChanges(was, now *lnx.Config) (list []change) {
 	}
 	for _, text := range old {
 		if _, stays := after[text]; !stays {
-			list = append(list, change{
-				text: "no more: " + text,
-				do:   func() error { return gone(before[text]) },
-				undo: func() { _ = n.addRoute(before[text]) }, // as it was
+			list = append(list, Change{
+				Text: "no more: " + text,
+				Do:   func() error { return gone(before[text]) },
+				Undo: func() { _ = n.addRoute(before[text]) }, // as it was
 			})
 		}
 	}
 	for _, text := range fresh {
 		if _, there := before[text]; !there {
-			list = append(list, change{
-				text: text,
-				do: func() error {
+			list = append(list, Change{
+				Text: text,
+				Do: func() error {
 					err := n.addRoute(after[text])
 					if errors.Is(err, control.ErrRouteExists) {
 						return nil // somebody has added it by hand
 					}
 					return err
 				},
-				undo: func() { _ = gone(after[text]) }, // as it was
+				Undo: func() { _ = gone(after[text]) }, // as it was
 			})
 		}
 	}
@@ -286,7 +227,7 @@ func (n *Node) routeChanges(was, now *lnx.Config) (list []change) {
 }
 
 // linkChanges are what links do to packets.
-func (n *Node) linkChanges(was, now *lnx.Config) (list []change) {
+func (n *Node) linkChanges(was, now *lnx.Config) (list []Change) {
 	for i := range n.cfg.LNX.Interfaces {
 		name := n.cfg.LNX.Interfaces[i].Name
 		a, b := manners(was, name), manners(now, name)
@@ -301,10 +242,10 @@ func (n *Node) linkChanges(was, now *lnx.Config) (list []change) {
 			callErr := n.call(func(clock.Time) { err = n.impair(n.ifaceDevice[i], i, both) })
 			return firstError(callErr, err)
 		}
-		list = append(list, change{
-			text: "link " + name + ": " + strings.Join(b[:], " in, ") + " out",
-			do:   func() error { return set(now) },
-			undo: func() { _ = set(was) }, // as it was
+		list = append(list, Change{
+			Text: "link " + name + ": " + strings.Join(b[:], " in, ") + " out",
+			Do:   func() error { return set(now) },
+			Undo: func() { _ = set(was) }, // as it was
 		})
 	}
 	return list
@@ -351,7 +292,7 @@ func mannersOf(c *lnx.Config, name string) (both [2]*netem.Config, err error) {
 
 // ripChanges begin RIP anew where it is spoken otherwise; where only its times are others, these
 // are turned.
-func (n *Node) ripChanges(was, now *lnx.Config) []change {
+func (n *Node) ripChanges(was, now *lnx.Config) []Change {
 	if was.Routing != lnx.RoutingRIP && was.Routing != lnx.RoutingRIP2 {
 		return nil
 	}
@@ -363,7 +304,7 @@ func (n *Node) ripChanges(was, now *lnx.Config) []change {
 	if same {
 		return nil
 	}
-	return []change{{text: "rip", do: func() error {
+	return []Change{{Text: "rip", Do: func() error {
 		var err error
 		callErr := n.call(func(at clock.Time) {
 			for i := range n.cfg.LNX.Interfaces {

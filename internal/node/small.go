@@ -28,7 +28,8 @@ const (
 func (n *Node) serveSmall(r control.ServeSmall) (control.Socket, error) {
 	port, ok := smallPorts[r.Service]
 	if !ok {
-		return control.Socket{}, misuse("service %q: want echo, discard or chargen", r.Service)
+		return control.Socket{}, control.Misuse("service %q: want echo, discard or chargen",
+			r.Service)
 	}
 	if r.Port != 0 {
 		port = r.Port
@@ -36,12 +37,13 @@ func (n *Node) serveSmall(r control.ServeSmall) (control.Socket, error) {
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), port)
 	l, err := n.Listen(on, 0)
 	if err != nil {
-		return control.Socket{}, fmt.Errorf("%s: port %d: %w", r.Service, port, inner(err))
+		return control.Socket{}, fmt.Errorf("%s: port %d: %w", r.Service, port, control.Reason(err))
 	}
 	c, err := n.ListenPacket(on)
 	if err != nil {
 		_ = l.Close() // nobody knows of it yet
-		return control.Socket{}, fmt.Errorf("%s: UDP port %d: %w", r.Service, port, inner(err))
+		return control.Socket{}, fmt.Errorf("%s: UDP port %d: %w", r.Service, port,
+			control.Reason(err))
 	}
 	few := &fewAtATime{Listener: l, room: make(chan struct{}, maxServed)}
 	go func() {
@@ -62,7 +64,7 @@ func (n *Node) serveSmall(r control.ServeSmall) (control.Socket, error) {
 func smallTCP(service control.SmallService, conn net.Conn) {
 	defer conn.Close()
 	if s, ok := conn.(*served); ok {
-		s.keepalive(senderSilence)
+		s.Guard()
 	}
 	buf := make([]byte, smallChunk)
 	for line := 0; ; line++ {

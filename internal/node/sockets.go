@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"os"
 	"time"
@@ -44,7 +43,7 @@ func (n *Node) listen(r control.Listen) (control.Socket, error) {
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
 	l, err := n.listenOn(&Listener{addr: on, loud: true}, 0)
 	if err != nil {
-		return control.Socket{}, fmt.Errorf("port %d: %w", r.Port, inner(err))
+		return control.Socket{}, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))
 	}
 	go func() {
 		for {
@@ -75,26 +74,15 @@ func (n *Node) connect(ctx context.Context, r control.Connect) (control.Socket, 
 // connectTo is Dial in an operator's terms.
 func (n *Node) connectTo(ctx context.Context, addr netip.Addr, port uint16) (*Conn, error) {
 	to := netip.AddrPortFrom(addr, port)
-	if !isHost(addr) || port == 0 {
+	if !control.IsHost(addr) || port == 0 {
 		return nil, fmt.Errorf("%v: %w: want the address of a host and a port from 1",
 			to, control.ErrUsage)
 	}
 	c, err := n.Dial(ctx, to)
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w", to, inner(err))
+		return nil, fmt.Errorf("%v: %w", to, control.Reason(err))
 	}
 	return c, nil
-}
-
-// inner strips what net.OpError repeats of the request.
-func inner(err error) error {
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		err = op.Err
-	}
-	if errors.Is(err, net.ErrClosed) {
-		return control.ErrClosed
-	}
-	return err
 }
 
 func (n *Node) socketInfo(sid int) (s control.Socket, err error) {
@@ -140,7 +128,7 @@ func ctxError(ctx context.Context, err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return inner(err)
+	return control.Reason(err)
 }
 
 func (n *Node) writeSocket(ctx context.Context, r control.Write) (control.Written, error) {
@@ -207,7 +195,7 @@ func (n *Node) shutdownSocket(r control.Shutdown) error {
 		return fmt.Errorf("shutdown %q: %w: want read, write or both", r.How, control.ErrUsage)
 	}
 	if err != nil {
-		return fmt.Errorf("socket %d: %w", r.SID, inner(err))
+		return fmt.Errorf("socket %d: %w", r.SID, control.Reason(err))
 	}
 	return nil
 }
@@ -239,7 +227,7 @@ func (n *Node) closeSocket(r control.Close) error {
 	}
 	if u != nil {
 		if err := u.Close(); err != nil {
-			return fmt.Errorf("socket %d: %w", r.SID, inner(err))
+			return fmt.Errorf("socket %d: %w", r.SID, control.Reason(err))
 		}
 		return nil
 	}
@@ -248,7 +236,7 @@ func (n *Node) closeSocket(r control.Close) error {
 		return err
 	}
 	if err := c.Close(); err != nil {
-		return fmt.Errorf("socket %d: %w", r.SID, inner(err))
+		return fmt.Errorf("socket %d: %w", r.SID, control.Reason(err))
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func (n *Node) listenUDP(r control.ListenUDP) (control.Socket, error) {
 		return n.ListenPacket(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port))
 	})
 	if err != nil {
-		return control.Socket{}, fmt.Errorf("port %d: %w", r.Port, inner(err))
+		return control.Socket{}, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))
 	}
 	return n.socketInfo(t.conn.sid)
 }
@@ -69,7 +69,7 @@ func (n *Node) listenTo(t *talk) {
 			return
 		case err != nil:
 			n.watchers.publish(control.Undelivered{
-				SID: t.conn.sid, To: t.conn.peer, Problem: inner(err).Error(),
+				SID: t.conn.sid, To: t.conn.peer, Problem: control.Reason(err).Error(),
 			})
 		default:
 			t.last.Store(&from)
@@ -85,7 +85,7 @@ func (n *Node) listenTo(t *talk) {
 func (n *Node) sendUDP(ctx context.Context, r control.SendUDP) (control.DatagramSent, error) {
 	to := netip.AddrPortFrom(r.Addr, r.Port)
 	if !r.Addr.Is4() || r.Addr.IsUnspecified() || r.Port == 0 {
-		return control.DatagramSent{}, misuse("%v: want an address and a port from 1", to)
+		return control.DatagramSent{}, control.Misuse("%v: want an address and a port from 1", to)
 	}
 	var t *talk
 	callErr := n.call(func(clock.Time) {
@@ -100,7 +100,7 @@ func (n *Node) sendUDP(ctx context.Context, r control.SendUDP) (control.Datagram
 		t, err = n.openTalk(func() (*PacketConn, error) { return n.DialUDP(to) })
 	}
 	if err != nil {
-		return control.DatagramSent{}, fmt.Errorf("%v: %w", to, inner(err))
+		return control.DatagramSent{}, fmt.Errorf("%v: %w", to, control.Reason(err))
 	}
 	k, err := t.write(ctx, r.Data)
 	return control.DatagramSent{SID: t.conn.sid, Bytes: k}, err

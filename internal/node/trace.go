@@ -68,7 +68,7 @@ func (n *Node) trace(ctx context.Context, r *control.Trace) (control.Traced, err
 	}
 	var err error
 	if o.filter, err = capture.ParseFilter(r.Filter); err != nil {
-		return done, &mapped{error: err, also: []error{control.ErrUsage}}
+		return done, control.Also(err, control.ErrUsage)
 	}
 	callErr := n.call(func(clock.Time) {
 		if r.Filter == "" {

@@ -18,7 +18,7 @@ func TraceFile(
 	t := fileTracer{tell: tell}
 	var err error
 	if t.filter, err = capture.ParseFilter(filter); err != nil {
-		return t.done, &mapped{error: err, also: []error{control.ErrUsage}}
+		return t.done, control.Also(err, control.ErrUsage)
 	}
 	err = capture.Read(r, func(p *capture.Captured) error {
 		t.see(p)

@@ -81,7 +81,7 @@ func traceConfig(r control.Traceroute) (*reach.TraceConfig, error) {
 	case control.ProbeTCP:
 		kind, port, header = reach.SYN, defaultTCPPort, 20
 	default:
-		return nil, misuse("%q is no kind of probe", r.Kind)
+		return nil, control.Misuse("%q is no kind of probe", r.Kind)
 	}
 	if r.PathMTU {
 		fill(&r.Size, maxTraceLen)
@@ -115,7 +115,7 @@ func traceConfig(r control.Traceroute) (*reach.TraceConfig, error) {
 	}
 	if r.PathMTU {
 		if kind == reach.SYN {
-			return nil, misuse("the MTU of a path is found by UDP or ICMP, not by TCP")
+			return nil, control.Misuse("the MTU of a path is found by UDP or ICMP, not by TCP")
 		}
 		cfg.Overhead = ip.HeaderLen + header
 	}
@@ -140,12 +140,12 @@ func checkTrace(r *control.Traceroute) error {
 		{"tos", r.TOS, 0, 255},
 	} {
 		if limit.value < limit.lo || limit.value > limit.hi {
-			return misuse("%s %d: want %d to %d", limit.name, limit.value, limit.lo,
+			return control.Misuse("%s %d: want %d to %d", limit.name, limit.value, limit.lo,
 				limit.hi)
 		}
 	}
-	if !isHost(r.Addr) && !r.Addr.IsLoopback() {
-		return misuse("%v is not the address of a host", r.Addr)
+	if !control.IsHost(r.Addr) && !r.Addr.IsLoopback() {
+		return control.Misuse("%v is not the address of a host", r.Addr)
 	}
 	return nil
 }

@@ -21,10 +21,6 @@ const (
 	progressPeriod = 200 * time.Millisecond
 )
 
-// senderSilence is when a receiver, who has nothing in flight that would time
-// out, finds out that its sender is gone: after half a minute.
-var senderSilence = tcp.Keepalive{Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
-
 // transfer is a file on its way.
 type transfer struct {
 	control.Transfer
@@ -270,5 +266,5 @@ func fileError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return inner(err)
+	return control.Reason(err)
 }

@@ -120,6 +120,9 @@ func (ws *watchers) close() {
 	ws.wg.Wait()
 }
 
+// Announce tells watchers of an event.
+func (n *Node) Announce(e control.Event) { n.watchers.publish(e) }
+
 // say tells watchers one line of text.
 func (n *Node) say(format string, args ...any) {
 	n.watchers.publish(control.Message{Text: fmt.Sprintf(format, args...)})

@@ -25,6 +25,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
 // The addresses of a bed.
@@ -64,7 +65,7 @@ route 0.0.0.0/0 via 10.2.0.1
 type bed struct {
 	t       *testing.T
 	name    string
-	a, b, c *node.Node
+	a, b, c *operator.Node
 	dir     string // for files of the test
 	loss    float64
 	extra   string // lines for the files of A and B
@@ -139,7 +140,7 @@ func (b *bed) set(key, value string) {
 }
 
 // open opens a node of a bed.
-func (b *bed) open(name, pcap string) *node.Node {
+func (b *bed) open(name, pcap string) *operator.Node {
 	b.t.Helper()
 	text := files[name]
 	if name != "C" {
@@ -149,13 +150,13 @@ func (b *bed) open(name, pcap string) *node.Node {
 }
 
 // openText opens a node inside the namespace: its sockets and devices stay there.
-func (b *bed) openText(name, text, pcap string) *node.Node {
+func (b *bed) openText(name, text, pcap string) *operator.Node {
 	b.t.Helper()
 	cfg, err := lnx.Parse(name+".lnx", []byte(text))
 	require.NoError(b.t, err)
-	var n *node.Node
+	var n *operator.Node
 	require.NoError(b.t, b.inside(func() error {
-		n, err = node.Open(node.Config{LNX: cfg, Pcap: pcap, Seed: 7, TUNOffload: b.way()})
+		n, err = operator.Open(node.Config{LNX: cfg, Pcap: pcap, Seed: 7, TUNOffload: b.way()})
 		return err
 	}))
 	b.t.Cleanup(func() { require.NoError(b.t, n.Close()) })
@@ -279,7 +280,7 @@ func (b *bed) dial(port int) *node.Conn {
 }
 
 // dialFrom is dial for another node.
-func (b *bed) dialFrom(n *node.Node, port int) *node.Conn {
+func (b *bed) dialFrom(n *operator.Node, port int) *node.Conn {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()

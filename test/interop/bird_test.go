@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
 // A ripBed is BIRD on the kernel and two of our routers behind a TUN device:
@@ -25,9 +25,9 @@ import (
 // BIRD announces 172.16.0.0/12 with a tag and 192.168.0.0/16 with a metric.
 type ripBed struct {
 	*bed
-	router *node.Node // A
-	beyond *node.Node // B
-	static string     // what BIRD announces
+	router *operator.Node // A
+	beyond *operator.Node // B
+	static string         // what BIRD announces
 }
 
 // quick are times that a test does not wait long for.
@@ -111,7 +111,7 @@ func (b *ripBed) until(what string, done func() bool) {
 }
 
 // route is a node's route to a prefix as RIP has it, zero: none.
-func (b *ripBed) route(n *node.Node, prefix string) control.RIPRoute {
+func (b *ripBed) route(n *operator.Node, prefix string) control.RIPRoute {
 	b.t.Helper()
 	info, err := control.Ask(b.t.Context(), n.Operator(), control.RIP{})
 	require.NoError(b.t, err)
@@ -124,7 +124,7 @@ func (b *ripBed) route(n *node.Node, prefix string) control.RIPRoute {
 }
 
 // reaches reports whether a node has a way to a prefix of that metric.
-func (b *ripBed) reaches(n *node.Node, prefix string, metric int) bool {
+func (b *ripBed) reaches(n *operator.Node, prefix string, metric int) bool {
 	return b.route(n, prefix).Cost == metric
 }
 
@@ -254,7 +254,7 @@ func TestBIRDAndALargeTable(t *testing.T) {
 	}
 	b.static = strings.Replace(birdStatic, "\tipv4;\n", "\tipv4;\n"+routes.String(), 1)
 	b.bird("mode multicast", `authentication cryptographic; password "tide" { id 1; algorithm keyed md5; };`)
-	known := func(n *node.Node) (count int) {
+	known := func(n *operator.Node) (count int) {
 		info, err := control.Ask(t.Context(), n.Operator(), control.RIP{})
 		require.NoError(t, err)
 		for _, r := range info.Routes {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
 var (
@@ -72,7 +72,7 @@ func TestScapyFuzz(t *testing.T) {
 	grown := memory() - before
 	t.Logf("%d bytes more on the heap", grown)
 	assert.Less(t, grown, int64(64<<20), "bytes that the nodes remember")
-	for name, n := range map[string]*node.Node{"A": b.a, "B": b.b, "C": b.c} {
+	for name, n := range map[string]*operator.Node{"A": b.a, "B": b.b, "C": b.c} {
 		drops := map[string]uint64{}
 		b.drops(n, drops)
 		t.Logf("%s dropped %v", name, drops)

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
 // gatewayIP is A's end of the TUN device.
@@ -69,7 +69,7 @@ func processorTime(t *testing.T) time.Duration {
 }
 
 // drink has the kernel send n bytes to a node.
-func (b *bed) drink(to *node.Node, ip string, n int64) time.Duration {
+func (b *bed) drink(to *operator.Node, ip string, n int64) time.Duration {
 	b.t.Helper()
 	l, err := to.Listen(at("0.0.0.0", 9000), 0)
 	require.NoError(b.t, err)
@@ -91,7 +91,7 @@ func (b *bed) drink(to *node.Node, ip string, n int64) time.Duration {
 }
 
 // pour has a node send n bytes to the kernel.
-func (b *bed) pour(from *node.Node, n int64) time.Duration {
+func (b *bed) pour(from *operator.Node, n int64) time.Duration {
 	b.t.Helper()
 	socat := b.start(b.commandFor(transferTime(n), "socat", "-u", "-b262144",
 		"TCP4-LISTEN:9001,reuseaddr", "OPEN:/dev/null"))

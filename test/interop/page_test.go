@@ -16,18 +16,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
 // world is the network of nets/tun, by its files.
 type world struct {
 	*bed
-	nodes map[string]*node.Node
+	nodes map[string]*operator.Node
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{bed: &bed{t: t}, nodes: map[string]*node.Node{}}
+	w := &world{bed: &bed{t: t}, nodes: map[string]*operator.Node{}}
 	w.namespace()
 	for _, name := range []string{"R", "R1", "R2", "R3", "H"} {
 		text, err := os.ReadFile(filepath.Join("../../nets/tun", name+".lnx"))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
 // A row bed is the kernel before three routers in a row, with a host behind the last:
@@ -111,7 +112,7 @@ func (b *bed) stopCapture() {
 }
 
 // drops adds up the packets that a node refused, by reason.
-func (b *bed) drops(n *node.Node, all map[string]uint64) {
+func (b *bed) drops(n *operator.Node, all map[string]uint64) {
 	b.t.Helper()
 	faces, err := control.Ask(b.t.Context(), n.Operator(), control.Interfaces{})
 	require.NoError(b.t, err)
@@ -123,7 +124,7 @@ func (b *bed) drops(n *node.Node, all map[string]uint64) {
 }
 
 // arrived waits until a node has received so many packets on its first interface.
-func (b *bed) arrived(n *node.Node, packets uint64) {
+func (b *bed) arrived(n *operator.Node, packets uint64) {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {
 		faces, err := control.Ask(b.t.Context(), n.Operator(), control.Interfaces{})

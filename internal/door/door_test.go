@@ -1,4 +1,4 @@
-package node
+package door_test
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"sync"
 	"syscall"
@@ -16,31 +17,60 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/door"
 	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
+	"github.com/tidepool-net/tidepool/internal/operator"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func start(t *testing.T, file *lnx.Config) *operator.Node {
+	t.Helper()
+	n, err := operator.Open(node.Config{LNX: file})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.Close()) })
+	return n
+}
+
+func twoNodes(t *testing.T) (a, b *operator.Node) {
+	t.Helper()
+	fa, fb := nodetest.Two(t)
+	return start(t, fa), start(t, fb)
+}
+
+// doors lists those of a node.
+func doors(t *testing.T, n *operator.Node) []control.Door {
+	t.Helper()
+	list, err := control.Ask(t.Context(), n.Operator(), control.Doors{})
+	require.NoError(t, err)
+	return list
+}
 
 // published is a node with a door to a listener of another, and a client of this machine that
 // came through it to the server there.
-func published(t *testing.T) (d *Door, l *Listener) {
+func published(t *testing.T) (d *door.Door, l *node.Listener) {
 	t.Helper()
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	return publishedTo(t, a, b)
 }
 
-func publishedTo(t *testing.T, a, b *Node) (d *Door, l *Listener) {
+func publishedTo(t *testing.T, a, b *operator.Node) (d *door.Door, l *node.Listener) {
 	t.Helper()
 	l, err := b.Listen(netip.MustParseAddrPort("10.0.0.2:80"), 0)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
-	d, err = a.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:80")})
+	d, err = a.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:80")})
 	require.NoError(t, err)
 	return d, l
 }
 
 // through is one connection through a published door.
-func through(t *testing.T, d *Door, l *Listener) (client *net.TCPConn, server *Conn) {
+func through(t *testing.T, d *door.Door, l *node.Listener) (client *net.TCPConn, server *node.Conn) {
 	t.Helper()
 	c, err := net.Dial("tcp", d.Addr().String())
 	require.NoError(t, err)
@@ -60,11 +90,11 @@ func limit(t *testing.T, c net.Conn) {
 }
 
 // exposed is a node with a door to a service of this machine, and another node.
-func exposed(t *testing.T) (client *Node, d *Door, service *net.TCPListener) {
+func exposed(t *testing.T) (client *operator.Node, d *door.Door, service *net.TCPListener) {
 	t.Helper()
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	service = listenHere(t)
-	d, err := b.Expose(control.Expose{Port: 80, To: service.Addr().String()})
+	d, err := b.Doors.Expose(control.Expose{Port: 80, To: service.Addr().String()})
 	require.NoError(t, err)
 	return a, d, service
 }
@@ -78,7 +108,7 @@ func listenHere(t *testing.T) *net.TCPListener {
 	return tl
 }
 
-func throughExposed(t *testing.T, n *Node, service *net.TCPListener) (*Conn, *net.TCPConn) {
+func throughExposed(t *testing.T, n *operator.Node, service *net.TCPListener) (*node.Conn, *net.TCPConn) {
 	t.Helper()
 	c, err := n.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:80"))
 	require.NoError(t, err)
@@ -115,7 +145,7 @@ func halfClosed(t *testing.T, client, server closing) {
 }
 
 // gone waits until nothing goes through a door.
-func gone(t *testing.T, d *Door) control.Door {
+func gone(t *testing.T, d *door.Door) control.Door {
 	t.Helper()
 	require.Eventually(t, func() bool { return d.State().Open == 0 }, 20*time.Second,
 		5*time.Millisecond)
@@ -151,7 +181,7 @@ func TestExposePassesHalfClosesOn(t *testing.T) {
 // TestADoorPassesResetsOn in each of its four directions.
 func TestADoorPassesResetsOn(t *testing.T) {
 	reset := func(c net.Conn) {
-		if v, ok := c.(*Conn); ok {
+		if v, ok := c.(*node.Conn); ok {
 			v.Abort()
 			return
 		}
@@ -159,7 +189,7 @@ func TestADoorPassesResetsOn(t *testing.T) {
 		require.NoError(t, m.SetLinger(0))
 		require.NoError(t, m.Close())
 	}
-	check := func(t *testing.T, d *Door, by, heard net.Conn) {
+	check := func(t *testing.T, d *door.Door, by, heard net.Conn) {
 		t.Helper()
 		_, err := by.Write([]byte("x"))
 		require.NoError(t, err)
@@ -230,7 +260,7 @@ func TestASlowReaderHoldsItsWriterUp(t *testing.T) {
 		sum.Write(piece[:k])
 		written += k
 		if err != nil {
-			require.ErrorIs(t, err, errTimeout)
+			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 			break
 		}
 		require.Less(t, written, 64<<20, "nobody reads, and it is taken")
@@ -252,14 +282,14 @@ func fill(p []byte) {
 }
 
 func TestNobodyBehindADoor(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	said := make(chan string, 10)
 	defer a.Watch(func(e control.Event) {
 		if m, ok := e.(control.Message); ok {
 			said <- m.Text
 		}
 	})()
-	d, err := a.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:81")})
+	d, err := a.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:81")})
 	require.NoError(t, err)
 	c, err := net.Dial("tcp", d.Addr().String())
 	if err == nil {
@@ -272,7 +302,7 @@ func TestNobodyBehindADoor(t *testing.T) {
 
 	service := listenHere(t)
 	require.NoError(t, service.Close())
-	e, err := b.Expose(control.Expose{Port: 80, To: service.Addr().String()})
+	e, err := b.Doors.Expose(control.Expose{Port: 80, To: service.Addr().String()})
 	require.NoError(t, err)
 	v, err := a.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:80"))
 	if err == nil { // the reset may come before Dial returns
@@ -284,7 +314,7 @@ func TestNobodyBehindADoor(t *testing.T) {
 }
 
 func TestDoorsThatCannotBe(t *testing.T) {
-	a, _ := twoNodes(t, Config{})
+	a, _ := twoNodes(t)
 	taken := listenHere(t)
 	at := netip.MustParseAddrPort(taken.Addr().String())
 	to := netip.MustParseAddrPort("10.0.0.2:80")
@@ -315,37 +345,12 @@ func TestDoorsThatCannotBe(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrNoSuchDoor)
 	_, err = a.Do(t.Context(), control.Splice{Addr: to.Addr()})
 	require.ErrorIs(t, err, control.ErrUsage)
-	assert.Len(t, a.doorList(), 1)
-}
-
-// TestAPortOfAFileThatIsTaken is told with its place, and the node is not opened.
-func TestAPortOfAFileThatIsTaken(t *testing.T) {
-	taken := listenHere(t)
-	p := freePorts(t, 1)
-	text := fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\nexpose 80 3000\n"+
-		"publish %s 10.0.0.2:80\n", p[0], taken.Addr())
-	c, err := lnx.Parse("A.lnx", []byte(text))
-	require.NoError(t, err)
-	_, err = Open(Config{LNX: c})
-	var at *lnx.Error
-	require.ErrorAs(t, err, &at)
-	assert.Equal(t, 3, at.Line)
-	assert.Equal(t, 9, at.Col)
-	require.ErrorIs(t, err, control.ErrPortInUse)
-	here := CheckHere(t.Context(), c)
-	require.Len(t, here, 1)
-	assert.Equal(t, *at, *here[0])
-
-	require.NoError(t, taken.Close())
-	n, err := Open(Config{LNX: c})
-	require.NoError(t, err)
-	assert.Len(t, n.doorList(), 2)
-	require.NoError(t, n.Close())
+	assert.Len(t, doors(t, a), 1)
 }
 
 // TestANodeEndsWithItsDoors: whoever is inside is reset, and nothing is left.
 func TestANodeEndsWithItsDoors(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	d, l := publishedTo(t, a, b)
 	client, server := through(t, d, l)
 	require.NoError(t, a.Close())
@@ -355,12 +360,12 @@ func TestANodeEndsWithItsDoors(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	_, err = net.Dial("tcp", d.Addr().String())
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
-	_, err = a.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:80")})
+	_, err = a.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:80")})
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
 func TestClosingADoor(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	d, l := publishedTo(t, a, b)
 	client, server := through(t, d, l)
 	id := d.State().ID
@@ -371,7 +376,7 @@ func TestClosingADoor(t *testing.T) {
 	require.NoError(t, err)
 	_, err = io.ReadFull(server, make([]byte, 1))
 	require.NoError(t, err, "who is inside goes on")
-	list := a.doorList()
+	list := doors(t, a)
 	require.Len(t, list, 1)
 	assert.True(t, list[0].Closing)
 	err = control.Order(t.Context(), a.Operator(), control.CloseDoor{ID: id})
@@ -382,7 +387,7 @@ func TestClosingADoor(t *testing.T) {
 	_, err = client.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	gone(t, d)
-	require.Eventually(t, func() bool { return len(a.doorList()) == 0 }, 10*time.Second,
+	require.Eventually(t, func() bool { return len(doors(t, a)) == 0 }, 10*time.Second,
 		time.Millisecond)
 }
 
@@ -397,7 +402,7 @@ func TestAThousandIdleFlows(t *testing.T) {
 	before := memory()
 	type pair struct {
 		client *net.TCPConn
-		server *Conn
+		server *node.Conn
 	}
 	pairs := make([]pair, 0, flows)
 	for range flows {
@@ -426,7 +431,8 @@ func memory() int {
 
 // TestDownloadsBesideEachOther through a lossy router, each compared with what was sent.
 func TestDownloadsBesideEachOther(t *testing.T) {
-	a, b, c := line3(t, Config{})
+	fa, fb, fc := nodetest.Three(t)
+	a, b, c := start(t, fa), start(t, fb), start(t, fc)
 	for _, f := range []string{"if0", "if1"} {
 		_, err := b.Do(t.Context(), control.SetLoss{Iface: f, Percent: 2})
 		require.NoError(t, err)
@@ -449,9 +455,9 @@ func TestDownloadsBesideEachOther(t *testing.T) {
 			})
 		}
 	})
-	_, err := c.Expose(control.Expose{Port: 80, To: service.Addr().String()})
+	_, err := c.Doors.Expose(control.Expose{Port: 80, To: service.Addr().String()})
 	require.NoError(t, err)
-	d, err := a.Publish(control.Publish{To: netip.MustParseAddrPort("10.1.0.2:80")})
+	d, err := a.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.1.0.2:80")})
 	require.NoError(t, err)
 	want := sha256.Sum256(file)
 	const downloads = 64
@@ -481,15 +487,15 @@ func TestDownloadsBesideEachOther(t *testing.T) {
 }
 
 func TestDatagramsThroughDoors(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	service, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(
 		netip.MustParseAddrPort("127.0.0.1:0")))
 	require.NoError(t, err)
 	defer service.Close()
 	limit(t, &udpConn{service})
-	_, err = b.Expose(control.Expose{Port: 53, To: service.LocalAddr().String(), UDP: true})
+	_, err = b.Doors.Expose(control.Expose{Port: 53, To: service.LocalAddr().String(), UDP: true})
 	require.NoError(t, err)
-	d, err := a.Publish(control.Publish{
+	d, err := a.Doors.Publish(control.Publish{
 		To: netip.MustParseAddrPort("10.0.0.2:53"), UDP: true,
 	})
 	require.NoError(t, err)
@@ -522,10 +528,10 @@ func (u *udpConn) Write([]byte) (int, error) { return 0, net.ErrClosed }
 
 // TestSpliceLeadsEveryPortHere, and refuses what this machine refuses.
 func TestSpliceLeadsEveryPortHere(t *testing.T) {
-	a, b := twoNodes(t, Config{})
-	d, err := b.Splice(control.Splice{Addr: netip.MustParseAddr("10.0.0.2")})
+	a, b := twoNodes(t)
+	d, err := b.Doors.Splice(control.Splice{Addr: netip.MustParseAddr("10.0.0.2")})
 	require.NoError(t, err)
-	_, err = b.Splice(control.Splice{Addr: netip.MustParseAddr("10.0.0.2")})
+	_, err = b.Doors.Splice(control.Splice{Addr: netip.MustParseAddr("10.0.0.2")})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	service := listenHere(t)
 	port := netip.MustParseAddrPort(service.Addr().String()).Port()

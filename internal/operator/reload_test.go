@@ -1,4 +1,4 @@
-package node
+package operator_test
 
 import (
 	"fmt"
@@ -14,17 +14,20 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
+	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
 // rewritable is a node whose file can be written anew.
-func rewritable(t *testing.T, name string, text *string) *Node {
+func rewritable(t *testing.T, name string, text *string) *operator.Node {
 	t.Helper()
-	return start(t, Config{Reread: func() (*lnx.Config, error) {
+	return start(t, node.Config{Reread: func() (*lnx.Config, error) {
 		return lnx.Parse(name+".lnx", []byte(*text))
 	}}, name, *text)
 }
 
-func reload(t *testing.T, n *Node) control.Reloaded {
+func reload(t *testing.T, n *operator.Node) control.Reloaded {
 	t.Helper()
 	done, err := control.Ask(t.Context(), n.Operator(), control.Reload{})
 	require.NoError(t, err)
@@ -33,12 +36,12 @@ func reload(t *testing.T, n *Node) control.Reloaded {
 
 // TestAReloadChangesWhatTheFileSays, and a connection through all of it goes on.
 func TestAReloadChangesWhatTheFileSays(t *testing.T) {
-	p := freePorts(t, 2)
+	p := nodetest.FreePorts(t, 2)
 	links := "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n"
 	text := fmt.Sprintf(links, 1, p[0], 2, p[1])
 	a := rewritable(t, "A", &text)
 	base := text
-	b := start(t, Config{}, "B", fmt.Sprintf(links, 2, p[1], 1, p[0]))
+	b := start(t, node.Config{}, "B", fmt.Sprintf(links, 2, p[1], 1, p[0]))
 	client, server := connect(t, a, b, "10.0.0.2:80")
 	assert.Empty(t, reload(t, a).Changes, "the file is the same")
 
@@ -49,14 +52,14 @@ func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 	try, err := control.Ask(t.Context(), a.Operator(), control.Reload{Try: true})
 	require.NoError(t, err)
 	assert.Len(t, try.Changes, 5)
-	assert.Empty(t, a.doorList(), "it was only tried")
+	assert.Empty(t, doors(t, a), "it was only tried")
 	done := reload(t, a)
 	assert.Equal(t, try, done)
 	assert.Equal(t, []string{
 		"tcp settings", "ip and icmp settings",
 		"route 10.7.0.0/16 via 10.0.0.2  metric 0", "link if0: delay 30ms in, delay 30ms out",
 	}, done.Changes[1:])
-	assert.Len(t, a.doorList(), 1)
+	assert.Len(t, doors(t, a), 1)
 	ping := control.Ping{Addr: netip.MustParseAddr("10.0.0.2"), Count: 1}
 	seen, err := control.Ask(t.Context(), a.Operator(), ping)
 	require.NoError(t, err)
@@ -67,7 +70,7 @@ func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 
 	text = base
 	assert.Len(t, reload(t, a).Changes, 5)
-	assert.Empty(t, a.doorList())
+	assert.Empty(t, doors(t, a))
 	routes, err := control.Ask(t.Context(), a.Operator(), control.Routes{})
 	require.NoError(t, err)
 	assert.Len(t, routes, 1)
@@ -81,6 +84,35 @@ func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 	reload(t, a)
 }
 
+func doors(t *testing.T, n *operator.Node) []control.Door {
+	t.Helper()
+	list, err := control.Ask(t.Context(), n.Operator(), control.Doors{})
+	require.NoError(t, err)
+	return list
+}
+
+func listenHere(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// connect has one node take a connection of another's.
+func connect(t *testing.T, from, to *operator.Node, addr string) (client, server *node.Conn) {
+	t.Helper()
+	at := netip.MustParseAddrPort(addr)
+	l, err := to.Listen(at, 0)
+	require.NoError(t, err)
+	defer l.Close()
+	client, err = from.Dial(t.Context(), at)
+	require.NoError(t, err)
+	server, err = l.AcceptTCP()
+	require.NoError(t, err)
+	return client, server
+}
+
 func tcpPort(t *testing.T) int {
 	t.Helper()
 	l := listenHere(t)
@@ -91,7 +123,7 @@ func tcpPort(t *testing.T) int {
 
 // TestAReloadThatCannotBe changes nothing.
 func TestAReloadThatCannotBe(t *testing.T) {
-	p := freePorts(t, 3)
+	p := nodetest.FreePorts(t, 3)
 	base := fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
 		"neighbor 10.0.0.2 at 127.0.0.1:%d via if0\n", p[0], p[1])
 	text := base
@@ -123,7 +155,7 @@ func TestAReloadThatCannotBe(t *testing.T) {
 	var at *lnx.Error
 	require.ErrorAs(t, err, &at)
 	assert.Equal(t, 4, at.Line)
-	assert.Empty(t, a.doorList())
+	assert.Empty(t, doors(t, a))
 
 	// A door whose other end changes keeps its port.
 	port := tcpPort(t)
@@ -131,25 +163,25 @@ func TestAReloadThatCannotBe(t *testing.T) {
 	reload(t, a)
 	text = base + fmt.Sprintf("publish %d 10.0.0.2:81\n", port)
 	reload(t, a)
-	doors := a.doorList()
+	doors := doors(t, a)
 	require.Len(t, doors, 1)
 	assert.Equal(t, "10.0.0.2:81", doors[0].To)
 
-	b := start(t, Config{}, "B", fmt.Sprintf("interface if0 10.0.0.2/24 127.0.0.1:%d\n", p[1]))
+	b := start(t, node.Config{}, "B", fmt.Sprintf("interface if0 10.0.0.2/24 127.0.0.1:%d\n", p[1]))
 	_, err = b.Do(t.Context(), control.Reload{})
 	require.ErrorIs(t, err, control.ErrUnsupported)
 }
 
 // TestAReloadOfRIP: a prefix more is announced, and what was learnt is learnt again.
 func TestAReloadOfRIP(t *testing.T) {
-	p := freePorts(t, 3)
+	p := nodetest.FreePorts(t, 3)
 	text := "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +
 		"routing rip\nrip advertise-to 10.0.0.%d\n"
 	one := fmt.Sprintf(text, 1, p[0], 2, p[1], 2)
 	a := rewritable(t, "A", &one)
-	b := start(t, Config{}, "B", fmt.Sprintf(text, 2, p[1], 1, p[0], 1)+
+	b := start(t, node.Config{}, "B", fmt.Sprintf(text, 2, p[1], 1, p[0], 1)+
 		fmt.Sprintf("interface if1 10.1.0.1/24 127.0.0.1:%d\n", p[2]))
-	has := func(n *Node, prefix string) {
+	has := func(n *operator.Node, prefix string) {
 		t.Helper()
 		require.Eventually(t, func() bool {
 			routes, err := control.Ask(t.Context(), n.Operator(), control.Routes{})

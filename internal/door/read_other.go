@@ -1,6 +1,6 @@
 //go:build !unix
 
-package node
+package door
 
 // receive waits with the memory that it will need.
 func (m machineEnd) receive() (*[relayChunk]byte, int, error) {

@@ -1,4 +1,4 @@
-package node
+package door
 
 import (
 	"errors"
@@ -20,9 +20,9 @@ const (
 	maxDatagram = 1<<16 - 1
 )
 
-// datagramDoor is what a door for datagrams leads on: a socket of its own for each of those who
+// datagrams is what a door for datagrams leads on: a socket of its own for each of those who
 // send to it.
-type datagramDoor struct {
+type datagrams struct {
 	door  *Door
 	in    bool // what comes to the door goes into the virtual network
 	dial  func() (net.Conn, error)
@@ -34,23 +34,23 @@ type datagramDoor struct {
 
 // datagramFlow is the socket of one of them.
 type datagramFlow struct {
-	*doorFlow
+	*flow
 	conn net.Conn
 	last atomic.Int64 // when a datagram passed, Unix nanoseconds
 }
 
 // publishUDP is Publish for datagrams.
-func (n *Node) publishUDP(from, to netip.AddrPort) (*Door, error) {
+func (s *Set) publishUDP(from, to netip.AddrPort) (*Door, error) {
 	l, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(from))
 	if err != nil {
 		return nil, fmt.Errorf("publish %v: %w", from, machineError(err))
 	}
-	d := newDoor(n, control.DoorPublish, "udp", l.LocalAddr().String(), to.String())
+	d := s.newDoor(control.DoorPublish, "udp", l.LocalAddr().String(), to.String())
 	d.addr = l.LocalAddr()
-	g := &datagramDoor{
+	g := &datagrams{
 		door: d, in: true, flows: map[netip.AddrPort]*datagramFlow{},
 		dial: func() (net.Conn, error) {
-			c, err := n.DialUDP(to)
+			c, err := s.node.DialUDP(to)
 			if err != nil {
 				return nil, err
 			}
@@ -61,19 +61,19 @@ func (n *Node) publishUDP(from, to netip.AddrPort) (*Door, error) {
 			return err
 		},
 	}
-	err = n.admit(d, func() { _ = l.Close() }, func() { g.run(l.ReadFromUDPAddrPort) })
+	err = s.admit(d, func() { _ = l.Close() }, func() { g.run(l.ReadFromUDPAddrPort) })
 	return d, err
 }
 
 // exposeUDP is Expose for datagrams.
-func (n *Node) exposeUDP(port uint16, to string) (*Door, error) {
-	l, err := n.ListenPacket(netip.AddrPortFrom(netip.IPv4Unspecified(), port))
+func (s *Set) exposeUDP(port uint16, to string) (*Door, error) {
+	l, err := s.node.ListenPacket(netip.AddrPortFrom(netip.IPv4Unspecified(), port))
 	if err != nil {
-		return nil, fmt.Errorf("expose %d: %w", port, inner(err))
+		return nil, fmt.Errorf("expose %d: %w", port, control.Reason(err))
 	}
-	d := newDoor(n, control.DoorExpose, "udp", strconv.Itoa(int(port)), to)
+	d := s.newDoor(control.DoorExpose, "udp", strconv.Itoa(int(port)), to)
 	d.addr = l.LocalAddr()
-	g := &datagramDoor{
+	g := &datagrams{
 		door: d, flows: map[netip.AddrPort]*datagramFlow{},
 		dial: func() (net.Conn, error) { return d.dial("udp", to) },
 		reply: func(p []byte, to netip.AddrPort) error {
@@ -81,12 +81,12 @@ func (n *Node) exposeUDP(port uint16, to string) (*Door, error) {
 			return err
 		},
 	}
-	err = n.admit(d, func() { _ = l.Close() }, func() { g.run(l.ReadFromAddrPort) })
+	err = s.admit(d, func() { _ = l.Close() }, func() { g.run(l.ReadFromAddrPort) })
 	return d, err
 }
 
 // run leads on what comes to the door, until it is closed.
-func (g *datagramDoor) run(read func([]byte) (int, netip.AddrPort, error)) {
+func (g *datagrams) run(read func([]byte) (int, netip.AddrPort, error)) {
 	defer g.door.cut() // an answer could not leave by the door any more
 	buf := make([]byte, maxDatagram)
 	for {
@@ -98,7 +98,7 @@ func (g *datagramDoor) run(read func([]byte) (int, netip.AddrPort, error)) {
 			g.door.failed(from.String(), machineError(err))
 			continue
 		}
-		f, err := g.flow(from)
+		f, err := g.of(from)
 		if err != nil {
 			g.door.failed(from.String(), err)
 			continue
@@ -113,14 +113,14 @@ func (g *datagramDoor) run(read func([]byte) (int, netip.AddrPort, error)) {
 	}
 }
 
-// flow is the flow of a sender, which begins with his first datagram; nil: the door is closed.
-func (g *datagramDoor) flow(from netip.AddrPort) (*datagramFlow, error) {
+// of is the flow of a sender, which begins with his first datagram; nil: the door is closed.
+func (g *datagrams) of(from netip.AddrPort) (*datagramFlow, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if f := g.flows[from]; f != nil {
 		return f, nil
 	}
-	if len(g.flows) >= maxDoorFlows {
+	if len(g.flows) >= maxFlows {
 		return nil, fmt.Errorf("%w: %d flows are open", control.ErrNoPorts, len(g.flows))
 	}
 	c, err := g.dial()
@@ -130,7 +130,7 @@ func (g *datagramDoor) flow(from netip.AddrPort) (*datagramFlow, error) {
 	f := &datagramFlow{conn: c}
 	f.last.Store(time.Now().UnixNano())
 	var ok bool
-	if f.doorFlow, ok = g.door.enter(from.String(), func() { _ = c.Close() }); !ok {
+	if f.flow, ok = g.door.enter(from.String(), func() { _ = c.Close() }); !ok {
 		_ = c.Close()
 		return nil, nil //nolint:nilnil // no error: the door is closed
 	}
@@ -140,13 +140,13 @@ func (g *datagramDoor) flow(from netip.AddrPort) (*datagramFlow, error) {
 }
 
 // passed notes that a datagram goes through.
-func (g *datagramDoor) passed(f *datagramFlow, in bool, k int) {
+func (g *datagrams) passed(f *datagramFlow, in bool, k int) {
 	f.last.Store(time.Now().UnixNano())
 	g.door.count(in, k)
 }
 
 // answers leads back what is answered to a flow, until both sides have been silent.
-func (g *datagramDoor) answers(f *datagramFlow, to netip.AddrPort) {
+func (g *datagrams) answers(f *datagramFlow, to netip.AddrPort) {
 	buf := make([]byte, maxDatagram)
 	for {
 		over := time.Unix(0, f.last.Load()).Add(flowSilence)
@@ -172,7 +172,7 @@ func (g *datagramDoor) answers(f *datagramFlow, to netip.AddrPort) {
 }
 
 // end forgets a flow.
-func (g *datagramDoor) end(f *datagramFlow, from netip.AddrPort) {
+func (g *datagrams) end(f *datagramFlow, from netip.AddrPort) {
 	g.mu.Lock()
 	delete(g.flows, from)
 	g.mu.Unlock()

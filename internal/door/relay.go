@@ -1,10 +1,12 @@
-package node
+package door
 
 import (
 	"errors"
 	"io"
 	"net"
 	"sync"
+
+	"github.com/tidepool-net/tidepool/internal/node"
 )
 
 // relayChunk is how much a flow copies at a time. The memory for it is borrowed when there is
@@ -13,8 +15,8 @@ const relayChunk = 64 << 10
 
 var relayBuffers = sync.Pool{New: func() any { return new([relayChunk]byte) }}
 
-// doorEnd is one end of a flow of TCP through a door.
-type doorEnd interface {
+// end is one end of a flow of TCP through a door.
+type end interface {
 	// receive waits for bytes and returns them in memory that it borrowed, to be given back by
 	// relayBuffers.Put; nil: there are none.
 	receive() (*[relayChunk]byte, int, error)
@@ -31,7 +33,7 @@ type doorEnd interface {
 // A FIN ends one direction and the other goes on. An end that cannot be read any more has been
 // reset or has timed out: the other is reset. One that cannot be written to is read on, for what
 // it said before may still be there, and says itself why it ended.
-func (d *Door) relay(near, far doorEnd) error {
+func (d *Door) relay(near, far end) error {
 	outward := make(chan error, 1)
 	go func() { outward <- d.pump(near, far, false) }()
 	err := d.pump(far, near, true)
@@ -49,7 +51,7 @@ func (d *Door) relay(near, far doorEnd) error {
 }
 
 // pump copies one direction to its end.
-func (d *Door) pump(to, from doorEnd, in bool) error {
+func (d *Door) pump(to, from end, in bool) error {
 	for {
 		buf, k, err := from.receive()
 		if k > 0 {
@@ -73,28 +75,15 @@ func (d *Door) pump(to, from doorEnd, in bool) error {
 }
 
 // virtualEnd is the end of a flow in the virtual network.
-type virtualEnd struct{ *Conn }
+type virtualEnd struct{ *node.Conn }
 
 func (v virtualEnd) receive() (*[relayChunk]byte, int, error) {
-	if err := v.awaitInput(); err != nil {
+	if err := v.AwaitRead(); err != nil {
 		return nil, 0, err
 	}
 	buf, _ := relayBuffers.Get().(*[relayChunk]byte)
 	k, err := v.Read(buf[:])
 	return buf, k, err
-}
-
-// awaitInput waits until a Read does not wait. It holds no lock meanwhile: there is one reader.
-func (d *duplex) awaitInput() error {
-	for d.in.ring.Len() == 0 && !d.eof.Load() && d.failure.Load() == nil && !d.closed.Load() {
-		if !d.in.ready.arm() {
-			<-d.in.ready.heard()
-		}
-	}
-	if d.closed.Load() {
-		return d.opError("read", net.ErrClosed)
-	}
-	return nil
 }
 
 // machineEnd is the end of a flow in this machine's network.

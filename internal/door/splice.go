@@ -1,6 +1,7 @@
-package node
+package door
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -10,58 +11,51 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
 )
 
 // Splice has every port of an address that nothing listens on lead to this machine's port of that
 // number.
-func (n *Node) Splice(r control.Splice) (*Door, error) {
+func (s *Set) Splice(r control.Splice) (*Door, error) {
 	to := r.To
 	if !to.IsValid() {
 		to = loopback
 	}
-	if !isHost(r.Addr) || !isHost(to) {
-		return nil, misuse("splice %v to %v: want the addresses of hosts", r.Addr, to)
+	if !control.IsHost(r.Addr) || !control.IsHost(to) {
+		return nil, control.Misuse("splice %v to %v: want the addresses of hosts", r.Addr, to)
 	}
-	d := newDoor(n, control.DoorSplice, "tcp+udp", r.Addr.String(), to.String())
+	d := s.newDoor(control.DoorSplice, "tcp+udp", r.Addr.String(), to.String())
 	d.addr = &net.IPAddr{IP: r.Addr.AsSlice()}
-	var err error
-	callErr := n.call(func(clock.Time) {
-		switch {
-		case !n.hasAddr(r.Addr):
-			err = misuse("splice %v: want an address of the node's", r.Addr)
-		case n.forwarder != nil || n.udpForwarder != nil:
-			err = fmt.Errorf("splice: %w: something takes every port already",
-				control.ErrPortInUse)
-		default:
-			n.forwarder, n.udpForwarder = d.spliceTCP(r.Addr, to), d.spliceUDP(r.Addr, to)
-			n.stack.Catch(maxCaught)
-			n.stack.CatchUDP(maxCaught)
-		}
-	})
-	if err = firstError(callErr, err); err != nil {
+	if err := s.owns(r.Addr); err != nil {
 		d.end()
-		return nil, err
+		return nil, fmt.Errorf("splice %v: %w", r.Addr, err)
 	}
-	err = n.admit(d, func() {
-		_ = n.Forward(nil) // a closed node forwards nothing
-		_ = n.ForwardUDP(nil)
+	if err := s.node.ForwardAll(d.spliceTCP(r.Addr, to), d.spliceUDP(r.Addr, to)); err != nil {
+		d.end()
+		return nil, fmt.Errorf("splice: %w", err)
+	}
+	err := s.admit(d, func() {
+		_ = s.node.Forward(nil) // a closed node forwards nothing
+		_ = s.node.ForwardUDP(nil)
 	}, func() { <-d.ends.Done() })
 	return d, err
 }
 
-// hasAddr reports whether an address is an interface's.
-func (n *Node) hasAddr(a netip.Addr) bool {
-	return slices.ContainsFunc(n.cfg.LNX.Interfaces, func(f lnx.Interface) bool {
+// owns refuses an address that is no interface's.
+func (s *Set) owns(a netip.Addr) error {
+	faces, err := control.Ask(context.Background(), s.node.Operator(), control.Interfaces{})
+	if err != nil || slices.ContainsFunc(faces, func(f control.Interface) bool {
 		return f.Addr.Addr() == a
-	})
+	}) {
+		return err
+	}
+	return control.Misuse("want an address of the node's")
 }
 
 // spliceTCP asks the machine before it answers, so that what the machine refuses is refused.
-func (d *Door) spliceTCP(addr, to netip.Addr) func(*Caught) {
-	return func(c *Caught) {
+func (d *Door) spliceTCP(addr, to netip.Addr) func(*node.Caught) {
+	return func(c *node.Caught) {
 		if c.Local().Addr() != addr {
 			return
 		}
@@ -89,8 +83,8 @@ func (d *Door) spliceTCP(addr, to netip.Addr) func(*Caught) {
 }
 
 // spliceUDP leads on one flow of datagrams.
-func (d *Door) spliceUDP(addr, to netip.Addr) func(*CaughtUDP) {
-	return func(c *CaughtUDP) {
+func (d *Door) spliceUDP(addr, to netip.Addr) func(*node.CaughtUDP) {
+	return func(c *node.CaughtUDP) {
 		if c.Local().Addr() != addr {
 			return
 		}

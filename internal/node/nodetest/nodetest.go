@@ -1,0 +1,60 @@
+// Package nodetest has the files of small networks, on free ports of the loopback, for the tests
+// of nodes and of the rooms above them.
+package nodetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+)
+
+// FreePorts returns UDP ports of loopback that were free a moment ago.
+func FreePorts(tb testing.TB, n int) []int {
+	tb.Helper()
+	ports, err := link.FreePorts(n)
+	require.NoError(tb, err)
+	return ports
+}
+
+// Parse reads a node's file.
+func Parse(tb testing.TB, name, text string) *lnx.Config {
+	tb.Helper()
+	c, err := lnx.Parse(name+".lnx", []byte(text))
+	require.NoError(tb, err)
+	return c
+}
+
+// Two are two nodes on one link: 10.0.0.1 and 10.0.0.2.
+func Two(tb testing.TB) (a, b *lnx.Config) {
+	tb.Helper()
+	p := FreePorts(tb, 2)
+	text := `interface if0 10.0.0.%d/24 127.0.0.1:%d
+neighbor 10.0.0.%d at 127.0.0.1:%d via if0
+`
+	return Parse(tb, "A", fmt.Sprintf(text, 1, p[0], 2, p[1])),
+		Parse(tb, "B", fmt.Sprintf(text, 2, p[1], 1, p[0]))
+}
+
+// Three are A - B - C: 10.0.0.1, a router, 10.1.0.2.
+func Three(tb testing.TB) (a, b, c *lnx.Config) {
+	tb.Helper()
+	p := FreePorts(tb, 4)
+	a = Parse(tb, "A", fmt.Sprintf(`interface if0 10.0.0.1/24 127.0.0.1:%d
+neighbor 10.0.0.2 at 127.0.0.1:%d via if0
+routing static
+route 0.0.0.0/0 via 10.0.0.2`, p[0], p[1]))
+	b = Parse(tb, "B", fmt.Sprintf(`interface if0 10.0.0.2/24 127.0.0.1:%d
+interface if1 10.1.0.1/24 127.0.0.1:%d
+neighbor 10.0.0.1 at 127.0.0.1:%d via if0
+neighbor 10.1.0.2 at 127.0.0.1:%d via if1
+routing rip`, p[1], p[2], p[0], p[3]))
+	c = Parse(tb, "C", fmt.Sprintf(`interface if0 10.1.0.2/24 127.0.0.1:%d
+neighbor 10.1.0.1 at 127.0.0.1:%d via if0
+routing static
+route 0.0.0.0/0 via 10.1.0.1`, p[3], p[2]))
+	return a, b, c
+}

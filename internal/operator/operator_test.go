@@ -1,0 +1,52 @@
+package operator_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
+	"github.com/tidepool-net/tidepool/internal/operator"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func start(t *testing.T, cfg node.Config, name, text string) *operator.Node {
+	t.Helper()
+	cfg.LNX = nodetest.Parse(t, name, text)
+	n, err := operator.Open(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.Close()) })
+	return n
+}
+
+// TestAPortOfAFileThatIsTaken is told with its place, and the node is not opened.
+func TestAPortOfAFileThatIsTaken(t *testing.T) {
+	taken := listenHere(t)
+	p := nodetest.FreePorts(t, 1)
+	text := fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\nexpose 80 3000\n"+
+		"publish %s 10.0.0.2:80\n", p[0], taken.Addr())
+	c, err := lnx.Parse("A.lnx", []byte(text))
+	require.NoError(t, err)
+	_, err = operator.Open(node.Config{LNX: c})
+	var at *lnx.Error
+	require.ErrorAs(t, err, &at)
+	assert.Equal(t, 3, at.Line)
+	assert.Equal(t, 9, at.Col)
+	require.ErrorIs(t, err, control.ErrPortInUse)
+	here := operator.CheckHere(t.Context(), c)
+	require.Len(t, here, 1)
+	assert.Equal(t, *at, *here[0])
+
+	require.NoError(t, taken.Close())
+	n, err := operator.Open(node.Config{LNX: c})
+	require.NoError(t, err)
+	assert.Len(t, doors(t, n), 2)
+	require.NoError(t, n.Close())
+}
