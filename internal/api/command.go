@@ -95,9 +95,6 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 	}
 	out := begin(w, typeLines, cancel)
 	defer out.end()
-	if k.Stream {
-		out.patience = pauses
-	}
 	out.line(eventBegun, job.Running)
 	bind(request, out.line)
 	a, err := carryOut(ctx, op, request)

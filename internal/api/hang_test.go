@@ -107,9 +107,10 @@ func inBubble(t *testing.T, f func(t *testing.T, at *pipes, o *teller, s *Server
 }
 
 // request sends the first line and header of a request.
-func request(t *testing.T, c net.Conn, text string) *bufio.Reader {
+func request(t *testing.T, c net.Conn, text string, header ...string) *bufio.Reader {
 	t.Helper()
-	_, err := io.WriteString(c, text+" HTTP/1.1\r\nHost: x\r\n\r\n")
+	lines := append([]string{text + " HTTP/1.1", "Host: x"}, header...)
+	_, err := io.WriteString(c, strings.Join(lines, "\r\n")+"\r\n\r\n")
 	require.NoError(t, err)
 	return bufio.NewReader(c)
 }
@@ -117,21 +118,37 @@ func request(t *testing.T, c net.Conn, text string) *bufio.Reader {
 // TestAClientThatHangs is given up: one that does not read what it is told, one that does not
 // finish its request, and one that says nothing at all. Nothing stays of them.
 func TestAClientThatHangs(t *testing.T) {
-	inBubble(t, func(t *testing.T, at *pipes, o *teller, s *Server) {
+	for _, as := range []string{typeEvents, typeLines} {
+		inBubble(t, func(t *testing.T, at *pipes, o *teller, s *Server) {
+			c := at.dial()
+			defer c.Close()
+			in := request(t, c, "GET /v1/nodes/A/events", "Accept: "+as)
+			resp, err := http.ReadResponse(in, nil)
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			synctest.Wait()
+			require.Equal(t, 1, o.watchers())
+			began := time.Now()
+			o.tell(control.Message{Text: strings.Repeat("x", 1<<16)}) // nobody reads it
+			synctest.Wait()
+			assert.Equal(t, pauses, time.Since(began), as)
+			assert.Zero(t, o.watchers())
+			assert.Empty(t, s.works.of("A"))
+		})
+	}
+	inBubble(t, func(t *testing.T, at *pipes, _ *teller, _ *Server) {
 		c := at.dial()
 		defer c.Close()
-		in := request(t, c, "GET /v1/nodes/A/events")
-		resp, err := http.ReadResponse(in, nil)
+		_, err := io.WriteString(c, "GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n")
 		require.NoError(t, err)
-		defer resp.Body.Close()
-		synctest.Wait()
-		require.Equal(t, 1, o.watchers())
 		began := time.Now()
-		o.tell(control.Message{Text: strings.Repeat("x", 1<<16)}) // nobody reads it
-		synctest.Wait()
-		assert.Equal(t, hangs, time.Since(began))
-		assert.Zero(t, o.watchers())
-		assert.Empty(t, s.works.of("A"))
+		<-time.After(hangs - time.Second) // of the bubble
+		_, err = io.ReadFull(c, make([]byte, 1))
+		require.NoError(t, err, "it may still be read")
+		<-time.After(2 * time.Second)
+		_, err = io.Copy(io.Discard, c)
+		require.NoError(t, err)
+		assert.Equal(t, hangs+time.Second, time.Since(began), "no more")
 	})
 	for name, text := range map[string]string{
 		"no header": "GET /v1 HTTP/1.1\r\nHost: x\r\n",

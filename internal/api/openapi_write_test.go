@@ -276,7 +276,8 @@ func (w *openAPIWriter) document() object {
 			"title": "tidepool", "version": "1",
 			"license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 			"description": "What may be asked of a tidepool node, and what it answers. Over a Unix " +
-				"socket no token is needed; over TCP every request has one.",
+				"socket no token is needed; over TCP every request has one. Who does not read an " +
+				"answer for 10 s, or what goes on for 10 minutes, is cut off.",
 		},
 		"servers":  []object{{"url": "http://localhost"}},
 		"security": []object{{}, {"token": []string{}}},

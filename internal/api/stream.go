@@ -13,10 +13,6 @@ import (
 // typeCapture is what a capture comes as: a pcapng file that goes on.
 const typeCapture = "application/octet-stream"
 
-// pauses is how long a reader of what goes on may stop reading, as a pager does, and Wireshark
-// while somebody looks. What it cannot be told meanwhile the node counts.
-const pauses = 10 * time.Minute
-
 // streaming answers a GET of a request that looks on, whose fields are the query: as server-sent
 // events or, if asked, as lines of JSON. What is wrong with it is a problem, before anything else.
 func (s *Server) streaming(w http.ResponseWriter, r *http.Request) {
@@ -86,9 +82,6 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request, l *looking) {
 	l.attach(request)
 	request.FieldByName("Begun").Set(reflect.ValueOf(func() {
 		l.out = begin(w, l.as, cancel)
-		if l.as != typeEvents {
-			l.out.patience = pauses
-		}
 		if l.as != typeCapture {
 			l.tell(eventBegun, job.Running)
 			go l.out.keep(ctx, l.as)
@@ -123,11 +116,15 @@ func (s *stream) keep(ctx context.Context, as string) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if as == typeLines {
-				s.put([]byte("\n"))
-			} else {
-				s.put([]byte(":\n\n"))
+			if !s.mu.TryLock() {
+				continue // it is being written to
 			}
+			if as == typeLines {
+				s.locked([]byte("\n"))
+			} else {
+				s.locked([]byte(":\n\n"))
+			}
+			s.mu.Unlock()
 		}
 	}
 }

@@ -18,8 +18,14 @@ const (
 	typeEvents  = "text/event-stream"
 )
 
-// hangs is how long a client may take to accept what is written to it before it is given up.
-const hangs = 10 * time.Second
+// How long a client may take to accept what is written to it before it is given up: an answer, and
+// a piece of what goes on, whose reader stops for a while as a pager does, Wireshark while somebody
+// looks, and a browser on a machine that sleeps. What it is not told meanwhile is counted or
+// replaced, not kept.
+const (
+	hangs  = 10 * time.Second
+	pauses = 10 * time.Minute
+)
 
 // document is a value as JSON, with a newline behind it. A list that is empty is one, not null.
 func document(a any) ([]byte, error) {
@@ -68,8 +74,6 @@ func write(w http.ResponseWriter, text []byte, patience time.Duration) bool {
 type stream struct {
 	w      http.ResponseWriter
 	cancel func() // ends what the stream tells of when nobody reads it any more
-	// patience is how long the reader may take to accept a piece.
-	patience time.Duration
 
 	mu   sync.Mutex
 	over bool
@@ -81,7 +85,7 @@ func begin(w http.ResponseWriter, as string, cancel func()) *stream {
 	w.Header().Set("Content-Type", as)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
-	s := &stream{w: w, cancel: cancel, patience: hangs}
+	s := &stream{w: w, cancel: cancel}
 	s.put(nil)
 	return s
 }
@@ -97,7 +101,7 @@ func (s *stream) locked(text []byte) {
 	if s.over {
 		return
 	}
-	if !write(s.w, text, s.patience) || http.NewResponseController(s.w).Flush() != nil {
+	if !write(s.w, text, pauses) || http.NewResponseController(s.w).Flush() != nil {
 		s.over = true
 		s.cancel()
 	}
