@@ -2,12 +2,14 @@ package e2e_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
@@ -88,16 +90,43 @@ func TestTheSameUDPPortTwice(t *testing.T) {
 // fastRetries keeps the limits of TCP's patience within a test's.
 const fastRetries = "tcp rto-max 100000"
 
-// stalled starts a transfer that is long enough to be caught in the middle of.
+// stalled starts a transfer over a link so slow that it is caught in the middle.
 func stalled(t *testing.T) (net *nodes.Network, d *delivery) {
 	t.Helper()
 	net = nodes.CopyNetwork(t, "nets", "a-b-c")
 	net.Append("A", fastRetries)
 	net.Append("C", fastRetries)
-	a, _, c := startLine(t, net)
-	d = deliver(t, a, c, 300*megabyte, 9000)
+	a, b, c := startLine(t, net)
+	b.MustDo("impair if1 out rate 4mbit")
+	d = deliver(t, a, c, 20*megabyte, 9000)
 	d.started(1)
 	return net, d
+}
+
+// goesOn has the same file sent from where it was cut off, by nodes of which one knows nothing of
+// what was.
+func goesOn(t *testing.T, net *nodes.Network, d *delivery) {
+	t.Helper()
+	a, b, c := net.Node("A"), net.Node("B"), net.Node("C")
+	know(t, a, c)
+	b.MustDo("impair if1 off")
+	mark := c.Mark()
+	c.MustDo("recvfile %s 9000 --resume --json", d.target)
+	said := c.Await(mark, nodes.Soon, `goes on at byte (\d+): the sender's is .sendfile --offset \d+`)
+	back := a.Mark()
+	mark = c.Mark()
+	a.Command("sendfile %s %s 9000 --offset %s --json", d.file, address(c), said[1])
+	sent := a.Transferred(back, d.file, patience)
+	came := c.Transferred(mark, d.target, patience)
+	digest := nodes.Digest(t, d.file)
+	for _, end := range []control.Transfer{sent, came} {
+		assert.Equal(t, said[1], strconv.FormatInt(end.Offset, 10))
+		assert.Equal(t, int64(20*megabyte), end.Offset+end.Bytes)
+		assert.Equal(t, digest, end.SHA256, "of the whole file")
+	}
+	assert.Positive(t, came.Offset)
+	assert.Equal(t, digest, nodes.Digest(t, d.target))
+	assert.NoFileExists(t, d.target+".part")
 }
 
 func TestTheReceiverIsKilled(t *testing.T) {
@@ -122,6 +151,8 @@ func TestTheReceiverIsKilledAndComesBack(t *testing.T) {
 	complaint := fails(t, net.Node("A"), patience, "wait")
 	assert.Contains(t, complaint, d.file)
 	assert.Contains(t, complaint, "reset")
+	t.Log("# what was stored is there, and the rest of it comes")
+	goesOn(t, net, d)
 }
 
 func TestTheSenderIsKilled(t *testing.T) {
@@ -129,12 +160,15 @@ func TestTheSenderIsKilled(t *testing.T) {
 	net, d := stalled(t)
 	net.Node("A").Kill()
 	began := time.Now()
-	complaint := fails(t, net.Node("C"), time.Minute, "wait")
+	complaint := fails(t, net.Node("C"), patience, "wait")
 	t.Logf("# the receiver knew after %v: %s", time.Since(began), complaint)
 	assert.Contains(t, complaint, d.target)
 	assert.Regexp(t, "timed out|unreachable|reset", complaint)
 	assert.Contains(t, complaint, ".part")
 	assert.Empty(t, net.Node("C").Sockets())
+	t.Log("# it comes back, and the rest comes from it")
+	net.Start("A")
+	goesOn(t, net, d)
 }
 
 // A router that dies and comes back costs time, no byte.
