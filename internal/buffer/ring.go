@@ -3,6 +3,7 @@ package buffer
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 )
 
@@ -23,7 +24,8 @@ type chunk struct {
 //
 // Its memory is a chain of 64 KiB chunks. The consumer only moves forward; the
 // producer takes chunks back once the consumer is past them. A ring that has
-// carried nothing, or was trimmed while empty, holds no chunk.
+// carried nothing, or was trimmed while empty, holds no chunk. Nor does one whose producer
+// repeats a text (Repeat).
 type Ring struct {
 	// The consumer's: where it reads, and the last chunk that Slices found.
 	head    atomic.Uint64 // consumed up to here
@@ -32,6 +34,7 @@ type Ring struct {
 	foundAt uint64
 
 	limit atomic.Int64
+	text  []byte // what the stream is, over and over; nil: what was written
 
 	// The producer's: the chain, what it has taken back of it, and where it writes. What
 	// changes with each Write is last, a cache line or more behind head.
@@ -92,6 +95,22 @@ func (r *Ring) Write(p []byte) int {
 	return n
 }
 
+// Repeat publishes as much of the next n bytes of a stream that is text over and over, from its
+// beginning on, as fits, and returns how much that was. Nothing is copied: text is lent for the
+// ring's life, and the same each time. A ring that repeats is not written to. Producer only.
+func (r *Ring) Repeat(text []byte, n int) int {
+	tail := r.tail.Load()
+	if r.text == nil {
+		if tail > 0 {
+			panic("BUG: buffer: Repeat behind what was written")
+		}
+		r.text = text
+	}
+	n = min(n, r.Free())
+	r.tail.Store(tail + uint64(n))
+	return n
+}
+
 // WriteAt copies p to the stream offset off without publishing it, for bytes
 // that arrived out of order. It requires Tail <= off and off+len(p) <=
 // Head+Limit. Producer only.
@@ -123,6 +142,9 @@ func (r *Ring) publish(tail uint64) {
 func (r *Ring) writeAt(tail, off uint64, p []byte) {
 	if len(p) == 0 {
 		return
+	}
+	if r.text != nil {
+		panic("BUG: buffer: a ring that repeats is written to")
 	}
 	if r.writing == nil {
 		c := &chunk{base: tail}
@@ -195,6 +217,13 @@ func (r *Ring) Read(p []byte) int {
 	if n == 0 {
 		return 0
 	}
+	if r.text != nil {
+		for done := 0; done < n; {
+			done += copy(p[done:n], r.text[(head+uint64(done))%uint64(len(r.text)):])
+		}
+		r.head.Store(head + uint64(n))
+		return n
+	}
 	c := r.reading
 	for done := 0; done < n; {
 		for head >= c.base+chunkSize {
@@ -219,6 +248,13 @@ func (r *Ring) Slices(dst [][]byte, off uint64, n int) [][]byte {
 	}
 	if n == 0 {
 		return dst
+	}
+	if r.text != nil {
+		at := int(off % uint64(len(r.text)))
+		for ; n > len(r.text)-at; at = 0 {
+			dst, n = append(dst, slices.Clip(r.text[at:])), n-(len(r.text)-at)
+		}
+		return append(dst, r.text[at:at+n:at+n])
 	}
 	c := r.reading
 	if r.found != nil && r.foundAt >= c.base && r.foundAt <= off {
@@ -250,7 +286,7 @@ func (r *Ring) Release(head uint64) {
 	if head == r.head.Load() {
 		return // perhaps empty, and then the chain is the producer's
 	}
-	for head > r.reading.base+chunkSize {
+	for r.text == nil && head > r.reading.base+chunkSize {
 		r.reading = r.reading.next
 	}
 	r.head.Store(head)

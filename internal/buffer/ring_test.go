@@ -191,3 +191,37 @@ func BenchmarkRing(b *testing.B) {
 		r.Read(p)
 	}
 }
+
+func TestRingThatRepeats(t *testing.T) {
+	text := make([]byte, 997)
+	fill(text, 0)
+	r := buffer.NewRing(5000)
+	rng := rand.New(rand.NewPCG(3, 1))
+	want := bytes.Repeat(text, 200)
+	in, out := 0, 0
+	for out < 150_000 {
+		in += r.Repeat(text, rng.IntN(6000))
+		require.LessOrEqual(t, r.Len(), r.Limit())
+		require.Equal(t, in-out, r.Len())
+		from := out + rng.IntN(r.Len()+1)
+		n := rng.IntN(in - from + 1)
+		got := bytes.Join(r.Slices(nil, uint64(from), n), nil)
+		require.True(t, bytes.Equal(want[from:from+n], got), "%d bytes at offset %d", n, from)
+		if rng.IntN(2) == 0 {
+			out += rng.IntN(r.Len() + 1)
+			r.Release(uint64(out))
+			r.TrimConsumer()
+			continue
+		}
+		p := make([]byte, rng.IntN(6000))
+		k := r.Read(p)
+		require.True(t, bytes.Equal(want[out:out+k], p[:k]), "%d bytes read at offset %d", k, out)
+		out += k
+	}
+	assert.PanicsWithValue(t, "BUG: buffer: a ring that repeats is written to",
+		func() { r.Release(r.Tail()); r.Write(text) })
+	written := buffer.NewRing(10)
+	written.Write(text[:1])
+	assert.PanicsWithValue(t, "BUG: buffer: Repeat behind what was written",
+		func() { written.Repeat(text, 1) })
+}

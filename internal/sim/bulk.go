@@ -152,7 +152,7 @@ func (b *Bulk) write(c *Conn) bool {
 	if n = b.size(n, b.MaxWrite); n == 0 {
 		return false
 	}
-	b.Sent += uint64(c.Write(Pattern(b.SendAt+b.Sent, n)))
+	b.Sent += uint64(c.WritePattern(b.SendAt, n))
 	return true
 }
 

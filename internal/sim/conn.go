@@ -62,6 +62,17 @@ func (c *Conn) Write(p []byte) int {
 	return n
 }
 
+// WritePattern is Write with the next n bytes of the pattern, for an application whose whole
+// stream is the pattern from an offset on. Nothing is copied: the bytes are sent from where the
+// pattern lies.
+func (c *Conn) WritePattern(start uint64, n int) int {
+	n = c.tcp.Tx().Repeat(Pattern(start, patternBytes), n)
+	if n > 0 {
+		c.tcp.Wrote(c.host.world.now)
+	}
+	return n
+}
+
 // Read takes up to len(p) bytes that have arrived, and returns how many there were.
 func (c *Conn) Read(p []byte) int {
 	n := c.tcp.Rx().Read(p)

@@ -94,8 +94,7 @@ func (s *source) write(now clock.Time, c *sim.Conn) bool {
 		}
 		room = min(room, due-s.sent)
 	}
-	p := s.flow.run.fill(room, s.sent)
-	n := c.Write(p)
+	n := c.WritePattern(0, int(min(room, pieceMost)))
 	s.sent += uint64(n)
 	return n > 0 && app.Off == 0
 }
