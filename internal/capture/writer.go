@@ -7,7 +7,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 )
@@ -53,10 +52,8 @@ type Writer struct {
 	ifaces  int
 	snaplen int
 
-	packet   []byte // scratch: a packet's pieces in one slice
-	flags    pcapgo.NgEpbFlags
-	comments [1]string
-	err      error
+	block []byte // scratch: a packet's block
+	err   error
 }
 
 // New writes the file's header and its interfaces to w, numbered from 0 in the
@@ -104,48 +101,33 @@ func describe(i Interface, snaplen int) pcapgo.NgInterface {
 func (w *Writer) Packet(
 	at int64, iface int, dir Direction, comment string, pieces ...[]byte,
 ) error {
-	if w.err != nil {
-		return w.err
+	length := 0
+	for _, p := range pieces {
+		length += len(p)
 	}
-	if iface < 0 || iface >= w.ifaces {
-		return fmt.Errorf("%w: %d of %d", ErrNoInterface, iface, w.ifaces)
-	}
-	data, length := w.gather(pieces)
-	return w.write(at, iface, dir, comment, length, data)
+	return w.write(at, iface, dir, comment, length, pieces)
 }
 
 // Cut is Packet for the first bytes of a packet that had length bytes on the wire.
 func (w *Writer) Cut(
 	at int64, iface int, dir Direction, comment string, length int, data []byte,
 ) error {
+	return w.write(at, iface, dir, comment, length, [][]byte{data})
+}
+
+func (w *Writer) write(
+	at int64, iface int, dir Direction, comment string, length int, pieces [][]byte,
+) error {
 	if w.err != nil {
 		return w.err
 	}
 	if iface < 0 || iface >= w.ifaces {
 		return fmt.Errorf("%w: %d of %d", ErrNoInterface, iface, w.ifaces)
 	}
-	return w.write(at, iface, dir, comment, length, data[:min(len(data), w.snaplen)])
-}
-
-func (w *Writer) write(
-	at int64, iface int, dir Direction, comment string, length int, data []byte,
-) error {
-	w.flags.Direction = pcapgo.NgEpbFlagDirectionInbound
-	if dir == Outbound {
-		w.flags.Direction = pcapgo.NgEpbFlagDirectionOutbound
-	}
-	options := pcapgo.NgPacketOptions{Flags: &w.flags}
-	if comment != "" {
-		w.comments[0] = comment[:min(len(comment), maxComment)]
-		options.Comments = w.comments[:]
-	}
-	info := gopacket.CaptureInfo{
-		Timestamp:      time.Unix(0, at),
-		CaptureLength:  len(data),
-		Length:         length,
-		InterfaceIndex: iface,
-	}
-	if err := w.ng.WritePacketWithOptions(info, data, options); err != nil {
+	w.begin(at, iface, length)
+	w.text(pieces)
+	w.options(dir, comment[:min(len(comment), maxComment)])
+	if _, err := w.buffer.Write(w.end()); err != nil {
 		w.err = fmt.Errorf("capture: write a packet: %w", err)
 	}
 	return w.err
@@ -188,17 +170,3 @@ func (w *Writer) Flush() error {
 
 // Buffered is how many bytes the io.Writer has not seen yet.
 func (w *Writer) Buffered() int { return w.buffer.Buffered() }
-
-// gather puts the first snaplen bytes of the pieces into one slice and returns
-// it with the length of all of them. A single piece is lent, not copied.
-func (w *Writer) gather(pieces [][]byte) (data []byte, length int) {
-	if len(pieces) == 1 {
-		return pieces[0][:min(len(pieces[0]), w.snaplen)], len(pieces[0])
-	}
-	w.packet = w.packet[:0]
-	for _, p := range pieces {
-		length += len(p)
-		w.packet = append(w.packet, p[:min(len(p), w.snaplen-len(w.packet))]...)
-	}
-	return w.packet, length
-}

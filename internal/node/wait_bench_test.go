@@ -99,14 +99,14 @@ func benchDatagram(b *testing.B, w waiter) {
 			sent <- at
 		}
 	}()
-	frames := make([]buffer.Frame, 16)
+	frames, tokens := make([]buffer.Frame, 16), make([]int, 0, 4)
 	var took []time.Duration
 	for b.Loop() {
 		next <- struct{}{}
 		n := 0
 		var at time.Time
 		for n == 0 {
-			_, err = w.Wait(-1, nil)
+			_, err = w.Wait(-1, tokens)
 			at = time.Now()
 			require.NoError(b, err)
 			n, _ = d.ReadBatch(frames)
