@@ -26,7 +26,7 @@ const allAtMost = time.Hour
 func all(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("all", flag.ContinueOnError)
 	span := flags.Duration("for", 2*time.Second, "how long each run counts")
-	rounds := flags.Int("rounds", 5, "turns of each case")
+	rounds := flags.Int("rounds", 6, "turns of each case") // benchstat's least for an interval
 	only := flags.String("only", "", "only cases, peers and figures whose name contains `TEXT`; "+
 		"nothing is written then")
 	root := flags.String("root", "..", "`FOLDER` of the repository")

@@ -197,6 +197,10 @@ func virtualTime(ctx context.Context, s *session) (list []report.Fact, err error
 	return list, err
 }
 
+// boundless is the experiment that may take as long as it does: 5 GB, founding document 004's, pass
+// all sequence numbers, and fewer would not.
+const boundless = "wrap-5g"
+
 // experiments is how long those take that reproduce what a founding document has.
 func experiments(ctx context.Context, s *session) ([]report.Fact, error) {
 	names, err := s.program.Founding(ctx)
@@ -204,7 +208,7 @@ func experiments(ctx context.Context, s *session) ([]report.Fact, error) {
 		return nil, err
 	}
 	var slowest, work time.Duration
-	var which string
+	var which, aside string
 	var over []string
 	checked := 0
 	for _, name := range names {
@@ -216,6 +220,10 @@ func experiments(ctx context.Context, s *session) ([]report.Fact, error) {
 			return nil, err
 		}
 		s.talk("%s: %.1f s, %.1f s of CPU\n", name, took.Seconds(), busy.Seconds())
+		if name == boundless {
+			aside = fmt.Sprintf("; besides, %s, which has no limit: %.1f s", name, took.Seconds())
+			continue
+		}
 		work = max(work, busy)
 		checked++
 		if took > slowest {
@@ -229,7 +237,7 @@ func experiments(ctx context.Context, s *session) ([]report.Fact, error) {
 	if len(over) > 0 {
 		note += "; over 5 s: " + strings.Join(over, ", ")
 	}
-	return []report.Fact{fact(slowestPreset, slowest.Seconds(), "s", note)}, nil
+	return []report.Fact{fact(slowestPreset, slowest.Seconds(), "s", note+aside)}, nil
 }
 
 // allocations on the data path, which tests hold at zero.

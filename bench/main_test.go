@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,18 +117,20 @@ func TestPoints(t *testing.T) {
 				Retransmits: &none, Drops: &none,
 			},
 			{Case: "loss10", Peer: "kernel-cubic", Ours: 5, Their: 1},
+			{Case: "kernel", Peer: "kernel-no-offloads", Ratio: 2, Goal: 3, Note: "a word"},
 			{Case: "loss10-bbr", Peer: "kernel-bbr", Ours: 8, Their: 10},
 		},
 		Facts: []report.Fact{{Name: allocated + ", a", Value: 1}},
 	}
 	got := map[string]string{}
 	for _, c := range points(r) {
-		got[c.What] = c.Verdict()
+		got[c.What] = strings.TrimSpace(c.Verdict() + " " + c.Note)
 	}
 	for what, want := range map[string]string{
 		"clean, to gVisor tuned":                            "reached",
 		"CPU of the sender, ns a byte":                      "reached",
 		"CPU of the receiver, ns a byte":                    "MISSED",
+		"clean, to the kernel without offloads":             "MISSED a word",
 		"clean: segments sent again, a run":                 "reached",
 		"10 % loss each way, the best to the kernel's best": "MISSED",
 		allocated + ", a":                                   "MISSED",

@@ -83,6 +83,7 @@ func (p *pointer) ratio(point int, what, name, peer string) {
 		return
 	}
 	p.add(point, what, row.Ratio, row.Goal, row.LessIsBetter)
+	p.list[len(p.list)-1].Note = row.Note
 }
 
 func (p *pointer) fact(point int, name string, goal float64, atMost bool) {

@@ -192,6 +192,7 @@ func (s *session) measure(ctx context.Context, c *streamCase) ([]report.Row, []r
 		}
 		rows = append(rows, row)
 	}
+	report.Weigh(rows)
 	return rows, skipped
 }
 

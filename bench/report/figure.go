@@ -20,8 +20,10 @@ func (r *Report) WriteFigure(w io.Writer) error {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		ratio, goal := row.Ratio, row.Goal
-		peer := strings.TrimPrefix(row.Peer, row.Case+"-")
-		name := row.Case + ": " + strings.Replace(peer, "gvisor-tuned", "gvisor", 1)
+		name := strings.Replace(row.Peer, "gvisor-tuned", "gvisor", 1)
+		if row.Case == row.Measured { // else the case is named after the peer
+			name = row.Case + ": " + name
+		}
 		if row.LessIsBetter {
 			ratio, goal = 1/ratio, 1/goal
 			name = "1/" + name
@@ -42,17 +44,21 @@ func (r *Report) WriteFigure(w io.Writer) error {
 		least, most = min(least, goal), max(most, goal)
 	}
 	panel := chart.Panel{
-		Title: "ours to theirs; further to the right is better",
-		X:     chart.Axis{Label: "ratio", Min: least / 1.3, Max: most * 1.3, Log: true},
-		Y:     chart.Axis{Min: -0.7, Max: float64(len(names)) - 0.3, Reversed: true, Names: names},
+		Title: "further to the right is better",
+		X: chart.Axis{
+			Label: "ratio, ours to theirs; 1/: theirs to ours",
+			// From a power of ten, so that what is left of 1 has a number, too.
+			Min: math.Pow(10, math.Floor(math.Log10(least))), Max: most * 1.3, Log: true,
+		},
+		Y: chart.Axis{Min: -0.7, Max: float64(len(names)) - 0.3, Reversed: true, Names: names},
 		Layers: []chart.Layer{
 			{Kind: chart.Line, Paint: chart.Grey, Dash: true, Points: []chart.Point{
 				{X: 1, Y: -0.7}, {X: 1, Y: float64(len(names)) - 0.3},
 			}},
-			{Name: "goal", Kind: chart.Crosses, Paint: chart.Ink, Width: 1.2, Points: goals},
 			{Name: "reached", Kind: chart.Dots, Paint: chart.Blue, Width: 6, Points: reached},
 			{Name: "missed", Kind: chart.Dots, Paint: chart.Vermillion, Width: 6, Points: missed},
 			{Name: "no goal", Kind: chart.Dots, Paint: chart.Grey, Width: 6, Points: free},
+			{Name: "goal", Kind: chart.Crosses, Paint: chart.Ink, Width: 1.2, Points: goals},
 		},
 	}
 	f := chart.Figure{

@@ -27,6 +27,7 @@ type Check struct {
 	Goal   float64
 	AtMost bool // Got must not be more; else it must not be less
 	Known  bool // it was measured
+	Note   string
 }
 
 // Verdict is reached, MISSED or not measured.
@@ -107,11 +108,11 @@ func (r *Report) Table() string {
 		rows = append(rows, []string{f.Name, Figure(f.Value), f.Unit + "  " + f.Note})
 	}
 	text += "\n" + columns(rows)
-	rows = [][]string{{"point", "got", "goal", ""}}
+	rows = [][]string{{"point", "got", "goal", "", ""}}
 	for i := range r.Checks {
 		c := &r.Checks[i]
 		rows = append(rows, []string{
-			strconv.Itoa(c.Point) + "  " + c.What, c.got(), c.Demand(), c.Verdict(),
+			strconv.Itoa(c.Point) + "  " + c.What, c.got(), c.Demand(), c.Verdict(), c.Note,
 		})
 	}
 	return text + "\n" + columns(rows)
@@ -143,6 +144,9 @@ func (r *Row) Verdict() string {
 // Aside is what a lossy row has beside it, or why a clean one was not perfect.
 func (r *Row) Aside() string {
 	var list []string
+	if r.Note != "" {
+		list = append(list, r.Note)
+	}
 	if r.Bound > 0 {
 		list = append(list, "bound "+Figure(r.Bound)+" at "+Figure(r.RTTms)+" ms")
 	}

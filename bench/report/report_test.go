@@ -56,6 +56,28 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// A goal that the data plane without a protocol would have missed, too, says so beside the verdict.
+func TestGoalsAboveTheCeiling(t *testing.T) {
+	rows := []Row{
+		{Peer: "plane", Ours: 2500, Their: 3000, Ratio: 0.83, Goal: 0.6},
+		{Peer: "kernel", Ours: 2500, Their: 1400, Ratio: 1.79, Goal: 3},
+		{Peer: "low", Ours: 2500, Their: 900, Ratio: 2.78, Goal: 3},
+		{Peer: "reached", Ours: 2500, Their: 1400, Ratio: 1.79, Goal: 1},
+		{Peer: "free", Ours: 2500, Their: 9000, Ratio: 0.28},
+	}
+	Weigh(rows)
+	for i := range rows {
+		if rows[i].Peer != "kernel" {
+			assert.Empty(t, rows[i].Note, rows[i].Peer)
+		}
+	}
+	assert.Equal(t, "goal above the plane's ceiling of this run: 3 × 1400 > 3000", rows[1].Aside())
+	assert.Equal(t, "MISSED", rows[1].Verdict())
+	rows[1].Note = ""
+	Weigh(rows[1:])
+	assert.Empty(t, rows[1].Note, "the plane was not measured")
+}
+
 func TestTheTable(t *testing.T) {
 	assert.Equal(t, ""+
 		"case   ours  theirs        ratio  goal            peer\n"+
@@ -87,7 +109,7 @@ func TestBenchmarks(t *testing.T) {
 func TestThePage(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, sample().WritePage(&b))
-	assert.Contains(t, b.String(), "| 1 | it | 1 | ≥ 2 | MISSED |")
+	assert.Contains(t, b.String(), "| 1 | it | 1 | ≥ 2 | MISSED |  |")
 	assert.Contains(t, b.String(), "| plane | 200 | 500 | MB/s | 0.4 | ≥ 0.6 | MISSED | plane |")
 	assert.Contains(t, b.String(), `needs root \| more`)
 	assert.Contains(t, b.String(), "| tcp | 100.0 % |")

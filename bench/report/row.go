@@ -4,8 +4,10 @@ package report
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -48,6 +50,23 @@ type Ends struct {
 	ReceiveNs      float64 `json:"receive_ns_per_byte,omitempty"`
 	TheirSendNs    float64 `json:"their_send_ns_per_byte,omitempty"`
 	TheirReceiveNs float64 `json:"their_receive_ns_per_byte,omitempty"`
+}
+
+// Weigh notes at the rows of one case which goals nothing in Go could have reached in this run: the
+// data plane without a protocol is the plane's row, if there is one, and did less.
+func Weigh(rows []Row) {
+	i := slices.IndexFunc(rows, func(r Row) bool { return r.Peer == "plane" })
+	if i < 0 {
+		return
+	}
+	ceiling := rows[i].Their
+	for i := range rows {
+		r := &rows[i]
+		if r.Verdict() == "MISSED" && r.Goal*r.Their > ceiling {
+			r.Note = fmt.Sprintf("goal above the plane's ceiling of this run: %s × %s > %s",
+				Figure(r.Goal), Figure(r.Their), Figure(ceiling))
+		}
+	}
 }
 
 // Skipped is a case that cannot be measured here.
