@@ -52,9 +52,9 @@ lab: ## write docs/lab.md: the laboratory's experiments against what they expect
 web: ## build the page into internal/web/dist (needs npm); commit what it writes
 	cd web && npm ci --no-audit --no-fund --loglevel=error && npm run --silent check && npm run --silent build
 
-web-test: ## the page in a headless Chromium, with screenshots; T=slider picks by name
+web-test: ## the page in a headless Chromium, with screenshots; T="slider|cut" picks by name
 	@[ -d web/node_modules/playwright-core ] || (cd web && npm ci --no-audit --no-fund --loglevel=error)
-	@node web/test/run.mjs $(T)
+	@node web/test/run.mjs '$(T)'
 
 interop: ## meet Linux, curl, nmap, hping3, scapy, BIRD and others (as root); MB=10 moves less
 	cd test/interop && $(GO) test -count=1 -timeout 30m -table -mb $(or $(MB),100)

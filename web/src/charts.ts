@@ -88,20 +88,20 @@ export class Chart {
         {
           ...axis, size: 22, space: 60,
           values: (_u, splits) => splits.map((v) => {
-            const ago = Math.round(v - this.end);
-            return ago === 0 ? "now" : `${ago} s`;
+            const ago = Math.round(this.end - v);
+            return ago === 0 ? "now" : `−${ago} s`;
           }),
           splits: () => {
-            const step = o.span / 4;
-            return [0, 1, 2, 3, 4].map((i) => this.end - o.span + i * step);
+            const parts = o.span % 4 ? 3 : 4;
+            return Array.from({ length: parts + 1 }, (_, i) => this.end - o.span * (1 - i / parts));
           },
         },
-        { ...axis, size: 66, space: 34, values: (_u, splits) => splits.map((v) => o.format(v)) },
+        { ...axis, size: 66, space: 34, values: (_u, splits) => splits.map((v) => (v === 0 ? "0" : o.format(v))) },
       ],
       series: [
         { label: "", value: (_u, v) => (v == null ? "" : `${(v - this.end).toFixed(1)} s`) },
         ...o.curves.map((c, i): uPlot.Series => ({
-          label: this.names[i] ?? c.name, stroke: css(c.color), width: c.points ? 0 : 2,
+          label: this.names[i] ?? c.name, stroke: css(c.color), width: c.points ? 0 : c.fill ? 1 : 2,
           ...(c.dash ? { dash: c.dash } : {}),
           ...(c.fill ? { fill: css(c.color) + "22" } : {}),
           points: c.points ? { show: true, size: 5, fill: css(c.color), stroke: css(c.color) }
@@ -110,6 +110,9 @@ export class Chart {
         })),
       ],
     }, this.data, this.into);
+    this.plot.root.setAttribute("aria-hidden", "true"); // the label says it
+    const names = this.plot.root.querySelectorAll<HTMLElement>(".u-series th");
+    o.curves.forEach((c, i) => names[i + 1]?.style.setProperty("color", css(c.color)));
     this.legend();
   }
 

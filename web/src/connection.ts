@@ -118,14 +118,14 @@ const span = 30;
 const kinds = ["throughput", "windows", "rtt", "sequence"];
 const chartOptions: Record<string, ChartOptions> = {
   throughput: {
-    label: "Throughput", format: bitRate, height: 120, span,
-    curves: [{ name: "acknowledged a second", color: "--curve1", fill: true }],
+    label: "Throughput, of half a second each", format: bitRate, height: 120, span,
+    curves: [{ name: "acknowledged", color: "--curve1", fill: true }],
   },
   windows: {
     label: "Window, and what is in flight", format: bytes, height: 150, span,
-    curves: [{ name: "cwnd", color: "--curve1" },
-      { name: "ssthresh", color: "--curve2", dash: [7, 4] },
-      { name: "in flight", color: "--curve3", fill: true }],
+    curves: [{ name: "in flight", color: "--curve3", fill: true },
+      { name: "cwnd", color: "--curve1" },
+      { name: "ssthresh", color: "--curve2", dash: [7, 4] }],
   },
   rtt: {
     label: "Round-trip time", format: (ms) => duration(ms * 1e6), height: 110, span,
@@ -203,7 +203,7 @@ function columns(kind: string, list: Timed[]): (number | null)[][] {
       })];
     }
     case "windows":
-      return [at, list.map((s) => s.cwnd), list.map((s) => s.ssthresh || null), list.map((s) => s.pipe)];
+      return [at, list.map((s) => s.pipe), list.map((s) => s.cwnd), list.map((s) => s.ssthresh || null)];
     case "rtt":
       return [at, list.map((s) => s.rtt_ns / 1e6), list.map((s) => s.min_rtt_ns / 1e6)];
     default:

@@ -53,6 +53,15 @@ export const legends: Record<Mode, { title: string; steps: string[] }> = {
   loss: { title: "Loss", steps: ["none", "< 1 %", "< 5 %", "< 20 %", "more"] },
 };
 
+/** steps are the legend's words. Load is a share of a link's rate, where it has one. */
+export function steps(store: Store, mode: Mode): string[] {
+  const capacities = mode === "load" ? store.links.flatMap((l) => l.flows.map((f) => store.capacity(f))) : [];
+  const some = capacities.some((c) => c !== Infinity);
+  if (!capacities.includes(Infinity)) return legends[mode].steps;
+  const plain = ["idle", "< 1 Mbit/s", "< 100 Mbit/s", "more"];
+  return some ? plain.map((t, i) => (i ? `${legends.load.steps[i]}, ${t}` : t)).concat("full") : plain;
+}
+
 export class Graph {
   readonly element: SVGSVGElement;
   mode: Mode = "load";

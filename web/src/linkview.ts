@@ -100,7 +100,7 @@ function slider(store: Store, l: LinkState, knob: Knob, cut: boolean): Child {
   const text = value === null ? "mixed" : show(value);
   const id = `knob-${knob}`;
   return h("div", { class: "knob", "data-key": key },
-    h("label", { for: id }, name), h("output", { for: id }, text),
+    h("label", { for: id }, name), h("output", { for: id, "aria-live": "off" }, text),
     h("input", {
       type: "range", id, min: 0, max: scales[knob].length - 1, step: 1, disabled: cut,
       value: place(knob, value ?? 0), "data-on": "knob", "data-knob": knob, "data-link": l.id,

@@ -5,7 +5,7 @@ import "./style.css";
 import { arrows, prefixes, routesView } from "./routesview";
 import { connectionView, plot, remember, sender } from "./connection";
 import { h, lay, type Child } from "./dom";
-import { Graph, legends, type Mode } from "./graph";
+import { Graph, legends, steps, type Mode } from "./graph";
 import { chooseWay, clearSettings, forget, linkView, setCut, turnKnob } from "./linkview";
 import { nodeView, overview } from "./overview";
 import { begin, Problem, Stream } from "./server";
@@ -74,7 +74,10 @@ function choose(what: string, moved: boolean): void {
   if (moved) store.onSay(panel.querySelector("h2")?.textContent ?? "Overview");
 }
 
-addEventListener("popstate", () => choose(fromAddress(), false));
+addEventListener("popstate", () => {
+  if (location.hash.startsWith("#token=")) admit();
+  else choose(fromAddress(), false);
+});
 
 function fromAddress(): string {
   return location.hash.startsWith("#/") ? decodeURI(location.hash.slice(2)) : "";
@@ -144,7 +147,12 @@ function render(): void {
   stress();
   graph.draw();
   back.hidden = selected === "";
+  const within = panel.contains(document.activeElement);
   lay(panel, view());
+  if (within && !panel.contains(document.activeElement)) { // what had the focus is gone
+    (panel.querySelector<HTMLElement>("h2") ?? app.querySelector<HTMLElement>("#panel"))!
+      .focus({ preventScroll: true });
+  }
   plot(store, panel, themeNow());
   const name = store.shape?.name || "tidepool";
   title.textContent = name;
@@ -172,8 +180,10 @@ function renderLegend(): void {
     ...(["load", "queue", "loss"] as Mode[]).map((m) => h("label", { "data-key": m },
       h("input", { type: "radio", name: "mode", value: m, "data-on": "mode", checked: graph.mode === m }),
       h("span", null, legends[m].title)))]);
-  lay(legend, legends[graph.mode].steps.map((t, i) => h("li", { "data-key": `${i}` },
-    h("span", { class: `swatch g${i}`, "aria-hidden": "true" }), t)));
+  const step = (sort: string, text: string): Child => h("li", { "data-key": sort },
+    h("span", { class: `swatch ${sort}`, "aria-hidden": "true" }), text);
+  lay(legend, [steps(store, graph.mode).map((t, i) => t && step(`g${i}`, t)),
+    store.links.some((l) => store.impaired(l)) && step("dashed", "impaired")]);
 }
 
 function themeNow(): string {
@@ -249,19 +259,32 @@ addEventListener("keydown", (e) => {
   }
 });
 
-// What is said aloud comes in bundles: a cut link changes many routes at once.
+// What is said aloud comes in bundles, and not all the time: a cut link changes many routes at once.
+const bundle = 700, quiet = 4000; // milliseconds
 let said: string[] = [];
+let unsaid = 0; // that found no room in the bundle
+let spoken = -quiet;
 let saying = 0;
 store.onSay = (text) => {
-  said.push(text);
-  clearTimeout(saying);
-  saying = window.setTimeout(() => {
-    const most = 4;
-    const rest = said.length - most;
-    live.textContent = said.slice(0, most).join(". ") + (rest > 0 ? `. And ${rest} more.` : ".");
+  if (said.length < 4) said.push(text);
+  else unsaid++;
+  saying ||= window.setTimeout(() => {
+    live.textContent = said.join(". ") + (unsaid > 0 ? `. And ${unsaid} more.` : ".");
     said = [];
-  }, 700);
+    unsaid = saying = 0;
+    spoken = performance.now();
+  }, Math.max(bundle, spoken + quiet - performance.now()));
 };
+
+/** admit shows the token, if there is one in the address bar, and begins to listen. */
+function admit(): void {
+  begin().catch((e: Error) => {
+    store.service = e instanceof Problem ? "refused" : "away";
+  }).finally(() => {
+    stream.open(); // which finds out for itself, again and again
+    render();
+  });
+}
 
 let due = 0;
 store.onChange = () => {
@@ -275,9 +298,5 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => rend
 addEventListener("resize", () => render());
 
 applyTheme();
-begin().then(() => {
-  selected = fromAddress();
-  stream.open();
-}, (e: Error) => {
-  store.service = e instanceof Problem ? "refused" : "away";
-}).finally(render);
+selected = fromAddress();
+admit();

@@ -24,6 +24,7 @@ export function overview({ store }: Context): Child[] {
   const connections = [...store.connections.values()];
   const shown = connections.slice(0, 30);
   return [
+    h("h2", { class: "hidden", tabindex: -1, "data-key": "title" }, "Overview"),
     section("connections", "Connections",
       shown.length ? h("ul", { class: "list" }, shown.map((c) => connectionItem(store, c)))
         : empty("None yet. Start a transfer, and follow it here."),

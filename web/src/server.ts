@@ -68,6 +68,7 @@ const events = ["network", "life", "interfaces", "sockets", "routes", "neighbors
   "sample", "segments", "tick"];
 const staleAfter = 4000; // milliseconds without a tick
 const retryAfter = 2000;
+const refusedAfter = 5000;
 const pauseAfter = 60_000; // hidden
 
 /** Stream keeps the store fed: it reconnects, pauses while nobody looks, and notices silence. */
@@ -134,8 +135,11 @@ export class Stream {
   private async why(): Promise<void> {
     try {
       const r = await fetch("/v1/process");
+      if (this.source) return; // it has been opened meanwhile
       if (r.status === 401 || r.status === 403) {
+        // Another tab may show the new token, and the cookie is for both.
         clearTimeout(this.retry);
+        this.retry = window.setTimeout(() => this.open(), refusedAfter);
         this.become("refused");
       } else {
         this.become("connecting");

@@ -1,7 +1,10 @@
 // What the browser tests stand on: a network of real nodes, its page, and a Chromium.
 
 import { execFile, spawn } from "node:child_process";
-import { mkdtempSync, mkdirSync, rmSync, existsSync } from "node:fs";
+import { createSocket } from "node:dgram";
+import {
+  existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -28,6 +31,34 @@ export const program = join(folder, "node");
 export async function build() {
   await run("go", ["build", "-o", program, "./cmd/node"], { cwd: root });
   mkdirSync(artefacts, { recursive: true });
+}
+
+/** ring is nets/ring at ports of its own, so that it runs beside one that somebody has up. */
+export async function ring() {
+  const from = join(root, "nets", "ring"), to = join(folder, "ring");
+  const base = await freePorts(12);
+  mkdirSync(to);
+  for (const name of readdirSync(from).filter((n) => n.endsWith(".lnx"))) {
+    writeFileSync(join(to, name), readFileSync(join(from, name), "utf8")
+      .replace(/127\.0\.0\.1:(\d+)/g, (_, port) => `127.0.0.1:${base + Number(port) - 5060}`));
+  }
+  return to;
+}
+
+/** freePorts is the first of so many UDP ports that nobody has. */
+async function freePorts(count) {
+  const free = (port) => new Promise((tell) => {
+    const s = createSocket("udp4");
+    s.once("error", () => tell(false));
+    s.bind(port, "127.0.0.1", () => s.close(() => tell(true)));
+  });
+  for (let tries = 0; tries < 100; tries++) {
+    const base = 20000 + 100 * Math.floor(Math.random() * 100);
+    const all = [];
+    for (let i = 0; i < count; i++) all.push(await free(base + i));
+    if (all.every(Boolean)) return base;
+  }
+  throw new Error("no free UDP ports");
 }
 
 /** net is `node net`, with a state folder of the tests' own. */
@@ -77,4 +108,45 @@ export async function eventually(what, check, seconds = 20) {
     if (Date.now() > end) throw new Error(`${what}: not within ${seconds} s; last: ${last}`);
     await new Promise((go) => setTimeout(go, 100));
   }
+}
+
+/** open shows the page, and notes what it asks for and complains of. */
+export async function open(browser, shared, options = {}, prepare = () => {}) {
+  await shared.context?.close();
+  shared.context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const page = await shared.context.newPage();
+  shared.page = page;
+  shared.asked = [];
+  shared.complaints = [];
+  page.on("request", (r) => shared.asked.push(r.url()));
+  page.on("pageerror", (e) => shared.complaints.push(e.message));
+  page.on("console", (m) => {
+    if (m.type() === "error" || m.type() === "warning") shared.complaints.push(m.text());
+  });
+  await prepare(page);
+  await page.goto(shared.served.url);
+  await page.waitForSelector('[data-service="live"] .node');
+  return page;
+}
+
+export const shot = (page, name) => page.screenshot({ path: `${artefacts}/${name}.png` });
+export const text = (page, selector) => page.locator(selector).innerText();
+
+/** pick presses Enter on a part of the picture. */
+export async function pick(page, what) {
+  await page.locator(`.graph [data-what="${what}"]`).focus();
+  await page.keyboard.press("Enter");
+}
+
+export async function linkId(page, name) {
+  const label = await eventually(`a link ${name}`, () => page.evaluate((name) =>
+    [...document.querySelectorAll(".edge")]
+      .find((e) => e.getAttribute("aria-label").startsWith(`Link ${name}`))
+      ?.getAttribute("data-what"), name));
+  return label;
+}
+
+export async function status(node, what) {
+  const { stdout } = await net("exec", node, what, "--json");
+  return stdout;
 }

@@ -1,53 +1,16 @@
 // What a person does with the page, and what has to come of it.
 
 import assert from "node:assert/strict";
-import { artefacts, eventually, net, serve } from "./bed.mjs";
+import {
+  eventually, linkId, net, open, pick, ring, serve, shot, status, text,
+} from "./bed.mjs";
 
 export const tests = [];
 const test = (name, f) => tests.push([name, f]);
 
-/** open shows the page, and notes what it asks for and complains of. */
-async function open(browser, shared, options = {}) {
-  await shared.context?.close();
-  shared.context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
-  const page = await shared.context.newPage();
-  shared.page = page;
-  shared.asked = [];
-  shared.complaints = [];
-  page.on("request", (r) => shared.asked.push(r.url()));
-  page.on("pageerror", (e) => shared.complaints.push(e.message));
-  page.on("console", (m) => {
-    if (m.type() === "error" || m.type() === "warning") shared.complaints.push(m.text());
-  });
-  await page.goto(shared.served.url);
-  await page.waitForSelector('[data-service="live"] .node');
-  return page;
-}
-
-const shot = (page, name) => page.screenshot({ path: `${artefacts}/${name}.png` });
-const text = (page, selector) => page.locator(selector).innerText();
-
-/** pick presses Enter on a part of the picture. */
-async function pick(page, what) {
-  await page.locator(`.graph [data-what="${what}"]`).focus();
-  await page.keyboard.press("Enter");
-}
-
-async function linkId(page, name) {
-  const label = await eventually(`a link ${name}`, () => page.evaluate((name) =>
-    [...document.querySelectorAll(".edge")]
-      .find((e) => e.getAttribute("aria-label").startsWith(`Link ${name}`))
-      ?.getAttribute("data-what"), name));
-  return label;
-}
-
-async function status(node, what) {
-  const { stdout } = await net("exec", node, what, "--json");
-  return stdout;
-}
-
 test("a network comes up, and its page shows it", async (browser, shared) => {
-  await net("up", "nets/ring");
+  shared.ring = await ring();
+  await net("up", shared.ring);
   shared.served = await serve();
   const page = await open(browser, shared);
   assert.equal(await page.locator(".node").count(), 6);
@@ -156,7 +119,7 @@ test("a cut link changes a route", async (_, { page }) => {
   await page.click("button.danger");
   await eventually("it is cut", async () => (await text(page, ".actions")).includes("Restore"));
   await eventually("it is said", async () =>
-    (await page.locator("[aria-live]").textContent()).length > 0);
+    (await page.locator("[aria-live=polite]").textContent()).length > 0);
   const other = before === "R2" ? "R4" : "R2";
   await page.click('nav [data-arg="routes:"]');
   await page.selectOption("#prefix", "10.5.0.0/24");
@@ -217,73 +180,7 @@ test("a network that goes down is said to be, and comes back", async (browser, s
   await net("down", "ring");
   await eventually("it says so", async () => (await text(page, ".veil")).includes("down"));
   await shot(page, "ring-down-light");
-  await net("up", "nets/ring");
+  await net("up", shared.ring);
   await eventually("it is back", async () => (await text(page, ".veil")) === "" &&
     (await text(page, ".status")) === "6 nodes", 40);
-});
-
-test("a page left open overnight is as small in the morning", async (browser, shared) => {
-  await shared.context.close();
-  shared.context = await browser.newContext();
-  const page = await shared.context.newPage();
-  // Ten hours of the stream, in as much time as it takes: 72,000 ticks, each with news.
-  await page.addInitScript(() => {
-    window.EventSource = class extends EventTarget {
-      constructor() {
-        super();
-        window.source = this;
-      }
-      close() {}
-      give(name, data) { this.dispatchEvent(new MessageEvent(name, { data: JSON.stringify(data) })); }
-    };
-  });
-  await page.goto(shared.served.url);
-  await page.waitForFunction(() => window.source);
-  const night = (from, ticks) => page.evaluate(({ from, ticks }) => {
-    const s = window.source;
-    s.give("network", { name: "night",
-      nodes: [{ name: "A", router: false }, { name: "B", router: false }],
-      links: [{ subnet: "10.0.0.0/24", ends: [{ node: "A", iface: "if0", addr: "10.0.0.1" },
-        { node: "B", iface: "if0", addr: "10.0.0.2" }] }] });
-    for (let i = from; i < from + ticks; i++) {
-      const c = { packets: i, bytes: i * 1000, errors: 0 };
-      for (const node of ["A", "B"]) {
-        s.give("life", { node, up: true, router: false });
-        s.give("interfaces", { node, interfaces: [{ index: 0, name: "if0", addr: "10.0.0.1/24",
-          up: i % 100 > 1, udp: "", mtu: 1400, in: c, out: c }], impairments: [] });
-      }
-      s.give("sockets", { node: "A", sockets: [{ sid: i, local: `10.0.0.1:${i % 60000}`,
-        remote: "10.0.0.2:80", state: "ESTABLISHED", recv_q: 0, send_q: 0,
-        info: { bytes_acked: i } }] });
-      s.give("told", { node: "A", at: i, event: "message", data: { text: `message ${i}` } });
-      s.give("sample", { node: "A", sid: 1, sample: { at: new Date(i * 500).toISOString() } });
-      s.give("tick", { at: i * 500 });
-    }
-  }, { from, ticks });
-  const size = async () => {
-    const cdp = await shared.context.newCDPSession(page);
-    await cdp.send("HeapProfiler.collectGarbage");
-    const { usedSize } = await cdp.send("Runtime.getHeapUsage");
-    const { nodes } = await cdp.send("Memory.getDOMCounters");
-    await cdp.detach();
-    return { usedSize, nodes };
-  };
-  await night(1, 6000);
-  await page.waitForTimeout(300);
-  const evening = await size();
-  for (let hour = 0; hour < 10; hour++) await night(6001 + hour * 6600, 6600);
-  await page.waitForTimeout(300);
-  const morning = await size();
-  console.log(`      heap ${evening.usedSize >> 10} → ${morning.usedSize >> 10} KiB, ` +
-    `DOM ${evening.nodes} → ${morning.nodes} nodes`);
-  assert.ok(morning.usedSize < evening.usedSize * 1.2 + 500_000, "the heap grew");
-  assert.ok(morning.nodes < evening.nodes * 1.2 + 200, "the document grew");
-});
-
-test("a page without the token says what to do", async (browser, shared) => {
-  await shared.context.close();
-  shared.context = await browser.newContext();
-  const page = await shared.context.newPage();
-  await page.goto(new URL(shared.served.url).origin);
-  await eventually("it says so", async () => (await text(page, ".veil")).includes("not admitted"));
 });
