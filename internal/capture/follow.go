@@ -68,6 +68,7 @@ type half struct {
 	dups     int
 	scale    int    // -1: none in its SYN
 	synSeen  bool   // and so we know
+	anew     bool   // next is where its first segment begins
 	fin      uint64 // behind its FIN; 0: none yet
 }
 
@@ -85,6 +86,23 @@ type Follower struct {
 func (f *Follower) Over() bool {
 	l, r := &f.halves[0], &f.halves[1]
 	return f.reset || l.fin > 0 && r.fin > 0 && l.acked >= r.fin && r.acked >= l.fin
+}
+
+// Start is where one end stands as a Follower begins.
+type Start struct {
+	Base  uint32 // the number of its SYN
+	Next  uint64 // what comes next, counted from there
+	Scale int    // the shift of its windows; -1: none
+}
+
+// Begin has a Follower that has seen nothing know what left and right were like. Anew: what it will
+// be shown begins earlier than that.
+func (f *Follower) Begin(left, right Start, anew bool) {
+	for i, s := range [2]Start{left, right} {
+		f.halves[i] = half{
+			known: true, synSeen: true, base: s.Base, next: s.Next, scale: s.Scale, anew: anew,
+		}
+	}
 }
 
 // Follow tells of the next segment. Sent: it goes from left to right. Lost: it went no further, and
@@ -114,6 +132,9 @@ func (f *Follower) Follow(packet []byte, p *Facts, sent, lost bool) (s Segment, 
 	length := uint64(s.Length)
 	if flags&(flagSYN|flagFIN) != 0 {
 		length++
+	}
+	if us.anew {
+		us.anew, us.next = false, s.Seq
 	}
 	if flags&flagSYN == 0 {
 		s.Marks |= f.ecn(flags)
@@ -161,8 +182,7 @@ func (h *half) number(wire uint32, syn bool) uint64 {
 		*h = half{known: true, base: wire - 1, next: 1, scale: -1}
 	}
 	near := h.base + uint32(h.next)
-	n := int64(h.next) + int64(int32(wire-near))
-	return uint64(max(0, n))
+	return uint64(max(0, int64(h.next)+int64(int32(wire-near))))
 }
 
 // options reads those of the header.

@@ -97,6 +97,9 @@ type Trace struct {
 	// that it fits, in the words of Record. It may be one that is forwarded.
 	Filter string `json:"filter,omitempty"`
 	Count  uint64 `json:"count,omitempty"`
+	// Recorded has it begin with what the connection's recorder has, if tcp.recorder is set: that
+	// does not count.
+	Recorded bool `json:"recorded,omitempty"`
 	// Begun, if set, is called when it has begun.
 	Begun func() `json:"-"`
 	// Segment, if set, is called with each segment.
@@ -112,7 +115,7 @@ type Traced struct {
 }
 
 // TracedSegment is one segment of a connection. Sequence numbers count from 0 at the SYN, or from
-// 1 at the first byte that was seen if that was not.
+// 1 at the first byte that was seen if that was not and the connection is another node's.
 type TracedSegment struct {
 	At    time.Time     `json:"at"`
 	Since time.Duration `json:"since_ns"` // the one before

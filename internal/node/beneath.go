@@ -29,7 +29,7 @@ func (n *Node) rewatch() {
 		}
 		for _, i := range m.faces {
 			out, in := m.device.Links(i)
-			if len(n.observers) == 0 {
+			if !n.observed() {
 				out.Watch(nil)
 				in.Watch(nil)
 				continue
@@ -52,7 +52,10 @@ func (n *Node) beneath(i int, out bool, e *netem.Event) {
 	f := &n.facts
 	f.Iface, f.Out, f.Length, f.Dropped = n.faceName(i), out, s.length, true
 	f.Look(e.Data)
-	asked := false
+	asked := n.recorded > 0
+	if asked {
+		n.fly(f, &s, head(e.Data))
+	}
 	for k := 0; k < len(n.observers); k++ {
 		o := n.observers[k]
 		if o.iface >= 0 && o.iface != i || !n.wants(o, f, &s) || out && o.amend(&s, e.Data) {

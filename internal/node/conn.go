@@ -28,6 +28,7 @@ type Conn struct {
 	tc     *tcp.Conn // the loop's
 	sid    int       // -1: none
 	probes probes
+	flight *flight // nil: none; the loop's
 
 	todo atomic.Uint32 // what the application did
 	next *Conn         // in the node's list of connections with something to do

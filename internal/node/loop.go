@@ -312,6 +312,7 @@ func (c *Conn) heed(ev tcp.Event) {
 		c.in.by.stop()
 		c.out.by.stop()
 		c.endProbe()
+		c.node.land(c)
 		c.node.endTraces(c.tc)
 		c.node.release(c)
 	}

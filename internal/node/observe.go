@@ -29,6 +29,7 @@ const (
 
 // observing is who is shown packets. The loop's.
 type observing struct {
+	flights
 	observers []*observer
 	lastID    int
 	files     map[int]*capturing // those of StartCapture
@@ -108,6 +109,9 @@ func (n *Node) observe(o *observer) error {
 	return nil
 }
 
+// observed reports whether packets have to be shown to anybody, or kept. The loop's.
+func (r *observing) observed() bool { return len(r.observers) > 0 || r.recorded > 0 }
+
 // unobserve shows an observer nothing more. The loop's.
 func (n *Node) unobserve(o *observer) {
 	i := slices.Index(n.observers, o)
@@ -137,7 +141,10 @@ func (n *Node) exhibit(now clock.Time, s sight, pieces [][]byte) {
 	f.Iface, f.Out, f.Length = n.faceName(s.iface), s.out, s.length
 	f.Dropped = s.dropped() != ""
 	f.Look(header)
-	asked := false
+	asked := n.recorded > 0
+	if asked {
+		n.fly(f, &s, header)
+	}
 	for i := 0; i < len(n.observers); i++ {
 		o := n.observers[i]
 		if o.iface >= 0 && o.iface != s.iface || !n.wants(o, f, &s) {
@@ -172,23 +179,25 @@ func (n *Node) wants(o *observer, f *capture.Facts, s *sight) bool {
 	return o.filter.Match(f)
 }
 
-// glance looks at the connection that a segment is for.
-func (n *Node) glance(f *capture.Facts, s *sight) {
+// glance looks at the connection that a segment is for; nil: it is none of an application's.
+func (n *Node) glance(f *capture.Facts, s *sight) *Conn {
 	k, ok := f.Flow(s.out)
 	if !ok {
-		return
+		return nil
 	}
 	t := tcp.Tuple{LocalPort: k.LocalPort, RemotePort: k.RemotePort}
 	binary.BigEndian.PutUint32(t.LocalAddr[:], k.Local)
 	binary.BigEndian.PutUint32(t.RemoteAddr[:], k.Remote)
 	c := n.stack.TCP().Find(t)
 	if c == nil {
-		return
+		return nil
 	}
 	s.known, s.sid, s.glance = true, -1, c.Glance()
-	if own, ok := c.Owner.(*Conn); ok {
+	own, ok := c.Owner.(*Conn)
+	if ok {
 		s.sid = own.sid
 	}
+	return own
 }
 
 // full reports whether a pile has no room for so many bytes more.

@@ -48,7 +48,7 @@ func (n *Node) tap(
 	if n.verbose.on() && reason == ip.DropNone {
 		n.verboseSegment(dir, pieces)
 	}
-	if len(n.observers) > 0 {
+	if n.observed() {
 		n.exhibit(now, sight{iface: i, out: dir == stack.Outbound, reason: reason}, pieces)
 	}
 	if n.cfg.Tap != nil {
@@ -58,7 +58,7 @@ func (n *Node) tap(
 
 // retap has the stack show packets exactly while somebody looks. The loop's.
 func (n *Node) retap() {
-	if n.verbose.on() || len(n.observers) > 0 || n.cfg.Tap != nil {
+	if n.verbose.on() || n.observed() || n.cfg.Tap != nil {
 		n.stack.SetTap(n.tap)
 	} else {
 		n.stack.SetTap(nil)

@@ -27,11 +27,13 @@ type knobs struct {
 	stack stack.Knobs
 	rip   rip.Timers
 	log   slog.Level
+	// recorded is how many segments connections keep.
+	recorded int
 }
 
 // knobs returns how they stand. The loop's.
 func (n *Node) knobs() knobs {
-	k := knobs{Knobs: n.stack.TCP().Knobs(), stack: n.stack.Knobs()}
+	k := knobs{Knobs: n.stack.TCP().Knobs(), stack: n.stack.Knobs(), recorded: n.recorded}
 	if r := n.stack.RIP(); r != nil {
 		k.rip = r.Timers()
 	}
@@ -45,6 +47,9 @@ func (n *Node) setKnobs(now clock.Time, k knobs) error {
 	err := firstError(n.stack.TCP().SetKnobs(k.Knobs), n.stack.SetKnobs(k.stack))
 	if r := n.stack.RIP(); r != nil && err == nil && k.rip != r.Timers() {
 		err = r.SetTimers(now, k.rip)
+	}
+	if err == nil {
+		n.setRecorded(k.recorded)
 	}
 	if n.cfg.LogLevel != nil && err == nil {
 		n.cfg.LogLevel.Set(k.log)

@@ -22,6 +22,17 @@ var numbers = []setting{
 		func(k *knobs) *time.Duration { return &k.RTOInitial }),
 	period("tcp.delayedack", "how long an acknowledgment waits for company (RFC 9293 §3.8.6.3)",
 		func(k *knobs) *time.Duration { return &k.DelayedAck }),
+	{
+		key: "tcp.recorder", doc: "the last segments of each connection that are kept, for trace " +
+			"to begin with what was before it; 0: none",
+		read: func(k *knobs) string { return strconv.Itoa(k.recorded) },
+		write: func(k *knobs, v string) error {
+			if n, err := strconv.Atoi(v); err != nil || n < 0 || n > maxRecorded {
+				return fmt.Errorf("%w: %q: want 0 to %d segments", control.ErrUsage, v, maxRecorded)
+			}
+			return parseCount(v, &k.recorded)
+		},
+	},
 }
 
 // count is a setting that is a whole number.

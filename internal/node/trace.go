@@ -70,11 +70,14 @@ func (n *Node) trace(ctx context.Context, r *control.Trace) (control.Traced, err
 	if o.filter, err = capture.ParseFilter(r.Filter); err != nil {
 		return done, control.Also(err, control.ErrUsage)
 	}
+	t := tracer{node: n, flow: o.flow, tell: r.Segment, done: &done}
+	var before pile
 	callErr := n.call(func(clock.Time) {
 		if r.Filter == "" {
 			if err = n.followSocket(o, r.SID); err != nil {
 				return
 			}
+			before = t.begin(r)
 		}
 		err = n.observe(o)
 	})
@@ -84,7 +87,7 @@ func (n *Node) trace(ctx context.Context, r *control.Trace) (control.Traced, err
 	if r.Begun != nil {
 		r.Begun()
 	}
-	t := tracer{node: n, flow: o.flow, tell: r.Segment, done: &done}
+	t.tellAll(&before)
 	err = o.watch(ctx, n, func(p *pile) error {
 		if t.tellAll(p) {
 			n.letGo(o) // it has ended, and so does watch
@@ -93,6 +96,23 @@ func (n *Node) trace(ctx context.Context, r *control.Trace) (control.Traced, err
 	})
 	_, done.Missed = o.counts()
 	return done, err
+}
+
+// begin has a tracer know where a socket's connection stands; before is what its recorder has. The
+// loop's.
+func (t *tracer) begin(r *control.Trace) (before pile) {
+	s, _ := t.node.stack.Socket(r.SID)
+	if s.Conn == nil {
+		return before // the next that comes to a listener has everything before it
+	}
+	if c, ok := s.Conn.Owner.(*Conn); ok && r.Recorded {
+		before = c.flight.pile()
+	}
+	if b, ok := s.Conn.Bearings(); ok {
+		t.follower.Begin(capture.Start{Base: b.ISS, Next: b.Sent, Scale: b.RecvScale},
+			capture.Start{Base: b.IRS, Next: b.Received, Scale: b.SendScale}, len(before.list) > 0)
+	}
+	return before
 }
 
 // followSocket has an observer follow the connection with that number, or the next that a

@@ -15,7 +15,8 @@ import (
 const aboutTrace = `Follow a connection and draw its segments as a ladder, until it has ended or
 Ctrl-C. CONN is a connection's number; a listener's: the next connection that it gets; or
 a filter as "capture" has it, such as "tcp port 80": the connection of the first
-segment that fits, be it one that this router forwards.
+segment that fits, be it one that this router forwards. After "set tcp.recorder 64" it
+begins with the last 64 segments that were before it.
 
 Numbers count from 0 at the SYN. Text is first:last+1 (bytes), ack and win are there
 when they change. In the margin, when they change: the state, cwnd in segments,
@@ -42,7 +43,7 @@ func (s *Shell) trace() *cobra.Command {
 			if width < 0 {
 				return wrong(c, "--width %d: want columns", width)
 			}
-			req := control.Trace{Count: count}
+			req := control.Trace{Count: count, Recorded: true}
 			if n, err := strconv.ParseUint(args[0], 10, 31); err == nil && len(args) == 1 {
 				req.SID = int(n)
 			} else {

@@ -34,3 +34,27 @@ func (h *Host) Find(t Tuple) *Conn {
 	}
 	return h.conns[t]
 }
+
+// Bearings are where a connection stands in the sequence numbers of both ends.
+type Bearings struct {
+	ISS, IRS       uint32 // what the SYNs had
+	Sent, Received uint64 // what comes next, counted from them
+	// SendScale is the shift of the windows that we receive, RecvScale of those that we send;
+	// -1: not negotiated (RFC 7323 §2.2).
+	SendScale, RecvScale int
+}
+
+// Bearings returns them; false: the peer's SYN has not come yet.
+func (c *Conn) Bearings() (b Bearings, ok bool) {
+	if s := c.State(); s == StateClosed || s == StateListen || s == StateSynSent {
+		return b, false
+	}
+	b = Bearings{
+		ISS: uint32(c.snd.iss), IRS: uint32(c.rcv.irs), SendScale: -1, RecvScale: -1,
+		Sent: c.snd.nxt - c.snd.iss, Received: c.rcv.nxt - c.rcv.irs,
+	}
+	if c.has(flagScale) {
+		b.SendScale, b.RecvScale = int(c.snd.scale), int(c.rcv.scale)
+	}
+	return b, true
+}

@@ -1,0 +1,99 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/capture"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// traced is what a trace tells that begins now, up to the first segment behind that f sends.
+func traced(t *testing.T, n *Node, r control.Trace, f func()) (list []control.TracedSegment) {
+	t.Helper()
+	begun, ended := make(chan struct{}), make(chan struct{})
+	r.Begun = func() { close(begun) }
+	r.Segment = func(s control.TracedSegment) { list = append(list, s) }
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		defer close(ended)
+		_, err := n.Do(ctx, r)
+		assert.NoError(t, err)
+	}()
+	<-begun
+	f()
+	<-ended
+	return list
+}
+
+// TestATraceBeginsWithWhatWasBefore: a connection's recorder has its last segments, and numbers
+// count from the SYN, though nobody looked at it.
+func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
+	t.Parallel()
+	a, b := twoNodes(t, Config{})
+	set := func(value string) error {
+		_, err := a.Do(t.Context(), control.Set{Key: "tcp.recorder", Value: value})
+		return err
+	}
+	client, server := connect(t, a, b, "10.0.0.2:80")
+	pass := func(size int) {
+		_, err := client.Write(bytes.Repeat([]byte("x"), size))
+		require.NoError(t, err)
+		_, err = io.CopyN(io.Discard, server, int64(size))
+		require.NoError(t, err)
+	}
+	r := control.Trace{SID: client.sid, Count: 1, Recorded: true}
+	pass(50_000)
+	live := traced(t, a, r, func() { pass(10) })
+	require.Len(t, live, 1, "there is no recorder")
+	assert.EqualValues(t, 50_001, live[0].Seq)
+	assert.Positive(t, live[0].Window)
+	assert.Nil(t, client.flight)
+
+	for _, wrong := range []string{"-1", "many", "5000"} {
+		require.ErrorIs(t, set(wrong), control.ErrUsage)
+	}
+	require.NoError(t, set("8"))
+	pass(20_000)
+	list := traced(t, a, r, func() { pass(10) })
+	require.Greater(t, len(list), 8)
+	for i, s := range list[:8] {
+		assert.LessOrEqual(t, s.Seq, uint64(70_011), i)
+		if s.Sent {
+			assert.Greater(t, s.Seq, uint64(50_011), i)
+			assert.NotContains(t, s.Marks, control.MarkAgain, i)
+		} else {
+			assert.Greater(t, s.Ack, uint64(50_011), i)
+		}
+		assert.Equal(t, "ESTABLISHED", s.State)
+		if i > 0 {
+			assert.False(t, s.At.Before(list[i-1].At))
+		}
+	}
+	r.Recorded = false
+	assert.Len(t, traced(t, a, r, func() { pass(10) }), 1)
+	require.NoError(t, set("0"))
+	require.NoError(t, a.call(func(clock.Time) { assert.Nil(t, client.flight) }))
+}
+
+func TestARecorderAllocatesNothingASegment(t *testing.T) {
+	r := flight{ring: make([]sight, 4), data: make([]byte, 4*capture.HeaderBytes)}
+	header := make([]byte, 200)
+	assert.Zero(t, testing.AllocsPerRun(100, func() { r.put(&sight{length: 200}, header) }))
+	for i := range 6 {
+		r.put(&sight{length: i}, header[:i])
+	}
+	p := r.pile()
+	require.Len(t, p.list, 4)
+	for i, s := range p.list {
+		assert.Equal(t, i+2, s.length, "the last of them, in order")
+		assert.Len(t, p.data[s.begin:s.end], i+2)
+	}
+}
