@@ -76,7 +76,7 @@ func (n *Node) ServeRDT(on netip.AddrPort, how RDT, objects ...RDTObject) (*RDTS
 	if err != nil {
 		return nil, node.RDTError("listen", unmap(on), err)
 	}
-	s, err := n.inner().ServeRDT(unmap(on), cfg, list)
+	s, err := n.inner().ServeRDT(unmap(on), cfg, list, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -55,6 +55,9 @@ func (c *Conn) network() string       { return "tcp" }
 func (c *Conn) local() netip.AddrPort { return c.tc.Tuple().Local() }
 func (c *Conn) peer() netip.AddrPort  { return c.tc.Tuple().Remote() }
 
+// SID is the number that the operator knows the connection by.
+func (c *Conn) SID() int { return c.sid }
+
 // CloseRead discards what comes from now on. To do it again is no error.
 func (c *Conn) CloseRead() error {
 	if c.closed.Load() {

@@ -39,6 +39,12 @@ type carrier interface {
 	peer() netip.AddrPort
 }
 
+// Local is this end.
+func (d *duplex) Local() netip.AddrPort { return d.local() }
+
+// Remote is the other end.
+func (d *duplex) Remote() netip.AddrPort { return d.peer() }
+
 // init gives it its rings.
 func (d *duplex) init(rx, tx *buffer.Ring) {
 	d.in.ring, d.out.ring = rx, tx

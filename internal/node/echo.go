@@ -61,7 +61,7 @@ func (n *Node) echo(ctx context.Context, r control.Echo) (control.EchoResult, er
 	if r.UDP {
 		e.conn, err = n.DialUDP(to)
 	} else {
-		e.conn, err = n.connectTo(ctx, r.Addr, r.Port)
+		e.conn, err = n.ConnectTo(ctx, r.Addr, r.Port)
 	}
 	if err != nil {
 		return e.result, fmt.Errorf("echo %v: %w", to, control.Reason(err))

@@ -28,7 +28,6 @@ type Listener struct {
 	done    chan struct{}
 	closing atomic.Bool
 	by      deadline
-	server  any // whose it is, if an operator can ask for it
 }
 
 // Accept waits for the next connection.

@@ -50,8 +50,6 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 		return n.rdtRequests(ctx, req)
 	case control.Reload:
 		return n.Reload(r, nil)
-	case control.Perf, control.PerfServe, control.PerfServers, control.PerfClose:
-		return n.perfRequest(ctx, req)
 	case control.SendFile, control.RecvFile, control.Serve, control.Fetch, control.ServeSmall,
 		control.Echo:
 		return n.trafficRequest(ctx, req)

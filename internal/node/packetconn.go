@@ -192,6 +192,39 @@ func (c *PacketConn) send(p []byte, to netip.AddrPort) (int, error) {
 	}
 }
 
+// WriteBatch sends datagrams, and tells how many; it waits while the node holds too much, as
+// WriteToAddrPort does.
+func (c *PacketConn) WriteBatch(datagrams [][]byte, to netip.AddrPort) (n int, err error) {
+	for n < len(datagrams) {
+		if err := c.over(&c.writeBy); err != nil {
+			return n, c.opError("write", to, err)
+		}
+		if err := c.takeFailure(); err != nil {
+			return n, c.opError("write", to, err)
+		}
+		var room chan struct{}
+		callErr := c.node.call(func(now clock.Time) {
+			for n < len(datagrams) && err == nil {
+				if c.closed.Load() {
+					err = net.ErrClosed
+				} else if err = c.node.stack.SendUDP(now, c.us, to, datagrams[n]); err == nil {
+					n++
+				}
+			}
+			if errors.Is(err, stack.ErrQueueFull) {
+				room = c.node.awaitRoom()
+			}
+		})
+		if room != nil {
+			err = nil
+			c.awaitRoom(room)
+		} else if err = firstError(callErr, netError(err)); err != nil {
+			return n, c.opError("write", to, err)
+		}
+	}
+	return n, nil
+}
+
 // takeFailure returns what ICMP has reported, once.
 func (c *PacketConn) takeFailure() error {
 	if err := c.failure.Swap(nil); err != nil {
@@ -199,6 +232,9 @@ func (c *PacketConn) takeFailure() error {
 	}
 	return nil
 }
+
+// SID is the number that the operator knows the socket by.
+func (c *PacketConn) SID() int { return c.sid }
 
 // LocalAddr returns a *net.UDPAddr of the virtual network.
 func (c *PacketConn) LocalAddr() net.Addr { return net.UDPAddrFromAddrPort(c.local) }

@@ -71,14 +71,9 @@ type RDTServer struct {
 }
 
 // ServeRDT gives objects to whoever asks on a UDP port of any of the node's addresses, or of
-// the given one. Their bytes stay as they are while the server lives. Port 0 has one chosen.
+// the given one. Their bytes stay as they are while the server lives. Port 0 has one chosen. Ended
+// is called by the loop for each flow that has ended; nil: nobody cares.
 func (n *Node) ServeRDT(
-	on netip.AddrPort, cfg RDTConfig, objects []RDTObject,
-) (*RDTServer, error) {
-	return n.serveRDT(on, cfg, objects, nil)
-}
-
-func (n *Node) serveRDT(
 	on netip.AddrPort, cfg RDTConfig, objects []RDTObject, ended func(RDTServed),
 ) (*RDTServer, error) {
 	s := &RDTServer{node: n, ended: ended}

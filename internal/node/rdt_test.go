@@ -280,7 +280,7 @@ func TestRDTStoresInTheFolderAlone(t *testing.T) {
 	assert.Len(t, left, 1)
 	a, _ := twoNodes(t, Config{})
 	_, err = a.ServeRDT(netip.MustParseAddrPort("0.0.0.0:0"), RDTConfig{},
-		[]RDTObject{NewRDTObject("../up", nil)})
+		[]RDTObject{NewRDTObject("../up", nil)}, nil)
 	require.ErrorIs(t, err, control.ErrUsage)
 }
 
@@ -359,7 +359,7 @@ func TestRDTSilence(t *testing.T) {
 	assert.GreaterOrEqual(t, took, 10*time.Second)
 
 	var ended []RDTServed
-	s, err := a.serveRDT(netip.MustParseAddrPort("0.0.0.0:9000"), RDTConfig{}, []RDTObject{
+	s, err := a.ServeRDT(netip.MustParseAddrPort("0.0.0.0:9000"), RDTConfig{}, []RDTObject{
 		NewRDTObject("a", make([]byte, 100)), NewRDTObject("b", make([]byte, 5_000_000)),
 	}, func(f RDTServed) { ended = append(ended, f) })
 	require.NoError(t, err)
@@ -449,7 +449,7 @@ func TestRDTManyObjects(t *testing.T) {
 		objects = append(objects, NewRDTObject(strings.Repeat("x", i+1), make([]byte, i)))
 	}
 	on := netip.MustParseAddrPort("10.0.0.1:9000")
-	s, err := a.ServeRDT(on, RDTConfig{Selective: true}, objects)
+	s, err := a.ServeRDT(on, RDTConfig{Selective: true}, objects, nil)
 	require.NoError(t, err)
 	n := 0
 	got, err := b.FetchRDT(t.Context(), on, RDTFetch{Each: func(r *RDTResult) error {
@@ -477,7 +477,7 @@ func TestRDTManyFlows(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	on := netip.MustParseAddrPort("10.0.0.1:9000")
 	object := NewRDTObject("a", []byte("x"))
-	s, err := a.ServeRDT(on, RDTConfig{}, []RDTObject{object})
+	s, err := a.ServeRDT(on, RDTConfig{}, []RDTObject{object}, nil)
 	require.NoError(t, err)
 	defer s.Close()
 	list := &rdt.Listing{

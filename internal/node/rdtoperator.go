@@ -129,7 +129,7 @@ func (n *Node) serveFiles(ctx context.Context, r *control.RDTServe) (control.RDT
 	if err != nil {
 		return answer, fmt.Errorf("rdt serve: %w", err)
 	}
-	s, err := n.serveRDT(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), cfg, objects,
+	s, err := n.ServeRDT(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), cfg, objects,
 		func(f RDTServed) { n.announceServed(r.Port, &f) })
 	if err != nil {
 		return answer, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))

@@ -18,6 +18,26 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
+// noSockets waits until a node has no sockets but listeners.
+func noSockets(t *testing.T, n *Node) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		list, err := control.Ask(t.Context(), n.Operator(), control.Sockets{})
+		require.NoError(t, err)
+		for _, s := range list {
+			if s.State != "LISTEN" && s.State != "TIME_WAIT" {
+				return false
+			}
+		}
+		flows, err := control.Ask(t.Context(), n.Operator(), control.RCPSockets{})
+		require.NoError(t, err)
+		return len(flows) == 0
+	}, time.Minute, 10*time.Millisecond)
+}
+
+// theHost is the second of two nodes.
+var theHost = netip.MustParseAddr("10.0.0.2")
+
 // RFC 862: what comes goes back, by TCP and by UDP.
 func TestEcho(t *testing.T) {
 	a, b := twoNodes(t, Config{})
@@ -27,7 +47,7 @@ func TestEcho(t *testing.T) {
 	for _, udp := range []bool{false, true} {
 		var replies []control.EchoReply
 		result, err := control.Ask(t.Context(), a.Operator(), control.Echo{
-			Addr: perfHost, UDP: udp, Count: 5, Size: 5000, Interval: time.Millisecond, Timeout: time.Minute,
+			Addr: theHost, UDP: udp, Count: 5, Size: 5000, Interval: time.Millisecond, Timeout: time.Minute,
 			Each: func(r control.EchoReply) { replies = append(replies, r) },
 		})
 		require.NoError(t, err)
@@ -43,20 +63,20 @@ func TestEcho(t *testing.T) {
 	// An end of its own is an answer, too.
 	ctx, cancel := context.WithCancel(t.Context())
 	result, err := control.Ask(ctx, a.Operator(), control.Echo{
-		Addr: perfHost, Interval: time.Hour, Timeout: time.Minute, Each: func(control.EchoReply) { cancel() },
+		Addr: theHost, Interval: time.Hour, Timeout: time.Minute, Each: func(control.EchoReply) { cancel() },
 	})
 	require.NoError(t, err)
 	assert.Equal(t, 1, result.Received)
 
 	require.NoError(t, control.Order(t.Context(), b.Operator(), control.Close{SID: sock.SID}))
-	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: perfHost, Count: 1})
+	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: theHost, Count: 1})
 	require.ErrorIs(t, err, control.ErrRefused)
 	require.Eventually(t, func() bool { // the port of UDP goes with it
 		c, err := b.ListenPacket(netip.MustParseAddrPort("0.0.0.0:7"))
 		return err == nil && c.Close() == nil
 	}, time.Minute, time.Millisecond)
 	noSockets(t, b)
-	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: perfHost, Size: 3})
+	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: theHost, Size: 3})
 	assert.ErrorIs(t, err, control.ErrUsage)
 	_, err = control.Ask(t.Context(), b.Operator(), control.ServeSmall{Service: "daytime"})
 	assert.ErrorIs(t, err, control.ErrUsage)
@@ -82,7 +102,7 @@ func TestEchoesThatAreNone(t *testing.T) {
 	}()
 	var problems []string
 	result, err := control.Ask(t.Context(), a.Operator(), control.Echo{
-		Addr: perfHost, UDP: true, Count: 2, Interval: time.Millisecond, Timeout: 50 * time.Millisecond,
+		Addr: theHost, UDP: true, Count: 2, Interval: time.Millisecond, Timeout: 50 * time.Millisecond,
 		Each: func(r control.EchoReply) { problems = append(problems, r.Problem) },
 	})
 	require.NoError(t, err)
@@ -91,13 +111,13 @@ func TestEchoesThatAreNone(t *testing.T) {
 	require.Len(t, problems, 2)
 	assert.Equal(t, "no answer", problems[1])
 	require.NoError(t, c.Close())
-	result, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: perfHost, UDP: true, Count: 1})
+	result, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: theHost, UDP: true, Count: 1})
 	require.NoError(t, err)
 	assert.Zero(t, result.Received)
 
 	l, err := b.Listen(netip.MustParseAddrPort("0.0.0.0:7"), 0)
 	require.NoError(t, err)
-	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: perfHost, Count: 1, Timeout: 50 * time.Millisecond})
+	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: theHost, Count: 1, Timeout: 50 * time.Millisecond})
 	require.ErrorIs(t, err, control.ErrTimeout)
 	assert.ErrorContains(t, err, "no answer for 50ms")
 	require.NoError(t, l.Close())

@@ -56,7 +56,7 @@ func (n *Node) listen(r control.Listen) (control.Socket, error) {
 }
 
 func (n *Node) connect(ctx context.Context, r control.Connect) (control.Socket, error) {
-	c, err := n.connectTo(ctx, r.Addr, r.Port)
+	c, err := n.ConnectTo(ctx, r.Addr, r.Port)
 	if err != nil {
 		return control.Socket{}, err
 	}
@@ -71,8 +71,8 @@ func (n *Node) connect(ctx context.Context, r control.Connect) (control.Socket, 
 	return n.socketInfo(c.sid)
 }
 
-// connectTo is Dial in an operator's terms.
-func (n *Node) connectTo(ctx context.Context, addr netip.Addr, port uint16) (*Conn, error) {
+// ConnectTo is Dial in an operator's terms.
+func (n *Node) ConnectTo(ctx context.Context, addr netip.Addr, port uint16) (*Conn, error) {
 	to := netip.AddrPortFrom(addr, port)
 	if !control.IsHost(addr) || port == 0 {
 		return nil, fmt.Errorf("%v: %w: want the address of a host and a port from 1",

@@ -120,7 +120,7 @@ func (n *Node) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 		return t.Transfer, fmt.Errorf("sendfile %s: %w", r.Path, err)
 	}
 	t.total = at.Size() - t.Offset
-	c, err := n.connectTo(ctx, r.Addr, r.Port)
+	c, err := n.ConnectTo(ctx, r.Addr, r.Port)
 	if err != nil {
 		return t.Transfer, fmt.Errorf("sendfile %s: %w", r.Path, err)
 	}

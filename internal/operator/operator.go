@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/door"
+	"github.com/tidepool-net/tidepool/internal/iperf"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 )
@@ -15,6 +16,7 @@ import (
 type Node struct {
 	*node.Node
 	Doors *door.Set
+	perf  *iperf.Host
 }
 
 // Open starts the node that cfg describes, and opens the doors of its file.
@@ -23,7 +25,7 @@ func Open(cfg node.Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := above(inner)
+	n := above(inner, cfg.LNX.Name)
 	if err := n.Doors.OpenFile(cfg.LNX); err != nil {
 		_ = n.Close() // the first error is the one to tell
 		return nil, err
@@ -32,11 +34,13 @@ func Open(cfg node.Config) (*Node, error) {
 }
 
 // above gives a node its rooms.
-func above(n *node.Node) *Node { return &Node{Node: n, Doors: door.New(n)} }
+func above(n *node.Node, name string) *Node {
+	return &Node{Node: n, Doors: door.New(n), perf: iperf.New(n, name)}
+}
 
 // Closed returns a node that is closed.
 func Closed() *Node {
-	n := above(node.Closed())
+	n := above(node.Closed(), "")
 	n.Doors.Close()
 	return n
 }
@@ -57,6 +61,8 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 	switch r := req.(type) {
 	case control.Publish, control.Expose, control.Splice, control.Doors, control.CloseDoor:
 		return n.Doors.Do(req)
+	case control.Perf, control.PerfServe, control.PerfServers, control.PerfClose:
+		return n.perf.Do(ctx, req)
 	case control.Reload:
 		return n.Reload(r, n.Doors.Changes)
 	}

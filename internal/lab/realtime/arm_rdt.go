@@ -80,7 +80,7 @@ const served = 5 * time.Millisecond
 
 // serveRDT serves until the client has everything, or is silent.
 func (e *End) serveRDT(ctx context.Context, cfg node.RDTConfig, wares []node.RDTObject) error {
-	s, err := e.Node.ServeRDT(e.There(), cfg, wares)
+	s, err := e.Node.ServeRDT(e.There(), cfg, wares, nil)
 	if err != nil {
 		return err
 	}

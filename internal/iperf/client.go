@@ -1,4 +1,4 @@
-package node
+package iperf
 
 import (
 	"context"
@@ -8,35 +8,36 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/perf"
 )
 
 // What a client wants unless it says otherwise, as iperf3 has it.
 const (
-	perfTime     = 10 * time.Second
-	perfBlock    = 128 << 10
-	perfUDPRate  = 1 << 20
-	perfPacing   = 1000 // microseconds: only told
-	perfRCPBlock = 16 << 10
-	perfUDPBlock = 1460
+	defaultTime    = 10 * time.Second
+	defaultBlock   = 128 << 10
+	defaultUDPRate = 1 << 20
+	pacing         = 1000 // microseconds: only told
+	rcpBlock       = 16 << 10
+	udpBlock       = 1460
 )
 
-// perfClient carries out a measurement.
-func (n *Node) perfClient(ctx context.Context, r *control.Perf) (control.PerfReport, error) {
+// measure carries out a measurement, as its client.
+func (h *Host) measure(ctx context.Context, r *control.Perf) (control.PerfReport, error) {
 	port := r.Port
 	if port == 0 {
 		port = control.PerfPort
 	}
-	p, err := perfParams(r)
+	p, err := paramsOf(r)
 	if err != nil {
 		return control.PerfReport{}, fmt.Errorf("perf: %w", err)
 	}
-	c, err := n.connectTo(ctx, r.Addr, port)
+	c, err := h.node.ConnectTo(ctx, r.Addr, port)
 	if err != nil {
 		return control.PerfReport{}, fmt.Errorf("perf: unable to connect to server: %w", err)
 	}
-	t := n.newPerfTest(false)
-	t.control = &perfControl{conn: c}
+	t := h.newTest(false)
+	t.control = &wire{conn: c}
 	t.start, t.interval = r.Start, r.Interval
 	if r.Every != 0 {
 		t.every = r.Every
@@ -44,25 +45,33 @@ func (n *Node) perfClient(ctx context.Context, r *control.Perf) (control.PerfRep
 	t.cookie = perf.NewCookie(rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	defer t.control.drop()
 	defer t.close()
-	err = t.ask(ctx, p)
+	err = t.run(ctx, func() error { return t.ask(ctx, p) }, t.compare)
 	if err == nil {
 		return t.report, nil
 	}
 	if ctx.Err() != nil && t.report.Start.Cookie != "" { // it answers with what there is
-		t.report.Error = "interrupt - " + errPerfClientEnded.Error()
+		t.report.Error = "interrupt - " + errClientEnded.Error()
 		return t.report, nil
 	}
 	t.report.Error = err.Error()
-	return t.report, fmt.Errorf("perf %v: %w", c.peer(), fileError(ctx, err))
+	return t.report, fmt.Errorf("perf %v: %w", c.Remote(), reasonOf(ctx, err))
 }
 
-// perfParams are the parameters of a request.
-func perfParams(r *control.Perf) (p perf.Params, err error) {
+// reasonOf is why a test failed: of one that was given up, who gave it up.
+func reasonOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return control.Reason(err)
+}
+
+// paramsOf are the parameters of a request.
+func paramsOf(r *control.Perf) (p perf.Params, err error) {
 	p = perf.Params{
 		Omit: int(r.Omit / time.Second), Time: r.Time.Seconds(), Num: r.Bytes, Blocks: r.Blocks,
 		MSS: r.MSS, NoDelay: r.NoDelay, Parallel: max(1, r.Parallel), Reverse: r.Reverse,
 		Bidir: r.Bidir, Window: r.Window, Len: r.Length, Bandwidth: r.Rate, Burst: r.Burst,
-		TOS: r.TOS, Congestion: r.Congestion, Pacing: perfPacing, Version: perfVersion,
+		TOS: r.TOS, Congestion: r.Congestion, Pacing: pacing, Version: version,
 	}
 	ends := 0
 	for _, set := range []bool{r.Time != 0, r.Bytes != 0, r.Blocks != 0} {
@@ -74,7 +83,7 @@ func perfParams(r *control.Perf) (p perf.Params, err error) {
 	case ends > 1:
 		return p, control.Misuse("a time, bytes and blocks: want one of them")
 	case ends == 0:
-		p.Time = perfTime.Seconds()
+		p.Time = defaultTime.Seconds()
 	}
 	switch r.Proto {
 	case control.PerfTCP, "":
@@ -100,9 +109,9 @@ func perfParams(r *control.Perf) (p perf.Params, err error) {
 	case r.Rate < 0:
 		p.Bandwidth = 0
 	case r.Rate == 0 && p.UDP:
-		p.Bandwidth = perfUDPRate
+		p.Bandwidth = defaultUDPRate
 	}
-	if err := perfLength(&p); err != nil {
+	if err := blockLength(&p); err != nil {
 		return p, err
 	}
 	check := p
@@ -118,29 +127,24 @@ func perfParams(r *control.Perf) (p perf.Params, err error) {
 	return p, nil
 }
 
-// perfLength fills in what is written at once; of UDP it is 0 until the path is known.
-func perfLength(p *perf.Params) error {
+// blockLength fills in what is written at once; of UDP it is 0 until the path is known.
+func blockLength(p *perf.Params) error {
 	switch {
 	case p.Len < 0:
 		return control.Misuse("a length of %d", p.Len)
 	case p.Len > 0:
 	case p.UDP: // the control connection will say what fits
 	case p.RCP:
-		p.Len = perfRCPBlock
+		p.Len = rcpBlock
 	default:
-		p.Len = perfBlock
+		p.Len = defaultBlock
 	}
 	return nil
 }
 
-// ask goes through the protocol as its client.
-func (t *perfTest) ask(ctx context.Context, p perf.Params) error {
+// ask goes through the protocol as its client until it is to be measured.
+func (t *test) ask(ctx context.Context, p perf.Params) error {
 	c := t.control
-	// Until it is measured, and behind that, whoever gives up aborts the connection; a wait of the
-	// protocol ends with it.
-	stop := context.AfterFunc(ctx, c.conn.Abort)
-	defer func() { stop() }()
-	c.conn.Guard()
 	if err := c.write(t.cookie[:]); err != nil {
 		return err
 	}
@@ -148,7 +152,7 @@ func (t *perfTest) ask(ctx context.Context, p perf.Params) error {
 		return err
 	}
 	if p.Len == 0 {
-		p.Len = perfUDPBlock
+		p.Len = udpBlock
 		if i, err := c.conn.Info(); err == nil && i.SendMSS >= perf.MinDatagram {
 			p.Len = i.SendMSS // one packet: as iperf3 reckons it
 		}
@@ -174,23 +178,11 @@ func (t *perfTest) ask(ctx context.Context, p perf.Params) error {
 		}
 	}
 	c.listen()
-	t.begin()
-	stop()
-	err := t.measure(ctx)
-	t.halt()
-	if err != nil {
-		if ctx.Err() != nil {
-			t.finish(&perf.Results{})
-			c.part(perf.ClientTerminate)
-		}
-		return err
-	}
-	stop = context.AfterFunc(ctx, c.conn.Abort)
-	return t.compare()
+	return nil
 }
 
 // compare exchanges results with the server, and ends the test.
-func (t *perfTest) compare() error {
+func (t *test) compare() error {
 	c := t.control
 	if err := c.say(perf.TestEnd); err != nil {
 		return err
@@ -201,11 +193,7 @@ func (t *perfTest) compare() error {
 	if err := c.send(t.results()); err != nil {
 		return err
 	}
-	text, err := c.receive(perf.MaxResults)
-	if err != nil {
-		return err
-	}
-	theirs, err := perf.ParseResults(text, len(t.streams))
+	theirs, err := t.theirs()
 	if err != nil {
 		return err
 	}
@@ -214,17 +202,17 @@ func (t *perfTest) compare() error {
 	}
 	t.finish(&theirs)
 	err = c.say(perf.Done)
-	_ = c.conn.Close() // it is delivered, unless the server has gone
+	c.close()
 	return err
 }
 
 // connect opens the streams of a client, those that it sends first.
-func (t *perfTest) connect(ctx context.Context) error {
+func (t *test) connect(ctx context.Context) error {
 	sends, receives := t.params.Ways()
 	for i := range sends + receives {
-		s := &perfStream{
+		s := &stream{
 			test: t, id: perf.StreamID(i), socket: 5 + i, sender: i < sends,
-			remote: t.control.conn.peer(),
+			remote: t.control.conn.Remote(),
 		}
 		var err error
 		switch {
@@ -244,20 +232,20 @@ func (t *perfTest) connect(ctx context.Context) error {
 }
 
 // connectBytes opens a stream of TCP or RCP, which begins with the cookie.
-func (t *perfTest) connectBytes(ctx context.Context, s *perfStream) error {
-	b := &perfBytes{}
+func (t *test) connectBytes(ctx context.Context, s *stream) error {
+	b := &byteCarrier{}
 	if t.params.RCP {
-		c, err := t.node.DialRCP(ctx, netip.AddrPort{}, s.remote, perfRCP())
+		c, err := t.host.node.DialRCP(ctx, netip.AddrPort{}, s.remote, rcpConfig())
 		if err != nil {
 			return fmt.Errorf("%w (does the server speak RCP?)", control.Reason(err))
 		}
-		b.conn, s.local = c, c.local()
+		b.conn, s.local = c, c.Local()
 	} else {
-		c, err := t.node.Dial(ctx, s.remote)
+		c, err := t.host.node.Dial(ctx, s.remote)
 		if err != nil {
 			return err
 		}
-		b.conn, b.tcp, s.local, s.socket = c, c, c.local(), c.sid
+		b.conn, b.tcp, s.local, s.socket = c, c, c.Local(), c.SID()
 	}
 	s.carrier = b
 	err := t.tune(b.tcp)
@@ -271,7 +259,7 @@ func (t *perfTest) connectBytes(ctx context.Context, s *perfStream) error {
 }
 
 // tune sets the options of a TCP stream; nil: it is none.
-func (t *perfTest) tune(c *Conn) error {
+func (t *test) tune(c *node.Conn) error {
 	if c == nil {
 		return nil
 	}
@@ -281,7 +269,9 @@ func (t *perfTest) tune(c *Conn) error {
 		err = c.SetCongestionControl(p.Congestion)
 	}
 	if err == nil && p.Window > 0 {
-		err = firstError(c.SetReadBuffer(p.Window), c.SetWriteBuffer(p.Window))
+		if err = c.SetReadBuffer(p.Window); err == nil {
+			err = c.SetWriteBuffer(p.Window)
+		}
 	}
 	if err == nil && p.MSS > 0 {
 		err = c.SetMaxSeg(p.MSS)

@@ -1,4 +1,4 @@
-package node
+package iperf
 
 import (
 	"cmp"
@@ -10,63 +10,64 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/perf"
 )
 
-// perfServer answers iperf3's protocol on a port, one test at a time.
-type perfServer struct {
-	node     *Node
+// server answers iperf3's protocol on a port, one test at a time.
+type server struct {
+	host     *Host
 	req      control.PerfServe
-	listener *Listener
+	listener *node.Listener
 	cancel   context.CancelFunc
+	closed   chan struct{}  // when the port is free
 	busy     sync.WaitGroup // all of its goroutines
 
 	mu        sync.Mutex
 	tests     int
-	greetings int       // connections that have not said yet what they are
-	running   bool      // there is a test
-	waiting   *perfWait // for streams; nil: it is not
+	greetings int        // connections that have not said yet what they are
+	running   bool       // there is a test
+	waiting   *gathering // for streams; nil: it is not
 }
 
-// perfWait is a test that waits for its streams.
-type perfWait struct {
-	test  *perfTest
+// gathering is a test that waits for its streams.
+type gathering struct {
+	test  *test
 	need  int
-	came  []perfArrival
+	came  []arrival
 	whole chan struct{} // closed when all are there
 }
 
-// perfArrival is a stream, with its place among those that were accepted.
-type perfArrival struct {
+// arrival is a stream, with its place among those that were accepted.
+type arrival struct {
 	order  int
-	stream *perfStream
+	stream *stream
 }
 
-// perfServe opens a server. It goes on until ctx ends, or in the background.
-func (n *Node) perfServe(
-	ctx context.Context, r *control.PerfServe,
-) (control.PerfServed, error) {
+// serve opens a server. It goes on until ctx ends, or in the background.
+func (h *Host) serve(ctx context.Context, r *control.PerfServe) (control.PerfServed, error) {
 	if r.Port == 0 {
 		r.Port = control.PerfPort
 	}
-	s := &perfServer{node: n, req: *r}
+	s := &server{host: h, req: *r, closed: make(chan struct{})}
 	if r.Background {
 		ctx = context.Background()
 		s.req.Listening, s.req.Start, s.req.Interval, s.req.Ended = nil, nil, nil, nil
 	}
-	ctx, s.cancel = context.WithCancel(ctx)
-	l, err := n.listenOn(&Listener{
-		addr: netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), server: s,
-	}, 0)
+	l, err := h.node.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), 0)
 	if err != nil {
-		s.cancel()
 		return control.PerfServed{}, fmt.Errorf("perf: unable to start listener on port %d: %w",
 			r.Port, control.Reason(err))
 	}
 	s.listener = l
-	context.AfterFunc(ctx, func() { _ = l.Close() }) // it may be closed
+	ctx, s.cancel = context.WithCancel(ctx)
+	h.enter(s)
+	context.AfterFunc(ctx, func() {
+		h.forget(s)
+		_ = l.Close() // it may be closed, with the node
+		close(s.closed)
+	})
 	answer := s.describe()
 	if r.Background {
 		s.busy.Go(func() { s.accept(ctx) })
@@ -77,12 +78,12 @@ func (n *Node) perfServe(
 	}
 	s.accept(ctx)
 	s.busy.Wait()
-	_ = n.call(func(clock.Time) {}) // behind the listener's end: the port is free
+	<-s.closed
 	return s.describe(), nil
 }
 
 // describe is what operators see.
-func (s *perfServer) describe() control.PerfServed {
+func (s *server) describe() control.PerfServed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return control.PerfServed{
@@ -91,58 +92,8 @@ func (s *perfServer) describe() control.PerfServed {
 	}
 }
 
-// perfServers are the node's servers.
-func (n *Node) perfServers() (list []*perfServer, err error) {
-	err = n.call(func(clock.Time) {
-		for _, l := range n.listeners {
-			if s, ok := l.server.(*perfServer); ok && !l.closing.Load() {
-				list = append(list, s)
-			}
-		}
-	})
-	slices.SortFunc(list, func(a, b *perfServer) int { return cmp.Compare(a.req.Port, b.req.Port) })
-	return list, controlError(err)
-}
-
-// perfRequest carries out the requests about iperf3's protocol.
-func (n *Node) perfRequest(ctx context.Context, req any) (any, error) {
-	switch r := req.(type) {
-	case control.Perf:
-		return n.perfClient(ctx, &r)
-	case control.PerfServe:
-		return n.perfServe(ctx, &r)
-	case control.PerfClose:
-		return control.Nothing{}, n.perfClose(r)
-	}
-	servers, err := n.perfServers()
-	list := []control.PerfServed{}
-	for _, s := range servers {
-		list = append(list, s.describe())
-	}
-	return list, err
-}
-
-// perfClose ends a server.
-func (n *Node) perfClose(r control.PerfClose) error {
-	if r.Port == 0 {
-		r.Port = control.PerfPort
-	}
-	servers, err := n.perfServers()
-	if err != nil {
-		return err
-	}
-	for _, s := range servers {
-		if s.req.Port == r.Port {
-			s.cancel()
-			_ = s.listener.Close()                           // it may be closed
-			return controlError(n.call(func(clock.Time) {})) // so that the port is free
-		}
-	}
-	return fmt.Errorf("perf: port %d: %w", r.Port, control.ErrNoSuchSocket)
-}
-
 // accept takes connections until the listener is closed, which ends the server.
-func (s *perfServer) accept(ctx context.Context) {
+func (s *server) accept(ctx context.Context) {
 	defer s.cancel()
 	for order := 0; ; order++ {
 		c, err := s.listener.AcceptTCP()
@@ -150,7 +101,7 @@ func (s *perfServer) accept(ctx context.Context) {
 			return
 		}
 		s.mu.Lock()
-		full := s.greetings >= maxPerfGreetings
+		full := s.greetings >= maxGreetings
 		if !full {
 			s.greetings++
 		}
@@ -164,12 +115,12 @@ func (s *perfServer) accept(ctx context.Context) {
 }
 
 // greet finds out what a connection is: a stream of the test that waits for some, or a test.
-func (s *perfServer) greet(ctx context.Context, c *Conn, order int) {
+func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
-	k := &perfControl{conn: c}
+	k := &wire{conn: c}
 	var cookie perf.Cookie
-	err := k.read(cookie[:], perfGreeting)
+	err := k.read(cookie[:], greetingTime)
 	if err == nil && !cookie.Valid() {
 		err = fmt.Errorf("%w: it begins with no cookie", perf.ErrMessage)
 	}
@@ -184,7 +135,7 @@ func (s *perfServer) greet(ctx context.Context, c *Conn, order int) {
 			wait.add(order, wait.test.accepted(c))
 		}
 	case s.running:
-		err = errPerfBusy
+		err = errBusy
 	default:
 		s.running = true
 		s.tests++
@@ -197,7 +148,7 @@ func (s *perfServer) greet(ctx context.Context, c *Conn, order int) {
 	if mine {
 		return
 	}
-	if errors.Is(err, errPerfBusy) {
+	if errors.Is(err, errBusy) {
 		denied := perf.AccessDenied
 		_ = k.say(denied) // who has gone needs no answer
 		_ = c.Close()
@@ -205,35 +156,35 @@ func (s *perfServer) greet(ctx context.Context, c *Conn, order int) {
 		c.Abort()
 	}
 	if err != nil {
-		s.node.say("perf %d: %v: %v", s.req.Port, c.peer(), err)
+		s.host.say("perf %d: %v: %v", s.req.Port, c.Remote(), err)
 	}
 }
 
 // accepted makes a stream of a connection.
-func (t *perfTest) accepted(c *Conn) *perfStream {
+func (t *test) accepted(c *node.Conn) *stream {
 	_ = c.SetReadDeadline(time.Time{}) // or it is closed, and its reader will see
-	return &perfStream{
-		test: t, socket: c.sid, carrier: &perfBytes{conn: c, tcp: c}, local: c.local(),
-		remote: c.peer(),
+	return &stream{
+		test: t, socket: c.SID(), carrier: &byteCarrier{conn: c, tcp: c}, local: c.Local(),
+		remote: c.Remote(),
 	}
 }
 
 // add takes a stream. The server's lock is held.
-func (w *perfWait) add(order int, s *perfStream) {
-	w.came = append(w.came, perfArrival{order, s})
+func (w *gathering) add(order int, s *stream) {
+	w.came = append(w.came, arrival{order, s})
 	if len(w.came) == w.need {
 		close(w.whole)
 	}
 }
 
 // run is a test, from its control connection on.
-func (s *perfServer) run(ctx context.Context, k *perfControl, cookie perf.Cookie) {
-	t := s.node.newPerfTest(true)
+func (s *server) run(ctx context.Context, k *wire, cookie perf.Cookie) {
+	t := s.host.newTest(true)
 	t.control, t.cookie, t.start, t.interval = k, cookie, s.req.Start, s.req.Interval
 	t.report.Start.Cookie = cookie.String()
-	err := s.answer(ctx, t)
+	err := t.run(ctx, func() error { return s.answer(ctx, t) }, t.conclude)
 	s.mu.Lock()
-	var strays []perfArrival
+	var strays []arrival
 	if s.waiting != nil {
 		strays, s.waiting = s.waiting.came, nil
 	}
@@ -245,7 +196,7 @@ func (s *perfServer) run(ctx context.Context, k *perfControl, cookie perf.Cookie
 	k.drop()
 	ended := control.PerfEnded{Port: s.req.Port, Report: t.report}
 	if err != nil {
-		ended.Problem = fmt.Sprintf("%v: %v", k.conn.peer(), err)
+		ended.Problem = fmt.Sprintf("%v: %v", k.conn.Remote(), err)
 		ended.Report.Error = err.Error()
 	}
 	s.mu.Lock()
@@ -254,19 +205,16 @@ func (s *perfServer) run(ctx context.Context, k *perfControl, cookie perf.Cookie
 	if s.req.Ended != nil {
 		s.req.Ended(ended)
 	} else {
-		s.node.watchers.publish(ended)
+		s.host.node.Announce(ended)
 	}
 	if s.req.OneOff {
 		s.cancel()
 	}
 }
 
-// answer goes through the protocol as its server.
-func (s *perfServer) answer(ctx context.Context, t *perfTest) error {
+// answer goes through the protocol as its server until it is to be measured.
+func (s *server) answer(ctx context.Context, t *test) error {
 	c := t.control
-	stop := context.AfterFunc(ctx, c.conn.Abort)
-	defer func() { stop() }()
-	c.conn.Guard()
 	if err := c.say(perf.ParamExchange); err != nil {
 		return err
 	}
@@ -281,36 +229,19 @@ func (s *perfServer) answer(ctx context.Context, t *perfTest) error {
 			return err
 		}
 	}
-	t.begin()
-	stop()
-	err := t.measure(ctx)
-	t.halt()
-	if err != nil {
-		if ctx.Err() != nil {
-			err = errPerfServerEnded
-			c.part(perf.ServerTerminate)
-		}
-		t.finish(&perf.Results{})
-		return err
-	}
-	stop = context.AfterFunc(ctx, c.conn.Abort)
+	return nil
+}
+
+// conclude ends the streams and exchanges results with the client.
+func (t *test) conclude() error {
+	c := t.control
 	for _, stream := range t.streams {
 		stream.carrier.finish()
 	}
-	return t.conclude()
-}
-
-// conclude exchanges results with the client.
-func (t *perfTest) conclude() error {
-	c := t.control
 	if err := c.say(perf.ExchangeResults); err != nil {
 		return err
 	}
-	text, err := c.receive(perf.MaxResults)
-	if err != nil {
-		return err
-	}
-	theirs, err := perf.ParseResults(text, len(t.streams))
+	theirs, err := t.theirs()
 	if err != nil {
 		return err
 	}
@@ -321,15 +252,15 @@ func (t *perfTest) conclude() error {
 	if err := c.say(perf.DisplayResults); err != nil {
 		return err
 	}
-	if err := c.expect(perf.Done); err != nil && !errors.Is(err, errPerfGone) {
+	if err := c.expect(perf.Done); err != nil && !errors.Is(err, errGone) {
 		return err
 	}
-	_ = c.conn.Close() // nothing of ours is under way
+	c.close()
 	return nil
 }
 
 // learn reads what is to be measured.
-func (t *perfTest) learn() error {
+func (t *test) learn() error {
 	c := t.control
 	text, err := c.receive(perf.MaxParams)
 	var p perf.Params
@@ -357,9 +288,9 @@ func (t *perfTest) learn() error {
 
 // gather opens what the streams come to, asks for them, and waits until all are there. From then
 // on it listens to what the client says.
-func (s *perfServer) gather(ctx context.Context, t *perfTest) error {
+func (s *server) gather(ctx context.Context, t *test) error {
 	sends, receives := t.params.Ways()
-	wait := &perfWait{test: t, need: sends + receives, whole: make(chan struct{})}
+	wait := &gathering{test: t, need: sends + receives, whole: make(chan struct{})}
 	err := s.door(t, wait)
 	if err != nil {
 		t.control.refuse(perf.CodeCreateStream)
@@ -375,12 +306,12 @@ func (s *perfServer) gather(ctx context.Context, t *perfTest) error {
 	if t.params.RDT {
 		return nil
 	}
-	timer := time.NewTimer(perfPatience)
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case <-wait.whole:
 	case <-ctx.Done():
-		return errPerfServerEnded
+		return errServerEnded
 	case m := <-t.control.heard:
 		if m.err == nil {
 			m.err = fmt.Errorf("%w: %v where streams are due", perf.ErrMessage, m.state)
@@ -395,11 +326,11 @@ func (s *perfServer) gather(ctx context.Context, t *perfTest) error {
 	s.mu.Lock()
 	s.waiting = nil
 	s.mu.Unlock()
-	slices.SortFunc(wait.came, func(a, b perfArrival) int { return cmp.Compare(a.order, b.order) })
+	slices.SortFunc(wait.came, func(a, b arrival) int { return cmp.Compare(a.order, b.order) })
 	for i, a := range wait.came {
 		a.stream.id, a.stream.sender = perf.StreamID(i), i >= sends
 		t.streams = append(t.streams, a.stream)
-		if b, ok := a.stream.carrier.(*perfBytes); ok {
+		if b, ok := a.stream.carrier.(*byteCarrier); ok {
 			if err := t.tune(b.tcp); err != nil {
 				return control.Reason(err)
 			}
@@ -412,7 +343,7 @@ func (s *perfServer) gather(ctx context.Context, t *perfTest) error {
 }
 
 // door opens what streams of other protocols than TCP come to.
-func (s *perfServer) door(t *perfTest, wait *perfWait) error {
+func (s *server) door(t *test, wait *gathering) error {
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), s.req.Port)
 	var err error
 	switch {
@@ -429,8 +360,8 @@ func (s *perfServer) door(t *perfTest, wait *perfWait) error {
 	return nil
 }
 
-func (s *perfServer) doorUDP(t *perfTest, wait *perfWait, on netip.AddrPort) error {
-	c, err := s.node.ListenPacket(on)
+func (s *server) doorUDP(t *test, wait *gathering, on netip.AddrPort) error {
+	c, err := s.host.node.ListenPacket(on)
 	if err != nil {
 		return err
 	}
@@ -438,11 +369,11 @@ func (s *perfServer) doorUDP(t *perfTest, wait *perfWait, on netip.AddrPort) err
 	if err := t.tuneUDP(c); err != nil {
 		return err
 	}
-	g := &perfGate{
-		test: t, conn: c, from: t.control.conn.peer().Addr(),
-		streams: map[netip.AddrPort]*perfStream{},
+	g := &gate{
+		test: t, conn: c, from: t.control.conn.Remote().Addr(),
+		streams: map[netip.AddrPort]*stream{},
 	}
-	g.open = func(stream *perfStream) bool {
+	g.open = func(stream *stream) bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.waiting != wait || len(wait.came) == wait.need {
@@ -456,8 +387,8 @@ func (s *perfServer) doorUDP(t *perfTest, wait *perfWait, on netip.AddrPort) err
 }
 
 // doorRCP takes connections of RCP: each says by the cookie whose it is.
-func (s *perfServer) doorRCP(t *perfTest, wait *perfWait, on netip.AddrPort) error {
-	l, err := s.node.ListenRCP(on, 0, perfRCP())
+func (s *server) doorRCP(t *test, wait *gathering, on netip.AddrPort) error {
+	l, err := s.host.node.ListenRCP(on, 0, rcpConfig())
 	if err != nil {
 		return err
 	}
@@ -474,9 +405,9 @@ func (s *perfServer) doorRCP(t *perfTest, wait *perfWait, on netip.AddrPort) err
 	return nil
 }
 
-func (s *perfServer) greetRCP(wait *perfWait, c *RCPConn, order int) {
+func (s *server) greetRCP(wait *gathering, c *node.RCPConn, order int) {
 	var cookie perf.Cookie
-	err := c.SetReadDeadline(time.Now().Add(perfGreeting))
+	err := c.SetReadDeadline(time.Now().Add(greetingTime))
 	for n := 0; n < len(cookie) && err == nil; {
 		var k int
 		k, err = c.Read(cookie[n:])
@@ -492,7 +423,7 @@ func (s *perfServer) greetRCP(wait *perfWait, c *RCPConn, order int) {
 		c.Abort()
 		return
 	}
-	wait.add(order, &perfStream{
-		test: wait.test, carrier: &perfBytes{conn: c}, local: c.local(), remote: c.peer(),
+	wait.add(order, &stream{
+		test: wait.test, carrier: &byteCarrier{conn: c}, local: c.Local(), remote: c.Remote(),
 	})
 }

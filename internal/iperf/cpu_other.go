@@ -1,6 +1,6 @@
 //go:build !unix
 
-package node
+package iperf
 
 // cpuNow is unknown here: reports have zeros.
 func cpuNow() cpuTime { return cpuTime{} }

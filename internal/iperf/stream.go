@@ -1,4 +1,4 @@
-package node
+package iperf
 
 import (
 	"errors"
@@ -12,16 +12,17 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/perf"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// perfCarrier moves the bytes of a stream. Its methods but close are called once.
-type perfCarrier interface {
+// carrier moves the bytes of a stream. Its methods but close are called once.
+type carrier interface {
 	// send sends until the test halts, receive takes what comes until the stream is closed; what
 	// is behind the end of the test does not count. An error is why it went no further.
-	send(s *perfStream) error
-	receive(s *perfStream) error
+	send(s *stream) error
+	receive(s *stream) error
 	// halt has send return soon.
 	halt()
 	// finish closes the stream in order, and close at once.
@@ -29,13 +30,13 @@ type perfCarrier interface {
 	close()
 }
 
-// perfStream is one stream of a test.
-type perfStream struct {
-	test    *perfTest
+// stream is one stream of a test.
+type stream struct {
+	test    *test
 	id      int // in messages
 	socket  int // in reports
 	sender  bool
-	carrier perfCarrier
+	carrier carrier
 	local   netip.AddrPort
 	remote  netip.AddrPort
 
@@ -45,38 +46,38 @@ type perfStream struct {
 	arrived perf.Arrivals
 
 	// The control goroutine's: what there was when counting began, and at the last report.
-	base, last perfCount
-	seen       perfPeaks
+	base, last tally
+	seen       peaks
 }
 
-// perfCount is what a stream has come to.
-type perfCount struct {
+// tally is what a stream has come to.
+type tally struct {
 	bytes, retransmits, packets, lost, early int64
 }
 
-func (c perfCount) minus(d perfCount) perfCount {
-	return perfCount{
+func (c tally) minus(d tally) tally {
+	return tally{
 		c.bytes - d.bytes, c.retransmits - d.retransmits, c.packets - d.packets, c.lost - d.lost,
 		c.early - d.early,
 	}
 }
 
-func (c perfCount) plus(d perfCount) perfCount {
-	return perfCount{
+func (c tally) plus(d tally) tally {
+	return tally{
 		c.bytes + d.bytes, c.retransmits + d.retransmits, c.packets + d.packets, c.lost + d.lost,
 		c.early + d.early,
 	}
 }
 
-// perfPeaks are what reports have shown of a TCP sender, windows in bytes, round trips in
+// peaks are what reports have shown of a TCP sender, windows in bytes, round trips in
 // microseconds.
-type perfPeaks struct {
+type peaks struct {
 	cwnd, wnd, maxRTT, minRTT, sumRTT, n int64
 }
 
 // count is what the stream has come to by now.
-func (s *perfStream) count(i *tcp.Info) perfCount {
-	c := perfCount{bytes: s.moved.Load(), packets: s.packets.Load()}
+func (s *stream) count(i *tcp.Info) tally {
+	c := tally{bytes: s.moved.Load(), packets: s.packets.Load()}
 	if i != nil {
 		c.retransmits = int64(i.Retransmits)
 	}
@@ -89,15 +90,15 @@ func (s *perfStream) count(i *tcp.Info) perfCount {
 }
 
 // jitter is UDP's, of a receiver.
-func (s *perfStream) jitter() time.Duration {
+func (s *stream) jitter() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.arrived.Jitter
 }
 
 // info is what TCP tells of the stream's sender; nil: it is none.
-func (s *perfStream) info() *tcp.Info {
-	c, ok := s.carrier.(*perfBytes)
+func (s *stream) info() *tcp.Info {
+	c, ok := s.carrier.(*byteCarrier)
 	if !ok || !s.sender || c.tcp == nil {
 		return nil
 	}
@@ -109,7 +110,7 @@ func (s *perfStream) info() *tcp.Info {
 }
 
 // run moves the stream's bytes.
-func (s *perfStream) run() error {
+func (s *stream) run() error {
 	if s.sender {
 		return s.carrier.send(s)
 	}
@@ -117,7 +118,7 @@ func (s *perfStream) run() error {
 }
 
 // turn waits until the stream may send a block, and reports whether it shall.
-func (s *perfStream) turn(pace *perf.Pace) bool {
+func (s *stream) turn(pace *perf.Pace) bool {
 	t := s.test
 	for {
 		if t.halted.Load() {
@@ -140,13 +141,13 @@ func (s *perfStream) turn(pace *perf.Pace) bool {
 }
 
 // pace is how fast the stream may send.
-func (s *perfStream) pace() *perf.Pace {
+func (s *stream) pace() *perf.Pace {
 	p := &s.test.params
 	return &perf.Pace{Rate: p.Bandwidth, Block: p.Len, Burst: p.Burst}
 }
 
 // took counts what has come, unless the test is over.
-func (s *perfStream) took(n int) {
+func (s *stream) took(n int) {
 	t := s.test
 	if t.halted.Load() {
 		return
@@ -155,8 +156,8 @@ func (s *perfStream) took(n int) {
 	t.moved(&t.gained, n)
 }
 
-// perfPayload is what is sent: random, so that nothing on the way can make it smaller.
-func perfPayload(n int) []byte {
+// payload is what is sent: random, so that nothing on the way can make it smaller.
+func payload(n int) []byte {
 	b := make([]byte, n)
 	r := rand.New(rand.NewPCG(0x7ea1, uint64(n))) // the same every time: nobody looks at it
 	for i := range b {
@@ -165,17 +166,17 @@ func perfPayload(n int) []byte {
 	return b
 }
 
-// perfBytes carries a stream of bytes: TCP's or RCP's.
-type perfBytes struct {
+// byteCarrier carries a stream of bytes: TCP's or RCP's.
+type byteCarrier struct {
 	conn interface {
 		net.Conn
 		Abort()
 	}
-	tcp *Conn // nil: it is RCP's
+	tcp *node.Conn // nil: it is RCP's
 }
 
-func (b *perfBytes) send(s *perfStream) error {
-	block := perfPayload(s.test.params.Len)
+func (b *byteCarrier) send(s *stream) error {
+	block := payload(s.test.params.Len)
 	for pace := s.pace(); s.turn(pace); {
 		n, err := b.conn.Write(block)
 		s.moved.Add(int64(n))
@@ -184,13 +185,13 @@ func (b *perfBytes) send(s *perfStream) error {
 		case err != nil && s.test.halted.Load():
 			return nil
 		case err != nil:
-			return perfStreamError(err)
+			return streamError(err)
 		}
 	}
 	return nil
 }
 
-func (b *perfBytes) receive(s *perfStream) error {
+func (b *byteCarrier) receive(s *stream) error {
 	buf := make([]byte, max(s.test.params.Len, 4<<10))
 	for {
 		n, err := b.conn.Read(buf)
@@ -199,26 +200,27 @@ func (b *perfBytes) receive(s *perfStream) error {
 		case errors.Is(err, io.EOF), err != nil && s.test.halted.Load():
 			return nil
 		case err != nil:
-			return perfStreamError(err)
+			return streamError(err)
 		}
 	}
 }
 
-func (b *perfBytes) halt()   { _ = b.conn.SetWriteDeadline(time.Unix(1, 0)) } // or it is closed
-func (b *perfBytes) finish() { _ = b.conn.Close() }
-func (b *perfBytes) close()  { b.conn.Abort() }
+func (b *byteCarrier) halt()   { _ = b.conn.SetWriteDeadline(time.Unix(1, 0)) } // or it is closed
+func (b *byteCarrier) finish() { _ = b.conn.Close() }
+func (b *byteCarrier) close()  { b.conn.Abort() }
 
-// perfStreamError is an error of a stream in a test's words.
-func perfStreamError(err error) error {
+// streamError is an error of a stream in a test's words.
+func streamError(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil
 	}
 	return control.Reason(err)
 }
 
-// perfRCP is how RCP behaves where it is measured: what it has not sent yet is not worth much.
-func perfRCP() RCPConfig {
-	cfg := rcpConfig(control.RCPOptions{})
-	cfg.SendBuffer = 64 << 10
-	return cfg
+// rcpConfig is how RCP behaves where it is measured: what it has not sent yet is not worth much.
+// It bears the silence that an operator's connections bear.
+func rcpConfig() node.RCPConfig {
+	return node.RCPConfig{
+		Timeout: 500 * time.Millisecond, MaxRTO: 100 * time.Millisecond, SendBuffer: 64 << 10,
+	}
 }

@@ -1,4 +1,4 @@
-package node
+package iperf
 
 import (
 	"context"
@@ -12,15 +12,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/perf"
 )
 
-// perfTest is a measurement, at either end. But for its gauge it is one goroutine's, the one that
+// test is a measurement, at either end. But for its gauge it is one goroutine's, the one that
 // has the control connection.
-type perfTest struct {
-	perfGauge
-	node    *Node
+type test struct {
+	gauge
+	host    *Host
 	server  bool
-	control *perfControl
+	control *wire
 	cookie  perf.Cookie
-	streams []*perfStream
+	streams []*stream
 	every   time.Duration // between reports; negative: none
 
 	report   control.PerfReport
@@ -31,11 +31,11 @@ type perfTest struct {
 	until    time.Time                  // the end
 	used     cpuTime                    // when it began to count, and then until the end
 	closers  []func()                   // what close closes beside the streams
-	offers   []*perfFetch               // of a client that sends by RDT
+	offers   []*rdtCarrier              // of a client that sends by RDT
 }
 
-// perfGauge is what the streams of a test share.
-type perfGauge struct {
+// gauge is what the streams of a test share.
+type gauge struct {
 	params   perf.Params
 	began    time.Time
 	halted   atomic.Bool
@@ -52,8 +52,8 @@ type perfGauge struct {
 	enough chan struct{}
 }
 
-func (n *Node) newPerfTest(server bool) *perfTest {
-	t := &perfTest{node: n, server: server, every: time.Second}
+func (h *Host) newTest(server bool) *test {
+	t := &test{host: h, server: server, every: time.Second}
 	t.stop, t.enough = make(chan struct{}), make(chan struct{})
 	t.report.Intervals = []control.PerfInterval{}
 	t.report.Start.Connected = []control.PerfConnected{}
@@ -62,7 +62,7 @@ func (n *Node) newPerfTest(server bool) *perfTest {
 }
 
 // agree takes the parameters of a test.
-func (t *perfTest) agree(p perf.Params) {
+func (t *test) agree(p perf.Params) {
 	t.params = p
 	most := p.Num
 	if p.Blocks > 0 {
@@ -80,7 +80,7 @@ func (t *perfTest) agree(p perf.Params) {
 }
 
 // reserve takes a block of what may be sent, and reports whether there was one.
-func (g *perfGauge) reserve() bool {
+func (g *gauge) reserve() bool {
 	if g.most == 0 || !g.counting.Load() {
 		return true
 	}
@@ -89,16 +89,56 @@ func (g *perfGauge) reserve() bool {
 }
 
 // moved adds to what was sent, or gained, and ends the test when that is as much as was asked for.
-func (g *perfGauge) moved(total *atomic.Int64, n int) {
+func (g *gauge) moved(total *atomic.Int64, n int) {
 	if g.counting.Load() && total.Add(int64(n)) >= g.most && g.most > 0 {
 		g.satisfy()
 	}
 }
 
-func (g *perfGauge) satisfy() { g.once.Do(func() { close(g.enough) }) }
+func (g *gauge) satisfy() { g.once.Do(func() { close(g.enough) }) }
+
+// run is a test at either end: what comes before it is measured, the measurement, and what comes
+// behind that. Whoever gives up aborts the control connection, with which a wait of the protocol
+// ends; while it is measured he tells the other end.
+func (t *test) run(ctx context.Context, before, behind func() error) error {
+	c := t.control
+	stop := context.AfterFunc(ctx, c.conn.Abort)
+	defer func() { stop() }()
+	c.conn.Guard()
+	if err := before(); err != nil {
+		return err
+	}
+	t.begin()
+	stop()
+	err := t.measure(ctx)
+	t.halt()
+	if err == nil {
+		stop = context.AfterFunc(ctx, c.conn.Abort)
+		return behind()
+	}
+	t.finish(&perf.Results{})
+	switch {
+	case ctx.Err() == nil:
+	case t.server:
+		err = errServerEnded
+		c.part(perf.ServerTerminate)
+	default:
+		c.part(perf.ClientTerminate)
+	}
+	return err
+}
+
+// theirs reads the other end's results.
+func (t *test) theirs() (perf.Results, error) {
+	text, err := t.control.receive(perf.MaxResults)
+	if err != nil {
+		return perf.Results{}, err
+	}
+	return perf.ParseResults(text, len(t.streams))
+}
 
 // measure runs the streams until the test is over: nil, in order.
-func (t *perfTest) measure(ctx context.Context) error {
+func (t *test) measure(ctx context.Context) error {
 	t.open()
 	omitted := time.NewTimer(t.params.OmitTime())
 	defer omitted.Stop()
@@ -109,7 +149,7 @@ func (t *perfTest) measure(ctx context.Context) error {
 	if t.every < 0 {
 		tick.Stop()
 	}
-	idle := time.NewTicker(perfIdle)
+	idle := time.NewTicker(idleTime)
 	defer idle.Stop()
 	before := int64(-1)
 	for {
@@ -126,7 +166,7 @@ func (t *perfTest) measure(ctx context.Context) error {
 		case <-idle.C:
 			now := t.total()
 			if now == before {
-				return fmt.Errorf("%w: nothing has moved for %v", control.ErrTimeout, perfIdle)
+				return fmt.Errorf("%w: nothing has moved for %v", control.ErrTimeout, idleTime)
 			}
 			before = now
 		case <-over.C:
@@ -146,48 +186,54 @@ func (t *perfTest) measure(ctx context.Context) error {
 	}
 }
 
-// perfReason is how long the other end has to say why a stream of its broke.
-const perfReason = 2 * time.Second
+// reasonTime is how long the other end has to say why a stream of its broke.
+const reasonTime = 2 * time.Second
 
 // reason is why a stream has ended: what the other end says of it, if it does.
-func (t *perfTest) reason(err error) error {
-	timer := time.NewTimer(perfReason)
+func (t *test) reason(err error) error {
+	timer := time.NewTimer(reasonTime)
 	defer timer.Stop()
 	select {
 	case m := <-t.control.heard:
-		return firstError(t.heed(m), err)
+		if said := t.heed(m); said != nil {
+			return said
+		}
+		return err
 	case <-timer.C:
 		return err
 	}
 }
 
-// heed takes what the other end says while it is measured.
-func (t *perfTest) heed(m perfNews) error {
-	want := perf.TestEnd
-	if !t.server {
-		want = 0 // nothing is due
+// heed takes what the other end says while it is measured: a client ends the test, a server has
+// nothing to say.
+func (t *test) heed(m news) error {
+	switch {
+	case m.err != nil:
+	case !t.server:
+		m.err = fmt.Errorf("%w: %v while it is measured", perf.ErrMessage, m.state)
+	default:
+		m.err = t.control.wanted(m.state, perf.TestEnd, nil)
 	}
-	err := t.control.wanted(m.state, want, m.err)
-	if err != nil {
+	if m.err != nil {
 		t.control.heard = nil
 	}
-	return err
+	return m.err
 }
 
 // longest is how long it may run. A server bears some more than was agreed upon.
-func (t *perfTest) longest() time.Duration {
+func (t *test) longest() time.Duration {
 	d := t.params.Duration()
 	switch {
 	case d == 0 || t.params.Num > 0 || t.params.Blocks > 0:
 		return 10 * perf.MaxSeconds * time.Second // something else ends it
 	case t.server:
-		d += 2 * perfPatience
+		d += 2 * patience
 	}
 	return d + t.params.OmitTime()
 }
 
 // open starts the streams.
-func (t *perfTest) open() {
+func (t *test) open() {
 	t.broken = make(chan error, len(t.streams))
 	t.began = time.Now()
 	t.from, t.told, t.used = t.began, t.began, cpuNow()
@@ -202,21 +248,21 @@ func (t *perfTest) open() {
 }
 
 // count begins to count.
-func (t *perfTest) count(now time.Time) {
+func (t *test) count(now time.Time) {
 	if t.counting.Load() {
 		return
 	}
 	t.rest(now)
 	for _, s := range t.streams {
 		s.base = s.count(s.info())
-		s.last, s.seen = s.base, perfPeaks{}
+		s.last, s.seen = s.base, peaks{}
 	}
 	t.from, t.told, t.used = now, now, cpuNow()
 	t.counting.Store(true)
 }
 
 // total is what all streams have moved.
-func (t *perfTest) total() (n int64) {
+func (t *test) total() (n int64) {
 	for _, s := range t.streams {
 		n += s.moved.Load()
 	}
@@ -224,7 +270,7 @@ func (t *perfTest) total() (n int64) {
 }
 
 // halt ends the measurement: what moves from now on does not count.
-func (t *perfTest) halt() {
+func (t *test) halt() {
 	t.until = time.Now()
 	t.rest(t.until)
 	t.used = cpuNow().minus(t.used)
@@ -240,7 +286,7 @@ func (t *perfTest) halt() {
 }
 
 // close ends all that the test has open, at once, and waits for its streams.
-func (t *perfTest) close() {
+func (t *test) close() {
 	if !t.halted.Swap(true) {
 		close(t.stop)
 	}
@@ -255,7 +301,7 @@ func (t *perfTest) close() {
 }
 
 // results are what this end has seen.
-func (t *perfTest) results() perf.Results {
+func (t *test) results() perf.Results {
 	r := perf.Results{Retransmits: -1, Congestion: t.algo()}
 	r.CPUTotal, r.CPUUser, r.CPUSystem = t.used.percent(t.until.Sub(t.from))
 	for _, s := range t.streams {
@@ -280,9 +326,9 @@ func (t *perfTest) results() perf.Results {
 }
 
 // algo is the congestion control of the streams; empty: they have none.
-func (t *perfTest) algo() string {
+func (t *test) algo() string {
 	for _, s := range t.streams {
-		if b, ok := s.carrier.(*perfBytes); ok && b.tcp != nil {
+		if b, ok := s.carrier.(*byteCarrier); ok && b.tcp != nil {
 			if i, err := b.tcp.Info(); err == nil {
 				return i.Congestion
 			}

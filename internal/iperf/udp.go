@@ -1,4 +1,4 @@
-package node
+package iperf
 
 import (
 	"context"
@@ -10,35 +10,34 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/perf"
-	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
 const (
-	// perfTrain is how many datagrams are handed to the loop at once.
-	perfTrain = 32
-	// perfUDPBuffer is what a socket that measures queues for its reader.
-	perfUDPBuffer = 2 << 20
-	// perfGreetEvery is when a greeting without an answer goes again.
-	perfGreetEvery = time.Second
+	// trainLength is how many datagrams are handed to the loop at once.
+	trainLength = 32
+	// udpBuffer is what a socket that measures queues for its reader.
+	udpBuffer = 2 << 20
+	// greetEvery is when a greeting without an answer goes again.
+	greetEvery = time.Second
 )
 
-// perfDatagrams carries a flow of datagrams. A client's has a socket of its own, a server's share
+// datagramCarrier carries a flow of datagrams. A client's has a socket of its own, a server's share
 // one, behind a gate.
-type perfDatagrams struct {
-	conn *PacketConn
+type datagramCarrier struct {
+	conn *node.PacketConn
 	to   netip.AddrPort // invalid: conn is connected
-	gate *perfGate      // nil: a client's
+	gate *gate          // nil: a client's
 }
 
-func (d *perfDatagrams) send(s *perfStream) error {
+func (d *datagramCarrier) send(s *stream) error {
 	p := &s.test.params
-	blocks := make([][]byte, perfTrain)
+	blocks := make([][]byte, trainLength)
 	for i := range blocks {
-		blocks[i] = perfPayload(p.Len)
+		blocks[i] = payload(p.Len)
 	}
 	number := uint64(0)
 	put := func(b []byte) {
@@ -48,25 +47,25 @@ func (d *perfDatagrams) send(s *perfStream) error {
 	for pace := s.pace(); s.turn(pace); {
 		k, sent := 1, s.moved.Load()
 		put(blocks[0])
-		for since := time.Since(s.test.began); k < perfTrain; k++ {
+		for since := time.Since(s.test.began); k < trainLength; k++ {
 			if pace.Wait(since, sent+int64(k*p.Len)) > 0 || !s.test.reserve() {
 				break
 			}
 			put(blocks[k])
 		}
-		n, err := d.conn.writeAll(blocks[:k], d.to)
+		n, err := d.conn.WriteBatch(blocks[:k], d.to)
 		s.moved.Add(int64(n * p.Len))
 		s.packets.Add(int64(n))
 		s.test.moved(&s.test.sent, n*p.Len)
 		if err != nil && !s.test.halted.Load() {
-			return perfStreamError(err)
+			return streamError(err)
 		}
 	}
 	return nil
 }
 
 // receive reads what comes; behind a gate that does.
-func (d *perfDatagrams) receive(s *perfStream) error {
+func (d *datagramCarrier) receive(s *stream) error {
 	if d.gate != nil {
 		<-s.test.stop
 		return nil
@@ -78,26 +77,26 @@ func (d *perfDatagrams) receive(s *perfStream) error {
 		case err != nil && s.test.halted.Load(), errors.Is(err, net.ErrClosed):
 			return nil
 		case err != nil:
-			return perfStreamError(err)
+			return streamError(err)
 		}
 		s.datagram(b[:n])
 	}
 }
 
-func (d *perfDatagrams) halt() {
+func (d *datagramCarrier) halt() {
 	if d.gate == nil {
 		_ = d.conn.SetWriteDeadline(time.Unix(1, 0)) // or it is closed
 	}
 }
-func (d *perfDatagrams) finish() {}
-func (d *perfDatagrams) close() {
+func (d *datagramCarrier) finish() {}
+func (d *datagramCarrier) close() {
 	if d.gate == nil {
 		_ = d.conn.Close()
 	}
 }
 
 // datagram counts what has come.
-func (s *perfStream) datagram(b []byte) {
+func (s *stream) datagram(b []byte) {
 	h, ok := perf.ParseHeader(b, s.test.params.Wide != 0)
 	if !ok || s.test.halted.Load() {
 		return // too short, or an answer to a greeting that was repeated
@@ -108,45 +107,13 @@ func (s *perfStream) datagram(b []byte) {
 	s.took(len(b))
 }
 
-// writeAll sends datagrams and waits while the node holds too much, as WriteToAddrPort does.
-func (c *PacketConn) writeAll(datagrams [][]byte, to netip.AddrPort) (n int, err error) {
-	for n < len(datagrams) {
-		if err := c.over(&c.writeBy); err != nil {
-			return n, c.opError("write", to, err)
-		}
-		if err := c.takeFailure(); err != nil {
-			return n, c.opError("write", to, err)
-		}
-		var room chan struct{}
-		callErr := c.node.call(func(now clock.Time) {
-			for n < len(datagrams) && err == nil {
-				if c.closed.Load() {
-					err = net.ErrClosed
-				} else if err = c.node.stack.SendUDP(now, c.us, to, datagrams[n]); err == nil {
-					n++
-				}
-			}
-			if errors.Is(err, stack.ErrQueueFull) {
-				room = c.node.awaitRoom()
-			}
-		})
-		if room != nil {
-			err = nil
-			c.awaitRoom(room)
-		} else if err = firstError(callErr, netError(err)); err != nil {
-			return n, c.opError("write", to, err)
-		}
-	}
-	return n, nil
-}
-
 // connectUDP opens a client's flow. A greeting that is not answered goes again.
-func (t *perfTest) connectUDP(ctx context.Context, s *perfStream) error {
-	c, err := t.node.DialUDP(s.remote)
+func (t *test) connectUDP(ctx context.Context, s *stream) error {
+	c, err := t.host.node.DialUDP(s.remote)
 	if err != nil {
 		return err
 	}
-	s.carrier, s.local, s.socket = &perfDatagrams{conn: c}, c.local, c.sid
+	s.carrier, s.local, s.socket = &datagramCarrier{conn: c}, portOf(c.LocalAddr()), c.SID()
 	err = t.tuneUDP(c)
 	if err == nil {
 		err = greetUDP(ctx, c)
@@ -160,27 +127,34 @@ func (t *perfTest) connectUDP(ctx context.Context, s *perfStream) error {
 	return err
 }
 
+// portOf is a UDP port's address.
+func portOf(a net.Addr) netip.AddrPort {
+	u, _ := a.(*net.UDPAddr) // all that is asked are
+	return u.AddrPort()
+}
+
 // tuneUDP sets the options of a socket.
-func (t *perfTest) tuneUDP(c *PacketConn) error {
-	size := perfUDPBuffer
+func (t *test) tuneUDP(c *node.PacketConn) error {
+	size := udpBuffer
 	if t.params.Window > 0 {
 		size = t.params.Window
 	}
-	return firstError(c.SetReadBuffer(size), c.SetOptions(func(o *udp.Options) {
-		o.TOS = uint8(t.params.TOS)
-	}))
+	if err := c.SetReadBuffer(size); err != nil {
+		return err
+	}
+	return c.SetOptions(func(o *udp.Options) { o.TOS = uint8(t.params.TOS) })
 }
 
-func greetUDP(ctx context.Context, c *PacketConn) error {
+func greetUDP(ctx context.Context, c *node.PacketConn) error {
 	b := make([]byte, perf.MaxDatagram)
-	for until := time.Now().Add(perfPatience); time.Now().Before(until); {
+	for until := time.Now().Add(patience); time.Now().Before(until); {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if _, err := c.Write(perf.AppendGreeting(nil)); err != nil {
 			return err
 		}
-		if err := c.SetReadDeadline(time.Now().Add(perfGreetEvery)); err != nil {
+		if err := c.SetReadDeadline(time.Now().Add(greetEvery)); err != nil {
 			return err
 		}
 		for {
@@ -200,19 +174,19 @@ func greetUDP(ctx context.Context, c *PacketConn) error {
 	return fmt.Errorf("%w: nobody answers by UDP", control.ErrTimeout)
 }
 
-// perfGate is a server's UDP port during a test: it tells the flows apart by where they come from.
-type perfGate struct {
-	test *perfTest
-	conn *PacketConn
-	from netip.Addr             // the client
-	open func(*perfStream) bool // takes a stream; false: there are enough
+// gate is a server's UDP port during a test: it tells the flows apart by where they come from.
+type gate struct {
+	test *test
+	conn *node.PacketConn
+	from netip.Addr         // the client
+	open func(*stream) bool // takes a stream; false: there are enough
 
 	mu      sync.Mutex
-	streams map[netip.AddrPort]*perfStream // as many as the test has
+	streams map[netip.AddrPort]*stream // as many as the test has
 }
 
 // run reads what comes until the port is closed.
-func (g *perfGate) run() {
+func (g *gate) run() {
 	b := make([]byte, perf.MaxDatagram)
 	for {
 		n, from, err := g.conn.ReadFromAddrPort(b)
@@ -237,11 +211,12 @@ func (g *perfGate) run() {
 }
 
 // greet makes a stream of a flow that is new.
-func (g *perfGate) greet(from netip.AddrPort) bool {
-	s := &perfStream{
-		test: g.test, socket: g.conn.sid, remote: from,
-		local:   netip.AddrPortFrom(g.test.control.conn.local().Addr(), g.conn.local.Port()),
-		carrier: &perfDatagrams{conn: g.conn, to: from, gate: g},
+func (g *gate) greet(from netip.AddrPort) bool {
+	s := &stream{
+		test: g.test, socket: g.conn.SID(), remote: from,
+		local: netip.AddrPortFrom(g.test.control.conn.Local().Addr(),
+			portOf(g.conn.LocalAddr()).Port()),
+		carrier: &datagramCarrier{conn: g.conn, to: from, gate: g},
 	}
 	g.mu.Lock()
 	g.streams[from] = s

@@ -1,4 +1,4 @@
-package node
+package iperf
 
 import (
 	"context"
@@ -9,61 +9,63 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/perf"
 )
 
 // RDT moves objects, and who wants them asks. So its sender is a server of objects that are all
 // the same bytes, and its receiver fetches all of them, again and again.
 const (
-	perfObject  = 1 << 20
-	perfObjects = 64
-	// perfLook is how often a sender looks how far its flows are.
-	perfLook = 50 * time.Millisecond
+	objectSize  = 1 << 20
+	objectCount = 64
+	// lookEvery is how often a sender looks how far its flows are.
+	lookEvery = 50 * time.Millisecond
 )
 
-// perfFetch carries a stream of RDT.
-type perfFetch struct {
-	server *RDTServer // a sender's
+// rdtCarrier carries a stream of RDT.
+type rdtCarrier struct {
+	server *node.RDTServer // a sender's
 	done   atomic.Int64
 }
 
-// servePerf opens the server of a stream at a UDP port; 0 has one chosen.
-func (n *Node) servePerf(port uint16) (*perfFetch, error) {
-	data := perfPayload(perfObject)
+// give opens the server of a stream at a UDP port; 0 has one chosen.
+func (h *Host) give(port uint16) (*rdtCarrier, error) {
+	data := payload(objectSize)
 	digest := sha256.Sum256(data)
-	objects := make([]RDTObject, perfObjects)
+	objects := make([]node.RDTObject, objectCount)
 	for i := range objects {
-		objects[i].Name, objects[i].Size = fmt.Sprint(i), perfObject
+		objects[i].Name, objects[i].Size = fmt.Sprint(i), objectSize
 		objects[i].SHA256, objects[i].Data = digest, data
 	}
-	f := &perfFetch{}
+	f := &rdtCarrier{}
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), port)
-	server, err := n.serveRDT(on, RDTConfig{Selective: true}, objects, func(flow RDTServed) {
-		f.done.Add(flow.Bytes)
-	})
+	server, err := h.node.ServeRDT(on, node.RDTConfig{Selective: true}, objects,
+		func(flow node.RDTServed) {
+			f.done.Add(flow.Bytes)
+		})
 	f.server = server
 	return f, err
 }
 
 // offer opens what a client of RDT sends, and says where.
-func (t *perfTest) offer(p *perf.Params) error {
+func (t *test) offer(p *perf.Params) error {
 	sends, _ := p.Ways()
 	for range sends {
-		f, err := t.node.servePerf(0)
+		f, err := t.host.give(0)
 		if err != nil {
 			return control.Reason(err)
 		}
 		t.closers = append(t.closers, f.close)
 		t.offers = append(t.offers, f)
-		p.RDTPorts = append(p.RDTPorts, f.server.addr.Port())
+		p.RDTPorts = append(p.RDTPorts, portOf(f.server.Addr()).Port())
 	}
 	return nil
 }
 
 // connectRDT makes a client's stream number i. The server's objects are at its own port, and
 // from there up.
-func (t *perfTest) connectRDT(s *perfStream, i int) {
-	s.local = t.control.conn.local()
+func (t *test) connectRDT(s *stream, i int) {
+	s.local = t.control.conn.Local()
 	if s.sender {
 		s.carrier = t.offers[i]
 		s.local = netip.AddrPortFrom(s.local.Addr(), t.params.RDTPorts[i])
@@ -71,27 +73,27 @@ func (t *perfTest) connectRDT(s *perfStream, i int) {
 	}
 	sends, _ := t.params.Ways()
 	s.remote = netip.AddrPortFrom(s.remote.Addr(), s.remote.Port()+uint16(i-sends))
-	s.carrier = &perfFetch{}
+	s.carrier = &rdtCarrier{}
 }
 
 // acceptRDT makes the streams of a server of RDT, those that it receives first.
-func (t *perfTest) acceptRDT(port uint16) error {
+func (t *test) acceptRDT(port uint16) error {
 	c := t.control.conn
 	sends, receives := t.params.Ways()
 	for i := range sends {
-		t.streams = append(t.streams, &perfStream{
-			test: t, carrier: &perfFetch{}, local: c.local(),
-			remote: netip.AddrPortFrom(c.peer().Addr(), t.params.RDTPorts[i]),
+		t.streams = append(t.streams, &stream{
+			test: t, carrier: &rdtCarrier{}, local: c.Local(),
+			remote: netip.AddrPortFrom(c.Remote().Addr(), t.params.RDTPorts[i]),
 		})
 	}
 	for i := range receives {
-		f, err := t.node.servePerf(port + uint16(i))
+		f, err := t.host.give(port + uint16(i))
 		if err != nil {
 			return fmt.Errorf("UDP port %d: %w", port+uint16(i), control.Reason(err))
 		}
-		t.streams = append(t.streams, &perfStream{
-			test: t, sender: true, carrier: f, remote: c.peer(),
-			local: netip.AddrPortFrom(c.local().Addr(), port+uint16(i)),
+		t.streams = append(t.streams, &stream{
+			test: t, sender: true, carrier: f, remote: c.Remote(),
+			local: netip.AddrPortFrom(c.Local().Addr(), port+uint16(i)),
 		})
 	}
 	for i, s := range t.streams {
@@ -101,8 +103,8 @@ func (t *perfTest) acceptRDT(port uint16) error {
 }
 
 // send looks how far the flows are, until the test halts.
-func (f *perfFetch) send(s *perfStream) error {
-	look := time.NewTicker(perfLook)
+func (f *rdtCarrier) send(s *stream) error {
+	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
 		select {
@@ -120,7 +122,7 @@ func (f *perfFetch) send(s *perfStream) error {
 }
 
 // sent is what the flows have sent so far, repeats apart.
-func (f *perfFetch) sent() int64 {
+func (f *rdtCarrier) sent() int64 {
 	n := f.done.Load()
 	for _, flow := range f.server.Flows() {
 		if !flow.Done && flow.Err == nil {
@@ -135,7 +137,7 @@ func (f *perfFetch) sent() int64 {
 const defaultRDTPayload = 1325
 
 // receive fetches the objects until the test halts.
-func (f *perfFetch) receive(s *perfStream) error {
+func (f *rdtCarrier) receive(s *stream) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	s.test.busy.Go(func() {
@@ -147,7 +149,7 @@ func (f *perfFetch) receive(s *perfStream) error {
 	})
 	for {
 		had := int64(0)
-		_, err := s.test.node.FetchRDT(ctx, s.remote, RDTFetch{
+		_, err := s.test.host.node.FetchRDT(ctx, s.remote, node.RDTFetch{
 			Progress: func(bytes, _ int64) {
 				s.took(int(max(0, bytes-had)))
 				had = max(had, bytes)
@@ -162,9 +164,9 @@ func (f *perfFetch) receive(s *perfStream) error {
 	}
 }
 
-func (f *perfFetch) halt()   {}
-func (f *perfFetch) finish() {}
-func (f *perfFetch) close() {
+func (f *rdtCarrier) halt()   {}
+func (f *rdtCarrier) finish() {}
+func (f *rdtCarrier) close() {
 	if f.server != nil {
 		_ = f.server.Close() // or it is closed already
 	}

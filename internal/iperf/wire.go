@@ -1,4 +1,4 @@
-package node
+package iperf
 
 import (
 	"errors"
@@ -6,93 +6,96 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/perf"
 )
 
 // Times and bounds of iperf3's protocol at a node.
 const (
-	// perfPatience is how long the other end may take for a step of the protocol. Its answer may
+	// patience is how long the other end may take for a step of the protocol. Its answer may
 	// stand behind what a stream has in a deep queue.
-	perfPatience = 30 * time.Second
-	// perfGreeting is how long a connection may take to say which test it belongs to.
-	perfGreeting = 10 * time.Second
-	// perfIdle is how long nothing may move, as iperf3's --rcv-timeout.
-	perfIdle = 120 * time.Second
-	// maxPerfGreetings is how many connections may be about to say it; one more is closed.
-	maxPerfGreetings = 2 * perf.MaxStreams
+	patience = 30 * time.Second
+	// greetingTime is how long a connection may take to say which test it belongs to.
+	greetingTime = 10 * time.Second
+	// idleTime is how long nothing may move, as iperf3's --rcv-timeout.
+	idleTime = 120 * time.Second
+	// maxGreetings is how many connections may be about to say it; one more is closed.
+	maxGreetings = 2 * perf.MaxStreams
 )
 
 // What a test ends with otherwise than in order, in iperf3's words where it has some.
 var (
-	errPerfBusy = fmt.Errorf("%w: the server is busy running a test. try again later",
+	errBusy = fmt.Errorf("%w: the server is busy running a test. try again later",
 		control.ErrBusy)
-	errPerfServerEnded = errors.New("the server has terminated")
-	errPerfClientEnded = errors.New("the client has terminated")
-	errPerfGone        = errors.New("control socket has closed unexpectedly")
-	errPerfSilent      = fmt.Errorf("%w: the other end says nothing", control.ErrTimeout)
+	errServerEnded = errors.New("the server has terminated")
+	errClientEnded = errors.New("the client has terminated")
+	errGone        = errors.New("control socket has closed unexpectedly")
+	errSilent      = fmt.Errorf("%w: the other end says nothing", control.ErrTimeout)
 )
 
-// perfControl is the control connection of a test.
-type perfControl struct {
-	conn *Conn
+// wire is the control connection of a test.
+type wire struct {
+	conn   *node.Conn
+	closed atomic.Bool
 	// heard has what the other end said while nobody waited for it. It is read by one goroutine,
 	// for one state.
-	heard chan perfNews
+	heard chan news
 }
 
-// perfNews is a state that came, or that none will.
-type perfNews struct {
+// news is a state that came, or that none will.
+type news struct {
 	state perf.State
 	err   error
 }
 
 // say tells a state.
-func (c *perfControl) say(s perf.State) error {
+func (c *wire) say(s perf.State) error {
 	return c.write([]byte{byte(s)})
 }
 
-func (c *perfControl) write(b []byte) error {
-	if err := c.conn.SetWriteDeadline(time.Now().Add(perfPatience)); err != nil {
-		return perfError(err)
+func (c *wire) write(b []byte) error {
+	if err := c.conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+		return wireError(err)
 	}
 	_, err := c.conn.Write(b)
-	return perfError(err)
+	return wireError(err)
 }
 
 // read fills b within a time; 0: for ever.
-func (c *perfControl) read(b []byte, within time.Duration) error {
+func (c *wire) read(b []byte, within time.Duration) error {
 	var by time.Time
 	if within > 0 {
 		by = time.Now().Add(within)
 	}
 	if err := c.conn.SetReadDeadline(by); err != nil {
-		return perfError(err)
+		return wireError(err)
 	}
 	_, err := io.ReadFull(c.conn, b)
-	return perfError(err)
+	return wireError(err)
 }
 
-// perfError names what became of the control connection.
-func perfError(err error) error {
+// wireError names what became of the control connection.
+func wireError(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, net.ErrClosed):
-		return errPerfGone
+		return errGone
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return errPerfSilent
+		return errSilent
 	case errors.Is(err, control.ErrReset):
-		return fmt.Errorf("%w: %w", errPerfGone, control.ErrReset)
+		return fmt.Errorf("%w: %w", errGone, control.ErrReset)
 	}
 	return control.Reason(err)
 }
 
 // state reads what the other end says next. What ends a test is an error.
-func (c *perfControl) state(within time.Duration) (perf.State, error) {
+func (c *wire) state(within time.Duration) (perf.State, error) {
 	var b [1]byte
 	if err := c.read(b[:], within); err != nil {
 		return 0, err
@@ -100,11 +103,11 @@ func (c *perfControl) state(within time.Duration) (perf.State, error) {
 	s := perf.State(b[0])
 	switch s {
 	case perf.AccessDenied:
-		return s, errPerfBusy
+		return s, errBusy
 	case perf.ServerTerminate:
-		return s, errPerfServerEnded
+		return s, errServerEnded
 	case perf.ClientTerminate:
-		return s, errPerfClientEnded
+		return s, errClientEnded
 	case perf.ServerError:
 		return s, c.serverError()
 	default:
@@ -113,56 +116,62 @@ func (c *perfControl) state(within time.Duration) (perf.State, error) {
 }
 
 // serverError reads why a server gives up.
-func (c *perfControl) serverError() error {
+func (c *wire) serverError() error {
 	var codes [8]byte
-	if err := c.read(codes[:], perfPatience); err != nil {
-		return errPerfServerEnded
+	if err := c.read(codes[:], patience); err != nil {
+		return errServerEnded
 	}
 	code := int32(codes[0])<<24 | int32(codes[1])<<16 | int32(codes[2])<<8 | int32(codes[3])
 	return fmt.Errorf("the server says: %s", perf.CodeText(code))
 }
 
 // refuse tells a client why a server gives up: it has words for the code.
-func (c *perfControl) refuse(code int32) {
+func (c *wire) refuse(code int32) {
 	server := perf.ServerError
 	b := []byte{
 		byte(server), byte(code >> 24), byte(code >> 16), byte(code >> 8), byte(code),
 		0, 0, 0, 0,
 	}
 	_ = c.write(b) // it is over either way
-	_ = c.conn.Close()
+	c.close()
 }
 
-// perfParting is how long the other end has to hear that it is over, before its streams break.
-const perfParting = time.Second
+// partingTime is how long the other end has to hear that it is over, before its streams break.
+const partingTime = time.Second
 
 // part tells the other end that it is over, and waits until it has heard that.
-func (c *perfControl) part(s perf.State) {
+func (c *wire) part(s perf.State) {
 	if c.say(s) == nil && c.heard != nil {
-		timer := time.NewTimer(perfParting)
+		timer := time.NewTimer(partingTime)
 		defer timer.Stop()
 		select {
 		case <-c.heard:
 		case <-timer.C:
 		}
 	}
-	_ = c.conn.Close() // it is over either way
+	c.close()
+}
+
+// close closes the connection in order: what was said is delivered, unless the other end has gone.
+func (c *wire) close() {
+	c.closed.Store(true)
+	_ = c.conn.Close()
 }
 
 // drop ends a connection that is not closed yet. One that is still delivers its last word.
-func (c *perfControl) drop() {
-	if !c.conn.closed.Load() {
+func (c *wire) drop() {
+	if !c.closed.Load() {
 		c.conn.Abort()
 	}
 }
 
 // expect reads a state that must come next.
-func (c *perfControl) expect(want perf.State) error {
-	s, err := c.state(perfPatience)
+func (c *wire) expect(want perf.State) error {
+	s, err := c.state(patience)
 	return c.wanted(s, want, err)
 }
 
-func (c *perfControl) wanted(s, want perf.State, err error) error {
+func (c *wire) wanted(s, want perf.State, err error) error {
 	if err == nil && s != want {
 		err = fmt.Errorf("%w: %v where %v is due", perf.ErrMessage, s, want)
 	}
@@ -170,28 +179,28 @@ func (c *perfControl) wanted(s, want perf.State, err error) error {
 }
 
 // listen has the next state end up in heard. Nobody else reads before it does.
-func (c *perfControl) listen() {
-	c.heard = make(chan perfNews, 1)
+func (c *wire) listen() {
+	c.heard = make(chan news, 1)
 	go func() {
 		s, err := c.state(0)
-		c.heard <- perfNews{s, err}
+		c.heard <- news{s, err}
 	}()
 }
 
 // awaitHeard waits for what listen hears.
-func (c *perfControl) awaitHeard(want perf.State) error {
-	timer := time.NewTimer(perfPatience)
+func (c *wire) awaitHeard(want perf.State) error {
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case m := <-c.heard:
 		return c.wanted(m.state, want, m.err)
 	case <-timer.C:
-		return errPerfSilent
+		return errSilent
 	}
 }
 
 // send sends a message.
-func (c *perfControl) send(m any) error {
+func (c *wire) send(m any) error {
 	b, err := perf.AppendMessage(nil, m)
 	if err != nil {
 		return err
@@ -201,9 +210,9 @@ func (c *perfControl) send(m any) error {
 
 // receive reads a message of at most so many bytes. No more memory is taken than has come, but for
 // the first piece of it.
-func (c *perfControl) receive(most int) ([]byte, error) {
+func (c *wire) receive(most int) ([]byte, error) {
 	var prefix [perf.PrefixSize]byte
-	if err := c.read(prefix[:], perfPatience); err != nil {
+	if err := c.read(prefix[:], patience); err != nil {
 		return nil, err
 	}
 	n, err := perf.Length(prefix, most)
@@ -211,5 +220,5 @@ func (c *perfControl) receive(most int) ([]byte, error) {
 		return nil, err
 	}
 	text := make([]byte, n)
-	return text, c.read(text, perfPatience)
+	return text, c.read(text, patience)
 }

@@ -1,4 +1,4 @@
-package node
+package iperf
 
 import (
 	"runtime"
@@ -11,20 +11,20 @@ import (
 
 // What iperf3 prints, reckoned from what the streams have counted.
 
-// perfVersion is what a client and a report say of the program.
-const perfVersion = "3.12" // the iperf3 whose protocol and shapes these are
+// version is what a client and a report say of the program.
+const version = "3.12" // the iperf3 whose protocol and shapes these are
 
 // begin fills in what is known before the first byte, and tells it.
-func (t *perfTest) begin() {
+func (t *test) begin() {
 	p, r := &t.params, &t.report.Start
 	now := time.Now()
-	r.Version = "tidepool, as iperf " + perfVersion
-	r.SystemInfo = t.node.cfg.LNX.Name + " on " + runtime.GOOS + " " + runtime.GOARCH
+	r.Version = "tidepool, as iperf " + version
+	r.SystemInfo = t.host.name + " on " + runtime.GOOS + " " + runtime.GOARCH
 	r.Timestamp = control.PerfTimestamp{
 		Time: now.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"), Timesecs: now.Unix(),
 	}
 	peer := control.PerfHost{
-		Host: t.control.conn.peer().Addr().String(), Port: t.control.conn.peer().Port(),
+		Host: t.control.conn.Remote().Addr().String(), Port: t.control.conn.Remote().Port(),
 	}
 	if t.server {
 		r.AcceptedConnection = &peer
@@ -62,25 +62,25 @@ func truth(b bool) int64 {
 }
 
 // rest reports what is left of an interval at its early end, unless it is next to nothing.
-func (t *perfTest) rest(now time.Time) {
+func (t *test) rest(now time.Time) {
 	if since := now.Sub(t.told); t.every > 0 && since >= t.every/10 {
 		t.tell(now)
 	}
 }
 
 // tell reports an interval.
-func (t *perfTest) tell(now time.Time) {
+func (t *test) tell(now time.Time) {
 	from, to := t.told.Sub(t.from).Seconds(), now.Sub(t.from).Seconds()
 	t.told = now
 	omitted := !t.counting.Load()
 	var i control.PerfInterval
-	var sums [2]perfSum // of those who receive here, and of those who send
+	var sums [2]waySum // of those who receive here, and of those who send
 	for _, s := range t.streams {
 		info := s.info()
 		c := s.count(info)
 		d := c.minus(s.last)
 		s.last = c
-		row := perfRow(from, to, d.bytes)
+		row := newRow(from, to, d.bytes)
 		row.Socket, row.Sender, row.Omitted = s.socket, s.sender, &omitted
 		t.figures(&row, s, d, s.jitter())
 		s.seen.add(&row, info)
@@ -89,11 +89,11 @@ func (t *perfTest) tell(now time.Time) {
 	}
 	row := func(sender bool) *control.PerfRow {
 		sum := &sums[truth(sender)]
-		row := perfRow(from, to, sum.bytes)
+		row := newRow(from, to, sum.bytes)
 		row.Sender, row.Omitted = sender, &omitted
 		for _, s := range t.streams {
 			if s.sender == sender {
-				t.figures(&row, s, sum.perfCount, sum.jitter())
+				t.figures(&row, s, sum.tally, sum.jitter())
 				break
 			}
 		}
@@ -103,7 +103,7 @@ func (t *perfTest) tell(now time.Time) {
 	if sums[0].n > 0 && sums[1].n > 0 {
 		i.SumBidirReverse = row(false)
 	}
-	if len(t.report.Intervals) < maxPerfIntervals {
+	if len(t.report.Intervals) < maxIntervals {
 		t.report.Intervals = append(t.report.Intervals, i)
 	}
 	if t.interval != nil {
@@ -111,28 +111,28 @@ func (t *perfTest) tell(now time.Time) {
 	}
 }
 
-// maxPerfIntervals bounds a report: a day at one a second.
-const maxPerfIntervals = 100_000
+// maxIntervals bounds a report: a day at one a second.
+const maxIntervals = 100_000
 
-// perfSum adds up streams of one direction.
-type perfSum struct {
-	perfCount
+// waySum adds up streams of one direction.
+type waySum struct {
+	tally
 	waves   time.Duration // of jitter
 	n       int
 	seconds float64 // of the longest
 }
 
-func (s *perfSum) add(c perfCount, jitter time.Duration) {
-	s.perfCount = s.plus(c)
+func (s *waySum) add(c tally, jitter time.Duration) {
+	s.tally = s.plus(c)
 	s.waves += jitter
 	s.n++
 }
 
 // jitter is the streams' mean.
-func (s *perfSum) jitter() time.Duration { return s.waves / time.Duration(max(1, s.n)) }
+func (s *waySum) jitter() time.Duration { return s.waves / time.Duration(max(1, s.n)) }
 
-// perfRow is what every row has.
-func perfRow(from, to float64, bytes int64) control.PerfRow {
+// newRow is what every row has.
+func newRow(from, to float64, bytes int64) control.PerfRow {
 	r := control.PerfRow{Start: from, End: to, Seconds: to - from, Bytes: bytes}
 	if r.Seconds > 0 {
 		r.BitsPerSecond = float64(bytes) * 8 / r.Seconds
@@ -141,21 +141,21 @@ func perfRow(from, to float64, bytes int64) control.PerfRow {
 }
 
 // figures adds to a row what its protocol has.
-func (t *perfTest) figures(
-	row *control.PerfRow, s *perfStream, d perfCount, jitter time.Duration,
+func (t *test) figures(
+	row *control.PerfRow, s *stream, d tally, jitter time.Duration,
 ) {
 	switch {
 	case t.params.UDP && s.sender:
 		row.Packets = &d.packets
 	case t.params.UDP:
-		perfLoss(row, d, jitter)
+		lossRow(row, d, jitter)
 	case s.sender && t.params.Proto() == "TCP":
 		row.Retransmits = &d.retransmits
 	}
 }
 
-// perfLoss is what a receiver of datagrams has seen.
-func perfLoss(row *control.PerfRow, d perfCount, jitter time.Duration) {
+// lossRow is what a receiver of datagrams has seen.
+func lossRow(row *control.PerfRow, d tally, jitter time.Duration) {
 	ms := jitter.Seconds() * 1000
 	percent := 0.0
 	if d.packets > 0 {
@@ -165,7 +165,7 @@ func perfLoss(row *control.PerfRow, d perfCount, jitter time.Duration) {
 }
 
 // add notes what TCP tells of a sender, and has the row show it.
-func (p *perfPeaks) add(row *control.PerfRow, i *tcp.Info) {
+func (p *peaks) add(row *control.PerfRow, i *tcp.Info) {
 	if i == nil {
 		return
 	}
@@ -180,28 +180,28 @@ func (p *perfPeaks) add(row *control.PerfRow, i *tcp.Info) {
 	p.n++
 }
 
-// perfView is what one end has seen of a stream.
-type perfView struct {
-	perfCount
+// view is what one end has seen of a stream.
+type view struct {
+	tally
 	jitter  time.Duration
 	seconds float64
 	known   bool // retransmits are
 }
 
 // views are what the sender and the receiver of a stream have seen.
-func (t *perfTest) views(s *perfStream, theirs *perf.Results) (sender, receiver perfView) {
-	own := perfView{
-		perfCount: s.count(s.info()).minus(s.base), jitter: s.jitter(),
+func (t *test) views(s *stream, theirs *perf.Results) (sender, receiver view) {
+	own := view{
+		tally: s.count(s.info()).minus(s.base), jitter: s.jitter(),
 		seconds: t.until.Sub(t.from).Seconds(), known: true,
 	}
-	var other perfView
+	var other view
 	if r, ok := theirs.Of(s.id); ok {
 		omittedErrors, omittedPackets := int64(r.OmittedErrors), int64(r.OmittedPackets)
 		if omittedPackets == 0 { // it does not say, as iperf3's of 2022
 			omittedPackets = s.base.packets
 		}
-		other = perfView{
-			perfCount: perfCount{
+		other = view{
+			tally: tally{
 				bytes: int64(r.Bytes), retransmits: max(0, int64(r.Retransmits)),
 				packets: max(0, int64(r.Packets)-omittedPackets),
 				lost:    max(0, int64(r.Errors)-omittedErrors),
@@ -220,14 +220,14 @@ func (t *perfTest) views(s *perfStream, theirs *perf.Results) (sender, receiver 
 }
 
 // finish fills in what it came to.
-func (t *perfTest) finish(theirs *perf.Results) {
+func (t *test) finish(theirs *perf.Results) {
 	e := &t.report.End
-	var sums [2][2]perfSum // by who sends, this end or the other, and by who saw it
+	var sums [2][2]waySum // by who sends, this end or the other, and by who saw it
 	for _, s := range t.streams {
 		sender, receiver := t.views(s, theirs)
 		way := &sums[truth(s.sender)]
-		for i, v := range []*perfView{&sender, &receiver} {
-			way[i].add(v.perfCount, v.jitter)
+		for i, v := range []*view{&sender, &receiver} {
+			way[i].add(v.tally, v.jitter)
 			way[i].seconds = max(way[i].seconds, v.seconds)
 		}
 		e.Streams = append(e.Streams, t.streamEnd(s, &sender, &receiver))
@@ -241,7 +241,7 @@ func (t *perfTest) finish(theirs *perf.Results) {
 	}
 	if t.params.UDP {
 		sum := e.SumSent
-		perfLoss(&sum, sums[main][1].perfCount, sums[main][1].jitter())
+		lossRow(&sum, sums[main][1].tally, sums[main][1].jitter())
 		e.Sum = &sum
 	}
 	c := &e.CPUUtilizationPercent
@@ -256,18 +256,18 @@ func (t *perfTest) finish(theirs *perf.Results) {
 }
 
 // sumRow is the sum of one direction as its sender (0) or its receiver (1) saw it.
-func (t *perfTest) sumRow(way *[2]perfSum, sender bool, who int) control.PerfRow {
+func (t *test) sumRow(way *[2]waySum, sender bool, who int) control.PerfRow {
 	sum := &way[who]
-	row := perfRow(0, sum.seconds, sum.bytes)
+	row := newRow(0, sum.seconds, sum.bytes)
 	row.Sender = sender
 	switch {
 	case t.params.UDP:
 		row.Sender = who == 0
 		if who == 0 { // whoever sends sees neither loss nor jitter
-			perfLoss(&row, perfCount{packets: sum.packets}, 0)
+			lossRow(&row, tally{packets: sum.packets}, 0)
 			break
 		}
-		perfLoss(&row, sum.perfCount, sum.jitter())
+		lossRow(&row, sum.tally, sum.jitter())
 	case who == 0 && t.params.Proto() == "TCP":
 		row.Retransmits = &sum.retransmits
 	}
@@ -275,16 +275,16 @@ func (t *perfTest) sumRow(way *[2]perfSum, sender bool, who int) control.PerfRow
 }
 
 // streamEnd is what a stream came to.
-func (t *perfTest) streamEnd(s *perfStream, sender, receiver *perfView) control.PerfStreamEnd {
-	from := perfRow(0, sender.seconds, sender.bytes)
-	to := perfRow(0, receiver.seconds, receiver.bytes)
+func (t *test) streamEnd(s *stream, sender, receiver *view) control.PerfStreamEnd {
+	from := newRow(0, sender.seconds, sender.bytes)
+	to := newRow(0, receiver.seconds, receiver.bytes)
 	from.Socket, to.Socket, from.Sender, to.Sender = s.socket, s.socket, s.sender, s.sender
 	if t.params.UDP {
 		both := from
-		perfLoss(&both, receiver.perfCount, receiver.jitter)
+		lossRow(&both, receiver.tally, receiver.jitter)
 		both.OutOfOrder = &receiver.early
-		perfLoss(&from, perfCount{packets: sender.packets}, 0)
-		perfLoss(&to, receiver.perfCount, receiver.jitter)
+		lossRow(&from, tally{packets: sender.packets}, 0)
+		lossRow(&to, receiver.tally, receiver.jitter)
 		return control.PerfStreamEnd{UDP: &both, Sender: &from, Receiver: &to}
 	}
 	if t.params.Proto() == "TCP" && sender.known {

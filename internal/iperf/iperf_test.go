@@ -1,8 +1,9 @@
-package node
+package iperf
 
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -11,13 +12,51 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/perf"
 )
 
-// perfServed has a node serve in the background, and returns what it tells of tests.
-func perfServed(t *testing.T, n *Node) chan control.PerfEnded {
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// host is a node that measures.
+type host struct {
+	*node.Node
+	perf *Host
+}
+
+func (h *host) Operator() control.Operator { return h }
+
+// Do has the node answer what is not about measuring.
+func (h *host) Do(ctx context.Context, req any) (any, error) {
+	switch req.(type) {
+	case control.Perf, control.PerfServe, control.PerfServers, control.PerfClose:
+		return h.perf.Do(ctx, req)
+	}
+	return h.Node.Do(ctx, req)
+}
+
+func start(t *testing.T, file *lnx.Config) *host {
+	t.Helper()
+	n, err := node.Open(node.Config{LNX: file})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.Close()) })
+	return &host{n, New(n, file.Name)}
+}
+
+// twoNodes starts 10.0.0.1 and 10.0.0.2.
+func twoNodes(t *testing.T) (a, b *host) {
+	t.Helper()
+	fa, fb := nodetest.Two(t)
+	return start(t, fa), start(t, fb)
+}
+
+// served has a node serve in the background, and returns what it tells of tests.
+func served(t *testing.T, n *host) chan control.PerfEnded {
 	t.Helper()
 	ended := make(chan control.PerfEnded, 10)
 	stop := n.Watch(func(e control.Event) {
@@ -32,10 +71,10 @@ func perfServed(t *testing.T, n *Node) chan control.PerfEnded {
 	return ended
 }
 
-var perfHost = netip.MustParseAddr("10.0.0.2")
+var theHost = netip.MustParseAddr("10.0.0.2")
 
 // noSockets waits until a node has no sockets but listeners.
-func noSockets(t *testing.T, n *Node) {
+func noSockets(t *testing.T, n *host) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		list, err := control.Ask(t.Context(), n.Operator(), control.Sockets{})
@@ -69,11 +108,11 @@ func TestPerfBetweenNodes(t *testing.T) {
 		"RDT":             {Proto: control.PerfRDT, Time: time.Second, Parallel: 2},
 		"RDT, reverse":    {Proto: control.PerfRDT, Time: time.Second, Reverse: true},
 	}
-	a, b := twoNodes(t, Config{})
-	ended := perfServed(t, b)
+	a, b := twoNodes(t)
+	ended := served(t, b)
 	for name, req := range tests {
 		t.Run(name, func(t *testing.T) {
-			req.Addr = perfHost
+			req.Addr = theHost
 			starts := 0
 			req.Start = func(control.PerfStart) { starts++ }
 			report, err := control.Ask(t.Context(), a.Operator(), req)
@@ -81,15 +120,15 @@ func TestPerfBetweenNodes(t *testing.T) {
 			assert.Equal(t, 1, starts)
 			theirs := <-ended
 			require.Empty(t, theirs.Problem)
-			checkPerf(t, &req, &report, &theirs.Report)
+			checkReports(t, &req, &report, &theirs.Report)
 		})
 	}
 	noSockets(t, a)
 	noSockets(t, b)
 }
 
-// checkPerf holds the two ends' reports of a test against each other.
-func checkPerf(t *testing.T, req *control.Perf, ours, theirs *control.PerfReport) {
+// checkReports holds the two ends' reports of a test against each other.
+func checkReports(t *testing.T, req *control.Perf, ours, theirs *control.PerfReport) {
 	t.Helper()
 	streams := max(1, req.Parallel)
 	if req.Bidir {
@@ -132,11 +171,11 @@ func checkPerf(t *testing.T, req *control.Perf, ours, theirs *control.PerfReport
 
 // What is omitted does not count, and intervals are told as they come.
 func TestPerfOmitsTheBeginning(t *testing.T) {
-	a, b := twoNodes(t, Config{})
-	perfServed(t, b)
+	a, b := twoNodes(t)
+	served(t, b)
 	var told []control.PerfInterval
 	report, err := control.Ask(t.Context(), a.Operator(), control.Perf{
-		Addr: perfHost, Time: time.Second, Omit: time.Second, Every: 200 * time.Millisecond,
+		Addr: theHost, Time: time.Second, Omit: time.Second, Every: 200 * time.Millisecond,
 		Rate: 8_000_000, Length: 1000,
 		Interval: func(i control.PerfInterval) { told = append(told, i) },
 	})
@@ -159,7 +198,7 @@ func TestPerfOmitsTheBeginning(t *testing.T) {
 }
 
 func TestPerfRequestsThatAreWrong(t *testing.T) {
-	a, _ := twoNodes(t, Config{})
+	a, _ := twoNodes(t)
 	for want, req := range map[string]control.Perf{
 		"want one of them":       {Time: time.Second, Bytes: 1},
 		`protocol "sctp"`:        {Proto: "sctp"},
@@ -170,20 +209,20 @@ func TestPerfRequestsThatAreWrong(t *testing.T) {
 		"reverse and bidirectio": {Reverse: true, Bidir: true},
 		"a length of -1":         {Length: -1},
 	} {
-		req.Addr = perfHost
+		req.Addr = theHost
 		_, err := control.Ask(t.Context(), a.Operator(), req)
 		require.ErrorIs(t, err, control.ErrUsage)
 		assert.ErrorContains(t, err, want)
 	}
-	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: perfHost})
+	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost})
 	require.ErrorIs(t, err, control.ErrRefused)
 	assert.EqualError(t, err,
 		"perf: unable to connect to server: 10.0.0.2:5201: connection refused")
 }
 
 func TestPerfPortsThatAreTaken(t *testing.T) {
-	a, b := twoNodes(t, Config{})
-	ended := perfServed(t, b)
+	a, b := twoNodes(t)
+	ended := served(t, b)
 	_, err := control.Ask(t.Context(), b.Operator(), control.PerfServe{Background: true})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	assert.ErrorContains(t, err, "unable to start listener on port 5201")
@@ -191,7 +230,7 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	c, err := b.ListenPacket(netip.MustParseAddrPort("0.0.0.0:5201"))
 	require.NoError(t, err)
 	_, err = control.Ask(t.Context(), a.Operator(), control.Perf{
-		Addr: perfHost, Proto: control.PerfUDP, Bytes: 1000,
+		Addr: theHost, Proto: control.PerfUDP, Bytes: 1000,
 	})
 	require.ErrorContains(t, err, "the server says: it cannot create a stream")
 	assert.Contains(t, (<-ended).Problem, "UDP port 5201: 0.0.0.0:5201: port in use")
@@ -208,12 +247,12 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	noSockets(t, b)
 }
 
-// perfDial is a foreign client's control connection.
-func perfDial(t *testing.T, n *Node) *perfControl {
+// dial is a foreign client's control connection.
+func dial(t *testing.T, n *host) *wire {
 	t.Helper()
-	c, err := n.Dial(t.Context(), netip.AddrPortFrom(perfHost, control.PerfPort))
+	c, err := n.Dial(t.Context(), netip.AddrPortFrom(theHost, control.PerfPort))
 	require.NoError(t, err)
-	return &perfControl{conn: c}
+	return &wire{conn: c}
 }
 
 // someCookie is a client's.
@@ -255,9 +294,9 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, b := twoNodes(t, Config{})
-			ended := perfServed(t, b)
-			k := perfDial(t, a)
+			a, b := twoNodes(t)
+			ended := served(t, b)
+			k := dial(t, a)
 			require.NoError(t, k.write(someCookie))
 			require.NoError(t, k.expect(perf.ParamExchange))
 			for _, piece := range tt.sends {
@@ -266,13 +305,13 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 			if tt.hears != "" {
 				var err error
 				for err == nil {
-					_, err = k.state(perfPatience)
+					_, err = k.state(patience)
 				}
 				assert.ErrorContains(t, err, tt.hears)
 			}
 			k.conn.Abort()
 			assert.Contains(t, (<-ended).Problem, tt.want)
-			_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: perfHost, Bytes: 1000})
+			_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost, Bytes: 1000})
 			require.NoError(t, err)
 			assert.Empty(t, (<-ended).Problem)
 			noSockets(t, a)
@@ -281,25 +320,82 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 	}
 }
 
+// A server that says something in the midst of a test, where nothing is due, is told from one that
+// has nothing to say: the test is over at once, and says why.
+func TestAServerThatTalksInATest(t *testing.T) {
+	for _, says := range []perf.State{0, perf.TestEnd} {
+		a, b := twoNodes(t)
+		l, err := b.Listen(netip.AddrPortFrom(theHost, control.PerfPort), 0)
+		require.NoError(t, err)
+		served := make(chan error, 1)
+		go func() { served <- talkInATest(l, says) }()
+		_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost, Time: time.Hour})
+		require.ErrorIs(t, err, perf.ErrMessage)
+		assert.ErrorContains(t, err, fmt.Sprintf("%v while it is measured", says))
+		require.NoError(t, <-served)
+		require.NoError(t, l.Close())
+		noSockets(t, a)
+		noSockets(t, b)
+	}
+}
+
+// talkInATest is a server of one stream that says too much, and waits until its client is gone.
+func talkInATest(l *node.Listener, says perf.State) error {
+	c, err := l.AcceptTCP()
+	if err != nil {
+		return err
+	}
+	defer c.Abort()
+	k := &wire{conn: c}
+	var cookie perf.Cookie
+	err = k.read(cookie[:], patience)
+	if err == nil {
+		err = k.say(perf.ParamExchange)
+	}
+	if err == nil {
+		_, err = k.receive(perf.MaxParams)
+	}
+	if err == nil {
+		err = k.say(perf.CreateStreams)
+	}
+	if err != nil {
+		return err
+	}
+	stream, err := l.AcceptTCP()
+	if err != nil {
+		return err
+	}
+	defer stream.Abort()
+	for _, s := range []perf.State{perf.TestStart, perf.TestRunning, says} {
+		if err := k.say(s); err != nil {
+			return err
+		}
+	}
+	if _, err := k.state(patience); !errors.Is(err, errGone) {
+		return fmt.Errorf("%w: the client goes on", perf.ErrMessage)
+	}
+	return nil
+}
+
 // Whoever says nothing keeps nobody waiting, and nonsense instead of a cookie is told.
 func TestPerfClientsThatDoNotBegin(t *testing.T) {
-	a, b := twoNodes(t, Config{})
-	ended := perfServed(t, b)
+	a, b := twoNodes(t)
+	ended := served(t, b)
 	said := make(chan string, 10)
 	defer b.Watch(func(e control.Event) {
 		if m, ok := e.(control.Message); ok {
 			said <- m.Text
 		}
 	})()
-	silent := perfDial(t, a)
-	k := perfDial(t, a)
+	silent := dial(t, a)
+	k := dial(t, a)
 	require.NoError(t, k.write([]byte("GET / HTTP/1.1\r\nHost: 10.0.0.2:5201\r\n\r\n")))
 	assert.Regexp(t, `^perf 5201: 10\.0\.0\.1:\d+: no message of iperf3's: it begins with no cookie$`,
 		<-said)
 	_, err := io.ReadAll(k.conn)
 	assert.ErrorIs(t, err, control.ErrReset)
 	k.conn.Abort()
-	_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: perfHost, Bytes: 1000})
+	_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost, Bytes: 1000})
 	require.NoError(t, err)
 	assert.Empty(t, (<-ended).Problem)
 	silent.conn.Abort()
@@ -307,13 +403,13 @@ func TestPerfClientsThatDoNotBegin(t *testing.T) {
 	noSockets(t, b)
 }
 
-// perfUnderWay has a test begin that does not end by itself, and returns what it comes to.
-func perfUnderWay(ctx context.Context, t *testing.T, n *Node) chan error {
+// underWay has a test begin that does not end by itself, and returns what it comes to.
+func underWay(ctx context.Context, t *testing.T, n *host) chan error {
 	t.Helper()
 	began, over := make(chan struct{}), make(chan error, 1)
 	go func() {
 		report, err := control.Ask(ctx, n.Operator(), control.Perf{
-			Addr: perfHost, Time: time.Hour, Parallel: 2,
+			Addr: theHost, Time: time.Hour, Parallel: 2,
 			Start: func(control.PerfStart) { close(began) },
 		})
 		if err == nil && report.Error != "" {
@@ -326,26 +422,26 @@ func perfUnderWay(ctx context.Context, t *testing.T, n *Node) chan error {
 }
 
 func TestAPerfServerThatIsBusy(t *testing.T) {
-	a, b := twoNodes(t, Config{})
-	ended := perfServed(t, b)
+	a, b := twoNodes(t)
+	ended := served(t, b)
 	ctx, cancel := context.WithCancel(t.Context())
-	over := perfUnderWay(ctx, t, a)
-	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: perfHost, Bytes: 1000})
+	over := underWay(ctx, t, a)
+	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost, Bytes: 1000})
 	require.ErrorIs(t, err, control.ErrBusy)
 	assert.ErrorContains(t, err, "the server is busy running a test. try again later")
 	cancel()
 	assert.EqualError(t, <-over, "interrupted: interrupt - the client has terminated")
 	assert.Contains(t, (<-ended).Problem, "the client has terminated")
-	_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: perfHost, Bytes: 1000})
+	_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost, Bytes: 1000})
 	require.NoError(t, err)
 	noSockets(t, a)
 	noSockets(t, b)
 }
 
 func TestAPerfServerThatIsClosedInATest(t *testing.T) {
-	a, b := twoNodes(t, Config{})
-	ended := perfServed(t, b)
-	over := perfUnderWay(t.Context(), t, a)
+	a, b := twoNodes(t)
+	ended := served(t, b)
+	over := underWay(t.Context(), t, a)
 	require.NoError(t, control.Order(t.Context(), b.Operator(), control.PerfClose{}))
 	assert.ErrorContains(t, <-over, "the server has terminated")
 	assert.Contains(t, (<-ended).Problem, "the server has terminated")
@@ -355,9 +451,9 @@ func TestAPerfServerThatIsClosedInATest(t *testing.T) {
 
 // A client whose machine is gone in the midst of it.
 func TestAPerfClientThatIsGone(t *testing.T) {
-	a, b := twoNodes(t, Config{})
-	ended := perfServed(t, b)
-	over := perfUnderWay(t.Context(), t, a)
+	a, b := twoNodes(t)
+	ended := served(t, b)
+	over := underWay(t.Context(), t, a)
 	require.NoError(t, a.Close())
 	require.Error(t, <-over)
 	assert.Regexp(t, "control socket has closed|connection reset", (<-ended).Problem)
@@ -366,7 +462,7 @@ func TestAPerfClientThatIsGone(t *testing.T) {
 
 // In the foreground it ends with its context, or behind one test.
 func TestAPerfServerInTheForeground(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	listening, done := make(chan struct{}), make(chan control.PerfServed, 1)
 	var ended []control.PerfEnded
 	go func() {
@@ -378,11 +474,11 @@ func TestAPerfServerInTheForeground(t *testing.T) {
 		done <- served
 	}()
 	<-listening
-	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: perfHost, Bytes: 1000})
+	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost, Bytes: 1000})
 	require.NoError(t, err)
 	assert.Equal(t, 1, (<-done).Tests)
 	require.Len(t, ended, 1)
 	assert.Empty(t, ended[0].Problem)
-	_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: perfHost, Bytes: 1000})
+	_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost, Bytes: 1000})
 	assert.ErrorIs(t, err, control.ErrRefused)
 }

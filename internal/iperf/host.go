@@ -1,0 +1,92 @@
+// Package iperf measures by iperf3's protocol between hosts of a virtual network: package perf has
+// the protocol as messages, this one what moves, over a node's TCP, UDP, RCP and RDT.
+package iperf
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// Host measures for a node: as a client, and by the servers that it has.
+type Host struct {
+	node *node.Node
+	name string // of the node, for reports
+
+	mu      sync.Mutex
+	servers map[*server]struct{}
+}
+
+// New returns what measures for a node of that name. It has no servers yet.
+func New(n *node.Node, name string) *Host {
+	return &Host{node: n, name: name, servers: map[*server]struct{}{}}
+}
+
+// Do carries out the requests about iperf3's protocol.
+func (h *Host) Do(ctx context.Context, req any) (any, error) {
+	switch r := req.(type) {
+	case control.Perf:
+		return h.measure(ctx, &r)
+	case control.PerfServe:
+		return h.serve(ctx, &r)
+	case control.PerfServers:
+		list := []control.PerfServed{}
+		for _, s := range h.open() {
+			list = append(list, s.describe())
+		}
+		return list, nil
+	case control.PerfClose:
+		return control.Nothing{}, h.close(r)
+	}
+	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
+}
+
+// open are the servers, by port.
+func (h *Host) open() []*server {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := make([]*server, 0, len(h.servers))
+	for s := range h.servers {
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b *server) int { return cmp.Compare(a.req.Port, b.req.Port) })
+	return list
+}
+
+// enter puts a server into the books, forget strikes it from them.
+func (h *Host) enter(s *server) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.servers[s] = struct{}{}
+}
+
+func (h *Host) forget(s *server) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.servers, s)
+}
+
+// close ends the server of a port, which is free then.
+func (h *Host) close(r control.PerfClose) error {
+	if r.Port == 0 {
+		r.Port = control.PerfPort
+	}
+	for _, s := range h.open() {
+		if s.req.Port == r.Port {
+			s.cancel()
+			<-s.closed
+			return nil
+		}
+	}
+	return fmt.Errorf("perf: port %d: %w", r.Port, control.ErrNoSuchSocket)
+}
+
+// say tells the operator one line of text.
+func (h *Host) say(format string, args ...any) {
+	h.node.Announce(control.Message{Text: fmt.Sprintf(format, args...)})
+}
