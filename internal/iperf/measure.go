@@ -108,8 +108,13 @@ func (t *test) run(ctx context.Context, before, behind func() error) error {
 	if err := before(); err != nil {
 		return err
 	}
-	t.begin()
 	stop()
+	if t.server { // whose end is told from here on, for the client knows that it is measured
+		if err := c.running(); err != nil {
+			return err
+		}
+	}
+	t.begin()
 	err := t.measure(ctx)
 	t.halt()
 	if err == nil {

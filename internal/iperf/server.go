@@ -214,22 +214,21 @@ func (s *server) run(ctx context.Context, k *wire, cookie perf.Cookie) {
 
 // answer goes through the protocol as its server until it is to be measured.
 func (s *server) answer(ctx context.Context, t *test) error {
-	c := t.control
-	if err := c.say(perf.ParamExchange); err != nil {
+	if err := t.control.say(perf.ParamExchange); err != nil {
 		return err
 	}
 	if err := t.learn(); err != nil {
 		return err
 	}
-	if err := s.gather(ctx, t); err != nil {
+	return s.gather(ctx, t)
+}
+
+// running tells the client that it is measured from now on.
+func (c *wire) running() error {
+	if err := c.say(perf.TestStart); err != nil {
 		return err
 	}
-	for _, state := range []perf.State{perf.TestStart, perf.TestRunning} {
-		if err := c.say(state); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.say(perf.TestRunning)
 }
 
 // conclude ends the streams and exchanges results with the client.
