@@ -178,30 +178,82 @@ func TestExposePassesHalfClosesOn(t *testing.T) {
 	assert.Equal(t, uint64(14), s.In)
 }
 
+func reset(t *testing.T, c net.Conn) {
+	t.Helper()
+	if v, ok := c.(*node.Conn); ok {
+		v.Abort()
+		return
+	}
+	m, _ := c.(*net.TCPConn)
+	require.NoError(t, m.SetLinger(0))
+	require.NoError(t, m.Close())
+}
+
 // TestADoorPassesResetsOn in each of its four directions.
 func TestADoorPassesResetsOn(t *testing.T) {
-	reset := func(c net.Conn) {
-		if v, ok := c.(*node.Conn); ok {
-			v.Abort()
-			return
-		}
-		m, _ := c.(*net.TCPConn)
-		require.NoError(t, m.SetLinger(0))
-		require.NoError(t, m.Close())
-	}
-	check := func(t *testing.T, d *door.Door, by, heard net.Conn) {
-		t.Helper()
+	everyWay(t, func(t *testing.T, d *door.Door, by, heard closing) {
 		_, err := by.Write([]byte("x"))
 		require.NoError(t, err)
 		_, err = io.ReadFull(heard, make([]byte, 1))
 		require.NoError(t, err)
-		reset(by)
+		reset(t, by)
 		_, err = heard.Read(make([]byte, 1))
 		require.ErrorIs(t, err, syscall.ECONNRESET)
 		s := gone(t, d)
 		assert.Equal(t, uint64(1), s.Failed)
 		assert.Equal(t, "connection reset by peer", s.Problem)
+	})
+}
+
+// TestAResetBehindAFINEndsTheFlow though the other end says nothing that would find it out.
+func TestAResetBehindAFINEndsTheFlow(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it does not tell")
 	}
+	everyWay(t, func(t *testing.T, d *door.Door, by, heard closing) {
+		_, err := by.Write([]byte("question"))
+		require.NoError(t, err)
+		require.NoError(t, by.CloseWrite())
+		text, err := io.ReadAll(heard)
+		require.NoError(t, err)
+		assert.Equal(t, "question", string(text))
+		assert.Equal(t, 1, d.State().Open, "an answer may come yet")
+		reset(t, by)
+		s := gone(t, d)
+		assert.Equal(t, uint64(1), s.Failed)
+		assert.Equal(t, "connection reset by peer", s.Problem)
+		require.Eventually(t, func() bool {
+			_, err := heard.Write([]byte("answer"))
+			return err != nil
+		}, 20*time.Second, time.Millisecond, "the other end was reset")
+	})
+}
+
+// TestAServiceThatDiesInTheMiddle of what it says: what it said is heard, and then that it is gone.
+func TestAServiceThatDiesInTheMiddle(t *testing.T) {
+	everyWay(t, func(t *testing.T, d *door.Door, by, heard closing) {
+		said := make([]byte, 1<<20)
+		fill(said)
+		var wrote sync.WaitGroup
+		wrote.Go(func() {
+			k, err := by.Write(said)
+			assert.True(t, k == len(said) && err == nil, "%d %v", k, err)
+		})
+		got := make([]byte, len(said))
+		_, err := io.ReadFull(heard, got)
+		require.NoError(t, err)
+		assert.True(t, bytes.Equal(said, got))
+		wrote.Wait()
+		reset(t, by)
+		n, err := heard.Read(got)
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+		assert.Zero(t, n)
+		assert.Equal(t, uint64(1), gone(t, d).Failed)
+	})
+}
+
+// everyWay runs a test with each end of each kind of door in the first part.
+func everyWay(t *testing.T, check func(t *testing.T, d *door.Door, by, heard closing)) {
 	t.Run("publish, client", func(t *testing.T) {
 		d, l := published(t)
 		client, server := through(t, d, l)
@@ -304,13 +356,12 @@ func TestNobodyBehindADoor(t *testing.T) {
 	require.NoError(t, service.Close())
 	e, err := b.Doors.Expose(control.Expose{Port: 80, To: service.Addr().String()})
 	require.NoError(t, err)
-	v, err := a.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:80"))
-	if err == nil { // the reset may come before Dial returns
-		defer v.Close()
-		_, err = v.Read(make([]byte, 1))
-	}
-	require.ErrorIs(t, err, syscall.ECONNRESET)
+	_, err = a.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:80"))
+	require.ErrorIs(t, err, syscall.ECONNREFUSED, "not taken, and then reset")
 	assert.Equal(t, "connection refused", gone(t, e).Problem)
+	require.NoError(t, e.Close(false))
+	_, err = b.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
+	require.NoError(t, err, "the port is free again")
 }
 
 func TestDoorsThatCannotBe(t *testing.T) {

@@ -5,6 +5,7 @@ package door
 import (
 	"errors"
 	"io"
+	"net"
 	"syscall"
 )
 
@@ -40,4 +41,24 @@ func (m machineEnd) receive() (buf *[relayChunk]byte, k int, err error) {
 		err = io.EOF
 	}
 	return buf, max(k, 0), err
+}
+
+// fails waits for the socket's own error: a read behind a FIN says no more than that there was one.
+func (m machineEnd) fails() error {
+	raw, err := m.SyscallConn()
+	if err != nil {
+		return net.ErrClosed
+	}
+	code := 0
+	err = raw.Read(func(fd uintptr) bool {
+		code, _ = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_ERROR)
+		return code != 0
+	})
+	switch {
+	case err != nil:
+		return net.ErrClosed
+	case code == int(syscall.EPIPE): // Linux, of a reset behind a FIN
+		return syscall.ECONNRESET
+	}
+	return machineError(syscall.Errno(code))
 }

@@ -21,6 +21,8 @@ type end interface {
 	// relayBuffers.Put; nil: there are none.
 	receive() (*[relayChunk]byte, int, error)
 	Write(p []byte) (int, error)
+	// fails waits, behind the peer's FIN, until the connection has failed, or is closed here.
+	fails() error
 	CloseWrite() error
 	Close() error
 	Abort()
@@ -31,23 +33,68 @@ type end interface {
 // as in.
 //
 // A FIN ends one direction and the other goes on. An end that cannot be read any more has been
-// reset or has timed out: the other is reset. One that cannot be written to is read on, for what
-// it said before may still be there, and says itself why it ended.
+// reset or has timed out: the other is reset, behind a FIN too. One that cannot be written to is
+// read on, for what it said before may still be there, and says itself why it ended.
 func (d *Door) relay(near, far end) error {
-	outward := make(chan error, 1)
-	go func() { outward <- d.pump(near, far, false) }()
-	err := d.pump(far, near, true)
-	if back := <-outward; err == nil || errors.Is(err, net.ErrClosed) && back != nil {
-		err = back // of two, what is not of our own doing
+	r := &relaying{door: d, near: near, far: far, left: 2}
+	outward := make(chan struct{})
+	go func() {
+		defer close(outward)
+		r.way(near, far, false)
+	}()
+	r.way(far, near, true)
+	<-outward
+	return r.err
+}
+
+// relaying is the two directions of a flow.
+type relaying struct {
+	door      *Door
+	near, far end
+
+	mu   sync.Mutex
+	left int   // directions that go on
+	err  error // why one was not in order
+}
+
+// way copies one direction to its end, and sees whether who has said all is there to hear the rest.
+func (r *relaying) way(to, from end, in bool) {
+	err := r.door.pump(to, from, in)
+	if r.ended(err) || err != nil {
+		return
 	}
-	if err != nil {
-		near.Abort()
-		far.Abort()
-		return err
+	if err := from.fails(); !errors.Is(err, net.ErrClosed) {
+		r.note(err)
+		to.Abort()
 	}
-	_ = near.Close() // both directions have ended: there is nothing to lose
-	_ = far.Close()
-	return nil
+}
+
+// note keeps, of several reasons, the first that is not of our own doing.
+func (r *relaying) note(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil || errors.Is(r.err, net.ErrClosed) && err != nil {
+		r.err = err
+	}
+}
+
+// ended notes the end of a direction, and reports whether it was the last: then the flow ends.
+func (r *relaying) ended(err error) bool {
+	r.note(err)
+	r.mu.Lock()
+	r.left--
+	over, wrong := r.left == 0, r.err != nil
+	r.mu.Unlock()
+	switch {
+	case !over:
+	case wrong:
+		r.near.Abort()
+		r.far.Abort()
+	default: // there is nothing to lose
+		_ = r.near.Close()
+		_ = r.far.Close()
+	}
+	return over
 }
 
 // pump copies one direction to its end.
@@ -85,6 +132,8 @@ func (v virtualEnd) receive() (*[relayChunk]byte, int, error) {
 	k, err := v.Read(buf[:])
 	return buf, k, err
 }
+
+func (v virtualEnd) fails() error { return v.AwaitFailure() }
 
 // machineEnd is the end of a flow in this machine's network.
 type machineEnd struct{ *net.TCPConn }

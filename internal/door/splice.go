@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -53,32 +52,13 @@ func (s *Set) owns(a netip.Addr) error {
 	return control.Misuse("want an address of the node's")
 }
 
-// spliceTCP asks the machine before it answers, so that what the machine refuses is refused.
+// spliceTCP leads on one connection.
 func (d *Door) spliceTCP(addr, to netip.Addr) func(*node.Caught) {
 	return func(c *node.Caught) {
-		if c.Local().Addr() != addr {
-			return
+		if c.Local().Addr() == addr {
+			there := netip.AddrPortFrom(to, c.Local().Port())
+			d.lead(c, fmt.Sprintf("%v to port %d", c.Remote(), there.Port()), there.String())
 		}
-		there := netip.AddrPortFrom(to, c.Local().Port())
-		f, ok := d.enter(fmt.Sprintf("%v to port %d", c.Remote(), there.Port()), func() {})
-		if !ok {
-			return
-		}
-		near, err := d.dial("tcp", there.String())
-		if err != nil {
-			if errors.Is(err, syscall.ECONNREFUSED) {
-				c.Reject()
-			}
-			f.leave(err)
-			return
-		}
-		v, err := c.Accept()
-		if err != nil {
-			_ = near.Close()
-			f.leave(err)
-			return
-		}
-		f.leave(f.join(near, v))
 	}
 }
 

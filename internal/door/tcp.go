@@ -2,10 +2,12 @@ package door
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
+	"syscall"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
@@ -93,38 +95,40 @@ func (s *Set) Expose(r control.Expose) (*Door, error) {
 	if r.UDP {
 		return s.exposeUDP(r.Port, r.To)
 	}
-	l, err := s.node.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), 0)
+	d := s.newDoor(control.DoorExpose, "tcp", strconv.Itoa(int(r.Port)), r.To)
+	l, err := s.node.Screen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port),
+		func(c *node.Caught) { d.lead(c, c.Remote().String(), r.To) })
 	if err != nil {
+		d.end()
 		return nil, fmt.Errorf("%s: %w", what, control.Reason(err))
 	}
-	d := s.newDoor(control.DoorExpose, "tcp", strconv.Itoa(int(r.Port)), r.To)
 	d.addr = l.Addr()
-	run := func() {
-		for {
-			c, err := l.AcceptTCP()
-			if err != nil {
-				return // it is closed, by us or with the node
-			}
-			f, ok := d.enter(c.RemoteAddr().String(), c.Abort)
-			if !ok {
-				c.Abort()
-				return
-			}
-			go func() { f.leave(f.expose(c, r.To)) }()
-		}
-	}
-	err = s.admit(d, func() { _ = l.Close() }, run)
+	err = s.admit(d, func() { _ = l.Close() }, func() { <-d.ends.Done() })
 	return d, err
 }
 
-// expose leads one virtual connection to a service.
-func (f *flow) expose(v *node.Conn, to string) error {
-	c, err := f.door.dial("tcp", to)
-	if err != nil {
-		v.Abort()
-		return err
+// lead leads one virtual connection to a service, which is asked before the SYN is answered: what
+// it refuses is refused (RFC 9293 §3.10.7.1), and where it is silent the door is too.
+func (d *Door) lead(c *node.Caught, name, to string) {
+	f, ok := d.enter(name, func() {})
+	if !ok {
+		return
 	}
-	return f.join(c, v)
+	near, err := d.dial("tcp", to)
+	if err != nil {
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			c.Reject()
+		}
+		f.leave(err)
+		return
+	}
+	v, err := c.Accept()
+	if err != nil {
+		_ = near.Close()
+		f.leave(err)
+		return
+	}
+	f.leave(f.join(near, v))
 }
 
 // join copies between a service and a virtual connection.

@@ -2,10 +2,13 @@ package node
 
 import (
 	"io"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
 func TestANodeThatQuitsDeliversWhatWasClosed(t *testing.T) {
@@ -33,4 +36,15 @@ func TestAResetBehindTheFINTakesNothingBack(t *testing.T) {
 	n, err := io.Copy(io.Discard, server)
 	require.NoError(t, err)
 	assert.Equal(t, int64(5000), n)
+}
+
+// Nothing stays of a listener that was closed: a node takes files for months.
+func TestAClosedListenerIsForgotten(t *testing.T) {
+	a, _ := twoNodes(t, Config{})
+	for range 3 {
+		l, err := a.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+	}
+	require.NoError(t, a.call(func(clock.Time) { assert.Empty(t, a.listeners) }))
 }

@@ -137,6 +137,20 @@ func (d *duplex) AwaitRead() error {
 	return nil
 }
 
+// AwaitFailure waits, behind the end of what the peer said, until the connection fails, and returns
+// why; or until it is closed here, and returns net.ErrClosed. Beside it nobody reads.
+func (d *duplex) AwaitFailure() error {
+	for d.failure.Load() == nil && !d.closed.Load() {
+		if !d.in.ready.arm() {
+			<-d.in.ready.heard()
+		}
+	}
+	if failure := d.failure.Load(); failure != nil {
+		return d.opError("read", *failure)
+	}
+	return d.opError("read", net.ErrClosed)
+}
+
 // take reads from the ring and tells the loop when the peer may be waiting
 // for the room: the window was half closed, or a quarter of it has opened.
 func (d *duplex) take(p []byte) int {

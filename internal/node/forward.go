@@ -24,7 +24,8 @@ type forwarding struct {
 	opening   atomic.Int64  // its connections, until they are decided and open
 }
 
-// Caught is a connection that somebody tries to open and that no listener takes.
+// Caught is a connection that somebody tries to open, before it is answered: one that no listener
+// takes, or one of a Screen's.
 type Caught struct {
 	node    *Node
 	tuple   tcp.Tuple
@@ -64,16 +65,23 @@ func (n *Node) ForwardAll(f func(*Caught), g func(*CaughtUDP)) error {
 // tellCaught starts the forwarder on what was caught. The loop's.
 func (n *Node) tellCaught() {
 	for {
-		t, ok := n.stack.TCP().NextCaught()
+		t, tl, ok := n.stack.TCP().NextCaught()
 		if !ok {
 			return
 		}
-		if n.opening.Load() >= maxCaught {
+		f := n.forwarder
+		if tl != nil {
+			f = nil
+			if l := n.listeners[tl]; l != nil {
+				f = l.screen
+			}
+		}
+		if f == nil || n.opening.Load() >= maxCaught {
 			n.stack.TCP().Ignore(t)
 			continue
 		}
 		n.opening.Add(1)
-		c, f := &Caught{node: n, tuple: t}, n.forwarder
+		c := &Caught{node: n, tuple: t}
 		go func() {
 			defer c.Ignore()
 			f(c)

@@ -28,6 +28,7 @@ type Listener struct {
 	done    chan struct{}
 	closing atomic.Bool
 	by      deadline
+	screen  func(*Caught) // has its connections before they are answered; nil: nobody
 }
 
 // Accept waits for the next connection.
@@ -85,6 +86,7 @@ func (l *Listener) Close() error {
 	err := l.node.call(func(now clock.Time) {
 		l.tl.Close(now)
 		l.node.stack.RemoveSocket(l.sid)
+		delete(l.node.listeners, l.tl)
 	})
 	for {
 		c, ok := l.backlog.Shift()

@@ -240,6 +240,13 @@ func (n *Node) Listen(on netip.AddrPort, backlog int) (*Listener, error) {
 	return n.listenOn(&Listener{addr: on}, backlog)
 }
 
+// Screen listens, and has f called, in a goroutine each, with every connection that somebody tries
+// to open there, before it is answered. What f does not decide is forgotten when it returns, and
+// its sender tries again. Accept returns none of them.
+func (n *Node) Screen(on netip.AddrPort, f func(*Caught)) (*Listener, error) {
+	return n.listenOn(&Listener{addr: on, screen: f}, 0)
+}
+
 // listenOn is Listen with a listener that is prepared in part.
 func (n *Node) listenOn(l *Listener, backlog int) (*Listener, error) {
 	if backlog <= 0 {
@@ -254,6 +261,9 @@ func (n *Node) listenOn(l *Listener, backlog int) (*Listener, error) {
 	callErr := n.call(func(clock.Time) {
 		if l.tl, err = n.stack.ListenTCP(on, backlog); err == nil {
 			l.addr = l.tl.Local()
+			if l.screen != nil {
+				l.tl.Defer()
+			}
 			l.sid = n.stack.AddListener(l.tl).ID
 			n.listeners[l.tl] = l
 		}

@@ -340,7 +340,7 @@ func TestCaughtSegmentsInFragments(t *testing.T) {
 	}
 	w.run(time.Millisecond)
 	assert.Empty(t, drops(c, 0))
-	tuple, ok := c.TCP().NextCaught()
+	tuple, _, ok := c.TCP().NextCaught()
 	require.True(t, ok)
 	assert.Equal(t, dst, tuple.LocalAddr)
 }

@@ -2,12 +2,13 @@ package tcp
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// catch keeps the SYNs that nobody listens for until the owner has decided about
-// each: what tunnels and proxies are built on. Beyond limit a SYN is left
+// catch keeps SYNs until the owner has decided about each: those that nobody listens for, and
+// those of listeners that Defer. Tunnels and proxies are built on it. Beyond a limit a SYN is left
 // unanswered, and its sender tries again.
 type catch struct {
 	limit int // zero: SYNs that nobody listens for are refused
@@ -16,8 +17,9 @@ type catch struct {
 }
 
 type caughtSYN struct {
-	segment Segment
-	last    *timeWait // of the same tuple, which the SYN ended
+	segment  Segment
+	last     *timeWait // of the same tuple, which the SYN ended
+	listener *Listener // nil: nobody's
 }
 
 // Catch has up to limit SYNs for ports without a listener wait for Admit, Reject
@@ -27,9 +29,13 @@ func (h *Host) Catch(limit int) {
 	if limit > 0 {
 		return
 	}
-	for t, ok := h.NextCaught(); ok; t, ok = h.NextCaught() {
+	h.catch.fresh = slices.DeleteFunc(h.catch.fresh, func(t Tuple) bool {
+		if h.catch.held[t].listener != nil {
+			return false
+		}
 		h.Reject(t)
-	}
+		return true
+	})
 }
 
 // passive is who answers a SYN: listeners, and what catches the rest.
@@ -45,36 +51,42 @@ func (h *Host) take(s *Segment, last *timeWait) bool {
 	if k.limit == 0 || s.Flags&(SYN|ACK|RST|FIN) != SYN {
 		return false
 	}
+	h.hold(s, last, nil, k.limit)
+	return true
+}
+
+// hold keeps a SYN, or its repetition, if no more than limit are held.
+func (h *Host) hold(s *Segment, last *timeWait, l *Listener, limit int) {
+	k := &h.catch
 	if _, again := k.held[s.Tuple]; again {
-		return true
+		return
 	}
-	if len(k.held) >= k.limit {
+	if len(k.held) >= limit {
 		h.drop(DropBacklog)
-		return true
+		return
 	}
 	if k.held == nil {
 		k.held = map[Tuple]caughtSYN{}
 	}
 	// RFC 9293 §3.10.7.2, third: text on the SYN may be left to be sent again.
 	bare := Segment{Tuple: s.Tuple, Header: s.Header, Count: 1}
-	k.held[s.Tuple] = caughtSYN{bare, last}
+	k.held[s.Tuple] = caughtSYN{bare, last, l}
 	k.fresh = append(k.fresh, s.Tuple)
-	return true
 }
 
 // Knows reports whether there is a connection of that tuple, in TIME-WAIT too.
 func (h *Host) Knows(t Tuple) bool { return h.conns[t] != nil || h.waits.find(t) != nil }
 
-// NextCaught returns a caught SYN's tuple, once.
-func (h *Host) NextCaught() (Tuple, bool) {
+// NextCaught returns a caught SYN's tuple, once, and whose listener it is for; nil: nobody's.
+func (h *Host) NextCaught() (Tuple, *Listener, bool) {
 	for len(h.catch.fresh) > 0 {
 		t := h.catch.fresh[0]
 		h.catch.fresh = h.catch.fresh[1:]
-		if _, ok := h.catch.held[t]; ok {
-			return t, true
+		if caught, ok := h.catch.held[t]; ok {
+			return t, caught.listener, true
 		}
 	}
-	return Tuple{}, false
+	return Tuple{}, nil, false
 }
 
 // Admit answers a caught SYN as a listener would. It reports false when the SYN
@@ -91,7 +103,11 @@ func (h *Host) Admit(now clock.Time, t Tuple) (*Conn, bool) {
 	}
 	h.now = now
 	// A listener of its own, which it leaves at once: whoever admits it has accepted it.
-	c := (&Listener{host: h, local: t.Local()}).answer(now, &caught.segment, path)
+	l := &Listener{host: h, local: t.Local()}
+	if caught.listener != nil {
+		l.options = caught.listener.options
+	}
+	c := l.answer(now, &caught.segment, path)
 	c.links.listener = nil
 	if caught.last != nil {
 		c.succeed(caught.last)

@@ -29,6 +29,9 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 	case path.Outlet < 0:
 		h.drop(DropNoConnection) // no way to answer
 		return
+	case l.deferred:
+		h.hold(s, last, l, l.backlog)
+		return
 	case last == nil && l.wantsCookie():
 		l.sendCookie(now, s, path)
 		return

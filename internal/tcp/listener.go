@@ -19,6 +19,7 @@ type Listener struct {
 	cookieAt         clock.Time // when it last answered by a cookie
 	passedOver       clock.Time // when it last had no room for a cookie that came back
 	closed           bool
+	deferred         bool // see Defer
 }
 
 // Local returns the address and port that the listener answers for; the
@@ -30,6 +31,10 @@ func (l *Listener) Queued() int { return l.queued }
 
 // Backlog returns how many may.
 func (l *Listener) Backlog() int { return l.backlog }
+
+// Defer has SYNs wait unanswered, as many as the backlog, for Host.Admit, Reject or Ignore:
+// NextCaught tells of them. So who asks somebody else first can refuse what that one refuses.
+func (l *Listener) Defer() { l.deferred = true }
 
 // Accept returns the next established connection, false when none waits.
 func (l *Listener) Accept() (*Conn, bool) {
