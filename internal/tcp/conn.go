@@ -113,10 +113,9 @@ type receiveSpace struct {
 	// challenges is how many more ACKs segments that may be forged draw (RFC 5961 §7).
 	challenges budget
 	up         uint64 // the end of urgent data, RCV.UP
-	told       uint64 // of ACKs in a row: where the lowest range begins that the last reported
 	scale      uint8
 	quick      int8   // arrivals still acknowledged at once
-	runs       uint8  // segments and trains out of order since the last ACK
+	runs       uint8  // of recent: those that no ACK has reported yet
 	pingpong   bool   // data of ours carries the acknowledgments
 	finLast    bool   // a FIN without its text is what arrived last
 	unordered  uint64 // segments that arrived out of order

@@ -20,14 +20,12 @@ const maxDupAcks = 64
 // acknowledgment (RFC 6675 §2).
 const acksAfterGap = 2
 
-// What comes out of order together may be many runs with gaps in between, each a range, and an
-// acknowledgment has room for sureBlocks of them beside the timestamps. What no block tells of is
-// sent again. So there are as many acknowledgments as it takes to report each range twice, of up
-// to maxRuns.
-const (
-	sureBlocks = 3
-	maxRuns    = 48
-)
+// maxRuns bounds how much of what arrives out of order together is reported. That may be many
+// runs with gaps in between, each a range; an acknowledgment has room for three, and what no block
+// tells of is sent again. So each run has an acknowledgment, as if it had come by itself, and the
+// last has two. They report the runs before it too, so that each is reported twice or three times,
+// and none later than one that came after it: the peer would take it for lost (RFC 8985 §6.2).
+const maxRuns = 48
 
 // answer has segments that arrived acknowledged now, each by one acknowledgment, as RFC
 // 5681 §4.2 allows, but all that wait by most.
@@ -59,12 +57,10 @@ func (c *Conn) ackInOrder(now clock.Time, s *Segment, n int) {
 
 // ackOutOfOrder acknowledges a segment that is not the next one at once (RFC
 // 5681 §4.2). A peer without SACK counts duplicates, so it gets one for each
-// segment of a train; to others one tells everything, and is sent twice.
+// segment of a train; to others one for each run tells everything.
 func (c *Conn) ackOutOfOrder(s *Segment) {
 	if c.has(flagSACK) {
-		c.rcv.runs = min(c.rcv.runs+1, maxRuns)
-		c.rcv.answer(s.Count, acksAfterGap)
-		c.rcv.acks = max(c.rcv.acks, ceilDiv(2*int(c.rcv.runs), sureBlocks))
+		c.rcv.answer(s.Count, max(acksAfterGap, int(c.rcv.runs)+1))
 		return
 	}
 	c.rcv.answer(s.Count, maxDupAcks)
@@ -84,10 +80,7 @@ func (c *Conn) acknowledged(carriedText int) {
 	if carriedText > 0 && c.rcv.pending > 0 && c.rcv.quick == 0 {
 		c.rcv.pingpong = true
 	}
-	c.rcv.acks, c.rcv.runs = max(0, c.rcv.acks-1), 0
-	if c.rcv.acks == 0 {
-		c.rcv.told = 0
-	}
+	c.rcv.acks = max(0, c.rcv.acks-1)
 	c.rcv.pending = 0
 	c.stamps.lastAck = c.rcv.nxt
 	c.timers[timerDelayedAck] = clock.Never

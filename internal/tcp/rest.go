@@ -21,10 +21,11 @@ type work struct {
 
 // disorder is what is known of text that arrived out of order.
 type disorder struct {
-	ooo    buffer.Ranges
-	recent [maxSACKBlocks]uint64 // where data arrived out of order, latest first
-	dsack  buffer.Range          // a duplicate to report (RFC 2883), empty when none
-	early  int                   // bytes that the host counts as held out of order
+	ooo     buffer.Ranges
+	recent  [maxRuns]buffer.Range // what data that arrived out of order grew: the last of changes
+	changes uint32
+	dsack   buffer.Range // a duplicate to report (RFC 2883), empty when none
+	early   int          // bytes that the host counts as held out of order
 }
 
 // memory is what a connection keeps of its work while it rests. What it forgets is over by

@@ -91,24 +91,21 @@ func (c *Conn) sackBlocks(o *Options) {
 		if end == c.rcv.fin {
 			end++ // RFC 2018 §3: the FIN behind it has its number, and is held as well
 		}
-		for i := first; i < o.SACKCount; i++ {
-			if o.SACK[i].Start == uint32(start) {
+		for _, k := range o.SACK[first:o.SACKCount] {
+			if uint32(start)-k.Start < k.End-k.Start {
 				return
 			}
 		}
 		o.addBlock(start, end)
 	}
-	if c.rcv.told != 0 && c.tellFurther(add, o, most) {
-		return
-	}
 	fin, alone := c.finAlone()
 	if alone && c.rcv.finLast {
 		add(fin)
 	}
-	for _, pos := range c.rcv.recent {
-		if b, ok := c.rcv.ooo.Find(pos); ok && o.SACKCount < most {
+	for i := c.rcv.toldLater(int(most - first)); i < c.rcv.noted() && o.SACKCount < most &&
+		int(o.SACKCount-first) < c.rcv.ooo.Len(); i++ {
+		if b, ok := c.rcv.change(i); ok {
 			add(b)
-			c.rcv.told = lower(c.rcv.told, b.Start)
 		}
 	}
 	for i := 0; i < c.rcv.ooo.Len() && o.SACKCount < most; i++ {
@@ -117,31 +114,6 @@ func (c *Conn) sackBlocks(o *Options) {
 	if alone && o.SACKCount < most {
 		add(fin)
 	}
-}
-
-// tellFurther reports the ranges below those that the acknowledgment before this one reported,
-// if nothing has arrived since: RFC 2018 §4 wants each reported again and again, of which a copy
-// of the same blocks does nothing for the others. It is false at the bottom.
-func (c *Conn) tellFurther(add func(buffer.Range), o *Options, most uint8) bool {
-	ooo := &c.rcv.ooo
-	i := ooo.Below(c.rcv.told) - 1
-	c.rcv.told = 0
-	if i < 0 {
-		return false
-	}
-	for ; i >= 0 && o.SACKCount < most; i-- {
-		add(ooo.At(i))
-		c.rcv.told = ooo.At(i).Start
-	}
-	return true
-}
-
-// lower returns the lower of two stream offsets, of which the first may be none.
-func lower(a, b uint64) uint64 {
-	if a == 0 {
-		return b
-	}
-	return min(a, b)
 }
 
 // finAlone returns where a FIN is held whose text is missing, as an empty range in
@@ -162,15 +134,37 @@ func (s *receiveSpace) noteRecent(pos uint64) {
 	if !ok {
 		return
 	}
-	next := [maxSACKBlocks]uint64{b.Start}
-	n := 1
-	for _, p := range s.recent {
-		if n < len(next) && (p < b.Start || p >= b.End) {
-			next[n] = p
-			n++
-		}
+	s.finLast = false
+	if last := s.recent[(s.changes-1)%maxRuns]; last.Start < b.Start || last.Start >= b.End {
+		s.changes++
+		s.runs = min(s.runs+1, maxRuns)
 	}
-	s.recent, s.finLast = next, false
+	s.runs = max(s.runs, 1)
+	s.recent[(s.changes-1)%maxRuns] = b
+}
+
+// toldLater returns how many of the latest changes the acknowledgment that leaves now does not
+// report, because others follow it. There are none if it has room for all that there is.
+func (s *receiveSpace) toldLater(room int) int {
+	s.runs -= uint8(ceilDiv(int(s.runs), max(s.acks, 1)))
+	if s.ooo.Len() <= room {
+		s.runs = 0
+	}
+	return int(s.runs)
+}
+
+// noted returns how many changes are remembered.
+func (s *receiveSpace) noted() int { return int(min(s.changes, maxRuns)) }
+
+// change returns the range that changed, the latest for zero: as it is now, or if acknowledgments
+// are to follow, as it was then. It is false for one that nothing is missing in front of any more.
+func (s *receiveSpace) change(i int) (buffer.Range, bool) {
+	then := s.recent[(s.changes-1-uint32(i))%maxRuns]
+	b, ok := s.ooo.Find(then.End - 1)
+	if ok && s.runs > 0 {
+		b = buffer.Range{Start: max(b.Start, then.Start), End: then.End}
+	}
+	return b, ok
 }
 
 // reportDuplicate has the next acknowledgment report [start, end) as received

@@ -2,13 +2,16 @@ package tcp
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // TestRFC2018_4_EachRangeIsReported: of what arrives together with many gaps in between each range
-// is reported, and twice while there is room (RFC 2018 §4): what no block tells of, its sender
-// takes for lost, and sends again.
+// is reported, and again with those behind it (RFC 2018 §4): what no block tells of, its sender
+// takes for lost, and sends again. It does so as soon as it hears of what was sent later (RFC 8985
+// §6.2), so that no range comes before one that arrived earlier.
 func TestRFC2018_4_EachRangeIsReported(t *testing.T) {
 	s := opened(t, Config{})
 	const runs = 12
@@ -17,16 +20,17 @@ func TestRFC2018_4_EachRangeIsReported(t *testing.T) {
 	}
 	s.collect()
 	told := map[uint32]int{}
-	for i, g := range s.out {
-		for j, b := range g.options.SACK[:g.options.SACKCount] {
+	for _, g := range s.out {
+		for _, b := range g.options.SACK[:g.options.SACKCount] {
 			assert.Equal(t, b.Start+1000, b.End)
 			told[b.Start-s.peer]++
-			if i == 0 && j == 0 {
-				assert.Equal(t, s.peer+1001+2000*(runs-1), b.Start, "the latest first")
-			}
+		}
+		latest := g.options.SACK[0].Start - s.peer
+		for at := uint32(1001); at <= latest; at += 2000 {
+			assert.NotZero(t, told[at], "%d is reported, and %d was not", latest, at)
 		}
 	}
-	for i := range uint32(runs) {
+	for i := range uint32(runs - 1) {
 		assert.GreaterOrEqual(t, told[1001+2000*i], 2, "range %d", i)
 	}
 	assert.LessOrEqual(t, len(s.out), runs, "RFC 5681 §4.2: no more than one for each segment")
@@ -37,4 +41,29 @@ func TestRFC2018_4_EachRangeIsReported(t *testing.T) {
 	assert.Equal(t, s.peer+1001+2000*runs, a.options.SACK[0].Start)
 	assert.Equal(t, s.peer+1001+2000*(runs-1), a.options.SACK[1].Start)
 	s.quiet()
+}
+
+// TestBatchesAreReportedInOrder: a receiver that looks at its path now and then, over which much
+// is in flight and lost, has nothing sent again that has arrived: when it reported what came last
+// first, the rest of the batch was taken for lost, at 2 % half as much again as what was.
+func TestBatchesAreReportedInOrder(t *testing.T) {
+	for _, loss := range []float64{0.02, 0.1} {
+		cfg := course()
+		cfg.Congestion = "bbr"
+		w := newWorld(t, 1, wire{
+			delay: 100 * time.Microsecond, bytesPerSec: 1e9, loss: loss, merge: true,
+			pause: 300 * time.Microsecond, every: 310 * time.Microsecond,
+		}, cfg)
+		a, b := w.connect()
+		s := newStream(a, b, 1<<62)
+		s.keepOpen = true
+		w.transfer(150*time.Millisecond, s)
+		i := a.Info()
+		missing := float64(i.DataSegsOut - b.Info().DataSegsIn)
+		t.Logf("%v lost: %d sent, %d again, %.0f of them did not arrive, %d of those sent again",
+			loss, i.DataSegsOut, i.Retransmits, missing, i.LostRetransmits)
+		require.Greater(t, missing, 500.0)
+		assert.Less(t, float64(i.Retransmits), 1.1*missing)
+		assert.Less(t, float64(i.LostRetransmits), 2*loss*float64(i.Retransmits))
+	}
 }
