@@ -1,0 +1,120 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"image"
+	"image/color"
+	"image/png"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/test/internal/nodes"
+)
+
+// thePage is complete when its script and all its pictures have come; then it says what it has.
+const thePage = `<!doctype html><title>Behind three routers</title>
+<p id="said">nothing yet</p>
+<script src="big.js"></script>
+<script>
+  let h = 0x811c9dc5, wide = 0, n = 12;
+  for (let i = 0; i < big.length; i++) h = Math.imul(h ^ big.charCodeAt(i), 0x01000193) >>> 0;
+  for (let i = 1; i <= n; i++) document.body.append(Object.assign(new Image, { src: i + ".png" }));
+  onload = () => {
+    for (const image of document.images) wide += image.naturalWidth;
+    document.getElementById("said").textContent = "big.js " + h + ", pictures " + wide;
+  };
+</script>`
+
+// site is what a service of this machine has, and what a browser says of it when all has come.
+func site(t *testing.T) (service *httptest.Server, says string) {
+	t.Helper()
+	big := strings.Repeat("a script of half a megabyte, more or less. ", 12_000)
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(big))
+	files := map[string][]byte{
+		"/": []byte(thePage), "/big.js": []byte("const big = '" + big + "';"),
+	}
+	wide := 0
+	for i := range 12 {
+		picture := image.NewRGBA(image.Rect(0, 0, 20+i, 20))
+		picture.Set(i, i, color.White)
+		var b bytes.Buffer
+		require.NoError(t, png.Encode(&b, picture))
+		files[fmt.Sprintf("/%d.png", i+1)] = b.Bytes()
+		wide += 20 + i
+	}
+	service = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, ok := files[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write(body) // the browser tells
+	}))
+	t.Cleanup(service.Close)
+	return service, fmt.Sprintf("big.js %d, pictures %d", hash.Sum32(), wide)
+}
+
+// browser is a headless Chromium that prints a page once it is complete.
+func browser(t *testing.T) func(url string) string {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("skip: needs chromium")
+	}
+	return func(url string) string {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, path, "--headless", "--no-sandbox", "--disable-gpu",
+			"--no-first-run", "--disable-background-networking", "--disable-dev-shm-usage",
+			"--user-data-dir="+t.TempDir(), "--dump-dom", url)
+		var complaint bytes.Buffer
+		cmd.Stderr = &complaint
+		out, err := cmd.Output()
+		require.NoError(t, err, complaint.String())
+		return string(out)
+	}
+}
+
+// A browser reads a page of a service of this machine: in by a door, across three routers that each
+// lose two packets in a hundred each way, and out by another. Nobody is root.
+func TestABrowserReadsAPageAcrossThreeLossyRouters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser is started, twice")
+	}
+	t.Parallel()
+	read := browser(t)
+	service, says := site(t)
+	net := nodes.CopyNetwork(t, "nets", "line-5").StartAll()
+	a, e := net.Node("A"), net.Node("E")
+	for _, name := range []string{"B", "C", "D"} {
+		net.Node(name).AwaitRoute(a.Addr())
+		net.Node(name).AwaitRoute(e.Addr())
+		net.Node(name).MustDo("lossyforward 2")
+	}
+	e.MustDo("expose 80 %s", service.Listener.Addr())
+	a.MustDo("publish 0 %s:80", e.Addr())
+	door := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(strings.Join(a.MustDo("doors"), "\n"))
+	require.NotEmpty(t, door)
+	assert.Contains(t, read("http://"+door+"/"), says)
+	for _, name := range []string{"B", "C", "D"} {
+		assert.Positive(t, net.Node(name).Dropped()["lossy forward"], "of %s's", name)
+	}
+
+	t.Log("# the service ends, and the browser is refused")
+	service.Close()
+	assert.NotContains(t, read("http://"+door+"/"), says)
+	e.Eventually(nodes.Soon, "a refused connection", func() bool {
+		return has(e.MustDo("doors"), "connection refused")
+	})
+}
