@@ -35,6 +35,7 @@ func measurements() []measurement {
 		{"files", files, false},
 		{"sequence numbers", wrap, true},
 		{"forwarding", forwarding, false},
+		{"impair", impaired, false},
 		{"waiting", waiting, false},
 		{"many connections", manyConnections, false},
 		{"virtual time", virtualTime, false},
@@ -141,6 +142,15 @@ func forwarding(ctx context.Context, s *session) ([]report.Fact, error) {
 			Unit: "packets/s", Runs: wall,
 		},
 	}, nil
+}
+
+// impaired is what `impair` in a node's shell does to what crosses its link.
+func impaired(ctx context.Context, s *session) (list []report.Fact, err error) {
+	all, err := s.program.Impair(ctx)
+	for _, i := range all {
+		list = append(list, fact("impair "+i.Words+": "+i.What, i.Got, i.Unit, i.Note))
+	}
+	return list, err
 }
 
 func middle(list []float64) float64 {

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -71,14 +72,33 @@ func (p *Program) Run(ctx context.Context, name, network string) (*Shell, error)
 
 // Ask says a command and returns the next line.
 func (s *Shell) Ask(command string) ([]byte, error) {
-	if _, err := io.WriteString(s.in, command+"\n"); err != nil {
+	if err := s.tell(command); err != nil {
 		return nil, err
 	}
+	return s.next()
+}
+
+func (s *Shell) tell(command string) error {
+	_, err := io.WriteString(s.in, command+"\n")
+	return err
+}
+
+// next returns the next line that the node says.
+func (s *Shell) next() ([]byte, error) {
 	if !s.lines.Scan() {
 		return nil, fmt.Errorf("the node does not answer: %w: %s", io.ErrUnexpectedEOF,
 			s.complaint.text())
 	}
 	return s.lines.Bytes(), nil
+}
+
+// answer says a command and reads what it answers, a line of JSON.
+func (s *Shell) answer(command string, v any) error {
+	line, err := s.Ask(command)
+	if err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	return json.Unmarshal(line, v)
 }
 
 // Kill ends the node if it has not ended.
