@@ -2,7 +2,8 @@ package capture
 
 import "encoding/binary"
 
-// A packet is an Enhanced Packet Block of pcapng, in the byte order that the library's header says:
+// A packet is an Enhanced Packet Block of pcapng (draft-ietf-opsawg-pcapng §4.3), in the byte order
+// that the library's header says:
 //
 //	type  size  interface  time, upper half  lower half  bytes kept  bytes there were
 //	the bytes, padded to four
