@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -38,4 +39,12 @@ func Reason(err error) error {
 		return ErrClosed
 	}
 	return err
+}
+
+// ReasonOf is Reason, but of what ended with ctx, what ended that.
+func ReasonOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return Reason(err)
 }

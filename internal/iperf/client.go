@@ -54,15 +54,7 @@ func (h *Host) measure(ctx context.Context, r *control.Perf) (control.PerfReport
 		return t.report, nil
 	}
 	t.report.Error = err.Error()
-	return t.report, fmt.Errorf("perf %v: %w", c.Remote(), reasonOf(ctx, err))
-}
-
-// reasonOf is why a test failed: of one that was given up, who gave it up.
-func reasonOf(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return control.Reason(err)
+	return t.report, fmt.Errorf("perf %v: %w", c.Remote(), control.ReasonOf(ctx, err))
 }
 
 // paramsOf are the parameters of a request.

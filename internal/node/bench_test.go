@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
@@ -48,8 +47,8 @@ func stream(b *testing.B, from, to *Node, addr string) {
 	}
 	require.NoError(b, client.CloseWrite())
 	require.Equal(b, int64(b.N)*int64(len(p)), <-done)
-	var info control.Transfer
-	require.NoError(b, from.call(func(clock.Time) { fillTransfer(&info, client.tc.Info()) }))
+	info, err := client.Info()
+	require.NoError(b, err)
 	b.ReportMetric(float64(info.RTT.Microseconds()), "µs-rtt")
 	b.ReportMetric(float64(info.Timeouts), "RTOs")
 	b.ReportMetric(float64(info.TailProbes), "TLPs")

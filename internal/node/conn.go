@@ -1,12 +1,14 @@
 package node
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"sync/atomic"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -90,6 +92,27 @@ func (c *Conn) Abort() {
 	c.closed.Store(true)
 	c.out.closed.Store(true)
 	c.finishWrites(abort)
+}
+
+// AwaitDelivery waits until the peer has acknowledged our FIN, and with it
+// everything before.
+func (c *Conn) AwaitDelivery(ctx context.Context) error {
+	select {
+	case <-c.delivered.passed():
+		return nil
+	case <-c.ended.passed():
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-c.delivered.passed():
+		return nil
+	default:
+	}
+	if failure := c.failure.Load(); failure != nil {
+		return *failure
+	}
+	return control.ErrReset
 }
 
 // Guard has TCP find out, after half a minute, that a silent peer is gone: who only receives has

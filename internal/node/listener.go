@@ -9,6 +9,7 @@ import (
 	"github.com/oleiade/lane/v2"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -99,6 +100,12 @@ func (l *Listener) Close() error {
 
 // Addr returns a *net.TCPAddr of the virtual network.
 func (l *Listener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.addr) }
+
+// Socket returns what an operator sees of the listener.
+func (l *Listener) Socket() (control.Socket, error) { return l.node.socketInfo(l.sid) }
+
+// Done is closed with the listener.
+func (l *Listener) Done() <-chan struct{} { return l.done }
 
 // SetDeadline makes Accept give up at t; the zero time means never.
 func (l *Listener) SetDeadline(t time.Time) error {

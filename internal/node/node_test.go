@@ -12,7 +12,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -274,111 +273,6 @@ func echoed(ctx context.Context, n *Node, at netip.AddrPort, msg []byte) error {
 		readErr = fmt.Errorf("sent %q, got %q", msg, got)
 	}
 	return errors.Join(err, readErr, c.Close())
-}
-
-func sendAndReceive(tb testing.TB, from, to *Node, addr, path, target string) (
-	sent, got control.Transfer, sendErr, recvErr error,
-) {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
-	defer cancel()
-	listening := make(chan struct{})
-	var once sync.Once
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		got, recvErr = control.Ask(ctx, to.Operator(), control.RecvFile{
-			Path: target, Port: 9, Progress: func(control.Progress) { once.Do(func() { close(listening) }) },
-		})
-		once.Do(func() { close(listening) })
-	}()
-	<-listening
-	sent, sendErr = control.Ask(ctx, from.Operator(), control.SendFile{
-		Path: path, Addr: netip.MustParseAddr(addr), Port: 9,
-	})
-	<-done
-	return sent, got, sendErr, recvErr
-}
-
-func TestFilesOfEverySizeArrive(t *testing.T) {
-	a, b, c := line3(t, Config{Seed: 5})
-	_, err := b.Do(t.Context(), control.SetLoss{Percent: 2})
-	require.NoError(t, err)
-	dir := t.TempDir()
-	for _, size := range []int{0, 1, 1360, 1 << 20, 5_000_000} {
-		path, target := filepath.Join(dir, "in"), filepath.Join(dir, "out")
-		data := make([]byte, size)
-		rng := rand.New(rand.NewPCG(uint64(size), 1))
-		for i := range data {
-			data[i] = byte(rng.Uint32())
-		}
-		require.NoError(t, os.WriteFile(path, data, 0o600))
-		sent, got, sendErr, recvErr := sendAndReceive(t, c, a, "10.0.0.1", path, target)
-		require.NoError(t, sendErr)
-		require.NoError(t, recvErr)
-		stored, err := os.ReadFile(target)
-		require.NoError(t, err)
-		require.True(t, bytes.Equal(data, stored))
-		assert.Equal(t, fmt.Sprintf("%x", sha256.Sum256(data)), sent.SHA256)
-		assert.Equal(t, sent.SHA256, got.SHA256)
-		assert.Equal(t, int64(size), got.Bytes)
-		_, err = os.Stat(target + ".part")
-		assert.ErrorIs(t, err, os.ErrNotExist)
-	}
-}
-
-func TestTransferFaults(t *testing.T) {
-	a, b := twoNodes(t, Config{})
-	dir := t.TempDir()
-	ctx := t.Context()
-	_, err := control.Ask(ctx, a.Operator(), control.SendFile{Path: dir, Addr: netip.MustParseAddr("10.0.0.2"), Port: 1})
-	require.ErrorContains(t, err, "not a regular file")
-	_, err = control.Ask(ctx, a.Operator(), control.SendFile{Path: filepath.Join(dir, "no"), Addr: netip.MustParseAddr("10.0.0.2"), Port: 1})
-	require.ErrorIs(t, err, os.ErrNotExist)
-	_, err = control.Ask(ctx, b.Operator(), control.RecvFile{Path: filepath.Join(dir, "no", "x"), Port: 1})
-	require.ErrorIs(t, err, os.ErrNotExist)
-	path := filepath.Join(dir, "in")
-	require.NoError(t, os.WriteFile(path, make([]byte, 1000), 0o600))
-	_, err = control.Ask(ctx, a.Operator(), control.SendFile{Path: path, Addr: netip.MustParseAddr("10.0.0.2"), Port: 1})
-	require.ErrorIs(t, err, control.ErrRefused)
-
-	t.Log("# the target refuses bytes: the sender learns it by a reset, the part is kept")
-	if _, err := os.Stat("/dev/full"); err != nil {
-		return // only some systems have a disk that is always full
-	}
-	target := filepath.Join(dir, "full")
-	require.NoError(t, os.Symlink("/dev/full", target+".part"))
-	for _, size := range []int{10_000, 8 << 20} {
-		require.NoError(t, os.WriteFile(path, make([]byte, size), 0o600))
-		_, _, sendErr, recvErr := sendAndReceive(t, a, b, "10.0.0.2", path, target)
-		require.ErrorIs(t, recvErr, syscall.ENOSPC)
-		require.ErrorContains(t, recvErr, target+".part")
-		require.ErrorIs(t, sendErr, control.ErrReset, "of %d bytes", size)
-	}
-}
-
-func TestTwoTransfersIntoOneFileAreRefused(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("skip: needs advisory locks of files")
-	}
-	a, b := twoNodes(t, Config{})
-	path := filepath.Join(t.TempDir(), "out")
-	ctx, cancel := context.WithCancel(t.Context())
-	listening := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		_, err := control.Ask(ctx, a.Operator(), control.RecvFile{
-			Path: path, Port: 1, Progress: func(control.Progress) { close(listening) },
-		})
-		assert.ErrorIs(t, err, context.Canceled)
-	})
-	<-listening
-	for _, n := range []*Node{a, b} {
-		_, err := control.Ask(t.Context(), n.Operator(), control.RecvFile{Path: path, Port: 2})
-		require.ErrorIs(t, err, control.ErrBusy)
-	}
-	cancel()
-	wg.Wait()
 }
 
 func TestReadOutsAndEvents(t *testing.T) {

@@ -50,9 +50,6 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 		return n.rdtRequests(ctx, req)
 	case control.Reload:
 		return n.Reload(r, nil)
-	case control.SendFile, control.RecvFile, control.Serve, control.Fetch, control.ServeSmall,
-		control.Echo:
-		return n.trafficRequest(ctx, req)
 	case control.Set:
 		return n.set(r)
 	case control.Verbose:
@@ -63,25 +60,6 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 		return control.Nothing{}, n.startPcap(r)
 	case control.PcapStop:
 		return n.stopPcap()
-	}
-	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
-}
-
-// trafficRequest carries out the requests that move bytes for their own sake.
-func (n *Node) trafficRequest(ctx context.Context, req any) (any, error) {
-	switch r := req.(type) {
-	case control.SendFile:
-		return n.sendFile(ctx, r)
-	case control.RecvFile:
-		return n.recvFile(ctx, r)
-	case control.Serve:
-		return n.serve(r)
-	case control.Fetch:
-		return n.fetch(ctx, r)
-	case control.ServeSmall:
-		return n.serveSmall(r)
-	case control.Echo:
-		return n.echo(ctx, r)
 	}
 	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
 }

@@ -33,6 +33,9 @@ const (
 	rdtLinger   = 8 * time.Second
 )
 
+// progressPeriod is how often a flow under way is told of.
+const progressPeriod = 200 * time.Millisecond
+
 // rdtNetwork is what errors call it.
 const rdtNetwork = "rdt"
 

@@ -10,13 +10,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/iperf"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/traffic"
 )
 
 // Node is a node with all that it can be asked for. It is a control.Operator.
 type Node struct {
 	*node.Node
-	Doors *door.Set
-	perf  *iperf.Host
+	Doors   *door.Set
+	perf    *iperf.Host
+	traffic *traffic.Host
 }
 
 // Open starts the node that cfg describes, and opens the doors of its file.
@@ -35,7 +37,9 @@ func Open(cfg node.Config) (*Node, error) {
 
 // above gives a node its rooms.
 func above(n *node.Node, name string) *Node {
-	return &Node{Node: n, Doors: door.New(n), perf: iperf.New(n, name)}
+	return &Node{
+		Node: n, Doors: door.New(n), perf: iperf.New(n, name), traffic: traffic.New(n, name),
+	}
 }
 
 // Closed returns a node that is closed.
@@ -63,6 +67,9 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 		return n.Doors.Do(req)
 	case control.Perf, control.PerfServe, control.PerfServers, control.PerfClose:
 		return n.perf.Do(ctx, req)
+	case control.SendFile, control.RecvFile, control.Serve, control.Fetch, control.ServeSmall,
+		control.Echo:
+		return n.traffic.Do(ctx, req)
 	case control.Reload:
 		return n.Reload(r, n.Doors.Changes)
 	}

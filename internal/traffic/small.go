@@ -1,4 +1,4 @@
-package node
+package traffic
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
 )
 
 // smallPorts are the ports of the small services.
@@ -25,7 +26,7 @@ const (
 )
 
 // serveSmall opens a server of RFC 862, 863 or 864.
-func (n *Node) serveSmall(r control.ServeSmall) (control.Socket, error) {
+func (h *Host) serveSmall(r control.ServeSmall) (control.Socket, error) {
 	port, ok := smallPorts[r.Service]
 	if !ok {
 		return control.Socket{}, control.Misuse("service %q: want echo, discard or chargen",
@@ -35,11 +36,11 @@ func (n *Node) serveSmall(r control.ServeSmall) (control.Socket, error) {
 		port = r.Port
 	}
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), port)
-	l, err := n.Listen(on, 0)
+	l, err := h.node.Listen(on, 0)
 	if err != nil {
 		return control.Socket{}, fmt.Errorf("%s: port %d: %w", r.Service, port, control.Reason(err))
 	}
-	c, err := n.ListenPacket(on)
+	c, err := h.node.ListenPacket(on)
 	if err != nil {
 		_ = l.Close() // nobody knows of it yet
 		return control.Socket{}, fmt.Errorf("%s: UDP port %d: %w", r.Service, port,
@@ -57,7 +58,7 @@ func (n *Node) serveSmall(r control.ServeSmall) (control.Socket, error) {
 		}
 	}()
 	go smallUDP(r.Service, c)
-	return n.socketInfo(l.sid)
+	return l.Socket()
 }
 
 // smallTCP serves one connection to its end. Who is gone without a word is noticed by keepalive.
@@ -82,7 +83,7 @@ func smallTCP(service control.SmallService, conn net.Conn) {
 }
 
 // smallUDP answers datagrams until the socket is closed.
-func smallUDP(service control.SmallService, c *PacketConn) {
+func smallUDP(service control.SmallService, c *node.PacketConn) {
 	buf := make([]byte, 1<<16)
 	for line := 0; ; line++ {
 		k, from, err := c.ReadFromAddrPort(buf)

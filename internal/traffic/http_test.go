@@ -1,4 +1,4 @@
-package node
+package traffic
 
 import (
 	"bufio"
@@ -20,7 +20,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-func fetchPage(t *testing.T, n *Node, req control.Fetch) control.Page {
+func fetchPage(t *testing.T, n *host, req control.Fetch) control.Page {
 	t.Helper()
 	page, err := control.Ask(t.Context(), n.Operator(), req)
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func fetchPage(t *testing.T, n *Node, req control.Fetch) control.Page {
 }
 
 func TestAPageAboutTheNode(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	said := make(chan string, 10)
 	stop := b.Watch(func(e control.Event) {
 		if m, ok := e.(control.Message); ok {
@@ -64,7 +64,7 @@ func TestAPageAboutTheNode(t *testing.T) {
 }
 
 func TestAFoldersFiles(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	dir := t.TempDir()
 	want := bytes.Repeat([]byte("tidepool"), 300_000)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "big.bin"), want, 0o644))
@@ -99,7 +99,7 @@ func TestAFoldersFiles(t *testing.T) {
 }
 
 func TestFetchSaysWhatIsWrong(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	for _, url := range []string{
 		"", "https://10.0.0.2/", "http://example.org/", "10.0.0.2:0", "10.0.0.2:http", "::1", "%zz",
 		"224.0.0.1", "http://[fe80::1]/", "ftp://10.0.0.2",
@@ -139,7 +139,7 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 
 // More connections than a server holds wait until another ends.
 func TestAServerTakesAFewAtATime(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	l, err := b.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
 	require.NoError(t, err)
 	few := &fewAtATime{Listener: l, room: make(chan struct{}, 1)}
@@ -173,4 +173,17 @@ func TestAServerTakesAFewAtATime(t *testing.T) {
 	require.NoError(t, l.Close())
 	require.ErrorIs(t, <-done, net.ErrClosed)
 	require.NoError(t, second.Close())
+}
+
+// What the system could not write to the end does not get the file's name.
+func TestAPageThatIsNotWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "page")
+	f, err := createTarget(path, path+".part", false)
+	require.NoError(t, err)
+	require.NoError(t, f.Close()) // so the next Close fails, as it does on a disk that is full
+	s := &storing{fetch: &control.Fetch{Path: path}, page: &control.Page{}, file: f}
+	s.t = New(nil, "").newTransfer(path, false, nil)
+	require.ErrorIs(t, s.done(), os.ErrClosed)
+	assert.NoFileExists(t, path)
+	assert.FileExists(t, path+".part")
 }

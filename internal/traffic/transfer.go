@@ -1,4 +1,4 @@
-package node
+package traffic
 
 import (
 	"context"
@@ -11,20 +11,19 @@ import (
 	"os"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/tcp"
+	"github.com/tidepool-net/tidepool/internal/node"
 )
 
 const (
 	transferChunk  = 256 << 10
-	progressPeriod = 200 * time.Millisecond
+	progressPeriod = 200 * time.Millisecond // between two tellings of how far it is
 )
 
 // transfer is a file on its way.
 type transfer struct {
 	control.Transfer
-	node     *Node
+	host     *Host
 	hash     hash.Hash
 	total    int64 // of what is moved; -1: not known
 	began    time.Time
@@ -32,11 +31,11 @@ type transfer struct {
 	progress func(control.Progress)
 }
 
-func (n *Node) newTransfer(
+func (h *Host) newTransfer(
 	path string, sent bool, progress func(control.Progress),
 ) *transfer {
 	return &transfer{
-		Transfer: control.Transfer{Path: path, Sent: sent, SID: -1}, node: n,
+		Transfer: control.Transfer{Path: path, Sent: sent, SID: -1}, host: h,
 		hash: sha256.New(), total: -1, progress: progress,
 	}
 }
@@ -77,7 +76,7 @@ func (t *transfer) tell() {
 	if t.progress != nil {
 		t.progress(p)
 	}
-	t.node.watchers.publish(control.Transferring{
+	t.host.node.Announce(control.Transferring{
 		Path: t.Path, Sent: t.Sent, SID: t.SID, Peer: t.Peer, Progress: p,
 	})
 }
@@ -96,7 +95,7 @@ func (t *transfer) finish(err error) (control.Transfer, error) {
 	if err != nil {
 		e.Problem = err.Error()
 	}
-	t.node.watchers.publish(e)
+	t.host.node.Announce(e)
 	return t.Transfer, err
 }
 
@@ -105,8 +104,8 @@ func (t *transfer) digest() string { return hex.EncodeToString(t.hash.Sum(nil)) 
 
 // sendFile connects, sends the file as long as it was at the start, closes, and
 // waits until the peer has acknowledged everything.
-func (n *Node) sendFile(ctx context.Context, r control.SendFile) (control.Transfer, error) {
-	t := n.newTransfer(r.Path, true, r.Progress)
+func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transfer, error) {
+	t := h.newTransfer(r.Path, true, r.Progress)
 	f, at, err := openRegular(r.Path)
 	if err != nil {
 		return t.Transfer, fmt.Errorf("sendfile: %w", err)
@@ -120,16 +119,16 @@ func (n *Node) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 		return t.Transfer, fmt.Errorf("sendfile %s: %w", r.Path, err)
 	}
 	t.total = at.Size() - t.Offset
-	c, err := n.ConnectTo(ctx, r.Addr, r.Port)
+	c, err := h.node.ConnectTo(ctx, r.Addr, r.Port)
 	if err != nil {
 		return t.Transfer, fmt.Errorf("sendfile %s: %w", r.Path, err)
 	}
-	t.SID, t.Peer = c.sid, c.peer()
+	t.SID, t.Peer = c.SID(), c.Remote()
 	t.began = time.Now()
 	t.tell()
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
-	err = sendAll(ctx, c, f, t)
+	err = sendAll(c, f, t)
 	if err == nil {
 		err = t.unchanged(f, at)
 	}
@@ -137,15 +136,15 @@ func (n *Node) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 		err = c.CloseWrite()
 	}
 	if err == nil {
-		err = c.awaitDelivery(ctx)
+		err = c.AwaitDelivery(ctx)
 	}
 	if err == nil {
-		err = c.awaitVerdict()
+		err = awaitVerdict(c)
 	}
-	n.account(c, &t.Transfer)
+	account(c, &t.Transfer)
 	if err != nil {
 		c.Abort()
-		err = fmt.Errorf("sendfile %s: %w", r.Path, fileError(ctx, err))
+		err = fmt.Errorf("sendfile %s: %w", r.Path, control.ReasonOf(ctx, err))
 		return t.finish(err)
 	}
 	_ = c.Close() // it is delivered: nothing can go wrong any more
@@ -169,7 +168,7 @@ func openRegular(path string) (*os.File, os.FileInfo, error) {
 }
 
 // sendAll writes the rest of the file to the connection.
-func sendAll(ctx context.Context, c *Conn, f *os.File, t *transfer) error {
+func sendAll(c *node.Conn, f *os.File, t *transfer) error {
 	buf := make([]byte, transferChunk)
 	for t.Bytes < t.total {
 		k, err := f.Read(buf[:min(int64(len(buf)), t.total-t.Bytes)])
@@ -181,7 +180,7 @@ func sendAll(ctx context.Context, c *Conn, f *os.File, t *transfer) error {
 			return err
 		}
 		if _, err := c.Write(buf[:k]); err != nil {
-			return ctxError(ctx, err)
+			return err
 		}
 		t.count(buf[:k])
 	}
@@ -210,34 +209,13 @@ func (t *transfer) unchanged(f *os.File, at os.FileInfo) error {
 	return nil
 }
 
-// awaitDelivery waits until the peer has acknowledged our FIN, and with it
-// everything before.
-func (c *Conn) awaitDelivery(ctx context.Context) error {
-	select {
-	case <-c.delivered.passed():
-		return nil
-	case <-c.ended.passed():
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	select {
-	case <-c.delivered.passed():
-		return nil
-	default:
-	}
-	if failure := c.failure.Load(); failure != nil {
-		return *failure
-	}
-	return control.ErrReset
-}
-
 // verdictTime is how long a sender waits for the receiver's side to close.
 const verdictTime = 2 * time.Second
 
 // awaitVerdict waits for what the receiver says of the file, all of which it
 // has: a FIN that it has stored it, a reset that it could not. Nodes that do
 // not close for long, or never, are believed after a while.
-func (c *Conn) awaitVerdict() error {
+func awaitVerdict(c *node.Conn) error {
 	if err := c.SetReadDeadline(time.Now().Add(verdictTime)); err != nil {
 		return err
 	}
@@ -249,22 +227,12 @@ func (c *Conn) awaitVerdict() error {
 }
 
 // account copies why it was not faster from the connection.
-func (n *Node) account(c *Conn, t *control.Transfer) {
-	_ = n.call(func(clock.Time) { // a closed node has no figures
-		fillTransfer(t, c.tc.Info())
-	})
-}
-
-func fillTransfer(t *control.Transfer, i tcp.Info) {
+func account(c *node.Conn, t *control.Transfer) {
+	i, err := c.Info()
+	if err != nil {
+		return // a closed node has no figures
+	}
 	t.Retransmits, t.Timeouts = i.Retransmits, i.Timeouts
 	t.TailProbes, t.WindowProbes = i.TailProbes, i.WindowProbes
 	t.RTT, t.MinRTT, t.MSS = i.RTT, i.MinRTT, i.SendMSS
-}
-
-// fileError names the error of an ended context as what ended it.
-func fileError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return control.Reason(err)
 }

@@ -1,4 +1,4 @@
-package node
+package traffic
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
 )
 
 // Bounds of HTTP.
@@ -24,8 +25,8 @@ const (
 )
 
 // serve answers HTTP on a port until its listener is closed.
-func (n *Node) serve(r control.Serve) (control.Socket, error) {
-	handler := http.Handler(http.HandlerFunc(n.frontPage))
+func (h *Host) serve(r control.Serve) (control.Socket, error) {
+	handler := http.Handler(http.HandlerFunc(h.frontPage))
 	var root *os.Root
 	if r.Dir != "" {
 		var err error
@@ -34,7 +35,7 @@ func (n *Node) serve(r control.Serve) (control.Socket, error) {
 		}
 		handler = http.FileServerFS(folder{root.FS(), root}) // a link out of it leads nowhere
 	}
-	l, err := n.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), 0)
+	l, err := h.node.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), 0)
 	if err != nil {
 		if root != nil {
 			_ = root.Close()
@@ -42,7 +43,7 @@ func (n *Node) serve(r control.Serve) (control.Socket, error) {
 		return control.Socket{}, fmt.Errorf("serve: port %d: %w", r.Port, control.Reason(err))
 	}
 	server := &http.Server{
-		Handler:           n.announced(r.Port, handler),
+		Handler:           h.announced(r.Port, handler),
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
 	go func() {
@@ -53,7 +54,7 @@ func (n *Node) serve(r control.Serve) (control.Socket, error) {
 			_ = root.Close()
 		}
 	}()
-	return n.socketInfo(l.sid)
+	return l.Socket()
 }
 
 // folder is a file system of files and folders: whoever opens a pipe would wait for its writer.
@@ -76,7 +77,7 @@ func (f folder) Open(name string) (fs.File, error) {
 
 // fewAtATime is a listener with a bound on the connections that are open.
 type fewAtATime struct {
-	*Listener
+	*node.Listener
 	room chan struct{}
 }
 
@@ -84,8 +85,8 @@ type fewAtATime struct {
 func (l *fewAtATime) Accept() (net.Conn, error) {
 	select {
 	case l.room <- struct{}{}:
-	case <-l.done:
-		return nil, l.opError("accept", net.ErrClosed)
+	case <-l.Done():
+		return nil, net.ErrClosed
 	}
 	c, err := l.AcceptTCP()
 	if err != nil {
@@ -97,7 +98,7 @@ func (l *fewAtATime) Accept() (net.Conn, error) {
 
 // served is a connection that makes room when it is closed.
 type served struct {
-	*Conn
+	*node.Conn
 	leave func()
 }
 
@@ -119,17 +120,17 @@ func (c *served) Close() error {
 }
 
 // frontPage is what a node without files shows: who it is, and who asked.
-func (n *Node) frontPage(w http.ResponseWriter, r *http.Request) {
+func (h *Host) frontPage(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/" {
 		http.NotFound(w, r)
 		return
 	}
-	name := html.EscapeString(n.cfg.LNX.Name)
+	name := html.EscapeString(h.name)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = fmt.Fprintf(w, "<!doctype html>\n<title>%s</title>\n<h1>%s</h1>\n"+
 		"<p>A host of a virtual network. You are %s, and asked for %s.</p>\n<ul>\n",
 		name, name, html.EscapeString(r.RemoteAddr), html.EscapeString(r.Host))
-	faces, err := control.Ask(r.Context(), n.Operator(), control.Interfaces{})
+	faces, err := control.Ask(r.Context(), h.node.Operator(), control.Interfaces{})
 	if err != nil {
 		return // the node ends: so does the page
 	}
@@ -161,11 +162,11 @@ func (c *counted) Write(p []byte) (int, error) {
 func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 // announced tells the operator of each request when it is answered.
-func (n *Node) announced(port uint16, h http.Handler) http.Handler {
+func (h *Host) announced(port uint16, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &counted{ResponseWriter: w, code: http.StatusOK}
-		h.ServeHTTP(c, r)
-		n.say("serve %d: %s %s %s: %d, %d bytes",
-			port, r.RemoteAddr, r.Method, r.URL.EscapedPath(), c.code, c.bytes)
+		next.ServeHTTP(c, r)
+		h.node.Announce(control.Message{Text: fmt.Sprintf("serve %d: %s %s %s: %d, %d bytes",
+			port, r.RemoteAddr, r.Method, r.URL.EscapedPath(), c.code, c.bytes)})
 	})
 }

@@ -1,4 +1,4 @@
-package node
+package traffic
 
 import (
 	"context"
@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
 )
 
 // recvFile takes one connection and stores what comes.
-func (n *Node) recvFile(ctx context.Context, r control.RecvFile) (control.Transfer, error) {
-	t := n.newTransfer(r.Path, false, r.Progress)
+func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transfer, error) {
+	t := h.newTransfer(r.Path, false, r.Progress)
 	if r.Offset < 0 || r.Size < 0 || r.Offset > 0 && !r.Resume {
 		return t.Transfer, fmt.Errorf("recvfile: %w: an offset of %d and a size of %d",
 			control.ErrUsage, r.Offset, r.Size)
@@ -34,7 +35,7 @@ func (n *Node) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 	if r.Size > 0 {
 		t.total = max(0, r.Size-t.Offset)
 	}
-	c, err := n.takeOne(ctx, r.Port, func() { t.tell() })
+	c, err := h.takeOne(ctx, r.Port, func() { t.tell() })
 	if err != nil {
 		_ = f.Close()
 		if t.Offset == 0 {
@@ -42,12 +43,15 @@ func (n *Node) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 		}
 		return t.Transfer, fmt.Errorf("recvfile %s: port %d: %w", r.Path, r.Port, err)
 	}
-	t.SID, t.Peer = c.sid, c.peer()
+	t.SID, t.Peer = c.SID(), c.Remote()
 	t.began = time.Now()
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
 	c.Guard()
-	err = firstError(receiveAll(c, f, t), f.Close())
+	err = receiveAll(c, f, t)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
 	if err == nil {
 		err = t.expected(&r)
 	}
@@ -56,7 +60,7 @@ func (n *Node) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 	}
 	if err != nil {
 		c.Abort() // so that the sender learns of it
-		err = fmt.Errorf("recvfile %s: %w (%s)", r.Path, fileError(ctx, err), t.kept(part))
+		err = fmt.Errorf("recvfile %s: %w (%s)", r.Path, control.ReasonOf(ctx, err), t.kept(part))
 		return t.finish(err)
 	}
 	_ = c.Close() // all has come, and been told so
@@ -133,11 +137,11 @@ func createTarget(path, part string, keep bool) (*os.File, error) {
 }
 
 // takeOne listens and takes one connection.
-func (n *Node) takeOne(ctx context.Context, port uint16, listening func()) (*Conn, error) {
+func (h *Host) takeOne(ctx context.Context, port uint16, listening func()) (*node.Conn, error) {
 	if port == 0 {
 		return nil, fmt.Errorf("%w: want a port from 1 to 65535", control.ErrUsage)
 	}
-	l, err := n.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), port), 1)
+	l, err := h.node.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), port), 1)
 	if err != nil {
 		return nil, control.Reason(err)
 	}
@@ -147,7 +151,7 @@ func (n *Node) takeOne(ctx context.Context, port uint16, listening func()) (*Con
 	defer stop()
 	c, err := l.AcceptTCP()
 	if err != nil {
-		return nil, ctxError(ctx, err)
+		return nil, control.ReasonOf(ctx, err)
 	}
 	return c, nil
 }

@@ -1,4 +1,4 @@
-package node
+package traffic
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ type moved struct {
 }
 
 // moveFile has b receive, and then a send.
-func moveFile(t *testing.T, a, b *Node, send control.SendFile, recv control.RecvFile) (m moved) {
+func moveFile(t *testing.T, a, b *host, send control.SendFile, recv control.RecvFile) (m moved) {
 	t.Helper()
 	listening, done := make(chan struct{}), make(chan struct{})
 	first := true
@@ -58,7 +58,7 @@ func someFile(t *testing.T) (path string, data []byte, digest string) {
 }
 
 func TestATransferThatGoesOn(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	file, data, digest := someFile(t)
 	for name, tt := range map[string]struct {
 		there  int // bytes in .part; -1: there is none
@@ -95,7 +95,7 @@ func TestATransferThatGoesOn(t *testing.T) {
 
 // A transfer that is cut off says with which offset it goes on, and does.
 func TestATransferThatIsCutOff(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	file, data, digest := someFile(t)
 	target := filepath.Join(t.TempDir(), "target")
 	done := make(chan error, 1)
@@ -132,7 +132,7 @@ func TestATransferThatIsCutOff(t *testing.T) {
 }
 
 func TestOffsetsThatAreNone(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	file, data, _ := someFile(t)
 	target := filepath.Join(t.TempDir(), "target")
 	require.NoError(t, os.WriteFile(target+".part", []byte("1234"), 0o644))
@@ -156,7 +156,7 @@ func TestOffsetsThatAreNone(t *testing.T) {
 
 // What is not the file that was expected stays a part, and its sender learns of it.
 func TestFilesThatWereNotExpected(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	file, _, digest := someFile(t)
 	for want, recv := range map[string]control.RecvFile{
 		"it has 1100000 bytes, want 7": {Size: 7},
@@ -175,7 +175,7 @@ func TestFilesThatWereNotExpected(t *testing.T) {
 // sendSlowly has a send a file to somebody who reads only when the file has been dealt with.
 func sendSlowly(t *testing.T, deal func(path string)) (control.Transfer, error) {
 	t.Helper()
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	path := filepath.Join(t.TempDir(), "large")
 	require.NoError(t, os.WriteFile(path, nil, 0o644))
 	require.NoError(t, os.Truncate(path, 64<<20)) // far more than all buffers
@@ -226,7 +226,7 @@ func TestAFileThatVanishesWhileItIsSent(t *testing.T) {
 
 // How far a transfer is comes as an event, too.
 func TestATransferTellsHowFarItIs(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	file, data, _ := someFile(t)
 	events := make(chan control.Transferring, 1000)
 	defer a.Watch(func(e control.Event) {

@@ -1,4 +1,4 @@
-package node
+package traffic
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ type echoClient struct {
 }
 
 // echo carries out the request of that name.
-func (n *Node) echo(ctx context.Context, r control.Echo) (control.EchoResult, error) {
+func (h *Host) echo(ctx context.Context, r control.Echo) (control.EchoResult, error) {
 	if r.Port == 0 {
 		r.Port = smallPorts[control.ServiceEcho]
 	}
@@ -59,9 +59,9 @@ func (n *Node) echo(ctx context.Context, r control.Echo) (control.EchoResult, er
 	e.result.Peer, e.result.UDP = to, r.UDP
 	var err error
 	if r.UDP {
-		e.conn, err = n.DialUDP(to)
+		e.conn, err = h.node.DialUDP(to)
 	} else {
-		e.conn, err = n.ConnectTo(ctx, r.Addr, r.Port)
+		e.conn, err = h.node.ConnectTo(ctx, r.Addr, r.Port)
 	}
 	if err != nil {
 		return e.result, fmt.Errorf("echo %v: %w", to, control.Reason(err))

@@ -1,4 +1,4 @@
-package node
+package traffic
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 )
 
 // fetch gets a page over the virtual network.
-func (n *Node) fetch(ctx context.Context, r control.Fetch) (control.Page, error) {
+func (h *Host) fetch(ctx context.Context, r control.Fetch) (control.Page, error) {
 	u, err := pageURL(r.URL)
 	if err != nil {
 		return control.Page{}, fmt.Errorf("fetch %s: %w", r.URL, err)
@@ -27,7 +27,7 @@ func (n *Node) fetch(ctx context.Context, r control.Fetch) (control.Page, error)
 	}
 	page := control.Page{URL: u.String(), Path: r.Path}
 	start := time.Now()
-	if err := n.fetchPage(ctx, &r, &page); err != nil {
+	if err := h.fetchPage(ctx, &r, &page); err != nil {
 		return page, fmt.Errorf("fetch %s: %w", r.URL, err)
 	}
 	page.Seconds = time.Since(start).Seconds()
@@ -64,7 +64,7 @@ func hostPort(u *url.URL) (to netip.AddrPort, err error) {
 }
 
 // client speaks HTTP over the virtual network.
-func (n *Node) client() *http.Client {
+func (h *Host) client() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaderBytes,
 		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
@@ -72,7 +72,7 @@ func (n *Node) client() *http.Client {
 			if err != nil {
 				return nil, err
 			}
-			c, err := n.Dial(ctx, to)
+			c, err := h.node.Dial(ctx, to)
 			if err != nil {
 				return nil, control.Reason(err)
 			}
@@ -82,14 +82,14 @@ func (n *Node) client() *http.Client {
 	}}
 }
 
-func (n *Node) fetchPage(ctx context.Context, r *control.Fetch, page *control.Page) error {
+func (h *Host) fetchPage(ctx context.Context, r *control.Fetch, page *control.Page) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page.URL, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", control.ErrUsage, err)
 	}
 	s := &storing{fetch: r, page: page}
 	if r.Path != "" {
-		if err := s.open(ctx, n); err != nil {
+		if err := s.open(ctx, h); err != nil {
 			return err
 		}
 		defer s.close()
@@ -100,7 +100,7 @@ func (n *Node) fetchPage(ctx context.Context, r *control.Fetch, page *control.Pa
 	case s.offset() > 0:
 		req.Header.Set("Range", "bytes="+strconv.FormatInt(s.offset(), 10)+"-")
 	}
-	client := n.client()
+	client := h.client()
 	defer client.CloseIdleConnections()
 	answer, err := client.Do(req)
 	if err != nil {
@@ -131,12 +131,12 @@ type storing struct {
 }
 
 // open makes sure that the page can be stored before anybody sends it.
-func (s *storing) open(ctx context.Context, n *Node) (err error) {
+func (s *storing) open(ctx context.Context, h *Host) (err error) {
 	s.file, err = createTarget(s.page.Path, s.page.Path+".part", s.fetch.Resume)
 	if err != nil {
 		return err
 	}
-	s.t = n.newTransfer(s.page.Path, false, s.fetch.Progress)
+	s.t = h.newTransfer(s.page.Path, false, s.fetch.Progress)
 	if s.fetch.Resume {
 		if err = s.t.resume(ctx, s.file, 0); err != nil {
 			s.close()
@@ -203,14 +203,19 @@ func (s *storing) store(answer *http.Response) error {
 func (s *storing) again() error {
 	s.t.Offset = 0
 	s.t.hash.Reset()
-	_, err := s.file.Seek(0, io.SeekStart)
-	return firstError(err, s.file.Truncate(0))
+	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return s.file.Truncate(0)
 }
 
-// done gives the file its name.
+// done gives the file its name, if all of it is written.
 func (s *storing) done() error {
 	s.page.Offset, s.page.SHA256 = s.t.Offset, s.t.digest()
-	return firstError(s.file.Close(), os.Rename(s.part(), s.fetch.Path))
+	if err := s.file.Close(); err != nil {
+		return err
+	}
+	return os.Rename(s.part(), s.fetch.Path)
 }
 
 // pageError strips what net/http repeats of the request.
@@ -218,11 +223,8 @@ func pageError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
 	if u, ok := err.(*url.Error); ok { //nolint:errorlint // the outermost alone
 		err = u.Err
 	}
-	return control.Reason(err)
+	return control.ReasonOf(ctx, err)
 }

@@ -1,4 +1,4 @@
-package node
+package traffic
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 )
 
 // noSockets waits until a node has no sockets but listeners.
-func noSockets(t *testing.T, n *Node) {
+func noSockets(t *testing.T, n *host) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		list, err := control.Ask(t.Context(), n.Operator(), control.Sockets{})
@@ -40,7 +40,7 @@ var theHost = netip.MustParseAddr("10.0.0.2")
 
 // RFC 862: what comes goes back, by TCP and by UDP.
 func TestEcho(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	sock, err := control.Ask(t.Context(), b.Operator(), control.ServeSmall{Service: control.ServiceEcho})
 	require.NoError(t, err)
 	assert.Equal(t, uint16(7), sock.Local.Port())
@@ -84,7 +84,7 @@ func TestEcho(t *testing.T) {
 
 // A server that answers otherwise, or not at all.
 func TestEchoesThatAreNone(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	c, err := b.ListenPacket(netip.MustParseAddrPort("0.0.0.0:7"))
 	require.NoError(t, err)
 	go func() {
@@ -125,7 +125,7 @@ func TestEchoesThatAreNone(t *testing.T) {
 
 // RFC 863 and RFC 864.
 func TestDiscardAndChargen(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	for _, s := range []control.SmallService{control.ServiceDiscard, control.ServiceChargen} {
 		_, err := control.Ask(t.Context(), b.Operator(), control.ServeSmall{Service: s})
 		require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestDiscardAndChargen(t *testing.T) {
 
 // RFC 9110 §14: ranges, and a file that goes on where it was cut off.
 func TestAFileByHTTPThatGoesOn(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	file, data, digest := someFile(t)
 	_, err := control.Ask(t.Context(), b.Operator(), control.Serve{Port: 80, Dir: filepath.Dir(file)})
 	require.NoError(t, err)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package node
+package traffic
 
 import (
 	"io"
@@ -18,7 +18,7 @@ import (
 
 // Nothing leads out of the folder, and a pipe in it keeps nobody waiting.
 func TestWhatAFolderDoesNotGive(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	dir := t.TempDir()
 	inside := filepath.Join(dir, "inside")
 	require.NoError(t, os.Mkdir(inside, 0o755))
