@@ -75,7 +75,7 @@ func (s *Stack) segment(now clock.Time, i int, h *ip.Header, payload []byte) ip.
 	if !ok {
 		return ip.DropTCPHeader
 	}
-	if !s.isPeer(i, h.Src) || !s.isPeer(i, h.Dst) {
+	if !s.in.met && (!s.isPeer(i, h.Src) || !s.isPeer(i, h.Dst)) {
 		// RFC 9293 §3.9.2.3: neither from nor to a broadcast or multicast address.
 		return ip.DropMartian
 	}

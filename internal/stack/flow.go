@@ -22,7 +22,21 @@ type flow struct {
 
 // flows are those of the packets that were forwarded last. A flow has one place, which it
 // takes from another if it must.
-type flows [flowPlaces]flow
+type flows struct {
+	ways [flowPlaces]flow
+	met  pair // the last that a packet for the node itself was of
+}
+
+// pair is two addresses and the interface that they met at. What screen, isOurs and isPeer say
+// of a packet of theirs they say of the next one, until a route changes, or what flows rest on.
+type pair struct {
+	until, ends uint64 // a flow's
+	in          int
+}
+
+func (s *Stack) pair(i int, b []byte) pair {
+	return pair{until: s.routes.Generation() + 1, ends: ip.Ends(b), in: i}
+}
 
 // flowPlaces is a power of two: that of flowBits.
 const (
@@ -31,7 +45,7 @@ const (
 )
 
 func (f *flows) of(ends uint64) *flow {
-	return &f[ends*0x9e3779b97f4a7c15>>(64-flowBits)]
+	return &f.ways[ends*0x9e3779b97f4a7c15>>(64-flowBits)]
 }
 
 // run is one or more packets for others on their way out, back to back in the memory

@@ -71,6 +71,12 @@ func (s *Stack) receive(now clock.Time, i int, b []byte) {
 		s.in.one[0] = b
 		s.tap(now, i, Inbound, ip.DropNone, s.in.one[:])
 	}
+	if h.Options == nil && s.flows.met == s.pair(i, b) {
+		s.in.met = true
+		s.deliver(now, i, &h, b, payload)
+		s.in.met = false
+		return
+	}
 	if reason := s.screen(i, &h); reason != ip.DropNone {
 		s.dropOne(now, i, Inbound, reason, b)
 		return
@@ -79,6 +85,9 @@ func (s *Stack) receive(now clock.Time, i int, b []byte) {
 		return
 	}
 	if s.isOurs(i, h.Dst) || s.catches(&h, payload) {
+		if !s.in.self && h.Options == nil && s.isHost(h.Dst) {
+			s.flows.met = s.pair(i, b)
+		}
 		s.deliver(now, i, &h, b, payload)
 		return
 	}

@@ -1,6 +1,7 @@
 package stack_test
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -106,6 +107,32 @@ func TestReversePaths(t *testing.T) {
 	}
 	_, ok := stack.ParseReversePath("tight")
 	assert.False(t, ok)
+}
+
+// What was found out about two ends is for the interface that they met at, and until a knob says
+// otherwise.
+func TestEndsThatMetAreJudgedAnew(t *testing.T) {
+	w, _, b, _ := line(t)
+	elsewhere := ip.Addr{172, 16, 0, 1}
+	knobs := func(mode stack.ReversePath) {
+		require.NoError(t, b.SetKnobs(stack.Knobs{IP: stack.IPKnobs{ReversePath: mode}}))
+	}
+	judged := func(iface int) bool {
+		before := drops(b, iface)[ip.DropReversePath.String()]
+		ask(w, 1, iface, packetTo(elsewhere, routerA))
+		return drops(b, iface)[ip.DropReversePath.String()] == before
+	}
+	knobs(stack.ReverseOff)
+	assert.True(t, judged(0))
+	assert.True(t, judged(0), "they have met")
+	knobs(stack.ReverseLoose)
+	assert.False(t, judged(0), "and have no way back")
+	require.NoError(t, b.AddRoute(w.now, stack.Route{
+		Prefix: netip.MustParsePrefix("172.16.0.0/16"), Via: netip.AddrFrom4(hostA),
+	}))
+	knobs(stack.ReverseStrict)
+	assert.True(t, judged(0))
+	assert.False(t, judged(1), "they meet elsewhere")
 }
 
 // RFC 1812 §5.2.3: a router takes what is for all on another of its links; RFC 2644 §2: it

@@ -299,6 +299,7 @@ type inbound struct {
 	payload  [][]byte // the train's pieces, reused
 	one      [1][]byte
 	self     bool // what is received comes from the node itself
+	met      bool // its ends are those of the last, and were judged then
 }
 
 // outbound is what waits for Output.
