@@ -18,19 +18,27 @@ type actor struct {
 // of actors and whose other nodes each have the winner of two. Whoever is set anew plays its way
 // up to the root. Who wins a match nobody can predict, so that no jump depends on it.
 type agenda struct {
-	tree   []uint32 // winners' places: the root is 1, the children of i are 2i and 2i+1
-	terms  []term   // by place
-	actors []*actor
+	tree   []term   // the root is 1, the children of i are 2i and 2i+1; the second half are leaves
+	actors []*actor // by place
 	free   []uint32 // places
 	order  uint64
 	acting *actor // the first, whose turn it is: nearly always it is set again
 }
 
-// term is what an actor is compared by: its instant, and its turn among those of one instant.
-type term struct{ due, order uint64 }
+// term is what an actor is compared by: its instant, and its turn among those of one instant,
+// which no two share. The last bits of the turn are the actor's place.
+type term struct{ due, turn uint64 }
+
+func (t term) place() uint32 { return uint32(t.turn & (mostPlaces - 1)) }
 
 // idle is later than any instant: the term of a place that is free.
 const idle = math.MaxUint64
+
+// mostPlaces leaves 2^40 turns, which take days.
+const (
+	placeBits  = 24
+	mostPlaces = 1 << placeBits
+)
 
 // leastPlaces is how many places an agenda begins with, a power of two.
 const leastPlaces = 16
@@ -52,7 +60,7 @@ func (g *agenda) set(a *actor, due clock.Time) {
 	}
 	g.order++
 	a.due = due
-	g.play(a.place, term{uint64(due), g.order})
+	g.play(a.place, uint64(due))
 }
 
 // place gives an actor a place.
@@ -66,47 +74,53 @@ func (g *agenda) place(a *actor) {
 }
 
 func (g *agenda) remove(a *actor) {
-	g.play(a.place, term{idle, 0})
+	g.play(a.place, idle)
 	g.actors[a.place] = nil
 	g.free = append(g.free, a.place)
 	a.due = clock.Never
 }
 
-// play gives a place a term and has it play against its neighbours, up to the root.
-func (g *agenda) play(place uint32, t term) {
-	g.terms[place] = t
+// play gives a place an instant and the latest turn, and has it play against its neighbours, up
+// to the root.
+func (g *agenda) play(place uint32, due uint64) {
 	tree := g.tree
-	for i := len(g.terms) + int(place); i > 1; i /= 2 {
-		other := tree[i^1]
-		o := g.terms[other]
+	t := term{due, g.order<<placeBits | uint64(place)}
+	i := len(tree)/2 + int(place)
+	tree[i] = t
+	for i > 1 {
+		o := tree[i^1]
 		// The borrow of a subtraction says which of two numbers of 128 bits is less.
-		_, less := bits.Sub64(o.order, t.order, 0)
+		_, less := bits.Sub64(o.turn, t.turn, 0)
 		_, less = bits.Sub64(o.due, t.due, less)
 		mask := -less // all ones if the other one wins
 		t.due ^= (t.due ^ o.due) & mask
-		t.order ^= (t.order ^ o.order) & mask
-		place ^= (place ^ other) & uint32(mask)
-		tree[i/2] = place
+		t.turn ^= (t.turn ^ o.turn) & mask
+		i /= 2
+		tree[i] = t
 	}
 }
 
 // grow doubles the places.
 func (g *agenda) grow() {
-	n := max(leastPlaces, 2*len(g.terms))
-	terms := g.terms
-	g.tree, g.terms = make([]uint32, 2*n), make([]term, n)
+	was := len(g.tree) / 2
+	n := max(leastPlaces, 2*was)
+	if n > mostPlaces {
+		panic("BUG: sim: too many actors")
+	}
+	leaves := g.tree[was:]
+	g.tree = make([]term, 2*n)
 	g.actors = append(g.actors, make([]*actor, n-len(g.actors))...)
-	for i := range g.terms {
-		g.tree[n+i], g.terms[i] = uint32(i), term{idle, 0}
-	}
-	for i := n - 1; i > 0; i-- {
-		g.tree[i] = g.tree[2*i]
-	}
-	for i, t := range terms {
-		g.play(uint32(i), t)
-	}
-	for i := n - 1; i >= len(terms); i-- {
+	for i := n - 1; i >= was; i-- {
+		g.tree[n+i] = term{idle, uint64(i)}
 		g.free = append(g.free, uint32(i))
+	}
+	copy(g.tree[n:], leaves)
+	for i := n - 1; i > 0; i-- {
+		a, b := g.tree[2*i], g.tree[2*i+1]
+		if b.due < a.due || b.due == a.due && b.turn < a.turn {
+			a = b
+		}
+		g.tree[i] = a
 	}
 }
 
@@ -127,5 +141,5 @@ func (g *agenda) first() *actor {
 	if len(g.tree) == 0 {
 		return nil
 	}
-	return g.actors[g.tree[1]]
+	return g.actors[g.tree[1].place()]
 }

@@ -149,8 +149,13 @@ func (v *wire) send(now clock.Time, t *buffer.Train) {
 func (v *wire) act(now clock.Time) {
 	w := v.world
 	v.link.Advance(now)
-	c, alone := &w.coming, true
-	for data, tag, ok := v.link.Output(now); ok; data, tag, ok = v.link.Output(now) {
+	c, alone, next := &w.coming, true, now
+	for ; next.Due(now); next = v.link.Deadline() {
+		data, tag, ok := v.link.Output(now)
+		if !ok {
+			next = v.link.Deadline()
+			break
+		}
 		w.stats.Delivered++
 		w.log.arrived(now, v, data)
 		if c.given+c.bytes+len(data) > maxGiven {
@@ -167,9 +172,10 @@ func (v *wire) act(now clock.Time) {
 	if !alone || !v.relay(now, c) {
 		v.hand(now, c)
 		v.to.Host.settle(now)
+		next = v.link.Deadline() // an application may have had the other end send
 	}
 	c.given = 0
-	w.agenda.set(&v.actor, v.link.Deadline())
+	w.agenda.set(&v.actor, next)
 }
 
 // relay has a router pass on a train, the only one that has come now, without being given a
