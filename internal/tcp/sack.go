@@ -74,7 +74,8 @@ func (c *Conn) renege() {
 
 // sackBlocks adds to an acknowledgment what was received out of order: first
 // the duplicate if there is one (RFC 2883 §4), then the range that changed last
-// and the other recent ones (RFC 2018 §4), then the lowest.
+// and the other recent ones (RFC 2018 §4), then the lowest. One that others follow is what it
+// would have been when what it reports last arrived.
 func (c *Conn) sackBlocks(o *Options) {
 	base := c.rcv.irs + 1
 	most := o.maxBlocks()
@@ -108,7 +109,7 @@ func (c *Conn) sackBlocks(o *Options) {
 			add(b)
 		}
 	}
-	for i := 0; i < c.rcv.ooo.Len() && o.SACKCount < most; i++ {
+	for i := 0; i < c.rcv.ooo.Len() && o.SACKCount < most && c.rcv.runs == 0; i++ {
 		add(c.rcv.ooo.At(i))
 	}
 	if alone && o.SACKCount < most {

@@ -67,3 +67,22 @@ func TestBatchesAreReportedInOrder(t *testing.T) {
 		assert.Less(t, float64(i.LostRetransmits), 2*loss*float64(i.Retransmits))
 	}
 }
+
+// TestRFC2883_4_OnlyDuplicatesLookLikeThem: a first block within the second reports a duplicate, so
+// that none is, of what arrived once, where a range has grown since the acknowledgment's time.
+func TestRFC2883_4_OnlyDuplicatesLookLikeThem(t *testing.T) {
+	s := opened(t, Config{})
+	for _, seq := range []uint32{3001, 6001, 9001, 12001, 15001, 2001} {
+		s.send(ACK, seq, 1, 1000)
+	}
+	s.collect()
+	require.NotEmpty(t, s.out)
+	for _, g := range s.out {
+		blocks := g.options.SACK[:g.options.SACKCount]
+		for i, a := range blocks {
+			for _, b := range blocks[i+1:] {
+				assert.True(t, a.End < b.Start || b.End < a.Start, "%v and %v", a, b)
+			}
+		}
+	}
+}
