@@ -113,6 +113,9 @@ func (d *daemon) reload(ctx context.Context) {
 	done, err := control.Ask(ctx, d.op, control.Reload{})
 	if err == nil {
 		d.log.Info("reloaded", "changes", strings.Join(done.Changes, "; "))
+		for _, text := range done.Ended {
+			d.log.Warn("connection ended: its local address is no more", "connection", text)
+		}
 		return
 	}
 	mistakes, ok := errors.AsType[lnx.Errors](err)

@@ -95,9 +95,9 @@ func (o *netOptions) applyCommand() *cobra.Command {
 	c.Args = usageArgs(cobra.MaximumNArgs(1))
 	c.Short = "bring a network that runs to what its files say now"
 	c.Long = "Bring a network to what its files say now: nodes that are new are started,\n" +
-		"those whose file has changed read it again, or are started anew if it has other\n" +
-		"interfaces, and those without a file end. The others run on, with their\n" +
-		"connections. Alone it is about the only network, and the files that it is from."
+		"those whose file has changed read it again and run on, with their connections, or\n" +
+		"are started anew where only that helps (another routing, say), and those without\n" +
+		"a file end. Alone it is about the only network, and the files that it is from."
 	return c
 }
 

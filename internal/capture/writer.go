@@ -83,6 +83,15 @@ func New(w io.Writer, ifaces []Interface, snaplen int) (*Writer, error) {
 	return &Writer{ng: ng, buffer: buffered, ifaces: len(ifaces), snaplen: snaplen}, nil
 }
 
+// Add describes one more interface, of the next number.
+func (w *Writer) Add(i Interface) error {
+	if _, err := w.ng.AddInterface(describe(i, w.snaplen)); err != nil {
+		return fmt.Errorf("capture: write an interface: %w", err)
+	}
+	w.ifaces++
+	return nil
+}
+
 func describe(i Interface, snaplen int) pcapgo.NgInterface {
 	return pcapgo.NgInterface{
 		Name:        i.Name,

@@ -68,22 +68,48 @@ func Impair(d Device, now func() clock.Time, list ...Impairment) (*Impaired, err
 		dev: d, now: now, frames: make([]buffer.Frame, 16), batch: buffer.NewBatch(),
 	}
 	for _, m := range list {
-		one := &lane{iface: m.Iface, outWill: m.Out, inWill: m.In}
-		for _, way := range []struct {
-			link **netem.Link
-			cfg  netem.Config
-			in   bool
-		}{{&one.out, m.Out, false}, {&one.in, m.In, true}} {
-			l, err := netem.New(way.cfg, streamOf(m.Stream, way.in))
-			if err != nil {
-				return nil, fmt.Errorf("link: interface %d: %w", m.Iface, err)
-			}
-			*way.link = l
+		one, err := newLane(&m)
+		if err != nil {
+			return nil, err
 		}
-		one.none = m.Out.None() && m.In.None()
 		i.lanes = append(i.lanes, one)
 	}
 	return i, nil
+}
+
+func newLane(m *Impairment) (*lane, error) {
+	one := &lane{iface: m.Iface, outWill: m.Out, inWill: m.In}
+	for _, way := range []struct {
+		link **netem.Link
+		cfg  netem.Config
+		in   bool
+	}{{&one.out, m.Out, false}, {&one.in, m.In, true}} {
+		l, err := netem.New(way.cfg, streamOf(m.Stream, way.in))
+		if err != nil {
+			return nil, fmt.Errorf("link: interface %d: %w", m.Iface, err)
+		}
+		*way.link = l
+	}
+	one.none = m.Out.None() && m.In.None()
+	return one, nil
+}
+
+// Carry puts the same impairments before another device, or before the same with other interfaces:
+// those that stay keep what is on its way, and to those that are new nothing is done.
+func (i *Impaired) Carry(d Device, list ...Impairment) error {
+	var lanes []*lane
+	for _, m := range list {
+		one := i.lane(m.Iface)
+		if one == nil {
+			var err error
+			if one, err = newLane(&m); err != nil {
+				return err
+			}
+		}
+		lanes = append(lanes, one)
+	}
+	i.dev, i.lanes, i.full, i.more = d, lanes, false, true
+	return nil
 }
 
 // streamOf is the stream of one direction.

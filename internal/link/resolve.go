@@ -34,21 +34,30 @@ type resolver struct {
 // newResolver starts looking names up, and returns when the first round is over
 // or has taken too long.
 func newResolver(cfg Config, names []string) *resolver {
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &resolver{
-		names: names, cfg: cfg, cancel: cancel,
-		kick: make(chan struct{}, 1), done: make(chan struct{}),
-	}
-	r.found.Store(&map[string]netip.Addr{})
-	r.failed.Store(&map[string]error{})
 	first := make(chan struct{})
-	go r.run(ctx, first)
+	r := startResolver(cfg, names, &map[string]netip.Addr{}, first)
 	patience := time.NewTimer(openPatience)
 	defer patience.Stop()
 	select {
 	case <-first:
 	case <-patience.C:
 	}
+	return r
+}
+
+// startResolver starts looking names up, of which some may have been found before. It closes first
+// when the first round is over.
+func startResolver(
+	cfg Config, names []string, found *map[string]netip.Addr, first chan<- struct{},
+) *resolver {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &resolver{
+		names: names, cfg: cfg, cancel: cancel,
+		kick: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	r.found.Store(found)
+	r.failed.Store(&map[string]error{})
+	go r.run(ctx, first)
 	return r
 }
 

@@ -58,7 +58,7 @@ func (n *Node) beneath(i int, out bool, e *netem.Event) {
 	}
 	for k := 0; k < len(n.observers); k++ {
 		o := n.observers[k]
-		if o.iface >= 0 && o.iface != i || !n.wants(o, f, &s) || out && o.amend(&s, e.Data) {
+		if !o.sees(i) || !n.wants(o, f, &s) || out && o.amend(&s, e.Data) {
 			continue
 		}
 		if o.glances && !asked {

@@ -32,12 +32,13 @@ func (n *Node) captureRequest(ctx context.Context, req any) (any, error) {
 
 // capturing is one capture: who is shown packets, and what becomes of them.
 type capturing struct {
-	node *Node
-	o    *observer
-	done control.Captured
-	file *captureFile // nil: none
-	stop context.CancelFunc
-	over chan struct{} // closed when all is written, or given up
+	node  *Node
+	o     *observer
+	done  control.Captured
+	file  *captureFile // nil: none
+	stop  context.CancelFunc
+	over  chan struct{}       // closed when all is written, or given up
+	faces []capture.Interface // of its files, by their number
 }
 
 // prepare checks what a capture asks for.
@@ -53,7 +54,7 @@ func (n *Node) prepare(r *control.Record) (*capturing, error) {
 			r.FileSize, r.Files)
 	}
 	o := &observer{
-		iface: -1, snaplen: r.Snaplen, limit: r.Count, glances: true,
+		iface: allFaces, snaplen: r.Snaplen, limit: r.Count, glances: true,
 		patient: n.cfg.Clock != nil && r.File != "",
 		about:   control.Capturing{Kind: "capture", Iface: "all", Filter: r.Filter, File: r.File},
 	}
@@ -63,16 +64,20 @@ func (n *Node) prepare(r *control.Record) (*capturing, error) {
 	var err error
 	if r.Iface != "" && r.Iface != "all" {
 		if r.Iface == selfFace {
-			o.iface = len(n.cfg.LNX.Interfaces)
+			o.iface, o.about.Iface = ownFace, selfFace
 		} else if o.iface, err = n.face(r.Iface); err != nil {
 			return nil, err
 		}
-		o.about.Iface = n.faceName(o.iface)
+		if o.iface >= 0 {
+			o.about.Iface = n.faceName(o.iface)
+		}
 	}
 	if o.filter, err = capture.ParseFilter(r.Filter); err != nil {
 		return nil, control.Also(err, control.ErrUsage)
 	}
-	return &capturing{node: n, o: o, over: make(chan struct{})}, nil
+	c := &capturing{node: n, o: o, over: make(chan struct{}), faces: n.captureFaces()}
+	o.known, o.faces = len(c.faces)-1, make([]faceCount, len(c.faces))
+	return c, nil
 }
 
 // lineBytes is how much of a packet is looked at for its line.
@@ -81,9 +86,8 @@ const lineBytes = 256
 // faces are the interfaces as a capture names them.
 func (n *Node) captureFaces() []capture.Interface {
 	var faces []capture.Interface
-	for i := range n.cfg.LNX.Interfaces {
-		face := &n.cfg.LNX.Interfaces[i]
-		faces = append(faces, capture.Interface{Name: face.Name, Addr: face.Addr.String()})
+	for _, f := range n.asIs().Interfaces {
+		faces = append(faces, capture.Interface{Name: f.Name, Addr: f.Addr.String()})
 	}
 	return append(faces, capture.Interface{Name: selfFace, Addr: "the node itself"})
 }
@@ -142,7 +146,7 @@ func (c *capturing) sink(
 		return c.file.write, c.file.finish, nil
 	}
 	var out bytes.Buffer
-	w, err := capture.New(&out, c.node.captureFaces(), c.o.snaplen)
+	w, err := capture.New(&out, c.faces, c.o.snaplen)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -191,13 +195,30 @@ func (c *capturing) packet(w *capture.Writer, p *pile, s *sight) error {
 		d = capture.Outbound
 	}
 	data := p.data[s.begin:s.end]
-	iface := min(s.iface, len(c.o.faces)-1)
-	err := w.Cut(c.node.wall(s.at).UnixNano(), iface, d, comment, s.length, data)
+	iface, err := c.faceOf(w, s.iface)
+	if err != nil {
+		return err
+	}
+	err = w.Cut(c.node.wall(s.at).UnixNano(), iface, d, comment, s.length, data)
 	if err == nil {
 		c.done.Packets++
 		c.done.Bytes += uint64(s.length)
 	}
 	return err
+}
+
+// faceOf is what a file calls an interface, of which it is told if it is new.
+func (c *capturing) faceOf(w *capture.Writer, iface int) (int, error) {
+	number := c.o.number(iface)
+	for len(c.faces) <= number {
+		f := c.node.asIs().Interfaces[len(c.faces)-1]
+		next := capture.Interface{Name: f.Name, Addr: f.Addr.String()}
+		if err := w.Add(next); err != nil {
+			return 0, err
+		}
+		c.faces = append(c.faces, next)
+	}
+	return number, nil
 }
 
 // statistics writes, for each interface, how many packets there were since the capture began, and
@@ -206,7 +227,7 @@ func (c *capturing) statistics(w *capture.Writer) (err error) {
 	faces, missed := c.o.counts()
 	c.done.Missed = missed
 	at := c.node.wall(c.node.now()).UnixNano()
-	for i, f := range faces {
+	for i, f := range faces[:min(len(faces), len(c.faces))] {
 		err = errors.Join(err, w.Statistics(at, i, f.packets, f.missed))
 	}
 	return err

@@ -274,7 +274,7 @@ func TestWrongCaptures(t *testing.T) {
 // TestWhatAnObserverCosts: a segment that is shown to an observer is copied without an
 // allocation once its piles have grown.
 func TestWhatAnObserverCosts(t *testing.T) {
-	o := &observer{snaplen: 96, ready: make(chan struct{}, 1), faces: make([]faceCount, 2)}
+	o := &observer{known: 1, snaplen: 96, ready: make(chan struct{}, 1), faces: make([]faceCount, 2)}
 	packet := make([]byte, 1400)
 	pieces := [][]byte{packet[:40], packet[40:]}
 	var p pile

@@ -72,7 +72,7 @@ func (f *captureFile) open() (err error) {
 	f.size, f.whole = 0, 0
 	f.begun++
 	f.c.done.File, f.c.done.Files = name, f.begun
-	if f.w, err = capture.New(f, f.c.node.captureFaces(), f.c.o.snaplen); err == nil {
+	if f.w, err = capture.New(f, f.c.faces, f.c.o.snaplen); err == nil {
 		err = f.flush()
 	}
 	if err != nil {

@@ -63,34 +63,31 @@ type Config struct {
 // openDevices opens what the interfaces are: TUN devices and UDP sockets, one
 // for each, or one socket for all.
 func (n *Node) openDevices() error {
-	c := n.cfg.LNX
-	offload, err := parseOffload(n.cfg.Offload)
-	if err != nil {
+	if _, err := parseOffload(n.cfg.Offload); err != nil {
 		return err
 	}
+	c := n.cfg.LNX
 	n.ifaceDevice = make([]int, len(c.Interfaces))
 	n.attached = make([]bool, len(c.Interfaces))
-	var shared []link.Interface
-	var udp lnx.HostPort // theirs
-	for i := range c.Interfaces {
-		f := &c.Interfaces[i]
-		face := n.linkInterface(i)
-		switch d := n.cfg.Devices[f.Name]; {
-		case d != nil:
-			err = n.attach(d, face)
-		case f.Tun != nil:
-			err = n.openTUN(f, face)
-		case c.SharedSocket:
-			shared, udp = append(shared, face), f.UDP
-		default:
-			err = n.openUDP(offload, f.UDP, []link.Interface{face})
+	w := wiring{file: c}
+	for _, faces := range w.groups() {
+		if d := n.cfg.Devices[c.Interfaces[faces[0]].Name]; d != nil {
+			if err := n.attach(d, linkInterface(c, faces[0])); err != nil {
+				return err
+			}
+			continue
 		}
+		d, err := n.openDevice(c, faces)
 		if err != nil {
 			return err
 		}
-	}
-	if len(shared) > 0 {
-		return n.openUDP(offload, udp, shared)
+		var list []link.Interface
+		for _, i := range faces {
+			list = append(list, linkInterface(c, i))
+		}
+		if err := n.addDevice(d, list); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -100,8 +97,8 @@ func parseOffload(word string) (link.Offload, error) {
 	return link.ParseOffload(cmp.Or(word, link.OffloadAuto.String()))
 }
 
-func (n *Node) linkInterface(i int) link.Interface {
-	c := n.cfg.LNX
+// linkInterface is an interface of a file as its device knows it.
+func linkInterface(c *lnx.Config, i int) link.Interface {
 	f := &c.Interfaces[i]
 	face := link.Interface{Name: f.Name, ID: i, Local: f.Addr.Addr().As4(), MTU: f.MTU}
 	for _, nb := range c.Neighbors {
@@ -114,21 +111,34 @@ func (n *Node) linkInterface(i int) link.Interface {
 	return face
 }
 
-func (n *Node) openUDP(offload link.Offload, udp lnx.HostPort, faces []link.Interface) error {
+// openDevice opens what interfaces of a file stand on together.
+func (n *Node) openDevice(c *lnx.Config, faces []int) (link.Device, error) {
+	var list []link.Interface
+	for _, i := range faces {
+		list = append(list, linkInterface(c, i))
+	}
+	f := &c.Interfaces[faces[0]]
+	if f.Tun != nil {
+		return n.openTUN(f, list[0])
+	}
+	offload, err := parseOffload(n.cfg.Offload)
+	if err != nil {
+		return nil, err
+	}
 	d, err := link.Open(link.Config{
-		Host: udp.Host, Port: udp.Port, Interfaces: faces, Offload: offload,
+		Host: f.UDP.Host, Port: f.UDP.Port, Interfaces: list, Offload: offload,
 		Lookup: n.cfg.lookup, ResolveEvery: n.cfg.resolveEvery,
 	})
 	if err != nil {
-		return placed(n.cfg.LNX, faces[0].ID, err)
+		return nil, placed(c, faces[0], err)
 	}
-	return n.addDevice(d, faces)
+	return d, nil
 }
 
-func (n *Node) openTUN(f *lnx.Interface, face link.Interface) error {
+func (n *Node) openTUN(f *lnx.Interface, face link.Interface) (link.Device, error) {
 	offload, err := parseOffload(cmp.Or(n.cfg.TUNOffload, n.cfg.Offload))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cfg := link.TUNConfig{Device: f.Tun.Device, Interface: face, Offload: offload}
 	if f.Tun.Kernel.IsValid() {
@@ -137,9 +147,9 @@ func (n *Node) openTUN(f *lnx.Interface, face link.Interface) error {
 	}
 	d, err := link.OpenTUN(cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return n.addDevice(d, []link.Interface{face})
+	return d, nil
 }
 
 // addDevice enters a device into the node's books.
@@ -172,20 +182,7 @@ func (n *Node) stackConfig() stack.Config {
 	if c.TCP.Profile == "004" {
 		cfg.FirstSocket = 3 // founding document 004 §6.2: 0 to 2 are the standard streams
 	}
-	for i := range c.Interfaces {
-		f := &c.Interfaces[i]
-		face := stack.Interface{Name: f.Name, Addr: f.Addr, MTU: f.MTU}
-		// Behind a TUN device the kernel knows who is there, behind a program's the program.
-		if f.Tun == nil && n.cfg.Devices[f.Name] == nil {
-			face.Neighbors = []netip.Addr{}
-		}
-		for _, nb := range c.Neighbors {
-			if nb.Iface == f.Name {
-				face.Neighbors = append(face.Neighbors, nb.Addr)
-			}
-		}
-		cfg.Interfaces = append(cfg.Interfaces, face)
-	}
+	cfg.Interfaces = n.stackFaces()
 	if c.Routing != lnx.RoutingNone {
 		for _, r := range c.Routes {
 			cfg.Routes = append(cfg.Routes, stack.Route{
@@ -204,6 +201,26 @@ func (n *Node) stackConfig() stack.Config {
 	cfg.Rand = rand.New(rand.NewPCG(seed, seed))
 	n.setRIP(&cfg, rand.New(rand.NewPCG(seed, rip.Port)))
 	return cfg
+}
+
+// stackFaces are the interfaces by number; one without an address is no more.
+func (n *Node) stackFaces() (list []stack.Interface) {
+	c := n.cfg.LNX
+	for i := range c.Interfaces {
+		f := &c.Interfaces[i]
+		face := stack.Interface{Name: f.Name, Addr: f.Addr, MTU: f.MTU}
+		// Behind a TUN device the kernel knows who is there, behind a program's the program.
+		if f.Tun == nil && n.cfg.Devices[f.Name] == nil {
+			face.Neighbors = []netip.Addr{}
+		}
+		for _, nb := range c.Neighbors {
+			if nb.Iface == f.Name {
+				face.Neighbors = append(face.Neighbors, nb.Addr)
+			}
+		}
+		list = append(list, face)
+	}
+	return list
 }
 
 func (n *Node) tcpConfig() tcp.Config {

@@ -56,6 +56,7 @@ var errorTable = []struct {
 	{tcp.ErrResources, syscall.ENOBUFS, control.ErrUnsupported},
 	{tcp.ErrNotExist, syscall.ENOTCONN, control.ErrNotConnected},
 	{tcp.ErrClosing, syscall.EPIPE, control.ErrClosed},
+	{tcp.ErrAddressGone, syscall.EADDRNOTAVAIL, control.ErrReset},
 	{tcp.ErrNoPorts, syscall.EADDRNOTAVAIL, control.ErrNoPorts},
 	{stack.ErrNoRoute, syscall.ENETUNREACH, control.ErrNoRoute},
 	{stack.ErrPrefix, syscall.EINVAL, control.ErrUsage},

@@ -59,16 +59,19 @@ func (n *Node) problem(i int) string {
 // reopen opens the device of an interface once more if it was deleted, and brings the
 // kernel's end up if that is down. It is the operator who does so, and waits.
 func (n *Node) reopen(i int) error {
-	token := n.ifaceDevice[i]
-	d, ok := bare(n.devices[token]).(*link.TUN)
-	if !ok {
-		return nil
-	}
-	gone, down := false, false
-	err := n.call(func(clock.Time) { gone, down = d.Gone(), d.Down() })
+	var d *link.TUN
+	gone, down, ok, token := false, false, false, 0
+	err := n.call(func(clock.Time) {
+		token = n.ifaceDevice[i]
+		if d, ok = bare(n.devices[token]).(*link.TUN); ok {
+			gone, down = d.Gone(), d.Down()
+		}
+	})
 	switch {
 	case err != nil:
 		return err
+	case !ok:
+		return nil
 	case down && !gone:
 		return n.raise(d)
 	case !gone:

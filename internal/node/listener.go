@@ -84,11 +84,7 @@ func (l *Listener) Close() error {
 	}
 	close(l.done)
 	l.by.stop()
-	err := l.node.call(func(now clock.Time) {
-		l.tl.Close(now)
-		l.node.stack.RemoveSocket(l.sid)
-		delete(l.node.listeners, l.tl)
-	})
+	err := l.node.call(l.strike)
 	for {
 		c, ok := l.backlog.Shift()
 		if !ok {
@@ -96,6 +92,13 @@ func (l *Listener) Close() error {
 		}
 		c.Abort()
 	}
+}
+
+// strike ends the listener for the stack. The loop's.
+func (l *Listener) strike(now clock.Time) {
+	l.tl.Close(now)
+	l.node.stack.RemoveSocket(l.sid)
+	delete(l.node.listeners, l.tl)
 }
 
 // Addr returns a *net.TCPAddr of the virtual network.

@@ -2,11 +2,13 @@ package node
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
 // vigil is what the node knows of whether its neighbours are there. UDP has no carrier, so
@@ -23,6 +25,7 @@ type ward struct {
 	device *link.UDP
 	iface  int
 	addr   netip.Addr
+	to     lnx.HostPort // as the file has it
 	state  control.NeighborState
 	since  clock.Time
 	heard  clock.Time // never: it was not
@@ -45,8 +48,13 @@ const (
 
 // startVigil lists the neighbours on UDP links. Those of links without an address of the
 // machine are known to whoever made them.
-func (n *Node) startVigil() {
-	now := n.now()
+func (n *Node) startVigil() { n.keepWards(n.now()) }
+
+// keepWards is startVigil for when links have changed: of neighbours that are where they were, what
+// is known is kept.
+func (n *Node) keepWards(now clock.Time) {
+	old := n.vigil.wards
+	n.vigil = vigil{next: n.vigil.next}
 	for _, d := range n.devices {
 		if u, ok := bare(d).(*link.UDP); ok {
 			n.vigil.udps = append(n.vigil.udps, u)
@@ -57,13 +65,23 @@ func (n *Node) startVigil() {
 		if err != nil {
 			continue
 		}
-		if u, ok := bare(n.devices[n.ifaceDevice[i]]).(*link.UDP); ok {
-			n.vigil.wards = append(n.vigil.wards, &ward{
-				device: u, iface: i, addr: nb.Addr, state: control.NeighborUnknown, since: now,
-			})
+		u, ok := bare(n.devices[n.ifaceDevice[i]]).(*link.UDP)
+		if !ok {
+			continue
 		}
+		w := &ward{
+			device: u, iface: i, addr: nb.Addr, state: control.NeighborUnknown, since: now,
+			to: nb.UDP,
+		}
+		k := slices.IndexFunc(old, func(o *ward) bool {
+			return o.device == u && o.iface == i && o.addr == nb.Addr && o.to == nb.UDP
+		})
+		if k >= 0 {
+			w = old[k]
+		}
+		n.vigil.wards = append(n.vigil.wards, w)
 	}
-	if len(n.vigil.wards) > 0 {
+	if len(n.vigil.wards) > 0 && n.vigil.next == clock.Never {
 		n.vigil.next = now.Add(watchEvery)
 	}
 }

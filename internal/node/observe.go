@@ -43,7 +43,8 @@ type observing struct {
 // waits, and what is lost on the way out of a turn is known before anybody sees the packet.
 type observer struct {
 	about   control.Capturing
-	iface   int // -1: all
+	iface   int // or allFaces, or ownFace
+	known   int // how many interfaces there were when it began
 	filter  *capture.Filter
 	snaplen int
 	limit   uint64 // packets after which it ends; 0: none
@@ -57,7 +58,7 @@ type observer struct {
 	mu     sync.Mutex
 	pile   pile
 	missed uint64      // in all
-	faces  []faceCount // of each interface, and of the node itself
+	faces  []faceCount // of each interface, and of the node itself, by their number
 	ready  chan struct{}
 	room   sync.Cond // for who is waited for
 	left   bool      // it takes nothing any more
@@ -102,7 +103,10 @@ func (n *Node) observe(o *observer) error {
 	}
 	o.ready, o.ended = make(chan struct{}, 1), make(chan struct{})
 	o.room.L = &o.mu
-	o.faces = make([]faceCount, len(n.cfg.LNX.Interfaces)+1)
+	if o.faces == nil {
+		o.known = len(n.cfg.LNX.Interfaces)
+		o.faces = make([]faceCount, o.known+1)
+	}
 	o.about.Since = n.wall(n.now())
 	n.observers = append(n.observers, o)
 	n.retap()
@@ -111,6 +115,18 @@ func (n *Node) observe(o *observer) error {
 
 // observed reports whether packets have to be shown to anybody, or kept. The loop's.
 func (r *observing) observed() bool { return len(r.observers) > 0 || r.recorded > 0 }
+
+// sees reports whether an observer looks at an interface.
+func (o *observer) sees(i int) bool { return o.iface == allFaces || o.iface == i }
+
+// number is what an interface is counted and written under: behind those that there were when the
+// observer began comes the node itself, and then those that are new.
+func (o *observer) number(i int) int {
+	if i < o.known {
+		return i
+	}
+	return i + 1
+}
 
 // unobserve shows an observer nothing more. The loop's.
 func (n *Node) unobserve(o *observer) {
@@ -147,7 +163,7 @@ func (n *Node) exhibit(now clock.Time, s sight, pieces [][]byte) {
 	}
 	for i := 0; i < len(n.observers); i++ {
 		o := n.observers[i]
-		if o.iface >= 0 && o.iface != s.iface || !n.wants(o, f, &s) {
+		if !o.sees(s.iface) || !n.wants(o, f, &s) {
 			continue
 		}
 		if o.glances && !asked {
@@ -163,13 +179,19 @@ func (n *Node) exhibit(now clock.Time, s sight, pieces [][]byte) {
 
 // faceName is an interface's name; what the node sends to itself crosses lo.
 func (n *Node) faceName(i int) string {
-	if i < len(n.cfg.LNX.Interfaces) {
-		return n.cfg.LNX.Interfaces[i].Name
+	if list := n.asIs().Interfaces; i < len(list) {
+		return list[i].Name
 	}
 	return selfFace
 }
 
 const selfFace = "lo"
+
+// Interfaces of an observer that are no interface's number.
+const (
+	allFaces = -1
+	ownFace  = -2 // lo
+)
 
 // wants reports whether a packet is for an observer.
 func (n *Node) wants(o *observer, f *capture.Facts, s *sight) bool {
@@ -283,7 +305,13 @@ func (o *observer) join() {
 	}
 }
 
-func (o *observer) face(s *sight) *faceCount { return &o.faces[min(s.iface, len(o.faces)-1)] }
+func (o *observer) face(s *sight) *faceCount {
+	i := o.number(s.iface)
+	for len(o.faces) <= i {
+		o.faces = append(o.faces, faceCount{})
+	}
+	return &o.faces[i]
+}
 
 // settleSights has what was seen in this turn be taken. The loop's.
 func (n *Node) settleSights() {

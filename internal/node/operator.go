@@ -120,12 +120,13 @@ func controlError(err error) error {
 
 // face finds an interface by name or by number.
 func (n *Node) face(name string) (int, error) {
-	for i := range n.cfg.LNX.Interfaces {
-		if n.cfg.LNX.Interfaces[i].Name == name {
+	list := n.asIs().Interfaces
+	for i := range list {
+		if list[i].Name == name && name != "" {
 			return i, nil
 		}
 	}
-	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(n.cfg.LNX.Interfaces) {
+	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(list) && list[i].Name != "" {
 		return i, nil
 	}
 	return 0, fmt.Errorf("%q: %w: there %s", name, control.ErrNoSuchInterface, n.faceNames())
@@ -135,8 +136,10 @@ func (n *Node) face(name string) (int, error) {
 func (n *Node) faceNames() string {
 	const most = 8
 	var names []string
-	for i := range n.cfg.LNX.Interfaces {
-		names = append(names, n.cfg.LNX.Interfaces[i].Name)
+	for _, f := range n.asIs().Interfaces {
+		if f.Name != "" {
+			names = append(names, f.Name)
+		}
 	}
 	switch {
 	case len(names) == 1:
@@ -163,7 +166,11 @@ func (n *Node) setLink(r control.SetLink) (control.Interface, error) {
 		if d, ok := bare(n.devices[n.ifaceDevice[i]]).(*link.UDP); ok {
 			d.SetUp(i, r.Up)
 		}
-		answer = n.interfaces()[i]
+		for _, f := range n.interfaces() {
+			if f.Index == i {
+				answer = f
+			}
+		}
 	})
 	return answer, controlError(err)
 }
@@ -192,9 +199,11 @@ func (n *Node) faces(name string) ([]int, error) {
 		i, err := n.face(name)
 		return []int{i}, err
 	}
-	all := make([]int, len(n.cfg.LNX.Interfaces))
-	for i := range all {
-		all[i] = i
+	var all []int
+	for i, f := range n.asIs().Interfaces {
+		if f.Name != "" { // else it is no more
+			all = append(all, i)
+		}
 	}
 	return all, nil
 }
@@ -229,7 +238,7 @@ func (n *Node) sendTest(r control.SendTest) (answer control.TestSent, err error)
 func (n *Node) interfaces() []control.Interface {
 	list := n.stack.InterfaceInfos()
 	for i := range list {
-		n.deviceInfo(i, &list[i])
+		n.deviceInfo(list[i].Index, &list[i])
 	}
 	return list
 }

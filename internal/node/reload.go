@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/stack"
@@ -19,14 +21,16 @@ import (
 type rereading struct {
 	reload sync.Mutex  // one at a time
 	file   *lnx.Config // as it was read last; under reload
+	slots  []string    // the names of interfaces by number, also of those that are no more
+	shown  atomic.Pointer[lnx.Config]
 }
 
 // keepFile makes the node's configuration its own, which a Reload changes.
 func (n *Node) keepFile() {
 	n.file = n.cfg.LNX
-	own := *n.file
-	own.Interfaces = slices.Clone(own.Interfaces)
-	n.cfg.LNX = &own
+	own, names := n.numbered(n.cfg.LNX)
+	n.slots = names
+	n.become(own)
 }
 
 // Change is one thing that a file says otherwise than before.
@@ -36,14 +40,31 @@ type Change struct {
 	Undo func() // nil: nothing has to be
 }
 
+// turn is a change that the loop carries out, between two packets.
+type turn struct {
+	text string // empty: it belongs to the one before
+	do   func(now clock.Time) error
+	undo func(now clock.Time) // nil: nothing before it can fail
+}
+
+// reloading is a new file on its way.
+type reloading struct {
+	node     *Node
+	was, now *lnx.Config
+	wiring   *wiring
+	more     []Change // others', before the loop's
+	turns    []turn
+	done     control.Reloaded
+}
+
 // Reload carries out control.Reload. More are changes that are made before the node's own, of what
 // others keep by the file; nil: nobody does. All are made, or none.
 func (n *Node) Reload(
 	r control.Reload, more func(was, now *lnx.Config) []Change,
 ) (control.Reloaded, error) {
-	done := control.Reloaded{Changes: []string{}, Restart: []string{}}
+	none := control.Reloaded{Changes: []string{}, Restart: []string{}, Ended: []string{}}
 	if n.cfg.Reread == nil {
-		return done, fmt.Errorf("reload: %w: this node is of no file", control.ErrUnsupported)
+		return none, fmt.Errorf("reload: %w: this node is of no file", control.ErrUnsupported)
 	}
 	n.reload.Lock()
 	defer n.reload.Unlock()
@@ -52,36 +73,107 @@ func (n *Node) Reload(
 		err = Check(now).Err()
 	}
 	if err != nil {
-		return done, fmt.Errorf("%w: %w", control.ErrUsage, err)
+		return none, fmt.Errorf("%w: %w", control.ErrUsage, err)
 	}
-	was := n.file
-	done.Restart = append(done.Restart, onlyAnew(was, now)...)
-	changes := n.changes(was, now)
+	l := &reloading{node: n, was: n.file, now: now, done: none}
 	if more != nil {
-		changes = append(more(was, now), changes...)
+		l.more = more(l.was, now)
 	}
-	for _, c := range changes {
-		done.Changes = append(done.Changes, c.Text)
-	}
-	switch {
-	case r.Try:
-		return done, nil
-	case len(done.Restart) > 0:
-		return done, fmt.Errorf("reload: %w: only a new node can be that: %s",
-			control.ErrUnsupported, strings.Join(done.Restart, "; "))
-	}
-	for i, c := range changes {
-		if err := c.Do(); err != nil {
-			for _, before := range slices.Backward(changes[:i]) {
-				if before.Undo != nil {
-					before.Undo()
-				}
-			}
-			return done, fmt.Errorf("reload: %s: %w", c.Text, err)
+	l.done.Restart = append(l.done.Restart, onlyAnew(l.was, now)...)
+	if r.Try || len(l.done.Restart) > 0 {
+		l.list()
+		l.done.Ended = append(l.done.Ended, l.ending()...)
+		if r.Try {
+			return l.done, nil
 		}
+		return l.done, fmt.Errorf("reload: %w: only a new node can be that: %s",
+			control.ErrUnsupported, strings.Join(l.done.Restart, "; "))
+	}
+	if err := n.rehearse(now); err != nil {
+		return none, fmt.Errorf("reload: %w: %w", control.ErrUsage, err)
+	}
+	if l.wiring, err = n.wire(now); err != nil {
+		return none, fmt.Errorf("reload: %w", err)
+	}
+	l.list()
+	if err := l.carryOut(); err != nil {
+		return l.done, err
 	}
 	n.file = now
-	return done, controlError(n.call(func(clock.Time) { n.cfg.LNX.RIP = now.RIP }))
+	return l.done, nil
+}
+
+// rehearse makes the stack that a new node would have of a file, and forgets it: what that refuses
+// is told before anything changes.
+func (n *Node) rehearse(c *lnx.Config) error {
+	trial := &Node{cfg: n.cfg, start: n.start}
+	trial.cfg.LNX = c
+	_, err := stack.New(n.now(), trial.stackConfig())
+	return err
+}
+
+// list finds out what is to be done. What can fail comes first.
+func (l *reloading) list() {
+	n := l.node
+	l.turns = slices.Concat(n.knobTurns(l.was, l.now), n.oldRoutes(l.was, l.now), l.wires(),
+		n.newRoutes(l.was, l.now), n.linkTurns(l.was, l.now), n.ripTurns(l.was, l.now))
+	for _, c := range l.more {
+		l.done.Changes = append(l.done.Changes, c.Text)
+	}
+	for _, t := range l.turns {
+		if t.text != "" {
+			l.done.Changes = append(l.done.Changes, t.text)
+		}
+	}
+}
+
+// carryOut does it, all or nothing.
+func (l *reloading) carryOut() error {
+	failed := func(text string, err error) error {
+		l.wiring.abandon()
+		return fmt.Errorf("reload: %s: %w", text, err)
+	}
+	for i, c := range l.more {
+		if err := c.Do(); err != nil {
+			undo(l.more[:i])
+			return failed(c.Text, err)
+		}
+	}
+	var what string
+	var err error
+	callErr := l.node.call(func(now clock.Time) { what, err = l.turnAll(now) })
+	if err = controlError(firstError(callErr, err)); err != nil {
+		undo(l.more)
+		return failed(what, err)
+	}
+	return nil
+}
+
+func undo(done []Change) {
+	for _, before := range slices.Backward(done) {
+		if before.Undo != nil {
+			before.Undo()
+		}
+	}
+}
+
+// turnAll is the loop's part. It tells what failed, after it has been undone.
+func (l *reloading) turnAll(now clock.Time) (what string, err error) {
+	before := l.node.cfg.LNX
+	for i, t := range l.turns {
+		if err := t.do(now); err != nil {
+			for _, t := range slices.Backward(l.turns[:i]) {
+				if t.undo != nil {
+					t.undo(now)
+				}
+			}
+			l.node.become(before)
+			return t.text, err
+		}
+	}
+	l.node.become(l.wiring.file)
+	l.node.drain(now)
+	return "", nil
 }
 
 // onlyAnew tells what a running node cannot become.
@@ -98,154 +190,137 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 	for i := range was.Interfaces {
 		a := &was.Interfaces[i]
 		b, ok := now.Interface(a.Name)
-		if !ok {
-			list = append(list, "interface "+a.Name+" is no more")
+		if !ok || a.Tun == nil && b.Tun == nil {
 			continue
 		}
-		differ("the address of "+a.Name, a.Addr, b.Addr)
-		differ("the UDP address of "+a.Name, a.UDP, b.UDP)
-		differ("the MTU of "+a.Name, a.MTU, b.MTU)
 		differ("the device of "+a.Name, a.Tun, b.Tun)
-		differ("the neighbors on "+a.Name, neighborsOn(was, a.Name), neighborsOn(now, a.Name))
+		if a.Tun != nil && b.Tun != nil { // the kernel's end goes with it
+			differ("the address of "+a.Name, a.Addr, b.Addr)
+			differ("the MTU of "+a.Name, a.MTU, b.MTU)
+		}
 	}
-	for i := range now.Interfaces {
-		if _, ok := was.Interface(now.Interfaces[i].Name); !ok {
-			list = append(list, "interface "+now.Interfaces[i].Name+" is new")
+	for i := range now.Doors {
+		d := &now.Doors[i]
+		mine := func(f lnx.Interface) bool { return f.Addr.Addr() == d.Addr }
+		if d.Kind == lnx.DoorSplice && slices.ContainsFunc(now.Interfaces, mine) &&
+			!slices.ContainsFunc(was.Interfaces, mine) {
+			list = append(list, "a splice of an interface that is new")
 		}
 	}
 	return list
 }
 
-// neighborsOn are those of an interface, as a file has them.
-func neighborsOn(c *lnx.Config, iface string) (list []string) {
-	for _, nb := range c.Neighbors {
-		if nb.Iface == iface {
-			list = append(list, nb.Addr.String()+" at "+nb.UDP.String())
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
-// changes is what has to be done to a running node. What can fail comes first.
-func (n *Node) changes(was, now *lnx.Config) (list []Change) {
-	list = append(list, n.knobChanges(was, now)...)
-	list = append(list, n.routeChanges(was, now)...)
-	list = append(list, n.linkChanges(was, now)...)
-	return append(list, n.ripChanges(was, now)...)
-}
-
-// knobChanges are the settings of TCP, ICMP and IP.
-func (n *Node) knobChanges(was, now *lnx.Config) (list []Change) {
+// knobTurns are the settings of TCP, ICMP and IP.
+func (n *Node) knobTurns(was, now *lnx.Config) (list []turn) {
 	if was.TCP != now.TCP {
-		list = append(list, n.knobChange("tcp", func(k *knobs) {
+		list = append(list, n.knobTurn("tcp", func(k *knobs) {
 			k.RTOMin, k.RTOMax, k.OptionsOff = now.TCP.RTOMin, now.TCP.RTOMax, now.TCP.OptionsOff
 		}))
 	}
 	if was.ICMP != now.ICMP || was.IP != now.IP {
-		list = append(list, n.knobChange("ip and icmp", func(k *knobs) {
+		list = append(list, n.knobTurn("ip and icmp", func(k *knobs) {
 			k.stack = internetKnobs(now)
 		}))
 	}
 	return list
 }
 
-func (n *Node) knobChange(what string, turn func(*knobs)) Change {
+func (n *Node) knobTurn(what string, set func(*knobs)) turn {
 	var before knobs
-	set := func(turn func(*knobs)) (err error) {
-		callErr := n.call(func(at clock.Time) {
-			k := n.knobs()
-			before = k
-			turn(&k)
-			err = n.setKnobs(at, k)
-		})
-		return firstError(callErr, err)
-	}
-	return Change{
-		Text: what + " settings",
-		Do:   func() error { return set(turn) },
-		Undo: func() {
-			old := before
-			_ = set(func(k *knobs) { *k = old }) // they stood so a moment ago
+	return turn{
+		text: what + " settings",
+		do: func(now clock.Time) error {
+			before = n.knobs()
+			k := before
+			set(&k)
+			return n.setKnobs(now, k)
 		},
+		undo: func(now clock.Time) { _ = n.setKnobs(now, before) }, // they stood so a moment ago
 	}
 }
 
-// routeChanges are the static routes.
-func (n *Node) routeChanges(was, now *lnx.Config) (list []Change) {
-	routes := func(c *lnx.Config) (m map[string]control.AddRoute, order []string) {
-		m = map[string]control.AddRoute{}
-		for _, r := range c.Routes {
-			if c.Routing == lnx.RoutingNone {
-				break
-			}
-			text := fmt.Sprintf("route %v via %v %s metric %d", r.Prefix, r.Via, r.Kind, r.Metric)
-			if !r.Via.IsValid() {
-				text = fmt.Sprintf("route %v %s", r.Prefix, r.Kind)
-			}
-			m[text] = control.AddRoute{
-				Prefix: r.Prefix, Via: r.Via, Metric: r.Metric, Kind: control.RouteKind(r.Kind),
-			}
-			order = append(order, text)
-		}
-		return m, order
-	}
-	before, old := routes(was)
-	after, fresh := routes(now)
-	gone := func(r control.AddRoute) error {
-		err := n.delRoute(control.DelRoute{Prefix: r.Prefix, Via: r.Via})
-		if errors.Is(err, control.ErrNoSuchRoute) {
-			return nil // somebody has taken it away by hand
-		}
-		return err
-	}
-	for _, text := range old {
-		if _, stays := after[text]; !stays {
-			list = append(list, Change{
-				Text: "no more: " + text,
-				Do:   func() error { return gone(before[text]) },
-				Undo: func() { _ = n.addRoute(before[text]) }, // as it was
-			})
-		}
-	}
-	for _, text := range fresh {
-		if _, there := before[text]; !there {
-			list = append(list, Change{
-				Text: text,
-				Do: func() error {
-					err := n.addRoute(after[text])
-					if errors.Is(err, control.ErrRouteExists) {
-						return nil // somebody has added it by hand
+// oldRoutes are the static routes that a file has no more.
+func (n *Node) oldRoutes(was, now *lnx.Config) (list []turn) {
+	after := staticRoutes(now)
+	for _, r := range staticRoutes(was) {
+		if !slices.Contains(after, r) {
+			list = append(list, turn{
+				text: "no more: " + routeText(&r),
+				do: func(now clock.Time) error {
+					err := n.stack.DelRoute(now, r.Prefix, r.Via)
+					if errors.Is(err, stack.ErrNoSuchRoute) {
+						return nil // somebody has taken it away by hand
 					}
-					return err
+					return netError(err)
 				},
-				Undo: func() { _ = gone(after[text]) }, // as it was
+				undo: func(now clock.Time) { _ = n.stack.AddRoute(now, r) }, // as it was
 			})
 		}
 	}
 	return list
 }
 
-// linkChanges are what links do to packets.
-func (n *Node) linkChanges(was, now *lnx.Config) (list []Change) {
-	for i := range n.cfg.LNX.Interfaces {
-		name := n.cfg.LNX.Interfaces[i].Name
+// newRoutes are those that it did not have.
+func (n *Node) newRoutes(was, now *lnx.Config) (list []turn) {
+	before := staticRoutes(was)
+	for _, r := range staticRoutes(now) {
+		if !slices.Contains(before, r) {
+			list = append(list, turn{
+				text: routeText(&r),
+				do: func(now clock.Time) error {
+					err := n.stack.AddRoute(now, r)
+					if errors.Is(err, stack.ErrRouteExists) {
+						return nil // somebody has added it by hand
+					}
+					return netError(err)
+				},
+			})
+		}
+	}
+	return list
+}
+
+// staticRoutes are those of a file.
+func staticRoutes(c *lnx.Config) (list []stack.Route) {
+	for _, r := range c.Routes {
+		if c.Routing == lnx.RoutingNone {
+			break
+		}
+		list = append(list, stack.Route{
+			Prefix: r.Prefix, Via: r.Via, Metric: r.Metric, Kind: kinds[r.Kind],
+		})
+	}
+	return list
+}
+
+func routeText(r *stack.Route) string {
+	if r.Kind != ip.Forwarded {
+		return fmt.Sprintf("route %v %v", r.Prefix, r.Kind)
+	}
+	return fmt.Sprintf("route %v via %v metric %d", r.Prefix, r.Via, r.Metric)
+}
+
+// linkTurns are what links do to packets.
+func (n *Node) linkTurns(was, now *lnx.Config) (list []turn) {
+	for i := range now.Interfaces {
+		name := now.Interfaces[i].Name
 		a, b := manners(was, name), manners(now, name)
 		if reflect.DeepEqual(a, b) {
 			continue
 		}
-		set := func(c *lnx.Config) (err error) {
-			both, err := mannersOf(c, name)
-			if err != nil {
-				return err
-			}
-			callErr := n.call(func(clock.Time) { err = n.impair(n.ifaceDevice[i], i, both) })
-			return firstError(callErr, err)
-		}
-		list = append(list, Change{
-			Text: "link " + name + ": " + strings.Join(b[:], " in, ") + " out",
-			Do:   func() error { return set(now) },
-			Undo: func() { _ = set(was) }, // as it was
+		list = append(list, turn{
+			text: "link " + name + ": " + strings.Join(b[:], " in, ") + " out",
+			do: func(clock.Time) error {
+				both, err := mannersOf(now, name)
+				if err != nil {
+					return err
+				}
+				i, err := n.face(name)
+				if err != nil {
+					return err
+				}
+				return n.impair(n.ifaceDevice[i], i, both)
+			},
 		})
 	}
 	return list
@@ -290,33 +365,27 @@ func mannersOf(c *lnx.Config, name string) (both [2]*netem.Config, err error) {
 	return both, nil
 }
 
-// ripChanges begin RIP anew where it is spoken otherwise; where only its times are others, these
-// are turned.
-func (n *Node) ripChanges(was, now *lnx.Config) []Change {
-	if was.Routing != lnx.RoutingRIP && was.Routing != lnx.RoutingRIP2 {
+// ripTurns go on with RIP in another configuration.
+func (n *Node) ripTurns(was, now *lnx.Config) []turn {
+	old, _ := n.numbered(was)
+	own, _ := n.numbered(now)
+	a, b := n.ripOf(old), n.ripOf(own)
+	if a.RIP == nil || b.RIP == nil || reflect.DeepEqual(a, b) {
 		return nil
 	}
-	same := reflect.DeepEqual(was.RIP, now.RIP)
-	for i := range was.Interfaces {
-		f, ok := now.Interface(was.Interfaces[i].Name)
-		same = same && ok && reflect.DeepEqual(was.Interfaces[i].RIP, f.RIP)
-	}
-	if same {
-		return nil
-	}
-	return []Change{{Text: "rip", Do: func() error {
-		var err error
-		callErr := n.call(func(at clock.Time) {
-			for i := range n.cfg.LNX.Interfaces {
-				if f, ok := now.Interface(n.cfg.LNX.Interfaces[i].Name); ok {
-					n.cfg.LNX.Interfaces[i].RIP = f.RIP
-				}
-			}
-			n.cfg.LNX.RIP = now.RIP
-			var cfg stack.Config
-			n.setRIP(&cfg, netem.Streams(n.seedFor(&netem.Config{}))("rip"))
-			err = n.stack.RestartRIP(at, cfg)
-		})
-		return firstError(callErr, err)
+	return []turn{{text: "rip", do: func(at clock.Time) error {
+		var cfg stack.Config
+		n.setRIP(&cfg, netem.Streams(n.seedFor(&netem.Config{}))("rip"))
+		return n.stack.RestartRIP(at, cfg)
 	}}}
+}
+
+// ripOf is how a file has RIP spoken.
+func (n *Node) ripOf(c *lnx.Config) (cfg stack.Config) {
+	trial := &Node{cfg: n.cfg}
+	trial.cfg.LNX = c
+	if trial.setRIP(&cfg, nil); cfg.RIP != nil {
+		cfg.RIP.Sequence = 0 // it is the time of day
+	}
+	return cfg
 }

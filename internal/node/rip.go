@@ -84,6 +84,9 @@ func (n *Node) ripNeighbors() (list []rip.Neighbor) {
 
 // ripInterface says what the file says. Its words were judged when it was read.
 func ripInterface(f *lnx.Interface) rip.Interface {
+	if f.Name == "" { // it is no more
+		return rip.Interface{Passive: true, Send: rip.SendNone, Receive: rip.ReceiveNone}
+	}
 	r := rip.Interface{
 		Addr: f.Addr, MTU: f.MTU, Passive: f.RIP.Passive, Cost: f.RIP.Cost,
 	}

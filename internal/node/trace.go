@@ -63,7 +63,8 @@ func endpoint(a uint32, port uint16) string {
 func (n *Node) trace(ctx context.Context, r *control.Trace) (control.Traced, error) {
 	var done control.Traced
 	o := &observer{
-		iface: -1, snaplen: capture.HeaderBytes, limit: r.Count, glances: true, flow: &traceFlow{},
+		iface: allFaces, snaplen: capture.HeaderBytes, limit: r.Count, glances: true,
+		flow:  &traceFlow{},
 		about: control.Capturing{Kind: "trace", Iface: "all", Filter: r.Filter},
 	}
 	var err error

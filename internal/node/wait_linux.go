@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -73,7 +74,11 @@ func (w *epollWaiter) control(op, fd, token int, events uint32) error {
 
 // Add implements waiter.
 func (w *epollWaiter) Add(fd, token int) error {
-	if err := w.control(unix.EPOLL_CTL_ADD, fd, token, unix.EPOLLIN); err != nil {
+	err := w.control(unix.EPOLL_CTL_ADD, fd, token, unix.EPOLLIN)
+	if at := w.added[fd]; errors.Is(err, unix.EEXIST) && at != nil && at.token != token {
+		err = w.control(unix.EPOLL_CTL_MOD, fd, token, unix.EPOLLIN)
+	}
+	if err != nil {
 		return fmt.Errorf("node: device %d: %w", token, err)
 	}
 	w.added[fd] = &watched{token: token}

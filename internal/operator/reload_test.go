@@ -57,7 +57,7 @@ func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 	assert.Equal(t, try, done)
 	assert.Equal(t, []string{
 		"tcp settings", "ip and icmp settings",
-		"route 10.7.0.0/16 via 10.0.0.2  metric 0", "link if0: delay 30ms in, delay 30ms out",
+		"route 10.7.0.0/16 via 10.0.0.2 metric 0", "link if0: delay 30ms in, delay 30ms out",
 	}, done.Changes[1:])
 	assert.Len(t, doors(t, a), 1)
 	ping := control.Ping{Addr: netip.MustParseAddr("10.0.0.2"), Count: 1}
@@ -138,11 +138,11 @@ func TestAReloadThatCannotBe(t *testing.T) {
 	assert.Equal(t, 3, all[0].Line)
 
 	text = base + fmt.Sprintf("interface if1 10.1.0.1/24 127.0.0.1:%d\nlink if0 mtu 576\n", p[2]) +
-		"tcp profile 004\nroute 10.9.0.0/16 via 10.0.0.2\n"
+		"tcp profile 004\nrouting rip\n"
 	_, err = a.Do(t.Context(), control.Reload{})
 	require.ErrorIs(t, err, control.ErrUnsupported)
-	require.ErrorContains(t, err, "tcp profile: was , is 004; the MTU of if0: was 0, is 576; "+
-		"interface if1 is new")
+	require.ErrorContains(t, err, "routing: was static, is rip; forwarding: was false, is true; "+
+		"tcp profile: was , is 004")
 	tried, err := control.Ask(t.Context(), a.Operator(), control.Reload{Try: true})
 	require.NoError(t, err)
 	assert.Len(t, tried.Restart, 3)

@@ -13,10 +13,11 @@ func (s *Shell) reload() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reload",
 		Short: "read the node's file again",
-		Long: "Read the node's .lnx file again and be as it says now: links, routes, RIP,\n" +
-			"doors and settings change, and connections go on. A file with mistakes changes\n" +
-			"nothing, nor does one that asks for what only a new node can be: other\n" +
-			"interfaces, addresses or neighbors. --try only tells what would be done.",
+		Long: "Read the node's .lnx file again and be as it says now: interfaces, neighbors,\n" +
+			"links, routes, RIP, doors and settings change, and connections go on, but those\n" +
+			"whose local address is no more. A file with mistakes changes nothing, nor does\n" +
+			"one that asks for what only a new node can be: another routing, say. --try only\n" +
+			"tells what would be done.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			done, err := control.Ask(c.Context(), s.op, control.Reload{Try: try})
 			if err != nil {
@@ -25,6 +26,9 @@ func (s *Shell) reload() *cobra.Command {
 			lines := append([]string{}, done.Changes...)
 			for _, text := range done.Restart {
 				lines = append(lines, text+": only a new node can be that")
+			}
+			for _, text := range done.Ended {
+				lines = append(lines, "ended, for its address is no more: "+text)
 			}
 			if len(lines) == 0 {
 				lines = append(lines, "nothing has changed")

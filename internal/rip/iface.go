@@ -70,8 +70,8 @@ func (f *Interface) validate(d Dialect) error {
 	switch {
 	case f.Cost < 0 || f.Cost >= Infinity:
 		return fmt.Errorf("cost %d, want 1 to 15", f.Cost)
-	case d != RIPv2:
-		return nil
+	case d != RIPv2, f.Passive && f.Send == SendNone && f.Receive == ReceiveNone:
+		return nil // nothing is spoken there
 	case !f.Addr.IsValid() || !f.Addr.Addr().Is4():
 		return fmt.Errorf("address %v", f.Addr)
 	case len(f.Keys) > 0 && validateKeys(f.Keys) != nil:

@@ -7,14 +7,14 @@ import (
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// startRIP makes the Speaker, tells it what is ours and lets it begin.
-func (s *Stack) startRIP(now clock.Time) error {
+// startRIP makes the Speaker, tells it what is ours and lets it begin. It takes over what the one
+// before it knows, nil: there is none.
+func (s *Stack) startRIP(now clock.Time, before *rip.Speaker) error {
 	if s.cfg.RIP == nil {
 		return nil
 	}
@@ -24,6 +24,9 @@ func (s *Stack) startRIP(now clock.Time) error {
 	}
 	s.rip = speaker
 	for i := range s.interfaces {
+		if !s.interfaces[i].Addr.IsValid() {
+			continue // it is no more
+		}
 		s.rip.SetLocal(now, s.interfaces[i].Addr.Masked(), i, true)
 		if s.speaksRIP2() {
 			// RFC 2453 §4.5: on every interface, and nobody is told.
@@ -37,8 +40,9 @@ func (s *Stack) startRIP(now clock.Time) error {
 			s.rip.SetExternal(now, e, true)
 		}
 	}
-	for _, r := range s.cfg.Routes {
-		s.install(now, r.Prefix)
+	s.reinstallAll(now)
+	if before != nil {
+		s.rip.Inherit(now, before)
 	}
 	s.rip.Start(now)
 	return nil
@@ -204,8 +208,10 @@ func (s *Stack) outputRIP(now clock.Time) {
 	}
 }
 
-// RestartRIP has the node speak RIP as cfg says from now on, of which it takes what is RIP's: what
-// was learnt is asked for anew. That there is RIP, and its dialect, cannot change.
+// RestartRIP has the node speak RIP as cfg says from now on, of which it takes what is RIP's, on
+// the interfaces that there are now. What was learned from neighbors that stay is kept, and all of
+// them are asked anew; what is not reached any more is withdrawn. That there is RIP, and its
+// dialect, cannot change.
 func (s *Stack) RestartRIP(now clock.Time, cfg Config) error {
 	if s.rip == nil || cfg.RIP == nil || cfg.RIP.Dialect != s.cfg.RIP.Dialect {
 		return fmt.Errorf("stack: RIP that begins, ends or is another: %w", rip.ErrConfig)
@@ -213,27 +219,20 @@ func (s *Stack) RestartRIP(now clock.Time, cfg Config) error {
 	before, speaker := s.cfg, s.rip
 	s.cfg.RIP, s.cfg.Originate, s.cfg.Redistribute = cfg.RIP, cfg.Originate, cfg.Redistribute
 	if _, err := rip.NewSpeaker(s.configRIP()); err != nil {
-		s.cfg, s.rip = before, speaker
+		s.cfg = before
 		return fmt.Errorf("stack: %w", err)
 	}
-	for _, r := range s.RouteInfos() {
-		if r.Origin == control.OriginRIP {
-			s.routes.Remove(r.Prefix, ip.RIP)
-		}
-	}
+	s.learn() // what it has found out and nobody has asked for yet
 	for i := range s.interfaces {
 		if s.cfg.RIP.Dialect == rip.RIPv2 {
 			_ = s.Leave(i, rip.Multicast) // it joins anew
 		}
 	}
-	err := s.startRIP(now)
+	err := s.startRIP(now, speaker)
 	for i := range s.interfaces {
-		if !s.interfaces[i].up {
-			s.rip.SetLocal(now, s.interfaces[i].Addr.Masked(), i, false)
+		if f := &s.interfaces[i]; f.Addr.IsValid() && !f.up {
+			s.rip.SetLocal(now, f.Addr.Masked(), i, false)
 		}
-	}
-	for p := range s.statics {
-		s.install(now, p)
 	}
 	s.learn()
 	s.tcp.Rerouted()

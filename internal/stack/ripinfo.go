@@ -41,6 +41,9 @@ func (s *Stack) RIPInfo(now clock.Time) control.RIPInfo {
 // describeRIP fills in the lists.
 func (s *Stack) describeRIP(answer *control.RIPInfo, info *rip.Info) {
 	for _, f := range info.Interfaces {
+		if i := f.Iface; i < len(s.interfaces) && !s.interfaces[i].Addr.IsValid() {
+			continue // it is no more
+		}
 		answer.Interfaces = append(answer.Interfaces, control.RIPInterface{
 			Iface: s.faceName(f.Iface), Up: f.Up, Passive: f.Passive, Cost: f.Cost,
 			Send: f.Send, Receive: f.Receive, Auth: f.Auth,

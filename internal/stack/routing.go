@@ -20,7 +20,7 @@ func (s *Stack) startRouting(now clock.Time) error {
 			return fmt.Errorf("stack: route: %w", err)
 		}
 	}
-	return s.startRIP(now)
+	return s.startRIP(now, nil)
 }
 
 func (s *Stack) localRoute(i int) ip.Route {

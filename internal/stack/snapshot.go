@@ -38,6 +38,9 @@ func (s *Stack) InterfaceInfos() []control.Interface {
 	list := make([]control.Interface, 0, len(s.interfaces))
 	for i := range s.interfaces {
 		f := &s.interfaces[i]
+		if !f.Addr.IsValid() {
+			continue // it is no more
+		}
 		list = append(list, control.Interface{
 			Index: i, Name: f.Name, Addr: f.Addr, Up: f.up, MTU: f.MTU,
 			LossPercent: f.loss * 100, In: f.rx.info(), Out: f.tx.info(),

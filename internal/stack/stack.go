@@ -179,15 +179,8 @@ func New(now clock.Time, cfg Config) (*Stack, error) {
 }
 
 func (s *Stack) attach(i int, c Interface) error {
-	if !c.Addr.IsValid() || !c.Addr.Addr().Is4() {
-		return fmt.Errorf("stack: interface %s: address %v is not IPv4", c.Name, c.Addr)
-	}
-	if c.MTU == 0 {
-		c.MTU = DefaultMTU
-	}
-	if c.MTU < ip.MinMTU || c.MTU > ip.MaxPacketLen {
-		return fmt.Errorf("stack: interface %s: MTU %d: want %d to %d", c.Name, c.MTU,
-			ip.MinMTU, ip.MaxPacketLen)
+	if err := c.check(); err != nil {
+		return err
 	}
 	addr := c.Addr.Addr().As4()
 	if j, dup := s.own[addr]; dup {

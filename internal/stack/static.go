@@ -3,6 +3,7 @@ package stack
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -139,8 +140,8 @@ func (s *Stack) install(now clock.Time, p netip.Prefix) {
 	for _, r := range s.statics[p] {
 		i := 0
 		if r.Kind == ip.Forwarded {
-			i, _ = s.onLink(r.Via)
-			usable = s.interfaces[i].up
+			i, usable = s.onLink(r.Via) // its interface may be no more
+			usable = usable && s.interfaces[i].up
 		} else {
 			usable = true
 		}
@@ -171,8 +172,17 @@ func (s *Stack) reinstall(now clock.Time, i int) {
 			affected = append(affected, p)
 		}
 	}
-	slices.SortFunc(affected, netip.Prefix.Compare)
-	for _, p := range affected {
+	s.installAll(now, affected)
+}
+
+// reinstallAll is install for every prefix.
+func (s *Stack) reinstallAll(now clock.Time) {
+	s.installAll(now, slices.Collect(maps.Keys(s.statics)))
+}
+
+func (s *Stack) installAll(now clock.Time, prefixes []netip.Prefix) {
+	slices.SortFunc(prefixes, netip.Prefix.Compare)
+	for _, p := range prefixes {
 		s.install(now, p)
 	}
 }

@@ -9,10 +9,12 @@ import (
 // The caller's errors. Behind each stands the RFC's own name for it, where it
 // has one (RFC 9293 §3.10).
 var (
-	ErrRefused     = errors.New("connection refused")       // "connection refused"
-	ErrReset       = errors.New("connection reset by peer") // "connection reset"
-	ErrAborted     = errors.New("connection aborted")       // by ABORT
-	ErrTimeout     = errors.New("connection timed out")     // R2 of §3.8.3
+	ErrRefused = errors.New("connection refused")       // "connection refused"
+	ErrReset   = errors.New("connection reset by peer") // "connection reset"
+	ErrAborted = errors.New("connection aborted")       // by ABORT
+	ErrTimeout = errors.New("connection timed out")     // R2 of §3.8.3
+	// ErrAddressGone is what ends a connection whose local address the host has no more.
+	ErrAddressGone = errors.New("its local address is no more")
 	ErrUnreachable = errors.New("no route to host")
 	ErrNotHost     = errors.New("not the address of a host") // a broadcast or multicast address
 	ErrPortInUse   = errors.New("address already in use")

@@ -191,6 +191,19 @@ func (c *Conn) Abort(now clock.Time) {
 	c.fail(now, ErrAborted)
 }
 
+// Forsake ends the connection with a reset and an error that the host gives, for a reason of its
+// own. The user has not let go of it.
+func (c *Conn) Forsake(now clock.Time, why error) {
+	switch c.state {
+	case StateClosed, StateTimeWait, StateListen:
+		return
+	case StateSynSent:
+	default:
+		c.sendReset()
+	}
+	c.fail(now, why)
+}
+
 // sendReset queues the reset of a connection in a synchronized state.
 func (c *Conn) sendReset() {
 	r := reply{c.tuple, Header{Seq: uint32(c.snd.nxt), Ack: uint32(c.rcv.nxt), Flags: RST | ACK}}

@@ -1,0 +1,61 @@
+package link
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// Serve has the device be that of other interfaces from now on, or of the same with other
+// neighbors, addresses and MTUs. Interfaces and neighbors that stay keep what they have counted,
+// and what is queued for those that do not is still sent. It does not wait for names that are new:
+// who has one is reached when it is found. What Open would refuse is the error, and then nothing
+// has changed.
+func (d *UDP) Serve(interfaces []Interface) error {
+	cfg := d.cfg
+	cfg.Interfaces = interfaces
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return err
+	}
+	d.cfg = cfg
+	next := newTable(cfg.Interfaces)
+	next.inherit(d.table)
+	d.table = next
+	names := next.names()
+	if d.names == nil && len(names) == 0 {
+		d.table.learn(nil)
+		return nil
+	}
+	if d.names == nil || !slices.Equal(names, d.names.names) {
+		found := map[string]netip.Addr{}
+		if d.names != nil {
+			for name, addr := range *d.names.found.Load() {
+				if slices.Contains(names, name) {
+					found[name] = addr
+				}
+			}
+			go d.names.close() // a lookup may take its time to end
+		}
+		d.names = startResolver(cfg, names, &found, make(chan struct{}))
+		d.applied = &found
+	}
+	d.table.learn(*d.applied)
+	return nil
+}
+
+// inherit keeps the books of interfaces and neighbors that were there before.
+func (t *table) inherit(old *table) {
+	for _, f := range t.ifaces {
+		was := old.at(f.ID)
+		if was == nil || was.Name != f.Name {
+			continue
+		}
+		f.up, f.counters = was.up, was.counters
+		for addr, n := range f.hops {
+			if o := was.hops[addr]; o != nil && o.Neighbor == n.Neighbor {
+				n.heard, n.out, n.refusals, n.refusal = o.heard, o.out, o.refusals, o.refusal
+				n.problem, n.down = o.problem, o.down
+			}
+		}
+	}
+}

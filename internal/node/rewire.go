@@ -1,0 +1,238 @@
+package node
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/netem"
+)
+
+// wiring is what the interfaces of a running node are to be. It is prepared outside the loop, so
+// that what can fail has failed before anything changes; the loop then changes all between two
+// packets.
+type wiring struct {
+	// file is the new file, with an interface for each number that there is or ever was: those that
+	// are no more are zero.
+	file  *lnx.Config
+	names []string               // of the numbers
+	fresh map[string]link.Device // sockets and devices that were opened, by what they are
+	place map[string]string      // of each interface, what it stood on before
+}
+
+// asIs is what the node is now, for those who are not the loop. Nobody changes it.
+func (n *Node) asIs() *lnx.Config { return n.shown.Load() }
+
+// become makes a file the node's. The loop's, but while the node opens.
+func (n *Node) become(c *lnx.Config) {
+	n.cfg.LNX = c
+	n.shown.Store(c)
+}
+
+// numbered is a file whose interfaces have the numbers that they have in the running node: a name
+// keeps its number as long as the node lives.
+func (n *Node) numbered(c *lnx.Config) (*lnx.Config, []string) {
+	names := slices.Clone(n.slots)
+	own := *c
+	own.Interfaces = make([]lnx.Interface, len(names), len(names)+len(c.Interfaces))
+	for _, f := range c.Interfaces {
+		i := slices.Index(names, f.Name)
+		if i < 0 {
+			i, names = len(names), append(names, f.Name)
+			own.Interfaces = append(own.Interfaces, lnx.Interface{})
+		}
+		own.Interfaces[i] = f
+	}
+	return &own, names
+}
+
+// wire prepares what a file wants of the interfaces, and opens what there is not yet.
+func (n *Node) wire(c *lnx.Config) (*wiring, error) {
+	w := &wiring{fresh: map[string]link.Device{}, place: map[string]string{}}
+	w.file, w.names = n.numbered(c)
+	standing := map[string]bool{}
+	for i := range n.cfg.LNX.Interfaces {
+		if f := &n.cfg.LNX.Interfaces[i]; f.Name != "" {
+			w.place[f.Name] = underneath(f)
+			standing[underneath(f)] = true
+		}
+	}
+	for _, faces := range w.groups() {
+		on := underneath(&w.file.Interfaces[faces[0]])
+		if standing[on] {
+			continue
+		}
+		d, err := n.openDevice(w.file, faces)
+		if err != nil {
+			w.abandon()
+			return nil, err
+		}
+		w.fresh[on] = d
+	}
+	return w, nil
+}
+
+// groups are the interfaces by number, those of one socket together.
+func (w *wiring) groups() (list [][]int) {
+	at := map[string]int{}
+	for i := range w.file.Interfaces {
+		f := &w.file.Interfaces[i]
+		if f.Name == "" {
+			continue
+		}
+		on := underneath(f)
+		if k, ok := at[on]; ok && w.file.SharedSocket {
+			list[k] = append(list[k], i)
+			continue
+		}
+		at[on] = len(list)
+		list = append(list, []int{i})
+	}
+	return list
+}
+
+// abandon closes what was opened.
+func (w *wiring) abandon() {
+	for _, d := range w.fresh {
+		_ = d.Close() // nobody has used it
+	}
+}
+
+// rewire carries the wiring out. The loop's, which has made the file its own.
+func (n *Node) rewire(now clock.Time, w *wiring) error {
+	err := n.stack.Rewire(now, n.stackFaces())
+	if err != nil {
+		return fmt.Errorf("node: %w", err)
+	}
+	devices, old := w.fresh, map[link.Device]int{}
+	for i, token := range n.ifaceDevice {
+		if on, was := w.place[n.slots[i]]; was {
+			devices[on] = bare(n.devices[token])
+			old[devices[on]] = token
+		}
+	}
+	n.slots = w.names
+	taken := map[int]bool{}
+	n.attached = make([]bool, len(w.names))
+	for _, faces := range w.groups() {
+		d := devices[underneath(&w.file.Interfaces[faces[0]])]
+		token := n.tokenFor(faces, taken)
+		taken[token] = true
+		if err := n.plug(token, d, faces, old); err != nil {
+			return err
+		}
+		delete(old, d)
+	}
+	for d := range old {
+		_ = d.Close() // nothing can be done about it
+	}
+	for token := range n.devices {
+		if !taken[token] {
+			n.devices[token], n.blocked[token] = unplugged{}, false
+			if token < len(n.impaired) {
+				n.impaired[token] = nil
+			}
+		}
+	}
+	n.room = make([]int, len(n.ifaceDevice))
+	n.keepWards(now)
+	return nil
+}
+
+// tokenFor is the token for the device of a group of interfaces: that of one of them, so that what
+// makes its link worse stays with it, or a new one.
+func (n *Node) tokenFor(faces []int, taken map[int]bool) int {
+	for len(n.ifaceDevice) <= slices.Max(faces) {
+		n.ifaceDevice = append(n.ifaceDevice, -1)
+	}
+	for _, i := range faces {
+		if token := n.ifaceDevice[i]; token >= 0 && !taken[token] {
+			return token
+		}
+	}
+	n.devices = append(n.devices, unplugged{})
+	n.sharing, n.blocked = append(n.sharing, 1), append(n.blocked, false)
+	return len(n.devices) - 1
+}
+
+// plug has a device serve interfaces under a token. Old are the tokens of those that were there.
+func (n *Node) plug(token int, d link.Device, faces []int, old map[link.Device]int) error {
+	was, there := old[d]
+	moved := !there || was != token
+	var list []link.Interface
+	var lanes []link.Impairment
+	for _, i := range faces {
+		if moved {
+			delete(n.cleared, i) // the device counts from zero
+		}
+		n.ifaceDevice[i], n.attached[i] = token, true
+		list = append(list, linkInterface(n.cfg.LNX, i))
+		lanes = append(lanes, link.Impairment{Iface: i, Stream: netem.Streams(1)})
+	}
+	n.sharing[token] = len(faces)
+	if u, ok := d.(*link.UDP); ok && there {
+		if err := u.Serve(list); err != nil {
+			return fmt.Errorf("node: %w", err)
+		}
+	}
+	for _, i := range faces {
+		if u, ok := d.(*link.UDP); ok {
+			u.SetUp(i, n.stack.Up(i))
+		}
+	}
+	n.devices[token] = d
+	if token < len(n.impaired) && n.impaired[token] != nil {
+		m := n.impaired[token]
+		if err := m.device.Carry(d, lanes...); err != nil {
+			return fmt.Errorf("node: %w", err)
+		}
+		if m.faces = faces; m.active {
+			n.devices[token] = m.device
+		}
+		n.rewatch()
+	}
+	if !moved {
+		return nil
+	}
+	n.blocked[token] = false
+	return n.watch(d, token)
+}
+
+// goneAddrs are the node's addresses that another file does not have.
+func (n *Node) goneAddrs(c *lnx.Config) map[netip.Addr]bool {
+	gone := map[netip.Addr]bool{}
+	for i := range n.cfg.LNX.Interfaces {
+		if a := n.cfg.LNX.Interfaces[i].Addr.Addr(); a.IsValid() {
+			gone[a] = true
+		}
+	}
+	for i := range c.Interfaces {
+		delete(gone, c.Interfaces[i].Addr.Addr())
+	}
+	return gone
+}
+
+// unplugged is the device of interfaces that are no more.
+type unplugged struct{}
+
+// ReadBatch implements link.Device.
+func (unplugged) ReadBatch([]buffer.Frame) (int, error) { return 0, link.ErrWouldBlock }
+
+// WriteBatch implements link.Device: it takes all, for nobody.
+func (unplugged) WriteBatch(trains []buffer.Train) (int, error) { return len(trains), nil }
+
+// Room implements link.Device.
+func (unplugged) Room() int { return 1 }
+
+// Pending implements link.Device.
+func (unplugged) Pending() int { return 0 }
+
+// FD implements link.Device.
+func (unplugged) FD() int { return -1 }
+
+// Close implements link.Device.
+func (unplugged) Close() error { return nil }

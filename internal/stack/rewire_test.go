@@ -1,0 +1,72 @@
+package stack_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+func prefixes(s *stack.Stack) (list []string) {
+	for _, r := range s.RouteInfos() {
+		list = append(list, r.Prefix.String()+" "+r.Iface)
+	}
+	return list
+}
+
+// TestRewire: interfaces come, go and change places, and routes follow.
+func TestRewire(t *testing.T) {
+	s := router(t)
+	require.NoError(t, s.AddRoute(1, route("10.9.0.0/16", "10.1.0.2")))
+	assert.Equal(t, []string{
+		"10.0.0.0/24 if0", "10.1.0.0/24 if1", "10.2.0.0/31 p2p", "10.9.0.0/16 if1",
+	}, prefixes(s))
+
+	t.Log("# addresses change places, and one is new")
+	require.NoError(t, s.Rewire(2, []stack.Interface{
+		face("if0", "10.1.0.1/24"), face("if1", "10.0.0.1/24"), face("p2p", "10.2.0.0/31"),
+		face("if3", "10.3.0.1/24"),
+	}))
+	assert.Equal(t, []string{
+		"10.0.0.0/24 if1", "10.1.0.0/24 if0", "10.2.0.0/31 p2p", "10.3.0.0/24 if3",
+		"10.9.0.0/16 if0",
+	}, prefixes(s))
+	i, own := s.Owns([4]byte{10, 3, 0, 1})
+	assert.True(t, own)
+	assert.Equal(t, 3, i)
+
+	t.Log("# two are no more: their numbers stay theirs")
+	s.SetUp(3, 3, false)
+	require.NoError(t, s.Rewire(3, []stack.Interface{
+		{}, face("if1", "10.0.0.1/24"), {}, face("if3", "10.3.0.1/24"),
+	}))
+	assert.Equal(t, []string{"10.0.0.0/24 if1"}, prefixes(s), "what was down stays down")
+	list := s.InterfaceInfos()
+	require.Len(t, list, 2)
+	assert.Equal(t, 3, list[1].Index)
+	_, own = s.Owns([4]byte{10, 1, 0, 1})
+	assert.False(t, own)
+	assert.False(t, s.Up(0))
+
+	t.Log("# one comes back, and what was asked for by hand with it")
+	require.NoError(t, s.Rewire(4, []stack.Interface{
+		face("if0", "10.1.0.1/24"), face("if1", "10.0.0.1/24"), {}, face("if3", "10.3.0.1/24"),
+	}))
+	assert.Equal(t, []string{"10.0.0.0/24 if1", "10.1.0.0/24 if0", "10.9.0.0/16 if0"}, prefixes(s))
+
+	t.Log("# what cannot be changes nothing")
+	before := prefixes(s)
+	for text, list := range map[string][]stack.Interface{
+		"keep their numbers": {face("if0", "10.1.0.1/24")},
+		"no interfaces":      {{}, {}, {}, {}},
+		"the same address":   {face("a", "10.7.0.1/24"), face("b", "10.7.0.1/24"), {}, {}},
+		"MTU 10":             {{Name: "a", Addr: netip.MustParsePrefix("10.7.0.1/24"), MTU: 10}, {}, {}, {}},
+		"not IPv4":           {{Name: "a", Addr: netip.MustParsePrefix("fd00::1/64")}, {}, {}, {}},
+	} {
+		require.ErrorContains(t, s.Rewire(5, list), text)
+		assert.Equal(t, before, prefixes(s))
+	}
+}
