@@ -65,9 +65,12 @@ type (
 		// Over says why there are no more looks.
 		Over string `json:"over,omitempty"`
 	}
-	// Segments are some of a connection's, one after another.
+	// Segments are some of a connection's, one after another, as a node has seen them.
 	Segments struct {
-		Node     string                  `json:"node"`
+		// Of is the connection that is followed, NODE/SID.
+		Of   string `json:"of"`
+		Node string `json:"node"`
+		// SID -1: the node is between the ends, and has dropped them.
 		SID      int                     `json:"sid"`
 		Segments []control.TracedSegment `json:"segments"`
 	}

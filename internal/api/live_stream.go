@@ -15,7 +15,8 @@ const mostFollowed = 8
 
 // stream tells all that a page shows as server-sent events: each node's parts as they stand, then
 // again when they have changed, and what the nodes tell. ?connection=NODE/SID, once or more often,
-// adds looks at those connections, and segments=NODE/SID their segments.
+// adds looks at those connections, and segments=NODE/SID their segments; segments=NODE/SID,NODE/SID
+// those of both ends, and what nodes between them dropped.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", typeEvents)
@@ -65,17 +66,15 @@ func (s *Server) followedBy(r *http.Request) (list []follow, err error) {
 	query := r.URL.Query()
 	for _, name := range []string{"connection", "segments"} {
 		for _, text := range query[name] {
-			node, number, _ := strings.Cut(text, "/")
-			sid, err := strconv.Atoi(number)
-			if err != nil || sid < 0 {
-				return nil, fmt.Errorf("query: %w: %s=%s: want NODE/SID", control.ErrUsage, name,
-					text)
+			left, right, both := strings.Cut(text, ",")
+			f := follow{segments: name == "segments"}
+			if f.node, f.sid, err = s.place(name, left); err == nil && both && f.segments {
+				f.peer, f.peerSID, err = s.place(name, right)
 			}
-			if s.nodes[node] == nil {
-				return nil, fmt.Errorf("query: %s=%s: %w; there is %s", name, text, errNoSuchNode,
-					strings.Join(s.about.Nodes, ", "))
+			if err != nil {
+				return nil, err
 			}
-			list = append(list, follow{node, sid, name == "segments"})
+			list = append(list, f)
 		}
 	}
 	if len(list) > mostFollowed {
@@ -83,4 +82,18 @@ func (s *Server) followedBy(r *http.Request) (list []follow, err error) {
 			len(list), mostFollowed)
 	}
 	return list, nil
+}
+
+// place reads NODE/SID.
+func (s *Server) place(name, text string) (node string, sid int, err error) {
+	node, number, _ := strings.Cut(text, "/")
+	sid, err = strconv.Atoi(number)
+	if err != nil || sid < 0 {
+		return "", 0, fmt.Errorf("query: %w: %s=%s: want NODE/SID", control.ErrUsage, name, text)
+	}
+	if s.nodes[node] == nil {
+		return "", 0, fmt.Errorf("query: %s=%s: %w; there is %s", name, text, errNoSuchNode,
+			strings.Join(s.about.Nodes, ", "))
+	}
+	return node, sid, nil
 }

@@ -96,12 +96,12 @@ func TestAPageThatSleepsLosesWhatIsOld(t *testing.T) {
 	s := New(Config{Nodes: map[string]control.Operator{}})
 	defer s.Close()
 	h := &s.live
-	asleep := h.join(0, []follow{{"A", 1, false}})
+	asleep := h.join(0, []follow{{node: "A", sid: 1}})
 	defer h.leave(asleep)
 	for i := range 100_000 { // a night of looks
 		h.set(s.ends, "A faces", "interfaces", i)
 		h.tell(i)
-		h.looked(follow{"A", 1, false}, "sample", i)
+		h.looked(follow{node: "A", sid: 1}, "sample", i)
 	}
 	notes := h.take(asleep)
 	assert.LessOrEqual(t, len(notes), keptTold+keptLooks+3)

@@ -41,7 +41,8 @@ func (m Mark) Names() (names []string) {
 type Segment struct {
 	Flags      string // in tcpdump's letters
 	Seq, Ack   uint64
-	Acks       bool // Ack means something
+	WireSeq    uint32 // as the header has it
+	Acks       bool   // Ack means something
 	Length     int
 	Window     int         // bytes, scaled
 	SACK       [][2]uint64 // lent until the next segment
@@ -123,7 +124,8 @@ func (f *Follower) Follow(packet []byte, p *Facts, sent, lost bool) (s Segment, 
 		Length: p.textLength, ECN: packet[1] & 3, Scale: -1,
 	}
 	f.options(&s, b)
-	s.Seq = us.number(binary.BigEndian.Uint32(b[4:]), flags&flagSYN != 0)
+	s.WireSeq = binary.BigEndian.Uint32(b[4:])
+	s.Seq = us.number(s.WireSeq, flags&flagSYN != 0)
 	if s.Acks {
 		s.Ack = them.number(binary.BigEndian.Uint32(b[8:]), false)
 	}

@@ -100,6 +100,8 @@ type Trace struct {
 	// Recorded has it begin with what the connection's recorder has, if tcp.recorder is set: that
 	// does not count.
 	Recorded bool `json:"recorded,omitempty"`
+	// Drops has it tell only of what went no further.
+	Drops bool `json:"drops,omitempty"`
 	// Begun, if set, is called when it has begun.
 	Begun func() `json:"-"`
 	// Segment, if set, is called with each segment.
@@ -128,6 +130,8 @@ type TracedSegment struct {
 	Flags string `json:"flags"` // in tcpdump's letters: "S", "P.", "F."
 	Seq   uint64 `json:"seq"`
 	Ack   uint64 `json:"ack"` // meaningful with "." among the flags
+	// WireSeq is the sequence number as the segment itself has it.
+	WireSeq uint32 `json:"wire_seq"`
 	// Length is in bytes of text, Window in bytes, scaled.
 	Length int     `json:"length"`
 	Window int     `json:"window"`

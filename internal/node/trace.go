@@ -21,12 +21,16 @@ type traceFlow struct {
 	found bool
 	key   capture.Flow // seen from the left end
 	ours  bool         // which is this node's
+	drops bool         // only what went no further
 }
 
 // follows reports whether a packet is of the connection that an observer follows; the first that
 // its filter lets pass says which that is.
 func (n *Node) follows(o *observer, f *capture.Facts, s *sight) bool {
 	flow := o.flow
+	if flow.drops && !f.Dropped {
+		return false
+	}
 	if !flow.found {
 		if !o.filter.Match(f) {
 			return false
@@ -64,7 +68,7 @@ func (n *Node) trace(ctx context.Context, r *control.Trace) (control.Traced, err
 	var done control.Traced
 	o := &observer{
 		iface: allFaces, snaplen: capture.HeaderBytes, limit: r.Count, glances: true,
-		flow:  &traceFlow{},
+		flow:  &traceFlow{drops: r.Drops},
 		about: control.Capturing{Kind: "trace", Iface: "all", Filter: r.Filter},
 	}
 	var err error
@@ -207,8 +211,9 @@ func (t *tracer) segment(s *sight, g *capture.Segment, sent bool) control.Traced
 func tracedSegment(k *capture.Flow, g *capture.Segment) control.TracedSegment {
 	one := control.TracedSegment{
 		Left: endpoint(k.Local, k.LocalPort), Right: endpoint(k.Remote, k.RemotePort),
-		Flags: g.Flags, Seq: g.Seq, Ack: g.Ack, Length: g.Length, Window: g.Window,
-		MSS: g.MSS, Scale: g.Scale, TSVal: g.TSVal, TSEcr: g.TSEcr, ECN: ecnNames[g.ECN],
+		Flags: g.Flags, Seq: g.Seq, WireSeq: g.WireSeq, Ack: g.Ack, Length: g.Length,
+		Window: g.Window,
+		MSS:    g.MSS, Scale: g.Scale, TSVal: g.TSVal, TSEcr: g.TSEcr, ECN: ecnNames[g.ECN],
 		DupAck: g.DupAck,
 	}
 	for _, b := range g.SACK {

@@ -6,7 +6,8 @@ export interface Curve {
   name: string;
   color: string; // a custom property of the style sheet
   dash?: number[];
-  points?: boolean;
+  drawn?: boolean; // as bars
+  step?: boolean;
   fill?: boolean;
 }
 
@@ -16,11 +17,14 @@ export interface ChartOptions {
   format: (v: number) => string;
   height: number;
   span: number; // seconds
-  loose?: boolean; // the axis begins where the curves do, not at nothing
+  last?: string; // what the end of the time is called; else "now"
 }
 
 const css = (name: string): string =>
   getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/** Bar is drawn from a value to another; lost ones have a cross. */
+export interface Bar { at: number; low: number; high: number; lost: boolean; color: string; wide: boolean }
 
 /** Chart is a plot that moves with the time. */
 export class Chart {
@@ -29,15 +33,20 @@ export class Chart {
   private theme = "";
   private data: uPlot.AlignedData;
   private end = 0;
+  private span: number;
   private names: string[] = [];
+  bars: Bar[] = [];
 
   constructor(private readonly into: HTMLElement, private readonly options: ChartOptions) {
+    this.span = options.span;
     this.data = [[], ...options.curves.map(() => [])];
     into.setAttribute("role", "img");
   }
 
   /** set shows columns: seconds, then a column a curve. */
-  set(data: (number | null)[][], end: number, theme: string, names: string[] = []): void {
+  set(data: (number | null)[][], end: number, theme: string, names: string[] = [],
+    span = this.options.span): void {
+    this.span = span;
     this.names = names;
     this.data = data as uPlot.AlignedData;
     this.end = end;
@@ -78,34 +87,35 @@ export class Chart {
       cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
       legend: { live: true, markers: { width: 0 } },
       scales: {
-        x: { time: false, range: () => [this.end - o.span, this.end] },
+        x: { time: false, range: () => [this.end - this.span, this.end] },
         y: {
-          range: (_u, low, high) => o.loose && high > low
-            ? [low - (high - low) * 0.05, high + (high - low) * 0.1] : [0, high > 0 ? high * 1.1 : 1],
+          range: (_u, _low, high) => [0, high > 0 ? high * 1.1 : 1],
         },
       },
       axes: [
         {
           ...axis, size: 22, space: 60,
           values: (_u, splits) => splits.map((v) => {
-            const ago = Math.round(this.end - v);
-            return ago === 0 ? "now" : `−${ago} s`;
+            const ago = this.end - v;
+            if (ago < this.span / 100) return o.last ?? "now";
+            return this.span < 2 ? `−${Math.round(ago * 1000)} ms` : `−${+ago.toFixed(this.span < 20 ? 1 : 0)} s`;
           }),
           splits: () => {
-            const parts = o.span % 4 ? 3 : 4;
-            return Array.from({ length: parts + 1 }, (_, i) => this.end - o.span * (1 - i / parts));
+            const parts = this.span % 4 ? 3 : 4;
+            return Array.from({ length: parts + 1 }, (_, i) => this.end - this.span * (1 - i / parts));
           },
         },
         { ...axis, size: 66, space: 34, values: (_u, splits) => splits.map((v) => (v === 0 ? "0" : o.format(v))) },
       ],
+      hooks: { draw: [(u) => this.drawBars(u)] },
       series: [
         { label: "", value: (_u, v) => (v == null ? "" : `${(v - this.end).toFixed(1)} s`) },
         ...o.curves.map((c, i): uPlot.Series => ({
-          label: this.names[i] ?? c.name, stroke: css(c.color), width: c.points ? 0 : c.fill ? 1 : 2,
+          label: this.names[i] ?? c.name, stroke: css(c.color), width: c.drawn ? 0 : c.fill ? 1 : 2,
+          ...(c.step ? { paths: uPlot.paths.stepped!({ align: 1 }), spanGaps: true } : {}),
           ...(c.dash ? { dash: c.dash } : {}),
           ...(c.fill ? { fill: css(c.color) + "22" } : {}),
-          points: c.points ? { show: true, size: 5, fill: css(c.color), stroke: css(c.color) }
-            : { show: false },
+          points: { show: false },
           value: (_u, v) => (v == null ? "–" : o.format(v)),
         })),
       ],
@@ -114,6 +124,37 @@ export class Chart {
     const names = this.plot.root.querySelectorAll<HTMLElement>(".u-series th");
     o.curves.forEach((c, i) => names[i + 1]?.style.setProperty("color", css(c.color)));
     this.legend();
+  }
+
+  private drawBars(u: uPlot): void {
+    const pen = u.ctx, unit = devicePixelRatio;
+    pen.save();
+    pen.beginPath();
+    pen.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+    pen.clip();
+    const bad = css("--bad"), colors = new Map(this.options.curves.map((c) => [c.color, css(c.color)]));
+    for (const b of this.bars) {
+      const x = u.valToPos(b.at, "x", true);
+      const low = u.valToPos(b.low, "y", true), high = Math.min(u.valToPos(b.high, "y", true), low - 2 * unit);
+      pen.strokeStyle = colors.get(b.color)!;
+      pen.lineWidth = (b.wide ? 4 : 2) * unit;
+      pen.beginPath();
+      pen.moveTo(x, low);
+      pen.lineTo(x, high);
+      if (b.lost) {
+        const y = (low + high) / 2, r = 4 * unit;
+        pen.stroke();
+        pen.beginPath();
+        pen.lineWidth = 1.5 * unit;
+        pen.strokeStyle = bad;
+        pen.moveTo(x - r, y - r);
+        pen.lineTo(x + r, y + r);
+        pen.moveTo(x + r, y - r);
+        pen.lineTo(x - r, y + r);
+      }
+      pen.stroke();
+    }
+    pen.restore();
   }
 
   destroy(): void {

@@ -3,9 +3,10 @@
 import { Chart, type ChartOptions } from "./charts";
 import { h, type Child } from "./dom";
 import { bitRate, bytes, count, duration } from "./format";
+import { ladder } from "./ladder";
 import { connectionTitle, stateName } from "./overview";
-import type { Connection, Store } from "./store";
-import type { Info, Sample, Segment } from "./types";
+import type { Connection, Seen, Store } from "./store";
+import type { Info, Sample } from "./types";
 import { empty, figure, heading, section, type Context } from "./view";
 
 const reasons: Record<string, string> = {
@@ -54,7 +55,7 @@ export function connectionView({ store }: Context, id: string): Child[] {
     ...(sample ? kinds : []).map((k) => h("section", { class: "part", "data-key": k },
       h("h3", null, chartOptions[k]!.label),
       h("div", { class: "chart", "data-own": true, "data-chart": `${k}:${id}` }))),
-    section("ladder", "Segments", ladder(f?.segments.items ?? [], node, other)),
+    section("ladder", "Segments", ladder(f, node, other)),
   ];
 }
 
@@ -77,43 +78,6 @@ function figures(s: Shown, node: string): Child {
       h("dd", null, reasons[s.limited] ?? s.limited)));
 }
 
-const shownSegments = 40;
-
-/** ladder is the last segments, one a rung, as the sender's node saw them. */
-function ladder(all: (Segment & { n: number; time: number })[], left: string, right: string): Child {
-  const list = all.slice(-shownSegments);
-  if (!list.length) return empty("Its segments will be here as they pass.");
-  const first = list[0]!.time;
-  return h("div", { class: "scroll" }, h("table", { class: "ladder" },
-    h("caption", { class: "hidden" }, `Segments between ${left} and ${right}, the newest last`),
-    h("thead", null, h("tr", null, h("th", { scope: "col", class: "num" }, "ms"),
-      h("th", { scope: "col" }, h("span", { class: "ends" }, h("b", null, left), h("b", null, right))),
-      h("th", { scope: "col" }, "What it is"))),
-    h("tbody", null, list.map((x) => {
-      const marks = x.marks ?? [];
-      const bad = marks.includes("retransmission") || Boolean(x.drop);
-      const odd = bad || marks.length > 0;
-      return h("tr", { "data-key": `${x.n}`, class: bad ? "again" : odd ? "odd" : null },
-        h("td", { class: "num" }, (x.time - first).toFixed(0)),
-        h("td", { class: `rung ${x.sent ? "right" : "left"}` },
-          h("span", { class: "hidden" }, x.sent ? `${left} to ${right}: ` : `${right} to ${left}: `),
-          h("span", { class: "words" }, words(x))),
-        h("td", { class: "marks" }, x.drop ? `dropped: ${x.drop}` : marks.join(", ") || flags(x)));
-    }))));
-}
-
-function words(x: Segment): string {
-  const text = x.length > 0 ? `${x.seq}–${x.seq + x.length}` : /[SF]/.test(x.flags) ? `seq ${x.seq}` : "";
-  const ack = x.flags.includes(".") && (x.length === 0 || /S/.test(x.flags)) ? `ack ${x.ack}` : "";
-  return [text, ack, x.sack?.length ? "sack" : ""].filter(Boolean).join(" ");
-}
-
-function flags(x: Segment): string {
-  const names: Record<string, string> = { S: "SYN", F: "FIN", R: "RST", P: x.length ? "data" : "" };
-  const found = [...x.flags].map((f) => names[f] ?? "").filter(Boolean);
-  return found.join(" ") || (x.length > 0 ? "data" : `window ${bytes(x.window)}`);
-}
-
 const span = 30;
 const kinds = ["throughput", "windows", "rtt", "sequence"];
 const chartOptions: Record<string, ChartOptions> = {
@@ -133,11 +97,10 @@ const chartOptions: Record<string, ChartOptions> = {
       { name: "least", color: "--curve2", dash: [7, 4] }],
   },
   sequence: {
-    label: "Sequence numbers: sent, acknowledged, sent again", format: bytes, height: 150, span,
-    loose: true,
-    curves: [{ name: "sent", color: "--curve1" },
-      { name: "acknowledged", color: "--curve2", dash: [7, 4] },
-      { name: "sent again", color: "--curve4", points: true }],
+    label: "Sequence numbers of the last segments", format: bytes, height: 200, span, last: "last",
+    curves: [{ name: "sent", color: "--curve1", drawn: true },
+      { name: "sent again", color: "--curve4", drawn: true },
+      { name: "acknowledged", color: "--curve2", step: true }],
   },
   rates: {
     label: "Rates of the last minute", format: bitRate, height: 110, span: 60,
@@ -175,6 +138,10 @@ export function plot(store: Store, panel: Element, theme: string): void {
       continue;
     }
     const f = store.followed.get(sender(store, id).id);
+    if (kind === "sequence") {
+      timeSequence(chart, f?.segments.items ?? [], theme);
+      continue;
+    }
     const all = f?.samples.items ?? [];
     const last = all.at(-1)?.time ?? store.tick;
     const end = (f?.over ? last : Math.max(last, store.tick)) / 1000;
@@ -206,10 +173,28 @@ function columns(kind: string, list: Timed[]): (number | null)[][] {
       return [at, list.map((s) => s.pipe), list.map((s) => s.cwnd), list.map((s) => s.ssthresh || null)];
     case "rtt":
       return [at, list.map((s) => s.rtt_ns / 1e6), list.map((s) => s.min_rtt_ns / 1e6)];
-    default:
-      return [at, list.map((s) => s.sent), list.map((s) => s.acked), list.map((s, i) => {
-        const b = list[i - 1];
-        return b && s.retransmits > b.retransmits ? s.acked : null;
-      })];
+    default: throw new Error(`no chart ${kind}`);
   }
+}
+
+/** timeSequence shows each segment as a bar from its first byte to its last, and what is acknowledged. */
+function timeSequence(chart: Chart, all: Seen[], theme: string): void {
+  let from = all.length - 1; // of the last stretch without a pause
+  while (from > 0 && all[from]!.time - all[from - 1]!.time < 800) from--;
+  const list = all.slice(Math.max(0, from));
+  const end = list.at(-1)?.time ?? 0;
+  const data = list.filter((x) => x.sent && x.length), acks = list.filter((x) => !x.sent);
+  const base = Math.min(...data.map((x) => x.seq), ...acks.map((x) => x.ack));
+  const seconds = Math.max(0.02, (end - (list[0]?.time ?? 0)) / 1000);
+  chart.bars = data.map((x) => {
+    const again = Boolean(x.marks?.includes("retransmission"));
+    return {
+      at: x.time / 1000, low: x.seq - base, high: x.seq - base + x.length, lost: Boolean(x.drop),
+      color: again ? "--curve4" : "--curve1", wide: again,
+    };
+  });
+  chart.set([list.map((x) => x.time / 1000),
+    list.map((x) => (x.sent && x.length ? x.seq - base + x.length : null)),
+    list.map((x) => (x.sent && x.length && x.marks?.includes("retransmission") ? x.seq - base : null)),
+    list.map((x) => (x.sent ? null : x.ack - base))], end / 1000, theme, [], seconds);
 }

@@ -93,7 +93,13 @@ function follow(): void {
   if (!c) return;
   remember(store, c);
   stream.follow([c.a, c.b].filter((e) => e !== null).map((e) => `${e.node}/${e.socket.sid}`),
-    sender(store, id).id);
+    segmentsOf(store, id));
+}
+
+/** segmentsOf names the ends whose segments are wanted. */
+function segmentsOf(store: Store, id: string): string {
+  const { id: from, peer } = sender(store, id);
+  return peer ? `${from},${peer}` : from;
 }
 
 function view(): Child[] {

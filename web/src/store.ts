@@ -67,10 +67,15 @@ export interface Connection {
   bits: number; // a second, both ways
 }
 
+/** Seen is a segment that a node has seen, at milliseconds since 1970. */
+export type Seen = Segment & { time: number; node: string };
+
 /** Followed is a connection that is looked at closely. */
 export interface Followed {
   samples: Ring<Sample & { time: number }>;
-  segments: Ring<Segment & { n: number; time: number }>;
+  segments: Ring<Seen>;
+  peer: Ring<Seen>; // as the other end saw them
+  drops: Ring<Seen>; // of nodes between
   over: string; // why there are no more; empty: it goes on
 }
 
@@ -290,7 +295,7 @@ export class Store {
   private follow(id: string): Followed {
     let f = this.followed.get(id);
     if (!f) {
-      f = { samples: new Ring(1500), segments: new Ring(400), over: "" };
+      f = { samples: new Ring(1500), segments: new Ring(400), peer: new Ring(1500), drops: new Ring(100), over: "" };
       this.followed.set(id, f);
     }
     return f;
@@ -306,13 +311,16 @@ export class Store {
     f.samples.push({ ...look.sample, time });
   }
 
-  private takeSegments(batch: { node: string; sid: number; segments: Segment[] }): void {
-    const f = this.follow(`${batch.node}/${batch.sid}`);
+  private takeSegments(
+    batch: { of: string; node: string; sid: number; segments: Segment[] },
+  ): void {
+    const f = this.follow(batch.of);
+    const into = `${batch.node}/${batch.sid}` === batch.of ? f.segments
+      : batch.sid < 0 ? f.drops : f.peer;
     for (const x of batch.segments) {
-      const time = Date.parse(x.at);
-      const last = f.segments.last;
-      if (last && time < last.time - 1) continue;
-      f.segments.push({ ...x, time, n: (last?.n ?? 0) + 1 });
+      const time = instant(x.at), last = into.last;
+      if (last?.node === batch.node && time < last.time) continue; // told again after a break
+      into.push({ ...x, time, node: batch.node });
     }
   }
 
@@ -442,6 +450,12 @@ export class Store {
     }
     return { links, nodes, arrives: false };
   }
+}
+
+/** instant is a time in milliseconds since 1970, with its fraction. */
+function instant(at: string): number {
+  const rest = /\.\d{3}(\d+)/.exec(at);
+  return Date.parse(at) + (rest ? Number(`0.${rest[1]}`) : 0);
 }
 
 export function number(addr: string): number {

@@ -62,5 +62,5 @@ export interface Look { node: string; sid: number; sample?: Sample; over?: strin
 export interface Segment {
   at: string; sent: boolean; flags: string; seq: number; ack: number; length: number;
   window: number; marks?: string[] | null; drop?: string; cwnd?: number; missed?: number;
-  sack?: { begin: number; end: number }[] | null;
+  sack?: { begin: number; end: number }[] | null; wire_seq: number; tsval?: number;
 }

@@ -28,7 +28,7 @@ async function connection(page, shared) {
   }
   await go(page, "");
   return eventually("a connection", async () => {
-    const all = page.locator('.list [data-arg^="connection:"]');
+    const all = page.locator('.list [data-arg^="connection:"]', { hasText: "bit/s" }); // it moves
     return (await all.count()) && all.first().getAttribute("data-arg");
   });
 }

@@ -94,11 +94,18 @@ test("a file moves, and its connection shows what it does", async (_, { page }) 
   await eventually("its figures", async () => (await text(page, ".figures")).includes("cubic"));
   await eventually("drawn curves", async () =>
     (await page.locator('[data-chart^="windows"]').getAttribute("aria-label")).includes("cwnd"));
-  await eventually("a ladder of segments", () => page.locator(".ladder .rung.right").count());
-  await eventually("and acknowledgments", () => page.locator(".ladder .rung.left").count());
+  await eventually("a ladder of segments", () => page.locator(".ladder .data .tip").count());
+  await eventually("and acknowledgments", () => page.locator(".ladder .ack .tip").count());
+  await eventually("arrows slant: both ends are seen", () => page.evaluate(() =>
+    [...document.querySelectorAll(".ladder .data .shaft")].some((e) => {
+      const [, y1, y2] = /M\S+ (\S+)L\S+ (\S+)/.exec(e.getAttribute("d"));
+      return Number(y2) > Number(y1);
+    })));
+  await eventually("a loss, and who dropped it", async () =>
+    (await page.locator(".ladder .lost .why").allTextContents()).some((t) => /lost by the link/.test(t)), 60);
   await page.waitForTimeout(1500);
   await shot(page, "ring-connection-light");
-  await page.locator("table.ladder").scrollIntoViewIfNeeded();
+  await page.locator("section.ladder").scrollIntoViewIfNeeded();
   await shot(page, "ring-ladder-light");
   assert.ok(await page.locator(".edge.stress").count() >= 3, "the way is stressed");
   await page.click('nav [data-arg="transfer"]');
