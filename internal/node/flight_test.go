@@ -53,7 +53,11 @@ func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
 	pass(50_000)
 	live := traced(t, a, r, func() { pass(10) })
 	require.Len(t, live, 1, "there is no recorder")
-	assert.EqualValues(t, 50_001, live[0].Seq)
+	if live[0].Sent {
+		assert.EqualValues(t, 50_001, live[0].Seq)
+	} else { // a late acknowledgment of what was before
+		assert.Greater(t, live[0].Ack, uint64(20_000))
+	}
 	assert.Positive(t, live[0].Window)
 	assert.Nil(t, client.flight)
 
@@ -67,10 +71,10 @@ func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
 	for i, s := range list[:8] {
 		assert.LessOrEqual(t, s.Seq, uint64(70_011), i)
 		if s.Sent {
-			assert.Greater(t, s.Seq, uint64(50_011), i)
+			assert.GreaterOrEqual(t, s.Seq, uint64(50_001), i)
 			assert.NotContains(t, s.Marks, control.MarkAgain, i)
 		} else {
-			assert.Greater(t, s.Ack, uint64(50_011), i)
+			assert.GreaterOrEqual(t, s.Ack, uint64(50_001), i)
 		}
 		assert.Equal(t, "ESTABLISHED", s.State)
 		if i > 0 {
