@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tidepool-net/tidepool/internal/ci/long"
 )
 
 // The house's sizes: see docs/style.md.
@@ -36,6 +38,7 @@ var concurrent = []string{
 var wide = regexp.MustCompile(`(Info|Snapshot)$`)
 
 func TestSizes(t *testing.T) {
+	long.Plainly(t)
 	for _, s := range sources(t) {
 		limit := maxFileLines
 		if s.test {
@@ -173,6 +176,7 @@ var obsolete = map[string]string{
 }
 
 func TestComments(t *testing.T) {
+	long.Plainly(t)
 	citation := regexp.MustCompile(`\bRFC ?([0-9]+)\b`)
 	unfinished := regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
 	for _, s := range sources(t) {
@@ -193,6 +197,7 @@ func TestComments(t *testing.T) {
 
 // Paths of one machine work on that machine only.
 func TestNoMachinePaths(t *testing.T) {
+	long.Plainly(t)
 	roots := []string{"home", "root", "Users", "work", "workspace", "farm", "mnt", "tmp"}
 	machine := regexp.MustCompile("(?m)(?:^|[\\s\"'`=(,:])/(?:" + strings.Join(roots, "|") + ")/.*")
 	for _, f := range texts(t) {

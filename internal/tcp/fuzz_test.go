@@ -282,7 +282,7 @@ func verifyBoard(tb testing.TB, c *Conn) {
 func TestRandomSegments(t *testing.T) {
 	n := 20 * *seeds
 	if n == 0 {
-		n = 1500
+		n = fewer(1500)
 	}
 	for seed := range uint64(n) {
 		rng := rand.New(rand.NewPCG(seed, 5))

@@ -20,6 +20,15 @@ func fewer(n int) int {
 	return n
 }
 
+// shorter is how many of n bytes a transfer of a short test moves: what is lost on the way comes
+// up in a quarter of them too.
+func shorter(n uint64) uint64 {
+	if !long.Runs() {
+		return n / 4
+	}
+	return n
+}
+
 // TestRandomWorlds moves random data both ways at once, over a wire, with
 // options, buffers and applications that the seed chooses. Every byte must
 // arrive, once and in its place, and both hosts must end up empty.

@@ -177,7 +177,11 @@ func TestAReportHasOnlyTextOfOthers(t *testing.T) {
 }
 
 func FuzzReports(f *testing.F) {
-	for seed := range uint64(40) {
+	seeds := uint64(40)
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range seeds {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {

@@ -67,6 +67,7 @@ func TestTheFenceSendsWhatItsClosedFormSays(t *testing.T) {
 
 // The document's table has the window send 1.29 times as much at 50 %, and 1.42 at 60 %.
 func TestTheWindowSendsMore(t *testing.T) {
+	long.Plainly(t)
 	for _, c := range []struct{ p, ratio, within float64 }{
 		{.5, 1.31, .03}, {.6, 1.39, .06},
 	} {
@@ -86,6 +87,7 @@ func TestTheWindowSendsMore(t *testing.T) {
 // the N/(1-p) that no way to repeat goes below; but it backs off, and a fence waits for what
 // is lost often: from half on that takes longer than what the client takes to write.
 func TestATimerSendsLessAndTakesLonger(t *testing.T) {
+	long.Plainly(t)
 	took := map[float64]float64{}
 	for _, p := range []float64{.1, .3, .5} {
 		blind := mean(t, trials(3, 10), p, rcp.Config{})

@@ -113,6 +113,7 @@ func TestTahoeAsDescribedDoesNotFillAFastLink(t *testing.T) {
 // is in the receiver's socket, and comes back at twice the slope that a Tahoe has. The document
 // has 649,011 acknowledgments in 240 s, .62 % of them duplicates, and 183.2 ms.
 func TestTahoeAsPublishedIsHeldBackByItsReceiver(t *testing.T) {
+	long.Plainly(t)
 	n := notebook.Network{Rate: netem.BitsPerSecond(100_420_000), Queue: 1_104_620}
 	// With ends that take no time the queue is what overflows.
 	free := notebook.Config{Duration: 3 * time.Second, SenderCost: -1, ReceiverCost: -1}
@@ -154,6 +155,7 @@ func TestAcknowledgmentsFillTheWayBack(t *testing.T) {
 // Senders that share the path: two that do not heed it spoil it for both, one spoils it for a
 // Tahoe, and two Tahoes share it.
 func TestSendersShareThePath(t *testing.T) {
+	long.Plainly(t)
 	cfg := notebook.Config{Duration: 5 * time.Second}
 	two := run(t, notebook.Network{}, cfg, notebook.NewFixedWindow(1000), notebook.NewFixedWindow(1000))
 	for _, r := range two {
