@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -82,4 +84,54 @@ func TestApplyOfAWrongFile(t *testing.T) {
 	require.Zero(t, got.code, got.err)
 	assert.Contains(t, got.err, "reloaded: B")
 	assert.Contains(t, r.must("ctl", "B", "impair"), "if0 out: loss 5%")
+}
+
+// TestApplyThatStopsOnItsWay says what was changed and what was not, and goes on from there.
+func TestApplyThatStopsOnItsWay(t *testing.T) {
+	r := newRealm(t)
+	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
+	r.must("net", "up", dir.Dir, "--name", "line")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	dir.Append("A", "link if0 delay 1ms")
+	dir.Append("B", "publish "+taken.Addr().String()+" 10.1.0.2:80")
+	dir.Append("C", "tcp profile 004") // only a new process is that
+	pid := r.pid("C")
+	got := r.node("net", "apply", dir.Dir, "--name", "line")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.err, "address already in use")
+	assert.Contains(t, got.err, "changed before that, and kept: A\nnot changed: B C; ")
+	assert.Equal(t, pid, r.pid("C"))
+	require.NoError(t, taken.Close())
+	got = r.node("net", "apply", dir.Dir, "--name", "line")
+	require.Zero(t, got.code, got.err)
+	assert.Contains(t, got.err, "reloaded: B\nstarted anew: C\nruns already: A\n")
+}
+
+// TestApplyHandsAPortOn: a node takes the UDP port that another, which comes after it, gives up.
+func TestApplyHandsAPortOn(t *testing.T) {
+	r := newRealm(t)
+	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
+	r.must("net", "up", dir.Dir, "--name", "line")
+	before := r.pid("A")
+	text, err := os.ReadFile(dir.File("A"))
+	require.NoError(t, err)
+	udp := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindAllString(string(text), 2)
+	require.Len(t, udp, 2)
+	free := "127.0.0.1:" + strconv.Itoa(int(nodes.FreePort(t)))
+	// B moves to another port, and A to the one that B had.
+	move := strings.NewReplacer(udp[0], udp[1], udp[1], free)
+	for _, name := range []string{"A", "B"} {
+		text, err := os.ReadFile(dir.File(name))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(dir.File(name), []byte(move.Replace(string(text))), 0o600))
+	}
+	got := r.node("net", "apply", dir.Dir, "--name", "line")
+	require.Zero(t, got.code, got.err)
+	assert.Contains(t, got.err, "reloaded: A B\nruns already: C\n")
+	assert.Equal(t, before, r.pid("A"))
+	r.await("A", "its neighbor", func() bool {
+		return r.node("ctl", "A", "ping", "-c", "1", "-W", "0.5", "10.0.0.2").code == 0
+	})
 }

@@ -78,7 +78,7 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (Change, error) {
 		}
 	}
 	if todo, err = n.reload(ctx, todo, &done); err != nil {
-		return done, err
+		return done, errors.Join(err, n.remember(p, done.Reloaded))
 	}
 	for _, name := range slices.Concat(done.Ended, done.Restarted) {
 		if _, err := n.stop(ctx, name); err != nil {
@@ -99,8 +99,29 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (Change, error) {
 	return done, err
 }
 
+// PartError is an Apply that stopped on its way. What was changed is noted: Apply again goes on
+// with the rest.
+type PartError struct {
+	Changed []string // the nodes that are as their files say now
+	Not     []string // those that are as they were, though they are to be otherwise
+	Err     error    // why the first of them is
+}
+
+func (e *PartError) Error() string {
+	changed := "nothing was changed"
+	if len(e.Changed) > 0 {
+		changed = "changed before that, and kept: " + strings.Join(e.Changed, " ")
+	}
+	return fmt.Sprintf("%v\n%s\nnot changed: %s; mend what is told and apply again", e.Err, changed,
+		strings.Join(e.Not, " "))
+}
+
+// Unwrap returns why.
+func (e *PartError) Unwrap() error { return e.Err }
+
 // reload has the nodes whose file is another read it, where that does, and returns those of todo
-// that are left to be started. If one of them cannot, no node has been ended or started yet.
+// that are left to be started. If one of them cannot, no node has been ended or started yet. One
+// that cannot is asked again when others have: it may want a port that they give up.
 func (n *Network) reload(ctx context.Context, todo []Member, done *Change) ([]Member, error) {
 	for _, m := range todo {
 		if !slices.Contains(done.Restarted, m.Name) {
@@ -116,10 +137,29 @@ func (n *Network) reload(ctx context.Context, todo []Member, done *Change) ([]Me
 	}
 	is := func(name string) bool { return slices.Contains(done.Reloaded, name) }
 	done.Restarted = slices.DeleteFunc(done.Restarted, is)
-	for _, name := range done.Reloaded {
-		if _, err := n.askReload(ctx, name, false); err != nil {
-			return todo, fmt.Errorf("node %s: %w", name, err)
+	waiting, changed := done.Reloaded, []string(nil)
+	for len(waiting) > 0 {
+		var not []string
+		var first error
+		for _, name := range waiting {
+			_, err := n.askReload(ctx, name, false)
+			switch {
+			case err == nil:
+				changed = append(changed, name)
+				continue
+			case first == nil:
+				first = fmt.Errorf("node %s: %w", name, err)
+			}
+			not = append(not, name)
 		}
+		if len(not) == len(waiting) || ctx.Err() != nil {
+			slices.Sort(changed)
+			done.Reloaded = changed
+			rest := slices.Concat(not, done.Started, done.Restarted, done.Ended)
+			slices.Sort(rest)
+			return todo, &PartError{Changed: changed, Not: rest, Err: first}
+		}
+		waiting = not
 	}
 	return slices.DeleteFunc(todo, func(m Member) bool { return is(m.Name) }), nil
 }
@@ -239,6 +279,20 @@ func (n *Network) record(p Plan, apply bool, done *Change) error {
 		}
 	}
 	slices.SortFunc(n.Nodes, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	return n.save()
+}
+
+// remember notes the files of nodes that have read them, when an Apply stops on its way.
+func (n *Network) remember(p Plan, changed []string) error {
+	if len(changed) == 0 {
+		return nil
+	}
+	for i := range n.Nodes {
+		k := slices.IndexFunc(p.Nodes, func(m Member) bool { return m.Name == n.Nodes[i].Name })
+		if k >= 0 && slices.Contains(changed, n.Nodes[i].Name) {
+			n.Nodes[i] = p.Nodes[k]
+		}
+	}
 	return n.save()
 }
 
