@@ -94,7 +94,7 @@ func TestCtrlCStopsTheCommand(t *testing.T) {
 	enter("recvfile never 6000\r")
 	shown.await(t, "waits for a connection on port 6000, in the background")
 	enter("cancel 1\r")
-	shown.await(t, "canceled")
+	shown.await(t, "stopped (nobody had connected)")
 	enter("\x04")
 	require.NoError(t, cmd.Wait())
 	assert.True(t, r.status().Well())

@@ -65,7 +65,7 @@ func TestACanceledTransfer(t *testing.T) {
 	b.MustDo("lossyforward 100")
 	a.MustDo("cancel 1")
 	b.MustDo("lossyforward 0")
-	assert.Contains(t, fails(t, a, nodes.Soon, "wait"), "cancel")
+	assert.Contains(t, fails(t, a, nodes.Soon, "wait"), "stopped")
 	receiver := fails(t, c, nodes.Soon+time.Minute, "wait")
 	assert.Regexp(t, "reset|timed out", receiver)
 	assert.Contains(t, receiver, d.target+".part")

@@ -46,8 +46,8 @@ func (c *Client) follow(
 		defer resp.Body.Close()
 		err = c.heed(own, resp.Body, request, into, begun)
 	}
-	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return ctx.Err()
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return ctx.Err() // a control.ErrStopped, which says how far it came, comes as a Problem
 	}
 	return err
 }

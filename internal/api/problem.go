@@ -96,6 +96,8 @@ var sorts = []sort{
 	{"busy", http.StatusConflict, control.ErrBusy},
 	{"file-changed", http.StatusConflict, control.ErrChanged},
 	{"file-mismatch", http.StatusConflict, control.ErrMismatch},
+	{"no-such-transfer", http.StatusNotFound, control.ErrNoSuchTransfer},
+	{"stopped", http.StatusConflict, control.ErrStopped},
 	{"canceled", http.StatusConflict, context.Canceled},
 	{"no-such-file", http.StatusNotFound, fs.ErrNotExist},
 	{"file-exists", http.StatusConflict, fs.ErrExist},

@@ -39,6 +39,7 @@ func Kinds() []Kind {
 		act[Window]("window"), act[Shutdown]("shutdown"), act[Close]("close"),
 		act[Congestion]("congestion"), act[ListenUDP]("listen-udp"), act[SendUDP]("send-udp"),
 		act[SendFile]("send-file", "Path"), act[RecvFile]("recv-file", "Path"),
+		look[Transfers]("transfers", "transfers"), act[StopTransfer]("stop-transfer"),
 		act[Serve]("serve", "Dir"), act[Fetch]("fetch", "Path"),
 		act[RCPEcho]("rcp-echo"), act[RCPClose]("rcp-close"), act[RCPCount]("rcp-count"),
 		act[RDTServe]("rdt-serve", "Paths"), act[RDTClose]("rdt-close"), act[RDTList]("rdt-list"),
@@ -97,5 +98,6 @@ func Sentinels() []error {
 		ErrRouteExists, ErrNoSuchRoute, ErrInterfaceDown, ErrPortInUse, ErrNoPorts, ErrRefused,
 		ErrReset, ErrTimeout, ErrUnreachable, ErrNotConnected, ErrClosed, ErrTooBig, ErrCapturing,
 		ErrNotCapturing, ErrBusy, ErrChanged, ErrMismatch, ErrNoSuchDoor,
+		ErrNoSuchTransfer, ErrStopped,
 	}
 }

@@ -30,7 +30,7 @@
 //	AddRoute    Nothing         DelRoute Nothing      RIP         RIPInfo
 //	Publish     Door            Expose     Door       Splice      Door
 //	Doors       []Door          CloseDoor  Nothing    Reload      Reloaded
-//	TCPCounters TCPCounted
+//	TCPCounters TCPCounted      Transfers  []Underway     StopTransfer Nothing
 //
 // Units: a time.Duration's json name ends in _ns, bytes and packets are counted whole.
 package control

@@ -1,6 +1,9 @@
 package control
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // The named errors. An operator may hold each against an error of Do with errors.Is; the text says
 // what was asked for in front of it.
@@ -53,4 +56,14 @@ var (
 	ErrMismatch = errors.New("not the file that was expected")
 	// ErrNoSuchDoor: no door has that number.
 	ErrNoSuchDoor = errors.New("no such door")
+	// ErrNoSuchTransfer: no transfer that is under way has that number.
+	ErrNoSuchTransfer = errors.New("no such transfer")
+	// ErrStopped: whoever wanted it, or somebody by StopTransfer, had it end early; the text says
+	// how far it had come. It is context.Canceled, too.
+	ErrStopped error = stopped{}
 )
+
+type stopped struct{}
+
+func (stopped) Error() string        { return "stopped" }
+func (stopped) Is(target error) bool { return target == context.Canceled }

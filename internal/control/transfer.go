@@ -42,8 +42,37 @@ type RecvFile struct {
 
 func (RecvFile) answers(Transfer) {}
 
+// Transfers lists the transfers under way, whoever began them, oldest first. Answer []Underway.
+type Transfers struct{}
+
+func (Transfers) answers([]Underway) {}
+
+// Underway is a transfer that goes on.
+type Underway struct {
+	ID   int    `json:"id"` // from 1, not given twice
+	Path string `json:"path"`
+	Sent bool   `json:"sent"` // false: received
+	// What is the command that does it: "sendfile", "recvfile" or "fetch".
+	What string `json:"what"`
+	// Port is where a recvfile listens; 0 of others.
+	Port     uint16         `json:"port,omitempty"`
+	Peer     netip.AddrPort `json:"peer"` // not valid: nobody yet
+	Since    time.Time      `json:"since"`
+	Progress Progress       `json:"progress"`
+}
+
+// StopTransfer ends a transfer under way; it fails with ErrStopped for whoever began it.
+// Answer Nothing.
+type StopTransfer struct {
+	ID int `json:"id"`
+}
+
+func (StopTransfer) answers(Nothing) {}
+
 // Progress is how far a transfer has come. Bytes and Total are of what is moved, behind Offset.
 type Progress struct {
+	// ID is the number of Underway; 0: it has none.
+	ID      int           `json:"id,omitempty"`
 	Offset  int64         `json:"offset,omitempty"`
 	Bytes   int64         `json:"bytes"`
 	Total   int64         `json:"total"` // -1: not known

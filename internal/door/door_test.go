@@ -628,3 +628,31 @@ func TestSpliceLeadsEveryPortHere(t *testing.T) {
 	_, err = a.Dial(t.Context(), at)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED, "it is as it was")
 }
+
+// TestWhoseDoor: a port that a door of ours has is told with the door.
+func TestWhoseDoor(t *testing.T) {
+	a, b := twoNodes(t)
+	d, _ := publishedTo(t, a, b)
+	at, err := netip.ParseAddrPort(d.Addr().String())
+	require.NoError(t, err)
+	_, err = a.Doors.Publish(control.Publish{
+		Port: at.Port(), To: netip.MustParseAddrPort("10.0.0.2:81"),
+	})
+	require.ErrorIs(t, err, control.ErrPortInUse)
+	require.ErrorContains(t, err,
+		"in use: door 0 leads from there to 10.0.0.2:80; `doors close 0` closes it")
+
+	expose := func(port uint16, udp bool) error {
+		_, err := b.Doors.Expose(control.Expose{Port: port, To: "127.0.0.1:1", UDP: udp})
+		return err
+	}
+	require.NoError(t, expose(90, false))
+	err = expose(90, false)
+	require.ErrorIs(t, err, control.ErrPortInUse)
+	require.ErrorContains(t, err, "door 0 leads from there to 127.0.0.1:1")
+	// Other networks and other holders are not its.
+	require.NoError(t, expose(90, true))
+	err = expose(80, false)
+	require.ErrorIs(t, err, control.ErrPortInUse)
+	assert.NotContains(t, err.Error(), "door")
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"syscall"
@@ -99,6 +100,25 @@ func (s *Set) states() []control.Door {
 	}
 	slices.SortFunc(list, func(a, b control.Door) int { return cmp.Compare(a.ID, b.ID) })
 	return list
+}
+
+// holder adds to the error of a port that is in use which door has it, if one of ours does.
+func (s *Set) holder(
+	err error, kind control.DoorKind, network string, at netip.AddrPort,
+) error {
+	if !errors.Is(err, control.ErrPortInUse) {
+		return err
+	}
+	for _, d := range s.doors() {
+		had, bad := netip.ParseAddrPort(d.addr.String())
+		if bad == nil && d.state.Kind == kind && d.state.Network == network &&
+			had.Port() == at.Port() && (had.Addr() == at.Addr() ||
+			had.Addr().IsUnspecified() || at.Addr().IsUnspecified()) {
+			return fmt.Errorf("%w: door %d leads from there to %s; `doors close %d` closes it", err,
+				d.state.ID, d.state.To, d.state.ID)
+		}
+	}
+	return err
 }
 
 func (s *Set) closeDoor(r control.CloseDoor) error {

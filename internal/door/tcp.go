@@ -37,7 +37,8 @@ func (s *Set) Publish(r control.Publish) (*Door, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(context.Background(), "tcp", from.String())
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, machineError(err))
+		return nil, fmt.Errorf("%s: %w", what,
+			s.holder(machineError(err), control.DoorPublish, "tcp", from))
 	}
 	d := s.newDoor(control.DoorPublish, "tcp", l.Addr().String(), r.To.String())
 	d.addr = l.Addr()
@@ -95,12 +96,14 @@ func (s *Set) Expose(r control.Expose) (*Door, error) {
 	if r.UDP {
 		return s.exposeUDP(r.Port, r.To)
 	}
+	at := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
 	d := s.newDoor(control.DoorExpose, "tcp", strconv.Itoa(int(r.Port)), r.To)
-	l, err := s.node.Screen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port),
+	l, err := s.node.Screen(at,
 		func(c *node.Caught) { d.lead(c, c.Remote().String(), r.To) })
 	if err != nil {
 		d.end()
-		return nil, fmt.Errorf("%s: %w", what, control.Reason(err))
+		return nil, fmt.Errorf("%s: %w", what,
+			s.holder(control.Reason(err), control.DoorExpose, "tcp", at))
 	}
 	d.addr = l.Addr()
 	err = s.admit(d, func() { _ = l.Close() }, func() { <-d.ends.Done() })

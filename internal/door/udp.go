@@ -43,7 +43,8 @@ type datagramFlow struct {
 func (s *Set) publishUDP(from, to netip.AddrPort) (*Door, error) {
 	l, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(from))
 	if err != nil {
-		return nil, fmt.Errorf("publish %v: %w", from, machineError(err))
+		return nil, fmt.Errorf("publish %v: %w", from,
+			s.holder(machineError(err), control.DoorPublish, "udp", from))
 	}
 	d := s.newDoor(control.DoorPublish, "udp", l.LocalAddr().String(), to.String())
 	d.addr = l.LocalAddr()
@@ -67,9 +68,11 @@ func (s *Set) publishUDP(from, to netip.AddrPort) (*Door, error) {
 
 // exposeUDP is Expose for datagrams.
 func (s *Set) exposeUDP(port uint16, to string) (*Door, error) {
-	l, err := s.node.ListenPacket(netip.AddrPortFrom(netip.IPv4Unspecified(), port))
+	at := netip.AddrPortFrom(netip.IPv4Unspecified(), port)
+	l, err := s.node.ListenPacket(at)
 	if err != nil {
-		return nil, fmt.Errorf("expose %d: %w", port, control.Reason(err))
+		return nil, fmt.Errorf("expose %d: %w", port,
+			s.holder(control.Reason(err), control.DoorExpose, "udp", at))
 	}
 	d := s.newDoor(control.DoorExpose, "udp", strconv.Itoa(int(port)), to)
 	d.addr = l.LocalAddr()

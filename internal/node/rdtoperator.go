@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -179,6 +180,17 @@ func entryOf(e *RDTEntry) control.RDTEntry {
 	return control.RDTEntry{Name: e.Name, Bytes: e.Size, SHA256: hex.EncodeToString(e.SHA256[:])}
 }
 
+// wholeObjects says how many of the objects had come to their end.
+func wholeObjects(got *RDTFetched) string {
+	n := 0
+	for i := range got.Objects {
+		if o := &got.Objects[i]; o.Err == nil && o.Done > 0 {
+			n++
+		}
+	}
+	return fmt.Sprintf("%d of %d objects are whole", n, len(got.Objects))
+}
+
 // fetchRDT fetches objects, and stores them if it is to.
 func (n *Node) fetchRDT(ctx context.Context, r *control.RDTFetch) (control.RDTFetched, error) {
 	var answer control.RDTFetched
@@ -205,13 +217,19 @@ func (n *Node) fetchRDT(ctx context.Context, r *control.RDTFetch) (control.RDTFe
 		}
 	}
 	began := n.now()
-	if r.Progress != nil {
-		what.Progress = func(bytes, total int64) {
-			r.Progress(control.Progress{Bytes: bytes, Total: total, Elapsed: n.now().Sub(began)})
+	var last control.Progress
+	what.Progress = func(bytes, total int64) {
+		last = control.Progress{Bytes: bytes, Total: total, Elapsed: n.now().Sub(began)}
+		if r.Progress != nil {
+			r.Progress(last)
 		}
 	}
 	to := netip.AddrPortFrom(r.Addr, r.Port)
 	got, err := n.FetchRDT(ctx, to, what)
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return answer, fmt.Errorf("%v: %w (%d of %d bytes had come, and %s)", to,
+			control.ErrStopped, last.Bytes, last.Total, wholeObjects(&got))
+	}
 	if err != nil {
 		return answer, fmt.Errorf("%v: %w", to, control.Reason(err))
 	}

@@ -67,7 +67,8 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 		return n.Doors.Do(req)
 	case control.Perf, control.PerfServe, control.PerfServers, control.PerfClose:
 		return n.perf.Do(ctx, req)
-	case control.SendFile, control.RecvFile, control.Serve, control.Fetch, control.ServeSmall,
+	case control.SendFile, control.RecvFile, control.Transfers, control.StopTransfer,
+		control.Serve, control.Fetch, control.ServeSmall,
 		control.Echo:
 		return n.traffic.Do(ctx, req)
 	case control.Reload:

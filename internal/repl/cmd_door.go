@@ -166,7 +166,6 @@ func (s *Shell) doors() *cobra.Command {
 			return s.listDoors(c)
 		},
 	}
-	c.SuggestionsMinimumDistance = 2
 	c.AddCommand(s.doorsClose())
 	return s.jsonFlag(c)
 }

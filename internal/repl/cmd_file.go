@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,9 +22,10 @@ func (s *Shell) sendFile() *cobra.Command {
 		Short:   "connect, send a file, close",
 		Long: "Connect, send the file and close. It runs in the background: the\n" +
 			"prompt returns and shows how far it is, the end is announced with rate\n" +
-			"and SHA-256. A script waits for it at its end, or at `wait`. --offset sends\n" +
-			"what is behind the first bytes, which `recvfile --resume` has already; both\n" +
-			"ends print the SHA-256 of the whole file.",
+			"and SHA-256. `transfers` lists what is under way, `cancel N` ends one, `wait`\n" +
+			"waits; a script does so at its end, and Ctrl-C ends a script's and that of\n" +
+			"`node ctl`. --offset sends what is behind the first bytes, which\n" +
+			"`recvfile --resume` has already; both ends print the SHA-256 of the whole file.",
 		ValidArgsFunction: at(files),
 		RunE: func(c *cobra.Command, args []string) error {
 			addr, err := parseAddr(c, args[1])
@@ -68,9 +71,10 @@ func (s *Shell) recvFile() *cobra.Command {
 		Aliases: []string{"rf"},
 		Short:   "listen, store what one connection brings",
 		Long: "Listen, take one connection, store what comes, close. What was in the\n" +
-			"file is gone. It runs in the background, as `sendfile` does. While it comes\n" +
-			"the data is in PATH.part, where it stays if the rest does not come: --resume\n" +
-			"goes on behind it, when the sender has been told by `sendfile --offset`.",
+			"file is gone. It runs in the background, as `sendfile` does; `cancel N` ends it,\n" +
+			"with the number that `transfers` shows. While it comes the data is in\n" +
+			"PATH.part, where it stays if the rest does not come: --resume goes on behind\n" +
+			"it, when the sender has been told by `sendfile --offset`.",
 		ValidArgsFunction: at(files),
 		RunE: func(c *cobra.Command, args []string) error {
 			port, err := parsePort(c, args[1])
@@ -129,37 +133,46 @@ func (s *Shell) resuming(path string, tell progress) progress {
 func (s *Shell) transfers() *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
 		Use:   "transfers",
-		Short: "what runs in the background",
+		Short: "files under way; `cancel N` ends one",
+		Long: "List the files that are under way, whoever began them: sendfile and recvfile in\n" +
+			"the background, those of other sessions, and what `http get -o` stores. The number\n" +
+			"in front is for `cancel`.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			return s.answer(c, s.jobList(), s.printJobs())
+			list, err := control.Ask(c.Context(), s.op, control.Transfers{})
+			if err != nil {
+				return failed(c, err)
+			}
+			if len(list) == 0 && !s.json(c) {
+				s.screen.talk("no file is under way")
+				return nil
+			}
+			return s.answer(c, list, printUnderway(list))
 		},
 	})
 }
 
-// jobInfo is a transfer in the background, for programs.
-type jobInfo struct {
-	Number   int              `json:"number"`
-	Name     string           `json:"name"`
-	State    string           `json:"state"` // waiting, running or failed
-	Progress control.Progress `json:"progress"`
-	Problem  string           `json:"problem,omitempty"`
-}
-
-func (s *Shell) jobList() []jobInfo {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := make([]jobInfo, 0, len(s.jobs))
-	for _, j := range s.jobs {
-		info := jobInfo{Number: j.number, Name: j.name, State: "waiting", Progress: j.progress}
-		switch {
-		case j.ended && j.err != nil:
-			info.State, info.Problem = "failed", j.err.Error()
-		case j.started:
-			info.State = "running"
+// printUnderway is a line each.
+func printUnderway(list []control.Underway) string {
+	var b strings.Builder
+	for i := range list {
+		t := &list[i]
+		fmt.Fprintf(&b, "%d  %s %s", t.ID, t.What, printable(t.Path))
+		toward := " from "
+		if t.Sent {
+			toward = " to "
 		}
-		list = append(list, info)
+		state := bar(t.Progress, 0)
+		switch {
+		case t.Peer.IsValid():
+			b.WriteString(toward + t.Peer.String())
+		case t.Port > 0:
+			state = fmt.Sprintf("waits for a connection on port %d", t.Port)
+		case t.Progress.Elapsed == 0:
+			state = "connecting"
+		}
+		b.WriteString(": " + strings.TrimSpace(state) + "\n")
 	}
-	return list
+	return b.String()
 }
 
 func (s *Shell) wait() *cobra.Command {
@@ -174,35 +187,42 @@ func (s *Shell) cancel() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel N",
 		Short: "end a transfer that `transfers` shows",
+		Long: "End the transfer that has the number N in `transfers`, or `all`. Whoever began\n" +
+			"it is told how far it came, and how it goes on.",
+		ValidArgsFunction: at(s.transferNumbers),
 		RunE: func(c *cobra.Command, args []string) error {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			for _, j := range s.jobs {
-				if fmt.Sprint(j.number) == args[0] {
-					j.cancel()
-					return nil
+			if args[0] != "all" {
+				id, err := strconv.ParseUint(args[0], 10, 31)
+				if err != nil {
+					return wrong(c, "%q is no number that `transfers` shows, and not all", args[0])
+				}
+				stop := control.StopTransfer{ID: int(id)}
+				return failed(c, control.Order(c.Context(), s.op, stop))
+			}
+			list, err := control.Ask(c.Context(), s.op, control.Transfers{})
+			for i := range list {
+				// One that has ended meanwhile is what was wanted.
+				err = control.Order(c.Context(), s.op, control.StopTransfer{ID: list[i].ID})
+				if errors.Is(err, control.ErrNoSuchTransfer) {
+					err = nil
 				}
 			}
-			return wrong(c, "no transfer has the number %q", args[0])
+			return failed(c, err)
 		},
 	}
 }
 
-func (s *Shell) printJobs() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var b strings.Builder
-	for _, j := range s.jobs {
-		state := "waiting"
-		switch {
-		case j.ended && j.err != nil:
-			state = "failed"
-		case j.started && (j.progress.Bytes > 0 || j.progress.Total == 0):
-			state = bar(j.progress, 0)
-		}
-		fmt.Fprintf(&b, "%d  %s: %s\n", j.number, j.name, state)
+// transferNumbers completes what `cancel` takes.
+func (s *Shell) transferNumbers(ctx context.Context, _ string) []string {
+	list, err := control.Ask(ctx, s.op, control.Transfers{})
+	if err != nil {
+		return nil
 	}
-	return b.String()
+	numbers := []string{"all"}
+	for i := range list {
+		numbers = append(numbers, strconv.Itoa(list[i].ID))
+	}
+	return numbers
 }
 
 // printTransfer is a transfer's end: the family's line with rate and digest behind it, and for a

@@ -55,7 +55,6 @@ func (s *Shell) http() *cobra.Command {
 			return wrong(c, "serve or get is missing")
 		},
 	}
-	c.SuggestionsMinimumDistance = 2
 	serve := s.serve()
 	serve.Args = positional
 	c.AddCommand(serve, s.httpGet())
@@ -65,9 +64,10 @@ func (s *Shell) http() *cobra.Command {
 func (s *Shell) httpGet() *cobra.Command {
 	var req control.Fetch
 	c := &cobra.Command{
-		Use:   "get URL",
-		Short: "print a page, or store it in a file",
-		Args:  positional,
+		Use:         "get URL",
+		Short:       "print a page, or store it in a file",
+		Args:        positional,
+		Annotations: map[string]string{nodesVerb: "fetch"},
 		RunE: func(c *cobra.Command, args []string) error {
 			if req.Resume && (req.Path == "" || req.Range != "") {
 				return wrong(c, "-C goes on with a whole file: want -o FILE, and no -r")

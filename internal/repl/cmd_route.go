@@ -27,7 +27,7 @@ func (s *Shell) route() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return wrong(c, "%q is neither add nor del", args[0])
+				return wrong(c, "%q is neither add nor del%s", args[0], near(c, args[0]))
 			}
 			return wrong(c, "add or del is missing")
 		},

@@ -41,7 +41,7 @@ func (s *Shell) pcap() *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return wrong(c, "%q is neither start nor stop", args[0])
+				return wrong(c, "%q is neither start nor stop%s", args[0], near(c, args[0]))
 			}
 			return wrong(c, "start or stop is missing")
 		},

@@ -221,16 +221,37 @@ func (s *Shell) congestion() *cobra.Command {
 	})
 }
 
-// failed puts the command's name in front of an error, unless it begins with it. What the error is
-// about it says itself. Nil stays nil.
+// nodesVerb is the annotation of a command that the node calls by another name in its errors.
+const nodesVerb = "verb"
+
+// failed puts the command's name in front of an error, in place of the name by which the node calls
+// it. What the error is about it says itself. Nil stays nil.
 func failed(c *cobra.Command, err error) error {
-	name := nameOf(c)
-	if err == nil || strings.HasPrefix(err.Error(), name+" ") ||
-		strings.HasPrefix(err.Error(), name+":") {
-		return err
+	if err == nil {
+		return nil
+	}
+	name, text := nameOf(c), err.Error()
+	for _, verb := range []string{name, c.Name(), c.Annotations[nodesVerb]} {
+		rest, ok := strings.CutPrefix(text, verb)
+		if !ok || verb == "" || rest == "" || rest[0] != ' ' && rest[0] != ':' {
+			continue
+		}
+		if verb == name {
+			return err
+		}
+		return &renamed{text: name + rest, cause: err}
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }
+
+// renamed is an error in the words of this command.
+type renamed struct {
+	text  string
+	cause error
+}
+
+func (r *renamed) Error() string { return r.text }
+func (r *renamed) Unwrap() error { return r.cause }
 
 // writeAll writes n bytes that fill repeats, in pieces, so that Ctrl-C finds a place to stop.
 func (s *Shell) writeAll(ctx context.Context, sid int, piece []byte, n int64) error {

@@ -209,6 +209,9 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"bogus", "no command \"bogus\"; `help` lists them all", ""},
 		{"intrfaces", `no command "intrfaces"; did you mean interfaces?`, ""},
 		{"conect 1 2", `no command "conect"; did you mean connect?`, ""},
+		{"cd", "no command \"cd\"; `help` lists them all", ""},
+		{"tcpdump -i if0", "no command \"tcpdump\"; here it is `capture`", ""},
+		{"inter", `no command "inter"; did you mean interfaces?`, ""},
 		{"\x1b[31m", "no command \"\\x1b[31m\"; `help` lists them all", ""},
 		{
 			"route", "route: add or del is missing",

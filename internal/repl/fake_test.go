@@ -177,6 +177,13 @@ func fixedSocket(req any) (any, error) {
 	case control.RecvFile:
 		r.Progress(control.Progress{Total: -1})
 		return someTransfer(r.Path, false), nil
+	case control.Transfers:
+		return someUnderway(), nil
+	case control.StopTransfer:
+		if r.ID != 3 {
+			return nil, fmt.Errorf("%d: %w; `transfers` lists them", r.ID, control.ErrNoSuchTransfer)
+		}
+		return control.Nothing{}, nil
 	case control.Fetch:
 		return somePage(r), nil
 	case control.Ping:
@@ -278,6 +285,19 @@ func someTransfer(path string, sent bool) control.Transfer {
 		t.RTT, t.MinRTT = 300*time.Microsecond, 150*time.Microsecond
 	}
 	return t
+}
+
+func someUnderway() []control.Underway {
+	since := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	return []control.Underway{
+		{
+			ID: 3, Path: "big", Sent: true, What: "sendfile", Since: since,
+			Peer:     netip.MustParseAddrPort("10.0.0.1:80"),
+			Progress: control.Progress{ID: 3, Bytes: 5, Total: 10, Elapsed: time.Second},
+		},
+		{ID: 4, Path: "got\x1b", What: "recvfile", Port: 9000, Since: since},
+		{ID: 5, Path: "far", Sent: true, What: "sendfile", Since: since},
+	}
 }
 
 func somePage(r control.Fetch) control.Page {

@@ -15,7 +15,6 @@ import (
 
 // job is a transfer in the background.
 type job struct {
-	number int
 	name   string // the command with what it is about: "sendfile big.bin"
 	cancel context.CancelFunc
 	opened chan struct{} // closed with the first progress
@@ -64,17 +63,25 @@ func (s *Shell) background(c *cobra.Command, about, doing string, run transfer) 
 	case j.ended:
 		s.forget(j)
 	case s.editor != nil:
-		s.screen.talk(j.name + " " + doing + ", in the background")
+		s.screen.talk(j.name + " " + doing + ", in the background" + aside(j.progress.ID))
 	}
 	return j.err
+}
+
+// aside says how a transfer that goes on in the background is seen and ended; 0: it has no number.
+func aside(id int) string {
+	if id == 0 {
+		return "; `transfers` lists it"
+	}
+	return fmt.Sprintf(" as transfer %d\n"+
+		"  `transfers` shows how far it is, `cancel %[1]d` ends it", id)
 }
 
 func (s *Shell) newJob(name string, cancel context.CancelFunc) *job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.jobCount++
 	j := &job{
-		number: s.jobCount, name: name, cancel: cancel, watched: true,
+		name: name, cancel: cancel, watched: true,
 		opened: make(chan struct{}), done: make(chan struct{}),
 	}
 	s.jobs = append(s.jobs, j)
@@ -97,6 +104,7 @@ func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfe
 	switch {
 	case err == nil:
 		err = s.answer(c, result, printTransfer(result))
+	case errors.Is(err, control.ErrStopped): // it says how far it came
 	case errors.Is(err, context.Canceled):
 		err = errors.New("canceled")
 	}
@@ -172,7 +180,7 @@ func (s *Shell) await(ctx context.Context) error {
 	}
 }
 
-// abandon ends every transfer of the session.
+// abandon ends every transfer of the session, and says how far those came that were under way.
 func (s *Shell) abandon() {
 	s.mu.Lock()
 	jobs := slices.Clone(s.jobs)
@@ -182,7 +190,12 @@ func (s *Shell) abandon() {
 		<-j.done
 		s.mu.Lock()
 		s.forget(j)
+		typed := s.editor != nil // then it has been announced
 		s.mu.Unlock()
+		if !typed {
+			s.screen.setStatus("")
+			s.halted(j.err)
+		}
 	}
 }
 

@@ -44,18 +44,9 @@ func overUDP[Flow any](s *Shell, t *transport[Flow], own ...*cobra.Command) *cob
 			return s.answer(c, list, t.print(list))
 		},
 	}
-	c.SuggestionsMinimumDistance = 2
 	c.AddCommand(own...)
 	c.AddCommand(t.closePort(s))
 	return s.jsonFlag(c)
-}
-
-// near says which subcommand a word may have been meant for.
-func near(c *cobra.Command, word string) string {
-	if names := c.SuggestionsFor(word); len(names) > 0 {
-		return "; did you mean " + strings.Join(names, ", ") + "?"
-	}
-	return ""
 }
 
 // closePort is the command that ends what is on a port.

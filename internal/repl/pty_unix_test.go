@@ -45,7 +45,7 @@ func ptySession(history string) int {
 			<-ctx.Done()
 			return nil, ctx.Err(), true
 		case control.SendFile:
-			r.Progress(control.Progress{Bytes: 30_000_000, Total: 100_000_000, Elapsed: 1e9})
+			r.Progress(control.Progress{ID: 1, Bytes: 30_000_000, Total: 100_000_000, Elapsed: 1e9})
 			<-moved
 			return someTransfer(r.Path, true), nil, true
 		}
@@ -225,7 +225,8 @@ func TestEventsStandAboveTheHalfTypedLine(t *testing.T) {
 func TestATransferShowsItselfInThePrompt(t *testing.T) {
 	k := sitDown(t, "")
 	k.press("sf big.bin 10.0.0.1 80\r")
-	k.await("sendfile big.bin to 10.0.0.1:80, in the background\r\n")
+	k.await("sendfile big.bin to 10.0.0.1:80, in the background as transfer 1\r\n" +
+		"  `transfers` shows how far it is, `cancel 1` ends it\r\n")
 	k.await("B [###-------  30% 30.0 MB/s 0:02 left]> ")
 	k.press("quit\r")
 	k.await("transfers still run (1): `wait` for them, or quit again to abandon them\r\n")

@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
 )
 
 // longestLine bounds a script's line.
@@ -42,6 +44,7 @@ func (s *Shell) Script(ctx context.Context, name string, r io.Reader) error {
 		}
 	}
 	if ctx.Err() != nil {
+		s.halted(err)
 		return context.Cause(ctx)
 	}
 	return err
@@ -65,6 +68,8 @@ func (s *Shell) Command(ctx context.Context, words ...string) error {
 		err = s.await(ctx)
 	}
 	if ctx.Err() != nil {
+		s.screen.setStatus("")
+		s.halted(err)
 		return context.Cause(ctx)
 	}
 	if failure := s.screen.failed(); err == nil && failure != nil {
@@ -74,6 +79,13 @@ func (s *Shell) Command(ctx context.Context, words ...string) error {
 		s.complain(err)
 	}
 	return err
+}
+
+// halted says how far a command came that the end of the session's context ended.
+func (s *Shell) halted(err error) {
+	if errors.Is(err, control.ErrStopped) {
+		s.complain(&interruption{err})
+	}
 }
 
 // single reports whether the session is one command.

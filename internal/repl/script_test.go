@@ -3,8 +3,10 @@ package repl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,10 +142,9 @@ func (n *transfers) run(t *testing.T, cfg Config, script string, errs ...error) 
 
 func TestAScriptWaitsForItsTransfers(t *testing.T) {
 	for _, end := range []string{"", "q\n", "wait\n"} {
-		s, err := slowNode().run(t, Config{}, "sf a 10.0.0.1 80\ntransfers\nwindow 1\n"+end, nil)
+		s, err := slowNode().run(t, Config{}, "sf a 10.0.0.1 80\nwindow 1\n"+end, nil)
 		require.NoError(t, err)
 		text := s.out.String()
-		assert.Contains(t, text, "1  sendfile a:  50%    5 B/s 0:01 left\n")
 		assert.Contains(t, text, "Sent 1048576 total bytes (a) in 25 ms, 41.94 MB/s\n")
 	}
 }
@@ -174,15 +175,102 @@ func TestATransferThatFailsAtOnceFailsItsLine(t *testing.T) {
 	assert.Equal(t, "f:2: sendfile a: file does not exist\n", s.err.String())
 }
 
-func TestCancelEndsATransfer(t *testing.T) {
-	n := slowNode()
-	s := open(t, &n.fake, Config{})
-	err := s.Script(t.Context(), "f", strings.NewReader("sf a 10.0.0.1 80\ncancel 2\n"))
-	require.EqualError(t, errors.Unwrap(err), `f:2: cancel: no transfer has the number "2"`)
-	assert.NotEmpty(t, s.err.String())
-	err = s.Script(t.Context(), "f", strings.NewReader("sf a 10.0.0.1 80\ncancel 2\nwait\n"))
-	require.Error(t, err)
-	assert.Equal(t, "f:3: sendfile a: canceled\n", s.err.String())
+// TestTransfersOfANode: they are the node's, whichever session began them.
+func TestTransfersOfANode(t *testing.T) {
+	s := open(t, &fake{}, Config{})
+	require.NoError(t, s.Execute(t.Context(), "transfers"))
+	assert.Equal(t, "3  sendfile big to 10.0.0.1:80: 50%    5 B/s 0:01 left\n"+
+		"4  recvfile got\\x1b: waits for a connection on port 9000\n"+
+		"5  sendfile far: connecting\n", s.out.String())
+	assert.Equal(t, []string{"3", "4", "5", "all"}, sorted(s.Complete("cancel ")))
+	s.node.requests()
+	require.NoError(t, s.Execute(t.Context(), "cancel 3"))
+	assert.Equal(t, []any{control.StopTransfer{ID: 3}}, s.node.requests())
+	err := s.Execute(t.Context(), "cancel 4")
+	require.ErrorIs(t, err, control.ErrNoSuchTransfer)
+	require.EqualError(t, err, "cancel: 4: no such transfer; `transfers` lists them")
+	require.NoError(t, s.Execute(t.Context(), "cancel all"), "the others have ended meanwhile")
+	require.ErrorIs(t, s.Execute(t.Context(), "cancel x"), control.ErrUsage)
+
+	idle := &fake{do: func(_ context.Context, req any) (any, error, bool) {
+		_, ok := req.(control.Transfers)
+		return []control.Underway{}, nil, ok
+	}}
+	s = open(t, idle, Config{})
+	require.NoError(t, s.Execute(t.Context(), "transfers"))
+	assert.Empty(t, s.out.String())
+	assert.Equal(t, "no file is under way\n", s.err.String())
+	require.NoError(t, s.Execute(t.Context(), "transfers --json"))
+	assert.Equal(t, "[]\n", s.out.String())
+}
+
+func sorted(words []string) []string {
+	slices.Sort(words)
+	return words
+}
+
+// stoppable is a node whose requests say how far they came when they are stopped, as a node's do.
+func stoppable(begun chan<- struct{}) *fake {
+	return &fake{do: func(ctx context.Context, req any) (any, error, bool) {
+		verb := ""
+		switch r := req.(type) {
+		case control.SendFile:
+			r.Progress(control.Progress{ID: 7, Bytes: 5, Total: 10, Elapsed: 1e9})
+			verb = "sendfile a"
+		case control.Fetch:
+			verb = "fetch " + r.URL
+		case control.RDTFetch:
+			verb = "10.0.0.1:80"
+		default:
+			return nil, nil, false
+		}
+		begun <- struct{}{}
+		<-ctx.Done()
+		return nil, fmt.Errorf("%s: %w (5 of 10)", verb, control.ErrStopped), true
+	}}
+}
+
+// TestCtrlCSaysHowFarItCame: as one command, in a script, and in a session.
+func TestCtrlCSaysHowFarItCame(t *testing.T) {
+	for line, want := range map[string]string{
+		"sendfile a 10.0.0.1 80": "sendfile a: stopped (5 of 10)\n",
+		"http get 10.0.0.1/x":    "http get 10.0.0.1/x: stopped (5 of 10)\n",
+		"http get 10.0.0.1 -o x": "http get 10.0.0.1: stopped (5 of 10)\n",
+		"fetch 10.0.0.1/x":       "fetch 10.0.0.1/x: stopped (5 of 10)\n",
+		"rdt fetch 10.0.0.1 80":  "rdt fetch: 10.0.0.1:80: stopped (5 of 10)\n",
+	} {
+		for name, run := range map[string]func(context.Context, *session) error{
+			"command": func(ctx context.Context, s *session) error {
+				return s.Command(ctx, strings.Fields(line)...)
+			},
+			"script": func(ctx context.Context, s *session) error {
+				return s.Script(ctx, "f", strings.NewReader(line+"\n"))
+			},
+		} {
+			begun := make(chan struct{}, 1)
+			s := open(t, stoppable(begun), Config{})
+			ctx, stop := context.WithCancelCause(t.Context())
+			ended := make(chan error)
+			go func() { ended <- run(ctx, s) }()
+			<-begun
+			stop(ErrInterrupted)
+			err := <-ended
+			require.ErrorIs(t, err, ErrInterrupted, "%s: %s", name, line)
+			assert.Equal(t, 130, ExitCode(err))
+			assert.Equal(t, want, s.err.String(), "%s: %s", name, line)
+			assert.Empty(t, s.out.String())
+		}
+	}
+	begun := make(chan struct{}, 1)
+	s := open(t, stoppable(begun), Config{})
+	ended := make(chan error)
+	go func() { ended <- s.run(t.Context(), "fetch 10.0.0.1/x") }()
+	<-begun
+	s.Interrupt()
+	err := <-ended
+	require.ErrorIs(t, err, ErrInterrupted)
+	s.complain(err)
+	assert.Equal(t, "fetch 10.0.0.1/x: stopped (5 of 10)\n", s.err.String())
 }
 
 func TestTheBarStandsBelowTheOutput(t *testing.T) {

@@ -84,7 +84,7 @@ func (s *Shell) complain(err error) {
 		return
 	}
 	text := fold(s.cfg.Width, err.Error())
-	if errors.Is(err, ErrInterrupted) {
+	if errors.Is(err, ErrInterrupted) && (s.cfg.Width > 0 || s.interactive()) {
 		text = "\n" + text // the terminal has shown ^C
 	}
 	if s.cfg.Color {

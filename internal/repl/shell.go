@@ -70,11 +70,10 @@ type Shell struct {
 	asking   bool                    // the editor shows the prompt
 	early    bool                    // Ctrl-C came between the prompt and its command
 	jobs     []*job                  // transfers in the background, in the order of their start
-	jobCount int
-	leaving  bool // quit was asked for while transfers run
-	watching bool // events are shown as they come
-	alone    bool // the session is one command
-	depth    int  // how many files are being sourced
+	leaving  bool                    // quit was asked for while transfers run
+	watching bool                    // events are shown as they come
+	alone    bool                    // the session is one command
+	depth    int                     // how many files are being sourced
 }
 
 // New opens a session. It asks the node for its name and grammar, nothing more.
@@ -151,11 +150,19 @@ func (s *Shell) run(ctx context.Context, line string) error {
 		s.mu.Unlock()
 	}()
 	err := s.Execute(ctx, line)
-	if err != nil && errors.Is(context.Cause(ctx), ErrInterrupted) {
-		return ErrInterrupted
+	if err == nil || !errors.Is(context.Cause(ctx), ErrInterrupted) {
+		return err
 	}
-	return err
+	if errors.Is(err, control.ErrStopped) {
+		return &interruption{err}
+	}
+	return ErrInterrupted
 }
+
+// interruption is an ErrInterrupted that says how far the command came.
+type interruption struct{ error }
+
+func (i *interruption) Unwrap() []error { return []error{ErrInterrupted, i.error} }
 
 // Interrupt ends the command that runs, as Ctrl-C does; without one it does nothing. It is for
 // whoever sees the key: a signal handler, or the far end of a socket.

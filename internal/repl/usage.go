@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // usageError is a line that is wrong in itself. It is a control.ErrUsage.
@@ -98,13 +99,37 @@ func positional(c *cobra.Command, args []string) error {
 // unknown is the error of a first word that is no command.
 func unknown(root *cobra.Command, word string) error {
 	text := fmt.Sprintf("no command %q", word)
-	root.SuggestionsMinimumDistance = 2
-	if near := root.SuggestionsFor(word); len(near) > 0 {
-		text += "; did you mean " + strings.Join(near, ", ") + "?"
-	} else {
+	switch meant := near(root, word); {
+	case kin[word] != "":
+		text += "; here it is `" + kin[word] + "`"
+	case meant != "":
+		text += meant
+	default:
 		text += "; `help` lists them all"
 	}
 	return &usageError{cause: fmt.Errorf("%s", text)}
+}
+
+// near says which command below c a word may have been meant for.
+func near(c *cobra.Command, word string) string {
+	var names []string
+	for _, sub := range c.Commands() {
+		names = append(append(names, sub.Name()), sub.Aliases...)
+	}
+	if meant := spell.Near(word, names); len(meant) > 0 {
+		return "; did you mean " + strings.Join(meant, ", ") + "?"
+	}
+	return ""
+}
+
+// kin are commands of other programs, and what does the same here.
+var kin = map[string]string{
+	"ip": "interfaces`, `routes`, `neighbors", "ifconfig": "interfaces", "ss": "sockets",
+	"netstat": "sockets", "arp": "neighbors", "tracepath": "traceroute", "mtr": "traceroute",
+	"tcpdump": "capture", "tshark": "capture", "wireshark": "capture", "iperf": "perf",
+	"iperf3": "perf", "curl": "http get", "wget": "http get", "nc": "connect", "tc": "impair",
+	"netem": "impair", "listen": "accept", "kill": "cancel", "stop": "cancel", "jobs": "transfers",
+	"fg": "wait", "man": "help", "bye": "quit", "logout": "quit",
 }
 
 // The argument readers: each says what it wanted.

@@ -22,6 +22,30 @@ func DidYouMean(typed string, candidates []string) string {
 	return " (did you mean " + best + "?)"
 }
 
+// Near lists the candidates that are nearest to what was typed, with a slip of the finger in three
+// letters, or two in six. If there are none it lists those that begin with it.
+func Near(typed string, candidates []string) (near []string) {
+	least := min(len(typed)/3, maxSuggestDistance)
+	for _, c := range candidates {
+		d := distance(strings.ToLower(typed), strings.ToLower(c))
+		if d < least {
+			least, near = d, nil
+		}
+		if d == least && d > 0 {
+			near = append(near, c)
+		}
+	}
+	if len(near) > 0 || typed == "" {
+		return near
+	}
+	for _, c := range candidates {
+		if strings.HasPrefix(c, typed) {
+			near = append(near, c)
+		}
+	}
+	return near
+}
+
 // distance returns how many letters have to be added, removed, changed or
 // swapped with the next to make a into b, or a number above
 // maxSuggestDistance if it is more than that.

@@ -20,3 +20,21 @@ func TestDidYouMean(t *testing.T) {
 		assert.Equal(t, want, DidYouMean(typed, words), typed)
 	}
 }
+
+func TestNear(t *testing.T) {
+	words := []string{"ls", "lr", "ln", "cc", "ping", "interfaces", "recv", "rcp", "recvfile"}
+	for typed, want := range map[string][]string{
+		"pign":      {"ping"},
+		"intrfaces": {"interfaces"},
+		"INTERFACE": {"interfaces"},
+		"rec":       {"recv"},
+		"recvf":     {"recv"},
+		"re":        {"recv", "recvfile"}, // begun
+		"cd":        nil,                  // as near to cc as to nothing
+		"l":         {"ls", "lr", "ln"},
+		"xyzzy":     nil,
+		"":          nil,
+	} {
+		assert.Equal(t, want, Near(typed, words), typed)
+	}
+}

@@ -89,10 +89,14 @@ func (h *Host) fetchPage(ctx context.Context, r *control.Fetch, page *control.Pa
 	}
 	s := &storing{fetch: r, page: page}
 	if r.Path != "" {
-		if err := s.open(ctx, h); err != nil {
+		s.t = h.newTransfer(r.Path, false, r.Progress)
+		own, leave := h.enter(ctx, s.t, "fetch", 0)
+		defer leave()
+		if err := s.open(own); err != nil {
 			return err
 		}
 		defer s.close()
+		req, ctx = req.WithContext(own), own
 	}
 	switch {
 	case r.Range != "":
@@ -110,7 +114,7 @@ func (h *Host) fetchPage(ctx context.Context, r *control.Fetch, page *control.Pa
 	page.URL, page.Code, page.Status = answer.Request.URL.String(), answer.StatusCode, answer.Status
 	page.Type = answer.Header.Get("Content-Type")
 	if page.Path != "" {
-		return pageError(ctx, s.store(answer))
+		return s.store(ctx, answer)
 	}
 	page.Body, err = io.ReadAll(io.LimitReader(answer.Body, control.MaxPage))
 	page.Bytes = int64(len(page.Body))
@@ -119,7 +123,10 @@ func (h *Host) fetchPage(ctx context.Context, r *control.Fetch, page *control.Pa
 		rest, err = io.Copy(io.Discard, answer.Body)
 		page.Bytes += rest
 	}
-	return pageError(ctx, err)
+	if err != nil {
+		return fmt.Errorf("%w (%s)", pageError(ctx, err), came(page.Bytes, answer.ContentLength))
+	}
+	return nil
 }
 
 // storing stores a page as recvfile stores a file.
@@ -131,12 +138,11 @@ type storing struct {
 }
 
 // open makes sure that the page can be stored before anybody sends it.
-func (s *storing) open(ctx context.Context, h *Host) (err error) {
-	s.file, err = createTarget(s.page.Path, s.page.Path+".part", s.fetch.Resume)
+func (s *storing) open(ctx context.Context) (err error) {
+	s.file, err = s.t.createTarget(s.part(), s.fetch.Resume)
 	if err != nil {
 		return err
 	}
-	s.t = h.newTransfer(s.page.Path, false, s.fetch.Progress)
 	if s.fetch.Resume {
 		if err = s.t.resume(ctx, s.file, 0); err != nil {
 			s.close()
@@ -164,7 +170,7 @@ func (s *storing) offset() int64 {
 }
 
 // store stores what a server answers. What it says instead of the file is no part of it.
-func (s *storing) store(answer *http.Response) error {
+func (s *storing) store(ctx context.Context, answer *http.Response) error {
 	t, offset := s.t, s.offset()
 	switch {
 	case offset > 0 && answer.StatusCode == http.StatusRequestedRangeNotSatisfiable &&
@@ -193,10 +199,18 @@ func (s *storing) store(answer *http.Response) error {
 	}
 	t.tell()
 	if err != nil {
-		return fmt.Errorf("%w (%d bytes are kept in %s: --continue goes on)", control.Reason(err),
-			t.Offset+t.Bytes, s.part())
+		return fmt.Errorf("%w (%s; %d bytes are kept in %s: `http get -C -o` goes on)",
+			pageError(ctx, err), came(t.Bytes, t.total), t.Offset+t.Bytes, s.part())
 	}
 	return nil
+}
+
+// came says how much of a page has come; a length of -1 is not known.
+func came(bytes, length int64) string {
+	if length < 0 {
+		return fmt.Sprintf("%d bytes had come", bytes)
+	}
+	return fmt.Sprintf("%d of %d bytes had come", bytes, length)
 }
 
 // again forgets what there was.
@@ -222,6 +236,9 @@ func (s *storing) done() error {
 func pageError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
+	}
+	if ctx.Err() != nil {
+		return stopError(ctx, err)
 	}
 	if u, ok := err.(*url.Error); ok { //nolint:errorlint // the outermost alone
 		err = u.Err

@@ -14,10 +14,11 @@ import (
 type Host struct {
 	node *node.Node
 	name string // of the node, for its front page
+	underway
 }
 
 // New returns what does it for a node of that name.
-func New(n *node.Node, name string) *Host { return &Host{n, name} }
+func New(n *node.Node, name string) *Host { return &Host{node: n, name: name} }
 
 // Do carries out the requests that move bytes.
 func (h *Host) Do(ctx context.Context, req any) (any, error) {
@@ -26,6 +27,10 @@ func (h *Host) Do(ctx context.Context, req any) (any, error) {
 		return h.sendFile(ctx, r)
 	case control.RecvFile:
 		return h.recvFile(ctx, r)
+	case control.Transfers:
+		return h.underway.transfers(), nil
+	case control.StopTransfer:
+		return control.Nothing{}, h.stopTransfer(r)
 	case control.Serve:
 		return h.serve(r)
 	case control.Fetch:

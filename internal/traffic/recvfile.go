@@ -23,7 +23,9 @@ func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 			control.ErrUsage, r.Offset, r.Size)
 	}
 	part := r.Path + ".part"
-	f, err := createTarget(r.Path, part, r.Resume)
+	ctx, leave := h.enter(ctx, t, "recvfile", r.Port)
+	defer leave()
+	f, err := t.createTarget(part, r.Resume)
 	if err == nil && r.Resume {
 		if err = t.resume(ctx, f, r.Offset); err != nil {
 			_ = f.Close() // nothing was written
@@ -41,10 +43,12 @@ func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 		if t.Offset == 0 {
 			_ = os.Remove(part) // nothing has come: nothing is lost
 		}
-		return t.Transfer, fmt.Errorf("recvfile %s: port %d: %w", r.Path, r.Port, err)
+		return t.Transfer, fmt.Errorf("recvfile %s: port %d: %w%s", r.Path, r.Port,
+			stopError(ctx, err), t.nobody(ctx))
 	}
 	t.SID, t.Peer = c.SID(), c.Remote()
 	t.began = time.Now()
+	t.tell()
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
 	c.Guard()
@@ -60,11 +64,19 @@ func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 	}
 	if err != nil {
 		c.Abort() // so that the sender learns of it
-		err = fmt.Errorf("recvfile %s: %w (%s)", r.Path, control.ReasonOf(ctx, err), t.kept(part))
+		err = fmt.Errorf("recvfile %s: %w (%s)", r.Path, stopError(ctx, err), t.kept(part))
 		return t.finish(err)
 	}
 	_ = c.Close() // all has come, and been told so
 	return t.finish(nil)
+}
+
+// nobody says of a receiver that was stopped that there was nothing to stop.
+func (t *transfer) nobody(ctx context.Context) string {
+	if ctx.Err() == nil {
+		return ""
+	}
+	return " (nobody had connected)"
 }
 
 // kept says what there is of a file that did not come, and how to go on.
@@ -108,9 +120,9 @@ func (t *transfer) expected(r *control.RecvFile) error {
 
 // createTarget makes sure that the file can be written before anybody sends. What is in part is
 // gone then, unless it is to be kept.
-func createTarget(path, part string, keep bool) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", path)
+func (t *transfer) createTarget(part string, keep bool) (*os.File, error) {
+	if info, err := os.Stat(t.Path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", t.Path)
 	}
 	flag := os.O_WRONLY
 	if keep {
@@ -122,7 +134,7 @@ func createTarget(path, part string, keep bool) (*os.File, error) {
 	}
 	if lockFile(f) != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("%s: %w", path, control.ErrBusy)
+		return nil, fmt.Errorf("%s: %w%s", t.Path, control.ErrBusy, t.host.underway.writer(t, part))
 	}
 	if keep {
 		return f, nil

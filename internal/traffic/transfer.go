@@ -24,6 +24,7 @@ const (
 type transfer struct {
 	control.Transfer
 	host     *Host
+	id       int // as control.Underway has it; 0: it is in no book
 	hash     hash.Hash
 	total    int64 // of what is moved; -1: not known
 	began    time.Time
@@ -69,10 +70,11 @@ func (t *transfer) count(p []byte) {
 func (t *transfer) tell() {
 	now := time.Now()
 	t.told = now
-	p := control.Progress{Offset: t.Offset, Bytes: t.Bytes, Total: t.total}
+	p := control.Progress{ID: t.id, Offset: t.Offset, Bytes: t.Bytes, Total: t.total}
 	if !t.began.IsZero() {
 		p.Elapsed = now.Sub(t.began)
 	}
+	t.host.underway.note(t, p)
 	if t.progress != nil {
 		t.progress(p)
 	}
@@ -111,6 +113,8 @@ func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 		return t.Transfer, fmt.Errorf("sendfile: %w", err)
 	}
 	defer f.Close()
+	ctx, leave := h.enter(ctx, t, "sendfile", 0)
+	defer leave()
 	if r.Offset < 0 || r.Offset > at.Size() {
 		return t.Transfer, fmt.Errorf("sendfile %s: %w: an offset of %d: it has %d bytes",
 			r.Path, control.ErrUsage, r.Offset, at.Size())
@@ -121,7 +125,7 @@ func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 	t.total = at.Size() - t.Offset
 	c, err := h.node.ConnectTo(ctx, r.Addr, r.Port)
 	if err != nil {
-		return t.Transfer, fmt.Errorf("sendfile %s: %w", r.Path, err)
+		return t.Transfer, fmt.Errorf("sendfile %s: %w", r.Path, stopError(ctx, err))
 	}
 	t.SID, t.Peer = c.SID(), c.Remote()
 	t.began = time.Now()
@@ -141,10 +145,10 @@ func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 	if err == nil {
 		err = awaitVerdict(c)
 	}
-	account(c, &t.Transfer)
+	acked := account(c, &t.Transfer)
 	if err != nil {
 		c.Abort()
-		err = fmt.Errorf("sendfile %s: %w", r.Path, control.ReasonOf(ctx, err))
+		err = fmt.Errorf("sendfile %s: %w (%s)", r.Path, stopError(ctx, err), t.left(acked))
 		return t.finish(err)
 	}
 	_ = c.Close() // it is delivered: nothing can go wrong any more
@@ -226,13 +230,41 @@ func awaitVerdict(c *node.Conn) error {
 	return err
 }
 
-// account copies why it was not faster from the connection.
-func account(c *node.Conn, t *control.Transfer) {
+// account copies why it was not faster from the connection, and returns the bytes that the peer has
+// acknowledged.
+func account(c *node.Conn, t *control.Transfer) (acked uint64) {
 	i, err := c.Info()
 	if err != nil {
-		return // a closed node has no figures
+		return 0 // a closed node has no figures
 	}
 	t.Retransmits, t.Timeouts = i.Retransmits, i.Timeouts
 	t.TailProbes, t.WindowProbes = i.TailProbes, i.WindowProbes
 	t.RTT, t.MinRTT, t.MSS = i.RTT, i.MinRTT, i.SendMSS
+	return i.BytesAcked
 }
+
+// left says how far a sender came, and how to go on. What the receiver has stored it knows itself.
+func (t *transfer) left(acked uint64) string {
+	at := ""
+	if t.Offset > 0 {
+		at = fmt.Sprintf(" behind the first %d", t.Offset)
+	}
+	return fmt.Sprintf("of %d bytes%s %d were written and %d acknowledged: go on with "+
+		"`recvfile --resume` there, which says the BYTES for --offset BYTES here", t.total, at,
+		t.Bytes, acked)
+}
+
+// stopError is control.ReasonOf for what says how far it came: that somebody had it end is
+// ErrStopped.
+func stopError(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return &stopped{context.Cause(ctx)}
+	}
+	return control.ReasonOf(ctx, err)
+}
+
+// stopped is a control.ErrStopped that is its cause, too.
+type stopped struct{ cause error }
+
+func (*stopped) Error() string     { return control.ErrStopped.Error() }
+func (s *stopped) Unwrap() []error { return []error{control.ErrStopped, s.cause} }

@@ -1,0 +1,22 @@
+package repl
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// TestKin: what is said to do the same here does exist, and no command of ours is called so.
+func TestKin(t *testing.T) {
+	root := open(t, &fake{}, Config{}).tree()
+	for word, ours := range kin {
+		assert.Nil(t, lookup(root, word), word)
+		for name := range strings.SplitSeq(ours, "`, `") {
+			c, rest, err := root.Find(strings.Fields(name))
+			assert.NoError(t, err, word)
+			assert.NotEqual(t, root, c, word)
+			assert.Empty(t, rest, word)
+		}
+	}
+}

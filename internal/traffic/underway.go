@@ -1,0 +1,108 @@
+package traffic
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// underway are the transfers that go on.
+type underway struct {
+	mu   sync.Mutex
+	last int // the number that was given last
+	list map[int]*moving
+}
+
+// moving is a transfer in the books: what is told of it, and what ends it.
+type moving struct {
+	control.Underway
+	stop context.CancelFunc
+}
+
+// enter notes a transfer that begins. The context it returns ends when the transfer is stopped;
+// leave is to be called at its end.
+func (h *Host) enter(ctx context.Context, t *transfer, what string, port uint16) (
+	own context.Context, leave func(),
+) {
+	own, stop := context.WithCancel(ctx)
+	u := &h.underway
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.last++
+	t.id = u.last
+	if u.list == nil {
+		u.list = map[int]*moving{}
+	}
+	u.list[t.id] = &moving{stop: stop, Underway: control.Underway{
+		ID: t.id, Path: t.Path, Sent: t.Sent, What: what, Port: port, Since: time.Now().Round(0),
+		Progress: control.Progress{ID: t.id, Total: -1},
+	}}
+	return own, func() {
+		stop()
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(u.list, t.id)
+	}
+}
+
+// note is how far a transfer is.
+func (u *underway) note(t *transfer, p control.Progress) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if m := u.list[t.id]; m != nil {
+		m.Peer, m.Progress = t.Peer, p
+	}
+}
+
+// transfers is the snapshot of all.
+func (u *underway) transfers() []control.Underway {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	list := make([]control.Underway, 0, len(u.list))
+	for _, m := range u.list {
+		list = append(list, m.Underway)
+	}
+	slices.SortFunc(list, func(a, b control.Underway) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// stopTransfer has one end.
+func (h *Host) stopTransfer(r control.StopTransfer) error {
+	h.underway.mu.Lock()
+	defer h.underway.mu.Unlock()
+	m := h.underway.list[r.ID]
+	if m == nil {
+		return fmt.Errorf("%d: %w; `transfers` lists them", r.ID, control.ErrNoSuchTransfer)
+	}
+	m.stop()
+	return nil
+}
+
+// writer says which transfer writes into a file that t found locked.
+func (u *underway) writer(t *transfer, part string) string {
+	file, err := os.Stat(part)
+	if err != nil {
+		return "" // it has ended meanwhile
+	}
+	for _, m := range u.transfers() {
+		other, err := os.Stat(m.Path + ".part")
+		if m.ID == t.id || m.Sent || err != nil || !os.SameFile(file, other) {
+			continue
+		}
+		text := fmt.Sprintf(": transfer %d, %s", m.ID, m.What)
+		switch {
+		case m.Peer.IsValid():
+			text += fmt.Sprintf(" from %v", m.Peer)
+		case m.Port > 0:
+			text += fmt.Sprintf(" on port %d", m.Port)
+		}
+		return text + fmt.Sprintf("; `cancel %d` ends it", m.ID)
+	}
+	return ", of another program"
+}

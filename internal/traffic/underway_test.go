@@ -1,0 +1,131 @@
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// waiting begins a recvfile of b and returns when its listener stands, with its number.
+func waiting(t *testing.T, b *host, path string, port uint16) (id int, ended <-chan error) {
+	t.Helper()
+	stands, over := make(chan int, 1), make(chan error, 1)
+	go func() {
+		_, err := control.Ask(t.Context(), b.Operator(), control.RecvFile{
+			Path: path, Port: port, Progress: func(p control.Progress) {
+				select {
+				case stands <- p.ID:
+				default:
+				}
+			},
+		})
+		over <- err
+	}()
+	return <-stands, over
+}
+
+// TestTransfersUnderway: whoever asks is told of those that others began, and may end them.
+func TestTransfersUnderway(t *testing.T) {
+	_, b := twoNodes(t)
+	list, err := control.Ask(t.Context(), b.Operator(), control.Transfers{})
+	require.NoError(t, err)
+	assert.Empty(t, list)
+
+	target := filepath.Join(t.TempDir(), "target")
+	id, ended := waiting(t, b, target, 9000)
+	list, err = control.Ask(t.Context(), b.Operator(), control.Transfers{})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.Equal(t, id, list[0].ID)
+	assert.Equal(t, "recvfile", list[0].What)
+	assert.Equal(t, uint16(9000), list[0].Port)
+	assert.Equal(t, target, list[0].Path)
+	assert.False(t, list[0].Peer.IsValid())
+
+	_, err = control.Ask(t.Context(), b.Operator(), control.RecvFile{Path: target, Port: 9001})
+	require.ErrorIs(t, err, control.ErrBusy)
+	require.ErrorContains(t, err, "transfer 1, recvfile on port 9000; `cancel 1` ends it")
+	// Which of two names the same file has is the same.
+	_, err = control.Ask(t.Context(), b.Operator(), control.Fetch{
+		URL: "10.0.0.1/x", Path: filepath.Dir(target) + "/./target",
+	})
+	require.ErrorIs(t, err, control.ErrBusy)
+	require.ErrorContains(t, err, "transfer 1, recvfile on port 9000")
+
+	err = control.Order(t.Context(), b.Operator(), control.StopTransfer{ID: 99})
+	require.ErrorIs(t, err, control.ErrNoSuchTransfer)
+	require.ErrorContains(t, err, "`transfers` lists them")
+	require.NoError(t, control.Order(t.Context(), b.Operator(), control.StopTransfer{ID: id}))
+	err = <-ended
+	require.ErrorIs(t, err, control.ErrStopped)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "nobody had connected")
+	list, err = control.Ask(t.Context(), b.Operator(), control.Transfers{})
+	require.NoError(t, err)
+	assert.Empty(t, list)
+	assert.NoFileExists(t, target+".part")
+}
+
+// TestStoppedHalfway: both ends say how far it came and how to go on, and so it does.
+func TestStoppedHalfway(t *testing.T) {
+	a, b := twoNodes(t)
+	file, data, _ := someFile(t)
+	// A reader that takes a little and waits: the sender's buffer and the window fill up.
+	l, err := b.Listen(netip.MustParseAddrPort("10.0.0.2:9000"), 1)
+	require.NoError(t, err)
+	big := filepath.Join(t.TempDir(), "big")
+	require.NoError(t, os.WriteFile(big, make([]byte, 64<<20), 0o644))
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		c, err := l.AcceptTCP()
+		if err == nil {
+			_, err = c.Read(make([]byte, 1000))
+		}
+		if err != nil {
+			return
+		}
+		stop()
+	}()
+	_, err = control.Ask(ctx, a.Operator(), control.SendFile{
+		Path: big, Addr: netip.MustParseAddr("10.0.0.2"), Port: 9000,
+	})
+	require.ErrorIs(t, err, control.ErrStopped)
+	assert.Regexp(t, "^sendfile .*big: stopped \\(of 67108864 bytes \\d+ were written and \\d+ "+
+		"acknowledged: go on with `recvfile --resume` there", err.Error())
+	require.NoError(t, l.Close())
+
+	// And of the receiver: what is kept goes on.
+	target := filepath.Join(t.TempDir(), "target")
+	id, ended := waiting(t, b, target, 9001)
+	c, err := a.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:9001"))
+	require.NoError(t, err)
+	_, err = c.Write(data[:5000])
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		list, err := control.Ask(t.Context(), b.Operator(), control.Transfers{})
+		return err == nil && len(list) == 1 && list[0].Peer.IsValid()
+	}, 20*time.Second, 5*time.Millisecond)
+	require.NoError(t, control.Order(t.Context(), b.Operator(), control.StopTransfer{ID: id}))
+	err = <-ended
+	require.ErrorIs(t, err, control.ErrStopped)
+	kept, statErr := os.Stat(target + ".part")
+	require.NoError(t, statErr)
+	require.ErrorContains(t, err, fmt.Sprintf("stopped (%d bytes are kept in %s.part: "+
+		"go on with --resume here and --offset %[1]d there)", kept.Size(), target))
+	m := moveFile(t, a, b, control.SendFile{Path: file, Offset: kept.Size()},
+		control.RecvFile{Path: target, Resume: true})
+	require.NoError(t, m.sendErr)
+	require.NoError(t, m.recvErr)
+	got, err := os.ReadFile(target)
+	require.NoError(t, err)
+	assert.Equal(t, data, got)
+}
