@@ -110,9 +110,13 @@ func (c *Client) Do(ctx context.Context, req any) (any, error) {
 		return nil, fmt.Errorf("%s: %w: %w", k.Name, control.ErrUsage, err)
 	}
 	answer := reflect.New(k.Answer)
-	if streams(k) {
+	record, _ := req.(control.Record)
+	switch {
+	case record.Piece != nil && record.File == "" && !record.Lines:
+		err = c.record(ctx, request, record.Begun, record.Piece, answer)
+	case streams(k):
 		err = c.follow(ctx, k, request, text, answer)
-	} else {
+	default:
 		err = c.ask(ctx, k, text, answer)
 	}
 	if err != nil {

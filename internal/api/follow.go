@@ -27,6 +27,21 @@ type heard struct {
 func (c *Client) follow(
 	ctx context.Context, k *control.Kind, request reflect.Value, text []byte, into reflect.Value,
 ) error {
+	return c.stoppable(ctx, func(own context.Context, begun chan<- int) error {
+		resp, err := c.send(own, http.MethodPost, c.command(k), typeLines, text)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		return c.heed(own, resp.Body, request, into, begun)
+	})
+}
+
+// stoppable carries out an exchange in a context of its own, and when ctx ends has the node stop
+// the command whose number the exchange has told.
+func (c *Client) stoppable(
+	ctx context.Context, exchange func(own context.Context, begun chan<- int) error,
+) error {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	begun := make(chan int, 1)
@@ -41,15 +56,53 @@ func (c *Client) follow(
 		c.halt(own, begun)
 		cancel()
 	}()
-	resp, err := c.send(own, http.MethodPost, c.command(k), typeLines, text)
-	if err == nil {
-		defer resp.Body.Close()
-		err = c.heed(own, resp.Body, request, into, begun)
-	}
+	err := exchange(own, begun)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return ctx.Err() // a control.ErrStopped, which says how far it came, comes as a Problem
 	}
 	return err
+}
+
+// recordedPiece is how much of a capture is handed on at once, at the most.
+const recordedPiece = 256 << 10
+
+// record is follow for a capture that is wanted as it is: its bytes come as they are, too.
+func (c *Client) record(
+	ctx context.Context, request reflect.Value, begins func(), piece func([]byte),
+	into reflect.Value,
+) error {
+	path := "/nodes/" + url.PathEscape(c.node) + "/capture?" + toQuery(request).Encode()
+	return c.stoppable(ctx, func(own context.Context, begun chan<- int) error {
+		resp, err := c.send(own, http.MethodGet, path, typeCapture, nil)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		id, err := strconv.Atoi(resp.Header.Get(headerRunning))
+		if err != nil {
+			return fmt.Errorf("node %s: it answers no capture that can be stopped", c.node)
+		}
+		begun <- id
+		if begins != nil {
+			begins()
+		}
+		buf := make([]byte, recordedPiece)
+		for err == nil {
+			var n int
+			n, err = resp.Body.Read(buf)
+			if n > 0 {
+				piece(buf[:n])
+			}
+		}
+		if !errors.Is(err, io.EOF) {
+			return c.gone(own, err)
+		}
+		result := []byte(resp.Trailer.Get(headerResult))
+		if err := json.Unmarshal(result, into.Interface()); err != nil {
+			return c.gone(own, err)
+		}
+		return nil
+	})
 }
 
 // halt stops a command under way and returns when it has ended, or has had its time.

@@ -106,6 +106,18 @@ func fromQuery(request reflect.Value, raw string) error {
 	return nil
 }
 
+// toQuery is a request as fromQuery reads it: its fields but those that are zero.
+func toQuery(request reflect.Value) url.Values {
+	query := url.Values{}
+	for i := range request.NumField() {
+		name := jsonName(request.Type().Field(i))
+		if f := request.Field(i); name != "" && !f.IsZero() {
+			query.Set(name, fmt.Sprint(f.Interface()))
+		}
+	}
+	return query
+}
+
 // fieldOf is the field with a name in JSON.
 func fieldOf(v reflect.Value, name string) (reflect.Value, bool) {
 	for i := range v.NumField() {

@@ -2,9 +2,11 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
+	"strconv"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -29,6 +31,13 @@ func (s *Server) streaming(w http.ResponseWriter, r *http.Request) {
 	l.attach = func(request reflect.Value) { bind(request, l.tell) }
 	s.look(w, r, &l)
 }
+
+// A capture that is answered as it is has in its header the number that stops it, and in its
+// trailer what became of it, as JSON.
+const (
+	headerRunning = "Tidepool-Running"
+	headerResult  = "Tidepool-Result"
+)
 
 // recording answers with a capture as it is.
 func (s *Server) recording(w http.ResponseWriter, r *http.Request) {
@@ -81,6 +90,10 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request, l *looking) {
 	defer s.works.remove(job)
 	l.attach(request)
 	request.FieldByName("Begun").Set(reflect.ValueOf(func() {
+		if l.as == typeCapture {
+			w.Header().Set(headerRunning, strconv.Itoa(job.ID))
+			w.Header().Set("Trailer", headerResult)
+		}
 		l.out = begin(w, l.as, cancel)
 		if l.as != typeCapture {
 			l.tell(eventBegun, job.Running)
@@ -99,6 +112,9 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request, l *looking) {
 		// What has come is a whole file. That it is not all shows in how the answer ends.
 		panic(http.ErrAbortHandler)
 	case l.as == typeCapture:
+		if text, bad := json.Marshal(a); bad == nil { // plain values
+			w.Header().Set(headerResult, string(text))
+		}
 	case err != nil:
 		l.tell(eventError, problemOf(err))
 	default:

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -149,4 +150,53 @@ func TestAReaderThatLeaves(t *testing.T) {
 		list, err := control.Ask(t.Context(), b.nodes["A"], control.Captures{})
 		return err == nil && len(list) == 0
 	}, 20*time.Second, time.Millisecond)
+}
+
+// TestAClientRecords: a capture comes as it is, from its first packet on, and ends with what became
+// of it when its client has had enough.
+func TestAClientRecords(t *testing.T) {
+	b := newBed(t)
+	ctx, stop := context.WithCancel(t.Context())
+	begun, came := make(chan struct{}), make(chan struct{})
+	var all bytes.Buffer
+	const six = 6 * (32 + 64) // packets' blocks, at the least
+	header := 0               // which comes first
+	type outcome struct {
+		done control.Captured
+		err  error
+	}
+	ended := make(chan outcome, 1)
+	go func() {
+		done, err := control.Ask(ctx, b.client(t, "A"), control.Record{
+			Iface: "if0", Filter: "icmp or drop", Snaplen: 64,
+			Begun: func() { close(begun) },
+			Piece: func(p []byte) {
+				all.Write(p)
+				if header == 0 {
+					header = all.Len()
+				} else if all.Len() >= header+six && all.Len()-len(p) < header+six {
+					close(came)
+				}
+			},
+		})
+		ended <- outcome{done, err}
+	}()
+	<-begun
+	_, err := control.Ask(t.Context(), b.nodes["A"], control.Ping{
+		Addr: netip.MustParseAddr("10.0.0.2"), Count: 3, Size: 56, Interval: time.Millisecond,
+	})
+	require.NoError(t, err)
+	<-came // while it goes on
+	stop()
+	got := <-ended
+	require.NoError(t, got.err)
+	assert.Equal(t, uint64(6), got.done.Packets)
+	assert.Zero(t, got.done.Missed)
+	assert.Equal(t, []byte{0x0a, 0x0d, 0x0d, 0x0a}, all.Bytes()[:4], "a section of pcapng")
+
+	_, err = control.Ask(t.Context(), b.client(t, "A"), control.Record{
+		Filter: "tcp and", Piece: func([]byte) {},
+	})
+	require.ErrorIs(t, err, control.ErrUsage)
+	assert.ErrorContains(t, err, "missing at the end")
 }
