@@ -200,8 +200,8 @@ func ctlCommand() *cobra.Command {
 		Use:   "ctl NODE COMMAND...",
 		Short: "one command of the shell at a node that runs",
 		Long: "Carry out one command of the shell at a node that runs, in words or in one\n" +
-			"quoted line. `node ctl NODE help` lists them; those that have an answer print it\n" +
-			"as JSON with --json, and what goes on as a line each. The exit status is 0, 1 if\n" +
+			"quoted line. `node ctl NODE help` lists them. With --json each prints its answer\n" +
+			"as JSON, and what goes on as a line each. The exit status is 0, 1 if\n" +
 			"the command failed, 2 if it was wrong, 130 after Ctrl-C.\n\n" + nodeArg,
 		Example: "  node ctl A sockets --json\n" +
 			"  node ctl A ping -c 3 10.5.0.2\n" +

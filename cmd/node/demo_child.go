@@ -69,7 +69,7 @@ func startChild(
 }
 
 // heard sorts a line of the node's output. All our questions are answered by JSON arrays; the only
-// objects are the results of transfers. Anything else is an event, meant for people.
+// objects with a path are the results of transfers. Anything else is an event, meant for people.
 func (c *child) heard(line []byte) {
 	switch {
 	case bytes.HasPrefix(line, []byte("[")):
@@ -79,7 +79,7 @@ func (c *child) heard(line []byte) {
 		}
 	case bytes.HasPrefix(line, []byte("{")):
 		var t control.Transfer
-		if err := json.Unmarshal(line, &t); err == nil {
+		if err := json.Unmarshal(line, &t); err == nil && t.Path != "" {
 			select {
 			case c.transfers <- t:
 			default: // there is one transfer

@@ -1,6 +1,10 @@
 package repl
 
 import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,11 +14,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 )
-
-// silent are the commands that have no answer but success, those that take the rest of the line as
-// it stands, and those about the session: they alone have no --json. A session's --json is for all.
-var silent = strings.Fields(`up down route.add route.del shutdown close verbose pcap.start
-	doors.close rcp.close rdt.close s send udp watch help quit source sleep wait cancel`)
 
 // leaves are a command's ends.
 func leaves(c *cobra.Command, each func(*cobra.Command)) {
@@ -47,13 +46,90 @@ func TestEveryCommand(t *testing.T) {
 		assert.Equal(t, 2, ExitCode(err), name)
 		assert.Empty(t, s.out.String(), name)
 		assert.Contains(t, s.err.String(), "unknown flag: --no-such-flag", name)
-		silently := false
-		for _, other := range silent {
-			silently = silently || other == strings.ReplaceAll(name, " ", ".")
-		}
-		assert.Equal(t, !silently, c.Flags().Lookup("json") != nil, "%s: its --json", name)
+		assert.Equal(t, name != "source", c.Flags().Lookup("json") != nil, "%s: its --json", name)
 	})
 	assert.Greater(t, count, 40)
+}
+
+// inJSON are lines for every command, by its name. What has no end of its own has a test elsewhere.
+var inJSON = map[string]string{
+	"events": "", // TestEventsUntilCtrlC
+	"source": "", // its lines are commands of their own
+	"up":     "up if0", "down": "down if0", "route add": "route add default via 10.0.0.2",
+	"route del": "route del default", "lossyforward": "lossyforward 2", "lossy": "lossy 0.02",
+	"impair": "impair if0 delay 1ms", "accept": "accept 80", "connect": "connect 10.0.0.1 80",
+	"udp": "udp send 10.0.0.1 53 hello", "rcp echo": "rcp echo 9000", "rcp close": "rcp close 9000",
+	"rcp count": "rcp count 10.0.0.1 9000", "rdt serve": "rdt serve 9000 x",
+	"rdt list": "rdt list 10.0.0.1 9000", "rdt fetch": "rdt fetch 10.0.0.1 9000",
+	"rdt close": "rdt close 9000", "s": "s 1 hello", "recv": "recv 1 5", "shutdown": "shutdown 1",
+	"close": "close 1", "window": "window 1", "cc": "cc 1 reno",
+	"publish": "publish 8080 10.0.0.1:80", "expose": "expose 80 3000", "splice": "splice 10.0.0.2",
+	"doors close": "doors close 0", "sendfile": "sendfile a 10.0.0.1 80",
+	"recvfile": "recvfile a 80", "http serve": "http serve 80", "http get": "http get 10.0.0.1",
+	"serve": "serve 80", "fetch": "fetch 10.0.0.1", "cancel": "cancel 3",
+	"send": "send 10.0.0.1 hello", "ping": "ping 10.0.0.1 -c 1", "traceroute": "traceroute 10.0.0.1",
+	"perf": "perf 10.0.0.1", "echo serve": "echo serve", "discard": "discard", "chargen": "chargen",
+	"verbose": "verbose on", "capture": "capture", "trace": "trace 1",
+	"pcap start": "pcap start x", "pcap stop": "pcap stop", "set": "set tcp.congestion bbr",
+	"watch": "watch -c 1 routes", "sleep": "sleep 0", "help": "help",
+}
+
+// alone are the commands that are a line by their names.
+var alone = strings.Fields(`interfaces li neighbors routes lr rip sockets ls doors transfers wait show
+	reload quit`)
+
+// TestEveryCommandInJSON: with --json each answers on standard output, with documents alone, one a
+// line; as a line of a session with --json, too.
+func TestEveryCommandInJSON(t *testing.T) {
+	answering := func() *fake {
+		f := &fake{}
+		f.do = func(_ context.Context, req any) (any, error, bool) {
+			if answer, err := f.fixed(req); err == nil {
+				return answer, nil, true
+			}
+			for _, k := range control.Kinds() {
+				if k.Request == reflect.TypeOf(req) {
+					return reflect.Zero(k.Answer).Interface(), nil, true
+				}
+			}
+			return nil, nil, false
+		}
+		return f
+	}
+	check := func(line, out string) {
+		assert.NotEmpty(t, out, "%s: it answers nothing", line)
+		for text := range strings.Lines(out) {
+			assert.True(t, json.Valid([]byte(text)), "%s: %s", line, text)
+		}
+	}
+	leaves(open(t, &fake{}, Config{}).tree(), func(c *cobra.Command) {
+		name := nameOf(c)
+		line, ok := inJSON[name]
+		if slices.Contains(alone, name) {
+			line, ok = name, true
+		}
+		require.True(t, ok, "%s: a new command? inJSON wants a line for it", name)
+		if line == "" {
+			return
+		}
+		s := open(t, answering(), Config{})
+		err := s.Command(t.Context(), append(strings.Fields(line), "--json")...)
+		require.NoError(t, err, line)
+		check(line, s.out.String())
+		s = open(t, answering(), Config{JSON: true})
+		require.NoError(t, s.Command(t.Context(), strings.Fields(line)...), line)
+		check(line, s.out.String())
+	})
+}
+
+// TestTextAndJSON: where a text is the rest of the line, --json stands in front of it.
+func TestTextAndJSON(t *testing.T) {
+	s := open(t, &fake{}, Config{})
+	require.NoError(t, s.Execute(t.Context(), "s --json 1 a --json b"))
+	assert.Equal(t, "{\"bytes\":10}\n", s.out.String())
+	assert.Equal(t, []any{control.Write{SID: 1, Data: []byte("a --json b")}}, s.node.requests())
+	require.NoError(t, s.Execute(t.Context(), "s 1 a --json"))
+	assert.Equal(t, "Sent 8 bytes\n", s.out.String())
 }
 
 // TestManual: each command of the shell is in it, with its flags.

@@ -202,7 +202,7 @@ func (s *Shell) doorsClose() *cobra.Command {
 					return failed(c, err)
 				}
 			}
-			return nil
+			return s.done(c, nil)
 		},
 	}
 	c.Flags().BoolVar(&cut, "cut", false, "end what is under way, too")

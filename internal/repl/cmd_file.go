@@ -179,7 +179,12 @@ func (s *Shell) wait() *cobra.Command {
 	return &cobra.Command{
 		Use:   "wait",
 		Short: "wait for the transfers in the background",
-		RunE:  func(c *cobra.Command, _ []string) error { return s.await(c.Context()) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := s.await(c.Context()); err != nil {
+				return err
+			}
+			return s.done(c, nil)
+		},
 	}
 }
 
@@ -197,7 +202,7 @@ func (s *Shell) cancel() *cobra.Command {
 					return wrong(c, "%q is no number that `transfers` shows, and not all", args[0])
 				}
 				stop := control.StopTransfer{ID: int(id)}
-				return failed(c, control.Order(c.Context(), s.op, stop))
+				return s.done(c, control.Order(c.Context(), s.op, stop))
 			}
 			list, err := control.Ask(c.Context(), s.op, control.Transfers{})
 			for i := range list {
@@ -207,7 +212,7 @@ func (s *Shell) cancel() *cobra.Command {
 					err = nil
 				}
 			}
-			return failed(c, err)
+			return s.done(c, err)
 		},
 	}
 }

@@ -21,7 +21,7 @@ func (s *Shell) interfaces(name string) *cobra.Command {
 			"`li` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if zero {
-				return failed(c, control.Order(c.Context(), s.op, control.ClearCounters{}))
+				return s.done(c, control.Order(c.Context(), s.op, control.ClearCounters{}))
 			}
 			list, err := control.Ask(c.Context(), s.op, control.Interfaces{})
 			if err != nil {
@@ -95,8 +95,11 @@ func (s *Shell) link(verb string, up bool) *cobra.Command {
 		Short:             "take an interface " + verb + ", by name or number",
 		ValidArgsFunction: at(s.interfaceNames),
 		RunE: func(c *cobra.Command, args []string) error {
-			_, err := control.Ask(c.Context(), s.op, control.SetLink{Iface: args[0], Up: up})
-			return failed(c, err)
+			face, err := control.Ask(c.Context(), s.op, control.SetLink{Iface: args[0], Up: up})
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, face, "")
 		},
 	}
 }

@@ -98,7 +98,7 @@ func (s *Shell) runPerf(c *cobra.Command, o *perfFlags) error {
 	case o.server && o.client != "":
 		return wrong(c, "-s and an address: want one of them")
 	case o.end:
-		return failed(c, control.Order(c.Context(), s.op, control.PerfClose{Port: uint16(o.port)}))
+		return s.done(c, control.Order(c.Context(), s.op, control.PerfClose{Port: uint16(o.port)}))
 	case o.server:
 		return s.perfServer(c, o)
 	case o.client != "":

@@ -42,7 +42,7 @@ func (s *Shell) route() *cobra.Command {
 			if err != nil {
 				return wrong(c, "%w", err)
 			}
-			return failed(c, control.Order(c.Context(), s.op, req))
+			return s.done(c, control.Order(c.Context(), s.op, req))
 		},
 	}, &cobra.Command{
 		Use:               "del PREFIX [via VADDR]",
@@ -54,7 +54,7 @@ func (s *Shell) route() *cobra.Command {
 			if err != nil {
 				return wrong(c, "%w", err)
 			}
-			return failed(c, control.Order(c.Context(), s.op, req))
+			return s.done(c, control.Order(c.Context(), s.op, req))
 		},
 	})
 	return c

@@ -29,7 +29,7 @@ func (s *Shell) verbose() *cobra.Command {
 				}
 				req.SID = sid
 			}
-			return failed(c, control.Order(c.Context(), s.op, req))
+			return s.done(c, control.Order(c.Context(), s.op, req))
 		},
 	}
 }
@@ -57,7 +57,7 @@ func (s *Shell) pcap() *cobra.Command {
 				return wrong(c, "a snaplen of %d", snaplen)
 			}
 			req := control.PcapStart{File: args[0], Snaplen: snaplen}
-			return failed(c, control.Order(c.Context(), s.op, req))
+			return s.done(c, control.Order(c.Context(), s.op, req))
 		},
 	}
 	start.Flags().IntVar(&snaplen, "snaplen", 0, "keep `BYTES` of a packet; 0: all")
@@ -184,7 +184,7 @@ func (s *Shell) sleep() *cobra.Command {
 			}
 			select {
 			case <-over:
-				return nil
+				return s.done(c, nil)
 			case <-c.Context().Done():
 				return c.Context().Err()
 			}
@@ -216,6 +216,8 @@ func (s *Shell) quit() *cobra.Command {
 			err := s.await(c.Context())
 			if err != nil {
 				s.complain(err)
+			} else if err = s.done(c, nil); err != nil {
+				return err
 			}
 			return &quitting{last: err}
 		},

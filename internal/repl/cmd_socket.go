@@ -157,7 +157,7 @@ func (s *Shell) shutdown() *cobra.Command {
 				return wrong(c, "%q is none of read, write, both", args[1])
 			}
 			err = control.Order(c.Context(), s.op, control.Shutdown{SID: sid, How: how})
-			return failed(c, err)
+			return s.done(c, err)
 		},
 	}
 }
@@ -173,7 +173,7 @@ func (s *Shell) close() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return failed(c, control.Order(c.Context(), s.op, control.Close{SID: sid}))
+			return s.done(c, control.Order(c.Context(), s.op, control.Close{SID: sid}))
 		},
 	}
 }

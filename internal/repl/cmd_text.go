@@ -24,7 +24,7 @@ func (s *Shell) write() *cobra.Command {
 		DisableFlagParsing: true,
 		ValidArgsFunction:  at(s.connections),
 		RunE: func(c *cobra.Command, args []string) error {
-			word, text := cut(strings.TrimLeft(rest(args), " \t"))
+			word, text := cut(rest(c, args))
 			if word == "" {
 				return wrong(c, "SID is missing")
 			}
@@ -51,7 +51,7 @@ func (s *Shell) send() *cobra.Command {
 		Long:               long + "`send SID TEXT` is `s SID TEXT`.",
 		DisableFlagParsing: true,
 		RunE: func(c *cobra.Command, args []string) error {
-			word, text := cut(strings.TrimLeft(rest(args), " \t"))
+			word, text := cut(rest(c, args))
 			if word == "" {
 				return wrong(c, "ADDR is missing")
 			}
@@ -127,5 +127,14 @@ func fillByte(c *cobra.Command, word string) (byte, error) {
 	return byte(n), nil
 }
 
-// rest is the one argument of a command that takes the line as it is.
-func rest(args []string) string { return strings.Join(args, " ") }
+// rest is the one argument of a command that takes the line as it is, without what stands in front
+// of it: blanks, and --json.
+func rest(c *cobra.Command, args []string) string {
+	text := strings.TrimLeft(strings.Join(args, " "), " \t")
+	if word, more := cut(text); word == jsonWord && c.Flags().Set("json", "true") == nil {
+		text = strings.TrimLeft(more, " \t")
+	}
+	return text
+}
+
+const jsonWord = "--json"

@@ -27,7 +27,7 @@ func (s *Shell) udp() *cobra.Command {
 		DisableFlagParsing: true,
 		ValidArgsFunction:  at(words("listen", "send")),
 		RunE: func(c *cobra.Command, args []string) error {
-			verb, line := cut(strings.TrimLeft(rest(args), " \t"))
+			verb, line := cut(rest(c, args))
 			switch verb {
 			case "listen", "l":
 				return s.udpListen(c, line)

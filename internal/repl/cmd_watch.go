@@ -48,7 +48,7 @@ func (s *Shell) repeat() *cobra.Command {
 				cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			o, err := s.watchFlags(c, rest(args))
+			o, err := s.watchFlags(c, strings.Join(args, " "))
 			if err != nil {
 				return err
 			}

@@ -53,3 +53,23 @@ func entry(group string, c *cobra.Command) Entry {
 	}
 	return e
 }
+
+// Described is a command as `help --json` tells of it.
+type Described struct {
+	Name    string   `json:"name"`
+	Group   string   `json:"group"`
+	Use     string   `json:"use"` // with its arguments and flags
+	Aliases []string `json:"aliases"`
+	About   string   `json:"about"`
+}
+
+func entries(commands []*cobra.Command) []Described {
+	list := make([]Described, 0, len(commands))
+	for _, c := range commands {
+		list = append(list, Described{
+			Name: c.Name(), Group: c.GroupID, Use: useLine(c), About: c.Short,
+			Aliases: append([]string{}, c.Aliases...),
+		})
+	}
+	return list
+}

@@ -75,7 +75,7 @@ func (t *transport[Flow]) closePort(s *Shell) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return failed(c, t.end(c.Context(), port))
+			return s.done(c, t.end(c.Context(), port))
 		},
 	}
 }

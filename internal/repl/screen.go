@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
 )
 
 // screen is where a session writes. Whole lines go out in one piece, whoever writes them, and a
@@ -178,6 +180,14 @@ func (s *Shell) answer(c *cobra.Command, a any, text string) error {
 func (s *Shell) json(c *cobra.Command) bool {
 	on, err := c.Flags().GetBool("json")
 	return on || err != nil && s.cfg.JSON
+}
+
+// done ends a command whose only answer is success, which as JSON is an empty document.
+func (s *Shell) done(c *cobra.Command, err error) error {
+	if err != nil {
+		return failed(c, err)
+	}
+	return s.answer(c, control.Nothing{}, "")
 }
 
 // document prints an answer as one line of JSON.

@@ -52,8 +52,24 @@ func (s *Shell) tree() *cobra.Command {
 		s.chargen(), s.verbose(), s.capture(), s.trace(), s.pcap())
 	group(root, groupSession, s.show(), s.set(), s.reload(), s.repeat(), s.events(), s.source(),
 		s.sleep(), s.quit(), help)
+	s.everyJSON(root)
 	return root
 }
+
+// everyJSON gives --json to the commands that do not name it themselves. The lines of a file that
+// is sourced do.
+func (s *Shell) everyJSON(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		s.everyJSON(sub)
+	}
+	if c.HasParent() && !c.HasSubCommands() && c.Flags().Lookup("json") == nil &&
+		c.Name() != "source" {
+		s.jsonFlag(c).Flags().Lookup("json").Annotations = map[string][]string{inHelpAlone: nil}
+	}
+}
+
+// inHelpAlone is the annotation of a flag that the usage line leaves out.
+const inHelpAlone = "in-help-alone"
 
 // group adds commands under one heading, with the check of their arguments that all share.
 func group(root *cobra.Command, id string, cs ...*cobra.Command) {
@@ -86,12 +102,14 @@ func (s *Shell) help() *cobra.Command {
 		ValidArgsFunction: at(s.commandNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				s.screen.data(overview(c.Root()))
-				return nil
+				return s.answer(c, entries(c.Root().Commands()), overview(c.Root()))
 			}
 			about := lookup(c.Root(), args[0])
 			if about == nil {
 				return unknown(c.Root(), args[0])
+			}
+			if s.json(c) {
+				return s.document(entries([]*cobra.Command{about})[0])
 			}
 			s.screen.data(s.describe(c.Context(), about))
 			return nil

@@ -65,7 +65,7 @@ func useLine(c *cobra.Command) string {
 		return use
 	}
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Name == "help" {
+		if _, quiet := f.Annotations[inHelpAlone]; quiet || f.Name == "help" {
 			return
 		}
 		name := "--" + f.Name

@@ -36,7 +36,8 @@ func arguments(root *cobra.Command, line string) ([]string, error) {
 }
 
 // parted is arguments for words that a system's shell has cut. A single word with blanks in it is
-// a line that was quoted whole, as node run -c takes it.
+// a line that was quoted whole, as node run -c takes it. Where a text is the rest of the line, a
+// last word --json is none of it.
 func parted(root *cobra.Command, words []string) ([]string, error) {
 	if len(words) == 0 {
 		return nil, nil
@@ -52,6 +53,9 @@ func parted(root *cobra.Command, words []string) ([]string, error) {
 		return append([]string{c.Name()}, words[1:]...), nil
 	case len(words) == 2 && (words[1] == "-h" || words[1] == "--help"):
 		return []string{"help", c.Name()}, nil
+	}
+	if last := len(words) - 1; words[last] == jsonWord {
+		words = append([]string{words[0], jsonWord}, words[1:last]...)
 	}
 	return []string{c.Name(), strings.Join(words[1:], " ")}, nil
 }

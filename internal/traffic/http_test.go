@@ -178,11 +178,12 @@ func TestAServerTakesAFewAtATime(t *testing.T) {
 // What the system could not write to the end does not get the file's name.
 func TestAPageThatIsNotWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "page")
-	f, err := createTarget(path, path+".part", false)
-	require.NoError(t, err)
-	require.NoError(t, f.Close()) // so the next Close fails, as it does on a disk that is full
-	s := &storing{fetch: &control.Fetch{Path: path}, page: &control.Page{}, file: f}
+	s := &storing{fetch: &control.Fetch{Path: path}, page: &control.Page{}}
 	s.t = New(nil, "").newTransfer(path, false, nil)
+	var err error
+	s.file, err = s.t.createTarget(path+".part", false)
+	require.NoError(t, err)
+	require.NoError(t, s.file.Close()) // so the next Close fails, as it does on a disk that is full
 	require.ErrorIs(t, s.done(), os.ErrClosed)
 	assert.NoFileExists(t, path)
 	assert.FileExists(t, path+".part")
