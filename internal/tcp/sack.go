@@ -74,8 +74,8 @@ func (c *Conn) renege() {
 
 // sackBlocks adds to an acknowledgment what was received out of order: first
 // the duplicate if there is one (RFC 2883 §4), then the range that changed last
-// and the other recent ones (RFC 2018 §4), then the lowest. One that others follow is what it
-// would have been when what it reports last arrived.
+// and the other recent ones (RFC 2018 §4), then the lowest. One that others follow reports what is
+// recent as it was when the first of that arrived.
 func (c *Conn) sackBlocks(o *Options) {
 	base := c.rcv.irs + 1
 	most := o.maxBlocks()
@@ -93,8 +93,8 @@ func (c *Conn) sackBlocks(o *Options) {
 			end++ // RFC 2018 §3: the FIN behind it has its number, and is held as well
 		}
 		for _, k := range o.SACK[first:o.SACKCount] {
-			if uint32(start)-k.Start < k.End-k.Start {
-				return
+			if uint32(start)-k.Start < k.End-k.Start || k.Start-uint32(start) < uint32(end-start) {
+				return // of a range that has grown: only duplicates overlap (RFC 2883 §4)
 			}
 		}
 		o.addBlock(start, end)
@@ -109,7 +109,7 @@ func (c *Conn) sackBlocks(o *Options) {
 			add(b)
 		}
 	}
-	for i := 0; i < c.rcv.ooo.Len() && o.SACKCount < most && c.rcv.runs == 0; i++ {
+	for i := 0; i < c.rcv.ooo.Len() && o.SACKCount < most; i++ {
 		add(c.rcv.ooo.At(i))
 	}
 	if alone && o.SACKCount < most {
