@@ -63,6 +63,7 @@ func TestFollowingAHandshake(t *testing.T) {
 	s := k.left(layers.TCP{SYN: true, Window: 65535, Options: options()}, 0)
 	assert.Equal(t, capture.Segment{
 		Flags: "S", Window: 65535, MSS: 1360, Scale: 7, TSVal: 7, SACK: s.SACK,
+		WireSeq: leftISS,
 	}, s)
 	assert.Equal(t, "retransmission", marks(k.left(layers.TCP{SYN: true}, 0)))
 	s = k.right(layers.TCP{SYN: true, ACK: true, Ack: 1, Window: 65535, Options: options()}, 0)

@@ -96,9 +96,10 @@ func describe(i Interface, snaplen int) pcapgo.NgInterface {
 	return pcapgo.NgInterface{
 		Name:        i.Name,
 		Description: i.Addr,
-		// RAW, not IPV4: dropped packets are captured too, and one whose version
-		// is not 4 is then shown as data instead of as a broken IPv4 header.
-		LinkType:            layers.LinkTypeRaw,
+		// IPV4, not RAW: libpcap refuses a file with two interfaces of RAW, because
+		// it knows that type by another number within than in the file. A dropped
+		// packet whose version is not 4 is then shown as a broken IPv4 header.
+		LinkType:            layers.LinkTypeIPv4,
 		TimestampResolution: 9,
 		SnapLength:          uint32(snaplen),
 	}
