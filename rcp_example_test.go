@@ -3,6 +3,8 @@ package tidepool_test
 import (
 	"fmt"
 	"io"
+	"net/netip"
+	"time"
 
 	"github.com/tidepool-net/tidepool"
 )
@@ -14,7 +16,9 @@ func ExampleRCP() {
 	defer router.Close()
 	defer client.Close()
 
-	l, err := server.Listen("rcp", ":9000")
+	// The document's 100 ms of silence end a connection, and a busy machine may be silent so long.
+	how := tidepool.RCP{Timeout: 20 * time.Second}
+	l, err := server.ListenRCP(netip.AddrPortFrom(netip.Addr{}, 9000), how)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -28,7 +32,8 @@ func ExampleRCP() {
 		_ = c.Close()
 	}()
 
-	c, err := client.Dial("rcp", "10.0.1.2:9000")
+	d := tidepool.Dialer{Node: client, RCP: how}
+	c, err := d.Dial("rcp", "10.0.1.2:9000")
 	if err != nil {
 		fmt.Println(err)
 		return
