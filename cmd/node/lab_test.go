@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -62,6 +63,23 @@ func TestLabRun(t *testing.T) {
 	assert.Contains(t, out, "\n1 expectation: it holds\n")
 	lines := linesOf(t, dir, "out", "links", "0-down.log")
 	assert.Equal(t, "# queue: codel [packets=50]", lines[2])
+}
+
+// The first file of the reference is one to begin with: what it expects comes out.
+func TestLabRunsTheReferencesFirstFile(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "EXPERIMENTS.md"))
+	require.NoError(t, err)
+	_, text, _ = bytes.Cut(text, []byte("```yaml\n"))
+	text, _, whole := bytes.Cut(text, []byte("```"))
+	require.True(t, whole)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "first.yaml")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	out, said, status := runLab("run", file, "--no-figures", "--trials", "1", "--set", "duration=50s",
+		"-o", filepath.Join(dir, "out"))
+	require.Zero(t, status, said)
+	assert.Contains(t, out, "\n6 expectations: all hold\n")
 }
 
 // What counts is whole in the table of one run, also of one that did not finish.

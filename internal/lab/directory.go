@@ -113,7 +113,7 @@ func (d *directory) load() error {
 	}
 	got, err := result.ParseTrials(path, text, d.manifest.Mark, d.manifest.check)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; mend it, or run --fresh runs everything again", err)
 	}
 	if got.Cut > 0 && got.Whole > 0 {
 		d.notes = append(d.notes, fmt.Sprintf("%s: its last run is cut off and is run again", path))

@@ -122,6 +122,14 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// A number that no float holds is told as such.
+func TestNumbersWithoutEnd(t *testing.T) {
+	f := parse(t, tahoe)
+	require.NoError(t, f.Set("duration=1e400s"))
+	_, err := f.Cells()
+	require.ErrorContains(t, err, `"1e400s" is no quantity: it is too large`)
+}
+
 // A mistake in a flag is shown in the flag.
 func TestFlagMistakes(t *testing.T) {
 	f := parse(t, tahoe)

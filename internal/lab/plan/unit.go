@@ -152,7 +152,9 @@ func measure(text string) (m measured, why string) {
 	switch {
 	case strings.HasPrefix(text, "-"):
 		return m, "it is negative"
-	case err != nil || math.IsInf(v, 0):
+	case math.IsInf(v, 0):
+		return m, "it is too large"
+	case err != nil:
 		return m, "it does not begin with a number"
 	case unit == "":
 		return measured{v, pureNumber}, ""
