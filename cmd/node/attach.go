@@ -216,7 +216,11 @@ func ctlCommand() *cobra.Command {
 			return r.complete(c, args, prefix)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.one(c, args[0], args[1:])
+			words := args[1:]
+			if words[0] == "--" && len(words) > 1 { // as POSIX's utilities end their own options
+				words = words[1:]
+			}
+			return r.one(c, args[0], words)
 		},
 	}
 	c.Flags().SetInterspersed(false) // what follows NODE is the command's
