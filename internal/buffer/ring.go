@@ -34,7 +34,7 @@ type Ring struct {
 	foundAt uint64
 
 	limit atomic.Int64
-	text  []byte // what the stream is, over and over; nil: what was written
+	text  *[]byte // what the stream is, over and over; nil: what was written
 
 	// The producer's: the chain, what it has taken back of it, and where it writes. What
 	// changes with each Write is last, a cache line or more behind head.
@@ -104,7 +104,7 @@ func (r *Ring) Repeat(text []byte, n int) int {
 		if tail > 0 {
 			panic("BUG: buffer: Repeat behind what was written")
 		}
-		r.text = text
+		r.text = &text // by a pointer: idle connections have two rings, of 96 bytes each
 	}
 	n = min(n, r.Free())
 	r.tail.Store(tail + uint64(n))
@@ -218,8 +218,8 @@ func (r *Ring) Read(p []byte) int {
 		return 0
 	}
 	if r.text != nil {
-		for done := 0; done < n; {
-			done += copy(p[done:n], r.text[(head+uint64(done))%uint64(len(r.text)):])
+		for text, done := *r.text, 0; done < n; {
+			done += copy(p[done:n], text[(head+uint64(done))%uint64(len(text)):])
 		}
 		r.head.Store(head + uint64(n))
 		return n
@@ -250,11 +250,12 @@ func (r *Ring) Slices(dst [][]byte, off uint64, n int) [][]byte {
 		return dst
 	}
 	if r.text != nil {
-		at := int(off % uint64(len(r.text)))
-		for ; n > len(r.text)-at; at = 0 {
-			dst, n = append(dst, slices.Clip(r.text[at:])), n-(len(r.text)-at)
+		text := *r.text
+		at := int(off % uint64(len(text)))
+		for ; n > len(text)-at; at = 0 {
+			dst, n = append(dst, slices.Clip(text[at:])), n-(len(text)-at)
 		}
-		return append(dst, r.text[at:at+n:at+n])
+		return append(dst, text[at:at+n:at+n])
 	}
 	c := r.reading
 	if r.found != nil && r.foundAt >= c.base && r.foundAt <= off {
