@@ -60,8 +60,8 @@ func (d *doors) close() {
 // serve answers for nodes until it is stopped. What a client needs to know is told once.
 func (d *doors) serve(
 	nodes map[string]control.Operator, talk io.Writer,
-) (stop func() error) {
-	s := api.New(api.Config{
+) (s *api.Server, stop func() error) {
+	s = api.New(api.Config{
 		Nodes: nodes, Version: thisVersion().String(), Shape: d.shape, Page: web.Files(),
 		Profile: d.pprof,
 	})
@@ -82,7 +82,7 @@ func (d *doors) serve(
 			failed = errors.Join(failed, err)
 		})
 	}
-	return func() error {
+	return s, func() error {
 		s.Close()
 		wg.Wait()
 		return failed

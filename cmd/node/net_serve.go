@@ -22,11 +22,12 @@ func (o *netOptions) serveCommand() *cobra.Command {
 		Short: "the page of a network, and its HTTP API, at one place",
 		Long: "Serve the page of a network, and answer HTTP requests about all its nodes, at\n" +
 			"one place until Ctrl-C. The address that is printed has the token in it: open\n" +
-			"it in a browser. It passes on what is asked, so nodes may come and go.",
+			"it in a browser. It passes on what is asked, so nodes may come and go, and it\n" +
+			"follows what `node net apply` makes of the network.",
 		Args:              usageArgs(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: o.completeNetworks,
 		RunE: func(c *cobra.Command, args []string) error {
-			_, n, err := o.network(args)
+			s, n, err := o.network(args)
 			if err != nil {
 				return err
 			}
@@ -39,17 +40,17 @@ func (o *netOptions) serveCommand() *cobra.Command {
 				return err
 			}
 			defer d.close()
-			nodes := map[string]control.Operator{}
-			for _, m := range n.Members() {
-				client := api.NewClient(api.Endpoint{Socket: n.Socket(m.Name)}, m.Name)
-				defer client.Close()
-				nodes[m.Name] = client
-			}
+			all := clients{}
+			defer all.close()
 			d.shape = shapeOf(n)
-			leave := d.serve(nodes, c.ErrOrStderr())
+			server, leave := d.serve(all.of(n), c.ErrOrStderr())
 			_, _ = fmt.Fprintf(c.ErrOrStderr(), "serving %s of %s until Ctrl-C\n",
-				counted(len(nodes), "node"), n.Name())
-			<-ctx.Done()
+				counted(len(all), "node"), n.Name())
+			s.Follow(ctx, n, func(n *netctl.Network) {
+				server.Replace(all.of(n), shapeOf(n))
+				_, _ = fmt.Fprintf(c.ErrOrStderr(), "the network has changed: serving %s of %s\n",
+					counted(len(all), "node"), n.Name())
+			})
 			if err := leave(); err != nil {
 				return err
 			}
@@ -58,6 +59,33 @@ func (o *netOptions) serveCommand() *cobra.Command {
 	}
 	d.flags(c.Flags())
 	return c
+}
+
+// clients are what asks the nodes of a network, by name.
+type clients map[string]*api.Client
+
+// of are the clients of a network's nodes. Those of nodes that stay are kept, with what they ask.
+func (c clients) of(n *netctl.Network) map[string]control.Operator {
+	nodes := map[string]control.Operator{}
+	for _, m := range n.Members() {
+		if c[m.Name] == nil {
+			c[m.Name] = api.NewClient(api.Endpoint{Socket: n.Socket(m.Name)}, m.Name)
+		}
+		nodes[m.Name] = c[m.Name]
+	}
+	for name, client := range c {
+		if nodes[name] == nil {
+			client.Close()
+			delete(c, name)
+		}
+	}
+	return nodes
+}
+
+func (c clients) close() {
+	for _, client := range c {
+		client.Close()
+	}
 }
 
 // shapeOf is how a network's nodes are connected, as far as their files can be read.

@@ -188,7 +188,7 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 		_, _ = fmt.Fprintln(console.err, line)
 	}
 	nodes := map[string]control.Operator{o.config.LNX.Name: n.Operator()}
-	leave := o.doors.serve(nodes, console.err)
+	_, leave := o.doors.serve(nodes, console.err)
 	defer func() { err = errors.Join(err, leave()) }()
 	switch {
 	case o.daemon:

@@ -37,7 +37,7 @@ type Command struct {
 
 // commands lists what may be asked of a node.
 func (s *Server) commands(w http.ResponseWriter, r *http.Request) {
-	if _, ok := s.operator(w, r); !ok {
+	if _, ok := s.member(w, r); !ok {
 		return
 	}
 	list := []Command{}
@@ -58,7 +58,7 @@ func (s *Server) commands(w http.ResponseWriter, r *http.Request) {
 // command carries out a request of the vocabulary. With Accept: application/x-ndjson the answer is
 // a stream: its number, what happens, and the result or the error.
 func (s *Server) command(w http.ResponseWriter, r *http.Request) {
-	op, ok := s.operator(w, r)
+	m, ok := s.member(w, r)
 	if !ok {
 		return
 	}
@@ -73,7 +73,7 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := m.within(r.Context())
 	defer cancel()
 	job, err := s.works.add(r.PathValue("node"), k.Name, cancel)
 	if err != nil {
@@ -81,11 +81,11 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !strings.Contains(r.Header.Get("Accept"), typeLines) {
-		a, err := carryOut(ctx, op, request)
+		a, err := carryOut(ctx, m.op, request)
 		s.works.remove(job)
 		switch {
 		case err != nil:
-			refuse(w, err)
+			refuse(w, gone(ctx, err))
 		case k.Answer == reflect.TypeFor[control.Nothing]():
 			w.WriteHeader(http.StatusNoContent)
 		default:
@@ -97,9 +97,9 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 	defer out.end()
 	out.line(eventBegun, job.Running)
 	bind(request, out.line)
-	a, err := carryOut(ctx, op, request)
+	a, err := carryOut(ctx, m.op, request)
 	s.works.remove(job) // whoever has read the last line finds it gone
-	if err != nil {
+	if err = gone(ctx, err); err != nil {
 		out.line(eventError, problemOf(err))
 		return
 	}
@@ -258,14 +258,14 @@ func (w *works) stop(node string, id int) bool {
 }
 
 func (s *Server) running(w http.ResponseWriter, r *http.Request) {
-	if _, ok := s.operator(w, r); ok {
+	if _, ok := s.member(w, r); ok {
 		answer(w, http.StatusOK, typeJSON, s.works.of(r.PathValue("node")))
 	}
 }
 
 // stop ends a command under way, which then answers with what it has: a ping with its statistics.
 func (s *Server) stop(w http.ResponseWriter, r *http.Request) {
-	if _, ok := s.operator(w, r); !ok {
+	if _, ok := s.member(w, r); !ok {
 		return
 	}
 	id, err := strconv.Atoi(r.PathValue("id"))

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -14,9 +13,10 @@ import (
 const quiet = 15 * time.Second
 
 // events tells what a node tells, as server-sent events (HTML Living Standard §9.2) or, if asked,
-// as lines of JSON. Nothing that happened before is told.
+// as lines of JSON. Nothing that happened before is told. When the node
+// is gone, an error comes last.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	op, ok := s.operator(w, r)
+	m, ok := s.member(w, r)
 	if !ok {
 		return
 	}
@@ -24,12 +24,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", typeEvents)
 		return
 	}
+	op := m.op
 	var lost <-chan struct{} // nil: a node of this process, which ends with it
 	if c, ok := op.(*Client); ok {
 		c = c.fresh()
 		op, lost = c, c.Lost()
 	}
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := m.within(r.Context())
 	defer cancel()
 	job, err := s.works.add(r.PathValue("node"), "events", cancel)
 	if err != nil {
@@ -41,13 +42,16 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	// What is told before the header is out would be written in front of it: the watcher waits.
 	started := make(chan struct{})
 	var out *stream
+	tell := func(event string, data any) {
+		if lines {
+			out.line(event, data)
+		} else {
+			out.event(event, data)
+		}
+	}
 	stop := op.Watch(func(e control.Event) {
 		<-started
-		if lines {
-			out.line(e.Event(), e)
-		} else {
-			out.event(e.Event(), e)
-		}
+		tell(e.Event(), e)
 	})
 	defer stop()
 	select {
@@ -66,6 +70,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	go out.keep(ctx, as)
 	select {
 	case <-ctx.Done():
+		err = gone(ctx, nil)
 	case <-lost:
+		err = fmt.Errorf("%s: %w", m.name, ErrGone)
+	}
+	if err != nil {
+		tell(eventError, problemOf(err))
 	}
 }

@@ -136,10 +136,13 @@ func (h *hub) set(ctx context.Context, key, event string, value any) {
 	h.parts[key] = &n
 }
 
-// drop forgets the parts of a node but its life.
-func (h *hub) drop(keys ...string) {
+// drop forgets parts.
+func (h *hub) drop(ctx context.Context, keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if ctx.Err() != nil {
+		return // another looking has begun
+	}
 	for _, k := range keys {
 		delete(h.parts, k)
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -22,20 +23,25 @@ type follow struct {
 
 // follow looks at one connection until it has ended or ctx does.
 func (h *hub) follow(ctx context.Context, f follow) {
-	op, ok := h.server.nodes[f.node]
-	if !ok {
-		return // a request that asks for it is refused
+	now := h.server.now.Load()
+	m := now.member(f.node)
+	if m == nil { // it has gone since the request was judged
+		h.looked(f, "sample", Look{Node: f.node, SID: f.sid, Over: now.noSuch(f.node).Error()})
+		return
 	}
+	ctx, end := m.within(ctx)
+	defer end()
 	if f.segments {
 		h.trace(ctx, f)
 		return
 	}
-	_, err := control.Ask(ctx, op, control.Samples{
+	_, err := control.Ask(ctx, m.op, control.Samples{
 		SID: f.sid, Every: followTime,
 		Sample: func(s control.Sample) { h.looked(f, "sample", Look{f.node, f.sid, &s, ""}) },
 	})
-	if ctx.Err() != nil {
-		return
+	err = gone(ctx, err)
+	if ctx.Err() != nil && !errors.Is(err, ErrGone) {
+		return // nobody reads
 	}
 	why := "it has ended"
 	if err != nil {

@@ -76,25 +76,54 @@ type (
 	}
 )
 
-// look begins to look at every node, until ctx ends. The hub's lock is held.
+// look begins to look at the nodes, until ctx ends. The hub's lock is held.
 func (h *hub) look(ctx context.Context) {
-	for _, name := range h.server.about.Nodes {
-		op := h.server.nodes[name]
-		h.done.Go(func() { h.lookAt(ctx, name, op) })
-		h.done.Go(func() { h.hear(ctx, name, op) })
-	}
 	h.done.Go(func() {
-		h.set(ctx, "network", "network", h.server.shapeNow(ctx))
-		for every := time.NewTicker(pollTime); ; {
-			h.set(ctx, "tick", "tick", Tick{time.Now().UnixMilli()})
-			select {
-			case <-ctx.Done():
-				every.Stop()
-				return
-			case <-every.C:
+		every := time.NewTicker(pollTime)
+		defer every.Stop()
+		looks := map[*member]context.CancelFunc{}
+		for now := h.server.now.Load(); ctx.Err() == nil; now = h.server.now.Load() {
+			h.turn(ctx, now, looks)
+			for here := true; here; {
+				h.set(ctx, "tick", "tick", Tick{time.Now().UnixMilli()})
+				select {
+				case <-ctx.Done():
+					return
+				case <-now.over:
+					here = false
+				case <-every.C:
+				}
 			}
 		}
 	})
+}
+
+// turn ends the looks at nodes that are gone, and begins those at nodes that have come. The network
+// is told before what is of its nodes.
+func (h *hub) turn(ctx context.Context, now *served, looks map[*member]context.CancelFunc) {
+	for m, stop := range looks {
+		if now.members[m.name] != m {
+			stop()
+			h.drop(ctx, append(parts(m.name), m.name+" life"))
+			delete(looks, m)
+		}
+	}
+	h.set(ctx, "network", "network", now.shapeNow(ctx))
+	for _, m := range now.members {
+		if looks[m] == nil {
+			var looking context.Context
+			looking, looks[m] = context.WithCancel(ctx)
+			h.done.Go(func() { h.lookAt(looking, m.name, m.op) })
+			h.done.Go(func() { h.hear(looking, m.name, m.op) })
+		}
+	}
+}
+
+// parts are what is told of a node that answers.
+func parts(name string) []string {
+	return []string{
+		name + " faces", name + " sockets", name + " routes", name + " neighbors", name + " rip",
+	}
 }
 
 // lookAt looks at one node again and again.
@@ -115,7 +144,7 @@ func (h *hub) lookAt(ctx context.Context, name string, op control.Operator) {
 			}
 			life = NodeLife{Node: name, Problem: err.Error()}
 			slow = time.Time{}
-			h.drop(name+" faces", name+" sockets", name+" routes", name+" neighbors", name+" rip")
+			h.drop(ctx, parts(name))
 		}
 		if !often || !life.Up {
 			h.set(ctx, name+" life", "life", life)

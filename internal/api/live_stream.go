@@ -91,9 +91,8 @@ func (s *Server) place(name, text string) (node string, sid int, err error) {
 	if err != nil || sid < 0 {
 		return "", 0, fmt.Errorf("query: %w: %s=%s: want NODE/SID", control.ErrUsage, name, text)
 	}
-	if s.nodes[node] == nil {
-		return "", 0, fmt.Errorf("query: %s=%s: %w; there is %s", name, text, errNoSuchNode,
-			strings.Join(s.about.Nodes, ", "))
+	if now := s.now.Load(); now.member(node) == nil {
+		return "", 0, fmt.Errorf("query: %s=%s: %w", name, text, now.noSuch(node))
 	}
 	return node, sid, nil
 }

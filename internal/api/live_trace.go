@@ -37,13 +37,18 @@ func (h *hub) trace(ctx context.Context, f follow) {
 // and as nodes between them drop them.
 func (h *hub) stretch(ctx context.Context, f follow, recorded bool) error {
 	ctx, over := context.WithCancel(ctx)
+	now := h.server.now.Load()
 	var (
 		wait sync.WaitGroup
 		all  batches
 	)
 	look := func(node string, sid int, r control.Trace) error {
 		r.Segment = func(s control.TracedSegment) { all.add(node, sid, s) }
-		_, err := control.Ask(ctx, h.server.nodes[node], r)
+		m := now.member(node)
+		if m == nil {
+			return now.noSuch(node)
+		}
+		_, err := control.Ask(ctx, m.op, r)
 		return err
 	}
 	wait.Go(func() {
@@ -64,7 +69,7 @@ func (h *hub) stretch(ctx context.Context, f follow, recorded bool) error {
 				SID: f.peerSID, Count: mostArrivals, Recorded: recorded,
 			})
 		})
-		for node, flow := range h.between(ctx, f) {
+		for node, flow := range between(ctx, now, f) {
 			wait.Go(func() {
 				_ = look(node, -1, control.Trace{Filter: flow, Count: mostSegments, Drops: true})
 			})
@@ -85,17 +90,21 @@ func (h *hub) stretch(ctx context.Context, f follow, recorded bool) error {
 
 // between are the nodes that may lose a connection's segments on their way, and what tells its
 // segments there from others.
-func (h *hub) between(ctx context.Context, f follow) map[string]string {
+func between(ctx context.Context, now *served, f follow) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	nodes := map[string]string{}
-	sockets, err := control.Ask(ctx, h.server.nodes[f.node], control.Sockets{})
+	m := now.member(f.node)
+	if m == nil {
+		return nodes
+	}
+	sockets, err := control.Ask(ctx, m.op, control.Sockets{})
 	i := slices.IndexFunc(sockets, func(s control.Socket) bool { return s.SID == f.sid })
 	if err != nil || i < 0 {
 		return nodes
 	}
 	l, r := sockets[i].Local, sockets[i].Remote
-	for node := range h.server.nodes {
+	for node := range now.members {
 		if node != f.node && node != f.peer {
 			nodes[node] = fmt.Sprintf("drop and tcp and host %v and host %v and port %d and "+
 				"port %d", l.Addr(), r.Addr(), l.Port(), r.Port())

@@ -31,12 +31,13 @@ const (
 func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), scrapeTime)
 	defer cancel()
-	list := make([]*exposition, len(s.about.Nodes))
+	now := s.now.Load()
+	list := make([]*exposition, len(now.names))
 	var wg sync.WaitGroup
-	for i, name := range s.about.Nodes {
+	for i, name := range now.names {
 		wg.Go(func() {
 			list[i] = &exposition{}
-			list[i].node(ctx, name, s.nodes[name])
+			list[i].node(ctx, name, now.members[name].op)
 		})
 	}
 	wg.Wait()

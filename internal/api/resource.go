@@ -15,8 +15,9 @@ import (
 // list answers with what every node says of itself.
 func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	nodes := []control.Node{}
-	for _, name := range s.about.Nodes {
-		about, err := control.Ask(r.Context(), s.nodes[name], control.About{})
+	now := s.now.Load()
+	for _, name := range now.names {
+		about, err := control.Ask(r.Context(), now.members[name].op, control.About{})
 		if errors.Is(err, ErrGone) {
 			continue // one of several that are served together has ended
 		}
@@ -45,7 +46,7 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) read(w http.ResponseWriter, r *http.Request, k *control.Kind) {
-	op, ok := s.operator(w, r)
+	m, ok := s.member(w, r)
 	if !ok {
 		return
 	}
@@ -54,7 +55,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, k *control.Kind) {
 		refuse(w, err)
 		return
 	}
-	a, err := op.Do(r.Context(), request.Interface())
+	a, err := m.op.Do(r.Context(), request.Interface())
 	if err != nil {
 		refuse(w, err)
 		return
@@ -165,12 +166,12 @@ type InterfaceCounters struct {
 
 // counters answers with all that is counted about packets, by interface.
 func (s *Server) counters(w http.ResponseWriter, r *http.Request) {
-	op, ok := s.operator(w, r)
+	m, ok := s.member(w, r)
 	if !ok {
 		return
 	}
-	faces, err := control.Ask(r.Context(), op, control.Interfaces{})
-	ways, worse := control.Ask(r.Context(), op, control.Impairments{})
+	faces, err := control.Ask(r.Context(), m.op, control.Interfaces{})
+	ways, worse := control.Ask(r.Context(), m.op, control.Impairments{})
 	if err = errors.Join(err, worse); err != nil {
 		refuse(w, err)
 		return

@@ -17,6 +17,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -35,7 +37,7 @@ const (
 
 // Config is what a server speaks for.
 type Config struct {
-	// Nodes are the nodes by name.
+	// Nodes are the nodes by name; Server.Replace has others take their place.
 	Nodes map[string]control.Operator
 	// Version is that of the program.
 	Version string
@@ -49,13 +51,14 @@ type Config struct {
 
 // Server answers HTTP requests about nodes. It is safe for use by several goroutines.
 type Server struct {
-	nodes map[string]control.Operator
-	about Process
+	now   atomic.Pointer[served]
+	about Process // without the nodes
 	mux   *http.ServeMux
 	works works
-	shape *Shape
 	page  map[string]*asset // by path
 	live  hub
+	// One Replace after another.
+	replacing sync.Mutex
 	// Its end is that of what streams too.
 	ends   context.Context //nolint:containedctx // the life of the server
 	finish context.CancelFunc
@@ -71,16 +74,10 @@ type Process struct {
 
 // New makes a server. It answers nothing until it has a listener: see Serve.
 func New(cfg Config) *Server {
-	s := &Server{nodes: cfg.Nodes, mux: http.NewServeMux()}
+	s := &Server{mux: http.NewServeMux()}
 	s.ends, s.finish = context.WithCancel(context.Background())
-	s.about = Process{
-		PID: os.Getpid(), Version: cfg.Version, Started: time.Now().Round(0), Nodes: []string{},
-	}
-	for name := range cfg.Nodes {
-		s.about.Nodes = append(s.about.Nodes, name)
-	}
-	slices.Sort(s.about.Nodes)
-	s.shape = cfg.Shape
+	s.about = Process{PID: os.Getpid(), Version: cfg.Version, Started: time.Now().Round(0)}
+	s.Replace(cfg.Nodes, cfg.Shape)
 	if cfg.Page != nil {
 		var err error
 		if s.page, err = readPage(cfg.Page); err != nil {
@@ -204,14 +201,16 @@ type Index struct {
 
 func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 	x := Index{OpenAPI: "/v1/openapi.json", Nodes: []string{}}
-	for _, name := range s.about.Nodes {
+	for _, name := range s.now.Load().names {
 		x.Nodes = append(x.Nodes, "/v1/nodes/"+name)
 	}
 	answer(w, http.StatusOK, typeJSON, x)
 }
 
 func (s *Server) process(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, typeJSON, s.about)
+	about := s.about
+	about.Nodes = append([]string{}, s.now.Load().names...) // a list, if an empty one
+	answer(w, http.StatusOK, typeJSON, about)
 }
 
 // Sort is a sort of problems.
@@ -232,13 +231,12 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request) {
 		Sort{Type: problemPath + name, Title: sorts[i].title(), Status: sorts[i].status})
 }
 
-// operator finds the node of a path, or refuses.
-func (s *Server) operator(w http.ResponseWriter, r *http.Request) (control.Operator, bool) {
-	name := r.PathValue("node")
-	op, ok := s.nodes[name]
-	if !ok {
-		refuse(w, fmt.Errorf("%q: %w; there is %s", name, errNoSuchNode,
-			strings.Join(s.about.Nodes, ", ")))
+// member finds the node of a path, or refuses.
+func (s *Server) member(w http.ResponseWriter, r *http.Request) (*member, bool) {
+	now, name := s.now.Load(), r.PathValue("node")
+	m := now.member(name)
+	if m == nil {
+		refuse(w, now.noSuch(name))
 	}
-	return op, ok
+	return m, m != nil
 }

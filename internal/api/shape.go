@@ -36,18 +36,18 @@ type ShapeEnd struct {
 
 // network answers with the shape: what the files say, or the nodes that answer without them.
 func (s *Server) network(w http.ResponseWriter, r *http.Request) {
-	answer(w, http.StatusOK, typeJSON, s.shapeNow(r.Context()))
+	answer(w, http.StatusOK, typeJSON, s.now.Load().shapeNow(r.Context()))
 }
 
-func (s *Server) shapeNow(ctx context.Context) Shape {
-	if s.shape != nil {
-		return *s.shape
+func (v *served) shapeNow(ctx context.Context) Shape {
+	if v.shape != nil {
+		return *v.shape
 	}
 	shape := Shape{Nodes: []ShapeNode{}, Links: []ShapeLink{}}
-	for _, name := range s.about.Nodes {
+	for _, name := range v.names {
 		n := ShapeNode{Name: name}
 		ctx, cancel := context.WithTimeout(ctx, askTime)
-		if about, err := control.Ask(ctx, s.nodes[name], control.About{}); err == nil {
+		if about, err := control.Ask(ctx, v.members[name].op, control.About{}); err == nil {
 			n.Router = about.Forwarding
 		}
 		cancel()

@@ -67,7 +67,7 @@ func (l *looking) tell(event string, data any) {
 
 // look carries out a request that looks on, until its reader is gone or it is stopped.
 func (s *Server) look(w http.ResponseWriter, r *http.Request, l *looking) {
-	op, ok := s.operator(w, r)
+	m, ok := s.member(w, r)
 	if !ok {
 		return
 	}
@@ -80,7 +80,7 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request, l *looking) {
 		w.Header().Set("Content-Type", l.as)
 		return
 	}
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := m.within(r.Context())
 	defer cancel()
 	job, err := s.works.add(r.PathValue("node"), l.kind.Name, cancel)
 	if err != nil {
@@ -100,7 +100,8 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request, l *looking) {
 			go l.out.keep(ctx, l.as)
 		}
 	}))
-	a, err := carryOut(ctx, op, request)
+	a, err := carryOut(ctx, m.op, request)
+	err = gone(ctx, err)
 	switch {
 	case l.out == nil && err == nil: // a node that does not say that it has begun
 		err = errInside

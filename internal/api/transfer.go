@@ -50,12 +50,15 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 			strings.TrimPrefix(err.Error(), "json: ")))
 		return
 	}
-	if err := s.check(&t); err != nil {
+	x, err := s.check(&t)
+	if err != nil {
 		refuse(w, err)
 		return
 	}
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := x.from.within(r.Context())
 	defer cancel()
+	ctx, end := x.to.within(ctx)
+	defer end()
 	job, err := s.works.add(t.From, "transfer", cancel)
 	if err != nil {
 		refuse(w, err)
@@ -65,38 +68,43 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 	out := begin(w, typeLines, cancel)
 	defer out.end()
 	out.line(eventBegun, job.Running)
-	done, err := s.move(ctx, &t, out)
-	if err != nil {
+	done, err := x.move(ctx, &t, out)
+	if err = gone(ctx, err); err != nil {
 		out.line(eventError, problemOf(err))
 		return
 	}
 	out.line(eventResult, done)
 }
 
-// check judges a transfer and fills in what it leaves open.
-func (s *Server) check(t *NetworkTransfer) error {
-	for _, name := range []string{t.From, t.To} {
-		if s.nodes[name] == nil {
-			return fmt.Errorf("transfer: %q: %w; there is %s", name, errNoSuchNode,
-				strings.Join(s.about.Nodes, ", "))
-		}
+// ends are the nodes of a transfer.
+type ends struct{ from, to *member }
+
+// check judges a transfer and finds its ends.
+func (s *Server) check(t *NetworkTransfer) (x ends, err error) {
+	now := s.now.Load()
+	x = ends{now.member(t.From), now.member(t.To)}
+	switch {
+	case x.from == nil:
+		return x, fmt.Errorf("transfer: %w", now.noSuch(t.From))
+	case x.to == nil:
+		return x, fmt.Errorf("transfer: %w", now.noSuch(t.To))
 	}
 	switch {
 	case t.From == t.To:
-		return fmt.Errorf("transfer: %w: from %s to itself", control.ErrUsage, t.To)
+		return x, fmt.Errorf("transfer: %w: from %s to itself", control.ErrUsage, t.To)
 	case t.Bytes < 1 || t.Bytes > maxTestFile:
-		return fmt.Errorf("transfer: %w: %d bytes: want 1 to %d", control.ErrUsage, t.Bytes,
+		return x, fmt.Errorf("transfer: %w: %d bytes: want 1 to %d", control.ErrUsage, t.Bytes,
 			maxTestFile)
 	}
-	return nil
+	return x, nil
 }
 
 // move carries a transfer out.
-func (s *Server) move(
+func (x ends) move(
 	ctx context.Context, t *NetworkTransfer, out *stream,
 ) (done NetworkTransferred, err error) {
 	if !t.Addr.IsValid() {
-		faces, err := control.Ask(ctx, s.nodes[t.To], control.Interfaces{})
+		faces, err := control.Ask(ctx, x.to.op, control.Interfaces{})
 		if err != nil {
 			return done, err
 		}
@@ -120,7 +128,7 @@ func (s *Server) move(
 	received := make(chan error, 1)
 	go func() {
 		var e error
-		done.Received, e = s.receive(ctx, t, filepath.Join(folder, "received"), stands, out)
+		done.Received, e = x.receive(ctx, t, filepath.Join(folder, "received"), stands, out)
 		received <- e
 	}()
 	select {
@@ -128,7 +136,7 @@ func (s *Server) move(
 		return done, e
 	case <-stands:
 	}
-	done.Sent, err = control.Ask(ctx, s.nodes[t.From], control.SendFile{
+	done.Sent, err = control.Ask(ctx, x.from.op, control.SendFile{
 		Path: path, Addr: t.Addr, Port: t.Port,
 		Progress: func(p control.Progress) { out.line("sending", p) },
 	})
@@ -145,7 +153,7 @@ func (s *Server) move(
 }
 
 // receive takes a transfer's file, at the first port that is free.
-func (s *Server) receive(
+func (x ends) receive(
 	ctx context.Context, t *NetworkTransfer, path string, stands chan<- struct{}, out *stream,
 ) (control.Transfer, error) {
 	first, last := t.Port, t.Port
@@ -155,7 +163,7 @@ func (s *Server) receive(
 	begun := false
 	for port := first; ; port++ {
 		t.Port = port
-		done, err := control.Ask(ctx, s.nodes[t.To], control.RecvFile{
+		done, err := control.Ask(ctx, x.to.op, control.RecvFile{
 			Path: path, Port: port,
 			Progress: func(p control.Progress) {
 				if !begun {

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// served is what a server speaks for at a time. It does not change: another takes its place, and
+// who has begun with one goes on with it.
+type served struct {
+	names   []string // sorted
+	members map[string]*member
+	shape   *Shape        // nil: nobody knows
+	over    chan struct{} // closed when another is in its place
+}
+
+// member is a node that a server speaks for.
+type member struct {
+	name  string
+	op    control.Operator
+	gone  context.Context //nolint:containedctx // ends when the server speaks for it no more
+	leave context.CancelCauseFunc
+}
+
+// Replace has the server speak for other nodes, and their shape; nil: nobody knows it. A node stays
+// if its name and its Operator do. What runs at one that does not stay ends with ErrGone, and
+// who reads /v1/stream is told of the new network.
+func (s *Server) Replace(nodes map[string]control.Operator, shape *Shape) {
+	s.replacing.Lock()
+	defer s.replacing.Unlock()
+	old := s.now.Load()
+	next := &served{
+		names: slices.Sorted(maps.Keys(nodes)), members: map[string]*member{}, shape: shape,
+		over: make(chan struct{}),
+	}
+	for name, op := range nodes {
+		if m := old.member(name); m != nil && m.op == op {
+			next.members[name] = m
+			continue
+		}
+		m := &member{name: name, op: op}
+		m.gone, m.leave = context.WithCancelCause(context.Background())
+		next.members[name] = m
+	}
+	s.now.Store(next)
+	if old == nil {
+		return
+	}
+	for name, m := range old.members {
+		if next.members[name] != m {
+			m.leave(fmt.Errorf("%s: %w: it is not in the network any more", name, ErrGone))
+		}
+	}
+	close(old.over)
+}
+
+// member is the node of that name; nil: there is none.
+func (v *served) member(name string) *member {
+	if v == nil {
+		return nil
+	}
+	return v.members[name]
+}
+
+// noSuch is the error about a node that is not there.
+func (v *served) noSuch(name string) error {
+	return fmt.Errorf("%q: %w; there is %s", name, errNoSuchNode, strings.Join(v.names, ", "))
+}
+
+// within is ctx that ends, with the reason as its cause, when the node is gone.
+func (m *member) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(m.gone, func() { end(context.Cause(m.gone)) })
+	return ctx, func() {
+		stop()
+		end(nil)
+	}
+}
+
+// gone is why a context of within has ended, if that is because the node is gone; else err.
+func gone(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrGone) {
+		return cause
+	}
+	return err
+}

@@ -1,0 +1,49 @@
+package netctl
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestARecordIsFollowed: what is told is each change of the nodes, and nothing else.
+func TestARecordIsFollowed(t *testing.T) {
+	s := state(t, map[string][]string{"one": {"A", "B"}})
+	synctest.Test(t, func(t *testing.T) {
+		n, err := s.Network("one")
+		require.NoError(t, err)
+		var told [][]Member
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go s.Follow(ctx, n, func(n *Network) { told = append(told, n.Members()) })
+		see := func(want ...[]Member) {
+			t.Helper()
+			time.Sleep(2 * followTime) // the bubble's clock: no time passes
+			synctest.Wait()
+			assert.Equal(t, want, told)
+			told = nil
+		}
+		see()
+		now, err := s.load("one")
+		require.NoError(t, err)
+		require.NoError(t, now.save())
+		see() // it is the same
+		now.Nodes = append(now.Nodes, Member{Name: "C"})
+		require.NoError(t, now.save())
+		see(now.Nodes)
+		now.Nodes[0].SHA256 = "another"
+		require.NoError(t, now.save())
+		see(now.Nodes)
+		require.NoError(t, os.Remove(filepath.Join(now.dir, manifestName)))
+		see() // it is down
+		now.Nodes = now.Nodes[:1]
+		require.NoError(t, now.save())
+		see(now.Nodes)
+	})
+}
