@@ -13,8 +13,8 @@ import (
 const quiet = 15 * time.Second
 
 // events tells what a node tells, as server-sent events (HTML Living Standard §9.2) or, if asked,
-// as lines of JSON. Nothing that happened before is told. When the node
-// is gone, an error comes last.
+// as lines of JSON. Nothing that happened before is told. When the node is gone, an error comes
+// last.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	m, ok := s.member(w, r)
 	if !ok {

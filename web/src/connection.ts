@@ -129,7 +129,7 @@ export function plot(store: Store, panel: Element, theme: string): void {
     const kind = key.slice(0, key.indexOf(":")), id = key.slice(key.indexOf(":") + 1);
     const chart = chartOf(key, into, kind);
     if (kind === "rates") {
-      const l = store.links[Number(id)];
+      const l = store.link(id);
       if (!l) continue;
       const items = l.flows[0]?.history.items ?? [], other = l.flows[1]?.history.items ?? [];
       chart.set([items.map((p) => p[0] / 1000), items.map((p) => p[1]),

@@ -2,7 +2,7 @@
 
 import { lay, s, type Child } from "./dom";
 import { bitRate, percent, plural } from "./format";
-import { layOut } from "./layout";
+import { layBeside, layOut } from "./layout";
 import type { Flow, LinkState, Store } from "./store";
 import { read } from "./words";
 
@@ -96,7 +96,7 @@ export class Graph {
     this.element.addEventListener("pointerdown", (e) => this.grab(e));
   }
 
-  /** shape lays the nodes out anew. */
+  /** shape lays the nodes out anew. Those that stay keep their places, and others come beside them. */
   shape(): void {
     const ids = [...this.store.nodes.keys()];
     const index = new Map(ids.map((id, i) => [id, i]));
@@ -109,9 +109,17 @@ export class Graph {
         ids.push(hub(l.id));
       }
     }
-    const at = layOut(ids.length, edges);
-    this.spots = ids.map((id, i) => ({ id, x: at[i]![0], y: at[i]![1] }));
-    this.resize();
+    const keep = ids.map((id) => this.place.get(id) ?? null);
+    const some = keep.some(Boolean);
+    const at = some ? layBeside(keep, edges, this.size) : layOut(ids.length, edges);
+    const hop = some ? 110 * this.zoom : 1; // pixels become hops again, for when the window changes
+    this.spots = ids.map((id, i) => ({ id, x: at[i]![0] / hop, y: at[i]![1] / hop }));
+    if (!some) {
+      this.resize();
+      return;
+    }
+    this.place = new Map(ids.map((id, i) => [id, at[i]!]));
+    this.draw();
   }
 
   private resize(): void {
@@ -335,7 +343,7 @@ export class Graph {
 
   private middle(what: string): [number, number] {
     if (what.startsWith("node:")) return this.at(what.slice(5));
-    const l = this.store.links[Number(what.slice(5))]!;
+    const l = this.store.link(what.slice(5))!;
     return l.ends.length === 2 ? mid(this.at(l.ends[0]!.node), this.at(l.ends[1]!.node))
       : this.at(hub(l.id));
   }

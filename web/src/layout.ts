@@ -28,23 +28,26 @@ function distances(n: number, edges: [number, number][]): number[][] {
   });
 }
 
+/** pulled is where a point fits better, by its distances to all others; a hop is that long. */
+function pulled(at: Point[], d: number[][], i: number, hop: number): Point {
+  let sx = 0, sy = 0, sum = 0;
+  for (let j = 0; j < at.length; j++) {
+    if (i === j) continue;
+    const want = d[i]![j]! * hop, w = 1 / (want * want);
+    const dx = at[i]![0] - at[j]![0], dy = at[i]![1] - at[j]![1];
+    const is = Math.hypot(dx, dy) || 1e-6;
+    sx += w * (at[j]![0] + (want * dx) / is);
+    sy += w * (at[j]![1] + (want * dy) / is);
+    sum += w;
+  }
+  return [sx / sum, sy / sum];
+}
+
 /** majorize moves points to where their distances fit better, and returns what does not fit. */
 function majorize(at: Point[], d: number[][], rounds: number): number {
   const n = at.length;
   for (let round = 0; round < rounds; round++) {
-    for (let i = 0; i < n; i++) {
-      let sx = 0, sy = 0, sum = 0;
-      for (let j = 0; j < n; j++) {
-        if (i === j) continue;
-        const want = d[i]![j]!, w = 1 / (want * want);
-        const dx = at[i]![0] - at[j]![0], dy = at[i]![1] - at[j]![1];
-        const is = Math.hypot(dx, dy) || 1e-6;
-        sx += w * (at[j]![0] + (want * dx) / is);
-        sy += w * (at[j]![1] + (want * dy) / is);
-        sum += w;
-      }
-      at[i] = [sx / sum, sy / sum];
-    }
+    for (let i = 0; i < n; i++) at[i] = pulled(at, d, i, 1);
   }
   let stress = 0;
   for (let i = 0; i < n; i++) {
@@ -55,6 +58,32 @@ function majorize(at: Point[], d: number[][], rounds: number): number {
     }
   }
   return stress;
+}
+
+/**
+ * layBeside places the points that have no place (null) among those that have one, as far from them as
+ * they are in hops and within a picture of that size, all in pixels. Whoever has a place keeps it.
+ */
+export function layBeside(
+  places: (Point | null)[], edges: [number, number][], [width, height]: [number, number],
+): Point[] {
+  const d = distances(places.length, edges);
+  const lengths = edges.flatMap(([a, b]) => {
+    const p = places[a], q = places[b];
+    return p && q ? [Math.hypot(p[0] - q[0], p[1] - q[1])] : [];
+  });
+  const hop = lengths.length > 0 ? lengths.reduce((a, b) => a + b) / lengths.length : 150;
+  const edge = 60;
+  const at = places.map((p, i): Point => p ?? // not all on one line, on which they would stay
+    [width / 2 + hop * Math.cos(i), height / 2 + hop * Math.sin(i)]);
+  for (let round = 0; round < 300; round++) {
+    for (let i = 0; i < at.length; i++) {
+      if (places[i]) continue;
+      const [x, y] = pulled(at, d, i, hop);
+      at[i] = [Math.min(width - edge, Math.max(edge, x)), Math.min(height - 2 * edge, Math.max(edge, y))];
+    }
+  }
+  return at;
 }
 
 /** layOut places n points that edges connect, about a hop from each other. */

@@ -120,7 +120,7 @@ let timer = 0;
 /** turnKnob is a slider that has moved. */
 export function turnKnob(store: Store, input: HTMLInputElement): void {
   const knob = input.dataset["knob"] as Knob;
-  const l = store.links[Number(input.dataset["link"])];
+  const l = store.link(input.dataset["link"]);
   if (!l) return;
   const value = scales[knob][Number(input.value)]!;
   const key = `${l.id} ${way} ${knob}`;

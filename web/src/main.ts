@@ -110,7 +110,7 @@ function view(): Child[] {
       return n ? nodeView(context, n) : [empty(`There is no node ${rest}.`)];
     }
     case "link": {
-      const l = store.links[Number(rest)];
+      const l = store.link(rest);
       return l ? linkView(context, l) : [empty("There is no such link.")];
     }
     case "connection": return connectionView(context, rest);
@@ -213,12 +213,12 @@ app.addEventListener("click", (e) => {
   switch (b.dataset["do"]) {
     case "go": go(arg); break;
     case "cut": case "restore": {
-      const l = store.links[Number(arg)];
+      const l = store.link(arg);
       if (l) void setCut(store, l, b.dataset["do"] === "cut");
       break;
     }
     case "clear": {
-      const l = store.links[Number(arg)];
+      const l = store.link(arg);
       if (l) void clearSettings(store, l);
       break;
     }

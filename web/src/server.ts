@@ -142,6 +142,9 @@ export class Stream {
         this.retry = window.setTimeout(() => this.open(), refusedAfter);
         this.become("refused");
       } else {
+        // The server is there. It may know nothing of what is followed any more: if it does, that
+        // is asked for again with the next picture.
+        this.query = "";
         this.become("connecting");
       }
     } catch {

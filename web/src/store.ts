@@ -151,8 +151,16 @@ export class Store {
     const names = new Set(shape.nodes.map((n) => n.name));
     for (const name of this.nodes.keys()) if (!names.has(name)) this.nodes.delete(name);
     for (const n of shape.nodes) this.node(n.name).router = n.router;
-    this.links = shape.links.filter((l) => (l.ends ?? []).length > 0).map((l, id) => {
+    const stay = new Map(this.links.map((l) => [linkKey(l), l]));
+    const links = shape.links.filter((l) => (l.ends ?? []).length > 0);
+    const taken = new Set(links.map((l) => stay.get(linkKey(l))?.id));
+    let id = 0;
+    this.links = links.map((l) => {
+      const was = stay.get(linkKey(l));
+      if (was) return was; // with its number and its history
       const ends = l.ends ?? [];
+      while (taken.has(id)) id++;
+      taken.add(id);
       return {
         id, subnet: l.subnet, ends,
         flows: ends.map((from, i) => ({
@@ -212,6 +220,11 @@ export class Store {
   across(node: string, iface: string): string {
     const l = this.linkOf(node, iface);
     return l?.ends.filter((e) => e.node !== node).map((e) => e.node).join(", ") ?? "";
+  }
+
+  /** link is that of a number. */
+  link(id: string | undefined): LinkState | undefined {
+    return this.links.find((l) => l.id === Number(id));
   }
 
   linkOf(node: string, iface: string): LinkState | undefined {
@@ -450,6 +463,11 @@ export class Store {
     }
     return { links, nodes, arrives: false };
   }
+}
+
+/** linkKey tells a link from every other. */
+function linkKey(l: { subnet: string; ends: End[] | null }): string {
+  return JSON.stringify([l.subnet, (l.ends ?? []).map((e) => [e.node, e.iface, e.addr])]);
 }
 
 /** instant is a time in milliseconds since 1970, with its fraction. */

@@ -46,7 +46,7 @@ export async function ring() {
 }
 
 /** freePorts is the first of so many UDP ports that nobody has. */
-async function freePorts(count) {
+export async function freePorts(count) {
   const free = (port) => new Promise((tell) => {
     const s = createSocket("udp4");
     s.once("error", () => tell(false));
