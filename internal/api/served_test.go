@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -115,11 +116,16 @@ func TestWhatRunsAtANodeThatGoes(t *testing.T) {
 			"more", name)
 	}
 	page.find("sample", `"over"`)
-	_, err = control.Ask(t.Context(), b.nodes["A"], control.SetLink{Iface: "if0"})
+	_, err = control.Ask(t.Context(), b.nodes["B"], control.Connect{
+		Addr: mustAddr("10.0.0.1"), Port: 80,
+	})
 	require.NoError(t, err)
-	at := make([]byte, 1)
-	_, err = io.ReadFull(staying, at)
-	require.NoError(t, err)
+	in := bufio.NewScanner(staying)
+	for in.Scan() && !strings.Contains(in.Text(), `"accepted"`) {
+		t.Log(in.Text())
+	}
+	require.NoError(t, in.Err())
+	assert.Contains(t, in.Text(), `"accepted"`)
 }
 
 // TestReplaceWhileItIsAsked: many ask and read while the nodes change.
