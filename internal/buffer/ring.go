@@ -104,7 +104,8 @@ func (r *Ring) Repeat(text []byte, n int) int {
 		if tail > 0 {
 			panic("BUG: buffer: Repeat behind what was written")
 		}
-		r.text = &text // by a pointer: idle connections have two rings, of 96 bytes each
+		lent := text // by a pointer: idle connections have two rings, of 96 bytes each
+		r.text = &lent
 	}
 	n = min(n, r.Free())
 	r.tail.Store(tail + uint64(n))
