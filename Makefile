@@ -25,7 +25,7 @@ race: ## run every test under the race detector (needs a C compiler)
 lint: ## run golangci-lint: formatting, the arrows between rooms, the rest
 	.ci/run lint
 
-vet: ## vet and build for linux, darwin and windows on amd64 and arm64
+vet: ## vet and build for linux (amd64 and arm64), darwin (arm64) and windows (amd64)
 	.ci/run vet
 
 tidy: ## check the formatting and that go.mod names what is used
