@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ func all(ctx context.Context, args []string) error {
 		"nothing is written then")
 	root := flags.String("root", "..", "`FOLDER` of the repository")
 	brief := flags.Bool("brief", false, "leave out what takes minutes: 5 GB and the experiments")
-	if err := flags.Parse(args); err != nil {
+	if err := parse(flags, args); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, allAtMost)
@@ -45,6 +46,9 @@ func all(ctx context.Context, args []string) error {
 		turns: lead.Turns{Rounds: *rounds, Talk: os.Stderr}, span: *span, out: os.Stdout,
 		only: *only, whole: true, brief: *brief, root: *root,
 	}
+	if err := s.check(); err != nil {
+		return err
+	}
 	defer s.close()
 	netns.Sweep(ctx)
 	if s.program, err = lead.Build(ctx, *root, dir); err != nil {
@@ -55,7 +59,10 @@ func all(ctx context.Context, args []string) error {
 		return err
 	}
 	r.Checks = points(r)
-	if *only == "" {
+	if *only != "" {
+		unknown := func(c report.Check) bool { return !c.Known }
+		r.Checks = slices.DeleteFunc(r.Checks, unknown)
+	} else {
 		if err := s.profiles(ctx, r, filepath.Join(*root, pageFolder)); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"time"
 
@@ -17,8 +18,11 @@ func conns(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("conns", flag.ContinueOnError)
 	count := flags.Int("count", 100_000, "`CONNECTIONS`")
 	root := flags.String("root", "..", "`FOLDER` of the repository")
-	if err := flags.Parse(args); err != nil {
+	if err := parse(flags, args); err != nil {
 		return err
+	}
+	if *count < 1 {
+		return misuse(fmt.Sprintf("-count %d: want one connection or more", *count))
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()

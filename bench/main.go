@@ -34,6 +34,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1], os.Args[2:])
 	stop()
+	if wrong, ok := errors.AsType[misuse](err); ok {
+		if wrong != "" {
+			fmt.Fprintln(os.Stderr, "bench:", wrong)
+		}
+		os.Exit(2)
+	}
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)

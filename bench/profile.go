@@ -21,7 +21,7 @@ const profileFor = 4 * time.Second
 func profileCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("profile", flag.ContinueOnError)
 	folder := flags.String("out", ".", "`FOLDER` for the flame graphs")
-	if err := flags.Parse(args); err != nil {
+	if err := parse(flags, args); err != nil {
 		return err
 	}
 	s := &session{turns: lead.Turns{Talk: os.Stderr}, span: profileFor, out: os.Stdout}

@@ -26,7 +26,7 @@ func quick(ctx context.Context, args []string) error {
 	span := flags.Duration("for", time.Second, "how long each run counts")
 	rounds := flags.Int("rounds", 3, "turns of each case")
 	only := flags.String("only", "", "only cases and peers whose name contains `TEXT`")
-	if err := flags.Parse(args); err != nil {
+	if err := parse(flags, args); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
@@ -36,6 +36,9 @@ func quick(ctx context.Context, args []string) error {
 			Rounds: *rounds, Talk: os.Stderr, Until: time.Now().Add(quickRounds),
 		},
 		span: *span, out: os.Stdout, only: *only,
+	}
+	if err := s.check(); err != nil {
+		return err
 	}
 	defer s.close()
 	netns.Sweep(ctx)

@@ -78,7 +78,9 @@ type Skipped struct {
 
 // Line writes a row, or a case that was skipped, as a line.
 func Line(w io.Writer, v any) error {
-	return json.NewEncoder(w).Encode(v)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false) // it is read in terminals, and by jq
+	return e.Encode(v)
 }
 
 // Round rounds to four digits that count.

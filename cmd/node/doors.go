@@ -28,7 +28,7 @@ func (d *doors) flags(f *pflag.FlagSet) {
 	f.StringVar(&d.listen, "listen", "",
 		"answer HTTP requests at `[HOST:]PORT` of this machine's loopback, with a token")
 	f.BoolVar(&d.pprof, "pprof", false,
-		"serve profiles of the program there too: /debug/pprof/, for `go tool pprof`")
+		"serve profiles of the program there too: /debug/pprof/, for go tool pprof")
 }
 
 // open takes the doors' places, before anything is started. None is left when it fails.

@@ -1,0 +1,71 @@
+//go:build linux
+
+package main
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// misuse is a command line that is wrong: the program ends with 2.
+type misuse string
+
+func (m misuse) Error() string { return string(m) }
+
+// parse parses a command's flags, behind which nothing may stand. What the flags say of a mistake,
+// they have said themselves.
+func parse(flags *flag.FlagSet, args []string) error {
+	if err := flags.Parse(args); err != nil {
+		if err == flag.ErrHelp { //nolint:errorlint // it is returned as it is
+			return err
+		}
+		return misuse("")
+	}
+	if flags.NArg() > 0 {
+		return misuse(fmt.Sprintf("%s takes no %q; -help lists its flags",
+			flags.Name(), flags.Arg(0)))
+	}
+	return nil
+}
+
+// names are those of all that can be picked by -only, each once.
+func (s *session) names() []string {
+	var list []string
+	for _, c := range s.streams() {
+		if !c.quick && !s.whole {
+			continue
+		}
+		for i := range c.peers {
+			if p := &c.peers[i]; !p.slow || s.whole {
+				list = append(list, c.as(p)+" "+p.name)
+			}
+		}
+	}
+	if s.whole {
+		for _, c := range costs() {
+			list = append(list, c.name)
+		}
+		for _, m := range measurements() {
+			list = append(list, m.name)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// check refuses what would measure nothing.
+func (s *session) check() error {
+	if s.turns.Rounds < 1 || s.span <= 0 {
+		return misuse(fmt.Sprintf("-rounds %d -for %v: want one round or more, each of some time",
+			s.turns.Rounds, s.span))
+	}
+	all := s.names()
+	has := func(name string) bool { return strings.Contains(name, s.only) }
+	if !slices.ContainsFunc(all, has) {
+		return misuse(fmt.Sprintf("no case, peer or figure has %q in its name; there are:\n  %s",
+			s.only, strings.Join(all, "\n  ")))
+	}
+	return nil
+}
