@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quic-go/quic-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -116,6 +119,38 @@ func TestObjectsOverALossyLink(t *testing.T) {
 	for i := range want {
 		require.True(t, bytes.Equal(want[i], got[i]), "object %d", i)
 	}
+}
+
+// A close is sent once: a server whose client has everything does without it.
+func TestACloseThatIsLost(t *testing.T) {
+	setup(t)
+	server, client := nodes(t)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cfg, err := config(1400)
+	require.NoError(t, err)
+	given := make(chan error, 1)
+	ready := make(chan struct{})
+	at := listen(t, server, ":443")
+	go func() {
+		_, err := give(ctx, at, cfg, [][]byte{{1}}, func() { close(ready) })
+		given <- err
+	}()
+	<-ready
+	pc := listen(t, client, ":0")
+	tr := &quic.Transport{Conn: pc}
+	defer tr.Close()
+	trust := &tls.Config{NextProtos: []string{protocol}}
+	trust.InsecureSkipVerify = true //nolint:gosec // see credentials
+	to := net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.0.0.1:443"))
+	c, err := tr.Dial(ctx, to, trust, cfg)
+	require.NoError(t, err)
+	s, err := ask(ctx, c, overNumber)
+	require.NoError(t, err)
+	_, err = io.ReadAll(s)
+	require.NoError(t, err)
+	require.NoError(t, pc.Close()) // nothing leaves any more
+	require.NoError(t, <-given)
 }
 
 // What cannot be is an error that says so: no such object, no server, a link that is too narrow.

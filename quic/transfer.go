@@ -91,7 +91,8 @@ func give(
 		return stats, err
 	}
 	defer func() { _ = c.CloseWithError(0, "") }()
-	over := make(chan struct{})
+	over, all := make(chan struct{}), make(chan struct{})
+	var once sync.Once
 	go func() {
 		defer close(over)
 		for {
@@ -99,10 +100,19 @@ func give(
 			if err != nil {
 				return
 			}
-			go answer(s, data)
+			go answer(s, data, func() { once.Do(func() { close(all) }) })
 		}
 	}()
-	<-over // the client closes the connection when it has everything
+	select {
+	case <-over: // the client closes the connection when it has everything
+	case <-all:
+		select {
+		case <-over:
+		case <-time.After(closePatience): // a close is sent once, and may be lost
+			_ = c.CloseWithError(0, "")
+			<-over
+		}
+	}
 	cause := context.Cause(c.Context())
 	stats = c.ConnectionStats()
 	if ctx.Err() != nil {
@@ -114,8 +124,11 @@ func give(
 	return stats, cause
 }
 
-// answer writes the object that a stream asks for.
-func answer(s *quic.Stream, data [][]byte) {
+// closePatience is how long a server waits for a client's close that has everything.
+const closePatience = time.Second
+
+// answer writes the object that a stream asks for. It calls all when the client has everything.
+func answer(s *quic.Stream, data [][]byte, all func()) {
 	const unknown = 1
 	var number [numberBytes]byte
 	if _, err := io.ReadFull(s, number[:]); err != nil {
@@ -125,6 +138,7 @@ func answer(s *quic.Stream, data [][]byte) {
 	i := binary.BigEndian.Uint32(number[:])
 	switch {
 	case i == overNumber:
+		defer all()
 	case int64(i) < int64(len(data)):
 		if _, err := s.Write(data[i]); err != nil {
 			return // the connection is gone, which is told
