@@ -45,12 +45,14 @@ func runCommand() *cobra.Command {
 			"`help` there lists the commands. Else standard input is a script, or the\n" +
 			"file that --script names, or the lines of --command: it stops at the first\n" +
 			"line that fails, whose exit status is then the program's, waits for its\n" +
-			"transfers at the end, and so ends the node. With --daemon there is no shell, and\n" +
-			"SIGHUP has it read FILE.lnx again.",
+			"transfers at the end, and so ends the node. With --daemon there is no shell:\n" +
+			"--socket or --listen says where it is asked instead, and SIGHUP has it read\n" +
+			"FILE.lnx again.",
 		Example: "  node run nets/a-b-c/B.lnx\n" +
 			"  printf 'interfaces\\nroutes\\n' | node run nets/a-b-c/B.lnx\n" +
 			"  node run nets/a-b-c/A.lnx -c 'ping -c 3 10.1.0.2'\n" +
-			"  node run A.lnx --pcap A.pcapng --script send.txt",
+			"  node run A.lnx --pcap A.pcapng --script send.txt\n" +
+			"  node run A.lnx --daemon --socket A.sock    # then: node ctl ./A.sock routes",
 		Args: usageArgs(cobra.ExactArgs(1)),
 		ValidArgsFunction: cobra.FixedCompletions(
 			[]cobra.Completion{"lnx"}, cobra.ShellCompDirectiveFilterFileExt),
@@ -68,7 +70,8 @@ func runCommand() *cobra.Command {
 	f.BoolVar(&o.keepGoing, "keep-going", false, "go on behind a line that failed")
 	f.BoolVar(&o.json, "json", false, "print answers and events as JSON, one document a line")
 	f.BoolVar(&o.daemon, "daemon", false,
-		"no shell: log to standard error what happens, until SIGTERM or Ctrl-C")
+		"no shell: log to standard error what happens, until SIGTERM or Ctrl-C; it wants\n"+
+			"--socket or --listen, where it can be asked")
 	f.DurationVar(&o.grace, "grace", 0,
 		"with --daemon, give connections the `TIME` to end, once SIGTERM has come")
 	f.TextVar(&o.log.level, "log-level", &slog.LevelVar{},

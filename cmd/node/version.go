@@ -26,6 +26,9 @@ type version struct {
 	Features *link.Features `json:"features,omitempty"`
 }
 
+// noVersion is the Version of a build that carries none.
+const noVersion = "unknown"
+
 func versionCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -69,6 +72,9 @@ func features(f link.Features) string {
 
 func (v version) String() string {
 	text := "node " + v.Version
+	if v.Version == noVersion && v.Commit == "" {
+		text += " (built without VCS)"
+	}
 	if v.Commit != "" {
 		text += " (" + v.Commit[:min(12, len(v.Commit))]
 		if v.Modified {
@@ -81,14 +87,18 @@ func (v version) String() string {
 
 // thisVersion reads what the build wrote into the program.
 func thisVersion() version {
-	v := version{
-		Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return v
+		return unstamped()
 	}
-	if info.Main.Version != "" {
+	return versionOf(info)
+}
+
+// versionOf is what a build's information says. Go calls a version (devel) of which it knows
+// nothing, as after -buildvcs=false.
+func versionOf(info *debug.BuildInfo) version {
+	v := unstamped()
+	if info.Main.Version != "" && info.Main.Version != "(devel)" {
 		v.Version = info.Main.Version
 	}
 	for _, s := range info.Settings {
@@ -102,6 +112,13 @@ func thisVersion() version {
 		}
 	}
 	return v
+}
+
+// unstamped is a build that tells neither its version nor its commit.
+func unstamped() version {
+	return version{
+		Version: noVersion, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
 }
 
 // buildMark tells builds apart: by their commit if that says all, else by the program itself.
