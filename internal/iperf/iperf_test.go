@@ -15,48 +15,23 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
+	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 	"github.com/tidepool-net/tidepool/internal/perf"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// host is a node that measures.
-type host struct {
-	*node.Node
-	perf *Host
-}
-
-func (h *host) Operator() control.Operator { return h }
-
-// Do has the node answer what is not about measuring.
-func (h *host) Do(ctx context.Context, req any) (any, error) {
-	switch req.(type) {
-	case control.Perf, control.PerfServe, control.PerfServers, control.PerfClose:
-		return h.perf.Do(ctx, req)
-	}
-	return h.Node.Do(ctx, req)
-}
-
-func start(t *testing.T, file *lnx.Config) *host {
-	t.Helper()
-	n, err := node.Open(node.Config{LNX: file})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, n.Close()) })
-	return &host{n, New(n, file.Name)}
-}
+func room(n *node.Node, name string) roomtest.Room { return New(n, name) }
 
 // twoNodes starts 10.0.0.1 and 10.0.0.2.
-func twoNodes(t *testing.T) (a, b *host) {
+func twoNodes(t *testing.T) (a, b *roomtest.Host) {
 	t.Helper()
-	fa, fb := nodetest.Two(t)
-	return start(t, fa), start(t, fb)
+	return roomtest.Two(t, node.Config{}, room)
 }
 
 // served has a node serve in the background, and returns what it tells of tests.
-func served(t *testing.T, n *host) chan control.PerfEnded {
+func served(t *testing.T, n *roomtest.Host) chan control.PerfEnded {
 	t.Helper()
 	ended := make(chan control.PerfEnded, 10)
 	stop := n.Watch(func(e control.Event) {
@@ -74,7 +49,7 @@ func served(t *testing.T, n *host) chan control.PerfEnded {
 var theHost = netip.MustParseAddr("10.0.0.2")
 
 // noSockets waits until a node has no sockets but listeners.
-func noSockets(t *testing.T, n *host) {
+func noSockets(t *testing.T, n *roomtest.Host) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		list, err := control.Ask(t.Context(), n.Operator(), control.Sockets{})
@@ -255,7 +230,7 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 }
 
 // dial is a foreign client's control connection.
-func dial(t *testing.T, n *host) *wire {
+func dial(t *testing.T, n *roomtest.Host) *wire {
 	t.Helper()
 	c, err := n.Dial(t.Context(), netip.AddrPortFrom(theHost, control.PerfPort))
 	require.NoError(t, err)
@@ -411,7 +386,7 @@ func TestPerfClientsThatDoNotBegin(t *testing.T) {
 }
 
 // underWay has a test begin that does not end by itself, and returns what it comes to.
-func underWay(ctx context.Context, t *testing.T, n *host) chan error {
+func underWay(ctx context.Context, t *testing.T, n *roomtest.Host) chan error {
 	t.Helper()
 	began, over := make(chan struct{}), make(chan error, 1)
 	go func() {

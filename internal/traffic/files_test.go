@@ -19,11 +19,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
 
 // sendAndReceive moves a file, for which its receiver waits already.
-func sendAndReceive(tb testing.TB, from, to *host, addr, path, target string) (
+func sendAndReceive(tb testing.TB, from, to *roomtest.Host, addr, path, target string) (
 	sent, got control.Transfer, sendErr, recvErr error,
 ) {
 	tb.Helper()
@@ -48,8 +49,7 @@ func sendAndReceive(tb testing.TB, from, to *host, addr, path, target string) (
 }
 
 func TestFilesOfEverySizeArrive(t *testing.T) {
-	fa, fb, fc := nodetest.Three(t)
-	a, b, c := start(t, fa, 5), start(t, fb, 5), start(t, fc, 5)
+	a, b, c := roomtest.Three(t, node.Config{Seed: 5}, room)
 	_, err := b.Do(t.Context(), control.SetLoss{Percent: 2})
 	require.NoError(t, err)
 	dir := t.TempDir()
@@ -121,7 +121,7 @@ func TestTwoTransfersIntoOneFileAreRefused(t *testing.T) {
 		assert.ErrorIs(t, err, context.Canceled)
 	})
 	<-listening
-	for _, n := range []*host{a, b} {
+	for _, n := range []*roomtest.Host{a, b} {
 		_, err := control.Ask(t.Context(), n.Operator(), control.RecvFile{Path: path, Port: 2})
 		require.ErrorIs(t, err, control.ErrBusy)
 	}

@@ -18,9 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
 
-func fetchPage(t *testing.T, n *host, req control.Fetch) control.Page {
+func fetchPage(t *testing.T, n *roomtest.Host, req control.Fetch) control.Page {
 	t.Helper()
 	page, err := control.Ask(t.Context(), n.Operator(), req)
 	require.NoError(t, err)

@@ -16,10 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
 
 // noSockets waits until a node has no sockets but listeners.
-func noSockets(t *testing.T, n *host) {
+func noSockets(t *testing.T, n *roomtest.Host) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		list, err := control.Ask(t.Context(), n.Operator(), control.Sockets{})

@@ -13,10 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
 
 // waiting begins a recvfile of b and returns when its listener stands, with its number.
-func waiting(t *testing.T, b *host, path string, port uint16) (id int, ended <-chan error) {
+func waiting(t *testing.T, b *roomtest.Host, path string, port uint16) (id int, ended <-chan error) {
 	t.Helper()
 	stands, over := make(chan int, 1), make(chan error, 1)
 	go func() {

@@ -1,0 +1,66 @@
+// Package roomtest has a node with one room on top, for the tests of rooms: package operator has
+// them all, and so cannot be had by any of them.
+package roomtest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
+)
+
+// Room answers the requests that it knows, and control.ErrUnsupported to all others.
+type Room interface {
+	Do(ctx context.Context, req any) (any, error)
+}
+
+// Host is a node with one room on top. It is a control.Operator.
+type Host struct {
+	*node.Node
+	room Room
+}
+
+// Build makes a node's room.
+type Build func(n *node.Node, name string) Room
+
+// Start opens the node of a file, which ends with the test, and makes its room.
+func Start(tb testing.TB, cfg node.Config, file *lnx.Config, build Build) *Host {
+	tb.Helper()
+	cfg.LNX = file
+	n, err := node.Open(cfg)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, n.Close()) })
+	return &Host{n, build(n, file.Name)}
+}
+
+// Two starts 10.0.0.1 and 10.0.0.2.
+func Two(tb testing.TB, cfg node.Config, build Build) (a, b *Host) {
+	tb.Helper()
+	fa, fb := nodetest.Two(tb)
+	return Start(tb, cfg, fa, build), Start(tb, cfg, fb, build)
+}
+
+// Three starts A - B - C: 10.0.0.1, a router, 10.1.0.2.
+func Three(tb testing.TB, cfg node.Config, build Build) (a, b, c *Host) {
+	tb.Helper()
+	fa, fb, fc := nodetest.Three(tb)
+	return Start(tb, cfg, fa, build), Start(tb, cfg, fb, build), Start(tb, cfg, fc, build)
+}
+
+// Operator returns the host itself.
+func (h *Host) Operator() control.Operator { return h }
+
+// Do has the node answer what is not for the room.
+func (h *Host) Do(ctx context.Context, req any) (any, error) {
+	answer, err := h.room.Do(ctx, req)
+	if errors.Is(err, control.ErrUnsupported) {
+		return h.Node.Do(ctx, req)
+	}
+	return answer, err
+}
