@@ -141,6 +141,15 @@ func (n *Node) now() clock.Time {
 // Wall translates an instant of what Config's functions are shown into the time of day.
 func (n *Node) Wall(t clock.Time) time.Time { return n.wall(t) }
 
+// Now is the time of day by the node's clock.
+func (n *Node) Now() time.Time { return n.wall(n.now()) }
+
+// AfterFunc calls f when the node's clock is d further on, unless stop is called before.
+func (n *Node) AfterFunc(d time.Duration, f func()) (stop func() bool) {
+	by := deadline{clock: n.cfg.Clock}
+	return by.afterFunc(d, f).Stop
+}
+
 // wall translates an instant of the loop's clock into the time of day.
 func (n *Node) wall(t clock.Time) time.Time { return n.start.Add(time.Duration(t - 1)) }
 

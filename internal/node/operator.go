@@ -21,7 +21,7 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 	switch r := req.(type) {
 	case control.Interfaces, control.Neighbors, control.Routes, control.Sockets, control.Window,
 		control.Loss, control.About, control.Show, control.Impairments,
-		control.RIP, control.Captures, control.TCPCounters:
+		control.RIP, control.Captures, control.TCPCounters, control.RCPSockets, control.RDTFlows:
 		return n.readOut(req)
 	case control.SetLink:
 		return n.setLink(r)
@@ -44,10 +44,10 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 	case control.Listen, control.Connect, control.Write, control.Read, control.Shutdown,
 		control.Close, control.Congestion, control.ListenUDP, control.SendUDP:
 		return n.socketRequest(ctx, req)
-	case control.RCPEcho, control.RCPClose, control.RCPSockets, control.RCPCount:
-		return n.rcpRequest(ctx, req)
-	case control.RDTServe, control.RDTClose, control.RDTFlows, control.RDTList, control.RDTFetch:
-		return n.rdtRequests(ctx, req)
+	case control.RCPClose:
+		return control.Nothing{}, n.closeRCP(r)
+	case control.RDTClose:
+		return control.Nothing{}, n.closeRDT(r)
 	case control.Reload:
 		return n.Reload(r, nil)
 	case control.Set:
@@ -90,6 +90,10 @@ func (n *Node) readOut(req any) (answer any, err error) {
 			answer = n.stack.RIPInfo(now)
 		case control.TCPCounters:
 			answer = n.tcpCounted()
+		case control.RCPSockets:
+			answer = n.rcpSockets()
+		case control.RDTFlows:
+			answer = n.rdtFlows(now)
 		case control.Show:
 			answer, err = n.show(r.Key)
 		}

@@ -235,6 +235,9 @@ func (l *RCPListener) end() bool {
 // Addr returns a *net.UDPAddr of the virtual network.
 func (l *RCPListener) Addr() net.Addr { return net.UDPAddrFromAddrPort(l.addr) }
 
+// Local is the virtual address and port of the listener.
+func (l *RCPListener) Local() netip.AddrPort { return l.addr }
+
 // SetDeadline makes Accept give up at t; the zero time means never.
 func (l *RCPListener) SetDeadline(t time.Time) error {
 	if l.closing.Load() {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -49,6 +50,14 @@ type (
 	// RDTServed is what a server gives, or gave, to one client.
 	RDTServed = rdt.Flow
 )
+
+// NewRDTObject makes an object of bytes.
+func NewRDTObject(name string, data []byte) RDTObject {
+	return RDTObject{
+		Entry: RDTEntry{Name: name, Size: int64(len(data)), SHA256: sha256.Sum256(data)},
+		Data:  data,
+	}
+}
 
 // rdtDefaults fills in what a node has otherwise than the document.
 func rdtDefaults(cfg RDTConfig) RDTConfig {
@@ -109,6 +118,9 @@ func RDTError(op string, at netip.AddrPort, err error) error {
 
 // Addr returns a *net.UDPAddr of the virtual network.
 func (s *RDTServer) Addr() net.Addr { return net.UDPAddrFromAddrPort(s.addr) }
+
+// Local is the virtual address and port of the server.
+func (s *RDTServer) Local() netip.AddrPort { return s.addr }
 
 // Close ends the server and its flows, and frees the port.
 func (s *RDTServer) Close() error {

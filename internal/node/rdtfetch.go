@@ -16,7 +16,8 @@ import (
 
 // Bounds of what a server may have a client keep.
 const (
-	maxRDTBytes = 1 << 30 // of the objects of one fetch, or of one server
+	// MaxRDTBytes is how much the objects of one fetch may have, or the files of one server.
+	MaxRDTBytes = 1 << 30
 	// listingWindow is as wide as the window of a listing may be to be used whole: what the
 	// server's is a client learns from the listing.
 	listingWindow = 8192
@@ -155,9 +156,9 @@ func (f *rdtFetch) fetch(ctx context.Context, list *rdt.Listing) error {
 		f.total += e.Size
 		f.result.Objects = append(f.result.Objects, RDTResult{RDTEntry: e})
 	}
-	if f.total > maxRDTBytes {
+	if f.total > MaxRDTBytes {
 		return fmt.Errorf("%w: %d bytes, and a fetch may have %d", rdt.ErrTooLarge, f.total,
-			int64(maxRDTBytes))
+			int64(MaxRDTBytes))
 	}
 	f.tell(0)
 	cfg := f.Config

@@ -10,6 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/iperf"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/objects"
 	"github.com/tidepool-net/tidepool/internal/traffic"
 )
 
@@ -19,6 +20,7 @@ type Node struct {
 	Doors   *door.Set
 	perf    *iperf.Host
 	traffic *traffic.Host
+	objects *objects.Host
 }
 
 // Open starts the node that cfg describes, and opens the doors of its file.
@@ -39,6 +41,7 @@ func Open(cfg node.Config) (*Node, error) {
 func above(n *node.Node, name string) *Node {
 	return &Node{
 		Node: n, Doors: door.New(n), perf: iperf.New(n, name), traffic: traffic.New(n, name),
+		objects: objects.New(n),
 	}
 }
 
@@ -69,8 +72,10 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 		return n.perf.Do(ctx, req)
 	case control.SendFile, control.RecvFile, control.Transfers, control.StopTransfer,
 		control.Serve, control.Fetch, control.ServeSmall,
-		control.Echo:
+		control.Echo, control.RCPEcho, control.RCPCount:
 		return n.traffic.Do(ctx, req)
+	case control.RDTServe, control.RDTList, control.RDTFetch:
+		return n.objects.Do(ctx, req)
 	case control.Reload:
 		return n.Reload(r, n.Doors.Changes)
 	}

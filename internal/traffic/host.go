@@ -1,5 +1,6 @@
 // Package traffic moves bytes over a virtual network for their own sake: files from node to node
-// and by HTTP, and the small services of RFC 862 to 864. See docs/TRAFFIC.md.
+// and by HTTP, the small services of RFC 862 to 864, and RCP's echo server with the client that
+// counts. See docs/TRAFFIC.md.
 package traffic
 
 import (
@@ -39,6 +40,10 @@ func (h *Host) Do(ctx context.Context, req any) (any, error) {
 		return h.serveSmall(r)
 	case control.Echo:
 		return h.echo(ctx, r)
+	case control.RCPEcho:
+		return h.echoRCP(r)
+	case control.RCPCount:
+		return h.countRCP(ctx, r)
 	}
 	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
 }

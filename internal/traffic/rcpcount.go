@@ -1,4 +1,4 @@
-package node
+package traffic
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
 )
 
 // The counting client of founding document 000: pieces of leastPiece to mostPiece bytes,
@@ -30,7 +31,8 @@ var errEcho = errors.New("a byte came back that was not sent")
 
 // counting is a counting client at work. Both of its ends draw the same bytes.
 type counting struct {
-	conn   *RCPConn
+	node   *node.Node
+	conn   *node.RCPConn
 	writes int
 	seed   [32]byte
 }
@@ -49,7 +51,7 @@ func (k *counting) bytes() *rand.ChaCha8 {
 }
 
 // countRCP counts what it takes to have everything back from an echo server.
-func (n *Node) countRCP(ctx context.Context, r control.RCPCount) (control.RCPCounted, error) {
+func (h *Host) countRCP(ctx context.Context, r control.RCPCount) (control.RCPCounted, error) {
 	if r.Writes == 0 {
 		r.Writes = countedWrites
 	}
@@ -57,13 +59,13 @@ func (n *Node) countRCP(ctx context.Context, r control.RCPCount) (control.RCPCou
 	if r.Writes < 1 || r.Writes > maxCounted {
 		return control.RCPCounted{}, control.Misuse("%d writes: want 1 to %d", r.Writes, maxCounted)
 	}
-	c, err := n.DialRCP(ctx, netip.AddrPort{}, to, rcpConfig(r.Options))
+	c, err := h.node.DialRCP(ctx, netip.AddrPort{}, to, rcpConfig(r.Options))
 	if err != nil {
-		return control.RCPCounted{}, fmt.Errorf("%v: %w", to, ctxError(ctx, err))
+		return control.RCPCounted{}, fmt.Errorf("%v: %w", to, control.ReasonOf(ctx, err))
 	}
 	defer func() { _ = c.Close() }() // it may have failed, which is told
 	defer context.AfterFunc(ctx, c.Abort)()
-	k := &counting{conn: c, writes: r.Writes}
+	k := &counting{node: h.node, conn: c, writes: r.Writes}
 	for i := range k.seed {
 		k.seed[i] = byte(rand.Uint32())
 	}
@@ -80,8 +82,7 @@ func (n *Node) countRCP(ctx context.Context, r control.RCPCount) (control.RCPCou
 
 // run writes in a goroutine of its own, and reads the echo.
 func (k *counting) run() (control.RCPCounted, error) {
-	n := k.conn.node
-	began := n.now()
+	began := k.node.Now()
 	written := make(chan struct{})
 	over := make(chan struct{}) // ends the writer's rest
 	go func() {
@@ -96,9 +97,9 @@ func (k *counting) run() (control.RCPCounted, error) {
 		return result, err
 	}
 	<-written
-	result.Seconds = n.now().Sub(began).Seconds()
-	i := k.conn.Info()
-	result.SRTT, result.RCPCounts = i.SRTT, rcpCounts(i.Counts)
+	result.Seconds = k.node.Now().Sub(began).Seconds()
+	s := k.conn.Describe()
+	result.SRTT, result.RCPCounts = s.SRTT, s.RCPCounts
 	return result, nil
 }
 
@@ -107,7 +108,6 @@ func (k *counting) run() (control.RCPCounted, error) {
 func (k *counting) write(over chan struct{}) {
 	length, from := k.lengths(), k.bytes()
 	piece := make([]byte, mostPiece)
-	rest := deadline{clock: k.conn.node.cfg.Clock}
 	for range k.writes {
 		b := piece[:length()]
 		_, _ = from.Read(b) // it never fails
@@ -116,11 +116,11 @@ func (k *counting) write(over chan struct{}) {
 		}
 		rested := make(chan struct{})
 		wait := time.Duration(leastRest+rand.IntN(mostRest-leastRest+1)) * time.Millisecond
-		timer := rest.afterFunc(wait, func() { close(rested) })
+		stop := k.node.AfterFunc(wait, func() { close(rested) })
 		select {
 		case <-rested:
 		case <-over:
-			timer.Stop()
+			stop()
 			return
 		}
 	}

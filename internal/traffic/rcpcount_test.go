@@ -1,4 +1,4 @@
-package node
+package traffic
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
 
 // longSilence is what connections of a test bear on a machine that is busy.
@@ -19,19 +21,13 @@ var longSilence = control.RCPOptions{Timeout: 20 * time.Second}
 // comes back, and each packet of data takes 1/(1-p) tries at the least, of which the share p
 // and what acknowledgments cost are repeats.
 func TestRCPEchoAndCount(t *testing.T) {
-	a, b, c := line3(t, Config{Seed: 3})
+	a, b, c := roomtest.Three(t, node.Config{Seed: 3}, room)
 	_, err := b.Do(t.Context(), control.SetLoss{Percent: 20})
 	require.NoError(t, err)
-	ask := func(n *Node, req any) any {
-		t.Helper()
-		answer, err := n.Do(t.Context(), req)
-		require.NoError(t, err)
-		return answer
-	}
-	at := ask(a, control.RCPEcho{Port: 9000, Options: longSilence}).(control.RCPPort)
+	at := a.Ask(t, control.RCPEcho{Port: 9000, Options: longSilence}).(control.RCPPort)
 	assert.Equal(t, "0.0.0.0:9000", at.Local.String())
 	to := control.RCPCount{Addr: netip.MustParseAddr("10.0.0.1"), Port: 9000, Writes: 100, Options: longSilence}
-	got := ask(c, to).(control.RCPCounted)
+	got := c.Ask(t, to).(control.RCPCounted)
 	assert.Equal(t, 100, got.Writes)
 	assert.GreaterOrEqual(t, got.Bytes, int64(100*leastPiece))
 	assert.LessOrEqual(t, got.Bytes, int64(100*mostPiece))
@@ -42,12 +38,12 @@ func TestRCPEchoAndCount(t *testing.T) {
 	assert.Positive(t, got.ACK)
 	assert.Positive(t, got.Received)
 
-	list := ask(a, control.RCPSockets{}).([]control.RCPSocket)
+	list := a.Ask(t, control.RCPSockets{}).([]control.RCPSocket)
 	require.NotEmpty(t, list)
 	assert.Equal(t, "listening", list[0].State)
 	assert.Greater(t, list[0].Sent(), uint64(100))
-	ask(a, control.RCPClose{Port: 9000})
-	assert.Empty(t, ask(a, control.RCPSockets{}))
+	a.Ask(t, control.RCPClose{Port: 9000})
+	assert.Empty(t, a.Ask(t, control.RCPSockets{}))
 	_, err = a.Do(t.Context(), control.RCPClose{Port: 9000})
 	require.ErrorIs(t, err, control.ErrNoSuchSocket)
 	_, err = c.Do(t.Context(), to)
@@ -55,7 +51,7 @@ func TestRCPEchoAndCount(t *testing.T) {
 }
 
 func TestRCPRequestsThatFail(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	for _, req := range []any{
 		control.RCPCount{Addr: netip.MustParseAddr("10.0.0.2"), Port: 9000, Writes: -1},
 		control.RCPCount{Addr: netip.MustParseAddr("10.0.0.2"), Port: 9000, Options: control.RCPOptions{Width: -1}},

@@ -1,9 +1,8 @@
-package node
+package objects
 
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,18 +10,19 @@ import (
 	"path/filepath"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
 // gathering makes objects of files. They are read once, so what is served is what they were
 // at one time, whoever writes to them later.
 type gathering struct {
-	objects []RDTObject
+	objects []node.RDTObject
 	bytes   int64
 }
 
 // readObjects reads files, and the files of folders.
-func readObjects(ctx context.Context, paths []string) ([]RDTObject, error) {
+func readObjects(ctx context.Context, paths []string) ([]node.RDTObject, error) {
 	g := &gathering{}
 	for _, p := range paths {
 		info, err := os.Stat(p)
@@ -76,29 +76,21 @@ func (g *gathering) file(ctx context.Context, files fs.FS, name string) error {
 		return err
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s: not a regular file", name)
-	case g.bytes+info.Size() > maxRDTBytes:
+	case g.bytes+info.Size() > node.MaxRDTBytes:
 		return fmt.Errorf("%w: with %s more than %d bytes", control.ErrTooBig, name,
-			int64(maxRDTBytes))
+			int64(node.MaxRDTBytes))
 	}
 	data, err := fs.ReadFile(files, name)
 	if err != nil {
 		return err
 	}
 	g.bytes += int64(len(data))
-	g.objects = append(g.objects, NewRDTObject(name, data))
+	g.objects = append(g.objects, node.NewRDTObject(name, data))
 	return nil
 }
 
-// NewRDTObject makes an object of bytes.
-func NewRDTObject(name string, data []byte) RDTObject {
-	return RDTObject{
-		Entry: RDTEntry{Name: name, Size: int64(len(data)), SHA256: sha256.Sum256(data)},
-		Data:  data,
-	}
-}
-
-// storeObject stores an object in a folder, out of which no name leads, nor a link in it.
-func storeObject(root *os.Root, name string, data []byte) error {
+// store stores an object in a folder, out of which no name leads, nor a link in it.
+func store(root *os.Root, name string, data []byte) error {
 	if dir := path.Dir(name); dir != "." {
 		if err := root.MkdirAll(filepath.FromSlash(dir), 0o755); err != nil {
 			return err
@@ -115,7 +107,10 @@ func storeObject(root *os.Root, name string, data []byte) error {
 		return err
 	}
 	_, err = f.Write(data)
-	if err = firstError(err, f.Close()); err == nil {
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
 		err = root.Rename(part, target)
 	}
 	if err != nil {
@@ -127,12 +122,15 @@ func storeObject(root *os.Root, name string, data []byte) error {
 // partPrefix begins the names of files that are not whole.
 const partPrefix = ".part-"
 
-// objectOf is what an operator sees of an object that has come, or has not.
-func objectOf(r *RDTResult, dir string, problems map[string]error) control.RDTObject {
+// resultOf is what an operator sees of an object that has come, or has not.
+func resultOf(r *node.RDTResult, dir string, problems map[string]error) control.RDTObject {
 	o := control.RDTObject{
 		RDTEntry: entryOf(&r.RDTEntry), Began: r.Began.Seconds(), Done: r.Done.Seconds(),
 	}
-	err := firstError(r.Err, problems[r.Name])
+	err := r.Err
+	if err == nil {
+		err = problems[r.Name]
+	}
 	switch {
 	case err != nil:
 		o.Problem = err.Error()

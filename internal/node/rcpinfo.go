@@ -1,0 +1,77 @@
+package node
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/rcp"
+)
+
+// rcpSockets lists RCP's ports and connections. The loop's.
+func (n *Node) rcpSockets() []control.RCPSocket {
+	list := []control.RCPSocket{}
+	for _, port := range n.stack.Ports() {
+		p, ok := port.UDP.Owner.(*rcpPort)
+		if !ok {
+			continue
+		}
+		if p.listener != nil {
+			list = append(list, control.RCPSocket{
+				Local: port.UDP.Local(), Remote: netip.AddrPortFrom(netip.IPv4Unspecified(), 0),
+				State: "listening", RCPCounts: rcpCounts(p.port.Router.Counts()),
+			})
+		}
+		for s := range p.port.Router.Sockets() {
+			if c, ok := s.Owner.(*RCPConn); ok {
+				list = append(list, c.describe())
+			}
+		}
+	}
+	return list
+}
+
+// Describe is what operators see of a connection; the zero RCPSocket when the node is closed.
+func (c *RCPConn) Describe() (s control.RCPSocket) {
+	_ = c.node.call(func(clock.Time) { s = c.describe() }) // of a closed node nothing
+	return s
+}
+
+// describe is Describe. The loop's.
+func (c *RCPConn) describe() control.RCPSocket {
+	i := c.socket.Info()
+	return control.RCPSocket{
+		Local: c.local(), Remote: c.peer(), State: i.State.String(),
+		Unacked: int(i.Nxt - i.Una), Held: i.Held, Unsent: i.Unsent, Unread: i.Unread,
+		SRTT: i.SRTT, RCPCounts: rcpCounts(i.Counts),
+	}
+}
+
+func rcpCounts(c rcp.Counts) control.RCPCounts {
+	n := control.RCPCounts{
+		DAT: c.DAT, ACK: c.ACK, FIN: c.FIN, Again: c.Again, Received: c.Received,
+	}
+	for _, dropped := range c.Dropped {
+		n.Dropped += dropped
+	}
+	return n
+}
+
+// closeRCP ends what RCP has on a port.
+func (n *Node) closeRCP(r control.RCPClose) error {
+	found := false
+	err := n.call(func(clock.Time) {
+		for _, port := range n.stack.Ports() {
+			p, ok := port.UDP.Owner.(*rcpPort)
+			if found = ok && port.UDP.Local().Port() == r.Port; found {
+				p.shut()
+				return
+			}
+		}
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("RCP on port %d: %w", r.Port, control.ErrNoSuchSocket)
+	}
+	return controlError(err)
+}

@@ -1,0 +1,315 @@
+package objects
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func room(n *node.Node, _ string) roomtest.Room { return New(n) }
+
+// bears is the silence that a flow of a test bears on a machine that is busy.
+var bears = control.RDTOptions{Patience: 20 * time.Second}
+
+// tree writes files of random bytes, and returns the folder and what is in them.
+func tree(t *testing.T, sizes map[string]int) (dir string, files map[string]string) {
+	t.Helper()
+	dir, files = t.TempDir(), map[string]string{}
+	for name, size := range sizes {
+		b := make([]byte, size)
+		_, _ = rand.Read(b)
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, b, 0o644))
+		files[name] = string(b)
+	}
+	return dir, files
+}
+
+func requireFiles(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	n := 0
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		require.NoError(t, err)
+		require.Equal(t, sha256.Sum256([]byte(want)), sha256.Sum256(got), name)
+		n++
+	}
+	assert.Equal(t, len(files), n)
+}
+
+// Over a router whose links lose, double, damage and reorder packets each object arrives as
+// it was, whatever the options, and what it took is told at both ends.
+func TestRDTOverABadRouter(t *testing.T) {
+	a, b, c := roomtest.Three(t, node.Config{Seed: 3}, room)
+	dir, files := tree(t, map[string]int{
+		"large": 300_000, "small": 5000, "empty": 0, "sub/folder/deep": 40_000,
+	})
+	for i, row := range []struct {
+		words          string
+		server, client control.RDTOptions
+	}{
+		{"loss 2%", control.RDTOptions{Cumulative: true}, control.RDTOptions{Checksum: "crc32c"}},
+		{"loss 15%", control.RDTOptions{Interleave: true}, control.RDTOptions{}},
+		{"dup 10%", control.RDTOptions{Compress: true, Window: 16}, control.RDTOptions{}},
+		{
+			"corrupt 5%",
+			control.RDTOptions{Timeout: 50 * time.Millisecond, Payload: 500},
+			control.RDTOptions{},
+		},
+		{"delay 2ms reorder 10%", control.RDTOptions{Window: 1120}, control.RDTOptions{}},
+	} {
+		for _, iface := range []string{"if0", "if1"} {
+			b.Ask(t, control.Impair{Iface: iface, Way: control.WayOut, Words: row.words})
+		}
+		row.server.Patience, row.client.Patience = bears.Patience, bears.Patience
+		port := uint16(9000 + i)
+		at := a.Ask(t, control.RDTServe{Port: port, Paths: []string{dir}, Options: row.server})
+		assert.Equal(t, control.RDTServed{
+			Local: netip.AddrPortFrom(netip.IPv4Unspecified(), port), Objects: 4, Bytes: 345_000,
+		}, at)
+		into := t.TempDir()
+		var last control.Progress
+		got := c.Ask(t, control.RDTFetch{
+			Addr: netip.MustParseAddr("10.0.0.1"), Port: port, Dir: into, Options: row.client,
+			Progress: func(p control.Progress) { last = p },
+		}).(control.RDTFetched)
+		requireFiles(t, into, files)
+		require.Len(t, got.Objects, 4)
+		for _, o := range got.Objects {
+			assert.Empty(t, o.Problem, row.words)
+			assert.Equal(t, filepath.Join(into, filepath.FromSlash(o.Name)), o.Path)
+			assert.Positive(t, o.Done)
+			assert.GreaterOrEqual(t, o.Done, o.Began)
+			assert.LessOrEqual(t, o.Done, got.Seconds)
+		}
+		assert.Equal(t, int64(345_000), got.Bytes)
+		assert.Equal(t, int64(345_000), last.Bytes)
+		assert.Equal(t, int64(345_000), last.Total)
+		assert.Greater(t, got.Received, uint64(345_000/1400))
+		assert.GreaterOrEqual(t, got.Acks, got.Received)
+		assert.GreaterOrEqual(t, got.Requests, uint64(2))
+	}
+	var sent, again uint64
+	for _, f := range a.Ask(t, control.RDTFlows{}).([]control.RDTFlow) {
+		sent, again = sent+f.Sent, again+f.Again
+	}
+	assert.Positive(t, again)
+	assert.Greater(t, sent, again)
+}
+
+// Two clients at once have one server, who tells of each, and knows them until they are
+// forgotten. What is closed is refused at once.
+func TestRDTTwoClients(t *testing.T) {
+	a, b, c := roomtest.Three(t, node.Config{Seed: 3}, room)
+	dir, files := tree(t, map[string]int{"one": 200_000, "two": 100_000})
+	messages := make(chan string, 16)
+	defer a.Watch(func(e control.Event) {
+		if m, ok := e.(control.Message); ok && strings.HasPrefix(m.Text, "rdt") {
+			messages <- m.Text
+		}
+	})()
+	a.Ask(t, control.RDTServe{Port: 9000, Paths: []string{
+		filepath.Join(dir, "one"), filepath.Join(dir, "two"),
+	}})
+	into := [2]string{t.TempDir(), t.TempDir()}
+	done := make(chan error, 2)
+	for i, n := range []*roomtest.Host{b, c} {
+		go func() {
+			_, err := n.Do(context.Background(), control.RDTFetch{
+				Addr: netip.MustParseAddr("10.0.0.1"), Port: 9000, Dir: into[i], Options: bears,
+			})
+			done <- err
+		}()
+	}
+	for i := range into {
+		require.NoError(t, <-done)
+		assert.Contains(t, <-messages, ": 2 objects, 300000 bytes in ", i)
+	}
+	requireFiles(t, into[0], files)
+	requireFiles(t, into[1], files)
+
+	list := a.Ask(t, control.RDTFlows{}).([]control.RDTFlow)
+	require.Len(t, list, 5, "the server, two looks at the listing, and two flows")
+	assert.Equal(t, "serving", list[0].State)
+	for _, f := range list[1:] {
+		assert.Equal(t, "done", f.State)
+	}
+	assert.Equal(t, "done", c.Ask(t, control.RDTFlows{}).([]control.RDTFlow)[0].State)
+	a.Ask(t, control.RDTClose{Port: 9000})
+	assert.Empty(t, a.Ask(t, control.RDTFlows{}))
+	_, err := a.Do(t.Context(), control.RDTClose{Port: 9000})
+	require.ErrorIs(t, err, control.ErrNoSuchSocket)
+	to := netip.MustParseAddr("10.0.0.1")
+	_, err = c.Do(t.Context(), control.RDTFetch{Addr: to, Port: 9000, Options: bears})
+	require.ErrorIs(t, err, control.ErrRefused)
+	_, err = c.Do(t.Context(), control.RDTList{Addr: to, Port: 9000, Options: bears})
+	require.ErrorIs(t, err, control.ErrRefused)
+}
+
+// A fetch takes what it is told to, over files that are there, and into folders alone.
+func TestRDTNamesAndFiles(t *testing.T) {
+	a, b := roomtest.Two(t, node.Config{}, room)
+	dir, files := tree(t, map[string]int{"a": 1000, "b": 2000, "sub/c": 3000})
+	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
+	a.Ask(t, control.RDTServe{Port: 9000, Paths: []string{dir}})
+	to := netip.MustParseAddr("10.0.0.1")
+	list := b.Ask(t, control.RDTList{Addr: to, Port: 9000, Options: bears}).([]control.RDTEntry)
+	require.Len(t, list, 3, "a link is no file of the folder")
+	assert.Equal(t, "sub/c", list[2].Name)
+
+	into := t.TempDir()
+	outside := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(into, "a"), make([]byte, 5000), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(into, "b"), 0o755))
+	require.NoError(t, os.Symlink(outside, filepath.Join(into, "sub")))
+	fetch := control.RDTFetch{Addr: to, Port: 9000, Dir: into, Options: bears}
+	got := b.Ask(t, fetch).(control.RDTFetched)
+	requireFiles(t, into, map[string]string{"a": files["a"]})
+	assert.Empty(t, got.Objects[0].Problem)
+	assert.Contains(t, got.Objects[1].Problem, "not a regular file")
+	assert.NotEmpty(t, got.Objects[2].Problem, "a link leads out")
+	assert.Equal(t, int64(1000), got.Bytes)
+	left, err := os.ReadDir(outside)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+
+	fetch.Dir, fetch.Names = "", []string{"sub/c", "a"}
+	got = b.Ask(t, fetch).(control.RDTFetched)
+	assert.Equal(t, "sub/c", got.Objects[0].Name)
+	assert.Empty(t, got.Objects[0].Path)
+	assert.Equal(t, int64(4000), got.Bytes)
+	for names, want := range map[string]error{
+		"a,absent,../a": control.ErrNoSuchObject, "a,a": control.ErrUsage,
+	} {
+		fetch.Names = strings.Split(names, ",")
+		_, err = b.Do(t.Context(), fetch)
+		require.ErrorIs(t, err, want)
+	}
+}
+
+// A folder that is not there is made, and told; one of which nothing came is not left behind, and
+// neither a file nor a folder in one that is not there is made into one.
+func TestRDTMakesTheFolder(t *testing.T) {
+	a, b := roomtest.Two(t, node.Config{}, room)
+	dir, files := tree(t, map[string]int{"a": 1000, "sub/b": 10})
+	a.Ask(t, control.RDTServe{Port: 9000, Paths: []string{dir}})
+	room := t.TempDir()
+	into := filepath.Join(room, "new")
+	fetch := control.RDTFetch{
+		Addr: netip.MustParseAddr("10.0.0.1"), Port: 9000, Dir: into, Options: bears,
+		Names: []string{"none"},
+	}
+	_, err := b.Do(t.Context(), fetch)
+	require.ErrorIs(t, err, control.ErrNoSuchObject)
+	assert.NoDirExists(t, into, "nothing came")
+
+	fetch.Names = nil
+	got := b.Ask(t, fetch).(control.RDTFetched)
+	requireFiles(t, into, files)
+	assert.Equal(t, into, got.Made)
+	got = b.Ask(t, fetch).(control.RDTFetched)
+	assert.Empty(t, got.Made, "it was there")
+
+	fetch.Dir = filepath.Join(into, "a")
+	_, err = b.Do(t.Context(), fetch)
+	require.ErrorIs(t, err, syscall.ENOTDIR)
+	requireFiles(t, into, files)
+	fetch.Dir = filepath.Join(room, "neither", "nor")
+	_, err = b.Do(t.Context(), fetch)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	assert.ErrorContains(t, err, "only nor would be made")
+	assert.NoDirExists(t, filepath.Join(room, "neither"))
+}
+
+// An object called as another one's unfinished file would be is stored like any other, and leaves
+// nothing beside it; a file that was there stays.
+func TestRDTStoresPartsOfNothing(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "b.part"), []byte("mine"), 0o600))
+	want := map[string]string{"a.part": "1", "a": "2", "b": "3"}
+	for _, name := range []string{"a.part", "a", "b"} {
+		require.NoError(t, store(root, name, []byte(want[name])))
+	}
+	want["b.part"] = "mine"
+	requireFiles(t, dir, want)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "d"), 0o755))
+	require.Error(t, store(root, "d", nil))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, left, len(want)+1)
+}
+
+// A name that leads out of the folder never reaches it, and neither does one in the listing.
+func TestRDTStoresInTheFolderAlone(t *testing.T) {
+	outside := t.TempDir()
+	dir := filepath.Join(outside, "dir")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	for _, name := range []string{"../up", "/abs", "a/../../up"} {
+		require.Error(t, store(root, name, []byte("x")), name)
+	}
+	left, err := os.ReadDir(outside)
+	require.NoError(t, err)
+	assert.Len(t, left, 1)
+	a, _ := roomtest.Two(t, node.Config{}, room)
+	_, err = a.ServeRDT(netip.MustParseAddrPort("0.0.0.0:0"), node.RDTConfig{},
+		[]node.RDTObject{node.NewRDTObject("../up", nil)}, nil)
+	require.ErrorIs(t, err, control.ErrUsage)
+}
+
+func TestRDTRequestsThatFail(t *testing.T) {
+	a, b := roomtest.Two(t, node.Config{}, room)
+	dir, _ := tree(t, map[string]int{"a": 10})
+	same := filepath.Join(dir, "a")
+	to := netip.MustParseAddr("10.0.0.2")
+	for _, req := range []any{
+		control.RDTServe{Port: 9000},
+		control.RDTServe{Port: 9000, Paths: []string{t.TempDir()}},
+		control.RDTServe{Port: 9000, Paths: []string{same, same}},
+		control.RDTServe{Port: 9000, Paths: []string{dir}, Options: control.RDTOptions{Window: -1}},
+		control.RDTServe{Port: 9000, Paths: []string{dir}, Options: control.RDTOptions{Payload: 70_000}},
+		control.RDTFetch{Addr: to, Port: 9000, Options: control.RDTOptions{Checksum: "sha1"}},
+		control.RDTFetch{Addr: to, Options: bears},
+		control.RDTFetch{Addr: netip.MustParseAddr("10.0.0.255"), Port: 9000, Options: bears},
+		control.RDTList{Addr: to, Port: 9000, Options: control.RDTOptions{Patience: -1}},
+	} {
+		_, err := a.Do(t.Context(), req)
+		require.ErrorIs(t, err, control.ErrUsage, "%+v", req)
+	}
+	_, err := a.Do(t.Context(), control.RDTServe{Port: 9000, Paths: []string{dir + "/absent"}})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = a.Do(t.Context(), control.RDTServe{Port: 9000, Paths: []string{os.DevNull}})
+	require.ErrorContains(t, err, "not a regular file")
+	b.Ask(t, control.RDTServe{Port: 9000, Paths: []string{dir}})
+	_, err = b.Do(t.Context(), control.RDTServe{Port: 9000, Paths: []string{dir}})
+	require.ErrorIs(t, err, control.ErrPortInUse)
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = a.Do(canceled, control.RDTFetch{Addr: to, Port: 9000, Options: bears})
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = a.Do(canceled, control.RDTServe{Port: 9001, Paths: []string{dir}})
+	require.ErrorIs(t, err, context.Canceled)
+}
