@@ -296,7 +296,7 @@ func TestNothingIsStarted(t *testing.T) {
 		{[]string{"ctl", "A", "routes"}, 1, "A: no such node: no network is up"},
 		{[]string{"ctl", "A"}, 2, "COMMAND is missing"},
 		{[]string{"ctl", "http://127.0.0.1:1", "routes"}, 1, "connection refused"},
-		{[]string{"net", "--state", other.File("B"), "status"}, 1, "state folder"},
+		{[]string{"net", "--state", other.File("B"), "status"}, 2, "choose another with --state"},
 	} {
 		got := r.node(tt.args...)
 		assert.Equal(t, tt.code, got.code, "%q: %s", tt.args, got.err)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netctl"
-	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
@@ -137,7 +136,7 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 	for _, note := range files.notes {
 		_, _ = fmt.Fprintln(c.ErrOrStderr(), note)
 	}
-	p := files.plan(ctx)
+	p := files.plan(ctx, s)
 	if name != "" {
 		p.Name = name
 	}
@@ -220,7 +219,7 @@ func readNetwork(arg string) (*networkFiles, error) {
 }
 
 // plan is what netctl is asked for.
-func (f *networkFiles) plan(ctx context.Context) netctl.Plan {
+func (f *networkFiles) plan(ctx context.Context, s *netctl.State) netctl.Plan {
 	p := netctl.Plan{Name: f.name, Source: f.source}
 	byName := map[string]*lnx.Config{}
 	for _, n := range f.nodes {
@@ -229,11 +228,11 @@ func (f *networkFiles) plan(ctx context.Context) netctl.Plan {
 		byName[n.config.Name] = n.config
 	}
 	p.Check = func(nodes []netctl.Member) error {
-		var all lnx.Errors
+		var configs []*lnx.Config
 		for _, m := range nodes {
-			all = append(all, operator.CheckHere(ctx, byName[m.Name])...)
+			configs = append(configs, byName[m.Name])
 		}
-		return all.Err()
+		return checkHere(ctx, s, configs)
 	}
 	return p
 }

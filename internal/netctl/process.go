@@ -73,20 +73,49 @@ func (n *Network) holder(node string) (pid int, held bool) {
 	return pid, true
 }
 
+// settled is a node's life once it is over the moments in which it starts or ends: its lock is held
+// then, and nobody listens at its socket. A command that was killed on its way leaves such nodes.
+func (n *Network) settled(ctx context.Context, node string) (Life, api.Process) {
+	over := time.NewTimer(startTime)
+	defer over.Stop()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		listens := api.Answers(ctx, n.Socket(node))
+		life, p := n.life(ctx, node)
+		if life != Hung || listens {
+			return life, p
+		}
+		select {
+		case <-tick.C:
+		case <-over.C:
+			return life, p
+		case <-ctx.Done():
+			return life, p
+		}
+	}
+}
+
 // child is a node that was just started.
 type child struct {
 	name  string
 	cmd   *exec.Cmd
+	log   int64         // the length of its log before
 	ended chan struct{} // closed when the process has ended
 }
 
-// start starts a node's process. Its log goes on where it was.
+// start starts a node's process. Its log goes on where it was. With an error there may be a child
+// nevertheless.
 func (n *Network) start(program string, m Member) (*child, error) {
 	log, err := os.OpenFile(n.Log(m.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
+	before, err := log.Stat()
+	if err != nil {
+		return nil, err
+	}
 	pid, err := os.OpenFile(n.pidFile(m.Name), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -98,7 +127,7 @@ func (n *Network) start(program string, m Member) (*child, error) {
 	if err := pid.Truncate(0); err != nil { // only now: before, the number may be another's
 		return nil, err
 	}
-	c := &child{name: m.Name, ended: make(chan struct{})}
+	c := &child{name: m.Name, log: before.Size(), ended: make(chan struct{})}
 	c.cmd = exec.Command(program, "run", "--daemon", "--socket", n.Socket(m.Name), m.File)
 	c.cmd.Stdout, c.cmd.Stderr = log, log
 	if locks {
@@ -126,26 +155,44 @@ func (n *Network) await(ctx context.Context, c *child) error {
 	for {
 		select {
 		case <-c.ended:
-			return &EndedError{Node: c.name, Log: n.lastWords(c.name, complaintLines)}
+			return &EndedError{
+				Node: c.name, State: c.cmd.ProcessState.String(),
+				Log: n.lastWords(c.name, complaintLines, c.log),
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tick.C:
 		}
-		if api.Answers(ctx, n.Socket(c.name)) {
+		if n.answers(ctx, c.name) {
 			return nil
 		}
 	}
 }
 
+// answers reports whether a node answers a question. It listens before it has its UDP ports, and
+// answers when it has them.
+func (n *Network) answers(ctx context.Context, node string) bool {
+	c := n.client(node)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	_, err := c.Process(ctx)
+	return err == nil
+}
+
 // EndedError is a node that ended before it answered.
 type EndedError struct {
-	Node string
-	Log  []string // its last lines
+	Node  string
+	State string   // how: "exit status 1", "signal: killed"
+	Log   []string // its last lines; none: it said nothing
 }
 
 func (e *EndedError) Error() string {
-	if len(e.Log) == 0 {
-		return "node " + e.Node + " ended at once, without a word"
+	switch how := "node " + e.Node + " ended before it answered: " + e.State; {
+	case len(e.Log) == 0:
+		return how + ", without a word"
+	case strings.HasPrefix(e.State, "signal"): // its log does not know
+		return how + "; its log:\n" + strings.Join(e.Log, "\n")
 	}
 	return "node " + e.Node + ": " + strings.TrimPrefix(strings.Join(e.Log, "\n"), "node: ")
 }
@@ -153,13 +200,20 @@ func (e *EndedError) Error() string {
 // stop ends a node's process and returns when it is gone; false: there was none.
 func (n *Network) stop(ctx context.Context, node string) (bool, error) {
 	life, p := n.life(ctx, node)
+	if life == Hung && p.PID <= 0 { // who started it ended before the number was noted
+		life, p = n.settled(ctx, node)
+	}
 	if life == Dead {
 		n.sweep(node)
 		return false, nil
 	}
+	if p.PID <= 0 {
+		return true, fmt.Errorf("node %s runs, does not answer, and its process is not known: "+
+			"`fuser %s` tells it", node, n.pidFile(node))
+	}
 	process, err := os.FindProcess(p.PID)
-	if err != nil || p.PID <= 0 {
-		return true, fmt.Errorf("node %s runs, and its process is not known: %w", node, err)
+	if err != nil {
+		return true, fmt.Errorf("node %s: process %d: %w", node, p.PID, err)
 	}
 	defer func() { _ = process.Release() }()
 	// The process that was found may be another by now that has got the number: it is the node's
@@ -214,15 +268,15 @@ const (
 	logTail        = 8192 // bytes
 )
 
-// lastWords are the last lines of a node's log.
-func (n *Network) lastWords(node string, most int) []string {
+// lastWords are the last lines of a node's log, of what was written behind so many bytes.
+func (n *Network) lastWords(node string, most int, behind int64) []string {
 	f, err := os.Open(n.Log(node))
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
 	if end, err := f.Seek(0, io.SeekEnd); err == nil {
-		_, _ = f.Seek(max(0, end-logTail), io.SeekStart)
+		_, _ = f.Seek(max(0, behind, end-logTail), io.SeekStart)
 	}
 	text, err := io.ReadAll(f)
 	if err != nil {

@@ -49,7 +49,10 @@ func OpenState(root string) (*State, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(root, 0o700); err != nil {
-		return nil, fmt.Errorf("state folder: %w", err)
+		if info, e := os.Stat(root); e == nil && !info.IsDir() {
+			err = fmt.Errorf("%w: %w", ErrUsage, err)
+		}
+		return nil, fmt.Errorf("state folder: %w; choose another with --state", err)
 	}
 	info, err := os.Lstat(root)
 	if err != nil {
@@ -159,17 +162,22 @@ func (s *State) load(name string) (*Network, error) {
 	return n, nil
 }
 
-// save writes the manifest, whole or not at all.
+// draft writes a manifest that is to be the network's: a full disk is met before anything changes.
+func (n *Network) draft(m manifest) (*drafted, error) {
+	text, err := json.MarshalIndent(m, "", "\t")
+	if err != nil {
+		return nil, err
+	}
+	return draft(filepath.Join(n.dir, manifestName), append(text, '\n'))
+}
+
+// save writes the manifest.
 func (n *Network) save() error {
-	text, err := json.MarshalIndent(n.manifest, "", "\t")
+	d, err := n.draft(n.manifest)
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(n.dir, manifestName)
-	if err := os.WriteFile(path+".new", append(text, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return d.keep()
 }
 
 // Network finds a network by its name; the empty name is the only one there is.

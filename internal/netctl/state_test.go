@@ -123,15 +123,16 @@ func TestAFolderOfOthers(t *testing.T) {
 // TestTheEndOfALog has so many lines and no more, however long the log is.
 func TestTheEndOfALog(t *testing.T) {
 	n := &Network{dir: t.TempDir()}
-	assert.Empty(t, n.lastWords("A", 3))
+	assert.Empty(t, n.lastWords("A", 3, 0))
 	require.NoError(t, os.WriteFile(n.Log("A"), []byte("one\ntwo\nthree\nfour\n\n"), 0o600))
-	assert.Equal(t, []string{"two", "three", "four"}, n.lastWords("A", 3))
+	assert.Equal(t, []string{"two", "three", "four"}, n.lastWords("A", 3, 0))
+	assert.Equal(t, []string{"four"}, n.lastWords("A", 3, 14), "of what came later")
 	long := make([]byte, 3*logTail)
 	for i := range long {
 		long[i] = 'x'
 	}
 	require.NoError(t, os.WriteFile(n.Log("A"), append(long, "\nend\n"...), 0o600))
-	last := n.lastWords("A", 3)
+	last := n.lastWords("A", 3, 0)
 	assert.Len(t, last, 2)
 	assert.Equal(t, "end", last[1])
 	assert.Less(t, len(last[0]), logTail)

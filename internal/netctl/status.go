@@ -66,7 +66,7 @@ func (n *Network) nodeStatus(ctx context.Context, m Member) NodeStatus {
 		s.Life = Hung // or it ended just now: the next look says
 	}
 	if s.Life != Up {
-		s.LastLines = n.lastWords(m.Name, deathLines)
+		s.LastLines = n.lastWords(m.Name, deathLines, 0)
 	}
 	return s
 }

@@ -49,8 +49,7 @@ func (s *State) Up(ctx context.Context, p Plan) (Change, error) { return s.bring
 // are not in the plan end.
 func (s *State) Apply(ctx context.Context, p Plan) (Change, error) { return s.bring(ctx, p, true) }
 
-func (s *State) bring(ctx context.Context, p Plan, apply bool) (Change, error) {
-	var done Change
+func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err error) {
 	if err := p.digest(s.root); err != nil {
 		return done, err
 	}
@@ -63,19 +62,37 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (Change, error) {
 	if err != nil {
 		return done, err
 	}
+	defer func() {
+		if err != nil && fresh {
+			n.withdraw()
+		}
+	}()
 	done.Network = n
 	todo, err := n.compare(ctx, p, apply, &done)
 	if err != nil {
 		return done, err
 	}
+	next := n.next(p, apply, &done)
+	record, err := n.draft(next)
+	if err != nil {
+		return done, fmt.Errorf("network %s: %w", p.Name, err)
+	}
+	defer record.discard()
+	own, err := draftFiles(todo)
+	if err != nil {
+		return done, fmt.Errorf("network %s: %w", p.Name, err)
+	}
+	defer own.discard()
 	if p.Check != nil {
 		// A node that is about to end holds its ports yet.
 		if err := p.Check(slices.DeleteFunc(slices.Clone(todo), func(m Member) bool {
 			return slices.Contains(done.Restarted, m.Name)
 		})); err != nil {
-			n.withdraw(fresh)
 			return done, err
 		}
+	}
+	if err := own.try(); err != nil {
+		return done, fmt.Errorf("network %s: %w", p.Name, err)
 	}
 	if todo, err = n.reload(ctx, todo, &done); err != nil {
 		return done, errors.Join(err, n.remember(p, done.Reloaded))
@@ -85,18 +102,11 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (Change, error) {
 			return done, err
 		}
 	}
-	if err := n.record(p, apply, &done); err != nil {
-		n.withdraw(fresh)
-		return done, err
+	if err := record.keep(); err != nil {
+		return done, fmt.Errorf("network %s: %w", p.Name, err)
 	}
-	err = write(todo)
-	if err == nil {
-		err = n.startAll(ctx, p.Program, todo)
-	}
-	if err != nil {
-		n.withdraw(fresh)
-	}
-	return done, err
+	n.manifest = next
+	return done, n.startAll(ctx, p.Program, todo)
 }
 
 // PartError is an Apply that stopped on its way. What was changed is noted: Apply again goes on
@@ -126,9 +136,6 @@ func (n *Network) reload(ctx context.Context, todo []Member, done *Change) ([]Me
 	for _, m := range todo {
 		if !slices.Contains(done.Restarted, m.Name) {
 			continue
-		}
-		if err := write([]Member{m}); err != nil {
-			return todo, err
 		}
 		tried, err := n.askReload(ctx, m.Name, true)
 		if err == nil && len(tried.Restart) == 0 {
@@ -172,19 +179,6 @@ func (n *Network) askReload(ctx context.Context, node string, try bool) (control
 	return control.Ask(ctx, control.Operator(c), control.Reload{Try: try})
 }
 
-// write makes the files that are the network's own.
-func write(nodes []Member) error {
-	for _, m := range nodes {
-		if m.Text == nil {
-			continue
-		}
-		if err := os.WriteFile(m.File, m.Text, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // digest notes what the files hold, judges the names and puts the nodes in their order.
 func (p *Plan) digest(root string) (err error) {
 	if err := CheckName(p.Name); err != nil {
@@ -223,7 +217,10 @@ func (s *State) place(p Plan) (n *Network, fresh bool, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		n = &Network{dir: filepath.Join(s.root, p.Name)}
 		n.manifest = manifest{Name: p.Name, Source: p.Source, Started: time.Now().Round(0)}
-		return n, true, os.MkdirAll(n.dir, 0o700)
+		if err := os.MkdirAll(n.dir, 0o700); err != nil {
+			return nil, true, fmt.Errorf("network %s: %w", p.Name, err)
+		}
+		return n, true, nil
 	case err != nil:
 		return nil, false, err
 	case n.Source() != p.Source:
@@ -238,7 +235,7 @@ func (n *Network) compare(
 	ctx context.Context, p Plan, apply bool, done *Change,
 ) (todo []Member, err error) {
 	for _, m := range p.Nodes {
-		life, _ := n.life(ctx, m.Name)
+		life, _ := n.settled(ctx, m.Name)
 		before := slices.IndexFunc(n.Nodes, func(o Member) bool { return o.Name == m.Name })
 		switch {
 		case life == Hung:
@@ -262,24 +259,24 @@ func (n *Network) compare(
 	return todo, nil
 }
 
-// record notes the plan. What runs as it is keeps what it was started with.
-func (n *Network) record(p Plan, apply bool, done *Change) error {
-	old := n.Nodes
-	n.Nodes = slices.Clone(p.Nodes)
-	for _, o := range old {
-		i := slices.IndexFunc(n.Nodes, func(m Member) bool { return m.Name == o.Name })
+// next is the network's record as a plan has it. What runs as it is keeps what it was started with.
+func (n *Network) next(p Plan, apply bool, done *Change) manifest {
+	next := n.manifest
+	next.Nodes = slices.Clone(p.Nodes)
+	for _, o := range n.Nodes {
+		i := slices.IndexFunc(next.Nodes, func(m Member) bool { return m.Name == o.Name })
 		switch {
 		case i < 0 && !apply:
-			n.Nodes = append(n.Nodes, o) // its file is gone, and it may run
+			next.Nodes = append(next.Nodes, o) // its file is gone, and it may run
 		case i >= 0 && slices.Contains(done.Left, o.Name):
-			if n.Nodes[i].SHA256 != o.SHA256 {
+			if next.Nodes[i].SHA256 != o.SHA256 {
 				done.Stale = append(done.Stale, o.Name)
 			}
-			n.Nodes[i] = o
+			next.Nodes[i] = o
 		}
 	}
-	slices.SortFunc(n.Nodes, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
-	return n.save()
+	slices.SortFunc(next.Nodes, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	return next
 }
 
 // remember notes the files of nodes that have read them, when an Apply stops on its way.
@@ -296,11 +293,14 @@ func (n *Network) remember(p Plan, changed []string) error {
 	return n.save()
 }
 
-// withdraw removes a network that never was.
-func (n *Network) withdraw(fresh bool) {
-	if fresh {
-		_ = os.RemoveAll(n.dir)
+// withdraw removes a network that never was, unless a node of it runs nevertheless.
+func (n *Network) withdraw() {
+	for _, m := range n.Nodes {
+		if _, held := n.holder(m.Name); held {
+			return
+		}
 	}
+	_ = os.RemoveAll(n.dir)
 }
 
 // startAll starts nodes side by side. If one cannot start, those that could are ended.
@@ -309,19 +309,16 @@ func (n *Network) startAll(ctx context.Context, program string, nodes []Member) 
 	var failures []error
 	for _, m := range nodes {
 		c, err := n.start(program, m)
+		if c != nil {
+			started = append(started, c)
+		}
 		if err != nil {
 			failures = append(failures, err)
 			break
 		}
-		started = append(started, c)
 	}
-	for _, c := range started {
-		if len(failures) > 0 && ctx.Err() != nil {
-			break // they are told to end below
-		}
-		if err := n.await(ctx, c); err != nil {
-			failures = append(failures, err)
-		}
+	if len(failures) == 0 { // else they are told to end below
+		failures = n.awaitAll(ctx, started)
 	}
 	if len(failures) == 0 {
 		return nil
@@ -337,6 +334,19 @@ func (n *Network) startAll(ctx context.Context, program string, nodes []Member) 
 		}
 	}
 	return errors.Join(failures...)
+}
+
+// awaitAll waits until nodes answer, and tells of each why it does not.
+func (n *Network) awaitAll(ctx context.Context, started []*child) (failures []error) {
+	for _, c := range started {
+		if err := n.await(ctx, c); err != nil {
+			failures = append(failures, err)
+			if ctx.Err() != nil {
+				break
+			}
+		}
+	}
+	return failures
 }
 
 // Down ends every node of a network and forgets it. It returns those that ended and those that were

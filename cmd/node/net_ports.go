@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/netctl"
+	"github.com/tidepool-net/tidepool/internal/operator"
+)
+
+// checkHere tells what keeps this machine from running the nodes of some files, and of a port that
+// a node of a network has, which one that is.
+func checkHere(ctx context.Context, s *netctl.State, configs []*lnx.Config) error {
+	var all lnx.Errors
+	for _, c := range configs {
+		all = append(all, operator.CheckHere(ctx, c)...)
+	}
+	if all.Err() == nil {
+		return nil
+	}
+	held := s.Holders(ctx)
+	for i, e := range all {
+		for _, c := range configs {
+			for _, p := range portsOf(c) {
+				h, ok := held[p.port]
+				if !ok {
+					continue
+				}
+				msg := fmt.Sprintf("%s cannot have %s: node %s of network %s has it", p.who, p.at,
+					h.Node, h.Network)
+				want := fmt.Sprintf("a port that is free, or `node net down %s` before", h.Network)
+				if told := p.tell(msg, want); told != nil && samePlace(told, e) {
+					all[i] = told
+				}
+			}
+		}
+	}
+	return all.Err()
+}
+
+func samePlace(a, b *lnx.Error) bool {
+	return a.File == b.File && a.Line == b.Line && a.Col == b.Col
+}
+
+// wantedPort is a port of this machine that a file asks for.
+type wantedPort struct {
+	port string // as netctl.Holders has it
+	who  string
+	at   string // as the file has it
+	tell func(msg, want string) *lnx.Error
+}
+
+func portsOf(c *lnx.Config) (list []wantedPort) {
+	for i := range c.Interfaces {
+		f := &c.Interfaces[i]
+		port := f.UDP.String()
+		if at, ok := f.UDP.AddrPort(); ok {
+			port = at.String()
+		}
+		list = append(list, wantedPort{
+			port: "udp " + port, who: "interface " + f.Name, at: f.UDP.String(),
+			tell: func(msg, want string) *lnx.Error { return c.AtUDP(f, msg, want) },
+		})
+	}
+	for i := range c.Doors {
+		d := &c.Doors[i]
+		if d.Kind != lnx.DoorPublish {
+			continue
+		}
+		network := "tcp"
+		if d.UDP {
+			network = "udp"
+		}
+		at := netip.AddrPortFrom(d.On(), d.Port).String()
+		list = append(list, wantedPort{
+			port: network + " " + at, who: "publish", at: at,
+			tell: func(msg, want string) *lnx.Error { return c.AtDoor(d, msg, want) },
+		})
+	}
+	return list
+}

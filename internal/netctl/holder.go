@@ -1,0 +1,64 @@
+package netctl
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// Holder is a node that runs.
+type Holder struct{ Network, Node string }
+
+// Holders asks every node that runs which ports of this machine it has: "udp 127.0.0.1:5060",
+// "tcp 127.0.0.1:8080". One that does not answer is left out.
+func (s *State) Holders(ctx context.Context) map[string]Holder {
+	list, err := s.Networks()
+	if err != nil {
+		return nil // who brings a network up has been told
+	}
+	held := map[string]Holder{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, n := range list {
+		for _, m := range n.Nodes {
+			wg.Go(func() {
+				ports := n.ports(ctx, m.Name)
+				mu.Lock()
+				defer mu.Unlock()
+				for _, p := range ports {
+					held[p] = Holder{n.Name(), m.Name}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	return held
+}
+
+// ports are those that a node has, of its interfaces and doors.
+func (n *Network) ports(ctx context.Context, node string) (list []string) {
+	c := n.client(node)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	faces, err := control.Ask(ctx, control.Operator(c), control.Interfaces{})
+	if err != nil {
+		return nil
+	}
+	for _, f := range faces {
+		at := f.UDP
+		if port, ok := strings.CutPrefix(at, "localhost:"); ok {
+			at = "127.0.0.1:" + port // the course's files say it so
+		}
+		list = append(list, "udp "+at)
+	}
+	doors, _ := control.Ask(ctx, control.Operator(c), control.Doors{}) // without, those above count
+	for _, d := range doors {
+		if d.Kind == control.DoorPublish && !d.Closing {
+			list = append(list, d.Network+" "+d.From)
+		}
+	}
+	return list
+}

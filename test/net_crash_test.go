@@ -1,0 +1,152 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"bytes"
+	tcp "net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/netctl"
+	"github.com/tidepool-net/tidepool/test/internal/nodes"
+)
+
+// halfway is a `net up` that stands still when it opens a node's log, with those before it started.
+type halfway struct {
+	r    *realm
+	cmd  *exec.Cmd
+	talk bytes.Buffer
+	pipe string
+}
+
+// upHalfway begins an up that cannot get beyond a node: a pipe without a reader is where its log
+// would be.
+func (r *realm) upHalfway(dir, name, node string) *halfway {
+	r.t.Helper()
+	folder := filepath.Join(r.state, "tidepool", name)
+	require.NoError(r.t, os.MkdirAll(folder, 0o700))
+	h := &halfway{r: r, pipe: filepath.Join(folder, node+".log")}
+	require.NoError(r.t, syscall.Mkfifo(h.pipe, 0o600))
+	h.cmd = r.command("net", "up", dir, "--name", name)
+	h.cmd.Stderr = &h.talk
+	require.NoError(r.t, h.cmd.Start())
+	return h
+}
+
+// notedPID is the process whose number a node's file has. It may have ended.
+func (r *realm) notedPID(network, node string) int {
+	text, _ := os.ReadFile(filepath.Join(r.state, "tidepool", network, node+".pid"))
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	return pid
+}
+
+// TestAnUpThatIsKilledHalfway leaves nodes that are seen, that down ends, and that the next up takes
+// over.
+func TestAnUpThatIsKilledHalfway(t *testing.T) {
+	r := newRealm(t)
+	net := nodes.CopyNetwork(t, "nets", "ring")
+	kill := func() {
+		t.Helper()
+		up := r.upHalfway(net.Dir, "ring", "R2")
+		for _, name := range []string{"A", "B", "R1"} {
+			r.await(name, "up", func() bool { return r.node("ctl", name, "routes").code == 0 })
+		}
+		require.NoError(t, up.cmd.Process.Kill())
+		require.Error(t, up.cmd.Wait())
+		require.NoError(t, os.Remove(up.pipe))
+	}
+	kill()
+	got := r.node("net", "status")
+	assert.Equal(t, 1, got.code)
+	assert.Regexp(t, `(?m)^R1 +up `, got.out)
+	assert.Regexp(t, `(?m)^R2 +dead `, got.out)
+	before := r.pid("R1")
+	got = r.node("net", "up", net.Dir, "--name", "ring")
+	require.Zero(t, got.code, got.err)
+	assert.Contains(t, got.err, "started: R2 R3 R4\nruns already: A B R1\n")
+	assert.Equal(t, before, r.pid("R1"))
+	require.Zero(t, r.node("net", "down").code)
+
+	t.Log("# and with down instead")
+	kill()
+	assert.Equal(t, "ring is down: 3 nodes ended; dead before: R2, R3, R4\n",
+		r.node("net", "down").err)
+	r.must("net", "up", net.Dir, "--name", "ring")
+
+	t.Log("# a node that does not answer yet is waited for")
+	a := r.pid("A")
+	require.NoError(t, syscall.Kill(a, syscall.SIGKILL))
+	r.await("A", "dead", func() bool { return r.lives()["A"] == netctl.Dead })
+	pipe := filepath.Join(r.state, "tidepool", "ring", "A.log")
+	require.NoError(t, os.Remove(pipe))
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	up := r.command("net", "up", net.Dir, "--name", "ring")
+	require.NoError(t, up.Start())
+	log, err := os.Open(pipe) // both go on from here
+	require.NoError(t, err)
+	defer log.Close()
+	r.await("A", "its process", func() bool {
+		pid := r.notedPID("ring", "A")
+		return pid > 0 && pid != a && syscall.Kill(pid, syscall.SIGSTOP) == nil
+	})
+	require.NoError(t, up.Process.Kill())
+	_ = up.Wait() // it may have seen an answer
+	require.NoError(t, os.Remove(pipe))
+	var talk bytes.Buffer
+	next := r.command("net", "up", net.Dir, "--name", "ring")
+	next.Stderr = &talk
+	require.NoError(t, next.Start())
+	require.NoError(t, syscall.Kill(r.notedPID("ring", "A"), syscall.SIGCONT))
+	require.NoError(t, next.Wait(), talk.String())
+	assert.Contains(t, talk.String(), "runs already: A B R1 R2 R3 R4\n")
+}
+
+// TestANodeThatIsKilledDuringUp: it is told how it ended, and none is left.
+func TestANodeThatIsKilledDuringUp(t *testing.T) {
+	r := newRealm(t)
+	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	up := r.upHalfway(net.Dir, "line", "C")
+	r.await("A", "up", func() bool { return r.node("ctl", "A", "routes").code == 0 })
+	require.NoError(t, syscall.Kill(r.notedPID("line", "A"), syscall.SIGKILL))
+	r.await("A", "dead", func() bool { return r.node("ctl", "A", "routes").code != 0 })
+	log, err := os.Open(up.pipe)
+	require.NoError(t, err)
+	defer log.Close()
+	require.Error(t, up.cmd.Wait())
+	assert.Equal(t, 1, up.cmd.ProcessState.ExitCode())
+	assert.Contains(t, up.talk.String(), "node A ended before it answered: signal: killed")
+	assert.Equal(t, "no network is up\n", r.node("net", "status").err)
+	r.must("net", "up", net.Dir, "--name", "line")
+}
+
+// TestPortsThatAnotherNetworkHas are told with who has them, and nothing is started.
+func TestPortsThatAnotherNetworkHas(t *testing.T) {
+	r := newRealm(t)
+	net := nodes.CopyNetwork(t, "nets", "a-b")
+	free, err := tcp.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	_, port, err := tcp.SplitHostPort(free.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, free.Close())
+	net.Append("A", "publish "+port+" 10.0.0.2:80")
+	r.must("net", "up", net.Dir, "--name", "one")
+	got := r.node("net", "up", net.Dir, "--name", "two")
+	assert.Equal(t, 2, got.code)
+	text, err := os.ReadFile(net.File("B"))
+	require.NoError(t, err)
+	at := regexp.MustCompile(`interface if0 \S+ (\S+)`).FindStringSubmatch(string(text))[1]
+	assert.Contains(t, got.err, "interface if0 cannot have "+at+": node B of network one has it; "+
+		"expected a port that is free, or `node net down one` before\n")
+	assert.Contains(t, got.err, "publish cannot have 127.0.0.1:"+port+": node A of network one has it")
+	assert.Equal(t, "one", r.status().Name, "and no other")
+}
