@@ -24,7 +24,8 @@ import (
 // remote is how a node that runs elsewhere is found.
 type remote struct {
 	netOptions
-	token string
+	token  string
+	listed bool // the node was found by its name: net status knows it
 }
 
 func (r *remote) flags(c *cobra.Command) {
@@ -55,7 +56,7 @@ func (r *remote) client(ctx context.Context, ref string) (*api.Client, string, e
 		if ask.Err() != nil {
 			err = context.Cause(ask)
 		}
-		if e.Socket != "" && errors.Is(err, api.ErrGone) {
+		if r.listed && errors.Is(err, api.ErrGone) {
 			err = fmt.Errorf("%w; `node net status` tells more", err)
 		}
 		return nil, "", err
@@ -90,6 +91,7 @@ func (r *remote) endpoint(ref string) (e api.Endpoint, node string, err error) {
 	if err != nil {
 		return e, "", netError(err)
 	}
+	r.listed = true
 	return api.Endpoint{Socket: t.Socket}, t.Node, nil
 }
 
@@ -174,10 +176,10 @@ func attachCommand() *cobra.Command {
 			ctx, leave := following(ctx, client, name)
 			defer leave()
 			if !console.typed {
-				return attachedTo(name, o.runScript(ctx, client, console, "stdin"))
+				return r.ended(name, o.runScript(ctx, client, console, "stdin"))
 			}
 			hello := fmt.Sprintf("attached to node %s; Ctrl-D leaves, and it runs on", name)
-			return attachedTo(name, o.runShell(ctx, client, console, hello))
+			return r.ended(name, o.runShell(ctx, client, console, hello))
 		},
 	}
 	r.flags(c)
@@ -186,12 +188,16 @@ func attachCommand() *cobra.Command {
 	return c
 }
 
-// attachedTo is a session's error; that the node is gone has not been told yet.
-func attachedTo(node string, err error) error {
-	if errors.Is(err, api.ErrGone) {
+// ended is a session's error; that the node is gone has not been told yet.
+func (r *remote) ended(node string, err error) error {
+	switch {
+	case !errors.Is(err, api.ErrGone):
+		return err
+	case r.listed:
 		return fmt.Errorf("%s is gone; `node net status` tells more", node)
+	default:
+		return fmt.Errorf("%s is gone", node)
 	}
-	return err
 }
 
 func ctlCommand() *cobra.Command {
@@ -243,7 +249,8 @@ func (r *remote) one(c *cobra.Command, ref string, words []string) error {
 	if err != nil {
 		return err
 	}
-	return attachedTo(name, whatEnded(shell.Command(ctx, words...)))
+	defer suspending(shell)()
+	return r.ended(name, whatEnded(shell.Command(ctx, words...)))
 }
 
 func (o *netOptions) execCommand() *cobra.Command {

@@ -22,8 +22,9 @@ type console struct {
 	dumb     bool // a terminal that only prints
 	color    bool
 	plain    bool // the locale has ASCII alone
-	height   int  // of the terminal behind out; 0: it is none, or dumb
-	width    int  // of the terminal behind err; 0: it is none, or dumb
+	// height is that of the terminal behind out, width of the one behind err, at the time of the
+	// call; nil: it is none, or dumb.
+	height, width func() int
 }
 
 func newConsole(in io.Reader, out, err io.Writer) *console {
@@ -34,14 +35,11 @@ func newConsole(in io.Reader, out, err io.Writer) *console {
 		dumb: os.Getenv("TERM") == "dumb",
 	}
 	t.color = shown && !t.dumb && os.Getenv("NO_COLOR") == ""
-	if width, ok := terminalSize(err); ok && !t.dumb {
-		t.width = width
+	if _, ok := terminalSize(err); ok && !t.dumb {
+		t.width = func() int { width, _ := terminalSize(err); return width }
 	}
 	if f, ok := out.(*os.File); ok && shown && !t.dumb {
-		t.height = 24
-		if _, height, err := term.GetSize(int(f.Fd())); err == nil && height > 0 {
-			t.height = height
-		}
+		t.height = func() int { return terminalHeight(f) }
 	}
 	t.plain = t.dumb || plainLocale(os.Getenv)
 	return t
@@ -70,6 +68,14 @@ func terminalSize(stream any) (width int, ok bool) {
 	return 80, true
 }
 
+// terminalHeight is the height of a terminal.
+func terminalHeight(f *os.File) int {
+	if _, height, err := term.GetSize(int(f.Fd())); err == nil && height > 0 {
+		return height
+	}
+	return 24
+}
+
 // editor asks for lines: with editing and history where the terminal can do that.
 func (t *console) editor(complete func(string) []string) (repl.LineReader, error) {
 	switch {
@@ -79,7 +85,7 @@ func (t *console) editor(complete func(string) []string) (repl.LineReader, error
 		return repl.NewPlainReader(t.in, t.err), nil
 	}
 	return repl.NewEditor(repl.EditorConfig{
-		In: t.in, Out: t.out, Complete: complete, History: historyFile(),
+		In: t.in, Out: t.out, Complete: complete, History: historyFile(), MayStop: mayStop,
 	})
 }
 

@@ -153,7 +153,7 @@ func (p *progress) tell(done, of int) {
 	}
 	p.done, p.of = done, of
 	now := time.Now()
-	if p.console.width == 0 || done == p.first || now.Sub(p.last) < 100*time.Millisecond {
+	if p.console.width == nil || done == p.first || now.Sub(p.last) < 100*time.Millisecond {
 		return
 	}
 	p.last = now

@@ -229,6 +229,7 @@ func (o *runOptions) runScript(
 	if err != nil {
 		return err
 	}
+	defer suspending(shell)()
 	return whatEnded(shell.Script(ctx, name, t.in))
 }
 
@@ -244,8 +245,9 @@ func (o *runOptions) runShell(
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintln(t.err, hello)
+	shell.Say(hello)
 	defer keys(shell)()
+	defer suspending(shell)()
 	return whatEnded(shell.Interactive(ctx, editor))
 }
 

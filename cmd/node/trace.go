@@ -41,8 +41,8 @@ func traceCommand() *cobra.Command {
 				return misuse(c, fmt.Errorf("--width %d: want columns", width))
 			}
 			t := newConsole(in, c.OutOrStdout(), c.ErrOrStderr())
-			if width == 0 {
-				width = t.width
+			if width == 0 && t.width != nil {
+				width = t.width()
 			}
 			cfg := repl.LadderConfig{Width: width, Color: t.color, Plain: t.plain, Each: each}
 			return traceFile(in, strings.Join(args[1:], " "), t, cfg, asJSON)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
+	"syscall"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -30,6 +32,7 @@ var ErrGone = errors.New("the node does not answer")
 // Client is a node behind a Server: a control.Operator. It is safe for use by several goroutines.
 type Client struct {
 	base  string // http://HOST/v1
+	at    string // the socket or the URL, for whoever reads an error
 	node  string
 	token string
 	here  bool // the node runs on this machine: its files are ours
@@ -46,7 +49,9 @@ type Endpoint struct {
 
 // NewClient makes a client for a node of a server. It asks nothing yet.
 func NewClient(e Endpoint, node string) *Client {
-	c := &Client{node: node, token: e.Token, lost: make(chan struct{}, 1)}
+	c := &Client{
+		at: cmp.Or(e.Socket, e.URL), node: node, token: e.Token, lost: make(chan struct{}, 1),
+	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: idleTime / 2}
 	dialer := net.Dialer{Timeout: dialTime}
 	if e.Socket != "" {
@@ -225,5 +230,10 @@ func (c *Client) gone(ctx context.Context, err error) error {
 	if cause, ok := errors.AsType[*url.Error](err); ok {
 		err = cause.Err // without the method and the URL, which say nothing to an operator
 	}
-	return fmt.Errorf("%s: %w: %w", c.node, ErrGone, err)
+	if cause, ok := errors.AsType[*net.OpError](err); ok && cause.Op == "dial" {
+		if system, ok := errors.AsType[syscall.Errno](err); ok {
+			err = fmt.Errorf("%w at %s", system, c.at)
+		}
+	}
+	return fmt.Errorf("%s: %w: %w", cmp.Or(c.node, c.at), ErrGone, err)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -229,6 +230,9 @@ func TestANodeThatIsGone(t *testing.T) {
 	c := NewClient(Endpoint{Socket: socket}, "A")
 	_, err := c.Do(t.Context(), control.About{})
 	require.ErrorIs(t, err, ErrGone)
+	assert.Regexp(t, "^A: the node does not answer: .* at "+regexp.QuoteMeta(socket)+"$", err.Error())
+	_, err = NewClient(Endpoint{Socket: socket}, "").Process(t.Context())
+	require.ErrorContains(t, err, socket+": the node does not answer: ")
 	c.Watch(func(control.Event) {})()
 	<-c.Lost()
 

@@ -15,8 +15,8 @@ func (s *Shell) drawBars() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	line := ""
-	if s.cfg.Width > 0 {
-		line = barLine(s.jobs, s.cfg.Width)
+	if width := s.width(); width > 0 {
+		line = barLine(s.jobs, width)
 	}
 	if s.editor == nil || !s.asking {
 		s.screen.setStatus(line)
@@ -31,28 +31,41 @@ func (s *Shell) prompt() string {
 	if s.cfg.Color {
 		name = "\x1b[1m" + name + "\x1b[0m"
 	}
-	if s.cfg.Width > 0 {
-		if short := shortBars(s.jobs, s.cfg.Width); short != "" {
+	if width := s.width(); width > 0 {
+		if short := shortBars(s.jobs, width); short != "" {
 			name += " [" + short + "]"
 		}
 	}
 	return name + "> "
 }
 
-// barLine is one line with every running transfer, no wider than the terminal.
+// barLine is one line with every running transfer, no wider than the terminal: in a narrow one it
+// does without the bar, then without the names.
 func barLine(jobs []*job, width int) string {
-	cells := 20
-	if width < 80 {
-		cells = 0
-	}
-	var parts []string
-	for _, j := range jobs {
-		if j.started && !j.ended {
-			verb, path := cut(j.name)
-			parts = append(parts, verb+" "+filepath.Base(path)+" "+bar(j.progress, cells))
+	line := ""
+	for _, style := range []struct {
+		cells int
+		named bool
+	}{{20, true}, {0, true}, {0, false}} {
+		if style.cells > 0 && width < 80 {
+			continue
+		}
+		var parts []string
+		for _, j := range jobs {
+			if !j.started || j.ended {
+				continue
+			}
+			part := bar(j.progress, style.cells)
+			if verb, path := cut(j.name); style.named {
+				part = verb + " " + filepath.Base(path) + " " + part
+			}
+			parts = append(parts, part)
+		}
+		if line = strings.Join(parts, " | "); columns(line) < width {
+			break
 		}
 	}
-	return clip(strings.Join(parts, " | "), width-1)
+	return clip(line, width-1)
 }
 
 // shortBars is the same for the prompt: it leaves most of the line to whoever types.
@@ -66,7 +79,17 @@ func shortBars(jobs []*job, width int) string {
 		if width >= 80 && len(jobs) == 1 {
 			cells = 10
 		}
-		parts = append(parts, bar(j.progress, cells))
+		part := bar(j.progress, cells)
+		if width < 60 {
+			part, _, _ = strings.Cut(strings.TrimLeft(part, " "), " ") // the percent alone
+			if j.progress.Total < 0 {
+				part = strings.TrimLeft(size(float64(j.progress.Offset+j.progress.Bytes)), " ")
+			}
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) > 1 && width < 60 {
+		return fmt.Sprintf("%s +%d", parts[0], len(parts)-1)
 	}
 	if len(parts) > 1 {
 		return fmt.Sprintf("%s, %d more", parts[0], len(parts)-1)
@@ -124,12 +147,4 @@ func clock(d time.Duration) string {
 		return fmt.Sprintf("%d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
 	}
 	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
-}
-
-// clip cuts a text to a width.
-func clip(text string, width int) string {
-	if r := []rune(text); len(r) > width {
-		return string(r[:max(0, width)])
-	}
-	return text
 }

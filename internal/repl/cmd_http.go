@@ -76,8 +76,8 @@ func (s *Shell) httpGet() *cobra.Command {
 			req.URL = args[0]
 			asJSON, _ := c.Flags().GetBool("json")
 			req.Progress = s.streamed(c, func(p control.Progress) {
-				if s.cfg.Width > 0 && !asJSON {
-					s.screen.setStatus(clip(args[0]+" "+bar(p, 20), s.cfg.Width-1))
+				if width := s.width(); width > 0 && !asJSON {
+					s.screen.setStatus(clip(args[0]+" "+bar(p, 20), width-1))
 				}
 			})
 			page, err := control.Ask(c.Context(), s.op, req)

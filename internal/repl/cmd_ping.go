@@ -245,7 +245,7 @@ func pingBanner(req *control.Ping, from string) string {
 // watchPing prints what comes back, as the flags want it. A flood shows a dot for each
 // request without a reply, at a terminal.
 func (s *Shell) watchPing(o *pingFlags, req *control.Ping, banner string) {
-	dots := o.flood && s.cfg.Width > 0
+	dots := o.flood && s.width() > 0
 	req.Outstanding = req.Outstanding || dots // they are dots
 	answered := 0
 	req.Begun = func() { s.screen.data(banner) }
@@ -255,7 +255,7 @@ func (s *Shell) watchPing(o *pingFlags, req *control.Ping, banner string) {
 		}
 		switch {
 		case dots:
-			missing := max(0, min(r.Seq-answered%65536, s.cfg.Width-1))
+			missing := max(0, min(r.Seq-answered%65536, s.width()-1))
 			s.screen.setStatus(strings.Repeat(".", missing))
 		case o.quiet || o.flood:
 		case r.Local:

@@ -109,7 +109,7 @@ func (s *Shell) printSettings(list []control.Setting) string {
 	for _, v := range list {
 		b.WriteString(strings.TrimRight(pad(v.Key+" = "+v.Value, wide)+"  "+v.Doc, " ") + "\n")
 	}
-	return foldUnder(s.cfg.Width, strings.Repeat(" ", wide+2), b.String())
+	return foldUnder(s.width(), strings.Repeat(" ", wide+2), b.String())
 }
 
 func (s *Shell) set() *cobra.Command {

@@ -54,7 +54,7 @@ func (s *Shell) trace() *cobra.Command {
 			}
 			cfg := LadderConfig{Width: width, Color: s.cfg.Color, Plain: s.cfg.Plain, Each: each}
 			if width == 0 {
-				cfg.Width = s.cfg.Width
+				cfg.Width = s.width()
 			}
 			return s.drawTrace(c, &req, cfg)
 		},

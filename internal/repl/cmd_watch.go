@@ -150,8 +150,8 @@ func (s *Shell) watchLine(c *cobra.Command, o *watchFlags) error {
 	tick := time.NewTicker(o.every)
 	defer tick.Stop()
 	var f *frame
-	if s.cfg.Height > 0 && !o.json {
-		f = &frame{screen: s.screen, width: max(1, s.cfg.Width), height: s.cfg.Height}
+	if s.height() > 0 && !o.json {
+		f = &frame{screen: s.screen}
 		f.begin()
 		defer f.end()
 	}
@@ -166,6 +166,7 @@ func (s *Shell) watchLine(c *cobra.Command, o *watchFlags) error {
 		case o.json:
 			err = s.watchJSON(at, o, text, err)
 		case f != nil:
+			f.resize(s.width(), s.height())
 			f.paint(s.watchTitle(at, o), withProblem(text, err))
 			err = nil
 		default:
@@ -191,7 +192,7 @@ func (s *Shell) watchLine(c *cobra.Command, o *watchFlags) error {
 func (s *Shell) once(ctx context.Context, o *watchFlags) (string, error) {
 	var out bytes.Buffer
 	cfg := s.cfg
-	cfg.JSON, cfg.Color, cfg.Height = o.json, false, 0
+	cfg.JSON, cfg.Color, cfg.Height = o.json, false, nil
 	inner := &Shell{cfg: cfg, op: s.op, node: s.node, alone: true}
 	inner.screen = &screen{out: &out, err: &out}
 	err := inner.Execute(ctx, o.line)

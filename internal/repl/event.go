@@ -21,7 +21,7 @@ func (s *Shell) tell(e control.Event) {
 	case isData:
 		s.screen.data(text)
 	default:
-		s.screen.talk(fold(s.cfg.Width, text))
+		s.Say(text)
 	}
 }
 

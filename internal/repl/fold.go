@@ -2,8 +2,34 @@ package repl
 
 import (
 	"strings"
-	"unicode/utf8"
 )
+
+// columns is how many a terminal gives a text, at the most: it knows of characters of two columns
+// only that none of them is below U+1100.
+func columns(text string) int {
+	n := 0
+	for _, r := range text {
+		n += runeColumns(r)
+	}
+	return n
+}
+
+func runeColumns(r rune) int {
+	if r >= 0x1100 {
+		return 2
+	}
+	return 1
+}
+
+// clip cuts a text to a width.
+func clip(text string, width int) string {
+	for i, r := range text {
+		if width -= runeColumns(r); width < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
 
 // textWidth is what a line of text has at the most, so that it fits a terminal of 80.
 const textWidth = 78
@@ -35,7 +61,7 @@ func foldUnder(width int, indent, text string) string {
 	}
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if utf8.RuneCountInString(line) > width {
+		if columns(line) > width {
 			lines[i] = strings.TrimSuffix(wrappedTo(width, line, indent), "\n")
 		}
 	}
@@ -43,13 +69,13 @@ func foldUnder(width int, indent, text string) string {
 }
 
 // usageLines are a command's usage line, broken between its flags.
-func usageLines(use string) string {
+func usageLines(width int, use string) string {
 	const indent = "       "
 	parts := strings.SplitAfter("usage: "+use, "] ")
 	var b strings.Builder
 	at := 0
 	for _, part := range parts {
-		if at > 0 && at+len(strings.TrimRight(part, " ")) > textWidth {
+		if at > 0 && at+len(strings.TrimRight(part, " ")) > width {
 			b.WriteString("\n" + indent)
 			at = len(indent)
 		}

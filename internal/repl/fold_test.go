@@ -11,6 +11,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
+// wide is a terminal that keeps its size.
+func wide(n int) func() int { return func() int { return n } }
+
 // What is printed at a terminal of 80 columns is broken between words.
 func TestFold(t *testing.T) {
 	long := strings.Repeat("seven", 20)
@@ -26,9 +29,9 @@ func TestFold(t *testing.T) {
 }
 
 func TestUsageLinesAreBrokenBetweenFlags(t *testing.T) {
-	assert.Equal(t, "usage: up IF", usageLines("up IF"))
+	assert.Equal(t, "usage: up IF", usageLines(textWidth, "up IF"))
 	flags := strings.Repeat(" [-w SECONDS]", 10)
-	for line := range strings.SplitSeq(usageLines("ping ADDR"+flags), "\n") {
+	for line := range strings.SplitSeq(usageLines(textWidth, "ping ADDR"+flags), "\n") {
 		assert.LessOrEqual(t, len(line), textWidth)
 		assert.Equal(t, strings.Count(line, "["), strings.Count(line, "]"), line)
 	}

@@ -2,7 +2,6 @@ package repl
 
 import (
 	"strings"
-	"unicode/utf8"
 )
 
 // frame is a terminal's whole screen, painted again and again, beside what stood there before.
@@ -23,6 +22,14 @@ const (
 	upright     = "\x1b[0m"
 )
 
+// resize has the frame be as large as the terminal is.
+func (f *frame) resize(width, height int) {
+	width = max(1, width)
+	if width != f.width || height != f.height {
+		f.width, f.height, f.last = width, height, nil
+	}
+}
+
 // begin takes the screen. What others write waits.
 func (f *frame) begin() { f.screen.hold(otherScreen) }
 
@@ -40,7 +47,7 @@ func (f *frame) paint(title, text string) {
 		lines = lines[:room]
 	}
 	var b strings.Builder
-	b.WriteString(topLeft + leading(title, f.width) + eraseRight + "\r\n" + eraseRight + "\r\n")
+	b.WriteString(topLeft + clip(title, f.width) + eraseRight + "\r\n" + eraseRight + "\r\n")
 	for i, line := range lines {
 		was := line
 		if f.last != nil {
@@ -58,23 +65,15 @@ func (f *frame) paint(title, text string) {
 
 // broken is a line in pieces that fit.
 func (f *frame) broken(line string) (pieces []string) {
-	for utf8.RuneCountInString(line) > f.width {
-		piece := leading(line, f.width)
+	for columns(line) > f.width {
+		piece := clip(line, f.width)
+		if piece == "" {
+			break // there is no room for anything
+		}
 		pieces = append(pieces, piece)
 		line = line[len(piece):]
 	}
 	return append(pieces, line)
-}
-
-// leading is the first characters of a text.
-func leading(text string, width int) string {
-	for i := range text {
-		if width == 0 {
-			return text[:i]
-		}
-		width--
-	}
-	return text
 }
 
 // differing is a line whose characters that are not those of another are reversed.

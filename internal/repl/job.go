@@ -63,7 +63,7 @@ func (s *Shell) background(c *cobra.Command, about, doing string, run transfer) 
 	case j.ended:
 		s.forget(j)
 	case s.editor != nil:
-		s.screen.talk(j.name + " " + doing + ", in the background" + aside(j.progress.ID))
+		s.Say(j.name + " " + doing + ", in the background" + aside(j.progress.ID))
 	}
 	return j.err
 }

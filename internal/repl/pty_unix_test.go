@@ -51,7 +51,7 @@ func ptySession(history string) int {
 		}
 		return nil, nil, false
 	}
-	shell, err := New(context.Background(), Config{Operator: node, Width: 100})
+	shell, err := New(context.Background(), Config{Operator: node, Width: wide(100)})
 	if err != nil {
 		return 3
 	}
@@ -237,6 +237,43 @@ func TestATransferShowsItselfInThePrompt(t *testing.T) {
 	k.await("Sent 1048576 total bytes (big.bin)")
 	k.await("B> ")
 	k.press(ctrlD)
+	k.leaves()
+}
+
+// What is pasted is text: its tabs complete nothing, its lines are commands, and nothing of it steers
+// the editor or the terminal.
+func TestPaste(t *testing.T) {
+	k := sitDown(t, "")
+	k.press("\x1b[200~s 1 a\tb\x01c\x1b[31m\x03\x04\x1a\u009bd\x1b[20")
+	k.press("1~\r")
+	k.await("B> \x1b[0Ks 1 a bc[31md")
+	k.await("Sent 9 bytes\r\n")
+	k.press("\x1b[200~window 1\r\nwindow 2\nbogus\r\x1b[201~")
+	k.await("window 1")
+	k.await("send window 65535")
+	k.await("window 2")
+	k.await("send window 65535")
+	assert.NotContains(t, k.await("no command \"bogus\""), "B> \x1b[0K\r\n", "\\r\\n is one end")
+	k.press("\x1b[D\x1b\x1b[Da" + ctrlC) // other sequences are as they were
+	k.await("a^C")
+	k.press("\x1a\x0f\u009bquit\r") // nobody could wake it after Ctrl-Z, and the others are no keys
+	assert.NotContains(t, k.await("quit"), "\u009b")
+	k.await(marksOff)
+	k.leaves()
+}
+
+// TestWhatIsUnderWayStays: the list of completions while a transfer's bar moves.
+func TestWhatIsUnderWayStays(t *testing.T) {
+	k := sitDown(t, "")
+	k.press("sf big.bin 10.0.0.1 80\r")
+	k.await("left]> ")
+	k.press("w\t\t")
+	k.await("watch")
+	require.NoError(t, k.child.Process.Signal(syscall.SIGUSR1)) // the transfer ends
+	k.await("Sent 1048576 total bytes (big.bin)")
+	k.await("B> \x1b[0Kw")
+	k.await("watch")
+	k.press(ctrlC + ctrlC + "quit\r")
 	k.leaves()
 }
 

@@ -1,7 +1,7 @@
 package repl
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"strings"
@@ -30,6 +30,7 @@ type EditorConfig struct {
 	Out      io.Writer
 	History  string                     // the file that keeps it; empty: none
 	Complete func(line string) []string // as Shell.Complete; nil: none
+	MayStop  func() bool                // Ctrl-Z stops the process then; nil: never
 }
 
 // historyLines is how many lines of history are kept.
@@ -37,7 +38,7 @@ const historyLines = 1000
 
 // NewEditor is a LineReader with editing, history and completion, for a terminal as standard input.
 func NewEditor(cfg EditorConfig) (LineReader, error) {
-	t := &terminal{in: cfg.In, out: cfg.Out}
+	t := &terminal{in: cfg.In, out: cfg.Out, mayStop: cfg.MayStop}
 	rc := &readline.Config{
 		HistoryFile:            cfg.History,
 		HistoryLimit:           historyLines,
@@ -50,6 +51,7 @@ func NewEditor(cfg EditorConfig) (LineReader, error) {
 		Stdout:                 t,
 		Stderr:                 t,
 		FuncIsTerminal:         func() bool { return true },
+		FuncFilterInputRune:    t.key,
 	}
 	if cfg.Complete != nil {
 		rc.AutoComplete = tab(cfg.Complete)
@@ -58,13 +60,18 @@ func NewEditor(cfg EditorConfig) (LineReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &editor{rl: rl}, nil
+	return &editor{rl: rl, t: t}, nil
 }
 
-type editor struct{ rl *readline.Instance }
+type editor struct {
+	rl *readline.Instance
+	t  *terminal
+}
 
 func (e *editor) ReadLine(prompt string) (string, error) {
 	e.rl.SetPrompt(prompt)
+	e.t.markPastes(true)
+	defer e.t.markPastes(false)
 	line, err := e.rl.ReadLine()
 	if errors.Is(err, readline.ErrInterrupt) {
 		return "", ErrInterrupted
@@ -78,52 +85,12 @@ func (e *editor) ReadLine(prompt string) (string, error) {
 
 func (e *editor) SetPrompt(prompt string) {
 	e.rl.SetPrompt(prompt)
-	e.rl.Refresh()
+	// Its Refresh forgets the list of completions and the word that is searched for.
+	_, _ = e.rl.Stdout().Write(nil)
 }
 
 func (e *editor) Stdout() io.Writer { return e.rl.Stdout() }
 func (e *editor) Close() error      { return e.rl.Close() }
-
-// terminal stands between the editor and the terminal. The editor asks the terminal where the
-// cursor is before each prompt and waits for the answer, for ever where none comes (a script that
-// drives a pty, an editor's shell window). We know the answer: the first column, because we begin
-// a fresh line ourselves.
-type terminal struct {
-	in  io.Reader
-	out io.Writer
-
-	mu     sync.Mutex
-	answer []byte // to a question, to be read before the next key
-}
-
-var (
-	whereQuestion = []byte("\x1b[6n")
-	whereAnswer   = []byte("\x1b[1;1R")
-)
-
-func (t *terminal) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if bytes.Equal(p, whereQuestion) {
-		t.answer = whereAnswer
-		// Whatever was typed ahead was echoed here and will be shown again behind the prompt.
-		_, err := io.WriteString(t.out, eraseLine)
-		return len(p), err
-	}
-	return t.out.Write(p)
-}
-
-func (t *terminal) Read(p []byte) (int, error) {
-	t.mu.Lock()
-	if len(t.answer) > 0 {
-		n := copy(p, t.answer)
-		t.answer = t.answer[n:]
-		t.mu.Unlock()
-		return n, nil
-	}
-	t.mu.Unlock()
-	return t.in.Read(p)
-}
 
 // tab gives the editor completion by words.
 type tab func(line string) []string
@@ -167,10 +134,10 @@ func (p *plain) ReadLine(prompt string) (string, error) {
 		if ok {
 			return line, nil
 		}
-		return "", io.EOF
 	case <-p.closed:
-		return "", io.EOF
 	}
+	_, err := io.WriteString(p.out, "\n") // nobody has pressed Enter behind the prompt
+	return "", cmp.Or(err, io.EOF)
 }
 
 func (p *plain) SetPrompt(string)  {}

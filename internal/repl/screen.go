@@ -55,6 +55,17 @@ func (s *screen) release(text string) {
 	}
 }
 
+// suspend calls stop while nobody writes, and nobody has the screen.
+func (s *screen) suspend(stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held {
+		s.put(s.out, firstScreen)
+		defer s.put(s.out, otherScreen)
+	}
+	stop()
+}
+
 // paint writes for whoever holds the screen.
 func (s *screen) paint(text string) {
 	s.mu.Lock()

@@ -274,7 +274,7 @@ func TestCtrlCSaysHowFarItCame(t *testing.T) {
 }
 
 func TestTheBarStandsBelowTheOutput(t *testing.T) {
-	s, err := slowNode().run(t, Config{Width: 80}, "sf a 10.0.0.1 80\nwindow 1\n", nil)
+	s, err := slowNode().run(t, Config{Width: wide(80)}, "sf a 10.0.0.1 80\nwindow 1\n", nil)
 	require.NoError(t, err)
 	bar := "sendfile a ##########----------  50%    5 B/s 0:01 left"
 	assert.Equal(t, eraseLine+bar, s.err.String()[:len(eraseLine+bar)])

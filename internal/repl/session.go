@@ -83,8 +83,8 @@ func (s *Shell) complain(err error) {
 	if _, before := errors.AsType[*told](err); before {
 		return
 	}
-	text := fold(s.cfg.Width, err.Error())
-	if errors.Is(err, ErrInterrupted) && (s.cfg.Width > 0 || s.interactive()) {
+	text := fold(s.width(), err.Error())
+	if errors.Is(err, ErrInterrupted) && (s.width() > 0 || s.interactive()) {
 		text = "\n" + text // the terminal has shown ^C
 	}
 	if s.cfg.Color {
@@ -93,8 +93,8 @@ func (s *Shell) complain(err error) {
 	var wrong *usageError
 	if errors.As(err, &wrong) && wrong.use != "" {
 		use := "usage: " + wrong.use // a line of a script's log stays one
-		if s.cfg.Width > 0 {
-			use = usageLines(wrong.use)
+		if width := s.width(); width > 0 {
+			use = fold(width, usageLines(min(width, textWidth), wrong.use))
 		}
 		text += "\n" + use
 	}

@@ -50,11 +50,12 @@ type Config struct {
 	Color bool
 	// Plain has lines drawn with the letters of ASCII.
 	Plain bool
-	// Width is the terminal's width if Err is one on which a progress bar may be drawn.
-	// Zero: it is not.
-	Width int
-	// Height is the height of the terminal that Out is, if it may be painted. Zero: it may not.
-	Height int
+	// Width is the terminal's width now, if Err is one on which a progress bar may be drawn.
+	// Nil or zero: it is not.
+	Width func() int
+	// Height is the height now of the terminal that Out is, if it may be painted. Nil or zero: it
+	// may not.
+	Height func() int
 }
 
 // Shell is one session with a node. Several may run beside each other on one Operator.
@@ -89,6 +90,26 @@ func New(ctx context.Context, cfg Config) (*Shell, error) {
 		screen: &screen{out: cfg.Out, err: cfg.Err},
 	}, nil
 }
+
+// width is that of the terminal; 0: there is none.
+func (s *Shell) width() int { return now(s.cfg.Width) }
+
+// height is that of the terminal that may be painted; 0: there is none.
+func (s *Shell) height() int { return now(s.cfg.Height) }
+
+func now(size func() int) int {
+	if size == nil {
+		return 0
+	}
+	return size()
+}
+
+// Say prints what is not an answer, in lines that fit.
+func (s *Shell) Say(text string) { s.screen.talk(fold(s.width(), text)) }
+
+// Suspend gives the terminal back if a command has taken the whole of it, calls stop, and takes it
+// again. It is for whoever sees Ctrl-Z while a command runs.
+func (s *Shell) Suspend(stop func()) { s.screen.suspend(stop) }
 
 // negatives ends the flags before an argument that is a negative number, so that
 // the command can say what is wrong with it. A flag's value is left alone, and so

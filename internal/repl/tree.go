@@ -102,7 +102,7 @@ func (s *Shell) help() *cobra.Command {
 		ValidArgsFunction: at(s.commandNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return s.answer(c, entries(c.Root().Commands()), overview(c.Root()))
+				return s.answer(c, entries(c.Root().Commands()), overview(c.Root(), s.width()))
 			}
 			about := lookup(c.Root(), args[0])
 			if about == nil {
@@ -117,8 +117,8 @@ func (s *Shell) help() *cobra.Command {
 	}
 }
 
-// overview is every command on a line, under its group.
-func overview(root *cobra.Command) string {
+// overview is every command on a line, under its group; where the terminal is narrow on two.
+func overview(root *cobra.Command, width int) string {
 	var b strings.Builder
 	for _, g := range root.Groups() {
 		b.WriteString(g.Title + "\n")
@@ -130,11 +130,15 @@ func overview(root *cobra.Command) string {
 			if len(c.Aliases) > 0 {
 				use += " (" + strings.Join(c.Aliases, ", ") + ")"
 			}
-			b.WriteString("  " + pad(use, 35) + " " + c.Short + "\n")
+			line := "  " + pad(use, 35) + " " + c.Short
+			if width > 0 && width < textWidth {
+				line = foldUnder(width, "    ", "  "+use+"\n    "+c.Short)
+			}
+			b.WriteString(line + "\n")
 		}
 	}
-	b.WriteString("`help COMMAND` says more. " +
-		"Tab completes, Ctrl-C stops a command, Ctrl-D leaves.\n")
+	b.WriteString(fold(width, "`help COMMAND` says more. "+
+		"Tab completes, Ctrl-C stops a command, Ctrl-D leaves.\n"))
 	return b.String()
 }
 
@@ -146,19 +150,19 @@ const settingsAbout = "settings"
 func (s *Shell) describe(ctx context.Context, c *cobra.Command) string {
 	prefix, ok := c.Annotations[settingsAbout]
 	if !ok {
-		return describe(c, "")
+		return fold(s.width(), describe(c, ""))
 	}
 	list, err := control.Ask(ctx, s.op, control.Show{Key: prefix})
 	if err != nil {
-		return describe(c, "(the node does not say: "+err.Error()+")\n")
+		return fold(s.width(), describe(c, "(the node does not say: "+err.Error()+")\n"))
 	}
-	return describe(c, "\n"+s.printSettings(list))
+	return fold(s.width(), describe(c, "\n"+s.printSettings(list)))
 }
 
 // describe is a command in full, with what the node says of it.
 func describe(c *cobra.Command, answer string) string {
 	var b strings.Builder
-	b.WriteString(usageLines(useLine(c)) + "\n")
+	b.WriteString(usageLines(textWidth, useLine(c)) + "\n")
 	if len(c.Aliases) > 0 {
 		b.WriteString("also:  " + strings.Join(c.Aliases, ", ") + "\n")
 	}

@@ -41,7 +41,7 @@ func TestWatch(t *testing.T) {
 		`"answer":\{"sid":0,"send":1002,"receive":7\}\}\}$`, lines[1])
 
 	f := counting()
-	s = open(t, f, Config{Height: 10, Width: 60})
+	s = open(t, f, Config{Height: wide(10), Width: wide(60)})
 	inner := f.do
 	f.do = func(ctx context.Context, req any) (any, error, bool) {
 		s.screen.talk("somebody knocks")

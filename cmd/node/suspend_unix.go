@@ -1,0 +1,50 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tidepool-net/tidepool/internal/repl"
+)
+
+// mayStop reports whether somebody could wake the process that Ctrl-Z has stopped: a shell with job
+// control, which puts each job in a group of its own (POSIX: the group is not orphaned).
+func mayStop() bool {
+	session, err := unix.Getsid(0)
+	if err != nil || signal.Ignored(syscall.SIGTSTP) {
+		return false
+	}
+	parents, err := unix.Getsid(os.Getppid())
+	return err == nil && parents == session && unix.Getpgrp() != session
+}
+
+// suspending has Ctrl-Z stop the process only once the shell has given the terminal back, until
+// cancel is called.
+func suspending(shell *repl.Shell) (cancel func()) {
+	pressed := make(chan os.Signal, 1)
+	signal.Notify(pressed, syscall.SIGTSTP)
+	go func() {
+		for range pressed {
+			if mayStop() {
+				shell.Suspend(stop)
+			}
+		}
+	}()
+	return func() { signal.Stop(pressed) }
+}
+
+// stop stops the process, and returns when it goes on. SIGTSTP does not do: Go does not give it its
+// own action back.
+func stop() {
+	resumed := make(chan os.Signal, 1)
+	signal.Notify(resumed, syscall.SIGCONT)
+	defer signal.Stop(resumed)
+	if syscall.Kill(os.Getpid(), syscall.SIGSTOP) == nil {
+		<-resumed
+	}
+}
