@@ -86,27 +86,120 @@ func TestApplyOfAWrongFile(t *testing.T) {
 	assert.Contains(t, r.must("ctl", "B", "impair"), "if0 out: loss 5%")
 }
 
-// TestApplyThatStopsOnItsWay says what was changed and what was not, and goes on from there.
+// TestApplyThatStopsOnItsWay leaves all as it was, and once what is told is mended does it all.
 func TestApplyThatStopsOnItsWay(t *testing.T) {
 	r := newRealm(t)
 	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
+	port := strings.TrimPrefix(freeTCP(t), "127.0.0.1:")
+	dir.Append("A", "publish "+port+" 10.1.0.2:80")
+	before := map[string]string{}
+	for _, name := range dir.Names() {
+		text, err := os.ReadFile(dir.File(name))
+		require.NoError(t, err)
+		before[name] = string(text)
+	}
 	r.must("net", "up", dir.Dir, "--name", "line")
+	reach := func() {
+		t.Helper()
+		r.await("A", "a way to C", func() bool {
+			return r.node("ctl", "A", "ping", "-c", "1", "-W", "0.5", "10.1.0.2").code == 0
+		})
+	}
+	reach()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
-	dir.Append("A", "link if0 delay 1ms")
-	dir.Append("B", "publish "+taken.Addr().String()+" 10.1.0.2:80")
-	dir.Append("C", "tcp profile 004") // only a new process is that
-	pid := r.pid("C")
-	got := r.node("net", "apply", dir.Dir, "--name", "line")
-	assert.Equal(t, 1, got.code)
-	assert.Contains(t, got.err, "address already in use")
-	assert.Contains(t, got.err, "changed before that, and kept: A\nnot changed: B C; ")
-	assert.Equal(t, pid, r.pid("C"))
+	t.Log("# A and C take each other's UDP port, and B fails")
+	udp := regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	a, c := udp.FindString(before["A"]), udp.FindString(before["C"])
+	swap := strings.NewReplacer(a, c, c, a)
+	for _, name := range dir.Names() {
+		text := swap.Replace(before[name])
+		require.NoError(t, os.WriteFile(dir.File(name), []byte(text), 0o600))
+	}
+	text, err := os.ReadFile(dir.File("A"))
+	require.NoError(t, err)
+	text = []byte(strings.Replace(string(text), "publish "+port, "link if0 delay 1ms\n#", 1))
+	require.NoError(t, os.WriteFile(dir.File("A"), text, 0o600))
+	dir.Append("C", "tcp profile 004", "link if0 delay 1ms") // only a new process is that
+	dir.Append("B", "publish "+port+" 10.1.0.2:80", "publish "+taken.Addr().String()+" 10.1.0.2:80")
+	pids := map[string]int{"A": r.pid("A"), "B": r.pid("B"), "C": r.pid("C")}
+	faces := r.must("ctl", "A", "li") + r.must("ctl", "B", "li") + r.must("ctl", "C", "li")
+	for range 2 {
+		got := r.node("net", "apply", dir.Dir, "--name", "line")
+		assert.Equal(t, 1, got.code)
+		assert.Contains(t, got.err, "address already in use")
+		assert.Contains(t, got.err, "nothing was changed\n")
+		assert.NotContains(t, got.err, "but this one")
+		for name, pid := range pids {
+			assert.Equal(t, pid, r.pid(name), name)
+		}
+		assert.Equal(t, faces, r.must("ctl", "A", "li")+r.must("ctl", "B", "li")+
+			r.must("ctl", "C", "li"))
+		assert.NotContains(t, r.must("ctl", "A", "impair"), "delay")
+		assert.Contains(t, r.must("ctl", "A", "doors"), port, "it has its door again")
+		assert.NotContains(t, r.must("ctl", "B", "doors"), port)
+		reach()
+	}
 	require.NoError(t, taken.Close())
-	got = r.node("net", "apply", dir.Dir, "--name", "line")
+	got := r.node("net", "apply", dir.Dir, "--name", "line")
 	require.Zero(t, got.code, got.err)
-	assert.Contains(t, got.err, "reloaded: B\nstarted anew: C\nruns already: A\n")
+	assert.Contains(t, got.err, "reloaded: A B\nstarted anew: C\n")
+	assert.Contains(t, r.must("ctl", "B", "doors"), port, "A has given it up")
+	assert.Equal(t, pids["A"], r.pid("A"))
+	reach()
+}
+
+// freeTCP is an address with a TCP port that nobody has.
+func freeTCP(t *testing.T) string {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer free.Close()
+	return free.Addr().String()
+}
+
+// TestApplyRotatesPorts: every node takes what another has, and one that is new what one had that
+// ends.
+func TestApplyRotatesPorts(t *testing.T) {
+	r := newRealm(t)
+	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
+	port := strings.TrimPrefix(freeTCP(t), "127.0.0.1:")
+	dir.Append("C", "publish "+port+" 10.0.0.1:80")
+	r.must("net", "up", dir.Dir, "--name", "line")
+	a, b := r.pid("A"), r.pid("B")
+	var all []string
+	texts := map[string]string{}
+	udp := regexp.MustCompile(`interface \S+ \S+ (\S+)`)
+	for _, name := range dir.Names() {
+		text, err := os.ReadFile(dir.File(name))
+		require.NoError(t, err)
+		texts[name] = string(text)
+		for _, m := range udp.FindAllStringSubmatch(texts[name], -1) {
+			all = append(all, m[1])
+		}
+	}
+	require.Len(t, all, 4)
+	var turn []string
+	for i := range all {
+		turn = append(turn, all[i], all[(i+1)%len(all)])
+	}
+	for _, name := range []string{"A", "B"} {
+		text := strings.NewReplacer(turn...).Replace(texts[name])
+		require.NoError(t, os.WriteFile(dir.File(name), []byte(text), 0o600))
+	}
+	require.NoError(t, os.Remove(dir.File("C")))
+	d := strings.NewReplacer(turn...).Replace(texts["C"])
+	require.NoError(t, os.WriteFile(dir.File("D"), []byte(d), 0o600))
+	got := r.node("net", "apply", dir.Dir, "--name", "line")
+	require.Zero(t, got.code, got.err)
+	assert.Contains(t, got.err, "started: D\nreloaded: A B\nended: C\n")
+	assert.Equal(t, a, r.pid("A"))
+	assert.Equal(t, b, r.pid("B"))
+	r.await("A", "a way to D", func() bool {
+		return r.node("ctl", "A", "ping", "-c", "1", "-W", "0.5", "10.1.0.2").code == 0
+	})
+	assert.Contains(t, r.must("ctl", "D", "doors"), port)
 }
 
 // TestApplyHandsAPortOn: a node takes the UDP port that another, which comes after it, gives up.

@@ -4,7 +4,6 @@ package e2e_test
 
 import (
 	"bytes"
-	tcp "net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,11 +132,7 @@ func TestANodeThatIsKilledDuringUp(t *testing.T) {
 func TestPortsThatAnotherNetworkHas(t *testing.T) {
 	r := newRealm(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b")
-	free, err := tcp.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, port, err := tcp.SplitHostPort(free.Addr().String())
-	require.NoError(t, err)
-	require.NoError(t, free.Close())
+	port := strings.TrimPrefix(freeTCP(t), "127.0.0.1:")
 	net.Append("A", "publish "+port+" 10.0.0.2:80")
 	r.must("net", "up", net.Dir, "--name", "one")
 	got := r.node("net", "up", net.Dir, "--name", "two")

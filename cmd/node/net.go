@@ -96,7 +96,9 @@ func (o *netOptions) applyCommand() *cobra.Command {
 	c.Long = "Bring a network to what its files say now: nodes that are new are started,\n" +
 		"those whose file has changed read it again and run on, with their connections, or\n" +
 		"are started anew where only that helps (another routing, say), and those without\n" +
-		"a file end. Alone it is about the only network, and the files that it is from."
+		"a file end. UDP ports may go from any node to any other. If one node cannot have\n" +
+		"what its file says, all stay as they were. Alone it is about the only network,\n" +
+		"and the files that it is from."
 	return c
 }
 

@@ -8,6 +8,16 @@ package control
 type Reload struct {
 	// Try only tells what would be done.
 	Try bool `json:"try,omitempty"`
+	// Release is a first step, of nodes that take ports from each other: the node gives up the UDP
+	// ports and doors that its file has no more, and changes nothing else. What comes in there is
+	// lost. The Reload that follows is the second step; without one in 30 s the node takes back
+	// what it gave up.
+	Release bool `json:"release,omitempty"`
+	// All, with Release, gives up every one, as a node does that is about to end.
+	All bool `json:"all,omitempty"`
+	// Undo is about the file as it was before the last Release, not as it is now: Release with Undo
+	// gives up what that did not have, and Undo alone is the second step back.
+	Undo bool `json:"undo,omitempty"`
 }
 
 func (Reload) answers(Reloaded) {}

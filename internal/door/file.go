@@ -94,7 +94,8 @@ func (s *Set) Changes(was, now *lnx.Config) (list []node.Change) {
 				}
 				return nil
 			},
-			Undo: func() { _ = s.openOf(was, d) }, // it could be opened before
+			Undo:  func() { _ = s.openOf(was, d) }, // it could be opened before
+			Frees: true,
 		})
 	}
 	for i := range now.Doors {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/api"
-	"github.com/tidepool-net/tidepool/internal/control"
 )
 
 // Plan is a network that is to run.
@@ -83,19 +82,12 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err
 		return done, fmt.Errorf("network %s: %w", p.Name, err)
 	}
 	defer own.discard()
-	if p.Check != nil {
-		// A node that is about to end holds its ports yet.
-		if err := p.Check(slices.DeleteFunc(slices.Clone(todo), func(m Member) bool {
-			return slices.Contains(done.Restarted, m.Name)
-		})); err != nil {
-			return done, err
-		}
-	}
 	if err := own.try(); err != nil {
 		return done, fmt.Errorf("network %s: %w", p.Name, err)
 	}
-	if todo, err = n.reload(ctx, todo, &done); err != nil {
-		return done, errors.Join(err, n.remember(p, done.Reloaded))
+	if todo, err = n.reloadAll(ctx, todo, &done, p.Check); err != nil {
+		own.undo()
+		return done, err
 	}
 	for _, name := range slices.Concat(done.Ended, done.Restarted) {
 		if _, err := n.stop(ctx, name); err != nil {
@@ -107,76 +99,6 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err
 	}
 	n.manifest = next
 	return done, n.startAll(ctx, p.Program, todo)
-}
-
-// PartError is an Apply that stopped on its way. What was changed is noted: Apply again goes on
-// with the rest.
-type PartError struct {
-	Changed []string // the nodes that are as their files say now
-	Not     []string // those that are as they were, though they are to be otherwise
-	Err     error    // why the first of them is
-}
-
-func (e *PartError) Error() string {
-	changed := "nothing was changed"
-	if len(e.Changed) > 0 {
-		changed = "changed before that, and kept: " + strings.Join(e.Changed, " ")
-	}
-	return fmt.Sprintf("%v\n%s\nnot changed: %s; mend what is told and apply again", e.Err, changed,
-		strings.Join(e.Not, " "))
-}
-
-// Unwrap returns why.
-func (e *PartError) Unwrap() error { return e.Err }
-
-// reload has the nodes whose file is another read it, where that does, and returns those of todo
-// that are left to be started. If one of them cannot, no node has been ended or started yet. One
-// that cannot is asked again when others have: it may want a port that they give up.
-func (n *Network) reload(ctx context.Context, todo []Member, done *Change) ([]Member, error) {
-	for _, m := range todo {
-		if !slices.Contains(done.Restarted, m.Name) {
-			continue
-		}
-		tried, err := n.askReload(ctx, m.Name, true)
-		if err == nil && len(tried.Restart) == 0 {
-			done.Reloaded = append(done.Reloaded, m.Name)
-		} // else it is an older program's, say
-	}
-	is := func(name string) bool { return slices.Contains(done.Reloaded, name) }
-	done.Restarted = slices.DeleteFunc(done.Restarted, is)
-	waiting, changed := done.Reloaded, []string(nil)
-	for len(waiting) > 0 {
-		var not []string
-		var first error
-		for _, name := range waiting {
-			_, err := n.askReload(ctx, name, false)
-			switch {
-			case err == nil:
-				changed = append(changed, name)
-				continue
-			case first == nil:
-				first = fmt.Errorf("node %s: %w", name, err)
-			}
-			not = append(not, name)
-		}
-		if len(not) == len(waiting) || ctx.Err() != nil {
-			slices.Sort(changed)
-			done.Reloaded = changed
-			rest := slices.Concat(not, done.Started, done.Restarted, done.Ended)
-			slices.Sort(rest)
-			return todo, &PartError{Changed: changed, Not: rest, Err: first}
-		}
-		waiting = not
-	}
-	return slices.DeleteFunc(todo, func(m Member) bool { return is(m.Name) }), nil
-}
-
-func (n *Network) askReload(ctx context.Context, node string, try bool) (control.Reloaded, error) {
-	c := n.client(node)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, reloadTime)
-	defer cancel()
-	return control.Ask(ctx, control.Operator(c), control.Reload{Try: try})
 }
 
 // digest notes what the files hold, judges the names and puts the nodes in their order.
@@ -277,20 +199,6 @@ func (n *Network) next(p Plan, apply bool, done *Change) manifest {
 	}
 	slices.SortFunc(next.Nodes, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	return next
-}
-
-// remember notes the files of nodes that have read them, when an Apply stops on its way.
-func (n *Network) remember(p Plan, changed []string) error {
-	if len(changed) == 0 {
-		return nil
-	}
-	for i := range n.Nodes {
-		k := slices.IndexFunc(p.Nodes, func(m Member) bool { return m.Name == n.Nodes[i].Name })
-		if k >= 0 && slices.Contains(changed, n.Nodes[i].Name) {
-			n.Nodes[i] = p.Nodes[k]
-		}
-	}
-	return n.save()
 }
 
 // withdraw removes a network that never was, unless a node of it runs nevertheless.

@@ -19,10 +19,11 @@ import (
 
 // rereading is what a node knows of its file.
 type rereading struct {
-	reload sync.Mutex  // one at a time
-	file   *lnx.Config // as it was read last; under reload
-	slots  []string    // the names of interfaces by number, also of those that are no more
-	shown  atomic.Pointer[lnx.Config]
+	reload   sync.Mutex  // one at a time
+	file     *lnx.Config // as it was read last; under reload
+	released released
+	slots    []string // the names of interfaces by number, also of those that are no more
+	shown    atomic.Pointer[lnx.Config]
 }
 
 // keepFile makes the node's configuration its own, which a Reload changes.
@@ -36,8 +37,10 @@ func (n *Node) keepFile() {
 // Change is one thing that a file says otherwise than before.
 type Change struct {
 	Text string
-	Do   func() error
-	Undo func() // nil: nothing has to be
+	Do   func() error // a second time it does nothing
+	Undo func()       // nil: nothing has to be
+	// Frees is set where a port of the machine is given up by it.
+	Frees bool
 }
 
 // turn is a change that the loop carries out, between two packets.
@@ -62,44 +65,87 @@ type reloading struct {
 func (n *Node) Reload(
 	r control.Reload, more func(was, now *lnx.Config) []Change,
 ) (control.Reloaded, error) {
-	none := control.Reloaded{Changes: []string{}, Restart: []string{}, Ended: []string{}}
 	if n.cfg.Reread == nil {
-		return none, fmt.Errorf("reload: %w: this node is of no file", control.ErrUnsupported)
+		return nothingReloaded(), fmt.Errorf("reload: %w: this node is of no file",
+			control.ErrUnsupported)
 	}
 	n.reload.Lock()
 	defer n.reload.Unlock()
+	if r.Release && !r.Undo {
+		n.released.before = nil // until it has begun
+	}
+	now, err := n.wanted(r)
+	if err != nil {
+		return nothingReloaded(), fmt.Errorf("%w: %w", control.ErrUsage, err)
+	}
+	l := n.reloadingTo(now, more)
+	switch {
+	case r.Release:
+		return l.release(r)
+	case r.Try:
+		l.list()
+		l.done.Ended = append(l.done.Ended, l.ending()...)
+		return l.done, nil
+	}
+	return l.apply()
+}
+
+// wanted is the file that a request is about.
+func (n *Node) wanted(r control.Reload) (*lnx.Config, error) {
+	switch {
+	case (r.Try && (r.Release || r.Undo)) || (r.All && (!r.Release || r.Undo)):
+		return nil, errors.New("try stands alone, and all with release")
+	case r.Undo && n.released.before == nil:
+		return nil, errors.New("there is nothing to undo")
+	case r.Undo:
+		return n.released.before, nil
+	case r.All:
+		return &lnx.Config{}, nil
+	}
 	now, err := n.cfg.Reread()
 	if err == nil {
 		err = Check(now).Err()
 	}
-	if err != nil {
-		return none, fmt.Errorf("%w: %w", control.ErrUsage, err)
-	}
-	l := &reloading{node: n, was: n.file, now: now, done: none}
+	return now, err
+}
+
+func nothingReloaded() control.Reloaded {
+	return control.Reloaded{Changes: []string{}, Restart: []string{}, Ended: []string{}}
+}
+
+func (n *Node) reloadingTo(
+	now *lnx.Config, more func(was, now *lnx.Config) []Change,
+) *reloading {
+	l := &reloading{node: n, was: n.file, now: now, done: nothingReloaded()}
 	if more != nil {
 		l.more = more(l.was, now)
 	}
 	l.done.Restart = append(l.done.Restart, onlyAnew(l.was, now)...)
-	if r.Try || len(l.done.Restart) > 0 {
+	return l
+}
+
+// apply has the node be as the file says, all or nothing.
+func (l *reloading) apply() (control.Reloaded, error) {
+	n := l.node
+	if len(l.done.Restart) > 0 {
 		l.list()
 		l.done.Ended = append(l.done.Ended, l.ending()...)
-		if r.Try {
-			return l.done, nil
-		}
 		return l.done, fmt.Errorf("reload: %w: only a new node can be that: %s",
 			control.ErrUnsupported, strings.Join(l.done.Restart, "; "))
 	}
-	if err := n.rehearse(now); err != nil {
-		return none, fmt.Errorf("reload: %w: %w", control.ErrUsage, err)
+	err := n.rehearse(l.now)
+	if err != nil {
+		return nothingReloaded(), fmt.Errorf("reload: %w: %w", control.ErrUsage, err)
 	}
-	if l.wiring, err = n.wire(now); err != nil {
-		return none, fmt.Errorf("reload: %w", err)
+	if l.wiring, err = n.wire(l.now); err != nil {
+		return nothingReloaded(), fmt.Errorf("reload: %w", err)
 	}
 	l.list()
 	if err := l.carryOut(); err != nil {
 		return l.done, err
 	}
-	n.file = now
+	n.regained(l.now)
+	n.file = l.now
 	return l.done, nil
 }
 

@@ -15,7 +15,7 @@ func (l *reloading) wires() (list []turn) {
 	for _, text := range wireTexts(l.was, l.now) {
 		list = append(list, turn{text: text, do: func(clock.Time) error { return nil }})
 	}
-	if len(list) == 0 {
+	if len(list) == 0 && (l.wiring == nil || len(l.wiring.fresh) == 0) {
 		// The file is another nevertheless: what it says is where it stands now.
 		return []turn{{do: func(clock.Time) error { l.node.become(l.wiring.file); return nil }}}
 	}

@@ -56,7 +56,7 @@ func (n *Node) wire(c *lnx.Config) (*wiring, error) {
 	w.file, w.names = n.numbered(c)
 	standing := map[string]bool{}
 	for i := range n.cfg.LNX.Interfaces {
-		if f := &n.cfg.LNX.Interfaces[i]; f.Name != "" {
+		if f := &n.cfg.LNX.Interfaces[i]; f.Name != "" && !n.released.faces[f.Name] {
 			w.place[f.Name] = underneath(f)
 			standing[underneath(f)] = true
 		}

@@ -1,0 +1,90 @@
+package netctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// reloadAll has the nodes whose file is another read it, where that does, and returns those of todo
+// that are left to be started. Ports may go from any node to any other: all that change or end give
+// up theirs first, then check judges those that are to be started, then each takes what its file
+// says. If one of them cannot, all are as before; none has been ended or started yet.
+func (n *Network) reloadAll(
+	ctx context.Context, todo []Member, done *Change, check func([]Member) error,
+) (left []Member, err error) {
+	for _, name := range done.Restarted {
+		tried, err := n.askReload(ctx, name, control.Reload{Try: true}, reloadTime)
+		if err == nil && len(tried.Restart) == 0 {
+			done.Reloaded = append(done.Reloaded, name)
+		} // else it is an older program's, say
+	}
+	reloads := func(name string) bool { return slices.Contains(done.Reloaded, name) }
+	done.Restarted = slices.DeleteFunc(done.Restarted, reloads)
+	left = slices.DeleteFunc(todo, func(m Member) bool { return reloads(m.Name) })
+
+	leaving := slices.Concat(done.Restarted, done.Ended)
+	var asked []string
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.undo(context.WithoutCancel(ctx), asked, leaving))
+		}
+	}()
+	for _, name := range leaving {
+		// One that cannot keeps its ports: who wants them says so.
+		_, _ = n.askReload(ctx, name, control.Reload{Release: true, All: true}, askTime)
+	}
+	for _, name := range done.Reloaded {
+		asked = append(asked, name)
+		if _, err := n.askReload(ctx, name, control.Reload{Release: true}, reloadTime); err != nil {
+			return nil, err
+		}
+	}
+	if check != nil {
+		if err := check(left); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range done.Reloaded {
+		if _, err := n.askReload(ctx, name, control.Reload{}, reloadTime); err != nil {
+			return nil, fmt.Errorf("%w\nnothing was changed", err)
+		}
+	}
+	return left, nil
+}
+
+// undo leads nodes back the way that they came.
+func (n *Network) undo(ctx context.Context, reloaded, leaving []string) (err error) {
+	for _, name := range reloaded {
+		_, _ = n.askReload(ctx, name, control.Reload{Release: true, Undo: true}, reloadTime)
+	}
+	for _, name := range reloaded {
+		_, e := n.askReload(ctx, name, control.Reload{Undo: true}, reloadTime)
+		if e != nil && !errors.Is(e, control.ErrUsage) { // it had not begun
+			err = errors.Join(err, fmt.Errorf("but this one is not as it was: %w", e))
+		}
+	}
+	for _, name := range leaving {
+		// It gave up what it could, and if it cannot be asked, it takes that back by itself.
+		_, _ = n.askReload(ctx, name, control.Reload{Undo: true}, askTime)
+	}
+	return err
+}
+
+func (n *Network) askReload(
+	ctx context.Context, node string, r control.Reload, within time.Duration,
+) (control.Reloaded, error) {
+	c := n.client(node)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	done, err := control.Ask(ctx, control.Operator(c), r)
+	if err != nil {
+		return done, fmt.Errorf("node %s: %w", node, err)
+	}
+	return done, nil
+}
