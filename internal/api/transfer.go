@@ -143,13 +143,21 @@ func (x ends) move(
 	if err != nil {
 		cancel()
 		<-received //nolint:errcheck // it was told to end
-		return done, fmt.Errorf("%s: %w", t.From, err)
+		return done, errorOf(t.From, err)
 	}
 	if e := <-received; e != nil {
-		return done, fmt.Errorf("%s: %w", t.To, e)
+		return done, errorOf(t.To, e)
 	}
 	done.Same = done.Sent.SHA256 == done.Received.SHA256
 	return done, nil
+}
+
+// errorOf says at which node an error was, unless it says so itself.
+func errorOf(node string, err error) error {
+	if errors.Is(err, ErrGone) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", node, err)
 }
 
 // receive takes a transfer's file, at the first port that is free.

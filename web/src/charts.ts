@@ -17,6 +17,7 @@ export interface ChartOptions {
   format: (v: number) => string;
   height: number;
   span: number; // seconds
+  least?: number; // that the highest value shown is, so that the axis has different ones
   last?: string; // what the end of the time is called; else "now"
 }
 
@@ -89,7 +90,7 @@ export class Chart {
       scales: {
         x: { time: false, range: () => [this.end - this.span, this.end] },
         y: {
-          range: (_u, _low, high) => [0, high > 0 ? high * 1.1 : 1],
+          range: (_u, _low, high) => [0, Math.max((high || 0) * 1.1, o.least ?? 0.01)],
         },
       },
       axes: [
@@ -105,7 +106,7 @@ export class Chart {
             return Array.from({ length: parts + 1 }, (_, i) => this.end - this.span * (1 - i / parts));
           },
         },
-        { ...axis, size: 66, space: 34, values: (_u, splits) => splits.map((v) => (v === 0 ? "0" : o.format(v))) },
+        { ...axis, size: 74, space: 34, values: (_u, splits) => splits.map((v) => (v === 0 ? "0" : o.format(v))) },
       ],
       hooks: { draw: [(u) => this.drawBars(u)] },
       series: [
@@ -116,7 +117,7 @@ export class Chart {
           ...(c.dash ? { dash: c.dash } : {}),
           ...(c.fill ? { fill: css(c.color) + "22" } : {}),
           points: { show: false },
-          value: (_u, v) => (v == null ? "–" : o.format(v)),
+          value: (_u, v) => (v != null ? o.format(v) : this.names[i] === "" ? "" : "–"),
         })),
       ],
     }, this.data, this.into);

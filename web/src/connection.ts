@@ -5,7 +5,8 @@ import { h, type Child } from "./dom";
 import { bitRate, bytes, count, duration } from "./format";
 import { ladder } from "./ladder";
 import { connectionTitle, stateName } from "./overview";
-import type { Connection, Seen, Store } from "./store";
+import { short } from "./graph";
+import type { Connection, LinkState, Seen, Store } from "./store";
 import type { Info, Sample } from "./types";
 import { empty, figure, heading, section, type Context } from "./view";
 
@@ -51,11 +52,13 @@ export function connectionView({ store }: Context, id: string): Child[] {
     over && h("p", { class: "alert calm", role: "status" },
       "This connection is over. Its last moments stay here."),
     sample ? figures(sample, node)
-      : empty(over ? "It ended before it could be looked at." : "Waiting for the first look…"),
+      : empty(over ? "It ended before it could be looked at."
+        : c || store.service !== "live" ? "Waiting for the first look…"
+          : "There is no such connection, or no more."),
     ...(sample ? kinds : []).map((k) => h("section", { class: "part", "data-key": k },
       h("h3", null, chartOptions[k]!.label),
       h("div", { class: "chart", "data-own": true, "data-chart": `${k}:${id}` }))),
-    section("ladder", "Segments", ladder(f, node, other)),
+    (c || f) && section("ladder", "Segments", ladder(f, node, other)),
   ];
 }
 
@@ -82,11 +85,11 @@ const span = 30;
 const kinds = ["throughput", "windows", "rtt", "sequence"];
 const chartOptions: Record<string, ChartOptions> = {
   throughput: {
-    label: "Throughput, of half a second each", format: bitRate, height: 120, span,
+    label: "Throughput, of half a second each", format: bitRate, height: 120, span, least: 1e3,
     curves: [{ name: "acknowledged", color: "--curve1", fill: true }],
   },
   windows: {
-    label: "Window, and what is in flight", format: bytes, height: 150, span,
+    label: "Window, and what is in flight", format: bytes, height: 150, span, least: 1e3,
     curves: [{ name: "in flight", color: "--curve3", fill: true },
       { name: "cwnd", color: "--curve1" },
       { name: "ssthresh", color: "--curve2", dash: [7, 4] }],
@@ -97,13 +100,13 @@ const chartOptions: Record<string, ChartOptions> = {
       { name: "least", color: "--curve2", dash: [7, 4] }],
   },
   sequence: {
-    label: "Sequence numbers of the last segments", format: bytes, height: 200, span, last: "last",
+    label: "Sequence numbers of the last segments", format: bytes, least: 1e3, height: 200, span, last: "last",
     curves: [{ name: "sent", color: "--curve1", drawn: true },
       { name: "sent again", color: "--curve4", drawn: true },
       { name: "acknowledged", color: "--curve2", step: true }],
   },
   rates: {
-    label: "Rates of the last minute", format: bitRate, height: 110, span: 60,
+    label: "Rates of the last minute", format: bitRate, height: 110, span: 60, least: 1e3,
     curves: [{ name: "→", color: "--curve1", fill: true },
       { name: "←", color: "--curve2", dash: [7, 4] }],
   },
@@ -131,10 +134,8 @@ export function plot(store: Store, panel: Element, theme: string): void {
     if (kind === "rates") {
       const l = store.link(id);
       if (!l) continue;
-      const items = l.flows[0]?.history.items ?? [], other = l.flows[1]?.history.items ?? [];
-      chart.set([items.map((p) => p[0] / 1000), items.map((p) => p[1]),
-        items.map((_, i) => other[other.length - items.length + i]?.[1] ?? null)],
-      store.tick / 1000, theme, l.flows.map((f) => `${f.from.node} →`));
+      chart.set(histories(l), store.tick / 1000, theme,
+        l.flows.length > 2 ? ["all", ""] : l.flows.map((f) => `${short(f.from.node, 16)} →`));
       continue;
     }
     const f = store.followed.get(sender(store, id).id);
@@ -153,6 +154,21 @@ export function plot(store: Store, panel: Element, theme: string): void {
       charts.delete(key);
     }
   }
+}
+
+/** histories are what has passed a link: a column a direction, or of a link of many the sum. */
+function histories(l: LinkState): (number | null)[][] {
+  const at = new Map<number, (number | null)[]>();
+  for (const [i, f] of l.flows.entries()) {
+    for (const [time, bits] of f.history.items) {
+      const row = at.get(time) ?? [null, null];
+      const column = l.flows.length > 2 ? 0 : i;
+      row[column] = (row[column] ?? 0) + bits;
+      at.set(time, row);
+    }
+  }
+  const times = [...at.keys()].sort((a, b) => a - b);
+  return [times.map((x) => x / 1000), times.map((x) => at.get(x)![0]!), times.map((x) => at.get(x)![1]!)];
 }
 
 type Timed = Sample & { time: number };

@@ -2,8 +2,9 @@
 
 import { lay, s, type Child } from "./dom";
 import { bitRate, percent, plural } from "./format";
-import { layBeside, layOut } from "./layout";
-import type { Flow, LinkState, Store } from "./store";
+import { crosses, placeLabels, type Box, type Line, type Wanted } from "./labels";
+import { layBeside, layOut, type Point } from "./layout";
+import type { Flow, LinkState, NodeState, Store } from "./store";
 import { read } from "./words";
 
 export type Mode = "load" | "queue" | "loss";
@@ -12,11 +13,28 @@ export type Mode = "load" | "queue" | "loss";
 export interface Highlight {
   links: Set<number>;
   nodes: Set<string>;
-  hops: { from: string; to: string; label: string }[];
+  hops: { from: string; to: string }[];
+  costs: Map<string, number>; // of nodes
   target: string; // a node
 }
 
 interface Spot { id: string; x: number; y: number }
+
+/** quiet is what a link carries, in bits a second, that is not busy: routers talk all the time. */
+export const quiet = 10e3;
+
+/** pace is how fast dots run along a link; none do if nothing passes. */
+const pace = (f: Flow): number => (f.bits < 200 ? 0 : f.bits < 1e6 ? 1 : f.bits < 1e8 ? 2 : 3);
+
+const longest = 6; // characters of a name that stands within its node
+const shownOf = 18; // that are shown of one
+
+/** beside is how many lines stand beside a node. */
+const beside = (n: NodeState): number => Number(n.name.length > longest) + Number(n.heard && !n.up);
+
+/** short is a name that may be long, without its middle. */
+export const short = (name: string, most = shownOf): string =>
+  name.length <= most ? name : `${name.slice(0, most >> 1)}…${name.slice(1 - (most >> 1))}`;
 
 const hub = (id: number): string => `link ${id}`;
 
@@ -33,7 +51,7 @@ export function grade(store: Store, f: Flow, mode: Mode): number {
   }
   const capacity = store.capacity(f);
   if (capacity === Infinity) {
-    return f.bits < 2e3 ? 0 : f.bits < 1e6 ? 1 : f.bits < 1e8 ? 2 : 3;
+    return f.bits < quiet ? 0 : f.bits < 1e6 ? 1 : f.bits < 1e8 ? 2 : 3;
   }
   const share = f.bits / capacity;
   return share < 0.01 ? 0 : share < 0.3 ? 1 : share < 0.6 ? 2 : share < 0.9 ? 3 : 4;
@@ -68,7 +86,9 @@ export class Graph {
   highlight: Highlight | null = null;
   selected = "";
   private spots: Spot[] = [];
-  private place = new Map<string, [number, number]>();
+  private joined: [number, number][] = []; // by their indexes
+  private place = new Map<string, Point>();
+  private lines: Line[][] = []; // of the links
   private size: [number, number] = [800, 600];
   private zoom = 1; // of the nodes
   private edges = s("g", null);
@@ -113,6 +133,7 @@ export class Graph {
     const some = keep.some(Boolean);
     const at = some ? layBeside(keep, edges, this.size) : layOut(ids.length, edges);
     const hop = some ? 110 * this.zoom : 1; // pixels become hops again, for when the window changes
+    this.joined = edges;
     this.spots = ids.map((id, i) => ({ id, x: at[i]![0] / hop, y: at[i]![1] / hop }));
     if (!some) {
       this.resize();
@@ -131,40 +152,46 @@ export class Graph {
     this.draw();
   }
 
-  /** settle turns the picture so that its long side lies along the window's, and makes it fit. */
+  /**
+   * settle turns the picture so that it fills the window, and rather so that links lie and stand and
+   * names can be read in their order.
+   */
   private settle(): void {
     const spots = this.spots;
     if (spots.length === 0) return;
     const [w, h] = this.size;
-    const mx = mean(spots.map((d) => d.x)), my = mean(spots.map((d) => d.y));
+    const under = h - this.bottom(), around = w < 500 ? 72 : 84;
+    const room = [Math.max(60, w - (w < 500 ? 84 : 130)), Math.max(60, h - under - around)] as const;
     const widest = 240; // pixels a hop
-    let best: { turned: [string, number, number][]; scale: number } | null = null;
+    const upright = this.upright();
+    let best: { at: Point[]; scale: number } = { at: [], scale: 1 };
     let most = -Infinity;
-    const under = w < 500 ? 84 : 60; // the legend's
-    const room = [Math.max(60, w - (w < 500 ? 84 : 130)), Math.max(60, h - under - 84)] as const;
-    for (let step = 0; step < 36; step++) {
-      const a = (step / 36) * Math.PI;
-      const turned = spots.map((d): [string, number, number] => {
-        const x = d.x - mx, y = d.y - my;
-        return [d.id, x * Math.cos(a) - y * Math.sin(a), x * Math.sin(a) + y * Math.cos(a)];
-      });
-      const wide = span(turned.map((t) => t[1])), high = span(turned.map((t) => t[2]));
-      const scale = Math.min(room[0] / Math.max(wide, 1), room[1] / Math.max(high, 1));
-      const good = Math.min(scale, widest) - high * 4; // lying rather than standing
-      if (good > most + 1e-6) [best, most] = [{ turned, scale }, good];
+    const angles = [upright.angle, upright.angle + Math.PI / 2,
+      ...Array.from({ length: 36 }, (_, i) => (i / 36) * Math.PI)];
+    for (const a of angles) {
+      const at = turned(spots, a);
+      const wide = span(at.map((p) => p[0])), high = span(at.map((p) => p[1]));
+      const scale = Math.min(room[0] / Math.max(wide, 1), room[1] / Math.max(high, 1), widest);
+      const good = scale * (1 + 0.4 * upright.share * Math.cos(4 * (a - upright.angle)) +
+        0.03 * inRows(at)) - high * 4; // lying rather than standing
+      if (good > most + 1e-6) [best, most] = [{ at, scale }, good];
     }
-    const { turned } = best!;
-    const scale = Math.min(best!.scale, widest);
-    // The first node stands at the left, and above: as people write.
-    const first = turned[0]!;
-    const fx = first[1] > 1 ? -1 : 1, fy = first[2] > 1 ? -1 : 1;
-    const cx = (Math.max(...turned.map((t) => t[1])) + Math.min(...turned.map((t) => t[1]))) / 2;
-    const cy = (Math.max(...turned.map((t) => t[2])) + Math.min(...turned.map((t) => t[2]))) / 2;
+    const { at, scale } = best;
+    const cx = middle(at.map((p) => p[0])), cy = middle(at.map((p) => p[1]));
     this.zoom = clamp(scale / 110, 0.62, 1);
-    this.place.clear();
-    for (const [id, x, y] of turned) {
-      this.place.set(id, [w / 2 + (x - cx) * fx * scale, (h - under) / 2 + 6 + (y - cy) * fy * scale]);
+    this.place = new Map(spots.map(({ id }, i) =>
+      [id, [w / 2 + (at[i]![0] - cx) * scale, (h - under) / 2 + 6 + (at[i]![1] - cy) * scale]]));
+  }
+
+  /** upright is the turn at which most links lie or stand, and what share of them does. */
+  private upright(): { angle: number; share: number } {
+    let x = 0, y = 0;
+    for (const [i, j] of this.joined) {
+      const a = 4 * Math.atan2(this.spots[j]!.y - this.spots[i]!.y, this.spots[j]!.x - this.spots[i]!.x);
+      x += Math.cos(a);
+      y += Math.sin(a);
     }
+    return { angle: -Math.atan2(y, x) / 4, share: Math.hypot(x, y) / Math.max(1, this.joined.length) };
   }
 
   draw(): void {
@@ -173,23 +200,31 @@ export class Graph {
       this.current = `node:${[...this.store.nodes.keys()][0]}`;
     }
     this.element.classList.toggle("stressed", this.highlight !== null);
-    lay(this.edges, this.store.links.map((l) => this.link(l)));
+    this.lines = this.store.links.map((l) => l.ends.length === 2
+      ? [[this.at(l.ends[0]!.node), this.at(l.ends[1]!.node)]]
+      : l.ends.map((e): Line => [this.at(e.node), this.at(hub(l.id))]));
+    const labels = this.labels();
+    lay(this.edges, this.store.links.map((l) => this.link(l, labels.get(l.id))));
     lay(this.marks, (this.highlight?.hops ?? []).map((hop) => this.hop(hop)));
     lay(this.heads, [...this.store.nodes.values()].map((n) => this.node(n.name)));
   }
 
-  private at(id: string): [number, number] {
+  private at(id: string): Point {
     return this.place.get(id) ?? [0, 0];
   }
 
-  private link(l: LinkState): Child {
+  /** worst is the flow of a link that there is most to say of, and its grade. */
+  private worst(l: LinkState): [Flow, number] {
+    const grades = l.flows.map((f) => grade(this.store, f, this.mode));
+    const most = grades.indexOf(Math.max(...grades));
+    return [l.flows[most]!, this.store.cut(l) || this.store.broken(l) ? 0 : grades[most]!];
+  }
+
+  private link(l: LinkState, label: Child): Child {
     const what = `link:${l.id}`;
     const cut = this.store.cut(l), broken = this.store.broken(l);
-    const middle: [number, number] = l.ends.length === 2
-      ? mid(this.at(l.ends[0]!.node), this.at(l.ends[1]!.node)) : this.at(hub(l.id));
-    const worst = l.flows.reduce((a, f) =>
-      grade(this.store, f, this.mode) > grade(this.store, a, this.mode) ? f : a, l.flows[0]!);
-    const g = cut || broken ? 0 : grade(this.store, worst, this.mode);
+    const middle = this.middle(what);
+    const [, g] = this.worst(l);
     const impaired = this.store.impaired(l);
     const lines: Child[] = [], flows: Child[] = [];
     const ends = l.ends.length === 2 ? [l.ends] : l.ends.map((e) => [e, null]);
@@ -205,15 +240,13 @@ export class Graph {
         const [x1, y1] = this.at(f.from.node), [x2, y2] = this.at(f.to!.node);
         const len = Math.hypot(x2 - x1, y2 - y1) || 1;
         const ox = (-(y2 - y1) / len) * 4.5, oy = ((x2 - x1) / len) * 4.5;
-        const pace = f.bits < 2e3 ? 0 : f.bits < 1e6 ? 1 : f.bits < 1e8 ? 2 : 3;
-        if (pace === 0) continue;
+        if (pace(f) === 0) continue;
         flows.push(s("path", {
-          class: `flow pace${pace}`, "data-key": f.from.node,
+          class: `flow pace${pace(f)}`, "data-key": f.from.node,
           d: `M${fix(x1 + ox)} ${fix(y1 + oy)}L${fix(x2 + ox)} ${fix(y2 + oy)}`,
         }));
       }
     }
-    const label = cut ? "cut" : broken ? "" : this.figure(worst, g);
     const stressed = this.highlight?.links.has(l.id);
     return s("g", {
       "data-key": what, "data-what": what, tabindex: this.current === what ? 0 : -1,
@@ -228,33 +261,62 @@ export class Graph {
     cut && s("g", { class: "cross" }, s("path", {
       d: `M${fix(middle[0] - 7)} ${fix(middle[1] - 7)}l14 14m0-14l-14 14`,
     })),
-    this.label(l, middle, label, cut ? "" : impaired));
+    label);
   }
 
-  /** label writes beside a link, on the side that looks out of the picture. */
-  private label(l: LinkState, [x, y]: [number, number], main: string, sub: string): Child {
-    const small = this.size[0] < 500 && this.selected !== `link:${l.id}`;
-    const texts = [main, small ? "" : sub].filter(Boolean);
-    if (texts.length === 0) return null;
-    let nx = 0, ny = -1;
-    const long = Math.max(...texts.map((t) => t.length)) * 7.4;
-    if (l.ends.length === 2) {
-      const [x1, y1] = this.at(l.ends[0]!.node), [x2, y2] = this.at(l.ends[1]!.node);
-      const len = Math.hypot(x2 - x1, y2 - y1) || 1;
-      [nx, ny] = [-(y2 - y1) / len, (x2 - x1) / len];
-      const out = (x - this.size[0] / 2) * nx + (y - this.size[1] / 2) * ny;
-      if (out < -4 || (out <= 4 && ny > 0)) [nx, ny] = [-nx, -ny];
-      const tight = Math.abs(nx) <= 0.4 && len < long + 64 * this.zoom;
-      if (tight && this.selected !== `link:${l.id}`) return null;
+  /** labels are the words beside links, as far as there is room for them. */
+  private labels(): Map<number, Child> {
+    const words: { id: number; line: Line; texts: [string, string][]; first: number }[] = [];
+    for (const [i, l] of this.store.links.entries()) {
+      const [flow, g] = this.worst(l);
+      const cut = this.store.cut(l), chosen = this.selected === `link:${l.id}`;
+      const stressed = this.highlight?.links.has(l.id);
+      const main = cut ? "cut" : this.store.broken(l) ? "" : this.figure(flow, g);
+      const sub = cut || (this.size[0] < 500 && !chosen) ? "" : this.store.impaired(l);
+      const texts = ([["figure", this.highlight && !stressed && !cut ? "" : main], ["setting", sub]] as
+        [string, string][]).filter(([, x]) => x);
+      if (texts.length) words.push({ id: l.id, line: this.lines[i]![0]!, texts, first: chosen ? 0 : cut ? 1 : stressed ? 2 : 3 });
     }
-    const anchor = nx > 0.4 ? "start" : nx < -0.4 ? "end" : "middle";
-    const reach = { start: [0, long], middle: [-long / 2, long / 2], end: [-long, 0] }[anchor];
-    x = clamp(x + nx * 16, 4 - reach[0]!, this.size[0] - 4 - reach[1]!);
-    const top = y + ny * 16 + 5 - (texts.length - 1) * 8 * (1 - ny);
-    return texts.map((t, i) => s("text", {
-      class: t === main ? "figure" : "setting", x: fix(x), y: fix(top + i * 16),
-      "text-anchor": anchor,
-    }, t));
+    words.sort((a, b) => a.first - b.first);
+    const wanted = words.map(({ line, texts, first }): Wanted => ({
+      line, must: first < 2,
+      sizes: texts.map((_, i) => texts.slice(0, texts.length - i)).map((some) =>
+        [Math.max(...some.map(([, x]) => x.length)) * 3.8, some.length * 8]),
+    }));
+    const found = placeLabels(wanted, this.lines.flat(),
+      [...this.store.nodes.values()].flatMap((n) => this.boxes(n)), [this.size[0], this.bottom()]);
+    return new Map(words.map(({ id, texts }, i) => {
+      const b = found[i];
+      return [id, b && texts.slice(0, b.h / 8).map(([sort, x], k) => s("text", {
+        class: sort, x: fix(b.x), y: fix(b.y - b.h + 16 * k + 12), "text-anchor": "middle",
+      }, x))];
+    }));
+  }
+
+  /** boxes are what a node takes up of the picture. */
+  private boxes(n: NodeState): Box[] {
+    const [x, y] = this.at(n.name), z = this.zoom;
+    const body = n.router ? [{ x, y, w: 28 * z, h: 14 * z }, { x, y, w: 20 * z, h: 28 * z }]
+      : [{ x, y, w: 32 * z, h: 23 * z }];
+    return beside(n) ? [...body, this.nameBox(n)] : body;
+  }
+
+  /** nameBox is where what stands beside a node does: below, or where no link is in the way. */
+  private nameBox(n: NodeState): Box {
+    const [x, y] = this.at(n.name), lines = beside(n);
+    const h = 8 * lines, off = 30 * this.zoom + h + 1;
+    const w = Math.max(n.name.length > longest ? short(n.name).length * 4.3 : 0, n.heard && !n.up ? 18 : 0);
+    const inside = clamp(x, w + 3, this.size[0] - w - 3);
+    const spots = [{ x: inside, y: y + off }, { x: inside, y: y - off },
+      { x: x + 34 * this.zoom + w, y }, { x: x - 34 * this.zoom - w, y }].map((p): Box => ({ ...p, w, h }));
+    const bad = spots.map((b) => this.lines.flat().filter((l) => crosses(l, b)).length +
+      (b.x - w < 0 || b.x + w > this.size[0] || b.y - h < 0 || b.y + h > this.bottom() ? 9 : 0));
+    return spots[bad.indexOf(Math.min(...bad))]!;
+  }
+
+  /** bottom is where the legend begins. */
+  private bottom(): number {
+    return this.size[1] - (this.size[0] < 500 ? 98 : 66);
   }
 
   private figure(f: Flow, g: number): string {
@@ -269,7 +331,7 @@ export class Graph {
     if (this.store.cut(l)) return `${name}, cut`;
     if (this.store.broken(l)) return `${name}, a node is down`;
     const impaired = this.store.impaired(l);
-    const busy = l.flows.filter((f) => f.bits > 2e3)
+    const busy = l.flows.filter((f) => f.bits >= quiet)
       .map((f) => `${bitRate(f.bits)} from ${f.from.node}`).join(", ");
     return [name, busy || "idle", impaired].filter(Boolean).join(", ");
   }
@@ -281,6 +343,10 @@ export class Graph {
     const faces = [...n.faces.values()];
     const dead = n.heard && !n.up;
     const dim = this.highlight && !this.highlight.nodes.has(name);
+    const z = this.zoom, out = name.length > longest, box = this.nameBox(n);
+    const line = (i: number): { x: string; y: string; "text-anchor": string } =>
+      ({ x: fix(box.x - x), y: fix(box.y - y - box.h + 12 + 16 * i), "text-anchor": "middle" });
+    const cost = this.highlight?.costs.get(name);
     return s("g", {
       "data-key": what, "data-what": what, tabindex: this.current === what ? 0 : -1,
       role: "button", "aria-pressed": this.selected === what ? "true" : "false",
@@ -289,34 +355,29 @@ export class Graph {
       class: `node ${n.router ? "router" : "host"}${dead ? " dead" : ""}${dim ? " dim" : ""}` +
         `${this.selected === what ? " selected" : ""}` +
         `${this.highlight?.target === name ? " target" : ""}`,
-      transform: `translate(${fix(x)} ${fix(y)}) scale(${this.zoom.toFixed(2)})`,
+      transform: `translate(${fix(x)} ${fix(y)})`,
     },
-    n.router ? s("circle", { class: "ring", r: 33 })
-      : s("rect", { class: "ring", x: -37, y: -28, width: 74, height: 56, rx: 13 }),
-    n.router ? s("circle", { class: "body", r: 26 })
-      : s("rect", { class: "body", x: -30, y: -21, width: 60, height: 42, rx: 8 }),
-    s("text", {
-      class: `name${name.length > 3 ? " long" : ""}${name.length > 6 ? " longer" : ""}`, y: name.length > 6 ? 4 : 6,
-      "text-anchor": "middle",
-    }, name),
-    dead && s("text", { class: "setting", y: 46, "text-anchor": "middle" }, "down"));
+    s("g", { transform: `scale(${z.toFixed(2)})` },
+      n.router ? s("circle", { class: "ring", r: 33 })
+        : s("rect", { class: "ring", x: -37, y: -28, width: 74, height: 56, rx: 13 }),
+      n.router ? s("circle", { class: "body", r: 26 })
+        : s("rect", { class: "body", x: -30, y: -21, width: 60, height: 42, rx: 8 }),
+      !out && s("text", { class: `name size${name.length}`, y: name.length > 5 ? 4 : 6, "text-anchor": "middle" }, name)),
+    out && s("text", { class: "name under", ...line(0) }, short(name)),
+    dead && s("text", { class: "setting", ...line(Number(out)) }, "down"),
+    cost !== undefined && s("g", { class: "badge", transform: `translate(${fix(20 * z + 4)} ${fix(-20 * z - 4)})` },
+      s("circle", { class: "cost", r: 9 }),
+      s("text", { class: "costText", y: 4, "text-anchor": "middle" }, cost)));
   }
 
-  private hop(hop: { from: string; to: string; label: string }): Child {
+  private hop(hop: { from: string; to: string }): Child {
     const [x1, y1] = this.at(hop.from), [x2, y2] = this.at(hop.to);
     const len = Math.hypot(x2 - x1, y2 - y1) || 1;
     const ux = (x2 - x1) / len, uy = (y2 - y1) / len;
-    const r = 40 * this.zoom;
-    const a = [x1 + ux * r, y1 + uy * r], b = [x2 - ux * r, y2 - uy * r];
+    const r = 28 * this.zoom + 4;
+    const d = `M${fix(x1 + ux * r)} ${fix(y1 + uy * r)}L${fix(x2 - ux * r)} ${fix(y2 - uy * r)}`;
     return s("g", { "data-key": `${hop.from}>${hop.to}`, class: "hop" },
-      s("path", { class: "halo", d: `M${fix(a[0]!)} ${fix(a[1]!)}L${fix(b[0]!)} ${fix(b[1]!)}` }),
-      s("path", {
-        class: "line", "marker-end": "url(#arrow)",
-        d: `M${fix(a[0]!)} ${fix(a[1]!)}L${fix(b[0]!)} ${fix(b[1]!)}`,
-      }),
-      s("g", { transform: `translate(${fix(x1 + ux * (r + 16))} ${fix(y1 + uy * (r + 16))})` },
-        s("circle", { class: "cost", r: 11 }),
-        s("text", { class: "costText", y: 4, "text-anchor": "middle" }, hop.label)));
+      s("path", { class: "halo", d }), s("path", { class: "line", "marker-end": "url(#arrow)", d }));
   }
 
   private click(e: MouseEvent): void {
@@ -341,7 +402,7 @@ export class Graph {
     }
   }
 
-  private middle(what: string): [number, number] {
+  private middle(what: string): Point {
     if (what.startsWith("node:")) return this.at(what.slice(5));
     const l = this.store.link(what.slice(5))!;
     return l.ends.length === 2 ? mid(this.at(l.ends[0]!.node), this.at(l.ends[1]!.node))
@@ -413,5 +474,28 @@ const mean = (list: number[]): number => list.reduce((a, b) => a + b, 0) / Math.
 const span = (list: number[]): number => Math.max(...list) - Math.min(...list);
 const fix = (n: number): string => n.toFixed(1);
 const clamp = (n: number, low: number, high: number): number => Math.min(high, Math.max(low, n));
-const mid = (a: [number, number], b: [number, number]): [number, number] =>
-  [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
+const mid = (a: Point, b: Point): Point => [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
+const middle = (list: number[]): number => (Math.max(...list) + Math.min(...list)) / 2;
+
+/** turned are points around their mean, the first at the left and above: as people write. */
+function turned(spots: Spot[], a: number): Point[] {
+  const mx = mean(spots.map((d) => d.x)), my = mean(spots.map((d) => d.y));
+  const at = spots.map((d): Point => {
+    const x = d.x - mx, y = d.y - my;
+    return [x * Math.cos(a) - y * Math.sin(a), x * Math.sin(a) + y * Math.cos(a)];
+  });
+  const fx = at[0]![0] > 0.01 ? -1 : 1, fy = at[0]![1] > 0.01 ? -1 : 1;
+  return at.map(([x, y]): Point => [x * fx, y * fy]);
+}
+
+/** inRows is 1 when points go down in their order, −1 when they go up. */
+function inRows(at: Point[]): number {
+  const half = (at.length - 1) / 2;
+  let along = 0, x = 0, y = 0;
+  at.forEach((p, i) => {
+    along += (i - half) * p[1];
+    x += (i - half) ** 2;
+    y += p[1] ** 2;
+  });
+  return along / Math.sqrt(x * y || 1);
+}

@@ -2,6 +2,7 @@
 
 import { h, s, type Child } from "./dom";
 import type { Followed, Seen } from "./store";
+import { short } from "./graph";
 import { empty } from "./view";
 
 /** Step is a segment on its way. */
@@ -15,7 +16,7 @@ interface Step {
 
 const rows = 44;
 const rowHeight = 17, top = 26;
-const lines = [150, 268]; // where the two ends stand, of a width of 400
+const lines = [176, 280]; // where the two ends stand, of a width of 400
 
 const key = (x: Seen): string => `${x.seq} ${x.length} ${x.flags} ${x.ack} ${x.tsval ?? 0}`;
 
@@ -104,7 +105,7 @@ export function ladder(f: Followed | undefined, left: string, right: string): Ch
       : "As one end saw them; the other is not among the nodes."),
     s("svg", { class: "ladder", viewBox: `0 0 400 ${high}`, "aria-hidden": "true" },
       [left, right].map((name, i) => [
-        s("text", { class: "end", x: lines[i]!, y: 14, "text-anchor": "middle" }, name),
+        s("text", { class: "end", x: lines[i]!, y: 14, "text-anchor": "middle" }, short(name, 14)),
         s("path", { class: "life", d: `M${lines[i]} ${top - 4}V${high}` })]),
       [...row].map(([step, r]) => arrow(step, r, y, high)),
       shown.map((e, i) => {
@@ -145,7 +146,7 @@ function arrow(step: Step, r: { out?: number; in?: number }, y: (i: number) => n
     step.lost && s("text", { // the side that nothing of this row stands at
       class: "why", x: lines[1 - step.side]! + (step.side ? -8 : 8), y: y1 + 4,
       "text-anchor": step.side ? "end" : "start",
-    }, [step.at, step.lost].filter(Boolean).join(": ")));
+    }, [short(step.at, 10), step.lost].filter(Boolean).join(": ")));
 }
 
 function label(step: Step, y: number): Child {

@@ -86,6 +86,32 @@ export function layBeside(
   return at;
 }
 
+/** clear moves points off lines that are not theirs, and the lines off them. */
+function clear(at: Point[], edges: [number, number][]): void {
+  const near = 0.38; // hops
+  for (let round = 0; round < 60; round++) {
+    let moved = false;
+    for (const [a, b] of edges) {
+      for (let i = 0; i < at.length; i++) {
+        if (i === a || i === b) continue;
+        const [ax, ay] = at[a]!, [bx, by] = at[b]!, [x, y] = at[i]!;
+        const dx = bx - ax, dy = by - ay, long = dx * dx + dy * dy || 1e-6;
+        const t = ((x - ax) * dx + (y - ay) * dy) / long;
+        if (t <= 0 || t >= 1) continue;
+        const side = ((x - ax) * dy - (y - ay) * dx) / Math.sqrt(long);
+        const lack = near - Math.abs(side);
+        if (lack <= 1e-3) continue;
+        const step = (lack / 3) * (side < 0 ? -1 : 1) / Math.sqrt(long);
+        at[i] = [x + 2 * step * dy, y - 2 * step * dx];
+        at[a] = [ax - step * dy, ay + step * dx];
+        at[b] = [bx - step * dy, by + step * dx];
+        moved = true;
+      }
+    }
+    if (!moved) return;
+  }
+}
+
 /** layOut places n points that edges connect, about a hop from each other. */
 export function layOut(n: number, edges: [number, number][]): Point[] {
   if (n < 2) return [[0, 0]];
@@ -106,5 +132,6 @@ export function layOut(n: number, edges: [number, number][]): Point[] {
     if (stress < least * 0.999) [best, least] = [at, stress];
   }
   majorize(best, d, 600);
+  clear(best, edges);
   return best;
 }

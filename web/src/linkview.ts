@@ -1,7 +1,7 @@
 // A link: what passes, what is done to it, and the switch that cuts it.
 
 import { h, type Child } from "./dom";
-import { bitRate, percent, plural } from "./format";
+import { bitRate, percent } from "./format";
 import { command } from "./server";
 import type { Flow, LinkState, Store } from "./store";
 import { heading, section, figure, type Context } from "./view";
@@ -36,13 +36,21 @@ function words(store: Store, f: Flow): string {
   return store.nodes.get(f.from.node)?.faces.get(f.from.iface)?.out?.words ?? "nothing";
 }
 
-function turned(l: LinkState): Flow[] {
-  return way === "all" ? l.flows : l.flows.filter((_, i) => String(i) === way);
+/** answers reports whether a node can be asked for something. */
+function answers(store: Store, node: string): boolean {
+  const n = store.nodes.get(node);
+  return Boolean(n && (n.up || !n.heard));
+}
+
+/** turned are the flows that the sliders turn. A node that is down is not asked. */
+function turned(store: Store, l: LinkState): Flow[] {
+  return way === "all" ? l.flows.filter((f) => answers(store, f.from.node))
+    : l.flows.filter((_, i) => String(i) === way);
 }
 
 function valueOf(store: Store, l: LinkState, knob: Knob): number | null {
-  const values = turned(l).map((f) => read(words(store, f))[knob]);
-  return values.every((v) => v === values[0]) ? values[0]! : null;
+  const values = turned(store, l).map((f) => read(words(store, f))[knob]);
+  return values.every((v) => v === values[0]) ? values[0] ?? null : null;
 }
 
 function place(knob: Knob, value: number): number {
@@ -61,6 +69,8 @@ function direction(f: Flow, l: LinkState): string {
 
 export function linkView({ store }: Context, l: LinkState): Child[] {
   const cut = store.cut(l);
+  const down = l.ends.map((e) => e.node).filter((name) => !answers(store, name));
+  const alone = down.length === l.ends.length;
   return [
     heading("Link", store.linkName(l), h("p", { class: "sub" }, l.subnet)),
     section("now", "Now", h("div", { class: "scroll" }, h("table", null,
@@ -77,15 +87,17 @@ export function linkView({ store }: Context, l: LinkState): Child[] {
         ["all", ...l.flows.map((_, i) => String(i))].map((v) => h("label", { "data-key": v },
           h("input", {
             type: "radio", name: "way", value: v, "data-on": "way", checked: way === v,
-          }), h("span", null, v === "all" ? "Both ways" : direction(l.flows[Number(v)]!, l))))),
-      (Object.keys(knobs) as Knob[]).map((k) => slider(store, l, k, cut)),
+          }), h("span", null, v === "all" ? (l.flows.length > 2 ? "All ways" : "Both ways") : direction(l.flows[Number(v)]!, l))))),
+      down.length > 0 && h("p", { class: "hint" }, `${down.join(" and ")} ${down.length > 1 ? "do" : "does"} ` +
+        `not answer: ${alone ? "nothing can be set" : "what is set here is the other end's alone"}.`),
+      (Object.keys(knobs) as Knob[]).map((k) => slider(store, l, k, cut || !turned(store, l).length)),
       failure && h("p", { class: "alert", role: "alert" }, failure),
       extra(store, l)),
     h("div", { class: "actions", "data-key": "actions" },
       h("button", {
-        class: cut ? "primary" : "danger", "data-do": cut ? "restore" : "cut", "data-arg": l.id,
+        class: cut ? "primary" : "danger", "data-do": cut ? "restore" : "cut", "data-arg": l.id, disabled: alone,
       }, cut ? "Restore the link" : "Cut the link"),
-      h("button", { "data-do": "clear", "data-arg": l.id }, "Clear settings")),
+      h("button", { "data-do": "clear", "data-arg": l.id, disabled: alone }, "Clear settings")),
     h("dl", { class: "figures", "data-key": "ends" }, l.ends.map((e) =>
       figure(`${e.node} ${e.iface}`, e.addr))),
   ];
@@ -97,7 +109,7 @@ function slider(store: Store, l: LinkState, knob: Knob, cut: boolean): Child {
   const real = valueOf(store, l, knob);
   const want = wanted.get(key);
   const value = want ?? real;
-  const text = value === null ? "mixed" : show(value);
+  const text = value === null ? (turned(store, l).length ? "mixed" : "–") : show(value);
   const id = `knob-${knob}`;
   return h("div", { class: "knob", "data-key": key },
     h("label", { for: id }, name), h("output", { for: id, "aria-live": "off" }, text),
@@ -110,7 +122,7 @@ function slider(store: Store, l: LinkState, knob: Knob, cut: boolean): Child {
 
 /** extra shows what the words say beyond the sliders. */
 function extra(store: Store, l: LinkState): Child {
-  const all = new Set(turned(l).map((f) => words(store, f)).filter((w) => w !== "nothing"));
+  const all = new Set(turned(store, l).map((f) => words(store, f)).filter((w) => w !== "nothing"));
   if (all.size === 0) return null;
   return h("p", { class: "words", "data-key": "words" }, [...all].map((w) => h("code", null, w)));
 }
@@ -137,7 +149,7 @@ async function apply(store: Store, l: LinkState): Promise<void> {
     .filter(([, v]) => v !== undefined);
   const keys = moved.map(([k, v]) => [`${l.id} ${way} ${k}`, v] as const);
   try {
-    await Promise.all(turned(l).map((f) => command(f.from.node, "impair", {
+    await Promise.all(turned(store, l).map((f) => command(f.from.node, "impair", {
       iface: f.from.iface, way: "out",
       words: moved.reduce((w, [k, v]) => turn(w, k, v!), words(store, f)),
     })));
@@ -155,10 +167,10 @@ export function chooseWay(store: Store, value: string): void {
   store.onChange();
 }
 
-/** setCut takes both ends of a link down, or up. */
+/** setCut takes the ends of a link down, or up: those whose nodes answer. */
 export async function setCut(store: Store, l: LinkState, cut: boolean): Promise<void> {
   failure = "";
-  const all = await Promise.allSettled(l.ends.map((e) =>
+  const all = await Promise.allSettled(l.ends.filter((e) => answers(store, e.node)).map((e) =>
     command(e.node, "set-link", { iface: e.iface, up: !cut })));
   const bad = all.find((r) => r.status === "rejected");
   if (bad) failure = ((bad as PromiseRejectedResult).reason as Error).message;
@@ -169,12 +181,9 @@ export async function setCut(store: Store, l: LinkState, cut: boolean): Promise<
 export async function clearSettings(store: Store, l: LinkState): Promise<void> {
   failure = "";
   wanted = new Map();
-  const all = await Promise.allSettled(l.flows.map((f) =>
+  const all = await Promise.allSettled(l.flows.filter((f) => answers(store, f.from.node)).map((f) =>
     command(f.from.node, "impair", { iface: f.from.iface, way: "both", words: "off" })));
   const bad = all.find((r) => r.status === "rejected");
   if (bad) failure = ((bad as PromiseRejectedResult).reason as Error).message;
   store.onChange();
 }
-
-export const busy = (l: LinkState): string =>
-  plural(l.flows.filter((f) => f.bits > 2e3).length, "direction");

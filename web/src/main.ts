@@ -7,7 +7,7 @@ import { connectionView, plot, remember, sender } from "./connection";
 import { h, lay, type Child } from "./dom";
 import { Graph, legends, steps, type Mode } from "./graph";
 import { chooseWay, clearSettings, forget, linkView, setCut, turnKnob } from "./linkview";
-import { nodeView, overview } from "./overview";
+import { logView, nodeView, overview } from "./overview";
 import { begin, Problem, Stream } from "./server";
 import { Store } from "./store";
 import { running, setTask, start, stopTask, tasksSection, taskView } from "./tasks";
@@ -37,7 +37,7 @@ const legend = h("ol", { class: "legend", "aria-label": "What the colors and wid
 app.append(
   h("a", { class: "skip", href: "#panel" }, "Skip the picture"),
   h("header", { class: "top" },
-    h("span", { class: "brand", "aria-hidden": "true" }), title, status,
+    h("span", { class: "brand", "aria-hidden": "true" }), h("div", { class: "name" }, title, status),
     h("nav", { "aria-label": "Actions" },
       h("button", { "data-do": "go", "data-arg": "ping" }, "Ping"),
       h("button", { "data-do": "go", "data-arg": "transfer" }, "Transfer"),
@@ -115,6 +115,7 @@ function view(): Child[] {
     }
     case "connection": return connectionView(context, rest);
     case "routes": return routesView(context, rest);
+    case "log": return logView(context);
     case "ping": return taskView(context, "ping");
     case "transfer": return taskView(context, "transfer");
     default: return [running() > 0 && tasksSection(store), ...overview(context)];
@@ -132,7 +133,7 @@ function stress(): void {
     const from = sender(store, selected.slice(11)).id.startsWith(`${c.b.node}/`) ? c.b : c.a;
     const way = store.way(from.node, from.socket.remote.replace(/:\d+$/, ""));
     graph.highlight = {
-      links: new Set(way.links), nodes: new Set(way.nodes), hops: [], target: way.nodes.at(-1) ?? "",
+      links: new Set(way.links), nodes: new Set(way.nodes), hops: [], costs: new Map(), target: way.nodes.at(-1) ?? "",
     };
   }
 }
@@ -198,8 +199,7 @@ function themeNow(): string {
 }
 
 function applyTheme(): void {
-  if (theme === "auto") delete document.documentElement.dataset["theme"];
-  else document.documentElement.dataset["theme"] = theme;
+  document.documentElement.dataset["theme"] = themeNow();
   const b = app.querySelector<HTMLElement>("[data-do=theme]")!;
   b.textContent = { auto: "◐", light: "○", dark: "●" }[theme] ?? "◐";
   b.setAttribute("aria-label", `Colors: ${theme}`);
@@ -258,7 +258,7 @@ app.addEventListener("submit", (e) => {
 });
 
 addEventListener("keydown", (e) => {
-  if (e.key === "Escape" && selected) {
+  if (e.key === "Escape" && selected && !(e.target instanceof HTMLSelectElement)) { // whose list it closes
     const was = selected;
     go("");
     if (was.startsWith("node:") || was.startsWith("link:")) graph.focus(was);
@@ -300,7 +300,10 @@ store.onChange = () => {
   });
 };
 store.onShape = () => graph.shape();
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => render());
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  applyTheme();
+  render();
+});
 addEventListener("resize", () => render());
 
 applyTheme();

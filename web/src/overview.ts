@@ -2,7 +2,8 @@
 
 import { h, type Child } from "./dom";
 import { bitRate, bytes, clockTime, count, duration, plural } from "./format";
-import type { Connection, NodeState, Store } from "./store";
+import { quiet } from "./graph";
+import type { Connection, Entry, NodeState, Store } from "./store";
 import { cell, empty, figure, heading, item, num, section, table, type Context } from "./view";
 import type { Socket } from "./types";
 
@@ -21,7 +22,8 @@ function connectionItem(store: Store, c: Connection): Child {
 }
 
 export function overview({ store }: Context): Child[] {
-  const connections = [...store.connections.values()];
+  const ending = (c: Connection): number => Number(c.a.socket.state !== "ESTABLISHED");
+  const connections = [...store.connections.values()].sort((a, b) => ending(a) - ending(b));
   const shown = connections.slice(0, 30);
   return [
     h("h2", { class: "hidden", tabindex: -1, "data-key": "title" }, "Overview"),
@@ -29,6 +31,8 @@ export function overview({ store }: Context): Child[] {
       shown.length ? h("ul", { class: "list" }, shown.map((c) => connectionItem(store, c)))
         : empty("None yet. Start a transfer, and follow it here."),
       connections.length > shown.length && empty(`and ${count(connections.length - shown.length)} more`)),
+    section("log", "What happened", log(store.log.items, 6), store.log.items.length > 6 &&
+      h("button", { class: "text", "data-do": "go", "data-arg": "log" }, "All that happened")),
     section("nodes", "Nodes", h("ul", { class: "list tight" },
       [...store.nodes.values()].map((n) => item(`node:${n.name}`,
         h("span", { class: `mark ${n.router ? "router" : "host"}`, "aria-hidden": "true" }),
@@ -37,26 +41,34 @@ export function overview({ store }: Context): Child[] {
     section("links", "Links", h("ul", { class: "list tight" }, store.links.map((l) => {
       const bits = l.flows.reduce((sum, f) => sum + f.bits, 0);
       const note = store.cut(l) ? h("em", { class: "bad" }, "cut")
-        : [store.impaired(l), bits > 2e3 ? bitRate(bits) : ""].filter(Boolean).join(" · ") || l.subnet;
+        : [store.impaired(l), bits >= quiet ? bitRate(bits) : ""].filter(Boolean).join(" · ") || l.subnet;
       return item(`link:${l.id}`, h("span", { class: "mark link", "aria-hidden": "true" }),
         store.linkName(l), note);
     }))),
-    section("log", "What happened", log(store)),
   ];
 }
 
-export function log(store: Store, most = 12): Child {
-  const entries = store.log.items.slice(-most).reverse();
+export function logView({ store }: Context): Child[] {
+  return [heading("This page saw", "What happened"), log(store.log.items, 200)];
+}
+
+/** about are the entries that name a node. */
+const about = (store: Store, name: string): Entry[] =>
+  store.log.items.filter((e) => e.text.split(/[^\p{L}\p{N}_.-]+/u).includes(name));
+
+function log(all: Entry[], most: number): Child {
+  const entries = all.slice(-most).reverse();
   if (!entries.length) return empty("Nothing yet.");
-  return h("ol", { class: "log" }, entries.map((e) => h("li", { "data-key": `${e.n}`, class: e.sort },
+  return h("ol", { class: "log", "data-key": "log" }, entries.map((e) => h("li", { "data-key": `${e.n}`, class: e.sort },
     h("time", null, clockTime(e.at)), h("span", null, e.text))));
 }
 
 export function nodeView({ store }: Context, n: NodeState): Child[] {
   const head = heading(n.router ? "Router" : "Host", n.name);
   if (n.heard && !n.up) {
-    return [head, h("p", { class: "alert", role: "status" }, "This node does not answer. ",
-      h("small", null, n.problem)), section("log", "What happened", log(store, 6))];
+    return [head, h("p", { class: "alert", role: "status" }, n.problem,
+      h("small", null, "`node net status` shows the end of its log, `node net up` starts it again.")),
+    section("log", "What happened", log(about(store, n.name), 12))];
   }
   const faces = [...n.faces.values()];
   const drops = faces.flatMap((f) => [...(f.info.in.drops ?? []), ...(f.info.out.drops ?? [])]);
@@ -90,6 +102,7 @@ export function nodeView({ store }: Context, n: NodeState): Child[] {
       figure("Dialect", n.rip.dialect), figure("Next update", duration(n.rip.next_update_ns)),
       figure("Period", duration(n.rip.timers.periodic_ns)),
       figure("Timeout", duration(n.rip.timers.timeout_ns)))),
+    section("log", "What happened", log(about(store, n.name), 4)),
   ];
 }
 

@@ -27,7 +27,7 @@ const told = (n: NodeState, prefix: string): RIPRoute | undefined =>
   n.rip?.routes?.find((r) => r.prefix === prefix);
 
 export function arrows(store: Store, prefix: string): Highlight {
-  const found: Highlight = { links: new Set(), nodes: new Set(), hops: [], target: "" };
+  const found: Highlight = { links: new Set(), nodes: new Set(), hops: [], costs: new Map(), target: "" };
   for (const l of store.links) {
     if (l.subnet === prefix) {
       found.links.add(l.id);
@@ -39,7 +39,8 @@ export function arrows(store: Store, prefix: string): Highlight {
     if (!r) continue;
     found.nodes.add(n.name);
     const to = r.next_hop && store.owner(r.next_hop);
-    if (to) found.hops.push({ from: n.name, to, label: r.origin === "R" ? String(r.cost) : "–" });
+    if (to) found.hops.push({ from: n.name, to });
+    if (r.origin === "R") found.costs.set(n.name, r.cost);
   }
   return found;
 }

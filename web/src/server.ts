@@ -1,6 +1,6 @@
 // Talking to the server: the session, the stream, and commands.
 
-import type { Store } from "./store";
+import { plain, type Store } from "./store";
 
 export class Problem extends Error {
   constructor(readonly status: number, detail: string) { super(detail); }
@@ -11,7 +11,7 @@ async function refuse(r: Response): Promise<never> {
   try {
     detail = (await r.json()).detail ?? detail;
   } catch { /* it is not one of ours */ }
-  throw new Problem(r.status, detail);
+  throw new Problem(r.status, plain(detail));
 }
 
 /** begin changes the token of the address bar for a cookie, and takes it out of there. */
@@ -54,7 +54,7 @@ export async function lines<T>(
       if (!text) continue;
       const { event, data } = JSON.parse(text);
       if (event === "result") return data as T;
-      if (event === "error") throw new Problem(data.status, data.detail);
+      if (event === "error") throw new Problem(data.status, plain(data.detail));
       tell(event, data);
     }
   }

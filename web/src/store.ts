@@ -147,9 +147,15 @@ export class Store {
 
   private takeShape(shape: Shape): void {
     if (JSON.stringify(shape) === JSON.stringify(this.shape)) return;
+    const names = shape.nodes.map((n) => n.name).sort(inOrder);
+    if (this.shape) {
+      const gone = [...this.nodes.keys()].filter((name) => !names.includes(name));
+      const come = names.filter((name) => !this.nodes.has(name));
+      if (gone.length) this.note(`${some(gone)} left the network`, "bad");
+      if (come.length) this.note(`${some(come)} joined the network`, "good");
+    }
     this.shape = shape;
-    const names = new Set(shape.nodes.map((n) => n.name));
-    for (const name of this.nodes.keys()) if (!names.has(name)) this.nodes.delete(name);
+    this.nodes = new Map(names.map((name) => [name, this.node(name)]));
     for (const n of shape.nodes) this.node(n.name).router = n.router;
     const stay = new Map(this.links.map((l) => [linkKey(l), l]));
     const links = shape.links.filter((l) => (l.ends ?? []).length > 0);
@@ -168,7 +174,7 @@ export class Store {
           waiting: 0, history: new Ring<[number, number]>(historyLength), seen: [],
         })),
       };
-    });
+    }).sort((a, b) => inOrder(this.linkName(a), this.linkName(b)));
     this.onShape();
   }
 
@@ -177,7 +183,7 @@ export class Store {
     const was = n.up, heard = n.heard;
     n.heard = true;
     n.up = life.up;
-    n.problem = life.problem ?? "";
+    n.problem = plain(life.problem ?? "");
     if (life.up) n.router = life.router;
     else {
       n.faces = new Map();
@@ -243,25 +249,27 @@ export class Store {
     n.routes = data.routes ?? [];
     if (old.length === 0) return;
     const before = new Map(old.map((r) => [r.prefix, r]));
+    const changes = new Map<string, string[]>(); // the networks that the same happened to
+    const change = (what: string, prefix: string): void => {
+      changes.set(what, [...(changes.get(what) ?? []), prefix]);
+    };
     for (const r of n.routes) {
       const b = before.get(r.prefix);
       before.delete(r.prefix);
-      if (!b) this.note(`${n.name} learned ${this.routeText(r)}`, "good");
+      if (!b) change(`learned a way ${this.via(r)}`, r.prefix);
       else if (b.next_hop !== r.next_hop || b.iface !== r.iface) {
-        this.note(`${n.name}: ${this.routeText(r)}, was ${this.via(b)}`);
+        change(`goes ${this.via(r)}, not ${this.via(b)},`, r.prefix);
       }
     }
-    for (const gone of before.values()) {
-      this.note(`${n.name} lost its route to ${gone.prefix}`, "bad");
+    for (const gone of before.values()) change("lost its way", gone.prefix);
+    for (const [what, list] of changes) {
+      this.note(`${n.name} ${what} to ${list.length > 2 ? `${list.length} networks` : list.join(" and ")}`,
+        what[0] === "g" ? "plain" : what === "lost its way" ? "bad" : "good");
     }
   }
 
   via(r: { next_hop: string; iface: string }): string {
     return r.next_hop ? `via ${this.owner(r.next_hop) || r.next_hop}` : `on ${r.iface}`;
-  }
-
-  private routeText(r: Route): string {
-    return `${r.prefix} ${this.via(r)}` + (r.next_hop && r.origin === "R" ? ` (cost ${r.cost})` : "");
   }
 
   private takeTold(told: { node: string; at: number; event: string; data: any }): void {
@@ -295,7 +303,8 @@ export class Store {
       case "undelivered": text = `${told.node}: ${d.to}: ${d.problem}`; sort = "bad"; break;
       default: return;
     }
-    this.note(text, sort, told.at, say);
+    const again = this.log.items.some((e) => e.at === told.at && e.text === text); // a new stream tells all
+    if (!again) this.note(text, sort, told.at, say);
   }
 
   /** place is an address and port, by the node's name if it has one. */
@@ -469,6 +478,16 @@ export class Store {
 function linkKey(l: { subnet: string; ends: End[] | null }): string {
   return JSON.stringify([l.subnet, (l.ends ?? []).map((e) => [e.node, e.iface, e.addr])]);
 }
+
+/** inOrder sorts names as people do: R2 before R10. */
+export const inOrder = new Intl.Collator("en", { numeric: true }).compare;
+
+/** some names the first of many. */
+const some = (names: string[]): string =>
+  names.length < 5 ? names.join(", ") : `${names.slice(0, 3).join(", ")} and ${names.length - 3} more`;
+
+/** plain is a problem without the place of the socket that nobody answers at. */
+export const plain = (problem: string): string => problem.replace(/: dial unix .*/, "");
 
 /** instant is a time in milliseconds since 1970, with its fraction. */
 function instant(at: string): number {

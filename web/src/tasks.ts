@@ -47,7 +47,8 @@ function choice(id: string, label: string, options: [string, string][], value: s
 
 export function taskView({ store }: Context, sort: "ping" | "transfer"): Child[] {
   defaults(store);
-  const names = [...store.nodes.keys()].map((n): [string, string] => [n, n]);
+  const names = [...store.nodes.values()].map((n): [string, string] =>
+    [n.name, n.name + (n.heard && !n.up ? " (down)" : "")]);
   const mine = tasks.filter((t) => t.sort === sort).reverse();
   return [
     heading(sort === "ping" ? "Ping" : "Transfer", sort === "ping" ? "Is it there, and how far?"
@@ -116,6 +117,7 @@ function pinged(t: Task): Child {
       figure("Answered", `${r.received} of ${r.sent}`),
       figure("Least", duration(r.min_ns)), figure("Mean", duration(r.avg_ns)),
       figure("Most", duration(r.max_ns))),
+    t.state === "running" && !t.replies.items.length && h("p", { class: "hint" }, "Nobody has answered yet."),
     h("ol", { class: "replies" }, t.replies.items.slice(-8).map((x) =>
       h("li", { "data-key": `${x.seq}`, class: x.problem ? "bad" : null },
         h("span", null, `${x.seq}`), x.problem ? `${x.from}: ${x.problem}` : `from ${x.from}`,

@@ -38,15 +38,27 @@ export function bitsPerSecond(text: string): number {
   return Number(m[1]) * (unit[m[2]!.toLowerCase()] ?? NaN) || Infinity;
 }
 
+/** packets is how many full ones a limit has room for: a number of them, bytes, a time, or several. */
+function packets(limit: string, rate: number): number {
+  const full = 1400; // bytes
+  return Math.max(1, Math.min(...limit.split(",").map((part) => {
+    const m = /^([\d.]+)(k|m)?b$/i.exec(part);
+    if (m) return Math.ceil((Number(m[1]) * (m[2] ? { k: 1024, m: 1048576 }[m[2].toLowerCase()]! : 1)) / full);
+    return Number(part) || Math.ceil((milliseconds(part) * rate) / 8000 / full);
+  })));
+}
+
 export function read(words: string): Settings {
+  let limit = "";
   const found: Settings = { loss: 0, delay: 0, rate: Infinity, limit: 1000 };
   for (const [name, value] of split(words)) {
     if (value === undefined) continue;
     if (name === "loss") found.loss = /^[\d.]+%$/.test(value) ? parseFloat(value) / 100 : null;
     else if (name === "delay") found.delay = milliseconds(value);
     else if (name === "rate") found.rate = bitsPerSecond(value);
-    else if (name === "limit") found.limit = Number(value) || found.limit;
+    else if (name === "limit") limit = value;
   }
+  if (limit) found.limit = packets(limit, found.rate) || found.limit;
   return found;
 }
 

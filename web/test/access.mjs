@@ -234,9 +234,9 @@ const faint = (page) => page.evaluate(() => {
   };
   const behind = (e) => {
     const layers = [];
-    const body = e.closest?.(".node")?.querySelector(".body") ??
-      e.closest?.(".hop")?.querySelector(".cost");
-    if (body && e.localName === "text" && !e.matches(".setting")) {
+    const body = e.closest?.(".badge")?.querySelector(".cost") ??
+      e.closest?.(".node")?.querySelector(".body");
+    if (body && e.localName === "text" && !e.matches(".setting, .under")) {
       return rgba(getComputedStyle(body).fill);
     }
     for (let at = e; at; at = at.parentElement) {

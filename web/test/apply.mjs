@@ -31,11 +31,13 @@ test("a node that apply adds appears, one that it ends goes, and the others stay
   assert.ok(fresh, "Z is in the picture");
   assert.deepEqual(old, before, "the others are where they were");
   assert.ok(!Object.values(before).includes(fresh), "and Z beside them");
+  await eventually("it is told", async () => (await text(page, "ol.log")).includes("Z joined the network"));
   await shot(page, "ring-applied");
   rmSync(join(shared.ring, "Z.lnx"));
   writeFileSync(file, was);
   await net("apply", shared.ring);
   await eventually("six nodes are up", async () => (await text(page, ".status")) === "6 nodes");
   assert.deepEqual(await places(page), before);
+  await eventually("it is told", async () => (await text(page, "ol.log")).includes("Z left the network"));
   assert.deepEqual(shared.complaints, []);
 });

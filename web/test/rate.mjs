@@ -1,12 +1,17 @@
-// Rates of counters, without a browser.
+// Rates of counters, and the words of impairments, without a browser.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { transformWithEsbuild } from "vite";
 
-const source = new URL("../src/rate.ts", import.meta.url);
-const { code } = await transformWithEsbuild(readFileSync(source, "utf8"), "rate.ts");
-const { add, rate, lost } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
+async function source(name) {
+  const { code } = await transformWithEsbuild(
+    readFileSync(new URL(`../src/${name}`, import.meta.url), "utf8"), name);
+  return import(`data:text/javascript,${encodeURIComponent(code)}`);
+}
+
+const { add, rate, lost } = await source("rate.ts");
+const { read, turn } = await source("words.ts");
 
 export const tests = [];
 const test = (name, f) => tests.push([name, f]);
@@ -43,4 +48,23 @@ test("a share of lost packets is one of the last three seconds", () => {
   const looks = Array.from({ length: 20 }, (_, i) => [i * 500, 0, 100 * i, i < 10 ? i * 50 : 500]);
   assert.equal(lost(after(...looks)), 0);
   assert.ok(after(...looks).length <= 8);
+});
+
+test("a queue's limit is packets, however it is said", () => {
+  const limit = (words) => read(words).limit;
+  assert.equal(limit("nothing"), 1000);
+  assert.equal(limit("rate 10mbit limit 100"), 100);
+  assert.equal(limit("delay 5ms rate 20mbit limit 500000b"), 358, "full packets of 1400 bytes");
+  assert.equal(limit("rate 64kbit limit 32kb"), 24);
+  assert.equal(limit("rate 11.2mbit limit 100ms"), 100);
+  assert.equal(limit("rate 10mbit limit 100,14kb"), 11, "the least of several");
+});
+
+test("a slider turns its own words alone", () => {
+  assert.equal(turn("delay 20ms 5ms distribution normal loss 1%", "loss", 0.02),
+    "delay 20ms 5ms distribution normal loss 2%");
+  assert.equal(turn("delay 20ms 5ms loss 1%", "delay", 0), "loss 1%");
+  assert.equal(turn("nothing", "rate", 1e6), "rate 1000000bit");
+  assert.equal(turn("rate 1mbit limit 10 codel loss 1%", "rate", Infinity), "loss 1%");
+  assert.equal(turn("loss 1%", "loss", 0), "off");
 });
