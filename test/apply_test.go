@@ -20,6 +20,7 @@ import (
 // TestApplyLeavesConnectionsAlone: a link gets another delay, a host another route and a door, and
 // all processes are the same; a connection goes on.
 func TestApplyLeavesConnectionsAlone(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", dir.Dir, "--name", "line")
@@ -64,6 +65,7 @@ func TestApplyLeavesConnectionsAlone(t *testing.T) {
 
 // TestApplyOfAWrongFile changes nothing, of the other files either.
 func TestApplyOfAWrongFile(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", dir.Dir, "--name", "line")
@@ -88,6 +90,7 @@ func TestApplyOfAWrongFile(t *testing.T) {
 
 // TestApplyThatStopsOnItsWay leaves all as it was, and once what is told is mended does it all.
 func TestApplyThatStopsOnItsWay(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
 	port := strings.TrimPrefix(freeTCP(t), "127.0.0.1:")
@@ -204,6 +207,7 @@ func TestApplyRotatesPorts(t *testing.T) {
 
 // TestApplyHandsAPortOn: a node takes the UDP port that another, which comes after it, gives up.
 func TestApplyHandsAPortOn(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", dir.Dir, "--name", "line")

@@ -65,6 +65,7 @@ func (s *screen) await(t *testing.T, what string) {
 
 // TestCtrlCStopsTheCommand, Ctrl-D leaves, and the network runs on.
 func TestCtrlCStopsTheCommand(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
 	cmd := r.command("attach", "A")

@@ -32,6 +32,7 @@ func netListenUDP(port uint16) (*net.UDPConn, error) {
 
 // TestOneDocument: what ctl prints and what HTTP answers are the same.
 func TestOneDocument(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
 	r.must("ctl", "B", "accept", "7000")
@@ -57,6 +58,7 @@ func TestOneDocument(t *testing.T) {
 // TestStatusOfCtl: 0 done, 1 failed, 2 wrong, 130 Ctrl-C, 143 SIGTERM; answers are on standard
 // output, and everything else is not.
 func TestStatusOfCtl(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
 	for _, tt := range []struct {
@@ -113,6 +115,7 @@ func TestStatusOfCtl(t *testing.T) {
 // TestADaemonOfTheSystem tells its manager when it is ready and when it ends, and logs a line an
 // event, without stamps where the journal has its own.
 func TestADaemonOfTheSystem(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	at := filepath.Join(r.state, "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: at, Net: "unixgram"})
@@ -147,6 +150,7 @@ func TestADaemonOfTheSystem(t *testing.T) {
 
 // TestEventsAreLines: what goes on is a line of JSON each, until the node ends.
 func TestEventsAreLines(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
 	cmd := r.command("ctl", "B", "events", "--json")
@@ -193,6 +197,7 @@ func TestEventsAreLines(t *testing.T) {
 
 // TestSessionsBesideEachOther: two attached to one node, and what one does the other sees.
 func TestSessionsBesideEachOther(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
 	first, second := r.attach("A"), r.attach("A")

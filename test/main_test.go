@@ -9,6 +9,7 @@
 package e2e_test
 
 import (
+	"flag"
 	"fmt"
 	"net/netip"
 	"os"
@@ -32,6 +33,11 @@ func run(m *testing.M) int {
 		err = nodes.Build(dir)
 	}
 	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	// They wait for processes, and for time-outs of theirs, more than they reckon.
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

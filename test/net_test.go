@@ -116,6 +116,7 @@ func (r *realm) pid(node string) int {
 
 // TestANetworkIsBroughtUpAndDown as a new user does it, with a file moved in between.
 func TestANetworkIsBroughtUpAndDown(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	net := nodes.CopyNetwork(t, "nets", "ring")
 	got := r.node("net", "up", net.Dir, "--name", "ring")
@@ -190,6 +191,7 @@ func (r *realm) await(node, what string, holds func() bool) {
 
 // TestWhatACrashLeaves is neither in the way of a look nor of the next up.
 func TestWhatACrashLeaves(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", net.Dir, "--name", "line")
@@ -233,6 +235,7 @@ func TestWhatACrashLeaves(t *testing.T) {
 
 // TestANodeThatHangs is told from one that is dead, and down ends it all the same.
 func TestANodeThatHangs(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b")
 	r.must("net", "up", net.Dir, "--name", "pair")
@@ -253,6 +256,7 @@ func TestANodeThatHangs(t *testing.T) {
 
 // TestNothingIsStarted when a file is wrong, or one of the nodes cannot be.
 func TestNothingIsStarted(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b-c")
 	taken := nodes.FreePort(t)
@@ -307,6 +311,7 @@ func TestNothingIsStarted(t *testing.T) {
 
 // TestTwoNetworks of one name, and nodes of one name in two networks.
 func TestTwoNetworks(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	one, two := nodes.CopyNetwork(t, "nets", "a-b"), nodes.CopyNetwork(t, "nets", "a-b")
 	r.must("net", "up", one.Dir, "--name", "one")
@@ -331,6 +336,7 @@ func TestTwoNetworks(t *testing.T) {
 
 // TestAPlan is brought up without files of its own, and changed while it runs.
 func TestAPlan(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	folder := t.TempDir()
 	plan := filepath.Join(folder, "mine.net")
@@ -376,6 +382,7 @@ func firstOf(t *testing.T, n int) uint16 {
 
 // TestApply changes what the files say, and nothing else.
 func TestApply(t *testing.T) {
+	t.Parallel()
 	r := newRealm(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", net.Dir, "--name", "line")

@@ -2,9 +2,14 @@
 
 package nodes
 
+import "os"
+
 // Race reports whether the tests, and so the nodes too, run under the race detector.
 const Race = true
 
 const race = 1
 
 var raceFlags = []string{"-race"}
+
+// The race detector has each process sleep for a second at its end, in vain where a test waits for it.
+func init() { os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=10") }
