@@ -30,7 +30,7 @@ func all(ctx context.Context, args []string) error {
 	rounds := flags.Int("rounds", 6, "turns of each case") // benchstat's least for an interval
 	only := flags.String("only", "", "only cases, peers and figures whose name contains `TEXT`; "+
 		"nothing is written then")
-	root := flags.String("root", "..", "`FOLDER` of the repository")
+	root := flags.String("root", repository(), "`FOLDER` of the repository")
 	brief := flags.Bool("brief", false, "leave out what takes minutes: 5 GB and the experiments")
 	if err := parse(flags, args); err != nil {
 		return err

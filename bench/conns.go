@@ -17,7 +17,7 @@ import (
 func conns(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("conns", flag.ContinueOnError)
 	count := flags.Int("count", 100_000, "`CONNECTIONS`")
-	root := flags.String("root", "..", "`FOLDER` of the repository")
+	root := flags.String("root", repository(), "`FOLDER` of the repository")
 	if err := parse(flags, args); err != nil {
 		return err
 	}

@@ -33,6 +33,9 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1], os.Args[2:])
+	if ctx.Err() != nil {
+		err = context.Cause(ctx) // which signal it was, not what it broke
+	}
 	stop()
 	if wrong, ok := errors.AsType[misuse](err); ok {
 		if wrong != "" {

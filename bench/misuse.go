@@ -5,6 +5,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 )
@@ -28,6 +29,14 @@ func parse(flags *flag.FlagSet, args []string) error {
 			flags.Name(), flags.Arg(0)))
 	}
 	return nil
+}
+
+// repository is where the tree is: here, or above when the program runs in bench.
+func repository() string {
+	if _, err := os.Stat("cmd/node"); err != nil {
+		return ".."
+	}
+	return "."
 }
 
 // names are those of all that can be picked by -only, each once.

@@ -106,7 +106,10 @@ func (s *session) quick(ctx context.Context) error {
 func (s *session) compare(ctx context.Context, c *streamCase) error {
 	rows, skipped := s.measure(ctx, c)
 	for _, r := range rows {
-		if err := report.Line(s.out, r); err != nil {
+		if err := report.Line(s.out, struct {
+			report.Row
+			Verdict string `json:"verdict,omitempty"` // reached, or MISSED
+		}{r, r.Verdict()}); err != nil {
 			return err
 		}
 	}

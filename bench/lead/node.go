@@ -130,11 +130,11 @@ func (s *Shell) goroutines() (int, error) {
 type Conns struct {
 	Count      int           `json:"connections"`
 	Took       time.Duration `json:"took_ns"`
-	Before     int64         `json:"resident_before"` // bytes
-	Resident   int64         `json:"resident"`        // bytes
-	Each       float64       `json:"resident_per_connection"`
+	Before     int64         `json:"resident_before_bytes"`
+	Resident   int64         `json:"resident_bytes"`
+	Each       float64       `json:"resident_bytes_per_connection"`
 	Goroutines int           `json:"goroutines"`
-	ClientHeap float64       `json:"client_heap_per_connection"` // bytes
+	ClientHeap float64       `json:"client_heap_bytes_per_connection"`
 }
 
 // Hold opens connections to a node's shell, which takes them as its command `accept` does, and
