@@ -68,6 +68,9 @@ func TestLabRun(t *testing.T) {
 // The first file of the reference is one to begin with: what it expects comes out.
 func TestLabRunsTheReferencesFirstFile(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("a few seconds")
+	}
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "EXPERIMENTS.md"))
 	require.NoError(t, err)
 	_, text, _ = bytes.Cut(text, []byte("```yaml\n"))

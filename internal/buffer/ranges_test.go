@@ -38,14 +38,18 @@ func TestRangesAgainstABitmap(t *testing.T) {
 			}
 			var want []buffer.Range
 			for i := range size {
-				require.Equal(t, len(want), s.Below(uint64(i)), "offset %d", i)
+				if below := s.Below(uint64(i)); below != len(want) { // Equal itself takes a minute
+					require.Equal(t, len(want), below, "offset %d", i)
+				}
 				if bits[i] && (i == 0 || !bits[i-1]) {
 					want = append(want, buffer.Range{Start: uint64(i)})
 				}
 				if bits[i] {
 					want[len(want)-1].End = uint64(i + 1)
 				}
-				require.Equal(t, bits[i], s.Contains(uint64(i)), "offset %d", i)
+				if s.Contains(uint64(i)) != bits[i] {
+					require.Equal(t, bits[i], !bits[i], "offset %d", i)
+				}
 			}
 			require.Equal(t, want, list(&s))
 		}
