@@ -254,8 +254,10 @@ func TestPaste(t *testing.T) {
 	k.await("window 2")
 	k.await("send window 65535")
 	assert.NotContains(t, k.await("no command \"bogus\""), "B> \x1b[0K\r\n", "\\r\\n is one end")
+	k.await("B> ")
 	k.press("\x1b[D\x1b\x1b[Da" + ctrlC) // other sequences are as they were
 	k.await("a^C")
+	k.await("B> ")
 	k.press("\x1a\x0f\u009bquit\r") // nobody could wake it after Ctrl-Z, and the others are no keys
 	assert.NotContains(t, k.await("quit"), "\u009b")
 	k.await(marksOff)

@@ -72,6 +72,8 @@ func (e *editor) ReadLine(prompt string) (string, error) {
 	e.rl.SetPrompt(prompt)
 	e.t.markPastes(true)
 	defer e.t.markPastes(false)
+	e.t.turns.edit(true)
+	defer e.t.turns.edit(false)
 	line, err := e.rl.ReadLine()
 	if errors.Is(err, readline.ErrInterrupt) {
 		return "", ErrInterrupted
@@ -86,10 +88,10 @@ func (e *editor) ReadLine(prompt string) (string, error) {
 func (e *editor) SetPrompt(prompt string) {
 	e.rl.SetPrompt(prompt)
 	// Its Refresh forgets the list of completions and the word that is searched for.
-	_, _ = e.rl.Stdout().Write(nil)
+	_, _ = e.Stdout().Write(nil)
 }
 
-func (e *editor) Stdout() io.Writer { return e.rl.Stdout() }
+func (e *editor) Stdout() io.Writer { return between{e.rl.Stdout(), &e.t.turns} }
 func (e *editor) Close() error      { return e.rl.Close() }
 
 // tab gives the editor completion by words.

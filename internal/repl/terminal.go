@@ -27,6 +27,8 @@ type terminal struct {
 	mu     sync.Mutex
 	answer []byte // to a question, to be read before the next key
 
+	turns turns
+
 	// The rest is the reader's alone.
 	keys    []byte // that were read, and wait for their turn
 	partial []byte // what may become a mark
@@ -70,7 +72,17 @@ func (t *terminal) Write(p []byte) (int, error) {
 	return t.out.Write(p)
 }
 
+// Read gives a byte at a time, so that the editor reads again when it has done with a key, and then
+// alone.
 func (t *terminal) Read(p []byte) (int, error) {
+	t.turns.wait()
+	n, err := t.next(p[:min(1, len(p))])
+	t.turns.begin()
+	return n, err
+}
+
+// next waits for the next byte.
+func (t *terminal) next(p []byte) (int, error) {
 	t.mu.Lock()
 	if len(t.answer) > 0 {
 		n := copy(p, t.answer)
@@ -79,9 +91,10 @@ func (t *terminal) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	t.mu.Unlock()
+	var typed [1024]byte
 	for len(t.keys) == 0 {
-		n, err := t.in.Read(p)
-		t.typed(p[:n])
+		n, err := t.in.Read(typed[:])
+		t.typed(typed[:n])
 		if err != nil && len(t.keys) == 0 {
 			return 0, err
 		}
