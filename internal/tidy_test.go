@@ -29,7 +29,8 @@ const (
 // sources and bytes come in as arguments, and one owner calls it.
 var concurrent = []string{
 	".", "cmd", "test", "internal/node", "internal/door", "internal/operator", "internal/link",
-	"internal/iperf", "internal/traffic", "internal/api", "internal/repl",
+	"internal/iperf", "internal/traffic", "internal/sight", "internal/record", "internal/api",
+	"internal/repl",
 	"internal/lab", "internal/sim/chaos", "internal/netctl", "bench", "quic",
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/record"
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
@@ -64,7 +64,7 @@ func traceFile(
 			failure = err
 		}
 	})
-	done, err := node.TraceFile(in, filter, func(s control.TracedSegment) {
+	done, err := record.TraceFile(in, filter, func(s control.TracedSegment) {
 		switch {
 		case !asJSON:
 			ladder.Add(&s)

@@ -14,6 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/rip"
+	"github.com/tidepool-net/tidepool/internal/sight"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -26,7 +27,10 @@ type Config struct {
 	Reread func() (*lnx.Config, error)
 	// LogLevel is what the setting log.level turns; nil: there is no log.
 	LogLevel *slog.LevelVar
-	// Pcap is a file to capture every packet to from the start; empty: none.
+	// Observers are shown packets from the start.
+	Observers []*sight.Observer
+	// Pcap is a file to capture every packet to from the start; empty: none. It is package
+	// operator that opens it.
 	Pcap string
 	// Snaplen is how many bytes of a packet the capture keeps; 0: all.
 	Snaplen int

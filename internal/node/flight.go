@@ -1,6 +1,9 @@
 package node
 
-import "github.com/tidepool-net/tidepool/internal/capture"
+import (
+	"github.com/tidepool-net/tidepool/internal/capture"
+	"github.com/tidepool-net/tidepool/internal/sight"
+)
 
 // Bounds of what flight recorders may cost: a connection with 64 segments has 22 kB.
 const (
@@ -14,13 +17,8 @@ type flights struct {
 	flying   map[*Conn]struct{}
 }
 
-// flight is a connection's recorder: its last segments, in a ring that is allocated once.
-type flight struct {
-	ring []sight
-	data []byte // HeaderBytes for each
-	next int
-	full bool
-}
+// flight is a connection's recorder.
+type flight = sight.Flight
 
 // setRecorded has connections keep so many of their segments from now on. The loop's.
 func (n *Node) setRecorded(segments int) {
@@ -35,7 +33,7 @@ func (n *Node) setRecorded(segments int) {
 }
 
 // fly has the connection of a segment keep it. The loop's.
-func (n *Node) fly(f *capture.Facts, s *sight, header []byte) {
+func (n *Node) fly(f *capture.Facts, s *sight.Sight, header []byte) {
 	c := n.glance(f, s)
 	if c == nil || c.gone {
 		return
@@ -48,38 +46,13 @@ func (n *Node) fly(f *capture.Facts, s *sight, header []byte) {
 			n.flying = map[*Conn]struct{}{}
 		}
 		n.flying[c] = struct{}{}
-		c.flight = &flight{
-			ring: make([]sight, n.recorded), data: make([]byte, n.recorded*capture.HeaderBytes),
-		}
+		c.flight = sight.NewFlight(n.recorded)
 	}
-	c.flight.put(s, header)
+	c.flight.Put(s, header)
 }
 
 // land takes a connection's recorder away. The loop's.
 func (n *Node) land(c *Conn) {
 	c.flight = nil
 	delete(n.flying, c)
-}
-
-func (r *flight) put(s *sight, header []byte) {
-	one := &r.ring[r.next]
-	*one = *s
-	one.begin = r.next * capture.HeaderBytes
-	one.end = one.begin + copy(r.data[one.begin:one.begin+capture.HeaderBytes], header)
-	if r.next++; r.next == len(r.ring) {
-		r.next, r.full = 0, true
-	}
-}
-
-// pile is a copy of what it has, in the order in which it came.
-func (r *flight) pile() (p pile) {
-	if r == nil {
-		return p
-	}
-	p.data = append(p.data, r.data...)
-	if r.full {
-		p.list = append(p.list, r.ring[r.next:]...)
-	}
-	p.list = append(p.list, r.ring[:r.next]...)
-	return p
 }

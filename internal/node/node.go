@@ -144,6 +144,9 @@ func (n *Node) Wall(t clock.Time) time.Time { return n.wall(t) }
 // Now is the time of day by the node's clock.
 func (n *Node) Now() time.Time { return n.wall(n.now()) }
 
+// Driven reports whether a Clock drives the node: time waits for it.
+func (n *Node) Driven() bool { return n.cfg.Clock != nil }
+
 // AfterFunc calls f when the node's clock is d further on, unless stop is called before.
 func (n *Node) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	by := deadline{clock: n.cfg.Clock}
@@ -157,15 +160,20 @@ func (n *Node) wall(t clock.Time) time.Time { return n.start.Add(time.Duration(t
 // that are closed already is still delivered, for a short while; those that are
 // open are reset. Calls that wait fail with net.ErrClosed.
 func (n *Node) Close() error {
-	if n.closing.Swap(true) {
-		<-n.stopped
-		return nil
+	n.Stop()
+	if !n.watchers.close() {
+		return nil // somebody else does the rest, or has
 	}
-	n.waiter.Ring()
+	return n.closeRecords()
+}
+
+// Stop is Close as far as the network goes: the loop has ended. Who watches is told of what the
+// rooms above have to say yet, until Close.
+func (n *Node) Stop() {
+	if !n.closing.Swap(true) {
+		n.waiter.Ring()
+	}
 	<-n.stopped
-	err := n.finishCaptures()
-	n.watchers.close()
-	return errors.Join(err, n.closeRecords())
 }
 
 // shutdown is the loop's last act.

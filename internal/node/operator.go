@@ -54,12 +54,8 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 		return n.set(r)
 	case control.Verbose:
 		return control.Nothing{}, n.setVerbose(r)
-	case control.Record, control.StartCapture, control.StopCapture, control.Trace, control.Samples:
-		return n.captureRequest(ctx, req)
-	case control.PcapStart:
-		return control.Nothing{}, n.startPcap(r)
-	case control.PcapStop:
-		return n.stopPcap()
+	case control.Samples:
+		return n.samples(ctx, &r)
 	}
 	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
 }
@@ -105,13 +101,9 @@ func (n *Node) readOut(req any) (answer any, err error) {
 }
 
 func (n *Node) about() control.Node {
-	a := control.Node{
+	return control.Node{
 		Name: n.cfg.LNX.Name, OldGrammar: n.cfg.LNX.Grammar != 0, Forwarding: n.cfg.LNX.Forwarding,
 	}
-	if n.pcap != nil {
-		a.Capturing = n.pcap.o.about.File
-	}
-	return a
 }
 
 // controlError translates what is not in the operator's vocabulary yet.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/sight"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -49,7 +49,7 @@ func (n *Node) tap(
 		n.verboseSegment(dir, pieces)
 	}
 	if n.observed() {
-		n.exhibit(now, sight{iface: i, out: dir == stack.Outbound, reason: reason}, pieces)
+		n.exhibit(now, sight.Sight{Iface: i, Out: dir == stack.Outbound, Reason: reason}, pieces)
 	}
 	if n.cfg.Tap != nil {
 		n.cfg.Tap(now, i, dir, reason, pieces)
@@ -66,80 +66,6 @@ func (n *Node) retap() {
 	n.rewatch()
 }
 
-// startPcap begins the capture of every packet.
-func (n *Node) startPcap(r control.PcapStart) error {
-	var err error
-	callErr := n.call(func(clock.Time) { err = n.notCapturing() }) // before the file is begun anew
-	if err = firstError(callErr, err); err != nil {
-		return controlError(err)
-	}
-	c, err := n.preparePcap(r)
-	if err != nil {
-		return err
-	}
-	callErr = n.call(func(clock.Time) { err = n.beginPcap(c) })
-	if err = firstError(callErr, err); err != nil {
-		return controlError(errors.Join(err, c.abandon()))
-	}
-	return nil
-}
-
-// notCapturing reports what captures every packet already. The loop's.
-func (n *Node) notCapturing() error {
-	if n.pcap == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", n.pcap.o.about.File, control.ErrCapturing)
-}
-
-func (n *Node) preparePcap(r control.PcapStart) (*capturing, error) {
-	if r.File == "" {
-		return nil, control.Misuse("a capture that nobody waits for needs a file")
-	}
-	c, err := n.prepareFile(&control.Record{File: r.File, Snaplen: r.Snaplen})
-	if err == nil {
-		c.o.about.Kind = "pcap"
-	}
-	return c, err
-}
-
-// beginPcap is the loop's.
-func (n *Node) beginPcap(c *capturing) error {
-	if err := n.notCapturing(); err != nil {
-		return err
-	}
-	if err := n.observe(c.o); err != nil {
-		return err
-	}
-	n.pcap = c
-	c.begin()
-	return nil
-}
-
-func (n *Node) stopPcap() (control.Capture, error) {
-	var c *capturing
-	callErr := n.call(func(clock.Time) { c, n.pcap = n.pcap, nil })
-	switch {
-	case callErr != nil:
-		return control.Capture{}, controlError(callErr)
-	case c == nil:
-		return control.Capture{}, control.ErrNotCapturing
-	}
-	return c.finishPcap()
-}
-
-func (c *capturing) finishPcap() (control.Capture, error) {
-	done := c.finish()
-	answer := control.Capture{
-		File: done.File, Packets: done.Packets, Missed: c.o.shown - done.Packets,
-	}
-	if done.Problem != "" {
-		return answer, fmt.Errorf("%s; %d packets are in it, %d are not", done.Problem,
-			answer.Packets, answer.Missed)
-	}
-	return answer, nil
-}
-
 // openRecords opens what the configuration wants recorded from the start.
 func (n *Node) openRecords() (err error) {
 	n.retap()
@@ -148,13 +74,9 @@ func (n *Node) openRecords() (err error) {
 			return fmt.Errorf("probe: %w", err)
 		}
 	}
-	if n.cfg.Pcap != "" { // the last, for it has a goroutine
-		c, err := n.preparePcap(control.PcapStart{File: n.cfg.Pcap, Snaplen: n.cfg.Snaplen})
-		if err == nil {
-			err = n.beginPcap(c)
-		}
-		if err != nil {
-			return fmt.Errorf("pcap: %w", err)
+	for _, o := range n.cfg.Observers {
+		if err := n.observe(o); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -108,9 +108,13 @@ func (ws *watchers) any() bool {
 	return len(ws.list) > 0
 }
 
-// close lets every watcher finish what it was told and ends it.
-func (ws *watchers) close() {
+// close lets every watcher finish what it was told and ends it; false: it was done before.
+func (ws *watchers) close() bool {
 	ws.mu.Lock()
+	if ws.done {
+		ws.mu.Unlock()
+		return false
+	}
 	ws.done = true
 	for w := range ws.list {
 		w.stop()
@@ -118,6 +122,7 @@ func (ws *watchers) close() {
 	ws.list = nil
 	ws.mu.Unlock()
 	ws.wg.Wait()
+	return true
 }
 
 // Announce tells watchers of an event.

@@ -4,6 +4,8 @@ package operator
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/door"
@@ -11,6 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/objects"
+	"github.com/tidepool-net/tidepool/internal/record"
 	"github.com/tidepool-net/tidepool/internal/traffic"
 )
 
@@ -21,16 +24,31 @@ type Node struct {
 	perf    *iperf.Host
 	traffic *traffic.Host
 	objects *objects.Host
+	record  *record.Host
 }
 
-// Open starts the node that cfg describes, and opens the doors of its file.
+// Open starts the node that cfg describes, writes down its packets if that is wanted, and opens the
+// doors of its file.
 func Open(cfg node.Config) (*Node, error) {
+	everything, err := record.Everything(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	if everything != nil {
+		cfg.Observers = append(slices.Clip(cfg.Observers), everything)
+	}
 	inner, err := node.Open(cfg)
 	if err != nil {
 		return nil, err
 	}
 	n := above(inner, cfg.LNX.Name)
-	if err := n.Doors.OpenFile(cfg.LNX); err != nil {
+	if everything != nil {
+		err = n.record.Begin(everything)
+	}
+	if err == nil {
+		err = n.Doors.OpenFile(cfg.LNX)
+	}
+	if err != nil {
 		_ = n.Close() // the first error is the one to tell
 		return nil, err
 	}
@@ -41,7 +59,7 @@ func Open(cfg node.Config) (*Node, error) {
 func above(n *node.Node, name string) *Node {
 	return &Node{
 		Node: n, Doors: door.New(n), perf: iperf.New(n, name), traffic: traffic.New(n, name),
-		objects: objects.New(n),
+		objects: objects.New(n), record: record.New(n),
 	}
 }
 
@@ -52,10 +70,12 @@ func Closed() *Node {
 	return n
 }
 
-// Close ends the node as node.Node's does; what goes through its doors is reset.
+// Close ends the node as node.Node's does; what goes through its doors is reset, and what its
+// captures have seen is written.
 func (n *Node) Close() error {
 	n.Doors.Close()
-	err := n.Node.Close()
+	n.Stop()
+	err := errors.Join(n.record.Finish(), n.Node.Close())
 	n.Doors.Wait()
 	return err
 }
@@ -74,12 +94,27 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 		control.Serve, control.Fetch, control.ServeSmall,
 		control.Echo, control.RCPEcho, control.RCPCount:
 		return n.traffic.Do(ctx, req)
+	case control.Record, control.StartCapture, control.StopCapture, control.Trace,
+		control.PcapStart, control.PcapStop:
+		return n.record.Do(ctx, req)
+	case control.About:
+		return n.about(ctx, r)
 	case control.RDTServe, control.RDTList, control.RDTFetch:
 		return n.objects.Do(ctx, req)
 	case control.Reload:
 		return n.Reload(r, n.Doors.Changes)
 	}
 	return n.Node.Do(ctx, req)
+}
+
+// about is what the node says of itself, with what is written down of it.
+func (n *Node) about(ctx context.Context, r control.About) (any, error) {
+	a, err := control.Ask(ctx, n.Node.Operator(), r)
+	if err != nil {
+		return nil, err
+	}
+	a.Capturing = n.record.File()
+	return a, nil
 }
 
 // CheckHere tells what keeps this machine, as it is now, from running the node of a file.

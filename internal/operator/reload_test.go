@@ -1,14 +1,19 @@
 package operator_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gopacket/gopacket/pcapgo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -199,4 +204,45 @@ func TestAReloadOfRIP(t *testing.T) {
 	assert.Equal(t, []string{"rip"}, reload(t, a).Changes)
 	has(a, "10.1.0.0/24")
 	has(b, "10.9.0.0/16")
+}
+
+// TestACaptureKnowsOfANewInterface, which a reload brings while it goes on.
+func TestACaptureKnowsOfANewInterface(t *testing.T) {
+	p := nodetest.FreePorts(t, 4)
+	const link = "interface if%d 10.%[1]d.0.%d/24 127.0.0.1:%d\n" +
+		"neighbor 10.%[1]d.0.%[4]d at 127.0.0.1:%[5]d via if%[1]d\n"
+	text := fmt.Sprintf(link, 0, 1, p[0], 2, p[1])
+	a := rewritable(t, "A", &text)
+	file := filepath.Join(t.TempDir(), "a.pcapng")
+	_, err := a.Do(t.Context(), control.StartCapture{File: file, Filter: "tcp port 81"})
+	require.NoError(t, err)
+	text += fmt.Sprintf(link, 1, 1, p[2], 2, p[3])
+	assert.Len(t, reload(t, a).Changes, 2)
+	c := start(t, node.Config{}, "C", fmt.Sprintf(link, 1, 2, p[3], 1, p[2]))
+	connect(t, c, a, "10.1.0.1:81")
+	_, err = a.Do(t.Context(), control.StopCapture{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"if1"}, facesIn(t, file))
+}
+
+// facesIn are the interfaces that packets of a capture crossed.
+func facesIn(t *testing.T, path string) (names []string) {
+	t.Helper()
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	r, err := pcapgo.NewNgReader(f, pcapgo.NgReaderOptions{})
+	require.NoError(t, err)
+	for {
+		_, about, err := r.ReadPacketData()
+		if errors.Is(err, io.EOF) {
+			return names
+		}
+		require.NoError(t, err)
+		face, err := r.Interface(about.InterfaceIndex)
+		require.NoError(t, err)
+		if !slices.Contains(names, face.Name) {
+			names = append(names, face.Name)
+		}
+	}
 }

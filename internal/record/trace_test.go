@@ -1,4 +1,4 @@
-package node
+package record_test
 
 import (
 	"bytes"
@@ -9,13 +9,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/capture"
-	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
 // traced is what a trace tells that begins now, up to the first segment behind that f sends.
-func traced(t *testing.T, n *Node, r control.Trace, f func()) (list []control.TracedSegment) {
+func traced(t *testing.T, n *operator.Node, r control.Trace, f func()) (list []control.TracedSegment) {
 	t.Helper()
 	begun, ended := make(chan struct{}), make(chan struct{})
 	r.Begun = func() { close(begun) }
@@ -37,19 +36,19 @@ func traced(t *testing.T, n *Node, r control.Trace, f func()) (list []control.Tr
 // count from the SYN, though nobody looked at it.
 func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
 	t.Parallel()
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	set := func(value string) error {
 		_, err := a.Do(t.Context(), control.Set{Key: "tcp.recorder", Value: value})
 		return err
 	}
-	client, server := connect(t, a, b, "10.0.0.2:80")
+	client, server := connect(t, a, b)
 	pass := func(size int) {
 		_, err := client.Write(bytes.Repeat([]byte("x"), size))
 		require.NoError(t, err)
 		_, err = io.CopyN(io.Discard, server, int64(size))
 		require.NoError(t, err)
 	}
-	r := control.Trace{SID: client.sid, Count: 1, Recorded: true}
+	r := control.Trace{SID: client.SID(), Count: 1, Recorded: true}
 	pass(50_000)
 	live := traced(t, a, r, func() { pass(10) })
 	require.Len(t, live, 1, "there is no recorder")
@@ -59,7 +58,6 @@ func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
 		assert.Greater(t, live[0].Ack, uint64(20_000))
 	}
 	assert.Positive(t, live[0].Window)
-	assert.Nil(t, client.flight)
 
 	for _, wrong := range []string{"-1", "many", "5000"} {
 		require.ErrorIs(t, set(wrong), control.ErrUsage)
@@ -84,20 +82,6 @@ func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
 	r.Recorded = false
 	assert.Len(t, traced(t, a, r, func() { pass(10) }), 1)
 	require.NoError(t, set("0"))
-	require.NoError(t, a.call(func(clock.Time) { assert.Nil(t, client.flight) }))
-}
-
-func TestARecorderAllocatesNothingASegment(t *testing.T) {
-	r := flight{ring: make([]sight, 4), data: make([]byte, 4*capture.HeaderBytes)}
-	header := make([]byte, 200)
-	assert.Zero(t, testing.AllocsPerRun(100, func() { r.put(&sight{length: 200}, header) }))
-	for i := range 6 {
-		r.put(&sight{length: i}, header[:i])
-	}
-	p := r.pile()
-	require.Len(t, p.list, 4)
-	for i, s := range p.list {
-		assert.Equal(t, i+2, s.length, "the last of them, in order")
-		assert.Len(t, p.data[s.begin:s.end], i+2)
-	}
+	r.Recorded = true
+	assert.Len(t, traced(t, a, r, func() { pass(10) }), 1, "there is none any more")
 }

@@ -1,4 +1,4 @@
-package node
+package record_test
 
 import (
 	"bytes"
@@ -14,12 +14,49 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/record"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func start(t *testing.T, file *lnx.Config) *operator.Node {
+	t.Helper()
+	n, err := operator.Open(node.Config{LNX: file})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.Close()) })
+	return n
+}
+
+// twoNodes starts 10.0.0.1 and 10.0.0.2.
+func twoNodes(t *testing.T) (a, b *operator.Node) {
+	t.Helper()
+	fa, fb := nodetest.Two(t)
+	return start(t, fa), start(t, fb)
+}
+
+// connect opens a connection to port 80 of the other.
+func connect(t *testing.T, from, to *operator.Node) (client, server *node.Conn) {
+	t.Helper()
+	at := netip.MustParseAddrPort("10.0.0.2:80")
+	l, err := to.Listen(at, 0)
+	require.NoError(t, err)
+	defer l.Close()
+	client, err = from.Dial(t.Context(), at)
+	require.NoError(t, err)
+	server, err = l.AcceptTCP()
+	require.NoError(t, err)
+	return client, server
+}
+
 // pings sends some and waits for the answers.
-func pings(t *testing.T, from *Node, count, size int) {
+func pings(t *testing.T, from *operator.Node, count, size int) {
 	t.Helper()
 	_, err := from.Do(t.Context(), control.Ping{
 		Addr: netip.MustParseAddr("10.0.0.2"), Count: count, Size: size, Interval: time.Millisecond,
@@ -46,8 +83,8 @@ func whole(t *testing.T, file io.Reader) (comments []string, if0 pcapgo.NgInterf
 	return comments, if0
 }
 
-// record captures at a node while f runs.
-func record(t *testing.T, n *Node, r control.Record, f func()) (control.Captured, error) {
+// capturing captures at a node while f runs.
+func capturing(t *testing.T, n *operator.Node, r control.Record, f func()) (control.Captured, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -69,12 +106,12 @@ func record(t *testing.T, n *Node, r control.Record, f func()) (control.Captured
 
 // TestACaptureTellsOfConnections: windows and state beside each segment, and what the link lost.
 func TestACaptureTellsOfConnections(t *testing.T) {
-	a, b := twoNodes(t, Config{})
-	client, server := connect(t, a, b, "10.0.0.2:80")
+	a, b := twoNodes(t)
+	client, server := connect(t, a, b)
 	_, err := a.Do(t.Context(), control.Impair{Iface: "if0", Way: control.WayOut, Words: "loss 30% seed 1"})
 	require.NoError(t, err)
 	var file bytes.Buffer
-	done, err := record(t, a, control.Record{
+	done, err := capturing(t, a, control.Record{
 		Filter: "tcp", Piece: func(p []byte) { file.Write(p) },
 	}, func() {
 		_, err := client.Write(make([]byte, 100_000))
@@ -102,8 +139,8 @@ func TestACaptureTellsOfConnections(t *testing.T) {
 
 // TestATraceOfAFile has what the trace had that went on beside the capture.
 func TestATraceOfAFile(t *testing.T) {
-	a, b := twoNodes(t, Config{})
-	client, server := connect(t, a, b, "10.0.0.2:80")
+	a, b := twoNodes(t)
+	client, server := connect(t, a, b)
 	var live []control.TracedSegment
 	ended := make(chan struct{})
 	begun := make(chan struct{})
@@ -111,13 +148,13 @@ func TestATraceOfAFile(t *testing.T) {
 	go func() {
 		defer close(ended)
 		_, _ = a.Do(ctx, control.Trace{
-			SID: client.sid, Begun: func() { close(begun) },
+			SID: client.SID(), Begun: func() { close(begun) },
 			Segment: func(s control.TracedSegment) { live = append(live, s) },
 		})
 	}()
 	<-begun
 	var file bytes.Buffer
-	_, err := record(t, a, control.Record{Piece: func(p []byte) { file.Write(p) }}, func() {
+	_, err := capturing(t, a, control.Record{Piece: func(p []byte) { file.Write(p) }}, func() {
 		_, err := client.Write(make([]byte, 5000))
 		require.NoError(t, err)
 		_, err = io.ReadFull(server, make([]byte, 5000))
@@ -128,7 +165,7 @@ func TestATraceOfAFile(t *testing.T) {
 	<-ended
 	require.NotEmpty(t, live)
 	var again []control.TracedSegment
-	done, err := TraceFile(&file, "tcp port 80", func(s control.TracedSegment) {
+	done, err := record.TraceFile(&file, "tcp port 80", func(s control.TracedSegment) {
 		again = append(again, s)
 	})
 	require.NoError(t, err)
@@ -138,20 +175,20 @@ func TestATraceOfAFile(t *testing.T) {
 		assert.Equal(t, []any{one.Sent, one.Flags, one.Length, one.Left, one.State, one.At.UnixNano()},
 			[]any{other.Sent, other.Flags, other.Length, other.Left, other.State, other.At.UnixNano()})
 	}
-	_, err = TraceFile(strings.NewReader("no capture"), "", nil)
+	_, err = record.TraceFile(strings.NewReader("no capture"), "", nil)
 	require.ErrorContains(t, err, "this is no pcapng")
-	_, err = TraceFile(&file, "port x", nil)
+	_, err = record.TraceFile(&file, "port x", nil)
 	require.ErrorIs(t, err, control.ErrUsage)
 }
 
 // TestASlowReaderMissesPackets: they are counted, in the answer and in the file, and the node does
 // not wait.
 func TestASlowReaderMissesPackets(t *testing.T) {
-	a, _ := twoNodes(t, Config{})
+	a, _ := twoNodes(t)
 	var file bytes.Buffer
 	goOn := make(chan struct{})
 	first := true
-	done, err := record(t, a, control.Record{Filter: "icmp", Piece: func(p []byte) {
+	done, err := capturing(t, a, control.Record{Filter: "icmp", Piece: func(p []byte) {
 		if file.Write(p); len(p) > 1000 && first {
 			first = false
 			<-goOn // while more comes than may wait
@@ -173,7 +210,7 @@ func TestASlowReaderMissesPackets(t *testing.T) {
 
 // TestACaptureOfManyFiles: each is whole, none larger than it may be, the oldest are deleted.
 func TestACaptureOfManyFiles(t *testing.T) {
-	a, _ := twoNodes(t, Config{})
+	a, _ := twoNodes(t)
 	folder := t.TempDir()
 	started, err := a.Do(t.Context(), control.StartCapture{
 		File: filepath.Join(folder, "x.pcapng"), FileSize: 5000, Files: 3, Filter: "icmp",
@@ -208,7 +245,7 @@ func TestAFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("skip: needs /dev/full")
 	}
-	a, _ := twoNodes(t, Config{})
+	a, _ := twoNodes(t)
 	_, err := a.Do(t.Context(), control.Record{File: "/dev/full"})
 	require.ErrorContains(t, err, "/dev/full: no space left on device")
 	_, err = a.Do(t.Context(), control.StartCapture{File: "/dev/full"})
@@ -223,12 +260,12 @@ func TestAFullDisk(t *testing.T) {
 
 // TestANodeThatEndsEndsItsCaptures: the files are whole.
 func TestANodeThatEndsEndsItsCaptures(t *testing.T) {
-	a, _ := twoNodes(t, Config{})
+	a, _ := twoNodes(t)
 	name := filepath.Join(t.TempDir(), "x.pcapng")
 	_, err := a.Do(t.Context(), control.StartCapture{File: name, Filter: "icmp"})
 	require.NoError(t, err)
 	var stream bytes.Buffer
-	done, err := record(t, a, control.Record{
+	done, err := capturing(t, a, control.Record{
 		Filter: "icmp", Piece: func(p []byte) { stream.Write(p) },
 	}, func() {
 		pings(t, a, 5, 0)
@@ -247,7 +284,7 @@ func TestANodeThatEndsEndsItsCaptures(t *testing.T) {
 }
 
 func TestWrongCaptures(t *testing.T) {
-	a, _ := twoNodes(t, Config{})
+	a, _ := twoNodes(t)
 	for _, r := range []control.Record{
 		{Snaplen: -1},
 		{Snaplen: 70_000},
@@ -271,24 +308,29 @@ func TestWrongCaptures(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrNoSuchSocket)
 }
 
-// TestWhatAnObserverCosts: a segment that is shown to an observer is copied without an
-// allocation once its piles have grown.
-func TestWhatAnObserverCosts(t *testing.T) {
-	o := &observer{known: 1, snaplen: 96, ready: make(chan struct{}, 1), faces: make([]faceCount, 2)}
-	packet := make([]byte, 1400)
-	pieces := [][]byte{packet[:40], packet[40:]}
-	var p pile
-	turn := func() {
-		for range 64 {
-			o.put(&sight{length: len(packet)}, packet[:120], pieces)
-		}
-		o.settle()
-		p = o.take(&p)
-	}
-	for range 4 {
-		turn()
-	}
-	assert.Len(t, p.list, 64)
-	assert.Len(t, p.data, 96*64)
-	assert.Zero(t, testing.AllocsPerRun(100, turn))
+func TestEveryPacketIsWritten(t *testing.T) {
+	dir := t.TempDir()
+	a, b := twoNodes(t)
+	file := filepath.Join(dir, "a.pcapng")
+	require.NoError(t, control.Order(t.Context(), a.Operator(), control.PcapStart{File: file}))
+	err := control.Order(t.Context(), a.Operator(), control.PcapStart{File: file})
+	require.ErrorIs(t, err, control.ErrCapturing)
+	client, server := connect(t, a, b)
+	_, err = client.Write([]byte(strings.Repeat("x", 5000)))
+	require.NoError(t, err)
+	_, err = io.ReadFull(server, make([]byte, 5000))
+	require.NoError(t, err)
+	t.Log("# what was written is in the file before long, whatever becomes of the node")
+	require.Eventually(t, func() bool {
+		info, err := os.Stat(file)
+		return err == nil && info.Size() > 5000
+	}, 10*time.Second, 20*time.Millisecond)
+	c, err := control.Ask(t.Context(), a.Operator(), control.PcapStop{})
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, c.Packets, uint64(3+4))
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	assert.Greater(t, info.Size(), int64(5000))
+	_, err = a.Do(t.Context(), control.PcapStop{})
+	require.ErrorIs(t, err, control.ErrNotCapturing)
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package node
+package record_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/sight"
 )
 
 // TestAFileThatTakesNothingHoldsNobodyUp: captures into pipes that nobody reads. The node goes on,
@@ -26,7 +27,7 @@ func TestAFileThatTakesNothingHoldsNobodyUp(t *testing.T) {
 		require.NoError(t, syscall.Mkfifo(path, 0o600))
 		return path
 	}
-	a, b := twoNodes(t, Config{})
+	a, b := twoNodes(t)
 	require.NoError(t, control.Order(t.Context(), a.Operator(), control.PcapStart{File: pipe("pcap")}))
 	_, err := a.Do(t.Context(), control.StartCapture{File: pipe("started")})
 	require.NoError(t, err)
@@ -35,12 +36,12 @@ func TestAFileThatTakesNothingHoldsNobodyUp(t *testing.T) {
 	go func() {
 		defer close(ended)
 		_, err := a.Do(ctx, control.Record{File: pipe("awaited"), Begun: func() { close(begun) }})
-		assert.ErrorIs(t, err, errTakesNothing)
+		assert.ErrorContains(t, err, "it takes nothing any more")
 	}()
 	<-begun
 	t.Log("# more than a pipe and a pile hold passes, and all of it arrives")
-	const size = 3 * maxPileBytes / 2
-	client, server := connect(t, a, b, "10.0.0.2:80")
+	const size = 3 * sight.MaxPileBytes / 2
+	client, server := connect(t, a, b)
 	go func() { _, _ = client.Write(bytes.Repeat([]byte("tide"), size/4)) }()
 	_, err = io.CopyN(io.Discard, server, size)
 	require.NoError(t, err)
@@ -64,7 +65,7 @@ func TestANodeClosesBesideAFileThatTakesNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
-	a, _ := twoNodes(t, Config{})
+	a, _ := twoNodes(t)
 	require.NoError(t, control.Order(t.Context(), a.Operator(), control.PcapStart{File: path}))
 	pings(t, a, 200, 1000)
 	require.ErrorContains(t, a.Close(), "it takes nothing any more")

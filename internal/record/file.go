@@ -1,4 +1,4 @@
-package node
+package record
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/capture"
+	"github.com/tidepool-net/tidepool/internal/sight"
 )
 
 // captureFile is where a capture is written, a file after another if they are limited.
@@ -72,7 +73,7 @@ func (f *captureFile) open() (err error) {
 	f.size, f.whole = 0, 0
 	f.begun++
 	f.c.done.File, f.c.done.Files = name, f.begun
-	if f.w, err = capture.New(f, f.c.faces, f.c.o.snaplen); err == nil {
+	if f.w, err = capture.New(f, f.c.faces, f.c.o.Snaplen); err == nil {
 		err = f.flush()
 	}
 	if err != nil {
@@ -106,12 +107,12 @@ func cause(err error) error {
 }
 
 // write writes packets.
-func (f *captureFile) write(p *pile) error {
+func (f *captureFile) write(p *sight.Pile) error {
 	kept := f.c.done
-	for i := range p.list {
-		s := &p.list[i]
+	for i := range p.List {
+		s := &p.List[i]
 		if f.limit > 0 {
-			if err := f.turnOver(s); err != nil {
+			if err := f.turnOver(p, s); err != nil {
 				return err
 			}
 		}
@@ -129,9 +130,9 @@ func (f *captureFile) write(p *pile) error {
 }
 
 // turnOver begins another file if the next packet is too long for this one.
-func (f *captureFile) turnOver(next *sight) error {
+func (f *captureFile) turnOver(p *sight.Pile, next *sight.Sight) error {
 	const block = 200 // what a packet's block has beside it, at most: a header and a comment
-	if f.size+int64(f.w.Buffered()+next.end-next.begin)+block <= f.limit {
+	if f.size+int64(f.w.Buffered()+len(p.Bytes(next)))+block <= f.limit {
 		return nil
 	}
 	if err := f.finish(); err != nil {

@@ -1,0 +1,104 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// samplePeriod is how often samples are told unless it is said.
+const samplePeriod = 100 * time.Millisecond
+
+// samples tells of a connection's state.
+func (n *Node) samples(ctx context.Context, r *control.Samples) (control.Sampled, error) {
+	var done control.Sampled
+	c, err := n.conn(r.SID)
+	if err != nil {
+		return done, err
+	}
+	f := newFindings[control.Sample]()
+	w := &sampling{found: &f, every: r.Every, sid: r.SID}
+	if r.Every == 0 {
+		w.every = samplePeriod
+	}
+	callErr := n.call(func(clock.Time) {
+		if c.gone {
+			err = fmt.Errorf("%d: %w", r.SID, control.ErrClosed)
+			return
+		}
+		c.probes.watchers = append(c.probes.watchers, w)
+		c.reprobe()
+	})
+	if err = firstError(callErr, err); err != nil {
+		return done, controlError(err)
+	}
+	if r.Begun != nil {
+		r.Begun()
+	}
+	f.each(ctx, n, func(s control.Sample) {
+		done.Samples++
+		if r.Sample != nil {
+			r.Sample(s)
+		}
+	})
+	_ = n.call(func(clock.Time) { c.unsample(w) }) // a node that is closed tells nothing
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	done.Missed = f.missed
+	return done, nil
+}
+
+// sampling is somebody who looks at a connection's samples. The loop's.
+type sampling struct {
+	found *findings[control.Sample]
+	every time.Duration
+	sid   int
+	last  control.Sample
+	at    clock.Time
+	gap   uint64
+}
+
+// note tells of a sample if it is time, or if something has happened.
+func (w *sampling) note(n *Node, s *tcp.Sample) {
+	if w.at != clock.Never && s.Time < w.at.Add(w.every) && w.last.Recovery == s.Recovery &&
+		w.last.Retransmits == s.Retransmits && w.last.Timeouts == s.Timeouts &&
+		w.last.State == stack.StateName(s.State) {
+		return
+	}
+	w.at = s.Time
+	w.last = control.Sample{
+		At: n.wall(s.Time), SID: w.sid, State: stack.StateName(s.State), Recovery: s.Recovery,
+		Congestion: s.Congestion, Cwnd: s.Cwnd, Ssthresh: s.Ssthresh, Pipe: s.Pipe,
+		SendWindow: s.SendWindow, RecvWindow: s.RecvWindow, MSS: s.SendMSS,
+		RoundTrips: control.RoundTrips{
+			RTT: s.SRTT, RTTVar: s.RTTVar, MinRTT: s.MinRTT, LatestRTT: s.LatestRTT, RTO: s.RTO,
+		},
+		Acked: s.Una, Sent: s.Nxt, Received: s.RcvNxt,
+		DeliveryRate: uint64(s.DeliveryRate) * 8, PacingRate: uint64(s.PacingRate) * 8,
+		Retransmits: s.Retransmits, Timeouts: s.Timeouts, TailProbes: s.TailProbes,
+		Limited: s.Limited.String(), LimitedFor: s.Time.Sub(s.LimitedSince),
+		NotSent: s.UnsentBytes, Unread: s.RxUnread, Missed: w.gap,
+	}
+	if w.found.add(w.last) {
+		w.gap = 0
+	} else {
+		w.gap++
+	}
+}
+
+// unsample lets somebody go.
+func (c *Conn) unsample(w *sampling) {
+	for i, other := range c.probes.watchers {
+		if other == w {
+			c.probes.watchers = append(c.probes.watchers[:i], c.probes.watchers[i+1:]...)
+			close(w.found.ended)
+			c.reprobe()
+			return
+		}
+	}
+}

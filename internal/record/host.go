@@ -1,0 +1,204 @@
+// Package record writes down what a node's packets are: captures into files and streams, and traces
+// of connections, as operators ask for them. The node shows packets to observers (package sight);
+// here is what becomes of them.
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/tidepool-net/tidepool/internal/capture"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/sight"
+)
+
+// Host does it for a node.
+type Host struct {
+	node *node.Node
+
+	mu     sync.Mutex
+	lastID int
+	files  map[int]*capturing // those of StartCapture
+	pcap   *capturing         // that of PcapStart; nil: none
+}
+
+// New returns what does it for a node.
+func New(n *node.Node) *Host { return &Host{node: n, files: map[int]*capturing{}} }
+
+// Do carries out the requests about captures and traces.
+func (h *Host) Do(ctx context.Context, req any) (any, error) {
+	switch r := req.(type) {
+	case control.Record:
+		return h.capture(ctx, &r)
+	case control.StartCapture:
+		return h.start(&r)
+	case control.StopCapture:
+		return h.stop(r)
+	case control.Trace:
+		return h.trace(ctx, &r)
+	case control.PcapStart:
+		return control.Nothing{}, h.startPcap(r)
+	case control.PcapStop:
+		return h.stopPcap()
+	}
+	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
+}
+
+// start begins a capture into a file that nobody waits for.
+func (h *Host) start(r *control.StartCapture) (control.Capturing, error) {
+	if r.File == "" {
+		return control.Capturing{}, errNoFile
+	}
+	c, err := h.prepareFile(&control.Record{
+		Iface: r.Iface, Filter: r.Filter, Snaplen: r.Snaplen, Count: r.Count, File: r.File,
+		FileSize: r.FileSize, Files: r.Files,
+	})
+	if err != nil {
+		return control.Capturing{}, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c.o.About.ID = h.lastID%math.MaxInt32 + 1
+	if err := h.node.Observe(c.o); err != nil {
+		return control.Capturing{}, errors.Join(err, c.abandon())
+	}
+	h.lastID = c.o.About.ID
+	h.files[h.lastID] = c
+	c.begin()
+	return c.o.About, nil
+}
+
+var errNoFile = control.Misuse("a capture that nobody waits for needs a file")
+
+// prepareFile is prepare for a capture that nobody waits for.
+func (h *Host) prepareFile(r *control.Record) (*capturing, error) {
+	c, err := h.prepare(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := c.sink(r); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// prepare checks what a capture asks for.
+func (h *Host) prepare(r *control.Record) (*capturing, error) {
+	if r.FileSize < 0 || r.Files < 0 || r.File == "" && (r.FileSize > 0 || r.Files > 0) ||
+		r.FileSize == 0 && r.Files > 0 {
+		return nil, control.Misuse(
+			"files of %d bytes, %d of them: want a file, its size, and how many",
+			r.FileSize, r.Files)
+	}
+	o, err := newObserver(r)
+	if err != nil {
+		return nil, err
+	}
+	o.Patient = h.node.Driven() && r.File != ""
+	if r.Iface == node.SelfFace {
+		o.Iface, o.About.Iface = sight.OwnFace, node.SelfFace
+	} else if r.Iface != "" && r.Iface != "all" {
+		if o.Iface, err = h.node.Face(r.Iface); err != nil {
+			return nil, err
+		}
+		o.About.Iface = h.node.FaceName(o.Iface)
+	}
+	c := h.newCapturing(o)
+	o.Faces = len(c.faces) - 1
+	return c, nil
+}
+
+// newObserver is an observer of all interfaces for a capture.
+func newObserver(r *control.Record) (*sight.Observer, error) {
+	if r.Snaplen < 0 || r.Snaplen > capture.DefaultSnaplen {
+		return nil, fmt.Errorf("snaplen %d: %w: want 0 to %d", r.Snaplen, control.ErrUsage,
+			capture.DefaultSnaplen)
+	}
+	o := &sight.Observer{
+		Iface: sight.AllFaces, Snaplen: r.Snaplen, Limit: r.Count, Glances: true,
+		About: control.Capturing{Kind: "capture", Iface: "all", Filter: r.Filter, File: r.File},
+	}
+	if r.Lines && (r.Snaplen == 0 || r.Snaplen > lineBytes) {
+		o.Snaplen = lineBytes
+	}
+	var err error
+	if o.Filter, err = capture.ParseFilter(r.Filter); err != nil {
+		return nil, control.Also(err, control.ErrUsage)
+	}
+	return o, nil
+}
+
+// lineBytes is how much of a packet is looked at for its line.
+const lineBytes = 256
+
+// newCapturing is a capture of what an observer is shown, with the interfaces as it names them.
+func (h *Host) newCapturing(o *sight.Observer) *capturing {
+	c := &capturing{host: h, node: h.node, o: o, over: make(chan struct{})}
+	for _, f := range h.node.Faces() {
+		c.faces = append(c.faces, capture.Interface{Name: f.Name, Addr: f.Addr.String()})
+	}
+	c.faces = append(c.faces, capture.Interface{Name: node.SelfFace, Addr: "the node itself"})
+	return c
+}
+
+// forget lets go of a capture that has ended by itself.
+func (h *Host) forget(c *capturing) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.files, c.o.About.ID)
+}
+
+func (h *Host) stop(r control.StopCapture) (control.Captured, error) {
+	c, err := h.which(r.ID)
+	if err != nil {
+		return control.Captured{}, err
+	}
+	return c.finish(), nil
+}
+
+// which takes the capture with that number, or the only one, out of the books.
+func (h *Host) which(id int) (*capturing, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if id == 0 && len(h.files) == 1 {
+		for id = range h.files {
+		}
+	}
+	c := h.files[id]
+	switch {
+	case c != nil:
+		delete(h.files, id)
+		return c, nil
+	case len(h.files) == 0:
+		return nil, control.ErrNotCapturing
+	case id == 0:
+		return nil, control.Misuse("which: %d captures run", len(h.files))
+	}
+	return nil, fmt.Errorf("%d: %w", id, control.ErrNotCapturing)
+}
+
+// Finish waits until what captures have seen is written, and is why that of every packet is not
+// whole. The node has stopped.
+func (h *Host) Finish() error {
+	h.mu.Lock()
+	pcap, files := h.pcap, h.files
+	h.pcap, h.files = nil, map[int]*capturing{}
+	h.mu.Unlock()
+	for _, c := range files {
+		c.finish() // who has started it is told by a message
+	}
+	if pcap == nil {
+		return nil
+	}
+	_, err := pcap.finishPcap()
+	return err
+}
+
+// say tells the operator one line of text.
+func (h *Host) say(format string, args ...any) {
+	h.node.Announce(control.Message{Text: fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,259 @@
+package sight
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/capture"
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// Interfaces of an observer that are no interface's number.
+const (
+	AllFaces = -1
+	OwnFace  = -2 // lo
+)
+
+// Observer is somebody who is shown packets: a capture or a trace. The loop piles up copies, which
+// at the end of its turn go where a goroutine of the observer's own takes them: so the loop never
+// waits, and what is lost on the way out of a turn is known before anybody sees the packet.
+type Observer struct {
+	About control.Capturing
+	Iface int // or AllFaces, or OwnFace
+	// Faces is how many interfaces there were when it began; 0: as many as there are.
+	Faces   int
+	Filter  *capture.Filter
+	Snaplen int
+	Limit   uint64 // packets after which it ends; 0: none
+	Glances bool   // it wants to know of connections
+	Patient bool   // the loop waits for it, because time waits for the loop: a Clock's
+	Flow    *Flow  // the connection that it follows; nil: all that its filter lets pass
+
+	shown uint64        // the loop's
+	turn  Pile          // this turn's; the loop's
+	ended chan struct{} // closed, by the loop, when it is shown no more
+
+	mu     sync.Mutex
+	pile   Pile
+	missed uint64  // in all
+	counts []Count // of each interface, and of the node itself, by their number
+	ready  chan struct{}
+	room   sync.Cond // for who is waited for
+	left   bool      // it takes nothing any more
+}
+
+// Flow is the connection that an observer follows, once there is one. The loop's: it does not
+// change once the observer has seen a segment.
+type Flow struct {
+	Found bool
+	Key   capture.Flow // seen from the left end
+	Ours  bool         // which is this node's
+	Drops bool         // only what went no further
+}
+
+// Count is how many packets of an interface an observer was to see, and missed of them.
+type Count struct{ Packets, Missed uint64 }
+
+// Begin is the beginning of what an observer is shown, by a node with so many interfaces. The
+// loop's.
+func (o *Observer) Begin(since time.Time, faces int) {
+	o.ready, o.ended = make(chan struct{}, 1), make(chan struct{})
+	o.room.L = &o.mu
+	if o.Faces == 0 {
+		o.Faces = faces
+	}
+	o.counts = make([]Count, o.Faces+1)
+	o.About.Since = since
+}
+
+// End is the end of it. The loop's.
+func (o *Observer) End() {
+	o.Settle()
+	close(o.ended)
+}
+
+// Ended is closed when the observer is shown no more.
+func (o *Observer) Ended() <-chan struct{} { return o.ended }
+
+// Shown is how many packets there were. The loop's; anybody's when the observer has ended.
+func (o *Observer) Shown() uint64 { return o.shown }
+
+// Sees reports whether an observer looks at an interface.
+func (o *Observer) Sees(i int) bool { return o.Iface == AllFaces || o.Iface == i }
+
+// Number is what an interface is counted and written under: behind those that there were when the
+// observer began comes the node itself, and then those that are new.
+func (o *Observer) Number(i int) int {
+	if i < o.Faces {
+		return i
+	}
+	return i + 1
+}
+
+// Put piles up a packet, as far as there is room; true: it is the last. The header are its first
+// bytes, whole. The loop's.
+func (o *Observer) Put(s *Sight, header []byte, pieces [][]byte) (last bool) {
+	keep := s.Length
+	if o.Snaplen > 0 {
+		keep = min(keep, o.Snaplen)
+	}
+	p := &o.turn
+	if p.full(keep) {
+		o.Settle()
+		p = &o.turn
+	}
+	one := *s
+	one.begin = len(p.data)
+	if keep <= len(header) {
+		p.data = append(p.data, header[:keep]...)
+	} else {
+		for _, piece := range pieces {
+			p.data = append(p.data, piece[:min(len(piece), one.begin+keep-len(p.data))]...)
+		}
+	}
+	one.end = len(p.data)
+	p.List = append(p.List, one)
+	o.shown++
+	return o.Limit > 0 && o.shown >= o.Limit
+}
+
+// mostAmended bounds how far back in a turn a packet is looked for.
+const mostAmended = 4096
+
+// Amend marks the packet that left in this turn and was then lost; false: there is none. The
+// loop's.
+func (o *Observer) Amend(s *Sight, data []byte) bool {
+	list := o.turn.List
+	for k := len(list) - 1; k >= max(0, len(list)-mostAmended); k-- {
+		one := &list[k]
+		seen := o.turn.Bytes(one)
+		if one.Out && one.Iface == s.Iface && one.Why == "" && one.Length == s.Length &&
+			bytes.Equal(Head(seen), Head(data[:min(len(data), len(seen))])) {
+			one.Why = s.Why
+			return true
+		}
+	}
+	return false
+}
+
+// Head is as much of a packet as tells it from others.
+func Head(packet []byte) []byte { return packet[:min(len(packet), capture.HeaderBytes)] }
+
+// Settle moves a turn's packets to where they are taken, as far as there is room. The loop's.
+func (o *Observer) Settle() {
+	if len(o.turn.List) == 0 {
+		return
+	}
+	o.mu.Lock()
+	for o.Patient && !o.left && o.pile.fullWith(&o.turn) {
+		o.room.Wait()
+	}
+	if len(o.pile.List) == 0 {
+		o.turn.List[0].Missed += o.pile.gap
+		o.pile.gap = 0
+		for i := range o.turn.List {
+			o.count(&o.turn.List[i]).Packets++
+		}
+		o.pile, o.turn = o.turn, o.pile
+	} else {
+		o.join()
+	}
+	o.mu.Unlock()
+	o.turn = o.turn.empty()
+	select {
+	case o.ready <- struct{}{}:
+	default: // there is a token
+	}
+}
+
+// join appends a turn's packets to the pile. The caller has the lock.
+func (o *Observer) join() {
+	p := &o.pile
+	for i := range o.turn.List {
+		one := o.turn.List[i]
+		o.count(&one).Packets++
+		if p.full(one.end - one.begin) {
+			o.count(&one).Missed++
+			o.missed++
+			p.gap += 1 + one.Missed
+			continue
+		}
+		one.Missed, p.gap = one.Missed+p.gap, 0
+		data := o.turn.Bytes(&one)
+		one.begin = len(p.data)
+		p.data = append(p.data, data...)
+		one.end = len(p.data)
+		p.List = append(p.List, one)
+	}
+}
+
+func (o *Observer) count(s *Sight) *Count {
+	i := o.Number(s.Iface)
+	for len(o.counts) <= i {
+		o.counts = append(o.counts, Count{})
+	}
+	return &o.counts[i]
+}
+
+// take gives the observer what is piled up, for a pile that it is done with.
+func (o *Observer) take(done *Pile) Pile {
+	next := done.empty()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	got := o.pile
+	next.gap = got.gap // it is of the next packet
+	o.pile = next
+	o.room.Signal()
+	return got
+}
+
+// Leave has the loop wait no more.
+func (o *Observer) Leave() {
+	o.mu.Lock()
+	o.left = true
+	o.mu.Unlock()
+	o.room.Signal()
+}
+
+// Counts are what the observer was shown, by interface.
+func (o *Observer) Counts() (faces []Count, missed uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.counts), o.missed
+}
+
+// Shower is a node that shows packets.
+type Shower interface {
+	LetGo(o *Observer)        // shows o nothing more
+	Stopped() <-chan struct{} // closed when it shows nothing to anybody
+}
+
+// Watch gives f what the observer is shown until the observer or ctx or the node ends, or f fails.
+// It lets the observer go.
+func (o *Observer) Watch(ctx context.Context, n Shower, f func(*Pile) error) (err error) {
+	var p Pile
+	for over := false; !over && err == nil; {
+		select {
+		case <-o.ready:
+		case <-o.ended:
+			over = true
+		case <-ctx.Done():
+			over = true
+		case <-n.Stopped():
+			over = true
+		}
+		if over {
+			n.LetGo(o)
+		}
+		p = o.take(&p)
+		if len(p.List) > 0 {
+			err = f(&p)
+		}
+	}
+	o.Leave()
+	n.LetGo(o)
+	return err
+}

@@ -1,0 +1,78 @@
+// Package sight is how packets get from a node's loop to those who look at them, captures and
+// traces, without the loop waiting for any of them: observers, and the piles of copies that wait
+// for them.
+package sight
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// Sight is one packet as an observer was shown it.
+type Sight struct {
+	At         clock.Time
+	Iface      int
+	Out, Known bool // Known: SID and Glance are those of its connection
+	Reason     ip.DropReason
+	Why        string // it was dropped beneath the stack
+	Late       bool   // that was after it had been shown as one that lives
+	Length     int    // on the wire
+	begin, end int    // in the pile's data
+	Missed     uint64 // between the one before and this
+	SID        int
+	Glance     tcp.Glance
+}
+
+// Dropped is why a packet went no further; empty: it did.
+func (s *Sight) Dropped() string {
+	if s.Why == "" && s.Reason != ip.DropNone {
+		return s.Reason.String()
+	}
+	return s.Why
+}
+
+// State is what a capture's comment says of a connection.
+func (s *Sight) State() string {
+	if !s.Known {
+		return ""
+	}
+	g := &s.Glance
+	text := ""
+	if g.Cwnd > 0 {
+		text = fmt.Sprintf("cwnd=%d ", inSegments(g.Cwnd, g.MSS))
+	}
+	if g.Ssthresh > 0 {
+		text += fmt.Sprintf("ssthresh=%d ", inSegments(g.Ssthresh, g.MSS))
+	}
+	text += "state=" + stack.StateName(g.State) + " ca=" + g.Recovery
+	if g.RTT > 0 {
+		text += fmt.Sprintf(" rtt=%.3fms", float64(g.RTT)/float64(time.Millisecond))
+	}
+	if s.SID >= 0 {
+		text += fmt.Sprintf(" sid=%d", s.SID)
+	}
+	return text
+}
+
+// inSegments is a number of bytes in segments, as ss counts windows.
+func inSegments(bytes, mss int) int {
+	if mss <= 0 {
+		return bytes
+	}
+	return bytes / mss
+}
+
+// Moment is what a trace says of a connection.
+func (s *Sight) Moment() control.Moment {
+	g := &s.Glance
+	return control.Moment{
+		State: stack.StateName(g.State), Recovery: g.Recovery, Congestion: g.Congestion,
+		Cwnd: g.Cwnd, Ssthresh: g.Ssthresh, Pipe: g.Pipe, SendMSS: g.MSS, RTT: g.RTT,
+	}
+}
