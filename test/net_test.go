@@ -286,7 +286,7 @@ func TestNothingIsStarted(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"net", "up", filepath.Join(net.Dir, "none")}, 2, "no such file"},
+		{[]string{"net", "up", filepath.Join(net.Dir, "none")}, 2, "there is none: want a folder of .lnx files"},
 		{[]string{"net", "up", t.TempDir()}, 2, "no .lnx file in there"},
 		{[]string{"net", "up", other.Dir, "--name", "../x"}, 2, "want letters, digits"},
 		{

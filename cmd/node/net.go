@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -188,6 +189,10 @@ func readNetwork(arg string) (*networkFiles, error) {
 		return nil, err
 	}
 	info, err := os.Stat(arg)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s: there is none: want a folder of .lnx files, one of them, or a "+
+			"%s file", arg, topology.Extension)
+	}
 	if err != nil {
 		return nil, &usageError{err}
 	}

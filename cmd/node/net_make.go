@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,7 +56,12 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return misuse(c, err)
 	}
-	if o.port != topology.DefaultPort {
+	switch {
+	case o.port < 1:
+		return misuse(c, fmt.Errorf("--port %d: want 1 to 65535", o.port))
+	case o.plan && (o.out != "" || o.force):
+		return misuse(c, errors.New("--plan prints the plan: want it without --out and --force"))
+	case o.port != topology.DefaultPort:
 		p.Port = o.port
 	}
 	files, err := p.Files()
@@ -73,7 +79,8 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	if o.out == "" {
 		o.out = strings.Join(args, "-")
 	}
-	if old, _ := filepath.Glob(filepath.Join(o.out, "*.lnx")); len(old) > 0 && !o.force {
+	old, _ := filepath.Glob(filepath.Join(o.out, "*.lnx"))
+	if len(old) > 0 && !o.force {
 		return &usageError{fmt.Errorf("%s has .lnx files already: another --out, or --force",
 			o.out)}
 	}
@@ -85,6 +92,11 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 		if err := os.WriteFile(path, f.Text, 0o644); err != nil {
 			return err
 		}
+		old = slices.DeleteFunc(old, func(name string) bool { return name == path })
+	}
+	for _, path := range old {
+		_, _ = fmt.Fprintf(c.ErrOrStderr(),
+			"note: %s was there before, and is no part of it\n", path)
 	}
 	_, err = fmt.Fprintf(c.ErrOrStderr(), "%s: %s; `node net up %s` runs them\n", o.out,
 		counted(len(files), "file"), o.out)

@@ -69,7 +69,7 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	request := reflect.New(k.Request).Elem()
-	if err := body(w, r, k, request); err != nil {
+	if err := body(w, r, k.Name, request); err != nil {
 		refuse(w, err)
 		return
 	}
@@ -80,7 +80,7 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	if !strings.Contains(r.Header.Get("Accept"), typeLines) {
+	if !wantsLines(r) {
 		a, err := carryOut(ctx, m.op, request)
 		s.works.remove(job)
 		switch {
@@ -118,8 +118,13 @@ func carryOut(
 	return op.Do(ctx, request.Interface())
 }
 
-// body reads a request's fields.
-func body(w http.ResponseWriter, r *http.Request, k *control.Kind, request reflect.Value) error {
+// wantsLines reports whether a request asks for lines of JSON.
+func wantsLines(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), typeLines)
+}
+
+// body reads the fields of a request with a name, a struct.
+func body(w http.ResponseWriter, r *http.Request, name string, request reflect.Value) error {
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // a test's writer has none
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -128,10 +133,10 @@ func body(w http.ResponseWriter, r *http.Request, k *control.Kind, request refle
 		_ = c.SetReadDeadline(time.Time{})
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return fmt.Errorf("%s: %w: want at most %d bytes", k.Name, errTooLarge, maxBody)
+		return fmt.Errorf("%s: %w: want at most %d bytes", name, errTooLarge, maxBody)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: reading the request: %w: %w", k.Name, control.ErrUsage, err)
+		return fmt.Errorf("%s: reading the request: %w: %w", name, control.ErrUsage, err)
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil
@@ -145,7 +150,7 @@ func body(w http.ResponseWriter, r *http.Request, k *control.Kind, request refle
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w: %s", k.Name, control.ErrUsage, inJSON(err, k.Request))
+		return fmt.Errorf("%s: %w: %s", name, control.ErrUsage, inJSON(err, request.Type()))
 	}
 	return nil
 }

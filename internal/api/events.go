@@ -38,7 +38,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.works.remove(job)
-	lines := r.Header.Get("Accept") == typeLines
+	lines := wantsLines(r)
 	// What is told before the header is out would be written in front of it: the watcher waits.
 	started := make(chan struct{})
 	var out *stream

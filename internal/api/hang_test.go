@@ -153,6 +153,7 @@ func TestAClientThatHangs(t *testing.T) {
 	for name, text := range map[string]string{
 		"no header": "GET /v1 HTTP/1.1\r\nHost: x\r\n",
 		"no body":   "POST /v1/nodes/A/commands/routes HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n",
+		"no file":   "POST /v1/transfers HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n",
 		"nothing":   "",
 	} {
 		inBubble(t, func(t *testing.T, at *pipes, _ *teller, _ *Server) {
@@ -167,6 +168,21 @@ func TestAClientThatHangs(t *testing.T) {
 			assert.GreaterOrEqual(t, time.Since(began), headerTime, name)
 		})
 	}
+}
+
+// TestANodeThatHangs is left out of the list of nodes, and holds up nobody.
+func TestANodeThatHangs(t *testing.T) {
+	inBubble(t, func(t *testing.T, at *pipes, _ *teller, _ *Server) {
+		c := at.dial()
+		defer c.Close()
+		began := time.Now()
+		resp, err := http.ReadResponse(request(t, c, "GET /v1/nodes"), nil)
+		require.NoError(t, err)
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		assert.Equal(t, "[]\n", string(text))
+		assert.Equal(t, askTime, time.Since(began))
+	})
 }
 
 // TestAPageLeftOpenOvernight hears that the node is there, and then what it tells.

@@ -358,7 +358,8 @@ func (w *openAPIWriter) pageStream() object {
 			{
 				"name": "segments", "in": "query", "schema": list,
 				"description": "NODE/SID, whose segments are told: all of a slow connection, some " +
-					"of a fast one",
+					"of a fast one. NODE/SID,NODE/SID: those of both ends, and what nodes between " +
+					"them dropped",
 			},
 		},
 		"responses": w.answers("200", "events, until the connection ends", object{
@@ -473,13 +474,33 @@ func (w *openAPIWriter) stream(k *control.Kind, about string, lines []object) ob
 // recording is the path of a capture as it is.
 func (w *openAPIWriter) recording() object {
 	k := kindsOf[reflect.TypeFor[control.Record]()]
+	responses := w.answers("200", "a pcapng file, until the connection ends",
+		object{typeCapture: object{"schema": object{"type": "string", "format": "binary"}}})
+	responses["200"].(object)["headers"] = object{
+		headerRunning: object{
+			"description": "the number that stops the capture", "required": true,
+			"schema": object{"type": "integer"},
+		},
+		"Trailer": object{
+			"description": "announces the trailer", "required": true,
+			"schema": object{"const": headerResult},
+		},
+		headerResult: object{
+			"description": "not a header but the trailer (RFC 9110 §6.5): what became of the " +
+				"capture. Without it the file is not all of it",
+			"content": content(typeJSON, w.schema(k.Answer)),
+		},
+	}
 	return object{"get": object{
 		"operationId": "get-capture", "summary": "packets as they come, as a pcapng file",
-		"description": "The file ends when the connection does, after `count` packets, or with " +
-			"the node: its last blocks then say how many packets each interface had, and how " +
-			"many were missed because the reader was too slow.",
+		"description": "The file ends when the connection does, after `count` packets, when the " +
+			"command is stopped (DELETE /v1/nodes/{node}/running/{id}, with the number in the " +
+			"header " + headerRunning + "), or with the node: its last blocks then say how many " +
+			"packets each interface had, and how many were missed because the reader was too " +
+			"slow. It comes in chunks (RFC 9112 §7.1). An answer that is whole ends with the last " +
+			"chunk and the trailer " + headerResult + "; one that failed on the way is cut off " +
+			"without either.",
 		"parameters": w.query(k),
-		"responses": w.answers("200", "a pcapng file, until the connection ends",
-			object{typeCapture: object{"schema": object{"type": "string", "format": "binary"}}}),
+		"responses":  responses,
 	}}
 }

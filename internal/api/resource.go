@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,9 +18,11 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	nodes := []control.Node{}
 	now := s.now.Load()
 	for _, name := range now.names {
-		about, err := control.Ask(r.Context(), now.members[name].op, control.About{})
-		if errors.Is(err, ErrGone) {
-			continue // one of several that are served together has ended
+		ctx, cancel := context.WithTimeout(r.Context(), askTime)
+		about, err := control.Ask(ctx, now.members[name].op, control.About{})
+		cancel()
+		if errors.Is(err, ErrGone) || errors.Is(err, context.DeadlineExceeded) {
+			continue // one of several that are served together has ended, or hangs
 		}
 		if err != nil {
 			refuse(w, fmt.Errorf("node %s: %w", name, err))

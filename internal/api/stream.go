@@ -25,7 +25,7 @@ func (s *Server) streaming(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	l := looking{kind: k, as: typeEvents}
-	if r.Header.Get("Accept") == typeLines {
+	if wantsLines(r) {
 		l.as = typeLines
 	}
 	l.attach = func(request reflect.Value) { bind(request, l.tell) }

@@ -6,13 +6,17 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gopacket/gopacket/pcapgo"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -67,6 +71,32 @@ func TestACaptureAsItIs(t *testing.T) {
 	assert.Equal(t, "if0", face.Name)
 	assert.Equal(t, uint64(4), face.Statistics.PacketsReceived)
 	assert.Zero(t, face.Statistics.PacketsDropped)
+
+	t.Log("# which one stops by its number, and that knows whether it had all, as is described")
+	number, err := strconv.Atoi(resp.Header.Get(headerRunning))
+	require.NoError(t, err)
+	assert.Positive(t, number)
+	_, err = io.Copy(io.Discard, resp.Body)
+	require.NoError(t, err)
+	var d struct {
+		Paths map[string]struct {
+			Get struct {
+				Responses map[string]struct{ Headers map[string]any }
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(openAPIDocument, &d))
+	described := d.Paths["/v1/nodes/{node}/capture"].Get.Responses["200"].Headers
+	assert.ElementsMatch(t, []string{headerRunning, "Trailer", headerResult},
+		slices.Collect(maps.Keys(described)))
+	result := resp.Trailer.Get(headerResult)
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(result))
+	require.NoError(t, err, result)
+	schema, err := describe(t, openAPIDocument).compiler.Compile("openapi.json#/components/schemas/" +
+		"Captured")
+	require.NoError(t, err)
+	require.NoError(t, schema.Validate(value), result)
+	assert.Contains(t, result, `"packets":4`)
 }
 
 // TestStreamsThatLookOn: a trace and samples of a connection, as lines and as events, each of them
@@ -86,7 +116,8 @@ func TestStreamsThatLookOn(t *testing.T) {
 		}
 	})()
 	listener := ask(control.Listen{Port: 7000}, "B").(control.Socket)
-	traced := b.open(t.Context(), t, "/v1/nodes/B/streams/trace?sid=0", typeLines)
+	traced := b.open(t.Context(), t, "/v1/nodes/B/streams/trace?sid=0",
+		typeLines+", */*;q=0.1")
 	assert.Equal(t, 0, listener.SID)
 	sock := ask(control.Connect{Addr: netip.MustParseAddr("10.0.0.2"), Port: 7000}, "A").(control.Socket)
 	sampled := b.open(t.Context(), t, "/v1/nodes/A/streams/samples?every_ns=-1", typeEvents)

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
+	"reflect"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -43,11 +42,8 @@ type NetworkTransferred struct {
 // and the result or the error.
 func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 	var t NetworkTransfer
-	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxHeader))
-	in.DisallowUnknownFields()
-	if err := in.Decode(&t); err != nil {
-		refuse(w, fmt.Errorf("transfer: %w: %s", control.ErrUsage,
-			strings.TrimPrefix(err.Error(), "json: ")))
+	if err := body(w, r, "transfer", reflect.ValueOf(&t).Elem()); err != nil {
+		refuse(w, err)
 		return
 	}
 	x, err := s.check(&t)

@@ -22,7 +22,6 @@ type Vertex struct {
 	Router bool
 	// Down marks a node that does not run, in pictures of a network that does.
 	Down bool
-	X, Y float64 // where a picture has it
 }
 
 // Edge is a link: the interfaces that share a subnet, or in the old grammars lead to each other.
@@ -139,6 +138,9 @@ func (s *Stub) label() string {
 		func(t string) bool { return t == "" }), " ")
 }
 
+// quotes are what Mermaid takes for the end of a text.
+var quotes = strings.NewReplacer(`"`, "#quot;")
+
 // Mermaid is the graph in Mermaid's language.
 func (g *Graph) Mermaid() string {
 	var b strings.Builder
@@ -148,7 +150,7 @@ func (g *Graph) Mermaid() string {
 		if n.Router {
 			open, end = "((", "))"
 		}
-		fmt.Fprintf(&b, "  n%d%s\"%s\"%s\n", i, open, n.Name, end)
+		fmt.Fprintf(&b, "  n%d%s\"%s\"%s\n", i, open, quotes.Replace(n.Name), end)
 	}
 	for i := range g.Links {
 		e := &g.Links[i]

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
+	"unicode/utf8"
 
 	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/mistake"
 	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
@@ -16,20 +17,16 @@ const Extension = ".net"
 // The directives of a plan's file.
 var directives = []string{"link", "host", "router", "port"}
 
-// word is a word of a line, with its column.
-type word struct {
-	text string
-	col  int
-}
+// longestWords are so many characters that a line of an .lnx file has room for them.
+const longestWords = 400
 
 // reader is one run of Parse.
 type reader struct {
-	file  string
+	text  *lnx.Text
 	plan  *Plan
 	index map[string]int
-	errs  lnx.Errors
-	line  int
-	text  string
+	nodes []lnx.Word // where each is named first
+	port  lnx.Word
 }
 
 // Parse reads a plan, a directive a line; # begins a comment:
@@ -42,53 +39,38 @@ type reader struct {
 // A node with several links is a router unless it is said to be a host, one with one link a host.
 // The error is an lnx.Errors with every mistake.
 func Parse(file string, text []byte) (*Plan, error) {
-	r := &reader{file: file, plan: &Plan{}, index: map[string]int{}}
-	for line := range strings.Lines(string(text)) {
-		r.line++
-		r.text = strings.TrimRight(line, "\r\n")
-		if words := cutWords(r.text); len(words) > 0 {
-			r.directive(words)
+	r := &reader{text: lnx.Cut(file, text), plan: &Plan{}, index: map[string]int{}}
+	for _, words := range r.text.Lines {
+		r.directive(words)
+	}
+	if r.text.Err() == nil {
+		for _, f := range r.plan.faults() {
+			r.fault(f)
 		}
 	}
-	if len(r.errs) == 0 && len(r.plan.Links) == 0 {
-		r.errs = append(r.errs, &lnx.Error{File: file, Msg: "there is no link", Want: "link A B"})
-	}
-	if err := r.errs.Err(); err != nil {
+	if err := r.text.Err(); err != nil {
 		return nil, err
 	}
 	return r.plan, nil
 }
 
-// cutWords cuts a line, but for its comment, into words.
-func cutWords(text string) (words []word) {
-	text, _, _ = strings.Cut(text, "#")
-	begin := -1
-	col := 0
-	start := 0
-	for i, c := range text + " " {
-		col++
-		switch blank := unicode.IsSpace(c); {
-		case blank && begin >= 0:
-			words = append(words, word{text[begin:i], start})
-			begin = -1
-		case !blank && begin < 0:
-			begin, start = i, col
-		}
+// fault tells of a plan that is wrong as a whole at the place that it comes from.
+func (r *reader) fault(f fault) {
+	switch {
+	case len(r.plan.Links) == 0 && f.node < 0:
+		r.text.Wrong(lnx.Word{}, "there is no link", "link A B")
+	case f.node >= 0:
+		r.text.Wrong(r.nodes[f.node], f.msg, "link "+r.plan.Nodes[f.node].Name+" B")
+	case f.ports:
+		r.text.Wrong(r.port, f.msg, "a smaller first port")
+	default:
+		r.text.Wrong(lnx.Word{}, f.msg, "a smaller network")
 	}
-	return words
 }
 
-// wrong notes a mistake.
-func (r *reader) wrong(at word, msg, want string) {
-	r.errs = append(r.errs, &lnx.Error{
-		File: r.file, Line: r.line, Col: at.col, Text: at.text, Msg: msg, Want: want,
-		Source: r.text,
-	})
-}
-
-func (r *reader) directive(words []word) {
+func (r *reader) directive(words []lnx.Word) {
 	rest := words[1:]
-	switch words[0].text {
+	switch words[0].Text {
 	case "link":
 		r.link(words[0], rest)
 	case "host":
@@ -96,35 +78,37 @@ func (r *reader) directive(words []word) {
 	case "router":
 		r.role(words[0], rest, Router)
 	case "port":
-		r.port(words[0], rest)
+		r.firstPort(words[0], rest)
 	default:
-		r.wrong(words[0], fmt.Sprintf("%q is no directive%s", words[0].text,
-			spell.DidYouMean(words[0].text, directives)), strings.Join(directives, ", "))
+		r.text.Wrong(words[0], fmt.Sprintf("%s is no directive%s", mistake.Quote(words[0].Text),
+			spell.DidYouMean(words[0].Text, directives)), strings.Join(directives, ", "))
 	}
 }
 
 // node finds a node by its name, or adds it. False: it cannot have that name.
-func (r *reader) node(w word) (int, bool) {
-	i, ok := r.index[w.text]
+func (r *reader) node(w lnx.Word) (int, bool) {
+	i, ok := r.index[w.Text]
 	if ok {
 		return i, true
 	}
-	for n, c := range w.text {
+	const longest = 64 // the names of its files are longer
+	for n, c := range w.Text {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
-		if !letter && (n == 0 || c != '-' && c != '.') {
-			r.wrong(w, fmt.Sprintf("%q cannot name a node", w.text),
-				"letters, digits, dots, - and _")
+		if n >= longest || !letter && (n == 0 || c != '-' && c != '.') {
+			r.text.Wrong(w, mistake.Quote(w.Text)+" cannot name a node",
+				fmt.Sprintf("up to %d letters, digits, dots, - and _", longest))
 			return 0, false
 		}
 	}
-	r.plan.Nodes = append(r.plan.Nodes, Node{Name: w.text})
-	r.index[w.text] = len(r.plan.Nodes) - 1
-	return r.index[w.text], true
+	r.plan.Nodes = append(r.plan.Nodes, Node{Name: w.Text})
+	r.nodes = append(r.nodes, w)
+	r.index[w.Text] = len(r.plan.Nodes) - 1
+	return r.index[w.Text], true
 }
 
-func (r *reader) link(at word, words []word) {
+func (r *reader) link(at lnx.Word, words []lnx.Word) {
 	if len(words) < 2 {
-		r.wrong(at, "a link has two ends", "link A B [delay 20ms loss 1%]")
+		r.text.Wrong(at, "a link has two ends", "link A B [delay 20ms loss 1%]")
 		return
 	}
 	a, first := r.node(words[0])
@@ -133,47 +117,58 @@ func (r *reader) link(at word, words []word) {
 	case !first || !second:
 		return
 	case a == b:
-		r.wrong(words[1], words[0].text+" is linked to itself", "another node")
+		r.text.Wrong(words[1], words[0].Text+" is linked to itself", "another node")
 		return
 	}
-	l := Link{A: a, B: b, line: r.line, source: r.text}
+	l := Link{A: a, B: b, line: at.Pos.Line, source: r.text.Source(at.Pos.Line)}
 	for i, w := range words[2:] {
 		if i > 0 {
 			l.Words += " "
 		}
-		l.Words += w.text
-		l.wordAt = append(l.wordAt, w.col)
+		l.Words += w.Text
+		l.wordAt = append(l.wordAt, w.Pos.Col)
+	}
+	if n := utf8.RuneCountInString(l.Words); n > longestWords {
+		r.text.Wrong(words[2], fmt.Sprintf("the words of a link are %d characters", n),
+			fmt.Sprintf("at most %d", longestWords))
+		return
 	}
 	r.plan.Links = append(r.plan.Links, l)
 }
 
-func (r *reader) role(at word, words []word, role Role) {
+func (r *reader) role(at lnx.Word, words []lnx.Word, role Role) {
 	if len(words) == 0 {
-		r.wrong(at, "a name is missing", at.text+" NAME...")
+		r.text.Wrong(at, "a name is missing", at.Text+" NAME...")
 	}
 	for _, w := range words {
 		i, ok := r.node(w)
 		switch {
 		case !ok:
 		case r.plan.Nodes[i].Role != Unsaid && r.plan.Nodes[i].Role != role:
-			r.wrong(w, w.text+" was said to be the other already", "one of host and router")
+			r.text.Wrong(w, w.Text+" was said to be the other already", "one of host and router")
 		default:
 			r.plan.Nodes[i].Role = role
 		}
 	}
 }
 
-func (r *reader) port(at word, words []word) {
+// firstPort reads the number of the first port, which is said once.
+func (r *reader) firstPort(at lnx.Word, words []lnx.Word) {
 	if len(words) != 1 {
-		r.wrong(at, "a port is one number", "port 6000")
+		r.text.Wrong(at, "a port is one number", "port 6000")
 		return
 	}
-	n, err := strconv.Atoi(words[0].text)
-	if err != nil || n < 1 || n > lastPort {
-		r.wrong(words[0], fmt.Sprintf("%q is not a port", words[0].text), "a port from 1 to 65535")
-		return
+	n, err := strconv.ParseUint(words[0].Text, 10, 16)
+	switch {
+	case err != nil || n == 0:
+		r.text.Wrong(words[0], mistake.Quote(words[0].Text)+" is not a port",
+			"a port from 1 to 65535")
+	case r.port.Text != "":
+		r.text.Wrong(at, fmt.Sprintf("the first port was said in line %d already", r.port.Pos.Line),
+			"one line with it")
+	default:
+		r.plan.Port, r.port = int(n), words[0]
 	}
-	r.plan.Port = n
 }
 
 // Format is the plan as text that Parse makes the same of.

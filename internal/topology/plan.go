@@ -113,24 +113,43 @@ func (p *Plan) routers(ends [][]end) []bool {
 	return are
 }
 
+// fault is why no files can be made of a plan.
+type fault struct {
+	msg   string
+	node  int  // that it is about; -1: none
+	ports bool // it is about the ports
+}
+
+// faults are all that is wrong with a plan as a whole.
+func (p *Plan) faults() (list []fault) {
+	if len(p.Nodes) == 0 {
+		return []fault{{"it has no nodes", -1, false}}
+	}
+	if len(p.Nodes) > MaxNodes {
+		msg := fmt.Sprintf("%d nodes are more than %d", len(p.Nodes), MaxNodes)
+		return []fault{{msg, -1, false}}
+	}
+	if last := p.port() + 2*len(p.Links) - 1; p.port() < 1 || last > lastPort {
+		list = append(list, fault{fmt.Sprintf("it has the ports %d to %d, and there are 1 to %d",
+			p.port(), last, lastPort), -1, true})
+	}
+	for i, ends := range p.ends() {
+		if len(ends) == 0 {
+			list = append(list, fault{p.Nodes[i].Name + " has no link", i, false})
+		}
+	}
+	return list
+}
+
 // Files makes the network's files, in the order of the nodes.
 func (p *Plan) Files() ([]File, error) {
-	switch last := p.port() + 2*len(p.Links) - 1; {
-	case len(p.Nodes) == 0:
-		return nil, fmt.Errorf("%w: it has no nodes", ErrPlan)
-	case len(p.Nodes) > MaxNodes:
-		return nil, fmt.Errorf("%w: %d nodes are more than %d", ErrPlan, len(p.Nodes), MaxNodes)
-	case p.port() < 1 || last > lastPort:
-		return nil, fmt.Errorf("%w: it has the ports %d to %d, and there are 1 to %d", ErrPlan,
-			p.port(), last, lastPort)
+	if f := p.faults(); len(f) > 0 {
+		return nil, fmt.Errorf("%w: %s", ErrPlan, f[0].msg)
 	}
 	ends := p.ends()
 	routers := p.routers(ends)
 	files := make([]File, len(p.Nodes))
 	for i, n := range p.Nodes {
-		if len(ends[i]) == 0 {
-			return nil, fmt.Errorf("%w: %s has no link", ErrPlan, n.Name)
-		}
 		files[i] = File{Name: n.Name, Text: []byte(p.file(i, ends[i], routers))}
 		for _, e := range ends[i] {
 			files[i].links = append(files[i].links, e.link)

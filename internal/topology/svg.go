@@ -93,11 +93,8 @@ func (g *Graph) drawLinks(b *strings.Builder, at [][2]float64) {
 	middles := len(g.Nodes)
 	for i := range g.Links {
 		e := &g.Links[i]
-		var mid [2]float64
-		if len(e.Ends) == 2 {
-			x, y := at[e.Ends[0].Node], at[e.Ends[1].Node]
-			mid = [2]float64{(x[0] + y[0]) / 2, (x[1] + y[1]) / 2}
-		} else {
+		mid := g.middle(i, at)
+		if len(e.Ends) != 2 {
 			mid = at[middles]
 			middles++
 		}
@@ -115,6 +112,31 @@ func (g *Graph) drawLinks(b *strings.Builder, at [][2]float64) {
 		}
 		text(b, "net halo", mid[0], mid[1]-6, e.label())
 	}
+}
+
+// bend is how far the middles of links that join the same two nodes are from each other.
+const bend = 56.0
+
+// middle is where the halves of a link of two ends meet. Of several that join the same nodes each
+// has its own.
+func (g *Graph) middle(link int, at [][2]float64) [2]float64 {
+	ends := g.Links[link].Ends
+	if len(ends) != 2 {
+		return [2]float64{}
+	}
+	a, b := min(ends[0].Node, ends[1].Node), max(ends[0].Node, ends[1].Node)
+	before, all := 0, 0
+	for i := range g.Links {
+		if e := g.Links[i].Ends; len(e) == 2 && min(e[0].Node, e[1].Node) == a &&
+			max(e[0].Node, e[1].Node) == b {
+			if all++; i < link {
+				before++
+			}
+		}
+	}
+	dx, dy := at[b][0]-at[a][0], at[b][1]-at[a][1]
+	off := (float64(before) - float64(all-1)/2) * bend / max(math.Hypot(dx, dy), 1)
+	return [2]float64{(at[a][0]+at[b][0])/2 - dy*off, (at[a][1]+at[b][1])/2 + dx*off}
 }
 
 // short is an end's label where the link's says the rest: if1 .2.

@@ -3,6 +3,7 @@ package topology
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -210,15 +211,60 @@ func TestMistakesInPlans(t *testing.T) {
 		`x.net:1:1: "lnik" is no directive (did you mean link?); expected link, host, router, port`,
 		"x.net:2:1: a link has two ends; expected link A B [delay 20ms loss 1%]",
 		"x.net:3:9: A is linked to itself; expected another node",
-		`x.net:4:6: "A!" cannot name a node; expected letters, digits, dots, - and _`,
+		`x.net:4:6: "A!" cannot name a node; expected up to 64 letters, digits, dots, - and _`,
 		"x.net:5:8: B was said to be the other already; expected one of host and router",
 		`x.net:6:6: "99999" is not a port; expected a port from 1 to 65535`,
 		"x.net:7:1: a port is one number; expected port 6000",
 		"x.net:8:1: a name is missing; expected router NAME...",
-		`x.net:9:6: "Ä" cannot name a node; expected letters, digits, dots, - and _`,
+		`x.net:9:6: "Ä" cannot name a node; expected up to 64 letters, digits, dots, - and _`,
 	}, all)
 	_, err = Parse("x.net", nil)
 	require.ErrorContains(t, err, "x.net: there is no link; expected link A B")
+}
+
+// TestPlansThatAreWrongAsAWhole are told with the place that it comes from.
+func TestPlansThatAreWrongAsAWhole(t *testing.T) {
+	long := strings.Repeat("delay 1ms ", 45)
+	many := "link A0 B\n"
+	for i := range MaxNodes {
+		many += fmt.Sprintf("link A%d A%d\n", i, i+1)
+	}
+	for text, want := range map[string]string{
+		"link A B\n\thost C D": "x.net:2:7: C has no link; expected link C B\n" +
+			"    \thost C D\n    \t     ^\nx.net:2:9: D has no link; expected link D B\n" +
+			"    \thost C D\n    \t       ^",
+		"link A B\nport 65535": "x.net:2:6: it has the ports 65535 to 65536, and there are 1 to " +
+			"65535; expected a smaller first port\n    port 65535\n         ^^^^^",
+		"port 1\nlink A B\nport 2": "x.net:3:1: the first port was said in line 1 already; " +
+			"expected one line with it\n    port 2\n    ^^^^",
+		"link A B loss 1% \xff": "x.net:1:18: byte 0xff is not UTF-8; expected UTF-8 text\n" +
+			"    link A B loss 1% \ufffd\n                     ^",
+		"link A B\x00": "x.net:1:9: a NUL byte: this is a binary file; expected UTF-8 text",
+		many:           "x.net: 1002 nodes are more than 1000; expected a smaller network",
+		"link A B " + long: "x.net:1:10: the words of a link are 449 characters; expected at most " +
+			"400",
+	} {
+		_, err := Parse("x.net", []byte(text))
+		require.Error(t, err)
+		assert.True(t, strings.HasPrefix(err.Error(), want), "%v", err)
+	}
+	p, err := Parse("x.net", []byte("\xef\xbb\xbflink A B\r\nport 7000\r\n"))
+	require.NoError(t, err, "a byte order mark and Windows' lines")
+	assert.Equal(t, 7000, p.Port)
+}
+
+// TestParallelLinks are drawn beside each other.
+func TestParallelLinks(t *testing.T) {
+	p, err := Parse("x.net", []byte("link A B\nlink A B\nlink B A\n"))
+	require.NoError(t, err)
+	g := From("x", made(t, p))
+	at := g.lay()
+	mids := map[[2]float64]bool{}
+	for i := range g.Links {
+		mids[g.middle(i, at)] = true
+	}
+	assert.Len(t, mids, 3)
+	looksRight(t, g)
 }
 
 // TestTrace: a mistake in what a link does is one of the plan's file.

@@ -1,0 +1,39 @@
+package lnx
+
+// Word is a word of a file.
+type Word struct {
+	Text string
+	Pos  Pos
+}
+
+// Text is a file cut into lines of words, as .lnx files are, with the mistakes that were found in
+// it: the plans of networks are read by the same rules.
+type Text struct {
+	// Lines are those that say something: each has at least one word.
+	Lines  [][]Word
+	report report
+}
+
+// Cut cuts a file. What is no text, or too much of it, is among the mistakes.
+func Cut(file string, text []byte) *Text {
+	p := &parser{report: report{file: file}, excused: map[string]bool{}}
+	lines, _ := p.lex(text)
+	t := &Text{report: p.report}
+	for _, l := range lines {
+		words := make([]Word, len(l.words))
+		for i, w := range l.words {
+			words[i] = Word{w.text, w.pos}
+		}
+		t.Lines = append(t.Lines, words)
+	}
+	return t
+}
+
+// Source is the line with that number, from 1.
+func (t *Text) Source(line int) string { return t.report.lines[line-1] }
+
+// Wrong notes a mistake at a word; the zero Word is the file as a whole.
+func (t *Text) Wrong(at Word, msg, want string) { t.report.add(at.Pos, at.Text, msg, want) }
+
+// Err is all mistakes in the order of their places; nil: there are none.
+func (t *Text) Err() error { return t.report.sorted().Err() }
