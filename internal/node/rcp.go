@@ -53,6 +53,14 @@ func (p *rcpPort) settle() {
 	}
 }
 
+// unlisten takes the listener away. Connections that nobody has accepted are forgotten.
+func (p *rcpPort) unlisten() {
+	p.port.Router.Unlisten()
+	p.listener = nil
+	p.tell()
+	p.settle()
+}
+
 // shut ends everything at the port.
 func (p *rcpPort) shut() {
 	if l := p.listener; l != nil {

@@ -206,12 +206,7 @@ func (l *RCPListener) Close() error {
 	if l.closing.Load() || !l.end() {
 		return l.opError("close", net.ErrClosed)
 	}
-	err := l.node.call(func(clock.Time) {
-		l.port.port.Router.Unlisten()
-		l.port.listener = nil
-		l.port.tell()
-		l.port.settle()
-	})
+	err := l.node.call(func(clock.Time) { l.port.unlisten() })
 	for {
 		select {
 		case c := <-l.accepted:
