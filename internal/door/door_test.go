@@ -326,6 +326,51 @@ func TestASlowReaderHoldsItsWriterUp(t *testing.T) {
 	assert.Equal(t, sum.Sum(nil), got.Sum(nil))
 }
 
+// TestAResetReachesWhoReadsNothing: a service that accepts and hangs does not hold the flow of a
+// client that has given up.
+func TestAResetReachesWhoReadsNothing(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it does not tell")
+	}
+	everyWay(t, func(t *testing.T, d *door.Door, by, heard closing) {
+		stuff(t, by)
+		reset(t, by)
+		s := gone(t, d)
+		assert.Equal(t, uint64(1), s.Failed)
+		assert.Equal(t, "connection reset by peer", s.Problem)
+		_, err := io.Copy(io.Discard, heard)
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+	})
+}
+
+// TestAReaderThatPausesGetsAll though it takes nothing for longer than a door looks away.
+func TestAReaderThatPausesGetsAll(t *testing.T) {
+	everyWay(t, func(t *testing.T, _ *door.Door, by, heard closing) {
+		said := stuff(t, by)
+		require.NoError(t, by.CloseWrite())
+		k, err := io.Copy(io.Discard, heard)
+		require.NoError(t, err)
+		assert.Equal(t, said, k)
+	})
+}
+
+// stuff writes until nobody has taken anything for a while, and returns how much was taken.
+func stuff(t *testing.T, c closing) (bytes int64) {
+	t.Helper()
+	piece := make([]byte, 1<<20)
+	for {
+		require.NoError(t, c.SetWriteDeadline(time.Now().Add(1500*time.Millisecond)))
+		k, err := c.Write(piece)
+		bytes += int64(k)
+		if err != nil {
+			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+			limit(t, c)
+			return bytes
+		}
+		require.Less(t, bytes, int64(64<<20), "nobody reads, and it is taken")
+	}
+}
+
 func fill(p []byte) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range p {
@@ -440,6 +485,27 @@ func TestClosingADoor(t *testing.T) {
 	gone(t, d)
 	require.Eventually(t, func() bool { return len(doors(t, a)) == 0 }, 10*time.Second,
 		time.Millisecond)
+}
+
+// TestAPortIsFreeAgain when its door is closed, though connections through it go on or have just
+// ended.
+func TestAPortIsFreeAgain(t *testing.T) {
+	a, b := twoNodes(t)
+	d, l := publishedTo(t, a, b)
+	at := netip.MustParseAddrPort(d.Addr().String())
+	one, other := through(t, d, l)
+	halfClosed(t, one, other)
+	client, server := through(t, d, l)
+	require.NoError(t, d.Close(false))
+	again, err := a.Doors.Publish(control.Publish{
+		Port: at.Port(), To: netip.MustParseAddrPort("10.0.0.2:80"),
+	})
+	require.NoError(t, err)
+	halfClosed(t, client, server)
+	one, other = through(t, again, l)
+	halfClosed(t, one, other)
+	gone(t, d)
+	gone(t, again)
 }
 
 // TestAThousandIdleFlows hold no buffers of the door's: less than 40 kB each, of which the test's

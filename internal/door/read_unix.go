@@ -44,20 +44,33 @@ func (m machineEnd) receive() (buf *[relayChunk]byte, k int, err error) {
 }
 
 // fails waits for the socket's own error: a read behind a FIN says no more than that there was one.
-func (m machineEnd) fails() error {
+func (m machineEnd) fails(wait bool) error {
 	raw, err := m.SyscallConn()
 	if err != nil {
 		return net.ErrClosed
 	}
-	code := 0
-	err = raw.Read(func(fd uintptr) bool {
-		code, _ = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_ERROR)
-		return code != 0
-	})
-	switch {
-	case err != nil:
+	var failed error
+	if wait {
+		err = raw.Read(func(fd uintptr) bool {
+			failed = socketError(fd)
+			return failed != nil
+		})
+	} else {
+		err = raw.Control(func(fd uintptr) { failed = socketError(fd) })
+	}
+	if err != nil {
 		return net.ErrClosed
-	case code == int(syscall.EPIPE): // Linux, of a reset behind a FIN
+	}
+	return failed
+}
+
+// socketError is why a socket has failed; nil: it has not.
+func socketError(fd uintptr) error {
+	code, _ := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_ERROR)
+	switch code {
+	case 0:
+		return nil
+	case int(syscall.EPIPE): // Linux, of a reset behind a FIN
 		return syscall.ECONNRESET
 	}
 	return machineError(syscall.Errno(code))

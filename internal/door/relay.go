@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/node"
 )
@@ -13,6 +15,10 @@ import (
 // something to copy, so that a flow that is idle holds none.
 const relayChunk = 64 << 10
 
+// lookAround is how long a write may wait, for a reader that takes nothing, before the door sees
+// whether who has written is still there.
+const lookAround = time.Second
+
 var relayBuffers = sync.Pool{New: func() any { return new([relayChunk]byte) }}
 
 // end is one end of a flow of TCP through a door.
@@ -20,9 +26,11 @@ type end interface {
 	// receive waits for bytes and returns them in memory that it borrowed, to be given back by
 	// relayBuffers.Put; nil: there are none.
 	receive() (*[relayChunk]byte, int, error)
-	Write(p []byte) (int, error)
-	// fails waits, behind the peer's FIN, until the connection has failed, or is closed here.
-	fails() error
+	// give writes for as long as lookAround at most.
+	give(p []byte) (int, error)
+	// fails is why the connection has failed. It waits, behind the peer's FIN, until that is so or
+	// the connection is closed here; or does not wait: nil, it goes on. Beside it nobody receives.
+	fails(wait bool) error
 	CloseWrite() error
 	Close() error
 	Abort()
@@ -63,7 +71,7 @@ func (r *relaying) way(to, from end, in bool) {
 	if r.ended(err) || err != nil {
 		return
 	}
-	if err := from.fails(); !errors.Is(err, net.ErrClosed) {
+	if err := from.fails(true); !errors.Is(err, net.ErrClosed) {
 		r.note(err)
 		to.Abort()
 	}
@@ -103,9 +111,13 @@ func (d *Door) pump(to, from end, in bool) error {
 		buf, k, err := from.receive()
 		if k > 0 {
 			d.count(in, k)
-			_, wrong := to.Write(buf[:k])
+			wrong, failed := hand(to, from, buf[:k])
 			relayBuffers.Put(buf)
-			if wrong != nil {
+			switch {
+			case failed != nil:
+				to.Abort()
+				return failed
+			case wrong != nil:
 				return wrong
 			}
 		} else if buf != nil {
@@ -121,6 +133,32 @@ func (d *Door) pump(to, from end, in bool) error {
 	}
 }
 
+// hand writes what was received, and returns what is wrong with the reader; or that the writer has
+// failed, which nobody could see who reads nothing from it for as long as its reader takes nothing.
+func hand(to, from end, p []byte) (wrong, failed error) {
+	for {
+		k, err := to.give(p)
+		p = p[k:]
+		switch {
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return err, nil
+		case k > 0: // it reads on
+		default:
+			if failed = from.fails(false); failed != nil {
+				return nil, failed
+			}
+		}
+	}
+}
+
+// give writes to a connection for as long as lookAround.
+func give(c net.Conn, p []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(lookAround)); err != nil {
+		return 0, err
+	}
+	return c.Write(p)
+}
+
 // virtualEnd is the end of a flow in the virtual network.
 type virtualEnd struct{ *node.Conn }
 
@@ -133,10 +171,19 @@ func (v virtualEnd) receive() (*[relayChunk]byte, int, error) {
 	return buf, k, err
 }
 
-func (v virtualEnd) fails() error { return v.AwaitFailure() }
+func (v virtualEnd) give(p []byte) (int, error) { return give(v, p) }
+
+func (v virtualEnd) fails(wait bool) error {
+	if wait {
+		return v.AwaitFailure()
+	}
+	return v.Failed()
+}
 
 // machineEnd is the end of a flow in this machine's network.
 type machineEnd struct{ *net.TCPConn }
+
+func (m machineEnd) give(p []byte) (int, error) { return give(m, p) }
 
 // Abort resets the connection.
 func (m machineEnd) Abort() {

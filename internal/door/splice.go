@@ -69,26 +69,25 @@ func (d *Door) spliceUDP(addr, to netip.Addr) func(*node.CaughtUDP) {
 			return
 		}
 		there := netip.AddrPortFrom(to, c.Local().Port())
+		f, ok := d.enter(fmt.Sprintf("%v to port %d", c.Remote(), there.Port()), func() {})
+		if !ok {
+			return
+		}
 		near, err := d.dial("udp", there.String())
 		if err != nil {
-			d.failed(c.Remote().String(), err)
+			f.leave(err)
 			return
 		}
 		v, err := c.Accept()
 		if err != nil {
 			_ = near.Close()
-			d.failed(c.Remote().String(), err)
+			f.leave(err)
 			return
 		}
-		f, ok := d.enter(fmt.Sprintf("%v to port %d", c.Remote(), there.Port()), func() {
+		f.onCut(func() {
 			_ = near.Close()
 			_ = v.Close()
 		})
-		if !ok {
-			_ = near.Close()
-			_ = v.Close()
-			return
-		}
 		d.datagrams(near, v)
 		f.leave(nil)
 	}

@@ -1,6 +1,7 @@
 package door
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -18,6 +19,9 @@ const (
 	// minutes.
 	flowSilence = 2 * time.Minute
 	maxDatagram = 1<<16 - 1
+	// maxWaiting is how many bytes of a door's datagrams wait for the sockets of their flows, as
+	// for an address to be looked up. What is more is dropped: nobody was promised that it arrives.
+	maxWaiting = 1 << 20
 )
 
 // datagrams is what a door for datagrams leads on: a socket of its own for each of those who
@@ -28,15 +32,19 @@ type datagrams struct {
 	dial  func() (net.Conn, error)
 	reply func(p []byte, to netip.AddrPort) error
 
-	mu    sync.Mutex
-	flows map[netip.AddrPort]*datagramFlow
+	mu      sync.Mutex
+	flows   map[netip.AddrPort]*datagramFlow
+	waiting int // bytes, of all flows
 }
 
-// datagramFlow is the socket of one of them.
+// datagramFlow is one of them.
 type datagramFlow struct {
 	*flow
-	conn net.Conn
 	last atomic.Int64 // when a datagram passed, Unix nanoseconds
+
+	// The door's mu is for both.
+	conn    net.Conn // nil: it is being opened
+	waiting [][]byte // for conn
 }
 
 // publishUDP is Publish for datagrams.
@@ -109,37 +117,86 @@ func (g *datagrams) run(read func([]byte) (int, netip.AddrPort, error)) {
 		if f == nil {
 			return
 		}
-		g.passed(f, g.in, k)
-		if _, err := f.conn.Write(buf[:k]); err != nil && !errors.Is(err, net.ErrClosed) {
-			g.door.failed(f.name, machineError(err))
-		}
+		g.lead(f, buf[:k])
+	}
+}
+
+// lead leads a datagram on, or has it wait for the flow's socket.
+func (g *datagrams) lead(f *datagramFlow, p []byte) {
+	g.mu.Lock()
+	conn := f.conn
+	if conn == nil && g.waiting+len(p) <= maxWaiting {
+		f.waiting = append(f.waiting, bytes.Clone(p))
+		g.waiting += len(p)
+	}
+	g.mu.Unlock()
+	if conn != nil {
+		g.write(f, conn, p)
+	}
+}
+
+// waited takes what waits for a flow's socket. When there is none, what comes goes there by itself.
+func (g *datagrams) waited(f *datagramFlow, conn net.Conn) (list [][]byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	list, f.waiting = f.waiting, nil
+	for _, p := range list {
+		g.waiting -= len(p)
+	}
+	if len(list) == 0 {
+		f.conn = conn
+	}
+	return list
+}
+
+func (g *datagrams) write(f *datagramFlow, conn net.Conn, p []byte) {
+	g.passed(f, g.in, len(p))
+	if _, err := conn.Write(p); err != nil && !errors.Is(err, net.ErrClosed) {
+		g.door.failed(f.name, machineError(err))
 	}
 }
 
 // of is the flow of a sender, which begins with his first datagram; nil: the door is closed.
 func (g *datagrams) of(from netip.AddrPort) (*datagramFlow, error) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if f := g.flows[from]; f != nil {
+	f, open := g.flows[from], len(g.flows)
+	g.mu.Unlock()
+	if f != nil {
 		return f, nil
 	}
-	if len(g.flows) >= maxFlows {
-		return nil, fmt.Errorf("%w: %d flows are open", control.ErrNoPorts, len(g.flows))
+	if open >= maxFlows {
+		return nil, fmt.Errorf("%w: %d flows are open", control.ErrNoPorts, open)
 	}
-	c, err := g.dial()
-	if err != nil {
-		return nil, err
-	}
-	f := &datagramFlow{conn: c}
-	f.last.Store(time.Now().UnixNano())
+	f = &datagramFlow{}
 	var ok bool
-	if f.flow, ok = g.door.enter(from.String(), func() { _ = c.Close() }); !ok {
-		_ = c.Close()
+	if f.flow, ok = g.door.enter(from.String(), func() {}); !ok {
 		return nil, nil //nolint:nilnil // no error: the door is closed
 	}
+	f.last.Store(time.Now().UnixNano())
+	g.mu.Lock()
 	g.flows[from] = f
-	go g.answers(f, from)
+	g.mu.Unlock()
+	go g.serve(f, from)
 	return f, nil
+}
+
+// serve opens a flow's socket and leads back what is answered. Nobody else waits for either.
+func (g *datagrams) serve(f *datagramFlow, from netip.AddrPort) {
+	conn, err := g.dial()
+	if err != nil {
+		g.waited(f, nil)
+		g.end(f, from, err)
+		return
+	}
+	defer func() { _ = conn.Close() }() // it may be cut
+	f.onCut(func() { _ = conn.Close() })
+	for list := g.waited(f, conn); len(list) > 0; list = g.waited(f, conn) {
+		for _, p := range list {
+			g.write(f, conn, p)
+		}
+	}
+	g.answers(f, conn, from)
+	g.end(f, from, nil)
 }
 
 // passed notes that a datagram goes through.
@@ -149,14 +206,14 @@ func (g *datagrams) passed(f *datagramFlow, in bool, k int) {
 }
 
 // answers leads back what is answered to a flow, until both sides have been silent.
-func (g *datagrams) answers(f *datagramFlow, to netip.AddrPort) {
+func (g *datagrams) answers(f *datagramFlow, conn net.Conn, to netip.AddrPort) {
 	buf := make([]byte, maxDatagram)
 	for {
 		over := time.Unix(0, f.last.Load()).Add(flowSilence)
-		if !time.Now().Before(over) || f.conn.SetReadDeadline(over) != nil {
-			break
+		if !time.Now().Before(over) || conn.SetReadDeadline(over) != nil {
+			return
 		}
-		k, err := f.conn.Read(buf)
+		k, err := conn.Read(buf)
 		if err == nil {
 			g.passed(f, !g.in, k)
 			err = g.reply(buf[:k], to)
@@ -165,20 +222,17 @@ func (g *datagrams) answers(f *datagramFlow, to netip.AddrPort) {
 		switch {
 		case err == nil, errors.As(err, &slow) && slow.Timeout():
 		case errors.Is(err, net.ErrClosed):
-			g.end(f, to)
 			return
 		default: // nobody has the port there: ICMP says so, and the next datagram may be heard
 			g.door.failed(f.name, machineError(err))
 		}
 	}
-	g.end(f, to)
 }
 
-// end forgets a flow.
-func (g *datagrams) end(f *datagramFlow, from netip.AddrPort) {
+// end forgets a flow; a reason is told.
+func (g *datagrams) end(f *datagramFlow, from netip.AddrPort, reason error) {
 	g.mu.Lock()
 	delete(g.flows, from)
 	g.mu.Unlock()
-	_ = f.conn.Close()
-	f.leave(nil)
+	f.leave(reason)
 }

@@ -151,6 +151,14 @@ func (d *duplex) AwaitFailure() error {
 	return d.opError("read", net.ErrClosed)
 }
 
+// Failed returns why the connection has failed, without waiting; nil: nothing is known of that.
+func (d *duplex) Failed() error {
+	if failure := d.failure.Load(); failure != nil {
+		return d.opError("read", *failure)
+	}
+	return nil
+}
+
 // take reads from the ring and tells the loop when the peer may be waiting
 // for the room: the window was half closed, or a quarter of it has opened.
 func (d *duplex) take(p []byte) int {
