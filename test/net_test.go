@@ -406,3 +406,57 @@ func TestApply(t *testing.T) {
 	assert.Equal(t, 2, got.code)
 	assert.Equal(t, a, r.pid("A"), "it runs on")
 }
+
+// TestNetworksInJSON: each command's document, and lines where there are several answers.
+func TestNetworksInJSON(t *testing.T) {
+	r := newRealm(t)
+	net := nodes.CopyNetwork(t, "nets", "a-b")
+	document := func(args ...string) (m map[string]any) {
+		t.Helper()
+		got := r.node(args...)
+		assert.Zero(t, got.code, got.err)
+		assert.Empty(t, got.err)
+		require.NoError(t, json.Unmarshal([]byte(got.out), &m), got.out)
+		return m
+	}
+	none := []any{}
+	up := document("net", "up", "--json", net.Dir, "--name", "pair")
+	assert.Equal(t, map[string]any{
+		"network": "pair", "source": net.Dir, "folder": filepath.Join(r.state, "tidepool", "pair"),
+		"started": []any{"A", "B"}, "reloaded": none, "restarted": none, "ended": none,
+		"left": none, "stale": none,
+	}, up)
+	net.Append("A", "link if0 delay 1ms")
+	assert.Equal(t, []any{"A"}, document("net", "up", "--json", net.Dir, "--name", "pair")["stale"])
+	assert.Equal(t, []any{"A"}, document("net", "apply", "--json")["reloaded"])
+	shape := document("net", "graph", "--json")
+	assert.Equal(t, "pair", shape["name"])
+	assert.Len(t, shape["nodes"], 2)
+
+	lines := func(want int, args ...string) (all []map[string]any) {
+		t.Helper()
+		for line := range strings.Lines(r.must(args...)) {
+			var m map[string]any
+			require.NoError(t, json.Unmarshal([]byte(line), &m), line)
+			all = append(all, m)
+		}
+		require.Len(t, all, want)
+		return all
+	}
+	for i, l := range lines(2, "net", "exec", "--json", "pair", "routes") {
+		assert.Equal(t, []string{"A", "B"}[i], l["node"])
+		assert.NotEmpty(t, l["answer"])
+	}
+	assert.Equal(t, "B", lines(1, "net", "exec", "--json", "B", "interfaces", "-s")[0]["node"])
+	status := r.command("net", "status", ".")
+	status.Dir = filepath.Join(t.TempDir(), "pair.net")
+	require.NoError(t, os.Mkdir(status.Dir, 0o700))
+	require.NoError(t, status.Run(), "a folder means the network of its name")
+	got := r.node("net", "exec", "Z", "ping")
+	assert.Equal(t, 1, got.code)
+	assert.Equal(t, "node: Z: no such node: there is pair/A, pair/B; and no network has that name\n",
+		got.err)
+	got = r.node("net", "down", "--json")
+	assert.JSONEq(t, `[{"network":"pair","ended":["A","B"],"dead":[]}]`, got.out)
+	assert.Empty(t, got.err)
+}

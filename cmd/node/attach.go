@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/api"
-	"github.com/tidepool-net/tidepool/internal/netctl"
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
@@ -245,66 +244,12 @@ func (r *remote) one(c *cobra.Command, ref string, words []string) error {
 	ctx, leave := following(ctx, client, name)
 	defer leave()
 	console := newConsole(c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
-	shell, err := (&runOptions{}).shell(ctx, client, console)
+	shell, err := (&runOptions{json: r.json}).shell(ctx, client, console)
 	if err != nil {
 		return err
 	}
 	defer suspending(shell)()
 	return r.ended(name, whatEnded(shell.Command(ctx, words...)))
-}
-
-func (o *netOptions) execCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "exec NODE|NETWORK COMMAND...",
-		Short: "one command of the shell at a node, or at each of a network",
-		Example: "  node net exec A routes\n" +
-			"  node net exec ring interfaces -s",
-		Args: usageArgs(cobra.MinimumNArgs(2)),
-		RunE: func(c *cobra.Command, args []string) error {
-			r := remote{netOptions: *o}
-			s, err := o.open()
-			if err != nil {
-				return err
-			}
-			if _, err := s.Find(args[0]); err == nil || errors.Is(err, netctl.ErrAmbiguous) {
-				return r.one(c, args[0], args[1:])
-			}
-			n, err := s.Network(networkName(args))
-			if err != nil {
-				return netError(err)
-			}
-			return r.each(c, n, args[1:])
-		},
-	}
-	c.Flags().SetInterspersed(false)
-	return c
-}
-
-// each carries out one command at every node of a network, and returns the last error.
-func (r *remote) each(c *cobra.Command, n *netctl.Network, words []string) error {
-	var last error
-	for i, m := range n.Members() {
-		space := "\n"
-		if i == 0 {
-			space = ""
-		}
-		_, _ = fmt.Fprintf(c.ErrOrStderr(), "%s%s\n", space, m.Name)
-		err := r.one(c, n.Name()+"/"+m.Name, words)
-		if code := repl.ExitCode(err); code == 2 || code == 130 {
-			return err
-		}
-		if _, by := errors.AsType[signalError](err); by {
-			return err
-		}
-		if text := explain(err); text != "" {
-			_, _ = fmt.Fprint(c.ErrOrStderr(), text)
-			err = told{err}
-		}
-		if err != nil {
-			last = err
-		}
-	}
-	return last
 }
 
 // keys has Ctrl-C interrupt a shell's command until stop is called.

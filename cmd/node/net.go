@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -121,6 +122,7 @@ func (o *netOptions) bringCommand(word string, do bringer) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "the network's `NAME`; else its folder's")
+	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object: what was done")
 	return c
 }
 
@@ -153,6 +155,9 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 		}
 		return netError(err)
 	}
+	if o.json {
+		return json.NewEncoder(c.OutOrStdout()).Encode(done)
+	}
 	printChange(c.ErrOrStderr(), done)
 	return nil
 }
@@ -179,16 +184,21 @@ func (f *networkFiles) configs() (list []*lnx.Config) {
 	return list
 }
 
+// isPlan reports whether a file is a plan; a folder of such a name is a folder.
+func isPlan(path string, info fs.FileInfo) bool {
+	return filepath.Ext(path) == topology.Extension && !info.IsDir()
+}
+
 // readNetwork reads a folder of .lnx files, one of them, or a plan. Its error has every mistake.
 func readNetwork(arg string) (*networkFiles, error) {
-	if filepath.Ext(arg) == topology.Extension {
-		return readPlan(arg)
-	}
 	source, err := filepath.Abs(arg)
 	if err != nil {
 		return nil, err
 	}
 	info, err := os.Stat(arg)
+	if err == nil && isPlan(arg, info) {
+		return readPlan(arg)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%s: there is none: want a folder of .lnx files, one of them, or a "+
 			"%s file", arg, topology.Extension)
@@ -196,7 +206,7 @@ func readNetwork(arg string) (*networkFiles, error) {
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	f := &networkFiles{source: source, name: strings.TrimSuffix(filepath.Base(source), ".lnx")}
+	f := &networkFiles{source: source, name: networkName([]string{arg})}
 	paths := []string{arg}
 	if info.IsDir() {
 		if paths, err = filepath.Glob(filepath.Join(arg, "*.lnx")); err != nil {
@@ -244,6 +254,13 @@ func (f *networkFiles) plan(ctx context.Context, s *netctl.State) netctl.Plan {
 	return p
 }
 
+// downed is a network that was ended.
+type downed struct {
+	Network string   `json:"network"`
+	Ended   []string `json:"ended"`
+	Dead    []string `json:"dead"` // before
+}
+
 func (o *netOptions) downCommand() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
@@ -257,10 +274,17 @@ func (o *netOptions) downCommand() *cobra.Command {
 			}
 			ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
+			list := []downed{}
 			for _, name := range names {
 				ended, dead, err := s.Down(ctx, name)
 				if err != nil {
 					return netError(err)
+				}
+				if o.json {
+					list = append(list, downed{
+						name, append([]string{}, ended...), append([]string{}, dead...),
+					})
+					continue
 				}
 				text := name + " is down: " + counted(len(ended), "node") + " ended"
 				if len(dead) > 0 {
@@ -268,11 +292,15 @@ func (o *netOptions) downCommand() *cobra.Command {
 				}
 				_, _ = fmt.Fprintln(c.ErrOrStderr(), text)
 			}
+			if o.json {
+				return json.NewEncoder(c.OutOrStdout()).Encode(list)
+			}
 			return nil
 		},
 		ValidArgsFunction: o.completeNetworks,
 	}
 	c.Flags().BoolVar(&all, "all", false, "end every network")
+	c.Flags().BoolVar(&o.json, "json", false, "print one JSON array: which nodes ended")
 	return c
 }
 
@@ -313,8 +341,11 @@ func networkName(args []string) string {
 	if len(args) == 0 {
 		return ""
 	}
-	return strings.TrimSuffix(
-		strings.TrimSuffix(filepath.Base(filepath.Clean(args[0])), ".lnx"), topology.Extension)
+	path, err := filepath.Abs(args[0]) // "." is a folder with a name, too
+	if err != nil {
+		path = args[0]
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".lnx"), topology.Extension)
 }
 
 func (o *netOptions) completeNetworks(

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -23,6 +24,14 @@ type generateOptions struct {
 	seed  uint64
 	plan  bool
 	force bool
+	json  bool
+}
+
+// generated is what was written.
+type generated struct {
+	Folder string   `json:"folder"`
+	Files  []string `json:"files"`
+	Before []string `json:"before"` // that were there and are no part of it
 }
 
 func netGenerateCommand() *cobra.Command {
@@ -44,6 +53,7 @@ func netGenerateCommand() *cobra.Command {
 	f.IntVar(&o.port, "port", topology.DefaultPort, "first UDP `PORT`, of 127.0.0.1")
 	f.Uint64Var(&o.seed, "seed", 1, "`N` chooses what chance makes of random")
 	f.BoolVar(&o.plan, "plan", false, "print the plan instead")
+	f.BoolVar(&o.json, "json", false, "print one JSON object: the files that were written")
 	f.BoolVar(&o.force, "force", false, "write over .lnx files that are there")
 	return c
 }
@@ -59,8 +69,9 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	switch {
 	case o.port < 1:
 		return misuse(c, fmt.Errorf("--port %d: want 1 to 65535", o.port))
-	case o.plan && (o.out != "" || o.force):
-		return misuse(c, errors.New("--plan prints the plan: want it without --out and --force"))
+	case o.plan && (o.out != "" || o.force || o.json):
+		return misuse(c, errors.New("--plan prints the plan: want it without --out, --force and "+
+			"--json"))
 	case o.port != topology.DefaultPort:
 		p.Port = o.port
 	}
@@ -87,12 +98,19 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
+	written := []string{}
 	for _, f := range files {
 		path := filepath.Join(o.out, f.Name+".lnx")
 		if err := os.WriteFile(path, f.Text, 0o644); err != nil {
 			return err
 		}
+		written = append(written, path)
 		old = slices.DeleteFunc(old, func(name string) bool { return name == path })
+	}
+	if o.json {
+		return json.NewEncoder(c.OutOrStdout()).Encode(generated{
+			o.out, written, append([]string{}, old...),
+		})
 	}
 	for _, path := range old {
 		_, _ = fmt.Fprintf(c.ErrOrStderr(),
@@ -122,9 +140,7 @@ func readPlan(path string) (*networkFiles, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &networkFiles{
-		source: source, name: strings.TrimSuffix(filepath.Base(path), topology.Extension),
-	}
+	f := &networkFiles{source: source, name: networkName([]string{path})}
 	var errs lnx.Errors
 	for i := range files {
 		made := &files[i]
@@ -150,17 +166,21 @@ func (o *netOptions) graphCommand() *cobra.Command {
 		Use:   "graph [NETWORK|FOLDER|FILE]",
 		Short: "draw a network: SVG, DOT or Mermaid",
 		Long: "Draw the network of a folder, of a FILE.net, or one that runs, in which those\n" +
-			"that do not are dashed. Alone it draws the only one that runs.",
+			"that do not are dashed. Alone it draws the only one that runs. As JSON it is what\n" +
+			"the API has at /v1/network.",
 		Example: "  node net graph nets/ring > ring.svg\n" +
 			"  node net graph --format mermaid nets/ring",
 		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			draw, ok := map[string]func(*topology.Graph) string{
 				"svg": (*topology.Graph).SVG, "dot": (*topology.Graph).DOT,
-				"mermaid": (*topology.Graph).Mermaid,
+				"mermaid": (*topology.Graph).Mermaid, "json": shapeText,
 			}[format]
+			if o.json {
+				draw, ok = shapeText, ok && !c.Flags().Changed("format") || format == "json"
+			}
 			if !ok {
-				return misuse(c, fmt.Errorf("--format %q: want svg, dot or mermaid", format))
+				return misuse(c, fmt.Errorf("--format %q: want svg, dot, mermaid or json", format))
 			}
 			g, err := o.graph(c, args)
 			if err != nil {
@@ -170,8 +190,18 @@ func (o *netOptions) graphCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&format, "format", "svg", "`FORMAT`: svg, dot or mermaid")
+	c.Flags().StringVar(&format, "format", "svg", "`FORMAT`: svg, dot, mermaid or json")
+	c.Flags().BoolVar(&o.json, "json", false, "the same as --format json")
 	return c
+}
+
+// shapeText is a graph as JSON.
+func shapeText(g *topology.Graph) string {
+	text, err := json.Marshal(shapeOfGraph(g))
+	if err != nil {
+		panic("BUG: plain values: " + err.Error())
+	}
+	return string(text) + "\n"
 }
 
 // graph is that of files, or of a network that runs.

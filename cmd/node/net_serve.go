@@ -103,7 +103,14 @@ func shapeOf(n *netctl.Network) *api.Shape {
 		}
 		s.Nodes = append(s.Nodes, api.ShapeNode{Name: m.Name})
 	}
-	g := topology.From(n.Name(), configs)
+	drawn := shapeOfGraph(topology.From(n.Name(), configs))
+	s.Nodes, s.Links = append(s.Nodes, drawn.Nodes...), drawn.Links
+	return s
+}
+
+// shapeOfGraph is a graph as the API has it.
+func shapeOfGraph(g *topology.Graph) *api.Shape {
+	s := &api.Shape{Name: g.Title, Nodes: []api.ShapeNode{}, Links: []api.ShapeLink{}}
 	for _, v := range g.Nodes {
 		s.Nodes = append(s.Nodes, api.ShapeNode{Name: v.Name, Router: v.Router})
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
-	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
 func validateCommand() *cobra.Command {
@@ -82,7 +81,7 @@ func (v *validation) add(arg string) error {
 	if err != nil {
 		return err
 	}
-	if filepath.Ext(arg) == topology.Extension {
+	if isPlan(arg, info) {
 		return v.addPlan(arg)
 	}
 	if !info.IsDir() {

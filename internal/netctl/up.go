@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,15 +29,31 @@ type Plan struct {
 	Check func(nodes []Member) error
 }
 
-// Change is what was done to bring a network to what a plan says.
+// Change is what was done to bring a network to what a plan says. Nodes are by name.
 type Change struct {
-	Network   *Network
-	Started   []string // nodes that did not run
-	Reloaded  []string // nodes that read their other file and run on: see Apply
-	Restarted []string // nodes whose other file only a new process can be
-	Ended     []string // nodes that the plan has no more
-	Left      []string // nodes that run as they are
-	Stale     []string // of those, the ones whose file is another now
+	Network   *Network `json:"-"`
+	Started   []string `json:"started"`   // nodes that did not run
+	Reloaded  []string `json:"reloaded"`  // that read their other file and run on: see Apply
+	Restarted []string `json:"restarted"` // whose other file only a new process can be
+	Ended     []string `json:"ended"`     // that the plan has no more
+	Left      []string `json:"left"`      // that run as they are
+	Stale     []string `json:"stale"`     // of those, the ones whose file is another now
+}
+
+// MarshalJSON implements json.Marshaler: no list is null, and the network is by name.
+func (c Change) MarshalJSON() ([]byte, error) {
+	for _, list := range []*[]string{
+		&c.Started, &c.Reloaded, &c.Restarted, &c.Ended, &c.Left, &c.Stale,
+	} {
+		*list = append([]string{}, *list...)
+	}
+	type fields Change
+	return json.Marshal(struct {
+		Network string `json:"network"`
+		Source  string `json:"source"`
+		Folder  string `json:"folder"` // with the logs and sockets
+		fields
+	}{c.Network.Name(), c.Network.Source(), c.Network.Dir(), fields(c)})
 }
 
 // Up starts the nodes of a plan that do not run. If one of them cannot be started, none of them is
