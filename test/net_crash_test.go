@@ -145,3 +145,52 @@ func TestPortsThatAnotherNetworkHas(t *testing.T) {
 	assert.Contains(t, got.err, "publish cannot have 127.0.0.1:"+port+": node A of network one has it")
 	assert.Equal(t, "one", r.status().Name, "and no other")
 }
+
+// TestAnApplyThatIsKilledHalfway: the next one does the rest.
+func TestAnApplyThatIsKilledHalfway(t *testing.T) {
+	r := newRealm(t)
+	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	r.must("net", "up", net.Dir, "--name", "line")
+	a, b := r.pid("A"), r.pid("B")
+	net.Append("A", "link if0 delay 1ms")
+	net.Append("C", "tcp profile 004") // only a new process is that
+	log := filepath.Join(r.state, "tidepool", "line", "C.log")
+	require.NoError(t, os.Remove(log))
+	require.NoError(t, syscall.Mkfifo(log, 0o600))
+	apply := r.command("net", "apply", net.Dir, "--name", "line")
+	require.NoError(t, apply.Start())
+	r.await("C", "ended", func() bool { return r.node("ctl", "C", "routes").code != 0 })
+	require.NoError(t, apply.Process.Kill())
+	require.Error(t, apply.Wait())
+	require.NoError(t, os.Remove(log))
+	assert.Contains(t, r.must("ctl", "A", "impair"), "if0 out: delay 1ms")
+	got := r.node("net", "apply", net.Dir, "--name", "line")
+	require.Zero(t, got.code, got.err)
+	assert.Contains(t, got.err, "started: C\n")
+	assert.Equal(t, a, r.pid("A"))
+	assert.Equal(t, b, r.pid("B"))
+	r.await("A", "a way to C", func() bool {
+		return r.node("ctl", "A", "ping", "-c", "1", "-W", "0.5", "10.1.0.2").code == 0
+	})
+}
+
+// TestADownThatIsKilledHalfway leaves a network that is seen, and that the next down ends.
+func TestADownThatIsKilledHalfway(t *testing.T) {
+	r := newRealm(t)
+	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	r.must("net", "up", net.Dir, "--name", "line")
+	b := r.pid("B")
+	require.NoError(t, syscall.Kill(b, syscall.SIGSTOP)) // down waits for it, and then kills it
+	down := r.command("net", "down", "line")
+	require.NoError(t, down.Start())
+	r.await("A", "ended", func() bool { return r.node("ctl", "A", "routes").code != 0 })
+	require.NoError(t, down.Process.Kill())
+	_ = down.Wait() // on a slow machine it may have come to its end
+	require.NoError(t, syscall.Kill(b, syscall.SIGCONT))
+	got := r.node("net", "down", "line")
+	if got.code != 0 {
+		assert.Contains(t, got.err, "none is up")
+	}
+	assert.Equal(t, "no network is up\n", r.node("net", "status").err)
+	r.must("net", "up", net.Dir, "--name", "line")
+}
