@@ -93,7 +93,7 @@ func (s *Shell) show() *cobra.Command {
 			req := control.Show{Key: strings.Join(args, "")}
 			list, err := control.Ask(c.Context(), s.op, req)
 			if err != nil {
-				return failed(c, err)
+				return s.unset(c, req.Key, err)
 			}
 			return s.answer(c, list, s.printSettings(list))
 		},
@@ -122,7 +122,7 @@ func (s *Shell) set() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			v, err := control.Ask(c.Context(), s.op, control.Set{Key: args[0], Value: args[1]})
 			if err != nil {
-				return failed(c, err)
+				return s.unset(c, args[0], err)
 			}
 			return s.answer(c, v, v.Key+" = "+v.Value)
 		},

@@ -1,10 +1,10 @@
 package repl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -136,11 +136,15 @@ func (s *Shell) recv() *cobra.Command {
 	})
 }
 
+// shortHow are the directions by their letters.
+var shortHow = map[string]control.How{"r": control.ShutdownRead, "w": control.ShutdownWrite}
+
 func (s *Shell) shutdown() *cobra.Command {
 	return &cobra.Command{
 		Use:               "shutdown SID [read|write|both]",
 		Aliases:           []string{"sd"},
 		Short:             "close one direction; alone: write",
+		Long:              "Close one direction of a connection, or both. r is read, w is write.",
 		ValidArgsFunction: at(s.connections, words("read", "write", "both")),
 		RunE: func(c *cobra.Command, args []string) error {
 			sid, err := parseSID(c, args[0])
@@ -149,7 +153,7 @@ func (s *Shell) shutdown() *cobra.Command {
 			}
 			how := control.ShutdownWrite
 			if len(args) > 1 {
-				how = control.How(args[1])
+				how = cmp.Or(shortHow[args[1]], control.How(args[1]))
 			}
 			switch how {
 			case control.ShutdownRead, control.ShutdownWrite, control.ShutdownBoth:
@@ -200,8 +204,9 @@ func (s *Shell) window() *cobra.Command {
 
 func (s *Shell) congestion() *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
-		Use:   "cc SID NAME",
-		Short: "change a connection's congestion control",
+		Use:     "cc SID NAME",
+		Aliases: []string{"sc", "scc"},
+		Short:   "change a connection's congestion control",
 		Long: "Change a connection's congestion control. NAME is one of those that this\n" +
 			"setting takes:",
 		Annotations:       map[string]string{settingsAbout: "tcp.congestion"},
@@ -220,38 +225,6 @@ func (s *Shell) congestion() *cobra.Command {
 		},
 	})
 }
-
-// nodesVerb is the annotation of a command that the node calls by another name in its errors.
-const nodesVerb = "verb"
-
-// failed puts the command's name in front of an error, in place of the name by which the node calls
-// it. What the error is about it says itself. Nil stays nil.
-func failed(c *cobra.Command, err error) error {
-	if err == nil {
-		return nil
-	}
-	name, text := nameOf(c), err.Error()
-	for _, verb := range []string{name, c.Name(), c.Annotations[nodesVerb]} {
-		rest, ok := strings.CutPrefix(text, verb)
-		if !ok || verb == "" || rest == "" || rest[0] != ' ' && rest[0] != ':' {
-			continue
-		}
-		if verb == name {
-			return err
-		}
-		return &renamed{text: name + rest, cause: err}
-	}
-	return fmt.Errorf("%s: %w", name, err)
-}
-
-// renamed is an error in the words of this command.
-type renamed struct {
-	text  string
-	cause error
-}
-
-func (r *renamed) Error() string { return r.text }
-func (r *renamed) Unwrap() error { return r.cause }
 
 // writeAll writes n bytes that fill repeats, in pieces, so that Ctrl-C finds a place to stop.
 func (s *Shell) writeAll(ctx context.Context, sid int, piece []byte, n int64) error {

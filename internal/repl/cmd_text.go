@@ -71,6 +71,9 @@ func (s *Shell) sendTest(c *cobra.Command, word, text string) error {
 	req := control.SendTest{Addr: addr, Text: text}
 	if s.node.OldGrammar {
 		proto, text := cut(text)
+		if proto == "" {
+			return wrong(c, "PROTO is missing")
+		}
 		n, err := parseCount(c, proto, 0, math.MaxUint8)
 		if err != nil {
 			return err

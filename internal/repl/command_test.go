@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -96,8 +97,8 @@ func TestLinesBecomeRequests(t *testing.T) {
 		{"send 10.0.0.1 0 text", test("0 text")},
 		{"recv 1 5|r 1 5|r 1 5 n", control.Read{SID: 1, N: 5}},
 		{"recv 1 5 y|r 1 5 y", control.Read{SID: 1, N: 5, Full: true}},
-		{"shutdown 1 read|sd 1 read", control.Shutdown{SID: 1, How: control.ShutdownRead}},
-		{"shutdown 1|sd 1 write", control.Shutdown{SID: 1, How: control.ShutdownWrite}},
+		{"shutdown 1 read|sd 1 read|sd 1 r", control.Shutdown{SID: 1, How: control.ShutdownRead}},
+		{"shutdown 1|sd 1 write|sd 1 w", control.Shutdown{SID: 1, How: control.ShutdownWrite}},
 		{"shutdown 1 both", control.Shutdown{SID: 1, How: control.ShutdownBoth}},
 		{"close 1|cl 1", control.Close{SID: 1}},
 		{"window 1", control.Window{SID: 1}},
@@ -174,7 +175,9 @@ func TestAnOldFileWantsTheProtocolBeforeTheText(t *testing.T) {
 		control.SendTest{Addr: peer, Proto: 17, Text: "some  text"},
 		control.Write{SID: 1, Data: []byte("written")},
 	}, s.node.requests())
-	err := s.Execute(t.Context(), "send 10.0.0.1 some text")
+	err := s.Execute(t.Context(), "send 10.0.0.1")
+	assert.EqualError(t, err, "send: PROTO is missing")
+	err = s.Execute(t.Context(), "send 10.0.0.1 some text")
 	assert.EqualError(t, err, `send: "some" is not a number from 0 to 255`)
 }
 
@@ -351,10 +354,74 @@ func TestWrongLinesAskNothing(t *testing.T) {
 	}
 }
 
+// TestErrorsForPeople: what the node says in words of its insides is said without them, and with
+// what helps.
+func TestErrorsForPeople(t *testing.T) {
+	var answer error
+	f := &fake{do: func(_ context.Context, req any) (any, error, bool) {
+		if show, ok := req.(control.Show); ok && show.Key == "" {
+			return nil, nil, false
+		}
+		if _, ok := req.(control.About); ok {
+			return nil, nil, false
+		}
+		return nil, answer, true
+	}}
+	s := open(t, f, Config{})
+	for _, tt := range []struct {
+		line   string
+		answer error
+		want   string
+	}{
+		{
+			"r 0 5", fmt.Errorf("read: 0: %w", control.ErrNotConnected),
+			"recv: read: 0: socket is not connected: it listens; `ls` shows which are connections",
+		},
+		{
+			"rdt close 9", fmt.Errorf("rdt close: %w", control.ErrNoSuchSocket),
+			"rdt close: no such socket",
+		},
+		{
+			"cc 1 x", fmt.Errorf("cc: socket 1: %w: unknown: want one of reno", control.ErrUsage),
+			"cc: socket 1: unknown: want one of reno",
+		},
+		{
+			"pcap start x", errors.New("open /x: no such file or directory"),
+			"pcap start: /x: no such file or directory",
+		},
+		{
+			"set tcp.congestian bbr", fmt.Errorf("setting: %w: want one", control.ErrUsage),
+			`set: no setting "tcp.congestian"; did you mean tcp.congestion?`,
+		},
+		{
+			"set tcp 1", fmt.Errorf("setting: %w: want one", control.ErrUsage),
+			"set: no setting \"tcp\"; `show tcp` lists those that begin so",
+		},
+		{
+			"sendfile x 10.0.0.1 1", errors.New("sendfile: open /x: no such file or directory"),
+			"sendfile: /x: no such file or directory",
+		},
+		{
+			"show nothing", fmt.Errorf("setting: %w: want one", control.ErrUsage),
+			"show: no setting \"nothing\"; `show` lists them",
+		},
+		{
+			"set tcp.congestion x",
+			fmt.Errorf("set tcp.congestion: %w: tcp: config: unknown: want one", control.ErrUsage),
+			"set tcp.congestion: unknown: want one",
+		},
+	} {
+		answer = tt.answer
+		err := s.Execute(t.Context(), tt.line)
+		assert.EqualError(t, err, tt.want)
+		assert.Equal(t, errors.Is(tt.answer, control.ErrUsage), ExitCode(err) == 2, tt.line)
+	}
+}
+
 func TestTheNodesErrorsCarryTheCommand(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	err := s.Execute(t.Context(), "s 9 text")
-	require.EqualError(t, err, "s: 9: no such socket")
+	require.EqualError(t, err, "s: 9: no such socket; `ls` lists them")
 	require.ErrorIs(t, err, control.ErrNoSuchSocket)
 	assert.Equal(t, 1, ExitCode(err))
 }

@@ -109,8 +109,12 @@ func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfe
 		err = errors.New("canceled")
 	}
 	verb, _ := cut(j.name)
-	if err != nil && !strings.HasPrefix(err.Error(), verb) {
-		err = fmt.Errorf("%s: %w", j.name, err)
+	switch {
+	case err == nil:
+	case strings.HasPrefix(err.Error(), verb):
+		err = &renamed{text: plainly(err), cause: err}
+	default:
+		err = &renamed{text: j.name + ": " + plainly(err), cause: err}
 	}
 	s.mu.Lock()
 	j.ended, j.err = true, err

@@ -49,7 +49,7 @@ func TestOneCommandOfWords(t *testing.T) {
 		{
 			[]string{"s", "9", "x"},
 			control.Write{SID: 9, Data: []byte("x")},
-			"s: 9: no such socket\n", 1,
+			"s: 9: no such socket; `ls` lists them\n", 1,
 		},
 		{[]string{"bogus"}, nil, "no command \"bogus\"; `help` lists them all\n", 2},
 		{[]string{"quit"}, nil, "", 0},

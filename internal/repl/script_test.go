@@ -21,7 +21,7 @@ func TestAScriptStopsAtTheFirstFailure(t *testing.T) {
 	err := s.Script(t.Context(), "net.txt", strings.NewReader("# one\nwindow 1\n\ns 9 x\nroutes\n"))
 	require.ErrorIs(t, err, control.ErrNoSuchSocket)
 	assert.Equal(t, 1, ExitCode(err))
-	assert.Equal(t, "net.txt:4: s: 9: no such socket\n", s.err.String())
+	assert.Equal(t, "net.txt:4: s: 9: no such socket; `ls` lists them\n", s.err.String())
 	assert.Equal(t, "send window 65535, receive window 4096\n", s.out.String())
 }
 
@@ -36,7 +36,7 @@ func TestKeepGoing(t *testing.T) {
 	s := open(t, &fake{}, Config{KeepGoing: true})
 	err := s.Script(t.Context(), "f", strings.NewReader("up\ns 9 x\nwindow 1\n"))
 	assert.Equal(t, 1, ExitCode(err), "of the last failure")
-	assert.Equal(t, "f:1: up: IF is missing\nusage: up IF\nf:2: s: 9: no such socket\n", s.err.String())
+	assert.Equal(t, "f:1: up: IF is missing\nusage: up IF\nf:2: s: 9: no such socket; `ls` lists them\n", s.err.String())
 	assert.NotEmpty(t, s.out.String())
 
 	err = s.Script(t.Context(), "f", strings.NewReader("up\nquit\nup\n"))

@@ -116,8 +116,13 @@ func near(c *cobra.Command, word string) string {
 	for _, sub := range c.Commands() {
 		names = append(append(names, sub.Name()), sub.Aliases...)
 	}
-	if meant := spell.Near(word, names); len(meant) > 0 {
-		return "; did you mean " + strings.Join(meant, ", ") + "?"
+	return meant(word, names)
+}
+
+// meant says which of the names a word may have been meant for; empty: none.
+func meant(word string, names []string) string {
+	if near := spell.Near(word, names); len(near) > 0 {
+		return "; did you mean " + strings.Join(near, ", ") + "?"
 	}
 	return ""
 }
@@ -129,6 +134,7 @@ var kin = map[string]string{
 	"tcpdump": "capture", "tshark": "capture", "wireshark": "capture", "iperf": "perf",
 	"iperf3": "perf", "curl": "http get", "wget": "http get", "nc": "connect", "tc": "impair",
 	"netem": "impair", "listen": "accept", "kill": "cancel", "stop": "cancel", "jobs": "transfers",
+	"lc": "show tcp.congestion", "lcc": "show tcp.congestion", "delay": "impair",
 	"fg": "wait", "man": "help", "bye": "quit", "logout": "quit",
 }
 

@@ -16,7 +16,7 @@ func TestKin(t *testing.T) {
 			c, rest, err := root.Find(strings.Fields(name))
 			assert.NoError(t, err, word)
 			assert.NotEqual(t, root, c, word)
-			assert.Empty(t, rest, word)
+			assert.True(t, len(rest) == 0 || c.Name() == "show", word)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func TestWatchGoesOn(t *testing.T) {
 	}}
 	s := open(t, f, Config{})
 	require.NoError(t, s.Execute(t.Context(), "watch -n 0.1 -c 2 window 1"))
-	assert.Equal(t, "window: no such socket\nsend window 0, receive window 0\n", s.out.String())
+	assert.Equal(t, "window: no such socket; `ls` lists them\nsend window 0, receive window 0\n", s.out.String())
 	for line, what := range map[string]string{
 		"watch":                  "COMMAND is missing",
 		"watch -n":               "-n needs a value",

@@ -1,0 +1,72 @@
+package repl
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// nodesVerb is the annotation of a command that the node calls by another name in its errors.
+const nodesVerb = "verb"
+
+// failed puts the command's name in front of an error, in place of the name by which the node calls
+// it, and behind it what would help. What the error is about it says itself. Nil stays nil.
+func failed(c *cobra.Command, err error) error {
+	if err == nil {
+		return nil
+	}
+	name, text := nameOf(c), plainly(err)
+	for _, verb := range []string{name, c.Name(), c.Annotations[nodesVerb]} {
+		rest, ok := strings.CutPrefix(text, verb)
+		if ok && verb != "" && rest != "" && (rest[0] == ' ' || rest[0] == ':') {
+			return &renamed{text: name + rest + help(c, err), cause: err}
+		}
+	}
+	return &renamed{text: name + ": " + text + help(c, err), cause: err}
+}
+
+// inside are words of an error that say nothing to whoever sits at a shell.
+var inside = strings.NewReplacer(
+	control.ErrUsage.Error()+": ", "", "tcp: config: ", "", ": open ", ": ")
+
+// plainly is an error's text without them.
+func plainly(err error) string { return strings.TrimPrefix(inside.Replace(err.Error()), "open ") }
+
+// help says what to do about an error; empty: the error does.
+func help(c *cobra.Command, err error) string {
+	switch {
+	case c.Parent() != c.Root(): // rcp and rdt, whose sockets are ports
+	case errors.Is(err, control.ErrNoSuchSocket):
+		return "; `ls` lists them"
+	case errors.Is(err, control.ErrNotConnected):
+		return ": it listens; `ls` shows which are connections"
+	}
+	return ""
+}
+
+// renamed is an error in the words of this command.
+type renamed struct {
+	text  string
+	cause error
+}
+
+func (r *renamed) Error() string { return r.text }
+func (r *renamed) Unwrap() error { return r.cause }
+
+// unset is failed for a setting: that there is none of that name, or that begins so, is told in one
+// line.
+func (s *Shell) unset(c *cobra.Command, key string, err error) error {
+	keys := s.settingKeys(c.Context(), "")
+	if !errors.Is(err, control.ErrUsage) || len(keys) == 0 || slices.Contains(keys, key) {
+		return failed(c, err)
+	}
+	if slices.ContainsFunc(keys, func(k string) bool { return strings.HasPrefix(k, key) }) {
+		return wrong(c, "no setting %q; `show %s` lists those that begin so", key, key)
+	}
+	return wrong(c, "no setting %q%s", key, cmp.Or(meant(key, keys), "; `show` lists them"))
+}
