@@ -460,3 +460,25 @@ func TestNetworksInJSON(t *testing.T) {
 	assert.JSONEq(t, `[{"network":"pair","ended":["A","B"],"dead":[]}]`, got.out)
 	assert.Empty(t, got.err)
 }
+
+// TestAFolderOfOthersStays: a state folder that has the network's own files in it is refused, for
+// down would remove them.
+func TestAFolderOfOthersStays(t *testing.T) {
+	r := newRealm(t)
+	net := nodes.CopyNetwork(t, "nets", "a-b")
+	beside := filepath.Dir(net.Dir)
+	require.NoError(t, os.Chmod(beside, 0o700)) //nolint:gosec // others may not write there
+	for range 2 {
+		got := r.node("net", "--state", beside, "up", net.Dir)
+		assert.Equal(t, 2, got.code)
+		assert.Regexp(t, `A\.lnx is there, and not of a network; choose another --state, or --name\n$`,
+			got.err)
+	}
+	assert.Equal(t, 2, r.node("net", "--state", beside, "apply", net.Dir).code)
+	for _, name := range net.Names() {
+		assert.FileExists(t, net.File(name))
+	}
+	got := r.node("net", "--state", "", "status")
+	assert.Equal(t, 2, got.code)
+	assert.Contains(t, got.err, "choose one with --state")
+}

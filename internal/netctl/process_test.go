@@ -3,6 +3,7 @@ package netctl
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -44,4 +45,21 @@ func TestAStartLeavesAnothersNumber(t *testing.T) {
 	pid, locked := n.holder("A")
 	assert.True(t, locked)
 	assert.Equal(t, 4711, pid)
+}
+
+// TestANodeThatRunsKeepsItsFolder though its network was never recorded.
+func TestANodeThatRunsKeepsItsFolder(t *testing.T) {
+	if !locks {
+		return
+	}
+	n := &Network{dir: filepath.Join(t.TempDir(), "one")}
+	require.NoError(t, os.Mkdir(n.dir, 0o700))
+	held, err := os.Create(n.pidFile("A"))
+	require.NoError(t, err)
+	require.True(t, tryLock(held))
+	n.withdraw([]Member{{Name: "A"}, {Name: "B"}})
+	assert.FileExists(t, n.pidFile("A"))
+	require.NoError(t, held.Close())
+	n.withdraw([]Member{{Name: "A"}, {Name: "B"}})
+	assert.NoDirExists(t, n.dir)
 }

@@ -44,6 +44,9 @@ type State struct{ root string }
 // OpenState makes the folder if it is not there. One that others could write to is refused: they
 // could put sockets of their own there.
 func OpenState(root string) (*State, error) {
+	if root == "" {
+		return nil, fmt.Errorf("state folder: %w without a name; choose one with --state", ErrUsage)
+	}
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -80,7 +81,7 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err
 	}
 	defer func() {
 		if err != nil && fresh {
-			n.withdraw()
+			n.withdraw(p.Nodes)
 		}
 	}()
 	done.Network = n
@@ -99,6 +100,12 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err
 		return done, fmt.Errorf("network %s: %w", p.Name, err)
 	}
 	defer own.discard()
+	if fresh { // from here on the folder is known to be a network's
+		if err := record.keep(); err != nil {
+			return done, fmt.Errorf("network %s: %w", p.Name, err)
+		}
+		n.manifest = next
+	}
 	if err := own.try(); err != nil {
 		return done, fmt.Errorf("network %s: %w", p.Name, err)
 	}
@@ -111,10 +118,12 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err
 			return done, err
 		}
 	}
-	if err := record.keep(); err != nil {
-		return done, fmt.Errorf("network %s: %w", p.Name, err)
+	if !fresh {
+		if err := record.keep(); err != nil {
+			return done, fmt.Errorf("network %s: %w", p.Name, err)
+		}
+		n.manifest = next
 	}
-	n.manifest = next
 	return done, n.startAll(ctx, p.Program, todo)
 }
 
@@ -159,7 +168,7 @@ func (s *State) place(p Plan) (n *Network, fresh bool, err error) {
 		if err := os.MkdirAll(n.dir, 0o700); err != nil {
 			return nil, true, fmt.Errorf("network %s: %w", p.Name, err)
 		}
-		return n, true, nil
+		return n, true, n.vacant()
 	case err != nil:
 		return nil, false, err
 	case n.Source() != p.Source:
@@ -167,6 +176,25 @@ func (s *State) place(p Plan) (n *Network, fresh bool, err error) {
 			"--name gives this one another name", p.Name, ErrTaken, n.Source(), p.Name)
 	}
 	return n, false, nil
+}
+
+// leavings are the names of what a network that was never recorded may have left.
+var leavings = regexp.MustCompile(`^(\.s.*|.*\.(new|log|pid|sock))$`)
+
+// vacant reports why a folder without a record cannot be the network's: what is in there is
+// somebody's, and would go when the network does.
+func (n *Network) vacant() error {
+	list, err := os.ReadDir(n.dir)
+	if err != nil {
+		return fmt.Errorf("network %s: %w", n.Name(), err)
+	}
+	for _, e := range list {
+		if !leavings.MatchString(e.Name()) {
+			return fmt.Errorf("network %s: %w in %s: %s is there, and not of a network; choose "+
+				"another --state, or --name", n.Name(), ErrUsage, n.dir, e.Name())
+		}
+	}
+	return nil
 }
 
 // compare finds out what has to be done, and returns the nodes to start.
@@ -218,9 +246,9 @@ func (n *Network) next(p Plan, apply bool, done *Change) manifest {
 	return next
 }
 
-// withdraw removes a network that never was, unless a node of it runs nevertheless.
-func (n *Network) withdraw() {
-	for _, m := range n.Nodes {
+// withdraw removes a network that never was, unless one of its nodes runs nevertheless.
+func (n *Network) withdraw(nodes []Member) {
+	for _, m := range nodes {
 		if _, held := n.holder(m.Name); held {
 			return
 		}
