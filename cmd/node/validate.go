@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,7 +107,7 @@ func (v *validation) add(arg string) error {
 	if len(v.Files) == before {
 		return fmt.Errorf("%s: no .lnx file in there", arg)
 	}
-	for _, folder := range sortedKeys(networks) {
+	for _, folder := range slices.Sorted(maps.Keys(networks)) {
 		v.errs = append(v.errs, lnx.CheckNetwork(networks[folder]...)...)
 	}
 	return nil
@@ -132,15 +133,6 @@ func (v *validation) addPlan(path string) error {
 	}
 	v.Files = append(v.Files, file)
 	return nil
-}
-
-func sortedKeys(m map[string][]*lnx.Config) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // parse checks one file; nil: it is wrong by itself.

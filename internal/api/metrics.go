@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -233,7 +234,7 @@ func (e *exposition) sockets(node string, list []control.Socket) {
 			recv, send = recv+s.RecvQ, send+s.SendQ
 		}
 	}
-	for _, state := range sortedStates(states) {
+	for _, state := range slices.Sorted(maps.Keys(states)) {
 		e.add("tidepool_sockets", gauge, "Sockets, by state.", float64(states[state]), "node",
 			node, "state", state)
 	}
@@ -241,14 +242,6 @@ func (e *exposition) sockets(node string, list []control.Socket) {
 		"node", node)
 	e.add("tidepool_socket_send_queue_bytes", gauge, "What is not acknowledged.", float64(send),
 		"node", node)
-}
-
-func sortedStates(m map[string]int) (list []string) {
-	for s := range m {
-		list = append(list, s)
-	}
-	slices.Sort(list)
-	return list
 }
 
 // routes adds how many there are of each origin.

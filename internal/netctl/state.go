@@ -6,6 +6,10 @@
 // a log, and a file with its process's number that the process keeps locked. The lock goes with the
 // process whatever ends it, so nothing that a crash leaves is taken for life: a node is up if it
 // answers at its socket, hung if it only holds its lock, else dead.
+//
+// A command that is killed on its way leaves what the next one goes on with: the record is there
+// before a node is started, and until the last of them has ended. What may fail for want of room is
+// written first, beside its place.
 package netctl
 
 import (

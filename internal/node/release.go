@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -105,8 +104,10 @@ func (n *Node) takeBack() {
 	if len(n.released.faces)+len(n.released.others) == 0 {
 		return
 	}
-	_, err := n.reloadingTo(n.file, nil).apply()
-	if err != nil && !errors.Is(err, control.ErrClosed) {
+	if n.call(func(clock.Time) {}) != nil {
+		return // it is closed
+	}
+	if _, err := n.reloadingTo(n.file, nil).apply(); err != nil {
 		n.awaitSecondStep() // somebody has it, and may end
 	}
 }

@@ -115,7 +115,7 @@ func (g *Graph) drawLinks(b *strings.Builder, at [][2]float64) {
 }
 
 // bend is how far the middles of links that join the same two nodes are from each other.
-const bend = 56.0
+const bend = 76.0
 
 // middle is where the halves of a link of two ends meet. Of several that join the same nodes each
 // has its own.

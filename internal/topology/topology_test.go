@@ -316,7 +316,8 @@ func TestTheNetworksOfTheTree(t *testing.T) {
 	}
 }
 
-// FuzzParse: no text ends the program, and what is taken comes back from its own text.
+// FuzzParse: no text ends the program, and what is taken comes back from its own text and makes files
+// that are right.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"link A B\n", "port 1\nhost A\nlink A B delay 20ms\n", "link A A", "router\n", "\xff link",
@@ -335,5 +336,11 @@ func FuzzParse(f *testing.F) {
 		again, err := Parse("f.net", p.Format())
 		require.NoError(t, err)
 		require.Equal(t, string(p.Format()), string(again.Format()))
+		files, err := p.Files()
+		require.NoError(t, err, "a plan that is read can be made")
+		for _, f := range files {
+			_, err := lnx.Parse(f.Name+".lnx", f.Text)
+			require.NoError(t, err, "%s", f.Text)
+		}
 	})
 }
