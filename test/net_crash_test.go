@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -144,6 +145,15 @@ func TestPortsThatAnotherNetworkHas(t *testing.T) {
 		"expected a port that is free, or `node net down one` before\n")
 	assert.Contains(t, got.err, "publish cannot have 127.0.0.1:"+port+": node A of network one has it")
 	assert.Equal(t, "one", r.status().Name, "and no other")
+
+	t.Log("# one of another state folder, or of none: its process")
+	other := filepath.Join(r.state, "other")
+	got = r.node("net", "--state", other, "up", net.Dir)
+	assert.Equal(t, 2, got.code)
+	if runtime.GOOS == "linux" {
+		assert.Regexp(t, at+`: address already in use; expected a port that is free; process `+
+			strconv.Itoa(r.pid("B"))+` \(.* run --daemon --socket .*B\.lnx\) has this one\n`, got.err)
+	}
 }
 
 // TestAnApplyThatIsKilledHalfway: the next one does the rest.

@@ -56,6 +56,13 @@ func (e *BindError) Advice() string {
 	case err != nil:
 		return ""
 	case errors.Is(e.Err, errAddrInUse):
+		ip, _ := literal(host)
+		if !ip.IsValid() {
+			ip = netip.IPv4Unspecified()
+		}
+		if who := holder(netip.AddrPortFrom(ip, uint16(number))); who != "" {
+			return "a port that is free; " + who + " has this one"
+		}
 		return "a port that is free; `ss -ulpn sport = :" + port + "` tells who has this one"
 	case errors.Is(e.Err, errAddrNotAvailable):
 		return "one of this machine's: " + ownAddresses()
