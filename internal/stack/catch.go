@@ -95,12 +95,9 @@ func special(a ip.Addr) bool { return a[0] >= 224 || a[0] == 127 || a[0] == 0 }
 // broadcast, or what 4.2BSD took for that.
 func (s *Stack) all(i int, a ip.Addr) bool {
 	in := &s.interfaces[i]
-	if in.Addr.Bits() >= 31 {
-		return false // RFC 3021 §2.1
-	}
-	mask := ^uint32(0) >> in.Addr.Bits()
+	mask, ok := in.hosts()
 	host := be32(a) & mask
-	return be32(a)&^mask == be32(in.addr)&^mask && (host == 0 || host == mask)
+	return ok && be32(a)&^mask == be32(in.addr)&^mask && (host == 0 || host == mask)
 }
 
 // isPeer reports whether an address that came by interface i can be one end of a

@@ -89,10 +89,18 @@ func (s *Stack) joined(i int, group ip.Addr) bool {
 // broadcast reports whether an address is the broadcast of interface i's network.
 func (s *Stack) broadcast(i int, a ip.Addr) bool {
 	in := &s.interfaces[i]
-	if in.Addr.Bits() >= 31 {
-		return false // RFC 3021 §2.2: such a network has none
+	mask, ok := in.hosts()
+	return ok && be32(a) == be32(in.addr)|mask
+}
+
+// hosts are the bits that tell the hosts of an interface's network from each other; false: it has
+// no broadcast (RFC 3021 §2.1, §2.2), or the interface is no more.
+func (in *iface) hosts() (mask uint32, ok bool) {
+	bits := in.Addr.Bits()
+	if bits < 0 || bits >= 31 {
+		return 0, false
 	}
-	return be32(a) == be32(in.addr)|^uint32(0)>>in.Addr.Bits()
+	return ^uint32(0) >> bits, true
 }
 
 // many reports whether an address is that of all, or of a group, on interface i's link.

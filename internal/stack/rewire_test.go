@@ -50,6 +50,8 @@ func TestRewire(t *testing.T) {
 	_, own = s.Owns([4]byte{10, 1, 0, 1})
 	assert.False(t, own)
 	assert.False(t, s.Up(0))
+	assert.True(t, s.IsBroadcast(netip.MustParseAddr("10.0.0.255")))
+	assert.False(t, s.IsBroadcast(netip.MustParseAddr("10.1.0.255")), "nobody knows that network")
 
 	t.Log("# one comes back, and what was asked for by hand with it")
 	require.NoError(t, s.Rewire(4, []stack.Interface{
