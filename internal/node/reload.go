@@ -236,13 +236,17 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 	for i := range was.Interfaces {
 		a := &was.Interfaces[i]
 		b, ok := now.Interface(a.Name)
-		if !ok || a.Tun == nil && b.Tun == nil {
+		if !ok {
+			list = append(list, renamed(a, now)...)
 			continue
 		}
-		differ("the device of "+a.Name, a.Tun, b.Tun)
+		if a.Tun == nil && b.Tun == nil {
+			continue
+		}
+		differ("the device of "+a.Name, deviceText(a), deviceText(b))
 		if a.Tun != nil && b.Tun != nil { // the kernel's end goes with it
 			differ("the address of "+a.Name, a.Addr, b.Addr)
-			differ("the MTU of "+a.Name, a.MTU, b.MTU)
+			differ("the MTU of "+a.Name, mtuOf(a), mtuOf(b))
 		}
 	}
 	for i := range now.Doors {
@@ -254,6 +258,34 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 		}
 	}
 	return list
+}
+
+// renamed tells where the TUN device of an interface that is no more is another's: it would have to
+// be closed before it is opened.
+func renamed(a *lnx.Interface, now *lnx.Config) (list []string) {
+	for i := range now.Interfaces {
+		if b := &now.Interfaces[i]; a.Tun != nil && underneath(b) == underneath(a) {
+			list = append(list, fmt.Sprintf("the interface of %s: was %s, is %s", underneath(a),
+				a.Name, b.Name))
+		}
+	}
+	return list
+}
+
+// deviceText is what an interface stands on, with what the file says of the kernel's end.
+func deviceText(f *lnx.Interface) string {
+	text := underneath(f)
+	if f.Tun == nil || !f.Tun.Kernel.IsValid() {
+		return text
+	}
+	text += " kernel " + f.Tun.Kernel.String()
+	for i, r := range f.Tun.Routes {
+		if i == 0 {
+			text += " routes"
+		}
+		text += " " + r.String()
+	}
+	return text
 }
 
 // knobTurns are the settings of TCP, ICMP and IP.

@@ -30,13 +30,14 @@ func (l *reloading) rewire(now clock.Time) error {
 		b.end(now)
 		l.done.Ended = append(l.done.Ended, b.text)
 	}
+	n.drain(now) // resets, while there is a way
 	for i := range n.cfg.LNX.Interfaces {
 		f := &n.cfg.LNX.Interfaces[i]
 		if _, stays := l.now.Interface(f.Name); f.Name != "" && !stays {
 			n.stack.SetUp(now, i, false)
 		}
 	}
-	n.drain(now) // resets, and what RIP has to say
+	n.drain(now) // what RIP has to say
 	n.become(l.wiring.file)
 	return n.rewire(now, l.wiring)
 }

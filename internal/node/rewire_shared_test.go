@@ -1,0 +1,123 @@
+package node
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// passes has some text pass from one end of a connection to the other.
+func passes(t *testing.T, from, to *Conn) {
+	t.Helper()
+	text := []byte(strings.Repeat("tidepool ", 1000))
+	_, err := from.Write(text)
+	require.NoError(t, err)
+	got := make([]byte, len(text))
+	_, err = io.ReadFull(to, got)
+	require.NoError(t, err)
+	assert.Equal(t, text, got)
+}
+
+// TestASharedSocketIsReloaded: interfaces of one UDP socket come and go, change what they do, move
+// to another port together, and what the others carry goes on.
+func TestASharedSocketIsReloaded(t *testing.T) {
+	both(t, func(t *testing.T, cfg Config) {
+		p := freePorts(t, 5)
+		at := p[0] // of A's socket
+		spoke := func(i int) string {
+			return fmt.Sprintf("interface if%[1]d 10.%[1]d.0.1/24 127.0.0.1:%[2]d\n"+
+				"neighbor 10.%[1]d.0.2 at 127.0.0.1:%[3]d via if%[1]d\n", i, at, p[i+1])
+		}
+		rim := func(i int) string {
+			return fmt.Sprintf("interface if0 10.%d.0.2/24 127.0.0.1:%d\n"+
+				"neighbor 10.%[1]d.0.1 at 127.0.0.1:%[3]d via if0\n", i, p[i+1], at)
+		}
+		const shared = "socket shared\nrouting rip\n"
+		text := shared + spoke(0) + spoke(1)
+		a := rewired(t, cfg, "A", &text)
+		var texts [3]string
+		var nodes [3]*Node
+		for i := range nodes {
+			texts[i] = rim(i)
+			nodes[i] = rewired(t, cfg, string(rune('B'+i)), &texts[i])
+		}
+		first, firstFar := connect(t, nodes[0], a, "10.0.0.1:80")
+		second, secondFar := connect(t, a, nodes[1], "10.1.0.2:80")
+		more, stop := flow(t, second, secondFar)
+		passes(t, first, firstFar)
+		more()
+		faces := func() (list []string) {
+			answer, err := control.Ask(t.Context(), a.Operator(), control.Interfaces{})
+			require.NoError(t, err)
+			for _, f := range answer {
+				list = append(list, fmt.Sprintf("%d %s %s", f.Index, f.Name, f.UDP))
+			}
+			return list
+		}
+
+		t.Log("# a third comes, and one of those that were there is worse")
+		text = shared + spoke(0) + spoke(1) + spoke(2) + "link if1 delay 1ms\n"
+		assert.Empty(t, reload(t, a).Ended)
+		third, thirdFar := connect(t, nodes[2], a, "10.2.0.1:80")
+		passes(t, first, firstFar)
+		passes(t, thirdFar, third)
+		more()
+		list, err := control.Ask(t.Context(), a.Operator(), control.Impairments{})
+		require.NoError(t, err)
+		words := map[string]string{}
+		for _, i := range list {
+			words[i.Iface] += i.Words + ";"
+		}
+		assert.Equal(t, map[string]string{
+			"if0": "nothing;nothing;", "if1": "delay 1ms;delay 1ms;", "if2": "nothing;nothing;",
+		}, words, "each link of the socket has its own")
+
+		t.Log("# the first goes: its peer is told, and the others go on under their numbers")
+		text = shared + spoke(1) + spoke(2) + "link if1 delay 1ms\n"
+		assert.Contains(t, reload(t, a).Ended,
+			fmt.Sprintf("tcp 10.0.0.1:80 to %v", first.LocalAddr()))
+		_, err = first.Read(make([]byte, 1))
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+		_, err = firstFar.Read(make([]byte, 1))
+		require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
+		passes(t, third, thirdFar)
+		more()
+		where := fmt.Sprintf(" 127.0.0.1:%d", at)
+		assert.Equal(t, []string{"1 if1" + where, "2 if2" + where}, faces())
+		u, err := a.DialUDP(netip.MustParseAddrPort("10.2.0.2:7"))
+		require.NoError(t, err, "what is asked of all interfaces is not asked of one that is no more")
+		require.NoError(t, u.Close())
+
+		t.Log("# the socket moves, with all that stand on it, and the first is there again")
+		was := at
+		at = p[4]
+		text = shared + spoke(0) + spoke(1) + spoke(2)
+		assert.Empty(t, reload(t, a).Ended)
+		for i, n := range nodes {
+			texts[i] = strings.Replace(texts[i], fmt.Sprint(was), fmt.Sprint(at), 1)
+			reload(t, n)
+		}
+		passes(t, third, thirdFar)
+		more()
+		again, againFar := connect(t, nodes[0], a, "10.0.0.1:82")
+		passes(t, again, againFar)
+		where = fmt.Sprintf(" 127.0.0.1:%d", at)
+		assert.Equal(t, []string{"0 if0" + where, "1 if1" + where, "2 if2" + where}, faces())
+		assert.True(t, isFree(was))
+		stop()
+
+		t.Log("# that a socket is shared cannot change")
+		text = "routing rip\n" + spoke(0)
+		_, err = a.Reload(control.Reload{}, nil)
+		require.ErrorIs(t, err, control.ErrUnsupported)
+		require.ErrorContains(t, err, "a shared socket: was true, is false")
+	})
+}
