@@ -25,7 +25,7 @@ func TestWhoHasAPort(t *testing.T) {
 			assert.Contains(t, holder(addr), us, "%s asked for %s", own, asked)
 		}
 		if !at.Addr().IsUnspecified() {
-			assert.Empty(t, holder(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), port)))
+			assert.NotContains(t, holder(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), port)), us)
 		}
 		_, err = Open(Config{
 			Host: "127.0.0.1", Port: port, Offload: OffloadPlain, Interfaces: []Interface{{Name: "x"}},
@@ -34,7 +34,7 @@ func TestWhoHasAPort(t *testing.T) {
 		require.ErrorAs(t, err, &bind)
 		assert.Contains(t, bind.Advice(), "a port that is free; "+us)
 		require.NoError(t, c.Close())
-		assert.Empty(t, holder(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)))
+		assert.NotContains(t, holder(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)), us)
 	}
 	_, ok := kernelAddr("local_address")
 	assert.False(t, ok)
