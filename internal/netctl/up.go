@@ -63,7 +63,8 @@ func (s *State) Up(ctx context.Context, p Plan) (Change, error) { return s.bring
 
 // Apply brings a network to what a plan says: nodes that are new are started, those whose file has
 // changed read it again, or are started anew if they can be that in no other way, and those that
-// are not in the plan end.
+// are not in the plan end. Ports may go from any node to any other. If one cannot be what its file
+// says, all stay as they were; behind the first that has ended that is no more so.
 func (s *State) Apply(ctx context.Context, p Plan) (Change, error) { return s.bring(ctx, p, true) }
 
 func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err error) {
