@@ -32,6 +32,30 @@ func traced(t *testing.T, n *operator.Node, r control.Trace, f func()) (list []c
 	return list
 }
 
+// tracing is what a trace tells while f runs, and how it ended.
+func tracing(
+	t *testing.T, n *operator.Node, r control.Trace, done *control.Traced, f func(),
+) (list []control.TracedSegment) {
+	t.Helper()
+	begun, ended := make(chan struct{}), make(chan struct{})
+	r.Begun = func() { close(begun) }
+	if r.Segment == nil {
+		r.Segment = func(s control.TracedSegment) { list = append(list, s) }
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(ended)
+		answer, err := n.Do(ctx, r)
+		assert.NoError(t, err)
+		*done, _ = answer.(control.Traced)
+	}()
+	<-begun
+	f()
+	cancel()
+	<-ended
+	return list
+}
+
 // TestATraceBeginsWithWhatWasBefore: a connection's recorder has its last segments, and numbers
 // count from the SYN, though nobody looked at it.
 func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
