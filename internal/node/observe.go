@@ -111,7 +111,7 @@ func (n *Node) Faces() []lnx.Interface {
 
 // FaceName is an interface's name; what the node sends to itself crosses lo.
 func (n *Node) FaceName(i int) string {
-	if list := n.asIs().Interfaces; i < len(list) {
+	if list := n.asIs().Interfaces; i >= 0 && i < len(list) {
 		return list[i].Name
 	}
 	return SelfFace

@@ -49,7 +49,11 @@ func (n *Node) tap(
 		n.verboseSegment(dir, pieces)
 	}
 	if n.observed() {
-		n.exhibit(now, sight.Sight{Iface: i, Out: dir == stack.Outbound, Reason: reason}, pieces)
+		s := sight.Sight{Iface: i, Out: dir == stack.Outbound, Reason: reason}
+		if !s.Out && n.stack.FromSelf() {
+			s.Iface = sight.OwnFace
+		}
+		n.exhibit(now, s, pieces)
 	}
 	if n.cfg.Tap != nil {
 		n.cfg.Tap(now, i, dir, reason, pieces)

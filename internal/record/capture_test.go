@@ -334,3 +334,51 @@ func TestEveryPacketIsWritten(t *testing.T) {
 	_, err = a.Do(t.Context(), control.PcapStop{})
 	require.ErrorIs(t, err, control.ErrNotCapturing)
 }
+
+// TestWhatANodeSendsToItselfCrossesLo, and no interface.
+func TestWhatANodeSendsToItselfCrossesLo(t *testing.T) {
+	a, _ := twoNodes(t)
+	for iface, want := range map[string]int{"lo": 4, "if0": 4, "all": 8} {
+		seen := map[string]int{}
+		_, err := capturing(t, a, control.Record{
+			Iface: iface, Lines: true, Filter: "icmp",
+			Packet: func(p control.Packet) { seen[p.Iface]++ },
+		}, func() {
+			pings(t, a, 2, 0)
+			for _, own := range []string{"10.0.0.1", "127.0.0.1"} {
+				order(t, a, control.Ping{Addr: netip.MustParseAddr(own), Count: 1})
+			}
+		})
+		require.NoError(t, err)
+		assert.Equal(t, want, seen["lo"]+seen["if0"], iface)
+		if iface == "all" {
+			assert.Equal(t, map[string]int{"lo": 4, "if0": 4}, seen)
+		}
+	}
+	var file bytes.Buffer
+	_, err := capturing(t, a, control.Record{
+		Filter: "icmp", Piece: func(p []byte) { file.Write(p) },
+	}, func() { order(t, a, control.Ping{Addr: netip.MustParseAddr("10.0.0.1"), Count: 1}) })
+	require.NoError(t, err)
+	r, err := pcapgo.NewNgReader(&file, pcapgo.NgReaderOptions{})
+	require.NoError(t, err)
+	for range 2 {
+		_, about, err := r.ReadPacketData()
+		require.NoError(t, err)
+		face, err := r.Interface(about.InterfaceIndex)
+		require.NoError(t, err)
+		assert.Equal(t, "lo", face.Name)
+	}
+	_, _, err = r.ReadPacketData()
+	require.ErrorIs(t, err, io.EOF)
+	own, err := r.Interface(1)
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, own.Statistics.PacketsReceived)
+}
+
+// order asks a node for something that has to succeed.
+func order(t *testing.T, n *operator.Node, req any) {
+	t.Helper()
+	_, err := n.Do(t.Context(), req)
+	require.NoError(t, err)
+}

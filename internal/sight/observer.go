@@ -87,7 +87,10 @@ func (o *Observer) Sees(i int) bool { return o.Iface == AllFaces || o.Iface == i
 // Number is what an interface is counted and written under: behind those that there were when the
 // observer began comes the node itself, and then those that are new.
 func (o *Observer) Number(i int) int {
-	if i < o.Faces {
+	switch {
+	case i == OwnFace:
+		return o.Faces
+	case i < o.Faces:
 		return i
 	}
 	return i + 1

@@ -199,6 +199,10 @@ func (s *Stack) TCP() *tcp.Host { return s.tcp }
 // SetTap has every packet shown to tap from now on; nil ends it.
 func (s *Stack) SetTap(tap Tap) { s.tap = tap }
 
+// FromSelf reports, to the tap, whether the packet that it is shown came from the node itself. Its
+// interface is then the one that has the address.
+func (s *Stack) FromSelf() bool { return s.in.self }
+
 // Deadline returns when Advance is due next, or never.
 func (s *Stack) Deadline() clock.Time {
 	t := clock.Earliest(s.tcp.Deadline(), s.fragments.Deadline())
