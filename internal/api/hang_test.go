@@ -182,6 +182,18 @@ func TestANodeThatHangs(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "[]\n", string(text))
 		assert.Equal(t, askTime, time.Since(began))
+
+		t.Log("# who asks it is told so")
+		for _, path := range []string{"/v1/nodes/A", "/v1/nodes/A/routes", "/v1/nodes/A/counters"} {
+			began = time.Now()
+			resp, err = http.ReadResponse(request(t, c, "GET "+path), nil)
+			require.NoError(t, err)
+			text, err = io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			assert.Equal(t, http.StatusBadGateway, resp.StatusCode)
+			assert.Contains(t, string(text), `"A: the node does not answer within 10s"`)
+			assert.Equal(t, hangs, time.Since(began))
+		}
 	})
 }
 

@@ -58,9 +58,11 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, k *control.Kind) {
 		refuse(w, err)
 		return
 	}
-	a, err := m.op.Do(r.Context(), request.Interface())
+	ctx, end := m.soon(r.Context())
+	defer end()
+	a, err := m.op.Do(ctx, request.Interface())
 	if err != nil {
-		refuse(w, err)
+		refuse(w, gone(ctx, err))
 		return
 	}
 	answer(w, http.StatusOK, typeJSON, a)
@@ -173,10 +175,12 @@ func (s *Server) counters(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	faces, err := control.Ask(r.Context(), m.op, control.Interfaces{})
-	ways, worse := control.Ask(r.Context(), m.op, control.Impairments{})
+	ctx, end := m.soon(r.Context())
+	defer end()
+	faces, err := control.Ask(ctx, m.op, control.Interfaces{})
+	ways, worse := control.Ask(ctx, m.op, control.Impairments{})
 	if err = errors.Join(err, worse); err != nil {
-		refuse(w, err)
+		refuse(w, gone(ctx, err))
 		return
 	}
 	list := make([]InterfaceCounters, 0, len(faces))

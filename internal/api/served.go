@@ -83,7 +83,14 @@ func (m *member) within(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// gone is why a context of within has ended, if that is because the node is gone; else err.
+// soon is ctx for what a node answers at once: one that is silent for so long as a client may be
+// hangs, and the context's cause says so.
+func (m *member) soon(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, hangs,
+		fmt.Errorf("%s: %w within %v", m.name, ErrGone, hangs))
+}
+
+// gone is why a context of within or soon has ended, if that is because the node is gone; else err.
 func gone(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, ErrGone) {
 		return cause
