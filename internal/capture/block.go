@@ -18,21 +18,22 @@ const (
 	codeEnd      = 0
 	codeComment  = 1
 	codeFlags    = 2 // the lowest two bits say the direction
+	codeMissed   = 4 // epb_dropcount
 	flagInbound  = 1
 	flagOutbound = 2
 )
 
 var order = binary.LittleEndian
 
-// begin begins the block of a packet of length bytes.
-func (w *Writer) begin(at int64, iface, length int) {
+// begin begins a packet's block.
+func (w *Writer) begin(r *Record) {
 	b := order.AppendUint32(w.block[:0], packetBlock)
 	b = order.AppendUint32(b, 0) // see end
-	b = order.AppendUint32(b, uint32(iface))
-	b = order.AppendUint32(b, uint32(at>>32))
-	b = order.AppendUint32(b, uint32(at))
+	b = order.AppendUint32(b, uint32(r.Iface))
+	b = order.AppendUint32(b, uint32(r.At>>32))
+	b = order.AppendUint32(b, uint32(r.At))
 	b = order.AppendUint32(b, 0) // see text
-	w.block = order.AppendUint32(b, uint32(length))
+	w.block = order.AppendUint32(b, uint32(r.Length))
 }
 
 // text appends the first snaplen bytes of the pieces.
@@ -47,18 +48,22 @@ func (w *Writer) text(pieces [][]byte) {
 	w.pad()
 }
 
-func (w *Writer) options(dir Direction, comment string) {
-	if comment != "" {
+func (w *Writer) options(r *Record) {
+	if comment := r.Comment[:min(len(r.Comment), maxComment)]; comment != "" {
 		w.option(codeComment, len(comment))
 		w.block = append(w.block, comment...)
 		w.pad()
 	}
 	flags := uint32(flagInbound)
-	if dir == Outbound {
+	if r.Direction == Outbound {
 		flags = flagOutbound
 	}
 	w.option(codeFlags, 4)
 	w.block = order.AppendUint32(w.block, flags)
+	if r.Missed > 0 {
+		w.option(codeMissed, 8)
+		w.block = order.AppendUint64(w.block, r.Missed)
+	}
 	w.option(codeEnd, 0)
 }
 

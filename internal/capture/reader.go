@@ -19,6 +19,7 @@ type Captured struct {
 	Length    int    // on the wire
 	Data      []byte // an IP packet, as much as was kept; lent until the next
 	Comment   string
+	Missed    uint64 // packets that were not kept between the one before and this
 }
 
 // ErrLink is the error of a file whose packets are not IP.
@@ -49,6 +50,9 @@ func Read(r io.Reader, f func(*Captured) error) error {
 		}
 		if options.Flags != nil {
 			p.Out = options.Flags.Direction == pcapgo.NgEpbFlagDirectionOutbound
+		}
+		if options.DropCount != nil {
+			p.Missed = *options.DropCount
 		}
 		if len(options.Comments) > 0 {
 			p.Comment = options.Comments[0]

@@ -111,32 +111,34 @@ func describe(i Interface, snaplen int) pcapgo.NgInterface {
 func (w *Writer) Packet(
 	at int64, iface int, dir Direction, comment string, pieces ...[]byte,
 ) error {
-	length := 0
+	r := Record{At: at, Iface: iface, Direction: dir, Comment: comment}
 	for _, p := range pieces {
-		length += len(p)
+		r.Length += len(p)
 	}
-	return w.write(at, iface, dir, comment, length, pieces)
+	return w.Record(&r, pieces...)
 }
 
-// Cut is Packet for the first bytes of a packet that had length bytes on the wire.
-func (w *Writer) Cut(
-	at int64, iface int, dir Direction, comment string, length int, data []byte,
-) error {
-	return w.write(at, iface, dir, comment, length, [][]byte{data})
+// Record is what is told of a packet beside its bytes.
+type Record struct {
+	At        int64 // nanoseconds since 1970
+	Iface     int
+	Direction Direction
+	Comment   string // empty: none
+	Length    int    // on the wire
+	Missed    uint64 // packets that were not kept between the one before and this
 }
 
-func (w *Writer) write(
-	at int64, iface int, dir Direction, comment string, length int, pieces [][]byte,
-) error {
+// Record is Packet for the first bytes of a packet, in pieces, of which more is to be told.
+func (w *Writer) Record(r *Record, pieces ...[]byte) error {
 	if w.err != nil {
 		return w.err
 	}
-	if iface < 0 || iface >= w.ifaces {
-		return fmt.Errorf("%w: %d of %d", ErrNoInterface, iface, w.ifaces)
+	if r.Iface < 0 || r.Iface >= w.ifaces {
+		return fmt.Errorf("%w: %d of %d", ErrNoInterface, r.Iface, w.ifaces)
 	}
-	w.begin(at, iface, length)
+	w.begin(r)
 	w.text(pieces)
-	w.options(dir, comment[:min(len(comment), maxComment)])
+	w.options(r)
 	if _, err := w.buffer.Write(w.end()); err != nil {
 		w.err = fmt.Errorf("capture: write a packet: %w", err)
 	}

@@ -98,6 +98,30 @@ func TestSnaplenKeepsTheLength(t *testing.T) {
 	}
 }
 
+// TestMissedPackets: a packet's block says how many there were before it that were not kept.
+func TestMissedPackets(t *testing.T) {
+	packet := segment(t, layers.TCP{ACK: true}, 100)
+	var file bytes.Buffer
+	w, err := capture.New(&file, interfaces, 0)
+	require.NoError(t, err)
+	for _, missed := range []uint64{0, 7, 1 << 40} {
+		require.NoError(t, w.Record(&capture.Record{
+			At: noon, Iface: 1, Direction: capture.Outbound, Comment: "cwnd=10",
+			Length: len(packet), Missed: missed,
+		}, packet[:60], packet[60:]))
+	}
+	require.NoError(t, w.Flush())
+	var got []uint64
+	require.NoError(t, capture.Read(&file, func(c *capture.Captured) error {
+		assert.Equal(t, packet, c.Data)
+		assert.Equal(t, "cwnd=10", c.Comment)
+		assert.True(t, c.Out)
+		got = append(got, c.Missed)
+		return nil
+	}))
+	assert.Equal(t, []uint64{0, 7, 1 << 40}, got)
+}
+
 func TestEmptyAndLongest(t *testing.T) {
 	var file bytes.Buffer
 	w, err := capture.New(&file, interfaces, 0)
@@ -187,9 +211,10 @@ func TestPacketAllocatesNothing(t *testing.T) {
 	pieces := [][]byte{packet[:40], packet[40:]}
 	w, err := capture.New(io.Discard, interfaces, 0)
 	require.NoError(t, err)
+	cut := capture.Record{At: noon, Length: len(packet), Missed: 3}
 	assert.Zero(t, testing.AllocsPerRun(1000, func() {
 		if w.Packet(noon, 0, capture.Outbound, "cwnd=14480", pieces...) != nil ||
-			w.Cut(noon, 0, capture.Inbound, "", len(packet), packet[:96]) != nil {
+			w.Record(&cut, packet[:96]) != nil {
 			t.Error("write failed")
 		}
 	}))

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +22,7 @@ type capturing struct {
 	stop  context.CancelFunc
 	over  chan struct{}       // closed when all is written, or given up
 	faces []capture.Interface // of its files, by their number
+	said  sight.Said
 }
 
 // capture is a capture that somebody waits for.
@@ -77,50 +77,40 @@ func (c *capturing) sink(
 		}
 		return c.file.write, c.file.finish, nil
 	}
-	var out bytes.Buffer
-	w, err := capture.New(&out, c.faces, c.o.Snaplen)
+	w, err := capture.New(pieces(r.Piece), c.faces, c.o.Snaplen)
 	if err != nil {
 		return nil, nil, err
 	}
-	pass := func() error {
-		err := w.Flush()
-		if r.Piece != nil && out.Len() > 0 {
-			r.Piece(out.Bytes())
-		}
-		out.Reset()
-		return err
-	}
-	const most = 256 << 10 // bytes of a piece, and a packet
 	return func(p *sight.Pile) error {
 			for i := range p.List {
 				if err := c.packet(w, p, &p.List[i]); err != nil {
 					return err
 				}
-				if i%64 == 63 {
-					if err := w.Flush(); err != nil {
-						return err
-					}
-					if out.Len() > most {
-						if err := pass(); err != nil {
-							return err
-						}
-					}
-				}
 			}
-			return pass()
+			return w.Flush()
 		}, func() error {
-			return errors.Join(c.statistics(w), pass())
+			return errors.Join(c.statistics(w), w.Flush())
 		}, nil
+}
+
+// pieces is a writer that hands on what it is given; nil: to nobody.
+type pieces func([]byte)
+
+func (f pieces) Write(b []byte) (int, error) {
+	if f != nil && len(b) > 0 {
+		f(b)
+	}
+	return len(b), nil
 }
 
 // packet writes one packet.
 func (c *capturing) packet(w *capture.Writer, p *sight.Pile, s *sight.Sight) error {
-	comment := s.State()
+	comment := c.said.State(s)
 	if why := s.Dropped(); why != "" {
-		comment = "dropped: " + why
-		if state := s.State(); state != "" {
-			comment += "; " + state
+		if comment != "" {
+			comment = "; " + comment
 		}
+		comment = "dropped: " + why + comment
 	}
 	d := capture.Inbound
 	if s.Out {
@@ -131,7 +121,10 @@ func (c *capturing) packet(w *capture.Writer, p *sight.Pile, s *sight.Sight) err
 	if err != nil {
 		return err
 	}
-	err = w.Cut(c.node.Wall(s.At).UnixNano(), iface, d, comment, s.Length, data)
+	err = w.Record(&capture.Record{
+		At: c.node.Wall(s.At).UnixNano(), Iface: iface, Direction: d, Comment: comment,
+		Length: s.Length, Missed: s.Missed,
+	}, data)
 	if err == nil {
 		c.done.Packets++
 		c.done.Bytes += uint64(s.Length)

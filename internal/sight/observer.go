@@ -18,8 +18,9 @@ const (
 )
 
 // Observer is somebody who is shown packets: a capture or a trace. The loop piles up copies, which
-// at the end of its turn go where a goroutine of the observer's own takes them: so the loop never
-// waits, and what is lost on the way out of a turn is known before anybody sees the packet.
+// at the end of its turn go to a queue from which a goroutine of the observer's own takes them: so
+// the loop never waits, and what is lost on the way out of a turn is known before anybody sees the
+// packet.
 type Observer struct {
 	About control.Capturing
 	Iface int // or AllFaces, or OwnFace
@@ -37,7 +38,8 @@ type Observer struct {
 	ended chan struct{} // closed, by the loop, when it is shown no more
 
 	mu     sync.Mutex
-	pile   Pile
+	queue  queue
+	gap    uint64  // missed since the last packet of the queue
 	missed uint64  // in all
 	counts []Count // of each interface, and of the node itself, by their number
 	ready  chan struct{}
@@ -147,49 +149,33 @@ func Head(packet []byte) []byte { return packet[:min(len(packet), capture.Header
 
 // Settle moves a turn's packets to where they are taken, as far as there is room. The loop's.
 func (o *Observer) Settle() {
-	if len(o.turn.List) == 0 {
+	t := &o.turn
+	if len(t.List) == 0 {
 		return
 	}
 	o.mu.Lock()
-	for o.Patient && !o.left && o.pile.fullWith(&o.turn) {
+	for o.Patient && !o.left && !o.queue.empty() && o.queue.fit(t) < len(t.List) {
 		o.room.Wait()
 	}
-	if len(o.pile.List) == 0 {
-		o.turn.List[0].Missed += o.pile.gap
-		o.pile.gap = 0
-		for i := range o.turn.List {
-			o.count(&o.turn.List[i]).Packets++
-		}
-		o.pile, o.turn = o.turn, o.pile
-	} else {
-		o.join()
+	fit := o.queue.fit(t)
+	if fit > 0 {
+		t.List[0].Missed += o.gap
+		o.gap = 0
 	}
+	for i := range t.List {
+		c := o.count(&t.List[i])
+		c.Packets++
+		if i >= fit {
+			c.Missed++
+			o.missed++
+			o.gap += 1 + t.List[i].Missed
+		}
+	}
+	o.turn = o.queue.push(t.first(fit))
 	o.mu.Unlock()
-	o.turn = o.turn.empty()
 	select {
 	case o.ready <- struct{}{}:
 	default: // there is a token
-	}
-}
-
-// join appends a turn's packets to the pile. The caller has the lock.
-func (o *Observer) join() {
-	p := &o.pile
-	for i := range o.turn.List {
-		one := o.turn.List[i]
-		o.count(&one).Packets++
-		if p.full(one.end - one.begin) {
-			o.count(&one).Missed++
-			o.missed++
-			p.gap += 1 + one.Missed
-			continue
-		}
-		one.Missed, p.gap = one.Missed+p.gap, 0
-		data := o.turn.Bytes(&one)
-		one.begin = len(p.data)
-		p.data = append(p.data, data...)
-		one.end = len(p.data)
-		p.List = append(p.List, one)
 	}
 }
 
@@ -201,16 +187,14 @@ func (o *Observer) count(s *Sight) *Count {
 	return &o.counts[i]
 }
 
-// take gives the observer what is piled up, for a pile that it is done with.
-func (o *Observer) take(done *Pile) Pile {
-	next := done.empty()
+// take gives the observer what waits, a pile at a time, for one that it is done with; an empty one:
+// nothing does.
+func (o *Observer) take(done Pile) Pile {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	got := o.pile
-	next.gap = got.gap // it is of the next packet
-	o.pile = next
+	next := o.queue.pop(done)
 	o.room.Signal()
-	return got
+	return next
 }
 
 // Leave has the loop wait no more.
@@ -251,8 +235,7 @@ func (o *Observer) Watch(ctx context.Context, n Shower, f func(*Pile) error) (er
 		if over {
 			n.LetGo(o)
 		}
-		p = o.take(&p)
-		if len(p.List) > 0 {
+		for p = o.take(p); len(p.List) > 0 && err == nil; p = o.take(p) {
 			err = f(&p)
 		}
 	}

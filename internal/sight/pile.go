@@ -1,20 +1,19 @@
 package sight
 
-// Bounds of a pile: how far an observer may fall behind. What comes while its pile is full is
-// counted and not kept.
+// Bounds of what waits: how far an observer may fall behind, a quarter of a second of a busy link.
+// What comes while there is no room is counted and not kept.
 const (
-	maxPile = 1 << 15
+	maxWaiting = 1 << 15
 	// MaxPileBytes is how many bytes of packets may wait.
-	MaxPileBytes = 16 << 20
+	MaxPileBytes = 48 << 20
 	// keptPileBytes is how much memory an idle pile keeps.
 	keptPileBytes = 1 << 20
 )
 
-// Pile is packets that wait for their observer.
+// Pile is packets that wait for their observer, those of one turn or of some short ones.
 type Pile struct {
 	List []Sight
 	data []byte
-	gap  uint64 // missed since the last of the list
 }
 
 // Bytes are what was kept of a packet of the pile.
@@ -22,17 +21,30 @@ func (p *Pile) Bytes(s *Sight) []byte { return p.data[s.begin:s.end] }
 
 // full reports whether a pile has no room for so many bytes more.
 func (p *Pile) full(bytes int) bool {
-	return len(p.List) >= maxPile || len(p.data)+bytes > MaxPileBytes
+	return len(p.List) >= maxWaiting || len(p.data)+bytes > MaxPileBytes
 }
 
-// fullWith reports whether a pile has packets and no room for those of another.
-func (p *Pile) fullWith(other *Pile) bool {
-	return len(p.List) > 0 && (len(p.List)+len(other.List) > maxPile ||
-		len(p.data)+len(other.data) > MaxPileBytes)
+// first is the pile with its first n packets.
+func (p *Pile) first(n int) Pile {
+	bytes := 0
+	if n > 0 {
+		bytes = p.List[n-1].end
+	}
+	return Pile{List: p.List[:n], data: p.data[:bytes]}
 }
 
-// empty is a pile without its packets, and without more memory than it may keep.
-func (p *Pile) empty() Pile {
+// add appends a copy of another pile.
+func (p *Pile) add(other Pile) {
+	at := len(p.data)
+	p.data = append(p.data, other.data...)
+	for _, one := range other.List {
+		one.begin, one.end = one.begin+at, one.end+at
+		p.List = append(p.List, one)
+	}
+}
+
+// emptied is a pile without its packets, and without more memory than it may keep.
+func (p *Pile) emptied() Pile {
 	if cap(p.data) > keptPileBytes && len(p.data) < keptPileBytes/2 {
 		return Pile{List: p.List[:0]}
 	}

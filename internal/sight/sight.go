@@ -60,6 +60,24 @@ func (s *Sight) State() string {
 	return text
 }
 
+// Said is what was said last of a connection: the segments of a train have it in common.
+type Said struct {
+	known  bool
+	sid    int
+	glance tcp.Glance
+	text   string
+}
+
+// State is what a capture's comment says of a packet's connection.
+func (d *Said) State(s *Sight) string {
+	glance := s.Glance
+	glance.Pipe = 0 // of which nothing is said
+	if d.known != s.Known || d.sid != s.SID || d.glance != glance {
+		*d = Said{s.Known, s.SID, glance, s.State()}
+	}
+	return d.text
+}
+
 // inSegments is a number of bytes in segments, as ss counts windows.
 func inSegments(bytes, mss int) int {
 	if mss <= 0 {
