@@ -28,6 +28,7 @@ type Reloaded struct {
 	Changes []string `json:"changes"`
 	// Restart is what only a new node can be, a line each; then nothing was changed.
 	Restart []string `json:"restart"`
-	// Ended are the connections and listeners whose local address is no more, a line each.
+	// Ended are the connections, listeners, servers and fetches whose local address is no more, a
+	// line each.
 	Ended []string `json:"ended"`
 }
