@@ -112,6 +112,8 @@ func (r *roff) flag(f *pflag.Flag) {
 		name += ` \fI` + plain(value) + `\fR`
 	}
 	switch f.DefValue {
+	case defaultState(): // is this machine's
+		about += " (default $XDG_RUNTIME_DIR/tidepool)"
 	case "", "0", "false", "[]", "0s":
 	default:
 		about += " (default " + f.DefValue + ")"

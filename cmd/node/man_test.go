@@ -17,6 +17,7 @@ import (
 // TestManualPages: one for each command, which roff takes without a remark.
 func TestManualPages(t *testing.T) {
 	folder := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	var out, talk bytes.Buffer
 	require.Zero(t, run([]string{"man", folder}, nil, &out, &talk), talk.String())
 	assert.Empty(t, out.String())
@@ -29,6 +30,10 @@ func TestManualPages(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(folder, "node-run.1"))
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `\fB\-c\fR, \fB\-\-command\fR \fILINE\fR`)
+	text, err = os.ReadFile(filepath.Join(folder, "node-ctl.1"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `(default $XDG_RUNTIME_DIR/tidepool)`)
+	assert.NotContains(t, string(text), filepath.Base(os.Getenv("XDG_RUNTIME_DIR"))+"/tidepool")
 	groff, err := exec.LookPath("groff")
 	if err != nil {
 		return // what follows is a second opinion
