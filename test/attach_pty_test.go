@@ -5,15 +5,19 @@ package e2e_test
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/term"
 
+	"github.com/tidepool-net/tidepool/internal/netctl"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
@@ -108,6 +112,67 @@ func TestCtrlCStopsTheCommand(t *testing.T) {
 			return
 		case <-time.After(100 * time.Millisecond):
 			require.True(t, time.Now().Before(end), "Ctrl-D does not leave")
+		}
+	}
+}
+
+// TestATerminalIsGivenBack: whatever ends an attached shell, the terminal is as it was before, and
+// what has happened is told in a line.
+func TestATerminalIsGivenBack(t *testing.T) {
+	r := newRealm(t)
+	net := nodes.CopyNetwork(t, "nets", "a-b").Dir
+	r.must("net", "up", net, "--name", "pair")
+	self := func(cmd *exec.Cmd) int { return cmd.Process.Pid }
+	theNode := func(*exec.Cmd) int { return r.pid("A") }
+	const gone = "node: A is gone; `node net status` tells more"
+	for _, tt := range []struct {
+		name, keys, shown string
+		whom              func(*exec.Cmd) int
+		by                syscall.Signal
+		code              int
+		told              string
+	}{
+		{"a half-typed line", "half typed", "half typed", theNode, syscall.SIGKILL, 1, gone},
+		{"a picture", "watch -n 0.1 li\r", "Every 0.1s: li", theNode, syscall.SIGKILL, 1, gone},
+		{"packets", "capture all\r", "until Ctrl-C", theNode, syscall.SIGTERM, 1, gone},
+		{
+			"a transfer", "recvfile got 9000\r", "waits for a connection", theNode,
+			syscall.SIGTERM, 1, gone,
+		},
+		{"a shell that is ended", "half typed", "half typed", self, syscall.SIGTERM, 143, ""},
+		{"a picture that is ended", "watch li\r", "Every 2s: li", self, syscall.SIGHUP, 129, ""},
+	} {
+		cmd := r.command("attach", "A")
+		cmd.SysProcAttr = nil
+		cmd.Env = append(cmd.Env, "TERM=xterm")
+		terminal, tty, err := pty.Open()
+		require.NoError(t, err)
+		require.NoError(t, pty.Setsize(terminal, &pty.Winsize{Rows: 24, Cols: 100}))
+		before, err := term.GetState(int(tty.Fd()))
+		require.NoError(t, err)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+		require.NoError(t, cmd.Start())
+		shown := &screen{fresh: make(chan struct{}, 1)}
+		go shown.read(terminal)
+		shown.await(t, "A> ")
+		_, err = terminal.WriteString(tt.keys)
+		require.NoError(t, err)
+		shown.await(t, tt.shown)
+		require.NoError(t, syscall.Kill(tt.whom(cmd), tt.by), tt.name)
+		if strings.Contains(tt.keys, "watch") {
+			shown.await(t, "\x1b[?1049l") // the first screen
+		}
+		shown.await(t, tt.told)
+		_ = cmd.Wait() // its status is looked at
+		assert.Equal(t, tt.code, cmd.ProcessState.ExitCode(), tt.name)
+		after, err := term.GetState(int(tty.Fd()))
+		require.NoError(t, err)
+		assert.Equal(t, before, after, tt.name)
+		require.NoError(t, terminal.Close())
+		require.NoError(t, tty.Close())
+		if tt.code == 1 {
+			r.await("A", "dead", func() bool { return r.lives()["A"] == netctl.Dead })
+			r.must("net", "up", net, "--name", "pair")
 		}
 	}
 }
