@@ -52,7 +52,8 @@ type Config struct {
 	// Tune changes what LNX makes of TCP; nil: nothing.
 	Tune func(*TCPConfig)
 	// Sampled sees each sample of each TCP connection, whose socket has a number, and Tap each
-	// packet; nil: nobody. The loop calls them: they are quick, and call nothing of the node but
+	// packet; nil: nobody. The loop calls them, or a Write or Read that has its turn: they are
+	// quick, wait for no lock that a caller of these may hold, and call nothing of the node but
 	// Wall.
 	Sampled func(sid int, s *tcp.Sample)
 	Tap     stack.Tap

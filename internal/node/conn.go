@@ -14,7 +14,8 @@ import (
 
 // What an application has done to a connection since the loop last looked.
 const (
-	wrote uint32 = 1 << iota
+	wrote      uint32 = 1 << iota
+	wroteAlone        // a little, and nothing before it is on its way
 	consumed
 	closeWrite
 	closeRead
@@ -23,8 +24,8 @@ const (
 )
 
 // Conn is a TCP connection as an application holds it. It shares two rings
-// with the loop, which owns everything else: Read and Write copy and ring, they
-// never wait for the loop's work nor it for theirs.
+// with the loop, which owns everything else: Read and Write copy and ring, or do
+// the loop's work where that sleeps; they never wait for it nor it for them.
 type Conn struct {
 	duplex
 	tc     *tcp.Conn // the loop's
@@ -66,7 +67,7 @@ func (c *Conn) CloseRead() error {
 		return c.opError("close", net.ErrClosed)
 	}
 	if !c.in.closed.Swap(true) {
-		c.in.ready.ring()
+		c.call()
 		c.tell(closeRead)
 	}
 	return nil
@@ -127,7 +128,8 @@ func (c *Conn) Guard() {
 
 var guarded = tcp.Keepalive{Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
-// tell adds to what the loop has to see about the connection and rings.
+// tell adds to what the loop has to see about the connection and rings, or does the loop's work
+// where to ring would be most of it.
 func (c *Conn) tell(what uint32) {
 	for {
 		old := c.todo.Load()
@@ -138,7 +140,11 @@ func (c *Conn) tell(what uint32) {
 			break
 		}
 	}
-	c.node.waiter.Ring()
+	if what == wroteAlone {
+		c.node.lend()
+	} else {
+		c.node.waiter.Ring()
+	}
 }
 
 // serve does what the application has asked for. The loop's side of tell.
@@ -146,7 +152,7 @@ func (c *Conn) serve(now clock.Time, todo uint32) {
 	if c.gone {
 		return
 	}
-	if todo&wrote != 0 {
+	if todo&(wrote|wroteAlone) != 0 {
 		c.tc.Wrote(now)
 	}
 	if todo&consumed != 0 {

@@ -175,6 +175,18 @@ func (w *drivenWaiter) Ring() {
 	w.clock.run()
 }
 
+// Enter implements waiter: who rings has run the node's turns when it returns.
+func (w *drivenWaiter) Enter() bool {
+	w.Ring()
+	return false
+}
+
+// Yield implements waiter; nobody has entered.
+func (w *drivenWaiter) Yield() bool { return true }
+
+// Leave implements waiter; nobody has entered.
+func (w *drivenWaiter) Leave() {}
+
 func (w *drivenWaiter) mark() {
 	w.rung.Store(true)
 	w.clock.dirty.Store(true)

@@ -78,6 +78,17 @@ type half struct {
 	ready  bell // look at the ring again
 	by     deadline
 	closed atomic.Bool // by the application
+	parked atomic.Bool // somebody waits to hear ready
+}
+
+// park waits until ready, which is armed, is heard, or the deadline has passed.
+func (h *half) park() {
+	h.parked.Store(true)
+	select {
+	case <-h.ready.heard():
+	case <-h.by.wait():
+	}
+	h.parked.Store(false)
 }
 
 // Read reads what has arrived, waiting for at least one byte. It returns
@@ -113,28 +124,32 @@ func (d *duplex) Read(p []byte) (int, error) {
 		if failure != nil {
 			return 0, d.opError("read", *failure)
 		}
-		if d.in.ready.arm() {
+		if d.in.ready.arm() || d.node.lead(d) {
 			continue
 		}
-		select {
-		case <-d.in.ready.heard():
-		case <-d.in.by.wait():
-		}
+		d.in.park()
 	}
 }
 
 // AwaitRead waits until a Read does not wait. Beside it nobody reads: it holds no lock meanwhile,
 // and its caller no memory.
 func (d *duplex) AwaitRead() error {
-	for d.in.ring.Len() == 0 && !d.eof.Load() && d.failure.Load() == nil && !d.closed.Load() {
-		if !d.in.ready.arm() {
+	for d.waits() {
+		if !d.in.ready.arm() && !d.node.lead(d) {
+			d.in.parked.Store(true)
 			<-d.in.ready.heard()
+			d.in.parked.Store(false)
 		}
 	}
 	if d.closed.Load() {
 		return d.opError("read", net.ErrClosed)
 	}
 	return nil
+}
+
+// waits reports whether there is nothing to read, and no reason why there never will be.
+func (d *duplex) waits() bool {
+	return d.in.ring.Len() == 0 && !d.eof.Load() && d.failure.Load() == nil && !d.closed.Load()
 }
 
 // AwaitFailure waits, behind the end of what the peer said, until the connection fails, and returns
@@ -199,7 +214,11 @@ func (d *duplex) Write(p []byte) (int, error) {
 		}
 		if n := d.out.ring.Write(p[done:]); n > 0 {
 			done += n
-			d.tell(wrote)
+			if n <= smallWrite && d.out.ring.Len() == n {
+				d.tell(wroteAlone)
+			} else {
+				d.tell(wrote)
+			}
 		}
 		if done == len(p) {
 			return done, nil
@@ -207,10 +226,7 @@ func (d *duplex) Write(p []byte) (int, error) {
 		if d.out.ready.arm() {
 			continue
 		}
-		select {
-		case <-d.out.ready.heard():
-		case <-d.out.by.wait():
-		}
+		d.out.park()
 	}
 }
 
@@ -232,7 +248,7 @@ func (d *duplex) CloseWrite() error {
 // finishWrites tells the loop of a close once a Write under way, which would
 // still add bytes, has seen that it must stop.
 func (d *duplex) finishWrites(how uint32) {
-	d.in.ready.ring()
+	d.call()
 	d.out.ready.ring()
 	d.out.mu.Lock()
 	d.tell(how)
@@ -268,7 +284,7 @@ func (d *duplex) SetReadDeadline(t time.Time) error {
 		return d.opError("set", net.ErrClosed)
 	}
 	d.in.by.set(t)
-	d.in.ready.ring() // a Read that waits looks at the new deadline
+	d.call() // a Read that waits looks at the new deadline
 	return nil
 }
 

@@ -70,9 +70,8 @@ func (n *Node) undelivered() bool {
 
 // turn does everything that can be done without waiting.
 func (n *Node) turn() {
-	for _, token := range n.ready {
-		n.readDevice(token)
-	}
+	n.woke = false
+	n.readReady()
 	now := n.now()
 	if n.stack.Deadline().Due(now) {
 		n.look() // first: it answers the doorbell, and what was rung for is served below
@@ -96,11 +95,18 @@ func (n *Node) turn() {
 
 // wait sleeps until there is something to do.
 func (n *Node) wait() {
+	if n.called.Load() && n.leader.Load() != nil {
+		n.second.Dismiss()
+	}
 	timeout := time.Duration(-1)
+	n.alarm = n.due()
+	if now := n.now(); now < n.lulled {
+		n.alarm = clock.Earliest(n.alarm, now.Add(lull))
+	}
 	if len(n.again) > 0 {
 		timeout = 0
-	} else if d := n.due(); d != clock.Never {
-		timeout = max(0, d.Sub(n.now()))
+	} else if n.alarm != clock.Never {
+		timeout = max(0, n.alarm.Sub(n.now()))
 	}
 	ready, err := n.waiter.Wait(timeout, n.ready[:0])
 	if err != nil {
@@ -118,9 +124,7 @@ func (n *Node) look() {
 		return // wait will say so
 	}
 	n.gather(ready)
-	for _, token := range n.ready {
-		n.readDevice(token)
-	}
+	n.readReady()
 }
 
 // due is when the loop has something to do, whatever happens.
@@ -143,6 +147,14 @@ func appendToken(tokens []int, token int) []int {
 		return tokens
 	}
 	return append(tokens, token)
+}
+
+// readReady reads the devices that are ready.
+func (n *Node) readReady() {
+	for _, token := range n.ready {
+		n.readDevice(token)
+	}
+	n.ready = n.ready[:0]
 }
 
 // readDevice takes what has arrived at one device, a batch at a time.
@@ -252,6 +264,7 @@ func (n *Node) tellAll(now clock.Time) {
 			break
 		}
 		if tl != nil {
+			n.woke = true
 			if l, ok := n.listeners[tl]; ok {
 				l.refill(0)
 			} else {
@@ -260,7 +273,7 @@ func (n *Node) tellAll(now clock.Time) {
 			continue
 		}
 		if c, ok := tc.Owner.(*Conn); ok {
-			c.heed(ev)
+			n.woke = c.heed(ev) || n.woke
 		} else {
 			n.virChanged()
 		}
@@ -276,8 +289,8 @@ func (n *Node) tellAll(now clock.Time) {
 	}
 }
 
-// heed passes an event of the connection on to the application.
-func (c *Conn) heed(ev tcp.Event) {
+// heed passes an event of the connection on to the application, and reports whether it woke it.
+func (c *Conn) heed(ev tcp.Event) (woke bool) {
 	if err := c.tc.Err(); err != nil && c.failure.Load() == nil {
 		translated := netError(err)
 		c.failure.Store(&translated)
@@ -291,9 +304,12 @@ func (c *Conn) heed(ev tcp.Event) {
 		c.answered()
 	}
 	if ev&tcp.Readable != 0 {
+		woke = c.in.parked.Load()
 		c.in.ready.ring()
+		c.node.newsFor(&c.duplex)
 	}
 	if ev&tcp.Writable != 0 {
+		woke = woke || c.out.parked.Load()
 		c.out.ready.ring()
 	}
 	if s := c.tc.State(); !c.finAcked && (s == tcp.StateFinWait2 || s == tcp.StateTimeWait ||
@@ -308,6 +324,7 @@ func (c *Conn) heed(ev tcp.Event) {
 		}
 		c.in.ready.ring()
 		c.out.ready.ring()
+		c.node.newsFor(&c.duplex)
 		c.ended.pass()
 		c.in.by.stop()
 		c.out.by.stop()
@@ -317,4 +334,5 @@ func (c *Conn) heed(ev tcp.Event) {
 		c.node.release(c)
 	}
 	c.node.announceEnd(c)
+	return woke
 }

@@ -4,6 +4,8 @@
 // One goroutine, the loop, owns the stack and everything beneath. Applications
 // touch a connection through its rings and ring a doorbell; operators post
 // requests that the loop serves between batches and answers with snapshots.
+// While the loop sleeps an application may take its turn (lead.go): "the loop's"
+// is whose turn it is.
 package node
 
 import (
@@ -44,6 +46,7 @@ type Node struct {
 	probing
 	packets
 	records
+	leading
 	verbose verbosity
 	vir     virCalls
 
@@ -105,6 +108,7 @@ func (n *Node) open() error {
 	if n.waiter, err = n.newWaiter(); err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
+	n.second, _ = n.waiter.(second)
 	if err := n.openDevices(); err != nil {
 		return err
 	}

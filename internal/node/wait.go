@@ -6,12 +6,17 @@ import (
 )
 
 // waiter is how an owner loop waits: for its devices, for the next deadline, and
-// for the doorbell that other goroutines ring. All methods but Ring are the
-// loop's goroutine's.
+// for the doorbell that other goroutines ring.
 //
-// A ring is never lost: whoever leaves something for the loop and then rings can
-// be sure that a Wait returns after that. A Wait may return for nothing.
+// It also says who the owner is. Whoever made the waiter is, gives what it owns up while it is
+// in Wait, and has it again when that returns; meanwhile another goroutine may Enter. All methods
+// but Ring and Enter are the owner's.
+//
+// A ring is never lost: whoever leaves something for the owner and then rings can
+// be sure that a Wait returns after that, or that who has entered leaves it to one
+// that does. A Wait may return for nothing.
 type waiter interface {
+	doors
 	// Add has Wait report token when fd is readable.
 	Add(fd, token int) error
 	// Feed is for a device without a descriptor: what it returns has Wait
@@ -22,13 +27,37 @@ type waiter interface {
 	// the devices that are readable (or writable, where that was wanted) to
 	// ready.
 	Wait(timeout time.Duration, ready []int) ([]int, error)
-	// Ring has the loop look around: the Wait under way, or the next one,
-	// returns. It costs an atomic operation or two while the loop is awake.
-	Ring()
 	// WantWrite has Wait report an added fd when it is writable, or no longer.
 	WantWrite(fd int, want bool)
 	// Close gives back what waiting took. Ring does nothing then.
 	Close() error
+}
+
+// doors are how others than the loop come to what it owns.
+type doors interface {
+	// Ring has the owner look around: the Wait under way, or the next one,
+	// returns. It costs an atomic operation or two while there is an owner.
+	Ring()
+	// Enter makes the caller the owner if there is none; else it rings.
+	Enter() bool
+	// Yield gives up what Enter has given, unless somebody has rung meanwhile.
+	Yield() bool
+	// Leave gives it up and rings.
+	Leave()
+}
+
+// second is a way of waiting with a second seat, beside the loop's.
+type second interface {
+	// Free reports whether there is no owner right now.
+	Free() bool
+	// Lead is Wait for an owner by Enter, beside the loop's Wait. What arrives wakes one of the
+	// two, rather who came last. It reports whether the caller is the owner again; if not,
+	// another is, who knows what was ready.
+	Lead(timeout time.Duration, ready []int) ([]int, bool)
+	// Call has the Lead under way return, or the Wait beside it, and Dismiss, which is for the
+	// loop, has the Lead return before it does itself.
+	Call()
+	Dismiss()
 }
 
 // Waiter is how a loop waits that is not a node's, and moves packets as punctually.
@@ -47,26 +76,69 @@ const (
 
 // The states of a doorbell.
 const (
-	awake    = iota
-	sleeping // or about to: a ring must wake the loop
-	rung     // since the loop last looked
+	owned    = iota
+	rung     // owned, and rung since the owner last looked
+	sleeping // nobody is the owner, who waits or is about to: a ring must wake
+	woken    // nobody is the owner, and one was woken
 )
 
-// doorbell keeps rings cheap: only one that finds the loop asleep has to wake it.
+// doorbell keeps rings cheap, for only one that finds everybody asleep has to wake, and has the
+// stack be one goroutine's at a time: what one did before sleep is seen by who enters.
 type doorbell struct{ state atomic.Uint32 }
 
-// ring notes a ring and reports whether the loop must be woken. The first look
-// spares a busy loop's cache line the write.
+// ring notes a ring and reports whether somebody must be woken. Who looks at a bell that was
+// rung already spares a busy owner's cache line the write.
 func (d *doorbell) ring() bool {
-	return d.state.Load() != rung && d.state.Swap(rung) == sleeping
+	for {
+		switch d.state.Load() {
+		case owned:
+			if d.state.CompareAndSwap(owned, rung) {
+				return false
+			}
+		case sleeping:
+			if d.state.CompareAndSwap(sleeping, woken) {
+				return true
+			}
+		default:
+			return false
+		}
+	}
 }
 
-// sleep announces that the loop is about to sleep. It is false when it must not,
-// for somebody rang since it last looked.
-func (d *doorbell) sleep() bool { return d.state.CompareAndSwap(awake, sleeping) }
+// enter makes the caller the owner, or rings at who is.
+func (d *doorbell) enter() bool {
+	for {
+		switch s := d.state.Load(); s {
+		case rung:
+			return false
+		case owned:
+			if d.state.CompareAndSwap(owned, rung) {
+				return false
+			}
+		default:
+			if d.state.CompareAndSwap(s, owned) {
+				return true
+			}
+		}
+	}
+}
 
-// wake announces that the loop is about to look: rings so far are answered.
-func (d *doorbell) wake() { d.state.Store(awake) }
+// leave gives up what the caller owns to somebody who must be woken.
+func (d *doorbell) leave() { d.state.Store(woken) }
+
+// free reports whether there is no owner right now.
+func (d *doorbell) free() bool { return d.state.Load() >= sleeping }
+
+// sleep gives up what the caller owns. It is false when he must look again, for somebody rang
+// since he last did, and stays the owner.
+func (d *doorbell) sleep() bool { return d.state.CompareAndSwap(owned, sleeping) }
+
+// look announces that the owner is about to look: rings so far are answered.
+func (d *doorbell) look() { d.state.Store(owned) }
+
+// again is when a loop looks again that found another in its place. That one has been rung, and
+// does what there is to do, but knows no better than the loop's last sleep when it is to wake.
+const again = time.Millisecond
 
 // feeds are the devices without a descriptor.
 type feeds struct {

@@ -32,30 +32,46 @@ func (w *feedWaiter) Feed(token int) func() { return w.fed.add(token, w.Ring) }
 
 // Wait implements waiter.
 func (w *feedWaiter) Wait(timeout time.Duration, ready []int) ([]int, error) {
-	if timeout != 0 && w.bell.sleep() {
-		if timeout < 0 {
-			<-w.knock
-		} else {
-			w.timer.Reset(timeout)
-			select {
-			case <-w.knock:
-				w.timer.Stop()
-			case <-w.timer.C:
-			}
-		}
+	if timeout == 0 || !w.bell.sleep() {
+		w.bell.look()
+		return w.fed.take(ready), nil
 	}
-	w.bell.wake()
+	for w.sleep(timeout); !w.bell.enter(); {
+		w.sleep(again)
+	}
 	return w.fed.take(ready), nil
+}
+
+func (w *feedWaiter) sleep(timeout time.Duration) {
+	if timeout < 0 {
+		<-w.knock
+		return
+	}
+	w.timer.Reset(timeout)
+	select {
+	case <-w.knock:
+		w.timer.Stop()
+	case <-w.timer.C:
+	}
 }
 
 // Ring implements waiter.
 func (w *feedWaiter) Ring() {
 	if w.bell.ring() {
-		select {
-		case w.knock <- struct{}{}:
-		default: // one is there already, from a sleep that ended otherwise
-		}
+		wake(w.knock)
 	}
+}
+
+// Enter implements waiter.
+func (w *feedWaiter) Enter() bool { return w.bell.enter() }
+
+// Yield implements waiter.
+func (w *feedWaiter) Yield() bool { return w.bell.sleep() }
+
+// Leave implements waiter.
+func (w *feedWaiter) Leave() {
+	w.bell.leave()
+	wake(w.knock)
 }
 
 // WantWrite implements waiter: devices without a descriptor never ask.

@@ -1,0 +1,108 @@
+package node
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// waiting is a loop that waits: a token for each Wait that has returned.
+func waiting(t *testing.T, w waiter, timeout time.Duration) (returned <-chan struct{}, stop func()) {
+	t.Helper()
+	c := make(chan struct{}, 1)
+	var over atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for !over.Load() {
+			_, err := w.Wait(timeout, nil)
+			assert.NoError(t, err)
+			wake(c)
+		}
+	})
+	return c, func() {
+		over.Store(true)
+		w.Ring()
+		wg.Wait()
+	}
+}
+
+// enter enters as soon as the loop waits.
+func enter(t *testing.T, w waiter) {
+	t.Helper()
+	require.Eventually(t, w.Enter, patience, 50*time.Microsecond)
+}
+
+func hear(t *testing.T, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		require.Fail(t, "nobody came", what)
+	}
+}
+
+// TestEnter has another be the owner while the loop waits.
+func TestEnter(t *testing.T) {
+	eachWaiter(t, func(t *testing.T, w waiter) {
+		assert.False(t, w.Enter(), "whoever has made it is the owner, and was rung")
+		_, err := w.Wait(-1, nil)
+		require.NoError(t, err)
+
+		returned, stop := waiting(t, w, -1)
+		defer stop()
+
+		t.Log("# one comes and goes, and the loop sleeps on; it was woken for the ring that Enter is")
+		enter(t, w)
+		assert.False(t, w.Enter(), "one at a time")
+		assert.False(t, w.Yield(), "not before he has looked who rang")
+		_, err = w.Wait(0, nil)
+		require.NoError(t, err)
+		assert.True(t, w.Yield())
+
+		t.Log("# what one leaves undone the loop does")
+		enter(t, w)
+		for len(returned) > 0 {
+			<-returned
+		}
+		w.Leave()
+		hear(t, returned, "Leave rings")
+	})
+}
+
+// bellOf is a waiter's doorbell.
+func bellOf(t *testing.T, w waiter) *doorbell {
+	t.Helper()
+	switch w := w.(type) {
+	case *feedWaiter:
+		return &w.bell
+	case *epollWaiter:
+		return &w.bell
+	}
+	require.Fail(t, "no doorbell")
+	return nil
+}
+
+// TestTheLoopKeepsTheTime though it finds another in its place when its time is over, who then
+// leaves without a word.
+func TestTheLoopKeepsTheTime(t *testing.T) {
+	eachWaiter(t, func(t *testing.T, w waiter) {
+		bell := bellOf(t, w)
+		returned, stop := waiting(t, w, 2*time.Millisecond)
+		defer stop()
+		enter(t, w)
+		bell.look()
+		require.Eventually(t, func() bool { return bell.state.Load() == rung },
+			patience, 50*time.Microsecond, "the loop's time is over")
+		_, err := w.Wait(0, nil)
+		require.NoError(t, err)
+		for len(returned) > 0 {
+			<-returned
+		}
+		require.True(t, w.Yield())
+		hear(t, returned, "the loop's time-out was lost")
+	})
+}
