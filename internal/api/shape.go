@@ -34,7 +34,8 @@ type ShapeEnd struct {
 	Addr  netip.Addr `json:"addr"`
 }
 
-// network answers with the shape: what the files say, or the nodes that answer without them.
+// network answers with the shape: what the files say, or without them the nodes that answer, of
+// whose links the other end may be none of them.
 func (s *Server) network(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, typeJSON, s.now.Load().shapeNow(r.Context()))
 }
@@ -44,14 +45,29 @@ func (v *served) shapeNow(ctx context.Context) Shape {
 		return *v.shape
 	}
 	shape := Shape{Nodes: []ShapeNode{}, Links: []ShapeLink{}}
+	links := map[netip.Prefix]int{}
 	for _, name := range v.names {
 		n := ShapeNode{Name: name}
 		ctx, cancel := context.WithTimeout(ctx, askTime)
 		if about, err := control.Ask(ctx, v.members[name].op, control.About{}); err == nil {
 			n.Router = about.Forwarding
 		}
+		// One that is gone has none.
+		faces, _ := control.Ask(ctx, v.members[name].op, control.Interfaces{})
 		cancel()
 		shape.Nodes = append(shape.Nodes, n)
+		for i := range faces {
+			f := &faces[i]
+			subnet := f.Addr.Masked()
+			at, ok := links[subnet]
+			if !ok {
+				at = len(shape.Links)
+				links[subnet] = at
+				shape.Links = append(shape.Links, ShapeLink{Subnet: subnet})
+			}
+			end := ShapeEnd{Node: name, Iface: f.Name, Addr: f.Addr.Addr()}
+			shape.Links[at].Ends = append(shape.Links[at].Ends, end)
+		}
 	}
 	return shape
 }

@@ -135,7 +135,7 @@ export function plot(store: Store, panel: Element, theme: string): void {
       const l = store.link(id);
       if (!l) continue;
       chart.set(histories(l), store.tick / 1000, theme,
-        l.flows.length > 2 ? ["all", ""] : l.flows.map((f) => `${short(f.from.node, 16)} →`));
+        l.flows.length > 2 ? ["all", ""] : l.flows.map((f) => f.way === "in" ? `→ ${short(f.from.node, 16)}` : `${short(f.from.node, 16)} →`));
       continue;
     }
     const f = store.followed.get(sender(store, id).id);

@@ -45,7 +45,7 @@ export function grade(store: Store, f: Flow, mode: Mode): number {
     return set <= 0 ? 0 : set < 0.01 ? 1 : set < 0.05 ? 2 : set < 0.2 ? 3 : 4;
   }
   if (mode === "queue") {
-    const limit = read(words(store, f)).limit;
+    const limit = read(store.words(f)).limit;
     const share = f.waiting / limit;
     return f.waiting === 0 ? 0 : share < 0.1 ? 1 : share < 0.5 ? 2 : share < 0.9 ? 3 : 4;
   }
@@ -57,12 +57,8 @@ export function grade(store: Store, f: Flow, mode: Mode): number {
   return share < 0.01 ? 0 : share < 0.3 ? 1 : share < 0.6 ? 2 : share < 0.9 ? 3 : 4;
 }
 
-function words(store: Store, f: Flow): string {
-  return store.nodes.get(f.from.node)?.faces.get(f.from.iface)?.out?.words ?? "nothing";
-}
-
 function configured(store: Store, f: Flow): number {
-  return read(words(store, f)).loss ?? 0;
+  return read(store.words(f)).loss ?? 0;
 }
 
 export const legends: Record<Mode, { title: string; steps: string[] }> = {
@@ -124,7 +120,7 @@ export class Graph {
     for (const l of this.store.links) {
       const ends = l.ends.map((e) => index.get(e.node)!);
       if (ends.length === 2) edges.push([ends[0]!, ends[1]!]);
-      else if (ends.length > 2) {
+      else {
         for (const e of ends) edges.push([e, ids.length]);
         ids.push(hub(l.id));
       }
@@ -235,14 +231,15 @@ export class Graph {
       lines.push(s("path", { class: "hit", d }), s("path", { class: "halo", d }),
         s("path", { class: "line", d }));
     }
-    if (!cut && !broken && l.ends.length === 2) {
+    if (!cut && !broken) {
       for (const f of l.flows) {
-        const [x1, y1] = this.at(f.from.node), [x2, y2] = this.at(f.to!.node);
+        const ends = [this.at(f.from.node), f.to ? this.at(f.to.node) : middle];
+        const [[x1, y1], [x2, y2]] = (f.way === "in" ? ends.reverse() : ends) as [Point, Point];
         const len = Math.hypot(x2 - x1, y2 - y1) || 1;
         const ox = (-(y2 - y1) / len) * 4.5, oy = ((x2 - x1) / len) * 4.5;
         if (pace(f) === 0) continue;
         flows.push(s("path", {
-          class: `flow pace${pace(f)}`, "data-key": f.from.node,
+          class: `flow pace${pace(f)}`, "data-key": f.way + f.from.node,
           d: `M${fix(x1 + ox)} ${fix(y1 + oy)}L${fix(x2 + ox)} ${fix(y2 + oy)}`,
         }));
       }
@@ -257,7 +254,7 @@ export class Graph {
         `${stressed ? " stress" : ""}`,
     },
     lines, flows,
-    l.ends.length > 2 && s("circle", { class: "hub", cx: fix(middle[0]), cy: fix(middle[1]), r: 6 }),
+    l.ends.length !== 2 && s("circle", { class: "hub", cx: fix(middle[0]), cy: fix(middle[1]), r: 6 }),
     cut && s("g", { class: "cross" }, s("path", {
       d: `M${fix(middle[0] - 7)} ${fix(middle[1] - 7)}l14 14m0-14l-14 14`,
     })),
@@ -272,7 +269,8 @@ export class Graph {
       const cut = this.store.cut(l), chosen = this.selected === `link:${l.id}`;
       const stressed = this.highlight?.links.has(l.id);
       const main = cut ? "cut" : this.store.broken(l) ? "" : this.figure(flow, g);
-      const sub = cut || (this.size[0] < 500 && !chosen) ? "" : this.store.impaired(l);
+      const sub = cut || (this.size[0] < 500 && !chosen) ? ""
+        : this.store.impaired(l) || (l.ends.length === 1 ? this.store.far(l) : "");
       const texts = ([["figure", this.highlight && !stressed && !cut ? "" : main], ["setting", sub]] as
         [string, string][]).filter(([, x]) => x);
       if (texts.length) words.push({ id: l.id, line: this.lines[i]![0]!, texts, first: chosen ? 0 : cut ? 1 : stressed ? 2 : 3 });
@@ -332,7 +330,7 @@ export class Graph {
     if (this.store.broken(l)) return `${name}, a node is down`;
     const impaired = this.store.impaired(l);
     const busy = l.flows.filter((f) => f.bits >= quiet)
-      .map((f) => `${bitRate(f.bits)} from ${f.from.node}`).join(", ");
+      .map((f) => `${bitRate(f.bits)} ${f.way === "in" ? "to" : "from"} ${f.from.node}`).join(", ");
     return [name, busy || "idle", impaired].filter(Boolean).join(", ");
   }
 

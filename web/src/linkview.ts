@@ -32,10 +32,6 @@ export function forget(): void {
   wanted = new Map();
 }
 
-function words(store: Store, f: Flow): string {
-  return store.nodes.get(f.from.node)?.faces.get(f.from.iface)?.out?.words ?? "nothing";
-}
-
 /** answers reports whether a node can be asked for something. */
 function answers(store: Store, node: string): boolean {
   const n = store.nodes.get(node);
@@ -49,7 +45,7 @@ function turned(store: Store, l: LinkState): Flow[] {
 }
 
 function valueOf(store: Store, l: LinkState, knob: Knob): number | null {
-  const values = turned(store, l).map((f) => read(words(store, f))[knob]);
+  const values = turned(store, l).map((f) => read(store.words(f))[knob]);
   return values.every((v) => v === values[0]) ? values[0] ?? null : null;
 }
 
@@ -62,7 +58,10 @@ function place(knob: Knob, value: number): number {
   return best;
 }
 
-function direction(f: Flow, l: LinkState): string {
+function direction(store: Store, f: Flow, l: LinkState): string {
+  if (l.ends.length === 1) {
+    return f.way === "in" ? `${store.far(l)} → ${f.from.node}` : `${f.from.node} → ${store.far(l)}`;
+  }
   return `${f.from.node} → ${f.to ? f.to.node : l.ends.filter((e) => e !== f.from)
     .map((e) => e.node).join(", ")}`;
 }
@@ -77,8 +76,8 @@ export function linkView({ store }: Context, l: LinkState): Child[] {
       h("caption", { class: "hidden" }, "What passes, by direction"),
       h("thead", null, h("tr", null, ["Direction", ">Rate", ">Queue", ">Loss"].map((c) =>
         h("th", { scope: "col", class: c[0] === ">" ? "num" : null }, c.replace(">", ""))))),
-      h("tbody", null, l.flows.map((f) => h("tr", { "data-key": f.from.node },
-        h("th", { scope: "row" }, direction(f, l)), h("td", { class: "num" }, bitRate(f.bits)),
+      h("tbody", null, l.flows.map((f) => h("tr", { "data-key": f.way + f.from.node },
+        h("th", { scope: "row" }, direction(store, f, l)), h("td", { class: "num" }, bitRate(f.bits)),
         h("td", { class: "num" }, f.waiting), h("td", { class: "num" }, percent(f.lost)))))))),
     h("div", { class: "chart", "data-own": true, "data-key": "rates", "data-chart": `rates:${l.id}` }),
     section("settings", "Settings",
@@ -87,7 +86,7 @@ export function linkView({ store }: Context, l: LinkState): Child[] {
         ["all", ...l.flows.map((_, i) => String(i))].map((v) => h("label", { "data-key": v },
           h("input", {
             type: "radio", name: "way", value: v, "data-on": "way", checked: way === v,
-          }), h("span", null, v === "all" ? (l.flows.length > 2 ? "All ways" : "Both ways") : direction(l.flows[Number(v)]!, l))))),
+          }), h("span", null, v === "all" ? (l.flows.length > 2 ? "All ways" : "Both ways") : direction(store, l.flows[Number(v)]!, l))))),
       down.length > 0 && h("p", { class: "hint" }, `${down.join(" and ")} ${down.length > 1 ? "do" : "does"} ` +
         `not answer: ${alone ? "nothing can be set" : "what is set here is the other end's alone"}.`),
       (Object.keys(knobs) as Knob[]).map((k) => slider(store, l, k, cut || !turned(store, l).length)),
@@ -122,7 +121,7 @@ function slider(store: Store, l: LinkState, knob: Knob, cut: boolean): Child {
 
 /** extra shows what the words say beyond the sliders. */
 function extra(store: Store, l: LinkState): Child {
-  const all = new Set(turned(store, l).map((f) => words(store, f)).filter((w) => w !== "nothing"));
+  const all = new Set(turned(store, l).map((f) => store.words(f)).filter((w) => w !== "nothing"));
   if (all.size === 0) return null;
   return h("p", { class: "words", "data-key": "words" }, [...all].map((w) => h("code", null, w)));
 }
@@ -150,8 +149,8 @@ async function apply(store: Store, l: LinkState): Promise<void> {
   const keys = moved.map(([k, v]) => [`${l.id} ${way} ${k}`, v] as const);
   try {
     await Promise.all(turned(store, l).map((f) => command(f.from.node, "impair", {
-      iface: f.from.iface, way: "out",
-      words: moved.reduce((w, [k, v]) => turn(w, k, v!), words(store, f)),
+      iface: f.from.iface, way: f.way,
+      words: moved.reduce((w, [k, v]) => turn(w, k, v!), store.words(f)),
     })));
   } catch (e) {
     failure = (e as Error).message;

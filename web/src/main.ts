@@ -140,8 +140,8 @@ function stress(): void {
 
 const veils: Partial<Record<Store["service"], [string, string]>> = {
   connecting: ["Connecting…", ""],
-  away: ["The server does not answer", "Is `node net serve` still running? This page goes on by itself when it is back."],
-  refused: ["This page is not admitted", "Open the address that `node net serve` printed: it has the token in it."],
+  away: ["The server does not answer", "Is `node net serve`, or the node, still running? This page goes on by itself when it is back."],
+  refused: ["This page is not admitted", "Open the address that `node net serve`, or `node run --listen`, printed: it has the token in it."],
   stale: ["Nothing has been heard for a while", "The server is there, and silent. The page waits."],
   paused: ["Paused while nobody looked", ""],
 };

@@ -79,11 +79,11 @@ export function nodeView({ store }: Context, n: NodeState): Child[] {
       faces.map((f) => {
         const l = store.linkOf(n.name, f.info.name);
         const out = l?.flows.find((x) => x.from.node === n.name && x.from.iface === f.info.name);
-        const back = l?.flows.find((x) => x.from !== out?.from);
+        const back = l?.flows.find((x) => x !== out);
         return h("tr", { "data-key": f.info.name },
           cell(l ? h("button", { class: "text", "data-do": "go", "data-arg": `link:${l.id}` },
             f.info.name) : f.info.name, !f.info.up && h("em", { class: "bad" }, " down")),
-          cell(f.info.addr), cell(l ? store.across(n.name, f.info.name) : f.info.udp),
+          cell(f.info.addr), cell((l && store.across(n.name, f.info.name)) || f.info.udp),
           num(bitRate(out?.bits ?? 0)), num(bitRate(back?.bits ?? 0)));
       }))),
     drops.length > 0 && section("drops", "Dropped", h("dl", { class: "figures" },

@@ -44,7 +44,8 @@ export interface End { node: string; iface: string; addr: string }
 /** Flow is one direction of a link: what leaves one end. */
 export interface Flow {
   from: End;
-  to: End | null; // null: several
+  to: End | null; // null: several, or none of the nodes
+  way: "out" | "in"; // of from's interface; what comes in has an end that is none of the nodes
   bits: number; // a second
   packets: number;
   lost: number; // share of what was offered lately
@@ -169,8 +170,8 @@ export class Store {
       taken.add(id);
       return {
         id, subnet: l.subnet, ends,
-        flows: ends.map((from, i) => ({
-          from, to: ends.length === 2 ? ends[1 - i]! : null, bits: 0, packets: 0, lost: 0,
+        flows: (ends.length === 1 ? [ends[0]!, ends[0]!] : ends).map((from, i): Flow => ({
+          from, to: ends.length === 2 ? ends[1 - i]! : null, way: ends.length === 1 && i === 1 ? "in" : "out", bits: 0, packets: 0, lost: 0,
           waiting: 0, history: new Ring<[number, number]>(historyLength), seen: [],
         })),
       };
@@ -360,7 +361,8 @@ export class Store {
       return;
     }
     const other = f.to && this.nodes.get(f.to.node)?.faces.get(f.to.iface);
-    const ways = [face.out, other?.in];
+    const ways = f.way === "in" ? [face.in] : [face.out, other?.in];
+    const through = face.info[f.way];
     let offered = 0, gone = 0;
     f.waiting = 0;
     for (const w of ways) {
@@ -370,7 +372,7 @@ export class Store {
       f.waiting += w.waiting;
     }
     const mark = {
-      at: this.tick, bytes: face.info.out.bytes, packets: face.info.out.packets,
+      at: this.tick, bytes: through.bytes, packets: through.packets,
       offered, lost: gone,
     };
     add(f.seen, mark);
@@ -435,17 +437,27 @@ export class Store {
   }
 
   linkName(l: LinkState): string {
-    return l.ends.map((e) => e.node).join(" – ");
+    return l.ends.length === 1 ? `${l.ends[0]!.node} – ${this.far(l)}` : l.ends.map((e) => e.node).join(" – ");
+  }
+
+  /** far is who is said to be at the end of a link that is none of the nodes. */
+  far(l: LinkState): string {
+    const e = l.ends[0]!;
+    return this.nodes.get(e.node)?.neighbors.filter((n) => n.iface === e.iface).map((n) => n.addr).join(", ") || e.iface;
+  }
+
+  /** words are what is done to a flow. */
+  words(f: Flow): string {
+    return this.nodes.get(f.from.node)?.faces.get(f.from.iface)?.[f.way]?.words ?? "nothing";
   }
 
   impaired(l: LinkState): string {
-    const both = l.flows.map((f) =>
-      brief(this.nodes.get(f.from.node)?.faces.get(f.from.iface)?.out?.words ?? "nothing"));
+    const both = l.flows.map((f) => brief(this.words(f)));
     return both.every((t) => t === both[0]) ? both[0] ?? "" : both.filter(Boolean).join(" / ");
   }
 
   capacity(f: Flow): number {
-    return read(this.nodes.get(f.from.node)?.faces.get(f.from.iface)?.out?.words ?? "nothing").rate;
+    return read(this.words(f)).rate;
   }
 
   summary(): string {
@@ -486,8 +498,8 @@ export const inOrder = new Intl.Collator("en", { numeric: true }).compare;
 const some = (names: string[]): string =>
   names.length < 5 ? names.join(", ") : `${names.slice(0, 3).join(", ")} and ${names.length - 3} more`;
 
-/** plain is a problem without the place of the socket that nobody answers at. */
-export const plain = (problem: string): string => problem.replace(/: dial unix .*/, "");
+/** plain is a problem without where the socket is that nobody answers at. */
+export const plain = (problem: string): string => problem.replace(/(the node does not answer): .*/, "$1");
 
 /** instant is a time in milliseconds since 1970, with its fraction. */
 function instant(at: string): number {

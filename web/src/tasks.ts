@@ -27,7 +27,7 @@ const sizes = [100e3, 1e6, 10e6, 50e6, 100e6, 500e6];
 const tasks: Task[] = [];
 const mostTasks = 20;
 let last = 0;
-export const chosen = { from: "", to: "", size: 10e6, count: 5 };
+export const chosen = { from: "", to: "", target: "", size: 10e6, count: 5 };
 
 function defaults(store: Store): void {
   const names = [...store.nodes.keys()];
@@ -37,12 +37,29 @@ function defaults(store: Store): void {
   if (!names.includes(chosen.to) || chosen.to === chosen.from) {
     chosen.to = pick.filter((n) => n !== chosen.from).at(-1) ?? names.find((n) => n !== chosen.from) ?? "";
   }
+  chosen.target ||= chosen.to || strangers(store)[0] || "";
+}
+
+/** strangers are the neighbors that are none of the nodes. */
+function strangers(store: Store): string[] {
+  return [...store.nodes.values()].flatMap((n) => n.neighbors.map((x) => x.addr)).filter((a) => !store.owner(a));
 }
 
 function choice(id: string, label: string, options: [string, string][], value: string): Child {
   return h("div", { class: "field", "data-key": id }, h("label", { for: id }, label),
     h("select", { id, "data-on": "task" }, options.map(([v, text]) =>
       h("option", { value: v, selected: v === value, "data-key": v }, text))));
+}
+
+/** target is who is pinged: one of the nodes, or any address. */
+function target(store: Store): Child {
+  return h("div", { class: "field", "data-key": "target" }, h("label", { for: "task-target" }, "To"),
+    h("input", {
+      id: "task-target", list: "targets", "data-on": "task", value: chosen.target, autocomplete: "off",
+      autocapitalize: "off", spellcheck: "false", placeholder: "a node, or an address", required: true,
+    }),
+    h("datalist", { id: "targets" }, [...store.nodes.keys(), ...strangers(store)].map((x) =>
+      h("option", { value: x, "data-key": x }))));
 }
 
 export function taskView({ store }: Context, sort: "ping" | "transfer"): Child[] {
@@ -55,12 +72,15 @@ export function taskView({ store }: Context, sort: "ping" | "transfer"): Child[]
       : "Move a file over the network"),
     h("form", { class: "form", "data-key": `form-${sort}`, "data-form": sort },
       h("div", { class: "pair" },
-        choice("task-from", "From", names, chosen.from), choice("task-to", "To", names, chosen.to)),
+        choice("task-from", "From", names, chosen.from),
+        sort === "transfer" ? choice("task-to", "To", names, chosen.to) : target(store)),
+      sort === "transfer" && names.length < 2 && h("p", { class: "hint" },
+        "A transfer takes two nodes, and this page has one: `sendfile` in its shell sends to others."),
       sort === "transfer"
         ? choice("task-size", "Size", sizes.map((n) => [String(n), bytes(n)]), String(chosen.size))
         : choice("task-count", "Requests", [1, 5, 20, 100].map((n) => [String(n), String(n)]),
           String(chosen.count)),
-      h("button", { class: "primary", type: "submit", disabled: chosen.from === chosen.to },
+      h("button", { class: "primary", type: "submit", disabled: sort === "transfer" && (!chosen.to || chosen.from === chosen.to) },
         sort === "ping" ? "Ping" : "Start the transfer")),
     mine.length ? h("div", { class: "tasks", "data-key": "tasks" }, mine.map((t) => one(store, t)))
       : empty(sort === "ping" ? "The replies will be here."
@@ -115,8 +135,8 @@ function pinged(t: Task): Child {
   return [
     r && h("dl", { class: "figures" },
       figure("Answered", `${r.received} of ${r.sent}`),
-      figure("Least", duration(r.min_ns)), figure("Mean", duration(r.avg_ns)),
-      figure("Most", duration(r.max_ns))),
+      r.received > 0 && [figure("Least", duration(r.min_ns)), figure("Mean", duration(r.avg_ns)),
+        figure("Most", duration(r.max_ns))]),
     t.state === "running" && !t.replies.items.length && h("p", { class: "hint" }, "Nobody has answered yet."),
     h("ol", { class: "replies" }, t.replies.items.slice(-8).map((x) =>
       h("li", { "data-key": `${x.seq}`, class: x.problem ? "bad" : null },
@@ -128,6 +148,7 @@ function pinged(t: Task): Child {
 export function setTask(store: Store, id: string, value: string): void {
   if (id === "task-from") chosen.from = value;
   else if (id === "task-to") chosen.to = value;
+  else if (id === "task-target") chosen.target = value.trim();
   else if (id === "task-size") chosen.size = Number(value);
   else chosen.count = Number(value);
   if (id === "task-from" && chosen.from === chosen.to) chosen.to = "";
@@ -143,7 +164,7 @@ export function stopTask(n: number): void {
 
 export async function start(store: Store, sort: "ping" | "transfer"): Promise<void> {
   const t: Task = {
-    n: ++last, sort, from: chosen.from, to: chosen.to, bytes: chosen.size, state: "running",
+    n: ++last, sort, from: chosen.from, to: sort === "ping" ? chosen.target : chosen.to, bytes: chosen.size, state: "running",
     text: "", replies: new Ring<Reply>(100), result: null, sending: null, receiving: null, id: 0,
     stop: new AbortController(),
   };
@@ -176,9 +197,10 @@ export async function start(store: Store, sort: "ping" | "transfer"): Promise<vo
   store.onChange();
 }
 
-function address(store: Store, node: string): string {
-  for (const l of store.links) for (const e of l.ends) if (e.node === node) return e.addr;
-  return "";
+function address(store: Store, to: string): string {
+  for (const l of store.links) for (const e of l.ends) if (e.node === to) return e.addr;
+  if (/^\d+(\.\d+){3}$/.test(to) && to.split(".").every((part) => Number(part) < 256)) return to;
+  throw new Error(`${to}: want a node, or an address such as ${store.links[0]?.ends[0]?.addr ?? "10.0.0.1"}`);
 }
 
 function finished(store: Store, t: Task): void {
