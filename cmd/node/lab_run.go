@@ -292,6 +292,15 @@ const allFlows = "flows.*.cc="
 // trial has less often, and a large experiment needs hardly more.
 const spareHeap = 96 << 20
 
+// limit is the Options' Until: a number of trials overrides that of a directory.
+func (o *labRunOptions) limit() float64 {
+	if o.trials > 0 && o.until == "" {
+		return -1
+	}
+	limit, _ := o.precision() // validated
+	return limit
+}
+
 // run runs an experiment with a file.
 func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	spare := make([]byte, spareHeap)
@@ -319,7 +328,7 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	}
 	p := lab.Options{Dir: o.dir, Workers: o.workers, Records: o.records, Pcap: o.pcap}
 	p.Real = func(runs int, most time.Duration) error { return o.live.begin(c, runs, most) }
-	p.Until, _ = o.precision() // validated
+	p.Until = o.limit()
 	stale := false
 	if p.Dir == "" {
 		p.Dir, stale = lab.Place(study)

@@ -24,13 +24,13 @@ type directory struct {
 }
 
 // openDirectory makes a directory for a study's results, or goes on with one: what was written
-// whole is kept.
-func openDirectory(path string, s *Study) (*directory, error) {
+// whole is kept. Until is the Options'.
+func openDirectory(path string, s *Study, until float64) (*directory, error) {
 	d, err := lockDirectory(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.open(s); err != nil {
+	if err := d.open(s, until); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
 	return d, nil
@@ -58,7 +58,7 @@ func lockDirectory(path string) (*directory, error) {
 	return &directory{path: path, lock: f, runs: map[job]*result.Trial{}}, nil
 }
 
-func (d *directory) open(s *Study) error {
+func (d *directory) open(s *Study, until float64) error {
 	for _, folder := range append([]string{"."}, folders...) {
 		err := result.Sweep(filepath.Join(d.path, folder), time.Now().Add(-abandoned))
 		if err != nil {
@@ -76,6 +76,12 @@ func (d *directory) open(s *Study) error {
 		}
 	}
 	d.manifest = s.manifest()
+	if old != nil && until == 0 && old.Until > 0 {
+		until = old.Until
+		d.notes = append(d.notes, fmt.Sprintf(
+			"it goes on until ci<%g%%, as it was begun; --trials N runs N", 100*until))
+	}
+	d.manifest.Until = max(0, until)
 	if err := d.describe(s); err != nil {
 		return err
 	}

@@ -355,4 +355,11 @@ func TestUntil(t *testing.T) {
 	require.NoError(t, err)
 	cells, _ := r.Missing()
 	assert.Empty(t, cells, "as many as it took")
+	r, err = lab.Run(t.Context(), s, lab.Options{Dir: dir})
+	require.NoError(t, err)
+	assert.Zero(t, r.Ran, "it goes on as it was begun")
+	assert.Equal(t, again.Hash(), r.Hash())
+	r, err = lab.Run(t.Context(), s, lab.Options{Dir: dir, Until: -1})
+	require.NoError(t, err)
+	assert.Equal(t, 400-n[0]-n[1], r.Ran, "all of them are asked for")
 }

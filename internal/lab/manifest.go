@@ -37,6 +37,8 @@ type Manifest struct {
 	Seed    uint64 `json:"seed"`
 	// Hash is that of all runs; empty: not all have been run.
 	Hash string `json:"hash,omitempty"`
+	// Until is the Options' with which it was begun; zero: none.
+	Until float64 `json:"until,omitempty"`
 	// Real says that every second cell is of real time.
 	Real bool `json:"real,omitempty"`
 	// Metrics are those that its file chose for tables; nil: it does not say.

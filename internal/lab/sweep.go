@@ -23,7 +23,8 @@ type Options struct {
 	// that leave a record and in which little is sent.
 	Pcap bool
 	// Until, if it is above 0, has each cell be run until the interval of each flow's main
-	// metric is so narrow, as a share of the mean, and its Trials times at most.
+	// metric is so narrow, as a share of the mean, and its Trials times at most. Zero is what the
+	// directory was begun with, or as below 0: all Trials are run.
 	Until float64
 	// Progress hears how many runs are done of how many, at first how many were there before; it
 	// may be nil.
@@ -36,10 +37,11 @@ type Options struct {
 // Run runs what is missing in a directory of a study's results, and returns all there is then.
 // Interrupted by ctx it returns ctx's cause, and what is done stays.
 func Run(ctx context.Context, s *Study, o Options) (r *Results, err error) {
-	d, err := openDirectory(o.Dir, s)
+	d, err := openDirectory(o.Dir, s, o.Until)
 	if err != nil {
 		return nil, err
 	}
+	o.Until = d.manifest.Until
 	defer func() {
 		if e := d.close(); err == nil {
 			err = e
