@@ -398,7 +398,8 @@ func TestApply(t *testing.T) {
 	assert.Equal(t, b, r.pid("B"), "a link's MTU is no reason for a new process")
 	net.Append("B", "tcp profile 004")
 	got = r.node("net", "apply", net.Dir, "--name", "line")
-	assert.Contains(t, got.err, "started anew: B\nruns already: A\n")
+	assert.Contains(t, got.err, "started anew: B\n  B, for tcp profile: was none, is 004\n"+
+		"runs already: A\n")
 	assert.NotEqual(t, b, r.pid("B"))
 	assert.Equal(t, map[string]netctl.Life{"A": netctl.Up, "B": netctl.Up}, r.lives())
 	net.Append("A", "bogus")

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -371,15 +373,19 @@ func printChange(out io.Writer, done netctl.Change) {
 	for _, part := range []struct {
 		what  string
 		nodes []string
+		why   map[string][]string
 	}{
-		{"started", done.Started},
-		{"reloaded", done.Reloaded},
-		{"started anew", done.Restarted},
-		{"ended", done.Ended},
-		{"runs already", done.Left},
+		{"started", done.Started, nil},
+		{"reloaded", done.Reloaded, nil},
+		{"started anew", done.Restarted, done.Why},
+		{"ended", done.Ended, nil},
+		{"runs already", done.Left, nil},
 	} {
 		if len(part.nodes) > 0 {
 			tell("%s: %s", part.what, strings.Join(part.nodes, " "))
+		}
+		for _, node := range slices.Sorted(maps.Keys(part.why)) {
+			tell("  %s, for %s", node, strings.Join(part.why[node], "; "))
 		}
 	}
 	if len(done.Stale) > 0 {

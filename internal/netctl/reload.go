@@ -17,11 +17,16 @@ import (
 func (n *Network) reloadAll(
 	ctx context.Context, todo []Member, done *Change, check func([]Member) error,
 ) (left []Member, err error) {
+	done.Why = map[string][]string{}
 	for _, name := range done.Restarted {
 		tried, err := n.askReload(ctx, name, control.Reload{Try: true}, reloadTime)
 		if err == nil && len(tried.Restart) == 0 {
 			done.Reloaded = append(done.Reloaded, name)
+			continue
 		} // else it is an older program's, say
+		if why := tried.Restart; len(why) > 0 {
+			done.Why[name] = why
+		}
 	}
 	reloads := func(name string) bool { return slices.Contains(done.Reloaded, name) }
 	done.Restarted = slices.DeleteFunc(done.Restarted, reloads)

@@ -36,9 +36,11 @@ type Change struct {
 	Started   []string `json:"started"`   // nodes that did not run
 	Reloaded  []string `json:"reloaded"`  // that read their other file and run on: see Apply
 	Restarted []string `json:"restarted"` // whose other file only a new process can be
-	Ended     []string `json:"ended"`     // that the plan has no more
-	Left      []string `json:"left"`      // that run as they are
-	Stale     []string `json:"stale"`     // of those, the ones whose file is another now
+	// Why is, by the names of Restarted, what the running node could not become.
+	Why   map[string][]string `json:"why,omitempty"`
+	Ended []string            `json:"ended"` // that the plan has no more
+	Left  []string            `json:"left"`  // that run as they are
+	Stale []string            `json:"stale"` // of those, the ones whose file is another now
 }
 
 // MarshalJSON implements json.Marshaler: no list is null, and the network is by name.

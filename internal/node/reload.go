@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -161,8 +162,9 @@ func (n *Node) rehearse(c *lnx.Config) error {
 // list finds out what is to be done. What can fail comes first.
 func (l *reloading) list() {
 	n := l.node
-	l.turns = slices.Concat(n.knobTurns(l.was, l.now), n.oldRoutes(l.was, l.now), l.wires(),
-		n.newRoutes(l.was, l.now), n.linkTurns(l.was, l.now), n.ripTurns(l.was, l.now))
+	l.turns = slices.Concat(n.knobTurns(l.was, l.now), n.forwardingTurn(l.was, l.now),
+		n.oldRoutes(l.was, l.now), l.wires(), n.newRoutes(l.was, l.now),
+		n.linkTurns(l.was, l.now), n.ripTurns(l.was, l.now))
 	for _, c := range l.more {
 		l.done.Changes = append(l.done.Changes, c.Text)
 	}
@@ -230,9 +232,8 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 		}
 	}
 	differ("routing", was.Routing, now.Routing)
-	differ("forwarding", was.Forwarding, now.Forwarding)
 	differ("a shared socket", was.SharedSocket, now.SharedSocket)
-	differ("tcp profile", was.TCP.Profile, now.TCP.Profile)
+	differ("tcp profile", cmp.Or(was.TCP.Profile, "none"), cmp.Or(now.TCP.Profile, "none"))
 	for i := range was.Interfaces {
 		a := &was.Interfaces[i]
 		b, ok := now.Interface(a.Name)
@@ -441,6 +442,21 @@ func mannersOf(c *lnx.Config, name string) (both [2]*netem.Config, err error) {
 		}
 	}
 	return both, nil
+}
+
+// forwardingTurn makes a host a router, or a router a host.
+func (n *Node) forwardingTurn(was, now *lnx.Config) []turn {
+	if was.Forwarding == now.Forwarding {
+		return nil
+	}
+	return []turn{{
+		text: map[bool]string{true: "forwarding", false: "no more: forwarding"}[now.Forwarding],
+		do: func(clock.Time) error {
+			n.stack.SetForwarding(now.Forwarding)
+			return nil
+		},
+		undo: func(clock.Time) { n.stack.SetForwarding(was.Forwarding) },
+	}}
 }
 
 // ripTurns go on with RIP in another configuration.

@@ -51,12 +51,12 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	ip := iproute(t)
 	p := freePorts(t, 3)
 	const line = "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n"
-	const tun0 = "interface tun0 10.8.0.1/24 tun:tide0 kernel 10.8.0.2 routes 10.20.0.0/16\n"
+	const tun0 = "interface tun0 10.8.0.1/24 tun:tide0 kernel 10.8.0.2 routes 10.20.0.0/16 10.0.0.0/24\n"
 	const tun1 = "interface tun1 10.9.0.1/24 tun:tide1 kernel 10.9.0.2\n"
-	base := fmt.Sprintf(line, 1, p[0], 2, p[1]) + "routing rip\n"
+	base := fmt.Sprintf(line, 1, p[0], 2, p[1])
 	text := base
 	a := rewired(t, Config{}, "A", &text)
-	textB := fmt.Sprintf(line, 2, p[1], 1, p[0])
+	textB := fmt.Sprintf(line, 2, p[1], 1, p[0]) + "route 10.8.0.0/24 via 10.0.0.1\n"
 	b := rewired(t, Config{}, "B", &textB)
 	client, server := connect(t, b, a, "10.0.0.1:80")
 	more, stop := flow(t, client, server)
@@ -64,10 +64,11 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 
 	t.Log("# it comes")
 	text = base + tun0
-	assert.Equal(t, []string{"interface tun0 10.8.0.1/24 at tun:tide0", "rip"},
-		reload(t, a).Changes)
+	assert.Equal(t, []string{"forwarding", "interface tun0 10.8.0.1/24 at tun:tide0"},
+		reload(t, a).Changes, "with a link to the kernel it is a router")
 	assert.Contains(t, ip("route"), "10.20.0.0/16 via 10.8.0.1 dev tide0")
 	assert.Equal(t, 3, pinged(t, a, "10.8.0.2"))
+	assert.Equal(t, 3, pinged(t, b, "10.8.0.2"))
 	more()
 	l, err := a.Listen(netip.MustParseAddrPort("10.8.0.1:90"), 0)
 	require.NoError(t, err)

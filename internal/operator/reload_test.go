@@ -146,11 +146,10 @@ func TestAReloadThatCannotBe(t *testing.T) {
 		"tcp profile 004\nrouting rip\n"
 	_, err = a.Do(t.Context(), control.Reload{})
 	require.ErrorIs(t, err, control.ErrUnsupported)
-	require.ErrorContains(t, err, "routing: was static, is rip; forwarding: was false, is true; "+
-		"tcp profile: was , is 004")
+	require.ErrorContains(t, err, "routing: was static, is rip; tcp profile: was none, is 004")
 	tried, err := control.Ask(t.Context(), a.Operator(), control.Reload{Try: true})
 	require.NoError(t, err)
-	assert.Len(t, tried.Restart, 3)
+	assert.Len(t, tried.Restart, 2)
 
 	// What has been done when something cannot be is undone.
 	taken := listenHere(t)

@@ -93,6 +93,29 @@ func mixture(rng *rand.Rand, size, packets int) []byte {
 	return data
 }
 
+// A router that becomes a host passes nothing on, of a flow that it knows either (RFC 1122 §3.2.1.3).
+func TestARouterBecomesAHostAndARouterAgain(t *testing.T) {
+	r := newRelay(t, false)
+	h := ip.Header{
+		TTL: 9, Protocol: ip.ProtoTest, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 9},
+		TotalLen: ip.HeaderLen,
+	}
+	pass := func() int {
+		r.sent = nil
+		p := h.Append(nil)
+		r.pass(buffer.Frame{Data: p, Size: len(p)}, 10)
+		return len(r.sent)
+	}
+	for range 3 {
+		assert.Equal(t, 1, pass())
+	}
+	r.SetForwarding(false)
+	assert.Zero(t, pass())
+	assert.EqualValues(t, 1, dropsOf(r.InterfaceInfos()[0].In)[ip.DropNotForUs.String()])
+	r.SetForwarding(true)
+	assert.Equal(t, 1, pass())
+}
+
 // RFC 1812 §5.2.1: a train is forwarded as its packets would be one by one.
 func TestATrainIsForwardedAsItsPacketsAre(t *testing.T) {
 	rng := rand.New(rand.NewPCG(14, 1))

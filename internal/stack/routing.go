@@ -111,5 +111,11 @@ func (s *Stack) SetLoss(i int, p float64) {
 	s.flows = flows{}
 }
 
+// SetForwarding makes a host a router, which passes on what is for others, or a router a host.
+func (s *Stack) SetForwarding(on bool) {
+	s.cfg.Forwarding = on
+	s.flows = flows{}
+}
+
 // Route returns the way that a packet to dst would take now.
 func (s *Stack) Route(dst netip.Addr) (ip.Route, bool) { return s.routes.Lookup(dst.As4()) }
