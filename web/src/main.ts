@@ -7,7 +7,7 @@ import { connectionView, plot, remember, sender } from "./connection";
 import { h, lay, type Child } from "./dom";
 import { Graph, legends, steps, type Mode } from "./graph";
 import { chooseWay, clearSettings, forget, linkView, setCut, turnKnob } from "./linkview";
-import { logView, nodeView, overview } from "./overview";
+import { connectionsView, logView, nodeView, overview } from "./overview";
 import { begin, Problem, Stream } from "./server";
 import { Store } from "./store";
 import { running, setTask, start, stopTask, tasksSection, taskView } from "./tasks";
@@ -116,6 +116,7 @@ function view(): Child[] {
     case "connection": return connectionView(context, rest);
     case "routes": return routesView(context, rest);
     case "log": return logView(context);
+    case "connections": return connectionsView(context);
     case "ping": return taskView(context, "ping");
     case "transfer": return taskView(context, "transfer");
     default: return [running() > 0 && tasksSection(store), ...overview(context)];

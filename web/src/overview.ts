@@ -15,22 +15,39 @@ export function connectionTitle(store: Store, c: Connection): string {
 
 export const stateName = (state: string): string => state.toLowerCase().replaceAll("_", "-");
 
-function connectionItem(store: Store, c: Connection): Child {
+/** inTurn are the connections, those last that end. */
+function inTurn(store: Store): Connection[] {
+  const ending = (c: Connection): number => Number(c.a.socket.state !== "ESTABLISHED");
+  return [...store.connections.values()].sort((a, b) => ending(a) - ending(b));
+}
+
+/** connectionList names those that have the same ends by their ports. */
+function connectionList(store: Store, list: Connection[]): Child {
+  const titles = [...store.connections.values()].map((c) => connectionTitle(store, c));
+  const twice = new Set(titles.filter((t, i) => titles.indexOf(t) < i));
+  return h("ul", { class: "list" }, list.map((c) => connectionItem(store, c, twice)));
+}
+
+export function connectionsView({ store }: Context): Child[] {
+  return [heading("All", "Connections"), connectionList(store, inTurn(store))];
+}
+
+function connectionItem(store: Store, c: Connection, twice: Set<string>): Child {
+  const title = connectionTitle(store, c), local = c.a.socket.local;
   return item(`connection:${c.id}`, h("span", { class: "mark tcp", "aria-hidden": "true" }, "TCP"),
-    connectionTitle(store, c),
+    [title, twice.has(title) && h("small", null, ` from ${local.slice(local.lastIndexOf(":") + 1)}`)],
     c.bits > 0 ? bitRate(c.bits) : stateName(c.a.socket.state));
 }
 
 export function overview({ store }: Context): Child[] {
-  const ending = (c: Connection): number => Number(c.a.socket.state !== "ESTABLISHED");
-  const connections = [...store.connections.values()].sort((a, b) => ending(a) - ending(b));
-  const shown = connections.slice(0, 30);
+  const connections = inTurn(store);
   return [
     h("h2", { class: "hidden", tabindex: -1, "data-key": "title" }, "Overview"),
     section("connections", "Connections",
-      shown.length ? h("ul", { class: "list" }, shown.map((c) => connectionItem(store, c)))
+      connections.length ? connectionList(store, connections.slice(0, 8))
         : empty("None yet. Start a transfer, and follow it here."),
-      connections.length > shown.length && empty(`and ${count(connections.length - shown.length)} more`)),
+      connections.length > 8 && h("button", { class: "text", "data-do": "go", "data-arg": "connections" },
+        `All ${count(connections.length)} connections`)),
     section("log", "What happened", log(store.log.items, 6), store.log.items.length > 6 &&
       h("button", { class: "text", "data-do": "go", "data-arg": "log" }, "All that happened")),
     section("nodes", "Nodes", h("ul", { class: "list tight" },

@@ -62,9 +62,17 @@ export function read(words: string): Settings {
   return found;
 }
 
+/** usual reports whether a limit is what the node itself gives to a rate: 200 ms of it, or 32 kb. */
+function usual(limit: string, rate: number): boolean {
+  const m = /^(\d+)(k?)b$/.exec(limit);
+  return m !== null && Number(m[1]) * (m[2] ? 1024 : 1) === Math.max(32768, Math.floor(rate / 40));
+}
+
 /** turn is the words with one of them changed. */
 export function turn(words: string, what: "loss" | "delay" | "rate", value: number): string {
   let list = split(words);
+  // A limit that was the rate's own goes with it, and the node finds one for the new rate.
+  if (what === "rate") list = list.filter((c) => c[0] !== "limit" || !usual(c[1] ?? "", read(words).rate));
   const at = list.findIndex((c) => c[0] === what);
   const off = what === "rate" ? value === Infinity : value === 0;
   const text = what === "loss" ? `${+(value * 100).toFixed(4)}%`

@@ -161,3 +161,20 @@ test("names stand in the order of their numbers", async (browser, shared) => {
   const names = await page.locator(".nodes .title").allInnerTexts();
   assert.deepEqual(names, ["a", "b", ...Array.from({ length: 12 }, (_, i) => `R${i + 1}`)]);
 });
+
+test("of many connections the first are listed, and all by their ports", async (browser, shared) => {
+  const page = await show(browser, shared, {}, chance);
+  await page.evaluate(() => {
+    const socket = (i) => ({ sid: i, local: `10.0.0.1:${20000 + i}`, remote: "10.1.0.2:80", state: i ? "ESTABLISHED" : "TIME_WAIT",
+      recv_q: 0, send_q: 0, info: { bytes_acked: i, bytes_sent: i } });
+    window.source.give("sockets", { node: "a", sockets: Array.from({ length: 60 }, (_, i) => socket(i)) });
+    window.source.give("tick", { at: 2e12 });
+  });
+  await eventually("a list", async () => (await page.locator(".connections .item").count()) === 8);
+  await page.click("text=All 60 connections");
+  assert.equal(await page.locator("h2").innerText(), "Connections");
+  const titles = await page.locator(".list .title").allInnerTexts();
+  assert.equal(new Set(titles).size, 60);
+  assert.match(titles[0], /^a → R7:80 from 20001$/);
+  assert.match(titles.at(-1), /from 20000$/, "who ends is last");
+});

@@ -65,6 +65,10 @@ test("a slider turns its own words alone", () => {
     "delay 20ms 5ms distribution normal loss 2%");
   assert.equal(turn("delay 20ms 5ms loss 1%", "delay", 0), "loss 1%");
   assert.equal(turn("nothing", "rate", 1e6), "rate 1000000bit");
+  assert.equal(turn("delay 5ms rate 20mbit limit 500000b", "rate", 1e6), "delay 5ms rate 1000000bit",
+    "20 Mbit/s' own limit would be 4 s of 1 Mbit/s");
+  assert.equal(turn("rate 64kbit limit 32kb", "rate", 20e6), "rate 20000000bit");
+  assert.equal(turn("rate 20mbit limit 100", "rate", 1e6), "rate 1000000bit limit 100", "somebody wanted that");
   assert.equal(turn("rate 1mbit limit 10 codel loss 1%", "rate", Infinity), "loss 1%");
   assert.equal(turn("loss 1%", "loss", 0), "off");
 });
