@@ -152,6 +152,9 @@ func (s *Shell) sourceFile(c *cobra.Command, path string) error {
 		return failed(c, err)
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return failed(c, fmt.Errorf("%s: a folder has no lines: want a file", path))
+	}
 	return s.lines(c.Context(), path, newSource(f))
 }
 

@@ -280,3 +280,10 @@ func TestTheBarStandsBelowTheOutput(t *testing.T) {
 	assert.Equal(t, eraseLine+bar, s.err.String()[:len(eraseLine+bar)])
 	assert.NotContains(t, s.out.String(), "#")
 }
+
+func TestAFolderHasNoLines(t *testing.T) {
+	s := open(t, &fake{}, Config{})
+	folder := t.TempDir()
+	err := s.Execute(t.Context(), "source '"+folder+"'")
+	require.EqualError(t, err, "source: "+folder+": a folder has no lines: want a file")
+}

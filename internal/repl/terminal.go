@@ -155,6 +155,7 @@ func (t *terminal) key(r rune) (rune, bool) {
 			return r, false // the editor would wait for ever to be woken
 		}
 		t.markPastes(false) // until the next prompt
+		t.turns.wait()      // who stops the process may wait for somebody who writes
 	}
 	return r, r < 0 || !unicode.IsControl(r) || slices.Contains(editorKeys, r)
 }

@@ -5,8 +5,26 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/ergochat/readline"
 	"github.com/stretchr/testify/assert"
 )
+
+// TestWhoStopsWaitsForNobody: Ctrl-Z is a key that is not done with before somebody has woken the
+// process, and until it is stopped others write.
+func TestWhoStopsWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	var said bytes.Buffer
+	e := &terminal{out: &said, mayStop: func() bool { return true }}
+	e.turns.edit(true)
+	e.turns.begin()
+	_, ok := e.key(readline.CharCtrlZ)
+	assert.True(t, ok)
+	_, _ = between{&said, &e.turns}.Write([]byte("news"))
+	assert.Equal(t, marksOff+"news", said.String())
+	e.mayStop = func() bool { return false }
+	_, ok = e.key(readline.CharCtrlZ)
+	assert.False(t, ok, "nobody could wake it")
+}
 
 // TestTurns: who writes waits while a key is dealt with, and a key comes before the next who writes.
 func TestTurns(t *testing.T) {
