@@ -2,6 +2,7 @@ package repl
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 )
@@ -48,7 +49,11 @@ func Describe(e control.Event) (text string, isData bool) {
 		if e.Sent {
 			arrow = '>'
 		}
-		return fmt.Sprintf("%c %d  %s", arrow, e.SID, printable(e.Text)), true
+		sid := "-" // a connection that nobody has accepted yet
+		if e.SID >= 0 {
+			sid = strconv.Itoa(e.SID)
+		}
+		return fmt.Sprintf("%c %s  %s", arrow, sid, printable(e.Text)), true
 	case control.RIPNews:
 		at := ""
 		if e.Iface != "" {

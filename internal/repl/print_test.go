@@ -52,6 +52,7 @@ func TestEvents(t *testing.T) {
 		control.SocketClosed{Socket: sock},
 		control.SocketClosed{Socket: sock, Problem: control.ErrReset.Error()},
 		control.Segment{SID: 1, Sent: true, Text: "10.0.0.1:80 > 10.0.0.2:81 [S] seq 7"},
+		control.Segment{SID: -1, Text: "10.0.0.3:81 > 10.0.0.1:80 [S] seq 5"},
 		control.Segment{SID: 1, Text: "10.0.0.2:81 > 10.0.0.1:80 [S.] seq 9 ack 8"},
 		control.TransferEnded{Transfer: someTransfer("f", true)},
 		control.Datagram{SID: 3, From: someSockets(false)[1].Remote, Data: []byte("text\x1b\n")},
