@@ -138,14 +138,13 @@ type stats struct {
 
 // links are a connection's places in its host's lists.
 type links struct {
-	all      link       // every connection of the host
-	due      clock.Time // the key in the deadline heap: never later than the true deadline
-	ready    link       // connections that may have something to send
-	event    *Conn      // the next with events
-	listener *Listener  // the one that will accept it, until accepted
-	accepted *Conn      // next in its accept queue
-	heap     int32      // index in the deadline heap, -1 outside
-	isReady  bool       // it is among the ready
+	all      link      // every connection of the host
+	ready    link      // connections that may have something to send
+	event    *Conn     // the next with events
+	listener *Listener // the one that will accept it, until accepted
+	accepted *Conn     // next in its accept queue
+	heap     int32     // index in the deadline heap, -1 outside
+	isReady  bool      // it is among the ready
 	events   Event
 }
 

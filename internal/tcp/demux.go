@@ -218,7 +218,7 @@ func (h *Host) Advance(now clock.Time) {
 	// next call instead of holding this one.
 	h.due = h.due[:0]
 	for h.deadlines.first().Due(now) {
-		c := h.deadlines.heap[0]
+		c, _ := h.deadlines.earliest()
 		h.deadlines.remove(c)
 		h.due = append(h.due, c)
 	}
@@ -319,7 +319,7 @@ func (h *Host) wake(c *Conn) {
 // a later one is found when the earlier comes due.
 func (h *Host) schedule(c *Conn) {
 	if due := c.timers.first(); due != clock.Never &&
-		(c.links.heap < 0 || due < c.links.due) {
+		(c.links.heap < 0 || due < h.deadlines.of(c)) {
 		h.deadlines.set(c, due)
 	}
 }

@@ -237,7 +237,7 @@ func verify(tb testing.TB, h *Host) {
 				"something will happen if nobody answers")
 		}
 		require.False(tb, c.timers.first() != clock.Never && c.links.heap < 0, "its deadline is filed")
-		require.True(tb, c.links.heap < 0 || c.links.due <= c.timers.first() || c.timers.first() == 0)
+		require.True(tb, c.links.heap < 0 || h.deadlines.of(c) <= c.timers.first() || c.timers.first() == 0)
 	}
 	require.Equal(tb, early, h.early)
 	require.LessOrEqual(tb, early, h.cfg.EarlyBytes)

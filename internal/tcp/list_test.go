@@ -1,8 +1,10 @@
 package tcp
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -29,10 +31,10 @@ func TestDeadlinesAgainstModel(t *testing.T) {
 		}
 		first, n := clock.Never, 0
 		for _, c := range conns {
-			first = clock.Earliest(first, c.links.due)
+			first = clock.Earliest(first, d.of(c))
 			if c.links.heap >= 0 {
 				n++
-				require.Same(t, c, d.heap[c.links.heap])
+				require.Same(t, c, d.heap[c.links.heap].conn)
 			}
 		}
 		require.Equal(t, first, d.first())
@@ -71,5 +73,33 @@ func TestReadyList(t *testing.T) {
 		for j := range want {
 			require.Same(t, want[j], got[j])
 		}
+	}
+}
+
+// BenchmarkDeadlines is what a deadline costs among those of others: an acknowledgment that moves
+// it away, and one that comes due and is filed again, which is a path through the heap.
+func BenchmarkDeadlines(b *testing.B) {
+	for _, count := range []int{100, 100_000} {
+		h := &Host{}
+		random := rand.New(rand.NewPCG(1, 2))
+		conns := make([]Conn, count)
+		for i := range conns {
+			conns[i].links.heap = -1
+			h.deadlines.set(&conns[i], clock.Time(1+random.IntN(1e9)))
+		}
+		b.Run(fmt.Sprintf("ack/%d", count), func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				c := &conns[i%count]
+				c.timers[0] = 1 << 61
+				h.schedule(c)
+			}
+		})
+		b.Run(fmt.Sprintf("due/%d", count), func(b *testing.B) {
+			for b.Loop() {
+				c, now := h.deadlines.earliest()
+				h.deadlines.remove(c)
+				h.deadlines.set(c, now.Add(time.Duration(1+random.IntN(1e9))))
+			}
+		})
 	}
 }
