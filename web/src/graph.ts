@@ -174,7 +174,7 @@ export class Graph {
     }
     const { at, scale } = best;
     const cx = middle(at.map((p) => p[0])), cy = middle(at.map((p) => p[1]));
-    this.zoom = clamp(scale / 110, 0.62, 1);
+    this.zoom = scale < 46 ? Math.max(0.12, scale / 74) : clamp(scale / 110, 0.62, 1);
     this.place = new Map(spots.map(({ id }, i) =>
       [id, [w / 2 + (at[i]![0] - cx) * scale, (h - under) / 2 + 6 + (at[i]![1] - cy) * scale]]));
   }
@@ -360,10 +360,10 @@ export class Graph {
         : s("rect", { class: "ring", x: -37, y: -28, width: 74, height: 56, rx: 13 }),
       n.router ? s("circle", { class: "body", r: 26 })
         : s("rect", { class: "body", x: -30, y: -21, width: 60, height: 42, rx: 8 }),
-      !out && s("text", { class: `name size${name.length}`, y: name.length > 5 ? 4 : 6, "text-anchor": "middle" }, name)),
-    out && s("text", { class: "name under", ...line(0) }, short(name)),
+      !out && z > 0.5 && s("text", { class: `name size${name.length}`, y: name.length > 5 ? 4 : 6, "text-anchor": "middle" }, name)),
+    out && z > 0.5 && s("text", { class: "name under", ...line(0) }, short(name)),
     dead && s("text", { class: "setting", ...line(Number(out)) }, "down"),
-    cost !== undefined && s("g", { class: "badge", transform: `translate(${fix(20 * z + 4)} ${fix(-20 * z - 4)})` },
+    cost !== undefined && z > 0.5 && s("g", { class: "badge", transform: `translate(${fix(20 * z + 4)} ${fix(-20 * z - 4)})` },
       s("circle", { class: "cost", r: 9 }),
       s("text", { class: "costText", y: 4, "text-anchor": "middle" }, cost)));
   }

@@ -156,6 +156,15 @@ test("a grid stands upright, and its rows are rows", async (browser, shared) => 
   assert.ok(at["R4-1"][1] > at["R1-1"][1], "from above to below");
 });
 
+test("a hundred nodes find room on a phone, though not their names", async (browser, shared) => {
+  const page = await show(browser, shared, { viewport: { width: 390, height: 844 } }, grid(10));
+  const { bad } = await collisions(page);
+  assert.deepEqual(bad.filter((b) => /^node:.*on node:/.test(b)), []);
+  assert.equal(await page.locator(".graph .name").count(), 0);
+  assert.equal(await page.locator('.graph [aria-label^="Router R7-7"]').count(), 1, "who does not see it hears them");
+  await shot(page, "shape-hundred-phone");
+});
+
 test("names stand in the order of their numbers", async (browser, shared) => {
   const page = await show(browser, shared, {}, chance);
   const names = await page.locator(".nodes .title").allInnerTexts();
