@@ -3,7 +3,7 @@
 import { h, type Child } from "./dom";
 import { bitRate, bytes, count, duration, percent } from "./format";
 import { lines, stop } from "./server";
-import { Ring, type Store } from "./store";
+import { inOrder, Ring, type Store } from "./store";
 import type { PingResult, Progress, Reply, Transfer } from "./types";
 import { empty, figure, heading, section, type Context } from "./view";
 
@@ -42,7 +42,7 @@ function defaults(store: Store): void {
 
 /** strangers are the neighbors that are none of the nodes. */
 function strangers(store: Store): string[] {
-  return [...store.nodes.values()].flatMap((n) => n.neighbors.map((x) => x.addr)).filter((a) => !store.owner(a));
+  return [...store.nodes.values()].flatMap((n) => n.neighbors.map((x) => x.addr)).filter((a) => !store.owner(a)).sort(inOrder);
 }
 
 function choice(id: string, label: string, options: [string, string][], value: string): Child {
