@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -32,12 +31,11 @@ func (r *records) wrote(now clock.Time) {
 	}
 }
 
-// flush writes to the files what waits in memory. Their errors stick, and are
-// told when they are closed.
+// flush has written what waits in memory. Errors stick, and are told in the end.
 func (r *records) flush() {
 	r.flushAt = clock.Never
-	if r.sampler != nil && r.sampler.err == nil {
-		r.sampler.err = r.sampler.w.Flush()
+	if r.sampler != nil && len(r.sampler.rows) > 0 {
+		r.sampler.hand() // if there is no room, it is written soon all the same
 	}
 }
 
@@ -73,14 +71,14 @@ func (n *Node) retap() {
 // openRecords opens what the configuration wants recorded from the start.
 func (n *Node) openRecords() (err error) {
 	n.retap()
-	if n.cfg.Probe != "" {
-		if n.sampler, err = openSampler(n.cfg.Probe); err != nil {
-			return fmt.Errorf("probe: %w", err)
-		}
-	}
 	for _, o := range n.cfg.Observers {
 		if err := n.observe(o); err != nil {
 			return err
+		}
+	}
+	if n.cfg.Probe != "" { // last: it has a goroutine, which ends with a node that is open
+		if n.sampler, err = openSampler(n.cfg.Probe); err != nil {
+			return fmt.Errorf("probe: %w", err)
 		}
 	}
 	return nil
@@ -94,13 +92,24 @@ func (n *Node) closeRecords() error {
 	return n.sampler.close()
 }
 
-// sampler writes a CSV row an ACK. The loop's.
+const (
+	// sampleBytes is how much the loop gives the writer of samples at once, and
+	// sampleQueue how often it may while that is busy: 4 MiB, some 30,000 rows.
+	sampleBytes = 64 << 10
+	maxRow      = 512
+	sampleQueue = 64
+)
+
+// sampler writes a CSV row an ACK. The loop fills its rows, and a goroutine beside it writes
+// them: no disk holds up the loop, and rows that find no room are counted.
 type sampler struct {
-	path string
-	file *os.File
-	w    *bufio.Writer
-	row  []byte
-	err  error
+	path   string
+	file   *os.File
+	rows   []byte      // the loop's
+	missed int         // the loop's
+	full   chan []byte // to be written
+	empty  chan []byte // written, to be filled again
+	done   chan error  // of the first write that failed, at the end
 }
 
 func openSampler(path string) (*sampler, error) {
@@ -108,13 +117,61 @@ func openSampler(path string) (*sampler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sampler{path: path, file: f, w: bufio.NewWriterSize(f, 256<<10)}
-	_, s.err = s.w.WriteString(sampleHeader)
+	s := &sampler{
+		path: path, file: f, rows: []byte(sampleHeader),
+		full: make(chan []byte, sampleQueue), done: make(chan error, 1),
+		empty: make(chan []byte, sampleQueue+2), // and what the loop fills, and what is written
+	}
+	go s.write()
 	return s, nil
 }
 
+// write is the goroutine beside the loop.
+func (s *sampler) write() {
+	var err error
+	for rows := range s.full {
+		if err == nil {
+			_, err = s.file.Write(rows)
+		}
+		s.empty <- rows // it has room for all that there are
+	}
+	s.done <- err
+}
+
+// hand gives the rows to the writer, and reports whether he has room. The loop's.
+func (s *sampler) hand() bool {
+	select {
+	case s.full <- s.rows:
+	default:
+		return false
+	}
+	select {
+	case rows := <-s.empty:
+		s.rows = rows[:0]
+	default:
+		s.rows = make([]byte, 0, sampleBytes+maxRow)
+	}
+	return true
+}
+
+// add writes down a sample. The loop's.
+func (s *sampler) add(sid int, p *tcp.Sample) {
+	if len(s.rows) >= sampleBytes && !s.hand() {
+		s.missed++
+		return
+	}
+	s.rows = appendSample(s.rows, sid, p)
+}
+
+// close writes what is left. The loop has ended.
 func (s *sampler) close() error {
-	if err := errors.Join(s.err, s.w.Flush(), s.file.Close()); err != nil {
+	s.full <- s.rows
+	close(s.full)
+	err := errors.Join(<-s.done, s.file.Close())
+	if err == nil && s.missed > 0 {
+		err = fmt.Errorf("%d rows are missing: nobody wrote them as fast as they came", s.missed)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", s.path, err)
 	}
 	return nil
@@ -122,10 +179,6 @@ func (s *sampler) close() error {
 
 // record writes down a connection's sample. The loop's.
 func (n *Node) record(sid int, p *tcp.Sample) {
-	s := n.sampler
 	n.wrote(p.Time)
-	s.row = appendSample(s.row[:0], sid, p)
-	if s.err == nil {
-		_, s.err = s.w.Write(s.row)
-	}
+	n.sampler.add(sid, p)
 }

@@ -1,0 +1,43 @@
+//go:build unix
+
+package node
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// TestASlowDiskHoldsUpNobody has a probe file that nobody reads, which is as slow as a disk can be:
+// whoever adds rows goes on, and what found no room is told in the end.
+func TestASlowDiskHoldsUpNobody(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "samples.csv")
+	require.NoError(t, unix.Mkfifo(path, 0o600))
+	s, err := openSampler(path)
+	require.NoError(t, err)
+	const rows = 200_000 // some 20 MB
+	for range rows {
+		s.add(1, &tcp.Sample{})
+	}
+	require.Positive(t, s.missed)
+
+	read := make(chan int)
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	go func() {
+		data, _ := io.ReadAll(f)
+		read <- strings.Count(string(data), "\n")
+	}()
+	missed := s.missed
+	require.ErrorContains(t, s.close(), "rows are missing")
+	assert.Equal(t, 1+rows-missed, <-read, "the header and all others")
+	require.NoError(t, f.Close())
+}
