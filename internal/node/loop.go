@@ -18,6 +18,13 @@ const (
 	requestsPerTurn = 256
 )
 
+// reading is what has arrived: the devices that have some, by token, and where a turn puts it.
+type reading struct {
+	frames []buffer.Frame
+	ready  []int
+	again  []int // those that had more than a turn's worth
+}
+
 // loop owns the stack: it alone calls it, from here.
 //
 //	wait      until a socket is readable, somebody rang, or a deadline is near

@@ -34,12 +34,10 @@ type Node struct {
 	// The loop's.
 	stack *stack.Stack
 	cards
-	vigil     vigil
-	frames    []buffer.Frame
+	vigil vigil
+	reading
 	batch     *buffer.Batch
 	room      []int
-	ready     []int // tokens of devices to read
-	again     []int // of those that had more than a turn's worth
 	conns     map[*Conn]struct{}
 	listeners map[*tcp.Listener]*Listener
 	forwarding
@@ -77,7 +75,7 @@ type cards struct {
 func Open(cfg Config) (*Node, error) {
 	n := &Node{
 		cfg: cfg, start: startOf(cfg.Clock),
-		frames: make([]buffer.Frame, framesPerRead), batch: buffer.NewBatch(),
+		reading: reading{frames: make([]buffer.Frame, framesPerRead)}, batch: buffer.NewBatch(),
 		conns: map[*Conn]struct{}{}, listeners: map[*tcp.Listener]*Listener{},
 		probing: probing{running: map[running]struct{}{}},
 		packets: packets{
