@@ -34,14 +34,17 @@ type mmsghdr struct {
 // wait on.
 func openSocket(cfg Config, bind netip.AddrPort) (socket, int, error) {
 	if cfg.Offload == OffloadPlain {
-		s, err := openPlain(cfg, bind)
-		if err != nil {
-			return nil, -1, err
-		}
-		return s, -1, nil
+		return openPlainSocket(cfg, bind)
 	}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
+		return nil, -1, err
+	}
+	if err := canBatch(fd); err != nil {
+		unix.Close(fd)
+		if cfg.Offload == OffloadAuto {
+			return openPlainSocket(cfg, bind)
+		}
 		return nil, -1, err
 	}
 	s := &batchSocket{fd: fd}
@@ -50,6 +53,31 @@ func openSocket(cfg Config, bind netip.AddrPort) (socket, int, error) {
 		return nil, -1, err
 	}
 	return s, fd, nil
+}
+
+func openPlainSocket(cfg Config, bind netip.AddrPort) (socket, int, error) {
+	s, err := openPlain(cfg, bind)
+	if err != nil {
+		return nil, -1, err
+	}
+	return s, -1, nil
+}
+
+// canBatch has the kernel move no datagrams at all by the calls for many: a sandbox may refuse them.
+func canBatch(fd int) error {
+	for _, call := range []struct {
+		name   string
+		number uintptr
+	}{{"sendmmsg", unix.SYS_SENDMMSG}, {"recvmmsg", unix.SYS_RECVMMSG}} {
+		var none mmsghdr
+		_, _, errno := unix.Syscall6(call.number, uintptr(fd), uintptr(unsafe.Pointer(&none)), 0,
+			unix.MSG_DONTWAIT, 0, 0)
+		if errno != 0 && errno != unix.EAGAIN {
+			return fmt.Errorf("this kernel has no %s, which offload plain does without: %w",
+				call.name, errno)
+		}
+	}
+	return nil
 }
 
 func (s *batchSocket) setUp(cfg Config, bind netip.AddrPort) error {
