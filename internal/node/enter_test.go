@@ -73,19 +73,6 @@ func TestEnter(t *testing.T) {
 	})
 }
 
-// bellOf is a waiter's doorbell.
-func bellOf(t *testing.T, w waiter) *doorbell {
-	t.Helper()
-	switch w := w.(type) {
-	case *feedWaiter:
-		return &w.bell
-	case *epollWaiter:
-		return &w.bell
-	}
-	require.Fail(t, "no doorbell")
-	return nil
-}
-
 // TestTheLoopKeepsTheTime though it finds another in its place when its time is over, who then
 // leaves without a word.
 func TestTheLoopKeepsTheTime(t *testing.T) {

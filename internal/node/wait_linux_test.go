@@ -71,3 +71,16 @@ func TestDescriptors(t *testing.T) {
 		require.NoError(t, err, "never added: nothing to want")
 	})
 }
+
+// bellOf is a waiter's doorbell.
+func bellOf(t *testing.T, w waiter) *doorbell {
+	t.Helper()
+	switch w := w.(type) {
+	case *feedWaiter:
+		return &w.bell
+	case *epollWaiter:
+		return &w.bell
+	}
+	require.Fail(t, "no doorbell")
+	return nil
+}

@@ -2,6 +2,18 @@
 
 package node
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
 
 func platformWaiters(testing.TB) map[string]waiter { return nil }
+
+// bellOf is a waiter's doorbell.
+func bellOf(t *testing.T, w waiter) *doorbell {
+	t.Helper()
+	fed, ok := w.(*feedWaiter)
+	require.True(t, ok)
+	return &fed.bell
+}
