@@ -63,7 +63,7 @@ func openPlainSocket(cfg Config, bind netip.AddrPort) (socket, int, error) {
 	return s, -1, nil
 }
 
-// canBatch has the kernel move no datagrams at all by the calls for many: a sandbox may refuse them.
+// canBatch has the kernel move no datagrams by the calls for many, which a sandbox may refuse.
 func canBatch(fd int) error {
 	for _, call := range []struct {
 		name   string
