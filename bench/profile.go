@@ -14,8 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/bench/report"
 )
 
-// profileFor is how long a stream runs for its profile: 400 samples a core.
-const profileFor = 4 * time.Second
+// profileFor is how long a stream runs for its profile: 1200 samples a core.
+const profileFor = 12 * time.Second
 
 // profileCommand profiles a stream and prints where the time went.
 func profileCommand(ctx context.Context, args []string) error {
