@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strconv"
@@ -75,6 +76,11 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := m.within(r.Context())
 	defer cancel()
+	if !lasts(k) {
+		var end context.CancelFunc
+		ctx, end = m.soon(ctx)
+		defer end()
+	}
 	job, err := s.works.add(r.PathValue("node"), k.Name, cancel)
 	if err != nil {
 		refuse(w, err)
@@ -150,18 +156,29 @@ func body(w http.ResponseWriter, r *http.Request, name string, request reflect.V
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w: %s", name, control.ErrUsage, inJSON(err, request.Type()))
+		return fmt.Errorf("%s: %w: %s", name, control.ErrUsage, inJSON(err, text, request.Type()))
 	}
 	return nil
 }
 
 // inJSON says what is wrong with a request's JSON, without the names of Go's types.
-func inJSON(err error, request reflect.Type) string {
+func inJSON(err error, document []byte, request reflect.Type) string {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Sprintf("no JSON: it ends at byte %d, within an object, a list or a text",
+			len(document))
+	}
 	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Sprintf("%q cannot be a %s: want %s", bad.Field, bad.Value, wanted(bad.Type))
+		if bad.Field == "" {
+			return fmt.Sprintf("the request cannot be %s: want %s%s", one(bad.Value),
+				wanted(bad.Type), choice(fieldNames(request)))
+		}
+		return fmt.Sprintf("%q cannot be %s: want %s", bad.Field, one(bad.Value), wanted(bad.Type))
 	}
 	if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Sprintf("no JSON at byte %d: %s", bad.Offset, bad.Error())
+	}
+	if name, value, t := misfit(document, request); name != "" {
+		return fmt.Sprintf("%q cannot be %s: want %s", name, value, wanted(t))
 	}
 	text := strings.TrimPrefix(err.Error(), "json: ")
 	if strings.HasPrefix(text, "unknown field") {
@@ -170,8 +187,48 @@ func inJSON(err error, request reflect.Type) string {
 	return text
 }
 
+// one is a sort of value of JSON with its article.
+func one(sort string) string {
+	switch sort {
+	case "array":
+		return "a list"
+	case "object":
+		return "an object"
+	}
+	return "a " + sort
+}
+
+// misfit is the field whose text is not what it should be, an address say, with that text and the
+// field's type; empty: there is none. The error that such a text makes does not say where it is.
+func misfit(document []byte, request reflect.Type) (name, value string, t reflect.Type) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(document, &fields) != nil {
+		return "", "", nil
+	}
+	for f := range request.Fields() {
+		text, ok := fields[jsonName(f)]
+		if !ok || examples[f.Type] == "" {
+			continue
+		}
+		if json.Unmarshal(text, reflect.New(f.Type).Interface()) != nil {
+			return jsonName(f), string(text), f.Type
+		}
+	}
+	return "", "", nil
+}
+
+// examples say what the types take that are texts of a form of their own.
+var examples = map[reflect.Type]string{
+	reflect.TypeFor[netip.Addr]():     "an address such as 10.0.0.2",
+	reflect.TypeFor[netip.AddrPort](): "an address and port such as 10.0.0.2:80",
+	reflect.TypeFor[netip.Prefix]():   "a network such as 10.0.0.0/24",
+}
+
 // wanted says which values of JSON a type takes.
 func wanted(t reflect.Type) string {
+	if example := examples[t]; example != "" {
+		return example
+	}
 	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false"

@@ -172,7 +172,7 @@ func TestAClientThatHangs(t *testing.T) {
 
 // TestANodeThatHangs is left out of the list of nodes, and holds up nobody.
 func TestANodeThatHangs(t *testing.T) {
-	inBubble(t, func(t *testing.T, at *pipes, _ *teller, _ *Server) {
+	inBubble(t, func(t *testing.T, at *pipes, _ *teller, s *Server) {
 		c := at.dial()
 		defer c.Close()
 		began := time.Now()
@@ -194,6 +194,23 @@ func TestANodeThatHangs(t *testing.T) {
 			assert.Contains(t, string(text), `"A: the node does not answer within 10s"`)
 			assert.Equal(t, hangs, time.Since(began))
 		}
+
+		t.Log("# and who commands it, unless the command is one that goes on")
+		for _, as := range []string{typeJSON, typeLines} {
+			began = time.Now()
+			resp, err = http.ReadResponse(request(t, c, "POST /v1/nodes/A/commands/set-link",
+				"Accept: "+as), nil)
+			require.NoError(t, err)
+			text, err = io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			assert.Contains(t, string(text), `"A: the node does not answer within 10s"`)
+			assert.Contains(t, string(text), "node-gone")
+			assert.Equal(t, hangs, time.Since(began))
+		}
+		request(t, c, "POST /v1/nodes/A/commands/ping")
+		<-time.After(time.Hour) // of the bubble
+		synctest.Wait()
+		assert.Len(t, s.works.of("A"), 1)
 	})
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -38,6 +39,19 @@ func streams(k *control.Kind) bool {
 	}
 	return false
 }
+
+// lasting are the requests without such functions that may take as long as somebody else does: a
+// peer, or a disk.
+var lasting = []reflect.Type{
+	reflect.TypeFor[control.Connect](), reflect.TypeFor[control.Write](),
+	reflect.TypeFor[control.Read](), reflect.TypeFor[control.RCPCount](),
+	reflect.TypeFor[control.RDTServe](), reflect.TypeFor[control.RDTList](),
+	reflect.TypeFor[control.Reload](),
+}
+
+// lasts reports whether a request may take its time. The others are answered at once by a node that
+// is well.
+func lasts(k *control.Kind) bool { return streams(k) || slices.Contains(lasting, k.Request) }
 
 // callbacks are the events of a request, with the field of each.
 func callbacks(request reflect.Type) map[string]int {

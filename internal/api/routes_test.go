@@ -209,7 +209,7 @@ var exchanges = []exchange{
 	{"POST", "/v1/nodes/A/commands/close-door", `{"id":0}`, 204, ""},
 	{"POST", "/v1/nodes/A/commands/close-door", `{"id":0}`, 404, "0: no such door"},
 	{"POST", "/v1/nodes/A/commands/expose", `{"port":80,"to":"x"}`, 400, "want HOST:PORT"},
-	{"POST", "/v1/nodes/A/commands/publish", `{"to":"x"}`, 400, "not an ip:port"},
+	{"POST", "/v1/nodes/A/commands/publish", `{"to":"x"}`, 400, "address and port such as"},
 	{"POST", "/v1/nodes/A/commands/splice", `{"addr":"10.9.9.9"}`, 400, "an address of the node's"},
 	{"POST", "/v1/nodes/B/commands/rcp-echo", `{"port":9000}`, 200, `"local":`},
 	{
@@ -326,8 +326,31 @@ func TestWrongRequests(t *testing.T) {
 		},
 		{"POST", commands + "listen", `{"port":"x"}`, 400, "invalid-request", "want a whole number"},
 		{"POST", commands + "verbose", `{"on":1}`, 400, "invalid-request", "want true or false"},
-		{"POST", commands + "ping", `{"addr":"x"}`, 400, "invalid-request", "ping: invalid request"},
-		{"POST", commands + "listen", `{`, 400, "invalid-request", "listen: invalid request"},
+		{
+			"POST", commands + "ping", `{"count":1,"addr":"nonsense"}`, 400, "invalid-request",
+			`ping: invalid request: "addr" cannot be "nonsense": want an address such as 10.0.0.2`,
+		},
+		{
+			"POST", commands + "ping", `{"addr":7}`, 400, "invalid-request",
+			`"addr" cannot be a number: want an address such as 10.0.0.2`,
+		},
+		{
+			"POST", commands + "publish", `{"to":"10.0.0.2"}`, 400, "invalid-request",
+			`"to" cannot be "10.0.0.2": want an address and port such as 10.0.0.2:80`,
+		},
+		{
+			"POST", commands + "add-route", `{"prefix":"10.0.0.0/33"}`, 400, "invalid-request",
+			`"prefix" cannot be "10.0.0.0/33": want a network such as 10.0.0.0/24`,
+		},
+		{
+			"POST", commands + "listen", `{`, 400, "invalid-request",
+			"listen: invalid request: no JSON: it ends at byte 1, within an object",
+		},
+		{
+			"POST", commands + "listen", `[]`, 400, "invalid-request",
+			"the request cannot be a list: want an object; it has port",
+		},
+		{"POST", commands + "listen", `{]`, 400, "invalid-request", "no JSON at byte 2: "},
 		{"POST", commands + "listen", `{"port":1} 2`, 400, "invalid-request", "something follows"},
 		{"POST", commands + "close", `{"sid":5}`, 404, "no-such-socket", "no such socket"},
 		{"POST", commands + "set-link", `{"iface":"x"}`, 404, "no-such-interface", "there is if0"},
