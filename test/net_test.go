@@ -230,7 +230,11 @@ func TestWhatACrashLeaves(t *testing.T) {
 	assert.Contains(t, r.node("net", "up", net.Dir, "--name", "line").err, "started: A B C\n")
 	require.NoError(t, syscall.Kill(r.pid("C"), syscall.SIGKILL))
 	r.await("C", "dead", func() bool { return r.lives()["C"] == netctl.Dead })
-	assert.Equal(t, "line is down: 2 nodes ended; dead before: C\n", r.node("net", "down").err)
+	folder := filepath.Join(r.state, "tidepool", "line")
+	assert.Equal(t, "line is down: 2 nodes ended; dead before: C "+
+		"(their logs stay until the next up: "+folder+")\n", r.node("net", "down").err)
+	assert.FileExists(t, filepath.Join(folder, "C.log"))
+	assert.NoFileExists(t, filepath.Join(folder, "A.log"))
 }
 
 // TestANodeThatHangs is told from one that is dead, and down ends it all the same.
@@ -458,7 +462,7 @@ func TestNetworksInJSON(t *testing.T) {
 	assert.Equal(t, "node: Z: no such node: there is pair/A, pair/B; and no network has that name\n",
 		got.err)
 	got = r.node("net", "down", "--json")
-	assert.JSONEq(t, `[{"network":"pair","ended":["A","B"],"dead":[]}]`, got.out)
+	assert.JSONEq(t, `[{"network":"pair","ended":["A","B"],"dead":[],"logs":[]}]`, got.out)
 	assert.Empty(t, got.err)
 }
 

@@ -261,6 +261,7 @@ type downed struct {
 	Network string   `json:"network"`
 	Ended   []string `json:"ended"`
 	Dead    []string `json:"dead"` // before
+	Logs    []string `json:"logs"` // of the dead, which are kept
 }
 
 func (o *netOptions) downCommand() *cobra.Command {
@@ -268,7 +269,9 @@ func (o *netOptions) downCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "down [NETWORK|FOLDER]",
 		Short: "end a network's nodes; alone: of the only one",
-		Args:  usageArgs(cobra.MaximumNArgs(1)),
+		Long: "End the nodes of a network; alone of the only one. The log of a node that was\n" +
+			"dead before stays where it is until the network is brought up again.",
+		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, names, err := o.meant(args, all)
 			if err != nil {
@@ -278,19 +281,24 @@ func (o *netOptions) downCommand() *cobra.Command {
 			defer stop()
 			list := []downed{}
 			for _, name := range names {
-				ended, dead, err := s.Down(ctx, name)
+				done, err := s.Down(ctx, name)
 				if err != nil {
 					return netError(err)
 				}
 				if o.json {
 					list = append(list, downed{
-						name, append([]string{}, ended...), append([]string{}, dead...),
+						name, append([]string{}, done.Ended...), append([]string{}, done.Dead...),
+						append([]string{}, done.Logs...),
 					})
 					continue
 				}
-				text := name + " is down: " + counted(len(ended), "node") + " ended"
-				if len(dead) > 0 {
-					text += "; dead before: " + strings.Join(dead, ", ")
+				text := name + " is down: " + counted(len(done.Ended), "node") + " ended"
+				if len(done.Dead) > 0 {
+					text += "; dead before: " + strings.Join(done.Dead, ", ")
+				}
+				if len(done.Logs) > 0 {
+					text += " (their logs stay until the next up: " +
+						filepath.Dir(done.Logs[0]) + ")"
 				}
 				_, _ = fmt.Fprintln(c.ErrOrStderr(), text)
 			}

@@ -86,9 +86,9 @@ func printNetwork(out io.Writer, s *netctl.Status) error {
 			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t-\t-\t-\t-\t-\n", n.Name, n.Life, pid)
 			continue
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d/%d up\t%d/%d up\t%d\t%d\n", n.Name, n.Life, n.PID,
-			time.Since(n.Started).Round(time.Second), n.InterfacesUp, n.Interfaces, n.NeighborsUp,
-			n.Neighbors, n.Routes, n.Sockets)
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d/%d up\t%s\t%d\t%d\n", n.Name, n.Life, n.PID,
+			time.Since(n.Started).Round(time.Second), n.InterfacesUp, n.Interfaces, neighborsOf(&n),
+			n.Routes, n.Sockets)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -97,10 +97,29 @@ func printNetwork(out io.Writer, s *netctl.Status) error {
 		if n.Life == netctl.Up {
 			continue
 		}
-		_, _ = fmt.Fprintf(out, "\n%s is %s; the end of %s:\n", n.Name, n.Life, n.Log)
+		part := "the end of "
+		if n.Crashed {
+			part = "it crashed, says "
+		}
+		_, _ = fmt.Fprintf(out, "\n%s is %s; %s%s:\n", n.Name, n.Life, part, n.Log)
 		for _, line := range n.LastLines {
 			_, _ = fmt.Fprintln(out, "  "+line)
 		}
 	}
 	return nil
+}
+
+// neighborsOf says how the neighbors are: between hosts that have nothing to say to each other
+// nothing is known, and nothing wrong.
+func neighborsOf(n *netctl.NodeStatus) string {
+	up := fmt.Sprintf("%d/%d up", n.NeighborsUp, n.Neighbors)
+	switch {
+	case n.NeighborsUp+n.NeighborsDown == n.Neighbors:
+		return up
+	case n.NeighborsUp == 0 && n.NeighborsDown == 0:
+		return fmt.Sprintf("%d idle", n.Neighbors)
+	case n.NeighborsDown == 0:
+		return fmt.Sprintf("%s, %d idle", up, n.Neighbors-n.NeighborsUp)
+	}
+	return fmt.Sprintf("%s, %d down", up, n.NeighborsDown)
 }

@@ -1,7 +1,6 @@
 package netctl
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -157,7 +156,7 @@ func (n *Network) await(ctx context.Context, c *child) error {
 		case <-c.ended:
 			return &EndedError{
 				Node: c.name, State: c.cmd.ProcessState.String(),
-				Log: n.lastWords(c.name, complaintLines, c.log),
+				Log: n.lastWords(c.name, complaintLines, c.log).lines,
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -260,32 +259,4 @@ func (n *Network) gone(ctx context.Context, node string, within time.Duration) b
 func (n *Network) sweep(node string) {
 	_ = os.Remove(n.Socket(node)) // they may be gone
 	_ = os.Remove(n.pidFile(node))
-}
-
-const (
-	complaintLines = 20   // of a node that could not start
-	deathLines     = 5    // of one that is dead
-	logTail        = 8192 // bytes
-)
-
-// lastWords are the last lines of a node's log, of what was written behind so many bytes.
-func (n *Network) lastWords(node string, most int, behind int64) []string {
-	f, err := os.Open(n.Log(node))
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	if end, err := f.Seek(0, io.SeekEnd); err == nil {
-		_, _ = f.Seek(max(0, behind, end-logTail), io.SeekStart)
-	}
-	text, err := io.ReadAll(f)
-	if err != nil {
-		return nil
-	}
-	text = bytes.TrimSpace(text)
-	if len(text) == 0 {
-		return nil
-	}
-	lines := strings.Split(string(text), "\n")
-	return lines[max(0, len(lines)-most):]
 }

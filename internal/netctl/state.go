@@ -272,13 +272,31 @@ func (s *State) enter(ctx context.Context, name string) (leave func(), err error
 		return nil, context.Cause(ctx)
 	}
 	path := filepath.Join(s.root, "."+name+".lock")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	for {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("state folder: %w", err)
+		}
+		if !tryLock(f) {
+			_ = f.Close()
+			return nil, fmt.Errorf("network %s: %w", name, ErrBusy)
+		}
+		if isAt(f, path) {
+			return func() {
+				_ = os.Remove(path) // while it is ours: see isAt
+				_ = f.Close()       // and the lock goes with it
+			}, nil
+		}
+		_ = f.Close() // the command before has removed it between the two: take the next
+	}
+}
+
+// isAt reports whether an open file is the one at a path.
+func isAt(f *os.File, path string) bool {
+	own, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("state folder: %w", err)
+		return false
 	}
-	if !tryLock(f) {
-		_ = f.Close()
-		return nil, fmt.Errorf("network %s: %w", name, ErrBusy)
-	}
-	return func() { _ = f.Close() }, nil // and the lock goes with it
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(own, there)
 }

@@ -38,10 +38,15 @@ type NodeStatus struct {
 	InterfacesUp int `json:"interfaces_up"`
 	Neighbors    int `json:"neighbors"`
 	NeighborsUp  int `json:"neighbors_up"`
-	Routes       int `json:"routes"`
-	Sockets      int `json:"sockets"`
-	// LastLines are the end of the log of a node that does not answer.
+	// NeighborsDown are those that are known not to be there: refused, silent, and so on. Of the
+	// others nothing has been heard or missed yet.
+	NeighborsDown int `json:"neighbors_down"`
+	Routes        int `json:"routes"`
+	Sockets       int `json:"sockets"`
+	// LastLines are the end of the log of a node that does not answer; of one that crashed they
+	// are where the dump begins, which says why.
 	LastLines []string `json:"last_lines,omitempty"`
+	Crashed   bool     `json:"crashed,omitempty"`
 }
 
 // Status asks every node how it is.
@@ -66,7 +71,8 @@ func (n *Network) nodeStatus(ctx context.Context, m Member) NodeStatus {
 		s.Life = Hung // or it ended just now: the next look says
 	}
 	if s.Life != Up {
-		s.LastLines = n.lastWords(m.Name, deathLines, 0)
+		last := n.lastWords(m.Name, deathLines, 0)
+		s.LastLines, s.Crashed = last.lines, last.crashed
 	}
 	return s
 }
@@ -101,8 +107,13 @@ func (n *Network) ask(ctx context.Context, node string, s *NodeStatus) error {
 		}
 	}
 	for _, nb := range neighbors {
-		if nb.State == control.NeighborUp {
+		switch nb.State {
+		case control.NeighborUp:
 			s.NeighborsUp++
+		case control.NeighborSilent, control.NeighborRefused, control.NeighborUnreachable,
+			control.NeighborUnresolved:
+			s.NeighborsDown++
+		case control.NeighborUnknown, "":
 		}
 	}
 	return nil

@@ -171,7 +171,10 @@ func (s *State) place(p Plan) (n *Network, fresh bool, err error) {
 		if err := os.MkdirAll(n.dir, 0o700); err != nil {
 			return nil, true, fmt.Errorf("network %s: %w", p.Name, err)
 		}
-		return n, true, n.vacant()
+		if err := n.vacant(); err != nil {
+			return n, true, err
+		}
+		return n, true, n.forget()
 	case err != nil:
 		return nil, false, err
 	case n.Source() != p.Source:
@@ -303,36 +306,4 @@ func (n *Network) awaitAll(ctx context.Context, started []*child) (failures []er
 		}
 	}
 	return failures
-}
-
-// Down ends every node of a network and forgets it. It returns those that ended and those that were
-// dead before.
-func (s *State) Down(ctx context.Context, name string) (ended, dead []string, err error) {
-	leave, err := s.enter(ctx, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer leave()
-	n, err := s.load(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		_, err = s.Network(name)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, m := range n.Nodes {
-		ran, e := n.stop(ctx, m.Name)
-		switch {
-		case e != nil:
-			err = errors.Join(err, e)
-		case ran:
-			ended = append(ended, m.Name)
-		default:
-			dead = append(dead, m.Name)
-		}
-	}
-	if err != nil {
-		return ended, dead, err
-	}
-	return ended, dead, os.RemoveAll(n.dir)
 }
