@@ -16,6 +16,7 @@ const (
 	maxDoors    = 256
 	maxFlows    = 4096             // of one door at a time; TCP's others wait in the backlog
 	patience    = 10 * time.Second // for a service to answer
+	halfHere    = 5 * time.Second  // for a virtual host, of a client that says no more
 	sayAgain    = time.Second      // between two announcements of one problem at one door
 	acceptAgain = 100 * time.Millisecond
 )

@@ -409,6 +409,61 @@ func TestNobodyBehindADoor(t *testing.T) {
 	require.NoError(t, err, "the port is free again")
 }
 
+// TestAClientThatLeavesEndsItsDial whether by a reset or by a FIN, which may be a half-close, with
+// what it said unread.
+func TestAClientThatLeavesEndsItsDial(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs Linux: elsewhere what was said hides the FIN behind it")
+	}
+	a, _ := nodetest.Two(t) // the other is not there
+	n := start(t, a)
+	d, err := n.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:80")})
+	require.NoError(t, err)
+	var clients []net.Conn
+	for range 3 {
+		c, err := net.Dial("tcp", d.Addr().String())
+		require.NoError(t, err)
+		defer c.Close()
+		limit(t, c)
+		_, err = c.Write([]byte("question"))
+		require.NoError(t, err)
+		clients = append(clients, c)
+	}
+	open := func(want int) func() bool {
+		return func() bool {
+			socks, err := control.Ask(t.Context(), n.Operator(), control.Sockets{})
+			require.NoError(t, err)
+			return len(socks) == want && d.State().Open == want
+		}
+	}
+	require.Eventually(t, open(3), 20*time.Second, 5*time.Millisecond)
+	reset(t, clients[0])
+	require.Eventually(t, open(2), 20*time.Second, 5*time.Millisecond)
+	t.Log("# one is gone, the other waits for an answer, but not for ever")
+	half, _ := clients[2].(*net.TCPConn)
+	require.NoError(t, half.CloseWrite())
+	require.NoError(t, clients[1].Close())
+	_, err = half.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.Eventually(t, open(0), 20*time.Second, 5*time.Millisecond)
+	assert.Equal(t, "the client left before there was an answer", d.State().Problem)
+}
+
+// TestAnUnreachableHostBehindADoor: its client is reset once ICMP has said so about a second SYN.
+func TestAnUnreachableHostBehindADoor(t *testing.T) {
+	fa, fb, _ := nodetest.Three(t)
+	a, _ := start(t, fa), start(t, fb)
+	d, err := a.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.9.0.1:80")})
+	require.NoError(t, err)
+	c, err := net.Dial("tcp", d.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+	_, err = c.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	assert.Equal(t, "no route to host", gone(t, d).Problem)
+}
+
 func TestDoorsThatCannotBe(t *testing.T) {
 	a, _ := twoNodes(t)
 	taken := listenHere(t)

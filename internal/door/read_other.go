@@ -11,6 +11,9 @@ func (m machineEnd) receive() (*[relayChunk]byte, int, error) {
 	return buf, k, err
 }
 
+// leaves cannot be told here without reading what was said before.
+func (m machineEnd) leaves() bool { return false }
+
 // fails cannot be told here: who is reset behind a FIN is found out by what is written to it.
 func (m machineEnd) fails(wait bool) error {
 	if wait {

@@ -43,6 +43,16 @@ func (m machineEnd) receive() (buf *[relayChunk]byte, k int, err error) {
 	return buf, max(k, 0), err
 }
 
+// leaves waits until the client has sent its FIN or a reset, and reads nothing of what it said;
+// false: the read deadline was first.
+func (m machineEnd) leaves() bool {
+	raw, err := m.SyscallConn()
+	if err != nil {
+		return true
+	}
+	return raw.Read(func(fd uintptr) bool { return saysNoMore(int(fd)) }) == nil
+}
+
 // fails waits for the socket's own error: a read behind a FIN says no more than that there was one.
 func (m machineEnd) fails(wait bool) error {
 	raw, err := m.SyscallConn()

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
@@ -71,7 +72,7 @@ func (s *Set) Publish(r control.Publish) (*Door, error) {
 // publish leads one connection of this machine into the virtual network.
 func (f *flow) publish(c *net.TCPConn, to netip.AddrPort) error {
 	near := machineEnd{c}
-	v, err := f.door.set.node.Dial(f.door.goesOn, to)
+	v, err := f.dial(near, to)
 	if err != nil {
 		near.Abort()
 		return err
@@ -80,6 +81,37 @@ func (f *flow) publish(c *net.TCPConn, to netip.AddrPort) error {
 	far := virtualEnd{v}
 	f.onCut(func() { near.Abort(); far.Abort() })
 	return f.door.relay(near, far)
+}
+
+// errLeft is why nobody is led through a door any more.
+var errLeft = errors.New("the client left before there was an answer")
+
+// dial connects to a virtual host for a client, and no longer than the client is there. One that
+// has sent its FIN may wait for an answer, or be gone: it is believed for as long as halfHere.
+func (f *flow) dial(client machineEnd, to netip.AddrPort) (*node.Conn, error) {
+	ctx, cancel := context.WithCancelCause(f.door.goesOn)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		if !client.leaves() {
+			return
+		}
+		_ = client.SetReadDeadline(time.Now().Add(halfHere))
+		if ctx.Err() == nil {
+			_ = client.fails(true)
+		}
+		cancel(errLeft)
+	}()
+	v, err := f.door.set.node.DialReachable(ctx, to)
+	cancel(nil)
+	_ = client.SetReadDeadline(time.Unix(0, 1)) // who watches looks up
+	<-watched
+	_ = client.SetReadDeadline(time.Time{})
+	if err == nil && errors.Is(context.Cause(ctx), errLeft) {
+		v.Abort()
+		return nil, errLeft
+	}
+	return v, err
 }
 
 // Expose opens a virtual port that leads to a service of this machine.

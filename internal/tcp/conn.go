@@ -80,6 +80,7 @@ const (
 	flagCork                              // short segments are held back
 	flagCorkOut                           // one has been held back long enough
 	flagSoft                              // err is an ICMP report that may explain a time-out
+	flagHeeds                             // such a report ends the attempt to connect
 )
 
 func (c *Conn) has(f connFlags) bool { return c.flags&f != 0 }
@@ -173,6 +174,10 @@ func (c *Conn) doubt(err error) {
 	c.err = err
 	c.flags |= flagSoft
 }
+
+// HeedReports has ICMP end the attempt to connect, with ErrUnreachable: by a report that the peer
+// cannot be reached, once the SYN has been sent again (RFC 5461 §4.2). Else patience decides.
+func (c *Conn) HeedReports() { c.flags |= flagHeeds }
 
 // Tx returns the ring that the user writes to.
 func (c *Conn) Tx() *buffer.Ring { return c.tx }

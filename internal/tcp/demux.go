@@ -277,6 +277,9 @@ func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error) {
 	}
 	// RFC 1122 §4.2.3.9: a soft error; only patience decides.
 	c.doubt(err)
+	if c.state == StateSynSent && c.has(flagHeeds) && c.stats.retries > 0 {
+		c.giveUp(now, ErrUnreachable)
+	}
 }
 
 // Conns yields every connection that is not in TIME-WAIT.

@@ -185,6 +185,28 @@ func TestRFC1122_4_2_3_9_SoftErrors(t *testing.T) {
 	s.h.Unreachable(s.now, s.tuple, s.iss, host)
 }
 
+func TestRFC5461_4_2_AReportAboutASecondSYN(t *testing.T) {
+	host := errors.New("host unreachable")
+	s := newScript(t, Config{})
+	s.connect()
+	s.c.HeedReports()
+	s.expect(SYN, 0, 0, 0)
+	s.h.Unreachable(s.now, s.tuple, s.iss, host)
+	assert.Equal(t, StateSynSent, s.c.State(), "one may be of a moment")
+	s.wait(time.Second)
+	s.expect(SYN, 0, 0, 0)
+	s.h.Unreachable(s.now, s.tuple, s.iss, host)
+	assert.Equal(t, StateClosed, s.c.State())
+	require.ErrorIs(t, s.c.Err(), ErrUnreachable)
+	require.ErrorIs(t, s.c.Err(), host)
+	assert.Empty(t, s.h.conns)
+
+	s = opened(t, Config{})
+	s.c.HeedReports()
+	s.h.Unreachable(s.now, s.tuple, s.iss, host)
+	assert.Equal(t, StateEstablished, s.c.State(), "a connection that stands ends by its patience")
+}
+
 func TestRFC9293_3_10_7_3_SynSent(t *testing.T) {
 	cases := []struct {
 		name  string
