@@ -197,7 +197,7 @@ func manyConnections(ctx context.Context, s *session) ([]report.Fact, error) {
 	}, nil
 }
 
-// virtualTime is how many packets a core simulates, each sent, checksummed, delayed, verified,
+// virtualTime is how many packets a core simulates, each sent, checksummed, delayed, vouched for,
 // acknowledged and read.
 func virtualTime(ctx context.Context, s *session) (list []report.Fact, err error) {
 	all, err := lead.GoBench(ctx, s.root, "./internal/sim", "^Benchmark(World|Cell)$", "1x")

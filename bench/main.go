@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -29,7 +30,10 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		usage()
+		usage(2)
+	}
+	if slices.Contains([]string{"help", "-h", "-help", "--help"}, os.Args[1]) {
+		usage(0)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1], os.Args[2:])
@@ -49,14 +53,14 @@ func main() {
 	}
 }
 
-func usage() {
+func usage(status int) {
 	fmt.Fprintln(os.Stderr, "usage: bench quick | all | conns | profile, each with -help")
-	os.Exit(2)
+	os.Exit(status)
 }
 
 func run(ctx context.Context, command string, args []string) error {
 	if inside(command) && len(args) != 1 {
-		usage()
+		usage(2)
 	}
 	switch command {
 	case "quick":
@@ -78,7 +82,7 @@ func run(ctx context.Context, command string, args []string) error {
 		}
 		return netns.Lose(share)
 	default:
-		usage()
+		usage(2)
 		return nil
 	}
 }

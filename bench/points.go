@@ -56,6 +56,7 @@ func points(r *report.Report) []report.Check {
 	}
 	if len(cells) > 0 {
 		p.add(6, virtual+", the cell in the middle, packets a second", middle(cells), 1e6, false)
+		p.list[len(p.list)-1].Note = "the slowest: " + report.Figure(slices.Min(cells))
 	}
 	slices.SortStableFunc(p.list, func(a, b report.Check) int {
 		return cmp.Compare(a.Point, b.Point)
