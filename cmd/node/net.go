@@ -143,7 +143,7 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 	for _, note := range files.notes {
 		_, _ = fmt.Fprintln(c.ErrOrStderr(), note)
 	}
-	p := files.plan(ctx, s)
+	p := files.wanted(ctx, s)
 	if name != "" {
 		p.Name = name
 	}
@@ -166,10 +166,12 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 
 // networkFiles are the files of a network that are right, each by itself and together.
 type networkFiles struct {
-	source string
-	name   string
-	nodes  []networkNode // by name
-	notes  lnx.Errors
+	source   string
+	plan     *topology.Plan // that they are made from; nil: none
+	planFile string
+	name     string
+	nodes    []networkNode // by name
+	notes    lnx.Errors
 }
 
 // networkNode is a node's file.
@@ -201,12 +203,9 @@ func readNetwork(arg string) (*networkFiles, error) {
 	if err == nil && isPlan(arg, info) {
 		return readPlan(arg)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%s: there is none: want a folder of .lnx files, one of them, or a "+
-			"%s file", arg, topology.Extension)
-	}
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, &usageError{noFile(arg, err,
+			"a folder of .lnx files, one of them, or a "+topology.Extension+" file")}
 	}
 	f := &networkFiles{source: source, name: networkName([]string{arg})}
 	paths := []string{arg}
@@ -237,8 +236,8 @@ func readNetwork(arg string) (*networkFiles, error) {
 	return f, v.errs.Err()
 }
 
-// plan is what netctl is asked for.
-func (f *networkFiles) plan(ctx context.Context, s *netctl.State) netctl.Plan {
+// wanted is what netctl is asked for.
+func (f *networkFiles) wanted(ctx context.Context, s *netctl.State) netctl.Plan {
 	p := netctl.Plan{Name: f.name, Source: f.source}
 	byName := map[string]*lnx.Config{}
 	for _, n := range f.nodes {
@@ -251,7 +250,7 @@ func (f *networkFiles) plan(ctx context.Context, s *netctl.State) netctl.Plan {
 		for _, m := range nodes {
 			configs = append(configs, byName[m.Name])
 		}
-		return checkHere(ctx, s, configs)
+		return f.place(checkHere(ctx, s, configs))
 	}
 	return p
 }

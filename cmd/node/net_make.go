@@ -127,7 +127,7 @@ func readPlan(path string) (*networkFiles, error) {
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	p, err := topology.Parse(path, text)
+	p, err := topology.Parse(path, text, node.CheckWords)
 	if err != nil {
 		return nil, err
 	}
@@ -141,23 +141,25 @@ func readPlan(path string) (*networkFiles, error) {
 		return nil, err
 	}
 	f := &networkFiles{source: source, name: networkName([]string{path})}
-	var errs lnx.Errors
+	f.plan, f.planFile = p, path
 	for i := range files {
 		made := &files[i]
 		c, err := lnx.Parse(made.Name+".lnx", made.Text)
 		if err != nil {
 			return nil, fmt.Errorf("BUG: topology: a file that lnx refuses: %w", err)
 		}
-		for _, e := range node.Check(c) {
-			back := p.Trace(path, made, e)
-			// A link's words are in the files of both its ends.
-			if !slices.ContainsFunc(errs, func(o *lnx.Error) bool { return *o == *back }) {
-				errs = append(errs, back)
-			}
-		}
 		f.nodes = append(f.nodes, networkNode{config: c, text: made.Text})
 	}
-	return f, errs.Err()
+	return f, nil
+}
+
+// place leads what is wrong with ports that were made of a plan back to the plan.
+func (f *networkFiles) place(err error) error {
+	bad, ok := errors.AsType[lnx.Errors](err)
+	if f.plan == nil || !ok {
+		return err
+	}
+	return lnx.Errors{f.plan.PortsTaken(f.planFile, bad)}
 }
 
 func (o *netOptions) graphCommand() *cobra.Command {

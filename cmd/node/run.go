@@ -114,6 +114,17 @@ func (o *runOptions) validate() error {
 
 // text is the file with the lines that flags add.
 func (o *runOptions) text(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, noFile(path, err, "a .lnx file")
+	case info.IsDir():
+		return nil, fmt.Errorf("%s: a folder is a network: `node net up %s` runs it; want a .lnx "+
+			"file of one node", path, path)
+	case isPlan(path, info):
+		return nil, fmt.Errorf("%s: a plan is a network: `node net up %s` runs it; want a .lnx "+
+			"file of one node", path, path)
+	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -141,7 +152,13 @@ func (o *runOptions) read(path string) (*lnx.Config, error) {
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	return lnx.Parse(path, text)
+	c, errs := lnx.Read(path, text)
+	errs = append(errs, node.Check(c)...)
+	errs.Sort()
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // run opens the node, gives it a shell and closes it.

@@ -17,6 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
 func validateCommand() *cobra.Command {
@@ -80,7 +81,7 @@ type problem struct {
 func (v *validation) add(arg string) error {
 	info, err := os.Stat(arg)
 	if err != nil {
-		return err
+		return noFile(arg, err, "a .lnx file, a folder of them, or a "+topology.Extension+" file")
 	}
 	if isPlan(arg, info) {
 		return v.addPlan(arg)
@@ -113,6 +114,14 @@ func (v *validation) add(arg string) error {
 	return nil
 }
 
+// noFile says of a path that nothing is at what should be.
+func noFile(path string, err error, want string) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return fmt.Errorf("%s: there is none: want %s", path, want)
+}
+
 // addPlan checks a plan, and what would be made of it.
 func (v *validation) addPlan(path string) error {
 	f, err := readPlan(path)
@@ -122,13 +131,17 @@ func (v *validation) addPlan(path string) error {
 	}
 	v.errs = append(v.errs, bad...)
 	file := checkedFile{File: path, OK: err == nil, Grammar: "plan"}
+	var here lnx.Errors
 	if f != nil {
 		for _, n := range f.nodes {
 			file.Interfaces += len(n.config.Interfaces)
 			file.Neighbors += len(n.config.Neighbors)
 			if v.here {
-				v.errs = append(v.errs, operator.CheckHere(v.ctx(), n.config)...)
+				here = append(here, operator.CheckHere(v.ctx(), n.config)...)
 			}
+		}
+		if len(here) > 0 {
+			v.errs = append(v.errs, f.plan.PortsTaken(path, here))
 		}
 	}
 	v.Files = append(v.Files, file)
@@ -141,23 +154,20 @@ func (v *validation) parse(path string) (*lnx.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := lnx.Parse(path, text)
-	if err != nil {
-		bad, ok := errors.AsType[lnx.Errors](err)
-		if !ok {
-			return nil, err
-		}
-		v.errs = append(v.errs, bad...)
+	c, errs := lnx.Read(path, text)
+	readable := errs.Err() == nil
+	errs = append(errs, node.Check(c)...)
+	if v.here && readable {
+		errs = append(errs, operator.CheckHere(v.ctx(), c)...)
+	}
+	errs.Sort()
+	v.errs = append(v.errs, errs...)
+	if !readable {
 		v.Files = append(v.Files, checkedFile{File: path})
 		return nil, nil //nolint:nilnil // wrong, and noted
 	}
-	refused := node.Check(c)
-	if v.here {
-		refused = append(refused, operator.CheckHere(v.ctx(), c)...)
-	}
-	v.errs = append(append(v.errs, c.Notes...), refused...)
 	v.Files = append(v.Files, checkedFile{
-		File: path, OK: refused.Err() == nil, Grammar: c.Grammar.String(),
+		File: path, OK: errs.Err() == nil, Grammar: c.Grammar.String(),
 		Interfaces: len(c.Interfaces), Neighbors: len(c.Neighbors),
 	})
 	return c, nil

@@ -48,8 +48,8 @@ func (p *parser) checkInterfaces() {
 // earlier and must not, and reports whether there was something.
 func (p *parser) compareInterfaces(i, before *Interface) bool {
 	found := false
-	report := func(pos Pos, text, msg string) {
-		p.report.add(pos, text, msg+" of "+before.Name+" in "+before.Pos.lineText(), "")
+	report := func(pos Pos, text, msg, want string) {
+		p.report.add(pos, text, msg+" of "+before.Name+" in "+before.Pos.lineText(), want)
 		found = true
 	}
 	if i.Name == before.Name {
@@ -60,17 +60,19 @@ func (p *parser) compareInterfaces(i, before *Interface) bool {
 	switch {
 	case i.Addr.Addr() == before.Addr.Addr():
 		addr := i.Addr.Addr().String()
-		report(i.addrAt, addr, addr+" is already the address")
+		report(i.addrAt, addr, addr+" is already the address", "an address of its own")
 	case i.Addr.Overlaps(before.Addr):
 		report(i.addrAt, i.Addr.String(), "subnet "+i.Network().String()+
-			" overlaps "+before.Network().String())
+			" overlaps "+before.Network().String(), "a subnet of its own")
 	}
 	switch {
 	case i.Tun != nil && before.Tun != nil && i.Tun.Device == before.Tun.Device:
-		report(i.udpAt, "tun:"+i.Tun.Device, "device "+i.Tun.Device+" is already that")
+		report(i.udpAt, "tun:"+i.Tun.Device, "device "+i.Tun.Device+" is already that",
+			"a device of its own")
 	case i.Tun != nil || before.Tun != nil || p.cfg.SharedSocket:
 	case sameSocket(i.UDP, before.UDP):
-		report(i.udpAt, i.UDP.String(), i.UDP.String()+" is already the UDP address")
+		report(i.udpAt, i.UDP.String(), i.UDP.String()+" is already the UDP address",
+			"a port of its own")
 	}
 	return found
 }
@@ -114,7 +116,7 @@ func (p *parser) checkNeighbors() {
 		n := &p.cfg.Neighbors[i]
 		if before, again := p.neighborAt[n.Addr]; again {
 			p.report.add(n.Pos, n.Addr.String(), n.Addr.String()+
-				" is already a neighbour in "+before.lineText(), "")
+				" is already a neighbour in "+before.lineText(), "one line for it")
 			continue
 		}
 		p.neighborAt[n.Addr] = n.Pos
@@ -173,7 +175,8 @@ func (p *parser) checkPlace(n *Neighbor, iface *Interface) bool {
 func (p *parser) checkAlone(n *Neighbor, points map[string]Pos) {
 	if before, again := points[n.Iface]; again {
 		p.report.add(n.Pos, n.Addr.String(), n.Iface+
-			" is point-to-point (/32) and already has its neighbour in "+before.lineText(), "")
+			" is point-to-point (/32) and already has its neighbour in "+before.lineText(),
+			"one neighbour, or a subnet such as /24")
 		return
 	}
 	points[n.Iface] = n.Pos
@@ -197,11 +200,20 @@ func (p *parser) unknownInterface(name word) {
 	if p.excused[name.text] {
 		return
 	}
-	names := make([]string, min(len(p.cfg.Interfaces), maxListed))
-	for i := range names {
-		names[i] = p.cfg.Interfaces[i].Name
+	var names []string
+	for i := range p.cfg.Interfaces {
+		if have := p.cfg.Interfaces[i].Name; !slices.Contains(names, have) {
+			names = append(names, have)
+		}
+		if len(names) == maxListed {
+			break
+		}
 	}
-	p.bad(name, "no interface of this file", oneOf(names))
+	want := oneOf(names)
+	if want == "" {
+		want = usageInterface
+	}
+	p.bad(name, "no interface of this file", want)
 }
 
 // checkNextHop records a next hop that cannot be reached in one hop.

@@ -143,7 +143,8 @@ func (p *parser) addDoor(d Door) {
 		if d.Kind == DoorSplice {
 			what = "there is a splice"
 		}
-		p.report.add(d.Pos, "", what+" in line "+strconv.Itoa(o.Pos.Line), "")
+		p.report.add(d.Pos, "", what+" in line "+strconv.Itoa(o.Pos.Line),
+			"one line with it")
 		return
 	}
 	p.cfg.Doors = append(p.cfg.Doors, d)

@@ -1,9 +1,7 @@
 package lnx
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/mistake"
 )
@@ -49,9 +47,7 @@ func (r *report) put(e *Error) {
 
 // sorted returns what was recorded, in the order of the file.
 func (r *report) sorted() Errors {
-	slices.SortStableFunc(r.errs, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
-	})
+	r.errs.Sort()
 	if r.more {
 		msg := fmt.Sprintf("more mistakes follow; these are the first %d", maxErrors)
 		return append(r.errs, &Error{File: r.file, Msg: msg})

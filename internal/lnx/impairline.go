@@ -65,9 +65,9 @@ func (p *parser) readImpair(l line) {
 	if one.Way == WayBoth {
 		ways = []string{WayIn, WayOut}
 	}
-	for _, way := range ways {
+	for _, way := range ways { // one that comes again is kept all the same: for its own mistakes
 		if !p.once("impair "+one.Iface+" "+way, l.keyword()) {
-			return
+			break
 		}
 	}
 	p.cfg.Impair = append(p.cfg.Impair, one)

@@ -58,6 +58,16 @@ type parser struct {
 // Parse reads a file. The name is for the errors and the Config's Name. The
 // error is an Errors with all mistakes of the file.
 func Parse(file string, text []byte) (*Config, error) {
+	c, errs := Read(file, text)
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Read is Parse for those who look for more mistakes than are known here, and tell all at once: of
+// a wrong file the Config is what could be read.
+func Read(file string, text []byte) (*Config, Errors) {
 	p := &parser{
 		report:  report{file: file},
 		cfg:     &Config{Name: baseName(file), file: file},
@@ -72,11 +82,10 @@ func Parse(file string, text []byte) (*Config, error) {
 		p.check()
 	}
 	errs := p.report.sorted()
-	if err := errs.Err(); err != nil {
-		return nil, err
+	if errs.Err() == nil {
+		p.cfg.Notes = errs
 	}
-	p.cfg.Notes = errs
-	return p.cfg, nil
+	return p.cfg, errs
 }
 
 // baseName returns the file's name without its folder and extension.
@@ -173,7 +182,8 @@ func (p *parser) words(l line, least, most int, usage string) bool {
 func (p *parser) once(directive string, at word) bool {
 	if before, again := p.seen[directive]; again {
 		p.report.add(at.pos, at.text,
-			fmt.Sprintf("%s is already set in line %d", directive, before.pos.Line), "")
+			fmt.Sprintf("%s is already set in line %d", directive, before.pos.Line),
+			"one line with it")
 		return false
 	}
 	p.seen[directive] = at

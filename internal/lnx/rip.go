@@ -157,7 +157,7 @@ func (p *parser) readOriginate(l line) {
 	if slices.ContainsFunc(p.cfg.RIP.Originate, func(b Announcement) bool {
 		return b.Prefix == prefix
 	}) {
-		p.bad(l.words[3], "already originated", "")
+		p.bad(l.words[3], "already originated", "one line with it")
 		return
 	}
 	a.Prefix = prefix

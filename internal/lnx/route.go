@@ -86,12 +86,14 @@ func (p *parser) checkRoutes() {
 		to := rank{r.Prefix, r.Via.String() + r.Kind}
 		metric := rank{r.Prefix, strconv.Itoa(r.Metric)}
 		before, again := seen[to]
+		want := "one line with it"
 		if !again {
 			before, again = seen[metric]
+			want = "another metric"
 		}
 		if again {
 			p.report.add(r.Pos, r.Prefix.String(), r.Prefix.String()+
-				" already has a route in "+before.lineText(), "")
+				" already has a route in "+before.lineText(), want)
 		}
 		seen[to], seen[metric] = r.Pos, r.Pos
 		if r.Kind == "" {

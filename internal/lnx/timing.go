@@ -19,7 +19,8 @@ func (p *parser) readAdvertiseTo(l line) {
 		return
 	}
 	if i := slices.Index(p.cfg.RIP.AdvertiseTo, addr); i >= 0 {
-		p.bad(to, "already advertised to, in "+p.advertiseAt[i].lineText(), "")
+		p.bad(to, "already advertised to, in "+p.advertiseAt[i].lineText(),
+			"one line with it")
 		return
 	}
 	p.cfg.RIP.AdvertiseTo = append(p.cfg.RIP.AdvertiseTo, addr)

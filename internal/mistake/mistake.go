@@ -3,6 +3,7 @@
 package mistake
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,6 +105,13 @@ func (e Errors) Error() string {
 		texts[i] = err.Error()
 	}
 	return strings.Join(texts, "\n")
+}
+
+// Sort puts them in the order of their places in the file.
+func (e Errors) Sort() {
+	slices.SortStableFunc(e, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+	})
 }
 
 // Unwrap gives the single errors to errors.As.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -309,12 +311,26 @@ func (n *Node) impairmentDrops(i int, f *control.Interface) {
 func checkImpairments(c *lnx.Config) (list lnx.Errors) {
 	for i := range c.Impair {
 		l := &c.Impair[i]
-		_, err := parseImpairment(l.Text())
-		if w, ok := errors.AsType[*netem.WordError](err); ok {
-			list = append(list, c.Mistake(l, w.At, w.Word, w.Message(), w.Want))
-		} else if err != nil {
-			list = append(list, c.Mistake(l, 0, l.Words[0], err.Error(), ""))
+		if at, e := wrongWords(l.Text()); e != nil {
+			list = append(list, c.Mistake(l, at, e.Text, e.Msg, e.Want))
 		}
 	}
 	return list
+}
+
+// wrongWords returns what is wrong with the words of an impair line, and at which byte; nil:
+// nothing.
+func wrongWords(words string) (int, *lnx.Error) {
+	_, err := parseImpairment(words)
+	if w, ok := errors.AsType[*netem.WordError](err); ok {
+		return w.At, &lnx.Error{
+			Col: 1 + utf8.RuneCountInString(words[:min(w.At, len(words))]), Text: w.Word,
+			Msg: w.Message(), Want: w.Want, Source: words,
+		}
+	}
+	if err != nil {
+		first, _, _ := strings.Cut(words, " ")
+		return 0, &lnx.Error{Col: 1, Text: first, Msg: err.Error(), Source: words}
+	}
+	return 0, nil
 }

@@ -26,7 +26,7 @@ type reader struct {
 	plan  *Plan
 	index map[string]int
 	nodes []lnx.Word // where each is named first
-	port  lnx.Word
+	check func(words string) *lnx.Error
 }
 
 // Parse reads a plan, a directive a line; # begins a comment:
@@ -37,9 +37,10 @@ type reader struct {
 //	port N               the first UDP port
 //
 // A node with several links is a router unless it is said to be a host, one with one link a host.
-// The error is an lnx.Errors with every mistake.
-func Parse(file string, text []byte) (*Plan, error) {
-	r := &reader{text: lnx.Cut(file, text), plan: &Plan{}, index: map[string]int{}}
+// What the words of a link mean is not known here: check returns what is wrong with them, as of a
+// line that has them alone. Nil: nobody asks. The error is an lnx.Errors with every mistake.
+func Parse(file string, text []byte, check func(words string) *lnx.Error) (*Plan, error) {
+	r := &reader{text: lnx.Cut(file, text), plan: &Plan{}, index: map[string]int{}, check: check}
 	for _, words := range r.text.Lines {
 		r.directive(words)
 	}
@@ -62,7 +63,7 @@ func (r *reader) fault(f fault) {
 	case f.node >= 0:
 		r.text.Wrong(r.nodes[f.node], f.msg, "link "+r.plan.Nodes[f.node].Name+" B")
 	case f.ports:
-		r.text.Wrong(r.port, f.msg, "a smaller first port")
+		r.text.Wrong(r.plan.portAt, f.msg, "a smaller first port")
 	default:
 		r.text.Wrong(lnx.Word{}, f.msg, "a smaller network")
 	}
@@ -113,6 +114,7 @@ func (r *reader) link(at lnx.Word, words []lnx.Word) {
 	}
 	a, first := r.node(words[0])
 	b, second := r.node(words[1])
+	r.words(words[2:])
 	switch {
 	case !first || !second:
 		return
@@ -120,20 +122,42 @@ func (r *reader) link(at lnx.Word, words []lnx.Word) {
 		r.text.Wrong(words[1], words[0].Text+" is linked to itself", "another node")
 		return
 	}
-	l := Link{A: a, B: b, line: at.Pos.Line, source: r.text.Source(at.Pos.Line)}
-	for i, w := range words[2:] {
-		if i > 0 {
-			l.Words += " "
-		}
-		l.Words += w.Text
-		l.wordAt = append(l.wordAt, w.Pos.Col)
-	}
-	if n := utf8.RuneCountInString(l.Words); n > longestWords {
-		r.text.Wrong(words[2], fmt.Sprintf("the words of a link are %d characters", n),
+	r.plan.Links = append(r.plan.Links, Link{A: a, B: b, Words: joined(words[2:])})
+}
+
+// words tells what is wrong with the words of a link.
+func (r *reader) words(words []lnx.Word) {
+	text := joined(words)
+	if n := utf8.RuneCountInString(text); n > longestWords {
+		r.text.Wrong(words[0], fmt.Sprintf("the words of a link are %d characters", n),
 			fmt.Sprintf("at most %d", longestWords))
 		return
 	}
-	r.plan.Links = append(r.plan.Links, l)
+	if len(words) == 0 || r.check == nil {
+		return
+	}
+	e := r.check(text)
+	if e == nil {
+		return
+	}
+	last := words[len(words)-1]
+	place := lnx.Word{Pos: last.Pos} // behind it
+	place.Pos.Col += utf8.RuneCountInString(last.Text)
+	before := []rune(text)
+	i := strings.Count(string(before[:min(max(0, e.Col-1), len(before))]), " ")
+	if e.Text != "" && i < len(words) {
+		place = lnx.Word{Text: e.Text, Pos: words[i].Pos}
+	}
+	r.text.Wrong(place, e.Msg, e.Want)
+}
+
+// joined is the words with a blank between them.
+func joined(words []lnx.Word) string {
+	list := make([]string, len(words))
+	for i, w := range words {
+		list[i] = w.Text
+	}
+	return strings.Join(list, " ")
 }
 
 func (r *reader) role(at lnx.Word, words []lnx.Word, role Role) {
@@ -163,11 +187,13 @@ func (r *reader) firstPort(at lnx.Word, words []lnx.Word) {
 	case err != nil || n == 0:
 		r.text.Wrong(words[0], mistake.Quote(words[0].Text)+" is not a port",
 			"a port from 1 to 65535")
-	case r.port.Text != "":
-		r.text.Wrong(at, fmt.Sprintf("the first port was said in line %d already", r.port.Pos.Line),
+	case r.plan.portAt.Text != "":
+		r.text.Wrong(at, fmt.Sprintf("the first port was said in line %d already",
+			r.plan.portAt.Pos.Line),
 			"one line with it")
 	default:
-		r.plan.Port, r.port = int(n), words[0]
+		r.plan.Port, r.plan.portAt = int(n), words[0]
+		r.plan.portSource = r.text.Source(at.Pos.Line)
 	}
 }
 

@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
@@ -32,6 +30,9 @@ type Plan struct {
 	Port  int    // the first UDP port, of 127.0.0.1; 0: DefaultPort
 	Nodes []Node
 	Links []Link
+
+	portAt     lnx.Word // of the plan's file; zero: it does not say
+	portSource string
 }
 
 // Role is what a node does with packets for others.
@@ -55,18 +56,12 @@ type Link struct {
 	A, B int
 	// Words are what the link does to packets, each way, as `impair` has it; empty: nothing.
 	Words string
-
-	line   int // of the plan's file
-	source string
-	wordAt []int // columns
 }
 
 // File is a node's .lnx file.
 type File struct {
 	Name string // of the node
 	Text []byte
-
-	links []int // by interface
 }
 
 // port is the first port.
@@ -151,9 +146,6 @@ func (p *Plan) Files() ([]File, error) {
 	files := make([]File, len(p.Nodes))
 	for i, n := range p.Nodes {
 		files[i] = File{Name: n.Name, Text: []byte(p.file(i, ends[i], routers))}
-		for _, e := range ends[i] {
-			files[i].links = append(files[i].links, e.link)
-		}
 	}
 	return files, nil
 }
@@ -192,31 +184,23 @@ func (p *Plan) file(node int, ends []end, routers []bool) string {
 	return b.String()
 }
 
-// impairWords is how many words stand before a link's own in the impair line of a file.
-const impairWords = 3
-
-// Trace leads a mistake in the impair line of a file back to the plan's file, which says the words
-// for both ends of the link. One that is about anything else is returned as it is.
-func (p *Plan) Trace(planFile string, f *File, e *lnx.Error) *lnx.Error {
-	words := strings.Fields(e.Source)
-	if len(words) <= impairWords || words[0] != "impair" {
-		return e
+// PortsTaken tells of mistakes in the files of a plan at the one place of it that can mend them:
+// the first port. They are about ports that this machine has given to somebody else.
+func (p *Plan) PortsTaken(planFile string, errs lnx.Errors) *lnx.Error {
+	first := errs[0]
+	e := *first
+	e.File, e.Line, e.Col, e.Text, e.Source = planFile, p.portAt.Pos.Line, p.portAt.Pos.Col,
+		p.portAt.Text, p.portSource
+	e.Msg = fmt.Sprintf("its ports are %d to %d; %s", p.port(), p.port()+2*len(p.Links)-1,
+		first.Msg)
+	if others := len(errs) - 1; others > 0 {
+		e.Msg += fmt.Sprintf(", and %d more are not free", others)
 	}
-	n, err := strconv.Atoi(strings.TrimPrefix(words[1], "if"))
-	if err != nil || n >= len(f.links) {
-		return e
+	e.Want = "a line `port N` with another first port"
+	if _, or, ok := strings.Cut(first.Want, ", or "); ok {
+		e.Want += ", or " + or
 	}
-	l := &p.Links[f.links[n]]
-	back := *e
-	back.File, back.Line, back.Source = planFile, l.line, l.source
-	before := []rune(e.Source)
-	index := len(strings.Fields(string(before[:min(e.Col-1, len(before))]))) - impairWords
-	if index >= 0 && index < len(l.wordAt) {
-		back.Col = l.wordAt[index]
-	} else {
-		back.Col = utf8.RuneCountInString(l.source) + 1
-	}
-	return &back
+	return &e
 }
 
 func prefixed(prefix, text string) string {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -174,7 +175,7 @@ link S T
 host T
 router A
 host S
-`))
+`), nil)
 	require.NoError(t, err)
 	configs := made(t, p)
 	by := map[string]*lnx.Config{}
@@ -191,7 +192,7 @@ host S
 	assert.Len(t, by["R"].Impair, 1)
 	assert.Equal(t, "10.2.0.1", by["S"].Routes[0].Via.String(), "by a router")
 	assert.Empty(t, by["T"].Routes, "a host leads nowhere")
-	again, err := Parse("y.net", p.Format())
+	again, err := Parse("y.net", p.Format(), nil)
 	require.NoError(t, err)
 	assert.Equal(t, string(p.Format()), string(again.Format()))
 }
@@ -199,7 +200,7 @@ host S
 // TestMistakesInPlans are told all at once, each with its place.
 func TestMistakesInPlans(t *testing.T) {
 	_, err := Parse("x.net", []byte("lnik A B\nlink A\n\tlink A A\nhost A! B\nrouter B\n"+
-		"port 99999\nport\nrouter\nlink Ä B\n"))
+		"port 99999\nport\nrouter\nlink Ä B\n"), nil)
 	bad, ok := errors.AsType[lnx.Errors](err)
 	require.True(t, ok)
 	var all []string
@@ -218,7 +219,7 @@ func TestMistakesInPlans(t *testing.T) {
 		"x.net:8:1: a name is missing; expected router NAME...",
 		`x.net:9:6: "Ä" cannot name a node; expected up to 64 letters, digits, dots, - and _`,
 	}, all)
-	_, err = Parse("x.net", nil)
+	_, err = Parse("x.net", nil, nil)
 	require.ErrorContains(t, err, "x.net: there is no link; expected link A B")
 }
 
@@ -244,18 +245,18 @@ func TestPlansThatAreWrongAsAWhole(t *testing.T) {
 		"link A B " + long: "x.net:1:10: the words of a link are 449 characters; expected at most " +
 			"400",
 	} {
-		_, err := Parse("x.net", []byte(text))
+		_, err := Parse("x.net", []byte(text), nil)
 		require.Error(t, err)
 		assert.True(t, strings.HasPrefix(err.Error(), want), "%v", err)
 	}
-	p, err := Parse("x.net", []byte("\xef\xbb\xbflink A B\r\nport 7000\r\n"))
+	p, err := Parse("x.net", []byte("\xef\xbb\xbflink A B\r\nport 7000\r\n"), nil)
 	require.NoError(t, err, "a byte order mark and Windows' lines")
 	assert.Equal(t, 7000, p.Port)
 }
 
 // TestParallelLinks are drawn beside each other.
 func TestParallelLinks(t *testing.T) {
-	p, err := Parse("x.net", []byte("link A B\nlink A B\nlink B A\n"))
+	p, err := Parse("x.net", []byte("link A B\nlink A B\nlink B A\n"), nil)
 	require.NoError(t, err)
 	g := From("x", made(t, p))
 	at := g.lay()
@@ -267,26 +268,54 @@ func TestParallelLinks(t *testing.T) {
 	looksRight(t, g)
 }
 
-// TestTrace: a mistake in what a link does is one of the plan's file.
-func TestTrace(t *testing.T) {
-	p, err := Parse("x.net", []byte("link A B\nlink B  C loss 1%   dealy 5ms # é\n"))
-	require.NoError(t, err)
-	files, err := p.Files()
-	require.NoError(t, err)
-	b := &files[1]
-	source := "impair if1 out loss 1% dealy 5ms"
-	assert.Contains(t, string(b.Text), source)
-	for word, want := range map[string]int{"loss": 11, "1%": 16, "dealy": 21, "5ms": 27} {
-		e := &lnx.Error{Line: 6, Col: strings.Index(source, word) + 1, Source: source, Text: word}
-		back := p.Trace("x.net", b, e)
-		assert.Equal(t, [2]int{2, want}, [2]int{back.Line, back.Col}, word)
-		assert.Equal(t, "x.net", back.File)
-		assert.Equal(t, "link B  C loss 1%   dealy 5ms # é", back.Source)
+// TestWordsOfLinks are told of with all that is wrong elsewhere, at their places in the plan.
+func TestWordsOfLinks(t *testing.T) {
+	check := func(words string) *lnx.Error {
+		for _, bad := range []string{"dealy", "200%"} {
+			if before, _, found := strings.Cut(words, bad); found {
+				col := utf8.RuneCountInString(before) + 1
+				return &lnx.Error{Col: col, Text: bad, Msg: bad + " is wrong", Want: "better"}
+			}
+		}
+		if strings.HasSuffix(words, "loss") {
+			return &lnx.Error{Col: len(words) + 1, Msg: "loss has no value", Want: "a share"}
+		}
+		return nil
 	}
-	end := p.Trace("x.net", b, &lnx.Error{Col: len(source) + 1, Source: source})
-	assert.Equal(t, 34, end.Col, "behind the last")
-	other := &lnx.Error{Source: "route x"}
-	assert.Same(t, other, p.Trace("x.net", b, other))
+	_, err := Parse("x.net", []byte("link A B delay 5ms\nlink B  C loss 1%   dealy 5ms # é\n"+
+		"link A A loss 200%\nlink B C  loss # and no more\nlink A\n"), check)
+	var bad lnx.Errors
+	require.ErrorAs(t, err, &bad)
+	var got []string
+	for _, e := range bad {
+		assert.NotEmpty(t, e.Source)
+		assert.NotEmpty(t, e.Want)
+		got = append(got, fmt.Sprintf("%d:%d %q %s", e.Line, e.Col, e.Text, e.Msg))
+	}
+	assert.Equal(t, []string{
+		`2:21 "dealy" dealy is wrong`,
+		`3:8 "A" A is linked to itself`,
+		`3:15 "200%" 200% is wrong`,
+		`4:15 "" loss has no value`,
+		`5:1 "link" a link has two ends`,
+	}, got)
+}
+
+// TestPortsTaken are told of where the plan has its first, or as of the plan.
+func TestPortsTaken(t *testing.T) {
+	of := lnx.Errors{
+		{File: "A.lnx", Line: 2, Col: 27, Msg: "if0 cannot have it", Want: "a free one, or luck"},
+		{File: "B.lnx", Line: 2, Col: 27, Msg: "nor can B"},
+	}
+	p, err := Parse("x.net", []byte("link A B\nport  7000\n"), nil)
+	require.NoError(t, err)
+	assert.EqualError(t, p.PortsTaken("x.net", of), "x.net:2:7: its ports are 7000 to 7001; "+
+		"if0 cannot have it, and 1 more are not free; expected a line `port N` with another first "+
+		"port, or luck\n    port  7000\n          ^^^^")
+	p, err = Parse("x.net", []byte("link A B\n"), nil)
+	require.NoError(t, err)
+	assert.EqualError(t, p.PortsTaken("x.net", of[1:]), "x.net: its ports are 6000 to 6001; "+
+		"nor can B; expected a line `port N` with another first port")
 }
 
 // TestTheNetworksOfTheTree are drawn, the old grammars' too.
@@ -326,14 +355,14 @@ func FuzzParse(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := Parse("f.net", []byte(text))
+		p, err := Parse("f.net", []byte(text), nil)
 		if err != nil {
 			bad, ok := errors.AsType[lnx.Errors](err)
 			require.True(t, ok)
 			require.NotEmpty(t, bad.Error())
 			return
 		}
-		again, err := Parse("f.net", p.Format())
+		again, err := Parse("f.net", p.Format(), nil)
 		require.NoError(t, err)
 		require.Equal(t, string(p.Format()), string(again.Format()))
 		files, err := p.Files()

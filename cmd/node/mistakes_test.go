@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/link"
+)
+
+// ran runs the program and returns its status and all that it says.
+func ran(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	var out bytes.Buffer
+	status := run(args, strings.NewReader(""), &out, &out)
+	return status, out.String()
+}
+
+// TestAllMistakesAtOnce: those in the words of impair come with the others, whoever reads the file.
+func TestAllMistakesAtOnce(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "E.lnx")
+	require.NoError(t, os.WriteFile(file, []byte("interface if0 10.0.0.1/24 127.0.0.1:5000\n"+
+		"impair if0 loss 200%\n"+
+		"impair if0 delay zz\n"+
+		"neighbor 10.0.0.9 at 127.0.0.1:5002 via if9\n"+
+		"routing rop\n"), 0o600))
+	want := []string{"2:17", "3:1", "3:18", "4:41", "5:9"}
+	for _, command := range []string{"run", "validate"} {
+		status, text := ran(t, command, file)
+		assert.Equal(t, 2, status, command)
+		var got []string
+		for _, m := range regexp.MustCompile(`E\.lnx:(\d+:\d+): .*; expected .`).
+			FindAllStringSubmatch(text, -1) {
+			got = append(got, m[1])
+		}
+		assert.Equal(t, want, got, "%s: %s", command, text)
+	}
+	plan := filepath.Join(t.TempDir(), "p.net")
+	require.NoError(t, os.WriteFile(plan, []byte("link A B rate foo\nlink A A\n"), 0o600))
+	status, text := ran(t, "validate", plan)
+	assert.Equal(t, 2, status)
+	assert.Contains(t, text, "p.net:1:15: ")
+	assert.Contains(t, text, "p.net:2:8: A is linked to itself")
+	assert.Contains(t, text, "2 mistakes")
+}
+
+// TestPortsOfAPlan that are taken are told as the plan can mend them.
+func TestPortsOfAPlan(t *testing.T) {
+	t.Parallel()
+	ports, err := link.FreePorts(1)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	plan := filepath.Join(dir, "p.net")
+	require.NoError(t, os.WriteFile(plan,
+		fmt.Appendf(nil, "port %d\nlink A B\n", ports[0]), 0o600))
+	taken, err := net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", ports[0]))
+	require.NoError(t, err)
+	defer taken.Close()
+	for _, args := range [][]string{
+		{"validate", "--here", plan},
+		{"net", "up", "--state", filepath.Join(dir, "state"), plan},
+	} {
+		status, text := ran(t, args...)
+		assert.Equal(t, 2, status, text)
+		assert.Contains(t, text, "p.net:1:6: its ports are ")
+		assert.Contains(t, text, "; expected a line `port N` with another first port")
+		assert.NotContains(t, text, "A.lnx")
+	}
+}
+
+// TestWhatIsNoNode: of what else a path may be it is told what runs it.
+func TestWhatIsNoNode(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	plan := filepath.Join(dir, "p.net")
+	require.NoError(t, os.WriteFile(plan, []byte("link A B\n"), 0o600))
+	for path, want := range map[string]string{
+		dir:                         "a folder is a network: `node net up " + dir + "` runs it",
+		plan:                        "a plan is a network: `node net up " + plan + "` runs it",
+		filepath.Join(dir, "B.lnx"): "B.lnx: there is none: want a .lnx file",
+	} {
+		status, text := ran(t, "run", path)
+		assert.Equal(t, 2, status, path)
+		assert.Contains(t, text, want)
+	}
+	status, text := ran(t, "validate", filepath.Join(dir, "nope"))
+	assert.Equal(t, 2, status)
+	assert.Contains(t, text, "nope: there is none: want a .lnx file, a folder of them, or a .net file")
+}
