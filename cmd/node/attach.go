@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
@@ -55,6 +56,9 @@ func (r *remote) client(ctx context.Context, ref string) (*api.Client, string, e
 		if ask.Err() != nil {
 			err = context.Cause(ask)
 		}
+		if p, ok := errors.AsType[*api.Problem](err); ok && p.Status == http.StatusUnauthorized {
+			err = r.unknown(ref)
+		}
 		if r.listed && errors.Is(err, api.ErrGone) {
 			err = fmt.Errorf("%w; `node net status` tells more", err)
 		}
@@ -68,6 +72,16 @@ func (r *remote) client(ctx context.Context, ref string) (*api.Client, string, e
 		node = p.Nodes[0]
 	}
 	return api.NewClient(e, node), node, nil
+}
+
+// unknown is the error of a server that did not take the token.
+func (r *remote) unknown(ref string) error {
+	what := "the server did not take this token"
+	if r.token == "" {
+		what = "a token is needed"
+	}
+	return fmt.Errorf("%s: %s: want --token TOKEN, or TIDEPOOL_TOKEN in the environment, with the "+
+		"one that was printed when the server began", ref, what)
 }
 
 // endpoint is where a node is. Its name is empty where it is not said.

@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -95,4 +98,40 @@ func TestWhatIsNoNode(t *testing.T) {
 	status, text := ran(t, "validate", filepath.Join(dir, "nope"))
 	assert.Equal(t, 2, status)
 	assert.Contains(t, text, "nope: there is none: want a .lnx file, a folder of them, or a .net file")
+}
+
+// TestTokens: who has none, and who has another, are told how to give it.
+func TestTokens(t *testing.T) {
+	t.Setenv("TIDEPOOL_TOKEN", "")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"type":"/v1/problems/token-needed","status":401,"detail":"no"}`)
+	}))
+	defer server.Close()
+	const how = ": want --token TOKEN, or TIDEPOOL_TOKEN in the environment"
+	status, text := ran(t, "ctl", server.URL, "routes")
+	assert.Equal(t, 1, status)
+	assert.Contains(t, text, server.URL+": a token is needed"+how)
+	status, text = ran(t, "ctl", "--token", "x", server.URL, "routes")
+	assert.Equal(t, 1, status)
+	assert.Contains(t, text, server.URL+": the server did not take this token"+how)
+}
+
+// TestTraceOfNoCapture names the file, and says what it wants.
+func TestTraceOfNoCapture(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "x.pcapng")
+	require.NoError(t, os.WriteFile(file, []byte("hello, this is no capture"), 0o600))
+	status, text := ran(t, "trace", file)
+	assert.Equal(t, 1, status)
+	assert.Contains(t, text, "node: "+file+": this is no pcapng: want a capture")
+}
+
+// TestVersion is asked for as of most programs, too.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	status, text := ran(t, "--version")
+	assert.Zero(t, status, text)
+	_, want := ran(t, "version")
+	assert.Equal(t, want, text)
 }

@@ -44,7 +44,8 @@ func rootCommand() *cobra.Command {
 		Use:   "node",
 		Short: "A TCP/IP host or router in user space",
 		Long: "A TCP/IP host or router in user space. Its links are UDP sockets, as an\n" +
-			".lnx file says. `node FILE.lnx` is `node run FILE.lnx`.\n\n" +
+			".lnx file says. `node FILE.lnx` is `node run FILE.lnx`, and `node --version`\n" +
+			"is `node version`.\n\n" +
 			"Exit status: 0 ok, 1 failed, 2 wrong usage or configuration, 130 Ctrl-C,\n" +
 			"143 SIGTERM.",
 		Args:          usageArgs(cobra.NoArgs),
@@ -67,6 +68,9 @@ func shorthand(root *cobra.Command, args []string) ([]string, error) {
 		return args, nil
 	}
 	first := args[0]
+	if first == "--version" { // as most programs are asked
+		return slices.Concat([]string{"version"}, args[1:]), nil
+	}
 	if first == "--config" && len(args) > 1 {
 		return slices.Concat([]string{"run"}, args[1:]), nil
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,14 +29,14 @@ func traceCommand() *cobra.Command {
 			"  node ctl A capture all tcp -c 200 -w - | node trace -",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			in := c.InOrStdin()
+			in, name := c.InOrStdin(), "stdin"
 			if args[0] != "-" {
 				f, err := os.Open(args[0])
 				if err != nil {
 					return &usageError{err}
 				}
 				defer f.Close()
-				in = f
+				in, name = f, args[0]
 			}
 			if width < 0 {
 				return misuse(c, fmt.Errorf("--width %d: want columns", width))
@@ -45,7 +46,11 @@ func traceCommand() *cobra.Command {
 				width = t.width()
 			}
 			cfg := repl.LadderConfig{Width: width, Color: t.color, Plain: t.plain, Each: each}
-			return traceFile(in, strings.Join(args[1:], " "), t, cfg, asJSON)
+			err := traceFile(in, strings.Join(args[1:], " "), t, cfg, asJSON)
+			if err != nil && !errors.Is(err, control.ErrUsage) { // that is the filter
+				err = fmt.Errorf("%s: %w", name, err)
+			}
+			return err
 		},
 	}
 	c.Flags().BoolVar(&each, "each", false, "a line for each segment")

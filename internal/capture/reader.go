@@ -25,12 +25,16 @@ type Captured struct {
 // ErrLink is the error of a file whose packets are not IP.
 var ErrLink = errors.New("capture: packets of a link that is not known")
 
+// errForm is a file that no capture of ours or of another program begins so.
+var errForm = errors.New("this is no pcapng")
+
 // Read calls f with each packet of a pcapng file, ours or another program's, until f fails. A file
 // that ends in the midst of a block has what comes before.
 func Read(r io.Reader, f func(*Captured) error) error {
 	ng, err := pcapgo.NewNgReader(r, pcapgo.NgReaderOptions{WantMixedLinkType: true})
 	if err != nil {
-		return fmt.Errorf("capture: this is no pcapng: %w", err)
+		return fmt.Errorf("%w: want a capture as Wireshark and `capture -w` write it "+
+			"(`editcap OLD NEW.pcapng` makes one of another)", errForm)
 	}
 	for {
 		data, info, options, err := ng.ReadPacketDataWithOptions()

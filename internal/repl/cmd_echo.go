@@ -22,7 +22,7 @@ type echoFlags struct {
 func (s *Shell) echo() *cobra.Command {
 	var o echoFlags
 	c := &cobra.Command{
-		Use:   "echo",
+		Use:   "echo ADDR [PORT]",
 		Short: "ask an echo server, or be one",
 		Long: "`echo ADDR [PORT]` sends messages to the echo server there (port 7, RFC 862), by\n" +
 			"TCP or with -u by UDP, checks that each comes back as it was, and prints how\n" +
@@ -149,8 +149,8 @@ func printEchoes(r *control.EchoResult) string {
 	text := fmt.Sprintf("\n--- %s echo by %s ---\n%d sent, %d came back, %d wrong\n", r.Peer, by,
 		r.Sent, r.Received, r.Wrong)
 	if r.Received > 0 {
-		text += fmt.Sprintf("rtt min/avg/max = %s/%s/%s ms\n", millis(r.Min), millis(r.Avg),
-			millis(r.Max))
+		text += fmt.Sprintf("rtt min/avg/max = %s/%s/%s ms\n", pingExact(r.Min),
+			pingExact(r.Avg), pingExact(r.Max))
 	}
 	return text
 }

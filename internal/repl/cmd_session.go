@@ -150,6 +150,22 @@ func (s *Shell) events() *cobra.Command {
 	})
 }
 
+// clearing has a terminal forget what it shows, and what it has shown (xterm's ctlseqs).
+const clearing = topLeft + "\x1b[2J\x1b[3J"
+
+func (s *Shell) clear() *cobra.Command {
+	return &cobra.Command{
+		Use:   "clear",
+		Short: "empty the screen (Ctrl-L does too)",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if s.height() == 0 || s.json(c) {
+				return s.done(c, nil) // there is no screen
+			}
+			return s.screen.raw([]byte(clearing))
+		},
+	}
+}
+
 // deepest is how many files may source each other: a file that sources itself ends there.
 const deepest = 16
 

@@ -117,7 +117,8 @@ func (s *Shell) watchFlags(c *cobra.Command, text string) (*watchFlags, error) {
 	}
 	about := lookup(c.Root(), words[0])
 	if about == nil {
-		return nil, unknown(c.Root(), words[0])
+		_, err := arguments(c.Root(), text) // which says why
+		return nil, err
 	}
 	if slices.Contains(endless, about.Name()) ||
 		about.Name() == "capture" && (len(words) < 2 || words[1] != "list") {

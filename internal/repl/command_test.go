@@ -329,7 +329,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		},
 		{"sleep long", `sleep: "long" is not a time like 1.5 or 150ms`, "sleep [T]"},
 		{"sleep -1s", `sleep: "-1s" is not a time like 1.5 or 150ms`, "sleep [T]"},
-		{`up "if0`, "up: a quote is not closed", "up IF"},
+		{`up "if0`, "up: a quote is not closed: \"if0", "up IF"},
 		{"up --fast if0", "up: unknown flag: --fast", "up IF"},
 		{
 			"sf f 10.0.0.1 p", `sendfile: "p" is not a port (1 to 65535)`,
@@ -480,7 +480,7 @@ func TestSleepEndsByItselfAndByItsContext(t *testing.T) {
 func TestFetchFailsAsItsServerDoes(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	err := s.Execute(t.Context(), "fetch 10.0.0.1/missing")
-	require.EqualError(t, err, "fetch: 10.0.0.1/missing: the server would not")
+	require.EqualError(t, err, "fetch: 10.0.0.1/missing: the server would not: 404 Not Found")
 	assert.Equal(t, 1, ExitCode(err))
 	assert.Contains(t, s.out.String(), "404 Not Found, 26 bytes")
 }

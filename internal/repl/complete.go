@@ -3,6 +3,7 @@ package repl
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 )
@@ -30,6 +32,10 @@ func (s *Shell) Complete(line string) []string {
 	if err != nil || len(words) > 0 && lookup(root, words[0]) == nil {
 		return nil
 	}
+	if !flagsFit(root, words) {
+		return nil
+	}
+	root = s.tree() // the flags have values now
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	// Cobra's own machinery for shells answers: it knows commands, flags and ValidArgsFunction.
@@ -51,6 +57,18 @@ func (s *Shell) Complete(line string) []string {
 		}
 	}
 	return found
+}
+
+// flagsFit reports whether cobra can read the flags of a line that is not finished: of others it
+// complains to the process's standard error, into the midst of the prompt.
+func flagsFit(root *cobra.Command, words []string) bool {
+	c, rest, err := root.Find(words)
+	if err != nil {
+		return true // it finds that by itself
+	}
+	err = c.ParseFlags(rest)
+	_, waits := errors.AsType[*pflag.ValueRequiredError](err)
+	return err == nil || waits // for the word that is completed
 }
 
 // lastWord is where the last word of a line begins.

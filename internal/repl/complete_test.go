@@ -68,3 +68,41 @@ func TestTabReplacesTheLastWord(t *testing.T) {
 	assert.Equal(t, [][]rune{[]rune("f0 "), []rune("f1 ")}, tails)
 	assert.Equal(t, 1, length)
 }
+
+// TestTabBehindAWrongFlag completes nothing, and nothing is said into the prompt.
+func TestTabBehindAWrongFlag(t *testing.T) { //nolint:paralleltest // it has the process's stderr
+	said, err := os.CreateTemp(t.TempDir(), "")
+	require.NoError(t, err)
+	defer said.Close()
+	old := os.Stderr
+	os.Stderr = said
+	defer func() { os.Stderr = old }()
+	s := open(t, &fake{}, Config{})
+	for line, want := range map[string][]string{
+		"ping -zz 10":         nil,
+		"ping -c x 10":        nil,
+		"watch ping -zz 10":   nil,
+		"http get -zz ":       nil,
+		"ping -c 3 10.0":      {"10.0.0.1"},
+		"ping --json 10.0":    {"10.0.0.1"},
+		"ping -c ":            nil,
+		"watch ping -c 3 10.": {"10.0.0.1"},
+	} {
+		assert.Equal(t, want, s.Complete(line), line)
+	}
+	info, err := said.Stat()
+	require.NoError(t, err)
+	assert.Zero(t, info.Size(), "it is in the midst of the prompt")
+}
+
+// TestQuotesThatStayOpen are named, in front of a command, too.
+func TestQuotesThatStayOpen(t *testing.T) {
+	s := open(t, &fake{}, Config{})
+	for line, want := range map[string]string{
+		`"ping 10`:         `a quote is not closed: "ping 10`,
+		`ping 10.0.0.1 'x`: `ping: a quote is not closed: 'x`,
+		`watch "ping`:      `a quote is not closed: "ping`,
+	} {
+		require.EqualError(t, s.Execute(t.Context(), line), want)
+	}
+}

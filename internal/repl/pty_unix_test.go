@@ -310,3 +310,18 @@ func TestTabAndHistory(t *testing.T) {
 	k.press(ctrlD)
 	k.leaves()
 }
+
+// TestCtrlCWithAListOpen cancels the line, whatever stands below it.
+func TestCtrlCWithAListOpen(t *testing.T) {
+	k := sitDown(t, "")
+	k.press("s\t\t")
+	k.await("sendfile")
+	k.press(ctrlC)
+	k.await("^C")
+	k.await("B> ")
+	k.press("neighbors\r")
+	k.await("if0     10.0.0.1")
+	k.await("B> ")
+	k.press(ctrlD)
+	k.leaves()
+}

@@ -144,6 +144,11 @@ func (t *terminal) take(c byte) {
 	case c < ' ' && c != '\r', c == 0x7f:
 		return
 	}
+	if c == readline.CharInterrupt {
+		// The editor takes it for the end of its list of completions or of its search where one is
+		// open. Those end before, so that the line is cancelled whatever stands below it.
+		t.keys = append(t.keys, readline.CharBell)
+	}
 	t.keys = append(t.keys, c)
 }
 

@@ -51,7 +51,7 @@ func (s *Shell) tree() *cobra.Command {
 	group(root, groupProbe, s.send(), s.ping(), s.traceroute(), s.perf(), s.echo(), s.discard(),
 		s.chargen(), s.verbose(), s.capture(), s.trace(), s.pcap())
 	group(root, groupSession, s.show(), s.set(), s.reload(), s.repeat(), s.events(), s.source(),
-		s.sleep(), s.quit(), help)
+		s.sleep(), s.clear(), s.quit(), help)
 	s.everyJSON(root)
 	return root
 }

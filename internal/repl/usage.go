@@ -55,11 +55,14 @@ func nameOf(c *cobra.Command) string {
 func useLine(c *cobra.Command) string {
 	use := nameOf(c) + strings.TrimPrefix(c.Use, c.Name())
 	if c.HasAvailableSubCommands() {
-		var names []string
-		for _, sub := range c.Commands() {
-			names = append(names, sub.Use)
+		var forms []string
+		if own := strings.TrimPrefix(c.Use, c.Name()); own != "" {
+			forms = append(forms, strings.TrimSpace(own))
 		}
-		return use + " " + strings.Join(names, " | ")
+		for _, sub := range c.Commands() {
+			forms = append(forms, sub.Use)
+		}
+		return nameOf(c) + " " + strings.Join(forms, " | ")
 	}
 	if c.DisableFlagParsing {
 		return use

@@ -2,6 +2,7 @@ package repl
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,9 @@ func arguments(root *cobra.Command, line string) ([]string, error) {
 	}
 	c := lookup(root, first)
 	if c == nil {
+		if _, err := split(line); err != nil {
+			return nil, &usageError{cause: err}
+		}
 		return nil, unknown(root, first)
 	}
 	if !c.DisableFlagParsing {
@@ -78,6 +82,7 @@ func split(text string) ([]string, error) {
 		word  strings.Builder
 		open  bool // a word has begun
 		quote byte // the quote we are in; 0: none
+		begun int  // where it began
 	)
 	for i := 0; i < len(text); i++ {
 		c := text[i]
@@ -91,7 +96,7 @@ func split(text string) ([]string, error) {
 		case quote != 0:
 			word.WriteByte(c)
 		case c == '"' || c == '\'':
-			quote, open = c, true
+			quote, open, begun = c, true, i
 		case c == ' ' || c == '\t':
 			if open {
 				words = append(words, word.String())
@@ -106,7 +111,7 @@ func split(text string) ([]string, error) {
 		}
 	}
 	if quote != 0 {
-		return nil, errQuote
+		return nil, fmt.Errorf("%w: %s", errQuote, printable(text[begun:]))
 	}
 	if open {
 		words = append(words, word.String())

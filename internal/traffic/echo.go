@@ -63,6 +63,9 @@ func (h *Host) echo(ctx context.Context, r control.Echo) (control.EchoResult, er
 	} else {
 		e.conn, err = h.node.ConnectTo(ctx, r.Addr, r.Port)
 	}
+	if err != nil && !r.UDP {
+		return e.result, fmt.Errorf("echo %w", err) // which says where
+	}
 	if err != nil {
 		return e.result, fmt.Errorf("echo %v: %w", to, control.Reason(err))
 	}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -129,6 +131,10 @@ func (t *transfer) createTarget(part string, keep bool) (*os.File, error) {
 		flag = os.O_RDWR // what is there belongs to the digest
 	}
 	f, err := os.OpenFile(part, flag|os.O_CREATE, 0o644)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, control.Also(fmt.Errorf("%s: there is no folder %s", t.Path,
+			filepath.Dir(t.Path)), fs.ErrNotExist)
+	}
 	if err != nil {
 		return nil, err
 	}

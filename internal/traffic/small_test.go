@@ -120,8 +120,10 @@ func TestEchoesThatAreNone(t *testing.T) {
 	require.NoError(t, err)
 	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: theHost, Count: 1, Timeout: 50 * time.Millisecond})
 	require.ErrorIs(t, err, control.ErrTimeout)
-	assert.ErrorContains(t, err, "no answer for 50ms")
+	require.ErrorContains(t, err, "no answer for 50ms")
 	require.NoError(t, l.Close())
+	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: theHost, Count: 1})
+	require.EqualError(t, err, "echo 10.0.0.2:7: connection refused")
 }
 
 // RFC 863 and RFC 864.
