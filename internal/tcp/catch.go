@@ -38,11 +38,12 @@ func (h *Host) Catch(limit int) {
 	})
 }
 
-// passive is who answers a SYN: listeners, and what catches the rest.
+// passive is who answers a SYN: listeners, what catches the rest, and what waits for the answer.
 type passive struct {
 	listeners map[netip.AddrPort]*Listener
 	listening map[uint16]int // how many of them have a port
 	catch     catch
+	half      halfOpens
 }
 
 // take keeps a segment if it is a SYN to be caught, or the repetition of one.
@@ -75,7 +76,7 @@ func (h *Host) hold(s *Segment, last *timeWait, l *Listener, limit int) {
 }
 
 // Knows reports whether there is a connection of that tuple, in TIME-WAIT too.
-func (h *Host) Knows(t Tuple) bool { return h.conns[t] != nil || h.waits.find(t) != nil }
+func (h *Host) Knows(t Tuple) bool { return h.has(t) || h.waits.find(t) != nil }
 
 // NextCaught returns a caught SYN's tuple, once, and whose listener it is for; nil: nobody's.
 func (h *Host) NextCaught() (Tuple, *Listener, bool) {
@@ -94,11 +95,11 @@ func (h *Host) NextCaught() (Tuple, *Listener, bool) {
 func (h *Host) Admit(now clock.Time, t Tuple) (*Conn, bool) {
 	caught, ok := h.catch.held[t]
 	delete(h.catch.held, t)
-	if !ok || h.conns[t] != nil {
+	if !ok || h.has(t) {
 		return nil, false
 	}
 	path := h.cfg.Route(t.RemoteAddr)
-	if path.Outlet < 0 || len(h.conns) >= h.cfg.MaxConns {
+	if path.Outlet < 0 || h.full() {
 		return nil, false
 	}
 	h.now = now

@@ -79,6 +79,7 @@ const (
 	flagNoECN                             // and must not again
 	flagCork                              // short segments are held back
 	flagCorkOut                           // one has been held back long enough
+	flagShown                             // Conns has shown it: somebody may still hold it
 	flagSoft                              // err is an ICMP report that may explain a time-out
 	flagHeeds                             // such a report ends the attempt to connect
 )

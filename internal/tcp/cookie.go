@@ -175,7 +175,7 @@ func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 		return false
 	}
 	path := h.cfg.Route(s.RemoteAddr)
-	if l.backlogged() || len(h.conns) >= h.cfg.MaxConns || path.Outlet < 0 {
+	if l.backlogged() || h.full() || path.Outlet < 0 {
 		h.drop(DropBacklog)
 		l.passedOver = now
 		return true // the peer sends it again

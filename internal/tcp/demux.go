@@ -100,7 +100,7 @@ func (h *Host) Input(now clock.Time, s *Segment) {
 		c.input(now, s)
 		return
 	}
-	if c := h.conns[s.Tuple]; c != nil {
+	if c := h.lookup(now, s.Tuple); c != nil {
 		h.recent = c
 		c.input(now, s)
 		return
@@ -199,6 +199,10 @@ func (h *Host) outputBy(now clock.Time, room int, t *Train) bool {
 			l.push(c)
 			return true
 		}
+		if c.folds() {
+			h.fold(c)
+			continue
+		}
 		c.settle(now)
 		h.schedule(c) // what it waits for may be a time
 	}
@@ -207,13 +211,14 @@ func (h *Host) outputBy(now clock.Time, room int, t *Train) bool {
 
 // Deadline returns when Advance is to be called, never if no time-out runs.
 func (h *Host) Deadline() clock.Time {
-	return clock.Earliest(h.deadlines.first(), h.waits.deadline())
+	return clock.Earliest(h.deadlines.first(), h.waits.deadline(), h.half.deadline())
 }
 
 // Advance does what is due at or before now.
 func (h *Host) Advance(now clock.Time) {
 	h.now = now
 	h.waits.expire(now)
+	h.unfoldDue(now)
 	// Taken out first, so that a connection whose next deadline is already past waits for the
 	// next call instead of holding this one.
 	h.due = h.due[:0]
@@ -263,7 +268,7 @@ func (h *Host) Rerouted() {
 // Unreachable tells the connection that sent sequence number seq that ICMP
 // reports err about it.
 func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error) {
-	c := h.conns[t]
+	c := h.lookup(now, t)
 	if c == nil {
 		return
 	}
@@ -282,10 +287,15 @@ func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error) {
 	}
 }
 
-// Conns yields every connection that is not in TIME-WAIT.
+// Conns yields every connection that is not in TIME-WAIT. Half-open ones are made whole for it,
+// until the next Output.
 func (h *Host) Conns() iter.Seq[*Conn] {
 	return func(yield func(*Conn) bool) {
+		for h.half.first != nil {
+			h.unfold(h.now, h.half.first)
+		}
 		for c := h.first; c != nil; c = c.links.all.next {
+			c.flags |= flagShown
 			if !yield(c) {
 				return
 			}
@@ -327,8 +337,14 @@ func (h *Host) schedule(c *Conn) {
 	}
 }
 
-// insert makes the connection known.
+// insert makes a new connection known.
 func (h *Host) insert(c *Conn) {
+	h.hook(c)
+	h.counters.Opened++
+}
+
+// hook enters the connection into the table and the list of all.
+func (h *Host) hook(c *Conn) {
 	h.conns[c.tuple] = c
 	c.links.all.prev = h.last
 	if h.last == nil {
@@ -337,7 +353,6 @@ func (h *Host) insert(c *Conn) {
 		h.last.links.all.next = c
 	}
 	h.last = c
-	h.counters.Opened++
 }
 
 // remove forgets a connection that closed or was reduced to a TIME-WAIT.
@@ -345,15 +360,7 @@ func (h *Host) remove(c *Conn) {
 	if h.conns[c.tuple] != c {
 		return
 	}
-	delete(h.conns, c.tuple)
-	h.unlist(c)
-	if h.recent == c {
-		h.recent = nil
-	}
-	h.deadlines.remove(c)
-	if c.links.isReady {
-		h.ready[c.path.Outlet].remove(c)
-	}
+	h.unhook(c)
 	c.timers = timers{}
 	if c.links.listener != nil {
 		c.links.listener.forget(c)
@@ -362,6 +369,19 @@ func (h *Host) remove(c *Conn) {
 		c.sent.release()
 		c.rcv.ooo.Clear()
 		c.countEarly()
+	}
+}
+
+// unhook takes the connection out of whatever the host finds it by.
+func (h *Host) unhook(c *Conn) {
+	delete(h.conns, c.tuple)
+	h.unlist(c)
+	if h.recent == c {
+		h.recent = nil
+	}
+	h.deadlines.remove(c)
+	if c.links.isReady {
+		h.ready[c.path.Outlet].remove(c)
 	}
 }
 
@@ -385,6 +405,13 @@ func (h *Host) unlist(c *Conn) {
 func (h *Host) abandon(now clock.Time, l *Listener) {
 	if l.halfOpen == 0 {
 		return
+	}
+	for o := h.half.first; o != nil; {
+		next := o.next
+		if o.listener == l {
+			h.unfold(now, o)
+		}
+		o = next
 	}
 	for c := h.first; c != nil; {
 		next := c.links.all.next

@@ -194,15 +194,16 @@ func (s *script) user(op []byte) {
 // verify checks what must hold between any two calls.
 func (s *script) verify() {
 	s.t.Helper()
-	require.LessOrEqual(s.t, len(s.h.conns), 80)
+	require.LessOrEqual(s.t, s.h.known(), 80)
 	verify(s.t, s.h)
 }
 
 // verify checks a host's books.
 func verify(tb testing.TB, h *Host) {
 	tb.Helper()
+	verifyHalfOpen(tb, h)
 	early := 0
-	for c := range h.Conns() {
+	for c := h.first; c != nil; c = c.links.all.next {
 		if c.work == nil {
 			verifyResting(tb, c)
 			continue

@@ -27,10 +27,14 @@ func (c *Conn) Glance() Glance {
 	return g
 }
 
-// Find returns the connection with these ends, nil if there is none or it is in TIME-WAIT.
+// Find returns the connection with these ends, nil if there is none or it is in TIME-WAIT. Of one
+// that is half-open it is a likeness: to be looked at, and now.
 func (h *Host) Find(t Tuple) *Conn {
 	if c := h.recent; c != nil && c.tuple == t {
 		return c
+	}
+	if o := h.half.find(t); o != nil {
+		return h.likeness(h.now, o)
 	}
 	return h.conns[t]
 }

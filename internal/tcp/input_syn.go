@@ -20,7 +20,7 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 	case !s.Flags.Has(SYN) || s.Flags.Has(FIN):
 		h.drop(DropFlags) // fourth; and a SYN with a FIN is nobody's connection
 		return
-	case l.backlogged(), len(h.conns) >= h.cfg.MaxConns:
+	case l.backlogged(), h.full():
 		h.drop(DropBacklog)
 		return
 	}
@@ -53,11 +53,7 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 // yet.
 func (l *Listener) answer(now clock.Time, s *Segment, path Path) *Conn {
 	c := l.host.newConn(now, s.Tuple, path)
-	c.links.listener = l
-	if err := c.SetSockopts(now, l.options); err != nil {
-		panic("BUG: tcp: " + err.Error()) // the listener has taken them
-	}
-	c.setState(now, evListen)
+	c.beginFor(now, l)
 	// Third: text on the SYN is not taken, so not acknowledged; its sender repeats it when the
 	// connection is ESTABLISHED.
 	c.takeSYN(s)
@@ -65,6 +61,15 @@ func (l *Listener) answer(now clock.Time, s *Segment, path Path) *Conn {
 	c.negotiateECN(s)
 	c.setState(now, evSYN)
 	return c
+}
+
+// beginFor has a new connection LISTEN as its listener does.
+func (c *Conn) beginFor(now clock.Time, l *Listener) {
+	c.links.listener = l
+	if err := c.SetSockopts(now, l.options); err != nil {
+		panic("BUG: tcp: " + err.Error()) // the listener has taken them
+	}
+	c.setState(now, evListen)
 }
 
 // keep makes a half-open connection the listener's and the host's.

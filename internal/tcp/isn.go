@@ -75,7 +75,7 @@ func (p *ports) next(t Tuple, free func(Tuple) bool) (uint16, bool) {
 // or with one of RFC 6056. A port whose last connection is in TIME-WAIT is the
 // last resort.
 func (h *Host) claim(now clock.Time, t Tuple) (Tuple, error) {
-	again := func(t Tuple) bool { return h.conns[t] == nil && h.reusable(now, t) }
+	again := func(t Tuple) bool { return !h.has(t) && h.reusable(now, t) }
 	if t.LocalPort != 0 {
 		if !again(t) {
 			return t, ErrExists
@@ -83,7 +83,7 @@ func (h *Host) claim(now clock.Time, t Tuple) (Tuple, error) {
 		return t, nil
 	}
 	port, ok := h.ports.next(t, func(t Tuple) bool {
-		return h.conns[t] == nil && h.waits.find(t) == nil && h.listener(t) == nil
+		return !h.has(t) && h.waits.find(t) == nil && h.listener(t) == nil
 	})
 	if !ok {
 		port, ok = h.ports.next(t, func(t Tuple) bool { return again(t) && h.listener(t) == nil })

@@ -103,7 +103,7 @@ func Plateau(length int) int {
 // the way had to drop the segment, because its next link carries mtu bytes.
 func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 	h.now = now
-	c := h.conns[t]
+	c := h.lookup(now, t)
 	if c == nil {
 		return
 	}

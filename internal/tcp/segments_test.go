@@ -131,7 +131,7 @@ func (s *script) conn() *Conn {
 	if s.c != nil {
 		return s.c
 	}
-	return s.h.conns[s.tuple]
+	return s.h.Find(s.tuple)
 }
 
 // position returns what is expected next and what was sent last, relative.

@@ -44,6 +44,9 @@ func (t *timers) take(i int, now clock.Time) bool {
 	return true
 }
 
+// maxBackoff bounds the doublings of a time-out that are counted: long before, it is RTOMax.
+const maxBackoff = 32
+
 // idleTime is how long a connection keeps the memory of its last transfer.
 const idleTime = time.Second
 
@@ -125,7 +128,7 @@ func (c *Conn) onRTO(now clock.Time) {
 	c.stats.timeouts++
 	c.stats.spells.begin(now)
 	c.host.counters.Timeouts++
-	c.stats.backoff = min(c.stats.backoff+1, 32)
+	c.stats.backoff = min(c.stats.backoff+1, maxBackoff)
 	c.mtuTimeout(now)
 	if !c.sent.empty() {
 		c.loseAll(now)
@@ -188,7 +191,7 @@ func (c *Conn) onSYNTimeout(now clock.Time) {
 		c.timedOut(now)
 		return
 	}
-	c.stats.backoff = min(c.stats.backoff+1, 32)
+	c.stats.backoff = min(c.stats.backoff+1, maxBackoff)
 	c.host.counters.Timeouts++
 	c.sendSYN(now)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
@@ -29,7 +28,7 @@ func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn,
 		// RFC 1122 §4.2.3.10: an OPEN to a broadcast or multicast address is an error.
 		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrNotHost)
 	}
-	if len(h.conns) >= h.cfg.MaxConns {
+	if h.full() {
 		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrResources)
 	}
 	path := h.cfg.Route(addr.As4())
@@ -93,26 +92,9 @@ func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 
 // newConn returns a connection in CLOSED with nothing agreed on.
 func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
-	c := &Conn{
-		host: h, tuple: t, cc: algorithm{name: h.cfg.Congestion},
-		rings: rings{buffer.NewRing(h.cfg.SendBuffer), buffer.NewRing(h.cfg.RecvBuffer)},
-	}
-	h.now = now
-	c.tune.begin(&h.cfg)
-	c.links.heap = -1
+	c := h.blank(now, t, p)
 	c.setISS(h.sequence(now, t))
 	c.stamps.offset = h.stampOffset(t)
-	c.rtt.rto = h.cfg.RTOInitial
-	c.rested.mult = 1
-	c.chooseStrategy()
-	if h.cfg.NoDelay {
-		c.flags |= flagNoDelay
-	}
-	if h.cfg.Pacing {
-		c.flags |= flagPaced
-	}
-	c.setPath(p)
-	c.limitBy(now, LimitHandshake)
 	return c
 }
 

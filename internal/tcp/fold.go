@@ -1,0 +1,129 @@
+package tcp
+
+import "github.com/tidepool-net/tidepool/internal/clock"
+
+// folds reports whether all that the connection does is to wait for the acknowledgment of its
+// SYN-ACK, for a listener. One that somebody watches stays as it is.
+func (c *Conn) folds() bool {
+	return c.has(flagHalfOpen) && c.state == StateSynReceived && !c.has(flagSynDue) &&
+		c.rcv.acks == 0 && c.timers[timerRTO] != clock.Never && c.path.Outlet >= 0 &&
+		c.probe == nil && c.Owner == nil
+}
+
+// fold makes a half-open connection small.
+func (h *Host) fold(c *Conn) {
+	o := &halfOpen{
+		tuple: c.tuple, flags: c.flags &^ flagShown, listener: c.links.listener,
+		iss: uint32(c.snd.iss), irs: uint32(c.rcv.irs),
+		edge: uint16(c.rcv.edge - c.rcv.nxt), wnd: uint16(c.snd.wnd),
+		peerMSS: uint16(c.snd.peerMSS), sendScale: c.snd.scale, recvScale: c.rcv.scale,
+		stamp: c.stamps.offset, recent: c.stamps.recent, recentAt: c.stamps.recentAt,
+		since: c.wait.since, lastSent: c.stats.lastSent, rto: c.timers[timerRTO],
+		retries: uint32(c.stats.retries), overslept: c.tlp.overslept,
+		segsIn: uint32(c.stats.segsIn), segsOut: uint32(c.stats.segsOut),
+	}
+	odd := oddity{
+		oowAt: c.rcv.oowAt, challenges: c.rcv.challenges, doubt: c.err, wait: c.wait,
+		lastReceived: c.stats.lastReceived, dataSegsIn: c.stats.dataSegsIn,
+	}
+	if odd != (oddity{wait: userTimeout{since: o.since}}) {
+		kept := odd
+		o.odd = &kept
+	}
+	h.unhook(c)
+	c.letGo()
+	h.half.push(o)
+	if !c.has(flagShown) && len(h.half.spare) < maxSpareConns {
+		h.half.spare = append(h.half.spare, c)
+	}
+}
+
+// unfold makes the connection of a half-open one that something happens to.
+func (h *Host) unfold(now clock.Time, o *halfOpen) *Conn {
+	h.half.remove(o)
+	c := h.likeness(now, o)
+	h.hook(c)
+	h.wake(c)
+	return c
+}
+
+// likeness returns the connection that a half-open one stands for, of which the host does not know.
+func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
+	c := h.blank(now, o.tuple, h.cfg.Route(o.tuple.RemoteAddr))
+	c.beginFor(now, o.listener)
+	c.setState(now, evSYN)
+	c.flags = o.flags
+	c.setISS(o.iss)
+	c.rcv.irs = wide(o.irs)
+	c.rcv.nxt = c.rcv.irs + 1
+	c.rcv.edge = c.rcv.nxt + uint64(o.edge)
+	c.snd.wl1, c.snd.wl2 = c.rcv.irs, c.snd.una
+	c.snd.wnd, c.snd.maxWnd, c.snd.peerMSS = int(o.wnd), int(o.wnd), int(o.peerMSS)
+	c.snd.scale, c.rcv.scale = o.sendScale, o.recvScale
+	c.stamps = stamps{
+		offset: o.stamp, recent: o.recent, recentAt: o.recentAt, lastAck: c.rcv.nxt,
+	}
+	c.stats.lastSent = o.lastSent
+	c.stats.retries, c.stats.backoff = int(o.retries), uint8(min(o.retries, maxBackoff))
+	c.stats.segsIn, c.stats.segsOut = uint64(o.segsIn), uint64(o.segsOut)
+	c.tlp.overslept = o.overslept
+	c.limit.since = o.since
+	c.wait = userTimeout{since: o.since}
+	if odd := o.odd; odd != nil {
+		c.rcv.oowAt, c.rcv.challenges = odd.oowAt, odd.challenges
+		c.err, c.wait = odd.doubt, odd.wait
+		c.stats.lastReceived, c.stats.dataSegsIn = odd.lastReceived, odd.dataSegsIn
+	}
+	c.timers[timerRTO] = o.rto
+	c.watch(now)
+	c.refit()
+	return c
+}
+
+// unfoldDue makes the connections of what is due at or before now.
+func (h *Host) unfoldDue(now clock.Time) {
+	for h.half.deadline().Due(now) {
+		h.unfold(now, h.half.byDue[0])
+	}
+}
+
+// lookup returns the connection of a tuple, whole; nil: there is none, but perhaps a TIME-WAIT.
+func (h *Host) lookup(now clock.Time, t Tuple) *Conn {
+	if c := h.conns[t]; c != nil {
+		return c
+	}
+	if o := h.half.find(t); o != nil {
+		return h.unfold(now, o)
+	}
+	return nil
+}
+
+// has reports whether there is a connection of that tuple, half-open perhaps.
+func (h *Host) has(t Tuple) bool { return h.conns[t] != nil || h.half.find(t) != nil }
+
+// known returns how many connections there are, half-open ones too.
+func (h *Host) known() int { return len(h.conns) + len(h.half.byTuple) }
+
+// full reports whether there are as many as may be.
+func (h *Host) full() bool { return h.known() >= h.cfg.MaxConns }
+
+// blank returns a connection in CLOSED without numbers: one that was folded, or a new one.
+func (h *Host) blank(now clock.Time, t Tuple, p Path) *Conn {
+	h.now = now
+	c := h.half.take(&h.cfg)
+	c.host, c.tuple, c.cc.name = h, t, h.cfg.Congestion
+	c.tune.begin(&h.cfg)
+	c.links.heap = -1
+	c.rtt.rto = h.cfg.RTOInitial
+	c.rested.mult = 1
+	c.chooseStrategy()
+	if h.cfg.NoDelay {
+		c.flags |= flagNoDelay
+	}
+	if h.cfg.Pacing {
+		c.flags |= flagPaced
+	}
+	c.setPath(p)
+	c.limitBy(now, LimitHandshake)
+	return c
+}

@@ -1,0 +1,352 @@
+package tcp
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// verifyHalfOpen checks the books of what is half-open.
+func verifyHalfOpen(tb testing.TB, h *Host) {
+	tb.Helper()
+	of := map[*Listener]int{}
+	n := 0
+	for o := h.half.first; o != nil; o = o.next {
+		require.Same(tb, o, h.half.byTuple[o.tuple])
+		require.Same(tb, o, h.half.byDue[o.place])
+		require.Nil(tb, h.conns[o.tuple])
+		require.LessOrEqual(tb, h.half.deadline(), o.due())
+		require.NotEqual(tb, clock.Never, o.due(), "it ends if nobody answers")
+		of[o.listener]++
+		n++
+	}
+	require.Len(tb, h.half.byTuple, n)
+	require.Len(tb, h.half.byDue, n)
+	for c := h.first; c != nil; c = c.links.all.next {
+		if c.has(flagHalfOpen) {
+			of[c.links.listener]++
+		}
+	}
+	for l, n := range of {
+		require.Equal(tb, n, l.halfOpen)
+	}
+	for _, c := range h.half.spare {
+		require.Nil(tb, c.work)
+		require.Negative(tb, c.links.heap)
+		require.Zero(tb, c.tx.Tail()+c.rx.Tail(), "no text was ever in it")
+	}
+}
+
+func TestAHalfOpenConnectionFitsItsSizeClass(t *testing.T) {
+	assert.LessOrEqual(t, unsafe.Sizeof(halfOpen{}), uintptr(128))
+}
+
+// TestRFC4987_3_2_HalfOpenIsSmall: what a SYN makes us keep is that, and its places in the table and
+// the heap.
+func TestRFC4987_3_2_HalfOpenIsSmall(t *testing.T) {
+	const n = 10_000
+	s := newScript(t, Config{Limits: Limits{SynBacklog: n}})
+	s.listen(n)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	o := fullOptions
+	o.HasTimestamps, o.TSVal = true, 1
+	for i := range n {
+		s.tuple.RemotePort = uint16(10000 + i)
+		s.send(SYN, 0, 0, 0, o)
+		s.collect()
+		require.Len(t, s.out, 1)
+		s.out = s.out[:0]
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	assert.Equal(t, n, s.l.halfOpen)
+	assert.Len(t, s.h.half.byTuple, n)
+	each := (int(after.HeapAlloc) - int(before.HeapAlloc)) / n
+	t.Logf("%d bytes each", each)
+	assert.Less(t, each, 300)
+	verifyHalfOpen(t, s.h)
+	s.tuple.RemotePort = 10000 + n/2
+	s.send(ACK, 1, 1, 0, stamp(2, 0))
+	_, ok := s.l.Accept()
+	assert.True(t, ok)
+	runtime.KeepAlive(s)
+}
+
+// syns are SYNs that agree on different things.
+var syns = []struct {
+	name    string
+	flags   Flags
+	options Options
+	window  uint16
+	wishes  Sockopts
+}{
+	{name: "plain", flags: SYN, window: 65535},
+	{name: "everything", flags: SYN | ECE | CWR, window: 1234, options: Options{
+		MSS: 1200, SACKPermitted: true, HasWindowScale: true, WindowScale: 7,
+		HasTimestamps: true, TSVal: 77, UserTimeout: 300,
+	}},
+	{name: "a listener with wishes", flags: SYN, window: 0, options: fullOptions, wishes: Sockopts{
+		NoDelay: true, MaxSeg: 700, UserTimeout: 70 * time.Second, TellTimeout: true,
+		Keepalive:  Keepalive{Idle: time.Second},
+		RecvBuffer: 40_000, SendBuffer: 50_000, TOS: 0x20, TTL: 9,
+	}},
+}
+
+// happenings are what may happen to a half-open connection and leave it so.
+var happenings = []struct {
+	name string
+	do   func(s *script)
+}{
+	{"nothing", func(*script) {}},
+	{"the SYN again", func(s *script) { s.send(SYN, 0, 0, 0, stamp(78, 0)) }},
+	{"a reset in the window", func(s *script) { s.send(RST, 100, 0, 0) }},
+	{"a time-out", func(s *script) { s.wait(1100 * time.Millisecond) }},
+	{"four", func(s *script) { s.wait(16 * time.Second) }},
+	{"a late one", func(s *script) {
+		s.now = s.now.Add(1700 * time.Millisecond)
+		s.h.Advance(s.now)
+	}},
+	{"text without an ACK", func(s *script) { s.send(0, 1, 0, 50, stamp(79, 0)) }},
+	{"an old segment", func(s *script) { s.send(ACK, ^uint32(500), 1, 20, stamp(79, 0)) }},
+	{"a bad ACK", func(s *script) { s.send(ACK, 1, 9, 0, stamp(79, 0)) }},
+	{"an ICMP report", func(s *script) { s.h.Unreachable(s.now, s.tuple, s.iss, ErrUnreachable) }},
+	{"too big", func(s *script) { s.h.TooBig(s.now, s.tuple, s.iss, 600) }},
+}
+
+// TestFoldingLosesNothing: the connection that a half-open one is made into is, field by field,
+// the one that was made small.
+func TestFoldingLosesNothing(t *testing.T) {
+	for _, syn := range syns {
+		for _, what := range happenings {
+			t.Run(syn.name+", "+what.name, func(t *testing.T) {
+				s := newScript(t, Config{})
+				s.listen(4)
+				require.NoError(t, s.l.SetSockopts(syn.wishes))
+				s.sendWindow(syn.flags, 0, 0, 0, syn.window, syn.options)
+				c := s.h.conns[s.tuple]
+				require.NotNil(t, c)
+				c.Owner = "somebody" // it stays whole
+				s.collect()
+				what.do(s)
+				s.collect()
+				require.Same(t, c, s.h.conns[s.tuple])
+				require.False(t, c.folds())
+				c.Owner = nil
+				c.letGo()
+				want := *c
+				s.h.wake(c)
+				require.False(t, s.h.Output(s.now, []int{9}, &s.train))
+				require.Empty(t, s.h.conns)
+				o := s.h.half.find(s.tuple)
+				require.NotNil(t, o)
+				got := s.h.likeness(s.now, o)
+				assert.Equal(t, want.tx.Limit(), got.tx.Limit())
+				assert.Equal(t, want.rx.Limit(), got.rx.Limit())
+				if want.keep != nil {
+					require.NotNil(t, got.keep)
+					assert.Equal(t, want.keep.Keepalive, got.keep.Keepalive)
+				}
+				for _, c := range []*Conn{&want, got} {
+					// Who asks begins anew; the peer's ACK is what he counts from.
+					c.keep, c.timers[timerKeepalive] = nil, clock.Never
+					c.rings, c.links, c.rested = rings{}, links{}, memory{}
+					c.rcv.quick = 0 // established sets it
+				}
+				if want.pmtu.next != clock.Never {
+					got.pmtu.next = want.pmtu.next
+				}
+				assert.Equal(t, want, *got)
+				verify(t, s.h)
+			})
+		}
+	}
+}
+
+// TestHalfOpenOnTheWire: a host that keeps its half-open connections whole says the same, to the
+// byte and the nanosecond, whatever arrives.
+func TestHalfOpenOnTheWire(t *testing.T) {
+	for seed := range uint64(fewer(300)) {
+		cfg := Config{Limits: Limits{SynBacklog: 8}}
+		whole, small := newScript(t, cfg), newScript(t, cfg)
+		both := []*script{whole, small}
+		rng := rand.New(rand.NewPCG(seed, 6))
+		for _, s := range both {
+			s.listen(4)
+			require.NoError(t, s.l.SetSockopts(syns[seed%3].wishes))
+		}
+		folded := 0
+		for range 60 {
+			syn := syns[rng.IntN(len(syns))]
+			act, port := rng.IntN(11), uint16(4000+rng.IntN(6))
+			seq, ack := uint32(rng.IntN(4)), uint32(rng.IntN(3))
+			later := time.Duration(rng.Int64N(int64(2 * time.Second)))
+			flags := []Flags{ACK, ACK, RST, FIN | ACK, SYN | ACK, SYN, ACK | ECE, 0}[rng.IntN(8)]
+			n := rng.IntN(2) * rng.IntN(60)
+			for _, s := range both {
+				s.tuple.RemotePort = port
+				switch act {
+				case 0, 1, 2, 3:
+					s.sendWindow(syn.flags, 0, 0, 0, syn.window, syn.options)
+				case 4, 5, 6:
+					s.send(flags, seq, ack, n, stamp(80+seq, 0))
+				case 7:
+					s.passBy(later, s == whole)
+				case 8:
+					s.now = s.now.Add(later) // and too late for what was due
+					s.h.Advance(s.now)
+				case 9:
+					happenings[int(seq)%2+9].do(s)
+				case 10:
+					for range seq {
+						s.l.Accept()
+					}
+				}
+				s.drain(s == whole)
+			}
+			folded += len(small.h.half.byTuple)
+			require.Equal(t, whole.out, small.out, "seed %d", seed)
+			require.Equal(t, whole.h.Drops(), small.h.Drops(), "seed %d", seed)
+			require.Equal(t, whole.h.Counters(), small.h.Counters(), "seed %d", seed)
+			require.Equal(t, whole.h.known(), small.h.known(), "seed %d", seed)
+			require.Equal(t, whole.l.halfOpen, small.l.halfOpen, "seed %d", seed)
+			verify(t, small.h)
+			for _, s := range both {
+				s.out = s.out[:0]
+			}
+		}
+		require.Empty(t, whole.h.half.byTuple)
+		require.NotZero(t, folded)
+	}
+}
+
+// passBy lets d pass, and the host act when it wants to.
+func (s *script) passBy(d time.Duration, whole bool) {
+	for until := s.now.Add(d); ; {
+		due := s.h.Deadline()
+		if due == clock.Never || due > until {
+			s.now = until
+			return
+		}
+		s.now = max(s.now, due)
+		s.h.Advance(s.now)
+		s.drain(whole)
+	}
+}
+
+// drain is collect for segments of any tuple, sorted by it, with the time instead of the text.
+func (s *script) drain(whole bool) {
+	for c := s.h.first; whole && c != nil; c = c.links.all.next {
+		c.Owner = "somebody" // so it is not made small
+	}
+	n := len(s.out)
+	for s.h.Output(s.now, []int{1000}, &s.train) {
+		t := &s.train
+		s.out = append(s.out, sentSegment{
+			text:  fmt.Sprint(t.Tuple.RemotePort, s.now),
+			flags: t.Flags, seq: t.Seq, ack: t.Ack, n: t.Len,
+			window: int(t.Window), options: t.Options, ecn: t.ECN,
+		})
+	}
+	slices.SortStableFunc(s.out[n:], func(a, b sentSegment) int { return cmp.Compare(a.text, b.text) })
+}
+
+// TestRFC6298_5_5_SYNACK: a SYN-ACK goes again after 1, 2, 4, 8 and 16 s, then nobody is there.
+func TestRFC6298_5_5_SYNACK(t *testing.T) {
+	s := newScript(t, Config{})
+	s.listen(1)
+	s.send(SYN, 0, 0, 0, fullOptions)
+	s.expect(SYN|ACK, 0, 1, 0)
+	s.quiet()
+	for wait := time.Second; wait <= 16*time.Second; wait *= 2 {
+		require.Equal(t, s.now.Add(wait), s.h.Deadline())
+		require.NotNil(t, s.h.half.find(s.tuple))
+		s.now = s.h.Deadline()
+		s.h.Advance(s.now)
+		s.expect(SYN|ACK, 0, 1, 0)
+		s.quiet()
+	}
+	require.Equal(t, s.now.Add(32*time.Second), s.h.Deadline())
+	s.now = s.h.Deadline()
+	s.h.Advance(s.now)
+	s.quiet()
+	assert.Zero(t, s.h.known())
+	assert.Zero(t, s.l.halfOpen)
+	assert.Equal(t, clock.Never, s.h.Deadline())
+}
+
+// TestAHalfOpenConnectionAgain: what is made for a moment is made of memory that is there already.
+func TestAHalfOpenConnectionAgain(t *testing.T) {
+	s := newScript(t, Config{Knobs: Knobs{RTOMin: time.Millisecond}})
+	s.listen(1)
+	s.send(SYN, 0, 0, 0, fullOptions)
+	s.expect(SYN|ACK, 0, 1, 0)
+	s.quiet()
+	g := s.segment(SYN, 0, 0, 0, 65535, fullOptions)
+	again := func() {
+		s.now = s.now.Add(time.Millisecond)
+		s.h.Input(s.now, &g)
+		for s.h.Output(s.now, []int{9}, &s.train) {
+			require.Equal(t, SYN|ACK, s.train.Flags)
+		}
+	}
+	again()
+	assert.LessOrEqual(t, testing.AllocsPerRun(100, again), 2.0, "the small one, and its oddity")
+	assert.Len(t, s.h.half.spare, 1)
+}
+
+// TestWhoLooksAtHalfOpenConnections: they are listed and found like others, and can be ended.
+func TestWhoLooksAtHalfOpenConnections(t *testing.T) {
+	s := newScript(t, Config{})
+	s.listen(4)
+	for range 3 {
+		s.tuple.RemotePort++
+		s.send(SYN, 0, 0, 0, fullOptions)
+		s.expect(SYN|ACK, 0, 1, 0)
+		s.quiet()
+		c := s.h.Find(s.tuple)
+		require.NotNil(t, c)
+		assert.Equal(t, StateSynReceived, c.State())
+		assert.True(t, s.h.Knows(s.tuple))
+		b, ok := c.Bearings()
+		require.True(t, ok)
+		assert.Equal(t, s.iss, b.ISS)
+		assert.Equal(t, s.peer, b.IRS)
+	}
+	require.Len(t, s.h.half.byTuple, 3)
+	var seen []*Conn
+	for c := range s.h.Conns() {
+		assert.Equal(t, StateSynReceived, c.State())
+		seen = append(seen, c)
+	}
+	require.Len(t, seen, 3)
+	seen[2].Forsake(s.now, ErrAddressGone)
+	s.expect(RST|ACK, 1, 1, 0)
+	s.quiet()
+	assert.Equal(t, 2, s.l.halfOpen)
+	assert.Len(t, s.h.half.byTuple, 2, "they are small again")
+	assert.Empty(t, s.h.half.spare, "who looked may look once more")
+	s.tuple.RemotePort--
+	s.send(SYN, 0, 0, 0, fullOptions)
+	s.expect(SYN|ACK, 0, 1, 0)
+	s.quiet()
+	assert.Len(t, s.h.half.spare, 1, "of this one nobody knows")
+	seen[0].Forsake(s.now, ErrAddressGone) // too late, but nobody else's
+	s.tuple.RemotePort--
+	s.expect(RST|ACK, 1, 1, 0)
+	assert.Equal(t, 2, s.l.halfOpen)
+	verify(t, s.h)
+	s.l.Close(s.now)
+	assert.Zero(t, s.h.known())
+}
