@@ -80,9 +80,10 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 	return c
 }
 
-// unfoldDue makes the connections of what is due at or before now.
+// unfoldDue makes the connections of what is due at or before now, no more than there is spare
+// memory for: what is left is due at once again, when these have said what they have to say.
 func (h *Host) unfoldDue(now clock.Time) {
-	for h.half.deadline().Due(now) {
+	for n := 0; n < maxSpareConns && h.half.deadline().Due(now); n++ {
 		h.unfold(now, h.half.byDue[0])
 	}
 }

@@ -66,8 +66,8 @@ type halfOpens struct {
 	spare       []*Conn // that were made for a moment, at most maxSpareConns
 }
 
-// maxSpareConns bounds the connections that wait to be made for the next segment: about as many
-// SYNs as arrive together.
+// maxSpareConns bounds the connections that wait to be made for the next segment, and those that
+// are made for time-outs at once: about as many SYNs as arrive together.
 const maxSpareConns = 32
 
 // take returns a connection of nothing but its rings, which are empty.

@@ -286,6 +286,29 @@ func TestRFC6298_5_5_SYNACK(t *testing.T) {
 	assert.Equal(t, clock.Never, s.h.Deadline())
 }
 
+// TestHalfOpenConnectionsThatAreDueTogether are made a few at a time, however many they are.
+func TestHalfOpenConnectionsThatAreDueTogether(t *testing.T) {
+	const n = 500
+	s := newScript(t, Config{Limits: Limits{SynBacklog: n}})
+	s.listen(n)
+	for i := range n {
+		s.tuple.RemotePort = uint16(10000 + i)
+		s.send(SYN, 0, 0, 0, fullOptions)
+		s.drain(false)
+	}
+	require.Len(t, s.out, n)
+	s.out = nil
+	s.now = s.h.Deadline()
+	for s.h.Deadline().Due(s.now) {
+		s.h.Advance(s.now)
+		require.LessOrEqual(t, len(s.h.conns), maxSpareConns)
+		s.drain(false)
+	}
+	assert.Len(t, s.out, n)
+	assert.Len(t, s.h.half.byTuple, n)
+	verify(t, s.h)
+}
+
 // TestAHalfOpenConnectionAgain: what is made for a moment is made of memory that is there already.
 func TestAHalfOpenConnectionAgain(t *testing.T) {
 	s := newScript(t, Config{Knobs: Knobs{RTOMin: time.Millisecond}})
