@@ -153,6 +153,7 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 	done, err := do(s, ctx, p)
 	if err != nil {
 		if ctx.Err() != nil {
+			_, _ = fmt.Fprintln(c.ErrOrStderr(), "interrupted; `node net status` shows what runs")
 			return context.Cause(ctx)
 		}
 		return netError(err)

@@ -1,6 +1,7 @@
 package lnx
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -66,9 +67,19 @@ func (p *parser) readImpair(l line) {
 		ways = []string{WayIn, WayOut}
 	}
 	for _, way := range ways { // one that comes again is kept all the same: for its own mistakes
-		if !p.once("impair "+one.Iface+" "+way, l.keyword()) {
-			break
+		what := "impair " + one.Iface
+		before, again := p.seen[what+" "+way]
+		if !again {
+			p.seen[what+" "+way] = l.keyword()
+			continue
 		}
+		if one.Way != WayBoth || p.seen[what+" "+WayIn] != p.seen[what+" "+WayOut] {
+			what += " " + way
+		}
+		p.report.add(l.keyword().pos, l.keyword().text,
+			fmt.Sprintf("%s is already set in line %d", what, before.pos.Line),
+			"one line with it, or one `in` and one `out`")
+		break
 	}
 	p.cfg.Impair = append(p.cfg.Impair, one)
 }

@@ -208,7 +208,16 @@ func TestAFileThatIsWrittenToWhileItIsSent(t *testing.T) {
 		}
 	})
 	require.ErrorIs(t, err, control.ErrChanged)
-	assert.ErrorContains(t, err, "somebody has written to it")
+	require.ErrorContains(t, err, "somebody has written to it")
+	assert.ErrorContains(t, err, " acknowledged: send it anew)")
+}
+
+// TestAFileThatShrinksWhileItIsSent: it is told how long it is now, and not to go on with it.
+func TestAFileThatShrinksWhileItIsSent(t *testing.T) {
+	_, err := sendSlowly(t, func(path string) { assert.NoError(t, os.Truncate(path, 1000)) })
+	require.ErrorIs(t, err, control.ErrChanged)
+	require.ErrorContains(t, err, ": 67108864 bytes at the start, 1000 now (")
+	assert.ErrorContains(t, err, " acknowledged: send it anew)")
 }
 
 // A file that vanishes is sent as it was: it is there until its sender closes it.

@@ -148,7 +148,7 @@ func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 	acked := account(c, &t.Transfer)
 	if err != nil {
 		c.Abort()
-		err = fmt.Errorf("sendfile %s: %w (%s)", r.Path, stopError(ctx, err), t.left(acked))
+		err = fmt.Errorf("sendfile %s: %w (%s)", r.Path, stopError(ctx, err), t.left(acked, err))
 		return t.finish(err)
 	}
 	_ = c.Close() // it is delivered: nothing can go wrong any more
@@ -177,8 +177,7 @@ func sendAll(c *node.Conn, f *os.File, t *transfer) error {
 	for t.Bytes < t.total {
 		k, err := f.Read(buf[:min(int64(len(buf)), t.total-t.Bytes)])
 		if k == 0 && errors.Is(err, io.EOF) {
-			return fmt.Errorf("%w: %d bytes at the start, %d now",
-				control.ErrChanged, t.Offset+t.total, t.Offset+t.Bytes)
+			return t.shrunk(f)
 		}
 		if k == 0 && err != nil {
 			return err
@@ -189,6 +188,16 @@ func sendAll(c *node.Conn, f *os.File, t *transfer) error {
 		t.count(buf[:k])
 	}
 	return nil
+}
+
+// shrunk is the error of a file that ends before it did.
+func (t *transfer) shrunk(f *os.File) error {
+	now, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %d bytes at the start, %d now",
+		control.ErrChanged, t.Offset+t.total, now.Size())
 }
 
 // unchanged checks that the file stayed what it was. One that has another name now, or none, did.
@@ -244,14 +253,18 @@ func account(c *node.Conn, t *control.Transfer) (acked uint64) {
 }
 
 // left says how far a sender came, and how to go on. What the receiver has stored it knows itself.
-func (t *transfer) left(acked uint64) string {
+// Behind what was another file nothing can go on.
+func (t *transfer) left(acked uint64, why error) string {
 	at := ""
 	if t.Offset > 0 {
 		at = fmt.Sprintf(" behind the first %d", t.Offset)
 	}
-	return fmt.Sprintf("of %d bytes%s %d were written and %d acknowledged: go on with "+
-		"`recvfile --resume` there, which says the BYTES for --offset BYTES here", t.total, at,
-		t.Bytes, acked)
+	advice := "go on with `recvfile --resume` there, which says the BYTES for --offset BYTES here"
+	if errors.Is(why, control.ErrChanged) {
+		advice = "send it anew"
+	}
+	return fmt.Sprintf("of %d bytes%s %d were written and %d acknowledged: %s", t.total, at,
+		t.Bytes, acked, advice)
 }
 
 // stopError is control.ReasonOf for what says how far it came: that somebody had it end is
