@@ -135,3 +135,14 @@ func TestVersion(t *testing.T) {
 	_, want := ran(t, "version")
 	assert.Equal(t, want, text)
 }
+
+// TestTabBehindAWrongFlag completes nothing, and says nothing.
+func TestTabBehindAWrongFlag(t *testing.T) {
+	t.Parallel()
+	for _, request := range []string{"__complete", "__completeNoDesc"} {
+		_, text := ran(t, request, "run", "-zz", "")
+		assert.Equal(t, ":4\n", text)
+		_, text = ran(t, request, "run", "--log-format", "json", "--log-l")
+		assert.Contains(t, text, "--log-level")
+	}
+}

@@ -28,7 +28,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	args, err := shorthand(root, args)
-	if err == nil {
+	if last := len(args) - 1; last > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) &&
+		!repl.FlagsFit(rootCommand(), args[1:last]) {
+		_, err = fmt.Fprintf(stdout, ":%d\n", cobra.ShellCompDirectiveNoFileComp)
+	} else if err == nil {
 		root.SetArgs(args)
 		err = root.ExecuteContext(context.Background())
 	}

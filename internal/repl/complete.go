@@ -32,7 +32,7 @@ func (s *Shell) Complete(line string) []string {
 	if err != nil || len(words) > 0 && lookup(root, words[0]) == nil {
 		return nil
 	}
-	if !flagsFit(root, words) {
+	if !FlagsFit(root, words) {
 		return nil
 	}
 	root = s.tree() // the flags have values now
@@ -59,9 +59,10 @@ func (s *Shell) Complete(line string) []string {
 	return found
 }
 
-// flagsFit reports whether cobra can read the flags of a line that is not finished: of others it
-// complains to the process's standard error, into the midst of the prompt.
-func flagsFit(root *cobra.Command, words []string) bool {
+// FlagsFit reports whether cobra can read the flags of a line that is not finished: of others its
+// completion complains to the process's standard error, into the midst of the prompt. The flags of
+// the tree have values then.
+func FlagsFit(root *cobra.Command, words []string) bool {
 	c, rest, err := root.Find(words)
 	if err != nil {
 		return true // it finds that by itself
