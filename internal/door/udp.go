@@ -42,9 +42,10 @@ type datagramFlow struct {
 	*flow
 	last atomic.Int64 // when a datagram passed, Unix nanoseconds
 
-	// The door's mu is for both.
+	// The door's mu is for these.
 	conn    net.Conn // nil: it is being opened
 	waiting [][]byte // for conn
+	lost    bool     // there will be none
 }
 
 // publishUDP is Publish for datagrams.
@@ -125,7 +126,7 @@ func (g *datagrams) run(read func([]byte) (int, netip.AddrPort, error)) {
 func (g *datagrams) lead(f *datagramFlow, p []byte) {
 	g.mu.Lock()
 	conn := f.conn
-	if conn == nil && g.waiting+len(p) <= maxWaiting {
+	if conn == nil && !f.lost && g.waiting+len(p) <= maxWaiting {
 		f.waiting = append(f.waiting, bytes.Clone(p))
 		g.waiting += len(p)
 	}
@@ -147,6 +148,14 @@ func (g *datagrams) waited(f *datagramFlow, conn net.Conn) (list [][]byte) {
 		f.conn = conn
 	}
 	return list
+}
+
+// lose drops what waits for a flow's socket, and what comes to it from now on.
+func (g *datagrams) lose(f *datagramFlow) {
+	g.mu.Lock()
+	f.lost = true
+	g.mu.Unlock()
+	g.waited(f, nil)
 }
 
 func (g *datagrams) write(f *datagramFlow, conn net.Conn, p []byte) {
@@ -184,7 +193,7 @@ func (g *datagrams) of(from netip.AddrPort) (*datagramFlow, error) {
 func (g *datagrams) serve(f *datagramFlow, from netip.AddrPort) {
 	conn, err := g.dial()
 	if err != nil {
-		g.waited(f, nil)
+		g.lose(f)
 		g.end(f, from, err)
 		return
 	}

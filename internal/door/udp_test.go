@@ -102,6 +102,19 @@ func TestASocketThatCannotBeOpened(t *testing.T) {
 	assert.Equal(t, "again", heard(t, service))
 }
 
+// TestADatagramForASocketThatCouldNotBeOpened comes too late to wait for it.
+func TestADatagramForASocketThatCouldNotBeOpened(t *testing.T) {
+	_, dials, _, g := slowly(t)
+	f, err := g.of(netip.AddrPortFrom(loopback, 1))
+	require.NoError(t, err)
+	<-dials <- control.ErrRefused
+	require.Eventually(t, func() bool { return g.door.State().Open == 0 }, 20*time.Second, time.Millisecond)
+	g.lead(f, []byte("late"))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	assert.Zero(t, g.waiting)
+}
+
 // TestWhatWaitsForASocketIsBounded: the first are kept.
 func TestWhatWaitsForASocketIsBounded(t *testing.T) {
 	come, dials, service, g := slowly(t)
