@@ -95,8 +95,10 @@ func TestASocketThatCannotBeOpened(t *testing.T) {
 	come, dials, service, g := slowly(t)
 	come <- came{"lost", 1}
 	<-dials <- control.ErrRefused
-	require.Eventually(t, func() bool { return g.door.State().Open == 0 }, 20*time.Second, time.Millisecond)
-	assert.Equal(t, uint64(1), g.door.State().Failed)
+	require.Eventually(t, func() bool {
+		s := g.door.State()
+		return s.Open == 0 && s.Failed == 1
+	}, 20*time.Second, time.Millisecond)
 	come <- came{"again", 1}
 	<-dials <- nil
 	assert.Equal(t, "again", heard(t, service))
