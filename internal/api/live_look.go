@@ -84,7 +84,13 @@ func (h *hub) look(ctx context.Context) {
 		looks := map[*member]context.CancelFunc{}
 		for now := h.server.now.Load(); ctx.Err() == nil; now = h.server.now.Load() {
 			h.turn(ctx, now, looks)
-			for here := true; here; {
+			for looks, here := 0, true; here; looks++ {
+				if now.shape == nil && looks%int(slowTime/pollTime) == 0 {
+					// A node whose file has been read again has other links.
+					if shape, whole := now.shapeNow(ctx); whole {
+						h.set(ctx, "network", "network", shape)
+					}
+				}
 				h.set(ctx, "tick", "tick", Tick{time.Now().UnixMilli()})
 				select {
 				case <-ctx.Done():
@@ -108,7 +114,8 @@ func (h *hub) turn(ctx context.Context, now *served, looks map[*member]context.C
 			delete(looks, m)
 		}
 	}
-	h.set(ctx, "network", "network", now.shapeNow(ctx))
+	shape, _ := now.shapeNow(ctx)
+	h.set(ctx, "network", "network", shape)
 	for _, m := range now.members {
 		if looks[m] == nil {
 			var looking context.Context

@@ -37,14 +37,16 @@ type ShapeEnd struct {
 // network answers with the shape: what the files say, or without them the nodes that answer, of
 // whose links the other end may be none of them.
 func (s *Server) network(w http.ResponseWriter, r *http.Request) {
-	answer(w, http.StatusOK, typeJSON, s.now.Load().shapeNow(r.Context()))
+	shape, _ := s.now.Load().shapeNow(r.Context())
+	answer(w, http.StatusOK, typeJSON, shape)
 }
 
-func (v *served) shapeNow(ctx context.Context) Shape {
+// shapeNow is the shape; not whole: a node did not answer, and its links are missing.
+func (v *served) shapeNow(ctx context.Context) (shape Shape, whole bool) {
 	if v.shape != nil {
-		return *v.shape
+		return *v.shape, true
 	}
-	shape := Shape{Nodes: []ShapeNode{}, Links: []ShapeLink{}}
+	shape, whole = Shape{Nodes: []ShapeNode{}, Links: []ShapeLink{}}, true
 	links := map[netip.Prefix]int{}
 	for _, name := range v.names {
 		n := ShapeNode{Name: name}
@@ -52,9 +54,9 @@ func (v *served) shapeNow(ctx context.Context) Shape {
 		if about, err := control.Ask(ctx, v.members[name].op, control.About{}); err == nil {
 			n.Router = about.Forwarding
 		}
-		// One that is gone has none.
-		faces, _ := control.Ask(ctx, v.members[name].op, control.Interfaces{})
+		faces, err := control.Ask(ctx, v.members[name].op, control.Interfaces{})
 		cancel()
+		whole = whole && err == nil // one that is gone has none
 		shape.Nodes = append(shape.Nodes, n)
 		for i := range faces {
 			f := &faces[i]
@@ -69,5 +71,5 @@ func (v *served) shapeNow(ctx context.Context) Shape {
 			shape.Links[at].Ends = append(shape.Links[at].Ends, end)
 		}
 	}
-	return shape
+	return shape, whole
 }

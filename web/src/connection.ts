@@ -4,7 +4,7 @@ import { Chart, type ChartOptions } from "./charts";
 import { h, type Child } from "./dom";
 import { bitRate, bytes, count, duration } from "./format";
 import { ladder } from "./ladder";
-import { connectionTitle, stateName } from "./overview";
+import { connectionTitle, ends, stateName } from "./overview";
 import { short } from "./graph";
 import type { Connection, LinkState, Seen, Store } from "./store";
 import type { Info, Sample } from "./types";
@@ -35,7 +35,7 @@ const titles = new Map<string, [string, string]>(); // of connections that may h
 
 export function remember(store: Store, c: Connection): void {
   if (titles.size > 100) titles.clear();
-  titles.set(c.id, [connectionTitle(store, c), `${c.a.socket.local} → ${c.a.socket.remote}`]);
+  titles.set(c.id, [connectionTitle(store, c), ends(c).join(" → ")]);
 }
 
 export function connectionView({ store }: Context, id: string): Child[] {

@@ -62,9 +62,9 @@ function configured(store: Store, f: Flow): number {
 }
 
 export const legends: Record<Mode, { title: string; steps: string[] }> = {
-  load: { title: "Load", steps: ["idle", "< 30 %", "< 60 %", "< 90 %", "full"] },
+  load: { title: "Load", steps: ["idle", "< 30 % of its rate", "< 60 %", "< 90 %", "full"] },
   queue: { title: "Queue", steps: ["empty", "< 10 %", "< 50 %", "< 90 %", "full"] },
-  loss: { title: "Loss", steps: ["none", "< 1 %", "< 5 %", "< 20 %", "more"] },
+  loss: { title: "Loss", steps: ["none", "< 1 %", "< 5 %", "< 20 %", "20 % and more"] },
 };
 
 /** steps are the legend's words. Load is a share of a link's rate, where it has one. */
@@ -72,8 +72,8 @@ export function steps(store: Store, mode: Mode): string[] {
   const capacities = mode === "load" ? store.links.flatMap((l) => l.flows.map((f) => store.capacity(f))) : [];
   const some = capacities.some((c) => c !== Infinity);
   if (!capacities.includes(Infinity)) return legends[mode].steps;
-  const plain = ["idle", "< 1 Mbit/s", "< 100 Mbit/s", "more"];
-  return some ? plain.map((t, i) => (i ? `${legends.load.steps[i]}, ${t}` : t)).concat("full") : plain;
+  return some ? ["idle", "< 30 % of its rate, or 1 Mbit/s", "< 60 % or 100 Mbit/s", "more", "full"]
+    : ["idle", "< 1 Mbit/s", "< 100 Mbit/s", "100 Mbit/s and more"];
 }
 
 export class Graph {

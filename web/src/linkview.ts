@@ -173,7 +173,6 @@ export async function setCut(store: Store, l: LinkState, cut: boolean): Promise<
     command(e.node, "set-link", { iface: e.iface, up: !cut })));
   const bad = all.find((r) => r.status === "rejected");
   if (bad) failure = ((bad as PromiseRejectedResult).reason as Error).message;
-  else store.note(`${store.linkName(l)} is ${cut ? "cut" : "whole again"}`, cut ? "bad" : "good");
   store.onChange();
 }
 

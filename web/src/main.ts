@@ -191,7 +191,8 @@ function renderLegend(): void {
   const step = (sort: string, text: string): Child => h("li", { "data-key": sort },
     h("span", { class: `swatch ${sort}`, "aria-hidden": "true" }), text);
   lay(legend, [steps(store, graph.mode).map((t, i) => t && step(`g${i}`, t)),
-    store.links.some((l) => store.impaired(l)) && step("dashed", "impaired")]);
+    store.links.some((l) => store.impaired(l)) && step("dashed", "impaired"),
+    store.links.some((l) => store.cut(l)) && step("cut", "cut")]);
 }
 
 function themeNow(): string {

@@ -3,14 +3,18 @@
 import { h, type Child } from "./dom";
 import { bitRate, bytes, clockTime, count, duration, plural } from "./format";
 import { quiet } from "./graph";
-import type { Connection, Entry, NodeState, Store } from "./store";
+import { some, type Connection, type Entry, type NodeState, type Store } from "./store";
 import { cell, empty, figure, heading, item, num, section, table, type Context } from "./view";
 import type { Socket } from "./types";
 
+/** ends are the addresses of a connection: first of who opened it. */
+export const ends = (c: Connection): [string, string] =>
+  c.opened ? [c.a.socket.local, c.a.socket.remote] : [c.a.socket.remote, c.a.socket.local];
+
+/** connectionTitle is who opened it, and to which port of whom. */
 export function connectionTitle(store: Store, c: Connection): string {
-  const port = c.a.socket.remote.slice(c.a.socket.remote.lastIndexOf(":"));
-  const to = c.b ? c.b.node : store.place(c.a.socket.remote).replace(/:\d+$/, "");
-  return `${c.a.node} → ${to}${port}`;
+  const [from, to] = ends(c).map((addr) => store.place(addr)) as [string, string];
+  return `${from.slice(0, from.lastIndexOf(":"))} → ${to}`;
 }
 
 export const stateName = (state: string): string => state.toLowerCase().replaceAll("_", "-");
@@ -33,9 +37,9 @@ export function connectionsView({ store }: Context): Child[] {
 }
 
 function connectionItem(store: Store, c: Connection, twice: Set<string>): Child {
-  const title = connectionTitle(store, c), local = c.a.socket.local;
+  const title = connectionTitle(store, c), [from] = ends(c);
   return item(`connection:${c.id}`, h("span", { class: "mark tcp", "aria-hidden": "true" }, "TCP"),
-    [title, twice.has(title) && h("small", null, ` from ${local.slice(local.lastIndexOf(":") + 1)}`)],
+    [title, twice.has(title) && h("small", null, ` from ${from.slice(from.lastIndexOf(":") + 1)}`)],
     c.bits > 0 ? bitRate(c.bits) : stateName(c.a.socket.state));
 }
 
@@ -48,7 +52,7 @@ export function overview({ store }: Context): Child[] {
         : empty("None yet. Start a transfer, and follow it here."),
       connections.length > 8 && h("button", { class: "text", "data-do": "go", "data-arg": "connections" },
         `All ${count(connections.length)} connections`)),
-    section("log", "What happened", log(store.log.items, 6), store.log.items.length > 6 &&
+    section("log", "What happened", log(grouped(store.log.items), 6), store.log.items.length > 6 &&
       h("button", { class: "text", "data-do": "go", "data-arg": "log" }, "All that happened")),
     section("nodes", "Nodes", h("ul", { class: "list tight" },
       [...store.nodes.values()].map((n) => item(`node:${n.name}`,
@@ -67,6 +71,29 @@ export function overview({ store }: Context): Child[] {
 
 export function logView({ store }: Context): Child[] {
   return [heading("This page saw", "What happened"), log(store.log.items, 200)];
+}
+
+/**
+ * grouped are the entries with one for all that routes did until something happened that news of
+ * routes and neighbors do not just follow from: what somebody did is not drowned in them.
+ */
+function grouped(all: Entry[]): Entry[] {
+  const made: Entry[] = [];
+  let at = -1, nodes: string[] = [];
+  for (const e of all) {
+    if (e.news?.of !== "routes") {
+      if (!e.news) at = -1;
+      made.push(e);
+    } else if (at < 0) {
+      at = made.push(e) - 1;
+      nodes = [e.news.node];
+    } else {
+      if (!nodes.includes(e.news.node)) nodes.push(e.news.node);
+      const first = made[at]!;
+      made[at] = { ...first, at: e.at, sort: "plain", text: `Routes changed at ${some(nodes)}` };
+    }
+  }
+  return made;
 }
 
 /** about are the entries that name a node. */
@@ -130,7 +157,9 @@ function socketRow(store: Store, n: NodeState, k: Socket): Child {
     cell(connected ? h("button", {
       class: "text", "data-do": "go", "data-arg": `connection:${n.name}/${k.sid}`,
     }, state) : state),
-    cell(k.local), cell(connected ? store.place(k.remote) : "–"), num(bytes(k.send_q + k.recv_q)));
+    cell(k.local), cell(connected ? store.place(k.remote) : "–"),
+    // A listener's queues are the connections that wait for it, and how many may (ss).
+    num(k.state === "LISTEN" ? `${count(k.recv_q)} of ${count(k.send_q)}` : bytes(k.send_q + k.recv_q)));
 }
 
 function sums(drops: { reason: string; packets: number }[]): [string, number][] {

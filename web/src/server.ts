@@ -156,7 +156,7 @@ export class Stream {
     if (this.store.service === now) return;
     const was = this.store.service;
     this.store.service = now;
-    if (now === "away") this.store.note("The server does not answer", "bad", Date.now());
+    if (now === "away") this.store.note("The server does not answer", "bad", { at: Date.now() });
     if (now === "live" && was === "away") this.store.note("The server is back", "good");
     this.store.onChange();
   }

@@ -62,7 +62,8 @@ export interface LinkState {
 }
 
 export interface Connection {
-  id: string; // NODE/SID of the end that opened it
+  id: string; // NODE/SID of a
+  opened: boolean; // by a; if not, the end that opened it is not among the nodes, or is there no more
   a: { node: string; socket: Socket };
   b: { node: string; socket: Socket } | null; // null: not among the nodes
   bits: number; // a second, both ways
@@ -80,7 +81,13 @@ export interface Followed {
   over: string; // why there are no more; empty: it goes on
 }
 
-export interface Entry { at: number; text: string; sort: "good" | "bad" | "plain"; n: number }
+export interface Entry {
+  at: number;
+  text: string;
+  sort: "good" | "bad" | "plain";
+  n: number;
+  news?: { of: "routes" | "neighbor"; node: string }; // which follow from something else
+}
 
 export type Service = "connecting" | "live" | "stale" | "away" | "refused" | "paused";
 
@@ -103,8 +110,8 @@ export class Store {
   private entries = 0;
   private speed = new Map<string, { at: number; bytes: number; bits: number }>();
 
-  note(text: string, sort: Entry["sort"] = "plain", at = this.tick || Date.now(), say = true): void {
-    this.log.push({ at, text, sort, n: ++this.entries });
+  note(text: string, sort: Entry["sort"] = "plain", more: Pick<Partial<Entry>, "at" | "news"> = {}, say = true): void {
+    this.log.push({ at: this.tick || Date.now(), text, sort, n: ++this.entries, ...more });
     if (say) this.onSay(text);
   }
 
@@ -203,6 +210,7 @@ export class Store {
   ): void {
     const n = this.node(data.node);
     const old = n.faces;
+    const cut = new Set(this.links.filter((l) => this.cut(l)));
     n.faces = new Map();
     for (const info of data.interfaces ?? []) {
       const ways = (data.impairments ?? []).filter((i) => i.iface === info.name);
@@ -210,16 +218,21 @@ export class Store {
         info, out: ways.find((w) => w.way === "out"), in: ways.find((w) => w.way === "in"),
       });
       const before = old.get(info.name);
-      if (before && before.info.up !== info.up) {
-        const peer = this.across(n.name, info.name);
-        this.note(`${n.name}'s ${info.name}${peer ? ` to ${peer}` : ""} is ` +
-          (info.up ? "up" : "down"), info.up ? "good" : "bad");
-      }
+      if (before && before.info.up !== info.up) this.noteSwitch(n.name, info, cut);
       const words = n.faces.get(info.name)!.out?.words;
       if (before && words !== undefined && before.out && before.out.words !== words) {
         const peer = this.across(n.name, info.name) || info.name;
         this.note(`${n.name} → ${peer}: ` + (words === "nothing" ? "nothing is impaired" : words));
       }
+    }
+  }
+
+  /** noteSwitch tells of an interface that went up or down; of those of a link, that the link did. */
+  private noteSwitch(node: string, info: Interface, cut: Set<LinkState>): void {
+    const l = this.linkOf(node, info.name), sort = info.up ? "good" : "bad";
+    if (!l) this.note(`${node}'s ${info.name} is ${info.up ? "up" : "down"}`, sort);
+    else if (cut.has(l) !== this.cut(l)) {
+      this.note(`${this.linkName(l)} is ${info.up ? "whole again" : "cut"}`, sort);
     }
   }
 
@@ -265,7 +278,8 @@ export class Store {
     for (const gone of before.values()) change("lost its way", gone.prefix);
     for (const [what, list] of changes) {
       this.note(`${n.name} ${what} to ${list.length > 2 ? `${list.length} networks` : list.join(" and ")}`,
-        what[0] === "g" ? "plain" : what === "lost its way" ? "bad" : "good");
+        what[0] === "g" ? "plain" : what === "lost its way" ? "bad" : "good",
+        { news: { of: "routes", node: n.name } });
     }
   }
 
@@ -305,7 +319,8 @@ export class Store {
       default: return;
     }
     const again = this.log.items.some((e) => e.at === told.at && e.text === text); // a new stream tells all
-    if (!again) this.note(text, sort, told.at, say);
+    if (again) return;
+    this.note(text, sort, { at: told.at, ...(told.event === "neighbor" && { news: { of: told.event, node: told.node } }) }, say);
   }
 
   /** place is an address and port, by the node's name if it has one. */
@@ -398,9 +413,8 @@ export class Store {
       const [local, remote] = key.split(" ") as [string, string];
       const b = ends.get(`${remote} ${local}`) ?? null;
       const port = (x: string): number => Number(x.slice(x.lastIndexOf(":") + 1));
-      if (b && (port(local) < port(remote) || (port(local) === port(remote) && local < remote))) {
-        continue; // the other end is the one that opened it
-      }
+      const opened = port(local) > port(remote) || (port(local) === port(remote) && local > remote);
+      if (b && !opened) continue; // the other end is the one that did
       const id = `${a.node}/${a.socket.sid}`;
       const moved = [a, b].reduce((sum, e) => sum + (e?.socket.info?.bytes_acked ?? 0), 0);
       const was = this.speed.get(id);
@@ -408,7 +422,7 @@ export class Store {
       const fresh = was && dt > 0.1 ? ((moved - was.bytes) * 8) / dt : 0;
       const bits = was ? Math.max(0, (was.bits + fresh) / 2) : 0;
       this.speed.set(id, { at: this.tick, bytes: moved, bits });
-      found.set(id, { id, a, b, bits: bits < 1 ? 0 : bits });
+      found.set(id, { id, opened, a, b, bits: bits < 1 ? 0 : bits });
     }
     for (const id of this.speed.keys()) if (!found.has(id)) this.speed.delete(id);
     this.connections = found;
@@ -495,7 +509,7 @@ function linkKey(l: { subnet: string; ends: End[] | null }): string {
 export const inOrder = new Intl.Collator("en", { numeric: true }).compare;
 
 /** some names the first of many. */
-const some = (names: string[]): string =>
+export const some = (names: string[]): string =>
   names.length < 5 ? names.join(", ") : `${names.slice(0, 3).join(", ")} and ${names.length - 3} more`;
 
 /** plain is a problem without where the socket is that nobody answers at. */

@@ -35,10 +35,27 @@ test("a click on a node shows its interfaces, routes and sockets", async (_, { p
   await eventually("six routes", async () =>
     (await page.locator("section.routes tbody tr").count()) === 6);
   assert.equal(await page.locator("section.interfaces tbody tr").count(), 3);
-  await page.waitForSelector("section.sockets");
+  await net("exec", "R1", "accept", "7000");
+  await eventually("a listener, which queues connections and not bytes", async () =>
+    /listen.*:7000.*\b0 of [1-9]/s.test(await text(page, "section.sockets")));
   await shot(page, "ring-node-light");
   await page.keyboard.press("Escape");
   await page.waitForSelector("section.connections");
+});
+
+test("who opened a connection comes first, whoever closes it", async (_, { page }) => {
+  const { stdout: listens } = await net("exec", "B", "accept", "7000", "--json");
+  const { stdout: opened } = await net("exec", "A", "connect", "10.5.0.2", "7000", "--json");
+  const title = () => page.locator("section.connections .title").allInnerTexts();
+  await eventually("it is listed", async () => (await title()).includes("A → B:7000"));
+  const sockets = JSON.parse(await status("B", "sockets"));
+  const at = sockets.find((k) => k.state === "ESTABLISHED").sid;
+  await net("exec", "B", "close", String(at));
+  await net("exec", "A", "close", String(JSON.parse(opened).sid));
+  await eventually("only B is left, and waits", async () =>
+    /time-wait/.test(await text(page, "section.connections")));
+  assert.deepEqual(await title(), ["A → B:7000"]);
+  await net("exec", "B", "close", String(JSON.parse(listens).sid));
 });
 
 test("a ping starts from the page", async (_, { page }) => {
@@ -133,6 +150,12 @@ test("a cut link changes a route", async (_, { page }) => {
   await eventually("the route is another", async () =>
     (await text(page, 'section.learned tr[data-key="R1"]')).includes(other), 40);
   await shot(page, "ring-cut-light");
+  await page.keyboard.press("Escape");
+  const log = await text(page, "section.log");
+  assert.match(log, new RegExp(`(R1 – ${before}|${before} – R1) is cut`), "what was done is not drowned");
+  assert.match(log, /Routes changed at/);
+  assert.match(await text(page, ".legend"), /cut/);
+  await shot(page, "ring-happened-light");
   await pick(page, what);
   await page.click("button.primary");
   await eventually("it is whole", async () => (await text(page, ".actions")).includes("Cut"));

@@ -12,15 +12,21 @@ const test = (name, f) => tests.push([name, f]);
 /** run starts a router with two neighbors that are not there. */
 async function run() {
   const port = await freePorts(4), file = join(folder, "solo.lnx");
-  writeFileSync(file, `interface if0 10.0.0.2/24 127.0.0.1:${port}\n` +
+  const write = (net) => writeFileSync(file, `interface if0 10.0.0.2/24 127.0.0.1:${port}\n` +
     `neighbor 10.0.0.1 at 127.0.0.1:${port + 1} via if0\n` +
-    `interface if1 10.1.0.1/24 127.0.0.1:${port + 2}\n` +
-    `neighbor 10.1.0.2 at 127.0.0.1:${port + 3} via if1\nrouting rip\n`);
+    `interface if1 10.${net}.0.1/24 127.0.0.1:${port + 2}\n` +
+    `neighbor 10.${net}.0.2 at 127.0.0.1:${port + 3} via if1\nrouting rip\n`);
+  write(1);
   const child = spawn(program, ["run", file, "--listen", "0"]);
   let said = "";
   for (const out of [child.stdout, child.stderr]) out.on("data", (x) => { said += x; });
   const url = await eventually("an address", () => /page: (http:\S+)/.exec(said)?.[1]);
-  return { url, stop: () => new Promise((done) => {
+  const reload = (net) => {
+    write(net);
+    child.stdin.write("reload\n");
+  };
+  return { url, reload, stop: () => new Promise((done) => {
+    if (child.exitCode !== null) done();
     child.once("exit", done);
     child.stdin.end();
   }) };
@@ -66,6 +72,14 @@ test("one node has a page of its own, with its links and whom it pings", async (
     assert.ok(await page.locator("form button[type=submit]").isDisabled());
     await page.click('nav [data-arg="routes:"]');
     await eventually("its routes", async () => /on the link/.test(await text(page, ".learned")));
+
+    solo.reload(2);
+    await linkId(page, "solo – 10.2.0.2");
+    await eventually("the file's other link is gone", async () =>
+      await page.locator(".edge").count() === 2);
+    assert.equal(await linkId(page, "solo – 10.0.0.1"), link, "and the one that stays is the same");
+    await page.keyboard.press("Escape");
+    await shot(page, "solo-reloaded");
 
     await page.goto(solo.url.replace(/token=.*/, "token=WRONG"));
     await eventually("a wrong token", async () => (await text(page, ".veil")) === "", 5); // its cookie is good
