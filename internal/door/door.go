@@ -164,13 +164,13 @@ func (d *Door) pause() bool {
 func (f *flow) leave(reason error) {
 	d := f.door
 	defer d.set.flows.Done()
+	if reason != nil {
+		d.failed(f.name, reason) // who sees that it is gone sees why
+	}
 	d.mu.Lock()
 	delete(d.cuts, f)
 	d.mu.Unlock()
 	<-d.room
-	if reason != nil {
-		d.failed(f.name, reason)
-	}
 	d.forget()
 }
 
