@@ -46,7 +46,7 @@ func TestTargetsThatCannotBeWritten(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "no", "such", "folder")
 	complaint := fails(t, b, nodes.Soon, "recvfile %s 9000", nowhere)
 	assert.Contains(t, complaint, nowhere)
-	assert.Contains(t, complaint, "no such file")
+	assert.Contains(t, complaint, "there is no folder")
 
 	dir := t.TempDir()
 	complaint = fails(t, b, nodes.Soon, "recvfile %s 9000", dir)
