@@ -15,10 +15,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/link"
-	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,19 +33,13 @@ type bed struct {
 // newBed starts the nodes A (10.0.0.1) and B (10.0.0.2).
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	ports, err := link.FreePorts(2)
-	require.NoError(t, err)
+	ports := nodetest.FreePorts(t, 2)
 	b := &bed{nodes: map[string]control.Operator{}}
 	for i, name := range []string{"A", "B"} {
 		text := fmt.Sprintf("interface if0 10.0.0.%d/24 127.0.0.1:%d\n"+
 			"neighbor 10.0.0.%d at 127.0.0.1:%d via if0\nrouting rip\n",
 			i+1, ports[i], 2-i, ports[1-i])
-		file, err := lnx.Parse(name+".lnx", []byte(text))
-		require.NoError(t, err)
-		n, err := operator.Open(node.Config{LNX: file, Seed: 1})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, n.Close()) })
-		b.nodes[name] = n.Operator()
+		b.nodes[name] = operatortest.Start(t, node.Config{Seed: 1}, nodetest.Parse(t, name, text))
 	}
 	b.serve(t)
 	return b

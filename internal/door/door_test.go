@@ -20,42 +20,27 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/door"
-	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func start(t *testing.T, file *lnx.Config) *operator.Node {
-	t.Helper()
-	n, err := operator.Open(node.Config{LNX: file})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, n.Close()) })
-	return n
-}
-
-func twoNodes(t *testing.T) (a, b *operator.Node) {
-	t.Helper()
-	fa, fb := nodetest.Two(t)
-	return start(t, fa), start(t, fb)
-}
-
 // doors lists those of a node.
 func doors(t *testing.T, n *operator.Node) []control.Door {
 	t.Helper()
-	list, err := control.Ask(t.Context(), n.Operator(), control.Doors{})
-	require.NoError(t, err)
-	return list
+	return controltest.Ask(t, n, control.Doors{})
 }
 
 // published is a node with a door to a listener of another, and a client of this machine that
 // came through it to the server there.
 func published(t *testing.T) (d *door.Door, l *node.Listener) {
 	t.Helper()
-	a, b := twoNodes(t)
+	a, b := operatortest.Two(t)
 	return publishedTo(t, a, b)
 }
 
@@ -92,7 +77,7 @@ func limit(t *testing.T, c net.Conn) {
 // exposed is a node with a door to a service of this machine, and another node.
 func exposed(t *testing.T) (client *operator.Node, d *door.Door, service *net.TCPListener) {
 	t.Helper()
-	a, b := twoNodes(t)
+	a, b := operatortest.Two(t)
 	service = listenHere(t)
 	d, err := b.Doors.Expose(control.Expose{Port: 80, To: service.Addr().String()})
 	require.NoError(t, err)
@@ -379,7 +364,7 @@ func fill(p []byte) {
 }
 
 func TestNobodyBehindADoor(t *testing.T) {
-	a, b := twoNodes(t)
+	a, b := operatortest.Two(t)
 	said := make(chan string, 10)
 	defer a.Watch(func(e control.Event) {
 		if m, ok := e.(control.Message); ok {
@@ -416,7 +401,7 @@ func TestAClientThatLeavesEndsItsDial(t *testing.T) {
 		t.Skip("needs Linux: elsewhere what was said hides the FIN behind it")
 	}
 	a, _ := nodetest.Two(t) // the other is not there
-	n := start(t, a)
+	n := operatortest.Start(t, node.Config{}, a)
 	d, err := n.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:80")})
 	require.NoError(t, err)
 	var clients []net.Conn
@@ -452,7 +437,8 @@ func TestAClientThatLeavesEndsItsDial(t *testing.T) {
 // TestAnUnreachableHostBehindADoor: its client is reset once ICMP has said so about a second SYN.
 func TestAnUnreachableHostBehindADoor(t *testing.T) {
 	fa, fb, _ := nodetest.Three(t)
-	a, _ := start(t, fa), start(t, fb)
+	a := operatortest.Start(t, node.Config{}, fa)
+	operatortest.Start(t, node.Config{}, fb)
 	d, err := a.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.9.0.1:80")})
 	require.NoError(t, err)
 	c, err := net.Dial("tcp", d.Addr().String())
@@ -465,7 +451,7 @@ func TestAnUnreachableHostBehindADoor(t *testing.T) {
 }
 
 func TestDoorsThatCannotBe(t *testing.T) {
-	a, _ := twoNodes(t)
+	a, _ := operatortest.Two(t)
 	taken := listenHere(t)
 	at := netip.MustParseAddrPort(taken.Addr().String())
 	to := netip.MustParseAddrPort("10.0.0.2:80")
@@ -501,7 +487,7 @@ func TestDoorsThatCannotBe(t *testing.T) {
 
 // TestANodeEndsWithItsDoors: whoever is inside is reset, and nothing is left.
 func TestANodeEndsWithItsDoors(t *testing.T) {
-	a, b := twoNodes(t)
+	a, b := operatortest.Two(t)
 	d, l := publishedTo(t, a, b)
 	client, server := through(t, d, l)
 	require.NoError(t, a.Close())
@@ -516,7 +502,7 @@ func TestANodeEndsWithItsDoors(t *testing.T) {
 }
 
 func TestClosingADoor(t *testing.T) {
-	a, b := twoNodes(t)
+	a, b := operatortest.Two(t)
 	d, l := publishedTo(t, a, b)
 	client, server := through(t, d, l)
 	id := d.State().ID
@@ -545,7 +531,7 @@ func TestClosingADoor(t *testing.T) {
 // TestAPortIsFreeAgain when its door is closed, though connections through it go on or have just
 // ended.
 func TestAPortIsFreeAgain(t *testing.T) {
-	a, b := twoNodes(t)
+	a, b := operatortest.Two(t)
 	d, l := publishedTo(t, a, b)
 	at := netip.MustParseAddrPort(d.Addr().String())
 	one, other := through(t, d, l)
@@ -603,8 +589,7 @@ func memory() int {
 
 // TestDownloadsBesideEachOther through a lossy router, each compared with what was sent.
 func TestDownloadsBesideEachOther(t *testing.T) {
-	fa, fb, fc := nodetest.Three(t)
-	a, b, c := start(t, fa), start(t, fb), start(t, fc)
+	a, b, c := operatortest.Three(t)
 	for _, f := range []string{"if0", "if1"} {
 		_, err := b.Do(t.Context(), control.SetLoss{Iface: f, Percent: 2})
 		require.NoError(t, err)
@@ -659,7 +644,7 @@ func TestDownloadsBesideEachOther(t *testing.T) {
 }
 
 func TestDatagramsThroughDoors(t *testing.T) {
-	a, b := twoNodes(t)
+	a, b := operatortest.Two(t)
 	service, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(
 		netip.MustParseAddrPort("127.0.0.1:0")))
 	require.NoError(t, err)
@@ -700,7 +685,7 @@ func (u *udpConn) Write([]byte) (int, error) { return 0, net.ErrClosed }
 
 // TestSpliceLeadsEveryPortHere, and refuses what this machine refuses.
 func TestSpliceLeadsEveryPortHere(t *testing.T) {
-	a, b := twoNodes(t)
+	a, b := operatortest.Two(t)
 	d, err := b.Doors.Splice(control.Splice{Addr: netip.MustParseAddr("10.0.0.2")})
 	require.NoError(t, err)
 	_, err = b.Doors.Splice(control.Splice{Addr: netip.MustParseAddr("10.0.0.2")})
@@ -752,7 +737,7 @@ func TestSpliceLeadsEveryPortHere(t *testing.T) {
 
 // TestWhoseDoor: a port that a door of ours has is told with the door.
 func TestWhoseDoor(t *testing.T) {
-	a, b := twoNodes(t)
+	a, b := operatortest.Two(t)
 	d, _ := publishedTo(t, a, b)
 	at, err := netip.ParseAddrPort(d.Addr().String())
 	require.NoError(t, err)

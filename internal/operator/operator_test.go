@@ -9,21 +9,19 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func start(t *testing.T, cfg node.Config, name, text string) *operator.Node {
 	t.Helper()
-	cfg.LNX = nodetest.Parse(t, name, text)
-	n, err := operator.Open(cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, n.Close()) })
-	return n
+	return operatortest.Start(t, cfg, nodetest.Parse(t, name, text))
 }
 
 // TestAPortOfAFileThatIsTaken is told with its place, and the node is not opened.
@@ -47,6 +45,6 @@ func TestAPortOfAFileThatIsTaken(t *testing.T) {
 	require.NoError(t, taken.Close())
 	n, err := operator.Open(node.Config{LNX: c})
 	require.NoError(t, err)
-	assert.Len(t, doors(t, n), 2)
+	assert.Len(t, controltest.Ask(t, n, control.Doors{}), 2)
 	require.NoError(t, n.Close())
 }

@@ -18,10 +18,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
 // rewritable is a node whose file can be written anew.
@@ -34,8 +36,7 @@ func rewritable(t *testing.T, name string, text *string) *operator.Node {
 
 func reload(t *testing.T, n *operator.Node) control.Reloaded {
 	t.Helper()
-	done, err := control.Ask(t.Context(), n.Operator(), control.Reload{})
-	require.NoError(t, err)
+	done := controltest.Ask(t, n, control.Reload{})
 	return done
 }
 
@@ -47,53 +48,42 @@ func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 	a := rewritable(t, "A", &text)
 	base := text
 	b := start(t, node.Config{}, "B", fmt.Sprintf(links, 2, p[1], 1, p[0]))
-	client, server := connect(t, a, b, "10.0.0.2:80")
+	client, server := operatortest.Connect(t, a, b, "10.0.0.2:80")
 	assert.Empty(t, reload(t, a).Changes, "the file is the same")
 
 	text = base + "link if0 delay 30ms\nroute 10.7.0.0/16 via 10.0.0.2\nicmp echo off\n" +
 		"tcp rto-min 300000\npublish 0.0.0.0:1 10.0.0.2:80\n"
 	text = strings.Replace(text, "0.0.0.0:1 ", fmt.Sprintf("%d ", tcpPort(t)), 1)
 	with := text
-	try, err := control.Ask(t.Context(), a.Operator(), control.Reload{Try: true})
-	require.NoError(t, err)
+	try := controltest.Ask(t, a, control.Reload{Try: true})
 	assert.Len(t, try.Changes, 5)
-	assert.Empty(t, doors(t, a), "it was only tried")
+	assert.Empty(t, controltest.Ask(t, a, control.Doors{}), "it was only tried")
 	done := reload(t, a)
 	assert.Equal(t, try, done)
 	assert.Equal(t, []string{
 		"tcp settings", "ip and icmp settings",
 		"route 10.7.0.0/16 via 10.0.0.2 metric 0", "link if0: delay 30ms in, delay 30ms out",
 	}, done.Changes[1:])
-	assert.Len(t, doors(t, a), 1)
+	assert.Len(t, controltest.Ask(t, a, control.Doors{}), 1)
 	ping := control.Ping{Addr: netip.MustParseAddr("10.0.0.2"), Count: 1}
-	seen, err := control.Ask(t.Context(), a.Operator(), ping)
-	require.NoError(t, err)
+	seen := controltest.Ask(t, a, ping)
 	assert.GreaterOrEqual(t, seen.Min, 60*time.Millisecond, "the delay is there, each way")
-	show, err := control.Ask(t.Context(), a.Operator(), control.Show{Key: "tcp.rtomin"})
-	require.NoError(t, err)
+	show := controltest.Ask(t, a, control.Show{Key: "tcp.rtomin"})
 	assert.Equal(t, "300ms", show[0].Value)
 
 	text = base
 	assert.Len(t, reload(t, a).Changes, 5)
-	assert.Empty(t, doors(t, a))
-	routes, err := control.Ask(t.Context(), a.Operator(), control.Routes{})
-	require.NoError(t, err)
+	assert.Empty(t, controltest.Ask(t, a, control.Doors{}))
+	routes := controltest.Ask(t, a, control.Routes{})
 	assert.Len(t, routes, 1)
 	assert.Empty(t, reload(t, a).Changes)
 
-	_, err = client.Write([]byte("on it goes"))
+	_, err := client.Write([]byte("on it goes"))
 	require.NoError(t, err)
 	_, err = io.ReadFull(server, make([]byte, 10))
 	require.NoError(t, err)
 	text = with
 	reload(t, a)
-}
-
-func doors(t *testing.T, n *operator.Node) []control.Door {
-	t.Helper()
-	list, err := control.Ask(t.Context(), n.Operator(), control.Doors{})
-	require.NoError(t, err)
-	return list
 }
 
 func listenHere(t *testing.T) net.Listener {
@@ -102,20 +92,6 @@ func listenHere(t *testing.T) net.Listener {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
-}
-
-// connect has one node take a connection of another's.
-func connect(t *testing.T, from, to *operator.Node, addr string) (client, server *node.Conn) {
-	t.Helper()
-	at := netip.MustParseAddrPort(addr)
-	l, err := to.Listen(at, 0)
-	require.NoError(t, err)
-	defer l.Close()
-	client, err = from.Dial(t.Context(), at)
-	require.NoError(t, err)
-	server, err = l.AcceptTCP()
-	require.NoError(t, err)
-	return client, server
 }
 
 func tcpPort(t *testing.T) int {
@@ -147,8 +123,7 @@ func TestAReloadThatCannotBe(t *testing.T) {
 	_, err = a.Do(t.Context(), control.Reload{})
 	require.ErrorIs(t, err, control.ErrUnsupported)
 	require.ErrorContains(t, err, "routing: was static, is rip; tcp profile: was none, is 004")
-	tried, err := control.Ask(t.Context(), a.Operator(), control.Reload{Try: true})
-	require.NoError(t, err)
+	tried := controltest.Ask(t, a, control.Reload{Try: true})
 	assert.Len(t, tried.Restart, 2)
 
 	// What has been done when something cannot be is undone.
@@ -159,7 +134,7 @@ func TestAReloadThatCannotBe(t *testing.T) {
 	var at *lnx.Error
 	require.ErrorAs(t, err, &at)
 	assert.Equal(t, 4, at.Line)
-	assert.Empty(t, doors(t, a))
+	assert.Empty(t, controltest.Ask(t, a, control.Doors{}))
 
 	// A door whose other end changes keeps its port.
 	port := tcpPort(t)
@@ -167,7 +142,7 @@ func TestAReloadThatCannotBe(t *testing.T) {
 	reload(t, a)
 	text = base + fmt.Sprintf("publish %d 10.0.0.2:81\n", port)
 	reload(t, a)
-	doors := doors(t, a)
+	doors := controltest.Ask(t, a, control.Doors{})
 	require.Len(t, doors, 1)
 	assert.Equal(t, "10.0.0.2:81", doors[0].To)
 
@@ -188,8 +163,7 @@ func TestAReloadOfRIP(t *testing.T) {
 	has := func(n *operator.Node, prefix string) {
 		t.Helper()
 		require.Eventually(t, func() bool {
-			routes, err := control.Ask(t.Context(), n.Operator(), control.Routes{})
-			require.NoError(t, err)
+			routes := controltest.Ask(t, n, control.Routes{})
 			for _, r := range routes {
 				if r.Prefix.String() == prefix && r.Origin == control.OriginRIP {
 					return true
@@ -218,7 +192,7 @@ func TestACaptureKnowsOfANewInterface(t *testing.T) {
 	text += fmt.Sprintf(link, 1, 1, p[2], 2, p[3])
 	assert.Len(t, reload(t, a).Changes, 2)
 	c := start(t, node.Config{}, "C", fmt.Sprintf(link, 1, 2, p[3], 1, p[2]))
-	connect(t, c, a, "10.1.0.1:81")
+	operatortest.Connect(t, c, a, "10.1.0.1:81")
 	_, err = a.Do(t.Context(), control.StopCapture{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"if1"}, facesIn(t, file))

@@ -17,43 +17,20 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 	"github.com/tidepool-net/tidepool/internal/record"
 	"github.com/tidepool-net/tidepool/internal/sight"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func start(t *testing.T, file *lnx.Config) *operator.Node {
-	t.Helper()
-	n, err := operator.Open(node.Config{LNX: file})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, n.Close()) })
-	return n
-}
-
-// twoNodes starts 10.0.0.1 and 10.0.0.2.
-func twoNodes(t *testing.T) (a, b *operator.Node) {
-	t.Helper()
-	fa, fb := nodetest.Two(t)
-	return start(t, fa), start(t, fb)
-}
-
-// connect opens a connection to port 80 of the other.
+// connect opens a connection to port 80 of the second node.
 func connect(t *testing.T, from, to *operator.Node) (client, server *node.Conn) {
 	t.Helper()
-	at := netip.MustParseAddrPort("10.0.0.2:80")
-	l, err := to.Listen(at, 0)
-	require.NoError(t, err)
-	defer l.Close()
-	client, err = from.Dial(t.Context(), at)
-	require.NoError(t, err)
-	server, err = l.AcceptTCP()
-	require.NoError(t, err)
-	return client, server
+	return operatortest.Connect(t, from, to, "10.0.0.2:80")
 }
 
 // pings sends some and waits for the answers.
@@ -107,7 +84,7 @@ func capturing(t *testing.T, n *operator.Node, r control.Record, f func()) (cont
 
 // TestACaptureTellsOfConnections: windows and state beside each segment, and what the link lost.
 func TestACaptureTellsOfConnections(t *testing.T) {
-	a, b := twoNodes(t)
+	a, b := operatortest.Two(t)
 	client, server := connect(t, a, b)
 	_, err := a.Do(t.Context(), control.Impair{Iface: "if0", Way: control.WayOut, Words: "loss 30% seed 1"})
 	require.NoError(t, err)
@@ -140,7 +117,7 @@ func TestACaptureTellsOfConnections(t *testing.T) {
 
 // TestATraceOfAFile has what the trace had that went on beside the capture.
 func TestATraceOfAFile(t *testing.T) {
-	a, b := twoNodes(t)
+	a, b := operatortest.Two(t)
 	client, server := connect(t, a, b)
 	var live []control.TracedSegment
 	ended := make(chan struct{})
@@ -185,7 +162,7 @@ func TestATraceOfAFile(t *testing.T) {
 // TestASlowReaderMissesPackets: they are counted, in the answer and in the file, and the node does
 // not wait.
 func TestASlowReaderMissesPackets(t *testing.T) {
-	a, _ := twoNodes(t)
+	a, _ := operatortest.Two(t)
 	var file bytes.Buffer
 	goOn := make(chan struct{})
 	first := true
@@ -211,7 +188,7 @@ func TestASlowReaderMissesPackets(t *testing.T) {
 
 // TestACaptureOfManyFiles: each is whole, none larger than it may be, the oldest are deleted.
 func TestACaptureOfManyFiles(t *testing.T) {
-	a, _ := twoNodes(t)
+	a, _ := operatortest.Two(t)
 	folder := t.TempDir()
 	started, err := a.Do(t.Context(), control.StartCapture{
 		File: filepath.Join(folder, "x.pcapng"), FileSize: 5000, Files: 3, Filter: "icmp",
@@ -246,7 +223,7 @@ func TestAFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("skip: needs /dev/full")
 	}
-	a, _ := twoNodes(t)
+	a, _ := operatortest.Two(t)
 	_, err := a.Do(t.Context(), control.Record{File: "/dev/full"})
 	require.ErrorContains(t, err, "/dev/full: no space left on device")
 	_, err = a.Do(t.Context(), control.StartCapture{File: "/dev/full"})
@@ -261,7 +238,7 @@ func TestAFullDisk(t *testing.T) {
 
 // TestANodeThatEndsEndsItsCaptures: the files are whole.
 func TestANodeThatEndsEndsItsCaptures(t *testing.T) {
-	a, _ := twoNodes(t)
+	a, _ := operatortest.Two(t)
 	name := filepath.Join(t.TempDir(), "x.pcapng")
 	_, err := a.Do(t.Context(), control.StartCapture{File: name, Filter: "icmp"})
 	require.NoError(t, err)
@@ -285,7 +262,7 @@ func TestANodeThatEndsEndsItsCaptures(t *testing.T) {
 }
 
 func TestWrongCaptures(t *testing.T) {
-	a, _ := twoNodes(t)
+	a, _ := operatortest.Two(t)
 	for _, r := range []control.Record{
 		{Snaplen: -1},
 		{Snaplen: 70_000},
@@ -311,9 +288,9 @@ func TestWrongCaptures(t *testing.T) {
 
 func TestEveryPacketIsWritten(t *testing.T) {
 	dir := t.TempDir()
-	a, b := twoNodes(t)
+	a, b := operatortest.Two(t)
 	file := filepath.Join(dir, "a.pcapng")
-	require.NoError(t, control.Order(t.Context(), a.Operator(), control.PcapStart{File: file}))
+	controltest.Ask(t, a, control.PcapStart{File: file})
 	err := control.Order(t.Context(), a.Operator(), control.PcapStart{File: file})
 	require.ErrorIs(t, err, control.ErrCapturing)
 	client, server := connect(t, a, b)
@@ -326,8 +303,7 @@ func TestEveryPacketIsWritten(t *testing.T) {
 		info, err := os.Stat(file)
 		return err == nil && info.Size() > 5000
 	}, 10*time.Second, 20*time.Millisecond)
-	c, err := control.Ask(t.Context(), a.Operator(), control.PcapStop{})
-	require.NoError(t, err)
+	c := controltest.Ask(t, a, control.PcapStop{})
 	assert.GreaterOrEqual(t, c.Packets, uint64(3+4))
 	info, err := os.Stat(file)
 	require.NoError(t, err)
@@ -338,7 +314,7 @@ func TestEveryPacketIsWritten(t *testing.T) {
 
 // TestWhatANodeSendsToItselfCrossesLo, and no interface.
 func TestWhatANodeSendsToItselfCrossesLo(t *testing.T) {
-	a, _ := twoNodes(t)
+	a, _ := operatortest.Two(t)
 	for iface, want := range map[string]int{"lo": 4, "if0": 4, "all": 8} {
 		seen := map[string]int{}
 		_, err := capturing(t, a, control.Record{
@@ -347,7 +323,7 @@ func TestWhatANodeSendsToItselfCrossesLo(t *testing.T) {
 		}, func() {
 			pings(t, a, 2, 0)
 			for _, own := range []string{"10.0.0.1", "127.0.0.1"} {
-				order(t, a, control.Ping{Addr: netip.MustParseAddr(own), Count: 1})
+				controltest.Ask(t, a, control.Ping{Addr: netip.MustParseAddr(own), Count: 1})
 			}
 		})
 		require.NoError(t, err)
@@ -359,7 +335,7 @@ func TestWhatANodeSendsToItselfCrossesLo(t *testing.T) {
 	var file bytes.Buffer
 	_, err := capturing(t, a, control.Record{
 		Filter: "icmp", Piece: func(p []byte) { file.Write(p) },
-	}, func() { order(t, a, control.Ping{Addr: netip.MustParseAddr("10.0.0.1"), Count: 1}) })
+	}, func() { controltest.Ask(t, a, control.Ping{Addr: netip.MustParseAddr("10.0.0.1"), Count: 1}) })
 	require.NoError(t, err)
 	r, err := pcapgo.NewNgReader(&file, pcapgo.NgReaderOptions{})
 	require.NoError(t, err)
@@ -375,11 +351,4 @@ func TestWhatANodeSendsToItselfCrossesLo(t *testing.T) {
 	own, err := r.Interface(1)
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, own.Statistics.PacketsReceived)
-}
-
-// order asks a node for something that has to succeed.
-func order(t *testing.T, n *operator.Node, req any) {
-	t.Helper()
-	_, err := n.Do(t.Context(), req)
-	require.NoError(t, err)
 }

@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
 // lossy has a node's link lose some of what leaves it.
@@ -56,7 +58,7 @@ func move(t *testing.T, client, server *node.Conn, size int) {
 // TestATraceOfDrops tells of each segment that went no further, and of nothing else: neither of what
 // arrives, nor of other packets that are lost beside it.
 func TestATraceOfDrops(t *testing.T) {
-	a, b := twoNodes(t)
+	a, b := operatortest.Two(t)
 	client, server := connect(t, a, b)
 	port := netip.MustParseAddrPort(client.LocalAddr().String()).Port()
 	lossy(t, a, "loss 10% seed 7")
@@ -91,7 +93,7 @@ func TestATraceOfDrops(t *testing.T) {
 // TestASlowReaderOfATrace misses segments, which are counted: in the answer, and at the next segment
 // that it is told of. The connection does not wait for it.
 func TestASlowReaderOfATrace(t *testing.T) {
-	a, b := twoNodes(t)
+	a, b := operatortest.Two(t)
 	client, server := connect(t, a, b)
 	r := control.Trace{SID: client.SID()}
 	goOn, behind := make(chan struct{}), make(chan struct{})
@@ -131,7 +133,6 @@ func TestASlowReaderOfATrace(t *testing.T) {
 // packets is how many have passed a node's link, both ways.
 func packets(t *testing.T, n *operator.Node) int {
 	t.Helper()
-	faces, err := control.Ask(t.Context(), n.Operator(), control.Interfaces{})
-	require.NoError(t, err)
+	faces := controltest.Ask(t, n, control.Interfaces{})
 	return int(faces[0].In.Packets + faces[0].Out.Packets)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 	"github.com/tidepool-net/tidepool/internal/sight"
 )
 
@@ -27,8 +29,8 @@ func TestAFileThatTakesNothingHoldsNobodyUp(t *testing.T) {
 		require.NoError(t, syscall.Mkfifo(path, 0o600))
 		return path
 	}
-	a, b := twoNodes(t)
-	require.NoError(t, control.Order(t.Context(), a.Operator(), control.PcapStart{File: pipe("pcap")}))
+	a, b := operatortest.Two(t)
+	controltest.Ask(t, a, control.PcapStart{File: pipe("pcap")})
 	_, err := a.Do(t.Context(), control.StartCapture{File: pipe("started")})
 	require.NoError(t, err)
 	begun, ended := make(chan struct{}), make(chan struct{})
@@ -46,13 +48,11 @@ func TestAFileThatTakesNothingHoldsNobodyUp(t *testing.T) {
 	_, err = io.CopyN(io.Discard, server, size)
 	require.NoError(t, err)
 	cancel()
-	list, err := control.Ask(t.Context(), a.Operator(), control.Captures{})
-	require.NoError(t, err)
+	list := controltest.Ask(t, a, control.Captures{})
 	for _, c := range list {
 		assert.Positive(t, c.Missed, c.File)
 	}
-	done, err := control.Ask(t.Context(), a.Operator(), control.StopCapture{})
-	require.NoError(t, err)
+	done := controltest.Ask(t, a, control.StopCapture{})
 	assert.Contains(t, done.Problem, "started: capture: flush: it takes nothing any more")
 	answer, err := a.Do(t.Context(), control.PcapStop{})
 	require.ErrorContains(t, err, "pcap: capture: flush: it takes nothing any more")
@@ -65,8 +65,8 @@ func TestANodeClosesBesideAFileThatTakesNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
-	a, _ := twoNodes(t)
-	require.NoError(t, control.Order(t.Context(), a.Operator(), control.PcapStart{File: path}))
+	a, _ := operatortest.Two(t)
+	controltest.Ask(t, a, control.PcapStart{File: path})
 	pings(t, a, 200, 1000)
 	require.ErrorContains(t, a.Close(), "it takes nothing any more")
 }

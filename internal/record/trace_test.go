@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
 // traced is what a trace tells that begins now, up to the first segment behind that f sends.
@@ -60,7 +61,7 @@ func tracing(
 // count from the SYN, though nobody looked at it.
 func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
 	t.Parallel()
-	a, b := twoNodes(t)
+	a, b := operatortest.Two(t)
 	set := func(value string) error {
 		_, err := a.Do(t.Context(), control.Set{Key: "tcp.recorder", Value: value})
 		return err

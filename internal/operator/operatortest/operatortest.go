@@ -1,0 +1,53 @@
+// Package operatortest has whole nodes that run, for the tests of packages beneath operator's and
+// of those that ask a node through it.
+package operatortest
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
+	"github.com/tidepool-net/tidepool/internal/operator"
+)
+
+// Start opens the node of a file, which ends with the test.
+func Start(tb testing.TB, cfg node.Config, file *lnx.Config) *operator.Node {
+	tb.Helper()
+	cfg.LNX = file
+	n, err := operator.Open(cfg)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, n.Close()) })
+	return n
+}
+
+// Two starts 10.0.0.1 and 10.0.0.2.
+func Two(tb testing.TB) (a, b *operator.Node) {
+	tb.Helper()
+	fa, fb := nodetest.Two(tb)
+	return Start(tb, node.Config{}, fa), Start(tb, node.Config{}, fb)
+}
+
+// Three starts A - B - C: 10.0.0.1, a router, 10.1.0.2.
+func Three(tb testing.TB) (a, b, c *operator.Node) {
+	tb.Helper()
+	fa, fb, fc := nodetest.Three(tb)
+	return Start(tb, node.Config{}, fa), Start(tb, node.Config{}, fb), Start(tb, node.Config{}, fc)
+}
+
+// Connect has one node take a connection of another's at an address of its own.
+func Connect(tb testing.TB, from, to *operator.Node, addr string) (client, server *node.Conn) {
+	tb.Helper()
+	at := netip.MustParseAddrPort(addr)
+	l, err := to.Listen(at, 0)
+	require.NoError(tb, err)
+	defer l.Close()
+	client, err = from.Dial(tb.Context(), at)
+	require.NoError(tb, err)
+	server, err = l.AcceptTCP()
+	require.NoError(tb, err)
+	return client, server
+}
