@@ -311,6 +311,27 @@ func TestTabAndHistory(t *testing.T) {
 	k.leaves()
 }
 
+// TestCtrlDTypedAhead ends the session though a command runs when it is typed, and the terminal is
+// not the editor's.
+func TestCtrlDTypedAhead(t *testing.T) {
+	k := sitDown(t, "")
+	k.press("sf big.bin 10.0.0.1 80\r")
+	k.await("left]> ")
+	k.press("wait\r")
+	k.await("sendfile big.bin ######")
+	k.press(ctrlD)
+	require.NoError(t, k.child.Process.Signal(syscall.SIGUSR1))
+	k.await("Sent 1048576 total bytes (big.bin)")
+	k.leaves()
+
+	k = sitDown(t, "")
+	k.press("\x00neighbors\r") // Ctrl-Space is no Ctrl-D
+	k.await("if0     10.0.0.1")
+	k.await("B> ")
+	k.press(ctrlD)
+	k.leaves()
+}
+
 // TestCtrlCWithAListOpen cancels the line, whatever stands below it.
 func TestCtrlCWithAListOpen(t *testing.T) {
 	k := sitDown(t, "")

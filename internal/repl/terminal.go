@@ -26,6 +26,7 @@ type terminal struct {
 
 	mu     sync.Mutex
 	answer []byte // to a question, to be read before the next key
+	ahead  int    // bytes to be read that were typed before the editor had the terminal
 
 	turns turns
 
@@ -65,6 +66,7 @@ func (t *terminal) Write(p []byte) (int, error) {
 	defer t.mu.Unlock()
 	if bytes.Equal(p, whereQuestion) {
 		t.answer = whereAnswer
+		t.ahead = typedAhead(t.in) // the terminal is the editor's by now
 		// Whatever was typed ahead was echoed here and will be shown again behind the prompt.
 		_, err := io.WriteString(t.out, eraseLine)
 		return len(p), err
@@ -94,7 +96,7 @@ func (t *terminal) next(p []byte) (int, error) {
 	var typed [1024]byte
 	for len(t.keys) == 0 {
 		n, err := t.in.Read(typed[:])
-		t.typed(typed[:n])
+		t.typed(t.pressed(typed[:n]))
 		if err != nil && len(t.keys) == 0 {
 			return 0, err
 		}
@@ -102,6 +104,21 @@ func (t *terminal) next(p []byte) (int, error) {
 	n := copy(p, t.keys)
 	t.keys = t.keys[n:]
 	return n, nil
+}
+
+// pressed gives a Ctrl-D back to who typed it before the prompt: the terminal, which was not the
+// editor's then, has made a zero of it (Linux' n_tty).
+func (t *terminal) pressed(text []byte) []byte {
+	t.mu.Lock()
+	ahead := min(t.ahead, len(text))
+	t.ahead -= ahead
+	t.mu.Unlock()
+	for i, c := range text[:ahead] {
+		if c == 0 {
+			text[i] = readline.CharEOT
+		}
+	}
+	return text
 }
 
 // typed takes what came from the terminal. The beginning of a mark is kept until it is one or not:

@@ -1,0 +1,21 @@
+package repl
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// typedAhead is how many bytes wait in a terminal.
+func typedAhead(in io.Reader) int {
+	f, ok := in.(*os.File)
+	if !ok {
+		return 0
+	}
+	n, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCINQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}
