@@ -1,6 +1,8 @@
 package tcp
 
 import (
+	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -81,6 +83,51 @@ func TestASilentConnectionRests(t *testing.T) {
 	assert.True(t, p.a.rack.reordering)
 	assert.Equal(t, 3, p.a.rack.mult)
 	assert.Equal(t, p.a.stats.bytesAcked, p.a.sent.delivered, "counts go on where they were")
+}
+
+// TestWhatABusyConnectionKeeps when it is silent is its controller, and nothing else.
+func TestWhatABusyConnectionKeeps(t *testing.T) {
+	const n = 2000
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	each := func(text int) int {
+		p := newPipe(t, Config{})
+		l, err := p.hosts[1].Listen(netip.AddrPortFrom(addrB, 81), 1)
+		require.NoError(t, err)
+		conns := make([]*Conn, 0, 2*n)
+		p.carry(1000) // and what hosts keep for all is there
+		p.silence(2 * time.Second)
+		before := heap()
+		for range n {
+			p.a, err = p.hosts[0].Connect(p.now, netip.AddrPortFrom(addrB, 81), 0)
+			require.NoError(t, err)
+			p.exchange()
+			p.exchange()
+			p.b, _ = l.Accept()
+			require.NotNil(t, p.b)
+			p.carry(text)
+			conns = append(conns, p.a, p.b)
+		}
+		p.silence(2 * time.Second)
+		for _, h := range p.hosts {
+			require.Empty(t, h.deadlines.heap)
+			h.spare, h.due, h.deadlines.heap = spare{}, nil, nil // what is everybody's
+		}
+		for _, c := range conns {
+			require.True(t, rests(c))
+		}
+		size := (heap() - before) / n
+		runtime.KeepAlive(p)
+		runtime.KeepAlive(conns)
+		return size
+	}
+	fresh, busy := each(0), each(3000)
+	t.Logf("two ends: %d bytes, %d if they were busy", fresh, busy)
+	assert.Less(t, busy-fresh, 230)
 }
 
 // TestRestingConnectionsTakeAnything: no call finds books missing. RFC 1191 §3: a router may

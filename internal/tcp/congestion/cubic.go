@@ -30,7 +30,7 @@ type cubic struct {
 	max      int
 	start    hystart
 	curve    curve
-	before   cubicUndo
+	before   *cubicUndo // nil: nothing was lost yet
 	without  Cubic
 	// seen is the last acknowledgment that counted for the curve's time.
 	seen clock.Time
@@ -193,12 +193,14 @@ func (c *cubic) remember() {
 }
 
 func (c *cubic) save(k Kind) {
-	if k == Echo {
-		c.before = cubicUndo{}
-		return
+	if c.before == nil {
+		c.before = &cubicUndo{} // of the connections that rest few have ever lost something
 	}
-	if !c.before.open {
-		c.before = cubicUndo{
+	switch {
+	case k == Echo:
+		*c.before = cubicUndo{}
+	case !c.before.open:
+		*c.before = cubicUndo{
 			undo:   undo{open: true, valid: true, ssthresh: c.ssthresh},
 			window: c.cwnd, curve: c.curve, start: c.start,
 		}
@@ -208,7 +210,10 @@ func (c *cubic) save(k Kind) {
 // OnExit ends an episode; RFC 9438 §4.9.2 takes a spurious one back, if the
 // window has not grown past what it was.
 func (c *cubic) OnExit(e *Exit) {
-	b := &c.before
+	b := c.before
+	if b == nil {
+		b = &cubicUndo{}
+	}
 	if e.Spurious && b.valid {
 		if c.cwnd < b.window {
 			c.cwnd, c.ssthresh, c.curve, c.start = b.window, b.ssthresh, b.curve, b.start
