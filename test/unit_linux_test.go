@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
@@ -27,52 +29,86 @@ func setting(t *testing.T, key, run, etc string) string {
 	return strings.NewReplacer("%t", run, "%i", "A", "/etc/tidepool", etc).Replace(string(m[1]))
 }
 
+// started is what the unit file starts, and the service manager's side of it.
+type started struct {
+	t       *testing.T
+	run     string
+	manager *net.UnixConn
+	node    *exec.Cmd
+}
+
+func startUnit(t *testing.T) *started {
+	t.Helper()
+	network := nodes.CopyNetwork(t, "nets", "a-b")
+	s := &started{t: t, run: t.TempDir()}
+	require.NoError(t, os.MkdirAll(filepath.Join(s.run, setting(t, "RuntimeDirectory", s.run, "")), 0o755))
+	notify := filepath.Join(s.run, "notify")
+	var err error
+	s.manager, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notify, Net: "unixgram"})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.manager.Close() })
+	require.NoError(t, s.manager.SetReadDeadline(time.Now().Add(nodes.Soon)))
+
+	words := strings.Fields(setting(t, "ExecStart", s.run, network.Dir))
+	s.node = nodes.Command(words[1:]...)
+	s.node.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify, setting(t, "Environment", "", ""))
+	require.NoError(t, s.node.Start())
+	t.Cleanup(func() {
+		_ = s.node.Process.Kill() // it may have ended
+		_ = s.node.Wait()
+	})
+	require.Equal(t, "notify", setting(t, "Type", "", ""))
+	s.told("READY=1")
+	return s
+}
+
+// told waits until the manager was told so.
+func (s *started) told(what string) {
+	s.t.Helper()
+	buf := make([]byte, 4096)
+	for {
+		k, err := s.manager.Read(buf)
+		require.NoError(s.t, err, what)
+		if strings.Contains(string(buf[:k]), what) {
+			return
+		}
+	}
+}
+
 // What the unit file starts is ready, answers where the file says, and ends as it says.
 func TestTheUnitFileRunsANode(t *testing.T) {
 	t.Parallel()
-	network := nodes.CopyNetwork(t, "nets", "a-b")
-	run := t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(run, setting(t, "RuntimeDirectory", run, "")), 0o755))
-	manager, err := net.ListenUnixgram("unixgram",
-		&net.UnixAddr{Name: filepath.Join(run, "notify"), Net: "unixgram"})
-	require.NoError(t, err)
-	defer manager.Close()
-	require.NoError(t, manager.SetReadDeadline(time.Now().Add(nodes.Soon)))
-	told := func(what string) {
-		t.Helper()
-		buf := make([]byte, 4096)
-		for {
-			k, err := manager.Read(buf)
-			require.NoError(t, err, what)
-			if strings.Contains(string(buf[:k]), what) {
-				return
-			}
-		}
-	}
-
-	words := strings.Fields(setting(t, "ExecStart", run, network.Dir))
-	node := nodes.Command(words[1:]...)
-	node.Env = append(os.Environ(), "NOTIFY_SOCKET="+filepath.Join(run, "notify"))
-	require.NoError(t, node.Start())
-	t.Cleanup(func() {
-		_ = node.Process.Kill() // it may have ended
-		_ = node.Wait()
-	})
-	require.Equal(t, "notify", setting(t, "Type", "", ""))
-	told("READY=1")
-	out, err := nodes.Command("ctl", filepath.Join(run, "tidepool", "A", "A.sock"), "routes").Output()
+	s := startUnit(t)
+	out, err := nodes.Command("ctl", filepath.Join(s.run, "tidepool", "A", "A.sock"), "routes").Output()
 	require.NoError(t, err)
 	assert.Contains(t, string(out), "10.0.0.0/24")
 
 	require.Equal(t, "/bin/kill -HUP $MAINPID", setting(t, "ExecReload", "", ""))
-	require.NoError(t, node.Process.Signal(syscall.SIGHUP))
-	told("RELOADING=1")
-	told("READY=1")
-	require.NoError(t, node.Process.Signal(syscall.SIGTERM))
-	told("STOPPING=1")
-	_ = node.Wait()
-	assert.Equal(t, setting(t, "SuccessExitStatus", "", ""), regexp.MustCompile(`\d+`).FindString(
-		node.ProcessState.String()))
+	require.NoError(t, s.node.Process.Signal(syscall.SIGHUP))
+	s.told("RELOADING=1")
+	s.told("READY=1")
+	require.NoError(t, s.node.Process.Signal(syscall.SIGTERM))
+	s.told("STOPPING=1")
+	_ = s.node.Wait()
+	assert.Equal(t, setting(t, "SuccessExitStatus", "", ""),
+		strconv.Itoa(s.node.ProcessState.ExitCode()))
+}
+
+// A node that hangs is started again: what the watchdog ends (with SIGABRT, systemd.service(5)) is
+// no node whose file is wrong.
+func TestTheUnitFileTellsAHungNodeFromAWrongFile(t *testing.T) {
+	t.Parallel()
+	s := startUnit(t)
+	require.Equal(t, "0", setting(t, "LimitCORE", "", ""))
+	require.NoError(t, unix.Prlimit(s.node.Process.Pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil))
+	require.Equal(t, "on-failure", setting(t, "Restart", "", ""))
+	require.Equal(t, "2", setting(t, "RestartPreventExitStatus", "", ""))
+	require.NoError(t, s.node.Process.Signal(syscall.SIGABRT))
+	_ = s.node.Wait()
+	status, ok := s.node.ProcessState.Sys().(syscall.WaitStatus)
+	require.True(t, ok)
+	require.True(t, status.Signaled(), s.node.ProcessState.String())
+	assert.Equal(t, syscall.SIGABRT, status.Signal())
 }
 
 // systemd has nothing to say about the unit file but that the program is not installed.
