@@ -12,7 +12,6 @@ type deadline struct {
 	timer  stopper
 	passed chan struct{} // closed once the deadline is over; nil: there never was one
 	idle   bool          // nothing will wait for it any more
-	clock  *Clock        // the node's; nil: the system's time
 }
 
 // stopper is a timer of either kind of time.
@@ -21,8 +20,8 @@ type stopper interface{ Stop() bool }
 // init is for those whose calls wait through a change of the deadline.
 func (d *deadline) init() { d.passed = make(chan struct{}) }
 
-// set moves the deadline; the zero time means none.
-func (d *deadline) set(t time.Time) {
+// set moves the deadline to an instant of n's time; the zero time means none.
+func (d *deadline) set(n *Node, t time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timer != nil && !d.timer.Stop() {
@@ -44,7 +43,7 @@ func (d *deadline) set(t time.Time) {
 	if d.passed == nil {
 		d.passed = make(chan struct{})
 	}
-	left := d.until(t)
+	left := n.until(t)
 	if left <= 0 {
 		if !over {
 			close(d.passed)
@@ -58,21 +57,7 @@ func (d *deadline) set(t time.Time) {
 		return // a timer would only outlive what it is for
 	}
 	passed := d.passed
-	d.timer = d.afterFunc(left, func() { close(passed) })
-}
-
-func (d *deadline) until(t time.Time) time.Duration {
-	if d.clock != nil {
-		return t.Sub(d.clock.Now())
-	}
-	return time.Until(t)
-}
-
-func (d *deadline) afterFunc(wait time.Duration, f func()) stopper {
-	if d.clock != nil {
-		return d.clock.afterFunc(wait, f)
-	}
-	return time.AfterFunc(wait, f)
+	d.timer = n.afterFunc(left, func() { close(passed) })
 }
 
 // wait returns a channel that is closed when the deadline is over.
@@ -90,4 +75,20 @@ func (d *deadline) stop() {
 	if d.timer != nil && d.timer.Stop() {
 		d.timer = nil // one that has fired is set's to wait for
 	}
+}
+
+// until is how far off an instant is by the node's clock.
+func (n *Node) until(t time.Time) time.Duration {
+	if c := n.cfg.Clock; c != nil {
+		return t.Sub(c.Now())
+	}
+	return time.Until(t)
+}
+
+// afterFunc is time.AfterFunc by the node's clock.
+func (n *Node) afterFunc(wait time.Duration, f func()) stopper {
+	if c := n.cfg.Clock; c != nil {
+		return c.afterFunc(wait, f)
+	}
+	return time.AfterFunc(wait, f)
 }

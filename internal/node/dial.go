@@ -78,8 +78,7 @@ func (n *Node) Within(
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	late := func() { cancel(os.ErrDeadlineExceeded) }
-	by := deadline{clock: n.cfg.Clock}
-	timer := by.afterFunc(d, late)
+	timer := n.afterFunc(d, late)
 	return ctx, func() {
 		timer.Stop()
 		cancel(nil)

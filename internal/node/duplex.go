@@ -48,7 +48,6 @@ func (d *duplex) Remote() netip.AddrPort { return d.peer() }
 // init gives it its rings.
 func (d *duplex) init(rx, tx *buffer.Ring) {
 	d.in.ring, d.out.ring = rx, tx
-	d.in.by.clock, d.out.by.clock = d.node.cfg.Clock, d.node.cfg.Clock
 }
 
 // answered notes that the peer has answered, or will not. The loop's.
@@ -283,7 +282,7 @@ func (d *duplex) SetReadDeadline(t time.Time) error {
 	if d.closed.Load() {
 		return d.opError("set", net.ErrClosed)
 	}
-	d.in.by.set(t)
+	d.in.by.set(d.node, t)
 	d.call() // a Read that waits looks at the new deadline
 	return nil
 }
@@ -293,7 +292,7 @@ func (d *duplex) SetWriteDeadline(t time.Time) error {
 	if d.closed.Load() {
 		return d.opError("set", net.ErrClosed)
 	}
-	d.out.by.set(t)
+	d.out.by.set(d.node, t)
 	d.out.ready.ring()
 	return nil
 }

@@ -30,7 +30,6 @@ func (e *ends) init(n *Node, refused func(op string, err error) error, release f
 	e.arrived, e.done = make(chan struct{}, 1), make(chan struct{})
 	e.readBy.init()
 	e.writeBy.init()
-	e.readBy.clock, e.writeBy.clock = n.cfg.Clock, n.cfg.Clock
 }
 
 // initClosed is init for a socket that nobody has opened.
@@ -113,7 +112,7 @@ func (e *ends) setDeadline(by *deadline, t time.Time) error {
 	if e.closed.Load() {
 		return e.refused("set", net.ErrClosed)
 	}
-	by.set(t)
+	by.set(e.node, t)
 	wake(e.arrived) // a read that waits looks at the new deadline
 	return nil
 }

@@ -9,12 +9,11 @@ import (
 
 // gate is something that happens once.
 type gate struct {
-	mu   sync.Mutex
-	c    chan struct{}
-	open bool
+	mu sync.Mutex
+	c  chan struct{} // opened once it has; nil: nobody waits
 }
 
-// opened is what gates answer that are open.
+// opened is the channel of gates that are open.
 var opened = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -25,20 +24,17 @@ var opened = func() chan struct{} {
 func (g *gate) pass() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.open = true; g.c != nil {
+	if g.c != nil && g.c != opened {
 		close(g.c)
-		g.c = nil
 	}
+	g.c = opened
 }
 
 // passed returns a channel that is closed once the gate is open.
 func (g *gate) passed() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case g.open:
-		return opened
-	case g.c == nil:
+	if g.c == nil {
 		g.c = make(chan struct{})
 	}
 	return g.c

@@ -115,7 +115,7 @@ func (l *Listener) SetDeadline(t time.Time) error {
 	if l.closing.Load() {
 		return l.opError("set", net.ErrClosed)
 	}
-	l.by.set(t)
+	l.by.set(l.node, t)
 	wake(l.ready)
 	return nil
 }

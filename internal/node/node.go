@@ -151,8 +151,7 @@ func (n *Node) Driven() bool { return n.cfg.Clock != nil }
 
 // AfterFunc calls f when the node's clock is d further on, unless stop is called before.
 func (n *Node) AfterFunc(d time.Duration, f func()) (stop func() bool) {
-	by := deadline{clock: n.cfg.Clock}
-	return by.afterFunc(d, f).Stop
+	return n.afterFunc(d, f).Stop
 }
 
 // wall translates an instant of the loop's clock into the time of day.
@@ -275,7 +274,6 @@ func (n *Node) listenOn(l *Listener, backlog int) (*Listener, error) {
 	l.node, l.sid, l.backlog = n, -1, lane.NewBoundDeque[*Conn](uint(backlog))
 	l.ready, l.done = make(chan struct{}, 1), make(chan struct{})
 	l.by.init()
-	l.by.clock = n.cfg.Clock
 	var err error
 	callErr := n.call(func(clock.Time) {
 		if l.tl, err = n.stack.ListenTCP(on, backlog); err == nil {

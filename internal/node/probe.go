@@ -96,9 +96,33 @@ func (p *probe) run() {
 type probes struct {
 	mu  sync.Mutex // makes concurrent callers of Probe one
 	set *probe     // the last that a program set
-	own *probe     // who is told; the loop's, like what follows
-	// watchers are an operator's.
-	watchers []*sampling
+	// told are those who are told, nil: nobody ever was. The loop's.
+	told *audience
+}
+
+// audience are who is told of samples.
+type audience struct {
+	own      *probe      // a program's
+	watchers []*sampling // an operator's
+}
+
+// nobody is the audience of most connections; it is only read.
+var nobody audience
+
+// audience returns who is told. The loop's.
+func (p *probes) audience() *audience {
+	if p.told == nil {
+		return &nobody
+	}
+	return p.told
+}
+
+// admit is audience for who adds himself. The loop's.
+func (p *probes) admit() *audience {
+	if p.told == nil {
+		p.told = &audience{}
+	}
+	return p.told
 }
 
 // Probe has f called with a sample at every acknowledgment and event, in a
@@ -123,7 +147,7 @@ func (c *Conn) Probe(f func(Sample)) error {
 			}
 			return
 		}
-		c.probes.own = p
+		c.probes.admit().own = p
 		c.reprobe()
 	})
 	if old := c.probes.set; old != nil {
@@ -141,8 +165,8 @@ func (c *Conn) Probe(f func(Sample)) error {
 
 // reprobe has TCP show samples exactly while somebody looks. The loop's.
 func (c *Conn) reprobe() {
-	if c.node.sampler == nil && c.probes.own == nil && c.node.cfg.Sampled == nil &&
-		len(c.probes.watchers) == 0 {
+	a := c.probes.audience()
+	if c.node.sampler == nil && a.own == nil && c.node.cfg.Sampled == nil && len(a.watchers) == 0 {
 		c.tc.SetProbe(nil)
 		return
 	}
@@ -157,10 +181,11 @@ func (c *Conn) sampled(s *tcp.Sample) {
 	if f := c.node.cfg.Sampled; f != nil {
 		f(c.sid, s)
 	}
-	for _, w := range c.probes.watchers {
+	a := c.probes.audience()
+	for _, w := range a.watchers {
 		w.note(c.node, s)
 	}
-	p := c.probes.own
+	p := a.own
 	if p == nil {
 		return
 	}
@@ -181,11 +206,12 @@ func (c *Conn) sampled(s *tcp.Sample) {
 
 // endProbe lets go of whoever looks at a connection that is gone. The loop's.
 func (c *Conn) endProbe() {
-	for len(c.probes.watchers) > 0 {
-		c.unsample(c.probes.watchers[0])
+	a := c.probes.audience()
+	for len(a.watchers) > 0 {
+		c.unsample(a.watchers[0])
 	}
-	if p := c.probes.own; p != nil {
-		c.probes.own = nil
+	if p := a.own; p != nil {
+		a.own = nil
 		c.reprobe()
 		p.end()
 	}

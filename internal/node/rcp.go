@@ -191,7 +191,6 @@ func (n *Node) ListenRCP(on netip.AddrPort, backlog int, cfg RCPConfig) (*RCPLis
 		done: make(chan struct{}),
 	}
 	l.by.init()
-	l.by.clock = n.cfg.Clock
 	var err error
 	callErr := n.call(func(clock.Time) {
 		if l.port, err = n.openRCP(on, netip.AddrPort{}, cfg); err != nil {

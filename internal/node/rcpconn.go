@@ -239,7 +239,7 @@ func (l *RCPListener) SetDeadline(t time.Time) error {
 	if l.closing.Load() {
 		return l.opError("set", net.ErrClosed)
 	}
-	l.by.set(t)
+	l.by.set(l.node, t)
 	wake(l.ready)
 	return nil
 }

@@ -31,7 +31,8 @@ func (n *Node) samples(ctx context.Context, r *control.Samples) (control.Sampled
 			err = fmt.Errorf("%d: %w", r.SID, control.ErrClosed)
 			return
 		}
-		c.probes.watchers = append(c.probes.watchers, w)
+		a := c.probes.admit()
+		a.watchers = append(a.watchers, w)
 		c.reprobe()
 	})
 	if err = firstError(callErr, err); err != nil {
@@ -93,9 +94,10 @@ func (w *sampling) note(n *Node, s *tcp.Sample) {
 
 // unsample lets somebody go.
 func (c *Conn) unsample(w *sampling) {
-	for i, other := range c.probes.watchers {
+	a := c.probes.audience()
+	for i, other := range a.watchers {
 		if other == w {
-			c.probes.watchers = append(c.probes.watchers[:i], c.probes.watchers[i+1:]...)
+			a.watchers = append(a.watchers[:i], a.watchers[i+1:]...)
 			close(w.found.ended)
 			c.reprobe()
 			return

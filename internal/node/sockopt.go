@@ -201,7 +201,7 @@ func (c *Conn) closeLingering(limit time.Duration) error {
 	}
 	c.finishWrites(closeBoth)
 	over := make(chan struct{})
-	timer := c.out.by.afterFunc(limit, func() { close(over) })
+	timer := c.node.afterFunc(limit, func() { close(over) })
 	defer timer.Stop()
 	select {
 	case <-c.delivered.passed():
