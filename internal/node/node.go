@@ -281,7 +281,7 @@ func (n *Node) listenOn(l *Listener, backlog int) (*Listener, error) {
 			if l.screen != nil {
 				l.tl.Defer()
 			}
-			l.sid = n.stack.AddListener(l.tl).ID
+			l.sid = n.stack.AddListener(l.tl)
 			n.listeners[l.tl] = l
 		}
 	})
@@ -296,7 +296,7 @@ func (n *Node) listenOn(l *Listener, backlog int) (*Listener, error) {
 // adopt enters a connection into the node's books. The loop's.
 func (n *Node) adopt(c *Conn, l *Listener) {
 	n.conns[c] = struct{}{}
-	c.sid = n.stack.AddConn(c.tc).ID
+	c.sid = n.stack.AddConn(c.tc)
 	c.reprobe()
 	if l != nil {
 		c.answered()

@@ -76,7 +76,7 @@ func (n *Node) openPacketConn(open func() (*udp.Socket, error)) (*PacketConn, er
 		}
 		c.us.Owner = c
 		c.local, c.peer, c.rx = c.us.Local(), c.us.Remote(), c.us.Rx()
-		c.sid = n.stack.AddUDP(c.us).ID
+		c.sid = n.stack.AddUDP(c.us)
 		n.packetConns[c] = struct{}{}
 	})
 	if err = firstError(callErr, netError(err)); err != nil {

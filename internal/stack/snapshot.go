@@ -92,9 +92,9 @@ func (s *Stack) RouteInfos() []control.Route {
 func (s *Stack) SocketInfos(info bool, now clock.Time) []control.Socket {
 	s.expireSockets(now)
 	list := []control.Socket{}
-	for _, k := range s.sockets.byID {
+	for id, k := range s.sockets.byID {
 		if k != nil {
-			list = append(list, s.socketInfo(k, info, now))
+			list = append(list, k.info(id, info, now))
 		}
 	}
 	return list
@@ -107,7 +107,7 @@ func (s *Stack) SocketInfo(id int, now clock.Time) control.Socket {
 	if !ok {
 		return control.Socket{SID: id}
 	}
-	return s.socketInfo(k, true, now)
+	return k.info(id, true, now)
 }
 
 // FindSocket returns the number of the connection with these ends, or -1.
@@ -122,8 +122,8 @@ func (s *Stack) FindSocket(local ip.Addr, localPort uint16, remote ip.Addr, remo
 	return -1
 }
 
-func (s *Stack) socketInfo(k *Socket, info bool, now clock.Time) control.Socket {
-	c := control.Socket{SID: k.ID, Local: k.Local(), Remote: k.Remote()}
+func (k *Socket) info(id int, info bool, now clock.Time) control.Socket {
+	c := control.Socket{SID: id, Local: k.Local(), Remote: k.Remote()}
 	if k.Listener != nil {
 		c.Remote = netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 		c.State = StateName(tcp.StateListen)

@@ -12,7 +12,6 @@ import (
 // Socket is a number for a listener, a connection or a UDP socket, as operators
 // name them.
 type Socket struct {
-	ID       int
 	Conn     *tcp.Conn     // nil unless it is a connection
 	Listener *tcp.Listener // nil unless it is a listener
 	UDP      *udp.Socket   // nil unless it is of UDP
@@ -48,7 +47,7 @@ func (k *Socket) Remote() netip.AddrPort {
 type sockets struct {
 	byID    []*Socket // nil: free
 	free    int       // no number below is free
-	waiting []*Socket // in TIME-WAIT, the oldest first
+	waiting []int     // of those in TIME-WAIT, the oldest first
 }
 
 // ListenTCP is tcp.Host.Listen for an address that the node has, or for any of them
@@ -90,18 +89,18 @@ func (s *Stack) ours(a netip.Addr) error {
 	return fmt.Errorf("%v: %w", a, ErrNotOurs)
 }
 
-// AddListener gives a listener a number.
-func (s *Stack) AddListener(l *tcp.Listener) *Socket {
+// AddListener gives a listener a number, which it returns.
+func (s *Stack) AddListener(l *tcp.Listener) int {
 	return s.sockets.add(&Socket{Listener: l})
 }
 
 // AddConn gives a connection a number.
-func (s *Stack) AddConn(c *tcp.Conn) *Socket {
+func (s *Stack) AddConn(c *tcp.Conn) int {
 	return s.sockets.add(&Socket{Conn: c, tuple: c.Tuple()})
 }
 
 // AddUDP gives a UDP socket a number.
-func (s *Stack) AddUDP(u *udp.Socket) *Socket {
+func (s *Stack) AddUDP(u *udp.Socket) int {
 	return s.sockets.add(&Socket{UDP: u})
 }
 
@@ -118,15 +117,15 @@ func (s *Stack) RemoveSocket(id int) {
 func (s *Stack) RetireSocket(id int, until clock.Time) {
 	if k, ok := s.Socket(id); ok {
 		k.Conn, k.TimeWait = nil, until
-		s.sockets.waiting = append(s.sockets.waiting, k)
+		s.sockets.waiting = append(s.sockets.waiting, id)
 	}
 }
 
 // expireSockets frees the numbers of connections whose TIME-WAIT is over.
 func (s *Stack) expireSockets(now clock.Time) {
 	w := s.sockets.waiting
-	for len(w) > 0 && w[0].TimeWait.Due(now) {
-		s.RemoveSocket(w[0].ID)
+	for len(w) > 0 && s.sockets.byID[w[0]].TimeWait.Due(now) {
+		s.RemoveSocket(w[0])
 		w = w[1:]
 	}
 	s.sockets.waiting = w
@@ -140,7 +139,7 @@ func (s *Stack) Socket(id int) (*Socket, bool) {
 	return s.sockets.byID[id], true
 }
 
-func (t *sockets) add(s *Socket) *Socket {
+func (t *sockets) add(s *Socket) int {
 	id := t.free
 	for id < len(t.byID) && t.byID[id] != nil {
 		id++
@@ -149,7 +148,6 @@ func (t *sockets) add(s *Socket) *Socket {
 		t.byID = append(t.byID, nil)
 	}
 	t.free = id + 1
-	s.ID = id
 	t.byID[id] = s
-	return s
+	return id
 }

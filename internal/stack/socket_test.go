@@ -18,7 +18,7 @@ func TestSocketNumbersAreTheSmallestFree(t *testing.T) {
 	for port := range 4 {
 		l, err := a.TCP().Listen(addrPort(local, 80+port), 1)
 		require.NoError(t, err)
-		ids = append(ids, a.AddListener(l).ID)
+		ids = append(ids, a.AddListener(l))
 	}
 	assert.Equal(t, []int{0, 1, 2, 3}, ids)
 	a.RemoveSocket(2)
@@ -27,16 +27,16 @@ func TestSocketNumbersAreTheSmallestFree(t *testing.T) {
 	assert.Len(t, a.SocketInfos(true, w.now), 2)
 	l, err := a.TCP().Listen(addrPort(local, 90), 1)
 	require.NoError(t, err)
-	assert.Equal(t, 1, a.AddListener(l).ID)
-	assert.Equal(t, 2, a.AddListener(l).ID)
-	assert.Equal(t, 4, a.AddListener(l).ID)
+	assert.Equal(t, 1, a.AddListener(l))
+	assert.Equal(t, 2, a.AddListener(l))
+	assert.Equal(t, 4, a.AddListener(l))
 }
 
 func TestATimeWaitKeepsItsNumberForAWhile(t *testing.T) {
 	w, a, _, _ := line(t)
 	c, err := a.TCP().Connect(w.now, addrPort(addr("10.1.0.2"), 9), 0)
 	require.NoError(t, err)
-	id := a.AddConn(c).ID
+	id := a.AddConn(c)
 	a.RetireSocket(id, w.now.Add(time.Minute))
 	list := a.SocketInfos(true, w.now)
 	require.Len(t, list, 1)
@@ -51,5 +51,5 @@ func TestFirstSocketNumber(t *testing.T) {
 		Interfaces: []stack.Interface{face("if0", "10.0.0.1/24")}, FirstSocket: 3,
 	})
 	require.NoError(t, err)
-	assert.Equal(t, 3, s.AddListener(new(tcp.Listener)).ID)
+	assert.Equal(t, 3, s.AddListener(new(tcp.Listener)))
 }

@@ -166,7 +166,7 @@ func TestUDPSocketsAreListed(t *testing.T) {
 	list := a.SocketInfos(true, 1)
 	require.Len(t, list, 1)
 	assert.Equal(t, "UDP", list[0].State)
-	assert.Equal(t, k.ID, list[0].SID)
+	assert.Equal(t, k, list[0].SID)
 	assert.Equal(t, "0.0.0.0:53 0.0.0.0:0", list[0].Local.String()+" "+list[0].Remote.String())
 }
 
