@@ -19,6 +19,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/api"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 )
 
 // service is a node as a service manager runs it.
@@ -106,8 +107,7 @@ func TestAServiceSpeaksWithItsManager(t *testing.T) {
 	bad := s.line("not reloaded: the node runs on as it was")
 	assert.InDelta(t, 4, bad["line"], 0)
 	assert.Equal(t, "wrong", bad["text"])
-	doors, err := control.Ask(t.Context(), control.Operator(s.op), control.Doors{})
-	require.NoError(t, err)
+	doors := controltest.Ask(t, control.Operator(s.op), control.Doors{})
 	require.Len(t, doors, 1)
 	assert.Equal(t, "127.0.0.1:3000", doors[0].To)
 
@@ -123,14 +123,10 @@ func TestWhatSIGTERMAbandons(t *testing.T) {
 	s := newService(t, "--grace", "100ms")
 	s.line("up")
 	op := control.Operator(s.op)
-	_, err := control.Ask(t.Context(), op, control.Listen{Port: 80})
-	require.NoError(t, err)
-	us, err := control.Ask(t.Context(), op, control.Interfaces{})
-	require.NoError(t, err)
-	c, err := control.Ask(t.Context(), op, control.Connect{Addr: us[0].Addr.Addr(), Port: 80})
-	require.NoError(t, err)
-	_, err = control.Ask(t.Context(), op, control.Write{SID: c.SID, Data: []byte("unread")})
-	require.NoError(t, err)
+	controltest.Ask(t, op, control.Listen{Port: 80})
+	us := controltest.Ask(t, op, control.Interfaces{})
+	c := controltest.Ask(t, op, control.Connect{Addr: us[0].Addr.Addr(), Port: 80})
+	controltest.Ask(t, op, control.Write{SID: c.SID, Data: []byte("unread")})
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	s.line("ending")
 	first, second := s.line("abandoned"), s.line("abandoned")
@@ -148,8 +144,7 @@ func TestTheLevelOfTheLog(t *testing.T) {
 	op := control.Operator(s.op)
 	_, err := control.Ask(t.Context(), op, control.Set{Key: "log.level", Value: "loud"})
 	require.ErrorIs(t, err, control.ErrUsage)
-	got, err := control.Ask(t.Context(), op, control.Set{Key: "log.level", Value: "INFO"})
-	require.NoError(t, err)
+	got := controltest.Ask(t, op, control.Set{Key: "log.level", Value: "INFO"})
 	assert.Equal(t, "info", got.Value)
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	require.True(t, s.log.Scan())

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 )
 
 var _ control.Operator = (*Client)(nil)
@@ -169,10 +170,9 @@ func TestFilesAreSeenFromTheClient(t *testing.T) {
 	})
 	<-listening
 	told := 0
-	sent, err := control.Ask(t.Context(), control.Operator(b.client(t, "A")), control.SendFile{
+	sent := controltest.Ask(t, control.Operator(b.client(t, "A")), control.SendFile{
 		Path: "sent", Addr: addrB, Port: 6000, Progress: func(control.Progress) { told++ },
 	})
-	require.NoError(t, err)
 	assert.Positive(t, told)
 	assert.Equal(t, int64(9), sent.Bytes)
 	wg.Wait()
@@ -201,9 +201,8 @@ func TestEvents(t *testing.T) {
 		n, _ := resp.Body.Read(text)
 		lines <- text[:n]
 	}()
-	_, err = control.Ask(t.Context(), b.nodes["A"], control.Request[control.TestSent](
+	controltest.Ask(t, b.nodes["A"], control.Request[control.TestSent](
 		control.SendTest{Addr: addrB, Text: "wave"}))
-	require.NoError(t, err)
 	got, ok := (<-told).(control.TestReceived)
 	require.True(t, ok)
 	assert.Equal(t, "wave", got.Text)
@@ -268,10 +267,9 @@ func TestNodesServedTogether(t *testing.T) {
 	require.ErrorIs(t, err, ErrGone)
 	_, err = all.client(t, "A").Do(t.Context(), control.Window{SID: 3})
 	require.ErrorIs(t, err, control.ErrNoSuchSocket, "through both")
-	result, err := control.Ask(t.Context(), control.Operator(all.client(t, "A")), control.Ping{
+	result := controltest.Ask(t, control.Operator(all.client(t, "A")), control.Ping{
 		Addr: addrB, Count: 2, Interval: time.Millisecond,
 	})
-	require.NoError(t, err)
 	assert.Equal(t, 2, result.Received)
 
 	heard := all.client(t, "B")

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 )
 
 // streamed reads the stream as a page does.
@@ -85,8 +86,7 @@ func TestStream(t *testing.T) {
 		Prefix: mustPrefix("10.9.0.0/16"), Via: mustAddr("10.0.0.2"),
 	}))
 	s.find("routes", `10.9.0.0/16`)
-	_, err := control.Ask(t.Context(), b.nodes["A"], control.SetLink{Iface: "if0"})
-	require.NoError(t, err)
+	controltest.Ask(t, b.nodes["A"], control.SetLink{Iface: "if0"})
 	s.find("interfaces", `"up":false`)
 }
 
@@ -155,19 +155,16 @@ func TestAPageThatComesBack(t *testing.T) {
 // TestStreamFollowsAConnection: and says when it is over.
 func TestStreamFollowsAConnection(t *testing.T) {
 	b := newBed(t)
-	_, err := control.Ask(t.Context(), b.nodes["B"], control.Listen{Port: 80})
-	require.NoError(t, err)
-	k, err := control.Ask(t.Context(), b.nodes["A"], control.Connect{
+	controltest.Ask(t, b.nodes["B"], control.Listen{Port: 80})
+	k := controltest.Ask(t, b.nodes["A"], control.Connect{
 		Addr: mustAddr("10.0.0.2"), Port: 80,
 	})
-	require.NoError(t, err)
 	// What is silent has nothing to tell, so something is written now and then.
 	await := func(s *streamed, name, has string) string {
 		for s.in.Err() == nil {
-			_, err = control.Ask(t.Context(), b.nodes["A"], control.Write{
+			controltest.Ask(t, b.nodes["A"], control.Write{
 				SID: k.SID, Data: []byte("hello"),
 			})
-			require.NoError(t, err)
 			if s.next() == name && strings.Contains(s.heard[len(s.heard)-1][1], has) {
 				return s.heard[len(s.heard)-1][1]
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 )
 
 // exposed is what a strict reader of the text format makes of it: samples by name and labels.
@@ -66,10 +67,8 @@ func exposed(t *testing.T, text string) map[string]float64 {
 func TestMetrics(t *testing.T) {
 	b := newBed(t)
 	a := b.nodes["A"]
-	_, err := control.Ask(t.Context(), a, control.Ping{Addr: netip.MustParseAddr("10.0.0.2"), Count: 2})
-	require.NoError(t, err)
-	_, err = control.Ask(t.Context(), a, control.Expose{Port: 80, To: "127.0.0.1:3000"})
-	require.NoError(t, err)
+	controltest.Ask(t, a, control.Ping{Addr: netip.MustParseAddr("10.0.0.2"), Count: 2})
+	controltest.Ask(t, a, control.Expose{Port: 80, To: "127.0.0.1:3000"})
 	s := New(Config{Nodes: b.nodes, Version: `v"1\` + "\n"})
 	defer s.Close()
 	w := httptest.NewRecorder()

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 )
 
 // shapeOf is a shape with those nodes.
@@ -82,12 +83,10 @@ func TestTheStreamFollowsTheNodes(t *testing.T) {
 // TestWhatRunsAtANodeThatGoes ends, and says why; what runs at one that stays goes on.
 func TestWhatRunsAtANodeThatGoes(t *testing.T) {
 	b := newBed(t)
-	_, err := control.Ask(t.Context(), b.nodes["A"], control.Listen{Port: 80})
-	require.NoError(t, err)
-	k, err := control.Ask(t.Context(), b.nodes["B"], control.Connect{
+	controltest.Ask(t, b.nodes["A"], control.Listen{Port: 80})
+	k := controltest.Ask(t, b.nodes["B"], control.Connect{
 		Addr: mustAddr("10.0.0.1"), Port: 80,
 	})
-	require.NoError(t, err)
 	page := b.stream(t, fmt.Sprintf("?connection=B/%d", k.SID))
 	open := func(method, path, accept, text string) io.ReadCloser {
 		t.Helper()
@@ -116,10 +115,9 @@ func TestWhatRunsAtANodeThatGoes(t *testing.T) {
 			"more", name)
 	}
 	page.find("sample", `"over"`)
-	_, err = control.Ask(t.Context(), b.nodes["B"], control.Connect{
+	controltest.Ask(t, b.nodes["B"], control.Connect{
 		Addr: mustAddr("10.0.0.1"), Port: 80,
 	})
-	require.NoError(t, err)
 	in := bufio.NewScanner(staying)
 	for in.Scan() && !strings.Contains(in.Text(), `"accepted"`) {
 		t.Log(in.Text())

@@ -416,8 +416,7 @@ func TestAClientThatLeavesEndsItsDial(t *testing.T) {
 	}
 	open := func(want int) func() bool {
 		return func() bool {
-			socks, err := control.Ask(t.Context(), n.Operator(), control.Sockets{})
-			require.NoError(t, err)
+			socks := controltest.Ask(t, n, control.Sockets{})
 			return len(socks) == want && d.State().Open == want
 		}
 	}
@@ -474,8 +473,7 @@ func TestDoorsThatCannotBe(t *testing.T) {
 	}
 	_, err = a.Do(t.Context(), control.Expose{To: "127.0.0.1:80"})
 	require.ErrorIs(t, err, control.ErrUsage)
-	_, err = a.Do(t.Context(), control.Expose{Port: 80, To: "127.0.0.1:80"})
-	require.NoError(t, err)
+	controltest.Ask(t, a, control.Expose{Port: 80, To: "127.0.0.1:80"})
 	_, err = a.Do(t.Context(), control.Expose{Port: 80, To: "127.0.0.1:81"})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	_, err = a.Do(t.Context(), control.CloseDoor{ID: 77})
@@ -506,7 +504,7 @@ func TestClosingADoor(t *testing.T) {
 	d, l := publishedTo(t, a, b)
 	client, server := through(t, d, l)
 	id := d.State().ID
-	require.NoError(t, control.Order(t.Context(), a.Operator(), control.CloseDoor{ID: id}))
+	controltest.Ask(t, a, control.CloseDoor{ID: id})
 	_, err := net.Dial("tcp", d.Addr().String())
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	_, err = client.Write([]byte("x"))
@@ -591,8 +589,7 @@ func memory() int {
 func TestDownloadsBesideEachOther(t *testing.T) {
 	a, b, c := operatortest.Three(t)
 	for _, f := range []string{"if0", "if1"} {
-		_, err := b.Do(t.Context(), control.SetLoss{Iface: f, Percent: 2})
-		require.NoError(t, err)
+		controltest.Ask(t, b, control.SetLoss{Iface: f, Percent: 2})
 	}
 	service := listenHere(t)
 	file := make([]byte, 256<<10)

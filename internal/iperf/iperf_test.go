@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 	"github.com/tidepool-net/tidepool/internal/perf"
@@ -40,8 +41,7 @@ func served(t *testing.T, n *roomtest.Host) chan control.PerfEnded {
 		}
 	})
 	t.Cleanup(stop)
-	served, err := control.Ask(t.Context(), n.Operator(), control.PerfServe{Background: true})
-	require.NoError(t, err)
+	served := controltest.Ask(t, n, control.PerfServe{Background: true})
 	assert.Equal(t, uint16(control.PerfPort), served.Local.Port())
 	return ended
 }
@@ -52,15 +52,13 @@ var theHost = netip.MustParseAddr("10.0.0.2")
 func noSockets(t *testing.T, n *roomtest.Host) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		list, err := control.Ask(t.Context(), n.Operator(), control.Sockets{})
-		require.NoError(t, err)
+		list := controltest.Ask(t, n, control.Sockets{})
 		for _, s := range list {
 			if s.State != "LISTEN" && s.State != "TIME_WAIT" {
 				return false
 			}
 		}
-		flows, err := control.Ask(t.Context(), n.Operator(), control.RCPSockets{})
-		require.NoError(t, err)
+		flows := controltest.Ask(t, n, control.RCPSockets{})
 		return len(flows) == 0
 	}, time.Minute, 10*time.Millisecond)
 }
@@ -90,8 +88,7 @@ func TestPerfBetweenNodes(t *testing.T) {
 			req.Addr = theHost
 			starts := 0
 			req.Start = func(control.PerfStart) { starts++ }
-			report, err := control.Ask(t.Context(), a.Operator(), req)
-			require.NoError(t, err)
+			report := controltest.Ask(t, a, req)
 			assert.Equal(t, 1, starts)
 			theirs := <-ended
 			require.Empty(t, theirs.Problem)
@@ -156,12 +153,11 @@ func TestPerfOmitsTheBeginning(t *testing.T) {
 	a, b := twoNodes(t)
 	served(t, b)
 	var told []control.PerfInterval
-	report, err := control.Ask(t.Context(), a.Operator(), control.Perf{
+	report := controltest.Ask(t, a, control.Perf{
 		Addr: theHost, Time: time.Second, Omit: time.Second, Every: 200 * time.Millisecond,
 		Rate: 8_000_000, Length: 1000,
 		Interval: func(i control.PerfInterval) { told = append(told, i) },
 	})
-	require.NoError(t, err)
 	assert.Equal(t, told, report.Intervals)
 	var omitted, counted int64
 	for _, i := range told {
@@ -218,11 +214,10 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	assert.Contains(t, (<-ended).Problem, "UDP port 5201: 0.0.0.0:5201: port in use")
 	require.NoError(t, c.Close())
 
-	list, err := control.Ask(t.Context(), b.Operator(), control.PerfServers{})
-	require.NoError(t, err)
+	list := controltest.Ask(t, b, control.PerfServers{})
 	require.Len(t, list, 1)
 	assert.Equal(t, 1, list[0].Tests)
-	require.NoError(t, control.Order(t.Context(), b.Operator(), control.PerfClose{}))
+	controltest.Ask(t, b, control.PerfClose{})
 	require.ErrorIs(t, control.Order(t.Context(), b.Operator(), control.PerfClose{}),
 		control.ErrNoSuchSocket)
 	noSockets(t, a)
@@ -293,8 +288,7 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 			}
 			k.conn.Abort()
 			assert.Contains(t, (<-ended).Problem, tt.want)
-			_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost, Bytes: 1000})
-			require.NoError(t, err)
+			controltest.Ask(t, a, control.Perf{Addr: theHost, Bytes: 1000})
 			assert.Empty(t, (<-ended).Problem)
 			noSockets(t, a)
 			noSockets(t, b)
@@ -377,8 +371,7 @@ func TestPerfClientsThatDoNotBegin(t *testing.T) {
 	_, err := io.ReadAll(k.conn)
 	assert.ErrorIs(t, err, control.ErrReset)
 	k.conn.Abort()
-	_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost, Bytes: 1000})
-	require.NoError(t, err)
+	controltest.Ask(t, a, control.Perf{Addr: theHost, Bytes: 1000})
 	assert.Empty(t, (<-ended).Problem)
 	silent.conn.Abort()
 	noSockets(t, a)
@@ -414,8 +407,7 @@ func TestAPerfServerThatIsBusy(t *testing.T) {
 	cancel()
 	assert.EqualError(t, <-over, "interrupted: interrupt - the client has terminated")
 	assert.Contains(t, (<-ended).Problem, "the client has terminated")
-	_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost, Bytes: 1000})
-	require.NoError(t, err)
+	controltest.Ask(t, a, control.Perf{Addr: theHost, Bytes: 1000})
 	noSockets(t, a)
 	noSockets(t, b)
 }
@@ -424,7 +416,7 @@ func TestAPerfServerThatIsClosedInATest(t *testing.T) {
 	a, b := twoNodes(t)
 	ended := served(t, b)
 	over := underWay(t.Context(), t, a)
-	require.NoError(t, control.Order(t.Context(), b.Operator(), control.PerfClose{}))
+	controltest.Ask(t, b, control.PerfClose{})
 	assert.ErrorContains(t, <-over, "the server has terminated")
 	assert.Contains(t, (<-ended).Problem, "the server has terminated")
 	noSockets(t, a)
@@ -456,11 +448,10 @@ func TestAPerfServerInTheForeground(t *testing.T) {
 		done <- served
 	}()
 	<-listening
-	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost, Bytes: 1000})
-	require.NoError(t, err)
+	controltest.Ask(t, a, control.Perf{Addr: theHost, Bytes: 1000})
 	assert.Equal(t, 1, (<-done).Tests)
 	require.Len(t, ended, 1)
 	assert.Empty(t, ended[0].Problem)
-	_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost, Bytes: 1000})
+	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost, Bytes: 1000})
 	assert.ErrorIs(t, err, control.ErrRefused)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -18,11 +19,9 @@ func TestCongestionSettings(t *testing.T) {
 	for _, x := range []struct{ key, value string }{
 		{"tcp.pacing", "on"}, {"tcp.pacing", "off"}, {"tcp.nagle", "off"}, {"tcp.congestion", "tahoe"},
 	} {
-		got, err := control.Ask(t.Context(), a, control.Set{Key: x.key, Value: x.value})
-		require.NoError(t, err)
+		got := controltest.Ask(t, a, control.Set{Key: x.key, Value: x.value})
 		assert.Equal(t, x.value, got.Value)
-		all, err := control.Ask(t.Context(), a, control.Show{Key: x.key})
-		require.NoError(t, err)
+		all := controltest.Ask(t, a, control.Show{Key: x.key})
 		assert.Equal(t, []control.Setting{got}, all)
 	}
 	_, err := control.Ask(t.Context(), a, control.Set{Key: "tcp.pacing", Value: "maybe"})
@@ -39,8 +38,7 @@ func TestCongestionSettings(t *testing.T) {
 func TestCongestionControlIsSwitchedUnderway(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:900")
-	socks, err := control.Ask(t.Context(), a, control.Sockets{})
-	require.NoError(t, err)
+	socks := controltest.Ask(t, a, control.Sockets{})
 	require.Len(t, socks, 1)
 	sid := socks[0].SID
 	names := append(tcp.Algorithms(), tcp.Algorithms()...)
@@ -58,13 +56,12 @@ func TestCongestionControlIsSwitchedUnderway(t *testing.T) {
 	for _, name := range names {
 		_, err := io.ReadFull(server, got)
 		require.NoError(t, err)
-		s, err := control.Ask(t.Context(), a, control.Congestion{SID: sid, Name: name})
-		require.NoError(t, err)
+		s := controltest.Ask(t, a, control.Congestion{SID: sid, Name: name})
 		require.NotNil(t, s.Info)
 		assert.Equal(t, name, s.Info.Congestion)
 	}
 	require.NoError(t, <-wrote)
-	_, err = control.Ask(t.Context(), a, control.Congestion{SID: sid, Name: "nope"})
+	_, err := control.Ask(t.Context(), a, control.Congestion{SID: sid, Name: "nope"})
 	require.ErrorIs(t, err, control.ErrUsage)
 	assert.EqualError(t, err, `socket 0: invalid request: unknown congestion control "nope": want one of `+
 		strings.Join(tcp.Algorithms(), ", "))

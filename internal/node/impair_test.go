@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/checksum"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netem"
@@ -58,8 +59,7 @@ func reasons(drops []control.Drop) (list []string) {
 
 func ask[T any](t *testing.T, n *Node, r control.Request[T]) T {
 	t.Helper()
-	answer, err := control.Ask(t.Context(), n, r)
-	require.NoError(t, err)
+	answer := controltest.Ask(t, n, r)
 	return answer
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 )
 
 // passes has some text pass from one end of a connection to the other.
@@ -55,8 +56,7 @@ func TestASharedSocketIsReloaded(t *testing.T) {
 		passes(t, first, firstFar)
 		more()
 		faces := func() (list []string) {
-			answer, err := control.Ask(t.Context(), a.Operator(), control.Interfaces{})
-			require.NoError(t, err)
+			answer := controltest.Ask(t, a, control.Interfaces{})
 			for _, f := range answer {
 				list = append(list, fmt.Sprintf("%d %s %s", f.Index, f.Name, f.UDP))
 			}
@@ -70,8 +70,7 @@ func TestASharedSocketIsReloaded(t *testing.T) {
 		passes(t, first, firstFar)
 		passes(t, thirdFar, third)
 		more()
-		list, err := control.Ask(t.Context(), a.Operator(), control.Impairments{})
-		require.NoError(t, err)
+		list := controltest.Ask(t, a, control.Impairments{})
 		words := map[string]string{}
 		for _, i := range list {
 			words[i.Iface] += i.Words + ";"
@@ -84,7 +83,7 @@ func TestASharedSocketIsReloaded(t *testing.T) {
 		text = shared + spoke(1) + spoke(2) + "link if1 delay 1ms\n"
 		assert.Contains(t, reload(t, a).Ended,
 			fmt.Sprintf("tcp 10.0.0.1:80 to %v", first.LocalAddr()))
-		_, err = first.Read(make([]byte, 1))
+		_, err := first.Read(make([]byte, 1))
 		require.ErrorIs(t, err, syscall.ECONNRESET)
 		_, err = firstFar.Read(make([]byte, 1))
 		require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)

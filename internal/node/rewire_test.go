@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
@@ -134,8 +135,7 @@ func TestATransferGoesOnWhileLinksChange(t *testing.T) {
 		textB += "link if0 mtu 576\n"
 		assert.Equal(t, []string{"interface if0: mtu 576, was 1400"}, reload(t, b).Changes)
 		more()
-		faces, err := control.Ask(t.Context(), b.Operator(), control.Interfaces{})
-		require.NoError(t, err)
+		faces := controltest.Ask(t, b, control.Interfaces{})
 		assert.Equal(t, 576, faces[0].MTU)
 
 		t.Log("# B moves to another UDP port, and A follows")
@@ -152,18 +152,16 @@ func TestATransferGoesOnWhileLinksChange(t *testing.T) {
 		t.Log("# C's link goes, and its number stays its own")
 		textA = line(1, p[0], 2, p[4])
 		reload(t, a)
-		faces, err = control.Ask(t.Context(), a.Operator(), control.Interfaces{})
-		require.NoError(t, err)
+		faces = controltest.Ask(t, a, control.Interfaces{})
 		require.Len(t, faces, 1)
-		_, err = a.Do(t.Context(), control.SetLink{Iface: "1", Up: true})
+		_, err := a.Do(t.Context(), control.SetLink{Iface: "1", Up: true})
 		require.ErrorIs(t, err, control.ErrNoSuchInterface)
 		_, err = a.Dial(t.Context(), netip.MustParseAddrPort("10.1.0.3:1"))
 		require.ErrorIs(t, err, syscall.EHOSTUNREACH)
 		textA += fmt.Sprintf(link, 1, p[2], 3, p[3])
 		reload(t, a)
 		connect(t, a, c, "10.1.0.3:82")
-		faces, err = control.Ask(t.Context(), a.Operator(), control.Interfaces{})
-		require.NoError(t, err)
+		faces = controltest.Ask(t, a, control.Interfaces{})
 		assert.Equal(t, 1, faces[1].Index)
 	})
 }
@@ -210,8 +208,7 @@ func TestAnAddressThatGoes(t *testing.T) {
 	require.NoError(t, err)
 	_, err = io.ReadFull(serverStays, make([]byte, 10))
 	require.NoError(t, err)
-	routes, err := control.Ask(t.Context(), a.Operator(), control.Routes{})
-	require.NoError(t, err)
+	routes := controltest.Ask(t, a, control.Routes{})
 	assert.Len(t, routes, 2)
 }
 
@@ -238,8 +235,7 @@ func TestUDPAddressesChangePlaces(t *testing.T) {
 			more()
 		}
 		stop()
-		list, err := control.Ask(t.Context(), a.Operator(), control.Impairments{Iface: "if1"})
-		require.NoError(t, err)
+		list := controltest.Ask(t, a, control.Impairments{Iface: "if1"})
 		assert.Equal(t, "delay 1ms", list[0].Words, "it stays with its link")
 	})
 }
@@ -262,8 +258,7 @@ func TestALinkThatCannotBe(t *testing.T) {
 	require.ErrorAs(t, err, &at)
 	assert.Equal(t, 5, at.Line)
 	require.ErrorContains(t, err, "address already in use")
-	routes, err := control.Ask(t.Context(), a.Operator(), control.Routes{})
-	require.NoError(t, err)
+	routes := controltest.Ask(t, a, control.Routes{})
 	require.Len(t, routes, 1)
 	assert.Equal(t, "10.0.0.0/24", routes[0].Prefix.String())
 	free, err := net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", p[2]))
@@ -281,8 +276,7 @@ func TestALinkThatCannotBe(t *testing.T) {
 	})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	assert.True(t, undone)
-	faces, err := control.Ask(t.Context(), a.Operator(), control.Interfaces{})
-	require.NoError(t, err)
+	faces := controltest.Ask(t, a, control.Interfaces{})
 	assert.Equal(t, "10.0.0.1/24", faces[0].Addr.String())
 }
 
@@ -333,8 +327,7 @@ func TestRIPFollowsLinks(t *testing.T) {
 
 func hasRoute(t *testing.T, n *Node, prefix string) bool {
 	t.Helper()
-	routes, err := control.Ask(t.Context(), n.Operator(), control.Routes{})
-	require.NoError(t, err)
+	routes := controltest.Ask(t, n, control.Routes{})
 	for _, r := range routes {
 		if r.Prefix.String() == prefix {
 			return true

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 )
 
 // Two routers of RIPv2 that sign what they say hear each other over real sockets, and
@@ -36,8 +37,7 @@ routing rip2
 rip key if0 1 md5 tide
 `, p[1], p[0])
 	state := func(n *Node) control.RIPInfo {
-		info, err := control.Ask(t.Context(), n.Operator(), control.RIP{})
-		require.NoError(t, err)
+		info := controltest.Ask(t, n, control.RIP{})
 		return info
 	}
 	require.Eventually(t, func() bool {
@@ -56,15 +56,13 @@ rip key if0 1 md5 tide
 	assert.Equal(t, 9, r.Tag)
 	assert.Equal(t, "wrong key", state(a).Refused[0].Reason)
 
-	routes, err := control.Ask(t.Context(), b.Operator(), control.Routes{})
-	require.NoError(t, err)
+	routes := controltest.Ask(t, b, control.Routes{})
 	assert.Equal(t, control.OriginRIP, routes[1].Origin)
 	assert.Equal(t, 4, routes[1].Cost)
 
-	set, err := control.Ask(t.Context(), b.Operator(), control.Set{Key: "rip.timeout", Value: "90s"})
-	require.NoError(t, err)
+	set := controltest.Ask(t, b, control.Set{Key: "rip.timeout", Value: "90s"})
 	assert.Equal(t, "1m30s", set.Value)
-	_, err = control.Ask(t.Context(), b.Operator(), control.Set{Key: "rip.timeout", Value: "9s"})
+	_, err := control.Ask(t.Context(), b.Operator(), control.Set{Key: "rip.timeout", Value: "9s"})
 	require.ErrorIs(t, err, control.ErrUsage)
 }
 
@@ -73,7 +71,6 @@ func TestRIPSettingsWithoutRIP(t *testing.T) {
 		"interface if0 10.0.0.1/24 127.0.0.1:%d\n", freePorts(t, 1)[0]))
 	_, err := control.Ask(t.Context(), n.Operator(), control.Set{Key: "rip.timeout", Value: "90s"})
 	require.ErrorIs(t, err, control.ErrUsage)
-	info, err := control.Ask(t.Context(), n.Operator(), control.RIP{})
-	require.NoError(t, err)
+	info := controltest.Ask(t, n, control.RIP{})
 	assert.Empty(t, info.Dialect)
 }

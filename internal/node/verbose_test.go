@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 )
 
 // TestVerboseTellsWhatBecomesOfASegment: founding document 001's verbose switch.
@@ -23,9 +24,8 @@ func TestVerboseTellsWhatBecomesOfASegment(t *testing.T) {
 			}
 		}
 	})()
-	_, err := b.Do(t.Context(), control.Verbose{On: true, SID: control.AllSockets})
-	require.NoError(t, err)
-	_, err = client.Write([]byte("hello"))
+	controltest.Ask(t, b, control.Verbose{On: true, SID: control.AllSockets})
+	_, err := client.Write([]byte("hello"))
 	require.NoError(t, err)
 	buf := make([]byte, 10)
 	_, err = server.Read(buf)

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
@@ -77,20 +78,20 @@ func TestRDTOverABadRouter(t *testing.T) {
 		{"delay 2ms reorder 10%", control.RDTOptions{Window: 1120}, control.RDTOptions{}},
 	} {
 		for _, iface := range []string{"if0", "if1"} {
-			b.Ask(t, control.Impair{Iface: iface, Way: control.WayOut, Words: row.words})
+			controltest.Ask(t, b, control.Impair{Iface: iface, Way: control.WayOut, Words: row.words})
 		}
 		row.server.Patience, row.client.Patience = bears.Patience, bears.Patience
 		port := uint16(9000 + i)
-		at := a.Ask(t, control.RDTServe{Port: port, Paths: []string{dir}, Options: row.server})
+		at := controltest.Ask(t, a, control.RDTServe{Port: port, Paths: []string{dir}, Options: row.server})
 		assert.Equal(t, control.RDTServed{
 			Local: netip.AddrPortFrom(netip.IPv4Unspecified(), port), Objects: 4, Bytes: 345_000,
 		}, at)
 		into := t.TempDir()
 		var last control.Progress
-		got := c.Ask(t, control.RDTFetch{
+		got := controltest.Ask(t, c, control.RDTFetch{
 			Addr: netip.MustParseAddr("10.0.0.1"), Port: port, Dir: into, Options: row.client,
 			Progress: func(p control.Progress) { last = p },
-		}).(control.RDTFetched)
+		})
 		requireFiles(t, into, files)
 		require.Len(t, got.Objects, 4)
 		for _, o := range got.Objects {
@@ -108,7 +109,7 @@ func TestRDTOverABadRouter(t *testing.T) {
 		assert.GreaterOrEqual(t, got.Requests, uint64(2))
 	}
 	var sent, again uint64
-	for _, f := range a.Ask(t, control.RDTFlows{}).([]control.RDTFlow) {
+	for _, f := range controltest.Ask(t, a, control.RDTFlows{}) {
 		sent, again = sent+f.Sent, again+f.Again
 	}
 	assert.Positive(t, again)
@@ -126,7 +127,7 @@ func TestRDTTwoClients(t *testing.T) {
 			messages <- m.Text
 		}
 	})()
-	a.Ask(t, control.RDTServe{Port: 9000, Paths: []string{
+	controltest.Ask(t, a, control.RDTServe{Port: 9000, Paths: []string{
 		filepath.Join(dir, "one"), filepath.Join(dir, "two"),
 	}})
 	into := [2]string{t.TempDir(), t.TempDir()}
@@ -146,15 +147,15 @@ func TestRDTTwoClients(t *testing.T) {
 	requireFiles(t, into[0], files)
 	requireFiles(t, into[1], files)
 
-	list := a.Ask(t, control.RDTFlows{}).([]control.RDTFlow)
+	list := controltest.Ask(t, a, control.RDTFlows{})
 	require.Len(t, list, 5, "the server, two looks at the listing, and two flows")
 	assert.Equal(t, "serving", list[0].State)
 	for _, f := range list[1:] {
 		assert.Equal(t, "done", f.State)
 	}
-	assert.Equal(t, "done", c.Ask(t, control.RDTFlows{}).([]control.RDTFlow)[0].State)
-	a.Ask(t, control.RDTClose{Port: 9000})
-	assert.Empty(t, a.Ask(t, control.RDTFlows{}))
+	assert.Equal(t, "done", controltest.Ask(t, c, control.RDTFlows{})[0].State)
+	controltest.Ask(t, a, control.RDTClose{Port: 9000})
+	assert.Empty(t, controltest.Ask(t, a, control.RDTFlows{}))
 	_, err := a.Do(t.Context(), control.RDTClose{Port: 9000})
 	require.ErrorIs(t, err, control.ErrNoSuchSocket)
 	to := netip.MustParseAddr("10.0.0.1")
@@ -169,9 +170,9 @@ func TestRDTNamesAndFiles(t *testing.T) {
 	a, b := roomtest.Two(t, node.Config{}, room)
 	dir, files := tree(t, map[string]int{"a": 1000, "b": 2000, "sub/c": 3000})
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
-	a.Ask(t, control.RDTServe{Port: 9000, Paths: []string{dir}})
+	controltest.Ask(t, a, control.RDTServe{Port: 9000, Paths: []string{dir}})
 	to := netip.MustParseAddr("10.0.0.1")
-	list := b.Ask(t, control.RDTList{Addr: to, Port: 9000, Options: bears}).([]control.RDTEntry)
+	list := controltest.Ask(t, b, control.RDTList{Addr: to, Port: 9000, Options: bears})
 	require.Len(t, list, 3, "a link is no file of the folder")
 	assert.Equal(t, "sub/c", list[2].Name)
 
@@ -181,7 +182,7 @@ func TestRDTNamesAndFiles(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(into, "b"), 0o755))
 	require.NoError(t, os.Symlink(outside, filepath.Join(into, "sub")))
 	fetch := control.RDTFetch{Addr: to, Port: 9000, Dir: into, Options: bears}
-	got := b.Ask(t, fetch).(control.RDTFetched)
+	got := controltest.Ask(t, b, fetch)
 	requireFiles(t, into, map[string]string{"a": files["a"]})
 	assert.Empty(t, got.Objects[0].Problem)
 	assert.Contains(t, got.Objects[1].Problem, "not a regular file")
@@ -192,7 +193,7 @@ func TestRDTNamesAndFiles(t *testing.T) {
 	assert.Empty(t, left)
 
 	fetch.Dir, fetch.Names = "", []string{"sub/c", "a"}
-	got = b.Ask(t, fetch).(control.RDTFetched)
+	got = controltest.Ask(t, b, fetch)
 	assert.Equal(t, "sub/c", got.Objects[0].Name)
 	assert.Empty(t, got.Objects[0].Path)
 	assert.Equal(t, int64(4000), got.Bytes)
@@ -210,7 +211,7 @@ func TestRDTNamesAndFiles(t *testing.T) {
 func TestRDTMakesTheFolder(t *testing.T) {
 	a, b := roomtest.Two(t, node.Config{}, room)
 	dir, files := tree(t, map[string]int{"a": 1000, "sub/b": 10})
-	a.Ask(t, control.RDTServe{Port: 9000, Paths: []string{dir}})
+	controltest.Ask(t, a, control.RDTServe{Port: 9000, Paths: []string{dir}})
 	room := t.TempDir()
 	into := filepath.Join(room, "new")
 	fetch := control.RDTFetch{
@@ -222,10 +223,10 @@ func TestRDTMakesTheFolder(t *testing.T) {
 	assert.NoDirExists(t, into, "nothing came")
 
 	fetch.Names = nil
-	got := b.Ask(t, fetch).(control.RDTFetched)
+	got := controltest.Ask(t, b, fetch)
 	requireFiles(t, into, files)
 	assert.Equal(t, into, got.Made)
-	got = b.Ask(t, fetch).(control.RDTFetched)
+	got = controltest.Ask(t, b, fetch)
 	assert.Empty(t, got.Made, "it was there")
 
 	fetch.Dir = filepath.Join(into, "a")
@@ -303,7 +304,7 @@ func TestRDTRequestsThatFail(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = a.Do(t.Context(), control.RDTServe{Port: 9000, Paths: []string{os.DevNull}})
 	require.ErrorContains(t, err, "not a regular file")
-	b.Ask(t, control.RDTServe{Port: 9000, Paths: []string{dir}})
+	controltest.Ask(t, b, control.RDTServe{Port: 9000, Paths: []string{dir}})
 	_, err = b.Do(t.Context(), control.RDTServe{Port: 9000, Paths: []string{dir}})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	canceled, cancel := context.WithCancel(t.Context())

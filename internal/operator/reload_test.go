@@ -187,14 +187,12 @@ func TestACaptureKnowsOfANewInterface(t *testing.T) {
 	text := fmt.Sprintf(link, 0, 1, p[0], 2, p[1])
 	a := rewritable(t, "A", &text)
 	file := filepath.Join(t.TempDir(), "a.pcapng")
-	_, err := a.Do(t.Context(), control.StartCapture{File: file, Filter: "tcp port 81"})
-	require.NoError(t, err)
+	controltest.Ask(t, a, control.StartCapture{File: file, Filter: "tcp port 81"})
 	text += fmt.Sprintf(link, 1, 1, p[2], 2, p[3])
 	assert.Len(t, reload(t, a).Changes, 2)
 	c := start(t, node.Config{}, "C", fmt.Sprintf(link, 1, 2, p[3], 1, p[2]))
 	operatortest.Connect(t, c, a, "10.1.0.1:81")
-	_, err = a.Do(t.Context(), control.StopCapture{})
-	require.NoError(t, err)
+	controltest.Ask(t, a, control.StopCapture{})
 	assert.Equal(t, []string{"if1"}, facesIn(t, file))
 }
 

@@ -36,10 +36,9 @@ func connect(t *testing.T, from, to *operator.Node) (client, server *node.Conn) 
 // pings sends some and waits for the answers.
 func pings(t *testing.T, from *operator.Node, count, size int) {
 	t.Helper()
-	_, err := from.Do(t.Context(), control.Ping{
+	controltest.Ask(t, from, control.Ping{
 		Addr: netip.MustParseAddr("10.0.0.2"), Count: count, Size: size, Interval: time.Millisecond,
 	})
-	require.NoError(t, err)
 }
 
 // whole reads a pcapng file, which must have no damage, and returns its packets' comments and what
@@ -86,8 +85,7 @@ func capturing(t *testing.T, n *operator.Node, r control.Record, f func()) (cont
 func TestACaptureTellsOfConnections(t *testing.T) {
 	a, b := operatortest.Two(t)
 	client, server := connect(t, a, b)
-	_, err := a.Do(t.Context(), control.Impair{Iface: "if0", Way: control.WayOut, Words: "loss 30% seed 1"})
-	require.NoError(t, err)
+	controltest.Ask(t, a, control.Impair{Iface: "if0", Way: control.WayOut, Words: "loss 30% seed 1"})
 	var file bytes.Buffer
 	done, err := capturing(t, a, control.Record{
 		Filter: "tcp", Piece: func(p []byte) { file.Write(p) },
@@ -110,9 +108,8 @@ func TestACaptureTellsOfConnections(t *testing.T) {
 		}
 	}
 	assert.Positive(t, lost)
-	ways, err := a.Do(t.Context(), control.Impairments{Iface: "if0"})
-	require.NoError(t, err)
-	assert.LessOrEqual(t, lost, int(ways.([]control.Impairment)[0].Lost))
+	ways := controltest.Ask(t, a, control.Impairments{Iface: "if0"})
+	assert.LessOrEqual(t, lost, int(ways[0].Lost))
 }
 
 // TestATraceOfAFile has what the trace had that went on beside the capture.
@@ -190,15 +187,12 @@ func TestASlowReaderMissesPackets(t *testing.T) {
 func TestACaptureOfManyFiles(t *testing.T) {
 	a, _ := operatortest.Two(t)
 	folder := t.TempDir()
-	started, err := a.Do(t.Context(), control.StartCapture{
+	started := controltest.Ask(t, a, control.StartCapture{
 		File: filepath.Join(folder, "x.pcapng"), FileSize: 5000, Files: 3, Filter: "icmp",
 	})
-	require.NoError(t, err)
-	assert.Equal(t, 1, started.(control.Capturing).ID)
+	assert.Equal(t, 1, started.ID)
 	pings(t, a, 30, 1000)
-	answer, err := a.Do(t.Context(), control.StopCapture{})
-	require.NoError(t, err)
-	done := answer.(control.Captured)
+	done := controltest.Ask(t, a, control.StopCapture{})
 	assert.Equal(t, uint64(60), done.Packets)
 	assert.Empty(t, done.Problem)
 	names, err := filepath.Glob(filepath.Join(folder, "*"))
@@ -228,8 +222,7 @@ func TestAFullDisk(t *testing.T) {
 	require.ErrorContains(t, err, "/dev/full: no space left on device")
 	_, err = a.Do(t.Context(), control.StartCapture{File: "/dev/full"})
 	require.ErrorContains(t, err, "/dev/full: no space left on device")
-	list, err := a.Do(t.Context(), control.Captures{})
-	require.NoError(t, err)
+	list := controltest.Ask(t, a, control.Captures{})
 	assert.Empty(t, list)
 	_, err = a.Do(t.Context(), control.StartCapture{File: "/nowhere/at/all"})
 	require.ErrorIs(t, err, os.ErrNotExist)
@@ -240,8 +233,7 @@ func TestAFullDisk(t *testing.T) {
 func TestANodeThatEndsEndsItsCaptures(t *testing.T) {
 	a, _ := operatortest.Two(t)
 	name := filepath.Join(t.TempDir(), "x.pcapng")
-	_, err := a.Do(t.Context(), control.StartCapture{File: name, Filter: "icmp"})
-	require.NoError(t, err)
+	controltest.Ask(t, a, control.StartCapture{File: name, Filter: "icmp"})
 	var stream bytes.Buffer
 	done, err := capturing(t, a, control.Record{
 		Filter: "icmp", Piece: func(p []byte) { stream.Write(p) },

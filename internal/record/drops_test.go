@@ -20,16 +20,13 @@ import (
 // lossy has a node's link lose some of what leaves it.
 func lossy(t *testing.T, n *operator.Node, words string) {
 	t.Helper()
-	_, err := n.Do(t.Context(), control.Impair{Iface: "if0", Way: control.WayOut, Words: words})
-	require.NoError(t, err)
+	controltest.Ask(t, n, control.Impair{Iface: "if0", Way: control.WayOut, Words: words})
 }
 
 // lost is how many packets the link of a node has lost.
 func lost(t *testing.T, n *operator.Node) int {
 	t.Helper()
-	answer, err := n.Do(t.Context(), control.Impairments{Iface: "if0"})
-	require.NoError(t, err)
-	for _, i := range answer.([]control.Impairment) {
+	for _, i := range controltest.Ask(t, n, control.Impairments{Iface: "if0"}) {
 		if i.Way == control.WayOut {
 			return int(i.Lost)
 		}

@@ -18,13 +18,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
 
 func fetchPage(t *testing.T, n *roomtest.Host, req control.Fetch) control.Page {
 	t.Helper()
-	page, err := control.Ask(t.Context(), n.Operator(), req)
-	require.NoError(t, err)
+	page := controltest.Ask(t, n, req)
 	assert.Positive(t, page.Seconds)
 	return page
 }
@@ -38,8 +38,7 @@ func TestAPageAboutTheNode(t *testing.T) {
 		}
 	})
 	defer stop()
-	sock, err := control.Ask(t.Context(), b.Operator(), control.Serve{Port: 80})
-	require.NoError(t, err)
+	sock := controltest.Ask(t, b, control.Serve{Port: 80})
 	assert.Equal(t, "LISTEN", sock.State)
 	page := fetchPage(t, a, control.Fetch{URL: "10.0.0.2"})
 	assert.Equal(t, 200, page.Code)
@@ -56,9 +55,9 @@ func TestAPageAboutTheNode(t *testing.T) {
 	page = fetchPage(t, b, control.Fetch{URL: "http://10.0.0.2/"})
 	assert.Equal(t, 200, page.Code, "from itself")
 
-	_, err = control.Ask(t.Context(), b.Operator(), control.Serve{Port: 80})
+	_, err := control.Ask(t.Context(), b.Operator(), control.Serve{Port: 80})
 	require.ErrorIs(t, err, control.ErrPortInUse)
-	require.NoError(t, control.Order(t.Context(), b.Operator(), control.Close{SID: sock.SID}))
+	controltest.Ask(t, b, control.Close{SID: sock.SID})
 	_, err = control.Ask(t.Context(), a.Operator(), control.Fetch{URL: "10.0.0.2"})
 	require.ErrorIs(t, err, control.ErrRefused)
 	assert.EqualError(t, err, "fetch 10.0.0.2: connection refused")
@@ -72,8 +71,7 @@ func TestAFoldersFiles(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(outside, []byte("secret"), 0o644))
 	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "way-out")))
-	_, err := control.Ask(t.Context(), b.Operator(), control.Serve{Port: 8080, Dir: dir})
-	require.NoError(t, err)
+	controltest.Ask(t, b, control.Serve{Port: 8080, Dir: dir})
 	const at = "http://10.0.0.2:8080/"
 
 	page := fetchPage(t, a, control.Fetch{URL: at})

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
 
@@ -23,15 +24,13 @@ import (
 func noSockets(t *testing.T, n *roomtest.Host) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		list, err := control.Ask(t.Context(), n.Operator(), control.Sockets{})
-		require.NoError(t, err)
+		list := controltest.Ask(t, n, control.Sockets{})
 		for _, s := range list {
 			if s.State != "LISTEN" && s.State != "TIME_WAIT" {
 				return false
 			}
 		}
-		flows, err := control.Ask(t.Context(), n.Operator(), control.RCPSockets{})
-		require.NoError(t, err)
+		flows := controltest.Ask(t, n, control.RCPSockets{})
 		return len(flows) == 0
 	}, time.Minute, 10*time.Millisecond)
 }
@@ -42,16 +41,14 @@ var theHost = netip.MustParseAddr("10.0.0.2")
 // RFC 862: what comes goes back, by TCP and by UDP.
 func TestEcho(t *testing.T) {
 	a, b := twoNodes(t)
-	sock, err := control.Ask(t.Context(), b.Operator(), control.ServeSmall{Service: control.ServiceEcho})
-	require.NoError(t, err)
+	sock := controltest.Ask(t, b, control.ServeSmall{Service: control.ServiceEcho})
 	assert.Equal(t, uint16(7), sock.Local.Port())
 	for _, udp := range []bool{false, true} {
 		var replies []control.EchoReply
-		result, err := control.Ask(t.Context(), a.Operator(), control.Echo{
+		result := controltest.Ask(t, a, control.Echo{
 			Addr: theHost, UDP: udp, Count: 5, Size: 5000, Interval: time.Millisecond, Timeout: time.Minute,
 			Each: func(r control.EchoReply) { replies = append(replies, r) },
 		})
-		require.NoError(t, err)
 		assert.Equal(t, 5, result.Received)
 		assert.Equal(t, 5, result.Sent)
 		assert.Zero(t, result.Wrong)
@@ -69,7 +66,7 @@ func TestEcho(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 1, result.Received)
 
-	require.NoError(t, control.Order(t.Context(), b.Operator(), control.Close{SID: sock.SID}))
+	controltest.Ask(t, b, control.Close{SID: sock.SID})
 	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: theHost, Count: 1})
 	require.ErrorIs(t, err, control.ErrRefused)
 	require.Eventually(t, func() bool { // the port of UDP goes with it
@@ -102,18 +99,16 @@ func TestEchoesThatAreNone(t *testing.T) {
 		}
 	}()
 	var problems []string
-	result, err := control.Ask(t.Context(), a.Operator(), control.Echo{
+	result := controltest.Ask(t, a, control.Echo{
 		Addr: theHost, UDP: true, Count: 2, Interval: time.Millisecond, Timeout: 50 * time.Millisecond,
 		Each: func(r control.EchoReply) { problems = append(problems, r.Problem) },
 	})
-	require.NoError(t, err)
 	assert.Equal(t, 2, result.Sent)
 	assert.Zero(t, result.Received)
 	require.Len(t, problems, 2)
 	assert.Equal(t, "no answer", problems[1])
 	require.NoError(t, c.Close())
-	result, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: theHost, UDP: true, Count: 1})
-	require.NoError(t, err)
+	result = controltest.Ask(t, a, control.Echo{Addr: theHost, UDP: true, Count: 1})
 	assert.Zero(t, result.Received)
 
 	l, err := b.Listen(netip.MustParseAddrPort("0.0.0.0:7"), 0)
@@ -130,8 +125,7 @@ func TestEchoesThatAreNone(t *testing.T) {
 func TestDiscardAndChargen(t *testing.T) {
 	a, b := twoNodes(t)
 	for _, s := range []control.SmallService{control.ServiceDiscard, control.ServiceChargen} {
-		_, err := control.Ask(t.Context(), b.Operator(), control.ServeSmall{Service: s})
-		require.NoError(t, err)
+		controltest.Ask(t, b, control.ServeSmall{Service: s})
 	}
 	_, err := control.Ask(t.Context(), b.Operator(), control.ServeSmall{Service: control.ServiceDiscard})
 	require.ErrorIs(t, err, control.ErrPortInUse)
@@ -181,8 +175,7 @@ func TestDiscardAndChargen(t *testing.T) {
 func TestAFileByHTTPThatGoesOn(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, digest := someFile(t)
-	_, err := control.Ask(t.Context(), b.Operator(), control.Serve{Port: 80, Dir: filepath.Dir(file)})
-	require.NoError(t, err)
+	controltest.Ask(t, b, control.Serve{Port: 80, Dir: filepath.Dir(file)})
 	page := fetchPage(t, a, control.Fetch{URL: "10.0.0.2/file", Range: "10-19"})
 	assert.Equal(t, http.StatusPartialContent, page.Code)
 	assert.Equal(t, "tidepools ", string(page.Body))
@@ -207,6 +200,6 @@ func TestAFileByHTTPThatGoesOn(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, page.Code)
 	assert.NoFileExists(t, target, "what the server says instead is not the file")
 	assert.NoFileExists(t, target+".part")
-	_, err = control.Ask(t.Context(), a.Operator(), control.Fetch{URL: "10.0.0.2/file", Resume: true})
+	_, err := control.Ask(t.Context(), a.Operator(), control.Fetch{URL: "10.0.0.2/file", Resume: true})
 	assert.ErrorIs(t, err, control.ErrUsage)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
 
@@ -37,14 +38,12 @@ func waiting(t *testing.T, b *roomtest.Host, path string, port uint16) (id int, 
 // TestTransfersUnderway: whoever asks is told of those that others began, and may end them.
 func TestTransfersUnderway(t *testing.T) {
 	_, b := twoNodes(t)
-	list, err := control.Ask(t.Context(), b.Operator(), control.Transfers{})
-	require.NoError(t, err)
+	list := controltest.Ask(t, b, control.Transfers{})
 	assert.Empty(t, list)
 
 	target := filepath.Join(t.TempDir(), "target")
 	id, ended := waiting(t, b, target, 9000)
-	list, err = control.Ask(t.Context(), b.Operator(), control.Transfers{})
-	require.NoError(t, err)
+	list = controltest.Ask(t, b, control.Transfers{})
 	require.Len(t, list, 1)
 	assert.Equal(t, id, list[0].ID)
 	assert.Equal(t, "recvfile", list[0].What)
@@ -52,7 +51,7 @@ func TestTransfersUnderway(t *testing.T) {
 	assert.Equal(t, target, list[0].Path)
 	assert.False(t, list[0].Peer.IsValid())
 
-	_, err = control.Ask(t.Context(), b.Operator(), control.RecvFile{Path: target, Port: 9001})
+	_, err := control.Ask(t.Context(), b.Operator(), control.RecvFile{Path: target, Port: 9001})
 	require.ErrorIs(t, err, control.ErrBusy)
 	require.ErrorContains(t, err, "transfer 1, recvfile on port 9000; `cancel 1` ends it")
 	// Which of two names the same file has is the same.
@@ -65,13 +64,12 @@ func TestTransfersUnderway(t *testing.T) {
 	err = control.Order(t.Context(), b.Operator(), control.StopTransfer{ID: 99})
 	require.ErrorIs(t, err, control.ErrNoSuchTransfer)
 	require.ErrorContains(t, err, "`transfers` lists them")
-	require.NoError(t, control.Order(t.Context(), b.Operator(), control.StopTransfer{ID: id}))
+	controltest.Ask(t, b, control.StopTransfer{ID: id})
 	err = <-ended
 	require.ErrorIs(t, err, control.ErrStopped)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "nobody had connected")
-	list, err = control.Ask(t.Context(), b.Operator(), control.Transfers{})
-	require.NoError(t, err)
+	list = controltest.Ask(t, b, control.Transfers{})
 	assert.Empty(t, list)
 	assert.NoFileExists(t, target+".part")
 }
@@ -115,7 +113,7 @@ func TestStoppedHalfway(t *testing.T) {
 		list, err := control.Ask(t.Context(), b.Operator(), control.Transfers{})
 		return err == nil && len(list) == 1 && list[0].Peer.IsValid()
 	}, 20*time.Second, 5*time.Millisecond)
-	require.NoError(t, control.Order(t.Context(), b.Operator(), control.StopTransfer{ID: id}))
+	controltest.Ask(t, b, control.StopTransfer{ID: id})
 	err = <-ended
 	require.ErrorIs(t, err, control.ErrStopped)
 	kept, statErr := os.Stat(target + ".part")

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
@@ -128,15 +129,13 @@ func (b *bed) way() string {
 // setLoss has the router drop a share of what it forwards.
 func (b *bed) setLoss(percent float64) {
 	b.t.Helper()
-	_, err := control.Ask(b.t.Context(), b.b.Operator(), control.SetLoss{Percent: percent})
-	require.NoError(b.t, err)
+	controltest.Ask(b.t, b.b, control.SetLoss{Percent: percent})
 }
 
 // set turns a knob of C's for connections from now on.
 func (b *bed) set(key, value string) {
 	b.t.Helper()
-	_, err := control.Ask(b.t.Context(), b.c.Operator(), control.Set{Key: key, Value: value})
-	require.NoError(b.t, err)
+	controltest.Ask(b.t, b.c, control.Set{Key: key, Value: value})
 }
 
 // open opens a node of a bed.

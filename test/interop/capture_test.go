@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 )
 
 // flags are what Wireshark finds remarkable about a TCP segment.
@@ -159,8 +160,7 @@ func (b *bed) observe(kernelSends bool, n int64, folder string) map[string]verdi
 	}
 	b.gone()
 	s.end()
-	_, err = control.Ask(t.Context(), b.c.Operator(), control.PcapStop{})
-	require.NoError(t, err)
+	controltest.Ask(t, b.c, control.PcapStop{})
 	return map[string]verdict{
 		"ours": b.judge(filepath.Join(folder, "ours.pcapng")), "the kernel's": b.judge(kernels),
 	}
@@ -227,8 +227,7 @@ func TestTsharkSeesTrainsCutUp(t *testing.T) {
 			file := filepath.Join(captures(t, "gateway "+name), "gateway.pcapng")
 			b := newBed(t, 0, map[string]string{"A": file})
 			transfer(b, n)
-			_, err := control.Ask(t.Context(), b.a.Operator(), control.PcapStop{})
-			require.NoError(t, err)
+			controltest.Ask(t, b.a, control.PcapStop{})
 			v := b.judge(file)
 			t.Logf("%+v", v)
 			assert.Zero(t, v.malformed)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 )
 
 // narrow gives the link between A and B an MTU. The link beyond keeps the family's.
@@ -43,8 +44,7 @@ func TestPingOfEverySize(t *testing.T) {
 			assert.Equal(t, got[1], got[2], "%d bytes to %s: %s", n, target, out)
 		}
 	}
-	_, err := control.Ask(t.Context(), b.c.Operator(), control.PcapStop{})
-	require.NoError(t, err)
+	controltest.Ask(t, b.c, control.PcapStop{})
 	b.sound(file, 150)
 }
 
@@ -107,8 +107,7 @@ func TestLongDatagramsWithTheKernel(t *testing.T) {
 		require.NoError(t, err, "%d bytes back", n)
 		require.True(t, bytes.Equal(text, p[:got]), "%d bytes back", n)
 	}
-	_, err = control.Ask(t.Context(), b.c.Operator(), control.PcapStop{})
-	require.NoError(t, err)
+	controltest.Ask(t, b.c, control.PcapStop{})
 	b.sound(file, 1000)
 }
 

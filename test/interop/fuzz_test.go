@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
@@ -53,8 +53,7 @@ func TestScapyFuzz(t *testing.T) {
 	b.echoUDP(53)
 	b.must(b.command("ip", "link", "set", device, "txqueuelen", "10000"))
 	file := filepath.Join(captures(t, "scapy"), "ours.pcapng")
-	_, err := control.Ask(t.Context(), b.c.Operator(), control.PcapStart{File: file, Snaplen: 0})
-	require.NoError(t, err)
+	controltest.Ask(t, b.c, control.PcapStart{File: file, Snaplen: 0})
 	send := func(seed, n int) {
 		out := b.must(b.commandFor(4*patience, with, "testdata/fuzz.py", device, hostIP,
 			strconv.Itoa(seed), strconv.Itoa(n)))
@@ -66,8 +65,7 @@ func TestScapyFuzz(t *testing.T) {
 	before := memory()
 	send(*fuzzSeed+1, count-looked)
 
-	faces, err := control.Ask(t.Context(), b.a.Operator(), control.Interfaces{})
-	require.NoError(t, err)
+	faces := controltest.Ask(t, b.a, control.Interfaces{})
 	assert.GreaterOrEqual(t, faces[0].Device.InPackets, uint64(count), "none was lost on the way in")
 	grown := memory() - before
 	t.Logf("%d bytes more on the heap", grown)

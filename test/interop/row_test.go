@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
@@ -66,8 +67,7 @@ func newRow(t *testing.T, pcap string) *bed {
 // web has C serve its page.
 func (b *bed) web(port uint16) {
 	b.t.Helper()
-	_, err := control.Ask(b.t.Context(), b.c.Operator(), control.Serve{Port: port})
-	require.NoError(b.t, err)
+	controltest.Ask(b.t, b.c, control.Serve{Port: port})
 }
 
 // echoUDP has C send back every datagram to a port, to where it came from.
@@ -107,15 +107,13 @@ func (b *bed) healthy(n int64) {
 // stopCapture has C's capture be whole.
 func (b *bed) stopCapture() {
 	b.t.Helper()
-	_, err := control.Ask(b.t.Context(), b.c.Operator(), control.PcapStop{})
-	require.NoError(b.t, err)
+	controltest.Ask(b.t, b.c, control.PcapStop{})
 }
 
 // drops adds up the packets that a node refused, by reason.
 func (b *bed) drops(n *operator.Node, all map[string]uint64) {
 	b.t.Helper()
-	faces, err := control.Ask(b.t.Context(), n.Operator(), control.Interfaces{})
-	require.NoError(b.t, err)
+	faces := controltest.Ask(b.t, n, control.Interfaces{})
 	for i := range faces {
 		for _, d := range faces[i].In.Drops {
 			all[d.Reason] += d.Packets
@@ -127,8 +125,7 @@ func (b *bed) drops(n *operator.Node, all map[string]uint64) {
 func (b *bed) arrived(n *operator.Node, packets uint64) {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {
-		faces, err := control.Ask(b.t.Context(), n.Operator(), control.Interfaces{})
-		require.NoError(b.t, err)
+		faces := controltest.Ask(b.t, n, control.Interfaces{})
 		return faces[0].In.Packets >= packets
 	}, 2*patience, 10*time.Millisecond, "%d packets", packets)
 }

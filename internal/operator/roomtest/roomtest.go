@@ -64,11 +64,3 @@ func (h *Host) Do(ctx context.Context, req any) (any, error) {
 	}
 	return answer, err
 }
-
-// Ask asks for something that has to succeed.
-func (h *Host) Ask(tb testing.TB, req any) any {
-	tb.Helper()
-	answer, err := h.Do(tb.Context(), req)
-	require.NoError(tb, err)
-	return answer
-}
