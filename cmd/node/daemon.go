@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -17,30 +15,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// logFlags are how a node without a shell logs.
-type logFlags struct {
-	level  slog.LevelVar
-	format string
-}
-
-// newLog is the log of a node without a shell: one line an event. The journal stamps lines itself.
-func (l *logFlags) newLog(to io.Writer, name string) *slog.Logger {
-	options := slog.HandlerOptions{Level: &l.level}
-	if os.Getenv("JOURNAL_STREAM") != "" {
-		options.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr {
-			if len(groups) == 0 && a.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return a
-		}
-	}
-	var handler slog.Handler = slog.NewTextHandler(to, &options)
-	if l.format == "json" {
-		handler = slog.NewJSONHandler(to, &options)
-	}
-	return slog.New(handler).With("node", name)
-}
-
 // daemon is a node without a shell, as long as it runs.
 type daemon struct {
 	op    control.Operator
@@ -50,8 +24,10 @@ type daemon struct {
 
 // runDaemon logs what the node tells until ctx ends, whose cause it returns. SIGHUP has it read its
 // file again.
-func (o *runOptions) runDaemon(ctx context.Context, op control.Operator, to io.Writer) error {
-	d := &daemon{op: op, log: o.log.newLog(to, o.config.LNX.Name), grace: o.grace}
+func (o *runOptions) runDaemon(
+	ctx context.Context, op control.Operator, log *slog.Logger,
+) error {
+	d := &daemon{op: op, log: log, grace: o.grace}
 	defer op.Watch(d.tell)()
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -73,7 +49,7 @@ func (o *runOptions) runDaemon(ctx context.Context, op control.Operator, to io.W
 			cause := context.Cause(ctx)
 			d.log.Info("ending", "because", cause.Error())
 			d.drain()
-			return cause
+			return told{cause}
 		}
 	}
 }
@@ -124,8 +100,7 @@ func (d *daemon) reload(ctx context.Context) {
 		return
 	}
 	for _, m := range mistakes {
-		d.log.Error("not reloaded: the node runs on as it was", "file", m.File, "line", m.Line,
-			"column", m.Col, "text", m.Text, "problem", m.Msg, "expected", m.Want)
+		d.log.Error("not reloaded: the node runs on as it was", mistakeAttrs(m)...)
 	}
 }
 
@@ -189,12 +164,4 @@ func connected(s *control.Socket) bool {
 		return false
 	}
 	return true
-}
-
-// checkLog judges the flags.
-func (l *logFlags) check() error {
-	if l.format != "text" && l.format != "json" {
-		return fmt.Errorf("--log-format %q: want text or json", l.format)
-	}
-	return nil
 }

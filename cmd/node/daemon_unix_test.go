@@ -151,3 +151,53 @@ func TestTheLevelOfTheLog(t *testing.T) {
 	assert.Contains(t, s.log.Text(), `"ending"`, "what was before it is not there")
 	require.Error(t, s.cmd.Wait())
 }
+
+// TestEveryLineOfALogOfJSONIsARecord, from what the file's notes say to the signal that ends it. The
+// token is in one of them, whatever the level.
+func TestEveryLineOfALogOfJSONIsARecord(t *testing.T) {
+	s := newService(t, "--listen", "0", "--log-level", "error")
+	s.state("READY=1")
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	var pages []string
+	for s.log.Scan() {
+		var line struct{ Msg, Page, API string }
+		require.NoError(t, json.Unmarshal(s.log.Bytes(), &line), s.log.Text())
+		if line.Msg == "serving" {
+			pages = append(pages, line.Page)
+			assert.Regexp(t, `^http://127\.0\.0\.1:\d+/v1$`, line.API)
+		}
+	}
+	require.Len(t, pages, 1)
+	assert.Regexp(t, `/#token=\w+$`, pages[0])
+	require.Error(t, s.cmd.Wait())
+	assert.Equal(t, 143, s.cmd.ProcessState.ExitCode())
+}
+
+// TestWhatKeepsADaemonFromRunning is in its log, too, a record each.
+func TestWhatKeepsADaemonFromRunning(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "H.lnx")
+	require.NoError(t, os.WriteFile(file, []byte("wrong\nworse\n"), 0o600))
+	for _, c := range []struct {
+		args []string
+		want []string // what the records say is wrong
+	}{
+		{[]string{file, "--listen", "0"}, []string{"wrong", "worse"}},
+		{[]string{file + "x", "--listen", "0"}, []string{"there is none"}},
+		{[]string{file}, []string{"--socket or --listen"}},
+	} {
+		status, text := ran(t, append([]string{"run", "--daemon", "--log-format", "json"}, c.args...)...)
+		assert.Equal(t, 2, status, text)
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		require.Len(t, lines, len(c.want), text)
+		for i, line := range lines {
+			var got struct{ Level, Problem string }
+			require.NoError(t, json.Unmarshal([]byte(line), &got), line)
+			assert.Equal(t, "ERROR", got.Level)
+			assert.Contains(t, got.Problem, c.want[i])
+		}
+	}
+	status, text := ran(t, "run", file, "--log-format", "json")
+	assert.Equal(t, 2, status)
+	assert.Contains(t, text, "want --daemon too")
+}

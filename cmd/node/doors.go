@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 
 	"github.com/spf13/pflag"
@@ -59,7 +58,7 @@ func (d *doors) close() {
 
 // serve answers for nodes until it is stopped. What a client needs to know is told once.
 func (d *doors) serve(
-	nodes map[string]control.Operator, talk io.Writer,
+	nodes map[string]control.Operator, v *voice,
 ) (s *api.Server, stop func() error) {
 	s = api.New(api.Config{
 		Nodes: nodes, Version: thisVersion().String(), Shape: d.shape, Page: web.Files(),
@@ -72,8 +71,7 @@ func (d *doors) serve(
 	)
 	for _, l := range d.listeners {
 		if l.Token() != "" {
-			_, _ = fmt.Fprintf(talk, "page: http://%s/#token=%s\nAPI: http://%s/v1, with the same "+
-				"token\n", l.Addr(), l.Token(), l.Addr())
+			v.serves(l)
 		}
 		wg.Go(func() {
 			err := s.Serve(l)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -57,10 +58,11 @@ func runCommand() *cobra.Command {
 		ValidArgsFunction: cobra.FixedCompletions(
 			[]cobra.Completion{"lnx"}, cobra.ShellCompDirectiveFilterFileExt),
 		RunE: func(c *cobra.Command, args []string) error {
+			v := o.voice(c.ErrOrStderr(), "")
 			if err := o.validate(); err != nil {
-				return misuse(c, err)
+				return v.failed(misuse(c, err))
 			}
-			return o.run(c, args[0])
+			return v.failed(o.run(c, args[0]))
 		},
 	}
 	f := c.Flags()
@@ -76,7 +78,8 @@ func runCommand() *cobra.Command {
 		"with --daemon, give connections the `TIME` to end, once SIGTERM has come")
 	f.TextVar(&o.log.level, "log-level", &slog.LevelVar{},
 		"log from the `LEVEL` on: debug, info, warn, error; `set log.level` turns it later")
-	f.StringVar(&o.log.format, "log-format", "text", "log as text or json")
+	f.StringVar(&o.log.format, "log-format", "text",
+		"with --daemon, log as `FORMAT`: text, or json, where every line is a record")
 	o.doors.flags(f)
 	f.StringVar(&o.config.Pcap, "pcap", "", "capture every packet into the pcapng `FILE`")
 	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "keep `N` bytes of each; 0: all")
@@ -103,6 +106,9 @@ func (o *runOptions) validate() error {
 		return errors.New("--daemon has no shell: want it without --command and --script")
 	case o.grace < 0:
 		return fmt.Errorf("--grace %v is negative", o.grace)
+	case !o.daemon && o.log.format == "json":
+		return errors.New("--log-format json is of a daemon's log: want --daemon too, or --json " +
+			"for what the shell answers")
 	case o.daemon && o.doors.socket == "" && o.doors.listen == "":
 		return errors.New("--daemon could not be asked anything: want --socket or --listen too")
 	}
@@ -110,6 +116,15 @@ func (o *runOptions) validate() error {
 		return fmt.Errorf("--offload: %w", err)
 	}
 	return o.log.check()
+}
+
+// voice is how the command tells what is no answer: a daemon in its log, if that is JSON.
+func (o *runOptions) voice(to io.Writer, name string) *voice {
+	v := &voice{lines: to}
+	if o.daemon && o.log.format == "json" {
+		v.log = o.log.newLog(to, name)
+	}
+	return v
 }
 
 // text is the file with the lines that flags add.
@@ -201,20 +216,21 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
+	self := o.config.LNX.Name
+	v := o.voice(console.err, self)
 	for _, note := range o.config.LNX.Notes {
-		_, _ = fmt.Fprintln(console.err, note)
+		v.note(note)
 	}
 	for _, line := range tunAdvice(o.config.LNX) {
-		_, _ = fmt.Fprintln(console.err, line)
+		v.advise(line)
 	}
-	nodes := map[string]control.Operator{o.config.LNX.Name: n.Operator()}
-	_, leave := o.doors.serve(nodes, console.err)
+	_, leave := o.doors.serve(map[string]control.Operator{self: n.Operator()}, v)
 	defer func() { err = errors.Join(err, leave()) }()
 	switch {
 	case o.daemon:
-		return o.runDaemon(ctx, n.Operator(), console.err)
+		return o.runDaemon(ctx, n.Operator(), o.log.newLog(console.err, self))
 	case typed:
-		hello := "node " + o.config.LNX.Name + " is up; `help` lists the commands"
+		hello := "node " + self + " is up; `help` lists the commands"
 		return o.runShell(ctx, n.Operator(), console, hello)
 	}
 	return o.runScript(ctx, n.Operator(), console, name)

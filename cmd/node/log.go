@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/api"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+)
+
+// logFlags are how a node without a shell logs.
+type logFlags struct {
+	level  slog.LevelVar
+	format string
+}
+
+// check judges the flags.
+func (l *logFlags) check() error {
+	if l.format != "text" && l.format != "json" {
+		return fmt.Errorf("--log-format %q: want text or json", l.format)
+	}
+	return nil
+}
+
+// newLog is the log of a node without a shell: one line an event. The journal stamps lines itself.
+// An empty name is that of a node whose file has not been read.
+func (l *logFlags) newLog(to io.Writer, name string) *slog.Logger {
+	options := slog.HandlerOptions{Level: &l.level}
+	if os.Getenv("JOURNAL_STREAM") != "" {
+		options.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) == 0 && a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}
+	}
+	var handler slog.Handler = slog.NewTextHandler(to, &options)
+	if l.format == "json" {
+		handler = slog.NewJSONHandler(to, &options)
+	}
+	if name == "" {
+		return slog.New(handler)
+	}
+	return slog.New(handler).With("node", name)
+}
+
+// mistakeAttrs are what a record says of a mistake in a file.
+func mistakeAttrs(m *lnx.Error) []any {
+	return []any{
+		"file", m.File, "line", m.Line, "column", m.Col, "text", m.Text, "problem", m.Msg,
+		"expected", m.Want,
+	}
+}
+
+// voice tells what is no answer and no event: lines for whoever reads them, or records in a log
+// whose every line is one.
+type voice struct {
+	lines io.Writer
+	log   *slog.Logger // nil: lines
+}
+
+// record is told at any level: it is said once, or it is why there is no more to say.
+func (v *voice) record(level slog.Level, msg string, attrs ...any) {
+	ctx := context.Background()
+	r := slog.NewRecord(time.Now(), level, msg, 0)
+	r.Add(attrs...)
+	_ = v.log.Handler().Handle(ctx, r) // there is nobody left to tell
+}
+
+func (v *voice) line(format string, args ...any) {
+	_, _ = fmt.Fprintf(v.lines, format+"\n", args...)
+}
+
+// note tells a remark on a file.
+func (v *voice) note(m *lnx.Error) {
+	if v.log != nil {
+		v.record(slog.LevelWarn, "note", mistakeAttrs(m)...)
+		return
+	}
+	v.line("%v", m)
+}
+
+// advise tells what is left for the user to type.
+func (v *voice) advise(text string) {
+	if v.log != nil {
+		v.record(slog.LevelWarn, "advice", "text", text)
+		return
+	}
+	v.line("%s", text)
+}
+
+// serves tells where a page and an API are, with the token that they want.
+func (v *voice) serves(l *api.Listener) {
+	page := fmt.Sprintf("http://%s/#token=%s", l.Addr(), l.Token())
+	base := fmt.Sprintf("http://%s/v1", l.Addr())
+	if v.log != nil {
+		v.record(slog.LevelInfo, "serving", "page", page, "api", base)
+		return
+	}
+	v.line("page: %s\nAPI: %s, with the same token", page, base)
+}
+
+// failed tells of an error in a log, and returns what is left to say of it.
+func (v *voice) failed(err error) error {
+	if v.log == nil || err == nil {
+		return err
+	}
+	const msg = "failed"
+	if mistakes, ok := errors.AsType[lnx.Errors](err); ok {
+		for _, m := range mistakes {
+			v.record(slog.LevelError, msg, mistakeAttrs(m)...)
+		}
+	} else if explain(err) != "" {
+		v.record(slog.LevelError, msg, "problem", err.Error())
+	}
+	return told{err}
+}
