@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/api"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/web"
 )
 
@@ -35,7 +36,7 @@ func (d *doors) open(ctx context.Context) error {
 	if d.socket != "" {
 		l, err := api.ListenUnix(ctx, d.socket)
 		if err != nil {
-			return &usageError{fmt.Errorf("--socket: %w", err)}
+			return refused("--socket", err)
 		}
 		d.listeners = append(d.listeners, l)
 	}
@@ -43,11 +44,28 @@ func (d *doors) open(ctx context.Context) error {
 		l, err := api.ListenTCP(ctx, d.listen)
 		if err != nil {
 			d.close()
-			return &usageError{fmt.Errorf("--listen: %w", err)}
+			return refused("--listen", err)
 		}
 		d.listeners = append(d.listeners, l)
 	}
 	return nil
+}
+
+// refused is the error of a place that cannot be had: a wrong one, or one that somebody has now.
+func refused(flag string, err error) error {
+	taken, ok := errors.AsType[*api.TakenError](err)
+	if !ok {
+		return &usageError{fmt.Errorf("%s: %w", flag, err)}
+	}
+	if !taken.TCP.IsValid() {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	who := link.Holder("tcp", taken.TCP)
+	if who == "" {
+		who = fmt.Sprintf("`ss -tlpn sport = :%d` tells who", taken.TCP.Port())
+	}
+	return fmt.Errorf("%s: %w; %s has it: want a port that is free, or 0, which finds one",
+		flag, err, who)
 }
 
 func (d *doors) close() {

@@ -73,10 +73,59 @@ func TestPortsOfAPlan(t *testing.T) {
 		{"net", "up", "--state", filepath.Join(dir, "state"), plan},
 	} {
 		status, text := ran(t, args...)
-		assert.Equal(t, 2, status, text)
+		assert.Equal(t, 1, status, text)
 		assert.Contains(t, text, "p.net:1:6: its ports are ")
 		assert.Contains(t, text, "; expected a line `port N` with another first port")
 		assert.NotContains(t, text, "A.lnx")
+	}
+}
+
+// TestAPlaceThatSomebodyHas is no mistake in a file or a flag, whoever wants it: status 1. With a
+// mistake beside it, it is 2.
+func TestAPlaceThatSomebodyHas(t *testing.T) {
+	t.Parallel()
+	udp, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer udp.Close()
+	tcp, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer tcp.Close()
+	ports, err := link.FreePorts(1)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	busy := file("A.lnx", "interface if0 10.0.0.1/24 "+udp.LocalAddr().String()+"\n")
+	open := file("B.lnx", fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\n", ports[0]))
+	wrong := file("C.lnx", "interface if0 10.0.0.1/24 "+udp.LocalAddr().String()+"\nroute x\n")
+	const used = "address already in use"
+	_, port, err := net.SplitHostPort(tcp.Addr().String())
+	require.NoError(t, err)
+	for _, c := range []struct {
+		args   []string
+		status int
+		says   []string
+	}{
+		{[]string{"run", busy}, 1, []string{"A.lnx:1:27: ", used}},
+		{[]string{"net", "up", "--state", filepath.Join(dir, "s"), busy}, 1, []string{"A.lnx:1:27: ", used}},
+		{[]string{"validate", "--here", busy}, 1, []string{"A.lnx:1:27: ", used}},
+		{[]string{"validate", "--here", wrong}, 2, []string{"C.lnx:2:"}},
+		{[]string{"validate", "--here", busy, wrong}, 2, []string{"C.lnx:2:", used}},
+		{
+			[]string{"run", open, "--listen", port},
+			1,
+			[]string{"node: --listen: 127.0.0.1:" + port + ": cannot serve there: " + used, "want a port that is free"},
+		},
+		{[]string{"run", open, "--listen", "0.0.0.0:" + port}, 2, []string{"others than this machine"}},
+	} {
+		status, text := ran(t, c.args...)
+		assert.Equal(t, c.status, status, "%v: %s", c.args, text)
+		for _, want := range c.says {
+			assert.Contains(t, text, want, "%v", c.args)
+		}
 	}
 }
 

@@ -251,7 +251,11 @@ func (f *networkFiles) wanted(ctx context.Context, s *netctl.State) netctl.Plan 
 		for _, m := range nodes {
 			configs = append(configs, byName[m.Name])
 		}
-		return f.place(checkHere(ctx, s, configs))
+		err := f.place(checkHere(ctx, s, configs))
+		if busy, ok := errors.AsType[lnx.Errors](err); ok {
+			return hereError{busy}
+		}
+		return err
 	}
 	return p
 }

@@ -10,6 +10,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
+// hereError is what keeps this machine, as it is now, from running files that are right. Another
+// time they may run: the status is 1.
+type hereError struct{ lnx.Errors }
+
+// Unwrap gives the mistakes, and each of them, to errors.As.
+func (e hereError) Unwrap() error { return e.Errors }
+
 // checkHere tells what keeps this machine from running the nodes of some files, and of a port that
 // a node of a network has, which one that is.
 func checkHere(ctx context.Context, s *netctl.State, configs []*lnx.Config) error {

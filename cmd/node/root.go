@@ -200,6 +200,9 @@ func exitCode(err error) int {
 			return 128 + int(number)
 		}
 	}
+	if _, ok := errors.AsType[hereError](err); ok {
+		return 1
+	}
 	if _, ok := errors.AsType[lnx.Errors](err); ok {
 		return 2
 	}

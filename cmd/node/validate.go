@@ -27,7 +27,8 @@ func validateCommand() *cobra.Command {
 		Short: "check .lnx files without running anything",
 		Long: "Check .lnx files and print every mistake with its place. A folder is\n" +
 			"checked with all that is below it; the files that lie in one folder are\n" +
-			"taken for one network and must fit together.",
+			"taken for one network and must fit together. Exit status: 2 for mistakes, 1\n" +
+			"for what --here alone finds, since another time the files may run.",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			v := validation{here: here, ctx: c.Context}
@@ -55,6 +56,7 @@ type validation struct {
 	Problems []problem     `json:"problems"`
 
 	errs lnx.Errors
+	busy int                    // how many of them are the machine's, not the files'
 	here bool                   // check the machine too
 	ctx  func() context.Context // the command's
 }
@@ -142,6 +144,7 @@ func (v *validation) addPlan(path string) error {
 		}
 		if len(here) > 0 {
 			v.errs = append(v.errs, f.plan.PortsTaken(path, here))
+			v.busy++
 		}
 	}
 	v.Files = append(v.Files, file)
@@ -158,7 +161,9 @@ func (v *validation) parse(path string) (*lnx.Config, error) {
 	readable := errs.Err() == nil
 	errs = append(errs, node.Check(c)...)
 	if v.here && readable {
-		errs = append(errs, operator.CheckHere(v.ctx(), c)...)
+		busy := operator.CheckHere(v.ctx(), c)
+		v.busy += len(busy)
+		errs = append(errs, busy...)
 	}
 	errs.Sort()
 	v.errs = append(v.errs, errs...)
@@ -175,10 +180,14 @@ func (v *validation) parse(path string) (*lnx.Config, error) {
 
 // verdict is the error of a validation that found mistakes.
 func (v *validation) verdict() error {
-	if err := v.errs.Err(); err != nil {
-		return told{err}
+	bad, ok := errors.AsType[lnx.Errors](v.errs.Err())
+	switch {
+	case !ok:
+		return nil
+	case len(bad) == v.busy:
+		return told{hereError{bad}}
 	}
-	return nil
+	return told{bad}
 }
 
 func (v *validation) print(out io.Writer, asJSON bool) error {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -48,6 +49,22 @@ func (l *Listener) Token() string { return l.token }
 
 // ErrListen marks what is wrong with where a server is asked to listen.
 var ErrListen = errors.New("cannot serve there")
+
+// TakenError is a place that would do if somebody did not have it now. It is an ErrListen.
+type TakenError struct {
+	At  string         // as it was asked for
+	TCP netip.AddrPort // not valid: a Unix socket
+}
+
+func (e *TakenError) Error() string {
+	what := "address already in use"
+	if !e.TCP.IsValid() {
+		what = "a node is served there already"
+	}
+	return fmt.Sprintf("%s: %v: %s", e.At, ErrListen, what)
+}
+
+func (e *TakenError) Unwrap() error { return ErrListen }
 
 // ListenUnix makes a Unix socket that its owner alone may use (mode 0600). A socket that nobody
 // answers at any more, left by a crash, is replaced; one that somebody answers at is not, and
@@ -97,7 +114,7 @@ func vacant(ctx context.Context, path string) error {
 	case info.Mode()&fs.ModeSocket == 0:
 		return fmt.Errorf("%s: %w: it is there, and no socket", path, ErrListen)
 	case Answers(ctx, path):
-		return fmt.Errorf("%s: %w: a node is served there already", path, ErrListen)
+		return &TakenError{At: path}
 	}
 	return nil
 }
@@ -130,35 +147,46 @@ func (l *Listener) Close() error {
 // one that is free. Any other address is refused: HTTP without encryption shows its token to
 // everybody on the way.
 func ListenTCP(ctx context.Context, address string) (*Listener, error) {
-	host, port, err := splitAddress(address)
+	at, err := parseAddress(address)
 	if err != nil {
 		return nil, err
 	}
 	var config net.ListenConfig
-	nl, err := config.Listen(ctx, "tcp", net.JoinHostPort(host, port))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", address, ErrListen, err)
+	nl, err := config.Listen(ctx, "tcp", at.String())
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, &TakenError{At: at.String(), TCP: at}
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("%v: %w: ports below 1024 are mostly root's: want one from there "+
+			"on, or 0 for one that is free", at, ErrListen)
+	case err != nil:
+		return nil, fmt.Errorf("%v: %w: %w", at, ErrListen, err)
 	}
 	return &Listener{Listener: nl, token: rand.Text(), cookieValue: rand.Text()}, nil
 }
 
-func splitAddress(address string) (host, port string, err error) {
-	port = address
+func parseAddress(address string) (netip.AddrPort, error) {
+	host, port := "", address
 	if strings.Contains(address, ":") {
+		var err error
 		if host, port, err = net.SplitHostPort(address); err != nil {
-			return "", "", fmt.Errorf("%q: %w: want PORT or 127.0.0.1:PORT", address, ErrListen)
+			return netip.AddrPort{}, fmt.Errorf("%q: %w: want PORT or 127.0.0.1:PORT", address,
+				ErrListen)
 		}
 	}
 	if host == "" || host == "localhost" {
 		host = "127.0.0.1"
 	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return "", "", fmt.Errorf("%q: %w: %q is not a port (0 to 65535)", address, ErrListen, port)
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("%q: %w: %q is not a port (0 to 65535)", address,
+			ErrListen, port)
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil || !ip.IsLoopback() {
-		return "", "", fmt.Errorf("%s: %w: others than this machine could reach %s, and nothing "+
-			"is encrypted; listen on 127.0.0.1 and come by ssh -L", address, ErrListen, host)
+		return netip.AddrPort{}, fmt.Errorf("%s: %w: others than this machine could reach %s, "+
+			"and nothing is encrypted; listen on 127.0.0.1 and come by ssh -L", address, ErrListen,
+			host)
 	}
-	return host, port, nil
+	return netip.AddrPortFrom(ip, uint16(number)), nil
 }

@@ -60,7 +60,7 @@ func (e *BindError) Advice() string {
 		if !ip.IsValid() {
 			ip = netip.IPv4Unspecified()
 		}
-		if who := holder(netip.AddrPortFrom(ip, uint16(number))); who != "" {
+		if who := Holder("udp", netip.AddrPortFrom(ip, uint16(number))); who != "" {
 			return "a port that is free; " + who + " has this one"
 		}
 		return "a port that is free; `ss -ulpn sport = :" + port + "` tells who has this one"

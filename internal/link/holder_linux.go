@@ -11,25 +11,12 @@ import (
 	"unicode"
 )
 
-// holder tells which process has a UDP address of this machine: "process 4711 (node run A.lnx)".
-// Empty: it is not to be seen, for it is somebody else's, say.
-func holder(at netip.AddrPort) string {
-	table, err := os.ReadFile("/proc/net/udp")
-	if err != nil {
+// Holder tells which process has a port of this machine, "udp" or, as a listener, "tcp": "process
+// 4711 (node run A.lnx)". Empty: it is not to be seen, for it is somebody else's, say.
+func Holder(network string, at netip.AddrPort) string {
+	sockets := slices.Concat(holding(network, at), holding(network+"6", at))
+	if len(sockets) == 0 {
 		return ""
-	}
-	var sockets []string
-	for line := range strings.Lines(string(table)) {
-		const local, inode = 1, 9 // proc_net_udp(5)
-		f := strings.Fields(line)
-		if len(f) <= inode {
-			continue
-		}
-		bound, ok := kernelAddr(f[local])
-		if ok && bound.Port() == at.Port() && (bound.Addr() == at.Addr() ||
-			bound.Addr().IsUnspecified() || at.Addr().IsUnspecified()) {
-			sockets = append(sockets, "socket:["+f[inode]+"]")
-		}
 	}
 	files, _ := filepath.Glob("/proc/[0-9]*/fd/*") // the pattern is right
 	for _, path := range files {
@@ -42,17 +29,46 @@ func holder(at netip.AddrPort) string {
 	return ""
 }
 
-// kernelAddr reads an address as the kernel's table has it: 0100007F:13C4 is 127.0.0.1:5060.
+// holding are the sockets of a table of the kernel that are bound to an address, or to all.
+func holding(table string, at netip.AddrPort) (sockets []string) {
+	text, err := os.ReadFile("/proc/net/" + table)
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(text)) {
+		const local, state, inode = 1, 3, 9 // proc_net_udp(5), proc_net_tcp(5)
+		const listens = "0A"
+		f := strings.Fields(line)
+		if len(f) <= inode || strings.HasPrefix(table, "tcp") && f[state] != listens {
+			continue
+		}
+		bound, ok := kernelAddr(f[local])
+		if ok && bound.Port() == at.Port() && (bound.Addr() == at.Addr() ||
+			bound.Addr().IsUnspecified() || at.Addr().IsUnspecified()) {
+			sockets = append(sockets, "socket:["+f[inode]+"]")
+		}
+	}
+	return sockets
+}
+
+// kernelAddr reads an address as the kernel's tables have it: 0100007F:13C4 is 127.0.0.1:5060. Of
+// IPv6 it has four such words.
 func kernelAddr(text string) (netip.AddrPort, bool) {
 	ip, port, _ := strings.Cut(text, ":")
-	a, err := strconv.ParseUint(ip, 16, 32)
-	n, bad := strconv.ParseUint(port, 16, 16)
-	if err != nil || bad != nil {
+	n, err := strconv.ParseUint(port, 16, 16)
+	if err != nil || len(ip)%8 != 0 {
 		return netip.AddrPort{}, false
 	}
-	var b [4]byte
-	binary.NativeEndian.PutUint32(b[:], uint32(a)) // as the machine has it
-	return netip.AddrPortFrom(netip.AddrFrom4(b), uint16(n)), true
+	var b []byte
+	for word := range slices.Chunk([]byte(ip), 8) {
+		a, err := strconv.ParseUint(string(word), 16, 32)
+		if err != nil {
+			return netip.AddrPort{}, false
+		}
+		b = binary.NativeEndian.AppendUint32(b, uint32(a)) // as the machine has it
+	}
+	addr, ok := netip.AddrFromSlice(b)
+	return netip.AddrPortFrom(addr.Unmap(), uint16(n)), ok
 }
 
 // commandLine is that of a process, not too long and in one line.

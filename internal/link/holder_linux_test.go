@@ -22,10 +22,10 @@ func TestWhoHasAPort(t *testing.T) {
 		us := "process " + strconv.Itoa(os.Getpid()) + " (" + os.Args[0]
 		for _, asked := range []string{"127.0.0.1", "0.0.0.0"} {
 			addr := netip.AddrPortFrom(netip.MustParseAddr(asked), port)
-			assert.Contains(t, holder(addr), us, "%s asked for %s", own, asked)
+			assert.Contains(t, Holder("udp", addr), us, "%s asked for %s", own, asked)
 		}
 		if !at.Addr().IsUnspecified() {
-			assert.NotContains(t, holder(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), port)), us)
+			assert.NotContains(t, Holder("udp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), port)), us)
 		}
 		_, err = Open(Config{
 			Host: "127.0.0.1", Port: port, Offload: OffloadPlain, Interfaces: []Interface{{Name: "x"}},
@@ -34,8 +34,31 @@ func TestWhoHasAPort(t *testing.T) {
 		require.ErrorAs(t, err, &bind)
 		assert.Contains(t, bind.Advice(), "a port that is free; "+us)
 		require.NoError(t, c.Close())
-		assert.NotContains(t, holder(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)), us)
+		assert.NotContains(t, Holder("udp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)), us)
 	}
 	_, ok := kernelAddr("local_address")
 	assert.False(t, ok)
+}
+
+// TestWhoListens at a port of TCP, also where one socket is for both versions of IP. A connection of
+// that port is no listener.
+func TestWhoListens(t *testing.T) {
+	us := "process " + strconv.Itoa(os.Getpid()) + " (" + os.Args[0]
+	for _, own := range []string{"127.0.0.1:0", ":0", "[::1]:0"} {
+		l, err := net.Listen("tcp", own)
+		require.NoError(t, err)
+		defer l.Close()
+		at := netip.MustParseAddrPort(l.Addr().String())
+		c, err := net.Dial("tcp", at.String())
+		require.NoError(t, err)
+		defer c.Close()
+		if at.Addr().IsUnspecified() {
+			at = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), at.Port())
+		}
+		assert.Contains(t, Holder("tcp", at), us, own)
+		assert.Empty(t, Holder("tcp", netip.MustParseAddrPort(c.LocalAddr().String())), own)
+	}
+	addr, ok := kernelAddr("0000000000000000FFFF00000100007F:13C4")
+	assert.True(t, ok)
+	assert.Equal(t, "127.0.0.1:5060", addr.String())
 }

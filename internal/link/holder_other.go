@@ -4,5 +4,5 @@ package link
 
 import "net/netip"
 
-// holder tells nothing: this system has no /proc.
-func holder(netip.AddrPort) string { return "" }
+// Holder tells nothing: this system has no /proc.
+func Holder(string, netip.AddrPort) string { return "" }
