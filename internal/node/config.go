@@ -11,6 +11,7 @@ import (
 
 	cryptorand "crypto/rand"
 
+	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/rip"
@@ -257,6 +258,20 @@ func (n *Node) tcpConfig() tcp.Config {
 		n.cfg.Tune(&cfg)
 	}
 	return cfg
+}
+
+// internetKnobs is how a file sets them.
+func internetKnobs(c *lnx.Config) (k stack.Knobs) {
+	k.ICMP = stack.ICMPKnobs{
+		Errors: icmp.Limit{Rate: c.ICMP.Rate, Burst: c.ICMP.Burst},
+		NoEcho: c.ICMP.NoEcho, NoTimestamp: c.ICMP.NoTimestamp,
+		EchoBroadcast: c.ICMP.EchoBroadcast,
+	}
+	k.IP.DirectedBroadcast = c.IP.DirectedBroadcast
+	k.IP.Reassembly.Timeout = c.IP.ReassemblyTimeout
+	k.IP.Reassembly.MaxBytes = c.IP.ReassemblyBytes
+	k.IP.ReversePath, _ = stack.ParseReversePath(c.IP.ReversePath) // lnx knows the same modes
+	return k
 }
 
 // ErrConfig marks the errors of Open that are about what Config says of the stack.

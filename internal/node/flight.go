@@ -5,11 +5,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sight"
 )
 
-// Bounds of what flight recorders may cost: a connection with 64 segments has 22 kB.
-const (
-	maxRecorded = 4096 // segments a connection
-	maxFlights  = 1024 // connections; those that come while there are so many have none
-)
+// maxFlights is how many connections have a flight recorder; those that come while there are so
+// many have none.
+const maxFlights = 1024
 
 // flights are the recorders of connections. The loop's.
 type flights struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/settings"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -292,20 +293,20 @@ func deviceText(f *lnx.Interface) string {
 // knobTurns are the settings of TCP, ICMP and IP.
 func (n *Node) knobTurns(was, now *lnx.Config) (list []turn) {
 	if was.TCP != now.TCP {
-		list = append(list, n.knobTurn("tcp", func(k *knobs) {
+		list = append(list, n.knobTurn("tcp", func(k *settings.Knobs) {
 			k.RTOMin, k.RTOMax, k.OptionsOff = now.TCP.RTOMin, now.TCP.RTOMax, now.TCP.OptionsOff
 		}))
 	}
 	if was.ICMP != now.ICMP || was.IP != now.IP {
-		list = append(list, n.knobTurn("ip and icmp", func(k *knobs) {
-			k.stack = internetKnobs(now)
+		list = append(list, n.knobTurn("ip and icmp", func(k *settings.Knobs) {
+			k.Stack = internetKnobs(now)
 		}))
 	}
 	return list
 }
 
-func (n *Node) knobTurn(what string, set func(*knobs)) turn {
-	var before knobs
+func (n *Node) knobTurn(what string, set func(*settings.Knobs)) turn {
+	var before settings.Knobs
 	return turn{
 		text: what + " settings",
 		do: func(now clock.Time) error {

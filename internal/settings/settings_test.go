@@ -1,0 +1,65 @@
+package settings
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/rip"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// TestWhatIsShownCanBeWritten of every setting, by its key, and changes nothing.
+func TestWhatIsShownCanBeWritten(t *testing.T) {
+	s, err := stack.New(1, stack.Config{
+		Interfaces: []stack.Interface{{Name: "if0", Addr: netip.MustParsePrefix("10.0.0.1/24")}},
+		Rand:       rand.New(rand.NewPCG(1, 1)),
+	})
+	require.NoError(t, err)
+	knobs := Knobs{
+		Knobs: s.TCP().Knobs(), Stack: s.Knobs(), Recorded: 64,
+		RIP: rip.Timers{Periodic: 5 * time.Second, HoldDown: -1},
+	}
+	list, err := Show(&knobs, "")
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for _, shown := range list {
+		assert.False(t, seen[shown.Key], shown.Key)
+		seen[shown.Key] = true
+		assert.NotEmpty(t, shown.Doc, shown.Key)
+		found, err := Find(shown.Key)
+		require.NoError(t, err)
+		k := knobs
+		require.NoError(t, found.Write(&k, shown.Value), shown.Key)
+		assert.Equal(t, shown, found.Show(&k))
+		err = found.Write(&k, "no such value")
+		if !free[shown.Key] {
+			require.ErrorIs(t, err, control.ErrUsage, shown.Key)
+		}
+	}
+	for key := range free {
+		assert.True(t, seen[key], key)
+	}
+}
+
+// free are the settings whose words TCP judges.
+var free = map[string]bool{"tcp.congestion": true, "tcp.recovery": true, "tcp.mtuprobing": true}
+
+// TestABeginningOfAKeyShowsAllThatHaveIt in their order; one that none has is told with all keys.
+func TestABeginningOfAKeyShowsAllThatHaveIt(t *testing.T) {
+	list, err := Show(&Knobs{Knobs: tcp.Knobs{NoDelay: true}}, "tcp.n")
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.Equal(t, "off", list[0].Value)
+	_, err = Show(&Knobs{}, "tcp.x")
+	require.ErrorIs(t, err, control.ErrUsage)
+	_, err = Find("tcp.n")
+	require.ErrorIs(t, err, control.ErrUsage)
+	assert.ErrorContains(t, err, "icmp.echo, ")
+}
