@@ -74,13 +74,14 @@ func (d *doors) close() {
 	}
 }
 
-// serve answers for nodes until it is stopped. What a client needs to know is told once.
+// serve answers for nodes until it is stopped. What a client needs to know is told once; what no
+// client can be told, tell is.
 func (d *doors) serve(
-	nodes map[string]control.Operator, v *voice,
+	nodes map[string]control.Operator, v *voice, tell func(text string),
 ) (s *api.Server, stop func() error) {
 	s = api.New(api.Config{
 		Nodes: nodes, Version: thisVersion().String(), Shape: d.shape, Page: web.Files(),
-		Profile: d.pprof,
+		Tell: tell, Profile: d.pprof,
 	})
 	var (
 		wg     sync.WaitGroup

@@ -43,7 +43,8 @@ func (o *netOptions) serveCommand() *cobra.Command {
 			all := clients{}
 			defer all.close()
 			d.shape = shapeOf(n)
-			server, leave := d.serve(all.of(n), &voice{lines: c.ErrOrStderr()})
+			v := &voice{lines: c.ErrOrStderr()}
+			server, leave := d.serve(all.of(n), v, func(text string) { v.line("%s", text) })
 			_, _ = fmt.Fprintf(c.ErrOrStderr(), "serving %s of %s until Ctrl-C\n",
 				counted(len(all), "node"), n.Name())
 			s.Follow(ctx, n, func(n *netctl.Network) {

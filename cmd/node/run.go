@@ -224,7 +224,10 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	for _, line := range tunAdvice(o.config.LNX) {
 		v.advise(line)
 	}
-	_, leave := o.doors.serve(map[string]control.Operator{self: n.Operator()}, v)
+	nodes := map[string]control.Operator{self: n.Operator()}
+	_, leave := o.doors.serve(nodes, v, func(text string) {
+		n.Announce(control.Message{Text: text})
+	})
 	defer func() { err = errors.Join(err, leave()) }()
 	switch {
 	case o.daemon:

@@ -99,7 +99,7 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	out := begin(w, typeLines, cancel)
+	out := s.begin(w, typeLines, job, cancel)
 	defer out.end()
 	out.line(eventBegun, job.Running)
 	bind(request, out.line)

@@ -64,7 +64,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if lines {
 		as = typeLines
 	}
-	out = begin(w, as, cancel)
+	out = s.begin(w, as, job, cancel)
 	close(started)
 	defer out.end()
 	go out.keep(ctx, as)

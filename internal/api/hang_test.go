@@ -54,11 +54,31 @@ func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "bubble", Net: "uni
 type teller struct {
 	mu   sync.Mutex
 	list map[int]func(control.Event)
+	told []string // by the server
 }
 
-func (*teller) Do(ctx context.Context, _ any) (any, error) {
+// Do has no end but its context's. A capture sees packets meanwhile.
+func (*teller) Do(ctx context.Context, request any) (any, error) {
+	if r, ok := request.(control.Record); ok {
+		r.Begun()
+		for ctx.Err() == nil {
+			r.Piece(make([]byte, 1<<10))
+		}
+	}
 	<-ctx.Done()
 	return nil, ctx.Err()
+}
+
+func (o *teller) hear(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.told = append(o.told, text)
+}
+
+func (o *teller) heard() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.told
 }
 
 func (o *teller) Watch(f func(control.Event)) (stop func()) {
@@ -97,7 +117,7 @@ func inBubble(t *testing.T, f func(t *testing.T, at *pipes, o *teller, s *Server
 	synctest.Test(t, func(t *testing.T) {
 		o := &teller{list: map[int]func(control.Event){}}
 		at := newPipes()
-		s := New(Config{Nodes: map[string]control.Operator{"A": o}})
+		s := New(Config{Nodes: map[string]control.Operator{"A": o}, Tell: o.hear})
 		ended := make(chan error, 1)
 		go func() { ended <- s.Serve(&Listener{Listener: at}) }()
 		f(t, at, o, s)
@@ -134,8 +154,33 @@ func TestAClientThatHangs(t *testing.T) {
 			assert.Equal(t, pauses, time.Since(began), as)
 			assert.Zero(t, o.watchers())
 			assert.Empty(t, s.works.of("A"))
+			assert.Equal(t, []string{
+				"stream 1 (events) is ended: its reader took nothing for 10m0s",
+			}, o.heard())
 		})
 	}
+	inBubble(t, func(t *testing.T, at *pipes, o *teller, s *Server) {
+		c := at.dial()
+		resp, err := http.ReadResponse(request(t, c, "GET /v1/nodes/A/capture"), nil)
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusOK, resp.StatusCode)
+		<-time.After(pauses - time.Second) // of the bubble
+		assert.Len(t, s.works.of("A"), 1, "it may still be read")
+		<-time.After(2 * time.Second)
+		assert.Empty(t, s.works.of("A"))
+		assert.Equal(t, []string{
+			"stream 1 (capture) is ended: its reader took nothing for 10m0s",
+		}, o.heard())
+		require.NoError(t, c.Close())
+	})
+	inBubble(t, func(t *testing.T, at *pipes, o *teller, _ *Server) {
+		c := at.dial()
+		request(t, c, "GET /v1/nodes/A/events")
+		synctest.Wait()
+		require.NoError(t, c.Close())
+		synctest.Wait()
+		assert.Empty(t, o.heard(), "who goes is no news")
+	})
 	inBubble(t, func(t *testing.T, at *pipes, _ *teller, _ *Server) {
 		c := at.dial()
 		defer c.Close()

@@ -37,7 +37,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	who := s.live.join(after, follows)
 	defer s.live.leave(who)
 	over := make(chan struct{})
-	out := begin(w, typeEvents, func() { close(over) })
+	out := s.begin(w, typeEvents, job, func() { close(over) })
 	defer out.end()
 	tick := time.NewTicker(quiet)
 	defer tick.Stop()

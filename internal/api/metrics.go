@@ -51,7 +51,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", typeMetrics)
 	w.WriteHeader(http.StatusOK)
-	write(w, all.text(), hangs)
+	_ = write(w, all.text(), hangs)
 }
 
 // family are the samples of one metric.

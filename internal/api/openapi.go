@@ -12,5 +12,5 @@ var openAPIDocument []byte
 
 func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", typeJSON)
-	write(w, openAPIDocument, hangs)
+	_ = write(w, openAPIDocument, hangs)
 }

@@ -94,7 +94,7 @@ func (s *Server) pages(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		write(w, a.text, hangs)
+		_ = write(w, a.text, hangs)
 	}
 }
 

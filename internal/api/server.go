@@ -45,6 +45,8 @@ type Config struct {
 	Shape *Shape
 	// Page are the files of the page, whose first is index.html; nil: there is none.
 	Page fs.FS
+	// Tell is told in a line of text what no client can be; nil: nobody is.
+	Tell func(text string)
 	// Profile has /debug/pprof/ served, to whoever may ask for the rest.
 	Profile bool
 }
@@ -57,6 +59,7 @@ type Server struct {
 	works works
 	page  map[string]*asset // by path
 	live  hub
+	tell  func(text string) // nil: nobody
 	// One Replace after another.
 	replacing sync.Mutex
 	// Its end is that of what streams too.
@@ -74,7 +77,7 @@ type Process struct {
 
 // New makes a server. It answers nothing until it has a listener: see Serve.
 func New(cfg Config) *Server {
-	s := &Server{mux: http.NewServeMux()}
+	s := &Server{mux: http.NewServeMux(), tell: cfg.Tell}
 	s.ends, s.finish = context.WithCancel(context.Background())
 	s.about = Process{PID: os.Getpid(), Version: cfg.Version, Started: time.Now().Round(0)}
 	s.Replace(cfg.Nodes, cfg.Shape)

@@ -94,7 +94,7 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request, l *looking) {
 			w.Header().Set(headerRunning, strconv.Itoa(job.ID))
 			w.Header().Set("Trailer", headerResult)
 		}
-		l.out = begin(w, l.as, cancel)
+		l.out = s.begin(w, l.as, job, cancel)
 		if l.as != typeCapture {
 			l.tell(eventBegun, job.Running)
 			go l.out.keep(ctx, l.as)

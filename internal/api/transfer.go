@@ -61,7 +61,7 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.works.remove(job)
-	out := begin(w, typeLines, cancel)
+	out := s.begin(w, typeLines, job, cancel)
 	defer out.end()
 	out.line(eventBegun, job.Running)
 	done, err := x.move(ctx, &t, out)

@@ -3,7 +3,10 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
+	"os"
 	"reflect"
 	"strconv"
 	"sync"
@@ -51,7 +54,7 @@ func answer(w http.ResponseWriter, status int, as string, a any) {
 	w.Header().Set("Content-Type", as)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	write(w, body, hangs)
+	_ = write(w, body, hangs)
 }
 
 // refuse writes an error.
@@ -62,32 +65,33 @@ func refuse(w http.ResponseWriter, err error) {
 
 // write writes to a client that may hang. What fails ends the connection, and with it the
 // request's context: there is nobody else to tell.
-func write(w http.ResponseWriter, text []byte, patience time.Duration) bool {
+func write(w http.ResponseWriter, text []byte, patience time.Duration) error {
 	c := http.NewResponseController(w)
 	// A writer without deadlines is a test's, which does not hang.
 	_ = c.SetWriteDeadline(time.Now().Add(patience))
 	_, err := w.Write(text)
-	return err == nil
+	return err
 }
 
 // stream is an answer that goes on: lines of JSON, or events. Several goroutines may write to it.
 type stream struct {
 	w      http.ResponseWriter
 	cancel func() // ends what the stream tells of when nobody reads it any more
+	hung   func() // tells that its reader took nothing for too long
 
 	mu   sync.Mutex
 	over bool
 	id   int // of the last event
 }
 
-// begin sends the header of a stream.
-func begin(w http.ResponseWriter, as string, cancel func()) *stream {
+// begin sends the header of the stream of a command under way, which cancel ends.
+func (s *Server) begin(w http.ResponseWriter, as string, job *work, cancel func()) *stream {
 	w.Header().Set("Content-Type", as)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
-	s := &stream{w: w, cancel: cancel}
-	s.put(nil)
-	return s
+	out := &stream{w: w, cancel: cancel, hung: func() { s.lost(job) }}
+	out.put(nil)
+	return out
 }
 
 // put writes a piece of text, at once.
@@ -101,9 +105,24 @@ func (s *stream) locked(text []byte) {
 	if s.over {
 		return
 	}
-	if !write(s.w, text, pauses) || http.NewResponseController(s.w).Flush() != nil {
+	err := write(s.w, text, pauses)
+	if err == nil {
+		err = http.NewResponseController(s.w).Flush()
+	}
+	if err != nil {
 		s.over = true
 		s.cancel()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.hung()
+	}
+}
+
+// lost tells that nobody reads the stream of a command.
+func (s *Server) lost(job *work) {
+	if s.tell != nil {
+		s.tell(fmt.Sprintf("stream %d (%s) is ended: its reader took nothing for %v", job.ID,
+			job.Command, pauses))
 	}
 }
 
