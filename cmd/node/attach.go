@@ -258,6 +258,8 @@ func (r *remote) one(c *cobra.Command, ref string, words []string) error {
 	ctx, leave := following(ctx, client, name)
 	defer leave()
 	console := newConsole(c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
+	ctx, forget := console.whileRead(ctx)
+	defer forget()
 	shell, err := (&runOptions{json: r.json}).shell(ctx, client, console)
 	if err != nil {
 		return err

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
+	"syscall"
 
 	"golang.org/x/term"
 
@@ -25,6 +28,7 @@ type console struct {
 	// height is that of the terminal behind out, width of the one behind err, at the time of the
 	// call; nil: it is none, or dumb.
 	height, width func() int
+	endless       func() // as repl's; nil: see whileRead
 }
 
 func newConsole(in io.Reader, out, err io.Writer) *console {
@@ -43,6 +47,24 @@ func newConsole(in io.Reader, out, err io.Writer) *console {
 	}
 	t.plain = t.dumb || plainLocale(os.Getenv)
 	return t
+}
+
+// whileRead is a context that ends, once a command goes on that only shows what happens, when
+// nobody reads out any more: as by SIGPIPE, which comes with the next write alone, and that may be
+// never.
+func (t *console) whileRead(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var once sync.Once
+	t.endless = func() {
+		once.Do(func() {
+			go func() {
+				if f, ok := t.out.(*os.File); ok && unread(ctx, f) {
+					cancel(signalError{syscall.SIGPIPE})
+				}
+			}()
+		})
+	}
+	return ctx, func() { cancel(nil) }
 }
 
 // plainLocale reports whether the locale's characters are said to be other than UTF-8's

@@ -174,8 +174,9 @@ func explain(err error) string {
 	if err == nil || errors.Is(err, repl.ErrInterrupted) {
 		return ""
 	}
-	if s, ok := errors.AsType[signalError](err); ok && s.signal == os.Interrupt {
-		return "" // whoever pressed Ctrl-C knows
+	if s, ok := errors.AsType[signalError](err); ok &&
+		(s.signal == os.Interrupt || s.signal == syscall.SIGPIPE) {
+		return "" // whoever pressed Ctrl-C, or reads no more, knows
 	}
 	if _, ok := errors.AsType[told](err); ok {
 		return ""

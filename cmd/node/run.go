@@ -254,13 +254,15 @@ func (o *runOptions) shell(
 ) (*repl.Shell, error) {
 	return repl.New(ctx, repl.Config{
 		Operator: op, Out: t.out, Err: t.err, KeepGoing: o.keepGoing, JSON: o.json,
-		Color: t.color, Plain: t.plain, Width: t.width, Height: t.height,
+		Color: t.color, Plain: t.plain, Width: t.width, Height: t.height, Endless: t.endless,
 	})
 }
 
 func (o *runOptions) runScript(
 	ctx context.Context, op control.Operator, t *console, name string,
 ) error {
+	ctx, leave := t.whileRead(ctx)
+	defer leave()
 	shell, err := o.shell(ctx, op, t)
 	if err != nil {
 		return err

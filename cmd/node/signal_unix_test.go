@@ -103,3 +103,33 @@ func TestCtrlCStopsTheCommandAndNotTheNode(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "ping 10.0.0.2\nli\n", string(history))
 }
+
+// TestWhatOnlyShowsEndsWithItsReader though there is never anything to show.
+func TestWhatOnlyShowsEndsWithItsReader(t *testing.T) {
+	s := newService(t)
+	s.state("READY=1")
+	beside := filepath.Join(t.TempDir(), "H.lnx")
+	text := strings.ReplaceAll(lone, ":2573", ":2583") // the service has its ports
+	require.NoError(t, os.WriteFile(beside, []byte(text), 0o600))
+	for _, command := range []string{
+		"events --json", "capture all tcp", "capture all tcp -w -", "trace tcp", "trace tcp --json",
+		"watch -n 1000 rip",
+	} {
+		for _, args := range [][]string{
+			{"run", beside, "-c", command},
+			{"ctl", filepath.Join(filepath.Dir(s.file), "s"), command},
+		} {
+			reader, out, err := os.Pipe()
+			require.NoError(t, err)
+			c := exec.CommandContext(t.Context(), nodeProgram(t), args...)
+			c.Stdout = out
+			require.NoError(t, c.Start())
+			require.NoError(t, out.Close())
+			require.NoError(t, reader.Close())
+			require.Error(t, c.Wait())
+			status, _ := c.ProcessState.Sys().(syscall.WaitStatus)
+			assert.True(t, status.ExitStatus() == 128+int(syscall.SIGPIPE) ||
+				status.Signal() == syscall.SIGPIPE, "%q: %v", args, c.ProcessState)
+		}
+	}
+}

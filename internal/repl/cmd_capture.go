@@ -120,6 +120,7 @@ func (s *Shell) record(
 
 // captureLines prints packets as they come.
 func (s *Shell) captureLines(c *cobra.Command, req *control.Record) error {
+	s.endless()
 	asJSON := s.json(c)
 	req.Lines = true
 	req.Begun = func() {
@@ -205,6 +206,7 @@ func (s *Shell) captureOut(c *cobra.Command, req *control.Record) error {
 		return wrong(c, "pcapng is not for a terminal: -w FILE, or "+
 			"`node ctl NODE capture ... -w - | wireshark -k -i -`")
 	}
+	s.endless()
 	ctx, cancel := context.WithCancelCause(c.Context())
 	defer cancel(nil)
 	req.Piece = func(b []byte) {

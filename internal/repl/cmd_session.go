@@ -137,6 +137,7 @@ func (s *Shell) events() *cobra.Command {
 			"go, test packets, what `verbose` asked for. A session shows it anyway; as JSON\n" +
 			"it is a line each: {\"event\": its kind, \"data\": what it is}.",
 		RunE: func(c *cobra.Command, _ []string) error {
+			s.endless()
 			asJSON, _ := c.Flags().GetBool("json")
 			switch {
 			case asJSON && !(s.cfg.JSON && s.watches()):

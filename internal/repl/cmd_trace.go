@@ -74,6 +74,7 @@ func (s *Shell) tracedWords(ctx context.Context, prefix string) []string {
 }
 
 func (s *Shell) traceJSON(c *cobra.Command, req *control.Trace) error {
+	s.endless()
 	req.Segment = func(g control.TracedSegment) { _ = s.line("segment", g) } // plain values
 	done, err := control.Ask(c.Context(), s.op, *req)
 	if err != nil {
@@ -87,6 +88,7 @@ const trainWait = 20 * time.Millisecond
 
 // drawTrace draws a trace as it comes.
 func (s *Shell) drawTrace(c *cobra.Command, req *control.Trace, cfg LadderConfig) error {
+	s.endless()
 	var mu sync.Mutex // of the ladder
 	ladder := NewLadder(cfg, s.screen.data)
 	flush := time.AfterFunc(trainWait, func() {

@@ -147,6 +147,7 @@ type watched struct {
 
 // watchLine repeats a line until ctx ends.
 func (s *Shell) watchLine(c *cobra.Command, o *watchFlags) error {
+	s.endless()
 	ctx := c.Context()
 	tick := time.NewTicker(o.every)
 	defer tick.Stop()

@@ -56,6 +56,16 @@ type Config struct {
 	// Height is the height now of the terminal that Out is, if it may be painted. Nil or zero: it
 	// may not.
 	Height func() int
+	// Endless is told when a command begins that only shows what happens, until Ctrl-C: when nobody
+	// reads Out any more, it may as well end. Nil: it does not matter.
+	Endless func()
+}
+
+// endless is told by a command that only shows what happens.
+func (s *Shell) endless() {
+	if s.cfg.Endless != nil {
+		s.cfg.Endless()
+	}
 }
 
 // Shell is one session with a node. Several may run beside each other on one Operator.
