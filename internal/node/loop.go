@@ -79,13 +79,15 @@ func (n *Node) undelivered() bool {
 func (n *Node) turn() {
 	n.woke = false
 	n.readReady()
-	now := n.now()
-	if n.stack.Deadline().Due(now) {
-		n.look() // first: it answers the doorbell, and what was rung for is served below
+	past := n.now()
+	now := past
+	if n.stack.Deadline().Due(past) {
+		n.look()      // first: it answers the doorbell, and what was rung for is served below
+		now = n.now() // what was read is answered: nothing that leaves now is older than that
 	}
 	n.serveRequests(now)
 	n.serveConns(now)
-	if n.stack.Deadline().Due(now) {
+	if n.stack.Deadline().Due(past) {
 		n.stack.Advance(now)
 	}
 	n.drain(now)

@@ -1,0 +1,45 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+// TestTimeDoesNotGoBack in a turn that finds a deadline past and reads first what has come: what is
+// sent then is not older than what was sent in answer to that, or RACK takes it for overtaken.
+func TestTimeDoesNotGoBack(t *testing.T) {
+	var read, last clock.Time
+	tap := func(now clock.Time, _ int, dir stack.Direction, _ ip.DropReason, _ [][]byte) {
+		assert.GreaterOrEqual(t, now, last)
+		last = now
+		if dir == stack.Inbound {
+			read = now
+		}
+	}
+	fa, fb := nodetest.Two(t)
+	a, b := startFile(t, Config{Tap: tap}, fa), startFile(t, Config{}, fb)
+	ask, c := echoing(t, a, b, "10.0.0.2:7")
+	ask()
+
+	enter(t, a.waiter)
+	defer a.leave()
+	due := func() bool { return a.stack.Deadline().Due(a.now()) }
+	for start, before := time.Now(), read; read == before; {
+		require.Less(t, time.Since(start), patience, "nothing was read behind a deadline")
+		_, err := c.Write([]byte("?"))
+		require.NoError(t, err)
+		a.turn() // the question leaves, and the answer lies there until somebody looks
+		before = read
+		require.Eventually(t, due, patience, time.Millisecond)
+		a.post(func(now clock.Time) { assert.GreaterOrEqual(t, now, last) })
+		a.turn()
+	}
+}
