@@ -83,8 +83,10 @@ func NewBatch() *Batch {
 // Trains returns the trains gathered so far, in order.
 func (b *Batch) Trains() []Train { return b.trains }
 
-// Reset empties the batch.
+// Reset empties the batch. It lets go of what it was lent: a piece of one segment would hold a
+// whole chunk of a ring, long after the connection has given it back.
 func (b *Batch) Reset() {
+	clear(b.pieces)
 	b.trains, b.pieces, b.bytes = b.trains[:0], b.pieces[:0], b.bytes[:0]
 	b.open = false
 }

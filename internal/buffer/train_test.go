@@ -139,3 +139,15 @@ func TestBatchVouches(t *testing.T) {
 	b.AddRun(0, [4]byte{1}, make([]byte, 250), 100)
 	assert.False(t, b.Trains()[0].Checked, "nobody has looked at the run")
 }
+
+// A piece that nobody sends any more would hold a chunk of a ring for as long as the batch lives.
+func TestABatchLetsGoOfWhatItWasLent(t *testing.T) {
+	b := buffer.NewBatch()
+	lent := make([]byte, 1000)
+	add(b, 0, 2, lent)
+	pieces := b.Trains()[0].Pieces
+	b.Reset()
+	for _, p := range pieces {
+		assert.Nil(t, p)
+	}
+}
