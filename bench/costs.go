@@ -27,6 +27,7 @@ func costs() []cost {
 		{name: "request-reply", unit: "µs CPU", kind: end.Ask, goal: 0.6},
 		{name: "connect-close", unit: "µs CPU", kind: end.Churn, count: maxChurn, goal: 0.5},
 		{name: "idle", unit: "B of heap", kind: end.Hold, count: 10_000},
+		{name: "idle-used", unit: "B of heap", kind: end.Used, count: 10_000},
 	}
 }
 

@@ -37,6 +37,9 @@ func points(r *report.Report) []report.Check {
 	if row, ok := r.Row("idle", "gvisor-tuned"); ok {
 		p.add(5, "heap of an idle connection, bytes", row.Ours, 2048, true)
 	}
+	if row, ok := r.Row("idle-used", "gvisor-tuned"); ok {
+		p.add(5, "heap of one that carried 16 KiB, bytes", row.Ours, 2048, true)
+	}
 	p.fact(5, "100,000 connections: those established", 100_000, false)
 	p.fact(5, "100,000 connections: goroutines of the node", 100, true)
 	p.ratio(5, "connect and close, CPU to gVisor's", "connect-close", "gvisor-tuned")

@@ -143,7 +143,7 @@ func (p *process) worked() (s Said, err error) {
 		defer func() { err = errors.Join(err, stop()) }()
 	}
 	do, ok := map[string]func() (Said, error){
-		Bulk: p.bulk, Ask: p.ask, Churn: p.churn, Hold: p.hold, Blast: p.blast,
+		Bulk: p.bulk, Ask: p.ask, Churn: p.churn, Hold: p.hold, Used: p.used, Blast: p.blast,
 	}[p.spec.Work.Kind]
 	if !ok {
 		return s, fmt.Errorf("there is no work %q", p.spec.Work.Kind)

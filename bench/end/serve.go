@@ -21,38 +21,50 @@ const askBytes = 64
 
 // serve listens at every port.
 func (p *process) serve() error {
-	ports := map[uint16]func(net.Conn) error{
-		bulkPort: p.receive, askPort: echo, churnPort: leave,
+	ports := map[uint16]service{
+		bulkPort: {do: p.receive}, askPort: {do: echo}, churnPort: {do: leave},
+		usedPort: {do: reply, keep: true},
 	}
 	for i := range uint16(holdPorts) {
-		ports[holdPort+i] = nil // who is held needs nobody
+		ports[holdPort+i] = service{keep: true} // who is held needs nobody
 	}
-	for port, do := range ports {
+	for port, s := range ports {
 		l, err := p.host.Listen(port)
 		if err != nil {
 			return err
 		}
-		go p.accept(l, do)
+		go p.accept(l, s)
 	}
 	return nil
 }
 
-// accept has each connection served, or kept if nothing is to be done.
-func (p *process) accept(l net.Listener, do func(net.Conn) error) {
+// service is what becomes of the connections to a port.
+type service struct {
+	do   func(net.Conn) error // nil: nothing
+	keep bool                 // and then they are kept, not closed
+}
+
+// accept has each connection served.
+func (p *process) accept(l net.Listener, s service) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
 			return // the host was closed
 		}
-		if do == nil {
+		if s.do == nil {
 			p.keep(c)
 			continue
 		}
 		go func() {
-			defer func() { _ = c.Close() }()
-			if err := do(c); err != nil && !errors.Is(err, net.ErrClosed) {
+			err := s.do(c)
+			if err != nil && !errors.Is(err, net.ErrClosed) {
 				p.say(&Said{Event: "failed", Error: err.Error()})
 			}
+			if s.keep && err == nil {
+				p.keep(c)
+				return
+			}
+			_ = c.Close()
 		}()
 	}
 }
@@ -126,11 +138,59 @@ func (p *process) churn() (s Said, err error) {
 	return s, nil
 }
 
+// replyBytes is the size of what a connection carries that is kept when it was used: more than an
+// initial window.
+const replyBytes = 16 << 10
+
+// reply answers one request.
+func reply(c net.Conn) error {
+	var b [askBytes]byte
+	if _, err := io.ReadFull(c, b[:]); err != nil {
+		return err
+	}
+	_, err := c.Write(pattern[:replyBytes])
+	return err
+}
+
+// request asks for a reply and has all of it.
+func request(c net.Conn) error {
+	var b [askBytes]byte
+	if _, err := c.Write(b[:]); err != nil {
+		return err
+	}
+	var all [replyBytes]byte
+	if _, err := io.ReadFull(c, all[:]); err != nil {
+		return err
+	}
+	if wrong(all[:], 0) > 0 {
+		return errors.New("the reply is not what was sent")
+	}
+	return nil
+}
+
+// silence is how long a stack is given to see that its connections are silent.
+const silence = 3 * time.Second
+
+// used opens connections, uses each once and keeps them, silent.
+func (p *process) used() (s Said, err error) {
+	s, err = p.open(func(int) uint16 { return usedPort }, request)
+	time.Sleep(silence)
+	return s, err
+}
+
 // atOnce is how many connections are opened at the same time.
 const atOnce = 64
 
 // hold opens connections and keeps them.
 func (p *process) hold() (s Said, err error) {
+	return p.open(
+		func(i int) uint16 { return holdPort + uint16(i%holdPorts) },
+		func(net.Conn) error { return nil },
+	)
+}
+
+// open opens connections to the ports that are said, does something with each, and keeps them.
+func (p *process) open(port func(i int) uint16, do func(net.Conn) error) (s Said, err error) {
 	next := make(chan int)
 	errs := make([]error, atOnce)
 	start := time.Now()
@@ -142,8 +202,9 @@ func (p *process) hold() (s Said, err error) {
 					continue
 				}
 				var c net.Conn
-				if c, errs[worker] = p.dial(holdPort + uint16(i%holdPorts)); c != nil {
+				if c, errs[worker] = p.dial(port(i)); c != nil {
 					p.keep(c)
+					errs[worker] = do(c)
 				}
 			}
 		})

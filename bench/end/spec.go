@@ -51,6 +51,7 @@ const (
 	Ask   = "ask"   // sends 64 bytes and waits for as many, again and again
 	Churn = "churn" // connects and closes
 	Hold  = "hold"  // connects and keeps
+	Used  = "used"  // the same, with a request and a reply on each connection
 	Blast = "blast" // sends without a protocol
 )
 
@@ -72,6 +73,7 @@ const (
 	bulkPort  = 8000
 	askPort   = 8001
 	churnPort = 8002
+	usedPort  = 8003
 	holdPort  = 8010
 	holdPorts = 10
 )

@@ -14,7 +14,7 @@ import (
 // Cost is what requests or connections cost both ends together, over a UDP link.
 type Cost struct {
 	Stack string
-	Kind  string // end.Ask, end.Churn or end.Hold
+	Kind  string // end.Ask, end.Churn, end.Hold or end.Used
 	For   time.Duration
 	Count int
 }
@@ -30,7 +30,8 @@ func (c *Cost) Run(ctx context.Context) (r Sample, err error) {
 	}
 	defer b.End()
 	word := "cpu"
-	if c.Kind == end.Hold {
+	holds := c.Kind == end.Hold || c.Kind == end.Used
+	if holds {
 		word = "usage"
 	}
 	before, err := b.used(word)
@@ -53,7 +54,7 @@ func (c *Cost) Run(ctx context.Context) (r Sample, err error) {
 	}
 	count := float64(done.Count)
 	r.Rate = count / done.Took.Seconds()
-	if c.Kind != end.Hold {
+	if !holds {
 		busy := after[0].CPU + after[1].CPU - before[0].CPU - before[1].CPU
 		r.Value = float64(busy.Nanoseconds()) / 1e3 / count
 		return r, nil
