@@ -114,10 +114,7 @@ func shareDirectory(dir string, s *Study) (*Manifest, error) {
 // Merge takes what single cells were run into together with all else that is in a directory,
 // and writes what it comes to. Results.Missing tells whether that is all.
 func Merge(dir string) (r *Results, err error) {
-	m, err := readManifest(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w: there is no %s", dir, result.ErrFile, manifestFile)
-	}
+	m, err := theManifest(dir)
 	if err != nil {
 		return nil, err
 	}

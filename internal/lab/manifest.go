@@ -2,6 +2,7 @@ package lab
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -71,6 +72,15 @@ func (s *Study) manifest() *Manifest {
 		m.Cells = append(m.Cells, c)
 	}
 	return m
+}
+
+// theManifest is readManifest of a directory that has to have one.
+func theManifest(dir string) (*Manifest, error) {
+	m, err := readManifest(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w: there is no %s", dir, result.ErrFile, manifestFile)
+	}
+	return m, err
 }
 
 // readManifest reads what a directory says of itself. The error is os.ErrNotExist if it says

@@ -41,10 +41,7 @@ func newResults(dir string, m *Manifest, runs []*result.Trial) *Results {
 
 // Read reads a directory of results as it is, whoever writes there.
 func Read(dir string) (*Results, error) {
-	m, err := readManifest(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w: there is no %s", dir, result.ErrFile, manifestFile)
-	}
+	m, err := theManifest(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package play
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
@@ -15,32 +14,11 @@ import (
 // result is what the run came to.
 func (r *run) result() *result.Trial {
 	now := r.Now()
-	t := &result.Trial{
-		Hash: r.Hash(), Virtual: r.since(now), Finished: true,
-		Whole: result.Values{},
-	}
-	var notes []string
-	var all, squares, packets float64
+	t := &result.Trial{Hash: r.Hash(), Virtual: r.since(now), Whole: result.Values{}}
 	for _, f := range r.flows {
-		one := f.result(now)
-		t.Flows = append(t.Flows, one)
-		if !one.Finished {
-			t.Finished = false
-			notes = append(notes, one.Name+": "+one.Note)
-		}
-		goodput := one.Values[result.Goodput]
-		all += goodput
-		squares += float64(goodput * goodput) // the same on every machine: not fused
-		packets += one.Values[result.Sent]
+		t.Flows = append(t.Flows, f.result(now))
 	}
-	t.Note = strings.Join(notes, "; ")
-	if all > 0 {
-		for i := range t.Flows {
-			t.Flows[i].Values[result.Share] = t.Flows[i].Values[result.Goodput] / all
-		}
-		t.Whole[result.Jain] = all * all / (float64(len(t.Flows)) * squares)
-	}
-	t.Whole[result.Packets] = packets
+	t.AddUp()
 	r.path.Result(now, t.Whole)
 	return t
 }

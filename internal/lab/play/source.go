@@ -2,10 +2,9 @@ package play
 
 import (
 	"math"
-	"math/bits"
-	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/sim"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -21,17 +20,10 @@ type source struct {
 // Sizes of what a source writes.
 const (
 	endless = math.MaxUint64
-	// pieceTime is how much of its rate a source with a rate writes at a time, if that is more
-	// than pieceBytes.
-	pieceTime  = time.Millisecond
-	pieceBytes = 1400
 	// leastAhead is how much a source keeps written that is not acknowledged, beside three
 	// windows: so much that a sender whose window is acknowledged at once, and doubles, never
 	// waits for its application, and so little that a thousand flows have room.
 	leastAhead = 64 << 10
-	// backlog is how much a source that rests leaves unsent at most: what it has written it
-	// cannot take back.
-	backlog = 64 << 10
 )
 
 func newSource(f *flow) *source {
@@ -74,47 +66,27 @@ func (s *source) write(now clock.Time, c *sim.Conn) bool {
 	}
 	elapsed := now.Sub(s.flow.begun)
 	if app.Off > 0 {
-		if at := elapsed % (app.On + app.Off); at >= app.On {
-			c.Wake(now.Add(app.On + app.Off - at))
+		if rest := app.Rest(elapsed); rest > 0 {
+			c.Wake(now.Add(rest))
 			return false
 		}
-		if unsent := c.TCP().Info().NotSent; unsent >= backlog {
+		if unsent := c.TCP().Info().NotSent; unsent >= plan.Backlog {
 			return false
 		}
-		room = min(room, backlog)
+		room = min(room, plan.Backlog)
 		c.Wake(now) // to see whether all of it was sent
 	}
 	if app.Rate > 0 {
-		due := s.due(elapsed)
-		piece := min(max(pieceBytes, volume(app.Rate, pieceTime)), s.size-s.sent)
-		if due < s.sent+piece {
-			wait := time.Duration(float64(s.sent+piece-due) * 8e9 / float64(app.Rate))
-			c.Wake(now.Add(wait + 1))
+		paced, wait := app.Paced(elapsed, s.sent, s.size)
+		if paced == 0 {
+			c.Wake(now.Add(wait))
 			return false
 		}
-		room = min(room, due-s.sent)
+		room = min(room, paced)
 	}
 	n := c.WritePattern(0, int(min(room, pieceMost)))
 	s.sent += uint64(n)
 	return n > 0 && app.Off == 0
-}
-
-// due is how much is to be written in the time since the beginning.
-func (s *source) due(elapsed time.Duration) uint64 {
-	app := &s.flow.App
-	if app.Off > 0 {
-		cycle := app.On + app.Off
-		rests := int64(elapsed / cycle)
-		elapsed = max(elapsed-time.Duration(rests)*app.Off-max(0, elapsed%cycle-app.On), 0)
-	}
-	return volume(app.Rate, elapsed)
-}
-
-// volume is how many bytes a rate in bits a second comes to in a while.
-func volume(rate int64, d time.Duration) uint64 {
-	hi, lo := bits.Mul64(uint64(rate), uint64(d))
-	n, _ := bits.Div64(hi, lo, 8e9)
-	return n
 }
 
 // pieceMost is the longest piece that is written or read at a time.

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/bits"
 	"net"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/sim"
@@ -102,13 +102,6 @@ type source struct {
 	size, sent uint64
 }
 
-// The sizes of what a source writes, those of internal/lab/play.
-const (
-	pieceTime  = time.Millisecond
-	pieceBytes = 1400
-	backlog    = 64 << 10
-)
-
 // lookAgain is how long a source waits for what it has written to be sent.
 const lookAgain = time.Millisecond
 
@@ -118,42 +111,22 @@ func (s *source) room() (n uint64, at time.Time) {
 	n = min(s.size-s.sent, sim.PatternRun)
 	elapsed := time.Since(s.began)
 	if app.Off > 0 {
-		if in := elapsed % (app.On + app.Off); in >= app.On {
-			return 0, s.began.Add(elapsed - in + app.On + app.Off)
+		if rest := app.Rest(elapsed); rest > 0 {
+			return 0, s.began.Add(elapsed + rest)
 		}
-		if s.sent-min(s.sent, s.end.sent.Load()) >= backlog {
+		if s.sent-min(s.sent, s.end.sent.Load()) >= plan.Backlog {
 			return 0, time.Now().Add(lookAgain)
 		}
-		n = min(n, backlog)
+		n = min(n, plan.Backlog)
 	}
 	if app.Rate > 0 {
-		due := s.due(elapsed)
-		piece := min(max(pieceBytes, volume(app.Rate, pieceTime)), s.size-s.sent)
-		if due < s.sent+piece {
-			wait := float64(s.sent+piece-due) * 8e9 / float64(app.Rate)
-			return 0, time.Now().Add(time.Duration(wait) + 1)
+		paced, wait := app.Paced(elapsed, s.sent, s.size)
+		if paced == 0 {
+			return 0, time.Now().Add(wait)
 		}
-		n = min(n, due-s.sent)
+		n = min(n, paced)
 	}
 	return n, time.Time{}
-}
-
-// due is how much is to be written in the time since the beginning.
-func (s *source) due(elapsed time.Duration) uint64 {
-	app := &s.end.Flow.App
-	if app.Off > 0 {
-		cycle := app.On + app.Off
-		rests := int64(elapsed / cycle)
-		elapsed = max(elapsed-time.Duration(rests)*app.Off-max(0, elapsed%cycle-app.On), 0)
-	}
-	return volume(app.Rate, elapsed)
-}
-
-// volume is how many bytes a rate in bits a second comes to in a while.
-func volume(rate int64, d time.Duration) uint64 {
-	hi, lo := bits.Mul64(uint64(rate), uint64(d))
-	n, _ := bits.Div64(hi, lo, 8e9)
-	return n
 }
 
 // receive is the application that receives.

@@ -17,7 +17,7 @@ func (r *run) merge() (*result.Trial, *result.Record) {
 	middle := r.reports[0]
 	t := &result.Trial{
 		Cell: r.cell.Index, Trial: r.trial, Seed: r.seed, Virtual: seconds(middle.Until),
-		Finished: true, Whole: middle.Values,
+		Whole: middle.Values,
 	}
 	if t.Whole == nil {
 		t.Whole = result.Values{}
@@ -28,28 +28,10 @@ func (r *run) merge() (*result.Trial, *result.Record) {
 	if !timing.Kept() {
 		t.Clock = result.LateTime
 	}
-	var notes []string
-	var all, squares, packets float64
 	for i := range r.cell.Flows {
-		f := r.flow(i)
-		t.Flows = append(t.Flows, f)
-		if !f.Finished {
-			t.Finished = false
-			notes = append(notes, f.Name+": "+f.Note)
-		}
-		goodput := f.Values[result.Goodput]
-		all += goodput
-		squares += goodput * goodput
-		packets += f.Values[result.Sent]
+		t.Flows = append(t.Flows, r.flow(i))
 	}
-	t.Note = strings.Join(notes, "; ")
-	if all > 0 {
-		for i := range t.Flows {
-			t.Flows[i].Values[result.Share] = t.Flows[i].Values[result.Goodput] / all
-		}
-		t.Whole[result.Jain] = all * all / (float64(len(t.Flows)) * squares)
-	}
-	t.Whole[result.Packets] = packets
+	t.AddUp()
 	if !r.record {
 		return t, nil
 	}

@@ -1,6 +1,9 @@
 package result
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Values are numbers by name. What was not measured is not there. Whoever ranges over them
 // ranges over Catalog.
@@ -21,6 +24,32 @@ type Trial struct {
 	Note     string
 	Whole    Values
 	Flows    []Flow
+}
+
+// AddUp completes a run by what its flows have come to: whether all have finished, the packets that
+// they sent, and how evenly they shared what there was (Jain's index).
+func (t *Trial) AddUp() {
+	var notes []string
+	var all, squares, packets float64
+	t.Finished = true
+	for _, f := range t.Flows {
+		if !f.Finished {
+			t.Finished = false
+			notes = append(notes, f.Name+": "+f.Note)
+		}
+		goodput := f.Values[Goodput]
+		all += goodput
+		squares += float64(goodput * goodput) // the same on every machine: not fused
+		packets += f.Values[Sent]
+	}
+	t.Note = strings.Join(notes, "; ")
+	if all > 0 {
+		for i := range t.Flows {
+			t.Flows[i].Values[Share] = t.Flows[i].Values[Goodput] / all
+		}
+		t.Whole[Jain] = all * all / (float64(len(t.Flows)) * squares)
+	}
+	t.Whole[Packets] = packets
 }
 
 // Clock says what drove a run.
