@@ -332,8 +332,12 @@ func TestTwoNetworks(t *testing.T) {
 	assert.Contains(t, got.err, "which one: there are one, two")
 	got = r.node("net", "exec", "two", "lr")
 	assert.Zero(t, got.code)
-	assert.Equal(t, "A\n\nB\n", got.err)
-	assert.Equal(t, 2, strings.Count(got.out, "LOCAL:if0"))
+	assert.Empty(t, got.err)
+	assert.Regexp(t, `(?s)^A:\nT .*LOCAL:if0.*\n\nB:\nT .*LOCAL:if0`, got.out)
+	got = r.node("net", "exec", "two", "close", "9")
+	assert.Equal(t, 1, got.code)
+	assert.Equal(t, "A:\n\nB:\n", got.out)
+	assert.Regexp(t, `^A: close: 9: no such socket.*\nB: close: 9: no such socket`, got.err)
 	r.must("net", "down", "two")
 	assert.Equal(t, "one", r.status().Name)
 }
@@ -453,6 +457,13 @@ func TestNetworksInJSON(t *testing.T) {
 		assert.NotEmpty(t, l["answer"])
 	}
 	assert.Equal(t, "B", lines(1, "net", "exec", "--json", "B", "interfaces", "-s")[0]["node"])
+	assert.Equal(t, "B", lines(1, "net", "exec", "B", "interfaces", "--json")[0]["node"])
+	assert.Equal(t, "A", lines(2, "net", "exec", "pair", "interfaces", "--json")[0]["node"])
+	missing := r.node("net", "exec", "pair", "close", "9", "--json")
+	assert.Equal(t, 1, missing.code)
+	assert.Regexp(t, `^\{"node":"A","answer":\{"error":"close: 9: no such socket[^"]*","status":1\}\}\n`+
+		`\{"node":"B",.*\}\n$`, missing.out)
+	assert.Regexp(t, `^A: close: 9: .*\nB: close: 9: .*\n$`, missing.err)
 	status := r.command("net", "status", ".")
 	status.Dir = filepath.Join(t.TempDir(), "pair.net")
 	require.NoError(t, os.Mkdir(status.Dir, 0o700))

@@ -220,8 +220,9 @@ func ctlCommand() *cobra.Command {
 		Short: "one command of the shell at a node that runs",
 		Long: "Carry out one command of the shell at a node that runs, in words or in one\n" +
 			"quoted line. `node ctl NODE help` lists them. With --json each prints its answer\n" +
-			"as JSON, and what goes on as a line each. The exit status is 0, 1 if\n" +
-			"the command failed, 2 if it was wrong, 130 after Ctrl-C.\n\n" + nodeArg,
+			"as JSON, what goes on as a line each, and what fails as\n" +
+			"{\"error\": ..., \"status\": ...}. The exit status is 0, 1 if the command\n" +
+			"failed, 2 if it was wrong, 130 after Ctrl-C.\n\n" + nodeArg,
 		Example: "  node ctl A sockets --json\n" +
 			"  node ctl A ping -c 3 10.5.0.2\n" +
 			"  node ctl A events --json",
@@ -247,8 +248,17 @@ func ctlCommand() *cobra.Command {
 	return c
 }
 
-// one carries out one command at one node.
+// one carries out one command at one node. That there is none to carry it out is told in JSON, if
+// the command was to answer so.
 func (r *remote) one(c *cobra.Command, ref string, words []string) error {
+	err := r.oneOf(c, ref, words)
+	if r.json || repl.AsksJSON(words) {
+		return answerFailure(c.OutOrStdout(), err)
+	}
+	return err
+}
+
+func (r *remote) oneOf(c *cobra.Command, ref string, words []string) error {
 	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	client, name, err := r.client(ctx, ref)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -126,6 +127,43 @@ func TestAPlaceThatSomebodyHas(t *testing.T) {
 		for _, want := range c.says {
 			assert.Contains(t, text, want, "%v", c.args)
 		}
+	}
+}
+
+// TestFailuresAsJSON: a command that was to answer with JSON does so when it fails, too, and says it
+// on standard error besides.
+func TestFailuresAsJSON(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	bad := filepath.Join(dir, "A.lnx")
+	require.NoError(t, os.WriteFile(bad, []byte("wrong\nworse\n"), 0o600))
+	state := filepath.Join(dir, "state")
+	for _, c := range []struct {
+		args     []string
+		status   int
+		problems int
+		says     string
+	}{
+		{[]string{"net", "--state", state, "up", bad, "--json"}, 2, 2, "no directive"},
+		{[]string{"net", "--state", state, "up", bad + "x", "--json"}, 2, 0, "there is none"},
+		{[]string{"net", "--state", state, "down", "--json"}, 1, 0, "no such network"},
+		{[]string{"net", "--state", state, "graph", "x", "--json"}, 1, 0, "no such network"},
+		{[]string{"net", "--state", state, "exec", "A", "routes", "--json"}, 1, 0, "no such node"},
+		{[]string{"net", "--state", state, "down", "--json", "--x"}, 2, 0, "unknown flag"},
+		{[]string{"ctl", "--state", state, "A", "routes", "--json"}, 1, 0, "no such node"},
+		{[]string{"ctl", "--state", state, "A", "routes --json"}, 1, 0, "no such node"},
+		{[]string{"validate", bad + "x", "--json"}, 2, 0, "there is none"},
+		{[]string{"run", bad, "--json", "-c", "routes"}, 2, 2, "no directive"},
+	} {
+		var out, talk bytes.Buffer
+		status := run(c.args, strings.NewReader(""), &out, &talk)
+		assert.Equal(t, c.status, status, c.args)
+		assert.Contains(t, talk.String(), c.says, c.args)
+		var got failure
+		require.NoError(t, json.Unmarshal(out.Bytes(), &got), "%v: %s", c.args, out.String())
+		assert.Equal(t, c.status, got.Status, c.args)
+		assert.Contains(t, got.Error, c.says, c.args)
+		assert.Len(t, got.Problems, c.problems, c.args)
 	}
 }
 

@@ -19,12 +19,15 @@ func (o *netOptions) execCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "exec NODE|NETWORK COMMAND...",
 		Short: "one command of the shell at a node, or at each of a network",
-		Long: "Carry out one command of the shell at a node, or at each of a network in turn.\n" +
-			"With --json before NODE or NETWORK what a node prints is a line of JSON each, with\n" +
-			"the node's name beside it; behind COMMAND, --json is the command's own.",
+		Long: "Carry out one command of the shell at a node, or at each of a network in turn,\n" +
+			"where each node's name stands above what it answers. With --json, in front or\n" +
+			"behind, an answer is a line {\"node\": \"A\", \"answer\": ...} each, also that of\n" +
+			"one node; of what failed it is {\"error\": ..., \"status\": ...}. `node ctl`\n" +
+			"answers bare. The exit status is that of the last node that failed; wrong\n" +
+			"usage ends it at once.",
 		Example: "  node net exec A routes\n" +
 			"  node net exec ring interfaces -s\n" +
-			"  node net exec --json ring routes",
+			"  node net exec ring routes --json",
 		Args: usageArgs(cobra.MinimumNArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := o.open()
@@ -35,6 +38,7 @@ func (o *netOptions) execCommand() *cobra.Command {
 			if words[0] == "--" && len(words) > 1 { // as ctl has it
 				words = words[1:]
 			}
+			o.json = o.json || repl.AsksJSON(words)
 			r := remote{netOptions: *o}
 			found, err := s.Find(args[0])
 			if err == nil || errors.Is(err, netctl.ErrAmbiguous) {
@@ -52,7 +56,8 @@ func (o *netOptions) execCommand() *cobra.Command {
 		ValidArgsFunction: o.completeTargets,
 	}
 	c.Flags().SetInterspersed(false)
-	c.Flags().BoolVar(&o.json, "json", false, "print lines of JSON: {\"node\", \"answer\"}")
+	c.Flags().BoolVar(&o.json, "json", false,
+		"print a line of JSON for each answer: {\"node\": ..., \"answer\": ...}")
 	return c
 }
 
@@ -76,16 +81,38 @@ func (r *remote) at(c *cobra.Command, ref, name string, words []string) error {
 	}
 	out := c.OutOrStdout()
 	defer c.SetOut(out)
-	lines := &named{node: name, out: out}
+	lines := &lineWriter{tell: func(line []byte) error { return tellNamed(out, name, line) }}
 	c.SetOut(lines)
 	return errors.Join(r.one(c, ref, words), lines.end())
 }
 
-// named puts a node's name beside each line of JSON that is written to it.
-type named struct {
-	node string
-	out  io.Writer
-	line []byte // what has come of one
+// lineWriter is an io.Writer that hands on whole lines, without their ends.
+type lineWriter struct {
+	tell func(line []byte) error
+	part []byte // what has come of one
+}
+
+// Write implements io.Writer.
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.part = append(w.part, p...)
+	for {
+		line, rest, whole := bytes.Cut(w.part, []byte("\n"))
+		if !whole {
+			return len(p), nil
+		}
+		w.part = bytes.Clone(rest)
+		if err := w.tell(line); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// end hands on a last line without an end.
+func (w *lineWriter) end() error {
+	if len(w.part) == 0 {
+		return nil
+	}
+	return w.tell(w.part)
 }
 
 // namedLine is a line as it is then.
@@ -95,33 +122,16 @@ type namedLine struct {
 	Text   string          `json:"text,omitempty"` // what is no JSON
 }
 
-// Write implements io.Writer.
-func (n *named) Write(p []byte) (int, error) {
-	n.line = append(n.line, p...)
-	for {
-		line, rest, whole := bytes.Cut(n.line, []byte("\n"))
-		if !whole {
-			return len(p), nil
-		}
-		n.line = bytes.Clone(rest)
-		if err := n.tell(line); err != nil {
-			return 0, err
-		}
-	}
-}
-
-// end tells of a last line without an end.
-func (n *named) end() error { return n.tell(n.line) }
-
-func (n *named) tell(line []byte) error {
+// tellNamed prints a line of JSON with a node's name beside it.
+func tellNamed(out io.Writer, node string, line []byte) error {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
 	}
-	l := namedLine{Node: n.node, Answer: line}
+	l := namedLine{Node: node, Answer: line}
 	if !json.Valid(line) {
 		l.Answer, l.Text = nil, string(line)
 	}
-	return json.NewEncoder(n.out).Encode(l)
+	return json.NewEncoder(out).Encode(l)
 }
 
 // each carries out one command at every node of a network, and returns the last error.
@@ -129,9 +139,13 @@ func (r *remote) each(c *cobra.Command, n *netctl.Network, words []string) error
 	var last error
 	for i, m := range n.Members() {
 		if !r.json {
-			_, _ = fmt.Fprintf(c.ErrOrStderr(), "%s%s\n", strings.Repeat("\n", min(i, 1)), m.Name)
+			above := strings.Repeat("\n", min(i, 1))
+			_, err := fmt.Fprintf(c.OutOrStdout(), "%s%s:\n", above, m.Name)
+			if err != nil {
+				return err
+			}
 		}
-		err := r.at(c, n.Name()+"/"+m.Name, m.Name, words)
+		err := r.complaining(c, n.Name()+"/"+m.Name, m.Name, words)
 		if code := repl.ExitCode(err); code == 2 || code == 130 {
 			return err
 		}
@@ -147,4 +161,16 @@ func (r *remote) each(c *cobra.Command, n *netctl.Network, words []string) error
 		}
 	}
 	return last
+}
+
+// complaining is at, with the node's name in front of what it has to complain of.
+func (r *remote) complaining(c *cobra.Command, ref, name string, words []string) error {
+	talk := c.ErrOrStderr()
+	defer c.SetErr(talk)
+	lines := &lineWriter{tell: func(line []byte) error {
+		_, err := fmt.Fprintf(talk, "%s: %s\n", name, line)
+		return err
+	}}
+	c.SetErr(lines)
+	return errors.Join(r.at(c, ref, name, words), lines.end())
 }

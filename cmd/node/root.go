@@ -33,7 +33,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		_, err = fmt.Fprintf(stdout, ":%d\n", cobra.ShellCompDirectiveNoFileComp)
 	} else if err == nil {
 		root.SetArgs(args)
-		err = root.ExecuteContext(context.Background())
+		var c *cobra.Command
+		c, err = root.ExecuteContextC(context.Background())
+		if asJSON, _ := c.Flags().GetBool("json"); asJSON {
+			err = answerFailure(stdout, err)
+		}
 	}
 	if text := explain(err); text != "" {
 		// There is nobody left to tell that telling failed.

@@ -193,13 +193,7 @@ func (v *validation) verdict() error {
 func (v *validation) print(out io.Writer, asJSON bool) error {
 	v.OK = v.errs.Err() == nil
 	if asJSON {
-		v.Problems = make([]problem, 0, len(v.errs))
-		for _, e := range v.errs {
-			v.Problems = append(v.Problems, problem{
-				File: e.File, Line: e.Line, Col: e.Col, Text: e.Text, Message: e.Msg, Want: e.Want,
-				Note: e.Note,
-			})
-		}
+		v.Problems = problems(v.errs)
 		return json.NewEncoder(out).Encode(v)
 	}
 	for _, e := range v.errs {

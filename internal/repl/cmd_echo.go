@@ -127,7 +127,7 @@ func (s *Shell) runEcho(c *cobra.Command, o *echoFlags, args []string) error {
 		if s.interactive() {
 			return &told{err} // the figures say it
 		}
-		return err
+		return &documented{err}
 	}
 	return nil
 }

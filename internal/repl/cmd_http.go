@@ -127,8 +127,8 @@ func (s *Shell) showPage(c *cobra.Command, url string, page *control.Page) error
 		return err
 	}
 	if page.Code >= 400 {
-		return failed(c, fmt.Errorf("%s: %w: %s", printable(url), errRefused,
-			printable(page.Status)))
+		return &documented{failed(c, fmt.Errorf("%s: %w: %s", printable(url), errRefused,
+			printable(page.Status)))}
 	}
 	return nil
 }

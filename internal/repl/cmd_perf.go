@@ -144,7 +144,10 @@ func (s *Shell) perfClient(c *cobra.Command, o *perfFlags) error {
 	if err == nil && report.Error != "" {
 		err = errors.New(report.Error)
 	}
-	return failed(c, err)
+	if err != nil {
+		err = &documented{failed(c, err)}
+	}
+	return err
 }
 
 // perfFailure is a report of nothing but an error, as iperf3 has it.

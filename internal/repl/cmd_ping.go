@@ -175,7 +175,7 @@ func (s *Shell) runPing(c *cobra.Command, o *pingFlags, req *control.Ping) error
 	}
 	short := result.Received == 0 || req.Deadline > 0 && result.Received < req.Count
 	if short && result.Sent > 0 && c.Context().Err() == nil {
-		return s.noReply(c, req)
+		return &documented{s.noReply(c, req)}
 	}
 	return nil
 }

@@ -243,7 +243,8 @@ func (s *Shell) fetchObjects(c *cobra.Command, req control.RDTFetch) error {
 		}
 	}
 	if failures > 0 {
-		return failed(c, fmt.Errorf("%d of %d objects %w", failures, len(got.Objects), errMissing))
+		err := fmt.Errorf("%d of %d objects %w", failures, len(got.Objects), errMissing)
+		return &documented{failed(c, err)}
 	}
 	return nil
 }

@@ -116,6 +116,9 @@ func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfe
 	default:
 		err = &renamed{text: j.name + ": " + plainly(err), cause: err}
 	}
+	if undocumented(ctx, err) {
+		err = s.documentFailure(c, false, err)
+	}
 	s.mu.Lock()
 	j.ended, j.err = true, err
 	// At a terminal nobody waits for a job, so its error is announced. A script's wait finds it.

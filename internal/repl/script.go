@@ -58,7 +58,8 @@ func (s *Shell) Command(ctx context.Context, words ...string) error {
 	s.mu.Lock()
 	s.alone = true
 	s.mu.Unlock()
-	err := s.execute(ctx, func(root *cobra.Command) ([]string, error) {
+	asJSON := s.cfg.JSON || AsksJSON(words)
+	err := s.execute(ctx, asJSON, func(root *cobra.Command) ([]string, error) {
 		return parted(root, words)
 	})
 	if quit, ok := errors.AsType[*quitting](err); ok {

@@ -140,15 +140,24 @@ func negatives(root *cobra.Command, args []string) []string {
 // Execute runs one line and returns its error without printing it. Comments and blank lines are
 // nothing. A panic in a command becomes an error: the node and its other sessions go on.
 func (s *Shell) Execute(ctx context.Context, line string) error {
-	return s.execute(ctx, func(root *cobra.Command) ([]string, error) {
+	asJSON := s.cfg.JSON || AsksJSON([]string{line})
+	return s.execute(ctx, asJSON, func(root *cobra.Command) ([]string, error) {
 		return arguments(root, line)
 	})
 }
 
-// execute runs one command on a tree of its own.
+// execute runs one command on a tree of its own. asJSON says what it was to answer with, of words
+// that no command could be found for.
 func (s *Shell) execute(
-	ctx context.Context, words func(*cobra.Command) ([]string, error),
+	ctx context.Context, asJSON bool, words func(*cobra.Command) ([]string, error),
 ) (err error) {
+	var c *cobra.Command // nil: none was found
+	defer func() {
+		if undocumented(ctx, err) {
+			unread := c == nil || errors.Is(err, control.ErrUsage) // then no flag may be known
+			err = s.documentFailure(c, asJSON && unread, err)
+		}
+	}()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("this command failed inside (the node goes on): %v", p)
@@ -160,7 +169,8 @@ func (s *Shell) execute(
 		return err
 	}
 	root.SetArgs(negatives(root, args))
-	return root.ExecuteContext(ctx)
+	c, err = root.ExecuteContextC(ctx)
+	return err
 }
 
 // run is Execute for a line of a session: Interrupt ends it.

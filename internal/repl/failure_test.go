@@ -1,0 +1,88 @@
+package repl
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// TestAFailureIsADocumentToo: whoever asked for JSON gets one document, whatever comes of it, and
+// the text besides.
+func TestAFailureIsADocumentToo(t *testing.T) {
+	late := func(ctx context.Context, req any) (any, error, bool) {
+		r, ok := req.(control.SendFile)
+		if !ok {
+			return nil, nil, false
+		}
+		if r.Progress != nil {
+			r.Progress(control.Progress{Total: 9}) // the command goes on in the background
+		}
+		return nil, control.ErrReset, true
+	}
+	silent := func(_ context.Context, req any) (any, error, bool) {
+		r, ok := req.(control.Ping)
+		return control.PingResult{Addr: r.Addr, Sent: 1}, nil, ok
+	}
+	for _, tt := range []struct {
+		words string
+		do    func(context.Context, any) (any, error, bool)
+		out   string // how it begins
+		says  string
+		code  int
+	}{
+		{"cancel 9 --json", nil, `{"error":"cancel: 9: no such transfer`, "cancel: 9", 1},
+		{"cancel 9", nil, "", "cancel: 9", 1},
+		{"s --json 9 x", nil, `{"error":"s: 9: no such socket`, "s: 9", 1},
+		{"bogus --json", nil, `{"error":"no command \"bogus\"`, "bogus", 2},
+		{"close 1 --jsno --json", nil, `{"error":"close: unknown flag: --jsno","status":2}`, "--jsno", 2},
+		{"connect x 1 --json", nil, `{"error":"connect: \"x\" is not an IPv4 address","status":2}`, "usage: ", 2},
+		{"ping x --json-stream", nil, `{"event":"error","data":"ping: x: no such host`, "no such host", 2},
+		{"sendfile f 10.0.0.1 9 --json", late, `{"error":"sendfile f: connection reset by peer","status":1}`, "reset", 1},
+		{"sendfile f 10.0.0.1 9 --json-stream", late, `{"event":"progress",`, "reset", 1},
+		{"ping 10.0.0.1 --json", silent, `{"addr":"10.0.0.1","sent":1,"received":0,`, "no reply", 1},
+	} {
+		var out, talk guarded
+		s, err := New(t.Context(), Config{Operator: &fake{do: tt.do}, Out: &out, Err: &talk})
+		require.NoError(t, err)
+		err = s.Command(t.Context(), strings.Fields(tt.words)...)
+		got := out.String()
+		assert.Equal(t, tt.code, ExitCode(err), "%s: %v", tt.words, err)
+		assert.Contains(t, talk.String(), tt.says, tt.words)
+		if tt.out == "" {
+			assert.Empty(t, got, tt.words)
+			continue
+		}
+		assert.True(t, strings.HasPrefix(got, tt.out), "%s: %s", tt.words, got)
+		lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
+		for _, line := range lines {
+			assert.True(t, json.Valid([]byte(line)), line)
+		}
+		if strings.HasSuffix(tt.words, "-stream") {
+			assert.Contains(t, lines[len(lines)-1], `{"event":"error","data":"`, tt.words)
+		} else {
+			assert.Len(t, lines, 1, tt.words)
+		}
+	}
+}
+
+// TestAScriptInJSON has a document a line, also of those that fail.
+func TestAScriptInJSON(t *testing.T) {
+	var out, talk guarded
+	s, err := New(t.Context(), Config{
+		Operator: &fake{}, Out: &out, Err: &talk, JSON: true, KeepGoing: true,
+	})
+	require.NoError(t, err)
+	require.Error(t, s.Script(t.Context(), "x", strings.NewReader("cancel 9\nbogus\nset a\nshow\n")))
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	require.Len(t, lines, 4)
+	for i, want := range []string{`{"error":"cancel`, `{"error":"no command`, `{"error":"set: VALUE`, "["} {
+		assert.True(t, strings.HasPrefix(lines[i], want), lines[i])
+	}
+	assert.Contains(t, talk.String(), "x:1: cancel: 9")
+}
