@@ -69,7 +69,8 @@ func (d *Door) State() control.Door {
 	return s
 }
 
-// Close closes the door; flows under way go on until they end, or, cut, are reset.
+// Close closes the door; connections under way go on until they end, or, cut, are reset. Flows of
+// datagrams, which have no end of their own, end with the door.
 func (d *Door) Close(cut bool) error {
 	d.mu.Lock()
 	again := d.closing

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -84,50 +85,90 @@ func (d *Door) spliceUDP(addr, to netip.Addr) func(*node.CaughtUDP) {
 			f.leave(err)
 			return
 		}
-		f.onCut(func() {
+		end := func() {
 			_ = near.Close()
 			_ = v.Close()
-		})
-		d.datagrams(near, v)
+		}
+		f.onCut(end)
+		defer context.AfterFunc(d.ends, end)() // it has no end of its own
+		e := &exchange{door: d, name: f.name, near: near, far: v}
+		e.run()
 		f.leave(nil)
 	}
 }
 
-// datagrams copies between two connected sockets until both have been silent.
-func (d *Door) datagrams(near, far net.Conn) {
-	var last atomic.Int64
-	last.Store(time.Now().UnixNano())
+// exchange is a flow of datagrams between a service of this machine and a virtual sender.
+type exchange struct {
+	door *Door
+	name string
+	near net.Conn
+	far  *node.PacketConn // connected
+
+	last  atomic.Int64 // when a datagram passed, Unix nanoseconds
+	asked atomic.Int64 // how long the last was that went to the service
+}
+
+// run copies until both have been silent.
+func (e *exchange) run() {
+	e.last.Store(time.Now().UnixNano())
 	outward := make(chan struct{})
 	go func() {
 		defer close(outward)
-		d.datagramsOneWay(near, far, false, &last)
+		e.way(e.near, e.far, false)
 	}()
-	d.datagramsOneWay(far, near, true, &last)
-	_ = near.Close() // they may be cut
-	_ = far.Close()
+	e.way(e.far, e.near, true)
+	_ = e.near.Close() // they may be cut
+	_ = e.far.Close()
 	<-outward
 }
 
-func (d *Door) datagramsOneWay(to, from net.Conn, in bool, last *atomic.Int64) {
+func (e *exchange) way(to, from net.Conn, in bool) {
 	buf := make([]byte, maxDatagram)
 	for {
-		over := time.Unix(0, last.Load()).Add(flowSilence)
+		over := time.Unix(0, e.last.Load()).Add(flowSilence)
 		if !time.Now().Before(over) || from.SetReadDeadline(over) != nil {
 			return
 		}
 		k, err := from.Read(buf)
 		if err == nil {
-			last.Store(time.Now().UnixNano())
-			d.count(in, k)
-			_, err = to.Write(buf[:k])
+			e.last.Store(time.Now().UnixNano())
+			e.door.count(in, k)
+			if !in {
+				e.asked.Store(int64(k))
+			}
+			err = e.write(to, buf[:k])
 		}
 		var slow net.Error
 		switch {
 		case err == nil, errors.As(err, &slow) && slow.Timeout():
 		case errors.Is(err, net.ErrClosed):
 			return
-		default: // ICMP's report about an earlier one
-			d.failed(from.RemoteAddr().String(), machineError(err))
+		default:
+			e.wrong(err)
 		}
 	}
 }
+
+// write writes a datagram. The socket's error is of an earlier one, and kept this one back.
+func (e *exchange) write(to net.Conn, p []byte) error {
+	_, err := to.Write(p)
+	if refused(err) {
+		e.wrong(err)
+		_, err = to.Write(p)
+	}
+	return err
+}
+
+// wrong tells what ICMP has reported about an earlier datagram, and passes on that nobody has the
+// port.
+func (e *exchange) wrong(err error) {
+	if refused(err) {
+		from, _ := netip.ParseAddrPort(e.far.RemoteAddr().String())
+		at, _ := netip.ParseAddrPort(e.far.LocalAddr().String())
+		e.far.Refuse(from, at.Addr(), int(e.asked.Load()))
+	}
+	e.door.failed(e.name, machineError(err))
+}
+
+// refused reports whether ICMP has said that nobody has a port.
+func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

@@ -31,6 +31,9 @@ type datagrams struct {
 	in    bool // what comes to the door goes into the virtual network
 	dial  func() (net.Conn, error)
 	reply func(p []byte, to netip.AddrPort) error
+	// refuse tells who sent a datagram of so many bytes to an address of the door's that nobody has
+	// the port; nil: he cannot be told.
+	refuse func(from netip.AddrPort, at netip.Addr, length int)
 
 	mu      sync.Mutex
 	flows   map[netip.AddrPort]*datagramFlow
@@ -40,7 +43,10 @@ type datagrams struct {
 // datagramFlow is one of them.
 type datagramFlow struct {
 	*flow
-	last atomic.Int64 // when a datagram passed, Unix nanoseconds
+	from  netip.AddrPort
+	at    netip.Addr   // which of the door's addresses the first was for
+	last  atomic.Int64 // when a datagram passed, Unix nanoseconds
+	asked atomic.Int64 // how long the last was that was led on
 
 	// The door's mu is for these.
 	conn    net.Conn // nil: it is being opened
@@ -71,7 +77,12 @@ func (s *Set) publishUDP(from, to netip.AddrPort) (*Door, error) {
 			return err
 		},
 	}
-	err = s.admit(d, func() { _ = l.Close() }, func() { g.run(l.ReadFromUDPAddrPort) })
+	// The kernel alone tells a sender of this machine that nobody has a port.
+	read := func(p []byte) (arrived, error) {
+		k, from, err := l.ReadFromUDPAddrPort(p)
+		return arrived{from: from, length: k}, err
+	}
+	err = s.admit(d, func() { _ = l.Close() }, func() { g.run(read) })
 	return d, err
 }
 
@@ -92,33 +103,45 @@ func (s *Set) exposeUDP(port uint16, to string) (*Door, error) {
 			_, err := l.WriteToAddrPort(p, to)
 			return err
 		},
+		refuse: l.Refuse,
 	}
-	err = s.admit(d, func() { _ = l.Close() }, func() { g.run(l.ReadFromAddrPort) })
+	read := func(p []byte) (arrived, error) {
+		r, err := l.Receive(p)
+		return arrived{from: r.From, at: r.To, length: r.Len}, err
+	}
+	err = s.admit(d, func() { _ = l.Close() }, func() { g.run(read) })
 	return d, err
 }
 
+// arrived is a datagram that has come to a door.
+type arrived struct {
+	from   netip.AddrPort
+	at     netip.Addr // which of the door's addresses it was for; invalid: it does not matter
+	length int
+}
+
 // run leads on what comes to the door, until it is closed.
-func (g *datagrams) run(read func([]byte) (int, netip.AddrPort, error)) {
+func (g *datagrams) run(read func([]byte) (arrived, error)) {
 	defer g.door.cut() // an answer could not leave by the door any more
 	buf := make([]byte, maxDatagram)
 	for {
-		k, from, err := read(buf)
+		a, err := read(buf)
 		switch {
 		case g.door.ends.Err() != nil, errors.Is(err, net.ErrClosed):
 			return
 		case err != nil: // ICMP's report about a datagram of ours
-			g.door.failed(from.String(), machineError(err))
+			g.door.failed(a.from.String(), machineError(err))
 			continue
 		}
-		f, err := g.of(from)
+		f, err := g.of(a)
 		if err != nil {
-			g.door.failed(from.String(), err)
+			g.door.failed(a.from.String(), err)
 			continue
 		}
 		if f == nil {
 			return
 		}
-		g.lead(f, buf[:k])
+		g.lead(f, buf[:a.length])
 	}
 }
 
@@ -160,15 +183,30 @@ func (g *datagrams) lose(f *datagramFlow) {
 
 func (g *datagrams) write(f *datagramFlow, conn net.Conn, p []byte) {
 	g.passed(f, g.in, len(p))
-	if _, err := conn.Write(p); err != nil && !errors.Is(err, net.ErrClosed) {
-		g.door.failed(f.name, machineError(err))
+	f.asked.Store(int64(len(p)))
+	_, err := conn.Write(p)
+	if refused(err) { // it is of an earlier one, and kept this one back
+		g.wrong(f, err)
+		_, err = conn.Write(p)
+	}
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		g.wrong(f, err)
 	}
 }
 
+// wrong tells what ICMP has reported about an earlier datagram, and passes on that nobody has the
+// port.
+func (g *datagrams) wrong(f *datagramFlow, err error) {
+	if refused(err) && g.refuse != nil {
+		g.refuse(f.from, f.at, int(f.asked.Load()))
+	}
+	g.door.failed(f.name, machineError(err))
+}
+
 // of is the flow of a sender, which begins with his first datagram; nil: the door is closed.
-func (g *datagrams) of(from netip.AddrPort) (*datagramFlow, error) {
+func (g *datagrams) of(a arrived) (*datagramFlow, error) {
 	g.mu.Lock()
-	f, open := g.flows[from], len(g.flows)
+	f, open := g.flows[a.from], len(g.flows)
 	g.mu.Unlock()
 	if f != nil {
 		return f, nil
@@ -176,25 +214,25 @@ func (g *datagrams) of(from netip.AddrPort) (*datagramFlow, error) {
 	if open >= maxFlows {
 		return nil, fmt.Errorf("%w: %d flows are open", control.ErrNoPorts, open)
 	}
-	f = &datagramFlow{}
+	f = &datagramFlow{from: a.from, at: a.at}
 	var ok bool
-	if f.flow, ok = g.door.enter(from.String(), func() {}); !ok {
+	if f.flow, ok = g.door.enter(a.from.String(), func() {}); !ok {
 		return nil, nil //nolint:nilnil // no error: the door is closed
 	}
 	f.last.Store(time.Now().UnixNano())
 	g.mu.Lock()
-	g.flows[from] = f
+	g.flows[a.from] = f
 	g.mu.Unlock()
-	go g.serve(f, from)
+	go g.serve(f)
 	return f, nil
 }
 
 // serve opens a flow's socket and leads back what is answered. Nobody else waits for either.
-func (g *datagrams) serve(f *datagramFlow, from netip.AddrPort) {
+func (g *datagrams) serve(f *datagramFlow) {
 	conn, err := g.dial()
 	if err != nil {
 		g.lose(f)
-		g.end(f, from, err)
+		g.end(f, err)
 		return
 	}
 	defer func() { _ = conn.Close() }() // it may be cut
@@ -204,8 +242,8 @@ func (g *datagrams) serve(f *datagramFlow, from netip.AddrPort) {
 			g.write(f, conn, p)
 		}
 	}
-	g.answers(f, conn, from)
-	g.end(f, from, nil)
+	g.answers(f, conn)
+	g.end(f, nil)
 }
 
 // passed notes that a datagram goes through.
@@ -215,7 +253,7 @@ func (g *datagrams) passed(f *datagramFlow, in bool, k int) {
 }
 
 // answers leads back what is answered to a flow, until both sides have been silent.
-func (g *datagrams) answers(f *datagramFlow, conn net.Conn, to netip.AddrPort) {
+func (g *datagrams) answers(f *datagramFlow, conn net.Conn) {
 	buf := make([]byte, maxDatagram)
 	for {
 		over := time.Unix(0, f.last.Load()).Add(flowSilence)
@@ -225,7 +263,7 @@ func (g *datagrams) answers(f *datagramFlow, conn net.Conn, to netip.AddrPort) {
 		k, err := conn.Read(buf)
 		if err == nil {
 			g.passed(f, !g.in, k)
-			err = g.reply(buf[:k], to)
+			err = g.reply(buf[:k], f.from)
 		}
 		var slow net.Error
 		switch {
@@ -233,15 +271,15 @@ func (g *datagrams) answers(f *datagramFlow, conn net.Conn, to netip.AddrPort) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		default: // nobody has the port there: ICMP says so, and the next datagram may be heard
-			g.door.failed(f.name, machineError(err))
+			g.wrong(f, err)
 		}
 	}
 }
 
 // end forgets a flow; a reason is told.
-func (g *datagrams) end(f *datagramFlow, from netip.AddrPort, reason error) {
+func (g *datagrams) end(f *datagramFlow, reason error) {
 	g.mu.Lock()
-	delete(g.flows, from)
+	delete(g.flows, f.from)
 	g.mu.Unlock()
 	f.leave(reason)
 }

@@ -44,12 +44,14 @@ func slowly(t *testing.T) (come chan<- came, dials <-chan chan<- error, service 
 	}
 	d.shut = func() { close(comes) }
 	d.set.flows.Go(func() {
-		g.run(func(p []byte) (int, netip.AddrPort, error) {
+		g.run(func(p []byte) (arrived, error) {
 			c, ok := <-comes
 			if !ok {
-				return 0, netip.AddrPort{}, net.ErrClosed
+				return arrived{}, net.ErrClosed
 			}
-			return copy(p, c.text), netip.AddrPortFrom(loopback, c.from), nil
+			return arrived{
+				from: netip.AddrPortFrom(loopback, c.from), length: copy(p, c.text),
+			}, nil
 		})
 	})
 	t.Cleanup(func() {
@@ -107,7 +109,7 @@ func TestASocketThatCannotBeOpened(t *testing.T) {
 // TestADatagramForASocketThatCouldNotBeOpened comes too late to wait for it.
 func TestADatagramForASocketThatCouldNotBeOpened(t *testing.T) {
 	_, dials, _, g := slowly(t)
-	f, err := g.of(netip.AddrPortFrom(loopback, 1))
+	f, err := g.of(arrived{from: netip.AddrPortFrom(loopback, 1)})
 	require.NoError(t, err)
 	<-dials <- control.ErrRefused
 	require.Eventually(t, func() bool { return g.door.State().Open == 0 }, 20*time.Second, time.Millisecond)

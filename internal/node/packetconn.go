@@ -88,20 +88,33 @@ func (n *Node) openPacketConn(open func() (*udp.Socket, error)) (*PacketConn, er
 // ReadFromAddrPort waits for a datagram and copies as much of it as fits to p;
 // the rest of it is lost.
 func (c *PacketConn) ReadFromAddrPort(p []byte) (int, netip.AddrPort, error) {
+	r, err := c.Receive(p)
+	return min(r.Len, len(p)), r.From, err
+}
+
+// Receive is ReadFromAddrPort with all that is known of the datagram.
+func (c *PacketConn) Receive(p []byte) (udp.Received, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
 		if err := c.over(&c.readBy); err != nil {
-			return 0, netip.AddrPort{}, c.refuse("read", err)
+			return udp.Received{}, c.refuse("read", err)
 		}
 		if r, ok := udp.Dequeue(c.rx, p); ok {
-			return min(r.Len, len(p)), r.From, nil
+			return r, nil
 		}
 		if err := c.takeFailure(); err != nil {
-			return 0, netip.AddrPort{}, c.refuse("read", err)
+			return udp.Received{}, c.refuse("read", err)
 		}
 		c.awaitArrival()
 	}
+}
+
+// Refuse tells from that nobody took its datagram of so many bytes, which Receive has got at an
+// address of the node's: what a port that is not open does (RFC 1122 §4.1.3.1).
+func (c *PacketConn) Refuse(from netip.AddrPort, at netip.Addr, length int) {
+	local := netip.AddrPortFrom(at, c.local.Port())
+	c.node.post(func(now clock.Time) { c.node.stack.RefuseUDP(now, local, from, length) })
 }
 
 // ReadFrom is ReadFromAddrPort with a *net.UDPAddr of the virtual network.

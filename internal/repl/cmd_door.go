@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -157,7 +158,8 @@ func (s *Shell) doors() *cobra.Command {
 		Short: "the doors to this machine; doors close ID",
 		Long: "List the doors between this machine and the virtual network: flows under way\n" +
 			"and in all, those that failed, bytes into the network and out of it.\n" +
-			"`doors close ID` closes some; what is under way goes on, unless --cut is there.",
+			"`doors close ID` closes some: nobody comes in any more, connections go on until\n" +
+			"they end, unless --cut is there, and flows of datagrams end at once.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -202,11 +204,28 @@ func (s *Shell) doorsClose() *cobra.Command {
 					return failed(c, err)
 				}
 			}
+			if !cut {
+				s.sayGoingOn(c.Context(), ids)
+			}
 			return s.done(c, nil)
 		},
 	}
-	c.Flags().BoolVar(&cut, "cut", false, "end what is under way, too")
+	c.Flags().BoolVar(&cut, "cut", false, "reset what is under way, too")
 	return c
+}
+
+// sayGoingOn says which doors that were closed have connections that go on.
+func (s *Shell) sayGoingOn(ctx context.Context, ids []int) {
+	list, err := control.Ask(ctx, s.op, control.Doors{})
+	if err != nil {
+		return // they are closed
+	}
+	for i := range list {
+		if d := &list[i]; d.Open > 0 && d.Network != "udp" && slices.Contains(ids, d.ID) {
+			s.screen.talk(fmt.Sprintf("%s through door %d, until the last ends: `doors close %d "+
+				"--cut` resets what is left", counted(uint64(d.Open), "flow"), d.ID, d.ID))
+		}
+	}
 }
 
 // doorIDs completes the numbers of doors.

@@ -60,6 +60,31 @@ func (s *Stack) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte)
 	return ip.DropUDPPort
 }
 
+// RefuseUDP tells remote that nobody took its datagram of so many bytes to local (RFC 1122
+// §4.1.3.1). The datagram is gone: of it the error quotes the headers (RFC 792), whose ports tell
+// remote which it was.
+func (s *Stack) RefuseUDP(now clock.Time, local, remote netip.AddrPort, length int) {
+	if !local.Addr().Is4() || !remote.Addr().Is4() {
+		return
+	}
+	if local.Addr().IsUnspecified() {
+		source, err := s.sourceTo(remote.Addr().As4())
+		if err != nil {
+			return
+		}
+		local = netip.AddrPortFrom(netip.AddrFrom4(source), local.Port())
+	}
+	b := ip.Header{
+		TotalLen: ip.HeaderLen + udp.HeaderLen + length, TTL: defaultTTL, Protocol: ip.ProtoUDP,
+		Src: remote.Addr().As4(), Dst: local.Addr().As4(),
+	}.Append(nil)
+	b = binary.BigEndian.AppendUint16(b, remote.Port())
+	b = binary.BigEndian.AppendUint16(b, local.Port())
+	b = binary.BigEndian.AppendUint16(b, uint16(udp.HeaderLen+length))
+	b = binary.BigEndian.AppendUint16(b, 0) // RFC 768: no checksum
+	s.reportError(now, icmp.TypeUnreachable, icmp.CodePort, b)
+}
+
 // udpError gives an ICMP error to the socket whose datagram it quotes.
 func (s *Stack) udpError(now clock.Time, q icmp.Quote, rest []byte, m *icmp.Message) {
 	local := netip.AddrPortFrom(netip.AddrFrom4(q.Src), binary.BigEndian.Uint16(rest))
