@@ -19,10 +19,16 @@ import (
 	"github.com/tidepool-net/tidepool"
 )
 
-func TestAForwarderAnswersForEveryAddress(t *testing.T) {
+// gated starts 10.9.0.2, whose way to everywhere is the gateway 10.9.0.1.
+func gated(t *testing.T) (client, gateway *tidepool.Node) {
+	t.Helper()
 	x, y := tidepool.Pipe(0)
-	client := open(t, host(tidepool.Config{}, "10.9.0.2/24", "10.9.0.1", x))
-	gateway := open(t, host(tidepool.Config{}, "10.9.0.1/24", "", y))
+	return open(t, host(tidepool.Config{}, "10.9.0.2/24", "10.9.0.1", x)),
+		open(t, host(tidepool.Config{}, "10.9.0.1/24", "", y))
+}
+
+func TestAForwarderAnswersForEveryAddress(t *testing.T) {
+	client, gateway := gated(t)
 	var mu sync.Mutex
 	var asked []netip.AddrPort
 	require.NoError(t, gateway.Forward(func(r *tidepool.Request) {
@@ -71,9 +77,7 @@ func TestAForwarderAnswersForEveryAddress(t *testing.T) {
 
 // What was accepted goes on when the forwarder ends; nothing else is taken.
 func TestAnAcceptedConnectionOutlivesItsForwarder(t *testing.T) {
-	x, y := tidepool.Pipe(0)
-	client := open(t, host(tidepool.Config{}, "10.9.0.2/24", "10.9.0.1", x))
-	gateway := open(t, host(tidepool.Config{}, "10.9.0.1/24", "", y))
+	client, gateway := gated(t)
 	require.NoError(t, gateway.Forward(func(r *tidepool.Request) {
 		if c, err := r.Accept(); assert.NoError(t, err) {
 			_, _ = io.Copy(c, c)

@@ -30,9 +30,7 @@ func ask(t *testing.T, from *tidepool.Node, to, text string) (string, error) {
 }
 
 func TestAForwarderAnswersDatagramsForEveryAddress(t *testing.T) {
-	x, y := tidepool.Pipe(0)
-	client := open(t, host(tidepool.Config{}, "10.9.0.2/24", "10.9.0.1", x))
-	gateway := open(t, host(tidepool.Config{}, "10.9.0.1/24", "", y))
+	client, gateway := gated(t)
 	var asked atomic.Int64
 	require.NoError(t, gateway.ForwardUDP(func(r *tidepool.UDPRequest) {
 		asked.Add(1)
@@ -98,9 +96,7 @@ func TestAForwarderAnswersDatagramsForEveryAddress(t *testing.T) {
 
 // A flow that was accepted goes on when the forwarder ends; nothing else is taken.
 func TestAnAcceptedFlowOutlivesItsForwarder(t *testing.T) {
-	x, y := tidepool.Pipe(0)
-	client := open(t, host(tidepool.Config{}, "10.9.0.2/24", "10.9.0.1", x))
-	gateway := open(t, host(tidepool.Config{}, "10.9.0.1/24", "", y))
+	client, gateway := gated(t)
 	var asked atomic.Int64
 	require.NoError(t, gateway.ForwardUDP(func(r *tidepool.UDPRequest) {
 		asked.Add(1)

@@ -46,23 +46,6 @@ func served(t *testing.T, n *roomtest.Host) chan control.PerfEnded {
 	return ended
 }
 
-var theHost = netip.MustParseAddr("10.0.0.2")
-
-// noSockets waits until a node has no sockets but listeners.
-func noSockets(t *testing.T, n *roomtest.Host) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		list := controltest.Ask(t, n, control.Sockets{})
-		for _, s := range list {
-			if s.State != "LISTEN" && s.State != "TIME_WAIT" {
-				return false
-			}
-		}
-		flows := controltest.Ask(t, n, control.RCPSockets{})
-		return len(flows) == 0
-	}, time.Minute, 10*time.Millisecond)
-}
-
 func TestPerfBetweenNodes(t *testing.T) {
 	const some = 2 << 20
 	tests := map[string]control.Perf{
@@ -85,7 +68,7 @@ func TestPerfBetweenNodes(t *testing.T) {
 	ended := served(t, b)
 	for name, req := range tests {
 		t.Run(name, func(t *testing.T) {
-			req.Addr = theHost
+			req.Addr = roomtest.TheHost
 			starts := 0
 			req.Start = func(control.PerfStart) { starts++ }
 			report := controltest.Ask(t, a, req)
@@ -95,8 +78,8 @@ func TestPerfBetweenNodes(t *testing.T) {
 			checkReports(t, &req, &report, &theirs.Report)
 		})
 	}
-	noSockets(t, a)
-	noSockets(t, b)
+	a.NoSockets(t)
+	b.NoSockets(t)
 }
 
 // checkReports holds the two ends' reports of a test against each other.
@@ -154,7 +137,7 @@ func TestPerfOmitsTheBeginning(t *testing.T) {
 	served(t, b)
 	var told []control.PerfInterval
 	report := controltest.Ask(t, a, control.Perf{
-		Addr: theHost, Time: time.Second, Omit: time.Second, Every: 200 * time.Millisecond,
+		Addr: roomtest.TheHost, Time: time.Second, Omit: time.Second, Every: 200 * time.Millisecond,
 		Rate: 8_000_000, Length: 1000,
 		Interval: func(i control.PerfInterval) { told = append(told, i) },
 	})
@@ -187,12 +170,12 @@ func TestPerfRequestsThatAreWrong(t *testing.T) {
 		"reverse and bidirectio": {Reverse: true, Bidir: true},
 		"a length of -1":         {Length: -1},
 	} {
-		req.Addr = theHost
+		req.Addr = roomtest.TheHost
 		_, err := control.Ask(t.Context(), a.Operator(), req)
 		require.ErrorIs(t, err, control.ErrUsage)
 		assert.ErrorContains(t, err, want)
 	}
-	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost})
+	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: roomtest.TheHost})
 	require.ErrorIs(t, err, control.ErrRefused)
 	assert.EqualError(t, err,
 		"perf: unable to connect to server: 10.0.0.2:5201: connection refused")
@@ -208,7 +191,7 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	c, err := b.ListenPacket(netip.MustParseAddrPort("0.0.0.0:5201"))
 	require.NoError(t, err)
 	_, err = control.Ask(t.Context(), a.Operator(), control.Perf{
-		Addr: theHost, Proto: control.PerfUDP, Bytes: 1000,
+		Addr: roomtest.TheHost, Proto: control.PerfUDP, Bytes: 1000,
 	})
 	require.ErrorContains(t, err, "the server says: it cannot create a stream")
 	assert.Contains(t, (<-ended).Problem, "UDP port 5201: 0.0.0.0:5201: port in use")
@@ -220,14 +203,14 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	controltest.Ask(t, b, control.PerfClose{})
 	require.ErrorIs(t, control.Order(t.Context(), b.Operator(), control.PerfClose{}),
 		control.ErrNoSuchSocket)
-	noSockets(t, a)
-	noSockets(t, b)
+	a.NoSockets(t)
+	b.NoSockets(t)
 }
 
 // dial is a foreign client's control connection.
 func dial(t *testing.T, n *roomtest.Host) *wire {
 	t.Helper()
-	c, err := n.Dial(t.Context(), netip.AddrPortFrom(theHost, control.PerfPort))
+	c, err := n.Dial(t.Context(), netip.AddrPortFrom(roomtest.TheHost, control.PerfPort))
 	require.NoError(t, err)
 	return &wire{conn: c}
 }
@@ -288,10 +271,10 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 			}
 			k.conn.Abort()
 			assert.Contains(t, (<-ended).Problem, tt.want)
-			controltest.Ask(t, a, control.Perf{Addr: theHost, Bytes: 1000})
+			controltest.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
 			assert.Empty(t, (<-ended).Problem)
-			noSockets(t, a)
-			noSockets(t, b)
+			a.NoSockets(t)
+			b.NoSockets(t)
 		})
 	}
 }
@@ -301,17 +284,17 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 func TestAServerThatTalksInATest(t *testing.T) {
 	for _, says := range []perf.State{0, perf.TestEnd} {
 		a, b := twoNodes(t)
-		l, err := b.Listen(netip.AddrPortFrom(theHost, control.PerfPort), 0)
+		l, err := b.Listen(netip.AddrPortFrom(roomtest.TheHost, control.PerfPort), 0)
 		require.NoError(t, err)
 		served := make(chan error, 1)
 		go func() { served <- talkInATest(l, says) }()
-		_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost, Time: time.Hour})
+		_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: roomtest.TheHost, Time: time.Hour})
 		require.ErrorIs(t, err, perf.ErrMessage)
 		assert.ErrorContains(t, err, fmt.Sprintf("%v while it is measured", says))
 		require.NoError(t, <-served)
 		require.NoError(t, l.Close())
-		noSockets(t, a)
-		noSockets(t, b)
+		a.NoSockets(t)
+		b.NoSockets(t)
 	}
 }
 
@@ -371,11 +354,11 @@ func TestPerfClientsThatDoNotBegin(t *testing.T) {
 	_, err := io.ReadAll(k.conn)
 	assert.ErrorIs(t, err, control.ErrReset)
 	k.conn.Abort()
-	controltest.Ask(t, a, control.Perf{Addr: theHost, Bytes: 1000})
+	controltest.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
 	assert.Empty(t, (<-ended).Problem)
 	silent.conn.Abort()
-	noSockets(t, a)
-	noSockets(t, b)
+	a.NoSockets(t)
+	b.NoSockets(t)
 }
 
 // underWay has a test begin that does not end by itself, and returns what it comes to.
@@ -384,7 +367,7 @@ func underWay(ctx context.Context, t *testing.T, n *roomtest.Host) chan error {
 	began, over := make(chan struct{}), make(chan error, 1)
 	go func() {
 		report, err := control.Ask(ctx, n.Operator(), control.Perf{
-			Addr: theHost, Time: time.Hour, Parallel: 2,
+			Addr: roomtest.TheHost, Time: time.Hour, Parallel: 2,
 			Start: func(control.PerfStart) { close(began) },
 		})
 		if err == nil && report.Error != "" {
@@ -401,15 +384,15 @@ func TestAPerfServerThatIsBusy(t *testing.T) {
 	ended := served(t, b)
 	ctx, cancel := context.WithCancel(t.Context())
 	over := underWay(ctx, t, a)
-	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost, Bytes: 1000})
+	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
 	require.ErrorIs(t, err, control.ErrBusy)
 	assert.ErrorContains(t, err, "the server is busy running a test. try again later")
 	cancel()
 	assert.EqualError(t, <-over, "interrupted: interrupt - the client has terminated")
 	assert.Contains(t, (<-ended).Problem, "the client has terminated")
-	controltest.Ask(t, a, control.Perf{Addr: theHost, Bytes: 1000})
-	noSockets(t, a)
-	noSockets(t, b)
+	controltest.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
+	a.NoSockets(t)
+	b.NoSockets(t)
 }
 
 func TestAPerfServerThatIsClosedInATest(t *testing.T) {
@@ -419,8 +402,8 @@ func TestAPerfServerThatIsClosedInATest(t *testing.T) {
 	controltest.Ask(t, b, control.PerfClose{})
 	assert.ErrorContains(t, <-over, "the server has terminated")
 	assert.Contains(t, (<-ended).Problem, "the server has terminated")
-	noSockets(t, a)
-	noSockets(t, b)
+	a.NoSockets(t)
+	b.NoSockets(t)
 }
 
 // A client whose machine is gone in the midst of it.
@@ -431,7 +414,7 @@ func TestAPerfClientThatIsGone(t *testing.T) {
 	require.NoError(t, a.Close())
 	require.Error(t, <-over)
 	assert.Regexp(t, "control socket has closed|connection reset", (<-ended).Problem)
-	noSockets(t, b)
+	b.NoSockets(t)
 }
 
 // In the foreground it ends with its context, or behind one test.
@@ -448,10 +431,10 @@ func TestAPerfServerInTheForeground(t *testing.T) {
 		done <- served
 	}()
 	<-listening
-	controltest.Ask(t, a, control.Perf{Addr: theHost, Bytes: 1000})
+	controltest.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
 	assert.Equal(t, 1, (<-done).Tests)
 	require.Len(t, ended, 1)
 	assert.Empty(t, ended[0].Problem)
-	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: theHost, Bytes: 1000})
+	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
 	assert.ErrorIs(t, err, control.ErrRefused)
 }

@@ -20,12 +20,8 @@ import (
 // TestAnAddressThatGoesTakesRCPAndRDT along: who has a port of theirs there is told, and nobody
 // else.
 func TestAnAddressThatGoesTakesRCPAndRDT(t *testing.T) {
-	p := freePorts(t, 4)
-	const two = "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +
-		"interface if1 10.1.0.%d/24 127.0.0.1:%d\nneighbor 10.1.0.%d at 127.0.0.1:%d via if1\n"
-	textA := fmt.Sprintf(two, 1, p[0], 2, p[1], 1, p[2], 2, p[3])
-	a := rewired(t, Config{}, "A", &textA)
-	b := start(t, Config{}, "B", fmt.Sprintf(two, 2, p[1], 1, p[0], 2, p[3], 1, p[2]))
+	var textA string
+	a, b := twiceLinked(t, &textA)
 	everywhere := netip.MustParseAddrPort("0.0.0.0:9000")
 	l, err := b.ListenRCP(everywhere, 0, quick)
 	require.NoError(t, err)

@@ -55,21 +55,15 @@ func (n *Node) StartPing(r *control.Ping) (*Ping, error) {
 
 // checkPing refuses what nobody can send.
 func checkPing(r *control.Ping) error {
-	for _, limit := range []struct {
-		name          string
-		value, lo, hi int
-	}{
+	if err := within([]limit{
 		{"size", r.Size, 0, maxPingBytes},
 		{"ttl", r.TTL, 0, 255},
 		{"tos", r.TOS, 0, 255},
 		{"preload", r.Preload, 0, maxPreload},
 		{"pattern bytes", len(r.Pattern), 0, maxPattern},
 		{"count", r.Count, 0, 1<<31 - 1},
-	} {
-		if limit.value < limit.lo || limit.value > limit.hi {
-			return control.Misuse("%s %d: want %d to %d", limit.name, limit.value, limit.lo,
-				limit.hi)
-		}
+	}); err != nil {
+		return err
 	}
 	switch r.Fragment {
 	case "", "do", "dont", "want":

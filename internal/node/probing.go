@@ -112,6 +112,22 @@ func (f *findings[T]) each(ctx context.Context, n *Node, g func(T)) {
 	}
 }
 
+// limit is a number of a request with its bounds.
+type limit struct {
+	name          string
+	value, lo, hi int
+}
+
+// within refuses what is out of bounds.
+func within(limits []limit) error {
+	for _, l := range limits {
+		if l.value < l.lo || l.value > l.hi {
+			return control.Misuse("%s %d: want %d to %d", l.name, l.value, l.lo, l.hi)
+		}
+	}
+	return nil
+}
+
 // freeEcho is an identifier that no ping of ours has. The loop's.
 func (n *Node) freeEcho() uint16 {
 	n.nextEcho++

@@ -166,14 +166,22 @@ func TestATransferGoesOnWhileLinksChange(t *testing.T) {
 	})
 }
 
-// TestAnAddressThatGoes takes what has it along, with a clear error, and nothing else.
-func TestAnAddressThatGoes(t *testing.T) {
+// twiceLinked starts two nodes with two links between them: if0 with 10.0.0.1 and 10.0.0.2, if1 with
+// 10.1.0.1 and 10.1.0.2. The first reads its file anew from text.
+func twiceLinked(t *testing.T, text *string) (a, b *Node) {
+	t.Helper()
 	p := freePorts(t, 4)
 	const two = "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +
 		"interface if1 10.1.0.%d/24 127.0.0.1:%d\nneighbor 10.1.0.%d at 127.0.0.1:%d via if1\n"
-	textA := fmt.Sprintf(two, 1, p[0], 2, p[1], 1, p[2], 2, p[3])
-	a := rewired(t, Config{}, "A", &textA)
-	b := start(t, Config{}, "B", fmt.Sprintf(two, 2, p[1], 1, p[0], 2, p[3], 1, p[2]))
+	*text = fmt.Sprintf(two, 1, p[0], 2, p[1], 1, p[2], 2, p[3])
+	return rewired(t, Config{}, "A", text),
+		start(t, Config{}, "B", fmt.Sprintf(two, 2, p[1], 1, p[0], 2, p[3], 1, p[2]))
+}
+
+// TestAnAddressThatGoes takes what has it along, with a clear error, and nothing else.
+func TestAnAddressThatGoes(t *testing.T) {
+	var textA string
+	a, b := twiceLinked(t, &textA)
 	stays, serverStays := connect(t, a, b, "10.0.0.2:80")
 	goes, serverGoes := connect(t, a, b, "10.1.0.2:80")
 	l, err := a.Listen(netip.MustParseAddrPort("10.1.0.1:90"), 0)

@@ -127,10 +127,7 @@ func traceConfig(r control.Traceroute) (*reach.TraceConfig, error) {
 
 // checkTrace refuses numbers out of bounds.
 func checkTrace(r *control.Traceroute) error {
-	for _, limit := range []struct {
-		name          string
-		value, lo, hi int
-	}{
+	if err := within([]limit{
 		{"max hops", r.MaxHops, 1, maxHops},
 		{"first hop", r.First, 1, r.MaxHops},
 		{"queries", r.Queries, 1, maxQueries},
@@ -138,11 +135,8 @@ func checkTrace(r *control.Traceroute) error {
 		{"port", r.Port, 1, 65535},
 		{"packet length", r.Size, 1, maxTraceLen},
 		{"tos", r.TOS, 0, 255},
-	} {
-		if limit.value < limit.lo || limit.value > limit.hi {
-			return control.Misuse("%s %d: want %d to %d", limit.name, limit.value, limit.lo,
-				limit.hi)
-		}
+	}); err != nil {
+		return err
 	}
 	if !control.IsHost(r.Addr) && !r.Addr.IsLoopback() {
 		return control.Misuse("%v is not the address of a host", r.Addr)

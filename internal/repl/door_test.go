@@ -3,10 +3,7 @@ package repl
 import (
 	"context"
 	"net/netip"
-	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 )
@@ -51,22 +48,12 @@ func behindDoors() *fake {
 
 // TestDoors holds what is printed of doors against testdata/doors.golden.
 func TestDoors(t *testing.T) {
-	var b strings.Builder
-	for _, line := range []string{
+	transcript(t, "doors.golden", behindDoors, []string{
 		"publish 8080 10.1.0.2:80", "publish localhost:8080 10.1.0.2:80 --json",
 		"publish 0.0.0.0:8080 10.1.0.2:80", "publish 8080", "publish 8080 10.1.0.2",
 		"publish web:80 10.1.0.2:80", "publish 99999 10.1.0.2:80", "expose 80 3000",
 		"expose 53 ns:53 --udp", "expose 80 x", "expose x 80", "splice 10.0.0.2", "splice x",
 		"doors", "publish", "expose --json", "doors close 0", "doors close all --cut",
 		"doors close 9", "doors close x", "doors clos 0", "help publish", "help doors",
-	} {
-		s := open(t, behindDoors(), Config{})
-		err := s.Execute(t.Context(), line)
-		require.NoError(t, s.await(t.Context()))
-		b.WriteString("> " + line + "\n" + s.out.String() + s.err.String())
-		if err != nil {
-			b.WriteString("error: " + err.Error() + "\n")
-		}
-	}
-	golden(t, "doors.golden", b.String())
+	})
 }

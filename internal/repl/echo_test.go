@@ -47,22 +47,13 @@ func smallNode(asked *[]any) *fake {
 
 // TestSmallOutput holds what echo, its kin and http print against testdata/small.golden.
 func TestSmallOutput(t *testing.T) {
-	var b strings.Builder
 	var asked []any
-	for _, line := range []string{
+	transcript(t, "small.golden", func() *fake { return smallNode(&asked) }, []string{
 		"echo 10.0.0.1 -c 2", "echo 10.0.0.1 9007 -u -s 100 -i 0.5 -W 1", "echo 10.0.0.1 --json-stream",
 		"echo serve", "discard 99", "chargen", "http get 10.0.0.1/f -o f -C", "http get 10.0.0.1/f -r 0-9 --json-stream",
 		"http serve 80 nets", "help echo", "help http", "http get --help", "echo", "echo here", "echo 10.0.0.1 -s 3",
 		"http", "http gte", "http get 10.0.0.1 -C",
-	} {
-		s := open(t, smallNode(&asked), Config{})
-		err := s.Execute(t.Context(), line)
-		b.WriteString("> " + line + "\n" + s.out.String() + s.err.String())
-		if err != nil {
-			b.WriteString("error: " + err.Error() + "\n")
-		}
-	}
-	golden(t, "small.golden", b.String())
+	})
 	assert.Equal(t, control.Echo{
 		Addr: peer, Port: 9007, UDP: true, Count: 4, Size: 100, Interval: 500 * time.Millisecond, Timeout: time.Second,
 	}, asked[1])

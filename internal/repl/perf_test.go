@@ -111,18 +111,11 @@ func perfNode() *fake {
 
 // TestPerfOutput holds what perf prints against testdata/perf.golden.
 func TestPerfOutput(t *testing.T) {
-	var b strings.Builder
-	for _, line := range []string{
+	transcript(t, "perf.golden", perfNode, []string{
 		"perf -c 10.0.0.1", "perf 10.0.0.1 -R -P 2", "perf 10.0.0.1 -P 2 -f M", "perf 10.0.0.1 --bidir",
 		"perf 10.0.0.1 -u", "perf 10.0.0.1 -u -R -P 2", "perf 10.0.0.1 --proto rdt", "perf 10.0.0.1 -J",
 		"perf 10.0.0.1 --json-stream", "perf -s -1", "perf -s -D", "perf", "perf --end", "help perf",
-	} {
-		s := open(t, perfNode(), Config{})
-		err := s.Execute(t.Context(), line)
-		b.WriteString("> " + line + "\n" + s.out.String() + s.err.String())
-		require.NoError(t, err, line)
-	}
-	golden(t, "perf.golden", b.String())
+	})
 }
 
 func TestWhatPerfAsks(t *testing.T) {

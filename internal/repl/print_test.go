@@ -18,8 +18,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestOutput holds what each command prints against testdata/output.golden.
 func TestOutput(t *testing.T) {
-	var b strings.Builder
-	for _, line := range []string{
+	transcript(t, "output.golden", func() *fake { return &fake{} }, []string{
 		"interfaces", "interfaces -s", "interfaces --json", "li", "li -s", "neighbors", "routes", "lr", "sockets",
 		"sockets -tni", "sockets -Hl", "sockets -u", "ls", "ls -i", "sockets --json",
 		"capture", "capture if1 tcp port 80", "capture --json", "capture if0 -w x.pcapng", "capture -w -", "capture stop",
@@ -31,16 +30,7 @@ func TestOutput(t *testing.T) {
 		"transfers", "ping 10.0.0.1 -c 3", "ping 10.9.9.9 -c 1", "traceroute 10.0.0.9", "verbose on 1",
 		"pcap start b.pcapng", "pcap stop", "show", "set tcp.options off", "help", "help send", "help set", "help cc",
 		"recv --help", "pcap start -h", "udp listen 53", "udp send 10.0.0.1 53 who is there", "help ping", "rip", "rip --json", "show rip", "help traceroute", "help udp",
-	} {
-		s := open(t, &fake{}, Config{})
-		err := s.Execute(t.Context(), line)
-		require.NoError(t, s.await(t.Context()))
-		b.WriteString("> " + line + "\n" + s.out.String() + s.err.String())
-		if err != nil {
-			b.WriteString("error: " + err.Error() + "\n")
-		}
-	}
-	golden(t, "output.golden", b.String())
+	})
 }
 
 // TestEvents holds every event's line, or JSON, against testdata/events.golden.
@@ -72,6 +62,22 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	golden(t, "events.golden", b.String())
+}
+
+// transcript holds what lines print, each of a shell of its own, against a file of testdata.
+func transcript(t *testing.T, name string, node func() *fake, lines []string) {
+	t.Helper()
+	var b strings.Builder
+	for _, line := range lines {
+		s := open(t, node(), Config{})
+		err := s.Execute(t.Context(), line)
+		require.NoError(t, s.await(t.Context()), line)
+		b.WriteString("> " + line + "\n" + s.out.String() + s.err.String())
+		if err != nil {
+			b.WriteString("error: " + err.Error() + "\n")
+		}
+	}
+	golden(t, name, b.String())
 }
 
 func golden(t *testing.T, name, got string) {

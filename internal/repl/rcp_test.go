@@ -3,7 +3,6 @@ package repl
 import (
 	"context"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
@@ -48,20 +47,11 @@ func fence() *fake {
 }
 
 func TestRCPOutput(t *testing.T) {
-	var b strings.Builder
-	for _, line := range []string{
+	transcript(t, "rcp.golden", fence, []string{
 		"rcp", "rcp --json", "rcp echo 9000", "rcp echo 9000 --json",
 		"rcp count 10.0.0.1 9000", "rcp count 10.0.0.1 9000 --json", "rcp close 9000",
 		"rcp close 1", "help rcp", "rcp echo --help", "rcp count --help",
-	} {
-		s := open(t, fence(), Config{})
-		err := s.Execute(t.Context(), line)
-		b.WriteString("> " + line + "\n" + s.out.String() + s.err.String())
-		if err != nil {
-			b.WriteString("error: " + err.Error() + "\n")
-		}
-	}
-	golden(t, "rcp.golden", b.String())
+	})
 }
 
 func TestRCPRequests(t *testing.T) {

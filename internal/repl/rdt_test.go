@@ -70,23 +70,13 @@ func giving() *fake {
 }
 
 func TestRDTOutput(t *testing.T) {
-	var b strings.Builder
-	for _, line := range []string{
+	transcript(t, "rdt.golden", giving, []string{
 		"rdt", "rdt --json", "rdt serve 9000 dir", "rdt serve 9000 dir --json",
 		"rdt list 10.0.0.1 9000", "rdt list 10.0.0.1 9000 --json",
 		"rdt fetch 10.0.0.1 9000 into out", "rdt fetch 10.0.0.1 9000",
 		"rdt fetch 10.0.0.1 9000 --json", "rdt fetch 10.0.0.1 9000 a", "rdt close 9000",
 		"rdt close 1", "help rdt", "rdt serve --help", "rdt list --help", "rdt fetch --help",
-	} {
-		s := open(t, giving(), Config{})
-		err := s.Execute(t.Context(), line)
-		b.WriteString("> " + line + "\n" + s.out.String() + s.err.String())
-		if err != nil {
-			b.WriteString("error: " + err.Error() + "\n")
-		}
-		assert.Empty(t, s.jobs, line)
-	}
-	golden(t, "rdt.golden", b.String())
+	})
 }
 
 func TestRDTRequests(t *testing.T) {

@@ -18,28 +18,30 @@ func (s *sequences) next(now clock.Time, t Tuple) uint32 {
 // keyed is the keyed hash behind sequence numbers and ports. RFC 9293 §3.4.1 wants
 // one that an outsider cannot compute; use keeps the two apart.
 func keyed(secret *[16]byte, use byte, t Tuple) uint64 {
-	var b [29]byte
-	copy(b[:], secret[:])
-	b[16] = use
-	copy(b[17:], t.LocalAddr[:])
-	copy(b[21:], t.RemoteAddr[:])
-	binary.BigEndian.PutUint16(b[25:], t.LocalPort)
-	binary.BigEndian.PutUint16(b[27:], t.RemotePort)
-	sum := sha256.Sum256(b[:])
-	return binary.BigEndian.Uint64(sum[:])
+	b := keying(secret, use, t)
+	return digest(b[:29])
 }
 
 // keyedAt is the same of a moment.
 func keyedAt(secret *[16]byte, use byte, t Tuple, at uint32) uint64 {
-	var b [33]byte
+	b := keying(secret, use, t)
+	binary.BigEndian.PutUint32(b[29:], at)
+	return digest(b[:])
+}
+
+// keying is what is hashed, with room for a moment behind it.
+func keying(secret *[16]byte, use byte, t Tuple) (b [33]byte) {
 	copy(b[:], secret[:])
 	b[16] = use
 	copy(b[17:], t.LocalAddr[:])
 	copy(b[21:], t.RemoteAddr[:])
 	binary.BigEndian.PutUint16(b[25:], t.LocalPort)
 	binary.BigEndian.PutUint16(b[27:], t.RemotePort)
-	binary.BigEndian.PutUint32(b[29:], at)
-	sum := sha256.Sum256(b[:])
+	return b
+}
+
+func digest(b []byte) uint64 {
+	sum := sha256.Sum256(b)
 	return binary.BigEndian.Uint64(sum[:])
 }
 

@@ -20,24 +20,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
 
-// noSockets waits until a node has no sockets but listeners.
-func noSockets(t *testing.T, n *roomtest.Host) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		list := controltest.Ask(t, n, control.Sockets{})
-		for _, s := range list {
-			if s.State != "LISTEN" && s.State != "TIME_WAIT" {
-				return false
-			}
-		}
-		flows := controltest.Ask(t, n, control.RCPSockets{})
-		return len(flows) == 0
-	}, time.Minute, 10*time.Millisecond)
-}
-
-// theHost is the second of two nodes.
-var theHost = netip.MustParseAddr("10.0.0.2")
-
 // RFC 862: what comes goes back, by TCP and by UDP.
 func TestEcho(t *testing.T) {
 	a, b := twoNodes(t)
@@ -46,7 +28,7 @@ func TestEcho(t *testing.T) {
 	for _, udp := range []bool{false, true} {
 		var replies []control.EchoReply
 		result := controltest.Ask(t, a, control.Echo{
-			Addr: theHost, UDP: udp, Count: 5, Size: 5000, Interval: time.Millisecond, Timeout: time.Minute,
+			Addr: roomtest.TheHost, UDP: udp, Count: 5, Size: 5000, Interval: time.Millisecond, Timeout: time.Minute,
 			Each: func(r control.EchoReply) { replies = append(replies, r) },
 		})
 		assert.Equal(t, 5, result.Received)
@@ -61,20 +43,20 @@ func TestEcho(t *testing.T) {
 	// An end of its own is an answer, too.
 	ctx, cancel := context.WithCancel(t.Context())
 	result, err := control.Ask(ctx, a.Operator(), control.Echo{
-		Addr: theHost, Interval: time.Hour, Timeout: time.Minute, Each: func(control.EchoReply) { cancel() },
+		Addr: roomtest.TheHost, Interval: time.Hour, Timeout: time.Minute, Each: func(control.EchoReply) { cancel() },
 	})
 	require.NoError(t, err)
 	assert.Equal(t, 1, result.Received)
 
 	controltest.Ask(t, b, control.Close{SID: sock.SID})
-	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: theHost, Count: 1})
+	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: roomtest.TheHost, Count: 1})
 	require.ErrorIs(t, err, control.ErrRefused)
 	require.Eventually(t, func() bool { // the port of UDP goes with it
 		c, err := b.ListenPacket(netip.MustParseAddrPort("0.0.0.0:7"))
 		return err == nil && c.Close() == nil
 	}, time.Minute, time.Millisecond)
-	noSockets(t, b)
-	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: theHost, Size: 3})
+	b.NoSockets(t)
+	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: roomtest.TheHost, Size: 3})
 	assert.ErrorIs(t, err, control.ErrUsage)
 	_, err = control.Ask(t.Context(), b.Operator(), control.ServeSmall{Service: "daytime"})
 	assert.ErrorIs(t, err, control.ErrUsage)
@@ -100,7 +82,7 @@ func TestEchoesThatAreNone(t *testing.T) {
 	}()
 	var problems []string
 	result := controltest.Ask(t, a, control.Echo{
-		Addr: theHost, UDP: true, Count: 2, Interval: time.Millisecond, Timeout: 50 * time.Millisecond,
+		Addr: roomtest.TheHost, UDP: true, Count: 2, Interval: time.Millisecond, Timeout: 50 * time.Millisecond,
 		Each: func(r control.EchoReply) { problems = append(problems, r.Problem) },
 	})
 	assert.Equal(t, 2, result.Sent)
@@ -108,16 +90,16 @@ func TestEchoesThatAreNone(t *testing.T) {
 	require.Len(t, problems, 2)
 	assert.Equal(t, "no answer", problems[1])
 	require.NoError(t, c.Close())
-	result = controltest.Ask(t, a, control.Echo{Addr: theHost, UDP: true, Count: 1})
+	result = controltest.Ask(t, a, control.Echo{Addr: roomtest.TheHost, UDP: true, Count: 1})
 	assert.Zero(t, result.Received)
 
 	l, err := b.Listen(netip.MustParseAddrPort("0.0.0.0:7"), 0)
 	require.NoError(t, err)
-	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: theHost, Count: 1, Timeout: 50 * time.Millisecond})
+	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: roomtest.TheHost, Count: 1, Timeout: 50 * time.Millisecond})
 	require.ErrorIs(t, err, control.ErrTimeout)
 	require.ErrorContains(t, err, "no answer for 50ms")
 	require.NoError(t, l.Close())
-	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: theHost, Count: 1})
+	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: roomtest.TheHost, Count: 1})
 	require.EqualError(t, err, "echo 10.0.0.2:7: connection refused")
 }
 
@@ -168,7 +150,7 @@ func TestDiscardAndChargen(t *testing.T) {
 	_, err = u.Read(make([]byte, 2000))
 	assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.NoError(t, u.Close())
-	noSockets(t, a)
+	a.NoSockets(t)
 }
 
 // RFC 9110 §14: ranges, and a file that goes on where it was cut off.

@@ -5,11 +5,14 @@ package roomtest
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/node/nodetest"
@@ -63,4 +66,20 @@ func (h *Host) Do(ctx context.Context, req any) (any, error) {
 		return h.Node.Do(ctx, req)
 	}
 	return answer, err
+}
+
+// TheHost is the second of two nodes.
+var TheHost = netip.MustParseAddr("10.0.0.2")
+
+// NoSockets waits until the host has none but listeners.
+func (h *Host) NoSockets(tb testing.TB) {
+	tb.Helper()
+	require.Eventually(tb, func() bool {
+		for _, s := range controltest.Ask(tb, h, control.Sockets{}) {
+			if s.State != "LISTEN" && s.State != "TIME_WAIT" {
+				return false
+			}
+		}
+		return len(controltest.Ask(tb, h, control.RCPSockets{})) == 0
+	}, time.Minute, 10*time.Millisecond)
 }
