@@ -197,6 +197,9 @@ func (n *Node) settle(now clock.Time, w *ward, state control.NeighborState) {
 	if state == control.NeighborRefused && !n.cfg.LNX.RIP.KeepRefused {
 		n.stack.NeighborLost(now, w.iface, w.addr)
 	}
+	if state == control.NeighborUp {
+		n.stack.NeighborFound(w.iface, w.addr)
+	}
 	if state == control.NeighborUnknown ||
 		was == control.NeighborUnknown && state == control.NeighborUp {
 		return // as it should be

@@ -27,3 +27,17 @@ func (s *Speaker) Lost(now clock.Time, addr netip.Addr, iface int) {
 		s.tell(Event{Kind: NeighborSilent, Neighbor: g.Addr, Iface: g.Iface})
 	}
 }
+
+// Found says that somebody is at a neighbour's again. If RIP has not heard it since, it is asked
+// for its table and told ours: its next update may be a period away.
+func (s *Speaker) Found(addr netip.Addr, iface int) {
+	g := s.gateway(addr, iface)
+	if g == nil || g.heard != clock.Never || !s.started {
+		return
+	}
+	for _, o := range s.outlets {
+		if o.iface == iface && o.to.Addr() == addr && o.port.up {
+			o.introduce()
+		}
+	}
+}

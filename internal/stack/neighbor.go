@@ -14,3 +14,10 @@ func (s *Stack) NeighborLost(now clock.Time, i int, addr netip.Addr) {
 		s.learn()
 	}
 }
+
+// NeighborFound says that somebody is there again: RIP asks what it would hear in the end.
+func (s *Stack) NeighborFound(i int, addr netip.Addr) {
+	if s.rip != nil {
+		s.rip.Found(addr, i)
+	}
+}

@@ -1,0 +1,41 @@
+package rip_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/tidepool-net/tidepool/internal/rip"
+)
+
+// TestANeighborThatWasLostByMistake is asked at once for what was withdrawn, not heard of it a
+// period later.
+func TestANeighborThatWasLostByMistake(t *testing.T) {
+	x := newBench(t, rip.Config{Timers: rip.Timers{
+		Periodic: time.Hour, Timeout: 10 * time.Hour, AskAfter: time.Second,
+	}})
+	x.hear(b, "10.9.0.0/24=1")
+	x.wait(time.Minute)
+	x.sent()
+	x.learned()
+	x.Found(b, 0)
+	assert.Empty(t, x.sent(), "it was never lost")
+
+	for range 2 { // a request that was not answered is none: it is made again, within a period too
+		x.Lost(x.now, b, 0)
+		x.wait(time.Minute)
+		x.sent()
+		x.learned()
+		x.Found(c, 0)
+		assert.Empty(t, x.sent(), "it is not on that link")
+		x.Found(b, 0)
+		assert.Equal(t, []string{"b ?"}, x.sent()[:1])
+		x.hear(b, "10.9.0.0/24=1")
+		assert.Equal(t, []string{"10.9.0.0/24 via 10.0.0.2 cost 2"}, x.learned())
+		x.wait(time.Minute)
+		x.sent()
+		x.Found(b, 0)
+		assert.Empty(t, x.sent())
+	}
+}
