@@ -146,7 +146,9 @@ export async function linkId(page, name) {
   return label;
 }
 
-export async function status(node, what) {
-  const { stdout } = await net("exec", node, what, "--json");
+/** status is what a command at a node answers, in JSON. */
+export async function status(node, ...words) {
+  const { stdout } = await run(program, ["ctl", "--state", state, node, ...words, "--json"],
+    { timeout: 60_000 });
   return stdout;
 }

@@ -44,18 +44,18 @@ test("a click on a node shows its interfaces, routes and sockets", async (_, { p
 });
 
 test("who opened a connection comes first, whoever closes it", async (_, { page }) => {
-  const { stdout: listens } = await net("exec", "B", "accept", "7000", "--json");
-  const { stdout: opened } = await net("exec", "A", "connect", "10.5.0.2", "7000", "--json");
+  const listens = JSON.parse(await status("B", "accept", "7000"));
+  const opened = JSON.parse(await status("A", "connect", "10.5.0.2", "7000"));
   const title = () => page.locator("section.connections .title").allInnerTexts();
   await eventually("it is listed", async () => (await title()).includes("A → B:7000"));
   const sockets = JSON.parse(await status("B", "sockets"));
   const at = sockets.find((k) => k.state === "ESTABLISHED").sid;
   await net("exec", "B", "close", String(at));
-  await net("exec", "A", "close", String(JSON.parse(opened).sid));
+  await net("exec", "A", "close", String(opened.sid));
   await eventually("only B is left, and waits", async () =>
     /time-wait/.test(await text(page, "section.connections")));
   assert.deepEqual(await title(), ["A → B:7000"]);
-  await net("exec", "B", "close", String(JSON.parse(listens).sid));
+  await net("exec", "B", "close", String(listens.sid));
 });
 
 test("a ping starts from the page", async (_, { page }) => {
