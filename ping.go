@@ -103,14 +103,11 @@ func (n *Node) StartPing(host string, o PingOptions) (*Pinger, error) {
 		return nil, err
 	}
 	r := control.Ping{
-		Addr: addr, Count: max(o.Count, 0), Interval: o.Interval, Size: max(o.Size, 0),
+		Addr: addr, Count: max(o.Count, 0), Interval: o.Interval, Size: o.Size,
 		Pattern: o.Pattern, TTL: o.TTL, Timeout: o.Timeout, Broadcast: o.Broadcast,
 	}
 	if o.Count == 0 {
 		r.Count = 1
-	}
-	if o.Size == 0 {
-		r.Size = 56
 	}
 	if o.DontFragment {
 		r.Fragment = "do"

@@ -61,7 +61,7 @@ func TestACaptureAsItIs(t *testing.T) {
 			break
 		}
 		require.NoError(t, err)
-		assert.Equal(t, 28, info.Length)
+		assert.Equal(t, 84, info.Length)
 		ways = append(ways, options.Flags.Direction)
 	}
 	out, in := pcapgo.NgEpbFlagDirectionOutbound, pcapgo.NgEpbFlagDirectionInbound

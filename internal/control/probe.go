@@ -28,10 +28,11 @@ type Ping struct {
 	Count    int           `json:"count"`
 	Interval time.Duration `json:"interval_ns"`       // 0: 1 s
 	Preload  int           `json:"preload,omitempty"` // so many leave at once
-	Size     int           `json:"size"`              // bytes of data behind the ICMP header
-	Pattern  []byte        `json:"pattern,omitempty"` // what fills them, again and again
-	TTL      int           `json:"ttl,omitempty"`     // 0: the node's own
-	TOS      int           `json:"tos,omitempty"`
+	// Size is bytes of data behind the ICMP header; 0: 56, as ping(8) has it. Negative: none.
+	Size    int    `json:"size,omitempty"`
+	Pattern []byte `json:"pattern,omitempty"` // what fills them, again and again
+	TTL     int    `json:"ttl,omitempty"`     // 0: the node's own
+	TOS     int    `json:"tos,omitempty"`
 	// Source is an address of the node's or the name of an interface; empty: that of the way out.
 	Source string `json:"source,omitempty"`
 	// Fragment says who may: "dont" (nobody is forbidden to, and the empty string), "do" (nobody
@@ -56,6 +57,15 @@ type Ping struct {
 }
 
 func (Ping) answers(PingResult) {}
+
+// Bytes are those of data in each request.
+func (p *Ping) Bytes() int {
+	const usual = 56 // ping(8)
+	if p.Size == 0 {
+		return usual
+	}
+	return max(p.Size, 0)
+}
 
 // Reply is what came back for one echo request or traceroute probe.
 type Reply struct {

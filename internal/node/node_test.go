@@ -312,9 +312,14 @@ func TestReadOutsAndEvents(t *testing.T) {
 	require.NotNil(t, list[1].Info)
 	assert.Equal(t, uint64(5), list[1].Info.BytesReceived)
 
-	p, err := control.Ask(ctx, a.Operator(), control.Ping{Addr: netip.MustParseAddr("10.0.0.2"), Count: 3, Interval: time.Millisecond})
-	require.NoError(t, err)
-	assert.Equal(t, 3, p.Received)
+	for size, icmp := range map[int]int{0: 64, -1: 8, 100: 108} {
+		p, err := control.Ask(ctx, a.Operator(), control.Ping{
+			Addr: netip.MustParseAddr("10.0.0.2"), Count: 3, Interval: time.Millisecond, Size: size,
+			Each: func(r control.Reply) { assert.Equal(t, icmp, r.Size, "of %d bytes of data", size) },
+		})
+		require.NoError(t, err)
+		assert.Equal(t, 3, p.Received)
+	}
 	_, err = control.Ask(ctx, a.Operator(), control.SendTest{Addr: netip.MustParseAddr("10.0.0.2"), Text: "hi"})
 	require.NoError(t, err)
 	for {

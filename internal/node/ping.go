@@ -33,7 +33,7 @@ func (n *Node) StartPing(r *control.Ping) (*Ping, error) {
 		return nil, err
 	}
 	cfg := reach.PingConfig{
-		Dst: r.Addr, TTL: uint8(r.TTL), TOS: uint8(r.TOS), Data: pattern(r.Size, r.Pattern),
+		Dst: r.Addr, TTL: uint8(r.TTL), TOS: uint8(r.TOS), Data: pattern(r.Bytes(), r.Pattern),
 		Count: r.Count, Interval: r.Interval, Preload: r.Preload, Flood: r.Flood,
 		Adaptive: r.Adaptive, Wait: r.Timeout, Deadline: r.Deadline, Outstanding: r.Outstanding,
 	}
@@ -56,7 +56,7 @@ func (n *Node) StartPing(r *control.Ping) (*Ping, error) {
 // checkPing refuses what nobody can send.
 func checkPing(r *control.Ping) error {
 	if err := within([]limit{
-		{"size", r.Size, 0, maxPingBytes},
+		{"size", r.Bytes(), 0, maxPingBytes},
 		{"ttl", r.TTL, 0, 255},
 		{"tos", r.TOS, 0, 255},
 		{"preload", r.Preload, 0, maxPreload},
@@ -105,7 +105,7 @@ func (n *Node) aim(r *control.Ping, cfg *reach.PingConfig) (err error) {
 		return fmt.Errorf("%v: %w", r.Addr, stack.ErrNoRoute)
 	}
 	cfg.DF = r.Fragment == "do" ||
-		r.Fragment == "want" && r.Size+icmpOverhead <= n.stack.MTUTo(r.Addr)
+		r.Fragment == "want" && r.Bytes()+icmpOverhead <= n.stack.MTUTo(r.Addr)
 	return nil
 }
 

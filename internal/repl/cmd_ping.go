@@ -132,8 +132,12 @@ func (o *pingFlags) request(c *cobra.Command, addr string) (*control.Ping, error
 		return nil, wrong(c, "-p %s: want hex digits, two a byte, up to %d bytes",
 			printable(o.pattern), mostPattern)
 	}
+	size := o.size
+	if size == 0 {
+		size = -1 // none, and not the default
+	}
 	return &control.Ping{
-		Addr: to, Count: o.count, Size: o.size, TTL: o.ttl, TOS: o.tos, Preload: o.preload,
+		Addr: to, Count: o.count, Size: size, TTL: o.ttl, TOS: o.tos, Preload: o.preload,
 		Interval: inSeconds(o.interval), Timeout: inSeconds(o.timeout),
 		Deadline: inSeconds(o.deadline), Source: o.source, Pattern: fill,
 		Fragment: o.discover, Flood: o.flood, Adaptive: o.adaptive, Broadcast: o.broadcast,
@@ -239,7 +243,7 @@ func pingBanner(req *control.Ping, from string) string {
 	if from != "" {
 		text += "from " + from + ": "
 	}
-	return text + fmt.Sprintf("%d(%d) bytes of data.", req.Size, req.Size+28)
+	return text + fmt.Sprintf("%d(%d) bytes of data.", req.Bytes(), req.Bytes()+28)
 }
 
 // watchPing prints what comes back, as the flags want it. A flood shows a dot for each
@@ -261,7 +265,7 @@ func (s *Shell) watchPing(o *pingFlags, req *control.Ping, banner string) {
 		case r.Local:
 			s.screen.talk("ping: " + printable(r.Problem))
 		default:
-			s.screen.data(printReply(&r, req.Size, o.stamps))
+			s.screen.data(printReply(&r, req.Bytes(), o.stamps))
 		}
 	}
 }

@@ -124,7 +124,7 @@ func TestLinesBecomeRequests(t *testing.T) {
 			Timeout: 10 * time.Second, Pattern: []byte{255, 0}, Fragment: "dont",
 		}},
 		{"ping 10.0.0.1 -fAbO -w 1.5 -W 2 -t 9 -s 0 -p ff00 -M do -l 3 -Q 0x10", control.Ping{
-			Addr: peer, TTL: 9, TOS: 16, Preload: 3, Interval: time.Second,
+			Addr: peer, Size: -1, TTL: 9, TOS: 16, Preload: 3, Interval: time.Second,
 			Timeout: 2 * time.Second, Deadline: 1500 * time.Millisecond, Pattern: []byte{255, 0},
 			Fragment: "do", Flood: true, Adaptive: true, Broadcast: true, Outstanding: true,
 		}},

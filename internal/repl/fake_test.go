@@ -327,7 +327,7 @@ func somePing(r control.Ping) control.PingResult {
 	if r.Each != nil {
 		for i := range r.Count {
 			r.Each(control.Reply{
-				From: r.Addr, Seq: i + 1, TTL: 64, Size: r.Size + 8,
+				From: r.Addr, Seq: i + 1, TTL: 64, Size: r.Bytes() + 8,
 				RTT: 466 * time.Microsecond * time.Duration(i*i*100+1),
 			})
 		}
