@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"io"
@@ -497,4 +498,33 @@ func TestAFolderOfOthersStays(t *testing.T) {
 	got := r.node("net", "--state", "", "status")
 	assert.Equal(t, 2, got.code)
 	assert.Contains(t, got.err, "choose one with --state")
+}
+
+// TestServingANetworkEnds with what was done, and what goes on.
+func TestServingANetworkEnds(t *testing.T) {
+	r := newRealm(t)
+	net := nodes.CopyNetwork(t, "nets", "a-b")
+	r.must("net", "up", net.Dir, "--name", "pair")
+	for _, down := range []bool{false, true} {
+		serve := r.command("net", "serve", "pair")
+		talk, err := serve.StderrPipe()
+		require.NoError(t, err)
+		require.NoError(t, serve.Start())
+		t.Cleanup(func() { _ = serve.Process.Kill() })
+		lines := bufio.NewScanner(talk)
+		for lines.Scan() && !strings.HasPrefix(lines.Text(), "serving 2 nodes of pair") {
+			continue
+		}
+		want := "; its nodes run on: `node net down pair` ends them"
+		if down {
+			r.must("net", "down", "pair")
+			want = "; it is down"
+		}
+		require.NoError(t, serve.Process.Signal(os.Interrupt))
+		require.True(t, lines.Scan())
+		assert.Regexp(t, "^served pair for [0-9ms]+"+want+"$", lines.Text())
+		assert.False(t, lines.Scan(), lines.Text())
+		require.Error(t, serve.Wait())
+		assert.Equal(t, 130, serve.ProcessState.ExitCode())
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -36,6 +37,7 @@ func (o *netOptions) serveCommand() *cobra.Command {
 			}
 			ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
+			began := time.Now()
 			if err := d.open(ctx); err != nil {
 				return err
 			}
@@ -55,11 +57,21 @@ func (o *netOptions) serveCommand() *cobra.Command {
 			if err := leave(); err != nil {
 				return err
 			}
-			return context.Cause(ctx)
+			_, _ = fmt.Fprintln(c.ErrOrStderr(), served(s, n.Name(), time.Since(began)))
+			return told{context.Cause(ctx)}
 		},
 	}
 	d.flags(c.Flags())
 	return c
+}
+
+// served says what was done, and what goes on without it.
+func served(s *netctl.State, name string, how time.Duration) string {
+	text := fmt.Sprintf("served %s for %v; ", name, how.Round(time.Second))
+	if _, err := s.Network(name); err != nil {
+		return text + "it is down"
+	}
+	return text + "its nodes run on: `node net down " + name + "` ends them"
 }
 
 // clients are what asks the nodes of a network, by name.

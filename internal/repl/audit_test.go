@@ -76,7 +76,7 @@ var inJSON = map[string]string{
 
 // alone are the commands that are a line by their names.
 var alone = strings.Fields(`interfaces li neighbors routes lr rip sockets ls doors transfers wait show
-	reload clear quit`)
+	reload clear history quit`)
 
 // TestEveryCommandInJSON: with --json each answers on standard output, with documents alone, one a
 // line; as a line of a session with --json, too.

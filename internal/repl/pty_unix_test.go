@@ -307,6 +307,12 @@ func TestTabAndHistory(t *testing.T) {
 	k.press("\x1b[A\r") // the arrow up
 	k.await("if0     10.0.0.1")
 	k.await("B> ")
+	k.press("history\r")
+	k.await("    1  neighbors\r\n    2  history\r\n")
+	k.await("B> ")
+	k.press("history 1\r")
+	k.await("    3  history 1\r\n")
+	k.await("B> ")
 	k.press(ctrlD)
 	k.leaves()
 }

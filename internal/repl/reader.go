@@ -20,6 +20,8 @@ type LineReader interface {
 	// Stdout is a writer that keeps the prompt and the half-typed line below what is written.
 	// Nil: there is none, and the session writes where it did.
 	Stdout() io.Writer
+	// History is what was typed, the newest last, with the line that ReadLine has returned.
+	History() []TypedLine
 	// Close ends a ReadLine that waits; it may be called twice.
 	Close() error
 }
@@ -32,9 +34,6 @@ type EditorConfig struct {
 	Complete func(line string) []string // as Shell.Complete; nil: none
 	MayStop  func() bool                // Ctrl-Z stops the process then; nil: never
 }
-
-// historyLines is how many lines of history are kept.
-const historyLines = 1000
 
 // NewEditor is a LineReader with editing, history and completion, for a terminal as standard input.
 func NewEditor(cfg EditorConfig) (LineReader, error) {
@@ -60,10 +59,14 @@ func NewEditor(cfg EditorConfig) (LineReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &editor{rl: rl, t: t}, nil
+	e := &editor{rl: rl, t: t}
+	e.load(cfg.History)
+	return e, nil
 }
 
 type editor struct {
+	past
+
 	rl *readline.Instance
 	t  *terminal
 }
@@ -81,6 +84,7 @@ func (e *editor) ReadLine(prompt string) (string, error) {
 	if err == nil && strings.TrimSpace(line) != "" {
 		// A history that cannot be written is no reason to stop.
 		_ = e.rl.SaveToHistory(line)
+		e.add(line)
 	}
 	return line, err
 }
@@ -121,6 +125,8 @@ func NewPlainReader(in io.Reader, out io.Writer) LineReader {
 }
 
 type plain struct {
+	past
+
 	out    io.Writer
 	src    *source
 	once   sync.Once
@@ -134,6 +140,7 @@ func (p *plain) ReadLine(prompt string) (string, error) {
 	select {
 	case line, ok := <-p.src.lines:
 		if ok {
+			p.add(line)
 			return line, nil
 		}
 	case <-p.closed:

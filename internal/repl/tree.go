@@ -50,8 +50,8 @@ func (s *Shell) tree() *cobra.Command {
 		s.transfers(), s.wait(), s.cancel())
 	group(root, groupProbe, s.send(), s.ping(), s.traceroute(), s.perf(), s.echo(), s.discard(),
 		s.chargen(), s.verbose(), s.capture(), s.trace(), s.pcap())
-	group(root, groupSession, s.show(), s.set(), s.reload(), s.repeat(), s.events(), s.source(),
-		s.sleep(), s.clear(), s.quit(), help)
+	group(root, groupSession, s.show(), s.set(), s.reload(), s.repeat(), s.events(), s.history(),
+		s.source(), s.sleep(), s.clear(), s.quit(), help)
 	s.everyJSON(root)
 	return root
 }

@@ -1,0 +1,99 @@
+package repl
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+)
+
+// historyLines is how many lines of history are kept.
+const historyLines = 1000
+
+// TypedLine is a line that somebody has typed, with its number from 1.
+type TypedLine struct {
+	Number int    `json:"number"`
+	Line   string `json:"line"`
+}
+
+// past is what was typed, in this session and in those that the history's file knows.
+type past struct {
+	mu    sync.Mutex
+	lines []TypedLine
+	last  int // the number of the last
+}
+
+// load takes what a file has; one that cannot be read has nothing.
+func (p *past) load(path string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	in := bufio.NewScanner(f)
+	in.Buffer(nil, longestLine)
+	for in.Scan() {
+		p.add(in.Text())
+	}
+}
+
+// add notes a line, unless it is blank or the one before once more.
+func (p *past) add(line string) {
+	line = strings.TrimSpace(line)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.lines); line == "" || n > 0 && p.lines[n-1].Line == line {
+		return
+	}
+	p.last++
+	p.lines = append(p.lines, TypedLine{p.last, line})
+	if len(p.lines) > historyLines {
+		p.lines = p.lines[1:]
+	}
+}
+
+// History implements a part of LineReader.
+func (p *past) History() []TypedLine {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]TypedLine{}, p.lines...)
+}
+
+func (s *Shell) history() *cobra.Command {
+	return &cobra.Command{
+		Use:   "history [N]",
+		Short: "what was typed; the last N lines of it",
+		Long: "List what was typed, numbered, the newest last: here, and in sessions before on\n" +
+			"this machine, whichever node they were at. The arrows and Ctrl-R find it again.\n" +
+			"Nothing is kept of scripts.",
+		RunE: func(c *cobra.Command, args []string) error {
+			most := historyLines
+			if len(args) > 0 {
+				n, err := parseCount(c, args[0], 1, historyLines)
+				if err != nil {
+					return err
+				}
+				most = n
+			}
+			s.mu.Lock()
+			editor := s.editor
+			s.mu.Unlock()
+			if editor == nil {
+				if !s.json(c) {
+					s.screen.talk("nobody types here: there is no history")
+				}
+				return s.answer(c, []TypedLine{}, "")
+			}
+			list := editor.History()
+			list = list[max(0, len(list)-most):]
+			var b strings.Builder
+			for _, l := range list {
+				fmt.Fprintf(&b, "%5d  %s\n", l.Number, printable(l.Line))
+			}
+			return s.answer(c, list, b.String())
+		},
+	}
+}
