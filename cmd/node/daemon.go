@@ -163,5 +163,5 @@ func connected(s *control.Socket) bool {
 	case "LISTEN", "UDP", "TIME_WAIT", "TIME-WAIT", "CLOSED":
 		return false
 	}
-	return true
+	return s.SID >= 0 // nobody has one that is half-open
 }

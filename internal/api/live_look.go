@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -183,9 +184,12 @@ func (h *hub) ask(ctx context.Context, life *NodeLife, op control.Operator, ofte
 	if err != nil {
 		return err
 	}
-	more := max(0, len(sockets)-mostSockets)
-	// The newest are those that somebody who looks has just made.
-	h.set(whole, name+" sockets", "sockets", NodeSockets{name, sockets[more:], more})
+	all := len(sockets)
+	// What is half-open has no number to be followed by; it counts among the rest. The newest are
+	// those that somebody who looks has just made.
+	sockets = slices.DeleteFunc(sockets, func(s control.Socket) bool { return s.SID < 0 })
+	sockets = sockets[max(0, len(sockets)-mostSockets):]
+	h.set(whole, name+" sockets", "sockets", NodeSockets{name, sockets, all - len(sockets)})
 	if often {
 		return nil
 	}

@@ -15,13 +15,23 @@ func (Sockets) answers([]Socket) {}
 
 // Socket is one socket: a listener, a connection or a program's UDP socket.
 type Socket struct {
-	SID    int            `json:"sid"`
+	SID    int            `json:"sid"`    // -1: a listener's that is in SYN_RECEIVED has none
 	Local  netip.AddrPort `json:"local"`  // 0.0.0.0 when it takes every address
 	Remote netip.AddrPort `json:"remote"` // 0.0.0.0:0 of a listener
 	State  string         `json:"state"`  // RFC 9293 §3.3.2's name (SYN_SENT), or UDP
 	RecvQ  int            `json:"recv_q"` // bytes to read; of a listener: connections to accept
 	SendQ  int            `json:"send_q"` // bytes not yet acknowledged; of a listener: the backlog
+	Timer  *Timer         `json:"timer,omitempty"`
 	Info   *Info          `json:"info,omitempty"`
+}
+
+// Timer is the time-out that a connection waits for, as ss -o tells.
+type Timer struct {
+	// Name is "on" before something is sent again, "persist" before a window is probed,
+	// "keepalive" before a silent peer is asked or given up, or "timewait".
+	Name    string        `json:"name"`
+	In      time.Duration `json:"in_ns"`
+	Retries int           `json:"retries"` // that were not answered
 }
 
 // Info is a connection's inner state, in the shape of Linux's TCP_INFO as ss -ti shows it.

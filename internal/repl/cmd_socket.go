@@ -13,8 +13,8 @@ import (
 
 // socketFlags are those of ss that mean something here.
 type socketFlags struct {
-	info, tcp, udp, listening, noHeader bool
-	numeric, all                        bool // which it always is
+	info, timers, tcp, udp, listening, noHeader bool
+	numeric, all                                bool // which it always is
 }
 
 // keeps reports whether a socket is one of those asked for.
@@ -34,8 +34,10 @@ func (s *Shell) sockets(name string) *cobra.Command {
 		Short: "like ss; -i: windows, and what limits it",
 		Long: "The sockets, like `ss -tuan`; with -i what `ss -i` tells of each connection, and\n" +
 			"what limits it: app (nothing more was written), cwnd, rwnd, sndbuf, pacing,\n" +
-			"nagle, cork, persist, recovery or idle, and for how long. sid is the number by\n" +
-			"which commands know it. `ls` is the course's table.",
+			"nagle, cork, persist, recovery or idle, and for how long; with -o the time-out\n" +
+			"that it waits for, and how many came before. sid is the number by which\n" +
+			"commands know it; SYN-RECV, who has sent a SYN to a listener and nothing after\n" +
+			"it, has none. `ls` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := control.Ask(c.Context(), s.op, control.Sockets{Info: o.info})
 			if err != nil {
@@ -43,9 +45,10 @@ func (s *Shell) sockets(name string) *cobra.Command {
 			}
 			list = slices.DeleteFunc(list, func(k control.Socket) bool { return !o.keeps(k) })
 			if name == "ls" {
+				list = slices.DeleteFunc(list, func(k control.Socket) bool { return k.SID < 0 })
 				return s.answer(c, list, printSockets(list))
 			}
-			return s.answer(c, list, fieldSockets(list, !o.noHeader))
+			return s.answer(c, list, fieldSockets(list, &o))
 		},
 	}
 	f := c.Flags()
@@ -54,6 +57,7 @@ func (s *Shell) sockets(name string) *cobra.Command {
 		c.Short, c.Long = "sockets, in the course's table", ""
 		return s.jsonFlag(c)
 	}
+	f.BoolVarP(&o.timers, "options", "o", false, "time-outs: what for, and when")
 	f.BoolVarP(&o.tcp, "tcp", "t", false, "those of TCP")
 	f.BoolVarP(&o.udp, "udp", "u", false, "those of UDP")
 	f.BoolVarP(&o.listening, "listening", "l", false, "those that listen")

@@ -172,7 +172,7 @@ func (s *Shell) socketNumbers(ctx context.Context, want func(control.Socket) boo
 	}
 	var numbers []string
 	for _, k := range list {
-		if want(k) {
+		if k.SID >= 0 && want(k) {
 			numbers = append(numbers, strconv.Itoa(k.SID))
 		}
 	}

@@ -244,6 +244,12 @@ func someSockets(info bool) []control.Socket {
 		{
 			SID: 1, Local: netip.MustParseAddrPort("10.1.0.2:9999"),
 			Remote: netip.MustParseAddrPort("10.0.0.1:46846"), State: "ESTABLISHED",
+			Timer: &control.Timer{Name: "keepalive", In: 6*time.Minute + 29*time.Second},
+		},
+		{
+			SID: -1, Local: netip.MustParseAddrPort("10.1.0.2:9999"),
+			Remote: netip.MustParseAddrPort("10.0.0.1:46847"), State: "SYN_RECEIVED",
+			Timer: &control.Timer{Name: "on", In: 2450 * time.Millisecond, Retries: 1},
 		},
 	}
 	if info {

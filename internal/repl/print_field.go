@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 )
@@ -171,7 +172,8 @@ func ssState(name string) string {
 
 // fieldSockets is a line a socket, as ss -n has it, and a connection's inner state below it. In
 // the place of the process stands the number by which commands know the socket.
-func fieldSockets(list []control.Socket, head bool) string {
+func fieldSockets(list []control.Socket, o *socketFlags) string {
+	head := !o.noHeader
 	both := slices.ContainsFunc(list, isUDP) &&
 		slices.ContainsFunc(list, func(k control.Socket) bool { return !isUDP(k) })
 	row := func(net string, cells ...string) []string {
@@ -195,7 +197,7 @@ func fieldSockets(list []control.Socket, head bool) string {
 			state = "ESTAB"
 		}
 		rows = append(rows, row(net, state, strconv.Itoa(k.RecvQ), strconv.Itoa(k.SendQ),
-			ssAddress(k.Local), ssAddress(k.Remote), "sid:"+strconv.Itoa(k.SID)))
+			ssAddress(k.Local), ssAddress(k.Remote), ssProcess(&k, o.timers)))
 	}
 	lines := strings.SplitAfter(columnsOf(rows), "\n")
 	var b strings.Builder
@@ -213,6 +215,29 @@ func fieldSockets(list []control.Socket, head bool) string {
 }
 
 func isUDP(k control.Socket) bool { return k.State == "UDP" }
+
+// ssProcess is the number of a socket, if it has one, and the time-out that it waits for.
+func ssProcess(k *control.Socket, timers bool) string {
+	var words fields
+	if k.SID >= 0 {
+		words.add("sid:%d", k.SID)
+	}
+	if t := k.Timer; timers && t != nil {
+		words.add("timer:(%s,%s,%d)", t.Name, ssTime(t.In), t.Retries)
+	}
+	return strings.Join(words, " ")
+}
+
+// ssTime is a time-out as ss writes it: as fine as it matters.
+func ssTime(d time.Duration) string {
+	switch {
+	case d >= time.Minute:
+		return fmt.Sprintf("%dmin%dsec", d/time.Minute, d%time.Minute/time.Second)
+	case d >= time.Second:
+		return fmt.Sprintf("%.1fsec", d.Seconds())
+	}
+	return fmt.Sprintf("%dms", d.Milliseconds())
+}
 
 // ssAddress is an end of a socket; a port that is none is a star.
 func ssAddress(a netip.AddrPort) string {

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func TestOutput(t *testing.T) {
 	transcript(t, "output.golden", func() *fake { return &fake{} }, []string{
 		"interfaces", "interfaces -s", "interfaces --json", "li", "li -s", "neighbors", "routes", "lr", "sockets",
-		"sockets -tni", "sockets -Hl", "sockets -u", "ls", "ls -i", "sockets --json",
+		"sockets -tni", "sockets -tno", "sockets -Hl", "sockets -u", "ls", "ls -i", "sockets --json",
 		"capture", "capture if1 tcp port 80", "capture --json", "capture if0 -w x.pcapng", "capture -w -", "capture stop",
 		"capture list", "trace 1", "trace tcp port 80 --each -c 3", "trace 1 --json", "up if0", "down if0", "lossyforward", "lossyforward 2",
 		"lossyforward 0.5 if1", "lossy 0.02", "drop 0.3 if0", "send 10.0.0.1 hello", "accept 80",

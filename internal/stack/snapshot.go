@@ -88,7 +88,7 @@ func (s *Stack) RouteInfos() []control.Route {
 }
 
 // SocketInfos returns every socket by number, with the connections' inner state
-// if info is set.
+// if info is set; behind them what listeners have in SYN-RECEIVED, without numbers.
 func (s *Stack) SocketInfos(info bool, now clock.Time) []control.Socket {
 	s.expireSockets(now)
 	list := []control.Socket{}
@@ -96,6 +96,12 @@ func (s *Stack) SocketInfos(info bool, now clock.Time) []control.Socket {
 		if k != nil {
 			list = append(list, k.info(id, info, now))
 		}
+	}
+	for c := range s.tcp.HalfOpen() {
+		t := c.Tuple()
+		k := control.Socket{SID: -1, Local: t.Local(), Remote: t.Remote()}
+		DescribeConn(&k, c, info, now)
+		list = append(list, k)
 	}
 	return list
 }
@@ -135,6 +141,7 @@ func (k *Socket) info(id int, info bool, now clock.Time) control.Socket {
 	}
 	if k.Conn == nil {
 		c.State = StateName(tcp.StateTimeWait)
+		c.Timer = &control.Timer{Name: "timewait", In: k.TimeWait.Sub(now)}
 		return c
 	}
 	DescribeConn(&c, k.Conn, info, now)
@@ -146,6 +153,9 @@ func (k *Socket) info(id int, info bool, now clock.Time) control.Socket {
 func DescribeConn(s *control.Socket, c *tcp.Conn, info bool, now clock.Time) {
 	s.State = StateName(c.State())
 	s.RecvQ, s.SendQ = c.Rx().Len(), c.Tx().Len()
+	if p, ok := c.Pending(); ok {
+		s.Timer = &control.Timer{Name: p.Name, In: max(0, p.At.Sub(now)), Retries: p.Retries}
+	}
 	if info {
 		s.Info = connInfo(c.Info(), now)
 	}

@@ -53,3 +53,35 @@ func TestFirstSocketNumber(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 3, s.AddListener(new(tcp.Listener)))
 }
+
+// Who has sent a SYN and nothing after it is listed, though no number is his.
+func TestHalfOpenConnectionsAreListed(t *testing.T) {
+	w, a, _, b := line(t)
+	at := addrPort(addr("10.1.0.2"), 80)
+	l, err := b.TCP().Listen(at, 4)
+	require.NoError(t, err)
+	assert.Zero(t, b.AddListener(l))
+	back := w.wires[end{2, 0}]
+	delete(w.wires, end{2, 0}) // what b answers is lost
+	c, err := a.TCP().Connect(w.now, at, 0)
+	require.NoError(t, err)
+	w.run(1500 * time.Millisecond)
+	list := b.SocketInfos(true, w.now)
+	require.Len(t, list, 2)
+	half := list[1]
+	assert.Equal(t, -1, half.SID)
+	assert.Equal(t, "SYN_RECEIVED", half.State)
+	assert.Equal(t, at, half.Local)
+	assert.Equal(t, c.Tuple().Local(), half.Remote)
+	require.NotNil(t, half.Timer)
+	assert.Equal(t, "on", half.Timer.Name)
+	assert.Positive(t, half.Timer.In)
+	assert.Positive(t, half.Timer.Retries)
+	require.NotNil(t, half.Info)
+	assert.Equal(t, half.Timer.Retries, half.Info.Retries)
+	w.wires[end{2, 0}] = back
+	w.run(5 * time.Second)
+	_, ok := l.Accept()
+	assert.True(t, ok, "nothing has come of it that one looked")
+	assert.Len(t, b.SocketInfos(false, w.now), 1)
+}

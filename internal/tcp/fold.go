@@ -1,6 +1,10 @@
 package tcp
 
-import "github.com/tidepool-net/tidepool/internal/clock"
+import (
+	"iter"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
 
 // folds reports whether all that the connection does is to wait for the acknowledgment of its
 // SYN-ACK, for a listener. One that somebody watches stays as it is.
@@ -33,8 +37,8 @@ func (h *Host) fold(c *Conn) {
 	h.unhook(c)
 	c.letGo()
 	h.half.push(o)
-	if !c.has(flagShown) && len(h.half.spare) < maxSpareConns {
-		h.half.spare = append(h.half.spare, c)
+	if !c.has(flagShown) {
+		h.half.give(c)
 	}
 }
 
@@ -127,4 +131,25 @@ func (h *Host) blank(now clock.Time, t Tuple, p Path) *Conn {
 	c.setPath(p)
 	c.limitBy(now, LimitHandshake)
 	return c
+}
+
+// HalfOpen yields the connections of listeners in SYN-RECEIVED. What stands for one that is small
+// is there until the next is asked for: to be looked at only.
+func (h *Host) HalfOpen() iter.Seq[*Conn] {
+	return func(yield func(*Conn) bool) {
+		for o := h.half.first; o != nil; o = o.next {
+			c := h.likeness(h.now, o)
+			more := yield(c)
+			c.letGo()
+			h.half.give(c)
+			if !more {
+				return
+			}
+		}
+		for c := h.first; c != nil; c = c.links.all.next {
+			if c.has(flagHalfOpen) && !yield(c) {
+				return
+			}
+		}
+	}
 }

@@ -1,6 +1,10 @@
 package tcp
 
-import "time"
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
 
 // Glance is what little of a connection is shown beside each of its segments.
 type Glance struct {
@@ -25,6 +29,35 @@ func (c *Conn) Glance() Glance {
 		g.Cwnd, g.Ssthresh = c.cc.Cwnd(), c.cc.Ssthresh()
 	}
 	return g
+}
+
+// Pending is the time-out that a connection waits for.
+type Pending struct {
+	// Name is what ss calls it: "on" until something is sent again, "persist" until a window is
+	// probed, "keepalive" until a silent peer is asked, or let go.
+	Name    string
+	At      clock.Time
+	Retries int // that were not answered
+}
+
+// Pending returns the time-out that matters most; false: none runs.
+func (c *Conn) Pending() (Pending, bool) {
+	t := &c.timers
+	again := clock.Earliest(t[timerRTO], t[timerProbe], t[timerReorder])
+	silent := clock.Earliest(t[timerKeepalive], t[timerFinWait2])
+	switch {
+	case again != clock.Never:
+		return Pending{"on", again, c.stats.retries}, true
+	case t[timerPersist] != clock.Never:
+		return Pending{"persist", t[timerPersist], int(c.snd.probes)}, true
+	case silent != clock.Never:
+		p := Pending{Name: "keepalive", At: silent}
+		if c.keep != nil {
+			p.Retries = c.keep.asked
+		}
+		return p, true
+	}
+	return Pending{}, false
 }
 
 // Find returns the connection with these ends, nil if there is none or it is in TIME-WAIT. Of one

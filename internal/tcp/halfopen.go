@@ -84,6 +84,13 @@ func (q *halfOpens) take(cfg *Config) *Conn {
 	return c
 }
 
+// give takes back a connection that nobody holds any more, for the next take.
+func (q *halfOpens) give(c *Conn) {
+	if len(q.spare) < maxSpareConns {
+		q.spare = append(q.spare, c)
+	}
+}
+
 func (q *halfOpens) find(t Tuple) *halfOpen {
 	if len(q.byTuple) == 0 {
 		return nil

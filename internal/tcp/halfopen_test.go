@@ -373,3 +373,75 @@ func TestWhoLooksAtHalfOpenConnections(t *testing.T) {
 	s.l.Close(s.now)
 	assert.Zero(t, s.h.known())
 }
+
+// TestHalfOpenConnectionsAreShown as they are, and nothing becomes of them by that.
+func TestHalfOpenConnectionsAreShown(t *testing.T) {
+	s := newScript(t, Config{})
+	s.listen(3)
+	began := s.now
+	for port := range uint16(3) {
+		s.tuple.RemotePort = 4000 + port
+		s.send(SYN, 0, 0, 0, fullOptions)
+		s.expect(SYN|ACK, 0, 1, 0)
+	}
+	s.quiet()
+	see := func() (ports []uint16) {
+		for c := range s.h.HalfOpen() {
+			assert.Equal(t, StateSynReceived, c.State())
+			assert.Equal(t, 1000, c.Info().SendMSS)
+			ports = append(ports, c.Tuple().RemotePort)
+		}
+		return ports
+	}
+	due := s.h.Deadline()
+	assert.Equal(t, []uint16{4000, 4001, 4002}, see())
+	for c := range s.h.HalfOpen() {
+		p, ok := c.Pending()
+		assert.True(t, ok)
+		assert.Equal(t, Pending{"on", began.Add(time.Second), 0}, p)
+		break
+	}
+	assert.Equal(t, due, s.h.Deadline())
+	assert.Equal(t, 3, s.l.halfOpen)
+	require.Len(t, s.h.half.byTuple, 3)
+	assert.Nil(t, s.h.first, "they are small still")
+	verifyHalfOpen(t, s.h)
+	s.passBy(time.Second, false)
+	for c := range s.h.HalfOpen() {
+		p, _ := c.Pending()
+		assert.Equal(t, Pending{"on", began.Add(3 * time.Second), 1}, p)
+	}
+	s.send(ACK, 1, 1, 0)
+	assert.Equal(t, []uint16{4000, 4001}, see(), "4002 is established")
+	s.tuple.RemotePort = 4000
+	s.h.lookup(s.now, s.tuple) // as for a segment that draws an answer
+	assert.Equal(t, []uint16{4001, 4000}, see(), "one that has something to say is whole")
+	verifyHalfOpen(t, s.h)
+}
+
+// TestPendingTimeouts are what ss -o has of a connection.
+func TestPendingTimeouts(t *testing.T) {
+	s := newScript(t, Config{})
+	s.accept(fullOptions)
+	s.wait(time.Second)
+	_, ok := s.c.Pending()
+	assert.False(t, ok, "nothing is to be done")
+	s.c.SetKeepalive(s.now, Keepalive{Idle: time.Hour})
+	p, _ := s.c.Pending()
+	assert.Equal(t, Pending{"keepalive", s.now.Add(time.Hour), 0}, p)
+	s.write(10)
+	s.collect()
+	p, _ = s.c.Pending()
+	assert.Equal(t, "on", p.Name)
+	s.clear()
+	s.sendWindow(ACK, 1, 11, 0, 0)
+	s.write(10)
+	s.collect()
+	p, _ = s.c.Pending()
+	assert.Equal(t, "persist", p.Name)
+	s.now = p.At
+	s.h.Advance(s.now)
+	s.clear()
+	p, _ = s.c.Pending()
+	assert.Equal(t, 1, p.Retries)
+}
