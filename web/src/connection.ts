@@ -49,16 +49,16 @@ export function connectionView({ store }: Context, id: string): Child[] {
   const node = from.split("/")[0]!, other = peer.split("/")[0] || "peer";
   return [
     heading("Connection", title, h("p", { class: "sub" }, addresses)),
-    over && h("p", { class: "alert calm", role: "status" },
-      "This connection is over. Its last moments stay here."),
+    over && h("p", { class: "alert calm", role: "status" }, sample
+      ? "This connection is over. Its last moments stay here."
+      : "This connection is over. It ended before it could be looked at."),
     sample ? figures(sample, node)
-      : empty(over ? "It ended before it could be looked at."
-        : c || store.service !== "live" ? "Waiting for the first look…"
-          : "There is no such connection, or no more."),
+      : !over && empty(c || store.service !== "live" ? "Waiting for the first look…"
+        : "There is no such connection, or no more."),
     ...(sample ? kinds : []).map((k) => h("section", { class: "part", "data-key": k },
       h("h3", null, chartOptions[k]!.label),
       h("div", { class: "chart", "data-own": true, "data-chart": `${k}:${id}` }))),
-    (c || f) && section("ladder", "Segments", ladder(f, node, other)),
+    (over ? f?.segments.last : c || f) && section("ladder", "Segments", ladder(f, node, other)),
   ];
 }
 
@@ -75,7 +75,7 @@ function figures(s: Shown, node: string): Child {
     figure("ssthresh", s.ssthresh ? bytes(s.ssthresh) : "not set"),
     figure("In flight", bytes(s.pipe)),
     figure("Sender", node, stateName(s.state)),
-    figure("Algorithm", s.congestion, s.recovery === "open" ? "no loss" : s.recovery),
+    figure("Algorithm", s.congestion, s.recovery === "open" ? "no loss now" : s.recovery),
     figure("Sent again", count(s.retransmits), `${count(s.timeouts)} time-outs`),
     h("div", { class: "figure wide", "data-key": "limited" }, h("dt", null, "Why not faster"),
       h("dd", null, reasons[s.limited] ?? s.limited)));

@@ -55,6 +55,11 @@ test("who opened a connection comes first, whoever closes it", async (_, { page 
   await eventually("only B is left, and waits", async () =>
     /time-wait/.test(await text(page, "section.connections")));
   assert.deepEqual(await title(), ["A → B:7000"]);
+  await page.click("section.connections .title");
+  await eventually("it is over", async () => /ended before it could be looked at/.test(
+    await text(page, ".alert.calm")));
+  assert.equal(await page.locator("section.ladder").count(), 0, "and nothing is still to come");
+  await page.keyboard.press("Escape");
   await net("exec", "B", "close", String(listens.sid));
 });
 
