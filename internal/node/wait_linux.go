@@ -36,10 +36,11 @@ type epollWaiter struct {
 	seat         atomic.Uint32 // the leader's
 	left         chan struct{} // a token: who was dismissed has left it
 
-	mu     sync.Mutex // who wakes, against Close; and missed
-	bellFD int
-	closed bool
-	missed []unix.EpollEvent // by one who could not become the owner
+	mu      sync.Mutex // who wakes, against Close; and missed
+	bellFD  int
+	closed  bool
+	missed  []unix.EpollEvent // by one who could not become the owner
+	skipped atomic.Bool       // there are some
 }
 
 // sleeper is what one who waits tells the kernel, and is told.
@@ -178,12 +179,13 @@ func (w *epollWaiter) failed(errno unix.Errno) error {
 // report adds the tokens of events, and of those that others have missed, to ready.
 func (w *epollWaiter) report(list []unix.EpollEvent, ready []int) []int {
 	ready = w.silence(list, ready)
-	w.mu.Lock()
-	if len(w.missed) > 0 {
+	if w.skipped.Load() { // or else no lock: who rings holds it in the call that wakes
+		w.mu.Lock()
 		ready = w.silence(w.missed, ready)
 		w.missed = w.missed[:0]
+		w.skipped.Store(false)
+		w.mu.Unlock()
 	}
-	w.mu.Unlock()
 	return w.fed.take(ready)
 }
 
@@ -204,6 +206,7 @@ func (w *epollWaiter) pass(list []unix.EpollEvent) {
 	}
 	w.mu.Lock()
 	w.missed = append(w.missed, list...)
+	w.skipped.Store(true)
 	w.mu.Unlock()
 	w.Ring()
 }
