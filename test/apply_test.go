@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/netctl"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
@@ -231,4 +232,32 @@ func TestApplyHandsAPortOn(t *testing.T) {
 	r.await("A", "its neighbor", func() bool {
 		return r.node("ctl", "A", "ping", "-c", "1", "-W", "0.5", "10.0.0.2").code == 0
 	})
+}
+
+// TestApplyThatFailsHalfway: a node that had to end does not start again. What the network is then
+// is told, and how it goes on.
+func TestApplyThatFailsHalfway(t *testing.T) {
+	t.Parallel()
+	r := newRealm(t)
+	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
+	r.must("net", "up", dir.Dir, "--name", "line")
+	source := r.status().Source
+	dir.Append("B", "link if0 delay 1ms")
+	dir.Append("C", "tcp profile 004") // only a new process is that
+	state, err := netctl.OpenState(filepath.Join(r.state, "tidepool"))
+	require.NoError(t, err)
+	plan := netctl.Plan{Name: "line", Source: source, Program: "false"} // which starts no node
+	for _, name := range dir.Names() {
+		plan.Nodes = append(plan.Nodes, netctl.Member{Name: name, File: dir.File(name)})
+	}
+	_, err = state.Apply(t.Context(), plan)
+	var half *netctl.HalfwayError
+	require.ErrorAs(t, err, &half)
+	require.ErrorContains(t, err, "node C ended before it answered")
+	require.ErrorContains(t, err, "network line is changed in part: up as its files say: A B; "+
+		"not running: C\n`node net apply "+source+" --name line` goes on from here")
+	assert.Equal(t, netctl.Dead, r.lives()["C"])
+	assert.Contains(t, r.must("ctl", "B", "impair"), "delay 1ms")
+	r.must("net", "apply", source, "--name", "line")
+	assert.Equal(t, netctl.Up, r.lives()["C"])
 }

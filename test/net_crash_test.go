@@ -146,6 +146,21 @@ func TestPortsThatAnotherNetworkHas(t *testing.T) {
 	assert.Contains(t, got.err, "publish cannot have 127.0.0.1:"+port+": node A of network one has it")
 	assert.Equal(t, "one", r.status().Name, "and no other")
 
+	t.Log("# also if a node that runs wants it")
+	third := nodes.CopyNetwork(t, "nets", "a-b")
+	r.must("net", "up", third.Dir, "--name", "three")
+	text, err = os.ReadFile(third.File("B"))
+	require.NoError(t, err)
+	own := regexp.MustCompile(`interface if0 \S+ (\S+)`).FindStringSubmatch(string(text))[1]
+	require.NoError(t, os.WriteFile(third.File("B"),
+		[]byte(strings.Replace(string(text), own, at, 1)), 0o600))
+	got = r.node("net", "apply", third.Dir, "--name", "three")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.err, "B.lnx:")
+	assert.Contains(t, got.err, "cannot have "+at+": node B of network one has it")
+	assert.Contains(t, r.must("ctl", "three/B", "li"), own)
+	r.must("net", "down", "three")
+
 	t.Log("# one of another state folder, or of none: its process")
 	other := filepath.Join(r.state, "other")
 	got = r.node("net", "--state", other, "up", net.Dir)

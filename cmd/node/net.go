@@ -143,10 +143,7 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 	for _, note := range files.notes {
 		_, _ = fmt.Fprintln(c.ErrOrStderr(), note)
 	}
-	p := files.wanted(ctx, s)
-	if name != "" {
-		p.Name = name
-	}
+	p := files.wanted(ctx, s, name)
 	if p.Program, err = os.Executable(); err != nil {
 		return err
 	}
@@ -237,25 +234,30 @@ func readNetwork(arg string) (*networkFiles, error) {
 	return f, v.errs.Err()
 }
 
-// wanted is what netctl is asked for.
-func (f *networkFiles) wanted(ctx context.Context, s *netctl.State) netctl.Plan {
-	p := netctl.Plan{Name: f.name, Source: f.source}
+// wanted is what netctl is asked for. An empty name is the files' own.
+func (f *networkFiles) wanted(ctx context.Context, s *netctl.State, name string) netctl.Plan {
+	p := netctl.Plan{Name: cmp.Or(name, f.name), Source: f.source}
 	byName := map[string]*lnx.Config{}
 	for _, n := range f.nodes {
 		p.Nodes = append(p.Nodes,
 			netctl.Member{Name: n.config.Name, File: n.path, Text: n.text})
 		byName[n.config.Name] = n.config
 	}
-	p.Check = func(nodes []netctl.Member) error {
-		var configs []*lnx.Config
+	of := func(nodes []netctl.Member) (configs []*lnx.Config) {
 		for _, m := range nodes {
 			configs = append(configs, byName[m.Name])
 		}
-		err := f.place(checkHere(ctx, s, configs))
-		if busy, ok := errors.AsType[lnx.Errors](err); ok {
-			return hereError{busy}
+		return configs
+	}
+	p.Check = func(start, reload []netctl.Member) error {
+		all := checkHere(ctx, s, of(start))
+		if len(reload) > 0 {
+			all = append(all, heldBy(s.Holders(ctx), of(reload), p.Name)...)
 		}
-		return err
+		if all.Err() == nil {
+			return nil
+		}
+		return hereError{f.place(all)}
 	}
 	return p
 }
@@ -401,8 +403,8 @@ func printChange(out io.Writer, done netctl.Change) {
 		}
 	}
 	if len(done.Stale) > 0 {
-		tell("changed since they were started: %s; `node net apply %s` brings them there",
-			strings.Join(done.Stale, " "), done.Network.Source())
+		tell("changed since they were started: %s; `%s` brings them there",
+			strings.Join(done.Stale, " "), done.Network.ApplyCommand())
 	}
 	if members := done.Network.Members(); len(members) > 0 {
 		tell("%s is up; `node attach %s`, `node net status`, `node net down`", name,

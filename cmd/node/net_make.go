@@ -154,10 +154,9 @@ func readPlan(path string) (*networkFiles, error) {
 }
 
 // place leads what is wrong with ports that were made of a plan back to the plan.
-func (f *networkFiles) place(err error) error {
-	bad, ok := errors.AsType[lnx.Errors](err)
-	if f.plan == nil || !ok {
-		return err
+func (f *networkFiles) place(bad lnx.Errors) lnx.Errors {
+	if f.plan == nil {
+		return bad
 	}
 	return lnx.Errors{f.plan.PortsTaken(f.planFile, bad)}
 }

@@ -19,7 +19,7 @@ func (e hereError) Unwrap() error { return e.Errors }
 
 // checkHere tells what keeps this machine from running the nodes of some files, and of a port that
 // a node of a network has, which one that is.
-func checkHere(ctx context.Context, s *netctl.State, configs []*lnx.Config) error {
+func checkHere(ctx context.Context, s *netctl.State, configs []*lnx.Config) lnx.Errors {
 	var all lnx.Errors
 	for _, c := range configs {
 		all = append(all, operator.CheckHere(ctx, c)...)
@@ -27,24 +27,35 @@ func checkHere(ctx context.Context, s *netctl.State, configs []*lnx.Config) erro
 	if all.Err() == nil {
 		return nil
 	}
-	held := s.Holders(ctx)
-	for i, e := range all {
-		for _, c := range configs {
-			for _, p := range portsOf(c) {
-				h, ok := held[p.port]
-				if !ok {
-					continue
-				}
-				msg := fmt.Sprintf("%s cannot have %s: node %s of network %s has it", p.who, p.at,
-					h.Node, h.Network)
-				want := fmt.Sprintf("a port that is free, or `node net down %s` before", h.Network)
-				if told := p.tell(msg, want); told != nil && samePlace(told, e) {
-					all[i] = told
-				}
+	for _, told := range heldBy(s.Holders(ctx), configs, "") {
+		for i, e := range all {
+			if samePlace(told, e) {
+				all[i] = told
 			}
 		}
 	}
-	return all.Err()
+	return all
+}
+
+// heldBy tells which ports that some files want a node has, unless it is of the network own.
+func heldBy(
+	held map[string]netctl.Holder, configs []*lnx.Config, own string,
+) (list lnx.Errors) {
+	for _, c := range configs {
+		for _, p := range portsOf(c) {
+			h, ok := held[p.port]
+			if !ok || h.Network == own {
+				continue
+			}
+			msg := fmt.Sprintf("%s cannot have %s: node %s of network %s has it", p.who, p.at,
+				h.Node, h.Network)
+			want := fmt.Sprintf("a port that is free, or `node net down %s` before", h.Network)
+			if told := p.tell(msg, want); told != nil {
+				list = append(list, told)
+			}
+		}
+	}
+	return list
 }
 
 func samePlace(a, b *lnx.Error) bool {

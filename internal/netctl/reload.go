@@ -15,7 +15,7 @@ import (
 // up theirs first, then check judges those that are to be started, then each takes what its file
 // says. If one of them cannot, all are as before; none has been ended or started yet.
 func (n *Network) reloadAll(
-	ctx context.Context, todo []Member, done *Change, check func([]Member) error,
+	ctx context.Context, todo []Member, done *Change, check func(start, reload []Member) error,
 ) (left []Member, err error) {
 	done.Why = map[string][]string{}
 	for _, name := range done.Restarted {
@@ -30,7 +30,14 @@ func (n *Network) reloadAll(
 	}
 	reloads := func(name string) bool { return slices.Contains(done.Reloaded, name) }
 	done.Restarted = slices.DeleteFunc(done.Restarted, reloads)
-	left = slices.DeleteFunc(todo, func(m Member) bool { return reloads(m.Name) })
+	var read []Member
+	for _, m := range todo {
+		if reloads(m.Name) {
+			read = append(read, m)
+		} else {
+			left = append(left, m)
+		}
+	}
 
 	leaving := slices.Concat(done.Restarted, done.Ended)
 	var asked []string
@@ -50,7 +57,7 @@ func (n *Network) reloadAll(
 		}
 	}
 	if check != nil {
-		if err := check(left); err != nil {
+		if err := check(left, read); err != nil {
 			return nil, err
 		}
 	}

@@ -25,9 +25,10 @@ type Plan struct {
 	Nodes  []Member
 	// Program is the executable of a node.
 	Program string
-	// Check, if set, looks whether the nodes that are about to be started can be; its error keeps
-	// all from being started.
-	Check func(nodes []Member) error
+	// Check, if set, looks whether nodes can be what their files say: those that are about to be
+	// started, and those that run and are about to read theirs again. Its error keeps all as they
+	// are.
+	Check func(start, reload []Member) error
 }
 
 // Change is what was done to bring a network to what a plan says. Nodes are by name.
@@ -116,18 +117,35 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err
 		own.undo()
 		return done, err
 	}
-	for _, name := range slices.Concat(done.Ended, done.Restarted) {
-		if _, err := n.stop(ctx, name); err != nil {
-			return done, err
-		}
-	}
-	if !fresh {
-		if err := record.keep(); err != nil {
-			return done, fmt.Errorf("network %s: %w", p.Name, err)
+	if err := n.replace(ctx, p, &done, todo, func() error {
+		if fresh {
+			return nil // it is kept
 		}
 		n.manifest = next
+		return record.keep()
+	}); err != nil {
+		if apply && !fresh {
+			err = &HalfwayError{cause: err, state: n.halfway(context.WithoutCancel(ctx), next, p)}
+		}
+		return done, err
 	}
-	return done, n.startAll(ctx, p.Program, todo)
+	return done, nil
+}
+
+// replace ends the nodes that are no more or are to be new ones, notes the network as it is then to
+// be, and starts those of todo.
+func (n *Network) replace(
+	ctx context.Context, p Plan, done *Change, todo []Member, note func() error,
+) error {
+	for _, name := range slices.Concat(done.Ended, done.Restarted) {
+		if _, err := n.stop(ctx, name); err != nil {
+			return err
+		}
+	}
+	if err := note(); err != nil {
+		return fmt.Errorf("network %s: %w", p.Name, err)
+	}
+	return n.startAll(ctx, p.Program, todo)
 }
 
 // digest notes what the files hold, judges the names and puts the nodes in their order.

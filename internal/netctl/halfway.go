@@ -1,0 +1,53 @@
+package netctl
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// HalfwayError is an Apply that failed when a node had ended already, or had read its other file:
+// the network is neither what it was nor what it is to be.
+type HalfwayError struct {
+	cause error
+	state string
+}
+
+// Error says why, how the network is, and how it goes on.
+func (e *HalfwayError) Error() string { return e.cause.Error() + "\n" + e.state }
+func (e *HalfwayError) Unwrap() error { return e.cause }
+
+// halfway tells how a network is, and how it becomes what a plan says.
+func (n *Network) halfway(ctx context.Context, next manifest, p Plan) string {
+	var up, down []string
+	for _, m := range next.Nodes {
+		if life, _ := n.life(ctx, m.Name); life == Up {
+			up = append(up, m.Name)
+		} else {
+			down = append(down, m.Name)
+		}
+	}
+	list := func(names []string) string {
+		if len(names) == 0 {
+			return "none"
+		}
+		return strings.Join(names, " ")
+	}
+	return fmt.Sprintf("network %s is changed in part: up as its files say: %s; not running: %s\n"+
+		"`%s` goes on from here, once what is told above is mended", p.Name, list(up), list(down),
+		n.ApplyCommand())
+}
+
+// ApplyCommand is the command that brings the network to what its files say.
+func (n *Network) ApplyCommand() string {
+	name := filepath.Base(n.Source())
+	for _, ext := range []string{".lnx", ".net"} {
+		name = strings.TrimSuffix(name, ext)
+	}
+	text := "node net apply " + n.Source()
+	if name != n.Name() {
+		text += " --name " + n.Name()
+	}
+	return text
+}
