@@ -72,9 +72,6 @@ func OpenState(root string) (*State, error) {
 	return &State{root: root}, nil
 }
 
-// Root is the folder.
-func (s *State) Root() string { return s.root }
-
 // manifest is what network.json holds.
 type manifest struct {
 	Name    string    `json:"name"`
@@ -176,15 +173,6 @@ func (n *Network) draft(m manifest) (*drafted, error) {
 		return nil, err
 	}
 	return draft(filepath.Join(n.dir, manifestName), append(text, '\n'))
-}
-
-// save writes the manifest.
-func (n *Network) save() error {
-	d, err := n.draft(n.manifest)
-	if err != nil {
-		return err
-	}
-	return d.keep()
 }
 
 // Network finds a network by its name; the empty name is the only one there is.

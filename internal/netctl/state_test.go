@@ -20,7 +20,7 @@ func state(t *testing.T, networks map[string][]string) *State {
 	s, err := OpenState(filepath.Join(t.TempDir(), "state"))
 	require.NoError(t, err)
 	for name, nodes := range networks {
-		n := &Network{dir: filepath.Join(s.Root(), name)}
+		n := &Network{dir: filepath.Join(s.root, name)}
 		n.manifest.Name = name
 		for _, node := range nodes {
 			n.manifest.Nodes = append(n.manifest.Nodes, Member{Name: node})
@@ -37,7 +37,7 @@ func TestNodesAreFoundByName(t *testing.T) {
 		got, err := s.Find(ref)
 		require.NoError(t, err, ref)
 		assert.Equal(t, want, got.Network)
-		assert.Equal(t, filepath.Join(s.Root(), want, got.Node+".sock"), got.Socket)
+		assert.Equal(t, filepath.Join(s.root, want, got.Node+".sock"), got.Socket)
 	}
 	_, err := s.Find("A")
 	require.ErrorIs(t, err, ErrAmbiguous)
@@ -68,12 +68,12 @@ func TestNetworksAreFoundByName(t *testing.T) {
 // TestWhatIsNoNetwork: other things in the folder are passed over, a broken one is told.
 func TestWhatIsNoNetwork(t *testing.T) {
 	s := state(t, map[string][]string{"one": {"A"}})
-	require.NoError(t, os.MkdirAll(filepath.Join(s.Root(), "empty"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(s.Root(), ".x.lock"), nil, 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Join(s.root, "empty"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(s.root, ".x.lock"), nil, 0o600))
 	list, err := s.Networks()
 	require.NoError(t, err)
 	assert.Len(t, list, 1)
-	path := filepath.Join(s.Root(), "one", manifestName)
+	path := filepath.Join(s.root, "one", manifestName)
 	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
 	_, err = s.Networks()
 	require.ErrorContains(t, err, path+": ")
@@ -194,7 +194,7 @@ func TestLogsOfTheDead(t *testing.T) {
 // TestLocksAreSwept by whoever held them; who was killed leaves one that the next takes.
 func TestLocksAreSwept(t *testing.T) {
 	s := state(t, nil)
-	path := filepath.Join(s.Root(), ".one.lock")
+	path := filepath.Join(s.root, ".one.lock")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	var busy, entered atomic.Int32
 	var alone sync.Mutex
@@ -220,4 +220,13 @@ func TestLocksAreSwept(t *testing.T) {
 	t.Logf("# %d entered, %d found it busy", entered.Load(), busy.Load())
 	assert.Positive(t, entered.Load())
 	assert.NoFileExists(t, path)
+}
+
+// save writes the manifest.
+func (n *Network) save() error {
+	d, err := n.draft(n.manifest)
+	if err != nil {
+		return err
+	}
+	return d.keep()
 }

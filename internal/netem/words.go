@@ -106,15 +106,6 @@ var shorts = map[string]string{
 	"dup": "duplicate", "latency": "delay", "dist": "distribution", "trunc": "truncate",
 }
 
-// Usage returns the form of every part of the language, in the order of String.
-func Usage() []string {
-	list := make([]string, len(keywords))
-	for i, k := range keywords {
-		list[i] = k.usage
-	}
-	return list
-}
-
 // Words returns the words that begin a part of the language.
 func Words() []string {
 	list := make([]string, len(keywords))

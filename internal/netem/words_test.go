@@ -2,7 +2,6 @@ package netem_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -210,14 +209,6 @@ func TestWordsThatNameAFile(t *testing.T) {
 	_, err = netem.ParseWith("slot distribution ./bad.dist 10ms 2ms", read)
 	require.ErrorContains(t, err, `"./bad.dist" is no table of tc's: line 2, word 1: want a number`)
 	assert.NotContains(t, err.Error(), "secret")
-}
-
-// Every keyword has its usage, which begins with it.
-func TestUsage(t *testing.T) {
-	words := netem.Words()
-	for i, usage := range netem.Usage() {
-		assert.True(t, strings.HasPrefix(usage, words[i]), usage)
-	}
 }
 
 func FuzzWords(f *testing.F) {

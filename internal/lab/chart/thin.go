@@ -37,15 +37,6 @@ func (c *columns) take() []Point {
 	return kept
 }
 
-// thinLine is a line thinned.
-func thinLine(line []Point) []Point {
-	var c columns
-	for _, p := range line {
-		c.add(p)
-	}
-	return c.take()
-}
-
 func extremes(kept, points []Point) []Point {
 	if len(points) <= 4 {
 		return append(kept, points...)

@@ -111,3 +111,12 @@ func TestTint(t *testing.T) {
 	assert.Equal(t, Blue, Blue.Tint(0))
 	assert.Equal(t, "#808080", RGB(0).Tint(0.5).String())
 }
+
+// thinLine is a line thinned.
+func thinLine(line []Point) []Point {
+	var c columns
+	for _, p := range line {
+		c.add(p)
+	}
+	return c.take()
+}

@@ -142,17 +142,6 @@ func readRow(readers []reader, row string) (Sample, error) {
 	return s, nil
 }
 
-// Connection picks the samples of one socket.
-func Connection(samples []Sample, sid int) []Sample {
-	var own []Sample
-	for _, s := range samples {
-		if s.SID == sid {
-			own = append(own, s)
-		}
-	}
-	return own
-}
-
 // MeanRTT is the mean round-trip time of a transfer, each round trip counted once: its duration
 // divided by how many round trips fit into it at the smoothed RTT of each moment. A mean over
 // acknowledgments would count busy moments more than others, and one over time would count a stall

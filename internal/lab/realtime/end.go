@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"strings"
 	"sync"
 	"time"
 
@@ -211,10 +210,5 @@ func (e *End) Wait(ctx context.Context) bool {
 
 // Now is how long the run has gone on.
 func (e *End) Now() time.Duration { return time.Since(e.Origin) }
-
-// Log shows a line to whoever watches.
-func (e *End) Log(format string, args ...any) {
-	e.say.say(&Message{Type: "log", Text: strings.TrimRight(fmt.Sprintf(format, args...), "\n")})
-}
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -47,6 +47,3 @@ func Unpaired(a, b []float64) Difference {
 	d.Low, d.High = d.Mean-half, d.Mean+half
 	return d
 }
-
-// Clear reports whether the interval leaves no doubt on which side of 0 the difference is.
-func (d *Difference) Clear() bool { return d.Low > 0 || d.High < 0 }

@@ -79,16 +79,9 @@ func tQuantile(freedom float64) float64 {
 	return distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile((1 + Confidence) / 2)
 }
 
-// Percentile is the value below which the share p of values lies, 0 to 1: the order statistic at
+// at is the value below which the share p of numbers in order lies, 0 to 1: the order statistic at
 // (n-1)p counted from 0, linear between two of them, which is definition 7 of Hyndman and Fan
 // (1996) and what spreadsheets have. NaN of nothing.
-func Percentile(values []float64, p float64) float64 {
-	sorted := slices.Clone(values)
-	slices.Sort(sorted)
-	return at(sorted, p)
-}
-
-// at is Percentile of numbers in order.
 func at(sorted []float64, p float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()

@@ -30,9 +30,7 @@ const (
 	wireSpread = 4 * time.Millisecond
 )
 
-// prefix is the network of a wire. Its ends are .1 and .2 of the four addresses.
-func prefix(wire int) netip.Prefix { return netip.PrefixFrom(address(wire, 0), 30) }
-
+// address is that of an end of a wire, 1 or 2. Four addresses are a wire's: a /30.
 func address(wire, end int) netip.Addr {
 	n := wire<<2 | end
 	return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)})

@@ -3,7 +3,7 @@
 // the sliding-fence transport and, to compare with, over the very TCP that moves files.
 //
 // client.go is the document's client and server as they are on any stream, rcp.go puts them
-// on RCP and tcp.go on TCP; burst.go is the thought experiment with 16 packets; world.go the
+// on RCP and tcp.go on TCP; burst.go is the thought experiment with 16 packets; world_test.go the
 // document's network of three hosts, A, B and C, with a loss in each direction at B.
 //
 // Attach places a client and its server on hosts of any world. What the document counts is

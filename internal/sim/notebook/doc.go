@@ -5,7 +5,7 @@
 // fixed.go is its fixed window, which goes back by a window of packets, and tahoe.go its
 // Tahoe. strategy.go is the interface and the ledger that each keeps; sender.go runs one on a
 // UDP socket, as the document's polling loop does; receiver.go is the other end; wire.go makes
-// and reads the JSON; world.go is the document's path.
+// and reads the JSON; world_test.go is the document's path.
 //
 // As published means with everything that is odd about it, for the published numbers come of
 // that. The receiver acknowledges by the stored record of the highest segment without a gap

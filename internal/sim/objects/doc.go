@@ -6,7 +6,7 @@
 // make.go makes the objects and says in which order; rdt.go is the arm of that name, tcp.go
 // the others: one connection with the objects in the document's order, large-0, small-0,
 // large-1 and so on; one connection on which their chunks take turns; and a connection for
-// each. world.go is two hosts and what is between them.
+// each. world_test.go is two hosts and what is between them.
 //
 // Time counts from the client's first packet to the last byte of the last object, without the
 // interpreter's start, which the document's command measures, too.

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/netem"
@@ -50,4 +51,12 @@ func (n Network) Run(seed uint64, cfg Config) (r Result, hash uint64, err error)
 	}
 	l.RunUntil(limit, a.Done)
 	return a.Result(), l.Hash(), nil
+}
+
+// Attach has a client on one host fetch objects from a server on the other, whose address and
+// port are at. How TCP is, is the hosts' configuration. Errors: ErrConfig, what rdt.Config
+// has against itself, and that the port is taken.
+func Attach(client, server *sim.Host, at netip.AddrPort, cfg Config) (*App, error) {
+	var shelf Shelf
+	return shelf.Attach(client, server, at, cfg)
 }
