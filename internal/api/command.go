@@ -121,7 +121,8 @@ func carryOut(
 			err = fmt.Errorf("%w (the node goes on): %v", errInside, p)
 		}
 	}()
-	return op.Do(ctx, request.Interface())
+	a, err = op.Do(ctx, request.Interface())
+	return a, lacking(err, request)
 }
 
 // wantsLines reports whether a request asks for lines of JSON.
@@ -153,6 +154,11 @@ func body(w http.ResponseWriter, r *http.Request, name string, request reflect.V
 	if err == nil {
 		if _, more := in.Token(); !errors.Is(more, io.EOF) {
 			err = errors.New("something follows the object")
+		} else if name := repeated(text); name != "" {
+			err = fmt.Errorf("%q is there twice", name)
+		} else if string(bytes.TrimSpace(text)) == "null" {
+			err = errors.New("the request cannot be null: want an object" +
+				choice(fieldNames(request.Type())))
 		}
 	}
 	if err != nil {

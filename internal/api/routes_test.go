@@ -325,6 +325,21 @@ func TestWrongRequests(t *testing.T) {
 			`"port" cannot be a number 70000: want a whole number from 0 to 65535`,
 		},
 		{"POST", commands + "listen", `{"port":"x"}`, 400, "invalid-request", "want a whole number"},
+		{"POST", commands + "listen", `{"port":1,"Port":2}`, 400, "invalid-request", `"Port" is there twice`},
+		{"POST", commands + "listen", " null ", 400, "invalid-request", "the request cannot be null: want an object; it has port"},
+		{"POST", commands + "listen", strings.Repeat("[", 1<<20), 400, "invalid-request", "exceeded max depth"},
+		{
+			"POST", commands + "ping", `{"count":1}`, 400, "invalid-request",
+			`invalid request: "addr" is missing: want an address such as 10.0.0.2`,
+		},
+		{
+			"POST", commands + "add-route", "", 400, "invalid-request",
+			`"prefix" is missing: want a network such as 10.0.0.0/24`,
+		},
+		{
+			"POST", commands + "publish", `{"port":8080}`, 400, "invalid-request",
+			`"to" is missing: want an address and port such as 10.0.0.2:80`,
+		},
 		{"POST", commands + "verbose", `{"on":1}`, 400, "invalid-request", "want true or false"},
 		{
 			"POST", commands + "ping", `{"count":1,"addr":"nonsense"}`, 400, "invalid-request",
