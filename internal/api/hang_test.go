@@ -295,6 +295,32 @@ func TestAPageLeftOpenOvernight(t *testing.T) {
 	})
 }
 
+// TestACrowdOfClients waits outside until somebody leaves.
+func TestACrowdOfClients(t *testing.T) {
+	inBubble(t, func(t *testing.T, at *pipes, _ *teller, _ *Server) {
+		var idle []net.Conn
+		for range maxClients {
+			idle = append(idle, at.dial())
+		}
+		synctest.Wait()
+		entered := make(chan net.Conn, 1)
+		go func() { entered <- at.dial() }()
+		synctest.Wait()
+		assert.Empty(t, entered, "nobody has left")
+		require.NoError(t, idle[0].Close())
+		c := <-entered
+		resp, err := http.ReadResponse(request(t, c, "GET /v1"), nil)
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusOK, resp.StatusCode)
+		began := time.Now()
+		last := at.dial() // those who say nothing are sent away
+		assert.LessOrEqual(t, time.Since(began), headerTime)
+		for _, c := range append(idle[1:], c, last) {
+			require.NoError(t, c.Close())
+		}
+	})
+}
+
 // TestTooManyAtOnce are refused, and those that run go on.
 func TestTooManyAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, _ *teller, s *Server) {

@@ -166,15 +166,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Serve answers what comes to a listener until the server is closed or the listener fails.
 func (s *Server) Serve(l *Listener) error {
+	who := newCrowd(l)
 	h := &http.Server{
 		Handler:           l.guard(s),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
+		ConnState:         who.note,
+		ErrorLog:          s.errorLog(),
 		BaseContext:       func(net.Listener) context.Context { return s.ends },
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- h.Serve(l) }()
+	go func() { ended <- h.Serve(who) }()
 	var err error
 	select {
 	case err = <-ended:
