@@ -67,6 +67,14 @@ func (t *console) whileRead(ctx context.Context) (context.Context, context.Cance
 	return ctx, func() { cancel(nil) }
 }
 
+// keyboard is the terminal at which somebody types; nil: none.
+func (t *console) keyboard() *os.File {
+	if f, ok := t.in.(*os.File); ok && t.typed {
+		return f
+	}
+	return nil
+}
+
 // plainLocale reports whether the locale's characters are said to be other than UTF-8's
 // (setlocale(3)). Where nothing is said they are taken for those.
 func plainLocale(env func(string) string) bool {

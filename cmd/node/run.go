@@ -254,7 +254,8 @@ func (o *runOptions) shell(
 ) (*repl.Shell, error) {
 	return repl.New(ctx, repl.Config{
 		Operator: op, Out: t.out, Err: t.err, KeepGoing: o.keepGoing, JSON: o.json,
-		Color: t.color, Plain: t.plain, Width: t.width, Height: t.height, Endless: t.endless,
+		Color: t.color, Plain: t.plain, Width: t.width, Height: t.height,
+		Keyboard: t.keyboard(), Endless: t.endless,
 	})
 }
 

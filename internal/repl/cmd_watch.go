@@ -17,8 +17,8 @@ import (
 )
 
 const aboutWatch = `Carry out COMMAND again and again, every 2 seconds or as -n says (at least 0.1),
-until Ctrl-C. At a terminal it is shown in place, what has changed in reverse; else
-one answer follows another, with --json a line each. -c N ends it after so many.
+until q or Ctrl-C. At a terminal it is shown in place, what has changed in reverse;
+else one answer follows another, with --json a line each. -c N ends it after so many.
 -n, -c and --json stand in front of COMMAND; -n SEC may also be the line's end.`
 
 // watchFlags are what stands in front of the command of `watch`.
@@ -148,7 +148,8 @@ type watched struct {
 // watchLine repeats a line until ctx ends.
 func (s *Shell) watchLine(c *cobra.Command, o *watchFlags) error {
 	s.endless()
-	ctx := c.Context()
+	ctx, leave := context.WithCancel(c.Context())
+	defer leave()
 	tick := time.NewTicker(o.every)
 	defer tick.Stop()
 	var f *frame
@@ -156,13 +157,18 @@ func (s *Shell) watchLine(c *cobra.Command, o *watchFlags) error {
 		f = &frame{screen: s.screen}
 		f.begin()
 		defer f.end()
+		defer s.keys.each(func(key byte) {
+			if key == 'q' || key == 'Q' {
+				leave()
+			}
+		})()
 	}
 	for n := 1; ; n++ {
 		at := time.Now()
 		text, err := s.once(ctx, o)
 		switch {
 		case ctx.Err() != nil:
-			return nil // Ctrl-C is how it ends
+			return nil // q or Ctrl-C is how it ends
 		case errors.Is(err, control.ErrUsage):
 			return err
 		case o.json:

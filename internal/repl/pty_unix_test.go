@@ -51,7 +51,9 @@ func ptySession(history string) int {
 		}
 		return nil, nil, false
 	}
-	shell, err := New(context.Background(), Config{Operator: node, Width: wide(100)})
+	shell, err := New(context.Background(), Config{
+		Operator: node, Width: wide(100), Height: wide(40), Keyboard: os.Stdin,
+	})
 	if err != nil {
 		return 3
 	}
@@ -313,6 +315,25 @@ func TestTabAndHistory(t *testing.T) {
 	k.press("history 1\r")
 	k.await("    3  history 1\r\n")
 	k.await("B> ")
+	k.press(ctrlD)
+	k.leaves()
+}
+
+// TestQLeavesAWatch, as it does top and less; Ctrl-C does, too. Then the terminal is as it was: what
+// is typed is shown once, and a line is a line.
+func TestQLeavesAWatch(t *testing.T) {
+	k := sitDown(t, "")
+	for _, key := range []string{"q", "Q", ctrlC} {
+		k.press("watch -n 60 window 1\r")
+		k.await(otherScreen)
+		k.await("send window 65535")
+		k.press("x" + key) // what means nothing does nothing
+		k.await(firstScreen)
+		k.await("B> ")
+		k.press("neighbors\r")
+		k.await("if0     10.0.0.1")
+		k.await("B> ")
+	}
 	k.press(ctrlD)
 	k.leaves()
 }

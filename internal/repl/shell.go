@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -56,6 +57,8 @@ type Config struct {
 	// Height is the height now of the terminal that Out is, if it may be painted. Nil or zero: it
 	// may not.
 	Height func() int
+	// Keyboard is the terminal at which somebody types, for commands that take keys; nil: none.
+	Keyboard *os.File
 	// Endless is told when a command begins that only shows what happens, until Ctrl-C: when nobody
 	// reads Out any more, it may as well end. Nil: it does not matter.
 	Endless func()
@@ -74,6 +77,7 @@ type Shell struct {
 	op     control.Operator
 	node   control.Node
 	screen *screen
+	keys   keys
 
 	mu       sync.Mutex
 	stop     context.CancelCauseFunc // of the command that runs; nil: none
@@ -98,6 +102,7 @@ func New(ctx context.Context, cfg Config) (*Shell, error) {
 		op:     cfg.Operator,
 		node:   node,
 		screen: &screen{out: cfg.Out, err: cfg.Err},
+		keys:   keys{tty: cfg.Keyboard},
 	}, nil
 }
 
@@ -119,7 +124,7 @@ func (s *Shell) Say(text string) { s.screen.talk(fold(s.width(), text)) }
 
 // Suspend gives the terminal back if a command has taken the whole of it, calls stop, and takes it
 // again. It is for whoever sees Ctrl-Z while a command runs.
-func (s *Shell) Suspend(stop func()) { s.screen.suspend(stop) }
+func (s *Shell) Suspend(stop func()) { s.screen.suspend(func() { s.keys.aside(stop) }) }
 
 // negatives ends the flags before an argument that is a negative number, so that
 // the command can say what is wrong with it. A flag's value is left alone, and so

@@ -1,0 +1,62 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package repl
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// takeKeys has do called with every key until release is called. Nil: the terminal is not ours, for
+// the process is in the background.
+func takeKeys(tty *os.File, do func(key byte)) (release func()) {
+	fd := int(tty.Fd())
+	before, err := unix.IoctlGetTermios(fd, getTermios)
+	if err != nil {
+		return nil
+	}
+	if front, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err != nil || front != unix.Getpgrp() {
+		return nil // to change it would stop the process
+	}
+	mode := *before
+	mode.Lflag &^= unix.ICANON | unix.ECHO // ISIG stays: Ctrl-C and Ctrl-Z are signals
+	mode.Cc[unix.VMIN], mode.Cc[unix.VTIME] = 0, 1
+	if err := unix.IoctlSetTermios(fd, setTermios, &mode); err != nil {
+		return nil
+	}
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		readKeys(fd, do, over)
+	}()
+	return func() {
+		close(over)
+		<-done
+		_ = unix.IoctlSetTermios(fd, setTermios, before) // one that is gone needs no mode
+	}
+}
+
+// readKeys reads a terminal whose reads end after a tenth of a second.
+func readKeys(fd int, do func(key byte), over <-chan struct{}) {
+	const pause = 10 * time.Millisecond
+	var key [1]byte
+	for {
+		select {
+		case <-over:
+			return
+		default:
+		}
+		n, err := unix.Read(fd, key[:])
+		switch {
+		case n == 1:
+			do(key[0])
+		case err != nil && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN):
+			return
+		default: // of a terminal that is gone it comes at once
+			time.Sleep(pause)
+		}
+	}
+}
