@@ -28,8 +28,7 @@ type halfOpen struct {
 	lastSent  clock.Time // the SYN-ACK left
 	rto       clock.Time // and leaves again
 	listener  *Listener
-	next      *halfOpen
-	prev      *halfOpen
+	neighbors[halfOpen]
 	place     int32 // in the heap
 	retries   uint32
 	segsIn    uint32
@@ -60,10 +59,10 @@ func (o *halfOpen) due() clock.Time {
 // halfOpens are the half-open connections of all listeners, in the order in which they became
 // small. Limits.SynBacklog bounds each listener's.
 type halfOpens struct {
-	byTuple     map[Tuple]*halfOpen
-	first, last *halfOpen
-	byDue       dueHeap
-	spare       []*Conn // that were made for a moment, at most maxSpareConns
+	byTuple map[Tuple]*halfOpen
+	chain[halfOpen, *halfOpen]
+	byDue dueHeap
+	spare []*Conn // that were made for a moment, at most maxSpareConns
 }
 
 // maxSpareConns bounds the connections that wait to be made for the next segment, and those that
@@ -110,27 +109,12 @@ func (q *halfOpens) push(o *halfOpen) {
 		q.byTuple = map[Tuple]*halfOpen{}
 	}
 	q.byTuple[o.tuple] = o
-	o.prev = q.last
-	if q.last == nil {
-		q.first = o
-	} else {
-		q.last.next = o
-	}
-	q.last = o
+	q.chain.push(o)
 	heap.Push(&q.byDue, o)
 }
 
 func (q *halfOpens) remove(o *halfOpen) {
-	if o.prev == nil {
-		q.first = o.next
-	} else {
-		o.prev.next = o.next
-	}
-	if o.next == nil {
-		q.last = o.prev
-	} else {
-		o.next.prev = o.prev
-	}
+	q.chain.remove(o)
 	heap.Remove(&q.byDue, int(o.place))
 	delete(q.byTuple, o.tuple)
 }

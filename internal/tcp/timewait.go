@@ -18,15 +18,15 @@ type timeWait struct {
 	since          clock.Time
 	expires        clock.Time
 	answered       clock.Time
-	next, prev     *timeWait
+	neighbors[timeWait]
 }
 
 // timeWaits holds them by tuple and, because all wait equally long, in the
 // order of their expiry.
 type timeWaits struct {
-	limit       int
-	byTuple     map[Tuple]*timeWait
-	first, last *timeWait
+	limit   int
+	byTuple map[Tuple]*timeWait
+	chain[timeWait, *timeWait]
 }
 
 func (w *timeWaits) init(limit int) {
@@ -54,31 +54,8 @@ func (w *timeWaits) expire(now clock.Time) {
 	}
 }
 
-func (w *timeWaits) push(e *timeWait) {
-	e.next, e.prev = nil, w.last
-	if w.last == nil {
-		w.first = e
-	} else {
-		w.last.next = e
-	}
-	w.last = e
-}
-
-func (w *timeWaits) unlink(e *timeWait) {
-	if e.prev == nil {
-		w.first = e.next
-	} else {
-		e.prev.next = e.next
-	}
-	if e.next == nil {
-		w.last = e.prev
-	} else {
-		e.next.prev = e.prev
-	}
-}
-
 func (w *timeWaits) remove(e *timeWait) {
-	w.unlink(e)
+	w.chain.remove(e)
 	delete(w.byTuple, e.tuple)
 	e.gone = true
 }
@@ -127,7 +104,7 @@ func (h *Host) inputTimeWait(now clock.Time, e *timeWait, s *Segment) bool {
 		if e.stamped && s.Options.HasTimestamps && !e.stamps.old(now, s.Options.TSVal) {
 			e.stamps.recent, e.stamps.recentAt = s.Options.TSVal, now
 		}
-		h.waits.unlink(e)
+		h.waits.chain.remove(e)
 		e.expires = now.Add(2 * h.cfg.MSL)
 		h.waits.push(e)
 	case s.space() == 0:

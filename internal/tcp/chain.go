@@ -1,0 +1,43 @@
+package tcp
+
+// chain is a list of objects that hold their places in it, so that any can leave it at once. The
+// zero value is empty.
+type chain[T any, P chained[T]] struct{ first, last *T }
+
+// chained is a pointer to what embeds neighbors.
+type chained[T any] interface {
+	*T
+	beside() *neighbors[T]
+}
+
+// neighbors are an object's place in a chain.
+type neighbors[T any] struct{ next, prev *T }
+
+func (n *neighbors[T]) beside() *neighbors[T] { return n }
+
+// push puts an object behind all others; it is in no chain.
+func (c *chain[T, P]) push(e *T) {
+	*P(e).beside() = neighbors[T]{prev: c.last}
+	if c.last == nil {
+		c.first = e
+	} else {
+		P(c.last).beside().next = e
+	}
+	c.last = e
+}
+
+// remove takes an object out of the chain that it is in.
+func (c *chain[T, P]) remove(e *T) {
+	n := P(e).beside()
+	if n.prev == nil {
+		c.first = n.next
+	} else {
+		P(n.prev).beside().next = n.next
+	}
+	if n.next == nil {
+		c.last = n.prev
+	} else {
+		P(n.next).beside().prev = n.prev
+	}
+	*n = neighbors[T]{}
+}

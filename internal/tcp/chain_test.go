@@ -1,0 +1,47 @@
+package tcp
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// bead is something in a chain.
+type bead struct {
+	neighbors[bead]
+	number int
+}
+
+// TestChainAgainstASlice: whatever is pushed and removed, both hold the same in the same order, from
+// either end.
+func TestChainAgainstASlice(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	var c chain[bead, *bead]
+	var want []*bead
+	for i := range 10_000 {
+		if len(want) == 0 || len(want) < 20 && random.IntN(2) == 0 {
+			b := &bead{number: i}
+			c.push(b)
+			want = append(want, b)
+		} else {
+			at := random.IntN(len(want))
+			c.remove(want[at])
+			assert.Equal(t, neighbors[bead]{}, want[at].neighbors, "it holds nobody")
+			want = slices.Delete(want, at, at+1)
+		}
+		var on, back []*bead
+		for b := c.first; b != nil; b = b.next {
+			on = append(on, b)
+		}
+		for b := c.last; b != nil; b = b.prev {
+			back = append(back, b)
+		}
+		slices.Reverse(back)
+		require.True(t, slices.Equal(want, on))
+		require.True(t, slices.Equal(want, back))
+	}
+}
