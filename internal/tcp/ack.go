@@ -45,7 +45,7 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	r.echoed, r.echo = c.has(flagStamps) && s.Options.HasTimestamps, s.Options.TSEcr
 	if c.isDuplicate(s, ack) {
 		r.dups = s.Count
-		c.stats.dupAcksIn += uint64(s.Count)
+		c.trouble.dupAcksIn += uint64(s.Count)
 	}
 	c.updateSendWindow(now, s, seq, ack, r)
 	if c.snd.wnd == 0 {
@@ -129,7 +129,7 @@ func (c *Conn) deliver(rec *record, r *round) {
 		r.lastSent = max(r.lastSent, rec.sentAt)
 	}
 	r.fack = max(r.fack, rec.end())
-	c.rack.order(rec.end(), again, &c.stats)
+	c.rack.order(rec.end(), again, &c.trouble)
 	if !again || rec.place != inFlight || !c.echoesEarlier(rec, r) {
 		c.rack.update(rec, r.now, c.rtt.lowest())
 	}
@@ -148,7 +148,7 @@ func (c *Conn) digest(now clock.Time, r *round) {
 		c.rack.fack = max(c.rack.fack, r.fack)
 		c.stats.delivered += uint64(r.segments)
 		c.stats.retries = 0
-		c.stats.spells.end(now)
+		c.trouble.spells.end(now)
 		c.measure(now, r)
 	}
 	c.adaptReordering(r)
@@ -193,7 +193,8 @@ func (c *Conn) rearm(now clock.Time, r *round) {
 	// RFC 6298 §5.3, where a selective acknowledgment counts as new data too: the time-out is
 	// for silence, and RACK finds a hole sooner.
 	if r.delivered > 0 {
-		c.tlp.due, c.tlp.inside, c.tlp.overslept = false, false, false
+		c.tlp.due, c.tlp.inside = false, false
+		c.flags &^= flagOverslept
 		c.armRTO(now)
 		c.armProbe(now)
 	}

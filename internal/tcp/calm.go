@@ -58,13 +58,13 @@ func (c *Conn) timeout() time.Duration {
 // as it was to wait: this process slept, the sockets were looked at as it woke up, and if
 // the whole machine stood still, who answers has slept as well.
 func (c *Conn) awaken(now clock.Time) {
-	if c.tlp.overslept || !c.isCalm() {
+	if c.has(flagOverslept) || !c.isCalm() {
 		return
 	}
 	for _, i := range [...]int{timerProbe, timerRTO} {
 		if at := c.timers[i]; at.Due(now) && now.Sub(at) >= calmFloor/2 {
 			c.timers[i] = in(now, calmFloor)
-			c.tlp.overslept = true
+			c.flags |= flagOverslept
 		}
 	}
 }

@@ -56,7 +56,7 @@ func (h *Host) challengesNow(now clock.Time) int {
 // such as the first SYN of a peer that lost its memory (RFC 5961 §3.2, §4.2,
 // §5.2).
 func (c *Conn) challengeACK(now clock.Time) {
-	if c.host.spend(now, &c.rcv.challenges) {
+	if c.host.spend(now, &c.trouble.challenges) {
 		c.rcv.acks = max(c.rcv.acks, 1)
 	}
 }
@@ -75,10 +75,10 @@ func (c *Conn) offWindowACK(now clock.Time) {
 
 // mayRepeat reports whether the interval has passed, and begins another.
 func (c *Conn) mayRepeat(now clock.Time) bool {
-	if last := c.rcv.oowAt; last != clock.Never && now.Sub(last) < c.host.cfg.RTOMin/2 {
+	if last := c.trouble.oowAt; last != clock.Never && now.Sub(last) < c.host.cfg.RTOMin/2 {
 		return false
 	}
-	c.rcv.oowAt = now
+	c.trouble.oowAt = now
 	return true
 }
 

@@ -28,6 +28,7 @@ type Conn struct {
 	repair
 	*work  // nil: the connection rests
 	rested memory
+	past   *trouble // what was while it is not busy; nil: nothing
 	cc     algorithm
 	pacer  pacer
 	timers timers
@@ -35,7 +36,6 @@ type Conn struct {
 	stats  stats
 	limit  limited
 	stamps stamps
-	ecn    ecn
 	probe  func(*Sample)
 	links  links
 }
@@ -52,7 +52,6 @@ type rings struct{ tx, rx *buffer.Ring }
 // repair is what finds losses and mends them, but for what is in work.
 type repair struct {
 	how  *strategy
-	tlp  tlp
 	calm calm
 }
 
@@ -82,6 +81,7 @@ const (
 	flagShown                             // Conns has shown it: somebody may still hold it
 	flagSoft                              // err is an ICMP report that may explain a time-out
 	flagHeeds                             // such a report ends the attempt to connect
+	flagOverslept                         // a timer that went off late has its time once more
 )
 
 func (c *Conn) has(f connFlags) bool { return c.flags&f != 0 }
@@ -108,34 +108,25 @@ type receiveSpace struct {
 	edge     uint64 // the right edge of the window that the peer was told
 	fin      uint64 // the number of the peer's FIN, zero until seen
 	*disorder
-	mss     int        // the largest segment that the peer has sent
-	acks    int        // acknowledgments to send now
-	pending int        // bytes that wait for a delayed acknowledgment
-	oowAt   clock.Time // when an empty segment off the window was last answered
-	// challenges is how many more ACKs segments that may be forged draw (RFC 5961 §7).
-	challenges budget
-	up         uint64 // the end of urgent data, RCV.UP
-	scale      uint8
-	quick      int8   // arrivals still acknowledged at once
-	runs       uint8  // of recent: those that no ACK has reported yet
-	pingpong   bool   // data of ours carries the acknowledgments
-	finLast    bool   // a FIN without its text is what arrived last
-	unordered  uint64 // segments that arrived out of order
+	mss      int    // the largest segment that the peer has sent
+	acks     int    // acknowledgments to send now
+	pending  int    // bytes that wait for a delayed acknowledgment
+	up       uint64 // the end of urgent data, RCV.UP
+	scale    uint8
+	quick    int8  // arrivals still acknowledged at once
+	runs     uint8 // of recent: those that no ACK has reported yet
+	pingpong bool  // data of ours carries the acknowledgments
+	finLast  bool  // a FIN without its text is what arrived last
 }
 
 // stats are the counters behind Info.
 type stats struct {
-	bytesSent, bytesAcked, bytesRetrans, bytesReceived uint64
-	segsOut, segsIn, dataSegsOut, dataSegsIn           uint64
-	retransmits, lostRetransmits                       uint64
-	timeouts, tailProbes, windowProbes                 uint64
-	fastRecoveries, dsacks, dupAcksIn, reordered       uint64
-	undone                                             uint64     // recoveries
-	delivered                                          uint64     // segments
-	lastSent, lastReceived, lastAck                    clock.Time // segments with data, ACKs
-	spells                                             spells
-	retries                                            int   // time-outs since the last answer
-	backoff                                            uint8 // doublings of the time-out
+	bytesSent, bytesAcked, bytesReceived     uint64
+	segsOut, segsIn, dataSegsOut, dataSegsIn uint64
+	delivered                                uint64     // segments
+	lastSent, lastReceived, lastAck          clock.Time // segments with data, ACKs
+	retries                                  int        // time-outs since the last answer
+	backoff                                  uint8      // doublings of the time-out
 }
 
 // links are a connection's places in its host's lists.

@@ -41,7 +41,7 @@ func (c *Conn) ackInOrder(now clock.Time, s *Segment, n int) {
 	c.rcv.pending += n
 	tail := s.Flags.Has(PSH) && s.Len < c.rcv.mss && !c.rcv.pingpong
 	most := 1
-	if c.rcv.quick > 0 && c.rcv.unordered > 0 && c.has(flagSACK) {
+	if c.rcv.quick > 0 && c.trouble.unordered > 0 && c.has(flagSACK) {
 		most = acksAfterGap
 	}
 	switch {

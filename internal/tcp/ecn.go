@@ -138,8 +138,8 @@ func (c *Conn) markNew(t *Train) {
 		return
 	}
 	t.ECN = c.codepoint()
-	if c.ecn.reduced {
-		c.ecn.reduced = false
+	if c.trouble.ecn.reduced {
+		c.trouble.ecn.reduced = false
 		t.Flags |= CWR
 	}
 }
@@ -152,11 +152,11 @@ func (c *Conn) takeMark(s *Segment) {
 		return
 	}
 	if s.Flags.Has(CWR) {
-		c.ecn.echo = false
+		c.trouble.ecn.echo = false
 	}
 	if s.ECN == CE {
-		c.ecn.echo = true
-		c.ecn.marks += uint64(max(s.Count, 1))
+		c.trouble.ecn.echo = true
+		c.trouble.ecn.marks += uint64(max(s.Count, 1))
 		c.rcv.quick = max(c.rcv.quick, 2) // the sender should hear of it soon
 	}
 }
@@ -169,16 +169,16 @@ func (c *Conn) takeEcho(now clock.Time, s *Segment) {
 		return
 	}
 	c.undo.marked = true
-	if c.rec.kind != steady || c.snd.una <= c.ecn.point {
+	if c.rec.kind != steady || c.snd.una <= c.trouble.ecn.point {
 		return
 	}
-	c.ecn.echoes++
+	c.trouble.ecn.echoes++
 	c.cc.OnLoss(c.lossEvent(now, congestion.Echo, c.host.round.flight))
 	if c.cc.Cwnd() <= c.snd.mss {
 		// RFC 3168 §6.1.2: a window of one segment cannot be halved. What goes slower is time:
 		// the retransmission timer starts anew, and only its end lets the next segment out.
 		wait := c.timeout()
-		c.ecn.until = in(now, wait)
+		c.trouble.ecn.until = in(now, wait)
 		if !c.sent.empty() && !c.probing() {
 			c.armRTO(now)
 		}
@@ -194,29 +194,29 @@ func (c *Conn) echoed(s *Segment) bool {
 // heldByEcho reports whether an echo holds back what is new, and sees to it that
 // it leaves in time.
 func (c *Conn) heldByEcho(now clock.Time) bool {
-	if c.ecn.until == clock.Never {
+	if c.trouble.ecn.until == clock.Never {
 		return false
 	}
-	if c.ecn.until <= now {
-		c.ecn.until = clock.Never
+	if c.trouble.ecn.until <= now {
+		c.trouble.ecn.until = clock.Never
 		return false
 	}
 	c.limitBy(now, LimitCwnd)
-	c.timers[timerPace] = c.ecn.until
+	c.timers[timerPace] = c.trouble.ecn.until
 	return true
 }
 
 // noteReduction is called for every reduction of the window, whatever the
 // reason: the peer is told of all (RFC 3168 §6.1.2).
 func (c *Conn) noteReduction() {
-	c.ecn.reduced = c.has(flagECN)
-	c.ecn.point = c.snd.nxt
+	c.trouble.ecn.reduced = c.has(flagECN)
+	c.trouble.ecn.point = c.snd.nxt
 }
 
 // withdrawReduction makes a reduction that is taken back one that never was: RFC
 // 3168 §6.1.2 has CWR say that the window was reduced, so it is not said of this
 // one, unless one before it is still to be told; and the next echo counts.
 func (c *Conn) withdrawReduction(u *undo) {
-	c.ecn.reduced = c.ecn.reduced && u.reduced
-	c.ecn.point = u.point
+	c.trouble.ecn.reduced = c.trouble.ecn.reduced && u.reduced
+	c.trouble.ecn.point = u.point
 }

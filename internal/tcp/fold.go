@@ -23,11 +23,11 @@ func (h *Host) fold(c *Conn) {
 		peerMSS: uint16(c.snd.peerMSS), sendScale: c.snd.scale, recvScale: c.rcv.scale,
 		stamp: c.stamps.offset, recent: c.stamps.recent, recentAt: c.stamps.recentAt,
 		since: c.wait.since, lastSent: c.stats.lastSent, rto: c.timers[timerRTO],
-		retries: uint32(c.stats.retries), overslept: c.tlp.overslept,
-		segsIn: uint32(c.stats.segsIn), segsOut: uint32(c.stats.segsOut),
+		retries: uint32(c.stats.retries),
+		segsIn:  uint32(c.stats.segsIn), segsOut: uint32(c.stats.segsOut),
 	}
 	odd := oddity{
-		oowAt: c.rcv.oowAt, challenges: c.rcv.challenges, doubt: c.err, wait: c.wait,
+		answers: c.troubles().answers, doubt: c.err, wait: c.wait,
 		lastReceived: c.stats.lastReceived, dataSegsIn: c.stats.dataSegsIn,
 	}
 	if odd != (oddity{wait: userTimeout{since: o.since}}) {
@@ -35,7 +35,7 @@ func (h *Host) fold(c *Conn) {
 		o.odd = &kept
 	}
 	h.unhook(c)
-	c.letGo()
+	c.dismiss()
 	h.half.push(o)
 	if !c.has(flagShown) {
 		h.half.give(c)
@@ -70,17 +70,19 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 	c.stats.lastSent = o.lastSent
 	c.stats.retries, c.stats.backoff = int(o.retries), uint8(min(o.retries, maxBackoff))
 	c.stats.segsIn, c.stats.segsOut = uint64(o.segsIn), uint64(o.segsOut)
-	c.tlp.overslept = o.overslept
 	c.limit.since = o.since
 	c.wait = userTimeout{since: o.since}
 	if odd := o.odd; odd != nil {
-		c.rcv.oowAt, c.rcv.challenges = odd.oowAt, odd.challenges
 		c.err, c.wait = odd.doubt, odd.wait
 		c.stats.lastReceived, c.stats.dataSegsIn = odd.lastReceived, odd.dataSegsIn
 	}
 	c.timers[timerRTO] = o.rto
 	c.watch(now)
 	c.refit()
+	if o.odd != nil && o.odd.answers != (answers{}) {
+		c.busy()
+		c.trouble.answers = o.odd.answers
+	}
 	return c
 }
 
@@ -140,7 +142,7 @@ func (h *Host) HalfOpen() iter.Seq[*Conn] {
 		for o := h.half.first; o != nil; o = o.next {
 			c := h.likeness(h.now, o)
 			more := yield(c)
-			c.letGo()
+			c.dismiss()
 			h.half.give(c)
 			if !more {
 				return

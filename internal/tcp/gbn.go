@@ -25,7 +25,7 @@ func detectGoBackN(c *Conn, now clock.Time, r *round) {
 		p.kind != steady || c.mayEcho() {
 		return
 	}
-	c.stats.fastRecoveries++
+	c.trouble.fastRecoveries++
 	c.loseFlight(now)
 	c.beginUndo(true)
 	*p = recovery{kind: restarting, point: c.snd.nxt, timedOut: c.snd.una, force: true}

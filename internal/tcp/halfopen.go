@@ -29,19 +29,17 @@ type halfOpen struct {
 	rto       clock.Time // and leaves again
 	listener  *Listener
 	neighbors[halfOpen]
-	place     int32 // in the heap
-	retries   uint32
-	segsIn    uint32
-	segsOut   uint32
-	odd       *oddity // nil: there is none
-	overslept bool
+	place   int32 // in the heap
+	retries uint32
+	segsIn  uint32
+	segsOut uint32
+	odd     *oddity // nil: there is none
 }
 
 // oddity is what few half-open connections have: a peer that repeats itself or sends nonsense, an
 // ICMP report, a user timeout.
 type oddity struct {
-	oowAt        clock.Time
-	challenges   budget
+	answers
 	lastReceived clock.Time
 	dataSegsIn   uint64
 	wait         userTimeout

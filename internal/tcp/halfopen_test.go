@@ -152,6 +152,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 				o := s.h.half.find(s.tuple)
 				require.NotNil(t, o)
 				got := s.h.likeness(s.now, o)
+				got.letGo()
 				assert.Equal(t, want.tx.Limit(), got.tx.Limit())
 				assert.Equal(t, want.rx.Limit(), got.rx.Limit())
 				if want.keep != nil {

@@ -79,13 +79,13 @@ func (c *Conn) Info() Info {
 		c.busy()
 		defer c.rest()
 	}
-	s, u := &c.stats, &c.tune
+	s, b, u := &c.stats, &c.trouble, &c.tune
 	i := Info{
 		State: c.State(), Recovery: recoveryNames[c.rec.kind], Congestion: c.cc.name,
 		Strategy: c.how.name,
 		SACK:     c.has(flagSACK), WindowScale: c.has(flagScale), Timestamps: c.has(flagStamps),
 		ECN: c.has(flagECN), Plain: c.has(flagPlain),
-		ECNMarks: c.ecn.marks, ECNEchoes: c.ecn.echoes,
+		ECNMarks: c.trouble.ecn.marks, ECNEchoes: c.trouble.ecn.echoes,
 		SendScale: c.snd.scale, RecvScale: c.rcv.scale,
 		RTO: c.timeout(), RTT: c.rtt.srtt, RTTVar: c.rtt.rttvar,
 		MinRTT: c.rtt.lowest(), LatestRTT: c.rtt.latest, ATO: c.host.cfg.DelayedAck,
@@ -95,18 +95,18 @@ func (c *Conn) Info() Info {
 		RcvNxt:  streamed(c.rcv.nxt, c.rcv.irs),
 		Unacked: c.sent.len(), Sacked: c.sent.count[sacked], Lost: c.sent.count[lost],
 		Retrans: c.sent.again,
-		Unread:  c.rx.Len(), OutOfOrder: c.rcv.ooo.Len(), OutOfOrderSegs: c.rcv.unordered,
+		Unread:  c.rx.Len(), OutOfOrder: c.rcv.ooo.Len(), OutOfOrderSegs: c.trouble.unordered,
 		SendBuffer: c.tx.Limit(), RecvBuffer: u.recv, RecvSpace: u.copied, RecvRTT: u.rtt,
 		UserTimeout: c.wait.limit,
-		BytesSent:   s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: s.bytesRetrans,
+		BytesSent:   s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: b.bytesRetrans,
 		BytesReceived: s.bytesReceived, SegsOut: s.segsOut, SegsIn: s.segsIn,
 		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, Delivered: s.delivered,
 		DeliveryRate: c.limit.rate, AppLimited: c.limit.rateLimited,
-		Retransmits: s.retransmits, LostRetransmits: s.lostRetransmits,
-		FastRecoveries: s.fastRecoveries, Undone: s.undone,
-		Timeouts: s.timeouts, TailProbes: s.tailProbes, WindowProbes: s.windowProbes,
-		TimeoutEpisodes: s.spells.count, TimeoutTime: s.spells.total,
-		DSACKs: s.dsacks, DupAcks: s.dupAcksIn, ReorderSeen: s.reordered,
+		Retransmits: b.retransmits, LostRetransmits: b.lostRetransmits,
+		FastRecoveries: b.fastRecoveries, Undone: b.undone,
+		Timeouts: b.timeouts, TailProbes: b.tailProbes, WindowProbes: b.windowProbes,
+		TimeoutEpisodes: b.spells.count, TimeoutTime: b.spells.total,
+		DSACKs: b.dsacks, DupAcks: b.dupAcksIn, ReorderSeen: b.reordered,
 		Retries: s.retries, Backoff: int(s.backoff), Probes: int(c.snd.probes),
 		Limited: c.limit.by, LimitedSince: c.limit.since,
 		LastSent: s.lastSent, LastReceived: s.lastReceived, LastAck: s.lastAck,

@@ -16,11 +16,15 @@ type way struct {
 // pmtu is a connection's path MTU discovery: RFC 1191 with the doubts of RFC
 // 5927 §7.2, and in search that of RFC 4821.
 type pmtu struct {
-	link       int    // the MTU of our own link: no path has more
-	acked      int    // the largest payload that is known to have arrived
-	claimed    int    // an MTU that was reported against the evidence; zero: none
-	claimedSeq uint64 // of what segment
+	link  int // the MTU of our own link: no path has more
+	acked int // the largest payload that is known to have arrived
 	search
+}
+
+// claim is an MTU that was reported against the evidence, and of what segment.
+type claim struct {
+	mtu int
+	seq uint64
 }
 
 const (
@@ -114,13 +118,13 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 		mtu >= c.path.MTU {
 		return
 	}
+	c.busy() // it may be a SYN that is in flight
 	if c.mssFor(mtu) < c.pmtu.acked {
 		// RFC 5927 §7.2: larger segments have arrived, so this may be a forgery. If the path has
 		// really become narrower, the segment will not be acknowledged, and its time-out decides.
-		c.pmtu.claimed, c.pmtu.claimedSeq = mtu, w
+		c.trouble.claim = claim{mtu, w}
 		return
 	}
-	c.busy() // it may be a SYN that is in flight
 	c.narrow(now, mtu)
 	c.touch()
 }
@@ -139,10 +143,10 @@ func (c *Conn) narrow(now clock.Time, mtu int) {
 // again. Either a report that was doubted is confirmed by it, or the path may
 // swallow large packets without a report.
 func (c *Conn) mtuTimeout(now clock.Time) {
-	if claimed := c.pmtu.claimed; claimed != 0 {
-		c.pmtu.claimed = 0
-		if c.pmtu.claimedSeq >= c.snd.una {
-			c.narrow(now, claimed)
+	if doubted := c.trouble.claim; doubted != (claim{}) {
+		c.trouble.claim = claim{}
+		if doubted.seq >= c.snd.una {
+			c.narrow(now, doubted.mtu)
 			return
 		}
 	}

@@ -121,7 +121,7 @@ func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	}
 	t.Seq, t.Flags = uint32(seq), flags|ACK
 	t.Ack, t.Window = uint32(c.rcv.nxt), c.windowField()
-	if c.ecn.echo {
+	if c.trouble.ecn.echo {
 		t.Flags |= ECE
 	}
 	if c.has(flagStamps) {
@@ -231,8 +231,8 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 }
 
 func (c *Conn) countAgain(segments uint64, n int) {
-	c.stats.retransmits += segments
-	c.stats.bytesRetrans += uint64(n)
+	c.trouble.retransmits += segments
+	c.trouble.bytesRetrans += uint64(n)
 	c.limit.use.resent += n
 	c.host.counters.Retransmits += segments
 }

@@ -292,10 +292,10 @@ func (c *Conn) sample(now clock.Time) {
 			Unacked: c.sent.len(), Sacked: c.sent.count[sacked], Lost: c.sent.count[lost],
 			Retrans: c.sent.again,
 		},
-		Traffic: c.stats.traffic(), Counts: c.stats.counts(),
+		Traffic: c.traffic(), Counts: c.trouble.counts(),
 		Limited: c.limit.by, LimitedSince: c.limit.since, RxUnread: c.rx.Len(),
 	}
-	s.ECNEchoes, s.RTTSamples = c.ecn.echoes, c.rtt.samples
+	s.ECNEchoes, s.RTTSamples = c.trouble.ecn.echoes, c.rtt.samples
 	if c.cc.Controller != nil {
 		s.Cwnd, s.Ssthresh, s.PacingRate = c.cc.Cwnd(), c.cc.Ssthresh(), c.pacingRate()
 		s.UnsentBytes = c.unsent()
@@ -303,15 +303,16 @@ func (c *Conn) sample(now clock.Time) {
 	c.probe(s)
 }
 
-func (s *stats) traffic() Traffic {
+func (c *Conn) traffic() Traffic {
+	s := &c.stats
 	return Traffic{
-		BytesSent: s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: s.bytesRetrans,
+		BytesSent: s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: c.trouble.bytesRetrans,
 		BytesReceived: s.bytesReceived, SegsOut: s.segsOut, SegsIn: s.segsIn,
 		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, DeliveredSegs: s.delivered,
 	}
 }
 
-func (s *stats) counts() Counts {
+func (s *trouble) counts() Counts {
 	return Counts{
 		Retransmits: s.retransmits, Timeouts: s.timeouts,
 		TailProbes: s.tailProbes, WindowProbes: s.windowProbes,

@@ -33,10 +33,10 @@ type patience struct {
 // order is §6.2 step 3: a segment sent once that is delivered after a later one
 // was shows reordering. What one acknowledgment reports has no order: those that
 // reported its parts one by one may be lost.
-func (k *rack) order(end uint64, again bool, s *stats) {
+func (k *rack) order(end uint64, again bool, t *trouble) {
 	if end < k.fack && !again {
 		k.reordering = true
-		s.reordered++
+		t.reordered++
 	}
 }
 
@@ -109,7 +109,7 @@ func (c *Conn) detectLoss(now clock.Time, r *round) {
 			return
 		}
 		if rec.flags&recAgain != 0 {
-			c.stats.lostRetransmits++
+			c.trouble.lostRetransmits++
 		}
 		if rec.flags&recMTUProbe != 0 {
 			c.mtuProbeLost(id, rec)

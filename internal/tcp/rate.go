@@ -107,7 +107,7 @@ func (c *Conn) control(now clock.Time, r *round) {
 	a := &c.host.ack
 	*a = congestion.Ack{
 		Now: now, Delivered: c.credit(r), Prior: r.prior, InFlight: c.pipe(), MSS: c.snd.mss,
-		Lost:   int(q.lost - c.cc.lost),
+		Lost:   int(q.lost - c.trouble.told),
 		MinRTT: c.rtt.lowest(), SRTT: c.rtt.srtt,
 		TotalDelivered: q.delivered,
 		Rate:           q.rate(now, s, c.rtt.lowest()),
@@ -116,7 +116,7 @@ func (c *Conn) control(now clock.Time, r *round) {
 		TxInFlight:     s.pipe,
 		Recovering:     c.holdsGrowth(r),
 	}
-	c.cc.lost = q.lost
+	c.trouble.told = q.lost
 	if s.sentAt != clock.Never {
 		a.LostSince = int(uint32(q.lost) - s.lost)
 	} else {
@@ -142,7 +142,6 @@ func (c *Conn) control(now clock.Time, r *round) {
 type algorithm struct {
 	congestion.Controller
 	name string
-	lost uint64 // of sentQueue.lost, what it was told
 }
 
 // congestionConfig is what a controller of the connection is made from.

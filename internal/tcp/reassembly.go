@@ -79,7 +79,7 @@ func (c *Conn) takeInOrder(now clock.Time, s *Segment, seq, start, end uint64) {
 // takeOutOfOrder stores text that is ahead of its time.
 func (c *Conn) takeOutOfOrder(s *Segment, seq, start, end uint64) {
 	from, to := c.rxOffset(start), c.rxOffset(end)
-	c.rcv.unordered += uint64(s.Count)
+	c.trouble.unordered += uint64(s.Count)
 	if c.rcv.ooo.Covers(from, to) {
 		c.host.drop(DropDuplicate)
 		c.reportDuplicate(start, end)

@@ -62,13 +62,14 @@ func (c *Conn) recover(now clock.Time, r *round) {
 }
 
 func (c *Conn) enterRecovery(now clock.Time, r *round) {
-	c.stats.fastRecoveries++
+	c.trouble.fastRecoveries++
 	c.disturbed(now)
 	c.rec.kind = recovering
 	c.rec.point = c.snd.nxt
 	c.board.rescued = false
 	c.beginUndo(false)
 	c.tlp = tlp{}
+	c.flags &^= flagOverslept
 	c.timers[timerProbe] = clock.Never
 	c.cc.OnLoss(c.lossEvent(now, congestion.Detected, r.flight))
 	if c.cc.Cwnd() < c.cc.Ssthresh() {

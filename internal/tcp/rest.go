@@ -14,6 +14,9 @@ type work struct {
 	board    scoreboard
 	rec      recovery
 	undo     undo
+	resent   resent
+	tlp      tlp
+	trouble  trouble
 	disorder disorder
 	rounds   rounds
 	taking   taking
@@ -26,6 +29,29 @@ type disorder struct {
 	changes uint32
 	dsack   buffer.Range // a duplicate to report (RFC 2883), empty when none
 	early   int          // bytes that the host counts as held out of order
+}
+
+// trouble is what few connections ever have, and keep then: what was lost, doubted or marked, and
+// what was done about it.
+type trouble struct {
+	bytesRetrans, retransmits, lostRetransmits uint64
+	timeouts, tailProbes, windowProbes         uint64
+	fastRecoveries, dsacks, dupAcksIn          uint64
+	reordered                                  uint64 // times
+	undone                                     uint64 // recoveries
+	unordered                                  uint64 // segments that arrived out of order
+	told                                       uint64 // of sentQueue.lost, to the controller
+	spells                                     spells
+	ecn                                        ecn
+	claim                                      claim
+	answers
+}
+
+// answers are to segments that deserve few: that are off the window, or may be forged.
+type answers struct {
+	oowAt clock.Time // when an empty segment off the window was last answered
+	// challenges is how many more ACKs segments that may be forged draw (RFC 5961 §7).
+	challenges budget
 }
 
 // memory is what a connection keeps of its work while it rests. What it forgets is over by
@@ -86,6 +112,9 @@ func (c *Conn) wake() {
 	}
 	w.rack.patience = m.patience
 	w.disorder.ooo.Max = c.host.cfg.MaxReceiveRanges
+	if c.past != nil {
+		w.trouble = *c.past
+	}
 	w.rounds.use.since = m.unused
 	if m.measured {
 		w.rounds.use.binAt = c.host.now
@@ -105,7 +134,32 @@ func (c *Conn) rest() {
 	c.letGo()
 }
 
+// troubles are what a connection has had of them, if it rests too.
+func (c *Conn) troubles() trouble {
+	switch {
+	case c.work != nil:
+		return c.trouble
+	case c.past != nil:
+		return *c.past
+	}
+	return trouble{}
+}
+
 func (c *Conn) letGo() {
+	if c.work == nil {
+		return
+	}
+	if c.trouble != (trouble{}) || c.past != nil {
+		if c.past == nil {
+			c.past = new(trouble)
+		}
+		*c.past = c.trouble
+	}
+	c.dismiss()
+}
+
+// dismiss gives back the work of a connection that is no more.
+func (c *Conn) dismiss() {
 	if c.work == nil {
 		return
 	}
@@ -139,7 +193,7 @@ func (c *Conn) quiet() bool {
 // wants reports whether the connection has something to send, now or once it may.
 func (c *Conn) wants() bool {
 	return c.has(flagSynDue) || c.rcv.acks > 0 || c.asks() || c.wait.due || c.snd.probeDue ||
-		c.tlp.due || c.state.synchronized() && c.wantsText()
+		c.work != nil && c.tlp.due || c.state.synchronized() && c.wantsText()
 }
 
 // over reports whether the connection is none any more, but perhaps a TIME-WAIT.

@@ -14,7 +14,7 @@ func (c *Conn) takeSACK(o *Options, ack uint64, r *round) {
 			// RFC 2883 §4: a first block below the acknowledgment, or within the second, reports
 			// a duplicate.
 			r.dsack, r.dsackEnd = true, end
-			c.stats.dsacks++
+			c.trouble.dsacks++
 			c.undo.reported(start, end)
 			continue
 		}

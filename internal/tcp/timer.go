@@ -125,8 +125,8 @@ func (c *Conn) onRTO(now clock.Time) {
 		c.timedOut(now)
 		return
 	}
-	c.stats.timeouts++
-	c.stats.spells.begin(now)
+	c.trouble.timeouts++
+	c.trouble.spells.begin(now)
 	c.host.counters.Timeouts++
 	c.stats.backoff = min(c.stats.backoff+1, maxBackoff)
 	c.mtuTimeout(now)
@@ -152,7 +152,7 @@ func (c *Conn) loseAll(now clock.Time) {
 			continue
 		}
 		if rec.flags&recAgain != 0 {
-			c.stats.lostRetransmits++
+			c.trouble.lostRetransmits++
 		}
 		if rec.flags&recMTUProbe != 0 {
 			c.mtuProbeLost(id, rec)
@@ -176,6 +176,7 @@ func (c *Conn) loseAll(now clock.Time) {
 	}
 	c.rec = next
 	c.tlp = tlp{}
+	c.flags &^= flagOverslept
 	c.timers[timerProbe], c.timers[timerReorder] = clock.Never, clock.Never
 	c.cc.OnLoss(c.lossEvent(now, kind, flight))
 }
@@ -212,7 +213,7 @@ func (c *Conn) onPersist(now clock.Time) {
 		c.timedOut(now)
 		return
 	}
-	c.stats.windowProbes++
+	c.trouble.windowProbes++
 	c.snd.probeDue = true
 	c.snd.probes = min(c.snd.probes+1, 32)
 	c.timers[timerPersist] = in(now, c.rtt.timeout(c.snd.probes, &c.host.cfg))

@@ -16,9 +16,12 @@ type stamps struct {
 	recent   uint32     // TS.Recent, what is echoed
 	recentAt clock.Time // when it arrived
 	lastAck  uint64     // Last.ACK.sent (§4.3)
-	resent   uint32     // the stamp of the first retransmission since hasResent was cleared
-	// hasResent says that resent is set. Loss recovery clears it where an episode begins.
-	hasResent bool
+}
+
+// resent is the stamp of the first retransmission of an episode of losses, once there was one.
+type resent struct {
+	stamp uint32
+	known bool
 }
 
 const (
@@ -94,8 +97,8 @@ func (c *Conn) takeStamp(now clock.Time, s *Segment, seq uint64) {
 
 // noteResent remembers the stamp of the first retransmission of an episode.
 func (c *Conn) noteResent(now clock.Time) {
-	if !c.stamps.hasResent {
-		c.stamps.resent, c.stamps.hasResent = c.stamps.at(now), true
+	if !c.resent.known {
+		c.resent = resent{c.stamps.at(now), true}
 	}
 }
 
@@ -104,7 +107,7 @@ func (c *Conn) noteResent(now clock.Time) {
 // step 4): then what was sent again had not been lost. A stamp of the same tick
 // decides nothing.
 func (c *Conn) echoesOriginal(r *round) bool {
-	return r.echoed && c.stamps.hasResent && after(c.stamps.resent, r.echo)
+	return r.echoed && c.resent.known && after(c.resent.stamp, r.echo)
 }
 
 // measureAgain takes a round trip sample from a segment that was sent more than

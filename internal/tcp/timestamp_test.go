@@ -237,10 +237,10 @@ func TestRFC3522_3_2_EchoTellsTransmissionsApart(t *testing.T) {
 	first := s.expect(PSH|ACK, 1, 1, 100)
 	s.wait(time.Second)
 	s.collect()
-	require.True(t, s.c.stamps.hasResent)
+	require.True(t, s.c.resent.known)
 	r := &round{echoed: true, echo: first.options.TSVal}
 	assert.True(t, s.c.echoesOriginal(r))
-	r.echo = s.c.stamps.resent
+	r.echo = s.c.resent.stamp
 	assert.False(t, s.c.echoesOriginal(r))
 	assert.False(t, s.c.echoesOriginal(&round{}))
 }

@@ -16,8 +16,6 @@ type tlp struct {
 	again  bool   // the probe repeated old data
 	due    bool   // it is to be sent
 	inside bool   // one was sent in recovery, and nothing has been delivered since
-	// overslept says that a timer which went off late was given its time once more.
-	overslept bool
 }
 
 // probeFloor keeps probes away from round trips that are shorter than what a
@@ -85,7 +83,7 @@ func (c *Conn) onProbeTimer(now clock.Time) {
 	}
 	c.tlp.due = true
 	c.rtt.probed = c.rtt.samples
-	c.stats.tailProbes++
+	c.trouble.tailProbes++
 	c.armRTO(now)
 }
 

@@ -25,11 +25,11 @@ type undo struct {
 
 // beginUndo starts the books of an episode.
 func (c *Conn) beginUndo(timeout bool) {
-	c.stamps.hasResent = false
+	c.resent = resent{}
 	u := &c.undo
 	*u = undo{
 		from: c.snd.una, open: true, timeout: timeout, srtt: c.rtt.srtt, rttvar: c.rtt.rttvar,
-		reduced: c.ecn.reduced, point: c.ecn.point,
+		reduced: c.trouble.ecn.reduced, point: c.trouble.ecn.point,
 	}
 	if p := &c.tlp; p.end != 0 && p.again {
 		u.sent(p.start, p.end) // the probe's copy will be reported too
@@ -84,7 +84,7 @@ func (c *Conn) eifel(r *round) bool {
 func (c *Conn) takeBack(now clock.Time) {
 	u := c.undo
 	c.undo = undo{}
-	c.stats.undone++
+	c.trouble.undone++
 	if u.timeout {
 		c.stats.backoff = 0
 		c.rtt.adapt(u.srtt, u.rttvar)

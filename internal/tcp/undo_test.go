@@ -338,14 +338,14 @@ func TestRFC3522_Eifel(t *testing.T) {
 	}
 	t.Run("§3.2 step 4: the original was late", func(t *testing.T) {
 		s, e, answer := enter(t)
-		answer(s.c.stamps.resent-10, 4)
+		answer(s.c.resent.stamp-10, 4)
 		assert.Equal(t, 1, e.spurious)
 		assert.Equal(t, "open", s.c.Info().Recovery)
 	})
 	t.Run("the retransmission was needed", func(t *testing.T) {
 		s, e, answer := enter(t)
-		answer(s.c.stamps.resent, 4)
-		answer(s.c.stamps.resent, 10)
+		answer(s.c.resent.stamp, 4)
+		answer(s.c.resent.stamp, 10)
 		assert.Zero(t, e.spurious)
 		assert.Equal(t, "open", s.c.Info().Recovery)
 	})
