@@ -43,7 +43,7 @@ func (l *Listener) AcceptTCP() (*Conn, error) {
 		}
 		if c, ok := l.backlog.Shift(); ok {
 			if l.starved.Swap(false) {
-				l.node.post(func(now clock.Time) { l.refill(now) })
+				l.node.post(func(clock.Time) { l.refill() })
 			}
 			wake(l.ready) // another Accept may wait beside this one
 			return c, nil
@@ -58,7 +58,7 @@ func (l *Listener) AcceptTCP() (*Conn, error) {
 }
 
 // refill moves connections from TCP's queue into the deque. The loop's.
-func (l *Listener) refill(clock.Time) {
+func (l *Listener) refill() {
 	for {
 		if l.backlog.Size() >= l.backlog.Capacity() {
 			l.starved.Store(true)

@@ -275,7 +275,7 @@ func (n *Node) tellAll(now clock.Time) {
 		if tl != nil {
 			n.woke = true
 			if l, ok := n.listeners[tl]; ok {
-				l.refill(0)
+				l.refill()
 			} else {
 				n.virChanged()
 			}

@@ -5,6 +5,7 @@ package stack
 //	link.ReadBatch   one datagram or a coalesced train of them
 //	node/loop        stamps the batch, once
 //	Input            splits it into packets                          (here)
+//	follow           forwards what goes the way of one before it     (flow.go)
 //	receive          parses and verifies the IP header, once         (here)
 //	deliver          to a protocol, or forward                       (demux.go, forward.go)
 //	segment          verifies the TCP checksum, gathers trains       (demux.go)

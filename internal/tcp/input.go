@@ -185,8 +185,7 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 		}
 		c.acceptSYNACK(now, s)
 	}
-	switch {
-	case ack > c.snd.nxt, ack < c.snd.una && c.snd.una-ack > uint64(c.snd.maxWnd):
+	if ack > c.snd.nxt || ack < c.snd.una && c.snd.una-ack > uint64(c.snd.maxWnd) {
 		// RFC 5961 §5.2: SND.UNA - MAX.SND.WND =< SEG.ACK =< SND.NXT.
 		c.host.drop(DropAck)
 		c.challengeACK(now)
