@@ -310,7 +310,8 @@ export class Store {
       }
       case "transfer":
         if (!d.problem) return; // the transfer's own view tells
-        text = `${told.node}: transfer failed: ${d.problem}`;
+        text = `${told.node}: transfer failed: ${/\/tidepool-transfer/.test(d.problem)
+          ? d.problem.replace(/^\S+ \S+: | \(.*\)$/gs, "") : d.problem}`; // a page's file is gone by now
         sort = "bad";
         break;
       case "message": text = `${told.node}: ${d.text}`; break;

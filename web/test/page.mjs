@@ -136,6 +136,18 @@ test("a file moves, and its connection shows what it does", async (_, { page }) 
   await shot(page, "ring-transfer-light");
 });
 
+test("a transfer that is stopped is said to be, and nothing of its file, which is gone", async (_, { page }) => {
+  await page.click('nav [data-arg="transfer"]');
+  await page.selectOption("#task-size", "10000000");
+  await page.click("form button[type=submit]");
+  await eventually("a connection", () => page.locator(".task:first-child button.text").count());
+  await page.locator(".task:first-child button", { hasText: "Stop" }).click();
+  await page.keyboard.press("Escape");
+  await eventually("it is said", async () =>
+    /: transfer failed: stopped$/m.test(await text(page, "section.log")));
+  assert.ok(!(await text(page, "section.log")).includes("tidepool-transfer"));
+});
+
 test("a cut link changes a route", async (_, { page }) => {
   await page.click('nav [data-arg="routes:"]');
   await page.selectOption("#prefix", "10.5.0.0/24");
