@@ -179,3 +179,44 @@ func TestRestingConnectionsTakeAnything(t *testing.T) {
 	h.TooBig(p.now, syn.tuple, uint32(syn.snd.iss), 576)
 	assert.Equal(t, StateSynSent, syn.State())
 }
+
+// TestTroubleOutlivesRest: what was counted is there while a connection rests, when it is busy again,
+// and when it is over; and one that never had any keeps nothing for it.
+func TestTroubleOutlivesRest(t *testing.T) {
+	s := newScript(t, Config{})
+	s.accept(fullOptions)
+	lose := func(sent uint32) {
+		s.write(100)
+		s.clear()
+		s.wait(3 * time.Second) // until it is sent again, and more than once
+		s.clear()
+		s.send(ACK, 1, 1+sent, 0)
+		s.wait(3 * time.Second)
+		s.clear()
+	}
+	s.write(100)
+	s.clear()
+	s.send(ACK, 1, 101, 0)
+	s.wait(3 * time.Second)
+	s.clear()
+	require.True(t, rests(s.c))
+	assert.Nil(t, s.c.past, "nothing has happened")
+	lose(200)
+	require.True(t, rests(s.c))
+	require.NotNil(t, s.c.past)
+	first := s.c.Info()
+	assert.Positive(t, first.Retransmits)
+	assert.Positive(t, first.Timeouts)
+	assert.Equal(t, 100*first.Retransmits, first.BytesRetrans)
+	assert.Equal(t, uint64(1), first.TimeoutEpisodes)
+	require.True(t, rests(s.c), "who looks changes nothing")
+	lose(300)
+	second := s.c.Info()
+	assert.Greater(t, second.Retransmits, first.Retransmits)
+	assert.Equal(t, uint64(2), second.TimeoutEpisodes)
+	s.c.Abort(s.now)
+	s.clear()
+	require.Equal(t, StateClosed, s.c.State())
+	require.True(t, rests(s.c))
+	assert.Equal(t, second.Retransmits, s.c.Info().Retransmits)
+}
