@@ -516,7 +516,7 @@ func TestClosingADoor(t *testing.T) {
 	assert.True(t, list[0].Closing)
 	err = control.Order(t.Context(), a.Operator(), control.CloseDoor{ID: id})
 	require.ErrorIs(t, err, control.ErrClosed)
-	require.ErrorContains(t, err, "1 flows go on; --cut ends them")
+	require.ErrorContains(t, err, "flows that go on: 1; --cut resets them")
 	require.NoError(t, control.Order(t.Context(), a.Operator(),
 		control.CloseDoor{ID: id, Cut: true}))
 	_, err = client.Read(make([]byte, 1))

@@ -129,7 +129,7 @@ func (s *Set) closeDoor(r control.CloseDoor) error {
 		return fmt.Errorf("%d: %w; `doors` lists them", r.ID, control.ErrNoSuchDoor)
 	}
 	if d.Close(r.Cut) != nil {
-		return fmt.Errorf("door %d: %w, and %d flows go on; --cut ends them", r.ID,
+		return fmt.Errorf("door %d: %w; flows that go on: %d; --cut resets them", r.ID,
 			control.ErrClosed, d.State().Open)
 	}
 	return nil
