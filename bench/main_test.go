@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/bench/end"
 	"github.com/tidepool-net/tidepool/bench/lead"
 	"github.com/tidepool-net/tidepool/bench/netns"
 	"github.com/tidepool-net/tidepool/bench/report"
@@ -68,6 +69,27 @@ func TestWhatFailsIsALine(t *testing.T) {
 	nothing := &lead.Samples{Name: "kernel", Runs: []lead.Sample{{}}}
 	_, err = compare(&c, &peer{}, &lead.Samples{Name: "tidepool", Runs: []lead.Sample{{Value: 1}}}, nothing)
 	require.ErrorContains(t, err, "something arrives: kernel")
+}
+
+// Without the kernel a lossy stream is held against arithmetic, and to no goal.
+func TestTheBoundAsAPeer(t *testing.T) {
+	ours := &lead.Samples{Name: "tidepool", Runs: []lead.Sample{{
+		Value: 200, Path: end.Path{MSS: 1348, RTT: 100 * time.Microsecond},
+	}}}
+	c := streamCase{name: "loss2", path: routerLoss(0.02)}
+	row, err := beside(&c, &peer{name: "kernel-cubic", goal: 5}, ours)
+	require.NoError(t, err)
+	require.NoError(t, againstBound(&row))
+	assert.Equal(t, "bound", row.Peer)
+	assert.InDelta(t, 124.9, row.Their, 0.1)
+	assert.InEpsilon(t, 200/row.Their, row.Ratio, 0.001)
+	assert.Empty(t, row.Verdict(), "no goal")
+	assert.Contains(t, row.Note, "kernel-cubic")
+
+	row.Bound = 0
+	require.ErrorContains(t, againstBound(&row), "round trip")
+	_, err = beside(&c, &peer{}, &lead.Samples{Name: "tidepool", Runs: []lead.Sample{{}}})
+	require.ErrorContains(t, err, "something arrives: tidepool")
 }
 
 // The kernel's TCP goes through namespaces of its own, which lose what they shall and are gone

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/bench/lead"
-	"github.com/tidepool-net/tidepool/bench/netns"
 	"github.com/tidepool-net/tidepool/bench/report"
 )
 
@@ -37,7 +36,6 @@ type peer struct {
 	path       lead.Path
 	congestion string
 	slow       bool // not among the quick
-	note       string
 }
 
 // The paths that streams take.
@@ -154,7 +152,7 @@ func (s *session) trial(ctx context.Context, p *peer) (lead.Trial, error) {
 func (s *session) measure(ctx context.Context, c *streamCase) ([]report.Row, []report.Skipped) {
 	ours := s.stream("tidepool", c.congestion, c.path)
 	trials := []lead.Trial{{Name: "tidepool", Run: ours.Run}}
-	var peers []peer
+	var peers, absent []peer
 	var skipped []report.Skipped
 	for _, p := range c.peers {
 		if p.slow && !s.whole || !strings.Contains(c.as(&p)+" "+p.name, s.only) {
@@ -163,17 +161,14 @@ func (s *session) measure(ctx context.Context, c *streamCase) ([]report.Row, []r
 		t, err := s.trial(ctx, &p)
 		if err != nil {
 			skipped = append(skipped, c.skip(&p, err))
-			if p.path.Loss == 0 {
-				continue
+			if p.path.Loss > 0 {
+				absent = append(absent, p)
 			}
-			p = s.insteadOfKernel(p)
-			if t, err = s.trial(ctx, &p); err != nil {
-				continue
-			}
+			continue
 		}
 		trials, peers = append(trials, t), append(peers, p)
 	}
-	if len(peers) == 0 {
+	if len(peers)+len(absent) == 0 {
 		return nil, skipped
 	}
 	all := s.turns.Run(ctx, c.name, trials...)
@@ -192,21 +187,31 @@ func (s *session) measure(ctx context.Context, c *streamCase) ([]report.Row, []r
 		}
 		rows = append(rows, row)
 	}
+	for _, p := range absent {
+		row, err := beside(c, &p, &all[0])
+		if err == nil {
+			err = againstBound(&row)
+		}
+		if err != nil {
+			skipped = append(skipped, c.skip(&p, err))
+			continue
+		}
+		rows = append(rows, row)
+	}
 	report.Weigh(rows)
 	return rows, skipped
 }
 
-// insteadOfKernel is gVisor behind a relay, where there are no namespaces for the kernel.
-func (s *session) insteadOfKernel(p peer) peer {
-	congestion := p.congestion
-	if congestion == "bbr" { // it has none
-		congestion = "reno"
+// againstBound has arithmetic be the peer of a lossy stream, where there are no namespaces for the
+// kernel.
+func againstBound(r *report.Row) error {
+	if r.Bound == 0 {
+		return errors.New("needs a round trip that was measured")
 	}
-	return peer{
-		name: "gvisor-tuned-" + congestion, stack: "gvisor", congestion: congestion,
-		path: lossOf(relay, p.path.Loss), as: p.as,
-		note: "not the kernel, which needs " + netns.Lacking(),
-	}
+	r.Note = "1.31/√p · MSS/RTT, which is Reno's, in place of " + r.Peer
+	r.Peer, r.Goal, r.Their = "bound", 0, r.Bound
+	r.Ratio = report.Round(r.Ours / r.Their)
+	return nil
 }
 
 func (c *streamCase) skip(p *peer, err error) report.Skipped {
@@ -221,30 +226,48 @@ func (c *streamCase) as(p *peer) string {
 }
 
 // compare sets one case's runs beside each other.
-func compare(c *streamCase, p *peer, ours, theirs *lead.Samples) (r report.Row, err error) {
-	for _, s := range []*lead.Samples{ours, theirs} {
-		if s.Err != nil {
-			return r, fmt.Errorf("needs a run without an error: %s: %w", s.Name, s.Err)
-		}
-		if s.Value() == 0 {
-			return r, errors.New("needs a run in which something arrives: " + s.Name)
-		}
+func compare(c *streamCase, p *peer, ours, theirs *lead.Samples) (report.Row, error) {
+	r, err := beside(c, p, ours)
+	if err == nil {
+		err = usable(theirs)
+	}
+	if err != nil {
+		return report.Row{}, err
+	}
+	r.Their, r.TheirRuns = report.Round(theirs.Value()), values(theirs, value)
+	r.TheirSendNs = report.Round(theirs.Median(sender))
+	r.TheirReceiveNs = report.Round(theirs.Median(receiver))
+	r.Ratio = report.Round(ours.Value() / theirs.Value())
+	return r, nil
+}
+
+// beside is a case's row but for what its peer did.
+func beside(c *streamCase, p *peer, ours *lead.Samples) (r report.Row, err error) {
+	if err := usable(ours); err != nil {
+		return r, err
 	}
 	r = report.Row{
-		Case: c.as(p), Peer: p.name, Unit: "MB/s", Goal: p.goal, Note: p.note,
-		Ours: report.Round(ours.Value()), Their: report.Round(theirs.Value()),
-		OursRuns: values(ours, value), TheirRuns: values(theirs, value), Measured: c.name,
+		Case: c.as(p), Peer: p.name, Unit: "MB/s", Goal: p.goal,
+		Ours: report.Round(ours.Value()), OursRuns: values(ours, value), Measured: c.name,
 		SendRuns: values(ours, sender), ReceiveRuns: values(ours, receiver),
 		Ends: report.Ends{
-			SendNs:         report.Round(ours.Median(sender)),
-			ReceiveNs:      report.Round(ours.Median(receiver)),
-			TheirSendNs:    report.Round(theirs.Median(sender)),
-			TheirReceiveNs: report.Round(theirs.Median(receiver)),
+			SendNs:    report.Round(ours.Median(sender)),
+			ReceiveNs: report.Round(ours.Median(receiver)),
 		},
 	}
-	r.Ratio = report.Round(ours.Value() / theirs.Value())
 	tell(&r, ours, c.path.Loss)
 	return r, nil
+}
+
+// usable refuses runs that say nothing.
+func usable(s *lead.Samples) error {
+	if s.Err != nil {
+		return fmt.Errorf("needs a run without an error: %s: %w", s.Name, s.Err)
+	}
+	if s.Value() == 0 {
+		return errors.New("needs a run in which something arrives: " + s.Name)
+	}
+	return nil
 }
 
 // What of a run is looked at.
