@@ -50,10 +50,11 @@ func (t *Train) Packet(i int) [][]byte {
 	return t.Pieces[at:end]
 }
 
-// Dimensions of a Batch.
+// Dimensions of a Batch. By its pieces it holds nine long trains: their text is read twice,
+// for checksums and by the call that sends it, and stays in a processor's own cache meanwhile.
 const (
 	batchTrains = 64
-	batchPieces = 2048
+	batchPieces = 1024
 	batchBytes  = 96 << 10
 	// What one more train may need of the above.
 	trainPieces = 4 * MaxTrainPackets
