@@ -187,6 +187,50 @@ func TestWhatIsNoNode(t *testing.T) {
 	assert.Contains(t, text, "nope: there is none: want a .lnx file, a folder of them, or a .net file")
 }
 
+// TestFlagsThatMeanNothing without others, and values that are none, are refused in our words.
+func TestFlagsThatMeanNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "A.lnx")
+	require.NoError(t, os.WriteFile(file, []byte("interface if0 10.0.0.1/24 127.0.0.1:0\n"), 0o600))
+	spaces := filepath.Join(dir, "it's a network")
+	require.NoError(t, os.Mkdir(spaces, 0o700))
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"run", file, "--grace", "1s"}, "--grace is a daemon's"},
+		{[]string{"run", file, "--grace", "1x"}, `--grace "1x": want a time like 10s or 1m30s`},
+		{[]string{"run", file, "--pprof"}, "--pprof has nobody to serve"},
+		{[]string{"run", spaces}, "`node net up '" + dir + `/it'\''s a network'` + "` runs it"},
+		{[]string{"completion", "csh"}, `unknown command "csh"`},
+	} {
+		status, text := ran(t, c.args...)
+		assert.Equal(t, 2, status, text)
+		assert.Contains(t, text, c.want)
+	}
+	good := filepath.Join(dir, "B.lnx")
+	require.NoError(t, os.WriteFile(good, []byte("interface if0 10.0.0.1/24 127.0.0.1:5999\n"), 0o600))
+	for path, want := range map[string]string{
+		dir:                        ": a folder has no lines: want a file",
+		filepath.Join(dir, "none"): ": there is none: want a file with lines of the shell",
+	} {
+		status, text := ran(t, "run", good, "--script", path)
+		assert.Equal(t, 2, status, text)
+		assert.Contains(t, text, "--script: "+path+want)
+	}
+	var many strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&many, "wrong%d\n", i)
+	}
+	require.NoError(t, os.WriteFile(file, []byte(many.String()), 0o600))
+	status, text := ran(t, "run", file)
+	assert.Equal(t, 2, status)
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	assert.Contains(t, lines[0], "A.lnx:1:1: ")
+	assert.Contains(t, lines[len(lines)-1], "more mistakes follow; these are the first 100")
+}
+
 // TestTokens: who has none, and who has another, are told how to give it.
 func TestTokens(t *testing.T) {
 	t.Setenv("TIDEPOOL_TOKEN", "")

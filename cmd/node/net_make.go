@@ -117,7 +117,7 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 			"note: %s was there before, and is no part of it\n", path)
 	}
 	_, err = fmt.Fprintf(c.ErrOrStderr(), "%s: %s; `node net up %s` runs them\n", o.out,
-		counted(len(files), "file"), o.out)
+		counted(len(files), "file"), netctl.ShellWord(o.out))
 	return err
 }
 

@@ -65,6 +65,11 @@ func rootCommand() *cobra.Command {
 	})
 	root.AddCommand(runCommand(), netCommand(), attachCommand(), ctlCommand(), validateCommand(),
 		versionCommand(), demoCommand(), labCommand(), traceCommand(), manCommand())
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil && c != root {
+		c.Args = usageArgs(cobra.NoArgs)
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
 	return root
 }
 
@@ -135,6 +140,7 @@ func flagError(err error) error {
 	want := map[string]string{
 		"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0",
 		"float64": "a number", "bool": "true or false",
+		"duration": "a time like 10s or 1m30s",
 	}[bad.GetFlag().Value.Type()]
 	if want == "" {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/netctl"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/repl"
@@ -106,6 +107,10 @@ func (o *runOptions) validate() error {
 		return errors.New("--daemon has no shell: want it without --command and --script")
 	case o.grace < 0:
 		return fmt.Errorf("--grace %v is negative", o.grace)
+	case !o.daemon && o.grace > 0:
+		return errors.New("--grace is a daemon's: want --daemon too")
+	case o.doors.pprof && o.doors.socket == "" && o.doors.listen == "":
+		return errors.New("--pprof has nobody to serve: want --socket or --listen too")
 	case !o.daemon && o.log.format == "json":
 		return errors.New("--log-format json is of a daemon's log: want --daemon too, or --json " +
 			"for what the shell answers")
@@ -135,10 +140,10 @@ func (o *runOptions) text(path string) ([]byte, error) {
 		return nil, noFile(path, err, "a .lnx file")
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: a folder is a network: `node net up %s` runs it; want a .lnx "+
-			"file of one node", path, path)
+			"file of one node", path, netctl.ShellWord(path))
 	case isPlan(path, info):
 		return nil, fmt.Errorf("%s: a plan is a network: `node net up %s` runs it; want a .lnx "+
-			"file of one node", path, path)
+			"file of one node", path, netctl.ShellWord(path))
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -188,9 +193,9 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	case len(o.commands) > 0:
 		in, name = strings.NewReader(strings.Join(o.commands, "\n")), "command"
 	case o.script != "" && o.script != "-":
-		f, err := os.Open(o.script)
+		f, err := openScript(o.script)
 		if err != nil {
-			return &usageError{err}
+			return &usageError{fmt.Errorf("--script: %w", err)}
 		}
 		defer f.Close()
 		in, name = f, o.script
@@ -237,6 +242,18 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 		return o.runShell(ctx, n.Operator(), console, hello)
 	}
 	return o.runScript(ctx, n.Operator(), console, name)
+}
+
+// openScript opens a file of lines.
+func openScript(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, noFile(path, err, "a file with lines of the shell")
+	case info.IsDir():
+		return nil, fmt.Errorf("%s: a folder has no lines: want a file", path)
+	}
+	return os.Open(path)
 }
 
 // endSignals are the signals that end a session. At a terminal Ctrl-C is for the command, not for

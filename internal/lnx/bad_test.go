@@ -73,7 +73,7 @@ func TestErrorsAreBounded(t *testing.T) {
 	var all lnx.Errors
 	require.ErrorAs(t, err, &all)
 	require.Len(t, all, 101)
-	assert.Equal(t, "R.lnx: more mistakes follow; these are the first 100", all[100].Error())
+	assert.Equal(t, "R.lnx:100:1: more mistakes follow; these are the first 100", all[100].Error())
 }
 
 func TestFilesAreBounded(t *testing.T) {

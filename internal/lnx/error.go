@@ -50,7 +50,8 @@ func (r *report) sorted() Errors {
 	r.errs.Sort()
 	if r.more {
 		msg := fmt.Sprintf("more mistakes follow; these are the first %d", maxErrors)
-		return append(r.errs, &Error{File: r.file, Msg: msg})
+		last := r.errs[len(r.errs)-1] // behind it this stays, whatever is put in order with them
+		return append(r.errs, &Error{File: r.file, Line: last.Line, Col: last.Col, Msg: msg})
 	}
 	return r.errs
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"unicode"
 )
 
 // HalfwayError is an Apply that failed when a node had ended already, or had read its other file:
@@ -39,13 +40,24 @@ func (n *Network) halfway(ctx context.Context, next manifest, p Plan) string {
 		n.ApplyCommand())
 }
 
+// ShellWord is a word as a shell takes it: in quotes where it has to be.
+func ShellWord(word string) string {
+	plain := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_@%+=:,./-", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
 // ApplyCommand is the command that brings the network to what its files say.
 func (n *Network) ApplyCommand() string {
 	name := filepath.Base(n.Source())
 	for _, ext := range []string{".lnx", ".net"} {
 		name = strings.TrimSuffix(name, ext)
 	}
-	text := "node net apply " + n.Source()
+	text := "node net apply " + ShellWord(n.Source())
 	if name != n.Name() {
 		text += " --name " + n.Name()
 	}

@@ -151,7 +151,7 @@ func (n *Network) replace(
 // digest notes what the files hold, judges the names and puts the nodes in their order.
 func (p *Plan) digest(root string) (err error) {
 	if err := CheckName(p.Name); err != nil {
-		return err
+		return fmt.Errorf("network %w; --name gives it another", err)
 	}
 	p.Nodes = slices.Clone(p.Nodes)
 	slices.SortFunc(p.Nodes, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })

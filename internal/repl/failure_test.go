@@ -42,6 +42,8 @@ func TestAFailureIsADocumentToo(t *testing.T) {
 		{"bogus --json", nil, `{"error":"no command \"bogus\"`, "bogus", 2},
 		{"close 1 --jsno --json", nil, `{"error":"close: unknown flag: --jsno","status":2}`, "--jsno", 2},
 		{"connect x 1 --json", nil, `{"error":"connect: \"x\" is not an IPv4 address","status":2}`, "usage: ", 2},
+		{"ping -c 99999999999999999999 10.0.0.1", nil, "", "99 is out of range: want N, a whole number", 2},
+		{"ping -c x 10.0.0.1", nil, "", "-c x: want N, a whole number", 2},
 		{"ping x --json-stream", nil, `{"event":"error","data":"ping: x: no such host`, "no such host", 2},
 		{"sendfile f 10.0.0.1 9 --json", late, `{"error":"sendfile f: connection reset by peer","status":1}`, "reset", 1},
 		{"sendfile f 10.0.0.1 9 --json-stream", late, `{"event":"progress",`, "reset", 1},
@@ -85,4 +87,16 @@ func TestAScriptInJSON(t *testing.T) {
 		assert.True(t, strings.HasPrefix(lines[i], want), lines[i])
 	}
 	assert.Contains(t, talk.String(), "x:1: cancel: 9")
+}
+
+// TestAnEmptyWord is no path, no port and no name.
+func TestAnEmptyWord(t *testing.T) {
+	for line, want := range map[string]string{
+		`recvfile "" 9000`: "recvfile: PATH is empty", `sendfile '' 10.0.0.1 9`: "sendfile: PATH is empty",
+		`li ""`: "li: FILE is empty", `serve 80 ""`: "serve: DIR is empty",
+	} {
+		s := open(t, &fake{}, Config{})
+		require.EqualError(t, s.Execute(t.Context(), line), want)
+		assert.Empty(t, s.node.requests())
+	}
 }

@@ -43,7 +43,14 @@ func flagError(c *cobra.Command, err error) error {
 		name = "-" + f.Shorthand
 	}
 	want, about := pflag.UnquoteUsage(f)
-	return wrong(c, "%s %s: want %s (%s)", name, printable(bad.GetValue()), want, about)
+	if kind := f.Value.Type(); kind == "int" || kind == "int64" {
+		want += ", a whole number"
+	}
+	what := printable(bad.GetValue())
+	if errors.Is(bad, strconv.ErrRange) {
+		what += " is out of range"
+	}
+	return wrong(c, "%s %s: want %s (%s)", name, what, want, about)
 }
 
 // nameOf is a command's whole name: "pcap start".
@@ -91,6 +98,9 @@ func positional(c *cobra.Command, args []string) error {
 	for i, name := range names {
 		if i >= len(args) && name[0] != '[' {
 			return wrong(c, "%s is missing", name)
+		}
+		if i < len(args) && args[i] == "" && name != "VALUE" {
+			return wrong(c, "%s is empty", strings.Trim(name, "[]"))
 		}
 	}
 	if len(args) > len(names) {
