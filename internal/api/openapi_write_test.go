@@ -448,6 +448,9 @@ func (w *openAPIWriter) query(k *control.Kind) (query []object) {
 		if jsonName(f) == "" {
 			continue
 		}
+		if slices.Contains(k.Files, f.Name) {
+			continue // a GET writes none
+		}
 		query = append(query, object{
 			"name": jsonName(f), "in": "query", "schema": w.schema(f.Type),
 			"description": w.comments[k.Request.Name()+"."+f.Name],

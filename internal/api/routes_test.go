@@ -300,6 +300,7 @@ func TestWrongRequests(t *testing.T) {
 	b := newBed(t)
 	d := describe(t, openAPIDocument)
 	const commands = "/v1/nodes/A/commands/"
+	victim := filepath.Join(t.TempDir(), "victim")
 	for _, tt := range []struct {
 		method, path, text string
 		status             int
@@ -316,6 +317,14 @@ func TestWrongRequests(t *testing.T) {
 		{"GET", "/v1/nodes/A/routes?x=1", "", 400, "invalid-request", "it has no fields"},
 		{"GET", "/v1/nodes/A/sockets?info=maybe", "", 400, "invalid-request", "want true or false"},
 		{"GET", "/v1/nodes/A/sockets?%zz", "", 400, "invalid-request", "query"},
+		{
+			"GET", "/v1/nodes/A/capture?file=" + victim, "", 400, "invalid-request",
+			"a GET writes no file; POST /v1/nodes/A/commands/capture does",
+		},
+		{
+			"GET", "/v1/nodes/A/streams/capture?file=" + victim, "", 400, "invalid-request",
+			"a GET writes no file",
+		},
 		{
 			"POST", commands + "listen", `{"prot":1}`, 400, "invalid-request",
 			`listen: invalid request: unknown field "prot"; it has port`,
@@ -402,6 +411,7 @@ func TestWrongRequests(t *testing.T) {
 		require.NoError(t, err)
 		assert.NoError(t, schema.Validate(value), what)
 	}
+	assert.NoFileExists(t, victim)
 }
 
 // TestEverySortHasAName: each sentinel of control has one, by which a client knows it again.

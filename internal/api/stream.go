@@ -76,6 +76,14 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request, l *looking) {
 		refuse(w, err)
 		return
 	}
+	// RFC 9110 §9.2.1: a GET is safe. A browser makes one of any link that somebody clicks.
+	for _, name := range l.kind.Files {
+		if !request.FieldByName(name).IsZero() {
+			refuse(w, fmt.Errorf("query: %w: a GET writes no file; POST /v1/nodes/%s/commands/%s "+
+				"does", control.ErrUsage, r.PathValue("node"), l.kind.Name))
+			return
+		}
+	}
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", l.as)
 		return
