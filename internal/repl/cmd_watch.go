@@ -32,6 +32,7 @@ type watchFlags struct {
 const (
 	watchPeriod = 2 * time.Second
 	leastPeriod = 100 * time.Millisecond
+	mostPeriod  = 24 * time.Hour
 )
 
 // repeat is `watch`.
@@ -130,8 +131,9 @@ func (s *Shell) watchFlags(c *cobra.Command, text string) (*watchFlags, error) {
 
 func (o *watchFlags) setPeriod(c *cobra.Command, word string) error {
 	d, err := duration(word)
-	if err != nil || d < leastPeriod {
-		return wrong(c, "-n %s: want seconds, at least %v", word, leastPeriod.Seconds())
+	if err != nil || d < leastPeriod || d > mostPeriod {
+		return wrong(c, "-n %s: want seconds, from %v to %v", word, leastPeriod.Seconds(),
+			mostPeriod.Seconds())
 	}
 	o.every = d
 	return nil

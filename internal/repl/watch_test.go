@@ -71,17 +71,18 @@ func TestWatchGoesOn(t *testing.T) {
 	require.NoError(t, s.Execute(t.Context(), "watch -n 0.1 -c 2 window 1"))
 	assert.Equal(t, "window: no such socket; `ls` lists them\nsend window 0, receive window 0\n", s.out.String())
 	for line, what := range map[string]string{
-		"watch":                  "COMMAND is missing",
-		"watch -n":               "-n needs a value",
-		"watch -n 0.01 routes":   "want seconds, at least 0.1",
-		"watch routes -n 0":      "want seconds, at least 0.1",
-		"watch -c 0 routes":      "not a number from 1",
-		"watch -x routes":        "unknown flag: -x",
-		"watch bogus":            `no command "bogus"`,
-		"watch events":           "events is nothing that can be repeated",
-		"watch watch routes":     "watch is nothing that can be repeated",
-		"watch capture if0":      "capture is nothing that can be repeated",
-		"watch -c 5 window here": "not a socket number",
+		"watch":                   "COMMAND is missing",
+		"watch -n":                "-n needs a value",
+		"watch -n 0.01 routes":    "want seconds, from 0.1 to 86400",
+		"watch -n 99999999999 li": "want seconds, from 0.1 to 86400",
+		"watch routes -n 0":       "want seconds, from 0.1 to 86400",
+		"watch -c 0 routes":       "not a number from 1",
+		"watch -x routes":         "unknown flag: -x",
+		"watch bogus":             `no command "bogus"`,
+		"watch events":            "events is nothing that can be repeated",
+		"watch watch routes":      "watch is nothing that can be repeated",
+		"watch capture if0":       "capture is nothing that can be repeated",
+		"watch -c 5 window here":  "not a socket number",
 	} {
 		err := open(t, &fake{}, Config{}).Execute(t.Context(), line)
 		require.ErrorIs(t, err, control.ErrUsage, line)
