@@ -158,6 +158,7 @@ func TestPortsThatAnotherNetworkHas(t *testing.T) {
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, got.err, "B.lnx:")
 	assert.Contains(t, got.err, "cannot have "+at+": node B of network one has it")
+	assert.Contains(t, got.err, "\nnothing was changed\n")
 	assert.Contains(t, r.must("ctl", "three/B", "li"), own)
 	r.must("net", "down", "three")
 

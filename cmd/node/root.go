@@ -192,7 +192,8 @@ func explain(err error) string {
 		return ""
 	}
 	if bad, ok := errors.AsType[lnx.Errors](err); ok {
-		return bad.Error() + "\n"
+		_, behind, _ := strings.Cut(err.Error(), bad.Error())
+		return bad.Error() + behind + "\n"
 	}
 	if bad, ok := errors.AsType[plan.Errors](err); ok {
 		return bad.Error() + "\n"

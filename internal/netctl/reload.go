@@ -1,6 +1,7 @@
 package netctl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,8 @@ func (n *Network) reloadAll(
 	var asked []string
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, n.undo(context.WithoutCancel(ctx), asked, leaving))
+			undone := n.undo(context.WithoutCancel(ctx), asked, leaving)
+			err = errors.Join(err, cmp.Or(undone, errUnchanged))
 		}
 	}()
 	for _, name := range leaving {
@@ -63,11 +65,13 @@ func (n *Network) reloadAll(
 	}
 	for _, name := range done.Reloaded {
 		if _, err := n.askReload(ctx, name, control.Reload{}, reloadTime); err != nil {
-			return nil, fmt.Errorf("%w\nnothing was changed", err)
+			return nil, err
 		}
 	}
 	return left, nil
 }
+
+var errUnchanged = errors.New("nothing was changed")
 
 // undo leads nodes back the way that they came.
 func (n *Network) undo(ctx context.Context, reloaded, leaving []string) (err error) {
