@@ -193,7 +193,7 @@ func (c *Conn) rearm(now clock.Time, r *round) {
 	// RFC 6298 §5.3, where a selective acknowledgment counts as new data too: the time-out is
 	// for silence, and RACK finds a hole sooner.
 	if r.delivered > 0 {
-		c.tlp.due, c.tlp.inside = false, false
+		c.trouble.tlp.due, c.trouble.tlp.inside = false, false
 		c.flags &^= flagOverslept
 		c.armRTO(now)
 		c.armProbe(now)

@@ -120,9 +120,7 @@ func (l *Listener) sendCookie(now clock.Time, s *Segment, path Path) {
 	c := l.answer(now, &syn, path)
 	c.setISS(h.cookie(now, s.Tuple, s.Seq, mss))
 	var t Train
-	c.busy()
 	c.outputSYN(now, &t)
-	c.dismiss()
 	if o := &t.Options; o.HasTimestamps {
 		// Never later than the clock: the peer's PAWS must let in what follows.
 		clocked := o.TSVal

@@ -35,7 +35,7 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 	}
 	room = c.pace(min(room, c.trainLimit()))
 	if c.snd.probeDue && c.outputWindowProbe(now, t) ||
-		c.tlp.due && c.outputTailProbe(now, t) {
+		c.trouble.tlp.due && c.outputTailProbe(now, t) {
 		c.sample(now)
 		return true
 	}
@@ -121,7 +121,7 @@ func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	}
 	t.Seq, t.Flags = uint32(seq), flags|ACK
 	t.Ack, t.Window = uint32(c.rcv.nxt), c.windowField()
-	if c.trouble.ecn.echo {
+	if c.work != nil && c.trouble.ecn.echo {
 		t.Flags |= ECE
 	}
 	if c.has(flagStamps) {
@@ -448,25 +448,25 @@ func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
 // outputTailProbe sends the loss probe: new data if the peer's window takes
 // any, else the last segment again (RFC 8985 §7.3).
 func (c *Conn) outputTailProbe(now clock.Time, t *Train) bool {
-	defer func() { c.tlp.due = false }()
+	defer func() { c.trouble.tlp.due = false }()
 	if c.sent.empty() {
 		return false
 	}
 	c.pacer.next = min(c.pacer.next, now) // a probe does not wait
 	if c.rec.kind != steady {
-		c.tlp.inside = c.repeat(now, t, c.sent.first)
-		return c.tlp.inside
+		c.trouble.tlp.inside = c.repeat(now, t, c.sent.first)
+		return c.trouble.tlp.inside
 	}
-	c.tlp.again = false
+	c.trouble.tlp.again = false
 	if !c.outputNew(now, probeSegments, t, probeSegments*c.snd.mss) {
 		id := c.sent.next - 1
 		start := c.sent.at(id).seq
 		if !c.repeat(now, t, id) {
 			return false
 		}
-		c.tlp.again, c.tlp.start = true, start
+		c.trouble.tlp.again, c.trouble.tlp.start = true, start
 	}
-	c.tlp.end = c.snd.nxt
+	c.trouble.tlp.end = c.snd.nxt
 	c.timers[timerProbe] = clock.Never
 	c.armRTO(now)
 	return true

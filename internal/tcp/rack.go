@@ -57,7 +57,7 @@ func (k *rack) update(rec *record, now clock.Time, minRTT time.Duration) {
 // lost, so wait longer; sixteen recoveries without that, and no more.
 func (c *Conn) adaptReordering(r *round) {
 	k := &c.rack
-	if !r.dsack || r.dsackEnd == c.tlp.end && c.tlp.end != 0 {
+	if !r.dsack || r.dsackEnd == c.trouble.tlp.end && c.trouble.tlp.end != 0 {
 		return // the duplicate of a tail probe says nothing about order
 	}
 	if k.dsackRound != 0 && c.snd.una < k.dsackRound {

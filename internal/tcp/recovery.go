@@ -68,7 +68,7 @@ func (c *Conn) enterRecovery(now clock.Time, r *round) {
 	c.rec.point = c.snd.nxt
 	c.board.rescued = false
 	c.beginUndo(false)
-	c.tlp = tlp{}
+	c.trouble.tlp = tlp{}
 	c.flags &^= flagOverslept
 	c.timers[timerProbe] = clock.Never
 	c.cc.OnLoss(c.lossEvent(now, congestion.Detected, r.flight))

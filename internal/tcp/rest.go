@@ -15,7 +15,6 @@ type work struct {
 	rec      recovery
 	undo     undo
 	resent   resent
-	tlp      tlp
 	trouble  trouble
 	disorder disorder
 	rounds   rounds
@@ -44,6 +43,7 @@ type trouble struct {
 	spells                                     spells
 	ecn                                        ecn
 	claim                                      claim
+	tlp                                        tlp
 	answers
 }
 
@@ -193,7 +193,7 @@ func (c *Conn) quiet() bool {
 // wants reports whether the connection has something to send, now or once it may.
 func (c *Conn) wants() bool {
 	return c.has(flagSynDue) || c.rcv.acks > 0 || c.asks() || c.wait.due || c.snd.probeDue ||
-		c.work != nil && c.tlp.due || c.state.synchronized() && c.wantsText()
+		c.work != nil && c.trouble.tlp.due || c.state.synchronized() && c.wantsText()
 }
 
 // over reports whether the connection is none any more, but perhaps a TIME-WAIT.

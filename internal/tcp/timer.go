@@ -175,7 +175,7 @@ func (c *Conn) loseAll(now clock.Time) {
 		c.undo.open = false // what fast recovery did must not be credited to the time-out
 	}
 	c.rec = next
-	c.tlp = tlp{}
+	c.trouble.tlp = tlp{}
 	c.flags &^= flagOverslept
 	c.timers[timerProbe], c.timers[timerReorder] = clock.Never, clock.Never
 	c.cc.OnLoss(c.lossEvent(now, kind, flight))

@@ -69,10 +69,10 @@ func (c *Conn) mayProbe() bool {
 	case !c.how.probes:
 		return false
 	case p.kind == steady:
-		return c.tlp.end == 0 && c.rtt.samples != c.rtt.probed &&
+		return c.trouble.tlp.end == 0 && c.rtt.samples != c.rtt.probed &&
 			c.sent.count[sacked] == 0 && c.sent.count[lost] == 0
 	default:
-		return !c.tlp.inside && p.forward == forwardOff && c.stats.backoff == 0
+		return !c.trouble.tlp.inside && p.forward == forwardOff && c.stats.backoff == 0
 	}
 }
 
@@ -81,7 +81,7 @@ func (c *Conn) onProbeTimer(now clock.Time) {
 	if c.sent.empty() {
 		return
 	}
-	c.tlp.due = true
+	c.trouble.tlp.due = true
 	c.rtt.probed = c.rtt.samples
 	c.trouble.tailProbes++
 	c.armRTO(now)
@@ -91,11 +91,11 @@ func (c *Conn) onProbeTimer(now clock.Time) {
 // §7.3 wants new data, if the window admits any: then a rest of the window will do, for nothing
 // is sent twice if the silence turns out to be a pause. To end a loss what was sent is better,
 // which a peer has to answer at once.
-func (c *Conn) probesPause() bool { return c.tlp.due && c.isCalm() }
+func (c *Conn) probesPause() bool { return c.trouble.tlp.due && c.isCalm() }
 
 // probeAnswered is TLP_process_ack, §7.4.2.
 func (c *Conn) probeAnswered(now clock.Time, r *round) {
-	p := &c.tlp
+	p := &c.trouble.tlp
 	if p.end == 0 {
 		return
 	}

@@ -55,7 +55,7 @@ func TestRFC8985_TailLossProbe(t *testing.T) {
 		s.sack(4001, 3001, 4001)
 		assert.GreaterOrEqual(t, s.c.Info().Cwnd, cwnd)
 		assert.Equal(t, 1, s.c.rack.mult, "nor do they speak of order")
-		assert.Zero(t, s.c.tlp.end)
+		assert.Zero(t, s.c.trouble.tlp.end)
 	})
 	t.Run("without SACK there is none", func(t *testing.T) {
 		s := flight(t, 4, Options{MSS: 1000}, Config{})
@@ -155,4 +155,29 @@ func TestProbeInRecovery(t *testing.T) {
 		s.wait(150 * time.Millisecond)
 		s.quiet()
 	})
+}
+
+// TestAProbedTailCountsAfterRest: the acknowledgment of a probe that repeated something says only that
+// one of the two arrived. That nothing was said for a while before the next one does not make the
+// loss one that never was (RFC 8985 §7.4.2).
+func TestAProbedTailCountsAfterRest(t *testing.T) {
+	for name, silence := range map[string]time.Duration{"at once": 0, "after a rest": 3 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			s := flight(t, 4, fullOptions, Config{})
+			s.send(ACK, 1, 3001, 0)
+			s.wait(100 * time.Millisecond)
+			s.expect(PSH|ACK, 3001, 1, 1000) // the probe
+			s.now = s.now.Add(10 * time.Millisecond)
+			s.send(ACK, 1, 4001, 0) // without D-SACK: it came once
+			s.clear()
+			s.wait(silence)
+			require.Equal(t, silence > 0, rests(s.c))
+			s.write(1000)
+			s.clear()
+			s.now = s.now.Add(10 * time.Millisecond)
+			s.send(ACK, 1, 5001, 0)
+			assert.False(t, s.c.isCalm(), "the way loses")
+			assert.NotZero(t, s.c.Info().Ssthresh, "and the controller knows")
+		})
+	}
 }

@@ -31,7 +31,7 @@ func (c *Conn) beginUndo(timeout bool) {
 		from: c.snd.una, open: true, timeout: timeout, srtt: c.rtt.srtt, rttvar: c.rtt.rttvar,
 		reduced: c.trouble.ecn.reduced, point: c.trouble.ecn.point,
 	}
-	if p := &c.tlp; p.end != 0 && p.again {
+	if p := &c.trouble.tlp; p.end != 0 && p.again {
 		u.sent(p.start, p.end) // the probe's copy will be reported too
 	}
 }
