@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/door"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
@@ -72,4 +73,44 @@ func TestADoorRefusesDatagrams(t *testing.T) {
 				time.Millisecond, "datagrams have no end of their own to wait for")
 		})
 	}
+}
+
+// TestADoorRefusesOnlyForItsService: an answer that comes when its client has gone says nothing
+// about the service's port.
+func TestADoorRefusesOnlyForItsService(t *testing.T) {
+	a, b := operatortest.Two(t)
+	service, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(
+		netip.MustParseAddrPort("127.0.0.1:0")))
+	require.NoError(t, err)
+	defer service.Close()
+	limit(t, &udpConn{service})
+	to := netip.MustParseAddrPort(service.LocalAddr().String())
+	d, err := leadingUDP["splice"](b, to)
+	require.NoError(t, err)
+	ask := func() (*node.PacketConn, netip.AddrPort) {
+		client, err := a.DialUDP(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), to.Port()))
+		require.NoError(t, err)
+		limit(t, client)
+		_, err = client.Write([]byte("?"))
+		require.NoError(t, err)
+		_, from, err := service.ReadFromUDPAddrPort(make([]byte, 1))
+		require.NoError(t, err)
+		return client, from
+	}
+	gone, from := ask()
+	require.NoError(t, gone.Close())
+	_, err = service.WriteToUDPAddrPort([]byte("!"), from)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return d.State().Failed == 1 }, 20*time.Second,
+		time.Millisecond, "nobody has the client's port")
+
+	next, from := ask() // what has left B before, A has before the answer
+	defer next.Close()
+	_, err = service.WriteToUDPAddrPort([]byte("!"), from)
+	require.NoError(t, err)
+	_, err = next.Read(make([]byte, 1))
+	require.NoError(t, err)
+	links, err := control.Ask(t.Context(), a.Operator(), control.Interfaces{})
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, links[0].In.Packets, "both answers, and no refusal")
 }

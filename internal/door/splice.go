@@ -129,6 +129,7 @@ func (e *exchange) way(to, from net.Conn, in bool) {
 		if !time.Now().Before(over) || from.SetReadDeadline(over) != nil {
 			return
 		}
+		who := from
 		k, err := from.Read(buf)
 		if err == nil {
 			e.last.Store(time.Now().UnixNano())
@@ -136,7 +137,7 @@ func (e *exchange) way(to, from net.Conn, in bool) {
 			if !in {
 				e.asked.Store(int64(k))
 			}
-			err = e.write(to, buf[:k])
+			who, err = to, e.write(to, buf[:k])
 		}
 		var slow net.Error
 		switch {
@@ -144,7 +145,7 @@ func (e *exchange) way(to, from net.Conn, in bool) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
-			e.wrong(err)
+			e.wrong(who, err)
 		}
 	}
 }
@@ -153,7 +154,7 @@ func (e *exchange) way(to, from net.Conn, in bool) {
 func (e *exchange) write(to net.Conn, p []byte) error {
 	_, err := to.Write(p)
 	if refused(err) {
-		e.wrong(err)
+		e.wrong(to, err)
 		_, err = to.Write(p)
 	}
 	return err
@@ -161,8 +162,8 @@ func (e *exchange) write(to net.Conn, p []byte) error {
 
 // wrong tells what ICMP has reported about an earlier datagram, and passes on that nobody has the
 // port.
-func (e *exchange) wrong(err error) {
-	if refused(err) {
+func (e *exchange) wrong(who net.Conn, err error) {
+	if refused(err) && who == e.near { // that nobody has the sender's is not for him to hear
 		from, _ := netip.ParseAddrPort(e.far.RemoteAddr().String())
 		at, _ := netip.ParseAddrPort(e.far.LocalAddr().String())
 		e.far.Refuse(from, at.Addr(), int(e.asked.Load()))
