@@ -23,6 +23,7 @@ func (l *Listener) guard(s *Server) http.Handler {
 			err = l.admit(r)
 		}
 		if err != nil {
+			w.Header().Set("Connection", "close")
 			if problemOf(err).Status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="tidepool"`)
 			}

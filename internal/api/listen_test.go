@@ -1,7 +1,9 @@
 package api
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
@@ -9,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -154,4 +157,31 @@ func TestWhoMayAskOverTCP(t *testing.T) {
 	client.CloseIdleConnections()
 	s.Close()
 	require.NoError(t, <-ended)
+}
+
+// TestStrangersKeepNoPlaces: who has no token is refused and gone, and the places of a listener are
+// for those who have it.
+func TestStrangersKeepNoPlaces(t *testing.T) {
+	s := New(Config{Nodes: map[string]control.Operator{}})
+	l, err := ListenTCP(t.Context(), "0")
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	defer func() { s.Close(); require.NoError(t, <-done) }()
+	ask := func(header string) int {
+		c, err := net.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() }) // not before the last has asked
+		require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+		_, err = fmt.Fprintf(c, "GET /v1 HTTP/1.1\r\nHost: localhost\r\n%s\r\n", header)
+		require.NoError(t, err)
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		return resp.StatusCode
+	}
+	for range maxClients {
+		require.Equal(t, http.StatusUnauthorized, ask(""))
+	}
+	assert.Equal(t, http.StatusOK, ask("Authorization: Bearer "+l.Token()+"\r\n"))
 }
