@@ -66,7 +66,7 @@ func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 	}
 	if err != nil {
 		c.Abort() // so that the sender learns of it
-		err = fmt.Errorf("recvfile %s: %w (%s)", r.Path, stopError(ctx, err), t.kept(part))
+		err = fmt.Errorf("recvfile %s: %w (%s)", r.Path, stopError(ctx, err), t.kept(part, &r, err))
 		return t.finish(err)
 	}
 	_ = c.Close() // all has come, and been told so
@@ -81,11 +81,15 @@ func (t *transfer) nobody(ctx context.Context) string {
 	return " (nobody had connected)"
 }
 
-// kept says what there is of a file that did not come, and how to go on.
-func (t *transfer) kept(part string) string {
+// kept says what there is of a file that did not come, and how to go on. Behind what is not the
+// beginning of the file nothing can go on.
+func (t *transfer) kept(part string, r *control.RecvFile, why error) string {
 	whole := t.Offset + t.Bytes
-	return fmt.Sprintf("%d bytes are kept in %s: go on with --resume here and --offset %d there",
-		whole, part, whole)
+	text := fmt.Sprintf("%d bytes are kept in %s", whole, part)
+	if errors.Is(why, control.ErrMismatch) && (r.Size == 0 || whole >= r.Size) {
+		return text + ": take it anew, without --resume"
+	}
+	return fmt.Sprintf("%s: go on with --resume here and --offset %d there", text, whole)
 }
 
 // resume begins behind what there is of a file, or behind so many bytes of it.

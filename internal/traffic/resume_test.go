@@ -160,13 +160,20 @@ func TestFilesThatWereNotExpected(t *testing.T) {
 	a, b := twoNodes(t)
 	file, _, digest := someFile(t)
 	for want, recv := range map[string]control.RecvFile{
-		"it has 1100000 bytes, want 7": {Size: 7},
-		"its SHA-256 is " + digest:     {SHA256: digest[1:] + "0"},
+		"it has 1100000 bytes, want 7":       {Size: 7},
+		"it has 1100000 bytes, want 1100001": {Size: 1100001},
+		"its SHA-256 is " + digest:           {SHA256: digest[1:] + "0"},
 	} {
+		advice := ": take it anew, without --resume"
+		if recv.Size > 1100000 {
+			advice = ": go on with --resume here and --offset 1100000 there"
+		}
 		recv.Path = filepath.Join(t.TempDir(), "target")
 		m := moveFile(t, a, b, control.SendFile{Path: file}, recv)
 		require.ErrorIs(t, m.recvErr, control.ErrMismatch)
 		assert.ErrorContains(t, m.recvErr, want)
+		assert.ErrorContains(t, m.recvErr, advice)
+		assert.ErrorContains(t, m.sendErr, "the receiver has had all of it")
 		assert.ErrorIs(t, m.sendErr, control.ErrReset)
 		assert.FileExists(t, recv.Path+".part")
 		assert.NoFileExists(t, recv.Path)

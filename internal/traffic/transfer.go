@@ -260,8 +260,11 @@ func (t *transfer) left(acked uint64, why error) string {
 		at = fmt.Sprintf(" behind the first %d", t.Offset)
 	}
 	advice := "go on with `recvfile --resume` there, which says the BYTES for --offset BYTES here"
-	if errors.Is(why, control.ErrChanged) {
+	switch {
+	case errors.Is(why, control.ErrChanged):
 		advice = "send it anew"
+	case t.Bytes == t.total && acked >= uint64(t.total):
+		advice = "the receiver has had all of it, and says what became of it"
 	}
 	return fmt.Sprintf("of %d bytes%s %d were written and %d acknowledged: %s", t.total, at,
 		t.Bytes, acked, advice)
