@@ -85,10 +85,15 @@ func Generate(words []string, seed uint64) (*Plan, error) {
 			return nil, err
 		}
 		b := &builder{plan: &Plan{About: strings.Join(words, " ")}}
-		if s.build == nil {
-			scatter(b, n, seed)
-		} else {
+		switch pairs := n[0] * (n[0] - 1) / 2; {
+		case s.build != nil:
 			s.build(b, n)
+		case n[1] > pairs:
+			z := s.sizes[1].name
+			return nil, fmt.Errorf("%w: %s of %q: %d routers have %d pairs: want %s with %s up "+
+				"to %d", ErrPlan, z, words[2], n[0], pairs, s.usage(), z, pairs)
+		default:
+			scatter(b, n, seed)
 		}
 		if len(b.plan.Nodes) > MaxNodes {
 			return nil, fmt.Errorf("%w: %s has %d nodes, which are more than %d", ErrPlan,
@@ -263,7 +268,6 @@ func scatter(b *builder, n []int, seed uint64) {
 	if want < 0 {
 		want = len(r) - 1 + len(r)/2
 	}
-	want = min(want, len(r)*(len(r)-1)/2)
 	for tries := 0; len(joined) < want && tries < 64*want; tries++ {
 		join(rng.IntN(len(r)), rng.IntN(len(r)))
 	}

@@ -54,7 +54,7 @@ func TestShapes(t *testing.T) {
 		{"star 40", 41, 40, 1},
 		{"random 1", 3, 2, 1},
 		{"random 12", 14, 19, 12},
-		{"random 4 100", 6, 8, 4},
+		{"random 4 6", 6, 8, 4},
 		{"random 300 0", 302, 301, 300},
 		{"line 1000", 1000, 999, 998},
 	} {
@@ -137,6 +137,8 @@ func TestShapesThatCannotBe(t *testing.T) {
 		"grid 3":      "COLUMNS is missing",
 		"tree 8 31":   "more than 1000",
 		"random 3 -1": "LINKS of",
+		"random 5 99": `LINKS of "99": 5 routers have 10 pairs: want random ROUTERS [LINKS] with LINKS up to 10`,
+		"random 1 1":  "up to 0",
 	} {
 		_, err := Generate(strings.Fields(words), 1)
 		require.ErrorIs(t, err, ErrPlan, words)
