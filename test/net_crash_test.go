@@ -148,7 +148,10 @@ func TestPortsThatAnotherNetworkHas(t *testing.T) {
 
 	t.Log("# also if a node that runs wants it")
 	third := nodes.CopyNetwork(t, "nets", "a-b")
-	r.must("net", "up", third.Dir, "--name", "three")
+	got = r.node("net", "up", third.Dir, "--name", "three")
+	require.Zero(t, got.code, got.err)
+	assert.Contains(t, got.err,
+		"three is up; `node attach three/A`, `node net status`, `node net down three`\n", "A is two")
 	text, err = os.ReadFile(third.File("B"))
 	require.NoError(t, err)
 	own := regexp.MustCompile(`interface if0 \S+ (\S+)`).FindStringSubmatch(string(text))[1]

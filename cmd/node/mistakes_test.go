@@ -57,6 +57,33 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	assert.Contains(t, text, "2 mistakes")
 }
 
+// TestAFileThatIsWrong may have what others look for: nobody is missed because of it.
+func TestAFileThatIsWrong(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"A.lnx": "interface if0 10.0.0.1/24 127.0.0.1:5000\nroute x\n",
+		"B.lnx": "interface if0 10.0.0.2/24 127.0.0.1:5001\n" +
+			"neighbor 10.0.0.1 at 127.0.0.1:5000 via if0\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	for _, args := range [][]string{
+		{"validate", dir},
+		{"net", "validate", dir},
+		{"net", "up", "--state", filepath.Join(dir, "state"), dir},
+	} {
+		status, text := ran(t, args...)
+		assert.Equal(t, 2, status, text)
+		assert.Contains(t, text, "A.lnx:2:")
+		assert.NotContains(t, text, "no node of this network", args)
+	}
+	require.NoError(t, os.Remove(filepath.Join(dir, "A.lnx")))
+	status, text := ran(t, "validate", dir)
+	assert.Zero(t, status, text)
+	assert.Contains(t, text, "note: no node of this network has the UDP address 127.0.0.1:5000")
+}
+
 // TestPortsOfAPlan that are taken are told as the plan can mend them.
 func TestPortsOfAPlan(t *testing.T) {
 	t.Parallel()
@@ -204,6 +231,7 @@ func TestFlagsThatMeanNothing(t *testing.T) {
 		{[]string{"run", file, "--pprof"}, "--pprof has nobody to serve"},
 		{[]string{"run", spaces}, "`node net up '" + dir + `/it'\''s a network'` + "` runs it"},
 		{[]string{"completion", "csh"}, `unknown command "csh"`},
+		{[]string{"net", "generate", "random", "5", "99", "--plan"}, "with LINKS up to 10"},
 	} {
 		status, text := ran(t, c.args...)
 		assert.Equal(t, 2, status, text)

@@ -158,7 +158,7 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 	if o.json {
 		return json.NewEncoder(c.OutOrStdout()).Encode(done)
 	}
-	printChange(c.ErrOrStderr(), done)
+	printChange(c.ErrOrStderr(), s, done)
 	return nil
 }
 
@@ -216,16 +216,18 @@ func readNetwork(arg string) (*networkFiles, error) {
 		}
 	}
 	var v validation
+	var configs []*lnx.Config // nil for those that are wrong
 	for _, path := range paths {
 		c, err := v.parse(path)
 		if err != nil {
 			return nil, &usageError{err}
 		}
+		configs = append(configs, c)
 		if c != nil {
 			f.nodes = append(f.nodes, networkNode{config: c, path: path})
 		}
 	}
-	v.errs = append(v.errs, lnx.CheckNetwork(f.configs()...)...)
+	v.errs = append(v.errs, lnx.CheckNetwork(configs...)...)
 	for _, e := range v.errs {
 		if e.Note {
 			f.notes = append(f.notes, e)
@@ -380,8 +382,8 @@ func netValidateCommand() *cobra.Command {
 	return c
 }
 
-// printChange tells what was done.
-func printChange(out io.Writer, done netctl.Change) {
+// printChange tells what was done, and what may be done next.
+func printChange(out io.Writer, s *netctl.State, done netctl.Change) {
 	name := done.Network.Name()
 	tell := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) }
 	for _, part := range []struct {
@@ -406,8 +408,16 @@ func printChange(out io.Writer, done netctl.Change) {
 		tell("changed since they were started: %s; `%s` brings them there",
 			strings.Join(done.Stale, " "), done.Network.ApplyCommand())
 	}
-	if members := done.Network.Members(); len(members) > 0 {
-		tell("%s is up; `node attach %s`, `node net status`, `node net down`", name,
-			members[0].Name)
+	members := done.Network.Members()
+	if len(members) == 0 {
+		return
 	}
+	node, down := members[0].Name, "node net down"
+	if _, err := s.Find(node); err != nil {
+		node = name + "/" + node // that alone is of several networks
+	}
+	if _, err := s.Network(""); err != nil {
+		down += " " + name
+	}
+	tell("%s is up; `node attach %s`, `node net status`, `%s`", name, node, down)
 }

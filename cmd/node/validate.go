@@ -99,9 +99,7 @@ func (v *validation) add(arg string) error {
 			return err
 		}
 		c, err := v.parse(path)
-		if c != nil {
-			networks[filepath.Dir(path)] = append(networks[filepath.Dir(path)], c)
-		}
+		networks[filepath.Dir(path)] = append(networks[filepath.Dir(path)], c)
 		return err
 	})
 	if err != nil {

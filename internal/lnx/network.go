@@ -9,6 +9,7 @@ import (
 // network is the files of one network, indexed for CheckNetwork.
 type network struct {
 	reports []report
+	whole   bool // no file of it is left out
 	// Who has an address, and who binds a socket: the first of the files to say so.
 	addrs   map[netip.Addr]owner
 	sockets map[string]owner
@@ -24,9 +25,13 @@ func (o owner) String() string { return o.iface.Name + " of " + o.config.Name }
 
 // CheckNetwork compares files that are right one by one but are to make one
 // network: addresses and sockets given twice are mistakes, as are neighbours
-// whose UDP address leads to somebody else; what may be meant is a note.
+// whose UDP address leads to somebody else; what may be meant is a note. A nil
+// is a file that is wrong by itself: then nobody is missed, for it may be he.
 func CheckNetwork(configs ...*Config) Errors {
+	whole := !slices.Contains(configs, nil)
+	configs = slices.DeleteFunc(slices.Clone(configs), func(c *Config) bool { return c == nil })
 	n := network{
+		whole:   whole,
 		reports: make([]report, len(configs)),
 		addrs:   map[netip.Addr]owner{},
 		sockets: map[string]owner{},
@@ -78,7 +83,9 @@ func (n *network) checkNeighbor(c *Config, neighbor *Neighbor, r *report) {
 	text, udp := neighbor.Addr.String(), neighbor.UDP.String()
 	first, bound := n.sockets[neighbor.UDP.key()]
 	if !bound {
-		r.note(neighbor.udpAt, udp, "no node of this network has the UDP address "+udp)
+		if n.whole {
+			r.note(neighbor.udpAt, udp, "no node of this network has the UDP address "+udp)
+		}
 		return
 	}
 	peer := first.config

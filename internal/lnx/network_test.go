@@ -98,6 +98,7 @@ func TestCheckNetworkTellsNotesFromMistakes(t *testing.T) {
 	notes := lnx.CheckNetwork(a)
 	require.Len(t, notes, 1)
 	require.NoError(t, notes.Err())
+	assert.Empty(t, lnx.CheckNetwork(a, nil), "a file that is wrong may have that UDP address")
 	twice := lnx.CheckNetwork(a, a)
 	require.Error(t, twice.Err())
 }
