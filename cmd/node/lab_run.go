@@ -116,6 +116,7 @@ func labRunCommand() *cobra.Command {
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	o.live.add(f)
 	f.StringVar(&o.dialect, "dialect", "rip", "of rip-…: rip, the course's, or rip2")
+	choices(c, "dialect", "rip", "rip2")
 	return c
 }
 

@@ -18,11 +18,11 @@ func manCommand() *cobra.Command {
 		Use:   "man DIR",
 		Short: "write the manual pages into a folder",
 		Long: "Write a manual page for each command into DIR, and one for the shell: node.1,\n" +
-			"node-run.1 and so on, node-shell.7. `man -l DIR/node.1` reads one.",
+			"node-run.1 and so on, node-shell.1. `man -l DIR/node.1` reads one.",
 		Example: "  node man ~/.local/share/man/man1",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			pages := map[string]string{"node-shell.7": shellPage()}
+			pages := map[string]string{"node-shell.1": shellPage()}
 			manualPages(c.Root(), pages)
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err
@@ -156,15 +156,14 @@ func manualPage(c *cobra.Command) string {
 		r.text(c.Example)
 	}
 	r.line(".SH EXIT STATUS")
-	r.text("0 ok, 1 failed, 2 wrong usage or configuration, 130 Ctrl-C, 143 SIGTERM, and 141 " +
-		"when nobody reads standard output any more.")
+	r.text(statuses + ".")
 	r.line(".SH ENVIRONMENT")
 	for _, v := range environment {
 		r.line(".TP\n.B %s", plain(v[0]))
 		r.text(v[1])
 	}
 	r.line(".SH SEE ALSO")
-	also := []string{"node-shell(7)"}
+	also := []string{"node-shell(1)"}
 	for p := c.Parent(); p != nil; p = p.Parent() {
 		also = append(also, pageName(p)+"(1)")
 	}
@@ -184,7 +183,7 @@ var environment = [][2]string{
 // shellPage is the page of the shell's commands.
 func shellPage() string {
 	var r roff
-	r.title("node-shell", "7")
+	r.title("node-shell", "1")
 	r.line(".SH NAME\nnode\\-shell \\- the commands of a node's shell")
 	r.line(".SH DESCRIPTION")
 	r.text("These are the commands of a shell at a node (node run, node attach), of its\n" +
@@ -206,6 +205,8 @@ func shellPage() string {
 			r.flag(f)
 		}
 	}
+	r.line(".SH EXIT STATUS")
+	r.text("Of a script, and of node ctl: " + statuses + ".")
 	r.line(".SH SEE ALSO\n%s", plain("node(1), node-ctl(1), node-attach(1)"))
 	return r.String()
 }

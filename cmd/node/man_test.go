@@ -24,7 +24,7 @@ func TestManualPages(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(folder, "*"))
 	require.NoError(t, err)
 	assert.Greater(t, len(names), 25)
-	for _, name := range []string{"node.1", "node-net-up.1", "node-ctl.1", "node-shell.7"} {
+	for _, name := range []string{"node.1", "node-net-up.1", "node-ctl.1", "node-shell.1"} {
 		assert.FileExists(t, filepath.Join(folder, name))
 	}
 	text, err := os.ReadFile(filepath.Join(folder, "node-run.1"))

@@ -193,6 +193,7 @@ func (o *netOptions) graphCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&format, "format", "svg", "`FORMAT`: svg, dot, mermaid or json")
 	c.Flags().BoolVar(&o.json, "json", false, "the same as --format json")
+	choices(c, "format", "svg", "dot", "mermaid", "json")
 	return c
 }
 

@@ -20,8 +20,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// run is the program but for its process: it returns the exit status. 0 ok, 1 failed, 2 wrong usage
-// or configuration, 130 Ctrl-C, 143 SIGTERM.
+// statuses are the exit statuses of the program.
+const statuses = "0 ok, 1 failed, 2 wrong usage or configuration, 130 Ctrl-C,\n" +
+	"143 SIGTERM, 141 when nobody reads standard output any more"
+
+// run is the program but for its process: it returns the exit status, one of statuses.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := rootCommand()
 	root.SetIn(stdin)
@@ -53,8 +56,7 @@ func rootCommand() *cobra.Command {
 		Long: "A TCP/IP host or router in user space. Its links are UDP sockets, as an\n" +
 			".lnx file says. `node FILE.lnx` is `node run FILE.lnx`, and `node --version`\n" +
 			"is `node version`.\n\n" +
-			"Exit status: 0 ok, 1 failed, 2 wrong usage or configuration, 130 Ctrl-C,\n" +
-			"143 SIGTERM.",
+			"Exit status: " + statuses + ".",
 		Args:          usageArgs(cobra.NoArgs),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -65,6 +67,7 @@ func rootCommand() *cobra.Command {
 	})
 	root.AddCommand(runCommand(), netCommand(), attachCommand(), ctlCommand(), validateCommand(),
 		versionCommand(), demoCommand(), labCommand(), traceCommand(), manCommand())
+	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil && c != root {
 		c.Args = usageArgs(cobra.NoArgs)

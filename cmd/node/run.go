@@ -92,6 +92,9 @@ func runCommand() *cobra.Command {
 		"`NAME=ADDR/LEN` adds an interface that leads to this machine's kernel")
 	f.StringArrayVar(&o.lines, "door", nil,
 		"adds a `LINE` to the file: 'publish 8080 10.1.0.2:80', 'expose 80 3000', 'splice ADDR'")
+	choices(c, "log-level", "debug", "info", "warn", "error")
+	choices(c, "log-format", "text", "json")
+	choices(c, "offload", "auto", "gso", "mmsg", "plain")
 	return c
 }
 

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/repl"
+)
+
+// helpCommand is `node help`: of a command of the program. A word that is none is wrong usage; of
+// one that is the shell's it is told who helps.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND...]",
+		Short: "this list, or one command in full",
+		Long: "Show what there is to know of a command, or without one list them all. The\n" +
+			"commands of a node's shell have their own: `node ctl NODE help COMMAND`.",
+		ValidArgsFunction: completeTopics,
+		RunE: func(c *cobra.Command, args []string) error {
+			about, rest, err := c.Root().Find(args)
+			if err == nil && len(rest) == 0 {
+				about.InitDefaultHelpFlag() // that it lists, too
+				return about.Help()
+			}
+			return &usageError{unknownTopic(args)}
+		},
+	}
+}
+
+// unknownTopic is the error of words that are no command.
+func unknownTopic(args []string) error {
+	topic := strings.Join(args, " ")
+	if !slices.ContainsFunc(repl.Manual(), func(e repl.Entry) bool {
+		name, _, _ := strings.Cut(e.Use, " ")
+		return name == args[0] || slices.Contains(e.Aliases, args[0])
+	}) {
+		return fmt.Errorf("help: no command %q; `node help` lists them", topic)
+	}
+	return fmt.Errorf("help: %q is a command of a node's shell: `node ctl NODE help %s`, or "+
+		"`node run FILE.lnx -c 'help %s'`", args[0], args[0], args[0])
+}
+
+// completeTopics completes the commands below those that are there.
+func completeTopics(
+	c *cobra.Command, args []string, prefix string,
+) (names []cobra.Completion, only cobra.ShellCompDirective) {
+	only = cobra.ShellCompDirectiveNoFileComp
+	about, rest, err := c.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		return nil, only
+	}
+	for _, sub := range about.Commands() {
+		if sub.IsAvailableCommand() && strings.HasPrefix(sub.Name(), prefix) {
+			names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+		}
+	}
+	return names, only
+}

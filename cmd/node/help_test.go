@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestHelpForTopics: of a command it is the same as its --help; what is none is wrong usage, and a
+// command of the shell is told as one.
+func TestHelpForTopics(t *testing.T) {
+	t.Parallel()
+	for _, words := range [][]string{nil, {"net", "up"}, {"completion", "bash"}} {
+		status, got := ran(t, append([]string{"help"}, words...)...)
+		assert.Zero(t, status, words)
+		_, want := ran(t, append(words, "--help")...)
+		assert.Equal(t, want, got)
+	}
+	for topic, want := range map[string]string{
+		"bogus":     "node: help: no command \"bogus\"; `node help` lists them\n",
+		"net bogus": "node: help: no command \"net bogus\"; `node help` lists them\n",
+		"capture": "node: help: \"capture\" is a command of a node's shell: `node ctl NODE help capture`, " +
+			"or `node run FILE.lnx -c 'help capture'`\n",
+		"sf": "node: help: \"sf\" is a command of a node's shell: `node ctl NODE help sf`, " +
+			"or `node run FILE.lnx -c 'help sf'`\n",
+	} {
+		status, text := ran(t, append([]string{"help"}, strings.Fields(topic)...)...)
+		assert.Equal(t, 2, status, topic)
+		assert.Equal(t, want, text)
+	}
+}
+
+// TestExitStatuses are the same list wherever they are told.
+func TestExitStatuses(t *testing.T) {
+	t.Parallel()
+	_, help := ran(t, "--help")
+	pages := t.TempDir()
+	ran(t, "man", pages)
+	for name, text := range map[string]string{
+		"help":     help,
+		"SHELL.md": fileText(t, "..", "..", "docs", "SHELL.md"),
+		"page":     fileText(t, pages, "node-run.1"),
+		"shell":    fileText(t, pages, "node-shell.1"),
+	} {
+		text = strings.ReplaceAll(text, `\-`, "-") // as roff has it
+		assert.Contains(t, strings.Join(strings.Fields(text), " "),
+			strings.Join(strings.Fields(statuses), " "), name)
+	}
+}
+
+func fileText(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(path...))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// TestTabBehindFlags of which each takes one of a few words.
+func TestTabBehindFlags(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"net graph --format":        "svg dot mermaid json",
+		"run A.lnx --offload":       "auto gso mmsg plain",
+		"run A.lnx --log-format":    "text json",
+		"run A.lnx --log-level":     "debug info warn error",
+		"lab run rip-x --dialect":   "rip rip2",
+		"help net":                  "apply down exec generate graph serve status up validate",
+		"net serve --json nope x y": "",
+	} {
+		_, text := ran(t, append(append([]string{"__completeNoDesc"}, strings.Fields(line)...), "")...)
+		words, _, _ := strings.Cut(text, ":")
+		assert.Equal(t, want, strings.Join(strings.Fields(words), " "), line)
+		assert.Contains(t, text, ":4\n", "no files: "+line)
+	}
+}
