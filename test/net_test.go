@@ -506,9 +506,15 @@ func TestServingANetworkEnds(t *testing.T) {
 	net := nodes.CopyNetwork(t, "nets", "a-b")
 	r.must("net", "up", net.Dir, "--name", "pair")
 	for _, down := range []bool{false, true} {
-		serve := r.command("net", "serve", "pair")
+		args := []string{"net", "serve", "pair"}
+		if down {
+			args = append(args, "--json")
+		}
+		serve := r.command(args...)
 		talk, err := serve.StderrPipe()
 		require.NoError(t, err)
+		var answer bytes.Buffer
+		serve.Stdout = &answer
 		require.NoError(t, serve.Start())
 		t.Cleanup(func() { _ = serve.Process.Kill() })
 		lines := bufio.NewScanner(talk)
@@ -526,5 +532,15 @@ func TestServingANetworkEnds(t *testing.T) {
 		assert.False(t, lines.Scan(), lines.Text())
 		require.Error(t, serve.Wait())
 		assert.Equal(t, 130, serve.ProcessState.ExitCode())
+		if !down {
+			assert.Regexp(t, `^page: http://127\.0\.0\.1:\d+/#token=\S+\n`+
+				`API: http://127\.0\.0\.1:\d+/v1, with the same token\n$`, answer.String())
+			continue
+		}
+		var place struct{ Page, API, Token string }
+		require.NoError(t, json.Unmarshal(answer.Bytes(), &place), answer.String())
+		assert.NotEmpty(t, place.Token)
+		assert.Regexp(t, `^http://127\.0\.0\.1:\d+/v1$`, place.API)
+		assert.Equal(t, strings.TrimSuffix(place.API, "v1")+"#token="+place.Token, place.Page)
 	}
 }

@@ -74,10 +74,39 @@ func (d *doors) close() {
 	}
 }
 
-// serve answers for nodes until it is stopped. What a client needs to know is told once; what no
-// client can be told, tell is.
+// place is where nodes are asked: by a browser and a program, or at a socket.
+type place struct {
+	Page   string `json:"page,omitempty"`
+	API    string `json:"api,omitempty"`
+	Token  string `json:"token,omitempty"`
+	Socket string `json:"socket,omitempty"`
+}
+
+// place is where the doors are.
+func (d *doors) place() (p place) {
+	for _, l := range d.listeners {
+		if l.Token() == "" {
+			p.Socket = d.socket
+			continue
+		}
+		p.Page = fmt.Sprintf("http://%s/#token=%s", l.Addr(), l.Token())
+		p.API = fmt.Sprintf("http://%s/v1", l.Addr())
+		p.Token = l.Token()
+	}
+	return p
+}
+
+// String is what a client with a token needs to know; empty: there is none.
+func (p place) String() string {
+	if p.Page == "" {
+		return ""
+	}
+	return fmt.Sprintf("page: %s\nAPI: %s, with the same token", p.Page, p.API)
+}
+
+// serve answers for nodes until it is stopped. What no client can be told, tell is.
 func (d *doors) serve(
-	nodes map[string]control.Operator, v *voice, tell func(text string),
+	nodes map[string]control.Operator, tell func(text string),
 ) (s *api.Server, stop func() error) {
 	s = api.New(api.Config{
 		Nodes: nodes, Version: thisVersion().String(), Shape: d.shape, Page: web.Files(),
@@ -89,9 +118,6 @@ func (d *doors) serve(
 		failed error
 	)
 	for _, l := range d.listeners {
-		if l.Token() != "" {
-			v.serves(l)
-		}
 		wg.Go(func() {
 			err := s.Serve(l)
 			mu.Lock()

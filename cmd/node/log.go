@@ -9,7 +9,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/api"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
@@ -95,14 +94,14 @@ func (v *voice) advise(text string) {
 }
 
 // serves tells where a page and an API are, with the token that they want.
-func (v *voice) serves(l *api.Listener) {
-	page := fmt.Sprintf("http://%s/#token=%s", l.Addr(), l.Token())
-	base := fmt.Sprintf("http://%s/v1", l.Addr())
-	if v.log != nil {
-		v.record(slog.LevelInfo, "serving", "page", page, "api", base)
-		return
+func (v *voice) serves(p place) {
+	switch {
+	case p.Page == "":
+	case v.log != nil:
+		v.record(slog.LevelInfo, "serving", "page", p.Page, "api", p.API)
+	default:
+		v.line("%s", p)
 	}
-	v.line("page: %s\nAPI: %s, with the same token", page, base)
 }
 
 // failed tells of an error in a log, and returns what is left to say of it.

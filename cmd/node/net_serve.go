@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -22,9 +25,9 @@ func (o *netOptions) serveCommand() *cobra.Command {
 		Use:   "serve [NETWORK]",
 		Short: "the page of a network, and its HTTP API, at one place",
 		Long: "Serve the page of a network, and answer HTTP requests about all its nodes, at\n" +
-			"one place until Ctrl-C. The address that is printed has the token in it: open\n" +
-			"it in a browser. It passes on what is asked, so nodes may come and go, and it\n" +
-			"follows what `node net apply` makes of the network.",
+			"one place until Ctrl-C. The page's address is on standard output, with the\n" +
+			"token in it: open it in a browser. What is asked is passed on, so nodes may\n" +
+			"come and go, and what `node net apply` makes of the network is followed.",
 		Args:              usageArgs(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: o.completeNetworks,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -45,24 +48,41 @@ func (o *netOptions) serveCommand() *cobra.Command {
 			all := clients{}
 			defer all.close()
 			d.shape = shapeOf(n)
-			v := &voice{lines: c.ErrOrStderr()}
-			server, leave := d.serve(all.of(n), v, func(text string) { v.line("%s", text) })
-			_, _ = fmt.Fprintf(c.ErrOrStderr(), "serving %s of %s until Ctrl-C\n",
-				counted(len(all), "node"), n.Name())
+			tell := func(format string, args ...any) {
+				_, _ = fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...)
+			}
+			server, leave := d.serve(all.of(n), func(text string) { tell("%s", text) })
+			if err := d.place().print(c.OutOrStdout(), o.json); err != nil {
+				return errors.Join(err, leave())
+			}
+			tell("serving %s of %s until Ctrl-C", counted(len(all), "node"), n.Name())
 			s.Follow(ctx, n, func(n *netctl.Network) {
 				server.Replace(all.of(n), shapeOf(n))
-				_, _ = fmt.Fprintf(c.ErrOrStderr(), "the network has changed: serving %s of %s\n",
+				tell("the network has changed: serving %s of %s",
 					counted(len(all), "node"), n.Name())
 			})
 			if err := leave(); err != nil {
 				return err
 			}
-			_, _ = fmt.Fprintln(c.ErrOrStderr(), served(s, n.Name(), time.Since(began)))
+			tell("%s", served(s, n.Name(), time.Since(began)))
 			return told{context.Cause(ctx)}
 		},
 	}
 	d.flags(c.Flags())
+	c.Flags().BoolVar(&o.json, "json", false,
+		"print one JSON object, then serve: {\"page\": ..., \"api\": ..., \"token\": ...}")
 	return c
+}
+
+// print writes the place as an answer.
+func (p place) print(out io.Writer, asJSON bool) (err error) {
+	switch text := p.String(); {
+	case asJSON:
+		err = json.NewEncoder(out).Encode(p)
+	case text != "":
+		_, err = fmt.Fprintln(out, text)
+	}
+	return err
 }
 
 // served says what was done, and what goes on without it.

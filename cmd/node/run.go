@@ -233,10 +233,11 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 		v.advise(line)
 	}
 	nodes := map[string]control.Operator{self: n.Operator()}
-	_, leave := o.doors.serve(nodes, v, func(text string) {
+	_, leave := o.doors.serve(nodes, func(text string) {
 		n.Announce(control.Message{Text: text})
 	})
 	defer func() { err = errors.Join(err, leave()) }()
+	v.serves(o.doors.place())
 	switch {
 	case o.daemon:
 		return o.runDaemon(ctx, n.Operator(), o.log.newLog(console.err, self))

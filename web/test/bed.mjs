@@ -71,9 +71,9 @@ export function serve(...args) {
     const child = spawn(program, ["net", "--state", state, "serve", ...args], { cwd: root });
     let said = "";
     const timer = setTimeout(() => reject(new Error(`net serve said only: ${said}`)), 20_000);
-    child.stderr.on("data", (text) => {
+    const hear = (text) => {
       said += text;
-      const m = /page: (http:\S+)/.exec(said);
+      const m = /page: (http:\S+)\n/.exec(said);
       if (m && said.includes("until Ctrl-C")) {
         clearTimeout(timer);
         resolve({
@@ -84,7 +84,8 @@ export function serve(...args) {
           }),
         });
       }
-    });
+    };
+    for (const out of [child.stdout, child.stderr]) out.on("data", hear);
     child.once("exit", (code) => reject(new Error(`net serve ended with ${code}: ${said}`)));
   });
 }
