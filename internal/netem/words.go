@@ -215,9 +215,6 @@ func (r *reader) part() {
 		keywords[i].read(r)
 		return
 	}
-	near, want := spell.DidYouMean(name, append(Words(), "dup")), ""
-	if near == "" {
-		want = "one of " + strings.Join(Words(), ", ")
-	}
-	r.fail(w, "no impairment"+near, want)
+	near := spell.DidYouMean(name, append(Words(), "dup"))
+	r.fail(w, "no impairment"+near, "one of "+strings.Join(Words(), ", "))
 }

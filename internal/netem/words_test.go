@@ -109,7 +109,7 @@ func TestWhatParseMakesOfWords(t *testing.T) {
 
 func TestWrongWordsAreShownWhereTheyAre(t *testing.T) {
 	for text, want := range map[string]string{
-		"delay 20ms lss 2%":                 `"lss" is no impairment (did you mean loss?)`,
+		"delay 20ms lss 2%":                 `"lss" is no impairment (did you mean loss?); want one of delay, distribution, overtake, `,
 		"loss 2":                            `"2" is without its percent sign; want 2%`,
 		"loss 101%":                         `"101%" is no percentage; want 0% to 100%`,
 		"loss x%":                           `"x%" is no percentage; want loss SHARE%, such as 2%`,

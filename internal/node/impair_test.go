@@ -296,7 +296,7 @@ func TestImpairLinesOfAFile(t *testing.T) {
 	require.NoError(t, err)
 	err = Check(cfg).Err()
 	require.Error(t, err)
-	assert.Contains(t, err.Error(), `x.lnx:2:22: "lss" is no impairment (did you mean loss?)`)
+	assert.Contains(t, err.Error(), `x.lnx:2:22: "lss" is no impairment (did you mean loss?); expected one of `)
 	assert.Contains(t, err.Error(), "\n    impair if0 delay 1s  lss 2%\n"+
 		"                         ^^^")
 }

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -68,7 +69,8 @@ func TestBadWords(t *testing.T) {
 	f := parse(t, impaired)
 	before := string(f.Resolved())
 	for words, want := range map[string]string{
-		"delay 40ms lss 5%": "--netem: \"lss\" is no impairment (did you mean loss?)\n" +
+		"delay 40ms lss 5%": "--netem: \"lss\" is no impairment (did you mean loss?); expected one of " +
+			strings.Join(netem.Words(), ", ") + "\n" +
 			"    delay 40ms lss 5%\n               ^^^",
 		" ":    "--netem: without words\n     \n    ^",
 		"a\nb": "--netem: more than one line\n    a\uFFFDb\n    ^",
