@@ -70,7 +70,7 @@ func TestStatusOfCtl(t *testing.T) {
 		{"ping -c 1 -W 30 10.0.0.2", 0, "1 received", ""},
 		{"-- lr", 0, "LOCAL:if0", ""},
 		{"--", 2, "", `no command "--"`},
-		{"ping -c 1 -W 0.05 10.0.0.9", 1, "100% packet loss", "ping: 10.0.0.9: no reply"},
+		{"ping -c 1 -W 30 10.0.0.9", 1, "100% packet loss", "ping: 10.0.0.9: Destination Host Unreachable\n"},
 		{"close 9", 1, "", "close: 9: no such socket"},
 		{"close 9 --json", 1, `{"error":"close: 9: no such socket`, "close: 9: no such socket"},
 		{"close 9 --jsno", 2, "", "unknown flag: --jsno"},

@@ -3,6 +3,7 @@ package repl
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,6 +81,9 @@ func (s *Shell) capture() *cobra.Command {
 	return s.jsonFlag(c)
 }
 
+// nearFace is no word of a filter, but a name as interfaces have: the node says which there are.
+var nearFace = regexp.MustCompile(`^(if[0-9]+|tun.*)$`)
+
 // record makes a request of a capture's flags and words.
 func (s *Shell) record(
 	c *cobra.Command, o *captureFlags, args []string,
@@ -110,7 +114,8 @@ func (s *Shell) record(
 		named := func(i control.Interface) bool {
 			return i.Name == args[0] || strconv.Itoa(i.Index) == args[0]
 		}
-		if args[0] == "all" || args[0] == "lo" || slices.ContainsFunc(faces, named) {
+		if args[0] == "all" || args[0] == "lo" || slices.ContainsFunc(faces, named) ||
+			nearFace.MatchString(args[0]) {
 			req.Iface, args = args[0], args[1:]
 		}
 	}

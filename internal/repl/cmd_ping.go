@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -12,9 +13,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 )
-
-// errNoReply: a ping got fewer replies than it asked for. The statistics have been printed.
-var errNoReply = errors.New("no reply")
 
 // statusError is an error that has an exit status of its own.
 type statusError struct {
@@ -169,6 +167,13 @@ func (s *Shell) runPing(c *cobra.Command, o *pingFlags, req *control.Ping) error
 		}
 		s.watchPing(o, req, pingBanner(req, from))
 	}
+	problem := ""
+	if each := req.Each; each != nil {
+		req.Each = func(r control.Reply) {
+			problem = cmp.Or(r.Problem, problem)
+			each(r)
+		}
+	}
 	result, err := control.Ask(c.Context(), s.op, *req)
 	s.screen.setStatus("")
 	if err != nil {
@@ -179,14 +184,26 @@ func (s *Shell) runPing(c *cobra.Command, o *pingFlags, req *control.Ping) error
 	}
 	short := result.Received == 0 || req.Deadline > 0 && result.Received < req.Count
 	if short && result.Sent > 0 && c.Context().Err() == nil {
-		return &documented{s.noReply(c, req)}
+		return &documented{s.tooFew(c, req, &result, problem)}
 	}
 	return nil
 }
 
-// noReply is the error of a ping that got too little: status 1.
-func (s *Shell) noReply(c *cobra.Command, req *control.Ping) error {
-	err := failed(c, fmt.Errorf("%s: %w", req.Addr, errNoReply))
+// tooFew is the error of a ping that got fewer replies than it asked for, and last that problem:
+// status 1. The statistics have been printed.
+func (s *Shell) tooFew(
+	c *cobra.Command, req *control.Ping, result *control.PingResult, problem string,
+) error {
+	why := "no reply"
+	switch {
+	case result.Received > 0:
+		why = fmt.Sprintf("%d replies, and not %d", result.Received, req.Count)
+	case problem != "":
+		why = printable(problem)
+	case result.Errors > 0:
+		why += ", but " + counted(uint64(result.Errors), "error")
+	}
+	err := failed(c, fmt.Errorf("%s: %s", req.Addr, why))
 	if s.interactive() {
 		return &told{err} // the statistics say it
 	}

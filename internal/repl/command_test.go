@@ -154,6 +154,21 @@ func TestLinesBecomeRequests(t *testing.T) {
 	}
 }
 
+// TestCaptureOfNoInterface: a word that is like an interface's name is none of a filter's. The node
+// says which interfaces there are.
+func TestCaptureOfNoInterface(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]control.StartCapture{
+		"if9":  {Iface: "if9", Filter: "port 80", File: "f"},
+		"tun7": {Iface: "tun7", Filter: "port 80", File: "f"},
+		"tcp":  {Filter: "tcp port 80", File: "f"},
+	} {
+		s := open(t, &fake{}, Config{})
+		require.NoError(t, s.Execute(t.Context(), "capture "+word+" port 80 -w f"))
+		assert.Contains(t, s.node.requests(), want)
+	}
+}
+
 // withoutCalls is a request without its functions, which cannot be compared.
 func withoutCalls(req any) any {
 	switch r := req.(type) {

@@ -48,6 +48,7 @@ func TestAFailureIsADocumentToo(t *testing.T) {
 		{"sendfile f 10.0.0.1 9 --json", late, `{"error":"sendfile f: connection reset by peer","status":1}`, "reset", 1},
 		{"sendfile f 10.0.0.1 9 --json-stream", late, `{"event":"progress",`, "reset", 1},
 		{"ping 10.0.0.1 --json", silent, `{"addr":"10.0.0.1","sent":1,"received":0,`, "no reply", 1},
+		{"ping 10.9.9.9 -c 1 --json", nil, `{"addr":"10.9.9.9"`, "ping: 10.9.9.9: no reply, but 1 error", 1},
 	} {
 		var out, talk guarded
 		s, err := New(t.Context(), Config{Operator: &fake{do: tt.do}, Out: &out, Err: &talk})
