@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -23,7 +24,7 @@ const maxTestFile = 1 << 30
 type NetworkTransfer struct {
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Bytes is how long the file is, which is made for it, of chance, and removed behind it.
+	// Bytes is how long the file is, which is made for it, of random bytes, and removed behind it.
 	Bytes int64 `json:"bytes"`
 	// Addr is the address of To that is meant; empty: its first interface's.
 	Addr netip.Addr `json:"addr"`
@@ -65,7 +66,7 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 	defer out.end()
 	out.line(eventBegun, job.Running)
 	done, err := x.move(ctx, &t, out)
-	if err = gone(ctx, err); err != nil {
+	if err = ending(ctx, err, &t, done.Received.Bytes); err != nil {
 		out.line(eventError, problemOf(err))
 		return
 	}
@@ -124,8 +125,9 @@ func (x ends) move(
 	received := make(chan error, 1)
 	go func() {
 		var e error
-		done.Received, e = x.receive(ctx, t, filepath.Join(folder, "received"), stands, out)
-		received <- e
+		target := filepath.Join(folder, "received")
+		done.Received, e = x.receive(ctx, t, target, stands, out)
+		received <- errorOf(t.To, e, "recvfile "+target)
 	}()
 	select {
 	case e := <-received:
@@ -133,27 +135,46 @@ func (x ends) move(
 	case <-stands:
 	}
 	done.Sent, err = control.Ask(ctx, x.from.op, control.SendFile{
-		Path: path, Addr: t.Addr, Port: t.Port,
+		Path: path, Addr: t.Addr, Port: t.Port, Once: true,
 		Progress: func(p control.Progress) { out.line("sending", p) },
 	})
 	if err != nil {
 		cancel()
 		<-received //nolint:errcheck // it was told to end
-		return done, errorOf(t.From, err)
+		return done, errorOf(t.From, err, "sendfile "+path)
 	}
 	if e := <-received; e != nil {
-		return done, errorOf(t.To, e)
+		return done, e
 	}
 	done.Same = done.Sent.SHA256 == done.Received.SHA256
 	return done, nil
 }
 
-// errorOf says at which node an error was, unless it says so itself.
-func errorOf(node string, err error) error {
-	if errors.Is(err, ErrGone) {
+// ending is what to say of how a transfer ended. Who stops it stops both ends, and either may tell
+// of the other's reset: that it was stopped is known here.
+func ending(ctx context.Context, err error, t *NetworkTransfer, arrived int64) error {
+	if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrGone) {
+		return fmt.Errorf("%w: %d of %d bytes had arrived", control.ErrStopped, arrived, t.Bytes)
+	}
+	return gone(ctx, err)
+}
+
+// failure is an error in other words.
+type failure struct {
+	error
+	text string
+}
+
+func (f *failure) Error() string { return f.text }
+func (f *failure) Unwrap() error { return f.error }
+
+// errorOf says at which node an error was, unless it says so itself. What it begins with, a command
+// and a file, nobody has asked for.
+func errorOf(node string, err error, begins string) error {
+	if err == nil || errors.Is(err, ErrGone) {
 		return err
 	}
-	return fmt.Errorf("%s: %w", node, err)
+	return &failure{err, node + ": " + strings.TrimPrefix(err.Error(), begins+": ")}
 }
 
 // receive takes a transfer's file, at the first port that is free.
@@ -164,21 +185,25 @@ func (x ends) receive(
 	if first == 0 {
 		first, last = 5001, 5099
 	}
-	begun := false
+	begun, arrived := false, int64(0)
 	for port := first; ; port++ {
 		t.Port = port
 		done, err := control.Ask(ctx, x.to.op, control.RecvFile{
-			Path: path, Port: port,
+			Path: path, Port: port, Once: true,
 			Progress: func(p control.Progress) {
 				if !begun {
 					begun = true
 					close(stands)
 				}
+				arrived = p.Bytes
 				out.line("receiving", p)
 			},
 		})
 		if errors.Is(err, control.ErrPortInUse) && port < last {
 			continue
+		}
+		if err != nil {
+			done.Bytes = arrived
 		}
 		return done, err
 	}

@@ -14,6 +14,8 @@ type SendFile struct {
 	// Offset is where it begins: what is before it the receiver has, of a transfer that was cut
 	// off. The peer is not told: its RecvFile says so, too.
 	Offset int64 `json:"offset,omitempty"`
+	// Once says that nobody will go on with it when it ends early: the error does not say how.
+	Once bool `json:"once,omitempty"`
 	// Progress, if set, is called once when the connection stands, then a few times a second and
 	// once at the end; never twice at once.
 	Progress func(Progress) `json:"-"`
@@ -35,6 +37,8 @@ type RecvFile struct {
 	// while it came, with an ErrMismatch.
 	Size   int64  `json:"size,omitempty"`
 	SHA256 string `json:"sha256,omitempty"`
+	// Once is as in SendFile.
+	Once bool `json:"once,omitempty"`
 	// Progress is as in SendFile, but the first call says that the listener stands (so an operator
 	// may tell the sender to start), and Total is -1 unless there is a Size.
 	Progress func(Progress) `json:"-"`
@@ -92,6 +96,8 @@ type Transfer struct {
 	SHA256  string         `json:"sha256"` // of the file up to Offset and Bytes, in hex
 	// Note is empty unless there is something to say of what succeeded.
 	Note string `json:"note,omitempty"`
+	// Once is the request's: whoever made it tells what became of it.
+	Once bool `json:"once,omitempty"`
 
 	// Why it was not faster; zero of a receiver.
 	Retransmits  uint64        `json:"retransmits"`

@@ -20,6 +20,7 @@ import (
 // recvFile takes one connection and stores what comes.
 func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transfer, error) {
 	t := h.newTransfer(r.Path, false, r.Progress)
+	t.Once = r.Once
 	if r.Offset < 0 || r.Size < 0 || r.Offset > 0 && !r.Resume {
 		return t.Transfer, fmt.Errorf("recvfile: %w: an offset of %d and a size of %d",
 			control.ErrUsage, r.Offset, r.Size)
@@ -85,6 +86,9 @@ func (t *transfer) nobody(ctx context.Context) string {
 // beginning of the file nothing can go on.
 func (t *transfer) kept(part string, r *control.RecvFile, why error) string {
 	whole := t.Offset + t.Bytes
+	if t.Once {
+		return fmt.Sprintf("%d bytes had come", whole)
+	}
 	text := fmt.Sprintf("%d bytes are kept in %s", whole, part)
 	if errors.Is(why, control.ErrMismatch) && (r.Size == 0 || whole >= r.Size) {
 		return text + ": take it anew, without --resume"

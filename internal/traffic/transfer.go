@@ -108,6 +108,7 @@ func (t *transfer) digest() string { return hex.EncodeToString(t.hash.Sum(nil)) 
 // waits until the peer has acknowledged everything.
 func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transfer, error) {
 	t := h.newTransfer(r.Path, true, r.Progress)
+	t.Once = r.Once
 	f, at, err := openRegular(r.Path)
 	if err != nil {
 		return t.Transfer, fmt.Errorf("sendfile: %w", err)
@@ -259,14 +260,16 @@ func (t *transfer) left(acked uint64, why error) string {
 	if t.Offset > 0 {
 		at = fmt.Sprintf(" behind the first %d", t.Offset)
 	}
-	advice := "go on with `recvfile --resume` there, which says the BYTES for --offset BYTES here"
+	advice := ": go on with `recvfile --resume` there, which says the BYTES for --offset BYTES here"
 	switch {
+	case t.Once:
+		advice = ""
 	case errors.Is(why, control.ErrChanged):
-		advice = "send it anew"
+		advice = ": send it anew"
 	case t.Bytes == t.total && acked >= uint64(t.total):
-		advice = "the receiver has had all of it, and says what became of it"
+		advice = ": the receiver has had all of it, and says what became of it"
 	}
-	return fmt.Sprintf("of %d bytes%s %d were written and %d acknowledged: %s", t.total, at,
+	return fmt.Sprintf("of %d bytes%s %d were written and %d acknowledged%s", t.total, at,
 		t.Bytes, acked, advice)
 }
 
