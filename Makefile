@@ -52,7 +52,7 @@ lab: ## write docs/lab.md: the laboratory's experiments against what they expect
 web: ## build the page into internal/web/dist (needs npm); commit what it writes
 	cd web && npm ci --no-audit --no-fund --loglevel=error && npm run --silent check && npm run --silent build
 
-web-test: ## the page in a headless Chromium, with screenshots; T="slider|cut" picks by name
+web-test: ## the page in a headless Chromium, with screenshots; T="slider|cut" picks by name; many need those before them, too
 	@[ -d web/node_modules/playwright-core ] || (cd web && npm ci --no-audit --no-fund --loglevel=error)
 	@node web/test/run.mjs '$(T)'
 

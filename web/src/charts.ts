@@ -69,10 +69,18 @@ export class Chart {
     this.legend();
   }
 
-  /** legend shows the newest values while no pointer asks for others. */
+  /** legend shows the newest values while no pointer asks for others, and no curve that has none. */
   private legend(): void {
     const p = this.plot!;
-    if (p.cursor.idx == null) p.setLegend({ idx: this.data[0].length - 1 }, false);
+    const newest = this.data.map((column) => {
+      let i = column.length - 1;
+      while (i >= 0 && column[i] == null) i--;
+      return i;
+    });
+    if (p.cursor.idx == null) p.setLegend({ idxs: newest }, false);
+    p.root.querySelectorAll<HTMLElement>(".u-series").forEach((row, i) => {
+      if (i > 0) row.style.display = newest[i]! < 0 ? "none" : "";
+    });
   }
 
   private make(): void {
@@ -117,7 +125,7 @@ export class Chart {
           ...(c.dash ? { dash: c.dash } : {}),
           ...(c.fill ? { fill: css(c.color) + "22" } : {}),
           points: { show: false },
-          value: (_u, v) => (v != null ? o.format(v) : this.names[i] === "" ? "" : "–"),
+          value: (_u, v) => (v != null ? o.format(v) : "–"),
         })),
       ],
     }, this.data, this.into);

@@ -107,8 +107,8 @@ const chartOptions: Record<string, ChartOptions> = {
   },
   rates: {
     label: "Rates of the last minute", format: bitRate, height: 110, span: 60, least: 1e3,
-    curves: [{ name: "→", color: "--curve1", fill: true },
-      { name: "←", color: "--curve2", dash: [7, 4] }],
+    curves: [{ name: "one way", color: "--curve1", fill: true },
+      { name: "the other", color: "--curve2", dash: [7, 4] }],
   },
 };
 
@@ -135,7 +135,7 @@ export function plot(store: Store, panel: Element, theme: string): void {
       const l = store.link(id);
       if (!l) continue;
       chart.set(histories(l), store.tick / 1000, theme,
-        l.flows.length > 2 ? ["all", ""] : l.flows.map((f) => f.way === "in" ? `→ ${short(f.from.node, 16)}` : `${short(f.from.node, 16)} →`));
+        l.flows.length > 2 ? ["all", ""] : l.flows.map((f) => `${f.way === "in" ? "to" : "from"} ${short(f.from.node, 16)}`));
       continue;
     }
     const f = store.followed.get(sender(store, id).id);

@@ -76,6 +76,9 @@ export function steps(f: Followed, left: string, right: string): Step[] {
   return list;
 }
 
+/** Rows are those of a step's events; below 0: above the picture. */
+interface Rows { out: number; in?: number }
+
 interface Event { time: number; side: 0 | 1; step: Step; arrives: boolean }
 
 export function ladder(f: Followed | undefined, left: string, right: string): Child {
@@ -88,13 +91,14 @@ export function ladder(f: Followed | undefined, left: string, right: string): Ch
     }
     return list;
   }).sort((a, b) => a.time - b.time);
-  const shown = events.slice(-rows);
-  const row = new Map<Step, { out?: number; in?: number }>();
-  shown.forEach((e, i) => {
-    const r = row.get(e.step) ?? {};
-    r[e.arrives ? "in" : "out"] = i;
+  const shown = events.slice(-rows), before = events.length - shown.length;
+  const row = new Map<Step, Rows>(); // of what is shown
+  events.forEach((e, i) => {
+    const r = e.arrives ? row.get(e.step)! : { out: 0 };
+    r[e.arrives ? "in" : "out"] = i - before;
     row.set(e.step, r);
   });
+  for (const [step, r] of row) if ((r.in ?? r.out) < 0) row.delete(step);
   const first = shown[0]!.time;
   const high = top + shown.length * rowHeight + 6;
   const y = (i: number): number => top + (i + 0.5) * rowHeight;
@@ -119,7 +123,7 @@ export function ladder(f: Followed | undefined, left: string, right: string): Ch
       h("caption", null, `Segments between ${left} and ${right}, the newest last`),
       h("thead", null, h("tr", null, ["Milliseconds", "From", "What", "Arrived after"].map((t) =>
         h("th", { scope: "col" }, t)))),
-      h("tbody", null, [...row.keys()].map((step) => h("tr", null,
+      h("tbody", null, [...row.keys()].sort((a, b) => a.x.time - b.x.time).map((step) => h("tr", null,
         h("td", null, (step.x.time - first).toFixed(1)), h("td", null, step.side ? right : left),
         h("td", null, words(step.x)), h("td", null, step.lost ? `never: ${step.lost} ${step.at}`
           : step.arrives === null ? "" : `${(step.arrives - step.x.time).toFixed(1)} ms`)))))),
@@ -128,9 +132,9 @@ export function ladder(f: Followed | undefined, left: string, right: string): Ch
 
 const again = (x: Seen): boolean => (x.marks ?? []).includes("retransmission");
 
-function arrow(step: Step, r: { out?: number; in?: number }, y: (i: number) => number, high: number): Child {
+function arrow(step: Step, r: Rows, y: (i: number) => number, high: number): Child {
   const from = lines[step.side]!, to = lines[1 - step.side]!;
-  const y1 = r.out === undefined ? top - 4 : y(r.out);
+  const y1 = y(r.out), edge = top - 4;
   const straight = step.arrives !== null && step.arrives <= step.x.time;
   let x2 = to, y2 = straight ? y1 : r.in === undefined ? Math.min(y1 + rowHeight, high) : y(r.in);
   const ends = straight || r.in !== undefined;
@@ -138,9 +142,10 @@ function arrow(step: Step, r: { out?: number; in?: number }, y: (i: number) => n
   const a = Math.atan2(y2 - y1, x2 - from);
   const point = (turn: number): string =>
     `${(x2 - 8 * Math.cos(a + turn)).toFixed(1)} ${(y2 - 8 * Math.sin(a + turn)).toFixed(1)}`;
+  const x1 = y1 < edge ? from + ((x2 - from) * (edge - y1)) / (y2 - y1) : from;
   const kind = step.lost ? "lost" : again(step.x) ? "again" : step.x.length ? "data" : "ack";
   return s("g", { class: `step ${kind}` },
-    s("path", { class: "shaft", d: `M${from} ${y1}L${x2} ${y2.toFixed(1)}` }),
+    s("path", { class: "shaft", d: `M${x1.toFixed(1)} ${Math.max(y1, edge)}L${x2} ${y2.toFixed(1)}` }),
     ends && s("path", { class: "tip", d: `M${x2} ${y2.toFixed(1)}L${point(0.4)}L${point(-0.4)}z` }),
     step.lost && s("path", { class: "cross", d: `M${x2 - 5} ${(y2 - 5).toFixed(1)}l10 10m0-10l-10 10` }),
     step.lost && s("text", { // the side that nothing of this row stands at

@@ -4,7 +4,7 @@ import { h, type Child } from "./dom";
 import { bitRate, percent } from "./format";
 import { command } from "./server";
 import type { Flow, LinkState, Store } from "./store";
-import { heading, section, figure, type Context } from "./view";
+import { figure, heading, prose, section, type Context } from "./view";
 import { read, turn } from "./words";
 
 const scales = {
@@ -90,7 +90,7 @@ export function linkView({ store }: Context, l: LinkState): Child[] {
       down.length > 0 && h("p", { class: "hint" }, `${down.join(" and ")} ${down.length > 1 ? "do" : "does"} ` +
         `not answer: ${alone ? "nothing can be set" : "what is set here is the other end's alone"}.`),
       (Object.keys(knobs) as Knob[]).map((k) => slider(store, l, k, cut || !turned(store, l).length)),
-      failure && h("p", { class: "alert", role: "alert" }, failure),
+      failure && h("p", { class: "alert", role: "alert" }, prose(failure)),
       extra(store, l)),
     h("div", { class: "actions", "data-key": "actions" },
       h("button", {

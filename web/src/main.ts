@@ -11,7 +11,7 @@ import { connectionsView, logView, nodeView, overview } from "./overview";
 import { begin, Problem, Stream } from "./server";
 import { Store } from "./store";
 import { running, setTask, start, stopTask, tasksSection, taskView } from "./tasks";
-import { empty, type Context } from "./view";
+import { empty, prose, type Context } from "./view";
 
 const store = new Store();
 const stream = new Stream(store);
@@ -141,7 +141,8 @@ function stress(): void {
 
 const veils: Partial<Record<Store["service"], [string, string]>> = {
   connecting: ["Connecting…", ""],
-  away: ["The server does not answer", "Is `node net serve`, or the node, still running? This page goes on by itself when it is back."],
+  away: ["The server does not answer", "It has ended, or the way to it is cut. Started again, `node net serve`, or `node run --listen`, prints a new address: open that. "
+    + "This page goes on by itself only if the same server answers again."],
   refused: ["This page is not admitted", "Open the address that `node net serve`, or `node run --listen`, printed: it has the token in it."],
   stale: ["Nothing has been heard for a while", "The server is there, and silent. The page waits."],
   paused: ["Paused while nobody looked", ""],
@@ -174,7 +175,7 @@ function render(): void {
   status.textContent = store.service === "live" ? store.summary() : words?.[0] ?? "";
   status.className = `status ${store.service === "live" && all.every((n) => n.up || !n.heard) ? "good" : "bad"}`;
   lay(veil, words && (store.service !== "connecting" || all.length === 0)
-    ? [h("div", null, h("strong", null, words[0]), words[1] && h("p", null, words[1]))] : []);
+    ? [h("div", null, h("strong", null, words[0]), words[1] && h("p", null, prose(words[1])))] : []);
   renderLegend();
   const nav = { ping: "ping", transfer: "transfer", "routes:": "routes" };
   for (const b of app.querySelectorAll<HTMLElement>("nav [data-arg]")) {
@@ -277,7 +278,7 @@ store.onSay = (text) => {
   if (said.length < 4) said.push(text);
   else unsaid++;
   saying ||= window.setTimeout(() => {
-    live.textContent = said.join(". ") + (unsaid > 0 ? `. And ${unsaid} more.` : ".");
+    live.textContent = said.join(". ").replaceAll("`", "") + (unsaid > 0 ? `. And ${unsaid} more.` : ".");
     said = [];
     unsaid = saying = 0;
     spoken = performance.now();

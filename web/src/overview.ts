@@ -3,8 +3,9 @@
 import { h, type Child } from "./dom";
 import { bitRate, bytes, clockTime, count, duration, plural } from "./format";
 import { quiet } from "./graph";
+import { cost } from "./routesview";
 import { some, type Connection, type Entry, type NodeState, type Store } from "./store";
-import { cell, empty, figure, heading, item, num, section, table, type Context } from "./view";
+import { cell, empty, figure, heading, item, num, prose, section, table, type Context } from "./view";
 import type { Socket } from "./types";
 
 /** ends are the addresses of a connection: first of who opened it. */
@@ -104,14 +105,14 @@ function log(all: Entry[], most: number): Child {
   const entries = all.slice(-most).reverse();
   if (!entries.length) return empty("Nothing yet.");
   return h("ol", { class: "log", "data-key": "log" }, entries.map((e) => h("li", { "data-key": `${e.n}`, class: e.sort },
-    h("time", null, clockTime(e.at)), h("span", null, e.text))));
+    h("time", null, clockTime(e.at)), h("span", null, prose(e.text)))));
 }
 
 export function nodeView({ store }: Context, n: NodeState): Child[] {
   const head = heading(n.router ? "Router" : "Host", n.name);
   if (n.heard && !n.up) {
-    return [head, h("p", { class: "alert", role: "status" }, n.problem,
-      h("small", null, "`node net status` shows the end of its log, `node net up` starts it again.")),
+    return [head, h("p", { class: "alert", role: "status" }, prose(n.problem),
+      h("small", null, prose("`node net status` shows the end of its log, `node net up` starts it again."))),
     section("log", "What happened", log(about(store, n.name), 12))];
   }
   const faces = [...n.faces.values()];
@@ -136,7 +137,7 @@ export function nodeView({ store }: Context, n: NodeState): Child[] {
       ["To", "Way", ">Cost", "From"],
       n.routes.map((r) => h("tr", { "data-key": `${r.prefix} ${r.next_hop}` },
         cell(h("button", { class: "text", "data-do": "go", "data-arg": `routes:${r.prefix}` }, r.prefix)),
-        cell(r.kind ?? store.via(r)), num(r.origin === "L" ? "–" : r.cost),
+        cell(r.kind ?? store.via(r)), num(cost(r)),
         cell({ L: "on the link", R: "RIP", S: "the file" }[r.origin] ?? r.origin)))) : empty("None.")),
     section("sockets", "Sockets", n.sockets.length ? table(`Sockets of ${n.name}`,
       ["State", "Local", "Remote", ">Queued"],

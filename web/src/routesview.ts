@@ -23,6 +23,9 @@ function best(n: NodeState, prefix: string): Route | undefined {
     .sort((a, b) => Number(b.prefix.split("/")[1]) - Number(a.prefix.split("/")[1]))[0];
 }
 
+/** cost is what RIP counts: of a node's own network nothing, of a static route none. */
+export const cost = (r: Route): number | string => (r.origin === "R" ? r.cost : r.origin === "L" ? 0 : "–");
+
 const told = (n: NodeState, prefix: string): RIPRoute | undefined =>
   n.rip?.routes?.find((r) => r.prefix === prefix);
 
@@ -101,7 +104,7 @@ function row(store: Store, n: NodeState, prefix: string): Child {
   }
   const how = r.origin === "L" ? "on the link"
     : r.origin === "S" ? `${store.via(r)} (its file)` : store.via(r).replace("via ", "");
-  return h("tr", { "data-key": n.name }, name, num(r.origin === "R" ? r.cost : r.origin === "L" ? 0 : "–"),
+  return h("tr", { "data-key": n.name }, name, num(cost(r)),
     cell(how), num(rip && r.origin === "R" ? `${duration(rip.age_ns)} ago` : ""),
     num(rip && r.origin === "R" && rip.left_ns >= 0 ? `in ${duration(rip.left_ns)}` : ""));
 }
@@ -118,6 +121,6 @@ function matrix(store: Store, all: string[], chosen: string): Child {
       routers.map((n) => {
         const r = n.routes.find((x) => x.prefix === p), rip = told(n, p);
         const via = r?.next_hop ? store.owner(r.next_hop) : "";
-        return num(r ? `${r.cost}${via ? ` ${via}` : ""}` : rip && rip.cost >= 16 ? "16" : "–");
+        return num(r ? `${cost(r)}${via ? ` ${via}` : ""}` : rip && rip.cost >= 16 ? "16" : "–");
       }))));
 }

@@ -3,15 +3,15 @@
 import { plain, type Store } from "./store";
 
 export class Problem extends Error {
-  constructor(readonly status: number, detail: string) { super(detail); }
+  constructor(readonly status: number, detail: string, readonly type = "") { super(detail); }
 }
 
 async function refuse(r: Response): Promise<never> {
-  let detail = `${r.status} ${r.statusText}`;
+  let detail = `${r.status} ${r.statusText}`, type = "";
   try {
-    detail = (await r.json()).detail ?? detail;
+    ({ detail = detail, type = type } = await r.json());
   } catch { /* it is not one of ours */ }
-  throw new Problem(r.status, plain(detail));
+  throw new Problem(r.status, plain(detail), type);
 }
 
 /** begin changes the token of the address bar for a cookie, and takes it out of there. */
@@ -54,11 +54,15 @@ export async function lines<T>(
       if (!text) continue;
       const { event, data } = JSON.parse(text);
       if (event === "result") return data as T;
-      if (event === "error") throw new Problem(data.status, plain(data.detail));
+      if (event === "error") throw new Problem(data.status, plain(data.detail), data.type);
       tell(event, data);
     }
   }
 }
+
+/** isStop reports whether an error is that somebody had a command end. */
+export const isStop = (e: unknown): boolean =>
+  e instanceof Problem ? e.type === "/v1/problems/stopped" : (e as Error).name === "AbortError";
 
 export async function stop(node: string, id: number): Promise<void> {
   await fetch(`/v1/nodes/${encodeURIComponent(node)}/running/${id}`, { method: "DELETE" });

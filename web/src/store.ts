@@ -309,9 +309,8 @@ export class Store {
         break;
       }
       case "transfer":
-        if (!d.problem) return; // the transfer's own view tells
-        text = `${told.node}: transfer failed: ${/\/tidepool-transfer/.test(d.problem)
-          ? d.problem.replace(/^\S+ \S+: | \(.*\)$/gs, "") : d.problem}`; // a page's file is gone by now
+        if (!d.problem || d.transfer.once) return; // the transfer's own view tells
+        text = `${told.node}: transfer failed: ${d.problem}`;
         sort = "bad";
         break;
       case "message": text = `${told.node}: ${d.text}`; break;

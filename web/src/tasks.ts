@@ -2,10 +2,10 @@
 
 import { h, type Child } from "./dom";
 import { bitRate, bytes, count, duration, percent } from "./format";
-import { lines, stop } from "./server";
+import { isStop, lines, stop } from "./server";
 import { inOrder, Ring, type Store } from "./store";
 import type { PingResult, Progress, Reply, Transfer } from "./types";
-import { empty, figure, heading, section, type Context } from "./view";
+import { empty, figure, heading, prose, section, type Context } from "./view";
 
 interface Task {
   n: number;
@@ -75,7 +75,7 @@ export function taskView({ store }: Context, sort: "ping" | "transfer"): Child[]
         choice("task-from", "From", names, chosen.from),
         sort === "transfer" ? choice("task-to", "To", names, chosen.to) : target(store)),
       sort === "transfer" && names.length < 2 && h("p", { class: "hint" },
-        "A transfer takes two nodes, and this page has one: `sendfile` in its shell sends to others."),
+        prose("A transfer takes two nodes, and this page has one: `sendfile` in its shell sends to others.")),
       sort === "transfer"
         ? choice("task-size", "Size", sizes.map((n) => [String(n), bytes(n)]), String(chosen.size))
         : choice("task-count", "Requests", [1, 5, 20, 100].map((n) => [String(n), String(n)]),
@@ -84,7 +84,7 @@ export function taskView({ store }: Context, sort: "ping" | "transfer"): Child[]
         sort === "ping" ? "Ping" : "Start the transfer")),
     mine.length ? h("div", { class: "tasks", "data-key": "tasks" }, mine.map((t) => one(store, t)))
       : empty(sort === "ping" ? "The replies will be here."
-        : "A file of chance is made, sent by TCP, and compared at the other end."),
+        : "A random file is made, sent by TCP, and compared at the other end."),
   ];
 }
 
@@ -94,7 +94,7 @@ function one(store: Store, t: Task): Child {
       h("small", null, t.sort === "transfer" ? ` ${bytes(t.bytes)}` : "")),
     t.state === "running" && h("button", { "data-do": "stop", "data-arg": t.n }, "Stop")),
     t.sort === "transfer" ? transferred(store, t) : pinged(t),
-    t.text && h("p", { class: t.state === "failed" ? "alert" : "hint" }, t.text));
+    t.text && h("p", { class: t.state === "failed" ? "alert" : "hint" }, prose(t.text)));
 }
 
 function transferred(store: Store, t: Task): Child {
@@ -112,7 +112,7 @@ function transferred(store: Store, t: Task): Child {
         ` ${percent(r ? 1 : done / t.bytes)}`),
       figure("Rate", bitRate(r ? r.received.mb_per_s * 8e6 : rate)),
       figure(r ? "Took" : "Left", r ? duration(r.received.seconds * 1e9)
-        : rate > 0 ? duration(((t.bytes - done) * 8e9) / rate) : "–"),
+        : t.state === "running" && rate > 0 ? duration(((t.bytes - done) * 8e9) / rate) : "–"),
       r && figure("Sent again", count(r.sent.retransmits)),
       r && h("div", { class: "figure wide", "data-key": "sha" },
         h("dt", null, "SHA-256 at both ends"),
@@ -190,9 +190,16 @@ export async function start(store: Store, sort: "ping" | "transfer"): Promise<vo
     t.state = "done";
     finished(store, t);
   } catch (e) {
-    t.state = "failed";
-    t.text = (e as Error).message;
-    store.note(`${sort === "ping" ? "Ping" : "Transfer"} from ${t.from} to ${t.to} failed: ${t.text}`, "bad");
+    const what = `${sort === "ping" ? "Ping" : "Transfer"} from ${t.from} to ${t.to}`;
+    if (isStop(e)) {
+      t.state = "stopped";
+      t.text = "It was stopped.";
+      store.note(`${what} was stopped`);
+    } else {
+      t.state = "failed";
+      t.text = (e as Error).message;
+      store.note(`${what} failed: ${t.text}`, "bad");
+    }
   }
   store.onChange();
 }

@@ -8,6 +8,10 @@ export interface Context {
   go: (what: string) => void; // select something
 }
 
+/** prose is a text with what stands in it between backticks set as code. */
+export const prose = (text: string): Child =>
+  text.split("`").map((part, i) => (i % 2 ? h("code", null, part) : part));
+
 export function heading(kind: string, title: string, ...rest: Child[]): Child {
   return h("header", { class: "head", "data-key": "head" },
     h("div", null, h("p", { class: "kind" }, kind), h("h2", { tabindex: -1 }, title)), rest);

@@ -19,6 +19,7 @@ test("a node that is killed is said to be down, and what it cannot do any more",
   await page.click('.graph [data-what="node:R3"] .body');
   assert.match(await text(page, ".alert"), /^R3: the node does not answer/);
   const alert = await text(page, ".alert");
+  assert.match(alert, /node net up starts it again/, "without the backticks");
   assert.doesNotMatch(alert, /dial|sock/, `what no user asked for: ${alert}`);
   assert.ok((await entries(page)).includes("R3 is down"));
   await shot(page, "ring-dead");

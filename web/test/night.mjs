@@ -99,6 +99,8 @@ test("a server that ends and begins anew is waited for, and its token asked for"
   await shared.served.stop();
   await eventually("one line says so", async () =>
     (await text(page, ".veil strong")) === "The server does not answer");
+  assert.match(await text(page, ".veil"), /prints a new address/);
+  assert.doesNotMatch(await text(page, "body"), /`/);
   const entries = await page.locator(".log li").allInnerTexts();
   assert.equal(entries.filter((t) => t.includes("does not answer")).length, 1, entries.join("\n"));
   shared.served = await serve("--listen", at);

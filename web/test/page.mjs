@@ -73,6 +73,7 @@ test("a ping starts from the page", async (_, { page }) => {
 test("a chart has room for all of its words", async (_, { page }) => {
   await pick(page, await linkId(page, "R1 – R2"));
   await page.waitForSelector(".chart canvas");
+  await eventually("which direction is which", async () => /from R1\b.*from R2\b/s.test(await text(page, ".chart")));
   const ink = await eventually("something is drawn", () => page.evaluate(() => {
     const c = document.querySelector(".chart canvas"), edge = 5 * devicePixelRatio;
     const copy = Object.assign(document.createElement("canvas"), { width: c.width, height: c.height });
@@ -142,10 +143,15 @@ test("a transfer that is stopped is said to be, and nothing of its file, which i
   await page.click("form button[type=submit]");
   await eventually("a connection", () => page.locator(".task:first-child button.text").count());
   await page.locator(".task:first-child button", { hasText: "Stop" }).click();
+  await page.waitForSelector(".task:first-child.stopped");
+  assert.match(await text(page, ".task:first-child"), /It was stopped\./);
   await page.keyboard.press("Escape");
+  await page.evaluate(() => { location.hash = "#/log"; });
   await eventually("it is said", async () =>
-    /: transfer failed: stopped$/m.test(await text(page, "section.log")));
-  assert.ok(!(await text(page, "section.log")).includes("tidepool-transfer"));
+    /Transfer from A to B was stopped$/m.test(await text(page, "ol.log")));
+  const said = (await text(page, "ol.log")).split("has begun")[0]; // since: the newest is first
+  assert.doesNotMatch(said, /tidepool-transfer|resume|transfer failed|B failed/i);
+  await page.keyboard.press("Escape");
 });
 
 test("a cut link changes a route", async (_, { page }) => {

@@ -165,6 +165,55 @@ test("a hundred nodes find room on a phone, though not their names", async (brow
   await shot(page, "shape-hundred-phone");
 });
 
+test("a link is picked by the words beside it", async (browser, shared) => {
+  const page = await show(browser, shared, {}, tree);
+  const edge = page.locator(".edge", { has: page.locator(".figure") }).first();
+  const name = (await edge.getAttribute("aria-label")).split(",")[0];
+  await edge.locator(".figure").click();
+  assert.equal(`Link ${await page.locator("h2").innerText()}`, name);
+});
+
+test("an arrow of the ladder leaves when its segment does, though that be above", async (browser, shared) => {
+  const page = await show(browser, shared, {}, lan);
+  const listen = async (what) => {
+    await page.evaluate((what) => { location.hash = what; }, what);
+    await page.waitForFunction(() => window.source);
+  };
+  const socket = (sid, local, remote, sent) => ({ sid, local, remote, state: "ESTABLISHED", recv_q: 0, send_q: 0,
+    info: { recovery: "open", congestion: "cubic", rtt_ns: 1, min_rtt_ns: 1, mss: 1000, cwnd: 1, ssthresh: 0, pipe: 0,
+      delivery_rate: 0, retransmits: 0, timeouts: 0, limited: "app", bytes_acked: 0, bytes_sent: sent } });
+  await page.evaluate(([a, b]) => {
+    window.source.give("sockets", { node: "a", sockets: [a] });
+    window.source.give("sockets", { node: "b", sockets: [b] });
+    window.source.give("tick", { at: 2e12 });
+  }, [socket(1, "10.0.0.1:20000", "10.0.0.2:80", 9000), socket(2, "10.0.0.2:80", "10.0.0.1:20000", 0)]);
+  await listen("#/connection:a/1");
+  // Sixty segments, one a millisecond, each 30 ms on its way: at the edge thirty are.
+  await page.evaluate(() => {
+    const seen = (sent, late) => Array.from({ length: 60 }, (_, i) => ({
+      at: new Date(1e12 + i + late).toISOString(), sent, flags: "A", seq: 1000 * i, ack: 1, length: 1000, window: 1, wire_seq: i,
+    }));
+    window.source.give("segments", { of: "a/1", node: "a", sid: 1, segments: seen(true, 0) });
+    window.source.give("segments", { of: "a/1", node: "b", sid: 2, segments: seen(false, 30) });
+    window.source.give("tick", { at: 2e12 + 500 });
+  });
+  const { from, times } = await eventually("a ladder", () => page.evaluate(() => {
+    const shafts = [...document.querySelectorAll(".ladder .shaft")].map((e) => e.getAttribute("d"));
+    return shafts.length > 20 && {
+      from: shafts.map((d) => /M(\S+) (\S+)L(\S+) (\S+)/.exec(d).slice(1).map(Number)),
+      times: [...document.querySelectorAll(".ladder + .hidden tbody tr td:first-child")].map((e) => Number(e.textContent)),
+    };
+  }));
+  await page.locator("section.ladder").scrollIntoViewIfNeeded();
+  await shot(page, "ladder-above");
+  const edge = Math.min(...from.map(([, y]) => y)), above = from.filter(([, y]) => y === edge);
+  assert.ok(above.length > 10, `${above.length} have left before`);
+  assert.equal(new Set(above.map(([x]) => x)).size, above.length, "each goes over the edge somewhere else");
+  assert.ok(above.every(([x, , to]) => x > 176 && x < to), above.join(" | "));
+  assert.deepEqual(times, [...times].sort((a, b) => a - b), "the newest is last");
+  assert.ok(times[0] < 0 && times.length === from.length, times.join(" "));
+});
+
 test("names stand in the order of their numbers", async (browser, shared) => {
   const page = await show(browser, shared, {}, chance);
   const names = await page.locator(".nodes .title").allInnerTexts();
