@@ -85,6 +85,7 @@ func Events() []Event {
 		TransferEnded{},
 		Segment{},
 		NeighborChanged{},
+		LinkChanged{},
 		Message{},
 		RIPNews{},
 		PerfEnded{},

@@ -108,6 +108,14 @@ type NeighborChanged struct {
 // Event is part of the interface of that name.
 func (NeighborChanged) Event() string { return "neighbor" }
 
+// LinkChanged is an interface that somebody took down, or up again.
+type LinkChanged struct {
+	Interface Interface `json:"interface"`
+}
+
+// Event is part of the interface of that name.
+func (LinkChanged) Event() string { return "link" }
+
 // Message is anything else that the operator should read: one line of text.
 type Message struct {
 	Text string `json:"text"`

@@ -91,7 +91,14 @@ neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 	client, server := connect(t, a, b, "10.0.0.2:80")
 	exchangeWord(t, client, server)
 
+	told := make(chan bool, 9)
+	defer a.Watch(func(e control.Event) {
+		if l, ok := e.(control.LinkChanged); ok {
+			told <- l.Interface.Up
+		}
+	})()
 	assert.False(t, ask(t, a, control.SetLink{Iface: "0"}).Up)
+	assert.False(t, ask(t, a, control.SetLink{Iface: "0"}).Up, "it is down already, which is no news")
 	assert.Empty(t, ask(t, a, control.Routes{}), "its network is gone")
 	assert.Empty(t, ask(t, a, control.Neighbors{}))
 	_, err := a.Do(t.Context(), control.SendTest{Addr: netip.MustParseAddr("10.0.0.2"), Text: "x"})
@@ -105,6 +112,8 @@ neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 	assert.Equal(t, "ESTABLISHED", ask(t, a, control.Sockets{})[0].State)
 
 	assert.True(t, ask(t, a, control.SetLink{Iface: "if0", Up: true}).Up)
+	assert.False(t, <-told)
+	assert.True(t, <-told)
 	require.NoError(t, client.SetReadDeadline(time.Now().Add(20*time.Second)))
 	buf := make([]byte, 100)
 	n, err := client.Read(buf)

@@ -158,6 +158,7 @@ func (n *Node) setLink(r control.SetLink) (control.Interface, error) {
 		}
 	}
 	err = n.call(func(now clock.Time) {
+		before := n.stack.Up(i)
 		n.stack.SetUp(now, i, r.Up)
 		if d, ok := bare(n.devices[n.ifaceDevice[i]]).(*link.UDP); ok {
 			d.SetUp(i, r.Up)
@@ -166,6 +167,9 @@ func (n *Node) setLink(r control.SetLink) (control.Interface, error) {
 			if f.Index == i {
 				answer = f
 			}
+		}
+		if before != r.Up {
+			n.watchers.publish(control.LinkChanged{Interface: answer})
 		}
 	})
 	return answer, controlError(err)

@@ -134,8 +134,9 @@ func (s *Shell) events() *cobra.Command {
 		Use:   "events",
 		Short: "show what the node tells, until Ctrl-C",
 		Long: "Show what the node tells, until Ctrl-C: connections, neighbors that come and\n" +
-			"go, test packets, what `verbose` asked for. A session shows it anyway; as JSON\n" +
-			"it is a line each: {\"event\": its kind, \"data\": what it is}.",
+			"go, interfaces that are taken down or up, test packets, what `verbose` asked\n" +
+			"for. A session shows it anyway; as JSON it is a line each:\n" +
+			"{\"event\": its kind, \"data\": what it is}.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			s.endless()
 			asJSON, _ := c.Flags().GetBool("json")

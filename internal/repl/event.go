@@ -71,6 +71,12 @@ func Describe(e control.Event) (text string, isData bool) {
 		return fmt.Sprintf("Socket %d (%s): %s", e.Socket.SID, e.Socket.Remote, what), false
 	case control.NeighborChanged:
 		return printable(neighborNews(&e)), false
+	case control.LinkChanged:
+		state := "down"
+		if e.Interface.Up {
+			state = "up"
+		}
+		return "Interface " + printable(e.Interface.Name) + " is " + state, false
 	case control.Message:
 		return printable(e.Text), false
 	case control.PerfEnded:

@@ -47,6 +47,8 @@ func TestEvents(t *testing.T) {
 		control.TransferEnded{Transfer: someTransfer("f", true)},
 		control.Datagram{SID: 3, From: someSockets(false)[1].Remote, Data: []byte("text\x1b\n")},
 		control.Undelivered{SID: 3, To: someSockets(false)[1].Remote, Problem: "connection refused"},
+		control.LinkChanged{Interface: control.Interface{Name: "if0"}},
+		control.LinkChanged{Interface: control.Interface{Name: "if0", Up: true}},
 		control.Message{Text: "if0: the peer is not there yet"},
 		control.RIPNews{Iface: "if0", Text: "10.5.0.0/16 via 10.0.0.2 cost 2"},
 		control.RIPNews{Text: "10.5.0.0/16 lost"},

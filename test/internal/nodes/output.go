@@ -93,7 +93,8 @@ func (o *output) last(n int) string {
 var (
 	complaint = regexp.MustCompile(`^[^ ]*:\d+: `)
 	usage     = regexp.MustCompile(`^usage: `)
-	news      = regexp.MustCompile(`^(New connection on socket|Socket) \d+ `)
+	news      = regexp.MustCompile(
+		`^((New connection on socket|Socket) \d+ |Interface \S+ is (up|down)$)`)
 )
 
 // Complaints picks the lines that tell of an error with its place in the script.
