@@ -37,6 +37,11 @@ func TestOneDocument(t *testing.T) {
 	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
 	r.must("ctl", "B", "accept", "7000")
 	r.must("ctl", "A", "connect", "10.0.0.2", "7000")
+	r.must("ctl", "A", "serve", "80")
+	r.must("ctl", "B", "http", "get", "http://10.0.0.1/")
+	r.await("A", "TIME-WAIT, whose time runs", func() bool {
+		return strings.Contains(r.must("ctl", "A", "sockets", "-o"), "timewait")
+	})
 	var dialer net.Dialer
 	client := &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -127,6 +127,7 @@ var exchanges = []exchange{
 	{"GET", "/v1/nodes/A/sockets", "", 200, `"state":"ESTABLISHED"`},
 	{"GET", "/v1/nodes/A/sockets?info=true", "", 200, `"congestion":"reno"`},
 	{"GET", "/v1/nodes/A/sockets?info", "", 200, `"congestion":"reno"`},
+	{"GET", "/v1/nodes/A/sockets?timers", "", 200, `"state":"ESTABLISHED"`},
 	{"POST", "/v1/nodes/A/commands/sockets", `{"info":true}`, 200, `"limited":`},
 	{"POST", "/v1/nodes/A/commands/shutdown", `{"sid":0,"how":"write"}`, 204, ""},
 	{"POST", "/v1/nodes/A/commands/close", `{"sid":0}`, 204, ""},

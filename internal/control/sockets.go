@@ -9,6 +9,8 @@ import (
 type Sockets struct {
 	// Info has each connection's inner state filled in too.
 	Info bool `json:"info,omitempty"`
+	// Timers has each connection's time-out filled in too: two answers are never the same then.
+	Timers bool `json:"timers,omitempty"`
 }
 
 func (Sockets) answers([]Socket) {}
@@ -21,8 +23,9 @@ type Socket struct {
 	State  string         `json:"state"`  // RFC 9293 §3.3.2's name (SYN_SENT), or UDP
 	RecvQ  int            `json:"recv_q"` // bytes to read; of a listener: connections to accept
 	SendQ  int            `json:"send_q"` // bytes not yet acknowledged; of a listener: the backlog
-	Timer  *Timer         `json:"timer,omitempty"`
-	Info   *Info          `json:"info,omitempty"`
+	// Timer is nil unless it was asked for, and where none runs.
+	Timer *Timer `json:"timer,omitempty"`
+	Info  *Info  `json:"info,omitempty"`
 }
 
 // Timer is the time-out that a connection waits for, as ss -o tells.

@@ -60,6 +60,17 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
 }
 
+// socketInfos lists the sockets with what was asked for.
+func (n *Node) socketInfos(r control.Sockets, now clock.Time) []control.Socket {
+	list := n.stack.SocketInfos(r.Info, now)
+	for i := range list {
+		if !r.Timers {
+			list[i].Timer = nil
+		}
+	}
+	return list
+}
+
 // readOut answers the requests that only look.
 func (n *Node) readOut(req any) (answer any, err error) {
 	callErr := n.call(func(now clock.Time) {
@@ -71,7 +82,7 @@ func (n *Node) readOut(req any) (answer any, err error) {
 		case control.Routes:
 			answer = n.stack.RouteInfos()
 		case control.Sockets:
-			answer = n.stack.SocketInfos(r.Info, now)
+			answer = n.socketInfos(r, now)
 		case control.Window:
 			answer, err = n.windows(r)
 		case control.Loss:

@@ -39,7 +39,8 @@ func (s *Shell) sockets(name string) *cobra.Command {
 			"commands know it; SYN-RECV, who has sent a SYN to a listener and nothing after\n" +
 			"it, has none. `ls` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			list, err := control.Ask(c.Context(), s.op, control.Sockets{Info: o.info})
+			asked := control.Sockets{Info: o.info, Timers: o.timers}
+			list, err := control.Ask(c.Context(), s.op, asked)
 			if err != nil {
 				return failed(c, err)
 			}
