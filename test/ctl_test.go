@@ -38,8 +38,8 @@ func TestOneDocument(t *testing.T) {
 	r.must("ctl", "B", "accept", "7000")
 	r.must("ctl", "A", "connect", "10.0.0.2", "7000")
 	r.must("ctl", "A", "serve", "80")
-	r.must("ctl", "B", "http", "get", "http://10.0.0.1/")
-	r.await("A", "TIME-WAIT, whose time runs", func() bool {
+	r.await("A", "TIME-WAIT, whose time runs", func() bool { // of who closes first
+		r.must("ctl", "B", "http", "get", "http://10.0.0.1/")
 		return strings.Contains(r.must("ctl", "A", "sockets", "-o"), "timewait")
 	})
 	var dialer net.Dialer
