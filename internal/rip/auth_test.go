@@ -177,24 +177,47 @@ func TestSequenceNumbers(t *testing.T) {
 	}
 }
 
-// RFC 2453 §4.1: authentication takes an entry's place.
-func TestFewerEntriesWithAuthentication(t *testing.T) {
-	cfg := keyed(key(1, rip.HMACSHA512, "tide"))
-	x := newStill2(t, cfg)
-	for i := range 60 {
-		x.SetExternal(x.now, rip.External{
-			Prefix: entry(fmt.Sprintf("10.7.%d.0/24", i), 0).Prefix, Iface: -1,
-		}, true)
-	}
-	x.Start(x.now)
-	var sizes []int
-	for _, m := range x.fetch() {
-		if m.Iface == 0 {
-			sizes = append(sizes, len(m.Payload))
+// RFC 1058 §3.1: a message has at most 512 bytes. RFC 2453 §4.1: authentication takes the place
+// of one of 25 entries. The digest of RFC 4822 §2.1 behind the entries counts too: FRR refuses
+// longer messages.
+func TestMessagesHaveAtMost512Bytes(t *testing.T) {
+	for _, row := range []struct {
+		keys    []rip.Key
+		entries int
+		size    int
+	}{
+		{nil, 25, 504},
+		{[]rip.Key{key(0, rip.Password, "tide")}, 24, 504},
+		{[]rip.Key{key(1, rip.KeyedMD5, "tide")}, 23, 504},
+		{[]rip.Key{key(1, rip.HMACSHA1, "tide")}, 23, 508},
+		{[]rip.Key{key(1, rip.HMACSHA256, "tide")}, 22, 500},
+		{[]rip.Key{key(1, rip.HMACSHA384, "tide")}, 21, 496},
+		{[]rip.Key{key(1, rip.HMACSHA512, "tide")}, 21, 512},
+	} {
+		name := "none"
+		if row.keys != nil {
+			name = row.keys[0].Algorithm.String()
 		}
+		t.Run(name, func(t *testing.T) {
+			cfg := keyed(row.keys...)
+			x := newStill2(t, cfg)
+			for i := range 60 {
+				x.SetExternal(x.now, rip.External{
+					Prefix: entry(fmt.Sprintf("10.7.%d.0/24", i), 0).Prefix, Iface: -1,
+				}, true)
+			}
+			x.Start(x.now)
+			longest, responses := 0, 0
+			for _, m := range x.fetch() {
+				if m.Iface == 0 && m.Payload[0] == byte(rip.Response) {
+					longest = max(longest, len(m.Payload))
+					responses++
+				}
+			}
+			assert.Equal(t, row.size, longest)
+			assert.Equal(t, (62+row.entries-1)/row.entries, responses, "62 routes")
+		})
 	}
-	const over = 4 + 20 + 4 + 64
-	assert.Equal(t, []int{over + 20, over + 24*20, over + 24*20, over + 14*20}, sizes)
 }
 
 func TestFewerEntriesOnANarrowLink(t *testing.T) {

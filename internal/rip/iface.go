@@ -89,18 +89,21 @@ func (f *Interface) validate(d Dialect) error {
 // headersLen is what stands before the entries of a message: IP, UDP and its own header.
 const headersLen = 20 + 8 + header2
 
-// entries is how many entries for routes a message has there. RFC 2453 §4.1 counts the
-// one of authentication among the 25; the digest of RFC 4822 §2.1 stands behind them.
+// maxMessage2 is the longest message that is sent: RFC 1058 §3.1, whose 512 bytes are all that
+// some routers read.
+const maxMessage2 = 512
+
+// entries is how many routes a message has room for. RFC 2453 §4.1 counts the entry of
+// authentication among the 25. The digest of RFC 4822 §2.1 counts among the 512 bytes.
 func (f *Interface) entries() int {
-	most, room := MaxEntries2, f.MTU-headersLen
+	room := maxMessage2 - header2
+	if f.MTU != 0 {
+		room = min(room, f.MTU-headersLen)
+	}
 	if len(f.Keys) > 0 {
-		most--
 		room -= EntrySize2 + f.Keys[0].overhead()
 	}
-	if f.MTU == 0 {
-		return most
-	}
-	return min(most, room/EntrySize2)
+	return room / EntrySize2
 }
 
 // port is our side of one interface.
