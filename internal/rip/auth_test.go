@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -218,6 +219,21 @@ func TestMessagesHaveAtMost512Bytes(t *testing.T) {
 			assert.Equal(t, (62+row.entries-1)/row.entries, responses, "62 routes")
 		})
 	}
+}
+
+// RFC 1058 §3.1: an answer that has more routes than a message with authentication is two.
+func TestAnswersHaveAtMost512Bytes(t *testing.T) {
+	x := newBench2(t, keyed(key(0, rip.Password, "tide")))
+	ask := message2(t, rip.Request, 2, strings.Repeat("10.5.0.0/16=1 ", 25))
+	sealed := signed(t, keyed(key(0, rip.Password, "tide")), 0)
+	sealed = append(sealed[:4+20:4+20], ask[4:]...)
+	sealed[0] = byte(rip.Request)
+	require.Equal(t, rip.Taken, x.say(b, 1234, sealed))
+	var sizes []int
+	for _, m := range x.fetch() {
+		sizes = append(sizes, len(m.Payload))
+	}
+	assert.Equal(t, []int{4 + 25*20, 4 + 2*20}, sizes)
 }
 
 func TestFewerEntriesOnANarrowLink(t *testing.T) {

@@ -24,9 +24,12 @@ func (s *Speaker) Output(now clock.Time, m *Message) bool {
 	}
 	s.release(now)
 	if len(s.replies) > 0 {
-		r := s.replies[0]
-		s.replies = s.replies[1:]
-		s.write2(now, r.outlet, Packet2{Command: Response, Entries: r.entries}, m)
+		r := &s.replies[0]
+		n := min(len(r.entries), r.outlet.port.most)
+		s.write2(now, r.outlet, Packet2{Command: Response, Entries: r.entries[:n]}, m)
+		if r.entries = r.entries[n:]; len(r.entries) == 0 {
+			s.replies = s.replies[1:]
+		}
 		return true
 	}
 	for len(s.answers) > 0 {
