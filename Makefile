@@ -56,7 +56,7 @@ web-test: ## the page in a headless Chromium, with screenshots; T="slider|cut" p
 	@[ -d web/node_modules/playwright-core ] || (cd web && npm ci --no-audit --no-fund --loglevel=error)
 	@node web/test/run.mjs '$(T)'
 
-interop: ## meet Linux, curl, nmap, hping3, scapy, BIRD and others (as root); MB=10 moves less
+interop: ## meet Linux, curl, nmap, hping3, scapy, BIRD, FRR and others (as root); MB=10 moves less
 	cd test/interop && $(GO) test -count=1 -timeout 30m -table -mb $(or $(MB),100)
 
 bench: bin/bench ## everything against the peers, writes docs/performance.md; BENCH=loss2 picks by name

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +65,6 @@ protocol static elsewhere {
 func newRIPBed(t *testing.T, keys string) *ripBed {
 	t.Helper()
 	b := &ripBed{bed: &bed{t: t}, static: birdStatic}
-	need(t, "bird", "birdc")
 	b.namespace()
 	b.router = b.openText("A", `interface tun0 10.8.0.1/24 tun:`+device+` kernel `+kernelIP+`
 interface if0 10.0.0.1/24 127.0.0.1:5000
@@ -85,6 +85,7 @@ rip originate prefix 10.9.0.0/16 metric 5 tag 1234
 // bird starts BIRD, which sends by mode and authenticates as auth says.
 func (b *ripBed) bird(mode, auth string) {
 	b.t.Helper()
+	need(b.t, "bird", "birdc")
 	file := filepath.Join(b.dir, "bird.conf")
 	text := b.static + fmt.Sprintf(birdRIP, mode, auth)
 	require.NoError(b.t, os.WriteFile(file, []byte(text), 0o600))
@@ -179,7 +180,8 @@ func TestBIRDAndRIPv2(t *testing.T) {
 	assert.Empty(t, info.Refused)
 }
 
-// RFC 2453 §4.1 and RFC 4822: what BIRD signs we take, and what we sign BIRD takes.
+// RFC 2453 §4.1 and RFC 4822: what BIRD signs we take, and what we sign BIRD takes: 30 routes,
+// which are two messages.
 func TestBIRDAndAuthentication(t *testing.T) {
 	for _, tt := range []struct{ ours, auth string }{
 		{"password tun0 tide", `authentication plaintext; password "tide";`},
@@ -196,11 +198,14 @@ func TestBIRDAndAuthentication(t *testing.T) {
 		name = strings.TrimSuffix(name, ";")
 		t.Run(name, func(t *testing.T) {
 			report(t, &row{peer: "BIRD", scenario: "RIPv2: authentication, " + name})
-			b := newRIPBed(t, "rip "+tt.ours+"\n")
+			ours, lines := thirty(30)
+			b := newRIPBed(t, "rip "+tt.ours+"\n"+lines)
 			b.bird("mode multicast", tt.auth)
 			b.until("BIRD's route at B", func() bool { return b.reaches(b.beyond, "172.16.0.0/12", 3) })
-			b.until("our route at BIRD", func() bool {
-				return strings.Contains(b.birdHas("10.2.0.0/24"), "RIP.metric: 3")
+			b.until("our routes at BIRD", func() bool {
+				learned := b.birdc("show", "route", "protocol", "tide")
+				return strings.Contains(b.birdHas("10.2.0.0/24"), "RIP.metric: 3") &&
+					!slices.ContainsFunc(ours, func(p string) bool { return !strings.Contains(learned, p) })
 			})
 		})
 	}

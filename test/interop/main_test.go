@@ -2,8 +2,8 @@
 
 // Package interop_test has whole nodes meet what nobody here wrote: the Linux
 // kernel, behind a TUN device in a network namespace of the test's own, and
-// socat, curl, nginx, iperf3, tshark, tcpdump, ping, traceroute, mtr, nmap, hping3, scapy and
-// BIRD beyond it.
+// socat, curl, nginx, iperf3, tshark, tcpdump, ping, traceroute, mtr, nmap, hping3, scapy,
+// BIRD and FRR beyond it.
 //
 // A bed is such a namespace with three nodes in it:
 //
@@ -15,7 +15,7 @@
 // things that one does to the other; capture_test.go has tshark judge what was on
 // the wire; conn_test.go is the contract of net.Conn with the kernel at one end;
 // door_test.go leads them to services of this machine, and back;
-// bird_test.go has our routers speak RIPv2 with BIRD on the kernel; perf_test.go has iperf3
+// bird_test.go and frr_test.go run RIPv2 between our routers and BIRD or FRR; perf_test.go has iperf3
 // measure to our server, and our client to iperf3's.
 //
 // row_test.go builds a bed of three routers in a row with a host behind them.
