@@ -44,8 +44,10 @@ func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 
 // checkSequence is the first step: is any of the segment within the window?
 func (c *Conn) checkSequence(now clock.Time, s *Segment, seq uint64) bool {
-	end := seq + uint64(s.Len)
+	end := seq + s.space()
 	switch {
+	case s.Flags.Has(SYN) && c.state == StateSynReceived && seq == c.rcv.irs:
+		// The peer's SYN again. Payload behind it does not make it a new one.
 	case s.Len == 0:
 		// A FIN fits any window: it needs no buffer. The right edge itself is let in, for that
 		// is what a peer writes into an ACK when all it was allowed to send is still on its way.
@@ -89,6 +91,12 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq, end uint64) {
 		c.host.drop(DropDuplicate)
 		c.reportDuplicate(seq, end)
 		c.ackOutOfOrder(s)
+	case s.Flags.Has(FIN) && end <= c.rcv.nxt:
+		c.host.drop(DropDuplicate)
+		if c.mayRepeat(now) {
+			c.reportDuplicate(seq, end)
+			c.rcv.acks = max(c.rcv.acks, 1)
+		}
 	case s.Len > 0:
 		c.host.drop(DropSequence)
 		c.ackOutOfOrder(s)

@@ -78,7 +78,7 @@ func (c *Conn) checkStamp(now clock.Time, s *Segment, seq uint64) bool {
 		c.offWindowACK(now)
 		return false
 	}
-	c.reportDuplicate(seq, min(seq+uint64(s.Len), c.rcv.nxt))
+	c.reportDuplicate(seq, min(seq+s.space(), c.rcv.nxt))
 	c.ackOutOfOrder(s)
 	return false
 }
