@@ -113,3 +113,12 @@ func (s *Ranges) Covers(start, end uint64) bool {
 	r, ok := s.Find(start)
 	return start >= end || ok && end <= r.End
 }
+
+// Overlap returns the first part of [start, end) that is in the set.
+func (s *Ranges) Overlap(start, end uint64) (Range, bool) {
+	i := s.search(start + 1)
+	if start >= end || i == len(s.list) || s.list[i].Start >= end {
+		return Range{}, false
+	}
+	return Range{max(start, s.list[i].Start), min(end, s.list[i].End)}, true
+}

@@ -52,8 +52,27 @@ func TestRangesAgainstABitmap(t *testing.T) {
 				}
 			}
 			require.Equal(t, want, list(&s))
+			end = min(size, start+rng.IntN(60))
+			require.Equal(t, firstOverlap(want, uint64(start), uint64(end)), overlap(&s, start, end))
 		}
 	}
+}
+
+func firstOverlap(list []buffer.Range, start, end uint64) buffer.Range {
+	for _, r := range list {
+		if lo, hi := max(r.Start, start), min(r.End, end); lo < hi {
+			return buffer.Range{Start: lo, End: hi}
+		}
+	}
+	return buffer.Range{}
+}
+
+func overlap(s *buffer.Ranges, start, end int) buffer.Range {
+	r, ok := s.Overlap(uint64(start), uint64(end))
+	if !ok {
+		return buffer.Range{}
+	}
+	return r
 }
 
 func TestRangesAreBounded(t *testing.T) {

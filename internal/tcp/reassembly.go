@@ -54,6 +54,9 @@ func (c *Conn) takeInOrder(now clock.Time, s *Segment, seq, start, end uint64) {
 	c.rcv.edge = max(c.rcv.edge, end)
 	filled := c.rcv.ooo.Len() > 0
 	if filled {
+		if seq == start { // otherwise the older part, below RCV.NXT, is reported
+			c.reportHeld(start, end)
+		}
 		c.rcv.ooo.RemoveBefore(c.rxOffset(end))
 		if c.rcv.ooo.Len() > 0 {
 			if first := c.rcv.ooo.At(0); first.Start == c.rxOffset(end) {
@@ -74,15 +77,17 @@ func (c *Conn) takeInOrder(now clock.Time, s *Segment, seq, start, end uint64) {
 		c.countEarly()
 	}
 	c.ackInOrder(now, s, int(end-start))
+	if start > seq {
+		c.rcv.acks = max(c.rcv.acks, 1) // a duplicate is reported at once
+	}
 }
 
 // takeOutOfOrder stores text that is ahead of its time.
 func (c *Conn) takeOutOfOrder(s *Segment, seq, start, end uint64) {
 	from, to := c.rxOffset(start), c.rxOffset(end)
 	c.trouble.unordered += uint64(s.Count)
-	if c.rcv.ooo.Covers(from, to) {
+	if c.reportHeld(start, end) {
 		c.host.drop(DropDuplicate)
-		c.reportDuplicate(start, end)
 	} else if !c.mayHold(to) {
 		c.host.drop(DropMemory)
 	} else if !c.rcv.ooo.Add(from, to) {

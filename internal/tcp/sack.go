@@ -180,3 +180,15 @@ func (c *Conn) reportDuplicate(start, end uint64) {
 		*d = buffer.Range{Start: start, End: end}
 	}
 }
+
+// reportHeld adds to the next acknowledgment a report of the first part of [start, end) that was
+// already received out of order (RFC 2883 §4.2). It returns true if that part is the whole range.
+func (c *Conn) reportHeld(start, end uint64) bool {
+	held, ok := c.rcv.ooo.Overlap(c.rxOffset(start), c.rxOffset(end))
+	if !ok {
+		return false
+	}
+	base := c.rcv.irs + 1
+	c.reportDuplicate(held.Start+base, held.End+base)
+	return held.Len() == end-start
+}
