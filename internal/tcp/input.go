@@ -36,10 +36,16 @@ func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 	if s.Options.UserTimeout != 0 {
 		c.takeTimeout(now, s.Options.UserTimeout)
 	}
-	c.takeUrgent(s, seq)    // sixth
-	c.takeMark(s)           // RFC 3168 §6.1.3
-	c.takeText(now, s, seq) // seventh
-	c.takeFIN(now, s, seq)  // eighth
+	c.takeMark(s) // RFC 3168 §6.1.3
+	c.takeContents(now, s, seq)
+}
+
+// takeContents is the sixth step to the eighth: the urgent pointer, the data and the FIN. Seq is the
+// number of the first byte of data.
+func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
+	c.takeUrgent(s)
+	c.takeText(now, s, seq)
+	c.takeFIN(now, s, seq)
 }
 
 // checkSequence is the first step: is any of the segment within the window?
@@ -113,6 +119,7 @@ func (c *Conn) bothOpened(now clock.Time, s *Segment, seq uint64) {
 	if c.has(flagActive) && widen(c.snd.una, s.Ack) == c.snd.nxt {
 		c.acceptSYNACK(now, s)
 		c.takeStamp(now, s, seq)
+		c.takeContents(now, s, seq+1)
 	}
 }
 

@@ -154,6 +154,7 @@ func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
 	c.synAcknowledged(now)
 	c.setState(now, evSYNACK)
 	c.rcv.acks = 1
+	c.takeContents(now, s, c.rcv.nxt)
 }
 
 // acceptSYNACK completes the handshake in SYN-RECEIVED.

@@ -58,7 +58,10 @@ func TestRFC2018_BlocksInOrderOfRecency(t *testing.T) {
 	a := s.expect(ACK, 1, 201, 0)
 	assert.Equal(t, uint8(4), a.options.SACKCount)
 	s.send(ACK, 201, 1, 1200)
-	assert.Zero(t, s.expect(ACK, 1, 1401, 0).options)
+	a = s.expect(ACK, 1, 1401, 0)
+	assert.Equal(t, uint8(1), a.options.SACKCount, "RFC 2883 §4.2: the first repeated part, once")
+	assert.Equal(t, s.peer+301, a.options.SACK[0].Start)
+	assert.Equal(t, s.peer+601, a.options.SACK[0].End)
 	assert.Equal(t, 1400, s.read(5000))
 }
 

@@ -43,9 +43,12 @@ func TestRFC9293_3_8_5_Urgent(t *testing.T) {
 	assert.Equal(t, 3, s.c.Urgent())
 	s.urge(11, 1, 10, 0)
 	s.expect(ACK, 1, 21, 0)
-	assert.Zero(t, s.event(s.c)&Urgent, "the pointer has not advanced")
+	assert.NotZero(t, s.event(s.c)&Urgent, "the pointer is behind RCV.NXT, but not yet consumed")
+	assert.Equal(t, 5, s.c.Urgent())
 	assert.Equal(t, 15, s.read(100), "all of it, urgent or not")
 	assert.Zero(t, s.c.Urgent())
+	s.urge(21, 1, 0, 0)
+	assert.Zero(t, s.event(s.c)&Urgent, "all that is urgent has been consumed")
 
 	s.urge(21, 1, 10, 60000) // MUST-31: of any length, and most of it yet to come
 	s.expect(ACK, 1, 31, 0)
@@ -90,4 +93,17 @@ func TestEarlyBytesAreBounded(t *testing.T) {
 	conns[1].Abort(s.now)
 	assert.Zero(t, s.h.early)
 	require.Equal(t, 3, s.h.known())
+}
+
+// TestRFC9293_3_10_7_3_UrgentInSynAck: the pointer of a SYN-ACK counts from the SYN's own number.
+func TestRFC9293_3_10_7_3_UrgentInSynAck(t *testing.T) {
+	s := newScript(t, Config{})
+	s.connect()
+	s.expect(SYN, 0, 0, 0)
+	g := s.segment(SYN|ACK|URG|PSH, 0, 1, 10, 65535)
+	g.Urgent = 5
+	s.h.Input(s.now, &g)
+	s.expect(ACK, 1, 11, 0)
+	assert.Equal(t, 4, s.c.Urgent())
+	assert.Equal(t, 10, s.c.Rx().Len())
 }

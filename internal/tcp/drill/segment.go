@@ -41,7 +41,11 @@ func (s *segment) inject(w *world) error {
 	h.Put(b, p.tuple.RemotePort, p.tuple.LocalPort)
 	b[12] = byte((tcp.HeaderSize+len(options))/4) << 4
 	copy(b[tcp.HeaderSize:], options)
-	fill(b[tcp.HeaderSize+len(options):], h.Seq-p.irs-1)
+	first := h.Seq - p.irs - 1
+	if h.Flags.Has(tcp.SYN) {
+		first++ // the SYN's own number comes before the data
+	}
+	fill(b[tcp.HeaderSize+len(options):], first)
 	_, _, header, text, ok := tcp.ParseHeader(b)
 	if !ok {
 		return w.pump() // the stack drops what it cannot parse
