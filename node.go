@@ -102,6 +102,9 @@ func (n *Node) SetUp(name string, up bool) error {
 
 // Listen takes connections to an address such as "10.0.0.1:80", or ":80" for any
 // address of the node. Port 0 is one that is free. The network is "tcp", "tcp4" or "rcp".
+//
+// At most 1,024 established connections wait for Accept. The listener drops the ACK that would
+// complete one more, and retransmits its SYN-ACK until there is room.
 func (n *Node) Listen(network, address string) (net.Listener, error) {
 	if network == "rcp" {
 		l, err := n.listenRCP(address)

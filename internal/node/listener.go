@@ -13,7 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// DefaultBacklog is how many established connections may wait for Accept.
+// DefaultBacklog is how many established connections may wait for Accept. The handshake of one more
+// is not completed: its ACK is dropped, and the SYN-ACK retransmitted until there is room.
 const DefaultBacklog = 1024
 
 // Listener takes connections. It implements net.Listener.
@@ -24,7 +25,6 @@ type Listener struct {
 	sid     int
 	loud    bool // the operator is told what becomes of its connections
 	backlog *lane.BoundDeque[*Conn]
-	starved atomic.Bool // the deque was full: Accept tells the loop of room
 	ready   chan struct{}
 	done    chan struct{}
 	closing atomic.Bool
@@ -42,9 +42,6 @@ func (l *Listener) AcceptTCP() (*Conn, error) {
 			return nil, l.opError("accept", net.ErrClosed)
 		}
 		if c, ok := l.backlog.Shift(); ok {
-			if l.starved.Swap(false) {
-				l.node.post(func(clock.Time) { l.refill() })
-			}
 			wake(l.ready) // another Accept may wait beside this one
 			return c, nil
 		}
@@ -57,15 +54,10 @@ func (l *Listener) AcceptTCP() (*Conn, error) {
 	}
 }
 
-// refill moves connections from TCP's queue into the deque. The loop's.
+// refill moves connections from TCP's queue into the deque, which TCP counts as well: so there is
+// room for all. The loop's.
 func (l *Listener) refill() {
 	for {
-		if l.backlog.Size() >= l.backlog.Capacity() {
-			l.starved.Store(true)
-			if l.backlog.Size() >= l.backlog.Capacity() {
-				return // Accept sees the flag
-			}
-		}
 		tc, ok := l.tl.Accept()
 		if !ok {
 			return

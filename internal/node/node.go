@@ -253,7 +253,7 @@ func (n *Node) call(f func(now clock.Time)) error {
 }
 
 // Listen takes connections on a port of any of the node's addresses, or of the
-// given one. A backlog of 0 means DefaultBacklog.
+// given one. At most backlog established connections wait for Accept; 0 means DefaultBacklog.
 func (n *Node) Listen(on netip.AddrPort, backlog int) (*Listener, error) {
 	return n.listenOn(&Listener{addr: on}, backlog)
 }
@@ -278,6 +278,7 @@ func (n *Node) listenOn(l *Listener, backlog int) (*Listener, error) {
 	callErr := n.call(func(clock.Time) {
 		if l.tl, err = n.stack.ListenTCP(on, backlog); err == nil {
 			l.addr = l.tl.Local()
+			l.tl.CountAhead(func() int { return int(l.backlog.Size()) })
 			if l.screen != nil {
 				l.tl.Defer()
 			}

@@ -198,6 +198,7 @@ func (n *Node) ListenRCP(on netip.AddrPort, backlog int, cfg RCPConfig) (*RCPLis
 		}
 		l.addr = l.port.port.UDP.Local()
 		l.port.listener = l
+		l.port.port.Router.CountAhead(func() int { return len(l.accepted) })
 		err = l.port.port.Router.Listen(backlog)
 	})
 	if err = firstError(callErr, netError(err)); err != nil {

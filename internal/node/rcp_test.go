@@ -244,3 +244,24 @@ func TestClosingANodeEndsItsRCP(t *testing.T) {
 	_, err = ClosedRCPListener().Accept()
 	require.ErrorIs(t, err, net.ErrClosed)
 }
+
+// As many connections wait for Accept as the backlog says, in the node and in its router together.
+func TestABacklogIsHowManyWaitForAcceptRCP(t *testing.T) {
+	const backlog, clients = 2, 5
+	a, b, await := timeless(t)
+	at := netip.MustParseAddrPort("10.0.0.2:9")
+	_, err := b.ListenRCP(at, backlog, RCPConfig{})
+	require.NoError(t, err)
+	connected := 0
+	for range clients {
+		done := make(chan error, 1)
+		go func() {
+			_, err := a.DialRCP(t.Context(), netip.AddrPort{}, at, RCPConfig{})
+			done <- err
+		}()
+		if _, err := await(done); err == nil {
+			connected++
+		}
+	}
+	assert.Equal(t, backlog, connected)
+}

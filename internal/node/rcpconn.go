@@ -140,7 +140,6 @@ type RCPListener struct {
 	port     *rcpPort // the loop's
 	addr     netip.AddrPort
 	accepted chan *RCPConn
-	starved  atomic.Bool // accepted was full: Accept tells the loop of room
 	ready    chan struct{}
 	done     chan struct{}
 	closing  atomic.Bool
@@ -171,9 +170,6 @@ func (l *RCPListener) AcceptRCP() (*RCPConn, error) {
 		}
 		select {
 		case c := <-l.accepted:
-			if l.starved.Swap(false) {
-				l.node.post(func(clock.Time) { l.refill() })
-			}
 			return c, nil
 		case <-l.ready: // somebody has moved the deadline
 		case <-l.done:
@@ -182,15 +178,10 @@ func (l *RCPListener) AcceptRCP() (*RCPConn, error) {
 	}
 }
 
-// refill takes connections out of the router's queue. The loop's.
+// refill moves connections from the router's queue into accepted, which the router counts as well:
+// so there is room for all. The loop's.
 func (l *RCPListener) refill() {
 	for {
-		if len(l.accepted) == cap(l.accepted) {
-			l.starved.Store(true)
-			if len(l.accepted) == cap(l.accepted) {
-				return // Accept sees the flag
-			}
-		}
 		s, ok := l.port.port.Router.Accept()
 		if !ok {
 			return

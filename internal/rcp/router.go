@@ -16,6 +16,7 @@ type Router struct {
 	sessions map[netip.AddrPort]*Socket // MaxSessions at most
 	backlog  int                        // 0: nobody listens
 	queue    []*Socket                  // for Accept, backlog at most
+	ahead    func() int                 // see CountAhead; nil: none
 	closed   bool
 
 	// The send loop. It takes the sockets in the order in which they were opened, and
@@ -58,6 +59,18 @@ func (r *Router) Listen(backlog int) error {
 	}
 	r.backlog = max(backlog, 1)
 	return nil
+}
+
+// CountAhead adds f's result to the sockets that wait for Accept: those that the owner has accepted
+// before a program has asked for them.
+func (r *Router) CountAhead(f func() int) { r.ahead = f }
+
+// waiting is how many sockets wait for a program to accept them.
+func (r *Router) waiting() int {
+	if r.ahead == nil {
+		return len(r.queue)
+	}
+	return len(r.queue) + r.ahead()
 }
 
 // Unlisten undoes Listen, and aborts the sockets that wait for Accept.
@@ -167,7 +180,7 @@ func (r *Router) welcome(now clock.Time, from netip.AddrPort, p *Packet) (*Socke
 		return nil, NoSession // what is left of a connection that was
 	case r.backlog == 0:
 		return nil, NotListening
-	case len(r.queue) >= r.backlog:
+	case r.waiting() >= r.backlog:
 		return nil, BacklogFull
 	case len(r.sessions) == r.cfg.MaxSessions:
 		return nil, TooManySessions

@@ -19,18 +19,28 @@ type Listener struct {
 	cookieAt         clock.Time // when it last answered by a cookie
 	passedOver       clock.Time // when it last had no room for a cookie that came back
 	closed           bool
-	deferred         bool // see Defer
+	deferred         bool       // see Defer
+	ahead            func() int // see CountAhead; nil: none
 }
 
 // Local returns the address and port that the listener answers for; the
 // address may be unspecified.
 func (l *Listener) Local() netip.AddrPort { return l.local }
 
-// Queued returns how many connections wait for Accept.
-func (l *Listener) Queued() int { return l.queued }
+// Queued returns how many connections wait for a program to accept them.
+func (l *Listener) Queued() int {
+	if l.ahead == nil {
+		return l.queued
+	}
+	return l.queued + l.ahead()
+}
 
 // Backlog returns how many may.
 func (l *Listener) Backlog() int { return l.backlog }
+
+// CountAhead adds f's result to Queued: connections that the owner has accepted before a program
+// has asked for them. Then a queue of the owner's does not enlarge the backlog.
+func (l *Listener) CountAhead(f func() int) { l.ahead = f }
 
 // Defer has SYNs wait unanswered, as many as the backlog, for Host.Admit, Reject or Ignore:
 // NextCaught tells of them. So who asks somebody else first can refuse what that one refuses.
@@ -75,11 +85,11 @@ func (l *Listener) Close(now clock.Time) {
 	l.host.abandon(now, l)
 }
 
-// backlogged reports whether as many connections wait for Accept as may. Then
-// SYNs are left unanswered, for their senders try again; and the ACK that would
-// complete a handshake is dropped, as in Linux, so that the SYN-ACK asks for it
-// again. So at most backlog connections wait, and SynBacklog are half open.
-func (l *Listener) backlogged() bool { return l.queued >= l.backlog }
+// backlogged reports whether as many connections wait for Accept as may: exactly the backlog,
+// where Linux allows one more. Then the listener does not answer a SYN, which its sender
+// retransmits; and it drops the ACK that would complete a handshake, as Linux does, and
+// retransmits the SYN-ACK. SynBacklog bounds the half-open connections.
+func (l *Listener) backlogged() bool { return l.Queued() >= l.backlog }
 
 // complete moves a connection from the half-open ones to the accept queue.
 func (l *Listener) complete(c *Conn) {

@@ -1,0 +1,137 @@
+package node
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/checksum"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// segments is the other end of a node's link, where a test reads and writes segments by hand.
+type segments struct {
+	testing.TB
+	clock *Clock
+	node  *Node
+	link  *link.End
+	buf   [2048]byte
+}
+
+// byHand starts 10.0.0.1 with a clock and a link that the test has.
+func byHand(tb testing.TB) *segments {
+	tb.Helper()
+	s := &segments{TB: tb, clock: new(Clock)}
+	near, far := link.Pipe(0)
+	s.link = far
+	s.node = start(tb, Config{Clock: s.clock, Devices: map[string]link.Device{"if0": near}}, "A",
+		"interface if0 10.0.0.1/24 127.0.0.1:1\nneighbor 10.0.0.2 at 127.0.0.1:2 via if0\n"+
+			"route 0.0.0.0/0 via 10.0.0.2\n")
+	return s
+}
+
+// client is an address and port of the test's, a different one for each i.
+func client(i int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}),
+		uint16(1024+i>>16))
+}
+
+// send sends an empty segment to a port of the node.
+func (s *segments) send(from netip.AddrPort, port uint16, flags tcp.Flags, seq, ack uint32) {
+	s.Helper()
+	h := tcp.Header{Seq: seq, Ack: ack, Flags: flags, Window: 0xffff}
+	segment := make([]byte, h.Size())
+	h.Put(segment, from.Port(), port)
+	src, dst := from.Addr().As4(), [4]byte{10, 0, 0, 1}
+	sum := checksum.Sum(segment, checksum.PseudoHeader(src, dst, ip.ProtoTCP, len(segment)))
+	binary.BigEndian.PutUint16(segment[16:], ^checksum.Fold(sum))
+	header := ip.Header{
+		TotalLen: ip.HeaderLen + len(segment), TTL: 64, Protocol: ip.ProtoTCP, Src: src, Dst: dst,
+	}
+	_, err := s.link.Write(append(header.Append(nil), segment...))
+	require.NoError(s, err)
+}
+
+// answers calls f with every segment that the node has sent since.
+func (s *segments) answers(f func(to netip.AddrPort, h tcp.Header)) {
+	s.Helper()
+	for {
+		n, ok := s.link.TryRead(s.buf[:])
+		if !ok {
+			return
+		}
+		packet, payload, drop := ip.ParseHeader(s.buf[:n])
+		require.Zero(s, drop)
+		_, port, h, _, ok := tcp.ParseHeader(payload)
+		require.True(s, ok)
+		f(netip.AddrPortFrom(netip.AddrFrom4(packet.Dst), port), h)
+	}
+}
+
+// heard returns the client of each answer with exactly these flags, and its header.
+func (s *segments) heard(flags tcp.Flags) map[netip.AddrPort]tcp.Header {
+	s.Helper()
+	got := map[netip.AddrPort]tcp.Header{}
+	s.answers(func(to netip.AddrPort, h tcp.Header) {
+		if h.Flags == flags {
+			got[to] = h
+		}
+	})
+	return got
+}
+
+// As many connections wait for Accept as the backlog says, in the node and in its TCP together.
+// The ACK of another handshake is dropped, and its SYN-ACK is retransmitted until there is room.
+func TestABacklogIsHowManyWaitForAccept(t *testing.T) {
+	const backlog, clients = 11, 30
+	s := byHand(t)
+	l, err := s.node.Listen(netip.MustParseAddrPort("10.0.0.1:80"), backlog)
+	require.NoError(t, err)
+	for i := range clients {
+		s.send(client(i), 80, tcp.SYN, 0, 0)
+	}
+	answered := s.heard(tcp.SYN | tcp.ACK)
+	require.Len(t, answered, clients)
+	shake := func() {
+		for i := range clients {
+			s.send(client(i), 80, tcp.ACK, 1, answered[client(i)].Seq+1)
+		}
+	}
+	established := func() (n int) {
+		require.NoError(t, s.node.call(func(_ clock.Time) {
+			for c := range s.node.stack.TCP().Conns() {
+				if c.State() == tcp.StateEstablished {
+					n++
+				}
+			}
+		}))
+		return n
+	}
+	shake()
+	assert.Equal(t, backlog, established())
+	socket, err := l.Socket()
+	require.NoError(t, err)
+	assert.Equal(t, backlog, socket.RecvQ, "what an operator sees waiting")
+	assert.Equal(t, backlog, socket.SendQ)
+	s.send(client(clients), 80, tcp.SYN, 0, 0)
+	assert.Empty(t, s.heard(tcp.SYN|tcp.ACK), "a full queue answers no SYN")
+
+	s.clock.Advance(time.Second)
+	assert.Len(t, s.heard(tcp.SYN|tcp.ACK), clients-backlog)
+	for range 4 {
+		_, err := l.AcceptTCP()
+		require.NoError(t, err)
+	}
+	shake()
+	assert.Equal(t, backlog+4, established())
+	require.NoError(t, l.Close())
+	reset := s.heard(tcp.RST | tcp.ACK)
+	assert.Len(t, reset, clients-4, "those that wait, and the half-open ones")
+}
