@@ -9,9 +9,13 @@ import (
 // Forward has f called, in a goroutine each, with every TCP connection that no
 // listener of the node takes, whatever address and port it is for: the node
 // answers for all of them, but for what a router has a route to. That is what
-// tunnels and proxies are built on. At most 1024 connections wait for a decision or
-// in Accept; the SYNs of more are lost, and their senders try again. A nil f ends it;
-// connections that were accepted go on.
+// tunnels and proxies are built on. A nil f ends it; connections that were accepted
+// go on.
+//
+// At most 1,024 connections wait for a decision or in Accept. While they do, the node answers
+// SYNs with cookies (RFC 4987 §3.6) and calls f when a cookie comes back: the peer is
+// connected by then, so Reject and Drop reset the connection. At most 1,024 of these wait
+// for a decision. Without cookies ([TCP].SynCookies is "off") further SYNs are dropped.
 //
 // A listener on any address of the node takes what is for those addresses, and leaves
 // what is for others to f.
@@ -33,7 +37,7 @@ func (r *Request) Local() netip.AddrPort { return r.inner().Local() }
 // Remote returns the peer's address and port.
 func (r *Request) Remote() netip.AddrPort { return r.inner().Remote() }
 
-// Accept opens the connection and waits until it stands. Its LocalAddr is what
+// Accept opens the connection and waits until it is established. Its LocalAddr is what
 // the peer wanted to reach.
 func (r *Request) Accept() (*Conn, error) {
 	c, err := r.inner().Accept()

@@ -13,15 +13,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// maxCaught bounds the connections that wait for a forwarder's decision, or were
-// accepted and are being opened: a flood of SYNs from nowhere costs no more goroutines.
-// The SYNs of more are lost, and sent again.
-const maxCaught = 1024
+// maxCaught bounds the connections that wait for a forwarder's decision, or were accepted and whose
+// peer has not answered yet: a flood of SYNs costs no more goroutines. More SYNs are answered by
+// cookies (RFC 4987 §3.6), and as many connections that these have opened wait for a decision.
+const maxCaught = DefaultBacklog
 
 // forwarding is what has the connections that no listener takes.
 type forwarding struct {
 	forwarder func(*Caught) // the loop's
-	opening   atomic.Int64  // its connections, until they are decided and open
 }
 
 // Caught is a connection that somebody tries to open, before it is answered: one that no listener
@@ -76,11 +75,10 @@ func (n *Node) tellCaught() {
 				f = l.screen
 			}
 		}
-		if f == nil || n.opening.Load() >= maxCaught {
+		if f == nil {
 			n.stack.TCP().Ignore(t)
 			continue
 		}
-		n.opening.Add(1)
 		c := &Caught{node: n, tuple: t}
 		go func() {
 			defer c.Ignore()
@@ -100,7 +98,6 @@ func (c *Caught) Accept() (*Conn, error) {
 	if c.decided.Swap(true) {
 		return nil, c.opError(net.ErrClosed)
 	}
-	defer c.node.opening.Add(-1)
 	var conn *Conn
 	err := c.node.call(func(now clock.Time) {
 		if tc, ok := c.node.stack.TCP().Admit(now, c.tuple); ok {
@@ -136,7 +133,6 @@ func (c *Caught) Ignore() { c.decide((*tcp.Host).Ignore) }
 func (c *Caught) decide(how func(*tcp.Host, tcp.Tuple)) {
 	if !c.decided.Swap(true) {
 		c.node.post(func(clock.Time) { how(c.node.stack.TCP(), c.tuple) })
-		c.node.opening.Add(-1)
 	}
 }
 

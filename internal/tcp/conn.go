@@ -82,6 +82,7 @@ const (
 	flagSoft                              // err is an ICMP report that may explain a time-out
 	flagHeeds                             // such a report ends the attempt to connect
 	flagOverslept                         // a timer that went off late has its time once more
+	flagAdmitted                          // Admit answered its SYN, and the peer has not answered yet
 )
 
 func (c *Conn) has(f connFlags) bool { return c.flags&f != 0 }
@@ -249,6 +250,7 @@ func (c *Conn) established(now clock.Time) {
 		c.rtt.rto = min(3*cfg.RTOInitial, cfg.RTOMax)
 	}
 	c.probeFromBase(now)
+	c.host.catch.answered(c)
 	c.raise(Established | Writable)
 	if c.links.listener != nil {
 		c.links.listener.complete(c)

@@ -96,7 +96,7 @@ func (l *Listener) wantsCookie() bool {
 	case CookiesOff:
 		return false
 	default:
-		return l.halfOpen >= l.host.cfg.SynBacklog
+		return l.full()
 	}
 }
 

@@ -113,7 +113,7 @@ func (h *Host) Input(now clock.Time, s *Segment) {
 		l.input(now, s, last)
 		return
 	}
-	if h.take(s, last) {
+	if h.take(now, s, last) {
 		return
 	}
 	h.drop(DropNoConnection)
@@ -365,6 +365,7 @@ func (h *Host) remove(c *Conn) {
 	if c.links.listener != nil {
 		c.links.listener.forget(c)
 	}
+	h.catch.answered(c)
 	if c.work != nil {
 		c.sent.release()
 		c.rcv.ooo.Clear()
@@ -403,7 +404,7 @@ func (h *Host) unlist(c *Conn) {
 
 // abandon ends the half-open connections of a listener that closed.
 func (h *Host) abandon(now clock.Time, l *Listener) {
-	if l.halfOpen == 0 {
+	if l.halfOpen == 0 && !l.deferred {
 		return
 	}
 	for o := h.half.first; o != nil; {

@@ -30,12 +30,12 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 		h.drop(DropNoConnection) // no way to answer
 		return
 	case l.deferred:
-		h.hold(s, last, l, l.backlog)
+		l.hold(now, s, last, path)
 		return
 	case last == nil && l.wantsCookie():
 		l.sendCookie(now, s, path)
 		return
-	case l.halfOpen >= h.cfg.SynBacklog:
+	case l.full():
 		h.drop(DropBacklog)
 		return
 	}

@@ -42,8 +42,10 @@ func (l *Listener) Backlog() int { return l.backlog }
 // has asked for them. Then a queue of the owner's does not enlarge the backlog.
 func (l *Listener) CountAhead(f func() int) { l.ahead = f }
 
-// Defer has SYNs wait unanswered, as many as the backlog, for Host.Admit, Reject or Ignore:
-// NextCaught tells of them. So who asks somebody else first can refuse what that one refuses.
+// Defer has SYNs wait unanswered for Host.Admit, Reject or Ignore, and NextCaught returns them: an
+// owner that asks a server first can refuse what the server refuses. All listeners that defer share
+// the places of a backlog; while these are taken, SYNs are answered by cookies, and NextCaught
+// returns the connections that the cookies open.
 func (l *Listener) Defer() { l.deferred = true }
 
 // Accept returns the next established connection, false when none waits.
@@ -89,12 +91,31 @@ func (l *Listener) Close(now clock.Time) {
 // where Linux allows one more. Then the listener does not answer a SYN, which its sender
 // retransmits; and it drops the ACK that would complete a handshake, as Linux does, and
 // retransmits the SYN-ACK. SynBacklog bounds the half-open connections.
-func (l *Listener) backlogged() bool { return l.Queued() >= l.backlog }
+func (l *Listener) backlogged() bool {
+	if l.deferred {
+		return l.host.catch.opened >= l.backlog
+	}
+	return l.Queued() >= l.backlog
+}
 
-// complete moves a connection from the half-open ones to the accept queue.
+// full reports whether as many handshakes are under way as may be.
+func (l *Listener) full() bool {
+	if l.deferred {
+		return l.host.catch.unanswered() >= l.backlog
+	}
+	return l.halfOpen >= l.host.cfg.SynBacklog
+}
+
+// complete moves a connection from the half-open ones to the accept queue, or has it wait for the
+// owner's decision.
 func (l *Listener) complete(c *Conn) {
 	c.flags &^= flagHalfOpen
 	l.halfOpen--
+	if l.deferred {
+		syn := Segment{Tuple: c.tuple}
+		l.host.catch.keep(caughtSYN{segment: syn, listener: l, conn: c})
+		return
+	}
 	l.queued++
 	if l.last == nil {
 		l.first = c

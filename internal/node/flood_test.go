@@ -1,0 +1,87 @@
+package node
+
+import (
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// RFC 4987 §2: 100,000 SYNs of sources that never answer keep no honest client out, whoever takes
+// the connections, and a client is told apart from them by its ACK (§3.6).
+func TestAFloodOfSYNsKeepsNobodyOut(t *testing.T) {
+	for name, take := range map[string]func(n *Node, accepted func()) error{
+		"listener": func(n *Node, accepted func()) error {
+			l, err := n.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
+			go func() {
+				for err == nil {
+					if _, err = l.Accept(); err == nil {
+						accepted()
+					}
+				}
+			}()
+			return err
+		},
+		"screen": func(n *Node, accepted func()) error {
+			_, err := n.Screen(netip.MustParseAddrPort("0.0.0.0:80"), acceptAll(accepted))
+			return err
+		},
+		"forward": func(n *Node, accepted func()) error { return n.Forward(acceptAll(accepted)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := byHand(t)
+				var accepted atomic.Int64
+				require.NoError(t, take(s.node, func() { accepted.Add(1) }))
+				const flood, every = 100_000, 200 // an honest client after so many SYNs
+				honest := 0
+				for i := range flood {
+					s.send(client(i), 80, tcp.SYN, 0, 0)
+					if i%every != every-1 {
+						s.answers(func(netip.AddrPort, tcp.Header) {})
+						continue
+					}
+					honest++
+					s.clock.Advance(10 * time.Millisecond)
+					s.shake(client(flood + honest))
+				}
+				synctest.Wait()
+				assert.EqualValues(t, honest, accepted.Load(), "during the flood")
+				for range 100 {
+					honest++
+					s.clock.Advance(100 * time.Millisecond)
+					s.shake(client(flood + honest))
+				}
+				synctest.Wait()
+				assert.EqualValues(t, honest, accepted.Load(), "after it")
+				require.NoError(t, s.node.Close())
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// acceptAll takes every connection, and reports each that was accepted.
+func acceptAll(accepted func()) func(*Caught) {
+	return func(c *Caught) {
+		if _, err := c.Accept(); err == nil {
+			accepted()
+		}
+	}
+}
+
+// shake opens a connection as a client does, if the node answers its SYN.
+func (s *segments) shake(from netip.AddrPort) {
+	s.Helper()
+	s.send(from, 80, tcp.SYN, 0, 0)
+	synctest.Wait()
+	if h, ok := s.heard(tcp.SYN | tcp.ACK)[from]; ok {
+		s.send(from, 80, tcp.ACK, 1, h.Seq+1)
+	}
+}
