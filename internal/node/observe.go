@@ -20,6 +20,7 @@ const maxObservers = 64
 type observing struct {
 	flights
 	observers []*sight.Observer
+	backlog   sight.Backlog
 	header    [capture.HeaderBytes]byte
 	facts     capture.Facts
 }
@@ -36,7 +37,7 @@ func (n *Node) observe(o *sight.Observer) error {
 	if len(n.observers) >= maxObservers {
 		return fmt.Errorf("%d at once: %w", maxObservers, control.ErrCapturing)
 	}
-	o.Begin(n.wall(n.now()), len(n.cfg.LNX.Interfaces))
+	o.Begin(n.wall(n.now()), len(n.cfg.LNX.Interfaces), &n.backlog)
 	n.observers = append(n.observers, o)
 	n.retap()
 	return nil

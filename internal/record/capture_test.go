@@ -170,7 +170,7 @@ func TestASlowReaderMissesPackets(t *testing.T) {
 		}
 	}}, func() {
 		pings(t, a, 1, 20_000) // so that it hangs in what is more than the header
-		for range sight.MaxPileBytes/(2*16*60_000) + 3 {
+		for range sight.BacklogBytes/(2*16*60_000) + 3 {
 			pings(t, a, 16, 60_000) // 16 requests of 44 fragments, and the answers
 		}
 		close(goOn)

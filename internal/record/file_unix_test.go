@@ -41,7 +41,7 @@ func TestAFileThatTakesNothingHoldsNobodyUp(t *testing.T) {
 	}()
 	<-begun
 	t.Log("# more than a pipe and a pile hold passes, and all of it arrives")
-	const size = 9 * sight.MaxPileBytes / 8
+	const size = 9 * sight.BacklogBytes / 8
 	client, server := connect(t, a, b)
 	go func() { _, _ = client.Write(bytes.Repeat([]byte("tide"), size/4)) }()
 	_, err := io.CopyN(io.Discard, server, size)

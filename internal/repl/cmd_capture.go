@@ -31,8 +31,9 @@ ctl" waits until Ctrl-C. "-w -" is standard output:
   node ctl A capture all -w - | wireshark -k -i -
 
 A packet's comment tells why it was dropped, and its connection's windows and
-state. A reader may be 48 MB behind; what it is too slow for then is missed, and
-counted in the file: at the next packet (frame.drop_count), and at the end.
+state. All captures of a node share 64 MB for packets that wait for slow readers.
+Beyond that the oldest packets are dropped, and counted in the file: at the next packet
+(frame.drop_count), and at the end.
 
 FILTER has the words of pcap-filter(7) that mean something here:
   [src|dst] host ADDR   [src|dst] net NET/LEN   [tcp|udp] [src|dst] port N

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/capture"
@@ -33,18 +34,21 @@ type Observer struct {
 	Patient bool   // the loop waits for it, because time waits for the loop: a Clock's
 	Flow    *Flow  // the connection that it follows; nil: all that its filter lets pass
 
-	shown uint64        // the loop's
-	turn  Pile          // this turn's; the loop's
-	ended chan struct{} // closed, by the loop, when it is shown no more
+	shown   uint64        // the loop's
+	turn    Pile          // this turn's; the loop's
+	skipped []uint64      // packets of this turn that are only counted, by interface; the loop's
+	ended   chan struct{} // closed, by the loop, when it is shown no more
 
-	mu     sync.Mutex
-	queue  queue
-	gap    uint64  // missed since the last packet of the queue
-	missed uint64  // in all
-	counts []Count // of each interface, and of the node itself, by their number
-	ready  chan struct{}
-	room   sync.Cond // for who is waited for
-	left   bool      // it takes nothing any more
+	backlog *Backlog // its lock is that of the rest
+	queue   queue
+	lost    int     // bytes that were dropped since it read
+	gap     uint64  // missed since the last packet of the queue
+	missed  uint64  // in all
+	counts  []Count // of each interface, and of the node itself, by their number
+	ready   chan struct{}
+	room    sync.Cond // a Patient observer has read, or has left
+	left    bool      // it takes nothing any more
+	stalled atomic.Bool
 }
 
 // Flow is the connection that an observer follows, once there is one. The loop's: it does not
@@ -59,11 +63,12 @@ type Flow struct {
 // Count is how many packets of an interface an observer was to see, and missed of them.
 type Count struct{ Packets, Missed uint64 }
 
-// Begin is the beginning of what an observer is shown, by a node with so many interfaces. The
-// loop's.
-func (o *Observer) Begin(since time.Time, faces int) {
+// Begin is the beginning of what an observer is shown, by a node with so many interfaces. Packets
+// wait for it in b. The loop's.
+func (o *Observer) Begin(since time.Time, faces int, b *Backlog) {
 	o.ready, o.ended = make(chan struct{}, 1), make(chan struct{})
-	o.room.L = &o.mu
+	o.backlog, o.room.L = b, &b.mu
+	b.enter(o)
 	if o.Faces == 0 {
 		o.Faces = faces
 	}
@@ -101,6 +106,12 @@ func (o *Observer) Number(i int) int {
 // Put piles up a packet, as far as there is room; true: it is the last. The header are its first
 // bytes, whole. The loop's.
 func (o *Observer) Put(s *Sight, header []byte, pieces [][]byte) (last bool) {
+	o.shown++
+	last = o.Limit > 0 && o.shown >= o.Limit
+	if o.stalled.Load() {
+		o.skip(s.Iface)
+		return last
+	}
 	keep := s.Length
 	if o.Snaplen > 0 {
 		keep = min(keep, o.Snaplen)
@@ -121,8 +132,16 @@ func (o *Observer) Put(s *Sight, header []byte, pieces [][]byte) (last bool) {
 	}
 	one.end = len(p.data)
 	p.List = append(p.List, one)
-	o.shown++
-	return o.Limit > 0 && o.shown >= o.Limit
+	return last
+}
+
+// skip counts a packet that is not kept.
+func (o *Observer) skip(iface int) {
+	number := o.Number(iface)
+	for len(o.skipped) <= number {
+		o.skipped = append(o.skipped, 0)
+	}
+	o.skipped[number]++
 }
 
 // mostAmended bounds how far back in a turn a packet is looked for.
@@ -147,68 +166,126 @@ func (o *Observer) Amend(s *Sight, data []byte) bool {
 // Head is as much of a packet as tells it from others.
 func Head(packet []byte) []byte { return packet[:min(len(packet), capture.HeaderBytes)] }
 
-// Settle moves a turn's packets to where they are taken, as far as there is room. The loop's.
+// Settle moves a turn's packets to where they are taken. The oldest of the backlog are dropped for
+// them if need be. The loop's.
 func (o *Observer) Settle() {
 	t := &o.turn
-	if len(t.List) == 0 {
+	if len(t.List) == 0 && len(o.skipped) == 0 {
 		return
 	}
-	o.mu.Lock()
-	for o.Patient && !o.left && !o.queue.empty() && o.queue.fit(t) < len(t.List) {
-		o.room.Wait()
+	b := o.backlog
+	b.mu.Lock()
+	for i, n := range o.skipped {
+		c := o.count(i)
+		c.Packets += n
+		o.miss(c, n)
 	}
-	fit := o.queue.fit(t)
-	if fit > 0 {
-		t.List[0].Missed += o.gap
-		o.gap = 0
+	clear(o.skipped)
+	o.skipped = o.skipped[:0]
+	if len(t.List) > 0 {
+		o.push(t)
 	}
-	for i := range t.List {
-		c := o.count(&t.List[i])
-		c.Packets++
-		if i >= fit {
-			c.Missed++
-			o.missed++
-			o.gap += 1 + t.List[i].Missed
-		}
-	}
-	o.turn = o.queue.push(t.first(fit))
-	o.mu.Unlock()
+	b.mu.Unlock()
 	select {
 	case o.ready <- struct{}{}:
 	default: // there is a token
 	}
 }
 
-func (o *Observer) count(s *Sight) *Count {
-	i := o.Number(s.Iface)
-	for len(o.counts) <= i {
+// push hands a turn's packets on. The backlog is locked.
+func (o *Observer) push(t *Pile) {
+	b := o.backlog
+	if o.left {
+		o.turn = t.emptied()
+		return
+	}
+	for o.Patient && !o.left && !o.queue.empty() &&
+		(!o.queue.fits(t) || !b.room(t.memory())) {
+		o.room.Wait()
+	}
+	for !o.Patient && !o.queue.empty() && !o.queue.fits(t) {
+		o.dropFirst()
+	}
+	b.room(t.memory())
+	t.List[0].Missed += o.gap
+	o.gap = 0
+	for i := range t.List {
+		o.count(o.Number(t.List[i].Iface)).Packets++
+	}
+	before := o.queue.held
+	o.turn = o.queue.push(*t)
+	b.note(o.queue.held - before)
+}
+
+// dropFirst drops the pile that waits longest. The next packet says how many were dropped before
+// it. The backlog is locked.
+func (o *Observer) dropFirst() {
+	before := o.queue.held
+	o.queue.trim(0)
+	p := o.queue.drop()
+	o.backlog.note(o.queue.held - before)
+	o.lost += p.memory()
+	if o.lost > stalledBytes {
+		o.stalled.Store(true)
+	}
+	gap := uint64(0)
+	for i := range p.List {
+		s := &p.List[i]
+		o.count(o.Number(s.Iface)).Missed++
+		o.missed++
+		gap += 1 + s.Missed
+	}
+	if o.queue.empty() {
+		o.gap += gap
+	} else {
+		o.queue.first().Missed += gap
+	}
+}
+
+// miss counts packets of an interface that nobody will see.
+func (o *Observer) miss(c *Count, packets uint64) {
+	c.Missed += packets
+	o.missed += packets
+	o.gap += packets
+}
+
+// count is that of the interface with a number.
+func (o *Observer) count(number int) *Count {
+	for len(o.counts) <= number {
 		o.counts = append(o.counts, Count{})
 	}
-	return &o.counts[i]
+	return &o.counts[number]
 }
 
 // take gives the observer what waits, a pile at a time, for one that it is done with; an empty one:
 // nothing does.
 func (o *Observer) take(done Pile) Pile {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	b := o.backlog
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := o.queue.held
 	next := o.queue.pop(done)
+	b.note(o.queue.held - before)
+	o.lost = 0
+	o.stalled.Store(false)
 	o.room.Signal()
 	return next
 }
 
-// Leave has the loop wait no more.
+// Leave drops what waits for the observer, for whom the loop waits no more.
 func (o *Observer) Leave() {
-	o.mu.Lock()
+	b := o.backlog
+	b.mu.Lock()
 	o.left = true
-	o.mu.Unlock()
+	b.mu.Unlock()
+	b.leave(o)
 	o.room.Signal()
 }
 
 // Counts are what the observer was shown, by interface.
 func (o *Observer) Counts() (faces []Count, missed uint64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.backlog.mu.Lock()
+	defer o.backlog.mu.Unlock()
 	return slices.Clone(o.counts), o.missed
 }
 

@@ -1,11 +1,8 @@
 package sight
 
-// Bounds of what waits: how far an observer may fall behind, a quarter of a second of a busy link.
-// What comes while there is no room is counted and not kept.
 const (
-	maxWaiting = 1 << 15
-	// MaxPileBytes is how many bytes of packets may wait.
-	MaxPileBytes = 48 << 20
+	// maxPileBytes is how many bytes of packets a pile may have.
+	maxPileBytes = 4 << 20
 	// keptPileBytes is how much memory an idle pile keeps.
 	keptPileBytes = 1 << 20
 )
@@ -21,16 +18,7 @@ func (p *Pile) Bytes(s *Sight) []byte { return p.data[s.begin:s.end] }
 
 // full reports whether a pile has no room for so many bytes more.
 func (p *Pile) full(bytes int) bool {
-	return len(p.List) >= maxWaiting || len(p.data)+bytes > MaxPileBytes
-}
-
-// first is the pile with its first n packets.
-func (p *Pile) first(n int) Pile {
-	bytes := 0
-	if n > 0 {
-		bytes = p.List[n-1].end
-	}
-	return Pile{List: p.List[:n], data: p.data[:bytes]}
+	return len(p.List) > 0 && len(p.data)+len(p.List)*sightBytes+bytes > maxPileBytes
 }
 
 // add appends a copy of another pile.

@@ -1,6 +1,7 @@
 package sight
 
 import (
+	"encoding/binary"
 	"testing"
 	"time"
 
@@ -8,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/capture"
+	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
 // TestWhatAnObserverCosts: a segment that is shown to an observer is copied without an
 // allocation once its piles have grown.
 func TestWhatAnObserverCosts(t *testing.T) {
 	o := &Observer{Snaplen: 96}
-	o.Begin(time.Time{}, 1)
+	o.Begin(time.Time{}, 1, &Backlog{})
 	packet := make([]byte, 1400)
 	pieces := [][]byte{packet[:40], packet[40:]}
 	var p Pile
@@ -49,57 +51,100 @@ func TestARecorderAllocatesNothingASegment(t *testing.T) {
 	}
 }
 
-// TestAnObserverThatFallsBehind: what there is room for waits in its order, short turns together,
-// and what there is none for is counted, and told with the next that there is room for.
-func TestAnObserverThatFallsBehind(t *testing.T) {
-	const size = 4000
-	o := &Observer{}
-	o.Begin(time.Time{}, 1)
-	packet := make([]byte, size)
-	number := 0
-	show := func(packets int) {
-		for range packets {
-			packet[0], packet[1], packet[2] = byte(number), byte(number>>8), byte(number>>16)
-			number++
-			o.Put(&Sight{Length: size}, packet[:40], [][]byte{packet[:40], packet[40:]})
+// shower shows numbered packets to observers.
+type shower struct {
+	at     clock.Time
+	packet []byte
+}
+
+func (s *shower) show(packets int, to ...*Observer) {
+	for range packets {
+		s.at++
+		binary.BigEndian.PutUint32(s.packet, uint32(s.at))
+		for _, o := range to {
+			o.Put(&Sight{At: s.at, Length: len(s.packet)}, s.packet[:40],
+				[][]byte{s.packet[:40], s.packet[40:]})
 		}
+	}
+	for _, o := range to {
 		o.Settle()
 	}
-	room := MaxPileBytes / size
-	for number < room+500 {
-		show([]int{1, 3, 200}[number%3])
-	}
-	missed := uint64(number - room)
-	_, counted := o.Counts()
-	assert.Equal(t, missed, counted)
+}
 
-	next, piles := 0, 0
-	var gap uint64
+// TestAnObserverThatFallsBehind loses the oldest packets. The next packet that it gets says how
+// many are missing before it.
+func TestAnObserverThatFallsBehind(t *testing.T) {
+	var b Backlog
+	var o Observer
+	o.Begin(time.Time{}, 1, &b)
+	s := shower{packet: make([]byte, 4000)}
+	for range 300 {
+		s.show(100, &o)
+	}
+	require.LessOrEqual(t, b.held, BacklogBytes)
+	next, gap := uint64(1), uint64(0)
 	take := func() {
 		for p := o.take(Pile{}); len(p.List) > 0; p = o.take(p) {
-			piles++
 			for i := range p.List {
-				b := p.Bytes(&p.List[i])
 				gap += p.List[i].Missed
-				next += int(p.List[i].Missed)
-				require.Equal(t, []byte{byte(next), byte(next >> 8), byte(next >> 16)}, b[:3])
-				require.Len(t, b, size)
+				next += p.List[i].Missed
+				require.Equal(t, uint32(next), binary.BigEndian.Uint32(p.Bytes(&p.List[i])))
 				next++
 			}
 		}
 	}
 	take()
-	assert.Equal(t, room, next)
-	assert.Zero(t, gap)
-	assert.Less(t, piles, room/50, "short turns are together")
-	show(1)
+	s.show(1, &o)
 	take()
-	assert.Equal(t, number, next)
+	assert.Equal(t, uint64(s.at)+1, next, "what is missing and what came are all")
+	faces, missed := o.Counts()
 	assert.Equal(t, missed, gap)
-	faces, _ := o.Counts()
-	assert.Equal(t, Count{Packets: uint64(number), Missed: missed}, faces[0])
+	assert.Equal(t, Count{Packets: uint64(s.at), Missed: missed}, faces[0])
+	assert.Greater(t, missed, uint64(10_000))
 	assert.LessOrEqual(t, len(o.queue.spare), keptPiles)
-	assert.Zero(t, o.queue.packets+o.queue.bytes)
+	assert.Equal(t, o.queue.held, b.held)
+}
+
+// TestManyObserversShareOneBacklog: sixteen readers that never read hold no more memory than one,
+// one that reads loses nothing, and their memory is free when they leave.
+func TestManyObserversShareOneBacklog(t *testing.T) {
+	var b Backlog
+	var reads Observer
+	reads.Begin(time.Time{}, 1, &b)
+	silent := make([]*Observer, 16)
+	for i := range silent {
+		silent[i] = &Observer{}
+		silent[i].Begin(time.Time{}, 1, &b)
+	}
+	s := shower{packet: make([]byte, 1400)}
+	all := append([]*Observer{&reads}, silent...)
+	var p Pile
+	for range 2000 {
+		s.show(64, all...)
+		require.LessOrEqual(t, b.held, BacklogBytes)
+		for len(p.List) > 0 || !reads.queue.empty() {
+			p = reads.take(p)
+		}
+	}
+	_, missed := reads.Counts()
+	assert.Zero(t, missed)
+	waits := 0
+	for _, o := range silent {
+		_, missed := o.Counts()
+		assert.Positive(t, missed)
+		assert.True(t, o.stalled.Load(), "nothing is copied for it any more")
+		for i := range o.queue.waiting {
+			waits += len(o.queue.waiting[i].List)
+		}
+		faces, _ := o.Counts()
+		assert.Equal(t, uint64(s.at), faces[0].Packets)
+		o.Leave()
+	}
+	assert.Positive(t, waits)
+	assert.Equal(t, reads.queue.held, b.held)
+	assert.Less(t, b.held, 4<<20)
+	silent[0].Settle()
+	assert.Equal(t, reads.queue.held, b.held, "who has left is given nothing")
 }
 
 // TestSaid: what is said follows the connection, however little of it changes.
