@@ -186,11 +186,6 @@ func (c *Conn) sendSYN(now clock.Time) {
 // own.
 func (c *Conn) resendSYN() { c.flags |= flagSynDue }
 
-// plainSYN is the retransmission of a SYN from which on it goes without options. The third, or the
-// last if that comes sooner: a path that loses a packet in ten each way takes two in a row from
-// one connection in 28, which would have to do without SACK ever after, and three from one in 146.
-const plainSYN = 3
-
 // synOptions returns what our SYN or SYN-ACK carries.
 func (c *Conn) synOptions() Options {
 	if c.host.cfg.OptionsOff || c.has(flagPlain) {
