@@ -241,7 +241,7 @@ func (c *Conn) countAgain(segments uint64, n int) {
 // allowance of congestion control, silly window avoidance and Nagle let it.
 func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 	waiting := c.unsent()
-	finish := c.finishes(waiting)
+	finish := c.finishes(now, waiting)
 	if waiting == 0 && !finish {
 		c.runDry(now)
 		return false
@@ -420,7 +420,7 @@ func (c *Conn) outputWindowProbe(now clock.Time, t *Train) bool {
 
 func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
 	n := min(c.unsent(), max(1, c.usableWindow()), c.snd.mss)
-	finish := n == c.unsent() && c.finishes(n)
+	finish := n == c.unsent() && c.finishes(now, n)
 	if n == 0 && !finish {
 		return false
 	}

@@ -1,21 +1,43 @@
 package tcp
 
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
 // plainSYN is the retransmission of a SYN from which on it goes without options. The third, or the
 // last if that comes sooner: a path that loses a packet in ten each way takes two in a row from
 // one connection in 28, which would have to do without SACK ever after, and three from one in 146.
 const plainSYN = 3
 
+// finPatience is how long a FIN waits for a peer without TCP options to read what it has
+// acknowledged.
+const finPatience = 10 * time.Millisecond
+
 // finishes reports whether our FIN may go behind the next n bytes, all that wait to be sent.
 //
 // RFC 9293 §3.10.4 lets it ride on the last data, and so it does unless the peer sent no TCP
 // options. Of the course's nodes, which send none, some ignore a segment with data and a FIN
-// forever, some take the FIN and drop the data, and some acknowledge the data alone. So to them
-// the FIN goes alone. It waits until all data is acknowledged: then no retransmission joins the
-// two either, and a node that throws away what its program has not read gets a round trip to
-// read it.
-func (c *Conn) finishes(n int) bool {
-	if !c.has(flagWriteClosed) || c.snd.fin != 0 {
+// forever, some take the FIN and drop the data, some acknowledge the data alone, and some throw
+// away what their program has not read when the FIN comes. So to them the FIN goes alone, after
+// all data is acknowledged and, as far as their window shows it, read.
+func (c *Conn) finishes(now clock.Time, n int) bool {
+	switch {
+	case !c.has(flagWriteClosed) || c.snd.fin != 0:
 		return false
+	case !c.has(flagPlain):
+		return true
+	case n > 0 || !c.sent.empty():
+		return false
+	case c.snd.wnd >= c.snd.maxWnd || c.stats.bytesSent == 0:
+		return true
 	}
-	return !c.has(flagPlain) || n == 0 && c.sent.empty()
+	// Most of these nodes do not report that their window has opened again, so this ends soon.
+	until := c.stats.lastSent.Add(c.rtt.srtt + finPatience)
+	if until.Due(now) {
+		return true
+	}
+	c.timers[timerPace] = until
+	return false
 }

@@ -3,6 +3,7 @@ package peer
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"time"
 )
@@ -31,10 +32,13 @@ type Host struct {
 
 	// Receiving, in order only.
 	in        bytes.Buffer
+	unread    bytes.Buffer // arrived, but not read yet
+	readAt    time.Time
 	rcv       uint32
 	finSeen   bool
 	stalledAt time.Time
 	dataSeen  int // segments with data
+	loss      *rand.Rand
 }
 
 // Stats is what the peer saw.
@@ -45,6 +49,8 @@ type Stats struct {
 	Closing          int // of them, those that came after both FINs
 	Resets           int // before the end
 	LateResets       int // answers to what the connection's end does not know any more
+	DataFINs         int // segments with data and a FIN
+	Discarded        int // bytes that the FIN found unread
 }
 
 type state uint8
@@ -64,6 +70,7 @@ func New(wire *Wire, addr netip.Addr, manners Manners) *Host {
 	}
 	return &Host{
 		wire: wire, addr: addr, manners: manners, iss: manners.ISS,
+		loss: rand.New(rand.NewPCG(uint64(manners.ISS), 1)),
 	}
 }
 
@@ -99,8 +106,15 @@ func (h *Host) run(within time.Duration) error {
 		case !h.timer.IsZero() && h.timer.Before(limit):
 			until = h.timer
 		}
+		if h.unread.Len() > 0 && h.readAt.Before(until) {
+			until = h.readAt
+		}
 		p, ok := h.wire.Receive(until)
-		switch now := time.Now(); {
+		now := time.Now()
+		if h.unread.Len() > 0 && !now.Before(h.readAt) {
+			_, _ = h.unread.WriteTo(&h.in)
+		}
+		switch {
 		case ok:
 			h.packet(p)
 		case h.state == done:
@@ -128,6 +142,9 @@ func (h *Host) packet(p Packet) {
 	if !ok {
 		return
 	}
+	if h.loses() {
+		return
+	}
 	h.Stats.Segments++
 	switch {
 	case s.Flags&SYN != 0 && len(s.Options) > 0:
@@ -143,6 +160,9 @@ func (h *Host) packet(p Packet) {
 	}
 	h.segment(p.Src, s)
 }
+
+// loses draws whether a segment is lost.
+func (h *Host) loses() bool { return h.manners.Loss > 0 && h.loss.Float64() < h.manners.Loss }
 
 func (h *Host) segment(from netip.Addr, s Segment) {
 	switch {
@@ -201,23 +221,51 @@ func (h *Host) receive(s Segment) {
 			return
 		}
 	}
+	if len(s.Payload) > 0 && s.Flags&FIN != 0 {
+		h.Stats.DataFINs++
+		switch h.manners.DataFIN {
+		case TakesBoth:
+		case IgnoresBoth:
+			return
+		case IgnoresFIN:
+			s.Flags &^= FIN
+		case DropsData:
+			if s.Seq == h.rcv {
+				h.rcv += uint32(len(s.Payload))
+			}
+		}
+	}
 	offset := h.rcv - s.Seq // what we have of it already
 	if int32(offset) >= 0 && int(offset) <= len(s.Payload) && h.window() > 0 {
-		h.in.Write(s.Payload[offset:])
-		h.rcv += uint32(len(s.Payload)) - offset
+		h.take(s.Payload[offset:])
 		if s.Flags&FIN != 0 && !h.finSeen {
 			h.finSeen = true
 			h.rcv++
+			h.Stats.Discarded += h.unread.Len()
+			h.unread.Reset()
 		}
 	}
 	h.acknowledge()
+}
+
+// take gives data to the program, or keeps it until that reads.
+func (h *Host) take(data []byte) {
+	h.rcv += uint32(len(data))
+	if h.manners.ReadAfter == 0 {
+		h.in.Write(data)
+		return
+	}
+	if h.unread.Len() == 0 {
+		h.readAt = time.Now().Add(h.manners.ReadAfter)
+	}
+	h.unread.Write(data)
 }
 
 // window is what we announce.
 func (h *Host) window() uint16 {
 	m := h.manners
 	if m.Stall == 0 || h.in.Len() < m.Stall {
-		return window
+		return uint16(max(0, window-h.unread.Len()))
 	}
 	if h.stalledAt.IsZero() {
 		h.stalledAt = time.Now()

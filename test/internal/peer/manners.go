@@ -26,7 +26,28 @@ type Manners struct {
 	StallFor time.Duration
 	// LoseEach loses every so manieth segment with data that comes; 0: none.
 	LoseEach int
+	// Loss is the probability that a segment is lost, in each direction.
+	Loss float64
+	// DataFIN is what it does with a FIN that rides on data.
+	DataFIN DataFIN
+	// ReadAfter is how long after the arrival of data its program reads; 0: at once. Data that a
+	// FIN finds unread is thrown away.
+	ReadAfter time.Duration
 }
+
+// DataFIN is what a peer does with a segment that carries data and a FIN.
+type DataFIN uint8
+
+// The ways that have been seen. The zero value is the RFC's.
+const (
+	TakesBoth DataFIN = iota
+	// IgnoresBoth drops such a segment, however often it comes: the reference host of 2023.
+	IgnoresBoth
+	// DropsData takes the FIN and skips the data.
+	DropsData
+	// IgnoresFIN takes and acknowledges the data alone.
+	IgnoresFIN
+)
 
 const (
 	window     = 65535

@@ -2,6 +2,9 @@ package peer
 
 // send fills in what all our segments have in common.
 func (h *Host) send(s Segment) {
+	if h.loses() {
+		return
+	}
 	s.SrcPort, s.DstPort = h.port, h.nodePort
 	if s.Flags&SYN == 0 || !h.manners.SynWindow0 {
 		s.Window = h.window()

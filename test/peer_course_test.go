@@ -1,0 +1,93 @@
+package e2e_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	longruns "github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/test/internal/nodes"
+	"github.com/tidepool-net/tidepool/test/internal/peer"
+)
+
+// closing is what the course's nodes do at the end of a file, beside the manners of family.
+var closing = map[string]peer.Manners{
+	"ignores data with FIN":      {DropOptions: true, MSS: 1360, DataFIN: peer.IgnoresBoth},
+	"drops data before FIN":      {DropOptions: true, DataFIN: peer.DropsData},
+	"ignores FIN behind data":    {MSS: 1360, DataFIN: peer.IgnoresFIN},
+	"reads later than FIN comes": {DropOptions: true, ReadAfter: 2 * time.Millisecond},
+}
+
+// lengths are the files that each of them gets and sends.
+func lengths() []int64 {
+	if longruns.Runs() {
+		return []int64{1, 1000, 100_000, megabyte, 10 * megabyte}
+	}
+	return []int64{1, 1000, 100_000}
+}
+
+// eachClosing runs f for each manner and each loss.
+func eachClosing(t *testing.T, f func(*testing.T, peer.Manners)) {
+	t.Helper()
+	for name, manners := range closing {
+		for _, loss := range []float64{0, 0.02} {
+			manners.Loss, manners.ISS = loss, 20238
+			t.Run(fmt.Sprintf("%s at %.0f%%", name, 100*loss), func(t *testing.T) {
+				t.Parallel()
+				f(t, manners)
+			})
+		}
+	}
+}
+
+func TestFilesToCourseNodes(t *testing.T) {
+	eachClosing(t, func(t *testing.T, manners peer.Manners) {
+		n, wire := besides(t)
+		for i, size := range lengths() {
+			h := peer.New(wire, theirs, manners)
+			port := uint16(7000 + i)
+			file := nodes.RandomFile(t, size, 42)
+			mark := n.Mark()
+			n.Command("sendfile %s %v %d --json", file, theirs, port)
+			came, err := h.Accept(port, nil, patience)
+			require.NoError(t, err, "%d bytes", size)
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			assert.True(t, bytes.Equal(want, came), "%d bytes came, want %d", len(came), len(want))
+			n.Transferred(mark, file, patience)
+			assert.Zero(t, h.Stats.DataFINs, "segments with data and a FIN")
+			assert.Zero(t, h.Stats.Discarded, "bytes unread when the FIN came")
+			assert.Zero(t, h.Stats.Options, "segments with options")
+			t.Logf("%d bytes: %+v", size, h.Stats)
+		}
+	})
+}
+
+func TestFilesFromCourseNodes(t *testing.T) {
+	eachClosing(t, func(t *testing.T, manners peer.Manners) {
+		n, wire := besides(t)
+		for i, size := range lengths() {
+			h := peer.New(wire, theirs, manners)
+			port := uint16(7000 + i)
+			want, err := os.ReadFile(nodes.RandomFile(t, size, 43))
+			require.NoError(t, err)
+			target := fmt.Sprintf("%s/target-%d", t.TempDir(), size)
+			mark := n.Mark()
+			n.Receive(target, int(port))
+			_, err = h.Connect(netip.AddrPortFrom(ours, port), want, patience)
+			require.NoError(t, err, "%d bytes", size)
+			n.Transferred(mark, target, patience)
+			came, err := os.ReadFile(target)
+			require.NoError(t, err)
+			assert.True(t, bytes.Equal(want, came), "%d bytes came, want %d", len(came), len(want))
+			assert.Zero(t, h.Stats.DataFINs, "segments with data and a FIN")
+			assert.Zero(t, h.Stats.Options, "segments with options")
+		}
+	})
+}
