@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
 
-// closing is what the course's nodes do at the end of a file, beside the manners of family.
+// closing lists what the course's nodes do at the end of a file.
 var closing = map[string]peer.Manners{
 	"ignores data with FIN":      {DropOptions: true, MSS: 1360, DataFIN: peer.IgnoresBoth},
 	"drops data before FIN":      {DropOptions: true, DataFIN: peer.DropsData},
@@ -64,6 +64,9 @@ func TestFilesToCourseNodes(t *testing.T) {
 			assert.Zero(t, h.Stats.DataFINs, "segments with data and a FIN")
 			assert.Zero(t, h.Stats.Discarded, "bytes unread when the FIN came")
 			assert.Zero(t, h.Stats.Options, "segments with options")
+			if i > 0 {
+				assert.Zero(t, h.Stats.OptionSYNs, "SYNs with options to a peer that knows none")
+			}
 			t.Logf("%d bytes: %+v", size, h.Stats)
 		}
 	})

@@ -242,6 +242,7 @@ func (c *Conn) established(now clock.Time) {
 	c.rcv.hurry()
 	cfg := &c.host.cfg
 	c.chooseStrategy()
+	c.rememberPlain(now)
 	c.inherit(now)
 	if c.has(flagSynAgain) {
 		// RFC 6298 §5.7: a SYN that needed sending again is a poor omen; the RFC's 3 s are three

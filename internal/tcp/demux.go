@@ -15,8 +15,9 @@ type Host struct {
 	conns map[Tuple]*Conn
 	passive
 	waits  timeWaits
-	mtus   mtus
-	first  *Conn // all connections, oldest first: a map's order would not repeat itself
+	mtus   perHost[int]
+	plain  perHost[struct{}] // peers that know no TCP options
+	first  *Conn             // all connections, oldest first: a map's order would not repeat itself
 	last   *Conn
 	recent *Conn // the connection that the last segment was for
 

@@ -194,7 +194,8 @@ func (c *Conn) synOptions() Options {
 	// A SYN that stays unanswered may be one that the peer cannot parse: a late retransmission
 	// goes without options. A SYN-ACK that carries some still negotiates them, for the peer may
 	// have taken the first SYN.
-	if c.state == StateSynSent && c.stats.retries >= min(plainSYN, c.host.cfg.SynRetries) {
+	if c.state == StateSynSent && (c.stats.retries >= min(plainSYN, c.host.cfg.SynRetries) ||
+		c.host.knowsPlain(c.host.now, c.tuple.RemoteAddr)) {
 		return Options{}
 	}
 	o := Options{MSS: uint16(c.offeredMSS()), UserTimeout: c.offeredTimeout()}

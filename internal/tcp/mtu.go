@@ -132,7 +132,7 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 // narrow believes in a smaller path, for all connections to the host (RFC 1191
 // §6.2), until that is too long ago.
 func (c *Conn) narrow(now clock.Time, mtu int) {
-	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu)
+	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
 	c.resendLarge(c.mssFor(mtu))
 	c.setMTU(mtu)
 	c.pmtu.acked = min(c.pmtu.acked, c.snd.mss)
@@ -163,42 +163,6 @@ func (c *Conn) resendLarge(mss int) {
 		}
 	}
 	c.rec.force = q.lists[lost].n > 0
-}
-
-// mtus remembers which paths are narrower than their first link.
-type mtus struct {
-	byHost map[[4]byte]knownMTU
-	order  [][4]byte // the oldest first
-}
-
-type knownMTU struct {
-	mtu   int
-	until clock.Time
-}
-
-// maxMTUs bounds it; the oldest goes, and is found out again.
-const maxMTUs = 1024
-
-func (m *mtus) find(now clock.Time, host [4]byte) (mtu int, until clock.Time) {
-	k, ok := m.byHost[host]
-	if !ok || k.until.Due(now) {
-		return 0, clock.Never
-	}
-	return k.mtu, k.until
-}
-
-func (m *mtus) learn(now clock.Time, host [4]byte, mtu int) {
-	if m.byHost == nil {
-		m.byHost = map[[4]byte]knownMTU{}
-	}
-	if _, ok := m.byHost[host]; !ok {
-		if len(m.order) == maxMTUs {
-			delete(m.byHost, m.order[0])
-			m.order = m.order[1:]
-		}
-		m.order = append(m.order, host)
-	}
-	m.byHost[host] = knownMTU{mtu, now.Add(mtuAge)}
 }
 
 // PathMTU returns what is remembered of the path to a host, zero for nothing.

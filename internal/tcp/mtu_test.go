@@ -220,16 +220,16 @@ func TestProbeReportedTooBig(t *testing.T) {
 	assert.Zero(t, a.Info().FastRecoveries)
 }
 
-func TestPathMTUsAreBounded(t *testing.T) {
-	var m mtus
+func TestWhatIsRememberedOfHostsIsBounded(t *testing.T) {
+	var m perHost[int]
 	now := clock.Time(time.Hour)
 	host := func(i int) [4]byte { return [4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)} }
-	for i := range maxMTUs + 10 {
-		m.learn(now, host(i), 1000)
-		m.learn(now, host(i), 900)
+	for i := range maxHosts + 10 {
+		m.learn(now, host(i), 1000, mtuAge)
+		m.learn(now, host(i), 900, mtuAge)
 	}
-	assert.Len(t, m.byHost, maxMTUs)
-	assert.Len(t, m.order, maxMTUs)
+	assert.Len(t, m.byHost, maxHosts)
+	assert.Len(t, m.order, maxHosts)
 	mtu, _ := m.find(now, host(9))
 	assert.Zero(t, mtu, "the oldest went")
 	mtu, until := m.find(now, host(10))

@@ -151,7 +151,7 @@ func (c *Conn) mtuProbeArrived(now clock.Time) {
 		c.host.mtus.forget(c.tuple.RemoteAddr)
 		return
 	}
-	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu)
+	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
 }
 
 // mtuProbeLost says that the path does not carry the probe, if it happens often
@@ -181,7 +181,7 @@ func (c *Conn) probeTooBig(now clock.Time, seq uint64, mtu int) bool {
 	rec.flags &^= recMTUProbe
 	p.seq, p.fails, p.high = 0, 0, mtu
 	c.setMTU(mtu)
-	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu)
+	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
 	p.search = search{next: now.Add(mtuAge)}
 	if rec.place == inFlight {
 		c.sent.move(id, rec, lost)
@@ -189,11 +189,4 @@ func (c *Conn) probeTooBig(now clock.Time, seq uint64, mtu int) bool {
 	}
 	c.touch()
 	return true
-}
-
-func (m *mtus) forget(host [4]byte) {
-	if k, ok := m.byHost[host]; ok {
-		k.until = 1 // long ago; its place in the order stays
-		m.byHost[host] = k
-	}
 }

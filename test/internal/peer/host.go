@@ -31,14 +31,19 @@ type Host struct {
 	stormed  bool
 
 	// Receiving, in order only.
-	in        bytes.Buffer
-	unread    bytes.Buffer // arrived, but not read yet
-	readAt    time.Time
+	program
 	rcv       uint32
 	finSeen   bool
 	stalledAt time.Time
 	dataSeen  int // segments with data
 	loss      *rand.Rand
+}
+
+// program is what reads the data.
+type program struct {
+	in     bytes.Buffer // read
+	unread bytes.Buffer // arrived, but not read yet
+	readAt time.Time    // when it reads that
 }
 
 // Stats is what the peer saw.

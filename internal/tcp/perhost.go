@@ -1,0 +1,51 @@
+package tcp
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// perHost remembers a value for each of the last maxHosts peers, for a while.
+type perHost[V any] struct {
+	byHost map[[4]byte]remembered[V]
+	order  [][4]byte // the oldest first
+}
+
+type remembered[V any] struct {
+	value V
+	until clock.Time
+}
+
+// maxHosts bounds it. One more takes the place of the oldest, which is learned again.
+const maxHosts = 1024
+
+// find returns what is remembered of a host; until is clock.Never if that is nothing.
+func (m *perHost[V]) find(now clock.Time, host [4]byte) (value V, until clock.Time) {
+	k, ok := m.byHost[host]
+	if !ok || k.until.Due(now) {
+		return value, clock.Never
+	}
+	return k.value, k.until
+}
+
+func (m *perHost[V]) learn(now clock.Time, host [4]byte, value V, age time.Duration) {
+	if m.byHost == nil {
+		m.byHost = map[[4]byte]remembered[V]{}
+	}
+	if _, ok := m.byHost[host]; !ok {
+		if len(m.order) == maxHosts {
+			delete(m.byHost, m.order[0])
+			m.order = m.order[1:]
+		}
+		m.order = append(m.order, host)
+	}
+	m.byHost[host] = remembered[V]{value, now.Add(age)}
+}
+
+func (m *perHost[V]) forget(host [4]byte) {
+	if k, ok := m.byHost[host]; ok {
+		k.until = 1 // long ago; its place in the order stays
+		m.byHost[host] = k
+	}
+}

@@ -1,0 +1,58 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// TestPeersWithoutOptionsAreRemembered: a peer that drops SYNs with options costs its first
+// connection three time-outs, and the next ones none.
+func TestPeersWithoutOptionsAreRemembered(t *testing.T) {
+	// plain connects, lets the peer answer the first SYN without options, by a SYN-ACK without
+	// options too, and returns how many SYNs had options before.
+	plain := func(s *script) (withOptions int) {
+		s.connect()
+		for s.expect(SYN, 0, 0, 0).options != (Options{}) {
+			withOptions++
+			s.wait(s.h.Deadline().Sub(s.now))
+		}
+		s.send(SYN|ACK, 0, 1, 0)
+		s.expect(ACK, 1, 1, 0)
+		assert.True(t, s.c.Info().Plain)
+		s.send(RST|ACK, 1, 1, 0)
+		assert.Equal(t, StateClosed, s.c.State())
+		return withOptions
+	}
+	t.Run("for ten minutes", func(t *testing.T) {
+		s := newScript(t, Config{})
+		assert.Equal(t, plainSYN, plain(s))
+		s.wait(plainAge / 2)
+		assert.Zero(t, plain(s))
+		s.wait(plainAge / 2)
+		assert.Equal(t, plainSYN, plain(s), "a connection without options prolongs nothing")
+	})
+	t.Run("until it sends an option", func(t *testing.T) {
+		s := newScript(t, Config{})
+		plain(s)
+		s.accept(Options{MSS: 1000})
+		s.send(RST|ACK, 1, 1, 0)
+		assert.Equal(t, plainSYN, plain(s))
+		assert.Zero(t, plain(s))
+		s.connect()
+		assert.Zero(t, s.expect(SYN, 0, 0, 0).options)
+		s.send(SYN|ACK, 0, 1, 0, Options{MSS: 1000})
+		s.expect(ACK, 1, 1, 0)
+		assert.False(t, s.c.Info().Plain, "a SYN-ACK may name an MSS even so")
+		s.send(RST|ACK, 1, 1, 0)
+		assert.Equal(t, plainSYN, plain(s))
+	})
+	t.Run("not by its own SYN", func(t *testing.T) {
+		s := newScript(t, Config{})
+		s.accept(Options{}) // its SYNs with options may have been lost
+		s.send(RST|ACK, 1, 1, 0)
+		s.wait(time.Second)
+		assert.Equal(t, plainSYN, plain(s))
+	})
+}
