@@ -14,10 +14,9 @@ type Host struct {
 	cfg   Config
 	conns map[Tuple]*Conn
 	passive
-	waits  timeWaits
-	mtus   perHost[int]
-	plain  perHost[struct{}] // peers that know no TCP options
-	first  *Conn             // all connections, oldest first: a map's order would not repeat itself
+	waits timeWaits
+	peers
+	first  *Conn // all connections, oldest first: a map's order would not repeat itself
 	last   *Conn
 	recent *Conn // the connection that the last segment was for
 

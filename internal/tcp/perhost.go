@@ -6,6 +6,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
+// peers is what connections have learned of the hosts that they lead to.
+type peers struct {
+	mtus  perHost[int]      // the paths that are narrower than their first link
+	plain perHost[struct{}] // who knows no TCP options
+}
+
 // perHost remembers a value for each of the last maxHosts peers, for a while.
 type perHost[V any] struct {
 	byHost map[[4]byte]remembered[V]
