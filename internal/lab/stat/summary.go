@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mathext"
 )
 
 // Confidence is how sure the intervals are.
@@ -41,11 +41,11 @@ func Describe(values []float64, cut int) Summary {
 		return s
 	}
 	// The sorted numbers, so that the order in which runs ended does not show in the last bit.
-	s.Mean = stat.Mean(sorted, nil)
+	s.Mean = floats.Sum(sorted) / float64(len(sorted))
 	if len(sorted) < 2 {
 		return s
 	}
-	s.SD = math.Sqrt(stat.Variance(sorted, nil))
+	s.SD = math.Sqrt(variance(sorted, s.Mean))
 	half := TQuantile(len(sorted)-1) * s.SD / math.Sqrt(float64(len(sorted)))
 	s.Low, s.High = s.Mean-half, s.Mean+half
 	return s
@@ -75,8 +75,24 @@ func (s *Summary) IQR() float64 {
 // t-distribution: 2.045 with 29 degrees of freedom.
 func TQuantile(freedom int) float64 { return tQuantile(float64(freedom)) }
 
+// tQuantile inverts the t-distribution by the incomplete beta function. The packages stat and distuv
+// of gonum have this too, but they take five seconds to compile, for linear algebra.
 func tQuantile(freedom float64) float64 {
-	return distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile((1 + Confidence) / 2)
+	x := mathext.InvRegIncBeta(freedom/2, 0.5, 1-Confidence)
+	return math.Sqrt(freedom * (1 - x) / x)
+}
+
+// variance is the variance of a sample, corrected for the rounding of its mean: algorithm 1.7 of
+// Chan, Golub and LeVeque (1983).
+func variance(sample []float64, mean float64) float64 {
+	var squares, rounding float64
+	for _, v := range sample {
+		d := v - mean
+		squares += d * d
+		rounding += d
+	}
+	n := float64(len(sample))
+	return (squares - rounding*rounding/n) / (n - 1)
 }
 
 // at is the value below which the share p of numbers in order lies, 0 to 1: the order statistic at
