@@ -25,6 +25,8 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/tidepool-net/tidepool"
+
+	"github.com/tidepool-net/tidepool/internal/ci/long"
 )
 
 // lossyLine is line with a router that drops one percent each way.
@@ -48,9 +50,9 @@ func text(seed uint64, size int) []byte {
 // 100 MB through a router that drops 1 %, and every byte is right.
 func TestHTTPThroughALossyRouter(t *testing.T) {
 	const clients = 64
-	size := 100_000_000 / clients
-	if testing.Short() {
-		size /= 10
+	size := 10_000_000 / clients
+	if long.Runs() {
+		size *= 10
 	}
 	a, c := lossyLine(t)
 	l, err := a.Listen("tcp", ":80")
@@ -114,10 +116,10 @@ func fetch(client *http.Client, method, url string, body []byte) ([]byte, error)
 
 // echoSize is what the echo tests send, and get back.
 func echoSize() int {
-	if testing.Short() {
-		return 100_000
+	if long.Runs() {
+		return 2_000_000
 	}
-	return 2_000_000
+	return 100_000
 }
 
 // echoed sends text and requires that it comes back.

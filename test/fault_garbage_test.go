@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	ci "github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 	"github.com/tidepool-net/tidepool/test/internal/peer"
@@ -194,7 +195,7 @@ const mostGarbage = 2_000_000
 
 // garbageTransfer is a file that takes about as long as the garbage.
 func garbageTransfer() int64 {
-	if nodes.Race || testing.Short() {
+	if !ci.Runs() {
 		return 5 * megabyte
 	}
 	return 60 * megabyte

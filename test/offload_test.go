@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	ci "github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
@@ -17,7 +18,7 @@ func TestEveryOffloadMeetsEveryOther(t *testing.T) {
 		modes = []string{"gso", "mmsg", "plain"}
 	}
 	size := int64(8 * megabyte)
-	if nodes.Race || testing.Short() {
+	if !ci.Runs() {
 		size = megabyte
 	}
 	for _, from := range modes {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	ci "github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
@@ -22,7 +23,7 @@ func TestObjectsCrossALossyNetwork(t *testing.T) {
 	b.MustDo("impair if1 out loss 10%%")
 	b.MustDo("impair if0 out loss 5%%")
 	size := int64(10 * megabyte)
-	if testing.Short() || nodes.Race {
+	if !ci.Runs() {
 		size = megabyte
 	}
 	large, small := nodes.RandomFile(t, size, 1), nodes.RandomFile(t, 1000, 2)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	ci "github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
@@ -27,7 +28,7 @@ func TestRIPRoutesAroundABrokenLink(t *testing.T) {
 	require.Equal(t, control.OriginRIP, before.Origin)
 
 	size := int64(150 * megabyte)
-	if nodes.Race || testing.Short() {
+	if !ci.Runs() {
 		size = 15 * megabyte
 	}
 	d := deliver(t, a, b, size, 9000)

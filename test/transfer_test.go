@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	ci "github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
@@ -20,14 +21,10 @@ const (
 
 // sizes are the files that go each way; the largest is cut down for those who have no time.
 func sizes() []int64 {
-	switch {
-	case testing.Short():
-		return []int64{0, 1, megabyte}
-	case nodes.Race:
-		return []int64{0, 1, megabyte, 5 * megabyte}
-	default:
+	if ci.Runs() {
 		return []int64{0, 1, megabyte, 100 * megabyte}
 	}
+	return []int64{0, 1, megabyte, 5 * megabyte}
 }
 
 // The main job, in both grammars, both ways at once.

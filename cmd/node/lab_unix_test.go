@@ -31,9 +31,7 @@ sweep: {flows.0.cc: [reno, cubic, tahoe, bbr]}
 // TestAnInterruptedSweepGoesOn stops a sweep that somebody watches, as he or the system would, and
 // has the next run come to what one that nobody stopped comes to.
 func TestAnInterruptedSweepGoesOn(t *testing.T) {
-	if !ci.Runs() {
-		t.Skip("a few seconds")
-	}
+	ci.Only(t)
 	folder := t.TempDir()
 	file := filepath.Join(folder, "sweeping.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(sweeping), 0o600))

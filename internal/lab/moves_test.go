@@ -24,9 +24,7 @@ type outcome struct {
 // of plays a preset with changes: KEY=VALUE, or OLD -> NEW of its text.
 func of(t *testing.T, name string, changes ...string) outcome {
 	t.Helper()
-	if !long.Runs() {
-		t.Skip("a few seconds")
-	}
+	long.Only(t)
 	p, ok := preset.Find(name)
 	require.True(t, ok, name)
 	text := string(p.Text)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/script"
@@ -244,9 +245,9 @@ func TestTahoeOnTheWire(t *testing.T) {
 	builtin, err := congestion.Find(nil, "tahoe")
 	require.NoError(t, err)
 	all := map[string]int{}
-	seeds := uint64(3)
-	if testing.Short() {
-		seeds = 1
+	seeds := uint64(1)
+	if long.Runs() {
+		seeds = 3
 	}
 	for _, p := range paths() {
 		t.Run(p.name, func(t *testing.T) {

@@ -7,28 +7,24 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
 // TestAlgorithmTable is the golden table of the algorithms: TestThroughputTable's
 // link, with each of them.
 func TestAlgorithmTable(t *testing.T) {
-	if !long.Runs() {
-		t.Skip("a few seconds")
-	}
-	out := "SACK peer, RTO min 1 ms, MTU 1400; loss is each way\n"
+	g := newTable(t, "algorithms.txt", "SACK peer, RTO min 1 ms, MTU 1400; loss is each way\n")
 	for _, name := range Algorithms() {
-		out += name + "\n" + tableHead
+		g.out += name + "\n" + tableHead
 		for _, loss := range []float64{0, 0.01, 0.1} {
 			for _, d := range []time.Duration{75e3, 10e6} {
 				cfg := course()
 				cfg.Congestion = name
-				out += tableRow(t, direct(d, loss), cfg) + "\n"
+				g.row(direct(d, loss), cfg)
 			}
 		}
 	}
-	golden(t, "algorithms.txt", out)
+	golden(t, g.name, g.out)
 }
 
 // TestEveryAlgorithmDelivers: whatever governs the window, every byte arrives,

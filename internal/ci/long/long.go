@@ -1,16 +1,26 @@
-// Package long tells tests of pure rooms whether their long runs are wanted. They are
-// not in short mode, nor under the race detector, which makes them ten times as long and
-// has nothing to find in code without goroutines that the short ones do not show it.
+// Package long tells tests whether to run their long variants: more seeds, longer worlds, larger
+// files. They take minutes, so that CI sets TIDEPOOL_LONG=1 for them and `go test ./...` runs the
+// short ones. The race detector makes tests ten times as slow: it never runs the long variants.
 package long
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
-// Runs reports whether long runs are wanted.
-func Runs() bool { return !race && !testing.Short() }
+// Runs reports whether the long variants run.
+func Runs() bool { return os.Getenv("TIDEPOOL_LONG") != "" && !race && !testing.Short() }
 
-// Plainly skips a test under the race detector: an experiment of a room without goroutines that
-// takes a few seconds without it. The plain tests make it, and shorter ones show the detector the
-// same code.
+// Only skips a test that has no short variant, unless the long variants run.
+func Only(tb testing.TB) {
+	tb.Helper()
+	if !Runs() {
+		tb.Skip("skip: needs TIDEPOOL_LONG=1") // CI fails on it
+	}
+}
+
+// Plainly skips a test under the race detector: an experiment in a package without goroutines that
+// takes a few seconds without the detector. Shorter tests run the same code under the detector.
 func Plainly(tb testing.TB) {
 	tb.Helper()
 	if race {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 
+	ci "github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -177,9 +178,9 @@ func TestAReportHasOnlyTextOfOthers(t *testing.T) {
 }
 
 func FuzzReports(f *testing.F) {
-	seeds := uint64(40)
-	if testing.Short() {
-		seeds = 4
+	seeds := uint64(8)
+	if ci.Runs() {
+		seeds = 40
 	}
 	for seed := range seeds {
 		f.Add(seed)

@@ -86,16 +86,11 @@ func sawtooth(b float64) float64 {
 	return ((1 - w*w/4) + (w*w - 1)) / (2*(1-w/2) + (w*w - 1))
 }
 
-// quick reports whether long runs are left out.
-func quick() bool { return !long.Runs() }
-
 // The sawtooth's areas leave the round trips of recovery out, in which the window is at its
 // least and does not grow. The more packets the path holds the less they weigh: with 60 it is
 // one part in a hundred at the worst, with 240 a third of that.
 func TestRenoUtilisation(t *testing.T) {
-	if quick() {
-		t.Skip("a few seconds")
-	}
+	long.Only(t)
 	for _, c := range []struct {
 		recovery string
 		path     int // how many packets it holds
@@ -121,9 +116,7 @@ func TestRenoUtilisation(t *testing.T) {
 // sqrt(3/2)/sqrt(p). That, too, leaves recovery out, and that windows are whole segments: it is
 // right for windows that are large.
 func TestRenoUnderPeriodicLoss(t *testing.T) {
-	if quick() {
-		t.Skip("a few seconds")
-	}
+	long.Only(t)
 	for _, c := range []struct {
 		every  uint64
 		within float64
@@ -147,9 +140,7 @@ func TestRenoUnderPeriodicLoss(t *testing.T) {
 
 // Two flows of one algorithm and one round trip have equal shares.
 func TestEqualFlowsAreFair(t *testing.T) {
-	if quick() {
-		t.Skip("a few seconds")
-	}
+	long.Only(t)
 	for _, cc := range []string{"reno", "cubic"} {
 		c := cell(cc, 60)
 		addFlow(c, cc).Start = time.Second

@@ -204,9 +204,7 @@ func TestSeeds(t *testing.T) {
 }
 
 func TestManyFlows(t *testing.T) {
-	if quick() {
-		t.Skip("a few seconds")
-	}
+	long.Only(t)
 	c := cell("reno", 2000)
 	c.Path.Down.Rate, c.Path.Up.Rate = netem.BitsPerSecond(200e6), netem.BitsPerSecond(200e6)
 	for len(c.Flows) < 1000 {

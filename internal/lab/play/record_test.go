@@ -101,9 +101,7 @@ func TestARecordAddsUp(t *testing.T) {
 
 // What exceeds the bounds is thinned: sums stay, what is rare stays, and the record says so.
 func TestALongRecordIsThinned(t *testing.T) {
-	if quick() {
-		t.Skip("a few seconds")
-	}
+	long.Only(t)
 	c := cell("cubic", 200)
 	c.Path.Down.Rate, c.Path.Up.Rate = netem.BitsPerSecond(300e6), netem.BitsPerSecond(300e6)
 	c.Duration = 15 * time.Second

@@ -41,8 +41,8 @@ var golden = []struct {
 func TestGolden(t *testing.T) {
 	for _, tt := range golden {
 		t.Run(tt.name+" "+tt.dialect, func(t *testing.T) {
-			if tt.long && !long.Runs() {
-				t.Skip("skip: a thousand routers, in short mode")
+			if tt.long { // a thousand routers
+				long.Only(t)
 			}
 			o, err := Run(tt.name, Options{Dialect: tt.dialect, Seed: 1})
 			require.NoError(t, err)
