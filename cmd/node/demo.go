@@ -10,9 +10,15 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/lab/figure"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // demoBytes is the size of the largest file of founding document 001's measurements.
@@ -30,6 +36,7 @@ type demoOptions struct {
 	keep    bool
 	direct  bool
 	bare    bool
+	cc      string // of the sender, or allAlgorithms
 }
 
 func demoCommand() *cobra.Command {
@@ -40,8 +47,12 @@ func demoCommand() *cobra.Command {
 		Long: "Start three nodes A - B - C as processes on loopback, have B drop a share of\n" +
 			"what it forwards, move a generated file from C to A, compare the SHA-256 of\n" +
 			"both ends, and leave a folder with a capture of each node, a figure and a\n" +
-			"summary.",
-		Args: usageArgs(cobra.NoArgs),
+			"summary.\n\n" +
+			"--cc chooses the congestion control of the sender. --cc all moves the file by\n" +
+			"reno, cubic and bbr in turn, prints what each got and why, and draws one figure\n" +
+			"of all three.",
+		Example: "  node demo\n  node demo --cc all\n  node demo --cc bbr --loss 10",
+		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.direct && !c.Flags().Changed("loss") {
 				o.loss = 0
@@ -56,6 +67,8 @@ func demoCommand() *cobra.Command {
 	f := c.Flags()
 	f.Int64Var(&o.bytes, "bytes", demoBytes, "size of the file; the default is document 001's")
 	f.Float64Var(&o.loss, "loss", 2, "percent of what B forwards that it drops, in each direction")
+	f.StringVar(&o.cc, "cc", "cubic", "congestion control of the sender: `NAME`, or all to compare "+
+		strings.Join(comparedAlgorithms, ", "))
 	f.BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
 	f.StringVar(&o.out, "out", "demo-out", "folder for what is left")
 	f.Uint64Var(&o.seed, "seed", 1, "of the file's content and of the drops")
@@ -77,6 +90,9 @@ func (o *demoOptions) validate() error {
 		return fmt.Errorf("--loss %v: with --direct there is no router that could drop", o.loss)
 	case o.snaplen < 0 || o.snaplen > math.MaxUint16:
 		return fmt.Errorf("--pcap-snaplen %d: want 0 to %d", o.snaplen, math.MaxUint16)
+	case o.cc != allAlgorithms && !slices.Contains(plan.Algorithms(), o.cc):
+		return fmt.Errorf("--cc %q is not a congestion control%s: want all, %s", o.cc,
+			spell.DidYouMean(o.cc, plan.Algorithms()), strings.Join(plan.Algorithms(), ", "))
 	case o.out == "":
 		return errors.New("--out is empty: want a folder")
 	}
@@ -88,6 +104,9 @@ func (o *demoOptions) run(ctx context.Context, out, status io.Writer) error {
 	ctx, stop := endBySignal(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	d := demo{demoOptions: *o, stdout: out, status: status}
+	if o.cc == allAlgorithms {
+		return d.compareAlgorithms(ctx)
+	}
 	result, err := d.play(ctx)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx) // and not what ending the nodes looked like
@@ -103,16 +122,20 @@ func (o *demoOptions) run(ctx context.Context, out, status io.Writer) error {
 		result.print(out)
 	}
 	if !result.Match {
-		return errors.New("demo: the file that arrived is not the file that was sent")
+		return errDiffers
 	}
 	return nil
 }
+
+var errDiffers = errors.New("demo: the file that arrived is not the file that was sent")
 
 // demo is one demonstration under way.
 type demo struct {
 	demoOptions
 	stdout, status io.Writer
 	dir            string // the absolute path of the folder; the nodes work there
+	above          string // the folder of the comparison that this transfer is of; empty: none
+	samples        []figure.Sample
 }
 
 // The files of the folder.
@@ -160,7 +183,7 @@ func (d *demo) play(ctx context.Context) (result demoResult, err error) {
 
 // say tells what happens, unless only the result is wanted.
 func (d *demo) say(format string, args ...any) {
-	if d.quiet || d.json {
+	if d.quiet || d.json || d.above != "" {
 		return
 	}
 	// Nobody is left to tell when this fails.

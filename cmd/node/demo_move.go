@@ -81,7 +81,10 @@ func (d *demo) move(ctx context.Context, n *demoNet) (moved demoMoved, err error
 	if err := n.a.awaitListener(ctx); err != nil {
 		return moved, err
 	}
-	d.say("C: sendfile to %s port %d", demoAddrA, demoPort)
+	if err := n.c.tell("set tcp.congestion " + d.cc); err != nil {
+		return moved, err
+	}
+	d.say("C: sendfile to %s port %d, congestion control %s", demoAddrA, demoPort, d.cc)
 	send := fmt.Sprintf("sendfile %s %s %d --json", demoSent, demoAddrA, demoPort)
 	if err := n.c.tell(send); err != nil {
 		return moved, err

@@ -23,6 +23,8 @@ type demoResult struct {
 	Match   bool    `json:"sha256_match"`
 	SHA256  string  `json:"sha256"`
 	Routed  bool    `json:"routed"` // false: no router between them
+	// Congestion is the congestion control of the sender.
+	Congestion string `json:"congestion"`
 
 	// BoundMBPerS is 1.31/sqrt(p)*MSS/RTT, RTT being the mean over the transfer; 0 without loss.
 	BoundMBPerS float64 `json:"bound_mb_per_s"`
@@ -64,7 +66,7 @@ func lossBound(lossPercent float64, mss int, rtt time.Duration) float64 {
 // sumUp makes the result of what the two ends and the router said.
 func (d *demo) sumUp(moved demoMoved) demoResult {
 	r := demoResult{
-		Bytes: moved.received.Bytes, LossPercent: d.loss, Routed: !d.direct,
+		Bytes: moved.received.Bytes, LossPercent: d.loss, Routed: !d.direct, Congestion: d.cc,
 		Seconds: moved.sent.Seconds, MBPerS: moved.sent.MBPerS, SHA256: moved.received.SHA256,
 		MSS: moved.sent.MSS, Retransmits: moved.sent.Retransmits, RTOs: moved.sent.Timeouts,
 		TailProbes: moved.sent.TailProbes, WindowProbes: moved.sent.WindowProbes,
@@ -119,10 +121,11 @@ func (d *demo) record(r *demoResult, moved demoMoved) error {
 	samples := moved.polled // coarse, but better than the last value alone
 	if !d.bare {
 		var err error
-		if samples, err = d.samples(); err != nil {
+		if samples, err = d.readSamples(); err != nil {
 			return err
 		}
 	}
+	d.samples = samples
 	if rtt := figure.MeanRTT(samples); rtt > 0 {
 		r.setRTT(rtt)
 	}
@@ -138,8 +141,8 @@ func (d *demo) record(r *demoResult, moved demoMoved) error {
 	return os.WriteFile(d.path(demoSummary), append(text, '\n'), 0o644)
 }
 
-// samples reads the probe file: the sender had one connection.
-func (d *demo) samples() ([]figure.Sample, error) {
+// readSamples reads the probe file: the sender had one connection.
+func (d *demo) readSamples() ([]figure.Sample, error) {
 	f, err := os.Open(d.path(demoProbe))
 	if err != nil {
 		return nil, err
@@ -157,7 +160,17 @@ func (d *demo) draw(r *demoResult, samples []figure.Sample) error {
 	if len(samples) == 0 {
 		return nil
 	}
-	f := figure.Figure{Title: r.title(), Note: r.note(), Samples: samples}
+	return d.save(figure.Figure{Title: r.title(), Note: r.note(), Samples: samples})
+}
+
+// picture is a figure that can be written in both formats.
+type picture interface {
+	WriteSVG(w io.Writer) error
+	WritePNG(w io.Writer) error
+}
+
+// save writes a figure into the folder.
+func (d *demo) save(f picture) error {
 	for _, file := range []struct {
 		name  string
 		write func(io.Writer) error
@@ -187,7 +200,7 @@ func (r *demoResult) lossText() string {
 }
 
 func (r *demoResult) note() string {
-	text := fmt.Sprintf("RTT %.2f ms on average, least %.2f ms; MSS %d; %s segments sent again, "+
+	text := fmt.Sprintf("RTT %.2f ms on average, least %.2f ms; MSS %d; %s segments retransmitted, "+
 		"%d RTOs, %d tail probes, %d window probes", r.RTTms, r.MinRTTms, r.MSS,
 		grouped(int64(r.Retransmits)), r.RTOs, r.TailProbes, r.WindowProbes)
 	if r.BoundMBPerS > 0 {
@@ -199,25 +212,32 @@ func (r *demoResult) note() string {
 // print writes the result for people.
 func (r *demoResult) print(w io.Writer) {
 	var b strings.Builder
-	verdict := "the same in the file sent, at both nodes and in the file received"
-	if !r.Match {
-		verdict = "NOT THE SAME at both ends"
-	}
-	fmt.Fprintf(&b, "\n%s bytes in %.2f s: %.2f MB/s\nSHA-256 %s\n        %s\n\n",
-		grouped(r.Bytes), r.Seconds, r.MBPerS, r.SHA256, verdict)
-	fmt.Fprintf(&b, "%s\n", r.note())
+	fmt.Fprintf(&b, "\n%s bytes in %.2f s: %.2f MB/s by %s\n\n%s\n",
+		grouped(r.Bytes), r.Seconds, r.MBPerS, r.Congestion, r.note())
 	if r.Routed {
 		fmt.Fprintf(&b, "B was given %s packets, dropped %s of them on purpose and %s otherwise\n",
 			grouped(int64(r.RouterPackets)), grouped(int64(r.RouterLost)),
 			grouped(int64(r.RouterDropped)))
 	}
 	if r.BoundMBPerS > 0 {
-		fmt.Fprintf(&b, "bound 1.31/sqrt(p) * MSS/RTT = %.2f MB/s: %.2f of it was reached\n",
-			r.BoundMBPerS, r.OfBound)
+		fmt.Fprintf(&b, "a sender that halves its window at each loss gets at most\n"+
+			"1.31/sqrt(p) * MSS/RTT = %.2f MB/s (the loss bound): %s got %.2f of that\n",
+			r.BoundMBPerS, r.Congestion, r.OfBound)
 	}
 	b.WriteString("\n" + r.beside() + "\n")
-	fmt.Fprintf(&b, "left in %s: %s\n", r.Folder, strings.Join(r.left(), " "))
+	fmt.Fprintf(&b, "left in %s: %s\n", r.Folder, strings.Join(left(r.Folder), " "))
+	fmt.Fprintf(&b, "`%s demo --cc all` compares %s on this network\n\n%s", called(),
+		strings.Join(comparedAlgorithms, ", "), r.verdict())
 	_, _ = io.WriteString(w, b.String()) // nobody is left to tell when this fails
+}
+
+// verdict is the digest, and whether it was the same everywhere.
+func (r *demoResult) verdict() string {
+	verdict := "the same in the file sent, at both nodes and in the file received"
+	if !r.Match {
+		verdict = "NOT THE SAME at both ends"
+	}
+	return fmt.Sprintf("SHA-256 %s\n        %s\n", r.SHA256, verdict)
 }
 
 // beside sets the result beside the founding documents' figures. Document 001's MB are 2^20 bytes,
@@ -249,15 +269,19 @@ func (r *demoResult) beside() string {
 	return b.String()
 }
 
-// left names the files of the folder that are there.
-func (r *demoResult) left() []string {
-	entries, err := os.ReadDir(r.Folder)
+// left names what the folder holds.
+func left(folder string) []string {
+	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil
 	}
 	var names []string
 	for _, e := range entries {
-		names = append(names, e.Name())
+		name := e.Name()
+		if e.IsDir() {
+			name += "/"
+		}
+		names = append(names, name)
 	}
 	return names
 }

@@ -122,3 +122,30 @@ func TestDemosExitStatus(t *testing.T) {
 		assert.Empty(t, stdout)
 	}
 }
+
+func TestDemoComparesAlgorithms(t *testing.T) {
+	dir := t.TempDir()
+	stdout, stderr, err := runDemo(t, "--cc", "all", "--bytes", "2000000", "--out", dir)
+	require.NoError(t, err, stderr)
+	assert.Regexp(t, `\n +reno +cubic +bbr\n  throughput, MB/s +[0-9.]+ +[0-9.]+ +[0-9.]+\n`, stdout)
+	assert.Contains(t, stdout, "halves its window at each loss")
+	assert.Regexp(t, `SHA-256 [0-9a-f]{64}\n +the same in the file sent[^\n]+\n$`, stdout)
+	for _, name := range []string{
+		"figure.svg", "figure.png", demoSummary, "reno/figure.svg", "cubic/A.pcapng", "bbr/" + demoProbe,
+	} {
+		assert.FileExists(t, filepath.Join(dir, name))
+	}
+	assert.NoFileExists(t, filepath.Join(dir, "bbr", demoReceived))
+
+	stdout, stderr, err = runDemo(t, "--bytes", "1000", "--cc", "bbr", "--json", "--out", dir)
+	require.NoError(t, err, stderr)
+	assert.Contains(t, stdout, `"congestion":"bbr"`)
+	assert.NoDirExists(t, filepath.Join(dir, "reno"), "an earlier demonstration's")
+
+	stdout, stderr, err = runDemo(t, "--cc", "all", "--bytes", "0", "--json", "--direct", "--out", dir)
+	require.NoError(t, err, stderr)
+	var c demoComparison
+	require.NoError(t, json.Unmarshal([]byte(stdout), &c))
+	require.Len(t, c.Runs, 3)
+	assert.Equal(t, "cubic", c.Runs[1].Congestion)
+}

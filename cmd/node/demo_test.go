@@ -29,6 +29,7 @@ func TestDemoRefusesFlagsThatMakeNoSense(t *testing.T) {
 		{"--pcap-snaplen -1", "--pcap-snaplen -1: want 0 to 65535"},
 		{"--pcap-snaplen 70000", "want 0 to 65535"},
 		{"--out=", "--out is empty"},
+		{"--cc renoo", `--cc "renoo" is not a congestion control (did you mean reno?): want all, bbr`},
 		{"--what", "unknown flag: --what"},
 		{"now", `unknown command "now"`},
 	} {

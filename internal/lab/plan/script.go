@@ -34,6 +34,9 @@ func (d *decoder) algorithm(n *node, f *flowOf) {
 
 func isScript(cc string) bool { return strings.HasSuffix(cc, scriptSuffix) }
 
+// Algorithms returns the names of the congestion controls that are built in.
+func Algorithms() []string { return tcp.Algorithms() }
+
 // script reads a Starlark file. What is wrong in there is shown where it stands.
 func (d *decoder) script(n *node, name string) *script.Program {
 	if d.load == nil {

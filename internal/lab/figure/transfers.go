@@ -1,0 +1,176 @@
+package figure
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"sort"
+
+	"github.com/tidepool-net/tidepool/internal/lab/chart"
+)
+
+// Transfers compares transfers of one file by several congestion controls: what was acknowledged
+// over time and the throughput of all, and below the congestion window of each for some round
+// trips in the middle of its transfer.
+type Transfers struct {
+	Title string
+	Note  string // a second, smaller line; empty: none
+	// Bound is the throughput in bytes per second that is drawn as a level; 0: none.
+	Bound float64
+	List  []Transfer // at least one with samples
+}
+
+// Transfer is one of the transfers that a figure compares.
+type Transfer struct {
+	Name    string   // of the congestion control
+	Samples []Sample // of one connection, in order of time; none: nothing is drawn
+}
+
+// WriteSVG draws the figure as SVG.
+func (f Transfers) WriteSVG(w io.Writer) error {
+	c, err := f.chart()
+	if err != nil {
+		return err
+	}
+	return c.WriteSVG(w)
+}
+
+// WritePNG draws the figure as PNG.
+func (f Transfers) WritePNG(w io.Writer) error {
+	c, err := f.chart()
+	if err != nil {
+		return err
+	}
+	return c.WritePNG(w)
+}
+
+// throughputBins is into how many intervals the longest transfer is divided.
+const throughputBins = 40
+
+func (f Transfers) chart() (*chart.Figure, error) {
+	longest, bytes, detail := 0.0, 0.0, math.Inf(1)
+	for _, t := range f.List {
+		if n := len(t.Samples); n > 0 {
+			longest = max(longest, t.Samples[n-1].Seconds-t.Samples[0].Seconds)
+			bytes = max(bytes, t.Samples[n-1].Acked)
+			part := middle(t.Samples)
+			detail = min(detail, part[len(part)-1].Seconds-part[0].Seconds)
+		}
+	}
+	if math.IsInf(detail, 1) {
+		return nil, ErrNoSamples
+	}
+	if longest == 0 {
+		longest = 1
+	}
+	var windows []chart.Panel
+	for _, t := range f.List {
+		if len(t.Samples) > 0 {
+			windows = append(windows, t.window(detail))
+		}
+	}
+	windows[0].Y.Label = "cwnd, kB"
+	top := []chart.Panel{f.progress(longest, bytes), f.throughput(longest)}
+	return &chart.Figure{
+		Title: f.Title, Note: f.Note, Alt: f.Title + ". " + f.Note,
+		Rows: []chart.Row{{Height: 120, Panels: top}, {Height: 90, Panels: windows}},
+	}, nil
+}
+
+func overSeconds(longest float64) chart.Axis {
+	return chart.Axis{Label: "time, s", Max: longest * 1.02}
+}
+
+// progress is the data acknowledged over time.
+func (f Transfers) progress(longest, bytes float64) chart.Panel {
+	u := byteScale(bytes)
+	p := chart.Panel{
+		Title: "acknowledged", X: overSeconds(longest),
+		Y: chart.Axis{Label: u.name, Max: 1.12 * u.of(max(bytes, 1))},
+	}
+	for _, t := range f.List {
+		if len(t.Samples) == 0 {
+			continue
+		}
+		line := timeline{origin: t.Samples[0].Seconds, factor: 1}
+		p.Layers = append(p.Layers, chart.Layer{
+			Name: t.Name, Kind: chart.Line, Paint: PaintOf(t.Name), Width: 1.5,
+			Points: line.series(t.Samples, func(s *Sample) float64 { return u.of(s.Acked) }),
+		})
+	}
+	return p
+}
+
+// throughput is what was acknowledged in each interval of time, with the bound as a level.
+func (f Transfers) throughput(longest float64) chart.Panel {
+	p := chart.Panel{
+		Title: "throughput", X: overSeconds(longest), Y: chart.Axis{Label: "MB/s", Max: f.Bound / 1e6},
+	}
+	width := longest / throughputBins
+	for _, t := range f.List {
+		if len(t.Samples) == 0 {
+			continue
+		}
+		l := chart.Layer{
+			Kind: chart.Steps, Paint: PaintOf(t.Name), Width: 1.5, Points: t.rates(width),
+		}
+		p.Y.Max = max(p.Y.Max, most(l.Points))
+		p.Layers = append(p.Layers, l)
+	}
+	p.Y.Max *= 1.12
+	if f.Bound > 0 {
+		p.Rules = []chart.Rule{{Value: f.Bound / 1e6, Text: "loss bound", Paint: chart.Ink}}
+	}
+	return p
+}
+
+// rates is the throughput in MB/s in each interval of width seconds, the last one as long as the
+// transfer still was.
+func (t *Transfer) rates(width float64) []chart.Point {
+	origin, last := t.Samples[0].Seconds, t.Samples[len(t.Samples)-1]
+	var list []chart.Point
+	acked, i := t.Samples[0].Acked, 0
+	for start := 0.0; ; start += width {
+		end := min(start+width, last.Seconds-origin)
+		if !(end > start) {
+			break
+		}
+		before := acked
+		for ; i < len(t.Samples) && t.Samples[i].Seconds-origin <= end; i++ {
+			acked = t.Samples[i].Acked
+		}
+		if rest := end - start; rest >= width/2 || len(list) == 0 {
+			list = append(list, chart.Point{X: start, Y: (acked - before) / rest / 1e6})
+		}
+	}
+	if n := len(list); n > 0 {
+		end := last.Seconds - origin
+		list = append(list, chart.Point{X: end, Y: list[n-1].Y}, chart.Point{X: end, Y: 0})
+	}
+	return list
+}
+
+// window is the congestion window for span seconds in the middle of the transfer.
+func (t *Transfer) window(span float64) chart.Panel {
+	first, last := t.Samples[0].Seconds, t.Samples[len(t.Samples)-1].Seconds
+	from := (first+last)/2 - span/2
+	at := func(seconds float64) int {
+		return sort.Search(len(t.Samples), func(i int) bool {
+			return t.Samples[i].Seconds >= seconds
+		})
+	}
+	part := t.Samples[max(0, at(from)-1):min(len(t.Samples), at(from+span)+1)]
+	line := newTimeline(part, first)
+	line.start = (from - first) * line.factor
+	line.end = line.start + max(span*line.factor, 1e-3)
+	cwnd := line.series(part, func(s *Sample) float64 { return s.Cwnd / 1e3 })
+	return chart.Panel{
+		Title: fmt.Sprintf("%s: cwnd for %s", t.Name, line.length()),
+		X:     chart.Axis{Label: "time, " + line.unit, Min: line.start, Max: line.end},
+		Y:     chart.Axis{Max: 1.1 * math.Max(most(cwnd), 1)},
+		Layers: []chart.Layer{
+			{Kind: chart.Steps, Paint: PaintOf(t.Name), Width: 1.2, Points: cwnd},
+		},
+		Strips: line.strips(part, chart.Strip{Name: "RTO", Paint: chart.Vermillion}),
+	}
+}

@@ -1,0 +1,49 @@
+package figure
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTransfersNamesEachAlgorithmAndTheBound(t *testing.T) {
+	f := Transfers{
+		Title: "C to A", Note: "2 % loss", Bound: 5e6,
+		List: []Transfer{
+			{"reno", sawtooth(30e6, 0.02)}, {"bbr", sawtooth(30e6, 0)}, {"cubic", nil},
+		},
+	}
+	var svg bytes.Buffer
+	require.NoError(t, f.WriteSVG(&svg))
+	words := texts(t, svg.Bytes())
+	for _, want := range []string{
+		"C to A", "2 % loss", "acknowledged", "throughput", "reno", "bbr", "loss bound",
+		"MB/s", "cwnd, kB", "time, s",
+	} {
+		assert.Contains(t, words, want)
+	}
+	assert.NotContains(t, words, "cubic", "it has no samples")
+	require.NoError(t, f.WritePNG(io.Discard))
+}
+
+func TestTransfersOfNothing(t *testing.T) {
+	require.ErrorIs(t, Transfers{List: []Transfer{{Name: "reno"}}}.WriteSVG(io.Discard), ErrNoSamples)
+	still := []Sample{{Seconds: 4}, {Seconds: 4}}
+	require.NoError(t, Transfers{List: []Transfer{{"reno", still}}}.WritePNG(io.Discard))
+}
+
+// The intervals of the throughput add up to what was acknowledged.
+func TestTransferRatesAreThoseOfTheSamples(t *testing.T) {
+	tr := Transfer{Samples: []Sample{
+		{Seconds: 3, Acked: 0}, {Seconds: 4, Acked: 2e6}, {Seconds: 5, Acked: 8e6},
+	}}
+	list := tr.rates(1)
+	require.Len(t, list, 4)
+	assert.InDelta(t, 2, list[0].Y, 1e-9)
+	assert.InDelta(t, 6, list[1].Y, 1e-9)
+	assert.InDelta(t, 2, list[3].X, 1e-9)
+	assert.Zero(t, list[3].Y, "nothing moves after its end")
+}
