@@ -2,9 +2,10 @@
 # change that passes here passes there. Every target has a line of help.
 
 GO ?= go
+PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help build quic test race lint vet tidy check fuzz sim interop bench bench-quick bench-conns \
+.PHONY: help build install quic test race lint vet tidy check fuzz sim interop bench bench-quick bench-conns \
 	bench-profile microbench golden rfcs lab web web-test cover clean FORCE
 
 help: ## print this list
@@ -15,6 +16,16 @@ build: ## build bin/node
 
 quic: ## build bin/node-quic, which `node lab run --real` has speak QUIC
 	cd quic && $(GO) build -trimpath -o ../bin/node-quic .
+
+install: ## install the program as tidepool, its manual and its systemd unit: PREFIX, DESTDIR
+	$(GO) build -trimpath -o bin/tidepool ./cmd/node
+	rm -rf bin/man && bin/tidepool man bin/man
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -m 755 bin/tidepool $(DESTDIR)$(PREFIX)/bin/tidepool
+	install -m 644 bin/man/tidepool*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	sed 's|/usr/bin/tidepool|$(PREFIX)/bin/tidepool|' packaging/tidepool@.service \
+		> $(DESTDIR)$(PREFIX)/lib/systemd/system/tidepool@.service
 
 test: ## run every test (the README's command)
 	$(GO) test ./...

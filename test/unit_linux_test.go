@@ -124,7 +124,7 @@ func TestTheUnitFileIsSound(t *testing.T) {
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "tidepool@A.service")
 	require.NoError(t, os.WriteFile(file,
-		[]byte(strings.Replace(string(text), "/usr/lib/tidepool/node", program, 1)), 0o644))
+		[]byte(strings.Replace(string(text), "/usr/bin/tidepool", program, 1)), 0o644))
 	out, err := exec.Command(analyze, "verify", file).CombinedOutput()
 	require.NoError(t, err, string(out))
 	assert.NotContains(t, string(out), "tidepool@A") // it looks at other units too

@@ -25,7 +25,7 @@ func answerFailure(out io.Writer, err error) error {
 	if _, done := errors.AsType[answered](err); done || explain(err) == "" {
 		return err
 	}
-	f := failure{Failure: repl.Failure{Error: err.Error(), Status: exitCode(err)}}
+	f := failure{Failure: repl.Failure{Error: named(err.Error()), Status: exitCode(err)}}
 	if mistakes, ok := errors.AsType[lnx.Errors](err); ok {
 		f.Problems = problems(mistakes)
 	}

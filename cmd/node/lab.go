@@ -124,12 +124,12 @@ func labError(c *cobra.Command, name string, err error) error {
 		return misuse(c, err)
 	}
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return fmt.Errorf("%s: %w", c.CommandPath(), err)
+		return fmt.Errorf("%s: %w", commandPath(c), err)
 	}
 	if _, ok := errors.AsType[signalError](err); ok {
 		return err
 	}
-	return fmt.Errorf("%s: %w", c.CommandPath(), err)
+	return fmt.Errorf("%s: %w", commandPath(c), err)
 }
 
 // unknown is the error of a name that is none, with those that may have been meant.

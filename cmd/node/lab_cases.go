@@ -22,7 +22,7 @@ func runCases(c *cobra.Command, o *labRunOptions) error {
 			"of your own", flag, casesName))
 	}
 	if err := arrivals.Play(c.OutOrStdout(), documentWindow, arrivals.Document); err != nil {
-		return fmt.Errorf("%s: %w", c.CommandPath(), err)
+		return fmt.Errorf("%s: %w", commandPath(c), err)
 	}
 	return nil
 }

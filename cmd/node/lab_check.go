@@ -209,7 +209,7 @@ func (o *labCheckOptions) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	if failed > 0 {
-		return answered{fmt.Errorf("%s: %w", c.CommandPath(), errExpectations)}
+		return answered{fmt.Errorf("%s: %w", commandPath(c), errExpectations)}
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func readLog(c *cobra.Command, path string) (*result.LinkRecord, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, &usageError{fmt.Errorf("%s: %w", c.CommandPath(), err)}
+			return nil, &usageError{fmt.Errorf("%s: %w", commandPath(c), err)}
 		}
 		defer f.Close()
 		in = bufio.NewReader(f)
@@ -113,7 +113,7 @@ func drawLog(
 		Flows: flowsOf(l), Links: []result.LinkRecord{*l},
 	})
 	if len(plots) == 0 {
-		return fmt.Errorf("%s: nothing in %s can be drawn", c.CommandPath(), name)
+		return fmt.Errorf("%s: nothing in %s can be drawn", commandPath(c), name)
 	}
 	for i := range plots {
 		for ext, write := range map[string]func(io.Writer) error{
@@ -121,11 +121,11 @@ func drawLog(
 		} {
 			var b bytes.Buffer
 			if err := write(&b); err != nil {
-				return fmt.Errorf("%s: %w", c.CommandPath(), err)
+				return fmt.Errorf("%s: %w", commandPath(c), err)
 			}
 			path := filepath.Join(dir, plots[i].Name+ext)
 			if err := result.WriteFile(path, b.Bytes()); err != nil {
-				return fmt.Errorf("%s: %w", c.CommandPath(), err)
+				return fmt.Errorf("%s: %w", commandPath(c), err)
 			}
 		}
 		fmt.Fprintln(c.OutOrStdout(), filepath.Join(dir, plots[i].Name+".svg"))

@@ -122,7 +122,7 @@ func writeOut(c *cobra.Command, path string, text []byte) error {
 		return err
 	}
 	if err := result.WriteFile(path, text); err != nil {
-		return fmt.Errorf("%s: %w", c.CommandPath(), err)
+		return fmt.Errorf("%s: %w", commandPath(c), err)
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func readAll(c *cobra.Command, path string) ([]byte, error) {
 		text, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, &usageError{fmt.Errorf("%s: %w", c.CommandPath(), err)}
+		return nil, &usageError{fmt.Errorf("%s: %w", commandPath(c), err)}
 	}
 	return text, nil
 }

@@ -11,9 +11,10 @@ import (
 	ci "github.com/tidepool-net/tidepool/internal/ci/long"
 )
 
-// TestMain makes this test binary the program `node` that the sessions in testdata/script run.
+// TestMain makes this test binary the program `node` that the sessions in testdata/script run, and
+// `tidepool`, the same by the name that packages install.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"node": main})
+	testscript.Main(m, map[string]func(){"node": main, "tidepool": main})
 }
 
 // TestSessions runs each file of testdata/script: a session at a system's shell, with its files

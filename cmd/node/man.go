@@ -17,13 +17,14 @@ func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "write the manual pages into a folder",
-		Long: "Write a manual page for each command into DIR, and one for the shell: node.1,\n" +
-			"node-run.1 and so on, node-shell.1. `man -l DIR/node.1` reads one.",
+		Long: "Write a manual page for each command into DIR, and one for the shell. They have\n" +
+			"the program's name: node.1, node-run.1, node-shell.1, or tidepool.1 and so on.\n" +
+			"`man -l DIR/node.1` shows one.",
 		Example: "  node man ~/.local/share/man/man1",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			pages := map[string]string{"node-shell.1": shellPage()}
-			manualPages(c.Root(), pages)
+			pages := map[string]string{programName() + "-shell.1": shellPage()}
+			manualPages(rootCommandAs(programName()), pages)
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err
 			}
@@ -51,7 +52,7 @@ func manualPages(c *cobra.Command, pages map[string]string) {
 	}
 }
 
-func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
+func pageName(c *cobra.Command) string { return strings.ReplaceAll(commandPath(c), " ", "-") }
 
 // roff is text as roff takes it: man(7).
 type roff struct{ strings.Builder }
@@ -163,7 +164,7 @@ func manualPage(c *cobra.Command) string {
 		r.text(v[1])
 	}
 	r.line(".SH SEE ALSO")
-	also := []string{"node-shell(1)"}
+	also := []string{programName() + "-shell(1)"}
 	for p := c.Parent(); p != nil; p = p.Parent() {
 		also = append(also, pageName(p)+"(1)")
 	}
@@ -183,11 +184,12 @@ var environment = [][2]string{
 // shellPage is the page of the shell's commands.
 func shellPage() string {
 	var r roff
-	r.title("node-shell", "1")
-	r.line(".SH NAME\nnode\\-shell \\- the commands of a node's shell")
+	r.title(programName()+"-shell", "1")
+	r.line(".SH NAME\n%s \\- the commands of a node's shell", plain(programName()+"-shell"))
 	r.line(".SH DESCRIPTION")
-	r.text("These are the commands of a shell at a node (node run, node attach), of its\n" +
-		"scripts, and of node ctl. Ctrl-C stops a command, Ctrl-D leaves; Tab completes.\n" +
+	r.text(namedAs(programName(), "These are the commands of a shell at a node (node run, "+
+		"node attach), of its\nscripts, and of node ctl.") +
+		" Ctrl-C stops a command, Ctrl-D leaves; Tab completes.\n" +
 		"A line that begins with # is a comment. Quotes join words.")
 	group := ""
 	for _, e := range repl.Manual() {
@@ -206,7 +208,8 @@ func shellPage() string {
 		}
 	}
 	r.line(".SH EXIT STATUS")
-	r.text("Of a script, and of node ctl: " + statuses + ".")
-	r.line(".SH SEE ALSO\n%s", plain("node(1), node-ctl(1), node-attach(1)"))
+	r.text(namedAs(programName(), "Of a script, and of node ctl: ") + statuses + ".")
+	also := strings.ReplaceAll("node(1), node-ctl(1), node-attach(1)", treeName, programName())
+	r.line(".SH SEE ALSO\n%s", plain(also))
 	return r.String()
 }

@@ -150,7 +150,7 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 	done, err := do(s, ctx, p)
 	if err != nil {
 		if ctx.Err() != nil {
-			_, _ = fmt.Fprintln(c.ErrOrStderr(), "interrupted; `node net status` shows what runs")
+			_, _ = fmt.Fprintln(c.ErrOrStderr(), named("interrupted; `node net status` shows what runs"))
 			return context.Cause(ctx)
 		}
 		return netError(err)
@@ -406,7 +406,7 @@ func printChange(out io.Writer, s *netctl.State, done netctl.Change) {
 	}
 	if len(done.Stale) > 0 {
 		tell("changed since they were started: %s; `%s` brings them there",
-			strings.Join(done.Stale, " "), done.Network.ApplyCommand())
+			strings.Join(done.Stale, " "), named(done.Network.ApplyCommand()))
 	}
 	members := done.Network.Members()
 	if len(members) == 0 {
@@ -419,5 +419,6 @@ func printChange(out io.Writer, s *netctl.State, done netctl.Change) {
 	if _, err := s.Network(""); err != nil {
 		down += " " + name
 	}
-	tell("%s is up; `node attach %s`, `node net status`, `%s`", name, node, down)
+	tell("%s", named(fmt.Sprintf("%s is up; `node attach %s`, `node net status`, `%s`", name, node,
+		down)))
 }

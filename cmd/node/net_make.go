@@ -116,8 +116,8 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 		_, _ = fmt.Fprintf(c.ErrOrStderr(),
 			"note: %s was there before, and is no part of it\n", path)
 	}
-	_, err = fmt.Fprintf(c.ErrOrStderr(), "%s: %s; `node net up %s` runs them\n", o.out,
-		counted(len(files), "file"), netctl.ShellWord(o.out))
+	_, err = fmt.Fprintf(c.ErrOrStderr(), "%s: %s; `%s net up %s` runs them\n", o.out,
+		counted(len(files), "file"), called(), netctl.ShellWord(o.out))
 	return err
 }
 

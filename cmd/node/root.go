@@ -49,15 +49,19 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return exitCode(err)
 }
 
-func rootCommand() *cobra.Command {
+func rootCommand() *cobra.Command { return rootCommandAs(called()) }
+
+// rootCommandAs makes the commands of the program, whose help calls it by this name.
+func rootCommandAs(name string) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "node",
+		Use:   programName(),
 		Short: "A TCP/IP host or router in user space",
 		Long: "A TCP/IP host or router in user space. Its links are UDP sockets, as an\n" +
 			".lnx file says. `node FILE.lnx` is `node run FILE.lnx`, and `node --version`\n" +
 			"is `node version`.\n\n" +
 			"Exit status: " + statuses + ".",
 		Args:          usageArgs(cobra.NoArgs),
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -73,6 +77,7 @@ func rootCommand() *cobra.Command {
 		c.Args = usageArgs(cobra.NoArgs)
 		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	}
+	nameAll(root, name)
 	return root
 }
 
@@ -131,7 +136,7 @@ func (e *usageError) Unwrap() []error { return []error{e.cause, control.ErrUsage
 // misuse makes an error of wrong usage of a command.
 func misuse(c *cobra.Command, err error) error {
 	return &usageError{fmt.Errorf("%s: %w (`%s --help` says more)",
-		c.CommandPath(), err, c.CommandPath())}
+		commandPath(c), err, c.CommandPath())}
 }
 
 // flagError says of a value that a flag does not take what it takes.
@@ -201,9 +206,10 @@ func explain(err error) string {
 	if bad, ok := errors.AsType[plan.Errors](err); ok {
 		return bad.Error() + "\n"
 	}
-	text := err.Error()
-	if !strings.HasPrefix(text, "node ") && !strings.HasPrefix(text, "node: ") {
-		text = "node: " + text
+	text, name := named(err.Error()), programName()
+	if !strings.HasPrefix(text, "node ") && !strings.HasPrefix(text, name+" ") &&
+		!strings.HasPrefix(text, name+": ") {
+		text = name + ": " + text
 	}
 	return text + "\n"
 }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tidepool-net/tidepool/internal/netctl"
+)
+
+// treeName is the name of the program in its source tree. Packages install it as tidepool.
+const treeName = "node"
+
+// goRun is what `go run` calls: a program in its build cache.
+const goRun = "go run ./cmd/node"
+
+// called is the program as it was called, for hints that can be pasted: bin/node, ./node, tidepool.
+func called() string { return calledAs(os.Args[0]) }
+
+func calledAs(name string) string {
+	switch {
+	case baseName(name) == treeName && filepath.Base(name) != name && isTemporary(name):
+		return goRun
+	case isTest(name):
+		return treeName
+	}
+	return netctl.ShellWord(name)
+}
+
+// isTest reports whether the program is the binary of this package's tests.
+func isTest(name string) bool {
+	return strings.HasSuffix(strings.TrimSuffix(filepath.Base(name), ".exe"), ".test")
+}
+
+// isTemporary reports whether a path is that of a program that `go run` has built.
+func isTemporary(path string) bool {
+	path = filepath.ToSlash(path)
+	return strings.Contains(path, "/go-build") && strings.Contains(path, "/exe/")
+}
+
+// baseName is the program's name without its folder: for errors, pages of the manual, completions.
+func baseName(path string) string {
+	name := strings.TrimSuffix(filepath.Base(path), ".exe")
+	if isTest(path) || name == "" || strings.ContainsAny(name, " \t") {
+		return treeName
+	}
+	return name
+}
+
+func programName() string { return baseName(os.Args[0]) }
+
+// commandPath is a command with the program's name before it.
+func commandPath(c *cobra.Command) string {
+	path := c.Name()
+	for c = c.Parent(); c != nil; c = c.Parent() {
+		path = c.Name() + " " + path
+	}
+	return path
+}
+
+// command matches a command line of the program as the sources have it: `node net up`.
+var command = regexp.MustCompile("(^|[\\s`'\"(])node( (?:attach|completion|ctl|demo|help|lab|man|net|run|" +
+	"trace|validate|version|FILE\\.lnx|--version)\\b)")
+
+// named puts the program as it was called into the command lines of a text.
+func named(text string) string { return namedAs(called(), text) }
+
+func namedAs(name, text string) string {
+	if name == treeName {
+		return text
+	}
+	return command.ReplaceAllString(text, "${1}"+strings.ReplaceAll(name, "$", "$$")+"${2}")
+}
+
+// nameAll does so in the help of a command and of its subcommands.
+func nameAll(c *cobra.Command, name string) {
+	for _, text := range []*string{&c.Long, &c.Short, &c.Example} {
+		*text = namedAs(name, *text)
+	}
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) { f.Usage = namedAs(name, f.Usage) })
+	for _, sub := range c.Commands() {
+		nameAll(sub, name)
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCalledAs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ arg, called, base string }{
+		{"node", "node", "node"},
+		{"bin/node", "bin/node", "node"},
+		{"./node", "./node", "node"},
+		{"tidepool", "tidepool", "tidepool"},
+		{"/usr/bin/tidepool", "/usr/bin/tidepool", "tidepool"},
+		{"/x/go-build123/b001/exe/node", goRun, "node"},
+		{"/x/go-build123/b001/node.test", "node", "node"},
+		{"/my tools/node", "'/my tools/node'", "node"},
+	} {
+		assert.Equal(t, c.called, calledAs(c.arg), c.arg)
+		assert.Equal(t, c.base, baseName(c.arg), c.arg)
+	}
+}
+
+func TestNamedChangesCommandLinesAlone(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "the node runs; `bin/node net up` and 'bin/node run A.lnx', node A: gone",
+		namedAs("bin/node", "the node runs; `node net up` and 'node run A.lnx', node A: gone"))
+	root := rootCommand()
+	for _, c := range root.Commands() {
+		assert.Equal(t, "x "+c.Name(), namedAs("x", "node "+c.Name()), "it is missing in `command`")
+	}
+}
+
+// Hints and help have the name by which the program was called.
+func TestHintsHaveTheNameOfTheProgram(t *testing.T) {
+	program := filepath.Join(filepath.Dir(nodeProgram(t)), "tidepool")
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	call := func(words ...string) (stdout, stderr string, err error) {
+		var out, talk bytes.Buffer
+		c := exec.CommandContext(t.Context(), program, words...)
+		c.Stdout, c.Stderr = &out, &talk
+		err = c.Run()
+		return out.String(), talk.String(), err
+	}
+	_, talk, err := call("net", "exec", "ring", "routes")
+	require.Error(t, err)
+	assert.Contains(t, talk, "`tidepool net up FOLDER`")
+	assert.True(t, strings.HasPrefix(talk, "tidepool: "), talk)
+	for _, words := range [][]string{{"--help"}, {"net", "up", "--help"}, {"run", "--help"}} {
+		out, _, err := call(words...)
+		require.NoError(t, err)
+		assert.Contains(t, out, "tidepool ", words)
+		assert.NotRegexp(t, "(^|[\\s`])node (net|run|attach|ctl)\\b", out, words)
+	}
+	_, talk, err = call("net", "up", "--bogus")
+	require.Error(t, err)
+	assert.Equal(t, "tidepool net up: unknown flag: --bogus (`tidepool net up --help` says more)\n",
+		talk)
+	pages := t.TempDir()
+	_, talk, err = call("man", pages)
+	require.NoError(t, err, talk)
+	text := fileText(t, pages, "tidepool-net-up.1")
+	assert.Contains(t, text, "tidepool net up")
+}
