@@ -16,7 +16,7 @@ export interface ChartOptions {
   curves: Curve[];
   format: (v: number) => string;
   height: number;
-  span: number; // seconds
+  span: number; // seconds, once there is as much to show
   least?: number; // that the highest value shown is, so that the axis has different ones
   last?: string; // what the end of the time is called; else "now"
 }
@@ -24,8 +24,10 @@ export interface ChartOptions {
 const css = (name: string): string =>
   getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/** Bar is drawn from a value to another; lost ones have a cross. */
-export interface Bar { at: number; low: number; high: number; lost: boolean; color: string; wide: boolean }
+/** Bar is drawn from a value to another; marked ones have a diamond, lost ones a cross. */
+export interface Bar { at: number; low: number; high: number; lost: boolean; color: string; marked: boolean }
+
+const shortest = 1; // seconds that a chart shows, when it has hardly begun
 
 /** Chart is a plot that moves with the time. */
 export class Chart {
@@ -47,7 +49,8 @@ export class Chart {
   /** set shows columns: seconds, then a column a curve. */
   set(data: (number | null)[][], end: number, theme: string, names: string[] = [],
     span = this.options.span): void {
-    this.span = span;
+    const first = data[0]?.[0];
+    this.span = first == null ? span : Math.min(span, Math.max(shortest, end - first));
     this.names = names;
     this.data = data as uPlot.AlignedData;
     this.end = end;
@@ -107,7 +110,7 @@ export class Chart {
           values: (_u, splits) => splits.map((v) => {
             const ago = this.end - v;
             if (ago < this.span / 100) return o.last ?? "now";
-            return this.span < 2 ? `−${Math.round(ago * 1000)} ms` : `−${+ago.toFixed(this.span < 20 ? 1 : 0)} s`;
+            return this.span < 0.9 ? `−${Math.round(ago * 1000)} ms` : `−${+ago.toFixed(this.span < 20 ? 1 : 0)} s`;
           }),
           splits: () => {
             const parts = this.span % 4 ? 3 : 4;
@@ -142,17 +145,33 @@ export class Chart {
     pen.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
     pen.clip();
     const bad = css("--bad"), colors = new Map(this.options.curves.map((c) => [c.color, css(c.color)]));
+    const r = 4 * unit;
+    const place = (b: Bar): [x: number, low: number, high: number] => {
+      const low = u.valToPos(b.low, "y", true);
+      return [u.valToPos(b.at, "x", true), low, Math.min(u.valToPos(b.high, "y", true), low - 2 * unit)];
+    };
     for (const b of this.bars) {
-      const x = u.valToPos(b.at, "x", true);
-      const low = u.valToPos(b.low, "y", true), high = Math.min(u.valToPos(b.high, "y", true), low - 2 * unit);
+      const [x, low, high] = place(b);
       pen.strokeStyle = colors.get(b.color)!;
-      pen.lineWidth = (b.wide ? 4 : 2) * unit;
+      pen.lineWidth = 2 * unit;
       pen.beginPath();
       pen.moveTo(x, low);
       pen.lineTo(x, high);
-      if (b.lost) {
-        const y = (low + high) / 2, r = 4 * unit;
+      pen.stroke();
+    }
+    for (const b of this.bars) { // the marks are above all bars
+      const [x, low, high] = place(b), y = (low + high) / 2;
+      if (b.marked) {
+        pen.fillStyle = colors.get(b.color)!;
+        pen.strokeStyle = css("--surface");
+        pen.lineWidth = unit;
+        pen.beginPath();
+        for (const [dx, dy] of [[0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]] as const) pen.lineTo(x + dx * r, y + dy * r);
+        pen.closePath();
+        pen.fill();
         pen.stroke();
+      }
+      if (b.lost) {
         pen.beginPath();
         pen.lineWidth = 1.5 * unit;
         pen.strokeStyle = bad;
@@ -160,8 +179,8 @@ export class Chart {
         pen.lineTo(x + r, y + r);
         pen.moveTo(x + r, y - r);
         pen.lineTo(x - r, y + r);
+        pen.stroke();
       }
-      pen.stroke();
     }
     pen.restore();
   }

@@ -2,7 +2,7 @@
 
 import { Chart, type ChartOptions } from "./charts";
 import { h, type Child } from "./dom";
-import { bitRate, bytes, count, duration } from "./format";
+import { bitRate, bytes, count, duration, plural } from "./format";
 import { ladder } from "./ladder";
 import { connectionTitle, ends, stateName } from "./overview";
 import { short } from "./graph";
@@ -69,14 +69,14 @@ const ofInfo = (state: string, i: Info): Shown => ({ ...i, state, acked: i.bytes
 function figures(s: Shown, node: string): Child {
   return h("dl", { class: "figures", "data-key": "figures" },
     figure("Delivery rate", bitRate(s.delivery_rate)),
-    figure("Round trip", duration(s.rtt_ns), `least ${duration(s.min_rtt_ns)}`),
+    figure("Round trip", duration(s.rtt_ns), `minimum ${duration(s.min_rtt_ns)}`),
     figure("Acknowledged", bytes(s.acked)),
     figure("cwnd", bytes(s.cwnd), `${count(Math.floor(s.cwnd / Math.max(1, s.mss)))} segments`),
     figure("ssthresh", s.ssthresh ? bytes(s.ssthresh) : "not set"),
     figure("In flight", bytes(s.pipe)),
     figure("Sender", node, stateName(s.state)),
     figure("Algorithm", s.congestion, s.recovery === "open" ? "no loss now" : s.recovery),
-    figure("Sent again", count(s.retransmits), `${count(s.timeouts)} time-outs`),
+    figure("Retransmitted", count(s.retransmits), plural(s.timeouts, "timeout")),
     h("div", { class: "figure wide", "data-key": "limited" }, h("dt", null, "Why not faster"),
       h("dd", null, reasons[s.limited] ?? s.limited)));
 }
@@ -85,30 +85,30 @@ const span = 30;
 const kinds = ["throughput", "windows", "rtt", "sequence"];
 const chartOptions: Record<string, ChartOptions> = {
   throughput: {
-    label: "Throughput, of half a second each", format: bitRate, height: 120, span, least: 1e3,
-    curves: [{ name: "acknowledged", color: "--curve1", fill: true }],
+    label: "Throughput (1 s average)", format: bitRate, height: 120, span, least: 1e3,
+    curves: [{ name: "acknowledged", color: "--acked", fill: true }],
   },
   windows: {
-    label: "Window, and what is in flight", format: bytes, height: 150, span, least: 1e3,
-    curves: [{ name: "in flight", color: "--curve3", fill: true },
-      { name: "cwnd", color: "--curve1" },
-      { name: "ssthresh", color: "--curve2", dash: [7, 4] }],
+    label: "Congestion window and data in flight", format: bytes, height: 150, span, least: 1e3,
+    curves: [{ name: "in flight", color: "--sent", fill: true },
+      { name: "cwnd", color: "--cwnd" },
+      { name: "ssthresh", color: "--level", dash: [7, 4] }],
   },
   rtt: {
     label: "Round-trip time", format: (ms) => duration(ms * 1e6), height: 110, span,
-    curves: [{ name: "smoothed", color: "--curve1" },
-      { name: "least", color: "--curve2", dash: [7, 4] }],
+    curves: [{ name: "smoothed", color: "--rtt" },
+      { name: "minimum", color: "--level", dash: [7, 4] }],
   },
   sequence: {
     label: "Sequence numbers of the last segments", format: bytes, least: 1e3, height: 200, span, last: "last",
-    curves: [{ name: "sent", color: "--curve1", drawn: true },
-      { name: "sent again", color: "--curve4", drawn: true },
-      { name: "acknowledged", color: "--curve2", step: true }],
+    curves: [{ name: "sent", color: "--sent", drawn: true },
+      { name: "retransmitted", color: "--again", drawn: true },
+      { name: "acknowledged", color: "--acked", step: true }],
   },
   rates: {
-    label: "Rates of the last minute", format: bitRate, height: 110, span: 60, least: 1e3,
-    curves: [{ name: "one way", color: "--curve1", fill: true },
-      { name: "the other", color: "--curve2", dash: [7, 4] }],
+    label: "Rate (1 s average)", format: bitRate, height: 110, span: 60, least: 1e3,
+    curves: [{ name: "one direction", color: "--g1", fill: true },
+      { name: "the other", color: "--g3", dash: [7, 4] }],
   },
 };
 
@@ -163,7 +163,7 @@ function histories(l: LinkState): (number | null)[][] {
     for (const [time, bits] of f.history.items) {
       const row = at.get(time) ?? [null, null];
       const column = l.flows.length > 2 ? 0 : i;
-      row[column] = (row[column] ?? 0) + bits;
+      row[column] = column === i ? bits : (row[column] ?? 0) + bits;
       at.set(time, row);
     }
   }
@@ -177,9 +177,9 @@ function columns(kind: string, list: Timed[]): (number | null)[][] {
   const at = list.map((s) => s.time / 1000);
   switch (kind) {
     case "throughput": {
-      let back = 0; // half a second over which it is taken
+      let back = 0; // a second before
       return [at, list.map((s) => {
-        while (list[back + 1] && list[back + 1]!.time <= s.time - 500) back++;
+        while (list[back + 1] && list[back + 1]!.time <= s.time - 1000) back++;
         const b = list[back]!;
         const dt = s.time - b.time;
         return dt < 100 ? null : ((s.acked - b.acked) * 8e3) / dt;
@@ -206,7 +206,7 @@ function timeSequence(chart: Chart, all: Seen[], theme: string): void {
     const again = Boolean(x.marks?.includes("retransmission"));
     return {
       at: x.time / 1000, low: x.seq - base, high: x.seq - base + x.length, lost: Boolean(x.drop),
-      color: again ? "--curve4" : "--curve1", wide: again,
+      color: again ? "--again" : "--sent", marked: again,
     };
   });
   chart.set([list.map((x) => x.time / 1000),

@@ -3,7 +3,7 @@
 import { lay, s, type Child } from "./dom";
 import { bitRate, percent, plural } from "./format";
 import { crosses, placeLabels, type Box, type Line, type Wanted } from "./labels";
-import { layBeside, layOut, type Point } from "./layout";
+import { layBeside, layOut, regular, type Point } from "./layout";
 import type { Flow, LinkState, NodeState, Store } from "./store";
 import { read } from "./words";
 
@@ -35,6 +35,9 @@ const beside = (n: NodeState): number => Number(n.name.length > longest) + Numbe
 /** short is a name that may be long, without its middle. */
 export const short = (name: string, most = shownOf): string =>
   name.length <= most ? name : `${name.slice(0, most >> 1)}…${name.slice(1 - (most >> 1))}`;
+
+/** half is half the width of a character of words beside links, by their class. */
+const half: Record<string, number> = { figure: 3.8, setting: 3.5, prefix: 3.3 };
 
 const hub = (id: number): string => `link ${id}`;
 
@@ -72,7 +75,7 @@ export function steps(store: Store, mode: Mode): string[] {
   const capacities = mode === "load" ? store.links.flatMap((l) => l.flows.map((f) => store.capacity(f))) : [];
   const some = capacities.some((c) => c !== Infinity);
   if (!capacities.includes(Infinity)) return legends[mode].steps;
-  return some ? ["idle", "< 30 % of its rate, or 1 Mbit/s", "< 60 % or 100 Mbit/s", "more", "full"]
+  return some ? ["idle", "< 30 % of its rate (or 1 Mbit/s)", "< 60 % (or 100 Mbit/s)", "< 90 % (or more)", "full"]
     : ["idle", "< 1 Mbit/s", "< 100 Mbit/s", "100 Mbit/s and more"];
 }
 
@@ -83,10 +86,13 @@ export class Graph {
   selected = "";
   private spots: Spot[] = [];
   private joined: [number, number][] = []; // by their indexes
+  private straight = false; // the layout is regular, and only turned by right angles
   private place = new Map<string, Point>();
   private lines: Line[][] = []; // of the links
   private size: [number, number] = [800, 600];
   private zoom = 1; // of the nodes
+  private foot = 66; // the legend's height
+  private reserved = 0; // what the places of the nodes leave for it
   private edges = s("g", null);
   private marks = s("g", null);
   private heads = s("g", null);
@@ -127,9 +133,11 @@ export class Graph {
     }
     const keep = ids.map((id) => this.place.get(id) ?? null);
     const some = keep.some(Boolean);
-    const at = some ? layBeside(keep, edges, this.size) : layOut(ids.length, edges);
+    const straight = some ? null : regular(ids.length, edges);
+    const at = straight ?? (some ? layBeside(keep, edges, this.size) : layOut(ids.length, edges));
     const hop = some ? 110 * this.zoom : 1; // pixels become hops again, for when the window changes
     this.joined = edges;
+    this.straight = straight !== null;
     this.spots = ids.map((id, i) => ({ id, x: at[i]![0] / hop, y: at[i]![1] / hop }));
     if (!some) {
       this.resize();
@@ -155,6 +163,7 @@ export class Graph {
   private settle(): void {
     const spots = this.spots;
     if (spots.length === 0) return;
+    this.reserved = this.foot;
     const [w, h] = this.size;
     const under = h - this.bottom(), around = w < 500 ? 72 : 84;
     const room = [Math.max(60, w - (w < 500 ? 84 : 130)), Math.max(60, h - under - around)] as const;
@@ -162,7 +171,7 @@ export class Graph {
     const upright = this.upright();
     let best: { at: Point[]; scale: number } = { at: [], scale: 1 };
     let most = -Infinity;
-    const angles = [upright.angle, upright.angle + Math.PI / 2,
+    const angles = this.straight ? [0, Math.PI / 2] : [upright.angle, upright.angle + Math.PI / 2,
       ...Array.from({ length: 36 }, (_, i) => (i / 36) * Math.PI)];
     for (const a of angles) {
       const at = turned(spots, a);
@@ -200,7 +209,7 @@ export class Graph {
       ? [[this.at(l.ends[0]!.node), this.at(l.ends[1]!.node)]]
       : l.ends.map((e): Line => [this.at(e.node), this.at(hub(l.id))]));
     const labels = this.labels();
-    lay(this.edges, this.store.links.map((l) => this.link(l, labels.get(l.id))));
+    lay(this.edges, this.store.links.map((l) => this.link(l, labels.get(l.id) ?? [])));
     lay(this.marks, (this.highlight?.hops ?? []).map((hop) => this.hop(hop)));
     lay(this.heads, [...this.store.nodes.values()].map((n) => this.node(n.name)));
   }
@@ -212,11 +221,13 @@ export class Graph {
   /** worst is the flow of a link that there is most to say of, and its grade. */
   private worst(l: LinkState): [Flow, number] {
     const grades = l.flows.map((f) => grade(this.store, f, this.mode));
-    const most = grades.indexOf(Math.max(...grades));
+    const top = Math.max(...grades);
+    const most = l.flows.reduce((best, f, i) =>
+      grades[i] === top && (best < 0 || f.bits > l.flows[best]!.bits) ? i : best, -1);
     return [l.flows[most]!, this.store.cut(l) || this.store.broken(l) ? 0 : grades[most]!];
   }
 
-  private link(l: LinkState, label: Child): Child {
+  private link(l: LinkState, label: Child[]): Child {
     const what = `link:${l.id}`;
     const cut = this.store.cut(l), broken = this.store.broken(l);
     const middle = this.middle(what);
@@ -262,32 +273,59 @@ export class Graph {
   }
 
   /** labels are the words beside links, as far as there is room for them. */
-  private labels(): Map<number, Child> {
+  private labels(): Map<number, Child[]> {
     const words: { id: number; line: Line; texts: [string, string][]; first: number }[] = [];
     for (const [i, l] of this.store.links.entries()) {
       const [flow, g] = this.worst(l);
       const cut = this.store.cut(l), chosen = this.selected === `link:${l.id}`;
       const stressed = this.highlight?.links.has(l.id);
       const main = cut ? "cut" : this.store.broken(l) ? "" : this.figure(flow, g);
-      const sub = cut || (this.size[0] < 500 && !chosen) ? ""
-        : this.store.impaired(l) || (l.ends.length === 1 ? this.store.far(l) : "");
-      const texts = ([["figure", this.highlight && !stressed && !cut ? "" : main], ["setting", sub]] as
-        [string, string][]).filter(([, x]) => x);
-      if (texts.length) words.push({ id: l.id, line: this.lines[i]![0]!, texts, first: chosen ? 0 : cut ? 1 : stressed ? 2 : 3 });
+      const settings = this.store.settings(l), far = l.ends.length === 1 ? this.store.far(l) : "";
+      const texts = ([["figure", this.highlight && !stressed && !cut ? "" : main],
+        ...(cut ? [] : settings.length ? settings.flatMap(inLines) : [far]).map((x) => ["setting", x]),
+        ["prefix", this.highlight ? "" : l.subnet]] as [string, string][]).filter(([, x]) => x);
+      if (texts.length) {
+        words.push({
+          id: l.id, line: this.lines[i]![0]!, texts,
+          first: chosen ? 0 : cut ? 1 : stressed ? 2 : texts[0]![0] !== "prefix" ? 3 : 4,
+        });
+      }
     }
     words.sort((a, b) => a.first - b.first);
     const wanted = words.map(({ line, texts, first }): Wanted => ({
-      line, must: first < 2,
+      line, must: first < 2, clear: first === 4 || (first === 3 && this.size[0] < 500),
       sizes: texts.map((_, i) => texts.slice(0, texts.length - i)).map((some) =>
-        [Math.max(...some.map(([, x]) => x.length)) * 3.8, some.length * 8]),
+        [Math.max(...some.map(([sort, x]) => x.length * half[sort]!)), some.length * 8]),
     }));
-    const found = placeLabels(wanted, this.lines.flat(),
+    const faces = this.highlight ? [] : this.faces();
+    const found = placeLabels([...wanted, ...faces.map((f) => f.wanted)], this.lines.flat(),
       [...this.store.nodes.values()].flatMap((n) => this.boxes(n)), [this.size[0], this.bottom()]);
-    return new Map(words.map(({ id, texts }, i) => {
+    const made = new Map<number, Child[]>();
+    words.forEach(({ id, texts }, i) => {
       const b = found[i];
-      return [id, b && texts.slice(0, b.h / 8).map(([sort, x], k) => s("text", {
+      made.set(id, b ? texts.slice(0, b.h / 8).map(([sort, x], k) => s("text", {
         class: sort, x: fix(b.x), y: fix(b.y - b.h + 16 * k + 12), "text-anchor": "middle",
-      }, x))];
+      }, x)) : []);
+    });
+    faces.forEach(({ id, name }, i) => {
+      const b = found[words.length + i];
+      if (b) made.set(id, [...(made.get(id) ?? []), s("text", {
+        class: "face", x: fix(b.x), y: fix(b.y + 4), "text-anchor": "middle",
+      }, name)]);
+    });
+    return made;
+  }
+
+  /** faces are the names of interfaces, which stand where their links leave the nodes. */
+  private faces(): { id: number; name: string; wanted: Wanted }[] {
+    return this.store.links.flatMap((l, i) => l.ends.map((e, k) => {
+      const own = this.lines[i]![l.ends.length === 2 ? 0 : k]!;
+      const line: Line = l.ends.length === 2 && k === 1 ? [own[1], own[0]] : own;
+      const long = Math.hypot(line[1][0] - line[0][0], line[1][1] - line[0][1]) || 1;
+      const at = [10, 18, 28].map((px) => (34 * this.zoom + px) / long).filter((t) => t < 0.5);
+      return { id: l.id, name: e.iface, wanted: {
+        line, own, at, clear: true, sizes: [[e.iface.length * 3.3, 7]] as [number, number][],
+      } };
     }));
   }
 
@@ -314,7 +352,15 @@ export class Graph {
 
   /** bottom is where the legend begins. */
   private bottom(): number {
-    return this.size[1] - (this.size[0] < 500 ? 98 : 66);
+    return this.size[1] - this.foot;
+  }
+
+  /** reserve keeps room for a legend of that height. */
+  reserve(height: number): void {
+    if (height === this.foot || height > this.size[1] / 2) return;
+    this.foot = height;
+    if (height > this.reserved) this.resize();
+    else this.draw();
   }
 
   private figure(f: Flow, g: number): string {
@@ -468,6 +514,8 @@ export class Graph {
   }
 }
 
+/** inLines are settings of a link, each in a line of its own if together they are long. */
+const inLines = (text: string): string[] => (text.length > 24 ? text.split(" · ") : [text]);
 const mean = (list: number[]): number => list.reduce((a, b) => a + b, 0) / Math.max(1, list.length);
 const span = (list: number[]): number => Math.max(...list) - Math.min(...list);
 const fix = (n: number): string => n.toFixed(1);

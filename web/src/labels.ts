@@ -11,7 +11,10 @@ export type Line = [from: Point, to: Point];
 export interface Wanted {
   line: Line;
   sizes: [w: number, h: number][]; // half of what the words take, in pixels; then of fewer words
-  must: boolean; // though there be no room
+  must?: boolean; // is placed even on something else
+  clear?: boolean; // is only placed where no other line is
+  at?: number[]; // the places along the line, as shares of it
+  own?: Line; // the line among all that these words belong to
 }
 
 const apart = (a: Box, b: Box): boolean =>
@@ -33,15 +36,15 @@ export function crosses([[x1, y1], [x2, y2]]: Line, b: Box): boolean {
 }
 
 /** spots are the places beside a line, the best first: outward from the middle of the picture. */
-function spots([a, b]: Line, [w, h]: Point, [cx, cy]: Point): Box[] {
+function spots([a, b]: Line, [w, h]: Point, [cx, cy]: Point, at = [0.5, 0.38, 0.62, 0.28, 0.72]): Box[] {
   const len = Math.hypot(b[0] - a[0], b[1] - a[1]) || 1;
   let nx = -(b[1] - a[1]) / len, ny = (b[0] - a[0]) / len;
   const out = ((a[0] + b[0]) / 2 - cx) * nx + ((a[1] + b[1]) / 2 - cy) * ny;
   if (out < -4 || (out <= 4 && ny > 0)) [nx, ny] = [-nx, -ny];
   const off = 9 + w * Math.abs(nx) + h * Math.abs(ny);
-  return [0.5, 0.38, 0.62, 0.28, 0.72].flatMap((t) => [1, -1].map((side) => ({
-    x: a[0] + (b[0] - a[0]) * t + nx * off * side, y: a[1] + (b[1] - a[1]) * t + ny * off * side, w, h,
-  })));
+  return [off, off + 18].flatMap((far) => at.flatMap((t) => [far, -far].map((side) => ({ // past the nodes, too
+    x: a[0] + (b[0] - a[0]) * t + nx * side, y: a[1] + (b[1] - a[1]) * t + ny * side, w, h,
+  }))));
 }
 
 /** placeLabels finds a place for each of the wanted, those before first; null: there is none. */
@@ -49,16 +52,18 @@ export function placeLabels(
   wanted: Wanted[], lines: Line[], taken: Box[], [width, height]: Point,
 ): (Box | null)[] {
   const full = [...taken];
-  return wanted.map(({ line, sizes, must }) => {
+  return wanted.map(({ line, sizes, must, clear, at, own = line }) => {
     let best: Box | null = null, least = Infinity;
     for (const size of sizes) {
       if (best) break;
-      for (const [i, spot] of spots(line, size, [width / 2, height / 2]).entries()) {
+      for (const [i, spot] of spots(line, size, [width / 2, height / 2], at).entries()) {
         const inside = spot.x >= spot.w + 3 && spot.x <= width - spot.w - 3 &&
           spot.y >= spot.h + 3 && spot.y <= height - spot.h - 3;
         const on = full.filter((b) => !apart(b, spot)).length;
-        if (!must && (!inside || on > 0)) continue;
-        const bad = i + 4 * lines.filter((l) => l !== line && crosses(l, spot)).length + 20 * on + (inside ? 0 : 40);
+        if (!(must && size === sizes.at(-1)) && (!inside || on > 0)) continue;
+        const crossed = lines.filter((l) => l !== own && crosses(l, spot)).length;
+        if (clear && (crossed > 0 || crosses(own, spot))) continue;
+        const bad = i + 4 * crossed + 20 * on + (inside ? 0 : 40);
         if (bad < least) [best, least] = [spot, bad];
       }
     }

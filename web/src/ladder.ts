@@ -16,7 +16,8 @@ interface Step {
 
 const rows = 44;
 const rowHeight = 17, top = 26;
-const lines = [176, 280]; // where the two ends stand, of a width of 400
+const lines = [198, 296]; // where the two ends stand
+const across = 430;
 
 const key = (x: Seen): string => `${x.seq} ${x.length} ${x.flags} ${x.ack} ${x.tsval ?? 0}`;
 
@@ -105,9 +106,9 @@ export function ladder(f: Followed | undefined, left: string, right: string): Ch
   let told = "";
   return [
     h("p", { class: "hint" }, f.peer.items.length
-      ? "Time goes down, a row an event, in milliseconds. ✕ went no further, and who dropped it."
+      ? "Time runs down, in milliseconds, with a row for each event. ✕ marks a segment that was dropped, with the node that dropped it."
       : "As one end saw them; the other is not among the nodes."),
-    s("svg", { class: "ladder", viewBox: `0 0 400 ${high}`, "aria-hidden": "true" },
+    s("svg", { class: "ladder", viewBox: `0 0 ${across} ${high}`, "aria-hidden": "true" },
       [left, right].map((name, i) => [
         s("text", { class: "end", x: lines[i]!, y: 14, "text-anchor": "middle" }, short(name, 14)),
         s("path", { class: "life", d: `M${lines[i]} ${top - 4}V${high}` })]),
@@ -157,16 +158,16 @@ function arrow(step: Step, r: Rows, y: (i: number) => number, high: number): Chi
 function label(step: Step, y: number): Child {
   const x = step.x;
   return s("text", {
-    class: `what${step.lost || again(x) ? " bad" : x.marks?.length ? " odd" : ""}`,
+    class: `what${step.lost ? " bad" : again(x) ? " repeat" : x.marks?.length ? " odd" : ""}`,
     x: step.side ? lines[1]! + 8 : lines[0]! - 8, y, "text-anchor": step.side ? "start" : "end",
-  }, words(x));
+  }, again(x) ? `retransmitted ${x.seq}` : words(x));
 }
 
 function words(x: Seen): string {
   const names = { S: "SYN", F: "FIN", R: "RST" };
   const flags = [...x.flags].map((c) => names[c as "S"] ?? "").filter(Boolean).join(" ");
   const marks = x.marks ?? [];
-  const mark = again(x) ? "again" : marks.includes("dup ack") ? "dup" : marks.includes("zero window") ? "shut" : "";
+  const mark = again(x) ? "retransmitted" : marks.includes("dup ack") ? "dup" : marks.includes("zero window") ? "shut" : "";
   const text = x.length ? `${x.seq}+${x.length}` : flags ? "" : `ack ${x.ack}`;
   return [flags, mark, text].filter(Boolean).join(" ");
 }

@@ -1,6 +1,7 @@
 // Where the nodes of the picture stand: as far from each other as they are in hops. That is stress
 // majorization (Gansner, Koren and North, 2004), from several beginnings, of which the best stays.
-// It draws rings as rings and lines as lines, and the same network always in the same way.
+// It always draws the same network in the same way. Lines, rings and grids are recognized and laid
+// out exactly.
 
 export type Point = [x: number, y: number];
 
@@ -134,4 +135,123 @@ export function layOut(n: number, edges: [number, number][]): Point[] {
   majorize(best, d, 600);
   clear(best, edges);
   return best;
+}
+
+/** regular places the nodes of a line, a ring or a grid on straight lines; null for other shapes. */
+export function regular(n: number, edges: [number, number][]): Point[] | null {
+  const beside: number[][] = Array.from({ length: n }, () => []);
+  for (const [a, b] of edges) {
+    beside[a]!.push(b);
+    beside[b]!.push(a);
+  }
+  const d = distances(n, edges);
+  if (n < 2 || edges.length < n - 1 || beside.some((list) => new Set(list).size < list.length)) return null;
+  const core = coreOf(beside);
+  if (core.length === 0) return alongLine(beside, d);
+  const members = new Set(core);
+  const degree = (v: number): number => beside[v]!.filter((w) => members.has(w)).length;
+  const at = new Map<number, Point>();
+  const grid = placeGrid(core, edges, d, degree, at); // a ring of four is one, too
+  if (!grid) {
+    if (!core.every((v) => degree(v) === 2)) return null;
+    placeRing(core, beside, at);
+  }
+  return attachChains(n, beside, at, grid ? rowsFirst : outward);
+}
+
+/** coreOf are the points that remain after those with one neighbor are removed again and again. */
+function coreOf(beside: number[][]): number[] {
+  const degree = beside.map((list) => list.length);
+  const queue = degree.flatMap((k, v) => (k <= 1 ? [v] : []));
+  const removed = new Set<number>();
+  for (const v of queue) {
+    if (removed.has(v)) continue;
+    removed.add(v);
+    for (const w of beside[v]!) if (!removed.has(w) && --degree[w]! === 1) queue.push(w);
+  }
+  return degree.flatMap((_, v) => (removed.has(v) ? [] : [v]));
+}
+
+function alongLine(beside: number[][], d: number[][]): Point[] | null {
+  if (beside.some((list) => list.length > 2)) return null;
+  const first = beside.findIndex((list) => list.length === 1);
+  return d[first]!.map((x): Point => [x, 0]);
+}
+
+/** placeRing makes a regular polygon whose links are a hop long, with an attached node at the left. */
+function placeRing(core: number[], beside: number[][], at: Map<number, Point>): void {
+  const members = new Set(core), order = [core.find((v) => beside[v]!.length > 2) ?? core[0]!];
+  while (order.length < core.length) {
+    const next = beside[order.at(-1)!]!.find((w) => members.has(w) && !order.includes(w));
+    if (next === undefined) break;
+    order.push(next);
+  }
+  const attached = core.some((v) => beside[v]!.length > 2);
+  const radius = 0.5 / Math.sin(Math.PI / order.length);
+  const turn = attached ? 0 : Math.PI / order.length; // without hosts: a side at the left
+  order.forEach((v, i) => {
+    const a = Math.PI + turn + (2 * Math.PI * i) / order.length;
+    at.set(v, [radius * Math.cos(a), radius * Math.sin(a)]);
+  });
+}
+
+/** placeGrid finds rows and columns by the distances from two corners of one side. */
+function placeGrid(core: number[], edges: [number, number][], d: number[][], degree: (v: number) => number,
+  at: Map<number, Point>): boolean {
+  const corners = core.filter((v) => degree(v) === 2);
+  const a = corners[0];
+  if (corners.length !== 4 || a === undefined) return false;
+  const inner = edges.filter(([v, w]) => core.includes(v) && core.includes(w));
+  // The opposite corner fits no grid, the end of the longer side comes next: rows are longer than columns.
+  for (const b of corners.slice(1).sort((v, w) => d[a]![w]! - d[a]![v]!)) {
+    const wide = d[a]![b]!;
+    const place = (v: number): Point => [(d[a]![v]! - d[b]![v]! + wide) / 2, (d[a]![v]! + d[b]![v]! - wide) / 2];
+    const places = core.map(place);
+    const high = Math.max(...places.map((p) => p[1]));
+    const fits = new Set(places.map(String)).size === core.length && (wide + 1) * (high + 1) === core.length &&
+      places.every(([x, y]) => Number.isInteger(x) && Number.isInteger(y) && x >= 0 && x <= wide && y >= 0) &&
+      inner.length === wide * (high + 1) + high * (wide + 1) &&
+      inner.every(([v, w]) => Math.hypot(place(v)[0] - place(w)[0], place(v)[1] - place(w)[1]) === 1);
+    if (!fits) continue;
+    core.forEach((v, i) => at.set(v, [places[i]![0] - wide / 2, places[i]![1] - high / 2]));
+    return true;
+  }
+  return false;
+}
+
+/** attachChains adds what hangs on a ring or a grid: chains that lead away from its middle. */
+function attachChains(n: number, beside: number[][], at: Map<number, Point>,
+  rays: (from: Point) => Point[]): Point[] | null {
+  for (const [v, from] of [...at]) {
+    const heads = beside[v]!.filter((w) => !at.has(w));
+    const free = rays(from).filter(([x, y]) => // that no link of v already takes
+      !beside[v]!.some((w) => {
+        const p = at.get(w);
+        return p && Math.hypot(p[0] - from[0] - x, p[1] - from[1] - y) < 0.8;
+      }));
+    if (heads.length > free.length) return null;
+    for (const [i, head] of heads.entries()) {
+      const [x, y] = free[i]!;
+      let here = head, last = v;
+      for (let hop = 1; ; hop++) {
+        if (beside[here]!.length > 2) return null;
+        at.set(here, [from[0] + hop * x, from[1] + hop * y]);
+        const next = beside[here]!.find((w) => w !== last);
+        if (next === undefined) break;
+        [last, here] = [here, next];
+      }
+    }
+  }
+  return at.size === n ? Array.from({ length: n }, (_, v) => at.get(v)!) : null;
+}
+
+/** outward are the directions in which something may be attached to a ring, the best first. */
+function outward([x, y]: Point): Point[] {
+  const out = Math.atan2(y, x);
+  return [0, 0.6, -0.6].map((a): Point => [Math.cos(out + a), Math.sin(out + a)]);
+}
+
+/** rowsFirst are those of a grid: what is attached continues a row, or else a column. */
+function rowsFirst([x, y]: Point): Point[] {
+  return [[Math.sign(x) || 1, 0], [0, Math.sign(y) || 1], ...outward([x, y]).slice(0, 1)];
 }

@@ -72,6 +72,11 @@ export function linkView({ store }: Context, l: LinkState): Child[] {
   const alone = down.length === l.ends.length;
   return [
     heading("Link", store.linkName(l), h("p", { class: "sub" }, l.subnet)),
+    h("div", { class: "actions", "data-key": "actions" },
+      h("button", {
+        class: cut ? "primary" : "danger", "data-do": cut ? "restore" : "cut", "data-arg": l.id, disabled: alone,
+      }, cut ? "Restore the link" : "Cut the link"),
+      h("button", { "data-do": "clear", "data-arg": l.id, disabled: alone }, "Clear settings")),
     section("now", "Now", h("div", { class: "scroll" }, h("table", null,
       h("caption", { class: "hidden" }, "What passes, by direction"),
       h("thead", null, h("tr", null, ["Direction", ">Rate", ">Queue", ">Loss"].map((c) =>
@@ -86,17 +91,12 @@ export function linkView({ store }: Context, l: LinkState): Child[] {
         ["all", ...l.flows.map((_, i) => String(i))].map((v) => h("label", { "data-key": v },
           h("input", {
             type: "radio", name: "way", value: v, "data-on": "way", checked: way === v,
-          }), h("span", null, v === "all" ? (l.flows.length > 2 ? "All ways" : "Both ways") : direction(store, l.flows[Number(v)]!, l))))),
+          }), h("span", null, v === "all" ? (l.flows.length > 2 ? "All directions" : "Both directions") : direction(store, l.flows[Number(v)]!, l))))),
       down.length > 0 && h("p", { class: "hint" }, `${down.join(" and ")} ${down.length > 1 ? "do" : "does"} ` +
         `not answer: ${alone ? "nothing can be set" : "what is set here is the other end's alone"}.`),
       (Object.keys(knobs) as Knob[]).map((k) => slider(store, l, k, cut || !turned(store, l).length)),
       failure && h("p", { class: "alert", role: "alert" }, prose(failure)),
       extra(store, l)),
-    h("div", { class: "actions", "data-key": "actions" },
-      h("button", {
-        class: cut ? "primary" : "danger", "data-do": cut ? "restore" : "cut", "data-arg": l.id, disabled: alone,
-      }, cut ? "Restore the link" : "Cut the link"),
-      h("button", { "data-do": "clear", "data-arg": l.id, disabled: alone }, "Clear settings")),
     h("dl", { class: "figures", "data-key": "ends" }, l.ends.map((e) =>
       figure(`${e.node} ${e.iface}`, e.addr))),
   ];

@@ -28,11 +28,12 @@ const live = h("div", { class: "hidden", role: "status", "aria-live": "polite" }
 const status = h("span", { class: "status" });
 const title = h("h1", null, "tidepool");
 const panel = h("div", { class: "content" });
-const back = h("button", { class: "back", "data-do": "go", "data-arg": "", "aria-label": "Back to the overview" }, "‹ All");
+const back = h("button", { class: "back", "data-do": "go", "data-arg": "", "aria-label": "All: back to the overview" }, "All");
 const handle = h("button", { class: "handle", "data-do": "sheet", "aria-label": "Height of the panel" });
 const veil = h("div", { class: "veil", role: "alert" });
 const modes = h("fieldset", { class: "segments modes" });
 const legend = h("ol", { class: "legend", "aria-label": "What the colors and widths of links mean" });
+const over = h("div", { class: "over" }, modes, legend);
 
 app.append(
   h("a", { class: "skip", href: "#panel" }, "Skip the picture"),
@@ -46,7 +47,7 @@ app.append(
   h("main", { class: "stage" }, graph.element,
     h("p", { id: "graph-help", class: "hidden" },
       "Arrow keys go from node to link to node, Enter opens what has the focus."),
-    h("div", { class: "over" }, modes, legend), veil),
+    over, veil),
   h("aside", { class: "panel", id: "panel", "aria-label": "Details", tabindex: -1 }, handle, back, panel),
   live,
 );
@@ -194,6 +195,7 @@ function renderLegend(): void {
   lay(legend, [steps(store, graph.mode).map((t, i) => t && step(`g${i}`, t)),
     store.links.some((l) => store.impaired(l)) && step("dashed", "impaired"),
     store.links.some((l) => store.cut(l)) && step("cut", "cut")]);
+  graph.reserve(graph.element.clientHeight - over.offsetTop + 4);
 }
 
 function themeNow(): string {

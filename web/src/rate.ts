@@ -9,6 +9,25 @@ export interface Mark {
   lost: number;
 }
 
+/** Counter is a count that continues while its source changes: an interface, or the link it is impaired by. */
+export interface Counter {
+  source: string;
+  from: [bytes: number, packets: number]; // what the source had counted
+  bytes: number;
+  packets: number;
+}
+
+export const counter = (): Counter => ({ source: "", from: [0, 0], bytes: 0, packets: 0 });
+
+/** count adds the increase of a source since the last look. A source that restarts resets the count. */
+export function count(c: Counter, source: string, bytes: number, packets: number): void {
+  const [b, p] = source === c.source ? c.from : [bytes, packets];
+  if (bytes < b || packets < p) Object.assign(c, { bytes: 0, packets: 0 });
+  else [c.bytes, c.packets] = [c.bytes + bytes - b, c.packets + packets - p];
+  c.source = source;
+  c.from = [bytes, packets];
+}
+
 export interface Rate { bits: number; packets: number }
 
 const shortest = 1000; // milliseconds that a rate is an average over, at least

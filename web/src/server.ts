@@ -121,6 +121,7 @@ export class Stream {
     this.close();
     const source = new EventSource("/v1/stream" + (this.query && `?${this.query}`));
     this.source = source;
+    this.store.stale = true;
     for (const name of events) {
       source.addEventListener(name, (e) => {
         this.store.take(name, JSON.parse((e as MessageEvent).data));

@@ -5,15 +5,15 @@ import type {
   Impairment, Interface, Look, Neighbor, RIPInfo, Route, Sample, Segment, Shape, Socket,
 } from "./types";
 import { plural } from "./format";
-import { add, lost, rate, type Mark } from "./rate";
+import { add, count, counter, lost, rate, type Counter, type Mark } from "./rate";
 import { brief, read } from "./words";
 
 /** Ring keeps the last of many. */
 export class Ring<T> {
   items: T[] = [];
   constructor(readonly most: number) {}
-  push(item: T): void {
-    this.items.push(item);
+  push(item: T, at = this.items.length): void {
+    this.items.splice(at, 0, item);
     if (this.items.length > this.most * 1.25) this.items.splice(0, this.items.length - this.most);
   }
   get last(): T | undefined { return this.items[this.items.length - 1]; }
@@ -51,6 +51,7 @@ export interface Flow {
   lost: number; // share of what was offered lately
   waiting: number; // packets in the queue
   history: Ring<[at: number, bits: number]>;
+  counter: Counter;
   seen: Mark[]; // of the last looks, for rates
 }
 
@@ -86,7 +87,18 @@ export interface Entry {
   text: string;
   sort: "good" | "bad" | "plain";
   n: number;
+  told?: number; // when a node told it
+  cause?: boolean; // news of routes and neighbors follow from it
   news?: { of: "routes" | "neighbor"; node: string }; // which follow from something else
+}
+
+const late = 1500; // milliseconds between what happens and when the nodes are asked again
+
+/** precedes reports whether an entry is in front of another: the earlier, and what the other follows from. */
+function precedes(e: Entry, other: Entry): boolean {
+  const rank = (x: Entry): number => (x.cause ? 0 : x.news?.of === "neighbor" ? 1 : x.news ? 2 : 3);
+  const follows = other.news && rank(e) < rank(other) && (other.sort === e.sort || other.sort === "plain");
+  return other.at > e.at - (follows ? late : 0);
 }
 
 export type Service = "connecting" | "live" | "stale" | "away" | "refused" | "paused";
@@ -103,16 +115,33 @@ export class Store {
   service: Service = "connecting";
   tick = 0; // milliseconds since 1970, by the server's clock
   ticked = 0; // by ours
+  stale = false; // the stream was opened again: its first tick comes before the nodes are asked
   onChange: () => void = () => {};
   onShape: () => void = () => {};
   onSay: (text: string) => void = () => {};
 
   private entries = 0;
+  private down = new Set<string>(); // interfaces, by what their nodes said
   private speed = new Map<string, { at: number; bytes: number; bits: number }>();
 
-  note(text: string, sort: Entry["sort"] = "plain", more: Pick<Partial<Entry>, "at" | "news"> = {}, say = true): void {
-    this.log.push({ at: this.tick || Date.now(), text, sort, n: ++this.entries, ...more });
+  note(text: string, sort: Entry["sort"] = "plain", more: Pick<Partial<Entry>, "at" | "news" | "cause" | "told"> = {}, say = true): void {
+    const e: Entry = { at: this.tick || Date.now(), text, sort, n: ++this.entries, ...more };
+    const { items } = this.log;
+    if (e.cause && this.known(e)) return;
+    let i = items.length;
+    while (i > 0 && precedes(e, items[i - 1]!)) i--;
+    if (items[i]) e.at = Math.min(e.at, items[i]!.at);
+    this.log.push(e, i);
     if (say) this.onSay(text);
+  }
+
+  /** known reports whether a cause is in the log: told once more, or seen after it was told. */
+  private known(e: Entry): boolean {
+    const subject = (text: string): string => text.slice(0, text.lastIndexOf(" "));
+    const same = this.log.items.filter((x) => x.cause && subject(x.text) === subject(e.text));
+    const last = same.at(-1);
+    return (last?.text === e.text && Math.abs(last.at - e.at) < 2 * late) ||
+      (e.told !== undefined && same.some((x) => x.text === e.text && x.told === e.told));
   }
 
   node(name: string): NodeState {
@@ -145,11 +174,15 @@ export class Store {
       case "told": this.takeTold(data); break;
       case "sample": this.takeLook(data); break;
       case "segments": this.takeSegments(data); break;
-      case "tick":
+      case "tick": {
+        const known = this.stale || data.at - this.tick < 250; // the nodes have not been asked since
+        this.stale = false;
         this.tick = data.at;
         this.ticked = performance.now();
-        this.measure();
+        if (!known) for (const l of this.links) for (const f of l.flows) this.measureFlow(f);
+        this.measureConnections();
         this.onChange();
+      }
     }
   }
 
@@ -179,7 +212,7 @@ export class Store {
         id, subnet: l.subnet, ends,
         flows: (ends.length === 1 ? [ends[0]!, ends[0]!] : ends).map((from, i): Flow => ({
           from, to: ends.length === 2 ? ends[1 - i]! : null, way: ends.length === 1 && i === 1 ? "in" : "out", bits: 0, packets: 0, lost: 0,
-          waiting: 0, history: new Ring<[number, number]>(historyLength), seen: [],
+          waiting: 0, history: new Ring<[number, number]>(historyLength), counter: counter(), seen: [],
         })),
       };
     }).sort((a, b) => inOrder(this.linkName(a), this.linkName(b)));
@@ -201,7 +234,7 @@ export class Store {
       n.neighbors = [];
     }
     if (heard && was !== life.up) {
-      this.note(life.up ? `${n.name} is up` : `${n.name} is down`, life.up ? "good" : "bad");
+      this.note(life.up ? `${n.name} is up` : `${n.name} is down`, life.up ? "good" : "bad", { cause: true });
     }
   }
 
@@ -227,13 +260,27 @@ export class Store {
     }
   }
 
-  /** noteSwitch tells of an interface that went up or down; of those of a link, that the link did. */
+  /** noteSwitch logs an interface that went up or down, or the link that did with it. */
   private noteSwitch(node: string, info: Interface, cut: Set<LinkState>): void {
-    const l = this.linkOf(node, info.name), sort = info.up ? "good" : "bad";
-    if (!l) this.note(`${node}'s ${info.name} is ${info.up ? "up" : "down"}`, sort);
-    else if (cut.has(l) !== this.cut(l)) {
-      this.note(`${this.linkName(l)} is ${info.up ? "whole again" : "cut"}`, sort);
-    }
+    const l = this.linkOf(node, info.name);
+    if (!l) this.noteLink(`${node}'s ${info.name}`, info.up);
+    else if (cut.has(l) !== this.cut(l)) this.noteLink(this.linkName(l), info.up);
+  }
+
+  private noteLink(name: string, up: boolean, told?: number, say = true): void {
+    this.note(`${name} is ${up ? "restored" : "cut"}`, up ? "good" : "bad",
+      { cause: true, ...(told !== undefined && { at: told, told }) }, say);
+  }
+
+  /** takeLink logs an interface of which its node says that it went up or down. */
+  private takeLink(node: string, info: Interface, at: number, say: boolean): void {
+    const l = this.linkOf(node, info.name), id = (e: { node: string; iface: string }): string => `${e.node} ${e.iface}`;
+    const cut = (): boolean => l?.ends.some((e) => this.down.has(id(e))) ?? false;
+    const was = cut();
+    if (info.up) this.down.delete(id({ node, iface: info.name }));
+    else this.down.add(id({ node, iface: info.name }));
+    if (!l) this.noteLink(`${node}'s ${info.name}`, info.up, at, say);
+    else if (was !== cut()) this.noteLink(this.linkName(l), info.up, at, say);
   }
 
   /** across is who is at the other end of an interface. */
@@ -293,6 +340,7 @@ export class Store {
     let text = "";
     let sort: Entry["sort"] = "plain";
     switch (told.event) {
+      case "link": this.takeLink(told.node, d.interface, told.at, say); return;
       case "accepted":
         text = `${told.node} accepted a connection from ${this.place(d.socket.remote)}`;
         break;
@@ -362,16 +410,12 @@ export class Store {
     }
   }
 
-  /** measure makes rates of counters. */
-  private measure(): void {
-    for (const l of this.links) for (const f of l.flows) this.measureFlow(f);
-    this.measureConnections();
-  }
-
+  /** measureFlow makes rates of counters. */
   private measureFlow(f: Flow): void {
     const face = this.nodes.get(f.from.node)?.faces.get(f.from.iface);
     if (!face) {
       f.seen = []; // of a node that is not there, or has not been asked
+      f.counter = counter();
       f.bits = f.packets = f.lost = f.waiting = 0;
       return;
     }
@@ -386,14 +430,14 @@ export class Store {
       gone += w.lost + w.queue_dropped + w.overflowed;
       f.waiting += w.waiting;
     }
-    const mark = {
-      at: this.tick, bytes: through.bytes, packets: through.packets,
-      offered, lost: gone,
-    };
-    add(f.seen, mark);
+    // An impaired interface counts packets as they enter its queue, the link as they leave it.
+    const own = ways[0]?.words !== "nothing" ? ways[0] : undefined;
+    count(f.counter, own ? "link" : "interface", own ? own.passed_bytes : through.bytes, own ? own.passed : through.packets);
+    add(f.seen, { at: this.tick, bytes: f.counter.bytes, packets: f.counter.packets, offered, lost: gone });
     f.lost = lost(f.seen);
     const now = rate(f.seen);
-    f.bits = now?.bits ?? 0;
+    // A second that begins with a full bucket, or before the limit was lowered, may exceed it.
+    f.bits = Math.min(now?.bits ?? 0, this.capacity(f));
     f.packets = now?.packets ?? 0;
     if (now) f.history.push([this.tick, f.bits]);
   }
@@ -465,13 +509,22 @@ export class Store {
     return this.nodes.get(f.from.node)?.faces.get(f.from.iface)?.[f.way]?.words ?? "nothing";
   }
 
-  impaired(l: LinkState): string {
-    const both = l.flows.map((f) => brief(this.words(f)));
-    return both.every((t) => t === both[0]) ? both[0] ?? "" : both.filter(Boolean).join(" / ");
+  /** settings are what a link does to packets, in lines: of all directions, or of each by itself. */
+  settings(l: LinkState): string[] {
+    const all = l.flows.map((f) => brief(this.words(f)));
+    if (all.every((lines) => lines.join() === all[0]!.join())) return all[0] ?? [];
+    return l.flows.flatMap((f, i) => all[i]!.map((line, k) =>
+      k > 0 ? line : `${f.way === "in" ? "to" : "from"} ${f.from.node}: ${line}`));
   }
 
+  impaired(l: LinkState): string {
+    return this.settings(l).join(" · ");
+  }
+
+  /** capacity is the rate of a flow: where it leaves, or where it arrives and is impaired again. */
   capacity(f: Flow): number {
-    return read(this.words(f)).rate;
+    const there = f.to && this.nodes.get(f.to.node)?.faces.get(f.to.iface)?.in?.words;
+    return Math.min(read(this.words(f)).rate, read(there ?? "nothing").rate);
   }
 
   summary(): string {

@@ -113,7 +113,7 @@ function transferred(store: Store, t: Task): Child {
       figure("Rate", bitRate(r ? r.received.mb_per_s * 8e6 : rate)),
       figure(r ? "Took" : "Left", r ? duration(r.received.seconds * 1e9)
         : t.state === "running" && rate > 0 ? duration(((t.bytes - done) * 8e9) / rate) : "–"),
-      r && figure("Sent again", count(r.sent.retransmits)),
+      r && figure("Retransmitted", count(r.sent.retransmits)),
       r && h("div", { class: "figure wide", "data-key": "sha" },
         h("dt", null, "SHA-256 at both ends"),
         h("dd", null, r.same ? "the same " : "different ", h("code", null, r.received.sha256.slice(0, 16) + "…")))),

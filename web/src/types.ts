@@ -18,7 +18,7 @@ export interface Interface {
 }
 export interface Impairment {
   iface: string; way: "out" | "in"; words: string;
-  seen: number; passed: number; lost: number; queue_dropped: number; overflowed: number;
+  seen: number; passed: number; passed_bytes: number; lost: number; queue_dropped: number; overflowed: number;
   corrupted: number; inside: number; waiting: number;
 }
 export interface Info {

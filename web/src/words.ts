@@ -1,5 +1,7 @@
 // The words of `impair`, as far as the sliders turn them. What else stands there stays.
 
+import { bitRate, bytes, plural } from "./format";
+
 export interface Settings {
   loss: number | null; // a share; null: of a kind that one number does not say
   delay: number; // milliseconds
@@ -91,12 +93,30 @@ export function turn(words: string, what: "loss" | "delay" | "rate", value: numb
   return list.flat().join(" ") || "off";
 }
 
-/** brief is what a link does, for its label. */
-export function brief(words: string): string {
-  const w = read(words);
-  const parts: string[] = [];
-  if (w.loss === null) parts.push("loss");
-  else if (w.loss > 0) parts.push(`${+(w.loss * 100).toFixed(2)} % loss`);
-  if (w.delay > 0) parts.push(`${+w.delay.toFixed(1)} ms`);
-  return parts.join(" · ");
+/** size is a queue's limit: packets, bytes or the time that they wait at the link's rate. */
+function size(limit: string): string {
+  return limit.split(",").map((part) => {
+    const m = /^([\d.]+)(k|m)?b$/i.exec(part);
+    if (m) {
+      const n = Number(m[1]);
+      return m[2] ? `${n} ${{ k: "KiB", m: "MiB" }[m[2].toLowerCase()]}` : bytes(n);
+    }
+    return Number(part) ? plural(Number(part), "packet") : part;
+  }).join(", ");
+}
+
+const shown = new Set(["delay", "loss", "rate", "limit", "seed", "burst", "ecn", "overtake", "bits", "where"]);
+
+/** brief is what a link does to packets, in lines for its label: first its rate and queue. */
+export function brief(words: string): string[] {
+  const w = read(words), clauses = split(words);
+  const first: string[] = [], second: string[] = [];
+  if (w.rate < Infinity) first.push(bitRate(w.rate));
+  const limit = clauses.find((c) => c[0] === "limit")?.[1];
+  if (limit) first.push(`queue ${size(limit)}`);
+  if (w.delay > 0) second.push(`${+w.delay.toFixed(1)} ms`);
+  if (w.loss === null) second.push("loss");
+  else if (w.loss > 0) second.push(`${+(w.loss * 100).toFixed(2)} % loss`);
+  for (const [name] of clauses) if (!shown.has(name!)) second.push(name!);
+  return [first, second].filter((l) => l.length).map((l) => l.join(" · "));
 }

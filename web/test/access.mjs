@@ -290,7 +290,7 @@ const faint = (page) => page.evaluate(() => {
       rgba(root.getPropertyValue("--stage")), document.body, 3);
     marks++;
   }
-  for (const name of ["curve1", "curve2", "curve3", "curve4", "accent", "good", "bad"]) {
+  for (const name of ["sent", "acked", "again", "cwnd", "level", "rtt", "g1", "g3", "accent", "good", "bad"]) {
     look(`--${name} in the panel`, root.getPropertyValue(`--${name}`),
       rgba(root.getPropertyValue("--surface")), document.body, 3);
     marks++;

@@ -20,6 +20,14 @@ test("a network comes up, and its page shows it", async (browser, shared) => {
   await shot(page, "ring-idle-light");
 });
 
+test("the idle picture names interfaces and prefixes", async (_, { page }) => {
+  const words = async (sort) => (await page.locator(`.edge .${sort}`).allTextContents()).sort();
+  await eventually("six prefixes", async () => (await words("prefix")).length === 6);
+  assert.deepEqual(await words("prefix"), [0, 1, 2, 3, 4, 5].map((i) => `10.${i}.0.0/24`));
+  assert.equal((await words("face")).length, 12);
+  assert.deepEqual([...new Set(await words("face"))], ["if0", "if1", "if2"]);
+});
+
 test("the token leaves the address bar, and a reload needs none", async (_, { page, context }) => {
   assert.ok(!page.url().includes("token"), page.url());
   const [cookie] = await context.cookies();
@@ -73,7 +81,7 @@ test("a ping starts from the page", async (_, { page }) => {
 test("a chart has room for all of its words", async (_, { page }) => {
   await pick(page, await linkId(page, "R1 – R2"));
   await page.waitForSelector(".chart canvas");
-  await eventually("which direction is which", async () => /from R1\b.*from R2\b/s.test(await text(page, ".chart")));
+  await eventually("which direction is which", async () => /from R1.*from R2/s.test(await text(page, ".chart")));
   const ink = await eventually("something is drawn", () => page.evaluate(() => {
     const c = document.querySelector(".chart canvas"), edge = 5 * devicePixelRatio;
     const copy = Object.assign(document.createElement("canvas"), { width: c.width, height: c.height });
@@ -84,6 +92,63 @@ test("a chart has room for all of its words", async (_, { page }) => {
   }));
   assert.deepEqual(ink, [false, false], "at the right, at the left");
   await page.keyboard.press("Escape");
+});
+
+test("a link is cut without scrolling, and a chart begins with its first sample", async (browser, shared) => {
+  for (const size of [{ width: 1280, height: 720 }, { width: 390, height: 844 }]) {
+    const page = await open(browser, shared, { viewport: size });
+    await pick(page, await linkId(page, "R1 – R2"));
+    const button = await page.locator("button.danger", { hasText: "Cut the link" }).boundingBox();
+    assert.ok(button.y + button.height <= size.height, `${size.width} pixels: it ends at ${button.y + button.height}`);
+    const back = page.locator(".back"), label = (await back.innerText()).trim();
+    assert.ok((await back.getAttribute("aria-label")).includes(label), label);
+    // Drawn from the left edge of the plot on, though there are only seconds of the minute.
+    await eventually("a curve from edge to edge", () => page.evaluate(() => {
+      const over = document.querySelector(".chart .u-over")?.getBoundingClientRect();
+      const c = document.querySelector(".chart canvas");
+      if (!over || !c) return false;
+      const box = c.getBoundingClientRect(), unit = c.width / box.width;
+      const { data, width } = c.getContext("2d").getImageData((over.left - box.left) * unit, (over.top - box.top) * unit,
+        over.width * unit, over.height * unit);
+      const columns = new Set();
+      for (let i = 0; i < data.length; i += 4) { // strong color: the curve, neither grid nor axis
+        if (data[i + 3] > 150 && Math.max(data[i], data[i + 1], data[i + 2]) - Math.min(data[i], data[i + 1], data[i + 2]) > 60) {
+          columns.add((i / 4) % width);
+        }
+      }
+      return columns.size > 0 && Math.min(...columns) < 0.05 * width && Math.max(...columns) > 0.9 * width;
+    }));
+  }
+});
+
+test("legends are whole at every width", async (browser, shared) => {
+  const what = await linkId(shared.page, "A – R1");
+  await net("exec", "A", "impair", "if0", "out", "rate", "20mbit");
+  const page = await open(browser, shared);
+  for (const width of [360, 390, 700, 830, 960, 1280]) {
+    await page.setViewportSize({ width, height: 800 });
+    await pick(page, what);
+    await page.waitForTimeout(100); // until the picture is laid out
+    const bad = await page.evaluate(() => {
+      const stage = document.querySelector(".stage").getBoundingClientRect();
+      const panel = document.querySelector(".panel").getBoundingClientRect();
+      const content = document.querySelector(".content");
+      const below = panel.left > 0 ? stage.bottom : panel.top;
+      const list = [...document.querySelectorAll(".legend li")].filter((e) => {
+        const b = e.getBoundingClientRect();
+        return b.left < stage.left || b.right > stage.right || b.bottom > below;
+      }).map((e) => `"${e.textContent}" is clipped`);
+      if (content.scrollWidth > content.clientWidth) list.push("the panel is too wide");
+      const top = document.querySelector(".over").getBoundingClientRect().top;
+      for (const n of document.querySelectorAll(".node .body")) {
+        if (n.getBoundingClientRect().bottom > top) list.push("a node is on the legend");
+      }
+      return list;
+    });
+    assert.deepEqual(bad, [], `${width} pixels`);
+  }
+  await net("exec", "A", "impair", "if0", "out", "off");
+  await open(browser, shared);
 });
 
 test("the slider sets loss", async (_, { page }) => {
@@ -130,6 +195,9 @@ test("a file moves, and its connection shows what it does", async (_, { page }) 
   await shot(page, "ring-connection-light");
   await page.locator("section.ladder").scrollIntoViewIfNeeded();
   await shot(page, "ring-ladder-light");
+  await eventually("a retransmission, by that name", async () =>
+    (await page.locator(".ladder .again + text, .ladder .repeat").allTextContents()).some((t) => /^retransmitted \d+$/.test(t)), 30);
+  assert.match(await text(page, ".figures"), /Retransmitted/);
   assert.ok(await page.locator(".edge.stress").count() >= 3, "the way is stressed");
   await page.click('nav [data-arg="transfer"]');
   await eventually("the same bytes", async () =>

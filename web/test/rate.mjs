@@ -1,14 +1,7 @@
 // Rates of counters, and the words of impairments, without a browser.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { transformWithEsbuild } from "vite";
-
-async function source(name) {
-  const { code } = await transformWithEsbuild(
-    readFileSync(new URL(`../src/${name}`, import.meta.url), "utf8"), name);
-  return import(`data:text/javascript,${encodeURIComponent(code)}`);
-}
+import { source } from "./source.mjs";
 
 const { add, rate, lost } = await source("rate.ts");
 const { read, turn } = await source("words.ts");

@@ -10,7 +10,7 @@ if (!at) {
 }
 const only = new RegExp(process.argv.slice(2).join(" "));
 const tests = [];
-for (const file of ["rate", "page", "picture", "access", "dead", "solo", "apply", "night"]) {
+for (const file of ["rate", "layout", "store", "page", "picture", "access", "dead", "solo", "apply", "night"]) {
   tests.push(...(await import(`./${file}.mjs`)).tests);
 }
 let passed = 0, failed = 0;
