@@ -13,6 +13,8 @@ type ICMP struct {
 	Rate int
 	// Burst is how many may leave at once; 0: 50.
 	Burst int
+	// NoErrors sends no error messages. Some nodes of the .lnx family crash at one.
+	NoErrors bool
 	// NoEcho leaves pings unanswered, and NoTimestamp timestamp requests.
 	NoEcho, NoTimestamp bool
 	// EchoBroadcast answers pings to all on a link, or to a group, too.

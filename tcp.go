@@ -22,6 +22,9 @@ type TCP struct {
 	NoSACK, NoTimestamps, NoWindowScale bool
 	// NoOptions sends plain headers, as old nodes of the .lnx family need them.
 	NoOptions bool
+	// NoResets sends no segment with RST: a closed port answers with silence. Some
+	// nodes of the .lnx family crash at one.
+	NoResets bool
 	// ECN is explicit congestion notification (RFC 3168): "on" asks for it, "passive"
 	// accepts it, "off" does neither; empty: "passive".
 	ECN string
@@ -61,6 +64,7 @@ func (t *TCP) apply(c *node.TCPConfig) {
 	override(&c.Recovery, t.Recovery)
 	c.NoSACK, c.NoTimestamps, c.NoWindowScale = t.NoSACK, t.NoTimestamps, t.NoWindowScale
 	c.OptionsOff, c.Pacing, c.NoDelay = t.NoOptions, t.Pacing, !t.Nagle
+	c.NoResets = t.NoResets
 	c.ECN, _ = node.ParseECN(t.ECN) // check has looked at both
 	c.SynCookies, _ = node.ParseSynCookies(t.SynCookies)
 	override(&c.MTUProbing, t.MTUProbing)

@@ -94,3 +94,46 @@ func TestFilesFromCourseNodes(t *testing.T) {
 		}
 	})
 }
+
+// Some nodes crash at an ICMP error, some at a reset. The switches keep both from them, and pings
+// are answered all the same.
+func TestSwitchesForNodesThatCrash(t *testing.T) {
+	for name, how := range map[string]struct {
+		directives, commands []string
+		provoked             []uint8
+	}{
+		"on":    {nil, nil, []uint8{peer.ProtoTCP, protoICMP}},
+		"file":  {[]string{"icmp errors off", "tcp rst off"}, nil, nil},
+		"shell": {nil, []string{"set icmp.errors off", "set tcp.rst off"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n, wire := besides(t, how.directives...)
+			for _, c := range how.commands {
+				n.MustDo("%s", c)
+			}
+			send := func(proto uint8, payload []byte) {
+				wire.SendPacket(peer.Packet{TTL: 16, Proto: proto, Src: theirs, Dst: ours, Payload: payload})
+			}
+			syn := peer.Segment{SrcPort: 40000, DstPort: 9999, Flags: peer.SYN, Window: 65535}
+			send(peer.ProtoTCP, syn.Bytes(theirs, ours))
+			send(99, []byte("no such protocol"))
+			var got []uint8
+			// A reset may leave behind the first reply, but not behind the second.
+			for range 2 {
+				send(protoICMP, []byte{8, 0, 0xf7, 0xff, 0, 0, 0, 0})
+				for until := time.Now().Add(nodes.Soon); ; {
+					p, ok := wire.Receive(until)
+					require.True(t, ok, "no echo reply")
+					if p.Proto == protoICMP && p.Payload[0] == 0 {
+						break
+					}
+					got = append(got, p.Proto)
+				}
+			}
+			assert.ElementsMatch(t, how.provoked, got)
+		})
+	}
+}
+
+const protoICMP = 1

@@ -188,6 +188,8 @@ type TCP struct {
 	RTOMin, RTOMax time.Duration
 	// OptionsOff sends plain headers from the first SYN on.
 	OptionsOff bool
+	// NoResets sends no segment with RST.
+	NoResets bool
 	// Profile names a set of defaults: "004" or none.
 	Profile string
 }

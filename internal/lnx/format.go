@@ -89,6 +89,9 @@ func (t TCP) format(b *bytes.Buffer) {
 	if t.OptionsOff {
 		b.WriteString("tcp options off\n")
 	}
+	if t.NoResets {
+		b.WriteString("tcp rst off\n")
+	}
 }
 
 func formatRTO(b *bytes.Buffer, name string, d, usual time.Duration) {

@@ -14,6 +14,8 @@ type ICMP struct {
 	Rate int
 	// Burst is how many may leave at once; 0: 50.
 	Burst int
+	// NoErrors sends no error messages.
+	NoErrors bool
 	// NoEcho leaves pings unanswered, and NoTimestamp timestamp requests.
 	NoEcho, NoTimestamp bool
 	// EchoBroadcast answers pings to all on a link as well.
@@ -62,6 +64,10 @@ func (p *parser) readICMPBurst(l line) {
 	if ok && p.once("icmp burst", l.words[2]) {
 		p.cfg.ICMP.Burst = n
 	}
+}
+
+func (p *parser) readICMPErrors(l line) {
+	p.cfg.ICMP.NoErrors = !p.onOff(l, !p.cfg.ICMP.NoErrors)
 }
 
 func (p *parser) readEcho(l line) {
@@ -130,6 +136,9 @@ func (c ICMP) format(b *bytes.Buffer) {
 	}
 	if c.Burst > 0 {
 		fmt.Fprintf(b, "icmp burst %d\n", c.Burst)
+	}
+	if c.NoErrors {
+		b.WriteString("icmp errors off\n")
 	}
 	if c.NoEcho {
 		b.WriteString("icmp echo off\n")

@@ -85,6 +85,10 @@ func (p *parser) readOptions(l line) {
 	}
 }
 
+func (p *parser) readResets(l line) {
+	p.cfg.TCP.NoResets = !p.onOff(l, !p.cfg.TCP.NoResets)
+}
+
 func (p *parser) readProfile(l line) {
 	if l.words[2].text != profile004 {
 		p.bad(l.words[2], "no profile", profile004)

@@ -234,6 +234,7 @@ func (n *Node) tcpConfig() tcp.Config {
 	cfg := tcp.Config{
 		Knobs: tcp.Knobs{
 			RTOMin: c.TCP.RTOMin, RTOMax: c.TCP.RTOMax, OptionsOff: c.TCP.OptionsOff,
+			NoResets: c.TCP.NoResets,
 			// RFC 6298 §2.1's first guess of 1 s is for a wide-area network; a file that
 			// sets the minimum to a millisecond says that this is none.
 			RTOInitial: max(c.TCP.RTOMin, min(100*c.TCP.RTOMin, c.TCP.RTOMax, time.Second)),
@@ -263,8 +264,8 @@ func (n *Node) tcpConfig() tcp.Config {
 // internetKnobs is how a file sets them.
 func internetKnobs(c *lnx.Config) (k stack.Knobs) {
 	k.ICMP = stack.ICMPKnobs{
-		Errors: icmp.Limit{Rate: c.ICMP.Rate, Burst: c.ICMP.Burst},
-		NoEcho: c.ICMP.NoEcho, NoTimestamp: c.ICMP.NoTimestamp,
+		Errors:   icmp.Limit{Rate: c.ICMP.Rate, Burst: c.ICMP.Burst},
+		NoErrors: c.ICMP.NoErrors, NoEcho: c.ICMP.NoEcho, NoTimestamp: c.ICMP.NoTimestamp,
 		EchoBroadcast: c.ICMP.EchoBroadcast,
 	}
 	k.IP.DirectedBroadcast = c.IP.DirectedBroadcast

@@ -20,6 +20,7 @@ func TestTheKnobsOfAFile(t *testing.T) {
 icmp rate off
 icmp burst 7
 icmp echo off
+icmp errors off
 icmp echo-broadcast on
 icmp timestamp off
 ip reverse-path strict
@@ -30,8 +31,8 @@ ip reassembly-bytes 1000000
 	require.NoError(t, err)
 	assert.Equal(t, stack.Knobs{
 		ICMP: stack.ICMPKnobs{
-			Errors: icmp.Limit{Rate: -1, Burst: 7},
-			NoEcho: true, NoTimestamp: true, EchoBroadcast: true,
+			Errors:   icmp.Limit{Rate: -1, Burst: 7},
+			NoErrors: true, NoEcho: true, NoTimestamp: true, EchoBroadcast: true,
 		},
 		IP: stack.IPKnobs{
 			ReversePath: stack.ReverseStrict, DirectedBroadcast: true,

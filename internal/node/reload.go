@@ -295,6 +295,7 @@ func (n *Node) knobTurns(was, now *lnx.Config) (list []turn) {
 	if was.TCP != now.TCP {
 		list = append(list, n.knobTurn("tcp", func(k *settings.Knobs) {
 			k.RTOMin, k.RTOMax, k.OptionsOff = now.TCP.RTOMin, now.TCP.RTOMax, now.TCP.OptionsOff
+			k.NoResets = now.TCP.NoResets
 		}))
 	}
 	if was.ICMP != now.ICMP || was.IP != now.IP {

@@ -32,6 +32,11 @@ var internet = []Setting{
 	count("icmp.burst", "ICMP errors that may leave at once",
 		func(k *Knobs) *int { return &k.Stack.ICMP.Errors.Burst }),
 	{
+		key: "icmp.errors", doc: "off: send no ICMP errors, which some old nodes do not survive",
+		read:  func(k *Knobs) string { return onOff(!k.Stack.ICMP.NoErrors) },
+		write: func(k *Knobs, v string) error { return parseOff(v, &k.Stack.ICMP.NoErrors) },
+	},
+	{
 		key: "icmp.echo", doc: "on: answer pings (RFC 1122 §3.2.2.6)",
 		read:  func(k *Knobs) string { return onOff(!k.Stack.ICMP.NoEcho) },
 		write: func(k *Knobs, v string) error { return parseOff(v, &k.Stack.ICMP.NoEcho) },

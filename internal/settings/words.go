@@ -47,6 +47,12 @@ var words = []Setting{
 		write: func(k *Knobs, v string) error { return parseOff(v, &k.OptionsOff) },
 	},
 	{
+		key:   "tcp.rst",
+		doc:   "off: send no resets, which some old nodes do not survive",
+		read:  func(k *Knobs) string { return onOff(!k.NoResets) },
+		write: func(k *Knobs, v string) error { return parseOff(v, &k.NoResets) },
+	},
+	{
 		key: "tcp.timestamps", doc: "on: offer and accept timestamps (RFC 7323 §3)",
 		read:  func(k *Knobs) string { return onOff(!k.NoTimestamps) },
 		write: func(k *Knobs, v string) error { return parseOff(v, &k.NoTimestamps) },

@@ -162,6 +162,9 @@ func (s *Stack) report(now clock.Time, typ, code uint8, rest [4]byte, original [
 	size := ip.MaxPacketLen
 	i, self := s.self(h.Dst)
 	if !self {
+		if s.knobs.ICMP.NoErrors {
+			return
+		}
 		var err error
 		if i, _, err = s.way(h.Dst); err != nil {
 			return // a report that cannot be sent is lost, like any other datagram

@@ -223,6 +223,10 @@ func TestErrorsAndWhatTheyQuote(t *testing.T) {
 		assert.Equal(t, original[1]&0x1c|0xc0, h.TOS, tt.name)
 		assert.Equal(t, original[:min(len(original), 548)], m.Body, tt.name)
 		assert.LessOrEqual(t, h.TotalLen, 576, tt.name)
+
+		require.NoError(t, b.SetKnobs(stack.Knobs{ICMP: stack.ICMPKnobs{NoErrors: true}}))
+		assert.Empty(t, ask(w, 1, 0, original), "%s, and errors are off", tt.name)
+		require.NoError(t, b.SetKnobs(stack.Knobs{}))
 	}
 	b.SetUp(w.now, 1, false)
 	_, m := answer(t, ask(w, 1, 0, datagramTo(hostA, hostC, ip.Header{}, nil)))

@@ -25,6 +25,8 @@ type Knobs struct {
 type ICMPKnobs struct {
 	// Errors bounds the error messages that are sent (RFC 1812 §4.3.2.8).
 	Errors icmp.Limit
+	// NoErrors sends no error messages to other nodes.
+	NoErrors bool
 	// NoEcho leaves echo requests unanswered.
 	NoEcho bool
 	// EchoBroadcast answers those to all on a link, or to a group, as well.

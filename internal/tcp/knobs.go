@@ -37,6 +37,9 @@ type Knobs struct {
 	Pacing bool
 	// OptionsOff sends no option at all, and offers none.
 	OptionsOff bool
+	// NoResets sends no segment with RST: a closed port answers with silence, and a connection that
+	// is aborted ends without a word.
+	NoResets bool
 	// NoTimestamps, NoSACK and NoWindowScale neither offer nor accept the one option.
 	NoTimestamps, NoSACK, NoWindowScale bool
 	// ECN says whether to use explicit congestion notification; zero: when the peer asks.

@@ -56,3 +56,17 @@ func TestPeersWithoutOptionsAreRemembered(t *testing.T) {
 		assert.Equal(t, plainSYN, plain(s))
 	})
 }
+
+// TestResetsOff: a node that crashes at a reset gets none, whatever it sends.
+func TestResetsOff(t *testing.T) {
+	s := newScript(t, Config{Knobs: Knobs{NoResets: true}})
+	s.send(SYN, 0, 0, 0)
+	s.send(ACK, 1, 1, 0)
+	s.quiet()
+	assert.Zero(t, s.h.counters.Refused)
+	s.accept(Options{})
+	s.c.Abort(s.now)
+	assert.Equal(t, StateClosed, s.c.State())
+	s.send(ACK, 1, 1, 100)
+	s.quiet()
+}

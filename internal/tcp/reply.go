@@ -61,7 +61,7 @@ func (q *replies) ack(h *Host, e *timeWait) {
 // refuse answers a segment that belongs to no connection with a reset that its
 // sender can recognize (RFC 9293 §3.10.7.1).
 func (h *Host) refuse(s *Segment) {
-	if s.Flags.Has(RST) {
+	if s.Flags.Has(RST) || h.cfg.NoResets {
 		return
 	}
 	r := reply{tuple: s.Tuple}
