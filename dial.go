@@ -83,7 +83,8 @@ func (d *Dialer) DialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) 
 }
 
 // DialUDP opens a UDP socket that sends to one address and receives from it
-// alone. What ICMP reports about its datagrams is the error of a later call.
+// alone. A later call fails with what ICMP reports about its datagrams, if that
+// will not pass: a port unreachable does, a time exceeded does not, as on Linux.
 func (d *Dialer) DialUDP(to netip.AddrPort) (*PacketConn, error) {
 	c, err := d.node().inner().DialUDPFrom(d.LocalAddr, unmap(to))
 	if err != nil {
@@ -118,7 +119,8 @@ func (n *Node) DialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 }
 
 // DialUDP opens a UDP socket that sends to one address and receives from it
-// alone. What ICMP reports about its datagrams is the error of a later call.
+// alone. A later call fails with what ICMP reports about its datagrams, as with a
+// Dialer.
 func (n *Node) DialUDP(to netip.AddrPort) (*PacketConn, error) {
 	return (&Dialer{Node: n}).DialUDP(to)
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool"
+	"github.com/tidepool-net/tidepool/internal/icmp"
+	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
 // A Dial that cannot be sends nothing.
@@ -39,6 +41,55 @@ func TestADialThatCannotBeIsSilent(t *testing.T) {
 	_, err = wire.Read(packet)
 	require.NoError(t, err)
 	assert.Equal(t, byte(syscall.IPPROTO_UDP), packet[9], "nothing was sent before")
+}
+
+// RFC 1122 §4.2.3.9: a port or protocol unreachable about a SYN is a refusal, at once. What else
+// ICMP reports about it is found in the error of the dial that times out.
+func TestWhatICMPReportsAboutADial(t *testing.T) {
+	for _, row := range []struct {
+		typ, code uint8
+		is        []error
+		isNot     error
+	}{
+		{3, 2, []error{syscall.ECONNREFUSED}, syscall.ETIMEDOUT},
+		{3, 3, []error{syscall.ECONNREFUSED}, syscall.ETIMEDOUT},
+		{3, 0, []error{syscall.ETIMEDOUT, syscall.ENETUNREACH}, syscall.EHOSTUNREACH},
+		{3, 1, []error{syscall.ETIMEDOUT, syscall.EHOSTUNREACH}, syscall.ENETUNREACH},
+		{3, 13, []error{syscall.ETIMEDOUT, syscall.EHOSTUNREACH}, syscall.ECONNREFUSED},
+		{11, 0, []error{syscall.ETIMEDOUT, syscall.EHOSTUNREACH}, syscall.ECONNREFUSED},
+		{12, 0, []error{syscall.ETIMEDOUT, syscall.EPROTO}, syscall.ECONNREFUSED},
+	} {
+		var clock tidepool.Clock
+		wire, end := tidepool.Pipe(0)
+		n := open(t, host(tidepool.Config{Clock: &clock}, "10.0.0.1/24", "10.0.0.2", end))
+		failed := make(chan error)
+		go func() {
+			_, err := n.Dial("tcp", "10.0.0.2:80")
+			failed <- err
+		}()
+		syn := make([]byte, 1500)
+		k, err := wire.Read(syn)
+		require.NoError(t, err)
+		body := icmp.Error(nil, row.typ, row.code, [4]byte{}, syn[:k], 576)
+		h := ip.Header{
+			TotalLen: ip.HeaderLen + len(body), TTL: 64, Protocol: ip.ProtoICMP,
+			Src: [4]byte{10, 0, 0, 2}, Dst: [4]byte{10, 0, 0, 1},
+		}
+		_, err = wire.Write(append(h.Append(nil), body...))
+		require.NoError(t, err)
+		late := errors.Is(row.is[0], syscall.ETIMEDOUT)
+		if late {
+			clock.Advance(5 * time.Minute)
+		}
+		err = <-failed
+		for _, is := range row.is {
+			require.ErrorIs(t, err, is)
+		}
+		require.NotErrorIs(t, err, row.isNot)
+		var timeout net.Error
+		require.ErrorAs(t, err, &timeout)
+		assert.Equal(t, late, timeout.Timeout(), err.Error())
+	}
 }
 
 func TestAListenerIsOnTheNode(t *testing.T) {

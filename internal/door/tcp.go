@@ -102,7 +102,7 @@ func (f *flow) dial(client machineEnd, to netip.AddrPort) (*node.Conn, error) {
 		}
 		cancel(errLeft)
 	}()
-	v, err := f.door.set.node.DialReachable(ctx, to)
+	v, err := f.door.set.node.Dial(ctx, to)
 	cancel(nil)
 	_ = client.SetReadDeadline(time.Unix(0, 1)) // who watches looks up
 	<-watched

@@ -16,22 +16,9 @@ func (n *Node) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 	return n.DialFrom(ctx, netip.AddrPort{}, to)
 }
 
-// DialReachable is Dial that fails when ICMP reports of a repeated SYN that the peer cannot be
-// reached. Dial waits for it to be, for as long as TCP's patience is.
-func (n *Node) DialReachable(ctx context.Context, to netip.AddrPort) (*Conn, error) {
-	return n.dial(ctx, netip.AddrPort{}, to, (*tcp.Conn).HeedReports)
-}
-
 // DialFrom connects to a virtual address, from the given address and port as far as
 // they are given, and waits until the connection stands or ctx ends.
 func (n *Node) DialFrom(ctx context.Context, from, to netip.AddrPort) (*Conn, error) {
-	return n.dial(ctx, from, to, func(*tcp.Conn) {})
-}
-
-// dial connects; the loop prepares the connection before anything of it can be answered.
-func (n *Node) dial(
-	ctx context.Context, from, to netip.AddrPort, prepare func(*tcp.Conn),
-) (*Conn, error) {
 	fail := func(err error) (*Conn, error) {
 		return nil, &net.OpError{
 			Op: "dial", Net: "tcp", Source: source(net.TCPAddrFromAddrPort(from), from),
@@ -46,7 +33,6 @@ func (n *Node) dial(
 	callErr := n.call(func(now clock.Time) {
 		var tc *tcp.Conn
 		if tc, err = n.stack.DialTCP(now, from, to); err == nil {
-			prepare(tc)
 			c = newConn(n, tc)
 			n.adopt(c, nil)
 		}

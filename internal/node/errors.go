@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/rcp"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 	"github.com/tidepool-net/tidepool/internal/stack"
@@ -73,7 +74,6 @@ var errorTable = []struct {
 	{udp.ErrNotMember, syscall.EADDRNOTAVAIL, control.ErrUsage},
 	{udp.ErrTooManyGroups, syscall.ENOBUFS, control.ErrUsage},
 	{udp.ErrRefused, syscall.ECONNREFUSED, control.ErrRefused},
-	{udp.ErrUnreachable, syscall.EHOSTUNREACH, control.ErrUnreachable},
 	{udp.ErrTooBig, syscall.EMSGSIZE, control.ErrTooBig},
 	{udp.ErrPortInUse, syscall.EADDRINUSE, control.ErrPortInUse},
 	{udp.ErrNoPorts, syscall.EADDRNOTAVAIL, control.ErrNoPorts},
@@ -95,17 +95,47 @@ func netError(err error) error {
 	if err == nil {
 		return nil
 	}
+	m := &mapped{error: err}
 	for _, row := range errorTable {
 		if !errors.Is(err, row.err) {
 			continue
 		}
-		text := err
 		if errors.Is(row.err, tcp.ErrUnreachable) || errors.Is(row.err, tcp.ErrPortInUse) ||
 			errors.Is(row.err, tcp.ErrNotHost) ||
 			errors.Is(row.err, tcp.ErrNoPorts) {
-			text = row.err
+			m.error = row.err
 		}
-		return &mapped{error: text, also: []error{row.errno, row.name}}
+		m.also = append(m.also, row.errno, row.name)
+		break
 	}
-	return err
+	var r icmp.ReportError
+	switch {
+	case errors.As(err, &r):
+		m.also = append(m.also, ReportErrno(r.Type, r.Code), control.ErrUnreachable)
+	case errors.Is(err, tcp.ErrTimeout) && errors.Is(err, tcp.ErrUnreachable):
+		m.also = append(m.also, syscall.EHOSTUNREACH, control.ErrUnreachable) // there was no route
+	case m.also == nil:
+		return err
+	}
+	return m
+}
+
+// unreachableErrnos are the system's errors for the codes of a destination unreachable; any other
+// code is EHOSTUNREACH.
+var unreachableErrnos = []syscall.Errno{
+	0: syscall.ENETUNREACH, 1: syscall.EHOSTUNREACH, 2: syscall.ENOPROTOOPT,
+	3: syscall.ECONNREFUSED, 4: syscall.EMSGSIZE, 5: syscall.EOPNOTSUPP,
+	6: syscall.ENETUNREACH, 7: syscall.EHOSTUNREACH, 8: syscall.ENETUNREACH,
+	9: syscall.ENETUNREACH, 10: syscall.EHOSTUNREACH, 11: syscall.ENETUNREACH,
+}
+
+// ReportErrno returns the system's error for an ICMP error message.
+func ReportErrno(typ, code uint8) syscall.Errno {
+	switch {
+	case typ == icmp.TypeUnreachable && int(code) < len(unreachableErrnos):
+		return unreachableErrnos[code]
+	case typ != icmp.TypeUnreachable && typ != icmp.TypeTimeExceeded:
+		return syscall.EPROTO
+	}
+	return syscall.EHOSTUNREACH
 }

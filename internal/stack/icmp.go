@@ -2,7 +2,6 @@ package stack
 
 import (
 	"encoding/binary"
-	"errors"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/icmp"
@@ -95,11 +94,9 @@ func (s *Stack) icmpError(now clock.Time, m *icmp.Message) {
 				reportedMTU(quoted, m))
 			return
 		}
-		err := errUnreachable
-		if m.Type == icmp.TypeTimeExceeded {
-			err = errTimeExceeded
-		}
-		s.tcp.Unreachable(now, quotedTuple(quoted, rest), binary.BigEndian.Uint32(rest[4:]), err)
+		r := m.Report()
+		s.tcp.Unreachable(now, quotedTuple(quoted, rest), binary.BigEndian.Uint32(rest[4:]), r,
+			r.Refuses())
 	case ip.ProtoUDP:
 		s.udpError(now, quoted, rest, m)
 	}
@@ -121,12 +118,6 @@ func quotedTuple(q icmp.Quote, rest []byte) tcp.Tuple {
 		LocalPort: binary.BigEndian.Uint16(rest), RemotePort: binary.BigEndian.Uint16(rest[2:]),
 	}
 }
-
-// Errors that ICMP reports about a connection's segments.
-var (
-	errUnreachable  = errors.New("destination unreachable")
-	errTimeExceeded = errors.New("time to live exceeded")
-)
 
 // reportError tells the sender of original why it was dropped.
 func (s *Stack) reportError(now clock.Time, typ, code uint8, original []byte) {

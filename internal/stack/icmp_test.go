@@ -31,6 +31,11 @@ func ask(w *world, k, iface int, b []byte) (sent [][]byte) {
 	f := frame(b)
 	f.Iface = iface
 	w.stacks[k].Input(w.now, f)
+	return leaving(w, k)
+}
+
+// leaving returns the packets that node k of a world sends at once.
+func leaving(w *world, k int) (sent [][]byte) {
 	batch := w.batch
 	for {
 		batch.Reset()

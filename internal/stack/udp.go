@@ -89,17 +89,17 @@ func (s *Stack) RefuseUDP(now clock.Time, local, remote netip.AddrPort, length i
 func (s *Stack) udpError(now clock.Time, q icmp.Quote, rest []byte, m *icmp.Message) {
 	local := netip.AddrPortFrom(netip.AddrFrom4(q.Src), binary.BigEndian.Uint16(rest))
 	remote := netip.AddrPortFrom(netip.AddrFrom4(q.Dst), binary.BigEndian.Uint16(rest[2:]))
-	err := udp.ErrUnreachable
-	if m.Type == icmp.TypeUnreachable {
-		switch m.Code {
-		case icmp.CodePort:
-			err = udp.ErrRefused
-		case icmp.CodeFragNeeded:
-			s.udp.TooBig(now, local, remote, q.TotalLen, max(ip.MinMTU, reportedMTU(q, m)))
-			return
-		}
+	r := m.Report()
+	switch {
+	case m.Type == icmp.TypeUnreachable && m.Code == icmp.CodeFragNeeded:
+		s.udp.TooBig(now, local, remote, q.TotalLen, max(ip.MinMTU, reportedMTU(q, m)))
+	case r.Refuses():
+		s.udp.Report(local, remote, udp.ErrRefused)
+	case r.Lasting():
+		s.udp.Report(local, remote, r)
+	default:
+		s.udp.Report(local, remote, nil)
 	}
-	s.udp.Report(local, remote, err)
 }
 
 // BindUDP opens a UDP socket on one of the node's addresses, or with 0.0.0.0 on

@@ -1,7 +1,6 @@
 package tcp
 
 import (
-	"errors"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -81,5 +80,3 @@ func (c *Conn) mayRepeat(now clock.Time) bool {
 	c.trouble.oowAt = now
 	return true
 }
-
-func errorsIsRefused(err error) bool { return errors.Is(err, ErrRefused) }

@@ -80,7 +80,6 @@ const (
 	flagCorkOut                           // one has been held back long enough
 	flagShown                             // Conns has shown it: somebody may still hold it
 	flagSoft                              // err is an ICMP report that may explain a time-out
-	flagHeeds                             // such a report ends the attempt to connect
 	flagOverslept                         // a timer that went off late has its time once more
 	flagAdmitted                          // Admit answered its SYN, and the peer has not answered yet
 )
@@ -168,10 +167,6 @@ func (c *Conn) doubt(err error) {
 	c.flags |= flagSoft
 }
 
-// HeedReports has ICMP end the attempt to connect, with ErrUnreachable: by a report that the peer
-// cannot be reached, once the SYN has been sent again (RFC 5461 §4.2). Else patience decides.
-func (c *Conn) HeedReports() { c.flags |= flagHeeds }
-
 // Tx returns the ring that the user writes to.
 func (c *Conn) Tx() *buffer.Ring { return c.tx }
 
@@ -207,6 +202,14 @@ func (c *Conn) setState(now clock.Time, e event) {
 	default:
 	}
 	c.sample(now)
+}
+
+// settled forgets an ICMP report: what was sent has arrived since.
+func (c *Conn) settled() {
+	if c.has(flagSoft) {
+		c.err = nil
+		c.flags &^= flagSoft
+	}
 }
 
 // fail ends the connection with an error.

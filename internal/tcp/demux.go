@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"fmt"
 	"iter"
 	"net/netip"
 	"time"
@@ -265,9 +266,9 @@ func (h *Host) Rerouted() {
 	}
 }
 
-// Unreachable tells the connection that sent sequence number seq that ICMP
-// reports err about it.
-func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error) {
+// Unreachable tells the connection that sent sequence number seq what ICMP reports about it. A
+// hard error ends an attempt to connect with ErrRefused (RFC 1122 §4.2.3.9).
+func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error, hard bool) {
 	c := h.lookup(now, t)
 	if c == nil {
 		return
@@ -276,15 +277,13 @@ func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error) {
 	if w := widen(c.snd.una, seq); w < c.snd.una || w >= c.snd.nxt {
 		return
 	}
-	if c.state == StateSynSent && errorsIsRefused(err) {
-		c.fail(now, err)
+	if hard && !c.state.synchronized() {
+		c.fail(now, fmt.Errorf("%w: %w", ErrRefused, err))
 		return
 	}
-	// RFC 1122 §4.2.3.9: a soft error; only patience decides.
+	// RFC 1122 §4.2.3.9: a soft error must not abort a connection, but may explain its timeout.
+	// RFC 5927 §5.2: to a synchronized connection a hard error is soft, as it may be forged.
 	c.doubt(err)
-	if c.state == StateSynSent && c.has(flagHeeds) && c.stats.retries > 0 {
-		c.giveUp(now, ErrUnreachable)
-	}
 }
 
 // Conns yields every connection that is not in TIME-WAIT. Half-open ones are made whole for it,

@@ -121,7 +121,7 @@ var happenings = []struct {
 	{"text without an ACK", func(s *script) { s.send(0, 1, 0, 50, stamp(79, 0)) }},
 	{"an old segment", func(s *script) { s.send(ACK, ^uint32(500), 1, 20, stamp(79, 0)) }},
 	{"a bad ACK", func(s *script) { s.send(ACK, 1, 9, 0, stamp(79, 0)) }},
-	{"an ICMP report", func(s *script) { s.h.Unreachable(s.now, s.tuple, s.iss, ErrUnreachable) }},
+	{"an ICMP report", func(s *script) { s.h.Unreachable(s.now, s.tuple, s.iss, ErrUnreachable, false) }},
 	{"too big", func(s *script) { s.h.TooBig(s.now, s.tuple, s.iss, 600) }},
 }
 

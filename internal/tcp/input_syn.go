@@ -169,6 +169,7 @@ func (c *Conn) acceptSYNACK(now clock.Time, s *Segment) {
 // the first sample, unless it was sent twice (RFC 6298 §3, Karn's algorithm).
 func (c *Conn) synAcknowledged(now clock.Time) {
 	c.snd.una = c.snd.nxt
+	c.settled()
 	if !c.has(flagSynAgain) && c.stats.lastSent != clock.Never {
 		c.rtt.sample(now, now.Sub(c.stats.lastSent), 1, &c.host.cfg)
 	}

@@ -65,7 +65,10 @@ func (c *Conn) watch(now clock.Time) {
 }
 
 // moved notes that the peer has acknowledged something new.
-func (c *Conn) moved(now clock.Time) { c.wait.since = now }
+func (c *Conn) moved(now clock.Time) {
+	c.wait.since = now
+	c.settled()
+}
 
 // waits reports whether anything is on its way, or would be.
 func (c *Conn) waits() bool {

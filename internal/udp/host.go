@@ -17,10 +17,8 @@ var (
 	ErrNoPorts = errors.New("no free ports")
 	// ErrAddress is an address that cannot be bound or connected to.
 	ErrAddress = errors.New("not the address of a UDP socket")
-	// ErrRefused is a port unreachable: nobody listens there.
+	// ErrRefused is a port or protocol unreachable: nobody listens there.
 	ErrRefused = errors.New("connection refused")
-	// ErrUnreachable is any other report that datagrams do not arrive.
-	ErrUnreachable = errors.New("destination unreachable")
 	// ErrTooBig is a report that a datagram was larger than a link on the way takes.
 	ErrTooBig = errors.New("message too long")
 )
@@ -207,7 +205,7 @@ func (h *Host) find(to, from netip.AddrPort) *Socket {
 // Report tells the socket that sent the datagram of an ICMP error about it.
 // RFC 1122 §4.1.3.3 wants errors passed to the application. A socket that is not
 // connected has nobody's calls to fail, so it is not told: what one peer lacks is
-// nothing to the others.
+// nothing to the others. A nil error is only counted: it says nothing of the next datagram.
 func (h *Host) Report(local, remote netip.AddrPort, err error) {
 	if s := h.sender(local, remote); s != nil {
 		s.fail(err)

@@ -1,6 +1,7 @@
 package udp_test
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
@@ -96,6 +97,9 @@ func TestAConnectedSocketHearsItsPeerAlone(t *testing.T) {
 	}
 }
 
+// errFar is a report about a host.
+var errFar = errors.New("far away")
+
 // RFC 1122 §4.1.3.3: what ICMP reports reaches the application.
 func TestReportsReachConnectedSockets(t *testing.T) {
 	h := newHost(0)
@@ -107,8 +111,8 @@ func TestReportsReachConnectedSockets(t *testing.T) {
 	h.Report(at("10.0.0.2:53"), at("10.0.0.1:10"), udp.ErrRefused)
 	assert.NoError(t, s.TakeError(), "about another's datagram")
 	h.Report(at("10.0.0.2:53"), at("10.0.0.1:9"), udp.ErrRefused)
-	h.Report(at("10.0.0.2:54"), at("10.0.0.1:9"), udp.ErrUnreachable)
-	h.Report(at("10.0.0.2:55"), at("10.0.0.1:9"), udp.ErrUnreachable)
+	h.Report(at("10.0.0.2:54"), at("10.0.0.1:9"), errFar)
+	h.Report(at("10.0.0.2:55"), at("10.0.0.1:9"), errFar)
 
 	news := map[*udp.Socket]bool{}
 	for {
@@ -122,8 +126,11 @@ func TestReportsReachConnectedSockets(t *testing.T) {
 	assert.Equal(t, map[*udp.Socket]bool{s: true, other: true}, news)
 	assert.ErrorIs(t, s.TakeError(), udp.ErrRefused)
 	assert.NoError(t, s.TakeError(), "once")
-	assert.ErrorIs(t, other.TakeError(), udp.ErrUnreachable)
-	assert.Equal(t, uint64(1), s.Info().Errors)
+	assert.ErrorIs(t, other.TakeError(), errFar)
+	h.Report(at("10.0.0.2:53"), at("10.0.0.1:9"), nil)
+	_, ok := h.Next()
+	assert.False(t, ok, "counted alone")
+	assert.Equal(t, uint64(2), s.Info().Errors)
 }
 
 func TestAPortIsHadOnce(t *testing.T) {

@@ -148,9 +148,11 @@ func (s *Socket) deliver(from netip.AddrPort, a *Arrival, payload []byte) bool {
 	return true
 }
 
-// fail notes what ICMP reported.
+// fail notes what ICMP reported; nil is only counted.
 func (s *Socket) fail(err error) {
-	s.err = err
 	s.info.Errors++
-	s.host.tell(s)
+	if err != nil {
+		s.err = err
+		s.host.tell(s)
+	}
 }

@@ -49,7 +49,7 @@ func (r *report) run(w *world, e *event) error {
 		return w.fail("no icmp %s %s", r.kind, r.code)
 	}
 	if err != nil {
-		w.host.Unreachable(w.now, p.tuple, seq, err)
+		w.host.Unreachable(w.now, p.tuple, seq, err, errors.Is(err, tcp.ErrRefused))
 	}
 	return w.pump()
 }
