@@ -12,7 +12,9 @@ type timeWait struct {
 	tuple          Tuple
 	sndNxt, rcvNxt uint32
 	window         uint16
+	edge           uint32 // of the receive window, beyond rcvNxt
 	gone           bool
+	plain          bool // the peer sent no TCP options
 	stamped        bool // it had agreed on timestamps
 	stamps         stamps
 	since          clock.Time
@@ -65,9 +67,10 @@ func (w *timeWaits) remove(e *timeWait) {
 func (h *Host) park(now clock.Time, c *Conn) {
 	e := &timeWait{
 		tuple: c.tuple, sndNxt: uint32(c.snd.nxt), rcvNxt: uint32(c.rcv.nxt),
-		window: c.windowField(), gone: h.cfg.MSL < 0, since: now,
+		window: c.windowField(), gone: h.cfg.MSL < 0, plain: c.has(flagPlain), since: now,
 		stamped: c.has(flagStamps), stamps: c.stamps,
 	}
+	e.edge = uint32(c.rcv.edge - c.rcv.nxt)
 	c.parked = e
 	owed := c.rcv.acks > 0 || c.rcv.pending > 0
 	h.remove(c)
@@ -88,10 +91,11 @@ func (h *Host) park(now clock.Time, c *Conn) {
 // TimeWaits returns how many connections are in TIME-WAIT.
 func (h *Host) TimeWaits() int { return len(h.waits.byTuple) }
 
-// inputTimeWait handles a segment for a connection in TIME-WAIT. It reports
-// true when the segment is a SYN that may open the connection anew, if the
-// listener can take one.
+// inputTimeWait handles a segment for a connection in TIME-WAIT (RFC 9293 §3.10.7.4). It reports true
+// when the segment is a SYN that may open a new connection, if the listener can take one.
 func (h *Host) inputTimeWait(now clock.Time, e *timeWait, s *Segment) bool {
+	stamped := e.stamped && s.Options.HasTimestamps
+	old := stamped && e.stamps.old(now, s.Options.TSVal)
 	switch {
 	case s.Flags.Has(RST):
 		// RFC 1337 §4 (a): a reset must not end TIME-WAIT early.
@@ -99,20 +103,37 @@ func (h *Host) inputTimeWait(now clock.Time, e *timeWait, s *Segment) bool {
 		return false
 	case s.Flags&(SYN|ACK|FIN) == SYN && e.yields(h, s) && h.listener(s.Tuple) != nil:
 		return true
-	case s.Flags.Has(FIN) && s.Seq+uint32(s.Len)+1 == e.rcvNxt:
-		// RFC 9293 §3.10.7.4, eighth step: the peer's FIN again restarts the 2 MSL time-out.
-		if e.stamped && s.Options.HasTimestamps && !e.stamps.old(now, s.Options.TSVal) {
+	case s.Flags.Has(SYN):
+		// fourth step: it draws a challenge ACK
+	case !s.Flags.Has(ACK) && !(e.plain && e.repeatsFIN(s)):
+		// Fifth step, before the first: no TCP sends this. Peers without TCP options repeat a FIN
+		// without ACK until it is acknowledged.
+		h.drop(DropNoAck)
+		return false
+	case e.stamped && !stamped:
+		h.drop(DropNoStamp) // RFC 7323 §3.2
+		return false
+	case old:
+		// not acceptable: RFC 7323 §5.3 R1
+	case e.repeatsFIN(s) && s.Flags.Has(ACK) && !after(s.Ack, e.sndNxt):
+		// Eighth step: the peer's FIN restarts the 2 MSL timeout.
+		if stamped {
 			e.stamps.recent, e.stamps.recentAt = s.Options.TSVal, now
 		}
 		h.waits.chain.remove(e)
 		e.expires = now.Add(2 * h.cfg.MSL)
 		h.waits.push(e)
-	case s.space() == 0:
-		h.drop(DropTimeWait) // an empty ACK deserves no answer
+	case s.space() == 0 && s.Seq-e.rcvNxt <= e.edge:
+		h.drop(DropTimeWait) // acceptable, and says nothing new
 		return false
 	}
 	h.answerTimeWait(now, e)
 	return false
+}
+
+// repeatsFIN reports whether a segment ends with the FIN that the connection has received.
+func (e *timeWait) repeatsFIN(s *Segment) bool {
+	return s.Flags.Has(FIN) && s.Seq+uint32(s.Len)+1 == e.rcvNxt
 }
 
 // yields reports whether a SYN may end the TIME-WAIT: RFC 6191 §2. Stamps tell
