@@ -129,11 +129,16 @@ func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	}
 }
 
-// lend adds the text [seq, seq+n) to a train of segments of size mss.
+// lend adds the data [seq, seq+n) to a train of segments of size mss.
 func (c *Conn) lend(t *Train, seq uint64, n, mss int) {
 	t.MSS, t.Len = mss, n
-	if n > 0 {
-		t.Payload = c.tx.Slices(t.Payload, c.txOffset(seq), n)
+	if n == 0 {
+		return
+	}
+	from := c.txOffset(seq)
+	t.Payload = c.tx.Slices(t.Payload, from, n)
+	if from+uint64(n) == c.tx.Tail() {
+		t.Flags |= PSH // RFC 9293 §3.9.1.2: nothing more is waiting
 	}
 }
 
@@ -217,9 +222,6 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 			break
 		}
 	}
-	if n > 0 && c.txOffset(seq)+uint64(n) == c.tx.Tail() {
-		t.Flags |= PSH
-	}
 	c.lend(t, seq, n, mss)
 	c.countAgain(again, n)
 	if seq == c.snd.una || c.timers[timerRTO] == clock.Never {
@@ -275,11 +277,8 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 	}
 	seq := c.snd.nxt
 	var flags Flags
-	if n == waiting && n > 0 {
-		flags = PSH // RFC 9293 §3.9.1.2: nothing more is waiting
-	}
 	if finish {
-		flags |= FIN
+		flags = FIN
 		c.snd.fin = seq + uint64(n)
 	}
 	c.begin(t, seq, flags)
@@ -479,7 +478,7 @@ func (c *Conn) repeat(now clock.Time, t *Train, id uint32) bool {
 		return false
 	}
 	n := rec.text()
-	c.begin(t, rec.seq, PSH)
+	c.begin(t, rec.seq, 0)
 	if rec.flags&recFIN != 0 {
 		t.Flags |= FIN
 	}
