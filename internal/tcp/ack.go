@@ -47,7 +47,7 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 		r.dups = s.Count
 		c.trouble.dupAcksIn += uint64(s.Count)
 	}
-	c.updateSendWindow(now, s, seq, ack, r)
+	c.updateSendWindow(now, s, seq, r)
 	if c.snd.wnd == 0 {
 		c.stats.retries = 0 // it answers, if only to say no: RFC 9293 §3.8.6.1
 	}

@@ -90,7 +90,7 @@ func (c *Conn) has(f connFlags) bool { return c.flags&f != 0 }
 // numbers.
 type sendSpace struct {
 	iss, una, nxt uint64
-	wl1, wl2      uint64 // the segment that last updated wnd
+	wl1           uint64 // SEG.SEQ of the segment that last updated wnd
 	fin           uint64 // the number of our FIN, zero before it is sent
 	smallEnd      uint64 // end of the last segment sent below the MSS (Nagle)
 	wnd           int    // the peer's window, unscaled

@@ -61,7 +61,7 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 	c.rcv.irs = wide(o.irs)
 	c.rcv.nxt = c.rcv.irs + 1
 	c.rcv.edge = c.rcv.nxt + uint64(o.edge)
-	c.snd.wl1, c.snd.wl2 = c.rcv.irs, c.snd.una
+	c.snd.wl1 = c.rcv.irs
 	c.snd.wnd, c.snd.maxWnd, c.snd.peerMSS = int(o.wnd), int(o.wnd), int(o.peerMSS)
 	c.snd.scale, c.rcv.scale = o.sendScale, o.recvScale
 	c.stamps = stamps{

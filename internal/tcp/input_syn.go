@@ -88,7 +88,7 @@ func (c *Conn) takeSYN(s *Segment) {
 	c.rcv.edge = c.rcv.nxt + offered
 	c.snd.wnd = int(s.Window)
 	c.snd.maxWnd = max(c.snd.maxWnd, c.snd.wnd)
-	c.snd.wl1, c.snd.wl2 = c.rcv.irs, c.snd.una
+	c.snd.wl1 = c.rcv.irs
 }
 
 // negotiate settles what the connection uses from the peer's SYN: what both

@@ -45,7 +45,6 @@ func TestRFC9293_3_3_1_Variables(t *testing.T) {
 	assert.Equal(t, uint64(101), sent(snd.nxt))
 	assert.Equal(t, 5000<<snd.scale, snd.wnd)
 	assert.Equal(t, rcv.irs+1, snd.wl1, "the segment that said so")
-	assert.Equal(t, snd.iss+51, snd.wl2)
 	assert.Equal(t, uint64(31), rcv.nxt-rcv.irs)
 	assert.Greater(t, rcv.edge, rcv.nxt)
 }

@@ -11,12 +11,14 @@ func (c *Conn) peerWindow(s *Segment) int {
 }
 
 // updateSendWindow takes the peer's window from the newest segment (RFC 9293
-// §3.10.7.4, fifth step).
-func (c *Conn) updateSendWindow(now clock.Time, s *Segment, seq, ack uint64, r *round) {
-	if seq < c.snd.wl1 || seq == c.snd.wl1 && ack < c.snd.wl2 {
+// §3.10.7.4, fifth step). The step asks for SND.WL2 =< SEG.ACK where SEG.SEQ is
+// SND.WL1, and for SND.UNA =< SEG.ACK always. SND.WL2 never exceeds SND.UNA, so
+// checkACK, which lets no older ACK come here, has checked both.
+func (c *Conn) updateSendWindow(now clock.Time, s *Segment, seq uint64, r *round) {
+	if seq < c.snd.wl1 {
 		return
 	}
-	c.snd.wl1, c.snd.wl2 = seq, ack
+	c.snd.wl1 = seq
 	wnd := c.peerWindow(s)
 	r.moved = wnd != c.snd.wnd
 	c.snd.wnd = wnd
