@@ -187,6 +187,9 @@ func (c *Conn) outputACK(now clock.Time, t *Train) {
 // train.
 func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 	q, left := &c.sent, c.allowance()
+	if q.uneven {
+		c.recut() // short pieces, cut while they were in flight, are joined
+	}
 	id := q.lists[lost].head
 	rec := q.at(id)
 	if left < rec.text() && !c.rec.force && c.pipe() > 0 ||

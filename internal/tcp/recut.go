@@ -1,14 +1,19 @@
 package tcp
 
-// refit makes segments fit the path, the peer and the user's wish. Where they become smaller,
-// what is in flight is cut anew: RFC 5681 §3.1's loss window is one segment, and the record of
-// one that was sent before must not make more of it.
+// refit makes segments fit the path, the peer and the user's limit. When they become smaller, it
+// recuts the sent queue: RFC 5681 §3.1's loss window is one segment of the new size, and a record of
+// the old size would exceed it.
 func (c *Conn) refit() {
 	before := c.snd.mss
 	c.snd.mss = c.mssFor(c.path.MTU)
 	if c.snd.mss >= before || c.work == nil || c.sent.empty() {
 		return
 	}
+	c.recut()
+}
+
+// recut cuts the sent queue into segments of the present size.
+func (c *Conn) recut() {
 	move := c.sent.recut(c.snd.mss)
 	b := &c.board
 	b.judged, b.highest, b.tried = move(b.judged), move(b.highest), move(b.tried)
@@ -20,17 +25,24 @@ func (c *Conn) refit() {
 	}
 }
 
-// recut cuts the records that are longer than a segment of mss bytes, but for what has arrived
-// and for probes of the path, which are to be long. The pieces take the record's place in the
-// order of sequence numbers and in that of transmission. It returns where an id has gone: to
-// the first piece, and an id behind all to behind all.
+// recut cuts the records that are longer than a segment of mss bytes, except those that have arrived
+// and probes of the path, which are long on purpose. No piece spans two records in flight, because
+// the peer reports segments as they were sent. Lost neighbors are joined first, so that only the
+// last piece of them is short. The pieces take the records' places in the order of sequence numbers
+// and in that of transmission. Move maps the id of a record to that of the piece with its first
+// byte, and the end of the queue to its new end.
 func (q *sentQueue) recut(mss int) (move func(id uint32) uint32) {
 	old := *q
 	starts := make([]uint32, old.len()+1)
 	ids := uint32(0)
-	for i := range starts[:old.len()] {
-		starts[i] = ids
-		ids += old.at(old.first + uint32(i)).pieces(mss)
+	for i := uint32(0); i < uint32(old.len()); {
+		run := old.run(old.first + i)
+		from := old.at(old.first + i).seq
+		for k := i; k < i+run; k++ {
+			starts[k] = ids + uint32(int(old.at(old.first+k).seq-from)/mss)
+		}
+		ids += old.pieces(old.first+i, run, mss)
+		i += run
 	}
 	starts[old.len()] = ids
 	size := max(firstRecords, len(old.recs))
@@ -39,17 +51,21 @@ func (q *sentQueue) recut(mss int) (move func(id uint32) uint32) {
 	}
 	q.recs, q.next, q.lastLost = make([]record, size), q.first+ids, q.first
 	q.lists, q.count, q.again = [2]idList{}, [numPlaces]int{}, 0
-	for i := range starts[:old.len()] {
-		q.paste(q.first+starts[i], *old.at(old.first + uint32(i)), mss)
+	q.cutTo, q.uneven = old.at(old.next-1).end(), false
+	for i := uint32(0); i < uint32(old.len()); {
+		run := old.run(old.first + i)
+		q.paste(q.first+starts[i], &old, old.first+i, run, mss)
+		i += run
 	}
-	for p := range old.lists {
-		for id, n := old.lists[p].head, old.lists[p].n; n > 0; n-- {
-			i := id - old.first
-			for k := starts[i]; k < starts[i+1]; k++ {
-				r := q.at(q.first + k)
-				q.link(&q.lists[p], q.first+k, r)
-			}
-			id = old.at(id).next
+	for id, n := old.lists[inFlight].head, old.lists[inFlight].n; n > 0; n-- {
+		for k := starts[id-old.first]; k < starts[id-old.first+1]; k++ {
+			q.link(&q.lists[inFlight], q.first+k, q.at(q.first+k))
+		}
+		id = old.at(id).next
+	}
+	for id := q.first; id != q.next; id++ {
+		if r := q.at(id); r.place == lost {
+			q.link(&q.lists[lost], id, r)
 		}
 	}
 	return func(id uint32) uint32 {
@@ -57,23 +73,55 @@ func (q *sentQueue) recut(mss int) (move func(id uint32) uint32) {
 	}
 }
 
-// pieces returns how many records of mss bytes of text a record becomes.
-func (r *record) pieces(mss int) uint32 {
-	if r.place == sacked || r.flags&recMTUProbe != 0 || r.text() <= mss {
-		return 1
+// run returns how many records from id on are cut as one.
+func (q *sentQueue) run(id uint32) uint32 {
+	n := uint32(1)
+	for q.at(id).merges() && q.has(id+n) && q.at(id+n).merges() {
+		n++
 	}
-	return uint32(ceilDiv(r.text(), mss))
+	return n
 }
 
-// paste writes the pieces of a record from id on.
-func (q *sentQueue) paste(id uint32, r record, mss int) {
-	for n := r.pieces(mss); n > 0; n-- {
-		piece := r
+// merges reports whether a record may be joined with its neighbors. A FIN without data stays alone.
+func (r *record) merges() bool {
+	return r.place == lost && r.flags&recMTUProbe == 0 && r.text() > 0
+}
+
+// pieces returns how many records of mss bytes of data a run becomes.
+func (q *sentQueue) pieces(id, run uint32, mss int) uint32 {
+	first, last := q.at(id), q.at(id+run-1)
+	n := int(last.seq-first.seq) + last.text()
+	if first.place == sacked || first.flags&recMTUProbe != 0 || n <= mss {
+		return 1
+	}
+	return uint32(ceilDiv(n, mss))
+}
+
+// paste writes the pieces of a run of old to id and the following. A piece counts as sent when the
+// record with its last byte was, and as retransmitted when any part of it was (RFC 6298 §3, Karn's
+// algorithm).
+func (q *sentQueue) paste(id uint32, old *sentQueue, from, run uint32, mss int) {
+	seq, end := old.at(from).seq, old.at(from+run-1).end()
+	again := recFlags(0)
+	for n := old.pieces(from, run, mss); n > 0; n-- {
+		stop := end
 		if n > 1 {
-			piece.size, piece.flags = uint16(mss), r.flags&^recFIN
+			stop = seq + uint64(mss)
 		}
-		r.seq += uint64(piece.size)
-		r.size -= piece.size
+		for again |= old.at(from).flags & recAgain; old.at(from).end() < stop; {
+			from++
+			again |= old.at(from).flags & recAgain
+		}
+		piece := *old.at(from)
+		piece.flags |= again
+		if n > 1 {
+			piece.flags &^= recFIN
+		}
+		if piece.end() == stop {
+			from++
+		}
+		piece.seq, piece.size = seq, uint16(stop-seq)
+		seq, again = stop, 0
 		*q.at(id) = piece
 		q.count[piece.place]++
 		if piece.place == inFlight {

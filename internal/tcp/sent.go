@@ -16,7 +16,9 @@ type sentQueue struct {
 	lastLost    uint32 // the record that was found lost last
 	bytes       [numPlaces]int
 	count       [numPlaces]int
-	again       int // of those in flight: sent more than once
+	again       int    // of those in flight: sent more than once
+	cutTo       uint64 // recut has cut what is below this
+	uneven      bool   // and some of it has been lost since
 
 	// The rate sample of the delivery: how much was delivered and when, which every record
 	// remembers from when it was sent.
@@ -145,6 +147,7 @@ func (q *sentQueue) move(id uint32, r *record, to place) {
 		r.skip = 1
 	case lost:
 		q.linkLost(id, r)
+		q.uneven = q.uneven || r.seq < q.cutTo
 	default:
 		q.link(&q.lists[to], id, r)
 		q.countAgain(r, 1)

@@ -108,7 +108,7 @@ func TestProbeInRecovery(t *testing.T) {
 		s := lossy(t)
 		before := s.c.Info()
 		s.wait(60 * time.Millisecond)
-		s.expect(ACK|PSH, 1, 1, 1000)
+		s.expect(ACK, 1, 1, 1000)
 		s.quiet()
 		i := s.c.Info()
 		assert.Equal(t, before.Cwnd, i.Cwnd)
@@ -125,7 +125,7 @@ func TestProbeInRecovery(t *testing.T) {
 	t.Run("its acknowledgment was lost", func(t *testing.T) {
 		s := lossy(t)
 		s.wait(60 * time.Millisecond)
-		s.expect(ACK|PSH, 1, 1, 1000)
+		s.expect(ACK, 1, 1, 1000)
 		s.now = s.now.Add(10 * time.Millisecond)
 		s.sack(10001, 1, 1001) // a duplicate, and all is there
 		assert.Equal(t, "open", s.c.Info().Recovery)
@@ -135,7 +135,7 @@ func TestProbeInRecovery(t *testing.T) {
 	t.Run("once a silence", func(t *testing.T) {
 		s := lossy(t)
 		s.wait(190 * time.Millisecond)
-		s.expect(ACK|PSH, 1, 1, 1000)
+		s.expect(ACK, 1, 1, 1000)
 		s.quiet()
 		s.wait(100 * time.Millisecond)
 		assert.Equal(t, uint64(1), s.c.Info().Timeouts, "then the time-out")
