@@ -74,6 +74,8 @@ func TestStatusOfCtl(t *testing.T) {
 		{"lr", 0, "LOCAL:if0", ""},
 		{"ping -c 1 -W 30 10.0.0.2", 0, "1 received", ""},
 		{"-- lr", 0, "LOCAL:if0", ""},
+		{"lr --state " + filepath.Join(r.state, "none"), 1, "", "no network is up"},
+		{"lr --state", 2, "", "flag needs an argument: --state"},
 		{"--", 2, "", `no command "--"`},
 		{"ping -c 1 -W 30 10.0.0.9", 1, "100% packet loss", "ping: 10.0.0.9: Destination Host Unreachable\n"},
 		{"close 9", 1, "", "close: 9: no such socket"},

@@ -219,7 +219,8 @@ func ctlCommand() *cobra.Command {
 		Use:   "ctl NODE COMMAND...",
 		Short: "one command of the shell at a node that runs",
 		Long: "Carry out one command of the shell at a node that runs, in words or in one\n" +
-			"quoted line. `node ctl NODE help` lists them. With --json each prints its answer\n" +
+			"quoted line. `node ctl NODE help` lists them. --state and --token may stand\n" +
+			"before NODE or after COMMAND. With --json each prints its answer\n" +
 			"as JSON, what goes on as a line each, and what fails as\n" +
 			"{\"error\": ..., \"status\": ...}. The exit status is 0, 1 if the command\n" +
 			"failed, 2 if it was wrong, 130 after Ctrl-C.\n\n" + nodeArg,
@@ -236,9 +237,9 @@ func ctlCommand() *cobra.Command {
 			return r.complete(c, args, prefix)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			words := args[1:]
-			if words[0] == "--" && len(words) > 1 { // as POSIX's utilities end their own options
-				words = words[1:]
+			words, err := r.trailing(c, args[1:])
+			if err != nil {
+				return misuse(c, err)
 			}
 			return r.one(c, args[0], words)
 		},
@@ -246,6 +247,39 @@ func ctlCommand() *cobra.Command {
 	c.Flags().SetInterspersed(false) // what follows NODE is the command's
 	r.flags(c)
 	return c
+}
+
+// trailing takes the program's own options out of the words behind NODE, where people put them too:
+// no command of the shell has an option of that name. The words behind -- are the command's.
+func (r *remote) trailing(c *cobra.Command, words []string) (rest []string, err error) {
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		if word == "--" && len(words) > i+1 {
+			if len(rest) > 0 {
+				return append(rest, words[i:]...), nil
+			}
+			return words[i+1:], nil // as POSIX's utilities end their own options
+		}
+		name, value, given := strings.Cut(word, "=")
+		f := c.Flags().Lookup(strings.TrimPrefix(name, "--"))
+		if !strings.HasPrefix(name, "--") || f == nil || f.Name == "help" {
+			rest = append(rest, word)
+			continue
+		}
+		if !given {
+			if i++; i == len(words) {
+				return nil, fmt.Errorf("flag needs an argument: %s", word)
+			}
+			value = words[i]
+		}
+		if err := c.Flags().Set(f.Name, value); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if len(rest) == 0 {
+		return nil, errors.New("COMMAND is missing")
+	}
+	return rest, nil
 }
 
 // one carries out one command at one node. That there is none to carry it out is told in JSON, if

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
@@ -20,6 +21,8 @@ import (
 const (
 	// progressPoll is how often the sender is asked how far it is.
 	progressPoll = 100 * time.Millisecond
+	// stalledAfter is after how long without progress the bar says so.
+	stalledAfter = time.Second
 	// stallTime is after how long without progress the demonstration gives up. TCP's own limits
 	// end a dead connection before.
 	stallTime = 3 * time.Minute
@@ -107,6 +110,9 @@ func (w *watch) note(info *control.Info) error {
 		w.acked, w.heard = info.BytesAcked, at
 		w.bar.set(min(int64(w.acked), w.bytes))
 	}
+	if w.bar != nil {
+		w.bar.stalled.Store(at-w.heard >= stalledAfter)
+	}
 	if at-w.heard > stallTime {
 		return fmt.Errorf("%w for %v after %s bytes; the sender is limited by %q",
 			errStalled, stallTime, grouped(int64(w.acked)), w.limited)
@@ -138,8 +144,9 @@ func inquest(first, other *child) error {
 
 // bar is the progress on a terminal; nil: there is none, or it is not wanted.
 type bar struct {
-	area *mpb.Progress
-	line *mpb.Bar
+	area    *mpb.Progress
+	line    *mpb.Bar
+	stalled atomic.Bool
 }
 
 func (d *demo) newBar() *bar {
@@ -155,13 +162,20 @@ func (d *demo) newBar() *bar {
 		options = append(options, mpb.WithOutput(d.status))
 	}
 	area := mpb.New(options...)
-	line := area.AddBar(d.bytes,
+	b := &bar{area: area}
+	b.line = area.AddBar(d.bytes,
 		mpb.PrependDecorators(decor.Percentage(decor.WC{W: 5})),
 		mpb.AppendDecorators(
 			decor.AverageSpeed(decor.SizeB1000(0), " % .1f"),
 			decor.Name("  "),
-			decor.AverageETA(decor.ET_STYLE_MMSS), decor.Name(" left")))
-	return &bar{area, line}
+			decor.AverageETA(decor.ET_STYLE_MMSS), decor.Name(" left"),
+			decor.Any(func(decor.Statistics) string {
+				if b.stalled.Load() {
+					return ", stalled"
+				}
+				return ""
+			})))
+	return b
 }
 
 func (b *bar) set(done int64) {

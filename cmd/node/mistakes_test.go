@@ -175,6 +175,7 @@ func TestFailuresAsJSON(t *testing.T) {
 		{[]string{"net", "--state", state, "up", bad + "x", "--json"}, 2, 0, "there is none"},
 		{[]string{"net", "--state", state, "down", "--json"}, 1, 0, "no such network"},
 		{[]string{"net", "--state", state, "graph", "x", "--json"}, 1, 0, "no such network"},
+		{[]string{"net", "--state", state, "graph", "nets/nope", "--json"}, 2, 0, "nets/nope: no such folder or file"},
 		{[]string{"net", "--state", state, "exec", "A", "routes", "--json"}, 1, 0, "no such node"},
 		{[]string{"net", "--state", state, "down", "--json", "--x"}, 2, 0, "unknown flag"},
 		{[]string{"ctl", "--state", state, "A", "routes", "--json"}, 1, 0, "no such node"},

@@ -46,6 +46,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	all.add("tidepool_build_info", gauge, "Which program this is.", 1, "version", s.about.Version)
 	all.add("process_start_time_seconds", gauge, "When the process began, Unix time.",
 		float64(s.about.Started.UnixNano())/1e9)
+	all.process()
 	for _, e := range list {
 		all.merge(e)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -77,6 +78,18 @@ func TestMetrics(t *testing.T) {
 	assert.Equal(t, typeMetrics, w.Header().Get("Content-Type"))
 	got := exposed(t, w.Body.String())
 	assert.InDelta(t, 1, got[`tidepool_build_info{version="v\"1\\\n"}`], 0)
+	for _, name := range []string{
+		"go_goroutines", "go_memstats_alloc_bytes", "go_memstats_sys_bytes",
+	} {
+		assert.Positive(t, got[name], name)
+	}
+	if runtime.GOOS == "linux" {
+		for _, name := range []string{
+			"process_open_fds", "process_max_fds", "process_resident_memory_bytes",
+		} {
+			assert.Positive(t, got[name], name)
+		}
+	}
 	assert.InDelta(t, 1, got[`tidepool_node_up{node="B"}`], 0)
 	assert.GreaterOrEqual(t, got[`node_network_transmit_packets_total{node="A",device="if0"}`], 2.0)
 	assert.GreaterOrEqual(t, got[`node_network_receive_bytes_total{node="B",device="if0"}`], 56.0)

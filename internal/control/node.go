@@ -34,6 +34,8 @@ type Setting struct {
 	Key   string `json:"key"` // for example "tcp.options"
 	Value string `json:"value"`
 	Doc   string `json:"doc"` // one line: what it does, which values it takes
+	// Values are all values that it takes, if they are a few words.
+	Values []string `json:"values,omitempty"`
 }
 
 // Verbose has each segment of a socket told as a Segment event, or no more; answer Nothing.

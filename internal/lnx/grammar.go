@@ -138,6 +138,7 @@ func secondWords(first string) []string {
 // readDirective reads a line of the new grammar.
 func (p *parser) readDirective(l line) {
 	before := len(p.report.errs)
+	p.directives++
 	if d := p.directiveOf(l); d != nil && p.words(l, d.least, d.most, d.usage) {
 		d.read(p, l)
 	}
@@ -153,6 +154,7 @@ func (p *parser) directiveOf(l line) *directive {
 	if len(seconds) == 0 {
 		d := findDirective(first.text)
 		if d == nil {
+			p.strange++
 			names := directiveNames()
 			p.bad(first, "no directive"+spell.DidYouMean(first.text, names), oneOf(names))
 		}

@@ -331,3 +331,15 @@ func TestATunBesideAnotherLinkForwards(t *testing.T) {
 		assert.Equal(t, want, parse(t, text).Forwarding, text)
 	}
 }
+
+// A text that is no .lnx file at all has one error, not one a line.
+func TestATextThatIsNoLnxFile(t *testing.T) {
+	text := "# tidepool\n\nAn internet in one program.\nIts links are UDP sockets.\nGo is enough.\n"
+	_, errs := lnx.Read("README.md", []byte(text))
+	require.Len(t, errs, 1)
+	assert.Equal(t, 3, errs[0].Line)
+	assert.Contains(t, errs[0].Msg, `"An" is no directive, and no other line begins with one`)
+
+	_, errs = lnx.Read("A.lnx", []byte("An error\nroute 10.0.0.0/8\nAnother one\nA third\n"))
+	assert.Greater(t, len(errs), 2, "a file with a directive has all of its errors")
+}

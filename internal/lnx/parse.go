@@ -35,6 +35,9 @@ type parser struct {
 	report report
 	cfg    *Config
 
+	// How many lines were read as directives, and how many of them begin with none.
+	directives, strange int
+
 	// Directives that may come once, and where they came.
 	seen map[string]word
 	// What link lines say, to be applied when all interfaces are known.
@@ -78,6 +81,9 @@ func Read(file string, text []byte) (*Config, Errors) {
 		p.cfg.lines = p.report.lines
 		p.cfg.Grammar = detect(lines)
 		p.read(lines)
+		if p.noneIsDirective() {
+			return p.cfg, p.report.errs[:1]
+		}
 		p.setDefaults()
 		p.check()
 	}
@@ -86,6 +92,17 @@ func Read(file string, text []byte) (*Config, Errors) {
 		p.cfg.Notes = errs
 	}
 	return p.cfg, errs
+}
+
+// noneIsDirective reports whether no line begins with a directive, and says so of the first one. A
+// line alone may be mistyped; of several no two files of the family have none that is right.
+func (p *parser) noneIsDirective() bool {
+	if p.strange < 3 || p.strange < p.directives {
+		return false
+	}
+	p.report.errs.Sort()
+	p.report.errs[0].Msg += ", and no other line begins with one: this is not an .lnx file"
+	return true
 }
 
 // baseName returns the file's name without its folder and extension.

@@ -56,6 +56,7 @@ var inJSON = map[string]string{
 	"events": "", // TestEventsUntilCtrlC
 	"source": "", // its lines are commands of their own
 	"up":     "up if0", "down": "down if0", "route add": "route add default via 10.0.0.2",
+	"route get": "route get 10.0.0.9",
 	"route del": "route del default", "lossyforward": "lossyforward 2", "lossy": "lossy 0.02",
 	"impair": "impair if0 delay 1ms", "accept": "accept 80", "connect": "connect 10.0.0.1 80",
 	"udp": "udp send 10.0.0.1 53 hello", "rcp echo": "rcp echo 9000", "rcp close": "rcp close 9000",

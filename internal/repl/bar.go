@@ -55,7 +55,7 @@ func barLine(jobs []*job, width int) string {
 			if !j.started || j.ended {
 				continue
 			}
-			part := bar(j.progress, style.cells)
+			part := bar(j.progress, style.cells, j.stalled())
 			if verb, path := cut(j.name); style.named {
 				part = verb + " " + filepath.Base(path) + " " + part
 			}
@@ -79,7 +79,7 @@ func shortBars(jobs []*job, width int) string {
 		if width >= 80 && len(jobs) == 1 {
 			cells = 10
 		}
-		part := bar(j.progress, cells)
+		part := bar(j.progress, cells, j.stalled())
 		if width < 60 {
 			part, _, _ = strings.Cut(strings.TrimLeft(part, " "), " ") // the percent alone
 			if j.progress.Total < 0 {
@@ -98,14 +98,19 @@ func shortBars(jobs []*job, width int) string {
 }
 
 // bar is a transfer's state: a bar of that many cells, percent, rate and the time left. Where the
-// size is not known it is the bytes that came and the rate.
-func bar(p control.Progress, cells int) string {
+// size is not known it is the bytes that came and the rate. A stalled transfer has neither rate nor
+// time left.
+func bar(p control.Progress, cells int, stalled bool) string {
 	rate := 0.0
 	if p.Elapsed > 0 {
 		rate = float64(p.Bytes) / p.Elapsed.Seconds()
 	}
+	speed := size(rate) + "/s"
+	if stalled {
+		speed = "stalled"
+	}
 	if p.Total < 0 {
-		return fmt.Sprintf("%s, %s/s", size(float64(p.Offset+p.Bytes)), size(rate))
+		return fmt.Sprintf("%s, %s", size(float64(p.Offset+p.Bytes)), speed)
 	}
 	share := 1.0
 	if whole := p.Offset + p.Total; whole > 0 {
@@ -115,7 +120,10 @@ func bar(p control.Progress, cells int) string {
 	if rate > 0 {
 		left = clock(time.Duration(float64(p.Total-p.Bytes) / rate * float64(time.Second)))
 	}
-	text := fmt.Sprintf("%3.0f%% %s/s %s left", 100*share, size(rate), left)
+	text := fmt.Sprintf("%3.0f%% %s %s left", 100*share, speed, left)
+	if stalled {
+		text = fmt.Sprintf("%3.0f%% %s", 100*share, speed)
+	}
 	if cells > 0 {
 		full := int(share * float64(cells))
 		text = strings.Repeat("#", full) + strings.Repeat("-", cells-full) + " " + text

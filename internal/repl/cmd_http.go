@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -75,12 +77,24 @@ func (s *Shell) httpGet() *cobra.Command {
 			req := req
 			req.URL = args[0]
 			asJSON, _ := c.Flags().GetBool("json")
-			req.Progress = s.streamed(c, func(p control.Progress) {
+			draw := func(p control.Progress, stalled bool) {
 				if width := s.width(); width > 0 && !asJSON {
-					s.screen.setStatus(clip(args[0]+" "+bar(p, 20), width-1))
+					s.screen.setStatus(clip(args[0]+" "+bar(p, 20, stalled), width-1))
+				}
+			}
+			var last atomic.Pointer[control.Progress]
+			idle := time.AfterFunc(stallTime, func() {
+				if p := last.Load(); p != nil {
+					draw(*p, true)
 				}
 			})
+			req.Progress = s.streamed(c, func(p control.Progress) {
+				last.Store(&p)
+				idle.Reset(stallTime)
+				draw(p, false)
+			})
 			page, err := control.Ask(c.Context(), s.op, req)
+			idle.Stop()
 			s.screen.setStatus("")
 			if err != nil {
 				return failed(c, err)

@@ -16,8 +16,9 @@ import (
 func (s *Shell) route() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "route",
-		Short: "add or take away static routes",
-		Long: "Add static routes, or take them away; `routes` shows what is in use. PREFIX is\n" +
+		Short: "add or delete static routes; look one up",
+		Long: "Add static routes, or take them away; `routes` shows what is in use, and get the\n" +
+			"one that a packet to ADDR takes. PREFIX is\n" +
 			"like 10.1.0.0/16, an address for one host, or `default`. A route leads by a next\n" +
 			"hop on a link of this node, or nowhere: `blackhole` has packets dropped,\n" +
 			"`unreachable` their senders told as well, `prohibit` told that it is forbidden.\n" +
@@ -27,9 +28,9 @@ func (s *Shell) route() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return wrong(c, "%q is neither add nor del%s", args[0], near(c, args[0]))
+				return wrong(c, "%q is not add, del or get%s", args[0], near(c, args[0]))
 			}
-			return wrong(c, "add or del is missing")
+			return wrong(c, "add, del or get is missing")
 		},
 	}
 	c.AddCommand(&cobra.Command{
@@ -56,8 +57,50 @@ func (s *Shell) route() *cobra.Command {
 			}
 			return s.done(c, control.Order(c.Context(), s.op, req))
 		},
-	})
+	}, s.jsonFlag(&cobra.Command{
+		Use:               "get ADDR",
+		Short:             "show the route that a packet to ADDR takes",
+		Args:              positional,
+		ValidArgsFunction: at(s.neighborAddrs),
+		RunE: func(c *cobra.Command, args []string) error {
+			addr, err := parseAddr(c, args[0])
+			if err != nil {
+				return err
+			}
+			return s.routeTo(c, addr)
+		},
+	}))
 	return c
+}
+
+// routeTo answers with the route to an address: of those in use the one with the longest prefix.
+func (s *Shell) routeTo(c *cobra.Command, addr netip.Addr) error {
+	faces, err := control.Ask(c.Context(), s.op, control.Interfaces{})
+	if err != nil {
+		return failed(c, err)
+	}
+	for _, f := range faces {
+		if f.Addr.Addr() == addr {
+			r := control.Route{Origin: control.OriginLocal, Iface: f.Name,
+				Prefix: netip.PrefixFrom(addr, addr.BitLen())}
+			return s.answer(c, r, fmt.Sprintf("local %v dev %s", addr, f.Name))
+		}
+	}
+	list, err := control.Ask(c.Context(), s.op, control.Routes{})
+	if err != nil {
+		return failed(c, err)
+	}
+	best := -1
+	for i, r := range list {
+		if r.Prefix.Contains(addr) && (best < 0 || r.Prefix.Bits() > list[best].Prefix.Bits()) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return failed(c, fmt.Errorf("%v: no route to host", addr))
+	}
+	return s.answer(c, list[best], fmt.Sprintf("%v by ", addr)+
+		fieldRoutes(list[best:best+1], faces))
 }
 
 // nowhere are the words of a route that leads to nobody.

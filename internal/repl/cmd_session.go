@@ -118,7 +118,7 @@ func (s *Shell) set() *cobra.Command {
 		Short:             "turn a setting that `show` lists",
 		Long:              "Turn a setting. These are the KEYs, and their values now:",
 		Annotations:       map[string]string{settingsAbout: ""},
-		ValidArgsFunction: at(s.settingKeys),
+		ValidArgsFunction: s.completeSetting,
 		RunE: func(c *cobra.Command, args []string) error {
 			v, err := control.Ask(c.Context(), s.op, control.Set{Key: args[0], Value: args[1]})
 			if err != nil {

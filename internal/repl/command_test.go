@@ -232,8 +232,8 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"inter", `no command "inter"; did you mean interfaces?`, ""},
 		{"\x1b[31m", "no command \"\\x1b[31m\"; `help` lists them all", ""},
 		{
-			"route", "route: add or del is missing",
-			"route add PREFIX {via VADDR|blackhole|unreachable|prohibit} [METRIC] | del PREFIX [via VADDR]",
+			"route", "route: add, del or get is missing",
+			"route add PREFIX {via VADDR|blackhole|unreachable|prohibit} [METRIC] | del PREFIX [via VADDR] | get ADDR",
 		},
 		{"route add", "route add: PREFIX is missing", routeAdd},
 		{

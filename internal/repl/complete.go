@@ -191,6 +191,26 @@ func (s *Shell) settingKeys(ctx context.Context, prefix string) []string {
 	return keys
 }
 
+// completeSetting completes a setting's key, and then its values: all of them if they are a few
+// words, else the value that it has now.
+func (s *Shell) completeSetting(
+	c *cobra.Command, args []string, prefix string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return at(s.settingKeys)(c, args, prefix)
+	}
+	list, err := control.Ask(c.Context(), s.op, control.Show{Key: args[0]})
+	i := slices.IndexFunc(list, func(v control.Setting) bool { return v.Key == args[0] })
+	if err != nil || i < 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	values := list[i].Values
+	if len(values) == 0 {
+		values = []string{list[i].Value}
+	}
+	return at(words(values...))(c, nil, prefix)
+}
+
 // commandNames completes the commands for help.
 func (s *Shell) commandNames(context.Context, string) []string {
 	var names []string

@@ -95,7 +95,7 @@ func (f *fake) fixed(req any) (any, error) {
 	case control.Show:
 		return someSettings(r.Key), nil
 	case control.Set:
-		return control.Setting(struct{ Key, Value, Doc string }{r.Key, r.Value, ""}), nil
+		return control.Setting{Key: r.Key, Value: r.Value}, nil
 	case control.PcapStop:
 		return control.Capture{File: "b.pcapng", Packets: 12, Missed: 1}, nil
 	case control.PcapStart, control.Verbose:
@@ -272,7 +272,8 @@ func someInfo() *control.Info {
 
 func someSettings(key string) []control.Setting {
 	all := []control.Setting{
-		{Key: "tcp.congestion", Value: "cubic", Doc: "of new connections: bbr, cubic, reno"},
+		{Key: "tcp.congestion", Value: "cubic", Doc: "of new connections: bbr, cubic, reno",
+			Values: []string{"bbr", "cubic", "reno"}},
 		{Key: "tcp.options", Value: "on", Doc: "send options in a SYN: on, off"},
 		{Key: "tcp.rto_min", Value: "1ms", Doc: "least retransmission timeout"},
 	}

@@ -22,6 +22,8 @@ type job struct {
 
 	// The rest is under the shell's lock.
 	progress control.Progress
+	moved    time.Time   // when bytes last moved
+	idle     *time.Timer // draws the bars when nothing moves; nil before the first progress
 	started  bool
 	watched  bool // the command that started it waits yet, and reports an error as its own
 	ended    bool
@@ -68,6 +70,12 @@ func (s *Shell) background(c *cobra.Command, about, doing string, run transfer) 
 	return j.err
 }
 
+// stallTime is after how long without progress a transfer is shown as stalled.
+const stallTime = time.Second
+
+// stalled reports whether nothing has moved for a while. The caller holds the lock.
+func (j *job) stalled() bool { return !j.moved.IsZero() && time.Since(j.moved) >= stallTime }
+
 // aside says how a transfer that goes on in the background is seen and ended; 0: it has no number.
 func aside(id int) string {
 	if id == 0 {
@@ -90,6 +98,9 @@ func (s *Shell) newJob(name string, cancel context.CancelFunc) *job {
 
 // forget takes a job off the list. The caller holds the lock.
 func (s *Shell) forget(j *job) {
+	if j.idle != nil {
+		j.idle.Stop()
+	}
 	s.jobs = slices.DeleteFunc(s.jobs, func(k *job) bool { return k == j })
 	if len(s.jobs) == 0 {
 		s.leaving = false
@@ -151,6 +162,14 @@ func (s *Shell) advance(j *job, p control.Progress) {
 	if !j.started {
 		j.started = true
 		close(j.opened)
+	}
+	if p.Bytes != j.progress.Bytes || j.moved.IsZero() {
+		j.moved = time.Now()
+	}
+	if j.idle == nil {
+		j.idle = time.AfterFunc(stallTime, s.drawBars)
+	} else {
+		j.idle.Reset(stallTime)
 	}
 	j.progress = p
 	s.mu.Unlock()

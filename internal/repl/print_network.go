@@ -126,7 +126,7 @@ func printLoss(list []control.LinkLoss) string {
 			l.Iface, percent(l.Percent), strconv.FormatUint(l.Dropped, 10),
 		})
 	}
-	return table([]column{{"Iface", 5, 0}, {"Dropped", 9, 2}, {"Packets", 9, 2}}, rows)
+	return table([]column{{"Iface", 5, 0}, {"Loss", 8, 2}, {"Dropped", 9, 2}}, rows)
 }
 
 func printLossSet(set control.SetLoss, on []control.LinkLoss) string {

@@ -3,7 +3,9 @@ package repl
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -95,9 +97,12 @@ func lookup(root *cobra.Command, word string) *cobra.Command {
 
 func (s *Shell) help() *cobra.Command {
 	return &cobra.Command{
-		Use:               "help [COMMAND]",
-		Aliases:           []string{"h", "?"},
-		Short:             "this list, or one command in full",
+		Use:     "help [COMMAND|TOPIC]",
+		Aliases: []string{"h", "?"},
+		Short:   "this list, one command in full, or a topic",
+		Long: "List all commands; or show a COMMAND in full; or list the commands of a TOPIC,\n" +
+			"which is a heading of the list (help sockets) or a word of their lines in it\n" +
+			"(help loss).",
 		Args:              positional,
 		ValidArgsFunction: at(s.commandNames),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -106,7 +111,11 @@ func (s *Shell) help() *cobra.Command {
 			}
 			about := lookup(c.Root(), args[0])
 			if about == nil {
-				return unknown(c.Root(), args[0])
+				topic := ofTopic(c.Root(), args[0])
+				if len(topic) == 0 {
+					return unknown(c.Root(), args[0])
+				}
+				return s.answer(c, entries(topic), listed(topic, s.width()))
 			}
 			if s.json(c) {
 				return s.document(entries([]*cobra.Command{about})[0])
@@ -117,28 +126,55 @@ func (s *Shell) help() *cobra.Command {
 	}
 }
 
+// ofTopic lists the commands of a topic: of the group with that name, or else those whose names or
+// descriptions have a word that begins so.
+func ofTopic(root *cobra.Command, topic string) (list []*cobra.Command) {
+	topic = strings.ToLower(topic)
+	for _, c := range root.Commands() {
+		if strings.ToLower(c.GroupID) == topic {
+			list = append(list, c)
+		}
+	}
+	if len(list) > 0 || len(topic) < 3 {
+		return list
+	}
+	for _, c := range root.Commands() {
+		text := strings.ToLower(c.Use + " " + c.Short)
+		words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
+		if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, topic) }) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
 // overview is every command on a line, under its group; where the terminal is narrow on two.
 func overview(root *cobra.Command, width int) string {
 	var b strings.Builder
 	for _, g := range root.Groups() {
 		b.WriteString(g.Title + "\n")
-		for _, c := range root.Commands() {
-			if c.GroupID != g.ID {
-				continue
-			}
-			use := c.Use
-			if len(c.Aliases) > 0 {
-				use += " (" + strings.Join(c.Aliases, ", ") + ")"
-			}
-			line := "  " + pad(use, 35) + " " + c.Short
-			if width > 0 && width < textWidth {
-				line = foldUnder(width, "    ", "  "+use+"\n    "+c.Short)
-			}
-			b.WriteString(line + "\n")
-		}
+		b.WriteString(listed(slices.DeleteFunc(slices.Clone(root.Commands()),
+			func(c *cobra.Command) bool { return c.GroupID != g.ID }), width))
 	}
-	b.WriteString(fold(width, "`help COMMAND` says more. "+
+	b.WriteString(fold(width, "`help COMMAND` says more, `help sockets` lists one topic.\n"+
 		"Tab completes, Ctrl-C stops a command, Ctrl-D leaves.\n"))
+	return b.String()
+}
+
+// listed is a line for each command, or two where the terminal is narrow.
+func listed(commands []*cobra.Command, width int) string {
+	var b strings.Builder
+	for _, c := range commands {
+		use := c.Use
+		if len(c.Aliases) > 0 {
+			use += " (" + strings.Join(c.Aliases, ", ") + ")"
+		}
+		line := "  " + pad(use, 35) + " " + c.Short
+		if width > 0 && width < textWidth {
+			line = foldUnder(width, "    ", "  "+use+"\n    "+c.Short)
+		}
+		b.WriteString(line + "\n")
+	}
 	return b.String()
 }
 

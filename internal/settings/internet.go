@@ -38,23 +38,27 @@ var internet = []Setting{
 	},
 	{
 		key: "icmp.echo", doc: "on: answer pings (RFC 1122 §3.2.2.6)",
-		read:  func(k *Knobs) string { return onOff(!k.Stack.ICMP.NoEcho) },
-		write: func(k *Knobs, v string) error { return parseOff(v, &k.Stack.ICMP.NoEcho) },
+		read:   func(k *Knobs) string { return onOff(!k.Stack.ICMP.NoEcho) },
+		values: onOffWords,
+		write:  func(k *Knobs, v string) error { return parseOff(v, &k.Stack.ICMP.NoEcho) },
 	},
 	{
 		key: "icmp.echobroadcast", doc: "on: answer pings to all on a link, or to a group, too",
-		read:  func(k *Knobs) string { return onOff(k.Stack.ICMP.EchoBroadcast) },
-		write: func(k *Knobs, v string) error { return parseOn(v, &k.Stack.ICMP.EchoBroadcast) },
+		read:   func(k *Knobs) string { return onOff(k.Stack.ICMP.EchoBroadcast) },
+		values: onOffWords,
+		write:  func(k *Knobs, v string) error { return parseOn(v, &k.Stack.ICMP.EchoBroadcast) },
 	},
 	{
 		key: "icmp.timestamp", doc: "on: answer timestamp requests (RFC 1122 §3.2.2.8)",
-		read:  func(k *Knobs) string { return onOff(!k.Stack.ICMP.NoTimestamp) },
-		write: func(k *Knobs, v string) error { return parseOff(v, &k.Stack.ICMP.NoTimestamp) },
+		read:   func(k *Knobs) string { return onOff(!k.Stack.ICMP.NoTimestamp) },
+		values: onOffWords,
+		write:  func(k *Knobs, v string) error { return parseOff(v, &k.Stack.ICMP.NoTimestamp) },
 	},
 	{
 		key: "ip.reversepath", doc: "what a packet's source needs (RFC 3704 §2): off nothing, " +
 			"loose a route, strict one that leads out where the packet came in",
-		read: func(k *Knobs) string { return k.Stack.IP.ReversePath.String() },
+		values: []string{"loose", "off", "strict"},
+		read:   func(k *Knobs) string { return k.Stack.IP.ReversePath.String() },
 		write: func(k *Knobs, v string) error {
 			mode, ok := stack.ParseReversePath(v)
 			if !ok || v == "" {
@@ -67,8 +71,9 @@ var internet = []Setting{
 	{
 		key: "ip.directedbroadcast", doc: "on: a router passes on what is for all on a link of " +
 			"its own (RFC 2644 §2)",
-		read:  func(k *Knobs) string { return onOff(k.Stack.IP.DirectedBroadcast) },
-		write: func(k *Knobs, v string) error { return parseOn(v, &k.Stack.IP.DirectedBroadcast) },
+		read:   func(k *Knobs) string { return onOff(k.Stack.IP.DirectedBroadcast) },
+		values: onOffWords,
+		write:  func(k *Knobs, v string) error { return parseOn(v, &k.Stack.IP.DirectedBroadcast) },
 	},
 	period("ip.reassemblytimeout", "how long the rest of a datagram is waited for that comes in "+
 		"fragments (RFC 791 §3.2, RFC 1122 §3.3.2)",

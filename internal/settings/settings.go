@@ -30,9 +30,13 @@ const MaxRecorded = 4096
 // Setting is one knob.
 type Setting struct {
 	key, doc string
+	values   []string // all that it takes, if they are a few words
 	read     func(k *Knobs) string
 	write    func(k *Knobs, value string) error
 }
+
+// onOffWords are the values of a switch.
+var onOffWords = []string{"off", "on"}
 
 // all are in the order in which they are shown.
 var all = slices.Concat(words, numbers, internet, ripTimes, log)
@@ -51,7 +55,7 @@ func (s Setting) Write(k *Knobs, value string) error { return s.write(k, value) 
 
 // Show tells how the knob stands.
 func (s Setting) Show(k *Knobs) control.Setting {
-	return control.Setting{Key: s.key, Value: s.read(k), Doc: s.doc}
+	return control.Setting{Key: s.key, Value: s.read(k), Doc: s.doc, Values: s.values}
 }
 
 // Show tells of the settings whose key begins so.
