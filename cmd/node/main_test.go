@@ -9,11 +9,16 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	ci "github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/reap"
 )
 
 // TestMain makes this test binary the program `node` that the sessions in testdata/script run, and
 // `tidepool`, the same by the name that packages install.
 func TestMain(m *testing.M) {
+	if err := reap.Orphans(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	testscript.Main(m, map[string]func(){"node": main, "tidepool": main})
 }
 
@@ -29,6 +34,7 @@ func TestSessions(t *testing.T) {
 			return ci.Runs(), nil
 		},
 		Setup: func(e *testscript.Env) error {
+			e.Setenv(reap.Mark, os.Getenv(reap.Mark))
 			return os.CopyFS(filepath.Join(e.WorkDir, "tutorial"), os.DirFS("../../tutorial"))
 		},
 	})

@@ -38,6 +38,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/tidepool-net/tidepool/internal/ci/reap"
 )
 
 var (
@@ -48,6 +50,10 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if err := reap.Orphans(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)

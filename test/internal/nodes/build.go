@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+
+	"github.com/tidepool-net/tidepool/internal/ci/reap"
 )
 
 // program is what is under test, once Build has made it.
@@ -17,8 +19,12 @@ var program string
 // top is the folder of the source tree.
 var top string
 
-// Build compiles cmd/node into dir. It is for TestMain; nothing else works before it.
+// Build compiles cmd/node into dir. It is for TestMain; nothing else works before it. Nodes in the
+// background are killed when the test has ended, however it did.
 func Build(dir string) error {
+	if err := reap.Orphans(); err != nil {
+		return err
+	}
 	out, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
 		return fmt.Errorf("finding the module: %w", err)
@@ -55,6 +61,7 @@ var depend = sync.OnceFunc(func() {
 func Command(args ...string) *exec.Cmd {
 	depend()
 	cmd := exec.Command(program, args...)
+	cmd.Env = os.Environ() // what a test adds comes on top
 	cmd.SysProcAttr = sysProcAttr()
 	return cmd
 }

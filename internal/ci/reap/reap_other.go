@@ -1,0 +1,6 @@
+//go:build !linux
+
+package reap
+
+// Orphans does nothing on this system.
+func Orphans() error { return nil }
