@@ -68,7 +68,7 @@ web-test: ## the page in a headless Chromium, with screenshots; T="slider|cut" p
 	@node web/test/run.mjs '$(T)'
 
 interop: ## meet Linux, curl, nmap, hping3, scapy, BIRD, FRR and others (as root); MB=10 moves less
-	cd test/interop && $(GO) test -count=1 -timeout 30m -table -mb $(or $(MB),100)
+	cd test/interop && TIDEPOOL_LONG=1 $(GO) test -count=1 -timeout 30m -table -mb $(or $(MB),100)
 
 bench: bin/bench ## everything against the peers, writes docs/performance.md; BENCH=loss2 picks by name
 	@bin/bench all -root . -only '$(BENCH)'

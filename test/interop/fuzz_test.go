@@ -12,13 +12,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
 var (
-	fuzzed   = flag.Int("fuzz-packets", 100_000, "`packets` of scapy's; a tenth with -short")
+	fuzzed   = flag.Int("fuzz-packets", 100_000, "`packets` of scapy's; a tenth unless TIDEPOOL_LONG is set")
 	fuzzSeed = flag.Int("fuzz-seed", 4, "the `seed` of scapy's packets")
 )
 
@@ -41,7 +42,7 @@ func TestScapyFuzz(t *testing.T) {
 	need(t, "tshark", "socat")
 	with := python(t)
 	count := *fuzzed
-	if testing.Short() {
+	if !long.Runs() {
 		count /= 10
 	}
 	report(t, &row{

@@ -39,13 +39,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/internal/ci/reap"
 )
 
 var (
 	wantTable = flag.Bool("table", false, "print what was tried and how it went as a table")
 	keep      = flag.String("keep", "", "keep the captures in this `folder`")
-	megabytes = flag.Int("mb", 100, "megabytes a transfer; a tenth where a twentieth is lost")
+	megabytes = flag.Int("mb", 100, "megabytes a transfer with TIDEPOOL_LONG; a tenth at 5 %")
 )
 
 func TestMain(m *testing.M) {
@@ -135,7 +136,7 @@ func need(t *testing.T, programs ...string) {
 // size is how many bytes a transfer has at that loss, in percent.
 func size(loss float64) int64 {
 	n := int64(*megabytes) * 1_000_000
-	if testing.Short() {
+	if !long.Runs() {
 		n = 4_000_000
 	}
 	if loss >= 5 {

@@ -25,13 +25,21 @@ func TestMain(m *testing.M) {
 		c.Stdout = os.Stdout
 		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		exitOn(c.Start())
-		select {}
+		pause()
 	case "daemon":
 		_, err := os.Stdout.WriteString("up")
 		exitOn(err)
-		time.Sleep(time.Hour)
+		pause()
 	}
 	os.Exit(m.Run())
+}
+
+// pause waits for the signal that ends this process. The runtime would take an idle select for a
+// deadlock.
+func pause() {
+	for {
+		_ = syscall.Pause()
+	}
 }
 
 func exitOn(err error) {
