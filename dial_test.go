@@ -2,6 +2,7 @@ package tidepool_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/netip"
@@ -13,8 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool"
+	"github.com/tidepool-net/tidepool/internal/checksum"
 	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // A Dial that cannot be sends nothing.
@@ -89,6 +92,44 @@ func TestWhatICMPReportsAboutADial(t *testing.T) {
 		var timeout net.Error
 		require.ErrorAs(t, err, &timeout)
 		assert.Equal(t, late, timeout.Timeout(), err.Error())
+	}
+}
+
+// RFC 9293 §3.7.1: a peer that sends no MSS option takes 536 bytes, and our SYN-ACK tells it what
+// this node takes. The second write need not wait: there is a full segment (RFC 9293 §3.7.4).
+func TestAPeerWithoutAnMSSOption(t *testing.T) {
+	wire, end := tidepool.Pipe(1500)
+	n := open(t, host(tidepool.Config{}, "10.0.0.1/24", "10.0.0.2", end))
+	l, err := n.Listen("tcp", ":80")
+	require.NoError(t, err)
+	remote := netip.MustParseAddrPort("10.0.0.2:4000")
+	say := func(flags tcp.Flags, seq, ack uint32) {
+		b := make([]byte, tcp.HeaderSize)
+		segment := tcp.Header{Seq: seq, Ack: ack, Flags: flags, Window: 9000}
+		segment.Put(b, remote.Port(), 80)
+		src, dst := remote.Addr().As4(), [4]byte{10, 0, 0, 1}
+		sum := checksum.PseudoHeader(src, dst, ip.ProtoTCP, len(b))
+		binary.BigEndian.PutUint16(b[16:], ^checksum.Fold(checksum.Sum(b, sum)))
+		h := ip.Header{
+			TotalLen: ip.HeaderLen + len(b), TTL: 64, Protocol: ip.ProtoTCP, Src: src, Dst: dst,
+		}
+		_, err := wire.Write(append(h.Append(nil), b...))
+		require.NoError(t, err)
+	}
+	packet := make([]byte, 2000)
+	say(tcp.SYN, 0, 0)
+	k, err := wire.Read(packet)
+	require.NoError(t, err)
+	assert.Equal(t, []byte{2, 4, 1360 >> 8, 1360 & 0xff}, packet[40:k], "MSS and nothing else")
+	say(tcp.ACK, 1, binary.BigEndian.Uint32(packet[24:])+1)
+	c, err := l.Accept()
+	require.NoError(t, err)
+	_, err = c.Write(make([]byte, 2*536))
+	require.NoError(t, err)
+	for range 2 {
+		k, err = wire.Read(packet)
+		require.NoError(t, err)
+		assert.Equal(t, 40+536, k)
 	}
 }
 

@@ -215,9 +215,12 @@ func (n *Node) stackFaces() (list []stack.Interface) {
 	for i := range c.Interfaces {
 		f := &c.Interfaces[i]
 		face := stack.Interface{Name: f.Name, Addr: f.Addr, MTU: f.MTU}
-		// Behind a TUN device the kernel knows who is there, behind a program's the program.
+		// Behind a TUN device the kernel knows who is there, behind a program's the program. Course
+		// nodes are on UDP links only.
 		if f.Tun == nil && n.cfg.Devices[f.Name] == nil {
 			face.Neighbors = []netip.Addr{}
+		} else {
+			face.DefaultMSS = true
 		}
 		for _, nb := range c.Neighbors {
 			if nb.Iface == f.Name {

@@ -69,7 +69,9 @@ func (s *Stack) path(remote [4]byte) tcp.Path {
 		return tcp.Path{Outlet: -1}
 	}
 	out := &s.interfaces[hop.Iface]
-	return tcp.Path{Outlet: hop.Iface, MTU: out.MTU, Local: out.addr}
+	return tcp.Path{
+		Outlet: hop.Iface, MTU: out.MTU, Local: out.addr, DefaultMSS: out.DefaultMSS,
+	}
 }
 
 // loopback is the outlet to the node itself, behind those of the interfaces.

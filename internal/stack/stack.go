@@ -68,6 +68,9 @@ type Interface struct {
 	Name string
 	Addr netip.Prefix // the node's address and the length of the link's prefix
 	MTU  int          // bytes of IP packet; 0 means DefaultMTU
+	// DefaultMSS has TCP peers there that send no MSS option taken at 536 bytes (RFC 9293 §3.7.1).
+	// Without it they take the MTU, as course nodes do.
+	DefaultMSS bool
 	// Neighbors are the nodes on the link; nil means that nobody knows who is.
 	Neighbors []netip.Addr
 }

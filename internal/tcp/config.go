@@ -16,6 +16,9 @@ type Path struct {
 	MTU int
 	// Local is the address that packets to the peer come from.
 	Local [4]byte
+	// DefaultMSS says that a peer without an MSS option takes 536 bytes (RFC 9293 §3.7.1), and
+	// understands the option itself. Otherwise it takes what the outlet carries.
+	DefaultMSS bool
 	// NotHost says, where there is no route, that the address is no single host's.
 	NotHost bool
 }

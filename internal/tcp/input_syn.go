@@ -99,6 +99,9 @@ func (c *Conn) negotiate(o *Options) {
 		c.flags |= flagPlain
 		c.flags &^= flagSACK | flagScale | flagStamps
 		c.rcv.scale, c.snd.scale = 0, 0
+		if c.path.DefaultMSS {
+			c.snd.peerMSS = o.sendMSS()
+		}
 		c.refit()
 		return
 	}
@@ -110,7 +113,9 @@ func (c *Conn) negotiate(o *Options) {
 	if o.UserTimeout != 0 {
 		c.takeTimeout(c.host.now, o.UserTimeout)
 	}
-	c.snd.peerMSS = int(o.MSS)
+	if c.snd.peerMSS = int(o.MSS); c.path.DefaultMSS {
+		c.snd.peerMSS = o.sendMSS()
+	}
 	c.refit()
 	if o.SACKPermitted && !k.NoSACK {
 		c.flags |= flagSACK
@@ -189,8 +194,11 @@ func (c *Conn) resendSYN() { c.flags |= flagSynDue }
 
 // synOptions returns what our SYN or SYN-ACK carries.
 func (c *Conn) synOptions() Options {
-	if c.host.cfg.OptionsOff || c.has(flagPlain) {
+	switch {
+	case c.host.cfg.OptionsOff, c.has(flagPlain) && !c.path.DefaultMSS:
 		return Options{}
+	case c.has(flagPlain):
+		return Options{MSS: uint16(c.offeredMSS())} // RFC 9293 §3.7.1 (SHLD-5): on every SYN
 	}
 	// A SYN that stays unanswered may be one that the peer cannot parse: a late retransmission
 	// goes without options. A SYN-ACK that carries some still negotiates them, for the peer may

@@ -70,9 +70,9 @@ func (c *Conn) setMTU(mtu int) {
 
 // mssFor returns the payload of a full segment on a path of that MTU.
 func (c *Conn) mssFor(mtu int) int {
-	// RFC 9293 §3.7.1 says 536 when the peer sends no MSS option. The links here are the
-	// family's UDP links, where every node takes the link's 1400 bytes for granted and few send
-	// the option, so the route's MTU stands in for it.
+	// RFC 9293 §3.7.1 says 536 when the peer sends no MSS option (Path.DefaultMSS). On the UDP
+	// links of course nodes the MTU stands in for it: few of them send the option, and all take
+	// the link's 1400 bytes for granted.
 	mss := fitting(mtu)
 	if c.snd.peerMSS != 0 {
 		mss = min(mss, max(c.snd.peerMSS, minMSS))

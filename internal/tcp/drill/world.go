@@ -103,7 +103,7 @@ func newWorld(s *Script) (*world, error) {
 			return nil, w.fail("%v", err)
 		}
 	}
-	w.path = tcp.Path{MTU: w.set.mtu, Local: w.set.local.As4()}
+	w.path = tcp.Path{MTU: w.set.mtu, Local: w.set.local.As4(), DefaultMSS: true}
 	cfg := w.set.config
 	cfg.Route = func([4]byte) tcp.Path { return w.path }
 	host, err := tcp.NewHost(cfg)
