@@ -43,7 +43,7 @@ func (o *labRunOptions) print(c *cobra.Command, r *lab.Results, t taken) error {
 			return err
 		}
 	}
-	if err := printExpectations(out, t.judged); err != nil {
+	if err := printExpectations(out, r, t.judged); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(out, summing(r, t))
@@ -51,7 +51,7 @@ func (o *labRunOptions) print(c *cobra.Command, r *lab.Results, t taken) error {
 }
 
 // printExpectations says whether what was expected came out, and what did not.
-func printExpectations(out io.Writer, j *lab.Judged) error {
+func printExpectations(out io.Writer, r *lab.Results, j *lab.Judged) error {
 	if j == nil || len(j.Verdicts) == 0 {
 		return nil
 	}
@@ -69,6 +69,12 @@ func printExpectations(out io.Writer, j *lab.Judged) error {
 	said := "all hold"
 	if len(j.Verdicts) == 1 {
 		said = "it holds"
+	}
+	if _, kept := r.Timings(); r.Real {
+		said += " in virtual time"
+		if !kept {
+			said += "; runs in real time were late"
+		}
 	}
 	_, err := fmt.Fprintf(out, "%s: %s\n", counted(len(j.Verdicts), "expectation"), said)
 	return err

@@ -72,12 +72,23 @@ func quicProgram(self string) string {
 	return found
 }
 
+// shortest is a duration for a quick look at an experiment: twice its warm-up, 20 s at least.
+func shortest(study *lab.Study) time.Duration {
+	d := 20 * time.Second
+	for i := range study.Cells {
+		d = max(d, 2*study.Cells[i].Warmup)
+	}
+	return d
+}
+
 // begin says how long runs in real time will take. The error is of what takes too long.
-func (r *realFlags) begin(c *cobra.Command, runs int, most time.Duration) error {
+func (r *realFlags) begin(
+	c *cobra.Command, study *lab.Study, runs int, most time.Duration,
+) error {
 	if most > r.atMost {
 		return fmt.Errorf("%s in real time may take %s; --at-most %s allows that, and "+
-			"--set duration=20s, --trials 1 or --index N make it less", counted(runs, "run"),
-			long(most), most.Round(time.Second))
+			"--set duration=%v, --trials 1 or --index N make it less", counted(runs, "run"),
+			long(most), most.Round(time.Second), shortest(study))
 	}
 	_, err := fmt.Fprintf(c.ErrOrStderr(), "%s in real time, one after the other: up to %s\n",
 		counted(runs, "run"), long(most))

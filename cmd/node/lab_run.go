@@ -73,7 +73,7 @@ func labRunCommand() *cobra.Command {
 		Short: "run an experiment and print what came out",
 		Long:  labRunLong,
 		Example: "  node lab run tahoe-low\n" +
-			"  node lab run tahoe-low --real --set duration=20s\n" +
+			"  node lab run tahoe-low --real --set duration=40s\n" +
 			"  node lab run tahoe-low --cc mine.star\n" +
 			"  node lab run tahoe-low --sweep flows.0.cc=tahoe,reno,cubic --trials 30\n" +
 			"  node lab run mine.yaml -o results --until 'ci<5%'\n" +
@@ -321,14 +321,14 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return o.asGiven(err)
 	}
-	for _, w := range plan.Warnings(study.Cells) {
+	for _, w := range append(study.Notes, plan.Warnings(study.Cells)...) {
 		_, _ = fmt.Fprintln(c.ErrOrStderr(), "note: "+w)
 	}
 	if o.dry {
 		return study.List(c.OutOrStdout())
 	}
 	p := lab.Options{Dir: o.dir, Workers: o.workers, Records: o.records, Pcap: o.pcap}
-	p.Real = func(runs int, most time.Duration) error { return o.live.begin(c, runs, most) }
+	p.Real = func(runs int, most time.Duration) error { return o.live.begin(c, study, runs, most) }
 	p.Until = o.limit()
 	stale := false
 	if p.Dir == "" {

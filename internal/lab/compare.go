@@ -16,6 +16,7 @@ import (
 type Comparison struct {
 	Set     []plan.Setting `json:"set,omitempty"`
 	Flow    string         `json:"flow,omitempty"` // empty: the whole
+	Kind    string         `json:"kind,omitempty"` // of the flow, such as its congestion control
 	Metric  result.Metric  `json:"metric"`
 	Unit    string         `json:"unit,omitempty"`
 	Paired  bool           `json:"paired"`
@@ -27,6 +28,30 @@ type Comparison struct {
 	High    *float64       `json:"ci_hi"`
 	Share   *float64       `json:"share"`
 	LeftOut int            `json:"left_out,omitempty"` // pairs with a run that was cut off
+
+	alone bool // the flow is the only one of its runs
+}
+
+// kindOf is what a flow is in both of two runs: "cubic", or "tahoe / cubic" where they differ.
+func kindOf(before, after *result.Flow) string {
+	if before.Label == after.Label {
+		return before.Label
+	}
+	return before.Label + " / " + after.Label
+}
+
+// flowText is what tables call the flow. The name of a flow that is alone comes from a file in
+// which another congestion control may have had it: such a flow is called by its kind.
+func (c *Comparison) flowText() string {
+	switch {
+	case c.Flow == "":
+		return "all"
+	case c.alone && c.Kind != "":
+		return c.Kind
+	case strings.Contains(c.Kind, " / "):
+		return c.Flow + " (" + c.Kind + ")"
+	}
+	return c.Flow
 }
 
 // Compare compares two directories cell by cell: of trials that had the same seed the
@@ -57,7 +82,12 @@ func compareRuns(before, after []*result.Trial, set []plan.Setting) []Comparison
 	var out []Comparison
 	for i := range before[0].Flows {
 		flow := func(t *result.Trial) result.Values { return t.Flows[i].Values }
-		out = append(out, comparisons(before, after, flow, before[0].Flows[i].Name, set)...)
+		list := comparisons(before, after, flow, before[0].Flows[i].Name, set)
+		for j := range list {
+			list[j].Kind = kindOf(&before[0].Flows[i], &after[0].Flows[i])
+			list[j].alone = len(before[0].Flows) == 1
+		}
+		out = append(out, list...)
 	}
 	whole := func(t *result.Trial) result.Values { return t.Whole }
 	return append(out, comparisons(before, after, whole, "", set)...)
@@ -198,10 +228,7 @@ func comparisonGrid(a *Results, list []Comparison, before, after string) grid {
 	lastCell, lastFlow := "\x00", "\x00"
 	for i := range list {
 		c := &list[i]
-		set, name := a.setText(c.Set), c.Flow
-		if name == "" {
-			name = "all"
-		}
+		set, name := a.setText(c.Set), c.flowText()
 		cell.cells = append(cell.cells, unless(set == lastCell, set))
 		flow.cells = append(flow.cells, unless(set == lastCell && name == lastFlow, name))
 		lastCell, lastFlow = set, name

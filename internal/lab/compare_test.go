@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -8,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -98,4 +101,54 @@ func TestCompareWhatCannotBe(t *testing.T) {
 	}
 	_, err = lab.Compare(a, ran(t, one))
 	require.ErrorContains(t, err, "2 flows, and cell 0")
+}
+
+// labelled is a study of one flow that its file calls tahoe, with the congestion control of a cell.
+func labelled(kinds ...string) *lab.Study {
+	s := study(len(kinds), 1)
+	for i := range s.Cells {
+		s.Cells[i].Flows = s.Cells[i].Flows[:1]
+		s.Cells[i].Flows[0].Name = "tahoe"
+	}
+	s.Play = func(c *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error) {
+		t, r, err := drawn(c, trial, o)
+		t.Flows[0].Label = kinds[c.Index]
+		return t, r, err
+	}
+	return s
+}
+
+// A flow that is alone is called by its congestion control, whatever name its file has for it.
+func TestComparisonNamesTheCongestionControl(t *testing.T) {
+	a, b := ran(t, labelled("tahoe", "cubic")), ran(t, labelled("tahoe", "bbr"))
+	list, err := lab.Compare(a, b)
+	require.NoError(t, err)
+	var out strings.Builder
+	require.NoError(t, lab.PrintComparison(&out, a, b, list, nil))
+	assert.Regexp(t, `cc=cc0 +tahoe +goodput`, out.String())
+	assert.Regexp(t, `cc=cc1 +cubic / bbr +goodput`, out.String())
+}
+
+// Runs in real time that did not keep time are marked in the tables.
+func TestLateRunsAreMarked(t *testing.T) {
+	for clock, want := range map[result.Clock]string{
+		result.LateTime: `\nreal, late +`, result.RealTime: `\nreal +reno`,
+	} {
+		s := labelled("reno", "reno")
+		for i := range s.Cells {
+			s.Cells[i].Set = nil
+		}
+		s.Real = func(_ context.Context, c *plan.Cell, trial int, _ bool) (
+			*result.Trial, *result.Record, error,
+		) {
+			one, _, err := drawn(c, trial, play.Options{})
+			one.Clock = clock
+			return one, nil, err
+		}
+		r := ran(t, s)
+		var out strings.Builder
+		require.NoError(t, r.Print(&out, lab.Shown{}))
+		text := strings.ReplaceAll(out.String(), "tahoe", "")
+		assert.Regexp(t, want, text)
+	}
 }

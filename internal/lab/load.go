@@ -89,7 +89,7 @@ func Load(q Request) (*Study, error) {
 	if s.Cells, err = f.Cells(); err != nil {
 		return nil, err
 	}
-	s.Document = f.Resolved()
+	s.Document, s.Notes = f.Resolved(), f.Notes()
 	q.Real = q.Real || hasReal(o.dir)
 	first := &s.Cells[0]
 	s.Name, s.About, s.Seed = first.Name, first.About, first.Seed

@@ -171,7 +171,7 @@ func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
 	}
 	if list := ofInterest(r.Beside(), metrics); len(list) > 0 {
 		b.WriteString("\n")
-		t := comparisonGrid(r, list, "virtual", "real")
+		t := comparisonGrid(r, list, "virtual", r.realName())
 		t.write(b)
 	}
 	lines, _ := r.Timings()
@@ -189,7 +189,7 @@ func (r *Results) besideTable() *figure.Plain {
 	if !r.Real || len(list) == 0 {
 		return nil
 	}
-	t := comparisonGrid(r, list, "virtual", "real")
+	t := comparisonGrid(r, list, "virtual", r.realName())
 	out := &figure.Plain{Rows: make([][]figure.PlainCell, len(list))}
 	for _, c := range t.columns {
 		out.Heads = append(out.Heads, figure.PlainCell{Text: c.head[1], Left: c.left})
@@ -246,6 +246,25 @@ func (r *Results) theory(j *Judged, cells []figure.Cell) {
 func (r *Results) clockName(cell int) string {
 	if !isReal(cell) {
 		return "virtual"
+	}
+	for _, t := range r.runsOf(cell) {
+		if t.Clock == result.LateTime {
+			return "real, late"
+		}
+	}
+	return "real"
+}
+
+// late reports whether some runs in real time did not keep time.
+func (r *Results) late() bool {
+	_, kept := r.Timings()
+	return !kept
+}
+
+// realName is what tables call the side of real time.
+func (r *Results) realName() string {
+	if r.late() {
+		return "real, late"
 	}
 	return "real"
 }

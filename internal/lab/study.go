@@ -22,6 +22,8 @@ type Study struct {
 	Seed    uint64
 	Metrics []result.Metric // of its table; nil: those that say most
 	Cells   []plan.Cell
+	// Notes are what its changes have left out of the file.
+	Notes []string
 	// Document is the file with all that was changed in it: what it says is what is run. Files
 	// are those that it names.
 	Document []byte

@@ -23,7 +23,11 @@ type File struct {
 	root    *node
 	sweeps  []variable
 	changed bool // by a flag
+	notes   []string
 }
+
+// Notes are what flags have left out of the file.
+func (f *File) Notes() []string { return f.notes }
 
 // Bounds of a sweep.
 const (

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -152,7 +153,7 @@ func (f *File) Netem(words string) error {
 	}
 	f.root, f.changed = root, true
 	for _, k := range said {
-		f.unsweepBelow("path", "down", k)
+		f.unsweepBelow("--netem", "path", "down", k)
 	}
 	return nil
 }
@@ -176,8 +177,8 @@ func (f *File) Mahimahi(words string) error {
 	})
 	root.pairs = append(root.pairs, pair{&node{place: n.place, text: "mm"}, n})
 	f.root, f.changed = &root, true
-	f.unsweepBelow("path")
-	f.unsweepBelow("mm")
+	f.unsweepBelow("--mm", "path")
+	f.unsweepBelow("--mm", "mm")
 	return nil
 }
 
@@ -196,12 +197,16 @@ func flagWords(r *report, flag, words string) *node {
 	return nil
 }
 
-// unsweepBelow takes out of what is swept all that changes a key or a part of it.
-func (f *File) unsweepBelow(parts ...string) {
+// unsweepBelow takes out of what is swept all that changes a key or a part of it, and notes that the
+// flag did so.
+func (f *File) unsweepBelow(flag string, parts ...string) {
 	f.sweeps = slices.DeleteFunc(slices.Clone(f.sweeps), func(v variable) bool {
 		for _, p := range v.values {
 			for _, c := range p.changes {
 				if c.key.within(parts) {
+					f.notes = append(f.notes, fmt.Sprintf(
+						"%s replaces %s, so the file's sweep of %s is left out",
+						flag, strings.Join(parts, "."), v.key))
 					return true
 				}
 			}

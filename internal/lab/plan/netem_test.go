@@ -39,6 +39,9 @@ func TestNetemWords(t *testing.T) {
 	assert.Equal(t, netem.DropTail{Bytes: 20000}, c.Path.Down.Queue)
 	assert.Equal(t, mbit, c.Path.Down.Rate)
 	assert.Equal(t, "flows.0.cc", c.Set[0].Key)
+	assert.Equal(t, []string{
+		"--netem replaces path.down.loss, so the file's sweep of path.down.loss is left out",
+	}, f.Notes())
 
 	again, err := plan.Parse("again.yaml", f.Resolved())
 	require.NoError(t, err)
@@ -53,6 +56,8 @@ func TestMahimahiWords(t *testing.T) {
 	f := parse(t, impaired)
 	f.Load = func(string) ([]byte, error) { return []byte("1\n2\n"), nil }
 	require.NoError(t, f.Mahimahi("mm-delay 40 mm-loss downlink .01 mm-link up down"))
+	assert.Equal(t, []string{"--mm replaces path, so the file's sweep of path.down.loss is left out"},
+		f.Notes())
 	c := firstOf(t, f, 2)
 	assert.Equal(t, 40*time.Millisecond, c.Path.Up.Delay)
 	assert.InDelta(t, 0.01, float64(c.Path.Down.Loss.(netem.UniformLoss)), 1e-12)
