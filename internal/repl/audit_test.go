@@ -58,7 +58,7 @@ var inJSON = map[string]string{
 	"up":     "up if0", "down": "down if0", "route add": "route add default via 10.0.0.2",
 	"route get": "route get 10.0.0.9",
 	"route del": "route del default", "lossyforward": "lossyforward 2", "lossy": "lossy 0.02",
-	"impair": "impair if0 delay 1ms", "accept": "accept 80", "connect": "connect 10.0.0.1 80",
+	"impair": "impair if0 delay 1ms", "delay": "delay 0.1", "info": "info 1", "accept": "accept 80", "connect": "connect 10.0.0.1 80",
 	"udp": "udp send 10.0.0.1 53 hello", "rcp echo": "rcp echo 9000", "rcp close": "rcp close 9000",
 	"rcp count": "rcp count 10.0.0.1 9000", "rdt serve": "rdt serve 9000 x",
 	"rdt list": "rdt list 10.0.0.1 9000", "rdt fetch": "rdt fetch 10.0.0.1 9000",
@@ -76,7 +76,7 @@ var inJSON = map[string]string{
 }
 
 // alone are the commands that are a line by their names.
-var alone = strings.Fields(`interfaces li neighbors routes lr rip sockets ls doors transfers wait show
+var alone = strings.Fields(`interfaces li neighbors ln routes lr rip sockets ls lc doors transfers wait show
 	reload clear history quit`)
 
 // TestEveryCommandInJSON: with --json each answers on standard output, with documents alone, one a

@@ -1,12 +1,7 @@
 package repl
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -14,17 +9,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// interfaces is `interfaces` or, with the family's table, `li`.
-func (s *Shell) interfaces(name string) *cobra.Command {
+func (s *Shell) interfaces() *cobra.Command {
 	var stats int
 	var zero bool
 	c := &cobra.Command{
-		Use:   name,
+		Use:   "interfaces",
 		Short: "a line each; -s: counters, -s -s: all",
 		Long: "A line an interface, like `ip -s -br link`: name, state, address, flags, MTU,\n" +
 			"packets and bytes received and sent, and what was dropped.\n" +
 			"`li` is the course's table.",
-		RunE: func(c *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			if zero {
 				return s.done(c, control.Order(c.Context(), s.op, control.ClearCounters{}))
 			}
@@ -32,15 +26,8 @@ func (s *Shell) interfaces(name string) *cobra.Command {
 			if err != nil {
 				return failed(c, err)
 			}
-			if name == "li" {
-				return s.answerInto(c, args, list, printInterfaces(list, stats))
-			}
 			return s.answer(c, list, briefInterfaces(list, stats))
 		},
-	}
-	if name == "li" {
-		c.Use, c.Long, c.ValidArgsFunction = "li [FILE]", intoFile, at(files)
-		c.Short = "interfaces, in the course's table"
 	}
 	c.Flags().CountVarP(&stats, "stats", "s", "packets, bytes, errors, drops; twice: all there is")
 	c.Flags().BoolVar(&zero, "clear", false, "set the counters to zero, those of impair too")
@@ -50,9 +37,10 @@ func (s *Shell) interfaces(name string) *cobra.Command {
 func (s *Shell) neighbors() *cobra.Command {
 	var stats bool
 	c := &cobra.Command{
-		Use:     "neighbors",
-		Aliases: []string{"ln"},
-		Short:   "who is on the links; with -s how they are",
+		Use:   "neighbors",
+		Short: "who is on the links; with -s how they are",
+		Long: "The nodes on the links and what is wrong with them; with -s the state of each.\n" +
+			"`ln` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := control.Ask(c.Context(), s.op, control.Neighbors{})
 			if err != nil {
@@ -65,21 +53,20 @@ func (s *Shell) neighbors() *cobra.Command {
 	return s.jsonFlag(c)
 }
 
-// routes is `routes` or, with the family's table, `lr`.
-func (s *Shell) routes(name string) *cobra.Command {
-	c := &cobra.Command{
-		Use:   name,
+func (s *Shell) routes() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:   "routes",
 		Short: "routes in use, like `ip route`",
 		Long: "The routes in use, like `ip route`: proto kernel are those to our own links,\n" +
 			"static those of the file or of `route add`, rip those that were learned, with\n" +
 			"their cost as metric. `lr` is the course's table.",
-		RunE: func(c *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := control.Ask(c.Context(), s.op, control.Routes{})
 			if err != nil {
 				return failed(c, err)
 			}
-			if name == "lr" || s.json(c) {
-				return s.answerInto(c, args, list, printRoutes(list))
+			if s.json(c) {
+				return s.document(list)
 			}
 			faces, err := control.Ask(c.Context(), s.op, control.Interfaces{})
 			if err != nil {
@@ -87,38 +74,7 @@ func (s *Shell) routes(name string) *cobra.Command {
 			}
 			return s.answer(c, list, fieldRoutes(list, faces))
 		},
-	}
-	if name == "lr" {
-		c.Use, c.Long, c.ValidArgsFunction = "lr [FILE]", intoFile, at(files)
-		c.Short = "routes: L local, R rip, S static"
-	}
-	return s.jsonFlag(c)
-}
-
-// intoFile is about the tables that the course's nodes of 2022 write to files.
-const intoFile = "The course's table, or with FILE the same written there: what was in it is gone."
-
-// answerInto is answer, or writes to the file that is named behind the command.
-func (s *Shell) answerInto(c *cobra.Command, args []string, a any, text string) error {
-	if len(args) == 0 {
-		return s.answer(c, a, text)
-	}
-	if err := os.WriteFile(args[0], []byte(text), 0o666); err != nil {
-		return failed(c, unwritten(args[0], err))
-	}
-	return s.done(c, nil)
-}
-
-// unwritten says why a file could not be written.
-func unwritten(path string, err error) error {
-	folder := filepath.Dir(path)
-	if info, e := os.Stat(path); e == nil && info.IsDir() {
-		return fmt.Errorf("%s: it is a folder: want a file", printable(path))
-	}
-	if _, e := os.Stat(folder); errors.Is(e, fs.ErrNotExist) {
-		return fmt.Errorf("%s: there is no folder %s", printable(path), printable(folder))
-	}
-	return err
+	})
 }
 
 // link is the command that takes an interface up or down.

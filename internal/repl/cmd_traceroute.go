@@ -31,8 +31,9 @@ type traceFlags struct {
 func (s *Shell) traceroute() *cobra.Command {
 	var o traceFlags
 	c := &cobra.Command{
-		Use:   "traceroute ADDR [BYTES]",
-		Short: "the routers on the way",
+		Use:     "traceroute ADDR [BYTES]",
+		Aliases: []string{"tracert"},
+		Short:   "the routers on the way",
 		Long: "Find the routers on the way to ADDR, by packets of BYTES (60) whose TTL grows.\n" +
 			"A star is a probe that nobody answered. Behind a time, !H, !N and !P say that\n" +
 			"host, network or protocol is unreachable, !X that it is forbidden, !S that the\n" +

@@ -33,8 +33,8 @@ func TestLinesBecomeRequests(t *testing.T) {
 		lines string // alternatives that ask the same, parted by |
 		want  any
 	}{
-		{"interfaces|li|interfaces -s|li --stats", control.Interfaces{}},
-		{"interfaces -s -s|li -ss", control.Interfaces{}},
+		{"interfaces|li|interfaces -s|interfaces --stats", control.Interfaces{}},
+		{"interfaces -s -s|li", control.Interfaces{}},
 		{"interfaces --clear", control.ClearCounters{}},
 		{"impair", control.Impairments{}},
 		{"impair if0|impair if0 out", control.Impairments{Iface: "if0"}},
@@ -45,7 +45,7 @@ func TestLinesBecomeRequests(t *testing.T) {
 		{"impair 0 loss  2%", control.Impair{Iface: "0", Words: "loss 2%"}},
 		{"impair if0 both off", control.Impair{Iface: "if0", Way: control.WayBoth, Words: "off"}},
 		{"impair off", control.Impair{Words: "off"}},
-		{"neighbors|ln|neighbors # who", control.Neighbors{}},
+		{"neighbors|neighbors # who", control.Neighbors{}},
 		{"routes --json|lr|  lr  ", control.Routes{}},
 		{"capture stop|capture stop --json", control.StopCapture{}},
 		{"capture stop 2", control.StopCapture{ID: 2}},
@@ -78,6 +78,12 @@ func TestLinesBecomeRequests(t *testing.T) {
 		{"sockets -i|ls --info", control.Sockets{Info: true}},
 		{"up if0", control.SetLink{Iface: "if0", Up: true}},
 		{"down 1", control.SetLink{Iface: "1"}},
+		{"delay 0.1", control.Impair{Way: "out", Words: "delay 100ms"}},
+		{"delay 0.0015 0.25", control.Impair{Way: "out", Words: "delay 1.5ms reorder 75.0000%"}},
+		{"delay 0|delay 2 0", control.Impair{Way: "out", Words: "off"}},
+		{"delay", control.Impairments{}},
+		{"info 1", control.Sockets{Info: true, Timers: true}},
+		{"lc", control.Show{Key: "tcp.congestion"}},
 		{"lossyforward 2|lossy 0.02|drop 0.02", loss(2, "")},
 		{"lossyforward 0.5", loss(0.5, "")},
 		{"lossyforward 100 if1|lossy 1 if1|drop 1.0 if1", loss(100, "if1")},
@@ -128,7 +134,7 @@ func TestLinesBecomeRequests(t *testing.T) {
 			Timeout: 2 * time.Second, Deadline: 1500 * time.Millisecond, Pattern: []byte{255, 0},
 			Fragment: "do", Flood: true, Adaptive: true, Broadcast: true, Outstanding: true,
 		}},
-		{"traceroute 10.0.0.1", control.Traceroute{
+		{"traceroute 10.0.0.1|tracert 10.0.0.1", control.Traceroute{
 			Addr: peer, Kind: "udp", First: 1, MaxHops: 30, Queries: 3, Parallel: 16, Size: 60,
 			Wait: 5 * time.Second, Here: 3, Near: 10,
 		}},

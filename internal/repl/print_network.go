@@ -8,44 +8,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// printInterfaces is a table, with stats each interface's counters below it.
-func printInterfaces(list []control.Interface, stats int) string {
-	columns := []column{
-		{"Name", 4, 0},
-		{"Addr/Prefix", 13, 2},
-		{"State", 6, 1},
-		{"UDP address", 17, 2},
-		{"MTU", 6, 2},
-	}
-	rows := make([][]string, 0, len(list))
-	var notes strings.Builder
-	for _, i := range list {
-		state := "down"
-		if i.Up {
-			state = "up"
-		}
-		if i.Problem != "" {
-			notes.WriteString(i.Name + ": " + printable(i.Problem) + "\n")
-		}
-		rows = append(rows, []string{i.Name, i.Addr.String(), state, i.UDP, strconv.Itoa(i.MTU)})
-	}
-	text := table(columns, rows)
-	if stats == 0 {
-		return text + notes.String()
-	}
-	lines := strings.SplitAfter(text, "\n")
-	var b strings.Builder
-	b.WriteString(lines[0])
-	for n, i := range list {
-		b.WriteString(lines[n+1])
-		b.WriteString(printCounters("RX", i.In, stats) + printCounters("TX", i.Out, stats))
-		if stats > 1 {
-			b.WriteString(printDevice(&i))
-		}
-	}
-	return b.String() + notes.String()
-}
-
 // printCounters is one direction in the shape of ip -s link, each drop reason by name behind it;
 // where reasons matter most, a line each.
 func printCounters(direction string, c control.Counters, stats int) string {
@@ -97,26 +59,6 @@ func printDevice(i *control.Interface) string {
 		text += fmt.Sprintf(", %d waited for the kernel", d.Waited)
 	}
 	return wrapped(text, "        ")
-}
-
-func printRoutes(list []control.Route) string {
-	columns := []column{{"T", 1, leftmost}, {"Prefix", 13, 2}, {"Next hop", 11, 2}, {"Cost", 7, 2}}
-	rows := make([][]string, 0, len(list))
-	for _, r := range list {
-		hop := "LOCAL:" + r.Iface
-		if r.NextHop.IsValid() {
-			hop = r.NextHop.String()
-		}
-		if r.Kind != "" {
-			hop = string(r.Kind)
-		}
-		cost := strconv.Itoa(r.Cost)
-		if r.Origin == control.OriginStatic && r.Cost == 0 {
-			cost = "-"
-		}
-		rows = append(rows, []string{string(r.Origin), r.Prefix.String(), hop, cost})
-	}
-	return table(columns, rows)
 }
 
 func printLoss(list []control.LinkLoss) string {

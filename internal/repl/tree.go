@@ -41,12 +41,12 @@ func (s *Shell) tree() *cobra.Command {
 	})
 	help := s.help()
 	root.SetHelpCommand(help)
-	group(root, groupNetwork, s.interfaces("interfaces"), s.interfaces("li"), s.neighbors(),
-		s.routes("routes"), s.routes("lr"), s.route(), s.rip(), s.link("up", true),
-		s.link("down", false), s.lossyForward(), s.lossy(), s.impair())
+	group(root, groupNetwork, s.interfaces(), s.courseInterfaces(), s.neighbors(),
+		s.courseNeighbors(), s.routes(), s.courseRoutes(), s.route(), s.rip(), s.link("up", true),
+		s.link("down", false), s.lossyForward(), s.lossy(), s.delay(), s.impair())
 	group(root, groupSocket, s.sockets("sockets"), s.sockets("ls"), s.accept(), s.connect(),
 		s.udp(), s.rcp(), s.rdt(), s.write(), s.recv(), s.shutdown(), s.close(),
-		s.window(), s.congestion())
+		s.window(), s.info(), s.congestion(), s.courseAlgorithms())
 	group(root, groupDoor, s.publish(), s.expose(), s.splice(), s.doors())
 	group(root, groupFile, s.sendFile(), s.recvFile(), s.http(), s.serve(), s.fetch(),
 		s.transfers(), s.wait(), s.cancel())

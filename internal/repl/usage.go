@@ -147,8 +147,8 @@ var kin = map[string]string{
 	"tcpdump": "capture", "tshark": "capture", "wireshark": "capture", "iperf": "perf",
 	"iperf3": "perf", "curl": "http get", "wget": "http get", "nc": "connect", "tc": "impair",
 	"netem": "impair", "listen": "accept", "kill": "cancel", "stop": "cancel", "jobs": "transfers",
-	"lc": "show tcp.congestion", "lcc": "show tcp.congestion", "delay": "impair",
-	"fg": "wait", "man": "help", "bye": "quit", "logout": "quit",
+	"lcc": "lc",
+	"fg":  "wait", "man": "help", "bye": "quit", "logout": "quit",
 }
 
 // The argument readers: each says what it wanted.

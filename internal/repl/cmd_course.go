@@ -1,0 +1,224 @@
+package repl
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// The commands of the course's nodes that have no long name here, or print a table of their own
+// under a short one. The course's specification gives headers and rows character by character.
+
+func (s *Shell) courseInterfaces() *cobra.Command {
+	return s.courseTable("li", "interfaces, in the course's table",
+		func(c *cobra.Command) (any, string, error) {
+			list, err := control.Ask(c.Context(), s.op, control.Interfaces{})
+			var b strings.Builder
+			b.WriteString("Name  Addr/Prefix State\n")
+			for _, i := range list {
+				fmt.Fprintf(&b, "%4s  %11s %4s\n", i.Name, i.Addr, upDown(i.Up))
+			}
+			return list, b.String(), err
+		})
+}
+
+func upDown(up bool) string {
+	if up {
+		return "up"
+	}
+	return "down"
+}
+
+// courseNeighbors leaves out the neighbors of interfaces that are down: the course requires it.
+func (s *Shell) courseNeighbors() *cobra.Command {
+	return s.courseTable("ln", "neighbors, in the course's table",
+		func(c *cobra.Command) (any, string, error) {
+			faces, err := control.Ask(c.Context(), s.op, control.Interfaces{})
+			if err != nil {
+				return nil, "", err
+			}
+			list, err := control.Ask(c.Context(), s.op, control.Neighbors{})
+			list = slices.DeleteFunc(list, func(n control.Neighbor) bool {
+				return slices.ContainsFunc(faces, func(i control.Interface) bool {
+					return i.Name == n.Iface && !i.Up
+				})
+			})
+			var b strings.Builder
+			b.WriteString("Iface          VIP          UDPAddr\n")
+			for _, n := range list {
+				fmt.Fprintf(&b, "%4s    %9s  %15s\n", n.Iface, n.Addr, n.UDP)
+			}
+			return list, b.String(), err
+		})
+}
+
+func (s *Shell) courseRoutes() *cobra.Command {
+	return s.courseTable("lr", "routes: L local, R rip, S static",
+		func(c *cobra.Command) (any, string, error) {
+			list, err := control.Ask(c.Context(), s.op, control.Routes{})
+			var b strings.Builder
+			b.WriteString("T       Prefix   Next hop   Cost\n")
+			for _, r := range list {
+				hop, cost := "LOCAL:"+r.Iface, strconv.Itoa(r.Cost)
+				if r.NextHop.IsValid() {
+					hop = r.NextHop.String()
+				}
+				if r.Kind != "" {
+					hop = string(r.Kind)
+				}
+				if r.Origin == control.OriginStatic {
+					cost = "-"
+				}
+				fmt.Fprintf(&b, "%s  %11s   %-10s %4s\n", r.Origin, r.Prefix, hop, cost)
+			}
+			return list, b.String(), err
+		})
+}
+
+// courseTable is a command that prints a table, or writes it to a file as the course's nodes of
+// 2022 do.
+func (s *Shell) courseTable(
+	name, short string, ask func(*cobra.Command) (any, string, error),
+) *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:               name + " [FILE]",
+		Short:             short,
+		Long:              "Print the course's table, or write it to FILE. FILE is overwritten.",
+		ValidArgsFunction: at(files),
+		RunE: func(c *cobra.Command, args []string) error {
+			list, text, err := ask(c)
+			switch {
+			case err != nil:
+				return failed(c, err)
+			case len(args) == 0:
+				return s.answer(c, list, text)
+			}
+			if err := os.WriteFile(args[0], []byte(text), 0o666); err != nil {
+				return failed(c, unwritten(args[0], err))
+			}
+			return s.done(c, nil)
+		},
+	})
+}
+
+// unwritten says why a file could not be written.
+func unwritten(path string, err error) error {
+	folder := filepath.Dir(path)
+	if info, e := os.Stat(path); e == nil && info.IsDir() {
+		return fmt.Errorf("%s: it is a folder: want a file", printable(path))
+	}
+	if _, e := os.Stat(folder); errors.Is(e, fs.ErrNotExist) {
+		return fmt.Errorf("%s: there is no folder %s", printable(path), printable(folder))
+	}
+	return err
+}
+
+// courseAlgorithms lists what `cc` and `sf` of the course take.
+func (s *Shell) courseAlgorithms() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:   "lc",
+		Short: "the congestion control algorithms",
+		RunE: func(c *cobra.Command, _ []string) error {
+			list, err := control.Ask(c.Context(), s.op, control.Show{Key: "tcp.congestion"})
+			if err != nil {
+				return failed(c, err)
+			}
+			_, names, _ := strings.Cut(list[0].Doc, ": ")
+			algorithms := strings.Split(names, ", ")
+			return s.answer(c, algorithms, strings.Join(algorithms, "\n"))
+		},
+	})
+}
+
+// info is `sockets -i` of one connection.
+func (s *Shell) info() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:               "info SID",
+		Short:             "one socket, like `sockets -i -o`",
+		ValidArgsFunction: at(s.connections),
+		RunE: func(c *cobra.Command, args []string) error {
+			sid, err := parseSID(c, args[0])
+			if err != nil {
+				return err
+			}
+			list, err := control.Ask(c.Context(), s.op, control.Sockets{Info: true, Timers: true})
+			if err != nil {
+				return failed(c, err)
+			}
+			list = slices.DeleteFunc(list, func(k control.Socket) bool { return k.SID != sid })
+			if len(list) == 0 {
+				return failed(c, fmt.Errorf("%d: %w", sid, control.ErrNoSuchSocket))
+			}
+			return s.answer(c, list[0], fieldSockets(list, &socketFlags{info: true, timers: true}))
+		},
+	})
+}
+
+// maxDelay is the longest that `delay` holds a packet, in seconds.
+const maxDelay = 3600
+
+func (s *Shell) delay() *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use:   "delay [SECONDS] [FRACTION]",
+		Short: "delay what is sent, or a share of it",
+		Long: "Delay a FRACTION (0 to 1; without it all) of the packets that this node sends\n" +
+			"by SECONDS, on every interface; 0 ends it. It replaces what `impair` set for\n" +
+			"outgoing packets, and is short for `impair IF out delay`, which can do more.\n" +
+			"Without SECONDS it shows what is set.",
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return s.runImpair(c, nil)
+			}
+			words, err := delayWords(c, args)
+			if err != nil {
+				return err
+			}
+			list, err := control.Ask(c.Context(), s.op,
+				control.Impair{Way: control.WayOut, Words: words})
+			if err != nil {
+				return failed(c, err)
+			}
+			return s.answer(c, list, printImpairments(list, true))
+		},
+	})
+}
+
+// delayWords translates `delay SECONDS [FRACTION]` for impair. There a share of the packets may
+// pass without the delay.
+func delayWords(c *cobra.Command, args []string) (string, error) {
+	number := func(word string, most float64) (float64, error) {
+		n, err := strconv.ParseFloat(word, 64)
+		if err != nil || math.IsNaN(n) || n < 0 || n > most {
+			return 0, wrong(c, "%q is not a number from 0 to %v", word, most)
+		}
+		return n, nil
+	}
+	late, err := number(args[0], maxDelay)
+	if err != nil {
+		return "", err
+	}
+	share := 1.0
+	if len(args) > 1 {
+		if share, err = number(args[1], 1); err != nil {
+			return "", err
+		}
+	}
+	if late == 0 || share == 0 {
+		return "off", nil
+	}
+	words := "delay " + strconv.FormatFloat(late*1000, 'f', -1, 64) + "ms"
+	if share < 1 {
+		words += " reorder " + strconv.FormatFloat(100*(1-share), 'f', 4, 64) + "%"
+	}
+	return words, nil
+}
