@@ -38,11 +38,13 @@ type generated struct {
 func netGenerateCommand() *cobra.Command {
 	var o generateOptions
 	c := &cobra.Command{
-		Use:   "generate SHAPE SIZE...",
-		Short: "write the files of a network of a usual shape",
+		Use:   "generate SHAPE SIZE...|FILE.net",
+		Short: "write the files of a network of a usual shape, or of a plan",
 		Long: "Write the .lnx files of a network of a usual shape, a folder of them, or with\n" +
 			"--plan the few lines that they are made from: `link A B delay 20ms` and so on,\n" +
-			"to be changed by hand and given to `node net up` as FILE.net. The shapes:\n\n  " +
+			"to be changed by hand and given to `node net up` as FILE.net. A FILE.net may be a\n" +
+			"plan like these or one of the course, with `node A localhost` and `A <-> B`: its\n" +
+			".lnx files are those of net2lnx. The shapes:\n\n  " +
 			strings.Join(topology.Shapes(), "\n  "),
 		Example: "  node net generate line 3 && node net up line-3\n" +
 			"  node net generate --plan random 8 > web.net && node net up web.net",
@@ -63,9 +65,9 @@ func netGenerateCommand() *cobra.Command {
 const maxRouters = 16
 
 func (o *generateOptions) run(c *cobra.Command, args []string) error {
-	p, err := topology.Generate(args, o.seed)
+	p, err := o.asked(c, args)
 	if err != nil {
-		return misuse(c, err)
+		return err
 	}
 	switch {
 	case o.port < 1:
@@ -89,7 +91,7 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	if o.out == "" {
-		o.out = strings.Join(args, "-")
+		o.out = networkName([]string{strings.Join(args, "-")})
 	}
 	old, _ := filepath.Glob(filepath.Join(o.out, "*.lnx"))
 	if len(old) > 0 && !o.force {
@@ -122,8 +124,20 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	return err
 }
 
-// readPlan makes a network's files of a plan. They are in memory, under the plan's name.
-func readPlan(path string) (*networkFiles, error) {
+// asked is the plan that the arguments name: a shape or a file.
+func (o *generateOptions) asked(c *cobra.Command, args []string) (*topology.Plan, error) {
+	if len(args) == 1 && filepath.Ext(args[0]) == topology.Extension {
+		return parsePlan(args[0])
+	}
+	p, err := topology.Generate(args, o.seed)
+	if err != nil {
+		return nil, misuse(c, err)
+	}
+	return p, nil
+}
+
+// parsePlan reads the file of a plan.
+func parsePlan(path string) (*topology.Plan, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, &usageError{err}
@@ -133,6 +147,15 @@ func readPlan(path string) (*networkFiles, error) {
 		return nil, err
 	}
 	p.About = filepath.Base(path)
+	return p, nil
+}
+
+// readPlan makes a network's files of a plan. They are in memory, under the plan's name.
+func readPlan(path string) (*networkFiles, error) {
+	p, err := parsePlan(path)
+	if err != nil {
+		return nil, err
+	}
 	files, err := p.Files()
 	if err != nil {
 		return nil, &usageError{fmt.Errorf("%s: %w", path, err)}

@@ -15,18 +15,19 @@ import (
 const Extension = ".net"
 
 // The directives of a plan's file.
-var directives = []string{"link", "host", "router", "port"}
+var directives = []string{"link", "host", "router", "port", "node"}
 
 // longestWords are so many characters that a line of an .lnx file has room for them.
 const longestWords = 400
 
 // reader is one run of Parse.
 type reader struct {
-	text  *lnx.Text
-	plan  *Plan
-	index map[string]int
-	nodes []lnx.Word // where each is named first
-	check func(words string) *lnx.Error
+	text   *lnx.Text
+	plan   *Plan
+	index  map[string]int
+	nodes  []lnx.Word // where each is named first
+	formAt lnx.Word   // the first word that belongs to one form of plans alone
+	check  func(words string) *lnx.Error
 }
 
 // Parse reads a plan, a directive a line; # begins a comment:
@@ -35,6 +36,11 @@ type reader struct {
 //	host NAME...         nodes that pass nothing on, whatever links they have
 //	router NAME...       and nodes that do
 //	port N               the first UDP port
+//
+// or the course's form, in which all nodes forward:
+//
+//	node A localhost     a node and its host
+//	A <-> B              a link
 //
 // A node with several links is a router unless it is said to be a host, one with one link a host.
 // What the words of a link mean is not known here: check returns what is wrong with them, as of a
@@ -61,7 +67,11 @@ func (r *reader) fault(f fault) {
 	case len(r.plan.Links) == 0 && f.node < 0:
 		r.text.Wrong(lnx.Word{}, "there is no link", "link A B")
 	case f.node >= 0:
-		r.text.Wrong(r.nodes[f.node], f.msg, "link "+r.plan.Nodes[f.node].Name+" B")
+		want := "link " + r.plan.Nodes[f.node].Name + " B"
+		if r.plan.course {
+			want = r.plan.Nodes[f.node].Name + " <-> B"
+		}
+		r.text.Wrong(r.nodes[f.node], f.msg, want)
 	case f.ports:
 		r.text.Wrong(r.plan.portAt, f.msg, "a smaller first port")
 	default:
@@ -70,13 +80,22 @@ func (r *reader) fault(f fault) {
 }
 
 func (r *reader) directive(words []lnx.Word) {
+	if isCourseLink(words) {
+		r.courseLink(words)
+		return
+	}
 	rest := words[1:]
 	switch words[0].Text {
+	case "node":
+		r.courseNode(words[0], rest)
 	case "link":
+		r.native(words[0])
 		r.link(words[0], rest)
 	case "host":
+		r.native(words[0])
 		r.role(words[0], rest, Host)
 	case "router":
+		r.native(words[0])
 		r.role(words[0], rest, Router)
 	case "port":
 		r.firstPort(words[0], rest)
@@ -112,17 +131,22 @@ func (r *reader) link(at lnx.Word, words []lnx.Word) {
 		r.text.Wrong(at, "a link has two ends", "link A B [delay 20ms loss 1%]")
 		return
 	}
-	a, first := r.node(words[0])
-	b, second := r.node(words[1])
 	r.words(words[2:])
+	r.addLink(words[0], words[1], joined(words[2:]))
+}
+
+// addLink adds a link between two nodes, given by their names.
+func (r *reader) addLink(one, other lnx.Word, words string) {
+	a, first := r.node(one)
+	b, second := r.node(other)
 	switch {
 	case !first || !second:
 		return
 	case a == b:
-		r.text.Wrong(words[1], words[0].Text+" is linked to itself", "another node")
+		r.text.Wrong(other, one.Text+" is linked to itself", "another node")
 		return
 	}
-	r.plan.Links = append(r.plan.Links, Link{A: a, B: b, Words: joined(words[2:])})
+	r.plan.Links = append(r.plan.Links, Link{A: a, B: b, Words: words})
 }
 
 // words tells what is wrong with the words of a link.
@@ -205,6 +229,10 @@ func (p *Plan) Format() []byte {
 	}
 	if p.Port != 0 {
 		fmt.Fprintf(&b, "port %d\n", p.Port)
+	}
+	if p.course {
+		p.formatCourse(&b)
+		return []byte(b.String())
 	}
 	for _, role := range []struct {
 		word string

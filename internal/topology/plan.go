@@ -31,6 +31,7 @@ type Plan struct {
 	Nodes []Node
 	Links []Link
 
+	course     bool     // it is a .net file of the course
 	portAt     lnx.Word // of the plan's file; zero: it does not say
 	portSource string
 }
@@ -49,6 +50,8 @@ const (
 type Node struct {
 	Name string
 	Role Role
+
+	host string // that the course's file names
 }
 
 // Link is a link between two nodes of a plan, by their indexes.
@@ -65,7 +68,20 @@ type File struct {
 }
 
 // port is the first port.
-func (p *Plan) port() int { return cmp.Or(p.Port, DefaultPort) }
+func (p *Plan) port() int {
+	if p.course {
+		return cmp.Or(p.Port, courseDefaultPort)
+	}
+	return cmp.Or(p.Port, DefaultPort)
+}
+
+// last is the last port.
+func (p *Plan) last() int {
+	if p.course {
+		return p.port() + len(p.Nodes) - 1
+	}
+	return p.port() + 2*len(p.Links) - 1
+}
 
 // Subnet is the network of the link with that number.
 func Subnet(link int) netip.Prefix {
@@ -124,7 +140,7 @@ func (p *Plan) faults() (list []fault) {
 		msg := fmt.Sprintf("%d nodes are more than %d", len(p.Nodes), MaxNodes)
 		return []fault{{msg, -1, false}}
 	}
-	if last := p.port() + 2*len(p.Links) - 1; p.port() < 1 || last > lastPort {
+	if last := p.last(); p.port() < 1 || last > lastPort {
 		list = append(list, fault{fmt.Sprintf("it has the ports %d to %d, and there are 1 to %d",
 			p.port(), last, lastPort), -1, true})
 	}
@@ -140,6 +156,9 @@ func (p *Plan) faults() (list []fault) {
 func (p *Plan) Files() ([]File, error) {
 	if f := p.faults(); len(f) > 0 {
 		return nil, fmt.Errorf("%w: %s", ErrPlan, f[0].msg)
+	}
+	if p.course {
+		return p.courseFiles(), nil
 	}
 	ends := p.ends()
 	routers := p.routers(ends)
@@ -191,8 +210,7 @@ func (p *Plan) PortsTaken(planFile string, errs lnx.Errors) *lnx.Error {
 	e := *first
 	e.File, e.Line, e.Col, e.Text, e.Source = planFile, p.portAt.Pos.Line, p.portAt.Pos.Col,
 		p.portAt.Text, p.portSource
-	e.Msg = fmt.Sprintf("its ports are %d to %d; %s", p.port(), p.port()+2*len(p.Links)-1,
-		first.Msg)
+	e.Msg = fmt.Sprintf("its ports are %d to %d; %s", p.port(), p.last(), first.Msg)
 	if others := len(errs) - 1; others > 0 {
 		e.Msg += fmt.Sprintf(", and %d more are not free", others)
 	}

@@ -1,0 +1,111 @@
+package topology
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/mistake"
+)
+
+// The course's .net files, which its net2lnx reads:
+//
+//	node A localhost   a node and the host that it runs on
+//	A <-> B            a link
+//
+// They become what net2lnx makes of them: files of the grammar of 2018, with one UDP port a node and
+// addresses from 192.168.0.1 on, two a link. So nodes of the course may take part in the network.
+
+// courseArrow stands between the two nodes of a link.
+const courseArrow = "<->"
+
+// courseDefaultPort is the first UDP port of net2lnx.
+const courseDefaultPort = 5000
+
+// isCourseLink reports whether a line is a link in the course's form.
+func isCourseLink(words []lnx.Word) bool { return len(words) > 1 && words[1].Text == courseArrow }
+
+// courseNode reads `node NAME HOST`.
+func (r *reader) courseNode(at lnx.Word, words []lnx.Word) {
+	if len(words) != 2 {
+		r.text.Wrong(at, "a node has a name and a host", "node A localhost")
+		return
+	}
+	r.course(at)
+	host := words[1].Text
+	if a, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !a.Is4()) {
+		r.text.Wrong(words[1], mistake.Quote(host)+" is not a host", "localhost or an IPv4 address")
+		return
+	}
+	if _, again := r.index[words[0].Text]; again {
+		r.text.Wrong(words[0], words[0].Text+" is already a node", "another name")
+		return
+	}
+	if i, ok := r.node(words[0]); ok {
+		r.plan.Nodes[i].host = host
+	}
+}
+
+// courseLink reads `A <-> B`.
+func (r *reader) courseLink(words []lnx.Word) {
+	r.course(words[1])
+	if len(words) != 3 {
+		r.text.Wrong(words[1], "a link has two ends", "A <-> B")
+		return
+	}
+	for _, w := range []lnx.Word{words[0], words[2]} {
+		if _, ok := r.index[w.Text]; !ok {
+			r.text.Wrong(w, mistake.Quote(w.Text)+" is not a node",
+				"a line `node "+w.Text+" localhost` above")
+			return
+		}
+	}
+	r.addLink(words[0], words[2], "")
+}
+
+// course notes that the file has the course's form, and native that it has ours.
+func (r *reader) course(at lnx.Word) { r.form(at, true) }
+func (r *reader) native(at lnx.Word) { r.form(at, false) }
+
+// form refuses a file that mixes both forms.
+func (r *reader) form(at lnx.Word, course bool) {
+	switch {
+	case r.formAt.Text == "":
+		r.formAt, r.plan.course = at, course
+	case course != r.plan.course:
+		r.text.Wrong(at, fmt.Sprintf("line %d has the other form of .net files", r.formAt.Pos.Line),
+			"either `link A B`, or `node A localhost` and `A <-> B`")
+	}
+}
+
+// courseFiles makes the files as net2lnx does.
+func (p *Plan) courseFiles() []File {
+	texts := make([]strings.Builder, len(p.Nodes))
+	udp := func(i int) string { return fmt.Sprintf("%s %d", p.Nodes[i].host, p.port()+i) }
+	for i := range texts {
+		texts[i].WriteString(udp(i) + "\n")
+	}
+	addr := netip.AddrFrom4([4]byte{192, 168, 0, 1})
+	for _, l := range p.Links {
+		a, b := addr, addr.Next()
+		addr = b.Next()
+		fmt.Fprintf(&texts[l.A], "%s %v %v\n", udp(l.B), a, b)
+		fmt.Fprintf(&texts[l.B], "%s %v %v\n", udp(l.A), b, a)
+	}
+	files := make([]File, len(p.Nodes))
+	for i, n := range p.Nodes {
+		files[i] = File{Name: n.Name, Text: []byte(texts[i].String())}
+	}
+	return files
+}
+
+// formatCourse is Format in the course's form.
+func (p *Plan) formatCourse(b *strings.Builder) {
+	for _, n := range p.Nodes {
+		fmt.Fprintf(b, "node %s %s\n", n.Name, n.host)
+	}
+	for _, l := range p.Links {
+		fmt.Fprintf(b, "%s %s %s\n", p.Nodes[l.A].Name, courseArrow, p.Nodes[l.B].Name)
+	}
+}
