@@ -1,29 +1,101 @@
 package capture
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // A packet is an Enhanced Packet Block of pcapng (draft-ietf-opsawg-pcapng §4.3), in the byte order
-// that the library's header says:
+// that the section's header says:
 //
 //	type  size  interface  time, upper half  lower half  bytes kept  bytes there were
 //	the bytes, padded to four
 //	options, each a code, a length and a value padded to four
 //	size
 //
-// The library would allocate its options for every packet.
+// The other blocks begin and end alike, with other fields in between.
 const (
-	packetBlock  = 6
 	sizeAt       = 4
 	keptAt       = 20
-	codeEnd      = 0
-	codeComment  = 1
-	codeFlags    = 2 // the lowest two bits say the direction
-	codeMissed   = 4 // epb_dropcount
 	flagInbound  = 1
 	flagOutbound = 2
 )
 
+// Option codes, of all blocks and of one.
+const (
+	codeEnd     = 0
+	codeComment = 1
+
+	codeApplication = 4 // shb_userappl
+
+	codeName        = 2
+	codeDescription = 3
+	codeResolution  = 9  // if_tsresol
+	codeOffset      = 14 // if_tsoffset
+
+	codeFlags  = 2 // epb_flags: the lowest two bits say the direction
+	codeMissed = 4 // epb_dropcount
+
+	codeReceived = 4 // isb_ifrecv
+	codeDropped  = 5 // isb_ifdrop
+)
+
 var order = binary.LittleEndian
+
+// section writes the header of the file's only section. It says nothing of the machine: the same
+// run gives the same file everywhere.
+func (w *Writer) section() error {
+	b := order.AppendUint32(w.block[:0], sectionBlock)
+	b = order.AppendUint32(b, 0) // see end
+	b = order.AppendUint32(b, sectionMagic)
+	b = order.AppendUint16(b, 1) // the version
+	b = order.AppendUint16(b, 0)
+	w.block = order.AppendUint64(b, ^uint64(0)) // its length is not known
+	w.textOption(codeApplication, "tidepool")
+	w.option(codeEnd, 0)
+	return w.write("the header")
+}
+
+// describe writes an interface description block.
+func (w *Writer) describe(i Interface) error {
+	b := order.AppendUint32(w.block[:0], interfaceBlock)
+	b = order.AppendUint32(b, 0) // see end
+	// IPV4, not RAW: libpcap refuses a file with two interfaces of RAW, because it knows that type
+	// by another number within than in the file. A dropped packet whose version is not 4 is then
+	// shown as a broken IPv4 header.
+	b = order.AppendUint16(b, linkIPv4)
+	b = order.AppendUint16(b, 0)
+	w.block = order.AppendUint32(b, uint32(w.snaplen))
+	w.textOption(codeName, i.Name)
+	w.textOption(codeDescription, i.Addr)
+	w.option(codeResolution, 1)
+	w.block = append(w.block, 9, 0, 0, 0) // nanoseconds
+	w.option(codeEnd, 0)
+	return w.write("an interface")
+}
+
+// statistics writes an interface statistics block.
+func (w *Writer) statistics(at int64, iface int, packets, missed uint64) error {
+	b := order.AppendUint32(w.block[:0], statisticsBlock)
+	b = order.AppendUint32(b, 0) // see end
+	b = order.AppendUint32(b, uint32(iface))
+	b = order.AppendUint32(b, uint32(at>>32))
+	w.block = order.AppendUint32(b, uint32(at))
+	w.option(codeReceived, 8)
+	w.block = order.AppendUint64(w.block, packets)
+	w.option(codeDropped, 8)
+	w.block = order.AppendUint64(w.block, missed)
+	w.option(codeEnd, 0)
+	return w.write("the statistics")
+}
+
+// write hands the block to the buffer.
+func (w *Writer) write(what string) error {
+	if _, err := w.buffer.Write(w.end()); err != nil {
+		w.err = fmt.Errorf("capture: write %s: %w", what, err)
+	}
+	return w.err
+}
 
 // begin begins a packet's block.
 func (w *Writer) begin(r *Record) {
@@ -49,11 +121,7 @@ func (w *Writer) text(pieces [][]byte) {
 }
 
 func (w *Writer) options(r *Record) {
-	if comment := r.Comment[:min(len(r.Comment), maxComment)]; comment != "" {
-		w.option(codeComment, len(comment))
-		w.block = append(w.block, comment...)
-		w.pad()
-	}
+	w.textOption(codeComment, r.Comment)
 	flags := uint32(flagInbound)
 	if r.Direction == Outbound {
 		flags = flagOutbound
@@ -65,6 +133,15 @@ func (w *Writer) options(r *Record) {
 		w.block = order.AppendUint64(w.block, r.Missed)
 	}
 	w.option(codeEnd, 0)
+}
+
+// textOption adds an option that is left out if it is empty.
+func (w *Writer) textOption(code uint16, text string) {
+	if text = text[:min(len(text), maxComment)]; text != "" {
+		w.option(code, len(text))
+		w.block = append(w.block, text...)
+		w.pad()
+	}
 }
 
 func (w *Writer) option(code uint16, size int) {

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/gopacket/gopacket/layers"
-	"github.com/gopacket/gopacket/pcapgo"
 )
 
 // Captured is one packet of a file.
@@ -31,41 +28,32 @@ var errForm = errors.New("this is no pcapng")
 // Read calls f with each packet of a pcapng file, ours or another program's, until f fails. A file
 // that ends in the midst of a block has what comes before.
 func Read(r io.Reader, f func(*Captured) error) error {
-	ng, err := pcapgo.NewNgReader(r, pcapgo.NgReaderOptions{WantMixedLinkType: true})
+	b, err := newBlocks(r)
 	if err != nil {
 		return fmt.Errorf("%w: want a capture as Wireshark and `capture -w` write it "+
 			"(`editcap OLD NEW.pcapng` makes one of another)", errForm)
 	}
 	for {
-		data, info, options, err := ng.ReadPacketDataWithOptions()
+		err := b.next()
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return nil
 		case err != nil:
 			return fmt.Errorf("capture: %w", err)
 		}
-		face, err := ng.Interface(info.InterfaceIndex)
+		var p Captured
+		link, ok, err := b.packet(&p)
 		if err != nil {
 			return fmt.Errorf("capture: %w", err)
 		}
-		p := Captured{
-			At: info.Timestamp.UnixNano(), Interface: info.InterfaceIndex, Name: face.Name,
-			Length: info.Length,
-		}
-		if options.Flags != nil {
-			p.Out = options.Flags.Direction == pcapgo.NgEpbFlagDirectionOutbound
-		}
-		if options.DropCount != nil {
-			p.Missed = *options.DropCount
-		}
-		if len(options.Comments) > 0 {
-			p.Comment = options.Comments[0]
-		}
-		cut, ok := beneathIP(face.LinkType, data)
 		if !ok {
-			return fmt.Errorf("%w: %v", ErrLink, face.LinkType)
+			continue
 		}
-		p.Data, p.Length = data[cut:], p.Length-cut
+		cut, ok := beneathIP(link, p.Data)
+		if !ok {
+			return fmt.Errorf("%w: type %d", ErrLink, link)
+		}
+		p.Data, p.Length = p.Data[cut:], p.Length-cut
 		if err := f(&p); err != nil {
 			return err
 		}
@@ -74,23 +62,23 @@ func Read(r io.Reader, f func(*Captured) error) error {
 
 // beneathIP is how many bytes stand in front of an IP packet. What is none is left whole, and
 // seen to be none by its first byte.
-func beneathIP(link layers.LinkType, data []byte) (int, bool) {
+func beneathIP(link uint16, data []byte) (int, bool) {
 	const (
 		ethernet = 14
 		cooked   = 16
 		ipv4     = 0x0800
 	)
 	switch link {
-	case layers.LinkTypeRaw, layers.LinkTypeIPv4:
+	case linkRaw, linkIPv4:
 		return 0, true
-	case layers.LinkTypeNull, layers.LinkTypeLoop:
+	case linkNull, linkLoop:
 		return min(4, len(data)), true
-	case layers.LinkTypeEthernet:
+	case linkEthernet:
 		if len(data) >= ethernet && binary.BigEndian.Uint16(data[ethernet-2:]) == ipv4 {
 			return ethernet, true
 		}
 		return 0, true
-	case layers.LinkTypeLinuxSLL:
+	case linkSLL:
 		return min(cooked, len(data)), true
 	default:
 		return 0, false

@@ -5,10 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
-
-	"github.com/gopacket/gopacket/layers"
-	"github.com/gopacket/gopacket/pcapgo"
 )
 
 // Direction says which way a packet crosses its interface, seen from the node.
@@ -30,8 +26,7 @@ type Interface struct {
 const DefaultSnaplen = 65535
 
 const (
-	// maxComment bounds a comment, because an option's length field has 16 bits
-	// and the library below would write a longer text but only half its length.
+	// maxComment bounds comments and names: an option's length field has 16 bits.
 	maxComment = 1024
 	// bufferBytes is how much is collected before the io.Writer sees it: at
 	// 1400 bytes a packet, one system call for some 180 packets.
@@ -47,7 +42,6 @@ var ErrNoInterface = errors.New("capture: no such interface")
 // An error of the io.Writer below sticks: what follows is not written, and each
 // call returns it again, so an owner that looks once at the end misses nothing.
 type Writer struct {
-	ng      *pcapgo.NgWriter
 	buffer  *bufio.Writer
 	ifaces  int
 	snaplen int
@@ -66,43 +60,29 @@ func New(w io.Writer, ifaces []Interface, snaplen int) (*Writer, error) {
 	if snaplen <= 0 || snaplen > DefaultSnaplen {
 		snaplen = DefaultSnaplen
 	}
-	// The library keeps a bufio.Writer that it is handed, so this is the only
-	// buffer. Nothing about the machine goes into the header: the same run gives
-	// the same file everywhere.
-	options := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "tidepool"}}
-	buffered := bufio.NewWriterSize(w, bufferBytes)
-	ng, err := pcapgo.NewNgWriterInterface(buffered, describe(ifaces[0], snaplen), options)
+	out := &Writer{
+		buffer: bufio.NewWriterSize(w, bufferBytes), ifaces: len(ifaces), snaplen: snaplen,
+	}
+	err := out.section()
+	for _, i := range ifaces {
+		err = errors.Join(err, out.describe(i))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("capture: write the header: %w", err)
+		return nil, err
 	}
-	for _, i := range ifaces[1:] {
-		if _, err := ng.AddInterface(describe(i, snaplen)); err != nil {
-			return nil, fmt.Errorf("capture: write the interfaces: %w", err)
-		}
-	}
-	return &Writer{ng: ng, buffer: buffered, ifaces: len(ifaces), snaplen: snaplen}, nil
+	return out, nil
 }
 
 // Add describes one more interface, of the next number.
 func (w *Writer) Add(i Interface) error {
-	if _, err := w.ng.AddInterface(describe(i, w.snaplen)); err != nil {
-		return fmt.Errorf("capture: write an interface: %w", err)
+	if w.err != nil {
+		return w.err
+	}
+	if err := w.describe(i); err != nil {
+		return err
 	}
 	w.ifaces++
 	return nil
-}
-
-func describe(i Interface, snaplen int) pcapgo.NgInterface {
-	return pcapgo.NgInterface{
-		Name:        i.Name,
-		Description: i.Addr,
-		// IPV4, not RAW: libpcap refuses a file with two interfaces of RAW, because
-		// it knows that type by another number within than in the file. A dropped
-		// packet whose version is not 4 is then shown as a broken IPv4 header.
-		LinkType:            layers.LinkTypeIPv4,
-		TimestampResolution: 9,
-		SnapLength:          uint32(snaplen),
-	}
 }
 
 // Packet records one packet, given as its pieces in wire order, that crossed
@@ -139,10 +119,7 @@ func (w *Writer) Record(r *Record, pieces ...[]byte) error {
 	w.begin(r)
 	w.text(pieces)
 	w.options(r)
-	if _, err := w.buffer.Write(w.end()); err != nil {
-		w.err = fmt.Errorf("capture: write a packet: %w", err)
-	}
-	return w.err
+	return w.write("a packet")
 }
 
 // Drop records a packet that went no further, with the reason's name as its
@@ -160,13 +137,7 @@ func (w *Writer) Statistics(at int64, iface int, packets, missed uint64) error {
 	if iface < 0 || iface >= w.ifaces {
 		return fmt.Errorf("%w: %d of %d", ErrNoInterface, iface, w.ifaces)
 	}
-	err := w.ng.WriteInterfaceStats(iface, pcapgo.NgInterfaceStatistics{
-		LastUpdate: time.Unix(0, at), PacketsReceived: packets, PacketsDropped: missed,
-	})
-	if err != nil {
-		w.err = fmt.Errorf("capture: write the statistics: %w", err)
-	}
-	return w.err
+	return w.statistics(at, iface, packets, missed)
 }
 
 // Flush hands what is still buffered to the io.Writer.
@@ -174,7 +145,7 @@ func (w *Writer) Flush() error {
 	if w.err != nil {
 		return w.err
 	}
-	if err := w.ng.Flush(); err != nil {
+	if err := w.buffer.Flush(); err != nil {
 		w.err = fmt.Errorf("capture: flush: %w", err)
 	}
 	return w.err

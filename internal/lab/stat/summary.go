@@ -75,8 +75,8 @@ func (s *Summary) IQR() float64 {
 // t-distribution: 2.045 with 29 degrees of freedom.
 func TQuantile(freedom int) float64 { return tQuantile(float64(freedom)) }
 
-// tQuantile inverts the t-distribution by the incomplete beta function. The packages stat and distuv
-// of gonum have this too, but they take five seconds to compile, for linear algebra.
+// tQuantile inverts the t-distribution by the incomplete beta function. The packages stat and
+// distuv of gonum have this too, but they take five seconds to compile, for linear algebra.
 func tQuantile(freedom float64) float64 {
 	x := mathext.InvRegIncBeta(freedom/2, 0.5, 1-Confidence)
 	return math.Sqrt(freedom * (1 - x) / x)
