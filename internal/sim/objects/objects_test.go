@@ -206,7 +206,7 @@ func TestDamageIsLoss(t *testing.T) {
 // takes no time leaves most of its holes to a time-out of a second.
 func TestLossByArm(t *testing.T) {
 	long.Plainly(t)
-	seeds := uint64(2)
+	seeds := uint64(4)
 	if long.Runs() {
 		seeds = 10
 	}
