@@ -16,6 +16,9 @@ type SendFile struct {
 	Offset int64 `json:"offset,omitempty"`
 	// Once says that nobody will go on with it when it ends early: the error does not say how.
 	Once bool `json:"once,omitempty"`
+	// NoVerify sends the plain file to every peer. Otherwise a RecvFile at the other end gets its
+	// length and SHA-256 too, and answers with the SHA-256 of what it has.
+	NoVerify bool `json:"no_verify,omitempty"`
 	// Progress, if set, is called once when the connection stands, then a few times a second and
 	// once at the end; never twice at once.
 	Progress func(Progress) `json:"-"`
@@ -37,8 +40,9 @@ type RecvFile struct {
 	// while it came, with an ErrMismatch.
 	Size   int64  `json:"size,omitempty"`
 	SHA256 string `json:"sha256,omitempty"`
-	// Once is as in SendFile.
-	Once bool `json:"once,omitempty"`
+	// Once and NoVerify are as in SendFile.
+	Once     bool `json:"once,omitempty"`
+	NoVerify bool `json:"no_verify,omitempty"`
 	// Progress is as in SendFile, but the first call says that the listener stands (so an operator
 	// may tell the sender to start), and Total is -1 unless there is a Size.
 	Progress func(Progress) `json:"-"`
@@ -94,6 +98,8 @@ type Transfer struct {
 	Seconds float64        `json:"seconds"`          // from the first byte to the last
 	MBPerS  float64        `json:"mb_per_s"`
 	SHA256  string         `json:"sha256"` // of the file up to Offset and Bytes, in hex
+	// Verified says that both ends have compared SHA-256, which were equal.
+	Verified bool `json:"verified,omitempty"`
 	// Note is empty unless there is something to say of what succeeded.
 	Note string `json:"note,omitempty"`
 	// Once is the request's: whoever made it tells what became of it.

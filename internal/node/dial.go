@@ -16,9 +16,21 @@ func (n *Node) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 	return n.DialFrom(ctx, netip.AddrPort{}, to)
 }
 
+// DialForFile is Dial that offers a file's digest, as tcp.Conn.OfferFileDigest does.
+func (n *Node) DialForFile(ctx context.Context, to netip.AddrPort) (*Conn, error) {
+	return n.dial(ctx, netip.AddrPort{}, to, (*tcp.Conn).OfferFileDigest)
+}
+
 // DialFrom connects to a virtual address, from the given address and port as far as
 // they are given, and waits until the connection stands or ctx ends.
 func (n *Node) DialFrom(ctx context.Context, from, to netip.AddrPort) (*Conn, error) {
+	return n.dial(ctx, from, to, func(*tcp.Conn) {})
+}
+
+// dial connects; prepare changes the connection before its SYN is sent.
+func (n *Node) dial(
+	ctx context.Context, from, to netip.AddrPort, prepare func(*tcp.Conn),
+) (*Conn, error) {
 	fail := func(err error) (*Conn, error) {
 		return nil, &net.OpError{
 			Op: "dial", Net: "tcp", Source: source(net.TCPAddrFromAddrPort(from), from),
@@ -33,6 +45,7 @@ func (n *Node) DialFrom(ctx context.Context, from, to netip.AddrPort) (*Conn, er
 	callErr := n.call(func(now clock.Time) {
 		var tc *tcp.Conn
 		if tc, err = n.stack.DialTCP(now, from, to); err == nil {
+			prepare(tc)
 			c = newConn(n, tc)
 			n.adopt(c, nil)
 		}

@@ -23,7 +23,8 @@ type Listener struct {
 	tl      *tcp.Listener // the loop's
 	addr    netip.AddrPort
 	sid     int
-	loud    bool // the operator is told what becomes of its connections
+	loud    bool         // the operator is told what becomes of its connections
+	options tcp.Sockopts // what its connections begin with
 	backlog *lane.BoundDeque[*Conn]
 	ready   chan struct{}
 	done    chan struct{}

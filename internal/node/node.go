@@ -258,6 +258,11 @@ func (n *Node) Listen(on netip.AddrPort, backlog int) (*Listener, error) {
 	return n.listenOn(&Listener{addr: on}, backlog)
 }
 
+// ListenForFile is Listen for connections that may offer a file's digest.
+func (n *Node) ListenForFile(on netip.AddrPort, backlog int) (*Listener, error) {
+	return n.listenOn(&Listener{addr: on, options: tcp.Sockopts{FileDigest: true}}, backlog)
+}
+
 // Screen listens, and has f called, in a goroutine each, with every connection that somebody tries
 // to open there, before it is answered. What f does not decide is forgotten when it returns, and
 // its sender tries again. Accept returns none of them.
@@ -278,6 +283,7 @@ func (n *Node) listenOn(l *Listener, backlog int) (*Listener, error) {
 	callErr := n.call(func(clock.Time) {
 		if l.tl, err = n.stack.ListenTCP(on, backlog); err == nil {
 			l.addr = l.tl.Local()
+			_ = l.tl.SetSockopts(l.options) // they are valid
 			l.tl.CountAhead(func() int { return int(l.backlog.Size()) })
 			if l.screen != nil {
 				l.tl.Defer()

@@ -73,12 +73,24 @@ func (n *Node) connect(ctx context.Context, r control.Connect) (control.Socket, 
 
 // ConnectTo is Dial in an operator's terms.
 func (n *Node) ConnectTo(ctx context.Context, addr netip.Addr, port uint16) (*Conn, error) {
+	return connectBy(ctx, n.Dial, addr, port)
+}
+
+// ConnectForFile is DialForFile in an operator's terms.
+func (n *Node) ConnectForFile(ctx context.Context, addr netip.Addr, port uint16) (*Conn, error) {
+	return connectBy(ctx, n.DialForFile, addr, port)
+}
+
+func connectBy(
+	ctx context.Context, dial func(context.Context, netip.AddrPort) (*Conn, error),
+	addr netip.Addr, port uint16,
+) (*Conn, error) {
 	to := netip.AddrPortFrom(addr, port)
 	if !control.IsHost(addr) || port == 0 {
 		return nil, fmt.Errorf("%v: %w: want the address of a host and a port from 1",
 			to, control.ErrUsage)
 	}
-	c, err := n.Dial(ctx, to)
+	c, err := dial(ctx, to)
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", to, control.Reason(err))
 	}

@@ -172,6 +172,12 @@ func (c *Conn) Socket() (s control.Socket, err error) {
 	return s, nil
 }
 
+// FileDigest reports whether both ends have offered a file's digest; false on a closed node.
+func (c *Conn) FileDigest() (agreed bool) {
+	_ = c.node.call(func(clock.Time) { agreed = c.tc.FileDigest() })
+	return agreed
+}
+
 // Status returns what STATUS of RFC 9293 §3.10.6 lists.
 func (c *Conn) Status() (s tcp.Status, err error) {
 	callErr := c.node.call(func(clock.Time) { s, err = c.tc.Status() })

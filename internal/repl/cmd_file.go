@@ -16,6 +16,7 @@ import (
 
 func (s *Shell) sendFile() *cobra.Command {
 	var offset int64
+	var plain bool
 	c := &cobra.Command{
 		Use:     "sendfile PATH ADDR PORT",
 		Aliases: []string{"sf"},
@@ -25,7 +26,9 @@ func (s *Shell) sendFile() *cobra.Command {
 			"and SHA-256. `transfers` lists what is under way, `cancel N` ends one, `wait`\n" +
 			"waits; a script does so at its end, and Ctrl-C ends a script's and that of\n" +
 			"`node ctl`. --offset sends what is behind the first bytes, which\n" +
-			"`recvfile --resume` has already; both ends print the SHA-256 of the whole file.",
+			"`recvfile --resume` has already; both ends print the SHA-256 of the whole file.\n" +
+			"Where both ends are tidepool's, they compare it, and fail where it differs;\n" +
+			"--no-verify sends the bytes alone, as to every other peer.",
 		ValidArgsFunction: at(files),
 		RunE: func(c *cobra.Command, args []string) error {
 			addr, err := parseAddr(c, args[1])
@@ -39,7 +42,9 @@ func (s *Shell) sendFile() *cobra.Command {
 			if offset < 0 {
 				return wrong(c, "--offset %d: want bytes", offset)
 			}
-			req := control.SendFile{Path: args[0], Addr: addr, Port: port, Offset: offset}
+			req := control.SendFile{
+				Path: args[0], Addr: addr, Port: port, Offset: offset, NoVerify: plain,
+			}
 			doing := "to " + args[1] + ":" + args[2]
 			return s.background(c, args[0], doing, func(ctx context.Context, tell progress) (
 				control.Transfer, error,
@@ -50,8 +55,11 @@ func (s *Shell) sendFile() *cobra.Command {
 		},
 	}
 	c.Flags().Int64Var(&offset, "offset", 0, "begin behind the first `BYTES`")
+	c.Flags().BoolVar(&plain, "no-verify", false, noVerifyUsage)
 	return s.streamFlag(s.jsonFlag(c))
 }
+
+const noVerifyUsage = "do not compare the SHA-256 of both ends"
 
 // streamed is tell, and a line of JSON for each call if the command is to print such.
 func (s *Shell) streamed(c *cobra.Command, tell progress) progress {
@@ -100,6 +108,7 @@ func (s *Shell) recvFile() *cobra.Command {
 	f.Int64Var(&req.Offset, "offset", 0, "go on behind the first `BYTES` of it")
 	f.Int64Var(&req.Size, "size", 0, "the whole file must have `BYTES`")
 	f.StringVar(&req.SHA256, "sha256", "", "its SHA-256 must be `HEX`")
+	f.BoolVar(&req.NoVerify, "no-verify", false, noVerifyUsage)
 	return s.streamFlag(s.jsonFlag(c))
 }
 
@@ -242,7 +251,11 @@ func printTransfer(t control.Transfer) string {
 	if t.Offset > 0 {
 		text += fmt.Sprintf("  behind %d that were there: %d in all\n", t.Offset, t.Offset+t.Bytes)
 	}
-	text += "  SHA-256 " + t.SHA256 + "\n"
+	text += "  SHA-256 " + t.SHA256
+	if t.Verified {
+		text += ", the same at both ends"
+	}
+	text += "\n"
 	if t.Note != "" {
 		text += "  " + printable(t.Note) + "\n"
 	}

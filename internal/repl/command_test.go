@@ -354,7 +354,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"up --fast if0", "up: unknown flag: --fast", "up IF"},
 		{
 			"sf f 10.0.0.1 p", `sendfile: "p" is not a port (1 to 65535)`,
-			"sendfile PATH ADDR PORT [--json] [--json-stream] [--offset BYTES]",
+			"sendfile PATH ADDR PORT [--json] [--json-stream] [--no-verify] [--offset BYTES]",
 		},
 		{"serve http", `serve: "http" is not a port (1 to 65535)`, "serve PORT [DIR] [--json]"},
 		{"fetch", "fetch: URL is missing", "fetch URL [PATH] [--json]"},

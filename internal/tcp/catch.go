@@ -140,8 +140,8 @@ func (h *Host) NextCaught() (Tuple, *Listener, bool) {
 	return Tuple{}, nil, false
 }
 
-// Admit answers a caught SYN as a listener would, or returns the connection that a cookie opened. It
-// reports false when neither is held any longer, or there is no way back to the SYN's sender.
+// Admit answers a caught SYN as a listener would, or returns the connection that a cookie opened.
+// It reports false when neither is held any longer, or there is no route to the SYN's sender.
 func (h *Host) Admit(now clock.Time, t Tuple) (*Conn, bool) {
 	caught, ok := h.catch.release(t)
 	if c := caught.conn; c != nil {

@@ -81,7 +81,8 @@ const (
 	flagShown                             // Conns has shown it: somebody may still hold it
 	flagSoft                              // err is an ICMP report that may explain a time-out
 	flagOverslept                         // a timer that went off late has its time once more
-	flagAdmitted                          // Admit answered its SYN, and the peer has not answered yet
+	flagAdmitted                          // Admit answered its SYN, the peer has not answered yet
+	flagFileDigest                        // we offer a file's digest; of an open one: both ends do
 )
 
 func (c *Conn) has(f connFlags) bool { return c.flags&f != 0 }

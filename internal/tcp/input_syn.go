@@ -97,13 +97,16 @@ func (c *Conn) takeSYN(s *Segment) {
 func (c *Conn) negotiate(o *Options) {
 	if c.host.cfg.OptionsOff || *o == (Options{}) {
 		c.flags |= flagPlain
-		c.flags &^= flagSACK | flagScale | flagStamps
+		c.flags &^= flagSACK | flagScale | flagStamps | flagFileDigest
 		c.rcv.scale, c.snd.scale = 0, 0
 		if c.path.DefaultMSS {
 			c.snd.peerMSS = o.sendMSS()
 		}
 		c.refit()
 		return
+	}
+	if !o.FileDigest {
+		c.flags &^= flagFileDigest
 	}
 	k := &c.host.cfg.Knobs
 	if o.HasTimestamps && !k.NoTimestamps {
@@ -207,7 +210,10 @@ func (c *Conn) synOptions() Options {
 		c.host.knowsPlain(c.host.now, c.tuple.RemoteAddr)) {
 		return Options{}
 	}
-	o := Options{MSS: uint16(c.offeredMSS()), UserTimeout: c.offeredTimeout()}
+	o := Options{
+		MSS: uint16(c.offeredMSS()), UserTimeout: c.offeredTimeout(),
+		FileDigest: c.has(flagFileDigest),
+	}
 	if c.state == StateSynSent {
 		k := &c.host.cfg.Knobs
 		o.SACKPermitted, o.HasWindowScale = c.hearsSACK(), !k.NoWindowScale

@@ -12,6 +12,10 @@ const (
 	optSACK          = 5
 	optTimestamps    = 8
 	optUserTimeout   = 28
+	optExperiment    = 253 // RFC 6994
+
+	// fileDigestID is the experiment of docs/decisions/0001-file-digest.md: "TIDE".
+	fileDigestID = 0x54494445
 
 	// stampLead is how a lone Timestamps option begins: two NOPs, kind and length.
 	stampLead = optNop<<24 | optNop<<16 | optTimestamps<<8 | 10
@@ -38,7 +42,9 @@ type Options struct {
 	SACKPermitted  bool
 	HasTimestamps  bool
 	// SACKCount counts the valid entries of SACK.
-	SACKCount    uint8
+	SACKCount uint8
+	// FileDigest says that a file follows with its digest (RFC 6994 §3.1, in a SYN only).
+	FileDigest   bool
 	TSVal, TSEcr uint32
 	// UserTimeout is RFC 5482's: a bit for minutes and fifteen of the number; zero: absent.
 	UserTimeout uint16
@@ -91,6 +97,8 @@ func (o *Options) parseOne(kind byte, body []byte) {
 		o.HasTimestamps = true
 	case kind == optUserTimeout && len(body) == 2:
 		o.UserTimeout = binary.BigEndian.Uint16(body)
+	case kind == optExperiment && len(body) == 4:
+		o.FileDigest = binary.BigEndian.Uint32(body) == fileDigestID
 	case kind == optSACK && len(body)%8 == 0:
 		for len(body) > 0 && o.SACKCount < maxSACKBlocks {
 			o.SACK[o.SACKCount] = SACKBlock{
@@ -145,6 +153,9 @@ func (o *Options) size() int {
 	if o.UserTimeout != 0 {
 		n += 4
 	}
+	if o.FileDigest {
+		n += 8
+	}
 	if o.SACKCount > 0 {
 		n += 4 + 8*int(o.SACKCount)
 	}
@@ -187,6 +198,11 @@ func (o *Options) put(b []byte) {
 		b[0], b[1] = optUserTimeout, 4
 		binary.BigEndian.PutUint16(b[2:], o.UserTimeout)
 		b = b[4:]
+	}
+	if o.FileDigest {
+		b[0], b[1], b[2], b[3] = optNop, optNop, optExperiment, 6
+		binary.BigEndian.PutUint32(b[4:], fileDigestID)
+		b = b[8:]
 	}
 	if o.SACKCount > 0 {
 		b[0], b[1], b[2], b[3] = optNop, optNop, optSACK, 2+8*o.SACKCount

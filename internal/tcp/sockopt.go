@@ -29,6 +29,8 @@ type Sockopts struct {
 	TOS uint8
 	// TTL is the time to live of what is sent; zero: 64 (RFC 9293 §3.9.2).
 	TTL uint8
+	// FileDigest accepts the peer's offer of a file's digest: docs/decisions/0001-file-digest.md.
+	FileDigest bool
 }
 
 // wishes are what the user has asked of a connection.
@@ -96,10 +98,20 @@ func (c *Conn) SetSockopts(now clock.Time, o Sockopts) error {
 	if o.Keepalive.Idle != 0 {
 		c.SetKeepalive(now, o.Keepalive)
 	}
+	if o.FileDigest {
+		c.OfferFileDigest()
+	}
 	c.SetTOS(o.TOS)
 	c.ttl = o.TTL
 	return nil
 }
+
+// OfferFileDigest says in the SYN that a file follows with its digest, which is done if the peer's
+// SYN says so too.
+func (c *Conn) OfferFileDigest() { c.flags |= flagFileDigest }
+
+// FileDigest reports whether both ends of an established connection have offered a file's digest.
+func (c *Conn) FileDigest() bool { return c.has(flagFileDigest) }
 
 // SetNoDelay turns Nagle's algorithm off or on (RFC 9293 §3.7.4).
 func (c *Conn) SetNoDelay(off bool) {

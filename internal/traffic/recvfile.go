@@ -40,7 +40,7 @@ func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 	if r.Size > 0 {
 		t.total = max(0, r.Size-t.Offset)
 	}
-	c, err := h.takeOne(ctx, r.Port, func() { t.tell() })
+	c, err := h.takeOne(ctx, &r, func() { t.tell() })
 	if err != nil {
 		_ = f.Close()
 		if t.Offset == 0 {
@@ -55,7 +55,7 @@ func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
 	c.Guard()
-	err = receiveAll(c, f, t)
+	err = t.receive(c, f)
 	if closed := f.Close(); err == nil {
 		err = closed
 	}
@@ -65,13 +65,24 @@ func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 	if err == nil {
 		err = os.Rename(part, r.Path)
 	}
-	if err != nil {
+	if !t.confirm(c, err) {
 		c.Abort() // so that the sender learns of it
+	} else {
+		_ = c.Close() // all has come, and the sender knows
+	}
+	if err != nil {
 		err = fmt.Errorf("recvfile %s: %w (%s)", r.Path, stopError(ctx, err), t.kept(part, &r, err))
 		return t.finish(err)
 	}
-	_ = c.Close() // all has come, and been told so
 	return t.finish(nil)
+}
+
+// receive stores what comes, and checks its digest if the sender has offered it.
+func (t *transfer) receive(c *node.Conn, f *os.File) error {
+	if t.verify = c.FileDigest(); t.verify {
+		return t.receiveVerified(c, f)
+	}
+	return receiveAll(c, f, t)
 }
 
 // nobody says of a receiver that was stopped that there was nothing to stop.
@@ -90,7 +101,8 @@ func (t *transfer) kept(part string, r *control.RecvFile, why error) string {
 		return fmt.Sprintf("%d bytes had come", whole)
 	}
 	text := fmt.Sprintf("%d bytes are kept in %s", whole, part)
-	if errors.Is(why, control.ErrMismatch) && (r.Size == 0 || whole >= r.Size) {
+	if errors.Is(why, control.ErrMismatch) && !errors.Is(why, errOffset) &&
+		(r.Size == 0 || whole >= r.Size) {
 		return text + ": take it anew, without --resume"
 	}
 	return fmt.Sprintf("%s: go on with --resume here and --offset %d there", text, whole)
@@ -163,11 +175,17 @@ func (t *transfer) createTarget(part string, keep bool) (*os.File, error) {
 }
 
 // takeOne listens and takes one connection.
-func (h *Host) takeOne(ctx context.Context, port uint16, listening func()) (*node.Conn, error) {
-	if port == 0 {
+func (h *Host) takeOne(
+	ctx context.Context, r *control.RecvFile, listening func(),
+) (*node.Conn, error) {
+	if r.Port == 0 {
 		return nil, fmt.Errorf("%w: want a port from 1 to 65535", control.ErrUsage)
 	}
-	l, err := h.node.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), port), 1)
+	listen := h.node.ListenForFile
+	if r.NoVerify {
+		listen = h.node.Listen
+	}
+	l, err := listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), 1)
 	if err != nil {
 		return nil, control.Reason(err)
 	}

@@ -26,6 +26,7 @@ type transfer struct {
 	host     *Host
 	id       int // as control.Underway has it; 0: it is in no book
 	hash     hash.Hash
+	verify   bool  // both ends have offered the digest
 	total    int64 // of what is moved; -1: not known
 	began    time.Time
 	told     time.Time
@@ -124,7 +125,11 @@ func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 		return t.Transfer, fmt.Errorf("sendfile %s: %w", r.Path, err)
 	}
 	t.total = at.Size() - t.Offset
-	c, err := h.node.ConnectTo(ctx, r.Addr, r.Port)
+	connect := h.node.ConnectForFile
+	if r.NoVerify {
+		connect = h.node.ConnectTo
+	}
+	c, err := connect(ctx, r.Addr, r.Port)
 	if err != nil {
 		return t.Transfer, fmt.Errorf("sendfile %s: %w", r.Path, stopError(ctx, err))
 	}
@@ -133,19 +138,7 @@ func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 	t.tell()
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
-	err = sendAll(c, f, t)
-	if err == nil {
-		err = t.unchanged(f, at)
-	}
-	if err == nil {
-		err = c.CloseWrite()
-	}
-	if err == nil {
-		err = c.AwaitDelivery(ctx)
-	}
-	if err == nil {
-		err = awaitVerdict(c)
-	}
+	err = t.deliver(ctx, c, f, at)
 	acked := account(c, &t.Transfer)
 	if err != nil {
 		c.Abort()
@@ -154,6 +147,36 @@ func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 	}
 	_ = c.Close() // it is delivered: nothing can go wrong any more
 	return t.finish(nil)
+}
+
+// deliver sends the rest of the file, and waits until the receiver has it and has said so.
+func (t *transfer) deliver(ctx context.Context, c *node.Conn, f *os.File, at os.FileInfo) error {
+	if t.verify = c.FileDigest(); t.verify {
+		if err := t.announce(c); err != nil {
+			return err
+		}
+	}
+	if err := sendAll(c, f, t); err != nil {
+		return err
+	}
+	if err := t.unchanged(f, at); err != nil {
+		return err
+	}
+	if t.verify {
+		if _, err := c.Write(t.hash.Sum(nil)); err != nil {
+			return err
+		}
+	}
+	if err := c.CloseWrite(); err != nil {
+		return err
+	}
+	if err := c.AwaitDelivery(ctx); err != nil {
+		return err
+	}
+	if t.verify {
+		return t.awaitDigest(c)
+	}
+	return awaitVerdict(c)
 }
 
 func openRegular(path string) (*os.File, os.FileInfo, error) {
@@ -256,6 +279,9 @@ func account(c *node.Conn, t *control.Transfer) (acked uint64) {
 // left says how far a sender came, and how to go on. What the receiver has stored it knows itself.
 // Behind what was another file nothing can go on.
 func (t *transfer) left(acked uint64, why error) string {
+	if t.verify { // of the file alone
+		acked = min(max(acked, preambleLen)-preambleLen, uint64(t.total))
+	}
 	at := ""
 	if t.Offset > 0 {
 		at = fmt.Sprintf(" behind the first %d", t.Offset)
@@ -264,7 +290,7 @@ func (t *transfer) left(acked uint64, why error) string {
 	switch {
 	case t.Once:
 		advice = ""
-	case errors.Is(why, control.ErrChanged):
+	case errors.Is(why, control.ErrChanged), errors.Is(why, control.ErrMismatch):
 		advice = ": send it anew"
 	case t.Bytes == t.total && acked >= uint64(t.total):
 		advice = ": the receiver has had all of it, and says what became of it"

@@ -1,0 +1,140 @@
+package traffic
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// A file between two nodes that have both offered its digest (docs/decisions/0001-file-digest.md):
+//
+//	sender    offset (8 bytes), length (8 bytes), so many bytes, SHA-256 of the file, FIN
+//	receiver  SHA-256 of the file that it has (32 bytes), FIN
+//
+// The numbers are in network byte order, the digests are of the file from its first byte on, and
+// both ends compare them. Every other peer has the bytes alone.
+
+// preambleLen is the length of what comes before the bytes.
+const preambleLen = 16
+
+// confirmTime is how long a sender waits for the digest of a receiver that stores the file first.
+const confirmTime = time.Minute
+
+// errOffset is an ErrMismatch of the offsets that the two ends were given.
+var errOffset = fmt.Errorf("%w", control.ErrMismatch)
+
+// announce sends what comes before the bytes, in one segment with the first of them.
+func (t *transfer) announce(c *node.Conn) error {
+	if err := c.SetCork(true); err != nil { // the FIN ends it
+		return err
+	}
+	var b [preambleLen]byte
+	binary.BigEndian.PutUint64(b[:], uint64(t.Offset))
+	binary.BigEndian.PutUint64(b[8:], uint64(t.total))
+	_, err := c.Write(b[:])
+	return err
+}
+
+// expect reads what a sender announces.
+func (t *transfer) expect(r io.Reader) error {
+	var b [preambleLen]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return early(err, 0)
+	}
+	offset, length := binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])
+	if offset != uint64(t.Offset) {
+		return fmt.Errorf("%w: the sender begins at byte %d of the file, this end at byte %d",
+			errOffset, offset, t.Offset)
+	}
+	if length > 1<<62 {
+		return fmt.Errorf("%w: the sender announces %d bytes", control.ErrMismatch, length)
+	}
+	t.total = int64(length)
+	return nil
+}
+
+// receiveVerified is receiveAll from a sender that has announced the file, and checks its digest.
+func (t *transfer) receiveVerified(r io.Reader, f io.Writer) error {
+	if err := t.expect(r); err != nil {
+		return err
+	}
+	if err := receiveAll(io.LimitReader(r, t.total), f, t); err != nil {
+		return err
+	}
+	theirs := make([]byte, sha256.Size+1) // one more: nothing may follow
+	switch k, err := io.ReadFull(r, theirs); {
+	case k > sha256.Size:
+		return fmt.Errorf("%w: more came than the %d bytes that the sender announced",
+			control.ErrMismatch, t.total)
+	case k < sha256.Size || !errors.Is(err, io.ErrUnexpectedEOF):
+		return early(err, t.total-t.Bytes)
+	}
+	theirs = theirs[:sha256.Size]
+	if ours := t.hash.Sum(nil); !bytes.Equal(ours, theirs) {
+		return t.differ(ours, theirs)
+	}
+	t.Verified = true
+	return nil
+}
+
+// early is the error of a sender that closed before all had come.
+func early(err error, missing int64) error {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	return fmt.Errorf("the sender closed early: %d bytes and the digest are missing", missing)
+}
+
+// digestError is an ErrMismatch that both ends know of.
+type digestError struct{ text string }
+
+func (e *digestError) Error() string { return e.text }
+func (*digestError) Unwrap() error   { return control.ErrMismatch }
+
+func (t *transfer) differ(ours, theirs []byte) error {
+	return &digestError{fmt.Sprintf("the digests differ: SHA-256 %s here, %s at %v",
+		hex.EncodeToString(ours), hex.EncodeToString(theirs), t.Peer)}
+}
+
+// confirm tells the sender the digest of what was received, when it is stored or differs: err is
+// why it is not stored. It reports whether the connection is to be closed, and not reset.
+func (t *transfer) confirm(c *node.Conn, err error) bool {
+	var differ *digestError
+	switch {
+	case err != nil && !errors.As(err, &differ):
+		return false
+	case differ != nil || t.Verified:
+		_, _ = c.Write(t.hash.Sum(nil)) // a sender that is gone does not matter
+	}
+	return true
+}
+
+// awaitDigest compares the receiver's digest with the file's.
+func (t *transfer) awaitDigest(c *node.Conn) error {
+	if err := c.SetReadDeadline(time.Now().Add(confirmTime)); err != nil {
+		return err
+	}
+	theirs := make([]byte, sha256.Size)
+	_, err := io.ReadFull(c, theirs)
+	switch ours := t.hash.Sum(nil); {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, os.ErrDeadlineExceeded):
+		t.Note = "the receiver has it, but did not say with which SHA-256"
+		return nil
+	case err != nil:
+		return err
+	case !bytes.Equal(ours, theirs):
+		return t.differ(ours, theirs)
+	}
+	t.Verified = true
+	return nil
+}
