@@ -86,6 +86,9 @@ type Impairments struct {
 	// Rate is the link's speed in bits per second; 0: no limit. A packet waits for
 	// those before it, 200 ms at the most.
 	Rate int64
+	// Seed makes the random choices of these impairments the same in every run; 0: others in
+	// each run. ImpairInfo has the seed that was drawn.
+	Seed uint64
 	// Words say more, or all of it, in the words of tc-netem(8) and tc-codel(8), such as
 	// "loss gemodel 1% 10% rate 10mbit limit 100 codel seed 7". What a field says they
 	// do not say again.
@@ -182,7 +185,7 @@ func (f *Interface) internal(i int, cfg *node.Config, rip bool) error {
 	if face.Impair, err = f.Impair.internal(); err != nil {
 		return wrong("interface %s: %v", face.Name, err)
 	}
-	if f.Impair.Words != "" {
+	if f.Impair.Words != "" || f.Impair.Seed != 0 {
 		words := f.Impair.String()
 		if err := node.CheckImpairment(words); err != nil {
 			return wrong("interface %s: Impair.Words: %v", face.Name, err)

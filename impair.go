@@ -103,6 +103,9 @@ func (i Impairments) String() string {
 	if len(words) == 0 {
 		return "off"
 	}
+	if i.Seed != 0 {
+		words = append(words, "seed", strconv.FormatUint(i.Seed, 10))
+	}
 	return strings.Join(words, " ")
 }
 

@@ -71,3 +71,39 @@ func echo() []byte {
 		8, 0, 0xf7, 0xff, 0, 0, 0, 0,
 	}
 }
+
+// The same seed loses the same packets.
+func TestImpairmentsSeed(t *testing.T) {
+	i := tidepool.Impairments{Loss: 0.5, Seed: 7}
+	assert.Equal(t, "loss 50% seed 7", i.String())
+	assert.Equal(t, "off", tidepool.Impairments{Seed: 7}.String())
+	assert.Equal(t, "delay 1s 0s seed 7", tidepool.Impairments{Delay: time.Second, Seed: 7}.String())
+	lost := func(seed uint64) (pattern string) {
+		var clock tidepool.Clock
+		near, far := tidepool.Pipe(0)
+		n, err := tidepool.Open(tidepool.Config{
+			Clock: &clock,
+			Interfaces: []tidepool.Interface{{
+				Addr: netip.MustParsePrefix("10.0.0.1/24"), Link: near,
+			}},
+		})
+		require.NoError(t, err)
+		defer n.Close()
+		require.NoError(t, n.Impair("if0", tidepool.In, tidepool.Impairments{Loss: 0.5, Seed: seed}))
+		packet := make([]byte, 100)
+		for range 64 {
+			_, err := far.Write(echo())
+			require.NoError(t, err)
+			_, ok := far.TryRead(packet)
+			pattern += map[bool]string{true: "+", false: "-"}[ok]
+		}
+		return pattern
+	}
+	assert.Equal(t, lost(7), lost(7))
+	assert.NotEqual(t, lost(7), lost(8))
+}
+
+func TestOpenPairRefusesWhatIsNoImpairment(t *testing.T) {
+	_, _, err := tidepool.OpenPair(tidepool.Impairments{Loss: 2})
+	assert.ErrorContains(t, err, "a share of 2: want 0 to 1")
+}

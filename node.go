@@ -15,8 +15,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
-// Node is a running host or router. Its methods may be called by several
-// goroutines at once.
+// Node is a running host or router, with addresses, routes, TCP, UDP and ICMP of its own.
+// Open makes one from a Config, OpenFile from an .lnx file, and OpenPair two hosts
+// with a link between them. Close ends it.
+//
+// Listen, ListenPacket, Dial and DialContext are like those of package net, and their
+// results are net.Listeners, net.PacketConns and net.Conns; a Dialer also chooses the local
+// address. ListenTCP, DialTCP, ListenUDP and DialUDP return the types of this package,
+// with TCP_INFO, probes and packet information. Forward and ForwardUDP accept what is for
+// any address, Publish and Expose connect ports of the machine with ports of the node.
+//
+// AddRoute, SetUp, Impair and SetLoss change the network while it runs. Interfaces are
+// named as in Config.Interfaces; one without a name is if0, if1 and so on, by its place.
+//
+// All methods may be called by several goroutines at once. Those of a Node that is closed,
+// and of the zero Node, return errors; for sockets these wrap net.ErrClosed.
 type Node struct {
 	node   *operator.Node
 	addrs  []netip.Addr
@@ -38,6 +51,32 @@ func Open(cfg Config) (*Node, error) {
 		return nil, fmt.Errorf("%w: %w", errConfig, err)
 	}
 	return n, err
+}
+
+// OpenPair starts two hosts, 10.0.0.1 and 10.0.0.2, with a link in memory between them that
+// does i to the packets of each direction: with a Delay of 20 ms the round trip takes 40 ms.
+// It is for tests of programs that use a network:
+//
+//	client, server, err := tidepool.OpenPair(tidepool.Impairments{
+//		Delay: 20 * time.Millisecond, Loss: 0.01, Seed: 1,
+//	})
+func OpenPair(i Impairments) (a, b *Node, err error) {
+	x, y := Pipe(0)
+	a, err = Open(Config{Name: "a", Interfaces: []Interface{
+		{Addr: netip.MustParsePrefix("10.0.0.1/24"), Link: x, Impair: i},
+	}})
+	if err != nil {
+		_ = y.Close() // the first error is the one to tell
+		return nil, nil, err
+	}
+	b, err = Open(Config{Name: "b", Interfaces: []Interface{
+		{Addr: netip.MustParsePrefix("10.0.0.2/24"), Link: y},
+	}})
+	if err != nil {
+		_ = a.Close() // the first error is the one to tell
+		return nil, nil, err
+	}
+	return a, b, nil
 }
 
 // OpenFile starts the node that an .lnx file describes. TCP's time-outs are those
@@ -80,9 +119,12 @@ func (n *Node) Close() error {
 // Addrs returns the node's addresses, in the order of its interfaces.
 func (n *Node) Addrs() []netip.Addr { return append([]netip.Addr(nil), n.addrs...) }
 
-// SetLoss has a router drop that share, 0 to 1, of what it passes on. A node that is
-// no router passes nothing on: errors.ErrUnsupported. Interface.Impair makes a link
-// lossy for a host.
+// SetLoss makes a router drop a share, from 0 to 1, of the packets that it forwards, in
+// both directions. It replaces the share that was set before; 0 ends the loss. The packets
+// are chosen at random, and the same in every run if Config.Seed is set. SetLoss does not
+// affect packets from or to the node itself: for the losses of a link, at a host or a
+// router, use Impair or the field Impair of an Interface. If the node is no router, the
+// error wraps errors.ErrUnsupported.
 func (n *Node) SetLoss(share float64) error {
 	if !n.router {
 		return fmt.Errorf("tidepool: SetLoss: no router: %w", errors.ErrUnsupported)
