@@ -70,3 +70,26 @@ func TestResetsOff(t *testing.T) {
 	s.send(ACK, 1, 1, 100)
 	s.quiet()
 }
+
+// TestAcksToSmallSegments: the course's nodes send segments of 1,024 bytes and count on an
+// acknowledgment for each. Every second one has it, unless the timer of the delayed
+// acknowledgment, 0.2 ms with the course's settings, is faster than the sender.
+func TestAcksToSmallSegments(t *testing.T) {
+	for gap, most := range map[time.Duration]int{
+		5 * time.Microsecond: 510, 199 * time.Microsecond: 510, 250 * time.Microsecond: 1000,
+	} {
+		s := newScript(t, course())
+		s.accept(Options{})
+		acks := 0
+		for n := range 1000 {
+			s.send(ACK, uint32(1+n*1024), 1, 1024)
+			s.wait(gap)
+			s.collect()
+			s.read(4096)
+			acks += len(s.out)
+			s.out = nil
+		}
+		assert.LessOrEqual(t, acks, most, "a segment each %v", gap)
+		assert.GreaterOrEqual(t, acks, 500)
+	}
+}
