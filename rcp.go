@@ -11,7 +11,8 @@ import (
 
 // RCP is how the sliding-fence transport of founding document 000 behaves at one end: a
 // byte stream over UDP, whose receiver says of each packet in a fence whether it has
-// arrived, and whose sender repeats the rest every Tick. The zero RCP is the document's.
+// arrived, and whose sender repeats the rest every Tick. The zero RCP is the document's, but for
+// Timeout.
 // Both ends should have the same Width.
 type RCP struct {
 	// Width is how many packets the fence holds, 1 to 1024; 0: 32.
@@ -26,8 +27,9 @@ type RCP struct {
 	Timer bool
 	// Tick is the time between two rounds of the send loop; 0: 10 ms.
 	Tick time.Duration
-	// Timeout is the silence that ends a connection with syscall.ETIMEDOUT; 0: ten Ticks.
-	// A round trip has to be shorter.
+	// Timeout is the silence that ends a connection with syscall.ETIMEDOUT; 0: 3 s, and at
+	// least ten Ticks. The document has ten Ticks, which a pause of a busy machine exceeds. A
+	// round trip must be shorter.
 	Timeout time.Duration
 }
 

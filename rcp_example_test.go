@@ -16,7 +16,7 @@ func ExampleRCP() {
 	defer router.Close()
 	defer client.Close()
 
-	// The document's 100 ms of silence end a connection, and a busy machine may be silent so long.
+	// A machine that is busy with other things may pause for long.
 	how := tidepool.RCP{Timeout: 20 * time.Second}
 	l, err := server.ListenRCP(netip.AddrPortFrom(netip.Addr{}, 9000), how)
 	if err != nil {

@@ -15,7 +15,7 @@ type RCPOptions struct {
 	// Timer repeats a packet when its retransmission timer has expired (RFC 6298), and not every
 	// 10 ms.
 	Timer bool `json:"timer,omitempty"`
-	// Timeout is the silence that ends a connection; 0: 500 ms.
+	// Timeout is the silence that ends a connection; 0: 3 s.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
 }
 

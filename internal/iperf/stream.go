@@ -218,9 +218,8 @@ func streamError(err error) error {
 }
 
 // rcpConfig is how RCP behaves where it is measured: what it has not sent yet is not worth much.
-// It bears the silence that an operator's connections bear.
 func rcpConfig() node.RCPConfig {
 	return node.RCPConfig{
-		Timeout: 500 * time.Millisecond, MaxRTO: 100 * time.Millisecond, SendBuffer: 64 << 10,
+		MaxRTO: 100 * time.Millisecond, SendBuffer: 64 << 10,
 	}
 }

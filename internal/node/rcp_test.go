@@ -115,7 +115,8 @@ func TestRCPErrors(t *testing.T) {
 	require.NoError(t, err)
 	_, err = b.ListenRCP(rcpPort9000, 0, quick)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	_, err = a.DialRCP(ctx, netip.AddrPort{}, rcpPort9000, RCPConfig{})
+	_, err = a.DialRCP(ctx, netip.AddrPort{}, rcpPort9000,
+		RCPConfig{Timeout: 100 * time.Millisecond})
 	require.ErrorIs(t, err, syscall.ETIMEDOUT)
 	var timeout net.Error
 	require.ErrorAs(t, err, &timeout)

@@ -25,12 +25,12 @@ var (
 	ErrTimeout = errors.New("the RCP peer is silent")
 )
 
-// Config describes a router and its sockets. The zero Config is the document's.
+// Config describes a router and its sockets. The zero Config is the document's, but for Timeout.
 type Config struct {
 	// Tick is the time between two rounds of the send loop; 0: 10 ms.
 	Tick time.Duration
-	// Timeout is the silence that ends a socket; 0: ten ticks. A round trip has to be
-	// shorter.
+	// Timeout is the silence that ends a socket; 0: 3 s, and at least ten ticks. The document
+	// has ten ticks, which a pause of a busy machine exceeds. A round trip must be shorter.
 	Timeout time.Duration
 	// Width is how many packets the fence holds, at most MaxWidth; 0: 32.
 	Width int
@@ -60,6 +60,7 @@ type Config struct {
 
 const (
 	defaultTick     = 10 * time.Millisecond
+	defaultTimeout  = 3 * time.Second
 	timeoutTicks    = 10
 	defaultWidth    = 32
 	defaultSize     = 256
@@ -93,7 +94,7 @@ func (c Config) withDefaults() Config {
 		c.Tick = defaultTick
 	}
 	if c.Timeout == 0 {
-		c.Timeout = timeoutTicks * c.Tick
+		c.Timeout = max(defaultTimeout, timeoutTicks*c.Tick)
 	}
 	if c.MaxRTO == 0 {
 		c.MaxRTO = c.Timeout

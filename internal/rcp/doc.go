@@ -21,5 +21,5 @@
 // does not fit his buffer held in the fence, acknowledged in its place: so the sender
 // stops by itself. What the document leaves out stays left out: there is no checksum
 // but UDP's, and sequence numbers start at 0, so that whoever can forge a source address
-// can speak for it, and have a listener send it a Timeout's worth of acknowledgments.
+// can speak for it, and have a listener send it ten rounds of acknowledgments.
 package rcp

@@ -186,7 +186,7 @@ func (r *Router) welcome(now clock.Time, from netip.AddrPort, p *Packet) (*Socke
 		return nil, TooManySessions
 	}
 	s := r.open(now, from)
-	s.state, s.queued = Open, true
+	s.state, s.queued, s.passive = Open, true, true
 	r.queue = append(r.queue, s)
 	if r.next == clock.Never {
 		r.next = now

@@ -2,6 +2,7 @@ package rcp
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -38,9 +39,9 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// finWaits is how many time-outs a peer has for his FIN, once the caller has closed and
-// everything of his is acknowledged.
-const finWaits = 600
+// finWait is how long the peer may take for its FIN, once the caller has closed and everything
+// is acknowledged.
+const finWait = time.Minute
 
 // Socket is one connection. Its router's owner owns it, but for the producer's side of
 // Tx and the consumer's of Rx.
@@ -62,6 +63,8 @@ type Socket struct {
 	// A round of the send loop: an ACK, and the packets from cursor to limit.
 	owed          bool
 	cursor, limit uint64
+
+	passive bool // a packet of the peer opened it
 
 	gone   bool // the caller has closed both directions
 	queued bool // for Accept
@@ -161,7 +164,7 @@ func (s *Socket) settle(now clock.Time) {
 		s.ending = now.Add(s.router.cfg.Timeout)
 		s.router.tell(s)
 	case s.gone && s.ending == clock.Never:
-		s.ending = now.Add(finWaits * s.router.cfg.Timeout)
+		s.ending = now.Add(max(finWait, s.router.cfg.Timeout))
 	}
 }
 
@@ -176,6 +179,9 @@ func (s *Socket) round(now clock.Time) {
 	}
 	if now.Sub(s.heard) >= s.router.cfg.Timeout {
 		s.end(ErrTimeout)
+		return
+	}
+	if s.unproven() && now.Sub(s.heard) >= timeoutTicks*s.router.cfg.Tick {
 		return
 	}
 	if next := s.in.next; next != s.in.pull() {
@@ -193,6 +199,10 @@ func (s *Socket) round(now clock.Time) {
 	s.cursor = s.out.una
 	s.limit = min(s.out.end, s.out.una+uint64(s.router.cfg.Width))
 }
+
+// unproven reports whether one packet is all that has come from the peer that opened the socket.
+// Its source may be forged: it gets as many rounds as in the document, until there is another.
+func (s *Socket) unproven() bool { return s.passive && s.counts.Received <= 1 }
 
 // sending reports whether the round has not ended.
 func (s *Socket) sending() bool { return s.state != Closed && (s.owed || s.cursor < s.limit) }

@@ -236,6 +236,44 @@ func TestSilenceEndsASocket(t *testing.T) {
 	assert.ErrorIs(t, server.Err(), rcp.ErrTimeout)
 }
 
+// The zero Config survives a pause of a second, as of a busy machine, and notices a peer that is
+// gone.
+func TestAPauseOfASecond(t *testing.T) {
+	w := worldOf(t, 1, rcp.Config{}, rcp.Config{})
+	client, server := w.connect()
+	w.run(time.Second)
+	client.Tx().Write([]byte("before"))
+	w.a.wire.loss, w.b.wire.loss = 1, 1
+	w.run(1100 * time.Millisecond)
+	require.Equal(t, rcp.Open, client.State())
+	require.Equal(t, rcp.Open, server.State())
+	w.a.wire.loss, w.b.wire.loss = 0, 0
+	w.run(100 * time.Millisecond)
+	assert.Equal(t, "before", string(read(server)))
+
+	w.a.wire.loss, w.b.wire.loss = 1, 1
+	start := w.now
+	w.until(time.Minute, "the client is gone", func() bool { return client.State() == rcp.Closed })
+	assert.ErrorIs(t, client.Err(), rcp.ErrTimeout)
+	assert.InDelta(t, 3000, w.now.Sub(start).Milliseconds(), 20)
+}
+
+// One packet, whose source may be forged, is answered by ten rounds and no more. A second one
+// has the socket go on.
+func TestOnePacketIsAnsweredByTenRounds(t *testing.T) {
+	w := worldOf(t, 1, rcp.Config{}, rcp.Config{})
+	p := rcp.Packet{Type: rcp.DAT, Seq: 0, Data: []byte("forged")}
+	require.Equal(t, rcp.Accepted, w.b.Input(w.now, clientAddr, p.Append(nil)))
+	w.run(2 * time.Second)
+	c := w.b.Counts()
+	assert.Equal(t, uint64(10), c.ACK)
+	p.Seq = 1
+	require.Equal(t, rcp.Accepted, w.b.Input(w.now, clientAddr, p.Append(nil)))
+	w.run(time.Second)
+	c = w.b.Counts()
+	assert.Greater(t, c.ACK, uint64(100))
+}
+
 func TestNobodyAnswers(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
 	w.b.Unlisten()

@@ -10,10 +10,12 @@ type timer struct {
 	tick, limit  time.Duration
 }
 
-// newTimer returns a timer without a sample. RFC 6298 §2.1 has it wait a second then; a
-// peer who is silent that long is gone here, so it is half of the time-out.
+// newTimer returns a timer without a sample. RFC 6298 §2.1: it waits a second then, or half of
+// the timeout if that is less.
 func newTimer(cfg *Config) timer {
-	return timer{rto: min(cfg.Timeout/2, cfg.MaxRTO), tick: cfg.Tick, limit: cfg.MaxRTO}
+	return timer{
+		rto: min(time.Second, cfg.Timeout/2, cfg.MaxRTO), tick: cfg.Tick, limit: cfg.MaxRTO,
+	}
 }
 
 // sample takes a round trip. RFC 6298 §3: of packets that were sent once.

@@ -71,6 +71,23 @@ type world struct {
 
 func newWorld(t *testing.T, seed uint64, client, server rcp.Config) *world {
 	t.Helper()
+	return worldOf(t, seed, impatient(client), impatient(server))
+}
+
+// impatient is a configuration with the document's timeout of ten ticks, unless it has its own.
+func impatient(cfg rcp.Config) rcp.Config {
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 100 * time.Millisecond
+		if cfg.Tick != 0 {
+			cfg.Timeout = 10 * cfg.Tick
+		}
+	}
+	return cfg
+}
+
+// worldOf is newWorld with the configurations as they are.
+func worldOf(t *testing.T, seed uint64, client, server rcp.Config) *world {
+	t.Helper()
 	w := &world{t: t, now: 1}
 	router := func(cfg rcp.Config, addr netip.AddrPort, stream uint64) *end {
 		cfg.Rand = rand.New(rand.NewPCG(seed, stream))

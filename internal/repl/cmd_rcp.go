@@ -44,7 +44,7 @@ func (o *rcpFlags) of(c *cobra.Command) {
 	f.IntVar(&o.Width, "width", 32, "`PACKETS` that the fence holds, as at the other end")
 	f.BoolVar(&o.Window, "window", false, "be the classic window: only what is contiguous counts")
 	f.BoolVar(&o.Timer, "timer", false, "repeat when RFC 6298 would, not every 10 ms")
-	f.Float64Var(&o.seconds, "timeout", 0.5, "`SECONDS` of silence that end a connection")
+	f.Float64Var(&o.seconds, "timeout", 3, "`SECONDS` of silence that end a connection")
 }
 
 // options are what the flags say.

@@ -55,14 +55,14 @@ func TestRCPOutput(t *testing.T) {
 }
 
 func TestRCPRequests(t *testing.T) {
-	half := 500 * time.Millisecond
-	plain := control.RCPOptions{Width: 32, Timeout: half}
+	usual := 3 * time.Second
+	plain := control.RCPOptions{Width: 32, Timeout: usual}
 	for line, want := range map[string]any{
 		"rcp":            control.RCPSockets{},
 		"rcp echo 9":     control.RCPEcho{Port: 9, Options: plain},
 		"rcp close 9000": control.RCPClose{Port: 9000},
 		"rcp echo 9 --width 64 --window": control.RCPEcho{
-			Port: 9, Options: control.RCPOptions{Width: 64, Window: true, Timeout: half},
+			Port: 9, Options: control.RCPOptions{Width: 64, Window: true, Timeout: usual},
 		},
 		"rcp count 10.0.0.1 9": control.RCPCount{Addr: peer, Port: 9, Writes: 1000, Options: plain},
 		"rcp count --timer 10.0.0.1 9 --writes=5 --timeout 2": control.RCPCount{

@@ -9,10 +9,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// operatorSilence is what an operator's connections bear if he does not say: a busy machine
-// is not a peer that has gone, and 20 % of loss are none either.
-const operatorSilence = 500 * time.Millisecond
-
 // operatorBuffer is what may wait to be sent, for the document's buffers have no end, and
 // operatorRTO is how long a packet waits for its timer at the most: the document's time-out.
 const (
@@ -25,10 +21,10 @@ func rcpConfig(o control.RCPOptions) node.RCPConfig {
 		Width: o.Width, Window: o.Window, Timer: o.Timer, Timeout: o.Timeout,
 		SendBuffer: operatorBuffer,
 	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = operatorSilence
+	cfg.MaxRTO = operatorRTO
+	if cfg.Timeout != 0 {
+		cfg.MaxRTO = min(cfg.Timeout, operatorRTO)
 	}
-	cfg.MaxRTO = min(cfg.Timeout, operatorRTO)
 	return cfg
 }
 
