@@ -61,6 +61,7 @@ var depend = sync.OnceFunc(func() {
 func Command(args ...string) *exec.Cmd {
 	depend()
 	cmd := exec.Command(program, args...)
+	cmd.Args[0] = "node"   // as one on the PATH is called: hints repeat it
 	cmd.Env = os.Environ() // what a test adds comes on top
 	cmd.SysProcAttr = sysProcAttr()
 	return cmd
