@@ -162,7 +162,7 @@ func TestPortsThatAnotherNetworkHas(t *testing.T) {
 	assert.Contains(t, got.err, "B.lnx:")
 	assert.Contains(t, got.err, "cannot have "+at+": node B of network one has it")
 	assert.Contains(t, got.err, "\nnothing was changed\n")
-	assert.Contains(t, r.must("ctl", "three/B", "li"), own)
+	assert.Contains(t, r.must("ctl", "three/B", "interfaces", "--json"), own)
 	r.must("net", "down", "three")
 
 	t.Log("# one of another state folder, or of none: its process")
