@@ -230,3 +230,15 @@ func TestNamesHaveRoom(t *testing.T) {
 	}
 	assert.Len(t, places, 5)
 }
+
+func TestLongNoteIsWrappedAndNotCut(t *testing.T) {
+	note := strings.TrimSpace(strings.Repeat("1,382 segments retransmitted, ", 12))
+	var b bytes.Buffer
+	f := Figure{Note: note, Rows: []Row{{Panels: []Panel{{X: Axis{Max: 1}, Y: Axis{Max: 1}}}}}}
+	require.NoError(t, f.WriteSVG(&b))
+	assert.Equal(t, 12, strings.Count(b.String(), "1,382"))
+	for _, line := range wrap(note, 200) {
+		assert.LessOrEqual(t, width(line, textSize, false), 200.0)
+	}
+	assert.Empty(t, wrap("", 200))
+}

@@ -18,7 +18,10 @@ func (l *layout) draw(c canvas) {
 		c.text(l.title, at, lettering{size: titleSize, bold: true, paint: Ink})
 		at.Y += lineHeight + 1
 	}
-	c.text(l.note, at, lettering{size: textSize, paint: Soft})
+	for _, line := range l.notes {
+		c.text(line, at, lettering{size: textSize, paint: Soft})
+		at.Y += lineHeight
+	}
 	for _, p := range l.panels {
 		p.drawGrid(c)
 		for i := range p.Layers {

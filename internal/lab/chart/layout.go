@@ -25,8 +25,9 @@ const (
 
 // layout is a figure with a place for everything.
 type layout struct {
-	title, note string
-	height      float64
+	title  string
+	notes  []string // the note in lines
+	height float64
 	panels      []*placed
 }
 
@@ -45,7 +46,7 @@ type placed struct {
 // layout gives each panel its place. Panels under each other share their edges if their rows are
 // divided alike.
 func (f *Figure) layout() *layout {
-	l := &layout{title: Clean(f.Title, 100), note: Clean(f.Note, 140)}
+	l := &layout{title: Clean(f.Title, 100), notes: wrap(Clean(f.Note, 400), PageWidth-2*edge)}
 	rows := make([][]*placed, len(f.Rows))
 	for i := range f.Rows {
 		for j := range f.Rows[i].Panels {
@@ -65,9 +66,7 @@ func (f *Figure) layout() *layout {
 	if l.title != "" {
 		top += titleHeight
 	}
-	if l.note != "" {
-		top += lineHeight
-	}
+	top += float64(len(l.notes)) * lineHeight
 	if top > edge {
 		top += rowGap
 	}

@@ -39,3 +39,16 @@ func fit(s string, room float64) string {
 		}
 	}
 }
+
+// wrap breaks a text into lines that have room; a word that is wider is cut.
+func wrap(s string, room float64) []string {
+	var lines []string
+	for _, word := range strings.Fields(s) {
+		if n := len(lines); n > 0 && width(lines[n-1]+" "+word, textSize, false) <= room {
+			lines[n-1] += " " + word
+			continue
+		}
+		lines = append(lines, fit(word, room))
+	}
+	return lines
+}

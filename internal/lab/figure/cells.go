@@ -204,7 +204,7 @@ var metricWords = map[result.Metric]string{
 	result.DataSent:    "data packets sent",
 	result.Sent:        "packets sent",
 	result.AcksSent:    "acknowledgments sent",
-	result.Retransmits: "packets sent again",
+	result.Retransmits: "retransmitted packets",
 	result.Timeouts:    "time-outs",
 	result.RTTMean:     "mean RTT",
 	result.RTTMin:      "shortest RTT",

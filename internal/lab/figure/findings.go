@@ -92,7 +92,7 @@ func rttFinding(flows []*flow) string {
 	return "the median is " + listed(parts)
 }
 
-// sequenceFinding says how much a few flows sent again.
+// sequenceFinding says how much a few flows retransmitted.
 func sequenceFinding(flows []*flow) string {
 	if len(flows) > mostSaid {
 		return ""
@@ -109,12 +109,12 @@ func sequenceFinding(flows []*flow) string {
 		}
 		share := digits(100*float64(last.Retransmits)/sent) + " %"
 		if len(flows) == 1 {
-			return fmt.Sprintf("%s sent again, %s of all", plural(int(last.Retransmits), "segment"),
+			return fmt.Sprintf("%s retransmitted, %s of all", plural(int(last.Retransmits), "segment"),
 				share)
 		}
 		parts = append(parts, share+" of "+f.title()+"'s")
 	}
-	return listed(parts) + " segments are sent again"
+	return listed(parts) + " segments are retransmitted"
 }
 
 // flowBits is what a flow took of its link, in bits.

@@ -32,6 +32,16 @@ var paints = map[string]chart.Paint{
 	"parallel":    chart.Purple,
 }
 
+// events are the colours of what happens to a flow: the same in every figure.
+var events = map[string]chart.Paint{
+	"lost":          chart.Vermillion,
+	"dropped":       chart.Vermillion,
+	"retransmitted": chart.Vermillion,
+	"recovery":      chart.Soft,
+	"RTO":           chart.Ink,
+	"TLP":           chart.Green,
+}
+
 // strangers are the colours of what has none of its own.
 var strangers = []chart.Paint{
 	chart.Purple.Tint(-0.4), chart.Green.Tint(-0.4), chart.Orange.Tint(-0.45),

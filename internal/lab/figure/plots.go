@@ -349,9 +349,9 @@ func (v *view) strips(f *flow) []chart.Strip {
 	}
 	var list []chart.Strip
 	for _, s := range []chart.Strip{
-		{Name: "lost", Paint: chart.Vermillion, At: drops},
-		{Name: "recovery", Paint: chart.Soft, At: recoveries},
-		{Name: "RTO", Paint: chart.Ink, At: growth(f.Samples, expiries)},
+		{Name: "lost", Paint: events["lost"], At: drops},
+		{Name: "recovery", Paint: events["recovery"], At: recoveries},
+		{Name: "RTO", Paint: events["RTO"], At: growth(f.Samples, expiries)},
 	} {
 		if len(s.At) > 0 {
 			list = append(list, s)

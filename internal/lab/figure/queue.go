@@ -128,7 +128,7 @@ func (v *view) queuePlot(l *result.LinkRecord) (Plot, bool) {
 	last := &panels[len(panels)-1]
 	if len(q.drops) > 0 {
 		last.Strips = append(last.Strips, chart.Strip{
-			Name: "dropped", Paint: chart.Vermillion, At: q.drops,
+			Name: "dropped", Paint: events["dropped"], At: q.drops,
 		})
 		p.Caption += " Ticks: what it dropped."
 	}

@@ -89,7 +89,7 @@ func (v *view) rttPanels(flows []*flow, axis chart.Axis, u unit) []chart.Panel {
 		expired = append(expired, growth(f.Samples, expiries)...)
 	}
 	if len(expired) > 0 {
-		over.Strips = []chart.Strip{{Name: "RTO", Paint: chart.Ink, At: expired}}
+		over.Strips = []chart.Strip{{Name: "RTO", Paint: events["RTO"], At: expired}}
 	}
 	return []chart.Panel{over, spread}
 }

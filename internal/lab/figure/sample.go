@@ -26,7 +26,7 @@ type Sample struct {
 	InFlight    float64 // bytes
 	Acked       float64 // bytes of the stream that the peer has acknowledged
 	Sent        float64 // bytes of the stream that were sent at least once
-	Retransmits int     // segments sent again, so far
+	Retransmits int     // retransmitted segments, so far
 	Timeouts    int     // retransmission timeouts, so far
 	TailProbes  int
 }

@@ -44,7 +44,7 @@ func sequencePlots(v *view) []Plot {
 	p.Caption = "Each segment as its sender sent it, a bar from its first byte to its last; the " +
 		"line beneath is what was acknowledged."
 	if detailed {
-		p.Caption += " To the right a detail, in which R marks what was sent again, small bars " +
+		p.Caption += " To the right a detail, in which R marks retransmissions, small bars " +
 			"on the line are duplicate acknowledgments, and those above it what SACK says arrived."
 	}
 	return []Plot{p}
@@ -65,7 +65,7 @@ type stretch struct{ from, to float64 }
 func (s stretch) has(at float64) bool { return at >= s.from && at <= s.to }
 
 // detail is a stretch of a few round trips around a loss in the middle of the run, or the first
-// ones if nothing was sent again.
+// ones if nothing was retransmitted.
 func (v *view) detail(f *flow) stretch {
 	rtt := v.baseRTT(f)
 	for i := range f.Samples {
@@ -104,7 +104,7 @@ func (f *flow) span() float64 {
 	return (f.Segments[len(f.Segments)-1].At - f.Segments[0].At).Seconds()
 }
 
-// loss is when something was sent again: of the first losses after slow start, the one nearest
+// loss is when something was retransmitted: of the first losses after slow start, the one nearest
 // to a third of the run.
 func (v *view) loss(f *flow) (at float64, found bool) {
 	best := math.Inf(1)
@@ -224,7 +224,7 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 	p.Layers = []chart.Layer{
 		{Name: "acknowledged", Kind: chart.Steps, Paint: chart.Ink, Width: 0.7, Points: t.acks},
 		{Name: "segments", Kind: chart.Bars, Paint: f.paint, Width: weight, Points: t.data},
-		{Name: "sent again", Kind: chart.Bars, Paint: red, Width: weight + 0.4, Points: t.again},
+		{Name: "retransmitted", Kind: chart.Bars, Paint: red, Width: weight + 0.4, Points: t.again},
 		{
 			Name: "window offered", Kind: chart.Steps, Paint: chart.Soft, Width: 0.7,
 			Points: t.window,

@@ -112,16 +112,16 @@ func outstanding(samples []Sample) []Sample {
 }
 
 // strips are when counters of a stretch grew, if they did.
-func (t timeline) strips(samples []Sample, named ...chart.Strip) []chart.Strip {
+func (t timeline) strips(samples []Sample, names ...string) []chart.Strip {
 	counters := map[string]func(*Sample) int{
-		"RTO":        func(s *Sample) int { return s.Timeouts },
-		"TLP":        func(s *Sample) int { return s.TailProbes },
-		"sent again": func(s *Sample) int { return s.Retransmits },
+		"RTO":           func(s *Sample) int { return s.Timeouts },
+		"TLP":           func(s *Sample) int { return s.TailProbes },
+		"retransmitted": func(s *Sample) int { return s.Retransmits },
 	}
 	var list []chart.Strip
-	for _, s := range named {
-		if s.At = t.growth(samples, counters[s.Name]); len(s.At) > 0 {
-			list = append(list, s)
+	for _, name := range names {
+		if at := t.growth(samples, counters[name]); len(at) > 0 {
+			list = append(list, chart.Strip{Name: name, Paint: events[name], At: at})
 		}
 	}
 	return list
@@ -136,9 +136,9 @@ func (t timeline) panel(label string, low, high float64) chart.Panel {
 
 func transferWindow(samples []Sample, t timeline) chart.Panel {
 	samples = outstanding(samples)
-	most := greatest(samples, func(s *Sample) float64 { return max(s.Cwnd, s.InFlight) })
-	u := byteScale(most)
-	top := 1.08 * max(u.of(most), 1)
+	largest := greatest(samples, func(s *Sample) float64 { return max(s.Cwnd, s.InFlight) })
+	u := byteScale(largest)
+	top := 1.08 * max(u.of(largest), 1)
 	p := t.panel("window, "+u.name, 0, top)
 	p.Layers = []chart.Layer{
 		{
@@ -157,8 +157,11 @@ func transferWindow(samples []Sample, t timeline) chart.Panel {
 			Points: t.series(samples, func(s *Sample) float64 { return u.of(s.Cwnd) }),
 		},
 	}
-	p.Strips = t.strips(samples, chart.Strip{Name: "RTO", Paint: chart.Vermillion},
-		chart.Strip{Name: "TLP", Paint: chart.Green})
+	p.Strips = t.strips(samples, "RTO", "TLP")
+	if _, falls := meanOver(p.Layers[2].Points, t.end); falls > manyTeeth {
+		p.Layers = enveloped(p.Layers, p.X, "cwnd")
+		p.Y.Max = 1.08 * max(most(p.Layers[0].Points), u.of(1))
+	}
 	return p
 }
 
@@ -173,13 +176,13 @@ func transferRTT(samples []Sample, t timeline) chart.Panel {
 			Points: t.series(samples, func(s *Sample) float64 { return u.of(smoothed(s)) }),
 		},
 		{
-			Name: "least", Kind: chart.Steps, Paint: chart.Green, Width: 0.8, Dash: true,
+			Name: "minimum", Kind: chart.Steps, Paint: chart.Green, Width: 0.8, Dash: true,
 			Points: t.series(samples, func(s *Sample) float64 {
 				return u.of(within(s.MinRTT.Seconds(), math.Inf(1)))
 			}),
 		},
 	}
-	p.Strips = t.strips(samples, chart.Strip{Name: "RTO", Paint: chart.Vermillion})
+	p.Strips = t.strips(samples, "RTO")
 	return p
 }
 
@@ -198,7 +201,6 @@ func transferSequence(samples []Sample, t timeline) chart.Panel {
 			Points: t.series(samples, func(s *Sample) float64 { return u.of(s.Acked) }),
 		},
 	}
-	p.Strips = t.strips(samples, chart.Strip{Name: "sent again", Paint: chart.Vermillion},
-		chart.Strip{Name: "RTO", Paint: chart.Ink})
+	p.Strips = t.strips(samples, "retransmitted", "RTO")
 	return p
 }

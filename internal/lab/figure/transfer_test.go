@@ -36,8 +36,8 @@ func TestTheFigureSaysWhatItShows(t *testing.T) {
 	require.NoError(t, f.WriteSVG(&svg))
 	words := texts(t, svg.Bytes())
 	for _, want := range []string{
-		"C to A", "2 % < 3 %", "window", "round-trip time", "sequence", "cwnd",
-		"unacked", "ssthresh", "smoothed", "least", "acknowledged", "sent", "RTO",
+		"C to A", "2 % < 3 %", "window", "round-trip time", "sequence", "cwnd, range",
+		"unacked, mean", "ssthresh, mean", "smoothed", "minimum", "acknowledged", "sent", "RTO",
 		"window, kB", "RTT, µs", "sequence, MB", "time, s", "time, ms",
 	} {
 		assert.Contains(t, words, want)
@@ -51,7 +51,7 @@ func TestTheKeyLeavesOutWhatDidNotHappen(t *testing.T) {
 	require.NoError(t, Figure{Samples: sawtooth(1e6, 0)}.WriteSVG(&svg))
 	words := texts(t, svg.Bytes())
 	assert.NotContains(t, words, "RTO")
-	assert.NotContains(t, words, "sent again")
+	assert.NotContains(t, words, "retransmitted")
 	assert.NotContains(t, words, "ssthresh", "it is not set before the first loss")
 }
 

@@ -171,6 +171,6 @@ func (t *Transfer) window(span float64) chart.Panel {
 		Layers: []chart.Layer{
 			{Kind: chart.Steps, Paint: PaintOf(t.Name), Width: 1.2, Points: cwnd},
 		},
-		Strips: line.strips(part, chart.Strip{Name: "RTO", Paint: chart.Vermillion}),
+		Strips: line.strips(part, "RTO"),
 	}
 }

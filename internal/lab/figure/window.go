@@ -48,7 +48,7 @@ func windowPlots(v *view) []Plot {
 	}
 	p.Caption += " Ticks beneath: what happened when."
 	if detailed {
-		p.Caption += " To the right a detail."
+		p.Caption += " The left panel shows the range and the mean, the right one a detail."
 	}
 	return []Plot{p}
 }
@@ -82,6 +82,7 @@ func (v *view) addTeeth(p *Plot, flows []*flow) bool {
 		for j := range part.Layers {
 			part.Layers[j].Name = ""
 		}
+		whole.Layers = enveloped(whole.Layers, whole.X, "cwnd")
 		part.Strips = slices.Clone(whole.Strips)
 		for j := range part.Strips {
 			part.Strips[j].Name = ""
