@@ -26,6 +26,7 @@ const demoBytes = 92_339_236
 
 // demoOptions are the flags of `node demo`.
 type demoOptions struct {
+	style   figure.Style
 	bytes   int64
 	loss    float64 // percent
 	json    bool
@@ -77,6 +78,7 @@ func demoCommand() *cobra.Command {
 	f.BoolVar(&o.keep, "keep", false, "keep both copies of the file")
 	f.BoolVar(&o.direct, "direct", false, "no router: A and C share one link, without loss")
 	f.BoolVar(&o.bare, "bare", false, "no captures and no figure: for measuring")
+	styleFlags(c, &o.style)
 	return c
 }
 

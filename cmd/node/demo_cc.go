@@ -92,7 +92,7 @@ func (d *demo) recordComparison(c *demoComparison, f figure.Transfers) error {
 	}
 	err = d.save(f)
 	if errors.Is(err, figure.ErrNoSamples) { // of an empty file
-		d.remove("figure.svg", "figure.png")
+		d.remove(figureFiles("figure")...)
 		return nil
 	}
 	return err

@@ -61,7 +61,8 @@ func digestOf(path string) (string, error) {
 // clear removes what an earlier demonstration left, so that nothing of it passes for this one's.
 // What cannot be removed will fail to be written, with an error of its own.
 func (d *demo) clear() {
-	d.remove(demoSent, demoReceived, demoPart, demoProbe, demoSummary, "figure.svg", "figure.png")
+	d.remove(demoSent, demoReceived, demoPart, demoProbe, demoSummary)
+	d.remove(figureFiles("figure")...)
 	for _, node := range []string{"A", "B", "C"} {
 		d.remove(node+".lnx", node+".pcapng")
 	}

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -163,27 +163,16 @@ func (d *demo) draw(r *demoResult, samples []figure.Sample) error {
 	return d.save(figure.Figure{Title: r.title(), Note: r.note(), Samples: samples})
 }
 
-// picture is a figure that can be written in both formats.
+// picture is a figure of the demonstration.
 type picture interface {
-	WriteSVG(w io.Writer) error
-	WritePNG(w io.Writer) error
+	Write(w io.Writer, format string, s figure.Style) error
 }
 
 // save writes a figure into the folder.
 func (d *demo) save(f picture) error {
-	for _, file := range []struct {
-		name  string
-		write func(io.Writer) error
-	}{{"figure.svg", f.WriteSVG}, {"figure.png", f.WritePNG}} {
-		out, err := os.Create(d.path(file.name))
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(file.write(out), out.Close()); err != nil {
-			return fmt.Errorf("%s: %w", file.name, err)
-		}
-	}
-	return nil
+	return writeFigure(d.dir, "figure", func(b *bytes.Buffer, format string) error {
+		return f.Write(b, format, d.style)
+	})
 }
 
 func (r *demoResult) title() string {

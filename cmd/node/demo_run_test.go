@@ -55,7 +55,7 @@ func TestDemoAsJSON(t *testing.T) {
 
 	for _, name := range []string{
 		"A.lnx", "B.lnx", "C.lnx", "A.pcapng", "B.pcapng", "C.pcapng",
-		"figure.svg", "figure.png", demoProbe, demoSummary,
+		"figure.svg", "figure.png", "figure.pdf", "figure.eps", demoProbe, demoSummary,
 	} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if assert.NoError(t, err) {
@@ -131,7 +131,7 @@ func TestDemoComparesAlgorithms(t *testing.T) {
 	assert.Contains(t, stdout, "halves its window at each loss")
 	assert.Regexp(t, `SHA-256 [0-9a-f]{64}\n +the same in the file sent[^\n]+\n$`, stdout)
 	for _, name := range []string{
-		"figure.svg", "figure.png", demoSummary, "reno/figure.svg", "cubic/A.pcapng", "bbr/" + demoProbe,
+		"figure.svg", "figure.pdf", "figure.eps", demoSummary, "reno/figure.svg", "cubic/A.pcapng", "bbr/" + demoProbe,
 	} {
 		assert.FileExists(t, filepath.Join(dir, name))
 	}

@@ -21,6 +21,7 @@ import (
 
 func labLogCommand() *cobra.Command {
 	var dir string
+	var style figure.Style
 	c := &cobra.Command{
 		Use:   "log FILE",
 		Short: "say what a log of mahimahi's mm-link has, and draw it",
@@ -40,10 +41,11 @@ func labLogCommand() *cobra.Command {
 			if err := printLog(c.OutOrStdout(), l.Name, &d); err != nil || dir == "" {
 				return err
 			}
-			return drawLog(c, dir, filepath.Base(args[0]), l, &d)
+			return drawLog(c, dir, filepath.Base(args[0]), l, &d, style)
 		},
 	}
 	c.Flags().StringVarP(&dir, "out", "o", "", "draw figures into this directory")
+	styleFlags(c, &style)
 	return c
 }
 
@@ -106,7 +108,7 @@ func flowsOf(l *result.LinkRecord) []result.FlowRecord {
 
 // drawLog draws what a link did.
 func drawLog(
-	c *cobra.Command, dir, name string, l *result.LinkRecord, d *trace.Digest,
+	c *cobra.Command, dir, name string, l *result.LinkRecord, d *trace.Digest, style figure.Style,
 ) error {
 	plots := figure.Plots(&result.Record{
 		Title: name, Duration: l.Events[len(l.Events)-1].At, Rate: d.Capacity,
@@ -116,17 +118,11 @@ func drawLog(
 		return fmt.Errorf("%s: nothing in %s can be drawn", commandPath(c), name)
 	}
 	for i := range plots {
-		for ext, write := range map[string]func(io.Writer) error{
-			".svg": plots[i].WriteSVG, ".png": plots[i].WritePNG,
-		} {
-			var b bytes.Buffer
-			if err := write(&b); err != nil {
-				return fmt.Errorf("%s: %w", commandPath(c), err)
-			}
-			path := filepath.Join(dir, plots[i].Name+ext)
-			if err := result.WriteFile(path, b.Bytes()); err != nil {
-				return fmt.Errorf("%s: %w", commandPath(c), err)
-			}
+		err := writeFigure(dir, plots[i].Name, func(b *bytes.Buffer, format string) error {
+			return plots[i].Write(b, format, style)
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", commandPath(c), err)
 		}
 		fmt.Fprintln(c.OutOrStdout(), filepath.Join(dir, plots[i].Name+".svg"))
 	}

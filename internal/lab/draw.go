@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,12 +25,14 @@ type Drawing struct {
 	// Metrics are those of the table and of the figures of sweeps; nil: those that the experiment's
 	// file has chosen, or else those that say most.
 	Metrics []result.Metric
+	// Style is the size and the font of the figures' files; the report has the usual ones.
+	Style figure.Style
 	// Judged is how the runs stand to what was expected of them; nil: nobody looked.
 	Judged *Judged
 }
 
 // Draw draws the figures of a directory, of all cells together and of each that has a record,
-// as SVG and PNG, and the report with all of them, whose path it returns.
+// in all formats, and the report with all of them, whose path it returns.
 func (r *Results) Draw(d Drawing) (report string, err error) {
 	if d.Metrics == nil {
 		d.Metrics = r.Metrics
@@ -85,7 +86,7 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 		}
 		page.Sections = append(page.Sections, s)
 	}
-	if err := r.drawAll(jobs, d.Workers); err != nil {
+	if err := r.drawAll(jobs, d.Workers, d.Style); err != nil {
 		return "", err
 	}
 	var text bytes.Buffer
@@ -142,15 +143,17 @@ type drawing struct {
 
 // drawAll draws plots into files, several at a time. What was drawn before and is not any more
 // is removed.
-func (r *Results) drawAll(jobs []drawing, workers int) error {
+func (r *Results) drawAll(jobs []drawing, workers int, style figure.Style) error {
 	folder := filepath.Join(r.Dir, plotsFolder)
-	old, err := filepath.Glob(filepath.Join(folder, "*.[ps][nv]g"))
-	if err != nil {
-		return err
-	}
-	for _, path := range old {
-		if err := os.Remove(path); err != nil {
+	for _, format := range figure.Formats {
+		old, err := filepath.Glob(filepath.Join(folder, "*."+format))
+		if err != nil {
 			return err
+		}
+		for _, path := range old {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
 		}
 	}
 	todo := make(chan drawing)
@@ -160,7 +163,7 @@ func (r *Results) drawAll(jobs []drawing, workers int) error {
 		busy.Go(func() {
 			for d := range todo {
 				if errs[i] == nil {
-					errs[i] = d.write(folder)
+					errs[i] = d.write(folder, style)
 				}
 			}
 		})
@@ -173,16 +176,15 @@ func (r *Results) drawAll(jobs []drawing, workers int) error {
 	return errors.Join(errs...)
 }
 
-// write draws a plot as SVG and as PNG.
-func (d *drawing) write(folder string) error {
-	for suffix, draw := range map[string]func(io.Writer) error{
-		".svg": d.plot.WriteSVG, ".png": d.plot.WritePNG,
-	} {
+// write draws a plot in all formats.
+func (d *drawing) write(folder string, style figure.Style) error {
+	for _, format := range figure.Formats {
 		var b bytes.Buffer
-		if err := draw(&b); err != nil {
+		if err := d.plot.Write(&b, format, style); err != nil {
 			return err
 		}
-		if err := result.WriteFile(filepath.Join(folder, d.name+suffix), b.Bytes()); err != nil {
+		path := filepath.Join(folder, d.name+"."+format)
+		if err := result.WriteFile(path, b.Bytes()); err != nil {
 			return err
 		}
 	}

@@ -83,7 +83,7 @@ func TestAnAxisInAnotherUnit(t *testing.T) {
 
 func TestNumbersOfAnAxisDoNotTouch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
-	apart := func(label string) float64 { return width(label, textSize, false) + textSize }
+	apart := func(label string) float64 { return Sans.width(label, textSize, false) + textSize }
 	for range 2000 {
 		a := Axis{Min: rng.Float64() * 1000, Log: rng.IntN(2) == 0, Reversed: rng.IntN(2) == 0}
 		a.Max = a.Min * (1 + 100*rng.Float64())
@@ -100,7 +100,7 @@ func TestNumbersOfAnAxisDoNotTouch(t *testing.T) {
 			if tick.label == "" || len(labels(list)) <= 2 {
 				continue
 			}
-			wide := width(tick.label, textSize, false)
+			wide := Sans.width(tick.label, textSize, false)
 			require.Greater(t, max(at-last, last-at), (wide+room)/2, "%+v of %+v", list, a)
 			last, room = at, wide
 		}

@@ -47,7 +47,7 @@ func sample() *Figure {
 func svgOf(t *testing.T, f *Figure) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, f.WriteSVG(&b))
+	require.NoError(t, f.Write(&b, "svg", Style{}))
 	return b.Bytes()
 }
 
@@ -95,11 +95,11 @@ func TestNamesOfRulesDoNotTouch(t *testing.T) {
 func TestThePictureHasTheSameSizeAsTheSVG(t *testing.T) {
 	f := sample()
 	var b bytes.Buffer
-	require.NoError(t, f.WritePNG(&b))
+	require.NoError(t, f.Write(&b, "png", Style{}))
 	picture, err := png.Decode(&b)
 	require.NoError(t, err)
 	assert.Equal(t, 1400, picture.Bounds().Dx())
-	assert.InDelta(t, f.layout().height/72*dotsPerInch, picture.Bounds().Dy(), 1)
+	assert.InDelta(t, f.layout(Style{}).height/72*dotsPerInch, picture.Bounds().Dy(), 1)
 	drawn := 0
 	for x := range picture.Bounds().Dx() {
 		if !isWhite(picture.At(x, 250)) {
@@ -111,7 +111,7 @@ func TestThePictureHasTheSameSizeAsTheSVG(t *testing.T) {
 
 func TestAnInlineFigureHasTheThemesColours(t *testing.T) {
 	var b bytes.Buffer
-	require.NoError(t, sample().WriteInline(&b))
+	require.NoError(t, sample().WriteInline(&b, Style{}))
 	text := b.String()
 	assert.Contains(t, text, "var(--ink)")
 	assert.Contains(t, text, `aria-label="a &lt;figure&gt;"`)
@@ -137,9 +137,9 @@ func TestHostileNamesAreText(t *testing.T) {
 		assert.NotEqual(t, "script", e.name)
 	}
 	var b bytes.Buffer
-	require.NoError(t, f.WriteInline(&b))
+	require.NoError(t, f.WriteInline(&b, Style{}))
 	assert.NotContains(t, b.String(), "<script")
-	require.NoError(t, f.WritePNG(&b))
+	require.NoError(t, f.Write(&b, "png", Style{}))
 }
 
 func TestClean(t *testing.T) {
@@ -189,7 +189,7 @@ func TestAxesThatCannotBeDrawn(t *testing.T) {
 		}
 		f := &Figure{Rows: []Row{{Panels: []Panel{{X: a, Y: a, Layers: layers}}}}}
 		requireWithin(t, svgOf(t, f))
-		require.NoError(t, f.WritePNG(&bytes.Buffer{}))
+		require.NoError(t, f.Write(&bytes.Buffer{}, "png", Style{}))
 	}
 }
 
@@ -235,10 +235,10 @@ func TestLongNoteIsWrappedAndNotCut(t *testing.T) {
 	note := strings.TrimSpace(strings.Repeat("1,382 segments retransmitted, ", 12))
 	var b bytes.Buffer
 	f := Figure{Note: note, Rows: []Row{{Panels: []Panel{{X: Axis{Max: 1}, Y: Axis{Max: 1}}}}}}
-	require.NoError(t, f.WriteSVG(&b))
+	require.NoError(t, f.Write(&b, "svg", Style{}))
 	assert.Equal(t, 12, strings.Count(b.String(), "1,382"))
-	for _, line := range wrap(note, 200) {
-		assert.LessOrEqual(t, width(line, textSize, false), 200.0)
+	for _, line := range Sans.wrap(note, textSize, false, 200) {
+		assert.LessOrEqual(t, Sans.width(line, textSize, false), 200.0)
 	}
-	assert.Empty(t, wrap("", 200))
+	assert.Empty(t, Sans.wrap("", textSize, false, 200))
 }

@@ -14,9 +14,12 @@ var (
 
 func (l *layout) draw(c canvas) {
 	at := Point{X: edge, Y: edge + titleSize}
-	if l.title != "" {
-		c.text(l.title, at, lettering{size: titleSize, bold: true, paint: Ink})
-		at.Y += lineHeight + 1
+	for _, line := range l.titles {
+		c.text(line, at, lettering{size: titleSize, bold: true, paint: Ink})
+		at.Y += titleHeight
+	}
+	if len(l.titles) > 0 {
+		at.Y -= titleHeight - lineHeight - 1
 	}
 	for _, line := range l.notes {
 		c.text(line, at, lettering{size: textSize, paint: Soft})
@@ -78,7 +81,7 @@ func (p *placed) drawAxes(c canvas) {
 		lines = append(lines, []Point{{X: x, Y: b.bottom}, {X: x, Y: b.bottom + long}})
 		if !p.X.Bare {
 			label.anchor = middle
-			half := width(t.label, textSize, false) / 2
+			half := p.font.width(t.label, textSize, false) / 2
 			at := min(max(x, b.left-p.left+half), b.right+p.right-half)
 			c.text(t.label, Point{X: at, Y: foot + tickLength + textSize}, label)
 		}
@@ -99,12 +102,12 @@ func (p *placed) drawAxes(c canvas) {
 	label.anchor = middle
 	if p.X.Label != "" && !p.X.Bare {
 		at := Point{X: (b.left + b.right) / 2, Y: foot + tickLength + lineHeight + textSize}
-		c.text(fit(p.X.Label, b.width()+20), at, label)
+		c.text(p.font.fit(p.X.Label, b.width()+20), at, label)
 	}
 	if p.Y.Label != "" && !p.Y.Bare {
 		label.upward = true
 		at := Point{X: b.left - p.labelAt, Y: (b.top + b.bottom) / 2}
-		c.text(fit(p.Y.Label, b.height()+12), at, label)
+		c.text(p.font.fit(p.Y.Label, b.height()+12), at, label)
 	}
 }
 
@@ -185,7 +188,7 @@ func (p *placed) drawMoments(c canvas) {
 		x := p.x.at(m.Value, b.left, b.right)
 		c.stroke([][]Point{{{X: x, Y: b.top}, {X: x, Y: b.bottom}}},
 			pen{paint: Soft, width: 0.6, dash: dotted})
-		wide := width(m.Text, smallSize, false)
+		wide := p.font.width(m.Text, smallSize, false)
 		from := min(x-1, b.right+p.right-wide)
 		if from < free {
 			continue

@@ -5,9 +5,6 @@ import (
 	"slices"
 )
 
-// PageWidth is how wide a figure is: seven inches, the text of a page with two columns.
-const PageWidth = 504.0
-
 // Sizes within a figure.
 const (
 	textSize    = 7.5
@@ -25,15 +22,16 @@ const (
 
 // layout is a figure with a place for everything.
 type layout struct {
-	title  string
-	notes  []string // the note in lines
-	height float64
-	panels      []*placed
+	titles, notes []string // the title and the note in lines
+	width, height float64
+	font          Font
+	panels        []*placed
 }
 
 // placed is a panel with its place.
 type placed struct {
 	*Panel
+	font           Font
 	x, y           Axis
 	inside         box
 	xTicks, yTicks []tick
@@ -45,33 +43,55 @@ type placed struct {
 
 // layout gives each panel its place. Panels under each other share their edges if their rows are
 // divided alike.
-func (f *Figure) layout() *layout {
-	l := &layout{title: Clean(f.Title, 100), notes: wrap(Clean(f.Note, 400), PageWidth-2*edge)}
+func (f *Figure) layout(s Style) *layout {
+	if s.Width > 0 {
+		f = f.stacked(s.Width)
+	}
+	l := f.place(s, 1)
+	if s.Height > 0 { // the insides of the panels take what is left
+		insides := 0.0
+		for i := range f.Rows {
+			insides += f.rowHeight(i)
+		}
+		scale := (s.Height - l.height + insides) / max(insides, 1)
+		l = f.place(s, max(scale, leastInside/max(insides, 1)*float64(len(f.Rows))))
+	}
+	return l
+}
+
+// leastInside is how high the inside of a panel is at least.
+const leastInside = 24
+
+func (f *Figure) place(s Style, scale float64) *layout {
+	l := &layout{width: PageWidth, font: s.Font}
+	if s.Width > 0 {
+		l.width = s.Width
+	}
+	l.titles = l.font.wrap(Clean(f.Title, 100), titleSize, true, l.width-2*edge)
+	l.notes = l.font.wrap(Clean(f.Note, 400), textSize, false, l.width-2*edge)
 	rows := make([][]*placed, len(f.Rows))
 	for i := range f.Rows {
 		for j := range f.Rows[i].Panels {
-			p := &placed{Panel: &f.Rows[i].Panels[j]}
+			p := &placed{Panel: &f.Rows[i].Panels[j], font: l.font}
 			p.x, p.y = p.X.sound(), p.Y.sound()
 			rows[i] = append(rows[i], p)
 			l.panels = append(l.panels, p)
 		}
 	}
 	for i := range rows {
-		l.measure(rows[i], f.rowHeight(i))
+		l.measure(rows[i], scale*f.rowHeight(i))
 	}
 	for i := range rows {
 		align(rows, i)
 	}
 	top := edge
-	if l.title != "" {
-		top += titleHeight
-	}
+	top += float64(len(l.titles)) * titleHeight
 	top += float64(len(l.notes)) * lineHeight
 	if top > edge {
 		top += rowGap
 	}
 	for i := range rows {
-		spread(rows[i])
+		l.spread(rows[i])
 		above, below := 0.0, 0.0
 		for _, p := range rows[i] {
 			p.measureAcross()
@@ -79,13 +99,37 @@ func (f *Figure) layout() *layout {
 		}
 		for _, p := range rows[i] {
 			p.inside.top = top + above
-			p.inside.bottom = p.inside.top + f.rowHeight(i)
+			p.inside.bottom = p.inside.top + scale*f.rowHeight(i)
 			p.keyAt = p.inside.top - p.above
 		}
-		top += above + f.rowHeight(i) + below + rowGap
+		top += above + scale*f.rowHeight(i) + below + rowGap
 	}
-	l.height = math.Ceil(top - rowGap + edge)
+	l.height = top - rowGap + edge
+	if s.Height <= 0 {
+		l.height = math.Ceil(l.height)
+	}
 	return l
+}
+
+// narrow is the width, in points, below which panels do not stand side by side.
+const narrow = 290
+
+// stacked is the figure with a row for each panel if it is narrow. Then each panel has
+// the numbers of its axes.
+func (f *Figure) stacked(width float64) *Figure {
+	several := func(r Row) bool { return len(r.Panels) > 1 }
+	if width >= narrow || !slices.ContainsFunc(f.Rows, several) {
+		return f
+	}
+	s := *f
+	s.Rows = nil
+	for _, row := range f.Rows {
+		for _, p := range row.Panels {
+			p.X.Bare, p.Y.Bare = p.X.Bare && !several(row), false
+			s.Rows = append(s.Rows, Row{Height: row.Height, Panels: []Panel{p}})
+		}
+	}
+	return &s
 }
 
 func (f *Figure) rowHeight(i int) float64 {
@@ -102,11 +146,11 @@ func (l *layout) measure(row []*placed, height float64) {
 		wide := 0.0
 		if !p.Y.Bare {
 			for _, t := range p.yTicks {
-				wide = max(wide, width(t.label, textSize, false))
+				wide = max(wide, p.font.width(t.label, textSize, false))
 			}
 		}
 		for _, s := range p.Strips {
-			wide = max(wide, width(s.Name, smallSize, false))
+			wide = max(wide, p.font.width(s.Name, smallSize, false))
 		}
 		p.left = wide + tickLength + 3
 		p.labelAt = p.left + 4
@@ -115,12 +159,12 @@ func (l *layout) measure(row []*placed, height float64) {
 		}
 		p.right = 4
 		if !p.X.Bare { // the last number stands in the middle of its place
-			for _, t := range p.x.ticks(PageWidth/3, p.apart) {
-				p.right = max(p.right, width(t.label, textSize, false)/2)
+			for _, t := range p.x.ticks(l.width/3, p.apart) {
+				p.right = max(p.right, p.font.width(t.label, textSize, false)/2)
 			}
 		}
 		for _, r := range p.rules() {
-			p.right = max(p.right, width(r.Text, smallSize, false)+6)
+			p.right = max(p.right, p.font.width(r.Text, smallSize, false)+6)
 		}
 	}
 }
@@ -140,8 +184,8 @@ func align(rows [][]*placed, i int) {
 }
 
 // spread divides the width of the page.
-func spread(row []*placed) {
-	room, shares := PageWidth-2*edge, 0.0
+func (l *layout) spread(row []*placed) {
+	room, shares := l.width-2*edge, 0.0
 	for i, p := range row {
 		room -= p.left + p.right
 		if i > 0 {
@@ -186,7 +230,9 @@ func (p *placed) measureAcross() {
 }
 
 // apart is the room that a number of the axis x needs.
-func (p *placed) apart(label string) float64 { return width(label, textSize, false) + textSize }
+func (p *placed) apart(label string) float64 {
+	return p.font.width(label, textSize, false) + textSize
+}
 
 // rules are those that can be seen.
 func (p *placed) rules() []Rule {
@@ -246,7 +292,7 @@ func (p *placed) entries() [][]entry {
 	}
 	if p.Title != "" {
 		title := Clean(p.Title, 80)
-		add(entry{text: title}, width(title, textSize, true))
+		add(entry{text: title}, p.font.width(title, textSize, true))
 	}
 	for i := range p.Layers {
 		layer := &p.Layers[i]
@@ -254,7 +300,7 @@ func (p *placed) entries() [][]entry {
 			continue
 		}
 		name := Clean(layer.Name, 48)
-		add(entry{text: name, layer: layer}, swatch+swatchGap+width(name, textSize, false))
+		add(entry{text: name, layer: layer}, swatch+swatchGap+p.font.width(name, textSize, false))
 	}
 	if len(line) > 0 {
 		lines = append(lines, line)

@@ -11,7 +11,7 @@ func (p *placed) drawNames(c canvas) {
 			continue
 		}
 		text := Clean(n.Text, 40)
-		wide := width(text, textSize, true)
+		wide := p.font.width(text, textSize, true)
 		sides := []Point{ // of the word's lower left
 			{X: at.X + gap, Y: at.Y + 0.36*textSize},
 			{X: at.X - gap - wide, Y: at.Y + 0.36*textSize},

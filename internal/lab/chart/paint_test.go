@@ -31,7 +31,7 @@ func TestThemes(t *testing.T) {
 		{Kind: Line, Paint: Sky, Points: []Point{{}, {X: 1}}},
 	}}}}}}
 	var b bytes.Buffer
-	require.NoError(t, f.WriteInline(&b))
+	require.NoError(t, f.WriteInline(&b, Style{}))
 	assert.Contains(t, b.String(), `stroke="var(--p440154,#440154)"`)
 	assert.Equal(t, "--p440154: "+RGB(0x440154).OnDark().String()+";", Themes(b.String(), b.String()))
 	assert.NotContains(t, string(svgOf(t, &f)), "var(")

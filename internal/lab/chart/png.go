@@ -6,46 +6,18 @@ import (
 	"io"
 	"math"
 
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/font/liberation"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// dotsPerInch of a PNG: a figure is 1400 dots wide.
+// dotsPerInch of a PNG: a figure of usual width is 1400 dots wide.
 const dotsPerInch = 200
-
-// The two faces that figures have.
-var regular, strong = typeface("LiberationSans-Regular"), typeface("LiberationSans-Bold")
-
-func typeface(name string) font.Face {
-	for _, f := range liberation.Collection() {
-		if f.Name() == name {
-			return f
-		}
-	}
-	panic("BUG: chart: there is no typeface " + name)
-}
-
-func face(size float64, bold bool) font.Face {
-	f := regular
-	if bold {
-		f = strong
-	}
-	f.Font.Size = vg.Length(size)
-	return f
-}
-
-// width is how wide a text is.
-func width(s string, size float64, bold bool) float64 {
-	f := face(size, bold)
-	return f.Width(s).Points()
-}
 
 // raster is a canvas of dots. Its library counts from the lower left.
 type raster struct {
 	*vgimg.Canvas
 	height float64
+	font   Font
 }
 
 func (r *raster) at(p Point) vg.Point {
@@ -128,7 +100,7 @@ func (r *raster) text(words string, at Point, l lettering) {
 		return
 	}
 	r.SetColor(l.paint.rgba(1))
-	wide := width(words, l.size, l.bold)
+	wide := r.font.width(words, l.size, l.bold)
 	back := map[anchor]float64{start: 0, middle: wide / 2, end: wide}[l.anchor]
 	r.Push()
 	defer r.Pop()
@@ -136,15 +108,14 @@ func (r *raster) text(words string, at Point, l lettering) {
 	if l.upward {
 		r.Rotate(math.Pi / 2)
 	}
-	r.FillString(face(l.size, l.bold), vg.Point{X: vg.Length(-back)}, words)
+	r.FillString(r.font.face(l.size, l.bold), vg.Point{X: vg.Length(-back)}, words)
 }
 
-// WritePNG draws the figure as PNG on white paper.
-func (f *Figure) WritePNG(w io.Writer) error {
-	l := f.layout()
-	r := &raster{height: l.height}
+// writePNG draws the figure as PNG on white paper.
+func (l *layout) writePNG(w io.Writer) error {
+	r := &raster{height: l.height, font: l.font}
 	r.Canvas = vgimg.NewWith(
-		vgimg.UseWH(PageWidth, vg.Length(l.height)), vgimg.UseDPI(dotsPerInch))
+		vgimg.UseWH(vg.Length(l.width), vg.Length(l.height)), vgimg.UseDPI(dotsPerInch))
 	l.draw(r)
 	out := bufio.NewWriter(w)
 	encoder := png.Encoder{CompressionLevel: png.BestSpeed}

@@ -13,13 +13,11 @@ import (
 // of thousands of points is short then.
 const perPoint = 10
 
-// family is one typeface under the names that it has in different systems: all as wide.
-const family = "'Liberation Sans',Arial,Helvetica,sans-serif"
-
 // svg is a canvas that writes SVG. Its colours are names of CSS variables if it is themed.
 type svg struct {
 	body   bytes.Buffer
 	themed bool
+	font   Font
 }
 
 func (s *svg) paint(p Paint) string {
@@ -103,7 +101,7 @@ func (s *svg) text(words string, at Point, l lettering) {
 	}
 	if len(words) > 1 {
 		fmt.Fprintf(&s.body, ` textLength="%d" lengthAdjust="spacingAndGlyphs"`,
-			units(width(words, l.size, l.bold)))
+			units(s.font.width(words, l.size, l.bold)))
 	}
 	s.body.WriteByte('>')
 	_ = xml.EscapeText(&s.body, []byte(words)) // a buffer takes everything
@@ -155,33 +153,32 @@ func pathData(lines [][]Point, closed bool) []byte {
 	return d
 }
 
-// WriteSVG draws the figure as an SVG file on white paper.
-func (f *Figure) WriteSVG(w io.Writer) error {
-	l := f.layout()
+// writeSVG draws the figure as an SVG file on white paper.
+func (l *layout) writeSVG(w io.Writer, alt string) error {
 	var head bytes.Buffer
-	wide, high := units(PageWidth), units(l.height)
+	wide, high := units(l.width), units(l.height)
 	fmt.Fprintf(&head, `<svg xmlns="http://www.w3.org/2000/svg" width="%gpt" height="%.1fpt" `+
 		`viewBox="0 0 %d %d" font-family="%s">`+"\n<title>",
-		float64(PageWidth), l.height, wide, high, family)
-	_ = xml.EscapeText(&head, []byte(f.Alt)) // a buffer takes everything
+		l.width, l.height, wide, high, l.font.families())
+	_ = xml.EscapeText(&head, []byte(alt)) // a buffer takes everything
 	fmt.Fprintf(&head, "</title>\n"+`<path fill="#ffffff" d="M0 0h%dv%dH0z"/>`+"\n", wide, high)
 	return l.write(w, &head, false)
 }
 
 // WriteInline draws the figure as an SVG element of a page that has the variables --ink, --soft,
 // --faint and --paper, the colours of its theme, and whose background is the paper.
-func (f *Figure) WriteInline(w io.Writer) error {
-	l := f.layout()
+func (f *Figure) WriteInline(w io.Writer, s Style) error {
+	l := f.layout(s)
 	var head bytes.Buffer
 	fmt.Fprintf(&head, `<svg viewBox="0 0 %d %d" font-family="%s" role="img" aria-label="`,
-		units(PageWidth), units(l.height), family)
+		units(l.width), units(l.height), l.font.families())
 	_ = xml.EscapeText(&head, []byte(f.Alt))
 	head.WriteString("\">\n")
 	return l.write(w, &head, true)
 }
 
 func (l *layout) write(w io.Writer, head *bytes.Buffer, themed bool) error {
-	s := svg{themed: themed}
+	s := svg{themed: themed, font: l.font}
 	l.draw(&s)
 	s.body.WriteString("</svg>\n")
 	if _, err := head.WriteTo(w); err != nil {

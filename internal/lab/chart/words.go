@@ -32,23 +32,23 @@ func Clean(s string, most int) string {
 }
 
 // fit is as much of a text as has room.
-func fit(s string, room float64) string {
+func (f Font) fit(s string, room float64) string {
 	for most := 80; ; most -= 2 {
-		if c := Clean(s, most); most < 4 || width(c, textSize, false) <= room {
+		if c := Clean(s, most); most < 4 || f.width(c, textSize, false) <= room {
 			return c
 		}
 	}
 }
 
-// wrap breaks a text into lines that have room; a word that is wider is cut.
-func wrap(s string, room float64) []string {
+// wrap breaks a text into lines that have room. A word that is wider stays whole.
+func (f Font) wrap(s string, size float64, bold bool, room float64) []string {
 	var lines []string
-	for _, word := range strings.Fields(s) {
-		if n := len(lines); n > 0 && width(lines[n-1]+" "+word, textSize, false) <= room {
+	for word := range strings.FieldsSeq(s) {
+		if n := len(lines); n > 0 && f.width(lines[n-1]+" "+word, size, bold) <= room {
 			lines[n-1] += " " + word
 			continue
 		}
-		lines = append(lines, fit(word, room))
+		lines = append(lines, word)
 	}
 	return lines
 }

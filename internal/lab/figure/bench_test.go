@@ -31,7 +31,7 @@ func BenchmarkPNG(b *testing.B) {
 		b.Run(plots[i].Name, func(b *testing.B) {
 			for b.Loop() {
 				var picture bytes.Buffer
-				require.NoError(b, plots[i].WritePNG(&picture))
+				require.NoError(b, plots[i].Write(&picture, "png", Style{}))
 			}
 		})
 	}

@@ -42,8 +42,8 @@ func TestEnvelopeKeepsPeaksAndMeansOverTime(t *testing.T) {
 	assert.InDelta(t, 3, mean[envelopeColumns*11/20].Y, 0)
 }
 
-// The window of a transfer with hundreds of losses is a range with a mean, and the detail beside it
-// has each change.
+// The window of a transfer with hundreds of losses is a range with a mean, and the detail
+// to the right has each change.
 func TestWindowOfManyLossesIsAnEnvelope(t *testing.T) {
 	f := Figure{Samples: sawtooth(30e6, 0.02)}
 	c, err := f.chart()
@@ -87,7 +87,7 @@ func TestAnEventHasOneColour(t *testing.T) {
 	var lab bytes.Buffer // the laboratory's figures have the same
 	plots := Plots(synthesize(20*time.Second, 3, 30000, "reno"))
 	for i := range plots {
-		require.NoError(t, plots[i].WriteSVG(&lab))
+		require.NoError(t, plots[i].Write(&lab, "svg", Style{}))
 		for _, row := range plots[i].chart.Rows {
 			for _, p := range row.Panels {
 				for _, s := range p.Strips {

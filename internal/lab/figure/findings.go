@@ -109,7 +109,8 @@ func sequenceFinding(flows []*flow) string {
 		}
 		share := digits(100*float64(last.Retransmits)/sent) + " %"
 		if len(flows) == 1 {
-			return fmt.Sprintf("%s retransmitted, %s of all", plural(int(last.Retransmits), "segment"),
+			return fmt.Sprintf("%s retransmitted, %s of all",
+				plural(int(last.Retransmits), "segment"),
 				share)
 		}
 		parts = append(parts, share+" of "+f.title()+"'s")

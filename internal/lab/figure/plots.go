@@ -27,11 +27,16 @@ func (p *Plot) heading() string {
 	return p.Title + ": " + p.Finding
 }
 
-// WriteSVG draws the plot as SVG.
-func (p *Plot) WriteSVG(w io.Writer) error { return p.chart.WriteSVG(w) }
+// Write draws the plot in one of Formats.
+func (p *Plot) Write(w io.Writer, format string, s Style) error {
+	return p.chart.Write(w, format, s)
+}
 
-// WritePNG draws the plot as PNG.
-func (p *Plot) WritePNG(w io.Writer) error { return p.chart.WritePNG(w) }
+// Style is the size and the font of a figure.
+type Style = chart.Style
+
+// Formats are the file formats of figures, by their suffixes.
+var Formats = chart.Formats
 
 // Plots are the figures of a run, without those that would have nothing to show.
 func Plots(rec *result.Record) []Plot {

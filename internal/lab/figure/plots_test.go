@@ -39,7 +39,7 @@ func plotOf(t *testing.T, plots []Plot, name string) *Plot {
 func words(t *testing.T, p *Plot) []string {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, p.WriteSVG(&b))
+	require.NoError(t, p.Write(&b, "svg", Style{}))
 	return texts(t, b.Bytes())
 }
 
@@ -364,7 +364,7 @@ func FuzzPlots(f *testing.F) {
 		rec := hostile(rand.New(rand.NewPCG(seed, 1)))
 		for _, p := range Plots(rec) {
 			var b bytes.Buffer
-			require.NoError(t, p.WriteSVG(&b))
+			require.NoError(t, p.Write(&b, "svg", Style{}))
 			texts(t, b.Bytes()) // well-formed
 			assert.NotContains(t, b.String(), "NaN")
 			assert.NotContains(t, b.String(), "<script")

@@ -51,7 +51,7 @@ type PlainCell struct {
 
 // mostDrawn is how many bytes of figures of runs a page has. Those of further runs are left to
 // their files, and the page says so.
-const mostDrawn = 2 << 20
+const mostDrawn = 3 << 20
 
 // Section is the figures of one run.
 type Section struct {
@@ -100,6 +100,7 @@ type figureData struct {
 	Title, Caption, File string
 	Number               int
 	SVG                  template.HTML
+	Narrow               template.HTML // for the screen of a phone
 }
 
 type partData struct {
@@ -156,7 +157,7 @@ func (r *Report) Write(w io.Writer) error {
 			return err
 		}
 		for _, f := range part.Figures {
-			drawn += len(f.SVG)
+			drawn += len(f.SVG) + len(f.Narrow)
 		}
 		d.Parts = append(d.Parts, part)
 	}
@@ -187,14 +188,21 @@ func (d *pageData) colours() []string {
 	return texts
 }
 
+// phoneWidth is how many points wide figures are for phones: text keeps its size there.
+const phoneWidth = 270
+
 // data draws a plot into the page.
 func (p *Plot) data(number int) (figureData, error) {
-	var b strings.Builder
-	if err := p.chart.WriteInline(&b); err != nil {
+	var b, narrow strings.Builder
+	if err := p.chart.WriteInline(&b, Style{}); err != nil {
+		return figureData{}, err
+	}
+	if err := p.chart.WriteInline(&narrow, Style{Width: phoneWidth}); err != nil {
 		return figureData{}, err
 	}
 	return figureData{
 		Title: p.heading(), Caption: p.Caption, File: p.Name, Number: number,
-		SVG: template.HTML(b.String()), // its texts are escaped as XML
+		// Their texts are escaped as XML.
+		SVG: template.HTML(b.String()), Narrow: template.HTML(narrow.String()),
 	}, nil
 }

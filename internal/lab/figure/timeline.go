@@ -158,7 +158,8 @@ func transferWindow(samples []Sample, t timeline) chart.Panel {
 		},
 	}
 	p.Strips = t.strips(samples, "RTO", "TLP")
-	if _, falls := meanOver(p.Layers[2].Points, t.end); falls > manyTeeth {
+	_, falls := meanOver(p.Layers[2].Points, t.end)
+	if _, gaps := meanOver(p.Layers[0].Points, t.end); max(falls, gaps) > manyTeeth {
 		p.Layers = enveloped(p.Layers, p.X, "cwnd")
 		p.Y.Max = 1.08 * max(most(p.Layers[0].Points), u.of(1))
 	}

@@ -14,22 +14,13 @@ type Figure struct {
 	Samples []Sample // of one connection, in order of time; some are required
 }
 
-// WriteSVG draws the figure as SVG.
-func (f Figure) WriteSVG(w io.Writer) error {
+// Write draws the figure in one of Formats.
+func (f Figure) Write(w io.Writer, format string, s Style) error {
 	c, err := f.chart()
 	if err != nil {
 		return err
 	}
-	return c.WriteSVG(w)
-}
-
-// WritePNG draws the figure as PNG.
-func (f Figure) WritePNG(w io.Writer) error {
-	c, err := f.chart()
-	if err != nil {
-		return err
-	}
-	return c.WritePNG(w)
+	return c.Write(w, format, s)
 }
 
 func (f Figure) chart() (*chart.Figure, error) {

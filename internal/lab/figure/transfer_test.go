@@ -33,7 +33,7 @@ func TestTheFigureSaysWhatItShows(t *testing.T) {
 	f := Figure{Title: "C to A", Note: "2 % < 3 %", Samples: sawtooth(30e6, 0.02)}
 	require.Positive(t, f.Samples[len(f.Samples)-1].Timeouts, "the fixture should have time-outs")
 	var svg bytes.Buffer
-	require.NoError(t, f.WriteSVG(&svg))
+	require.NoError(t, f.Write(&svg, "svg", Style{}))
 	words := texts(t, svg.Bytes())
 	for _, want := range []string{
 		"C to A", "2 % < 3 %", "window", "round-trip time", "sequence", "cwnd, range",
@@ -48,7 +48,7 @@ func TestTheFigureSaysWhatItShows(t *testing.T) {
 
 func TestTheKeyLeavesOutWhatDidNotHappen(t *testing.T) {
 	var svg bytes.Buffer
-	require.NoError(t, Figure{Samples: sawtooth(1e6, 0)}.WriteSVG(&svg))
+	require.NoError(t, Figure{Samples: sawtooth(1e6, 0)}.Write(&svg, "svg", Style{}))
 	words := texts(t, svg.Bytes())
 	assert.NotContains(t, words, "RTO")
 	assert.NotContains(t, words, "retransmitted")
@@ -57,7 +57,7 @@ func TestTheKeyLeavesOutWhatDidNotHappen(t *testing.T) {
 
 func TestThePNGHasTheFiguresSize(t *testing.T) {
 	var b bytes.Buffer
-	require.NoError(t, Figure{Title: "t", Samples: sawtooth(1e6, 0.02)}.WritePNG(&b))
+	require.NoError(t, Figure{Title: "t", Samples: sawtooth(1e6, 0.02)}.Write(&b, "png", Style{}))
 	picture, err := png.Decode(&b)
 	require.NoError(t, err)
 	assert.Equal(t, 1400, picture.Bounds().Dx())
@@ -65,14 +65,14 @@ func TestThePNGHasTheFiguresSize(t *testing.T) {
 }
 
 func TestTheFigureOfFewSamples(t *testing.T) {
-	require.ErrorIs(t, Figure{}.WritePNG(io.Discard), ErrNoSamples)
-	require.ErrorIs(t, Figure{}.WriteSVG(io.Discard), ErrNoSamples)
+	require.ErrorIs(t, Figure{}.Write(io.Discard, "png", Style{}), ErrNoSamples)
+	require.ErrorIs(t, Figure{}.Write(io.Discard, "svg", Style{}), ErrNoSamples)
 	all := sawtooth(1e6, 0.02)
 	for _, n := range []int{1, 2, 3, 50} {
-		require.NoError(t, Figure{Samples: all[:n]}.WriteSVG(io.Discard), "%d samples", n)
+		require.NoError(t, Figure{Samples: all[:n]}.Write(io.Discard, "svg", Style{}), "%d samples", n)
 	}
 	still := []Sample{{Seconds: 4}, {Seconds: 4}}
-	require.NoError(t, Figure{Samples: still}.WritePNG(io.Discard), "nothing but zeros")
+	require.NoError(t, Figure{Samples: still}.Write(io.Discard, "png", Style{}), "nothing but zeros")
 }
 
 func TestMiddleIsAPartOfTheMiddle(t *testing.T) {

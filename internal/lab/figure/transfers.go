@@ -26,22 +26,13 @@ type Transfer struct {
 	Samples []Sample // of one connection, in order of time; none: nothing is drawn
 }
 
-// WriteSVG draws the figure as SVG.
-func (f Transfers) WriteSVG(w io.Writer) error {
+// Write draws the figure in one of Formats.
+func (f Transfers) Write(w io.Writer, format string, s Style) error {
 	c, err := f.chart()
 	if err != nil {
 		return err
 	}
-	return c.WriteSVG(w)
-}
-
-// WritePNG draws the figure as PNG.
-func (f Transfers) WritePNG(w io.Writer) error {
-	c, err := f.chart()
-	if err != nil {
-		return err
-	}
-	return c.WritePNG(w)
+	return c.Write(w, format, s)
 }
 
 // throughputBins is into how many intervals the longest transfer is divided.
@@ -104,7 +95,8 @@ func (f Transfers) progress(longest, bytes float64) chart.Panel {
 // throughput is what was acknowledged in each interval of time, with the bound as a level.
 func (f Transfers) throughput(longest float64) chart.Panel {
 	p := chart.Panel{
-		Title: "throughput", X: overSeconds(longest), Y: chart.Axis{Label: "MB/s", Max: f.Bound / 1e6},
+		Title: "throughput", X: overSeconds(longest),
+		Y: chart.Axis{Label: "MB/s", Max: f.Bound / 1e6},
 	}
 	width := longest / throughputBins
 	for _, t := range f.List {

@@ -17,7 +17,7 @@ func TestTransfersNamesEachAlgorithmAndTheBound(t *testing.T) {
 		},
 	}
 	var svg bytes.Buffer
-	require.NoError(t, f.WriteSVG(&svg))
+	require.NoError(t, f.Write(&svg, "svg", Style{}))
 	words := texts(t, svg.Bytes())
 	for _, want := range []string{
 		"C to A", "2 % loss", "acknowledged", "throughput", "reno", "bbr", "loss bound",
@@ -26,13 +26,13 @@ func TestTransfersNamesEachAlgorithmAndTheBound(t *testing.T) {
 		assert.Contains(t, words, want)
 	}
 	assert.NotContains(t, words, "cubic", "it has no samples")
-	require.NoError(t, f.WritePNG(io.Discard))
+	require.NoError(t, f.Write(io.Discard, "png", Style{}))
 }
 
 func TestTransfersOfNothing(t *testing.T) {
-	require.ErrorIs(t, Transfers{List: []Transfer{{Name: "reno"}}}.WriteSVG(io.Discard), ErrNoSamples)
+	require.ErrorIs(t, Transfers{List: []Transfer{{Name: "reno"}}}.Write(io.Discard, "svg", Style{}), ErrNoSamples)
 	still := []Sample{{Seconds: 4}, {Seconds: 4}}
-	require.NoError(t, Transfers{List: []Transfer{{"reno", still}}}.WritePNG(io.Discard))
+	require.NoError(t, Transfers{List: []Transfer{{"reno", still}}}.Write(io.Discard, "png", Style{}))
 }
 
 // The intervals of the throughput add up to what was acknowledged.

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/lab/figure"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// styleFlags adds the flags of commands that draw figures.
+func styleFlags(c *cobra.Command, s *figure.Style) {
+	c.Flags().Func("figure-size",
+		"`SIZE` of the figures, such as 3.5in, 88mm or 8.8x6cm (default 7in wide)",
+		func(text string) error { return s.SetSize(text) })
+	c.Flags().Func("font", "`FONT` of the figures: sans, serif or mono (default sans)",
+		func(text string) error { return s.SetFont(text) })
+	choices(c, "font", "sans", "serif", "mono")
+}
+
+// figureFiles are the names of a figure's files.
+func figureFiles(name string) []string {
+	var files []string
+	for _, format := range figure.Formats {
+		files = append(files, name+"."+format)
+	}
+	return files
+}
+
+// writeFigure writes a figure into a folder in all formats.
+func writeFigure(dir, name string, write func(*bytes.Buffer, string) error) error {
+	for i, file := range figureFiles(name) {
+		var b bytes.Buffer
+		if err := write(&b, figure.Formats[i]); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if err := result.WriteFile(filepath.Join(dir, file), b.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

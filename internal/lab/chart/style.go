@@ -1,0 +1,162 @@
+package chart
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/font/liberation"
+	"gonum.org/v1/plot/vg"
+)
+
+// PageWidth is the usual width of a figure: seven inches, the text of a page with two columns.
+const PageWidth = 504.0
+
+// Style is how a figure is set. The zero value is PageWidth wide, as high as its rows need, and in
+// Sans.
+type Style struct {
+	Width, Height float64 // points; 0: the usual ones
+	Font          Font
+}
+
+// Formats are the file formats of figures, by their suffixes.
+var Formats = []string{"svg", "png", "pdf", "eps"}
+
+// Write draws the figure in one of Formats.
+func (f *Figure) Write(w io.Writer, format string, s Style) error {
+	l := f.layout(s)
+	switch format {
+	case "svg":
+		return l.writeSVG(w, f.Alt)
+	case "png":
+		return l.writePNG(w)
+	case "pdf":
+		return l.writePDF(w, f.Alt)
+	case "eps":
+		return l.writeEPS(w, f.Alt)
+	}
+	return fmt.Errorf("figure format %q: must be one of %s", format, strings.Join(Formats, ", "))
+}
+
+// Font is the typeface of a figure. Each has the same widths in all formats: Liberation's faces are
+// made to the measures of Helvetica, Times and Courier.
+type Font int
+
+// The fonts.
+const (
+	Sans Font = iota
+	Serif
+	Mono
+)
+
+// fonts have the names of each Font: for people, in PNG, in PDF and EPS, and in SVG.
+var fonts = [...]struct{ name, face, regular, bold, families string }{
+	{
+		"sans", "LiberationSans", "Helvetica", "Helvetica-Bold",
+		"'Liberation Sans',Arial,Helvetica,sans-serif",
+	},
+	{
+		"serif", "LiberationSerif", "Times-Roman", "Times-Bold",
+		"'Liberation Serif','Times New Roman',Times,serif",
+	},
+	{
+		"mono", "LiberationMono", "Courier", "Courier-Bold",
+		"'Liberation Mono','Courier New',Courier,monospace",
+	},
+}
+
+// SetFont sets the font by its name: sans, serif or mono.
+func (s *Style) SetFont(name string) error {
+	for i := range fonts {
+		if strings.EqualFold(name, fonts[i].name) {
+			s.Font = Font(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("font %q: must be sans, serif or mono", name)
+}
+
+func (f Font) families() string { return fonts[f].families }
+
+// postScript is the font's name among the standard ones of PDF and PostScript.
+func (f Font) postScript(bold bool) string {
+	if bold {
+		return fonts[f].bold
+	}
+	return fonts[f].regular
+}
+
+// faces are parsed when the first figure is drawn: most commands draw none.
+var faces = sync.OnceValue(func() map[string]font.Face {
+	found := map[string]font.Face{}
+	for _, f := range liberation.Collection() {
+		found[f.Name()] = f
+	}
+	return found
+})
+
+func (f Font) face(size float64, bold bool) font.Face {
+	name := fonts[f].face + "-Regular"
+	if bold {
+		name = fonts[f].face + "-Bold"
+	}
+	face, ok := faces()[name]
+	if !ok {
+		panic("BUG: chart: there is no typeface " + name)
+	}
+	face.Font.Size = vg.Length(size)
+	return face
+}
+
+// width is how wide a text is.
+func (f Font) width(s string, size float64, bold bool) float64 {
+	face := f.face(size, bold)
+	return face.Width(s).Points()
+}
+
+// lengths are the units of sizes, in points.
+var lengths = []struct {
+	name   string
+	points float64
+}{{"in", 72}, {"cm", 72 / 2.54}, {"mm", 72 / 25.4}, {"pt", 1}}
+
+// Sizes of figures, in points: from a bit more than an inch to that of a poster.
+const (
+	leastSize    = 80
+	greatestSize = 3000
+)
+
+// SetSize sets the size from WIDTH or WIDTHxHEIGHT with a unit, such as 3.5in, 88mm or 8.8x6cm.
+func (s *Style) SetSize(text string) error {
+	wrong := errors.New("must be WIDTH or WIDTHxHEIGHT in in, cm, mm or pt, " +
+		"such as 3.5in or 8.8x6cm")
+	for _, unit := range lengths {
+		rest, ok := strings.CutSuffix(strings.ToLower(strings.TrimSpace(text)), unit.name)
+		if !ok {
+			continue
+		}
+		parts := strings.Split(rest, "x")
+		if len(parts) > 2 {
+			break
+		}
+		var sizes [2]float64
+		for i, part := range parts {
+			part = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(part), unit.name))
+			v, err := strconv.ParseFloat(part, 64)
+			if err != nil {
+				return fmt.Errorf("figure size %q: %w", text, wrong)
+			}
+			if sizes[i] = v * unit.points; !(sizes[i] >= leastSize && sizes[i] <= greatestSize) {
+				return fmt.Errorf("figure size %q: must be %d to %d points (72 an inch)",
+					text, leastSize, greatestSize)
+			}
+		}
+		s.Width, s.Height = sizes[0], sizes[1]
+		return nil
+	}
+	return fmt.Errorf("figure size %q: %w", text, wrong)
+}
