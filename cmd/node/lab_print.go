@@ -35,7 +35,8 @@ func (o *labRunOptions) print(c *cobra.Command, r *lab.Results, t taken) error {
 			Expectations []checked `json:"expectations,omitempty"`
 		}{r.Report(), expectations})
 	}
-	if err := r.Print(out, lab.Shown{Metrics: o.chosen(), All: o.all}); err != nil {
+	shown := lab.Shown{Metrics: o.chosen(), All: o.all, LaTeX: o.latex}
+	if err := r.Print(out, shown); err != nil || o.latex {
 		return err
 	}
 	for _, note := range r.Notes {

@@ -101,7 +101,7 @@ func (o *labRunOptions) plot(c *cobra.Command, dir string) error {
 
 // drawing is what is asked for of figures.
 func (o *labRunOptions) drawing() lab.Drawing {
-	return lab.Drawing{Workers: runtime.GOMAXPROCS(0), Metrics: o.chosen()}
+	return lab.Drawing{Workers: runtime.GOMAXPROCS(0), Metrics: o.chosen(), Style: o.style}
 }
 
 // resultFlags are those of commands that print what is in a directory.
@@ -109,9 +109,17 @@ func resultFlags(c *cobra.Command, o *labRunOptions) {
 	c.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 	c.Flags().StringSliceVar(&o.metrics, "metrics", nil, "`A,B,…` are what is printed")
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	styleFlags(c, &o.style)
 	if c.Name() == "merge" {
 		c.Flags().BoolVar(&o.all, "all", false, "a row for each flow, however many there are")
+		latexFlag(c, o)
 	}
+}
+
+// latexFlag is the flag of commands that print a table.
+func latexFlag(c *cobra.Command, o *labRunOptions) {
+	c.Flags().BoolVar(&o.latex, "latex", false, "print only the table, as LaTeX")
+	c.MarkFlagsMutuallyExclusive("latex", "json")
 }
 
 // cellNumbers names cells.

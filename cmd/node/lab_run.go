@@ -17,11 +17,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 )
 
 // labRunOptions are the flags of `node lab run`.
 type labRunOptions struct {
+	latex      bool
+	style      figure.Style
 	cc         string
 	set, sweep []string
 	netem, mm  string
@@ -112,8 +115,10 @@ func labRunCommand() *cobra.Command {
 		"`A,B,…` are the table's columns, not those that the file chooses")
 	f.BoolVar(&o.all, "all", false, "a row for each flow, however many there are")
 	f.BoolVar(&o.plain, "no-figures", false, "neither figures nor a report")
+	styleFlags(c, &o.style)
 	f.BoolVar(&o.dry, "dry-run", false, "only list the cells")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
+	latexFlag(c, &o)
 	o.live.add(f)
 	f.StringVar(&o.dialect, "dialect", "rip", "of rip-…: rip, the course's, or rip2")
 	choices(c, "dialect", "rip", "rip2")
@@ -364,7 +369,8 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 		}
 	}
 	if cell < 0 && !o.plain {
-		d := lab.Drawing{Workers: o.workers, Metrics: o.chosen(), Judged: t.judged}
+		d := o.drawing()
+		d.Workers, d.Judged = o.workers, t.judged
 		if _, err := r.Draw(d); err != nil {
 			return err
 		}

@@ -23,3 +23,15 @@ func (r *Results) settingsOf(cell int) string {
 	}
 	return text
 }
+
+// cellText is what a cell has of what is swept, in short; empty: nothing is.
+func (r *Results) cellText(cell int) string { return r.setText(r.Cells[cell].Set) }
+
+// timedText is that and the cell's clock, where there are several.
+func (r *Results) timedText(cell int) string {
+	text := r.cellText(cell)
+	if r.Real {
+		text = strings.TrimSpace(text + " " + r.clockName(cell))
+	}
+	return text
+}

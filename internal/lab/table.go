@@ -47,6 +47,8 @@ type Shown struct {
 	Metrics []result.Metric
 	// All has a row for each flow, also where there are so many that they are summed up.
 	All bool
+	// LaTeX prints a tabular with comments.
+	LaTeX bool
 }
 
 // Print writes one table with a row for each flow of each cell: means with the reach of their
@@ -55,7 +57,7 @@ func (r *Results) Print(w io.Writer, s Shown) error {
 	var b strings.Builder
 	all, metrics := r.rows(s.All), s.Metrics
 	rows := all
-	if !s.All {
+	if !s.All && !s.LaTeX {
 		rows = all[:min(len(all), maxRows)]
 	}
 	b.WriteString(r.Name)
@@ -73,6 +75,10 @@ func (r *Results) Print(w io.Writer, s Shown) error {
 		}
 	} else {
 		r.usual(&t, rows)
+	}
+	if s.LaTeX {
+		_, err := io.WriteString(w, t.latex(b.String(), r.legend(all)))
+		return err
 	}
 	t.write(&b)
 	if n := len(all) - len(rows); n > 0 {
@@ -329,18 +335,6 @@ func (r *Results) legend(rows []row) string {
 
 // maxTold is of how many rows with runs that did not finish a reason is told.
 const maxTold = 5
-
-// cellText is what a cell has of what is swept, in short; empty: nothing is.
-func (r *Results) cellText(cell int) string { return r.setText(r.Cells[cell].Set) }
-
-// timedText is that and the cell's clock, where there are several.
-func (r *Results) timedText(cell int) string {
-	text := r.cellText(cell)
-	if r.Real {
-		text = strings.TrimSpace(text + " " + r.clockName(cell))
-	}
-	return text
-}
 
 func (r *Results) setText(set []plan.Setting) string {
 	parts := make([]string, len(set))

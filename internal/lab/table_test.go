@@ -222,3 +222,29 @@ func TestTheTableFits(t *testing.T) {
 	assert.Contains(t, got, "completion        goodput  mean RTT  utilisation  sent again      sent  queue, p95\n")
 	assert.Contains(t, got, "\na     reno    1235 ± 6  1.235 ± 0.006  1235 ± 6 ")
 }
+
+func TestTheTableAsLaTeX(t *testing.T) {
+	s := study(2, 3)
+	s.Play = came(func(cell, trial int, t *result.Trial) {
+		t.Flows[0].Values[result.Goodput] = float64(2_000_000 + 1000*cell + trial*100_000)
+		t.Flows[1].Values[result.Retransmits] = float64(trial)
+	})
+	r, err := lab.Run(t.Context(), s, lab.Options{Dir: t.TempDir()})
+	require.NoError(t, err)
+	r.About = "50 % & more_of {it}"
+	var b strings.Builder
+	require.NoError(t, r.Print(&b, lab.Shown{LaTeX: true, Metrics: []result.Metric{result.Goodput}}))
+	text := b.String()
+	assert.Contains(t, text, "% drawn: 50 % & more_of {it}\n", "a comment needs no escapes")
+	assert.Contains(t, text, "\\begin{tabular}{llr}\n\\toprule\n")
+	assert.Regexp(t, `\ncc0 & a & 2\.\d+ \$\\pm\$ 0\.\d+ \\\\\n`, text)
+	assert.True(t, strings.HasSuffix(strings.Split(text, "\\bottomrule")[1], "\n"))
+	columns := strings.Count("llr", "") - 1
+	for line := range strings.Lines(text) {
+		if strings.HasSuffix(line, "\\\\\n") {
+			assert.Equal(t, columns-1, strings.Count(line, " & ")+strings.Count(line[:2], "& "), line)
+		} else {
+			assert.Regexp(t, `^(%|\\)`, line)
+		}
+	}
+}
