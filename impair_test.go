@@ -99,8 +99,9 @@ func TestImpairmentsSeed(t *testing.T) {
 		}
 		return pattern
 	}
-	assert.Equal(t, lost(7), lost(7))
-	assert.NotEqual(t, lost(7), lost(8))
+	first := lost(7)
+	assert.Equal(t, first, lost(7))
+	assert.NotEqual(t, first, lost(8))
 }
 
 func TestOpenPairRefusesWhatIsNoImpairment(t *testing.T) {

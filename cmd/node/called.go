@@ -63,8 +63,8 @@ func commandPath(c *cobra.Command) string {
 }
 
 // command matches a command line of the program as the sources have it: `node net up`.
-var command = regexp.MustCompile("(^|[\\s`'\"(])node( (?:attach|completion|ctl|demo|help|lab|man|net|run|" +
-	"trace|validate|version|FILE\\.lnx|--version)\\b)")
+var command = regexp.MustCompile("(^|[\\s`'\"(])node( (?:attach|completion|ctl|demo|help|lab|" +
+	"man|net|run|trace|validate|version|FILE\\.lnx|--version)\\b)")
 
 // named puts the program as it was called into the command lines of a text.
 func named(text string) string { return namedAs(called(), text) }

@@ -63,6 +63,9 @@ func TestHintsHaveTheNameOfTheProgram(t *testing.T) {
 	require.Error(t, err)
 	assert.Equal(t, "tidepool net up: unknown flag: --bogus (`tidepool net up --help` says more)\n",
 		talk)
+	out, talk, err := call("run", filepath.Join("..", "..", "nets", "a-b", "A.lnx"), "-c", "help capture")
+	require.NoError(t, err, talk)
+	assert.Contains(t, out, "tidepool ctl A capture all")
 	pages := t.TempDir()
 	_, talk, err = call("man", pages)
 	require.NoError(t, err, talk)

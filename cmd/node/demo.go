@@ -68,8 +68,8 @@ func demoCommand() *cobra.Command {
 	f := c.Flags()
 	f.Int64Var(&o.bytes, "bytes", demoBytes, "size of the file; the default is document 001's")
 	f.Float64Var(&o.loss, "loss", 2, "percent of what B forwards that it drops, in each direction")
-	f.StringVar(&o.cc, "cc", "cubic", "congestion control of the sender: `NAME`, or all to compare "+
-		strings.Join(comparedAlgorithms, ", "))
+	f.StringVar(&o.cc, "cc", "cubic", "congestion control of the sender: `NAME`, or all to "+
+		"compare "+strings.Join(comparedAlgorithms, ", "))
 	f.BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
 	f.StringVar(&o.out, "out", "demo-out", "folder for what is left")
 	f.Uint64Var(&o.seed, "seed", 1, "of the file's content and of the drops")

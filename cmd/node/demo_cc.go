@@ -125,19 +125,22 @@ func (c *demoComparison) text() string {
 		}
 		b.WriteString("\n")
 	}
-	number := func(format string, field func(r *demoResult) float64) func(r *demoResult) string {
-		return func(r *demoResult) string { return fmt.Sprintf(format, field(r)) }
+	number := func(name, format string, field func(r *demoResult) float64) {
+		row(name, func(r *demoResult) string { return fmt.Sprintf(format, field(r)) })
+	}
+	count := func(name string, field func(r *demoResult) uint64) {
+		row(name, func(r *demoResult) string { return grouped(int64(field(r))) })
 	}
 	row("", func(r *demoResult) string { return r.Congestion })
-	row("throughput, MB/s", number("%.1f", func(r *demoResult) float64 { return r.MBPerS }))
-	row("time, s", number("%.2f", func(r *demoResult) float64 { return r.Seconds }))
-	row("mean RTT, ms", number("%.2f", func(r *demoResult) float64 { return r.RTTms }))
+	number("throughput, MB/s", "%.1f", func(r *demoResult) float64 { return r.MBPerS })
+	number("time, s", "%.2f", func(r *demoResult) float64 { return r.Seconds })
+	number("mean RTT, ms", "%.2f", func(r *demoResult) float64 { return r.RTTms })
 	if c.Runs[0].BoundMBPerS > 0 {
-		row("loss bound at that RTT", number("%.1f", func(r *demoResult) float64 { return r.BoundMBPerS }))
-		row("throughput / loss bound", number("%.2f", func(r *demoResult) float64 { return r.OfBound }))
+		number("loss bound at that RTT", "%.1f", func(r *demoResult) float64 { return r.BoundMBPerS })
+		number("throughput / loss bound", "%.2f", func(r *demoResult) float64 { return r.OfBound })
 	}
-	row("segments retransmitted", func(r *demoResult) string { return grouped(int64(r.Retransmits)) })
-	row("retransmission timeouts", func(r *demoResult) string { return grouped(int64(r.RTOs)) })
+	count("segments retransmitted", func(r *demoResult) uint64 { return r.Retransmits })
+	count("retransmission timeouts", func(r *demoResult) uint64 { return r.RTOs })
 	b.WriteString("\n" + c.reasons() + "\n")
 	fmt.Fprintf(&b, "left in %s: %s\n\n", c.folder, strings.Join(left(c.folder), " "))
 	worst := &c.Runs[0]
@@ -153,12 +156,12 @@ func (c *demoComparison) text() string {
 // reasons says why the throughputs differ.
 func (c *demoComparison) reasons() string {
 	if c.Runs[0].BoundMBPerS == 0 {
-		return "Without loss no algorithm has a reason to reduce its window. The links have no rate\n" +
-			"limit, so this machine's processor is the limit of all three.\n"
+		return "Without loss no algorithm has a reason to reduce its window. The links have no\n" +
+			"rate limit, so this machine's processor is the limit of all three.\n"
 	}
 	mss := c.Runs[0].MSS
-	return fmt.Sprintf(`Why: the links have no rate limit, so only losses and this machine's processor
-limit a transfer.
+	return fmt.Sprintf(`Why: the links have no rate limit, so only losses and this machine's
+processor limit a transfer.
   reno   halves its window at each loss. With a share p of all packets lost, it gets at
          most 1.31/sqrt(p) * MSS/RTT: the loss bound. Here p is %s, MSS %d bytes.
   cubic  reduces its window to 70 %% at each loss. After that it grows as slowly as Reno

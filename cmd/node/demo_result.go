@@ -189,8 +189,8 @@ func (r *demoResult) lossText() string {
 }
 
 func (r *demoResult) note() string {
-	text := fmt.Sprintf("RTT %.2f ms on average, least %.2f ms; MSS %d; %s segments retransmitted, "+
-		"%d RTOs, %d tail probes, %d window probes", r.RTTms, r.MinRTTms, r.MSS,
+	text := fmt.Sprintf("RTT %.2f ms on average, least %.2f ms; MSS %d; %s segments "+
+		"retransmitted, %d RTOs, %d tail probes, %d window probes", r.RTTms, r.MinRTTms, r.MSS,
 		grouped(int64(r.Retransmits)), r.RTOs, r.TailProbes, r.WindowProbes)
 	if r.BoundMBPerS > 0 {
 		text += fmt.Sprintf("; loss bound %.1f MB/s", r.BoundMBPerS)

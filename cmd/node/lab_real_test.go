@@ -117,7 +117,7 @@ func TestWhatCannotBePlayedInRealTime(t *testing.T) {
 		{[]string{"rip-3"}, "--real: rip-3 is a program of virtual time"},
 		{[]string{"reassembly-cases"}, "--real: reassembly-cases is a program of virtual time"},
 		{[]string{"tahoe-low", "--until", "ci<5%"}, "--real goes not with --until"},
-		{[]string{"tahoe-low", "--at-most", "1m"}, "3 runs in real time may take 12 min; --at-most 12m3s"},
+		{[]string{"tahoe-low", "--at-most", "1m"}, "12 min; --at-most 12m3s allows that, and --set duration=40s,"},
 	} {
 		out, said, status := runLab(append([]string{"run", "--real", "-o", dir}, c.args...)...)
 		assert.Equal(t, 2, status, c.args)

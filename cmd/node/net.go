@@ -150,7 +150,8 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 	done, err := do(s, ctx, p)
 	if err != nil {
 		if ctx.Err() != nil {
-			_, _ = fmt.Fprintln(c.ErrOrStderr(), named("interrupted; `node net status` shows what runs"))
+			_, _ = fmt.Fprintf(c.ErrOrStderr(), "interrupted; `%s net status` shows what runs\n",
+				called())
 			return context.Cause(ctx)
 		}
 		return netError(err)

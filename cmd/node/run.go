@@ -276,7 +276,7 @@ func (o *runOptions) shell(
 	return repl.New(ctx, repl.Config{
 		Operator: op, Out: t.out, Err: t.err, KeepGoing: o.keepGoing, JSON: o.json,
 		Color: t.color, Plain: t.plain, Width: t.width, Height: t.height,
-		Keyboard: t.keyboard(), Endless: t.endless,
+		Keyboard: t.keyboard(), Endless: t.endless, Named: named,
 	})
 }
 

@@ -81,8 +81,10 @@ func (s *Shell) routeTo(c *cobra.Command, addr netip.Addr) error {
 	}
 	for _, f := range faces {
 		if f.Addr.Addr() == addr {
-			r := control.Route{Origin: control.OriginLocal, Iface: f.Name,
-				Prefix: netip.PrefixFrom(addr, addr.BitLen())}
+			r := control.Route{
+				Origin: control.OriginLocal, Iface: f.Name,
+				Prefix: netip.PrefixFrom(addr, addr.BitLen()),
+			}
 			return s.answer(c, r, fmt.Sprintf("local %v dev %s", addr, f.Name))
 		}
 	}

@@ -272,8 +272,10 @@ func someInfo() *control.Info {
 
 func someSettings(key string) []control.Setting {
 	all := []control.Setting{
-		{Key: "tcp.congestion", Value: "cubic", Doc: "of new connections: bbr, cubic, reno",
-			Values: []string{"bbr", "cubic", "reno"}},
+		{
+			Key: "tcp.congestion", Value: "cubic", Doc: "of new connections: bbr, cubic, reno",
+			Values: []string{"bbr", "cubic", "reno"},
+		},
 		{Key: "tcp.options", Value: "on", Doc: "send options in a SYN: on, off"},
 		{Key: "tcp.rto_min", Value: "1ms", Doc: "least retransmission timeout"},
 	}

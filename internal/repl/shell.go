@@ -59,6 +59,8 @@ type Config struct {
 	Height func() int
 	// Keyboard is the terminal at which somebody types, for commands that take keys; nil: none.
 	Keyboard *os.File
+	// Named puts the name of the program, as it was called, into help; nil: node.
+	Named func(text string) string
 	// Endless is told when a command begins that only shows what happens, until Ctrl-C: when nobody
 	// reads Out any more, it may as well end. Nil: it does not matter.
 	Endless func()

@@ -186,7 +186,11 @@ const settingsAbout = "settings"
 func (s *Shell) describe(ctx context.Context, c *cobra.Command) string {
 	prefix, ok := c.Annotations[settingsAbout]
 	if !ok {
-		return fold(s.width(), describe(c, ""))
+		text := describe(c, "")
+		if s.cfg.Named != nil {
+			text = s.cfg.Named(text)
+		}
+		return fold(s.width(), text)
 	}
 	list, err := control.Ask(ctx, s.op, control.Show{Key: prefix})
 	if err != nil {

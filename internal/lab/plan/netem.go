@@ -197,8 +197,8 @@ func flagWords(r *report, flag, words string) *node {
 	return nil
 }
 
-// unsweepBelow takes out of what is swept all that changes a key or a part of it, and notes that the
-// flag did so.
+// unsweepBelow takes out of what is swept all that changes a key or a part of it, and notes that
+// the flag did so.
 func (f *File) unsweepBelow(flag string, parts ...string) {
 	f.sweeps = slices.DeleteFunc(slices.Clone(f.sweeps), func(v variable) bool {
 		for _, p := range v.values {

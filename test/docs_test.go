@@ -1,0 +1,382 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	ci "github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/test/internal/nodes"
+)
+
+// documented are the pages whose commands are tested.
+var documented = []string{
+	"README.md", "CONTRIBUTING.md", "docs/*.md", "tutorial/*.md", "nets/*.md", "nets/*/*.md",
+}
+
+// notRun are the commands that the long variant does not run, each with its reason.
+var notRun = []struct{ pattern, why string }{
+	{`^sudo |^systemctl |^install |^tidepool ctl /run/`, "needs root"},
+	{`^make install`, "installs into the system"},
+	{`host\.lnx|^socat |^ss |^curl http://10\.|^traceroute |^node run nets/tun/`, "needs a TUN device"},
+	{`^iperf3 `, "needs a server of another program"},
+	{`wireshark|tshark`, "needs Wireshark"},
+	{`^go test \./\.\.\.`, "this test is a part of it"},
+	{`^make bench|^benchstat |^git show |^before=`, "takes minutes; make bench runs it"},
+	{`lab check`, "takes minutes; .ci/run lab runs it"},
+	{`^cd quic|lab run rdt-real`, "builds another module, and takes minutes"},
+	{`^curl -N|/events$`, "has no end"},
+	{` watch -n 1| capture if0 | trace tcp port`, "has no end"},
+	{`^bin/node trace a\.pcapng`, "needs a capture of the reader's own"},
+	{`echo it answers$`, "needs the nodes of the session above it"},
+	{`tutorial/tahoe\.yaml.*mine\.star`, "needs the reader's own file"},
+}
+
+// endless are commands that end with their document.
+var endless = regexp.MustCompile(` net serve$| recvfile `)
+
+// documentCommand is a command line of a page.
+type documentCommand struct {
+	page string
+	line int
+	text string
+	node string // of a shell; empty: the system's
+	code bool   // in the midst of a sentence
+}
+
+func (c documentCommand) String() string { return fmt.Sprintf("%s:%d: %s", c.page, c.line, c.text) }
+
+var (
+	programs = regexp.MustCompile(`^(bin/node|node|tidepool|go|make|cd|printf|curl|socat|ss|sudo|` +
+		`systemctl|install|git|benchstat|iperf3|traceroute|source|[A-Za-z]+=\S+)( |$)`)
+	prompt  = regexp.MustCompile(`^(?:(\$)|([A-Z][0-9]*)>) `)
+	columns = regexp.MustCompile(`\s{3,}((?:\$|[A-Z][0-9]*>) )`)
+	inCode  = regexp.MustCompile("`((?:bin/)?node [^`]+)`")
+)
+
+// commandsOf reads a page. A fenced block without a language has commands alone, unless it begins
+// with a prompt: then what has none is output.
+func commandsOf(t *testing.T, page string) (list []documentCommand) {
+	t.Helper()
+	text, err := os.ReadFile(nodes.Path(page))
+	require.NoError(t, err)
+	in, skipped, prompted, first := false, false, false, false
+	for i, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(line, "```") {
+			in, skipped, first, prompted = !in, line != "```", true, false
+			continue
+		}
+		if !in {
+			for _, m := range inCode.FindAllStringSubmatch(line, -1) {
+				list = append(list, documentCommand{page: page, line: i + 1, text: m[1], code: true})
+			}
+			continue
+		}
+		if skipped {
+			continue
+		}
+		if first {
+			prompted, first = prompt.MatchString(line), false
+		}
+		line = withoutComment(line)
+		for part := range strings.SplitSeq(columns.ReplaceAllString(line, "\n$1"), "\n") {
+			c := documentCommand{page: page, line: i + 1, text: strings.TrimSpace(part)}
+			if m := prompt.FindStringSubmatch(c.text); m != nil {
+				c.text, c.node = c.text[len(m[0]):], m[2]
+			} else if prompted || c.text == "" {
+				continue
+			}
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// withoutComment cuts a comment off a line of a system's shell.
+func withoutComment(line string) string {
+	quote := rune(0)
+	for i, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		case quote == 0 && r == '#' && (i == 0 || line[i-1] == ' '):
+			return line[:i]
+		}
+	}
+	return line
+}
+
+// simple are the commands of a line between its pipes and operators.
+func simple(line string) (list []string) {
+	quote, from := rune(0), 0
+	for i, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		case quote == 0 && strings.ContainsRune("|&;<>", r):
+			list = append(list, strings.TrimSpace(line[from:i]))
+			from = i + 1
+		}
+	}
+	return append(list, strings.TrimSpace(line[from:]))
+}
+
+// wordsOf are the words of a simple command.
+func wordsOf(text string) (words []string) {
+	word, quote, open := "", rune(0), false
+	for _, r := range text + " " {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, open = r, true
+		case quote == 0 && r == ' ':
+			if open {
+				words = append(words, word)
+			}
+			word, open = "", false
+		default:
+			word, open = word+string(r), true
+		}
+	}
+	return words
+}
+
+func pages(t *testing.T) (list []string) {
+	t.Helper()
+	for _, pattern := range documented {
+		found, err := filepath.Glob(nodes.Path(filepath.FromSlash(pattern)))
+		require.NoError(t, err)
+		require.NotEmpty(t, found, pattern)
+		for _, name := range found {
+			page, err := filepath.Rel(nodes.Path(), name)
+			require.NoError(t, err)
+			list = append(list, filepath.ToSlash(page))
+		}
+	}
+	return list
+}
+
+// TestDocumentedCommandsExist: each command of the pages is known, its flags are, and files of the
+// tree that it names are there. What each does is TestDocumentedCommandsRun's.
+func TestDocumentedCommandsExist(t *testing.T) {
+	t.Parallel()
+	topics := map[string]documentCommand{}
+	tried := map[string]bool{}
+	for _, page := range pages(t) {
+		for _, c := range commandsOf(t, page) {
+			if c.node != "" {
+				topics[strings.Fields(c.text)[0]] = c
+				continue
+			}
+			assert.True(t, c.code || programs.MatchString(c.text), "%v\nis no known command; a block "+
+				"that has none wants a language: ```text", c)
+			for _, text := range simple(strings.TrimPrefix(strings.ReplaceAll(c.text, `\|`, "|"), "sudo ")) {
+				words := wordsOf(text)
+				if len(words) == 0 || !slices.Contains([]string{"bin/node", "node", "tidepool"}, words[0]) {
+					continue
+				}
+				if !tried[text] {
+					tried[text] = true
+					checkWords(t, c, words[1:], topics)
+				}
+			}
+		}
+	}
+	checkTopics(t, topics)
+}
+
+// checkWords has the program read a command line without carrying it out, and collects what is for
+// a node's shell.
+func checkWords(t *testing.T, c documentCommand, words []string, topics map[string]documentCommand) {
+	t.Helper()
+	for _, word := range words {
+		folder, _, _ := strings.Cut(word, "/")
+		if slices.Contains([]string{"nets", "tutorial", "docs"}, folder) && strings.Contains(word, "/") {
+			found, err := filepath.Glob(nodes.Path(filepath.FromSlash(word)))
+			require.NoError(t, err, "%v", c)
+			assert.NotEmpty(t, found, "%v: there is no %s", c, word)
+		}
+	}
+	words = slices.DeleteFunc(words, func(w string) bool { return w == "…" || w == "..." })
+	ofShell := 2 // where a command of a node's shell begins
+	if len(words) > 1 && words[1] == "exec" {
+		ofShell = 3
+	}
+	switch {
+	case len(words) > ofShell && (words[0] == "ctl" || ofShell == 3):
+		if word := words[ofShell]; word != strings.ToUpper(word) {
+			topics[strings.Fields(word)[0]] = c
+		}
+		words = append(slices.Clone(words[:ofShell-1]), "--help")
+	case len(words) > 2 && words[0] == "lab" && words[1] == "run" && words[2] != strings.ToUpper(words[2]) &&
+		!strings.Contains(strings.Join(words, " "), "mine") && !strings.HasPrefix(words[2], "rip-") && words[2] != "rdt-real": // which needs another program
+		words = append(slices.Clone(words), "--dry-run") // it reads the experiment with its changes
+	default:
+		words = append(slices.Clone(words), "--help")
+	}
+	cmd := nodes.Command(words...)
+	cmd.Dir = nodes.Path()
+	out, err := cmd.CombinedOutput()
+	assert.NoError(t, err, "%v\n%.300s", c, out)
+}
+
+// checkTopics asks a node's shell for help on each command.
+func checkTopics(t *testing.T, topics map[string]documentCommand) {
+	t.Helper()
+	args := []string{"run", nodes.Path("nets", "a-b", "A.lnx"), "--keep-going"}
+	net := nodes.CopyNetwork(t, "nets", "a-b")
+	args[1] = net.File("A")
+	for topic := range topics {
+		args = append(args, "-c", "help "+topic)
+	}
+	var talk bytes.Buffer
+	cmd := nodes.Command(args...)
+	cmd.Stderr = &talk
+	err := cmd.Run()
+	assert.NoError(t, err, talk.String())
+	for topic, c := range topics {
+		assert.NotContains(t, talk.String(), fmt.Sprintf("no command %q", topic), "%v", c)
+	}
+}
+
+// TestDocumentedCommandsRun runs the commands of each page's blocks in their order, in a copy of the
+// tree. Those of a node's shell are not: a session of theirs has several terminals.
+func TestDocumentedCommandsRun(t *testing.T) {
+	ci.Only(t)
+	tree := t.TempDir()
+	for _, part := range []string{"cmd", "internal", "nets", "tutorial", "docs", "packaging"} {
+		require.NoError(t, os.CopyFS(filepath.Join(tree, part), os.DirFS(nodes.Path(part))))
+	}
+	for _, pattern := range []string{"*.go", "go.*", "Makefile"} {
+		names, err := filepath.Glob(nodes.Path(pattern))
+		require.NoError(t, err)
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(tree, filepath.Base(name)), text, 0o644))
+		}
+	}
+	require.NoError(t, os.MkdirAll(filepath.Join(tree, "bin"), 0o755))
+	program, err := os.ReadFile(nodes.Command().Path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(tree, "bin", "node"), program, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(tree, "FILE"), bytes.Repeat([]byte("tide"), 1e5), 0o644))
+	used := map[string]bool{}
+	ran := 0
+	for _, page := range pages(t) {
+		t.Run(page, func(t *testing.T) {
+			ran++
+			runPage(t, tree, page, used)
+		})
+	}
+	for _, r := range notRun {
+		assert.True(t, used[r.pattern] || ran < len(pages(t)), "no page has %q any more", r.pattern)
+	}
+}
+
+// runPage runs a page's commands. used notes what is left out by which rule.
+func runPage(t *testing.T, tree, page string, used map[string]bool) {
+	t.Helper()
+	state, err := os.MkdirTemp("", "tide") //nolint:usetesting // its own is too long for a socket
+	require.NoError(t, err)
+	s := &pageShell{t: t, tree: tree, state: state}
+	defer s.end()
+	for _, c := range commandsOf(t, page) {
+		if c.node != "" || c.code {
+			continue
+		}
+		i := slices.IndexFunc(notRun, func(r struct{ pattern, why string }) bool {
+			return regexp.MustCompile(r.pattern).MatchString(c.text)
+		})
+		if i >= 0 {
+			used[notRun[i].pattern] = true
+			t.Logf("%v: not run: %s", c, notRun[i].why)
+			continue
+		}
+		s.run(c)
+	}
+}
+
+// pageShell runs the commands of one page, with what they leave in the environment.
+type pageShell struct {
+	t           *testing.T
+	tree, state string
+	assignments string
+	running     []*exec.Cmd
+}
+
+func (s *pageShell) command(text string) *exec.Cmd {
+	cmd := exec.CommandContext(s.t.Context(), "bash", "-ec", s.assignments+"exec "+text)
+	if strings.ContainsAny(text, "|&;<>$=") || strings.HasPrefix(text, "source") {
+		cmd.Args[2] = s.assignments + "set -o pipefail; " + text
+	}
+	cmd.Dir = s.tree
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.state, "HOME="+s.state,
+		"PATH="+filepath.Join(s.tree, "bin")+":"+os.Getenv("PATH"),
+		"GOPATH="+goEnv(s.t, "GOPATH"), "GOCACHE="+goEnv(s.t, "GOCACHE"))
+	return cmd
+}
+
+func goEnv(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", name).Output()
+	require.NoError(t, err)
+	return strings.TrimSpace(string(out))
+}
+
+var assignment = regexp.MustCompile(`^[A-Za-z]+=\S+$`)
+
+func (s *pageShell) run(c documentCommand) {
+	s.t.Helper()
+	if assignment.MatchString(c.text) {
+		s.assignments += c.text + "; "
+		return
+	}
+	cmd := s.command(c.text)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if !endless.MatchString(c.text) {
+		assert.NoError(s.t, cmd.Run(), "%v\n%.2000s", c, &out)
+		return
+	}
+	require.NoError(s.t, cmd.Start(), "%v", c)
+	s.running = append(s.running, cmd)
+	if words := strings.Fields(c.text); slices.Contains(words, "recvfile") {
+		// What follows sends to it.
+		require.Eventually(s.t, func() bool {
+			out, err := s.command("bin/node ctl " + words[2] + " sockets -l").Output()
+			return err == nil && bytes.Contains(out, []byte(words[5]))
+		}, 20*time.Second, 50*time.Millisecond, "%v", c)
+	}
+}
+
+// end ends what still runs, and the page's networks.
+func (s *pageShell) end() {
+	for _, cmd := range s.running {
+		_ = cmd.Process.Signal(syscall.SIGINT) // it may have ended
+		_ = cmd.Wait()
+	}
+	networks, _ := filepath.Glob(filepath.Join(s.state, "tidepool", "*"))
+	for _, n := range networks {
+		_ = s.command("bin/node net down " + filepath.Base(n)).Run()
+	}
+	_ = os.RemoveAll(s.state)
+}
