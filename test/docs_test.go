@@ -175,7 +175,7 @@ func pages(t *testing.T) (list []string) {
 }
 
 // TestDocumentedCommandsExist: each command of the pages is known, its flags are, and files of the
-// tree that it names are there. What each does is TestDocumentedCommandsRun's.
+// tree that it names are there. TestDocumentedCommandsRun runs the commands.
 func TestDocumentedCommandsExist(t *testing.T) {
 	t.Parallel()
 	topics := map[string]documentCommand{}
@@ -203,8 +203,8 @@ func TestDocumentedCommandsExist(t *testing.T) {
 	checkTopics(t, topics)
 }
 
-// checkWords has the program read a command line without carrying it out, and collects what is for
-// a node's shell.
+// checkWords makes the program parse a command line without running the command. It collects the
+// commands of a node's shell in topics.
 func checkWords(t *testing.T, c documentCommand, words []string, topics map[string]documentCommand) {
 	t.Helper()
 	for _, word := range words {
@@ -315,7 +315,7 @@ func runPage(t *testing.T, tree, page string, used map[string]bool) {
 	}
 }
 
-// pageShell runs the commands of one page, with what they leave in the environment.
+// pageShell runs the commands of one page, with the variables that earlier commands have set.
 type pageShell struct {
 	t           *testing.T
 	tree, state string
@@ -360,7 +360,7 @@ func (s *pageShell) run(c documentCommand) {
 	require.NoError(s.t, cmd.Start(), "%v", c)
 	s.running = append(s.running, cmd)
 	if words := strings.Fields(c.text); slices.Contains(words, "recvfile") {
-		// What follows sends to it.
+		// The next command sends a file to it.
 		require.Eventually(s.t, func() bool {
 			out, err := s.command("bin/node ctl " + words[2] + " sockets -l").Output()
 			return err == nil && bytes.Contains(out, []byte(words[5]))

@@ -9,9 +9,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 )
 
-// Transfers compares transfers of one file by several congestion controls: what was acknowledged
-// over time and the throughput of all, and below the congestion window of each for some round
-// trips in the middle of its transfer.
+// Transfers compares transfers of one file by several congestion controls. It shows the data
+// acknowledged over time and the throughput of all, and below them the congestion window of each for
+// some round trips in the middle of its transfer.
 type Transfers struct {
 	Title string
 	Note  string // a second, smaller line; empty: none
@@ -92,7 +92,7 @@ func (f Transfers) progress(longest, bytes float64) chart.Panel {
 	return p
 }
 
-// throughput is what was acknowledged in each interval of time, with the bound as a level.
+// throughput is the rate of acknowledged data in each interval of time, with the bound as a level.
 func (f Transfers) throughput(longest float64) chart.Panel {
 	p := chart.Panel{
 		Title: "throughput", X: overSeconds(longest),
