@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -240,8 +239,8 @@ func (o *netOptions) graph(c *cobra.Command, args []string) (*topology.Graph, er
 			}
 			return topology.From(f.name, f.configs()), nil
 		} else if strings.ContainsAny(args[0], `/\.`) {
-			return nil, &usageError{fmt.Errorf("%s: %s: no such folder or file: %w",
-				commandPath(c), args[0], fs.ErrNotExist)}
+			return nil, &usageError{fmt.Errorf("%s: %s: no such folder or file", commandPath(c),
+				args[0])}
 		}
 	}
 	_, n, err := o.network(args)

@@ -3,6 +3,7 @@ package lnx_test
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -338,7 +339,10 @@ func TestATextThatIsNoLnxFile(t *testing.T) {
 	_, errs := lnx.Read("README.md", []byte(text))
 	require.Len(t, errs, 1)
 	assert.Equal(t, 3, errs[0].Line)
-	assert.Contains(t, errs[0].Msg, `"An" is no directive, and no other line begins with one`)
+	assert.Contains(t, errs[0].Msg, `"An" is no directive, like 3 of 3 lines: this is not an .lnx file`)
+
+	_, errs = lnx.Read("README.md", []byte(strings.Repeat(text, 10)+"tcp is a transport\n"))
+	assert.Len(t, errs, 1, "one line of many may begin with a directive")
 
 	_, errs = lnx.Read("A.lnx", []byte("An error\nroute 10.0.0.0/8\nAnother one\nA third\n"))
 	assert.Greater(t, len(errs), 2, "a file with a directive has all of its errors")

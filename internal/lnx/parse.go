@@ -81,7 +81,7 @@ func Read(file string, text []byte) (*Config, Errors) {
 		p.cfg.lines = p.report.lines
 		p.cfg.Grammar = detect(lines)
 		p.read(lines)
-		if p.noneIsDirective() {
+		if p.isOther() {
 			return p.cfg, p.report.errs[:1]
 		}
 		p.setDefaults()
@@ -94,14 +94,15 @@ func Read(file string, text []byte) (*Config, Errors) {
 	return p.cfg, errs
 }
 
-// noneIsDirective reports whether no line begins with a directive, and says so of the first one. A
-// line alone may be mistyped; of several no two files of the family have none that is right.
-func (p *parser) noneIsDirective() bool {
-	if p.strange < 3 || p.strange < p.directives {
+// isOther reports whether the text is something else than an .lnx file, and says so of the first
+// error: nine of ten lines, three at least, begin with no directive.
+func (p *parser) isOther() bool {
+	if p.strange < 3 || 10*p.strange < 9*p.directives {
 		return false
 	}
 	p.report.errs.Sort()
-	p.report.errs[0].Msg += ", and no other line begins with one: this is not an .lnx file"
+	p.report.errs[0].Msg += fmt.Sprintf(", like %d of %d lines: this is not an .lnx file",
+		p.strange, p.directives)
 	return true
 }
 
