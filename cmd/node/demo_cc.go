@@ -125,19 +125,21 @@ func (c *demoComparison) text() string {
 		}
 		b.WriteString("\n")
 	}
-	number := func(name, format string, field func(r *demoResult) float64) {
-		row(name, func(r *demoResult) string { return fmt.Sprintf(format, field(r)) })
+	number := func(name, format string, of func(r *demoResult) float64) {
+		row(name, func(r *demoResult) string { return fmt.Sprintf(format, of(r)) })
 	}
-	count := func(name string, field func(r *demoResult) uint64) {
-		row(name, func(r *demoResult) string { return grouped(int64(field(r))) })
+	count := func(name string, of func(r *demoResult) uint64) {
+		row(name, func(r *demoResult) string { return grouped(int64(of(r))) })
 	}
 	row("", func(r *demoResult) string { return r.Congestion })
 	number("throughput, MB/s", "%.1f", func(r *demoResult) float64 { return r.MBPerS })
 	number("time, s", "%.2f", func(r *demoResult) float64 { return r.Seconds })
 	number("mean RTT, ms", "%.2f", func(r *demoResult) float64 { return r.RTTms })
 	if c.Runs[0].BoundMBPerS > 0 {
-		number("loss bound at that RTT", "%.1f", func(r *demoResult) float64 { return r.BoundMBPerS })
-		number("throughput / loss bound", "%.2f", func(r *demoResult) float64 { return r.OfBound })
+		number("loss bound at that RTT", "%.1f",
+			func(r *demoResult) float64 { return r.BoundMBPerS })
+		number("throughput / loss bound", "%.2f",
+			func(r *demoResult) float64 { return r.OfBound })
 	}
 	count("segments retransmitted", func(r *demoResult) uint64 { return r.Retransmits })
 	count("retransmission timeouts", func(r *demoResult) uint64 { return r.RTOs })

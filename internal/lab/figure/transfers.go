@@ -10,8 +10,8 @@ import (
 )
 
 // Transfers compares transfers of one file by several congestion controls. It shows the data
-// acknowledged over time and the throughput of all, and below them the congestion window of each for
-// some round trips in the middle of its transfer.
+// acknowledged over time and the throughput of all, and below them the congestion window of each
+// for some round trips in the middle of its transfer.
 type Transfers struct {
 	Title string
 	Note  string // a second, smaller line; empty: none
