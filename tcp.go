@@ -47,8 +47,9 @@ type TCP struct {
 	// DelayedAck is how long an acknowledgment may wait for company; 0: 40 ms, or
 	// a fifth of RTOMin if that is less.
 	DelayedAck time.Duration
-	// SynRetries and DataRetries are how often a SYN, or data, is sent again before
-	// the connection fails with ETIMEDOUT; 0: 6 and 15.
+	// SynRetries and DataRetries are how often a SYN, or data, is retransmitted before
+	// the connection fails with ETIMEDOUT; 0: 6 and 15. A RTOMax below a minute has a SYN
+	// retransmitted up to 30 times, until that has taken 127 s.
 	SynRetries, DataRetries int
 	// ReadBuffer and WriteBuffer are each connection's buffers in bytes; 0: they
 	// tune themselves, from 1 MiB up to 6 MiB for reading, or what the machine's sockets hold,

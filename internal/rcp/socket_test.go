@@ -249,7 +249,7 @@ func TestAPauseOfASecond(t *testing.T) {
 	require.Equal(t, rcp.Open, server.State())
 	w.a.wire.loss, w.b.wire.loss = 0, 0
 	w.run(100 * time.Millisecond)
-	assert.Equal(t, "before", string(read(server)))
+	assert.Equal(t, "before", read(server))
 
 	w.a.wire.loss, w.b.wire.loss = 1, 1
 	start := w.now

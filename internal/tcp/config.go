@@ -61,7 +61,8 @@ type Config struct {
 // Patience is how often an unanswered segment is sent again before its
 // connection is given up.
 type Patience struct {
-	// SynRetries is how often a SYN is sent again; zero: 6.
+	// SynRetries is how often a SYN is retransmitted; zero: 6, or up to 30 until that has taken
+	// 127 s, which is what 6 take with the usual RTOs.
 	SynRetries int
 	// SynAckRetries is the same for a SYN-ACK, whose address may be a victim's; zero: 5, or
 	// SynRetries if that is less.
@@ -106,7 +107,7 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.RTOMin, 200*time.Millisecond)
 	orDefault(&c.RTOMax, max(120*time.Second, c.RTOMin))
 	orDefault(&c.RTOInitial, min(max(time.Second, c.RTOMin), c.RTOMax))
-	orDefault(&c.SynRetries, 6)
+	orDefault(&c.SynRetries, c.synRetries())
 	orDefault(&c.SynAckRetries, min(c.SynRetries, 5))
 	orDefault(&c.DataRetries, 15)
 	orDefault(&c.SynBacklog, 1024)
@@ -133,6 +134,20 @@ func (c Config) withDefaults() Config {
 		c.MTUProbing = MTUProbingBlackHole
 	}
 	return c
+}
+
+// synRetries returns how often a SYN is retransmitted by default. Hosts with a small RTOMax outlast
+// a router's restart like others do.
+func (c *Config) synRetries() int {
+	const least, most, outage = 6, 30, 127 * time.Second
+	rto, total := c.RTOInitial, time.Duration(0)
+	for n := range most {
+		if total += rto; n >= least && total >= outage {
+			return n
+		}
+		rto = min(2*rto, c.RTOMax)
+	}
+	return most
 }
 
 // bufferDefaults completes a buffer's size and what it may grow to.

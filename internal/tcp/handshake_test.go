@@ -185,6 +185,28 @@ func TestRFC1122_4_2_3_9_SoftErrors(t *testing.T) {
 	s.h.Unreachable(s.now, s.tuple, s.iss, host, false)
 }
 
+// A connection request outlasts the restart of a router, with the RTOs of .lnx files as with Linux's.
+func TestAConnectionRequestOutlastsAnOutage(t *testing.T) {
+	for _, row := range []struct {
+		min, initial, most, lasts time.Duration
+	}{
+		{0, 0, 0, 127 * time.Second},
+		{time.Millisecond, 100 * time.Millisecond, 5 * time.Second, 131_300 * time.Millisecond},
+		{time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond, 3100 * time.Millisecond},
+	} {
+		s := newScript(t, Config{
+			Knobs: Knobs{RTOMin: row.min, RTOInitial: row.initial, RTOMax: row.most},
+		})
+		began := s.now
+		s.connect()
+		for s.c.State() == StateSynSent {
+			s.wait(100 * time.Millisecond)
+		}
+		require.ErrorIs(t, s.c.Err(), ErrTimeout)
+		assert.InDelta(t, row.lasts.Seconds(), s.now.Sub(began).Seconds(), 0.2)
+	}
+}
+
 func TestRFC5927_5_2_HardErrors(t *testing.T) {
 	port := errors.New("port unreachable")
 	s := newScript(t, Config{})
