@@ -158,7 +158,7 @@ func TestAliases(t *testing.T) {
 	t.Parallel()
 	a := nodes.CopyNetwork(t, "nets", "a-b").Start("A")
 	for name, alias := range map[string]string{
-		"neighbors": "ln", "help": "h", "help a": "help accept",
+		"help": "h", "help a": "help accept",
 	} {
 		full := a.MustDo("%s", name)
 		assert.Equal(t, full, a.MustDo("%s", alias), name)

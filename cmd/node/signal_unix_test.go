@@ -61,7 +61,7 @@ func TestSignalsEndAScriptWithTheirStatus(t *testing.T) {
 func TestCtrlCStopsTheCommandAndNotTheNode(t *testing.T) {
 	home := t.TempDir()
 	// A terminal's reads have no deadline: the end of the node is theirs.
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	c := exec.CommandContext(ctx, nodeProgram(t), loneFile(t))
 	c.Env = append(os.Environ(), "XDG_STATE_HOME="+home, "TERM=xterm", "NO_COLOR=1")
@@ -95,7 +95,7 @@ func TestCtrlCStopsTheCommandAndNotTheNode(t *testing.T) {
 
 	t.Log("# the node is there as before")
 	typed("li\r")
-	await(" if0  10.0.0.1/24    up  127.0.0.1:25730  1400\r\n")
+	await(" if0  10.0.0.1/24   up\r\n")
 	await("H> ")
 	typed("\x04")
 	require.NoError(t, c.Wait())
