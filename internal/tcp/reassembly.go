@@ -123,6 +123,9 @@ func (c *Conn) place(s *Segment, seq, start, end uint64) {
 // takeFIN is the eighth step.
 func (c *Conn) takeFIN(now clock.Time, s *Segment, seq uint64) {
 	if !c.state.mayReceive() {
+		if s.Flags.Has(FIN) {
+			c.offWindowACK(now) // another FIN behind the first: its sender learns where we are
+		}
 		return
 	}
 	if s.Flags.Has(FIN) {

@@ -50,6 +50,17 @@ var arrivals = []struct {
 		g.Options = allOptions
 		g.Options.TSVal += 1000
 	}},
+	{"ACK before the window", ACK, -100, 0, 0, nil},
+	{"ACK beyond the window", ACK, 10_000_000, 0, 0, nil},
+	{"text beyond the window", ACK, 10_000_000, 0, 9, nil},
+	{"FIN beyond the window", FIN | ACK, 10_000_000, 0, 0, nil},
+	{"FIN one before RCV.NXT", FIN | ACK, -1, 0, 0, nil},
+	{"FIN one before RCV.NXT, without ACK", FIN, -1, 0, 0, nil},
+	{"FIN on old text", FIN | ACK, -9, 0, 9, nil},
+	{"FIN on text that is partly old", FIN | ACK, -5, 0, 9, nil},
+	{"SYN one before RCV.NXT, with text", SYN, -1, 0, 9, nil},
+	{"SYN,ACK one before RCV.NXT, with text", SYN | ACK, -1, 0, 9, nil},
+	{"SYN,FIN,ACK one before RCV.NXT, with text", SYN | FIN | ACK, -1, 0, 9, nil},
 }
 
 // inState brings a host into each state, with timestamps and ECN.
