@@ -117,6 +117,8 @@ type receiveSpace struct {
 	quick    int8  // arrivals still acknowledged at once
 	runs     uint8 // of recent: those that no ACK has reported yet
 	pingpong bool  // data of ours carries the acknowledgments
+	single   bool  // a single segment after a pause is what arrived last,
+	singles  bool  // and another, with a pause in between, before it
 	finLast  bool  // a FIN without its text is what arrived last
 }
 

@@ -79,3 +79,25 @@ func lossyTrains(loss float64) wire {
 		every: 60 * time.Microsecond, pause: 60*time.Microsecond - 1,
 	}
 }
+
+// TestSingleSegmentsAreDelayed: with a minimum RTO of a millisecond, as nodes have, every pause is
+// longer than the RTO. That made each single segment the first of a new flight.
+func TestSingleSegmentsAreDelayed(t *testing.T) {
+	for _, n := range []int{1000, 100} {
+		s := newScript(t, Config{Knobs: Knobs{RTOMin: time.Millisecond}})
+		s.accept(fullOptions)
+		atOnce, later := 0, 0
+		for seq := 1; seq < 40*n; seq += n {
+			s.send(ACK|PSH, uint32(seq), 1, n)
+			s.read(n)
+			s.collect()
+			atOnce += len(s.out)
+			s.out = nil
+			s.wait(100 * time.Millisecond)
+			later += len(s.out)
+			s.out = nil
+		}
+		assert.Equal(t, 4, atOnce)
+		assert.Equal(t, 36, later)
+	}
+}

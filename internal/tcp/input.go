@@ -8,8 +8,8 @@ func (c *Conn) input(now clock.Time, s *Segment) {
 	c.stats.segsIn += uint64(s.Count)
 	if s.Len > 0 {
 		c.stats.dataSegsIn += uint64(s.Count)
-		if now.Sub(c.stats.lastReceived) > c.rtt.rto {
-			c.rcv.quick = initialQuickAcks // a peer that starts anew, perhaps from one segment
+		if c.state.synchronized() {
+			c.notePause(now, s)
 		}
 		c.stats.lastReceived = now
 	}
@@ -40,8 +40,8 @@ func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 	c.takeContents(now, s, seq)
 }
 
-// takeContents is the sixth step to the eighth: the urgent pointer, the data and the FIN. Seq is the
-// number of the first byte of data.
+// takeContents is the sixth step to the eighth: the urgent pointer, the data and the
+// FIN. Seq is the number of the first byte of data.
 func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
 	c.takeUrgent(s)
 	c.takeText(now, s, seq)

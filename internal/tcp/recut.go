@@ -1,8 +1,8 @@
 package tcp
 
-// refit makes segments fit the path, the peer and the user's limit. When they become smaller, it
-// recuts the sent queue: RFC 5681 §3.1's loss window is one segment of the new size, and a record of
-// the old size would exceed it.
+// refit makes segments fit the path, the peer and the user's limit. When they become smaller,
+// it recuts the sent queue: RFC 5681 §3.1's loss window is one segment of the new size, and a
+// record of the old size would exceed it.
 func (c *Conn) refit() {
 	before := c.snd.mss
 	c.snd.mss = c.mssFor(c.path.MTU)
@@ -25,10 +25,10 @@ func (c *Conn) recut() {
 	}
 }
 
-// recut cuts the records that are longer than a segment of mss bytes, except those that have arrived
-// and probes of the path, which are long on purpose. No piece spans two records in flight, because
-// the peer reports segments as they were sent. Lost neighbors are joined first, so that only the
-// last piece of them is short. The pieces take the records' places in the order of sequence numbers
+// recut cuts the records that are longer than a segment of mss bytes, except those that have
+// arrived and probes of the path, which are long on purpose. No piece spans two records in
+// flight, because the peer reports segments as they were sent. Lost neighbors are joined first,
+// so that only the last piece of them is short. The pieces take the records' places in the order of sequence numbers
 // and in that of transmission. Move maps the id of a record to that of the piece with its first
 // byte, and the end of the queue to its new end.
 func (q *sentQueue) recut(mss int) (move func(id uint32) uint32) {

@@ -91,8 +91,9 @@ func (h *Host) park(now clock.Time, c *Conn) {
 // TimeWaits returns how many connections are in TIME-WAIT.
 func (h *Host) TimeWaits() int { return len(h.waits.byTuple) }
 
-// inputTimeWait handles a segment for a connection in TIME-WAIT (RFC 9293 §3.10.7.4). It reports true
-// when the segment is a SYN that may open a new connection, if the listener can take one.
+// inputTimeWait handles a segment for a connection in TIME-WAIT (RFC 9293 §3.10.7.4). It
+// reports true when the segment is a SYN that may open a new connection, if the listener can
+// take one.
 func (h *Host) inputTimeWait(now clock.Time, e *timeWait, s *Segment) bool {
 	stamped := e.stamped && s.Options.HasTimestamps
 	old := stamped && e.stamps.old(now, s.Options.TSVal)
