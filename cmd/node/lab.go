@@ -32,7 +32,7 @@ func labCommand() *cobra.Command {
 	}
 	c.AddCommand(labListCommand(), labShowCommand(), labRunCommand(), labMergeCommand(),
 		labCheckCommand(), labPlotCommand(), labCompareCommand(), labMetricsCommand(),
-		labTraceCommand(), labLogCommand())
+		labTraceCommand(), labLogCommand(), labJudgeCommand())
 	c.AddCommand(labProcessCommands()...)
 	return c
 }

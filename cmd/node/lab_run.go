@@ -93,9 +93,7 @@ func labRunCommand() *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&o.cc, "cc", "",
 		"`NAME` or FILE.star is the congestion control of all flows; see tutorial/")
-	f.StringArrayVar(&o.set, "set", nil, "`KEY=VALUE` changes the experiment; may be given again")
-	f.StringArrayVar(&o.sweep, "sweep", nil,
-		"`KEY=A,B,…` runs it for each value; may be given again")
+	addChanges(f, &o)
 	f.StringVar(&o.netem, "netem", "",
 		"`WORDS` of tc-netem(8), such as 'delay 40ms loss 1%', on the way of the data")
 	f.StringVar(&o.mm, "mm", "",
@@ -123,6 +121,13 @@ func labRunCommand() *cobra.Command {
 	f.StringVar(&o.dialect, "dialect", "rip", "of rip-…: rip, the course's, or rip2")
 	choices(c, "dialect", "rip", "rip2")
 	return c
+}
+
+// addChanges adds the flags that change an experiment's file.
+func addChanges(f *pflag.FlagSet, o *labRunOptions) {
+	f.StringArrayVar(&o.set, "set", nil, "`KEY=VALUE` changes the experiment; may be given again")
+	f.StringArrayVar(&o.sweep, "sweep", nil,
+		"`KEY=A,B,…` runs it for each value; may be given again")
 }
 
 // begin is the command.

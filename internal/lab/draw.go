@@ -29,6 +29,9 @@ type Drawing struct {
 	Style figure.Style
 	// Judged is how the runs stand to what was expected of them; nil: nobody looked.
 	Judged *Judged
+	// Other is what another simulator, called OtherName, comes to; nil: none was asked.
+	Other     *Results
+	OtherName string
 }
 
 // Draw draws the figures of a directory, of all cells together and of each that has a record,
@@ -43,7 +46,10 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 		Name: r.Name, About: r.About, Version: r.Version, Seed: r.Seed, Hash: r.Hash(),
 		Notes: r.notes(), Cells: cells, Warmup: r.warmup(),
 		Metrics: d.Metrics, Verdicts: d.Judged.figures(),
-		Plots: figure.SweepPlots(cells, d.Metrics), Beside: r.besideTable(),
+		Plots: figure.SweepPlots(cells, d.Metrics),
+	}
+	if page.Beside, err = r.besideTable(&d); err != nil {
+		return "", err
 	}
 	page.Command, page.Here = r.repeat()
 	var kept bool
@@ -59,7 +65,7 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 		jobs = append(jobs, drawing{page.Plots[i].Name, &page.Plots[i]})
 	}
 	for cell := range r.Cells {
-		both, err := r.besideSection(cell)
+		both, err := r.besideSection(cell, &d)
 		if err != nil {
 			return "", err
 		}

@@ -183,14 +183,24 @@ func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
 	}
 }
 
-// besideTable is the same table for the report.
-func (r *Results) besideTable() *figure.Plain {
-	list := ofInterest(r.Beside(), besides)
-	if !r.Real || len(list) == 0 {
-		return nil
+// besideTable compares the runs with those in real time, or with those of another simulator; nil:
+// there are no others.
+func (r *Results) besideTable(d *Drawing) (*figure.Plain, error) {
+	out := &figure.Plain{Title: "Real time beside virtual time"}
+	list, before, after := r.Beside(), "virtual", r.realName()
+	if d.Other != nil {
+		var err error
+		if list, err = Compare(r, d.Other); err != nil {
+			return nil, err
+		}
+		before, after = "tidepool", d.OtherName
+		out.Title = d.OtherName + " beside tidepool"
 	}
-	t := comparisonGrid(r, list, "virtual", r.realName())
-	out := &figure.Plain{Rows: make([][]figure.PlainCell, len(list))}
+	if list = ofInterest(list, besides); len(list) == 0 {
+		return nil, nil
+	}
+	t := comparisonGrid(r, list, before, after)
+	out.Rows = make([][]figure.PlainCell, len(list))
 	for _, c := range t.columns {
 		out.Heads = append(out.Heads, figure.PlainCell{Text: c.head[1], Left: c.left})
 		for i := range c.cells {
@@ -201,22 +211,26 @@ func (r *Results) besideTable() *figure.Plain {
 			out.Rows[i] = append(out.Rows[i], one)
 		}
 	}
-	return out
+	return out, nil
 }
 
-// besideSection is the figures of a cell's first run in virtual time and of that in real time, in
-// one; nil: there are not both records.
-func (r *Results) besideSection(cell int) (*figure.Section, error) {
-	if !r.Real || isReal(cell) {
+// besideSection draws a cell's first run and the same run in real time, or of another simulator,
+// in one figure each; nil: one of the records is missing.
+func (r *Results) besideSection(cell int, d *Drawing) (*figure.Section, error) {
+	names, other, at := [2]string{"virtual", "real"}, r, cell+1
+	switch {
+	case d.Other != nil:
+		names, other, at = [2]string{"tidepool", d.OtherName}, d.Other, cell
+	case !r.Real || isReal(cell):
 		return nil, nil
 	}
-	virtual, err := r.Record(cell)
+	first, err := r.Record(cell)
 	if err == nil {
-		var live *result.Record
-		if live, err = r.Record(cell + 1); err == nil {
+		var second *result.Record
+		if second, err = other.Record(at); err == nil {
 			return &figure.Section{
-				Title: virtual.Title + ", virtual beside real",
-				Plots: figure.Beside(virtual, live),
+				Title: first.Title + ", " + names[0] + " beside " + names[1],
+				Plots: figure.Beside(first, second, names),
 			}, nil
 		}
 	}

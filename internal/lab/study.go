@@ -74,6 +74,16 @@ func usage(format string, args ...any) error { return &usageError{fmt.Errorf(for
 func (e *usageError) Error() string   { return e.cause.Error() }
 func (e *usageError) Unwrap() []error { return []error{e.cause, ErrUsage} }
 
+// PlayedBy returns the study as another simulator plays it. The name, with its version, marks the
+// results, so that they are never taken for the laboratory's own.
+func (s *Study) PlayedBy(name string, play Player) *Study {
+	other := *s
+	other.Play = play
+	other.Plan = markOf(s.Plan, name)
+	other.Mark = markOf(other.Plan, s.Version)
+	return &other
+}
+
 // job is one trial of one cell.
 type job struct{ cell, trial int }
 

@@ -7,16 +7,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// The tints that make of a flow's colour those of what is virtual and of what is real.
+// The tints of a flow's colour for its first and second run.
 const (
 	virtualTint = 0.25
 	realTint    = -0.55
 )
 
-// Beside are the figures of a run in virtual time and of the same run in real time, of which each
-// has the curves of both.
-func Beside(virtual, live *result.Record) []Plot {
+// Beside returns figures that each show the curves of two runs of one experiment, such as one in
+// virtual time and one in real time. The names are those of the two kinds.
+func Beside(virtual, live *result.Record, names [2]string) []Plot {
 	p := newPair(virtual, live)
+	p.names = names
 	var plots []Plot
 	for _, draw := range []func() (Plot, bool){p.windows, p.roundTrips, p.rates} {
 		if plot, ok := draw(); ok {
@@ -27,8 +28,9 @@ func Beside(virtual, live *result.Record) []Plot {
 	return plots
 }
 
-// pair is a run in virtual time and the same in real time, of as many flows.
+// pair is two runs of one experiment with the same number of flows.
 type pair struct {
+	names         [2]string
 	virtual, live *view
 	flows         int
 }
@@ -62,11 +64,11 @@ func (p *pair) panels(label string, u unit, curve func(v *view, f *flow) []chart
 			X: p.virtual.time(), Y: chart.Axis{Label: joined(label, u.name)},
 			Layers: []chart.Layer{
 				{
-					Name: "virtual", Kind: chart.Steps, Paint: f.paint, Width: 1.7,
+					Name: p.names[0], Kind: chart.Steps, Paint: f.paint, Width: 1.7,
 					Points: scaledPoints(curve(p.virtual, f), u),
 				},
 				{
-					Name: "real", Kind: chart.Steps, Paint: g.paint, Width: 0.8,
+					Name: p.names[1], Kind: chart.Steps, Paint: g.paint, Width: 0.8,
 					Points: scaledPoints(curve(p.live, g), u),
 				},
 			},
@@ -107,6 +109,11 @@ func (p *pair) plot(name, title, caption string, panels []chart.Panel) (Plot, bo
 	}, true
 }
 
+// titled is a figure's title with the names of both runs.
+func (p *pair) titled(what string) string {
+	return what + ", " + p.names[0] + " and " + p.names[1]
+}
+
 func (p *pair) windows() (Plot, bool) {
 	greatest, mss := 0.0, 0
 	for i := range p.flows {
@@ -118,8 +125,8 @@ func (p *pair) windows() (Plot, bool) {
 		u = unit{"segments", float64(mss)}
 	}
 	panels := p.panels("cwnd", u, func(_ *view, f *flow) []chart.Point { return f.windows(1) })
-	return p.plot("cwnd", "Congestion window, virtual and real", "The congestion window at each "+
-		"change that the sender made, in virtual time and in real time.", panels)
+	return p.plot("cwnd", p.titled("Congestion window"),
+		"The congestion window at each change that the sender made.", panels)
 }
 
 func (p *pair) roundTrips() (Plot, bool) {
@@ -134,7 +141,7 @@ func (p *pair) roundTrips() (Plot, bool) {
 			most(smooth(nil, &p.live.flows[i])))
 	}
 	panels := p.panels("smoothed RTT", spanScale(greatest), smooth)
-	return p.plot("rtt", "Round-trip time, virtual and real",
+	return p.plot("rtt", p.titled("Round-trip time"),
 		"The round trip as the sender had smoothed it.", panels)
 }
 
@@ -152,6 +159,6 @@ func (p *pair) rates() (Plot, bool) {
 		greatest = max(greatest, most(rate(p.virtual, &p.virtual.flows[i])))
 	}
 	panels := p.panels("goodput", rateScale(greatest), rate)
-	return p.plot("throughput", "Goodput, virtual and real", fmt.Sprintf(
+	return p.plot("throughput", p.titled("Goodput"), fmt.Sprintf(
 		"What the receiving application got, in steps of %s.", plain(width, "s")), panels)
 }

@@ -39,6 +39,7 @@ type Report struct {
 
 // Plain is a table as it is to be shown.
 type Plain struct {
+	Title string
 	Heads []PlainCell
 	Rows  [][]PlainCell
 }
