@@ -3,6 +3,7 @@
 package door
 
 import (
+	"container/list"
 	"context"
 	"net"
 	"sync"
@@ -14,7 +15,7 @@ import (
 // Bounds of doors.
 const (
 	maxDoors    = 256
-	maxFlows    = 4096             // of one door at a time; TCP's others wait in the backlog
+	maxFlows    = 4096             // of one door at a time; see enter for what others do
 	patience    = 10 * time.Second // for a service to answer
 	halfHere    = 5 * time.Second  // for a virtual host, of a client that says no more
 	sayAgain    = time.Second      // between two announcements of one problem at one door
@@ -36,6 +37,7 @@ type Door struct {
 
 	mu      sync.Mutex
 	cuts    map[*flow]func() // what ends a flow at once
+	fresh   list.List        // of *flow: those of datagrams that are not confirmed, oldest first
 	closing bool
 	cutting bool      // flows end as they begin
 	said    time.Time // when state.Problem was announced
@@ -45,6 +47,8 @@ type Door struct {
 type flow struct {
 	door *Door
 	name string // who came, for announcements
+	// fresh is its place in the door's list of that name; nil: it is not there.
+	fresh *list.Element
 }
 
 func (s *Set) newDoor(kind control.DoorKind, network, from, to string) *Door {
@@ -117,12 +121,18 @@ func (d *Door) forget() {
 	}
 }
 
-// enter notes a flow that begins, once there is room for it; false: the door is closed.
+// enter notes a flow that begins, once there is room for it; false: the door is closed. If there is
+// none, the oldest flow of datagrams that is not confirmed ends; without such a flow enter waits.
 func (d *Door) enter(name string, cut func()) (*flow, bool) {
 	select {
 	case d.room <- struct{}{}:
-	case <-d.ends.Done():
-		return nil, false
+	default:
+		d.evict()
+		select {
+		case d.room <- struct{}{}:
+		case <-d.ends.Done():
+			return nil, false
+		}
 	}
 	f := &flow{door: d, name: name}
 	d.mu.Lock()
@@ -135,6 +145,53 @@ func (d *Door) enter(name string, cut func()) (*flow, bool) {
 	d.state.Opened++
 	d.set.flows.Add(1) // the door's own goroutine has one yet
 	return f, true
+}
+
+// mayGo says that the flow, which is one of datagrams, may end to make room until it is confirmed:
+// its first datagram may be one of a flood with forged sources.
+func (f *flow) mayGo() {
+	d := f.door
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f.fresh = d.fresh.PushBack(f)
+}
+
+// confirm notes that the flow's client has sent again after an answer, so it is there.
+func (f *flow) confirm() {
+	d := f.door
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.settle(f)
+}
+
+// settle takes a flow out of the list of those that are not confirmed. The caller has d.mu.
+func (d *Door) settle(f *flow) {
+	if f.fresh != nil {
+		d.fresh.Remove(f.fresh)
+		f.fresh = nil
+	}
+}
+
+// evict ends the oldest flow that is not confirmed.
+func (d *Door) evict() {
+	d.mu.Lock()
+	oldest := d.fresh.Front()
+	if oldest == nil {
+		d.mu.Unlock()
+		return
+	}
+	f := oldest.Value.(*flow)
+	d.settle(f)
+	cut := d.cuts[f]
+	d.mu.Unlock()
+	cut()
+}
+
+// crowded reports whether there is no room, and no flow that could make some.
+func (d *Door) crowded() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.room) == cap(d.room) && d.fresh.Len() == 0
 }
 
 // onCut is what ends the flow from now on.
@@ -170,6 +227,7 @@ func (f *flow) leave(reason error) {
 	}
 	d.mu.Lock()
 	delete(d.cuts, f)
+	d.settle(f)
 	d.mu.Unlock()
 	<-d.room
 	d.forget()

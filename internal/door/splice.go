@@ -90,8 +90,9 @@ func (d *Door) spliceUDP(addr, to netip.Addr) func(*node.CaughtUDP) {
 			_ = v.Close()
 		}
 		f.onCut(end)
+		f.mayGo()
 		defer context.AfterFunc(d.ends, end)() // it has no end of its own
-		e := &exchange{door: d, name: f.name, near: near, far: v}
+		e := &exchange{flow: f, door: d, name: f.name, near: near, far: v}
 		e.run()
 		f.leave(nil)
 	}
@@ -99,6 +100,7 @@ func (d *Door) spliceUDP(addr, to netip.Addr) func(*node.CaughtUDP) {
 
 // exchange is a flow of datagrams between a service of this machine and a virtual sender.
 type exchange struct {
+	flow *flow
 	door *Door
 	name string
 	near net.Conn
@@ -106,6 +108,8 @@ type exchange struct {
 
 	last  atomic.Int64 // when a datagram passed, Unix nanoseconds
 	asked atomic.Int64 // how long the last was that went to the service
+
+	answered atomic.Bool // as a datagramFlow's
 }
 
 // run copies until both have been silent.
@@ -134,8 +138,13 @@ func (e *exchange) way(to, from net.Conn, in bool) {
 		if err == nil {
 			e.last.Store(time.Now().UnixNano())
 			e.door.count(in, k)
-			if !in {
+			if in {
+				e.answered.Store(true)
+			} else {
 				e.asked.Store(int64(k))
+				if e.answered.CompareAndSwap(true, false) {
+					e.flow.confirm()
+				}
 			}
 			who, err = to, e.write(to, buf[:k])
 		}

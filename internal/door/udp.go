@@ -48,6 +48,8 @@ type datagramFlow struct {
 	last  atomic.Int64 // when a datagram passed, Unix nanoseconds
 	asked atomic.Int64 // how long the last was that was led on
 
+	answered atomic.Bool // once; the client's next datagram confirms the flow
+
 	// The door's mu is for these.
 	conn    net.Conn // nil: it is being opened
 	waiting [][]byte // for conn
@@ -154,6 +156,9 @@ func (g *datagrams) lead(f *datagramFlow, p []byte) {
 		g.waiting += len(p)
 	}
 	g.mu.Unlock()
+	if f.answered.CompareAndSwap(true, false) {
+		f.confirm()
+	}
 	if conn != nil {
 		g.write(f, conn, p)
 	}
@@ -206,13 +211,13 @@ func (g *datagrams) wrong(f *datagramFlow, err error) {
 // of is the flow of a sender, which begins with his first datagram; nil: the door is closed.
 func (g *datagrams) of(a arrived) (*datagramFlow, error) {
 	g.mu.Lock()
-	f, open := g.flows[a.from], len(g.flows)
+	f := g.flows[a.from]
 	g.mu.Unlock()
 	if f != nil {
 		return f, nil
 	}
-	if open >= maxFlows {
-		return nil, fmt.Errorf("%w: %d flows are open", control.ErrNoPorts, open)
+	if g.door.crowded() {
+		return nil, fmt.Errorf("%w: %d flows are open", control.ErrNoPorts, cap(g.door.room))
 	}
 	f = &datagramFlow{from: a.from, at: a.at}
 	var ok bool
@@ -237,6 +242,7 @@ func (g *datagrams) serve(f *datagramFlow) {
 	}
 	defer func() { _ = conn.Close() }() // it may be cut
 	f.onCut(func() { _ = conn.Close() })
+	f.mayGo()
 	for list := g.waited(f, conn); len(list) > 0; list = g.waited(f, conn) {
 		for _, p := range list {
 			g.write(f, conn, p)
@@ -263,6 +269,7 @@ func (g *datagrams) answers(f *datagramFlow, conn net.Conn) {
 		k, err := conn.Read(buf)
 		if err == nil {
 			g.passed(f, !g.in, k)
+			f.answered.Store(true)
 			err = g.reply(buf[:k], f.from)
 		}
 		var slow net.Error

@@ -137,3 +137,34 @@ func TestWhatWaitsForASocketIsBounded(t *testing.T) {
 	slow <- nil
 	assert.Contains(t, []string{"0" + big, "nothing"}, heard(t, service))
 }
+
+// A flood of datagrams with forged sources takes every place of a door. The oldest flow whose client
+// has not answered an answer makes room for the next, and the others stay.
+func TestAFloodOfDatagramsKeepsNobodyOut(t *testing.T) {
+	come, dials, service, g := slowly(t)
+	g.door.room = make(chan struct{}, 3)
+	answered := make(chan struct{})
+	g.reply = func([]byte, netip.AddrPort) error { answered <- struct{}{}; return nil }
+	say := func(text string, from uint16, dial bool) netip.AddrPort {
+		come <- came{text, from}
+		if dial {
+			<-dials <- nil
+		}
+		buf := make([]byte, maxDatagram)
+		k, by, err := service.ReadFromUDPAddrPort(buf)
+		require.NoError(t, err)
+		require.Equal(t, text, string(buf[:k]))
+		return by
+	}
+	first := say("hello", 1, true)
+	_, err := service.WriteToUDPAddrPort([]byte("who is there?"), first)
+	require.NoError(t, err)
+	<-answered
+	assert.Equal(t, first, say("me", 1, false))
+	for i := range uint16(50) {
+		say("forged", 100+i, true)
+	}
+	say("a second client", 2, true)
+	assert.Equal(t, first, say("still me", 1, false), "by the same socket")
+	assert.LessOrEqual(t, g.door.State().Open, 3)
+}
