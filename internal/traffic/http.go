@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"container/list"
 	"fmt"
 	"html"
 	"io"
@@ -18,7 +19,7 @@ import (
 
 // Bounds of HTTP.
 const (
-	maxServed      = 256 // connections of a server at a time; the others wait
+	maxServed      = 256 // connections of a server at a time; see fewAtATime
 	maxHeaderBytes = 64 << 10
 	headerTimeout  = 30 * time.Second
 	idleTimeout    = time.Minute
@@ -46,8 +47,9 @@ func (h *Host) serve(r control.Serve) (control.Socket, error) {
 		Handler:           h.announced(r.Port, handler),
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
+	few := &fewAtATime{Listener: l, room: make(chan struct{}, maxServed)}
+	server.ConnState = few.note
 	go func() {
-		few := &fewAtATime{Listener: l, room: make(chan struct{}, maxServed)}
 		_ = server.Serve(few) // ends with l
 		_ = server.Close()
 		if root != nil {
@@ -75,18 +77,52 @@ func (f folder) Open(name string) (fs.File, error) {
 	return f.FS.Open(name)
 }
 
-// fewAtATime is a listener with a bound on the connections that are open.
+// fewAtATime is a listener with a bound on the connections that are open. When there is no room, it
+// closes the connection that has been silent longest: one without a request under way.
 type fewAtATime struct {
 	*node.Listener
 	room chan struct{}
+
+	mu     sync.Mutex
+	silent list.List // of *served
+}
+
+// note keeps the list of silent connections. It is http.Server's ConnState.
+func (l *fewAtATime) note(conn net.Conn, state http.ConnState) {
+	c, _ := conn.(*served)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.silent != nil {
+		l.silent.Remove(c.silent)
+		c.silent = nil
+	}
+	if state == http.StateNew || state == http.StateIdle {
+		c.silent = l.silent.PushBack(c)
+	}
+}
+
+// evict closes the connection that has been silent longest.
+func (l *fewAtATime) evict() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if oldest := l.silent.Front(); oldest != nil {
+		c := l.silent.Remove(oldest).(*served)
+		c.silent = nil
+		_ = c.Close() // its server notices
+	}
 }
 
 // Accept waits for room, and then for a connection.
 func (l *fewAtATime) Accept() (net.Conn, error) {
 	select {
 	case l.room <- struct{}{}:
-	case <-l.Done():
-		return nil, net.ErrClosed
+	default:
+		l.evict()
+		select {
+		case l.room <- struct{}{}:
+		case <-l.Done():
+			return nil, net.ErrClosed
+		}
 	}
 	c, err := l.AcceptTCP()
 	if err != nil {
@@ -99,7 +135,8 @@ func (l *fewAtATime) Accept() (net.Conn, error) {
 // served is a connection that makes room when it is closed.
 type served struct {
 	*node.Conn
-	leave func()
+	leave  func()
+	silent *list.Element // in fewAtATime's list; nil: it is not there
 }
 
 // hangTime is how long a client may take to accept a piece of an answer.

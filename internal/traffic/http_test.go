@@ -187,3 +187,23 @@ func TestAPageThatIsNotWritten(t *testing.T) {
 	assert.NoFileExists(t, path)
 	assert.FileExists(t, path+".part")
 }
+
+// Clients that connect and say nothing keep nobody out: the oldest of them makes room.
+func TestSilentClientsKeepNobodyOut(t *testing.T) {
+	a, b := twoNodes(t)
+	controltest.Ask(t, b, control.Serve{Port: 80})
+	to := netip.MustParseAddrPort("10.0.0.2:80")
+	var silent []net.Conn
+	for range maxServed + 10 {
+		c, err := a.Dial(t.Context(), to)
+		require.NoError(t, err)
+		silent = append(silent, c)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), headerTimeout*2/3)
+	defer cancel()
+	page, err := control.Ask(ctx, a.Operator(), control.Fetch{URL: "10.0.0.2"})
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, page.Code)
+	_, err = silent[0].Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+}
