@@ -121,8 +121,8 @@ func (d *Door) forget() {
 	}
 }
 
-// enter notes a flow that begins, once there is room for it; false: the door is closed. If there is
-// none, the oldest flow of datagrams that is not confirmed ends; without such a flow enter waits.
+// enter notes a flow that begins, once there is room for it; false: the door is closed. A full door
+// ends its oldest flow of datagrams that is not confirmed; without such a flow enter waits.
 func (d *Door) enter(name string, cut func()) (*flow, bool) {
 	select {
 	case d.room <- struct{}{}:

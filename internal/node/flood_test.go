@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// RFC 4987 §2: 100,000 SYNs of sources that never answer keep no honest client out, whoever takes
-// the connections, and a client is told apart from them by its ACK (§3.6).
+// RFC 4987 §2: 100,000 SYNs of sources that never answer keep no honest client out of a listener, a
+// screened listener or a forwarder. A client proves itself by its ACK (§3.6).
 func TestAFloodOfSYNsKeepsNobodyOut(t *testing.T) {
 	for name, take := range map[string]func(n *Node, accepted func()) error{
 		"listener": func(n *Node, accepted func()) error {

@@ -23,7 +23,7 @@ import (
 // The numbers are in network byte order, the digests are of the file from its first byte on, and
 // both ends compare them. Every other peer has the bytes alone.
 
-// preambleLen is the length of what comes before the bytes.
+// preambleLen is the length of the offset and the length.
 const preambleLen = 16
 
 // confirmTime is how long a sender waits for the digest of a receiver that stores the file first.
@@ -32,7 +32,7 @@ const confirmTime = time.Minute
 // errOffset is an ErrMismatch of the offsets that the two ends were given.
 var errOffset = fmt.Errorf("%w", control.ErrMismatch)
 
-// announce sends what comes before the bytes, in one segment with the first of them.
+// announce sends offset and length, in one segment with the first bytes.
 func (t *transfer) announce(c *node.Conn) error {
 	if err := c.SetCork(true); err != nil { // the FIN ends it
 		return err
@@ -105,8 +105,8 @@ func (t *transfer) differ(ours, theirs []byte) error {
 		hex.EncodeToString(ours), hex.EncodeToString(theirs), t.Peer)}
 }
 
-// confirm tells the sender the digest of what was received, when it is stored or differs: err is
-// why it is not stored. It reports whether the connection is to be closed, and not reset.
+// confirm sends the digest to the sender once the file is stored, or if the digests differ. Err
+// says why the file is not stored. The result is false if the caller must reset the connection.
 func (t *transfer) confirm(c *node.Conn, err error) bool {
 	var differ *digestError
 	switch {

@@ -57,8 +57,8 @@ func flipped(t *testing.T, flip func(payload []byte) bool) (a, b *roomtest.Host)
 	return a, b
 }
 
-// flipColumn flips the same bit of two 16-bit words that differ there, so that the Internet checksum
-// of a segment with this payload stays what it is.
+// flipColumn flips the same bit of two 16-bit words that differ there: the Internet checksum of a
+// segment with this payload stays what it is.
 func flipColumn(payload []byte) bool {
 	for i := 0; i+4 <= len(payload); i += 2 {
 		x, y := binary.BigEndian.Uint16(payload[i:]), binary.BigEndian.Uint16(payload[i+2:])
@@ -106,7 +106,7 @@ func TestCorruptionThatPassesTheChecksumIsFound(t *testing.T) {
 	}
 }
 
-// What a receiver goes on behind may be another file's, or have been corrupted before.
+// The data that a receiver resumes may belong to another file, or may have been corrupted before.
 func TestADigestIsOfTheWholeFile(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, digest := someFile(t)
@@ -128,7 +128,7 @@ func TestADigestIsOfTheWholeFile(t *testing.T) {
 	assert.Equal(t, digest, m.received.SHA256)
 }
 
-// A receiver that goes on elsewhere than the sender begins says so before anything is stored.
+// A receiver that resumes at another offset than the sender fails before it stores anything.
 func TestOffsetsThatDiffer(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, _ := someFile(t)
