@@ -19,15 +19,15 @@ type directive struct {
 }
 
 const (
-	usageInterface     = "interface NAME ADDR/LEN HOST:PORT"
-	usageTun           = "interface NAME ADDR/LEN tun:DEV [kernel ADDR [routes PREFIX/LEN …]]"
-	usageRoute         = "route PREFIX/LEN via ADDR [metric N], or blackhole, unreachable or prohibit"
-	usageNeighbor      = "neighbor ADDR at HOST:PORT via NAME"
-	usagePeriodic      = "rip periodic-update-rate MILLISECONDS"
-	usageTimeout       = "rip route-timeout-threshold MILLISECONDS"
-	usageEchoBroadcast = "icmp echo-broadcast on or off"
-	usageImpair        = "impair NAME [in, out or both] WORD …, the words being tc-netem's"
-	usageLink          = "link NAME KEY VALUE …, the keys being "
+	usageInterface = "interface NAME ADDR/LEN HOST:PORT"
+	usageTun       = "interface NAME ADDR/LEN tun:DEV [kernel ADDR [routes PREFIX/LEN …]]"
+	usageRoute     = "route PREFIX/LEN via ADDR [metric N], or blackhole, unreachable or prohibit"
+	usageNeighbor  = "neighbor ADDR at HOST:PORT via NAME"
+	usagePeriodic  = "rip periodic-update-rate MILLISECONDS"
+	usageTimeout   = "rip route-timeout-threshold MILLISECONDS"
+	usageEchoAll   = "icmp echo-broadcast on or off"
+	usageImpair    = "impair NAME [in, out or both] WORD …, the words being tc-netem's"
+	usageLink      = "link NAME KEY VALUE …, the keys being "
 )
 
 // directives are all of them, in the order of the documentation.
@@ -82,7 +82,7 @@ func init() {
 		{"icmp burst", "icmp burst MESSAGES", 3, 3, (*parser).readICMPBurst},
 		{"icmp errors", "icmp errors on or off", 3, 3, (*parser).readICMPErrors},
 		{"icmp echo", "icmp echo on or off", 3, 3, (*parser).readEcho},
-		{"icmp echo-broadcast", usageEchoBroadcast, 3, 3, (*parser).readEchoBroadcast},
+		{"icmp echo-broadcast", usageEchoAll, 3, 3, (*parser).readEchoBroadcast},
 		{"icmp timestamp", "icmp timestamp on or off", 3, 3, (*parser).readTimestamp},
 		{
 			"ip reverse-path", "ip reverse-path off, loose or strict", 3, 3,

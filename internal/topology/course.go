@@ -14,8 +14,9 @@ import (
 //	node A localhost   a node and the host that it runs on
 //	A <-> B            a link
 //
-// They become what net2lnx makes of them: files of the grammar of 2018, with one UDP port a node and
-// addresses from 192.168.0.1 on, two a link. So nodes of the course may take part in the network.
+// They become what net2lnx makes of them: files of the grammar of 2018, with one UDP port a node
+// and addresses from 192.168.0.1 on, two a link. So nodes of the course may take part in the
+// network.
 
 // courseArrow stands between the two nodes of a link.
 const courseArrow = "<->"
