@@ -28,9 +28,9 @@ func (c *Conn) recut() {
 // recut cuts the records that are longer than a segment of mss bytes, except those that have
 // arrived and probes of the path, which are long on purpose. No piece spans two records in
 // flight, because the peer reports segments as they were sent. Lost neighbors are joined first,
-// so that only the last piece of them is short. The pieces take the records' places in the order of sequence numbers
-// and in that of transmission. Move maps the id of a record to that of the piece with its first
-// byte, and the end of the queue to its new end.
+// so that only the last piece of them is short. The pieces take the records' places in the order
+// of sequence numbers and in that of transmission. Move maps the id of a record to that of the
+// piece with its first byte, and the end of the queue to its new end.
 func (q *sentQueue) recut(mss int) (move func(id uint32) uint32) {
 	old := *q
 	starts := make([]uint32, old.len()+1)
