@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/api"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/web"
 )
@@ -18,6 +19,8 @@ import (
 type doors struct {
 	socket, listen string
 	pprof          bool
+	folder         string        // in which clients name files
+	files          *files.Folder // the same; nil: where the nodes' own servers say
 	listeners      []*api.Listener
 	shape          *api.Shape // of the network; nil: nobody knows it
 }
@@ -29,6 +32,23 @@ func (d *doors) flags(f *pflag.FlagSet) {
 		"answer HTTP requests at `[HOST:]PORT` of this machine's loopback, with a token")
 	f.BoolVar(&d.pprof, "pprof", false,
 		"serve profiles of the program there too: /debug/pprof/, for go tool pprof")
+}
+
+// filesFlag is the flag of a process whose own nodes are asked.
+func (d *doors) filesFlag(f *pflag.FlagSet) {
+	f.StringVar(&d.folder, "files", ".",
+		"clients of the socket and of HTTP can name files below `DIR` only")
+}
+
+// openFiles opens the folder of filesFlag.
+func (d *doors) openFiles() (err error) {
+	if d.socket == "" && d.listen == "" {
+		return nil
+	}
+	if d.files, err = files.OpenFolder(d.folder); err != nil {
+		return &usageError{fmt.Errorf("--files: %w", err)}
+	}
+	return nil
 }
 
 // open takes the doors' places, before anything is started. None is left when it fails.
@@ -110,7 +130,7 @@ func (d *doors) serve(
 ) (s *api.Server, stop func() error) {
 	s = api.New(api.Config{
 		Nodes: nodes, Version: thisVersion().String(), Shape: d.shape, Page: web.Files(),
-		Tell: tell, Profile: d.pprof,
+		Files: d.files, Tell: tell, Profile: d.pprof,
 	})
 	var (
 		wg     sync.WaitGroup

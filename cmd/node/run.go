@@ -82,8 +82,11 @@ func runCommand() *cobra.Command {
 	f.StringVar(&o.log.format, "log-format", "text",
 		"with --daemon, log as `FORMAT`: text, or json, where every line is a record")
 	o.doors.flags(f)
+	o.doors.filesFlag(f)
 	f.StringVar(&o.config.Pcap, "pcap", "", "capture every packet into the pcapng `FILE`")
 	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "keep `N` bytes of each; 0: all")
+	f.BoolVar(&o.config.Overwrite, "force", false,
+		"let --pcap replace a capture that is there, and --probe a file")
 	f.StringVar(&o.config.Probe, "probe", "", "write a row for each ACK into `FILE.csv`")
 	f.Uint64Var(&o.config.Seed, "seed", 0, "`N` makes the drops of lossyforward repeatable; 0: not")
 	f.StringVar(&o.config.Offload, "offload", "auto",
@@ -212,6 +215,9 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	}
 	ctx, stop := endBySignal(c.Context(), signals...)
 	defer stop()
+	if err := o.doors.openFiles(); err != nil {
+		return err
+	}
 	if err := o.doors.open(ctx); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
@@ -51,7 +52,9 @@ func (b *bed) serve(t *testing.T) {
 	b.socket = filepath.Join(shortFolder(t), "s")
 	l, err := ListenUnix(t.Context(), b.socket)
 	require.NoError(t, err)
-	b.server = New(Config{Nodes: b.nodes, Version: "test"})
+	here, err := files.OpenFolder(".")
+	require.NoError(t, err)
+	b.server = New(Config{Nodes: b.nodes, Version: "test", Files: here})
 	ended := make(chan error, 1)
 	go func() { ended <- b.server.Serve(l) }()
 	b.http = throughUnix(b.socket)
@@ -60,6 +63,7 @@ func (b *bed) serve(t *testing.T) {
 		b.server.Close()
 		require.NoError(t, <-ended)
 		require.NoFileExists(t, b.socket)
+		require.NoError(t, here.Close())
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 // Times of a client.
@@ -107,7 +108,7 @@ func (c *Client) Do(ctx context.Context, req any) (any, error) {
 	}
 	request := reflect.New(k.Request).Elem()
 	request.Set(reflect.ValueOf(req))
-	if err := c.settle(k, request); err != nil {
+	if err := c.settle(ctx, k, request); err != nil {
 		return nil, err
 	}
 	text, err := json.Marshal(request.Interface())
@@ -130,41 +131,51 @@ func (c *Client) Do(ctx context.Context, req any) (any, error) {
 	return answer.Elem().Interface(), nil
 }
 
-// settle makes the paths of a request whole: what is meant is seen from here, not from the folder
-// in which the node was started.
-func (c *Client) settle(k *control.Kind, request reflect.Value) error {
-	if !c.here {
+// settle makes the file names of a request those of the folder that the node has. What an operator
+// types is seen from here, not from the folder in which the node was started. What came by another
+// server stays.
+func (c *Client) settle(ctx context.Context, k *control.Kind, request reflect.Value) error {
+	if !c.here || files.Of(ctx).Confined() {
 		return nil
 	}
-	for _, name := range k.Files {
-		f := request.FieldByName(name)
-		if f.Kind() == reflect.String {
-			path, err := settled(f.String())
-			if err != nil {
-				return err
-			}
-			f.SetString(path)
+	folder, asked := "", false
+	for _, name := range fileNames(k, request) {
+		if *name == "" {
 			continue
 		}
-		var paths []string // new ones: the slice is the caller's
-		for i := range f.Len() {
-			path, err := settled(f.Index(i).String())
+		if !asked {
+			p, err := c.Process(ctx)
 			if err != nil {
 				return err
 			}
-			paths = append(paths, path)
+			folder, asked = p.Files, true
 		}
-		f.Set(reflect.ValueOf(paths))
+		if folder == "" {
+			return nil
+		}
+		below, err := below(folder, *name)
+		if err != nil {
+			return err
+		}
+		if !filepath.IsLocal(below) {
+			return fmt.Errorf("%s: %w: node %s has the files below %s only; --files DIR, where it "+
+				"is started, chooses another folder", *name, control.ErrUsage, c.node, folder)
+		}
+		*name = below
 	}
 	return nil
 }
 
-// settled is a path from the root; one that is empty says something else.
-func settled(path string) (string, error) {
-	if path == "" {
-		return "", nil
+// below is a path as it is seen from a folder.
+func below(folder, path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
 	}
-	return filepath.Abs(path)
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(dir, filepath.Base(path))
+	}
+	return filepath.Rel(folder, path)
 }
 
 // command is the path of a request.
@@ -212,7 +223,7 @@ func (c *Client) send(
 	}
 	defer resp.Body.Close()
 	var p Problem
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxHeader))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem))
 	if err != nil {
 		return nil, c.gone(ctx, err)
 	}

@@ -66,7 +66,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 		control.PcapStop{},
 		control.SetLoss{Percent: 200},
 		control.Set{Key: "no.such"},
-		control.SendFile{Path: filepath.Join(t.TempDir(), "none"), Addr: addrB, Port: 1},
+		control.SendFile{Path: "none", Addr: addrB, Port: 1},
 		control.Ping{Addr: netip.MustParseAddr("10.77.0.1"), Count: 1},
 		control.Connect{Addr: addrB, Port: 1},
 	} {
@@ -154,8 +154,8 @@ func TestACommandThatFailsInside(t *testing.T) {
 
 // TestFilesAreSeenFromTheClient: a relative path is one of the folder where the client is.
 func TestFilesAreSeenFromTheClient(t *testing.T) {
-	b := newBed(t)
 	t.Chdir(t.TempDir())
+	b := newBed(t)
 	require.NoError(t, os.WriteFile("sent", []byte("some text"), 0o600))
 	var wg sync.WaitGroup
 	listening := make(chan struct{})
@@ -179,6 +179,21 @@ func TestFilesAreSeenFromTheClient(t *testing.T) {
 	text, err := os.ReadFile("received")
 	require.NoError(t, err)
 	assert.Equal(t, "some text", string(text))
+
+	t.Log("# below the node's folder from anywhere, and outside of it never")
+	folder, err := os.Getwd()
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir("sub", 0o700))
+	t.Chdir("sub")
+	op := control.Operator(b.client(t, "A"))
+	for _, name := range []string{"../x.pcapng", filepath.Join(folder, "sub", "y.pcapng")} {
+		controltest.Ask(t, op, control.StartCapture{File: name})
+		controltest.Ask(t, op, control.StopCapture{})
+		require.FileExists(t, name)
+	}
+	_, err = op.Do(t.Context(), control.StartCapture{File: "../../x"})
+	require.ErrorIs(t, err, control.ErrUsage)
+	require.ErrorContains(t, err, "--files DIR")
 }
 
 // TestEvents come to every watcher, through a client and as a stream.

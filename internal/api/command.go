@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 // The events of a command that streams, beside those of its own.
@@ -74,7 +75,11 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	ctx, cancel := m.within(r.Context())
+	if err := checkFiles(k, request); err != nil {
+		refuse(w, err)
+		return
+	}
+	ctx, cancel := m.within(files.In(r.Context(), s.files))
 	defer cancel()
 	if !lasts(k) {
 		var end context.CancelFunc
@@ -110,6 +115,32 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out.line(eventResult, a)
+}
+
+// checkFiles judges the file names of a request.
+func checkFiles(k *control.Kind, request reflect.Value) error {
+	for _, name := range fileNames(k, request) {
+		if err := files.CheckName(*name); err != nil && *name != "" {
+			return control.Also(fmt.Errorf("%s: %w", k.Name, err), control.ErrUsage)
+		}
+	}
+	return nil
+}
+
+// fileNames are where a request names files.
+func fileNames(k *control.Kind, request reflect.Value) (list []*string) {
+	for _, name := range k.Files {
+		switch f := request.FieldByName(name).Addr().Interface().(type) {
+		case *string:
+			list = append(list, f)
+		case *[]string:
+			*f = slices.Clone(*f) // it may be the caller's
+			for i := range *f {
+				list = append(list, &(*f)[i])
+			}
+		}
+	}
+	return list
 }
 
 // carryOut is Do; a panic becomes an error, and the node and its other clients go on.

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"strings"
+	"syscall"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 // Problem is an error on the wire: a problem document (RFC 9457). It is the sentinel of package
@@ -99,6 +102,9 @@ var sorts = []sort{
 	{"no-such-transfer", http.StatusNotFound, control.ErrNoSuchTransfer},
 	{"stopped", http.StatusConflict, control.ErrStopped},
 	{"canceled", http.StatusConflict, context.Canceled},
+	{"name-too-long", http.StatusBadRequest, syscall.ENAMETOOLONG},
+	{"outside-folder", http.StatusForbidden, files.ErrOutside},
+	{"not-regular-file", http.StatusBadRequest, files.ErrNotRegular},
 	{"no-such-file", http.StatusNotFound, fs.ErrNotExist},
 	{"file-exists", http.StatusConflict, fs.ErrExist},
 	{"not-permitted", http.StatusForbidden, fs.ErrPermission},
@@ -110,11 +116,25 @@ func problemOf(err error) *Problem {
 	for _, s := range sorts {
 		if s.is == nil || errors.Is(err, s.is) {
 			return &Problem{
-				Type: problemPath + s.name, Title: s.title(), Status: s.status, Detail: err.Error(),
+				Type: problemPath + s.name, Title: s.title(), Status: s.status, Detail: clip(err.Error()),
 			}
 		}
 	}
 	panic("BUG: api: the last sort takes all")
+}
+
+// Bounds of a problem: what it says, which may quote a request, and the document.
+const (
+	maxDetail  = 2 << 10
+	maxProblem = 64 << 10
+)
+
+// clip is the beginning of a text that quotes too much.
+func clip(text string) string {
+	if len(text) <= maxDetail {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxDetail], "") + "..."
 }
 
 func (s *sort) title() string {

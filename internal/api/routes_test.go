@@ -131,12 +131,12 @@ var exchanges = []exchange{
 	{"POST", "/v1/nodes/A/commands/sockets", `{"info":true}`, 200, `"limited":`},
 	{"POST", "/v1/nodes/A/commands/shutdown", `{"sid":0,"how":"write"}`, 204, ""},
 	{"POST", "/v1/nodes/A/commands/close", `{"sid":0}`, 204, ""},
-	{"POST", "/v1/nodes/B/commands/recv-file", `{"path":"/nowhere/at/all","port":7001}`, 404, ""},
+	{"POST", "/v1/nodes/B/commands/recv-file", `{"path":"nowhere/at/all","port":7001}`, 404, ""},
 	{
 		"POST", "/v1/nodes/A/commands/send-file",
-		`{"path":"FOLDER/f","addr":"10.0.0.2","port":7002}`, 502, "connection refused",
+		`{"path":"f","addr":"10.0.0.2","port":7002}`, 502, "connection refused",
 	},
-	{"POST", "/v1/nodes/B/commands/serve", `{"port":80,"dir":"FOLDER"}`, 200, `"state":"LISTEN"`},
+	{"POST", "/v1/nodes/B/commands/serve", `{"port":80,"dir":"."}`, 200, `"state":"LISTEN"`},
 	{"POST", "/v1/nodes/A/commands/fetch", `{"url":"10.0.0.2/f"}`, 200, `"status":"200 OK"`},
 
 	{"POST", "/v1/nodes/A/commands/about", "", 200, `"A"`},
@@ -169,9 +169,9 @@ var exchanges = []exchange{
 		`/v1/problems/route-exists`,
 	},
 	{"POST", "/v1/nodes/A/commands/del-route", `{"prefix":"10.9.0.0/16"}`, 204, ""},
-	{"POST", "/v1/nodes/A/commands/pcap-start", `{"file":"FOLDER/p"}`, 204, ""},
+	{"POST", "/v1/nodes/A/commands/pcap-start", `{"file":"p"}`, 204, ""},
 	{
-		"POST", "/v1/nodes/A/commands/start-capture", `{"file":"FOLDER/q","filter":"icmp"}`, 200,
+		"POST", "/v1/nodes/A/commands/start-capture", `{"file":"q","filter":"icmp"}`, 200,
 		`"id":1`,
 	},
 	{"GET", "/v1/nodes/A/captures", "", 200, `"filter":"icmp"`},
@@ -220,7 +220,7 @@ var exchanges = []exchange{
 	{"GET", "/v1/nodes/B/rcp", "", 200, `"state":"listening"`},
 	{"POST", "/v1/nodes/B/commands/rcp-sockets", "", 200, `"state":"listening"`},
 	{"POST", "/v1/nodes/B/commands/rcp-close", `{"port":9000}`, 204, ""},
-	{"POST", "/v1/nodes/B/commands/rdt-serve", `{"port":9000,"paths":["FOLDER/f"]}`, 200, `"objects":1`},
+	{"POST", "/v1/nodes/B/commands/rdt-serve", `{"port":9000,"paths":["f"]}`, 200, `"objects":1`},
 	{"POST", "/v1/nodes/A/commands/rdt-list", `{"addr":"10.0.0.2","port":9000}`, 200, `"name":"f"`},
 	{"POST", "/v1/nodes/A/commands/rdt-fetch", `{"addr":"10.0.0.2","port":9000}`, 200, `"received":`},
 	{
@@ -244,14 +244,13 @@ var exchanges = []exchange{
 // TestEveryRoute asks real nodes along every path of the document, and holds each answer against
 // it.
 func TestEveryRoute(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("f", []byte("text"), 0o600))
 	b := newBed(t)
-	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "f"), []byte("text"), 0o600))
 	_, _, served := b.do(t, "GET", "/v1/openapi.json", "", "")
 	d := describe(t, served)
 	for _, e := range exchanges {
-		text := strings.ReplaceAll(e.text, "FOLDER", filepath.ToSlash(folder))
-		status, as, body := b.do(t, e.method, e.path, "", text)
+		status, as, body := b.do(t, e.method, e.path, "", e.text)
 		assert.Equal(t, e.status, status, "%s %s: %s", e.method, e.path, body)
 		assert.Contains(t, string(body), e.has, "%s %s", e.method, e.path)
 		d.holds(t, e.method, e.path, status, as, body)
@@ -296,6 +295,15 @@ func TestStreamsAreDescribed(t *testing.T) {
 	assert.Equal(t, []string{"running", "begun", "each", "each", "result"}, events)
 }
 
+// TestADistributionIsAFileOfTheFolder too, though the words of a link name it.
+func TestADistributionIsAFileOfTheFolder(t *testing.T) {
+	b := newBed(t)
+	status, _, body := b.do(t, "POST", "/v1/nodes/A/commands/impair", "",
+		`{"iface":"if0","words":"delay 1ms 1ms distribution /etc/passwd"}`)
+	assert.Equal(t, http.StatusBadRequest, status)
+	assert.Contains(t, string(body), "outside of the folder")
+}
+
 // TestWrongRequests: each is a problem document with one line that says what would be right.
 func TestWrongRequests(t *testing.T) {
 	b := newBed(t)
@@ -325,6 +333,34 @@ func TestWrongRequests(t *testing.T) {
 		{
 			"GET", "/v1/nodes/A/streams/capture?file=" + victim, "", 400, "invalid-request",
 			"a GET writes no file",
+		},
+		{
+			"POST", commands + "start-capture", `{"file":"../../etc/passwd"}`, 400,
+			"invalid-request", "file names must be relative to the node's folder",
+		},
+		{
+			"POST", commands + "send-file", `{"path":"/etc/passwd","addr":"10.0.0.2","port":1}`, 400,
+			"invalid-request", "outside of the folder",
+		},
+		{
+			"POST", commands + "rdt-serve", `{"port":1,"paths":["server.go","../.."]}`, 400,
+			"invalid-request", "outside of the folder",
+		},
+		{
+			"POST", commands + "recv-file", `{"path":"` + strings.Repeat("a", 5000) + `","port":1}`, 400,
+			"invalid-request", "a file name of 5000 bytes: file name too long",
+		},
+		{
+			"POST", commands + "recv-file", `{"path":"` + strings.Repeat("a", 300) + `","port":1}`, 400,
+			"name-too-long", "file name too long",
+		},
+		{
+			"POST", commands + "recv-file", `{"path":"server.go","port":1}`, 409, "file-exists",
+			"--force replaces it (overwrite in the API)",
+		},
+		{
+			"POST", commands + "start-capture", `{"file":"server.go","overwrite":true}`, 409, "file-exists",
+			"not a pcapng file",
 		},
 		{
 			"POST", commands + "listen", `{"prot":1}`, 400, "invalid-request",

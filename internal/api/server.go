@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 // Limits of a server.
@@ -47,6 +48,8 @@ type Config struct {
 	Page fs.FS
 	// Tell is told in a line of text what no client can be; nil: nobody is.
 	Tell func(text string)
+	// Files is the folder in which requests name files; nil: where the nodes' own servers say.
+	Files *files.Folder
 	// Profile has /debug/pprof/ served, to whoever may ask for the rest.
 	Profile bool
 }
@@ -59,6 +62,7 @@ type Server struct {
 	works works
 	page  map[string]*asset // by path
 	live  hub
+	files *files.Folder
 	tell  func(text string) // nil: nobody
 	// One Replace after another.
 	replacing sync.Mutex
@@ -73,11 +77,16 @@ type Process struct {
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
 	Nodes   []string  `json:"nodes"`
+	// Files is the folder in which requests name files; empty: that of each node's own process.
+	Files string `json:"files,omitempty"`
 }
 
 // New makes a server. It answers nothing until it has a listener: see Serve.
 func New(cfg Config) *Server {
-	s := &Server{mux: http.NewServeMux(), tell: cfg.Tell}
+	s := &Server{mux: http.NewServeMux(), tell: cfg.Tell, files: cfg.Files}
+	if s.files == nil {
+		s.files = files.Elsewhere()
+	}
 	s.ends, s.finish = context.WithCancel(context.Background())
 	s.about = Process{PID: os.Getpid(), Version: cfg.Version, Started: time.Now().Round(0)}
 	s.Replace(cfg.Nodes, cfg.Shape)
@@ -215,6 +224,7 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) process(w http.ResponseWriter, _ *http.Request) {
 	about := s.about
+	about.Files = s.files.Path()
 	about.Nodes = append([]string{}, s.now.Load().names...) // a list, if an empty one
 	answer(w, http.StatusOK, typeJSON, about)
 }

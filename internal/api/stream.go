@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 // typeCapture is what a capture comes as: a pcapng file that goes on.
@@ -88,7 +89,7 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request, l *looking) {
 		w.Header().Set("Content-Type", l.as)
 		return
 	}
-	ctx, cancel := m.within(r.Context())
+	ctx, cancel := m.within(files.In(r.Context(), s.files))
 	defer cancel()
 	job, err := s.works.add(r.PathValue("node"), l.kind.Name, cancel)
 	if err != nil {

@@ -4,15 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 )
@@ -20,11 +15,11 @@ import (
 // maxTestFile bounds what a test transfer moves.
 const maxTestFile = 1 << 30
 
-// NetworkTransfer is a file that moves from one node to another over the virtual network.
+// NetworkTransfer is a number of bytes that move from one node to another over the virtual network.
 type NetworkTransfer struct {
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Bytes is how long the file is, which is made for it, of random bytes, and removed behind it.
+	// Bytes is how many random bytes move. They are not stored.
 	Bytes int64 `json:"bytes"`
 	// Addr is the address of To that is meant; empty: its first interface's.
 	Addr netip.Addr `json:"addr"`
@@ -110,24 +105,14 @@ func (x ends) move(
 		}
 		t.Addr = faces[0].Addr.Addr()
 	}
-	folder, err := os.MkdirTemp("", "tidepool-transfer")
-	if err != nil {
-		return done, err
-	}
-	defer os.RemoveAll(folder)
-	path := filepath.Join(folder, "sent")
-	if err := testFile(path, t.Bytes); err != nil {
-		return done, err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stands := make(chan struct{})
 	received := make(chan error, 1)
 	go func() {
 		var e error
-		target := filepath.Join(folder, "received")
-		done.Received, e = x.receive(ctx, t, target, stands, out)
-		received <- errorOf(t.To, e, "recvfile "+target)
+		done.Received, e = x.receive(ctx, t, stands, out)
+		received <- errorOf(t.To, e, "recvfile ")
 	}()
 	select {
 	case e := <-received:
@@ -135,13 +120,13 @@ func (x ends) move(
 	case <-stands:
 	}
 	done.Sent, err = control.Ask(ctx, x.from.op, control.SendFile{
-		Path: path, Addr: t.Addr, Port: t.Port, Once: true,
+		Random: t.Bytes, Addr: t.Addr, Port: t.Port, Once: true,
 		Progress: func(p control.Progress) { out.line("sending", p) },
 	})
 	if err != nil {
 		cancel()
 		<-received //nolint:errcheck // it was told to end
-		return done, errorOf(t.From, err, "sendfile "+path)
+		return done, errorOf(t.From, err, "sendfile ")
 	}
 	if e := <-received; e != nil {
 		return done, e
@@ -179,7 +164,7 @@ func errorOf(node string, err error, begins string) error {
 
 // receive takes a transfer's file, at the first port that is free.
 func (x ends) receive(
-	ctx context.Context, t *NetworkTransfer, path string, stands chan<- struct{}, out *stream,
+	ctx context.Context, t *NetworkTransfer, stands chan<- struct{}, out *stream,
 ) (control.Transfer, error) {
 	first, last := t.Port, t.Port
 	if first == 0 {
@@ -189,7 +174,7 @@ func (x ends) receive(
 	for port := first; ; port++ {
 		t.Port = port
 		done, err := control.Ask(ctx, x.to.op, control.RecvFile{
-			Path: path, Port: port, Once: true,
+			Port: port, Once: true,
 			Progress: func(p control.Progress) {
 				if !begun {
 					begun = true
@@ -207,16 +192,4 @@ func (x ends) receive(
 		}
 		return done, err
 	}
-}
-
-// testFile makes a file of bytes that cannot be compressed.
-func testFile(path string, size int64) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	var seed [32]byte
-	copy(seed[:], time.Now().Format(time.RFC3339Nano))
-	_, err = io.CopyN(f, rand.NewChaCha8(seed), size)
-	return errors.Join(err, f.Close())
 }

@@ -17,6 +17,8 @@ type Record struct {
 	// 0: none. Files is how many of them are kept, the oldest is deleted; 0: all.
 	FileSize int64 `json:"file_size,omitempty"`
 	Files    int   `json:"files,omitempty"`
+	// Overwrite lets it replace a capture that has the name. Files of other kinds stay.
+	Overwrite bool `json:"overwrite,omitempty"`
 	// Lines has each packet described to Packet instead.
 	Lines bool `json:"lines,omitempty"`
 	// Begun, if set, is called when it has begun: what comes from now on is captured.
@@ -53,13 +55,14 @@ type Captured struct {
 
 // StartCapture begins a Record into a file that goes on until StopCapture; answer Capturing.
 type StartCapture struct {
-	Iface    string `json:"iface,omitempty"` // these are as in Record
-	Filter   string `json:"filter,omitempty"`
-	Snaplen  int    `json:"snaplen,omitempty"`
-	Count    uint64 `json:"count,omitempty"`
-	File     string `json:"file"`
-	FileSize int64  `json:"file_size,omitempty"`
-	Files    int    `json:"files,omitempty"`
+	Iface     string `json:"iface,omitempty"` // these are as in Record
+	Filter    string `json:"filter,omitempty"`
+	Snaplen   int    `json:"snaplen,omitempty"`
+	Count     uint64 `json:"count,omitempty"`
+	File      string `json:"file"`
+	FileSize  int64  `json:"file_size,omitempty"`
+	Files     int    `json:"files,omitempty"`
+	Overwrite bool   `json:"overwrite,omitempty"`
 }
 
 func (StartCapture) answers(Capturing) {}

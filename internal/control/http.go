@@ -19,6 +19,8 @@ type Fetch struct {
 	// Resume asks only for what is behind what Path with ".part" has; a server that knows no
 	// ranges sends everything, and what was there is gone then.
 	Resume bool `json:"resume,omitempty"`
+	// Overwrite is as in RecvFile.
+	Overwrite bool `json:"overwrite,omitempty"`
 	// Range asks for some bytes: "0-99", "100-", or "-100" for the last (RFC 9110 §14.1.2).
 	Range string `json:"range,omitempty"`
 	// Progress, if set, is called a few times a second while it is stored, and at its end.

@@ -53,6 +53,8 @@ const AllSockets = -1
 type PcapStart struct {
 	File    string `json:"file"`
 	Snaplen int    `json:"snaplen,omitempty"` // bytes kept of a packet; 0: all
+	// Overwrite is as in Record.
+	Overwrite bool `json:"overwrite,omitempty"`
 }
 
 func (PcapStart) answers(Nothing) {}

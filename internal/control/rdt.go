@@ -104,8 +104,10 @@ type RDTFetch struct {
 	Names []string `json:"names,omitempty"`
 	// Dir is the folder that they are stored in, each in a file of another name until it is whole.
 	// If it is not there it is made, in a folder that is. Empty: they are compared and forgotten.
-	Dir     string     `json:"dir,omitempty"`
-	Options RDTOptions `json:"options"`
+	Dir string `json:"dir,omitempty"`
+	// Overwrite lets objects replace files that have their names.
+	Overwrite bool       `json:"overwrite,omitempty"`
+	Options   RDTOptions `json:"options"`
 	// Progress, if set, is called when the server has said what it has, then a few times a second
 	// and once at the end; never twice at once.
 	Progress func(Progress) `json:"-"`

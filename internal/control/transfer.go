@@ -8,12 +8,15 @@ import (
 // SendFile connects, sends the file at Path and closes; it waits until the peer has acknowledged
 // everything. Answer Transfer.
 type SendFile struct {
+	// Path is the file; empty: Random bytes are sent in its place.
 	Path string     `json:"path"`
 	Addr netip.Addr `json:"addr"`
 	Port uint16     `json:"port"`
 	// Offset is where it begins: what is before it the receiver has, of a transfer that was cut
 	// off. The peer is not told: its RecvFile says so, too.
 	Offset int64 `json:"offset,omitempty"`
+	// Random is how many random bytes are sent where there is no Path.
+	Random int64 `json:"random,omitempty"`
 	// Once says that nobody will go on with it when it ends early: the error does not say how.
 	Once bool `json:"once,omitempty"`
 	// NoVerify sends the plain file to every peer. Otherwise a RecvFile at the other end gets its
@@ -30,6 +33,7 @@ func (SendFile) answers(Transfer) {}
 // data is in Path with ".part" behind it, and it stays there when the transfer fails.
 // Answer Transfer.
 type RecvFile struct {
+	// Path is the file; empty: what comes is counted, and dropped.
 	Path string `json:"path"`
 	Port uint16 `json:"port"`
 	// Resume stores what comes behind what a transfer that was cut off has left, or behind the
@@ -40,6 +44,9 @@ type RecvFile struct {
 	// while it came, with an ErrMismatch.
 	Size   int64  `json:"size,omitempty"`
 	SHA256 string `json:"sha256,omitempty"`
+	// Overwrite lets it replace a file that has the name, or what an earlier transfer left in
+	// Path with ".part".
+	Overwrite bool `json:"overwrite,omitempty"`
 	// Once and NoVerify are as in SendFile.
 	Once     bool `json:"once,omitempty"`
 	NoVerify bool `json:"no_verify,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -105,7 +106,7 @@ type child struct {
 
 // start starts a node's process. Its log goes on where it was. With an error there may be a child
 // nevertheless.
-func (n *Network) start(program string, m Member) (*child, error) {
+func (n *Network) start(p Plan, m Member) (*child, error) {
 	log, err := os.OpenFile(n.Log(m.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -127,7 +128,8 @@ func (n *Network) start(program string, m Member) (*child, error) {
 		return nil, err
 	}
 	c := &child{name: m.Name, log: before.Size(), ended: make(chan struct{})}
-	c.cmd = exec.Command(program, "run", "--daemon", "--socket", n.Socket(m.Name), m.File)
+	c.cmd = exec.Command(p.Program, slices.Concat(
+		[]string{"run", "--daemon", "--socket", n.Socket(m.Name)}, p.Flags, []string{m.File})...)
 	c.cmd.Stdout, c.cmd.Stderr = log, log
 	if locks {
 		c.cmd.ExtraFiles = []*os.File{pid} // it holds the lock from here on

@@ -25,6 +25,8 @@ type Plan struct {
 	Nodes  []Member
 	// Program is the executable of a node.
 	Program string
+	// Flags are those of `node run` that each node has beside the usual ones.
+	Flags []string
 	// Check, if set, looks whether nodes can be what their files say: those that are about to be
 	// started, and those that run and are about to read theirs again. Its error keeps all as they
 	// are.
@@ -145,7 +147,7 @@ func (n *Network) replace(
 	if err := note(); err != nil {
 		return fmt.Errorf("network %s: %w", p.Name, err)
 	}
-	return n.startAll(ctx, p.Program, todo)
+	return n.startAll(ctx, p, todo)
 }
 
 // digest notes what the files hold, judges the names and puts the nodes in their order.
@@ -281,11 +283,11 @@ func (n *Network) withdraw(nodes []Member) {
 }
 
 // startAll starts nodes side by side. If one cannot start, those that could are ended.
-func (n *Network) startAll(ctx context.Context, program string, nodes []Member) error {
+func (n *Network) startAll(ctx context.Context, p Plan, nodes []Member) error {
 	var started []*child
 	var failures []error
 	for _, m := range nodes {
-		c, err := n.start(program, m)
+		c, err := n.start(p, m)
 		if c != nil {
 			started = append(started, c)
 		}

@@ -37,6 +37,8 @@ type Config struct {
 	Snaplen int
 	// Probe is a file for a CSV row an ACK of every connection; empty: none.
 	Probe string
+	// Overwrite lets Pcap and Probe replace files that are there.
+	Overwrite bool
 	// Seed makes the packets that lossyforward drops the same in every run;
 	// 0: different ones each time.
 	Seed uint64

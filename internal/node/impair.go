@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netem"
@@ -47,7 +49,7 @@ func (n *Node) impairFile(token int, faces []link.Interface) error {
 			if l.Iface != f.Name {
 				continue
 			}
-			cfg, err := parseImpairment(l.Text())
+			cfg, err := parseImpairment(l.Text(), files.Machine())
 			if err != nil {
 				return fmt.Errorf("interface %s: %w", l.Iface, err)
 			}
@@ -163,18 +165,20 @@ func impairment(i *lnx.Impairments) netem.Config {
 
 // CheckImpairment reports what is wrong with words that describe a link.
 func CheckImpairment(words string) error {
-	_, err := parseImpairment(words)
+	_, err := parseImpairment(words, files.Machine())
 	return err
 }
 
 // setImpairment carries out control.Impair.
-func (n *Node) setImpairment(r control.Impair) (answer []control.Impairment, err error) {
+func (n *Node) setImpairment(
+	ctx context.Context, r control.Impair,
+) (answer []control.Impairment, err error) {
 	switch r.Way {
 	case "", control.WayBoth, control.WayIn, control.WayOut:
 	default:
 		return nil, fmt.Errorf("direction %q: %w: want in, out or both", r.Way, control.ErrUsage)
 	}
-	cfg, err := parseImpairment(r.Words)
+	cfg, err := parseImpairment(r.Words, files.Of(ctx))
 	if err != nil {
 		return nil, control.Also(err, control.ErrUsage)
 	}
@@ -321,7 +325,7 @@ func checkImpairments(c *lnx.Config) (list lnx.Errors) {
 // wrongWords returns what is wrong with the words of an impair line, and at which byte; nil:
 // nothing.
 func wrongWords(words string) (int, *lnx.Error) {
-	_, err := parseImpairment(words)
+	_, err := parseImpairment(words, files.Machine())
 	if w, ok := errors.AsType[*netem.WordError](err); ok {
 		return w.At, &lnx.Error{
 			Col: 1 + utf8.RuneCountInString(words[:min(w.At, len(words))]), Text: w.Word,

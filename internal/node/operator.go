@@ -32,7 +32,7 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 	case control.DelRoute:
 		return control.Nothing{}, n.delRoute(r)
 	case control.Impair:
-		return n.setImpairment(r)
+		return n.setImpairment(ctx, r)
 	case control.ClearCounters:
 		return control.Nothing{}, n.clearCounters(r)
 	case control.SendTest:

@@ -75,7 +75,7 @@ func (n *Node) openRecords() (err error) {
 		}
 	}
 	if n.cfg.Probe != "" { // last: it has a goroutine, which ends with a node that is open
-		if n.sampler, err = openSampler(n.cfg.Probe); err != nil {
+		if n.sampler, err = openSampler(n.cfg.Probe, n.cfg.Overwrite); err != nil {
 			return fmt.Errorf("probe: %w", err)
 		}
 	}

@@ -21,8 +21,9 @@ import (
 func TestASlowDiskHoldsUpNobody(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "samples.csv")
 	require.NoError(t, unix.Mkfifo(path, 0o600))
-	s, err := openSampler(path)
+	pipe, err := os.OpenFile(path, os.O_RDWR, 0) // it is as slow as its reader
 	require.NoError(t, err)
+	s := newSampler(path, pipe)
 	const rows = 200_000 // some 20 MB
 	for range rows {
 		s.add(1, &tcp.Sample{})

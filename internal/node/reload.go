@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netem"
@@ -433,7 +434,7 @@ func mannersOf(c *lnx.Config, name string) (both [2]*netem.Config, err error) {
 		if l.Iface != name {
 			continue
 		}
-		cfg, err := parseImpairment(l.Text())
+		cfg, err := parseImpairment(l.Text(), files.Machine())
 		if err != nil {
 			return both, err
 		}

@@ -3,9 +3,11 @@ package node
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -29,18 +31,31 @@ type sampler struct {
 	done   chan error  // of the first write that failed, at the end
 }
 
-func openSampler(path string) (*sampler, error) {
-	f, err := os.Create(path)
+func openSampler(path string, overwrite bool) (*sampler, error) {
+	f, err := files.Machine().Create(path, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		if !overwrite {
+			return nil, fmt.Errorf("%s: %w: --force replaces it", path, fs.ErrExist)
+		}
+		if f, err = files.Machine().Edit(path, 0o666); err == nil {
+			err = f.Truncate(0)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
+	return newSampler(path, f), nil
+}
+
+// newSampler returns what writes into a file.
+func newSampler(path string, f *os.File) *sampler {
 	s := &sampler{
 		path: path, file: f, rows: []byte(sampleHeader),
 		full: make(chan []byte, sampleQueue), done: make(chan error, 1),
 		empty: make(chan []byte, sampleQueue+2), // and what the loop fills, and what is written
 	}
 	go s.write()
-	return s, nil
+	return s
 }
 
 // write is the goroutine beside the loop.

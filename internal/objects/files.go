@@ -3,13 +3,15 @@ package objects
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
@@ -24,14 +26,11 @@ type gathering struct {
 // readObjects reads files, and the files of folders.
 func readObjects(ctx context.Context, paths []string) ([]node.RDTObject, error) {
 	g := &gathering{}
+	where := files.Of(ctx)
 	for _, p := range paths {
-		info, err := os.Stat(p)
-		switch {
-		case err != nil:
-		case info.IsDir():
-			err = g.folder(ctx, p)
-		default:
-			err = g.file(ctx, os.DirFS(filepath.Dir(p)), filepath.Base(p))
+		err := where.Check(p)
+		if err == nil {
+			err = g.path(ctx, where, p)
 		}
 		if err != nil {
 			return nil, err
@@ -43,24 +42,37 @@ func readObjects(ctx context.Context, paths []string) ([]node.RDTObject, error) 
 	return g.objects, nil
 }
 
+// path reads a file, or the files of a folder.
+func (g *gathering) path(ctx context.Context, where *files.Folder, p string) error {
+	info, err := where.Stat(p)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return g.folder(ctx, where, p)
+	}
+	return g.file(ctx, where, p, filepath.Base(p))
+}
+
 // folder reads the files of a folder and of those in it. Links are not followed.
-func (g *gathering) folder(ctx context.Context, p string) error {
-	root, err := os.OpenRoot(p)
+func (g *gathering) folder(ctx context.Context, where *files.Folder, p string) error {
+	root, err := where.Sub(p)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	files := root.FS()
-	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+	return fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
-		return g.file(ctx, files, name)
+		return g.file(ctx, root, name, name)
 	})
 }
 
 // file reads one file.
-func (g *gathering) file(ctx context.Context, files fs.FS, name string) error {
+func (g *gathering) file(
+	ctx context.Context, where *files.Folder, path, name string,
+) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -70,19 +82,23 @@ func (g *gathering) file(ctx context.Context, files fs.FS, name string) error {
 	if len(g.objects) == rdt.MaxEntries {
 		return fmt.Errorf("%w: more than %d files", control.ErrTooBig, rdt.MaxEntries)
 	}
-	info, err := fs.Stat(files, name)
+	f, info, err := where.Read(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	tooBig := fmt.Errorf("%w: with %s more than %d bytes", control.ErrTooBig, name,
+		int64(node.MaxRDTBytes))
+	room := node.MaxRDTBytes - g.bytes
+	if info.Size() > room {
+		return tooBig
+	}
+	data, err := io.ReadAll(io.LimitReader(f, room+1))
 	switch {
 	case err != nil:
 		return err
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s: not a regular file", name)
-	case g.bytes+info.Size() > node.MaxRDTBytes:
-		return fmt.Errorf("%w: with %s more than %d bytes", control.ErrTooBig, name,
-			int64(node.MaxRDTBytes))
-	}
-	data, err := fs.ReadFile(files, name)
-	if err != nil {
-		return err
+	case int64(len(data)) > room: // it has grown since
+		return tooBig
 	}
 	g.bytes += int64(len(data))
 	g.objects = append(g.objects, node.NewRDTObject(name, data))
@@ -90,31 +106,34 @@ func (g *gathering) file(ctx context.Context, files fs.FS, name string) error {
 }
 
 // store stores an object in a folder, out of which no name leads, nor a link in it.
-func store(root *os.Root, name string, data []byte) error {
+func store(root *files.Folder, name string, data []byte, replace bool) error {
 	if dir := path.Dir(name); dir != "." {
 		if err := root.MkdirAll(filepath.FromSlash(dir), 0o755); err != nil {
 			return err
 		}
 	}
 	target := filepath.FromSlash(name)
-	if info, err := root.Stat(target); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s: not a regular file", name)
+	if info, err := root.Lstat(target); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: %w", name, files.ErrNotRegular)
 	}
 	// No object's name, nor a file's that is there: a folder may well have a and a.part.
 	part := filepath.Join(filepath.Dir(target), partPrefix+rand.Text())
-	f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := root.Create(part, 0o644)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
+	if err == nil {
+		err = root.Publish(f, part, target, replace)
+	}
 	if closed := f.Close(); err == nil {
 		err = closed
 	}
-	if err == nil {
-		err = root.Rename(part, target)
-	}
 	if err != nil {
 		_ = root.Remove(part) // a part of it is worth nothing: the server has it still
+	}
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%w: --force replaces it (overwrite in the API)", err)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
@@ -125,14 +126,14 @@ func (h *Host) fetch(ctx context.Context, r *control.RDTFetch) (control.RDTFetch
 	what := node.RDTFetch{Config: cfg, Names: r.Names}
 	problems := map[string]error{} // of storing, by name
 	if r.Dir != "" {
-		folder, err := openShelf(r.Dir)
+		folder, err := openShelf(files.Of(ctx), r.Dir)
 		if err != nil {
 			return answer, fmt.Errorf("rdt fetch: %w", err)
 		}
 		defer folder.close()
 		what.Each = func(o *node.RDTResult) error {
 			if o.Err == nil {
-				err := store(folder.Root, o.Name, o.Data)
+				err := store(folder.Folder, o.Name, o.Data, r.Overwrite)
 				if problems[o.Name] = err; err == nil {
 					answer.Made = folder.made
 				}

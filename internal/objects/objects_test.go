@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"net/netip"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/control/controltest"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
@@ -181,7 +183,7 @@ func TestRDTNamesAndFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(into, "a"), make([]byte, 5000), 0o600))
 	require.NoError(t, os.Mkdir(filepath.Join(into, "b"), 0o755))
 	require.NoError(t, os.Symlink(outside, filepath.Join(into, "sub")))
-	fetch := control.RDTFetch{Addr: to, Port: 9000, Dir: into, Options: bears}
+	fetch := control.RDTFetch{Addr: to, Port: 9000, Dir: into, Options: bears, Overwrite: true}
 	got := controltest.Ask(t, b, fetch)
 	requireFiles(t, into, map[string]string{"a": files["a"]})
 	assert.Empty(t, got.Objects[0].Problem)
@@ -244,18 +246,19 @@ func TestRDTMakesTheFolder(t *testing.T) {
 // nothing beside it; a file that was there stays.
 func TestRDTStoresPartsOfNothing(t *testing.T) {
 	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
+	root, err := files.OpenFolder(dir)
 	require.NoError(t, err)
 	defer root.Close()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "b.part"), []byte("mine"), 0o600))
 	want := map[string]string{"a.part": "1", "a": "2", "b": "3"}
 	for _, name := range []string{"a.part", "a", "b"} {
-		require.NoError(t, store(root, name, []byte(want[name])))
+		require.NoError(t, store(root, name, []byte(want[name]), false))
 	}
+	require.ErrorIs(t, store(root, "b", []byte("4"), false), fs.ErrExist)
 	want["b.part"] = "mine"
 	requireFiles(t, dir, want)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "d"), 0o755))
-	require.Error(t, store(root, "d", nil))
+	require.Error(t, store(root, "d", nil, true))
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Len(t, left, len(want)+1)
@@ -266,11 +269,11 @@ func TestRDTStoresInTheFolderAlone(t *testing.T) {
 	outside := t.TempDir()
 	dir := filepath.Join(outside, "dir")
 	require.NoError(t, os.Mkdir(dir, 0o755))
-	root, err := os.OpenRoot(dir)
+	root, err := files.OpenFolder(dir)
 	require.NoError(t, err)
 	defer root.Close()
 	for _, name := range []string{"../up", "/abs", "a/../../up"} {
-		require.Error(t, store(root, name, []byte("x")), name)
+		require.Error(t, store(root, name, []byte("x"), true), name)
 	}
 	left, err := os.ReadDir(outside)
 	require.NoError(t, err)

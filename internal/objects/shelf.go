@@ -5,25 +5,31 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 // shelf is the folder in which objects are stored.
 type shelf struct {
-	*os.Root
+	*files.Folder
 
-	made string // the folder, if it was made for them
+	where *files.Folder
+	made  string // the folder, if it was made for them
 }
 
 // openShelf opens a folder, and makes it if it is not there: it alone, for a word that was
 // mistyped is to make no path. What is there and no folder is an error, and left alone.
-func openShelf(dir string) (*shelf, error) {
-	s := &shelf{}
-	info, err := os.Stat(dir)
+func openShelf(where *files.Folder, dir string) (*shelf, error) {
+	s := &shelf{where: where}
+	if err := where.Check(dir); err != nil {
+		return nil, err
+	}
+	info, err := where.Stat(dir)
 	switch {
 	case err == nil && !info.IsDir():
 		return nil, &os.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}
 	case os.IsNotExist(err):
-		if err := os.Mkdir(dir, 0o755); err != nil {
+		if err := where.Mkdir(dir, 0o755); err != nil {
 			if parent := filepath.Dir(filepath.Clean(dir)); os.IsNotExist(err) {
 				return nil, fmt.Errorf("%w: only %s would be made, not %s", err,
 					filepath.Base(dir), parent)
@@ -32,7 +38,7 @@ func openShelf(dir string) (*shelf, error) {
 		}
 		s.made = dir
 	}
-	if s.Root, err = os.OpenRoot(dir); err != nil {
+	if s.Folder, err = where.Sub(dir); err != nil {
 		s.sweep()
 		return nil, err
 	}
@@ -48,6 +54,6 @@ func (s *shelf) close() {
 // sweep removes what was made for nothing.
 func (s *shelf) sweep() {
 	if s.made != "" {
-		_ = os.Remove(s.made) // of one with objects in it the system says no
+		_ = s.where.Remove(s.made) // of one with objects in it the system says no
 	}
 }

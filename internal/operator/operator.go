@@ -43,7 +43,7 @@ func Open(cfg node.Config) (*Node, error) {
 	}
 	n := above(inner, cfg.LNX.Name)
 	if everything != nil {
-		err = n.record.Begin(everything)
+		err = n.record.Begin(everything, cfg.Overwrite)
 	}
 	if err == nil {
 		err = n.Doors.OpenFile(cfg.LNX)

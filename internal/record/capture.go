@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tidepool-net/tidepool/internal/capture"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/sight"
 )
@@ -20,7 +20,7 @@ type capturing struct {
 	done  control.Captured
 	file  *captureFile // nil: none
 	stop  context.CancelFunc
-	over  chan struct{}       // closed when all is written, or given up
+	over  chan struct{}       // closed when all is written
 	faces []capture.Interface // of its files, by their number
 	said  sight.Said
 }
@@ -31,11 +31,10 @@ func (h *Host) capture(ctx context.Context, r *control.Record) (control.Captured
 	if err != nil {
 		return control.Captured{}, err
 	}
-	defer close(c.over)
 	write := c.lines(r.Packet)
 	finish := func() error { return nil }
 	if !r.Lines {
-		if write, finish, err = c.sink(r); err != nil {
+		if write, finish, err = c.sink(files.Of(ctx), r); err != nil {
 			return control.Captured{}, err
 		}
 	}
@@ -44,9 +43,6 @@ func (h *Host) capture(ctx context.Context, r *control.Record) (control.Captured
 	}
 	if r.Begun != nil {
 		r.Begun()
-	}
-	if c.file != nil {
-		go c.guard(ctx)
 	}
 	if err = write(&sight.Pile{}); err == nil { // the header, though no packet may ever come
 		err = c.o.Watch(ctx, h.node, write)
@@ -68,10 +64,13 @@ func (c *capturing) abandon() error {
 
 // sink is what writes packets, and what ends that.
 func (c *capturing) sink(
-	r *control.Record,
+	folder *files.Folder, r *control.Record,
 ) (write func(*sight.Pile) error, finish func() error, err error) {
 	if r.File != "" {
-		c.file = &captureFile{path: r.File, limit: r.FileSize, keep: r.Files, c: c}
+		c.file = &captureFile{
+			folder: folder, path: r.File, limit: r.FileSize, keep: r.Files, replace: r.Overwrite,
+			c: c,
+		}
 		if err := c.file.open(); err != nil {
 			return nil, nil, err
 		}
@@ -189,7 +188,6 @@ func (c *capturing) begin() {
 func (c *capturing) write(ctx context.Context) {
 	defer close(c.over)
 	defer c.stop()
-	go c.guard(ctx)
 	err := errors.Join(c.o.Watch(ctx, c.node, c.file.write), c.file.finish())
 	asked := ctx.Err() != nil
 	what := "capture"
@@ -204,34 +202,6 @@ func (c *capturing) write(ctx context.Context) {
 	}
 	if !asked {
 		c.host.forget(c)
-	}
-}
-
-// writePatience is how long a file may take nothing when all that is left is to write what waits.
-const writePatience = 3 * time.Second
-
-// guard gives a file up that takes nothing, as a pipe that nobody reads, once its capture is over.
-// Before that it holds nobody up.
-func (c *capturing) guard(ctx context.Context) {
-	select {
-	case <-c.over:
-		return
-	case <-ctx.Done():
-	case <-c.o.Ended():
-	case <-c.node.Stopped():
-	}
-	for taken := c.file.taken.Load(); ; {
-		select {
-		case <-c.over:
-			return
-		case <-time.After(writePatience):
-		}
-		now := c.file.taken.Load()
-		if now == taken {
-			c.file.giveUp()
-			return
-		}
-		taken = now
 	}
 }
 

@@ -212,20 +212,58 @@ func TestACaptureOfManyFiles(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrNotCapturing)
 }
 
-// TestAFullDisk ends a capture as it begins, and says so; it does not end the node.
-func TestAFullDisk(t *testing.T) {
-	if _, err := os.Stat("/dev/full"); err != nil {
-		t.Skip("skip: needs /dev/full")
-	}
+// TestACaptureReplacesNothing but another capture, and that only if it may.
+func TestACaptureReplacesNothing(t *testing.T) {
 	a, _ := operatortest.Two(t)
-	_, err := a.Do(t.Context(), control.Record{File: "/dev/full"})
-	require.ErrorContains(t, err, "/dev/full: no space left on device")
-	_, err = a.Do(t.Context(), control.StartCapture{File: "/dev/full"})
-	require.ErrorContains(t, err, "/dev/full: no space left on device")
+	dir := t.TempDir()
+	other, old := filepath.Join(dir, "other"), filepath.Join(dir, "old.pcapng")
+	require.NoError(t, os.WriteFile(other, []byte("root:x:0:0"), 0o600))
+	controltest.Ask(t, a, control.StartCapture{File: old})
+	pings(t, a, 1, 0)
+	controltest.Ask(t, a, control.StopCapture{})
+	was, err := os.ReadFile(old)
+	require.NoError(t, err)
+	for _, overwrite := range []bool{false, true} {
+		for _, name := range []string{other, old} {
+			if overwrite && name == old {
+				continue
+			}
+			for _, req := range []any{
+				control.Record{File: name, Overwrite: overwrite},
+				control.StartCapture{File: name, Overwrite: overwrite},
+				control.PcapStart{File: name, Overwrite: overwrite},
+			} {
+				_, err := a.Do(t.Context(), req)
+				require.ErrorIs(t, err, os.ErrExist, "%T %s", req, name)
+			}
+		}
+	}
+	text, err := os.ReadFile(other)
+	require.NoError(t, err)
+	assert.Equal(t, "root:x:0:0", string(text))
+	text, err = os.ReadFile(old)
+	require.NoError(t, err)
+	assert.Equal(t, was, text)
+	controltest.Ask(t, a, control.StartCapture{File: old, Overwrite: true, Filter: "udp"})
+	controltest.Ask(t, a, control.StopCapture{})
+	f, err := os.Open(old)
+	require.NoError(t, err)
+	comments, _ := whole(t, f)
+	assert.Empty(t, comments)
+	require.NoError(t, f.Close())
+}
+
+// TestACaptureThatCannotBegin leaves no capture, and the node goes on.
+func TestACaptureThatCannotBegin(t *testing.T) {
+	a, _ := operatortest.Two(t)
+	for _, name := range []string{"/nowhere/at/all", t.TempDir()} {
+		_, err := a.Do(t.Context(), control.Record{File: name})
+		require.Error(t, err)
+		_, err = a.Do(t.Context(), control.StartCapture{File: name, Overwrite: true})
+		require.Error(t, err)
+	}
 	list := controltest.Ask(t, a, control.Captures{})
 	assert.Empty(t, list)
-	_, err = a.Do(t.Context(), control.StartCapture{File: "/nowhere/at/all"})
-	require.ErrorIs(t, err, os.ErrNotExist)
 	pings(t, a, 1, 0)
 }
 

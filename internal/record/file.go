@@ -3,26 +3,25 @@ package record
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/tidepool-net/tidepool/internal/capture"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/sight"
 )
 
 // captureFile is where a capture is written, a file after another if they are limited.
 type captureFile struct {
-	path  string
-	limit int64 // bytes of a file; 0: none
-	keep  int   // files; 0: all
-	c     *capturing
-
-	current atomic.Pointer[os.File] // what giveUp may interrupt
-	taken   atomic.Uint64           // bytes, of all files
-	gaveUp  atomic.Bool
+	folder  *files.Folder
+	path    string
+	limit   int64 // bytes of a file; 0: none
+	keep    int   // files; 0: all
+	replace bool  // captures that are there
+	c       *capturing
 
 	file  *os.File
 	w     *capture.Writer
@@ -33,25 +32,9 @@ type captureFile struct {
 
 // Write implements io.Writer for what is beneath the capture's writer.
 func (f *captureFile) Write(p []byte) (int, error) {
-	if f.gaveUp.Load() {
-		return 0, errTakesNothing
-	}
 	n, err := f.file.Write(p)
 	f.size += int64(n)
-	f.taken.Add(uint64(n))
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = errTakesNothing
-	}
 	return n, err
-}
-
-var errTakesNothing = errors.New("it takes nothing any more")
-
-// giveUp has what is being written, and all that comes, fail. It may be called by anybody.
-func (f *captureFile) giveUp() {
-	f.gaveUp.Store(true)
-	// A file of a disk has no deadline: a write that has begun there ends when the disk lets it.
-	_ = f.current.Load().SetWriteDeadline(time.Now())
 }
 
 // name is that of the number-th file: x.pcapng, x-1.pcapng, x-2.pcapng.
@@ -66,10 +49,9 @@ func (f *captureFile) name(number int) string {
 // open begins the next file.
 func (f *captureFile) open() (err error) {
 	name := f.name(f.begun)
-	if f.file, err = os.Create(name); err != nil {
+	if f.file, err = f.create(name); err != nil {
 		return err
 	}
-	f.current.Store(f.file)
 	f.size, f.whole = 0, 0
 	f.begun++
 	f.c.done.File, f.c.done.Files = name, f.begun
@@ -80,9 +62,48 @@ func (f *captureFile) open() (err error) {
 		return errors.Join(err, f.file.Close())
 	}
 	if old := f.begun - 1 - f.keep; f.keep > 0 && old >= 0 {
-		_ = removeRegular(f.name(old)) // who has moved it away meanwhile keeps it
+		_ = f.removeRegular(f.name(old)) // who has moved it away meanwhile keeps it
 	}
 	return nil
+}
+
+// create makes a file, or empties a capture that has its name.
+func (f *captureFile) create(name string) (*os.File, error) {
+	file, err := f.folder.Create(name, 0o666)
+	if !errors.Is(err, fs.ErrExist) {
+		return file, err
+	}
+	if !f.replace {
+		return nil, fmt.Errorf("%s: %w: --force replaces a capture (overwrite in the API)", name,
+			fs.ErrExist)
+	}
+	if file, err = f.folder.Edit(name, 0o666); err != nil {
+		return nil, err
+	}
+	if err = pcapng(file); err == nil {
+		err = file.Truncate(0)
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return file, nil
+}
+
+// pcapng reports why a file is not replaced by a capture: it holds something else.
+func pcapng(file *os.File) error {
+	var begin [4]byte
+	n, err := io.ReadFull(file, begin[:])
+	if n > 0 && begin != [4]byte{0x0a, 0x0d, 0x0d, 0x0a} {
+		return fmt.Errorf("%w, and not a pcapng file: want another name", fs.ErrExist)
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 // flush writes what waits. When the disk takes no more, the file is cut behind the last packet
@@ -161,14 +182,14 @@ func (f *captureFile) finish() error {
 
 // abandon takes the file away.
 func (f *captureFile) abandon() error {
-	return errors.Join(f.file.Close(), removeRegular(f.path))
+	return errors.Join(f.file.Close(), f.removeRegular(f.path))
 }
 
-// removeRegular deletes a file, but no device or pipe that was given in the place of one.
-func removeRegular(name string) error {
-	info, err := os.Lstat(name)
+// removeRegular deletes a file, but nothing else that has its name now.
+func (f *captureFile) removeRegular(name string) error {
+	info, err := f.folder.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() {
 		return err
 	}
-	return os.Remove(name)
+	return f.folder.Remove(name)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/capture"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/sight"
 )
@@ -35,13 +36,13 @@ func (h *Host) Do(ctx context.Context, req any) (any, error) {
 	case control.Record:
 		return h.capture(ctx, &r)
 	case control.StartCapture:
-		return h.start(&r)
+		return h.start(files.Of(ctx), &r)
 	case control.StopCapture:
 		return h.stop(r)
 	case control.Trace:
 		return h.trace(ctx, &r)
 	case control.PcapStart:
-		return control.Nothing{}, h.startPcap(r)
+		return control.Nothing{}, h.startPcap(files.Of(ctx), r)
 	case control.PcapStop:
 		return h.stopPcap()
 	}
@@ -49,13 +50,15 @@ func (h *Host) Do(ctx context.Context, req any) (any, error) {
 }
 
 // start begins a capture into a file that nobody waits for.
-func (h *Host) start(r *control.StartCapture) (control.Capturing, error) {
+func (h *Host) start(
+	folder *files.Folder, r *control.StartCapture,
+) (control.Capturing, error) {
 	if r.File == "" {
 		return control.Capturing{}, errNoFile
 	}
-	c, err := h.prepareFile(&control.Record{
+	c, err := h.prepareFile(folder, &control.Record{
 		Iface: r.Iface, Filter: r.Filter, Snaplen: r.Snaplen, Count: r.Count, File: r.File,
-		FileSize: r.FileSize, Files: r.Files,
+		FileSize: r.FileSize, Files: r.Files, Overwrite: r.Overwrite,
 	})
 	if err != nil {
 		return control.Capturing{}, err
@@ -75,12 +78,14 @@ func (h *Host) start(r *control.StartCapture) (control.Capturing, error) {
 var errNoFile = control.Misuse("a capture that nobody waits for needs a file")
 
 // prepareFile is prepare for a capture that nobody waits for.
-func (h *Host) prepareFile(r *control.Record) (*capturing, error) {
+func (h *Host) prepareFile(
+	folder *files.Folder, r *control.Record,
+) (*capturing, error) {
 	c, err := h.prepare(r)
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := c.sink(r); err != nil {
+	if _, _, err := c.sink(folder, r); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -185,10 +190,10 @@ func (h *Host) which(id int) (*capturing, error) {
 // whole. The node has stopped.
 func (h *Host) Finish() error {
 	h.mu.Lock()
-	pcap, files := h.pcap, h.files
+	pcap, list := h.pcap, h.files
 	h.pcap, h.files = nil, map[int]*capturing{}
 	h.mu.Unlock()
-	for _, c := range files {
+	for _, c := range list {
 		c.finish() // who has started it is told by a message
 	}
 	if pcap == nil {

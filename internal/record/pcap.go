@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/sight"
 )
@@ -28,10 +29,12 @@ func Everything(cfg *node.Config) (*sight.Observer, error) {
 const pcapKind = "pcap"
 
 // Begin writes what Everything's observer has been shown since the node began, and will be.
-func (h *Host) Begin(o *sight.Observer) error {
+func (h *Host) Begin(o *sight.Observer, overwrite bool) error {
 	c := h.newCapturing(o)
 	c.faces = append(c.faces[:o.Faces:o.Faces], c.faces[len(c.faces)-1])
-	if _, _, err := c.sink(&control.Record{File: o.About.File}); err != nil {
+	if _, _, err := c.sink(files.Machine(), &control.Record{
+		File: o.About.File, Overwrite: overwrite,
+	}); err != nil {
 		o.Leave() // nobody is to wait for it
 		return fmt.Errorf("pcap: %w", err)
 	}
@@ -43,7 +46,7 @@ func (h *Host) Begin(o *sight.Observer) error {
 }
 
 // startPcap begins the capture of every packet.
-func (h *Host) startPcap(r control.PcapStart) error {
+func (h *Host) startPcap(folder *files.Folder, r control.PcapStart) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.pcap != nil { // before its file is begun anew
@@ -52,7 +55,9 @@ func (h *Host) startPcap(r control.PcapStart) error {
 	if r.File == "" {
 		return errNoFile
 	}
-	c, err := h.prepareFile(&control.Record{File: r.File, Snaplen: r.Snaplen})
+	c, err := h.prepareFile(folder, &control.Record{
+		File: r.File, Snaplen: r.Snaplen, Overwrite: r.Overwrite,
+	})
 	if err != nil {
 		return err
 	}

@@ -145,6 +145,6 @@ func TestManual(t *testing.T) {
 		assert.Contains(t, names, c.Name())
 	}
 	assert.Equal(t, "capture [IF|all] [FILTER...]", names["capture"].Use)
-	assert.Len(t, names["capture"].Flags, 6)
+	assert.Len(t, names["capture"].Flags, 7)
 	assert.Equal(t, "Probes", names["trace"].Group)
 }

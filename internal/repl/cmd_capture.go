@@ -21,6 +21,7 @@ type captureFlags struct {
 	count   uint64
 	size    float64
 	files   int
+	force   bool
 }
 
 const aboutCapture = `Capture the packets of an interface (all, without one), in both directions,
@@ -77,6 +78,7 @@ func (s *Shell) capture() *cobra.Command {
 	f.IntVarP(&o.snaplen, "snaplen", "s", 0, "keep `BYTES` of a packet; 0: all")
 	f.Uint64VarP(&o.count, "count", "c", 0, "end after `N` packets")
 	f.Float64VarP(&o.size, "file-size", "C", 0, "begin another file after `MB`")
+	f.BoolVar(&o.force, "force", false, "replace captures that have the names of -w")
 	f.IntVarP(&o.files, "files", "W", 0, "keep the last `N` files of -C")
 	flagWords(c, "write", files)
 	return s.jsonFlag(c)
@@ -103,6 +105,7 @@ func (s *Shell) record(
 	}
 	req := &control.Record{
 		Snaplen: o.snaplen, Count: o.count, FileSize: int64(o.size * 1e6), Files: o.files,
+		Overwrite: o.force,
 	}
 	if o.file != "-" {
 		req.File = o.file
@@ -248,7 +251,7 @@ func (s *Shell) captureFile(c *cobra.Command, req *control.Record) error {
 func (s *Shell) captureBeside(c *cobra.Command, req *control.Record) error {
 	on, err := control.Ask(c.Context(), s.op, control.StartCapture{
 		Iface: req.Iface, Filter: req.Filter, Snaplen: req.Snaplen, Count: req.Count,
-		File: req.File, FileSize: req.FileSize, Files: req.Files,
+		File: req.File, FileSize: req.FileSize, Files: req.Files, Overwrite: req.Overwrite,
 	})
 	if err != nil {
 		return failed(c, err)

@@ -78,8 +78,8 @@ func (s *Shell) recvFile() *cobra.Command {
 		Use:     "recvfile PATH PORT",
 		Aliases: []string{"rf"},
 		Short:   "listen, store what one connection brings",
-		Long: "Listen, take one connection, store what comes, close. What was in the\n" +
-			"file is gone. It runs in the background, as `sendfile` does; `cancel N` ends it,\n" +
+		Long: "Listen, take one connection, store what comes, close. A file that is there\n" +
+			"stays, unless --force replaces it. It runs in the background, as `sendfile` does; `cancel N` ends it,\n" +
 			"with the number that `transfers` shows. While it comes the data is in\n" +
 			"PATH.part, where it stays if the rest does not come: --resume goes on behind\n" +
 			"it, when the sender has been told by `sendfile --offset`.",
@@ -107,6 +107,7 @@ func (s *Shell) recvFile() *cobra.Command {
 	f.BoolVar(&req.Resume, "resume", false, "go on behind what PATH.part has")
 	f.Int64Var(&req.Offset, "offset", 0, "go on behind the first `BYTES` of it")
 	f.Int64Var(&req.Size, "size", 0, "the whole file must have `BYTES`")
+	f.BoolVar(&req.Overwrite, "force", false, "replace PATH, and what PATH.part has")
 	f.StringVar(&req.SHA256, "sha256", "", "its SHA-256 must be `HEX`")
 	f.BoolVar(&req.NoVerify, "no-verify", false, noVerifyUsage)
 	return s.streamFlag(s.jsonFlag(c))

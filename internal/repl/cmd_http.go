@@ -105,6 +105,7 @@ func (s *Shell) httpGet() *cobra.Command {
 	f := c.Flags()
 	f.StringVarP(&req.Path, "output", "o", "", "store it in `FILE`")
 	f.BoolVarP(&req.Resume, "continue", "C", false, "go on behind what FILE.part has")
+	f.BoolVar(&req.Overwrite, "force", false, "replace FILE, and what FILE.part has")
 	f.StringVarP(&req.Range, "range", "r", "", "only the `BYTES` 0-99, 100- or -100")
 	flagWords(c, "output", files)
 	return s.streamFlag(s.jsonFlag(c))

@@ -179,12 +179,13 @@ var errMissing = errors.New("did not come")
 
 func (s *Shell) rdtFetch() *cobra.Command {
 	var o rdtFlags
+	var force bool
 	c := &cobra.Command{
 		Use:   "fetch ADDR PORT [NAME...] [into DIR]",
 		Short: "take objects from a server",
 		Long: "Take objects from a server: those with these names, in this order, or all.\n" +
-			"With `into DIR` they are stored in a folder, each as it is complete, where one\n" +
-			"replaces a file of its name; the folder is made if it is not there, but not\n" +
+			"With `into DIR` they are stored in a folder, each as it is complete. A file of\n" +
+			"that name stays, unless --force replaces it. The folder is made if it is not there, but not\n" +
 			"those above it. Without, they are held against the SHA-256 that the server\n" +
 			"has told, and forgotten. An object that fails fails the command. Ctrl-C\n" +
 			"leaves what is stored by then.",
@@ -192,7 +193,7 @@ func (s *Shell) rdtFetch() *cobra.Command {
 
 		ValidArgsFunction: at(s.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
-			var req control.RDTFetch
+			req := control.RDTFetch{Overwrite: force}
 			var err error
 			if req.Addr, err = parseAddr(c, args[0]); err != nil {
 				return err
@@ -213,6 +214,7 @@ func (s *Shell) rdtFetch() *cobra.Command {
 		},
 	}
 	o.ofClient(c)
+	c.Flags().BoolVar(&force, "force", false, "replace files that are there")
 	return s.jsonFlag(c)
 }
 

@@ -47,6 +47,7 @@ func (s *Shell) pcap() *cobra.Command {
 		},
 	}
 	var snaplen int
+	var force bool
 	start := &cobra.Command{
 		Use:               "start FILE",
 		Short:             "capture every packet of every interface, dropped ones too",
@@ -56,11 +57,12 @@ func (s *Shell) pcap() *cobra.Command {
 			if snaplen < 0 {
 				return wrong(c, "a snaplen of %d", snaplen)
 			}
-			req := control.PcapStart{File: args[0], Snaplen: snaplen}
+			req := control.PcapStart{File: args[0], Snaplen: snaplen, Overwrite: force}
 			return s.done(c, control.Order(c.Context(), s.op, req))
 		},
 	}
 	start.Flags().IntVar(&snaplen, "snaplen", 0, "keep `BYTES` of a packet; 0: all")
+	start.Flags().BoolVar(&force, "force", false, "replace a capture that is there")
 	stop := s.jsonFlag(&cobra.Command{
 		Use:   "stop",
 		Short: "end the capture",

@@ -19,7 +19,7 @@ import (
 var peer = netip.MustParseAddr("10.0.0.1")
 
 const (
-	captureUse   = "capture [IF|all] [FILTER...] [-c N] [-C MB] [-W N] [--json] [-s BYTES] [-w FILE]"
+	captureUse   = "capture [IF|all] [FILTER...] [-c N] [-C MB] [-W N] [--force] [--json] [-s BYTES] [-w FILE]"
 	traceConnUse = "trace CONN [-c N] [--each] [--json] [--width COLUMNS]"
 )
 
@@ -301,7 +301,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"verbose maybe", `verbose: "maybe" is neither on nor off`, "verbose on|off [SID]"},
 		{"pcap", "pcap: start or stop is missing", "pcap start FILE | stop"},
 		{"pcap pause", `pcap: "pause" is neither start nor stop`, "pcap start FILE | stop"},
-		{"pcap start", "pcap start: FILE is missing", "pcap start FILE [--snaplen BYTES]"},
+		{"pcap start", "pcap start: FILE is missing", "pcap start FILE [--force] [--snaplen BYTES]"},
 		{"capture -s 70000", "capture: -s 70000: want 0 to 65535 bytes", captureUse},
 		{"capture -C 5", "capture: -C and -W need -w FILE", captureUse},
 		{"capture -w x -W 5", "capture: -W needs -C", captureUse},

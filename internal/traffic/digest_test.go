@@ -120,7 +120,7 @@ func TestADigestIsOfTheWholeFile(t *testing.T) {
 	assert.ErrorContains(t, m.recvErr, "take it anew, without --resume")
 	assert.NoFileExists(t, target)
 
-	m = moveFile(t, a, b, control.SendFile{Path: file}, control.RecvFile{Path: target})
+	m = moveFile(t, a, b, control.SendFile{Path: file}, control.RecvFile{Path: target, Overwrite: true})
 	require.NoError(t, m.sendErr)
 	require.NoError(t, m.recvErr)
 	assert.True(t, m.sent.Verified)
@@ -154,7 +154,7 @@ func TestPlainPeersHaveNoDigest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := moveFile(t, a, b, control.SendFile{Path: file, NoVerify: off.send},
-				control.RecvFile{Path: target, NoVerify: off.recv})
+				control.RecvFile{Path: target, NoVerify: off.recv, Overwrite: true})
 			require.NoError(t, m.sendErr)
 			require.NoError(t, m.recvErr)
 			assert.False(t, m.sent.Verified)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -89,7 +88,7 @@ func (h *Host) fetchPage(ctx context.Context, r *control.Fetch, page *control.Pa
 	}
 	s := &storing{fetch: r, page: page}
 	if r.Path != "" {
-		s.t = h.newTransfer(r.Path, false, r.Progress)
+		s.t = h.newTransfer(ctx, r.Path, false, r.Progress)
 		own, leave := h.enter(ctx, s.t, "fetch", 0)
 		defer leave()
 		if err := s.open(own); err != nil {
@@ -133,33 +132,28 @@ func (h *Host) fetchPage(ctx context.Context, r *control.Fetch, page *control.Pa
 type storing struct {
 	fetch *control.Fetch
 	page  *control.Page
-	file  *os.File
+	file  *target // nil: the page is in the answer
 	t     *transfer
 }
 
 // open makes sure that the page can be stored before anybody sends it.
 func (s *storing) open(ctx context.Context) (err error) {
-	s.file, err = s.t.createTarget(s.part(), s.fetch.Resume)
+	s.file, err = s.t.createTarget(s.fetch.Resume, s.fetch.Overwrite)
 	if err != nil {
 		return err
 	}
 	if s.fetch.Resume {
-		if err = s.t.resume(ctx, s.file, 0); err != nil {
+		if err = s.t.resume(ctx, s.file.File, 0); err != nil {
 			s.close()
 		}
 	}
 	return err
 }
 
-// close gives the file back; one with nothing in it goes.
-func (s *storing) close() {
-	_ = s.file.Close() // it may be closed
-	if info, err := os.Stat(s.part()); err == nil && info.Size() == 0 {
-		_ = os.Remove(s.part())
-	}
-}
+// close gives the file back.
+func (s *storing) close() { s.file.close() }
 
-func (s *storing) part() string { return s.fetch.Path + ".part" }
+func (s *storing) part() string { return s.t.part() }
 
 // offset is how much there was before.
 func (s *storing) offset() int64 {
@@ -226,10 +220,7 @@ func (s *storing) again() error {
 // done gives the file its name, if all of it is written.
 func (s *storing) done() error {
 	s.page.Offset, s.page.SHA256 = s.t.Offset, s.t.digest()
-	if err := s.file.Close(); err != nil {
-		return err
-	}
-	return os.Rename(s.part(), s.fetch.Path)
+	return s.file.publish()
 }
 
 // pageError strips what net/http repeats of the request.

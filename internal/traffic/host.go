@@ -33,7 +33,7 @@ func (h *Host) Do(ctx context.Context, req any) (any, error) {
 	case control.StopTransfer:
 		return control.Nothing{}, h.stopTransfer(r)
 	case control.Serve:
-		return h.serve(r)
+		return h.serve(ctx, r)
 	case control.Fetch:
 		return h.fetch(ctx, r)
 	case control.ServeSmall:

@@ -2,18 +2,18 @@ package traffic
 
 import (
 	"container/list"
+	"context"
 	"fmt"
 	"html"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
@@ -26,15 +26,15 @@ const (
 )
 
 // serve answers HTTP on a port until its listener is closed.
-func (h *Host) serve(r control.Serve) (control.Socket, error) {
+func (h *Host) serve(ctx context.Context, r control.Serve) (control.Socket, error) {
 	handler := http.Handler(http.HandlerFunc(h.frontPage))
-	var root *os.Root
+	var root *files.Folder
 	if r.Dir != "" {
 		var err error
-		if root, err = os.OpenRoot(r.Dir); err != nil {
+		if root, err = files.Of(ctx).Sub(r.Dir); err != nil {
 			return control.Socket{}, fmt.Errorf("serve: %w", err)
 		}
-		handler = http.FileServerFS(folder{root.FS(), root}) // a link out of it leads nowhere
+		handler = http.FileServerFS(root)
 	}
 	l, err := h.node.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), 0)
 	if err != nil {
@@ -57,24 +57,6 @@ func (h *Host) serve(r control.Serve) (control.Socket, error) {
 		}
 	}()
 	return l.Socket()
-}
-
-// folder is a file system of files and folders: whoever opens a pipe would wait for its writer.
-type folder struct {
-	fs.FS
-	root *os.Root
-}
-
-// Open implements fs.FS.
-func (f folder) Open(name string) (fs.File, error) {
-	info, err := f.root.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if mode := info.Mode(); !mode.IsRegular() && !mode.IsDir() {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
-	}
-	return f.FS.Open(name)
 }
 
 // fewAtATime is a listener with a bound on the connections that are open. When there is no room, it

@@ -178,11 +178,11 @@ func TestAServerTakesAFewAtATime(t *testing.T) {
 func TestAPageThatIsNotWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "page")
 	s := &storing{fetch: &control.Fetch{Path: path}, page: &control.Page{}}
-	s.t = New(nil, "").newTransfer(path, false, nil)
+	s.t = New(nil, "").newTransfer(t.Context(), path, false, nil)
 	var err error
-	s.file, err = s.t.createTarget(path+".part", false)
+	s.file, err = s.t.createTarget(false, false)
 	require.NoError(t, err)
-	require.NoError(t, s.file.Close()) // so the next Close fails, as it does on a disk that is full
+	require.NoError(t, s.file.Close()) // so what follows fails, as it does on a disk that is full
 	require.ErrorIs(t, s.done(), os.ErrClosed)
 	assert.NoFileExists(t, path)
 	assert.FileExists(t, path+".part")

@@ -10,42 +10,38 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
 // recvFile takes one connection and stores what comes.
 func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transfer, error) {
-	t := h.newTransfer(r.Path, false, r.Progress)
+	t := h.newTransfer(ctx, r.Path, false, r.Progress)
 	t.Once = r.Once
-	if r.Offset < 0 || r.Size < 0 || r.Offset > 0 && !r.Resume {
+	if r.Offset < 0 || r.Size < 0 || r.Offset > 0 && !r.Resume || r.Path == "" && r.Resume {
 		return t.Transfer, fmt.Errorf("recvfile: %w: an offset of %d and a size of %d",
 			control.ErrUsage, r.Offset, r.Size)
 	}
-	part := r.Path + ".part"
 	ctx, leave := h.enter(ctx, t, "recvfile", r.Port)
 	defer leave()
-	f, err := t.createTarget(part, r.Resume)
+	f, err := t.createTarget(r.Resume, r.Overwrite)
 	if err == nil && r.Resume {
-		if err = t.resume(ctx, f, r.Offset); err != nil {
+		if err = t.resume(ctx, f.File, r.Offset); err != nil {
 			_ = f.Close() // nothing was written
 		}
 	}
 	if err != nil {
 		return t.Transfer, fmt.Errorf("recvfile: %w", err)
 	}
+	defer f.close()
 	if r.Size > 0 {
 		t.total = max(0, r.Size-t.Offset)
 	}
 	c, err := h.takeOne(ctx, &r, func() { t.tell() })
 	if err != nil {
-		_ = f.Close()
-		if t.Offset == 0 {
-			_ = os.Remove(part) // nothing has come: nothing is lost
-		}
 		return t.Transfer, fmt.Errorf("recvfile %s: port %d: %w%s", r.Path, r.Port,
 			stopError(ctx, err), t.nobody(ctx))
 	}
@@ -56,14 +52,11 @@ func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 	defer stop()
 	c.Guard()
 	err = t.receive(c, f)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
 	if err == nil {
 		err = t.expected(&r)
 	}
 	if err == nil {
-		err = os.Rename(part, r.Path)
+		err = f.publish()
 	}
 	if !t.confirm(c, err) {
 		c.Abort() // so that the sender learns of it
@@ -71,14 +64,14 @@ func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 		_ = c.Close() // all has come, and the sender knows
 	}
 	if err != nil {
-		err = fmt.Errorf("recvfile %s: %w (%s)", r.Path, stopError(ctx, err), t.kept(part, &r, err))
+		err = fmt.Errorf("recvfile %s: %w (%s)", r.Path, stopError(ctx, err), t.kept(&r, err))
 		return t.finish(err)
 	}
 	return t.finish(nil)
 }
 
 // receive stores what comes, and checks its digest if the sender has offered it.
-func (t *transfer) receive(c *node.Conn, f *os.File) error {
+func (t *transfer) receive(c *node.Conn, f io.Writer) error {
 	if t.verify = c.FileDigest(); t.verify {
 		return t.receiveVerified(c, f)
 	}
@@ -95,12 +88,15 @@ func (t *transfer) nobody(ctx context.Context) string {
 
 // kept says what there is of a file that did not come, and how to go on. Behind what is not the
 // beginning of the file nothing can go on.
-func (t *transfer) kept(part string, r *control.RecvFile, why error) string {
-	whole := t.Offset + t.Bytes
-	if t.Once {
+func (t *transfer) kept(r *control.RecvFile, why error) string {
+	whole, part := t.Offset+t.Bytes, t.part()
+	if t.Once || t.Path == "" {
 		return fmt.Sprintf("%d bytes had come", whole)
 	}
 	text := fmt.Sprintf("%d bytes are kept in %s", whole, part)
+	if errors.Is(why, fs.ErrExist) {
+		return text
+	}
 	if errors.Is(why, control.ErrMismatch) && !errors.Is(why, errOffset) &&
 		(r.Size == 0 || whole >= r.Size) {
 		return text + ": take it anew, without --resume"
@@ -140,17 +136,65 @@ func (t *transfer) expected(r *control.RecvFile) error {
 	return nil
 }
 
-// createTarget makes sure that the file can be written before anybody sends. What is in part is
-// gone then, unless it is to be kept.
-func (t *transfer) createTarget(part string, keep bool) (*os.File, error) {
-	if info, err := os.Stat(t.Path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", t.Path)
+// part is where a file is until it is whole.
+func (t *transfer) part() string { return t.Path + ".part" }
+
+// target is the file that a transfer stores.
+type target struct {
+	*os.File // nil: what comes is dropped
+
+	t       *transfer
+	replace bool // what has its name when it is whole
+}
+
+// Write implements io.Writer.
+func (f *target) Write(p []byte) (int, error) {
+	if f.File == nil {
+		return len(p), nil
 	}
-	flag := os.O_WRONLY
-	if keep {
-		flag = os.O_RDWR // what is there belongs to the digest
+	return f.File.Write(p)
+}
+
+// close closes the file. One that holds nothing is removed.
+func (f *target) close() {
+	if f.File == nil {
+		return
 	}
-	f, err := os.OpenFile(part, flag|os.O_CREATE, 0o644)
+	info, err := f.Stat()
+	if err == nil && info.Size() == 0 {
+		if there, e := f.t.folder.Lstat(f.t.part()); e == nil && os.SameFile(info, there) {
+			_ = f.t.folder.Remove(f.t.part())
+		}
+	}
+	_ = f.Close() // what had to be on the disk is there
+}
+
+// publish gives the file its name.
+func (f *target) publish() error {
+	if f.File == nil {
+		return nil
+	}
+	return f.t.folder.Publish(f.File, f.t.part(), f.t.Path, f.replace)
+}
+
+// createTarget makes sure that the file can be written before anybody sends. With keep, what an
+// earlier transfer has left stays; with replace it may go, and so may what has the file's name.
+func (t *transfer) createTarget(keep, replace bool) (*target, error) {
+	if t.Path == "" {
+		return &target{t: t}, nil
+	}
+	if err := t.folder.Check(t.Path); err != nil {
+		return nil, err
+	}
+	info, err := t.folder.Lstat(t.Path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: %w", t.Path, files.ErrNotRegular)
+	case err == nil && !replace:
+		return nil, fmt.Errorf("%s: %w: --force replaces it (overwrite in the API)", t.Path,
+			fs.ErrExist)
+	}
+	f, err := t.folder.Edit(t.part(), 0o644)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, control.Also(fmt.Errorf("%s: there is no folder %s", t.Path,
 			filepath.Dir(t.Path)), fs.ErrNotExist)
@@ -160,18 +204,29 @@ func (t *transfer) createTarget(part string, keep bool) (*os.File, error) {
 	}
 	if lockFile(f) != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("%s: %w%s", t.Path, control.ErrBusy, t.host.underway.writer(t, part))
+		return nil, fmt.Errorf("%s: %w%s", t.Path, control.ErrBusy, t.host.underway.writer(t))
 	}
-	if keep {
-		return f, nil
-	}
-	// Only now: until it is locked the bytes may be another transfer's. EINVAL: a device has no
-	// length to cut.
-	if err := f.Truncate(0); err != nil && !errors.Is(err, syscall.EINVAL) {
+	if err := t.empty(f, keep, replace); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
-	return f, nil
+	return &target{File: f, t: t, replace: replace}, nil
+}
+
+// empty removes what an earlier transfer has left. The file is locked: what it holds is no transfer's
+// that goes on.
+func (t *transfer) empty(f *os.File, keep, replace bool) error {
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case keep || info.Size() == 0:
+		return nil
+	case !replace:
+		return fmt.Errorf("%s: %w, of a transfer that was cut off: --resume goes on with it, "+
+			"--force replaces it", t.part(), fs.ErrExist)
+	}
+	return f.Truncate(0)
 }
 
 // takeOne listens and takes one connection.

@@ -8,10 +8,15 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
+	"math/rand/v2"
 	"os"
 	"time"
 
+	cryptorand "crypto/rand"
+
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
@@ -24,7 +29,8 @@ const (
 type transfer struct {
 	control.Transfer
 	host     *Host
-	id       int // as control.Underway has it; 0: it is in no book
+	folder   *files.Folder // where Path leads
+	id       int           // as control.Underway has it; 0: it is in no book
 	hash     hash.Hash
 	verify   bool  // both ends have offered the digest
 	total    int64 // of what is moved; -1: not known
@@ -34,10 +40,11 @@ type transfer struct {
 }
 
 func (h *Host) newTransfer(
-	path string, sent bool, progress func(control.Progress),
+	ctx context.Context, path string, sent bool, progress func(control.Progress),
 ) *transfer {
 	return &transfer{
-		Transfer: control.Transfer{Path: path, Sent: sent, SID: -1}, host: h,
+		Transfer: control.Transfer{Path: path, Sent: sent, SID: -1},
+		host:     h, folder: files.Of(ctx),
 		hash: sha256.New(), total: -1, progress: progress,
 	}
 }
@@ -108,23 +115,23 @@ func (t *transfer) digest() string { return hex.EncodeToString(t.hash.Sum(nil)) 
 // sendFile connects, sends the file as long as it was at the start, closes, and
 // waits until the peer has acknowledged everything.
 func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transfer, error) {
-	t := h.newTransfer(r.Path, true, r.Progress)
+	t := h.newTransfer(ctx, r.Path, true, r.Progress)
 	t.Once = r.Once
-	f, at, err := openRegular(r.Path)
+	f, err := t.open(&r)
 	if err != nil {
 		return t.Transfer, fmt.Errorf("sendfile: %w", err)
 	}
-	defer f.Close()
+	defer f.close()
 	ctx, leave := h.enter(ctx, t, "sendfile", 0)
 	defer leave()
-	if r.Offset < 0 || r.Offset > at.Size() {
+	if r.Offset < 0 || r.Offset > f.size {
 		return t.Transfer, fmt.Errorf("sendfile %s: %w: an offset of %d: it has %d bytes",
-			r.Path, control.ErrUsage, r.Offset, at.Size())
+			r.Path, control.ErrUsage, r.Offset, f.size)
 	}
 	if err := t.skip(ctx, f, r.Offset); err != nil {
 		return t.Transfer, fmt.Errorf("sendfile %s: %w", r.Path, err)
 	}
-	t.total = at.Size() - t.Offset
+	t.total = f.size - t.Offset
 	connect := h.node.ConnectForFile
 	if r.NoVerify {
 		connect = h.node.ConnectTo
@@ -138,7 +145,7 @@ func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 	t.tell()
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
-	err = t.deliver(ctx, c, f, at)
+	err = t.deliver(ctx, c, f)
 	acked := account(c, &t.Transfer)
 	if err != nil {
 		c.Abort()
@@ -150,7 +157,7 @@ func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 }
 
 // deliver sends the rest of the file, and waits until the receiver has it and has said so.
-func (t *transfer) deliver(ctx context.Context, c *node.Conn, f *os.File, at os.FileInfo) error {
+func (t *transfer) deliver(ctx context.Context, c *node.Conn, f *source) error {
 	if t.verify = c.FileDigest(); t.verify {
 		if err := t.announce(c); err != nil {
 			return err
@@ -159,7 +166,7 @@ func (t *transfer) deliver(ctx context.Context, c *node.Conn, f *os.File, at os.
 	if err := sendAll(c, f, t); err != nil {
 		return err
 	}
-	if err := t.unchanged(f, at); err != nil {
+	if err := t.unchanged(f); err != nil {
 		return err
 	}
 	if t.verify {
@@ -179,29 +186,42 @@ func (t *transfer) deliver(ctx context.Context, c *node.Conn, f *os.File, at os.
 	return awaitVerdict(c)
 }
 
-func openRegular(path string) (*os.File, os.FileInfo, error) {
-	f, err := os.Open(path)
+// source is what a SendFile sends.
+type source struct {
+	io.Reader
+
+	file *os.File // nil: random bytes
+	at   fs.FileInfo
+	size int64
+}
+
+func (f *source) close() {
+	if f.file != nil {
+		_ = f.file.Close() // it was only read
+	}
+}
+
+// open opens what is to be sent.
+func (t *transfer) open(r *control.SendFile) (*source, error) {
+	if r.Path == "" && r.Random > 0 {
+		var seed [32]byte
+		_, _ = cryptorand.Read(seed[:]) // never fails: it ends the program instead
+		return &source{Reader: rand.NewChaCha8(seed), size: r.Random}, nil
+	}
+	f, at, err := t.folder.Read(r.Path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: not a regular file", path)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, nil, err
-	}
-	return f, info, nil
+	return &source{Reader: f, file: f, at: at, size: at.Size()}, nil
 }
 
 // sendAll writes the rest of the file to the connection.
-func sendAll(c *node.Conn, f *os.File, t *transfer) error {
+func sendAll(c *node.Conn, f *source, t *transfer) error {
 	buf := make([]byte, transferChunk)
 	for t.Bytes < t.total {
 		k, err := f.Read(buf[:min(int64(len(buf)), t.total-t.Bytes)])
 		if k == 0 && errors.Is(err, io.EOF) {
-			return t.shrunk(f)
+			return t.shrunk(f.file)
 		}
 		if k == 0 && err != nil {
 			return err
@@ -225,8 +245,12 @@ func (t *transfer) shrunk(f *os.File) error {
 }
 
 // unchanged checks that the file stayed what it was. One that has another name now, or none, did.
-func (t *transfer) unchanged(f *os.File, at os.FileInfo) error {
-	now, err := f.Stat()
+func (t *transfer) unchanged(f *source) error {
+	if f.file == nil {
+		return nil
+	}
+	at := f.at
+	now, err := f.file.Stat()
 	switch {
 	case err != nil:
 		return err
@@ -236,7 +260,7 @@ func (t *transfer) unchanged(f *os.File, at os.FileInfo) error {
 	case !now.ModTime().Equal(at.ModTime()):
 		return fmt.Errorf("%w: somebody has written to it", control.ErrChanged)
 	}
-	there, err := os.Stat(t.Path)
+	there, err := t.folder.Stat(t.Path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		t.Note = "the file is gone since; what was sent is what it was"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 // underway are the transfers that go on.
@@ -22,7 +23,8 @@ type underway struct {
 // moving is a transfer in the books: what is told of it, and what ends it.
 type moving struct {
 	control.Underway
-	stop context.CancelFunc
+	stop   context.CancelFunc
+	folder *files.Folder
 }
 
 // enter notes a transfer that begins. The context it returns ends when the transfer is stopped;
@@ -39,7 +41,7 @@ func (h *Host) enter(ctx context.Context, t *transfer, what string, port uint16)
 	if u.list == nil {
 		u.list = map[int]*moving{}
 	}
-	u.list[t.id] = &moving{stop: stop, Underway: control.Underway{
+	u.list[t.id] = &moving{stop: stop, folder: t.folder, Underway: control.Underway{
 		ID: t.id, Path: t.Path, Sent: t.Sent, What: what, Port: port, Since: time.Now().Round(0),
 		Progress: control.Progress{ID: t.id, Total: -1},
 	}}
@@ -85,14 +87,19 @@ func (h *Host) stopTransfer(r control.StopTransfer) error {
 }
 
 // writer says which transfer writes into a file that t found locked.
-func (u *underway) writer(t *transfer, part string) string {
-	file, err := os.Stat(part)
+func (u *underway) writer(t *transfer) string {
+	file, err := t.folder.Stat(t.part())
 	if err != nil {
 		return "" // it has ended meanwhile
 	}
-	for _, m := range u.transfers() {
-		other, err := os.Stat(m.Path + ".part")
-		if m.ID == t.id || m.Sent || err != nil || !os.SameFile(file, other) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, m := range u.list {
+		if m.ID == t.id || m.Sent || m.Path == "" {
+			continue
+		}
+		other, err := m.folder.Stat(m.Path + ".part")
+		if err != nil || !os.SameFile(file, other) {
 			continue
 		}
 		text := fmt.Sprintf(": transfer %d, %s", m.ID, m.What)

@@ -1,0 +1,292 @@
+// Package files opens the files that operators name. A Folder says where names lead: to the whole
+// machine for the user who started the process, or into one folder for clients of the API. It opens
+// regular files and folders alone, because opening a pipe or a device may block for ever.
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Errors of this package, wrapped with the name that they are about.
+var (
+	// ErrOutside says that a name leads out of the folder.
+	ErrOutside = errors.New("outside of the folder")
+	// ErrNotRegular says that a name is that of a pipe, a device or a folder, or of a link where
+	// none is followed.
+	ErrNotRegular = errors.New("not a regular file")
+)
+
+// names are what a Folder needs of the system. An os.Root has them.
+type names interface {
+	Link(old, to string) error
+	Lstat(name string) (fs.FileInfo, error)
+	Mkdir(name string, perm fs.FileMode) error
+	MkdirAll(name string, perm fs.FileMode) error
+	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
+	OpenRoot(name string) (*os.Root, error)
+	Remove(name string) error
+	Rename(old, to string) error
+	Stat(name string) (fs.FileInfo, error)
+}
+
+// Folder is where names lead. It implements fs.FS. It may be used by several goroutines.
+type Folder struct {
+	names
+
+	root *os.Root // nil: the whole machine
+	path string   // of the root, without links
+
+	elsewhere bool
+}
+
+// Machine returns the Folder in which every name leads where the process may go.
+func Machine() *Folder { return &Folder{names: machine{}} }
+
+// OpenFolder returns the Folder of a directory, out of which no name leads, nor a link in it.
+func OpenFolder(dir string) (*Folder, error) {
+	path, err := filepath.Abs(dir)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Folder{names: root, root: root, path: path}, nil
+}
+
+// Path is the directory of a confined Folder, absolute and without links; empty: the machine.
+func (f *Folder) Path() string { return f.path }
+
+// Close closes the directory.
+func (f *Folder) Close() error {
+	if f.root == nil {
+		return nil
+	}
+	return f.root.Close()
+}
+
+type key struct{}
+
+// In returns a context whose requests name files in f.
+func In(ctx context.Context, f *Folder) context.Context { return context.WithValue(ctx, key{}, f) }
+
+// Of returns the Folder in which a request's names lead: the machine's unless In has said another.
+func Of(ctx context.Context) *Folder {
+	if f, ok := ctx.Value(key{}).(*Folder); ok {
+		return f
+	}
+	return Machine()
+}
+
+// maxName bounds a name, in bytes, as systems do.
+const maxName = 4096
+
+// Elsewhere returns the Folder of requests whose names another process opens. Here it has no files.
+func Elsewhere() *Folder { return &Folder{elsewhere: true} }
+
+// Confined reports whether names lead into one folder only.
+func (f *Folder) Confined() bool { return f.root != nil || f.elsewhere }
+
+// CheckName reports why a name cannot be that of a file below a folder; nil: it can.
+func CheckName(name string) error {
+	if len(name) > maxName {
+		return fmt.Errorf("a file name of %d bytes: %w", len(name), syscall.ENAMETOOLONG)
+	}
+	if !filepath.IsLocal(name) {
+		return fmt.Errorf("%q: %w: file names must be relative to the node's folder, without ..; "+
+			"--files DIR chooses the folder", name, ErrOutside)
+	}
+	return nil
+}
+
+// Check reports why a name cannot be one of the folder; nil: it can.
+func (f *Folder) Check(name string) error {
+	switch {
+	case f.elsewhere:
+		return fmt.Errorf("%q: %w: no folder is open for it", name, ErrOutside)
+	case f.root != nil || len(name) > maxName:
+		return CheckName(name)
+	}
+	return nil
+}
+
+// outside gives os.Root's error about a link that leads out a name, and all errors about names one
+// operation: which system call failed says nothing to an operator.
+func outside(err error) error {
+	e, ok := errors.AsType[*fs.PathError](err)
+	switch {
+	case !ok:
+		return err
+	case strings.Contains(e.Err.Error(), "path escapes"):
+		return &fs.PathError{Op: "open", Path: e.Path,
+			Err: fmt.Errorf("%w: a link leads there", ErrOutside)}
+	}
+	return &fs.PathError{Op: "open", Path: e.Path, Err: e.Err}
+}
+
+// Open opens a regular file or a folder for reading. It implements fs.FS.
+func (f *Folder) Open(name string) (fs.File, error) {
+	if err := f.Check(name); err != nil {
+		return nil, err
+	}
+	info, err := f.Stat(name)
+	if err != nil {
+		return nil, outside(err)
+	}
+	if !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+	}
+	file, err := f.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, outside(err)
+	}
+	// What the name meant may have changed since.
+	if info, err = file.Stat(); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// Read opens a regular file for reading.
+func (f *Folder) Read(name string) (*os.File, fs.FileInfo, error) {
+	opened, err := f.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	file, _ := opened.(*os.File) // Open opens no other
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, nil, err
+	}
+	return file, info, nil
+}
+
+// Create makes a file for reading and writing. It fails with fs.ErrExist if anything has the name.
+func (f *Folder) Create(name string, perm fs.FileMode) (*os.File, error) {
+	if err := f.Check(name); err != nil {
+		return nil, err
+	}
+	file, err := f.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
+	return file, outside(err)
+}
+
+// Edit opens a regular file for reading and writing with what it holds, and makes it if there is
+// none. It follows no link.
+func (f *Folder) Edit(name string, perm fs.FileMode) (*os.File, error) {
+	file, err := f.Create(name, perm)
+	if !errors.Is(err, fs.ErrExist) {
+		return file, err
+	}
+	before, err := f.Lstat(name)
+	if err != nil {
+		return nil, outside(err)
+	}
+	if !before.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+	}
+	if file, err = f.OpenFile(name, os.O_RDWR|syscall.O_NONBLOCK, 0); err != nil {
+		return nil, outside(err)
+	}
+	if info, err := file.Stat(); err != nil || !os.SameFile(before, info) {
+		_ = file.Close() // another file, or a link, took its place
+		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+	}
+	return file, nil
+}
+
+// Publish gives a finished file its name. What has the name stays, with fs.ErrExist, unless replace
+// is set. The file and both names are on the disk when it returns.
+func (f *Folder) Publish(file *os.File, part, name string, replace bool) error {
+	if err := f.Check(name); err != nil {
+		return err
+	}
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	rename := f.renameNew
+	if replace {
+		rename = f.Rename
+	}
+	err := rename(part, name)
+	if errors.Is(err, fs.ErrExist) {
+		return &fs.PathError{Op: "create", Path: name, Err: fs.ErrExist}
+	}
+	if err != nil {
+		return outside(err)
+	}
+	return f.syncFolder(filepath.Dir(name))
+}
+
+// renameNew is Rename that replaces nothing.
+func (f *Folder) renameNew(old, to string) error {
+	err := f.Link(old, to)
+	if err == nil {
+		return f.Remove(old)
+	}
+	if _, there := f.Lstat(to); errors.Is(there, fs.ErrNotExist) {
+		return f.Rename(old, to) // the file system has no links
+	}
+	return err
+}
+
+// syncFolder writes a folder's names to the disk, as far as the system does that.
+func (f *Folder) syncFolder(dir string) error {
+	d, err := f.OpenFile(dir, os.O_RDONLY, 0)
+	if err != nil {
+		return outside(err)
+	}
+	_ = d.Sync() // some file systems cannot
+	return d.Close()
+}
+
+// Sub returns a folder of the folder.
+func (f *Folder) Sub(name string) (*Folder, error) {
+	if err := f.Check(name); err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(name); err != nil {
+		return nil, outside(err)
+	} else if !info.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.ENOTDIR}
+	}
+	root, err := f.OpenRoot(name)
+	if err != nil {
+		return nil, outside(err)
+	}
+	return &Folder{names: root, root: root, path: filepath.Join(f.path, name)}, nil
+}
+
+// machine has the names of the whole machine.
+type machine struct{}
+
+func (machine) Link(old, to string) error                    { return os.Link(old, to) }
+func (machine) Lstat(name string) (fs.FileInfo, error)       { return os.Lstat(name) }
+func (machine) Mkdir(name string, perm fs.FileMode) error    { return os.Mkdir(name, perm) }
+func (machine) MkdirAll(name string, perm fs.FileMode) error { return os.MkdirAll(name, perm) }
+func (machine) OpenRoot(name string) (*os.Root, error)       { return os.OpenRoot(name) }
+func (machine) Remove(name string) error                     { return os.Remove(name) }
+func (machine) Rename(old, to string) error                  { return os.Rename(old, to) }
+func (machine) Stat(name string) (fs.FileInfo, error)        { return os.Stat(name) }
+
+func (machine) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	return os.OpenFile(name, flag, perm)
+}
