@@ -84,7 +84,8 @@ func TestStatusOfCtl(t *testing.T) {
 		{"window 9 --json", 1, `"status":1}`, "window: 9: no such socket"},
 		{"connect x 1", 2, "", "usage: connect ADDR PORT [--json]"},
 		{"bogus", 2, "", `no command "bogus"`},
-		{"sendfile /none/at/all 10.0.0.2 1", 1, "", "no such file"},
+		{"sendfile none 10.0.0.2 1", 1, "", "no such file"},
+		{"sendfile /none/at/all 10.0.0.2 1", 2, "", "--files DIR"},
 		{"help", 0, "Sockets", ""},
 	} {
 		got := r.node(append([]string{"ctl", "A"}, strings.Fields(tt.words)...)...)

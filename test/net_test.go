@@ -120,7 +120,8 @@ func TestANetworkIsBroughtUpAndDown(t *testing.T) {
 	t.Parallel()
 	r := newRealm(t)
 	net := nodes.CopyNetwork(t, "nets", "ring")
-	got := r.node("net", "up", net.Dir, "--name", "ring")
+	folder := t.TempDir()
+	got := r.node("net", "up", net.Dir, "--name", "ring", "--files", folder)
 	require.Zero(t, got.code, got.err)
 	assert.Contains(t, got.err, "started: A B R1 R2 R3 R4\nring is up; ")
 	assert.Empty(t, got.out, "it is talk")
@@ -133,7 +134,6 @@ func TestANetworkIsBroughtUpAndDown(t *testing.T) {
 	assert.Contains(t, got.err, "runs already: A B R1 R2 R3 R4")
 	assert.Equal(t, status.Nodes[0].PID, r.pid("A"))
 
-	folder := t.TempDir()
 	sent, received := filepath.Join(folder, "sent"), filepath.Join(folder, "received")
 	require.NoError(t, os.WriteFile(sent, bytes.Repeat([]byte("tide"), 1<<18), 0o600))
 	b := r.command("ctl", "B", "recvfile", received, "6000", "--json")

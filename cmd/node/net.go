@@ -26,6 +26,7 @@ import (
 type netOptions struct {
 	state string
 	json  bool
+	files string // the folder of --files
 }
 
 func netCommand() *cobra.Command {
@@ -125,7 +126,21 @@ func (o *netOptions) bringCommand(word string, do bringer) *cobra.Command {
 	}
 	c.Flags().StringVar(&name, "name", "", "the network's `NAME`; else its folder's")
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object: what was done")
+	c.Flags().StringVar(&o.files, "files", ".",
+		"`node ctl`, the page and the API can name files below `DIR` only")
 	return c
+}
+
+// nodeFlags are the flags of each node that up and apply start.
+func (o *netOptions) nodeFlags() ([]string, error) {
+	dir, err := filepath.Abs(o.files)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, &usageError{fmt.Errorf("--files %s: no such folder", o.files)}
+	}
+	return []string{"--files", dir}, nil
 }
 
 // bring is up and apply.
@@ -145,6 +160,9 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 	}
 	p := files.wanted(ctx, s, name)
 	if p.Program, err = os.Executable(); err != nil {
+		return err
+	}
+	if p.Flags, err = o.nodeFlags(); err != nil {
 		return err
 	}
 	done, err := do(s, ctx, p)

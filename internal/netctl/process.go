@@ -129,7 +129,7 @@ func (n *Network) start(p Plan, m Member) (*child, error) {
 	}
 	c := &child{name: m.Name, log: before.Size(), ended: make(chan struct{})}
 	c.cmd = exec.Command(p.Program, slices.Concat(
-		[]string{"run", "--daemon", "--socket", n.Socket(m.Name)}, p.Flags, []string{m.File})...)
+		[]string{"run", "--daemon", "--socket", n.Socket(m.Name), m.File}, p.Flags)...)
 	c.cmd.Stdout, c.cmd.Stderr = log, log
 	if locks {
 		c.cmd.ExtraFiles = []*os.File{pid} // it holds the lock from here on
