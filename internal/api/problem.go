@@ -116,7 +116,8 @@ func problemOf(err error) *Problem {
 	for _, s := range sorts {
 		if s.is == nil || errors.Is(err, s.is) {
 			return &Problem{
-				Type: problemPath + s.name, Title: s.title(), Status: s.status, Detail: clip(err.Error()),
+				Type: problemPath + s.name, Title: s.title(), Status: s.status,
+				Detail: clip(err.Error()),
 			}
 		}
 	}

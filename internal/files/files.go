@@ -25,15 +25,23 @@ var (
 
 // names are what a Folder needs of the system. An os.Root has them.
 type names interface {
-	Link(old, to string) error
+	opener
+	editor
+}
+
+type opener interface {
 	Lstat(name string) (fs.FileInfo, error)
-	Mkdir(name string, perm fs.FileMode) error
-	MkdirAll(name string, perm fs.FileMode) error
 	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
 	OpenRoot(name string) (*os.Root, error)
+	Stat(name string) (fs.FileInfo, error)
+}
+
+type editor interface {
+	Link(old, to string) error
+	Mkdir(name string, perm fs.FileMode) error
+	MkdirAll(name string, perm fs.FileMode) error
 	Remove(name string) error
 	Rename(old, to string) error
-	Stat(name string) (fs.FileInfo, error)
 }
 
 // Folder is where names lead. It implements fs.FS. It may be used by several goroutines.

@@ -79,8 +79,8 @@ func (s *Shell) recvFile() *cobra.Command {
 		Aliases: []string{"rf"},
 		Short:   "listen, store what one connection brings",
 		Long: "Listen, take one connection, store what comes, close. A file that is there\n" +
-			"stays, unless --force replaces it. It runs in the background, as `sendfile` does; `cancel N` ends it,\n" +
-			"with the number that `transfers` shows. While it comes the data is in\n" +
+			"stays, unless --force replaces it. It runs in the background, as\n" +
+			"`sendfile` does; `cancel N` ends it, with the number that `transfers` shows. While it comes the data is in\n" +
 			"PATH.part, where it stays if the rest does not come: --resume goes on behind\n" +
 			"it, when the sender has been told by `sendfile --offset`.",
 		ValidArgsFunction: at(files),

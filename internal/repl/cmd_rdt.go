@@ -185,8 +185,8 @@ func (s *Shell) rdtFetch() *cobra.Command {
 		Short: "take objects from a server",
 		Long: "Take objects from a server: those with these names, in this order, or all.\n" +
 			"With `into DIR` they are stored in a folder, each as it is complete. A file of\n" +
-			"that name stays, unless --force replaces it. The folder is made if it is not there, but not\n" +
-			"those above it. Without, they are held against the SHA-256 that the server\n" +
+			"that name stays, unless --force replaces it. The folder is made if it\n" +
+			"is not there, but not those above it. Without, they are held against the SHA-256 that the server\n" +
 			"has told, and forgotten. An object that fails fails the command. Ctrl-C\n" +
 			"leaves what is stored by then.",
 		Args: some(2),

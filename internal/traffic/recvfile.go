@@ -213,8 +213,8 @@ func (t *transfer) createTarget(keep, replace bool) (*target, error) {
 	return &target{File: f, t: t, replace: replace}, nil
 }
 
-// empty removes what an earlier transfer has left. The file is locked: what it holds is no transfer's
-// that goes on.
+// empty removes what an earlier transfer has left. No other transfer writes to the file: it is
+// locked.
 func (t *transfer) empty(f *os.File, keep, replace bool) error {
 	info, err := f.Stat()
 	switch {
