@@ -1,54 +1,102 @@
 package api
 
 import (
+	"context"
+	"fmt"
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 )
 
-// maxClients is how many connections a listener has at once, of whoever; others wait in its
-// backlog. So there are file descriptors left for what the node does.
-const maxClients = 512
+// Connections of a listener. There are file descriptors left for what the node does.
+const (
+	// maxClients is how many may belong to clients who have shown the token.
+	maxClients = 512
+	// maxStrangers is how many others there may be. One more closes the oldest of them: whoever
+	// has a token shows it long before that.
+	maxStrangers = 256
+)
 
-// crowd is a listener that lets in no more than there is room for.
+// crowd is a listener that knows which of its connections belong to clients with the token.
 type crowd struct {
 	net.Listener
-	room chan struct{} // a token for each that is in
-	once sync.Once
-	over chan struct{}
+
+	mu        sync.Mutex
+	strangers []net.Conn // oldest first
+	clients   map[net.Conn]struct{}
 }
 
 func newCrowd(l net.Listener) *crowd {
-	return &crowd{Listener: l, room: make(chan struct{}, maxClients), over: make(chan struct{})}
+	return &crowd{Listener: l, clients: map[net.Conn]struct{}{}}
 }
 
-// Accept waits for room, and then for a connection.
+// Accept waits for a connection. It is a stranger's until admit.
 func (c *crowd) Accept() (net.Conn, error) {
-	select {
-	case c.room <- struct{}{}:
-	case <-c.over:
-		return nil, net.ErrClosed
-	}
 	conn, err := c.Listener.Accept()
 	if err != nil {
-		<-c.room
+		return nil, err
 	}
-	return conn, err
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.strangers) >= maxStrangers {
+		_ = c.strangers[0].Close()
+		c.strangers = slices.Delete(c.strangers, 0, 1)
+	}
+	c.strangers = append(c.strangers, conn)
+	return conn, nil
 }
 
-// Close has Accept wait no more.
-func (c *crowd) Close() error {
-	c.once.Do(func() { close(c.over) })
-	return c.Listener.Close()
+// admit notes that a connection has shown the token.
+func (c *crowd) admit(conn net.Conn) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.strangers, conn)
+	switch {
+	case i < 0:
+		return nil // it has before, or is closed
+	case len(c.clients) >= maxClients:
+		return fmt.Errorf("%w: %d connections already", errTooMany, maxClients)
+	}
+	c.strangers = slices.Delete(c.strangers, i, i+1)
+	c.clients[conn] = struct{}{}
+	return nil
 }
 
 // note is an http.Server's ConnState.
-func (c *crowd) note(_ net.Conn, state http.ConnState) {
-	if state == http.StateClosed || state == http.StateHijacked {
-		<-c.room
+func (c *crowd) note(conn net.Conn, state http.ConnState) {
+	if state != http.StateClosed && state != http.StateHijacked {
+		return
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.clients, conn)
+	if i := slices.Index(c.strangers, conn); i >= 0 {
+		c.strangers = slices.Delete(c.strangers, i, i+1)
+	}
+}
+
+type connKey struct{}
+
+// withConn is an http.Server's ConnContext.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
+}
+
+// admitting lets requests through that a guard has let in, as far as there is room.
+func (c *crowd) admitting(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok {
+			if err := c.admit(conn); err != nil {
+				w.Header().Set("Connection", "close")
+				refuse(w, err)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // telling is a writer of lines for who is told of what no client can be.

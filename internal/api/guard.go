@@ -13,13 +13,18 @@ import (
 const sessionPath = "/v1/session"
 
 // guard lets in who may ask. Over a Unix socket that is whoever may open it.
-func (l *Listener) guard(s *Server) http.Handler {
+// The page's files, which are for everybody, come from s.
+func (l *Listener) guard(s *Server, next http.Handler) http.Handler {
 	if l.token == "" {
-		return s
+		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := admitted(r)
-		if err == nil && s.assetOf(r) == nil {
+		if err == nil && s.assetOf(r) != nil {
+			s.ServeHTTP(w, r)
+			return
+		}
+		if err == nil {
 			err = l.admit(r)
 		}
 		if err != nil {
@@ -33,7 +38,7 @@ func (l *Listener) guard(s *Server) http.Handler {
 		if r.URL.Path == sessionPath && r.Method == http.MethodPost {
 			http.SetCookie(w, l.cookie())
 		}
-		s.ServeHTTP(w, r)
+		next.ServeHTTP(w, r)
 	})
 }
 

@@ -295,27 +295,55 @@ func TestAPageLeftOpenOvernight(t *testing.T) {
 	})
 }
 
-// TestACrowdOfClients waits outside until somebody leaves.
-func TestACrowdOfClients(t *testing.T) {
+// TestConnectionsThatSayNothing take no place of a client: the oldest of them are closed, at once
+// where there are many, and else when their time for a header is over.
+func TestConnectionsThatSayNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, _ *teller, _ *Server) {
+		began := time.Now()
 		var idle []net.Conn
-		for range maxClients {
+		for range 600 {
 			idle = append(idle, at.dial())
 		}
-		synctest.Wait()
-		entered := make(chan net.Conn, 1)
-		go func() { entered <- at.dial() }()
-		synctest.Wait()
-		assert.Empty(t, entered, "nobody has left")
-		require.NoError(t, idle[0].Close())
-		c := <-entered
+		c := at.dial()
 		resp, err := http.ReadResponse(request(t, c, "GET /v1"), nil)
 		require.NoError(t, err)
 		assert.Equal(t, http.StatusOK, resp.StatusCode)
-		began := time.Now()
-		last := at.dial() // those who say nothing are sent away
-		assert.LessOrEqual(t, time.Since(began), headerTime)
-		for _, c := range append(idle[1:], c, last) {
+		assert.Zero(t, time.Since(began), "a client waits for nobody")
+		for _, c := range idle {
+			_, err := c.Read(make([]byte, 1))
+			require.Error(t, err)
+		}
+		assert.LessOrEqual(t, time.Since(began), headerTime+time.Second)
+		for _, c := range append(idle, c) {
+			require.NoError(t, c.Close())
+		}
+	})
+}
+
+// TestACrowdOfClients: one more than there is room for is told so.
+func TestACrowdOfClients(t *testing.T) {
+	inBubble(t, func(t *testing.T, at *pipes, _ *teller, _ *Server) {
+		ask := func() (net.Conn, int) {
+			c := at.dial()
+			resp, err := http.ReadResponse(request(t, c, "GET /v1"), nil)
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, resp.Body)
+			require.NoError(t, err)
+			return c, resp.StatusCode
+		}
+		var open []net.Conn
+		for range maxClients {
+			c, status := ask()
+			require.Equal(t, http.StatusOK, status)
+			open = append(open, c)
+		}
+		c, status := ask()
+		assert.Equal(t, http.StatusServiceUnavailable, status)
+		require.NoError(t, open[0].Close())
+		synctest.Wait()
+		last, status := ask()
+		assert.Equal(t, http.StatusOK, status)
+		for _, c := range append(open[1:], c, last) {
 			require.NoError(t, c.Close())
 		}
 	})
@@ -329,6 +357,7 @@ func TestTooManyAtOnce(t *testing.T) {
 			c := at.dial()
 			request(t, c, "POST /v1/nodes/A/commands/routes")
 			open = append(open, c)
+			synctest.Wait()
 		}
 		synctest.Wait()
 		assert.Len(t, s.works.of("A"), maxRunning)

@@ -29,7 +29,7 @@ import (
 const (
 	maxHeader  = 16 << 10
 	maxBody    = 24 << 20         // a Write of 16 MiB, in base 64
-	headerTime = 10 * time.Second // to send a request's header
+	headerTime = 3 * time.Second  // to send a request's header
 	bodyTime   = time.Minute      // and its body
 	idleTime   = 2 * time.Minute  // between requests of a connection
 	closeTime  = 2 * time.Second  // for requests under way when the server ends
@@ -177,11 +177,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) Serve(l *Listener) error {
 	who := newCrowd(l)
 	h := &http.Server{
-		Handler:           l.guard(s),
+		Handler:           l.guard(s, who.admitting(s)),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
 		ConnState:         who.note,
+		ConnContext:       withConn,
 		ErrorLog:          s.errorLog(),
 		BaseContext:       func(net.Listener) context.Context { return s.ends },
 	}
