@@ -28,12 +28,12 @@ import (
 // Limits of a server.
 const (
 	maxHeader  = 16 << 10
-	maxBody    = 24 << 20         // a Write of 16 MiB, in base 64
-	headerTime = 3 * time.Second  // to send a request's header
-	bodyTime   = time.Minute      // and its body
-	idleTime   = 2 * time.Minute  // between requests of a connection
-	closeTime  = 2 * time.Second  // for requests under way when the server ends
-	maxRunning = 256              // commands and streams at once
+	maxBody    = 24 << 20        // a Write of 16 MiB, in base 64
+	headerTime = 3 * time.Second // to send a request's header
+	bodyTime   = time.Minute     // and its body
+	idleTime   = 2 * time.Minute // between requests of a connection
+	closeTime  = 2 * time.Second // for requests under way when the server ends
+	maxRunning = 256             // commands and streams at once
 )
 
 // Config is what a server speaks for.
