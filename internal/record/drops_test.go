@@ -122,7 +122,8 @@ func TestASlowReaderOfATrace(t *testing.T) {
 		}
 	})
 	assert.Positive(t, done.Missed)
-	assert.Equal(t, done.Missed, gaps)
+	assert.Positive(t, gaps)
+	assert.LessOrEqual(t, gaps, done.Missed, "the last gap may have no segment behind it")
 	assert.Equal(t, told, done.Segments)
 	assert.Equal(t, packets(t, a)-before, int(told+done.Missed), "each is told or counted")
 }

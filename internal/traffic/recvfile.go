@@ -45,6 +45,7 @@ func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 		return t.Transfer, fmt.Errorf("recvfile %s: port %d: %w%s", r.Path, r.Port,
 			stopError(ctx, err), t.nobody(ctx))
 	}
+	f.came = true
 	t.SID, t.Peer = c.SID(), c.Remote()
 	t.began = time.Now()
 	t.tell()
@@ -145,6 +146,7 @@ type target struct {
 
 	t       *transfer
 	replace bool // what has its name when it is whole
+	came    bool // a sender: what it has sent stays, though it is nothing yet
 }
 
 // Write implements io.Writer.
@@ -155,13 +157,13 @@ func (f *target) Write(p []byte) (int, error) {
 	return f.File.Write(p)
 }
 
-// close closes the file. One that holds nothing is removed.
+// close closes the file. One that holds nothing is removed unless a sender has come.
 func (f *target) close() {
 	if f.File == nil {
 		return
 	}
 	info, err := f.Stat()
-	if err == nil && info.Size() == 0 {
+	if err == nil && info.Size() == 0 && !f.came {
 		if there, e := f.t.folder.Lstat(f.t.part()); e == nil && os.SameFile(info, there) {
 			_ = f.t.folder.Remove(f.t.part())
 		}
