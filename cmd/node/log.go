@@ -42,6 +42,7 @@ func (l *logFlags) newLog(to io.Writer, name string) *slog.Logger {
 	if l.format == "json" {
 		handler = slog.NewJSONHandler(to, &options)
 	}
+	handler = limitLog(handler)
 	if name == "" {
 		return slog.New(handler)
 	}
