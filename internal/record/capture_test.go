@@ -212,6 +212,21 @@ func TestACaptureOfManyFiles(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrNotCapturing)
 }
 
+// TestTheTimeOfStatistics is that of the capture's end, in the file's own unit.
+func TestTheTimeOfStatistics(t *testing.T) {
+	a, _ := operatortest.Two(t)
+	file := filepath.Join(t.TempDir(), "x.pcapng")
+	began := time.Now()
+	controltest.Ask(t, a, control.StartCapture{File: file})
+	pings(t, a, 1, 0)
+	controltest.Ask(t, a, control.StopCapture{})
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	_, if0 := whole(t, f)
+	assert.WithinRange(t, if0.Statistics.LastUpdate, began.Add(-time.Second), time.Now().Add(time.Second))
+}
+
 // TestACaptureReplacesNothing but another capture, and that only if it may.
 func TestACaptureReplacesNothing(t *testing.T) {
 	a, _ := operatortest.Two(t)
