@@ -158,8 +158,8 @@ func (c *Client) settle(ctx context.Context, k *control.Kind, request reflect.Va
 			return err
 		}
 		if !filepath.IsLocal(below) {
-			return fmt.Errorf("%s: %w: node %s has the files below %s only; --files DIR, where it "+
-				"is started, chooses another folder", *name, control.ErrUsage, c.node, folder)
+			return fmt.Errorf("%s: %w: node %s opens only files below %s; start it with "+
+				"--files DIR to choose another folder", *name, control.ErrUsage, c.node, folder)
 		}
 		*name = below
 	}

@@ -137,8 +137,9 @@ func outside(err error) error {
 	case !ok:
 		return err
 	case strings.Contains(e.Err.Error(), "path escapes"):
-		return &fs.PathError{Op: "open", Path: e.Path,
-			Err: fmt.Errorf("%w: a link leads there", ErrOutside)}
+		return &fs.PathError{
+			Op: "open", Path: e.Path, Err: fmt.Errorf("%w: a link leads there", ErrOutside),
+		}
 	}
 	return &fs.PathError{Op: "open", Path: e.Path, Err: e.Err}
 }

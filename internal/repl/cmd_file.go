@@ -78,11 +78,12 @@ func (s *Shell) recvFile() *cobra.Command {
 		Use:     "recvfile PATH PORT",
 		Aliases: []string{"rf"},
 		Short:   "listen, store what one connection brings",
-		Long: "Listen, take one connection, store what comes, close. A file that is there\n" +
-			"stays, unless --force replaces it. It runs in the background, as\n" +
-			"`sendfile` does; `cancel N` ends it, with the number that `transfers` shows. While it comes the data is in\n" +
-			"PATH.part, where it stays if the rest does not come: --resume goes on behind\n" +
-			"it, when the sender has been told by `sendfile --offset`.",
+		Long: "Listen on PORT, accept one connection and store what it brings in PATH. An\n" +
+			"existing file is kept unless --force is given. The command runs in the\n" +
+			"background like `sendfile`; `cancel N` stops it, where N is the number that\n" +
+			"`transfers` shows. Until the file is complete, its data is in PATH.part. If\n" +
+			"the transfer is cut off, --resume appends to PATH.part what a sender sends\n" +
+			"with `sendfile --offset`.",
 		ValidArgsFunction: at(files),
 		RunE: func(c *cobra.Command, args []string) error {
 			port, err := parsePort(c, args[1])

@@ -183,12 +183,11 @@ func (s *Shell) rdtFetch() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fetch ADDR PORT [NAME...] [into DIR]",
 		Short: "take objects from a server",
-		Long: "Take objects from a server: those with these names, in this order, or all.\n" +
-			"With `into DIR` they are stored in a folder, each as it is complete. A file of\n" +
-			"that name stays, unless --force replaces it. The folder is made if it\n" +
-			"is not there, but not those above it. Without, they are held against the SHA-256 that the server\n" +
-			"has told, and forgotten. An object that fails fails the command. Ctrl-C\n" +
-			"leaves what is stored by then.",
+		Long: "Fetch objects from a server: the named ones in this order, or all. With\n" +
+			"`into DIR` each complete object is stored in DIR, which is created if it does\n" +
+			"not exist. An existing file is kept unless --force is given. Without `into`,\n" +
+			"objects are compared with the server's SHA-256 and discarded. The command\n" +
+			"fails if an object fails. Ctrl-C keeps the objects that are stored.",
 		Args: some(2),
 
 		ValidArgsFunction: at(s.neighborAddrs),
