@@ -9,9 +9,6 @@ import (
 	"strings"
 )
 
-// sessionPath is where a page changes the token for a cookie.
-const sessionPath = "/v1/session"
-
 // guard lets in who may ask. Over a Unix socket that is whoever may open it.
 // The page's files, which are for everybody, come from s.
 func (l *Listener) guard(s *Server, next http.Handler) http.Handler {
@@ -35,9 +32,6 @@ func (l *Listener) guard(s *Server, next http.Handler) http.Handler {
 			refuse(w, err)
 			return
 		}
-		if r.URL.Path == sessionPath && r.Method == http.MethodPost {
-			http.SetCookie(w, l.cookie())
-		}
 		next.ServeHTTP(w, r)
 	})
 }
@@ -58,45 +52,17 @@ func admitted(r *http.Request) error {
 	return nil
 }
 
-// admit looks for the token (RFC 6750 §2.1), or for the cookie that it was changed for. A browser
-// shows the cookie whoever made it ask, so then the request has to come from the page itself: one
-// of another port here is of the same site, and of another origin.
+// admit checks the token in the Authorization header (RFC 6750 §2.1). The page sends it there too.
+// There is no cookie: browsers send cookies to every port of a host, so another server on this
+// machine would receive it and could use it here.
 func (l *Listener) admit(r *http.Request) error {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if strings.EqualFold(scheme, "Bearer") && same(token, l.token) {
-		return nil
-	}
-	c, err := r.Cookie(l.cookieName())
-	if err != nil || !same(c.Value, l.cookieValue) {
+	if !strings.EqualFold(scheme, "Bearer") ||
+		subtle.ConstantTimeCompare([]byte(token), []byte(l.token)) != 1 {
 		return fmt.Errorf("%w: `Authorization: Bearer TOKEN`, with the one that was printed when "+
 			"the server began; a browser opens the address that was printed with it", errToken)
 	}
-	site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
-	looks := r.Method == http.MethodGet || r.Method == http.MethodHead
-	switch {
-	case origin != "" && origin != "http://"+r.Host:
-		return fmt.Errorf("%w: %q is another one", errForeign, origin)
-	case site != "" && site != "same-origin" && !(site == "none" && looks): // none: it was typed
-		return fmt.Errorf("%w: Sec-Fetch-Site is %s", errForeign, site)
-	case origin == "" && site == "" && !looks:
-		return fmt.Errorf("%w: neither Origin nor Sec-Fetch-Site says so", errForeign)
-	}
 	return nil
-}
-
-func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
-
-// cookieName has the port in it: cookies do not tell ports apart, and several servers may be here.
-func (l *Listener) cookieName() string {
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return "tidepool-" + port
-}
-
-func (l *Listener) cookie() *http.Cookie {
-	return &http.Cookie{
-		Name: l.cookieName(), Value: l.cookieValue, Path: "/v1", HttpOnly: true,
-		SameSite: http.SameSiteStrictMode,
-	}
 }
 
 // local reports whether a host with or without a port is this machine's loopback.

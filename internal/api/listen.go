@@ -39,8 +39,6 @@ type Listener struct {
 	path  string // of the Unix socket; empty: TCP
 	own   os.FileInfo
 	token string
-	// cookieValue is what a page shows once it has shown the token.
-	cookieValue string
 }
 
 // Token is what every request over TCP has to show; empty: a Unix socket, whose file's mode says
@@ -162,7 +160,7 @@ func ListenTCP(ctx context.Context, address string) (*Listener, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%v: %w: %w", at, ErrListen, err)
 	}
-	return &Listener{Listener: nl, token: rand.Text(), cookieValue: rand.Text()}, nil
+	return &Listener{Listener: nl, token: rand.Text()}, nil
 }
 
 func parseAddress(address string) (netip.AddrPort, error) {

@@ -255,10 +255,6 @@ func (w *openAPIWriter) document() object {
 		"/v1/network":              w.get("network", "how the nodes are connected", Shape{}),
 		"/v1/stream":               w.pageStream(),
 		"/v1/transfers":            w.transfers(),
-		"/v1/session": object{"post": object{
-			"operationId": "session", "summary": "change the token for a cookie, as a page does",
-			"responses": w.answers("204", "it is in Set-Cookie, over TCP", nil),
-		}},
 	}
 	for _, k := range control.Kinds() {
 		w.kind(paths, &k)

@@ -3,7 +3,6 @@ package api
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"mime"
@@ -97,11 +96,3 @@ func (s *Server) pages(w http.ResponseWriter, r *http.Request) {
 		_ = write(w, a.text, hangs)
 	}
 }
-
-// session answers who has shown the token: the guard has given it a cookie for the next requests.
-func (s *Server) session(w http.ResponseWriter, _ *http.Request) {
-	w.WriteHeader(http.StatusNoContent)
-}
-
-// errForeign marks a request that another page has made a browser send.
-var errForeign = errors.New("not from this page")

@@ -2,9 +2,11 @@ package api
 
 import (
 	"io"
+	"net"
 	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
 	"net/netip"
-	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -95,60 +97,72 @@ func TestThePage(t *testing.T) {
 	assert.Equal(t, 403, status, "a name of its own for our address: %s", body)
 }
 
-// TestTheSession: the token is good for a cookie, and the cookie for this page alone.
-func TestTheSession(t *testing.T) {
+// TestAnotherPortReceivesNoSecret: a browser sends the cookies of a host to each of its ports, and
+// Go's cookie jar does the same. The page's requests leave nothing that another server on this
+// machine could receive and use here.
+func TestAnotherPortReceivesNoSecret(t *testing.T) {
+	d := newDoor(t)
+	var err error
+	d.http.Jar, err = cookiejar.New(nil)
+	require.NoError(t, err)
+	own := map[string]string{
+		"Authorization": "Bearer " + d.token, "Origin": "http://" + d.at, "Sec-Fetch-Site": "same-origin",
+	}
+	for _, path := range []string{"/", "/page.js", "/v1", "/v1/process"} {
+		status, body, _ := d.ask(t, "GET", path, own)
+		assert.Equal(t, 200, status, "%s: %s", path, body)
+	}
+	_, _, _ = d.ask(t, "POST", "/v1/session", own) // gave out a cookie once
+	var received string
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		received = r.Header.Get("Cookie")
+	}))
+	defer other.Close()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", other.URL+"/v1", nil)
+	require.NoError(t, err)
+	resp, err := d.http.Do(r)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Empty(t, received, "a server on another port received it")
+	_, port, err := net.SplitHostPort(d.at)
+	require.NoError(t, err)
+	d.http.Jar = nil
+	for _, cookie := range []string{received, "tidepool-" + port + "=" + d.token, "token=" + d.token} {
+		for _, method := range []string{"GET", "POST"} {
+			status, body, _ := d.ask(t, method, "/v1/process", map[string]string{
+				"Cookie": cookie, "Origin": "http://" + d.at, "Sec-Fetch-Site": "same-origin",
+			})
+			assert.Equal(t, 401, status, "%s with the cookie %q: %s", method, cookie, body)
+		}
+	}
+}
+
+// TestTheTokenOfThePage: a request needs the token in its header and must come from this machine.
+func TestTheTokenOfThePage(t *testing.T) {
 	d := newDoor(t)
 	other := newDoor(t)
-	status, _, head := d.ask(t, "POST", sessionPath, nil)
-	assert.Equal(t, 401, status)
-	assert.Empty(t, head.Get("Set-Cookie"))
-	status, _, head = d.ask(t, "POST", sessionPath, map[string]string{
-		"Authorization": "Bearer " + d.token,
-	})
-	require.Equal(t, 204, status)
-	set := head.Get("Set-Cookie")
-	assert.Contains(t, set, "; HttpOnly; SameSite=Strict")
-	assert.NotContains(t, set, d.token, "who reads the cookie does not have the token")
-	cookie, _, _ := strings.Cut(set, ";")
-	own := "http://" + d.at
 	for _, tt := range []struct {
-		method, cookie, origin, site string
-		status                       int
-		says                         string
+		token, origin string
+		status        int
+		says          string
 	}{
-		{"GET", cookie, "", "same-origin", 200, ""},
-		{"GET", cookie, own, "", 200, ""},
-		{"GET", cookie, "", "", 200, ""},
-		{"GET", cookie, "", "none", 200, ""},
-		{"POST", cookie, "", "none", 403, "Sec-Fetch-Site is none"},
-		{"GET", cookie, "", "same-site", 403, "Sec-Fetch-Site is same-site"},
-		{"GET", cookie, "", "cross-site", 403, "not from this page"},
-		{"GET", cookie + "x", "", "same-origin", 401, "a browser opens the address"},
-		{"GET", "x=y", "", "", 401, "a token is needed"},
-		{"POST", cookie, own, "same-origin", 204, ""},
-		{"POST", cookie, own, "", 204, ""},
-		{"POST", cookie, "", "same-origin", 204, ""},
-		{"POST", cookie, "", "", 403, "neither Origin nor Sec-Fetch-Site"},
-		{"POST", cookie, "http://" + other.at, "same-site", 403, "is another one"},
-		{"POST", cookie, "http://" + other.at, "", 403, "is another one"},
-		{"POST", cookie, "null", "", 403, "may not ask"},
-		{"POST", cookie, "http://evil.example", "cross-site", 403, "may not ask"},
+		{d.token, "http://" + d.at, 200, ""},
+		{d.token, "", 200, ""},
+		{d.token, "null", 403, "may not ask"},
+		{d.token, "http://evil.example", 403, "may not ask"},
+		{d.token + "x", "http://" + d.at, 401, "a browser opens the address"},
+		{other.token, "http://" + d.at, 401, "a token is needed"},
+		{"", "http://" + other.at, 401, "a token is needed"},
 	} {
-		headers := map[string]string{"Cookie": tt.cookie}
+		headers := map[string]string{"Authorization": "Bearer " + tt.token}
 		if tt.origin != "" {
 			headers["Origin"] = tt.origin
 		}
-		if tt.site != "" {
-			headers["Sec-Fetch-Site"] = tt.site
-		}
-		path := "/v1"
-		if tt.method == "POST" {
-			path = sessionPath
-		}
-		status, body, _ := d.ask(t, tt.method, path, headers)
+		status, body, head := d.ask(t, "GET", "/v1", headers)
 		assert.Equal(t, tt.status, status, "%+v: %s", tt, body)
 		assert.Contains(t, body, tt.says, "%+v", tt)
+		assert.Empty(t, head.Get("Access-Control-Allow-Origin"))
 	}
-	status, _, _ = other.ask(t, "GET", "/v1", map[string]string{"Cookie": cookie})
-	assert.Equal(t, 401, status, "another server's cookie")
+	status, _, _ := d.ask(t, "GET", "/v1?token="+d.token, nil)
+	assert.Equal(t, 401, status, "a token in a URL ends up in logs")
 }

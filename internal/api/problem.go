@@ -69,7 +69,6 @@ var sorts = []sort{
 	{"method-not-allowed", http.StatusMethodNotAllowed, errMethod},
 	{"token-needed", http.StatusUnauthorized, errToken},
 	{"stranger", http.StatusForbidden, errStranger},
-	{"not-this-page", http.StatusForbidden, errForeign},
 	{"too-large", http.StatusRequestEntityTooLarge, errTooLarge},
 	{"too-many", http.StatusServiceUnavailable, errTooMany},
 	{"not-running", http.StatusNotFound, errNotRunning},

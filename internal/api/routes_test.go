@@ -116,7 +116,6 @@ var exchanges = []exchange{
 	{"GET", "/v1/network", "", 200, `{"name":"A","router":true}`},
 	{"GET", "/v1/network", "", 200, `{"subnet":"10.0.0.0/24","ends":[` +
 		`{"node":"A","iface":"if0","addr":"10.0.0.1"},{"node":"B","iface":"if0","addr":"10.0.0.2"}]}`},
-	{"POST", "/v1/session", "", 204, ""},
 
 	{"POST", "/v1/nodes/B/commands/listen", `{"port":7000}`, 200, `"sid":0`},
 	{"POST", "/v1/nodes/A/commands/connect", `{"addr":"10.0.0.2","port":7000}`, 200, `"sid":0`},

@@ -115,7 +115,6 @@ func (s *Server) routes() {
 		"/v1/process":                         {http.MethodGet: s.process},
 		"/v1/network":                         {http.MethodGet: s.network},
 		"/v1/stream":                          {http.MethodGet: s.stream},
-		"/v1/session":                         {http.MethodPost: s.session},
 		"/v1/transfers":                       {http.MethodPost: s.transfer},
 		"/v1/problems/{sort}":                 {http.MethodGet: s.problem},
 		"/v1/nodes":                           {http.MethodGet: s.list},

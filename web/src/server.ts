@@ -1,4 +1,4 @@
-// Talking to the server: the session, the stream, and commands.
+// Requests to the server: the token, the stream, and commands.
 
 import { plain, type Store } from "./store";
 
@@ -14,50 +14,62 @@ async function refuse(r: Response): Promise<never> {
   throw new Problem(r.status, plain(detail), type);
 }
 
-/** begin changes the token of the address bar for a cookie, and takes it out of there. */
+// The browser keeps the storage of an origin (scheme, host and port) from other origins. Cookies go
+// to every port of a host, so the page uses none.
+const stored = "token";
+
+/** ask sends a request with the token, by default the stored one. */
+function ask(path: string, how: RequestInit = {}, token = localStorage.getItem(stored) ?? ""): Promise<Response> {
+  return fetch(path, { ...how, headers: { ...how.headers, Authorization: `Bearer ${token}` } });
+}
+
+/** begin takes the token out of the address bar and stores it if the server accepts it. */
 export async function begin(): Promise<void> {
   const m = /^#token=([A-Za-z0-9]+)$/.exec(location.hash);
   if (!m) return;
   history.replaceState(null, "", location.pathname);
-  const r = await fetch("/v1/session", {
-    method: "POST", headers: { Authorization: `Bearer ${m[1]}` },
-  });
+  const r = await ask("/v1", {}, m[1]);
   if (!r.ok) await refuse(r);
+  localStorage.setItem(stored, m[1]!);
 }
 
+const post = (path: string, body: object, how: RequestInit = {}): Promise<Response> => ask(path, {
+  ...how, method: "POST", headers: { "Content-Type": "application/json", ...how.headers }, body: JSON.stringify(body),
+});
+
 export async function command<T>(node: string, name: string, body: object): Promise<T> {
-  const r = await fetch(`/v1/nodes/${encodeURIComponent(node)}/commands/${name}`, {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
-  });
+  const r = await post(`/v1/nodes/${encodeURIComponent(node)}/commands/${name}`, body);
   if (!r.ok) await refuse(r);
   return r.status === 204 ? (undefined as T) : ((await r.json()) as T);
+}
+
+/** parts yields the parts of an answer that end with a separator, as they arrive. */
+async function* parts(r: Response, separator: string): AsyncGenerator<string> {
+  if (!r.ok || !r.body) await refuse(r);
+  const reader = r.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const all = (rest + value).split(separator);
+    rest = all.pop()!;
+    yield* all;
+  }
 }
 
 /** lines carries a command out whose answer is a stream, and returns its result. */
 export async function lines<T>(
   path: string, body: object, tell: (event: string, data: any) => void, signal: AbortSignal,
 ): Promise<T> {
-  const r = await fetch(path, {
-    method: "POST", signal, body: JSON.stringify(body),
-    headers: { "Content-Type": "application/json", Accept: "application/x-ndjson" },
-  });
-  if (!r.ok || !r.body) return refuse(r);
-  const reader = r.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) throw new Problem(0, "the server ended the answer early");
-    rest += value;
-    for (let i = rest.indexOf("\n"); i >= 0; i = rest.indexOf("\n")) {
-      const text = rest.slice(0, i);
-      rest = rest.slice(i + 1);
-      if (!text) continue;
-      const { event, data } = JSON.parse(text);
-      if (event === "result") return data as T;
-      if (event === "error") throw new Problem(data.status, plain(data.detail), data.type);
-      tell(event, data);
-    }
+  const r = await post(path, body, { signal, headers: { Accept: "application/x-ndjson" } });
+  for await (const text of parts(r, "\n")) {
+    if (!text) continue;
+    const { event, data } = JSON.parse(text);
+    if (event === "result") return data as T;
+    if (event === "error") throw new Problem(data.status, plain(data.detail), data.type);
+    tell(event, data);
   }
+  throw new Problem(0, "the server ended the answer early");
 }
 
 /** isStop reports whether an error is that somebody had a command end. */
@@ -65,11 +77,9 @@ export const isStop = (e: unknown): boolean =>
   e instanceof Problem ? e.type === "/v1/problems/stopped" : (e as Error).name === "AbortError";
 
 export async function stop(node: string, id: number): Promise<void> {
-  await fetch(`/v1/nodes/${encodeURIComponent(node)}/running/${id}`, { method: "DELETE" });
+  await ask(`/v1/nodes/${encodeURIComponent(node)}/running/${id}`, { method: "DELETE" });
 }
 
-const events = ["network", "life", "interfaces", "sockets", "routes", "neighbors", "rip", "told",
-  "sample", "segments", "tick"];
 const staleAfter = 4000; // milliseconds without a tick
 const retryAfter = 2000;
 const refusedAfter = 5000;
@@ -77,7 +87,7 @@ const pauseAfter = 60_000; // hidden
 
 /** Stream keeps the store fed: it reconnects, pauses while nobody looks, and notices silence. */
 export class Stream {
-  private source: EventSource | null = null;
+  private source: AbortController | null = null;
   private query = "";
   private retry = 0;
   private hidden = 0;
@@ -113,47 +123,44 @@ export class Stream {
 
   private close(): void {
     clearTimeout(this.retry);
-    this.source?.close();
+    this.source?.abort();
     this.source = null;
   }
 
+  /** open requests the stream. EventSource cannot send the token, so fetch reads the server-sent events. */
   open(): void {
     this.close();
-    const source = new EventSource("/v1/stream" + (this.query && `?${this.query}`));
-    this.source = source;
+    const source = this.source = new AbortController();
     this.store.stale = true;
-    for (const name of events) {
-      source.addEventListener(name, (e) => {
-        this.store.take(name, JSON.parse((e as MessageEvent).data));
-        if (name === "tick") this.become("live");
-      });
-    }
-    source.onerror = () => {
+    this.read(source.signal).catch((e: Error) => e).then((e) => {
       if (source !== this.source) return;
       this.close();
-      void this.why();
-      this.retry = window.setTimeout(() => this.open(), retryAfter);
-    };
-  }
-
-  /** why finds out what an error of the stream, which says nothing, is about. */
-  private async why(): Promise<void> {
-    try {
-      const r = await fetch("/v1/process");
-      if (this.source) return; // it has been opened meanwhile
-      if (r.status === 401 || r.status === 403) {
-        // Another tab may show the new token, and the cookie is for both.
-        clearTimeout(this.retry);
-        this.retry = window.setTimeout(() => this.open(), refusedAfter);
+      const refused = e instanceof Problem && (e.status === 401 || e.status === 403);
+      // Another tab may store a new token.
+      this.retry = window.setTimeout(() => this.open(), refused ? refusedAfter : retryAfter);
+      if (refused) {
         this.become("refused");
+      } else if (e instanceof TypeError) { // of fetch: no connection
+        this.become("away");
       } else {
-        // The server is there. It may know nothing of what is followed any more: if it does, that
-        // is asked for again with the next picture.
-        this.query = "";
+        this.query = ""; // the server may no longer know what it names; the next render follows again
         this.become("connecting");
       }
-    } catch {
-      this.become("away");
+    });
+  }
+
+  private async read(signal: AbortSignal): Promise<void> {
+    const r = await ask("/v1/stream" + (this.query && `?${this.query}`), { signal });
+    for await (const text of parts(r, "\n\n")) {
+      if (signal.aborted) return;
+      const [, name, data] = /^event: (.*)\ndata: (.*)$/m.exec(text) ?? [];
+      if (!name) continue; // a comment, which keeps the connection open
+      try {
+        this.store.take(name, JSON.parse(data!));
+      } catch (e) {
+        reportError(e);
+      }
+      if (name === "tick") this.become("live");
     }
   }
 

@@ -130,6 +130,20 @@ export async function open(browser, shared, options = {}, prepare = () => {}) {
   return page;
 }
 
+/** feed replaces the stream by one that a test writes: source.give adds an event, source.read waits for the page. */
+export const feed = (page) => page.addInitScript(() => {
+  const real = window.fetch, encoder = new TextEncoder();
+  window.fetch = (path, how) => !String(path).startsWith("/v1/stream") ? real(path, how)
+    : Promise.resolve(new Response(new ReadableStream({ start(to) {
+      window.source = {
+        give: (name, data) => to.enqueue(encoder.encode(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)),
+        read: async () => {
+          do await new Promise((done) => setTimeout(done)); while (to.desiredSize < 1);
+        },
+      };
+    } })));
+});
+
 export const shot = (page, name) => page.screenshot({ path: `${artefacts}/${name}.png` });
 export const text = (page, selector) => page.locator(selector).innerText();
 

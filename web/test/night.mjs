@@ -1,7 +1,7 @@
 // A page that is left alone: for a night, hidden, while its server comes and goes.
 
 import assert from "node:assert/strict";
-import { eventually, open, serve, text } from "./bed.mjs";
+import { eventually, feed, open, serve, text } from "./bed.mjs";
 
 export const tests = [];
 const test = (name, f) => tests.push([name, f]);
@@ -11,19 +11,10 @@ test("a page left open overnight is as small in the morning", async (browser, sh
   shared.context = await browser.newContext();
   const page = await shared.context.newPage();
   // Ten hours of the stream, in as much time as it takes: 72,000 ticks, each with news.
-  await page.addInitScript(() => {
-    window.EventSource = class extends EventTarget {
-      constructor() {
-        super();
-        window.source = this;
-      }
-      close() {}
-      give(name, data) { this.dispatchEvent(new MessageEvent(name, { data: JSON.stringify(data) })); }
-    };
-  });
+  await feed(page);
   await page.goto(shared.served.url);
   await page.waitForFunction(() => window.source);
-  const night = (from, ticks) => page.evaluate(({ from, ticks }) => {
+  const night = (from, ticks) => page.evaluate(async ({ from, ticks }) => {
     const s = window.source;
     s.give("network", { name: "night",
       nodes: [{ name: "A", router: false }, { name: "B", router: false }],
@@ -43,6 +34,7 @@ test("a page left open overnight is as small in the morning", async (browser, sh
       s.give("sample", { node: "A", sid: 1, sample: { at: new Date(i * 500).toISOString() } });
       s.give("tick", { at: i * 500 });
     }
+    await s.read();
   }, { from, ticks });
   const size = async () => {
     const cdp = await shared.context.newCDPSession(page);
@@ -106,13 +98,13 @@ test("a server that ends and begins anew is waited for, and its token asked for"
   shared.served = await serve("--listen", at);
   await eventually("the old token is no good", async () =>
     (await text(page, ".veil strong")) === "This page is not admitted");
-  const other = await shared.context.newPage(); // in the same browser: they share the cookie
+  const other = await shared.context.newPage(); // in the same browser: they share the stored token
   await other.goto(shared.served.url);
   await other.waitForSelector('[data-service="live"] .node');
   await eventually("it goes on by itself", async () => (await text(page, ".veil")) === "" &&
     (await text(page, ".status")) === "6 nodes");
   await other.close();
-  await shared.context.clearCookies();
+  await page.evaluate(() => localStorage.clear());
   await page.reload();
   await eventually("a reload without a token", async () =>
     (await text(page, ".veil")).includes("not admitted"));

@@ -1,7 +1,7 @@
 // The picture of networks of many shapes, which a stream of the test's own tells: what stands where.
 
 import assert from "node:assert/strict";
-import { eventually, shot } from "./bed.mjs";
+import { eventually, feed, shot } from "./bed.mjs";
 
 export const tests = [];
 const test = (name, f) => tests.push([name, f]);
@@ -41,7 +41,7 @@ const lan = network("lan", [["a", "b", "c", "R1"], ["R1", "d"]]);
 /** tell has the page hear of a network: every link busy, some impaired, one node down. */
 async function tell(page, shape, ticks = 4) {
   await page.waitForFunction(() => window.source);
-  await page.evaluate(({ shape, ticks }) => {
+  await page.evaluate(async ({ shape, ticks }) => {
     const s = window.source, dead = shape.nodes.at(-1).name;
     s.give("network", shape);
     for (let t = 0; t < ticks; t++) {
@@ -60,6 +60,7 @@ async function tell(page, shape, ticks = 4) {
       }
       s.give("tick", { at: 1e12 + t * 500 });
     }
+    await s.read();
   }, { shape, ticks });
 }
 
@@ -67,13 +68,7 @@ async function show(browser, shared, options, shape) {
   await shared.context?.close();
   shared.context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...options });
   const page = shared.page = await shared.context.newPage();
-  await page.addInitScript(() => {
-    window.EventSource = class extends EventTarget {
-      constructor() { super(); window.source = this; }
-      close() {}
-      give(name, data) { this.dispatchEvent(new MessageEvent(name, { data: JSON.stringify(data) })); }
-    };
-  });
+  await feed(page);
   await page.goto(shared.served.url);
   await tell(page, shape);
   await eventually("all nodes are drawn", async () =>
@@ -176,7 +171,10 @@ test("a link is picked by the words beside it", async (browser, shared) => {
 test("an arrow of the ladder leaves when its segment does, though that be above", async (browser, shared) => {
   const page = await show(browser, shared, {}, lan);
   const listen = async (what) => {
-    await page.evaluate((what) => { location.hash = what; }, what);
+    await page.evaluate((what) => {
+      window.source = null; // what is followed changes, so the page opens another
+      location.hash = what;
+    }, what);
     await page.waitForFunction(() => window.source);
   };
   const socket = (sid, local, remote, sent) => ({ sid, local, remote, state: "ESTABLISHED", recv_q: 0, send_q: 0,
@@ -186,6 +184,7 @@ test("an arrow of the ladder leaves when its segment does, though that be above"
     window.source.give("sockets", { node: "a", sockets: [a] });
     window.source.give("sockets", { node: "b", sockets: [b] });
     window.source.give("tick", { at: 2e12 });
+    return window.source.read();
   }, [socket(1, "10.0.0.1:20000", "10.0.0.2:80", 9000), socket(2, "10.0.0.2:80", "10.0.0.1:20000", 0)]);
   await listen("#/connection:a/1");
   // Sixty segments, one a millisecond, each 30 ms on its way: at the edge thirty are.
@@ -196,6 +195,7 @@ test("an arrow of the ladder leaves when its segment does, though that be above"
     window.source.give("segments", { of: "a/1", node: "a", sid: 1, segments: seen(true, 0) });
     window.source.give("segments", { of: "a/1", node: "b", sid: 2, segments: seen(false, 30) });
     window.source.give("tick", { at: 2e12 + 500 });
+    return window.source.read();
   });
   const { from, times } = await eventually("a ladder", () => page.evaluate(() => {
     const shafts = [...document.querySelectorAll(".ladder .shaft")].map((e) => e.getAttribute("d"));
@@ -227,6 +227,7 @@ test("of many connections the first are listed, and all by their ports", async (
       recv_q: 0, send_q: 0, info: { bytes_acked: i, bytes_sent: i } });
     window.source.give("sockets", { node: "a", sockets: Array.from({ length: 60 }, (_, i) => socket(i)) });
     window.source.give("tick", { at: 2e12 });
+    return window.source.read();
   });
   await eventually("a list", async () => (await page.locator(".connections .item").count()) === 8);
   await page.click("text=All 60 connections");

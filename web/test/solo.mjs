@@ -82,8 +82,8 @@ test("one node has a page of its own, with its links and whom it pings", async (
     await shot(page, "solo-reloaded");
 
     await page.goto(solo.url.replace(/token=.*/, "token=WRONG"));
-    await eventually("a wrong token", async () => (await text(page, ".veil")) === "", 5); // its cookie is good
-    await shared.context.clearCookies();
+    await eventually("a wrong token", async () => (await text(page, ".veil")) === "", 5); // the stored one is good
+    await page.evaluate(() => localStorage.clear());
     await page.goto("about:blank");
     await page.goto(solo.url.replace(/token=.*/, "token=WRONG"));
     await eventually("a wrong token", async () => (await text(page, ".veil")).includes("not admitted"));
