@@ -10,7 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// The same with a real file system of one megabyte, for which one must be root.
+// A disk that becomes full fails the transfer at both ends. It is a file system of one megabyte,
+// which only root can mount.
 func TestASmallDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -20,6 +21,16 @@ func TestASmallDisk(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
 	net := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
 	target := filepath.Join(dir, "target")
-	fullDisk(t, net.Node("A"), net.Node("B"), target)
+	a, b := net.Node("A"), net.Node("B")
+	file := nodes.RandomFile(t, 4*megabyte, 1)
+	b.Receive(target, 9000)
+	sender := fails(t, a, patience, "sendfile %s %s 9000", file, b.Addr())
+	assert.Contains(t, sender, file)
+	assert.Contains(t, sender, "reset")
+	receiver := fails(t, b, nodes.Soon, "wait")
+	assert.Contains(t, receiver, target)
+	assert.Contains(t, receiver, "no space left on device")
+	assert.Contains(t, receiver, target+".part")
+	assert.NoFileExists(t, target)
 	assert.FileExists(t, target+".part", "what came is kept")
 }

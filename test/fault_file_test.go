@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -61,34 +60,6 @@ func TestTargetsThatCannotBeWritten(t *testing.T) {
 	assert.Empty(t, b.Sockets(), "nobody listens")
 }
 
-// A disk that fills up: the receiver says so and what it kept, and the sender learns of it.
-func TestAFullDisk(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("/dev/full is Linux's")
-	}
-	t.Parallel()
-	net := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
-	a, b := net.Node("A"), net.Node("B")
-	target := filepath.Join(t.TempDir(), "target")
-	// Every write to /dev/full fails for want of space.
-	require.NoError(t, os.Symlink("/dev/full", target+".part"))
-	fullDisk(t, a, b, target)
-}
-
-func fullDisk(t *testing.T, a, b *nodes.Node, target string) {
-	t.Helper()
-	file := nodes.RandomFile(t, 4*megabyte, 1)
-	b.Receive(target, 9000)
-	sender := fails(t, a, patience, "sendfile %s %s 9000", file, b.Addr())
-	assert.Contains(t, sender, file)
-	assert.Contains(t, sender, "reset")
-	receiver := fails(t, b, nodes.Soon, "wait")
-	assert.Contains(t, receiver, target)
-	assert.Contains(t, receiver, "no space left on device")
-	assert.Contains(t, receiver, target+".part")
-	assert.NoFileExists(t, target)
-}
-
 // A file that is sent must stay as it is: whether it grows or shrinks, both ends say that this is
 // not the file.
 func TestAFileThatChangesWhileItIsSent(t *testing.T) {
@@ -127,7 +98,7 @@ func TestTheOldFileStaysUntilTheNewIsWhole(t *testing.T) {
 	a, b := net.Node("A"), net.Node("B")
 	target := nodes.RandomFile(t, 3*megabyte, 7)
 	old := nodes.Digest(t, target)
-	b.Receive(target, 9000)
+	b.MustDo("recvfile %s 9000 --force --json", target)
 	assert.Equal(t, old, nodes.Digest(t, target))
 	mark := b.Mark()
 	file := nodes.RandomFile(t, 1000, 8)

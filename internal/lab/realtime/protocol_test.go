@@ -16,7 +16,7 @@ import (
 func TestTheConversationInTheManual(t *testing.T) {
 	manual, err := os.ReadFile("../../../docs/EXPERIMENTS.md")
 	require.NoError(t, err)
-	_, text, ok := strings.Cut(string(manual), "```\n→ {\"type\":\"start\"")
+	_, text, ok := strings.Cut(string(manual), "```text\n→ {\"type\":\"start\"")
 	require.True(t, ok)
 	text, _, _ = strings.Cut(text, "\n```")
 	text = strings.ReplaceAll("→ {\"type\":\"start\""+text, "\n   ", "")
