@@ -1,31 +1,17 @@
-// The page in a real Chromium: `make web-test`. The last line counts what passed.
+// The tests of the page, most of them in a real Chromium: `make web-test`. The last line counts them.
 
 import { chromium } from "playwright-core";
 import { artefacts, browserPath, build, clean } from "./bed.mjs";
 
-const at = browserPath();
-if (!at) {
-  console.log("skip: needs chromium\nweb: 0 passed, 0 failed, 1 skipped");
-  process.exit(0);
-}
 const only = new RegExp(process.argv.slice(2).join(" "));
-const tests = [];
-for (const file of ["rate", "layout", "store", "page", "picture", "access", "dead", "solo", "apply", "night"]) {
-  tests.push(...(await import(`./${file}.mjs`)).tests);
-}
-let passed = 0, failed = 0;
-await build();
-const browser = await chromium.launch({
-  executablePath: at, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
-});
-// However it ends, no node is left that holds the ports of the next run.
-const end = (status) => void clean().then(() => process.exit(status));
-process.on("SIGINT", () => end(130));
-process.on("SIGTERM", () => end(143));
-process.on("SIGHUP", () => end(129));
-process.stdout.on("error", () => end(141));
+const load = async (...files) => {
+  const tests = [];
+  for (const file of files) tests.push(...(await import(`./${file}.mjs`)).tests);
+  return tests;
+};
+let passed = 0, failed = 0, browser;
 const shared = {};
-try {
+async function run(tests) {
   for (const [name, test] of tests) {
     if (!only.test(name) && !name.startsWith("a network comes up")) continue; // the rest needs one
     const begun = Date.now();
@@ -39,6 +25,28 @@ try {
       await shared.page?.screenshot({ path: `${artefacts}/failed-${failed}.png` }).catch(() => {});
     }
   }
+}
+
+await run(await load("rate", "slider", "layout", "store")); // need no browser
+const at = browserPath();
+if (!at) {
+  await clean();
+  console.log(`skip: needs chromium\nweb: ${passed} passed, ${failed} failed, 1 skipped`);
+  process.exit(failed > 0 ? 1 : 0);
+}
+const tests = await load("page", "picture", "access", "dead", "solo", "apply", "night");
+await build();
+browser = await chromium.launch({
+  executablePath: at, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+});
+// However it ends, no node is left that holds the ports of the next run.
+const end = (status) => void clean().then(() => process.exit(status));
+process.on("SIGINT", () => end(130));
+process.on("SIGTERM", () => end(143));
+process.on("SIGHUP", () => end(129));
+process.stdout.on("error", () => end(141));
+try {
+  await run(tests);
 } finally {
   await browser.close().catch(() => {});
   await shared.served?.stop().catch(() => {});
