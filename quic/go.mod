@@ -10,7 +10,6 @@ require (
 
 require (
 	github.com/goccy/go-yaml v1.19.2 // indirect
-	github.com/gopacket/gopacket v1.7.5 // indirect
 	github.com/oleiade/lane/v2 v2.0.0 // indirect
 	go.starlark.net v0.0.0-20260908191801-89a6a09411d5 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect

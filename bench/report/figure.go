@@ -68,5 +68,5 @@ func (r *Report) WriteFigure(w io.Writer) error {
 		}},
 		Alt: "Ratios of what tidepool reaches to what its peers reach, case by case.",
 	}
-	return f.WriteSVG(w)
+	return f.Write(w, "svg", chart.Style{})
 }
