@@ -172,7 +172,7 @@ func (l *pair) file(words string) (sent control.Transfer, passed, dropped uint64
 // expect has the far node wait for a file. That it listens is what an answer tells that comes
 // behind it.
 func (l *pair) expect(path string) error {
-	if err := l.far.tell(fmt.Sprintf("recvfile %s %d --json", path, filePort)); err != nil {
+	if err := l.far.tell(fmt.Sprintf("recvfile %s %d --force --json", path, filePort)); err != nil {
 		return err
 	}
 	for {
