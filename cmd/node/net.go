@@ -27,6 +27,7 @@ type netOptions struct {
 	state string
 	json  bool
 	files string // the folder of --files
+	user  string // as whom nodes that root starts run
 }
 
 func netCommand() *cobra.Command {
@@ -128,6 +129,8 @@ func (o *netOptions) bringCommand(word string, do bringer) *cobra.Command {
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object: what was done")
 	c.Flags().StringVar(&o.files, "files", ".",
 		"`node ctl`, the page and the API can name files below `DIR` only")
+	c.Flags().StringVar(&o.user, "user", "",
+		"nodes that root starts become the user `NAME` when their devices and ports are open")
 	return c
 }
 
@@ -140,7 +143,14 @@ func (o *netOptions) nodeFlags() ([]string, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, &usageError{fmt.Errorf("--files %s: no such folder", o.files)}
 	}
-	return []string{"--files", dir}, nil
+	flags := []string{"--files", dir}
+	if o.user != "" {
+		if _, err := findAccount(o.user, "", false); err != nil {
+			return nil, &usageError{err}
+		}
+		flags = append(flags, "--user", o.user)
+	}
+	return flags, nil
 }
 
 // bring is up and apply.

@@ -34,6 +34,7 @@ type runOptions struct {
 	json      bool
 	daemon    bool
 	grace     time.Duration // for connections to end, of a daemon
+	user      string
 	log       logFlags
 	doors     doors
 }
@@ -77,6 +78,9 @@ func runCommand() *cobra.Command {
 			"--socket or --listen, where it can be asked")
 	f.DurationVar(&o.grace, "grace", 0,
 		"with --daemon, give connections the `TIME` to end, once SIGTERM has come")
+	f.StringVar(&o.user, "user", "",
+		"if started as root, become the user `NAME` when devices and ports are open; without\n"+
+			"it a daemon becomes the owner of the socket's folder")
 	f.TextVar(&o.log.level, "log-level", &slog.LevelVar{},
 		"log from the `LEVEL` on: debug, info, warn, error; `set log.level` turns it later")
 	f.StringVar(&o.log.format, "log-format", "text",
@@ -215,10 +219,7 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	}
 	ctx, stop := endBySignal(c.Context(), signals...)
 	defer stop()
-	if err := o.doors.openFiles(); err != nil {
-		return err
-	}
-	if err := o.doors.open(ctx); err != nil {
+	if err := o.openDoors(ctx); err != nil {
 		return err
 	}
 	defer o.doors.close()
@@ -252,6 +253,21 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 		return o.runShell(ctx, n.Operator(), console, hello)
 	}
 	return o.runScript(ctx, n.Operator(), console, name)
+}
+
+// openDoors finds the user to become, and opens the folder and the listeners of clients.
+func (o *runOptions) openDoors(ctx context.Context) error {
+	as, err := findAccount(o.user, o.doors.socket, o.daemon)
+	if err != nil {
+		return &usageError{err}
+	}
+	if as != nil {
+		o.config.Drop = as.become
+	}
+	if err := o.doors.openFiles(); err != nil {
+		return err
+	}
+	return o.doors.open(ctx)
 }
 
 // openScript opens a file of lines.

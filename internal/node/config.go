@@ -37,6 +37,9 @@ type Config struct {
 	Snaplen int
 	// Probe is a file for a CSV row an ACK of every connection; empty: none.
 	Probe string
+	// Drop gives up the privileges of the process; nil: it keeps them. Package operator calls it
+	// once, when devices and ports are open and the files of Pcap and Probe are not.
+	Drop func() error
 	// Overwrite lets Pcap and Probe replace files that are there.
 	Overwrite bool
 	// Seed makes the packets that lossyforward drops the same in every run;

@@ -67,17 +67,30 @@ func (n *Node) retap() {
 }
 
 // openRecords opens what the configuration wants recorded from the start.
-func (n *Node) openRecords() (err error) {
+func (n *Node) openRecords() error {
 	n.retap()
 	for _, o := range n.cfg.Observers {
 		if err := n.observe(o); err != nil {
 			return err
 		}
 	}
-	if n.cfg.Probe != "" { // last: it has a goroutine, which ends with a node that is open
-		if n.sampler, err = openSampler(n.cfg.Probe, n.cfg.Overwrite); err != nil {
-			return fmt.Errorf("probe: %w", err)
-		}
+	if n.cfg.Probe == "" {
+		return nil
+	}
+	n.sampler = newSampler(n.cfg.Probe)
+	if n.cfg.Drop != nil {
+		return nil
+	}
+	return n.OpenProbe() // last: it has a goroutine, which ends with a node that is open
+}
+
+// OpenProbe opens the file of Config.Probe, if there is one. It is called once, after Config.Drop.
+func (n *Node) OpenProbe() error {
+	if n.sampler == nil {
+		return nil
+	}
+	if err := n.sampler.open(n.cfg.Overwrite); err != nil {
+		return fmt.Errorf("probe: %w", err)
 	}
 	return nil
 }

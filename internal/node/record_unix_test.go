@@ -23,7 +23,8 @@ func TestASlowDiskHoldsUpNobody(t *testing.T) {
 	require.NoError(t, unix.Mkfifo(path, 0o600))
 	pipe, err := os.OpenFile(path, os.O_RDWR, 0) // it is as slow as its reader
 	require.NoError(t, err)
-	s := newSampler(path, pipe)
+	s := newSampler(path)
+	s.start(pipe)
 	const rows = 200_000 // some 20 MB
 	for range rows {
 		s.add(1, &tcp.Sample{})

@@ -23,7 +23,7 @@ const (
 // them: no disk holds up the loop, and rows that find no room are counted.
 type sampler struct {
 	path   string
-	file   *os.File
+	file   *os.File    // nil: not open yet
 	rows   []byte      // the loop's
 	missed int         // the loop's
 	full   chan []byte // to be written
@@ -31,31 +31,37 @@ type sampler struct {
 	done   chan error  // of the first write that failed, at the end
 }
 
-func openSampler(path string, overwrite bool) (*sampler, error) {
-	f, err := files.Machine().Create(path, 0o666)
+// newSampler returns a sampler that queues rows until start gives it a file.
+func newSampler(path string) *sampler {
+	return &sampler{
+		path: path, rows: []byte(sampleHeader),
+		full: make(chan []byte, sampleQueue), done: make(chan error, 1),
+		empty: make(chan []byte, sampleQueue+2), // and what the loop fills, and what is written
+	}
+}
+
+// open opens the file and starts to write. It is called at most once.
+func (s *sampler) open(overwrite bool) error {
+	f, err := files.Machine().Create(s.path, 0o666)
 	if errors.Is(err, fs.ErrExist) {
 		if !overwrite {
-			return nil, fmt.Errorf("%s: %w: --force replaces it", path, fs.ErrExist)
+			return fmt.Errorf("%s: %w: --force replaces it", s.path, fs.ErrExist)
 		}
-		if f, err = files.Machine().Edit(path, 0o666); err == nil {
+		if f, err = files.Machine().Edit(s.path, 0o666); err == nil {
 			err = f.Truncate(0)
 		}
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return newSampler(path, f), nil
+	s.start(f)
+	return nil
 }
 
-// newSampler returns what writes into a file.
-func newSampler(path string, f *os.File) *sampler {
-	s := &sampler{
-		path: path, file: f, rows: []byte(sampleHeader),
-		full: make(chan []byte, sampleQueue), done: make(chan error, 1),
-		empty: make(chan []byte, sampleQueue+2), // and what the loop fills, and what is written
-	}
+// start writes rows into a file from now on.
+func (s *sampler) start(f *os.File) {
+	s.file = f
 	go s.write()
-	return s
 }
 
 // write is the goroutine beside the loop.
@@ -97,6 +103,9 @@ func (s *sampler) add(sid int, p *tcp.Sample) {
 
 // close writes what is left. The loop has ended.
 func (s *sampler) close() error {
+	if s.file == nil {
+		return nil
+	}
 	s.full <- s.rows
 	close(s.full)
 	err := errors.Join(<-s.done, s.file.Close())

@@ -5,6 +5,8 @@ package operator
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -25,10 +27,11 @@ type Node struct {
 	traffic *traffic.Host
 	objects *objects.Host
 	record  *record.Host
+	dropped bool // the process has given up its privileges
 }
 
-// Open starts the node that cfg describes, writes down its packets if that is wanted, and opens the
-// doors of its file.
+// Open starts the node that cfg describes and opens its port forwards. Then it gives up privileges
+// if cfg.Drop is set, and opens the files that cfg names.
 func Open(cfg node.Config) (*Node, error) {
 	everything, err := record.Everything(&cfg)
 	if err != nil {
@@ -42,17 +45,46 @@ func Open(cfg node.Config) (*Node, error) {
 		return nil, err
 	}
 	n := above(inner, cfg.LNX.Name)
-	if everything != nil {
-		err = n.record.Begin(everything, cfg.Overwrite)
-	}
-	if err == nil {
-		err = n.Doors.OpenFile(cfg.LNX)
-	}
-	if err != nil {
+	if err := n.start(&cfg, func() error {
+		if everything == nil {
+			return nil
+		}
+		return n.record.Begin(everything, cfg.Overwrite)
+	}); err != nil {
 		_ = n.Close() // the first error is the one to tell
 		return nil, err
 	}
 	return n, nil
+}
+
+// start does what Open does once the devices are open; begin starts the capture.
+func (n *Node) start(cfg *node.Config, begin func() error) error {
+	if err := n.Doors.OpenFile(cfg.LNX); err != nil {
+		return err
+	}
+	if cfg.Drop != nil {
+		if err := cfg.Drop(); err != nil {
+			return err
+		}
+		n.dropped = true
+	}
+	if err := begin(); err != nil {
+		return err
+	}
+	if cfg.Drop == nil {
+		return nil
+	}
+	return n.OpenProbe()
+}
+
+// reload reads the node's file again.
+func (n *Node) reload(r control.Reload) (any, error) {
+	done, err := n.Reload(r, n.Doors.Changes)
+	if n.dropped && errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w (this node gave up root's privileges when it started: restart it to "+
+			"open TUN devices, ports below 1024 and root's files)", err)
+	}
+	return done, err
 }
 
 // above gives a node its rooms.
@@ -102,7 +134,7 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 	case control.RDTServe, control.RDTList, control.RDTFetch:
 		return n.objects.Do(ctx, req)
 	case control.Reload:
-		return n.Reload(r, n.Doors.Changes)
+		return n.reload(r)
 	}
 	return n.Node.Do(ctx, req)
 }

@@ -1,0 +1,6 @@
+//go:build unix && !linux
+
+package main
+
+// noNewPrivileges does nothing: only Linux has such a switch.
+func noNewPrivileges() error { return nil }
