@@ -134,7 +134,7 @@ export class Chart {
     }, this.data, this.into);
     this.plot.root.setAttribute("aria-hidden", "true"); // the label says it
     const names = this.plot.root.querySelectorAll<HTMLElement>(".u-series th");
-    o.curves.forEach((c, i) => names[i + 1]?.style.setProperty("color", css(c.color)));
+    o.curves.forEach((c, i) => names[i + 1]?.style.setProperty("--curve", css(c.color)));
     this.legend();
   }
 
