@@ -30,6 +30,7 @@ func (l *logFlags) check() error {
 // An empty name is that of a node whose file has not been read.
 func (l *logFlags) newLog(to io.Writer, name string) *slog.Logger {
 	options := slog.HandlerOptions{Level: &l.level}
+	to = boundLog(to, maxLog)
 	if os.Getenv("JOURNAL_STREAM") != "" {
 		options.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr {
 			if len(groups) == 0 && a.Key == slog.TimeKey {

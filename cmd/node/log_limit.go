@@ -1,13 +1,73 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"time"
 )
+
+// maxLog is how many bytes a log file holds. At the limit its older half is dropped.
+const maxLog = 16 << 20
+
+// boundedLog is a log file of at most some bytes. It needs a file that is open for reading and
+// appending. It shortens the file in place, because a node without root's privileges may not rename
+// it, and a panic is still written to the same file.
+type boundedLog struct {
+	*os.File
+
+	mu   sync.Mutex
+	most int64
+}
+
+// boundLog bounds a log that goes to a file of its own. Others, such as a pipe or the journal, are
+// bounded by whoever reads them.
+func boundLog(to io.Writer, most int64) io.Writer {
+	f, ok := to.(*os.File)
+	if !ok {
+		return to
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return to
+	}
+	if _, err := f.ReadAt(make([]byte, 1), 0); err != nil && !errors.Is(err, io.EOF) {
+		return to // a shell's redirection is open for writing only
+	}
+	return &boundedLog{File: f, most: most}
+}
+
+// Write implements io.Writer.
+func (b *boundedLog) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, err := b.File.Write(p)
+	if info, e := b.Stat(); err == nil && e == nil && info.Size() > b.most {
+		err = b.shorten(info.Size())
+	}
+	return n, err
+}
+
+// shorten keeps the whole lines among the last bytes, half as many as the file may have.
+func (b *boundedLog) shorten(size int64) error {
+	tail := make([]byte, b.most/2)
+	n, err := b.ReadAt(tail, size-int64(len(tail)))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	_, tail, _ = bytes.Cut(tail[:n], []byte{'\n'})
+	if err := b.Truncate(0); err != nil {
+		return err
+	}
+	_, err = b.File.Write(tail)
+	return err
+}
 
 // logRate is how many records of one cause a log takes a second. Neighbors cause records too, and
 // one that floods the node must not fill the disk.

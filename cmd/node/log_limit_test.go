@@ -2,12 +2,16 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // TestALogTakesAFewRecordsOfACause a second, and says how many it left out, though nothing follows.
@@ -30,4 +34,34 @@ func TestALogTakesAFewRecordsOfACause(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		assert.Equal(t, 1, strings.Count(out.String(), "left out"))
 	})
+}
+
+// TestALogFileIsBounded: it keeps the newest records, whole, and lines that others append.
+func TestALogFileIsBounded(t *testing.T) {
+	const most = 4096
+	path := filepath.Join(t.TempDir(), "A.log")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	require.NoError(t, err)
+	defer f.Close()
+	l := boundLog(f, most)
+	for i := range 1000 {
+		_, err := fmt.Fprintf(l, "record %d\n", i)
+		require.NoError(t, err)
+	}
+	_, err = f.WriteString("panic: a line that the log did not write\n")
+	require.NoError(t, err)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.LessOrEqual(t, len(text), most)
+	assert.Greater(t, len(text), most/4)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	assert.Equal(t, "record 999", lines[len(lines)-2])
+	for i, line := range lines[:len(lines)-1] {
+		assert.Equal(t, fmt.Sprint("record ", 1001-len(lines)+i), line)
+	}
+
+	only, err := os.OpenFile(path, os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	defer only.Close()
+	assert.Same(t, only, boundLog(only, most), "a file that cannot be read is left alone")
 }

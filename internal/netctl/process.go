@@ -107,7 +107,8 @@ type child struct {
 // start starts a node's process. Its log goes on where it was. With an error there may be a child
 // nevertheless.
 func (n *Network) start(p Plan, m Member) (*child, error) {
-	log, err := os.OpenFile(n.Log(m.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	// The node reads its log too, to shorten it.
+	log, err := os.OpenFile(n.Log(m.Name), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,9 @@ func (n *Network) lastWords(node string, most int, behind int64) words {
 	}
 	defer f.Close()
 	if end, err := f.Seek(0, io.SeekEnd); err == nil {
+		if behind > end { // the node has shortened its log
+			behind = 0
+		}
 		_, _ = f.Seek(max(0, behind, end-logTail), io.SeekStart)
 	}
 	text, err := io.ReadAll(f)
