@@ -16,14 +16,6 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
 
-// closing lists what the course's nodes do at the end of a file.
-var closing = map[string]peer.Manners{
-	"ignores data with FIN":      {DropOptions: true, MSS: 1360, DataFIN: peer.IgnoresBoth},
-	"drops data before FIN":      {DropOptions: true, DataFIN: peer.DropsData},
-	"ignores FIN behind data":    {MSS: 1360, DataFIN: peer.IgnoresFIN},
-	"reads later than FIN comes": {DropOptions: true, ReadAfter: 2 * time.Millisecond},
-}
-
 // lengths are the files that each of them gets and sends.
 func lengths() []int64 {
 	if longruns.Runs() {
@@ -35,7 +27,7 @@ func lengths() []int64 {
 // eachClosing runs f for each manner and each loss.
 func eachClosing(t *testing.T, f func(*testing.T, peer.Manners)) {
 	t.Helper()
-	for name, manners := range closing {
+	for name, manners := range peer.Closing {
 		for _, loss := range []float64{0, 0.02} {
 			manners.Loss, manners.ISS = loss, 20238
 			t.Run(fmt.Sprintf("%s at %.0f%%", name, 100*loss), func(t *testing.T) {

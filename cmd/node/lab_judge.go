@@ -68,7 +68,7 @@ func labJudgeCommand() *cobra.Command {
 	f.StringVarP(&o.dir, "out", "o", "", "write results into `DIR` and DIR-ns3")
 	f.BoolVar(&o.fresh, "fresh", false, "remove the results in there, and run everything")
 	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` at a time")
-	f.StringSliceVar(&o.metrics, "metrics", nil, "`A,B,…` are what is compared")
+	f.StringSliceVar(&o.metrics, "metrics", nil, "compare the metrics `A,B,…`")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")
 	return c
 }

@@ -131,7 +131,7 @@ func (l *limited) end() {
 		if left := l.seen[cause] - logRate; left > 0 {
 			r := slog.NewRecord(time.Now(), slog.LevelWarn, "records left out", 0)
 			r.Add("cause", cause, "count", left)
-			_ = l.Handler.Handle(context.Background(), r) // nobody is left to tell
+			_ = l.Handler.Handle(context.Background(), r) // the log itself has failed
 		}
 	}
 	clear(l.seen)

@@ -15,6 +15,7 @@
 // things that one does to the other; capture_test.go has tshark judge what was on
 // the wire; conn_test.go is the contract of net.Conn with the kernel at one end;
 // door_test.go leads them to services of this machine, and back;
+// course_test.go has small peers with the manners of university courses' nodes;
 // bird_test.go and frr_test.go run RIPv2 between our routers and BIRD or FRR; perf_test.go has iperf3
 // measure to our server, and our client to iperf3's.
 //

@@ -49,6 +49,14 @@ const (
 	IgnoresFIN
 )
 
+// Closing lists what the course's nodes do at the end of a file.
+var Closing = map[string]Manners{
+	"ignores data with FIN":      {DropOptions: true, MSS: 1360, DataFIN: IgnoresBoth},
+	"drops data before FIN":      {DropOptions: true, DataFIN: DropsData},
+	"ignores FIN behind data":    {MSS: 1360, DataFIN: IgnoresFIN},
+	"reads later than FIN comes": {DropOptions: true, ReadAfter: 2 * time.Millisecond},
+}
+
 const (
 	window     = 65535
 	defaultMSS = 1024
