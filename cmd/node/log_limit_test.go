@@ -24,6 +24,7 @@ func TestALogTakesAFewRecordsOfACause(t *testing.T) {
 		}
 		l.Warn("another cause")
 		time.Sleep(2 * time.Second) // in virtual time
+		synctest.Wait()
 		text := out.String()
 		assert.Equal(t, logRate, strings.Count(text, "packet from"))
 		assert.Equal(t, 1, strings.Count(text, "another cause"))
@@ -32,6 +33,7 @@ func TestALogTakesAFewRecordsOfACause(t *testing.T) {
 		l.Info("packet from 10.0.0.2", "event", "test-received")
 		assert.Contains(t, out.String()[len(text):], "packet from", "another second")
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		assert.Equal(t, 1, strings.Count(out.String(), "left out"))
 	})
 }

@@ -107,16 +107,11 @@ type child struct {
 // start starts a node's process. Its log goes on where it was. With an error there may be a child
 // nevertheless.
 func (n *Network) start(p Plan, m Member) (*child, error) {
-	// The node reads its log too, to shorten it.
-	log, err := os.OpenFile(n.Log(m.Name), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	log, before, err := openLog(n.Log(m.Name))
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	before, err := log.Stat()
-	if err != nil {
-		return nil, err
-	}
 	pid, err := os.OpenFile(n.pidFile(m.Name), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -128,7 +123,7 @@ func (n *Network) start(p Plan, m Member) (*child, error) {
 	if err := pid.Truncate(0); err != nil { // only now: before, the number may be another's
 		return nil, err
 	}
-	c := &child{name: m.Name, log: before.Size(), ended: make(chan struct{})}
+	c := &child{name: m.Name, log: before, ended: make(chan struct{})}
 	c.cmd = exec.Command(p.Program, slices.Concat(
 		[]string{"run", "--daemon", "--socket", n.Socket(m.Name), m.File}, p.Flags)...)
 	c.cmd.Stdout, c.cmd.Stderr = log, log
@@ -145,6 +140,26 @@ func (n *Network) start(p Plan, m Member) (*child, error) {
 	}()
 	_, err = fmt.Fprintf(pid, "%d\n", c.cmd.Process.Pid)
 	return c, err
+}
+
+// openLog opens a log and returns its size. A regular file is opened for reading too, because the
+// node shortens it.
+func openLog(path string) (*os.File, int64, error) {
+	const how = os.O_CREATE | os.O_APPEND
+	log, err := os.OpenFile(path, how|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := log.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		_ = log.Close()
+		log, err = os.OpenFile(path, how|os.O_RDWR, 0o600)
+	}
+	if err != nil {
+		_ = log.Close()
+		return nil, 0, err
+	}
+	return log, info.Size(), nil
 }
 
 // await waits until a node answers.

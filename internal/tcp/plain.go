@@ -58,7 +58,7 @@ func (c *Conn) finishes(now clock.Time, n int) bool {
 		return true
 	}
 	// Most of these nodes do not report that their window has opened again, so this ends soon.
-	until := c.stats.lastSent.Add(c.rtt.srtt + finPatience)
+	until := c.wait.since.Add(finPatience) // since its last acknowledgment
 	if until.Due(now) {
 		return true
 	}

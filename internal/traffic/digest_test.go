@@ -166,7 +166,7 @@ func TestPlainPeersHaveNoDigest(t *testing.T) {
 	}
 	l, err := b.Listen(netip.MustParseAddrPort("10.0.0.2:9001"), 1)
 	require.NoError(t, err)
-	taken := make(chan []byte)
+	taken, sent := make(chan []byte, 1), make(chan struct{})
 	go func() {
 		c, err := l.Accept()
 		assert.NoError(t, err)
@@ -180,9 +180,9 @@ func TestPlainPeersHaveNoDigest(t *testing.T) {
 			Path: file, Addr: roomtest.TheHost, Port: 9001,
 		})
 		assert.NoError(t, err)
-		close(taken)
+		close(sent)
 	}()
 	assert.Equal(t, data, <-taken, "nothing but the file")
-	<-taken
+	<-sent
 	require.NoError(t, l.Close())
 }
