@@ -269,7 +269,7 @@ func checkTopics(t *testing.T, topics map[string]documentCommand) {
 func TestDocumentedCommandsRun(t *testing.T) {
 	ci.Only(t)
 	tree := t.TempDir()
-	for _, part := range []string{"cmd", "internal", "nets", "tutorial", "docs", "packaging"} {
+	for _, part := range []string{"cmd", "internal", "nets", "tutorial", "docs", "packaging", "judge"} {
 		require.NoError(t, os.CopyFS(filepath.Join(tree, part), os.DirFS(nodes.Path(part))))
 	}
 	for _, pattern := range []string{"*.go", "go.*", "Makefile"} {

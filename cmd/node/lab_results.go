@@ -143,8 +143,8 @@ func labCompareCommand() *cobra.Command {
 		Long: "Print how much more the runs of the second directory came to than those of the\n" +
 			"first. Trials with the same seed had the same luck: their differences, pair by\n" +
 			"pair, are less uncertain than either mean.",
-		Example: "  node lab run tahoe-low --trials 30 -o a\n" +
-			"  node lab run tahoe-low --trials 30 -o b --set flows.0.cc=cubic\n" +
+		Example: "  node lab run two-tahoe --trials 10 -o a\n" +
+			"  node lab run two-tahoe --trials 10 -o b --set flows.0.cc=cubic\n" +
 			"  node lab compare a b",
 		Args: usageArgs(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {

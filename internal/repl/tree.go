@@ -156,7 +156,7 @@ func overview(root *cobra.Command, width int) string {
 		b.WriteString(listed(slices.DeleteFunc(slices.Clone(root.Commands()),
 			func(c *cobra.Command) bool { return c.GroupID != g.ID }), width))
 	}
-	b.WriteString(fold(width, "`help COMMAND` says more, `help sockets` lists one topic.\n"+
+	b.WriteString(fold(width, "`help COMMAND` says more, `help network` lists one topic.\n"+
 		"Tab completes, Ctrl-C stops a command, Ctrl-D leaves.\n"))
 	return b.String()
 }
