@@ -59,6 +59,12 @@ func TestTally(t *testing.T) {
 			"skipped here, and must not be: q.TestB: skip: needs tshark\n" +
 				"0 passed, 0 failed, 1 skipped\n", false,
 		},
+		"a test that ran may print a skip": {
+			`{"Action":"output","Package":"q","Test":"TestB","Output":"> [!long] skip 'skip: needs X'\n"}
+{"Action":"pass","Package":"q","Test":"TestB"}
+`,
+			"1 passed, 0 failed, 0 skipped\n", true,
+		},
 		"the go command's own words pass": {
 			"go: no such tool\n", "go: no such tool\n0 passed, 0 failed, 0 skipped\n", true,
 		},
