@@ -118,9 +118,11 @@ func printTable() {
 	}
 }
 
-// need skips the test where it lacks what it drives.
+// need skips the test where it lacks what it drives, and without TIDEPOOL_LONG: all of these tests
+// together take longer than the rest of the tree.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
+	long.Only(t)
 	if os.Getuid() != 0 {
 		t.Skip("skip: needs root")
 	}
