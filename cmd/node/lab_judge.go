@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -50,7 +52,7 @@ func labJudgeCommand() *cobra.Command {
 			return experimentNames(), cobra.ShellCompDirectiveDefault
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.validate(c); err != nil {
+			if err := o.check(c); err != nil {
 				return misuse(c, err)
 			}
 			return labError(c, args[0], o.run(c, args[0]))
@@ -73,6 +75,18 @@ func labJudgeCommand() *cobra.Command {
 	return c
 }
 
+// check judges the flags.
+func (o *labJudgeOptions) check(c *cobra.Command) error {
+	switch {
+	case o.with != "ns3":
+		return fmt.Errorf("--with %q: must be ns3", o.with)
+	case !slices.Contains(ns3.Renos(), o.reno):
+		return fmt.Errorf("--reno %q: must be %s, or left out", o.reno,
+			strings.Join(ns3.Renos()[1:], " or "))
+	}
+	return o.validate(c)
+}
+
 func (o *labJudgeOptions) run(c *cobra.Command, name string) error {
 	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -80,14 +94,14 @@ func (o *labJudgeOptions) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return o.asGiven(err)
 	}
-	simulator, err := ns3.Find(ctx)
-	if err != nil {
-		return err
-	}
 	for i := range study.Cells {
 		if err := ns3.Able(&study.Cells[i].Experiment); err != nil {
 			return &usageError{fmt.Errorf("%s: %w", name, err)}
 		}
+	}
+	simulator, err := ns3.Find(ctx)
+	if err != nil {
+		return err
 	}
 	player := func(cell *plan.Cell, trial int, p play.Options) (
 		*result.Trial, *result.Record, error,

@@ -77,11 +77,11 @@ func TestScenarioRefuses(t *testing.T) {
 			"bursts of loss", "{delay: 1ms, loss: {gilbert: {mean: 1%, burst: 3}}}", "{cc: reno}",
 			"this loss model",
 		},
-		{"Tahoe", link, "{cc: tahoe}", "the congestion control tahoe"},
-		{"RCP", link, "{protocol: rcp}", "the protocol rcp"},
-		{"paced writes", link, "{app: {rate: 1Mbit/s}}", "an application that is not bulk"},
-		{"go-back-N", link, "{cc: reno, recovery: gbn}", "recovery by going back N"},
-		{"no timestamps", link, "{cc: reno, timestamps: off}", "without timestamps"},
+		{"Tahoe", link, "{cc: tahoe}", "tahoe's congestion control tahoe"},
+		{"RCP", link, "{protocol: rcp}", "rcp's protocol rcp"},
+		{"paced writes", link, "{app: {rate: 1Mbit/s}}", "application, which is not bulk"},
+		{"go-back-N", link, "{cc: reno, recovery: gbn}", "go-back-N recovery"},
+		{"no timestamps", link, "{cc: reno, timestamps: off}", "lack of timestamps"},
 		{"pacing", link, "{cc: reno, pacing: on}", "pacing"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

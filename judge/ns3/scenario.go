@@ -12,7 +12,6 @@ import (
 
 // UnableError names the part of an experiment that has no counterpart in ns-3.
 type UnableError struct {
-	Flow int    // -1: the path's
 	What string // such as "jitter"
 }
 
@@ -42,6 +41,9 @@ const (
 	tcpIPHeaders = 40
 	timestamps   = 12 // of each segment's option, which ns-3 does not count in a segment's size
 )
+
+// usualPackets bounds a link without a queue of its own, as in internal/netem.
+const usualPackets = 65536
 
 // bufferSize stands for buffers that grow as they are needed. ns-3's have one size.
 const bufferSize = 32 << 20
@@ -75,7 +77,7 @@ func scenario(x *plan.Experiment, cc string) (string, error) {
 
 // direction writes what one direction of the bottleneck does.
 func direction(c *netem.Config, line func(key string, value any)) error {
-	unable := func(what string) error { return &UnableError{Flow: -1, What: what} }
+	unable := func(what string) error { return &UnableError{what} }
 	switch {
 	case c.Policer != nil:
 		return unable("a policer")
@@ -108,7 +110,7 @@ func direction(c *netem.Config, line func(key string, value any)) error {
 		return unable("a rate that changes")
 	}
 	if c.Queue == nil {
-		line("attribute MaxSize", fmt.Sprint(c.MaxPackets, "p"))
+		line("attribute MaxSize", fmt.Sprint(cmp.Or(c.MaxPackets, usualPackets), "p"))
 		return nil
 	}
 	return queue(c, line)
@@ -125,7 +127,7 @@ func queue(c *netem.Config, line func(key string, value any)) error {
 	size := func(b netem.Bound, usual string) error {
 		switch {
 		case b.Packets > 0 && b.Bytes > 0:
-			return &UnableError{Flow: -1, What: "a queue with a limit of packets and one of bytes"}
+			return &UnableError{"a queue with a limit of packets and one of bytes"}
 		case b.Packets > 0:
 			set("MaxSize", fmt.Sprint(b.Packets, "p"))
 		case b.Bytes > 0:
@@ -165,7 +167,7 @@ func queue(c *netem.Config, line func(key string, value any)) error {
 	case netem.RED:
 		return red(q, c, line, size)
 	default:
-		return &UnableError{Flow: -1, What: "this queue"}
+		return &UnableError{"this queue"}
 	}
 }
 
@@ -173,7 +175,7 @@ func red(q netem.RED, c *netem.Config, line func(key string, value any),
 	size func(netem.Bound, string) error,
 ) error {
 	if q.Max == 0 || q.Min == 0 || q.InPackets != (q.Packets > 0) {
-		return &UnableError{Flow: -1, What: "RED without both thresholds in the unit of its limit"}
+		return &UnableError{"RED without both thresholds in the unit of its limit"}
 	}
 	line("disc", "ns3::RedQueueDisc")
 	line("attribute MinTh", q.Min)
@@ -194,24 +196,24 @@ func red(q netem.RED, c *netem.Config, line func(key string, value any),
 // flow writes one flow; a cc overrides that of Reno flows.
 func flow(x *plan.Experiment, i int, cc string, line func(key string, value any)) error {
 	f := &x.Flows[i]
-	unable := func(what string) error { return &UnableError{Flow: i, What: what} }
+	unable := func(what string) error { return &UnableError{f.Name + "'s " + what} }
 	name := f.TCP.Congestion
 	if name == "reno" && cc != "" {
 		name = cc
 	}
 	switch a := &f.App; {
 	case f.Protocol != plan.TCP:
-		return unable("the protocol " + string(f.Protocol))
+		return unable("protocol " + string(f.Protocol))
 	case algorithms[name] == "" || f.Script != nil:
-		return unable("the congestion control " + f.TCP.Congestion)
+		return unable("congestion control " + f.TCP.Congestion)
 	case a.Rate > 0 || a.On > 0 || a.Requests > 0 || a.Echo != nil || a.Objects != nil:
-		return unable("an application that is not bulk")
+		return unable("application, which is not bulk")
 	case f.TCP.Recovery == "gbn":
-		return unable("recovery by going back N")
+		return unable("go-back-N recovery")
 	case f.TCP.NoTimestamps || f.TCP.NoWindowScale:
-		return unable("TCP without timestamps or window scaling")
+		return unable("lack of timestamps or window scaling")
 	case f.TCP.Pacing:
-		return unable("pacing that the congestion control does not ask for")
+		return unable("pacing")
 	}
 	line("cc", algorithms[name])
 	line("start", f.Start.Seconds())
