@@ -82,6 +82,9 @@ type checked struct {
 	Pass       bool   `json:"pass"`
 	Published  string `json:"published,omitempty"`
 	Why        string `json:"why,omitempty"`
+	Source     string `json:"source,omitempty"`
+	Because    string `json:"because,omitempty"`
+	Line       int    `json:"line"`
 }
 
 // checks returns the experiments that are meant, each once. Those that nobody named by itself may
@@ -179,14 +182,13 @@ func (o *labCheckOptions) run(c *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	list, total, failed := []checked{}, 0, 0
+	list, sum := []checked{}, lab.Tally{}
 	for _, one := range checks {
 		j, err := o.judge(ctx, c, one.study)
 		if err != nil {
 			return labError(c, one.name, err)
 		}
-		total += len(j.Verdicts)
-		failed += j.Failed()
+		sum.Add(j.Tally())
 		if o.json {
 			list = append(list, verdicts(j)...)
 			continue
@@ -195,20 +197,18 @@ func (o *labCheckOptions) run(c *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	sum := fmt.Sprintf("%s: %d hold, %d do not",
-		counted(total, "expectation"), total-failed, failed)
 	switch {
 	case o.json:
 		err = json.NewEncoder(c.OutOrStdout()).Encode(list)
 	case o.markdown:
 		_, err = fmt.Fprintf(c.OutOrStdout(), "%s.\n", sum)
 	default:
-		_, err = fmt.Fprintf(c.OutOrStdout(), "%s, in %s\n", sum, long(time.Since(began)))
+		_, err = fmt.Fprintf(c.OutOrStdout(), "%s; it took %s\n", sum, long(time.Since(began)))
 	}
 	if err != nil {
 		return err
 	}
-	if failed > 0 {
+	if sum.Failed+sum.Changed > 0 {
 		return answered{fmt.Errorf("%s: %w", commandPath(c), errExpectations)}
 	}
 	return nil
@@ -281,7 +281,7 @@ func verdicts(j *lab.Judged) []checked {
 		v := &j.Verdicts[i]
 		out = append(out, checked{
 			j.Name, v.What(), v.Case(), v.Expected(), v.Got(), v.Tolerance(), v.Pass, v.Published,
-			v.Why,
+			v.Why, v.Source, v.Because, v.Line,
 		})
 	}
 	return out

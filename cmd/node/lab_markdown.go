@@ -6,42 +6,73 @@ import (
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/check"
 )
 
 // markdownHead is the top of the page that `make lab` writes.
 const markdownHead = "# What the laboratory's experiments come to\n\n" +
 	"Each preset that expects something, with what came out. `make lab` writes this page, and\n" +
 	"`node lab check` prints the same to a terminal. Results do not depend on the machine.\n" +
-	"Where a published number is not what theory says, both are here, and why.\n\n"
+	"Each check names its source, and where its tolerance comes from. Where a published number is\n" +
+	"not what theory says, both are here, and why. Own regressions are in tables of their own:\n" +
+	"they compare with what this program printed before, and prove nothing.\n\n"
 
 // writeMarkdown writes what an experiment came to as a section of the page.
 func writeMarkdown(w io.Writer, j *lab.Judged) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n%s.\n\n", j.Name, markdownText(j.About))
-	b.WriteString("| what | where | expected | got | tolerance | |\n|---|---|---|---|---|---|\n")
+	var checks, own []*check.Verdict
 	for i := range j.Verdicts {
-		v := &j.Verdicts[i]
-		holds := "holds"
-		if !v.Pass {
-			holds = "**fails**"
+		if v := &j.Verdicts[i]; v.Own {
+			own = append(own, v)
+		} else {
+			checks = append(checks, v)
 		}
-		expected := v.Expected()
+	}
+	markdownTable(&b, checks, "holds", "**fails**")
+	if len(own) > 0 {
+		b.WriteString("Own regressions:\n\n")
+		markdownTable(&b, own, "unchanged", "**changed**")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// markdownTable writes verdicts as a table. The source and the reason for the tolerance stand in
+// the first of several rows about the same thing.
+func markdownTable(b *strings.Builder, list []*check.Verdict, good, bad string) {
+	if len(list) == 0 {
+		return
+	}
+	b.WriteString("| what | where | expected | got | tolerance | source | |\n" +
+		"|---|---|---|---|---|---|---|\n")
+	line := 0
+	for _, v := range list {
+		holds, expected, tolerance, source := good, v.Expected(), v.Tolerance(), v.Source
+		if !v.Pass {
+			holds = bad
+		}
 		if v.Published != "" {
 			expected += " (published: " + v.Published + ")"
 		}
 		if v.Why != "" {
 			holds += "; " + v.Why
 		}
+		switch {
+		case v.Line == line:
+			source = ""
+		case v.Because != "":
+			tolerance = strings.TrimPrefix(tolerance+": "+v.Because, ": ")
+		}
+		line = v.Line
 		for _, cell := range []string{
-			v.What(), v.Case(), expected, v.Got(), v.Tolerance(), holds,
+			v.What(), v.Case(), expected, v.Got(), tolerance, source, holds,
 		} {
 			b.WriteString("| " + markdownText(cell) + " ")
 		}
 		b.WriteString("|\n")
 	}
 	b.WriteString("\n")
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 // markdownText keeps a text within its cell, and literal.

@@ -66,15 +66,56 @@ func (r *Results) Judge(cells []plan.Cell) (*Judged, error) {
 	return &Judged{r.Name, r.About, check.Expectations(cells, list)}, nil
 }
 
-// Failed is how many expectations do not hold.
-func (j *Judged) Failed() int {
-	n := 0
+// Tally counts verdicts. Own regressions are apart: they compare with what this program printed
+// before, and prove nothing.
+type Tally struct{ Checks, Failed, Own, Changed int }
+
+// Tally counts the verdicts.
+func (j *Judged) Tally() Tally {
+	var t Tally
 	for i := range j.Verdicts {
-		if !j.Verdicts[i].Pass {
-			n++
+		v := &j.Verdicts[i]
+		switch {
+		case v.Own && !v.Pass:
+			t.Changed++
+			fallthrough
+		case v.Own:
+			t.Own++
+		case !v.Pass:
+			t.Failed++
+			fallthrough
+		default:
+			t.Checks++
 		}
 	}
-	return n
+	return t
+}
+
+// Add adds the verdicts of another experiment.
+func (t *Tally) Add(o Tally) {
+	t.Checks, t.Failed = t.Checks+o.Checks, t.Failed+o.Failed
+	t.Own, t.Changed = t.Own+o.Own, t.Changed+o.Changed
+}
+
+// String says how many hold.
+func (t Tally) String() string {
+	share := func(bad, all int, thing string) string {
+		if all != 1 {
+			thing += "s"
+		}
+		if bad == 0 {
+			return fmt.Sprintf("%d %s", all, thing)
+		}
+		return fmt.Sprintf("%d of %d %s", all-bad, all, thing)
+	}
+	return share(t.Failed, t.Checks, "check") + " hold, " +
+		share(t.Changed, t.Own, "own regression") + " unchanged"
+}
+
+// Failed is how many expectations do not hold.
+func (j *Judged) Failed() int {
+	t := j.Tally()
+	return t.Failed + t.Changed
 }
 
 // figures are the verdicts as the report has them.
@@ -88,13 +129,38 @@ func (j *Judged) figures() []figure.Verdict {
 		out = append(out, figure.Verdict{
 			About: v.What(), Where: v.Case(), Expected: v.Expected(), Got: v.Got(),
 			Tolerance: v.Tolerance(), Pass: v.Pass, Published: v.Published, Why: v.Why,
+			Source: v.Source, Because: v.Because,
 		})
 	}
 	return out
 }
 
-// Print writes the verdicts as a table, those that do not hold alone if only they are wanted.
+// Print writes the verdicts as a table, and the own regressions as a second one. If failedOnly is
+// set, it writes only those that do not hold.
 func (j *Judged) Print(w io.Writer, failedOnly bool) error {
+	var b strings.Builder
+	b.WriteString(j.Name + "\n")
+	for _, own := range []bool{false, true} {
+		var list []*check.Verdict
+		for i := range j.Verdicts {
+			if v := &j.Verdicts[i]; v.Own == own && (!failedOnly || !v.Pass) {
+				list = append(list, v)
+			}
+		}
+		if len(list) == 0 {
+			continue
+		}
+		if own {
+			b.WriteString("own regressions, which prove nothing:\n")
+		}
+		printVerdicts(&b, list)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// printVerdicts writes one table. What several rows have in common stands once.
+func printVerdicts(b *strings.Builder, list []*check.Verdict) {
 	const whatWidth, caseWidth, expectedWidth, gotWidth = 34, 20, 22, 26
 	head := func(text string) [2]string { return [2]string{"", text} }
 	t := grid{columns: []column{
@@ -105,40 +171,38 @@ func (j *Judged) Print(w io.Writer, failedOnly bool) error {
 		{head: head("got"), left: true},
 		{head: head("tolerance"), left: true},
 	}}
-	var said, published, why string
-	for i := range j.Verdicts {
-		v := &j.Verdicts[i]
-		if v.Pass && failedOnly {
-			continue
-		}
+	var said string
+	var before [4]string
+	for _, v := range list {
 		what := unless(v.What() == said, v.What())
 		if what != "" {
-			published, why = "", ""
+			before = [4]string{}
 		}
 		said = v.What()
 		verdict := "ok"
-		if !v.Pass {
+		switch {
+		case !v.Pass && v.Own:
+			verdict = "CHANGED"
+		case !v.Pass:
 			verdict = "FAILS"
 		}
 		t.wrapped([]string{verdict}, wrap(what, whatWidth), wrap(v.Case(), caseWidth),
 			wrap(v.Expected(), expectedWidth), wrap(v.Got(), gotWidth), []string{v.Tolerance()})
-		if v.Published != "" && v.Published != published {
-			t.wrapped(nil, wrap("published: "+v.Published, whatWidth), nil, nil, nil, nil)
+		notes := [4]string{v.Published, v.Why, v.Source, v.Because}
+		for i, label := range []string{"published: ", "", "source: ", "tolerance: "} {
+			if notes[i] != "" && notes[i] != before[i] && (!v.Own || i != sourceNote) {
+				t.wrapped(nil, wrap(label+notes[i], whatWidth), nil, nil, nil, nil)
+			}
 		}
-		if v.Why != "" && v.Why != why {
-			t.wrapped(nil, wrap(v.Why, whatWidth), nil, nil, nil, nil)
-		}
-		published, why = v.Published, v.Why
+		before = notes
 	}
 	t.columns = slices.DeleteFunc(t.columns, func(c column) bool {
 		return !slices.ContainsFunc(c.cells, func(text string) bool { return text != "" })
 	})
-	var b strings.Builder
-	b.WriteString(j.Name + "\n")
-	t.write(&b)
-	_, err := io.WriteString(w, b.String())
-	return err
+	t.write(b)
 }
+
+const sourceNote = 2 // the index of the source among a verdict's notes
 
 // wrapped adds a row whose cells have several lines.
 func (g *grid) wrapped(cells ...[]string) {

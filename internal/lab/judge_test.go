@@ -19,15 +19,17 @@ func TestJudge(t *testing.T) {
 		"up.trace": "1\n2\n", "short.yaml": short + `trials: 3
 sweep: {flows.0.cc: [reno, cubic]}
 expect:
-  - {about: "the rate of the trace, more or less, whatever one makes of it", value: utilisation, is: 0.5, within: 1%, published: "0.5", why: nobody knows}
+  - {about: "the rate of the trace, more or less, whatever one makes of it", value: utilisation, is: 0.5, within: 1%, published: "0.5", why: nobody knows, source: the trace, because: rounding}
+  - {value: utilisation(reno) < 2, source: own regression}
   - utilisation(cubic) < 2
 `,
 	})
 	s := load(t, file)
 	j, err := lab.Judge(t.Context(), s, lab.Options{Workers: 2})
 	require.NoError(t, err)
-	assert.Len(t, j.Verdicts, 3)
+	assert.Len(t, j.Verdicts, 4)
 	assert.Equal(t, 2, j.Failed())
+	assert.Equal(t, "1 of 3 checks hold, 1 own regression unchanged", j.Tally().String())
 
 	r, err := lab.Run(t.Context(), s, lab.Options{Dir: dir})
 	require.NoError(t, err)
@@ -40,7 +42,9 @@ expect:
 	assert.Equal(t, first.String(), second.String())
 	assert.Contains(t, first.String(), "\nok     utilisation(cubic)")
 	assert.Contains(t, failed.String(), "\nFAILS  the rate of the trace, more or")
-	assert.Contains(t, failed.String(), "       published: 0.5\n       nobody knows\n")
+	assert.Contains(t, failed.String(), "       published: 0.5\n       nobody knows\n"+
+		"       source: the trace\n       tolerance: rounding\n")
+	assert.Contains(t, first.String(), "own regressions, which prove nothing:\n    what ")
 	assert.NotContains(t, failed.String(), "ok ")
 	for line := range strings.SplitSeq(first.String(), "\n") {
 		assert.LessOrEqual(t, len([]rune(line)), 100)

@@ -32,6 +32,9 @@ type Verdict struct {
 	Pass           bool
 	Err            error
 	Published, Why string
+	// Source and Because are the expectation's, Own says that it is an own regression.
+	Source, Because string
+	Own             bool
 }
 
 // Expectations looks at each expectation of the cells, whose runs these are, in any order. A
@@ -54,7 +57,10 @@ func Expectations(cells []plan.Cell, runs []*result.Trial) []Verdict {
 			}
 			claim, err := compile(e)
 			if err != nil {
-				out = append(out, Verdict{Line: e.Line, About: e.About, Cell: c, Err: err})
+				out = append(out, Verdict{
+					Line: e.Line, About: e.About, Cell: c, Err: err,
+					Source: e.Source, Because: e.Because, Own: e.Own(),
+				})
 				continue
 			}
 			in := env{all, c}
@@ -155,6 +161,7 @@ func verdict(in env, e *plan.Expectation, claim *formula.Claim, where []plan.Set
 	v := Verdict{
 		Line: e.Line, About: e.About, Cell: in.cell, Where: where, Claim: claim,
 		Published: e.Published, Why: e.Why, Unit: formula.Pure,
+		Source: e.Source, Because: e.Because, Own: e.Own(),
 	}
 	for _, t := range claim.Terms {
 		value, err := t.Eval(in)

@@ -69,6 +69,7 @@ type Verdict struct {
 	Expected, Got, Tolerance string
 	Pass                     bool
 	Published, Why           string // what a paper says where theory says something else
+	Source, Because          string // who says so, and where the tolerance comes from
 }
 
 //go:embed report.html
@@ -92,6 +93,7 @@ type pageData struct {
 	Omitted  []string // whose figures the page has not
 	Wheres   bool     // some verdicts are of certain cells
 	Papers   bool     // some verdicts have what was published
+	Sources  bool     // some verdicts have a source
 	HasReal  bool     // some cells were played in real time
 	// Unfinished says what happened in cells of which runs did not finish.
 	Unfinished []string
@@ -125,6 +127,7 @@ func (r *Report) Write(w io.Writer) error {
 		}
 		d.Wheres = d.Wheres || v.Where != ""
 		d.Papers = d.Papers || v.Published != "" || v.Why != ""
+		d.Sources = d.Sources || v.Source != ""
 	}
 	d.Expected = grouped(r.Verdicts)
 	for i := range r.Cells {

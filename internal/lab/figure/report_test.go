@@ -81,7 +81,8 @@ func TestAReportSaysEverything(t *testing.T) {
 		Sections: []Section{{Title: "trial 0", Notes: []string{"thinned"}, Plots: Plots(rec)}},
 		Verdicts: []Verdict{
 			{About: "utilisation", Expected: "0.99", Got: "0.98", Tolerance: "±1 %", Pass: true},
-			{About: "packets", Expected: "58", Got: "68", Published: "58", Why: "one lucky draw"},
+			{About: "packets", Expected: "58", Got: "68", Published: "58", Why: "one lucky draw",
+				Source: "the sum of a geometric series", Because: "3 σ of 1000 runs"},
 		},
 	}
 	page := reportOf(t, r)
@@ -89,7 +90,7 @@ func TestAReportSaysEverything(t *testing.T) {
 	for _, want := range []string{
 		"five of them", "v9", "42", "00ff", "node lab run arms", "name: arms", "no jitter",
 		"100 runs in 10 cells", "9/10", "the time limit of 60 s", "virtual", "real",
-		"±1 %", "one lucky draw", "1 met, 1 not", "not met", "Figure 1.", "trial 0", "thinned",
+		"±1 %", "one lucky draw", "the sum of a geometric series", "3 σ of 1000 runs", "1 met, 1 not", "not met", "Figure 1.", "trial 0", "thinned",
 		"median", "95 % interval", "every metric of every flow",
 	} {
 		assert.Contains(t, page, want)
@@ -169,7 +170,7 @@ func TestAReportHasOnlyTextOfOthers(t *testing.T) {
 	page := reportOf(t, &Report{
 		Name: evil, About: evil, Version: evil, Hash: evil, Command: evil, Document: evil,
 		Notes: []string{evil}, Cells: cells, Plots: SweepPlots(cells, nil),
-		Verdicts: []Verdict{{evil, evil, evil, evil, evil, false, evil, evil}},
+		Verdicts: []Verdict{{evil, evil, evil, evil, evil, false, evil, evil, evil, evil}},
 		Sections: []Section{{Title: evil, Notes: []string{evil}, Plots: Plots(rec)}},
 	})
 	requireWhole(t, page)

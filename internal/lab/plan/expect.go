@@ -39,6 +39,8 @@ var expectKeys = []key[expectOf]{
 	{"within", "", func(_ *decoder, n *node, e *expectOf) { e.within = n }},
 	{"published", "", func(d *decoder, n *node, e *expectOf) { d.text(n, &e.Published) }},
 	{"why", "", func(d *decoder, n *node, e *expectOf) { d.text(n, &e.Why) }},
+	{"source", "", func(d *decoder, n *node, e *expectOf) { d.text(n, &e.Source) }},
+	{"because", "", func(d *decoder, n *node, e *expectOf) { d.text(n, &e.Because) }},
 }
 
 const maxExpectations = 1000
@@ -159,6 +161,7 @@ func (d *decoder) wholeClaim(e *expectOf, scope *formula.Scope) (Expectation, bo
 		return c, false
 	}
 	c.About, c.Where, c.Published, c.Why = e.About, e.Where, e.Published, e.Why
+	c.Source, c.Because = e.Source, e.Because
 	return c, true
 }
 

@@ -44,7 +44,7 @@ func TestExpectations(t *testing.T) {
 		}},
 		{
 			"{about: full, where: {cc: reno, queue: 1bdp}, value: utilisation, is: 1, within: 2%, " +
-				"published: 0.97, why: slow start}",
+				"published: 0.97, why: slow start, source: RFC 5681, because: by eye}",
 			plan.Expectation{
 				About: "full",
 				Where: []plan.Setting{
@@ -52,7 +52,7 @@ func TestExpectations(t *testing.T) {
 					{Key: "path.down.queue", Name: "queue", Value: "1bdp"},
 				},
 				Value: "utilisation", Is: "1", Relation: plan.Equals, Within: .02,
-				Published: "0.97", Why: "slow start",
+				Published: "0.97", Why: "slow start", Source: "RFC 5681", Because: "by eye",
 			},
 		},
 		{

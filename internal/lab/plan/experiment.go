@@ -128,8 +128,18 @@ type Expectation struct {
 	Absolute bool
 	// Published is what a paper says where it differs from what theory says, and Why it does.
 	Published, Why string
-	Line           int // in the file
+	// Source is who says so: an RFC's section, a paper's figure, a formula, ns-3, or
+	// OwnRegression. Because says where the tolerance or the bound comes from.
+	Source, Because string
+	Line            int // in the file
 }
+
+// OwnRegression is the Source of an expectation that only repeats what this program printed
+// before. It shows that a result has changed, not that it is right.
+const OwnRegression = "own regression"
+
+// Own reports whether the expectation is an own regression.
+func (e *Expectation) Own() bool { return e.Source == OwnRegression }
 
 // Relation is how a value stands to what it should be.
 type Relation string
