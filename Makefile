@@ -33,7 +33,7 @@ test: ## run every test (the README's command)
 race: ## run every test under the race detector (needs a C compiler)
 	$(GO) test -race ./...
 
-lint: ## run golangci-lint: formatting, the arrows between rooms, the rest
+lint: ## run golangci-lint
 	.ci/run lint
 
 vet: ## vet and build for linux (amd64 and arm64), darwin (arm64) and windows (amd64)

@@ -1,14 +1,13 @@
-// Package internal_test checks properties of the source tree that no linter checks.
-package internal_test
+package main
 
 import (
 	"go/ast"
-	"go/token"
-	"path"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tidepool-net/tidepool/internal/ci/long"
@@ -24,19 +23,34 @@ const (
 	maxArguments     = 6
 )
 
-// concurrent lists the folders that may start goroutines, use channels and hold
-// locks, with what is below them. Every other package is pure: time, random
-// sources and bytes come in as arguments, and one owner calls it.
-var concurrent = []string{
-	".", "cmd", "test", "internal/node", "internal/door", "internal/operator", "internal/link",
-	"internal/iperf", "internal/traffic", "internal/sight", "internal/record", "internal/api",
-	"internal/repl",
-	"internal/lab", "internal/sim/chaos", "internal/netctl", "bench", "quic",
+func files(t *testing.T) []text {
+	t.Helper()
+	all, err := readTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
-// wide matches the structs that may have more fields than maxFields: what a
-// read-out shows at once.
-var wide = regexp.MustCompile(`(Info|Snapshot)$`)
+func sources(t *testing.T) []source {
+	t.Helper()
+	all, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+var (
+	readTree = sync.OnceValues(func() ([]text, error) { return collect(os.DirFS("../../..")) })
+	parsed   = sync.OnceValues(func() ([]source, error) {
+		files, err := readTree()
+		if err != nil {
+			return nil, err
+		}
+		return parse(files)
+	})
+)
 
 func TestSizes(t *testing.T) {
 	long.Plainly(t)
@@ -90,7 +104,7 @@ func checkType(t *testing.T, s source, spec *ast.TypeSpec) {
 
 func TestPureRoomsHaveNoConcurrency(t *testing.T) {
 	for _, s := range sources(t) {
-		if s.test || s.under(concurrent...) {
+		if r, _ := roomOf(s.dir()); s.test || r.kind == driver {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
@@ -100,13 +114,81 @@ func TestPureRoomsHaveNoConcurrency(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+func TestImports(t *testing.T) {
+	for _, s := range sources(t) {
+		r, ok := roomOf(s.dir())
+		if !ok && !s.test {
+			t.Errorf("%s: internal/ci/house/arrows.go has no line for this folder", s.path)
+			continue
+		}
 		for _, i := range s.file.Imports {
 			name, _ := strconv.Unquote(i.Path.Value)
-			// The ring's two indexes are what one producer and one consumer share.
-			ring := name == "sync/atomic" && s.under("internal/buffer")
-			if (name == "sync" || strings.HasPrefix(name, "sync/")) && !ring {
-				t.Errorf("%s: a pure room imports %s", s.at(i), name)
+			if s.test {
+				if where := forbidden(name); strings.HasPrefix(where, "nowhere") {
+					t.Errorf("%s: %s may be imported %s", s.at(i), name, where)
+				}
+			} else if why := r.imports(name); why != "" {
+				t.Errorf("%s: %s", s.at(i), why)
 			}
+		}
+	}
+}
+
+// An arrow that no file uses says nothing about the tree.
+func TestArrowsAreUsed(t *testing.T) {
+	used := map[string]bool{}
+	for _, s := range sources(t) {
+		r, _ := roomOf(s.dir())
+		for _, i := range s.file.Imports {
+			name, _ := strconv.Unquote(i.Path.Value)
+			for _, arrow := range strings.Fields(r.ours) {
+				below, all := strings.CutSuffix(arrow, "*")
+				to := short(strings.TrimPrefix(name, module+"/"))
+				if !s.test && (to == arrow || all && strings.HasPrefix(to, below)) {
+					used[r.dir+" "+arrow] = true
+				}
+			}
+		}
+	}
+	for _, r := range rooms {
+		for _, arrow := range strings.Fields(r.ours) {
+			if !used[r.dir+" "+arrow] {
+				t.Errorf("internal/ci/house/arrows.go: no file of %s imports %s", r.dir, arrow)
+			}
+		}
+	}
+}
+
+func TestArchitectureHasTheArrows(t *testing.T) {
+	for _, f := range files(t) {
+		if f.path != "docs/ARCHITECTURE.md" {
+			continue
+		}
+		if now, err := drawn(f.text); err != nil || now != f.text {
+			t.Errorf("%s is not up to date (%v): go run ./internal/ci/house -arrows", f.path, err)
+		}
+	}
+}
+
+func TestMeasures(t *testing.T) {
+	long.Plainly(t)
+	all, err := measures(os.DirFS("../../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]measure{}
+	for _, m := range all {
+		values[m.what] = m
+		if m.broken() {
+			t.Errorf("%s: %d, want at most %d", m.what, m.value, max(m.limit, m.known))
+		}
+	}
+	for what := range known {
+		if m, ok := values[what]; !ok || m.value <= m.limit {
+			t.Errorf("internal/ci/house/known.go: %q meets its limit: remove its line", what)
 		}
 	}
 }
@@ -125,8 +207,8 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 	}
 }
 
-// What a test waits for is an event, or it runs in a bubble's virtual time. Only
-// a benchmark may sleep: what it measures may be how late one wakes.
+// A test waits for an event, or runs in virtual time. Only a benchmark may sleep: it may measure how
+// late a sleeper wakes.
 func TestNoTestSleeps(t *testing.T) {
 	for _, s := range sources(t) {
 		if !s.test {
@@ -201,7 +283,7 @@ func TestNoMachinePaths(t *testing.T) {
 	long.Plainly(t)
 	roots := []string{"home", "root", "Users", "work", "workspace", "farm", "mnt", "tmp"}
 	machine := regexp.MustCompile("(?m)(?:^|[\\s\"'`=(,:])/(?:" + strings.Join(roots, "|") + ")/.*")
-	for _, f := range texts(t) {
+	for _, f := range files(t) {
 		if found := machine.FindString(f.text); found != "" {
 			t.Errorf("%s: names a path of one machine: %q", f.path, strings.TrimSpace(found))
 		}
@@ -214,27 +296,12 @@ func TestTheTreeIsSeen(t *testing.T) {
 	for _, s := range sources(t) {
 		dirs = append(dirs, s.dir())
 	}
-	for _, want := range []string{"internal", "internal/clock", "internal/capture"} {
+	for _, want := range []string{"internal/clock", "internal/capture", "bench", "quic"} {
 		if !slices.Contains(dirs, want) {
 			t.Errorf("no source of %s was read", want)
 		}
 	}
-	if texts := texts(t); !slices.ContainsFunc(texts, func(f text) bool { return f.path == "go.mod" }) {
+	if all := files(t); !slices.ContainsFunc(all, func(f text) bool { return f.path == "go.mod" }) {
 		t.Error("go.mod was not read")
 	}
-}
-
-func (s source) line(p token.Pos) int { return s.fset.Position(p).Line }
-
-// at is where a node is, as FILE:LINE.
-func (s source) at(n ast.Node) string { return s.path + ":" + strconv.Itoa(s.line(n.Pos())) }
-
-func (s source) dir() string { return path.Dir(s.path) }
-
-// under reports whether the file is in one of the folders or below it; the
-// module's root stands for itself alone.
-func (s source) under(folders ...string) bool {
-	return slices.ContainsFunc(folders, func(f string) bool {
-		return s.dir() == f || f != "." && strings.HasPrefix(s.dir(), f+"/")
-	})
 }

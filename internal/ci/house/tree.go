@@ -1,4 +1,4 @@
-package internal_test
+package main
 
 import (
 	"bytes"
@@ -6,12 +6,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
-	"testing"
 )
 
 // source is one parsed Go file of the repository.
@@ -28,34 +26,8 @@ const maxTextBytes = 1 << 20
 // text is one file of the repository that is not binary.
 type text struct{ path, text string }
 
-var (
-	readTree = sync.OnceValues(func() ([]text, error) { return collect(os.DirFS("..")) })
-	parsed   = sync.OnceValues(parseTree)
-)
-
-func sources(t *testing.T) []source {
-	t.Helper()
-	all, err := parsed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-func texts(t *testing.T) []text {
-	t.Helper()
-	all, err := readTree()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-func parseTree() ([]source, error) {
-	files, err := readTree()
-	if err != nil {
-		return nil, err
-	}
+// parse returns the tree's Go files but those in testdata.
+func parse(files []text) ([]source, error) {
 	var all []source
 	for _, f := range files {
 		if path.Ext(f.path) != ".go" || strings.Contains(f.path, "testdata/") {
@@ -72,7 +44,7 @@ func parseTree() ([]source, error) {
 	return all, nil
 }
 
-// collect reads the tree but what is built, fetched or hidden in it.
+// collect reads the tree, without what is built, fetched or hidden in it.
 func collect(tree fs.FS) ([]text, error) {
 	skipped := []string{"bin", "demo-out", "dist", "node_modules"}
 	var all []text
@@ -106,3 +78,13 @@ func collect(tree fs.FS) ([]text, error) {
 	})
 	return all, err
 }
+
+func (s source) line(p token.Pos) int { return s.fset.Position(p).Line }
+
+// at returns where a node is, as FILE:LINE.
+func (s source) at(n ast.Node) string { return s.path + ":" + strconv.Itoa(s.line(n.Pos())) }
+
+func (s source) dir() string { return path.Dir(s.path) }
+
+// lines returns how many lines the file has.
+func (s source) lines() int { return s.line(s.file.FileEnd) - 1 }

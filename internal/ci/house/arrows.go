@@ -1,0 +1,247 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+const module = "github.com/tidepool-net/tidepool"
+
+// purity says what a package may do besides computing.
+type purity int
+
+const (
+	pure       purity = iota // a protocol room: no goroutines, locks, clocks or sockets, and few packages of Go's
+	sequential               // no goroutines and no locks, but any package of Go's
+	driver                   // goroutines, locks, clocks, sockets, processes
+)
+
+// room is one folder with Go files: the tidepool packages it may import, and for a pure room the
+// packages of others beyond those in common.
+type room struct {
+	dir    string // from the module's root
+	kind   purity
+	ours   string // short names, separated by spaces: "tcp" is internal/tcp, "lab/*" each package below
+	others string
+}
+
+// rooms is the architecture: each arrow between two packages is stated here and nowhere else.
+var rooms = []room{
+	{".", driver, "control door link lnx node operator vir", ""},
+	{"cmd/node", driver, "api control files lab lab/* link lnx netctl node operator record repl script " +
+		"sim/arrivals sim/convergence spell topology web judge/ns3", ""},
+	{"judge/ns3", driver, "lab/plan lab/play lab/result netem", ""},
+
+	{"internal/clock", pure, "", ""},
+	{"internal/checksum", pure, "", "golang.org/x/sys/cpu"},
+	{"internal/mistake", pure, "", ""},
+	{"internal/spell", pure, "", ""},
+	{"internal/vir", pure, "", ""},
+	{"internal/buffer", pure, "", "runtime sync/atomic"}, // one producer and one consumer share a ring
+
+	{"internal/icmp", pure, "checksum clock", ""},
+	{"internal/ip", pure, "checksum clock", "crypto/sha256"},
+	{"internal/reach", pure, "clock", ""},
+	{"internal/udp", pure, "buffer checksum clock", ""},
+	{"internal/rcp", pure, "buffer clock", ""},
+	{"internal/rdt", pure, "clock", "compress/zlib crypto/md5 encoding/hex"},
+	{"internal/rip", pure, "clock", "crypto/hmac crypto/md5 crypto/sha1 crypto/sha256 crypto/sha512 crypto/subtle"},
+	{"internal/perf", pure, "", "encoding/json"},
+	{"internal/netem", pure, "buffer checksum clock spell", ""},
+	{"internal/tcp", pure, "buffer clock tcp/congestion", "crypto/sha256"},
+	{"internal/tcp/congestion", pure, "clock", ""},
+	{"internal/tcp/drill", pure, "clock tcp", ""},
+	{"internal/script", pure, "clock spell tcp/congestion", "go.starlark.net"},
+	{"internal/lnx", pure, "mistake spell", ""},
+	{"internal/stack", pure, "buffer checksum clock control icmp ip rcp rdt reach rip tcp udp vir", ""},
+
+	{"internal/capture", pure, "checksum", "bufio github.com/gopacket/gopacket"},
+	{"internal/sim", pure, "buffer capture checksum clock ip netem rip stack tcp udp", ""},
+	{"internal/sim/arrivals", pure, "clock tcp", ""},
+	{"internal/sim/convergence", pure, "clock netem rip sim stack", ""},
+	{"internal/sim/fence", pure, "clock rcp sim tcp", ""},
+	{"internal/sim/notebook", pure, "clock sim", ""},
+	{"internal/sim/objects", pure, "clock netem rdt sim tcp", "encoding/base64"},
+	{"internal/sim/chaos", driver, "capture clock ip netem sim stack tcp", ""},
+
+	{"internal/control", sequential, "", ""},
+	{"internal/files", sequential, "", ""},
+	{"internal/settings", sequential, "control rip stack tcp", ""},
+	{"internal/topology", pure, "lnx mistake spell", ""},
+	{"internal/web", sequential, "", ""},
+
+	{"internal/link", driver, "buffer checksum clock netem", ""},
+	{"internal/sight", driver, "capture clock control ip stack tcp", ""},
+	{"internal/node", driver, "buffer capture clock control files icmp ip link lnx netem rcp rdt reach rip " +
+		"settings sight stack tcp udp vir", ""},
+	{"internal/door", driver, "control lnx node", ""},
+	{"internal/iperf", driver, "control node perf tcp udp", ""},
+	{"internal/traffic", driver, "control files node", ""},
+	{"internal/objects", sequential, "control files node rdt", ""},
+	{"internal/record", driver, "capture clock control files node sight", ""},
+	{"internal/operator", driver, "control door iperf lnx node objects record traffic", ""},
+	{"internal/repl", driver, "control spell", ""},
+	{"internal/api", driver, "control files", ""},
+	{"internal/netctl", driver, "api control", ""},
+
+	{"internal/lab", driver, "lab/*", ""},
+	{"internal/lab/plan", driver, "lab/formula lab/result lab/trace mistake netem rcp rdt script " +
+		"sim/fence sim/notebook sim/objects spell tcp tcp/congestion", ""},
+	{"internal/lab/play", driver, "capture clock lab/gauge lab/plan lab/result netem script sim sim/fence " +
+		"sim/notebook sim/objects stack tcp tcp/congestion", ""},
+	{"internal/lab/realtime", driver, "buffer clock control lab/gauge lab/plan lab/play lab/result link lnx " +
+		"netem node rdt script sim sim/fence sim/objects stack tcp", ""},
+	{"internal/lab/gauge", driver, "clock lab/plan lab/result netem tcp", ""},
+	{"internal/lab/check", driver, "lab/formula lab/plan lab/result lab/stat", ""},
+	{"internal/lab/figure", driver, "lab/chart lab/result lab/stat", ""},
+	{"internal/lab/chart", driver, "", ""},
+	{"internal/lab/formula", driver, "lab/result spell", ""},
+	{"internal/lab/trace", driver, "lab/result netem", ""},
+	{"internal/lab/result", driver, "", ""},
+	{"internal/lab/stat", driver, "", ""},
+	{"internal/lab/preset", driver, "", ""},
+
+	// Commands for this tree, and helpers of tests.
+	{"internal/ci/*", driver, "", ""},
+	{"internal/control/controltest", driver, "control", ""},
+	{"internal/node/nodetest", driver, "link lnx", ""},
+	{"internal/operator/operatortest", driver, "lnx node node/nodetest operator", ""},
+	{"internal/operator/roomtest", driver, "control control/controltest lnx node node/nodetest", ""},
+	{"test", driver, "", ""},
+	{"test/internal/*", driver, "ci/reap control", ""},
+
+	// Modules of their own.
+	{"bench", driver, "bench/*", ""},
+	{"bench/*", driver, "bench/* buffer control ip lab/chart link lnx node tcp", ""},
+	{"quic", driver, "lab/plan lab/realtime lab/result", ""},
+}
+
+// common lists the packages of Go's that every pure room may import.
+var common = strings.Fields(`bytes cmp container/heap encoding/binary errors fmt hash hash/crc32 io iter
+	maps math math/bits math/rand/v2 net/netip slices strconv strings time unicode unicode/utf8`)
+
+// onlyIn names the one folder that may import a package, or a package below it.
+var onlyIn = map[string]string{
+	"go.starlark.net":            "internal/script",
+	"github.com/gopacket":        "internal/capture",
+	"github.com/ergochat":        "internal/repl",
+	"github.com/stretchr":        "tests",
+	"github.com/google/gopacket": "nowhere: github.com/gopacket/gopacket is the one that is maintained",
+	"github.com/pkg/errors":      "nowhere: errors and fmt.Errorf with %w do the same",
+	"gopkg.in/yaml.v3":           "nowhere: it is archived; goccy/go-yaml reads YAML",
+	"math/rand":                  "nowhere: math/rand/v2 with a seed",
+}
+
+// roomOf returns the room of a folder, by its own name or the pattern DIR/* of its parent.
+func roomOf(dir string) (room, bool) {
+	for _, name := range []string{dir, path.Dir(dir) + "/*"} {
+		if i := slices.IndexFunc(rooms, func(r room) bool { return r.dir == name }); i >= 0 {
+			return rooms[i], true
+		}
+	}
+	return room{}, false
+}
+
+// short returns the name under which the table has a folder: internal/tcp is tcp.
+func short(dir string) string { return strings.TrimPrefix(dir, "internal/") }
+
+// imports explains why a file of the room must not import a package, or returns "".
+func (r room) imports(pkg string) string {
+	if ours, ok := strings.CutPrefix(pkg, module+"/"); ok {
+		name := short(ours)
+		if slices.ContainsFunc(strings.Fields(r.ours), func(pattern string) bool {
+			below, ok := strings.CutSuffix(pattern, "*")
+			return pattern == name || ok && strings.HasPrefix(name, below)
+		}) {
+			return ""
+		}
+		return fmt.Sprintf("no arrow leads from %s to %s; internal/ci/house/arrows.go has them", r.dir, name)
+	}
+	if where := forbidden(pkg); strings.HasPrefix(where, "nowhere") {
+		return fmt.Sprintf("%s may be imported %s", pkg, where)
+	} else if where != "" && where != r.dir && !(where == "tests" && r.ofTests()) {
+		return fmt.Sprintf("%s may be imported only in %s", pkg, where)
+	}
+	if r.kind != driver && (pkg == "sync" || strings.HasPrefix(pkg, "sync/")) &&
+		!slices.Contains(strings.Fields(r.others), pkg) {
+		return fmt.Sprintf("%s has one owner and needs no %s", r.dir, pkg)
+	}
+	if r.kind == pure && !slices.Contains(common, pkg) &&
+		!slices.ContainsFunc(strings.Fields(r.others), func(p string) bool { return under(pkg, p) }) {
+		return fmt.Sprintf("%s is pure: it must not import %s", r.dir, pkg)
+	}
+	return ""
+}
+
+// forbidden returns where alone a package may be imported, or "" if that is everywhere.
+func forbidden(pkg string) string {
+	for prefix, where := range onlyIn {
+		if under(pkg, prefix) && pkg != "math/rand/v2" {
+			return where
+		}
+	}
+	return ""
+}
+
+// ofTests reports whether the room has helpers of tests.
+func (r room) ofTests() bool { return strings.HasSuffix(r.dir, "test") || under(r.dir, "test") }
+
+// under reports whether a slash-separated name is root or below it.
+func under(name, root string) bool { return name == root || strings.HasPrefix(name, root+"/") }
+
+// drawing renders the table as docs/ARCHITECTURE.md has it: a line for each room with arrows.
+func drawing() string {
+	var b strings.Builder
+	width := 0
+	for _, r := range rooms {
+		width = max(width, len(short(r.dir)))
+	}
+	for _, r := range rooms {
+		if r.ours == "" || strings.HasPrefix(r.dir, "test") || strings.HasPrefix(r.dir, "internal/ci") {
+			continue
+		}
+		line := fmt.Sprintf("%-*s ->", width, cmp.Or(strings.TrimPrefix(short(r.dir), "."), "tidepool"))
+		for _, to := range strings.Fields(r.ours) {
+			if len(line)+1+len(to) > 100 {
+				b.WriteString(line + "\n")
+				line = strings.Repeat(" ", width+3)
+			}
+			line += " " + to
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}
+
+// arrowsBegin and arrowsEnd enclose the drawing in a document.
+const (
+	arrowsBegin = "<!-- written by: go run ./internal/ci/house -arrows -->\n```text\n"
+	arrowsEnd   = "```\n<!-- arrows end -->"
+)
+
+// drawn returns a document with the drawing of today in it.
+func drawn(page string) (string, error) {
+	before, rest, ok := strings.Cut(page, arrowsBegin)
+	_, after, ok2 := strings.Cut(rest, arrowsEnd)
+	if !ok || !ok2 {
+		return "", fmt.Errorf("no block between %q and %q", arrowsBegin, arrowsEnd)
+	}
+	return before + arrowsBegin + drawing() + arrowsEnd + after, nil
+}
+
+// writeArrows puts the drawing into a document.
+func writeArrows(name string) error {
+	page, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	now, err := drawn(string(page))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return os.WriteFile(name, []byte(now), 0o644)
+}

@@ -1,0 +1,180 @@
+// Command house prints the measures of this tree (lines, methods and fields of the largest types,
+// the receive and send paths, packages) beside their limits, and fails where a limit is broken. Its
+// tests hold every package to the table of imports in arrows.go and to the rules of docs/style.md.
+//
+//	go run ./internal/ci/house
+//	go run ./internal/ci/house -arrows    # after a change of arrows.go
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// The limits. Methods and fields include those that a type gains by embedding types of this tree.
+const (
+	maxTypeMethods = 60
+	maxTypeFiles   = 8 // that declare its methods
+	maxTypeFields  = 25
+	maxPathLines   = 2000
+	maxWords       = 2500
+	maxPackages    = 48
+	maxGoLines     = 115_000
+)
+
+// measure is one figure of the tree. A figure above its limit fails, unless it is not above known:
+// the value that the tree had when the limit was set.
+type measure struct {
+	what         string
+	value, limit int
+	known        int
+}
+
+// broken reports whether the figure fails.
+func (m measure) broken() bool { return m.value > max(m.limit, m.known) }
+
+func main() {
+	arrows := flag.Bool("arrows", false, "write the table of imports into docs/ARCHITECTURE.md")
+	flag.Parse()
+	if *arrows {
+		if err := writeArrows("docs/ARCHITECTURE.md"); err != nil {
+			fmt.Fprintln(os.Stderr, "house:", err)
+			os.Exit(2)
+		}
+		return
+	}
+	all, err := measures(os.DirFS("."))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "house:", err)
+		os.Exit(2)
+	}
+	if !report(os.Stdout, all) {
+		os.Exit(1)
+	}
+}
+
+// report prints the measures and reports whether none is broken.
+func report(w io.Writer, all []measure) bool {
+	ok := true
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "MEASURE\tVALUE\tLIMIT\t")
+	for _, m := range all {
+		note := ""
+		switch {
+		case m.broken():
+			ok, note = false, "above the limit"
+		case m.value > m.limit:
+			note = fmt.Sprintf("above the limit; must not exceed %d", m.known)
+		}
+		fmt.Fprintf(table, "%s\t%d\t%d\t%s\n", m.what, m.value, m.limit, note)
+	}
+	table.Flush()
+	return ok
+}
+
+// measures returns the figures of the tree at root.
+func measures(root fs.FS) ([]measure, error) {
+	files, err := collect(root)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := parse(files)
+	if err != nil {
+		return nil, err
+	}
+	lines, packages := 0, map[string]bool{}
+	for _, s := range parsed {
+		if s.test {
+			continue
+		}
+		lines += s.lines()
+		if strings.HasPrefix(s.dir(), "internal/") {
+			packages[s.dir()] = true
+		}
+	}
+	functions := functions(parsed)
+	all := []measure{
+		{what: "lines of Go without tests", value: lines, limit: maxGoLines},
+		{what: "packages below internal", value: len(packages), limit: maxPackages},
+		{what: "lines of a function, 95th percentile", value: functions[len(functions)*95/100], limit: 40},
+	}
+	for _, f := range files {
+		if f.path == "docs/ARCHITECTURE.md" {
+			all = append(all, documented(f.text, parsed)...)
+		}
+	}
+	all = append(all, largest(parsed)...)
+	for i := range all {
+		all[i].known = known[all[i].what]
+	}
+	return all, nil
+}
+
+// documented measures docs/ARCHITECTURE.md, and the files that it lists as the receive and the send
+// path, whole.
+func documented(page string, files []source) []measure {
+	all := []measure{{what: "words of docs/ARCHITECTURE.md", value: len(strings.Fields(page)), limit: maxWords}}
+	for _, heading := range []string{"Receive path", "Send path"} {
+		_, section, _ := strings.Cut(page, "\n### "+heading+"\n")
+		section, _, _ = strings.Cut(section, "\n#")
+		lines := 0
+		for _, name := range pathFiles(section) {
+			i := slices.IndexFunc(files, func(s source) bool { return s.path == name })
+			if i < 0 {
+				lines += maxGoLines // the page names a file that is not there
+				continue
+			}
+			lines += files[i].lines()
+		}
+		all = append(all, measure{what: strings.ToLower(heading) + ", lines of its files", value: lines, limit: maxPathLines})
+	}
+	return all
+}
+
+// goFile matches a Go file that a document names in a row of a table.
+var goFile = regexp.MustCompile("`([a-z0-9_/]+\\.go)`")
+
+// pathFiles returns the files that the rows of a table name, each once.
+func pathFiles(section string) []string {
+	var all []string
+	for line := range strings.Lines(section) {
+		if strings.HasPrefix(line, "|") {
+			for _, m := range goFile.FindAllStringSubmatch(line, -1) {
+				all = append(all, "internal/"+m[1])
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// largest measures each type above a limit, and the largest of all.
+func largest(files []source) []measure {
+	all := types(files)
+	var out []measure
+	top := measure{what: "methods of the largest type", limit: maxTypeMethods}
+	for name, t := range all {
+		methods, fields := promoted(all, name)
+		full := short(name.dir) + "." + name.name
+		top.value = max(top.value, len(methods))
+		for _, m := range []measure{
+			{what: "methods of " + full, value: len(methods), limit: maxTypeMethods},
+			{what: "files with methods of " + full, value: t.filesOf(), limit: maxTypeFiles},
+			{what: "fields of " + full, value: fields, limit: maxTypeFields},
+		} {
+			if m.value > m.limit && !(strings.HasPrefix(m.what, "fields") && (wide.MatchString(name.name) || !t.structure)) {
+				out = append(out, m)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b measure) int { return cmp.Compare(a.what, b.what) })
+	return append([]measure{top}, out...)
+}

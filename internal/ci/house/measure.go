@@ -1,0 +1,185 @@
+package main
+
+import (
+	"go/ast"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// wide matches the structs that may have more fields than the limit: what a read-out shows at once.
+var wide = regexp.MustCompile(`(Info|Snapshot)$`)
+
+// named is one declared type: its own methods and fields, and the types that it embeds.
+type named struct {
+	dir, name string
+	at        string
+	structure bool              // a struct; false: an interface or another type
+	fields    int               // declared here, an embedded one counted once
+	methods   map[string]string // by name, with the file that declares them
+	embedded  []typeName
+}
+
+// typeName names a type of this tree.
+type typeName struct{ dir, name string }
+
+// types returns the types that the tree's non-test files declare at package level.
+func types(files []source) map[typeName]*named {
+	all := map[typeName]*named{}
+	get := func(dir, name string) *named {
+		key := typeName{dir, name}
+		if all[key] == nil {
+			all[key] = &named{dir: dir, name: name, methods: map[string]string{}}
+		}
+		return all[key]
+	}
+	for _, s := range files {
+		if s.test {
+			continue
+		}
+		for _, d := range s.file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Recv != nil {
+					get(s.dir(), receiver(d.Recv.List[0].Type)).methods[d.Name.Name] = s.path
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if spec, ok := spec.(*ast.TypeSpec); ok {
+						t := get(s.dir(), spec.Name.Name)
+						t.at = s.at(spec)
+						t.declare(s, spec)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+func (t *named) declare(s source, spec *ast.TypeSpec) {
+	switch typ := spec.Type.(type) {
+	case *ast.StructType:
+		t.structure, t.fields = true, typ.Fields.NumFields()
+		for _, f := range typ.Fields.List {
+			if len(f.Names) == 0 {
+				t.embed(s, f.Type)
+			}
+		}
+	case *ast.InterfaceType:
+		for _, m := range typ.Methods.List {
+			for _, n := range m.Names {
+				t.methods[n.Name] = s.path
+			}
+			if len(m.Names) == 0 {
+				t.embed(s, m.Type)
+			}
+		}
+	}
+}
+
+// embed notes an embedded type of this tree.
+func (t *named) embed(s source, e ast.Expr) {
+	if star, ok := e.(*ast.StarExpr); ok {
+		e = star.X
+	}
+	if index, ok := e.(*ast.IndexExpr); ok {
+		e = index.X
+	}
+	switch e := e.(type) {
+	case *ast.Ident:
+		t.embedded = append(t.embedded, typeName{s.dir(), e.Name})
+	case *ast.SelectorExpr:
+		if id, ok := e.X.(*ast.Ident); ok {
+			if dir, ok := s.imported(id.Name); ok {
+				t.embedded = append(t.embedded, typeName{dir, e.Sel.Name})
+			}
+		}
+	}
+}
+
+// imported returns the folder of the tree's package that the file knows by a name.
+func (s source) imported(name string) (dir string, ok bool) {
+	for _, i := range s.file.Imports {
+		p, _ := strconv.Unquote(i.Path.Value)
+		dir, ours := strings.CutPrefix(p, module+"/")
+		if ours && (i.Name == nil && strings.HasSuffix("/"+dir, "/"+name) || i.Name != nil && i.Name.Name == name) {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+// receiver returns the name of a receiver's type.
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}
+
+// promoted returns a type's methods and its number of fields, including those promoted from embedded
+// types of this tree.
+func promoted(all map[typeName]*named, name typeName) (methods map[string]string, fields int) {
+	t := all[name]
+	methods = map[string]string{}
+	if t == nil {
+		return methods, 0
+	}
+	fields = t.fields
+	for _, e := range t.embedded {
+		m, n := promoted(all, e)
+		fields += n
+		for name, file := range m {
+			methods[name] = file
+		}
+	}
+	for name, file := range t.methods {
+		methods[name] = file
+	}
+	return methods, fields
+}
+
+// filesOf returns how many files declare a type's own methods.
+func (t *named) filesOf() int {
+	var files []string
+	for _, f := range t.methods {
+		files = append(files, f)
+	}
+	slices.Sort(files)
+	return len(slices.Compact(files))
+}
+
+// functions returns the lines of each function of the non-test files, in ascending order.
+func functions(files []source) []int {
+	var all []int
+	for _, s := range files {
+		if s.test {
+			continue
+		}
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				all = append(all, s.span(f))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// span returns how many lines a node has.
+func (s source) span(n interface {
+	Pos() token.Pos
+	End() token.Pos
+}) int {
+	return s.line(n.End()) - s.line(n.Pos()) + 1
+}
