@@ -80,7 +80,7 @@ func (s *Shell) capture() *cobra.Command {
 	f.Float64VarP(&o.size, "file-size", "C", 0, "begin another file after `MB`")
 	f.BoolVar(&o.force, "force", false, "replace captures that have the names of -w")
 	f.IntVarP(&o.files, "files", "W", 0, "keep the last `N` files of -C")
-	flagWords(c, "write", files)
+	flagWords(c, "write", fileNames)
 	return s.jsonFlag(c)
 }
 

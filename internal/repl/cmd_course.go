@@ -3,6 +3,7 @@ package repl
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -14,17 +15,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 // The commands of the course's nodes that have no long name here, or print a table of their own
 // under a short one. The course's specification gives headers and rows character by character.
+
+const (
+	interfacesHead = "Name  Addr/Prefix State\n"
+	neighborsHead  = "Iface          VIP          UDPAddr\n"
+	routesHead     = "T       Prefix   Next hop   Cost\n"
+)
 
 func (s *Shell) courseInterfaces() *cobra.Command {
 	return s.courseTable("li", "interfaces, in the course's table",
 		func(c *cobra.Command) (any, string, error) {
 			list, err := control.Ask(c.Context(), s.op, control.Interfaces{})
 			var b strings.Builder
-			b.WriteString("Name  Addr/Prefix State\n")
+			b.WriteString(interfacesHead)
 			for _, i := range list {
 				fmt.Fprintf(&b, "%4s  %11s %4s\n", i.Name, i.Addr, upDown(i.Up))
 			}
@@ -54,7 +62,7 @@ func (s *Shell) courseNeighbors() *cobra.Command {
 				})
 			})
 			var b strings.Builder
-			b.WriteString("Iface          VIP          UDPAddr\n")
+			b.WriteString(neighborsHead)
 			for _, n := range list {
 				fmt.Fprintf(&b, "%4s    %9s  %15s\n", n.Iface, n.Addr, n.UDP)
 			}
@@ -67,7 +75,7 @@ func (s *Shell) courseRoutes() *cobra.Command {
 		func(c *cobra.Command) (any, string, error) {
 			list, err := control.Ask(c.Context(), s.op, control.Routes{})
 			var b strings.Builder
-			b.WriteString("T       Prefix   Next hop   Cost\n")
+			b.WriteString(routesHead)
 			for _, r := range list {
 				hop, cost := "LOCAL:"+r.Iface, strconv.Itoa(r.Cost)
 				if r.NextHop.IsValid() {
@@ -91,10 +99,11 @@ func (s *Shell) courseTable(
 	name, short string, ask func(*cobra.Command) (any, string, error),
 ) *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
-		Use:               name + " [FILE]",
-		Short:             short,
-		Long:              "Print the course's table, or write it to FILE. FILE is overwritten.",
-		ValidArgsFunction: at(files),
+		Use:   name + " [FILE]",
+		Short: short,
+		Long: "Print the course's table, or write it to FILE. A FILE that is there is replaced\n" +
+			"only if it is empty or begins with a table of li, ln or lr.",
+		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			list, text, err := ask(c)
 			switch {
@@ -103,12 +112,44 @@ func (s *Shell) courseTable(
 			case len(args) == 0:
 				return s.answer(c, list, text)
 			}
-			if err := os.WriteFile(args[0], []byte(text), 0o666); err != nil {
+			if err := writeTable(args[0], text); err != nil {
 				return failed(c, unwritten(args[0], err))
 			}
 			return s.done(c, nil)
 		},
 	})
+}
+
+// writeTable writes a table to a file. It replaces nothing but such a table, and follows no link.
+func writeTable(path, text string) error {
+	file, err := files.Machine().Edit(path, 0o666)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	var head [64]byte
+	n, err := file.ReadAt(head[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if info.Size() > 0 && !slices.ContainsFunc(
+		[]string{interfacesHead, neighborsHead, routesHead},
+		func(table string) bool { return strings.HasPrefix(string(head[:n]), table) },
+	) {
+		return fmt.Errorf("%s: %w and has no table of li, ln or lr: want another name",
+			printable(path), fs.ErrExist)
+	}
+	if err := file.Truncate(0); err != nil {
+		return err
+	}
+	if _, err := file.WriteAt([]byte(text), 0); err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 // unwritten says why a file could not be written.

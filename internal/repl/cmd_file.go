@@ -29,7 +29,7 @@ func (s *Shell) sendFile() *cobra.Command {
 			"`recvfile --resume` has already; both ends print the SHA-256 of the whole file.\n" +
 			"Where both ends are tidepool's, they compare it, and fail where it differs;\n" +
 			"--no-verify sends the bytes alone, as to every other peer.",
-		ValidArgsFunction: at(files),
+		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			addr, err := parseAddr(c, args[1])
 			if err != nil {
@@ -84,7 +84,7 @@ func (s *Shell) recvFile() *cobra.Command {
 			"`transfers` shows. Until the file is complete, its data is in PATH.part. If\n" +
 			"the transfer is cut off, --resume appends to PATH.part what a sender sends\n" +
 			"with `sendfile --offset`.",
-		ValidArgsFunction: at(files),
+		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			port, err := parsePort(c, args[1])
 			if err != nil {

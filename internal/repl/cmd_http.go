@@ -20,7 +20,7 @@ func (s *Shell) serve() *cobra.Command {
 			"with a page about the node. Each request is announced. `close SID` ends it.\n" +
 			"What runs on the virtual network asks with `fetch`; where a TUN device leads to\n" +
 			"the machine, so do curl and browsers.",
-		ValidArgsFunction: at(nil, files),
+		ValidArgsFunction: at(nil, fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			port, err := parsePort(c, args[0])
 			if err != nil {
@@ -107,7 +107,7 @@ func (s *Shell) httpGet() *cobra.Command {
 	f.BoolVarP(&req.Resume, "continue", "C", false, "go on behind what FILE.part has")
 	f.BoolVar(&req.Overwrite, "force", false, "replace FILE, and what FILE.part has")
 	f.StringVarP(&req.Range, "range", "r", "", "only the `BYTES` 0-99, 100- or -100")
-	flagWords(c, "output", files)
+	flagWords(c, "output", fileNames)
 	return s.streamFlag(s.jsonFlag(c))
 }
 
@@ -121,7 +121,7 @@ func (s *Shell) fetch() *cobra.Command {
 		Long: "Get http://ADDR:PORT/PATH over the virtual network and print it, or store it\n" +
 			"in a file. http://, the port 80 and the path may be left out. An answer of 400\n" +
 			"or more fails.",
-		ValidArgsFunction: at(nil, files),
+		ValidArgsFunction: at(nil, fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			req := control.Fetch{URL: args[0]}
 			if len(args) > 1 {

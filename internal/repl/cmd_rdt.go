@@ -120,7 +120,7 @@ func (s *Shell) rdtServe() *cobra.Command {
 		ValidArgsFunction: func(
 			c *cobra.Command, args []string, prefix string,
 		) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return at(append(make([]completer, max(1, len(args))), files)...)(c, args, prefix)
+			return at(append(make([]completer, max(1, len(args))), fileNames)...)(c, args, prefix)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			port, err := parsePort(c, args[0])

@@ -52,7 +52,7 @@ func (s *Shell) pcap() *cobra.Command {
 		Use:               "start FILE",
 		Short:             "capture every packet of every interface, dropped ones too",
 		Args:              positional,
-		ValidArgsFunction: at(files),
+		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if snaplen < 0 {
 				return wrong(c, "a snaplen of %d", snaplen)
@@ -177,7 +177,7 @@ func (s *Shell) source() *cobra.Command {
 	return &cobra.Command{
 		Use:               "source FILE",
 		Short:             "run the lines of a file",
-		ValidArgsFunction: at(files),
+		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.sourceFile(c, args[0])
 		},

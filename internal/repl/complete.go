@@ -220,8 +220,8 @@ func (s *Shell) commandNames(context.Context, string) []string {
 	return names
 }
 
-// files completes a path; a folder ends in a slash.
-func files(_ context.Context, prefix string) []string {
+// fileNames completes a path; a folder ends in a slash.
+func fileNames(_ context.Context, prefix string) []string {
 	dir, base := filepath.Split(prefix)
 	list := dir
 	if list == "" {

@@ -3,6 +3,7 @@ package repl
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -31,4 +32,33 @@ func TestTablesIntoFiles(t *testing.T) {
 		require.ErrorContains(t, s.Execute(t.Context(), name+" a b"), "nothing may follow here")
 	}
 	require.Error(t, open(t, &fake{}, Config{}).Execute(t.Context(), "routes x"))
+}
+
+// TestTablesReplaceTablesOnly: li FILE, ln FILE and lr FILE replace a table of theirs, and neither
+// another file nor what a link leads to.
+func TestTablesReplaceTablesOnly(t *testing.T) {
+	dir := t.TempDir()
+	notes, link := filepath.Join(dir, "notes"), filepath.Join(dir, "link")
+	table, empty := filepath.Join(dir, "table"), filepath.Join(dir, "empty")
+	require.NoError(t, os.WriteFile(notes, []byte("mine\n"), 0o600))
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	require.NoError(t, os.WriteFile(table, []byte(routesHead+strings.Repeat("row\n", 100)), 0o600))
+	require.NoError(t, os.Symlink(table, link))
+	for _, name := range []string{"li", "ln", "lr"} {
+		s := open(t, &fake{}, Config{})
+		require.EqualError(t, s.Execute(t.Context(), name+" "+notes), name+": "+notes+
+			": file already exists and has no table of li, ln or lr: want another name")
+		require.ErrorContains(t, s.Execute(t.Context(), name+" "+link), "it is a link")
+		require.NoError(t, s.Execute(t.Context(), name))
+		want := s.out.String()
+		for _, path := range []string{table, empty} {
+			require.NoError(t, s.Execute(t.Context(), name+" "+path))
+			got, err := os.ReadFile(path)
+			require.NoError(t, err)
+			assert.Equal(t, want, string(got))
+		}
+	}
+	got, err := os.ReadFile(notes)
+	require.NoError(t, err)
+	assert.Equal(t, "mine\n", string(got))
 }
