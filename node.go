@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"syscall"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
@@ -82,7 +82,7 @@ func OpenPair(i Impairments) (a, b *Node, err error) {
 // OpenFile starts the node that an .lnx file describes. TCP's time-outs are those
 // of the file, which means for networks within a machine unless it says otherwise.
 func OpenFile(path string) (*Node, error) {
-	text, err := os.ReadFile(path)
+	text, err := files.Text(path, files.MaxText)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
@@ -131,7 +132,7 @@ func historyFile() string {
 		return ""
 	}
 	path := filepath.Join(folder, "history")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := files.Machine().Edit(path, 0o600)
 	if err != nil || f.Close() != nil {
 		return ""
 	}

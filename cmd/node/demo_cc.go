@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 )
 
@@ -79,7 +80,8 @@ func (d *demo) recordComparison(c *demoComparison, f figure.Transfers) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(d.path(demoSummary), append(text, '\n'), 0o644); err != nil || d.bare {
+	err = files.Overwrite(d.path(demoSummary), append(text, '\n'), 0o644)
+	if err != nil || d.bare {
 		return err
 	}
 	first := &c.Runs[0]

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 func (d *demo) path(name string) string { return filepath.Join(d.dir, name) }
@@ -19,7 +21,7 @@ func (d *demo) path(name string) string { return filepath.Join(d.dir, name) }
 // generate writes the file that will be sent and returns its SHA-256. The same seed gives the same
 // file.
 func (d *demo) generate(ctx context.Context) (digest string, err error) {
-	f, err := os.Create(d.path(demoSent))
+	f, err := files.Machine().Create(d.path(demoSent), 0o666)
 	if err != nil {
 		return "", err
 	}
@@ -46,7 +48,7 @@ func (d *demo) generate(ctx context.Context) (digest string, err error) {
 
 // digestOf is the SHA-256 of a file as it lies on the disk.
 func digestOf(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := files.Input(path)
 	if err != nil {
 		return "", err
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
@@ -52,10 +53,10 @@ func (d *demo) raise(ctx context.Context) (*demoNet, error) {
 // start starts the nodes on these UDP ports.
 func (d *demo) start(ctx context.Context, ports []int) (*demoNet, error) {
 	n := &demoNet{addrC: demoAddrC}
-	files := lineOfThree(ports)
+	texts := lineOfThree(ports)
 	if d.direct {
 		n.addrC = "10.0.0.2"
-		files = lineOfTwo(ports)
+		texts = lineOfTwo(ports)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -65,11 +66,11 @@ func (d *demo) start(ctx context.Context, ports []int) (*demoNet, error) {
 		name string
 		at   **child
 	}{{"A", &n.a}, {"B", &n.b}, {"C", &n.c}} {
-		text, ok := files[node.name]
+		text, ok := texts[node.name]
 		if !ok {
 			continue
 		}
-		if err := os.WriteFile(d.path(node.name+".lnx"), []byte(text), 0o644); err != nil {
+		if err := files.Overwrite(d.path(node.name+".lnx"), []byte(text), 0o644); err != nil {
 			return n, err
 		}
 		*node.at, err = startChild(ctx, node.name, self, d.dir, d.runArgs(node.name))

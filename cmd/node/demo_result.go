@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 )
 
@@ -138,12 +139,12 @@ func (d *demo) record(r *demoResult, moved demoMoved) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(d.path(demoSummary), append(text, '\n'), 0o644)
+	return files.Overwrite(d.path(demoSummary), append(text, '\n'), 0o644)
 }
 
 // readSamples reads the probe file: the sender had one connection.
 func (d *demo) readSamples() ([]figure.Sample, error) {
-	f, err := os.Open(d.path(demoProbe))
+	f, err := files.Input(d.path(demoProbe))
 	if err != nil {
 		return nil, err
 	}

@@ -88,8 +88,6 @@ func (o *labJudgeOptions) check(c *cobra.Command) error {
 }
 
 func (o *labJudgeOptions) run(c *cobra.Command, name string) error {
-	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
 	study, err := lab.Load(o.request(c, name))
 	if err != nil {
 		return o.asGiven(err)
@@ -99,6 +97,8 @@ func (o *labJudgeOptions) run(c *cobra.Command, name string) error {
 			return &usageError{fmt.Errorf("%s: %w", name, err)}
 		}
 	}
+	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	simulator, err := ns3.Find(ctx)
 	if err != nil {
 		return err

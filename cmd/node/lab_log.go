@@ -5,13 +5,13 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/check"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
@@ -52,7 +52,7 @@ func labLogCommand() *cobra.Command {
 func readLog(c *cobra.Command, path string) (*result.LinkRecord, error) {
 	var in io.Reader = c.InOrStdin()
 	if path != "-" {
-		f, err := os.Open(path)
+		f, err := files.Input(path)
 		if err != nil {
 			return nil, &usageError{fmt.Errorf("%s: %w", commandPath(c), err)}
 		}

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/check"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -164,9 +164,9 @@ func readAll(c *cobra.Command, path string) ([]byte, error) {
 	var text []byte
 	var err error
 	if path == "-" {
-		text, err = io.ReadAll(c.InOrStdin())
+		text, err = files.All("stdin", c.InOrStdin(), files.MaxData)
 	} else {
-		text, err = os.ReadFile(path)
+		text, err = files.Text(path, files.MaxData)
 	}
 	if err != nil {
 		return nil, &usageError{fmt.Errorf("%s: %w", commandPath(c), err)}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
@@ -30,7 +31,7 @@ func manCommand() *cobra.Command {
 			}
 			for name, text := range pages {
 				path := filepath.Join(args[0], name)
-				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				if err := files.Overwrite(path, []byte(text), 0o644); err != nil {
 					return err
 				}
 			}

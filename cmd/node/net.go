@@ -155,20 +155,20 @@ func (o *netOptions) nodeFlags() ([]string, error) {
 
 // bring is up and apply.
 func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error {
+	network, err := readNetwork(arg)
+	if err != nil {
+		return err
+	}
 	s, err := o.open()
 	if err != nil {
 		return err
 	}
 	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	files, err := readNetwork(arg)
-	if err != nil {
-		return err
-	}
-	for _, note := range files.notes {
+	for _, note := range network.notes {
 		_, _ = fmt.Fprintln(c.ErrOrStderr(), note)
 	}
-	p := files.wanted(ctx, s, name)
+	p := network.wanted(ctx, s, name)
 	if p.Program, err = os.Executable(); err != nil {
 		return err
 	}

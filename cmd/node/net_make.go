@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netctl"
 	"github.com/tidepool-net/tidepool/internal/node"
@@ -77,7 +78,7 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	case o.port != topology.DefaultPort:
 		p.Port = o.port
 	}
-	files, err := p.Files()
+	texts, err := p.Files()
 	if err != nil {
 		return misuse(c, err)
 	}
@@ -101,9 +102,9 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	written := []string{}
-	for _, f := range files {
+	for _, f := range texts {
 		path := filepath.Join(o.out, f.Name+".lnx")
-		if err := os.WriteFile(path, f.Text, 0o644); err != nil {
+		if err := files.Overwrite(path, f.Text, 0o644); err != nil {
 			return err
 		}
 		written = append(written, path)
@@ -119,7 +120,7 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 			"note: %s was there before, and is no part of it\n", path)
 	}
 	_, err = fmt.Fprintf(c.ErrOrStderr(), "%s: %s; `%s net up %s` runs them\n", o.out,
-		counted(len(files), "file"), called(), netctl.ShellWord(o.out))
+		counted(len(texts), "file"), called(), netctl.ShellWord(o.out))
 	return err
 }
 
@@ -137,7 +138,7 @@ func (o *generateOptions) asked(c *cobra.Command, args []string) (*topology.Plan
 
 // parsePlan reads the file of a plan.
 func parsePlan(path string) (*topology.Plan, error) {
-	text, err := os.ReadFile(path)
+	text, err := files.Text(path, files.MaxText)
 	if err != nil {
 		return nil, &usageError{err}
 	}
@@ -249,7 +250,7 @@ func (o *netOptions) graph(c *cobra.Command, args []string) (*topology.Graph, er
 	}
 	var all []*lnx.Config
 	for _, m := range n.Members() {
-		text, err := os.ReadFile(m.File)
+		text, err := files.Text(m.File, files.MaxText)
 		if err != nil {
 			return nil, err
 		}

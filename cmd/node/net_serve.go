@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/api"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netctl"
 	"github.com/tidepool-net/tidepool/internal/topology"
@@ -126,7 +127,7 @@ func shapeOf(n *netctl.Network) *api.Shape {
 	var configs []*lnx.Config
 	s := &api.Shape{Name: n.Name(), Nodes: []api.ShapeNode{}, Links: []api.ShapeLink{}}
 	for _, m := range n.Members() {
-		text, err := os.ReadFile(m.File)
+		text, err := files.Text(m.File, files.MaxText)
 		if err == nil {
 			var c *lnx.Config
 			if c, err = lnx.Parse(m.File, text); err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netctl"
@@ -155,7 +156,7 @@ func (o *runOptions) text(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: a plan is a network: `node net up %s` runs it; want a .lnx "+
 			"file of one node", path, netctl.ShellWord(path))
 	}
-	text, err := os.ReadFile(path)
+	text, err := files.Text(path, files.MaxText)
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +280,7 @@ func openScript(path string) (*os.File, error) {
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: a folder has no lines: want a file", path)
 	}
-	return os.Open(path)
+	return files.Input(path)
 }
 
 // endSignals are the signals that end a session. At a terminal Ctrl-C is for the command, not for

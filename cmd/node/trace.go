@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/record"
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
@@ -31,7 +31,7 @@ func traceCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			in, name := c.InOrStdin(), "stdin"
 			if args[0] != "-" {
-				f, err := os.Open(args[0])
+				f, err := files.Input(args[0])
 				if err != nil {
 					return &usageError{err}
 				}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
@@ -151,7 +152,7 @@ func (v *validation) addPlan(path string) error {
 
 // parse checks one file; nil: it is wrong by itself.
 func (v *validation) parse(path string) (*lnx.Config, error) {
-	text, err := os.ReadFile(path)
+	text, err := files.Text(path, files.MaxText)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,6 +145,16 @@ func outside(err error) error {
 	return &fs.PathError{Op: "open", Path: e.Path, Err: e.Err}
 }
 
+// notRegular says what a name is that of, if not of a regular file.
+func notRegular(name string, info fs.FileInfo) error {
+	what := map[fs.FileMode]string{
+		fs.ModeDir: "a folder", fs.ModeNamedPipe: "a pipe", fs.ModeSocket: "a socket",
+		fs.ModeSymlink: "a link",
+	}[info.Mode().Type()]
+	err := fmt.Errorf("%w: it is %s", ErrNotRegular, cmp.Or(what, "a device"))
+	return &fs.PathError{Op: "open", Path: name, Err: err}
+}
+
 // Open opens a regular file or a folder for reading. It implements fs.FS.
 func (f *Folder) Open(name string) (fs.File, error) {
 	if err := f.Check(name); err != nil {
@@ -154,7 +165,7 @@ func (f *Folder) Open(name string) (fs.File, error) {
 		return nil, outside(err)
 	}
 	if !info.Mode().IsRegular() && !info.IsDir() {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+		return nil, notRegular(name, info)
 	}
 	file, err := f.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -162,7 +173,7 @@ func (f *Folder) Open(name string) (fs.File, error) {
 	}
 	// What the name meant may have changed since.
 	if info, err = file.Stat(); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		err = &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+		err = notRegular(name, info)
 	}
 	if err != nil {
 		_ = file.Close()
@@ -180,7 +191,7 @@ func (f *Folder) Read(name string) (*os.File, fs.FileInfo, error) {
 	file, _ := opened.(*os.File) // Open opens no other
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+		err = notRegular(name, info)
 	}
 	if err != nil {
 		_ = file.Close()
@@ -210,7 +221,7 @@ func (f *Folder) Edit(name string, perm fs.FileMode) (*os.File, error) {
 		return nil, outside(err)
 	}
 	if !before.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+		return nil, notRegular(name, before)
 	}
 	if file, err = f.OpenFile(name, os.O_RDWR|syscall.O_NONBLOCK, 0); err != nil {
 		return nil, outside(err)

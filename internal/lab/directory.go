@@ -3,12 +3,14 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -44,7 +46,7 @@ func lockDirectory(path string) (*directory, error) {
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(path, lockFile), os.O_CREATE|os.O_RDWR, 0o666)
+	f, err := files.Machine().Edit(filepath.Join(path, lockFile), 0o666)
 	if err != nil {
 		return nil, err
 	}
@@ -108,12 +110,12 @@ func (d *directory) describe(s *Study) error {
 // load reads what was run before, and has trials.csv end with a whole run.
 func (d *directory) load() error {
 	path := filepath.Join(d.path, trialsFile)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o666)
+	f, err := files.Machine().Edit(path, 0o666)
 	if err != nil {
 		return err
 	}
 	d.trials = f
-	text, err := os.ReadFile(path)
+	text, err := files.All(path, f, files.MaxData)
 	if err != nil {
 		return err
 	}
@@ -125,6 +127,9 @@ func (d *directory) load() error {
 		d.notes = append(d.notes, fmt.Sprintf("%s: its last run is cut off and is run again", path))
 	}
 	if err := f.Truncate(int64(got.Whole)); err != nil {
+		return err
+	}
+	if _, err := f.Seek(0, io.SeekEnd); err != nil {
 		return err
 	}
 	if got.Whole == 0 {
@@ -183,7 +188,7 @@ func readCells(dir string, m *Manifest) ([]*result.Trial, error) {
 	slices.Sort(paths)
 	var runs []*result.Trial
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
+		text, err := files.Text(path, files.MaxData)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
@@ -55,7 +56,7 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 	var kept bool
 	page.Timings, kept = r.Timings()
 	page.Late = !kept
-	document, err := os.ReadFile(filepath.Join(r.Dir, documentFile))
+	document, err := files.Text(filepath.Join(r.Dir, documentFile), files.MaxData)
 	if err != nil {
 		return "", err
 	}

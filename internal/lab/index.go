@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
@@ -81,7 +82,7 @@ func cellPath(dir string, cells, cell int) string {
 // readCell reads what a cell was run into before.
 func readCell(dir string, m *Manifest, cell int) ([]*result.Trial, error) {
 	path := cellPath(dir, len(m.Cells), cell)
-	text, err := os.ReadFile(path)
+	text, err := files.Text(path, files.MaxData)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/preset"
@@ -163,12 +164,12 @@ type origin struct {
 func (o *origin) read(name string) ([]byte, error) {
 	path := filepath.FromSlash(name)
 	if o.folder != "" && !filepath.IsAbs(path) {
-		text, err := os.ReadFile(filepath.Join(o.folder, path))
+		text, err := files.Text(filepath.Join(o.folder, path), files.MaxData)
 		if !errors.Is(err, os.ErrNotExist) {
 			return text, err
 		}
 	}
-	return os.ReadFile(path)
+	return files.Text(path, files.MaxData)
 }
 
 // find finds what a name means: a preset, a file, or a directory with results.
@@ -181,7 +182,7 @@ func find(name string) (*origin, error) {
 	case err == nil && info.IsDir():
 		return findAgain(name)
 	case err == nil || filepath.Ext(name) != "" || strings.ContainsRune(name, filepath.Separator):
-		text, err := os.ReadFile(name)
+		text, err := files.Text(name, files.MaxText)
 		if err != nil {
 			return nil, usage("%w", err)
 		}
@@ -193,7 +194,7 @@ func find(name string) (*origin, error) {
 // findAgain finds the experiment that a directory has results of.
 func findAgain(dir string) (*origin, error) {
 	path := filepath.Join(dir, documentFile)
-	text, err := os.ReadFile(path)
+	text, err := files.Text(path, files.MaxText)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, usage("%s is a folder without results: there is no %s", dir, documentFile)
 	}

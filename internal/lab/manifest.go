@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
@@ -87,7 +88,7 @@ func theManifest(dir string) (*Manifest, error) {
 // nothing.
 func readManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, manifestFile)
-	text, err := os.ReadFile(path)
+	text, err := files.Text(path, files.MaxData)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/lab/stat"
 )
@@ -47,7 +48,7 @@ func Read(dir string) (*Results, error) {
 	}
 	d := &directory{path: dir, manifest: m, runs: map[job]*result.Trial{}}
 	path := filepath.Join(dir, trialsFile)
-	text, err := os.ReadFile(path)
+	text, err := files.Text(path, files.MaxData)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}

@@ -64,11 +64,11 @@ func (d *drafted) discard() {
 	}
 }
 
-// files are the files that are the network's own.
-type files []*drafted
+// drafts are the files that are the network's own.
+type drafts []*drafted
 
 // draftFiles writes those of nodes beside their places, all or none.
-func draftFiles(nodes []Member) (list files, err error) {
+func draftFiles(nodes []Member) (list drafts, err error) {
 	for _, m := range nodes {
 		if m.Text == nil {
 			continue
@@ -84,7 +84,7 @@ func draftFiles(nodes []Member) (list files, err error) {
 }
 
 // try puts all in their places, or none.
-func (f files) try() error {
+func (f drafts) try() error {
 	for _, d := range f {
 		if err := d.try(); err != nil {
 			f.undo()
@@ -94,13 +94,13 @@ func (f files) try() error {
 	return nil
 }
 
-func (f files) undo() {
+func (f drafts) undo() {
 	for _, d := range f {
 		d.undo()
 	}
 }
 
-func (f files) discard() {
+func (f drafts) discard() {
 	for _, d := range f {
 		d.discard()
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/api"
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 // Times of processes.
@@ -57,7 +58,7 @@ func (n *Network) life(ctx context.Context, node string) (Life, api.Process) {
 
 // holder is the process that holds a node's lock; false: none does.
 func (n *Network) holder(node string) (pid int, held bool) {
-	f, err := os.Open(n.pidFile(node))
+	f, _, err := files.Machine().Read(n.pidFile(node))
 	if err != nil || !locks {
 		return 0, false
 	}

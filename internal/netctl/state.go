@@ -24,6 +24,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 // Errors of this package, wrapped with what they are about.
@@ -156,7 +158,7 @@ func (s *State) Networks() ([]*Network, error) {
 func (s *State) load(name string) (*Network, error) {
 	n := &Network{dir: filepath.Join(s.root, name)}
 	path := filepath.Join(n.dir, manifestName)
-	text, err := os.ReadFile(path)
+	text, err := files.Text(path, files.MaxText)
 	if err != nil {
 		return nil, err
 	}

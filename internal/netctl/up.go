@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/api"
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 // Plan is a network that is to run.
@@ -169,7 +170,7 @@ func (p *Plan) digest(root string) (err error) {
 		text := m.Text
 		if text != nil {
 			m.File = filepath.Join(root, p.Name, m.Name+".lnx")
-		} else if text, err = os.ReadFile(m.File); err != nil {
+		} else if text, err = files.Text(m.File, files.MaxText); err != nil {
 			return err
 		}
 		if m.File, err = filepath.Abs(m.File); err != nil {

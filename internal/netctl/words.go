@@ -3,9 +3,10 @@ package netctl
 import (
 	"bytes"
 	"io"
-	"os"
 	"regexp"
 	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 const (
@@ -30,7 +31,7 @@ var (
 // lastWords are the last lines of a node's log, of what was written behind so many bytes. Of a
 // crash they are the first of the dump: what follows are goroutines and registers, and not why.
 func (n *Network) lastWords(node string, most int, behind int64) words {
-	f, err := os.Open(n.Log(node))
+	f, _, err := files.Machine().Read(n.Log(node))
 	if err != nil {
 		return words{}
 	}

@@ -1,9 +1,6 @@
 package node
 
 import (
-	"fmt"
-	"io"
-
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
@@ -26,9 +23,6 @@ func readDistribution(folder *files.Folder, name string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxDistribution+1))
-	if err == nil && len(text) > maxDistribution {
-		err = fmt.Errorf("%s has more than %d bytes", name, maxDistribution)
-	}
+	text, err := files.All(name, f, maxDistribution)
 	return string(text), err
 }

@@ -3,11 +3,12 @@ package repl
 import (
 	"bufio"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 // historyLines is how many lines of history are kept.
@@ -28,7 +29,7 @@ type past struct {
 
 // load takes what a file has; one that cannot be read has nothing.
 func (p *past) load(path string) {
-	f, err := os.Open(path)
+	f, err := files.Input(path)
 	if err != nil {
 		return
 	}

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 // longestLine bounds a script's line.
@@ -148,14 +148,11 @@ func (s *Shell) sourceFile(c *cobra.Command, path string) error {
 	if deep > deepest {
 		return failed(c, fmt.Errorf("%s: files source each other more than %d deep", path, deepest))
 	}
-	f, err := os.Open(path)
+	f, err := files.Input(path)
 	if err != nil {
 		return failed(c, err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return failed(c, fmt.Errorf("%s: a folder has no lines: want a file", path))
-	}
 	return s.lines(c.Context(), path, newSource(f))
 }
 

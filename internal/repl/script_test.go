@@ -285,5 +285,5 @@ func TestAFolderHasNoLines(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	folder := t.TempDir()
 	err := s.Execute(t.Context(), "source '"+folder+"'")
-	require.EqualError(t, err, "source: "+folder+": a folder has no lines: want a file")
+	require.EqualError(t, err, "source: "+folder+": not a regular file: it is a folder")
 }

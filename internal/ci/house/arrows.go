@@ -31,7 +31,7 @@ type room struct {
 
 // rooms is the architecture: each arrow between two packages is stated here and nowhere else.
 var rooms = []room{
-	{".", driver, "control door link lnx node operator vir", ""},
+	{".", driver, "control door files link lnx node operator vir", ""},
 	{"cmd/node", driver, "api control files lab lab/* link lnx netctl node operator record repl script " +
 		"sim/arrivals sim/convergence spell topology web judge/ns3", ""},
 	{"judge/ns3", driver, "lab/plan lab/play lab/result netem", ""},
@@ -84,11 +84,11 @@ var rooms = []room{
 	{"internal/objects", sequential, "control files node rdt", ""},
 	{"internal/record", driver, "capture clock control files node sight", ""},
 	{"internal/operator", driver, "control door iperf lnx node objects record traffic", ""},
-	{"internal/repl", driver, "control spell", ""},
+	{"internal/repl", driver, "control files spell", ""},
 	{"internal/api", driver, "control files", ""},
-	{"internal/netctl", driver, "api control", ""},
+	{"internal/netctl", driver, "api control files", ""},
 
-	{"internal/lab", driver, "lab/*", ""},
+	{"internal/lab", driver, "files lab/*", ""},
 	{"internal/lab/plan", driver, "lab/formula lab/result lab/trace mistake netem rcp rdt script " +
 		"sim/fence sim/notebook sim/objects spell tcp tcp/congestion", ""},
 	{"internal/lab/play", driver, "capture clock lab/gauge lab/plan lab/result netem script sim sim/fence " +
@@ -101,7 +101,7 @@ var rooms = []room{
 	{"internal/lab/chart", driver, "", ""},
 	{"internal/lab/formula", driver, "lab/result spell", ""},
 	{"internal/lab/trace", driver, "lab/result netem", ""},
-	{"internal/lab/result", driver, "", ""},
+	{"internal/lab/result", driver, "files", ""},
 	{"internal/lab/stat", driver, "", ""},
 	{"internal/lab/preset", driver, "", ""},
 

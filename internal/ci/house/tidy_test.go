@@ -230,6 +230,33 @@ func TestNoTestSleeps(t *testing.T) {
 	}
 }
 
+// openers may open files by other means than internal/files, with what is below them: what they
+// open has a name of the system's or of their own, or they run in tests and measurements alone.
+var openers = []string{
+	"internal/files", "internal/ci", "internal/link", "internal/api/process_linux.go",
+	"internal/netctl/file.go", "internal/netctl/process.go", "internal/netctl/state.go",
+	"judge/ns3", "test", "bench",
+}
+
+// A file that an operator names may be a pipe, which blocks who opens it, or a device without end.
+func TestFilesAreOpenedInOnePlace(t *testing.T) {
+	for _, s := range sources(t) {
+		opens := func(root string) bool { return under(s.path, root) }
+		if s.test || slices.ContainsFunc(openers, opens) {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			for _, name := range []string{"Open", "OpenFile", "Create", "ReadFile", "WriteFile"} {
+				if ok && calls(call, "os", name) {
+					t.Errorf("%s: os.%s: want a function of internal/files", s.at(call), name)
+				}
+			}
+			return true
+		})
+	}
+}
+
 // benchmarks reports whether f takes a *testing.B.
 func benchmarks(f *ast.FuncDecl) bool {
 	return slices.ContainsFunc(f.Type.Params.List, func(p *ast.Field) bool {

@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 // The folders of a record's files, in a directory of results.
@@ -76,7 +77,7 @@ func WriteRecord(dir, name string, r *Record) error {
 // is no such record.
 func ReadRecord(dir, name string) (*Record, error) {
 	path := RecordPath(dir, name)
-	text, err := os.ReadFile(path)
+	text, err := files.Text(path, files.MaxData)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func ReadRecord(dir, name string) (*Record, error) {
 }
 
 func readTable[T any](path string, columns []column[T]) ([]T, error) {
-	text, err := os.ReadFile(path)
+	text, err := files.Text(path, files.MaxData)
 	if err != nil {
 		return nil, err
 	}
