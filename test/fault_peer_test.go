@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	ci "github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
@@ -182,11 +183,11 @@ func TestTheRouterIsKilledAndComesBack(t *testing.T) {
 	d.done(patience)
 }
 
-func TestAThousandConnections(t *testing.T) {
+func TestManyConnections(t *testing.T) {
 	t.Parallel()
-	count := 1000
-	if nodes.Race {
-		count = 200
+	count := 200
+	if ci.Runs() {
+		count = 1000
 	}
 	net := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
 	a, b := net.Node("A"), net.Node("B")

@@ -36,8 +36,8 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// They wait for processes, and for time-outs of theirs, more than they reckon.
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	// The tests wait for processes and their timeouts more than they compute.
+	if err := flag.Set("test.parallel", "16"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -31,6 +31,7 @@ func TestRIPRoutesAroundABrokenLink(t *testing.T) {
 	if !ci.Runs() {
 		size = 15 * megabyte
 	}
+	r1.MustDo("impair %s out rate 40mbit", before.Iface) // the transfer must still run when the link goes down
 	d := deliver(t, a, b, size, 9000)
 	d.started(1)
 	t.Logf("# %s on %s goes down", r1.Name, before.Iface)
@@ -63,6 +64,7 @@ func TestRIPRoutesAroundABrokenLink(t *testing.T) {
 func TestALinkThatFlaps(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
+	b.MustDo("impair if1 out rate 40mbit") // the transfer must still run when the link goes down
 	d := deliver(t, a, c, 10*megabyte, 9000)
 	back := deliver(t, c, a, 10*megabyte, 9001)
 	d.started(1)

@@ -60,6 +60,7 @@ func TestAWindowThatClosesAndOpens(t *testing.T) {
 func TestACanceledTransfer(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
+	b.MustDo("impair if1 out rate 40mbit") // the transfer must still run when it is canceled
 	d := deliver(t, a, c, 50*megabyte, 9000)
 	d.started(1)
 	b.MustDo("lossyforward 100")
