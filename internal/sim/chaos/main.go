@@ -5,6 +5,7 @@
 //	go run ./internal/sim/chaos               # until interrupted
 //	go run ./internal/sim/chaos -seeds 10000  # so many
 //	go run ./internal/sim/chaos -seed 4711    # this one again, told in full
+//	go run ./internal/sim/chaos -seeds 2000 -hash  # a line for each: seed, hash, ends
 //
 // What must not happen is in check.go. The seed decides everything, draw.go how. The
 // exit status is 1 when a seed failed, and the last lines say how to play it again.
@@ -27,6 +28,7 @@ func main() {
 	flag.Uint64Var(&r.first, "first", 0, "the `SEED` to begin with")
 	flag.Int64Var(&one, "seed", -1, "run this `SEED` alone and tell what it was")
 	flag.IntVar(&r.workers, "workers", runtime.GOMAXPROCS(0), "how many seeds run at a time")
+	flag.BoolVar(&r.hash, "hash", false, "print each seed's hash and how its ends closed")
 	trace := flag.Bool("trace", false, "with -seed: print every packet")
 	flag.Parse()
 	if flag.NArg() > 0 || r.workers < 1 {

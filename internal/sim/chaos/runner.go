@@ -13,6 +13,7 @@ type runner struct {
 	first, seeds uint64 // seeds 0: without an end
 	workers      int
 	out          io.Writer
+	hash         bool          // print a line for each seed
 	progress     time.Duration // between lines about it; 0: a while that suits a reader
 }
 
@@ -48,6 +49,9 @@ func (r *runner) run(ctx context.Context) *tally {
 				o := play(r.first+n, nil)
 				mu.Lock()
 				total.add(o)
+				if r.hash {
+					say(r.out, "seed %06d hash %016x %v\n", o.seed, o.hash, o.ends)
+				}
 				if o.failure != "" {
 					say(r.out, "%s\n", o.failure)
 				}
