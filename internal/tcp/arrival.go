@@ -1,5 +1,7 @@
 package tcp
 
+import "github.com/tidepool-net/tidepool/internal/buffer"
+
 // Arrival is what becomes of a segment's text when it arrives: the three kinds
 // of founding document 001, and what it left out.
 type Arrival uint8
@@ -24,25 +26,22 @@ func (a Arrival) String() string { return arrivalNames[a] }
 
 // Arrival tells what would become of n bytes of text at seq, now.
 func (c *Conn) Arrival(seq uint32, n int) Arrival {
-	if c.work == nil {
-		c.busy()
-		defer c.rest()
-	}
+	r := &c.rcv
 	if n == 0 || !c.state.synchronized() {
 		return ArrivalEmpty
 	}
-	start := widen(c.rcv.nxt, seq)
+	start := widen(r.nxt, seq)
 	end := start + uint64(n)
 	switch {
-	case end <= c.rcv.nxt:
+	case end <= r.nxt:
 		return ArrivalOld
-	case !c.state.mayReceive(), c.rcv.fin != 0 && start >= c.rcv.fin:
+	case !c.state.mayReceive(), r.fin != 0 && start >= r.fin:
 		return ArrivalEnded
-	case start >= c.rcv.limit():
+	case start >= r.limit():
 		return ArrivalOutside
-	case start <= c.rcv.nxt:
+	case start <= r.nxt:
 		return ArrivalNext
-	case c.rcv.ooo.Covers(c.rxOffset(start), c.rxOffset(end)):
+	case r.reassembly != nil && r.reassembly.ooo.Covers(r.offset(start), r.offset(end)):
 		return ArrivalOld
 	}
 	return ArrivalEarly
@@ -63,27 +62,22 @@ type Reassembly struct {
 
 // Reassembly returns where the receiver stands. It allocates.
 func (c *Conn) Reassembly() Reassembly {
-	if c.work == nil {
-		c.busy()
-		defer c.rest()
+	r := &c.rcv
+	view := Reassembly{
+		Next: uint32(r.nxt), Window: r.window(), Readable: r.rx.Len(), Closed: r.done(),
 	}
-	r := Reassembly{
-		Next: uint32(c.rcv.nxt), Window: int(c.rcv.edge - c.rcv.nxt), Readable: c.rx.Len(),
-		Closed: c.rcv.fin != 0 && c.rcv.nxt > c.rcv.fin,
+	if r.reassembly == nil {
+		return view
 	}
-	hold := func(start, end uint64) {
-		if end == c.rcv.fin {
-			end++
-		}
-		r.Held = append(r.Held, SACKBlock{Start: uint32(start), End: uint32(end)})
+	hold := func(b buffer.Range) {
+		b = r.numbers(b)
+		view.Held = append(view.Held, SACKBlock{Start: uint32(b.Start), End: uint32(b.End)})
 	}
-	base := c.rcv.irs + 1
-	for i := range c.rcv.ooo.Len() {
-		b := c.rcv.ooo.At(i)
-		hold(b.Start+base, b.End+base)
+	for i := range r.reassembly.ooo.Len() {
+		hold(r.reassembly.ooo.At(i))
 	}
-	if b, alone := c.finAlone(); alone {
-		hold(b.Start+base, b.End+base)
+	if b, alone := r.finAlone(); alone {
+		hold(b)
 	}
-	return r
+	return view
 }

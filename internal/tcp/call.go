@@ -43,10 +43,10 @@ func (c *Conn) maySend() error {
 // nothing, and returns how much that was. When nothing can come any more it
 // returns ErrClosing.
 func (c *Conn) Receive(now clock.Time, p []byte) (int, error) {
-	if c.has(flagReadClosed) {
+	if c.rcv.closed {
 		return 0, fmt.Errorf("tcp: receive: %w", ErrClosed)
 	}
-	if n := c.rx.Read(p); n > 0 {
+	if n := c.rcv.rx.Read(p); n > 0 {
 		c.Consumed(now)
 		return n, nil
 	}
@@ -87,11 +87,21 @@ func (c *Conn) Status() (Status, error) {
 	}
 	s := Status{
 		Tuple: c.tuple, State: c.State(), SendWindow: c.snd.wnd,
-		RecvWindow: int(c.rcv.edge - c.rcv.nxt), Unacked: c.tx.Len(), Unread: c.rx.Len(),
+		RecvWindow: c.rcv.window(), Unacked: c.tx.Len(), Unread: c.rcv.rx.Len(),
 		TOS: c.tos, UserTimeout: "none",
 	}
 	if c.wait.limit > 0 {
 		s.UserTimeout = c.wait.limit.String()
 	}
 	return s, nil
+}
+
+// Urgent returns how many bytes, from the next that is read on, belong to
+// urgent data or come before it; they need not have arrived yet. Zero: nothing
+// is urgent (RFC 9293 §3.8.5, MUST-33).
+func (c *Conn) Urgent() int {
+	if end, head := streamed(c.rcv.up, c.rcv.irs), c.rcv.rx.Head(); end > head {
+		return int(end - head)
+	}
+	return 0
 }

@@ -56,7 +56,7 @@ func (h *Host) challengesNow(now clock.Time) int {
 // §5.2).
 func (c *Conn) challengeACK(now clock.Time) {
 	if c.host.spend(now, &c.trouble.challenges) {
-		c.rcv.acks = max(c.rcv.acks, 1)
+		c.rcv.ack.now()
 	}
 }
 
@@ -68,7 +68,7 @@ func (c *Conn) challengeACK(now clock.Time) {
 // an answer every time.
 func (c *Conn) offWindowACK(now clock.Time) {
 	if c.mayRepeat(now) {
-		c.rcv.acks = max(c.rcv.acks, 1)
+		c.rcv.ack.now()
 	}
 }
 

@@ -21,9 +21,9 @@ type Conn struct {
 	flags connFlags
 	outcome
 
-	rings
+	tx  *buffer.Ring
 	snd sendSpace
-	rcv receiveSpace
+	rcv receiver
 	rtt rtt
 	repair
 	*work  // nil: the connection rests
@@ -46,9 +46,6 @@ type outcome struct {
 	parked *timeWait // what is left of it in TIME-WAIT
 }
 
-// rings are where a connection's text lives, between the user and the network.
-type rings struct{ tx, rx *buffer.Ring }
-
 // repair is what finds losses and mends them, but for what is in work.
 type repair struct {
 	how  *strategy
@@ -61,11 +58,9 @@ type connFlags uint32
 const (
 	flagActive      connFlags = 1 << iota // we opened it
 	flagSynDue                            // our SYN or SYN-ACK is to be sent (again)
-	flagSACK                              // both ends permitted SACK
 	flagScale                             // both ends scale windows
 	flagPlain                             // nothing was negotiated: no option ever
 	flagNoDelay                           // Nagle is off
-	flagReadClosed                        // the user reads no more
 	flagWriteClosed                       // the user writes no more
 	flagOrphan                            // the user let go of it
 	flagHalfOpen                          // its listener counts it as half open
@@ -103,31 +98,12 @@ type sendSpace struct {
 	probeDue      bool  // one is to be sent
 }
 
-// receiveSpace is the receive sequence space, figure 4.
-type receiveSpace struct {
-	irs, nxt uint64
-	edge     uint64 // the right edge of the window that the peer was told
-	fin      uint64 // the number of the peer's FIN, zero until seen
-	*disorder
-	mss      int    // the largest segment that the peer has sent
-	acks     int    // acknowledgments to send now
-	pending  int    // bytes that wait for a delayed acknowledgment
-	up       uint64 // the end of urgent data, RCV.UP
-	scale    uint8
-	quick    int8  // arrivals still acknowledged at once
-	runs     uint8 // of recent: those that no ACK has reported yet
-	pingpong bool  // data of ours carries the acknowledgments
-	single   bool  // a single segment after a pause is what arrived last,
-	singles  bool  // and another, with a pause in between, before it
-	finLast  bool  // a FIN without its text is what arrived last
-}
-
 // stats are the counters behind Info.
 type stats struct {
-	bytesSent, bytesAcked, bytesReceived     uint64
+	bytesSent, bytesAcked                    uint64
 	segsOut, segsIn, dataSegsOut, dataSegsIn uint64
 	delivered                                uint64     // segments
-	lastSent, lastReceived, lastAck          clock.Time // segments with data, ACKs
+	lastSent, lastAck                        clock.Time // segments with data, ACKs
 	retries                                  int        // time-outs since the last answer
 	backoff                                  uint8      // doublings of the time-out
 }
@@ -174,11 +150,11 @@ func (c *Conn) doubt(err error) {
 func (c *Conn) Tx() *buffer.Ring { return c.tx }
 
 // Rx returns the ring that the user reads from.
-func (c *Conn) Rx() *buffer.Ring { return c.rx }
+func (c *Conn) Rx() *buffer.Ring { return c.rcv.rx }
 
 // ReadDone reports whether the peer has closed its side and all that it sent
 // is in Rx.
-func (c *Conn) ReadDone() bool { return c.rcv.fin != 0 && c.rcv.nxt > c.rcv.fin }
+func (c *Conn) ReadDone() bool { return c.rcv.done() }
 
 // setState moves the connection along one arrow of the transition table.
 func (c *Conn) setState(now clock.Time, e event) {
@@ -245,7 +221,7 @@ func (c *Conn) established(now clock.Time) {
 	c.wait.since = clock.Never
 	c.stats.retries, c.stats.backoff = 0, 0
 	c.flags &^= flagSynDue
-	c.rcv.hurry()
+	c.rcv.ack.hurry()
 	cfg := &c.host.cfg
 	c.chooseStrategy()
 	c.rememberPlain(now)
@@ -268,9 +244,8 @@ func (c *Conn) established(now clock.Time) {
 	}
 }
 
-// txOffset and rxOffset turn a sequence number into a ring's stream offset.
+// txOffset turns a sequence number into an offset in Tx.
 func (c *Conn) txOffset(seq uint64) uint64 { return seq - c.snd.iss - 1 }
-func (c *Conn) rxOffset(seq uint64) uint64 { return seq - c.rcv.irs - 1 }
 
 // raise tells the owner that something happened; of a connection that nobody
 // has accepted it learns when it does.

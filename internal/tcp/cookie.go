@@ -190,7 +190,7 @@ func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	}
 	c := l.answer(now, &syn, path)
 	c.setISS(s.Ack - 1)
-	c.windowField() // what the SYN-ACK promised
+	c.rcv.windowField(true) // what the SYN-ACK promised
 	c.stamps.lastAck = c.rcv.nxt
 	l.keep(c)
 	c.input(now, s)

@@ -6,6 +6,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
+// delayedAck decides when a receiver acknowledges: RFC 9293 §3.8.6.3, RFC 5681 §4.2.
+type delayedAck struct {
+	pending  int        // bytes that wait for a delayed acknowledgment
+	timer    clock.Time // when they are acknowledged
+	owed     int32      // acknowledgments to send now
+	quick    int8       // arrivals still acknowledged at once
+	pingpong bool       // data of ours carries the acknowledgments
+	single   bool       // a single segment after a pause is what arrived last,
+	singles  bool       // and another, with a pause in between, before it
+}
+
 // initialQuickAcks is how many arrivals, each a segment or a train, are acknowledged
 // at once at the start of a connection and after a gap: then the peer's window is
 // small, and a sender of few segments must not wait for a timer.
@@ -21,27 +32,6 @@ const (
 	singleCost = 3
 )
 
-// hurry has what arrives next acknowledged at once.
-func (s *receiveSpace) hurry() { s.quick, s.pingpong = initialQuickAcks, false }
-
-// notePause looks at the silence before a segment with data. After a long one the peer may start
-// again from one segment, which is acknowledged at once. Its acknowledgment makes the window two
-// segments. A peer that sends single segments with pauses between them does not wait for
-// acknowledgments, so delaying them costs it nothing (RFC 9293 §3.8.6.3).
-func (c *Conn) notePause(now clock.Time, s *Segment) {
-	silence := now.Sub(c.stats.lastReceived)
-	pause := max(c.host.cfg.DelayedAck, min(max(2*c.rtt.srtt, minPause), maxPause))
-	paused := s.Count == 1 && silence > pause
-	c.rcv.singles = paused && c.rcv.single
-	c.rcv.single = paused
-	switch {
-	case c.rcv.singles:
-		c.rcv.quick = max(0, c.rcv.quick-singleCost)
-	case silence > c.rtt.rto:
-		c.rcv.quick = initialQuickAcks
-	}
-}
-
 // maxDupAcks bounds the duplicate acknowledgments owed to a peer without SACK.
 const maxDupAcks = 64
 
@@ -52,68 +42,93 @@ const maxDupAcks = 64
 // acknowledgment (RFC 6675 §2).
 const acksAfterGap = 2
 
-// maxRuns bounds how much of what arrives out of order together is reported. That may be many
-// runs with gaps in between, each a range; an acknowledgment has room for three, and what no block
-// tells of is sent again. So each run has an acknowledgment, as if it had come by itself, and the
-// last has two. They report the runs before it too, so that each is reported twice or three times,
-// and none later than one that came after it: the peer would take it for lost (RFC 8985 §6.2).
-const maxRuns = 48
+// now makes the receiver acknowledge at once.
+func (a *delayedAck) now() { a.owed = max(a.owed, 1) }
 
-// answer has segments that arrived acknowledged now, each by one acknowledgment, as RFC
+// hurry makes it acknowledge at once what arrives next.
+func (a *delayedAck) hurry() { a.quick, a.pingpong = initialQuickAcks, false }
+
+// answer makes it acknowledge segments that arrived, each by one acknowledgment, as RFC
 // 5681 §4.2 allows, but all that wait by most.
-func (s *receiveSpace) answer(segments, most int) {
-	s.acks = max(s.acks, min(s.acks+segments, most))
+func (a *delayedAck) answer(segments, most int) {
+	a.owed = max(a.owed, int32(min(int(a.owed)+segments, most)))
 }
 
-// ackInOrder decides when in-order data is acknowledged: RFC 9293 §3.8.6.3,
-// RFC 5681 §4.2. At once for every second full segment, for a train, and when the
-// window is used up. Also at once while quick, and at the end of a message unless
-// the peer sends single segments. Everything else waits for the timer. While quick
-// after a gap, a train is acknowledged twice.
-func (c *Conn) ackInOrder(now clock.Time, s *Segment, n int) {
-	c.rcv.pending += n
-	tail := s.Flags.Has(PSH) && s.Len < c.rcv.mss && !c.rcv.singles
+// advance is the delayed acknowledgment's timer.
+func (a *delayedAck) advance(now clock.Time) {
+	if !a.timer.Due(now) {
+		return
+	}
+	a.timer = clock.Never
+	if a.pending > 0 {
+		a.now()
+		a.pingpong = false // nothing of ours was there to carry it
+	}
+}
+
+// sent notes that a segment with the current acknowledgment leaves, with so many bytes of data.
+func (a *delayedAck) sent(data int) {
+	if data > 0 && a.pending > 0 && a.quick == 0 {
+		a.pingpong = true
+	}
+	a.owed = max(0, a.owed-1)
+	a.pending, a.timer = 0, clock.Never
+}
+
+// notePause looks at the silence before segments with data. After a long one the peer may start
+// again from one segment, which is acknowledged at once. Its acknowledgment makes the window two
+// segments. A peer that sends single segments with pauses between them does not wait for
+// acknowledgments, so delaying them costs it nothing (RFC 9293 §3.8.6.3).
+func (r *receiver) notePause(now clock.Time, segments int, srtt, rto time.Duration) {
+	a, silence := &r.ack, now.Sub(r.heardAt)
+	pause := max(r.shared.cfg.DelayedAck, min(max(2*srtt, minPause), maxPause))
+	paused := segments == 1 && silence > pause
+	a.singles = paused && a.single
+	a.single = paused
+	switch {
+	case a.singles:
+		a.quick = max(0, a.quick-singleCost)
+	case silence > rto:
+		a.quick = initialQuickAcks
+	}
+}
+
+// ackInOrder decides when n bytes in order are acknowledged. At once for every second full
+// segment, for a train, and when the window is used up. Also at once while quick, and at the end
+// of a message unless the peer sends single segments. Everything else waits for the timer. While
+// quick after a gap, a train is acknowledged twice.
+func (r *receiver) ackInOrder(now clock.Time, s *Segment, n int) {
+	a := &r.ack
+	a.pending += n
+	tail := s.Flags.Has(PSH) && s.Len < r.mss && !a.singles
 	most := 1
-	if c.rcv.quick > 0 && c.trouble.unordered > 0 && c.has(flagSACK) {
+	if a.quick > 0 && r.early > 0 && r.sack {
 		most = acksAfterGap
 	}
 	switch {
-	case s.Count > 1, c.rcv.pending >= 2*c.rcv.mss, c.rcv.edge-c.rcv.nxt < uint64(c.rcv.mss),
-		!c.rcv.pingpong && (tail || c.rcv.quick > 0):
-		c.rcv.answer(s.Count, most)
-	case c.timers[timerDelayedAck] == clock.Never:
-		c.timers[timerDelayedAck] = in(now, c.host.cfg.DelayedAck)
+	case s.Count > 1, a.pending >= 2*r.mss, r.window() < r.mss,
+		!a.pingpong && (tail || a.quick > 0):
+		a.answer(s.Count, most)
+	case a.timer == clock.Never:
+		a.timer = in(now, r.shared.cfg.DelayedAck)
 	}
-	c.rcv.quick = max(0, c.rcv.quick-1)
+	a.quick = max(0, a.quick-1)
 }
 
 // ackOutOfOrder acknowledges a segment that is not the next one at once (RFC
 // 5681 §4.2). A peer without SACK counts duplicates, so it gets one for each
 // segment of a train; to others one for each run tells everything.
-func (c *Conn) ackOutOfOrder(s *Segment) {
-	if c.has(flagSACK) {
-		c.rcv.answer(s.Count, max(acksAfterGap, int(c.rcv.runs)+1))
-		return
+func (r *receiver) ackOutOfOrder(s *Segment) {
+	most := maxDupAcks
+	if r.sack {
+		most = max(acksAfterGap, int(r.runs)+1)
 	}
-	c.rcv.answer(s.Count, maxDupAcks)
+	r.ack.answer(s.Count, most)
 }
 
-// onDelayedAck is the delayed acknowledgment's timer.
-func (c *Conn) onDelayedAck() {
-	if c.rcv.pending > 0 {
-		c.rcv.acks = max(c.rcv.acks, 1)
-		c.rcv.pingpong = false // nothing of ours was there to carry it
-	}
-}
-
-// acknowledged notes that a segment with the current acknowledgment leaves;
-// carried says that it had text of its own.
-func (c *Conn) acknowledged(carriedText int) {
-	if carriedText > 0 && c.rcv.pending > 0 && c.rcv.quick == 0 {
-		c.rcv.pingpong = true
-	}
-	c.rcv.acks = max(0, c.rcv.acks-1)
-	c.rcv.pending = 0
-	c.stamps.lastAck = c.rcv.nxt
-	c.timers[timerDelayedAck] = clock.Never
+// ackBare reports whether the acknowledgment owed must not ride on data: one with SACK blocks,
+// which would make a full segment too long, and a duplicate, which counts for nothing when it
+// carries data (RFC 5681 §2).
+func (r *receiver) ackBare() bool {
+	return r.ack.owed > 1 || r.ack.owed == 1 && r.reassembly.reports()
 }

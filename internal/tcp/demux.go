@@ -64,10 +64,10 @@ const (
 
 // shared is what connections have in common.
 type shared struct {
-	early  int           // bytes of all rings beyond a gap
-	lossAt clock.Time    // when one of them lost something last
-	lull   time.Duration // after which a silent one rests: idleTime
-	spare  spare         // what busy ones begin with
+	receivers receivers
+	lossAt    clock.Time    // when one of them lost something last
+	lull      time.Duration // after which a silent one rests: idleTime
+	spare     spare         // what busy ones begin with
 }
 
 // NewHost returns a host without connections.
@@ -84,6 +84,7 @@ func NewHost(cfg Config) (*Host, error) {
 			listeners: map[netip.AddrPort]*Listener{}, listening: map[uint16]int{},
 		},
 	}
+	h.receivers = receivers{cfg: &h.cfg, drops: &h.drops}
 	h.waits.init(cfg.MaxTimeWait)
 	h.ports.secret, h.isn.secret = cfg.Secret, cfg.Secret
 	return h, nil
@@ -330,7 +331,7 @@ func (h *Host) wake(c *Conn) {
 // schedule files the connection's deadline if it is earlier than the filed one;
 // a later one is found when the earlier comes due.
 func (h *Host) schedule(c *Conn) {
-	if due := c.timers.first(); due != clock.Never &&
+	if due := c.deadline(); due != clock.Never &&
 		(c.links.heap < 0 || due < h.deadlines.of(c)) {
 		h.deadlines.set(c, due)
 	}
@@ -360,15 +361,14 @@ func (h *Host) remove(c *Conn) {
 		return
 	}
 	h.unhook(c)
-	c.timers = timers{}
+	c.timers, c.rcv.ack.timer = timers{}, clock.Never
 	if c.links.listener != nil {
 		c.links.listener.forget(c)
 	}
 	h.catch.answered(c)
 	if c.work != nil {
 		c.sent.release()
-		c.rcv.ooo.Clear()
-		c.countEarly()
+		c.rcv.forget()
 	}
 }
 

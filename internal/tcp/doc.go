@@ -15,13 +15,15 @@
 //	ack.go         the fifth step: what was delivered, and what follows from it
 //	  sack.go rtt.go rack.go tlp.go recovery.go congestion/
 //	  ecn.go       what marks and their echoes mean
-//	reassembly.go  the seventh and eighth: text into the receive ring, FIN
+//	receiver.go    is the segment acceptable, and the sixth to the eighth: urgent, data, FIN
+//	  reassembly.go out of order: what is held, and the SACK blocks that report it
+//	  delack.go    when to acknowledge
 //
 // and a byte's way out:
 //
 //	user.go        Wrote, Close, ...: the user calls of §3.10
 //	output.go      Host.Output takes turns; a connection fills one train
-//	window.go      what the peer lets us send, what we let the peer send
+//	window.go      what the peer lets us send
 //	sent.go        one record for each segment in flight
 //	timer.go       what is due when nothing arrives
 //

@@ -54,13 +54,10 @@ func ParseECNMode(name string) (ECNMode, bool) {
 	return 0, false
 }
 
-// ecn is a connection's side of RFC 3168 §6.1.2 and §6.1.3. It means nothing without
-// flagECN.
+// ecn is the sender's side of RFC 3168 §6.1.2. It means nothing without flagECN.
 type ecn struct {
-	echo    bool       // a mark arrived, and the peer's CWR has not: every ACK says so
 	reduced bool       // the window was reduced: the next new data carries CWR
 	point   uint64     // snd.nxt then; until it is passed no echo counts again
-	marks   uint64     // segments that arrived marked
 	echoes  uint64     // reductions for the peer's echoes
 	until   clock.Time // nothing new is sent before, when the window is one segment
 }
@@ -141,23 +138,6 @@ func (c *Conn) markNew(t *Train) {
 	if c.trouble.ecn.reduced {
 		c.trouble.ecn.reduced = false
 		t.Flags |= CWR
-	}
-}
-
-// takeMark is the receiver's side, RFC 3168 §6.1.3: a mark is echoed on every
-// ACK until CWR says that the sender has heard. CWR on a marked segment answers
-// an earlier mark.
-func (c *Conn) takeMark(s *Segment) {
-	if !c.has(flagECN) {
-		return
-	}
-	if s.Flags.Has(CWR) {
-		c.trouble.ecn.echo = false
-	}
-	if s.ECN == CE {
-		c.trouble.ecn.echo = true
-		c.trouble.ecn.marks += uint64(max(s.Count, 1))
-		c.rcv.quick = max(c.rcv.quick, 2) // the sender should hear of it soon
 	}
 }
 

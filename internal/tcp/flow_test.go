@@ -264,7 +264,7 @@ func TestRFC9293_3_8_6_3_DelayedAck(t *testing.T) {
 
 func TestTrainIsAcknowledgedAtOnce(t *testing.T) {
 	s := opened(t, Config{})
-	s.c.rcv.quick = 0
+	s.c.rcv.ack.quick = 0
 	g := Segment{
 		Tuple: s.tuple, Header: Header{Seq: s.peer + 1, Ack: s.iss + 1, Flags: ACK, Window: 65535},
 		Len: 3000, Count: 3, Payload: [][]byte{pattern[:1000], pattern[1000:2000], pattern[2000:3000]},
@@ -439,7 +439,7 @@ func TestProbesDoNotCreepPastTheBuffer(t *testing.T) {
 	s.accept(fullOptions)
 	require.NotZero(t, s.c.rcv.scale, "a scaled window is rounded")
 	next := func() uint32 { return uint32(s.c.rcv.nxt - s.c.rcv.irs) }
-	for s.c.rx.Free() > 2000 {
+	for s.c.rcv.rx.Free() > 2000 {
 		s.send(ACK, next(), 1, 1000)
 		s.wait(50 * time.Millisecond) // for a delayed acknowledgment, and the window with it
 	}
@@ -447,7 +447,7 @@ func TestProbesDoNotCreepPastTheBuffer(t *testing.T) {
 	for range 100 { // each a little beyond what the last was let in for
 		s.send(ACK, next(), 1, 1)
 	}
-	assert.Equal(t, s.c.rx.Limit(), s.c.rx.Len())
+	assert.Equal(t, s.c.rcv.rx.Limit(), s.c.rcv.rx.Len())
 }
 
 // On a link with the largest MTU a segment is longer than the longest train of

@@ -10,8 +10,8 @@ import (
 // SYN-ACK, for a listener. One that somebody watches stays as it is.
 func (c *Conn) folds() bool {
 	return c.has(flagHalfOpen) && c.state == StateSynReceived && !c.has(flagSynDue) &&
-		c.rcv.acks == 0 && c.timers[timerRTO] != clock.Never && c.path.Outlet >= 0 &&
-		c.probe == nil && c.Owner == nil
+		c.rcv.ack.owed == 0 && c.timers[timerRTO] != clock.Never && c.path.Outlet >= 0 &&
+		c.probe == nil && c.Owner == nil && !c.rcv.closed
 }
 
 // fold makes a half-open connection small.
@@ -19,8 +19,9 @@ func (h *Host) fold(c *Conn) {
 	o := &halfOpen{
 		tuple: c.tuple, flags: c.flags &^ flagShown, listener: c.links.listener,
 		iss: uint32(c.snd.iss), irs: uint32(c.rcv.irs),
-		edge: uint16(c.rcv.edge - c.rcv.nxt), wnd: uint16(c.snd.wnd),
+		edge: uint16(c.rcv.window()), wnd: uint16(c.snd.wnd),
 		peerMSS: uint16(c.snd.peerMSS), sendScale: c.snd.scale, recvScale: c.rcv.scale,
+		sack:  c.rcv.sack,
 		stamp: c.stamps.offset, recent: c.stamps.recent, recentAt: c.stamps.recentAt,
 		since: c.wait.since, lastSent: c.stats.lastSent, rto: c.timers[timerRTO],
 		retries: uint32(c.stats.retries),
@@ -28,7 +29,7 @@ func (h *Host) fold(c *Conn) {
 	}
 	odd := oddity{
 		answers: c.troubles().answers, doubt: c.err, wait: c.wait,
-		lastReceived: c.stats.lastReceived, dataSegsIn: c.stats.dataSegsIn,
+		lastReceived: c.rcv.heardAt, dataSegsIn: c.stats.dataSegsIn,
 	}
 	if odd != (oddity{wait: userTimeout{since: o.since}}) {
 		kept := odd
@@ -58,9 +59,9 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 	c.setState(now, evSYN)
 	c.flags = o.flags
 	c.setISS(o.iss)
-	c.rcv.irs = wide(o.irs)
-	c.rcv.nxt = c.rcv.irs + 1
+	c.rcv.begin(o.irs)
 	c.rcv.edge = c.rcv.nxt + uint64(o.edge)
+	c.rcv.sack = o.sack
 	c.snd.wl1 = c.rcv.irs
 	c.snd.wnd, c.snd.maxWnd, c.snd.peerMSS = int(o.wnd), int(o.wnd), int(o.peerMSS)
 	c.snd.scale, c.rcv.scale = o.sendScale, o.recvScale
@@ -74,7 +75,7 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 	c.wait = userTimeout{since: o.since}
 	if odd := o.odd; odd != nil {
 		c.err, c.wait = odd.doubt, odd.wait
-		c.stats.lastReceived, c.stats.dataSegsIn = odd.lastReceived, odd.dataSegsIn
+		c.rcv.heardAt, c.stats.dataSegsIn = odd.lastReceived, odd.dataSegsIn
 	}
 	c.timers[timerRTO] = o.rto
 	c.watch(now)
@@ -119,7 +120,8 @@ func (h *Host) blank(now clock.Time, t Tuple, p Path) *Conn {
 	h.now = now
 	c := h.half.take(&h.cfg)
 	c.host, c.tuple, c.cc.name = h, t, h.cfg.Congestion
-	c.tune.begin(&h.cfg)
+	c.rcv.shared, c.sendMax = &h.receivers, h.cfg.SendBufferMax
+	c.rcv.tune.size, c.rcv.tune.max = h.cfg.RecvBuffer, h.cfg.RecvBufferMax
 	c.links.heap = -1
 	c.rtt.rto = h.cfg.RTOInitial
 	c.rested.mult = 1

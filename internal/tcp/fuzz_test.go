@@ -208,11 +208,11 @@ func verify(tb testing.TB, h *Host) {
 			verifyResting(tb, c)
 			continue
 		}
-		require.Equal(tb, c.reach(), c.rcv.early)
-		early += c.rcv.early
+		require.Equal(tb, c.rcv.reach(), c.rcv.reassembly.held)
+		early += c.rcv.reassembly.held
 		require.LessOrEqual(tb, c.snd.una, c.snd.nxt)
-		require.LessOrEqual(tb, c.rcv.ooo.Len(), h.cfg.MaxReceiveRanges)
-		require.LessOrEqual(tb, c.rx.Len(), h.cfg.RecvBuffer)
+		require.LessOrEqual(tb, c.rcv.reassembly.ooo.Len(), h.cfg.MaxReceiveRanges)
+		require.LessOrEqual(tb, c.rcv.rx.Len(), h.cfg.RecvBuffer)
 		require.LessOrEqual(tb, c.rcv.nxt, c.rcv.limit()+1)
 		q := &c.sent
 		total, next := 0, c.snd.una
@@ -237,25 +237,25 @@ func verify(tb testing.TB, h *Host) {
 			require.NotEqual(tb, clock.Never, clock.Earliest(c.timers[timerRTO], c.timers[timerPersist]),
 				"something will happen if nobody answers")
 		}
-		require.False(tb, c.timers.first() != clock.Never && c.links.heap < 0, "its deadline is filed")
-		require.True(tb, c.links.heap < 0 || h.deadlines.of(c) <= c.timers.first() || c.timers.first() == 0)
+		require.False(tb, c.deadline() != clock.Never && c.links.heap < 0, "its deadline is filed")
+		require.True(tb, c.links.heap < 0 || h.deadlines.of(c) <= c.deadline() || c.deadline() == 0)
 	}
-	require.Equal(tb, early, h.early)
+	require.Equal(tb, early, h.receivers.held)
 	require.LessOrEqual(tb, early, h.cfg.EarlyBytes)
 }
 
 // verifyResting checks that nothing needs the work of a connection that has none.
 func verifyResting(tb testing.TB, c *Conn) {
 	tb.Helper()
-	require.Nil(tb, c.rcv.disorder)
+	require.Nil(tb, c.rcv.reassembly)
 	require.Nil(tb, c.limit.rounds)
-	require.Nil(tb, c.tune.taking)
 	if !c.state.synchronized() {
 		return
 	}
 	require.Equal(tb, c.snd.nxt, c.snd.una, "nothing is in flight")
 	require.True(tb, c.unsent() == 0 || c.path.Outlet < 0 || c.links.isReady)
-	for _, i := range []int{timerRTO, timerProbe, timerReorder, timerPersist, timerDelayedAck} {
+	require.Equal(tb, clock.Never, c.rcv.ack.timer)
+	for _, i := range []int{timerRTO, timerProbe, timerReorder, timerPersist} {
 		require.Equal(tb, clock.Never, c.timers[i], "timer %d", i)
 	}
 }

@@ -21,6 +21,7 @@ type halfOpen struct {
 	peerMSS   uint16
 	sendScale uint8
 	recvScale uint8
+	sack      bool
 	stamp     uint32 // offset of our timestamps
 	recent    uint32 // TS.Recent
 	recentAt  clock.Time
@@ -71,13 +72,14 @@ const maxSpareConns = 32
 func (q *halfOpens) take(cfg *Config) *Conn {
 	n := len(q.spare)
 	if n == 0 {
-		return &Conn{rings: rings{buffer.NewRing(cfg.SendBuffer), buffer.NewRing(cfg.RecvBuffer)}}
+		tx, rx := buffer.NewRing(cfg.SendBuffer), buffer.NewRing(cfg.RecvBuffer)
+		return &Conn{tx: tx, rcv: receiver{rx: rx}}
 	}
 	c := q.spare[n-1]
 	q.spare[n-1], q.spare = nil, q.spare[:n-1]
-	*c = Conn{rings: c.rings}
+	*c = Conn{tx: c.tx, rcv: receiver{rx: c.rcv.rx}}
 	c.tx.Resize(cfg.SendBuffer)
-	c.rx.Resize(cfg.RecvBuffer)
+	c.rcv.rx.Resize(cfg.RecvBuffer)
 	return c
 }
 

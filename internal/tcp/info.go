@@ -79,27 +79,28 @@ func (c *Conn) Info() Info {
 		c.busy()
 		defer c.rest()
 	}
-	s, b, u := &c.stats, &c.trouble, &c.tune
+	s, b, r := &c.stats, &c.trouble, &c.rcv
 	i := Info{
 		State: c.State(), Recovery: recoveryNames[c.rec.kind], Congestion: c.cc.name,
 		Strategy: c.how.name,
-		SACK:     c.has(flagSACK), WindowScale: c.has(flagScale), Timestamps: c.has(flagStamps),
+		SACK:     c.rcv.sack, WindowScale: c.has(flagScale), Timestamps: c.has(flagStamps),
 		ECN: c.has(flagECN), Plain: c.has(flagPlain),
-		ECNMarks: c.trouble.ecn.marks, ECNEchoes: c.trouble.ecn.echoes,
-		SendScale: c.snd.scale, RecvScale: c.rcv.scale,
+		ECNMarks: r.marks, ECNEchoes: c.trouble.ecn.echoes,
+		SendScale: c.snd.scale, RecvScale: r.scale,
 		RTO: c.timeout(), RTT: c.rtt.srtt, RTTVar: c.rtt.rttvar,
 		MinRTT: c.rtt.lowest(), LatestRTT: c.rtt.latest, ATO: c.host.cfg.DelayedAck,
-		SendMSS: c.snd.mss, RecvMSS: c.rcv.mss, AdvMSS: c.offeredMSS(), PMTU: c.path.MTU,
-		SendWindow: c.snd.wnd, RecvWindow: int(c.rcv.edge - c.rcv.nxt),
+		SendMSS: c.snd.mss, RecvMSS: r.mss, AdvMSS: c.offeredMSS(), PMTU: c.path.MTU,
+		SendWindow: c.snd.wnd, RecvWindow: r.window(),
 		Pipe: c.pipe(), Una: streamed(c.snd.una, c.snd.iss), Nxt: streamed(c.snd.nxt, c.snd.iss),
-		RcvNxt:  streamed(c.rcv.nxt, c.rcv.irs),
+		RcvNxt:  streamed(r.nxt, r.irs),
 		Unacked: c.sent.len(), Sacked: c.sent.count[sacked], Lost: c.sent.count[lost],
 		Retrans: c.sent.again,
-		Unread:  c.rx.Len(), OutOfOrder: c.rcv.ooo.Len(), OutOfOrderSegs: c.trouble.unordered,
-		SendBuffer: c.tx.Limit(), RecvBuffer: u.recv, RecvSpace: u.copied, RecvRTT: u.rtt,
+		Unread:  r.rx.Len(), OutOfOrder: r.reassembly.ooo.Len(), OutOfOrderSegs: r.early,
+		SendBuffer: c.tx.Limit(), RecvBuffer: r.tune.size, RecvSpace: r.tune.copied,
+		RecvRTT:     r.tune.rtt,
 		UserTimeout: c.wait.limit,
 		BytesSent:   s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: b.bytesRetrans,
-		BytesReceived: s.bytesReceived, SegsOut: s.segsOut, SegsIn: s.segsIn,
+		BytesReceived: r.bytes, SegsOut: s.segsOut, SegsIn: s.segsIn,
 		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, Delivered: s.delivered,
 		DeliveryRate: c.limit.rate, AppLimited: c.limit.rateLimited,
 		Retransmits: b.retransmits, LostRetransmits: b.lostRetransmits,
@@ -109,7 +110,7 @@ func (c *Conn) Info() Info {
 		DSACKs: b.dsacks, DupAcks: b.dupAcksIn, ReorderSeen: b.reordered,
 		Retries: s.retries, Backoff: int(s.backoff), Probes: int(c.snd.probes),
 		Limited: c.limit.by, LimitedSince: c.limit.since,
-		LastSent: s.lastSent, LastReceived: s.lastReceived, LastAck: s.lastAck,
+		LastSent: s.lastSent, LastReceived: r.heardAt, LastAck: s.lastAck,
 	}
 	i.BusyTime, i.RwndLimited, i.SndbufLimited = c.limit.times(c.host.now)
 	if c.cc.Controller == nil && c.state.synchronized() {

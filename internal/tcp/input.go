@@ -9,9 +9,9 @@ func (c *Conn) input(now clock.Time, s *Segment) {
 	if s.Len > 0 {
 		c.stats.dataSegsIn += uint64(s.Count)
 		if c.state.synchronized() {
-			c.notePause(now, s)
+			c.rcv.notePause(now, s.Count, c.rtt.srtt, c.rtt.rto)
 		}
-		c.stats.lastReceived = now
+		c.rcv.heardAt = now
 	}
 	if c.state == StateSynSent {
 		c.inputSynSent(now, s)
@@ -36,39 +36,60 @@ func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 	if s.Options.UserTimeout != 0 {
 		c.takeTimeout(now, s.Options.UserTimeout)
 	}
-	c.takeMark(s) // RFC 3168 §6.1.3
+	if c.has(flagECN) {
+		c.rcv.takeMark(s)
+	}
 	c.takeContents(now, s, seq)
 }
 
 // takeContents is the sixth step to the eighth: the urgent pointer, the data and the
 // FIN. Seq is the number of the first byte of data.
 func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
-	c.takeUrgent(s)
-	c.takeText(now, s, seq)
-	c.takeFIN(now, s, seq)
+	if !c.state.mayReceive() {
+		if s.Flags.Has(FIN) {
+			c.offWindowACK(now) // another FIN behind the first: its sender learns where we are
+		}
+		return
+	}
+	if c.rcv.urgent(s) {
+		c.raise(Urgent)
+	}
+	if s.Len > 0 && !c.takeText(now, s, seq) {
+		return
+	}
+	if s.Flags.Has(FIN) && c.rcv.holdFIN(seq+uint64(s.Len), s.Len == 0) {
+		c.offWindowACK(now)
+	}
+	if c.rcv.takeFIN() {
+		c.raise(Readable)
+		c.setState(now, evFIN)
+	}
+}
+
+// takeText is the seventh step. It reports whether there is still a connection.
+func (c *Conn) takeText(now clock.Time, s *Segment, seq uint64) bool {
+	if c.has(flagOrphan) && seq+uint64(s.Len) > c.rcv.nxt {
+		// RFC 1122 §4.2.2.13: text that nobody will read; the peer must learn that it is lost,
+		// and the connection is gone, as RFC 9293 §3.10.7.1 has it.
+		c.host.drop(DropClosed)
+		c.host.refuse(s)
+		c.fail(now, ErrAborted)
+		return false
+	}
+	if c.rcv.text(now, s, seq) {
+		c.raise(Readable)
+	}
+	return true
 }
 
 // checkSequence is the first step: is any of the segment within the window?
 func (c *Conn) checkSequence(now clock.Time, s *Segment, seq uint64) bool {
-	end := seq + s.space()
-	switch {
-	case s.Flags.Has(SYN) && c.state == StateSynReceived && seq == c.rcv.irs:
-		// The peer's SYN again. Payload behind it does not make it a new one.
-	case s.Len == 0:
-		// A FIN fits any window: it needs no buffer. The right edge itself is let in, for that
-		// is what a peer writes into an ACK when all it was allowed to send is still on its way.
-		if seq >= c.rcv.nxt && seq <= c.rcv.limit() {
-			return true
-		}
-	case seq < c.rcv.limit() && end > c.rcv.nxt:
-		return true
-	case seq == c.rcv.nxt:
-		// The window is shut and this is a probe: its text is not taken and draws an ACK, but
-		// what it acknowledges counts.
-		c.rcv.acks = max(c.rcv.acks, 1)
+	// The peer's SYN again is not a new one, whatever payload is behind it.
+	again := s.Flags.Has(SYN) && c.state == StateSynReceived && seq == c.rcv.irs
+	if !again && c.rcv.acceptable(s, seq) {
 		return true
 	}
-	c.offWindow(now, s, seq, end)
+	c.offWindow(now, s, seq, seq+s.space())
 	return false
 }
 
@@ -95,17 +116,17 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq, end uint64) {
 		c.checkSYN(now, s)
 	case s.Len > 0 && end <= c.rcv.nxt:
 		c.host.drop(DropDuplicate)
-		c.reportDuplicate(seq, end)
-		c.ackOutOfOrder(s)
+		c.rcv.reportDuplicate(seq, end)
+		c.rcv.ackOutOfOrder(s)
 	case s.Flags.Has(FIN) && end <= c.rcv.nxt:
 		c.host.drop(DropDuplicate)
 		if c.mayRepeat(now) {
-			c.reportDuplicate(seq, end)
-			c.rcv.acks = max(c.rcv.acks, 1)
+			c.rcv.reportDuplicate(seq, end)
+			c.rcv.ack.now()
 		}
 	case s.Len > 0:
 		c.host.drop(DropSequence)
-		c.ackOutOfOrder(s)
+		c.rcv.ackOutOfOrder(s)
 	default:
 		c.host.drop(DropSequence)
 		c.offWindowACK(now)

@@ -82,10 +82,7 @@ func (l *Listener) keep(c *Conn) {
 // takeSYN learns the peer's sequence number and window. The window of a SYN is
 // never scaled (RFC 7323 §2.2).
 func (c *Conn) takeSYN(s *Segment) {
-	c.rcv.irs = wide(s.Seq)
-	offered := c.rcv.edge - c.rcv.nxt // by our SYN, if we sent the first
-	c.rcv.nxt = c.rcv.irs + 1
-	c.rcv.edge = c.rcv.nxt + offered
+	c.rcv.begin(s.Seq)
 	c.snd.wnd = int(s.Window)
 	c.snd.maxWnd = max(c.snd.maxWnd, c.snd.wnd)
 	c.snd.wl1 = c.rcv.irs
@@ -97,8 +94,8 @@ func (c *Conn) takeSYN(s *Segment) {
 func (c *Conn) negotiate(o *Options) {
 	if c.host.cfg.OptionsOff || *o == (Options{}) {
 		c.flags |= flagPlain
-		c.flags &^= flagSACK | flagScale | flagStamps | flagFileDigest
-		c.rcv.scale, c.snd.scale = 0, 0
+		c.flags &^= flagScale | flagStamps | flagFileDigest
+		c.rcv.sack, c.rcv.scale, c.snd.scale = false, 0, 0
 		if c.path.DefaultMSS {
 			c.snd.peerMSS = o.sendMSS()
 		}
@@ -121,12 +118,12 @@ func (c *Conn) negotiate(o *Options) {
 	}
 	c.refit()
 	if o.SACKPermitted && !k.NoSACK {
-		c.flags |= flagSACK
+		c.rcv.sack = true
 	}
 	if o.HasWindowScale && !k.NoWindowScale {
 		c.flags |= flagScale
 		c.snd.scale = o.WindowScale
-		c.rcv.scale = c.windowScale()
+		c.rcv.scale = c.rcv.windowScale()
 	}
 }
 
@@ -161,7 +158,7 @@ func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
 	}
 	c.synAcknowledged(now)
 	c.setState(now, evSYNACK)
-	c.rcv.acks = 1
+	c.rcv.ack.owed = 1
 	c.takeContents(now, s, c.rcv.nxt)
 }
 
@@ -218,7 +215,7 @@ func (c *Conn) synOptions() Options {
 		k := &c.host.cfg.Knobs
 		o.SACKPermitted, o.HasWindowScale = c.hearsSACK(), !k.NoWindowScale
 		if o.HasWindowScale {
-			o.WindowScale = c.windowScale()
+			o.WindowScale = c.rcv.windowScale()
 		}
 		if !k.NoTimestamps {
 			c.stamps.put(c.host.now, &o)
@@ -226,7 +223,7 @@ func (c *Conn) synOptions() Options {
 		}
 		return o
 	}
-	o.SACKPermitted = c.has(flagSACK) && c.hearsSACK()
+	o.SACKPermitted = c.rcv.sack && c.hearsSACK()
 	o.HasWindowScale = c.has(flagScale)
 	if o.HasWindowScale {
 		o.WindowScale = c.rcv.scale

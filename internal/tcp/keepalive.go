@@ -58,7 +58,7 @@ func (c *Conn) onKeepalive(now clock.Time) {
 		c.armKeepalive(now)
 		return
 	}
-	heard := max(c.stats.lastReceived, c.stats.lastAck, c.keep.since)
+	heard := max(c.rcv.heardAt, c.stats.lastAck, c.keep.since)
 	if next := heard.Add(c.keep.Idle); next > now {
 		c.keep.asked = 0
 		c.timers[timerKeepalive] = next

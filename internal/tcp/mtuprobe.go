@@ -65,7 +65,7 @@ func (c *Conn) probeFromBase(now clock.Time) {
 // probesMTU reports whether probes may be sent: their loss has to be told from
 // that of others, and noticed soon.
 func (c *Conn) probesMTU() bool {
-	return c.host.cfg.MTUProbing != MTUProbingOff && c.has(flagSACK) && c.how.probes
+	return c.host.cfg.MTUProbing != MTUProbingOff && c.rcv.sack && c.how.probes
 }
 
 // outputMTUProbe sends a probe, if it is time for one and losing it would be

@@ -16,13 +16,13 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 	case c.has(flagSynDue):
 		c.outputSYN(now, t)
 		return true
-	case c.state == StateSynReceived && c.rcv.acks > 0:
+	case c.state == StateSynReceived && c.rcv.ack.owed > 0:
 		c.outputACK(now, t)
 		return true
 	case !c.state.synchronized():
 		return false
 	}
-	if c.wantsBareACK() {
+	if c.wait.due || c.rcv.ackBare() {
 		c.outputACK(now, t)
 		return true
 	}
@@ -48,7 +48,7 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 
 // outputLastACK sends the acknowledgment that found no text to ride on.
 func (c *Conn) outputLastACK(now clock.Time, t *Train) bool {
-	if c.rcv.acks == 0 {
+	if c.rcv.ack.owed == 0 {
 		return false
 	}
 	c.outputACK(now, t)
@@ -106,22 +106,14 @@ func (c *Conn) trainLimit() int {
 	return max(1, min(c.host.cfg.TrainSegments, maxTrainBytes/(c.snd.mss+60)))
 }
 
-// wantsBareACK reports whether the acknowledgment owed must not ride on text:
-// one with SACK blocks, which would make a full segment too long, and a
-// duplicate, which counts for nothing when it carries text (RFC 5681 §2).
-func (c *Conn) wantsBareACK() bool {
-	return c.rcv.acks > 1 || c.wait.due ||
-		c.rcv.acks == 1 && (c.rcv.ooo.Len() > 0 || c.rcv.dsack.Start < c.rcv.dsack.End)
-}
-
 // begin starts a train with the connection's current acknowledgment.
 func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	*t = Train{
 		Tuple: c.tuple, Outlet: c.path.Outlet, Payload: t.Payload[:0], TOS: c.tos, TTL: c.ttl,
 	}
 	t.Seq, t.Flags = uint32(seq), flags|ACK
-	t.Ack, t.Window = uint32(c.rcv.nxt), c.windowField()
-	if c.work != nil && c.trouble.ecn.echo {
+	t.Ack, t.Window = uint32(c.rcv.nxt), c.rcv.windowField(!c.state.synchronized())
+	if c.rcv.echo {
 		t.Flags |= ECE
 	}
 	if c.has(flagStamps) {
@@ -140,6 +132,13 @@ func (c *Conn) lend(t *Train, seq uint64, n, mss int) {
 	if from+uint64(n) == c.tx.Tail() {
 		t.Flags |= PSH // RFC 9293 §3.9.1.2: nothing more is waiting
 	}
+}
+
+// acknowledged notes that a segment with the current acknowledgment leaves, with so many bytes of
+// data.
+func (c *Conn) acknowledged(data int) {
+	c.rcv.ack.sent(data)
+	c.stamps.lastAck = c.rcv.nxt
 }
 
 // leave counts a train that is complete.
@@ -176,10 +175,7 @@ func (c *Conn) outputACK(now clock.Time, t *Train) {
 	if c.wait.due {
 		t.Options.UserTimeout, c.wait.due = c.offeredTimeout(), false
 	}
-	if c.has(flagSACK) {
-		c.sackBlocks(&t.Options)
-		c.rcv.dsack.End = c.rcv.dsack.Start // RFC 2883 §4: reported once
-	}
+	c.rcv.sackBlocks(&t.Options, fitting(c.path.MTU))
 	c.leave(now, t)
 }
 

@@ -278,7 +278,7 @@ func (c *Conn) sample(now clock.Time) {
 	s := &c.host.shot
 	*s = Sample{
 		Time: now, State: c.state, Congestion: c.cc.name,
-		Pipe: c.pipe(), SendWindow: c.snd.wnd, RecvWindow: int(c.rcv.edge - c.rcv.nxt),
+		Pipe: c.pipe(), SendWindow: c.snd.wnd, RecvWindow: c.rcv.window(),
 		SendMSS: c.snd.mss,
 		Una:     streamed(c.snd.una, c.snd.iss), Nxt: streamed(c.snd.nxt, c.snd.iss),
 		RcvNxt: streamed(c.rcv.nxt, c.rcv.irs), Delivered: c.sent.delivered,
@@ -293,7 +293,7 @@ func (c *Conn) sample(now clock.Time) {
 			Retrans: c.sent.again,
 		},
 		Traffic: c.traffic(), Counts: c.trouble.counts(),
-		Limited: c.limit.by, LimitedSince: c.limit.since, RxUnread: c.rx.Len(),
+		Limited: c.limit.by, LimitedSince: c.limit.since, RxUnread: c.rcv.rx.Len(),
 	}
 	s.ECNEchoes, s.RTTSamples = c.trouble.ecn.echoes, c.rtt.samples
 	if c.cc.Controller != nil {
@@ -307,7 +307,7 @@ func (c *Conn) traffic() Traffic {
 	s := &c.stats
 	return Traffic{
 		BytesSent: s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: c.trouble.bytesRetrans,
-		BytesReceived: s.bytesReceived, SegsOut: s.segsOut, SegsIn: s.segsIn,
+		BytesReceived: c.rcv.bytes, SegsOut: s.segsOut, SegsIn: s.segsIn,
 		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, DeliveredSegs: s.delivered,
 	}
 }

@@ -1,7 +1,6 @@
 package tcp
 
 import (
-	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
@@ -9,25 +8,15 @@ import (
 // arrived out of order, and of round trips. A connection that rests has none. Whatever
 // is called from outside begins with busy, and the host settles whom it has served.
 type work struct {
-	sent     sentQueue
-	rack     rack
-	board    scoreboard
-	rec      recovery
-	undo     undo
-	resent   resent
-	trouble  trouble
-	disorder disorder
-	rounds   rounds
-	taking   taking
-}
-
-// disorder is what is known of text that arrived out of order.
-type disorder struct {
-	ooo     buffer.Ranges
-	recent  [maxRuns]buffer.Range // what data that arrived out of order grew: the last of changes
-	changes uint32
-	dsack   buffer.Range // a duplicate to report (RFC 2883), empty when none
-	early   int          // bytes that the host counts as held out of order
+	sent    sentQueue
+	rack    rack
+	board   scoreboard
+	rec     recovery
+	undo    undo
+	resent  resent
+	trouble trouble
+	rounds  rounds
+	inbound reassembly
 }
 
 // trouble is what few connections ever have, and keep then: what was lost, doubted or marked, and
@@ -38,7 +27,6 @@ type trouble struct {
 	fastRecoveries, dsacks, dupAcksIn          uint64
 	reordered                                  uint64 // times
 	undone                                     uint64 // recoveries
-	unordered                                  uint64 // segments that arrived out of order
 	told                                       uint64 // of sentQueue.lost, to the controller
 	spells                                     spells
 	ecn                                        ecn
@@ -104,14 +92,14 @@ func (c *Conn) busy() {
 
 func (c *Conn) wake() {
 	w, m := c.host.spare.take(), &c.rested
-	c.work, c.rcv.disorder, c.limit.rounds, c.tune.taking = w, &w.disorder, &w.rounds, &w.taking
-	w.taking.head = c.rx.Head()
+	c.work, c.rcv.reassembly, c.limit.rounds = w, &w.inbound, &w.rounds
+	w.inbound.head = c.rcv.rx.Head()
 	w.sent.delivered, w.sent.lost = m.delivered, m.lost
 	if m.appLimited {
 		w.sent.appLimited = m.delivered + 1
 	}
 	w.rack.patience = m.patience
-	w.disorder.ooo.Max = c.host.cfg.MaxReceiveRanges
+	w.inbound.ooo.Max = c.host.cfg.MaxReceiveRanges
 	if c.past != nil {
 		w.trouble = *c.past
 	}
@@ -164,7 +152,7 @@ func (c *Conn) dismiss() {
 		return
 	}
 	c.host.spare.put(c.work)
-	c.work, c.rcv.disorder, c.limit.rounds, c.tune.taking = nil, nil, nil, nil
+	c.work, c.rcv.reassembly, c.limit.rounds = nil, nil, nil
 }
 
 // settle has a connection rest that has nothing to do and will not have soon: one that
@@ -172,7 +160,7 @@ func (c *Conn) dismiss() {
 func (c *Conn) settle(now clock.Time) {
 	switch {
 	case c.work == nil || !c.quiet():
-	case c.stats.bytesSent == 0 && c.stats.bytesReceived == 0:
+	case c.stats.bytesSent == 0 && c.rcv.bytes == 0:
 		c.rest()
 	case c.silent(now):
 		c.trim()
@@ -184,15 +172,13 @@ func (c *Conn) settle(now clock.Time) {
 
 // quiet reports whether nothing is in flight, held, owed or being mended.
 func (c *Conn) quiet() bool {
-	d := c.rcv.disorder
 	return c.sent.empty() && !c.wants() && !c.probing() &&
-		c.rec.kind == steady && c.timers[timerPace] == clock.Never &&
-		c.rcv.pending == 0 && d.ooo.Len() == 0 && d.early == 0 && d.dsack.Start == d.dsack.End
+		c.rec.kind == steady && c.timers[timerPace] == clock.Never && c.rcv.quiet()
 }
 
 // wants reports whether the connection has something to send, now or once it may.
 func (c *Conn) wants() bool {
-	return c.has(flagSynDue) || c.rcv.acks > 0 || c.asks() || c.wait.due || c.snd.probeDue ||
+	return c.has(flagSynDue) || c.rcv.ack.owed > 0 || c.asks() || c.wait.due || c.snd.probeDue ||
 		c.work != nil && c.trouble.tlp.due || c.state.synchronized() && c.wantsText()
 }
 

@@ -65,7 +65,7 @@ func TestASilentConnectionRests(t *testing.T) {
 	for i, c := range []*Conn{p.a, p.b} {
 		require.True(t, rests(c), "end %d", i)
 		verifyResting(t, c)
-		assert.Equal(t, clock.Never, c.timers.first())
+		assert.Equal(t, clock.Never, c.deadline())
 	}
 	after := p.a.Info()
 	after.LimitedSince, after.Limited = before.LimitedSince, before.Limited

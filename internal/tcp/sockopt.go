@@ -35,12 +35,13 @@ type Sockopts struct {
 
 // wishes are what the user has asked of a connection.
 type wishes struct {
-	keep   *keepalive // nil: it never asks
-	wait   userTimeout
-	tune   tuning
-	maxSeg int // zero: no wish
-	tos    uint8
-	ttl    uint8 // zero: the stack's
+	keep *keepalive // nil: it never asks
+	wait userTimeout
+	// sendMax is what the send buffer may grow to.
+	sendMax int
+	maxSeg  int // zero: no wish
+	tos     uint8
+	ttl     uint8 // zero: the stack's
 }
 
 // SetSockopts sets what connections accepted from now on begin with.

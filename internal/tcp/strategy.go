@@ -61,7 +61,7 @@ func (c *Conn) chooseStrategy() {
 	if err != nil {
 		panic("BUG: tcp: " + err.Error())
 	}
-	if s.sack && !c.has(flagSACK) {
+	if s.sack && !c.rcv.sack {
 		s = &newReno
 	}
 	c.how = s

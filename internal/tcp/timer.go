@@ -9,31 +9,34 @@ import (
 
 // The time-outs of a connection.
 const (
-	timerRTO        = iota // retransmission, of the SYN too (RFC 6298)
-	timerProbe             // tail loss probe (RFC 8985 §7)
-	timerReorder           // RACK's reordering window (§6.2)
-	timerPersist           // zero window probe
-	timerDelayedAck        // delayed acknowledgment
-	timerFinWait2          // an orphan's patience with its peer
-	timerKeepalive         // the peer's silence
-	timerIdle              // memory of an idle connection
-	timerPace              // the next train of a paced connection
-	timerCork              // how long a cork holds
-	timerUser              // the user timeout
+	timerRTO       = iota // retransmission, of the SYN too (RFC 6298)
+	timerProbe            // tail loss probe (RFC 8985 §7)
+	timerReorder          // RACK's reordering window (§6.2)
+	timerPersist          // zero window probe
+	timerFinWait2         // an orphan's patience with its peer
+	timerKeepalive        // the peer's silence
+	timerIdle             // memory of an idle connection
+	timerPace             // the next train of a paced connection
+	timerCork             // how long a cork holds
+	timerUser             // the user timeout
 	numTimers
 )
 
 // timers are the instants at which a connection must be advanced.
 type timers [numTimers]clock.Time
 
-func (t *timers) first() clock.Time {
+// first returns the earliest of them and another instant.
+func (t *timers) first(other clock.Time) clock.Time {
 	// Never is zero: less one, and without a sign, it is the last of all.
-	first := ^uint64(0)
+	first := uint64(other) - 1
 	for _, at := range t {
 		first = min(first, uint64(at)-1)
 	}
 	return clock.Time(first + 1)
 }
+
+// deadline returns when the connection must be advanced.
+func (c *Conn) deadline() clock.Time { return c.timers.first(c.rcv.ack.timer) }
 
 // take reports whether a timer is due, and stops it.
 func (t *timers) take(i int, now clock.Time) bool {
@@ -53,15 +56,13 @@ const idleTime = time.Second
 // advance does what is due. Gentler remedies go first: each one restarts the
 // retransmission time-out that may be due at the same instant.
 func (c *Conn) advance(now clock.Time) {
-	if c.work == nil && !c.timers.first().Due(now) {
+	if c.work == nil && !c.deadline().Due(now) {
 		return // what was filed is over
 	}
 	c.busy()
 	c.awaken(now)
 	c.timers.take(timerPace, now) // what it let wait leaves by being asked again
-	if c.timers.take(timerDelayedAck, now) {
-		c.onDelayedAck()
-	}
+	c.rcv.ack.advance(now)
 	if c.timers.take(timerReorder, now) {
 		c.onReorderTimer(now)
 	}
@@ -232,7 +233,7 @@ func (c *Conn) stranded() {
 // armFinWait2 bounds the wait for the FIN of a peer whose data nobody would
 // read: RFC 9293 §3.6 lets such a half-open end be given up.
 func (c *Conn) armFinWait2(now clock.Time) {
-	if c.state == StateFinWait2 && c.has(flagReadClosed) && c.has(flagWriteClosed) {
+	if c.state == StateFinWait2 && c.rcv.closed && c.has(flagWriteClosed) {
 		c.timers[timerFinWait2] = in(now, c.host.cfg.FinWait2)
 	}
 }
@@ -257,13 +258,13 @@ func (c *Conn) onIdle(now clock.Time) {
 
 // silent reports whether no text has come or gone for as long as memory is kept.
 func (c *Conn) silent(now clock.Time) bool {
-	return now.Sub(max(c.stats.lastSent, c.stats.lastReceived)) >= c.host.lull
+	return now.Sub(max(c.stats.lastSent, c.rcv.heardAt)) >= c.host.lull
 }
 
 // trim gives the memory of the rings back, as far as they are empty.
 func (c *Conn) trim() {
 	c.tx.TrimConsumer()
-	if c.rcv.ooo.Len() == 0 {
-		c.rx.TrimProducer()
+	if c.rcv.reassembly.ooo.Len() == 0 {
+		c.rcv.rx.TrimProducer()
 	}
 }

@@ -78,8 +78,8 @@ func (c *Conn) checkStamp(now clock.Time, s *Segment, seq uint64) bool {
 		c.offWindowACK(now)
 		return false
 	}
-	c.reportDuplicate(seq, min(seq+s.space(), c.rcv.nxt))
-	c.ackOutOfOrder(s)
+	c.rcv.reportDuplicate(seq, min(seq+s.space(), c.rcv.nxt))
+	c.rcv.ackOutOfOrder(s)
 	return false
 }
 

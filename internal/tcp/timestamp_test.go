@@ -151,7 +151,7 @@ func TestRFC7323_4_3_WhatIsEchoed(t *testing.T) {
 		s := stamped(t, Config{}, 100)
 		s.send(ACK, 1, 1, 100, stamp(100, 1))
 		assert.Equal(t, uint32(100), echo(s, 101))
-		s.c.rcv.quick = 0
+		s.c.rcv.ack.quick = 0
 		s.send(ACK, 101, 1, 100, stamp(101, 1))
 		s.quiet()
 		s.send(ACK, 201, 1, 100, stamp(105, 1))

@@ -67,12 +67,12 @@ func (w *timeWaits) remove(e *timeWait) {
 func (h *Host) park(now clock.Time, c *Conn) {
 	e := &timeWait{
 		tuple: c.tuple, sndNxt: uint32(c.snd.nxt), rcvNxt: uint32(c.rcv.nxt),
-		window: c.windowField(), gone: h.cfg.MSL < 0, plain: c.has(flagPlain), since: now,
+		window: c.rcv.windowField(false), gone: h.cfg.MSL < 0, plain: c.has(flagPlain), since: now,
 		stamped: c.has(flagStamps), stamps: c.stamps,
 	}
-	e.edge = uint32(c.rcv.edge - c.rcv.nxt)
+	e.edge = uint32(c.rcv.window())
 	c.parked = e
-	owed := c.rcv.acks > 0 || c.rcv.pending > 0
+	owed := c.rcv.ack.owed > 0 || c.rcv.ack.pending > 0
 	h.remove(c)
 	if owed {
 		h.replies.ack(h, e)

@@ -30,7 +30,7 @@ func TestBuffersFollowTheTransfer(t *testing.T) {
 	recv, _ = b.Buffers()
 	_, send = a.Buffers()
 	t.Logf("%.1f MB/s, receive buffer %d, send buffer %d, %+v", 60*1.048576/took, recv, send,
-		b.tune)
+		b.rcv.tune)
 	assert.Greater(t, recv, 2_000_000, "a round trip of 40 ms at 50 MB/s")
 	assert.Greater(t, send, 2_000_000)
 	assert.LessOrEqual(t, recv, 6<<20)

@@ -79,7 +79,7 @@ func TestEarlyBytesAreBounded(t *testing.T) {
 		s.out = nil
 		verify(t, s.h)
 	}
-	assert.Equal(t, 16000, s.h.early, "two of them; the ring has to reach from the gap on")
+	assert.Equal(t, 16000, s.h.receivers.held, "two of them; the ring has to reach from the gap on")
 	assert.Equal(t, uint64(2), s.h.Drops()[DropMemory])
 	assert.Zero(t, conns[3].Info().OutOfOrder)
 	s.send(ACK, 1, 1, 7000)
@@ -89,9 +89,9 @@ func TestEarlyBytesAreBounded(t *testing.T) {
 	s.tuple.RemotePort, s.c = 5000, conns[0]
 	s.send(ACK, 1, 1, 7000)
 	s.expect(ACK, 1, 8001, 0)
-	assert.Equal(t, 8000, s.h.early)
+	assert.Equal(t, 8000, s.h.receivers.held)
 	conns[1].Abort(s.now)
-	assert.Zero(t, s.h.early)
+	assert.Zero(t, s.h.receivers.held)
 	require.Equal(t, 3, s.h.known())
 }
 

@@ -130,10 +130,10 @@ func (c *Conn) Finish(now clock.Time) error {
 // CloseRead says that the user will read no more. What still arrives is
 // acknowledged and thrown away: the peer must not stall over it.
 func (c *Conn) CloseRead(now clock.Time) {
-	if c.has(flagReadClosed) {
+	if c.rcv.closed {
 		return
 	}
-	c.flags |= flagReadClosed
+	c.rcv.closed = true
 	c.Consumed(now)
 }
 
@@ -144,8 +144,9 @@ func (c *Conn) Close(now clock.Time) {
 	if c.has(flagOrphan) {
 		return
 	}
-	unread := c.rx.Len() > 0 && !c.has(flagReadClosed)
-	c.flags |= flagOrphan | flagReadClosed
+	unread := c.rcv.rx.Len() > 0 && !c.rcv.closed
+	c.flags |= flagOrphan
+	c.rcv.closed = true
 	switch {
 	case c.state == StateClosed || c.state == StateTimeWait:
 	case c.state == StateSynSent:
@@ -162,7 +163,8 @@ func (c *Conn) Close(now clock.Time) {
 
 // Abort is ABORT (§3.10.5): the connection ends now, with a reset.
 func (c *Conn) Abort(now clock.Time) {
-	c.flags |= flagOrphan | flagReadClosed | flagWriteClosed
+	c.flags |= flagOrphan | flagWriteClosed
+	c.rcv.closed = true
 	switch c.state {
 	case StateClosed, StateTimeWait, StateListen:
 		return

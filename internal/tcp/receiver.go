@@ -1,0 +1,314 @@
+package tcp
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// receiver is the receiving half of a connection: the receive sequence space of RFC 9293 §3.3.1,
+// figure 4, in wide numbers, and what the user has not read yet. It knows neither the connection
+// nor its sending half.
+type receiver struct {
+	shared     *receivers
+	rx         *buffer.Ring
+	irs, nxt   uint64
+	edge       uint64 // the right edge of the window that the peer knows
+	fin        uint64 // the number of the peer's FIN, zero until seen
+	up         uint64 // the end of urgent data, RCV.UP
+	mss        int    // the largest segment that the peer has sent
+	ack        delayedAck
+	tune       autotuning
+	reassembly *reassembly // nil while the connection is idle
+	bytes      uint64      // received in order
+	early      uint64      // segments that arrived out of order
+	marks      uint64      // segments that arrived with CE
+	heardAt    clock.Time
+	scale      uint8
+	runs       uint8 // of reassembly.recent: those that no ACK has reported yet
+	sack       bool  // both ends permitted SACK
+	echo       bool  // CE arrived, and the peer's CWR has not: every ACK says so
+	closed     bool  // the user reads no more
+	finLast    bool  // a FIN that data is missing in front of arrived last
+}
+
+// receivers is what the receivers of a host have in common.
+type receivers struct {
+	cfg   *Config
+	drops *Drops
+	held  int // bytes of all rings beyond a gap
+}
+
+// begin takes the peer's initial sequence number. The window stays as wide as our SYN offered it.
+func (r *receiver) begin(irs uint32) {
+	offered := r.edge - r.nxt
+	r.irs = wide(irs)
+	r.nxt = r.irs + 1
+	r.edge = r.nxt + offered
+}
+
+// offset turns a sequence number into an offset in rx.
+func (r *receiver) offset(seq uint64) uint64 { return seq - r.irs - 1 }
+
+// done reports whether the peer's FIN has arrived and all data in front of it.
+func (r *receiver) done() bool { return r.fin != 0 && r.nxt > r.fin }
+
+func (r *receiver) drop(d Drop) { r.shared.drops[d]++ }
+
+// acceptable is the first step of RFC 9293 §3.10.7.4: is any of the segment within the window?
+func (r *receiver) acceptable(s *Segment, seq uint64) bool {
+	switch {
+	case s.Len == 0:
+		// A FIN fits any window: it needs no buffer. The right edge itself is acceptable: a peer
+		// writes it into an ACK while all that it was allowed to send is still on its way.
+		return seq >= r.nxt && seq <= r.limit()
+	case seq < r.limit() && seq+s.space() > r.nxt:
+		return true
+	case seq == r.nxt:
+		// The window is shut and this is a probe: its data is not taken and draws an ACK, but what
+		// it acknowledges counts.
+		r.ack.now()
+		return true
+	}
+	return false
+}
+
+// urgent is the sixth step. Urgent data is part of the stream and is read in line (RFC 9293
+// §3.8.5); the pointer tells where it ends. It reports whether the pointer has advanced. We never
+// send one: new programs should not (SHLD-13), and a stream has no use for it.
+func (r *receiver) urgent(s *Segment) bool {
+	if !s.Flags.Has(URG) {
+		return false
+	}
+	// RFC 9293 §3.8.5 (MUST-62): the pointer is the number of the octet that follows. The user is
+	// signaled while it is ahead of the data consumed (§3.10.7.4), received or not.
+	up := widen(r.nxt, s.Seq) + uint64(s.Urgent)
+	if up <= r.up || streamed(up, r.irs) <= r.rx.Head() {
+		return false
+	}
+	r.up = up
+	return true // MUST-32: whenever the pointer advances
+}
+
+// text is the seventh step: data goes to its place in rx, in order or not, and becomes readable
+// when nothing before it is missing. It reports whether there is more to read.
+func (r *receiver) text(now clock.Time, s *Segment, seq uint64) (readable bool) {
+	start, end := seq, seq+uint64(s.Len)
+	if start < r.nxt {
+		start = min(r.nxt, end)
+		r.reportDuplicate(seq, start)
+	}
+	limit := r.limit()
+	if !r.closed {
+		// Rounding may offer more than the buffer holds, but not again and again.
+		limit = min(limit, r.nxt+uint64(r.rx.Free()))
+	}
+	if r.fin != 0 {
+		limit = min(limit, r.fin) // nothing comes after a FIN
+	}
+	if end > limit {
+		r.drop(DropWindow)
+		end = limit
+	}
+	if start >= end {
+		r.ack.now()
+		return false
+	}
+	r.mss = min(max(r.mss, s.Len/s.Count), maxMSS)
+	if start > r.nxt {
+		r.takeOutOfOrder(s, seq, start, end)
+		return false
+	}
+	r.takeInOrder(now, s, seq, start, end)
+	return !r.closed
+}
+
+// takeInOrder makes data readable, and data behind it that has arrived before.
+func (r *receiver) takeInOrder(now clock.Time, s *Segment, seq, start, end uint64) {
+	r.place(s, seq, start, end)
+	r.nxt = end
+	r.edge = max(r.edge, end)
+	filled := r.reassembly.ooo.Len() > 0
+	if filled {
+		if seq == start { // otherwise the older part, below RCV.NXT, is reported
+			r.reportHeld(start, end)
+		}
+		r.reassembly.ooo.RemoveBefore(r.offset(end))
+		if r.reassembly.ooo.Len() > 0 {
+			if first := r.reassembly.ooo.At(0); first.Start == r.offset(end) {
+				r.nxt = end + first.Len()
+				r.edge = max(r.edge, r.nxt)
+				r.reassembly.ooo.RemoveBefore(first.End)
+			}
+		}
+	}
+	r.bytes += r.nxt - start
+	r.timeWindow(now)
+	if !r.closed {
+		r.rx.Commit(r.offset(r.nxt))
+	}
+	if filled {
+		r.ack.hurry() // RFC 5681 §4.2: at once when a segment fills a gap
+		r.countHeld()
+	}
+	r.ackInOrder(now, s, int(end-start))
+	if start > seq {
+		r.ack.now() // a duplicate is reported at once
+	}
+}
+
+// takeOutOfOrder stores data that is ahead of its time.
+func (r *receiver) takeOutOfOrder(s *Segment, seq, start, end uint64) {
+	from, to := r.offset(start), r.offset(end)
+	r.early += uint64(s.Count)
+	if r.reportHeld(start, end) {
+		r.drop(DropDuplicate)
+	} else if !r.mayHold(to) {
+		r.drop(DropMemory)
+	} else if !r.reassembly.ooo.Add(from, to) {
+		// The gaps that are kept are bounded, or a peer that sends every other byte decides how
+		// much memory it gets.
+		r.drop(DropRanges)
+	} else {
+		r.place(s, seq, start, end)
+		r.countHeld()
+	}
+	r.noteRecent(from)
+	r.ack.hurry()
+	r.ackOutOfOrder(s)
+}
+
+// place copies the part [start, end) of a segment that begins at seq into rx. A user who reads no
+// more needs no copy.
+func (r *receiver) place(s *Segment, seq, start, end uint64) {
+	if r.closed {
+		return
+	}
+	at := seq
+	for _, p := range s.Payload {
+		next := at + uint64(len(p))
+		lo, hi := max(at, start), min(next, end)
+		if lo < hi {
+			r.rx.WriteAt(r.offset(lo), p[lo-at:hi-at])
+		}
+		at = next
+	}
+}
+
+// holdFIN remembers a FIN ahead of missing data, like the data (RFC 9293 §3.10.7.4: segments may
+// be held for later). Without data, it is acknowledged here, because nothing else does: at once as
+// it comes (RFC 5681 §4.2). It reports whether a FIN without data is a repetition.
+func (r *receiver) holdFIN(fin uint64, bare bool) (again bool) {
+	fresh := r.fin == 0 && fin >= r.nxt && fin <= r.limit()
+	if fresh {
+		r.fin = fin
+	}
+	switch {
+	case !bare || r.nxt >= r.fin:
+		return false
+	case !fresh:
+		if fin == r.fin {
+			r.reportDuplicate(fin, fin+1)
+		}
+		return true
+	}
+	r.finLast = true
+	r.ack.hurry()
+	r.ack.now()
+	return false
+}
+
+// takeFIN is the eighth step: it advances RCV.NXT over the FIN once all data in front of it has
+// arrived, and reports whether it did.
+func (r *receiver) takeFIN() bool {
+	if r.fin == 0 || r.nxt != r.fin {
+		return false
+	}
+	r.nxt++
+	r.edge = max(r.edge, r.nxt)
+	r.forget()
+	r.ack.now()
+	return true
+}
+
+// takeMark is the receiver's side of RFC 3168 §6.1.3: CE is echoed on every ACK until CWR says
+// that the sender has heard. CWR on a marked segment answers an earlier mark.
+func (r *receiver) takeMark(s *Segment) {
+	if s.Flags.Has(CWR) {
+		r.echo = false
+	}
+	if s.ECN == CE {
+		r.echo = true
+		r.marks += uint64(max(s.Count, 1))
+		r.ack.quick = max(r.ack.quick, 2) // the sender should hear of it soon
+	}
+}
+
+// limit returns the end of what the peer may have been told that it may send.
+func (r *receiver) limit() uint64 { return r.edge + 1<<r.scale - 1 }
+
+// window returns RCV.WND as the peer knows it.
+func (r *receiver) window() int { return int(r.edge - r.nxt) }
+
+// windowField returns the window to advertise, and remembers the right edge that it promises: an
+// edge is never taken back (RFC 9293 §3.8.6.2.1), and not moved by less than a segment or half the
+// buffer (§3.8.6.2.2), lest the peer be invited to send crumbs. The window of a handshake is not
+// scaled (RFC 7323 §2.2).
+func (r *receiver) windowField(handshake bool) uint16 {
+	scale, most := r.scale, 65535<<r.scale
+	if handshake {
+		scale, most = 0, 65535
+	}
+	if edge := r.nextEdge(most); edge >= r.edge+r.edgeStep() {
+		r.edge = edge
+	}
+	// Rounded up: what the peer reads may lie up to a unit beyond the edge, and less far beyond it
+	// next time. RFC 7323 §2.4: all of it must be honoured, and limit does; nextEdge left room.
+	unit := uint64(1) << scale
+	return uint16(min((r.edge-r.nxt+unit-1)>>scale, 65535))
+}
+
+// nextEdge returns the right edge that the free buffer allows, at most so many bytes away.
+func (r *receiver) nextEdge(most int) uint64 {
+	free := r.tune.size
+	if !r.closed {
+		free -= r.rx.Len()
+	}
+	unit := 1 << r.scale
+	if unit > 1 {
+		free -= unit // so that rounding up cannot promise what is not there
+	}
+	return r.nxt + uint64(min(max(free, 0), most))&^uint64(unit-1)
+}
+
+// edgeStep is the least by which the right edge moves.
+func (r *receiver) edgeStep() uint64 {
+	return uint64(max(1, min(r.tune.size/2, max(r.mss, defaultMSS))))
+}
+
+// consumed is RECEIVE (RFC 9293 §3.10.3): the user has read from rx. The peer may
+// be waiting for a larger window. So it gets an acknowledgment at once if the window that it knows
+// is less than half the buffer, and can be doubled; then consumed returns true.
+func (r *receiver) consumed(now clock.Time, srtt time.Duration) bool {
+	r.grow(now, srtt)
+	known := r.edge - r.nxt
+	if known >= uint64(r.tune.size/2) || known >= uint64(32768)<<r.scale ||
+		r.nextEdge(65535<<r.scale) < r.edge+max(r.edgeStep(), known) {
+		return false
+	}
+	r.ack.now()
+	return true
+}
+
+// quiet reports whether nothing is held, and nothing owed to the peer.
+func (r *receiver) quiet() bool {
+	return r.ack.owed == 0 && r.ack.pending == 0 && r.reassembly.held == 0 &&
+		!r.reassembly.reports()
+}
+
+// forget gives up what is held out of order.
+func (r *receiver) forget() {
+	r.reassembly.ooo.Clear()
+	r.countHeld()
+}
