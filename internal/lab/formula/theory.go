@@ -38,15 +38,8 @@ var theory = map[string]function{
 		params: []param{{"p", Pure, must}}, of: Packets,
 		about: "as mathis, when each packet is lost with probability p whatever became of " +
 			"others: 1.31/√p",
-		source: "the mean over time of a sawtooth whose losses are independent",
+		source: "Mathis, Semke, Mahdavi, Ott 1997, table 1",
 		value:  func(x []float64) float64 { return randomConstant / math.Sqrt(x[0]) },
-	},
-	"reno_window": {
-		params: []param{{"p", Pure, must}}, of: Packets,
-		about: "as mathis, with whole segments and the round trip of each recovery, in which the " +
-			"window does not grow: less than 1.2247/√p where windows are small",
-		source: "RFC 5681 §3.1, §3.2",
-		value:  renoWindow,
 	},
 	"cubic_window": {
 		params: []param{{"p", Pure, must}, {"rtt", Seconds, must}}, of: Packets,
@@ -195,15 +188,6 @@ func sawtooth(beta, b float64) float64 {
 	}
 	full := top*top - 1
 	return (1 - low*low + full) / (2*(1-low) + full)
-}
-
-// renoWindow adds up a period: h is half of the window that is lost from, then come the rounds of
-// h, h+1, … 2h and one of recovery, which sends h. That is 3/2 h(h+1) + h packets, 1/p of them, in
-// h+2 rounds.
-func renoWindow(x []float64) float64 {
-	n := 1 / x[0]
-	h := (math.Sqrt(6.25+6*n) - 2.5) / 3
-	return n / (h + 2)
 }
 
 func pftk(x []float64) float64 {
