@@ -3,11 +3,13 @@ package tidepool_test
 import (
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/netip"
+	"syscall"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -301,4 +303,209 @@ func ExampleNode_ListenPacket() {
 	n, err := conn.Read(buf)
 	fmt.Println(string(buf[:n]), err)
 	// Output: over and out <nil>
+}
+
+// From a port that the server knows.
+func ExampleDialer() {
+	a, router, c := threeNodes()
+	defer a.Close()
+	defer router.Close()
+	defer c.Close()
+	ln, err := a.Listen("tcp", ":80")
+	if err != nil {
+		log.Fatal(err)
+	}
+	go func() {
+		conn, err := ln.Accept()
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Fprintf(conn, "hello, %v", conn.RemoteAddr())
+		conn.Close()
+	}()
+
+	d := tidepool.Dialer{
+		Node: c, LocalAddr: netip.MustParseAddrPort("10.0.2.2:4000"), Timeout: time.Minute,
+	}
+	conn, err := d.Dial("tcp", "a.example:80")
+	if err != nil {
+		log.Fatal(err)
+	}
+	said, err := io.ReadAll(conn)
+	fmt.Println(string(said), err)
+	_, err = d.Dial("tcp", "a.example:80")
+	fmt.Println(errors.Is(err, syscall.EADDRINUSE))
+	conn.Close()
+	// Output:
+	// hello, 10.0.2.2:4000 <nil>
+	// true
+}
+
+// What a connection knows of itself.
+func ExampleConn_Info() {
+	a, router, c := threeNodes()
+	defer a.Close()
+	defer router.Close()
+	defer c.Close()
+	ln, err := a.Listen("tcp", ":80")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ln.Close()
+	conn, err := c.Dial("tcp", "a.example:80")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	info, err := conn.(*tidepool.Conn).Info()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(info.State, info.CongestionControl, info.SndMSS, info.SndCwnd/info.SndMSS)
+	// Output: ESTABLISHED cubic 1348 10
+}
+
+// A node of a network that is written down, such as those in nets/.
+func ExampleOpenFile() {
+	n, err := tidepool.OpenFile("nets/a-b-c/A.lnx")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer n.Close()
+	ln, err := n.Listen("tcp", ":80")
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Fatal(http.Serve(ln, http.FileServer(http.Dir("."))))
+}
+
+// Any program of this machine reads a page of a virtual host.
+func ExampleNode_Publish() {
+	a, b := tidepool.Pipe(0)
+	server, err := tidepool.Open(tidepool.Config{
+		Interfaces: []tidepool.Interface{{Addr: netip.MustParsePrefix("10.0.0.1/24"), Link: a}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	gateway, err := tidepool.Open(tidepool.Config{
+		Interfaces: []tidepool.Interface{{Addr: netip.MustParsePrefix("10.0.0.2/24"), Link: b}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gateway.Close()
+
+	l, err := server.Listen("tcp", ":80")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close()
+	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "a page behind the door")
+	}))
+
+	door, err := gateway.Publish("tcp", ":0", "10.0.0.1:80")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer door.Cut()
+	resp, err := http.Get("http://" + door.Addr().String()) // the machine's own network
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer resp.Body.Close()
+	page, err := io.ReadAll(resp.Body)
+	fmt.Println(string(page), err)
+	// Output: a page behind the door <nil>
+}
+
+// A gateway answers whatever name server it is asked for.
+func ExampleNode_ForwardUDP() {
+	a, b := tidepool.Pipe(0)
+	gateway, err := tidepool.Open(tidepool.Config{
+		Interfaces: []tidepool.Interface{{Addr: netip.MustParsePrefix("10.0.0.1/24"), Link: a}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gateway.Close()
+	host, err := tidepool.Open(tidepool.Config{
+		Interfaces: []tidepool.Interface{{Addr: netip.MustParsePrefix("10.0.0.2/24"), Link: b}},
+		Routes: []tidepool.Route{{
+			Prefix: netip.MustParsePrefix("0.0.0.0/0"), Via: netip.MustParseAddr("10.0.0.1"),
+		}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer host.Close()
+
+	gateway.ForwardUDP(func(r *tidepool.UDPRequest) {
+		if r.Local().Port() != 53 {
+			r.Reject()
+			return
+		}
+		conn, err := r.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		query := make([]byte, 512)
+		for {
+			conn.SetReadDeadline(time.Now().Add(30 * time.Second)) // a flow has no end
+			n, err := conn.Read(query)
+			if err != nil {
+				return
+			}
+			fmt.Fprintf(conn, "%s? ask %v", query[:n], r.Local()) // a proxy would
+		}
+	})
+
+	conn, err := host.Dial("udp", "9.9.9.9:53")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "example.org")
+	answer := make([]byte, 512)
+	n, err := conn.Read(answer)
+	fmt.Println(string(answer[:n]), err)
+	// Output: example.org? ask 9.9.9.9:53 <nil>
+}
+
+// The socket calls of founding document 004.
+func ExampleNode_Vir() {
+	a, router, c := threeNodes()
+	defer a.Close()
+	defer router.Close()
+	defer c.Close()
+	ctx := context.Background()
+
+	server := a.Vir()
+	listening, _ := server.Socket()
+	server.Bind(listening, 5000)
+	if err := server.Listen(listening); err != nil {
+		log.Fatal(err)
+	}
+	client := c.Vir()
+	s, _ := client.Socket()
+	if err := client.Connect(ctx, s, netip.MustParseAddrPort("10.0.1.2:5000")); err != nil {
+		log.Fatal(err)
+	}
+	accepted, err := server.Accept(ctx, listening)
+	if err != nil {
+		log.Fatal(err)
+	}
+	client.Write(ctx, s, []byte("tide"))
+	client.ShutDown(s, tidepool.ShutWrite)
+	buf := make([]byte, 10)
+	n, _ := server.Read(ctx, accepted, buf)
+	fmt.Println(listening, accepted, string(buf[:n]))
+	_, err = client.Write(ctx, s, []byte("more"))
+	fmt.Println(err)
+	// Output:
+	// 3 4 tide
+	// socket 3: WriteBlockException: writing has been closed
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -172,4 +174,186 @@ func speakRIP(t *testing.T, v2 bool) {
 	_, err := nodes[0].Dial("tcp", "10.1.0.2:80")
 	require.ErrorContains(t, err, "no route")
 	require.Error(t, nodes[1].SetUp("if9", true))
+}
+
+func TestImpairAtRunTime(t *testing.T) {
+	var clock tidepool.Clock
+	near, far := tidepool.Pipe(0)
+	n, err := tidepool.Open(tidepool.Config{
+		Clock: &clock,
+		Interfaces: []tidepool.Interface{{
+			Addr: netip.MustParsePrefix("10.0.0.1/24"), Link: near,
+			Impair: tidepool.Impairments{Loss: 0.5, Words: "seed 7"},
+		}},
+	})
+	require.NoError(t, err)
+	defer n.Close()
+	infos, err := n.Impairments()
+	require.NoError(t, err)
+	require.Len(t, infos, 2)
+	assert.Equal(t, "loss 50% seed 7", infos[0].Words)
+	assert.Equal(t, []tidepool.Way{tidepool.Out, tidepool.In},
+		[]tidepool.Way{infos[0].Way, infos[1].Way})
+
+	require.NoError(t, n.Impair("if0", tidepool.In, tidepool.Impairments{Words: "drop 2"}))
+	require.NoError(t, n.Impair("if0", tidepool.Out, tidepool.Impairments{Delay: time.Second}))
+	for range 3 {
+		_, err := far.Write(echo())
+		require.NoError(t, err)
+	}
+	infos, err = n.Impairments()
+	require.NoError(t, err)
+	assert.Equal(t, []uint64{3, 1, 2}, []uint64{infos[1].Seen, infos[1].Lost, infos[1].Passed})
+	assert.Equal(t, 2, infos[0].Inside, "the replies are on their way")
+	packet := make([]byte, 100)
+	_, ok := far.TryRead(packet)
+	assert.False(t, ok)
+	clock.Advance(time.Second)
+	for range 2 {
+		_, ok := far.TryRead(packet)
+		assert.True(t, ok)
+	}
+	require.NoError(t, n.Impair("if0", tidepool.Both, tidepool.Impairments{}))
+	_, err = far.Write(echo())
+	require.NoError(t, err)
+	_, ok = far.TryRead(packet)
+	assert.True(t, ok, "as before")
+
+	err = n.Impair("if0", tidepool.Out, tidepool.Impairments{Words: "lss 2%"})
+	assert.ErrorContains(t, err, `"lss" is no impairment (did you mean loss?)`)
+	assert.ErrorContains(t, n.Impair("if0", "up", tidepool.Impairments{}), "want in, out or both")
+	assert.Error(t, n.Impair("if9", tidepool.Out, tidepool.Impairments{}))
+	assert.Error(t, n.Impair("if0", tidepool.Out, tidepool.Impairments{Loss: 2}))
+	assert.Error(t, new(tidepool.Node).Impair("if0", tidepool.Out, tidepool.Impairments{}))
+	_, err = new(tidepool.Node).Impairments()
+	assert.Error(t, err)
+}
+
+// echo is a ping from 10.0.0.2 to 10.0.0.1, checksums and all.
+func echo() []byte {
+	return []byte{
+		0x45, 0, 0, 28, 0, 0, 0, 0, 64, 1, 0x66, 0xdf, 10, 0, 0, 2, 10, 0, 0, 1,
+		8, 0, 0xf7, 0xff, 0, 0, 0, 0,
+	}
+}
+
+// The same seed loses the same packets.
+func TestImpairmentsSeed(t *testing.T) {
+	i := tidepool.Impairments{Loss: 0.5, Seed: 7}
+	assert.Equal(t, "loss 50% seed 7", i.String())
+	assert.Equal(t, "off", tidepool.Impairments{Seed: 7}.String())
+	assert.Equal(t, "delay 1s 0s seed 7", tidepool.Impairments{Delay: time.Second, Seed: 7}.String())
+	lost := func(seed uint64) (pattern string) {
+		var clock tidepool.Clock
+		near, far := tidepool.Pipe(0)
+		n, err := tidepool.Open(tidepool.Config{
+			Clock: &clock,
+			Interfaces: []tidepool.Interface{{
+				Addr: netip.MustParsePrefix("10.0.0.1/24"), Link: near,
+			}},
+		})
+		require.NoError(t, err)
+		defer n.Close()
+		require.NoError(t, n.Impair("if0", tidepool.In, tidepool.Impairments{Loss: 0.5, Seed: seed}))
+		packet := make([]byte, 100)
+		for range 64 {
+			_, err := far.Write(echo())
+			require.NoError(t, err)
+			_, ok := far.TryRead(packet)
+			pattern += map[bool]string{true: "+", false: "-"}[ok]
+		}
+		return pattern
+	}
+	first := lost(7)
+	assert.Equal(t, first, lost(7))
+	assert.NotEqual(t, first, lost(8))
+}
+
+func TestOpenPairRefusesWhatIsNoImpairment(t *testing.T) {
+	_, _, err := tidepool.OpenPair(tidepool.Impairments{Loss: 2})
+	assert.ErrorContains(t, err, "a share of 2: want 0 to 1")
+}
+
+func TestVirErrorsAreTheDocuments(t *testing.T) {
+	a, b := pair(t, tidepool.Config{})
+	v, ctx := a.Vir(), t.Context()
+	var typed tidepool.VirError
+	err := v.Listen(9)
+	require.ErrorAs(t, err, &typed)
+	assert.Equal(t, tidepool.ErrUninitialSocket, typed)
+	require.ErrorIs(t, v.Listen(2), tidepool.ErrInvalidSocket)
+	s, err := v.Socket()
+	require.NoError(t, err)
+	require.ErrorIs(t, v.Bind(s, 80), tidepool.ErrInvalidPort)
+	require.ErrorIs(t, v.Listen(s), tidepool.ErrUnboundSocket)
+	require.NoError(t, v.Bind(s, 5000))
+	require.ErrorIs(t, v.Bind(s, 5001), tidepool.ErrBoundedSocket)
+	other, err := a.Vir().Socket()
+	require.NoError(t, err)
+	assert.Equal(t, 4, other, "the same table")
+	require.ErrorIs(t, v.Bind(other, 5000), tidepool.ErrUsedPort)
+	require.NoError(t, v.Listen(s))
+	require.ErrorIs(t, v.ShutDown(s, tidepool.ShutRead), tidepool.ErrServerCannotShutdown)
+
+	w := b.Vir()
+	c, err := w.Socket()
+	require.NoError(t, err)
+	require.NoError(t, w.Connect(ctx, c, netip.AddrPortFrom(a.Addrs()[0], 5000)))
+	in, err := v.Accept(ctx, s)
+	require.NoError(t, err)
+	require.NoError(t, w.ShutDown(c, tidepool.ShutRead))
+	_, err = w.Read(ctx, c, make([]byte, 1))
+	require.ErrorIs(t, err, tidepool.ErrReadBlock)
+	require.NoError(t, w.ShutDown(c, tidepool.ShutWrite))
+	_, err = v.Read(ctx, in, make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, v.ShutDown(s, tidepool.ShutBoth))
+	_, err = v.Accept(ctx, s)
+	require.ErrorIs(t, err, tidepool.ErrServerHasClose)
+}
+
+// Each constant is the one that the calls return: its text bears the document's name.
+func TestVirErrorsByName(t *testing.T) {
+	all := map[string]tidepool.VirError{
+		"BoundedSocketException":        tidepool.ErrBoundedSocket,
+		"DestinationUnreadable":         tidepool.ErrDestinationUnreadable,
+		"ErrorTCPStateException":        tidepool.ErrErrorTCPState,
+		"InvalidPortException":          tidepool.ErrInvalidPort,
+		"InvalidSocketException":        tidepool.ErrInvalidSocket,
+		"PortUsedUpException":           tidepool.ErrPortUsedUp,
+		"ReadblockException":            tidepool.ErrReadBlock,
+		"ServerCannotShutdownException": tidepool.ErrServerCannotShutdown,
+		"ServerHasCloseException":       tidepool.ErrServerHasClose,
+		"ServerClosedException":         tidepool.ErrServerClosed,
+		"SocketUsedUpException":         tidepool.ErrSocketUsedUp,
+		"UnboundSocketException":        tidepool.ErrUnboundSocket,
+		"UninitialSocketException":      tidepool.ErrUninitialSocket,
+		"UsedPortException":             tidepool.ErrUsedPort,
+		"WriteBlockException":           tidepool.ErrWriteBlock,
+	}
+	assert.Len(t, all, 15)
+	for name, e := range all {
+		assert.True(t, strings.HasPrefix(e.Error(), name+":"), "%s: %v", name, e)
+	}
+}
+
+// Founding document 004 §7: buffers of 65535 bytes, time-outs from 10 ms.
+func TestProfile004(t *testing.T) {
+	a, b := pair(t, tidepool.Config{TCP: tidepool.TCP{Profile: "004"}})
+	client, _ := dial(t, b, a, "10.0.0.1:80")
+	i, err := client.Info()
+	require.NoError(t, err)
+	assert.Equal(t, 65535, i.SndBuf)
+	assert.GreaterOrEqual(t, i.RTO, 10*time.Millisecond)
+	assert.Less(t, i.RTO, 200*time.Millisecond, "not the default's minimum")
+	x, _ := tidepool.Pipe(0)
+	_, err = tidepool.Open(host(
+		tidepool.Config{TCP: tidepool.TCP{Profile: "005"}}, "10.0.0.1/24", "", x))
+	require.ErrorContains(t, err, "TCP.Profile")
+}
+
+// The zero Node has a table that is closed.
+func TestVirOfNoNode(t *testing.T) {
+	_, err := new(tidepool.Node).Vir().Socket()
+	require.ErrorIs(t, err, net.ErrClosed)
 }

@@ -7,9 +7,11 @@ import (
 	"net"
 	"net/netip"
 	"syscall"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
@@ -212,3 +214,107 @@ func (n *Node) resolve(
 	}
 	return netip.AddrPortFrom(addr, uint16(port)), nil
 }
+
+// The zero values of what Open, Dial, Listen and Pipe return behave as if they had
+// been closed.
+
+func (n *Node) inner() *operator.Node {
+	if n.node == nil {
+		return operator.Closed()
+	}
+	return n.node
+}
+
+func (c *Conn) inner() *node.Conn {
+	if c.conn == nil {
+		return node.ClosedConn()
+	}
+	return c.conn
+}
+
+func (l *Listener) inner() *node.Listener {
+	if l.listener == nil {
+		return node.ClosedListener()
+	}
+	return l.listener
+}
+
+func (c *RCPConn) inner() *node.RCPConn {
+	if c.conn == nil {
+		return node.ClosedRCPConn()
+	}
+	return c.conn
+}
+
+func (l *RCPListener) inner() *node.RCPListener {
+	if l.listener == nil {
+		return node.ClosedRCPListener()
+	}
+	return l.listener
+}
+
+func (s *RDTServer) inner() *node.RDTServer {
+	if s.server == nil {
+		return node.ClosedRDTServer()
+	}
+	return s.server
+}
+
+func (c *PacketConn) inner() *node.PacketConn {
+	if c.conn == nil {
+		return node.ClosedPacketConn()
+	}
+	return c.conn
+}
+
+func (r *Request) inner() *node.Caught {
+	if r.caught == nil {
+		return node.Decided()
+	}
+	return r.caught
+}
+
+func (r *UDPRequest) inner() *node.CaughtUDP {
+	if r.caught == nil {
+		return node.DecidedUDP()
+	}
+	return r.caught
+}
+
+func (e *PipeEnd) inner() *link.End {
+	if e.end == nil {
+		closed, _ := link.Pipe(1)
+		_ = closed.Close() // the first Close of a pipe's end does not fail
+		return closed
+	}
+	return e.end
+}
+
+func (c *IPConn) inner() *node.RawConn {
+	if c.conn == nil {
+		return node.ClosedRawConn()
+	}
+	return c.conn
+}
+
+// Clock is time that stands still until a program advances it. The zero Clock is
+// ready for use and shows the first second of the year 2000, UTC.
+//
+// Nodes that share a Clock need no goroutine. What a call such as Write or Dial
+// causes at the present instant, on all of them, has happened when it returns;
+// what is due later happens in Advance, in order of time and, at one instant, in
+// the order in which the nodes were opened. So the same calls in the same order
+// always have the same effect. Goroutines that wait in Read or Accept run on as
+// soon as there is something for them, and Advance does not wait for what they do
+// then: step from one event to the next with Next where that matters.
+type Clock struct{ clock node.Clock }
+
+// Now returns the time that the clock shows.
+func (c *Clock) Now() time.Time { return c.clock.Now() }
+
+// Advance moves the clock on by d, and everything happens that is due until then. A d
+// that is negative is 0, and 146 years is as far as a clock goes.
+func (c *Clock) Advance(d time.Duration) { c.clock.Advance(d) }
+
+// Next returns how long it is until something is due, and false if nothing is.
+func (c *Clock) Next() (time.Duration, bool) { return c.clock.Next() }

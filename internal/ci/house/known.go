@@ -29,7 +29,7 @@ var known = map[string]int{
 	"fields of test/internal/peer.Host":      27,
 	"fields of traffic.served":               26,
 	"fields of traffic.transfer":             29,
-	"files with methods of ..Node":           14,
+	"files with methods of ..Node":           10,
 	"files with methods of api.Server":       15,
 	"files with methods of lab.Results":      11,
 	"files with methods of lab/figure.view":  10,

@@ -3,9 +3,11 @@ package tidepool_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/netip"
+	"strings"
 	"time"
 
 	"golang.org/x/net/icmp"
@@ -157,4 +159,130 @@ func ExampleIPConn() {
 	}
 	fmt.Printf("%v from %v: %s\n", reply.Type, from, reply.Body.(*icmp.Echo).Data)
 	// Output: echo reply from 10.0.2.2: hello
+}
+
+// What keeps a sender from sending more, when nobody reads what it sent.
+func ExampleConn_Probe() {
+	var clock tidepool.Clock
+	a, b := tidepool.Pipe(0)
+	start := func(address string, link *tidepool.PipeEnd) *tidepool.Node {
+		n, err := tidepool.Open(tidepool.Config{
+			Clock: &clock, TCP: tidepool.TCP{ReadBuffer: 64 << 10},
+			Interfaces: []tidepool.Interface{{Addr: netip.MustParsePrefix(address), Link: link}},
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return n
+	}
+	server, client := start("10.0.0.1/24", a), start("10.0.0.2/24", b)
+	defer server.Close()
+	defer client.Close()
+	at := netip.MustParseAddrPort("10.0.0.1:80")
+	ln, err := server.ListenTCP(at)
+	if err != nil {
+		log.Fatal(err)
+	}
+	conn, err := client.DialTCP(context.Background(), at)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	began, limited := clock.Now(), ""
+	conn.Probe(func(s tidepool.Sample) {
+		if s.Limited != limited {
+			limited = s.Limited
+			fmt.Printf("%v: %d bytes acknowledged, %d in flight, %d wait: %s\n",
+				s.Time.Sub(began), s.Acked, s.Pipe, s.NotSentBytes, limited)
+		}
+	})
+	conn.Write(make([]byte, 100_000))
+	clock.Advance(100 * time.Millisecond)
+	peer, err := ln.AcceptTCP()
+	if err != nil {
+		log.Fatal(err)
+	}
+	for n := 0; n < 100_000; {
+		got, err := peer.Read(make([]byte, 100_000))
+		if err != nil {
+			log.Fatal(err)
+		}
+		n += got
+	}
+	conn.Probe(nil) // and the function has had its last call
+	// Output:
+	// 0s: 0 bytes acknowledged, 13480 in flight, 86520 wait: cwnd
+	// 0s: 40440 bytes acknowledged, 24264 in flight, 35296 wait: rwnd
+	// 0s: 64704 bytes acknowledged, 0 in flight, 35296 wait: persist
+	// 100ms: 64704 bytes acknowledged, 35296 in flight, 0 wait: none
+	// 100ms: 64704 bytes acknowledged, 35296 in flight, 0 wait: app
+	// 100ms: 100000 bytes acknowledged, 0 in flight, 0 wait: idle
+}
+
+// An echo server of the sliding-fence transport, and a client.
+func ExampleRCP() {
+	server, router, client := threeNodes()
+	defer server.Close()
+	defer router.Close()
+	defer client.Close()
+
+	// A machine that is busy with other things may pause for long.
+	how := tidepool.RCP{Timeout: 20 * time.Second}
+	l, err := server.ListenRCP(netip.AddrPortFrom(netip.Addr{}, 9000), how)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = io.Copy(c, c)
+		_ = c.Close()
+	}()
+
+	d := tidepool.Dialer{Node: client, RCP: how}
+	c, err := d.Dial("rcp", "10.0.1.2:9000")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, _ = io.WriteString(c, "over the fence")
+	_ = c.(*tidepool.RCPConn).CloseWrite()
+	echo, err := io.ReadAll(c)
+	fmt.Printf("%s %v\n", echo, err)
+	// Output: over the fence <nil>
+}
+
+// Many objects in one flow of UDP, by a router that loses a hundredth: the small one does not
+// wait for the large one.
+func ExampleNode_FetchRDT() {
+	server, router, client := threeNodes()
+	defer server.Close()
+	defer router.Close()
+	defer client.Close()
+
+	s, err := server.ServeRDT(netip.MustParseAddrPort("0.0.0.0:9000"),
+		tidepool.RDT{Interleave: true},
+		tidepool.RDTObject{Name: "large", Data: []byte(strings.Repeat("tide", 100_000))},
+		tidepool.RDTObject{Name: "small", Data: []byte("pool")},
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+
+	at := netip.MustParseAddrPort("10.0.1.2:9000")
+	_, err = client.FetchRDT(context.Background(), at, tidepool.RDT{},
+		func(r tidepool.RDTResult) error {
+			fmt.Println(r.Name, len(r.Data), r.Err)
+			return nil
+		})
+	fmt.Println(err)
+	// Output:
+	// small 4 <nil>
+	// large 400000 <nil>
+	// <nil>
 }
