@@ -109,7 +109,7 @@ func (r *run) host(f *flow, s gauge.Side, router *sim.Host) (*sim.Host, error) {
 		return nil, err
 	}
 	sends := netem.Config{Delay: f.Delay}
-	if j := r.x.HostJitter / 2; j > 0 {
+	if j := r.x.HostJitter / 2; j > 0 && (s == gauge.Left) != f.Upward {
 		sends.Delay, sends.Jitter = f.Delay+j, netem.UniformJitter(j)
 	}
 	return h, r.wire(sim.End{Host: h}, sim.End{Host: router, Iface: 1 + f.index}, sends,

@@ -3,6 +3,7 @@ package play
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -149,6 +150,47 @@ func TestEqualFlowsAreFair(t *testing.T) {
 		assert.Greater(t, got.Whole[result.Jain], .95, cc)
 		t.Logf("%s: %.4f", cc, got.Whole[result.Jain])
 	}
+}
+
+// The jitter of senders leaves BBR's estimates alone. Jitter of acknowledgments would shorten the
+// interval of some rate samples, of which BBR takes the largest: its queue then grows to the cap of
+// its window, here to 98 ms.
+func TestHostJitterLeavesBBRsEstimate(t *testing.T) {
+	for _, upward := range []bool{false, true} {
+		var rtt [2]float64
+		for i, jitter := range []time.Duration{perfect, 2400 * time.Microsecond} {
+			c := cell("bbr", 67)
+			wire := netem.Config{Delay: 20 * ms, Rate: netem.BitsPerSecond(5e6)}
+			c.Path.Up, c.Path.Down = wire, wire
+			c.Path.Down.Queue = netem.DropTail{Packets: 67} // four products
+			c.Path.Up.Queue = c.Path.Down.Queue
+			c.Flows[0].Upward, c.HostJitter, c.Warmup = upward, jitter, smooth/4
+			rtt[i] = mustRun(t, c, 0).Flows[0].Values[result.RTTMean]
+		}
+		assert.InEpsilon(t, rtt[0], rtt[1], .03, "upward %v", upward)
+		t.Logf("%.1f ms without jitter, %.1f ms with it", 1e3*rtt[0], 1e3*rtt[1])
+	}
+}
+
+// Moving a delay by less than a service time moves no share: two Renos are not locked in phase
+// (Floyd and Jacobson 1992). Without jitter these shares are between .49 and .55 and hold for one
+// delay only.
+func TestHostJitterBreaksPhase(t *testing.T) {
+	long.Only(t)
+	var shares []float64
+	for _, more := range []time.Duration{0, ms / 3, 2 * ms / 3} {
+		c := cell("reno", 50)
+		wire := netem.Config{Delay: 10 * ms, Rate: netem.BitsPerSecond(rate)}
+		c.Path.Up, c.Path.Down = wire, wire
+		c.Path.Down.Queue = netem.DropTail{Packets: 50}
+		f := addFlow(c, "reno")
+		f.Delay, f.Start = 10*ms+more, time.Second
+		c.Duration, c.Warmup = 5*minute, minute/2
+		shares = append(shares, mustRun(t, c, 0).Flows[0].Values[result.Share])
+	}
+	t.Logf("shares %.3f", shares)
+	assert.Less(t, slices.Max(shares)-slices.Min(shares), .08)
+	assert.Greater(t, slices.Min(shares), .6, "the shorter round trip has more")
 }
 
 // What a trace could have sent is counted in its opportunities.

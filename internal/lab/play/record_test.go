@@ -90,7 +90,7 @@ func TestARecordAddsUp(t *testing.T) {
 		}
 		assert.Greater(t, rtts, 1000)
 		assert.InDelta(t, v[result.Retransmits], again, 0)
-		assert.InDelta(t, v[result.DataSent], data, 2, "what is on the access wire has not come")
+		assert.InDelta(t, v[result.DataSent], data, 10, "10 ms of access link hold up to ten packets")
 		last := f.Progress[len(f.Progress)-1]
 		assert.InDelta(t, v[result.Delivered], last.Value, 0)
 		end := f.Samples[len(f.Samples)-1]

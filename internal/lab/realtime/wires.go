@@ -60,7 +60,7 @@ func newWires(x *plan.Experiment, seed uint64, began clock.Time) (*wires, error)
 			host := side.Host(i) + ":" + gauge.HostFace
 			router := side.Router() + ":" + gauge.RouterFace(i)
 			sends := netem.Config{Delay: x.Flows[i].Delay}
-			if j := x.HostJitter / 2; j > 0 {
+			if j := x.HostJitter / 2; j > 0 && (side == gauge.Left) != x.Flows[i].Upward {
 				sends.Delay, sends.Jitter = sends.Delay+j, netem.UniformJitter(j)
 			}
 			access[k] = link(sends, host, router, func(at clock.Time, p []byte) {

@@ -298,15 +298,16 @@ Device(Ptr<Node> node, Ptr<Wire> wire, double rate, const char* queue)
     return d;
 }
 
-// Join makes a link without a rate of its own between a host and a router.
+// Join makes a link without a rate of its own between a host and a router. Only a host that sends
+// data delays its packets by the jitter.
 void
 Join(Ptr<Node> host, Ptr<Node> router, double delay, Ipv4AddressHelper& addresses,
-     Ipv4InterfaceContainer* out)
+     Ipv4InterfaceContainer* out, bool sends)
 {
     const double kFast = 100e9;
     auto wire = CreateObject<Wire>();
     wire->delay[0] = wire->delay[1] = delay;
-    wire->jitter = jitter;
+    wire->jitter = sends ? jitter : 0;
     NetDeviceContainer devices(Device(host, wire, kFast, "100000p"));
     devices.Add(Device(router, wire, kFast, "100000p"));
     *out = addresses.Assign(devices);
@@ -504,8 +505,8 @@ main()
         Apply(f);
         NodeContainer hosts(2);
         stack.Install(hosts);
-        Join(hosts.Get(0), routers.Get(0), f.delay, addresses, &ends[2 * i]);
-        Join(hosts.Get(1), routers.Get(1), f.delay, addresses, &ends[2 * i + 1]);
+        Join(hosts.Get(0), routers.Get(0), f.delay, addresses, &ends[2 * i], !f.upward);
+        Join(hosts.Get(1), routers.Get(1), f.delay, addresses, &ends[2 * i + 1], f.upward);
         const uint16_t kPort = 9;
         const int from = f.upward ? 1 : 0;
         PacketSinkHelper sink("ns3::TcpSocketFactory",
