@@ -112,6 +112,9 @@ func CheckName(name string) error {
 	if len(name) > maxName {
 		return fmt.Errorf("a file name of %d bytes: %w", len(name), syscall.ENAMETOOLONG)
 	}
+	if strings.ContainsRune(name, 0) {
+		return fmt.Errorf("%q: %w: a file name has no zero byte", name, fs.ErrInvalid)
+	}
 	if !filepath.IsLocal(name) {
 		return fmt.Errorf("%q: %w: file names must be relative to the node's folder, without ..; "+
 			"--files DIR chooses the folder", name, ErrOutside)
@@ -200,13 +203,20 @@ func (f *Folder) Read(name string) (*os.File, fs.FileInfo, error) {
 	return file, info, nil
 }
 
-// Create makes a file for reading and writing. It fails with fs.ErrExist if anything has the name.
+// Create makes a file for reading and writing. It fails with fs.ErrExist if a regular file has the
+// name, and with ErrNotRegular if anything else has.
 func (f *Folder) Create(name string, perm fs.FileMode) (*os.File, error) {
 	if err := f.Check(name); err != nil {
 		return nil, err
 	}
 	file, err := f.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
-	return file, outside(err)
+	if !errors.Is(err, fs.ErrExist) {
+		return file, outside(err)
+	}
+	if info, e := f.Lstat(name); e == nil && !info.Mode().IsRegular() {
+		return nil, notRegular(name, info)
+	}
+	return nil, outside(err)
 }
 
 // Edit opens a regular file for reading and writing with what it holds, and makes it if there is

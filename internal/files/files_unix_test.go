@@ -80,6 +80,8 @@ func TestPipesAndDevicesAreNotOpened(t *testing.T) {
 		for _, name := range []string{"pipe", "sub", "here", "device", "out"} {
 			_, err = f.Edit(at(name), 0o600)
 			require.ErrorIs(t, err, files.ErrNotRegular, name)
+			_, err = f.Create(at(name), 0o600)
+			require.ErrorIs(t, err, files.ErrNotRegular, name)
 		}
 		_, err = f.Create(at("file"), 0o600)
 		require.ErrorIs(t, err, fs.ErrExist)

@@ -27,6 +27,9 @@ func TestPipesAndDevicesAreNoCaptures(t *testing.T) {
 			control.Record{File: name, Overwrite: true},
 			control.StartCapture{File: name, Overwrite: true},
 			control.PcapStart{File: name, Overwrite: true},
+			control.Record{File: name},
+			control.StartCapture{File: name},
+			control.PcapStart{File: name},
 		} {
 			_, err := a.Do(t.Context(), req)
 			require.ErrorIs(t, err, files.ErrNotRegular, "%T %s", req, name)
