@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
 	"reflect"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // The events of a command that streams, beside those of its own.
@@ -66,8 +68,9 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 	}
 	k, ok := kinds[r.PathValue("command")]
 	if !ok {
-		refuse(w, fmt.Errorf("%q: %w: no such command; /v1/openapi.json lists them",
-			r.PathValue("command"), errNoSuchPath))
+		name := r.PathValue("command")
+		refuse(w, fmt.Errorf("%q: %w: no such command%s; /v1/openapi.json lists them", name,
+			errNoSuchPath, spell.DidYouMean(name, slices.Sorted(maps.Keys(kinds)))))
 		return
 	}
 	request := reflect.New(k.Request).Elem()

@@ -104,6 +104,8 @@ var sorts = []sort{
 	{"name-too-long", http.StatusBadRequest, syscall.ENAMETOOLONG},
 	{"outside-folder", http.StatusForbidden, files.ErrOutside},
 	{"not-regular-file", http.StatusBadRequest, files.ErrNotRegular},
+	{"not-a-folder", http.StatusBadRequest, syscall.ENOTDIR},
+	{"link-loop", http.StatusBadRequest, syscall.ELOOP},
 	{"no-such-file", http.StatusNotFound, fs.ErrNotExist},
 	{"file-exists", http.StatusConflict, fs.ErrExist},
 	{"not-permitted", http.StatusForbidden, fs.ErrPermission},

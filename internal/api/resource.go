@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // list answers with what every node says of itself.
@@ -41,8 +44,9 @@ func (s *Server) node(w http.ResponseWriter, r *http.Request) {
 func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 	k, ok := resources[r.PathValue("resource")]
 	if !ok {
-		refuse(w, fmt.Errorf("%s: %w; /v1/openapi.json lists what there is", r.URL.Path,
-			errNoSuchPath))
+		refuse(w, fmt.Errorf("%s: %w%s; /v1/openapi.json lists what there is", r.URL.Path,
+			errNoSuchPath, spell.DidYouMean(r.PathValue("resource"),
+				slices.Sorted(maps.Keys(resources)))))
 		return
 	}
 	s.read(w, r, k)

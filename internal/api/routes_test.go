@@ -321,6 +321,24 @@ func TestWrongRequests(t *testing.T) {
 		{"PUT", "/v1/nodes/A/sockets", "", 405, "method-not-allowed", "GET does"},
 		{"GET", commands + "ping", "", 405, "method-not-allowed", "POST does"},
 		{"POST", commands + "pong", "", 404, "no-such-path", `"pong": nothing is here`},
+		{"POST", commands + "sendfile", "", 404, "no-such-path", "(did you mean send-file?)"},
+		{"GET", "/v1/nodes/A/socket", "", 404, "no-such-path", "(did you mean sockets?)"},
+		{
+			"POST", commands + "serve", `{"port":1,"dir":"server.go"}`, 400, "not-a-folder",
+			"serve: open server.go: not a directory",
+		},
+		{
+			"POST", commands + "serve", `{"port":1,"dir":"server.go/x"}`, 400, "not-a-folder",
+			"serve: open server.go/x: not a directory",
+		},
+		{
+			"POST", commands + "recv-file", `{"path":"server.go/x","port":1}`, 400, "not-a-folder",
+			"not a directory",
+		},
+		{
+			"POST", commands + "recv-file", `{"path":"a\u0000b","port":1}`, 400, "invalid-request",
+			"a file name has no zero byte",
+		},
 		{"GET", "/v1/nodes/A/sockets?infos=1", "", 400, "invalid-request", "it has info"},
 		{"GET", "/v1/nodes/A/routes?x=1", "", 400, "invalid-request", "it has no fields"},
 		{"GET", "/v1/nodes/A/sockets?info=maybe", "", 400, "invalid-request", "want true or false"},

@@ -85,7 +85,7 @@ var rooms = []room{
 	{"internal/record", driver, "capture clock control files node sight", ""},
 	{"internal/operator", driver, "control door iperf lnx node objects record traffic", ""},
 	{"internal/repl", driver, "control files spell", ""},
-	{"internal/api", driver, "control files", ""},
+	{"internal/api", driver, "control files spell", ""},
 	{"internal/netctl", driver, "api control files", ""},
 
 	{"internal/lab", driver, "files lab/*", ""},
