@@ -64,7 +64,7 @@ func TestUpOnAFullDisk(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(got.err, "\n"), got.err)
 		assert.Zero(t, nodesOf(t, dir), "%d pages", pages)
 		assert.NoDirExists(t, filepath.Join(dir, "pair"))
-		assert.Equal(t, "no network is up\n", r.node("net", "--state", dir, "status").err)
+		assert.Contains(t, r.node("net", "--state", dir, "status").err, "no network is up in ")
 		require.Less(t, pages, 100)
 	}
 	assert.Positive(t, full)

@@ -165,7 +165,7 @@ func TestANetworkIsBroughtUpAndDown(t *testing.T) {
 	for _, e := range left {
 		assert.False(t, e.IsDir(), "%s stays", e.Name())
 	}
-	assert.Equal(t, "no network is up\n", r.node("net", "status").err)
+	assert.Contains(t, r.node("net", "status").err, "no network is up in ")
 }
 
 func (r *realm) sockets(node string) (list []control.Socket) {
@@ -275,7 +275,7 @@ func TestNothingIsStarted(t *testing.T) {
 	assert.Regexp(t, `A\.lnx:\d+:1: "neighbur" is no directive \(did you mean neighbor\?\)`, got.err)
 	assert.Regexp(t, `A\.lnx:\d+:24: "33" is not a prefix length`, got.err)
 	assert.Regexp(t, `C\.lnx:\d+:\d+: `, got.err)
-	assert.Equal(t, "no network is up\n", r.node("net", "status").err)
+	assert.Contains(t, r.node("net", "status").err, "no network is up in ")
 
 	// A port that somebody has.
 	other := nodes.NewNetwork(t, map[string]string{"A": "interface if0 10.0.0.1/24 127.0.0.1:5000\n"})
@@ -284,7 +284,7 @@ func TestNothingIsStarted(t *testing.T) {
 	got = r.node("net", "up", other.Dir, "--name", "other")
 	assert.Equal(t, 1, got.code)
 	assert.Regexp(t, `B\.lnx:1:27: interface if0 cannot have 127\.0\.0\.1:\d+: `, got.err)
-	assert.Equal(t, "no network is up\n", r.node("net", "status").err)
+	assert.Contains(t, r.node("net", "status").err, "no network is up in ")
 
 	for _, tt := range []struct {
 		args []string
@@ -299,7 +299,7 @@ func TestNothingIsStarted(t *testing.T) {
 				"net", "up", other.Dir, "--state", filepath.Join(r.state, strings.Repeat("x", 80)),
 			}, 2, "choose a shorter --state",
 		},
-		{[]string{"net", "down"}, 1, "none is up; `node net up FOLDER` brings one up"},
+		{[]string{"net", "down"}, 1, "; `node net up FOLDER` brings one up"},
 		{[]string{"net", "status", "ring"}, 1, "no such network as ring: none is up"},
 		{[]string{"attach", "A"}, 1, "A: no such node: no network is up"},
 		{[]string{"ctl", "A", "routes"}, 1, "A: no such node: no network is up"},

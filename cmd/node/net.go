@@ -159,9 +159,9 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 	if err != nil {
 		return err
 	}
-	s, err := o.open()
+	s, err := netctl.MakeState(o.state)
 	if err != nil {
-		return err
+		return netError(err)
 	}
 	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

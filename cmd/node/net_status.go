@@ -38,6 +38,9 @@ func (o *netOptions) statusCommand() *cobra.Command {
 				}
 				list = append(list, n.Status(c.Context()))
 			}
+			if len(list) == 0 && !o.json {
+				_, _ = fmt.Fprintf(c.ErrOrStderr(), "no network is up in %s\n", s.Folder())
+			}
 			return printStatus(c, list, o.json)
 		},
 	}
@@ -51,8 +54,6 @@ func printStatus(c *cobra.Command, list []netctl.Status, asJSON bool) error {
 		if err := json.NewEncoder(out).Encode(list); err != nil {
 			return err
 		}
-	} else if len(list) == 0 {
-		_, _ = fmt.Fprintln(c.ErrOrStderr(), "no network is up")
 	}
 	well := true
 	for i := range list {

@@ -3,6 +3,7 @@
 package netctl
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -29,9 +30,9 @@ func foreign(info fs.FileInfo) string {
 	case !info.IsDir():
 		return "it is no folder"
 	case ok && int(stat.Uid) != os.Geteuid():
-		return "it belongs to somebody else"
+		return fmt.Sprintf("it belongs to user %d (run the command as that user)", stat.Uid)
 	case info.Mode().Perm()&0o022 != 0:
-		return "others may write to it"
+		return "others may write to it (`chmod go-w` forbids that)"
 	}
 	return ""
 }

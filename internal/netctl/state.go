@@ -45,10 +45,29 @@ var (
 )
 
 // State is the folder with the networks of one user.
-type State struct{ root string }
+type State struct {
+	root    string
+	missing bool
+}
 
-// OpenState makes the folder if it is not there. One that others could write to is refused: they
-// could put sockets of their own there.
+// Folder is its path.
+func (s *State) Folder() string { return s.root }
+
+// MakeState is OpenState of a folder that it makes if it is not there.
+func MakeState(root string) (*State, error) {
+	if root != "" {
+		if err := os.MkdirAll(root, 0o700); err != nil {
+			if info, e := os.Stat(root); e == nil && !info.IsDir() {
+				err = fmt.Errorf("%w: %w", ErrUsage, err)
+			}
+			return nil, fmt.Errorf("state folder: %w; choose another with --state", err)
+		}
+	}
+	return OpenState(root)
+}
+
+// OpenState opens the folder. One that is not there has no networks. One that others could write to
+// is refused: they could put sockets of their own there.
 func OpenState(root string) (*State, error) {
 	if root == "" {
 		return nil, fmt.Errorf("state folder: %w without a name; choose one with --state", ErrUsage)
@@ -57,15 +76,12 @@ func OpenState(root string) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(root, 0o700); err != nil {
-		if info, e := os.Stat(root); e == nil && !info.IsDir() {
-			err = fmt.Errorf("%w: %w", ErrUsage, err)
-		}
-		return nil, fmt.Errorf("state folder: %w; choose another with --state", err)
-	}
 	info, err := os.Lstat(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &State{root: root, missing: true}, nil
+	}
 	if err != nil {
-		return nil, fmt.Errorf("state folder: %w", err)
+		return nil, fmt.Errorf("state folder: %w; choose another with --state", err)
 	}
 	if fault := foreign(info); fault != "" {
 		return nil, fmt.Errorf("state folder %s: %w: %s; choose another with --state", root,
@@ -133,6 +149,9 @@ func CheckName(name string) error {
 
 // Networks are those of the folder, by name. What is no network is passed over.
 func (s *State) Networks() ([]*Network, error) {
+	if s.missing {
+		return nil, nil
+	}
 	entries, err := os.ReadDir(s.root)
 	if err != nil {
 		return nil, fmt.Errorf("state folder: %w", err)
@@ -194,8 +213,8 @@ func (s *State) Network(name string) (*Network, error) {
 	case name == "" && len(list) == 1:
 		return list[0], nil
 	case len(list) == 0:
-		return nil, fmt.Errorf("%w%s: none is up; `node net up FOLDER` brings one up", ErrNoNetwork,
-			called(name))
+		return nil, fmt.Errorf("%w%s: none is up in %s; `node net up FOLDER` brings one up",
+			ErrNoNetwork, called(name), s.root)
 	case name == "":
 		return nil, fmt.Errorf("%w: there are %s", ErrAmbiguous, strings.Join(all, ", "))
 	}
@@ -243,8 +262,8 @@ func (s *State) Find(ref string) (Target, error) {
 	case len(found) > 1:
 		return Target{}, fmt.Errorf("%s: %w: %s", ref, ErrAmbiguous, strings.Join(where, ", "))
 	case len(all) == 0:
-		return Target{}, fmt.Errorf("%s: %w: no network is up; `node net up FOLDER` brings one up",
-			ref, ErrNoNode)
+		return Target{}, fmt.Errorf("%s: %w: no network is up in %s; `node net up FOLDER` brings "+
+			"one up", ref, ErrNoNode, s.root)
 	}
 	const most = 12
 	if len(all) > most {

@@ -17,7 +17,7 @@ import (
 
 func state(t *testing.T, networks map[string][]string) *State {
 	t.Helper()
-	s, err := OpenState(filepath.Join(t.TempDir(), "state"))
+	s, err := MakeState(filepath.Join(t.TempDir(), "state"))
 	require.NoError(t, err)
 	for name, nodes := range networks {
 		n := &Network{dir: filepath.Join(s.root, name)}
@@ -46,7 +46,7 @@ func TestNodesAreFoundByName(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoNode)
 	require.EqualError(t, err, "one/C: no such node: there is one/A, one/B, two/A, two/C")
 	_, err = state(t, nil).Find("A")
-	require.ErrorContains(t, err, "no network is up; `node net up FOLDER` brings one up")
+	require.ErrorContains(t, err, "no network is up in ")
 }
 
 func TestNetworksAreFoundByName(t *testing.T) {
@@ -107,6 +107,25 @@ func TestOneCommandAtATime(t *testing.T) {
 	leave()
 }
 
+// TestAFolderThatIsMissing has no networks, and looking for them does not make it.
+func TestAFolderThatIsMissing(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "none")
+	s, err := OpenState(root)
+	require.NoError(t, err)
+	list, err := s.Networks()
+	require.NoError(t, err)
+	assert.Empty(t, list)
+	_, err = s.Network("ring")
+	require.EqualError(t, err, "no such network as ring: none is up in "+root+
+		"; `node net up FOLDER` brings one up")
+	_, err = s.Find("A")
+	require.ErrorContains(t, err, "no network is up in "+root)
+	assert.NoDirExists(t, root)
+	_, err = MakeState(root)
+	require.NoError(t, err)
+	assert.DirExists(t, root)
+}
+
 // TestAFolderOfOthers is refused.
 func TestAFolderOfOthers(t *testing.T) {
 	if !locks {
@@ -117,7 +136,7 @@ func TestAFolderOfOthers(t *testing.T) {
 	require.NoError(t, os.Chmod(open, 0o777)) //nolint:gosec // that is the point
 	_, err := OpenState(open)
 	require.ErrorIs(t, err, ErrUsage)
-	require.ErrorContains(t, err, "others may write to it; choose another with --state")
+	require.ErrorContains(t, err, "others may write to it (`chmod go-w` forbids that); choose another with --state")
 	link := filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.Symlink(t.TempDir(), link))
 	_, err = OpenState(link)
