@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,13 @@ func TestHelpForTopics(t *testing.T) {
 		status, got := ran(t, append([]string{"help"}, words...)...)
 		assert.Zero(t, status, words)
 		_, want := ran(t, append(words, "--help")...)
+		assert.Equal(t, want, got)
+	}
+	for _, words := range []string{"lab help", "lab help trace info", "lab trace help info"} {
+		status, got := ran(t, strings.Fields(words)...)
+		assert.Zero(t, status, words)
+		_, want := ran(t, append(slices.DeleteFunc(strings.Fields(words),
+			func(w string) bool { return w == "help" }), "--help")...)
 		assert.Equal(t, want, got)
 	}
 	for topic, want := range map[string]string{

@@ -100,7 +100,11 @@ func shorthand(root *cobra.Command, args []string) ([]string, error) {
 		}
 		return args, nil
 	}
-	if c, _, err := root.Find(args[:1]); err == nil && c != root {
+	if c, rest, err := root.Find(args); err == nil && c != root {
+		if c.HasSubCommands() && len(rest) > 0 && rest[0] == "help" { // node lab help run
+			path := args[:len(args)-len(rest)]
+			return slices.Concat([]string{"help"}, path, rest[1:]), nil
+		}
 		return args, nil
 	}
 	switch {
