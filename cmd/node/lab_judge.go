@@ -134,7 +134,8 @@ func (o *labJudgeOptions) run(c *cobra.Command, name string) error {
 	if o.json {
 		return json.NewEncoder(c.OutOrStdout()).Encode(list)
 	}
-	if err := lab.PrintComparison(c.OutOrStdout(), ours, theirs, list, o.chosen()); err != nil {
+	if err := lab.PrintComparison(c.OutOrStdout(), ours, theirs, list,
+		lab.Shown{Metrics: o.chosen()}); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(c.OutOrStdout(), report)

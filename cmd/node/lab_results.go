@@ -59,8 +59,9 @@ func labPlotCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plot DIR",
 		Short: "draw the figures of a directory of results again",
-		Long: "Draw the figures of a directory of results, and its report, from the files in\n" +
-			"there: nothing is run.",
+		Long: "Draw the figures of a directory of results, each as .svg, .png, .pdf and .eps,\n" +
+			"and its report, from the files in there: nothing is run. The .svg files and the\n" +
+			"report are listed.",
 		Example: "  node lab plot lab/tahoe-low\n" +
 			"  node lab plot lab/cubic-reno-buffer --metrics utilisation,queue_p95",
 		Args: usageArgs(cobra.ExactArgs(1)),
@@ -112,6 +113,8 @@ func resultFlags(c *cobra.Command, o *labRunOptions) {
 	styleFlags(c, &o.style)
 	if c.Name() == "merge" {
 		c.Flags().BoolVar(&o.all, "all", false, "a row for each flow, however many there are")
+	}
+	if c.Name() != "plot" {
 		latexFlag(c, o)
 	}
 }
@@ -177,7 +180,8 @@ func (o *labRunOptions) compare(c *cobra.Command, first, second string) error {
 	if o.json {
 		return json.NewEncoder(c.OutOrStdout()).Encode(list)
 	}
-	return lab.PrintComparison(c.OutOrStdout(), a, b, list, o.chosen())
+	return lab.PrintComparison(c.OutOrStdout(), a, b, list,
+		lab.Shown{Metrics: o.chosen(), LaTeX: o.latex})
 }
 
 func labMetricsCommand() *cobra.Command {

@@ -111,6 +111,8 @@ func TestLabMisuse(t *testing.T) {
 		{[]string{"run", "rip-count", "--seed", "-1"}, "seed"},
 		{[]string{"run", "tahoe-low", "--dialect", "rip2"}, "tahoe-low has no routers"},
 		{[]string{"run", "tahoe-low", "--cc", ""}, "--cc is empty"},
+		{[]string{"compare", "nosuch", "nosuch"}, "nosuch: no such folder"},
+		{[]string{"plot", "nosuch"}, "nosuch: no such folder"},
 	} {
 		out, talk, status := runLab(tt.args...)
 		assert.Equal(t, 2, status, tt.args)

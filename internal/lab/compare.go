@@ -193,9 +193,13 @@ func pairsOf(before, after []*result.Trial, part partOf, m result.Metric) (x, y 
 
 // PrintComparison writes a table of what two directories differ in: the metrics of tables unless
 // others are named.
-func PrintComparison(w io.Writer, a, b *Results, list []Comparison, metrics []result.Metric) error {
-	list = ofInterest(list, metrics)
+func PrintComparison(w io.Writer, a, b *Results, list []Comparison, s Shown) error {
+	list = ofInterest(list, s.Metrics)
 	t := comparisonGrid(a, list, a.Dir, b.Dir)
+	if s.LaTeX {
+		_, err := io.WriteString(w, t.latex(a.Dir+" and "+b.Dir, comparisonLegend(a, b, list)))
+		return err
+	}
 	var text strings.Builder
 	t.write(&text)
 	text.WriteString(comparisonLegend(a, b, list))

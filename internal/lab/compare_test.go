@@ -50,7 +50,7 @@ func TestCompare(t *testing.T) {
 
 	a.Dir, b.Dir = "a", "b"
 	var out strings.Builder
-	require.NoError(t, lab.PrintComparison(&out, a, b, list, nil))
+	require.NoError(t, lab.PrintComparison(&out, a, b, list, lab.Shown{}))
 	assert.Equal(t, strings.TrimPrefix(`
 cell    flow  metric          a      b     difference
 cc=cc0  a     sent        200.0  211.0   +11.0 ± 2.5   packets    +5.5 %
@@ -64,8 +64,14 @@ of some metrics pairs are left out, because one of their runs was cut off
 `, "\n"), out.String())
 
 	out.Reset()
-	require.NoError(t, lab.PrintComparison(&out, a, b, list, []result.Metric{result.Jain}))
+	require.NoError(t, lab.PrintComparison(&out, a, b, list, lab.Shown{Metrics: []result.Metric{result.Jain}}))
 	assert.Equal(t, "nothing to compare\n", out.String(), "what is fair on both sides")
+
+	out.Reset()
+	require.NoError(t, lab.PrintComparison(&out, a, b, list, lab.Shown{LaTeX: true}))
+	assert.Regexp(t, `(?s)^% a and b\n.*\\midrule
+cc=cc0 & a & sent & 200\.0 & 211\.0 & \+11\.0 \$\\pm\$ 2\.5 & packets & \+5\.5 \\% \\\\
+.*\\end\{tabular\}\n%`, out.String())
 }
 
 // With other seeds the same numbers say nothing for sure.
@@ -78,7 +84,7 @@ func TestCompareWithoutPairs(t *testing.T) {
 	assert.InDelta(t, 11, *list[0].Change, 1e-9)
 	assert.Negative(t, *list[0].Low)
 	var out strings.Builder
-	require.NoError(t, lab.PrintComparison(&out, a, b, list, nil))
+	require.NoError(t, lab.PrintComparison(&out, a, b, list, lab.Shown{}))
 	assert.Contains(t, out.String(), "packets    +5.5 % ?\n")
 	assert.Contains(t, out.String(), "(Welch)")
 }
@@ -124,7 +130,7 @@ func TestComparisonNamesTheCongestionControl(t *testing.T) {
 	list, err := lab.Compare(a, b)
 	require.NoError(t, err)
 	var out strings.Builder
-	require.NoError(t, lab.PrintComparison(&out, a, b, list, nil))
+	require.NoError(t, lab.PrintComparison(&out, a, b, list, lab.Shown{}))
 	assert.Regexp(t, `cc=cc0 +tahoe +goodput`, out.String())
 	assert.Regexp(t, `cc=cc1 +cubic / bbr +goodput`, out.String())
 }

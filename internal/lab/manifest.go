@@ -77,6 +77,9 @@ func (s *Study) manifest() *Manifest {
 
 // theManifest is readManifest of a directory that has to have one.
 func theManifest(dir string) (*Manifest, error) {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil, usage("%s: no such folder", dir)
+	}
 	m, err := readManifest(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w: there is no %s", dir, result.ErrFile, manifestFile)

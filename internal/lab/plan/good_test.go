@@ -37,6 +37,7 @@ func TestDirections(t *testing.T) {
 		{"rate: none", netem.Config{}},
 		{"rate: 1Mbit/s, queue: infinite", netem.Config{Rate: mbit}},
 		{"rate: 1000kbit, queue: infinite", netem.Config{Rate: mbit}},
+		{"rate: 1mbit, queue: infinite", netem.Config{Rate: mbit}},
 		{"rate: 125kB/s, queue: {type: infinite}", netem.Config{Rate: mbit}},
 		{"rate: 1Mbit", netem.Config{Rate: mbit, Queue: netem.DropTail{Bytes: 25000}}},
 		{"rate: 1Mbit, overhead: 38", netem.Config{

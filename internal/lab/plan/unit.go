@@ -51,6 +51,7 @@ var units = map[string]struct {
 	"Gbit/s": {dataRate, 1e9}, "Tbit/s": {dataRate, 1e12},
 	"bit": {dataRate, 1}, "kbit": {dataRate, 1e3}, "Mbit": {dataRate, 1e6},
 	"Gbit": {dataRate, 1e9}, "Tbit": {dataRate, 1e12},
+	"mbit": {dataRate, 1e6}, "gbit": {dataRate, 1e9}, "tbit": {dataRate, 1e12}, // as tc(8) has them
 	"B/s": {dataRate, 8}, "kB/s": {dataRate, 8e3}, "MB/s": {dataRate, 8e6}, "GB/s": {dataRate, 8e9},
 	"%":   {shareOf, 1}, // see measure
 	"pkt": {packetCount, 1}, "pkts": {packetCount, 1}, "packet": {packetCount, 1},
