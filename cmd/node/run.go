@@ -194,6 +194,9 @@ func (o *runOptions) read(path string) (*lnx.Config, error) {
 
 // run opens the node, gives it a shell and closes it.
 func (o *runOptions) run(c *cobra.Command, path string) (err error) {
+	if err := o.findUser(); err != nil {
+		return err
+	}
 	if o.config.LNX, err = o.read(path); err != nil {
 		return err
 	}
@@ -256,15 +259,24 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	return o.runScript(ctx, n.Operator(), console, name)
 }
 
-// openDoors finds the user to become, and opens the folder and the listeners of clients.
-func (o *runOptions) openDoors(ctx context.Context) error {
+// findUser finds the user to become. It may execute the program again, so it comes first.
+func (o *runOptions) findUser() error {
 	as, err := findAccount(o.user, o.doors.socket, o.daemon)
 	if err != nil {
 		return &usageError{err}
 	}
-	if as != nil {
-		o.config.Drop = as.become
+	if as == nil {
+		return nil
 	}
+	o.config.Drop = as.become
+	if err := noNewPrivileges(); err != nil {
+		return fmt.Errorf("become another user: forbid new privileges: %w", err)
+	}
+	return nil
+}
+
+// openDoors opens the folder and the listeners of clients.
+func (o *runOptions) openDoors(ctx context.Context) error {
 	if err := o.doors.openFiles(); err != nil {
 		return err
 	}

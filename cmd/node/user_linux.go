@@ -2,18 +2,40 @@ package main
 
 import (
 	"errors"
+	"os"
+	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// noNewPrivileges keeps what the process may execute from gaining privileges. Programs that use cgo
-// cannot set it for all threads: there it is left as it is.
+// noNewPrivileges keeps what the process executes from gaining privileges: prctl(2), in all
+// threads. A program that uses cgo cannot make a system call in all of them, so there the process
+// executes itself again: all threads then inherit the attribute of the one that did.
 func noNewPrivileges() error {
 	_, _, errno := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS,
 		1, 0, 0, 0, 0)
-	if errno == 0 || errors.Is(errno, syscall.ENOTSUP) {
+	switch {
+	case errno == 0:
 		return nil
+	case !errors.Is(errno, syscall.ENOTSUP):
+		return errno
 	}
-	return errno
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	set, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	if err != nil || set == 1 {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	return &os.PathError{
+		Op: "execute", Path: program,
+		Err: syscall.Exec(program, os.Args, os.Environ()),
+	}
 }

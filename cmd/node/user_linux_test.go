@@ -70,6 +70,7 @@ func TestADaemonOfRootDropsItsPrivileges(t *testing.T) {
 		for _, set := range []string{"CapEff", "CapPrm", "CapInh", "CapAmb"} {
 			assert.Equal(t, "0000000000000000", got[set], "%s of %s", set, path)
 		}
+		assert.Equal(t, "1", got["NoNewPrivs"], path)
 	}
 	for _, path := range written {
 		info, err := os.Stat(path)
@@ -79,6 +80,9 @@ func TestADaemonOfRootDropsItsPrivileges(t *testing.T) {
 		assert.EqualValues(t, uid, stat.Uid, path)
 	}
 
+	_, err = control.Ask(t.Context(), control.Operator(s.op),
+		control.RecvFile{Path: "received", Port: 9000})
+	require.ErrorContains(t, err, "permission denied for user "+becomes)
 	require.NoError(t, os.Chmod(filepath.Dir(s.file), 0o755)) //nolint:gosec // the user reads there
 	require.NoError(t, os.Chmod(s.file, 0o644))
 	require.NoError(t, os.WriteFile(s.file,

@@ -63,9 +63,6 @@ func findAccount(name, socket string, daemon bool) (*account, error) {
 // become gives up root for the account, in all threads and for good. The kernel clears the
 // capabilities when no user number of the process is 0 any more.
 func (a *account) become() error {
-	if err := noNewPrivileges(); err != nil {
-		return fmt.Errorf("--user %s: forbid new privileges: %w", a.name, err)
-	}
 	if err := syscall.Setgroups([]int{a.gid}); err != nil {
 		return fmt.Errorf("--user %s: set groups: %w", a.name, err)
 	}

@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -133,8 +135,9 @@ func (f *Folder) Check(name string) error {
 	return nil
 }
 
-// outside gives os.Root's error about a link that leads out a name, and all errors about names one
-// operation: which system call failed says nothing to an operator.
+// outside gives os.Root's error about a link that leads out a name, says whose the process is if
+// that user has no permission, and gives all errors about names one operation: which system call
+// failed says nothing to an operator.
 func outside(err error) error {
 	e, ok := errors.AsType[*fs.PathError](err)
 	switch {
@@ -145,7 +148,14 @@ func outside(err error) error {
 			Op: "open", Path: e.Path, Err: fmt.Errorf("%w: a link leads there", ErrOutside),
 		}
 	}
-	return &fs.PathError{Op: "open", Path: e.Path, Err: e.Err}
+	why := e.Err
+	if id := strconv.Itoa(os.Geteuid()); errors.Is(why, fs.ErrPermission) && id != "-1" {
+		if u, err := user.LookupId(id); err == nil {
+			id = u.Username
+		}
+		why = fmt.Errorf("%w for user %s, as whom this process runs", why, id)
+	}
+	return &fs.PathError{Op: "open", Path: e.Path, Err: why}
 }
 
 // notRegular says what a name is that of, if not of a regular file.
