@@ -200,11 +200,19 @@ func manyConnections(ctx context.Context, s *session) ([]report.Fact, error) {
 // virtualTime is how many packets a core simulates, each sent, checksummed, delayed, vouched for,
 // acknowledged and read.
 func virtualTime(ctx context.Context, s *session) (list []report.Fact, err error) {
-	all, err := lead.GoBench(ctx, s.root, "./internal/sim", "^Benchmark(World|Cell)$", "1x")
-	for _, b := range all {
-		list = append(list, fact(virtual+", "+b.Name, b.Metrics["packets/s"], "packets/s", ""))
+	for _, of := range []struct{ name, room, pattern string }{
+		{virtual, "./internal/sim", "^Benchmark(World|Cell)$"},
+		{"the same scenario", "./judge/ns3", "^BenchmarkJudge$"}, // ns-3's row only if it is there
+	} {
+		all, err := lead.GoBench(ctx, s.root, of.room, of.pattern, "1x")
+		if err != nil {
+			return list, err
+		}
+		for _, b := range all {
+			list = append(list, fact(of.name+", "+b.Name, b.Metrics["packets/s"], "packets/s", ""))
+		}
 	}
-	return list, err
+	return list, nil
 }
 
 // boundless is the experiment that may take as long as it does: 5 GB, founding document 004's, pass

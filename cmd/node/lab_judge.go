@@ -9,7 +9,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +25,8 @@ import (
 // labJudgeOptions are the flags of `node lab judge`.
 type labJudgeOptions struct {
 	labRunOptions
-	with, reno string
+	with    string
+	without []string
 }
 
 const labJudgeLong = `Run an experiment here and in another simulator, and print both results
@@ -35,7 +38,8 @@ compiler. The first use compiles a small driver. An experiment with a part that
 ns-3 does not have, such as jitter or a Starlark file, is refused.
 
 The results of both are in directories: lab/NAME and lab/NAME-ns3, or DIR and DIR-ns3
-with -o DIR. The report of the first shows both.`
+with -o DIR. The report of the first shows both. A run that was stopped goes on where it
+was.`
 
 func labJudgeCommand() *cobra.Command {
 	var o labJudgeOptions
@@ -44,7 +48,7 @@ func labJudgeCommand() *cobra.Command {
 		Short: "run an experiment in ns-3 too, and compare",
 		Long:  labJudgeLong,
 		Example: "  node lab judge check-reno-buffer --with ns3\n" +
-			"  node lab judge mine.yaml --with ns3 --trials 10",
+			"  node lab judge mine.yaml --with ns3 --trials 10 --without end-growth",
 		Args: usageArgs(cobra.ExactArgs(1)),
 		ValidArgsFunction: func(*cobra.Command, []string, string) (
 			[]string, cobra.ShellCompDirective,
@@ -62,9 +66,9 @@ func labJudgeCommand() *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&o.with, "with", "ns3", "the other simulator: ns3")
 	choices(c, "with", "ns3")
-	f.StringVar(&o.reno, "reno", "",
-		"`NAME` is ns-3's congestion control of Reno flows; docs/ns3.md says why")
-	choices(c, "reno", ns3.Renos()...)
+	f.StringSliceVar(&o.without, "without", nil,
+		"play ns-3 without the deviations `A,B,…` that docs/ns3.md describes")
+	choices(c, "without", ns3.Deviations()...)
 	addChanges(f, &o.labRunOptions)
 	f.IntVar(&o.trials, "trials", 0, "run each cell `N` times in both")
 	f.StringVarP(&o.dir, "out", "o", "", "write results into `DIR` and DIR-ns3")
@@ -80,9 +84,12 @@ func (o *labJudgeOptions) check(c *cobra.Command) error {
 	switch {
 	case o.with != "ns3":
 		return fmt.Errorf("--with %q: must be ns3", o.with)
-	case !slices.Contains(ns3.Renos(), o.reno):
-		return fmt.Errorf("--reno %q: must be %s, or left out", o.reno,
-			strings.Join(ns3.Renos()[1:], " or "))
+	}
+	for _, name := range o.without {
+		if !slices.Contains(ns3.Deviations(), name) {
+			return fmt.Errorf("--without %q: must be of %s", name,
+				strings.Join(ns3.Deviations(), ", "))
+		}
 	}
 	return o.validate(c)
 }
@@ -106,27 +113,39 @@ func (o *labJudgeOptions) run(c *cobra.Command, name string) error {
 	player := func(cell *plan.Cell, trial int, p play.Options) (
 		*result.Trial, *result.Record, error,
 	) {
-		return simulator.Play(ctx, cell, trial, ns3.Options{Reno: o.reno, Record: p.Record})
+		return simulator.Play(ctx, cell, trial, ns3.Options{Without: o.without, Record: p.Record})
 	}
 	title := "ns-3." + simulator.Version
+	played := strings.Join(append([]string{title}, o.without...), " without ")
+	other := study.PlayedBy(played, player)
+	var here, there speed
+	study.Play, other.Play = here.of(study.Play), there.of(other.Play)
 	dir := o.dir
 	if dir == "" {
 		dir, _ = lab.Place(study)
 	}
-	ours, err := o.results(ctx, c, study, dir)
+	otherDir := strings.Join(append([]string{dir, "ns3"}, o.without...), "-")
+	ours, err := o.results(ctx, c, study, dir, "tidepool: ")
 	if err != nil {
 		return err
 	}
-	theirs, err := o.results(ctx, c, study.PlayedBy(title+o.reno, player), dir+"-ns3")
+	theirs, err := o.results(ctx, c, other, otherDir, title+": ")
 	if err != nil {
 		return err
 	}
+	return o.print(c, ours, theirs, title, here.line(&there, title))
+}
+
+// print prints the comparison and draws the report of both.
+func (o *labJudgeOptions) print(c *cobra.Command, ours, theirs *lab.Results,
+	title, speeds string,
+) error {
 	list, err := lab.Compare(ours, theirs)
 	if err != nil {
 		return err
 	}
 	drawing := o.drawing()
-	drawing.Other, drawing.OtherName = theirs, "ns-3"
+	drawing.Other, drawing.OtherName = theirs, title
 	report, err := ours.Draw(drawing)
 	if err != nil {
 		return err
@@ -138,21 +157,54 @@ func (o *labJudgeOptions) run(c *cobra.Command, name string) error {
 		lab.Shown{Metrics: o.chosen()}); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(c.OutOrStdout(), report)
+	_, err = fmt.Fprint(c.OutOrStdout(), speeds, report, "\n")
 	return err
+}
+
+// speed adds up how many packets a simulator plays, and how long its runs take. A run has one core.
+type speed struct {
+	mu      sync.Mutex
+	packets float64
+	took    time.Duration
+}
+
+// of measures a player.
+func (s *speed) of(player lab.Player) lab.Player {
+	return func(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error) {
+		began := time.Now()
+		t, r, err := player(cell, trial, o)
+		if err == nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.packets += t.Whole[result.Packets]
+			s.took += time.Since(began)
+		}
+		return t, r, err
+	}
+}
+
+// line compares two speeds; it is empty if all runs of one were there before.
+func (s *speed) line(other *speed, name string) string {
+	if s.took == 0 || other.took == 0 {
+		return ""
+	}
+	here, there := s.packets/s.took.Seconds(), other.packets/other.took.Seconds()
+	return fmt.Sprintf("a core plays %.0f packets a second here, %.0f in %s: %.0f times as many\n",
+		here, there, name, here/there)
 }
 
 // results runs what is missing of a study in a directory. ns-3's runs and figures of single runs
 // are kept like the laboratory's own.
-func (o *labJudgeOptions) results(ctx context.Context, c *cobra.Command, s *lab.Study, dir string) (
-	*lab.Results, error,
-) {
+func (o *labJudgeOptions) results(ctx context.Context, c *cobra.Command, s *lab.Study,
+	dir, label string,
+) (*lab.Results, error) {
 	if o.fresh {
 		if err := lab.Clear(dir); err != nil {
 			return nil, err
 		}
 	}
 	progress := newProgress(newConsole(c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()))
+	progress.label = label
 	defer progress.end()
 	r, err := lab.Run(ctx, s, lab.Options{
 		Dir: dir, Workers: o.workers, Records: 1, Until: -1, Progress: progress.tell,

@@ -145,6 +145,7 @@ func long(d time.Duration) string {
 // progress tells, on a terminal, how far a sweep is.
 type progress struct {
 	console *console
+	label   string // what is in front of the numbers, with its ": "
 	// first is how many were done at the beginning.
 	first, done, of int
 	told            bool
@@ -160,12 +161,15 @@ func (p *progress) tell(done, of int) {
 	}
 	p.done, p.of = done, of
 	now := time.Now()
-	if p.console.width == nil || done == p.first || now.Sub(p.last) < 100*time.Millisecond {
+	if p.console.width == nil || done == of || now.Sub(p.last) < 100*time.Millisecond {
 		return
 	}
 	p.last = now
-	left := time.Duration(float64(now.Sub(p.began)) / float64(done-p.first) * float64(of-done))
-	text := fmt.Sprintf("%d of %s, about %s left", done, counted(of, "run"), long(left))
+	text := fmt.Sprintf("%s%d of %s", p.label, done, counted(of, "run"))
+	if done > p.first {
+		left := float64(now.Sub(p.began)) / float64(done-p.first) * float64(of-done)
+		text += ", about " + long(time.Duration(left)) + " left"
+	}
 	// A terminal that is gone is not worth a sweep.
 	_, _ = fmt.Fprintf(p.console.err, "\r%s\x1b[K", text)
 }

@@ -46,7 +46,8 @@ const (
 
 func (r RED) bound() Bound { return Bound{Packets: r.Packets, Bytes: r.Bytes, Time: r.Time} }
 
-func (r RED) withDefaults() RED {
+// WithDefaults returns the description with what its zeros mean.
+func (r RED) WithDefaults() RED {
 	r.MaxP, r.Weight = cmp.Or(r.MaxP, redMaxP), cmp.Or(r.Weight, redWeight)
 	r.Mean = cmp.Or(r.Mean, redMean)
 	if r.Max == 0 {
@@ -61,7 +62,7 @@ func (r RED) withDefaults() RED {
 
 // Validate reports what is wrong with the description.
 func (r RED) Validate() error {
-	r = r.withDefaults()
+	r = r.WithDefaults()
 	switch {
 	case r.Min < 0 || r.Max <= r.Min:
 		return fmt.Errorf("%w: red between %d and %d: want two lengths of the average queue",
@@ -78,7 +79,7 @@ func (r RED) Validate() error {
 
 // Start implements Discipline.
 func (r RED) Start(s Site) Queue {
-	r = r.withDefaults()
+	r = r.WithDefaults()
 	q := &red{cfg: r, random: s.Random, mark: s.Mark, count: -1, idle: true}
 	q.room, q.drop = s.room(r.bound()), s.Drop
 	q.typical = max(1, int64(r.Mean+s.Overhead+s.Framing)*bitNanoseconds/max(1, s.Rate))

@@ -167,7 +167,7 @@ func TestREDMarks(t *testing.T) {
 }
 
 func TestREDInBytesAndDefaults(t *testing.T) {
-	d := RED{Bytes: 120_000, Weight: 1}.withDefaults()
+	d := RED{Bytes: 120_000, Weight: 1}.WithDefaults()
 	assert.Equal(t, []int{10_000, 30_000}, []int{d.Min, d.Max})
 	_, hits := held(t, d, 20, 50_000, 0)
 	assert.InDelta(t, 2*0.05, float64(len(hits))/50_000, 0.01, "half way: 20 packets of 1000 bytes")

@@ -160,7 +160,7 @@ func (r *reader) checkRED() {
 	}
 	whole := RED{
 		Min: l.least, Max: l.most, InPackets: l.inPackets, Packets: b.Packets, Bytes: b.Bytes,
-	}.withDefaults()
+	}.WithDefaults()
 	if whole.Min >= whole.Max {
 		r.fail(r.seenLast("min", "max", wordRED), "no good: min would be "+strconv.Itoa(whole.Min)+
 			" and max "+strconv.Itoa(whole.Max), "min below max")
@@ -202,7 +202,7 @@ func (l *line) queue(rate Rate) Discipline {
 			Min: l.least, Max: l.most, InPackets: l.inPackets, MaxP: l.probability,
 			Weight: l.weight, Abrupt: l.abrupt, Mean: l.mean, ECN: l.ecn,
 			Packets: b.Packets, Bytes: b.Bytes, Time: b.Time,
-		}.withDefaults()
+		}.WithDefaults()
 	}
 	return DropTail(b)
 }

@@ -145,9 +145,8 @@ func firstLines(out []byte) []byte {
 
 // Options change how an experiment is played.
 type Options struct {
-	// Reno is the congestion control of Reno flows: empty for ns-3's own, or
-	// "reno-without-end-growth".
-	Reno string
+	// Without are the deviations of ns-3's TCP that are taken out: those of Deviations.
+	Without []string
 	// Record asks for a record of windows and round trips.
 	Record bool
 }
@@ -156,9 +155,12 @@ type Options struct {
 func (s *Simulator) Play(ctx context.Context, cell *plan.Cell, trial int, o Options) (
 	*result.Trial, *result.Record, error,
 ) {
-	text, err := scenario(&cell.Experiment, o.Reno)
+	text, err := scenario(&cell.Experiment)
 	if err != nil {
 		return nil, nil, err
+	}
+	for _, name := range o.Without {
+		text = "without " + name + "\n" + text
 	}
 	text += fmt.Sprintf("run %d\nrecord %d\n", runOf(cell, trial), bit(o.Record))
 	c := exec.CommandContext(ctx, s.program)

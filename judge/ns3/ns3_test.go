@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -44,7 +45,11 @@ func TestScenario(t *testing.T) {
 			"RED's thresholds",
 			"{delay: 1ms, rate: 5Mbit/s, queue: {type: red, min: 10pkt, max: 30pkt, limit: 90pkt}}",
 			"{cc: reno}",
-			"down.disc ns3::RedQueueDisc\ndown.attribute MinTh 10\ndown.attribute MaxTh 30",
+			"down.disc ns3::RedQueueDisc\ndown.attribute MinTh 10\ndown.attribute MaxTh 30\n" +
+				"down.attribute LinkBandwidth 5000000bps\ndown.attribute Gentle true\n" +
+				"down.attribute UseEcn false\ndown.attribute UseHardDrop true\n" +
+				"down.attribute Wait false\ndown.attribute LInterm 10\ndown.attribute QW 0.002\n" +
+				"down.attribute MeanPktSize 1000",
 		},
 		{
 			"a segment leaves room for timestamps", "{delay: 1ms, rate: 5Mbit/s}", "{cc: reno, mss: 1000}",
@@ -60,7 +65,7 @@ func TestScenario(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			text, err := scenario(&cellOf(t, test.path, test.flows).Experiment, "")
+			text, err := scenario(&cellOf(t, test.path, test.flows).Experiment)
 			require.NoError(t, err)
 			assert.Contains(t, text, test.want)
 		})
@@ -141,15 +146,49 @@ func TestRenoBesideNS3(t *testing.T) {
 		Changes:    []lab.Change{{Text: "duration=60s"}, {Text: "path.down.loss=5%"}},
 	})
 	require.NoError(t, err)
-	goodput := func(reno string) float64 {
-		trial, _, err := simulator.Play(t.Context(), &s.Cells[0], 0, Options{Reno: reno})
+	goodput := func(without ...string) float64 {
+		o := Options{Without: without}
+		trial, _, err := simulator.Play(t.Context(), &s.Cells[0], 0, o)
 		require.NoError(t, err)
-		again, _, err := simulator.Play(t.Context(), &s.Cells[0], 0, Options{Reno: reno})
+		again, _, err := simulator.Play(t.Context(), &s.Cells[0], 0, o)
 		require.NoError(t, err)
 		assert.Equal(t, trial.Hash, again.Hash, "the same run twice")
 		return trial.Flows[0].Values[result.Goodput]
 	}
 	const ours = 1.194e6 // bit/s: the mean of 5 trials
-	assert.InEpsilon(t, 1.30*ours, goodput(""), 0.15)
-	assert.InEpsilon(t, 0.94*ours, goodput(withoutEndGrowth), 0.15)
+	assert.InEpsilon(t, 1.30*ours, goodput(), 0.15)
+	assert.InEpsilon(t, 0.94*ours, goodput("end-growth"), 0.15)
+}
+
+// The two simulators play the same scenario: four Reno flows and CoDel, for ten seconds.
+func BenchmarkJudge(b *testing.B) {
+	s, err := lab.Load(lab.Request{
+		Experiment: "../scenarios/aqm.yaml",
+		Changes:    []lab.Change{{Text: "duration=10s"}, {Text: "warmup=1s"}},
+	})
+	require.NoError(b, err)
+	for _, name := range []string{"tidepool", "ns-3"} {
+		b.Run(name, func(b *testing.B) {
+			player := play.Run
+			if name == "ns-3" {
+				simulator, err := Find(b.Context())
+				if errors.Is(err, ErrNotFound) {
+					b.Skip("skip: needs ns3")
+				}
+				require.NoError(b, err)
+				player = func(cell *plan.Cell, trial int, _ play.Options) (
+					*result.Trial, *result.Record, error,
+				) {
+					return simulator.Play(b.Context(), cell, trial, Options{})
+				}
+			}
+			packets := 0.0
+			for b.Loop() {
+				trial, _, err := player(&s.Cells[0], 0, play.Options{})
+				require.NoError(b, err)
+				packets += trial.Whole[result.Packets]
+			}
+			b.ReportMetric(packets/b.Elapsed().Seconds(), "packets/s")
+		})
+	}
 }

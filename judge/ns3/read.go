@@ -59,7 +59,6 @@ func read(from io.Reader, cell *plan.Cell, trial int, record bool) (
 	}
 	t.Hash = hash.Sum64()
 	t.AddUp()
-	delete(t.Whole, result.Packets) // the driver does not count them
 	if !record {
 		r = nil
 	}

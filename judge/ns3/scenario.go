@@ -21,18 +21,17 @@ func (u *UnableError) Error() string { return "ns-3 does not play " + u.What }
 // algorithms are ns-3's names of congestion controls.
 var algorithms = map[string]string{
 	"reno": "TcpLinuxReno", "cubic": "TcpCubic", "bbr": "TcpBbr",
-	// Reno without ns-3's growth at the end of a recovery; see driver/driver.cc.
-	withoutEndGrowth: "RenoWithoutEndGrowth",
 }
 
-const withoutEndGrowth = "reno-without-end-growth"
-
-// Renos are the names that Options.Reno may have.
-func Renos() []string { return []string{"", withoutEndGrowth} }
+// Deviations are the names of what ns-3's TCP does against an RFC or a draft, which Options.Without
+// takes out. docs/ns3.md says what each is, and driver/driver.cc how it is taken out.
+func Deviations() []string {
+	return []string{"end-growth", "double-count", "early-timeouts", "stale-samples"}
+}
 
 // Able returns an UnableError if a part of an experiment has no counterpart in ns-3.
 func Able(x *plan.Experiment) error {
-	_, err := scenario(x, "")
+	_, err := scenario(x)
 	return err
 }
 
@@ -49,7 +48,7 @@ const usualPackets = 65536
 const bufferSize = 32 << 20
 
 // scenario writes an experiment in the driver's lines.
-func scenario(x *plan.Experiment, cc string) (string, error) {
+func scenario(x *plan.Experiment) (string, error) {
 	var b strings.Builder
 	line := func(key string, value any) { fmt.Fprintf(&b, "%s %v\n", key, value) }
 	line("duration", x.Duration.Seconds())
@@ -67,7 +66,7 @@ func scenario(x *plan.Experiment, cc string) (string, error) {
 	}
 	for i := range x.Flows {
 		line("flow", i)
-		err := flow(x, i, cc, func(key string, value any) { line("flow."+key, value) })
+		err := flow(x, i, func(key string, value any) { line("flow."+key, value) })
 		if err != nil {
 			return "", err
 		}
@@ -184,23 +183,19 @@ func red(q netem.RED, c *netem.Config, line func(key string, value any),
 	line("attribute Gentle", !q.Abrupt)
 	line("attribute UseEcn", q.ECN)
 	line("attribute UseHardDrop", true)
-	if q.MaxP > 0 {
-		line("attribute LInterm", 1/q.MaxP)
-	}
-	if q.Weight > 0 {
-		line("attribute QW", q.Weight)
-	}
+	q = q.WithDefaults()
+	line("attribute Wait", false) // the paper's drops are 1/p packets apart at most, not at least
+	line("attribute LInterm", 1/q.MaxP)
+	line("attribute QW", q.Weight)
+	line("attribute MeanPktSize", q.Mean)
 	return size(netem.Bound{Packets: q.Packets, Bytes: q.Bytes, Time: q.Time}, "1000p")
 }
 
-// flow writes one flow; a cc overrides that of Reno flows.
-func flow(x *plan.Experiment, i int, cc string, line func(key string, value any)) error {
+// flow writes one flow.
+func flow(x *plan.Experiment, i int, line func(key string, value any)) error {
 	f := &x.Flows[i]
 	unable := func(what string) error { return &UnableError{f.Name + "'s " + what} }
 	name := f.TCP.Congestion
-	if name == "reno" && cc != "" {
-		name = cc
-	}
 	switch a := &f.App; {
 	case f.Protocol != plan.TCP:
 		return unable("protocol " + string(f.Protocol))

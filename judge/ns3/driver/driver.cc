@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -41,12 +42,14 @@ class Wire : public PointToPointChannel
 
     double delay[2] = {}; // by the device that sends
     double jitter = 0;    // of what device 0, a host, sends
+    uint64_t sent = 0;    // packets of device 0
 
     bool TransmitStart(Ptr<const Packet> p, Ptr<PointToPointNetDevice> src, Time txTime) override
     {
         const int way = GetPointToPointDevice(0) == src ? 0 : 1;
         auto dst = GetPointToPointDevice(1 - way);
         Time at = Simulator::Now() + txTime + Seconds(delay[way]);
+        sent += way == 0;
         if (jitter > 0 && way == 0)
         {
             at += Seconds(random->GetValue(0, jitter));
@@ -75,15 +78,18 @@ class EveryNth : public ErrorModel
     void DoReset() override { seen = 0; }
 };
 
-// EndGrowth is Reno without the growth that ns-3's TcpSocketBase grants on the acknowledgment that
-// ends a recovery: there all segments count that were sent in it, though SACK had reported them.
-class EndGrowth : public TcpLinuxReno
+// WithoutEndGrowth is a congestion control without the growth that ns-3's TcpSocketBase grants on the
+// acknowledgment that ends a recovery: there all segments count that were sent in it, though SACK
+// had reported them.
+template <class Base>
+class WithoutEndGrowth : public Base
 {
   public:
     static TypeId GetTypeId()
     {
-        static TypeId tid =
-            TypeId("ns3::RenoWithoutEndGrowth").SetParent<TcpLinuxReno>().AddConstructor<EndGrowth>();
+        static TypeId tid = TypeId(Base::GetTypeId().GetName() + "WithoutEndGrowth")
+                                .SetParent<Base>()
+                                .template AddConstructor<WithoutEndGrowth<Base>>();
         return tid;
     }
 
@@ -92,15 +98,65 @@ class EndGrowth : public TcpLinuxReno
         const uint32_t kDelayed = 2; // more than a delayed acknowledgment has
         if (segments > 0 && segments <= kDelayed)
         {
-            TcpLinuxReno::IncreaseWindow(tcb, segments);
+            Base::IncreaseWindow(tcb, segments);
         }
     }
 
-    Ptr<TcpCongestionOps> Fork() override { return CopyObject<EndGrowth>(this); }
+    Ptr<TcpCongestionOps> Fork() override { return CopyObject<WithoutEndGrowth<Base>>(this); }
 };
 
+// CountOnce is PRR that counts what an acknowledgment delivered once. ns-3's adds a segment for each
+// duplicate acknowledgment although SACK has counted it.
+class CountOnce : public TcpPrrRecovery
+{
+  public:
+    static TypeId GetTypeId()
+    {
+        static TypeId tid =
+            TypeId("tidepool::CountOnce").SetParent<TcpPrrRecovery>().AddConstructor<CountOnce>();
+        return tid;
+    }
+
+    void DoRecovery(Ptr<TcpSocketState> tcb, uint32_t delivered, bool) override
+    {
+        TcpPrrRecovery::DoRecovery(tcb, delivered, false);
+    }
+
+    Ptr<TcpRecoveryOps> Fork() override { return CopyObject<CountOnce>(this); }
+};
+
+// FreshSamples is BBR whose samples of the delivery rate end with the acknowledgment. ns-3's keep the
+// interval of an earlier acknowledgment if this one is for a segment that was sent as early, and
+// count what it delivers all the same.
+class FreshSamples : public TcpBbr
+{
+  public:
+    static TypeId GetTypeId()
+    {
+        static TypeId tid =
+            TypeId("tidepool::FreshSamples").SetParent<TcpBbr>().AddConstructor<FreshSamples>();
+        return tid;
+    }
+
+    void CongControl(Ptr<TcpSocketState> tcb, const TcpRateOps::TcpRateConnection& rc,
+                     const TcpRateOps::TcpRateSample& sample) override
+    {
+        auto rs = sample;
+        if (!rs.m_interval.IsZero() && rs.m_delivered > 0)
+        {
+            rs.m_interval = Max(rs.m_sendElapsed, Simulator::Now() - rs.m_priorTime);
+            rs.m_deliveryRate =
+                DataRate(uint64_t(rs.m_delivered * 8.0 / rs.m_interval.GetSeconds()));
+        }
+        TcpBbr::CongControl(tcb, rc, rs);
+    }
+
+    Ptr<TcpCongestionOps> Fork() override { return CopyObject<FreshSamples>(this); }
+};
+
+NS_OBJECT_ENSURE_REGISTERED(FreshSamples);
+NS_OBJECT_ENSURE_REGISTERED(CountOnce);
 NS_OBJECT_ENSURE_REGISTERED(Wire);
-NS_OBJECT_ENSURE_REGISTERED(EndGrowth);
 
 struct Direction
 {
@@ -121,6 +177,7 @@ struct Flow
     uint64_t size = 0;
 
     Ptr<PacketSink> sink;
+    Ptr<Wire> wires[2]; // of its hosts
     uint64_t warm = 0, retransmits = 0, timeouts = 0;
     double rttSum = 0, rttMin = 1e9, rttMax = 0;
     uint64_t rtts = 0;
@@ -132,6 +189,7 @@ struct Flow
 double duration = 60, warmup = 0, jitter = 0;
 uint32_t mtu = 1500;
 bool record = false;
+std::set<std::string> without; // which of ns-3's deviations are taken out: ../without.go
 Direction down, up;
 std::vector<Flow> flows;
 
@@ -300,7 +358,7 @@ Device(Ptr<Node> node, Ptr<Wire> wire, double rate, const char* queue)
 
 // Join makes a link without a rate of its own between a host and a router. Only a host that sends
 // data delays its packets by the jitter.
-void
+Ptr<Wire>
 Join(Ptr<Node> host, Ptr<Node> router, double delay, Ipv4AddressHelper& addresses,
      Ipv4InterfaceContainer* out, bool sends)
 {
@@ -313,6 +371,7 @@ Join(Ptr<Node> host, Ptr<Node> router, double delay, Ipv4AddressHelper& addresse
     *out = addresses.Assign(devices);
     TrafficControlHelper().Uninstall(devices);
     addresses.NewNetwork();
+    return wire;
 }
 
 void
@@ -354,16 +413,33 @@ Serve(Ptr<PointToPointNetDevice> from, const Direction& d, Watch* w)
     disc->TraceConnectWithoutContext("Mark", MakeBoundCallback(&OnMark, w));
 }
 
+TypeId
+Congestion(const std::string& name)
+{
+    if (name == "TcpBbr" && without.count("stale-samples")) return FreshSamples::GetTypeId();
+    if (without.count("end-growth"))
+    {
+        if (name == "TcpLinuxReno") return WithoutEndGrowth<TcpLinuxReno>::GetTypeId();
+        if (name == "TcpCubic") return WithoutEndGrowth<TcpCubic>::GetTypeId();
+    }
+    return TypeId::LookupByName("ns3::" + name);
+}
+
 // Apply makes TCP of the sockets that are created next what a flow wants. ns-3 has these as
 // attributes of the program, so each flow's hosts get their stack while they hold.
 void
 Apply(const Flow& f)
 {
-    Config::SetDefault("ns3::TcpL4Protocol::SocketType",
-                       TypeIdValue(TypeId::LookupByName("ns3::" + f.cc)));
+    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(Congestion(f.cc)));
+    if (without.count("double-count"))
+    {
+        Config::SetDefault("ns3::TcpL4Protocol::RecoveryType",
+                           TypeIdValue(CountOnce::GetTypeId()));
+    }
     Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(f.sack));
     Config::SetDefault("ns3::TcpSocketBase::UseEcn", StringValue(f.ecn ? "On" : "Off"));
-    Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
+    Config::SetDefault("ns3::TcpSocketBase::MinRto",
+                       TimeValue(MilliSeconds(without.count("early-timeouts") ? 1000 : 200)));
     Config::SetDefault("ns3::TcpSocketBase::ClockGranularity", TimeValue(MilliSeconds(1)));
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(f.mss));
     Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(f.initial));
@@ -420,7 +496,7 @@ Read()
     while (std::getline(std::cin, line))
     {
         std::istringstream in(line);
-        std::string key;
+        std::string key, word;
         in >> key;
         uint64_t n = 0;
         if (key.empty()) continue;
@@ -430,6 +506,7 @@ Read()
         else if (key == "mtu") in >> mtu;
         else if (key == "record") in >> record;
         else if (key == "run") in >> n, RngSeedManager::SetRun(n);
+        else if (key == "without") in >> word, without.insert(word);
         else if (key == "flow") flows.emplace_back();
         else if (key.rfind("down.", 0) == 0) Set(down, key.substr(5), in);
         else if (key.rfind("up.", 0) == 0) Set(up, key.substr(3), in);
@@ -505,8 +582,11 @@ main()
         Apply(f);
         NodeContainer hosts(2);
         stack.Install(hosts);
-        Join(hosts.Get(0), routers.Get(0), f.delay, addresses, &ends[2 * i], !f.upward);
-        Join(hosts.Get(1), routers.Get(1), f.delay, addresses, &ends[2 * i + 1], f.upward);
+        for (int j : {0, 1})
+        {
+            f.wires[j] = Join(hosts.Get(j), routers.Get(j), f.delay, addresses, &ends[2 * i + j],
+                              f.upward == (j == 1));
+        }
         const uint16_t kPort = 9;
         const int from = f.upward ? 1 : 0;
         PacketSinkHelper sink("ns3::TcpSocketFactory",
@@ -540,7 +620,8 @@ main()
         const double end = f.finished >= 0 ? f.finished : stop, begin = std::max(f.start, warmup);
         std::cout << "flow " << i << " goodput "
                   << (end > begin ? double(f.sink->GetTotalRx() - f.warm) * 8 / (end - begin) : 0)
-                  << " delivered " << f.sink->GetTotalRx() << " retransmits " << f.retransmits
+                  << " delivered " << f.sink->GetTotalRx() << " sent "
+                  << f.wires[0]->sent + f.wires[1]->sent << " retransmits " << f.retransmits
                   << " timeouts " << f.timeouts << " cwnd_mean "
                   << (duration > warmup ? f.cwndArea / (duration - warmup) : 0);
         if (f.rtts > 0)
