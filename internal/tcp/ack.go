@@ -3,6 +3,7 @@ package tcp
 import (
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
@@ -18,44 +19,65 @@ type round struct {
 	dups          int    // duplicate acknowledgments: one, or those of a train
 	dsack         bool
 	dsackEnd      uint64
-	firstSent     clock.Time // of what was delivered and sent only once: the oldest,
-	lastSent      clock.Time // and the newest
-	again         bool       // something was delivered that was sent again
-	againSent     clock.Time // the last transmission of the first segment, if it is one of those
-	earlier       int        // bytes delivered that were sent once, before the recovery
+	rtt           sampled
+	earlier       int // bytes delivered that were sent once, before the recovery
 	rate          rateSample
 	dupDelivered  int  // bytes that a duplicate ACK stands for, without SACK
 	moved         bool // the window moved too
 	restarted     bool // its losses made the algorithm start over
 	recovering    bool // fast recovery was in progress,
 	restarting    bool // or a slow start in which what was sent before does not count (credit)
-	echoed        bool // it carries an echo (RFC 7323 §3.2),
-	echo          uint32
+	goBack        bool // go-back-N begins a recovery
 	marked        bool // it echoes a mark
+	echo          echo
+	mtu           mtuNews
+	reorder       clock.Time // when to look again for losses
+	snd           sender
+}
+
+// sampled is when what was delivered had been sent.
+type sampled struct {
+	first, last clock.Time // of what was sent only once: the oldest and the newest
+	again       bool       // something was sent more than once
+	againSent   clock.Time // the last transmission of the first segment, if it is one of those
+}
+
+// mtuNews is what was learned of the sizes that the path carries.
+type mtuNews struct {
+	largest int  // the most data of a segment that arrived and was sent only once
+	arrived bool // a probe arrived
+	lost    int  // probes that were lost
 }
 
 // ackArrives takes an acknowledgment of something between snd.una and snd.nxt:
 // the ESTABLISHED part of the fifth step of RFC 9293 §3.10.7.4.
 func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
-	r := &c.host.round
-	*r = round{now: now, flight: int(c.snd.nxt - c.snd.una), prior: c.pipe()}
+	r := c.beginRound(now)
 	c.limit.batch.gather(now, r.flight, c.stats.dataSegsOut)
 	c.stats.lastAck = now
 	r.marked = c.echoed(s)
-	r.echoed, r.echo = c.has(flagStamps) && s.Options.HasTimestamps, s.Options.TSEcr
+	if c.has(flagStamps) && s.Options.HasTimestamps {
+		r.echo = echo{s.Options.TSEcr - c.stamps.offset, true}
+	}
 	if c.isDuplicate(s, ack) {
 		r.dups = s.Count
-		c.trouble.dupAcksIn += uint64(s.Count)
+		c.trouble.counts.DupAcks += uint64(s.Count)
 	}
 	c.updateSendWindow(now, s, seq, r)
 	if c.snd.wnd == 0 {
 		c.stats.retries = 0 // it answers, if only to say no: RFC 9293 §3.8.6.1
 	}
 	if c.how.sack && s.Options.SACKCount > 0 {
-		c.takeSACK(&s.Options, ack, r)
+		var buf [maxSACKBlocks]buffer.Range
+		c.rec.takeSACK(s.Options.blocks(c.snd.una, &buf), ack, r)
 	}
 	if ack > c.snd.una {
 		c.acknowledge(ack, r)
+	}
+	c.pmtu.acked = max(c.pmtu.acked, r.mtu.largest)
+	if r.mtu.arrived {
+		c.mtuProbeArrived(now)
+		r.snd.mss = c.snd.mss
 	}
 	if r.delivered == 0 && r.dups == 0 && !r.dsack && !r.moved {
 		return // nothing new: a storm of these costs no more than this
@@ -68,38 +90,16 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 // answers a probe of a shut window says that it is shut, not that anything was
 // lost.
 func (c *Conn) isDuplicate(s *Segment, ack uint64) bool {
-	return ack == c.snd.una && !c.sent.empty() && !c.probing() && s.Len == 0 && !s.Flags.Has(FIN) &&
-		c.peerWindow(s) == c.snd.wnd
+	return ack == c.snd.una && !c.rec.sent.empty() && !c.probing() && s.Len == 0 &&
+		!s.Flags.Has(FIN) && c.peerWindow(s) == c.snd.wnd
 }
 
 // acknowledge moves snd.una and forgets what it passes.
 func (c *Conn) acknowledge(ack uint64, r *round) {
 	r.advance = int(ack - c.snd.una)
-	if !c.sent.empty() {
-		if rec := c.sent.at(c.sent.first); rec.flags&recAgain != 0 {
-			r.againSent = rec.sentAt
-		}
-	}
 	c.moved(r.now)
-	for !c.sent.empty() {
-		rec := c.sent.at(c.sent.first)
-		if rec.end() > ack {
-			break
-		}
-		if rec.place != sacked {
-			c.deliver(rec, r)
-		}
-		c.sent.pop()
-	}
-	if !c.sent.empty() {
-		if rec := c.sent.at(c.sent.first); rec.seq < ack {
-			n := int(ack - rec.seq)
-			if rec.place != sacked {
-				r.delivered += n
-			}
-			c.sent.cut(n)
-		}
-	}
+	c.rec.acknowledge(ack, r)
+	r.snd.una = ack
 	c.snd.una = ack
 	text := ack
 	if c.snd.fin != 0 {
@@ -112,51 +112,35 @@ func (c *Conn) acknowledge(ack uint64, r *round) {
 	}
 }
 
-// deliver notes that a segment arrived, the first time that this is known.
-func (c *Conn) deliver(rec *record, r *round) {
-	r.delivered += int(rec.size)
-	r.segments++
-	again := rec.flags&recAgain != 0
-	r.again = r.again || again
-	if !again && rec.end() <= c.rec.point {
-		r.earlier += int(rec.size)
-	}
-	if !again {
-		c.pmtu.acked = max(c.pmtu.acked, rec.text())
-		if r.firstSent == clock.Never || rec.sentAt < r.firstSent {
-			r.firstSent = rec.sentAt
-		}
-		r.lastSent = max(r.lastSent, rec.sentAt)
-	}
-	r.fack = max(r.fack, rec.end())
-	c.rack.order(rec.end(), again, &c.trouble)
-	if !again || rec.place != inFlight || !c.echoesEarlier(rec, r) {
-		c.rack.update(rec, r.now, c.rtt.lowest())
-	}
-	if rec.flags&recMTUProbe != 0 {
-		c.mtuProbeArrived(r.now)
-	}
-	r.rate.note(&c.sent, rec)
-}
-
 // digest draws the conclusions: what is the round trip, what is lost, what may
 // be sent, when to try again.
 func (c *Conn) digest(now clock.Time, r *round) {
 	if r.delivered > 0 {
-		c.sent.delivered += uint64(r.delivered)
-		c.sent.deliveredAt = now
-		c.rack.fack = max(c.rack.fack, r.fack)
+		c.rec.sent.delivered += uint64(r.delivered)
+		c.rec.sent.deliveredAt = now
+		c.rec.rack.fack = max(c.rec.rack.fack, r.fack)
 		c.stats.delivered += uint64(r.segments)
 		c.stats.retries = 0
 		c.trouble.spells.end(now)
 		c.measure(now, r)
+		r.snd.minRTT, r.snd.srtt = c.rtt.lowest(), c.rtt.srtt
 	}
-	c.adaptReordering(r)
-	c.how.detect(c, now, r)
+	c.rec.rack.adaptReordering(r, c.trouble.tlp.end)
+	c.detect(r)
+	if r.goBack {
+		c.goBack(now, r)
+	}
 	c.probeAnswered(now, r)
 	c.recover(now, r)
 	c.control(now, r)
 	c.rearm(now, r)
+}
+
+// detect finds out what is lost by now.
+func (c *Conn) detect(r *round) {
+	c.how.detect(&c.rec, r)
+	c.timers[timerReorder] = r.reorder
+	c.mtuProbesLost(r.mtu.lost)
 }
 
 // measure takes the round trip sample. Its oldest segment counts for the
@@ -165,19 +149,19 @@ func (c *Conn) digest(now clock.Time, r *round) {
 func (c *Conn) measure(now clock.Time, r *round) {
 	// RFC 6298 §3: never from a segment that was sent twice, nor from one that may have waited
 	// for such a segment: the acknowledgment that said so when it came may be lost.
-	if r.firstSent == clock.Never || r.again {
+	if r.rtt.first == clock.Never || r.rtt.again {
 		c.measureAgain(now, r)
 		return
 	}
 	share := (r.flight + r.delivered - 1) / r.delivered
-	c.rtt.sample(now, now.Sub(r.firstSent), share, &c.host.cfg)
-	c.rtt.minimum(now, max(now.Sub(r.lastSent), time.Nanosecond))
+	c.rtt.sample(now, now.Sub(r.rtt.first), share, &c.host.cfg)
+	c.rtt.minimum(now, max(now.Sub(r.rtt.last), time.Nanosecond))
 	c.stats.backoff = 0 // RFC 6298 §5.7: a new measurement ends the backing off
 }
 
 // rearm sets the time-outs that wait for the next acknowledgment.
 func (c *Conn) rearm(now clock.Time, r *round) {
-	if c.sent.empty() {
+	if c.rec.sent.empty() {
 		if c.probing() && r.delivered > 0 {
 			c.timers[timerPersist] = clock.Never // the probe's byte was taken: begin again
 		}

@@ -367,7 +367,7 @@ func (h *Host) remove(c *Conn) {
 	}
 	h.catch.answered(c)
 	if c.work != nil {
-		c.sent.release()
+		c.rec.sent.release()
 		c.rcv.forget()
 	}
 }

@@ -58,7 +58,6 @@ func ParseECNMode(name string) (ECNMode, bool) {
 type ecn struct {
 	reduced bool       // the window was reduced: the next new data carries CWR
 	point   uint64     // snd.nxt then; until it is passed no echo counts again
-	echoes  uint64     // reductions for the peer's echoes
 	until   clock.Time // nothing new is sent before, when the window is one segment
 }
 
@@ -148,18 +147,18 @@ func (c *Conn) takeEcho(now clock.Time, s *Segment) {
 	if !c.echoed(s) || c.cc.Controller == nil {
 		return
 	}
-	c.undo.marked = true
+	c.rec.undo.marked = true
 	if c.rec.kind != steady || c.snd.una <= c.trouble.ecn.point {
 		return
 	}
-	c.trouble.ecn.echoes++
+	c.trouble.counts.ECNEchoes++
 	c.cc.OnLoss(c.lossEvent(now, congestion.Echo, c.host.round.flight))
 	if c.cc.Cwnd() <= c.snd.mss {
 		// RFC 3168 §6.1.2: a window of one segment cannot be halved. What goes slower is time:
 		// the retransmission timer starts anew, and only its end lets the next segment out.
 		wait := c.timeout()
 		c.trouble.ecn.until = in(now, wait)
-		if !c.sent.empty() && !c.probing() {
+		if !c.rec.sent.empty() && !c.probing() {
 			c.armRTO(now)
 		}
 	}

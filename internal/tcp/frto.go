@@ -24,56 +24,54 @@ const forwardSegments = 2
 // would be mistaken for the original; nothing speaks against it as long as that
 // was the very segment that times out now. Nor in fast recovery, where segments
 // were sent again as well.
-func (c *Conn) mayForward() bool {
-	if !c.how.forward {
+func (v *recovery) mayForward(r *round) bool {
+	if !r.snd.how.forward {
 		return false
 	}
-	return c.rec.kind == steady ||
-		c.rec.kind == restarting && c.rec.forward == forwardFirst && c.rec.timedOut == c.snd.una
+	return v.kind == steady ||
+		v.kind == restarting && v.forward == forwardFirst && v.timedOut == r.snd.una
 }
 
 // lookForward is steps 2 and 3, on an acknowledgment; §2.1 is the basic form,
-// §3.1 the one for a peer with SACK.
-func (c *Conn) lookForward(now clock.Time, r *round) {
-	p := &c.rec
-	switch p.forward {
+// §3.1 the one for a peer with SACK. More says that there is something new to send. It reports
+// whether the time-out was spurious.
+func (v *recovery) lookForward(r *round, more bool) (spurious bool) {
+	switch v.forward {
 	case forwardFirst:
 		switch {
-		case r.advance > 0:
-			p.forward, p.fresh = forwardNew, forwardSegments*c.snd.mss
-			if c.unsent() == 0 || c.usableWindow() <= 0 {
-				p.forward = forwardOff // nothing new to send: conventional
-			}
-		case r.dups > 0 && !c.how.sack:
-			p.forward = forwardOff // §2.1 step 2a; with SACK, §3.1 step 2 stays and waits
+		case r.advance > 0 && more:
+			v.forward, v.fresh = forwardNew, forwardSegments*r.snd.mss
+		case r.advance > 0, r.dups > 0 && !r.snd.how.sack:
+			// Conventional: there is nothing new to send, or §2.1 step 2a; with SACK, §3.1 step 2
+			// stays and waits.
+			v.forward = forwardOff
 		}
 	case forwardNew:
 		switch {
-		case r.earlier > 0 && !r.again:
+		case r.earlier > 0 && !r.rtt.again:
 			// Step 3b: what was in flight as the time-out came, and was not sent again, arrives.
-			c.takeBack(now)
-		case r.dups > 0 && !c.how.sack || r.delivered > 0:
+			return true
+		case r.dups > 0 && !r.snd.how.sack || r.delivered > 0:
 			// With SACK a duplicate has something to report (RFC 6675 §2), and one that has not
 			// is the copy of an acknowledgment (acksAfterGap).
-			c.stopForward()
+			v.stopForward(r)
 		}
 	default:
 	}
+	return false
 }
 
 // stopForward is step 3a: a duplicate came, or only what is new is reported. With
 // three segments for a window, one more may leave beside the two new ones.
-func (c *Conn) stopForward() {
-	c.rec.forward, c.rec.force = forwardOff, true
-	if c.how.sack {
+func (v *recovery) stopForward(r *round) {
+	v.forward, v.force = forwardOff, true
+	if r.snd.how.sack {
 		return
 	}
 	// A peer without SACK may be one that keeps nothing out of order. Then the new segments are
 	// gone as well, and nothing but another time-out would tell.
-	c.rec.point = c.snd.nxt
-	for l := &c.sent.lists[inFlight]; l.n > 0; {
-		c.sent.move(l.head, c.sent.at(l.head), lost)
-	}
+	v.point = r.snd.nxt
+	v.resendFlight()
 }
 
 // outputForward sends the new segments of step 2b, and gives up when there turn

@@ -214,7 +214,7 @@ func verify(tb testing.TB, h *Host) {
 		require.LessOrEqual(tb, c.rcv.reassembly.ooo.Len(), h.cfg.MaxReceiveRanges)
 		require.LessOrEqual(tb, c.rcv.rx.Len(), h.cfg.RecvBuffer)
 		require.LessOrEqual(tb, c.rcv.nxt, c.rcv.limit()+1)
-		q := &c.sent
+		q := &c.rec.sent
 		total, next := 0, c.snd.una
 		var bytes, count [numPlaces]int
 		for id := q.first; id != q.next; id++ {
@@ -264,7 +264,7 @@ func verifyResting(tb testing.TB, c *Conn) {
 // may be taken back lies beyond what was sent.
 func verifyBoard(tb testing.TB, c *Conn) {
 	tb.Helper()
-	q, b := &c.sent, &c.board
+	q, b := &c.rec.sent, &c.rec.board
 	b.follow(q)
 	above := 0
 	for id := b.judged; int32(q.next-id) > 0; id++ {
@@ -274,8 +274,8 @@ func verifyBoard(tb testing.TB, c *Conn) {
 	}
 	require.Equal(tb, above, b.above)
 	require.LessOrEqual(tb, int32(b.highest-q.next), int32(0))
-	require.LessOrEqual(tb, c.undo.to, c.snd.nxt)
-	require.True(tb, !c.undo.open || c.undo.owed >= 0)
+	require.LessOrEqual(tb, c.rec.undo.to, c.snd.nxt)
+	require.True(tb, !c.rec.undo.open || c.rec.undo.owed >= 0)
 }
 
 // TestRandomSegments is FuzzInput without a fuzzer: longer, and the same each

@@ -23,7 +23,7 @@ func (c *Conn) Glance() Glance {
 		MSS: c.snd.mss, RTT: c.rtt.srtt,
 	}
 	if c.work != nil {
-		g.Recovery, g.Pipe = recoveryNames[c.rec.kind], c.pipe()
+		g.Recovery, g.Pipe = recoveryNames[c.rec.kind], c.rec.pipe()
 	}
 	if c.cc.Controller != nil {
 		g.Cwnd, g.Ssthresh = c.cc.Cwnd(), c.cc.Ssthresh()

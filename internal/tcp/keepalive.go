@@ -52,7 +52,7 @@ func (c *Conn) asks() bool { return c.keep != nil && c.keep.due }
 // onKeepalive finds out how long the peer has been silent: arrivals note their
 // time and leave the timer alone.
 func (c *Conn) onKeepalive(now clock.Time) {
-	if !c.state.synchronized() || !c.sent.empty() {
+	if !c.state.synchronized() || !c.rec.sent.empty() {
 		// What is in flight asks the same question, with time-outs of its own.
 		c.keep.asked = 0
 		c.armKeepalive(now)

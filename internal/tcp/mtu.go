@@ -133,7 +133,7 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 // §6.2), until that is too long ago.
 func (c *Conn) narrow(now clock.Time, mtu int) {
 	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
-	c.resendLarge(c.mssFor(mtu))
+	c.rec.resendLarge(c.mssFor(mtu))
 	c.setMTU(mtu)
 	c.pmtu.acked = min(c.pmtu.acked, c.snd.mss)
 	c.pmtu.search = search{next: now.Add(mtuAge)}
@@ -151,18 +151,6 @@ func (c *Conn) mtuTimeout(now clock.Time) {
 		}
 	}
 	c.suspectBlackHole(now)
-}
-
-// resendLarge has sent again what cannot have passed a path that has turned out to
-// carry only mss bytes of text. It says nothing about congestion (RFC 1191 §6.4).
-func (c *Conn) resendLarge(mss int) {
-	q := &c.sent
-	for id := q.first; id != q.next; id++ {
-		if rec := q.at(id); rec.place == inFlight && rec.text() > mss {
-			q.move(id, rec, lost)
-		}
-	}
-	c.rec.force = q.lists[lost].n > 0
 }
 
 // PathMTU returns what is remembered of the path to a host, zero for nothing.

@@ -36,10 +36,10 @@ const (
 // again in vain: RFC 4821 §7.7, RFC 8899 §4.3.
 func (c *Conn) suspectBlackHole(now clock.Time) {
 	if c.host.cfg.MTUProbing == MTUProbingOff || c.stats.retries < blackHoleRetries ||
-		c.sent.empty() || now.Sub(c.wait.since) < blackHoleTime || c.path.MTU <= leastMTU {
+		c.rec.sent.empty() || now.Sub(c.wait.since) < blackHoleTime || c.path.MTU <= leastMTU {
 		return
 	}
-	if c.sent.at(c.sent.first).text() < c.snd.mss {
+	if c.rec.sent.at(c.rec.sent.first).text() < c.snd.mss {
 		return // not even a small one arrives: it is not the size
 	}
 	mtu := baseMTU
@@ -87,12 +87,12 @@ func (c *Conn) outputMTUProbe(now clock.Time, t *Train) (sent, hold bool) {
 	}
 	n := c.mssFor(p.size)
 	need := n + (dupThresh+1)*c.snd.mss
-	if c.rec.kind != steady || c.sent.count[sacked] > 0 || c.unsent() < need ||
+	if c.rec.kind != steady || c.rec.sent.count[sacked] > 0 || c.unsent() < need ||
 		c.usableWindow() < need || c.cc.Cwnd() < need {
 		return false, false
 	}
 	if c.allowance() < n {
-		return false, c.pipe() > 0
+		return false, c.rec.pipe() > 0
 	}
 	p.seq = c.snd.nxt
 	c.begin(t, c.snd.nxt, 0)
@@ -105,8 +105,8 @@ func (c *Conn) outputMTUProbe(now clock.Time, t *Train) (sent, hold bool) {
 
 // enter records one segment that is sent for the first time.
 func (c *Conn) enter(now clock.Time, seq uint64, size int, flags recFlags) {
-	c.sent.push(now, seq, size, flags)
-	c.spend(size)
+	c.rec.sent.push(now, seq, size, flags)
+	c.rec.spend(size)
 	if c.timers[timerRTO] == clock.Never {
 		c.wait.since = now
 		c.watch(now)
@@ -154,15 +154,14 @@ func (c *Conn) mtuProbeArrived(now clock.Time) {
 	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
 }
 
-// mtuProbeLost says that the path does not carry the probe, if it happens often
-// enough. It says nothing about congestion (RFC 4821 §7.6.2).
-func (c *Conn) mtuProbeLost(id uint32, rec *record) {
-	c.sent.move(id, rec, lost)
-	rec.flags &^= recMTUProbe
+// mtuProbesLost says that the path does not carry the probe, if it happens often enough.
+func (c *Conn) mtuProbesLost(n int) {
 	p := &c.pmtu
-	p.seq = 0
-	if p.fails++; p.fails >= maxMTUProbes {
-		p.high, p.fails, p.size = p.size-1, 0, 0
+	for range n {
+		p.seq = 0
+		if p.fails++; p.fails >= maxMTUProbes {
+			p.high, p.fails, p.size = p.size-1, 0, 0
+		}
 	}
 }
 
@@ -173,18 +172,18 @@ func (c *Conn) probeTooBig(now clock.Time, seq uint64, mtu int) bool {
 	if p.seq == 0 || seq != p.seq || mtu >= p.size || mtu < c.path.MTU {
 		return false
 	}
-	id := c.sent.find(seq)
-	if !c.sent.has(id) || c.sent.at(id).flags&recMTUProbe == 0 {
+	id := c.rec.sent.find(seq)
+	if !c.rec.sent.has(id) || c.rec.sent.at(id).flags&recMTUProbe == 0 {
 		return false
 	}
-	rec := c.sent.at(id)
+	rec := c.rec.sent.at(id)
 	rec.flags &^= recMTUProbe
 	p.seq, p.fails, p.high = 0, 0, mtu
 	c.setMTU(mtu)
 	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
 	p.search = search{next: now.Add(mtuAge)}
 	if rec.place == inFlight {
-		c.sent.move(id, rec, lost)
+		c.rec.sent.move(id, rec, lost)
 		c.rec.force = true
 	}
 	c.touch()

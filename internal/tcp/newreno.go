@@ -1,7 +1,5 @@
 package tcp
 
-import "github.com/tidepool-net/tidepool/internal/clock"
-
 // newReno is RFC 6582: fast retransmit and recovery without selective
 // acknowledgments, one hole a round trip.
 var newReno = strategy{name: "newreno", forward: true, detect: detectNewReno}
@@ -9,59 +7,57 @@ var newReno = strategy{name: "newreno", forward: true, detect: detectNewReno}
 // dupThresh is RFC 5681's three.
 const dupThresh = 3
 
-func detectNewReno(c *Conn, _ clock.Time, r *round) {
+func detectNewReno(v *recovery, r *round) {
 	if r.dups > 0 {
-		c.duplicateACK(r.dups, r)
+		v.duplicateACK(r.dups, r)
 	}
 	if r.advance > 0 {
-		c.partialACK(r)
+		v.partialACK(r)
 	}
 }
 
 // duplicateACK counts duplicates: each says that one segment has left the
 // network, which lets new data out (RFC 3042 §2), and the third that the first
 // is lost (RFC 5681 §3.2).
-func (c *Conn) duplicateACK(n int, r *round) {
-	p := &c.rec
-	if p.kind == restarting {
+func (v *recovery) duplicateACK(n int, r *round) {
+	if v.kind == restarting {
 		return // echoes of what was sent before the time-out
 	}
-	p.dupAcks += n
-	room := c.sent.bytes[inFlight] - p.dupBytes
-	gone := max(0, min(n*c.snd.mss, room))
-	p.dupBytes += gone
+	v.dupAcks += n
+	room := v.sent.bytes[inFlight] - v.dupBytes
+	gone := max(0, min(n*r.snd.mss, room))
+	v.dupBytes += gone
 	r.dupDelivered = gone
 	// RFC 6582 §3.2 step 2: duplicates of what the last recovery resent do not start another.
-	if p.kind == steady && p.dupAcks >= dupThresh && !c.mayEcho() {
-		c.loseFirst(r)
+	if v.kind == steady && v.dupAcks >= dupThresh && !v.mayEcho(r.snd.una) {
+		v.loseFirst(r)
 	}
 }
 
 // loseFirst thinks the first outstanding segment lost.
-func (c *Conn) loseFirst(r *round) {
-	id := c.sent.first
-	if rec := c.sent.at(id); rec.place == inFlight {
-		c.lose(r.now, id, rec)
-		c.rec.dupBytes = min(c.rec.dupBytes, c.sent.bytes[inFlight])
+func (v *recovery) loseFirst(r *round) {
+	id := v.sent.first
+	if rec := v.sent.at(id); rec.place == inFlight {
+		v.lose(r, id, rec)
+		v.dupBytes = min(v.dupBytes, v.sent.bytes[inFlight])
 		r.lost++
 	}
 }
 
 // partialACK is RFC 6582 §3.2 step 3: in recovery, an acknowledgment short of
 // the recovery point shows the next hole.
-func (c *Conn) partialACK(r *round) {
-	p := &c.rec
-	p.dupAcks = 0
+func (v *recovery) partialACK(r *round) {
+	v.dupAcks = 0
 	// One segment of the advance is the retransmission, the others had left the network before.
-	counted := min(p.dupBytes, max(0, r.advance-c.snd.mss))
-	p.dupBytes -= counted
+	counted := min(v.dupBytes, max(0, r.advance-r.snd.mss))
+	v.dupBytes -= counted
 	r.dupDelivered = -min(counted, r.delivered)
 	switch {
-	case p.kind == steady || c.sent.empty():
-		p.dupBytes = 0
-	case p.kind == recovering && c.snd.una < p.point:
-		c.loseFirst(r)
-		p.force = r.lost > 0 // at once, whatever the window says
+	case v.kind == steady || v.sent.empty():
+		v.dupBytes = 0
+	case v.kind == recovering && r.snd.una < v.point:
+		v.loseFirst(r)
+		v.force = r.lost > 0 // at once, whatever the window says
 	}
-	p.dupBytes = min(p.dupBytes, c.sent.bytes[inFlight])
+	v.dupBytes = min(v.dupBytes, v.sent.bytes[inFlight])
 }

@@ -1,7 +1,5 @@
 package tcp
 
-import "github.com/tidepool-net/tidepool/internal/clock"
-
 // selective is RFC 6675: the peer's SACK blocks show the holes, counting shows
 // which of them are losses, and nothing but the time-out shows that a
 // retransmission was lost too. Pipe counts a segment once, wherever its last
@@ -46,8 +44,8 @@ func (b *scoreboard) follow(q *sentQueue) {
 // above it. For full segments that is the RFC's (DupThresh - 1) * SMSS bytes and
 // some; small ones count one by one, as RFC 5681's duplicates would. Each record
 // is judged once, in order, so that an acknowledgment costs what it reports.
-func detectSelective(c *Conn, now clock.Time, r *round) {
-	q, b := &c.sent, &c.board
+func detectSelective(v *recovery, r *round) {
+	q, b := &v.sent, &v.board
 	b.follow(q)
 	for b.above >= dupThresh && b.judged != q.next {
 		rec := q.at(b.judged)
@@ -59,7 +57,7 @@ func detectSelective(c *Conn, now clock.Time, r *round) {
 			b.above--
 		case inFlight:
 			if rec.flags&recAgain == 0 {
-				c.lose(now, b.judged, rec)
+				v.lose(r, b.judged, rec)
 				r.lost++
 			}
 		default: // known already
@@ -73,8 +71,8 @@ func detectSelective(c *Conn, now clock.Time, r *round) {
 // recovery, the end of the flight, which nothing would report if it were lost.
 // The RFC says the highest segment that is not sacked; where that lies below
 // others, recovery has just sent it again, and would send it twice at once.
-func spareSelective(c *Conn) (uint32, bool) {
-	q, b := &c.sent, &c.board
+func spareSelective(v *recovery) (uint32, bool) {
+	q, b := &v.sent, &v.board
 	b.follow(q)
 	if int32(b.judged-b.tried) > 0 {
 		b.tried = b.judged

@@ -24,15 +24,16 @@ func TestRFC8985_6_2_EchoOfAnEarlierTransmission(t *testing.T) {
 	s.write(100)
 	s.collect()
 	s.now = s.now.Add(10 * time.Millisecond)
-	rec := s.c.sent.at(s.c.sent.first)
+	rec := s.c.rec.sent.at(s.c.rec.sent.first)
 	rec.flags |= recAgain
 	rec.sentAt = s.now
-	r := &round{now: s.now.Add(20 * time.Millisecond), echoed: true, echo: s.c.stamps.at(s.now) - 1}
-	s.c.deliver(rec, r)
-	assert.NotEqual(t, s.now, s.c.rack.sentAt, "the original arrived")
-	r.echo++
-	s.c.deliver(rec, r)
-	assert.Equal(t, s.now, s.c.rack.sentAt)
+	r := s.c.beginRound(s.now.Add(20 * time.Millisecond))
+	r.echo = echo{stampClock(s.now) - 1, true}
+	s.c.rec.deliver(rec, r)
+	assert.NotEqual(t, s.now, s.c.rec.rack.sentAt, "the original arrived")
+	r.echo.tick++
+	s.c.rec.deliver(rec, r)
+	assert.Equal(t, s.now, s.c.rec.rack.sentAt)
 }
 
 // TestRFC2018_2_PermittedIsForOneDirection: a strategy that makes no use of

@@ -60,7 +60,7 @@ func (c *Conn) outputLastACK(now clock.Time, t *Train) bool {
 func (c *Conn) begins(now clock.Time) bool {
 	if !c.wantsText() {
 		c.limitBy(now, LimitIdle)
-		c.sent.appLimited = c.sent.delivered + 1
+		c.rec.sent.appLimited = c.rec.sent.delivered + 1
 		return false
 	}
 	c.newController()
@@ -80,7 +80,7 @@ func (c *Conn) outputText(now clock.Time, room int, t *Train) bool {
 		return true
 	case c.rec.forward == forwardNew:
 		return false
-	case c.sent.lists[lost].n > 0:
+	case c.rec.sent.lists[lost].n > 0:
 		return c.outputLost(now, room, t)
 	}
 	if sent, hold := c.outputMTUProbe(now, t); sent || hold {
@@ -93,11 +93,11 @@ func (c *Conn) outputText(now clock.Time, room int, t *Train) bool {
 		c.pacer.holds(now):
 		return false
 	}
-	id, ok := c.how.spare(c)
+	id, ok := c.how.spare(&c.rec)
 	if !ok {
 		return false
 	}
-	c.sent.move(id, c.sent.at(id), lost)
+	c.rec.sent.move(id, c.rec.sent.at(id), lost)
 	return c.outputLost(now, room, t)
 }
 
@@ -182,15 +182,15 @@ func (c *Conn) outputACK(now clock.Time, t *Train) {
 // outputLost retransmits what is thought lost, neighbours of equal size as one
 // train.
 func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
-	q, left := &c.sent, c.allowance()
+	q, left := &c.rec.sent, c.allowance()
 	if q.uneven {
-		c.recut() // short pieces, cut while they were in flight, are joined
+		c.rec.recut(c.snd.mss) // short pieces, cut while they were in flight, are joined
 	}
 	id := q.lists[lost].head
 	rec := q.at(id)
-	if left < rec.text() && !c.rec.force && c.pipe() > 0 ||
+	if left < rec.text() && !c.rec.force && c.rec.pipe() > 0 ||
 		c.rec.forward == forwardFirst && !c.rec.force {
-		c.limitBy(now, c.limitedInRecovery())
+		c.limitBy(now, c.rec.limit())
 		return false
 	}
 	if c.held(now) {
@@ -199,7 +199,7 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 	seq, mss := rec.seq, min(rec.text(), c.snd.mss)
 	room = max(room, ceilDiv(rec.text(), max(mss, 1))) // one record is never cut
 	c.begin(t, seq, 0)
-	c.noteResent(now)
+	c.rec.noteResent(now)
 	n, again := 0, uint64(0)
 	for {
 		n += rec.text()
@@ -211,8 +211,8 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 		full := rec.text() == mss
 		end := rec.end()
 		q.resent(now, id, rec)
-		c.undo.sent(rec.seq, end)
-		c.spend(int(rec.size))
+		c.rec.undo.sent(rec.seq, end)
+		c.rec.spend(int(rec.size))
 		id = q.lists[lost].head
 		if q.lists[lost].n == 0 || !full || c.rec.forward != forwardOff || (n+mss-1)/mss >= room {
 			break
@@ -232,7 +232,7 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 }
 
 func (c *Conn) countAgain(segments uint64, n int) {
-	c.trouble.retransmits += segments
+	c.trouble.counts.Retransmits += segments
 	c.trouble.bytesRetrans += uint64(n)
 	c.limit.use.resent += n
 	c.host.counters.Retransmits += segments
@@ -256,7 +256,7 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 			why = LimitReceiver // a FIN that the window does not admit
 		}
 		switch {
-		case why == LimitReceiver && c.sent.empty():
+		case why == LimitReceiver && c.rec.sent.empty():
 			c.startProbing(now)
 			why = LimitPersist
 		case why != LimitReceiver && waiting < c.snd.mss:
@@ -268,7 +268,7 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 	if n > 0 && (c.heldByEcho(now) || c.held(now)) {
 		return false
 	}
-	if n > 0 && c.sent.empty() {
+	if n > 0 && c.rec.sent.empty() {
 		// RFC 5681 §4.1: before the window is used, not after.
 		c.restart(now)
 		n, why = c.admitted(waiting, most, min(allowed, c.allowance()))
@@ -293,7 +293,7 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 // runDry notes that all that was written is sent.
 func (c *Conn) runDry(now clock.Time) {
 	switch {
-	case c.sent.empty():
+	case c.rec.sent.empty():
 		c.limitBy(now, LimitIdle)
 	case c.tx.Free() < c.snd.mss:
 		c.limitBy(now, LimitBuffer)
@@ -315,7 +315,7 @@ func (c *Conn) unsent() int {
 // limit was: whole segments, or all that there is (RFC 9293 §3.8.6.2.1).
 func (c *Conn) admitted(waiting, most, allowed int) (int, Limit) {
 	mss, usable := c.snd.mss, c.usableWindow()
-	if allowed < min(mss, waiting) && c.pipe() == 0 && c.rec.kind != recovering {
+	if allowed < min(mss, waiting) && c.rec.pipe() == 0 && c.rec.kind != recovering {
 		allowed = mss // a window below a segment must still move
 	}
 	n, why := waiting, LimitNone
@@ -381,8 +381,8 @@ func (c *Conn) record(now clock.Time, seq uint64, n int, finish bool) {
 			flags = recFIN
 			size++
 		}
-		c.sent.push(now, seq, size, flags)
-		c.spend(size)
+		c.rec.sent.push(now, seq, size, flags)
+		c.rec.spend(size)
 		if n == 0 {
 			break
 		}
@@ -400,11 +400,11 @@ func (c *Conn) record(now clock.Time, seq uint64, n int, finish bool) {
 // the one that the last probe carried.
 func (c *Conn) outputWindowProbe(now clock.Time, t *Train) bool {
 	c.snd.probeDue = false
-	if c.sent.empty() {
+	if c.rec.sent.empty() {
 		return c.firstWindowProbe(now, t)
 	}
-	rec := c.sent.at(c.sent.first)
-	c.sent.resent(now, c.sent.first, rec)
+	rec := c.rec.sent.at(c.rec.sent.first)
+	c.rec.sent.resent(now, c.rec.sent.first, rec)
 	n := min(rec.text(), 1)
 	c.begin(t, rec.seq, 0)
 	if rec.flags&recFIN != 0 && n == rec.text() {
@@ -447,18 +447,18 @@ func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
 // any, else the last segment again (RFC 8985 §7.3).
 func (c *Conn) outputTailProbe(now clock.Time, t *Train) bool {
 	defer func() { c.trouble.tlp.due = false }()
-	if c.sent.empty() {
+	if c.rec.sent.empty() {
 		return false
 	}
 	c.pacer.next = min(c.pacer.next, now) // a probe does not wait
 	if c.rec.kind != steady {
-		c.trouble.tlp.inside = c.repeat(now, t, c.sent.first)
+		c.trouble.tlp.inside = c.repeat(now, t, c.rec.sent.first)
 		return c.trouble.tlp.inside
 	}
 	c.trouble.tlp.again = false
 	if !c.outputNew(now, probeSegments, t, probeSegments*c.snd.mss) {
-		id := c.sent.next - 1
-		start := c.sent.at(id).seq
+		id := c.rec.sent.next - 1
+		start := c.rec.sent.at(id).seq
 		if !c.repeat(now, t, id) {
 			return false
 		}
@@ -472,7 +472,7 @@ func (c *Conn) outputTailProbe(now clock.Time, t *Train) bool {
 
 // repeat sends a segment again that is not known to be lost.
 func (c *Conn) repeat(now clock.Time, t *Train, id uint32) bool {
-	rec := c.sent.at(id)
+	rec := c.rec.sent.at(id)
 	if rec.place == sacked {
 		return false
 	}
@@ -483,11 +483,11 @@ func (c *Conn) repeat(now clock.Time, t *Train, id uint32) bool {
 	}
 	c.lend(t, rec.seq, n, min(max(n, 1), c.snd.mss))
 	if c.rec.kind != steady {
-		c.noteResent(now)
-		c.undo.sent(rec.seq, rec.end())
-		c.spend(int(rec.size))
+		c.rec.noteResent(now)
+		c.rec.undo.sent(rec.seq, rec.end())
+		c.rec.spend(int(rec.size))
 	}
-	c.sent.resent(now, id, rec)
+	c.rec.sent.resent(now, id, rec)
 	c.countAgain(1, n)
 	c.leave(now, t)
 	return true

@@ -73,7 +73,7 @@ func (c *Conn) pacingRate() int64 {
 	if cwnd < c.cc.Ssthresh()/2 {
 		factor = paceSlowStart
 	}
-	return max(1, int64(factor*float64(max(cwnd, c.pipe()))/c.rtt.srtt.Seconds()))
+	return max(1, int64(factor*float64(max(cwnd, c.rec.pipe()))/c.rtt.srtt.Seconds()))
 }
 
 // pace sets the rate and returns how many of room segments may leave at once.

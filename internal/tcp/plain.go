@@ -52,7 +52,7 @@ func (c *Conn) finishes(now clock.Time, n int) bool {
 		return false
 	case !c.has(flagPlain):
 		return true
-	case n > 0 || !c.sent.empty():
+	case n > 0 || !c.rec.sent.empty():
 		return false
 	case c.snd.wnd >= c.snd.maxWnd || c.stats.bytesSent == 0:
 		return true

@@ -170,13 +170,6 @@ func (c *Conn) limitBy(now clock.Time, by Limit) {
 	}
 }
 
-func (c *Conn) limitedInRecovery() Limit {
-	if c.rec.kind == steady {
-		return LimitCwnd
-	}
-	return LimitRecovery
-}
-
 // spells are the times without an answer: from a first time-out to the next
 // delivery.
 type spells struct {
@@ -278,10 +271,10 @@ func (c *Conn) sample(now clock.Time) {
 	s := &c.host.shot
 	*s = Sample{
 		Time: now, State: c.state, Congestion: c.cc.name,
-		Pipe: c.pipe(), SendWindow: c.snd.wnd, RecvWindow: c.rcv.window(),
+		Pipe: c.rec.pipe(), SendWindow: c.snd.wnd, RecvWindow: c.rcv.window(),
 		SendMSS: c.snd.mss,
 		Una:     streamed(c.snd.una, c.snd.iss), Nxt: streamed(c.snd.nxt, c.snd.iss),
-		RcvNxt: streamed(c.rcv.nxt, c.rcv.irs), Delivered: c.sent.delivered,
+		RcvNxt: streamed(c.rcv.nxt, c.rcv.irs), Delivered: c.rec.sent.delivered,
 		Strategy: c.how.name, Recovery: recoveryNames[c.rec.kind],
 		Timing: Timing{
 			SRTT: c.rtt.srtt, RTTVar: c.rtt.rttvar, MinRTT: c.rtt.lowest(), LatestRTT: c.rtt.latest,
@@ -289,13 +282,13 @@ func (c *Conn) sample(now clock.Time) {
 		},
 		Rates: Rates{DeliveryRate: c.limit.rate, AppLimited: c.limit.rateLimited},
 		Flight: Flight{
-			Unacked: c.sent.len(), Sacked: c.sent.count[sacked], Lost: c.sent.count[lost],
-			Retrans: c.sent.again,
+			Unacked: c.rec.sent.len(), Sacked: c.rec.sent.count[sacked],
+			Lost: c.rec.sent.count[lost], Retrans: c.rec.sent.again,
 		},
-		Traffic: c.traffic(), Counts: c.trouble.counts(),
+		Traffic: c.traffic(), Counts: c.trouble.counts,
 		Limited: c.limit.by, LimitedSince: c.limit.since, RxUnread: c.rcv.rx.Len(),
 	}
-	s.ECNEchoes, s.RTTSamples = c.trouble.ecn.echoes, c.rtt.samples
+	s.RTTSamples = c.rtt.samples
 	if c.cc.Controller != nil {
 		s.Cwnd, s.Ssthresh, s.PacingRate = c.cc.Cwnd(), c.cc.Ssthresh(), c.pacingRate()
 		s.UnsentBytes = c.unsent()
@@ -309,14 +302,5 @@ func (c *Conn) traffic() Traffic {
 		BytesSent: s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: c.trouble.bytesRetrans,
 		BytesReceived: c.rcv.bytes, SegsOut: s.segsOut, SegsIn: s.segsIn,
 		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, DeliveredSegs: s.delivered,
-	}
-}
-
-func (s *trouble) counts() Counts {
-	return Counts{
-		Retransmits: s.retransmits, Timeouts: s.timeouts,
-		TailProbes: s.tailProbes, WindowProbes: s.windowProbes,
-		LostRetransmits: s.lostRetransmits, FastRecoveries: s.fastRecoveries,
-		Undone: s.undone, DupAcks: s.dupAcksIn, DSACKs: s.dsacks, ReorderSeen: s.reordered,
 	}
 }

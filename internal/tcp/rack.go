@@ -9,8 +9,8 @@ import (
 // rackTLP is RFC 8985, the default.
 var rackTLP = strategy{
 	name: "rack", sack: true, probes: true, forward: true,
-	detect:  (*Conn).detectLoss,
-	overdue: (*Conn).overdue,
+	detect:  (*recovery).detectLoss,
+	overdue: (*recovery).overdue,
 }
 
 // rack is RACK's state, RFC 8985 §5.3: loss is told by time, not by counting.
@@ -33,10 +33,10 @@ type patience struct {
 // order is §6.2 step 3: a segment sent once that is delivered after a later one
 // was shows reordering. What one acknowledgment reports has no order: those that
 // reported its parts one by one may be lost.
-func (k *rack) order(end uint64, again bool, t *trouble) {
+func (k *rack) order(end uint64, again bool, counts *Counts) {
 	if end < k.fack && !again {
 		k.reordering = true
-		t.reordered++
+		counts.ReorderSeen++
 	}
 }
 
@@ -55,15 +55,14 @@ func (k *rack) update(rec *record, now clock.Time, minRTT time.Duration) {
 
 // adaptReordering is step 4's DSACK part: the path delivered what we thought
 // lost, so wait longer; sixteen recoveries without that, and no more.
-func (c *Conn) adaptReordering(r *round) {
-	k := &c.rack
-	if !r.dsack || r.dsackEnd == c.trouble.tlp.end && c.trouble.tlp.end != 0 {
+func (k *rack) adaptReordering(r *round, probeEnd uint64) {
+	if !r.dsack || r.dsackEnd == probeEnd && probeEnd != 0 {
 		return // the duplicate of a tail probe says nothing about order
 	}
-	if k.dsackRound != 0 && c.snd.una < k.dsackRound {
+	if k.dsackRound != 0 && r.snd.una < k.dsackRound {
 		return
 	}
-	k.dsackRound = c.snd.nxt
+	k.dsackRound = r.snd.nxt
 	k.mult = min(k.mult+1, maxReorderSteps)
 	k.persist = 16
 }
@@ -81,56 +80,54 @@ func (k *patience) forget() {
 }
 
 // window is step 4: how long to wait for a segment that later ones overtook.
-func (c *Conn) reorderWindow() time.Duration {
-	k := &c.rack
-	if !k.reordering && (c.rec.kind != steady || c.sent.count[sacked] >= dupThresh) {
+func (v *recovery) reorderWindow(r *round) time.Duration {
+	k := &v.rack
+	if !k.reordering && (v.kind != steady || v.sent.count[sacked] >= dupThresh) {
 		return 0
 	}
-	return min(time.Duration(k.mult)*c.rtt.lowest()/4, c.rtt.srtt)
+	return min(time.Duration(k.mult)*r.snd.minRTT/4, r.snd.srtt)
 }
 
 // detectLoss is step 5, on an acknowledgment and when the reordering timer goes
 // off. The flight list is in order of transmission, so the walk ends at the
 // first segment that may still arrive.
-func (c *Conn) detectLoss(now clock.Time, r *round) {
-	k, q := &c.rack, &c.sent
-	c.timers[timerReorder] = clock.Never
-	wait := k.rtt + c.reorderWindow()
+func (v *recovery) detectLoss(r *round) {
+	k, q := &v.rack, &v.sent
+	wait := k.rtt + v.reorderWindow(r)
 	for l := &q.lists[inFlight]; l.n > 0; {
 		id := l.head
 		rec := q.at(id)
 		if rec.sentAt > k.sentAt || rec.sentAt == k.sentAt && rec.end() >= k.end {
 			return
 		}
-		if due := rec.sentAt.Add(wait); due > now {
+		if due := rec.sentAt.Add(wait); due > r.now {
 			// The next to be overdue sets the timer; RFC 8985 waits for the last, which needs
 			// the whole walk and finds the first later.
-			c.timers[timerReorder] = due
+			r.reorder = due
 			return
 		}
 		if rec.flags&recAgain != 0 {
-			c.trouble.lostRetransmits++
+			r.snd.counts.LostRetransmits++
 		}
 		if rec.flags&recMTUProbe != 0 {
-			c.mtuProbeLost(id, rec)
+			v.loseProbe(r, id, rec)
 			continue
 		}
-		c.lose(now, id, rec)
+		v.lose(r, id, rec)
 		r.lost++
 	}
 }
 
 // overdue is §6.3: a time-out takes for lost what has had its round trip and
 // the reordering window, and leaves alone what was sent a moment ago.
-func (c *Conn) overdue(now clock.Time, rec *record) bool {
-	return rec.sentAt.Add(c.rack.rtt+c.reorderWindow()) <= now
+func (v *recovery) overdue(r *round, rec *record) bool {
+	return rec.sentAt.Add(v.rack.rtt+v.reorderWindow(r)) <= r.now
 }
 
 // onReorderTimer looks again once the reordering window is over.
 func (c *Conn) onReorderTimer(now clock.Time) {
-	r := &c.host.round
-	*r = round{now: now, flight: int(c.snd.nxt - c.snd.una), prior: c.pipe()}
-	c.detectLoss(now, r)
+	r := c.beginRound(now)
+	c.detect(r)
 	if r.lost > 0 {
 		c.recover(now, r)
 	}

@@ -52,8 +52,8 @@ func (q *sentQueue) rate(now clock.Time, s *rateSample, minRTT time.Duration) in
 // measured by what is sent until all that is in flight has been delivered say
 // little of the path.
 func (c *Conn) limitedByApp() {
-	if c.pipe() < c.cc.Cwnd() {
-		c.sent.appLimited = c.sent.delivered + uint64(c.pipe()) + 1
+	if c.rec.pipe() < c.cc.Cwnd() {
+		c.rec.sent.appLimited = c.rec.sent.delivered + uint64(c.rec.pipe()) + 1
 	}
 }
 
@@ -62,7 +62,6 @@ type congestionEvents struct {
 	ack     congestion.Ack
 	loss    congestion.Loss
 	exit    congestion.Exit
-	gone    congestion.LostSegment
 	restart congestion.Restart
 }
 
@@ -80,33 +79,15 @@ func (c *Conn) restart(now clock.Time) {
 	restarter.OnRestart(e)
 }
 
-// lose thinks a segment in flight lost because of congestion.
-func (c *Conn) lose(now clock.Time, id uint32, rec *record) {
-	q := &c.sent
-	q.move(id, rec, lost)
-	q.lost += uint64(rec.size)
-	watcher, ok := c.cc.Controller.(congestion.LossWatcher)
-	if !ok {
-		return
-	}
-	l := &c.host.gone
-	*l = congestion.LostSegment{
-		Now: now, Seq: rec.seq, Size: int(rec.size), TxInFlight: int(rec.pipe),
-		LostSince: int(uint32(q.lost) - rec.lost), AppLimited: rec.flags&recAppLimited != 0,
-		TotalDelivered: q.delivered,
-	}
-	watcher.OnSegmentLost(l)
-}
-
 // control tells the congestion controller what an acknowledgment delivered.
 func (c *Conn) control(now clock.Time, r *round) {
 	if r.delivered == 0 {
 		return
 	}
-	q, s := &c.sent, &r.rate
+	q, s := &c.rec.sent, &r.rate
 	a := &c.host.ack
 	*a = congestion.Ack{
-		Now: now, Delivered: c.credit(r), Prior: r.prior, InFlight: c.pipe(), MSS: c.snd.mss,
+		Now: now, Delivered: r.credit(), Prior: r.prior, InFlight: c.rec.pipe(), MSS: c.snd.mss,
 		Lost:   int(q.lost - c.trouble.told),
 		MinRTT: c.rtt.lowest(), SRTT: c.rtt.srtt,
 		TotalDelivered: q.delivered,
@@ -114,7 +95,7 @@ func (c *Conn) control(now clock.Time, r *round) {
 		AppLimited:     s.limited,
 		PriorDelivered: s.delivered,
 		TxInFlight:     s.pipe,
-		Recovering:     c.holdsGrowth(r),
+		Recovering:     c.rec.holdsGrowth(r),
 	}
 	c.trouble.told = q.lost
 	if s.sentAt != clock.Never {
@@ -122,8 +103,8 @@ func (c *Conn) control(now clock.Time, r *round) {
 	} else {
 		a.PriorDelivered = q.delivered - uint64(r.delivered)
 	}
-	if r.lastSent != clock.Never {
-		a.RTT = now.Sub(r.lastSent)
+	if r.rtt.last != clock.Never {
+		a.RTT = now.Sub(r.rtt.last)
 	}
 	if a.Rate != 0 && (!a.AppLimited || a.Rate > c.limit.rate) {
 		c.limit.rate, c.limit.rateLimited = a.Rate, a.AppLimited

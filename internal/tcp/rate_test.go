@@ -80,7 +80,7 @@ func TestDeliveryRate(t *testing.T) {
 	s.pass(time.Millisecond)
 	s.c.rtt.min, s.c.rtt.minBefore = 10*time.Millisecond, 10*time.Millisecond
 	q := rateSample{sentAt: s.now, since: s.now.Add(-9 * time.Millisecond)}
-	assert.Zero(t, s.c.sent.rate(s.now, &q, 10*time.Millisecond))
+	assert.Zero(t, s.c.rec.sent.rate(s.now, &q, 10*time.Millisecond))
 }
 
 // TestDeliveryRateKnowsTheApplication: §4.1.1.3: samples of what was sent after

@@ -1,12 +1,26 @@
 package tcp
 
 import (
+	"time"
+
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// recovery is the state of loss recovery.
+// recovery finds out what was lost, and what is to be retransmitted. It sees ranges of sequence
+// numbers, times and sizes, never a segment nor the connection.
 type recovery struct {
+	sent  sentQueue
+	rack  rack
+	board scoreboard
+	episode
+	undo   undo
+	resent resent
+	gone   congestion.LostSegment // scratch of lose
+}
+
+// episode is the state of one loss recovery.
+type episode struct {
 	kind     recoveryKind
 	point    uint64 // snd.nxt as it began: past this, it is over (RFC 6582's recover)
 	dupAcks  int    // duplicate ACKs in a row, without SACK
@@ -37,106 +51,188 @@ const (
 
 var recoveryNames = [...]string{"open", "recovery", "loss"}
 
-// pipe estimates the bytes in flight (SetPipe, RFC 6675 §4), from counters.
-func (c *Conn) pipe() int { return max(0, c.sent.bytes[inFlight]-c.rec.dupBytes) }
+// sender is what recovery has to know of the sending half of a connection.
+type sender struct {
+	una, nxt     uint64
+	mss          int
+	minRTT, srtt time.Duration
+	how          *strategy
+	cc           congestion.Controller
+	counts       *Counts
+}
 
-// recover enters, continues and leaves recovery after an acknowledgment.
-func (c *Conn) recover(now clock.Time, r *round) {
-	r.recovering = c.rec.kind == recovering
-	r.restarting = c.rec.kind == restarting && (c.rec.over || !c.how.sack)
-	if c.rec.kind == restarting && c.snd.una < c.rec.point {
-		c.lookForward(now, r)
+// pipe estimates the bytes in flight (SetPipe, RFC 6675 §4), from counters.
+func (v *recovery) pipe() int { return max(0, v.sent.bytes[inFlight]-v.dupBytes) }
+
+// lose thinks a segment in flight lost because of congestion.
+func (v *recovery) lose(r *round, id uint32, rec *record) {
+	q := &v.sent
+	q.move(id, rec, lost)
+	q.lost += uint64(rec.size)
+	watcher, ok := r.snd.cc.(congestion.LossWatcher)
+	if !ok {
+		return
 	}
-	if c.rec.kind != steady && c.snd.una >= c.rec.point {
-		c.exitRecovery(now, false)
-		c.rec.leapt = r.restarting && r.advance > 4*c.snd.mss
-		r.lost += c.sent.count[lost] // what was lost since belongs to a new episode
+	l := &v.gone
+	*l = congestion.LostSegment{
+		Now: r.now, Seq: rec.seq, Size: int(rec.size), TxInFlight: int(rec.pipe),
+		LostSince: int(uint32(q.lost) - rec.lost), AppLimited: rec.flags&recAppLimited != 0,
+		TotalDelivered: q.delivered,
 	}
-	c.reconsider(now, r)
-	if c.rec.kind == steady && r.lost > 0 {
-		c.enterRecovery(now, r)
-	}
-	if c.rec.kind == recovering {
-		c.reduceProportionally(r)
+	watcher.OnSegmentLost(l)
+}
+
+// loseProbe takes a probe of the path's MTU for lost, which says nothing about congestion (RFC 4821
+// §7.6.2).
+func (v *recovery) loseProbe(r *round, id uint32, rec *record) {
+	v.sent.move(id, rec, lost)
+	rec.flags &^= recMTUProbe
+	r.mtu.lost++
+}
+
+// loseFlight thinks everything lost that is in flight.
+func (v *recovery) loseFlight(r *round) {
+	for l := &v.sent.lists[inFlight]; l.n > 0; {
+		v.lose(r, l.head, v.sent.at(l.head))
 	}
 }
 
-func (c *Conn) enterRecovery(now clock.Time, r *round) {
-	c.trouble.fastRecoveries++
-	c.disturbed(now)
-	c.rec.kind = recovering
-	c.rec.point = c.snd.nxt
-	c.board.rescued = false
-	c.beginUndo(false)
-	c.trouble.tlp = tlp{}
-	c.flags &^= flagOverslept
-	c.timers[timerProbe] = clock.Never
-	c.cc.OnLoss(c.lossEvent(now, congestion.Detected, r.flight))
-	if c.cc.Cwnd() < c.cc.Ssthresh() {
-		c.startOver(now, r)
+// resendFlight has everything that is in flight sent again. It says nothing about congestion.
+func (v *recovery) resendFlight() {
+	for l := &v.sent.lists[inFlight]; l.n > 0; {
+		v.sent.move(l.head, v.sent.at(l.head), lost)
+	}
+}
+
+// resendLarge has sent again what cannot have passed a path that has turned out to
+// carry only mss bytes of data. It says nothing about congestion (RFC 1191 §6.4).
+func (v *recovery) resendLarge(mss int) {
+	q := &v.sent
+	for id := q.first; id != q.next; id++ {
+		if rec := q.at(id); rec.place == inFlight && rec.text() > mss {
+			q.move(id, rec, lost)
+		}
+	}
+	v.force = q.lists[lost].n > 0
+}
+
+// loseOverdue thinks everything lost at a time-out that has had time to arrive (RFC 8985 §6.3), the
+// first segment in any case.
+func (v *recovery) loseOverdue(r *round) {
+	q := &v.sent
+	if q.at(q.first).place == sacked {
+		v.renege()
+	}
+	for id := q.first; id != q.next; id++ {
+		rec := q.at(id)
+		overdue := r.snd.how.overdue
+		if rec.place != inFlight || overdue != nil && id != q.first && !overdue(v, r, rec) {
+			continue
+		}
+		if rec.flags&recAgain != 0 {
+			r.snd.counts.LostRetransmits++
+		}
+		if rec.flags&recMTUProbe != 0 {
+			v.loseProbe(r, id, rec)
+			continue
+		}
+		v.lose(r, id, rec)
+	}
+}
+
+// deliver notes that a segment arrived, the first time that this is known.
+func (v *recovery) deliver(rec *record, r *round) {
+	r.delivered += int(rec.size)
+	r.segments++
+	again := rec.flags&recAgain != 0
+	r.rtt.again = r.rtt.again || again
+	if !again && rec.end() <= v.point {
+		r.earlier += int(rec.size)
+	}
+	if !again {
+		r.mtu.largest = max(r.mtu.largest, rec.text())
+		if r.rtt.first == clock.Never || rec.sentAt < r.rtt.first {
+			r.rtt.first = rec.sentAt
+		}
+		r.rtt.last = max(r.rtt.last, rec.sentAt)
+	}
+	r.fack = max(r.fack, rec.end())
+	v.rack.order(rec.end(), again, r.snd.counts)
+	if !again || rec.place != inFlight || !r.echo.before(rec.sentAt) {
+		v.rack.update(rec, r.now, r.snd.minRTT)
+	}
+	r.mtu.arrived = r.mtu.arrived || rec.flags&recMTUProbe != 0
+	r.rate.note(&v.sent, rec)
+}
+
+// acknowledge forgets what a cumulative acknowledgment passes.
+func (v *recovery) acknowledge(ack uint64, r *round) {
+	q := &v.sent
+	if !q.empty() {
+		if rec := q.at(q.first); rec.flags&recAgain != 0 {
+			r.rtt.againSent = rec.sentAt
+		}
+	}
+	for !q.empty() {
+		rec := q.at(q.first)
+		if rec.end() > ack {
+			break
+		}
+		if rec.place != sacked {
+			v.deliver(rec, r)
+		}
+		q.pop()
+	}
+	if q.empty() {
 		return
 	}
-	// RFC 9937 §6.1: what was delivered before recovery is not delivered in it.
-	c.rec.delivered, c.rec.out = 0, 0
-	before := c.sent.bytes[sacked] + c.rec.dupBytes - (r.delivered - r.advance)
-	c.rec.flight = max(r.flight-max(before, 0), c.snd.mss)
-	c.sample(now)
+	if rec := q.at(q.first); rec.seq < ack {
+		n := int(ack - rec.seq)
+		if rec.place != sacked {
+			r.delivered += n
+		}
+		q.cut(n)
+	}
 }
 
 // startOver turns fast recovery into the slow start of an algorithm that has no
 // fast recovery (Tahoe): it goes on as after a time-out. Without SACK all that is
 // in flight is sent again, because nothing would tell what else is missing.
-func (c *Conn) startOver(now clock.Time, r *round) {
+func (v *recovery) startOver(r *round) {
 	r.restarted = true
-	c.rec.kind, c.rec.force, c.rec.dupBytes, c.rec.over = restarting, true, 0, true
-	if !c.how.sack {
-		for l := &c.sent.lists[inFlight]; l.n > 0; {
-			c.sent.move(l.head, c.sent.at(l.head), lost)
-		}
+	v.kind, v.force, v.dupBytes, v.over = restarting, true, 0, true
+	if !r.snd.how.sack {
+		v.resendFlight()
 	}
-	c.sample(now)
-}
-
-func (c *Conn) lossEvent(now clock.Time, k congestion.Kind, flight int) *congestion.Loss {
-	c.noteReduction()
-	if k == congestion.Detected || k == congestion.Echo {
-		flight = c.limit.batch.flightSize(now, flight, c.stats.dataSegsOut)
-	}
-	l := &c.host.loss
-	*l = congestion.Loss{
-		Now: now, Kind: k, MSS: c.snd.mss,
-		FlightSize: c.lossFlight(now, k, flight), InFlight: c.pipe(),
-	}
-	return l
 }
 
 // reduceProportionally is RFC 9937 §6.2: what each acknowledgment in recovery
 // lets out, so that the flight shrinks to ssthresh as evenly as it drains.
-func (c *Conn) reduceProportionally(r *round) {
-	p, target := &c.rec, c.cc.Ssthresh()
+func (v *recovery) reduceProportionally(r *round) {
+	target := r.snd.cc.Ssthresh()
 	if target == 0 {
 		return
 	}
 	delivered := r.delivered + r.dupDelivered
-	if delivered == 0 && p.out > 0 {
+	if delivered == 0 && v.out > 0 {
 		return // a timer: what it found lost has made room below cwnd
 	}
-	p.delivered += delivered
-	pipe := c.pipe()
+	v.delivered += delivered
+	pipe := v.pipe()
 	var n int
 	if pipe > target {
-		n = ceilDiv(p.delivered*target, p.flight) - p.out
+		n = ceilDiv(v.delivered*target, v.flight) - v.out
 	} else {
-		n = max(p.delivered-p.out, delivered)
+		n = max(v.delivered-v.out, delivered)
 		if r.advance > 0 && r.lost == 0 {
-			n += c.snd.mss // the acknowledgment is safe: recovery makes progress
+			n += r.snd.mss // the acknowledgment is safe: recovery makes progress
 		}
 		n = min(target-pipe, n)
 	}
-	if p.out == 0 && n <= 0 {
-		n = c.snd.mss // the fast retransmit itself
+	if v.out == 0 && n <= 0 {
+		n = r.snd.mss // the fast retransmit itself
 	}
-	p.cwnd = pipe + max(n, 0)
+	v.cwnd = pipe + max(n, 0)
 }
 
 // holdsGrowth reports whether an acknowledgment must not grow the window: in
@@ -144,9 +240,9 @@ func (c *Conn) reduceProportionally(r *round) {
 // 3042 §2), unless this path is known to reorder; without SACK as its end, which
 // acknowledges all that duplicates stood for (RFC 5681 §3.2 step 6); and when it
 // echoes a mark (RFC 3168 §6.1.2).
-func (c *Conn) holdsGrowth(r *round) bool {
-	return c.rec.kind == recovering || r.marked || r.restarted || r.recovering && !c.how.sack ||
-		c.rec.kind == steady && r.advance == 0 && !c.rack.reordering
+func (v *recovery) holdsGrowth(r *round) bool {
+	return v.kind == recovering || r.marked || r.restarted || r.recovering && !r.snd.how.sack ||
+		v.kind == steady && r.advance == 0 && !v.rack.reordering
 }
 
 // credit returns the bytes by which an acknowledgment lets the window grow. In
@@ -154,42 +250,37 @@ func (c *Conn) holdsGrowth(r *round) bool {
 // before it does not count: it leaves the network, or left it long ago, whatever
 // the window is, and a window grown by it would be back at ssthresh at once. RFC
 // 5681 §3.1 (2) has it count for a segment at most where snd.una moves.
-func (c *Conn) credit(r *round) int {
+func (r *round) credit() int {
 	switch {
 	case !r.restarting:
 		return r.delivered
 	case r.advance == 0:
 		return r.delivered - r.earlier
 	}
-	return max(r.delivered-r.earlier, min(r.delivered, c.snd.mss))
+	return max(r.delivered-r.earlier, min(r.delivered, r.snd.mss))
 }
 
 // mayEcho reports whether duplicate acknowledgments may come from segments that
 // the last recovery sent again: up to the recovery point (RFC 6582 §3.2 step 2),
 // and at it if segments behind a filled hole had been sent again (RFC 6582 §4.1).
-func (c *Conn) mayEcho() bool {
-	return c.snd.una < c.rec.point || c.snd.una == c.rec.point && c.rec.leapt
+func (v *recovery) mayEcho(una uint64) bool {
+	return una < v.point || una == v.point && v.leapt
 }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
-// allowance returns how many bytes congestion control lets out now.
-func (c *Conn) allowance() int {
-	if c.rec.kind == recovering && c.cc.Ssthresh() != 0 {
-		left := c.rec.cwnd - c.pipe()
-		if left <= 0 {
-			return 0
-		}
-		// In whole segments: the excess is in out, and the next acknowledgment allows less.
-		return max(left, c.snd.mss)
+// spend takes what was sent off the allowance.
+func (v *recovery) spend(n int) {
+	if v.kind == recovering {
+		v.out += n
 	}
-	return c.cc.Cwnd() - c.pipe()
+	v.force = false
 }
 
-// spend takes what was sent off the allowance.
-func (c *Conn) spend(n int) {
-	if c.rec.kind == recovering {
-		c.rec.out += n
+// limit is what holds the sender back while its window is full.
+func (v *recovery) limit() Limit {
+	if v.kind == steady {
+		return LimitCwnd
 	}
-	c.rec.force = false
+	return LimitRecovery
 }

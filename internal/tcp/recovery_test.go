@@ -151,10 +151,10 @@ func TestRFC8985_RACK(t *testing.T) {
 	t.Run("duplicates widen it more", func(t *testing.T) {
 		s := flight(t, 10, fullOptions, Config{})
 		s.sack(2001, 1, 1001)
-		assert.Equal(t, 2, s.c.rack.mult)
+		assert.Equal(t, 2, s.c.rec.rack.mult)
 		assert.Equal(t, uint64(1), s.c.Info().DSACKs)
 		s.sack(2001, 1, 1001)
-		assert.Equal(t, 2, s.c.rack.mult, "once a round")
+		assert.Equal(t, 2, s.c.rec.rack.mult, "once a round")
 	})
 }
 
@@ -355,7 +355,7 @@ func TestSACKBlocksThatLie(t *testing.T) {
 	assert.Equal(t, uint64(4500), s.c.Info().BytesAcked)
 	s.send(ACK, 1, 10001, 0)
 	assert.Zero(t, s.c.Info().Unacked)
-	assert.Zero(t, s.c.pipe())
+	assert.Zero(t, s.c.rec.pipe())
 }
 
 func TestACKStormCostsNothing(t *testing.T) {

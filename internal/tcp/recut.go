@@ -6,20 +6,20 @@ package tcp
 func (c *Conn) refit() {
 	before := c.snd.mss
 	c.snd.mss = c.mssFor(c.path.MTU)
-	if c.snd.mss >= before || c.work == nil || c.sent.empty() {
+	if c.snd.mss >= before || c.work == nil || c.rec.sent.empty() {
 		return
 	}
-	c.recut()
+	c.rec.recut(c.snd.mss)
 }
 
 // recut cuts the sent queue into segments of the present size.
-func (c *Conn) recut() {
-	move := c.sent.recut(c.snd.mss)
-	b := &c.board
+func (v *recovery) recut(mss int) {
+	move := v.sent.recut(mss)
+	b := &v.board
 	b.judged, b.highest, b.tried = move(b.judged), move(b.highest), move(b.tried)
 	b.above = 0
-	for id := b.judged; id != c.sent.next; id++ {
-		if c.sent.at(id).place == sacked {
+	for id := b.judged; id != v.sent.next; id++ {
+		if v.sent.at(id).place == sacked {
 			b.above++
 		}
 	}

@@ -35,7 +35,7 @@ func TestRFC5681_3_1_LossWindowOfANarrowedPath(t *testing.T) {
 		s.send(ACK, 1, 4001, 0) // and all of it was only late
 		s.quiet()
 		assert.Zero(t, s.c.Info().Unacked)
-		assert.Zero(t, s.c.pipe())
+		assert.Zero(t, s.c.rec.pipe())
 	}
 }
 

@@ -23,8 +23,8 @@ func TestRFC8985_6_2_TakenBackIsReordering(t *testing.T) {
 	i := s.c.Info()
 	assert.Equal(t, uint64(1), i.Undone)
 	assert.Equal(t, "open", i.Recovery)
-	assert.True(t, s.c.rack.reordering)
-	assert.Equal(t, 2, s.c.rack.mult)
+	assert.True(t, s.c.rec.rack.reordering)
+	assert.Equal(t, 2, s.c.rec.rack.mult)
 	t.Log("# the next that is late has half a round trip, as many as overtake it")
 	s.sack(6001, 7001, 15001)
 	s.quiet()
@@ -58,21 +58,23 @@ func TestReorderedAtLength(t *testing.T) {
 // D-SACK, until SRTT is the end of it, and sixteen recoveries without one forget all of it.
 func TestRFC8985_6_2_TheWindowGrowsAndIsForgotten(t *testing.T) {
 	s := flight(t, 20, fullOptions, Config{})
-	c, k := s.c, &s.c.rack
+	c, k := s.c, &s.c.rec.rack
 	const least = 100 * time.Microsecond
 	c.rtt.min, c.rtt.minBefore, c.rtt.srtt, k.reordering = least, 0, 10*time.Millisecond, true
 	for n := range 450 {
 		k.dsackRound = 0 // what it marked is acknowledged
 		for range 2 {    // of one round one counts
-			c.adaptReordering(&round{dsack: true, dsackEnd: 1})
+			r := c.beginRound(s.now)
+			r.dsack, r.dsackEnd = true, 1
+			k.adaptReordering(r, 0)
 		}
 		want := min(time.Duration(n+2)*least/4, c.rtt.srtt)
-		assert.Equal(t, want, c.reorderWindow(), n)
+		assert.Equal(t, want, c.rec.reorderWindow(c.beginRound(s.now)), n)
 	}
 	for range 15 {
 		k.forget()
 	}
 	assert.Equal(t, 451, k.mult)
 	k.forget()
-	assert.Equal(t, least/4, c.reorderWindow())
+	assert.Equal(t, least/4, c.rec.reorderWindow(c.beginRound(s.now)))
 }

@@ -8,12 +8,7 @@ import (
 // arrived out of order, and of round trips. A connection that rests has none. Whatever
 // is called from outside begins with busy, and the host settles whom it has served.
 type work struct {
-	sent    sentQueue
-	rack    rack
-	board   scoreboard
 	rec     recovery
-	undo    undo
-	resent  resent
 	trouble trouble
 	rounds  rounds
 	inbound reassembly
@@ -22,16 +17,13 @@ type work struct {
 // trouble is what few connections ever have, and keep then: what was lost, doubted or marked, and
 // what was done about it.
 type trouble struct {
-	bytesRetrans, retransmits, lostRetransmits uint64
-	timeouts, tailProbes, windowProbes         uint64
-	fastRecoveries, dsacks, dupAcksIn          uint64
-	reordered                                  uint64 // times
-	undone                                     uint64 // recoveries
-	told                                       uint64 // of sentQueue.lost, to the controller
-	spells                                     spells
-	ecn                                        ecn
-	claim                                      claim
-	tlp                                        tlp
+	counts       Counts
+	bytesRetrans uint64
+	told         uint64 // of sentQueue.lost, to the controller
+	spells       spells
+	ecn          ecn
+	claim        claim
+	tlp          tlp
 	answers
 }
 
@@ -75,11 +67,12 @@ func (s *spare) put(w *work) {
 	if len(s.list) == maxSpare {
 		return
 	}
-	recs := w.sent.recs
+	recs := w.rec.sent.recs
 	if len(recs) > maxSpareRecords {
 		recs = nil
 	}
-	*w = work{sent: sentQueue{recs: recs}}
+	*w = work{}
+	w.rec.sent.recs = recs
 	s.list = append(s.list, w)
 }
 
@@ -94,11 +87,11 @@ func (c *Conn) wake() {
 	w, m := c.host.spare.take(), &c.rested
 	c.work, c.rcv.reassembly, c.limit.rounds = w, &w.inbound, &w.rounds
 	w.inbound.head = c.rcv.rx.Head()
-	w.sent.delivered, w.sent.lost = m.delivered, m.lost
+	w.rec.sent.delivered, w.rec.sent.lost = m.delivered, m.lost
 	if m.appLimited {
-		w.sent.appLimited = m.delivered + 1
+		w.rec.sent.appLimited = m.delivered + 1
 	}
-	w.rack.patience = m.patience
+	w.rec.rack.patience = m.patience
 	w.inbound.ooo.Max = c.host.cfg.MaxReceiveRanges
 	if c.past != nil {
 		w.trouble = *c.past
@@ -113,9 +106,9 @@ func (c *Conn) wake() {
 func (c *Conn) rest() {
 	w := c.work
 	c.rested = memory{
-		delivered: w.sent.delivered, lost: w.sent.lost,
-		patience:   w.rack.patience,
-		appLimited: w.sent.appLimited > w.sent.delivered,
+		delivered: w.rec.sent.delivered, lost: w.rec.sent.lost,
+		patience:   w.rec.rack.patience,
+		appLimited: w.rec.sent.appLimited > w.rec.sent.delivered,
 		measured:   w.rounds.use.binAt != clock.Never, unused: w.rounds.use.since,
 	}
 	c.timers[timerIdle] = clock.Never
@@ -172,7 +165,7 @@ func (c *Conn) settle(now clock.Time) {
 
 // quiet reports whether nothing is in flight, held, owed or being mended.
 func (c *Conn) quiet() bool {
-	return c.sent.empty() && !c.wants() && !c.probing() &&
+	return c.rec.sent.empty() && !c.wants() && !c.probing() &&
 		c.rec.kind == steady && c.timers[timerPace] == clock.Never && c.rcv.quiet()
 }
 

@@ -59,7 +59,7 @@ func TestASilentConnectionRests(t *testing.T) {
 	p := newPipe(t, Config{})
 	p.carry(100_000)
 	require.False(t, rests(p.a))
-	p.a.rack.reordering, p.a.rack.mult = true, 3
+	p.a.rec.rack.reordering, p.a.rec.rack.mult = true, 3
 	before := p.a.Info()
 	p.silence(2 * time.Second)
 	for i, c := range []*Conn{p.a, p.b} {
@@ -80,9 +80,9 @@ func TestASilentConnectionRests(t *testing.T) {
 		p.silence(2 * time.Second)
 	}), 2.0, "a piece of each ring, and nothing else")
 	p.carry(1)
-	assert.True(t, p.a.rack.reordering)
-	assert.Equal(t, 3, p.a.rack.mult)
-	assert.Equal(t, p.a.stats.bytesAcked, p.a.sent.delivered, "counts go on where they were")
+	assert.True(t, p.a.rec.rack.reordering)
+	assert.Equal(t, 3, p.a.rec.rack.mult)
+	assert.Equal(t, p.a.stats.bytesAcked, p.a.rec.sent.delivered, "counts go on where they were")
 }
 
 // TestWhatABusyConnectionKeeps when it is silent is its controller, and nothing else.

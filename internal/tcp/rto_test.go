@@ -66,7 +66,7 @@ func TestRFC5681_3_2_RecoveryEndsAtSsthresh(t *testing.T) {
 
 func TestRFC9937_LossesFoundByTheTimerMakeRoom(t *testing.T) {
 	s := flight(t, 20, fullOptions, Config{})
-	s.c.rack.reordering = true
+	s.c.rec.rack.reordering = true
 	s.sack(1, 10001, 12001)
 	s.quiet()
 	s.wait(3 * time.Millisecond) // a quarter of the round trip of 10 ms
@@ -77,8 +77,8 @@ func TestRFC9937_LossesFoundByTheTimerMakeRoom(t *testing.T) {
 	s.out = nil
 	t.Log("# nothing is delivered, but more is lost: what is in flight no longer reaches cwnd")
 	before := s.c.rec.cwnd
-	r := &round{now: s.now}
-	s.c.lose(s.now, s.c.sent.next-1, s.c.sent.at(s.c.sent.next-1))
+	r := s.c.beginRound(s.now)
+	s.c.rec.lose(r, s.c.rec.sent.next-1, s.c.rec.sent.at(s.c.rec.sent.next-1))
 	r.lost = 1
 	s.c.recover(s.now, r)
 	s.c.touch()
@@ -113,10 +113,13 @@ func TestRFC9937_6_2(t *testing.T) {
 		s := flight(t, 20, fullOptions, Config{})
 		s.c.cc.Controller.OnLoss(s.c.lossEvent(s.now, congestion.Detected, 20000))
 		require.Equal(t, 10000, s.c.cc.Ssthresh())
-		s.c.rec = recovery{kind: recovering, delivered: c.delivered, out: c.out, flight: 20000}
-		s.c.rec.dupBytes = 20000 - c.pipe
-		require.Equal(t, c.pipe, s.c.pipe())
-		s.c.reduceProportionally(&c.r)
+		s.c.rec.episode = episode{
+			kind: recovering, delivered: c.delivered, out: c.out, flight: 20000,
+			dupBytes: 20000 - c.pipe,
+		}
+		require.Equal(t, c.pipe, s.c.rec.pipe())
+		c.r.snd = s.c.beginRound(s.now).snd
+		s.c.rec.reduceProportionally(&c.r)
 		assert.Equal(t, c.want, s.c.rec.cwnd-c.pipe, c.name)
 	}
 }

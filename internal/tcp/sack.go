@@ -1,42 +1,42 @@
 package tcp
 
-// takeSACK marks what the peer's SACK blocks report (RFC 2018 §5).
-func (c *Conn) takeSACK(o *Options, ack uint64, r *round) {
-	for i := range int(o.SACKCount) {
-		start := widen(c.snd.una, o.SACK[i].Start)
-		end := start + uint64(o.SACK[i].End-o.SACK[i].Start)
-		if start >= end || end > c.snd.nxt || end-start > 1<<31 {
-			continue // not of this connection
-		}
-		if i == 0 && (end <= ack || c.withinNext(o, start, end)) {
-			// RFC 2883 §4: a first block below the acknowledgment, or within the second, reports
-			// a duplicate.
-			r.dsack, r.dsackEnd = true, end
-			c.trouble.dsacks++
-			c.undo.reported(start, end)
-			continue
-		}
-		if start >= c.snd.una && start >= ack {
-			c.markSacked(start, end, r)
-		}
+import "github.com/tidepool-net/tidepool/internal/buffer"
+
+// blocks returns the ranges that the SACK blocks report, in numbers around una.
+func (o *Options) blocks(una uint64, buf *[maxSACKBlocks]buffer.Range) []buffer.Range {
+	for i, b := range o.SACK[:o.SACKCount] {
+		start := widen(una, b.Start)
+		buf[i] = buffer.Range{Start: start, End: start + uint64(b.End-b.Start)}
 	}
+	return buf[:o.SACKCount]
 }
 
-// withinNext reports whether [start, end) lies within the second block.
-func (c *Conn) withinNext(o *Options, start, end uint64) bool {
-	if o.SACKCount < 2 {
-		return false
+// takeSACK marks what the peer's SACK blocks report (RFC 2018 §5).
+func (v *recovery) takeSACK(blocks []buffer.Range, ack uint64, r *round) {
+	for i, b := range blocks {
+		if b.Start >= b.End || b.End > r.snd.nxt || b.Len() > 1<<31 {
+			continue // not of this connection
+		}
+		if i == 0 && (b.End <= ack || len(blocks) > 1 &&
+			blocks[1].Start <= b.Start && b.End <= blocks[1].End) {
+			// RFC 2883 §4: a first block below the acknowledgment, or within the second, reports
+			// a duplicate.
+			r.dsack, r.dsackEnd = true, b.End
+			r.snd.counts.DSACKs++
+			v.undo.reported(b.Start, b.End)
+			continue
+		}
+		if b.Start >= r.snd.una && b.Start >= ack {
+			v.markSacked(b.Start, b.End, r)
+		}
 	}
-	s := widen(c.snd.una, o.SACK[1].Start)
-	e := s + uint64(o.SACK[1].End-o.SACK[1].Start)
-	return s <= start && end <= e
 }
 
 // markSacked marks the segments wholly within [start, end). It steps over runs
 // that are marked already, and remembers how far the run from its first segment
 // goes: a block that grows by one segment costs two steps, however long it is.
-func (c *Conn) markSacked(start, end uint64, r *round) {
-	q := &c.sent
+func (v *recovery) markSacked(start, end uint64, r *round) {
+	q := &v.sent
 	from := q.find(start)
 	id := from
 	for q.has(id) {
@@ -48,9 +48,9 @@ func (c *Conn) markSacked(start, end uint64, r *round) {
 			id += rec.skip
 			continue
 		}
-		c.deliver(rec, r)
+		v.deliver(rec, r)
 		q.move(id, rec, sacked)
-		c.board.noteSacked(id)
+		v.board.noteSacked(id)
 		id++
 	}
 	if id != from {
@@ -60,12 +60,12 @@ func (c *Conn) markSacked(start, end uint64, r *round) {
 
 // renege forgets what was sacked: RFC 2018 §8, the peer may have thrown it
 // away, and a time-out of a segment that it once reported says that it did.
-func (c *Conn) renege() {
-	q := &c.sent
+func (v *recovery) renege() {
+	q := &v.sent
 	for id := q.first; id != q.next; id++ {
 		if rec := q.at(id); rec.place == sacked {
 			q.move(id, rec, lost)
 		}
 	}
-	c.board = scoreboard{judged: q.first, highest: q.first, tried: q.first}
+	v.board = scoreboard{judged: q.first, highest: q.first, tried: q.first}
 }

@@ -1,14 +1,10 @@
 package tcp
 
-import (
-	"fmt"
-
-	"github.com/tidepool-net/tidepool/internal/clock"
-)
+import "fmt"
 
 // strategy is a way to find out what was lost and to mend it, as a sender: one
-// a file. It keeps no state of its own; what it remembers is in the connection's
-// repair. A receiver reports the same whatever its own strategy is.
+// a file. It keeps no state of its own; what it remembers is in recovery. A receiver reports the
+// same whatever its own strategy is.
 type strategy struct {
 	name string
 	// sack: the peer's selective acknowledgments count, and it may send them. A peer that sends
@@ -19,12 +15,12 @@ type strategy struct {
 	// forward: a time-out is doubted first (RFC 5682).
 	forward bool
 	// detect draws from an acknowledgment what is lost.
-	detect func(c *Conn, now clock.Time, r *round)
+	detect func(v *recovery, r *round)
 	// overdue reports whether a time-out takes an unacknowledged segment for lost; nil: all.
-	overdue func(c *Conn, now clock.Time, rec *record) bool
+	overdue func(v *recovery, r *round, rec *record) bool
 	// spare finds a segment to send again while recovery has room, nothing is known to be lost
 	// and nothing new may be sent; nil: none.
-	spare func(c *Conn) (id uint32, ok bool)
+	spare func(v *recovery) (id uint32, ok bool)
 }
 
 var strategies = []*strategy{&goBackN, &newReno, &selective, &rackTLP}

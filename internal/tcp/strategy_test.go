@@ -60,7 +60,7 @@ func TestGoBackN(t *testing.T) {
 		s.out = nil
 		s.send(ACK, 1, 10001, 0)
 		assert.Equal(t, uint64(8), s.c.Info().Retransmits)
-		assert.Zero(t, s.c.pipe())
+		assert.Zero(t, s.c.rec.pipe())
 	})
 	t.Run("and so does the third duplicate", func(t *testing.T) {
 		cfg := using("gbn")
@@ -186,7 +186,7 @@ func TestRFC6675(t *testing.T) {
 		s.quiet()
 		assert.Equal(t, uint64(1), s.c.Info().LostRetransmits)
 		s.send(ACK, 1, 10001, 0)
-		assert.Zero(t, s.c.pipe())
+		assert.Zero(t, s.c.rec.pipe())
 		assert.Equal(t, "open", s.c.Info().Recovery)
 	})
 }

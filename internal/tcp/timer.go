@@ -126,60 +126,43 @@ func (c *Conn) onRTO(now clock.Time) {
 		c.timedOut(now)
 		return
 	}
-	c.trouble.timeouts++
+	c.trouble.counts.Timeouts++
 	c.trouble.spells.begin(now)
 	c.host.counters.Timeouts++
 	c.stats.backoff = min(c.stats.backoff+1, maxBackoff)
 	c.mtuTimeout(now)
-	if !c.sent.empty() {
+	if !c.rec.sent.empty() {
 		c.loseAll(now)
 	}
 	c.armRTO(now)
 	c.sample(now)
 }
 
-// loseAll thinks everything lost that has had time to arrive (RFC 8985 §6.3),
-// the first segment in any case, and starts over from one segment.
+// loseAll thinks everything lost that has had time to arrive, and starts over from one segment.
 func (c *Conn) loseAll(now clock.Time) {
-	q := &c.sent
-	flight := int(c.snd.nxt - c.snd.una)
-	if q.at(q.first).place == sacked {
-		c.renege()
-	}
-	for id := q.first; id != q.next; id++ {
-		rec := q.at(id)
-		if rec.place != inFlight ||
-			c.how.overdue != nil && id != q.first && !c.how.overdue(c, now, rec) {
-			continue
-		}
-		if rec.flags&recAgain != 0 {
-			c.trouble.lostRetransmits++
-		}
-		if rec.flags&recMTUProbe != 0 {
-			c.mtuProbeLost(id, rec)
-			continue
-		}
-		c.lose(now, id, rec)
-	}
+	v, r := &c.rec, c.beginRound(now)
+	v.loseOverdue(r)
+	c.mtuProbesLost(r.mtu.lost)
 	kind := congestion.Timeout
-	if c.rec.kind == restarting && c.rec.timedOut == c.snd.una {
+	if v.kind == restarting && v.timedOut == c.snd.una {
 		kind = congestion.TimeoutAgain
 	}
-	next := recovery{kind: restarting, point: c.snd.nxt, timedOut: c.snd.una, force: true}
-	if c.mayForward() {
+	next := episode{kind: restarting, point: c.snd.nxt, timedOut: c.snd.una, force: true}
+	if v.mayForward(r) {
 		next.forward = forwardFirst
 	}
-	switch {
-	case c.rec.kind == steady:
+	switch v.kind {
+	case steady:
 		c.beginUndo(true)
-	case c.rec.kind == recovering:
-		c.undo.open = false // what fast recovery did must not be credited to the time-out
+	case recovering:
+		v.undo.open = false // what fast recovery did must not be credited to the time-out
+	case restarting:
 	}
-	c.rec = next
+	v.episode = next
 	c.trouble.tlp = tlp{}
 	c.flags &^= flagOverslept
 	c.timers[timerProbe], c.timers[timerReorder] = clock.Never, clock.Never
-	c.cc.OnLoss(c.lossEvent(now, kind, flight))
+	c.cc.OnLoss(c.lossEvent(now, kind, r.flight))
 }
 
 // onSYNTimeout sends the SYN or SYN-ACK again, or gives up.
@@ -214,7 +197,7 @@ func (c *Conn) onPersist(now clock.Time) {
 		c.timedOut(now)
 		return
 	}
-	c.trouble.windowProbes++
+	c.trouble.counts.WindowProbes++
 	c.snd.probeDue = true
 	c.snd.probes = min(c.snd.probes+1, 32)
 	c.timers[timerPersist] = in(now, c.rtt.timeout(c.snd.probes, &c.host.cfg))
@@ -248,7 +231,7 @@ func (c *Conn) idle(now clock.Time) {
 
 func (c *Conn) onIdle(now clock.Time) {
 	switch {
-	case !c.sent.empty(): // it is asked again when all is acknowledged
+	case !c.rec.sent.empty(): // it is asked again when all is acknowledged
 	case !c.silent(now):
 		c.timers[timerIdle] = in(now, c.host.lull)
 	default:

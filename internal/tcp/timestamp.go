@@ -18,11 +18,15 @@ type stamps struct {
 	lastAck  uint64     // Last.ACK.sent (§4.3)
 }
 
-// resent is the stamp of the first retransmission of an episode of losses, once there was one.
-type resent struct {
-	stamp uint32
+// echo is the tick of our clock that an acknowledgment echoes (RFC 7323 §3.2).
+type echo struct {
+	tick  uint32
 	known bool
 }
+
+// before reports whether the acknowledgment answers a segment sent before an instant: RFC 8985 §6.2
+// step 2, what arrived then is an earlier transmission.
+func (e echo) before(when clock.Time) bool { return e.known && after(stampClock(when), e.tick) }
 
 const (
 	// stampTick is the unit of our timestamps: RFC 7323 §5.4 wants between 1 ms and 1 s. That is
@@ -95,39 +99,17 @@ func (c *Conn) takeStamp(now clock.Time, s *Segment, seq uint64) {
 	c.stamps.recent, c.stamps.recentAt = s.Options.TSVal, now
 }
 
-// noteResent remembers the stamp of the first retransmission of an episode.
-func (c *Conn) noteResent(now clock.Time) {
-	if !c.resent.known {
-		c.resent = resent{c.stamps.at(now), true}
-	}
-}
-
-// echoesOriginal reports whether the acknowledgment in hand answers a segment
-// that was sent before the first retransmission of the episode (RFC 3522 §3.2,
-// step 4): then what was sent again had not been lost. A stamp of the same tick
-// decides nothing.
-func (c *Conn) echoesOriginal(r *round) bool {
-	return r.echoed && c.resent.known && after(c.resent.stamp, r.echo)
-}
-
 // measureAgain takes a round trip sample from a segment that was sent more than
 // once, which Karn's algorithm forbids unless the echo tells which transmission
 // arrived (RFC 7323 §4.1): the time is the record's. One that shares its tick
 // with an earlier transmission would make the sample too short, by less than a
 // tick.
 func (c *Conn) measureAgain(now clock.Time, r *round) {
-	rtt := now.Sub(r.againSent)
-	if r.againSent == clock.Never || !r.echoed || r.echo != c.stamps.at(r.againSent) ||
-		rtt < stampTick {
+	sent := r.rtt.againSent
+	rtt := now.Sub(sent)
+	if sent == clock.Never || r.echo != (echo{stampClock(sent), true}) || rtt < stampTick {
 		return
 	}
 	c.rtt.sample(now, rtt, 1, &c.host.cfg)
 	c.stats.backoff = 0
-}
-
-// echoesEarlier reports whether the acknowledgment in hand answers a segment sent
-// before the last transmission of rec: RFC 8985 §6.2 step 2, what arrived then is
-// an earlier one.
-func (c *Conn) echoesEarlier(rec *record, r *round) bool {
-	return r.echoed && after(c.stamps.at(rec.sentAt), r.echo)
 }

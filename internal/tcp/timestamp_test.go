@@ -237,12 +237,16 @@ func TestRFC3522_3_2_EchoTellsTransmissionsApart(t *testing.T) {
 	first := s.expect(PSH|ACK, 1, 1, 100)
 	s.wait(time.Second)
 	s.collect()
-	require.True(t, s.c.resent.known)
-	r := &round{echoed: true, echo: first.options.TSVal}
-	assert.True(t, s.c.echoesOriginal(r))
-	r.echo = s.c.resent.stamp
-	assert.False(t, s.c.echoesOriginal(r))
-	assert.False(t, s.c.echoesOriginal(&round{}))
+	require.True(t, s.c.rec.resent.known)
+	r := s.c.beginRound(s.now)
+	r.advance, r.snd.una = 100, s.c.snd.nxt
+	s.c.rec.sent.pop()
+	r.echo = echo{first.options.TSVal - s.c.stamps.offset, true}
+	assert.True(t, s.c.rec.eifel(r))
+	r.echo.tick = s.c.rec.resent.tick
+	assert.False(t, s.c.rec.eifel(r))
+	r.echo = echo{}
+	assert.False(t, s.c.rec.eifel(r))
 }
 
 // TestRFC7323_4_1_SampleOfARetransmission: the echo lifts the ambiguity for
@@ -256,7 +260,7 @@ func TestRFC7323_4_1_SampleOfARetransmission(t *testing.T) {
 	again := s.out[len(s.out)-1]
 	s.out = nil
 	require.NotEqual(t, first.options.TSVal, again.options.TSVal)
-	sent := s.c.sent.at(s.c.sent.first).sentAt
+	sent := s.c.rec.sent.at(s.c.rec.sent.first).sentAt
 	s.now = sent.Add(20 * time.Millisecond)
 	s.send(ACK, 1, 101, 0, stamp(101, again.options.TSVal))
 	assert.Equal(t, 20*time.Millisecond, s.c.Info().LatestRTT)

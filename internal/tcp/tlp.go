@@ -31,7 +31,7 @@ const probeSegments = 2
 // armProbe is TLP_calc_PTO, §7.2.
 func (c *Conn) armProbe(now clock.Time) {
 	c.timers[timerProbe] = clock.Never
-	if !c.mayProbe() || c.sent.empty() || c.rtt.srtt == 0 ||
+	if !c.mayProbe() || c.rec.sent.empty() || c.rtt.srtt == 0 ||
 		c.onlyFIN() && c.host.cfg.FinTimeout != 0 {
 		return
 	}
@@ -43,7 +43,7 @@ func (c *Conn) armProbe(now clock.Time) {
 		floor = calmFloor
 	}
 	wait := max(2*c.rtt.srtt, c.rtt.srtt+4*c.rtt.rttvar, floor)
-	if c.sent.len() == 1 {
+	if c.rec.sent.len() == 1 {
 		// RFC 8985 §7.2's max_ack_delay is the peer's, which nothing tells us. We take our own:
 		// what peers configured alike take at most, which makes probes useful on short paths;
 		// one that delays longer gets a needless probe, which costs it a D-SACK.
@@ -70,7 +70,7 @@ func (c *Conn) mayProbe() bool {
 		return false
 	case p.kind == steady:
 		return c.trouble.tlp.end == 0 && c.rtt.samples != c.rtt.probed &&
-			c.sent.count[sacked] == 0 && c.sent.count[lost] == 0
+			c.rec.sent.count[sacked] == 0 && c.rec.sent.count[lost] == 0
 	default:
 		return !c.trouble.tlp.inside && p.forward == forwardOff && c.stats.backoff == 0
 	}
@@ -78,12 +78,12 @@ func (c *Conn) mayProbe() bool {
 
 // onProbeTimer asks for the probe; output sends it.
 func (c *Conn) onProbeTimer(now clock.Time) {
-	if c.sent.empty() {
+	if c.rec.sent.empty() {
 		return
 	}
 	c.trouble.tlp.due = true
 	c.rtt.probed = c.rtt.samples
-	c.trouble.tailProbes++
+	c.trouble.counts.TailProbes++
 	c.armRTO(now)
 }
 

@@ -54,7 +54,7 @@ func TestRFC8985_TailLossProbe(t *testing.T) {
 		s.expect(PSH|ACK, 3001, 1, 1000)
 		s.sack(4001, 3001, 4001)
 		assert.GreaterOrEqual(t, s.c.Info().Cwnd, cwnd)
-		assert.Equal(t, 1, s.c.rack.mult, "nor do they speak of order")
+		assert.Equal(t, 1, s.c.rec.rack.mult, "nor do they speak of order")
 		assert.Zero(t, s.c.trouble.tlp.end)
 	})
 	t.Run("without SACK there is none", func(t *testing.T) {

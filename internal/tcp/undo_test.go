@@ -155,7 +155,7 @@ func TestRFC5682_2_1_Basic(t *testing.T) {
 		s.send(ACK, 1, 7001, 0)
 		s.collect()
 		s.send(ACK, 1, 10001, 0)
-		assert.Zero(t, s.c.pipe())
+		assert.Zero(t, s.c.rec.pipe())
 	})
 	t.Run("step 2a: a duplicate", func(t *testing.T) {
 		s, e := timesOut(t, 5, plain, Config{})
@@ -268,7 +268,7 @@ func TestRFC3708_UndoOfTimeout(t *testing.T) {
 	assert.Equal(t, 1, e.spurious)
 	assert.Zero(t, s.c.Info().Lost)
 	s.send(ACK, 1, 5001, 0)
-	assert.Zero(t, s.c.pipe())
+	assert.Zero(t, s.c.rec.pipe())
 }
 
 func TestRFC4015_3_1_Adapt(t *testing.T) {
@@ -338,14 +338,14 @@ func TestRFC3522_Eifel(t *testing.T) {
 	}
 	t.Run("§3.2 step 4: the original was late", func(t *testing.T) {
 		s, e, answer := enter(t)
-		answer(s.c.resent.stamp-10, 4)
+		answer(s.c.rec.resent.tick+s.c.stamps.offset-10, 4)
 		assert.Equal(t, 1, e.spurious)
 		assert.Equal(t, "open", s.c.Info().Recovery)
 	})
 	t.Run("the retransmission was needed", func(t *testing.T) {
 		s, e, answer := enter(t)
-		answer(s.c.resent.stamp, 4)
-		answer(s.c.resent.stamp, 10)
+		answer(s.c.rec.resent.tick+s.c.stamps.offset, 4)
+		answer(s.c.rec.resent.tick+s.c.stamps.offset, 10)
 		assert.Zero(t, e.spurious)
 		assert.Equal(t, "open", s.c.Info().Recovery)
 	})

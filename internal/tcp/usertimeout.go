@@ -72,7 +72,7 @@ func (c *Conn) moved(now clock.Time) {
 
 // waits reports whether anything is on its way, or would be.
 func (c *Conn) waits() bool {
-	return !c.state.synchronized() || !c.sent.empty() || c.probing()
+	return !c.state.synchronized() || !c.rec.sent.empty() || c.probing()
 }
 
 // onUserTimeout finds out how long the wait is: progress notes its time and

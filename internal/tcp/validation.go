@@ -58,8 +58,8 @@ func (c *Conn) validated(now clock.Time) bool {
 // measureUse takes the sample of a round trip that is over.
 func (c *Conn) measureUse(now clock.Time) {
 	v := &c.limit.use
-	n, whole := int(c.sent.delivered-v.begun), v.begun != 0
-	if v.begun = c.sent.delivered; !whole {
+	n, whole := int(c.rec.sent.delivered-v.begun), v.begun != 0
+	if v.begun = c.rec.sent.delivered; !whole {
 		return
 	}
 	if v.binAt == clock.Never {

@@ -61,11 +61,11 @@ func (c *Conn) startProbing(now clock.Time) {
 func (c *Conn) stopProbing(now clock.Time) {
 	c.timers[timerPersist] = clock.Never
 	c.snd.probeDue = false
-	if c.sent.empty() {
+	if c.rec.sent.empty() {
 		return
 	}
-	if rec := c.sent.at(c.sent.first); rec.place == inFlight {
-		c.sent.move(c.sent.first, rec, lost)
+	if rec := c.rec.sent.at(c.rec.sent.first); rec.place == inFlight {
+		c.rec.sent.move(c.rec.sent.first, rec, lost)
 	}
 	c.armRTO(now)
 }
