@@ -32,7 +32,7 @@ type round struct {
 	echo          echo
 	mtu           mtuNews
 	reorder       clock.Time // when to look again for losses
-	snd           sender
+	snd           sending
 }
 
 // sampled is when what was delivered had been sent.
@@ -63,7 +63,10 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 		r.dups = s.Count
 		c.trouble.counts.DupAcks += uint64(s.Count)
 	}
-	c.updateSendWindow(now, s, seq, r)
+	r.moved = c.snd.update(s, seq)
+	if seq == c.snd.wl1 && c.snd.wnd > 0 && c.probing() {
+		c.stopProbing(now)
+	}
 	if c.snd.wnd == 0 {
 		c.stats.retries = 0 // it answers, if only to say no: RFC 9293 §3.8.6.1
 	}
@@ -91,7 +94,7 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 // lost.
 func (c *Conn) isDuplicate(s *Segment, ack uint64) bool {
 	return ack == c.snd.una && !c.rec.sent.empty() && !c.probing() && s.Len == 0 &&
-		!s.Flags.Has(FIN) && c.peerWindow(s) == c.snd.wnd
+		!s.Flags.Has(FIN) && c.snd.offered(s) == c.snd.wnd
 }
 
 // acknowledge moves snd.una and forgets what it passes.
@@ -100,14 +103,8 @@ func (c *Conn) acknowledge(ack uint64, r *round) {
 	c.moved(r.now)
 	c.rec.acknowledge(ack, r)
 	r.snd.una = ack
-	c.snd.una = ack
-	text := ack
-	if c.snd.fin != 0 {
-		text = min(text, c.snd.fin)
-	}
-	if off := c.txOffset(text); off > c.tx.Head() {
-		c.stats.bytesAcked += off - c.tx.Head()
-		c.tx.Release(off)
+	if n := c.snd.acknowledge(ack); n > 0 {
+		c.stats.bytesAcked += n
 		c.raise(Writable)
 	}
 }

@@ -16,7 +16,7 @@ func (c *Conn) Send(now clock.Time, p []byte) (int, error) {
 	if err := c.maySend(); err != nil {
 		return 0, fmt.Errorf("tcp: send: %w", err)
 	}
-	n := c.tx.Write(p)
+	n := c.snd.tx.Write(p)
 	c.Wrote(now)
 	return n, nil
 }
@@ -30,7 +30,7 @@ func (c *Conn) maySend() error {
 	case StateListen:
 		return ErrUnspecified
 	case StateSynSent, StateSynReceived, StateEstablished, StateCloseWait:
-		if c.has(flagWriteClosed) {
+		if c.snd.closed {
 			return ErrClosing
 		}
 		return nil
@@ -87,7 +87,7 @@ func (c *Conn) Status() (Status, error) {
 	}
 	s := Status{
 		Tuple: c.tuple, State: c.State(), SendWindow: c.snd.wnd,
-		RecvWindow: c.rcv.window(), Unacked: c.tx.Len(), Unread: c.rcv.rx.Len(),
+		RecvWindow: c.rcv.window(), Unacked: c.snd.tx.Len(), Unread: c.rcv.rx.Len(),
 		TOS: c.tos, UserTimeout: "none",
 	}
 	if c.wait.limit > 0 {

@@ -21,8 +21,7 @@ type Conn struct {
 	flags connFlags
 	outcome
 
-	tx  *buffer.Ring
-	snd sendSpace
+	snd sender
 	rcv receiver
 	rtt rtt
 	repair
@@ -56,47 +55,27 @@ type repair struct {
 type connFlags uint32
 
 const (
-	flagActive      connFlags = 1 << iota // we opened it
-	flagSynDue                            // our SYN or SYN-ACK is to be sent (again)
-	flagScale                             // both ends scale windows
-	flagPlain                             // nothing was negotiated: no option ever
-	flagNoDelay                           // Nagle is off
-	flagWriteClosed                       // the user writes no more
-	flagOrphan                            // the user let go of it
-	flagHalfOpen                          // its listener counts it as half open
-	flagSynAgain                          // our SYN or SYN-ACK was sent more than once
-	flagStamps                            // both ends send timestamps
-	flagPaced                             // the window is spread over the round trip
-	flagECN                               // both ends know RFC 3168
-	flagNoECT                             // but what we send must not be marked
-	flagAskedECN                          // our SYN asked for it
-	flagNoECN                             // and must not again
-	flagCork                              // short segments are held back
-	flagCorkOut                           // one has been held back long enough
-	flagShown                             // Conns has shown it: somebody may still hold it
-	flagSoft                              // err is an ICMP report that may explain a time-out
-	flagOverslept                         // a timer that went off late has its time once more
-	flagAdmitted                          // Admit answered its SYN, the peer has not answered yet
-	flagFileDigest                        // we offer a file's digest; of an open one: both ends do
+	flagActive     connFlags = 1 << iota // we opened it
+	flagSynDue                           // our SYN or SYN-ACK is to be sent (again)
+	flagScale                            // both ends scale windows
+	flagPlain                            // nothing was negotiated: no option ever
+	flagOrphan                           // the user let go of it
+	flagHalfOpen                         // its listener counts it as half open
+	flagSynAgain                         // our SYN or SYN-ACK was sent more than once
+	flagStamps                           // both ends send timestamps
+	flagPaced                            // the window is spread over the round trip
+	flagECN                              // both ends know RFC 3168
+	flagNoECT                            // but what we send must not be marked
+	flagAskedECN                         // our SYN asked for it
+	flagNoECN                            // and must not again
+	flagShown                            // Conns has shown it: somebody may still hold it
+	flagSoft                             // err is an ICMP report that may explain a time-out
+	flagOverslept                        // a timer that went off late has its time once more
+	flagAdmitted                         // Admit answered its SYN, the peer has not answered yet
+	flagFileDigest                       // we offer a file's digest; of an open one: both ends do
 )
 
 func (c *Conn) has(f connFlags) bool { return c.flags&f != 0 }
-
-// sendSpace is the send sequence space, RFC 9293 §3.3.1 figure 3, in wide
-// numbers.
-type sendSpace struct {
-	iss, una, nxt uint64
-	wl1           uint64 // SEG.SEQ of the segment that last updated wnd
-	fin           uint64 // the number of our FIN, zero before it is sent
-	smallEnd      uint64 // end of the last segment sent below the MSS (Nagle)
-	wnd           int    // the peer's window, unscaled
-	maxWnd        int    // the largest it has been
-	mss           int    // payload of a full segment
-	peerMSS       int    // what the peer's option said, zero without
-	scale         uint8
-	probes        uint8 // window probes in a row
-	probeDue      bool  // one is to be sent
-}
 
 // stats are the counters behind Info.
 type stats struct {
@@ -147,7 +126,7 @@ func (c *Conn) doubt(err error) {
 }
 
 // Tx returns the ring that the user writes to.
-func (c *Conn) Tx() *buffer.Ring { return c.tx }
+func (c *Conn) Tx() *buffer.Ring { return c.snd.tx }
 
 // Rx returns the ring that the user reads from.
 func (c *Conn) Rx() *buffer.Ring { return c.rcv.rx }
@@ -239,13 +218,10 @@ func (c *Conn) established(now clock.Time) {
 		c.links.listener.complete(c)
 	}
 	c.limitBy(now, LimitIdle)
-	if c.has(flagWriteClosed) {
+	if c.snd.closed {
 		c.setState(now, evClose)
 	}
 }
-
-// txOffset turns a sequence number into an offset in Tx.
-func (c *Conn) txOffset(seq uint64) uint64 { return seq - c.snd.iss - 1 }
 
 // raise tells the owner that something happened; of a connection that nobody
 // has accepted it learns when it does.

@@ -118,7 +118,7 @@ func (l *Listener) sendCookie(now clock.Time, s *Segment, path Path) {
 		}
 	}
 	c := l.answer(now, &syn, path)
-	c.setISS(h.cookie(now, s.Tuple, s.Seq, mss))
+	c.snd.begin(h.cookie(now, s.Tuple, s.Seq, mss))
 	var t Train
 	c.outputSYN(now, &t)
 	if o := &t.Options; o.HasTimestamps {
@@ -189,7 +189,7 @@ func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 		}
 	}
 	c := l.answer(now, &syn, path)
-	c.setISS(s.Ack - 1)
+	c.snd.begin(s.Ack - 1)
 	c.rcv.windowField(true) // what the SYN-ACK promised
 	c.stamps.lastAck = c.rcv.nxt
 	l.keep(c)

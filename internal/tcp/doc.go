@@ -13,7 +13,10 @@
 //	  cookie.go    a SYN answered and forgotten
 //	timewait.go    the same for TIME-WAIT
 //	ack.go         the fifth step: what was delivered, and what follows from it
-//	  sack.go rtt.go rack.go tlp.go recovery.go congestion/
+//	  recovery.go  what was lost, by the records of what was sent: sent.go sack.go rack.go frto.go
+//	               undo.go, with gbn.go newreno.go nextseg.go for peers and hosts without RACK
+//	  episode.go   how a recovery begins and ends, for the congestion controller too
+//	  rtt.go tlp.go congestion/
 //	  ecn.go       what marks and their echoes mean
 //	receiver.go    is the segment acceptable, and the sixth to the eighth: urgent, data, FIN
 //	  reassembly.go out of order: what is held, and the SACK blocks that report it
@@ -23,7 +26,8 @@
 //
 //	user.go        Wrote, Close, ...: the user calls of §3.10
 //	output.go      Host.Output takes turns; a connection fills one train
-//	window.go      what the peer lets us send
+//	sender.go      what the peer's window and Nagle let us send
+//	window.go      probes of a window that is shut
 //	sent.go        one record for each segment in flight
 //	timer.go       what is due when nothing arrives
 //

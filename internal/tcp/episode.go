@@ -22,7 +22,7 @@ func (c *Conn) recover(now clock.Time, r *round) {
 	r.recovering = v.kind == recovering
 	r.restarting = v.kind == restarting && (v.over || !c.how.sack)
 	if v.kind == restarting && c.snd.una < v.point &&
-		v.lookForward(r, c.unsent() > 0 && c.usableWindow() > 0) {
+		v.lookForward(r, c.snd.unsent() > 0 && c.snd.usable() > 0) {
 		c.takeBack(now)
 	}
 	if v.kind != steady && c.snd.una >= v.point {

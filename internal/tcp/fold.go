@@ -11,7 +11,7 @@ import (
 func (c *Conn) folds() bool {
 	return c.has(flagHalfOpen) && c.state == StateSynReceived && !c.has(flagSynDue) &&
 		c.rcv.ack.owed == 0 && c.timers[timerRTO] != clock.Never && c.path.Outlet >= 0 &&
-		c.probe == nil && c.Owner == nil && !c.rcv.closed
+		c.probe == nil && c.Owner == nil && !c.rcv.closed && !c.snd.closed
 }
 
 // fold makes a half-open connection small.
@@ -21,7 +21,7 @@ func (h *Host) fold(c *Conn) {
 		iss: uint32(c.snd.iss), irs: uint32(c.rcv.irs),
 		edge: uint16(c.rcv.window()), wnd: uint16(c.snd.wnd),
 		peerMSS: uint16(c.snd.peerMSS), sendScale: c.snd.scale, recvScale: c.rcv.scale,
-		sack:  c.rcv.sack,
+		sack: c.rcv.sack, nagle: c.snd.nagle,
 		stamp: c.stamps.offset, recent: c.stamps.recent, recentAt: c.stamps.recentAt,
 		since: c.wait.since, lastSent: c.stats.lastSent, rto: c.timers[timerRTO],
 		retries: uint32(c.stats.retries),
@@ -58,10 +58,10 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 	c.beginFor(now, o.listener)
 	c.setState(now, evSYN)
 	c.flags = o.flags
-	c.setISS(o.iss)
+	c.snd.begin(o.iss)
 	c.rcv.begin(o.irs)
 	c.rcv.edge = c.rcv.nxt + uint64(o.edge)
-	c.rcv.sack = o.sack
+	c.rcv.sack, c.snd.nagle = o.sack, o.nagle
 	c.snd.wl1 = c.rcv.irs
 	c.snd.wnd, c.snd.maxWnd, c.snd.peerMSS = int(o.wnd), int(o.wnd), int(o.peerMSS)
 	c.snd.scale, c.rcv.scale = o.sendScale, o.recvScale
@@ -120,15 +120,13 @@ func (h *Host) blank(now clock.Time, t Tuple, p Path) *Conn {
 	h.now = now
 	c := h.half.take(&h.cfg)
 	c.host, c.tuple, c.cc.name = h, t, h.cfg.Congestion
-	c.rcv.shared, c.sendMax = &h.receivers, h.cfg.SendBufferMax
+	c.rcv.shared, c.snd.txMax = &h.receivers, h.cfg.SendBufferMax
 	c.rcv.tune.size, c.rcv.tune.max = h.cfg.RecvBuffer, h.cfg.RecvBufferMax
 	c.links.heap = -1
 	c.rtt.rto = h.cfg.RTOInitial
 	c.rested.mult = 1
 	c.chooseStrategy()
-	if h.cfg.NoDelay {
-		c.flags |= flagNoDelay
-	}
+	c.snd.nagle.off = h.cfg.NoDelay
 	if h.cfg.Pacing {
 		c.flags |= flagPaced
 	}

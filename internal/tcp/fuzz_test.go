@@ -184,7 +184,7 @@ func (s *script) user(op []byte) {
 		s.path.MTU = 100 + int(op[2])*10
 		s.h.Rerouted()
 	default:
-		if !s.c.has(flagWriteClosed) {
+		if !s.c.snd.closed {
 			s.c.Tx().Write(make([]byte, int(op[2])*10))
 			s.c.Wrote(s.now)
 		}
@@ -253,7 +253,7 @@ func verifyResting(tb testing.TB, c *Conn) {
 		return
 	}
 	require.Equal(tb, c.snd.nxt, c.snd.una, "nothing is in flight")
-	require.True(tb, c.unsent() == 0 || c.path.Outlet < 0 || c.links.isReady)
+	require.True(tb, c.snd.unsent() == 0 || c.path.Outlet < 0 || c.links.isReady)
 	require.Equal(tb, clock.Never, c.rcv.ack.timer)
 	for _, i := range []int{timerRTO, timerProbe, timerReorder, timerPersist} {
 		require.Equal(tb, clock.Never, c.timers[i], "timer %d", i)

@@ -22,6 +22,7 @@ type halfOpen struct {
 	sendScale uint8
 	recvScale uint8
 	sack      bool
+	nagle     nagle
 	stamp     uint32 // offset of our timestamps
 	recent    uint32 // TS.Recent
 	recentAt  clock.Time
@@ -73,12 +74,12 @@ func (q *halfOpens) take(cfg *Config) *Conn {
 	n := len(q.spare)
 	if n == 0 {
 		tx, rx := buffer.NewRing(cfg.SendBuffer), buffer.NewRing(cfg.RecvBuffer)
-		return &Conn{tx: tx, rcv: receiver{rx: rx}}
+		return &Conn{snd: sender{tx: tx}, rcv: receiver{rx: rx}}
 	}
 	c := q.spare[n-1]
 	q.spare[n-1], q.spare = nil, q.spare[:n-1]
-	*c = Conn{tx: c.tx, rcv: receiver{rx: c.rcv.rx}}
-	c.tx.Resize(cfg.SendBuffer)
+	*c = Conn{snd: sender{tx: c.snd.tx}, rcv: receiver{rx: c.rcv.rx}}
+	c.snd.tx.Resize(cfg.SendBuffer)
 	c.rcv.rx.Resize(cfg.RecvBuffer)
 	return c
 }

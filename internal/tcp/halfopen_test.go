@@ -43,7 +43,7 @@ func verifyHalfOpen(tb testing.TB, h *Host) {
 	for _, c := range h.half.spare {
 		require.Nil(tb, c.work)
 		require.Negative(tb, c.links.heap)
-		require.Zero(tb, c.tx.Tail()+c.rcv.rx.Tail(), "no text was ever in it")
+		require.Zero(tb, c.snd.tx.Tail()+c.rcv.rx.Tail(), "no text was ever in it")
 	}
 }
 
@@ -153,7 +153,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 				require.NotNil(t, o)
 				got := s.h.likeness(s.now, o)
 				got.letGo()
-				assert.Equal(t, want.tx.Limit(), got.tx.Limit())
+				assert.Equal(t, want.snd.tx.Limit(), got.snd.tx.Limit())
 				assert.Equal(t, want.rcv.rx.Limit(), got.rcv.rx.Limit())
 				if want.keep != nil {
 					require.NotNil(t, got.keep)
@@ -162,7 +162,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 				for _, c := range []*Conn{&want, got} {
 					// Who asks begins anew; the peer's ACK is what he counts from.
 					c.keep, c.timers[timerKeepalive] = nil, clock.Never
-					c.tx, c.rcv.rx, c.links, c.rested = nil, nil, links{}, memory{}
+					c.snd.tx, c.rcv.rx, c.links, c.rested = nil, nil, links{}, memory{}
 					c.rcv.ack.quick = 0 // established sets it
 				}
 				if want.pmtu.next != clock.Never {

@@ -97,7 +97,7 @@ func (c *Conn) Info() Info {
 		Unacked: c.rec.sent.len(), Sacked: c.rec.sent.count[sacked], Lost: c.rec.sent.count[lost],
 		Retrans: c.rec.sent.again,
 		Unread:  r.rx.Len(), OutOfOrder: r.reassembly.ooo.Len(), OutOfOrderSegs: r.early,
-		SendBuffer: c.tx.Limit(), RecvBuffer: r.tune.size, RecvSpace: r.tune.copied,
+		SendBuffer: c.snd.tx.Limit(), RecvBuffer: r.tune.size, RecvSpace: r.tune.copied,
 		RecvRTT:     r.tune.rtt,
 		UserTimeout: c.wait.limit,
 		BytesSent:   s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: b.bytesRetrans,
@@ -123,9 +123,9 @@ func (c *Conn) Info() Info {
 		i.Cwnd, i.Ssthresh, i.PacingRate = c.cc.Cwnd(), c.cc.Ssthresh(), c.pacingRate()
 	}
 	if c.state.synchronized() {
-		i.NotSent = c.unsent()
+		i.NotSent = c.snd.unsent()
 	} else {
-		i.NotSent = c.tx.Len()
+		i.NotSent = c.snd.tx.Len()
 	}
 	return i
 }

@@ -165,7 +165,7 @@ func (c *Conn) checkReset(now clock.Time, s *Segment, seq uint64) bool {
 	case StateClosing, StateLastAck:
 		// RFC 9293 §3.10.7.4 has it end in silence, for both sides have closed. But the user must
 		// not take for delivered what the peer never acknowledged.
-		if c.delivered() {
+		if c.snd.delivered() {
 			c.setState(now, evDelete)
 		} else {
 			c.fail(now, ErrReset)
@@ -175,9 +175,6 @@ func (c *Conn) checkReset(now clock.Time, s *Segment, seq uint64) bool {
 	}
 	return false
 }
-
-// delivered reports whether the peer has acknowledged all text before our FIN.
-func (c *Conn) delivered() bool { return c.snd.fin != 0 && c.snd.una >= c.snd.fin }
 
 // checkSYN is the fourth step, with RFC 5961 §4.2: a SYN draws a challenge ACK,
 // whatever else it may be and wherever it lies. A peer that has lost its memory

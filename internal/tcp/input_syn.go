@@ -166,7 +166,7 @@ func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
 func (c *Conn) acceptSYNACK(now clock.Time, s *Segment) {
 	c.synAcknowledged(now)
 	c.setState(now, evACKOfSYN)
-	c.snd.wnd = c.peerWindow(s)
+	c.snd.wnd = c.snd.offered(s)
 	c.snd.maxWnd = max(c.snd.maxWnd, c.snd.wnd)
 }
 

@@ -87,8 +87,8 @@ func (c *Conn) outputMTUProbe(now clock.Time, t *Train) (sent, hold bool) {
 	}
 	n := c.mssFor(p.size)
 	need := n + (dupThresh+1)*c.snd.mss
-	if c.rec.kind != steady || c.rec.sent.count[sacked] > 0 || c.unsent() < need ||
-		c.usableWindow() < need || c.cc.Cwnd() < need {
+	if c.rec.kind != steady || c.rec.sent.count[sacked] > 0 || c.snd.unsent() < need ||
+		c.snd.usable() < need || c.cc.Cwnd() < need {
 		return false, false
 	}
 	if c.allowance() < n {
@@ -96,7 +96,7 @@ func (c *Conn) outputMTUProbe(now clock.Time, t *Train) (sent, hold bool) {
 	}
 	p.seq = c.snd.nxt
 	c.begin(t, c.snd.nxt, 0)
-	c.lend(t, c.snd.nxt, n, n)
+	c.snd.lend(t, c.snd.nxt, n, n)
 	c.enter(now, c.snd.nxt, n, recMTUProbe)
 	c.snd.nxt += uint64(n)
 	c.leave(now, t)

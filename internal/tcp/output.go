@@ -58,18 +58,13 @@ func (c *Conn) outputLastACK(now clock.Time, t *Train) bool {
 // begins gives a connection that has its first text, or its FIN, to send a congestion
 // controller. Until then it has none, and it reports false.
 func (c *Conn) begins(now clock.Time) bool {
-	if !c.wantsText() {
+	if !c.snd.waits() {
 		c.limitBy(now, LimitIdle)
 		c.rec.sent.appLimited = c.rec.sent.delivered + 1
 		return false
 	}
 	c.newController()
 	return true
-}
-
-// wantsText reports whether text, or the FIN, waits to be sent for the first time.
-func (c *Conn) wantsText() bool {
-	return c.unsent() > 0 || c.has(flagWriteClosed) && c.snd.fin == 0
 }
 
 // outputText sends text: again what was lost, or else what is new, or else in
@@ -118,19 +113,6 @@ func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	}
 	if c.has(flagStamps) {
 		c.stamps.put(c.host.now, &t.Options)
-	}
-}
-
-// lend adds the data [seq, seq+n) to a train of segments of size mss.
-func (c *Conn) lend(t *Train, seq uint64, n, mss int) {
-	t.MSS, t.Len = mss, n
-	if n == 0 {
-		return
-	}
-	from := c.txOffset(seq)
-	t.Payload = c.tx.Slices(t.Payload, from, n)
-	if from+uint64(n) == c.tx.Tail() {
-		t.Flags |= PSH // RFC 9293 §3.9.1.2: nothing more is waiting
 	}
 }
 
@@ -221,7 +203,7 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 			break
 		}
 	}
-	c.lend(t, seq, n, mss)
+	c.snd.lend(t, seq, n, mss)
 	c.countAgain(again, n)
 	if seq == c.snd.una || c.timers[timerRTO] == clock.Never {
 		c.armRTO(now)
@@ -241,7 +223,7 @@ func (c *Conn) countAgain(segments uint64, n int) {
 // outputNew sends what was never sent, as far as the peer's window, the
 // allowance of congestion control, silly window avoidance and Nagle let it.
 func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
-	waiting := c.unsent()
+	waiting := c.snd.unsent()
 	finish := c.finishes(now, waiting)
 	if waiting == 0 && !finish {
 		c.runDry(now)
@@ -250,7 +232,7 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 	// A segment may be longer than a train of several: there is always room for one.
 	most := min(room*c.snd.mss, max(maxTrainBytes, c.snd.mss))
 	n, why := c.admitted(waiting, most, allowed)
-	finish = finish && n == waiting && c.usableWindow() > n
+	finish = finish && n == waiting && c.snd.usable() > n
 	if n == 0 && !finish {
 		if why == LimitNone && waiting == 0 {
 			why = LimitReceiver // a FIN that the window does not admit
@@ -281,7 +263,7 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 		c.snd.fin = seq + uint64(n)
 	}
 	c.begin(t, seq, flags)
-	c.lend(t, seq, n, c.snd.mss)
+	c.snd.lend(t, seq, n, c.snd.mss)
 	c.markNew(t)
 	c.record(now, seq, n, finish)
 	c.limitBy(now, why)
@@ -295,7 +277,7 @@ func (c *Conn) runDry(now clock.Time) {
 	switch {
 	case c.rec.sent.empty():
 		c.limitBy(now, LimitIdle)
-	case c.tx.Free() < c.snd.mss:
+	case c.snd.tx.Free() < c.snd.mss:
 		c.limitBy(now, LimitBuffer)
 	default:
 		c.limitBy(now, LimitApp)
@@ -303,63 +285,16 @@ func (c *Conn) runDry(now clock.Time) {
 	c.limitedByApp()
 }
 
-// unsent returns how many bytes in Tx were never sent.
-func (c *Conn) unsent() int {
-	if c.snd.fin != 0 {
-		return 0
-	}
-	return int(c.tx.Tail() - c.txOffset(c.snd.nxt))
-}
-
-// admitted returns how many of the waiting bytes may leave now, and what the
-// limit was: whole segments, or all that there is (RFC 9293 §3.8.6.2.1).
+// admitted returns how many of the waiting bytes may leave now, and what the limit was.
 func (c *Conn) admitted(waiting, most, allowed int) (int, Limit) {
-	mss, usable := c.snd.mss, c.usableWindow()
-	if allowed < min(mss, waiting) && c.rec.pipe() == 0 && c.rec.kind != recovering {
-		allowed = mss // a window below a segment must still move
+	if allowed < min(c.snd.mss, waiting) && c.rec.pipe() == 0 && c.rec.kind != recovering {
+		allowed = c.snd.mss // a window below a segment must still move
 	}
-	n, why := waiting, LimitNone
-	if n > most {
-		n, why = most/mss*mss, LimitNone
-	}
-	if n > allowed {
-		n, why = max(allowed, 0)/mss*mss, LimitCwnd
-	}
-	if n > usable {
-		n, why = max(usable, 0), LimitReceiver
-		if n >= mss {
-			n = n / mss * mss
-		} else if n < c.snd.maxWnd/2 && !c.probesPause() {
-			// Less than a segment, and less than half of what the window has been: wait for
-			// more, or for the persist timer to say that there will be no more.
-			n = 0
-		}
-	}
-	if tail := n % mss; n == waiting && tail != 0 && c.holdsTail() {
-		// Nagle with Minshall's refinement: a short segment waits only for another short one.
-		n -= tail
-		why = c.tailLimit()
+	n, why := c.snd.admitted(waiting, most, allowed, c.probesPause())
+	if why == LimitCork && c.timers[timerCork] == clock.Never {
+		c.timers[timerCork] = in(c.host.now, corkTime)
 	}
 	return n, why
-}
-
-// holdsTail is Nagle's algorithm, RFC 9293 §3.7.4.
-func (c *Conn) holdsTail() bool {
-	switch {
-	case c.has(flagWriteClosed):
-		return false
-	case c.has(flagCork):
-		return c.holdsCork()
-	}
-	return !c.has(flagNoDelay) && c.snd.smallEnd > c.snd.una
-}
-
-// tailLimit says what holds the tail back.
-func (c *Conn) tailLimit() Limit {
-	if c.has(flagCork) {
-		return LimitCork
-	}
-	return LimitNagle
 }
 
 // record enters what is sent for the first time into the sent queue.
@@ -367,7 +302,7 @@ func (c *Conn) record(now clock.Time, seq uint64, n int, finish bool) {
 	mss := c.snd.mss
 	if n%mss != 0 {
 		c.snd.smallEnd = seq + uint64(n)
-		c.flags &^= flagCorkOut // the next short one is held anew
+		c.snd.nagle.corkOut = false // the next short one is held anew
 		c.timers[timerCork] = clock.Never
 	}
 	c.snd.nxt = seq + uint64(n)
@@ -410,15 +345,15 @@ func (c *Conn) outputWindowProbe(now clock.Time, t *Train) bool {
 	if rec.flags&recFIN != 0 && n == rec.text() {
 		t.Flags |= FIN
 	}
-	c.lend(t, rec.seq, n, c.snd.mss)
+	c.snd.lend(t, rec.seq, n, c.snd.mss)
 	c.countAgain(1, n)
 	c.leave(now, t)
 	return true
 }
 
 func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
-	n := min(c.unsent(), max(1, c.usableWindow()), c.snd.mss)
-	finish := n == c.unsent() && c.finishes(now, n)
+	n := min(c.snd.unsent(), max(1, c.snd.usable()), c.snd.mss)
+	finish := n == c.snd.unsent() && c.finishes(now, n)
 	if n == 0 && !finish {
 		return false
 	}
@@ -427,9 +362,9 @@ func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
 	if finish {
 		flags, c.snd.fin = FIN, seq+uint64(n)
 	}
-	open := c.usableWindow() > 0
+	open := c.snd.usable() > 0
 	c.begin(t, seq, flags)
-	c.lend(t, seq, n, c.snd.mss)
+	c.snd.lend(t, seq, n, c.snd.mss)
 	c.restart(now)
 	c.record(now, seq, n, finish)
 	c.snd.smallEnd = c.snd.una // a probe is short by nature, and holds nothing up
@@ -481,7 +416,7 @@ func (c *Conn) repeat(now clock.Time, t *Train, id uint32) bool {
 	if rec.flags&recFIN != 0 {
 		t.Flags |= FIN
 	}
-	c.lend(t, rec.seq, n, min(max(n, 1), c.snd.mss))
+	c.snd.lend(t, rec.seq, n, min(max(n, 1), c.snd.mss))
 	if c.rec.kind != steady {
 		c.rec.noteResent(now)
 		c.rec.undo.sent(rec.seq, rec.end())

@@ -48,7 +48,7 @@ const finPatience = 10 * time.Millisecond
 // acknowledged and, as far as their window shows it, read.
 func (c *Conn) finishes(now clock.Time, n int) bool {
 	switch {
-	case !c.has(flagWriteClosed) || c.snd.fin != 0:
+	case !c.snd.closed || c.snd.fin != 0:
 		return false
 	case !c.has(flagPlain):
 		return true

@@ -291,7 +291,7 @@ func (c *Conn) sample(now clock.Time) {
 	s.RTTSamples = c.rtt.samples
 	if c.cc.Controller != nil {
 		s.Cwnd, s.Ssthresh, s.PacingRate = c.cc.Cwnd(), c.cc.Ssthresh(), c.pacingRate()
-		s.UnsentBytes = c.unsent()
+		s.UnsentBytes = c.snd.unsent()
 	}
 	c.probe(s)
 }

@@ -115,7 +115,9 @@ func (c *Conn) control(now clock.Time, r *round) {
 	}
 	a.CwndLimited = c.limit.byCwnd(c.cc.Controller)
 	c.cc.OnAck(a)
-	c.growSend()
+	if c.snd.grow(c.cc.Cwnd()) {
+		c.raise(Writable)
+	}
 }
 
 // algorithm is a connection's congestion controller; before the connection is

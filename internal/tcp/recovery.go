@@ -51,8 +51,8 @@ const (
 
 var recoveryNames = [...]string{"open", "recovery", "loss"}
 
-// sender is what recovery has to know of the sending half of a connection.
-type sender struct {
+// sending is what recovery has to know of the sending half of a connection.
+type sending struct {
 	una, nxt     uint64
 	mss          int
 	minRTT, srtt time.Duration

@@ -172,7 +172,7 @@ func (c *Conn) quiet() bool {
 // wants reports whether the connection has something to send, now or once it may.
 func (c *Conn) wants() bool {
 	return c.has(flagSynDue) || c.rcv.ack.owed > 0 || c.asks() || c.wait.due || c.snd.probeDue ||
-		c.work != nil && c.trouble.tlp.due || c.state.synchronized() && c.wantsText()
+		c.work != nil && c.trouble.tlp.due || c.state.synchronized() && c.snd.waits()
 }
 
 // over reports whether the connection is none any more, but perhaps a TIME-WAIT.

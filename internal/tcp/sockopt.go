@@ -35,13 +35,11 @@ type Sockopts struct {
 
 // wishes are what the user has asked of a connection.
 type wishes struct {
-	keep *keepalive // nil: it never asks
-	wait userTimeout
-	// sendMax is what the send buffer may grow to.
-	sendMax int
-	maxSeg  int // zero: no wish
-	tos     uint8
-	ttl     uint8 // zero: the stack's
+	keep   *keepalive // nil: it never asks
+	wait   userTimeout
+	maxSeg int // zero: no wish
+	tos    uint8
+	ttl    uint8 // zero: the stack's
 }
 
 // SetSockopts sets what connections accepted from now on begin with.
@@ -75,10 +73,10 @@ func (c *Conn) SetSockopts(now clock.Time, o Sockopts) error {
 		return err
 	}
 	if o.NoDelay {
-		c.flags |= flagNoDelay
+		c.snd.nagle.off = true
 	}
 	if o.Cork {
-		c.flags |= flagCork
+		c.snd.nagle.cork = true
 	}
 	if o.MaxSeg != 0 {
 		c.maxSeg = o.MaxSeg
@@ -116,10 +114,7 @@ func (c *Conn) FileDigest() bool { return c.has(flagFileDigest) }
 
 // SetNoDelay turns Nagle's algorithm off or on (RFC 9293 §3.7.4).
 func (c *Conn) SetNoDelay(off bool) {
-	c.flags &^= flagNoDelay
-	if off {
-		c.flags |= flagNoDelay
-	}
+	c.snd.nagle.off = off
 	c.touch()
 }
 
@@ -128,24 +123,11 @@ const corkTime = 200 * time.Millisecond
 
 // SetCork holds back segments that are not full, or lets them go.
 func (c *Conn) SetCork(on bool) {
-	c.flags &^= flagCork | flagCorkOut
-	if on {
-		c.flags |= flagCork
-	} else {
+	c.snd.nagle.cork, c.snd.nagle.corkOut = on, false
+	if !on {
 		c.timers[timerCork] = clock.Never
 	}
 	c.touch()
-}
-
-// holdsCork reports whether the cork holds the short segment that waits.
-func (c *Conn) holdsCork() bool {
-	if c.has(flagCorkOut) {
-		return false
-	}
-	if c.timers[timerCork] == clock.Never {
-		c.timers[timerCork] = in(c.host.now, corkTime)
-	}
-	return true
 }
 
 // SetMaxSeg bounds the payload of the segments sent from now on, and, before

@@ -76,7 +76,7 @@ func (c *Conn) advance(now clock.Time) {
 		c.onIdle(now)
 	}
 	if c.timers.take(timerCork, now) {
-		c.flags |= flagCorkOut
+		c.snd.nagle.corkOut = true
 	}
 	if c.timers.take(timerUser, now) {
 		c.onUserTimeout(now)
@@ -102,14 +102,11 @@ func (c *Conn) advance(now clock.Time) {
 // armRTO starts the retransmission time-out.
 func (c *Conn) armRTO(now clock.Time) {
 	d := c.timeout()
-	if c.onlyFIN() && c.host.cfg.FinTimeout != 0 {
+	if c.snd.onlyFIN() && c.host.cfg.FinTimeout != 0 {
 		d = c.host.cfg.FinTimeout
 	}
 	c.timers[timerRTO] = in(now, d)
 }
-
-// onlyFIN reports whether our FIN is all that is not acknowledged.
-func (c *Conn) onlyFIN() bool { return c.snd.fin != 0 && c.snd.una == c.snd.fin }
 
 // onRTO is the retransmission time-out, RFC 6298 §5.4-5.6.
 func (c *Conn) onRTO(now clock.Time) {
@@ -118,7 +115,7 @@ func (c *Conn) onRTO(now clock.Time) {
 		return
 	}
 	limit := c.host.cfg.DataRetries
-	if c.onlyFIN() {
+	if c.snd.onlyFIN() {
 		limit = c.host.cfg.FinRetries
 	}
 	c.stats.retries++
@@ -207,7 +204,7 @@ func (c *Conn) onPersist(now clock.Time) {
 // route to say it by: it must not hang silently.
 func (c *Conn) stranded() {
 	if c.state.synchronized() && c.timers[timerRTO] == clock.Never &&
-		(c.unsent() > 0 || c.has(flagWriteClosed)) && c.state != StateFinWait2 {
+		(c.snd.unsent() > 0 || c.snd.closed) && c.state != StateFinWait2 {
 		c.doubt(ErrUnreachable)
 		c.armRTO(c.host.now)
 	}
@@ -216,7 +213,7 @@ func (c *Conn) stranded() {
 // armFinWait2 bounds the wait for the FIN of a peer whose data nobody would
 // read: RFC 9293 §3.6 lets such a half-open end be given up.
 func (c *Conn) armFinWait2(now clock.Time) {
-	if c.state == StateFinWait2 && c.rcv.closed && c.has(flagWriteClosed) {
+	if c.state == StateFinWait2 && c.rcv.closed && c.snd.closed {
 		c.timers[timerFinWait2] = in(now, c.host.cfg.FinWait2)
 	}
 }
@@ -246,7 +243,7 @@ func (c *Conn) silent(now clock.Time) bool {
 
 // trim gives the memory of the rings back, as far as they are empty.
 func (c *Conn) trim() {
-	c.tx.TrimConsumer()
+	c.snd.tx.TrimConsumer()
 	if c.rcv.reassembly.ooo.Len() == 0 {
 		c.rcv.rx.TrimProducer()
 	}

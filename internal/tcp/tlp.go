@@ -32,7 +32,7 @@ const probeSegments = 2
 func (c *Conn) armProbe(now clock.Time) {
 	c.timers[timerProbe] = clock.Never
 	if !c.mayProbe() || c.rec.sent.empty() || c.rtt.srtt == 0 ||
-		c.onlyFIN() && c.host.cfg.FinTimeout != 0 {
+		c.snd.onlyFIN() && c.host.cfg.FinTimeout != 0 {
 		return
 	}
 	// Two round trips, and, which RFC 8985 §7.2 does not ask for, not less than the variance

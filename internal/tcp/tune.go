@@ -37,14 +37,14 @@ func (c *Conn) SetReadBuffer(now clock.Time, n int) {
 // SetWriteBuffer sets the send buffer, which then does not tune itself.
 func (c *Conn) SetWriteBuffer(n int) {
 	n = min(max(n, MinBuffer), MaxBuffer)
-	c.sendMax = n
-	c.tx.Resize(n)
+	c.snd.txMax = n
+	c.snd.tx.Resize(n)
 	c.raise(Writable)
 	c.touch()
 }
 
 // Buffers returns the receive and send buffers as they are now.
-func (c *Conn) Buffers() (receive, send int) { return c.rcv.tune.size, c.tx.Limit() }
+func (c *Conn) Buffers() (receive, send int) { return c.rcv.tune.size, c.snd.tx.Limit() }
 
 // windowScale returns the shift that lets the largest receive buffer be offered
 // whole (RFC 7323 §2.3).
@@ -104,18 +104,5 @@ func (r *receiver) grow(now clock.Time, srtt time.Duration) {
 	if want = min(want, most); want > u.size {
 		u.size = want
 		r.rx.SetLimit(want)
-	}
-}
-
-// growSend makes the send buffer follow the congestion window: what is in
-// flight, and as much again that the user may write meanwhile.
-func (c *Conn) growSend() {
-	limit := c.tx.Limit()
-	if limit >= c.sendMax {
-		return
-	}
-	if want := 2 * c.cc.Cwnd(); want > limit {
-		c.tx.SetLimit(min(want, c.sendMax))
-		c.raise(Writable)
 	}
 }

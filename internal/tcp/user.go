@@ -93,14 +93,9 @@ func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 // newConn returns a connection in CLOSED with nothing agreed on.
 func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
 	c := h.blank(now, t, p)
-	c.setISS(h.sequence(now, t))
+	c.snd.begin(h.sequence(now, t))
 	c.stamps.offset = h.stampOffset(t)
 	return c
-}
-
-func (c *Conn) setISS(iss uint32) {
-	c.snd.iss = wide(iss)
-	c.snd.una, c.snd.nxt = c.snd.iss, c.snd.iss+1
 }
 
 // Wrote is SEND (§3.10.2): the user has written to Tx.
@@ -113,12 +108,12 @@ func (c *Conn) CloseWrite(now clock.Time) { _ = c.Finish(now) }
 // may go on reading.
 func (c *Conn) Finish(now clock.Time) error {
 	switch {
-	case c.has(flagWriteClosed):
+	case c.snd.closed:
 		return fmt.Errorf("tcp: close: %w", ErrClosing)
 	case c.State() == StateClosed:
 		return fmt.Errorf("tcp: close: %w", c.ended())
 	}
-	c.flags |= flagWriteClosed
+	c.snd.closed = true
 	if c.state.maySend() {
 		c.setState(now, evClose)
 	}
@@ -150,7 +145,7 @@ func (c *Conn) Close(now clock.Time) {
 	switch {
 	case c.state == StateClosed || c.state == StateTimeWait:
 	case c.state == StateSynSent:
-		c.flags |= flagWriteClosed
+		c.snd.closed = true
 		c.setState(now, evDelete) // §3.10.4: delete the TCB
 	case unread:
 		c.Abort(now)
@@ -163,7 +158,8 @@ func (c *Conn) Close(now clock.Time) {
 
 // Abort is ABORT (§3.10.5): the connection ends now, with a reset.
 func (c *Conn) Abort(now clock.Time) {
-	c.flags |= flagOrphan | flagWriteClosed
+	c.flags |= flagOrphan
+	c.snd.closed = true
 	c.rcv.closed = true
 	switch c.state {
 	case StateClosed, StateTimeWait, StateListen:

@@ -2,36 +2,6 @@ package tcp
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// peerWindow returns the window that a segment offers.
-func (c *Conn) peerWindow(s *Segment) int {
-	if s.Flags.Has(SYN) {
-		return int(s.Window) // RFC 7323 §2.2: never scaled
-	}
-	return int(s.Window) << c.snd.scale
-}
-
-// updateSendWindow takes the peer's window from the newest segment (RFC 9293
-// §3.10.7.4, fifth step). The step asks for SND.WL2 =< SEG.ACK where SEG.SEQ is
-// SND.WL1, and for SND.UNA =< SEG.ACK always. SND.WL2 never exceeds SND.UNA, so
-// checkACK, which lets no older ACK come here, has checked both.
-func (c *Conn) updateSendWindow(now clock.Time, s *Segment, seq uint64, r *round) {
-	if seq < c.snd.wl1 {
-		return
-	}
-	c.snd.wl1 = seq
-	wnd := c.peerWindow(s)
-	r.moved = wnd != c.snd.wnd
-	c.snd.wnd = wnd
-	c.snd.maxWnd = max(c.snd.maxWnd, wnd)
-	if wnd > 0 && c.probing() {
-		c.stopProbing(now)
-	}
-}
-
-// usableWindow returns how many bytes of new data the peer's window admits; it
-// is negative after the peer has taken a window back.
-func (c *Conn) usableWindow() int { return c.snd.wnd - int(c.snd.nxt-c.snd.una) }
-
 // defaultMSS is RFC 9293 §3.7.1's.
 const defaultMSS = 536
 
