@@ -77,7 +77,7 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	if ack > c.snd.una {
 		c.acknowledge(ack, r)
 	}
-	c.pmtu.acked = max(c.pmtu.acked, r.mtu.largest)
+	c.path.acked = max(c.path.acked, r.mtu.largest)
 	if r.mtu.arrived {
 		c.mtuProbeArrived(now)
 		r.snd.mss = c.snd.mss
@@ -100,7 +100,8 @@ func (c *Conn) isDuplicate(s *Segment, ack uint64) bool {
 // acknowledge moves snd.una and forgets what it passes.
 func (c *Conn) acknowledge(ack uint64, r *round) {
 	r.advance = int(ack - c.snd.una)
-	c.moved(r.now)
+	c.wait.since = r.now
+	c.settled()
 	c.rec.acknowledge(ack, r)
 	r.snd.una = ack
 	if n := c.snd.acknowledge(ack); n > 0 {
@@ -137,7 +138,7 @@ func (c *Conn) digest(now clock.Time, r *round) {
 func (c *Conn) detect(r *round) {
 	c.how.detect(&c.rec, r)
 	c.timers[timerReorder] = r.reorder
-	c.mtuProbesLost(r.mtu.lost)
+	c.path.lost(r.mtu.lost)
 }
 
 // measure takes the round trip sample. Its oldest segment counts for the

@@ -16,7 +16,7 @@ type Conn struct {
 
 	host  *Host
 	tuple Tuple
-	way
+	path  pathMTU
 	state State
 	flags connFlags
 	outcome

@@ -117,23 +117,17 @@ func (c *Conn) retryWithoutECN(now clock.Time) bool {
 	return true
 }
 
-// codepoint returns what new data is sent as: RFC 3168 §6.1.2. Nothing else is
+// markNew gives a train of new data its codepoint, and CWR when the window was
+// reduced since the last one (RFC 3168 §6.1.2). Nothing else is
 // ECN-capable: not bare ACKs (RFC 3168 §6.1.4), retransmissions (RFC 3168
 // §6.1.5) or window probes (RFC 3168 §6.1.6).
-func (c *Conn) codepoint() ECN {
-	if c.has(flagECN) && !c.has(flagNoECT) {
-		return ECT0
-	}
-	return NotECT
-}
-
-// markNew gives a train of new data its codepoint, and CWR when the window was
-// reduced since the last one.
 func (c *Conn) markNew(t *Train) {
 	if t.Len == 0 || !c.has(flagECN) {
 		return
 	}
-	t.ECN = c.codepoint()
+	if !c.has(flagNoECT) {
+		t.ECN = ECT0
+	}
 	if c.trouble.ecn.reduced {
 		c.trouble.ecn.reduced = false
 		t.Flags |= CWR
@@ -185,17 +179,11 @@ func (c *Conn) heldByEcho(now clock.Time) bool {
 	return true
 }
 
-// noteReduction is called for every reduction of the window, whatever the
+// note is called for every reduction of the window, whatever the
 // reason: the peer is told of all (RFC 3168 §6.1.2).
-func (c *Conn) noteReduction() {
-	c.trouble.ecn.reduced = c.has(flagECN)
-	c.trouble.ecn.point = c.snd.nxt
-}
+func (e *ecn) note(agreed bool, nxt uint64) { e.reduced, e.point = agreed, nxt }
 
-// withdrawReduction makes a reduction that is taken back one that never was: RFC
+// withdraw makes a reduction that is taken back one that never was: RFC
 // 3168 §6.1.2 has CWR say that the window was reduced, so it is not said of this
 // one, unless one before it is still to be told; and the next echo counts.
-func (c *Conn) withdrawReduction(u *undo) {
-	c.trouble.ecn.reduced = c.trouble.ecn.reduced && u.reduced
-	c.trouble.ecn.point = u.point
-}
+func (e *ecn) withdraw(u *undo) { e.reduced, e.point = e.reduced && u.reduced, u.point }

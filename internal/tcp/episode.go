@@ -90,7 +90,7 @@ func (c *Conn) exitRecovery(now clock.Time, spurious bool) {
 }
 
 func (c *Conn) lossEvent(now clock.Time, k congestion.Kind, flight int) *congestion.Loss {
-	c.noteReduction()
+	c.trouble.ecn.note(c.has(flagECN), c.snd.nxt)
 	if k == congestion.Detected || k == congestion.Echo {
 		flight = c.limit.batch.flightSize(now, flight, c.stats.dataSegsOut)
 	}
@@ -154,7 +154,7 @@ func (c *Conn) takeBack(now clock.Time) {
 	}
 	switch {
 	case !u.marked:
-		c.withdrawReduction(&u)
+		c.trouble.ecn.withdraw(&u)
 		c.exitRecovery(now, true)
 	case v.kind != steady:
 		c.exitRecovery(now, false)

@@ -20,8 +20,8 @@ func (h *Host) fold(c *Conn) {
 		tuple: c.tuple, flags: c.flags &^ flagShown, listener: c.links.listener,
 		iss: uint32(c.snd.iss), irs: uint32(c.rcv.irs),
 		edge: uint16(c.rcv.window()), wnd: uint16(c.snd.wnd),
-		peerMSS: uint16(c.snd.peerMSS), sendScale: c.snd.scale, recvScale: c.rcv.scale,
-		sack: c.rcv.sack, nagle: c.snd.nagle,
+		syn:   synAgreed{uint16(c.snd.peerMSS), c.snd.scale, c.rcv.scale, c.rcv.sack},
+		nagle: c.snd.nagle,
 		stamp: c.stamps.offset, recent: c.stamps.recent, recentAt: c.stamps.recentAt,
 		since: c.wait.since, lastSent: c.stats.lastSent, rto: c.timers[timerRTO],
 		retries: uint32(c.stats.retries),
@@ -61,10 +61,10 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 	c.snd.begin(o.iss)
 	c.rcv.begin(o.irs)
 	c.rcv.edge = c.rcv.nxt + uint64(o.edge)
-	c.rcv.sack, c.snd.nagle = o.sack, o.nagle
 	c.snd.wl1 = c.rcv.irs
-	c.snd.wnd, c.snd.maxWnd, c.snd.peerMSS = int(o.wnd), int(o.wnd), int(o.peerMSS)
-	c.snd.scale, c.rcv.scale = o.sendScale, o.recvScale
+	c.snd.wnd, c.snd.maxWnd, c.snd.peerMSS = int(o.wnd), int(o.wnd), int(o.syn.mss)
+	c.snd.scale, c.rcv.scale, c.rcv.sack = o.syn.sendScale, o.syn.recvScale, o.syn.sack
+	c.snd.nagle = o.nagle
 	c.stamps = stamps{
 		offset: o.stamp, recent: o.recent, recentAt: o.recentAt, lastAck: c.rcv.nxt,
 	}
@@ -78,7 +78,7 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 		c.rcv.heardAt, c.stats.dataSegsIn = odd.lastReceived, odd.dataSegsIn
 	}
 	c.timers[timerRTO] = o.rto
-	c.watch(now)
+	c.wait.watch(now, &c.timers[timerUser])
 	c.refit()
 	if o.odd != nil && o.odd.answers != (answers{}) {
 		c.busy()

@@ -13,29 +13,33 @@ import (
 // send. So a flood of SYNs costs this much each (RFC 4987 §3.2), and no segment is answered in two
 // ways.
 type halfOpen struct {
-	tuple     Tuple
-	flags     connFlags
-	iss, irs  uint32
-	edge      uint16 // of the receive window, beyond RCV.NXT
-	wnd       uint16 // the peer's window
-	peerMSS   uint16
-	sendScale uint8
-	recvScale uint8
-	sack      bool
-	nagle     nagle
-	stamp     uint32 // offset of our timestamps
-	recent    uint32 // TS.Recent
-	recentAt  clock.Time
-	since     clock.Time // the SYN arrived
-	lastSent  clock.Time // the SYN-ACK left
-	rto       clock.Time // and leaves again
-	listener  *Listener
+	tuple    Tuple
+	flags    connFlags
+	iss, irs uint32
+	edge     uint16 // of the receive window, beyond RCV.NXT
+	wnd      uint16 // the peer's window
+	syn      synAgreed
+	nagle    nagle
+	stamp    uint32 // offset of our timestamps
+	recent   uint32 // TS.Recent
+	recentAt clock.Time
+	since    clock.Time // the SYN arrived
+	lastSent clock.Time // the SYN-ACK left
+	rto      clock.Time // and leaves again
+	listener *Listener
 	neighbors[halfOpen]
 	place   int32 // in the heap
 	retries uint32
 	segsIn  uint32
 	segsOut uint32
 	odd     *oddity // nil: there is none
+}
+
+// synAgreed is what both SYNs have settled.
+type synAgreed struct {
+	mss                  uint16 // the peer's
+	sendScale, recvScale uint8
+	sack                 bool
 }
 
 // oddity is what few half-open connections have: a peer that repeats itself or sends nonsense, an

@@ -165,8 +165,8 @@ func TestFoldingLosesNothing(t *testing.T) {
 					c.snd.tx, c.rcv.rx, c.links, c.rested = nil, nil, links{}, memory{}
 					c.rcv.ack.quick = 0 // established sets it
 				}
-				if want.pmtu.next != clock.Never {
-					got.pmtu.next = want.pmtu.next
+				if want.path.next != clock.Never {
+					got.path.next = want.path.next
 				}
 				assert.Equal(t, want, *got)
 				verify(t, s.h)

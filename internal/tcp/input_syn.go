@@ -185,7 +185,7 @@ func (c *Conn) synAcknowledged(now clock.Time) {
 func (c *Conn) sendSYN(now clock.Time) {
 	c.flags |= flagSynDue
 	c.timers[timerRTO] = in(now, c.synTimeout())
-	c.watch(now)
+	c.wait.watch(now, &c.timers[timerUser])
 }
 
 // resendSYN sends it once more before its time-out, for a peer that repeats its

@@ -316,16 +316,20 @@ func (c *Conn) record(now clock.Time, seq uint64, n int, finish bool) {
 			flags = recFIN
 			size++
 		}
-		c.rec.sent.push(now, seq, size, flags)
-		c.rec.spend(size)
+		c.rec.push(now, seq, size, flags)
 		if n == 0 {
 			break
 		}
 		seq += uint64(size)
 	}
+	c.armSent(now)
+}
+
+// armSent starts the time-outs of what was just sent for the first time.
+func (c *Conn) armSent(now clock.Time) {
 	if c.timers[timerRTO] == clock.Never {
 		c.wait.since = now
-		c.watch(now)
+		c.wait.watch(now, &c.timers[timerUser])
 		c.armRTO(now) // RFC 6298 §5.1
 	}
 	c.armProbe(now)

@@ -269,6 +269,12 @@ func (v *recovery) mayEcho(una uint64) bool {
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
+// push records a segment that is sent for the first time.
+func (v *recovery) push(now clock.Time, seq uint64, size int, flags recFlags) {
+	v.sent.push(now, seq, size, flags)
+	v.spend(size)
+}
+
 // spend takes what was sent off the allowance.
 func (v *recovery) spend(n int) {
 	if v.kind == recovering {

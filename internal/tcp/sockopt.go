@@ -143,7 +143,7 @@ func (c *Conn) SetMaxSeg(n int) error {
 
 // offeredMSS is the MSS option of our SYN (RFC 9293 §3.7.1).
 func (c *Conn) offeredMSS() int {
-	mss := fitting(c.pmtu.link)
+	mss := fitting(c.path.link)
 	if c.maxSeg != 0 {
 		mss = min(mss, c.maxSeg)
 	}

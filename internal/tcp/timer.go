@@ -78,11 +78,9 @@ func (c *Conn) advance(now clock.Time) {
 	if c.timers.take(timerCork, now) {
 		c.snd.nagle.corkOut = true
 	}
-	if c.timers.take(timerUser, now) {
-		c.onUserTimeout(now)
-		if c.state == StateClosed {
-			return
-		}
+	if c.timers.take(timerUser, now) && c.wait.expired(now, c.waits(), &c.timers[timerUser]) {
+		c.giveUp(now, ErrUserTimeout)
+		return
 	}
 	if c.timers.take(timerKeepalive, now) {
 		c.onKeepalive(now)
@@ -119,7 +117,7 @@ func (c *Conn) onRTO(now clock.Time) {
 		limit = c.host.cfg.FinRetries
 	}
 	c.stats.retries++
-	if c.exhausted(c.stats.retries, limit) {
+	if c.wait.exhausted(c.stats.retries, limit) {
 		c.timedOut(now)
 		return
 	}
@@ -139,7 +137,7 @@ func (c *Conn) onRTO(now clock.Time) {
 func (c *Conn) loseAll(now clock.Time) {
 	v, r := &c.rec, c.beginRound(now)
 	v.loseOverdue(r)
-	c.mtuProbesLost(r.mtu.lost)
+	c.path.lost(r.mtu.lost)
 	kind := congestion.Timeout
 	if v.kind == restarting && v.timedOut == c.snd.una {
 		kind = congestion.TimeoutAgain
@@ -169,7 +167,7 @@ func (c *Conn) onSYNTimeout(now clock.Time) {
 	if c.state == StateSynReceived && !c.has(flagActive) {
 		most = c.host.cfg.SynAckRetries
 	}
-	if c.exhausted(c.stats.retries, most) {
+	if c.wait.exhausted(c.stats.retries, most) {
 		c.timedOut(now)
 		return
 	}
@@ -190,7 +188,7 @@ func (c *Conn) synTimeout() time.Duration {
 // peer that answers may keep it shut for ever; one that is silent is gone.
 func (c *Conn) onPersist(now clock.Time) {
 	c.stats.retries++
-	if c.exhausted(c.stats.retries, c.host.cfg.DataRetries) {
+	if c.wait.exhausted(c.stats.retries, c.host.cfg.DataRetries) {
 		c.timedOut(now)
 		return
 	}

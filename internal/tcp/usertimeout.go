@@ -38,7 +38,7 @@ func (c *Conn) SetUserTimeout(now clock.Time, d time.Duration) error {
 		return o.validate()
 	}
 	c.wait.set(d)
-	c.watch(now)
+	c.wait.watch(now, &c.timers[timerUser])
 	c.touch()
 	return nil
 }
@@ -54,20 +54,14 @@ func (c *Conn) TellUserTimeout(on bool) {
 // UserTimeout returns the limit in force, zero when there is none.
 func (c *Conn) UserTimeout() time.Duration { return c.wait.limit }
 
-// watch starts the user timeout when something has begun to wait.
-func (c *Conn) watch(now clock.Time) {
-	if c.wait.since == clock.Never {
-		c.wait.since = now
+// watch starts the timer when something has begun to wait.
+func (u *userTimeout) watch(now clock.Time, timer *clock.Time) {
+	if u.since == clock.Never {
+		u.since = now
 	}
-	if c.wait.limit > 0 && c.timers[timerUser] == clock.Never {
-		c.timers[timerUser] = max(c.wait.since.Add(c.wait.limit), now)
+	if u.limit > 0 && *timer == clock.Never {
+		*timer = max(u.since.Add(u.limit), now)
 	}
-}
-
-// moved notes that the peer has acknowledged something new.
-func (c *Conn) moved(now clock.Time) {
-	c.wait.since = now
-	c.settled()
 }
 
 // waits reports whether anything is on its way, or would be.
@@ -75,26 +69,24 @@ func (c *Conn) waits() bool {
 	return !c.state.synchronized() || !c.rec.sent.empty() || c.probing()
 }
 
-// onUserTimeout finds out how long the wait is: progress notes its time and
+// expired is the timer: it reports whether the wait has been too long. Progress notes its time and
 // leaves the timer alone.
-func (c *Conn) onUserTimeout(now clock.Time) {
-	u := &c.wait
+func (u *userTimeout) expired(now clock.Time, waits bool, timer *clock.Time) bool {
 	switch {
 	case u.limit == 0:
-	case !c.waits():
+	case !waits:
 		u.since = clock.Never
 	case now.Sub(u.since) >= u.limit:
-		c.giveUp(now, ErrUserTimeout)
+		return true
 	default:
-		c.timers[timerUser] = u.since.Add(u.limit)
+		*timer = u.since.Add(u.limit)
 	}
+	return false
 }
 
 // exhausted reports whether a number of retries is too many. A user timeout
 // counts time instead.
-func (c *Conn) exhausted(retries, limit int) bool {
-	return c.wait.limit == 0 && retries > limit
-}
+func (u *userTimeout) exhausted(retries, limit int) bool { return u.limit == 0 && retries > limit }
 
 // The option of RFC 5482 §3: a bit that says minutes, and fifteen of a number.
 const (
@@ -135,6 +127,6 @@ func (c *Conn) takeTimeout(now clock.Time, v uint16) {
 	}
 	c.wait.limit = min(max(decodeTimeout(v), leastPeerTimeout), mostPeerTimeout)
 	if c.waits() {
-		c.watch(now)
+		c.wait.watch(now, &c.timers[timerUser])
 	}
 }
