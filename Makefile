@@ -54,7 +54,7 @@ sim: ## two stacks on wires of all faults; SEEDS=10000 runs so many, 0 until int
 golden: ## write anew the files that tests compare with; read the diff before you commit it
 	$(GO) test $$(grep -rl 'flag.Bool("update"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update
 
-rfcs: ## write docs/rfcs.md: each section of an RFC, its code and its tests
+rfcs: ## write docs/rfcs.md: each section of an RFC, its code and its tests; fails where a test is missing
 	$(GO) run ./internal/ci/rfcs
 
 lab: ## write docs/lab.md: the laboratory's experiments against what they expect

@@ -160,7 +160,7 @@ func TestTransfersThatFail(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	_, err := config(1200)
-	require.ErrorContains(t, err, "want 1228")
+	require.ErrorContains(t, err, "want 1228", "RFC 9000 §14: packets of 1200 bytes")
 	cfg, err := config(9000)
 	require.NoError(t, err)
 	at := listen(t, server, ":443")

@@ -343,7 +343,7 @@ func TestWrongRequests(t *testing.T) {
 		{"GET", "/v1/nodes/A/routes?x=1", "", 400, "invalid-request", "it has no fields"},
 		{"GET", "/v1/nodes/A/sockets?info=maybe", "", 400, "invalid-request", "want true or false"},
 		{"GET", "/v1/nodes/A/sockets?%zz", "", 400, "invalid-request", "query"},
-		{
+		{ // RFC 9110 §9.2.1: a GET is safe
 			"GET", "/v1/nodes/A/capture?file=" + victim, "", 400, "invalid-request",
 			"a GET writes no file; POST /v1/nodes/A/commands/capture does",
 		},

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
+// RFC 8259 §4: the names in an object should be unique.
 func TestWhatIsThereTwice(t *testing.T) {
 	for document, want := range map[string]string{
 		`{}`: "", `[]`: "", `"a"`: "", `1`: "",

@@ -21,6 +21,7 @@ func TestStates(t *testing.T) {
 	assert.Equal(t, "error 77", perf.CodeText(77))
 }
 
+// A cookie is 36 letters of the base 32 of RFC 4648 §6, in lower case.
 func TestCookies(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	a, b := perf.NewCookie(r), perf.NewCookie(r)

@@ -100,7 +100,7 @@ func TestCalm(t *testing.T) {
 		s.l.Close(s.now)
 		s.tuple.RemotePort++
 		s.accept(fullOptions)
-		assert.False(t, s.c.isCalm(), "RFC 9040 §6")
+		assert.False(t, s.c.isCalm(), "RFC 9040 §3.1 and §6")
 		s.now = s.now.Add(2 * calmMemory)
 		s.l.Close(s.now)
 		s.tuple.RemotePort++

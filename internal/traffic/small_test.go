@@ -153,7 +153,7 @@ func TestDiscardAndChargen(t *testing.T) {
 	a.NoSockets(t)
 }
 
-// RFC 9110 §14: ranges, and a file that goes on where it was cut off.
+// RFC 9110 §14.1.2: ranges, and a file that goes on where it was cut off.
 func TestAFileByHTTPThatGoesOn(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, digest := someFile(t)

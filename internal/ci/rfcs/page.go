@@ -3,8 +3,8 @@ package main
 import (
 	"bytes"
 	_ "embed"
+	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -24,12 +24,35 @@ func titles() map[int]string {
 	return all
 }
 
-// generate returns the page for a tree.
-func generate(tree fs.FS) ([]byte, error) {
-	x, err := read(tree)
-	if err != nil {
-		return nil, err
+// untested gives the reason for each section that code cites and no test names.
+var untested = map[clause]string{
+	{4787, "4.3"}:   "a test of the two minutes would wait for them",
+	{6675, "2"}:     "its definition of a duplicate is a reason for code elsewhere",
+	{9002, "6.2.4"}: "a comparison with QUIC",
+}
+
+// check returns an error for each section that no test names and untested does not have, and for
+// each entry of untested that is out of date.
+func (x index) check() error {
+	var all []error
+	for _, c := range slices.SortedFunc(maps.Keys(x), compare) {
+		if _, ok := untested[c]; x.untested(c) && !ok {
+			all = append(all, fmt.Errorf("no test names RFC %d %s, which %s cites: name it in a "+
+				"test, or give a reason in internal/ci/rfcs/page.go", c.rfc, section(c),
+				strings.Join(x.places(c), ", ")))
+		}
 	}
+	for _, c := range slices.SortedFunc(maps.Keys(untested), compare) {
+		if x[c] == nil || !x.untested(c) {
+			all = append(all, fmt.Errorf("internal/ci/rfcs/page.go: untested has RFC %d %s, "+
+				"which a test names or no code cites: remove its line", c.rfc, section(c)))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// page returns the table of all citations.
+func (x index) page() ([]byte, error) {
 	known := titles()
 	order := slices.SortedFunc(maps.Keys(x), compare)
 	for _, c := range order {
@@ -106,7 +129,7 @@ func section(c clause) string {
 	return "§" + c.section
 }
 
-// cell writes files and what is in them.
+// cell writes files and the names in them.
 func cell(by map[string][]string) string {
 	var parts []string
 	for _, file := range slices.Sorted(maps.Keys(by)) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"testing"
 	"testing/fstest"
@@ -37,6 +38,14 @@ func TestClauses(t *testing.T) {
 	assert.Equal(t, clause{1122, "4.2.2.13"}, c)
 	_, ok = ofName("TestResets")
 	assert.False(t, ok)
+}
+
+func generate(tree fs.FS) ([]byte, error) {
+	x, err := read(tree)
+	if err != nil {
+		return nil, err
+	}
+	return x.page()
 }
 
 func tree(files map[string]string) fstest.MapFS {
@@ -102,12 +111,23 @@ func TestAnUnknownRFCIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "RFC 99999 is cited (a.go)")
 }
 
-// Every RFC that this tree cites has a title, and the page can be written.
+// Every RFC that this tree cites has a title, every section has a test or a reason, and the page can
+// be written.
 func TestThisTree(t *testing.T) {
-	page, err := generate(os.DirFS("../../.."))
+	x, err := read(os.DirFS("../../.."))
+	require.NoError(t, err)
+	require.NoError(t, x.check())
+	page, err := x.page()
 	require.NoError(t, err)
 	assert.Contains(t, string(page), "## RFC 9293: Transmission Control Protocol (TCP)")
-	again, err := generate(os.DirFS("../../.."))
+	again, err := x.page()
 	require.NoError(t, err)
 	assert.Equal(t, page, again, "the order does not change")
+}
+
+func TestASectionWithoutATestIsAnError(t *testing.T) {
+	x, err := read(tree(map[string]string{"a.go": "// Package a is RFC 9293 §3.2's.\npackage a\n"}))
+	require.NoError(t, err)
+	require.ErrorContains(t, x.check(), "no test names RFC 9293 §3.2, which a.go cites")
+	assert.ErrorContains(t, x.check(), "untested has RFC 9002 §6.2.4, which a test names or no code cites")
 }

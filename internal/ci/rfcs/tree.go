@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// index is who cites each clause.
+// index has the citations of each clause.
 type index map[clause]*citers
 
 // citers are the places, by file: the functions, types or scripts of it.
