@@ -1,12 +1,11 @@
-# What CI runs is .ci/run, and `make check` runs the same steps, so that a
-# change that passes here passes there. Every target has a line of help.
+# CI runs .ci/run; `make check` runs the same steps except setup. Every target has a line of help.
 
 GO ?= go
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help build install quic test race lint vet tidy check fuzz sim interop bench bench-quick bench-conns \
-	bench-profile microbench golden rfcs lab web web-test cover clean FORCE
+.PHONY: help build install quic test race lint vet tidy check house fuzz sim interop bench bench-quick bench-conns \
+	bench-profile microbench golden rfcs lab web web-test cover man clean FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' Makefile
@@ -42,8 +41,11 @@ vet: ## vet and build for linux (amd64 and arm64), darwin (arm64) and windows (a
 tidy: ## check the formatting and that go.mod names what is used
 	.ci/run format modules
 
-check: ## what CI runs, without installing anything: tidy, vet, lint, test, race
-	.ci/run format modules vet lint test race
+check: ## run what CI runs: all steps of .ci/run except setup
+	.ci/run format modules house rfcs vet lint race fuzz sim lab web test
+
+house: ## print the measures of the tree beside their limits
+	$(GO) run ./internal/ci/house
 
 fuzz: ## run every fuzzer for FUZZTIME each (default 30s)
 	FUZZTIME=$(or $(FUZZTIME),30s) .ci/run fuzz

@@ -5,7 +5,10 @@ package main
 var known = map[string]int{
 	"lines of Go without tests":              142000,
 	"packages below internal":                68,
-	"words of docs/ARCHITECTURE.md":          8000,
+	"receive path, files":                    12,
+	"receive path, lines of its files":       2750,
+	"send path, files":                       12,
+	"send path, lines of its files":          3150,
 	"methods of the largest type":            257,
 	"fields of bench/report.Row":             27,
 	"fields of cmd/node.labJudgeOptions":     26,

@@ -24,6 +24,7 @@ const (
 	maxTypeMethods = 60
 	maxTypeFiles   = 8 // that declare its methods
 	maxTypeFields  = 25
+	maxPathFiles   = 10
 	maxPathLines   = 2000
 	maxWords       = 2500
 	maxPackages    = 48
@@ -125,8 +126,8 @@ func documented(page string, files []source) []measure {
 	for _, heading := range []string{"Receive path", "Send path"} {
 		_, section, _ := strings.Cut(page, "\n### "+heading+"\n")
 		section, _, _ = strings.Cut(section, "\n#")
-		lines := 0
-		for _, name := range pathFiles(section) {
+		lines, names := 0, pathFiles(section)
+		for _, name := range names {
 			i := slices.IndexFunc(files, func(s source) bool { return s.path == name })
 			if i < 0 {
 				lines += maxGoLines // the page names a file that is not there
@@ -134,7 +135,9 @@ func documented(page string, files []source) []measure {
 			}
 			lines += files[i].lines()
 		}
-		all = append(all, measure{what: strings.ToLower(heading) + ", lines of its files", value: lines, limit: maxPathLines})
+		what := strings.ToLower(heading) + ", "
+		all = append(all, measure{what: what + "files", value: len(names), limit: maxPathFiles},
+			measure{what: what + "lines of its files", value: lines, limit: maxPathLines})
 	}
 	return all
 }
