@@ -32,12 +32,12 @@ var shown = []struct {
 	{result.Goodput, "goodput"},
 	{result.RTTMean, "mean RTT"},
 	{result.Utilisation, "utilisation"},
-	{result.Retransmits, "sent again"},
+	{result.Retransmits, "retransmitted"},
 	{result.Jain, "Jain"},
 	{result.Sent, "sent"},
 	{result.QueueP95, "queue, p95"},
 	{result.Drops, "dropped"},
-	{result.Timeouts, "time-outs"},
+	{result.Timeouts, "timeouts"},
 }
 
 // Shown is what a table shows.

@@ -56,7 +56,7 @@ func TestTheTable(t *testing.T) {
 	assert.Equal(t, strings.TrimPrefix(`
 drawn: numbers out of a hat
 
-                 goodput     mean RTT     sent again             Jain
+                 goodput     mean RTT  retransmitted             Jain
 cc   flow         Mbit/s           ms        packets
 cc0  a     2.100 ± 0.248  100.0 ± 0.0
      b     0.500 ± 0.000               1.000 ± 2.484
@@ -143,11 +143,11 @@ func TestTheTableOfUnlikeNumbers(t *testing.T) {
 	assert.Equal(t, strings.TrimPrefix(`
 drawn: numbers out of a hat
 
-               completion  sent again
-cc                      s     packets
-cc0   0.001502 ± 0.000004       0 ± 0
-cc1   0.3003   ± 0.0007         3 ± 0
-cc2  14.51     ± 0.04        1218 ± 0
+               completion  retransmitted
+cc                      s        packets
+cc0   0.001502 ± 0.000004          0 ± 0
+cc1   0.3003   ± 0.0007            3 ± 0
+cc2  14.51     ± 0.04           1218 ± 0
 
 means of 3 trials ± the reach of their 95 % intervals, seed 1
 `, "\n"), printed(t, s))
@@ -219,7 +219,7 @@ func TestTheTableFits(t *testing.T) {
 		}
 	})
 	got := printed(t, s)
-	assert.Contains(t, got, "completion        goodput  mean RTT  utilisation  sent again      sent  queue, p95\n")
+	assert.Contains(t, got, "completion        goodput  mean RTT  utilisation  retransmitted      sent  queue, p95\n")
 	assert.Contains(t, got, "\na     reno    1235 ± 6  1.235 ± 0.006  1235 ± 6 ")
 }
 

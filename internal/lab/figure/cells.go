@@ -205,7 +205,7 @@ var metricWords = map[result.Metric]string{
 	result.Sent:        "packets sent",
 	result.AcksSent:    "acknowledgments sent",
 	result.Retransmits: "retransmitted packets",
-	result.Timeouts:    "time-outs",
+	result.Timeouts:    "timeouts",
 	result.RTTMean:     "mean RTT",
 	result.RTTMin:      "shortest RTT",
 	result.RTTMax:      "longest RTT",

@@ -198,7 +198,7 @@ func short(m result.Metric) string {
 	case result.Sent:
 		return "sent"
 	case result.Retransmits:
-		return "sent again"
+		return "retransmitted"
 	case result.QueueP95:
 		return "queue (p95)"
 	case result.Jain:
