@@ -65,6 +65,9 @@ func runCommand() *cobra.Command {
 			if err := o.validate(); err != nil {
 				return v.failed(misuse(c, err))
 			}
+			if err := o.findUser(); err != nil {
+				return v.failed(err)
+			}
 			return v.failed(o.run(c, args[0]))
 		},
 	}
@@ -194,9 +197,6 @@ func (o *runOptions) read(path string) (*lnx.Config, error) {
 
 // run opens the node, gives it a shell and closes it.
 func (o *runOptions) run(c *cobra.Command, path string) (err error) {
-	if err := o.findUser(); err != nil {
-		return err
-	}
 	if o.config.LNX, err = o.read(path); err != nil {
 		return err
 	}
