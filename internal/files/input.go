@@ -56,7 +56,7 @@ func All(name string, r io.Reader, most int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Overwrite gives a regular file another text, and makes the file if there is none. It follows no
+// Overwrite replaces the text of a regular file, or creates the file. It follows no
 // link.
 func Overwrite(name string, text []byte, perm os.FileMode) error {
 	file, err := Machine().Edit(name, perm)
