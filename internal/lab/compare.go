@@ -14,20 +14,23 @@ import (
 
 // Comparison is one metric of one flow of a cell, in two directories.
 type Comparison struct {
-	Set     []plan.Setting `json:"set,omitempty"`
-	Flow    string         `json:"flow,omitempty"` // empty: the whole
-	Kind    string         `json:"kind,omitempty"` // of the flow, such as its congestion control
-	Metric  result.Metric  `json:"metric"`
-	Unit    string         `json:"unit,omitempty"`
-	Paired  bool           `json:"paired"`
-	N       int            `json:"n"`
-	Before  *float64       `json:"before"`
-	After   *float64       `json:"after"`
-	Change  *float64       `json:"difference"`
-	Low     *float64       `json:"ci_lo"`
-	High    *float64       `json:"ci_hi"`
-	Share   *float64       `json:"share"`
-	LeftOut int            `json:"left_out,omitempty"` // pairs with a run that was cut off
+	Set    []plan.Setting `json:"set,omitempty"`
+	Flow   string         `json:"flow,omitempty"` // empty: the whole
+	Kind   string         `json:"kind,omitempty"` // of the flow, such as its congestion control
+	Metric result.Metric  `json:"metric"`
+	Unit   string         `json:"unit,omitempty"`
+	Paired bool           `json:"paired"`
+	N      int            `json:"n"`
+	Before *float64       `json:"before"`
+	After  *float64       `json:"after"`
+	// BeforeReach and AfterReach are half of the means' 95 % intervals. Pairs have none.
+	BeforeReach *float64 `json:"before_reach,omitempty"`
+	AfterReach  *float64 `json:"after_reach,omitempty"`
+	Change      *float64 `json:"difference"`
+	Low         *float64 `json:"ci_lo"`
+	High        *float64 `json:"ci_hi"`
+	Share       *float64 `json:"share"`
+	LeftOut     int      `json:"left_out,omitempty"` // pairs with a run that was cut off
 
 	alone bool // the flow is the only one of its runs
 }
@@ -150,7 +153,12 @@ func comparisons(before, after []*result.Trial, part partOf, flow string, set []
 			difference = stat.Paired(x, y)
 		}
 		c.N = difference.N
-		c.Before, c.After = number(stat.Describe(x, 0).Mean), number(stat.Describe(y, 0).Mean)
+		first, second := stat.Describe(x, 0), stat.Describe(y, 0)
+		c.Before, c.After = number(first.Mean), number(second.Mean)
+		if !paired {
+			c.BeforeReach = number((first.High - first.Low) / 2)
+			c.AfterReach = number((second.High - second.Low) / 2)
+		}
 		c.Change, c.Share = number(difference.Mean), number(difference.Share)
 		c.Low, c.High = number(difference.Low), number(difference.High)
 		out = append(out, c)
@@ -244,14 +252,22 @@ func comparisonGrid(a *Results, list []Comparison, before, after string) grid {
 			decimals = max(0, 3-int(math.Floor(math.Log10(most*scale))))
 		}
 		show := func(v float64) string { return fmt.Sprintf("%.*f", decimals, v*scale) }
-		first.cells = append(first.cells, show(*c.Before))
-		second.cells = append(second.cells, show(*c.After))
-		change.cells = append(change.cells, fmt.Sprintf("%+.*f", decimals, *c.Change*scale))
-		reach := ""
-		if c.Low != nil {
-			reach = " ± " + show((*c.High-*c.Low)/2)
+		reach := func(v *float64) string {
+			if v == nil {
+				return ""
+			}
+			return " ± " + show(*v)
 		}
-		change.reaches = append(change.reaches, reach)
+		first.cells = append(first.cells, show(*c.Before))
+		first.reaches = append(first.reaches, reach(c.BeforeReach))
+		second.cells = append(second.cells, show(*c.After))
+		second.reaches = append(second.reaches, reach(c.AfterReach))
+		change.cells = append(change.cells, fmt.Sprintf("%+.*f", decimals, *c.Change*scale))
+		var half *float64
+		if c.Low != nil {
+			half = number((*c.High - *c.Low) / 2)
+		}
+		change.reaches = append(change.reaches, reach(half))
 		unit.cells = append(unit.cells, short)
 		text, doubt := c.verdict()
 		share.cells, share.reaches = append(share.cells, text), append(share.reaches, doubt)
