@@ -15,7 +15,8 @@ const markdownHead = "# What the laboratory's experiments come to\n\n" +
 	"`node lab check` prints the same to a terminal. Results do not depend on the machine.\n" +
 	"Each check names its source, and where its tolerance comes from. Where a published number is\n" +
 	"not what theory says, both are here, and why. Own regressions are in tables of their own:\n" +
-	"they compare with what this program printed before, and prove nothing.\n\n"
+	"they compare with what this program printed before, and prove nothing.\n" +
+	"[ns3.md](ns3.md) compares 28 scenarios with ns-3, and explains each difference above 10 %.\n\n"
 
 // writeMarkdown writes what an experiment came to as a section of the page.
 func writeMarkdown(w io.Writer, j *lab.Judged) error {

@@ -42,6 +42,13 @@ func TestScenario(t *testing.T) {
 			"down.disc ns3::CoDelQueueDisc\ndown.attribute Target 0.007s\ndown.attribute UseEcn true",
 		},
 		{
+			"PIE with all of RFC 8033",
+			"{delay: 1ms, rate: 5Mbit/s, queue: {type: pie, target: 7ms}}", "{cc: reno}",
+			"down.disc ns3::PieQueueDisc\ndown.attribute QueueDelayReference 0.007s\n" +
+				"down.attribute UseEcn false\ndown.attribute UseDequeueRateEstimator true\n" +
+				"down.attribute UseDerandomization true",
+		},
+		{
 			"RED's thresholds",
 			"{delay: 1ms, rate: 5Mbit/s, queue: {type: red, min: 10pkt, max: 30pkt, limit: 90pkt}}",
 			"{cc: reno}",

@@ -162,6 +162,7 @@ func queue(c *netem.Config, line func(key string, value any)) error {
 		times("MaxBurstAllowance", q.Burst)
 		set("UseEcn", q.ECN)
 		set("UseDequeueRateEstimator", !q.Timestamps)
+		set("UseDerandomization", true) // RFC 8033 §5.4
 		return size(netem.Bound{Packets: q.Packets, Bytes: q.Bytes, Time: q.Time}, most)
 	case netem.RED:
 		return red(q, c, line, size)
