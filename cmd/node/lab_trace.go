@@ -34,16 +34,10 @@ func labTraceCommand() *cobra.Command {
 
 // traceOptions are those of node lab trace gen.
 type traceOptions struct {
-	rate, low string
-	length    time.Duration
-	on, off   time.Duration
-	stay      time.Duration
-	seed      uint64
-	out       string
+	trace.Spec
+	rate, low, stallRate string
+	out                  string
 }
-
-// traceKinds are what can be generated.
-var traceKinds = []string{"const", "poisson", "onoff", "cell"}
 
 func labTraceGenCommand() *cobra.Command {
 	var o traceOptions
@@ -54,11 +48,12 @@ func labTraceGenCommand() *cobra.Command {
 			"rate that comes and goes, or such as a cellular link has, whose rate wanders\n" +
 			"between --low and --rate.",
 		Example: "  node lab trace gen const --rate 12Mbit/s > 12.trace\n" +
-			"  node lab trace gen poisson --rate 2.435Mbit/s --length 60s --seed 1 -o p.trace",
+			"  node lab trace gen poisson --rate 2.637Mbit/s --stall 5s --stall-rate 120kbit/s -o p.trace",
 		Args:      usageArgs(cobra.ExactArgs(1)),
-		ValidArgs: traceKinds,
+		ValidArgs: trace.Kinds,
 		RunE: func(c *cobra.Command, args []string) error {
-			t, err := o.generate(args[0])
+			o.Kind = args[0]
+			t, err := o.generate()
 			if err != nil {
 				return misuse(c, err)
 			}
@@ -68,41 +63,35 @@ func labTraceGenCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.rate, "rate", "", "how fast, such as 2.64Mbit/s; required")
 	f.StringVar(&o.low, "low", "", "of cell: the least rate (default a tenth of --rate)")
-	f.DurationVar(&o.length, "length", 60*time.Second, "after which the trace begins again")
-	f.DurationVar(&o.on, "on", time.Second, "of onoff: how long it sends")
-	f.DurationVar(&o.off, "off", time.Second, "of onoff: how long it does not")
-	f.DurationVar(&o.stay, "stay", 2*time.Second, "of cell: how long it keeps a rate, about")
-	f.Uint64Var(&o.seed, "seed", 1, "decides all that is random")
+	f.DurationVar(&o.Length, "length", 60*time.Second, "after which the trace begins again")
+	f.DurationVar(&o.On, "on", time.Second, "of onoff: how long it sends")
+	f.DurationVar(&o.Off, "off", time.Second, "of onoff: how long it does not")
+	f.DurationVar(&o.Stay, "stay", 2*time.Second, "of cell: how long it keeps a rate, about")
+	f.DurationVar(&o.Stall, "stall", 0, "how long it stalls before that, of its length")
+	f.StringVar(&o.stallRate, "stall-rate", "", "how fast it is in the stall (default: not at all)")
+	f.Uint64Var(&o.Seed, "seed", 1, "decides all that is random")
 	f.StringVarP(&o.out, "out", "o", "", "the file (default: standard output)")
 	return c
 }
 
 // generate makes the trace that the flags describe.
-func (o *traceOptions) generate(kind string) (trace.Trace, error) {
+func (o *traceOptions) generate() (trace.Trace, error) {
 	if o.rate == "" {
 		return nil, errors.New("no --rate: want one such as 2.64Mbit/s")
 	}
-	rate, err := bitsPerSecond("rate", o.rate)
-	if err != nil {
-		return nil, err
-	}
-	low := rate / 10
-	if o.low != "" {
-		if low, err = bitsPerSecond("low", o.low); err != nil {
+	for _, r := range []struct {
+		flag, text string
+		to         *int64
+	}{{"rate", o.rate, &o.Rate}, {"low", o.low, &o.Low}, {"stall-rate", o.stallRate, &o.StallRate}} {
+		if r.text == "" {
+			continue
+		}
+		var err error
+		if *r.to, err = bitsPerSecond(r.flag, r.text); err != nil {
 			return nil, err
 		}
 	}
-	switch kind {
-	case "const":
-		return trace.Constant(rate, o.length)
-	case "poisson":
-		return trace.Poisson(rate, o.length, o.seed)
-	case "onoff":
-		return trace.OnOff(rate, o.on, o.off, o.length)
-	case "cell":
-		return trace.Cell(low, rate, o.stay, o.length, o.seed)
-	}
-	return nil, fmt.Errorf("%q is no kind of trace: want %s", kind, strings.Join(traceKinds, ", "))
+	return o.Make()
 }
 
 // bitsPerSecond reads the rate of a flag.

@@ -127,6 +127,8 @@ var bad = []struct{ name, text string }{
 	{"a trace of no kind", down("trace: {length: 5s}")},
 	{"a trace out of order", down("trace: [5, 4]")},
 	{"a trace of two kinds", down("trace: {const: 1Mbit/s, poisson: 1Mbit/s}")},
+	{"a trace of a stall alone", down("trace: {const: 1Mbit/s, length: 5s, stall: 5s}")},
+	{"a trace with a rate in no stall", down("trace: {const: 1Mbit/s, stall_rate: 120kbit/s}")},
 	{"a trace in bytes", down("trace: {const: 1MB}")},
 	{"a trace of unknown kind", down("trace: {poison: 1Mbit/s}")},
 	{"a trace too long", down("trace: {const: 1Gbit/s, length: 10h}")},

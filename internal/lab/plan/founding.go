@@ -249,6 +249,7 @@ var notebookKeys = []key[strategyOf]{
 	{"even", "", func(d *decoder, n *node, s *strategyOf) { d.truth(n, &s.Tahoe.Even) }},
 	{"sender_cost", "", func(d *decoder, n *node, s *strategyOf) { d.cost(n, &s.SenderCost) }},
 	{"receiver_cost", "", func(d *decoder, n *node, s *strategyOf) { d.cost(n, &s.ReceiverCost) }},
+	{"held_cost", "", func(d *decoder, n *node, s *strategyOf) { d.cost(n, &s.HeldCost) }},
 	{"buffer", "", func(d *decoder, n *node, s *strategyOf) {
 		d.segments(n, "datagrams that a socket queues", 1<<20, &s.Buffer)
 	}},

@@ -333,11 +333,11 @@ func TestFoundingFlows(t *testing.T) {
 		}},
 		{
 			"protocol: notebook, start: 5s, stop: 25s, notebook: {strategy: fixed, window: 1000, " +
-				"sender_cost: 10us, receiver_cost: 0, buffer: 500, recv_window: 2000}",
+				"sender_cost: 10us, receiver_cost: 0, held_cost: 1us, buffer: 500, recv_window: 2000}",
 			plan.Notebook,
 			plan.App{
 				Notebook: &plan.NotebookApp{Fixed: 1000, Config: notebook.Config{
-					Duration: 20 * time.Second, SenderCost: 10 * time.Microsecond, ReceiverCost: -1,
+					Duration: 20 * time.Second, SenderCost: 10 * time.Microsecond, ReceiverCost: -1, HeldCost: time.Microsecond,
 					Buffer: 500, Window: 2000,
 				}},
 			},

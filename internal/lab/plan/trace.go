@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/trace"
 	"github.com/tidepool-net/tidepool/internal/netem"
@@ -89,20 +88,16 @@ func (d *decoder) listed(n *node) (trace.Trace, bool) {
 
 // generatedOf is a trace in the making.
 type generatedOf struct {
-	kinds   []pair // const, poisson, onoff, cell: with the rate of each
-	rate    int64
-	low     int64
-	length  time.Duration
-	on, off time.Duration
-	stay    time.Duration
-	seed    uint64
+	trace.Spec
+	kinds []pair // of trace.Kinds: with the rate of each
 }
 
 // kindKey is a kind of trace, with its rate.
 func kindKey(name string) key[generatedOf] {
 	return key[generatedOf]{name, "", func(d *decoder, n *node, g *generatedOf) {
 		g.kinds = append(g.kinds, pair{&node{place: n.place, text: name}, n})
-		g.rate, _ = d.rate(n, "how fast the link is")
+		g.Kind = name
+		g.Rate, _ = d.rate(n, "how fast the link is")
 	}}
 }
 
@@ -112,23 +107,29 @@ var generatedKeys = []key[generatedOf]{
 	kindKey("onoff"),
 	kindKey("cell"),
 	{"low", "", func(d *decoder, n *node, g *generatedOf) {
-		g.low, _ = d.rate(n, "the least rate")
+		g.Low, _ = d.rate(n, "the least rate")
 	}},
 	{"length", "60s", func(d *decoder, n *node, g *generatedOf) {
-		d.time(n, "when the trace begins again", trace.MaxLength, &g.length)
+		d.time(n, "when the trace begins again", trace.MaxLength, &g.Length)
 	}},
 	{"on", "1s", func(d *decoder, n *node, g *generatedOf) {
-		d.time(n, "how long it sends", maxSpan, &g.on)
+		d.time(n, "how long it sends", maxSpan, &g.On)
 	}},
 	{"off", "1s", func(d *decoder, n *node, g *generatedOf) {
-		d.time(n, "how long it does not", maxSpan, &g.off)
+		d.time(n, "how long it does not", maxSpan, &g.Off)
 	}},
 	{"stay", "2s", func(d *decoder, n *node, g *generatedOf) {
-		d.time(n, "how long it keeps a rate", maxSpan, &g.stay)
+		d.time(n, "how long it keeps a rate", maxSpan, &g.Stay)
+	}},
+	{"stall", "", func(d *decoder, n *node, g *generatedOf) {
+		d.time(n, "how long it stalls first", maxSpan, &g.Stall)
+	}},
+	{"stall_rate", "", func(d *decoder, n *node, g *generatedOf) {
+		g.StallRate, _ = d.rate(n, "how fast it is in a stall")
 	}},
 	{"seed", "1", func(d *decoder, n *node, g *generatedOf) {
 		if v, ok := d.number(n, "a seed", 0, math.MaxInt64); ok {
-			g.seed = uint64(v)
+			g.Seed = uint64(v)
 		}
 	}},
 }
@@ -141,25 +142,11 @@ func (d *decoder) generated(n *node) (trace.Trace, bool) {
 		return nil, false
 	}
 	if len(g.kinds) != 1 {
-		d.bad(n, "a trace of no kind, or of several", "one of const, poisson, onoff, cell: "+
-			"{poisson: 2.64Mbit/s}")
+		d.bad(n, "a trace of no kind, or of several", "one of "+strings.Join(trace.Kinds, ", ")+
+			": {poisson: 2.64Mbit/s}")
 		return nil, false
 	}
-	var t trace.Trace
-	var err error
-	switch g.kinds[0].key.text {
-	case "const":
-		t, err = trace.Constant(g.rate, g.length)
-	case "poisson":
-		t, err = trace.Poisson(g.rate, g.length, g.seed)
-	case "onoff":
-		t, err = trace.OnOff(g.rate, g.on, g.off, g.length)
-	case "cell":
-		if g.low == 0 {
-			g.low = g.rate / 10
-		}
-		t, err = trace.Cell(g.low, g.rate, g.stay, g.length, g.seed)
-	}
+	t, err := g.Make()
 	if err != nil {
 		d.bad(n, err.Error(), "")
 	}

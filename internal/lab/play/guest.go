@@ -80,7 +80,13 @@ func (f *flow) attachNotebook(sender, receiver *sim.Host) (guest, error) {
 	if n.Fixed > 0 {
 		strategy = notebook.NewFixedWindow(n.Fixed)
 	}
-	a, err := notebook.Attach(sender, receiver, f.here(), strategy, cfg)
+	process := &notebook.Process{} // one receives for all of the document's senders
+	for _, other := range f.run.flows {
+		if n, ok := other.guest.(notes); ok {
+			process = n.Process()
+		}
+	}
+	a, err := process.Attach(sender, receiver, f.here(), strategy, cfg)
 	return notes{a, n.Duration == 0}, err
 }
 

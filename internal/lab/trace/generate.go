@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/netem"
@@ -23,6 +24,73 @@ const (
 
 // ErrImpossible is the error of a trace that nobody can generate.
 var ErrImpossible = errors.New("impossible trace")
+
+// Kinds are the kinds of traces that Spec makes.
+var Kinds = []string{"const", "poisson", "onoff", "cell"}
+
+// Spec describes a trace to generate. Rates are in bits a second.
+type Spec struct {
+	Kind    string // one of Kinds
+	Rate    int64
+	Low     int64         // of cell: the least rate; 0: a tenth of Rate
+	Length  time.Duration // after which the trace begins again
+	On, Off time.Duration // of onoff
+	Stay    time.Duration // of cell
+	Seed    uint64        // of poisson and cell
+	// Stall is how long the trace sends at StallRate, or nothing, before it begins with its
+	// kind; Length includes it. The traces that Pantheon recorded on cellular paths, such as
+	// 2.64mbps-poisson, begin with 1 to 5 s of one packet in 100 ms, which is 120 kbit/s.
+	Stall     time.Duration
+	StallRate int64
+}
+
+// Make makes the trace. Errors wrap ErrImpossible.
+func (s Spec) Make() (Trace, error) {
+	switch {
+	case s.Stall == 0 && s.StallRate != 0:
+		return nil, fmt.Errorf("%w: a rate of %d bit/s in a stall of 0s: want a stall such as 5s",
+			ErrImpossible, s.StallRate)
+	case s.Stall < 0 || s.Stall%time.Millisecond != 0:
+		return nil, fmt.Errorf("%w: a stall of %v: want whole milliseconds", ErrImpossible, s.Stall)
+	case s.Stall > 0 && s.Stall >= s.Length:
+		return nil, fmt.Errorf("%w: a stall of %v in a trace of %v: want a shorter stall",
+			ErrImpossible, s.Stall, s.Length)
+	}
+	t, err := s.kind(s.Length - s.Stall)
+	if err != nil || s.Stall == 0 {
+		return t, err
+	}
+	var out Trace
+	if s.StallRate != 0 {
+		if out, err = Constant(s.StallRate, s.Stall); err != nil {
+			return nil, err
+		}
+	}
+	for _, at := range t {
+		out = append(out, s.Stall+at)
+	}
+	return out, nil
+}
+
+// kind makes what follows the stall.
+func (s Spec) kind(length time.Duration) (Trace, error) {
+	switch s.Kind {
+	case "const":
+		return Constant(s.Rate, length)
+	case "poisson":
+		return Poisson(s.Rate, length, s.Seed)
+	case "onoff":
+		return OnOff(s.Rate, s.On, s.Off, length)
+	case "cell":
+		low := s.Low
+		if low == 0 {
+			low = s.Rate / 10
+		}
+		return Cell(low, s.Rate, s.Stay, length, s.Seed)
+	}
+	return nil, fmt.Errorf("%w: %q is no kind of trace: want %s", ErrImpossible, s.Kind,
+		strings.Join(Kinds, ", "))
+}
 
 // check sees to it that a trace can be.
 func check(rate int64, length time.Duration) error {

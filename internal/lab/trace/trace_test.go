@@ -130,6 +130,36 @@ func TestCell(t *testing.T) {
 	assert.IsNonDecreasing(t, got)
 }
 
+// A trace that stalls sends at the stall's rate, or nothing, and then what its kind does in the rest
+// of its length, after which it begins again.
+func TestStall(t *testing.T) {
+	spec := trace.Spec{
+		Kind: "poisson", Rate: 2_637_000, Length: time.Minute, Seed: 264,
+		Stall: 5 * time.Second, StallRate: 120_000,
+	}
+	got, err := spec.Make()
+	require.NoError(t, err)
+	require.Greater(t, len(got), 50)
+	for i := range 50 {
+		require.Equal(t, time.Duration(i+1)*100*ms, got[i], "a packet in 100 ms")
+	}
+	rest, err := trace.Poisson(2_637_000, 55*time.Second, 264)
+	require.NoError(t, err)
+	require.Len(t, got, 50+len(rest))
+	for i, at := range rest {
+		require.Equal(t, 5*time.Second+at, got[50+i])
+	}
+	// The recorded trace has 12,177 packets in 60.009 s, and so have 55 s of a Poisson process of
+	// this rate, whose deviation is 110.
+	assert.InDelta(t, 12_177, len(got), 3*110)
+	assert.Equal(t, 100*ms, got.Info().Gap)
+
+	spec.StallRate = 0
+	silent, err := spec.Make()
+	require.NoError(t, err)
+	assert.Equal(t, got[50:], silent)
+}
+
 func TestImpossible(t *testing.T) {
 	for name, generate := range map[string]func() (trace.Trace, error){
 		"no rate":   func() (trace.Trace, error) { return trace.Constant(0, time.Second) },
@@ -140,6 +170,10 @@ func TestImpossible(t *testing.T) {
 		"high, low": func() (trace.Trace, error) { return trace.Cell(2e6, 1e6, ms, time.Second, 1) },
 		"no steps":  func() (trace.Trace, error) { return trace.Steps() },
 		"negative":  func() (trace.Trace, error) { return trace.Steps(trace.Step{-1, time.Second}) },
+		"no kind":   trace.Spec{Kind: "poison", Rate: 1e6, Length: time.Second}.Make,
+		"all stall": trace.Spec{Kind: "const", Rate: 1e6, Length: ms, Stall: ms}.Make,
+		"odd stall": trace.Spec{Kind: "const", Rate: 1e6, Length: time.Second, Stall: 1500}.Make,
+		"no stall":  trace.Spec{Kind: "const", Rate: 1e6, Length: time.Second, StallRate: 1}.Make,
 	} {
 		_, err := generate()
 		require.ErrorIs(t, err, trace.ErrImpossible, name)

@@ -2,6 +2,7 @@ package notebook
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -85,53 +86,92 @@ const (
 	handshakeTries = 10
 )
 
-// receiver is the document's receiver on a UDP socket, for one sender.
-type receiver struct {
-	cfg   *Config
-	to    netip.AddrPort
-	peer  peer
-	buf   []byte
-	out   []byte
-	tries int        // handshakes sent
-	again clock.Time // when the next is due
-	heard bool       // the sender has answered
+// Process is the receivers' Python process, which the document runs one of for all senders: it
+// takes datagrams one after the other, whosever they are, from one socket's buffer. The zero
+// Process has nothing to do.
+type Process struct {
+	queue []arrival
 	idle  clock.Time // it is busy until then
-
-	acks, ackBytes, garbage uint64
 }
 
-func newReceiver(cfg *Config, to netip.AddrPort) *receiver {
+// arrival is a datagram in the process's buffer.
+type arrival struct {
+	of   *receiver
+	data []byte
+}
+
+// turn takes what is to be taken now of a receiver's, and has the receiver whose turn is next
+// woken for it.
+func (p *Process) turn(now clock.Time, r *receiver) {
+	for len(p.queue) > 0 && p.queue[0].of == r && p.idle <= now {
+		b := p.queue[0].data
+		p.queue = p.queue[1:]
+		p.idle = now.Add(r.take(b))
+	}
+	if len(p.queue) > 0 && p.queue[0].of != r {
+		p.queue[0].of.wake(now)
+	}
+}
+
+// receiver is what the process does for one sender.
+type receiver struct {
+	cfg     *Config
+	process *Process
+	socket  *sim.Socket
+	to      netip.AddrPort
+	peer    peer
+	buf     []byte
+	out     []byte
+	tries   int        // handshakes sent
+	again   clock.Time // when the next is due
+	heard   bool       // the sender has answered
+
+	acks, ackBytes, garbage, overflowed uint64
+}
+
+func newReceiver(cfg *Config, process *Process, to netip.AddrPort) *receiver {
 	return &receiver{
-		cfg: cfg, to: to, buf: make([]byte, 1600),
+		cfg: cfg, process: process, to: to, buf: make([]byte, 1600),
 		peer: peer{limit: cfg.Window, window: map[int]Ack{}, contiguous: -1},
 	}
 }
 
 // Turn implements sim.DatagramApp.
 func (r *receiver) Turn(now clock.Time, s *sim.Socket) {
+	r.socket = s
 	if !r.heard {
-		r.ask(now, s)
+		r.ask(now)
 	}
-	for r.cfg.ReceiverCost == 0 || r.idle <= now {
-		d, ok := s.Receive(r.buf)
-		if !ok {
-			break
+	p := r.process
+	p.turn(now, r)
+	for d, ok := s.Receive(r.buf); ok; d, ok = s.Receive(r.buf) {
+		data := r.buf[:min(d.Len, len(r.buf))]
+		switch {
+		case len(p.queue) == 0 && p.idle <= now:
+			p.idle = now.Add(r.take(data))
+		case len(p.queue) < r.cfg.Buffer:
+			p.queue = append(p.queue, arrival{r, slices.Clone(data)})
+		default:
+			r.overflowed++
 		}
-		r.idle = now.Add(r.cfg.ReceiverCost)
-		r.take(s, r.buf[:min(d.Len, len(r.buf))])
 	}
-	wake := clock.Never
+	r.wake(now)
+}
+
+// wake sets when the receiver has something to do that no datagram tells it of.
+func (r *receiver) wake(now clock.Time) {
+	at := clock.Never
 	if !r.heard {
-		wake = r.again
+		at = r.again
 	}
-	if r.idle > now {
-		wake = clock.Earliest(wake, r.idle)
+	if q := r.process.queue; len(q) > 0 && q[0].of == r {
+		at = clock.Earliest(at, max(now, r.process.idle))
 	}
-	s.Wake(wake)
+	r.socket.Wake(at)
 }
 
 // ask sends a handshake that is due.
-func (r *receiver) ask(now clock.Time, s *sim.Socket) {
+func (r *receiver) ask(now clock.Time) {
 	if !r.again.Due(now) && r.tries > 0 {
 		return
 	}
@@ -140,29 +180,33 @@ func (r *receiver) ask(now clock.Time, s *sim.Socket) {
 		return
 	}
 	r.again = now.Add(handshakeRetry)
-	r.send(s, append(r.out[:0], handshake...))
+	r.send(append(r.out[:0], handshake...))
 }
 
-// take takes a datagram.
-func (r *receiver) take(s *sim.Socket, b []byte) {
+// take takes a datagram and returns how long that takes: the document's program looks a segment
+// up in all that it holds for the sender, sorts them, and walks them for the first gap.
+func (r *receiver) take(b []byte) (cost time.Duration) {
+	cost = r.cfg.ReceiverCost
 	m, err := parse(b)
 	if err != nil || !m.handshake && m.fields&fieldsData != fieldsData {
 		r.garbage++
-		return
+		return cost
 	}
 	r.heard = true
 	if m.handshake {
-		return
+		return cost
 	}
 	a, ok := r.peer.arrive(Ack{Seq: m.seq, SentAt: m.sent, Bytes: len(b)})
 	if !ok {
-		return
+		return cost
 	}
+	cost += time.Duration(1+len(r.peer.window)) * r.cfg.HeldCost
 	r.out = a.append(r.out[:0])
 	r.acks++
 	r.ackBytes += uint64(len(r.out) + headers)
-	r.send(s, r.out)
+	r.send(r.out)
+	return cost
 }
 
 // send sends what is lost if the host has no room: the document's programs do not look.
-func (r *receiver) send(s *sim.Socket, b []byte) { _ = s.Send(r.to, b) }
+func (r *receiver) send(b []byte) { _ = r.socket.Send(r.to, b) }

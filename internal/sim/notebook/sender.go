@@ -13,13 +13,12 @@ import (
 type App struct {
 	sender   *sender
 	receiver *receiver
-	socket   *sim.Socket // the receiver's
 }
 
 // Attach has a receiver on one host ask for the segments of a sender on another, whose
 // address and UDP port are at. The strategy is the sender's own: each sender has another.
-// Errors: ErrConfig, and that the port is taken.
-func Attach(
+// The receiver is a part of the process. Errors: ErrConfig, and that the port is taken.
+func (p *Process) Attach(
 	from, to *sim.Host, at netip.AddrPort, strategy Strategy, cfg Config,
 ) (*App, error) {
 	cfg = cfg.withDefaults()
@@ -31,18 +30,20 @@ func Attach(
 		return nil, fmt.Errorf("%w: a window of %d, a threshold of %d", ErrConfig, l.Cwnd,
 			l.Ssthresh)
 	}
-	a := &App{sender: newSender(&cfg, strategy), receiver: newReceiver(&cfg, at)}
+	a := &App{sender: newSender(&cfg, strategy), receiver: newReceiver(&cfg, p, at)}
 	s, err := from.BindUDP(at.Port(), a.sender)
 	if err != nil {
 		return nil, err
 	}
 	s.SetReceiveBuffer(cfg.Buffer * datagramCharge)
-	if a.socket, err = to.BindUDP(0, a.receiver); err != nil {
+	if _, err = to.BindUDP(0, a.receiver); err != nil {
 		return nil, err
 	}
-	a.socket.SetReceiveBuffer(cfg.Buffer * datagramCharge)
 	return a, nil
 }
+
+// Process is the program that its receiver is a part of.
+func (a *App) Process() *Process { return a.receiver.process }
 
 // Done reports whether the sender has run for its time, or never will.
 func (a *App) Done() bool { return a.sender.over || a.receiver.tries > handshakeTries }
@@ -67,7 +68,7 @@ func (a *App) Result() Result {
 	res.Delivered, res.DeliveredBytes = uint64(r.peer.contiguous+1), r.peer.bytes
 	res.Acks, res.AckBytes = r.acks, r.ackBytes
 	res.Garbage += r.garbage
-	res.Overflowed = a.socket.UDP().Info().Dropped
+	res.Overflowed = r.overflowed
 	switch died := s.strategy.Book().Died; {
 	case died != "":
 		res.Failure = fmt.Sprintf("the sender died after %v: %s", s.died.Sub(s.began), died)

@@ -52,8 +52,7 @@ func (n Network) Build(seed uint64) (*sim.Line, error) {
 	return sim.NewLine(seed, sim.LineConfig{Wires: []sim.Wire{{AB: down, BA: up}}})
 }
 
-// Run has senders of these strategies share the network, each with a receiver of its own, for
-// cfg.Duration. Two runs with one hash went the same way.
+// Run has senders of these strategies share the network and a receivers' process for cfg.Duration. Two runs with one hash went the same way.
 func (n Network) Run(seed uint64, cfg Config, strategies ...Strategy) (
 	results []Result, hash uint64, err error,
 ) {
@@ -63,9 +62,10 @@ func (n Network) Run(seed uint64, cfg Config, strategies ...Strategy) (
 	}
 	apps := make([]*App, len(strategies))
 	here := netip.AddrFrom4([4]byte{10, 0, 0, 1})
+	var process Process
 	for i, s := range strategies {
 		at := netip.AddrPortFrom(here, uint16(firstPort+i))
-		if apps[i], err = Attach(l.Left, l.Right, at, s, cfg); err != nil {
+		if apps[i], err = process.Attach(l.Left, l.Right, at, s, cfg); err != nil {
 			return nil, 0, err
 		}
 	}
