@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"math"
 	"regexp"
 
 	"github.com/tidepool-net/tidepool/internal/lab/check"
@@ -24,7 +25,7 @@ func (j *Judged) theory(cells []figure.Cell) {
 			continue
 		}
 		cell := &cells[v.Cell]
-		m, ok := equated(v, cell)
+		m, ok := compared(v, cell)
 		if !ok {
 			continue
 		}
@@ -36,18 +37,22 @@ func (j *Judged) theory(cells []figure.Cell) {
 			cell.Theory, cell.Published = result.Values{}, result.Values{}
 		}
 		// The value may be the metric in another measure, such as a window in segments.
-		cell.Theory[m] = mean * v.Values[1] / v.Values[0]
-		if p, ok := figure.Quantity(v.Published, m); ok {
+		said := mean * v.Values[1] / v.Values[0]
+		p, published := figure.Quantity(v.Published, m)
+		if published {
 			cell.Published[m] = p
+		}
+		// A bound is no theory of what it comes to, nor is the published number itself.
+		if v.Claim.Operators[0] == formula.Equals && (!published || math.Abs(p-said) > p/1000) {
+			cell.Theory[m] = said
 		}
 	}
 }
 
-// equated is the metric of a verdict that says what it is: the mean of the whole run's, or of
+// compared is the metric that a verdict compares with a number: the mean of the whole run's, or of
 // its first flow's.
-func equated(v *check.Verdict, cell *figure.Cell) (result.Metric, bool) {
-	if v.Err != nil || v.Claim == nil || len(v.Claim.Operators) != 1 || len(v.Values) != 2 ||
-		v.Claim.Operators[0] != formula.Equals {
+func compared(v *check.Verdict, cell *figure.Cell) (result.Metric, bool) {
+	if v.Err != nil || v.Claim == nil || len(v.Claim.Operators) != 1 || len(v.Values) != 2 {
 		return "", false
 	}
 	left := v.Claim.Terms[0]

@@ -154,6 +154,9 @@ var orderKeys = []key[objects.Config]{
 			c.Arm = arms[slices.Index(words, w)]
 		}
 	}},
+	{"read_cost", "", func(d *decoder, n *node, c *objects.Config) {
+		d.time(n, "what it takes to read 1024 bytes", time.Second, &c.ReadCost)
+	}},
 	{"chunk", "", func(d *decoder, n *node, c *objects.Config) {
 		const most = 1<<16 - 1
 		d.size(n, "bytes of an object in its turn", 1, most, &c.Chunk)

@@ -355,8 +355,8 @@ func TestFoundingFlows(t *testing.T) {
 	f := one(t, flow("echo: {writes: 5}")).Flows[0]
 	assert.Equal(t, plan.TCP, f.Protocol)
 	assert.Equal(t, &fence.Config{Writes: 5}, f.App.Echo)
-	f = one(t, flow("objects: {order: parallel, chunk: 500}")).Flows[0]
-	assert.Equal(t, &objects.Config{Arm: objects.Parallel, Chunk: 500}, f.App.Objects)
+	f = one(t, flow("objects: {order: parallel, chunk: 500, read_cost: 25us}")).Flows[0]
+	assert.Equal(t, &objects.Config{Arm: objects.Parallel, Chunk: 500, ReadCost: 25 * time.Microsecond}, f.App.Objects)
 }
 
 // Flows without names are called by what they run; copies are numbered.

@@ -65,6 +65,9 @@ type Config struct {
 	// Then a window leaves at once, and what is sent again waits behind all of it: so most of
 	// what is lost waits for its time-out.
 	Cost time.Duration
+	// ReadCost is what it takes the client to read from a TCP connection once, 1024 bytes at the
+	// most, as the document's does; 0: no time, and it reads all there is.
+	ReadCost time.Duration
 	// Chunk is how many bytes of an object a turn of the arm Interleaved has; 0: 1325.
 	Chunk int
 	// Opened is given each connection of the server's before anything happens on it; nil: nobody
@@ -116,8 +119,9 @@ func (c *Config) validate() error {
 		c.Pairs*(c.Small+c.Large) > maxRandom:
 		return fmt.Errorf("%w: %d times %d and %d bytes: want 1 to %d in all", ErrConfig,
 			c.Pairs, c.Small, c.Large, maxRandom)
-	case c.Cost > time.Second:
-		return fmt.Errorf("%w: a cost of %v: want up to 1s", ErrConfig, c.Cost)
+	case c.Cost > time.Second || c.ReadCost < 0 || c.ReadCost > time.Second:
+		return fmt.Errorf("%w: a cost of %v, and %v to read: want up to 1s", ErrConfig, c.Cost,
+			c.ReadCost)
 	case c.Buffer < 0 || c.Buffer > 1<<30 || c.Chunk < 1 || c.Chunk > maxChunk:
 		return fmt.Errorf("%w: a buffer of %d bytes, chunks of %d", ErrConfig, c.Buffer, c.Chunk)
 	}

@@ -21,6 +21,7 @@ const (
 	frameBytes   = 4
 	requestBytes = 2
 	maxChunk     = 1<<16 - 1
+	mostRead     = 1024 // bytes, of a client whose reads cost time
 )
 
 func prefix(n int) []byte { return fmt.Appendf(nil, "%*d", prefixBytes, n) }
@@ -28,6 +29,7 @@ func prefix(n int) []byte { return fmt.Appendf(nil, "%*d", prefixBytes, n) }
 // transfer is what the arms over TCP have in common.
 type transfer struct {
 	app     *App
+	cfg     *Config
 	servers []*sim.Conn // as they were accepted
 	clients []*sim.Conn
 	buf     []byte
@@ -35,7 +37,7 @@ type transfer struct {
 
 // attachTCP has the client connect, and take the objects as they come.
 func attachTCP(a *App, client, server *sim.Host, at netip.AddrPort, cfg *Config) error {
-	t := &transfer{app: a, buf: make([]byte, 1<<16)}
+	t := &transfer{app: a, cfg: cfg, buf: make([]byte, 1<<16)}
 	a.counts = t.count
 	backlog := 1
 	if cfg.Arm == Parallel {
@@ -193,10 +195,11 @@ type inbox struct {
 	arriving []arriving // by their number
 	request  []byte
 	framed   bool
-	frame    []byte // the frame that is being read
-	current  int    // the object whose chunk is being read, and
-	chunk    int    // how much of that is left
-	got      int    // objects complete
+	frame    []byte     // the frame that is being read
+	current  int        // the object whose chunk is being read, and
+	chunk    int        // how much of that is left
+	got      int        // objects complete
+	idle     clock.Time // it is busy until then
 	closed   bool
 }
 
@@ -216,10 +219,7 @@ func (i *inbox) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	if len(i.request) > 0 && c.TCP().State() == tcp.StateEstablished {
 		i.request = i.request[c.Write(i.request):]
 	}
-	bad := false
-	for n := c.Read(i.buf); n > 0 && !bad; n = c.Read(i.buf) {
-		bad = !i.take(now, i.buf[:n])
-	}
+	bad := i.read(now, c)
 	switch {
 	case i.got == len(i.objects):
 		i.closed = true
@@ -233,6 +233,25 @@ func (i *inbox) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 		i.fail("the server has closed")
 		c.Close()
 	}
+}
+
+// read reads what there is time for, and reports whether it is no object.
+func (i *inbox) read(now clock.Time, c *sim.Conn) (bad bool) {
+	most := len(i.buf)
+	if i.cfg.ReadCost > 0 {
+		most = mostRead
+	}
+	for i.idle <= now && !bad {
+		n := c.Read(i.buf[:most])
+		if n == 0 {
+			return false
+		}
+		bad = !i.take(now, i.buf[:n])
+		if i.idle = now.Add(i.cfg.ReadCost); i.idle > now {
+			c.Wake(i.idle)
+		}
+	}
+	return bad
 }
 
 // fail gives up what has not arrived.
