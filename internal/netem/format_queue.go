@@ -121,6 +121,7 @@ func (s *sentence) formatRED(q *RED) {
 		"weight", percent(q.Weight), "avpkt", formatBytes(q.Mean))
 	s.flag("abrupt", q.Abrupt)
 	s.flag("ecn", q.ECN)
+	s.flag("markall", q.MarkAll)
 }
 
 func (s *sentence) formatPolicer(p *Policer) {

@@ -31,6 +31,9 @@ type RED struct {
 	// (RFC 3168 §5). Where the average is above all thresholds marks have not helped, and
 	// what comes is dropped.
 	ECN bool
+	// MarkAll has ECN mark there too: with a Weight of 1, a MaxP of 1 and a Max just above Min
+	// that is the step of DCTCP's switches (RFC 8257 §3.1).
+	MarkAll bool
 	// Packets, Bytes and Time bound the queue, which drops at its tail then. Zero does not
 	// limit.
 	Packets, Bytes int
@@ -115,7 +118,7 @@ func (q *red) Put(now clock.Time, p *Packet) {
 	hit, hard := q.hit()
 	if hit {
 		q.count = 0
-		if hard || !q.cfg.ECN || !q.mark(now, p) {
+		if hard && !q.cfg.MarkAll || !q.cfg.ECN || !q.mark(now, p) {
 			q.drop(now, p, Early)
 			return
 		}

@@ -166,6 +166,20 @@ func TestREDMarks(t *testing.T) {
 	assert.Less(t, marked, 50, "on the way up")
 }
 
+// RFC 8257 §3.1: a step at a threshold marks all that arrives above it, and drops what cannot be
+// marked.
+func TestREDAsAStep(t *testing.T) {
+	d := RED{Min: 20, Max: 21, MaxP: 1, InPackets: true, Weight: 1, ECN: true, MarkAll: true}
+	r, _ := held(t, d, 60, 1000, 2)
+	assert.Empty(t, r.drops)
+	assert.Greater(t, r.marks, 970)
+	r, _ = held(t, d, 19, 1000, 2)
+	assert.Zero(t, r.marks)
+	r, _ = held(t, d, 60, 1000, 0)
+	assert.Zero(t, r.marks)
+	assert.Greater(t, len(r.drops), 970)
+}
+
 func TestREDInBytesAndDefaults(t *testing.T) {
 	d := RED{Bytes: 120_000, Weight: 1}.WithDefaults()
 	assert.Equal(t, []int{10_000, 30_000}, []int{d.Min, d.Max})

@@ -17,6 +17,7 @@ type line struct {
 	target, interval, update, allowance time.Duration
 
 	ecn, noECN, estimator, abrupt, inPackets bool
+	markAll                                  bool
 
 	flows, quantum, memory, mean, least, most int
 
@@ -63,6 +64,7 @@ var (
 		{"weight", " SHARE%", "red", func(l *line, r *reader, u string) { l.weight = r.some(u) }},
 		{"avpkt", " BYTES", "red", func(l *line, r *reader, u string) { l.mean = r.bytes(u) }},
 		{"abrupt", "", "red", func(l *line, _ *reader, _ string) { l.abrupt = true }},
+		{"markall", "", "red", func(l *line, _ *reader, _ string) { l.markAll = true }},
 		{"target", " TIME", "codel fq_codel pie", func(l *line, r *reader, u string) {
 			l.target = r.time(u)
 		}},
@@ -201,6 +203,7 @@ func (l *line) queue(rate Rate) Discipline {
 		return RED{
 			Min: l.least, Max: l.most, InPackets: l.inPackets, MaxP: l.probability,
 			Weight: l.weight, Abrupt: l.abrupt, Mean: l.mean, ECN: l.ecn,
+			MarkAll: l.markAll,
 			Packets: b.Packets, Bytes: b.Bytes, Time: b.Time,
 		}.WithDefaults()
 	}

@@ -76,8 +76,8 @@ func TestWords(t *testing.T) {
 			"limit 100 pie target 20ms tupdate 30ms alpha 4 beta 32 allowance 1ms dq_rate_estimator ecn",
 		"rate 1mbit red limit 120000b": "rate 1mbit limit 120000b red min 10000b max 30000b probability 10% " +
 			"weight 0.2% avpkt 1000b",
-		"rate 1mbit red min 20 max 60 probability 2% weight 1% avpkt 500 abrupt ecn": "rate 1mbit limit 32kb " +
-			"red min 20 max 60 probability 2% weight 1% avpkt 500b abrupt ecn",
+		"rate 1mbit red min 20 max 60 probability 2% weight 1% avpkt 500 abrupt markall ecn": "rate 1mbit limit 32kb " +
+			"red min 20 max 60 probability 2% weight 1% avpkt 500b abrupt ecn markall",
 		"tc qdisc add dev eth0 root netem delay 10ms 2ms distribution normal loss gemodel 1% 10%": "delay 10ms 2ms distribution normal loss gemodel 1% 10% 100% 0%",
 	} {
 		c, err := netem.Parse(text)

@@ -42,6 +42,7 @@ pasted.
   pie [target 15ms] [tupdate 15ms] [alpha 2] [beta 20] [allowance 150ms]
     [dq_rate_estimator]
   red [min 10kb] [max 30kb] [probability 10%] [weight 0.2%] [avpkt 1000] [abrupt]
+    [markall]
   ecn | noecn                      a queue that marks instead of dropping
   seed N                           the same packets meet the same fate
 
