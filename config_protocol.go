@@ -93,7 +93,8 @@ type TCP struct {
 	// nodes of the .lnx family crash at one.
 	NoResets bool
 	// ECN is explicit congestion notification (RFC 3168): "on" asks for it, "passive"
-	// accepts it, "off" does neither; empty: "passive".
+	// accepts it, "off" does neither; "dctcp" asks for it, and reports marks as RFC 8257 §3.2 has
+	// it, which both ends must do; empty: "passive".
 	ECN string
 	// SynCookies has SYNs answered without remembering them (RFC 4987 §3.6): "auto"
 	// when too many are open, "always" or "off"; empty: "auto".

@@ -72,13 +72,14 @@ var words = []Setting{
 	},
 	{
 		key: "tcp.ecn", doc: "explicit congestion notification (RFC 3168): on asks for it, " +
-			"passive agrees when asked, off does neither",
-		values: []string{"off", "on", "passive"},
+			"passive agrees when asked, off does neither; dctcp asks, and reports marks as RFC 8257 " +
+			"has it, which both ends must do",
+		values: []string{"dctcp", "off", "on", "passive"},
 		read:   func(k *Knobs) string { return k.ECN.String() },
 		write: func(k *Knobs, v string) error {
 			mode, ok := tcp.ParseECNMode(v)
 			if !ok {
-				return fmt.Errorf("%w: %q: want on, passive or off", control.ErrUsage, v)
+				return fmt.Errorf("%w: %q: want on, passive, off or dctcp", control.ErrUsage, v)
 			}
 			k.ECN = mode
 			return nil

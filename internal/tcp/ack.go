@@ -57,7 +57,9 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	c.stats.lastAck = now
 	r.marked = c.echoed(s)
 	if c.has(flagStamps) && s.Options.HasTimestamps {
-		r.echo = echo{s.Options.TSEcr - c.stamps.offset, true}
+		r.echo = echo{
+			s.Options.TSEcr - c.stamps.offset, true, s.Options.TSVal - s.Options.TSEcr,
+		}
 	}
 	if c.isDuplicate(s, ack) {
 		r.dups = s.Count

@@ -72,6 +72,8 @@ const (
 	flagSoft                             // err is an ICMP report that may explain a time-out
 	flagOverslept                        // a timer that went off late has its time once more
 	flagAdmitted                         // Admit answered its SYN, the peer has not answered yet
+	flagDCTCP                            // marks are reported as RFC 8257 has it
+	flagTimed                            // the congestion controller has a timer
 	flagFileDigest                       // we offer a file's digest; of an open one: both ends do
 )
 

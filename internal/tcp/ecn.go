@@ -31,10 +31,14 @@ const (
 	ECNOn
 	// ECNOff does neither.
 	ECNOff
+	// ECNDCTCP asks too, and reports marks as DCTCP does: RFC 8257 §3.2, where each
+	// acknowledgment says whether what it acknowledges arrived marked. Nothing negotiates that:
+	// both ends must have this mode.
+	ECNDCTCP
 	numECNModes
 )
 
-var ecnModeNames = [numECNModes]string{"passive", "on", "off"}
+var ecnModeNames = [numECNModes]string{"passive", "on", "off", "dctcp"}
 
 // String returns the mode's name.
 func (m ECNMode) String() string {
@@ -65,7 +69,8 @@ type ecn struct {
 // one has found no answer or a reset, for some middleboxes take it for an attack.
 func (c *Conn) asksECN() bool {
 	k := &c.host.cfg.Knobs
-	return k.ECN == ECNOn && !k.OptionsOff && !c.has(flagNoECN) && c.stats.retries == 0
+	asks := k.ECN == ECNOn || k.ECN == ECNDCTCP
+	return asks && !k.OptionsOff && !c.has(flagNoECN) && c.stats.retries == 0
 }
 
 // synFlags returns the ECN flags of our SYN or SYN-ACK (RFC 3168 §6.1.1).
@@ -95,6 +100,9 @@ func (c *Conn) negotiateECN(s *Segment) {
 	}
 	if agreed && s.Flags&(ECE|CWR) == want {
 		c.flags |= flagECN
+		if k.ECN == ECNDCTCP {
+			c.flags |= flagDCTCP
+		}
 	}
 }
 

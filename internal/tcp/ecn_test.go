@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
 // TestRFC3168_6_1_1_Negotiation: who asks, who answers, who believes it.
@@ -131,6 +133,49 @@ func TestRFC3168_6_1_3_Receiver(t *testing.T) {
 	s.marked(ACK, 1, 11, 100)
 	s.expect(ACK, 11, 601, 0) // §6.1.5: marks off the window do not count
 	assert.Equal(t, uint64(2), s.c.Info().ECNMarks)
+}
+
+// TestRFC8257_3_2_Receiver: in DCTCP's mode each acknowledgment has the mark of the newest data, CWR
+// changes nothing, and a change of the mark is acknowledged at once.
+func TestRFC8257_3_2_Receiver(t *testing.T) {
+	s := withECN(t, Config{Knobs: Knobs{ECN: ECNDCTCP}})
+	s.marked(ACK, 1, 1, 100)
+	s.expect(ACK|ECE, 1, 101, 0)
+	s.send(ACK, 101, 1, 0) // without data it says nothing
+	s.quiet()
+	s.marked(ACK|CWR, 101, 1, 100)
+	s.expect(ACK|ECE, 1, 201, 0)
+	s.c.rcv.ack.quick = 0
+	s.send(ACK, 201, 1, 100)
+	s.expect(ACK, 1, 301, 0) // at once, though quick acknowledgments are over
+	s.send(ACK, 301, 1, 100)
+	s.quiet()
+	s.marked(ACK, 401, 1, 100)
+	s.expect(ACK|ECE, 1, 501, 0) // with what waited
+	s.marked(ACK, 501, 1, 100)
+	s.quiet()
+	s.wait(time.Second)
+	s.expect(ACK|ECE, 1, 601, 0)
+	assert.Equal(t, uint64(4), s.c.Info().ECNMarks)
+}
+
+// TestMarkedBytes: a controller is told how many bytes were marked if the receiver reports that,
+// and of the echo in any case.
+func TestMarkedBytes(t *testing.T) {
+	for mode, marked := range map[ECNMode][2]int{
+		ECNDCTCP: {0, 2000}, ECNOn: {congestion.UnknownMarks, congestion.UnknownMarks},
+	} {
+		s := withECN(t, Config{Knobs: Knobs{ECN: mode, NoDelay: true}})
+		s.write(10000)
+		s.clear()
+		h := listen(s)
+		s.pass(10 * time.Millisecond)
+		s.send(ACK, 1, 2001, 0)
+		assert.Equal(t, []any{false, marked[0]}, []any{h.last().Echo, h.last().Marked}, mode)
+		s.send(ACK|ECE, 1, 4001, 0)
+		assert.Equal(t, []any{true, marked[1]}, []any{h.last().Echo, h.last().Marked}, mode)
+		assert.False(t, h.last().Stamped)
+	}
 }
 
 // TestRFC3168_6_1_2_Sender: one reduction a window, CWR on the first new data,

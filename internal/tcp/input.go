@@ -36,7 +36,10 @@ func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 	if s.Options.UserTimeout != 0 {
 		c.takeTimeout(now, s.Options.UserTimeout)
 	}
-	if c.has(flagECN) {
+	switch {
+	case c.has(flagDCTCP):
+		c.rcv.takeMarkDCTCP(s)
+	case c.has(flagECN):
 		c.rcv.takeMark(s)
 	}
 	c.takeContents(now, s, seq)

@@ -28,7 +28,7 @@ func TestRFC8985_6_2_EchoOfAnEarlierTransmission(t *testing.T) {
 	rec.flags |= recAgain
 	rec.sentAt = s.now
 	r := s.c.beginRound(s.now.Add(20 * time.Millisecond))
-	r.echo = echo{stampClock(s.now) - 1, true}
+	r.echo = echo{tick: stampClock(s.now) - 1, known: true}
 	s.c.rec.deliver(rec, r)
 	assert.NotEqual(t, s.now, s.c.rec.rack.sentAt, "the original arrived")
 	r.echo.tick++

@@ -132,6 +132,7 @@ func (c *Conn) leave(now clock.Time, t *Train) {
 		c.stats.bytesSent += uint64(t.Len)
 		c.stats.lastSent = now
 		c.pacer.sent(now, t.Len, c.snd.mss)
+		tellSent(c, now, t)
 	}
 	c.acknowledged(t.Len)
 }

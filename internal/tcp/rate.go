@@ -96,6 +96,17 @@ func (c *Conn) control(now clock.Time, r *round) {
 		PriorDelivered: s.delivered,
 		TxInFlight:     s.pipe,
 		Recovering:     c.rec.holdsGrowth(r),
+		Echo:           r.marked,
+		Marked:         congestion.UnknownMarks,
+		Transit:        r.echo.transit,
+		Stamped:        r.echo.known,
+		SentAt:         s.sentAt,
+	}
+	if c.has(flagDCTCP) {
+		a.Marked = 0
+		if r.marked {
+			a.Marked = a.Delivered
+		}
 	}
 	c.trouble.told = q.lost
 	if s.sentAt != clock.Never {
@@ -131,6 +142,7 @@ type algorithm struct {
 func (c *Conn) congestionConfig() congestion.Config {
 	cfg := &c.host.cfg
 	return congestion.Config{
+		Now:           c.host.now,
 		MSS:           c.snd.mss,
 		InitialWindow: cfg.InitialWindow * c.snd.mss,
 		MaxWindow:     max(cfg.SendBufferMax, 2*c.snd.mss),
@@ -150,7 +162,54 @@ func (c *Conn) newController() {
 	if err != nil {
 		panic("BUG: tcp: " + err.Error())
 	}
-	c.cc.Controller = create(c.congestionConfig())
+	takeController(c, create(c.congestionConfig()))
+}
+
+// takeController has a controller govern the connection from now on.
+func takeController(c *Conn, cc congestion.Controller) {
+	c.cc.Controller = cc
+	c.flags &^= flagTimed
+	if _, ok := cc.(congestion.Timed); ok {
+		c.flags |= flagTimed
+	}
+}
+
+// controlDeadline returns when the congestion controller's timer is due.
+func controlDeadline(c *Conn) clock.Time {
+	if t, ok := c.cc.Controller.(congestion.Timed); ok && c.state.synchronized() {
+		return t.Deadline()
+	}
+	return clock.Never
+}
+
+// expireControl tells the congestion controller that its timer has expired.
+func expireControl(c *Conn, now clock.Time) {
+	t, ok := c.cc.Controller.(congestion.Timed)
+	if !ok || !c.state.synchronized() || !t.Deadline().Due(now) {
+		return
+	}
+	t.OnTimer(congestion.Timer{
+		Now: now, InFlight: c.rec.pipe(), MSS: c.snd.mss,
+		TotalDelivered: c.rec.sent.delivered, TotalLost: c.rec.sent.lost,
+		MinRTT: c.rtt.lowest(), SRTT: c.rtt.srtt,
+	})
+	c.sample(now)
+}
+
+// tellSent tells the congestion controller of a train that leaves.
+func tellSent(c *Conn, now clock.Time, t *Train) {
+	w, ok := c.cc.Controller.(congestion.SendWatcher)
+	if !ok || t.Len == 0 || c.rec.sent.empty() {
+		return
+	}
+	behind := uint32(c.snd.nxt) - t.Seq
+	last := c.rec.sent.at(c.rec.sent.next - 1)
+	seq := c.snd.nxt - uint64(behind)
+	w.OnSend(congestion.Sent{
+		Now: now, Seq: seq, Size: t.Len, Segments: t.Segments(), MSS: c.snd.mss,
+		InFlight: c.rec.pipe(),
+		Again:    seq+uint64(t.Len) < last.seq+uint64(last.text()) || last.flags&recAgain != 0,
+	})
 }
 
 // SetCongestion changes the congestion control algorithm. The new one starts
@@ -173,7 +232,7 @@ func (c *Conn) SetCongestion(name string) error {
 		// It knows its path without a threshold: the window is one.
 		cfg.Cwnd, cfg.Ssthresh = cc.Cwnd(), cc.Cwnd()
 	}
-	c.cc.Controller = create(cfg)
+	takeController(c, create(cfg))
 	c.touch()
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
@@ -29,6 +30,26 @@ func (h *heard) OnRestart(r *congestion.Restart) { h.restarts = append(h.restart
 
 func (h *heard) last() congestion.Ack { return h.acks[len(h.acks)-1] }
 
+// clocked is a controller with a timer that is told what leaves, too.
+type clocked struct {
+	*heard
+	at     clock.Time
+	again  time.Duration // it sets the timer so far ahead when it expires; 0: not
+	timers []congestion.Timer
+	sent   []congestion.Sent
+}
+
+func (c *clocked) Deadline() clock.Time { return c.at }
+
+func (c *clocked) OnTimer(t congestion.Timer) {
+	c.timers = append(c.timers, t)
+	if c.at = clock.Never; c.again > 0 {
+		c.at = t.Now.Add(c.again)
+	}
+}
+
+func (c *clocked) OnSend(s congestion.Sent) { c.sent = append(c.sent, s) }
+
 // begin gives a script's connection its controller before it sends anything.
 func (s *script) begin() {
 	if s.c.cc.Controller == nil {
@@ -40,7 +61,7 @@ func (s *script) begin() {
 func listen(s *script) *heard {
 	s.begin()
 	h := &heard{Controller: s.c.cc.Controller}
-	s.c.cc.Controller = h
+	takeController(s.c, h)
 	return h
 }
 
@@ -126,6 +147,90 @@ func TestLostSegmentsAreTold(t *testing.T) {
 	assert.Equal(t, 2000, h.last().Lost)
 	assert.Equal(t, 6000, h.last().TxInFlight, "of the newest that arrived")
 	assert.Equal(t, 2000, h.last().LostSince)
+}
+
+// TestATimedController: its timer expires when it wants, with an idle connection too, and not any
+// more once another controller has its place or the connection is closed.
+func TestATimedController(t *testing.T) {
+	s := flight(t, 4, fullOptions, Config{})
+	c := &clocked{heard: listen(s), at: s.now.Add(5 * time.Millisecond), again: 20 * time.Millisecond}
+	takeController(s.c, c)
+	s.send(ACK, 1, 2001, 0) // the deadline is filed with the next event
+	began := s.now
+	s.wait(50 * time.Millisecond)
+	require.Len(t, c.timers, 3)
+	assert.Equal(t, []time.Duration{5e6, 25e6, 45e6}, []time.Duration{
+		c.timers[0].Now.Sub(began), c.timers[1].Now.Sub(began), c.timers[2].Now.Sub(began),
+	})
+	assert.Equal(t, []any{2000, 1000, uint64(2000)},
+		[]any{c.timers[0].InFlight, c.timers[0].MSS, c.timers[0].TotalDelivered})
+	s.send(ACK, 1, 4001, 0)
+	s.wait(10 * time.Second)
+	n := len(c.timers)
+	assert.Greater(t, n, 490, "nothing is in flight, and its memory is given back")
+	require.NoError(t, s.c.SetCongestion("cubic"))
+	s.wait(time.Second)
+	assert.Len(t, c.timers, n)
+	takeController(s.c, c)
+	c.at = s.now.Add(time.Millisecond)
+	s.send(RST, 1, 0, 0)
+	s.wait(time.Second)
+	assert.Len(t, c.timers, n)
+}
+
+// TestWhatLeavesIsTold: new data and retransmissions, with their numbers.
+func TestWhatLeavesIsTold(t *testing.T) {
+	s := flight(t, 10, fullOptions, Config{})
+	c := &clocked{heard: listen(s)}
+	takeController(s.c, c)
+	s.write(3000)
+	s.send(ACK, 1, 1001, 0)
+	s.clear()
+	require.NotEmpty(t, c.sent)
+	first, bytes := c.sent[0].Seq, 0
+	assert.Equal(t, s.c.snd.una+9000, first)
+	for _, e := range c.sent {
+		assert.Equal(t, first+uint64(bytes), e.Seq)
+		assert.False(t, e.Again)
+		bytes += e.Size
+	}
+	last := c.sent[len(c.sent)-1]
+	assert.Equal(t, []int{2000, 11000, 1000}, []int{bytes, last.InFlight, last.MSS})
+	c.sent = nil
+	s.wait(2 * time.Second) // a probe of the tail with the third segment, and time-outs
+	require.Greater(t, len(c.sent), 1)
+	assert.Equal(t, []any{first + 2000, false}, []any{c.sent[0].Seq, c.sent[0].Again})
+	for _, e := range c.sent[1:] {
+		assert.Equal(t, []any{first - 9000, true, 1}, []any{e.Seq, e.Again, e.Segments})
+	}
+}
+
+// TestRFC7323_OneWayDelay: what an acknowledgment says of the way of the data is the receiver's
+// stamp less the one that it echoes, whatever the clocks are.
+func TestRFC7323_OneWayDelay(t *testing.T) {
+	o := fullOptions
+	o.HasTimestamps, o.TSVal = true, 1<<32-7
+	s := newScript(t, Config{})
+	s.listen(1)
+	s.send(SYN, 0, 0, 0, o)
+	s.expect(SYN|ACK, 0, 1, 0)
+	s.send(ACK, 1, 1, 0, Options{HasTimestamps: true, TSVal: o.TSVal})
+	s.c, _ = s.l.Accept()
+	s.write(4000)
+	s.clear()
+	h := listen(s)
+	var transit []uint32
+	stamp := o.TSVal
+	for i := range uint32(4) {
+		echo := s.c.stamps.at(s.now) - 10
+		s.send(ACK, 1, 1001+1000*i, 0, Options{
+			HasTimestamps: true, TSVal: stamp + 10 + 10*i + i*i, TSEcr: echo,
+		})
+		require.True(t, h.last().Stamped)
+		transit = append(transit, h.last().Transit-h.acks[0].Transit)
+		s.pass(10 * time.Millisecond)
+	}
+	assert.Equal(t, []uint32{0, 1, 4, 9}, transit)
 }
 
 // TestRestartIsTold: RFC 5681 §4.1: before the first data after a silence.

@@ -245,6 +245,23 @@ func (r *receiver) takeMark(s *Segment) {
 	}
 }
 
+// takeMarkDCTCP is the receiver's side of DCTCP, RFC 8257 §3.2: the echo is the mark of the newest
+// segment with data, and a change of it is acknowledged at once. That acknowledgment has the new
+// mark, also for what waited for a delayed one with the old mark: at most a segment.
+func (r *receiver) takeMarkDCTCP(s *Segment) {
+	if s.Len == 0 {
+		return
+	}
+	marked := s.ECN == CE
+	if marked {
+		r.marks += uint64(max(s.Count, 1))
+	}
+	if marked != r.echo {
+		r.echo = marked
+		r.ack.now()
+	}
+}
+
 // limit returns the end of what the peer may have been told that it may send.
 func (r *receiver) limit() uint64 { return r.edge + 1<<r.scale - 1 }
 

@@ -77,7 +77,7 @@ func (v *recovery) lose(r *round, id uint32, rec *record) {
 	*l = congestion.LostSegment{
 		Now: r.now, Seq: rec.seq, Size: int(rec.size), TxInFlight: int(rec.pipe),
 		LostSince: int(uint32(q.lost) - rec.lost), AppLimited: rec.flags&recAppLimited != 0,
-		TotalDelivered: q.delivered,
+		TotalDelivered: q.delivered, SentAt: rec.sentAt,
 	}
 	watcher.OnSegmentLost(l)
 }

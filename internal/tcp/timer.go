@@ -36,7 +36,13 @@ func (t *timers) first(other clock.Time) clock.Time {
 }
 
 // deadline returns when the connection must be advanced.
-func (c *Conn) deadline() clock.Time { return c.timers.first(c.rcv.ack.timer) }
+func (c *Conn) deadline() clock.Time {
+	first := c.timers.first(c.rcv.ack.timer)
+	if c.has(flagTimed) {
+		return clock.Earliest(first, controlDeadline(c))
+	}
+	return first
+}
 
 // take reports whether a timer is due, and stops it.
 func (t *timers) take(i int, now clock.Time) bool {
@@ -94,6 +100,9 @@ func (c *Conn) advance(now clock.Time) {
 	}
 	if c.timers.take(timerRTO, now) {
 		c.onRTO(now)
+	}
+	if c.has(flagTimed) {
+		expireControl(c, now)
 	}
 }
 

@@ -22,6 +22,8 @@ type stamps struct {
 type echo struct {
 	tick  uint32
 	known bool
+	// transit is the acknowledgment's own stamp less the one that it echoes.
+	transit uint32
 }
 
 // before reports whether the acknowledgment answers a segment sent before an instant: RFC 8985 §6.2
@@ -107,7 +109,7 @@ func (c *Conn) takeStamp(now clock.Time, s *Segment, seq uint64) {
 func (c *Conn) measureAgain(now clock.Time, r *round) {
 	sent := r.rtt.againSent
 	rtt := now.Sub(sent)
-	if sent == clock.Never || r.echo != (echo{stampClock(sent), true}) || rtt < stampTick {
+	if sent == clock.Never || !r.echo.known || r.echo.tick != stampClock(sent) || rtt < stampTick {
 		return
 	}
 	c.rtt.sample(now, rtt, 1, &c.host.cfg)

@@ -241,7 +241,7 @@ func TestRFC3522_3_2_EchoTellsTransmissionsApart(t *testing.T) {
 	r := s.c.beginRound(s.now)
 	r.advance, r.snd.una = 100, s.c.snd.nxt
 	s.c.rec.sent.pop()
-	r.echo = echo{first.options.TSVal - s.c.stamps.offset, true}
+	r.echo = echo{tick: first.options.TSVal - s.c.stamps.offset, known: true}
 	assert.True(t, s.c.rec.eifel(r))
 	r.echo.tick = s.c.rec.resent.tick
 	assert.False(t, s.c.rec.eifel(r))

@@ -49,7 +49,23 @@ type Ack struct {
 	CwndLimited bool
 	// Recovering says that fast recovery is in progress: PRR paces it, growth waits.
 	Recovering bool
+	// Echo says that it carries the ECN-Echo flag (RFC 3168 §6.1.3). Marked counts the Delivered
+	// bytes that arrived marked, as a DCTCP receiver reports them (RFC 8257 §3.2); UnknownMarks
+	// from any other receiver, which repeats the flag until it sees CWR.
+	Echo   bool
+	Marked int
+	// Transit is the receiver's timestamp less the one that it echoes (RFC 7323 §3), modulo 2³²,
+	// in ticks of a millisecond: the one-way delay of the oldest segment that it acknowledges, how
+	// long its acknowledgment was delayed, and the unknown difference of the two hosts' clocks.
+	// Without Stamped it has no timestamps.
+	Transit uint32
+	Stamped bool
+	// SentAt is when the newest segment that it delivered was last sent; clock.Never: unknown.
+	SentAt clock.Time
 }
+
+// UnknownMarks is Ack.Marked if the receiver does not report how many bytes arrived marked.
+const UnknownMarks = -1
 
 // Kind says how a loss was noticed.
 type Kind uint8
@@ -116,6 +132,34 @@ type LostSegment struct {
 	AppLimited            bool
 	// TotalDelivered is the connection's count of delivered bytes now.
 	TotalDelivered uint64
+	// SentAt is when it was last sent.
+	SentAt clock.Time
+}
+
+// Sent is data that leaves the sender: a segment, or several of neighbouring data that leave as
+// one train.
+type Sent struct {
+	Now clock.Time
+	// Seq is where the data begins, Size its length in bytes, Segments how many carry it.
+	Seq            uint64
+	Size, Segments int
+	MSS            int
+	// InFlight are the bytes in flight, these included.
+	InFlight int
+	// Again says that the data was sent before.
+	Again bool
+}
+
+// Timer is what a Timed controller is told when its timer expires.
+type Timer struct {
+	Now clock.Time
+	// InFlight are the bytes in flight, MSS is the largest payload of a segment.
+	InFlight, MSS int
+	// TotalDelivered and TotalLost are the connection's counts of bytes that were delivered and of
+	// bytes that became thought lost.
+	TotalDelivered, TotalLost uint64
+	// MinRTT and SRTT are the connection's, zero without a sample.
+	MinRTT, SRTT time.Duration
 }
 
 // Controller is a congestion control algorithm for one connection. The structs
@@ -151,11 +195,30 @@ type LossWatcher interface {
 	OnSegmentLost(l *LostSegment)
 }
 
+// SendWatcher is a Controller that is told what leaves.
+type SendWatcher interface {
+	// OnSend comes after data was sent, new data and retransmissions alike, and before the next
+	// event. Nothing waits for what it changes: it counts from the next segment on.
+	OnSend(s Sent)
+}
+
+// Timed is a Controller with a timer.
+type Timed interface {
+	// Deadline returns when OnTimer is due, clock.Never while the timer is off. It changes only
+	// in a call of the controller's other methods.
+	Deadline() clock.Time
+	// OnTimer comes at the deadline, or as soon after it as the host runs. Deadline must return
+	// a later instant after it, or clock.Never.
+	OnTimer(t Timer)
+}
+
 // Make makes an algorithm's controller for one connection.
 type Make func(Config) Controller
 
 // Config is what every controller starts from.
 type Config struct {
+	// Now is when it is made.
+	Now clock.Time
 	// MSS is the largest payload of a segment, in bytes.
 	MSS int
 	// InitialWindow is the first window in bytes (RFC 6928: ten segments).
