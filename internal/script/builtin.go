@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	starlarkmath "go.starlark.net/lib/math"
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
@@ -22,9 +24,12 @@ var predeclared = starlark.StringDict{
 	"math":          mathModule,
 	"max":           starlark.NewBuiltin("max", extreme),
 	"min":           starlark.NewBuiltin("min", extreme),
+	"param":         starlark.NewBuiltin("param", param),
 	productName:     starlark.NewBuiltin(productName, product),
 	"random":        starlark.NewBuiltin("random", random),
 	"range":         starlark.NewBuiltin("range", boundedRange),
+	"record":        starlark.NewBuiltin("record", record),
+	"set_timer":     starlark.NewBuiltin("set_timer", setTimer),
 }
 
 // random returns a number from 0 up to but not including 1, from the connection's own stream.
@@ -34,11 +39,76 @@ func random(
 	if err := starlark.UnpackPositionalArgs(b.Name(), args, kwargs, 0); err != nil {
 		return nil, err
 	}
-	c, ok := t.Local(local).(*controller)
-	if !ok {
-		return nil, errors.New("random belongs to a connection: want it called in a function")
+	c, err := connection(t, b)
+	if err != nil {
+		return nil, err
 	}
 	return starlark.Float(c.rand.Float64()), nil
+}
+
+// connection returns the controller of the connection that a builtin is called for.
+func connection(t *starlark.Thread, b *starlark.Builtin) (*controller, error) {
+	if c, ok := t.Local(local).(*controller); ok {
+		return c, nil
+	}
+	return nil, fmt.Errorf("%s belongs to a connection: call it in a function such as on_ack, not "+
+		"while the file is read", b.Name())
+}
+
+// record has the experiment record a number of the script's: record("alpha", state.alpha).
+func record(
+	t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
+) (starlark.Value, error) {
+	c, err := connection(t, b)
+	if err != nil {
+		return nil, err
+	}
+	if len(args) != 2 || len(kwargs) > 0 {
+		return nil, fmt.Errorf("record: got %d arguments: want a column's name and a number, such "+
+			"as record(\"alpha\", state.alpha)", len(args)+len(kwargs))
+	}
+	name, ok := args[0].(starlark.String)
+	if !ok {
+		return nil, fmt.Errorf("record: the name is of type %s: want a string such as \"alpha\"",
+			args[0].Type())
+	}
+	value, err := number(fmt.Sprintf("record(%q)", string(name)), args[1])
+	if err != nil {
+		return nil, err
+	}
+	return starlark.None, c.run.record(string(name), value)
+}
+
+// setTimer has on_timer called after so many seconds, once; None stops the timer.
+func setTimer(
+	t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
+) (starlark.Value, error) {
+	c, err := connection(t, b)
+	if err != nil {
+		return nil, err
+	}
+	if c.run.program.calls[callTimer] == nil {
+		return nil, errors.New("set_timer: the script has no function for it: want " +
+			signatures[callTimer].String())
+	}
+	if len(args) != 1 || len(kwargs) > 0 {
+		return nil, fmt.Errorf("set_timer: got %d arguments: want seconds, or None to stop the "+
+			"timer", len(args)+len(kwargs))
+	}
+	if args[0] == starlark.None {
+		c.timer.at = clock.Never
+		return starlark.None, nil
+	}
+	after, err := number("set_timer", args[0])
+	if err != nil {
+		return nil, err
+	}
+	if !(after >= minTimer.Seconds() && after <= maxTimer.Seconds()) {
+		return nil, fmt.Errorf("set_timer(%v): want %v to %v seconds", args[0],
+			minTimer.Seconds(), maxTimer.Seconds())
+	}
+	c.timer.set(c.now, time.Duration(math.Round(after*1e9)))
+	return starlark.None, nil
 }
 
 // extreme is Starlark's min or max, with a short way for two integers: these functions are

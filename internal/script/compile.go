@@ -19,6 +19,9 @@ type Program struct {
 	notes []string                     // what it printed while it was read
 }
 
+// Params are values for a script's parameters, by their names: numbers as a file has them.
+type Params map[string]string
+
 // call is one of the functions that a script may have.
 type call uint8
 
@@ -29,6 +32,8 @@ const (
 	callExit
 	callRestart
 	callSegment
+	callSend
+	callTimer
 	numCalls
 )
 
@@ -45,6 +50,8 @@ var signatures = [numCalls]signature{
 	callExit:    {name: "on_exit", event: "exit"},
 	callRestart: {name: "on_restart", event: "restart"},
 	callSegment: {name: "on_segment_lost", event: "segment"},
+	callSend:    {name: "on_send", event: "sent"},
+	callTimer:   {name: "on_timer", event: "timer"},
 }
 
 func (s *signature) String() string {
@@ -55,17 +62,22 @@ func (s *signature) String() string {
 // Recursion and set stay off, as they are in the language's definition.
 var options = syntax.FileOptions{While: true, TopLevelControl: true, GlobalReassign: true}
 
-// Compile reads a script. The name is its file's, which errors tell. What is wrong with it is
-// an *Error, or several that are joined.
-func Compile(name string, src []byte) (*Program, error) {
+// Compile reads a script. The name is its file's, which errors tell. Params replace the defaults
+// of the script's parameters; nil: none. What is wrong with it is an *Error, or several that are
+// joined. One about a value of params names its parameter.
+func Compile(name string, src []byte, params Params) (*Program, error) {
 	if len(src) > maxSource {
 		what := fmt.Sprintf("a script of %d bytes: want at most %d", len(src), maxSource)
 		return nil, &Error{File: name, What: what}
 	}
 	p := &Program{name: name[strings.LastIndexAny(name, `/\`)+1:]}
-	globals, err := p.read(name, src)
+	given := parameters{given: params}
+	globals, err := p.read(name, src, &given)
 	if err != nil {
 		return nil, mistakes(name, err)
+	}
+	if err := given.unused(name); err != nil {
+		return nil, err
 	}
 	for i := range signatures {
 		if p.calls[i], err = find(name, globals, &signatures[i]); err != nil {
@@ -79,7 +91,9 @@ func Compile(name string, src []byte) (*Program, error) {
 func (p *Program) Name() string { return p.name }
 
 // read runs the file's statements and returns what they have defined.
-func (p *Program) read(name string, src []byte) (globals starlark.StringDict, err error) {
+func (p *Program) read(
+	name string, src []byte, params *parameters,
+) (globals starlark.StringDict, err error) {
 	defer contain(&err)
 	file, err := options.Parse(name, src, 0)
 	if err != nil {
@@ -98,6 +112,7 @@ func (p *Program) read(name string, src []byte) (globals starlark.StringDict, er
 		Name:  name,
 		Print: func(_ *starlark.Thread, text string) { p.notes = append(p.notes, note(text)) },
 	}
+	thread.SetLocal(localParams, params)
 	var m meter
 	m.attach(thread)
 	m.begin(thread)

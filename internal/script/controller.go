@@ -23,18 +23,21 @@ type controller struct {
 	now, began clock.Time // of the event that is told, and of the first one
 
 	conn    conn
-	ack     event[congestion.Ack]
+	ack     event[arrival]
 	loss    event[congestion.Loss]
 	exit    event[ending]
 	restart event[congestion.Restart]
 	segment event[congestion.LostSegment]
+	sent    event[congestion.Sent]
+	expiry  event[congestion.Timer]
 
-	ending  ending
-	initial int // the restart window, RFC 5681 §4.1
+	timer     timer
+	arrival   arrival
+	lastSent  congestion.Sent
+	lastTimer congestion.Timer
+	ending    ending
+	initial   int // the restart window, RFC 5681 §4.1
 }
-
-// watcher is a controller whose script judges segment by segment.
-type watcher struct{ *controller }
 
 // local is the name under which a thread knows its controller.
 const local = "controller"
@@ -49,13 +52,15 @@ func newController(r *Run, cfg congestion.Config) *controller {
 	c := &controller{
 		run: r, rand: rand.New(rand.NewPCG(cfg.Seed, 0)),
 		thread:  &starlark.Thread{Name: r.program.name},
-		initial: min(cfg.InitialWindow, cfg.MaxWindow),
+		initial: min(cfg.InitialWindow, cfg.MaxWindow), now: cfg.Now,
 		conn:    conn{name: "conn", fields: connFields, of: &cfg},
-		ack:     event[congestion.Ack]{name: "ack", fields: ackFields},
+		ack:     event[arrival]{name: "ack", fields: ackFields},
 		loss:    event[congestion.Loss]{name: "loss", fields: lossFields},
 		exit:    event[ending]{name: "exit", fields: exitFields},
 		restart: event[congestion.Restart]{name: "restart", fields: restartFields},
 		segment: event[congestion.LostSegment]{name: "segment", fields: segmentFields},
+		sent:    event[congestion.Sent]{name: "sent", fields: sentFields},
+		expiry:  event[congestion.Timer]{name: "timer", fields: timerFields},
 	}
 	c.state = state{
 		cwnd: bytesOf(cfg.FirstCwnd()), ssthresh: bytesOf(0), rate: bytesOf(0),
@@ -84,7 +89,8 @@ func (c *controller) PacingRate() int64 { return c.state.rate.n }
 // OnAck calls on_ack.
 func (c *controller) OnAck(a *congestion.Ack) {
 	if c.begin(a.Now, a.MSS) {
-		c.ack.of, c.ack.began = a, c.began
+		c.arrival.take(a)
+		c.ack.of, c.ack.began = &c.arrival, c.began
 		c.call(callAck, &c.ack)
 		c.ack.of = nil
 	}
@@ -134,12 +140,42 @@ func (c *controller) OnRestart(r *congestion.Restart) {
 }
 
 // OnSegmentLost calls on_segment_lost.
-func (w *watcher) OnSegmentLost(l *congestion.LostSegment) {
-	if w.begin(l.Now, w.state.mss) {
-		w.segment.of, w.segment.began = l, w.began
-		w.call(callSegment, &w.segment)
-		w.segment.of = nil
+func (c *controller) OnSegmentLost(l *congestion.LostSegment) {
+	if c.run.program.calls[callSegment] != nil && c.begin(l.Now, c.state.mss) {
+		c.segment.of, c.segment.began = l, c.began
+		c.call(callSegment, &c.segment)
+		c.segment.of = nil
 	}
+}
+
+// OnSend calls on_send.
+func (c *controller) OnSend(s congestion.Sent) {
+	if c.run.program.calls[callSend] != nil && c.begin(s.Now, s.MSS) {
+		c.lastSent = s
+		c.sent.of, c.sent.began = &c.lastSent, c.began
+		c.call(callSend, &c.sent)
+		c.sent.of = nil
+	}
+}
+
+// Deadline returns when the script's timer expires.
+func (c *controller) Deadline() clock.Time { return c.timer.at }
+
+// OnTimer calls on_timer.
+func (c *controller) OnTimer(t congestion.Timer) {
+	c.timer.at = clock.Never
+	if !c.begin(t.Now, t.MSS) {
+		return
+	}
+	if c.timer.expired++; c.timer.expired > maxTimers {
+		c.failed(callTimer, at(c.run.program.calls[callTimer].Position(), fmt.Sprintf(
+			"the timer expired more than %d times in a connection: want longer times", maxTimers)))
+		return
+	}
+	c.lastTimer = t
+	c.expiry.of, c.expiry.began = &c.lastTimer, c.began
+	c.call(callTimer, &c.expiry)
+	c.expiry.of = nil
 }
 
 // begin takes note of an event and reports whether the script is to hear of it.

@@ -23,6 +23,8 @@ type Error struct {
 	// event; empty while the file was being read.
 	Call  string
 	After time.Duration
+	// Param is the parameter whose given value is wrong; empty: it is about the script.
+	Param string
 	// Trace are the calls that led there, the outermost first, each with file, line, column
 	// and the function's name; empty for one that does not compile.
 	Trace []string
@@ -96,6 +98,9 @@ func raised(file string, err error) *Error {
 		return e
 	}
 	e.What = strings.TrimPrefix(eval.Msg, "Starlark computation cancelled: ")
+	if own, ok := errors.AsType[*Error](err); ok {
+		e.What, e.Param = own.What, own.Param
+	}
 	for _, f := range eval.CallStack {
 		if f.Pos.Line == 0 { // a builtin, which has no place in the file
 			continue

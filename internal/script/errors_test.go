@@ -44,17 +44,25 @@ func TestWhatDoesNotCompile(t *testing.T) {
 		{whole("x = [0]\nfor i in range(60): x = x + x"), "my.star:2:1: x holds "},
 		{whole("load('other.star', 'f')"), "my.star:1:6: load: want all of an algorithm in one file"},
 		{whole("x = random()"), "my.star:1:11: random belongs to a connection"},
+		{whole("record('a', 1)"), "my.star:1:7: record belongs to a connection: call it in a function"},
+		{whole("set_timer(1)"), "my.star:1:10: set_timer belongs to a connection"},
+		{whole("x = param('a')"), "my.star:1:10: param: missing argument for default"},
+		{whole("x = param('a', 'b')"), "the default of param \"a\" = \"b\", which is of type string: want a number"},
+		{whole("x = param('a b', 1)"), "param: the name must be 1 to 32 letters"},
+		{whole("x = param('a', 1)\ny = param('a', 1)"), "my.star:2:10: param(\"a\") is there already"},
+		{whole("for i in range(99): param('a%d' % i, 1)"), "param(\"a64\"): want at most 64 parameters"},
+		{whole("def f(): return param('a', 1)\nf()"), "param: call it outside of functions"},
 		{whole("x = list(range(1000000000))"), "my.star:1:15: range of 1000000000 values: want at most 65536"},
 		{whole("def f(): return f()\nf()"), "my.star:1:17: function f called recursively"},
 		{strings.Repeat("#", 70_000), "my.star: a script of 70000 bytes: want at most 65536"},
 	} {
-		_, err := script.Compile("my.star", []byte(tc.src))
+		_, err := script.Compile("my.star", []byte(tc.src), nil)
 		var e *script.Error
 		if assert.ErrorAs(t, err, &e, tc.src) {
 			assert.Contains(t, err.Error(), tc.want)
 		}
 	}
-	_, err := script.Compile("my.star", []byte(whole(strings.Repeat("def on_ack(state, ack): return y\n", 30))))
+	_, err := script.Compile("my.star", []byte(whole(strings.Repeat("def on_ack(state, ack): return y\n", 30))), nil)
 	assert.Equal(t, 10, strings.Count(err.Error(), "undefined: y"))
 	assert.Contains(t, err.Error(), "and 20 more")
 }
@@ -78,7 +86,7 @@ func TestDeepSource(t *testing.T) {
 	} {
 		n := 65_000 / (len(tc.open) + len(tc.end))
 		src := "x = " + strings.Repeat(tc.open, n) + tc.middle + strings.Repeat(tc.end, n)
-		_, err := script.Compile("deep.star", []byte(src))
+		_, err := script.Compile("deep.star", []byte(src), nil)
 		assert.Error(t, err, tc.open)
 	}
 }
@@ -99,6 +107,8 @@ func failure(t *testing.T, src string) string {
 			exit{Now: now, MSS: 1000},
 			restart{Now: now, MSS: 1000},
 			segment{Now: now},
+			sent{Now: now, MSS: 1000},
+			expiry{Now: now, MSS: 1000},
 		} {
 			e.tell(c)
 			if i == 2 {
@@ -166,22 +176,44 @@ func TestWhatFailsAsItRuns(t *testing.T) {
 		{"math.pow(1)", "pow: got 1 arguments, want 2"},
 		{"min(1, ack.rtt)", "my.star:2:6: min: "},
 		{"random(3)", "random: got 1 arguments, want 0"},
+		{"record('alpha', float('nan'))", "my.star:2:9: record(\"alpha\") = nan: want a finite number"},
+		{"record('alpha', True)", "record(\"alpha\") = True, which is of type bool: want a number"},
+		{"record('alpha')", "record: got 1 arguments: want a column's name and a number, such as record("},
+		{"record(1, 2)", "record: the name is of type int: want a string"},
+		{"record('a,b', 2)", "record(\"a,b\"): the name must be 1 to 32 letters, digits or _, and begin with a letter"},
+		{"record('x' * 33, 2)", "the name must be 1 to 32 letters"},
+		{"record('', 2)", "the name must be 1 to 32 letters"},
+		{"for i in range(99): record('x%d' % i, i)", "record(\"x16\"): want at most 16 columns; there are x0, x1,"},
+		{"set_timer(-1)", "my.star:2:12: set_timer(-1): want 1e-05 to 3600 seconds"},
+		{"set_timer(0)", "set_timer(0): want 1e-05 to 3600 seconds"},
+		{"set_timer(1e9)", "set_timer(1e+09): want 1e-05 to 3600 seconds"},
+		{"set_timer(float('nan'))", "set_timer = nan: want a finite number"},
+		{"set_timer('1')", "set_timer = \"1\", which is of type string: want a number"},
+		{"set_timer()", "set_timer: got 0 arguments: want seconds, or None to stop the timer"},
+		{"param('x', 1)", "param: call it outside of functions"},
 		{"{ack: 1}", "unhashable: ack"},
 		{"{state: 1}", "unhashable: state"},
 	} {
-		got := failure(t, "def on_ack(state, ack):\n  "+tc.body+"\nG = []\ndef init(state, conn): state.own = 0")
+		got := failure(t, "def on_ack(state, ack):\n  "+tc.body+
+			"\nG = []\ndef init(state, conn): state.own = 0\ndef on_timer(state, timer): pass")
 		assert.Contains(t, got, tc.want, tc.body)
 		assert.Contains(t, got, "\n  in on_ack, 0.000000 s after the connection's first event")
 	}
 }
 
 func TestEveryFunctionMayFail(t *testing.T) {
-	for _, f := range []string{"init", "on_loss", "on_exit", "on_restart", "on_segment_lost"} {
-		got := failure(t, "def "+f+"(state, what):\n  state.cwnd = -1")
+	for _, f := range []string{"init", "on_loss", "on_exit", "on_restart", "on_segment_lost", "on_send", "on_timer"} {
+		more := ""
+		if f == "on_timer" {
+			more = "\ndef init(state, conn): set_timer(0.1)"
+		}
+		got := failure(t, "def "+f+"(state, what):\n  state.cwnd = -1"+more)
 		assert.Contains(t, got, "my.star:2:8: state.cwnd = -1: want")
 		assert.Contains(t, got, "\n  in "+f)
 	}
-	got := failure(t, "def init(state, conn):\n  state.sstresh = 1")
+	got := failure(t, "def on_ack(state, ack): set_timer(1)")
+	assert.Contains(t, got, "set_timer: the script has no function for it: want def on_timer(state, timer)")
+	got = failure(t, "def init(state, conn):\n  state.sstresh = 1")
 	assert.Contains(t, got, "my.star:2:8: state.sstresh (did you mean ssthresh?)")
 }
 

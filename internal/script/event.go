@@ -26,30 +26,65 @@ type field[T any] struct {
 	get  func(of *T, began clock.Time) starlark.Value
 }
 
-var ackFields = []field[congestion.Ack]{
-	instant("now", func(a *congestion.Ack) clock.Time { return a.Now }),
-	integer("delivered", func(a *congestion.Ack) int { return a.Delivered }),
-	flag("cwnd_limited", func(a *congestion.Ack) bool { return a.CwndLimited }),
-	flag("recovering", func(a *congestion.Ack) bool { return a.Recovering }),
-	integer("mss", func(a *congestion.Ack) int { return a.MSS }),
-	flag("round", func(a *congestion.Ack) bool { return a.Round }),
-	measurement("rtt", func(a *congestion.Ack) time.Duration { return a.RTT }),
-	measurement("min_rtt", func(a *congestion.Ack) time.Duration { return a.MinRTT }),
-	measurement("srtt", func(a *congestion.Ack) time.Duration { return a.SRTT }),
-	integer("prior", func(a *congestion.Ack) int { return a.Prior }),
-	integer("in_flight", func(a *congestion.Ack) int { return a.InFlight }),
-	integer("lost", func(a *congestion.Ack) int { return a.Lost }),
-	{"rate", func(a *congestion.Ack, _ clock.Time) starlark.Value {
-		if a.Rate == 0 {
+// arrival is an Ack with the Transit of the connection's first one that had timestamps: what
+// the hosts' clocks differ by is unknown, and the same in both.
+type arrival struct {
+	Ack     *congestion.Ack
+	transit uint32
+	known   bool
+}
+
+// take takes the next Ack.
+func (a *arrival) take(next *congestion.Ack) {
+	a.Ack = next
+	if next.Stamped && !a.known {
+		a.transit, a.known = next.Transit, true
+	}
+}
+
+var ackFields = []field[arrival]{
+	instant("now", func(a *arrival) clock.Time { return a.Ack.Now }),
+	integer("delivered", func(a *arrival) int { return a.Ack.Delivered }),
+	flag("cwnd_limited", func(a *arrival) bool { return a.Ack.CwndLimited }),
+	flag("recovering", func(a *arrival) bool { return a.Ack.Recovering }),
+	integer("mss", func(a *arrival) int { return a.Ack.MSS }),
+	flag("round", func(a *arrival) bool { return a.Ack.Round }),
+	measurement("rtt", func(a *arrival) time.Duration { return a.Ack.RTT }),
+	measurement("min_rtt", func(a *arrival) time.Duration { return a.Ack.MinRTT }),
+	measurement("srtt", func(a *arrival) time.Duration { return a.Ack.SRTT }),
+	integer("prior", func(a *arrival) int { return a.Ack.Prior }),
+	integer("in_flight", func(a *arrival) int { return a.Ack.InFlight }),
+	integer("lost", func(a *arrival) int { return a.Ack.Lost }),
+	{"rate", func(a *arrival, _ clock.Time) starlark.Value {
+		if a.Ack.Rate == 0 {
 			return starlark.None
 		}
-		return starlark.MakeInt64(a.Rate)
+		return starlark.MakeInt64(a.Ack.Rate)
 	}},
-	flag("app_limited", func(a *congestion.Ack) bool { return a.AppLimited }),
-	total("total_delivered", func(a *congestion.Ack) uint64 { return a.TotalDelivered }),
-	total("prior_delivered", func(a *congestion.Ack) uint64 { return a.PriorDelivered }),
-	integer("tx_in_flight", func(a *congestion.Ack) int { return a.TxInFlight }),
-	integer("lost_since", func(a *congestion.Ack) int { return a.LostSince }),
+	flag("app_limited", func(a *arrival) bool { return a.Ack.AppLimited }),
+	total("total_delivered", func(a *arrival) uint64 { return a.Ack.TotalDelivered }),
+	total("prior_delivered", func(a *arrival) uint64 { return a.Ack.PriorDelivered }),
+	integer("tx_in_flight", func(a *arrival) int { return a.Ack.TxInFlight }),
+	integer("lost_since", func(a *arrival) int { return a.Ack.LostSince }),
+	flag("echo", func(a *arrival) bool { return a.Ack.Echo }),
+	{"marked", func(a *arrival, _ clock.Time) starlark.Value {
+		if a.Ack.Marked == congestion.UnknownMarks {
+			return starlark.None
+		}
+		return starlark.MakeInt(a.Ack.Marked)
+	}},
+	{"one_way", func(a *arrival, _ clock.Time) starlark.Value {
+		if !a.Ack.Stamped {
+			return starlark.None
+		}
+		return seconds(time.Duration(int32(a.Ack.Transit-a.transit)) * time.Millisecond)
+	}},
+	{"sent_at", func(a *arrival, began clock.Time) starlark.Value {
+		if a.Ack.SentAt == clock.Never {
+			return starlark.None
+		}
+		return seconds(a.Ack.SentAt.Sub(began))
+	}},
 }
 
 // kinds are the constants that loss.kind is compared with.
@@ -100,7 +135,37 @@ var segmentFields = []field[congestion.LostSegment]{
 	integer("lost_since", func(l *congestion.LostSegment) int { return l.LostSince }),
 	flag("app_limited", func(l *congestion.LostSegment) bool { return l.AppLimited }),
 	total("total_delivered", func(l *congestion.LostSegment) uint64 { return l.TotalDelivered }),
+	instant("sent_at", func(l *congestion.LostSegment) clock.Time { return l.SentAt }),
 }
+
+var sentFields = []field[congestion.Sent]{
+	instant("now", func(s *congestion.Sent) clock.Time { return s.Now }),
+	total("seq", func(s *congestion.Sent) uint64 { return s.Seq }),
+	integer("size", func(s *congestion.Sent) int { return s.Size }),
+	integer("segments", func(s *congestion.Sent) int { return s.Segments }),
+	integer("mss", func(s *congestion.Sent) int { return s.MSS }),
+	integer("in_flight", func(s *congestion.Sent) int { return s.InFlight }),
+	flag("again", func(s *congestion.Sent) bool { return s.Again }),
+}
+
+var timerFields = []field[congestion.Timer]{
+	instant("now", func(t *congestion.Timer) clock.Time { return t.Now }),
+	integer("mss", func(t *congestion.Timer) int { return t.MSS }),
+	integer("in_flight", func(t *congestion.Timer) int { return t.InFlight }),
+	total("total_delivered", func(t *congestion.Timer) uint64 { return t.TotalDelivered }),
+	total("total_lost", func(t *congestion.Timer) uint64 { return t.TotalLost }),
+	measurement("min_rtt", func(t *congestion.Timer) time.Duration { return t.MinRTT }),
+	measurement("srtt", func(t *congestion.Timer) time.Duration { return t.SRTT }),
+}
+
+// timer is the one that a script sets.
+type timer struct {
+	at      clock.Time // never: it is off
+	expired int        // so often
+}
+
+// set has it expire after a time, and not when it was to expire before.
+func (t *timer) set(now clock.Time, after time.Duration) { t.at = now.Add(after) }
 
 func integer[T any](name string, get func(*T) int) field[T] {
 	return field[T]{name, func(of *T, _ clock.Time) starlark.Value {

@@ -33,12 +33,16 @@ func FuzzScript(f *testing.F) {
 		"def on_loss(state, loss): state.own = {loss.kind: state.cwnd, TIMEOUT: -1}",
 		"def on_segment_lost(state, s): print('%d at %s' % (s.seq, s.now))",
 		"def on_restart(state, restart): return sorted([x for x in range(3)])[1] << 300",
+		"N = param('n', 0.5)\ndef init(state, conn): set_timer(N)\n" +
+			"def on_timer(state, timer):\n  set_timer(N)\n  record('n', timer.now)",
+		"def on_send(state, sent): return sent.in_flight + sent.size",
+		"def on_ack(state, ack): print(ack.marked, ack.one_way, ack.sent_at)",
 		"x = {}\nfor i in range(9): x[i] = x",
 	} {
 		f.Add([]byte(whole(src)), uint64(2))
 	}
 	f.Fuzz(func(t *testing.T, src []byte, seed uint64) {
-		p, err := script.Compile("fuzz.star", src)
+		p, err := script.Compile("fuzz.star", src, nil)
 		if err != nil {
 			var e *script.Error
 			require.ErrorAs(t, err, &e)

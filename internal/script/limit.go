@@ -3,6 +3,7 @@ package script
 import (
 	"fmt"
 	"math/bits"
+	"time"
 
 	"go.starlark.net/starlark"
 )
@@ -29,6 +30,13 @@ const (
 	maxDepth = 16
 	// maxPrints bounds the lines that a run prints, maxNote their length in bytes.
 	maxPrints, maxNote = 10_000, 1000
+	// minTimer and maxTimer bound how far ahead a timer is set, maxTimers how often one expires
+	// in a connection.
+	minTimer, maxTimer = 10 * time.Microsecond, time.Hour
+	maxTimers          = 1_000_000
+	// maxColumns bounds the names that a run records, maxParams a script's parameters, maxName
+	// the length of a name of either.
+	maxColumns, maxParams, maxName = 16, 64, 32
 )
 
 // meter bounds a thread's calls.

@@ -2,6 +2,8 @@ package script
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
@@ -13,8 +15,10 @@ type Hooks struct {
 	// from then on: who runs the experiment stops it.
 	Failed func(error)
 	// Printed gets each line that a script prints, and the instant of the event; clock.Never
-	// for what it printed while it was read, and while a connection began.
+	// for what it printed while it was read.
 	Printed func(now clock.Time, line string)
+	// Recorded gets each number that a script records, under its column's name.
+	Recorded func(name string, value float64)
 }
 
 // Run is a program in one run of an experiment: the controllers of all connections that use
@@ -24,6 +28,7 @@ type Run struct {
 	hooks   Hooks
 	err     error
 	printed int
+	columns []string // that the script has recorded
 }
 
 // Begin begins a run.
@@ -39,13 +44,7 @@ func (p *Program) Begin(h Hooks) *Run {
 func (r *Run) Err() error { return r.err }
 
 // New makes the controller of a connection: a congestion.Make.
-func (r *Run) New(cfg congestion.Config) congestion.Controller {
-	c := newController(r, cfg)
-	if r.program.calls[callSegment] != nil {
-		return &watcher{c}
-	}
-	return c
-}
+func (r *Run) New(cfg congestion.Config) congestion.Controller { return newController(r, cfg) }
 
 func (r *Run) fail(err error) {
 	if r.err != nil {
@@ -55,6 +54,24 @@ func (r *Run) fail(err error) {
 	if r.hooks.Failed != nil {
 		r.hooks.Failed(err)
 	}
+}
+
+// record passes a number on. The columns of a run are few.
+func (r *Run) record(name string, value float64) error {
+	if !slices.Contains(r.columns, name) {
+		if what := badName(name); what != "" {
+			return fmt.Errorf("record(%q): %s", name, what)
+		}
+		if len(r.columns) == maxColumns {
+			return fmt.Errorf("record(%q): want at most %d columns; there are %s", name, maxColumns,
+				strings.Join(r.columns, ", "))
+		}
+		r.columns = append(r.columns, name)
+	}
+	if r.hooks.Recorded != nil {
+		r.hooks.Recorded(name, value)
+	}
+	return nil
 }
 
 func (r *Run) print(now clock.Time, line string) {

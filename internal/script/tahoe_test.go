@@ -25,7 +25,7 @@ func tutorial(tb testing.TB, name string) *script.Program {
 	name = "../../tutorial/" + name
 	src, err := os.ReadFile(name)
 	require.NoError(tb, err)
-	p, err := script.Compile(name, src)
+	p, err := script.Compile(name, src, nil)
 	require.NoError(tb, err)
 	return p
 }
@@ -33,7 +33,7 @@ func tutorial(tb testing.TB, name string) *script.Program {
 // compile compiles a script of a test's own.
 func compile(tb testing.TB, src string) *script.Program {
 	tb.Helper()
-	p, err := script.Compile("my.star", []byte(src))
+	p, err := script.Compile("my.star", []byte(src), nil)
 	require.NoError(tb, err)
 	return p
 }
@@ -53,6 +53,8 @@ type (
 	exit    congestion.Exit
 	restart congestion.Restart
 	segment congestion.LostSegment
+	sent    congestion.Sent
+	expiry  congestion.Timer
 )
 
 func (a ack) tell(c congestion.Controller)  { c.OnAck((*congestion.Ack)(&a)) }
@@ -67,6 +69,19 @@ func (r restart) tell(c congestion.Controller) {
 func (s segment) tell(c congestion.Controller) {
 	if c, ok := c.(congestion.LossWatcher); ok {
 		c.OnSegmentLost((*congestion.LostSegment)(&s))
+	}
+}
+
+func (s sent) tell(c congestion.Controller) {
+	if c, ok := c.(congestion.SendWatcher); ok {
+		c.OnSend(congestion.Sent(s))
+	}
+}
+
+// tell comes when the timer is due, as the stack has it.
+func (e expiry) tell(c congestion.Controller) {
+	if c, ok := c.(congestion.Timed); ok && c.Deadline().Due(e.Now) {
+		c.OnTimer(congestion.Timer(e))
 	}
 }
 
@@ -88,6 +103,10 @@ func anything(r *rand.Rand, now clock.Time, cwnd, mss int) event {
 		}
 	case 3:
 		return segment{Now: now, Size: mss, TxInFlight: flight}
+	case 4:
+		return sent{Now: now, Size: mss, Segments: 1, MSS: mss, InFlight: flight}
+	case 5:
+		return expiry{Now: now, MSS: mss, InFlight: flight}
 	}
 	return ack{
 		Now: now, Delivered: r.IntN(3 * mss << r.IntN(4)), Prior: flight, InFlight: flight / 2,

@@ -17,7 +17,7 @@ func TestTheTutorialTellsAll(t *testing.T) {
 	tables := strings.Split(string(text), "\n\n")
 	table := func(of string) string {
 		for _, part := range tables {
-			if strings.HasPrefix(part, "| `"+of+"` |") {
+			if strings.HasPrefix(part, "| `"+of+"` | unit |") {
 				return part
 			}
 		}
@@ -32,6 +32,8 @@ func TestTheTutorialTellsAll(t *testing.T) {
 		"exit":    namesOf(exitFields),
 		"restart": namesOf(restartFields),
 		"segment": namesOf(segmentFields),
+		"sent":    namesOf(sentFields),
+		"timer":   namesOf(timerFields),
 	} {
 		for _, name := range names {
 			assert.Contains(t, table(of), "`"+name+"`", of)
@@ -40,6 +42,12 @@ func TestTheTutorialTellsAll(t *testing.T) {
 	for i := range signatures {
 		want := strings.TrimPrefix(signatures[i].String(), "def ")
 		assert.Contains(t, string(text), "`"+want+"`")
+	}
+	for name := range predeclared {
+		if name == productName {
+			continue
+		}
+		assert.Contains(t, string(text), "`"+name, "a function or a constant")
 	}
 	for name := range mathModule.Members {
 		assert.Contains(t, string(text), "`"+name+"`")

@@ -44,7 +44,7 @@ func Plots(rec *result.Record) []Plot {
 	var plots []Plot
 	for _, draw := range []func(*view) []Plot{
 		windowPlots, rttPlots, sequencePlots, throughputPlots, queuePlots, flightPlots,
-		fairnessPlots, objectPlots,
+		fairnessPlots, objectPlots, ownPlots,
 	} {
 		plots = append(plots, draw(v)...)
 	}

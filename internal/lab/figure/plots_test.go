@@ -71,6 +71,24 @@ func TestThePlotsOfARun(t *testing.T) {
 	}
 }
 
+// TestRecordedNumbers: a panel for each number of each flow's script, and gaps where there is none.
+func TestRecordedNumbers(t *testing.T) {
+	rec := synthesize(10*time.Second, 10, 60_000, "reno", "cubic")
+	rec.Flows[0].Own = []string{"alpha", "never"}
+	for i := range rec.Flows[0].Samples {
+		if i > 5 {
+			rec.Flows[0].Samples[i].Own = []float64{float64(i) / 100, math.NaN()}
+		}
+	}
+	p := plotOf(t, Plots(rec), "recorded")
+	require.Len(t, p.chart.Rows, 1, "what was never recorded is not drawn")
+	panel := p.chart.Rows[0].Panels[0]
+	assert.Equal(t, "alpha", panel.Y.Label)
+	assert.True(t, math.IsNaN(panel.Layers[0].Points[5].Y))
+	assert.InDelta(t, 0.06, panel.Layers[0].Points[6].Y, 1e-9)
+	assert.Contains(t, words(t, p), "alpha")
+}
+
 func TestTheWindowsHaveTheirLines(t *testing.T) {
 	rec := synthesize(10*time.Second, 10, 60_000, "reno")
 	p := plotOf(t, Plots(rec), "cwnd")

@@ -3,6 +3,7 @@ package gauge
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -29,6 +30,8 @@ type FlowTape struct {
 	threshold      bool   // there is one for slow start from the beginning
 	unset          int    // what stands for none
 	rows           uint64 // so far
+	ownNames       []string
+	own            []float64 // as they are now
 	// Rows on their way into a list: what is made for one call would be allocated each time.
 	sample result.Sample
 	point  result.Point
@@ -80,7 +83,18 @@ func (f *FlowTape) Sample(at time.Duration, s *tcp.Sample, fresh bool) {
 	if fresh {
 		r.RTT = s.LatestRTT
 	}
+	r.Own = slices.Clone(f.own)
 	f.Row(r)
+}
+
+// Own takes a number of a script's: it is part of each sample from now on.
+func (f *FlowTape) Own(name string, value float64) {
+	i := slices.Index(f.ownNames, name)
+	if i < 0 {
+		i = len(f.ownNames)
+		f.ownNames, f.own = append(f.ownNames, name), append(f.own, value)
+	}
+	f.own[i] = value
 }
 
 // SendMSS takes note of how long the sender's segments are.
@@ -143,7 +157,7 @@ func (f *FlowTape) Got(at time.Duration, bytes uint64) {
 
 // Fill fills in what the tape holds, and reports whether it was thinned.
 func (f *FlowTape) Fill(r *result.FlowRecord) (thinned bool) {
-	r.MSS = f.mss
+	r.MSS, r.Own = f.mss, f.ownNames
 	r.Samples, r.Progress = together(&f.samples), together(&f.points)
 	r.Segments = together(&f.sent, &f.received)
 	return f.samples.stride+f.sent.stride+f.received.stride+f.points.stride > 0

@@ -81,10 +81,10 @@ func TestDirections(t *testing.T) {
 		}},
 		{
 			"rate: 1Mbit, queue: {type: red, limit: 60pkt, min: 5pkt, max: 15pkt, max_p: 2%, " +
-				"weight: 0.002, gentle: off, ecn: yes}",
+				"weight: 0.002, gentle: off, ecn: yes, mark_all: on}",
 			netem.Config{Rate: mbit, Queue: netem.RED{
 				Min: 5, Max: 15, InPackets: true, MaxP: .02, Weight: .002, Abrupt: true, ECN: true,
-				Packets: 60,
+				Packets: 60, MarkAll: true,
 			}},
 		},
 		{"rate: 1Mbit, queue: red", netem.Config{Rate: mbit, Queue: netem.RED{Bytes: 25000}}},
@@ -263,6 +263,7 @@ func TestFlows(t *testing.T) {
 		{"nagle: off", func(f *plan.Flow) { f.TCP.NoDelay = true }},
 		{"pacing: on", func(f *plan.Flow) { f.TCP.Pacing = true }},
 		{"ecn: on", func(f *plan.Flow) { f.TCP.ECN = tcp.ECNOn }},
+		{"ecn: dctcp", func(f *plan.Flow) { f.TCP.ECN = tcp.ECNDCTCP }},
 		{"ecn: passive", func(f *plan.Flow) { f.TCP.ECN = tcp.ECNPassive }},
 		{"recv_buffer: 1MiB, send_buffer: 64kB", func(f *plan.Flow) {
 			f.TCP.RecvBuffer, f.TCP.SendBuffer = 1<<20, 64000

@@ -20,6 +20,7 @@ type waitingRoom struct {
 	low, high        threshold
 	maxP, weight     float64
 	abrupt, ecn      bool
+	markAll          bool
 	lowNode, maxNode *node
 }
 
@@ -37,7 +38,7 @@ var queueKinds = []struct {
 }{
 	{"droptail", nil},
 	{"drophead", nil},
-	{"red", []string{"min", "max", "max_p", "weight", "gentle", "ecn"}},
+	{"red", []string{"min", "max", "max_p", "weight", "gentle", "ecn", "mark_all"}},
 	{"codel", []string{"target", "interval", "ecn"}},
 	{"pie", []string{"target", "update", "burst", "ecn"}},
 	{"fq_codel", []string{"target", "interval", "flows", "quantum", "ecn"}},
@@ -94,6 +95,7 @@ var queueKeys = []key[waitingRoom]{
 		d.unless(n, &q.abrupt)
 	}},
 	{"ecn", "", func(d *decoder, n *node, q *waitingRoom) { d.truth(n, &q.ecn) }},
+	{"mark_all", "", func(d *decoder, n *node, q *waitingRoom) { d.truth(n, &q.markAll) }},
 }
 
 // anyRate is for reading a queue while nobody knows how fast the link is.
@@ -275,6 +277,7 @@ func (q *waitingRoom) discipline() netem.Discipline {
 		return netem.RED{
 			Min: q.low.n, Max: q.high.n, InPackets: q.high.inPackets, MaxP: q.maxP,
 			Weight: q.weight, Abrupt: q.abrupt, ECN: q.ecn, Packets: q.packets, Bytes: q.bytes,
+			MarkAll: q.markAll,
 		}
 	case "codel":
 		return netem.CoDel{

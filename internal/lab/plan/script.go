@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/mistake"
@@ -23,7 +24,7 @@ func (d *decoder) algorithm(n *node, f *flowOf) {
 	case !ok:
 	case isScript(text):
 		f.TCP.Congestion = path.Base(text)
-		f.Script = d.script(n, text)
+		f.Script = d.script(n, text, f.at.get("params"))
 	case slices.Contains(tcp.Algorithms(), text):
 		f.TCP.Congestion = text
 	default:
@@ -37,8 +38,30 @@ func isScript(cc string) bool { return strings.HasSuffix(cc, scriptSuffix) }
 // Algorithms returns the names of the congestion controls that are built in.
 func Algorithms() []string { return tcp.Algorithms() }
 
-// script reads a Starlark file. What is wrong in there is shown where it stands.
-func (d *decoder) script(n *node, name string) *script.Program {
+// checkParams checks the values of a script's parameters: numbers, by the names that it has for them.
+func checkParams(d *decoder, n *node, f *flowOf) {
+	if !isScript(f.TCP.Congestion) {
+		d.bad(n, "params are for a Starlark script, and cc is "+mistake.Quote(f.TCP.Congestion),
+			"cc: FILE"+scriptSuffix+", or no params")
+		return
+	}
+	if n.kind != mapping {
+		d.bad(n, d.shown(n)+" is not a script's params", "a mapping such as {beta: 0.7}")
+		return
+	}
+	for _, p := range n.pairs {
+		if text, ok := d.scalar(p.value, "a number"); ok {
+			if _, err := strconv.ParseFloat(text, 64); err != nil {
+				d.bad(p.value, mistake.Quote(text)+" is not a parameter's value",
+					"a number such as 0.5, without a unit")
+			}
+		}
+	}
+}
+
+// script reads a Starlark file, with the values of its parameters; nil: its defaults. What is wrong
+// in there is shown where it stands.
+func (d *decoder) script(n *node, name string, params *node) *script.Program {
 	if d.load == nil {
 		return nil
 	}
@@ -47,7 +70,18 @@ func (d *decoder) script(n *node, name string) *script.Program {
 		d.bad(n, err.Error(), "the file of a Starlark congestion controller")
 		return nil
 	}
-	p, err := script.Compile(name, text)
+	given := script.Params{}
+	if params != nil {
+		for _, p := range params.pairs {
+			given[p.key.text] = p.value.text
+		}
+	}
+	p, err := script.Compile(name, text, given)
+	var bad *script.Error
+	if errors.As(err, &bad) && bad.Param != "" {
+		d.bad(params.get(bad.Param), bad.File+": "+bad.What, "")
+		return nil
+	}
 	if err != nil {
 		src := &source{name: name, lines: strings.Split(string(text), "\n")}
 		d.mistakes(src, err)

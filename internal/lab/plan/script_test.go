@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	starlark "github.com/tidepool-net/tidepool/internal/script"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
@@ -70,6 +71,40 @@ func TestWhatIsWrongInAScript(t *testing.T) {
 		var errs plan.Errors
 		require.ErrorAs(t, err, &errs, tc.cc)
 		assert.Contains(t, err.Error(), tc.want)
+	}
+}
+
+// TestParams: a script's parameters are set and swept like any other key, and what is wrong with
+// one is shown where its value stands.
+func TestParams(t *testing.T) {
+	text := "name: mine\npath:\n  down: {rate: 10Mbit/s, delay: 10ms}\nflows: [{cc: own.star, params: {beta: 2}}]\n"
+	own := "B = param('beta', 0.5)\ndef init(state, conn): state.cwnd = B * 10000\n" + script
+	cells := func(change func(f *plan.File) error) ([]plan.Cell, error) {
+		f, err := plan.Parse("x.yaml", []byte(text))
+		require.NoError(t, err)
+		if err := change(f); err != nil {
+			return nil, err
+		}
+		f.Load = files{"own.star": own}.load
+		return f.Cells()
+	}
+	all, err := cells(func(f *plan.File) error { return f.Sweep("flows.0.params.beta=0.7,3") })
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	for i, want := range []int{7000, 30000} {
+		c := all[i].Flows[0].Script.Begin(starlark.Hooks{}).New(congestion.Config{MSS: 10, InitialWindow: 10})
+		assert.Equal(t, want, c.Cwnd())
+	}
+	for set, want := range map[string]string{
+		"flows.0.params.betta=1": `--set: own.star: the script has no param("betta", …) (did you mean ` +
+			"beta?); it has beta\n    flows.0.params.betta=1\n                         ^",
+		"flows.0.params.beta=3ms": `"3ms" is not a parameter's value; expected a number such as 0.5`,
+		"flows.0.params=7":        `"7" is not a script's params; expected a mapping such as {beta: 0.7}`,
+		"flows.0.cc=reno": `x.yaml:4:32: params are for a Starlark script, and cc is "reno"; expected cc: ` +
+			"FILE.star, or no params",
+	} {
+		_, err := cells(func(f *plan.File) error { return f.Set(set) })
+		assert.ErrorContains(t, err, want, set)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 // tcpKeys are what a flow of TCP has.
 var tcpKeys = []key[flowOf]{
 	{"cc", "cubic", func(d *decoder, n *node, f *flowOf) { d.algorithm(n, f) }},
+	{"params", "", checkParams},
 	{"fast_convergence", "on", func(d *decoder, n *node, f *flowOf) {
 		d.unless(n, &f.cubic.NoFastConvergence)
 	}},
@@ -119,7 +120,7 @@ func (d *decoder) delayedAck(n *node, f *flowOf) {
 
 // ecn reads whether a flow asks for explicit congestion notification.
 func (d *decoder) ecn(n *node, f *flowOf) {
-	if w, ok := d.word(n, "a use of ECN", []string{"on", "off", "passive"}); ok {
+	if w, ok := d.word(n, "a use of ECN", []string{"on", "off", "passive", "dctcp"}); ok {
 		f.TCP.ECN, _ = tcp.ParseECNMode(w)
 	}
 }

@@ -12,14 +12,22 @@ import (
 )
 
 // tcpConfig is how a flow's end on one side speaks TCP. The first error of a script ends the
-// run. What it prints is the sender's: the other end sends no data.
+// run. What it prints and records is the sender's: the other end sends no data.
 func (f *flow) tcpConfig(s gauge.Side) (tcp.Config, error) {
 	h := script.Hooks{
 		Failed: func(err error) { f.run.fail(fmt.Errorf("flow %s: %w", f.Name, err)) },
 	}
-	if to := f.run.printed; to != nil && (s == gauge.Left) != f.Upward {
+	if (s == gauge.Left) == f.Upward {
+		return TCPConfig(f.Flow, h)
+	}
+	if to := f.run.printed; to != nil {
 		h.Printed = func(_ clock.Time, line string) {
 			to(f.run.since(f.run.Now()), f.Name+": "+line)
+		}
+	}
+	h.Recorded = func(name string, value float64) {
+		if f.tape != nil {
+			f.tape.Own(name, value)
 		}
 	}
 	return TCPConfig(f.Flow, h)

@@ -163,7 +163,7 @@ func TestGuestsThatDoNotFit(t *testing.T) {
 
 func compile(t *testing.T, name, text string) *script.Program {
 	t.Helper()
-	p, err := script.Compile(name, []byte(text))
+	p, err := script.Compile(name, []byte(text), nil)
 	require.NoError(t, err)
 	return p
 }

@@ -2,6 +2,7 @@ package play_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"testing"
 	"time"
@@ -114,4 +115,43 @@ func TestAScriptThatFailsEndsTheRun(t *testing.T) {
 	assert.Equal(t, []any{"small.star", 5, "on_ack"}, []any{e.File, e.Line, e.Call})
 	assert.InDelta(t, 1.02, e.After.Seconds(), 0.03)
 	assert.ErrorContains(t, err, "flow small.star: small.star:5:")
+}
+
+// TestDCTCPHoldsItsQueue: tutorial/dctcp.star's share of marked bytes converges to what Alizadeh et
+// al., SIGCOMM 2010, §3.3, have for it: alpha² (1 - alpha/4) = (2 W + 1) / (W + 1)², where W is the
+// window at which the queue reaches the threshold. It is a column of its samples.
+func TestDCTCPHoldsItsQueue(t *testing.T) {
+	files := map[string]string{"dctcp.star": tutorial(t, "dctcp.star")}
+	cells := cellsOf(t, []byte(tutorial(t, "dctcp.yaml")), files, "flows.0.cc=dctcp.star")
+	_, record, err := play.Run(&cells[0], 0, play.Options{Record: true})
+	require.NoError(t, err)
+	f := &record.Flows[0]
+	require.Equal(t, []string{"alpha"}, f.Own)
+	sum, n := 0.0, 0
+	for _, s := range f.Samples {
+		if s.At > 2*time.Second {
+			require.Len(t, s.Own, 1)
+			sum, n = sum+s.Own[0], n+1
+		}
+	}
+	w := 100e6*4e-3/8/1500 + 20
+	want, alpha := (2*w+1)/((w+1)*(w+1)), sum/float64(n)
+	assert.InEpsilon(t, math.Sqrt(want), alpha*math.Sqrt(1-alpha/4), 0.1, "alpha %.3f", alpha)
+}
+
+// TestRecordedNumbersAreTheSenders: each flow has its own columns, from the call on.
+func TestRecordedNumbersAreTheSenders(t *testing.T) {
+	cells := cellsOf(t, []byte(twoScripts), map[string]string{
+		"small.star": fixed(2, "if ack.now > 1: record('late', ack.now)"),
+		"large.star": fixed(4, "record('n', 1); record('m', -2)"),
+	})
+	_, record, err := play.Run(&cells[0], 0, play.Options{Record: true})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"late"}, record.Flows[0].Own)
+	assert.Equal(t, []string{"n", "m"}, record.Flows[1].Own)
+	for _, s := range record.Flows[0].Samples {
+		assert.Equal(t, s.At > 1050*time.Millisecond, len(s.Own) > 0, "%v", s.At)
+	}
+	last := record.Flows[1].Samples[len(record.Flows[1].Samples)-1]
+	assert.Equal(t, []float64{1, -2}, last.Own)
 }

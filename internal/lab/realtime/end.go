@@ -88,7 +88,11 @@ func (e *End) open() error {
 	if bad != nil {
 		return bad
 	}
-	transport, err := play.TCPConfig(e.Flow, script.Hooks{Failed: e.fail})
+	hooks := script.Hooks{Failed: e.fail}
+	if e.Record && e.Role == Sender {
+		hooks.Recorded = e.tape.Own
+	}
+	transport, err := play.TCPConfig(e.Flow, hooks)
 	if err != nil {
 		return err
 	}

@@ -130,6 +130,7 @@ func (r *run) recorded(timing *Timing) *result.Record {
 			one.Progress = append(one.Progress, end.progress...)
 			if end.Done != nil {
 				one.MSS = max(one.MSS, end.MSS)
+				one.Own = append(one.Own, end.Own...) // the sender alone has some
 				out.Objects = append(out.Objects, end.Objects...)
 				thinned = thinned || end.Thinned
 			}

@@ -97,6 +97,7 @@ type Done struct {
 	Until   float64         `json:"until,omitempty"`
 	Objects []result.Object `json:"objects,omitempty"`
 	MSS     int             `json:"mss,omitempty"`
+	Own     []string        `json:"own,omitempty"` // what a script recorded: columns of samples
 	Late    Lateness        `json:"late,omitzero"`
 	// Dropped is how many packets its sockets, or the kernel's queues behind them, had no room
 	// for.
@@ -139,12 +140,13 @@ func (s *speaker) say(m *Message) {
 	_ = s.to.Encode(m)
 }
 
-// sayRows writes the rows of a table.
-func sayRows[T result.Row](s *speaker, table string, link int, rows []T) {
+// sayRows writes the rows of a table, of samples with a script's own columns.
+func sayRows[T result.Row](s *speaker, table string, link int, rows []T, own ...string) {
 	for len(rows) > 0 {
 		n := min(rowsAtATime, len(rows))
 		s.say(&Message{
-			Type: "rows", Table: table, Link: link, CSV: string(result.FormatRows(rows[:n])),
+			Type: "rows", Table: table, Link: link,
+			CSV: string(result.FormatRows(rows[:n], own...)),
 		})
 		rows = rows[n:]
 	}

@@ -204,8 +204,8 @@ func (e *End) report() {
 	if e.Record {
 		var r result.FlowRecord
 		d.Thinned = e.tape.Fill(&r)
-		d.MSS = r.MSS
-		sayRows(e.say, "samples", 0, r.Samples)
+		d.MSS, d.Own = r.MSS, r.Own
+		sayRows(e.say, "samples", 0, r.Samples, r.Own...)
 		sayRows(e.say, "segments", 0, r.Segments)
 		sayRows(e.say, "progress", 0, r.Progress)
 	}

@@ -2,6 +2,8 @@ package result
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +34,34 @@ var sampleColumns = []column[Sample]{
 	integerColumn("delivery_rate", func(s *Sample) *int64 { return &s.DeliveryRate }),
 	integerColumn("pacing_rate", func(s *Sample) *int64 { return &s.PacingRate }),
 	wordColumn("ca_state", func(s *Sample) *string { return &s.State }),
+}
+
+// ownPrefix is what the columns of a script's own numbers begin with, and no other does.
+const ownPrefix = "cc_"
+
+// withOwn are a flow's columns and those of a script's own numbers. What was not recorded is empty.
+func withOwn(names []string) []column[Sample] {
+	columns := sampleColumns
+	for i, name := range names {
+		columns = append(slices.Clip(columns), column[Sample]{
+			name: ownPrefix + name,
+			write: func(dst []byte, s *Sample) []byte {
+				if i >= len(s.Own) || math.IsNaN(s.Own[i]) {
+					return dst
+				}
+				return strconv.AppendFloat(dst, s.Own[i], 'g', -1, 64)
+			},
+			read: func(text string, s *Sample) (err error) {
+				value := math.NaN()
+				if text != "" {
+					value, err = strconv.ParseFloat(text, 64)
+				}
+				s.Own = append(s.Own, value)
+				return err
+			},
+		})
+	}
+	return columns
 }
 
 // segmentColumns are those of what a sender sent and received. The ranges of a selective

@@ -46,7 +46,7 @@ func WriteRecord(dir, name string, r *Record) error {
 	for i := range r.Flows {
 		f := &r.Flows[i]
 		for suffix, text := range map[string][]byte{
-			"":          formatTable(sampleColumns, f.Samples),
+			"":          formatTable(withOwn(f.Own), f.Samples),
 			"-segments": formatTable(segmentColumns, f.Segments),
 			"-progress": formatTable(pointColumns, f.Progress),
 		} {
@@ -88,7 +88,7 @@ func ReadRecord(dir, name string) (*Record, error) {
 	var errs []error
 	for i := range r.Flows {
 		f := &r.Flows[i]
-		f.Samples, err = readTable(FlowPath(dir, name, i, ""), sampleColumns)
+		f.Samples, err = readTable(FlowPath(dir, name, i, ""), withOwn(f.Own))
 		errs = append(errs, err)
 		f.Segments, err = readTable(FlowPath(dir, name, i, "-segments"), segmentColumns)
 		errs = append(errs, err)

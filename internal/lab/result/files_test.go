@@ -20,14 +20,15 @@ func record() *result.Record {
 		Flows: []result.FlowRecord{
 			{
 				Name: "a", Label: "reno", Start: 1, RTT: 2, MSS: 1460, Upward: true,
+				Own: []string{"alpha", "beta"},
 				Samples: []result.Sample{
-					{},
+					{Own: []float64{-1e-9, 0.1}},
 					{
 						At: 59*time.Second + 1, Cwnd: 1, Ssthresh: 2, RTT: 3, SRTT: 1500 * time.Microsecond,
 						RTTVar: 5, MinRTT: 6, RTO: time.Hour, Unacked: 8, InFlight: 9, Sacked: 10, Lost: 11,
 						Retrans: 12, SendWindow: 13, BytesAcked: math.MaxUint64, BytesSent: 15,
 						Retransmits: 16, Timeouts: 17, DupAcks: 18, DeliveryRate: 19, PacingRate: 20,
-						State: "recovery",
+						State: "recovery", Own: []float64{1e300, 3},
 					},
 				},
 				Segments: []result.Segment{
@@ -71,10 +72,32 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
+// TestOwnColumns: a script's own numbers are columns behind the others, and empty where there is
+// none.
+func TestOwnColumns(t *testing.T) {
+	rows := []result.Sample{{At: 1}, {At: 2, Own: []float64{1.5}}, {At: 3, Own: []float64{math.NaN(), 2}}}
+	text := string(result.FormatRows(rows, "alpha", "beta"))
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	require.Len(t, lines, 4)
+	for i, want := range []string{",ca_state,cc_alpha,cc_beta", ",,,", ",,1.5,", ",,,2"} {
+		assert.True(t, strings.HasSuffix(lines[i], want), lines[i])
+	}
+	got, err := result.ParseRows[result.Sample]("x.csv", []byte(text))
+	require.NoError(t, err)
+	require.Len(t, got, 3)
+	assert.InDelta(t, 1.5, got[1].Own[0], 0)
+	assert.True(t, math.IsNaN(got[1].Own[1]))
+	assert.Equal(t, text, string(result.FormatRows(got, "alpha", "beta")))
+	_, err = result.ParseRows[result.Sample]("x.csv", []byte("time_s,cc_alpha\n1,x\n"))
+	require.ErrorContains(t, err, "x.csv:2: ")
+	_, err = result.ParseRows[result.Point]("x.csv", []byte("time_s,cc_alpha\n1,2\n"))
+	require.ErrorContains(t, err, `no column is called "cc_alpha"`)
+}
+
 func TestRecordsThatAreWrong(t *testing.T) {
 	for _, tt := range []struct{ file, from, to, want string }{
 		{"flows/00-0.csv", "time_s", "time", "00-0.csv:1: not a file of results: want the columns time_s,"},
-		{"flows/00-0.csv", "recovery", "recovery,", "00-0.csv:3: not a file of results: 23 fields, want 22"},
+		{"flows/00-0.csv", "recovery", "recovery,", "00-0.csv:3: not a file of results: 25 fields, want 24"},
 		{"flows/00-0.csv", ",18446744073709551615,", ",18446744073709551616,", "bytes_acked: strconv"},
 		{"flows/00-0.csv", "59.000000001,1,", "59.000000001,9223372036854775808,", "cwnd: \"9223372036854775808\" is too large"},
 		{"flows/00-0.csv", ",18446744073709551615,", ",-3,", `bytes_acked: "-3" is negative`},

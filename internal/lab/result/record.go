@@ -26,6 +26,7 @@ type FlowRecord struct {
 	RTT         time.Duration // of its own path, without a queue
 	MSS         int           // bytes
 	Upward      bool          // its data goes over the up link
+	Own         []string      `json:",omitempty"` // what a script recorded: the names of Sample.Own
 	Samples     []Sample      // each change at the sender
 	Segments    []Segment     // as the sender sent and received them
 	Progress    []Point       // bytes that the receiving application has got
@@ -47,6 +48,9 @@ type Sample struct {
 	DupAcks                   uint64 // so far
 	DeliveryRate, PacingRate  int64  // bytes a second
 	State                     string // open, recovery or loss
+	// Own are a script's numbers, by the flow's Own. One that was not recorded yet is no number,
+	// and so are those that a short list lacks.
+	Own []float64
 }
 
 // Segment is one segment at the sender of a flow.
