@@ -139,7 +139,7 @@ func (r *Results) notes() []string {
 		return []string{fmt.Sprintf("Not all has been run: %d runs of %d cells are missing.", runs,
 			len(cells))}
 	}
-	return nil
+	return r.unsteady(r.rows(true))
 }
 
 // drawing is a plot and the name of its files.

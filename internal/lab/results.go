@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -102,6 +103,32 @@ type Group struct {
 type Number struct {
 	stat.Summary
 	Values []float64
+}
+
+// unsteady says that the goodput of the group still changes while it is measured, and by how much;
+// empty: it does not.
+func (g *Group) unsteady() string {
+	s, drift := g.Numbers[result.Trend], g.Numbers[result.Drift]
+	if stat.Steady(s.Values, drift.Values) {
+		return ""
+	}
+	return fmt.Sprintf("its goodput is not steady: it changes by %+.0f %% while it is measured",
+		100*drift.Mean)
+}
+
+// unsteady are lines about rows whose goodput has a trend.
+func (r *Results) unsteady(rows []row) []string {
+	var lines []string
+	for _, row := range rows {
+		if text := row.unsteady(); text != "" && !row.crowd {
+			lines = append(lines, strings.TrimSpace(r.timedText(row.Cell)+" "+row.Flow)+": "+text)
+		}
+	}
+	if more := len(lines) - maxTold; more > 0 {
+		lines = append(lines[:maxTold], fmt.Sprintf("and %d others; %s has their trends", more,
+			trialsFile))
+	}
+	return lines
 }
 
 // Groups returns the groups by cell, in each the flows in their order and then the whole.

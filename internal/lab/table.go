@@ -317,6 +317,9 @@ func (r *Results) legend(rows []row) string {
 		b.WriteString("of many flows the least, the median and the most of each metric; " +
 			"--all shows each\n")
 	}
+	for _, text := range r.unsteady(rows) {
+		b.WriteString(strings.Join(wrap(text, maxColumns), "\n    ") + "\n")
+	}
 	told := 0
 	for _, row := range rows {
 		if row.Finished == row.N || row.Flow == "" {

@@ -91,7 +91,7 @@ var rooms = []room{
 	{"internal/lab", driver, "files lab/*", ""},
 	{"internal/lab/plan", driver, "lab/formula lab/result lab/trace mistake netem rcp rdt script " +
 		"sim/fence sim/notebook sim/objects spell tcp tcp/congestion", ""},
-	{"internal/lab/play", driver, "capture clock lab/gauge lab/plan lab/result netem script sim sim/fence " +
+	{"internal/lab/play", driver, "capture clock lab/gauge lab/plan lab/result lab/stat netem script sim sim/fence " +
 		"sim/notebook sim/objects stack tcp tcp/congestion", ""},
 	{"internal/lab/realtime", driver, "buffer clock control lab/gauge lab/plan lab/play lab/result link lnx " +
 		"netem node rdt script sim sim/fence sim/objects stack tcp", ""},

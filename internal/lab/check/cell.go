@@ -90,6 +90,48 @@ func (e env) summary(r formula.Ref) (stat.Summary, error) {
 	return stat.Describe(values, cut), nil
 }
 
+// unsteady reports whether the goodput that a claim looks at has a trend in one of its flows.
+func (e env) unsteady(claim *formula.Claim) bool {
+	for _, t := range claim.Terms {
+		for _, r := range t.Refs() {
+			switch r.Metric {
+			case result.Goodput, result.Throughput, result.Share, result.Jain:
+				if !e.steady(r) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// steady reports whether the flow of a metric, or each flow, is.
+func (e env) steady(r formula.Ref) bool {
+	cell, err := e.find(r.Cell)
+	if err != nil || len(e.runs[cell]) == 0 {
+		return true
+	}
+	trends, drifts := map[string][]float64{}, map[string][]float64{}
+	for _, t := range e.runs[cell] {
+		list := t.Flows
+		if f, err := flow(t, r.Flow); err == nil && r.Metric != result.Jain {
+			list = []result.Flow{*f}
+		}
+		for _, f := range list {
+			if s, ok := f.Values[result.Trend]; ok {
+				trends[f.Name] = append(trends[f.Name], s)
+				drifts[f.Name] = append(drifts[f.Name], f.Values[result.Drift])
+			}
+		}
+	}
+	for name := range trends {
+		if !stat.Steady(trends[name], drifts[name]) {
+			return false
+		}
+	}
+	return true
+}
+
 // taken is a metric of one run; unfinished: the run did not come to it.
 func taken(t *result.Trial, r formula.Ref) (v float64, unfinished bool, err error) {
 	if r.Flow == "" {

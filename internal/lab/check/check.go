@@ -29,7 +29,10 @@ type Verdict struct {
 	Reach float64
 	// Pass says that the claim holds. Err is why it could not be looked at: it does not hold
 	// then.
-	Pass           bool
+	Pass bool
+	// Unsteady says that goodput or a share of it that it looks at has a trend: a longer run would
+	// come to something else.
+	Unsteady       bool
 	Err            error
 	Published, Why string
 	// Source and Because are the expectation's, Own says that it is an own regression.
@@ -175,6 +178,7 @@ func verdict(in env, e *plan.Expectation, claim *formula.Claim, where []plan.Set
 		}
 	}
 	v.Reach = in.reach(claim.Terms[0])
+	v.Unsteady = in.unsteady(claim)
 	v.Pass, _ = claim.Holds(v.Values)
 	return v
 }

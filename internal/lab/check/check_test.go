@@ -163,3 +163,22 @@ func TestQuantity(t *testing.T) {
 		assert.Equal(t, c.want, check.Quantity(c.x, formula.Unit(c.unit)), "%v %s", c.x, c.unit)
 	}
 }
+
+// Goodput that still changes while it is measured is not what a longer run would come to.
+func TestUnsteadyGoodputIsMarked(t *testing.T) {
+	list := runs()
+	for _, r := range list {
+		v := r.Flows[0].Values
+		v[result.Trend], v[result.Drift] = 10, 0.3
+		if r.Cell == 1 {
+			v[result.Trend] = -80
+		}
+	}
+	v := check.Expectations(cells(t, "  - {value: goodput, at_least: 1Mbit/s}\n"+
+		"  - {value: utilisation, at_least: 0.9}"), list)
+	require.Len(t, v, 8)
+	for i := range v {
+		assert.Equal(t, i == 1, strings.HasSuffix(v[i].Got(), ", not steady"), v[i].Got())
+		assert.True(t, v[i].Pass)
+	}
+}

@@ -66,6 +66,13 @@ var signs = map[formula.Operator]string{
 
 // Got is what came out, with the 95 % interval where there is one; or why nothing did.
 func (v *Verdict) Got() string {
+	if v.Unsteady {
+		return v.got() + ", not steady"
+	}
+	return v.got()
+}
+
+func (v *Verdict) got() string {
 	switch {
 	case v.Err != nil:
 		return v.Err.Error()

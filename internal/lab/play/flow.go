@@ -8,6 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/stat"
 	"github.com/tidepool-net/tidepool/internal/sim"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -24,21 +25,27 @@ type flow struct {
 	guest   guest
 	watched int // connections of the guest's
 
-	view gauge.View
-	tape *gauge.FlowTape // nil: nothing is recorded
-	// Goodput counts what was received after it had warmBytes.
-	received, warmBytes uint64
-	begun               clock.Time
-	progress            clock.Time // the last time that data arrived
-	completed           clock.Time // all of it was there; never: not yet
-	ended               clock.Time // there is nothing more to do; never: there is
-	closed              int        // ends
-	stopped             bool
-	err                 error
-	damaged             string // what was wrong with what arrived
-	requests            []request
-	asked               int        // requests
-	asking              clock.Time // when the last of them was made
+	view      gauge.View
+	tape      *gauge.FlowTape // nil: nothing is recorded
+	got       receipts
+	begun     clock.Time
+	progress  clock.Time // the last time that data arrived
+	completed clock.Time // all of it was there; never: not yet
+	ended     clock.Time // there is nothing more to do; never: there is
+	closed    int        // ends
+	stopped   bool
+	err       error
+	damaged   string // what was wrong with what arrived
+	requests  []request
+	asked     int        // requests
+	asking    clock.Time // when the last of them was made
+}
+
+// receipts are what the receiving application got.
+type receipts struct {
+	bytes uint64
+	warm  uint64              // of them, in the warm-up, which goodput leaves out
+	parts [stat.Parts]float64 // of the measured time: bytes in each
 }
 
 var errNotPlayed = errors.New("is not played in virtual time")
@@ -121,10 +128,15 @@ func (f *flow) watch(c *sim.Conn) {
 
 // took takes note of data that the receiving application got.
 func (f *flow) took(now clock.Time, n int) {
-	f.received += uint64(n)
+	f.got.bytes += uint64(n)
 	f.progress = now
+	if x := f.run.x; f.run.since(now) >= x.Warmup {
+		measured := x.Duration - x.Warmup
+		i := stat.Parts * (f.run.since(now) - x.Warmup) / (measured + 1)
+		f.got.parts[i] += float64(n)
+	}
 	if f.tape != nil {
-		f.tape.Got(f.run.since(now), f.received)
+		f.tape.Got(f.run.since(now), f.got.bytes)
 	}
 }
 
@@ -173,6 +185,6 @@ func (f *flow) stop(now clock.Time) {
 
 // warm ends the warm-up.
 func (f *flow) warm(now clock.Time) {
-	f.warmBytes = f.received
+	f.got.warm = f.got.bytes
 	f.view.Warm(now)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/stat"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -31,7 +32,7 @@ func (f *flow) result(now clock.Time) result.Flow {
 	o := result.Flow{Name: f.Name, Label: Label(f.Flow), Values: result.Values{}}
 	o.Finished, o.Note = f.outcome()
 	v := o.Values
-	v[result.Delivered] = float64(f.received)
+	v[result.Delivered] = float64(f.got.bytes)
 	crossed := f.run.path.Tallies[f.index]
 	v[result.Sent] = float64(crossed.Sent)
 	v[result.Drops] = float64(crossed.Dropped)
@@ -47,8 +48,13 @@ func (f *flow) result(now clock.Time) result.Flow {
 	from := max(f.begun, f.run.at(f.run.x.Warmup))
 	if f.begun != clock.Never && until > from {
 		d := until.Sub(from).Seconds()
-		v[result.Goodput] = float64(f.received-f.warmBytes) * 8 / d
+		v[result.Goodput] = float64(f.got.bytes-f.got.warm) * 8 / d
 		v[result.Throughput] = float64(crossed.Crossed) * 8 / d
+	}
+	// Without an end and a beginning of its own it can be steady.
+	if f.guest == nil && f.App.Size == 0 && f.Stop == 0 && f.Start < f.run.x.Warmup {
+		s, drift := stat.Trend(f.got.parts[:])
+		v[result.Trend], v[result.Drift] = float64(s), drift
 	}
 	f.view.Result(until, v)
 	f.requestsResult(v)
@@ -88,9 +94,9 @@ func (f *flow) outcome() (bool, string) {
 		return false, "it did not begin in time"
 	}
 	size := f.wanted()
-	reached := fmt.Sprintf("%d bytes", f.received)
+	reached := fmt.Sprintf("%d bytes", f.got.bytes)
 	if size > 0 {
-		reached = fmt.Sprintf("%d of %d bytes", f.received, size)
+		reached = fmt.Sprintf("%d of %d bytes", f.got.bytes, size)
 	}
 	reached += fmt.Sprintf(", the last after %.3f s", f.progress.Sub(f.begun).Seconds())
 	switch {

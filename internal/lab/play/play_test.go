@@ -13,6 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/long"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/stat"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -110,6 +111,21 @@ func TestTheWarmUpIsLeftOut(t *testing.T) {
 	assert.InEpsilon(t, .75, got.Whole[result.Utilisation], .01, "of all 20 s")
 	assert.InEpsilon(t, rate, got.Flows[0].Values[result.Throughput], .01, "of the flow's own time")
 	assert.InEpsilon(t, .061, got.Flows[0].Values[result.RTTMin], .03)
+}
+
+// A flow that has the link to itself is steady; one that another displaces is not.
+func TestTrend(t *testing.T) {
+	c := cell("reno", 60)
+	c.Warmup = 5 * time.Second
+	v := mustRun(t, c, 0).Flows[0].Values
+	assert.True(t, stat.Steady([]float64{v[result.Trend]}, []float64{v[result.Drift]}))
+	addFlow(c, "reno").Start = 15 * time.Second
+	addFlow(c, "reno").Start = 10 * time.Second
+	got := mustRun(t, c, 0).Flows
+	v = got[0].Values
+	assert.False(t, stat.Steady([]float64{v[result.Trend]}, []float64{v[result.Drift]}))
+	assert.Less(t, v[result.Drift], -.05)
+	assert.NotContains(t, got[1].Values, result.Trend, "it begins after the warm-up")
 }
 
 // variants are cells of many kinds.

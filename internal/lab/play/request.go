@@ -55,7 +55,7 @@ func (q *requester) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 // account takes note of an answer that is complete.
 func (q *requester) account(now clock.Time) {
 	f := q.flow
-	if f.asked == len(f.requests) || f.received < uint64(f.asked)*f.App.Size {
+	if f.asked == len(f.requests) || f.got.bytes < uint64(f.asked)*f.App.Size {
 		return
 	}
 	f.requests = append(f.requests, request{f.run.since(f.asking), f.run.since(now)})

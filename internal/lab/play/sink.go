@@ -14,7 +14,7 @@ type sink struct{ flow *flow }
 // Turn implements sim.App.
 func (s *sink) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	s.flow.read(now, c)
-	if s.flow.App.Size > 0 && s.flow.received >= s.flow.App.Size {
+	if s.flow.App.Size > 0 && s.flow.got.bytes >= s.flow.App.Size {
 		s.flow.complete(now)
 	}
 	if e&tcp.Closed != 0 {
@@ -31,9 +31,9 @@ func (s *sink) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 func (f *flow) read(now clock.Time, c *sim.Conn) {
 	n := c.TCP().Rx().Len()
 	for _, p := range c.Peek(n) {
-		right := sim.Check(p, f.received)
+		right := sim.Check(p, f.got.bytes)
 		if right < len(p) && f.damaged == "" {
-			f.damaged = fmt.Sprintf("byte %d arrived damaged", f.received+uint64(right))
+			f.damaged = fmt.Sprintf("byte %d arrived damaged", f.got.bytes+uint64(right))
 		}
 		f.took(now, len(p))
 	}
