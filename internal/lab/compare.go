@@ -31,6 +31,7 @@ type Comparison struct {
 	High        *float64 `json:"ci_hi"`
 	Share       *float64 `json:"share"`
 	LeftOut     int      `json:"left_out,omitempty"` // pairs with a run that was cut off
+	Late        bool     `json:"late,omitempty"`     // a run in real time did not keep time
 
 	alone bool // the flow is the only one of its runs
 }
@@ -236,7 +237,7 @@ func comparisonGrid(a *Results, list []Comparison, before, after string) grid {
 	metric := column{head: [2]string{"", "metric"}, left: true}
 	first, second := column{head: [2]string{"", before}}, column{head: [2]string{"", after}}
 	change, share := column{head: [2]string{"", "difference"}}, column{}
-	unit := column{left: true}
+	unit, late := column{left: true}, column{left: true, silent: true}
 	lastCell, lastFlow := "\x00", "\x00"
 	for i := range list {
 		c := &list[i]
@@ -271,6 +272,8 @@ func comparisonGrid(a *Results, list []Comparison, before, after string) grid {
 		unit.cells = append(unit.cells, short)
 		text, doubt := c.verdict()
 		share.cells, share.reaches = append(share.cells, text), append(share.reaches, doubt)
+		late.cells = append(late.cells, unless(!c.Late, "late"))
+		late.silent = late.silent && !c.Late
 	}
 	var t grid
 	if lastCell != "" {
@@ -278,6 +281,9 @@ func comparisonGrid(a *Results, list []Comparison, before, after string) grid {
 	}
 	for _, c := range []column{flow, metric, first, second, change, unit, share} {
 		t.add(c)
+	}
+	if !late.silent {
+		t.add(late)
 	}
 	return t
 }

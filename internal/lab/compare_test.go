@@ -2,6 +2,7 @@ package lab_test
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -156,5 +157,8 @@ func TestLateRunsAreMarked(t *testing.T) {
 		require.NoError(t, r.Print(&out, lab.Shown{}))
 		text := strings.ReplaceAll(out.String(), "tahoe", "")
 		assert.Regexp(t, want, text)
+		late := clock == result.LateTime
+		assert.Equal(t, late, strings.Contains(text, "Virtual results hold; real runs were late"))
+		assert.Equal(t, late, regexp.MustCompile(`goodput .* late\n`).MatchString(text), text)
 	}
 }

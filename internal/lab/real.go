@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -171,7 +172,7 @@ func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
 	}
 	if list := ofInterest(r.Beside(), metrics); len(list) > 0 {
 		b.WriteString("\n")
-		t := comparisonGrid(r, list, "virtual", r.realName())
+		t := comparisonGrid(r, list, "virtual", "real")
 		t.write(b)
 	}
 	lines, _ := r.Timings()
@@ -187,7 +188,7 @@ func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
 // there are no others.
 func (r *Results) besideTable(d *Drawing) (*figure.Plain, error) {
 	out := &figure.Plain{Title: "Real time beside virtual time"}
-	list, before, after := r.Beside(), "virtual", r.realName()
+	list, before, after := r.Beside(), "virtual", "real"
 	if d.Other != nil {
 		var err error
 		if list, err = Compare(r, d.Other); err != nil {
@@ -261,29 +262,21 @@ func (r *Results) clockName(cell int) string {
 	if !isReal(cell) {
 		return "virtual"
 	}
-	for _, t := range r.runsOf(cell) {
-		if t.Clock == result.LateTime {
-			return "real, late"
-		}
-	}
-	return "real"
-}
-
-// late reports whether some runs in real time did not keep time.
-func (r *Results) late() bool {
-	_, kept := r.Timings()
-	return !kept
-}
-
-// realName is what tables call the side of real time.
-func (r *Results) realName() string {
-	if r.late() {
+	if isLate(r.runsOf(cell)) {
 		return "real, late"
 	}
 	return "real"
 }
 
-// Timings says of each cell of real time how its runs kept time, and whether all did.
+// isLate reports whether a run did not keep time.
+func isLate(runs []*result.Trial) bool {
+	return slices.ContainsFunc(runs, func(t *result.Trial) bool {
+		return t.Clock == result.LateTime
+	})
+}
+
+// Timings says of each cell of real time how its runs kept time, and whether all did. If not, it
+// says first what still holds.
 func (r *Results) Timings() (lines []string, kept bool) {
 	kept = true
 	for i := range r.Cells {
@@ -291,14 +284,16 @@ func (r *Results) Timings() (lines []string, kept bool) {
 		if text == "" {
 			continue
 		}
-		for _, t := range r.runsOf(i) {
-			kept = kept && t.Clock != result.LateTime
-		}
+		kept = kept && !isLate(r.runsOf(i))
 		line := "real time"
 		if cell := r.cellText(i); cell != "" {
 			line += ", " + cell
 		}
 		lines = append(lines, line+": "+text)
+	}
+	if !kept {
+		lines = append([]string{"Virtual results hold; real runs were late: in rows that are marked, " +
+			"the difference is also the machine's. Repeat them when it is idle."}, lines...)
 	}
 	return lines, kept
 }
@@ -335,7 +330,11 @@ func (r *Results) Beside() []Comparison {
 	for i := 0; i+1 < len(r.Cells); i += 2 {
 		virtual, live := r.runsOf(i), r.runsOf(i+1)
 		if len(virtual) > 0 && len(live) > 0 {
-			out = append(out, compareRuns(virtual, live, r.Cells[i].Set)...)
+			list := compareRuns(virtual, live, r.Cells[i].Set)
+			for j := range list {
+				list[j].Late = isLate(live)
+			}
+			out = append(out, list...)
 		}
 	}
 	return out
