@@ -54,7 +54,7 @@ func (x *Experiment) Constant(name string) (float64, bool) {
 	case "path.loss.up":
 		return meanLoss(x.Path.Up.Loss)
 	case "mss":
-		return float64(x.Flows[0].MSS), x.Flows[0].MSS > 0
+		return x.segmentBytes(), x.Flows[0].MSS > 0
 	case "mtu":
 		return float64(x.Path.MTU), true
 	case "flows":
@@ -65,6 +65,17 @@ func (x *Experiment) Constant(name string) (float64, bool) {
 		return x.Warmup.Seconds(), true
 	}
 	return 0, false
+}
+
+// timestampBytes is what RFC 7323's option takes of each segment, with its padding.
+const timestampBytes = 12
+
+// segmentBytes is the data of the first flow's largest segment, without TCP's options.
+func (x *Experiment) segmentBytes() float64 {
+	if f := &x.Flows[0]; !f.TCP.NoTimestamps {
+		return float64(f.MSS - timestampBytes)
+	}
+	return float64(x.Flows[0].MSS)
 }
 
 // queueBytes is the limit of the queue; one in packets is that many of the MTU.

@@ -124,7 +124,7 @@ sweep:
 	assert.Equal(t, 3, cells[12].Trials)
 	for name, want := range map[string]float64{
 		"down.delay": .02, "up.delay": .03, "iw": 2, "p": .01, "path.rtt": .05, "path.rate": 1e6,
-		"path.bdp": 6250, "path.loss": .01, "path.loss.up": .01, "mss": 1460, "mtu": 1500,
+		"path.bdp": 6250, "path.loss": .01, "path.loss.up": .01, "mss": 1448, "mtu": 1500,
 		"flows":    1,
 		"duration": 60, "warmup": 0, "path.queue": 25000, "path.buffer": 4,
 	} {
