@@ -17,7 +17,7 @@ const moment = `name: moment
 duration: 2s
 path: {down: {delay: 10ms, rate: 10Mbit/s, queue: 1bdp, loss: 1%}, up: {delay: 10ms}}
 flows: [{name: file, cc: cubic, size: 100kB}, {name: bulk, cc: reno, start: 200ms}]
-expect: [utilisation > 0.1]
+expect: [{value: utilisation > 0.1, source: s}]
 `
 
 // linesOf are the lines of a file.

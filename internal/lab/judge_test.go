@@ -21,7 +21,7 @@ sweep: {flows.0.cc: [reno, cubic]}
 expect:
   - {about: "the rate of the trace, more or less, whatever one makes of it", value: utilisation, is: 0.5, within: 1%, published: "0.5", why: nobody knows, source: the trace, because: rounding}
   - {value: utilisation(reno) < 2, source: own regression}
-  - utilisation(cubic) < 2
+  - {value: utilisation(cubic) < 2, source: s}
 `,
 	})
 	s := load(t, file)
@@ -61,8 +61,8 @@ func TestPublishedIsPrinted(t *testing.T) {
 	write(t, folder, map[string]string{
 		"up.trace": "1\n2\n", "short.yaml": short + `sweep: {flows.0.cc: [reno, cubic]}
 expect:
-  - {about: used, where: {cc: reno}, value: utilisation, below: 2, published: "0.3", why: guessed}
-  - {about: used, where: {cc: cubic}, value: utilisation, below: 2, published: "0.4", why: guessed}
+  - {about: used, where: {cc: reno}, value: utilisation, below: 2, published: "0.3", why: guessed, source: s}
+  - {about: used, where: {cc: cubic}, value: utilisation, below: 2, published: "0.4", why: guessed, source: s}
 `,
 	})
 	j, err := lab.Judge(t.Context(), load(t, filepath.Join(folder, "short.yaml")), lab.Options{})

@@ -55,7 +55,7 @@ func TestMarks(t *testing.T) {
 		assert.NotEqual(t, mark, load(t, file, c).Mark, c.Text)
 	}
 	text := "# another look at it\n" + strings.Replace(short, "half", "half of", 1) +
-		"metrics: [jain, goodput]\nexpect:\n  - utilisation > 0.1\n"
+		"metrics: [jain, goodput]\nexpect:\n  - {value: utilisation > 0.1, source: s}\n"
 	write(t, folder, map[string]string{"short.yaml": text})
 	again := load(t, file)
 	assert.Equal(t, mark, again.Mark, "what is said, shown and expected of it")

@@ -55,7 +55,7 @@ func runs() []*result.Trial {
 // An expectation without anything picked is held against every cell, with what is swept as
 // variables, and says what was expected and what came.
 func TestEachCell(t *testing.T) {
-	v := check.Expectations(cells(t, `  - {value: utilisation, is: 0.97, within: 1%, why: because}`), runs())
+	v := check.Expectations(cells(t, `  - {value: utilisation, is: 0.97, within: 1%, why: because, source: s, because: b}`), runs())
 	require.Len(t, v, 4)
 	assert.Equal(t, []bool{false, false, true, false}, passes(v))
 	assert.Equal(t, "utilisation", v[0].What())
@@ -75,7 +75,7 @@ func TestEachCell(t *testing.T) {
 // A value of which the claim does not speak has no case of its own.
 func TestComparedBesideAThird(t *testing.T) {
 	f, err := plan.Parse("checked.yaml", []byte(strings.Replace(header, "[reno, cubic]",
-		"[reno, cubic, bbr]", 1)+"  - utilisation(cubic) > utilisation(reno)"))
+		"[reno, cubic, bbr]", 1)+"  - {value: utilisation(cubic) > utilisation(reno), source: s}"))
 	require.NoError(t, err)
 	list, err := f.Cells()
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestComparedBesideAThird(t *testing.T) {
 
 // A comparison of cells is one case for each value of what it leaves open.
 func TestCompared(t *testing.T) {
-	v := check.Expectations(cells(t, `  - utilisation(cubic) > utilisation(reno)`), runs())
+	v := check.Expectations(cells(t, `  - {value: "utilisation(cubic) > utilisation(reno)", source: s}`), runs())
 	require.Len(t, v, 2)
 	assert.Equal(t, []bool{true, true}, passes(v))
 	assert.Equal(t, "limit 0.5bdp", v[0].Case())
@@ -95,7 +95,7 @@ func TestCompared(t *testing.T) {
 	assert.Equal(t, "> 0.96", v[0].Expected())
 
 	v = check.Expectations(cells(t,
-		`  - utilisation(cubic, 1bdp) > utilisation(reno, 1bdp) > utilisation(cubic, 0.5bdp) > 0.9705`), runs())
+		`  - {value: "utilisation(cubic, 1bdp) > utilisation(reno, 1bdp) > utilisation(cubic, 0.5bdp) > 0.9705", source: s}`), runs())
 	require.Len(t, v, 1)
 	assert.False(t, v[0].Pass)
 	assert.Equal(t, "0.995, 0.99, 0.97, 0.9705", v[0].Got())
@@ -105,9 +105,9 @@ func TestCompared(t *testing.T) {
 // Where picks cells, and theory sees the constants of each.
 func TestPickedCells(t *testing.T) {
 	v := check.Expectations(cells(t, `
-  - {value: utilisation, where: {cc: reno}, is: reno_utilisation(path.buffer), within: 1%}
-  - {value: goodput, where: {cc: cubic, limit: 1bdp}, at_least: 9.9Mbit/s}
-  - {value: completion.max, where: {cc: cubic, limit: 1bdp}, is: 1s, within: 10ms}`), runs())
+  - {value: utilisation, where: {cc: reno}, is: reno_utilisation(path.buffer), within: 1%, source: s, because: b}
+  - {value: goodput, where: {cc: cubic, limit: 1bdp}, at_least: 9.9Mbit/s, source: s, because: b}
+  - {value: completion.max, where: {cc: cubic, limit: 1bdp}, is: 1s, within: 10ms, source: s, because: b}`), runs())
 	require.Len(t, v, 4)
 	assert.Equal(t, []bool{true, true, true, true}, passes(v))
 	assert.Equal(t, "0.9643", v[0].Expected(), "issue 5: b = .5 is .964")
@@ -123,16 +123,16 @@ func TestUnanswered(t *testing.T) {
 	cut[0].Finished, all[4].Finished = false, false
 	delete(cut[0].Values, result.Completion)
 	v := check.Expectations(cells(t, `
-  - {value: completion, where: {cc: reno, limit: 1bdp}, at_most: 2s}
-  - {value: completion.median, where: {cc: reno, limit: 1bdp}, at_most: 2s}
-  - {value: completion.max, where: {cc: reno, limit: 1bdp}, at_most: 2s}
-  - {value: rtt, where: {cc: reno, limit: 1bdp}, at_most: 2s}`), all)
+  - {value: completion, where: {cc: reno, limit: 1bdp}, at_most: 2s, source: s, because: b}
+  - {value: completion.median, where: {cc: reno, limit: 1bdp}, at_most: 2s, source: s, because: b}
+  - {value: completion.max, where: {cc: reno, limit: 1bdp}, at_most: 2s, source: s, because: b}
+  - {value: rtt, where: {cc: reno, limit: 1bdp}, at_most: 2s, source: s, because: b}`), all)
 	require.Len(t, v, 4)
 	assert.Equal(t, []bool{false, true, false, false}, passes(v))
 	assert.Contains(t, v[0].Got(), "1 of 3 runs did not come to their completion")
 	assert.Contains(t, v[3].Got(), "was not measured")
 
-	v = check.Expectations(cells(t, `  - utilisation > 0.1`), all[:3])
+	v = check.Expectations(cells(t, `  - {value: "utilisation > 0.1", source: s}`), all[:3])
 	assert.Equal(t, []bool{true, false, false, false}, passes(v))
 	assert.Contains(t, v[1].Got(), "has not been run")
 }

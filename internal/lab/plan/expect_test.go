@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -67,7 +68,17 @@ func TestExpectations(t *testing.T) {
 			Relation: plan.Below,
 		}},
 	} {
-		f := parse(t, swept+"  - "+tt.text+"\n")
+		text := tt.text
+		switch {
+		case !strings.HasPrefix(text, "{"):
+			text = `{value: "` + text + `", source: theory, because: rounding}`
+		case !strings.Contains(text, "source"):
+			text = strings.TrimSuffix(text, "}") + ", source: theory, because: rounding}"
+		}
+		if tt.want.Source == "" {
+			tt.want.Source, tt.want.Because = "theory", "rounding"
+		}
+		f := parse(t, swept+"  - "+text+"\n")
 		cells, err := f.Cells()
 		require.NoError(t, err, tt.text)
 		require.Len(t, cells, 4)
@@ -81,8 +92,9 @@ func TestExpectations(t *testing.T) {
 // Who changes what is swept cannot ask for cells that are no longer there: what is expected of
 // them is left out, and the rest stays.
 func TestExpectationsOfAChangedFile(t *testing.T) {
-	text := swept + "  - goodput(cubic) > goodput(reno)\n  - goodput > 0\n" +
-		"  - {where: {cc: reno}, value: goodput, at_least: 1Mbit/s}\n"
+	text := swept + "  - {value: goodput(cubic) > goodput(reno), source: s}\n" +
+		"  - {value: goodput > 0, source: s}\n" +
+		"  - {where: {cc: reno}, value: goodput, at_least: 1Mbit/s, source: s}\n"
 	f := parse(t, text)
 	require.NoError(t, f.Set("flows.0.cc=tahoe"))
 	cells, err := f.Cells()

@@ -39,7 +39,7 @@ func roundTrip(t *testing.T, f *plan.File) {
 // Saved with results is a file that makes them again.
 func TestResolved(t *testing.T) {
 	for _, text := range []string{
-		whole, tahoe, swept + "  - goodput > 0\n  - {value: rtt, is: path.rtt, within: 50%}\n",
+		whole, tahoe, swept + "  - {value: goodput > 0, source: s}\n  - {value: rtt, is: path.rtt, within: 50%, source: s}\n",
 		head + "about: \"two\\nlines: \\\"and\\\" a #\"\n" + way + talk,
 		head + "path: {down: delay 20ms loss 5%, up: same}\n" + talk,
 		head + "path: {down: {rate: 1Mbit}, up: {rate: same}}\n" + talk,
@@ -57,15 +57,15 @@ func TestResolved(t *testing.T) {
 	} {
 		roundTrip(t, parse(t, text))
 	}
-	f := parse(t, swept+"  - goodput(cubic) > 0\n  - goodput > 0\n")
+	f := parse(t, swept+"  - {value: goodput(cubic) > 0, source: s}\n  - {value: goodput > 0, source: s}\n")
 	require.NoError(t, f.Set("path.down.jitter={normal: 3ms}"))
 	require.NoError(t, f.Set("trials=5"))
 	require.NoError(t, f.Set("path.up.loss=1%"))
 	require.NoError(t, f.Sweep("mtu=1500,9000"))
 	roundTrip(t, f)
 	assert.Contains(t, string(f.Resolved()), "trials: 5\n")
-	f = parse(t, swept+"  - goodput(cubic) > 0\n  - goodput > 0\n"+
-		"  - {where: {cc: cubic}, value: goodput, above: 0}\n")
+	f = parse(t, swept+"  - {value: goodput(cubic) > 0, source: s}\n  - {value: goodput > 0, source: s}\n"+
+		"  - {where: {cc: cubic}, value: goodput, above: 0, source: s}\n")
 	require.NoError(t, f.Sweep("flows.0.cc=reno,bbr"))
 	roundTrip(t, f)
 	assert.NotContains(t, string(f.Resolved()), "cubic", "there is no cell of which that is said")
@@ -79,7 +79,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(b.text)
 	}
 	f.Add(tahoe)
-	f.Add(swept + "  - {value: rtt, is: path.rtt, within: 50%}\n")
+	f.Add(swept + "  - {value: rtt, is: path.rtt, within: 50%, source: s}\n")
 	f.Add(`{"name": "x", "path": {"down": {"delay": "10ms", "rate": "1Mbit/s"}},
 		"flows": [{"cc": "reno"}]}`)
 	f.Add(head +
