@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
 .PHONY: help build install quic test race lint vet tidy check house fuzz sim interop bench bench-quick bench-conns \
-	bench-profile microbench golden rfcs lab web web-test cover man clean FORCE
+	bench-profile microbench golden rfcs lab lab-mutants web web-test cover man clean FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' Makefile
@@ -61,6 +61,9 @@ rfcs: ## write docs/rfcs.md: each section of an RFC, its code and its tests; fai
 
 lab: ## write docs/lab.md: the laboratory's experiments against what they expect
 	$(GO) run ./cmd/node lab check --markdown > docs/lab.md
+
+lab-mutants: ## write docs/lab-mutants.md: planted faults and the checks that see them; half an hour of CPU
+	$(GO) run ./judge/mutants > docs/lab-mutants.md
 
 web: ## build the page into internal/web/dist (needs npm); commit what it writes
 	cd web && npm ci --no-audit --no-fund --loglevel=error && npm run --silent check && npm run --silent build

@@ -35,6 +35,7 @@ var rooms = []room{
 	{"cmd/node", driver, "api control files lab lab/* link lnx netctl node operator record repl script " +
 		"sim/arrivals sim/convergence spell topology web judge/ns3", ""},
 	{"judge/ns3", driver, "lab/plan lab/play lab/result netem", ""},
+	{"judge/mutants", driver, "", ""},
 
 	{"internal/clock", pure, "", ""},
 	{"internal/checksum", pure, "", "golang.org/x/sys/cpu"},

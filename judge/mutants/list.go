@@ -1,0 +1,245 @@
+package main
+
+// mutant is one planted fault: an edit of the code under test.
+type mutant struct {
+	name  string
+	about string // what is wrong then
+	file  string
+	old   string // must be in the file once
+	new   string
+	// presets are those that the fault may change.
+	presets []string
+}
+
+const (
+	window   = "internal/tcp/congestion/window.go"
+	cubic    = "internal/tcp/congestion/cubic.go"
+	bbr      = "internal/tcp/congestion/bbr.go"
+	recovery = "internal/tcp/recovery.go"
+)
+
+var (
+	renoPresets = []string{
+		"check-mathis", "check-bernoulli", "check-reno-buffer", "check-ecn", "check-aqm",
+		"check-fq-share", "check-rtt-share", "pantheon-5",
+	}
+	cubicPresets = []string{
+		"check-cubic-window", "check-ns3-cubic", "check-ns3-validation", "cubic-reno-buffer",
+		"check-cubic-reno", "check-bbr-loss", "check-rtt-share",
+	}
+	bbrPresets = []string{
+		"check-bbr", "check-bbr-loss", "check-bbr-cubic", "pantheon-1", "pantheon-5", "rmcat-5.1",
+		"rmcat-5.2", "rmcat-5.4",
+	}
+	aqmPresets   = []string{"check-aqm", "check-ecn", "check-fq-share", "check-ns3-validation"}
+	fencePresets = []string{
+		"fence", "fence-16", "fence-phase", "fence-width", "fence-timer", "fence-tcp",
+	}
+	notebookPresets = []string{
+		"fixed+tahoe", "fixed-1000", "tahoe-high", "tahoe-low", "tahoe-low-queue", "two-fixed",
+		"two-tahoe", "fixed+tahoe-published", "fixed-1000-published", "tahoe-high-published",
+		"tahoe-low-published", "two-fixed-published", "two-tahoe-published",
+	}
+	objectPresets = []string{
+		"rdt-baseline", "rdt-corrupt", "rdt-delay", "rdt-dup", "rdt-loss", "rdt-reorder", "hol-20",
+	}
+	linkPresets = []string{
+		"ack-path", "check-fixed-window", "check-slow-start", "check-codel-drops", "check-reno-share",
+		"policer", "pantheon-2", "pantheon-7", "pantheon-8", "pantheon-9", "pantheon-10",
+		"pantheon-11", "pantheon-12", "rmcat-5.1", "rmcat-5.2", "rmcat-5.4", "rmcat-5.5",
+		"rmcat-5.6", "rmcat-5.7", "rmcat-5.8", "rdt-baseline", "rdt-delay", "files-clean", "files-2pct",
+	}
+)
+
+var mutants = []mutant{
+	{
+		"reno-beta", "Reno falls to 0.6 of its window, not to 0.5", window,
+		"min(l.FlightSize, w.cwnd)/2", "min(l.FlightSize, w.cwnd)*3/5", renoPresets,
+	},
+	{
+		"reno-alpha", "Reno grows by two segments a round trip", window,
+		"min(w.cwnd+mss, w.max)", "min(w.cwnd+2*mss, w.max)", renoPresets,
+	},
+	{
+		"ssthresh-cwnd", "ssthresh is half of cwnd, not of the flight", window,
+		"min(l.FlightSize, w.cwnd)/2", "w.cwnd/2", renoPresets,
+	},
+	{
+		"abc-1", "slow start grows by one segment for two", window,
+		"min(n, w.ssthresh-w.cwnd)", "min(n/2, w.ssthresh-w.cwnd)",
+		[]string{"check-slow-start", "tahoe-high", "tahoe-low", "files-clean"},
+	},
+	{
+		"prr-off", "recovery lets out all that is below ssthresh at once", recovery,
+		"left := c.rec.cwnd - c.pipe()", "left := c.cc.Ssthresh() - c.pipe()", renoPresets,
+	},
+	{
+		"sack-off", "no SYN permits SACK", "internal/tcp/input_syn.go",
+		"o.SACKPermitted = c.rcv.sack && c.hearsSACK()", "o.SACKPermitted = false",
+		[]string{"check-bernoulli", "rdt-loss", "rdt-corrupt", "fence-tcp", "check-bbr-loss"},
+	},
+	{
+		"delayed-ack-off", "each segment is acknowledged at once", "internal/tcp/delack.go",
+		"a.pending >= 2*r.mss", "a.pending > 0", []string{"ack-path", "check-fixed-window"},
+	},
+	{
+		"rto-min", "the least RTO is five times what it should be", "internal/tcp/rtt.go",
+		"max(e.srtt+4*e.rttvar, cfg.RTOMin)", "max(e.srtt+4*e.rttvar, 5*cfg.RTOMin)",
+		[]string{"rdt-loss", "fence-tcp", "files-2pct", "tahoe-low", "two-tahoe", "fixed-1000"},
+	},
+	{
+		"ecn-ignored", "senders ignore marks", "internal/tcp/ecn.go",
+		"if !c.echoed(s) || c.cc.Controller == nil {", "if true {", aqmPresets,
+	},
+	{
+		"rack-impatient", "RACK waits for no reordered segment", "internal/tcp/rack.go",
+		"min(time.Duration(k.mult)*c.rtt.lowest()/4, c.rtt.srtt)", "0",
+		[]string{"rdt-reorder", "rdt-delay", "fence-tcp", "hol-20"},
+	},
+	{
+		"wrap", "sequence numbers stop at 2^32", "internal/tcp/seq.go",
+		"return ref + uint64(int64(int32(s-uint32(ref))))", "return wideBase + uint64(s)",
+		[]string{"wrap-5g"},
+	},
+	{
+		"tahoe-beta", "Tahoe recovers like Reno", "internal/tcp/congestion/tahoe.go",
+		"t.cwnd = l.MSS", "t.cwnd = max(t.cwnd, l.MSS)",
+		[]string{"tahoe-low", "tahoe-low-queue", "two-tahoe", "tahoe-high", "fixed+tahoe", "check-reno-share"},
+	},
+	{"cubic-c", "CUBIC's C is 0.8", cubic, "cubicC    = 0.4", "cubicC    = 0.8", cubicPresets},
+	{"cubic-beta", "CUBIC falls to 0.8", cubic, "cubicBeta = 0.7", "cubicBeta = 0.8", cubicPresets},
+	{
+		"cubic-alpha", "CUBIC's Reno-friendly window grows three times as fast", cubic,
+		"cubicAlpha = 3 *", "cubicAlpha = 9 *", cubicPresets,
+	},
+	{
+		"bbr-gain", "BBR probes at 1.5 times the rate and never drains", "internal/tcp/congestion/bbr_model.go",
+		"b.pacing = 0.75", "b.pacing = 1.5", bbrPresets,
+	},
+	{
+		"bbr-startup", "BBR's Startup gain is 2", bbr,
+		"bbrHighGain    = 2.885", "bbrHighGain    = 2.0  ", bbrPresets,
+	},
+	{
+		"bbr-probe-rtt", "BBR's ProbeRTT takes 600 ms", "internal/tcp/congestion/bbr_sender.go",
+		"200 * time.Millisecond", "600 * time.Millisecond", bbrPresets,
+	},
+	{
+		"bbr-pipe", "BBR keeps 8 segments in ProbeRTT", "internal/tcp/congestion/bbr_sender.go",
+		"bbrMinPipe      = 4", "bbrMinPipe      = 8", []string{"check-bbr"},
+	},
+	{
+		"bbr-loss", "BBR's window keeps out what was ever lost", bbr,
+		"b.restoreCwnd()\n\tb.loss.open", "b.cwnd, b.bw.most = b.minPipe(), b.bw.most/2\n\tb.loss.open", bbrPresets,
+	},
+	{
+		"codel-law", "CoDel's drops come faster with their number, not its root", "internal/netem/codel.go",
+		"math.Sqrt(float64(count))", "math.Abs(float64(count))", append([]string{"check-codel-drops"}, aqmPresets...),
+	},
+	{
+		"codel-target", "CoDel's target is 15 ms", "internal/netem/codel.go",
+		"codelTarget   = 5 *", "codelTarget   = 15 *", append([]string{"check-codel-drops", "check-ns3-cubic"}, aqmPresets...),
+	},
+	{
+		"fq-one", "FQ-CoDel has one queue", "internal/netem/fqcodel.go",
+		"f := &q.flows[flowHash(p.data, q.salt)>>32*uint64(len(q.flows))>>32]",
+		"f := &q.flows[0*flowHash(p.data, q.salt)]", []string{"check-fq-share"},
+	},
+	{
+		"fq-codel-off", "FQ-CoDel's queues never drop early", "internal/netem/fqcodel.go",
+		"p := q.law.take(now, &f.state, &f.ring)",
+		"p, _ := q.law.dequeue(now, &f.state, &f.ring)", []string{"check-aqm", "check-ns3-cubic"},
+	},
+	{
+		"pie-target", "PIE aims at twice its target", "internal/netem/pie.go",
+		"(wait - q.cfg.Target).Seconds()", "(wait - 2*q.cfg.Target).Seconds()", []string{"check-aqm"},
+	},
+	{
+		"red-p", "RED drops with twice the probability", "internal/netem/red.go",
+		"float64(q.cfg.MaxP * ((", "float64(2 * q.cfg.MaxP * ((", []string{"check-aqm"},
+	},
+	{
+		"queue-half", "a queue holds half of its limit", "internal/netem/queue.go",
+		"q.room.holds(q.ring.n+1, q.ring.bytes+len(p.data))",
+		"q.room.holds(2*q.ring.n+1, 2*q.ring.bytes+len(p.data))",
+		append([]string{"check-reno-buffer", "cubic-reno-buffer", "check-aqm", "check-bbr-cubic"}, append(notebookPresets, linkPresets...)...),
+	},
+	{
+		"rate-97", "a link has 97 % of its rate", "internal/netem/rate.go",
+		"rate: uint64(b)}", "rate: uint64(b) * 97 / 100}", linkPresets,
+	},
+	{
+		"delay-double", "a link's delay counts twice", "internal/netem/link.go",
+		"delay := l.cfg.Delay\n", "delay := 2 * l.cfg.Delay\n",
+		append(append([]string{"check-reno-buffer"}, notebookPresets...), linkPresets...),
+	},
+	{
+		"trace-slow", "a random trace has 90 % of its rate", "internal/lab/trace/generate.go",
+		"mean := time.Duration(stretch * OpportunityBits * int64(time.Second) / rate)",
+		"mean := time.Duration(stretch * OpportunityBits * int64(time.Second) / (rate * 9 / 10))", append([]string{"pantheon-2"}, notebookPresets...),
+	},
+	{
+		"policer-rate", "a policer has 103 % of its rate", "internal/netem/policer.go",
+		"p.tokens += took * int64(p.Rate)", "p.tokens += took * int64(p.Rate) * 103 / 100", []string{"policer"},
+	},
+	{
+		"loss-half", "of what is lost at random half is lost", "internal/netem/loss.go",
+		"u.random.Float64() < u.share", "u.random.Float64()/2 > 1-u.share",
+		append([]string{"check-bernoulli", "check-bbr-loss", "pantheon-5", "files-2pct", "rdt-loss", "rdt-corrupt"}, fencePresets...),
+	},
+	{
+		"loss-one-way", "up: same does not repeat the loss", "internal/lab/plan/path.go",
+		"x.Path.Down, x.Path.Up = down.Config, up.Config",
+		"if x.path.get(\"up\").plain(\"same\") {\n\t\tup.Loss = nil\n\t}\n\tx.Path.Down, x.Path.Up = down.Config, up.Config",
+		fencePresets,
+	},
+	{
+		"jain-n", "Jain's index divides by n-1", "internal/lab/stat/jain.go",
+		"float64(len(shares)) * squares", "float64(len(shares)-1) * squares",
+		[]string{"rmcat-5.2", "two-tahoe", "two-tahoe-published", "two-fixed", "check-reno-share"},
+	},
+	{
+		"fence-narrow", "the fence is a packet narrower", "internal/rcp/socket.go",
+		"s.out.una+uint64(s.router.cfg.Width))", "s.out.una+uint64(s.router.cfg.Width)-1)", fencePresets,
+	},
+	{
+		"fence-blind", "the fence does not say what arrived behind a gap", "internal/rcp/socket.go",
+		"s.in.fill(r.bitmap)\n", "clear(r.bitmap)\n", fencePresets,
+	},
+	{
+		"fence-tick", "the fence sends every other tick", "internal/rcp/loop.go",
+		"r.next.Add(r.cfg.Tick)", "r.next.Add(2 * r.cfg.Tick)", fencePresets,
+	},
+	{
+		"fence-timer-off", "the fence's timer does not double", "internal/rcp/timer.go",
+		"min(2*d, t.limit)", "min(d/8, t.limit)", []string{"fence-timer"},
+	},
+	{
+		"rdt-window", "RDT has half of its window", "internal/rdt/sender.go",
+		"s.flight.len() == s.cfg.Window", "s.flight.len() == s.cfg.Window/2", objectPresets,
+	},
+	{
+		"rdt-deaf", "RDT ignores duplicate acknowledgments", "internal/rdt/acknowledge.go",
+		"if s.duplicates < s.cfg.Duplicates {", "if true {", objectPresets,
+	},
+	{
+		"rdt-in-order", "RDT sends interleaved objects in order", "internal/rdt/schedule.go",
+		"if s.interleave {", "if false {", []string{"hol-20"},
+	},
+	{
+		"rdt-echo", "RDT takes each echo for a duplicate", "internal/rdt/acknowledge.go",
+		"case ahead > 0:\n", "case ahead > 1:\n", objectPresets,
+	},
+	{
+		"go-back-n", "go-back-N retransmits one segment", "internal/tcp/gbn.go",
+		"c.loseFlight(now)\n\tc.beginUndo", "c.loseFirst(r)\n\tc.beginUndo", []string{"fixed-1000", "two-fixed"},
+	},
+	{
+		"notebook-rtt", "the notebook's sender counts half a round trip", "internal/sim/notebook/strategy.go",
+		"l.LastRTT = now - a.SentAt", "l.LastRTT = (now - a.SentAt) / 2", notebookPresets,
+	},
+	{
+		"notebook-go", "the notebook's receiver acknowledges what it has", "internal/sim/notebook/receiver.go",
+		"return p.window[p.contiguous], true", "return p.window[p.top], true", notebookPresets,
+	},
+}
