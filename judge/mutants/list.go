@@ -15,7 +15,7 @@ const (
 	window   = "internal/tcp/congestion/window.go"
 	cubic    = "internal/tcp/congestion/cubic.go"
 	bbr      = "internal/tcp/congestion/bbr.go"
-	recovery = "internal/tcp/recovery.go"
+	recovery = "internal/tcp/episode.go"
 )
 
 var (
@@ -71,7 +71,7 @@ var mutants = []mutant{
 	},
 	{
 		"prr-off", "recovery lets out all that is below ssthresh at once", recovery,
-		"left := c.rec.cwnd - c.pipe()", "left := c.cc.Ssthresh() - c.pipe()", renoPresets,
+		"left := c.rec.cwnd - pipe", "left := c.cc.Ssthresh() - pipe", renoPresets,
 	},
 	{
 		"sack-off", "no SYN permits SACK", "internal/tcp/input_syn.go",
@@ -93,7 +93,7 @@ var mutants = []mutant{
 	},
 	{
 		"rack-impatient", "RACK waits for no reordered segment", "internal/tcp/rack.go",
-		"min(time.Duration(k.mult)*c.rtt.lowest()/4, c.rtt.srtt)", "0",
+		"min(time.Duration(k.mult)*r.snd.minRTT/4, r.snd.srtt)", "0",
 		[]string{"rdt-reorder", "rdt-delay", "fence-tcp", "hol-20"},
 	},
 	{
@@ -232,7 +232,7 @@ var mutants = []mutant{
 	},
 	{
 		"go-back-n", "go-back-N retransmits one segment", "internal/tcp/gbn.go",
-		"c.loseFlight(now)\n\tc.beginUndo", "c.loseFirst(r)\n\tc.beginUndo", []string{"fixed-1000", "two-fixed"},
+		"v.loseFlight(r)", "v.loseFirst(r)", []string{"fixed-1000", "two-fixed"},
 	},
 	{
 		"notebook-rtt", "the notebook's sender counts half a round trip", "internal/sim/notebook/strategy.go",
