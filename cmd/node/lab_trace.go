@@ -48,7 +48,8 @@ func labTraceGenCommand() *cobra.Command {
 			"rate that comes and goes, or such as a cellular link has, whose rate wanders\n" +
 			"between --low and --rate.",
 		Example: "  node lab trace gen const --rate 12Mbit/s > 12.trace\n" +
-			"  node lab trace gen poisson --rate 2.637Mbit/s --stall 5s --stall-rate 120kbit/s -o p.trace",
+			"  node lab trace gen poisson --rate 2.637Mbit/s --stall 5s --stall-rate 120kbit/s " +
+			"-o p.trace",
 		Args:      usageArgs(cobra.ExactArgs(1)),
 		ValidArgs: trace.Kinds,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -82,7 +83,11 @@ func (o *traceOptions) generate() (trace.Trace, error) {
 	for _, r := range []struct {
 		flag, text string
 		to         *int64
-	}{{"rate", o.rate, &o.Rate}, {"low", o.low, &o.Low}, {"stall-rate", o.stallRate, &o.StallRate}} {
+	}{
+		{"rate", o.rate, &o.Rate},
+		{"low", o.low, &o.Low},
+		{"stall-rate", o.stallRate, &o.StallRate},
+	} {
 		if r.text == "" {
 			continue
 		}

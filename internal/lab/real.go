@@ -292,8 +292,8 @@ func (r *Results) Timings() (lines []string, kept bool) {
 		lines = append(lines, line+": "+text)
 	}
 	if !kept {
-		lines = append([]string{"Virtual results hold; real runs were late: in rows that are marked, " +
-			"the difference is also the machine's. Repeat them when it is idle."}, lines...)
+		lines = append([]string{"Virtual results hold; real runs were late: in rows that are " +
+			"marked, the difference is also the machine's. Repeat them when it is idle."}, lines...)
 	}
 	return lines, kept
 }

@@ -72,8 +72,8 @@ var words = []Setting{
 	},
 	{
 		key: "tcp.ecn", doc: "explicit congestion notification (RFC 3168): on asks for it, " +
-			"passive agrees when asked, off does neither; dctcp asks, and reports marks as RFC 8257 " +
-			"has it, which both ends must do",
+			"passive agrees when asked, off does neither; dctcp asks, and reports marks as RFC " +
+			"8257 has it, which both ends must do",
 		values: []string{"dctcp", "off", "on", "passive"},
 		read:   func(k *Knobs) string { return k.ECN.String() },
 		write: func(k *Knobs, v string) error {

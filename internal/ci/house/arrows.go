@@ -15,7 +15,7 @@ const module = "github.com/tidepool-net/tidepool"
 type purity int
 
 const (
-	pure       purity = iota // a protocol room: no goroutines, locks, clocks or sockets, and few packages of Go's
+	pure       purity = iota // no goroutines, locks, clocks or sockets, few packages of Go's
 	sequential               // no goroutines and no locks, but any package of Go's
 	driver                   // goroutines, locks, clocks, sockets, processes
 )
@@ -25,14 +25,15 @@ const (
 type room struct {
 	dir    string // from the module's root
 	kind   purity
-	ours   string // short names, separated by spaces: "tcp" is internal/tcp, "lab/*" each package below
+	ours   string // short names: "tcp" is internal/tcp, "lab/*" each package below
 	others string
 }
 
 // rooms is the architecture: each arrow between two packages is stated here and nowhere else.
 var rooms = []room{
 	{".", driver, "control door files link lnx node operator vir", ""},
-	{"cmd/node", driver, "api control files lab lab/* link lnx netctl node operator record repl script " +
+	{"cmd/node", driver, "api control files lab lab/* link lnx netctl node operator record repl " +
+		"script " +
 		"sim/arrivals sim/convergence spell topology web judge/ns3", ""},
 	{"judge/ns3", driver, "lab/plan lab/play lab/result netem", ""},
 	{"judge/mutants", driver, "", ""},
@@ -42,7 +43,7 @@ var rooms = []room{
 	{"internal/mistake", pure, "", ""},
 	{"internal/spell", pure, "", ""},
 	{"internal/vir", pure, "", ""},
-	{"internal/buffer", pure, "", "runtime sync/atomic"}, // one producer and one consumer share a ring
+	{"internal/buffer", pure, "", "runtime sync/atomic"}, // a ring has two owners
 
 	{"internal/icmp", pure, "checksum clock", ""},
 	{"internal/ip", pure, "checksum clock", "crypto/sha256"},
@@ -50,7 +51,9 @@ var rooms = []room{
 	{"internal/udp", pure, "buffer checksum clock", ""},
 	{"internal/rcp", pure, "buffer clock", ""},
 	{"internal/rdt", pure, "clock", "compress/zlib crypto/md5 encoding/hex"},
-	{"internal/rip", pure, "clock", "crypto/hmac crypto/md5 crypto/sha1 crypto/sha256 crypto/sha512 crypto/subtle"},
+	{"internal/rip", pure, "clock", "crypto/hmac crypto/md5 crypto/sha1 crypto/sha256 " +
+		"crypto/sha512 " +
+		"crypto/subtle"},
 	{"internal/perf", pure, "", "encoding/json"},
 	{"internal/netem", pure, "buffer checksum clock spell", ""},
 	{"internal/tcp", pure, "buffer clock tcp/congestion", "crypto/sha256"},
@@ -58,7 +61,8 @@ var rooms = []room{
 	{"internal/tcp/drill", pure, "clock tcp", ""},
 	{"internal/script", pure, "clock spell tcp/congestion", "go.starlark.net"},
 	{"internal/lnx", pure, "mistake spell", ""},
-	{"internal/stack", pure, "buffer checksum clock control icmp ip rcp rdt reach rip tcp udp vir", ""},
+	{"internal/stack", pure, "buffer checksum clock control icmp ip rcp rdt reach rip tcp udp " +
+		"vir", ""},
 
 	{"internal/capture", pure, "checksum", "bufio github.com/gopacket/gopacket"},
 	{"internal/sim", pure, "buffer capture checksum clock ip netem rip stack tcp udp", ""},
@@ -77,8 +81,9 @@ var rooms = []room{
 
 	{"internal/link", driver, "buffer checksum clock netem", ""},
 	{"internal/sight", driver, "capture clock control ip stack tcp", ""},
-	{"internal/node", driver, "buffer capture clock control files icmp ip link lnx netem rcp rdt reach rip " +
-		"settings sight stack tcp udp vir", ""},
+	{"internal/node", driver, "buffer capture clock control files icmp ip link lnx netem rcp rdt " +
+		"reach " +
+		"rip settings sight stack tcp udp vir", ""},
 	{"internal/door", driver, "control lnx node", ""},
 	{"internal/iperf", driver, "control node perf tcp udp", ""},
 	{"internal/traffic", driver, "control files node", ""},
@@ -92,9 +97,11 @@ var rooms = []room{
 	{"internal/lab", driver, "files lab/*", ""},
 	{"internal/lab/plan", driver, "lab/formula lab/result lab/trace mistake netem rcp rdt script " +
 		"sim/fence sim/notebook sim/objects spell tcp tcp/congestion", ""},
-	{"internal/lab/play", driver, "capture clock lab/gauge lab/plan lab/result lab/stat netem script sim sim/fence " +
+	{"internal/lab/play", driver, "capture clock lab/gauge lab/plan lab/result lab/stat netem " +
+		"script sim sim/fence " +
 		"sim/notebook sim/objects stack tcp tcp/congestion", ""},
-	{"internal/lab/realtime", driver, "buffer clock control lab/gauge lab/plan lab/play lab/result link lnx " +
+	{"internal/lab/realtime", driver, "buffer clock control lab/gauge lab/plan lab/play " +
+		"lab/result link lnx " +
 		"netem node rdt script sim sim/fence sim/objects stack tcp", ""},
 	{"internal/lab/gauge", driver, "clock lab/plan lab/result netem tcp", ""},
 	{"internal/lab/check", driver, "lab/formula lab/plan lab/result lab/stat", ""},
@@ -111,7 +118,8 @@ var rooms = []room{
 	{"internal/control/controltest", driver, "control", ""},
 	{"internal/node/nodetest", driver, "link lnx", ""},
 	{"internal/operator/operatortest", driver, "lnx node node/nodetest operator", ""},
-	{"internal/operator/roomtest", driver, "control control/controltest lnx node node/nodetest", ""},
+	{"internal/operator/roomtest", driver, "control control/controltest lnx node " +
+		"node/nodetest", ""},
 	{"test", driver, "", ""},
 	{"test/internal/*", driver, "ci/reap control", ""},
 
@@ -122,8 +130,9 @@ var rooms = []room{
 }
 
 // common lists the packages of Go's that every pure room may import.
-var common = strings.Fields(`bytes cmp container/heap encoding/binary errors fmt hash hash/crc32 io iter
-	maps math math/bits math/rand/v2 net/netip slices strconv strings time unicode unicode/utf8`)
+var common = strings.Fields(`bytes cmp container/heap encoding/binary errors fmt hash hash/crc32 io
+	iter maps math math/bits math/rand/v2 net/netip slices strconv strings time unicode
+	unicode/utf8`)
 
 // onlyIn names the one folder that may import a package, or a package below it.
 var onlyIn = map[string]string{
@@ -131,7 +140,7 @@ var onlyIn = map[string]string{
 	"github.com/gopacket":        "internal/capture",
 	"github.com/ergochat":        "internal/repl",
 	"github.com/stretchr":        "tests",
-	"github.com/google/gopacket": "nowhere: github.com/gopacket/gopacket is the one that is maintained",
+	"github.com/google/gopacket": "nowhere: github.com/gopacket/gopacket is maintained",
 	"github.com/pkg/errors":      "nowhere: errors and fmt.Errorf with %w do the same",
 	"gopkg.in/yaml.v3":           "nowhere: it is archived; goccy/go-yaml reads YAML",
 	"math/rand":                  "nowhere: math/rand/v2 with a seed",
@@ -160,7 +169,8 @@ func (r room) imports(pkg string) string {
 		}) {
 			return ""
 		}
-		return fmt.Sprintf("no arrow leads from %s to %s; internal/ci/house/arrows.go has them", r.dir, name)
+		return fmt.Sprintf("no arrow leads from %s to %s; internal/ci/house/arrows.go has them",
+			r.dir, name)
 	}
 	if where := forbidden(pkg); strings.HasPrefix(where, "nowhere") {
 		return fmt.Sprintf("%s may be imported %s", pkg, where)
@@ -172,7 +182,9 @@ func (r room) imports(pkg string) string {
 		return fmt.Sprintf("%s has one owner and needs no %s", r.dir, pkg)
 	}
 	if r.kind == pure && !slices.Contains(common, pkg) &&
-		!slices.ContainsFunc(strings.Fields(r.others), func(p string) bool { return under(pkg, p) }) {
+		!slices.ContainsFunc(strings.Fields(r.others), func(p string) bool {
+			return under(pkg, p)
+		}) {
 		return fmt.Sprintf("%s is pure: it must not import %s", r.dir, pkg)
 	}
 	return ""
@@ -202,11 +214,12 @@ func drawing() string {
 		width = max(width, len(short(r.dir)))
 	}
 	for _, r := range rooms {
-		if r.ours == "" || strings.HasPrefix(r.dir, "test") || strings.HasPrefix(r.dir, "internal/ci") {
+		if r.ours == "" || under(r.dir, "test") || under(r.dir, "internal/ci") {
 			continue
 		}
-		line := fmt.Sprintf("%-*s ->", width, cmp.Or(strings.TrimPrefix(short(r.dir), "."), "tidepool"))
-		for _, to := range strings.Fields(r.ours) {
+		name := cmp.Or(strings.TrimPrefix(short(r.dir), "."), "tidepool")
+		line := fmt.Sprintf("%-*s ->", width, name)
+		for to := range strings.FieldsSeq(r.ours) {
 			if len(line)+1+len(to) > 100 {
 				b.WriteString(line + "\n")
 				line = strings.Repeat(" ", width+3)

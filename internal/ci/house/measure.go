@@ -3,6 +3,8 @@ package main
 import (
 	"go/ast"
 	"go/token"
+	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -105,7 +107,11 @@ func (s source) imported(name string) (dir string, ok bool) {
 	for _, i := range s.file.Imports {
 		p, _ := strconv.Unquote(i.Path.Value)
 		dir, ours := strings.CutPrefix(p, module+"/")
-		if ours && (i.Name == nil && strings.HasSuffix("/"+dir, "/"+name) || i.Name != nil && i.Name.Name == name) {
+		known := path.Base(dir)
+		if i.Name != nil {
+			known = i.Name.Name
+		}
+		if ours && known == name {
 			return dir, true
 		}
 	}
@@ -127,8 +133,8 @@ func receiver(e ast.Expr) string {
 	return ""
 }
 
-// promoted returns a type's methods and its number of fields, including those promoted from embedded
-// types of this tree.
+// promoted returns a type's methods and its number of fields, including those promoted from
+// embedded types of this tree.
 func promoted(all map[typeName]*named, name typeName) (methods map[string]string, fields int) {
 	t := all[name]
 	methods = map[string]string{}
@@ -139,13 +145,9 @@ func promoted(all map[typeName]*named, name typeName) (methods map[string]string
 	for _, e := range t.embedded {
 		m, n := promoted(all, e)
 		fields += n
-		for name, file := range m {
-			methods[name] = file
-		}
+		maps.Copy(methods, m)
 	}
-	for name, file := range t.methods {
-		methods[name] = file
-	}
+	maps.Copy(methods, t.methods)
 	return methods, fields
 }
 
@@ -180,6 +182,7 @@ func functions(files []source) []int {
 func (s source) span(n interface {
 	Pos() token.Pos
 	End() token.Pos
-}) int {
+},
+) int {
 	return s.line(n.End()) - s.line(n.Pos()) + 1
 }

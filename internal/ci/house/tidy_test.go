@@ -144,7 +144,7 @@ func TestArrowsAreUsed(t *testing.T) {
 		r, _ := roomOf(s.dir())
 		for _, i := range s.file.Imports {
 			name, _ := strconv.Unquote(i.Path.Value)
-			for _, arrow := range strings.Fields(r.ours) {
+			for arrow := range strings.FieldsSeq(r.ours) {
 				below, all := strings.CutSuffix(arrow, "*")
 				to := short(strings.TrimPrefix(name, module+"/"))
 				if !s.test && (to == arrow || all && strings.HasPrefix(to, below)) {
@@ -154,7 +154,7 @@ func TestArrowsAreUsed(t *testing.T) {
 		}
 	}
 	for _, r := range rooms {
-		for _, arrow := range strings.Fields(r.ours) {
+		for arrow := range strings.FieldsSeq(r.ours) {
 			if !used[r.dir+" "+arrow] {
 				t.Errorf("internal/ci/house/arrows.go: no file of %s imports %s", r.dir, arrow)
 			}

@@ -99,6 +99,7 @@ func (e env) unsteady(claim *formula.Claim) bool {
 				if !e.steady(r) {
 					return true
 				}
+			default: // no trend is measured
 			}
 		}
 	}

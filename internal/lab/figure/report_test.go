@@ -81,8 +81,10 @@ func TestAReportSaysEverything(t *testing.T) {
 		Sections: []Section{{Title: "trial 0", Notes: []string{"thinned"}, Plots: Plots(rec)}},
 		Verdicts: []Verdict{
 			{About: "utilisation", Expected: "0.99", Got: "0.98", Tolerance: "±1 %", Pass: true},
-			{About: "packets", Expected: "58", Got: "68", Published: "58", Why: "one lucky draw",
-				Source: "the sum of a geometric series", Because: "3 σ of 1000 runs"},
+			{
+				About: "packets", Expected: "58", Got: "68", Published: "58", Why: "one lucky draw",
+				Source: "the sum of a geometric series", Because: "3 σ of 1000 runs",
+			},
 		},
 	}
 	page := reportOf(t, r)

@@ -38,7 +38,7 @@ func isScript(cc string) bool { return strings.HasSuffix(cc, scriptSuffix) }
 // Algorithms returns the names of the congestion controls that are built in.
 func Algorithms() []string { return tcp.Algorithms() }
 
-// checkParams checks the values of a script's parameters: numbers, by the names that it has for them.
+// checkParams checks the values of a script's parameters: numbers, by the script's own names.
 func checkParams(d *decoder, n *node, f *flowOf) {
 	if !isScript(f.TCP.Congestion) {
 		d.bad(n, "params are for a Starlark script, and cc is "+mistake.Quote(f.TCP.Congestion),

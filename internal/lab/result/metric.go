@@ -93,9 +93,10 @@ var catalog = []Definition{
 	{Goodput, "bit/s", "what the receiving application got"},
 	{Throughput, "bit/s", "what the flow's data packets took of the bottleneck, headers included"},
 	{Share, "", "the flow's part of the goodput of all"},
-	{Trend, "", "Kendall's S of the goodput in 16 parts of the measured time: pairs that rise less " +
-		"those that fall"},
-	{Drift, "", "how much of its mean the goodput changes from the first part to the last (Sen's slope)"},
+	{Trend, "", "Kendall's S of the goodput in 16 parts of the measured time: pairs that rise " +
+		"less those that fall"},
+	{Drift, "", "how much of its mean the goodput changes from the first part to the last " +
+		"(Sen's slope)"},
 	{Completion, "s", "from the flow's start to the last byte that the application got"},
 	{Delivered, "bytes", "what the receiving application got"},
 	{Sent, "packets", "what both ends sent"},

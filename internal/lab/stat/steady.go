@@ -35,8 +35,9 @@ func Trend(means []float64) (s int, drift float64) {
 }
 
 // Steady reports whether trials show no trend, by the S and the drift of each over Parts parts. A
-// trend must be more than luck in all of them together, at 1 % by the seasonal Kendall test (Hirsch,
-// Slack and Smith 1982), and move the mean by more than 5 %: without luck any change is significant.
+// trend must be significant in all of them together, at 1 % by the seasonal Kendall test (Hirsch,
+// Slack and Smith 1982), and move the mean by more than 5 %: in a deterministic run any change is
+// significant.
 func Steady(s, drift []float64) bool {
 	const (
 		significant = 2.576 // standard deviations
