@@ -95,6 +95,15 @@ func (b *bbr) inflight(gain, more float64) float64 {
 	return target
 }
 
+// quantum is BBRSetSendQuantum, which is one segment below 1.2 Mbit/s.
+func (b *bbr) quantum() float64 {
+	const slow = 1.2e6 / 8
+	if b.rate < slow {
+		return float64(b.mss)
+	}
+	return b.bbrSender.quantum()
+}
+
 // setCwnd is BBRSetCwnd.
 func (b *bbr) setCwnd(a *Ack) {
 	if !b.recover(a) {

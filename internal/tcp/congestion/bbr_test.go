@@ -132,3 +132,15 @@ func TestBBRSubPacketPath(t *testing.T) {
 	assert.GreaterOrEqual(t, b.Cwnd(), bbrMinPipe*simMSS)
 	assert.Greater(t, n.goodput(2 * time.Second)[0], 0.95*100e3)
 }
+
+// TestBBRQuantum: one segment below 1.2 Mbit/s, two below 24 Mbit/s, then a millisecond's worth of
+// at most 64 KiB.
+func TestBBRQuantum(t *testing.T) {
+	b, _, _, _ := bbrOn(t, 1e6, 1<<30, 40*time.Millisecond)
+	for rate, want := range map[float64]float64{
+		100e3: float64(b.mss), 200e3: float64(2 * b.mss), 10e6: 10e3, 1e9: 64 << 10,
+	} {
+		b.rate = rate
+		assert.InDelta(t, want, b.quantum(), 1, "%.0f bytes/s", rate)
+	}
+}
