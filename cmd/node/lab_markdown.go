@@ -14,8 +14,8 @@ const markdownHead = "# What the laboratory's experiments come to\n\n" +
 	"Each preset that expects something, with what came out. `make lab` writes this page, and\n" +
 	"`node lab check` prints the same to a terminal. Results do not depend on the machine.\n" +
 	"Each check names its source, and where its tolerance comes from. Where a published\n" +
-	"number is not what theory says, both are here, and why. Own regressions are in tables of their own:\n" +
-	"they compare with what this program printed before, and prove nothing.\n" +
+	"number is not what theory says, both are here, and why. Own regressions are in tables of\n" +
+	"their own: they compare with what this program printed before, and prove nothing.\n" +
 	"[ns3.md](ns3.md) compares 28 scenarios with ns-3, and explains each difference above 10 %.\n\n"
 
 // writeMarkdown writes what an experiment came to as a section of the page.

@@ -80,7 +80,8 @@ var mutants = []mutant{
 	},
 	{
 		"delayed-ack-off", "each segment is acknowledged at once", "internal/tcp/delack.go",
-		"a.pending >= 2*r.mss", "a.pending > 0", []string{"ack-path", "check-fixed-window"},
+		"a.pending >= 2*r.mss", "a.pending > 0",
+		[]string{"ack-path", "check-fixed-window"},
 	},
 	{
 		"rto-min", "the least RTO is five times what it should be", "internal/tcp/rtt.go",
@@ -126,7 +127,8 @@ var mutants = []mutant{
 	},
 	{
 		"bbr-pipe", "BBR keeps 8 segments in ProbeRTT", "internal/tcp/congestion/bbr_sender.go",
-		"bbrMinPipe      = 4", "bbrMinPipe      = 8", []string{"check-bbr"},
+		"bbrMinPipe      = 4", "bbrMinPipe      = 8",
+		[]string{"check-bbr"},
 	},
 	{
 		"bbr-loss", "BBR's window keeps out what was ever lost", bbr,
@@ -143,20 +145,24 @@ var mutants = []mutant{
 	{
 		"fq-one", "FQ-CoDel has one queue", "internal/netem/fqcodel.go",
 		"f := &q.flows[flowHash(p.data, q.salt)>>32*uint64(len(q.flows))>>32]",
-		"f := &q.flows[0*flowHash(p.data, q.salt)]", []string{"check-fq-share"},
+		"f := &q.flows[0*flowHash(p.data, q.salt)]",
+		[]string{"check-fq-share"},
 	},
 	{
 		"fq-codel-off", "FQ-CoDel's queues never drop early", "internal/netem/fqcodel.go",
 		"p := q.law.take(now, &f.state, &f.ring)",
-		"p, _ := q.law.dequeue(now, &f.state, &f.ring)", []string{"check-aqm", "check-ns3-cubic"},
+		"p, _ := q.law.dequeue(now, &f.state, &f.ring)",
+		[]string{"check-aqm", "check-ns3-cubic"},
 	},
 	{
 		"pie-target", "PIE aims at twice its target", "internal/netem/pie.go",
-		"(wait - q.cfg.Target).Seconds()", "(wait - 2*q.cfg.Target).Seconds()", []string{"check-aqm"},
+		"(wait - q.cfg.Target).Seconds()", "(wait - 2*q.cfg.Target).Seconds()",
+		[]string{"check-aqm"},
 	},
 	{
 		"red-p", "RED drops with twice the probability", "internal/netem/red.go",
-		"float64(q.cfg.MaxP * ((", "float64(2 * q.cfg.MaxP * ((", []string{"check-aqm"},
+		"float64(q.cfg.MaxP * ((", "float64(2 * q.cfg.MaxP * ((",
+		[]string{"check-aqm"},
 	},
 	{
 		"queue-half", "a queue holds half of its limit", "internal/netem/queue.go",
@@ -180,7 +186,8 @@ var mutants = []mutant{
 	},
 	{
 		"policer-rate", "a policer has 103 % of its rate", "internal/netem/policer.go",
-		"p.tokens += took * int64(p.Rate)", "p.tokens += took * int64(p.Rate) * 103 / 100", []string{"policer"},
+		"p.tokens += took * int64(p.Rate)", "p.tokens += took * int64(p.Rate) * 103 / 100",
+		[]string{"policer"},
 	},
 	{
 		"loss-half", "of what is lost at random half is lost", "internal/netem/loss.go",
@@ -212,7 +219,8 @@ var mutants = []mutant{
 	},
 	{
 		"fence-timer-off", "the fence's timer does not double", "internal/rcp/timer.go",
-		"min(2*d, t.limit)", "min(d/8, t.limit)", []string{"fence-timer"},
+		"min(2*d, t.limit)", "min(d/8, t.limit)",
+		[]string{"fence-timer"},
 	},
 	{
 		"rdt-window", "RDT has half of its window", "internal/rdt/sender.go",
@@ -224,7 +232,8 @@ var mutants = []mutant{
 	},
 	{
 		"rdt-in-order", "RDT sends interleaved objects in order", "internal/rdt/schedule.go",
-		"if s.interleave {", "if false {", []string{"hol-20"},
+		"if s.interleave {", "if false {",
+		[]string{"hol-20"},
 	},
 	{
 		"rdt-echo", "RDT takes each echo for a duplicate", "internal/rdt/acknowledge.go",
@@ -232,7 +241,8 @@ var mutants = []mutant{
 	},
 	{
 		"go-back-n", "go-back-N retransmits one segment", "internal/tcp/gbn.go",
-		"v.loseFlight(r)", "v.loseFirst(r)", []string{"fixed-1000", "two-fixed"},
+		"v.loseFlight(r)", "v.loseFirst(r)",
+		[]string{"fixed-1000", "two-fixed"},
 	},
 	{
 		"notebook-rtt", "the notebook's sender counts half a round trip", "internal/sim/notebook/strategy.go",

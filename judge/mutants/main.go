@@ -1,8 +1,8 @@
 // Command mutants plants faults in the program, one at a time, and prints which of the laboratory's
 // checks notice. A check that no fault turns red checks nothing.
 //
-// Each fault is an edit of one source file. Go builds the program with it by -overlay, so no file of
-// the tree changes. The results are kept in -dir by the built program's hash: a run that was
+// Each fault is an edit of one source file. Go builds the program with it by -overlay, so no file
+// of the tree changes. The results are kept in -dir by the built program's hash: a run that was
 // interrupted continues where it was. It exits with 1 if a check stays green under all faults.
 package main
 
@@ -198,7 +198,8 @@ func sources() (string, error) {
 			return err
 		case d.IsDir() && (name == "bin" || name == "judge/mutants" || d.Name() == "testdata"):
 			return fs.SkipDir
-		case name != "go.sum" && (filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go")):
+		case name != "go.sum" &&
+			(filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go")):
 			return nil
 		}
 		text, err := os.ReadFile(name)
@@ -350,6 +351,6 @@ func write(w io.Writer, list []mutant, rows []row) error {
 }
 
 const pageHead = "# Planted faults and the checks that see them\n\n" +
-	"`make lab-mutants` writes this page. Each fault is one edit of the program's source. The table\n" +
-	"has a line for each expectation of a preset, by its file and line: `#` is red under the fault,\n" +
-	"`.` green, and a blank was not run.\n\n"
+	"`make lab-mutants` writes this page. Each fault is one edit of the program's source. The\n" +
+	"table has a line for each expectation of a preset, by its file and line: `#` is red under\n" +
+	"the fault, `.` green, and a blank was not run.\n\n"

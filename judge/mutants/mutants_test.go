@@ -41,11 +41,13 @@ func TestOneFault(t *testing.T) {
 	assert.FileExists(t, overlay)
 
 	rows := rowsOf([]verdict{
-		{Experiment: "a", Line: 3, Pass: true}, {Experiment: "a", Line: 3, Pass: true},
+		{Experiment: "a", Line: 3, Pass: true},
+		{Experiment: "a", Line: 3, Pass: true},
 		{Experiment: "a", Line: 4, Pass: true},
 	}, 1)
 	mark(rows, 0, []verdict{
-		{Experiment: "a", Line: 3, Pass: true}, {Experiment: "a", Line: 3},
+		{Experiment: "a", Line: 3, Pass: true},
+		{Experiment: "a", Line: 3},
 		{Experiment: "a", Line: 4, Pass: true},
 	})
 	require.Len(t, rows, 2)

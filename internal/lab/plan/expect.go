@@ -78,8 +78,8 @@ func (d *decoder) expectations(n *node, x *Experiment) {
 func sourced(d *decoder, n *node, e *Expectation) bool {
 	if e.Source == "" {
 		d.bad(n, "an expectation without a source",
-			`{value: goodput > 1Mbit/s, source: …}: an RFC's section, a paper's figure, a formula, `+
-				`ns-3, or "`+OwnRegression+`"`)
+			`{value: goodput > 1Mbit/s, source: …}: an RFC's section, a paper's figure, `+
+				`a formula, ns-3, or "`+OwnRegression+`"`)
 	}
 	return e.Source != ""
 }

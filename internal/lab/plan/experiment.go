@@ -27,7 +27,8 @@ type Experiment struct {
 	Trials int
 	// HostJitter delays what the sender of each flow sends by up to so much, each packet by another
 	// time, in order. Without it a deterministic simulation locks flows in phase (Floyd and
-	// Jacobson 1992). Receivers' acknowledgments are not delayed: docs/decisions/0003-host-jitter.md.
+	// Jacobson 1992). Receivers' acknowledgments are not delayed:
+	// docs/decisions/0003-host-jitter.md.
 	HostJitter time.Duration
 	Path       Path
 	Flows      []Flow

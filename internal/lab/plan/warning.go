@@ -24,7 +24,8 @@ func Warnings(cells []Cell) []string {
 	for i := range cells {
 		if c := &cells[i]; c.HostJitter == 0 && len(c.Flows) > 1 && c.Path.Down.Rate != nil {
 			list = append(list, fmt.Sprintf("host_jitter is 0: %d flows can lock in phase, and "+
-				"their shares are then artifacts (Floyd and Jacobson 1992); set host_jitter to 1svc",
+				"their shares are then artifacts (Floyd and Jacobson 1992); "+
+				"set host_jitter to 1svc",
 				len(c.Flows)))
 			break
 		}
