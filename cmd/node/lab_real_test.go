@@ -112,7 +112,7 @@ func TestWhatCannotBePlayedInRealTime(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"tahoe-low-published"}, "tahoe-low-published.yaml:13:29: the notebook's own senders"},
+		{[]string{"tahoe-low-published"}, "tahoe-low-published.yaml:18:29: the notebook's own senders"},
 		{[]string{"fence-16"}, "it has no real time, where path.up.loss is none"},
 		{[]string{"rip-3"}, "--real: rip-3 is a program of virtual time"},
 		{[]string{"reassembly-cases"}, "--real: reassembly-cases is a program of virtual time"},

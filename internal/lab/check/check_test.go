@@ -174,8 +174,8 @@ func TestUnsteadyGoodputIsMarked(t *testing.T) {
 			v[result.Trend] = -80
 		}
 	}
-	v := check.Expectations(cells(t, "  - {value: goodput, at_least: 1Mbit/s}\n"+
-		"  - {value: utilisation, at_least: 0.9}"), list)
+	v := check.Expectations(cells(t, "  - {value: goodput, at_least: 1Mbit/s, source: a test}\n"+
+		"  - {value: utilisation, at_least: 0.9, source: a test}"), list)
 	require.Len(t, v, 8)
 	for i := range v {
 		assert.Equal(t, i == 1, strings.HasSuffix(v[i].Got(), ", not steady"), v[i].Got())

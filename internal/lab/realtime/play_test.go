@@ -84,6 +84,9 @@ func TestARealRunHasWhatAVirtualOneHas(t *testing.T) {
 			if !got.Finished && m == result.Completion {
 				continue
 			}
+			if m == result.Trend || m == result.Drift {
+				continue // only virtual runs are cut into parts
+			}
 			assert.Contains(t, got.Flows[i].Values, m)
 			t.Log(i, m, want.Flows[i].Values[m], got.Flows[i].Values[m])
 		}
