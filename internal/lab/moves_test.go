@@ -27,7 +27,8 @@ func of(t *testing.T, name string, changes ...string) outcome {
 	long.Only(t)
 	p, ok := preset.Find(name)
 	require.True(t, ok, name)
-	text := string(p.Text)
+	text, _, _ := strings.Cut(string(p.Text), "\nexpect:\n") // some name cells that the changes remove
+	text += "\n"
 	for _, c := range changes {
 		if before, after, ok := strings.Cut(c, " -> "); ok {
 			require.Contains(t, text, before)
@@ -151,7 +152,8 @@ func TestObjectsMoveWithTheirFormulas(t *testing.T) {
 	}
 	for rate, bits := range map[string]float64{"100Mbit/s": 1e8, "300Mbit/s": 3e8} {
 		o := of(t, "rdt-baseline", "path.down.rate="+rate, "path.down.queue=4bdp",
-			"{name: objects, protocol: rdt} -> {name: objects, cc: cubic, objects: {}}")
+			"{name: objects, protocol: rdt, rdt: {payload: 10000, window: 21, cost: 190us}} -> "+
+				"{name: objects, cc: cubic, objects: {}}")
 		assert.InEpsilon(t, bytes*8*1500/1448/bits, o.its(result.Completion), .06, rate)
 	}
 	a := of(t, "rdt-loss", "path.down.loss=5%")

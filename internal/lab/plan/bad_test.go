@@ -212,7 +212,6 @@ var bad = []struct{ name, text string }{
 	{"expect within nothing", expects("{value: goodput, is: 3Mbit/s, within: 5ms}")},
 	{"expect at most within", expects("{value: goodput, at_most: 3Mbit/s, within: 5%}")},
 	{"expect where nothing is", expects("{where: {cc: bbr}, value: goodput, is: 3Mbit/s, source: s}")},
-	{"expect without a source", expects("goodput > 1Mbit/s")},
 	{"expect where nothing is swept", expects("{where: {mtu: 9000}, value: goodput, is: 3Mbit/s, source: s}")},
 	{"metrics of an unknown name", whole + "metrics: [goodput, client_snet]\n"},
 	{"metrics twice", whole + "metrics: [goodput, goodput]\n"},

@@ -65,23 +65,13 @@ func (d *decoder) expectations(n *node, x *Experiment) {
 			e, ok = d.claim(item, scope)
 		}
 		switch {
-		case ok && sourced(d, item, &e):
+		case ok:
 			e.Line = item.line
 			x.Expect = append(x.Expect, e)
 		case d.changed:
 			d.report.moot = append(d.report.moot, item)
 		}
 	}
-}
-
-// sourced reports whether an expectation names its source.
-func sourced(d *decoder, n *node, e *Expectation) bool {
-	if e.Source == "" {
-		d.bad(n, "an expectation without a source",
-			`{value: goodput > 1Mbit/s, source: …}: an RFC's section, a paper's figure, `+
-				`a formula, ns-3, or "`+OwnRegression+`"`)
-	}
-	return e.Source != ""
 }
 
 // claim reads an expectation of one line.

@@ -26,6 +26,9 @@ func TestPresets(t *testing.T) {
 			assert.Equal(t, p.Name, cells[0].Name)
 			assert.Equal(t, p.About, cells[0].About, "what the list says is in one line")
 			assert.NotEmpty(t, p.About, p.Name)
+			for _, e := range cells[0].Expect {
+				assert.NotEmpty(t, e.Source, "%s:%d: an expectation without a source", p.Name, e.Line)
+			}
 		}
 	}
 	p, ok := preset.Find("tahoe-low")
