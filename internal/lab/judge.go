@@ -108,8 +108,11 @@ func (t Tally) String() string {
 		}
 		return fmt.Sprintf("%d of %d %s", all-bad, all, thing)
 	}
-	return share(t.Failed, t.Checks, "check") + " hold, " +
-		share(t.Changed, t.Own, "own regression") + " unchanged"
+	hold := share(t.Failed, t.Checks, "check") + " hold"
+	if t.Own == 0 {
+		return hold
+	}
+	return hold + ", " + share(t.Changed, t.Own, "own regression") + " unchanged"
 }
 
 // Failed is how many expectations do not hold.
