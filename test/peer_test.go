@@ -69,7 +69,7 @@ func TestSendingToTheFamily(t *testing.T) {
 			t.Logf("%+v", stats)
 			assert.Zero(t, stats.Options, "segments with options to a peer that offered none")
 			assert.Zero(t, stats.Resets)
-			assert.LessOrEqual(t, stats.Closing, calm(manners), "a storm must not be answered in kind")
+			assert.LessOrEqual(t, stats.Closing, mostAnswers(manners, stats), "a storm must not be answered in kind")
 			if manners.DropOptions {
 				// The first SYN and two retransmissions have options, the third none.
 				assert.Equal(t, 3, stats.OptionSYNs)
@@ -104,15 +104,19 @@ func TestReceivingFromTheFamily(t *testing.T) {
 			assert.Zero(t, stats.OptionSYNs, "a SYN without options gets an answer without them")
 			assert.Zero(t, stats.Options)
 			assert.Zero(t, stats.Resets)
-			assert.LessOrEqual(t, stats.Closing, calm(manners), "a storm must not be answered in kind")
+			assert.LessOrEqual(t, stats.Closing, mostAnswers(manners, stats), "a storm must not be answered in kind")
 			// Whoever storms a connection that is closed hears that it is (RFC 9293 §3.5.2).
 			assert.LessOrEqual(t, stats.LateResets, manners.AckStorm+manners.RepeatFIN+5)
 		})
 	}
 }
 
-// calm is how much a node may say to a peer that has lost its manners at the end.
-func calm(m peer.Manners) int { return 50 + (m.AckStorm+m.RepeatFIN)/10 }
+// mostAnswers is how many segments a node may send to a peer after both FINs: few for a storm of
+// them, and one for each segment that the peer's own timer repeated (RFC 9293 §3.10.7.4). On a slow
+// machine the timer repeats a window of data before the acknowledgments are read.
+func mostAnswers(m peer.Manners, s peer.Stats) int {
+	return 50 + (m.AckStorm+m.RepeatFIN)/10 + s.Repeated
+}
 
 // With options off the first SYN is plain already, whether the file says so or the shell.
 func TestOptionsOff(t *testing.T) {

@@ -52,6 +52,7 @@ type Stats struct {
 	Options          int // other segments with options
 	Segments         int // all that came
 	Closing          int // of them, those that came after both FINs
+	Repeated         int // segments that the peer sent again: each may draw an acknowledgment
 	Resets           int // before the end
 	LateResets       int // answers to what the connection's end does not know any more
 	DataFINs         int // segments with data and a FIN
@@ -319,10 +320,12 @@ func (h *Host) fire() {
 		for seq := h.una; int32(last-seq) > 0; {
 			n := min(int(last-seq), h.manners.MSS)
 			h.sendData(seq, n)
+			h.Stats.Repeated++
 			seq += uint32(n)
 		}
 		if h.finSent {
 			h.sendFIN()
+			h.Stats.Repeated++
 		} else if h.una == h.next && int(h.next-h.iss-1) < len(h.out) {
 			h.sendData(h.next, 1) // a probe: the window is closed
 			h.next++
