@@ -14,6 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/objects"
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
@@ -253,9 +254,9 @@ func (l *RCPListener) inner() *node.RCPListener {
 	return l.listener
 }
 
-func (s *RDTServer) inner() *node.RDTServer {
+func (s *RDTServer) inner() *objects.Server {
 	if s.server == nil {
-		return node.ClosedRDTServer()
+		return objects.Closed()
 	}
 	return s.server
 }

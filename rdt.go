@@ -6,7 +6,8 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/objects"
+	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
 // RDT is how the reliable data transfer of founding document 003 behaves at one end: objects
@@ -40,9 +41,9 @@ type RDT struct {
 	Patience time.Duration
 }
 
-func (r RDT) config() (node.RDTConfig, error) {
-	sum, err := node.RDTChecksum(r.Checksum)
-	return node.RDTConfig{
+func (r RDT) config() (rdt.Config, error) {
+	sum, err := objects.Checksum(r.Checksum)
+	return rdt.Config{
 		Window: r.Window, Payload: r.Payload, Checksum: sum, Timeout: r.Timeout,
 		Selective: !r.Cumulative, Compress: r.Compress, Interleave: r.Interleave,
 		Patience: r.Patience,
@@ -57,26 +58,26 @@ type RDTObject struct {
 }
 
 // RDTServer gives objects to whoever asks.
-type RDTServer struct{ server *node.RDTServer }
+type RDTServer struct{ server *objects.Server }
 
 // ServeRDT gives objects to whoever asks on a UDP port, until Close; the zero netip.Addr is any
 // address of the node, and port 0 one that is free. Their bytes must not change until then.
 // An address that has only asked is sent 4 kB, and the rest when it has answered, for a request can
 // be forged. It serves 64 clients at a time, and 65535 objects of less than 4 GiB each. Errors:
 // syscall.EINVAL for an RDT or objects that cannot be, and those of ListenUDP.
-func (n *Node) ServeRDT(on netip.AddrPort, how RDT, objects ...RDTObject) (*RDTServer, error) {
+func (n *Node) ServeRDT(on netip.AddrPort, how RDT, list ...RDTObject) (*RDTServer, error) {
 	if !on.Addr().IsValid() {
 		on = netip.AddrPortFrom(netip.IPv4Unspecified(), on.Port())
 	}
-	list := make([]node.RDTObject, 0, len(objects))
-	for _, o := range objects {
-		list = append(list, node.NewRDTObject(o.Name, o.Data))
+	wares := make([]rdt.Object, 0, len(list))
+	for _, o := range list {
+		wares = append(wares, objects.New(o.Name, o.Data))
 	}
 	cfg, err := how.config()
 	if err != nil {
-		return nil, node.RDTError("listen", unmap(on), err)
+		return nil, objects.OpError("listen", unmap(on), err)
 	}
-	s, err := n.inner().ServeRDT(unmap(on), cfg, list, nil)
+	s, err := objects.Serve(n.inner().Node, unmap(on), cfg, wares, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -131,9 +132,9 @@ type RDTEntry struct {
 func (n *Node) ListRDT(ctx context.Context, server netip.AddrPort, how RDT) ([]RDTEntry, error) {
 	cfg, err := how.config()
 	if err != nil {
-		return nil, node.RDTError("fetch", unmap(server), err)
+		return nil, objects.OpError("fetch", unmap(server), err)
 	}
-	found, err := n.inner().ListRDT(ctx, unmap(server), node.RDTFetch{Config: cfg})
+	found, err := objects.List(ctx, n.inner().Node, unmap(server), objects.Fetch{Config: cfg})
 	var list []RDTEntry
 	for i := range found {
 		list = append(list, RDTEntry(found[i]))
@@ -172,20 +173,20 @@ func (n *Node) FetchRDT(
 ) (RDTInfo, error) {
 	cfg, err := how.config()
 	if err != nil {
-		return RDTInfo{}, node.RDTError("fetch", unmap(server), err)
+		return RDTInfo{}, objects.OpError("fetch", unmap(server), err)
 	}
 	var own error
-	what := node.RDTFetch{Config: cfg, Names: names}
-	what.Each = func(r *node.RDTResult) error {
+	what := objects.Fetch{Config: cfg, Names: names}
+	what.Each = func(r *objects.Result) error {
 		if each == nil {
 			return nil
 		}
 		own = each(RDTResult{
-			RDTEntry: RDTEntry(r.RDTEntry), Data: r.Data, Began: r.Began, Done: r.Done, Err: r.Err,
+			RDTEntry: RDTEntry(r.Entry), Data: r.Data, Began: r.Began, Done: r.Done, Err: r.Err,
 		})
 		return own
 	}
-	f, err := n.inner().FetchRDT(ctx, unmap(server), what)
+	f, err := objects.Get(ctx, n.inner().Node, unmap(server), what)
 	if own != nil {
 		err = own
 	}

@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/objects"
 	"github.com/tidepool-net/tidepool/internal/perf"
+	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
 // RDT moves objects, and who wants them asks. So its sender is a server of objects that are all
@@ -24,7 +25,7 @@ const (
 
 // rdtCarrier carries a stream of RDT.
 type rdtCarrier struct {
-	server *node.RDTServer // a sender's
+	server *objects.Server // a sender's
 	done   atomic.Int64
 }
 
@@ -32,15 +33,15 @@ type rdtCarrier struct {
 func (h *Host) give(port uint16) (*rdtCarrier, error) {
 	data := payload(objectSize)
 	digest := sha256.Sum256(data)
-	objects := make([]node.RDTObject, objectCount)
-	for i := range objects {
-		objects[i].Name, objects[i].Size = fmt.Sprint(i), objectSize
-		objects[i].SHA256, objects[i].Data = digest, data
+	wares := make([]rdt.Object, objectCount)
+	for i := range wares {
+		wares[i].Name, wares[i].Size = fmt.Sprint(i), objectSize
+		wares[i].SHA256, wares[i].Data = digest, data
 	}
 	f := &rdtCarrier{}
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), port)
-	server, err := h.node.ServeRDT(on, node.RDTConfig{Selective: true}, objects,
-		func(flow node.RDTServed) {
+	server, err := objects.Serve(h.node, on, rdt.Config{Selective: true}, wares,
+		func(flow rdt.Flow) {
 			f.done.Add(flow.Bytes)
 		})
 	f.server = server
@@ -149,7 +150,7 @@ func (f *rdtCarrier) receive(s *stream) error {
 	})
 	for {
 		had := int64(0)
-		_, err := s.test.host.node.FetchRDT(ctx, s.remote, node.RDTFetch{
+		_, err := objects.Get(ctx, s.test.host.node, s.remote, objects.Fetch{
 			Progress: func(bytes, _ int64) {
 				s.took(int(max(0, bytes-had)))
 				had = max(had, bytes)

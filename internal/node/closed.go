@@ -44,13 +44,6 @@ func ClosedRCPListener() *RCPListener {
 	return l
 }
 
-// ClosedRDTServer returns a server of RDT that is closed.
-func ClosedRDTServer() *RDTServer {
-	s := &RDTServer{node: Closed()}
-	s.closed.Store(true)
-	return s
-}
-
 // ClosedListener returns a listener that is closed.
 func ClosedListener() *Listener {
 	l := &Listener{node: Closed(), sid: -1}

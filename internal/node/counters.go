@@ -13,7 +13,7 @@ func (n *Node) clearCounters(r control.ClearCounters) error {
 	if err != nil {
 		return err
 	}
-	return controlError(n.call(func(clock.Time) {
+	return ControlError(n.call(func(clock.Time) {
 		for _, i := range which {
 			n.stack.ClearCounters(i)
 			if m := n.impairingOf(i); m != nil {

@@ -50,7 +50,7 @@ func (n *Node) dial(
 			n.adopt(c, nil)
 		}
 	})
-	if err = firstError(callErr, netError(err)); err != nil {
+	if err = firstError(callErr, NetError(err)); err != nil {
 		return fail(err)
 	}
 	if err := c.awaitAnswer(ctx, c.Abort); err != nil {

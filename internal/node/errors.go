@@ -15,7 +15,7 @@ import (
 )
 
 // errClosing is a Write behind a CloseWrite.
-var errClosing = netError(tcp.ErrClosing)
+var errClosing = NetError(tcp.ErrClosing)
 
 // errTimeout is what a passed deadline answers with.
 var errTimeout = os.ErrDeadlineExceeded
@@ -89,9 +89,10 @@ var errorTable = []struct {
 	{stack.ErrTooMany, syscall.ENOBUFS, control.ErrUnsupported},
 }
 
-// netError gives an error of the stack the identities that callers look for.
+// NetError gives an error of the stack the identities that callers look for: those of the
+// operating system and of package control.
 // What tcp says of the addresses is left out, for every caller says it too.
-func netError(err error) error {
+func NetError(err error) error {
 	if err == nil {
 		return nil
 	}

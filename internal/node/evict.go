@@ -10,22 +10,22 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// bound is something that an address of the node's is taken from.
-type bound struct {
-	text string
-	end  func(now clock.Time)
+// Bound is a user of one of the node's addresses, which has to end when the address goes.
+type Bound struct {
+	Text string // what a reload says of it: "udp 10.0.0.1:7"
+	End  func(now clock.Time)
 }
 
 // boundTo lists what has one of the addresses: connections, listeners, UDP sockets, and who has a
 // port of RCP's or RDT's. The loop's.
-func (n *Node) boundTo(addrs map[netip.Addr]bool) (list []bound) {
+func (n *Node) boundTo(addrs map[netip.Addr]bool) (list []Bound) {
 	if len(addrs) == 0 {
 		return nil
 	}
 	for c := range n.stack.TCP().Conns() {
 		t := c.Tuple()
 		if addrs[t.Local().Addr()] && c.State() != tcp.StateClosed {
-			list = append(list, bound{
+			list = append(list, Bound{
 				fmt.Sprintf("tcp %v to %v", t.Local(), t.Remote()),
 				func(now clock.Time) { c.Forsake(now, tcp.ErrAddressGone) },
 			})
@@ -33,38 +33,24 @@ func (n *Node) boundTo(addrs map[netip.Addr]bool) (list []bound) {
 	}
 	for _, l := range n.listeners {
 		if addrs[l.addr.Addr()] && !l.closing.Load() {
-			list = append(list, bound{fmt.Sprintf("tcp %v, listening", l.addr), l.endHere})
+			list = append(list, Bound{fmt.Sprintf("tcp %v, listening", l.addr), l.endHere})
 		}
 	}
 	for c := range n.packetConns {
 		if addrs[c.local.Addr()] {
-			list = append(list, bound{fmt.Sprintf("udp %v", c.local), func(clock.Time) {
-				err := netError(tcp.ErrAddressGone)
+			list = append(list, Bound{fmt.Sprintf("udp %v", c.local), func(clock.Time) {
+				err := NetError(tcp.ErrAddressGone)
 				c.failure.Store(&err) // of the next call
 				wake(c.arrived)
 			}})
 		}
 	}
 	for _, port := range n.stack.Ports() {
-		switch e := port.UDP.Owner.(type) {
-		case *rcpPort:
-			list = append(list, e.boundTo(addrs)...)
-		case *RDTServer:
-			if addrs[e.addr.Addr()] {
-				list = append(list, bound{
-					fmt.Sprintf("rdt %v, serving", e.addr), func(clock.Time) { e.shut() },
-				})
-			}
-		case *rdtFlow:
-			if addrs[e.local.Addr()] && !e.receiver.Done() {
-				list = append(list, bound{
-					fmt.Sprintf("rdt %v from %v", e.local, e.port.UDP.Remote()),
-					func(clock.Time) { e.shut(netError(tcp.ErrAddressGone)) },
-				})
-			}
+		if o, ok := port.UDP.Owner.(PortOwner); ok {
+			list = append(list, o.BoundTo(addrs)...)
 		}
 	}
-	slices.SortFunc(list, func(a, b bound) int { return strings.Compare(a.text, b.text) })
+	slices.SortFunc(list, func(a, b Bound) int { return strings.Compare(a.Text, b.Text) })
 	return list
 }
 
@@ -78,17 +64,17 @@ func (l *Listener) endHere(now clock.Time) {
 	l.strike(now)
 }
 
-// boundTo lists what of a port of RCP's has one of the addresses. The loop's.
-func (p *rcpPort) boundTo(addrs map[netip.Addr]bool) (list []bound) {
+// BoundTo implements PortOwner.
+func (p *rcpPort) BoundTo(addrs map[netip.Addr]bool) (list []Bound) {
 	for c := range p.conns {
 		if addrs[c.local().Addr()] {
-			list = append(list, bound{
+			list = append(list, Bound{
 				fmt.Sprintf("rcp %v to %v", c.local(), c.peer()), func(clock.Time) { c.forsake() },
 			})
 		}
 	}
 	if l := p.listener; l != nil && addrs[l.addr.Addr()] {
-		list = append(list, bound{fmt.Sprintf("rcp %v, listening", l.addr), func(clock.Time) {
+		list = append(list, Bound{fmt.Sprintf("rcp %v, listening", l.addr), func(clock.Time) {
 			l.end()
 			p.unlisten()
 		}})
@@ -100,5 +86,5 @@ func (p *rcpPort) boundTo(addrs map[netip.Addr]bool) (list []bound) {
 func (c *RCPConn) forsake() {
 	c.fail(tcp.ErrAddressGone)
 	c.socket.Abort()
-	c.port.tell()
+	c.port.Tell(clock.Never)
 }

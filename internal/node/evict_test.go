@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,9 +15,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TestAnAddressThatGoesTakesRCPAndRDT along: who has a port of theirs there is told, and nobody
-// else.
-func TestAnAddressThatGoesTakesRCPAndRDT(t *testing.T) {
+// An address that goes takes RCP's connections and listeners along, and no others.
+func TestAnAddressThatGoesTakesRCP(t *testing.T) {
 	var textA string
 	a, b := twiceLinked(t, &textA)
 	everywhere := netip.MustParseAddrPort("0.0.0.0:9000")
@@ -36,26 +33,10 @@ func TestAnAddressThatGoesTakesRCPAndRDT(t *testing.T) {
 	goes := dial("10.1.0.2:9000")
 	listens, err := a.ListenRCP(netip.MustParseAddrPort("10.1.0.1:90"), 0, quick)
 	require.NoError(t, err)
-	object := []RDTObject{NewRDTObject("a", make([]byte, 1000))}
-	serves, err := a.ServeRDT(netip.MustParseAddrPort("10.1.0.1:91"), RDTConfig{}, object, nil)
-	require.NoError(t, err)
-	goesOn, err := a.ServeRDT(netip.MustParseAddrPort("0.0.0.0:92"), RDTConfig{}, object, nil)
-	require.NoError(t, err)
-	silent, err := b.ListenPacket(netip.MustParseAddrPort("10.1.0.2:7"))
-	require.NoError(t, err)
-	fetched := make(chan error, 1)
-	go func() {
-		_, err := a.ListRDT(context.Background(), netip.MustParseAddrPort("10.1.0.2:7"),
-			RDTFetch{Config: RDTConfig{Patience: time.Minute}})
-		fetched <- err
-	}()
-	_, asks, err := silent.ReadFromAddrPort(make([]byte, 2000))
-	require.NoError(t, err)
 
 	textA = strings.Replace(textA, "if1 10.1.0.1/24", "if1 10.1.0.7/24", 1)
 	want := []string{
 		"rcp 10.1.0.1:90, listening", fmt.Sprintf("rcp %v to 10.1.0.2:9000", goes.LocalAddr()),
-		"rdt 10.1.0.1:91, serving", fmt.Sprintf("rdt %v from 10.1.0.2:7", asks),
 	}
 	try, err := a.Reload(control.Reload{Try: true}, nil)
 	require.NoError(t, err)
@@ -72,21 +53,13 @@ func TestAnAddressThatGoesTakesRCPAndRDT(t *testing.T) {
 	_, err = listens.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)
 	require.ErrorIs(t, listens.Close(), net.ErrClosed)
-	require.ErrorIs(t, serves.Close(), net.ErrClosed)
-	require.ErrorIs(t, <-fetched, syscall.EADDRNOTAVAIL)
 
 	t.Log("# what has another address, or none, goes on, and the ports are free")
 	_, err = stays.Write([]byte("on it goes"))
 	require.NoError(t, err)
 	_, err = io.ReadFull(serverStays, make([]byte, 10))
 	require.NoError(t, err)
-	entries, err := b.ListRDT(t.Context(), netip.MustParseAddrPort("10.0.0.1:92"), RDTFetch{})
+	u, err := a.ListenPacket(netip.MustParseAddrPort("0.0.0.0:90"))
 	require.NoError(t, err)
-	assert.Len(t, entries, 1)
-	require.NoError(t, goesOn.Close())
-	for _, at := range []string{"0.0.0.0:90", "0.0.0.0:91"} {
-		u, err := a.ListenPacket(netip.MustParseAddrPort(at))
-		require.NoError(t, err)
-		require.NoError(t, u.Close())
-	}
+	require.NoError(t, u.Close())
 }

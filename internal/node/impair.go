@@ -199,7 +199,7 @@ func (n *Node) setImpairment(
 			}
 		}
 	})
-	return answer, controlError(firstError(callErr, err))
+	return answer, ControlError(firstError(callErr, err))
 }
 
 // impairments answers control.Impairments. The loop's.

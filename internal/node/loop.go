@@ -72,7 +72,12 @@ func (n *Node) undelivered() bool {
 			return true
 		}
 	}
-	return n.undeliveredRCP()
+	for _, port := range n.stack.Ports() {
+		if o, ok := port.UDP.Owner.(PortOwner); ok && o.Undelivered() {
+			return true
+		}
+	}
+	return false
 }
 
 // turn does everything that can be done without waiting.
@@ -288,8 +293,7 @@ func (n *Node) tellAll(now clock.Time) {
 		}
 	}
 	n.tellPackets(n)
-	n.tellRCP()
-	n.tellRDT(now)
+	n.tellPorts(now)
 	n.tellProbes()
 	n.tellCaught()
 	n.tellCaughtUDP()
@@ -301,7 +305,7 @@ func (n *Node) tellAll(now clock.Time) {
 // heed passes an event of the connection on to the application, and reports whether it woke it.
 func (c *Conn) heed(ev tcp.Event) (woke bool) {
 	if err := c.tc.Err(); err != nil && c.failure.Load() == nil {
-		translated := netError(err)
+		translated := NetError(err)
 		c.failure.Store(&translated)
 		ev |= tcp.Readable | tcp.Writable
 	}

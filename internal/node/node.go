@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -198,8 +199,11 @@ func (n *Node) shutdown() {
 			c.failure.CompareAndSwap(nil, &closed)
 		}
 	}
-	n.shutRCP()
-	n.shutRDT()
+	for _, port := range slices.Backward(n.stack.Ports()) {
+		if o, ok := port.UDP.Owner.(PortOwner); ok {
+			o.Shut()
+		}
+	}
 	n.virReset(now)
 	n.stack.Farewell(now)
 	n.drain(now)
@@ -222,6 +226,15 @@ func (n *Node) closeDevices() {
 		_ = n.waiter.Close()
 	}
 }
+
+// Call has the loop run f between two packets, and returns what f returned; net.ErrClosed if the
+// node is closed.
+func (n *Node) Call(f func(s *stack.Stack, now clock.Time) error) (err error) {
+	return firstError(n.call(func(now clock.Time) { err = f(n.stack, now) }), err)
+}
+
+// Post has the loop run f, without waiting. It reports false when the node is closed.
+func (n *Node) Post(f func(now clock.Time)) bool { return n.post(f) }
 
 // post has the loop run f. It reports false when the node is closed.
 func (n *Node) post(f func(now clock.Time)) bool {
@@ -292,7 +305,7 @@ func (n *Node) listenOn(l *Listener, backlog int) (*Listener, error) {
 			n.listeners[l.tl] = l
 		}
 	})
-	if err = firstError(callErr, netError(err)); err != nil {
+	if err = firstError(callErr, NetError(err)); err != nil {
 		return nil, &net.OpError{
 			Op: "listen", Net: "tcp", Addr: net.TCPAddrFromAddrPort(on), Err: err,
 		}

@@ -29,7 +29,7 @@ type observing struct {
 func (n *Node) Observe(o *sight.Observer) error {
 	var err error
 	callErr := n.call(func(clock.Time) { err = n.observe(o) })
-	return controlError(firstError(callErr, err))
+	return ControlError(firstError(callErr, err))
 }
 
 // observe is Observe. The loop's.

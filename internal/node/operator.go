@@ -21,7 +21,7 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 	switch r := req.(type) {
 	case control.Interfaces, control.Neighbors, control.Routes, control.Sockets, control.Window,
 		control.Loss, control.About, control.Show, control.Impairments,
-		control.RIP, control.Captures, control.TCPCounters, control.RCPSockets, control.RDTFlows:
+		control.RIP, control.Captures, control.TCPCounters, control.RCPSockets:
 		return n.readOut(req)
 	case control.SetLink:
 		return n.setLink(r)
@@ -46,8 +46,6 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 		return n.socketRequest(ctx, req)
 	case control.RCPClose:
 		return control.Nothing{}, n.closeRCP(r)
-	case control.RDTClose:
-		return control.Nothing{}, n.closeRDT(r)
 	case control.Reload:
 		return n.Reload(r, nil)
 	case control.Set:
@@ -99,14 +97,12 @@ func (n *Node) readOut(req any) (answer any, err error) {
 			answer = n.tcpCounted()
 		case control.RCPSockets:
 			answer = n.rcpSockets()
-		case control.RDTFlows:
-			answer = n.rdtFlows(now)
 		case control.Show:
 			answer, err = n.show(r.Key)
 		}
 	})
 	if callErr != nil {
-		return nil, controlError(callErr)
+		return nil, ControlError(callErr)
 	}
 	return answer, err
 }
@@ -117,8 +113,8 @@ func (n *Node) about() control.Node {
 	}
 }
 
-// controlError translates what is not in the operator's vocabulary yet.
-func controlError(err error) error {
+// ControlError translates an error of Call for operators: what is not in the operator's vocabulary yet.
+func ControlError(err error) error {
 	if err == net.ErrClosed { //nolint:errorlint // only the bare sentinel means the node itself
 		return fmt.Errorf("node: %w", control.ErrClosed)
 	}
@@ -165,7 +161,7 @@ func (n *Node) setLink(r control.SetLink) (control.Interface, error) {
 	var answer control.Interface
 	if r.Up {
 		if err := n.reopen(i); err != nil {
-			return answer, controlError(err)
+			return answer, ControlError(err)
 		}
 	}
 	err = n.call(func(now clock.Time) {
@@ -183,7 +179,7 @@ func (n *Node) setLink(r control.SetLink) (control.Interface, error) {
 			n.watchers.publish(control.LinkChanged{Interface: answer})
 		}
 	})
-	return answer, controlError(err)
+	return answer, ControlError(err)
 }
 
 func (n *Node) setLoss(r control.SetLoss) ([]control.LinkLoss, error) {
@@ -201,7 +197,7 @@ func (n *Node) setLoss(r control.SetLoss) ([]control.LinkLoss, error) {
 		}
 		answer, err = n.losses(r.Iface)
 	})
-	return answer, controlError(firstError(callErr, err))
+	return answer, ControlError(firstError(callErr, err))
 }
 
 // faces returns the interface of that name, or all for the empty name.
@@ -242,7 +238,7 @@ func (n *Node) sendTest(r control.SendTest) (answer control.TestSent, err error)
 	callErr := n.call(func(now clock.Time) {
 		answer.Bytes, err = n.stack.SendTest(now, r.Addr, r.Proto, []byte(r.Text))
 	})
-	return answer, controlError(firstError(callErr, netError(err)))
+	return answer, ControlError(firstError(callErr, NetError(err)))
 }
 
 // interfaces is the snapshot with what only the devices know. The loop's.

@@ -79,7 +79,7 @@ func (n *Node) openPacketConn(open func() (*udp.Socket, error)) (*PacketConn, er
 		c.sid = n.stack.AddUDP(c.us)
 		n.packetConns[c] = struct{}{}
 	})
-	if err = firstError(callErr, netError(err)); err != nil {
+	if err = firstError(callErr, NetError(err)); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -195,7 +195,7 @@ func (c *PacketConn) send(p []byte, to netip.AddrPort) (int, error) {
 				room = c.node.awaitRoom()
 			}
 		})
-		if err = firstError(callErr, netError(err)); err == nil {
+		if err = firstError(callErr, NetError(err)); err == nil {
 			return len(p), nil
 		}
 		if room == nil {
@@ -231,7 +231,7 @@ func (c *PacketConn) WriteBatch(datagrams [][]byte, to netip.AddrPort) (n int, e
 		if room != nil {
 			err = nil
 			c.awaitRoom(room)
-		} else if err = firstError(callErr, netError(err)); err != nil {
+		} else if err = firstError(callErr, NetError(err)); err != nil {
 			return n, c.opError("write", to, err)
 		}
 	}

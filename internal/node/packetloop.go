@@ -1,5 +1,12 @@
 package node
 
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
 // What the loop does for UDP sockets. All of it is the loop's.
 
 // packets is the loop's side of UDP.
@@ -11,8 +18,30 @@ type packets struct {
 	udpForwarder func(*CaughtUDP)
 }
 
-// reporting is an owner of a socket who hears of ICMP's reports alone.
-type reporting interface{ report(err error) }
+// PortOwner has a UDP port of the stack for a protocol that is not UDP (stack.Port.UDP.Owner). The
+// loop calls its methods.
+type PortOwner interface {
+	// Tell passes on what happened at the port in this iteration of the loop.
+	Tell(now clock.Time)
+	// Report takes what ICMP says of a datagram.
+	Report(err error)
+	// Undelivered reports whether a node that closes should wait, for lingerTime at most.
+	Undelivered() bool
+	// BoundTo lists what has one of these addresses.
+	BoundTo(addrs map[netip.Addr]bool) []Bound
+	// Shut ends everything at the port: the node closes.
+	Shut()
+}
+
+// tellPorts passes on what happened at the ports of protocols over UDP in this iteration.
+func (n *Node) tellPorts(now clock.Time) {
+	// Backward: one that closes moves those behind it.
+	for _, port := range slices.Backward(n.stack.Ports()) {
+		if o, ok := port.UDP.Owner.(PortOwner); ok {
+			o.Tell(now)
+		}
+	}
+}
 
 // tellPackets wakes those whose sockets have something new.
 func (p *packets) tellPackets(n *Node) {
@@ -21,14 +50,14 @@ func (p *packets) tellPackets(n *Node) {
 		if !ok {
 			break
 		}
-		if p, ok := s.Owner.(reporting); ok {
-			p.report(s.TakeError())
+		if p, ok := s.Owner.(PortOwner); ok {
+			p.Report(s.TakeError())
 		}
 		c, ok := s.Owner.(*PacketConn)
 		if !ok {
 			continue
 		}
-		if err := netError(s.TakeError()); err != nil {
+		if err := NetError(s.TakeError()); err != nil {
 			c.failure.Store(&err)
 		}
 		wake(c.arrived)

@@ -84,7 +84,7 @@ func (c *PacketConn) option(do func(n *Node) error) (err error) {
 		}
 		err = do(c.node)
 	})
-	if err = firstError(callErr, netError(err)); err != nil {
+	if err = firstError(callErr, NetError(err)); err != nil {
 		return c.refuse("set", err)
 	}
 	return nil

@@ -47,8 +47,8 @@ func (n *Node) StartPing(r *control.Ping) (*Ping, error) {
 		p.ping = reach.NewPing(now, cfg)
 		err = n.startProbing(p)
 	})
-	if err = firstError(callErr, netError(err)); err != nil {
-		return nil, controlError(err)
+	if err = firstError(callErr, NetError(err)); err != nil {
+		return nil, ControlError(err)
 	}
 	return p, nil
 }

@@ -163,7 +163,7 @@ func (n *Node) replyOf(r *reach.Reply) control.Reply {
 		Problem: problemOf(r), Mark: markOf(r), PathMTU: r.PathMTU,
 	}
 	if r.Err != nil {
-		to.Err = netError(r.Err)
+		to.Err = NetError(r.Err)
 	}
 	if r.WrongAt >= 0 {
 		to.Wrong = &control.WrongData{At: r.WrongAt, Want: r.Want, Data: r.Data}

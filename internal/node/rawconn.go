@@ -54,7 +54,7 @@ func (n *Node) ListenRaw(network string, protocol uint8, on netip.Addr) (*RawCon
 			n.rawConns[c] = struct{}{}
 		}
 	})
-	if err = firstError(callErr, netError(err)); err != nil {
+	if err = firstError(callErr, NetError(err)); err != nil {
 		return nil, &net.OpError{Op: "listen", Net: network, Addr: ipAddr(on), Err: err}
 	}
 	return c, nil
@@ -144,7 +144,7 @@ func (c *RawConn) send(p []byte, dst netip.Addr) (room chan struct{}, err error)
 			room = c.node.awaitRoom()
 		}
 	})
-	return room, firstError(callErr, netError(err))
+	return room, firstError(callErr, NetError(err))
 }
 
 // SetTTL sets the TTL of what is sent from now on; 0: the node's own.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -57,23 +56,23 @@ func (p *rcpPort) settle() {
 func (p *rcpPort) unlisten() {
 	p.port.Router.Unlisten()
 	p.listener = nil
-	p.tell()
+	p.Tell(clock.Never)
 	p.settle()
 }
 
-// shut ends everything at the port.
-func (p *rcpPort) shut() {
+// Shut implements PortOwner: it ends everything at the port.
+func (p *rcpPort) Shut() {
 	if l := p.listener; l != nil {
 		p.listener = nil
 		l.end()
 	}
 	p.port.Router.Close()
-	p.tell()
+	p.Tell(clock.Never)
 	p.settle()
 }
 
-// tell passes the port's news on to those whom they are for.
-func (p *rcpPort) tell() {
+// Tell implements PortOwner: it passes the port's news on to its connections and its listener.
+func (p *rcpPort) Tell(clock.Time) {
 	for {
 		s, ok := p.port.Router.Next()
 		if !ok {
@@ -87,51 +86,26 @@ func (p *rcpPort) tell() {
 	}
 }
 
-// report takes what ICMP says of a datagram. Only where nobody has answered yet does it
-// mean that nobody will: a peer who has gone is silent.
-func (p *rcpPort) report(err error) {
+// Undelivered implements PortOwner: it reports whether a connection that its program has closed has
+// something that the peer lacks.
+func (p *rcpPort) Undelivered() bool {
+	for c := range p.conns {
+		if c.closed.Load() && !c.delivered() {
+			return true
+		}
+	}
+	return false
+}
+
+// Report implements PortOwner. Only where nobody has answered yet does a refusal mean that nobody
+// will: a peer that has gone is silent.
+func (p *rcpPort) Report(err error) {
 	for c := range p.conns {
 		if errors.Is(err, udp.ErrRefused) && c.socket.State() == rcp.Connecting {
 			c.fail(err)
 			c.socket.Abort()
 		}
 	}
-}
-
-// tellRCP passes on what happened at RCP's ports in this turn. The loop's.
-func (n *Node) tellRCP() {
-	// Backward, for one that closes moves those behind it.
-	for _, port := range slices.Backward(n.stack.Ports()) {
-		if p, ok := port.UDP.Owner.(*rcpPort); ok {
-			p.tell()
-		}
-	}
-}
-
-// shutRCP ends every port, at the end. The loop's.
-func (n *Node) shutRCP() {
-	for _, port := range slices.Backward(n.stack.Ports()) {
-		if p, ok := port.UDP.Owner.(*rcpPort); ok {
-			p.shut()
-		}
-	}
-}
-
-// undeliveredRCP reports whether a connection that its program has closed has something
-// that the peer lacks. The loop's.
-func (n *Node) undeliveredRCP() bool {
-	for _, port := range n.stack.Ports() {
-		p, ok := port.UDP.Owner.(*rcpPort)
-		if !ok {
-			continue
-		}
-		for c := range p.conns {
-			if c.closed.Load() && !c.delivered() {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // DialRCP connects to a virtual address by RCP, from a UDP port of the connection's own and
@@ -152,7 +126,7 @@ func (n *Node) DialRCP(
 	var c *RCPConn
 	var err error
 	callErr := n.call(func(now clock.Time) { c, err = n.connectRCP(now, from, to, cfg) })
-	if err = firstError(callErr, netError(err)); err != nil {
+	if err = firstError(callErr, NetError(err)); err != nil {
 		return fail(err)
 	}
 	if err := c.awaitAnswer(ctx, c.Abort); err != nil {
@@ -201,7 +175,7 @@ func (n *Node) ListenRCP(on netip.AddrPort, backlog int, cfg RCPConfig) (*RCPLis
 		l.port.port.Router.CountAhead(func() int { return len(l.accepted) })
 		err = l.port.port.Router.Listen(backlog)
 	})
-	if err = firstError(callErr, netError(err)); err != nil {
+	if err = firstError(callErr, NetError(err)); err != nil {
 		return nil, &net.OpError{
 			Op: "listen", Net: rcpNetwork, Addr: net.UDPAddrFromAddrPort(on), Err: err,
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/control/controltest"
+	"github.com/tidepool-net/tidepool/internal/link"
 )
 
 // quick is an RCP for links that take no time, on machines that have none.
@@ -265,4 +266,27 @@ func TestABacklogIsHowManyWaitForAcceptRCP(t *testing.T) {
 		}
 	}
 	assert.Equal(t, backlog, connected)
+}
+
+// timeless starts two nodes with a clock of their own, joined in memory, and returns how to
+// wait for what only time brings about.
+func timeless(t *testing.T) (a, b *Node, await func(done <-chan error) (time.Duration, error)) {
+	t.Helper()
+	var clock Clock
+	x, y := link.Pipe(0)
+	a = start(t, Config{Clock: &clock, Devices: map[string]link.Device{"if0": x}}, "A",
+		"interface if0 10.0.0.1/24 127.0.0.1:1\nneighbor 10.0.0.2 at 127.0.0.1:2 via if0")
+	b = start(t, Config{Clock: &clock, Devices: map[string]link.Device{"if0": y}}, "B",
+		"interface if0 10.0.0.2/24 127.0.0.1:2\nneighbor 10.0.0.1 at 127.0.0.1:1 via if0")
+	return a, b, func(done <-chan error) (time.Duration, error) {
+		began := clock.Now()
+		for {
+			select {
+			case err := <-done:
+				return clock.Now().Sub(began), err
+			default:
+				clock.Advance(10 * time.Millisecond)
+			}
+		}
+	}
 }

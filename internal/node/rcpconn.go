@@ -87,7 +87,7 @@ func (c *RCPConn) serve(what uint32) {
 
 // fail says what ended the connection, unless that is known. The loop's.
 func (c *RCPConn) fail(err error) {
-	translated := netError(err)
+	translated := NetError(err)
 	if errors.Is(err, rcp.ErrClosed) {
 		translated = net.ErrClosed
 	}

@@ -65,7 +65,7 @@ func (n *Node) closeRCP(r control.RCPClose) error {
 		for _, port := range n.stack.Ports() {
 			p, ok := port.UDP.Owner.(*rcpPort)
 			if found = ok && port.UDP.Local().Port() == r.Port; found {
-				p.shut()
+				p.Shut()
 				return
 			}
 		}
@@ -73,5 +73,5 @@ func (n *Node) closeRCP(r control.RCPClose) error {
 	if err == nil && !found {
 		err = fmt.Errorf("RCP on port %d: %w", r.Port, control.ErrNoSuchSocket)
 	}
-	return controlError(err)
+	return ControlError(err)
 }

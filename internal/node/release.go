@@ -54,7 +54,7 @@ func (l *reloading) release(r control.Reload) (control.Reloaded, error) {
 		l.done.Changes = append(l.done.Changes, "gives up the UDP port of "+name)
 	}
 	n.awaitSecondStep()
-	return l.done, controlError(err)
+	return l.done, ControlError(err)
 }
 
 // unplugBut closes the UDP sockets but those of some addresses, and returns the interfaces that

@@ -192,7 +192,7 @@ func (l *reloading) carryOut() error {
 	var what string
 	var err error
 	callErr := l.node.call(func(now clock.Time) { what, err = l.turnAll(now) })
-	if err = controlError(firstError(callErr, err)); err != nil {
+	if err = ControlError(firstError(callErr, err)); err != nil {
 		undo(l.more)
 		return failed(what, err)
 	}
@@ -333,7 +333,7 @@ func (n *Node) oldRoutes(was, now *lnx.Config) (list []turn) {
 					if errors.Is(err, stack.ErrNoSuchRoute) {
 						return nil // somebody has taken it away by hand
 					}
-					return netError(err)
+					return NetError(err)
 				},
 				undo: func(now clock.Time) { _ = n.stack.AddRoute(now, r) }, // as it was
 			})
@@ -354,7 +354,7 @@ func (n *Node) newRoutes(was, now *lnx.Config) (list []turn) {
 					if errors.Is(err, stack.ErrRouteExists) {
 						return nil // somebody has added it by hand
 					}
-					return netError(err)
+					return NetError(err)
 				},
 			})
 		}

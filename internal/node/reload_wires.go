@@ -27,8 +27,8 @@ func (l *reloading) wires() (list []turn) {
 func (l *reloading) rewire(now clock.Time) error {
 	n := l.node
 	for _, b := range n.boundTo(n.goneAddrs(l.now)) {
-		b.end(now)
-		l.done.Ended = append(l.done.Ended, b.text)
+		b.End(now)
+		l.done.Ended = append(l.done.Ended, b.Text)
 	}
 	n.drain(now) // resets, while there is a way
 	for i := range n.cfg.LNX.Interfaces {
@@ -47,7 +47,7 @@ func (l *reloading) ending() (texts []string) {
 	n := l.node
 	_ = n.call(func(clock.Time) { // one that is closed has nothing to end
 		for _, b := range n.boundTo(n.goneAddrs(l.now)) {
-			texts = append(texts, b.text)
+			texts = append(texts, b.Text)
 		}
 	})
 	return texts

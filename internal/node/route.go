@@ -33,7 +33,7 @@ func (n *Node) addRoute(r control.AddRoute) error {
 			Prefix: r.Prefix, Via: r.Via, Metric: r.Metric, Kind: kind,
 		})
 	})
-	return controlError(firstError(callErr, netError(err)))
+	return ControlError(firstError(callErr, NetError(err)))
 }
 
 // maxMetric is the largest metric of a static route.
@@ -42,5 +42,5 @@ const maxMetric = 1<<31 - 1
 func (n *Node) delRoute(r control.DelRoute) error {
 	var err error
 	callErr := n.call(func(now clock.Time) { err = n.stack.DelRoute(now, r.Prefix, r.Via) })
-	return controlError(firstError(callErr, netError(err)))
+	return ControlError(firstError(callErr, NetError(err)))
 }

@@ -36,7 +36,7 @@ func (n *Node) samples(ctx context.Context, r *control.Samples) (control.Sampled
 		c.reprobe()
 	})
 	if err = firstError(callErr, err); err != nil {
-		return done, controlError(err)
+		return done, ControlError(err)
 	}
 	if r.Begun != nil {
 		r.Begun()

@@ -60,7 +60,7 @@ func (n *Node) set(r control.Set) (answer control.Setting, err error) {
 		answer = s.Show(&k)
 	})
 	if err := firstError(callErr, err); err != nil {
-		return answer, fmt.Errorf("set %s: %w", r.Key, controlError(err))
+		return answer, fmt.Errorf("set %s: %w", r.Key, ControlError(err))
 	}
 	return answer, nil
 }

@@ -66,7 +66,7 @@ func (n *Node) connect(ctx context.Context, r control.Connect) (control.Socket, 
 		n.announceEnd(c)
 	})
 	if err != nil {
-		return control.Socket{}, controlError(err)
+		return control.Socket{}, ControlError(err)
 	}
 	return n.socketInfo(c.sid)
 }
@@ -99,7 +99,7 @@ func connectBy(
 
 func (n *Node) socketInfo(sid int) (s control.Socket, err error) {
 	callErr := n.call(func(now clock.Time) { s = n.stack.SocketInfo(sid, now) })
-	return s, controlError(callErr)
+	return s, ControlError(callErr)
 }
 
 // conn finds the connection with that number.
@@ -123,7 +123,7 @@ func (n *Node) conn(sid int) (c *Conn, err error) {
 			err = fmt.Errorf("%d: %w", sid, control.ErrNotConnected)
 		}
 	})
-	return c, controlError(firstError(callErr, err))
+	return c, ControlError(firstError(callErr, err))
 }
 
 // untilDone makes a blocking call on a connection end with ctx.
@@ -229,7 +229,7 @@ func (n *Node) closeSocket(r control.Close) error {
 		}
 	})
 	if callErr != nil {
-		return controlError(callErr)
+		return ControlError(callErr)
 	}
 	if !known {
 		return fmt.Errorf("%d: %w", r.SID, control.ErrNoSuchSocket)
@@ -260,7 +260,7 @@ func (n *Node) setCongestion(r control.Congestion) (control.Socket, error) {
 	}
 	callErr := n.call(func(clock.Time) { err = c.tc.SetCongestion(r.Name) })
 	if callErr != nil {
-		return control.Socket{}, controlError(callErr)
+		return control.Socket{}, ControlError(callErr)
 	}
 	if err != nil {
 		return control.Socket{}, fmt.Errorf("socket %d: %w: %w", r.SID, control.ErrUsage, err)

@@ -31,7 +31,7 @@ func (c *Conn) set(f func(now clock.Time) error) error {
 		}
 		err = f(now)
 	})
-	if err = firstError(callErr, netError(err)); err != nil {
+	if err = firstError(callErr, NetError(err)); err != nil {
 		return c.opError("set", err)
 	}
 	return nil
@@ -181,7 +181,7 @@ func (c *Conn) FileDigest() (agreed bool) {
 // Status returns what STATUS of RFC 9293 §3.10.6 lists.
 func (c *Conn) Status() (s tcp.Status, err error) {
 	callErr := c.node.call(func(clock.Time) { s, err = c.tc.Status() })
-	if err = firstError(callErr, netError(err)); err != nil {
+	if err = firstError(callErr, NetError(err)); err != nil {
 		return s, c.opError("status", err)
 	}
 	return s, nil
@@ -224,7 +224,7 @@ func (c *Conn) closeLingering(limit time.Duration) error {
 func (l *Listener) SetOptions(o tcp.Sockopts) error {
 	var err error
 	callErr := l.node.call(func(clock.Time) { err = l.tl.SetSockopts(o) })
-	if err = firstError(callErr, netError(err)); err != nil {
+	if err = firstError(callErr, NetError(err)); err != nil {
 		return &net.OpError{Op: "set", Net: "tcp", Addr: l.Addr(), Err: err}
 	}
 	return nil

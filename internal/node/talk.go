@@ -95,7 +95,7 @@ func (n *Node) sendUDP(ctx context.Context, r control.SendUDP) (control.Datagram
 			}
 		}
 	})
-	err := controlError(callErr)
+	err := ControlError(callErr)
 	if err == nil && t == nil {
 		t, err = n.openTalk(func() (*PacketConn, error) { return n.DialUDP(to) })
 	}

@@ -69,7 +69,7 @@ func (n *Node) ObserveSocket(
 		b = n.beginning(sid, recorded)
 		err = n.observe(o)
 	})
-	return b, controlError(firstError(callErr, err))
+	return b, ControlError(firstError(callErr, err))
 }
 
 // beginning says where a socket's connection stands. The loop's.

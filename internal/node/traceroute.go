@@ -60,8 +60,8 @@ func (n *Node) StartTrace(r *control.Traceroute) (*Trace, error) {
 			t.port.Close()
 		}
 	})
-	if err = firstError(callErr, netError(err)); err != nil {
-		return nil, controlError(err)
+	if err = firstError(callErr, NetError(err)); err != nil {
+		return nil, ControlError(err)
 	}
 	return t, nil
 }
@@ -241,7 +241,7 @@ func (t *Trace) Wait(ctx context.Context, each func(control.Hop)) ([]control.Hop
 		return hops, control.ErrClosed // the node was
 	}
 	if t.failure != nil {
-		return hops, netError(t.failure)
+		return hops, NetError(t.failure)
 	}
 	if !whole {
 		return hops, context.Cause(ctx)

@@ -43,7 +43,7 @@ func (n *Node) setVerbose(r control.Verbose) (err error) {
 		}
 		n.retap()
 	})
-	return controlError(firstError(callErr, err))
+	return ControlError(firstError(callErr, err))
 }
 
 // verboseSegment tells one TCP segment of ours as an event.

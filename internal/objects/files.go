@@ -12,19 +12,18 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
-	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
 // gathering makes objects of files. They are read once, so what is served is what they were
 // at one time, whoever writes to them later.
 type gathering struct {
-	objects []node.RDTObject
+	objects []rdt.Object
 	bytes   int64
 }
 
 // readObjects reads files, and the files of folders.
-func readObjects(ctx context.Context, paths []string) ([]node.RDTObject, error) {
+func readObjects(ctx context.Context, paths []string) ([]rdt.Object, error) {
 	g := &gathering{}
 	where := files.Of(ctx)
 	for _, p := range paths {
@@ -88,8 +87,8 @@ func (g *gathering) file(
 	}
 	defer f.Close()
 	tooBig := fmt.Errorf("%w: with %s more than %d bytes", control.ErrTooBig, name,
-		int64(node.MaxRDTBytes))
-	room := node.MaxRDTBytes - g.bytes
+		int64(MaxBytes))
+	room := MaxBytes - g.bytes
 	if info.Size() > room {
 		return tooBig
 	}
@@ -101,7 +100,7 @@ func (g *gathering) file(
 		return tooBig
 	}
 	g.bytes += int64(len(data))
-	g.objects = append(g.objects, node.NewRDTObject(name, data))
+	g.objects = append(g.objects, New(name, data))
 	return nil
 }
 
@@ -142,9 +141,9 @@ func store(root *files.Folder, name string, data []byte, replace bool) error {
 const partPrefix = ".part-"
 
 // resultOf is what an operator sees of an object that has come, or has not.
-func resultOf(r *node.RDTResult, dir string, problems map[string]error) control.RDTObject {
+func resultOf(r *Result, dir string, problems map[string]error) control.RDTObject {
 	o := control.RDTObject{
-		RDTEntry: entryOf(&r.RDTEntry), Began: r.Began.Seconds(), Done: r.Done.Seconds(),
+		RDTEntry: entryOf(&r.Entry), Began: r.Began.Seconds(), Done: r.Done.Seconds(),
 	}
 	err := r.Err
 	if err == nil {

@@ -1,5 +1,5 @@
-// Package objects serves and fetches files by RDT, as operators ask for it: package node has the
-// ends of the protocol, this one what is read from folders and stored in them.
+// Package objects moves objects by RDT (package rdt) over a node: servers and fetches for programs,
+// and for operators those of files, which are read from folders and stored in them.
 package objects
 
 import (
@@ -9,18 +9,21 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/rdt"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Host does it for a node.
+// Host carries out operators' requests for a node.
 type Host struct{ node *node.Node }
 
-// New returns what does it for a node.
-func New(n *node.Node) *Host { return &Host{n} }
+// NewHost returns the Host of a node.
+func NewHost(n *node.Node) *Host { return &Host{n} }
 
-// Do carries out the requests about files by RDT.
+// Do carries out the requests about RDT.
 func (h *Host) Do(ctx context.Context, req any) (any, error) {
 	switch r := req.(type) {
 	case control.RDTServe:
@@ -29,16 +32,20 @@ func (h *Host) Do(ctx context.Context, req any) (any, error) {
 		return h.list(ctx, &r)
 	case control.RDTFetch:
 		return h.fetch(ctx, &r)
+	case control.RDTFlows:
+		return h.flows()
+	case control.RDTClose:
+		return control.Nothing{}, h.close(r)
 	}
 	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
 }
 
-func config(o *control.RDTOptions) (cfg node.RDTConfig, err error) {
-	cfg = node.RDTConfig{
+func config(o *control.RDTOptions) (cfg rdt.Config, err error) {
+	cfg = rdt.Config{
 		Window: o.Window, Payload: o.Payload, Timeout: o.Timeout, Selective: !o.Cumulative,
 		Compress: o.Compress, Interleave: o.Interleave, Patience: o.Patience,
 	}
-	cfg.Checksum, err = node.RDTChecksum(o.Checksum)
+	cfg.Checksum, err = Checksum(o.Checksum)
 	return cfg, err
 }
 
@@ -53,8 +60,8 @@ func (h *Host) serve(ctx context.Context, r *control.RDTServe) (control.RDTServe
 	if err != nil {
 		return answer, fmt.Errorf("rdt serve: %w", err)
 	}
-	s, err := h.node.ServeRDT(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), cfg, objects,
-		func(f node.RDTServed) { h.announce(r.Port, &f) })
+	s, err := Serve(h.node, netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), cfg, objects,
+		func(f rdt.Flow) { h.announce(r.Port, &f) })
 	if err != nil {
 		return answer, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))
 	}
@@ -67,7 +74,7 @@ func (h *Host) serve(ctx context.Context, r *control.RDTServe) (control.RDTServe
 
 // announce tells the operator of a flow that has ended, unless it was a look at the
 // listing.
-func (h *Host) announce(port uint16, f *node.RDTServed) {
+func (h *Host) announce(port uint16, f *rdt.Flow) {
 	if f.Objects == 0 && f.Err == nil {
 		return
 	}
@@ -90,7 +97,7 @@ func (h *Host) list(ctx context.Context, r *control.RDTList) ([]control.RDTEntry
 		return nil, err
 	}
 	to := netip.AddrPortFrom(r.Addr, r.Port)
-	found, err := h.node.ListRDT(ctx, to, node.RDTFetch{Config: cfg})
+	found, err := List(ctx, h.node, to, Fetch{Config: cfg})
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", to, control.Reason(err))
 	}
@@ -101,12 +108,12 @@ func (h *Host) list(ctx context.Context, r *control.RDTList) ([]control.RDTEntry
 	return list, nil
 }
 
-func entryOf(e *node.RDTEntry) control.RDTEntry {
+func entryOf(e *rdt.Entry) control.RDTEntry {
 	return control.RDTEntry{Name: e.Name, Bytes: e.Size, SHA256: hex.EncodeToString(e.SHA256[:])}
 }
 
 // whole says how many of the objects had come to their end.
-func whole(got *node.RDTFetched) string {
+func whole(got *Fetched) string {
 	n := 0
 	for i := range got.Objects {
 		if o := &got.Objects[i]; o.Err == nil && o.Done > 0 {
@@ -123,7 +130,7 @@ func (h *Host) fetch(ctx context.Context, r *control.RDTFetch) (control.RDTFetch
 	if err != nil {
 		return answer, err
 	}
-	what := node.RDTFetch{Config: cfg, Names: r.Names}
+	what := Fetch{Config: cfg, Names: r.Names}
 	problems := map[string]error{} // of storing, by name
 	if r.Dir != "" {
 		folder, err := openShelf(files.Of(ctx), r.Dir)
@@ -131,7 +138,7 @@ func (h *Host) fetch(ctx context.Context, r *control.RDTFetch) (control.RDTFetch
 			return answer, fmt.Errorf("rdt fetch: %w", err)
 		}
 		defer folder.close()
-		what.Each = func(o *node.RDTResult) error {
+		what.Each = func(o *Result) error {
 			if o.Err == nil {
 				err := store(folder.Folder, o.Name, o.Data, r.Overwrite)
 				if problems[o.Name] = err; err == nil {
@@ -150,7 +157,7 @@ func (h *Host) fetch(ctx context.Context, r *control.RDTFetch) (control.RDTFetch
 		}
 	}
 	to := netip.AddrPortFrom(r.Addr, r.Port)
-	got, err := h.node.FetchRDT(ctx, to, what)
+	got, err := Get(ctx, h.node, to, what)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return answer, fmt.Errorf("%v: %w (%d of %d bytes had come, and %s)", to,
 			control.ErrStopped, last.Bytes, last.Total, whole(&got))
@@ -170,4 +177,44 @@ func (h *Host) fetch(ctx context.Context, r *control.RDTFetch) (control.RDTFetch
 		answer.Objects = append(answer.Objects, o)
 	}
 	return answer, nil
+}
+
+// flows lists RDT's servers and flows.
+func (h *Host) flows() ([]control.RDTFlow, error) {
+	list := []control.RDTFlow{}
+	err := h.node.Call(func(s *stack.Stack, now clock.Time) error {
+		for _, port := range s.Ports() {
+			switch e := port.UDP.Owner.(type) {
+			case *Server:
+				list = append(list, e.describe(now)...)
+			case *flow:
+				list = append(list, e.describe())
+			}
+		}
+		return nil
+	})
+	return list, node.ControlError(err)
+}
+
+// close ends what RDT has on a port.
+func (h *Host) close(r control.RDTClose) error {
+	return node.ControlError(h.node.Call(func(s *stack.Stack, _ clock.Time) error {
+		for _, port := range s.Ports() {
+			if port.UDP.Local().Port() != r.Port {
+				continue
+			}
+			found := false
+			switch e := port.UDP.Owner.(type) {
+			case *Server:
+				found = e.shut()
+			case *flow:
+				found = e.shut(control.ErrClosed)
+			}
+			if found {
+				return nil
+			}
+			break
+		}
+		return fmt.Errorf("RDT on port %d: %w", r.Port, control.ErrNoSuchSocket)
+	}))
 }

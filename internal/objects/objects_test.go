@@ -22,11 +22,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
+	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func room(n *node.Node, _ string) roomtest.Room { return New(n) }
+func room(n *node.Node, _ string) roomtest.Room { return NewHost(n) }
 
 // bears is the silence that a flow of a test bears on a machine that is busy.
 var bears = control.RDTOptions{Patience: 20 * time.Second}
@@ -279,8 +280,8 @@ func TestRDTStoresInTheFolderAlone(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, left, 1)
 	a, _ := roomtest.Two(t, node.Config{}, room)
-	_, err = a.ServeRDT(netip.MustParseAddrPort("0.0.0.0:0"), node.RDTConfig{},
-		[]node.RDTObject{node.NewRDTObject("../up", nil)}, nil)
+	_, err = Serve(a.Node, netip.MustParseAddrPort("0.0.0.0:0"), rdt.Config{},
+		[]rdt.Object{New("../up", nil)}, nil)
 	require.ErrorIs(t, err, control.ErrUsage)
 }
 

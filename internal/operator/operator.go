@@ -91,7 +91,7 @@ func (n *Node) reload(r control.Reload) (any, error) {
 func above(n *node.Node, name string) *Node {
 	return &Node{
 		Node: n, Doors: door.New(n), perf: iperf.New(n, name), traffic: traffic.New(n, name),
-		objects: objects.New(n), record: record.New(n),
+		objects: objects.NewHost(n), record: record.New(n),
 	}
 }
 
@@ -131,7 +131,7 @@ func (n *Node) Do(ctx context.Context, req any) (any, error) {
 		return n.record.Do(ctx, req)
 	case control.About:
 		return n.about(ctx, r)
-	case control.RDTServe, control.RDTList, control.RDTFetch:
+	case control.RDTServe, control.RDTList, control.RDTFetch, control.RDTFlows, control.RDTClose:
 		return n.objects.Do(ctx, req)
 	case control.Reload:
 		return n.reload(r)

@@ -31,7 +31,7 @@ type room struct {
 
 // rooms is the architecture: each arrow between two packages is stated here and nowhere else.
 var rooms = []room{
-	{".", driver, "control door files link lnx node operator vir", ""},
+	{".", driver, "control door files link lnx node objects operator rdt vir", ""},
 	{"cmd/node", driver, "api control files lab lab/* link lnx netctl node operator record repl " +
 		"script " +
 		"sim/arrivals sim/convergence spell topology web judge/ns3", ""},
@@ -85,9 +85,9 @@ var rooms = []room{
 		"reach " +
 		"rip settings sight stack tcp udp vir", ""},
 	{"internal/door", driver, "control lnx node", ""},
-	{"internal/iperf", driver, "control node perf tcp udp", ""},
+	{"internal/iperf", driver, "control node objects perf rdt tcp udp", ""},
 	{"internal/traffic", driver, "control files node", ""},
-	{"internal/objects", sequential, "control files node rdt", ""},
+	{"internal/objects", driver, "clock control files node rdt stack tcp udp", ""},
 	{"internal/record", driver, "capture clock control files node sight", ""},
 	{"internal/operator", driver, "control door iperf lnx node objects record traffic", ""},
 	{"internal/repl", driver, "control files spell", ""},
@@ -102,7 +102,7 @@ var rooms = []room{
 		"sim/notebook sim/objects stack tcp tcp/congestion", ""},
 	{"internal/lab/realtime", driver, "buffer clock control lab/gauge lab/plan lab/play " +
 		"lab/result link lnx " +
-		"netem node rdt script sim sim/fence sim/objects stack tcp", ""},
+		"netem node objects rdt script sim sim/fence sim/objects stack tcp", ""},
 	{"internal/lab/gauge", driver, "clock lab/plan lab/result netem tcp", ""},
 	{"internal/lab/check", driver, "lab/formula lab/plan lab/result lab/stat", ""},
 	{"internal/lab/figure", driver, "lab/chart lab/result lab/stat", ""},

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/objects"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
@@ -32,9 +32,9 @@ func rdtArm(ctx context.Context, e *End) error {
 	}
 	cfg.Window = list.Window
 	cfg.Trust = true // as in virtual time, where a sender knows its receiver
-	var wares []node.RDTObject
+	var wares []rdt.Object
 	for i := range g.Items {
-		wares = append(wares, node.RDTObject{
+		wares = append(wares, rdt.Object{
 			Entry: rdt.Entry{
 				Name: g.Items[i].Name, Size: int64(len(g.Items[i].Data)), SHA256: g.sum(i),
 			},
@@ -54,9 +54,9 @@ func rdtArm(ctx context.Context, e *End) error {
 		names = append(names, g.Items[i].Name)
 		number[g.Items[i].Name] = i
 	}
-	_, err = e.Node.FetchRDT(ctx, e.There(), node.RDTFetch{
+	_, err = objects.Get(ctx, e.Node, e.There(), objects.Fetch{
 		Config: cfg, Names: names, Known: list,
-		Each: func(r *node.RDTResult) error {
+		Each: func(r *objects.Result) error {
 			if r.Err == nil {
 				g.Got(number[r.Name], 0, r.Data)
 			}
@@ -79,8 +79,8 @@ const (
 const served = 5 * time.Millisecond
 
 // serveRDT serves until the client has everything, or is silent.
-func (e *End) serveRDT(ctx context.Context, cfg node.RDTConfig, wares []node.RDTObject) error {
-	s, err := e.Node.ServeRDT(e.There(), cfg, wares, nil)
+func (e *End) serveRDT(ctx context.Context, cfg rdt.Config, wares []rdt.Object) error {
+	s, err := objects.Serve(e.Node, e.There(), cfg, wares, nil)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (e *End) serveRDT(ctx context.Context, cfg node.RDTConfig, wares []node.RDT
 	e.Ready()
 	tick := time.NewTicker(served)
 	defer tick.Stop()
-	var last []node.RDTServed
+	var last []rdt.Flow
 	for {
 		flows := s.Flows()
 		if len(flows) > 0 {
@@ -112,7 +112,7 @@ func (e *End) serveRDT(ctx context.Context, cfg node.RDTConfig, wares []node.RDT
 	}
 }
 
-func (e *End) countRDT(f *node.RDTServed) {
+func (e *End) countRDT(f *rdt.Flow) {
 	i := &f.Sender
 	e.Set(result.ServerSent, float64(i.Sent))
 	e.Set(result.ServerData, float64(i.Sent))

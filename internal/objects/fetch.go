@@ -1,6 +1,7 @@
-package node
+package objects
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -11,71 +12,73 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/rdt"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // Bounds of what a server may have a client keep.
 const (
-	// MaxRDTBytes is how much the objects of one fetch may have, or the files of one server.
-	MaxRDTBytes = 1 << 30
+	// MaxBytes is how much the objects of one fetch may have, or the files of one server.
+	MaxBytes = 1 << 30
 	// listingWindow is as wide as the window of a listing may be to be used whole: what the
 	// server's is a client learns from the listing.
 	listingWindow = 8192
 )
 
-// errRDTDigest is an object that is not what the server's listing says.
-var errRDTDigest = fmt.Errorf("%w: its SHA-256 is not the one in the listing", rdt.ErrMalformed)
+// errDigest is an object that is not what the server's listing says.
+var errDigest = fmt.Errorf("%w: its SHA-256 is not the one in the listing", rdt.ErrMalformed)
 
-// RDTFetch is what to take from a server, and who wants it.
-type RDTFetch struct {
+// Fetch is what to take from a server, and who wants it.
+type Fetch struct {
 	From   netip.AddrPort // as far as they are given, the address and port to ask from
-	Config RDTConfig      // of it Checksum, InOrder and Patience
+	Config rdt.Config     // of it Checksum, InOrder and Patience
 	Names  []string       // in the order in which they are to leave; empty: all
 	// Known is the server's listing, if it need not be asked for; nil: it need.
 	Known *rdt.Listing
 	// Each is called with every object as it ends, in the order in which they do. Its error ends
 	// the fetch. Nil: nobody wants them.
-	Each func(*RDTResult) error
+	Each func(*Result) error
 	// Progress, if set, is called when the listing is there, and now and then.
 	Progress func(bytes, total int64)
 }
 
-// RDTResult is what became of one object. Times count from the first request.
-type RDTResult struct {
-	RDTEntry
+// Result is what became of one object. Times count from the first request.
+type Result struct {
+	rdt.Entry
 	Data        []byte        // of Each alone; nil if there is an Err
 	Began, Done time.Duration // the first and the last of it arrived; 0: nothing has
 	Err         error         // rdt.ErrMalformed, rdt.ErrTooLarge, rdt.ErrSilent or another
 }
 
-// RDTFetched is what came of a fetch.
-type RDTFetched struct {
-	Objects []RDTResult // in the order asked for
+// Fetched is what came of a fetch.
+type Fetched struct {
+	Objects []Result // in the order asked for
 	Took    time.Duration
 	// Received packets brought something new; Acks and Requests were sent. Twice came what was
 	// there, and Damaged had a wrong checksum.
 	Received, Twice, Damaged, Acks, Requests uint64
 }
 
-// rdtFetch is a fetch under way.
-type rdtFetch struct {
-	node  *Node
+// fetching is a fetch under way.
+type fetching struct {
+	node  *node.Node
 	to    netip.AddrPort
-	began clock.Time
-	RDTFetch
-	result RDTFetched
+	began time.Time
+	Fetch
+	result Fetched
 	got    int64 // bytes of objects that are whole
 	total  int64
 }
 
-// FetchRDT takes objects from a server: first the listing, then what is wanted of it, up to
+// Get takes objects from a server: first the listing, then what is wanted of it, up to
 // rdt.MaxObjects in one flow. An error means that there is no listing, that a name is not in
 // it (rdt.ErrAbsent), that Each had one, or that ctx has ended. What became of each object
 // else is in the result, an object that did not come with its error.
-func (n *Node) FetchRDT(
-	ctx context.Context, to netip.AddrPort, what RDTFetch,
-) (RDTFetched, error) {
-	f := n.newRDTFetch(to, what)
+func Get(
+	ctx context.Context, n *node.Node, to netip.AddrPort, what Fetch,
+) (Fetched, error) {
+	f := newFetching(n, to, what)
 	if what.Known == nil {
 		list, err := f.list(ctx)
 		if err != nil {
@@ -87,45 +90,38 @@ func (n *Node) FetchRDT(
 }
 
 // over is the end of a fetch.
-func (f *rdtFetch) over(err error) (RDTFetched, error) {
-	if f.began != clock.Never {
-		f.result.Took = f.node.now().Sub(f.began)
-	}
+func (f *fetching) over(err error) (Fetched, error) {
+	f.result.Took = f.node.Now().Sub(f.began)
 	return f.result, f.opError(err)
 }
 
-// ListRDT asks a server what it has. Of what, From and Config count.
-func (n *Node) ListRDT(ctx context.Context, to netip.AddrPort, what RDTFetch) ([]RDTEntry, error) {
-	f := n.newRDTFetch(to, what)
+// List asks a server what it has. Of what, From and Config count.
+func List(
+	ctx context.Context, n *node.Node, to netip.AddrPort, what Fetch,
+) ([]rdt.Entry, error) {
+	f := newFetching(n, to, what)
 	list, err := f.list(ctx)
 	return list.Entries, f.opError(err)
 }
 
-func (n *Node) newRDTFetch(to netip.AddrPort, what RDTFetch) *rdtFetch {
-	f := &rdtFetch{node: n, to: to, RDTFetch: what}
-	if !n.closing.Load() {
-		f.began = n.now()
-	}
-	patience := what.Config.Patience
-	if patience == 0 {
-		patience = rdtPatience
-	}
-	f.Config = RDTConfig{
-		Checksum: what.Config.Checksum, InOrder: what.Config.InOrder, Timeout: rdtRequest,
-		Linger: rdtLinger, Patience: patience,
+func newFetching(n *node.Node, to netip.AddrPort, what Fetch) *fetching {
+	f := &fetching{node: n, to: to, Fetch: what, began: n.Now()}
+	f.Config = rdt.Config{
+		Checksum: what.Config.Checksum, InOrder: what.Config.InOrder, Timeout: requestPeriod,
+		Linger: lingerTime, Patience: cmp.Or(what.Config.Patience, defaultPatience),
 	}
 	return f
 }
 
-func (f *rdtFetch) opError(err error) error {
+func (f *fetching) opError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return RDTError("fetch", f.to, err)
+	return OpError("fetch", f.to, err)
 }
 
 // list fetches the listing.
-func (f *rdtFetch) list(ctx context.Context) (list rdt.Listing, err error) {
+func (f *fetching) list(ctx context.Context) (list rdt.Listing, err error) {
 	if ctx.Err() != nil {
 		return list, context.Cause(ctx) // before anybody hears of us
 	}
@@ -140,11 +136,11 @@ func (f *rdtFetch) list(ctx context.Context) (list rdt.Listing, err error) {
 	if errors.Is(err, rdt.ErrSilent) {
 		err = fmt.Errorf("%w: nothing has come for %v", err, f.Config.Patience)
 	}
-	return list, firstError(end, err)
+	return list, cmp.Or(end, err)
 }
 
 // fetch fetches what is wanted of a listing.
-func (f *rdtFetch) fetch(ctx context.Context, list *rdt.Listing) error {
+func (f *fetching) fetch(ctx context.Context, list *rdt.Listing) error {
 	streams, err := f.choose(list)
 	if err != nil {
 		return err
@@ -154,11 +150,11 @@ func (f *rdtFetch) fetch(ctx context.Context, list *rdt.Listing) error {
 		e := list.Entries[id-1]
 		place[id] = i
 		f.total += e.Size
-		f.result.Objects = append(f.result.Objects, RDTResult{RDTEntry: e})
+		f.result.Objects = append(f.result.Objects, Result{Entry: e})
 	}
-	if f.total > MaxRDTBytes {
+	if f.total > MaxBytes {
 		return fmt.Errorf("%w: %d bytes, and a fetch may have %d", rdt.ErrTooLarge, f.total,
-			int64(MaxRDTBytes))
+			int64(MaxBytes))
 	}
 	f.tell(0)
 	cfg := f.Config
@@ -177,7 +173,7 @@ func (f *rdtFetch) fetch(ctx context.Context, list *rdt.Listing) error {
 }
 
 // choose finds the numbers of what is wanted.
-func (f *rdtFetch) choose(list *rdt.Listing) (streams []uint16, err error) {
+func (f *fetching) choose(list *rdt.Listing) (streams []uint16, err error) {
 	if len(f.Names) == 0 {
 		for i := range list.Entries {
 			streams = append(streams, uint16(i+1))
@@ -206,13 +202,14 @@ func (f *rdtFetch) choose(list *rdt.Listing) (streams []uint16, err error) {
 }
 
 // complete takes an object that has ended.
-func (f *rdtFetch) complete(r *RDTResult, c *rdt.Completion) error {
-	r.Err = netError(c.Err)
+func (f *fetching) complete(r *Result, c *rdt.Completion) error {
+	r.Err = node.NetError(c.Err)
 	if c.Began != clock.Never {
-		r.Began, r.Done = c.Began.Sub(f.began), c.At.Sub(f.began)
+		r.Began = f.node.Wall(c.Began).Sub(f.began)
+		r.Done = f.node.Wall(c.At).Sub(f.began)
 	}
 	if r.Err == nil && (int64(len(c.Data)) != r.Size || sha256.Sum256(c.Data) != r.SHA256) {
-		r.Err = errRDTDigest
+		r.Err = errDigest
 	}
 	told := *r
 	if r.Err == nil {
@@ -226,18 +223,18 @@ func (f *rdtFetch) complete(r *RDTResult, c *rdt.Completion) error {
 }
 
 // tell says how far it is, with so many bytes of objects that are not whole.
-func (f *rdtFetch) tell(held int64) {
+func (f *fetching) tell(held int64) {
 	if f.Progress != nil {
 		f.Progress(min(f.total, f.got+held), f.total)
 	}
 }
 
 // flow receives objects by number, until each has ended.
-func (f *rdtFetch) flow(
-	ctx context.Context, cfg RDTConfig, wanted []uint16, each func(*rdt.Completion) error,
+func (f *fetching) flow(
+	ctx context.Context, cfg rdt.Config, wanted []uint16, each func(*rdt.Completion) error,
 	progress func(held int64),
 ) error {
-	flow, err := f.node.openRDT(f.From, f.to, cfg, wanted)
+	flow, err := openFlow(f.node, f.From, f.to, cfg, wanted)
 	if err != nil {
 		return err
 	}
@@ -264,9 +261,12 @@ func (f *rdtFetch) flow(
 }
 
 // count adds up what a flow has counted.
-func (f *rdtFetch) count(flow *rdtFlow) {
+func (f *fetching) count(flow *flow) {
 	var i rdt.ReceiverInfo
-	_ = f.node.call(func(clock.Time) { i = flow.receiver.Info() }) // of a closed node nothing
+	_ = f.node.Call(func(*stack.Stack, clock.Time) error { // a closed node has counted nothing
+		i = flow.receiver.Info()
+		return nil
+	})
 	r := &f.result
 	r.Received += i.Received
 	r.Twice += i.Drops[rdt.DropRepeated]

@@ -1,0 +1,256 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/control/controltest"
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
+	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
+	"github.com/tidepool-net/tidepool/internal/rdt"
+)
+
+// timeless starts two nodes with a clock of their own, joined in memory, and returns the clock and
+// how to wait for what only time brings about.
+func timeless(t *testing.T) (
+	a, b *roomtest.Host, c *node.Clock, await func(done <-chan error) (time.Duration, error),
+) {
+	t.Helper()
+	c = new(node.Clock)
+	x, y := link.Pipe(0)
+	file := func(name string, own, peer int) *lnx.Config {
+		return nodetest.Parse(t, name, fmt.Sprintf("interface if0 10.0.0.%d/24 127.0.0.1:%d\n"+
+			"neighbor 10.0.0.%d at 127.0.0.1:%d via if0", own, own, peer, peer))
+	}
+	a = roomtest.Start(t, node.Config{Clock: c, Devices: map[string]link.Device{"if0": x}},
+		file("A", 1, 2), room)
+	b = roomtest.Start(t, node.Config{Clock: c, Devices: map[string]link.Device{"if0": y}},
+		file("B", 2, 1), room)
+	return a, b, c, func(done <-chan error) (time.Duration, error) {
+		began := c.Now()
+		for {
+			select {
+			case err := <-done:
+				return c.Now().Sub(began), err
+			default:
+				c.Advance(10 * time.Millisecond)
+			}
+		}
+	}
+}
+
+// Who asks a port that only listens hears nothing, and says so when its patience is over; a
+// client that is cut off in the middle is silent to the server, who gives it up.
+func TestRDTSilence(t *testing.T) {
+	a, b, virtual, await := timeless(t)
+	_, err := a.ListenPacket(netip.MustParseAddrPort("0.0.0.0:7"))
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := List(context.Background(), b.Node, netip.MustParseAddrPort("10.0.0.1:7"), Fetch{})
+		done <- err
+	}()
+	took, err := await(done)
+	require.ErrorIs(t, err, rdt.ErrSilent)
+	require.ErrorIs(t, err, control.ErrTimeout)
+	assert.ErrorContains(t, err, "nothing has come for 10s")
+	assert.GreaterOrEqual(t, took, 10*time.Second)
+
+	var ended []rdt.Flow
+	s, err := Serve(a.Node, netip.MustParseAddrPort("0.0.0.0:9000"), rdt.Config{}, []rdt.Object{
+		New("a", make([]byte, 100)), New("b", make([]byte, 5_000_000)),
+	}, func(f rdt.Flow) { ended = append(ended, f) })
+	require.NoError(t, err)
+	controltest.Ask(t, b, control.Impair{Iface: "if0", Way: control.WayBoth, Words: "delay 5ms"})
+	var got []*Result
+	go func() {
+		_, err := Get(context.Background(), b.Node, netip.MustParseAddrPort("10.0.0.1:9000"), Fetch{
+			Each: func(r *Result) error { got = append(got, r); return nil },
+		})
+		done <- err
+	}()
+	sent := func() uint64 {
+		flows := s.Flows()
+		if len(flows) == 0 {
+			return 0
+		}
+		return flows[len(flows)-1].Sender.Sent
+	}
+	for sent() < 300 { // of 3776
+		virtual.Advance(time.Millisecond)
+	}
+	controltest.Ask(t, b, control.SetLink{Iface: "if0"})
+	_, err = await(done)
+	require.NoError(t, err)
+	require.Len(t, got, 2)
+	require.NoError(t, got[0].Err)
+	require.ErrorIs(t, got[1].Err, rdt.ErrSilent)
+	for len(s.Flows()) > 0 {
+		virtual.Advance(time.Second)
+	}
+	require.NotEmpty(t, ended)
+	last := ended[len(ended)-1]
+	require.ErrorIs(t, last.Err, rdt.ErrSilent)
+	assert.Equal(t, 2, last.Objects)
+	require.NoError(t, s.Close())
+	require.Error(t, s.Close())
+}
+
+// Garbage, and packets that are sound but lie, end no flow but in an error, and never the node.
+func TestRDTGarbage(t *testing.T) {
+	a, b := roomtest.Two(t, node.Config{}, room)
+	data := make([]byte, 50_000)
+	_, _ = rand.Read(data)
+	server, err := Serve(a.Node, netip.MustParseAddrPort("0.0.0.0:9000"), rdt.Config{},
+		[]rdt.Object{New("a", data)}, nil)
+	require.NoError(t, err)
+	defer server.Close()
+	c, err := b.DialUDP(netip.MustParseAddrPort("10.0.0.1:9000"))
+	require.NoError(t, err)
+	defer c.Close()
+	junk := make([]byte, 1400)
+	for n := range len(junk) {
+		_, _ = rand.Read(junk[:n])
+		_, err := c.Write(junk[:n])
+		require.NoError(t, err)
+	}
+	var got []byte
+	_, err = Get(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:9000"), Fetch{
+		Config: rdt.Config{Patience: 20 * time.Second}, // the machine may be busy
+		Each:   func(r *Result) error { got = r.Data; return r.Err },
+	})
+	require.NoError(t, err)
+	assert.True(t, bytes.Equal(data, got))
+
+	// A server that gives something else than a listing.
+	liar, err := rdt.NewSender(rdt.Config{}, [][]byte{[]byte("<html>")})
+	require.NoError(t, err)
+	l, err := a.ListenPacket(netip.MustParseAddrPort("0.0.0.0:7"))
+	require.NoError(t, err)
+	began := time.Now()
+	now := func() clock.Time { return clock.Time(time.Since(began)) + 1 }
+	go func() {
+		buf := make([]byte, 2000)
+		for {
+			n, from, err := l.ReadFromAddrPort(buf)
+			if err != nil {
+				return
+			}
+			liar.Input(now(), buf[:n])
+			for p, ok := liar.Output(now(), nil); ok; p, ok = liar.Output(now(), nil) {
+				_, _ = l.WriteToAddrPort(p, from)
+			}
+		}
+	}()
+	_, err = List(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:7"), Fetch{})
+	require.ErrorIs(t, err, rdt.ErrMalformed)
+	require.NoError(t, l.Close())
+}
+
+// More objects than one flow carries come in several, and an error of who takes them ends it.
+func TestRDTManyObjects(t *testing.T) {
+	a, b := roomtest.Two(t, node.Config{}, room)
+	var objects []rdt.Object
+	for i := range 600 {
+		objects = append(objects, New(strings.Repeat("x", i+1), make([]byte, i)))
+	}
+	on := netip.MustParseAddrPort("10.0.0.1:9000")
+	s, err := Serve(a.Node, on, rdt.Config{Selective: true}, objects, nil)
+	require.NoError(t, err)
+	n := 0
+	got, err := Get(t.Context(), b.Node, on, Fetch{Each: func(r *Result) error {
+		require.NoError(t, r.Err)
+		require.Len(t, r.Data, int(r.Size))
+		n++
+		return nil
+	}})
+	require.NoError(t, err)
+	assert.Equal(t, 600, n)
+	assert.Len(t, got.Objects, 600)
+	flows := map[int]int{}
+	for _, f := range s.Flows() {
+		flows[f.Objects]++
+	}
+	assert.Equal(t, map[int]int{0: 1, 256: 2, 88: 1}, flows)
+	enough := errors.New("enough")
+	_, err = Get(t.Context(), b.Node, on, Fetch{Each: func(*Result) error { return enough }})
+	require.ErrorIs(t, err, enough)
+}
+
+// Flows that have everything linger, and give way to new ones when there are too many: a folder of
+// 65,535 files comes in 256 of them.
+func TestRDTManyFlows(t *testing.T) {
+	a, b := roomtest.Two(t, node.Config{}, room)
+	on := netip.MustParseAddrPort("10.0.0.1:9000")
+	object := New("a", []byte("x"))
+	s, err := Serve(a.Node, on, rdt.Config{}, []rdt.Object{object}, nil)
+	require.NoError(t, err)
+	defer s.Close()
+	list := &rdt.Listing{
+		Payload: 1325, Window: DefaultWindow, Entries: []rdt.Entry{object.Entry},
+	}
+	for i := range 300 {
+		got, err := Get(t.Context(), b.Node, on, Fetch{Known: list})
+		require.NoError(t, err, i)
+		require.NoError(t, got.Objects[0].Err, i)
+	}
+}
+
+// An address that goes takes RDT's servers and fetches there along, and no others.
+func TestAnAddressThatGoesTakesRDT(t *testing.T) {
+	p := nodetest.FreePorts(t, 4)
+	const two = "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +
+		"interface if1 10.1.0.%d/24 127.0.0.1:%d\nneighbor 10.1.0.%d at 127.0.0.1:%d via if1\n"
+	text := fmt.Sprintf(two, 1, p[0], 2, p[1], 1, p[2], 2, p[3])
+	a := roomtest.Start(t, node.Config{Reread: func() (*lnx.Config, error) {
+		return lnx.Parse("A.lnx", []byte(text))
+	}}, nodetest.Parse(t, "A", text), room)
+	b := roomtest.Start(t, node.Config{}, nodetest.Parse(t, "B",
+		fmt.Sprintf(two, 2, p[1], 1, p[0], 2, p[3], 1, p[2])), room)
+	object := []rdt.Object{New("a", make([]byte, 1000))}
+	goes, err := Serve(a.Node, netip.MustParseAddrPort("10.1.0.1:91"), rdt.Config{}, object, nil)
+	require.NoError(t, err)
+	stays, err := Serve(a.Node, netip.MustParseAddrPort("0.0.0.0:92"), rdt.Config{}, object, nil)
+	require.NoError(t, err)
+	silent, err := b.ListenPacket(netip.MustParseAddrPort("10.1.0.2:7"))
+	require.NoError(t, err)
+	fetched := make(chan error, 1)
+	go func() {
+		_, err := List(context.Background(), a.Node, netip.MustParseAddrPort("10.1.0.2:7"),
+			Fetch{Config: rdt.Config{Patience: time.Minute}})
+		fetched <- err
+	}()
+	_, asks, err := silent.ReadFromAddrPort(make([]byte, 2000))
+	require.NoError(t, err)
+
+	text = strings.Replace(text, "if1 10.1.0.1/24", "if1 10.1.0.7/24", 1)
+	assert.ElementsMatch(t, []string{
+		"rdt 10.1.0.1:91, serving", fmt.Sprintf("rdt %v from 10.1.0.2:7", asks),
+	}, controltest.Ask(t, a, control.Reload{}).Ended)
+	require.ErrorIs(t, goes.Close(), net.ErrClosed)
+	require.ErrorIs(t, <-fetched, syscall.EADDRNOTAVAIL)
+	entries, err := List(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:92"), Fetch{})
+	require.NoError(t, err)
+	assert.Len(t, entries, 1)
+	require.NoError(t, stays.Close())
+	u, err := a.ListenPacket(netip.MustParseAddrPort("0.0.0.0:91"))
+	require.NoError(t, err)
+	require.NoError(t, u.Close())
+}

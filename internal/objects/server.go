@@ -1,0 +1,229 @@
+package objects
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/rdt"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+// Defaults of RDT in a node, where founding document 003 has others.
+const (
+	// DefaultWindow is the window in packets. Nothing paces them, so all may be waiting in a
+	// UDP socket's receive buffer at once, a kernel's on the way or a program's at the end, and
+	// what finds no room is lost. 128 of 1325 bytes are 174 kB and fit into 256 KiB; the
+	// document's 1120 are 1.5 MB.
+	DefaultWindow = 128
+	// defaultPatience is the silence that ends a flow, requestPeriod how long a client waits until
+	// it asks again, and lingerTime how long either end remembers a flow that is over: four times
+	// the longest that an adaptive timeout becomes.
+	defaultPatience = 10 * time.Second
+	requestPeriod   = 500 * time.Millisecond
+	lingerTime      = 8 * time.Second
+)
+
+// withDefaults fills in what a node has otherwise than the document.
+func withDefaults(cfg rdt.Config) rdt.Config {
+	cfg.Window = cmp.Or(cfg.Window, DefaultWindow)
+	cfg.Adaptive = cfg.Adaptive || cfg.Timeout == 0
+	cfg.Patience = cmp.Or(cfg.Patience, defaultPatience)
+	cfg.Linger = max(lingerTime, 4*cfg.Timeout)
+	return cfg
+}
+
+// New returns an object of bytes.
+func New(name string, data []byte) rdt.Object {
+	return rdt.Object{
+		Entry: rdt.Entry{Name: name, Size: int64(len(data)), SHA256: sha256.Sum256(data)},
+		Data:  data,
+	}
+}
+
+// checksums are RDT's, by name.
+var checksums = map[string]rdt.Checksum{
+	"": rdt.MD5, rdt.MD5.String(): rdt.MD5, rdt.CRC32C.String(): rdt.CRC32C,
+}
+
+// Checksum finds a checksum by its name: md5, which the empty name means too, or crc32c.
+func Checksum(name string) (rdt.Checksum, error) {
+	sum, ok := checksums[name]
+	if !ok {
+		return 0, node.NetError(fmt.Errorf("%w: checksum %q: want md5 or crc32c", rdt.ErrConfig,
+			name))
+	}
+	return sum, nil
+}
+
+// OpError returns a *net.OpError of an operation at an address.
+func OpError(op string, at netip.AddrPort, err error) error {
+	return &net.OpError{
+		Op: op, Net: "rdt", Addr: net.UDPAddrFromAddrPort(at), Err: node.NetError(err),
+	}
+}
+
+// Server gives objects to the clients of a UDP port.
+type Server struct {
+	node   *node.Node
+	addr   netip.AddrPort
+	server *rdt.Server    // the loop's
+	stack  *stack.Stack   // the loop's
+	port   *stack.Port    // the loop's; nil: it is closed
+	ended  func(rdt.Flow) // called by the loop for each flow that has ended; may be nil
+	closed atomic.Bool
+}
+
+var _ node.PortOwner = (*Server)(nil)
+
+// Serve gives objects to the clients of a UDP port of any of the node's addresses, or of the given
+// one. Their bytes must not change while the server lives. Port 0 has one chosen. The loop calls
+// ended, unless it is nil, for each flow that has ended.
+func Serve(
+	n *node.Node, on netip.AddrPort, cfg rdt.Config, objects []rdt.Object, ended func(rdt.Flow),
+) (*Server, error) {
+	server, err := rdt.NewServer(withDefaults(cfg), objects)
+	if err != nil {
+		return nil, OpError("listen", on, err)
+	}
+	s := &Server{node: n, ended: ended, server: server}
+	err = n.Call(func(st *stack.Stack, _ clock.Time) (err error) {
+		s.stack = st
+		s.port, err = openPort(st, func() (*stack.Port, error) {
+			return st.OpenRDTServer(on, server)
+		})
+		if err == nil {
+			s.port.UDP.Owner = s
+			s.addr = s.port.UDP.Local()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, OpError("listen", on, err)
+	}
+	return s, nil
+}
+
+// Closed returns a server that is closed.
+func Closed() *Server {
+	s := &Server{node: node.Closed()}
+	s.closed.Store(true)
+	return s
+}
+
+// Addr returns a *net.UDPAddr of the virtual network.
+func (s *Server) Addr() net.Addr { return net.UDPAddrFromAddrPort(s.addr) }
+
+// Local is the virtual address and port of the server.
+func (s *Server) Local() netip.AddrPort { return s.addr }
+
+// Close ends the server and its flows, and frees the port.
+func (s *Server) Close() error {
+	open := false
+	if !s.closed.Swap(true) {
+		_ = s.node.Call(func(*stack.Stack, clock.Time) error { // a closed node has none
+			open = s.shut()
+			return nil
+		})
+	}
+	if !open {
+		return OpError("close", s.addr, net.ErrClosed)
+	}
+	return nil
+}
+
+// Flows describes the flows under way, and those that have ended lately.
+func (s *Server) Flows() (list []rdt.Flow) {
+	_ = s.node.Call(func(_ *stack.Stack, now clock.Time) error { // a closed node has none
+		if s.port != nil {
+			list = s.server.Flows(now)
+		}
+		return nil
+	})
+	return list
+}
+
+// shut frees the port, and reports whether it had one. The loop's.
+func (s *Server) shut() bool {
+	if s.port == nil {
+		return false
+	}
+	s.stack.ClosePort(s.port)
+	s.port = nil
+	s.closed.Store(true)
+	return true
+}
+
+// Tell implements node.PortOwner: it passes on which flows have ended.
+func (s *Server) Tell(clock.Time) {
+	for f, ok := s.server.Next(); ok; f, ok = s.server.Next() {
+		if s.ended != nil {
+			s.ended(f)
+		}
+	}
+}
+
+// Report implements node.PortOwner. The port is not connected: nothing is reported.
+func (s *Server) Report(error) {}
+
+// Undelivered implements node.PortOwner: a node that closes does not wait for clients.
+func (s *Server) Undelivered() bool { return false }
+
+// BoundTo implements node.PortOwner.
+func (s *Server) BoundTo(addrs map[netip.Addr]bool) []node.Bound {
+	if !addrs[s.addr.Addr()] {
+		return nil
+	}
+	return []node.Bound{{
+		Text: fmt.Sprintf("rdt %v, serving", s.addr), End: func(clock.Time) { s.shut() },
+	}}
+}
+
+// Shut implements node.PortOwner: clients notice the silence.
+func (s *Server) Shut() {}
+
+// describe is what operators see of a server: it, and its flows. The loop's.
+func (s *Server) describe(now clock.Time) []control.RDTFlow {
+	i := s.server.Info()
+	list := []control.RDTFlow{{
+		Local: s.addr, Remote: netip.AddrPortFrom(netip.IPv4Unspecified(), 0), State: "serving",
+		Objects: i.Objects, Bytes: i.Bytes,
+	}}
+	for _, f := range s.server.Flows(now) {
+		state := "sending"
+		if f.Done {
+			state = "done"
+		}
+		list = append(list, control.RDTFlow{
+			Local: s.addr, Remote: f.Peer, State: state, Objects: f.Objects, Bytes: f.Bytes,
+			Sent: f.Sender.Sent, Again: f.Sender.Resent,
+			Received: f.Sender.Acks + f.Sender.Requests,
+			InFlight: f.Sender.InFlight, SRTT: f.Sender.SRTT,
+		})
+	}
+	return list
+}
+
+// openPort opens a port. If there are too many it takes the place of the flow that has everything
+// and has lingered the longest, if there is one. The loop's.
+func openPort(s *stack.Stack, open func() (*stack.Port, error)) (*stack.Port, error) {
+	p, err := open()
+	if !errors.Is(err, stack.ErrTooMany) {
+		return p, err
+	}
+	for _, old := range s.Ports() {
+		if f, ok := old.UDP.Owner.(*flow); ok && f.receiver.Done() {
+			f.shut(nil)
+			return open()
+		}
+	}
+	return p, err
+}
