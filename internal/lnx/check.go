@@ -213,7 +213,7 @@ func (p *parser) unknownInterface(name word) {
 	if want == "" {
 		want = usageInterface
 	}
-	p.bad(name, "no interface of this file", want)
+	p.report.bad(name, "no interface of this file", want)
 }
 
 // checkNextHop records a next hop that cannot be reached in one hop.
@@ -249,4 +249,69 @@ func (p *parser) checkTCP() {
 	}
 	p.report.add(at.pos, at.text, fmt.Sprintf("rto-min of %d us is above rto-max of %d us",
 		tcp.RTOMin.Microseconds(), tcp.RTOMax.Microseconds()), "rto-min <= rto-max")
+}
+
+func (p *parser) checkRIP() {
+	rip := p.cfg.RIP
+	for i, addr := range rip.AdvertiseTo {
+		if _, known := p.neighborAt[addr]; !known && !p.excused[addr.String()] {
+			p.report.add(p.advertiseAt[i], addr.String(), addr.String()+
+				" is no neighbour of this file", "an address that a neighbor line declares")
+		}
+		if !p.cfg.speaksRIP() {
+			p.report.note(p.advertiseAt[i], addr.String(),
+				`nothing is advertised without "routing rip"`)
+		}
+	}
+	p.checkRIPTimes()
+	if p.cfg.Routing == RoutingRIP {
+		p.noteRIP2()
+	}
+}
+
+// checkRIPTimes compares the times with each other, of which some may be defaults.
+func (p *parser) checkRIPTimes() {
+	rip := p.cfg.RIP
+	offset := max(rip.Offset, 0)
+	if rip.Offset == 0 && p.cfg.Routing == RoutingRIP2 {
+		offset = rip.Periodic / offsetShare
+	}
+	at, ok := p.seen["rip route-timeout-threshold"]
+	if !ok {
+		at = p.seen["rip periodic-update-rate"]
+	}
+	switch {
+	case rip.Timeout <= rip.Periodic:
+		p.report.add(at.pos, at.text, fmt.Sprintf(
+			"routes would die after %v, before they are renewed after %v",
+			rip.Timeout, rip.Periodic), "route-timeout-threshold > periodic-update-rate")
+	case offset > rip.Periodic/2:
+		at = p.seen["rip periodic-update-offset"]
+		p.report.add(at.pos, at.text, fmt.Sprintf("the offset %v is more than half of the time %v",
+			offset, rip.Periodic), fmt.Sprint("at most ", (rip.Periodic/2).Milliseconds()))
+	case rip.Timeout <= rip.Periodic+offset:
+		p.report.add(at.pos, at.text, fmt.Sprintf(
+			"routes would die after %v, before they are renewed after up to %v",
+			rip.Timeout, rip.Periodic+offset),
+			"route-timeout-threshold > periodic-update-rate + periodic-update-offset")
+	}
+}
+
+// offsetShare is the part of the time between full updates by which chance moves them in
+// RIPv2, where a file does not say: RFC 2453 §3.8 has 5 s of 30.
+const offsetShare = 6
+
+// noteRIP2 remarks on what only RIPv2 has.
+func (p *parser) noteRIP2() {
+	note := func(at word, what string) {
+		p.report.note(at.pos, at.text, what+` means nothing without "routing rip2"`)
+	}
+	for _, l := range p.links {
+		if l.table == &ripTable && slices.Contains([]string{"send", "receive"}, l.key.text) {
+			note(l.key, l.key.text)
+		}
+	}
+	for _, k := range p.keys {
+		note(k.name, "authentication")
+	}
 }

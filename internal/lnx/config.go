@@ -3,8 +3,9 @@
 // Config. Every mistake of a file is told at once, each with its place.
 //
 // Parse is the way in: lexer.go cuts the text into words, detect.go tells the
-// grammar from them, grammar*.go read one grammar each, check.go looks at what
-// was read as a whole. CheckNetwork compares the files of one network, and
+// grammar from them, grammar.go and old.go read it, check.go looks at what
+// was read as a whole. A directive is declared once, with its form, what reads it and what
+// writes it: setting.go has those of one word. CheckNetwork compares the files of one network, and
 // Config.Format writes a Config back as text.
 package lnx
 
@@ -179,19 +180,6 @@ type Neighbor struct {
 	Pos Pos
 
 	udpAt, ifaceAt Pos
-}
-
-// TCP is how TCP behaves.
-type TCP struct {
-	// RTOMin and RTOMax bound the retransmission timer; 1 ms and 5 s unless the
-	// file sets them or names a profile.
-	RTOMin, RTOMax time.Duration
-	// OptionsOff sends plain headers from the first SYN on.
-	OptionsOff bool
-	// NoResets sends no segment with RST.
-	NoResets bool
-	// Profile names a set of defaults: "004" or none.
-	Profile string
 }
 
 // Pos is a place in a file. Lines and columns count from 1; a column is a

@@ -1,6 +1,7 @@
 package lnx
 
 import (
+	"bytes"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -42,6 +43,20 @@ const (
 	wantMachine = "an IPv4 address of this machine, such as 127.0.0.1"
 )
 
+// doorDirectives are those about doors. The first writes all, in the order of the file.
+var doorDirectives = []directive{
+	{
+		DoorPublish, usagePublish, 3, 4, (*parser).readPublish,
+		func(b *bytes.Buffer, c *Config) {
+			for i := range c.Doors {
+				b.WriteString(c.Doors[i].String() + "\n")
+			}
+		},
+	},
+	{DoorExpose, usageExpose, 3, 4, (*parser).readExpose, nil},
+	{DoorSplice, usageSplice, 2, 3, (*parser).readSplice, nil},
+}
+
 // aboutDoor reports whether a line is about a door.
 func aboutDoor(l line) bool { return slices.Contains(doorKinds, l.keyword().text) }
 
@@ -68,19 +83,19 @@ func (p *parser) readPublish(l line) {
 	var okFrom, okTo bool
 	from := l.words[1]
 	if i := strings.LastIndexByte(from.text, ':'); i >= 0 {
-		if d.Addr, okFrom = p.machine(part(from, 0, from.text[:i])); okFrom {
+		if d.Addr, okFrom = p.report.machine(part(from, 0, from.text[:i])); okFrom {
 			from = part(from, i+1, from.text[i+1:])
-			d.Port, okFrom = p.port(from)
+			d.Port, okFrom = p.report.port(from)
 		}
 	} else {
-		d.Port, okFrom = p.port(from)
+		d.Port, okFrom = p.report.port(from)
 	}
 	to := l.words[2]
 	if i := strings.LastIndexByte(to.text, ':'); i < 0 {
-		p.bad(to, "without a port", "ADDR:PORT, such as 10.1.0.2:80")
-	} else if a, ok := p.addr(part(to, 0, to.text[:i])); ok {
+		p.report.bad(to, "without a port", "ADDR:PORT, such as 10.1.0.2:80")
+	} else if a, ok := p.report.addr(part(to, 0, to.text[:i])); ok {
 		d.To.Host = a.String()
-		d.To.Port, okTo = p.port(part(to, i+1, to.text[i+1:]))
+		d.To.Port, okTo = p.report.port(part(to, i+1, to.text[i+1:]))
 	}
 	if p.datagrams(l, &d, usagePublish) && okFrom && okTo {
 		p.addDoor(d)
@@ -90,12 +105,12 @@ func (p *parser) readPublish(l line) {
 func (p *parser) readExpose(l line) {
 	d := Door{Kind: DoorExpose, Pos: l.words[1].pos}
 	var okFrom, okTo bool
-	d.Port, okFrom = p.port(l.words[1])
+	d.Port, okFrom = p.report.port(l.words[1])
 	if to := l.words[2]; strings.Contains(to.text, ":") {
-		d.To, okTo = p.destination(to)
+		d.To, okTo = p.report.destination(to)
 	} else {
 		d.To.Host = "127.0.0.1"
-		d.To.Port, okTo = p.port(to)
+		d.To.Port, okTo = p.report.port(to)
 	}
 	if p.datagrams(l, &d, usageExpose) && okFrom && okTo {
 		p.addDoor(d)
@@ -105,10 +120,10 @@ func (p *parser) readExpose(l line) {
 func (p *parser) readSplice(l line) {
 	d := Door{Kind: DoorSplice, Pos: l.words[1].pos}
 	var ok bool
-	d.Addr, ok = p.addr(l.words[1])
+	d.Addr, ok = p.report.addr(l.words[1])
 	d.To.Host = "127.0.0.1"
 	if len(l.words) > 2 {
-		to, okTo := p.machine(l.words[2])
+		to, okTo := p.report.machine(l.words[2])
 		d.To.Host, ok = to.String(), ok && okTo
 	}
 	if ok {
@@ -117,10 +132,10 @@ func (p *parser) readSplice(l line) {
 }
 
 // machine reads an address of this machine's network.
-func (p *parser) machine(w word) (netip.Addr, bool) {
+func (r *report) machine(w word) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(strings.Replace(w.text, "localhost", "127.0.0.1", 1))
 	if err != nil || !a.Is4() || a.IsMulticast() {
-		p.bad(w, "not an address", wantMachine)
+		r.bad(w, "not an address", wantMachine)
 		return a, false
 	}
 	return a, true
@@ -129,7 +144,7 @@ func (p *parser) machine(w word) (netip.Addr, bool) {
 // datagrams reads the end of a line about a door.
 func (p *parser) datagrams(l line, d *Door, usage string) bool {
 	d.UDP = len(l.words) > 3
-	return p.fixed(l, 3, "udp", usage)
+	return p.report.fixed(l, 3, "udp", usage)
 }
 
 // addDoor keeps a door, unless one is there already.

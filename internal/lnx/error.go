@@ -33,6 +33,36 @@ func (r *report) note(pos Pos, text, msg string) {
 	r.put(&Error{Line: pos.Line, Col: pos.Col, Text: text, Msg: msg, Note: true})
 }
 
+// bad records that a word is not what was expected.
+func (r *report) bad(w word, what, want string) {
+	r.add(w.pos, w.text, mistake.Quote(w.text)+" is "+what, want)
+}
+
+// words reports whether the line has from least to most words, and records the
+// first that is missing or too many.
+func (r *report) words(l line, least, most int, usage string) bool {
+	switch n := len(l.words); {
+	case n < least:
+		r.add(l.end, "", "the line is incomplete", usage)
+	case n > most:
+		extra := l.words[most]
+		r.add(extra.pos, extra.text, mistake.Quote(extra.text)+" is too much", usage)
+	default:
+		return true
+	}
+	return false
+}
+
+// fixed reports whether the line's word i is the one that the form has there.
+// A line that ends before is left to words.
+func (r *report) fixed(l line, i int, want, usage string) bool {
+	if i >= len(l.words) || l.words[i].text == want {
+		return true
+	}
+	r.bad(l.words[i], "not the word "+mistake.Quote(want), usage)
+	return false
+}
+
 func (r *report) put(e *Error) {
 	if len(r.errs) == maxErrors {
 		r.more = true

@@ -45,4 +45,4 @@ func DirectiveNames() []string {
 }
 
 // LinkKeys returns the keys of the link directive.
-func LinkKeys() []string { return linkTable.keys() }
+func LinkKeys() []string { return names(linkSettings) }

@@ -1,21 +1,24 @@
 package lnx
 
 import (
+	"bytes"
+	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
-	"github.com/tidepool-net/tidepool/internal/mistake"
 	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
-// directive is one directive of the new grammar: the words that open it, its
-// form, how many words it has, and what reads it.
+// directive is one directive of the new grammar: the words that open it, its form, how many words
+// it has, what reads it, and what writes all that it says of a Config.
 type directive struct {
 	name  string // one word, or two
 	usage string
 	least int
 	most  int
 	read  func(*parser, line)
+	write func(*bytes.Buffer, *Config) // nil: another directive writes it
 }
 
 const (
@@ -23,84 +26,78 @@ const (
 	usageTun       = "interface NAME ADDR/LEN tun:DEV [kernel ADDR [routes PREFIX/LEN …]]"
 	usageRoute     = "route PREFIX/LEN via ADDR [metric N], or blackhole, unreachable or prohibit"
 	usageNeighbor  = "neighbor ADDR at HOST:PORT via NAME"
-	usagePeriodic  = "rip periodic-update-rate MILLISECONDS"
-	usageTimeout   = "rip route-timeout-threshold MILLISECONDS"
-	usageEchoAll   = "icmp echo-broadcast on or off"
 	usageImpair    = "impair NAME [in, out or both] WORD …, the words being tc-netem's"
-	usageLink      = "link NAME KEY VALUE …, the keys being "
 )
 
 // directives are all of them, in the order of the documentation.
-var directives []directive
+var directives = slices.Concat([]directive{
+	{
+		"interface", usageInterface + " or " + usageTun, 4, 7 + maxTunRoutes,
+		(*parser).readInterface, formatInterfaces,
+	},
+	{
+		"neighbor", usageNeighbor, 2, 6, (*parser).readNeighbor,
+		func(b *bytes.Buffer, c *Config) {
+			for _, n := range c.Neighbors {
+				fmt.Fprintf(b, "neighbor %s at %s via %s\n", n.Addr, n.UDP, n.Iface)
+			}
+		},
+	},
+	{
+		"routing", "routing rip, rip2, static or none", 2, 2, (*parser).readRouting,
+		func(b *bytes.Buffer, c *Config) { fmt.Fprintf(b, "routing %s\n", c.Routing) },
+	},
+	{
+		"route", usageRoute, 2, 6, (*parser).readRoute,
+		func(b *bytes.Buffer, c *Config) {
+			for _, r := range c.Routes {
+				fmt.Fprintf(b, "route %s %s\n", r.Prefix, r.words())
+			}
+		},
+	},
+	linkTable.directive(nil),
+	{
+		"impair", usageImpair, 3, maxImpairWords, (*parser).readImpair,
+		func(b *bytes.Buffer, c *Config) {
+			for _, l := range c.Impair {
+				fmt.Fprintf(b, "impair %s %s %s\n", l.Iface, l.Way, l.Text())
+			}
+		},
+	},
+	{
+		"socket", "socket shared", 2, 2, (*parser).readSocket,
+		func(b *bytes.Buffer, c *Config) {
+			if c.SharedSocket {
+				b.WriteString("socket shared\n")
+			}
+		},
+	},
+}, ripDirectives, tcpDirectives, icmpDirectives, ipDirectives, doorDirectives)
 
-// The table refers to the readers, which refer to the table: hence init.
-func init() {
-	directives = []directive{
-		{
-			"interface", usageInterface + " or " + usageTun, 4, 7 + maxTunRoutes,
-			(*parser).readInterface,
-		},
-		{"neighbor", usageNeighbor, 2, 6, (*parser).readNeighbor},
-		{"routing", "routing rip, rip2, static or none", 2, 2, (*parser).readRouting},
-		{"route", usageRoute, 2, 6, (*parser).readRoute},
-		{
-			"link", usageLink + oneOf(linkTable.keys()), 4, 2 + 2*len(linkSettings),
-			(*parser).readLink,
-		},
-		{"impair", usageImpair, 3, maxImpairWords, (*parser).readImpair},
-		{"socket", "socket shared", 2, 2, (*parser).readSocket},
-		{"rip advertise-to", "rip advertise-to ADDR", 3, 3, (*parser).readAdvertiseTo},
-		{"rip originate", usageOriginate, 2, 8, (*parser).readOriginate},
-		{"rip redistribute", usageRedistribute, 3, 7, (*parser).readRedistribute},
-		{
-			"rip interface", usageRIPInterface + oneOf(ripTable.keys()), 5, 3 + 2*len(ripSettings),
-			(*parser).readRIPInterface,
-		},
-		{"rip key", usageKey, 6, 6, (*parser).readKey},
-		{"rip password", usagePassword, 4, 4, (*parser).readPassword},
-		{"rip periodic-update-rate", usagePeriodic, 3, 3, (*parser).readPeriodic},
-		{"rip route-timeout-threshold", usageTimeout, 3, 3, (*parser).readTimeout},
-		{
-			"rip periodic-update-offset", "rip periodic-update-offset MILLISECONDS", 3, 3,
-			(*parser).readOffset,
-		},
-		{
-			"rip garbage-collection-time", "rip garbage-collection-time MILLISECONDS", 3, 3,
-			(*parser).readGarbage,
-		},
-		{"rip triggered-update-delay", usageTrigger, 4, 4, (*parser).readTrigger},
-		{"rip hold-down", "rip hold-down MILLISECONDS", 3, 3, (*parser).readHoldDown},
-		{"rip ask-after", "rip ask-after MILLISECONDS", 3, 3, (*parser).readAskAfter},
-		{"rip withdraw-refused", "rip withdraw-refused on or off", 3, 3, (*parser).readWithdraw},
-		{"rip entry-size", "rip entry-size 12 or 8", 3, 3, (*parser).readEntrySize},
-		{"tcp rto-min", "tcp rto-min MICROSECONDS", 3, 3, (*parser).readRTOMin},
-		{"tcp rto-max", "tcp rto-max MICROSECONDS", 3, 3, (*parser).readRTOMax},
-		{"tcp options", "tcp options on or off", 3, 3, (*parser).readOptions},
-		{"tcp rst", "tcp rst on or off", 3, 3, (*parser).readResets},
-		{"tcp profile", "tcp profile 004", 3, 3, (*parser).readProfile},
-		{"icmp rate", "icmp rate MESSAGES-A-SECOND or off", 3, 3, (*parser).readICMPRate},
-		{"icmp burst", "icmp burst MESSAGES", 3, 3, (*parser).readICMPBurst},
-		{"icmp errors", "icmp errors on or off", 3, 3, (*parser).readICMPErrors},
-		{"icmp echo", "icmp echo on or off", 3, 3, (*parser).readEcho},
-		{"icmp echo-broadcast", usageEchoAll, 3, 3, (*parser).readEchoBroadcast},
-		{"icmp timestamp", "icmp timestamp on or off", 3, 3, (*parser).readTimestamp},
-		{
-			"ip reverse-path", "ip reverse-path off, loose or strict", 3, 3,
-			(*parser).readReversePath,
-		},
-		{
-			"ip directed-broadcast", "ip directed-broadcast on or off", 3, 3,
-			(*parser).readDirectedBroadcast,
-		},
-		{
-			"ip reassembly-timeout", "ip reassembly-timeout MILLISECONDS", 3, 3,
-			(*parser).readReassemblyTimeout,
-		},
-		{"ip reassembly-bytes", "ip reassembly-bytes BYTES", 3, 3, (*parser).readReassemblyBytes},
-		{"publish", usagePublish, 3, 4, (*parser).readPublish},
-		{"expose", usageExpose, 3, 4, (*parser).readExpose},
-		{"splice", usageSplice, 2, 3, (*parser).readSplice},
+// formatOrder is how Format begins; the other directives follow in the order of the table.
+var formatOrder = []string{
+	"socket", "interface", "link", "impair", "neighbor", "routing", "route",
+	"rip advertise-to", "rip originate", "rip redistribute", "rip periodic-update-rate",
+	"rip route-timeout-threshold", "rip periodic-update-offset", "rip garbage-collection-time",
+	"rip hold-down", "rip ask-after", "rip triggered-update-delay", "rip withdraw-refused",
+	"rip entry-size", "rip interface", "tcp profile",
+}
+
+// Format returns the Config as text of the new grammar, whatever grammar it
+// came from. Parse makes the same Config of it, but for its Grammar, its Name
+// and the places in the file.
+func (c *Config) Format() []byte {
+	var b bytes.Buffer
+	for _, name := range formatOrder {
+		i := slices.IndexFunc(directives, func(d directive) bool { return d.name == name })
+		directives[i].write(&b, c)
 	}
+	for _, d := range directives {
+		if d.write != nil && !slices.Contains(formatOrder, d.name) {
+			d.write(&b, c)
+		}
+	}
+	return b.Bytes()
 }
 
 // findDirective returns a directive that starts with the word, nil if none does.
@@ -139,7 +136,7 @@ func secondWords(first string) []string {
 func (p *parser) readDirective(l line) {
 	before := len(p.report.errs)
 	p.directives++
-	if d := p.directiveOf(l); d != nil && p.words(l, d.least, d.most, d.usage) {
+	if d := p.directiveOf(l); d != nil && p.report.words(l, d.least, d.most, d.usage) {
 		d.read(p, l)
 	}
 	if len(p.report.errs) > before {
@@ -156,7 +153,7 @@ func (p *parser) directiveOf(l line) *directive {
 		if d == nil {
 			p.strange++
 			names := directiveNames()
-			p.bad(first, "no directive"+spell.DidYouMean(first.text, names), oneOf(names))
+			p.report.bad(first, "no directive"+spell.DidYouMean(first.text, names), oneOf(names))
 		}
 		return d
 	}
@@ -171,7 +168,7 @@ func (p *parser) directiveOf(l line) *directive {
 			return &directives[i]
 		}
 	}
-	p.bad(second,
+	p.report.bad(second,
 		"nothing that "+first.text+" knows"+spell.DidYouMean(second.text, seconds),
 		oneOf(seconds))
 	return nil
@@ -186,29 +183,19 @@ func oneOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// fixed reports whether the line's word i is the one that the form has there.
-// A line that ends before is left to words.
-func (p *parser) fixed(l line, i int, want, usage string) bool {
-	if i >= len(l.words) || l.words[i].text == want {
-		return true
-	}
-	p.bad(l.words[i], "not the word "+mistake.Quote(want), usage)
-	return false
-}
-
 func (p *parser) readInterface(l line) {
-	name, okName := p.name(l.words[1])
-	addr, okAddr := p.addrLen(l.words[2])
+	name, okName := p.report.name(l.words[1])
+	addr, okAddr := p.report.addrLen(l.words[2])
 	i := Interface{
 		Name: name, Addr: addr,
 		Pos: l.words[1].pos, addrAt: l.words[2].pos, udpAt: l.words[3].pos,
 	}
 	okUDP := false
 	if device, tun := strings.CutPrefix(l.words[3].text, tunPrefix); tun {
-		i.Tun, okUDP = p.readTun(l, device, addr)
+		i.Tun, okUDP = p.report.readTun(l, device, addr)
 	} else {
-		i.UDP, okUDP = p.hostPort(l.words[3])
-		okUDP = p.words(l, 4, 4, usageInterface) && okUDP
+		i.UDP, okUDP = p.report.hostPort(l.words[3])
+		okUDP = p.report.words(l, 4, 4, usageInterface) && okUDP
 	}
 	if okName && okAddr && okUDP {
 		p.addInterface(i)
@@ -216,13 +203,13 @@ func (p *parser) readInterface(l line) {
 }
 
 func (p *parser) readNeighbor(l line) {
-	okForm := p.fixed(l, 2, "at", usageNeighbor)
-	if !okForm && len(l.words) < 6 || !p.words(l, 6, 6, usageNeighbor) {
+	okForm := p.report.fixed(l, 2, "at", usageNeighbor)
+	if !okForm && len(l.words) < 6 || !p.report.words(l, 6, 6, usageNeighbor) {
 		return
 	}
-	okForm = p.fixed(l, 4, "via", usageNeighbor) && okForm
-	addr, okAddr := p.addr(l.words[1])
-	udp, okUDP := p.destination(l.words[3])
+	okForm = p.report.fixed(l, 4, "via", usageNeighbor) && okForm
+	addr, okAddr := p.report.addr(l.words[1])
+	udp, okUDP := p.report.destination(l.words[3])
 	if okForm && okAddr && okUDP {
 		p.cfg.Neighbors = append(p.cfg.Neighbors, Neighbor{
 			Addr: addr, UDP: udp, Iface: l.words[5].text,
@@ -236,7 +223,7 @@ func (p *parser) readRouting(l line) {
 	i := slices.IndexFunc(kinds, func(r Routing) bool { return r.String() == l.words[1].text })
 	if i < 0 {
 		names := []string{"rip", "rip2", "static", "none"}
-		p.bad(l.words[1], "no kind of routing"+spell.DidYouMean(l.words[1].text, names),
+		p.report.bad(l.words[1], "no kind of routing"+spell.DidYouMean(l.words[1].text, names),
 			oneOf(names))
 		return
 	}
@@ -245,10 +232,95 @@ func (p *parser) readRouting(l line) {
 	}
 }
 
+// formatInterfaces writes the interface lines.
+func formatInterfaces(b *bytes.Buffer, c *Config) {
+	for _, i := range c.Interfaces {
+		fmt.Fprintf(b, "interface %s %s ", i.Name, i.Addr)
+		switch {
+		case i.Tun == nil:
+			b.WriteString(i.UDP.String())
+		default:
+			b.WriteString(tunPrefix + i.Tun.Device)
+		}
+		if i.Tun != nil && i.Tun.Kernel.IsValid() {
+			fmt.Fprintf(b, " kernel %s", i.Tun.Kernel)
+			for n, p := range i.Tun.Routes {
+				if n == 0 {
+					b.WriteString(" routes")
+				}
+				b.WriteString(" " + p.String())
+			}
+		}
+		b.WriteByte('\n')
+	}
+}
+
 // readSocket reads the directive by which a file of the new grammar can say
 // what those of 2013 to 2022 imply.
 func (p *parser) readSocket(l line) {
-	if p.fixed(l, 1, "shared", "socket shared") && p.once("socket", l.keyword()) {
+	if p.report.fixed(l, 1, "shared", "socket shared") && p.once("socket", l.keyword()) {
 		p.cfg.SharedSocket = true
 	}
+}
+
+// tunPrefix stands before a device where a UDP address would stand.
+const tunPrefix = "tun:"
+
+// maxTunRoutes bounds the routes of one device.
+const maxTunRoutes = 32
+
+// readTun reads what follows an interface's address if it is a TUN device.
+func (r *report) readTun(l line, device string, addr netip.Prefix) (*Tun, bool) {
+	name, ok := r.name(part(l.words[3], len(tunPrefix), device))
+	tun := &Tun{Device: name}
+	if len(l.words) == 4 {
+		return tun, ok
+	}
+	if !r.fixed(l, 4, "kernel", usageTun) || !r.fixed(l, 6, "routes", usageTun) {
+		return tun, false
+	}
+	least := 6
+	if len(l.words) > least {
+		least = 8 // a prefix stands behind the word
+	}
+	if !r.words(l, least, 7+maxTunRoutes, usageTun) {
+		return tun, false
+	}
+	kernel, okKernel := r.addr(l.words[5])
+	if !okKernel || !addr.IsValid() {
+		return tun, false
+	}
+	switch why := reserved(kernel, addr.Masked()); {
+	case kernel == addr.Addr():
+		r.bad(l.words[5], "the node's own end", "another address of "+addr.Masked().String())
+	case !addr.Contains(kernel):
+		r.bad(l.words[5], "not on the interface's subnet", "an address of "+addr.Masked().String())
+	case why != "":
+		r.bad(l.words[5], why, "an address of a node")
+	default:
+		tun.Kernel = kernel
+		return tun, r.readTunRoutes(l, addr.Masked(), tun) && ok
+	}
+	return tun, false
+}
+
+// readTunRoutes reads the prefixes that the kernel is told to reach by the node.
+func (r *report) readTunRoutes(l line, link netip.Prefix, tun *Tun) bool {
+	ok := true
+	for _, w := range l.words[min(len(l.words), 7):] {
+		prefix, okPrefix := r.prefix(w)
+		switch {
+		case !okPrefix:
+			ok = false
+		case prefix == link:
+			r.bad(w, "the link itself, to which the kernel needs no route", usageTun)
+			ok = false
+		case slices.Contains(tun.Routes, prefix):
+			r.bad(w, "a route for the second time", usageTun)
+			ok = false
+		default:
+			tun.Routes = append(tun.Routes, prefix)
+		}
+	}
+	return ok
 }

@@ -1,12 +1,22 @@
 package lnx
 
 import (
-	"bytes"
-	"fmt"
+	"strconv"
 	"time"
-
-	"github.com/tidepool-net/tidepool/internal/spell"
 )
+
+// TCP is how TCP behaves.
+type TCP struct {
+	// RTOMin and RTOMax bound the retransmission timer; 1 ms and 5 s unless the
+	// file sets them or names a profile.
+	RTOMin, RTOMax time.Duration
+	// OptionsOff sends plain headers from the first SYN on.
+	OptionsOff bool
+	// NoResets sends no segment with RST.
+	NoResets bool
+	// Profile names a set of defaults: "004" or none.
+	Profile string
+}
 
 // ICMP is what ICMP answers. Zero is what a good host does.
 type ICMP struct {
@@ -43,126 +53,66 @@ const (
 	maxReassemblyBytes  = 1 << 30
 )
 
-// maxICMP bounds both numbers of ICMP's limit.
-const maxICMP = 1_000_000
+const (
+	maxICMP      = 1_000_000   // of both numbers of ICMP's limit
+	maxRTOMicros = 600_000_000 // ten minutes
+)
 
-func (p *parser) readICMPRate(l line) {
-	if l.words[2].text == "off" {
-		if p.once("icmp rate", l.words[2]) {
-			p.cfg.ICMP.Rate = -1
-		}
-		return
-	}
-	n, ok := p.number(l.words[2], 1, maxICMP, " messages a second, or off")
-	if ok && p.once("icmp rate", l.words[2]) {
-		p.cfg.ICMP.Rate = n
-	}
-}
+// tcpDirectives are those of TCP.
+var tcpDirectives = directivesOf(
+	timer("tcp rto-min", time.Microsecond, 1, maxRTOMicros,
+		func(c *Config) *time.Duration { return &c.TCP.RTOMin }).usually(func(c *Config) string {
+		least, _ := RTODefaults(c.TCP.Profile)
+		return strconv.FormatInt(least.Microseconds(), 10)
+	}),
+	timer("tcp rto-max", time.Microsecond, 1, maxRTOMicros,
+		func(c *Config) *time.Duration { return &c.TCP.RTOMax }).usually(func(c *Config) string {
+		_, most := RTODefaults(c.TCP.Profile)
+		return strconv.FormatInt(most.Microseconds(), 10)
+	}),
+	switchOff("tcp options", func(c *Config) *bool { return &c.TCP.OptionsOff }),
+	switchOff("tcp rst", func(c *Config) *bool { return &c.TCP.NoResets }),
+	settingOf("tcp profile", profile004, func(c *Config) *string { return &c.TCP.Profile },
+		func(r *report, w word) (string, bool) {
+			if w.text != profile004 {
+				r.bad(w, "no profile", profile004)
+			}
+			return profile004, w.text == profile004
+		},
+		func(string) string { return profile004 }),
+)
 
-func (p *parser) readICMPBurst(l line) {
-	n, ok := p.number(l.words[2], 1, maxICMP, " messages")
-	if ok && p.once("icmp burst", l.words[2]) {
-		p.cfg.ICMP.Burst = n
-	}
-}
+// icmpDirectives are those of ICMP.
+var icmpDirectives = directivesOf(
+	settingOf("icmp rate", "MESSAGES-A-SECOND or off",
+		func(c *Config) *int { return &c.ICMP.Rate },
+		func(r *report, w word) (int, bool) {
+			if w.text == "off" {
+				return -1, true
+			}
+			return r.number(w, 1, maxICMP, " messages a second, or off")
+		},
+		func(n int) string {
+			if n < 0 {
+				return "off"
+			}
+			return strconv.Itoa(n)
+		}),
+	count("icmp burst", "MESSAGES",
+		func(c *Config) *int { return &c.ICMP.Burst }, within(1, maxICMP, " messages")),
+	switchOff("icmp errors", func(c *Config) *bool { return &c.ICMP.NoErrors }),
+	switchOff("icmp echo", func(c *Config) *bool { return &c.ICMP.NoEcho }),
+	switchOn("icmp echo-broadcast", func(c *Config) *bool { return &c.ICMP.EchoBroadcast }),
+	switchOff("icmp timestamp", func(c *Config) *bool { return &c.ICMP.NoTimestamp }),
+)
 
-func (p *parser) readICMPErrors(l line) {
-	p.cfg.ICMP.NoErrors = !p.onOff(l, !p.cfg.ICMP.NoErrors)
-}
-
-func (p *parser) readEcho(l line) {
-	p.cfg.ICMP.NoEcho = !p.onOff(l, !p.cfg.ICMP.NoEcho)
-}
-
-func (p *parser) readTimestamp(l line) {
-	p.cfg.ICMP.NoTimestamp = !p.onOff(l, !p.cfg.ICMP.NoTimestamp)
-}
-
-func (p *parser) readEchoBroadcast(l line) {
-	p.cfg.ICMP.EchoBroadcast = p.onOff(l, p.cfg.ICMP.EchoBroadcast)
-}
-
-func (p *parser) readDirectedBroadcast(l line) {
-	p.cfg.IP.DirectedBroadcast = p.onOff(l, p.cfg.IP.DirectedBroadcast)
-}
-
-// onOff reads the switch that is the line's third word, and returns how it stands: as it
-// was if the line is wrong.
-func (p *parser) onOff(l line, was bool) bool {
-	w := l.words[2]
-	if w.text != "on" && w.text != "off" {
-		p.bad(w, "not a switch", "on or off")
-		return was
-	}
-	if !p.once(l.words[0].text+" "+l.words[1].text, w) {
-		return was
-	}
-	return w.text == "on"
-}
-
-func (p *parser) readReversePath(l line) {
-	w := l.words[2]
-	switch w.text {
-	case "off", "loose", "strict":
-		if p.once("ip reverse-path", w) && w.text != "off" {
-			p.cfg.IP.ReversePath = w.text
-		}
-	default:
-		modes := []string{"off", "loose", "strict"}
-		p.bad(w, "no mode"+spell.DidYouMean(w.text, modes), oneOf(modes))
-	}
-}
-
-func (p *parser) readReassemblyTimeout(l line) {
-	n, ok := p.number(l.words[2], 1, maxReassemblyMillis, " milliseconds")
-	if ok && p.once("ip reassembly-timeout", l.words[2]) {
-		p.cfg.IP.ReassemblyTimeout = time.Duration(n) * time.Millisecond
-	}
-}
-
-func (p *parser) readReassemblyBytes(l line) {
-	n, ok := p.number(l.words[2], minReassemblyBytes, maxReassemblyBytes, " bytes")
-	if ok && p.once("ip reassembly-bytes", l.words[2]) {
-		p.cfg.IP.ReassemblyBytes = n
-	}
-}
-
-// format leaves out what is the default.
-func (c ICMP) format(b *bytes.Buffer) {
-	if c.Rate < 0 {
-		b.WriteString("icmp rate off\n")
-	} else if c.Rate > 0 {
-		fmt.Fprintf(b, "icmp rate %d\n", c.Rate)
-	}
-	if c.Burst > 0 {
-		fmt.Fprintf(b, "icmp burst %d\n", c.Burst)
-	}
-	if c.NoErrors {
-		b.WriteString("icmp errors off\n")
-	}
-	if c.NoEcho {
-		b.WriteString("icmp echo off\n")
-	}
-	if c.EchoBroadcast {
-		b.WriteString("icmp echo-broadcast on\n")
-	}
-	if c.NoTimestamp {
-		b.WriteString("icmp timestamp off\n")
-	}
-}
-
-// format leaves out what is the default.
-func (c IP) format(b *bytes.Buffer) {
-	if c.ReversePath != "" {
-		fmt.Fprintf(b, "ip reverse-path %s\n", c.ReversePath)
-	}
-	if c.DirectedBroadcast {
-		b.WriteString("ip directed-broadcast on\n")
-	}
-	if c.ReassemblyTimeout > 0 {
-		fmt.Fprintf(b, "ip reassembly-timeout %d\n", c.ReassemblyTimeout.Milliseconds())
-	}
-	if c.ReassemblyBytes > 0 {
-		fmt.Fprintf(b, "ip reassembly-bytes %d\n", c.ReassemblyBytes)
-	}
-}
+// ipDirectives are those of IP.
+var ipDirectives = directivesOf(
+	choice("ip reverse-path", []string{"off", "loose", "strict"},
+		func(c *Config) *string { return &c.IP.ReversePath }),
+	switchOn("ip directed-broadcast", func(c *Config) *bool { return &c.IP.DirectedBroadcast }),
+	timer("ip reassembly-timeout", time.Millisecond, 1, maxReassemblyMillis,
+		func(c *Config) *time.Duration { return &c.IP.ReassemblyTimeout }),
+	count("ip reassembly-bytes", "BYTES", func(c *Config) *int { return &c.IP.ReassemblyBytes },
+		within(minReassemblyBytes, maxReassemblyBytes, " bytes")),
+)

@@ -34,13 +34,13 @@ type line struct {
 func (l line) keyword() word { return l.words[0] }
 
 // lex cuts the text into lines of words, without comments and blank lines. It
-// reports lines that are no text and leaves them out, and is not ok if that is
+// reports lines that are no text and returns them apart, and is not ok if that is
 // the whole file.
-func (p *parser) lex(text []byte) (out []line, ok bool) {
+func (r *report) lex(text []byte) (out, broken []line, ok bool) {
 	if len(text) > maxFileBytes {
 		msg := fmt.Sprintf("the file has %d bytes", len(text))
-		p.report.add(Pos{}, "", msg, fmt.Sprintf("at most %d", maxFileBytes))
-		return nil, false
+		r.add(Pos{}, "", msg, fmt.Sprintf("at most %d", maxFileBytes))
+		return nil, nil, false
 	}
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // a byte order mark, as Windows writes it
 	source := strings.ReplaceAll(string(text), "\r\n", "\n")
@@ -48,56 +48,56 @@ func (p *parser) lex(text []byte) (out []line, ok bool) {
 	lines := strings.Split(source, "\n")
 	if len(lines) > maxLines {
 		msg := fmt.Sprintf("the file has %d lines", len(lines))
-		p.report.add(Pos{}, "", msg, fmt.Sprintf("at most %d", maxLines))
-		return nil, false
+		r.add(Pos{}, "", msg, fmt.Sprintf("at most %d", maxLines))
+		return nil, nil, false
 	}
-	p.report.lines = lines
+	r.lines = lines
 	if i := strings.IndexByte(source, 0); i >= 0 {
-		p.reportBinary(source, i)
-		return nil, false
+		r.reportBinary(source, i)
+		return nil, nil, false
 	}
 	for i, s := range lines {
-		isText := p.isText(i+1, s)
+		isText := r.isText(i+1, s)
 		l := cut(i+1, s)
 		switch {
 		case len(l.words) == 0:
 		case isText:
 			out = append(out, l)
 		default:
-			p.excuse(l)
+			broken = append(broken, l)
 		}
 	}
-	return out, true
+	return out, broken, true
 }
 
 // reportBinary says that the NUL byte at offset i makes the file no text, and
 // nothing else, since all that could be said of its lines would be noise.
-func (p *parser) reportBinary(source string, i int) {
+func (r *report) reportBinary(source string, i int) {
 	pos := Pos{Line: 1 + strings.Count(source[:i], "\n")}
 	pos.Col = 1 + len([]rune(source[strings.LastIndexByte(source[:i], '\n')+1:i]))
-	p.report.lines = nil
-	p.report.add(pos, "\x00", "a NUL byte: this is a binary file", "UTF-8 text")
+	r.lines = nil
+	r.add(pos, "\x00", "a NUL byte: this is a binary file", "UTF-8 text")
 }
 
 // isText reports whether line n is short enough, UTF-8 and free of control
 // characters, and records what is not.
-func (p *parser) isText(n int, s string) bool {
+func (r *report) isText(n int, s string) bool {
 	if chars := len([]rune(s)); chars > maxLineChars {
-		p.report.lines[n-1] = "" // too long to show
+		r.lines[n-1] = "" // too long to show
 		msg := fmt.Sprintf("the line has %d characters", chars)
-		p.report.add(Pos{n, maxLineChars + 1}, "", msg, fmt.Sprintf("at most %d", maxLineChars))
+		r.add(Pos{n, maxLineChars + 1}, "", msg, fmt.Sprintf("at most %d", maxLineChars))
 		return false
 	}
 	col := 0
-	for i, r := range s {
+	for i, c := range s {
 		col++
 		switch {
-		case r == replacement && !strings.HasPrefix(s[i:], string(replacement)):
+		case c == replacement && !strings.HasPrefix(s[i:], string(replacement)):
 			msg := fmt.Sprintf("byte 0x%02x is not UTF-8", s[i])
-			p.report.add(Pos{n, col}, s[i:i+1], msg, "UTF-8 text")
+			r.add(Pos{n, col}, s[i:i+1], msg, "UTF-8 text")
 			return false
-		case isControl(r):
-			p.report.add(Pos{n, col}, string(r), fmt.Sprintf("control character %U", r),
+		case isControl(c):
+			r.add(Pos{n, col}, string(c), fmt.Sprintf("control character %U", c),
 				"printable text, blanks and tabs")
 			return false
 		}

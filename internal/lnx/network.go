@@ -2,6 +2,7 @@ package lnx
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 )
@@ -132,5 +133,27 @@ func checkReverse(c *Config, neighbor *Neighbor, peer owner, r *report) {
 	case ours.Addr.Bits() != peer.iface.Addr.Bits():
 		r.note(neighbor.Pos, text, "the two ends of the link have subnets of different size, "+
 			ours.Addr.String()+" and "+peer.iface.Addr.String())
+	}
+}
+
+// checkRIPLink notes two routers on a link of which one will not understand the other.
+func checkRIPLink(c *Config, neighbor *Neighbor, peer owner, r *report) {
+	ours, ok := c.Interface(neighbor.Iface)
+	if !ok || !c.speaksRIP() || !peer.config.speaksRIP() {
+		return
+	}
+	text, them := neighbor.Addr.String(), peer.config.Name
+	say := func(msg string) { r.note(neighbor.Pos, text, msg) }
+	keys := peer.iface.RIP.Keys
+	switch {
+	case c.Routing != peer.config.Routing:
+		say(fmt.Sprintf("routing is %s here and %s at %s: they do not understand each other",
+			c.Routing, peer.config.Routing, them))
+	case c.Routing != RoutingRIP2 || ours.RIP.Passive || ours.RIP.Send == "none":
+	case len(ours.RIP.Keys) == 0 && len(keys) > 0:
+		say(them + " takes only what is authenticated, and we have no key for it")
+	case len(ours.RIP.Keys) > 0 && !slices.Contains(keys, ours.RIP.Keys[0]):
+		say(fmt.Sprintf("%s does not know our %s, so it refuses what we say", them,
+			ours.RIP.Keys[0].name()))
 	}
 }

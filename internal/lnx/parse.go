@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/tidepool-net/tidepool/internal/mistake"
 )
 
 // What the family's files leave out.
@@ -77,7 +75,10 @@ func Read(file string, text []byte) (*Config, Errors) {
 		seen:    map[string]word{},
 		excused: map[string]bool{},
 	}
-	if lines, ok := p.lex(text); ok {
+	if lines, broken, ok := p.report.lex(text); ok {
+		for _, l := range broken {
+			p.excuse(l)
+		}
 		p.cfg.lines = p.report.lines
 		p.cfg.Grammar = detect(lines)
 		p.read(lines)
@@ -113,21 +114,16 @@ func baseName(file string) string {
 
 // read reads the lines in their grammar.
 func (p *parser) read(lines []line) {
-	switch p.cfg.Grammar {
-	case Grammar2018:
-		p.read2018(p.readDoors(lines))
-	case Grammar2013:
-		p.read2013(p.readDoors(lines))
-	case Grammar2012:
-		p.read2012(p.readDoors(lines))
-	default:
-		for _, l := range lines {
-			p.readDirective(l)
-		}
-		p.applyLinks()
-		p.checkImpair()
-		p.applyKeys()
+	if g, old := oldGrammars[p.cfg.Grammar]; old {
+		p.readOld(g, p.readDoors(lines))
+		return
 	}
+	for _, l := range lines {
+		p.readDirective(l)
+	}
+	p.applyLinks()
+	p.checkImpair()
+	p.applyKeys()
 }
 
 // setDefaults fills in what the file did not say.
@@ -178,21 +174,6 @@ func (p *parser) excuse(l line) {
 	if d == nil || d.name == "interface" {
 		p.subnetsUnknown = true
 	}
-}
-
-// words reports whether the line has from least to most words, and records the
-// first that is missing or too many.
-func (p *parser) words(l line, least, most int, usage string) bool {
-	switch n := len(l.words); {
-	case n < least:
-		p.report.add(l.end, "", "the line is incomplete", usage)
-	case n > most:
-		extra := l.words[most]
-		p.report.add(extra.pos, extra.text, mistake.Quote(extra.text)+" is too much", usage)
-	default:
-		return true
-	}
-	return false
 }
 
 // once reports whether the directive comes for the first time, and records

@@ -3,6 +3,7 @@ package lnx
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -65,12 +66,8 @@ type RIPKey struct {
 	Secret    string
 }
 
-// The words of the switches and of the keys.
-var (
-	sendModes     = []string{"rip2", "rip1-compatible", "rip1", "none"}
-	receiveModes  = []string{"both", "rip2", "rip1", "none"}
-	ripAlgorithms = []string{"md5", "hmac-sha1", "hmac-sha256", "hmac-sha384", "hmac-sha512"}
-)
+// ripAlgorithms are those of keys.
+var ripAlgorithms = []string{"md5", "hmac-sha1", "hmac-sha256", "hmac-sha384", "hmac-sha512"}
 
 const (
 	ripPassword = "password"
@@ -81,11 +78,93 @@ const (
 const (
 	usageOriginate    = "rip originate prefix PREFIX/LEN [metric N] [tag N]"
 	usageRedistribute = "rip redistribute static [metric N] [tag N]"
-	usageKey          = "rip key NAME ID ALGORITHM SECRET"
-	usagePassword     = "rip password NAME SECRET"
 	usageTrigger      = "rip triggered-update-delay LEAST-MILLISECONDS MOST-MILLISECONDS"
-	usageRIPInterface = "rip interface NAME KEY VALUE …, the keys being "
 )
+
+// maxRIPTimerMillis bounds the timers: an hour. A number that was meant in another unit falls out
+// of it in one direction.
+const maxRIPTimerMillis = 3_600_000
+
+// ripDirectives are those of RIP.
+var ripDirectives = slices.Concat([]directive{
+	{
+		"rip advertise-to", "rip advertise-to ADDR", 3, 3, (*parser).readAdvertiseTo,
+		func(b *bytes.Buffer, c *Config) {
+			for _, addr := range c.RIP.AdvertiseTo {
+				fmt.Fprintf(b, "rip advertise-to %s\n", addr)
+			}
+		},
+	},
+	{
+		"rip originate", usageOriginate, 2, 8, (*parser).readOriginate,
+		func(b *bytes.Buffer, c *Config) {
+			for _, a := range c.RIP.Originate {
+				fmt.Fprintf(b, "rip originate prefix %s%s\n", a.Prefix, written(saidSettings, &a))
+			}
+		},
+	},
+	{
+		"rip redistribute", usageRedistribute, 3, 7, (*parser).readRedistribute,
+		func(b *bytes.Buffer, c *Config) {
+			if a := c.RIP.Static; a != nil {
+				b.WriteString("rip redistribute static" + written(saidSettings, a) + "\n")
+			}
+		},
+	},
+	ripTable.directive(func(b *bytes.Buffer, i *Interface) {
+		for _, k := range i.RIP.Keys {
+			if k.Algorithm == ripPassword {
+				fmt.Fprintf(b, "rip password %s %s\n", i.Name, k.Secret)
+			} else {
+				fmt.Fprintf(b, "rip key %s %d %s %s\n", i.Name, k.ID, k.Algorithm, k.Secret)
+			}
+		}
+	}),
+	{"rip key", "rip key NAME ID ALGORITHM SECRET", 6, 6, (*parser).readKey, nil},
+	{"rip password", "rip password NAME SECRET", 4, 4, (*parser).readPassword, nil},
+}, directivesOf(
+	ripTimer("rip periodic-update-rate", 1, func(r *RIP) *time.Duration { return &r.Periodic }).
+		usually(func(c *Config) string {
+			periodic, _ := ripDefaults(c.Routing)
+			return strconv.FormatInt(periodic.Milliseconds(), 10)
+		}),
+	ripTimer("rip route-timeout-threshold", 1, func(r *RIP) *time.Duration { return &r.Timeout }).
+		usually(func(c *Config) string {
+			_, timeout := ripDefaults(c.Routing)
+			return strconv.FormatInt(timeout.Milliseconds(), 10)
+		}),
+	ripTimer("rip periodic-update-offset", 0, func(r *RIP) *time.Duration { return &r.Offset }),
+	ripTimer("rip garbage-collection-time", 1, func(r *RIP) *time.Duration { return &r.Garbage }),
+), []directive{
+	{
+		"rip triggered-update-delay", usageTrigger, 4, 4, (*parser).readTrigger,
+		func(b *bytes.Buffer, c *Config) {
+			if r := c.RIP; r.TriggerMax != 0 {
+				fmt.Fprintf(b, "rip triggered-update-delay %d %d\n",
+					r.TriggerMin.Milliseconds(), r.TriggerMax.Milliseconds())
+			}
+		},
+	},
+}, directivesOf(
+	ripTimer("rip hold-down", 0, func(r *RIP) *time.Duration { return &r.HoldDown }),
+	ripTimer("rip ask-after", 0, func(r *RIP) *time.Duration { return &r.AskAfter }),
+	switchOff("rip withdraw-refused", func(c *Config) *bool { return &c.RIP.KeepRefused }),
+	settingOf("rip entry-size", "12 or 8", func(c *Config) *int { return &c.RIP.EntrySize },
+		func(r *report, w word) (int, bool) {
+			size, ok := map[string]int{"12": maskEntrySize, "8": hostEntrySize}[w.text]
+			if !ok {
+				r.bad(w, "no size of an entry", "12, or 8 for entries without a mask")
+			}
+			return size, ok
+		}, strconv.Itoa).
+		usually(func(*Config) string { return strconv.Itoa(defaultEntrySize) }),
+))
+
+// ripTimer is a time of RIP in milliseconds. Of those whose least is 0 there may be none.
+func ripTimer(name string, least uint64, field func(*RIP) *time.Duration) setting[Config] {
+	return timer(name, time.Millisecond, least, maxRIPTimerMillis,
+		func(c *Config) *time.Duration { return field(&c.RIP) })
+}
 
 // ripDefaults are the times that a dialect has where a file does not set them.
 func ripDefaults(r Routing) (periodic, timeout time.Duration) {
@@ -96,68 +175,56 @@ func ripDefaults(r Routing) (periodic, timeout time.Duration) {
 }
 
 // ripSettings are the keys of the directive rip interface.
-var ripSettings = []linkSetting{
-	{
-		"cost",
-		func(p *parser, w word, i *Interface) (ok bool) {
-			i.RIP.Cost, ok = p.number(w, 1, 15, "")
-			return ok
-		},
-		func(i *Interface) string { return unlessZero(i.RIP.Cost, strconv.Itoa(i.RIP.Cost)) },
-	},
-	{
-		"passive",
-		func(p *parser, w word, i *Interface) bool {
-			if w.text != "on" && w.text != "off" {
-				p.bad(w, "not a switch", "on or off")
-				return false
-			}
-			i.RIP.Passive = w.text == "on"
-			return true
-		},
-		func(i *Interface) string { return unlessZero(i.RIP.Passive, "on") },
-	},
-	modeSetting("send", sendModes, func(i *Interface) *string { return &i.RIP.Send }),
-	modeSetting("receive", receiveModes, func(i *Interface) *string { return &i.RIP.Receive }),
+var ripSettings = []setting[Interface]{
+	count("cost", "", func(i *Interface) *int { return &i.RIP.Cost }, within(1, 15, "")),
+	switchOn("passive", func(i *Interface) *bool { return &i.RIP.Passive }),
+	choice("send", []string{"rip2", "rip1-compatible", "rip1", "none"},
+		func(i *Interface) *string { return &i.RIP.Send }),
+	choice("receive", []string{"both", "rip2", "rip1", "none"},
+		func(i *Interface) *string { return &i.RIP.Receive }),
 }
 
-// modeSetting is a key whose value is one of several words, the first the default.
-func modeSetting(key string, modes []string, field func(*Interface) *string) linkSetting {
-	return linkSetting{
-		key,
-		func(p *parser, w word, i *Interface) bool {
-			if !slices.Contains(modes, w.text) {
-				p.bad(w, "no mode"+spell.DidYouMean(w.text, modes), oneOf(modes))
-				return false
-			}
-			if *field(i) = w.text; w.text == modes[0] {
-				*field(i) = ""
-			}
-			return true
+// saidSettings are what is said of a prefix that is announced.
+var saidSettings = []setting[Announcement]{
+	count("metric", "", func(a *Announcement) *int { return &a.Metric }, within(1, 15, "")),
+	settingOf("tag", "", func(a *Announcement) *uint16 { return &a.Tag },
+		func(r *report, w word) (uint16, bool) {
+			n, ok := r.number(w, 0, math.MaxUint16, "")
+			return uint16(n), ok
 		},
-		func(i *Interface) string { return *field(i) },
+		func(tag uint16) string { return strconv.Itoa(int(tag)) }),
+}
+
+func (p *parser) readAdvertiseTo(l line) {
+	to := l.words[2]
+	addr, ok := p.report.addr(to)
+	if !ok {
+		return
 	}
-}
-
-func (p *parser) readRIPInterface(l line) {
-	p.readSettings(&ripTable, l.words[2], l.words[3:], l.end)
+	if i := slices.Index(p.cfg.RIP.AdvertiseTo, addr); i >= 0 {
+		p.report.bad(to, "already advertised to, in "+p.advertiseAt[i].lineText(),
+			"one line with it")
+		return
+	}
+	p.cfg.RIP.AdvertiseTo = append(p.cfg.RIP.AdvertiseTo, addr)
+	p.advertiseAt = append(p.advertiseAt, to.pos)
 }
 
 // readOriginate reads what has to be announced, and how.
 func (p *parser) readOriginate(l line) {
-	okForm := p.fixed(l, 2, "prefix", usageOriginate)
-	if !okForm && len(l.words) < 4 || !p.words(l, 4, 8, usageOriginate) {
+	okForm := p.report.fixed(l, 2, "prefix", usageOriginate)
+	if !okForm && len(l.words) < 4 || !p.report.words(l, 4, 8, usageOriginate) {
 		return
 	}
-	prefix, ok := p.prefix(l.words[3])
-	a, okSaid := p.announcement(l, 4, usageOriginate)
+	prefix, ok := p.report.prefix(l.words[3])
+	a, okSaid := p.report.announcement(l, 4, usageOriginate)
 	if !okForm || !ok || !okSaid {
 		return
 	}
 	if slices.ContainsFunc(p.cfg.RIP.Originate, func(b Announcement) bool {
 		return b.Prefix == prefix
 	}) {
-		p.bad(l.words[3], "already originated", "one line with it")
+		p.report.bad(l.words[3], "already originated", "one line with it")
 		return
 	}
 	a.Prefix = prefix
@@ -165,36 +232,30 @@ func (p *parser) readOriginate(l line) {
 }
 
 func (p *parser) readRedistribute(l line) {
-	if !p.fixed(l, 2, "static", usageRedistribute) {
+	if !p.report.fixed(l, 2, "static", usageRedistribute) {
 		return
 	}
-	a, ok := p.announcement(l, 3, usageRedistribute)
+	a, ok := p.report.announcement(l, 3, usageRedistribute)
 	if ok && p.once("rip redistribute", l.words[2]) {
 		p.cfg.RIP.Static = &a
 	}
 }
 
 // announcement reads the pairs from word i on.
-func (p *parser) announcement(l line, i int, usage string) (a Announcement, ok bool) {
+func (r *report) announcement(l line, i int, usage string) (a Announcement, ok bool) {
+	keys := names(saidSettings)
 	for ; i < len(l.words); i += 2 {
 		key := l.words[i]
-		keys := []string{"metric", "tag"}
-		if !slices.Contains(keys, key.text) {
-			p.bad(key, "nothing that is said of a prefix"+spell.DidYouMean(key.text, keys), usage)
+		n := slices.Index(keys, key.text)
+		if n < 0 {
+			r.bad(key, "nothing that is said of a prefix"+spell.DidYouMean(key.text, keys), usage)
 			return a, false
 		}
 		if i+1 == len(l.words) {
-			p.report.add(l.end, "", key.text+" has no value", usage)
+			r.add(l.end, "", key.text+" has no value", usage)
 			return a, false
 		}
-		if key.text == "tag" {
-			var n int
-			n, ok = p.number(l.words[i+1], 0, 65535, "")
-			a.Tag = uint16(n)
-		} else {
-			a.Metric, ok = p.number(l.words[i+1], 1, 15, "")
-		}
-		if !ok {
+		if !saidSettings[n].read(r, l.words[i+1], &a) {
 			return a, false
 		}
 	}
@@ -208,20 +269,21 @@ type keyLine struct {
 }
 
 func (p *parser) readKey(l line) {
-	n, okID := p.number(l.words[3], 0, 255, "")
+	n, okID := p.report.number(l.words[3], 0, 255, "")
 	a := l.words[4]
 	okAlgorithm := slices.Contains(ripAlgorithms, a.text)
 	if !okAlgorithm {
-		p.bad(a, "no algorithm"+spell.DidYouMean(a.text, ripAlgorithms), oneOf(ripAlgorithms))
+		p.report.bad(a, "no algorithm"+spell.DidYouMean(a.text, ripAlgorithms),
+			oneOf(ripAlgorithms))
 	}
-	if okID && okAlgorithm && p.secret(l.words[5], a.text) {
+	if okID && okAlgorithm && p.report.secret(l.words[5], a.text) {
 		k := RIPKey{ID: uint8(n), Algorithm: a.text, Secret: l.words[5].text}
 		p.keys = append(p.keys, keyLine{l.words[2], l.words[3], k})
 	}
 }
 
 func (p *parser) readPassword(l line) {
-	if p.secret(l.words[3], ripPassword) {
+	if p.report.secret(l.words[3], ripPassword) {
 		k := RIPKey{Algorithm: ripPassword, Secret: l.words[3].text}
 		p.keys = append(p.keys, keyLine{l.words[2], l.words[3], k})
 	}
@@ -229,7 +291,7 @@ func (p *parser) readPassword(l line) {
 
 // secret reports whether a secret is one that the algorithm has room for. The word
 // itself is not repeated in the message.
-func (p *parser) secret(w word, algorithm string) bool {
+func (r *report) secret(w word, algorithm string) bool {
 	most := maxSecret
 	if algorithm == ripPassword || algorithm == "md5" {
 		most = shortSecret
@@ -237,7 +299,7 @@ func (p *parser) secret(w word, algorithm string) bool {
 	if len(w.text) <= most {
 		return true
 	}
-	p.report.add(w.pos, w.text, fmt.Sprintf("the secret has %d bytes", len(w.text)),
+	r.add(w.pos, w.text, fmt.Sprintf("the secret has %d bytes", len(w.text)),
 		fmt.Sprintf("at most %d", most))
 	return false
 }
@@ -261,99 +323,34 @@ func (p *parser) applyKeys() {
 			p.report.add(k.name.pos, k.name.text, k.name.text+
 				" sends version 1, which has no authentication", "another rip interface … send")
 		case again && !password:
-			p.bad(k.id, "already the id of a key of "+k.name.text, "another")
+			p.report.bad(k.id, "already the id of a key of "+k.name.text, "another")
 		default:
 			iface.RIP.Keys = append(keys, k.key)
 		}
 	}
 }
 
-// optional reads a time in milliseconds of which there may be none: 0.
-func (p *parser) optional(l line, d *time.Duration) {
-	n, ok := p.number(l.words[2], 0, maxRIPTimerMillis, " milliseconds")
-	if ok && p.once(l.words[0].text+" "+l.words[1].text, l.words[2]) {
-		*d = orNone(n)
-	}
-}
-
-func orNone(millis int) time.Duration {
-	if millis == 0 {
-		return -1
-	}
-	return time.Duration(millis) * time.Millisecond
-}
-
-func (p *parser) readOffset(l line)   { p.optional(l, &p.cfg.RIP.Offset) }
-func (p *parser) readHoldDown(l line) { p.optional(l, &p.cfg.RIP.HoldDown) }
-func (p *parser) readAskAfter(l line) { p.optional(l, &p.cfg.RIP.AskAfter) }
-func (p *parser) readGarbage(l line)  { p.milliseconds(l, &p.cfg.RIP.Garbage) }
-
 func (p *parser) readTrigger(l line) {
-	least, okLeast := p.number(l.words[2], 0, maxRIPTimerMillis, " milliseconds")
-	most, okMost := p.number(l.words[3], 0, maxRIPTimerMillis, " milliseconds")
+	least, okLeast := p.report.number(l.words[2], 0, maxRIPTimerMillis, " milliseconds")
+	most, okMost := p.report.number(l.words[3], 0, maxRIPTimerMillis, " milliseconds")
 	switch {
 	case !okLeast || !okMost:
 	case least > most:
-		p.bad(l.words[3], "less than the least", l.words[2].text+" or more")
+		p.report.bad(l.words[3], "less than the least", l.words[2].text+" or more")
 	case p.once("rip triggered-update-delay", l.words[2]):
-		p.cfg.RIP.TriggerMin, p.cfg.RIP.TriggerMax = orNone(least), orNone(most)
+		p.cfg.RIP.TriggerMin = orNone(least, time.Millisecond)
+		p.cfg.RIP.TriggerMax = orNone(most, time.Millisecond)
 	}
 }
 
-// format leaves out what Parse would fill in for that routing.
-func (r RIP) format(b *bytes.Buffer, routing Routing) {
-	for _, addr := range r.AdvertiseTo {
-		fmt.Fprintf(b, "rip advertise-to %s\n", addr)
-	}
-	for _, a := range r.Originate {
-		fmt.Fprintf(b, "rip originate prefix %s%s\n", a.Prefix, a.said())
-	}
-	if r.Static != nil {
-		fmt.Fprintf(b, "rip redistribute static%s\n", r.Static.said())
-	}
-	periodic, timeout := ripDefaults(routing)
-	formatMillis(b, "periodic-update-rate", r.Periodic, periodic)
-	formatMillis(b, "route-timeout-threshold", r.Timeout, timeout)
-	formatMillis(b, "periodic-update-offset", r.Offset, 0)
-	formatMillis(b, "garbage-collection-time", r.Garbage, 0)
-	formatMillis(b, "hold-down", r.HoldDown, 0)
-	formatMillis(b, "ask-after", r.AskAfter, 0)
-	if r.TriggerMax != 0 {
-		fmt.Fprintf(b, "rip triggered-update-delay %d %d\n",
-			r.TriggerMin.Milliseconds(), r.TriggerMax.Milliseconds())
-	}
-	if r.KeepRefused {
-		b.WriteString("rip withdraw-refused off\n")
-	}
-	if r.EntrySize != 0 && r.EntrySize != defaultEntrySize {
-		fmt.Fprintf(b, "rip entry-size %d\n", r.EntrySize)
-	}
+func (c *Config) speaksRIP() bool {
+	return c.Routing == RoutingRIP || c.Routing == RoutingRIP2
 }
 
-func formatMillis(b *bytes.Buffer, name string, d, usual time.Duration) {
-	if d != 0 && d != usual {
-		fmt.Fprintf(b, "rip %s %d\n", name, d.Milliseconds())
+// name is the key without its secret.
+func (k RIPKey) name() string {
+	if k.Algorithm == ripPassword {
+		return ripPassword
 	}
-}
-
-func (a Announcement) said() (text string) {
-	if a.Metric != 0 {
-		text += fmt.Sprintf(" metric %d", a.Metric)
-	}
-	if a.Tag != 0 {
-		text += fmt.Sprintf(" tag %d", a.Tag)
-	}
-	return text
-}
-
-// formatRIP writes what is said of RIP on the interface, if anything.
-func (i *Interface) formatRIP(b *bytes.Buffer) {
-	i.formatSettings(b, "rip interface ", ripSettings)
-	for _, k := range i.RIP.Keys {
-		if k.Algorithm == ripPassword {
-			fmt.Fprintf(b, "rip password %s %s\n", i.Name, k.Secret)
-		} else {
-			fmt.Fprintf(b, "rip key %s %d %s %s\n", i.Name, k.ID, k.Algorithm, k.Secret)
-		}
-	}
+	return fmt.Sprintf("key %d (%s)", k.ID, k.Algorithm)
 }

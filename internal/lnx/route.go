@@ -31,21 +31,21 @@ const maxMetric = 1<<31 - 1
 
 func (p *parser) readRoute(l line) {
 	if len(l.words) > 2 && slices.Contains(nowhere, l.words[2].text) {
-		prefix, ok := p.prefix(l.words[1])
-		if p.words(l, 3, 3, usageRoute) && ok {
+		prefix, ok := p.report.prefix(l.words[1])
+		if p.report.words(l, 3, 3, usageRoute) && ok {
 			p.cfg.Routes = append(p.cfg.Routes, Route{
 				Prefix: prefix, Kind: l.words[2].text, Pos: l.words[1].pos,
 			})
 		}
 		return
 	}
-	okForm := p.fixed(l, 2, "via", usageRoute)
-	if !okForm && len(l.words) < 4 || !p.words(l, 4, 6, usageRoute) {
+	okForm := p.report.fixed(l, 2, "via", usageRoute)
+	if !okForm && len(l.words) < 4 || !p.report.words(l, 4, 6, usageRoute) {
 		return
 	}
-	prefix, okPrefix := p.prefix(l.words[1])
-	via, okVia := p.addr(l.words[3])
-	metric, okMetric := p.metric(l)
+	prefix, okPrefix := p.report.prefix(l.words[1])
+	via, okVia := p.report.addr(l.words[3])
+	metric, okMetric := p.report.metric(l)
 	if okForm && okPrefix && okVia && okMetric {
 		p.cfg.Routes = append(p.cfg.Routes, Route{
 			Prefix: prefix, Via: via, Metric: metric, Pos: l.words[1].pos, viaAt: l.words[3].pos,
@@ -54,14 +54,14 @@ func (p *parser) readRoute(l line) {
 }
 
 // metric reads the end of a route line: nothing, or a metric.
-func (p *parser) metric(l line) (int, bool) {
+func (r *report) metric(l line) (int, bool) {
 	if len(l.words) == 4 {
 		return 0, true
 	}
-	if !p.fixed(l, 4, "metric", usageRoute) || !p.words(l, 6, 6, usageRoute) {
+	if !r.fixed(l, 4, "metric", usageRoute) || !r.words(l, 6, 6, usageRoute) {
 		return 0, false
 	}
-	return p.number(l.words[5], 0, maxMetric, "")
+	return r.number(l.words[5], 0, maxMetric, "")
 }
 
 // words are the route as a file has it, behind the prefix.

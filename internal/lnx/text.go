@@ -16,9 +16,8 @@ type Text struct {
 
 // Cut cuts a file. What is no text, or too much of it, is among the mistakes.
 func Cut(file string, text []byte) *Text {
-	p := &parser{report: report{file: file}, excused: map[string]bool{}}
-	lines, _ := p.lex(text)
-	t := &Text{report: p.report}
+	t := &Text{report: report{file: file}}
+	lines, _, _ := t.report.lex(text)
 	for _, l := range lines {
 		words := make([]Word, len(l.words))
 		for i, w := range l.words {

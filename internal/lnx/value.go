@@ -2,12 +2,11 @@ package lnx
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/tidepool-net/tidepool/internal/mistake"
 )
 
 // What the values look like, for the errors.
@@ -31,20 +30,15 @@ const (
 	maxRateBits  = 1_000_000_000_000
 )
 
-// bad records that a word is not what was expected.
-func (p *parser) bad(w word, what, want string) {
-	p.report.add(w.pos, w.text, mistake.Quote(w.text)+" is "+what, want)
-}
-
 // addr reads a virtual address.
-func (p *parser) addr(w word) (netip.Addr, bool) {
+func (r *report) addr(w word) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(w.text)
 	if err != nil || !a.Is4() {
-		p.bad(w, "not an address", wantAddr)
+		r.bad(w, "not an address", wantAddr)
 		return netip.Addr{}, false
 	}
 	if why := unusable(a); why != "" {
-		p.bad(w, why, "a unicast address")
+		r.bad(w, why, "a unicast address")
 		return netip.Addr{}, false
 	}
 	return a, true
@@ -67,20 +61,20 @@ func unusable(a netip.Addr) string {
 }
 
 // split reads "X/LEN" and leaves the checks of X to its caller.
-func (p *parser) split(w word, want string) (netip.Prefix, bool) {
+func (r *report) split(w word, want string) (netip.Prefix, bool) {
 	host, length, found := strings.Cut(w.text, "/")
 	if !found {
-		p.bad(w, "without a prefix length", want)
+		r.bad(w, "without a prefix length", want)
 		return netip.Prefix{}, false
 	}
 	a, err := netip.ParseAddr(host)
 	if err != nil || !a.Is4() {
-		p.bad(part(w, 0, host), "not an address", want)
+		r.bad(part(w, 0, host), "not an address", want)
 		return netip.Prefix{}, false
 	}
 	n, err := strconv.ParseUint(length, 10, 8)
 	if err != nil || n > 32 {
-		p.bad(part(w, len(host)+1, length), "not a prefix length", "0 to 32")
+		r.bad(part(w, len(host)+1, length), "not a prefix length", "0 to 32")
 		return netip.Prefix{}, false
 	}
 	return netip.PrefixFrom(a, int(n)), true
@@ -95,22 +89,22 @@ func part(w word, offset int, text string) word {
 }
 
 // addrLen reads an interface's address with the length of its subnet.
-func (p *parser) addrLen(w word) (netip.Prefix, bool) {
-	prefix, ok := p.split(w, wantAddrLen)
+func (r *report) addrLen(w word) (netip.Prefix, bool) {
+	prefix, ok := r.split(w, wantAddrLen)
 	if !ok {
 		return prefix, false
 	}
 	host, length, _ := strings.Cut(w.text, "/")
 	if why := unusable(prefix.Addr()); why != "" {
-		p.bad(part(w, 0, host), why, "a unicast address")
+		r.bad(part(w, 0, host), why, "a unicast address")
 		return prefix, false
 	}
 	if prefix.Bits() == 0 {
-		p.bad(part(w, len(host)+1, length), "not a subnet's length", "1 to 32")
+		r.bad(part(w, len(host)+1, length), "not a subnet's length", "1 to 32")
 		return prefix, false
 	}
 	if why := reserved(prefix.Addr(), prefix.Masked()); why != "" {
-		p.bad(part(w, 0, host), why, "an address of a node")
+		r.bad(part(w, 0, host), why, "an address of a node")
 		return prefix, false
 	}
 	return prefix, true
@@ -169,47 +163,47 @@ func broadcast(subnet netip.Prefix) netip.Addr {
 }
 
 // prefix reads a destination, which has no host bits.
-func (p *parser) prefix(w word) (netip.Prefix, bool) {
-	prefix, ok := p.split(w, wantPrefix)
+func (r *report) prefix(w word) (netip.Prefix, bool) {
+	prefix, ok := r.split(w, wantPrefix)
 	if ok && prefix != prefix.Masked() {
-		p.bad(w, "a prefix with host bits", prefix.Masked().String())
+		r.bad(w, "a prefix with host bits", prefix.Masked().String())
 		return prefix, false
 	}
 	return prefix, ok
 }
 
 // hostPort reads an own HOST:PORT.
-func (p *parser) hostPort(w word) (HostPort, bool) { return p.endpoint(w, p.host) }
+func (r *report) hostPort(w word) (HostPort, bool) { return r.endpoint(w, r.host) }
 
 // destination reads somebody else's HOST:PORT.
-func (p *parser) destination(w word) (HostPort, bool) { return p.endpoint(w, p.remoteHost) }
+func (r *report) destination(w word) (HostPort, bool) { return r.endpoint(w, r.remoteHost) }
 
-func (p *parser) endpoint(w word, readHost func(word) (string, bool)) (HostPort, bool) {
+func (r *report) endpoint(w word, readHost func(word) (string, bool)) (HostPort, bool) {
 	i := strings.LastIndexByte(w.text, ':')
 	if i < 0 {
-		p.bad(w, "without a port", wantHostPort)
+		r.bad(w, "without a port", wantHostPort)
 		return HostPort{}, false
 	}
 	host, okHost := readHost(part(w, 0, w.text[:i]))
-	port, okPort := p.port(part(w, i+1, w.text[i+1:]))
+	port, okPort := r.port(part(w, i+1, w.text[i+1:]))
 	return HostPort{host, port}, okHost && okPort
 }
 
 // host reads an IPv4 address or a host name. A name's last label has a letter
 // (RFC 1123 §2.1), so what has none is meant to be an address.
-func (p *parser) host(w word) (string, bool) {
+func (r *report) host(w word) (string, bool) {
 	if _, err := netip.ParseAddr(w.text); err == nil && !strings.Contains(w.text, ":") {
 		return w.text, true
 	}
 	last := w.text[strings.LastIndexByte(w.text, '.')+1:]
 	switch {
 	case w.text == "":
-		p.report.add(w.pos, "", "the host is missing", wantHost)
+		r.add(w.pos, "", "the host is missing", wantHost)
 	case w.text+":" == tunPrefix: // Format could not write it as an interface's host
-		p.bad(w, "the word for a TUN device", wantHost)
+		r.bad(w, "the word for a TUN device", wantHost)
 	case len(w.text) > maxHostChars, !consistsOf(w.text, ".-_"), isNumber(last),
 		strings.Contains("."+w.text+".", ".."):
-		p.bad(w, "not a host", wantHost)
+		r.bad(w, "not a host", wantHost)
 	default:
 		return w.text, true
 	}
@@ -217,19 +211,19 @@ func (p *parser) host(w word) (string, bool) {
 }
 
 // port reads a UDP port.
-func (p *parser) port(w word) (uint16, bool) {
+func (r *report) port(w word) (uint16, bool) {
 	n, err := strconv.ParseUint(w.text, 10, 16)
 	if err != nil || n == 0 {
-		p.bad(w, "not a port", wantPort)
+		r.bad(w, "not a port", wantPort)
 		return 0, false
 	}
 	return uint16(n), true
 }
 
 // name reads the name of an interface or a device.
-func (p *parser) name(w word) (string, bool) {
+func (r *report) name(w word) (string, bool) {
 	if len(w.text) > maxNameChars || !consistsOf(w.text, "._-") || !isLetter(rune(w.text[0])) {
-		p.bad(w, "not a name", wantName)
+		r.bad(w, "not a name", wantName)
 		return "", false
 	}
 	return w.text, true
@@ -249,25 +243,25 @@ func consistsOf(s, others string) bool {
 func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
 
 // number reads a decimal number within bounds; the unit is for the error.
-func (p *parser) number(w word, least, most uint64, unit string) (int, bool) {
+func (r *report) number(w word, least, most uint64, unit string) (int, bool) {
 	want := fmt.Sprintf("%d to %d%s", least, most, unit)
 	if !isNumber(w.text) {
-		p.bad(w, "not a whole number", want)
+		r.bad(w, "not a whole number", want)
 		return 0, false
 	}
 	n, err := strconv.ParseUint(w.text, 10, 64)
 	if err != nil || n < least || n > most {
-		p.bad(w, "out of range", want)
+		r.bad(w, "out of range", want)
 		return 0, false
 	}
 	return int(n), true
 }
 
 // duration reads a number with its unit.
-func (p *parser) duration(w word) (time.Duration, bool) {
+func (r *report) duration(w word) (time.Duration, bool) {
 	d, err := time.ParseDuration(w.text)
 	if err != nil || d < 0 || d > maxDelay {
-		p.bad(w, "not a time", wantDuration)
+		r.bad(w, "not a time", wantDuration)
 		return 0, false
 	}
 	return d, true
@@ -275,11 +269,97 @@ func (p *parser) duration(w word) (time.Duration, bool) {
 
 // remoteHost reads the host of somebody else, which has to be one that can be
 // sent to.
-func (p *parser) remoteHost(w word) (string, bool) {
-	host, ok := p.host(w)
+func (r *report) remoteHost(w word) (string, bool) {
+	host, ok := r.host(w)
 	if a, err := netip.ParseAddr(host); err == nil && (a.IsUnspecified() || a.IsMulticast()) {
-		p.bad(w, "an address that cannot be sent to", wantHost)
+		r.bad(w, "an address that cannot be sent to", wantHost)
 		return host, false
 	}
 	return host, ok
+}
+
+// Share is a part of a whole, in millionths: exact, so that it is written back
+// as it was read.
+type Share uint32
+
+const (
+	wholeShare     = 1_000_000
+	percentShare   = wholeShare / 100
+	percentDigits  = 4 // decimals of a percentage that a Share can hold
+	bitsPerKilobit = 1_000
+)
+
+// ShareOf returns the share that is nearest to a number from 0 to 1.
+func ShareOf(fraction float64) Share { return Share(math.Round(fraction * wholeShare)) }
+
+// Fraction returns the share as a number from 0 to 1.
+func (s Share) Fraction() float64 { return float64(s) / wholeShare }
+
+// String returns the share in percent, such as "2%" or "0.5%".
+func (s Share) String() string {
+	text := strconv.Itoa(int(s / percentShare))
+	if rest := s % percentShare; rest > 0 {
+		digits := strconv.Itoa(int(rest + percentShare))[1:]
+		text += "." + strings.TrimRight(digits, "0")
+	}
+	return text + "%"
+}
+
+// share reads a percentage. The sign is required: 0.02 could be meant either way.
+func (r *report) share(w word) (Share, bool) {
+	text, found := strings.CutSuffix(w.text, "%")
+	whole, decimals, _ := strings.Cut(text, ".")
+	switch {
+	case !found, !isNumber(whole), strings.Contains(text, ".") && !isNumber(decimals):
+		r.bad(w, "not a percentage", wantShare)
+		return 0, false
+	case len(strings.TrimRight(decimals, "0")) > percentDigits:
+		r.bad(w, "finer than 0.0001%", wantShare)
+		return 0, false
+	}
+	decimals = (decimals + "0000")[:percentDigits]
+	millionths, err := strconv.ParseUint(whole+decimals, 10, 32)
+	if err != nil || millionths > wholeShare {
+		r.bad(w, "not a percentage", wantShare)
+		return 0, false
+	}
+	return Share(millionths), true
+}
+
+// rateUnits are the units of a rate, the largest first.
+var rateUnits = []struct {
+	name string
+	bits int64
+}{
+	{"gbit", bitsPerKilobit * bitsPerKilobit * bitsPerKilobit},
+	{"mbit", bitsPerKilobit * bitsPerKilobit},
+	{"kbit", bitsPerKilobit},
+	{"bit", 1},
+}
+
+// rate reads a speed in bits per second.
+func (r *report) rate(w word) (int64, bool) {
+	for _, unit := range rateUnits {
+		digits, found := strings.CutSuffix(w.text, unit.name)
+		if !found {
+			continue
+		}
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil || !isNumber(digits) || n == 0 || n > maxRateBits/unit.bits {
+			break
+		}
+		return n * unit.bits, true
+	}
+	r.bad(w, "not a rate", wantRate)
+	return 0, false
+}
+
+// formatRate returns a rate in the largest unit that divides it.
+func formatRate(bits int64) string {
+	for _, unit := range rateUnits {
+		if bits%unit.bits == 0 {
+			return strconv.FormatInt(bits/unit.bits, 10) + unit.name
+		}
+	}
+	return ""
 }

@@ -1,0 +1,221 @@
+package lnx
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/spell"
+)
+
+// The bounds of an MTU: what every IPv4 link must carry (RFC 791 §3.2), and
+// what fits into a UDP datagram.
+const (
+	minMTU = 68
+	maxMTU = 65_507
+)
+
+// linkSettings are the keys of the directive link.
+var linkSettings = []setting[Interface]{
+	count("mtu", "", func(i *Interface) *int { return &i.MTU }, within(minMTU, maxMTU, " bytes")),
+	shareOf("loss", func(i *Interface) *Share { return &i.Impair.Loss }),
+	delayOf("delay", func(i *Interface) *time.Duration { return &i.Impair.Delay }),
+	delayOf("jitter", func(i *Interface) *time.Duration { return &i.Impair.Jitter }),
+	shareOf("dup", func(i *Interface) *Share { return &i.Impair.Duplicate }),
+	shareOf("reorder", func(i *Interface) *Share { return &i.Impair.Reorder }),
+	shareOf("corrupt", func(i *Interface) *Share { return &i.Impair.Corrupt }),
+	settingOf("rate", "", func(i *Interface) *int64 { return &i.Impair.RateBitsPerSec },
+		(*report).rate, formatRate),
+}
+
+func shareOf(key string, field func(*Interface) *Share) setting[Interface] {
+	return settingOf(key, "", field, (*report).share, Share.String)
+}
+
+func delayOf(key string, field func(*Interface) *time.Duration) setting[Interface] {
+	return settingOf(key, "", field, (*report).duration, time.Duration.String)
+}
+
+// settingTable is a directive of keys and values, for one interface.
+type settingTable struct {
+	name     string
+	prefix   string // of what once remembers
+	settings []setting[Interface]
+}
+
+// The directives of that kind.
+var (
+	linkTable = settingTable{"link", "", linkSettings}
+	ripTable  = settingTable{"rip interface", "rip ", ripSettings}
+)
+
+// directive is the table as one of the directives; more, unless it is nil, writes what other
+// directives say of an interface.
+func (t *settingTable) directive(more func(*bytes.Buffer, *Interface)) directive {
+	at := strings.Count(t.name, " ") + 1
+	return directive{
+		t.name, t.usage(), at + 3, at + 1 + 2*len(t.settings),
+		func(p *parser, l line) { p.readSettings(t, l.words[at], l.words[at+1:], l.end) },
+		func(b *bytes.Buffer, c *Config) {
+			for n := range c.Interfaces {
+				i := &c.Interfaces[n]
+				if text := written(t.settings, i); text != "" {
+					b.WriteString(t.name + " " + i.Name + text + "\n")
+				}
+				if more != nil {
+					more(b, i)
+				}
+			}
+		},
+	}
+}
+
+func (t *settingTable) usage() string {
+	return t.name + " NAME KEY VALUE …, the keys being " + oneOf(names(t.settings))
+}
+
+// linkLine is one key of such a directive, which waits for its interface: the
+// file may declare that later.
+type linkLine struct {
+	name, key, value word
+	table            *settingTable
+	setting          *setting[Interface]
+}
+
+// readSettings reads the keys and values that a line has for an interface.
+func (p *parser) readSettings(t *settingTable, name word, rest []word, end Pos) {
+	keys := names(t.settings)
+	for ; len(rest) > 0; rest = rest[2:] {
+		key := rest[0]
+		i := slices.Index(keys, key.text)
+		switch {
+		case i < 0:
+			what := "nothing that " + t.name + " knows"
+			p.report.bad(key, what+spell.DidYouMean(key.text, keys), oneOf(keys))
+			return // what is key and what is value is a guess from here on
+		case len(rest) == 1:
+			p.report.add(end, "", key.text+" has no value", t.usage())
+			return
+		case t.settings[i].read(&p.report, rest[1], &Interface{}): // applyLinks reads it again
+			p.links = append(p.links, linkLine{name, key, rest[1], t, &t.settings[i]})
+		}
+	}
+}
+
+// applyLinks gives the interfaces what the lines say of them.
+func (p *parser) applyLinks() {
+	unknown := map[Pos]bool{} // told once a line
+	for _, l := range p.links {
+		iface, ok := p.cfg.Interface(l.name.text)
+		switch {
+		case !ok && !unknown[l.name.pos]:
+			p.unknownInterface(l.name)
+			unknown[l.name.pos] = true
+		case ok && p.once(l.table.prefix+l.key.text+" of "+l.name.text, l.key):
+			l.setting.read(&p.report, l.value, iface)
+		}
+	}
+	for _, l := range p.links {
+		iface, ok := p.cfg.Interface(l.name.text)
+		if ok && l.key.text == "jitter" && iface.Impair.Jitter > iface.Impair.Delay {
+			p.report.bad(l.value, "more than the delay", "a jitter up to the delay of "+
+				iface.Impair.Delay.String())
+		}
+	}
+}
+
+// maxImpairWords bounds an impair line.
+const maxImpairWords = 100
+
+// The ways of an impair line.
+const (
+	WayIn   = "in"
+	WayOut  = "out"
+	WayBoth = "both"
+)
+
+// ImpairLine says in the words of tc-netem(8) what an interface does to packets. What the
+// words mean is not known here: who does understand them tells mistakes by Mistake.
+type ImpairLine struct {
+	// Iface is the interface's name.
+	Iface string
+	// Way is WayIn, WayOut or WayBoth.
+	Way string
+	// Words are the others of the line.
+	Words []string
+
+	ifaceAt Pos
+	wordAt  []Pos
+	end     Pos // behind the last
+}
+
+// Text returns the words with a blank between them.
+func (l *ImpairLine) Text() string { return strings.Join(l.Words, " ") }
+
+// Mistake is an error about line l's words, which begins at a byte of its Text.
+func (c *Config) Mistake(l *ImpairLine, at int, text, msg, want string) *Error {
+	before := l.Text()[:min(at, len(l.Text()))]
+	e := &Error{File: c.file, Text: text, Msg: msg, Want: want}
+	pos := l.end
+	if n := strings.Count(before, " "); text != "" && n < len(l.wordAt) {
+		pos = l.wordAt[n]
+	}
+	e.Line, e.Col = pos.Line, pos.Col
+	if e.Line > 0 && e.Line <= len(c.lines) {
+		e.Source = c.lines[e.Line-1]
+	}
+	return e
+}
+
+func (p *parser) readImpair(l line) {
+	one := ImpairLine{Iface: l.words[1].text, Way: WayBoth, ifaceAt: l.words[1].pos, end: l.end}
+	rest := l.words[2:]
+	if slices.Contains([]string{WayIn, WayOut, WayBoth}, rest[0].text) {
+		one.Way, rest = rest[0].text, rest[1:]
+	}
+	if len(rest) == 0 {
+		p.report.add(l.end, "", "what the link does is missing", usageImpair)
+		return
+	}
+	for _, w := range rest {
+		one.Words, one.wordAt = append(one.Words, w.text), append(one.wordAt, w.pos)
+	}
+	ways := []string{one.Way}
+	if one.Way == WayBoth {
+		ways = []string{WayIn, WayOut}
+	}
+	for _, way := range ways { // one that comes again is kept all the same: for its own mistakes
+		what := "impair " + one.Iface
+		before, again := p.seen[what+" "+way]
+		if !again {
+			p.seen[what+" "+way] = l.keyword()
+			continue
+		}
+		if one.Way != WayBoth || p.seen[what+" "+WayIn] != p.seen[what+" "+WayOut] {
+			what += " " + way
+		}
+		p.report.add(l.keyword().pos, l.keyword().text,
+			fmt.Sprintf("%s is already set in line %d", what, before.pos.Line),
+			"one line with it, or one `in` and one `out`")
+		break
+	}
+	p.cfg.Impair = append(p.cfg.Impair, one)
+}
+
+// checkImpair looks for lines about interfaces that are not there, and for those that a
+// link line speaks of already.
+func (p *parser) checkImpair() {
+	for i := range p.cfg.Impair {
+		l := &p.cfg.Impair[i]
+		iface, ok := p.cfg.Interface(l.Iface)
+		name := word{l.Iface, l.ifaceAt}
+		switch {
+		case !ok:
+			p.unknownInterface(name)
+		case iface.Impair != Impairments{}:
+			p.report.bad(name, "impaired by a link line already", "all of it in one of them")
+		}
+	}
+}

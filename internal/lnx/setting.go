@@ -1,0 +1,171 @@
+package lnx
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/spell"
+)
+
+// setting is a value of a T, declared once: its name, the word of a file that gives it, how that
+// word is read, and how it is written.
+type setting[T any] struct {
+	name  string
+	form  string                       // of the word, in the directive's form
+	read  func(*report, word, *T) bool // sets it, or reports the word
+	write func(*T) string              // empty: the default, which Format leaves out
+}
+
+// settingOf is a setting that is kept in a field, whose zero is the default.
+func settingOf[T any, V comparable](
+	name, form string, field func(*T) *V, read func(*report, word) (V, bool), write func(V) string,
+) setting[T] {
+	return setting[T]{
+		name, form,
+		func(r *report, w word, t *T) bool {
+			v, ok := read(r, w)
+			if ok {
+				*field(t) = v
+			}
+			return ok
+		},
+		func(t *T) string {
+			var zero V
+			if *field(t) == zero {
+				return ""
+			}
+			return write(*field(t))
+		},
+	}
+}
+
+// usually is a setting whose default is another than zero.
+func (s setting[T]) usually(text func(*T) string) setting[T] {
+	write := s.write
+	s.write = func(t *T) string {
+		if value := write(t); value != text(t) {
+			return value
+		}
+		return ""
+	}
+	return s
+}
+
+// count is a setting that is a number.
+func count[T any](
+	name, form string, field func(*T) *int, read func(*report, word) (int, bool),
+) setting[T] {
+	return settingOf(name, form, field, read, strconv.Itoa)
+}
+
+// within reads a number within bounds; the unit is for the error.
+func within(least, most uint64, unit string) func(*report, word) (int, bool) {
+	return func(r *report, w word) (int, bool) { return r.number(w, least, most, unit) }
+}
+
+// timer is a setting that is a time in whole units. Where it may be none, 0 is, which is kept as
+// -1: zero is the default.
+func timer[T any](
+	name string, unit time.Duration, least, most uint64, field func(*T) *time.Duration,
+) setting[T] {
+	units := "milliseconds"
+	if unit == time.Microsecond {
+		units = "microseconds"
+	}
+	read := func(r *report, w word) (time.Duration, bool) {
+		n, ok := r.number(w, least, most, " "+units)
+		return orNone(n, unit), ok
+	}
+	write := func(d time.Duration) string { return strconv.FormatInt(int64(d/unit), 10) }
+	return settingOf(name, strings.ToUpper(units), field, read, write)
+}
+
+// orNone returns a number of units; none is -1.
+func orNone(n int, unit time.Duration) time.Duration {
+	if n == 0 {
+		return -1
+	}
+	return time.Duration(n) * unit
+}
+
+// switchOn is a setting that is off by default, switchOff one that is on, whose field is set when
+// it is off.
+func switchOn[T any](name string, field func(*T) *bool) setting[T] {
+	return switchTo(name, "on", field)
+}
+
+func switchOff[T any](name string, field func(*T) *bool) setting[T] {
+	return switchTo(name, "off", field)
+}
+
+func switchTo[T any](name, position string, field func(*T) *bool) setting[T] {
+	read := func(r *report, w word) (bool, bool) {
+		if w.text != "on" && w.text != "off" {
+			r.bad(w, "not a switch", "on or off")
+			return false, false
+		}
+		return w.text == position, true
+	}
+	return settingOf(name, "on or off", field, read, func(bool) string { return position })
+}
+
+// choice is a setting that is one of several words; the first is the default.
+func choice[T any](name string, words []string, field func(*T) *string) setting[T] {
+	read := func(r *report, w word) (string, bool) {
+		switch i := slices.Index(words, w.text); i {
+		case -1:
+			r.bad(w, "no mode"+spell.DidYouMean(w.text, words), oneOf(words))
+			return "", false
+		case 0:
+			return "", true
+		default:
+			return words[i], true
+		}
+	}
+	return settingOf(name, oneOf(words), field, read, func(v string) string { return v })
+}
+
+// names returns what the settings are called.
+func names[T any](list []setting[T]) []string {
+	out := make([]string, len(list))
+	for i := range list {
+		out[i] = list[i].name
+	}
+	return out
+}
+
+// written is the settings of t with a blank before each, without those that have their default.
+func written[T any](list []setting[T], t *T) (text string) {
+	for _, s := range list {
+		if value := s.write(t); value != "" {
+			text += " " + s.name + " " + value
+		}
+	}
+	return text
+}
+
+// directivesOf are the directives of settings that come once in a file: the name and the word.
+func directivesOf(list ...setting[Config]) []directive {
+	out := make([]directive, len(list))
+	for i, s := range list {
+		last := strings.Count(s.name, " ") + 1
+		out[i] = directive{
+			s.name, s.name + " " + s.form, last + 1, last + 1,
+			func(p *parser, l line) {
+				w, next := l.words[last], *p.cfg
+				if s.read(&p.report, w, &next) && p.once(s.name, w) {
+					*p.cfg = next
+				}
+			},
+			func(b *bytes.Buffer, c *Config) {
+				if value := s.write(c); value != "" {
+					b.WriteString(s.name + " " + value + "\n")
+				}
+			},
+		}
+	}
+	return out
+}
