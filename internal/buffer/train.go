@@ -12,6 +12,19 @@ type Frame struct {
 	Checked bool
 }
 
+// Packets appends the frame's packets to list. Each has the capacity of those behind it.
+func (f *Frame) Packets(list [][]byte) [][]byte {
+	data, size := f.Data, f.Size
+	for len(data) > size {
+		list = append(list, data[:size])
+		data = data[size:]
+	}
+	if len(data) > 0 {
+		list = append(list, data)
+	}
+	return list
+}
+
 // Train is what a link is given in one piece: Count IP packets for one next
 // hop, each of Size bytes but the last, which may be shorter. Pieces hold them
 // in wire order; no piece spans two packets.

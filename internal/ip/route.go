@@ -58,7 +58,7 @@ type Table struct {
 	root       node
 	hidden     map[netip.Prefix][]Route // behind the one in use, best origin first
 	prefixes   int
-	generation uint64
+	generation uint64 // changes with every change of what Lookup may answer
 	memo       [memoSize]recent
 }
 
@@ -76,10 +76,6 @@ type recent struct {
 
 // Len returns the number of prefixes.
 func (t *Table) Len() int { return t.prefixes }
-
-// Generation changes with every change of what Lookup may answer, so that what
-// was looked up can be kept until it does.
-func (t *Table) Generation() uint64 { return t.generation }
 
 // Insert adds a route, in place of the one of its origin to the same prefix if
 // there is one. Bits of the prefix's address beyond its length are ignored.

@@ -93,30 +93,6 @@ func TestLongestPrefixBeatsAdministrativeDistance(t *testing.T) {
 	assert.Equal(t, ip.RIP, r.Origin)
 }
 
-func TestGenerationChangesWithEveryChangeOnly(t *testing.T) {
-	var table ip.Table
-	last := table.Generation()
-	changed := func() bool {
-		before := last
-		last = table.Generation()
-		return before != last
-	}
-	r := route("10.0.0.0/24", 1, ip.RIP)
-	table.Insert(r)
-	assert.True(t, changed())
-	table.Insert(r)
-	assert.False(t, changed(), "the same route again")
-	r.Cost = 2
-	table.Insert(r)
-	assert.True(t, changed(), "another cost")
-	table.Remove(r.Prefix, ip.Static)
-	table.Remove(netip.MustParsePrefix("10.0.0.0/25"), ip.RIP)
-	table.Remove(netip.MustParsePrefix("11.0.0.0/32"), ip.RIP)
-	assert.False(t, changed(), "none of these is there")
-	table.Remove(r.Prefix, ip.RIP)
-	assert.True(t, changed())
-}
-
 func TestInsertIgnoresBitsBehindThePrefix(t *testing.T) {
 	var table ip.Table
 	table.Insert(route("10.0.0.77/24", 1, ip.Static))

@@ -31,13 +31,14 @@ type Impairment struct {
 
 // Impaired is a device with a worse link than it has.
 type Impaired struct {
-	dev    Device
-	now    func() clock.Time
-	lanes  []*lane
-	frames []buffer.Frame
-	batch  *buffer.Batch
-	full   bool // the device beneath takes no more
-	more   bool // it may have more to read
+	dev     Device
+	now     func() clock.Time
+	lanes   []*lane
+	frames  []buffer.Frame
+	packets [][]byte // of a frame
+	batch   *buffer.Batch
+	full    bool // the device beneath takes no more
+	more    bool // it may have more to read
 }
 
 var (
@@ -250,17 +251,8 @@ func (i *Impaired) enter(now clock.Time, f *buffer.Frame) {
 	if l == nil {
 		return // the device beneath has invented an interface
 	}
-	t := buffer.Train{Size: f.Size, Bytes: len(f.Data)}
-	var packets [buffer.MaxTrainPackets][]byte
-	for data := f.Data; len(data) > 0; {
-		t.Pieces, t.Bytes = packets[:0], 0
-		for len(data) > 0 && len(t.Pieces) < len(packets) {
-			n := min(f.Size, len(data))
-			t.Pieces, t.Bytes = append(t.Pieces, data[:n]), t.Bytes+n
-			data = data[n:]
-		}
-		l.in.InputTrain(now, 0, &t)
-	}
+	i.packets = f.Packets(i.packets[:0])
+	l.in.InputTrain(now, 0, &buffer.Train{Pieces: i.packets, Size: f.Size, Bytes: len(f.Data)})
 }
 
 // deliver fills frames with what has come through.

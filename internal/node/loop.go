@@ -20,9 +20,15 @@ const (
 
 // reading is what has arrived: the devices that have some, by token, and where a turn puts it.
 type reading struct {
-	frames []buffer.Frame
-	ready  []int
-	again  []int // those that had more than a turn's worth
+	in    inlet
+	ready []int
+	again []int // those that had more than a turn's worth
+}
+
+// inlet is the memory of a read: frames, and the packets of one.
+type inlet struct {
+	frames  []buffer.Frame
+	packets [][]byte
 }
 
 // loop owns the stack: it alone calls it, from here.
@@ -180,7 +186,7 @@ func (n *Node) readDevice(token int) {
 		}
 	}
 	for range readsPerTurn {
-		got, err := dev.ReadBatch(n.frames)
+		got, err := dev.ReadBatch(n.in.frames)
 		if err != nil && !errors.Is(err, link.ErrWouldBlock) {
 			n.failed(token, err)
 		}
@@ -188,11 +194,13 @@ func (n *Node) readDevice(token int) {
 			return
 		}
 		now := n.now() // one stamp for the batch: it is what RTTs are measured by
-		for _, f := range n.frames[:got] {
-			n.stack.Input(now, f)
+		for i := range n.in.frames[:got] {
+			f := &n.in.frames[i]
+			n.in.packets = f.Packets(n.in.packets[:0])
+			n.stack.Input(now, f.Iface, f.Checked, n.in.packets)
 		}
 		n.drain(now) // before the frames' memory is used again
-		if got < len(n.frames) {
+		if got < len(n.in.frames) {
 			return
 		}
 	}

@@ -76,8 +76,9 @@ type cards struct {
 func Open(cfg Config) (*Node, error) {
 	n := &Node{
 		cfg: cfg, start: startOf(cfg.Clock),
-		reading: reading{frames: make([]buffer.Frame, framesPerRead)}, batch: buffer.NewBatch(),
-		conns: map[*Conn]struct{}{}, listeners: map[*tcp.Listener]*Listener{},
+		reading: reading{in: inlet{frames: make([]buffer.Frame, framesPerRead)}},
+		batch:   buffer.NewBatch(),
+		conns:   map[*Conn]struct{}{}, listeners: map[*tcp.Listener]*Listener{},
 		probing: probing{running: map[running]struct{}{}},
 		packets: packets{
 			packetConns: map[*PacketConn]struct{}{}, talks: map[*PacketConn]*talk{},

@@ -149,11 +149,10 @@ func (v *wire) send(now clock.Time, t *buffer.Train) {
 func (v *wire) act(now clock.Time) {
 	w := v.world
 	v.link.Advance(now)
-	c, alone, next := &w.coming, true, now
-	for ; next.Due(now); next = v.link.Deadline() {
+	c := &w.coming
+	for v.link.Deadline().Due(now) {
 		data, tag, ok := v.link.Output(now)
 		if !ok {
-			next = v.link.Deadline()
 			break
 		}
 		w.stats.Delivered++
@@ -165,42 +164,19 @@ func (v *wire) act(now clock.Time) {
 		}
 		if !c.takes(data) {
 			v.hand(now, c)
-			alone = false
 		}
 		c.add(data, tag == sound && v.link.Intact())
 	}
-	if !alone || !v.relay(now, c) {
-		v.hand(now, c)
-		v.to.Host.settle(now)
-		next = v.link.Deadline() // an application may have had the other end send
-	}
+	v.hand(now, c)
+	v.to.Host.settle(now)
 	c.given = 0
-	w.agenda.set(&v.actor, next)
-}
-
-// relay has a router pass on a train, the only one that has come now, without being given a
-// turn for it; false: it needs one.
-func (v *wire) relay(now clock.Time, c *coming) bool {
-	h := v.to.Host
-	if len(c.packets) == 0 || len(h.limited) > 0 {
-		return false
-	}
-	t := &v.world.passing
-	t.Pieces, t.Checked = c.packets, c.checked
-	if !h.stack.Relay(v.to.Iface, t) {
-		return false
-	}
-	if next := h.wires[t.Iface]; next != nil {
-		next.send(now, t)
-	}
-	c.packets, c.bytes = c.packets[:0], 0
-	return true
+	w.agenda.set(&v.actor, v.link.Deadline()) // an application may have had the other end send
 }
 
 // hand gives the host what is coming to it.
 func (v *wire) hand(now clock.Time, c *coming) {
 	if len(c.packets) > 0 {
-		v.to.Host.stack.InputPackets(now, v.to.Iface, c.checked, c.packets)
+		v.to.Host.stack.Input(now, v.to.Iface, c.checked, c.packets)
 		c.packets, c.bytes = c.packets[:0], 0
 	}
 }

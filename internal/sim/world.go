@@ -22,11 +22,9 @@ type World struct {
 	log    journal
 	stats  Stats
 	pool   netem.Pool
-	// Memory that is used for one call at a time: a train that arrives, one that a router passes
-	// on, what an application looks at.
-	coming  coming
-	passing buffer.Train
-	pieces  [][]byte
+	// Memory that is used for one call at a time: a train that arrives, what an application looks at.
+	coming coming
+	pieces [][]byte
 }
 
 // Stats count what happened in a world.

@@ -168,7 +168,7 @@ func everyPacket(t *testing.T, s *stack.Stack) {
 		if s.Deadline().Due(now) {
 			s.Advance(now)
 		}
-		s.Input(now, buffer.Frame{Data: b, Size: max(1, len(b)), Iface: rng.IntN(3)})
+		input(s, now, buffer.Frame{Data: b, Size: max(1, len(b)), Iface: rng.IntN(3)})
 		sent += drainAll(s, now, batch)
 		s.Events()
 	}
@@ -190,7 +190,7 @@ func FuzzInput(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, iface, how byte) {
 		now = now.Add(1_000_000)
 		b = mended(append([]byte(nil), b[:min(len(b), 2000)]...), how)
-		s.Input(now, buffer.Frame{Data: b, Size: max(1, len(b)), Iface: int(iface) % 3})
+		input(s, now, buffer.Frame{Data: b, Size: max(1, len(b)), Iface: int(iface) % 3})
 		if s.Deadline().Due(now) {
 			s.Advance(now)
 		}

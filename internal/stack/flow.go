@@ -6,47 +6,27 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// flow is what was decided about a packet that was forwarded, for those that come behind it
-// between the same two addresses by the same interface: what is true of its way is true of
-// theirs, until a route changes, or something else that the decision rests on: then the node
-// forgets all of them.
+// flow is the decision about one packet. Later packets between the same two addresses that arrive
+// by the same interface take it.
 type flow struct {
-	until uint64 // the routes' generation, plus one: zero is never right
 	ends  uint64 // the addresses, as ip.Ends reads them
 	in    int
-	out   int
-	hop   ip.Addr
-	mtu   int
-	lossy bool // loss is drawn for each packet
+	ours  bool // they are for this node, and their ends can be those of a connection
+	lossy bool // they are for others, and loss is drawn for each
+	// mtu is that of the interface out, by which what is for others leaves for the next hop. It is
+	// zero for what is ours, and where nothing was decided.
+	mtu int
+	out int
+	hop ip.Addr
 }
 
-// flows are those of the packets that were forwarded last. A flow has one place, which it
-// takes from another if it must.
-type flows struct {
-	ways [flowPlaces]flow
-	met  pair // the last that a packet for the node itself was of
-}
+// flows are the flows of recent packets. Each has one place in the table and replaces the flow that
+// is there. Stack.rerouted clears the table; whatever changes what a decision rests on calls it.
+type flows [1 << flowBits]flow
 
-// pair is two addresses and the interface that they met at. What screen, isOurs and isPeer say
-// of a packet of theirs they say of the next one, until a route changes, or what flows rest on.
-type pair struct {
-	until, ends uint64 // a flow's
-	in          int
-}
+const flowBits = 6
 
-func (s *Stack) pair(i int, b []byte) pair {
-	return pair{until: s.routes.Generation() + 1, ends: ip.Ends(b), in: i}
-}
-
-// flowPlaces is a power of two: that of flowBits.
-const (
-	flowBits   = 6
-	flowPlaces = 1 << flowBits
-)
-
-func (f *flows) of(ends uint64) *flow {
-	return &f.ways[ends*0x9e3779b97f4a7c15>>(64-flowBits)]
-}
+func (f *flows) of(ends uint64) *flow { return &f[ends*0x9e3779b97f4a7c15>>(64-flowBits)] }
 
 // run is one or more packets for others on their way out, back to back in the memory
 // that the driver lent: each of size bytes but the last, which may be shorter.
@@ -56,40 +36,40 @@ type run struct {
 	data  []byte
 	size  int
 	at    int  // bytes of its payload that have left in fragments, if it is cut
-	sound bool // the frame that it came in was Checked
+	sound bool // the transport's checksums were checked when they came
+	short bool // the last is shorter, and none joins it
 }
 
-// follow forwards the packet at the front of data, n bytes that came by interface i, where one
-// before it went. It is false, and nothing has happened, for a packet that may need more than
-// that: one between others, to this node, with options, with an error, at its last hop.
-func (s *Stack) follow(now clock.Time, i int, data []byte, n int) bool {
-	if n < ip.HeaderLen {
+// follow forwards a packet that came by interface i where one before it went. It is false, and
+// nothing has happened, for a packet that may need more than that: one between others, to this
+// node, with options, with an error, at its last hop.
+func (s *Stack) follow(now clock.Time, i int, b []byte) bool {
+	if len(b) < ip.HeaderLen {
 		return false
 	}
-	b := data[:n]
 	f := s.flows.of(ip.Ends(b))
-	if f.until != s.routes.Generation()+1 || f.in != i || n > f.mtu || !ip.IsPlain(b, f.ends) {
+	if f.in != i || len(b) > f.mtu || !ip.IsPlain(b, f.ends) {
 		return false
 	}
 	if s.in.gathered {
 		s.flushTrain(now) // order is kept between what is ours and what is not
 	}
-	in := &s.interfaces[f.in]
+	in := &s.interfaces[i]
 	in.rx.packets++
-	in.rx.bytes += uint64(n)
+	in.rx.bytes += uint64(len(b))
 	in.rx.forwarded++
 	if s.tap != nil {
 		s.in.one[0] = b
-		s.tap(now, f.in, Inbound, ip.DropNone, s.in.one[:])
+		s.tap(now, i, Inbound, ip.DropNone, s.in.one[:])
 	}
-	if f.lossy && s.loses(f.in, f.out) {
+	if f.lossy && s.loses(i, f.out) {
 		s.dropOne(now, f.out, Outbound, ip.DropLossy, b)
 		return true
 	}
 	ip.Forward(b)
 	if k := len(s.out.forward); k == 0 || !s.out.forward[k-1].takes(f, b, s.in.checked) {
 		s.out.forward = append(s.out.forward, run{
-			iface: f.out, hop: f.hop, data: b, size: n, sound: s.in.checked,
+			iface: f.out, hop: f.hop, data: b, size: len(b), sound: s.in.checked,
 		})
 	}
 	return true
@@ -99,15 +79,16 @@ func (s *Stack) follow(now clock.Time, i int, data []byte, n int) bool {
 // a frame has together is given the capacity to be joined.
 func (r *run) takes(f *flow, b []byte, sound bool) bool {
 	end := len(r.data)
-	if r.iface != f.out || r.hop != f.hop || r.sound != sound ||
-		len(b) > r.size || end%r.size != 0 || end+len(b) > cap(r.data) {
+	if r.short || r.iface != f.out || r.hop != f.hop || r.sound != sound ||
+		len(b) > r.size || end+len(b) > cap(r.data) {
 		return false
 	}
-	if longer := r.data[:end+len(b)]; &longer[end] == &b[0] {
-		r.data = longer
-		return true
+	longer := r.data[:end+len(b)]
+	if &longer[end] != &b[0] {
+		return false
 	}
-	return false
+	r.data, r.short = longer, len(b) < r.size
+	return true
 }
 
 // outputForwarded moves others' packets into b. A packet whose link has no

@@ -46,7 +46,12 @@ func newRelay(tb testing.TB, tap bool) *relay {
 
 // pass gives the router a frame and takes what it sends.
 func (r *relay) pass(f buffer.Frame, room int) {
-	r.Input(1, f)
+	input(r, 1, f)
+	r.drain(room)
+}
+
+// drain takes what the router sends.
+func (r *relay) drain(room int) {
 	for more := true; more; {
 		more = r.Output(1, []int{room, room}, r.batch)
 		for _, tr := range r.batch.Trains() {
@@ -121,19 +126,26 @@ func TestATrainIsForwardedAsItsPacketsAre(t *testing.T) {
 	rng := rand.New(rand.NewPCG(14, 1))
 	for round := range 400 {
 		whole, single := newRelay(t, round%2 == 0), newRelay(t, round%2 == 0)
+		apart := newRelay(t, round%2 == 0)
 		loss := []float64{0, 0, 0.3}[rng.IntN(3)]
 		whole.SetLoss(1, loss)
 		single.SetLoss(1, loss)
+		apart.SetLoss(1, loss)
 		size := 40 + rng.IntN(100)
 		for range 4 {
 			data := mixture(rng, size, 1+rng.IntN(90))
-			for at := 0; at < len(data); at += size {
-				p := slices.Clone(data[at:min(at+size, len(data))])
-				single.pass(buffer.Frame{Data: p, Size: size}, 1000)
+			var packets [][]byte
+			for p := range slices.Chunk(data, size) {
+				single.pass(buffer.Frame{Data: slices.Clone(p), Size: size}, 1000)
+				packets = append(packets, slices.Clone(p))
 			}
+			apart.Input(1, 0, false, packets)
+			apart.drain(1000)
 			whole.pass(buffer.Frame{Data: data, Size: size}, 1000)
 		}
 		byHop := func(list []string) []string { slices.Sort(list); return list }
+		require.Equal(t, whole.sent, apart.sent, "round %d: in memory of their own", round)
+		require.Equal(t, whole.seen, apart.seen, "round %d", round)
 		require.Equal(t, byHop(single.sent), byHop(whole.sent), "round %d", round)
 		require.Equal(t, byHop(single.seen), byHop(whole.seen), "round %d: the tap", round)
 		require.Equal(t, single.InterfaceInfos(), whole.InterfaceInfos(), "round %d", round)
@@ -169,7 +181,7 @@ func TestARouterKeepsTheOrderOfAFlow(t *testing.T) {
 
 func TestATrainIsCutWhereTheLinkIsFull(t *testing.T) {
 	r := newRelay(t, true)
-	r.Input(1, frameOf(44, 1400))
+	input(r, 1, frameOf(44, 1400))
 	require.True(t, r.Output(1, []int{10, 10}, r.batch), "the link may have taken them by then")
 	require.Len(t, r.batch.Trains(), 1)
 	assert.Equal(t, 10, r.batch.Trains()[0].Count)
@@ -183,7 +195,7 @@ func TestATrainIsCutWhereTheLinkIsFull(t *testing.T) {
 
 func TestARouterDropsWhatIsForALinkThatWentDown(t *testing.T) {
 	r := newRelay(t, false)
-	r.Input(1, frameOf(44, 1400))
+	input(r, 1, frameOf(44, 1400))
 	r.SetUp(1, 1, false)
 	r.Output(1, []int{100, 100}, r.batch)
 	assert.Empty(t, r.batch.Trains())
@@ -195,11 +207,13 @@ func TestARouterDropsWhatIsForALinkThatWentDown(t *testing.T) {
 // route, time to live, checksum, output. It returns what does it once more.
 func (r *relay) rounds(f buffer.Frame) (once func() (packets int)) {
 	fresh, room := slices.Clone(f.Data[:ip.HeaderLen]), make([]int, 2)
+	var list [][]byte
 	return func() (packets int) {
 		for at := 0; at < len(f.Data); at += f.Size {
 			copy(f.Data[at:], fresh) // as it was before the last round
 		}
-		r.Input(1, f)
+		list = f.Packets(list[:0])
+		r.Input(1, f.Iface, f.Checked, list)
 		for more := true; more; {
 			room[0], room[1] = 1000, 1000
 			more = r.Output(1, room, r.batch)
@@ -259,7 +273,7 @@ func BenchmarkForwardAnywhere(b *testing.B) {
 			h.Dst = network(rng.IntN(networks))
 			h.Put(f.Data[at:])
 		}
-		r.Input(1, f)
+		input(r, 1, f)
 		for more := true; more; {
 			room[0], room[1] = 1000, 1000
 			more = r.Output(1, room, r.batch)
@@ -285,7 +299,7 @@ func TestForwardingKeepsWhatWasVouchedFor(t *testing.T) {
 	}
 	r := newRelay(t, false)
 	leaves := func(f buffer.Frame) (checked []bool) {
-		r.Input(1, f)
+		input(r, 1, f)
 		for more := true; more; {
 			more = r.Output(1, []int{99, 99}, r.batch)
 			for _, tr := range r.batch.Trains() {

@@ -49,8 +49,8 @@ func (s *Stack) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 		})
 		ends := ip.Ends(b)
 		*s.flows.of(ends) = flow{
-			until: s.routes.Generation() + 1, ends: ends, in: i, out: route.Iface,
-			hop: route.Next, mtu: out.MTU, lossy: s.lossy(i, route.Iface),
+			ends: ends, in: i, out: route.Iface, hop: route.Next, mtu: out.MTU,
+			lossy: s.interfaces[i].loss > 0 || out.loss > 0,
 		}
 	}
 }
@@ -71,11 +71,6 @@ func (s *Stack) noWay(now clock.Time, i int, kind ip.Kind, b []byte) {
 	case ip.Blackhole:
 		s.dropOne(now, i, Inbound, ip.DropBlackhole, b)
 	}
-}
-
-// lossy reports whether loss is drawn for what passes from one interface to another.
-func (s *Stack) lossy(in, out int) bool {
-	return s.interfaces[in].loss > 0 || s.interfaces[out].loss > 0
 }
 
 // loses draws whether lossyforward drops a packet that came by interface in and

@@ -202,7 +202,7 @@ func TestReportsOfPathsThatCannotBe(t *testing.T) {
 			Protocol: ip.ProtoICMP, TTL: 9, Src: ip.Addr{10, 0, 0, 2}, Dst: src,
 			TotalLen: ip.HeaderLen + len(body),
 		}
-		a.Input(w.now, frame(append(h.Append(nil), body...)))
+		input(a, w.now, frame(append(h.Append(nil), body...)))
 		return client.PathMTU(w.now)
 	}
 	assert.Zero(t, report(1028))
@@ -253,7 +253,7 @@ func TestRFC1122_3_3_2_ReassemblyTimeExceeded(t *testing.T) {
 			list = list[1:]
 		}
 		for _, b := range list[:3] {
-			c.Input(w.now, frame(b))
+			input(c, w.now, frame(b))
 		}
 		sent := c.InterfaceInfos()[0].Out.Packets
 		w.run(20*time.Second - time.Microsecond)
@@ -277,8 +277,8 @@ func TestRFC1122_3_3_2_ReassemblyTimeExceeded(t *testing.T) {
 func TestReassemblyTimeExceededOnTheWire(t *testing.T) {
 	w, _, _, c := narrowLine(t, 576)
 	list := pieces(t, 3000)
-	c.Input(w.now, frame(list[1]))
-	c.Input(w.now, frame(list[0]))
+	input(c, w.now, frame(list[1]))
+	input(c, w.now, frame(list[0]))
 	var seen [][]byte
 	c.SetTap(func(_ clock.Time, _ int, dir stack.Direction, _ ip.DropReason, p [][]byte) {
 		if dir == stack.Outbound {
@@ -311,7 +311,7 @@ func TestHostileFragmentsAreCountedByName(t *testing.T) {
 	w, _, _, c := narrowLine(t, 576)
 	server := bindUDP(t, c, "0.0.0.0:53")
 	for _, b := range [][]byte{list[0], list[1], far, forged, list[2], list[0]} {
-		c.Input(w.now, frame(b))
+		input(c, w.now, frame(b))
 	}
 	assert.Nil(t, readAll(t, server))
 	assert.Equal(t, map[string]uint64{
@@ -337,7 +337,7 @@ func TestCaughtSegmentsInFragments(t *testing.T) {
 		Protocol: ip.ProtoTCP, TTL: 9, Src: src, Dst: dst, TotalLen: 20 + len(seg),
 	}.Append(nil)
 	for _, p := range cut(t, append(packet, seg...), 68) {
-		b.Input(w.now, frame(p))
+		input(b, w.now, frame(p))
 	}
 	w.run(time.Millisecond)
 	assert.Empty(t, drops(c, 0))
@@ -394,8 +394,8 @@ func TestARouterCutsWhatItsLinkHasRoomFor(t *testing.T) {
 		TotalLen: 1400, TTL: 9, Protocol: ip.ProtoUDP, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
 	}.Append(nil), pattern(1380)...)
 	batch := buffer.NewBatch()
-	b.Input(w.now, frame(slices.Concat(packet, packet)[:1400]))
-	b.Input(w.now, frame(append([]byte(nil), packet...)))
+	input(b, w.now, frame(slices.Concat(packet, packet)[:1400]))
+	input(b, w.now, frame(append([]byte(nil), packet...)))
 	assert.True(t, b.Output(w.now, []int{9, 5}, batch))
 	require.Len(t, batch.Trains(), 1)
 	assert.Equal(t, 3, batch.Trains()[0].Count)
@@ -411,7 +411,7 @@ func TestABatchThatIsFullGoesOnAmidAPacket(t *testing.T) {
 	h := ip.Header{
 		TotalLen: 65535, TTL: 9, Protocol: ip.ProtoUDP, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
 	}
-	b.Input(w.now, frame(append(h.Append(nil), pattern(65515)...)))
+	input(b, w.now, frame(append(h.Append(nil), pattern(65515)...)))
 	batch := buffer.NewBatch()
 	var got []byte
 	for more, calls := true, 0; more; calls++ {
@@ -436,7 +436,7 @@ func TestARouterCutsNoPingOfDeath(t *testing.T) {
 		TotalLen: 1400, TTL: 9, Protocol: ip.ProtoUDP, FragOff: 65520,
 		Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
 	}
-	b.Input(w.now, frame(append(h.Append(nil), pattern(1380)...)))
+	input(b, w.now, frame(append(h.Append(nil), pattern(1380)...)))
 	w.run(time.Millisecond)
 	assert.Equal(t, map[string]uint64{ip.DropFragmentTooLong.String(): 1}, drops(b, 1))
 	assert.Zero(t, c.InterfaceInfos()[0].In.Packets)
@@ -509,12 +509,13 @@ func cutter(t *testing.T) (forward func()) {
 		Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
 	}.Append(nil), pattern(1380)...)
 	data := bytes.Repeat(packet, 40)
+	list := (&buffer.Frame{Data: data, Size: 1400}).Packets(nil)
 	batch, room := buffer.NewBatch(), make([]int, 2)
 	return func() {
 		for i := range 40 {
 			copy(data[i*1400:i*1400+20], packet)
 		}
-		b.Input(5, buffer.Frame{Data: data, Size: 1400, Iface: 0})
+		b.Input(5, 0, false, list)
 		room[0], room[1] = 1000, 1000
 		batch.Reset()
 		b.Output(5, room, batch)
@@ -543,11 +544,12 @@ func BenchmarkReassemble(b *testing.B) {
 	h := ip.Header{Protocol: ip.ProtoUDP, TTL: 9, ID: 77, Src: src, Dst: dst, TotalLen: 28 + 60_000}
 	packet := udp.Header{SrcPort: 9, DstPort: 53}.Append(h.Append(nil), src, dst, pattern(60_000))
 	data := slices.Concat(cut(t, packet, 1396)...) // all of one length but the last
+	list := (&buffer.Frame{Data: data, Size: 1396}).Packets(nil)
 	p := make([]byte, 65536)
 	b.SetBytes(60_000)
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Input(5, buffer.Frame{Data: data, Size: 1396})
+		c.Input(5, 0, false, list)
 		if r, ok := udp.Dequeue(server.Rx(), p); !ok || r.Len != 60_000 {
 			b.Fatal("not whole")
 		}

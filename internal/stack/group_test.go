@@ -125,13 +125,13 @@ func TestMembershipsOfTheStackItself(t *testing.T) {
 	require.NoError(t, b.Join(0, ripGroup))
 	require.NoError(t, b.Join(0, ripGroup))
 	packet := packetTo(ip.Addr{10, 0, 0, 1}, ip.Addr{224, 0, 0, 9})
-	b.Input(w.now, frame(packet))
+	input(b, w.now, frame(packet))
 	assert.Len(t, b.Events(), 1)
 	require.NoError(t, b.Leave(0, ripGroup))
-	b.Input(w.now, frame(packet))
+	input(b, w.now, frame(packet))
 	assert.Len(t, b.Events(), 1, "joined twice, left once")
 	require.NoError(t, b.Leave(0, ripGroup))
-	b.Input(w.now, frame(packet))
+	input(b, w.now, frame(packet))
 	assert.Empty(t, b.Events())
 	require.ErrorIs(t, b.Leave(0, ripGroup), udp.ErrNotMember)
 	for _, no := range []string{"10.0.0.9", "255.255.255.255", "ff02::9"} { // RFC 1112 §4
@@ -149,6 +149,6 @@ func TestALinkOfTwoHasNoBroadcast(t *testing.T) {
 	sendTo(t, w, s, u, "10.5.0.1:7", "one host")
 	require.ErrorIs(t, s.SendUDP(w.now, u, netip.MustParseAddrPort("255.255.255.255:7"), nil),
 		stack.ErrBroadcast)
-	s.Input(w.now, frame(packetTo(ip.Addr{10, 5, 0, 1}, ip.Addr{10, 5, 0, 0})))
+	input(s, w.now, frame(packetTo(ip.Addr{10, 5, 0, 1}, ip.Addr{10, 5, 0, 0})))
 	assert.Len(t, s.Events(), 1, "from what would be the broadcast, to what would be none")
 }

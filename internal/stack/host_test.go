@@ -42,7 +42,7 @@ func TestRFC1122_3_2_1_3_Addresses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		before := dropsOf(c.InterfaceInfos()[0].In)[ip.DropNotForUs.String()]
-		c.Input(w.now, frame(tt.packet))
+		input(c, w.now, frame(tt.packet))
 		after := dropsOf(c.InterfaceInfos()[0].In)[ip.DropNotForUs.String()]
 		if tt.ours {
 			assert.Len(t, c.Events(), 1, tt.name)
@@ -78,7 +78,7 @@ func TestRFC1122_3_2_2_6_Echo(t *testing.T) {
 func TestRFC1812_5_3_7_Martians(t *testing.T) {
 	w, a, b, c := line(t)
 	host, far := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 1, 0, 2}
-	b.Input(w.now, frame(packetTo(host, far)))
+	input(b, w.now, frame(packetTo(host, far)))
 	w.run(time.Millisecond)
 	require.Len(t, c.Events(), 1, "this one is from here")
 	martians := [][2]ip.Addr{
@@ -90,7 +90,7 @@ func TestRFC1812_5_3_7_Martians(t *testing.T) {
 		{{255, 255, 255, 255}, far},
 	}
 	for i, m := range martians {
-		b.Input(w.now, frame(packetTo(m[0], m[1])))
+		input(b, w.now, frame(packetTo(m[0], m[1])))
 		w.run(time.Millisecond)
 		drops := dropsOf(b.InterfaceInfos()[0].In)
 		assert.Equal(t, uint64(i+1), drops[ip.DropMartian.String()], "%v to %v", m[0], m[1])

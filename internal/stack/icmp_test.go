@@ -30,7 +30,7 @@ func packet(h ip.Header, payload []byte) []byte {
 func ask(w *world, k, iface int, b []byte) (sent [][]byte) {
 	f := frame(b)
 	f.Iface = iface
-	w.stacks[k].Input(w.now, f)
+	input(w.stacks[k], w.now, f)
 	return leaving(w, k)
 }
 

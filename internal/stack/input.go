@@ -3,8 +3,8 @@ package stack
 // The way in, hop by hop:
 //
 //	link.ReadBatch   one datagram or a coalesced train of them
-//	node/loop        stamps the batch, once
-//	Input            splits it into packets                          (here)
+//	node/loop        stamps the batch, once, and splits it into packets
+//	Input            the packets of one interface, one by one        (here)
 //	follow           forwards what goes the way of one before it     (flow.go)
 //	receive          parses and verifies the IP header, once         (here)
 //	deliver          to a protocol, or forward                       (demux.go, forward.go)
@@ -17,35 +17,19 @@ package stack
 import (
 	"slices"
 
-	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// Input takes what arrived at now. The frame's bytes are borrowed, and changed
-// in place where packets are forwarded, until the owner has drained Output;
-// whatever the links did not take by then is dropped as a router drops it.
-func (s *Stack) Input(now clock.Time, f buffer.Frame) {
-	s.out.memory.reuse()
-	s.in.checked = f.Checked
-	for data := f.Data; len(data) > 0; {
-		n := min(f.Size, len(data))
-		if !s.follow(now, f.Iface, data, n) {
-			s.receive(now, f.Iface, data[:n:n])
-		}
-		data = data[n:]
-	}
-	s.in.checked = false
-	s.flushTrain(now)
-}
-
-// InputPackets is Input with packets that lie each for itself, of one interface and with one
-// word about all their checksums.
-func (s *Stack) InputPackets(now clock.Time, iface int, checked bool, packets [][]byte) {
+// Input takes packets that arrived by one interface at now; checked says that somebody has just
+// made or verified the transport's checksums of all of them. Their bytes are borrowed, and changed
+// in place where packets are forwarded, until the owner has drained Output; whatever the links did
+// not take by then is dropped as a router drops it.
+func (s *Stack) Input(now clock.Time, iface int, checked bool, packets [][]byte) {
 	s.out.memory.reuse()
 	s.in.checked = checked
 	for _, p := range packets {
-		if !s.follow(now, iface, p, len(p)) {
+		if !s.follow(now, iface, p) {
 			s.receive(now, iface, slices.Clip(p))
 		}
 	}
@@ -72,7 +56,9 @@ func (s *Stack) receive(now clock.Time, i int, b []byte) {
 		s.in.one[0] = b
 		s.tap(now, i, Inbound, ip.DropNone, s.in.one[:])
 	}
-	if h.Options == nil && s.flows.met == s.pair(i, b) {
+	ends := ip.Ends(b)
+	f := s.flows.of(ends)
+	if f.ours && f.ends == ends && f.in == i && h.Options == nil && !s.in.self {
 		s.in.met = true
 		s.deliver(now, i, &h, b, payload)
 		s.in.met = false
@@ -86,8 +72,8 @@ func (s *Stack) receive(now clock.Time, i int, b []byte) {
 		return
 	}
 	if s.isOurs(i, h.Dst) || s.catches(&h, payload) {
-		if !s.in.self && h.Options == nil && s.isHost(h.Dst) {
-			s.flows.met = s.pair(i, b)
+		if !s.in.self && s.isHost(h.Dst) && s.isPeer(i, h.Src) && s.isPeer(i, h.Dst) {
+			*f = flow{ends: ends, in: i, ours: true}
 		}
 		s.deliver(now, i, &h, b, payload)
 		return

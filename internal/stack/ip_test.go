@@ -146,7 +146,7 @@ func TestGarbageIsCountedByName(t *testing.T) {
 		ip.DropHeaderChecksum: append(good[:19:19], good[19]^1),
 	}
 	for _, p := range bad {
-		b.Input(w.now, buffer.Frame{Data: p, Size: len(p), Iface: 0})
+		input(b, w.now, buffer.Frame{Data: p, Size: len(p), Iface: 0})
 	}
 	drops := dropsOf(b.InterfaceInfos()[0].In)
 	for reason := range bad {
@@ -166,10 +166,11 @@ func TestForwardingATrainKeepsItOneAndAllocatesNothing(t *testing.T) {
 		data = append(data, packet...)
 	}
 	fresh := append([]byte(nil), data...)
+	list := (&buffer.Frame{Data: data, Size: 1400}).Packets(nil)
 	batch, room := buffer.NewBatch(), make([]int, 2)
 	forward := func() {
 		copy(data, fresh)
-		b.Input(5, buffer.Frame{Data: data, Size: 1400, Iface: 0})
+		b.Input(5, 0, false, list)
 		room[0], room[1] = 1000, 1000
 		batch.Reset()
 		b.Output(5, room, batch)
@@ -185,7 +186,7 @@ func TestARouterDropsWhatItsLinkHasNoRoomFor(t *testing.T) {
 	w, _, b, _ := line(t)
 	p := ip.Header{TotalLen: 20, TTL: 9, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2}}.Append(nil)
 	data := append(append(append([]byte(nil), p...), p...), p...)
-	b.Input(w.now, buffer.Frame{Data: data, Size: 20, Iface: 0})
+	input(b, w.now, buffer.Frame{Data: data, Size: 20, Iface: 0})
 	batch := buffer.NewBatch()
 	assert.True(t, b.Output(clock.Time(5), []int{9, 2}, batch), "once the link has these")
 	assert.Empty(t, dropsOf(b.InterfaceInfos()[1].Out))

@@ -99,7 +99,7 @@ func (s *Stack) SetKnobs(k Knobs) error {
 		return fmt.Errorf("%w: %w", ErrKnob, err)
 	}
 	s.knobs = k
-	s.flows = flows{}
 	s.bucket.SetLimit(k.ICMP.Errors)
+	s.rerouted()
 	return nil
 }

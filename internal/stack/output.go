@@ -51,6 +51,12 @@ func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
 	return true
 }
 
+// Pending reports whether Output may have something, or somebody has to be asked.
+func (s *Stack) Pending() bool {
+	return s.tcp.Ready() || s.out.walking || len(s.out.packets)+len(s.out.forward) > 0 ||
+		s.rip != nil || len(s.probers)+len(s.ports.list) > 0
+}
+
 // usedUp reports whether a connection, or a packet of our own, waits for a link whose
 // room has gone into b. Then the owner asks again: perhaps the link has room for more by
 // then, and if it has none, then a link that is full says when it is not. What waits for

@@ -177,7 +177,7 @@ func FuzzProbersHear(f *testing.F) {
 			TotalLen: ip.HeaderLen + len(payload),
 		}
 		packet := append(h.Append(nil), payload...)
-		a.Input(w.now, buffer.Frame{Data: packet, Size: len(packet)})
+		input(a, w.now, buffer.Frame{Data: packet, Size: len(packet)})
 		w.run(time.Minute)
 		require.True(t, ping.Done())
 		require.True(t, trace.Done())

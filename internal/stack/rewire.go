@@ -44,14 +44,13 @@ func (s *Stack) Rewire(now clock.Time, list []Interface) error {
 		s.own[f.addr] = i
 		s.addrs.add(f.addr, c.Addr.Bits())
 	}
-	s.flows = flows{}
 	for i := range s.interfaces {
 		if f := &s.interfaces[i]; f.up {
 			s.routes.Insert(s.localRoute(i)) // also where another's went that had the same network
 		}
 	}
 	s.reinstallAll(now)
-	s.tcp.Rerouted()
+	s.rerouted()
 	return nil
 }
 

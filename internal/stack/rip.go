@@ -122,7 +122,7 @@ func (s *Stack) learn() {
 		})
 	}
 	if changed {
-		s.tcp.Rerouted()
+		s.rerouted()
 	}
 	for _, e := range s.rip.Events() {
 		s.tell(Event{RIP: &e})
@@ -235,6 +235,6 @@ func (s *Stack) RestartRIP(now clock.Time, cfg Config) error {
 		}
 	}
 	s.learn()
-	s.tcp.Rerouted()
+	s.rerouted()
 	return err
 }

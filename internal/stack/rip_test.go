@@ -115,7 +115,7 @@ func TestRIPv2Refuses(t *testing.T) {
 		p[6] ^= spoil
 		h := ip.Header{Protocol: ip.ProtoUDP, TTL: 1, Src: src, Dst: dst, TotalLen: 20 + len(p)}
 		b := append(h.Append(nil), p...)
-		s.Input(w.now, buffer.Frame{Data: b, Size: len(b)})
+		input(s, w.now, buffer.Frame{Data: b, Size: len(b)})
 	}
 	group, own := ip.Addr{224, 0, 0, 9}, ip.Addr{10, 0, 0, 1}
 	send(ip.Addr{10, 0, 0, 2}, group, 521, 0)

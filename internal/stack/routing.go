@@ -92,7 +92,6 @@ func (s *Stack) SetUp(now clock.Time, i int, up bool) {
 		}
 	}
 	in.up = up
-	s.flows = flows{}
 	if up {
 		s.routes.Insert(s.localRoute(i))
 	} else {
@@ -103,6 +102,12 @@ func (s *Stack) SetUp(now clock.Time, i int, up bool) {
 		s.rip.SetLocal(now, in.Addr.Masked(), i, up)
 		s.learn()
 	}
+	s.rerouted()
+}
+
+// rerouted has what was decided about packets and paths decided anew.
+func (s *Stack) rerouted() {
+	s.flows = flows{}
 	s.tcp.Rerouted()
 }
 
@@ -110,13 +115,13 @@ func (s *Stack) SetUp(now clock.Time, i int, up bool) {
 // interface i, in either direction, dropped.
 func (s *Stack) SetLoss(i int, p float64) {
 	s.interfaces[i].loss = p
-	s.flows = flows{}
+	s.rerouted()
 }
 
 // SetForwarding makes a host a router, which passes on what is for others, or a router a host.
 func (s *Stack) SetForwarding(on bool) {
 	s.cfg.Forwarding = on
-	s.flows = flows{}
+	s.rerouted()
 }
 
 // Route returns the way that a packet to dst would take now.

@@ -72,8 +72,8 @@ func TestManyAddressesOfOnesOwn(t *testing.T) {
 	}
 	s := w.add(cfg)
 	for i := range byte(12) {
-		s.Input(w.now, frame(packetTo(ip.Addr{10, 0, i, 1}, ip.Addr{10, 0, 0, 1})))
-		s.Input(w.now, frame(packetTo(ip.Addr{10, 0, 0, 9}, ip.Addr{10, 0, i, 1})))
+		input(s, w.now, frame(packetTo(ip.Addr{10, 0, i, 1}, ip.Addr{10, 0, 0, 1})))
+		input(s, w.now, frame(packetTo(ip.Addr{10, 0, 0, 9}, ip.Addr{10, 0, i, 1})))
 	}
 	assert.Len(t, s.Events(), 12)
 	assert.Equal(t, map[string]uint64{"own address as source": 12}, drops(s, 0))

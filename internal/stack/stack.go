@@ -157,9 +157,6 @@ func New(now clock.Time, cfg Config) (*Stack, error) {
 		return nil, errors.New("stack: no interfaces")
 	}
 	s.fragments = ip.NewReassembler()
-	if err := s.SetKnobs(cfg.Knobs); err != nil {
-		return nil, fmt.Errorf("stack: %w", err)
-	}
 	for i, c := range cfg.Interfaces {
 		if err := s.attach(i, c); err != nil {
 			return nil, err
@@ -173,6 +170,9 @@ func New(now clock.Time, cfg Config) (*Stack, error) {
 		return nil, fmt.Errorf("stack: %w", err)
 	}
 	s.tcp = host
+	if err := s.SetKnobs(cfg.Knobs); err != nil {
+		return nil, fmt.Errorf("stack: %w", err)
+	}
 	cfg.UDP.Rand = s.rng
 	s.udp = udp.NewHost(cfg.UDP)
 	if err := s.startRouting(now); err != nil {
@@ -299,7 +299,7 @@ type inbound struct {
 	payload  [][]byte // the train's pieces, reused
 	one      [1][]byte
 	self     bool // what is received comes from the node itself
-	met      bool // its ends are those of the last, and were judged then
+	met      bool // its flow is known
 }
 
 // outbound is what waits for Output.

@@ -53,7 +53,7 @@ func (s *Stack) AddRoute(now clock.Time, r Route) error {
 	}
 	s.statics[r.Prefix] = slices.Insert(list, at, r)
 	s.install(now, r.Prefix)
-	s.tcp.Rerouted()
+	s.rerouted()
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (s *Stack) DelRoute(now clock.Time, p netip.Prefix, via netip.Addr) error {
 		delete(s.statics, p)
 	}
 	s.install(now, p)
-	s.tcp.Rerouted()
+	s.rerouted()
 	return nil
 }
 

@@ -321,7 +321,7 @@ func TestLoopbackStaysInside(t *testing.T) {
 		packetTo(ip.Addr{10, 0, 0, 1}, ip.Addr{127, 0, 0, 1}),
 		packetTo(ip.Addr{127, 0, 0, 1}, ip.Addr{10, 1, 0, 2}),
 	} {
-		b.Input(w.now, buffer.Frame{Data: p, Size: len(p)})
+		input(b, w.now, buffer.Frame{Data: p, Size: len(p)})
 	}
 	assert.Equal(t, uint64(2), dropsOf(b.InterfaceInfos()[0].In)[ip.DropMartian.String()])
 	assert.Empty(t, b.Events())

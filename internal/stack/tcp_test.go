@@ -261,7 +261,7 @@ func TestRandomPacketsNeverPanic(t *testing.T) {
 			aim(rng, packet, &tuple)
 		}
 		target := []*stack.Stack{a, b, c}[rng.IntN(3)]
-		target.Input(w.now, frame(packet))
+		input(target, w.now, frame(packet))
 		w.step(w.now.Add(time.Microsecond))
 	}
 }

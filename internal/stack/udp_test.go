@@ -150,7 +150,7 @@ func TestDamagedDatagramsAreCounted(t *testing.T) {
 		h := ip.Header{Protocol: ip.ProtoUDP, TTL: 9, Src: src, Dst: dst, TotalLen: 32}
 		b := udp.Header{SrcPort: 9, DstPort: 53}.Append(h.Append(nil), src, dst, []byte("text"))
 		change(b)
-		a.Input(w.now, frame(b))
+		input(a, w.now, frame(b))
 	}
 	arrive(func([]byte) {})
 	arrive(func(b []byte) { b[30] ^= 1 })

@@ -141,7 +141,7 @@ func (w *world) step(until clock.Time) bool {
 	for len(w.flying) > 0 && w.flying[0].at <= w.now {
 		f := w.flying[0]
 		w.flying = w.flying[1:]
-		w.stacks[f.to.stack].Input(w.now, f.f)
+		input(w.stacks[f.to.stack], w.now, f.f)
 		w.drain(f.to.stack)
 	}
 	for i, s := range w.stacks {
@@ -200,6 +200,16 @@ func addrPort(a netip.Addr, port int) netip.AddrPort {
 
 func frame(packet []byte) buffer.Frame {
 	return buffer.Frame{Data: packet, Size: len(packet)}
+}
+
+// input gives a stack, or a relay's, the packets of a frame.
+func input(
+	s interface {
+		Input(now clock.Time, iface int, checked bool, packets [][]byte)
+	},
+	now clock.Time, f buffer.Frame,
+) {
+	s.Input(now, f.Iface, f.Checked, f.Packets(nil))
 }
 
 // aim makes a random segment one for a known connection, with a right checksum.
