@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -40,9 +39,9 @@ type Command struct {
 }
 
 // commands lists what may be asked of a node.
-func (s *Server) commands(w http.ResponseWriter, r *http.Request) {
-	if _, ok := s.member(w, r); !ok {
-		return
+func (ws *works) commands(w http.ResponseWriter, r *http.Request) error {
+	if _, err := ws.nodes.of(r); err != nil {
+		return err
 	}
 	list := []Command{}
 	for _, k := range control.Kinds() {
@@ -56,68 +55,60 @@ func (s *Server) commands(w http.ResponseWriter, r *http.Request) {
 		slices.Sort(c.Events)
 		list = append(list, c)
 	}
-	answer(w, http.StatusOK, typeJSON, list)
+	return answer(w, http.StatusOK, typeJSON, list)
 }
 
 // command carries out a request of the vocabulary. With Accept: application/x-ndjson the answer is
 // a stream: its number, what happens, and the result or the error.
-func (s *Server) command(w http.ResponseWriter, r *http.Request) {
-	m, ok := s.member(w, r)
-	if !ok {
-		return
+func (ws *works) command(w http.ResponseWriter, r *http.Request) error {
+	m, err := ws.nodes.of(r)
+	if err != nil {
+		return err
 	}
 	k, ok := kinds[r.PathValue("command")]
 	if !ok {
 		name := r.PathValue("command")
-		refuse(w, fmt.Errorf("%q: %w: no such command%s; /v1/openapi.json lists them", name,
-			errNoSuchPath, spell.DidYouMean(name, slices.Sorted(maps.Keys(kinds)))))
-		return
+		return fmt.Errorf("%q: %w: no such command%s; /v1/openapi.json lists them", name,
+			errNoSuchPath, spell.DidYouMean(name, slices.Sorted(maps.Keys(kinds))))
 	}
 	request := reflect.New(k.Request).Elem()
 	if err := body(w, r, k.Name, request); err != nil {
-		refuse(w, err)
-		return
+		return err
 	}
 	if err := checkFiles(k, request); err != nil {
-		refuse(w, err)
-		return
+		return err
 	}
-	ctx, cancel := m.within(files.In(r.Context(), s.files))
+	ctx, cancel := m.within(files.In(r.Context(), ws.files))
 	defer cancel()
 	if !lasts(k) {
 		var end context.CancelFunc
 		ctx, end = m.soon(ctx)
 		defer end()
 	}
-	job, err := s.works.add(r.PathValue("node"), k.Name, cancel)
+	job, err := ws.add(r.PathValue("node"), k.Name, cancel)
 	if err != nil {
-		refuse(w, err)
-		return
+		return err
 	}
 	if !wantsLines(r) {
 		a, err := carryOut(ctx, m.op, request)
-		s.works.remove(job)
+		ws.remove(job)
 		switch {
 		case err != nil:
-			refuse(w, gone(ctx, err))
+			return gone(ctx, err)
 		case k.Answer == reflect.TypeFor[control.Nothing]():
 			w.WriteHeader(http.StatusNoContent)
-		default:
-			answer(w, http.StatusOK, typeJSON, a)
+			return nil
 		}
-		return
+		return answer(w, http.StatusOK, typeJSON, a)
 	}
-	out := s.begin(w, typeLines, job, cancel)
+	out := ws.begin(w, typeLines, job, cancel)
 	defer out.end()
-	out.line(eventBegun, job.Running)
-	bind(request, out.line)
+	out.tell(eventBegun, job.Running)
+	bind(request, out.tell)
 	a, err := carryOut(ctx, m.op, request)
-	s.works.remove(job) // whoever has read the last line finds it gone
-	if err = gone(ctx, err); err != nil {
-		out.line(eventError, problemOf(err))
-		return
-	}
-	out.line(eventResult, a)
+	ws.remove(job) // whoever has read the last line finds it gone
+	out.conclude(a, gone(ctx, err))
+	return nil
 }
 
 // checkFiles judges the file names of a request.
@@ -289,91 +280,4 @@ func wanted(t reflect.Type) string {
 	default:
 		return "an object"
 	}
-}
-
-// Running is a command under way.
-type Running struct {
-	ID      int       `json:"id"`
-	Node    string    `json:"node"`
-	Command string    `json:"command"`
-	Since   time.Time `json:"since"`
-}
-
-// work is a command under way, with what ends it.
-type work struct {
-	Running
-	cancel context.CancelFunc
-}
-
-// works are the commands and streams under way.
-type works struct {
-	mu   sync.Mutex
-	last int
-	list []*work
-}
-
-func (w *works) add(node, command string, cancel context.CancelFunc) (*work, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.list) >= maxRunning {
-		return nil, fmt.Errorf("%s: %w: %d already", command, errTooMany, len(w.list))
-	}
-	w.last++
-	j := &work{
-		Running: Running{ID: w.last, Node: node, Command: command, Since: time.Now().Round(0)},
-		cancel:  cancel,
-	}
-	w.list = append(w.list, j)
-	return j, nil
-}
-
-func (w *works) remove(j *work) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.list = slices.DeleteFunc(w.list, func(k *work) bool { return k == j })
-}
-
-// of lists what runs at a node.
-func (w *works) of(node string) []Running {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	list := []Running{}
-	for _, j := range w.list {
-		if j.Node == node {
-			list = append(list, j.Running)
-		}
-	}
-	return list
-}
-
-// stop has a command of a node end; false: there is none of that number.
-func (w *works) stop(node string, id int) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, j := range w.list {
-		if j.ID == id && j.Node == node {
-			j.cancel()
-			return true
-		}
-	}
-	return false
-}
-
-func (s *Server) running(w http.ResponseWriter, r *http.Request) {
-	if _, ok := s.member(w, r); ok {
-		answer(w, http.StatusOK, typeJSON, s.works.of(r.PathValue("node")))
-	}
-}
-
-// stop ends a command under way, which then answers with what it has: a ping with its statistics.
-func (s *Server) stop(w http.ResponseWriter, r *http.Request) {
-	if _, ok := s.member(w, r); !ok {
-		return
-	}
-	id, err := strconv.Atoi(r.PathValue("id"))
-	if err != nil || !s.works.stop(r.PathValue("node"), id) {
-		refuse(w, fmt.Errorf("%q: %w", r.PathValue("id"), errNotRunning))
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
 }

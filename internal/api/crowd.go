@@ -108,9 +108,9 @@ func (f telling) Write(line []byte) (int, error) {
 }
 
 // errorLog is where package net/http complains; nil: where programs do.
-func (s *Server) errorLog() *log.Logger {
-	if s.tell == nil {
+func errorLog(tell func(text string)) *log.Logger {
+	if tell == nil {
 		return nil
 	}
-	return log.New(telling(s.tell), "", 0)
+	return log.New(telling(tell), "", 0)
 }

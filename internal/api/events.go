@@ -15,14 +15,14 @@ const quiet = 15 * time.Second
 // events tells what a node tells, as server-sent events (HTML Living Standard §9.2) or, if asked,
 // as lines of JSON. Nothing that happened before is told. When the node is gone, an error comes
 // last.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	m, ok := s.member(w, r)
-	if !ok {
-		return
+func (ws *works) events(w http.ResponseWriter, r *http.Request) error {
+	m, err := ws.nodes.of(r)
+	if err != nil {
+		return err
 	}
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", typeEvents)
-		return
+		return nil
 	}
 	op := m.op
 	var lost <-chan struct{} // nil: a node of this process, which ends with it
@@ -32,42 +32,32 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := m.within(r.Context())
 	defer cancel()
-	job, err := s.works.add(r.PathValue("node"), "events", cancel)
+	job, err := ws.add(r.PathValue("node"), "events", cancel)
 	if err != nil {
-		refuse(w, err)
-		return
+		return err
 	}
-	defer s.works.remove(job)
-	lines := wantsLines(r)
+	defer ws.remove(job)
 	// What is told before the header is out would be written in front of it: the watcher waits.
 	started := make(chan struct{})
 	var out *stream
-	tell := func(event string, data any) {
-		if lines {
-			out.line(event, data)
-		} else {
-			out.event(event, data)
-		}
-	}
 	stop := op.Watch(func(e control.Event) {
 		<-started
-		tell(e.Event(), e)
+		out.tell(e.Event(), e)
 	})
 	defer stop()
 	select {
 	case <-lost:
-		refuse(w, fmt.Errorf("%s: %w", r.PathValue("node"), ErrGone))
-		return
+		return fmt.Errorf("%s: %w", m.name, ErrGone)
 	default:
 	}
 	as := typeEvents
-	if lines {
+	if wantsLines(r) {
 		as = typeLines
 	}
-	out = s.begin(w, as, job, cancel)
+	out = ws.begin(w, as, job, cancel)
 	close(started)
 	defer out.end()
-	go out.keep(ctx, as)
+	go out.keep(ctx)
 	select {
 	case <-ctx.Done():
 		err = gone(ctx, nil)
@@ -75,6 +65,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		err = fmt.Errorf("%s: %w", m.name, ErrGone)
 	}
 	if err != nil {
-		tell(eventError, problemOf(err))
+		out.tell(eventError, problemOf(err))
 	}
+	return nil
 }

@@ -17,7 +17,7 @@ func (l *Listener) guard(s *Server, next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := admitted(r)
-		if err == nil && s.assetOf(r) != nil {
+		if err == nil && s.page.asset(r) != nil {
 			s.ServeHTTP(w, r)
 			return
 		}

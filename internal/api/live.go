@@ -21,7 +21,9 @@ const (
 // parts that replace each other and in rings that forget: a reader who is slow, or a page that
 // sleeps, loses what is old, holds nobody up and takes no memory.
 type hub struct {
-	server *Server
+	nodes *nodes
+	works *works
+	ends  context.Context //nolint:containedctx // the life of the server
 
 	mu      sync.Mutex
 	seq     uint64 // of the last thing that was noted
@@ -68,7 +70,7 @@ func (h *hub) join(after uint64, follows []follow) *reader {
 		h.follows = map[follow]*followed{}
 	}
 	h.readers[r] = struct{}{}
-	ctx := h.server.ends
+	ctx := h.ends
 	if h.stop == nil {
 		var looking context.Context
 		looking, h.stop = context.WithCancel(ctx)

@@ -23,7 +23,7 @@ type follow struct {
 
 // follow looks at one connection until it has ended or ctx does.
 func (h *hub) follow(ctx context.Context, f follow) {
-	now := h.server.now.Load()
+	now := h.nodes.now.Load()
 	m := now.member(f.node)
 	if m == nil { // it has gone since the request was judged
 		h.looked(f, "sample", Look{Node: f.node, SID: f.sid, Over: now.noSuch(f.node).Error()})

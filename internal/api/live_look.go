@@ -83,7 +83,7 @@ func (h *hub) look(ctx context.Context) {
 		every := time.NewTicker(pollTime)
 		defer every.Stop()
 		looks := map[*member]context.CancelFunc{}
-		for now := h.server.now.Load(); ctx.Err() == nil; now = h.server.now.Load() {
+		for now := h.nodes.now.Load(); ctx.Err() == nil; now = h.nodes.now.Load() {
 			h.turn(ctx, now, looks)
 			for looks, here := 0, true; here; looks++ {
 				if now.shape == nil && looks%int(slowTime/pollTime) == 0 {

@@ -17,41 +17,39 @@ const mostFollowed = 8
 // again when they have changed, and what the nodes tell. ?connection=NODE/SID, once or more often,
 // adds looks at those connections, and segments=NODE/SID their segments; segments=NODE/SID,NODE/SID
 // those of both ends, and what nodes between them dropped.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
+func (h *hub) stream(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", typeEvents)
-		return
+		return nil
 	}
-	follows, err := s.followedBy(r)
+	follows, err := h.nodes.followedBy(r)
 	if err != nil {
-		refuse(w, err)
-		return
+		return err
 	}
-	job, err := s.works.add("", "stream", func() {})
+	job, err := h.works.add("", "stream", func() {})
 	if err != nil {
-		refuse(w, err)
-		return
+		return err
 	}
-	defer s.works.remove(job)
+	defer h.works.remove(job)
 	after, _ := strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 64) // else from the beginning
-	who := s.live.join(after, follows)
-	defer s.live.leave(who)
+	who := h.join(after, follows)
+	defer h.leave(who)
 	over := make(chan struct{})
-	out := s.begin(w, typeEvents, job, func() { close(over) })
+	out := h.works.begin(w, typeEvents, job, func() { close(over) })
 	defer out.end()
 	tick := time.NewTicker(quiet)
 	defer tick.Stop()
 	for {
 		select {
 		case <-r.Context().Done():
-			return
+			return nil
 		case <-over:
-			return
+			return nil
 		case <-tick.C:
 			out.put([]byte(":\n\n"))
 		case <-who.ready:
 			var b []byte
-			for _, n := range s.live.take(who) {
+			for _, n := range h.take(who) {
 				b = fmt.Appendf(b, "id: %d\nevent: %s\ndata: %s\n", n.seq, n.event, n.text)
 			}
 			if len(b) > 0 {
@@ -62,14 +60,14 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 }
 
 // followedBy is what a request follows.
-func (s *Server) followedBy(r *http.Request) (list []follow, err error) {
+func (n *nodes) followedBy(r *http.Request) (list []follow, err error) {
 	query := r.URL.Query()
 	for _, name := range []string{"connection", "segments"} {
 		for _, text := range query[name] {
 			left, right, both := strings.Cut(text, ",")
 			f := follow{segments: name == "segments"}
-			if f.node, f.sid, err = s.place(name, left); err == nil && both && f.segments {
-				f.peer, f.peerSID, err = s.place(name, right)
+			if f.node, f.sid, err = n.place(name, left); err == nil && both && f.segments {
+				f.peer, f.peerSID, err = n.place(name, right)
 			}
 			if err != nil {
 				return nil, err
@@ -85,13 +83,13 @@ func (s *Server) followedBy(r *http.Request) (list []follow, err error) {
 }
 
 // place reads NODE/SID.
-func (s *Server) place(name, text string) (node string, sid int, err error) {
+func (n *nodes) place(name, text string) (node string, sid int, err error) {
 	node, number, _ := strings.Cut(text, "/")
 	sid, err = strconv.Atoi(number)
 	if err != nil || sid < 0 {
 		return "", 0, fmt.Errorf("query: %w: %s=%s: want NODE/SID", control.ErrUsage, name, text)
 	}
-	if now := s.now.Load(); now.member(node) == nil {
+	if now := n.now.Load(); now.member(node) == nil {
 		return "", 0, fmt.Errorf("query: %s=%s: %w", name, text, now.noSuch(node))
 	}
 	return node, sid, nil

@@ -37,7 +37,7 @@ func (h *hub) trace(ctx context.Context, f follow) {
 // and as nodes between them drop them.
 func (h *hub) stretch(ctx context.Context, f follow, recorded bool) error {
 	ctx, over := context.WithCancel(ctx)
-	now := h.server.now.Load()
+	now := h.nodes.now.Load()
 	var (
 		wait sync.WaitGroup
 		all  batches

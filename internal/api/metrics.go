@@ -29,10 +29,10 @@ const (
 
 // metrics answers with what every node counts, under the names that the field's exporter has for
 // the same of a machine (node_network_…, node_netstat_…), else under tidepool_.
-func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+func (n *nodes) metrics(w http.ResponseWriter, r *http.Request, about *Process) {
 	ctx, cancel := context.WithTimeout(r.Context(), scrapeTime)
 	defer cancel()
-	now := s.now.Load()
+	now := n.now.Load()
 	list := make([]*exposition, len(now.names))
 	var wg sync.WaitGroup
 	for i, name := range now.names {
@@ -43,9 +43,9 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	}
 	wg.Wait()
 	var all exposition
-	all.add("tidepool_build_info", gauge, "Which program this is.", 1, "version", s.about.Version)
+	all.add("tidepool_build_info", gauge, "Which program this is.", 1, "version", about.Version)
 	all.add("process_start_time_seconds", gauge, "When the process began, Unix time.",
-		float64(s.about.Started.UnixNano())/1e9)
+		float64(about.Started.UnixNano())/1e9)
 	all.process()
 	for _, e := range list {
 		all.merge(e)

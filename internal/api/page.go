@@ -23,14 +23,17 @@ type asset struct {
 	tag  string
 }
 
-// readPage reads the page's files by their paths.
-func readPage(page fs.FS) (map[string]*asset, error) {
-	assets := map[string]*asset{}
-	err := fs.WalkDir(page, ".", func(name string, d fs.DirEntry, err error) error {
+// page are the page's files by their paths.
+type page map[string]*asset
+
+// readPage reads the page's files.
+func readPage(files fs.FS) (page, error) {
+	assets := page{}
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := fs.ReadFile(page, name)
+		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			return err
 		}
@@ -61,18 +64,18 @@ func typeOf(name string) string {
 	}
 }
 
-// assetOf is the page's file at a path; nil: there is none. They are the program's own, so they are
+// asset is the page's file at a path; nil: there is none. They are the program's own, so they are
 // for everybody who may speak to the server; what they show is not.
-func (s *Server) assetOf(r *http.Request) *asset {
+func (p page) asset(r *http.Request) *asset {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return nil
 	}
-	return s.page[r.URL.Path]
+	return p[r.URL.Path]
 }
 
-// page serves what is not the API.
-func (s *Server) pages(w http.ResponseWriter, r *http.Request) {
-	a := s.assetOf(r)
+// ServeHTTP serves what is not the API.
+func (p page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := p.asset(r)
 	if a == nil {
 		refuse(w, fmt.Errorf("%s: %w; /v1/openapi.json lists what there is", r.URL.Path,
 			errNoSuchPath))

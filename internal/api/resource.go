@@ -17,9 +17,9 @@ import (
 )
 
 // list answers with what every node says of itself.
-func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+func (n *nodes) list(w http.ResponseWriter, r *http.Request) error {
 	nodes := []control.Node{}
-	now := s.now.Load()
+	now := n.now.Load()
 	for _, name := range now.names {
 		ctx, cancel := context.WithTimeout(r.Context(), askTime)
 		about, err := control.Ask(ctx, now.members[name].op, control.About{})
@@ -28,48 +28,44 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 			continue // one of several that are served together has ended, or hangs
 		}
 		if err != nil {
-			refuse(w, fmt.Errorf("node %s: %w", name, err))
-			return
+			return fmt.Errorf("node %s: %w", name, err)
 		}
 		nodes = append(nodes, about)
 	}
-	answer(w, http.StatusOK, typeJSON, nodes)
+	return answer(w, http.StatusOK, typeJSON, nodes)
 }
 
-func (s *Server) node(w http.ResponseWriter, r *http.Request) {
-	s.read(w, r, resources["about"])
+func (n *nodes) about(w http.ResponseWriter, r *http.Request) error {
+	return n.read(w, r, resources["about"])
 }
 
 // resource answers a request that only looks, whose fields are the query.
-func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
+func (n *nodes) resource(w http.ResponseWriter, r *http.Request) error {
 	k, ok := resources[r.PathValue("resource")]
 	if !ok {
-		refuse(w, fmt.Errorf("%s: %w%s; /v1/openapi.json lists what there is", r.URL.Path,
+		return fmt.Errorf("%s: %w%s; /v1/openapi.json lists what there is", r.URL.Path,
 			errNoSuchPath, spell.DidYouMean(r.PathValue("resource"),
-				slices.Sorted(maps.Keys(resources)))))
-		return
+				slices.Sorted(maps.Keys(resources))))
 	}
-	s.read(w, r, k)
+	return n.read(w, r, k)
 }
 
-func (s *Server) read(w http.ResponseWriter, r *http.Request, k *control.Kind) {
-	m, ok := s.member(w, r)
-	if !ok {
-		return
+func (n *nodes) read(w http.ResponseWriter, r *http.Request, k *control.Kind) error {
+	m, err := n.of(r)
+	if err != nil {
+		return err
 	}
 	request := reflect.New(k.Request).Elem()
 	if err := fromQuery(request, r.URL.RawQuery); err != nil {
-		refuse(w, err)
-		return
+		return err
 	}
 	ctx, end := m.soon(r.Context())
 	defer end()
 	a, err := m.op.Do(ctx, request.Interface())
 	if err != nil {
-		refuse(w, gone(ctx, err))
-		return
+		return gone(ctx, err)
 	}
-	answer(w, http.StatusOK, typeJSON, a)
+	return answer(w, http.StatusOK, typeJSON, a)
 }
 
 // fromQuery fills in a request's fields by their names in JSON.
@@ -174,18 +170,17 @@ type InterfaceCounters struct {
 }
 
 // counters answers with all that is counted about packets, by interface.
-func (s *Server) counters(w http.ResponseWriter, r *http.Request) {
-	m, ok := s.member(w, r)
-	if !ok {
-		return
+func (n *nodes) counters(w http.ResponseWriter, r *http.Request) error {
+	m, err := n.of(r)
+	if err != nil {
+		return err
 	}
 	ctx, end := m.soon(r.Context())
 	defer end()
 	faces, err := control.Ask(ctx, m.op, control.Interfaces{})
 	ways, worse := control.Ask(ctx, m.op, control.Impairments{})
 	if err = errors.Join(err, worse); err != nil {
-		refuse(w, gone(ctx, err))
-		return
+		return gone(ctx, err)
 	}
 	list := make([]InterfaceCounters, 0, len(faces))
 	for _, f := range faces {
@@ -200,5 +195,5 @@ func (s *Server) counters(w http.ResponseWriter, r *http.Request) {
 		}
 		list = append(list, c)
 	}
-	answer(w, http.StatusOK, typeJSON, list)
+	return answer(w, http.StatusOK, typeJSON, list)
 }

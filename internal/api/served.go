@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 )
@@ -28,13 +31,18 @@ type member struct {
 	leave context.CancelCauseFunc
 }
 
-// Replace has the server speak for other nodes, and their shape; nil: nobody knows it. A node stays
-// if its name and its Operator do. What runs at one that does not stay ends with ErrGone, and
-// who reads /v1/stream is told of the new network.
-func (s *Server) Replace(nodes map[string]control.Operator, shape *Shape) {
-	s.replacing.Lock()
-	defer s.replacing.Unlock()
-	old := s.now.Load()
+// nodes are what a server speaks for, one served after another. They answer what is asked about
+// them.
+type nodes struct {
+	now       atomic.Pointer[served]
+	replacing sync.Mutex // one after another
+}
+
+// replace has others take the nodes' place.
+func (n *nodes) replace(nodes map[string]control.Operator, shape *Shape) {
+	n.replacing.Lock()
+	defer n.replacing.Unlock()
+	old := n.now.Load()
 	next := &served{
 		names: slices.Sorted(maps.Keys(nodes)), members: map[string]*member{}, shape: shape,
 		over: make(chan struct{}),
@@ -48,7 +56,7 @@ func (s *Server) Replace(nodes map[string]control.Operator, shape *Shape) {
 		m.gone, m.leave = context.WithCancelCause(context.Background())
 		next.members[name] = m
 	}
-	s.now.Store(next)
+	n.now.Store(next)
 	if old == nil {
 		return
 	}
@@ -58,6 +66,15 @@ func (s *Server) Replace(nodes map[string]control.Operator, shape *Shape) {
 		}
 	}
 	close(old.over)
+}
+
+// of is the node that a request's path names.
+func (n *nodes) of(r *http.Request) (*member, error) {
+	now, name := n.now.Load(), r.PathValue("node")
+	if m := now.member(name); m != nil {
+		return m, nil
+	}
+	return nil, now.noSuch(name)
 }
 
 // member is the node of that name; nil: there is none.

@@ -9,16 +9,17 @@ package api
 
 import (
 	"context"
+	_ "embed" // the document
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"os"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -56,16 +57,12 @@ type Config struct {
 
 // Server answers HTTP requests about nodes. It is safe for use by several goroutines.
 type Server struct {
-	now   atomic.Pointer[served]
+	nodes nodes
+	works works
+	live  hub
+	page  page
 	about Process // without the nodes
 	mux   *http.ServeMux
-	works works
-	page  map[string]*asset // by path
-	live  hub
-	files *files.Folder
-	tell  func(text string) // nil: nobody
-	// One Replace after another.
-	replacing sync.Mutex
 	// Its end is that of what streams too.
 	ends   context.Context //nolint:containedctx // the life of the server
 	finish context.CancelFunc
@@ -81,14 +78,22 @@ type Process struct {
 	Files string `json:"files,omitempty"`
 }
 
+// openAPIDocument describes the API. `go test ./internal/api -run OpenAPI -update` writes it.
+//
+//go:embed openapi.json
+var openAPIDocument []byte
+
 // New makes a server. It answers nothing until it has a listener: see Serve.
 func New(cfg Config) *Server {
-	s := &Server{mux: http.NewServeMux(), tell: cfg.Tell, files: cfg.Files}
-	if s.files == nil {
-		s.files = files.Elsewhere()
+	s := &Server{mux: http.NewServeMux()}
+	if cfg.Files == nil {
+		cfg.Files = files.Elsewhere()
 	}
 	s.ends, s.finish = context.WithCancel(context.Background())
-	s.about = Process{PID: os.Getpid(), Version: cfg.Version, Started: time.Now().Round(0)}
+	s.about = Process{
+		PID: os.Getpid(), Version: cfg.Version, Started: time.Now().Round(0),
+		Files: cfg.Files.Path(),
+	}
 	s.Replace(cfg.Nodes, cfg.Shape)
 	if cfg.Page != nil {
 		var err error
@@ -96,65 +101,75 @@ func New(cfg Config) *Server {
 			panic("BUG: api: the page is embedded: " + err.Error())
 		}
 	}
-	s.live.server = s
+	s.works.nodes, s.works.files, s.works.told = &s.nodes, cfg.Files, cfg.Tell
+	s.live.nodes, s.live.works, s.live.ends = &s.nodes, &s.works, s.ends
 	s.routes()
 	if cfg.Profile {
-		s.profile()
+		const at = "/debug/pprof/"
+		s.mux.HandleFunc(at, pprof.Index)
+		s.mux.HandleFunc(at+"cmdline", pprof.Cmdline)
+		s.mux.HandleFunc(at+"profile", pprof.Profile)
+		s.mux.HandleFunc(at+"symbol", pprof.Symbol)
+		s.mux.HandleFunc(at+"trace", pprof.Trace)
 	}
 	return s
 }
 
+// Replace has the server speak for other nodes, and their shape; nil: nobody knows it. A node stays
+// if its name and its Operator do. What runs at one that does not stay ends with ErrGone, and
+// who reads /v1/stream is told of the new network.
+func (s *Server) Replace(nodes map[string]control.Operator, shape *Shape) {
+	s.nodes.replace(nodes, shape)
+}
+
+// handler answers a request, or reports what is wrong with it before anything is answered.
+type handler func(http.ResponseWriter, *http.Request) error
+
 // methods are the handlers of one path.
-type methods map[string]http.HandlerFunc
+type methods map[string]handler
 
 func (s *Server) routes() {
 	for path, m := range map[string]methods{
 		"/metrics":                            {http.MethodGet: s.metrics},
 		"/v1":                                 {http.MethodGet: s.index},
-		"/v1/openapi.json":                    {http.MethodGet: s.openAPI},
+		"/v1/openapi.json":                    {http.MethodGet: openAPI},
 		"/v1/process":                         {http.MethodGet: s.process},
-		"/v1/network":                         {http.MethodGet: s.network},
-		"/v1/stream":                          {http.MethodGet: s.stream},
-		"/v1/transfers":                       {http.MethodPost: s.transfer},
-		"/v1/problems/{sort}":                 {http.MethodGet: s.problem},
-		"/v1/nodes":                           {http.MethodGet: s.list},
-		"/v1/nodes/{node}":                    {http.MethodGet: s.node},
-		"/v1/nodes/{node}/{resource}":         {http.MethodGet: s.resource},
-		"/v1/nodes/{node}/capture":            {http.MethodGet: s.recording},
-		"/v1/nodes/{node}/streams/{stream}":   {http.MethodGet: s.streaming},
-		"/v1/nodes/{node}/counters":           {http.MethodGet: s.counters},
-		"/v1/nodes/{node}/events":             {http.MethodGet: s.events},
-		"/v1/nodes/{node}/commands":           {http.MethodGet: s.commands},
-		"/v1/nodes/{node}/commands/{command}": {http.MethodPost: s.command},
-		"/v1/nodes/{node}/running":            {http.MethodGet: s.running},
-		"/v1/nodes/{node}/running/{id}":       {http.MethodDelete: s.stop},
+		"/v1/network":                         {http.MethodGet: s.nodes.network},
+		"/v1/stream":                          {http.MethodGet: s.live.stream},
+		"/v1/transfers":                       {http.MethodPost: s.works.transfer},
+		"/v1/problems/{sort}":                 {http.MethodGet: problem},
+		"/v1/nodes":                           {http.MethodGet: s.nodes.list},
+		"/v1/nodes/{node}":                    {http.MethodGet: s.nodes.about},
+		"/v1/nodes/{node}/{resource}":         {http.MethodGet: s.nodes.resource},
+		"/v1/nodes/{node}/capture":            {http.MethodGet: s.works.recording},
+		"/v1/nodes/{node}/streams/{stream}":   {http.MethodGet: s.works.streaming},
+		"/v1/nodes/{node}/counters":           {http.MethodGet: s.nodes.counters},
+		"/v1/nodes/{node}/events":             {http.MethodGet: s.works.events},
+		"/v1/nodes/{node}/commands":           {http.MethodGet: s.works.commands},
+		"/v1/nodes/{node}/commands/{command}": {http.MethodPost: s.works.command},
+		"/v1/nodes/{node}/running":            {http.MethodGet: s.works.running},
+		"/v1/nodes/{node}/running/{id}":       {http.MethodDelete: s.works.halt},
 	} {
-		s.mux.HandleFunc(path, s.dispatch(m))
+		s.mux.Handle(path, m)
 	}
-	s.mux.HandleFunc("/", s.pages)
+	s.mux.Handle("/", s.page)
 }
 
-// dispatch finds the handler of a method.
-func (s *Server) dispatch(m methods) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		method := r.Method
-		if method == http.MethodHead {
-			method = http.MethodGet
-		}
-		handler, ok := m[method]
-		switch {
-		case !ok:
-			var allowed []string
-			for name := range m {
-				allowed = append(allowed, name)
-			}
-			slices.Sort(allowed)
-			w.Header().Set("Allow", strings.Join(allowed, ", "))
-			refuse(w, fmt.Errorf("%s %s: %w; %s does", r.Method, r.URL.Path, errMethod,
-				strings.Join(allowed, ", ")))
-		default:
-			handler(w, r)
-		}
+// ServeHTTP finds the handler of a method.
+func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	answers, ok := m[method]
+	if !ok {
+		allowed := strings.Join(slices.Sorted(maps.Keys(m)), ", ")
+		w.Header().Set("Allow", allowed)
+		refuse(w, fmt.Errorf("%s %s: %w; %s does", r.Method, r.URL.Path, errMethod, allowed))
+		return
+	}
+	if err := answers(w, r); err != nil {
+		refuse(w, err)
 	}
 }
 
@@ -182,7 +197,7 @@ func (s *Server) Serve(l *Listener) error {
 		MaxHeaderBytes:    maxHeader,
 		ConnState:         who.note,
 		ConnContext:       withConn,
-		ErrorLog:          s.errorLog(),
+		ErrorLog:          errorLog(s.works.told),
 		BaseContext:       func(net.Listener) context.Context { return s.ends },
 	}
 	ended := make(chan error, 1)
@@ -214,19 +229,29 @@ type Index struct {
 	Nodes   []string `json:"nodes"` // their paths
 }
 
-func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) index(w http.ResponseWriter, _ *http.Request) error {
 	x := Index{OpenAPI: "/v1/openapi.json", Nodes: []string{}}
-	for _, name := range s.now.Load().names {
+	for _, name := range s.nodes.now.Load().names {
 		x.Nodes = append(x.Nodes, "/v1/nodes/"+name)
 	}
-	answer(w, http.StatusOK, typeJSON, x)
+	return answer(w, http.StatusOK, typeJSON, x)
 }
 
-func (s *Server) process(w http.ResponseWriter, _ *http.Request) {
+func openAPI(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", typeJSON)
+	_ = write(w, openAPIDocument, hangs)
+	return nil
+}
+
+func (s *Server) process(w http.ResponseWriter, _ *http.Request) error {
 	about := s.about
-	about.Files = s.files.Path()
-	about.Nodes = append([]string{}, s.now.Load().names...) // a list, if an empty one
-	answer(w, http.StatusOK, typeJSON, about)
+	about.Nodes = append([]string{}, s.nodes.now.Load().names...) // a list, if an empty one
+	return answer(w, http.StatusOK, typeJSON, about)
+}
+
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) error {
+	s.nodes.metrics(w, r, &s.about)
+	return nil
 }
 
 // Sort is a sort of problems.
@@ -236,23 +261,12 @@ type Sort struct {
 	Status int    `json:"status"`
 }
 
-func (s *Server) problem(w http.ResponseWriter, r *http.Request) {
+func problem(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("sort")
 	i := slices.IndexFunc(sorts, func(s sort) bool { return s.name == name })
 	if i < 0 {
-		refuse(w, fmt.Errorf("%s: %w: no sort of problem has that name", r.URL.Path, errNoSuchPath))
-		return
+		return fmt.Errorf("%s: %w: no sort of problem has that name", r.URL.Path, errNoSuchPath)
 	}
-	answer(w, http.StatusOK, typeJSON,
+	return answer(w, http.StatusOK, typeJSON,
 		Sort{Type: problemPath + name, Title: sorts[i].title(), Status: sorts[i].status})
-}
-
-// member finds the node of a path, or refuses.
-func (s *Server) member(w http.ResponseWriter, r *http.Request) (*member, bool) {
-	now, name := s.now.Load(), r.PathValue("node")
-	m := now.member(name)
-	if m == nil {
-		refuse(w, now.noSuch(name))
-	}
-	return m, m != nil
 }

@@ -36,9 +36,9 @@ type ShapeEnd struct {
 
 // network answers with the shape: what the files say, or without them the nodes that answer, of
 // whose links the other end may be none of them.
-func (s *Server) network(w http.ResponseWriter, r *http.Request) {
-	shape, _ := s.now.Load().shapeNow(r.Context())
-	answer(w, http.StatusOK, typeJSON, shape)
+func (n *nodes) network(w http.ResponseWriter, r *http.Request) error {
+	shape, _ := n.now.Load().shapeNow(r.Context())
+	return answer(w, http.StatusOK, typeJSON, shape)
 }
 
 // shapeNow is the shape; not whole: a node did not answer, and its links are missing.

@@ -36,44 +36,38 @@ type NetworkTransferred struct {
 
 // transfer moves a file from node to node. The answer is a stream of lines: who has got how far,
 // and the result or the error.
-func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
+func (ws *works) transfer(w http.ResponseWriter, r *http.Request) error {
 	var t NetworkTransfer
 	if err := body(w, r, "transfer", reflect.ValueOf(&t).Elem()); err != nil {
-		refuse(w, err)
-		return
+		return err
 	}
-	x, err := s.check(&t)
+	x, err := ws.nodes.ends(&t)
 	if err != nil {
-		refuse(w, err)
-		return
+		return err
 	}
 	ctx, cancel := x.from.within(r.Context())
 	defer cancel()
 	ctx, end := x.to.within(ctx)
 	defer end()
-	job, err := s.works.add(t.From, "transfer", cancel)
+	job, err := ws.add(t.From, "transfer", cancel)
 	if err != nil {
-		refuse(w, err)
-		return
+		return err
 	}
-	defer s.works.remove(job)
-	out := s.begin(w, typeLines, job, cancel)
+	defer ws.remove(job)
+	out := ws.begin(w, typeLines, job, cancel)
 	defer out.end()
-	out.line(eventBegun, job.Running)
+	out.tell(eventBegun, job.Running)
 	done, err := x.move(ctx, &t, out)
-	if err = ending(ctx, err, &t, done.Received.Bytes); err != nil {
-		out.line(eventError, problemOf(err))
-		return
-	}
-	out.line(eventResult, done)
+	out.conclude(done, ending(ctx, err, &t, done.Received.Bytes))
+	return nil
 }
 
 // ends are the nodes of a transfer.
 type ends struct{ from, to *member }
 
-// check judges a transfer and finds its ends.
-func (s *Server) check(t *NetworkTransfer) (x ends, err error) {
-	now := s.now.Load()
+// ends judges a transfer and finds its ends.
+func (n *nodes) ends(t *NetworkTransfer) (x ends, err error) {
+	now := n.now.Load()
 	x = ends{now.member(t.From), now.member(t.To)}
 	switch {
 	case x.from == nil:
@@ -121,7 +115,7 @@ func (x ends) move(
 	}
 	done.Sent, err = control.Ask(ctx, x.from.op, control.SendFile{
 		Random: t.Bytes, Addr: t.Addr, Port: t.Port, Once: true,
-		Progress: func(p control.Progress) { out.line("sending", p) },
+		Progress: func(p control.Progress) { out.tell("sending", p) },
 	})
 	if err != nil {
 		cancel()
@@ -181,7 +175,7 @@ func (x ends) receive(
 					close(stands)
 				}
 				arrived = p.Bytes
-				out.line("receiving", p)
+				out.tell("receiving", p)
 			},
 		})
 		if errors.Is(err, control.ErrPortInUse) && port < last {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,25 +43,23 @@ func document(a any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// answer writes a whole answer.
-func answer(w http.ResponseWriter, status int, as string, a any) {
+// answer writes a whole answer, or reports why it has no JSON.
+func answer(w http.ResponseWriter, status int, as string, a any) error {
 	body, err := document(a)
 	if err != nil { // plain values: a number that is none, say
-		p := problemOf(errInside)
-		p.Detail = "writing the answer: " + err.Error()
-		status, as = p.Status, typeProblem
-		body, _ = document(p)
+		return &failure{errInside, "writing the answer: " + err.Error()}
 	}
 	w.Header().Set("Content-Type", as)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	_ = write(w, body, hangs)
+	return nil
 }
 
 // refuse writes an error.
 func refuse(w http.ResponseWriter, err error) {
 	p := problemOf(err)
-	answer(w, p.Status, typeProblem, p)
+	_ = answer(w, p.Status, typeProblem, p) // texts have JSON
 }
 
 // write writes to a client that may hang. What fails ends the connection, and with it the
@@ -76,6 +75,7 @@ func write(w http.ResponseWriter, text []byte, patience time.Duration) error {
 // stream is an answer that goes on: lines of JSON, or events. Several goroutines may write to it.
 type stream struct {
 	w      http.ResponseWriter
+	as     string // typeLines, typeEvents or typeCapture
 	cancel func() // ends what the stream tells of when nobody reads it any more
 	hung   func() // tells that its reader took nothing for too long
 
@@ -85,11 +85,17 @@ type stream struct {
 }
 
 // begin sends the header of the stream of a command under way, which cancel ends.
-func (s *Server) begin(w http.ResponseWriter, as string, job *work, cancel func()) *stream {
+func (ws *works) begin(w http.ResponseWriter, as string, job *work, cancel func()) *stream {
 	w.Header().Set("Content-Type", as)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
-	out := &stream{w: w, cancel: cancel, hung: func() { s.lost(job) }}
+	hung := func() {
+		if ws.told != nil {
+			ws.told(fmt.Sprintf("stream %d (%s) is ended: its reader took nothing for %v", job.ID,
+				job.Command, pauses))
+		}
+	}
+	out := &stream{w: w, as: as, cancel: cancel, hung: hung}
 	out.put(nil)
 	return out
 }
@@ -118,14 +124,6 @@ func (s *stream) locked(text []byte) {
 	}
 }
 
-// lost tells that nobody reads the stream of a command.
-func (s *Server) lost(job *work) {
-	if s.tell != nil {
-		s.tell(fmt.Sprintf("stream %d (%s) is ended: its reader took nothing for %v", job.ID,
-			job.Command, pauses))
-	}
-}
-
 // end keeps those who still write from a writer that is gone.
 func (s *stream) end() {
 	s.mu.Lock()
@@ -139,17 +137,16 @@ type line struct {
 	Data  any    `json:"data"`
 }
 
-// line writes one line of JSON.
-func (s *stream) line(event string, data any) {
-	text, err := document(line{event, data})
-	if err != nil {
-		text, _ = document(line{eventError, problemOf(errInside)})
+// tell writes one line of JSON or one server-sent event.
+func (s *stream) tell(event string, data any) {
+	if s.as == typeLines {
+		text, err := document(line{event, data})
+		if err != nil {
+			text, _ = document(line{eventError, problemOf(errInside)})
+		}
+		s.put(text)
+		return
 	}
-	s.put(text)
-}
-
-// event writes one server-sent event.
-func (s *stream) event(name string, data any) {
 	text, err := document(data)
 	if err != nil {
 		return // plain values: it does not happen
@@ -157,9 +154,35 @@ func (s *stream) event(name string, data any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.id++
-	var b bytes.Buffer
-	b.WriteString("id: " + strconv.Itoa(s.id) + "\nevent: " + name + "\ndata: ")
-	b.Write(text)
-	b.WriteByte('\n')
-	s.locked(b.Bytes())
+	s.locked(fmt.Appendf(nil, "id: %d\nevent: %s\ndata: %s\n", s.id, event, text))
+}
+
+// conclude tells what came of a command.
+func (s *stream) conclude(a any, err error) {
+	if err != nil {
+		s.tell(eventError, problemOf(err))
+	} else {
+		s.tell(eventResult, a)
+	}
+}
+
+// keep says now and then that a stream is there, until ctx ends.
+func (s *stream) keep(ctx context.Context) {
+	sign := []byte(":\n\n")
+	if s.as == typeLines {
+		sign = []byte("\n")
+	}
+	tick := time.NewTicker(quiet)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if s.mu.TryLock() { // else it is being written to
+				s.locked(sign)
+				s.mu.Unlock()
+			}
+		}
+	}
 }

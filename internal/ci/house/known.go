@@ -33,7 +33,6 @@ var known = map[string]int{
 	"fields of traffic.served":               26,
 	"fields of traffic.transfer":             29,
 	"files with methods of ..Node":           10,
-	"files with methods of api.Server":       15,
 	"files with methods of lab.Results":      11,
 	"files with methods of lab/figure.view":  10,
 	"files with methods of lab/plan.decoder": 19,

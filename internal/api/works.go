@@ -1,0 +1,107 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/files"
+)
+
+// Running is a command under way.
+type Running struct {
+	ID      int       `json:"id"`
+	Node    string    `json:"node"`
+	Command string    `json:"command"`
+	Since   time.Time `json:"since"`
+}
+
+// work is a command under way, with what ends it.
+type work struct {
+	Running
+	cancel context.CancelFunc
+}
+
+// works carry out commands and streams, and know those under way.
+type works struct {
+	nodes *nodes
+	files *files.Folder
+	told  func(text string) // of a reader that is given up; nil: nobody
+
+	mu   sync.Mutex
+	last int
+	list []*work
+}
+
+func (ws *works) add(node, command string, cancel context.CancelFunc) (*work, error) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if len(ws.list) >= maxRunning {
+		return nil, fmt.Errorf("%s: %w: %d already", command, errTooMany, len(ws.list))
+	}
+	ws.last++
+	j := &work{
+		Running: Running{ID: ws.last, Node: node, Command: command, Since: time.Now().Round(0)},
+		cancel:  cancel,
+	}
+	ws.list = append(ws.list, j)
+	return j, nil
+}
+
+func (ws *works) remove(j *work) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.list = slices.DeleteFunc(ws.list, func(k *work) bool { return k == j })
+}
+
+// of lists what runs at a node.
+func (ws *works) of(node string) []Running {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	list := []Running{}
+	for _, j := range ws.list {
+		if j.Node == node {
+			list = append(list, j.Running)
+		}
+	}
+	return list
+}
+
+// stop has a command of a node end; false: there is none of that number.
+func (ws *works) stop(node string, id int) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for _, j := range ws.list {
+		if j.ID == id && j.Node == node {
+			j.cancel()
+			return true
+		}
+	}
+	return false
+}
+
+func (ws *works) running(w http.ResponseWriter, r *http.Request) error {
+	m, err := ws.nodes.of(r)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, typeJSON, ws.of(m.name))
+}
+
+// halt ends a command under way, which then answers with what it has: a ping with its statistics.
+func (ws *works) halt(w http.ResponseWriter, r *http.Request) error {
+	m, err := ws.nodes.of(r)
+	if err != nil {
+		return err
+	}
+	id, err := strconv.Atoi(r.PathValue("id"))
+	if err != nil || !ws.stop(m.name, id) {
+		return fmt.Errorf("%q: %w", r.PathValue("id"), errNotRunning)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
