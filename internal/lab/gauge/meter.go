@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
@@ -91,19 +92,9 @@ func (m *meter) tell(e *netem.Event, kind result.LinkEventKind, p *parcel) {
 
 // limit is how many bytes the queue has room for, 0 if it is not bounded in bytes.
 func (m *meter) limit() int {
-	switch q := m.cfg.Queue.(type) {
-	case netem.DropTail:
-		return queueLimit(q.Bytes, q.Packets, m.path.mtu)
-	case netem.DropHead:
-		return queueLimit(q.Bytes, q.Packets, m.path.mtu)
+	switch m.cfg.Queue.(type) {
+	case netem.DropTail, netem.DropHead:
+		return plan.QueueBytes(m.cfg.Queue, m.path.mtu)
 	}
 	return 0
-}
-
-// queueLimit is the limit in bytes of a queue that has limits in bytes and in full packets.
-func queueLimit(bytes, packets, mtu int) int {
-	if packets > 0 && (bytes == 0 || packets*mtu < bytes) {
-		return packets * mtu
-	}
-	return bytes
 }

@@ -30,13 +30,9 @@ func Constants() []formula.Variable { return constantNames }
 // Constant returns the value of one of Constants; false: this experiment has none, such as the
 // rate of a path without one.
 func (x *Experiment) Constant(name string) (float64, bool) {
-	rtt := (x.Path.Down.Delay + x.Path.Up.Delay).Seconds()
-	rate := 0.0
-	if x.Path.Down.Rate != nil {
-		d := decoder{duration: x.Duration}
-		rate = d.meanRate(x.Path.Down.Rate)
-	}
-	queue, limited := x.queueBytes()
+	rtt := x.RTT(&Flow{}).Seconds()
+	rate := meanRate(x.Path.Down.Rate, x.Duration)
+	queue := float64(QueueBytes(x.Path.Down.Queue, x.Path.MTU))
 	const bits = 8
 	switch name {
 	case "path.rtt":
@@ -46,9 +42,9 @@ func (x *Experiment) Constant(name string) (float64, bool) {
 	case "path.bdp":
 		return rtt * rate / bits, rate > 0
 	case "path.queue":
-		return queue, limited
+		return queue, queue > 0
 	case "path.buffer":
-		return queue / (rtt * rate / bits), limited && rtt*rate > 0
+		return queue / (rtt * rate / bits), queue > 0 && rtt*rate > 0
 	case "path.loss":
 		return meanLoss(x.Path.Down.Loss)
 	case "path.loss.up":
@@ -78,27 +74,33 @@ func (x *Experiment) segmentBytes() float64 {
 	return float64(x.Flows[0].MSS)
 }
 
-// queueBytes is the limit of the queue; one in packets is that many of the MTU.
-func (x *Experiment) queueBytes() (float64, bool) {
-	packets, bytes := 0, 0
-	switch q := x.Path.Down.Queue.(type) {
+// QueueBytes is the limit of a queue in bytes, 0 if there is none; one in packets is that many of
+// the MTU.
+func QueueBytes(d netem.Discipline, mtu int) int {
+	_, b := QueueBound(d)
+	if n := b.Packets * mtu; n > 0 && (b.Bytes == 0 || n < b.Bytes) {
+		return n
+	}
+	return b.Bytes
+}
+
+// QueueBound returns the name of a queue's discipline and its limits.
+func QueueBound(d netem.Discipline) (name string, b netem.Bound) {
+	switch q := d.(type) {
 	case netem.DropTail:
-		packets, bytes = q.Packets, q.Bytes
+		return "droptail", netem.Bound(q)
 	case netem.DropHead:
-		packets, bytes = q.Packets, q.Bytes
+		return "drophead", netem.Bound(q)
 	case netem.RED:
-		packets, bytes = q.Packets, q.Bytes
+		return "red", netem.Bound{Packets: q.Packets, Bytes: q.Bytes, Time: q.Time}
 	case netem.CoDel:
-		packets, bytes = q.Packets, q.Bytes
+		return "codel", netem.Bound{Packets: q.Packets, Bytes: q.Bytes, Time: q.Time}
 	case netem.PIE:
-		packets, bytes = q.Packets, q.Bytes
+		return "pie", netem.Bound{Packets: q.Packets, Bytes: q.Bytes, Time: q.Time}
 	case netem.FQCoDel:
-		packets, bytes = q.Packets, q.Bytes
+		return "fq_codel", netem.Bound{Packets: q.Packets, Bytes: q.Bytes}
 	}
-	if n := packets * x.Path.MTU; packets > 0 && (bytes == 0 || n < bytes) {
-		bytes = n
-	}
-	return float64(bytes), bytes > 0
+	return "infinite", b
 }
 
 // meanLoss is what share of the packets a model loses in the long run; false: it depends on
@@ -141,7 +143,7 @@ func (c *Cell) Variable(name string) (float64, error) {
 // Scope returns what formulas about the cells may name.
 func (f *File) Scope(c *Cell) *formula.Scope {
 	d := decoder{variables: f.sweeps}
-	return d.scope(&c.Experiment)
+	return d.newScope(&c.Experiment)
 }
 
 // nameVariables gives what is swept the shortest names that tell them apart: cc for flows.0.cc,

@@ -1,14 +1,18 @@
 package plan
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/trace"
 	"github.com/tidepool-net/tidepool/internal/mistake"
+	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
@@ -21,7 +25,7 @@ type decoder struct {
 	// variables are what is swept.
 	variables []variable
 	changed   bool           // a flag changes the file
-	scopeNow  *formula.Scope // of the expectations that are being read
+	scope     *formula.Scope // of the expectations that are being read
 	// What one part of a file needs of another.
 	mtu        int
 	duration   time.Duration
@@ -30,66 +34,54 @@ type decoder struct {
 	unread     bool          // there is a rate, but its file is not read yet
 }
 
-func (d *decoder) bad(n *node, msg, want string) { d.report.add(n.place, msg, want) }
+func (d *decoder) bad(n *node, msg, want string) { d.report.bad(n, msg, want) }
 
-// key is what a mapping may have: how it is called, what is read of it, and what it is if the
-// file does not say, in the file's words; empty: there is no such word.
-type key[T any] struct {
+// reading reads the value of a key into a field.
+type reading func(d *decoder, n *node)
+
+// key is a key of a mapping: its name, its value if the file has none (in the file's notation;
+// empty: no value), and how to read it.
+type key struct {
 	name  string
 	usual string
-	read  func(d *decoder, n *node, to *T)
+	read  reading
 }
 
 // fill reads a mapping, key by key in the order of the table. What is a phrase for messages:
 // "a flow".
-func fill[T any](d *decoder, n *node, what string, keys []key[T], to *T) bool {
+func (d *decoder) fill(n *node, what string, keys []key) bool {
 	if n.kind != mapping {
-		d.bad(n, d.shown(n)+" is not "+what, "a mapping with "+listed(keys))
+		d.bad(n, n.shown()+" is not "+what, "a mapping with "+listed(keys))
 		return false
 	}
-	for _, p := range n.pairs {
-		if !slices.ContainsFunc(keys, func(k key[T]) bool { return k.name == p.key.text }) {
-			d.stranger(p.key, what, names(keys))
-		}
-	}
+	d.report.strangers(n, what, names(keys))
 	for _, k := range keys {
 		v := n.get(k.name)
 		switch {
 		case v == nil && k.usual != "":
-			k.read(d, usualNode(n, k.usual), to)
+			k.read(d, usualNode(n, k.usual))
 		case v == nil:
 		case v.empty():
 			d.bad(v, mistake.Quote(k.name)+" has no value", "one, or the line left out")
 		default:
-			k.read(d, v, to)
+			k.read(d, v)
 		}
 	}
 	return true
 }
 
+// readMapping reads a mapping by a table of its own.
+func readMapping(what string, keys []key) reading {
+	return func(d *decoder, n *node) { d.fill(n, what, keys) }
+}
+
+// readNode keeps a value that is read when other keys are known.
+func readNode(to **node) reading { return func(_ *decoder, n *node) { *to = n } }
+
 // usualNode is a value that a file leaves out.
 func usualNode(at *node, text string) *node { return &node{place: at.place, text: text} }
 
-// strangers reports keys that are not known.
-func (d *decoder) strangers(n *node, what string, known []string) {
-	for _, p := range n.pairs {
-		if !slices.Contains(known, p.key.text) {
-			d.stranger(p.key, what, known)
-		}
-	}
-}
-
-// stranger reports a key that is not known.
-func (d *decoder) stranger(n *node, what string, known []string) {
-	near := spell.DidYouMean(n.text, known)
-	want := ""
-	if near == "" {
-		want = oneOf(known)
-	}
-	d.bad(n, mistake.Quote(n.text)+" is no key of "+what+near, want)
-}
-
-func names[T any](keys []key[T]) []string {
+func names(keys []key) []string {
 	out := make([]string, len(keys))
 	for i, k := range keys {
 		out[i] = k.name
@@ -98,7 +90,7 @@ func names[T any](keys []key[T]) []string {
 }
 
 // listed names keys for a message, which is none to learn all of them from.
-func listed[T any](keys []key[T]) string {
+func listed(keys []key) string {
 	const most = 6
 	all := names(keys)
 	if len(all) > most {
@@ -108,7 +100,7 @@ func listed[T any](keys []key[T]) string {
 }
 
 // shown names a value in a message.
-func (d *decoder) shown(n *node) string {
+func (n *node) shown() string {
 	switch {
 	case n.kind == list:
 		return "a list"
@@ -123,7 +115,7 @@ func (d *decoder) shown(n *node) string {
 // scalar returns the text of a value that is neither a list nor a mapping.
 func (d *decoder) scalar(n *node, want string) (string, bool) {
 	if n.kind != scalar || n.empty() {
-		d.bad(n, d.shown(n)+" is not what belongs here", want)
+		d.bad(n, n.shown()+" is not what belongs here", want)
 		return "", false
 	}
 	return n.text, true
@@ -143,14 +135,49 @@ func (d *decoder) word(n *node, what string, words []string) (string, bool) {
 	return "", false
 }
 
-// truth reads a switch.
-func (d *decoder) truth(n *node, to *bool) {
-	switch w, ok := d.word(n, "a switch", []string{"on", "off", "true", "false", "yes", "no"}); {
-	case !ok:
-	case w == "on" || w == "true" || w == "yes":
-		*to = true
-	default:
-		*to = false
+// readWord reads one of some words.
+func readWord(what string, words []string, to *string) reading {
+	return func(d *decoder, n *node) { *to, _ = d.word(n, what, words) }
+}
+
+// readOneOf reads the name of one of some values.
+func readOneOf[T fmt.Stringer](what string, to *T, values ...T) reading {
+	return func(d *decoder, n *node) {
+		words := make([]string, len(values))
+		for i, v := range values {
+			words[i] = v.String()
+		}
+		if w, ok := d.word(n, what, words); ok {
+			*to = values[slices.Index(words, w)]
+		}
+	}
+}
+
+// unlessNone reads nothing where the file says none.
+func unlessNone(read reading) reading {
+	return func(d *decoder, n *node) {
+		if !n.plain("none") {
+			read(d, n)
+		}
+	}
+}
+
+// readSwitch reads on or off.
+func readSwitch(to *bool) reading {
+	return func(d *decoder, n *node) {
+		w, ok := d.word(n, "a switch", []string{"on", "off", "true", "false", "yes", "no"})
+		if ok {
+			*to = w == "on" || w == "true" || w == "yes"
+		}
+	}
+}
+
+// readInverse reads a switch whose field says the opposite.
+func readInverse(to *bool) reading {
+	return func(d *decoder, n *node) {
+		on := !*to
+		readSwitch(&on)(d, n)
+		*to = !on
 	}
 }
 
@@ -173,11 +200,18 @@ func (d *decoder) number(n *node, what string, least, most int64) (int64, bool) 
 	return v, true
 }
 
-// count reads a number from 1 into an int.
-func (d *decoder) count(n *node, what string, most int, to *int) {
-	if v, ok := d.number(n, what, 1, int64(most)); ok {
-		*to = int(v)
+// readNumber reads an integer.
+func readNumber[T int | uint64](what string, least, most int64, to *T) reading {
+	return func(d *decoder, n *node) {
+		if v, ok := d.number(n, what, least, most); ok {
+			*to = T(v)
+		}
 	}
+}
+
+// readCount reads a number from 1.
+func readCount(what string, most int, to *int) reading {
+	return readNumber(what, 1, int64(most), to)
 }
 
 // alternatives reads a mapping of which exactly one key says which of several things it is.
@@ -203,4 +237,60 @@ func (d *decoder) alternatives(n *node, what string, keys []string) bool {
 	}
 	d.bad(n, found[0]+" and "+found[1]+" exclude each other", "one of them")
 	return false
+}
+
+// check reports what a part says against itself.
+func (d *decoder) check(n *node, part interface{ Validate() error }) bool {
+	err := part.Validate()
+	if err == nil {
+		return true
+	}
+	d.bad(n, plainly(err), "")
+	return false
+}
+
+// plainly is an error of netem's without its name.
+func plainly(err error) string {
+	return strings.TrimPrefix(err.Error(), netem.ErrConfig.Error()+": ")
+}
+
+// wordError reports what netem says of words that begin so many characters before those that
+// stand at n.
+func (d *decoder) wordError(n *node, ahead int, err error) {
+	var w *netem.WordError
+	if !errors.As(err, &w) {
+		d.bad(n, plainly(err), "")
+		return
+	}
+	d.report.add(n.within(w.Text, w.At, w.Word, ahead), w.Message(), w.Want)
+}
+
+// within is the place of a word of a scalar's text, of which the first characters ahead do not
+// stand there.
+func (n *node) within(text string, at int, word string, ahead int) place {
+	p := n.place
+	if strings.Contains(n.text, "\n") || n.text != "" && n.width < utf8.RuneCountInString(n.text) {
+		return p
+	}
+	p.col += utf8.RuneCountInString(text[:at]) - ahead
+	if n.quoted {
+		p.col++
+	}
+	p.width = max(1, utf8.RuneCountInString(word))
+	return p
+}
+
+// file reads a file that the experiment names. While nobody is there to read it, what is in it
+// is not known, which is no mistake yet.
+func (d *decoder) file(n *node, what string) (text []byte, ok bool) {
+	name, ok := d.scalar(n, "the name of "+what)
+	if !ok || d.load == nil {
+		return nil, false
+	}
+	text, err := d.load(name)
+	if err != nil {
+		d.bad(n, err.Error(), what)
+		return nil, false
+	}
+	return text, true
 }

@@ -13,6 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/rcp"
+	"github.com/tidepool-net/tidepool/internal/sim/fence"
+	"github.com/tidepool-net/tidepool/internal/sim/objects"
 )
 
 // reference is the page about experiment files.
@@ -20,15 +24,20 @@ var reference = filepath.Join("..", "..", "..", "docs", "EXPERIMENTS.md")
 
 // known are all keys that a file can have, table by table.
 func known() []string {
-	return slices.Concat(
-		names(experimentKeys), names(pathKeys), names(linkKeys), names(queueKeys), queueNames,
-		names(jitterKeys), names(corruptKeys), names(reorderKeys), names(lossKeys),
-		names(gilbertKeys), names(stateKeys), names(windowKeys), names(onOffKeys),
-		names(scheduleKeys), names(policerKeys), names(generatedKeys), names(flowKeys), names(appKeys), names(tcpKeys),
-		[]string{echoKey.name, burstKey.name, rcpKey.name, objectsKey.name, rdtKey.name, notebookKey.name},
-		names(echoKeys), names(rcpKeys), names(objectKeys), names(orderKeys), names(rdtKeys),
-		names(notebookKeys), names(expectKeys), shellNames, protocolNames, recoveries,
-	)
+	var own []key
+	for _, p := range protocolNames {
+		own = append(own, new(flowOf).keysOf(Protocol(p))...)
+	}
+	return slices.Concat(names(slices.Concat(
+		new(draft).keys(), pathKeys, new(link).keys(), new(queue).keys(), new(jitterOf).keys(),
+		new(link).corruptKeys(), new(link).reorderKeys(), new(lossOf).keys(),
+		new(gilbertOf).keys(), stateKeys(&netem.FourStates{}), windowKeys(&netem.Window{}),
+		onOffKeys(&netem.OnOff{}), new(scheduleOf).keys(), policerKeys(&netem.Policer{}),
+		new(generatedOf).keys(), new(flowOf).keys(), new(App).keys(), own,
+		echoKeys(&fence.Config{}), rcpKeys(&rcp.Config{}), objectKeys(&objects.Config{}),
+		orderKeys(&objects.Config{}), rdtKeys(&objects.Config{}), new(strategyOf).keys(),
+		new(expectOf).keys(),
+	)), queueNames, shellNames, protocolNames, recoveries)
 }
 
 // The reference has every key, every unit, every name and every function, in its own type.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/mistake"
+	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // maxErrors are those of one file; what follows is only said to follow.
@@ -60,6 +61,27 @@ func (r *report) add(p place, msg, want string) {
 	r.seen[e] = true
 	e.Msg += r.where(p)
 	r.errs = append(r.errs, &e)
+}
+
+func (r *report) bad(n *node, msg, want string) { r.add(n.place, msg, want) }
+
+// strangers reports keys of a mapping that are not known.
+func (r *report) strangers(n *node, what string, known []string) {
+	for _, p := range n.pairs {
+		if !slices.Contains(known, p.key.text) {
+			r.stranger(p.key, what, known)
+		}
+	}
+}
+
+// stranger reports a key that is not known.
+func (r *report) stranger(n *node, what string, known []string) {
+	near := spell.DidYouMean(n.text, known)
+	want := ""
+	if near == "" {
+		want = oneOf(known)
+	}
+	r.add(n.place, mistake.Quote(n.text)+" is no key of "+what+near, want)
 }
 
 // where names the cell, unless what is wrong stands in a value that is swept.

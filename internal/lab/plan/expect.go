@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
@@ -20,27 +21,27 @@ var compares = map[string]Relation{
 	"is": Equals, "at_least": AtLeast, "at_most": AtMost, "above": Above, "below": Below,
 }
 
-// formulaKey reads one of the keys that compare.
-func formulaKey(name string) key[expectOf] {
-	return key[expectOf]{name, "", func(_ *decoder, n *node, e *expectOf) {
-		e.is = append(e.is, pair{&node{place: n.place, text: name}, n})
-	}}
-}
-
-var expectKeys = []key[expectOf]{
-	{"about", "", func(d *decoder, n *node, e *expectOf) { d.text(n, &e.About) }},
-	{"where", "", func(_ *decoder, n *node, e *expectOf) { e.where = n }},
-	{"value", "", func(_ *decoder, n *node, e *expectOf) { e.value = n }},
-	formulaKey("is"),
-	formulaKey("at_least"),
-	formulaKey("at_most"),
-	formulaKey("above"),
-	formulaKey("below"),
-	{"within", "", func(_ *decoder, n *node, e *expectOf) { e.within = n }},
-	{"published", "", func(d *decoder, n *node, e *expectOf) { d.text(n, &e.Published) }},
-	{"why", "", func(d *decoder, n *node, e *expectOf) { d.text(n, &e.Why) }},
-	{"source", "", func(d *decoder, n *node, e *expectOf) { d.text(n, &e.Source) }},
-	{"because", "", func(d *decoder, n *node, e *expectOf) { d.text(n, &e.Because) }},
+func (e *expectOf) keys() []key {
+	formula := func(name string) key {
+		return key{name, "", func(_ *decoder, n *node) {
+			e.is = append(e.is, pair{&node{place: n.place, text: name}, n})
+		}}
+	}
+	return []key{
+		{"about", "", readText(&e.About)},
+		{"where", "", readNode(&e.where)},
+		{"value", "", readNode(&e.value)},
+		formula("is"),
+		formula("at_least"),
+		formula("at_most"),
+		formula("above"),
+		formula("below"),
+		{"within", "", readNode(&e.within)},
+		{"published", "", readText(&e.Published)},
+		{"why", "", readText(&e.Why)},
+		{"source", "", readText(&e.Source)},
+		{"because", "", readText(&e.Because)},
+	}
 }
 
 const maxExpectations = 1000
@@ -48,53 +49,51 @@ const maxExpectations = 1000
 // expectations reads what should come out.
 func (d *decoder) expectations(n *node, x *Experiment) {
 	if n.kind != list {
-		d.bad(n, d.shown(n)+" is not a list of expectations", "a list such as [goodput > 1Mbit/s]")
+		d.bad(n, n.shown()+" is not a list of expectations", "a list such as [goodput > 1Mbit/s]")
 		return
 	}
 	if len(n.items) > maxExpectations {
 		d.bad(n, "too many expectations", "1000 at most")
 		return
 	}
-	scope := d.scope(x)
+	d.scope = d.newScope(x)
 	for _, item := range n.items {
-		var e Expectation
-		var ok bool
+		e := expectOf{}
+		ok := false
 		if item.kind == mapping {
-			e, ok = d.expectation(item, scope)
+			ok = e.read(d, item)
 		} else {
-			e, ok = d.claim(item, scope)
+			ok = e.readClaim(d, item)
 		}
 		switch {
 		case ok:
 			e.Line = item.line
-			x.Expect = append(x.Expect, e)
+			x.Expect = append(x.Expect, e.Expectation)
 		case d.changed:
 			d.report.moot = append(d.report.moot, item)
 		}
 	}
 }
 
-// claim reads an expectation of one line.
-func (d *decoder) claim(n *node, scope *formula.Scope) (Expectation, bool) {
-	const want = "an expectation such as goodput > 1Mbit/s"
-	text, ok := d.scalar(n, want)
+// readClaim reads a comparison in one line.
+func (e *expectOf) readClaim(d *decoder, n *node) bool {
+	text, ok := d.scalar(n, "an expectation such as goodput > 1Mbit/s")
 	if !ok {
-		return Expectation{}, false
+		return false
 	}
-	c, err := formula.CompileClaim(text, scope)
+	c, err := formula.CompileClaim(text, d.scope)
 	if err != nil {
 		d.formulaError(n, err)
-		return Expectation{}, false
+		return false
 	}
+	e.Within, e.Absolute = c.Within, c.Absolute
 	if len(c.Operators) > 1 {
-		return Expectation{
-			Value: strings.TrimSpace(text), Relation: Holds, Within: c.Within, Absolute: c.Absolute,
-		}, true
+		e.Value, e.Relation = strings.TrimSpace(text), Holds
+	} else {
+		e.Value, e.Is = c.Terms[0].String(), c.Terms[1].String()
+		e.Relation = relations[c.Operators[0]]
 	}
-	return Expectation{
-		Value: c.Terms[0].String(), Is: c.Terms[1].String(), Relation: relations[c.Operators[0]],
-		Within: c.Within, Absolute: c.Absolute,
-	}, true
+	return true
 }
 
 // relations are those of operators.
@@ -117,83 +116,68 @@ func (d *decoder) formulaError(n *node, err error) {
 	}
 }
 
-// expectation reads one that is a mapping.
-func (d *decoder) expectation(n *node, scope *formula.Scope) (Expectation, bool) {
-	var e expectOf
-	if !fill(d, n, "an expectation", expectKeys, &e) {
-		return e.Expectation, false
+// read reads an expectation that is a mapping.
+func (e *expectOf) read(d *decoder, n *node) bool {
+	if !d.fill(n, "an expectation", e.keys()) {
+		return false
 	}
 	const want = "{value: utilisation, is: reno_utilisation(0.1), within: 1%}"
 	switch {
 	case e.value == nil:
 		d.bad(n, "an expectation without a value", want)
-		return e.Expectation, false
+		return false
 	case len(e.is) == 0:
-		return d.wholeClaim(&e, scope)
+		ok := e.readClaim(d, e.value) && e.readWhere(d)
+		if ok && e.within != nil {
+			d.bad(e.within, "a tolerance apart from its comparison",
+				"± 1% in the value, or is beside it")
+			return false
+		}
+		return ok
 	case len(e.is) > 1:
 		d.bad(e.is[1].key, e.is[0].key.text+" and "+e.is[1].key.text+" exclude each other",
 			"one of them")
-		return e.Expectation, false
+		return false
 	}
 	e.Relation = compares[e.is[0].key.text]
-	value, ok := d.formula(e.value, scope)
-	is, alsoOK := d.formula(e.is[0].value, scope)
-	if !ok || !alsoOK || !d.where(&e, scope) {
-		return e.Expectation, false
+	value, ok := d.formula(e.value)
+	is, alsoOK := d.formula(e.is[0].value)
+	if !ok || !alsoOK || !e.readWhere(d) {
+		return false
 	}
 	e.Value, e.Is = value.String(), is.String()
-	if _, err := formula.CompileClaim(e.Value+" = "+e.Is, scope); err != nil {
+	if _, err := formula.CompileClaim(e.Value+" = "+e.Is, d.scope); err != nil {
 		d.bad(e.is[0].value, e.Is+" is not in the unit of "+e.Value, "one unit")
-		return e.Expectation, false
+		return false
 	}
-	return e.Expectation, d.tolerance(&e, is)
+	return e.within == nil || e.readWithin(d, is)
 }
 
-// wholeClaim reads a mapping whose value is a comparison already.
-func (d *decoder) wholeClaim(e *expectOf, scope *formula.Scope) (Expectation, bool) {
-	c, ok := d.claim(e.value, scope)
-	if !ok || !d.where(e, scope) {
-		return c, false
-	}
-	if e.within != nil {
-		d.bad(e.within, "a tolerance apart from its comparison",
-			"± 1% in the value, or is beside it")
-		return c, false
-	}
-	c.About, c.Where, c.Published, c.Why = e.About, e.Where, e.Published, e.Why
-	c.Source, c.Because = e.Source, e.Because
-	return c, true
-}
-
-func (d *decoder) formula(n *node, scope *formula.Scope) (*formula.Expr, bool) {
+func (d *decoder) formula(n *node) (*formula.Expr, bool) {
 	text, ok := d.scalar(n, "a formula such as utilisation or 262.5ms")
 	if !ok {
 		return nil, false
 	}
-	e, err := formula.Compile(text, scope)
+	e, err := formula.Compile(text, d.scope)
 	if err != nil {
 		d.formulaError(n, err)
 	}
 	return e, err == nil
 }
 
-// tolerance reads how far the value may be off.
-func (d *decoder) tolerance(e *expectOf, is *formula.Expr) bool {
-	n := e.within
-	switch {
-	case n == nil:
-		return true
-	case e.Relation != Equals:
-		d.bad(n, "a tolerance of what need not be equal", "is, or no within")
+// readWithin reads how far the value may be off.
+func (e *expectOf) readWithin(d *decoder, is *formula.Expr) bool {
+	if e.Relation != Equals {
+		d.bad(e.within, "a tolerance of what need not be equal", "is, or no within")
 		return false
 	}
-	text, ok := d.scalar(n, "a tolerance such as 1% or 5ms")
+	text, ok := d.scalar(e.within, "a tolerance such as 1% or 5ms")
 	if !ok {
 		return false
 	}
-	c, err := formula.CompileClaim(is.String()+" = "+is.String()+" ± "+text, d.scopeNow)
+	c, err := formula.CompileClaim(is.String()+" = "+is.String()+" ± "+text, d.scope)
 	if err != nil {
-		d.bad(n, mistake.Quote(text)+" is not a tolerance of "+is.String(),
+		d.bad(e.within, mistake.Quote(text)+" is not a tolerance of "+is.String(),
 			"one such as 1%, or in its unit")
 		return false
 	}
@@ -201,68 +185,53 @@ func (d *decoder) tolerance(e *expectOf, is *formula.Expr) bool {
 	return true
 }
 
-// where reads which cells an expectation is about.
-func (d *decoder) where(e *expectOf, scope *formula.Scope) bool {
+// readWhere reads which cells an expectation is about.
+func (e *expectOf) readWhere(d *decoder) bool {
 	n := e.where
 	if n == nil {
 		return true
 	}
 	if n.kind != mapping {
-		d.bad(n, d.shown(n)+" does not pick cells", "a mapping such as {cc: reno}")
+		d.bad(n, n.shown()+" does not pick cells", "a mapping such as {cc: reno}")
 		return false
 	}
-	before := len(d.report.errs)
+	all := true
 	for _, p := range n.pairs {
-		if d.changed && !d.picks(p, scope, false) {
-			return false
-		}
-		if d.picks(p, scope, true) {
-			e.Where = append(e.Where, d.setting(p, scope))
-		}
+		s, ok := d.setting(p)
+		e.Where, all = append(e.Where, s), all && ok
 	}
-	return len(d.report.errs) == before
+	return all
 }
 
-// picks reports whether a cell has such a value of what is swept.
-func (d *decoder) picks(p pair, scope *formula.Scope, tell bool) bool {
+// setting reads a value that some cell has of what is swept. What a flag has taken out of the file
+// is not an error.
+func (d *decoder) setting(p pair) (Setting, bool) {
+	s := Setting{Value: label(p.value)}
 	var all []string
 	for i, v := range d.variables {
-		name := scope.Variables[i].Name
-		all = append(all, name)
-		if p.key.text != name && p.key.text != v.key {
+		known := d.scope.Variables[i]
+		all = append(all, known.Name)
+		if p.key.text != known.Name && p.key.text != v.key {
 			continue
 		}
-		for _, value := range v.values {
-			if value.text == label(p.value) {
-				return true
-			}
+		s.Key, s.Name = v.key, known.Name
+		if slices.Contains(known.Values, s.Value) {
+			return s, true
 		}
-		if tell {
-			d.bad(p.value, "there is no cell with "+mistake.Quote(label(p.value)),
-				oneOf(scope.Variables[i].Values))
+		if !d.changed {
+			d.bad(p.value, "there is no cell with "+mistake.Quote(s.Value), oneOf(known.Values))
 		}
-		return false
+		return s, false
 	}
-	if tell {
+	if !d.changed {
 		d.bad(p.key, mistake.Quote(p.key.text)+" is not swept", oneOf(all))
 	}
-	return false
+	return s, false
 }
 
-// setting is the pair of a name and a value with the key that the name is for.
-func (d *decoder) setting(p pair, scope *formula.Scope) Setting {
-	s := Setting{Value: label(p.value)}
-	for i, v := range d.variables {
-		if name := scope.Variables[i].Name; p.key.text == name || p.key.text == v.key {
-			s.Key, s.Name = v.key, name
-		}
-	}
-	return s
-}
-
-// scope is what formulas of a cell may name: what is swept, first and in order, and what the
+// newScope is what formulas of a cell may name: what is swept, first and in order, and what the
 // path is.
-func (d *decoder) scope(x *Experiment) *formula.Scope {
+func (d *decoder) newScope(x *Experiment) *formula.Scope {
 	s := &formula.Scope{}
 	for _, v := range d.variables {
 		s.Variables = append(s.Variables, v.scope)
@@ -271,7 +240,6 @@ func (d *decoder) scope(x *Experiment) *formula.Scope {
 	for i := range x.Flows {
 		s.Flows = append(s.Flows, x.Flows[i].Name)
 	}
-	d.scopeNow = s
 	return s
 }
 

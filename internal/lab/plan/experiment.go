@@ -112,6 +112,31 @@ type NotebookApp struct {
 	Tahoe notebook.TahoeConfig
 }
 
+// Wanted is how many bytes it sends in all; 0: it does not end.
+func (a *App) Wanted() uint64 { return a.Size * uint64(max(1, a.Requests)) }
+
+// RTT is the round trip of a flow without a queue.
+func (x *Experiment) RTT(f *Flow) time.Duration {
+	return x.Path.Down.Delay + x.Path.Up.Delay + 4*f.Delay
+}
+
+// HostMTU is that of a flow's hosts: TCP's option then has the flow's largest segment.
+func (x *Experiment) HostMTU(f *Flow) int {
+	if f.MSS > 0 {
+		return min(f.MSS+tcpIPHeaders, x.Path.MTU)
+	}
+	return x.Path.MTU
+}
+
+// HostLink is the link from a flow's host, the sender or the receiver, to its router.
+func (x *Experiment) HostLink(f *Flow, sender bool) netem.Config {
+	c := netem.Config{Delay: f.Delay}
+	if j := x.HostJitter / 2; j > 0 && sender {
+		c.Delay, c.Jitter = f.Delay+j, netem.UniformJitter(j)
+	}
+	return c
+}
+
 // Expectation is a line of an experiment that says what should come out. It is looked at in
 // every cell by itself that Where picks, with means over the cell's trials. Cells that differ
 // only in variables of which each metric in it names a value, as in

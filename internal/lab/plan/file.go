@@ -9,7 +9,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/trace"
 	"github.com/tidepool-net/tidepool/internal/mistake"
-	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // File is an experiment file with the changes of Set and Sweep.
@@ -73,9 +72,8 @@ func Parse(name string, src []byte) (*File, error) {
 		return nil, r.err()
 	}
 	f := &File{Name: name, root: root}
-	d := decoder{report: r}
 	if n := root.get("sweep"); n != nil && !n.empty() {
-		f.sweeps = d.sweep(n)
+		f.sweeps = readSweep(r, n)
 		nameVariables(f.sweeps)
 	}
 	f.probe(r)
@@ -175,8 +173,8 @@ func (f *File) Set(arg string) error {
 	if value == nil {
 		return r.err()
 	}
-	if known := names(experimentKeys); !slices.Contains(known, k.segments[0].text) {
-		return f.strange(r, k, known)
+	if !knownFirst(r, k) {
+		return r.err()
 	}
 	if k.segments[0].text == "sweep" {
 		r.add(k.segments[0].place, "what is swept cannot be set", "--sweep KEY=VALUE,VALUE")
@@ -193,16 +191,14 @@ func (f *File) Set(arg string) error {
 	return nil
 }
 
-// strange reports a key that no file has.
-func (f *File) strange(r *report, k keyPath, known []string) error {
-	first := k.segments[0]
-	near := spell.DidYouMean(first.text, known)
-	want := ""
-	if near == "" {
-		want = oneOf(known)
+// knownFirst reports whether a file may have the first part of a key.
+func knownFirst(r *report, k keyPath) bool {
+	known := names(new(draft).keys())
+	if slices.Contains(known, k.segments[0].text) {
+		return true
 	}
-	r.add(first.place, mistake.Quote(first.text)+" is no key of an experiment"+near, want)
-	return r.err()
+	r.stranger(k.segments[0], "an experiment", known)
+	return false
 }
 
 // unsweep takes a key out of what is swept, or all that a key with a * stands for.
@@ -236,11 +232,10 @@ func (f *File) Sweep(arg string) error {
 	if values == nil {
 		return r.err()
 	}
-	if known := names(experimentKeys); !slices.Contains(known, k.segments[0].text) {
-		return f.strange(r, k, known)
+	if !knownFirst(r, k) {
+		return r.err()
 	}
-	d := decoder{report: r}
-	v, ok := d.variable(&node{place: k.segments[0].place, text: k.text}, values)
+	v, ok := readVariable(r, &node{place: k.segments[0].place, text: k.text}, values)
 	if !ok {
 		return r.err()
 	}

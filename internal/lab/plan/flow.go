@@ -24,7 +24,6 @@ type flowOf struct {
 	named    bool
 	window   *node
 	cubic    congestion.Cubic
-	sack     bool
 	app      *node
 	size     *node
 	rcp      rcp.Config
@@ -32,48 +31,66 @@ type flowOf struct {
 	strategy strategyOf
 }
 
-// flowKeys are what every flow has. In the order of the table: what it speaks comes first.
-var flowKeys = []key[flowOf]{
-	{"name", "", func(d *decoder, n *node, f *flowOf) {
-		f.named = d.name(n, "a flow's name", &f.Name)
-		if _, err := strconv.Atoi(f.Name); err == nil || f.Name == "*" {
-			d.bad(n, mistake.Quote(f.Name)+" is not a flow's name: keys count flows by numbers",
-				"a word")
-		}
-	}},
-	{"count", "1", func(d *decoder, n *node, f *flowOf) {
-		d.count(n, "how many such flows", MaxFlows, &f.count)
-	}},
-	{"interval", "", func(d *decoder, n *node, f *flowOf) {
-		d.time(n, "how much later each begins", maxSpan, &f.interval)
-	}},
-	{"protocol", "tcp", func(d *decoder, n *node, f *flowOf) {
-		if w, ok := d.word(n, "a protocol", protocolNames); ok {
-			f.Protocol = Protocol(w)
-		}
-	}},
-	{"direction", "down", func(d *decoder, n *node, f *flowOf) {
-		w, _ := d.word(n, "a direction of data", []string{"down", "up"})
-		f.Upward = w == "up"
-	}},
-	{"start", "0s", func(d *decoder, n *node, f *flowOf) {
-		d.time(n, "when it begins", maxSpan, &f.Start)
-	}},
-	{"stop", "", func(d *decoder, n *node, f *flowOf) {
-		d.time(n, "when it ends", maxSpan, &f.Stop)
-	}},
-	{"delay", "0s", func(d *decoder, n *node, f *flowOf) {
-		d.time(n, "the wire of its own hosts, each way", maxDelay, &f.Delay)
-	}},
-	{"size", "", func(_ *decoder, n *node, f *flowOf) { f.size = n }},
-	{"app", "", func(_ *decoder, n *node, f *flowOf) { f.app = n }},
+// keys are what every flow has. In the order of the table: what it speaks comes first.
+func (f *flowOf) keys() []key {
+	return []key{
+		{"name", "", func(d *decoder, n *node) {
+			f.named = d.name(n, "a flow's name", &f.Name)
+			if _, err := strconv.Atoi(f.Name); err == nil || f.Name == "*" {
+				d.bad(n, mistake.Quote(f.Name)+
+					" is not a flow's name: keys count flows by numbers", "a word")
+			}
+		}},
+		{"count", "1", readCount("how many such flows", MaxFlows, &f.count)},
+		{"interval", "", readTime("how much later each begins", maxSpan, &f.interval)},
+		{"protocol", "tcp", func(d *decoder, n *node) {
+			if w, ok := d.word(n, "a protocol", protocolNames); ok {
+				f.Protocol = Protocol(w)
+			}
+		}},
+		{"direction", "down", func(d *decoder, n *node) {
+			w, _ := d.word(n, "a direction of data", []string{"down", "up"})
+			f.Upward = w == "up"
+		}},
+		{"start", "0s", readTime("when it begins", maxSpan, &f.Start)},
+		{"stop", "", readTime("when it ends", maxSpan, &f.Stop)},
+		{"delay", "0s", readTime("the wire of its own hosts, each way", maxDelay, &f.Delay)},
+		{"size", "", readNode(&f.size)},
+		{"app", "", readNode(&f.app)},
+	}
+}
+
+// spokenBy is the protocol of a flow.
+func spokenBy(n *node) Protocol {
+	if p := n.get("protocol"); p != nil && slices.Contains(protocolNames, p.text) {
+		return Protocol(p.text)
+	}
+	return TCP
+}
+
+// keysOf are what a flow of a protocol has besides.
+func (f *flowOf) keysOf(p Protocol) []key {
+	echo, fetch := key{"echo", "", f.readEcho}, key{"objects", "", f.readObjects}
+	switch p {
+	case RCP:
+		own := key{"rcp", "", readMapping("RCP", rcpKeys(&f.rcp))}
+		return []key{echo, {"burst", "", f.readBurst}, own}
+	case RDT:
+		return []key{fetch, {"rdt", "", readMapping("RDT", rdtKeys(&f.rdt))}}
+	case Notebook:
+		return []key{{"notebook", "", f.strategy.read}}
+	case QUIC:
+		return []key{fetch}
+	case TCP:
+	}
+	return append(f.tcpKeys(), echo, fetch)
 }
 
 // protocolNames are what flows may speak.
 var protocolNames = []string{string(TCP), string(RCP), string(RDT), string(Notebook), string(QUIC)}
 
-// flows reads all of them.
-func (d *decoder) flows(root *node, x *draft) {
+// readFlows reads all of them.
+func (x *draft) readFlows(d *decoder, root *node) {
 	n := x.flows
 	switch {
 	case n == nil && root.get("flows") != nil: // it is empty, which is reported
@@ -82,14 +99,14 @@ func (d *decoder) flows(root *node, x *draft) {
 		d.report.add(root.place, "an experiment without flows", "flows: [{cc: cubic}]")
 		return
 	case n.kind != list:
-		d.bad(n, d.shown(n)+" is not a list of flows", "flows: [{cc: cubic}]")
+		d.bad(n, n.shown()+" is not a list of flows", "flows: [{cc: cubic}]")
 		return
 	case len(n.items) == 0:
 		d.bad(n, "no flow in the list", "flows: [{cc: cubic}]")
 		return
 	}
 	for i, item := range n.items {
-		f := d.flow(item)
+		f := readFlow(d, item)
 		f.Item = i
 		if len(x.Flows)+f.count > MaxFlows {
 			d.bad(item, "too many flows", strconv.Itoa(MaxFlows)+" at most")
@@ -97,22 +114,22 @@ func (d *decoder) flows(root *node, x *draft) {
 		}
 		x.Flows = append(x.Flows, f.copies()...)
 	}
-	d.nameFlows(n, x)
+	x.nameFlows(d)
 }
 
-// flow reads one.
-func (d *decoder) flow(n *node) flowOf {
-	f := flowOf{at: n, count: 1, sack: true}
+// readFlow reads one.
+func readFlow(d *decoder, n *node) *flowOf {
+	f := &flowOf{at: n, count: 1}
 	spoken := spokenBy(n)
-	if !fill(d, n, "a flow of "+string(spoken), protocolTables[spoken], &f) {
+	if !d.fill(n, "a flow of "+string(spoken), slices.Concat(f.keys(), f.keysOf(spoken))) {
 		return f
 	}
-	d.finishApp(&f)
+	f.finishApp(d)
 	switch f.Protocol {
 	case TCP:
-		d.finishTCP(&f)
+		f.finishTCP(d)
 	case RCP, RDT, Notebook, QUIC:
-		d.finishDocument(&f)
+		f.finishDocument(d)
 	}
 	last := f.Start + time.Duration(f.count-1)*f.interval
 	switch stop := n.get("stop"); {
@@ -162,14 +179,14 @@ func clone[T any](p *T) *T {
 
 // nameFlows gives names to those that have none: what they run, and a number if that is not
 // enough. Names must differ.
-func (d *decoder) nameFlows(n *node, x *draft) {
+func (x *draft) nameFlows(d *decoder) {
 	taken := map[string]bool{}
 	for _, f := range x.Flows {
 		if f.Name == "" {
 			continue
 		}
 		if taken[f.Name] {
-			for _, item := range slices.Backward(n.items) {
+			for _, item := range slices.Backward(x.flows.items) {
 				if name := item.get("name"); name.plain(f.Name) {
 					d.bad(name, "another flow is called "+mistake.Quote(f.Name),
 						"names that differ")
@@ -201,30 +218,23 @@ func (d *decoder) nameFlows(n *node, x *draft) {
 	}
 }
 
-var appKeys = []key[App]{
-	{"rate", "", func(d *decoder, n *node, a *App) {
-		a.Rate, _ = d.rate(n, "how fast it writes")
-	}},
-	{"on", "", func(d *decoder, n *node, a *App) {
-		d.time(n, "how long it writes", maxSpan, &a.On)
-	}},
-	{"off", "", func(d *decoder, n *node, a *App) {
-		d.time(n, "how long it rests", maxSpan, &a.Off)
-	}},
-	{"requests", "", func(d *decoder, n *node, a *App) {
-		const most = 1_000_000
-		d.count(n, "how many requests", most, &a.Requests)
-	}},
-	{"gap", "", func(d *decoder, n *node, a *App) {
-		d.time(n, "how long after the last", maxSpan, &a.Gap)
-	}},
+// keys are what an application has that is not bulk.
+func (a *App) keys() []key {
+	const mostRequests = 1_000_000
+	return []key{
+		{"rate", "", readRate("how fast it writes", &a.Rate)},
+		{"on", "", readTime("how long it writes", maxSpan, &a.On)},
+		{"off", "", readTime("how long it rests", maxSpan, &a.Off)},
+		{"requests", "", readCount("how many requests", mostRequests, &a.Requests)},
+		{"gap", "", readTime("how long after the last", maxSpan, &a.Gap)},
+	}
 }
 
 // maxBytes is more than any run moves.
 const maxBytes = 1 << 50
 
 // finishApp reads what the application does.
-func (d *decoder) finishApp(f *flowOf) {
+func (f *flowOf) finishApp(d *decoder) {
 	a := f.App
 	if f.size != nil && !f.size.plain("unlimited") {
 		a.Size, _ = d.bytes(f.size, "how much it sends", 1, maxBytes)
@@ -237,11 +247,11 @@ func (d *decoder) finishApp(f *flowOf) {
 	}
 	if n := f.app; n != nil && !n.plain("bulk") {
 		if n.kind != mapping {
-			d.bad(n, d.shown(n)+" is not an application",
+			d.bad(n, n.shown()+" is not an application",
 				"bulk, or a mapping with rate, on, off, requests or gap")
 			return
 		}
-		fill(d, n, "an application", appKeys, &a)
+		d.fill(n, "an application", a.keys())
 		switch {
 		case (n.get("on") == nil) != (n.get("off") == nil):
 			d.bad(n, "on and off go together", "both of them")

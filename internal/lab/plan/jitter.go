@@ -17,47 +17,46 @@ type jitterOf struct {
 	widthNode *node
 }
 
-// width reads a key that is a distribution.
-func width(name, what string, made func(time.Duration) netem.Jitter) key[jitterOf] {
-	return key[jitterOf]{name, "", func(d *decoder, n *node, j *jitterOf) {
-		if w, ok := d.span(n, what, 0, maxDelay); ok {
-			j.made = made(w)
+func (j *jitterOf) keys() []key {
+	width := func(what string, made func(time.Duration) netem.Jitter) reading {
+		return func(d *decoder, n *node) {
+			if w, ok := d.span(n, what, 0, maxDelay); ok {
+				j.made = made(w)
+			}
 		}
-	}}
+	}
+	return []key{
+		{"uniform", "", width("so much more or less", func(w time.Duration) netem.Jitter {
+			return netem.UniformJitter(w)
+		})},
+		{"normal", "", width("a standard deviation", func(w time.Duration) netem.Jitter {
+			return netem.NormalJitter(w)
+		})},
+		{"pareto", "", width("a jitter", func(w time.Duration) netem.Jitter {
+			return netem.ParetoJitter(w)
+		})},
+		{"paretonormal", "", width("a jitter", func(w time.Duration) netem.Jitter {
+			return netem.ParetoNormalJitter(w)
+		})},
+		{"table", "", readNode(&j.table)},
+		{"width", "", func(d *decoder, n *node) {
+			j.widthNode = n
+			readTime("what 8192 stands for in the table", maxDelay, &j.width)(d, n)
+		}},
+		{"steps", "", j.readSteps},
+		{"overtake", "", readSwitch(&j.overtake)},
+		{"correlation", "", readShare(alikeness, &j.alike)},
+	}
 }
 
-var jitterKeys = []key[jitterOf]{
-	width("uniform", "so much more or less", func(w time.Duration) netem.Jitter {
-		return netem.UniformJitter(w)
-	}),
-	width("normal", "a standard deviation", func(w time.Duration) netem.Jitter {
-		return netem.NormalJitter(w)
-	}),
-	width("pareto", "a jitter",
-		func(w time.Duration) netem.Jitter { return netem.ParetoJitter(w) }),
-	width("paretonormal", "a jitter", func(w time.Duration) netem.Jitter {
-		return netem.ParetoNormalJitter(w)
-	}),
-	{"table", "", func(_ *decoder, n *node, j *jitterOf) { j.table = n }},
-	{"width", "", func(d *decoder, n *node, j *jitterOf) {
-		j.widthNode = n
-		d.time(n, "what 8192 stands for in the table", maxDelay, &j.width)
-	}},
-	{"steps", "", func(d *decoder, n *node, j *jitterOf) { j.made = d.delaySteps(n) }},
-	{"overtake", "", func(d *decoder, n *node, j *jitterOf) { d.truth(n, &j.overtake) }},
-	{"correlation", "", func(d *decoder, n *node, j *jitterOf) {
-		d.share(n, "how alike successive packets are", &j.alike)
-	}},
-}
+// alikeness is what a correlation says.
+const alikeness = "how alike successive packets are"
 
 // jitterKinds are the distributions.
 var jitterKinds = []string{"uniform", "normal", "pareto", "paretonormal", "table", "steps"}
 
-// jitter reads how the delay varies.
-func (d *decoder) jitter(n *node, l *link) {
-	if n.plain("none") {
-		return
-	}
+// readJitter reads how the delay varies.
+func (l *link) readJitter(d *decoder, n *node) {
 	if n.kind != mapping {
 		if w, ok := d.span(n, "a jitter", 0, maxDelay); ok && w > 0 {
 			l.Jitter = netem.UniformJitter(w)
@@ -68,46 +67,46 @@ func (d *decoder) jitter(n *node, l *link) {
 		return
 	}
 	var j jitterOf
-	fill(d, n, "a jitter", jitterKeys, &j)
+	d.fill(n, "a jitter", j.keys())
 	switch {
 	case j.table != nil:
-		j.made = d.jitterTable(&j)
+		j.readTable(d)
 	case j.widthNode != nil:
 		d.bad(j.widthNode, "a width without a table", "table: FILE.dist beside it")
 	}
 	l.Jitter, l.Overtaking, l.Correlation.Jitter = j.made, j.overtake, j.alike
 }
 
-// jitterTable reads a file of tc's.
-func (d *decoder) jitterTable(j *jitterOf) netem.Jitter {
+// readTable reads a file of tc's.
+func (j *jitterOf) readTable(d *decoder) {
+	j.made = nil
 	if j.widthNode == nil {
 		d.bad(j.table, "a table without what 8192 stands for", "width: 10ms beside it")
-		return nil
+		return
 	}
 	text, ok := d.file(j.table, "a table of tc's, such as normal.dist")
 	if !ok {
-		return nil
+		return
 	}
 	table, err := netem.ParseTable(string(text))
 	if err != nil {
 		d.bad(j.table, mistake.Quote(j.table.text)+": "+plainly(err), "a table of tc's")
-		return nil
+		return
 	}
-	return netem.TableJitter{Jitter: j.width, Table: table, Name: j.table.text}
+	j.made = netem.TableJitter{Jitter: j.width, Table: table, Name: j.table.text}
 }
 
-// delaySteps reads how much longer packets take from which time on.
-func (d *decoder) delaySteps(n *node) netem.Jitter {
+// readSteps reads how much longer packets take from which time on.
+func (j *jitterOf) readSteps(d *decoder, n *node) {
 	steps, ok := d.steps(n, "how much longer packets take", timeSpan)
 	if !ok {
-		return nil
+		return
 	}
 	t := netem.DelayTrace{}
 	for _, s := range steps {
 		t.Points = append(t.Points, netem.DelayPoint{At: s.at, Delay: time.Duration(s.value)})
 	}
-	if !d.check(n, t) {
-		return nil
+	if d.check(n, t) {
+		j.made = t
 	}
-	return t
 }

@@ -13,11 +13,11 @@ import (
 
 const maxListed = 4096
 
-// loss reads a loss model.
-func (d *decoder) loss(n *node) netem.Loss {
+// readLoss reads a loss model.
+func readLoss(d *decoder, n *node) netem.Loss {
 	switch n.kind {
 	case mapping:
-		return d.lossModel(n)
+		return readLossModel(d, n)
 	case list:
 		d.bad(n, "a list is not a loss", "at [17, 18], 1% or a mapping")
 		return nil
@@ -32,41 +32,34 @@ func (d *decoder) loss(n *node) netem.Loss {
 	inner.place = n.within(n.text, len(n.text)-len(strings.TrimLeft(rest, " ")), inner.text, 0)
 	switch {
 	case first == "every" && inner.text != "":
-		return d.every(&inner)
+		var every uint64
+		if readEvery(&every)(d, &inner); every == 0 {
+			return nil
+		}
+		return netem.PeriodicLoss{Every: every}
 	case first == "at" && inner.text != "":
-		return d.listedPackets(&inner, strings.FieldsFunc(inner.text, func(r rune) bool {
+		return listedPackets(d, &inner, strings.FieldsFunc(inner.text, func(r rune) bool {
 			return strings.ContainsRune("[], ", r)
 		}))
 	}
 	m, ok := d.quantity(n, "a loss (none, 1%, every 1000, at [17, 18] or a model)", shareOf)
-	if !ok {
-		return nil
-	}
-	return d.uniformLoss(n, m.value)
-}
-
-func (d *decoder) uniformLoss(n *node, share float64) netem.Loss {
 	switch {
-	case share > 1:
+	case !ok || m.value == 0:
+		return nil
+	case m.value > 1:
 		d.bad(n, n.text+" is more than all", "a loss from 0% to 100%")
 		return nil
-	case share == 0:
-		return nil
 	}
-	return netem.UniformLoss(share)
+	return netem.UniformLoss(m.value)
 }
 
-// every reads a periodic loss.
-func (d *decoder) every(n *node) netem.Loss {
-	v, ok := d.number(n, "every how many packets", 1, math.MaxInt32)
-	if !ok {
-		return nil
-	}
-	return netem.PeriodicLoss{Every: uint64(v)}
+// readEvery reads the period of a periodic loss.
+func readEvery(to *uint64) reading {
+	return readNumber("every how many packets", 1, math.MaxInt32, to)
 }
 
 // listedPackets reads the numbers of packets.
-func (d *decoder) listedPackets(n *node, words []string) netem.Loss {
+func listedPackets(d *decoder, n *node, words []string) netem.Loss {
 	var l netem.ListedLoss
 	for _, w := range words {
 		v, err := strconv.ParseUint(w, 10, 32)
@@ -100,41 +93,36 @@ var lossKinds = []string{
 	"share", "every", "at", "bytes", "gilbert", "states", "windows", "on_off", "netem",
 }
 
-var lossKeys = []key[lossOf]{
-	{"share", "", func(d *decoder, n *node, l *lossOf) { d.share(n, "a loss", &l.share) }},
-	{"correlation", "", func(d *decoder, n *node, l *lossOf) {
-		d.share(n, "how alike successive packets are", &l.correlation)
-	}},
-	{"from", "", func(d *decoder, n *node, l *lossOf) {
-		d.time(n, "from when on", maxSpan, &l.window.From)
-	}},
-	{"to", "", func(d *decoder, n *node, l *lossOf) {
-		d.time(n, "until when", maxSpan, &l.window.To)
-	}},
-	{"every", "", func(d *decoder, n *node, l *lossOf) {
-		if p, ok := d.every(n).(netem.PeriodicLoss); ok {
-			l.every = p.Every
-		}
-	}},
-	{"first", "", func(d *decoder, n *node, l *lossOf) {
-		if v, ok := d.number(n, "the number of a packet", 1, math.MaxInt32); ok {
-			l.first = uint64(v)
-		}
-	}},
-	{"at", "", func(d *decoder, n *node, l *lossOf) {
-		if words, ok := d.words(n, "a list of packets, such as [17, 18]"); ok {
-			l.Loss = d.listedPackets(n, words)
-		}
-	}},
-	{"bytes", "", func(d *decoder, n *node, l *lossOf) { l.Loss = d.listedBytes(n) }},
-	{"gilbert", "", func(d *decoder, n *node, l *lossOf) { l.Loss = d.gilbert(n) }},
-	{"states", "", func(d *decoder, n *node, l *lossOf) { l.Loss = d.states(n) }},
-	{"windows", "", func(d *decoder, n *node, l *lossOf) { l.windows = d.windows(n) }},
-	{"repeat", "", func(d *decoder, n *node, l *lossOf) {
-		d.time(n, "when the windows begin again", maxSpan, &l.repeat)
-	}},
-	{"on_off", "", func(d *decoder, n *node, l *lossOf) { l.Loss = d.onOff(n) }},
-	{"netem", "", func(d *decoder, n *node, l *lossOf) { l.Loss = d.lossWords(n) }},
+func (l *lossOf) keys() []key {
+	model := func(read func(*decoder, *node) netem.Loss) reading {
+		return func(d *decoder, n *node) { l.Loss = read(d, n) }
+	}
+	return []key{
+		{"share", "", readShare("a loss", &l.share)},
+		{"correlation", "", readShare(alikeness, &l.correlation)},
+		{"from", "", readTime("from when on", maxSpan, &l.window.From)},
+		{"to", "", readTime("until when", maxSpan, &l.window.To)},
+		{"every", "", readEvery(&l.every)},
+		{"first", "", readNumber("the number of a packet", 1, math.MaxInt32, &l.first)},
+		{"at", "", func(d *decoder, n *node) {
+			if n.kind != list {
+				d.bad(n, n.shown()+" is not a list", "a list of packets, such as [17, 18]")
+				return
+			}
+			words := make([]string, len(n.items))
+			for i, item := range n.items {
+				words[i] = item.text
+			}
+			l.Loss = listedPackets(d, n, words)
+		}},
+		{"bytes", "", model(listedBytes)},
+		{"gilbert", "", model(readGilbert)},
+		{"states", "", model(readStates)},
+		{"windows", "", func(d *decoder, n *node) { l.windows = readWindows(d, n) }},
+		{"repeat", "", readTime("when the windows begin again", maxSpan, &l.repeat)},
+		{"on_off", "", model(readOnOff)},
+		{"netem", "", model(lossWords)},
+	}
 }
 
 // lossCompany says which keys may stand beside the one that names the model.
@@ -143,8 +131,8 @@ var lossCompany = map[string][]string{
 	"from": {"to", "share", "repeat"},
 }
 
-// lossModel reads a mapping that names its model.
-func (d *decoder) lossModel(n *node) netem.Loss {
+// readLossModel reads a mapping that names its model.
+func readLossModel(d *decoder, n *node) netem.Loss {
 	model := "from"
 	if n.get(model) == nil {
 		if !d.alternatives(n, "a loss", lossKinds) {
@@ -157,21 +145,21 @@ func (d *decoder) lossModel(n *node) netem.Loss {
 		}
 	}
 	var l lossOf
-	fill(d, n, "a loss", lossKeys, &l)
+	keys := l.keys()
+	d.fill(n, "a loss", keys)
+	company := append([]string{model}, lossCompany[model]...)
 	for _, p := range n.pairs {
 		k := p.key.text
-		if k != model && slices.Contains(names(lossKeys), k) && !slices.Contains(lossCompany[model],
-			k) {
-			d.bad(p.key, mistake.Quote(k)+" does not go with "+model, oneOf(append([]string{model},
-				lossCompany[model]...)))
+		if slices.Contains(names(keys), k) && !slices.Contains(company, k) {
+			d.bad(p.key, mistake.Quote(k)+" does not go with "+model, oneOf(company))
 			return nil
 		}
 	}
-	return d.finishLoss(n, model, &l)
+	return l.finish(d, n, model)
 }
 
-// finishLoss makes the models of more than one key.
-func (d *decoder) finishLoss(n *node, model string, l *lossOf) netem.Loss {
+// finish makes the models of more than one key.
+func (l *lossOf) finish(d *decoder, n *node, model string) netem.Loss {
 	switch model {
 	case "share":
 		if l.correlation > 0 && l.share > 0 {
@@ -204,21 +192,8 @@ func (d *decoder) finishLoss(n *node, model string, l *lossOf) netem.Loss {
 	return t
 }
 
-// words reads a list of scalars.
-func (d *decoder) words(n *node, want string) ([]string, bool) {
-	if n.kind != list {
-		d.bad(n, d.shown(n)+" is not a list", want)
-		return nil, false
-	}
-	words := make([]string, len(n.items))
-	for i, item := range n.items {
-		words[i] = item.text
-	}
-	return words, true
-}
-
 // lossWords reads what tc-netem(8) has behind loss.
-func (d *decoder) lossWords(n *node) netem.Loss {
+func lossWords(d *decoder, n *node) netem.Loss {
 	const ahead = "loss "
 	text, ok := d.scalar(n, "the words of tc-netem(8) behind loss, such as 0.3% 25%")
 	if !ok {
@@ -233,9 +208,9 @@ func (d *decoder) lossWords(n *node) netem.Loss {
 }
 
 // listedBytes reads which bytes of all that pass are lost, with their packets.
-func (d *decoder) listedBytes(n *node) netem.Loss {
+func listedBytes(d *decoder, n *node) netem.Loss {
 	if n.kind != list || len(n.items) == 0 || len(n.items) > maxListed {
-		d.bad(n, d.shown(n)+" is not a list of bytes", "a list, such as [14600, 1MB]")
+		d.bad(n, n.shown()+" is not a list of bytes", "a list, such as [14600, 1MB]")
 		return nil
 	}
 	var l netem.ByteLoss
@@ -249,28 +224,24 @@ func (d *decoder) listedBytes(n *node) netem.Loss {
 	return l
 }
 
-var windowKeys = []key[netem.Window]{
-	{"from", "", func(d *decoder, n *node, w *netem.Window) {
-		d.time(n, "from when on", maxSpan, &w.From)
-	}},
-	{"to", "", func(d *decoder, n *node, w *netem.Window) {
-		d.time(n, "until when", maxSpan, &w.To)
-	}},
-	{"share", "100%", func(d *decoder, n *node, w *netem.Window) {
-		d.share(n, "a loss", &w.Share)
-	}},
+func windowKeys(w *netem.Window) []key {
+	return []key{
+		{"from", "", readTime("from when on", maxSpan, &w.From)},
+		{"to", "", readTime("until when", maxSpan, &w.To)},
+		{"share", "100%", readShare("a loss", &w.Share)},
+	}
 }
 
-// windows reads a list of times in which packets are lost.
-func (d *decoder) windows(n *node) []netem.Window {
+// readWindows reads a list of times in which packets are lost.
+func readWindows(d *decoder, n *node) []netem.Window {
 	if n.kind != list || len(n.items) == 0 || len(n.items) > maxListed {
-		d.bad(n, d.shown(n)+" is not a list of windows", "a list such as [{from: 10s, to: 12s}]")
+		d.bad(n, n.shown()+" is not a list of windows", "a list such as [{from: 10s, to: 12s}]")
 		return nil
 	}
 	var out []netem.Window
 	for _, item := range n.items {
 		var w netem.Window
-		if !fill(d, item, "a window", windowKeys, &w) {
+		if !d.fill(item, "a window", windowKeys(&w)) {
 			return nil
 		}
 		out = append(out, w)
@@ -278,37 +249,37 @@ func (d *decoder) windows(n *node) []netem.Window {
 	return out
 }
 
-var onOffKeys = []key[netem.OnOff]{
-	{"on", "", func(d *decoder, n *node, o *netem.OnOff) {
-		d.time(n, "how long it works", maxSpan, &o.On)
-	}},
-	{"off", "", func(d *decoder, n *node, o *netem.OnOff) {
-		d.time(n, "how long it fails", maxSpan, &o.Off)
-	}},
-	{"poisson", "", func(d *decoder, n *node, o *netem.OnOff) { d.truth(n, &o.Poisson) }},
+func onOffKeys(o *netem.OnOff) []key {
+	return []key{
+		{"on", "", readTime("how long it works", maxSpan, &o.On)},
+		{"off", "", readTime("how long it fails", maxSpan, &o.Off)},
+		{"poisson", "", readSwitch(&o.Poisson)},
+	}
 }
 
-// onOff reads a link that works and fails by turns.
-func (d *decoder) onOff(n *node) netem.Loss {
+// readOnOff reads a link that works and fails by turns.
+func readOnOff(d *decoder, n *node) netem.Loss {
 	var o netem.OnOff
-	if !fill(d, n, "a link that works and fails", onOffKeys, &o) || !d.check(n, o) {
+	if !d.fill(n, "a link that works and fails", onOffKeys(&o)) || !d.check(n, o) {
 		return nil
 	}
 	return o
 }
 
-var stateKeys = []key[netem.FourStates]{
-	{"p13", "", func(d *decoder, n *node, f *netem.FourStates) { d.share(n, "a chance", &f.P13) }},
-	{"p31", "", func(d *decoder, n *node, f *netem.FourStates) { d.share(n, "a chance", &f.P31) }},
-	{"p32", "", func(d *decoder, n *node, f *netem.FourStates) { d.share(n, "a chance", &f.P32) }},
-	{"p23", "", func(d *decoder, n *node, f *netem.FourStates) { d.share(n, "a chance", &f.P23) }},
-	{"p14", "", func(d *decoder, n *node, f *netem.FourStates) { d.share(n, "a chance", &f.P14) }},
+func stateKeys(f *netem.FourStates) []key {
+	return []key{
+		{"p13", "", readShare("a chance", &f.P13)},
+		{"p31", "", readShare("a chance", &f.P31)},
+		{"p32", "", readShare("a chance", &f.P32)},
+		{"p23", "", readShare("a chance", &f.P23)},
+		{"p14", "", readShare("a chance", &f.P14)},
+	}
 }
 
-// states reads tc-netem(8)'s chain of four states, whose zeros are what is left out.
-func (d *decoder) states(n *node) netem.Loss {
+// readStates reads tc-netem(8)'s chain of four states, whose zeros are what is left out.
+func readStates(d *decoder, n *node) netem.Loss {
 	var f netem.FourStates
-	if !fill(d, n, "a loss of four states", stateKeys, &f) {
+	if !d.fill(n, "a loss of four states", stateKeys(&f)) {
 		return nil
 	}
 	if n.get("p13") == nil {
@@ -333,29 +304,31 @@ type gilbertOf struct {
 	netem.GilbertElliott
 }
 
-var gilbertKeys = []key[gilbertOf]{
-	{"mean", "", func(d *decoder, n *node, g *gilbertOf) { d.share(n, "a mean loss", &g.mean) }},
-	{"burst", "", func(d *decoder, n *node, g *gilbertOf) {
-		const most = 1e6
-		m, ok := d.quantity(n, "how many packets a burst loses", pureNumber, packetCount)
-		if ok && (m.value < 1 || m.value > most) {
-			d.bad(n, n.text+" is out of range", "how many packets a burst loses, from 1 to 1000000")
-			return
-		}
-		g.burst = m.value
-	}},
-	{"p", "", func(d *decoder, n *node, g *gilbertOf) { d.share(n, "good to bad", &g.P) }},
-	{"r", "", func(d *decoder, n *node, g *gilbertOf) { d.share(n, "bad to good", &g.R) }},
-	{"good", "", func(d *decoder, n *node, g *gilbertOf) { d.share(n, "a loss", &g.Good) }},
-	{"bad", "", func(d *decoder, n *node, g *gilbertOf) { d.share(n, "a loss", &g.Bad) }},
+func (g *gilbertOf) keys() []key {
+	return []key{
+		{"mean", "", readShare("a mean loss", &g.mean)},
+		{"burst", "", func(d *decoder, n *node) {
+			const what, most = "how many packets a burst loses", 1e6
+			m, ok := d.quantity(n, what, pureNumber, packetCount)
+			if ok && (m.value < 1 || m.value > most) {
+				d.bad(n, n.text+" is out of range", what+", from 1 to 1000000")
+				return
+			}
+			g.burst = m.value
+		}},
+		{"p", "", readShare("good to bad", &g.P)},
+		{"r", "", readShare("bad to good", &g.R)},
+		{"good", "", readShare("a loss", &g.Good)},
+		{"bad", "", readShare("a loss", &g.Bad)},
+	}
 }
 
-// gilbert reads a Gilbert-Elliott model: by its mean and its bursts, or by its chances.
-func (d *decoder) gilbert(n *node) netem.Loss {
+// readGilbert reads a Gilbert-Elliott model: by its mean and its bursts, or by its chances.
+func readGilbert(d *decoder, n *node) netem.Loss {
 	g := gilbertOf{}
 	g.Bad = 1
 	before := len(d.report.errs)
-	if !fill(d, n, "a Gilbert-Elliott loss", gilbertKeys, &g) || len(d.report.errs) > before {
+	if !d.fill(n, "a Gilbert-Elliott loss", g.keys()) || len(d.report.errs) > before {
 		return nil
 	}
 	means, chances := n.get("mean") != nil, n.get("p") != nil

@@ -12,8 +12,7 @@ import (
 
 // chain is a command line of mahimahi's: shells, each within the one before it.
 type chain struct {
-	*decoder
-	at       *node
+	d        *decoder
 	words    []*node
 	down, up *link
 	linked   bool
@@ -35,15 +34,15 @@ var shellNames = []string{"mm-delay", "mm-link", "mm-loss", "mm-onoff"}
 
 const maxChainWords = 200
 
-// mahimahi reads such a command line. Data takes the way down, as it does for who downloads
-// within the shells.
-func (d *decoder) mahimahi(n *node, down, up *link) {
+// readMahimahi reads such a command line. Data takes the way down, as a download within the shells
+// does.
+func readMahimahi(d *decoder, n *node, down, up *link) {
 	text, ok := d.scalar(n, "a chain such as mm-delay 88 mm-link T T")
 	if !ok {
 		return
 	}
 	down.at, up.at = n, n
-	c := &chain{decoder: d, at: n, down: down, up: up, loss: map[*link]float64{}}
+	c := &chain{d: d, down: down, up: up, loss: map[*link]float64{}}
 	for at := 0; at < len(text); {
 		word, rest, _ := strings.Cut(text[at:], " ")
 		if word != "" && word != "--" {
@@ -79,7 +78,7 @@ func (d *decoder) mahimahi(n *node, down, up *link) {
 // next takes a word of a shell's arguments; nil: there is none.
 func (c *chain) next(shell *node, usage string) *node {
 	if len(c.words) == 0 || slices.Contains(shellNames, c.words[0].text) {
-		c.bad(shell, shell.text+" without its arguments", usage)
+		c.d.bad(shell, shell.text+" without its arguments", usage)
 		return nil
 	}
 	w := c.words[0]
@@ -93,13 +92,13 @@ func (c *chain) delay(shell *node) {
 	if w == nil {
 		return
 	}
-	v, ok := c.number(w, "milliseconds", 0, int64(maxDelay/time.Millisecond))
+	v, ok := c.d.number(w, "milliseconds", 0, int64(maxDelay/time.Millisecond))
 	if !ok {
 		return
 	}
 	for _, l := range []*link{c.down, c.up} {
 		if l.Delay += time.Duration(v) * time.Millisecond; l.Delay > maxDelay {
-			c.bad(w, "more than "+maxDelay.String()+" altogether", "")
+			c.d.bad(w, "more than "+maxDelay.String()+" altogether", "")
 		}
 	}
 }
@@ -110,7 +109,7 @@ func (c *chain) way(shell *node, usage string) *link {
 	if w == nil {
 		return nil
 	}
-	switch word, _ := c.word(w, "a direction", []string{"uplink", "downlink"}); word {
+	switch word, _ := c.d.word(w, "a direction", []string{"uplink", "downlink"}); word {
 	case "uplink":
 		return c.up
 	case "downlink":
@@ -127,13 +126,13 @@ func (c *chain) lose(shell *node) {
 	if l == nil || w == nil {
 		return
 	}
-	m, ok := c.quantity(w, "a share from 0 to 1", pureNumber)
+	m, ok := c.d.quantity(w, "a share from 0 to 1", pureNumber)
 	switch {
 	case !ok:
 	case m.value > 1:
-		c.bad(w, w.text+" is more than all", "a share from 0 to 1")
+		c.d.bad(w, w.text+" is more than all", "a share from 0 to 1")
 	case l.Loss != nil:
-		c.bad(shell, "mm-loss beside mm-onoff in one direction", "one of them")
+		c.d.bad(shell, "mm-loss beside mm-onoff in one direction", "one of them")
 	default:
 		c.loss[l] += (1 - c.loss[l]) * m.value
 	}
@@ -149,12 +148,12 @@ func (c *chain) onOff(shell *node) {
 		if w == nil {
 			return
 		}
-		m, ok := c.quantity(w, "seconds", pureNumber)
+		m, ok := c.d.quantity(w, "seconds", pureNumber)
 		if !ok {
 			return
 		}
 		if m.value > maxSpan.Seconds() {
-			c.bad(w, "out of range", "seconds")
+			c.d.bad(w, "out of range", "seconds")
 			return
 		}
 		times[i] = time.Duration(m.value * float64(time.Second))
@@ -163,11 +162,11 @@ func (c *chain) onOff(shell *node) {
 		return
 	}
 	if _, lossy := c.loss[l]; lossy || l.Loss != nil {
-		c.bad(shell, "another loss in that direction", "one of them")
+		c.d.bad(shell, "another loss in that direction", "one of them")
 		return
 	}
 	o := netem.OnOff{On: times[0], Off: times[1], Poisson: true}
-	if c.check(shell, o) {
+	if c.d.check(shell, o) {
 		l.Loss = o
 	}
 }
@@ -176,7 +175,7 @@ func (c *chain) onOff(shell *node) {
 func (c *chain) link(shell *node) {
 	const usage = "mm-link UPLINK-TRACE DOWNLINK-TRACE"
 	if c.linked {
-		c.bad(shell, "a second mm-link", "one bottleneck")
+		c.d.bad(shell, "a second mm-link", "one bottleneck")
 	}
 	c.linked = true
 	for _, l := range []*link{c.up, c.down} {
@@ -185,10 +184,10 @@ func (c *chain) link(shell *node) {
 			return
 		}
 		if strings.HasPrefix(w.text, "-") {
-			c.bad(w, mistake.Quote(w.text)+" where a trace belongs", usage)
+			c.d.bad(w, mistake.Quote(w.text)+" where a trace belongs", usage)
 			return
 		}
-		c.trace(w, l)
+		unlessNone(l.readTrace)(c.d, w)
 		l.queue = &node{place: w.place, text: "infinite"}
 	}
 	queues := map[*link]*mmQueue{c.down: {}, c.up: {}}
@@ -239,7 +238,7 @@ func (c *chain) option(queues map[*link]*mmQueue) {
 			"--uplink-queue", "--downlink-queue", "--uplink-queue-args", "--downlink-queue-args",
 			"--once",
 		}
-		c.bad(w, mistake.Quote(w.text)+" is not an option of mm-link that is known here"+
+		c.d.bad(w, mistake.Quote(w.text)+" is not an option of mm-link that is known here"+
 			spell.DidYouMean("--"+name, known), oneOf(known))
 	}
 }
@@ -264,12 +263,12 @@ var mmQueues = map[string]struct {
 func (c *chain) queue(l *link, q *mmQueue) {
 	if q.kind == nil {
 		if q.args != nil {
-			c.bad(q.args, "arguments of a queue that is not named", "--downlink-queue=droptail")
+			c.d.bad(q.args, "arguments of a queue that is not named", "--downlink-queue=droptail")
 		}
 		return
 	}
 	kinds := []string{"infinite", "droptail", "drophead", "codel", "pie"}
-	kind, ok := c.word(q.kind, "a queue of mahimahi's", kinds)
+	kind, ok := c.d.word(q.kind, "a queue of mahimahi's", kinds)
 	if !ok || kind == "infinite" {
 		return
 	}
@@ -287,7 +286,7 @@ func (c *chain) queue(l *link, q *mmQueue) {
 			as, known := mmQueues[kind].args[name]
 			switch {
 			case !known:
-				c.bad(v, mistake.Quote(name)+" is not an argument of mahimahi's "+kind, "")
+				c.d.bad(v, mistake.Quote(name)+" is not an argument of mahimahi's "+kind, "")
 				return
 			case as == "B" || as == "pkt":
 				v.text += as
@@ -301,7 +300,8 @@ func (c *chain) queue(l *link, q *mmQueue) {
 	if len(limits.items) > 0 {
 		set("limit", limits)
 	} else if kind == "droptail" || kind == "drophead" {
-		c.bad(q.kind, "a queue of mahimahi's without a limit", "--downlink-queue-args=bytes=26400")
+		c.d.bad(q.kind, "a queue of mahimahi's without a limit",
+			"--downlink-queue-args=bytes=26400")
 		return
 	}
 	if kind == "pie" { // its own update period

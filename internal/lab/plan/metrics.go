@@ -8,38 +8,35 @@ import (
 	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
-// metrics reads which metrics a table shows: a list of their names, or one.
-func (d *decoder) metrics(n *node) []result.Metric {
+// readMetrics reads which metrics a table shows: a list of their names, or one.
+func (x *draft) readMetrics(d *decoder, n *node) {
 	items := []*node{n}
 	switch n.kind {
 	case list:
 		items = n.items
 	case mapping:
 		d.bad(n, "a mapping is not what belongs here", metricsWant)
-		return nil
+		return
 	case scalar:
 	}
 	if len(items) == 0 {
 		d.bad(n, "a table without columns", metricsWant+", or the line left out")
-		return nil
+		return
 	}
-	known := result.Names()
-	var chosen []result.Metric
 	for _, item := range items {
 		name, ok := d.scalar(item, metricsWant)
-		m := result.Metric(name)
+		m, known := result.Find(name)
 		switch {
 		case !ok:
-		case !slices.Contains(known, name):
-			d.bad(item, mistake.Quote(name)+" is no metric"+spell.DidYouMean(name, known),
+		case !known:
+			d.bad(item, mistake.Quote(name)+" is no metric"+spell.DidYouMean(name, result.Names()),
 				"one of `node lab metrics`")
-		case slices.Contains(chosen, m):
+		case slices.Contains(x.Metrics, m.Name):
 			d.bad(item, mistake.Quote(name)+" is there already", "each metric once")
 		default:
-			chosen = append(chosen, m)
+			x.Metrics = append(x.Metrics, m.Name)
 		}
 	}
-	return chosen
 }
 
 const metricsWant = "names of metrics, such as [completion, goodput]"

@@ -78,9 +78,9 @@ var facets = []facet{
 	},
 }
 
-// netem reads a direction, or what the other keys of its mapping do not say, in tc's words.
-func (d *decoder) netem(n, others *node, l *link) {
-	cfg, ok := d.netemWords(n)
+// readNetem reads a direction, or what the other keys of its mapping do not say, in tc's words.
+func (l *link) readNetem(d *decoder, n, others *node) {
+	cfg, ok := netemWords(d, n)
 	if !ok {
 		return
 	}
@@ -97,12 +97,12 @@ func (d *decoder) netem(n, others *node, l *link) {
 	}
 	l.MaxPackets, l.MaxBytes = max(l.MaxPackets, cfg.MaxPackets), max(l.MaxBytes, cfg.MaxBytes)
 	if cfg.Rate != nil {
-		l.mean = d.meanRate(cfg.Rate)
+		l.mean = meanRate(cfg.Rate, d.duration)
 	}
 }
 
 // netemWords are what words of tc's say.
-func (d *decoder) netemWords(n *node) (netem.Config, bool) {
+func netemWords(d *decoder, n *node) (netem.Config, bool) {
 	text, ok := d.scalar(n, "words of tc-netem(8), such as delay 20ms loss 1%")
 	if !ok {
 		return netem.Config{}, false
@@ -124,7 +124,7 @@ func (f *File) Netem(words string) error {
 		return r.err()
 	}
 	d := decoder{report: r}
-	cfg, ok := d.netemWords(n)
+	cfg, ok := netemWords(&d, n)
 	path := f.root.get("path")
 	if ok && path == nil {
 		d.bad(n, "there is no path in the file that they could be put into",
@@ -166,8 +166,7 @@ func (f *File) Mahimahi(words string) error {
 	if n == nil {
 		return r.err()
 	}
-	d := decoder{report: r}
-	d.mahimahi(n, &link{}, &link{})
+	readMahimahi(&decoder{report: r}, n, &link{}, &link{})
 	if len(r.errs) > 0 {
 		return r.err()
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// waitingRoom is a queue in the making.
-type waitingRoom struct {
+// queue is a queue in the making.
+type queue struct {
 	kind           string
 	limits         *node
 	packets, bytes int
@@ -54,55 +54,39 @@ var queueNames = func() []string {
 	return list
 }()
 
-var queueKeys = []key[waitingRoom]{
-	{"type", "droptail", func(d *decoder, n *node, q *waitingRoom) {
-		q.kind, _ = d.word(n, "a type of queue", queueNames)
-	}},
-	{"limit", "", func(_ *decoder, n *node, q *waitingRoom) { q.limits = n }},
-	{"target", "", func(d *decoder, n *node, q *waitingRoom) {
-		d.time(n, "the wait that is all right", maxDelay, &q.target)
-	}},
-	{"interval", "", func(d *decoder, n *node, q *waitingRoom) {
-		d.time(n, "how long the wait may be longer", maxDelay, &q.interval)
-	}},
-	{"update", "", func(d *decoder, n *node, q *waitingRoom) {
-		d.time(n, "how often the probability changes", time.Minute, &q.update)
-	}},
-	{"burst", "", func(d *decoder, n *node, q *waitingRoom) {
-		d.time(n, "how long a burst is left alone", maxDelay, &q.burst)
-	}},
-	{"flows", "", func(d *decoder, n *node, q *waitingRoom) {
-		const most = 1 << 16
-		d.count(n, "how many queues", most, &q.flows)
-	}},
-	{"quantum", "", func(d *decoder, n *node, q *waitingRoom) {
-		d.size(n, "how much a flow sends in its turn", 1, maxQueue, &q.quantum)
-	}},
-	{"min", "", func(_ *decoder, n *node, q *waitingRoom) { q.lowNode = n }},
-	{"max", "", func(_ *decoder, n *node, q *waitingRoom) { q.maxNode = n }},
-	{"max_p", "", func(d *decoder, n *node, q *waitingRoom) {
-		d.share(n, "the probability at max", &q.maxP)
-	}},
-	{"weight", "", func(d *decoder, n *node, q *waitingRoom) {
-		m, ok := d.quantity(n, "the weight of each arrival", shareOf, pureNumber)
-		if ok && (m.value <= 0 || m.value > 1) {
-			d.bad(n, n.text+" is out of range", "above 0, to 1")
-		}
-		q.weight = m.value
-	}},
-	{"gentle", "on", func(d *decoder, n *node, q *waitingRoom) {
-		q.abrupt = true
-		d.unless(n, &q.abrupt)
-	}},
-	{"ecn", "", func(d *decoder, n *node, q *waitingRoom) { d.truth(n, &q.ecn) }},
-	{"mark_all", "", func(d *decoder, n *node, q *waitingRoom) { d.truth(n, &q.markAll) }},
+func (q *queue) keys() []key {
+	const mostFlows = 1 << 16
+	return []key{
+		{"type", "droptail", readWord("a type of queue", queueNames, &q.kind)},
+		{"limit", "", readNode(&q.limits)},
+		{"target", "", readTime("the wait that is all right", maxDelay, &q.target)},
+		{"interval", "", readTime("how long the wait may be longer", maxDelay, &q.interval)},
+		{"update", "", readTime("how often the probability changes", time.Minute, &q.update)},
+		{"burst", "", readTime("how long a burst is left alone", maxDelay, &q.burst)},
+		{"flows", "", readCount("how many queues", mostFlows, &q.flows)},
+		{"quantum", "", readSize(
+			"how much a flow sends in its turn", 1, maxQueue, &q.quantum)},
+		{"min", "", readNode(&q.lowNode)},
+		{"max", "", readNode(&q.maxNode)},
+		{"max_p", "", readShare("the probability at max", &q.maxP)},
+		{"weight", "", func(d *decoder, n *node) {
+			m, ok := d.quantity(n, "the weight of each arrival", shareOf, pureNumber)
+			if ok && (m.value <= 0 || m.value > 1) {
+				d.bad(n, n.text+" is out of range", "above 0, to 1")
+			}
+			q.weight = m.value
+		}},
+		{"gentle", "on", readInverse(&q.abrupt)},
+		{"ecn", "", readSwitch(&q.ecn)},
+		{"mark_all", "", readSwitch(&q.markAll)},
+	}
 }
 
 // anyRate is for reading a queue while nobody knows how fast the link is.
 const anyRate = 12e6
 
-// waiting reads the queue of a direction, when the path's rates and delays are known.
-func (d *decoder) waiting(l *link) {
+// readQueue reads the queue of a direction, when the path's rates and delays are known.
+func (l *link) readQueue(d *decoder) {
 	n := l.queue
 	switch {
 	case n == nil && (l.mean == 0 || l.Queue != nil):
@@ -117,13 +101,13 @@ func (d *decoder) waiting(l *link) {
 		d.bad(n, "a queue without a rate is always empty", "a rate or a trace beside it")
 		return
 	}
-	q := waitingRoom{kind: "droptail"}
+	q := queue{kind: "droptail"}
 	switch {
 	case n.kind == mapping:
-		if !fill(d, n, "a queue", queueKeys, &q) || q.kind == "" {
+		if !d.fill(n, "a queue", q.keys()) || q.kind == "" {
 			return
 		}
-		d.foreignKeys(n, &q)
+		q.foreignKeys(d, n)
 	case slices.Contains(queueNames, n.text):
 		q.kind = n.text
 	default:
@@ -133,9 +117,9 @@ func (d *decoder) waiting(l *link) {
 		q.limits = usualNode(n, usualQueue)
 	}
 	if q.limits != nil {
-		d.limits(q.limits, l, &q)
+		q.readLimits(d, l)
 	}
-	if q.kind == "red" && !d.thresholds(l, &q) {
+	if q.kind == "red" && !q.thresholds(d, l) {
 		return
 	}
 	if made := q.discipline(); made != nil {
@@ -147,7 +131,7 @@ func (d *decoder) waiting(l *link) {
 }
 
 // foreignKeys refuses the keys of another kind of queue.
-func (d *decoder) foreignKeys(n *node, q *waitingRoom) {
+func (q *queue) foreignKeys(d *decoder, n *node) {
 	own := []string{"type"}
 	if q.kind != "infinite" {
 		own = append(own, "limit")
@@ -159,20 +143,20 @@ func (d *decoder) foreignKeys(n *node, q *waitingRoom) {
 	}
 	for _, p := range n.pairs {
 		name := p.key.text
-		if slices.Contains(names(queueKeys), name) && !slices.Contains(own, name) {
+		if slices.Contains(names(q.keys()), name) && !slices.Contains(own, name) {
 			d.bad(p.key, "a queue of type "+q.kind+" has no "+name, oneOf(own))
 		}
 	}
 }
 
-// limits reads one limit or a list of them.
-func (d *decoder) limits(n *node, l *link, q *waitingRoom) {
-	if n.kind != list {
-		d.limit(n, l, q)
+// readLimits reads one limit or a list of them.
+func (q *queue) readLimits(d *decoder, l *link) {
+	if q.limits.kind != list {
+		q.readLimit(d, q.limits, l)
 		return
 	}
-	for _, item := range n.items {
-		d.limit(item, l, q)
+	for _, item := range q.limits.items {
+		q.readLimit(d, item, l)
 	}
 }
 
@@ -182,24 +166,23 @@ const (
 	maxQueuePackets = 1 << 20
 )
 
-// limit reads a limit into the queue.
-func (d *decoder) limit(n *node, l *link, q *waitingRoom) {
-	t, ok := d.length(n, "a queue's limit", l)
+func (q *queue) readLimit(d *decoder, n *node, l *link) {
+	t, ok := l.readLength(d, n, "a queue's limit")
 	switch {
 	case !ok:
 	case t.inPackets:
 		q.packets = t.n
-	case float64(t.n) < d.packet(l):
+	case float64(t.n) < l.packet(d.mtu):
 		d.bad(n, "no packet of the MTU fits into "+bytesText(float64(t.n)),
-			bytesText(d.packet(l))+" or more, or 1pkt")
+			bytesText(l.packet(d.mtu))+" or more, or 1pkt")
 	default:
 		q.bytes = t.n
 	}
 }
 
-// length reads the length of a queue in any of its units. In times or bandwidth-delay products
+// readLength reads the length of a queue in any of its units. In times or bandwidth-delay products
 // it is at least one packet.
-func (d *decoder) length(n *node, what string, l *link) (threshold, bool) {
+func (l *link) readLength(d *decoder, n *node, what string) (threshold, bool) {
 	m, ok := d.quantity(n, what, dataSize, packetCount, bdpCount, timeSpan)
 	if !ok {
 		return threshold{}, false
@@ -218,9 +201,9 @@ func (d *decoder) length(n *node, what string, l *link) (threshold, bool) {
 				"a delay in path.down or path.up, or a limit in bytes")
 			return threshold{}, false
 		}
-		m.value = max(math.Round(m.value*l.mean*d.rtt.Seconds()/bits), d.packet(l))
+		m.value = max(math.Round(m.value*l.mean*d.rtt.Seconds()/bits), l.packet(d.mtu))
 	case timeSpan:
-		m.value = max(math.Round(m.value/1e9*l.mean/bits), d.packet(l))
+		m.value = max(math.Round(m.value/1e9*l.mean/bits), l.packet(d.mtu))
 	default:
 	}
 	if m.value < 1 || m.value > maxQueue {
@@ -231,15 +214,15 @@ func (d *decoder) length(n *node, what string, l *link) (threshold, bool) {
 }
 
 // packet is what a packet of the MTU takes of a queue.
-func (d *decoder) packet(l *link) float64 {
+func (l *link) packet(mtu int) float64 {
 	if _, ok := l.Rate.(netem.Opportunities); ok {
-		return float64(d.mtu + netem.OpportunityOverhead)
+		return float64(mtu + netem.OpportunityOverhead)
 	}
-	return float64(d.mtu)
+	return float64(mtu)
 }
 
 // thresholds reads where RED begins and where its probability is max_p.
-func (d *decoder) thresholds(l *link, q *waitingRoom) bool {
+func (q *queue) thresholds(d *decoder, l *link) bool {
 	if q.maxNode == nil && q.lowNode != nil {
 		d.bad(q.lowNode, "min without max", "both of them")
 		return false
@@ -249,10 +232,11 @@ func (d *decoder) thresholds(l *link, q *waitingRoom) bool {
 		return true
 	}
 	var ok bool
-	if q.high, ok = d.length(q.maxNode, "the queue at max_p", l); !ok || q.lowNode == nil {
+	if q.high, ok = l.readLength(d, q.maxNode, "the queue at max_p"); !ok || q.lowNode == nil {
 		return ok
 	}
-	if q.low, ok = d.length(q.lowNode, "the queue from which packets are dropped", l); !ok {
+	const from = "the queue from which packets are dropped"
+	if q.low, ok = l.readLength(d, q.lowNode, from); !ok {
 		return false
 	}
 	if q.low.inPackets != q.high.inPackets {
@@ -267,7 +251,7 @@ func (d *decoder) thresholds(l *link, q *waitingRoom) bool {
 }
 
 // discipline makes the queue; nil: it has no limit.
-func (q *waitingRoom) discipline() netem.Discipline {
+func (q *queue) discipline() netem.Discipline {
 	switch q.kind {
 	case "droptail":
 		return netem.DropTail{Packets: q.packets, Bytes: q.bytes}

@@ -30,41 +30,33 @@ const (
 	maxMTU       = 65535
 )
 
-// experimentKeys are what a file has.
-var experimentKeys = []key[draft]{
-	{"name", "", func(d *decoder, n *node, x *draft) { d.name(n, "a name", &x.Name) }},
-	{"about", "", func(d *decoder, n *node, x *draft) { d.text(n, &x.About) }},
-	{"duration", "60s", func(d *decoder, n *node, x *draft) {
-		if t, ok := d.span(n, "how long a run takes", time.Millisecond, maxSpan); ok {
-			x.Duration = t
-		}
-	}},
-	{"warmup", "0s", func(_ *decoder, n *node, x *draft) { x.warmup = n }},
-	{"seed", "1", func(d *decoder, n *node, x *draft) {
-		if v, ok := d.number(n, "a seed", 0, math.MaxInt64); ok {
-			x.Seed = uint64(v)
-		}
-	}},
-	{"trials", "1", func(d *decoder, n *node, x *draft) {
-		d.count(n, "a number of trials", maxTrials, &x.Trials)
-	}},
-	{"host_jitter", "1svc", func(_ *decoder, n *node, x *draft) { x.hostJitter = n }},
-	{"mtu", "1500", func(d *decoder, n *node, x *draft) {
-		d.size(n, "the longest packet", minMTU, maxMTU, &x.Path.MTU)
-	}},
-	{"path", "", func(_ *decoder, n *node, x *draft) { x.path = n }},
-	{"mm", "", func(_ *decoder, n *node, x *draft) { x.mahimahi = n }},
-	{"flows", "", func(_ *decoder, n *node, x *draft) { x.flows = n }},
-	{"sweep", "", func(*decoder, *node, *draft) {}}, // sweep.go reads it before
-	{"metrics", "", func(d *decoder, n *node, x *draft) { x.Metrics = d.metrics(n) }},
-	{"expect", "", func(_ *decoder, n *node, x *draft) { x.expect = n }},
+// keys are what a file has.
+func (x *draft) keys() []key {
+	nothing := func(*decoder, *node) {}
+	return []key{
+		{"name", "", func(d *decoder, n *node) { d.name(n, "a name", &x.Name) }},
+		{"about", "", readText(&x.About)},
+		{"duration", "60s", readTimeFrom(
+			time.Millisecond, "how long a run takes", maxSpan, &x.Duration)},
+		{"warmup", "0s", readNode(&x.warmup)},
+		{"seed", "1", readNumber("a seed", 0, math.MaxInt64, &x.Seed)},
+		{"trials", "1", readCount("a number of trials", maxTrials, &x.Trials)},
+		{"host_jitter", "1svc", readNode(&x.hostJitter)},
+		{"mtu", "1500", readSize("the longest packet", minMTU, maxMTU, &x.Path.MTU)},
+		{"path", "", readNode(&x.path)},
+		{"mm", "", readNode(&x.mahimahi)},
+		{"flows", "", readNode(&x.flows)},
+		{"sweep", "", nothing}, // sweep.go reads it before
+		{"metrics", "", x.readMetrics},
+		{"expect", "", readNode(&x.expect)},
+	}
 }
 
 // experiment decodes a document.
 func (d *decoder) experiment(root *node) Experiment {
 	x, before := draft{}, len(d.report.errs)
 	x.Path.MTU = 1500
-	if !fill(d, root, "an experiment", experimentKeys, &x) {
+	if !d.fill(root, "an experiment", x.keys()) {
 		return x.Experiment
 	}
 	d.mtu, d.duration = x.Path.MTU, x.Duration
@@ -72,15 +64,15 @@ func (d *decoder) experiment(root *node) Experiment {
 		d.report.add(root.place, "an experiment without a name", "name: WORD")
 	}
 	if w := x.warmup; w != nil {
-		d.time(w, "what is left out of the means", maxSpan, &x.Warmup)
+		readTime("what is left out of the means", maxSpan, &x.Warmup)(d, w)
 		if x.Warmup >= x.Duration && x.Duration > 0 {
 			d.bad(w, "a warm-up of "+x.Warmup.String()+" leaves nothing of a run of "+
 				x.Duration.String(), "less than duration")
 		}
 	}
-	d.wires(root, &x)
-	d.jitterOfHosts(&x)
-	d.flows(root, &x)
+	x.readPath(d, root)
+	x.readHostJitter(d)
+	x.readFlows(d, root)
 	if f := x.endless(); f != nil && !d.unread && len(d.report.errs) == before {
 		d.report.add(firstOf(root, "path", "mm").place, "nothing takes time on this path, so that "+
 			f.Name+" would send for ever at one instant",
@@ -92,8 +84,8 @@ func (d *decoder) experiment(root *node) Experiment {
 	return x.Experiment
 }
 
-// jitterOfHosts reads the one key whose unit is the bottleneck's.
-func (d *decoder) jitterOfHosts(x *draft) {
+// readHostJitter reads the one key whose unit is the bottleneck's.
+func (x *draft) readHostJitter(d *decoder) {
 	if x.hostJitter == nil || x.hostJitter.plain("off") { // nil: the file has an empty one
 		return
 	}
@@ -101,9 +93,14 @@ func (d *decoder) jitterOfHosts(x *draft) {
 	if !ok {
 		return
 	}
-	if m.of == svcCount {
+	if m.of == svcCount { // of a packet of the MTU at the bottleneck
+		var service float64
+		if d.bottleneck > 0 {
+			const bits = 8
+			service = math.Round(float64(d.mtu*bits) * 1e9 / d.bottleneck)
+		}
 		// The default is in service times, and no mistake where a link takes hours for a packet.
-		m.value = min(m.value*float64(d.serviceTime()), float64(time.Minute))
+		m.value = min(m.value*service, float64(time.Minute))
 	}
 	if m.value > float64(time.Minute) {
 		d.bad(x.hostJitter, "out of range", "the jitter of hosts from 0 to 1m")
@@ -133,12 +130,14 @@ func (d *decoder) name(n *node, what string, to *string) bool {
 	return true
 }
 
-// text reads prose.
-func (d *decoder) text(n *node, to *string) {
-	text, ok := d.scalar(n, "a text")
-	if ok && len(text) > maxText {
-		d.bad(n, "longer than a text is", strconv.Itoa(maxText)+" bytes at most")
-		return
+// readText reads prose.
+func readText(to *string) reading {
+	return func(d *decoder, n *node) {
+		text, ok := d.scalar(n, "a text")
+		if ok && len(text) > maxText {
+			d.bad(n, "longer than a text is", strconv.Itoa(maxText)+" bytes at most")
+			return
+		}
+		*to = strings.TrimSpace(text)
 	}
-	*to = strings.TrimSpace(text)
 }

@@ -9,7 +9,7 @@ import (
 // out is there. Parse makes the same cells of it.
 func (f *File) Resolved() []byte {
 	out := &node{kind: mapping}
-	for _, k := range experimentKeys {
+	for _, k := range new(draft).keys() {
 		v := f.root.get(k.name)
 		switch {
 		case k.name == "sweep":
@@ -121,9 +121,9 @@ func (f *File) wholeFlows(n *node) *node {
 		if item.kind != mapping {
 			continue
 		}
-		keys := flowKeys
+		keys := new(flowOf).keys()
 		if !f.touches("flows", "*", "protocol") {
-			keys = slices.Concat(flowKeys, protocolKeys(item))
+			keys = append(keys, new(flowOf).keysOf(spokenBy(item))...)
 		}
 		whole := *item
 		whole.pairs = slices.Clone(item.pairs)

@@ -21,14 +21,14 @@ const maxSteps = 100_000
 func (d *decoder) steps(n *node, what string, of dimension) ([]step, bool) {
 	such := "[[0s, " + firstWord(measures[of].such) + "], [40s, …]]"
 	if n.kind != list || len(n.items) == 0 || len(n.items) > maxSteps {
-		d.bad(n, d.shown(n)+" is not a list of steps", what+", such as "+such)
+		d.bad(n, n.shown()+" is not a list of steps", what+", such as "+such)
 		return nil, false
 	}
 	out := make([]step, 0, len(n.items))
 	for _, item := range n.items {
 		const pair = 2
 		if item.kind != list || len(item.items) != pair {
-			d.bad(item, d.shown(item)+" is not a step", "a time and "+what+", such as "+such)
+			d.bad(item, item.shown()+" is not a step", "a time and "+what+", such as "+such)
 			return nil, false
 		}
 		at, ok := d.span(item.items[0], "from when on", 0, maxSpan)
@@ -64,17 +64,17 @@ type scheduleOf struct {
 	netem.Schedule
 }
 
-var scheduleKeys = []key[scheduleOf]{
-	{"steps", "", func(_ *decoder, n *node, s *scheduleOf) { s.steps = n }},
-	{"every", "", func(d *decoder, n *node, s *scheduleOf) {
-		d.time(n, "when they begin again", maxSpan, &s.Every)
-	}},
+func (s *scheduleOf) keys() []key {
+	return []key{
+		{"steps", "", readNode(&s.steps)},
+		{"every", "", readTime("when they begin again", maxSpan, &s.Every)},
+	}
 }
 
-// schedule reads a rate that changes with time.
-func (d *decoder) schedule(n *node, l *link) {
+// readSchedule reads a rate that changes with time.
+func (l *link) readSchedule(d *decoder, n *node) {
 	var s scheduleOf
-	if !fill(d, n, "a rate that changes", scheduleKeys, &s) {
+	if !d.fill(n, "a rate that changes", s.keys()) {
 		return
 	}
 	if s.steps == nil {
@@ -103,48 +103,47 @@ func (d *decoder) schedule(n *node, l *link) {
 }
 
 // meanRate returns a rate's mean over the run, in bits a second; 0: there is none.
-func (d *decoder) meanRate(r netem.Rate) float64 {
+func meanRate(r netem.Rate, duration time.Duration) float64 {
 	s, changes := r.(netem.Schedule)
 	switch {
 	case r == nil:
 		return 0
-	case !changes || s.Every > 0 || d.duration == 0:
+	case !changes || s.Every > 0 || duration == 0:
 		return float64(r.MeanRate())
 	}
 	sum := 0.0
 	for i, st := range s.Steps {
-		end := d.duration
+		end := duration
 		if i+1 < len(s.Steps) {
 			end = min(end, s.Steps[i+1].At)
 		}
 		sum += float64(st.Rate) * max(0, (end-st.At).Seconds())
 	}
-	return sum / d.duration.Seconds()
+	return sum / duration.Seconds()
 }
 
-var policerKeys = []key[netem.Policer]{
-	{"rate", "", func(d *decoder, n *node, p *netem.Policer) {
-		r, _ := d.rate(n, "what may pass")
-		p.Rate = netem.BitsPerSecond(r)
-	}},
-	{"burst", "", func(d *decoder, n *node, p *netem.Policer) {
-		d.size(n, "what may pass at once", 1, maxQueue, &p.Burst)
-		if p.Burst > 0 && p.Burst < d.mtu {
-			d.bad(n, "no packet of the MTU passes a burst of "+n.text,
-				strconv.Itoa(d.mtu)+"B or more")
-		}
-	}},
-	{"mark", "", func(d *decoder, n *node, p *netem.Policer) { d.truth(n, &p.Mark) }},
-}
-
-// policer reads who drops what comes faster than is agreed.
-func (d *decoder) policer(n *node, l *link) {
-	if n.plain("none") {
-		return
+func policerKeys(p *netem.Policer) []key {
+	return []key{
+		{"rate", "", func(d *decoder, n *node) {
+			r, _ := d.rate(n, "what may pass")
+			p.Rate = netem.BitsPerSecond(r)
+		}},
+		{"burst", "", func(d *decoder, n *node) {
+			readSize("what may pass at once", 1, maxQueue, &p.Burst)(d, n)
+			if p.Burst > 0 && p.Burst < d.mtu {
+				d.bad(n, "no packet of the MTU passes a burst of "+n.text,
+					strconv.Itoa(d.mtu)+"B or more")
+			}
+		}},
+		{"mark", "", readSwitch(&p.Mark)},
 	}
+}
+
+// readPolicer reads what drops packets above the agreed rate.
+func (l *link) readPolicer(d *decoder, n *node) {
 	var p netem.Policer
 	switch {
-	case !fill(d, n, "a policer", policerKeys, &p):
+	case !d.fill(n, "a policer", policerKeys(&p)):
 	case n.get("rate") == nil || n.get("burst") == nil:
 		d.bad(n, "a policer without its rate and burst", "{rate: 12Mbit/s, burst: 15kB}")
 	default:

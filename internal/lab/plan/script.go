@@ -16,15 +16,15 @@ import (
 // scriptSuffix is how the name of a file ends that is a congestion control.
 const scriptSuffix = ".star"
 
-// algorithm reads what governs a flow's window: an algorithm by name, or a Starlark file.
-func (d *decoder) algorithm(n *node, f *flowOf) {
+// readAlgorithm reads what governs a flow's window: an algorithm by name, or a Starlark file.
+func (f *flowOf) readAlgorithm(d *decoder, n *node) {
 	want := oneOf(append(tcp.Algorithms(), "a FILE"+scriptSuffix))
 	text, ok := d.scalar(n, want)
 	switch {
 	case !ok:
 	case isScript(text):
 		f.TCP.Congestion = path.Base(text)
-		f.Script = d.script(n, text, f.at.get("params"))
+		f.Script = readScript(d, n, text, f.at.get("params"))
 	case slices.Contains(tcp.Algorithms(), text):
 		f.TCP.Congestion = text
 	default:
@@ -39,14 +39,14 @@ func isScript(cc string) bool { return strings.HasSuffix(cc, scriptSuffix) }
 func Algorithms() []string { return tcp.Algorithms() }
 
 // checkParams checks the values of a script's parameters: numbers, by the script's own names.
-func checkParams(d *decoder, n *node, f *flowOf) {
+func (f *flowOf) checkParams(d *decoder, n *node) {
 	if !isScript(f.TCP.Congestion) {
 		d.bad(n, "params are for a Starlark script, and cc is "+mistake.Quote(f.TCP.Congestion),
 			"cc: FILE"+scriptSuffix+", or no params")
 		return
 	}
 	if n.kind != mapping {
-		d.bad(n, d.shown(n)+" is not a script's params", "a mapping such as {beta: 0.7}")
+		d.bad(n, n.shown()+" is not a script's params", "a mapping such as {beta: 0.7}")
 		return
 	}
 	for _, p := range n.pairs {
@@ -61,7 +61,7 @@ func checkParams(d *decoder, n *node, f *flowOf) {
 
 // script reads a Starlark file, with the values of its parameters; nil: its defaults. What is wrong
 // in there is shown where it stands.
-func (d *decoder) script(n *node, name string, params *node) *script.Program {
+func readScript(d *decoder, n *node, name string, params *node) *script.Program {
 	if d.load == nil {
 		return nil
 	}
@@ -84,24 +84,24 @@ func (d *decoder) script(n *node, name string, params *node) *script.Program {
 	}
 	if err != nil {
 		src := &source{name: name, lines: strings.Split(string(text), "\n")}
-		d.mistakes(src, err)
+		scriptErrors(d.report, src, err)
 	}
 	return p
 }
 
-// mistakes reports those of a script.
-func (d *decoder) mistakes(src *source, err error) {
+// scriptErrors reports those of a script.
+func scriptErrors(r *report, src *source, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
-			d.mistakes(src, e)
+			scriptErrors(r, src, e)
 		}
 		return
 	}
 	var e *script.Error
 	if !errors.As(err, &e) {
-		d.report.add(place{src: src}, err.Error(), "")
+		r.add(place{src: src}, err.Error(), "")
 		return
 	}
 	src.name = e.File
-	d.report.add(place{src, e.Line, e.Column, 1}, e.What, "")
+	r.add(place{src, e.Line, e.Column, 1}, e.What, "")
 }

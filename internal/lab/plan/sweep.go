@@ -14,67 +14,70 @@ const (
 	maxVariables = 16
 )
 
-// sweep reads what is swept.
-func (d *decoder) sweep(n *node) []variable {
+// readSweep reads what is swept.
+func readSweep(r *report, n *node) []variable {
 	if n.kind != mapping {
-		d.bad(n, d.shown(n)+" is not a sweep", "a mapping such as {flows.0.cc: [reno, cubic]}")
+		r.bad(n, n.shown()+" is not a sweep", "a mapping such as {flows.0.cc: [reno, cubic]}")
 		return nil
 	}
 	if len(n.pairs) > maxVariables {
-		d.bad(n, "too much that is swept", strconv.Itoa(maxVariables)+" keys at most")
+		r.bad(n, "too much that is swept", strconv.Itoa(maxVariables)+" keys at most")
 		return nil
 	}
 	var out []variable
 	for _, p := range n.pairs {
-		if v, ok := d.variable(p.key, p.value); ok {
+		if v, ok := readVariable(r, p.key, p.value); ok {
 			out = append(out, v)
 		}
 	}
 	return out
 }
 
-// variable reads one, in any of its forms: a key with a list of values, a name with the keys
+// readVariable reads one, in any of its forms: a key with a list of values, a name with the keys
 // that it stands for and their values, or a name with cases, each of which sets several keys.
-func (d *decoder) variable(key, value *node) (variable, bool) {
-	v := variable{key: key.text, at: key.place, source: pair{key, value}}
+func readVariable(r *report, key, value *node) (v variable, ok bool) {
+	v = variable{key: key.text, at: key.place, source: pair{key, value}}
 	k := splitKey(key.text, key.place)
 	switch {
 	case key.quoted:
 		k = splitKey(key.text, place{key.src, key.line, key.col + 1, key.width})
 	case value.kind == list:
 	case value.kind == mapping && value.get("values") != nil:
-		return d.namedVariable(v, value)
+		ok = v.readNamed(r, value)
+		return v, ok
 	case value.kind == mapping:
-		return d.cases(v, value)
+		ok = v.readCases(r, value)
+		return v, ok
 	}
 	if value.kind != list {
-		d.bad(value, d.shown(value)+" is not a list of values", "a list such as [reno, cubic]")
+		r.bad(value, value.shown()+" is not a list of values", "a list such as [reno, cubic]")
 		return v, false
 	}
-	return d.points(v, []keyPath{k}, value)
+	ok = v.readPoints(r, []keyPath{k}, value)
+	return v, ok
 }
 
-// points makes the values of a list, each for all of the keys.
-func (d *decoder) points(v variable, keys []keyPath, values *node) (variable, bool) {
+// readPoints makes the values of a list, each for all of the keys.
+func (v *variable) readPoints(r *report, keys []keyPath, values *node) bool {
 	if len(values.items) == 0 || len(values.items) > maxValues {
-		d.bad(values, strconv.Itoa(len(values.items))+" values", "1 to "+strconv.Itoa(maxValues))
-		return v, false
+		r.bad(values, strconv.Itoa(len(values.items))+" values", "1 to "+strconv.Itoa(maxValues))
+		return false
 	}
 	for _, k := range keys {
-		if !d.sweepable(k) {
-			return v, false
+		if !sweepable(r, k) {
+			return false
 		}
 	}
 	seen := map[string]bool{}
 	for _, item := range values.items {
 		if item.empty() {
-			d.bad(item, "a value that is nothing", "a value")
-			return v, false
+			r.bad(item, "a value that is nothing", "a value")
+			return false
 		}
 		p := point{text: label(item), at: item.place}
 		if seen[p.text] {
-			d.bad(item, mistake.Quote(p.text)+" is swept already", "values that differ")
-			return v, false
+			r.bad(item, mistake.Quote(p.text)+" is swept already", "values that differ")
+			return false
 		}
 		seen[p.text] = true
 		for _, k := range keys {
@@ -82,33 +85,27 @@ func (d *decoder) points(v variable, keys []keyPath, values *node) (variable, bo
 		}
 		v.values = append(v.values, p)
 	}
-	return v, true
-}
-
-// sweepable refuses the keys that are one for all cells.
-func (d *decoder) sweepable(k keyPath) bool {
-	first := k.segments[0]
-	known := names(experimentKeys)
-	switch {
-	case first.text == "sweep" || first.text == "expect" || first.text == "name" ||
-		first.text == "about":
-		d.bad(first, mistake.Quote(first.text)+" cannot be swept", "")
-		return false
-	case !slices.Contains(known, first.text):
-		d.strangers(&node{pairs: []pair{{first, first}}}, "an experiment", known)
-		return false
-	}
 	return true
 }
 
-// namedVariable reads {key: path.down.loss, values: [1%, 2%]}, where key can be a list.
-func (d *decoder) namedVariable(v variable, n *node) (variable, bool) {
-	d.strangers(n, "a sweep", []string{"key", "values"})
+// sweepable refuses the keys that are one for all cells.
+func sweepable(r *report, k keyPath) bool {
+	first := k.segments[0]
+	if slices.Contains([]string{"sweep", "expect", "name", "about"}, first.text) {
+		r.bad(first, mistake.Quote(first.text)+" cannot be swept", "")
+		return false
+	}
+	return knownFirst(r, k)
+}
+
+// readNamed reads {key: path.down.loss, values: [1%, 2%]}, where key can be a list.
+func (v *variable) readNamed(r *report, n *node) bool {
+	r.strangers(n, "a sweep", []string{"key", "values"})
 	var keys []keyPath
 	switch k := n.get("key"); {
 	case k == nil:
-		d.bad(n, "values without the key that they are for", "key: path.down.loss")
-		return v, false
+		r.bad(n, "values without the key that they are for", "key: path.down.loss")
+		return false
 	case k.kind == list:
 		for _, item := range k.items {
 			keys = append(keys, splitKey(item.text, item.place))
@@ -118,35 +115,35 @@ func (d *decoder) namedVariable(v variable, n *node) (variable, bool) {
 	}
 	values := n.get("values")
 	if len(keys) == 0 || values.kind != list {
-		d.bad(values, d.shown(values)+" is not a list of values", "a list such as [1%, 2%]")
-		return v, false
+		r.bad(values, values.shown()+" is not a list of values", "a list such as [1%, 2%]")
+		return false
 	}
 	v.name, v.named = v.key, true
-	return d.points(v, keys, values)
+	return v.readPoints(r, keys, values)
 }
 
-// cases reads {a: {flows.0.cc: reno, mtu: 1500}, b: {…}}.
-func (d *decoder) cases(v variable, n *node) (variable, bool) {
+// readCases reads {a: {flows.0.cc: reno, mtu: 1500}, b: {…}}.
+func (v *variable) readCases(r *report, n *node) bool {
 	v.name, v.named = v.key, true
 	if len(n.pairs) == 0 || len(n.pairs) > maxValues {
-		d.bad(n, fmt.Sprintf("%d cases", len(n.pairs)), "a mapping such as {a: {flows.0.cc: reno}}")
-		return v, false
+		r.bad(n, fmt.Sprintf("%d cases", len(n.pairs)), "a mapping such as {a: {flows.0.cc: reno}}")
+		return false
 	}
 	for _, p := range n.pairs {
 		if p.value.kind != mapping {
-			d.bad(p.value, d.shown(p.value)+" is not a case",
+			r.bad(p.value, p.value.shown()+" is not a case",
 				"a mapping of keys such as {flows.0.cc: reno}")
-			return v, false
+			return false
 		}
 		one := point{text: p.key.text, at: p.key.place}
 		for _, set := range p.value.pairs {
 			k := splitKey(set.key.text, set.key.place)
-			if !d.sweepable(k) {
-				return v, false
+			if !sweepable(r, k) {
+				return false
 			}
 			one.changes = append(one.changes, change{k, set.value})
 		}
 		v.values = append(v.values, one)
 	}
-	return v, true
+	return true
 }

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -11,61 +10,42 @@ import (
 )
 
 // tcpKeys are what a flow of TCP has.
-var tcpKeys = []key[flowOf]{
-	{"cc", "cubic", func(d *decoder, n *node, f *flowOf) { d.algorithm(n, f) }},
-	{"params", "", checkParams},
-	{"fast_convergence", "on", func(d *decoder, n *node, f *flowOf) {
-		d.unless(n, &f.cubic.NoFastConvergence)
-	}},
-	{"reno_friendly", "on", func(d *decoder, n *node, f *flowOf) {
-		d.unless(n, &f.cubic.NoRenoFriendly)
-	}},
-	{"hystart", "on", func(d *decoder, n *node, f *flowOf) { d.unless(n, &f.cubic.NoHyStart) }},
-	{"recovery", "rack", func(d *decoder, n *node, f *flowOf) {
-		f.TCP.Recovery, _ = d.word(n, "a loss recovery", recoveries)
-	}},
-	{"mss", "", func(d *decoder, n *node, f *flowOf) {
-		d.size(n, "the largest segment", minMSS, maxMTU-tcpIPHeaders, &f.MSS)
-		if f.MSS > d.mtu-tcpIPHeaders {
-			d.bad(n, fmt.Sprintf("segments of %d bytes do not fit into an MTU of %d", f.MSS, d.mtu),
-				fmt.Sprintf("%d bytes at most, or a larger mtu", d.mtu-tcpIPHeaders))
-		}
-	}},
-	{"iw", "10", func(d *decoder, n *node, f *flowOf) {
-		d.segments(n, "an initial window", tcp.MaxInitialWindow, &f.TCP.InitialWindow)
-	}},
-	{"ssthresh", "", func(d *decoder, n *node, f *flowOf) {
-		if !n.plain("none") {
-			d.segments(n, "an initial slow start threshold", tcp.MaxInitialWindow, &f.Ssthresh)
-		}
-	}},
-	{"window", "", func(_ *decoder, n *node, f *flowOf) { f.window = n }},
-	{"delayed_ack", "", func(d *decoder, n *node, f *flowOf) { d.delayedAck(n, f) }},
-	{"sack", "on", func(d *decoder, n *node, f *flowOf) {
-		d.truth(n, &f.sack)
-		f.TCP.NoSACK = !f.sack
-	}},
-	{"timestamps", "on", func(d *decoder, n *node, f *flowOf) { d.unless(n, &f.TCP.NoTimestamps) }},
-	{"window_scale", "on", func(d *decoder, n *node, f *flowOf) {
-		d.unless(n, &f.TCP.NoWindowScale)
-	}},
-	{"nagle", "on", func(d *decoder, n *node, f *flowOf) { d.unless(n, &f.TCP.NoDelay) }},
-	{"pacing", "off", func(d *decoder, n *node, f *flowOf) { d.truth(n, &f.TCP.Pacing) }},
-	{"ecn", "off", func(d *decoder, n *node, f *flowOf) { d.ecn(n, f) }},
-	{"recv_buffer", "", func(d *decoder, n *node, f *flowOf) {
-		d.size(n, "a buffer", tcp.MinBuffer, tcp.MaxBuffer, &f.TCP.RecvBuffer)
-	}},
-	{"send_buffer", "", func(d *decoder, n *node, f *flowOf) {
-		d.size(n, "a buffer", tcp.MinBuffer, tcp.MaxBuffer, &f.TCP.SendBuffer)
-	}},
-	{"rto_min", "200ms", func(d *decoder, n *node, f *flowOf) { d.timeout(n, &f.TCP.RTOMin) }},
-	{"rto_max", "120s", func(d *decoder, n *node, f *flowOf) { d.timeout(n, &f.TCP.RTOMax) }},
-	{"rto_initial", "", func(d *decoder, n *node, f *flowOf) { d.timeout(n, &f.TCP.RTOInitial) }},
-	{"mtu_probing", "off", func(d *decoder, n *node, f *flowOf) {
-		f.TCP.MTUProbing, _ = d.word(n, "a way to find the MTU", []string{
+func (f *flowOf) tcpKeys() []key {
+	c := &f.TCP
+	return []key{
+		{"cc", "cubic", f.readAlgorithm},
+		{"params", "", f.checkParams},
+		{"fast_convergence", "on", readInverse(&f.cubic.NoFastConvergence)},
+		{"reno_friendly", "on", readInverse(&f.cubic.NoRenoFriendly)},
+		{"hystart", "on", readInverse(&f.cubic.NoHyStart)},
+		{"recovery", "rack", readWord("a loss recovery", recoveries, &c.Recovery)},
+		{"mss", "", f.readMSS},
+		{"iw", "10", readSegments(
+			"an initial window", tcp.MaxInitialWindow, &c.InitialWindow)},
+		{"ssthresh", "", unlessNone(readSegments(
+			"an initial slow start threshold", tcp.MaxInitialWindow, &f.Ssthresh))},
+		{"window", "", readNode(&f.window)},
+		{"delayed_ack", "", f.readDelayedAck},
+		{"sack", "on", readInverse(&c.NoSACK)},
+		{"timestamps", "on", readInverse(&c.NoTimestamps)},
+		{"window_scale", "on", readInverse(&c.NoWindowScale)},
+		{"nagle", "on", readInverse(&c.NoDelay)},
+		{"pacing", "off", readSwitch(&c.Pacing)},
+		{"ecn", "off", func(d *decoder, n *node) {
+			words := []string{"on", "off", "passive", "dctcp"}
+			if w, ok := d.word(n, "a use of ECN", words); ok {
+				c.ECN, _ = tcp.ParseECNMode(w)
+			}
+		}},
+		{"recv_buffer", "", readSize("a buffer", tcp.MinBuffer, tcp.MaxBuffer, &c.RecvBuffer)},
+		{"send_buffer", "", readSize("a buffer", tcp.MinBuffer, tcp.MaxBuffer, &c.SendBuffer)},
+		{"rto_min", "200ms", readTimeout(&c.RTOMin)},
+		{"rto_max", "120s", readTimeout(&c.RTOMax)},
+		{"rto_initial", "", readTimeout(&c.RTOInitial)},
+		{"mtu_probing", "off", readWord("a way to find the MTU", []string{
 			tcp.MTUProbingOff, tcp.MTUProbingBlackHole, tcp.MTUProbingOn,
-		})
-	}},
+		}, &c.MTUProbing)},
+	}
 }
 
 // recoveries are the names of loss recovery.
@@ -77,56 +57,33 @@ const (
 	maxTimeout   = 10 * time.Minute
 )
 
-// segments reads a number of segments.
-func (d *decoder) segments(n *node, what string, most int, to *int) {
-	m, ok := d.quantity(n, what, pureNumber, packetCount)
-	if !ok {
-		return
-	}
-	if m.value < 1 || m.value > float64(most) || m.value != math.Trunc(m.value) {
-		d.bad(n, n.text+" is out of range", what+" from 1 to "+strconv.Itoa(most)+" segments")
-		return
-	}
-	*to = int(m.value)
-}
-
-// unless reads a switch whose field says the opposite.
-func (d *decoder) unless(n *node, to *bool) {
-	on := !*to
-	d.truth(n, &on)
-	*to = !on
-}
-
-// timeout reads a bound of the retransmission time-out.
-func (d *decoder) timeout(n *node, to *time.Duration) {
-	if t, ok := d.span(n, "a time-out", time.Millisecond, maxTimeout); ok {
-		*to = t
+// readMSS reads the largest segment, which the path's MTU has to have room for.
+func (f *flowOf) readMSS(d *decoder, n *node) {
+	readSize("the largest segment", minMSS, maxMTU-tcpIPHeaders, &f.MSS)(d, n)
+	if f.MSS > d.mtu-tcpIPHeaders {
+		d.bad(n, fmt.Sprintf("segments of %d bytes do not fit into an MTU of %d", f.MSS, d.mtu),
+			fmt.Sprintf("%d bytes at most, or a larger mtu", d.mtu-tcpIPHeaders))
 	}
 }
 
-// delayedAck reads how long an acknowledgment waits; off: not at all, which the engine has no
+// readTimeout reads a bound of the retransmission timeout.
+func readTimeout(to *time.Duration) reading {
+	return readTimeFrom(time.Millisecond, "a time-out", maxTimeout, to)
+}
+
+// readDelayedAck reads how long an acknowledgment waits; off: not at all, which the engine has no
 // zero for.
-func (d *decoder) delayedAck(n *node, f *flowOf) {
+func (f *flowOf) readDelayedAck(d *decoder, n *node) {
 	if n.plain("off") {
 		f.TCP.DelayedAck = time.Nanosecond
 		return
 	}
-	t, ok := d.span(n, "how long an acknowledgment waits", time.Nanosecond,
-		tcp.MaxDelayedAck-time.Nanosecond)
-	if ok {
-		f.TCP.DelayedAck = t
-	}
-}
-
-// ecn reads whether a flow asks for explicit congestion notification.
-func (d *decoder) ecn(n *node, f *flowOf) {
-	if w, ok := d.word(n, "a use of ECN", []string{"on", "off", "passive", "dctcp"}); ok {
-		f.TCP.ECN, _ = tcp.ParseECNMode(w)
-	}
+	readTimeFrom(time.Nanosecond, "how long an acknowledgment waits",
+		tcp.MaxDelayedAck-time.Nanosecond, &f.TCP.DelayedAck)(d, n)
 }
 
 // finishTCP checks what keys say of each other.
-func (d *decoder) finishTCP(f *flowOf) {
+func (f *flowOf) finishTCP(d *decoder) {
 	if f.MSS == 0 {
 		f.MSS = d.mtu - tcpIPHeaders
 	}

@@ -12,11 +12,8 @@ import (
 // Loader reads a file that an experiment names.
 type Loader func(name string) ([]byte, error)
 
-// trace reads a rate that is a list of opportunities, from a file or generated.
-func (d *decoder) trace(n *node, l *link) {
-	if n.plain("none") {
-		return
-	}
+// readTrace reads a rate that is a list of opportunities, from a file or generated.
+func (l *link) readTrace(d *decoder, n *node) {
 	l.unknown = true
 	if l.rateNode != nil {
 		d.bad(n, "a rate and a trace exclude each other",
@@ -27,7 +24,7 @@ func (d *decoder) trace(n *node, l *link) {
 	name := label(n)
 	at, ok := d.traces[name]
 	if !ok {
-		at, ok = d.opportunities(n)
+		at, ok = readOpportunities(d, n)
 	}
 	if ok && d.traces != nil {
 		d.traces[name] = at // all cells share it
@@ -37,23 +34,18 @@ func (d *decoder) trace(n *node, l *link) {
 		return
 	}
 	l.Rate, l.unknown = o, false
-	l.mean = d.meanRate(o)
+	l.mean = meanRate(o, d.duration)
 }
 
-// opportunities reads a trace in any of its forms.
-func (d *decoder) opportunities(n *node) (trace.Trace, bool) {
+// readOpportunities reads a trace in any of its forms: generated, listed, or a file's.
+func readOpportunities(d *decoder, n *node) (trace.Trace, bool) {
 	switch n.kind {
 	case mapping:
-		return d.generated(n)
+		return readGenerated(d, n)
 	case list:
-		return d.listed(n)
+		return readListed(d, n)
 	case scalar:
 	}
-	return d.read(n)
-}
-
-// read reads the file of a trace.
-func (d *decoder) read(n *node) (trace.Trace, bool) {
 	text, ok := d.file(n, "a trace of mahimahi's")
 	if !ok {
 		return nil, false
@@ -69,8 +61,8 @@ func (d *decoder) read(n *node) (trace.Trace, bool) {
 	return t, err == nil
 }
 
-// listed reads a trace whose times stand in the experiment.
-func (d *decoder) listed(n *node) (trace.Trace, bool) {
+// readListed reads a trace whose times stand in the experiment.
+func readListed(d *decoder, n *node) (trace.Trace, bool) {
 	var text []byte
 	for _, item := range n.items {
 		ms, ok := d.scalar(item, "a time in milliseconds")
@@ -89,59 +81,41 @@ func (d *decoder) listed(n *node) (trace.Trace, bool) {
 // generatedOf is a trace in the making.
 type generatedOf struct {
 	trace.Spec
-	kinds []pair // of trace.Kinds: with the rate of each
+	kinds int // how many of trace.Kinds were read
 }
 
-// kindKey is a kind of trace, with its rate.
-func kindKey(name string) key[generatedOf] {
-	return key[generatedOf]{name, "", func(d *decoder, n *node, g *generatedOf) {
-		g.kinds = append(g.kinds, pair{&node{place: n.place, text: name}, n})
-		g.Kind = name
-		g.Rate, _ = d.rate(n, "how fast the link is")
-	}}
+func (g *generatedOf) keys() []key {
+	kind := func(name string) key {
+		return key{name, "", func(d *decoder, n *node) {
+			g.kinds++
+			g.Kind = name
+			g.Rate, _ = d.rate(n, "how fast the link is")
+		}}
+	}
+	return []key{
+		kind("const"),
+		kind("poisson"),
+		kind("onoff"),
+		kind("cell"),
+		{"low", "", readRate("the least rate", &g.Low)},
+		{"length", "60s", readTime("when the trace begins again", trace.MaxLength, &g.Length)},
+		{"on", "1s", readTime("how long it sends", maxSpan, &g.On)},
+		{"off", "1s", readTime("how long it does not", maxSpan, &g.Off)},
+		{"stay", "2s", readTime("how long it keeps a rate", maxSpan, &g.Stay)},
+		{"stall", "", readTime("how long it stalls first", maxSpan, &g.Stall)},
+		{"stall_rate", "", readRate("how fast it is in a stall", &g.StallRate)},
+		{"seed", "1", readNumber("a seed", 0, math.MaxInt64, &g.Seed)},
+	}
 }
 
-var generatedKeys = []key[generatedOf]{
-	kindKey("const"),
-	kindKey("poisson"),
-	kindKey("onoff"),
-	kindKey("cell"),
-	{"low", "", func(d *decoder, n *node, g *generatedOf) {
-		g.Low, _ = d.rate(n, "the least rate")
-	}},
-	{"length", "60s", func(d *decoder, n *node, g *generatedOf) {
-		d.time(n, "when the trace begins again", trace.MaxLength, &g.Length)
-	}},
-	{"on", "1s", func(d *decoder, n *node, g *generatedOf) {
-		d.time(n, "how long it sends", maxSpan, &g.On)
-	}},
-	{"off", "1s", func(d *decoder, n *node, g *generatedOf) {
-		d.time(n, "how long it does not", maxSpan, &g.Off)
-	}},
-	{"stay", "2s", func(d *decoder, n *node, g *generatedOf) {
-		d.time(n, "how long it keeps a rate", maxSpan, &g.Stay)
-	}},
-	{"stall", "", func(d *decoder, n *node, g *generatedOf) {
-		d.time(n, "how long it stalls first", maxSpan, &g.Stall)
-	}},
-	{"stall_rate", "", func(d *decoder, n *node, g *generatedOf) {
-		g.StallRate, _ = d.rate(n, "how fast it is in a stall")
-	}},
-	{"seed", "1", func(d *decoder, n *node, g *generatedOf) {
-		if v, ok := d.number(n, "a seed", 0, math.MaxInt64); ok {
-			g.Seed = uint64(v)
-		}
-	}},
-}
-
-// generated makes a trace that a mapping describes.
-func (d *decoder) generated(n *node) (trace.Trace, bool) {
+// readGenerated makes a trace that a mapping describes.
+func readGenerated(d *decoder, n *node) (trace.Trace, bool) {
 	var g generatedOf
 	before := len(d.report.errs)
-	if !fill(d, n, "a trace", generatedKeys, &g) || len(d.report.errs) > before {
+	if !d.fill(n, "a trace", g.keys()) || len(d.report.errs) > before {
 		return nil, false
 	}
-	if len(g.kinds) != 1 {
+	if g.kinds != 1 {
 		d.bad(n, "a trace of no kind, or of several", "one of "+strings.Join(trace.Kinds, ", ")+
 			": {poisson: 2.64Mbit/s}")
 		return nil, false
@@ -151,21 +125,6 @@ func (d *decoder) generated(n *node) (trace.Trace, bool) {
 		d.bad(n, err.Error(), "")
 	}
 	return t, err == nil
-}
-
-// file reads a file that the experiment names. While nobody is there to read it, what is in it
-// is not known, which is no mistake yet.
-func (d *decoder) file(n *node, what string) (text []byte, ok bool) {
-	name, ok := d.scalar(n, "the name of "+what)
-	if !ok || d.load == nil {
-		return nil, false
-	}
-	text, err := d.load(name)
-	if err != nil {
-		d.bad(n, err.Error(), what)
-		return nil, false
-	}
-	return text, true
 }
 
 // noFiles is the Loader of a File without one.

@@ -216,10 +216,17 @@ func (d *decoder) span(n *node, what string, least, most time.Duration) (time.Du
 	return time.Duration(math.Round(m.value)), true
 }
 
-// time reads a time into a field.
-func (d *decoder) time(n *node, what string, most time.Duration, to *time.Duration) {
-	if t, ok := d.span(n, what, 0, most); ok {
-		*to = t
+// readTime reads a time.
+func readTime(what string, most time.Duration, to *time.Duration) reading {
+	return readTimeFrom(0, what, most, to)
+}
+
+// readTimeFrom reads a time that is not below least.
+func readTimeFrom(least time.Duration, what string, most time.Duration, to *time.Duration) reading {
+	return func(d *decoder, n *node) {
+		if t, ok := d.span(n, what, least, most); ok {
+			*to = t
+		}
 	}
 }
 
@@ -237,10 +244,26 @@ func (d *decoder) bytes(n *node, what string, least, most float64) (uint64, bool
 	return uint64(v), true
 }
 
-// size reads a size into an int.
-func (d *decoder) size(n *node, what string, least, most int, to *int) {
-	if v, ok := d.bytes(n, what, float64(least), float64(most)); ok {
-		*to = int(v)
+// readSize reads a size.
+func readSize(what string, least, most int, to *int) reading {
+	return func(d *decoder, n *node) {
+		if v, ok := d.bytes(n, what, float64(least), float64(most)); ok {
+			*to = int(v)
+		}
+	}
+}
+
+// readSegments reads a number of segments.
+func readSegments(what string, most int, to *int) reading {
+	return func(d *decoder, n *node) {
+		m, ok := d.quantity(n, what, pureNumber, packetCount)
+		switch {
+		case !ok:
+		case m.value < 1 || m.value > float64(most) || m.value != math.Trunc(m.value):
+			d.bad(n, n.text+" is out of range", what+" from 1 to "+strconv.Itoa(most)+" segments")
+		default:
+			*to = int(m.value)
+		}
 	}
 }
 
@@ -262,14 +285,21 @@ func (d *decoder) rate(n *node, what string) (int64, bool) {
 	return int64(math.Round(m.value)), true
 }
 
-// share reads a percentage as a number from 0 to 1.
-func (d *decoder) share(n *node, what string, to *float64) {
-	m, ok := d.quantity(n, what, shareOf)
-	switch {
-	case !ok:
-	case m.value > 1:
-		d.bad(n, n.text+" is more than all", what+" from 0% to 100%")
-	default:
-		*to = m.value
+// readRate reads bits a second.
+func readRate(what string, to *int64) reading {
+	return func(d *decoder, n *node) { *to, _ = d.rate(n, what) }
+}
+
+// readShare reads a percentage as a number from 0 to 1.
+func readShare(what string, to *float64) reading {
+	return func(d *decoder, n *node) {
+		m, ok := d.quantity(n, what, shareOf)
+		switch {
+		case !ok:
+		case m.value > 1:
+			d.bad(n, n.text+" is more than all", what+" from 0% to 100%")
+		default:
+			*to = m.value
+		}
 	}
 }
