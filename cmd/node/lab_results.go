@@ -196,27 +196,10 @@ func labMetricsCommand() *cobra.Command {
 // checkMetrics is the error of a name that is no metric's.
 func checkMetrics(names []string) error {
 	for _, m := range names {
-		if !known(m) {
+		if _, known := result.Find(m); !known {
 			return fmt.Errorf("--metrics: %q is no metric%s; `node lab metrics` lists them", m,
-				spell.DidYouMean(m, metricNames()))
+				spell.DidYouMean(m, result.Names()))
 		}
 	}
 	return nil
-}
-
-func known(metric string) bool {
-	for _, d := range result.Catalog() {
-		if string(d.Name) == metric {
-			return true
-		}
-	}
-	return false
-}
-
-func metricNames() []string {
-	var names []string
-	for _, d := range result.Catalog() {
-		names = append(names, string(d.Name))
-	}
-	return names
 }

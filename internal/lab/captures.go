@@ -70,7 +70,7 @@ func (o *Options) captured(cell *plan.Cell) bool {
 		if a.Size == 0 || a.Size > smallBytes {
 			return false
 		}
-		total += a.Size * uint64(max(1, a.Requests))
+		total += a.Wanted()
 	}
 	return total <= smallBytes
 }

@@ -65,12 +65,12 @@ func (r *Results) Report() *Report {
 			}
 		}
 		part := ReportPart{
-			Name: g.Flow, Label: g.Label, N: g.N, Finished: g.Finished, Note: g.Note,
+			Name: g.Flow, Label: g.Label, N: g.N, Finished: g.Finished, Note: unfinishedNote(&g),
 			Metrics: map[result.Metric]ReportNumber{},
 		}
 		for m, n := range g.Numbers {
 			part.Metrics[m] = ReportNumber{
-				unitOf(m), len(n.Values), number(n.Mean), number(n.SD), number(n.Low),
+				m.Definition().Unit, len(n.Values), number(n.Mean), number(n.SD), number(n.Low),
 				number(n.High), number(n.Median), number(n.IQR()), number(n.Minimum),
 				number(n.Maximum),
 			}

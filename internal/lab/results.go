@@ -85,29 +85,35 @@ func (r *Results) Missing() (cells []int, runs int) {
 // Hash is the digest of all runs, in their order.
 func (r *Results) Hash() string { return hashOf(r.Runs) }
 
-// Group is what the runs of one cell come to for one flow, or for the whole of it.
-type Group struct {
-	Cell int
-	// Flow is the flow's name, and Label what it is an instance of; empty: the whole.
-	Flow, Label string
-	// N is how many runs there were, and Finished in how many everything that had an end came
-	// to it.
-	N, Finished int
-	// Note is what happened in the first that did not finish.
-	Note    string
-	Numbers map[result.Metric]Number
+// Groups returns the groups by cell, in each the flows in their order and then the whole.
+func (r *Results) Groups() []result.Group {
+	var out []result.Group
+	for cell := range r.Cells {
+		out = append(out, result.Groups(cell, r.runsOf(cell))...)
+	}
+	return out
 }
 
-// Number is one metric of a Group: what each run came to, in the order of the trials, and what
-// that comes to. Of a run that was cut off before it came to a completion there is no value.
-type Number struct {
-	stat.Summary
-	Values []float64
+// rows are the groups that have a row in tables.
+func (r *Results) rows(all bool) []result.Group {
+	var out []result.Group
+	for cell := range r.Cells {
+		out = append(out, result.Rows(cell, r.runsOf(cell), all)...)
+	}
+	return out
 }
 
-// unsteady says that the goodput of the group still changes while it is measured, and by how much;
+// unfinishedNote says what happened in the first run that did not finish; empty: all did.
+func unfinishedNote(g *result.Group) string {
+	if g.Finished == g.N {
+		return ""
+	}
+	return fmt.Sprintf("trial %d: %s", g.Trial, g.Note)
+}
+
+// trendOf says that the goodput of the group still changes while it is measured, and by how much;
 // empty: it does not.
-func (g *Group) unsteady() string {
+func trendOf(g *result.Group) string {
 	s, drift := g.Numbers[result.Trend], g.Numbers[result.Drift]
 	if stat.Steady(s.Values, drift.Values) {
 		return ""
@@ -117,10 +123,11 @@ func (g *Group) unsteady() string {
 }
 
 // unsteady are lines about rows whose goodput has a trend.
-func (r *Results) unsteady(rows []row) []string {
+func (r *Results) unsteady(rows []result.Group) []string {
 	var lines []string
-	for _, row := range rows {
-		if text := row.unsteady(); text != "" && !row.crowd {
+	for i := range rows {
+		row := &rows[i]
+		if text := trendOf(row); text != "" && !row.Crowd {
 			lines = append(lines, strings.TrimSpace(r.timedText(row.Cell)+" "+row.Flow)+": "+text)
 		}
 	}
@@ -129,62 +136,4 @@ func (r *Results) unsteady(rows []row) []string {
 			trialsFile))
 	}
 	return lines
-}
-
-// Groups returns the groups by cell, in each the flows in their order and then the whole.
-func (r *Results) Groups() []Group {
-	var out []Group
-	for from := 0; from < len(r.Runs); {
-		to := from
-		for to < len(r.Runs) && r.Runs[to].Cell == r.Runs[from].Cell {
-			to++
-		}
-		runs := r.Runs[from:to]
-		for i := range runs[0].Flows {
-			flow := func(t *result.Trial) *result.Flow { return &t.Flows[i] }
-			out = append(out, groupOf(runs, flow))
-		}
-		out = append(out, groupOf(runs, func(t *result.Trial) *result.Flow {
-			return &result.Flow{Finished: t.Finished, Note: t.Note, Values: t.Whole}
-		}))
-		from = to
-	}
-	return out
-}
-
-// groupOf makes the group of a part of runs of one cell.
-func groupOf(runs []*result.Trial, part func(*result.Trial) *result.Flow) Group {
-	first := part(runs[0])
-	g := Group{
-		Cell: runs[0].Cell, Flow: first.Name, Label: first.Label, N: len(runs),
-		Numbers: map[result.Metric]Number{},
-	}
-	values, cut := map[result.Metric][]float64{}, 0
-	for _, t := range runs {
-		f := part(t)
-		for m, v := range f.Values {
-			values[m] = append(values[m], v)
-		}
-		if f.Finished {
-			g.Finished++
-			continue
-		}
-		if g.Note == "" {
-			g.Note = fmt.Sprintf("trial %d: %s", t.Trial, f.Note)
-		}
-		if _, ok := f.Values[result.Completion]; !ok {
-			cut++
-		}
-	}
-	if cut > 0 && g.Flow != "" {
-		// What did not come to its end is not left out: it took longer than it had.
-		g.Numbers[result.Completion] = Number{
-			stat.Describe(values[result.Completion], cut), values[result.Completion],
-		}
-		delete(values, result.Completion)
-	}
-	for m, v := range values {
-		g.Numbers[m] = Number{stat.Describe(v, 0), v}
-	}
-	return g
 }

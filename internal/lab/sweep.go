@@ -206,7 +206,7 @@ func (w *sweep) extend() bool {
 }
 
 // mainMetric is what a flow is about: how long it took, if it had an end.
-func mainMetric(g *Group) result.Metric {
+func mainMetric(g *result.Group) result.Metric {
 	if _, ok := g.Numbers[result.Completion]; ok {
 		return result.Completion
 	}

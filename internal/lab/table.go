@@ -3,7 +3,6 @@ package lab
 import (
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -100,61 +99,8 @@ func headOf(m result.Metric) string {
 	return strings.ReplaceAll(string(m), "_", " ")
 }
 
-// row is one line of the table: a flow, with the whole run's numbers if it is alone.
-type row struct {
-	Group
-	numbers map[result.Metric]Number
-	crowd   bool // of several flows
-}
-
-// rows are the groups that have a line of their own; a crowd of flows has three, unless all are
-// wanted.
-func (r *Results) rows(all bool) []row {
-	var out []row
-	groups := r.Groups()
-	for from := 0; from < len(groups); {
-		to := from + 1
-		for groups[to-1].Flow != "" {
-			to++
-		}
-		whole := groups[to-1]
-		if to-from == 2 {
-			one := row{Group: groups[from], numbers: maps.Clone(whole.Numbers)}
-			maps.Copy(one.numbers, groups[from].Numbers)
-			// Alone it is fair whatever it gets.
-			delete(one.numbers, result.Jain)
-			out = append(out, one)
-		} else if to-from > result.CrowdSize && !all {
-			out = append(out, r.crowd(whole)...)
-		} else {
-			for _, g := range groups[from:to] {
-				out = append(out, row{Group: g, numbers: g.Numbers})
-			}
-		}
-		from = to
-	}
-	return out
-}
-
-// crowd are the rows of a cell with many flows: of each kind the least, the median and the most of
-// each metric, and then the whole of it.
-func (r *Results) crowd(whole Group) []row {
-	var out []row
-	runs := r.runsOf(whole.Cell)
-	for _, label := range runs[0].Labels() {
-		for i := range 3 {
-			g := groupOf(runs, func(t *result.Trial) *result.Flow {
-				three := t.Crowd(label)
-				return &three[i]
-			})
-			out = append(out, row{g, g.Numbers, true})
-		}
-	}
-	return append(out, row{Group: whole, numbers: whole.Numbers})
-}
-
 // settingsGrid begins the table: what is swept, and whose row it is.
-func (r *Results) settingsGrid(rows []row) grid {
+func (r *Results) settingsGrid(rows []result.Group) grid {
 	var t grid
 	if len(r.Cells) > 0 {
 		for i, s := range r.Cells[0].Set {
@@ -214,7 +160,7 @@ func (r *Results) settingsGrid(rows []row) grid {
 }
 
 // mixed reports whether a cell has flows of several kinds.
-func mixed(rows []row) bool {
+func mixed(rows []result.Group) bool {
 	for i := 1; i < len(rows); i++ {
 		a, b := &rows[i-1], &rows[i]
 		if a.Cell == b.Cell && a.Label != b.Label && a.Flow != "" && b.Flow != "" {
@@ -265,7 +211,7 @@ func (r *Results) shortKey(i int) string {
 }
 
 // usual adds the usual metrics that say something, as many as fit.
-func (r *Results) usual(t *grid, rows []row) {
+func (r *Results) usual(t *grid, rows []result.Group) {
 	type place struct {
 		column
 		at int
@@ -286,7 +232,7 @@ func (r *Results) usual(t *grid, rows []row) {
 }
 
 // legend is what stands below the table.
-func (r *Results) legend(rows []row) string {
+func (r *Results) legend(rows []result.Group) string {
 	var b strings.Builder
 	fewest, most, cut := math.MaxInt, 0, false
 	for _, row := range rows {
@@ -313,7 +259,7 @@ func (r *Results) legend(rows []row) string {
 		b.WriteString("\nmeans leave out " + strings.TrimSuffix(text, ",") + ", counts do not")
 	}
 	b.WriteString("\n")
-	if slices.ContainsFunc(rows, func(w row) bool { return w.crowd }) {
+	if slices.ContainsFunc(rows, func(g result.Group) bool { return g.Crowd }) {
 		b.WriteString("of many flows the least, the median and the most of each metric; " +
 			"--all shows each\n")
 	}
@@ -321,7 +267,8 @@ func (r *Results) legend(rows []row) string {
 		b.WriteString(strings.Join(wrap(text, maxColumns), "\n    ") + "\n")
 	}
 	told := 0
-	for _, row := range rows {
+	for i := range rows {
+		row := &rows[i]
 		if row.Finished == row.N || row.Flow == "" {
 			continue
 		}
@@ -330,7 +277,7 @@ func (r *Results) legend(rows []row) string {
 			break
 		}
 		text := fmt.Sprintf("%d of %d did not finish: %s, %s", row.N-row.Finished, row.N,
-			strings.TrimSpace(r.timedText(row.Cell)+" "+row.Flow), row.Note)
+			strings.TrimSpace(r.timedText(row.Cell)+" "+row.Flow), unfinishedNote(row))
 		b.WriteString(strings.Join(wrap(text, maxColumns), "\n    ") + "\n")
 	}
 	return b.String()
@@ -349,11 +296,11 @@ func (r *Results) setText(set []plan.Setting) string {
 
 // metricColumn is a metric's column: in a unit that suits its numbers, all with as many decimals
 // unless some are many times the others.
-func metricColumn(rows []row, m result.Metric, head string) column {
+func metricColumn(rows []result.Group, m result.Metric, head string) column {
 	least, most := math.Inf(1), 0.0
 	c := column{silent: true}
 	for i := range rows {
-		n, ok := rows[i].numbers[m]
+		n, ok := rows[i].Numbers[m]
 		if !ok {
 			continue
 		}
@@ -368,14 +315,14 @@ func metricColumn(rows []row, m result.Metric, head string) column {
 		}
 		c.silent = c.silent && n.Cut == 0
 	}
-	unit, scale := scaled(unitOf(m), most)
+	unit, scale := scaled(m.Definition().Unit, most)
 	f := numbers{scale: scale, decimals: decimalsOf(most * scale), each: most > wideSpan*least}
 	if allWhole(rows, m) {
 		f = numbers{scale: scale}
 	}
 	c.head = [2]string{head, unit}
 	for i := range rows {
-		n, ok := rows[i].numbers[m]
+		n, ok := rows[i].Numbers[m]
 		text, reach := "", ""
 		if ok {
 			text, reach = f.text(&n, rows[i].Finished < rows[i].N)
@@ -402,12 +349,12 @@ func decimalsOf(v float64) int {
 }
 
 // allWhole reports whether what counts packets comes to whole numbers, without any spread.
-func allWhole(rows []row, m result.Metric) bool {
-	if u := unitOf(m); u != "packets" && u != "" {
+func allWhole(rows []result.Group, m result.Metric) bool {
+	if u := m.Definition().Unit; u != "packets" && u != "" {
 		return false
 	}
 	for i := range rows {
-		n, ok := rows[i].numbers[m]
+		n, ok := rows[i].Numbers[m]
 		if ok && (n.Mean != math.Trunc(n.Mean) || n.SD > 0) {
 			return false
 		}
@@ -438,7 +385,7 @@ func (f numbers) own(mid, half float64) numbers {
 }
 
 // text is a number and how far its interval reaches.
-func (f numbers) text(n *Number, cut bool) (text, reach string) {
+func (f numbers) text(n *result.Number, cut bool) (text, reach string) {
 	if mid := n.Mean; !cut {
 		f = f.own(mid, n.HalfWidth())
 	} else {
@@ -460,15 +407,6 @@ func (f numbers) text(n *Number, cut bool) (text, reach string) {
 		return number(n.Mean), ""
 	}
 	return number(n.Mean), " ± " + number(n.HalfWidth())
-}
-
-func unitOf(m result.Metric) string {
-	for _, d := range result.Catalog() {
-		if d.Name == m {
-			return d.Unit
-		}
-	}
-	return ""
 }
 
 // scaled is the unit in which a number of that size is easily read, and what to multiply with.

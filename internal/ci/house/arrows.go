@@ -109,7 +109,7 @@ var rooms = []room{
 	{"internal/lab/chart", driver, "", ""},
 	{"internal/lab/formula", driver, "lab/result spell", ""},
 	{"internal/lab/trace", driver, "lab/result netem", ""},
-	{"internal/lab/result", driver, "files", ""},
+	{"internal/lab/result", driver, "files lab/stat", ""},
 	{"internal/lab/stat", driver, "", ""},
 	{"internal/lab/preset", driver, "", ""},
 

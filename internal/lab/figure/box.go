@@ -81,9 +81,9 @@ func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 	for _, s := range list {
 		names = append(names, cmp.Or(s.name, "all"))
 		for _, g := range s.groups {
-			t := g.numbers[m]
-			enough = enough || len(t.values) > 0
-			for _, v := range t.values {
+			t := g.Numbers[m]
+			enough = enough || len(t.Values) > 0
+			for _, v := range t.Values {
 				different = different || v != least && !math.IsInf(least, 0)
 				least, greatest = min(least, v), max(greatest, v)
 			}
@@ -92,7 +92,7 @@ func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 	if !enough || !different {
 		return chart.Panel{}, false
 	}
-	u := axisScale(definition(m).Unit, greatest)
+	u := axisScale(m.Definition().Unit, greatest)
 	p := chart.Panel{
 		X: chart.Axis{Label: labelled(m, u)},
 		Y: chart.Axis{Names: names, Reversed: true},
@@ -101,7 +101,7 @@ func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 	p.X.Min, p.X.Max = ends([]float64{u.of(least), u.of(greatest)}, p.X.Log)
 	for i, s := range list {
 		for _, g := range s.groups {
-			p.Layers = append(p.Layers, boxLayers(g.numbers[m].values, float64(i), s.paint, u)...)
+			p.Layers = append(p.Layers, boxLayers(g.Numbers[m].Values, float64(i), s.paint, u)...)
 		}
 	}
 	return p, true

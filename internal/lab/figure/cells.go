@@ -1,12 +1,10 @@
 package figure
 
 import (
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/lab/stat"
 )
 
 // Setting is a key of an experiment with the value that it has in a cell, both as written.
@@ -21,102 +19,6 @@ type Cell struct {
 	// Theory is what a formula says, and Published what a paper does, where they say something:
 	// of the whole run, or of its first flow.
 	Theory, Published result.Values
-}
-
-// group is a flow of a cell, or the whole of it, over all trials.
-type group struct {
-	cell        int
-	flow, label string // empty: the whole
-	n, finished int
-	note        string // what happened in the first run that did not finish
-	numbers     map[result.Metric]tally
-	trials      []result.Values
-}
-
-// tally is what trials came to, and what that comes to.
-type tally struct {
-	stat.Summary
-	values []float64
-}
-
-// groups are the flows of a cell in their order, and then the whole of it.
-func (c *Cell) groups(index int) []group {
-	if len(c.Trials) == 0 {
-		return nil
-	}
-	flows := math.MaxInt
-	for _, t := range c.Trials {
-		flows = min(flows, len(t.Flows))
-	}
-	var list []group
-	for i := range flows {
-		list = append(list, gather(index, c.Trials, func(t *result.Trial) *result.Flow {
-			return &t.Flows[i]
-		}))
-	}
-	return append(list, gather(index, c.Trials, func(t *result.Trial) *result.Flow {
-		return &result.Flow{Finished: t.Finished, Note: t.Note, Values: t.Whole}
-	}))
-}
-
-// crowded reports whether a cell has so many flows that a table sums them up.
-func (c *Cell) crowded() bool {
-	return len(c.Trials) > 0 && len(c.Trials[0].Flows) >= result.CrowdSize
-}
-
-// crowd are the least, the median and the most of each kind of a cell's flows.
-func (c *Cell) crowd(index int) []group {
-	var list []group
-	for _, label := range c.Trials[0].Labels() {
-		for i := range 3 {
-			list = append(list, gather(index, c.Trials, func(t *result.Trial) *result.Flow {
-				three := t.Crowd(label)
-				return &three[i]
-			}))
-		}
-	}
-	return list
-}
-
-func gather(
-	index int, trials []*result.Trial, part func(*result.Trial) *result.Flow,
-) group {
-	first := part(trials[0])
-	g := group{
-		cell: index, flow: first.Name, label: first.Label, n: len(trials),
-		numbers: map[result.Metric]tally{},
-	}
-	cut := 0
-	for _, t := range trials {
-		f := part(t)
-		g.trials = append(g.trials, f.Values)
-		if f.Finished {
-			g.finished++
-			continue
-		}
-		if g.note == "" {
-			g.note = f.Note
-		}
-		if _, ok := f.Values[result.Completion]; !ok {
-			cut++
-		}
-	}
-	for _, d := range result.Catalog() {
-		var values []float64
-		for _, v := range g.trials {
-			if x, ok := v[d.Name]; ok && !math.IsNaN(x) && !math.IsInf(x, 0) {
-				values = append(values, x)
-			}
-		}
-		missing := 0
-		if d.Name == result.Completion && g.flow != "" {
-			missing = cut
-		}
-		if len(values)+missing > 0 {
-			g.numbers[d.Name] = tally{stat.Describe(values, missing), values}
-		}
-	}
-	return g
 }
 
 // swept are the keys that differ between cells, in their order.
@@ -187,15 +89,6 @@ func (c *Cell) name(keys []string, without ...string) string {
 		parts = append(parts, "real")
 	}
 	return strings.Join(parts, ", ")
-}
-
-// definition is a metric's.
-func definition(m result.Metric) result.Definition {
-	list := result.Catalog()
-	if i := slices.IndexFunc(list, func(d result.Definition) bool { return d.Name == m }); i >= 0 {
-		return list[i]
-	}
-	return result.Definition{Name: m}
 }
 
 // words are metrics as axes and tables call them, where their names alone would not do.

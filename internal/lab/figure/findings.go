@@ -155,12 +155,12 @@ func (c *compared) sweepFinding() string {
 	if len(list) == 0 || len(list) > mostSaid {
 		return ""
 	}
-	base := definition(m).Unit
+	base := m.Definition().Unit
 	var parts []string
 	for _, s := range list {
 		groups := c.ordered(s.groups)
-		_, from, _, ok := middleOf(groups[0].numbers[m])
-		_, to, _, well := middleOf(groups[len(groups)-1].numbers[m])
+		_, from, _, ok := middleOf(groups[0].Numbers[m])
+		_, to, _, well := middleOf(groups[len(groups)-1].Numbers[m])
 		if !ok || !well || len(groups) < 2 {
 			return ""
 		}

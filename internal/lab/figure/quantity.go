@@ -89,7 +89,7 @@ const longNumber = 10_000
 // Quantity reads a number with its unit, such as 211.3 ms, in a metric's unit, which is seconds
 // then. It is false if it is none.
 func Quantity(text string, m result.Metric) (float64, bool) {
-	d := definition(m)
+	d := m.Definition()
 	form := quantityForm.FindStringSubmatch(strings.TrimSpace(strings.ReplaceAll(text, ",", "")))
 	if form == nil {
 		return 0, false

@@ -79,11 +79,11 @@ var pageTemplate = template.Must(template.New("report").Parse(page))
 
 // pageData is a Report as the template wants it.
 type pageData struct {
-	*Report
-	Runs  string
-	Dark  template.CSS // colours of the dark theme
-	Table table
-	Full  []fullTable
+	Report *Report
+	Runs   string
+	Dark   template.CSS // colours of the dark theme
+	Table  table
+	Full   []fullTable
 	// Expected are the verdicts, those about the same thing together.
 	Expected []verdictGroup
 	Passed   int

@@ -21,7 +21,7 @@ func scatterPlot(c *compared) (Plot, bool) {
 		var own [][]chart.Point
 		for _, g := range c.ordered(s.groups) {
 			var cloud []chart.Point
-			for _, v := range g.trials {
+			for _, v := range g.Trials {
 				x, y := v[delay], v[result.Goodput]
 				if x > 0 && y > 0 && !infinite(x) && !infinite(y) {
 					cloud = append(cloud, chart.Point{X: x, Y: y})
@@ -93,7 +93,7 @@ func pointed(list []series) []bool {
 	named := make([]bool, len(list))
 	last := map[string]int{}
 	for i, s := range list {
-		label := s.groups[0].label
+		label := s.groups[0].Label
 		if _, again := last[label]; !again {
 			named[i] = true
 		}
@@ -126,13 +126,13 @@ func cloudLayers(s series, clouds [][]chart.Point, log bool) []chart.Layer {
 }
 
 // ordered are the groups of a series along what is swept.
-func (c *compared) ordered(groups []group) []group {
+func (c *compared) ordered(groups []result.Group) []result.Group {
 	if c.axis == "" {
 		return groups
 	}
 	list := slices.Clone(groups)
-	slices.SortStableFunc(list, func(a, b group) int {
-		return cmp.Compare(c.x.values[a.cell], c.x.values[b.cell])
+	slices.SortStableFunc(list, func(a, b result.Group) int {
+		return cmp.Compare(c.x.values[a.Cell], c.x.values[b.Cell])
 	})
 	return list
 }

@@ -39,7 +39,7 @@ func SweepPlots(cells []Cell, metrics []result.Metric) []Plot {
 // compared is an experiment's cells with what all their figures need.
 type compared struct {
 	cells   []Cell
-	groups  []group
+	groups  []result.Group
 	keys    []string // that are swept
 	metrics []result.Metric
 	asked   []result.Metric
@@ -53,7 +53,7 @@ type compared struct {
 func newCompared(cells []Cell, metrics []result.Metric) *compared {
 	c := &compared{cells: cells, keys: swept(cells)}
 	for i := range cells {
-		c.groups = append(c.groups, cells[i].groups(i)...)
+		c.groups = append(c.groups, result.Groups(i, cells[i].Trials)...)
 	}
 	most := 2
 	for _, key := range c.keys {
@@ -113,8 +113,8 @@ func (c *compared) valuesOf(key string) []string {
 
 // names reports whether these are what flows are called.
 func (c *compared) names(values []string) bool {
-	return slices.ContainsFunc(c.groups, func(g group) bool {
-		return g.label != "" && slices.Contains(values, g.label)
+	return slices.ContainsFunc(c.groups, func(g result.Group) bool {
+		return g.Label != "" && slices.Contains(values, g.Label)
 	})
 }
 
@@ -131,8 +131,8 @@ func (c *compared) choose() []result.Metric {
 		cells := map[int]bool{}
 		low, high := math.Inf(1), math.Inf(-1)
 		for _, g := range c.groups {
-			for _, v := range g.numbers[m].values {
-				cells[g.cell] = true
+			for _, v := range g.Numbers[m].Values {
+				cells[g.Cell] = true
 				low, high = min(low, v), max(high, v)
 			}
 		}
@@ -149,7 +149,7 @@ type series struct {
 	name   string
 	paint  chart.Paint
 	real   bool
-	groups []group
+	groups []result.Group
 }
 
 // series are the curves of a metric, of the cells with this value of what facets are made of.
@@ -158,24 +158,24 @@ func (c *compared) series(m result.Metric, facet string) []series {
 	var labels []string
 	at := map[string]int{}
 	for _, g := range c.groups {
-		if _, ok := g.numbers[m]; !ok {
+		if _, ok := g.Numbers[m]; !ok {
 			continue
 		}
-		cell := &c.cells[g.cell]
+		cell := &c.cells[g.Cell]
 		if c.facet != "" && cell.value(c.facet) != facet {
 			continue
 		}
 		name := cell.name(c.keys, c.axis, c.facet)
 		bare := name == "" || name == "real"
-		if flows := len(cell.Trials[0].Flows); g.flow != "" && (flows > 1 || bare) {
-			name = joined(g.flow, name)
+		if flows := len(cell.Trials[0].Flows); g.Flow != "" && (flows > 1 || bare) {
+			name = joined(g.Flow, name)
 		}
 		i, ok := at[name]
 		if !ok {
 			i = len(list)
 			at[name] = i
 			list = append(list, series{name: name, real: cell.Real})
-			label := g.label
+			label := g.Label
 			if label == "" && len(cell.Trials[0].Flows) == 1 {
 				label = cell.Trials[0].Flows[0].Label
 			}
@@ -293,8 +293,8 @@ func curvePlot(c *compared) (Plot, bool) {
 }
 
 func (c *compared) cutOff() bool {
-	return slices.ContainsFunc(c.groups, func(g group) bool {
-		return g.numbers[result.Completion].Cut > 0
+	return slices.ContainsFunc(c.groups, func(g result.Group) bool {
+		return g.Numbers[result.Completion].Cut > 0
 	})
 }
 
@@ -339,7 +339,7 @@ func (c *compared) curvePanel(
 ) chart.Panel {
 	list := c.series(m, facet)
 	list = list[:min(len(list), mostCurves)]
-	d := definition(m)
+	d := m.Definition()
 	p := chart.Panel{
 		X: chart.Axis{
 			Label: joined(shortKey(c.axis, c.keys), c.x.unit), Log: geometric(c.x.values),
@@ -350,13 +350,13 @@ func (c *compared) curvePanel(
 	// The unit and what is shown are those of all panels of the metric.
 	low, high, least := math.Inf(1), math.Inf(-1), math.Inf(1)
 	for _, g := range c.groups {
-		if _, ok := g.numbers[m]; !ok {
+		if _, ok := g.Numbers[m]; !ok {
 			continue
 		}
 		for _, v := range c.extent(g, m) {
 			low, high = min(low, v), max(high, v)
 		}
-		for _, v := range g.numbers[m].values {
+		for _, v := range g.Numbers[m].Values {
 			least = min(least, v)
 		}
 	}
@@ -401,13 +401,13 @@ func ends(values []float64, log bool) (low, high float64) {
 }
 
 // extent is all that a group has to show of a metric.
-func (c *compared) extent(g group, m result.Metric) []float64 {
-	t := g.numbers[m]
-	list := slices.Clone(t.values)
+func (c *compared) extent(g result.Group, m result.Metric) []float64 {
+	t := g.Numbers[m]
+	list := slices.Clone(t.Values)
 	if low, _, high, ok := middleOf(t); ok {
 		list = append(list, low, high)
 	}
-	for _, said := range []result.Values{c.cells[g.cell].Theory, c.cells[g.cell].Published} {
+	for _, said := range []result.Values{c.cells[g.Cell].Theory, c.cells[g.Cell].Published} {
 		if v, ok := said[m]; ok && c.spoken(g) {
 			list = append(list, v)
 		}
@@ -418,13 +418,13 @@ func (c *compared) extent(g group, m result.Metric) []float64 {
 }
 
 // spoken reports whether a cell's theory is about a group: the whole, or the first flow.
-func (c *compared) spoken(g group) bool {
-	return g.flow == "" || g.flow == c.cells[g.cell].Trials[0].Flows[0].Name
+func (c *compared) spoken(g result.Group) bool {
+	return g.Flow == "" || g.Flow == c.cells[g.Cell].Trials[0].Flows[0].Name
 }
 
 // middleOf is what a group comes to and how sure that is: the mean and its interval, or the
 // median and the middle half of runs of which some were cut off.
-func middleOf(t tally) (low, mid, high float64, ok bool) {
+func middleOf(t result.Number) (low, mid, high float64, ok bool) {
 	low, mid, high = t.Low, t.Mean, t.High
 	if t.Cut > 0 {
 		low, mid, high = t.Q1, t.Median, t.Q3
@@ -442,19 +442,19 @@ func middleOf(t tally) (low, mid, high float64, ok bool) {
 func (c *compared) curve(s series, m result.Metric, u unit, name string) []chart.Layer {
 	var mean, band, dots, theory, published []chart.Point
 	for _, g := range s.groups {
-		x := c.x.values[g.cell]
-		t := g.numbers[m]
+		x := c.x.values[g.Cell]
+		t := g.Numbers[m]
 		if low, mid, high, ok := middleOf(t); ok {
 			mean = append(mean, chart.Point{X: x, Y: u.of(mid)})
 			band = append(band, chart.Point{X: x, Y: u.of(high), Low: u.of(low)})
 		}
-		for _, v := range t.values {
+		for _, v := range t.Values {
 			dots = append(dots, chart.Point{X: x, Y: u.of(v)})
 		}
-		if v, ok := c.cells[g.cell].Theory[m]; ok && c.spoken(g) {
+		if v, ok := c.cells[g.Cell].Theory[m]; ok && c.spoken(g) {
 			theory = append(theory, chart.Point{X: x, Y: u.of(v)})
 		}
-		if v, ok := c.cells[g.cell].Published[m]; ok && c.spoken(g) {
+		if v, ok := c.cells[g.Cell].Published[m]; ok && c.spoken(g) {
 			published = append(published, chart.Point{X: x, Y: u.of(v)})
 		}
 	}

@@ -143,9 +143,9 @@ func TestRunsThatWereCutOffHaveMedians(t *testing.T) {
 	assert.Contains(t, p.Caption, "where some did not finish: the median")
 	c := newCompared(cells, nil)
 	for _, g := range c.groups {
-		if g.cell == 7 && g.flow != "" {
-			assert.Equal(t, 3, g.numbers[result.Completion].Cut)
-			assert.Equal(t, 6, g.finished)
+		if g.Cell == 7 && g.Flow != "" {
+			assert.Equal(t, 3, g.Numbers[result.Completion].Cut)
+			assert.Equal(t, 6, g.Finished)
 		}
 	}
 }

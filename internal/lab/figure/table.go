@@ -99,16 +99,19 @@ func (c *compared) table() table {
 	for _, k := range c.keys {
 		t.Settings = append(t.Settings, shortKey(k, c.keys))
 	}
-	rows := c.tableRows()
+	var rows []result.Group
+	for i := range c.cells {
+		rows = append(rows, result.Rows(i, c.cells[i].Trials, false)...)
+	}
 	t.Single = !slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 })
-	t.Crowd = slices.ContainsFunc(c.cells, func(c Cell) bool { return c.crowded() })
+	t.Crowd = slices.ContainsFunc(rows, func(g result.Group) bool { return g.Crowd })
 	metrics := c.tableMetrics(rows)
 	units := make([]unit, len(metrics))
 	for i, m := range metrics {
-		d := definition(m)
+		d := m.Definition()
 		most := 0.0
 		for _, g := range rows {
-			if v, ok := g.numbers[m]; ok && !infinite(v.Median) {
+			if v, ok := g.Numbers[m]; ok && !infinite(v.Median) {
 				most = max(most, v.Median)
 			}
 		}
@@ -118,11 +121,11 @@ func (c *compared) table() table {
 	last := -1
 	for _, g := range rows[:min(len(rows), mostRows)] {
 		r := c.row(g, &t)
-		r.First = g.cell != last
-		last = g.cell
+		r.First = g.Cell != last
+		last = g.Cell
 		for i, m := range metrics {
-			n := numberText(g.numbers[m], units[i])
-			if whole := g.numbers[m].values; counted(m) && len(whole) == 1 {
+			n := numberText(g.Numbers[m], units[i])
+			if whole := g.Numbers[m].Values; counted(m) && len(whole) == 1 {
 				n.Value = strconv.FormatFloat(whole[0], 'f', -1, 64)
 			}
 			t.Interval = t.Interval || n.Spread != ""
@@ -138,48 +141,27 @@ func (c *compared) table() table {
 	return t
 }
 
-// tableRows are the groups that have a row.
-func (c *compared) tableRows() []group {
-	var rows []group
-	for i := range c.cells {
-		list := c.cells[i].groups(i)
-		if len(list) == 2 { // one flow: alone it is fair whatever it gets
-			for m, v := range list[1].numbers {
-				if _, ok := list[0].numbers[m]; !ok && m != result.Jain {
-					list[0].numbers[m] = v
-				}
-			}
-			list = list[:1]
-		}
-		if c.cells[i].crowded() {
-			list = append(c.cells[i].crowd(i), list[len(list)-1])
-		}
-		rows = append(rows, list...)
-	}
-	return rows
-}
-
 // row is a group's row but for its numbers.
-func (c *compared) row(g group, t *table) row {
-	cell := &c.cells[g.cell]
+func (c *compared) row(g result.Group, t *table) row {
+	cell := &c.cells[g.Cell]
 	r := row{
-		Note: g.note, Real: cell.Real, Color: c.colorOf(g), Short: g.finished < g.n,
-		Finished: strconv.Itoa(g.finished) + "/" + strconv.Itoa(g.n), Flow: "all",
+		Note: g.Note, Real: cell.Real, Color: c.colorOf(g), Short: g.Finished < g.N,
+		Finished: strconv.Itoa(g.Finished) + "/" + strconv.Itoa(g.N), Flow: "all",
 	}
 	named := false
 	for _, k := range c.keys {
 		v := setting{Text: cell.value(k)}
-		if len(cell.Trials[0].Flows) == 1 && v.Text == g.label {
+		if len(cell.Trials[0].Flows) == 1 && v.Text == g.Label {
 			v.Color, named = r.Color, true
 		}
 		v.Text = result.Shown(v.Text)
 		r.Settings = append(r.Settings, v)
 	}
 	t.Flows, t.Cut = t.Flows || !named, t.Cut || r.Short
-	if g.flow != "" {
-		r.Flow = g.flow
-		if g.label != "" && g.label != g.flow {
-			r.Flow += " (" + g.label + ")"
+	if g.Flow != "" {
+		r.Flow = g.Flow
+		if g.Label != "" && g.Label != g.Flow {
+			r.Flow += " (" + g.Label + ")"
 		}
 	}
 	return r
@@ -187,7 +169,7 @@ func (c *compared) row(g group, t *table) row {
 
 // counted reports whether a run has a whole number of it.
 func counted(m result.Metric) bool {
-	return definition(m).Unit == "packets" || m == result.Timeouts || m == result.Recoveries
+	return m.Definition().Unit == "packets" || m == result.Timeouts || m == result.Recoveries
 }
 
 // short is a metric as the head of a narrow column has it.
@@ -227,16 +209,16 @@ func short(m result.Metric) string {
 }
 
 // colorOf is a flow's colour in figures; empty: it has none.
-func (c *compared) colorOf(g group) template.CSS {
+func (c *compared) colorOf(g result.Group) template.CSS {
 	var labels []string
 	at := -1
-	for i, f := range c.cells[g.cell].Trials[0].Flows {
+	for i, f := range c.cells[g.Cell].Trials[0].Flows {
 		labels = append(labels, f.Label)
-		if f.Name == g.flow {
+		if f.Name == g.Flow {
 			at = i
 		}
 	}
-	if at < 0 || g.label == "" {
+	if at < 0 || g.Label == "" {
 		return ""
 	}
 	return template.CSS(shades(labels)[at].CSS())
@@ -251,7 +233,7 @@ var tabled = []result.Metric{
 // mostHeads is how many metrics the table has.
 const mostHeads = 7
 
-func (c *compared) tableMetrics(rows []group) []result.Metric {
+func (c *compared) tableMetrics(rows []result.Group) []result.Metric {
 	if len(c.asked) > 0 {
 		return c.asked
 	}
@@ -263,7 +245,7 @@ func (c *compared) tableMetrics(rows []group) []result.Metric {
 	for _, m := range tabled {
 		said := false
 		for _, g := range rows {
-			if v, ok := g.numbers[m]; ok && (v.Cut > 0 || v.Maximum != 0 || v.Minimum != 0) {
+			if v, ok := g.Numbers[m]; ok && (v.Cut > 0 || v.Maximum != 0 || v.Minimum != 0) {
 				said = true
 			}
 		}
@@ -275,7 +257,7 @@ func (c *compared) tableMetrics(rows []group) []result.Metric {
 }
 
 // numberText is a number with what makes it believable.
-func numberText(t tally, u unit) cellText {
+func numberText(t result.Number, u unit) cellText {
 	_, mid, _, ok := middleOf(t)
 	switch {
 	case t.N == 0:
@@ -303,12 +285,12 @@ func (c *compared) fullTables() []fullTable {
 		if len(list) == mostDetails {
 			break
 		}
-		t := fullTable{Title: joined(c.cells[g.cell].name(c.keys), g.flow)}
-		if g.flow == "" {
-			t.Title = joined(c.cells[g.cell].name(c.keys), "the whole run")
+		t := fullTable{Title: joined(c.cells[g.Cell].name(c.keys), g.Flow)}
+		if g.Flow == "" {
+			t.Title = joined(c.cells[g.Cell].name(c.keys), "the whole run")
 		}
 		for _, d := range result.Catalog() {
-			v, ok := g.numbers[d.Name]
+			v, ok := g.Numbers[d.Name]
 			if !ok {
 				continue
 			}
@@ -319,7 +301,7 @@ func (c *compared) fullTables() []fullTable {
 	return list
 }
 
-func fullRowOf(d result.Definition, v tally) fullRow {
+func fullRowOf(d result.Definition, v result.Number) fullRow {
 	u := scaleOf(d.Unit, v.Median)
 	say := func(x float64) string {
 		if infinite(x) {
@@ -328,7 +310,7 @@ func fullRowOf(d result.Definition, v tally) fullRow {
 		return digits(u.of(x))
 	}
 	r := fullRow{
-		Name: joined(title(d.Name), u.name), Text: d.Text, N: strconv.Itoa(len(v.values)),
+		Name: joined(title(d.Name), u.name), Text: d.Text, N: strconv.Itoa(len(v.Values)),
 		Mean: say(v.Mean), SD: say(v.SD), Median: say(v.Median), IQR: say(v.Q3 - v.Q1),
 		Range: say(v.Minimum) + " … " + say(v.Maximum),
 	}

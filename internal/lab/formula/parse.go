@@ -318,10 +318,7 @@ func (p *parser) variable(name string) (Unit, bool) {
 
 // stranger reports a name that nothing has.
 func (p *parser) stranger(from int, name string) {
-	var known []string
-	for _, m := range result.Catalog() {
-		known = append(known, string(m.Name))
-	}
+	known := result.Names()
 	for n := range functions {
 		known = append(known, n)
 	}
@@ -357,10 +354,6 @@ func inCatalog(name string) (result.Metric, bool) {
 	if m, ok := shortcuts[name]; ok {
 		return m, true
 	}
-	for _, d := range result.Catalog() {
-		if string(d.Name) == name {
-			return d.Name, true
-		}
-	}
-	return "", false
+	d, ok := result.Find(name)
+	return d.Name, ok
 }

@@ -35,18 +35,15 @@ func (p *parser) metric(from int, ref Ref) term {
 
 // unitOf is a metric's unit in the catalogue.
 func unitOf(m result.Metric) Unit {
-	for _, d := range result.Catalog() {
-		if d.Name != m {
-			continue
-		}
-		switch u := Unit(d.Unit); u {
-		case Pure, Seconds, Rate, Bytes, Packets:
+	d, ok := result.Find(string(m))
+	switch u := Unit(d.Unit); u {
+	case Pure, Seconds, Rate, Bytes, Packets:
+		if ok {
 			return u
-		case Unknown:
 		}
-		return Unknown // such as bytes/s, which a founding document counts in
+	case Unknown:
 	}
-	return Unknown
+	return Unknown // such as bytes/s, which a founding document counts in
 }
 
 // flow reads the index or the name of a flow, up to its bracket.

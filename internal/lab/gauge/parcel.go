@@ -1,6 +1,11 @@
 package gauge
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
 
 // parcel is what the headers of a packet tell of it.
 type parcel struct {
@@ -66,6 +71,16 @@ type Tally struct {
 	Crossed uint64
 
 	to Side // that the data goes to
+}
+
+// Result adds how many packets of the flow there were.
+func (t *Tally) Result(f *plan.Flow, v result.Values) {
+	v[result.Sent] = float64(t.Sent)
+	v[result.Drops] = float64(t.Dropped)
+	if f.Protocol == plan.TCP {
+		v[result.DataSent] = float64(t.Data)
+		v[result.AcksSent] = float64(t.Bare)
+	}
 }
 
 // count takes note of a packet of the flow that comes to the bottleneck.

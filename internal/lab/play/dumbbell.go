@@ -95,7 +95,7 @@ func (r *run) host(f *flow, s gauge.Side, router *sim.Host) (*sim.Host, error) {
 	}
 	cfg := stack.Config{
 		Interfaces: []stack.Interface{{
-			Name: gauge.HostFace, MTU: f.mtu(),
+			Name: gauge.HostFace, MTU: r.x.HostMTU(f.Flow),
 			Addr: netip.PrefixFrom(s.Address(f.index, gauge.HostNumber), 24),
 		}},
 		Routes: []stack.Route{{
@@ -108,10 +108,7 @@ func (r *run) host(f *flow, s gauge.Side, router *sim.Host) (*sim.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	sends := netem.Config{Delay: f.Delay}
-	if j := r.x.HostJitter / 2; j > 0 && (s == gauge.Left) != f.Upward {
-		sends.Delay, sends.Jitter = f.Delay+j, netem.UniformJitter(j)
-	}
+	sends := r.x.HostLink(f.Flow, (s == gauge.Left) != f.Upward)
 	return h, r.wire(sim.End{Host: h}, sim.End{Host: router, Iface: 1 + f.index}, sends,
 		netem.Config{Delay: f.Delay})
 }
@@ -120,15 +117,6 @@ func (r *run) host(f *flow, s gauge.Side, router *sim.Host) (*sim.Host, error) {
 func (r *run) wire(a, b sim.End, ab, ba netem.Config) error {
 	r.ends = append(r.ends, a, b)
 	return r.Connect(a, b, ab, ba)
-}
-
-// mtu is that of a flow's hosts: its option then has the flow's largest segment.
-func (f *flow) mtu() int {
-	const headers = 40
-	if f.MSS > 0 {
-		return min(f.MSS+headers, f.run.x.Path.MTU)
-	}
-	return f.run.x.Path.MTU
 }
 
 // conserve checks that no packet was lost without a word, and none made: what went into each

@@ -54,9 +54,6 @@ func newFlow(r *run, i int) *flow {
 	return &flow{Flow: &r.x.Flows[i], run: r, index: i}
 }
 
-// wanted is how much is to arrive; 0: there is no end.
-func (f *flow) wanted() uint64 { return f.App.Size * uint64(max(1, f.App.Requests)) }
-
 // begin lets the flow speak.
 func (f *flow) begin(now clock.Time) {
 	f.begun, f.progress = now, now

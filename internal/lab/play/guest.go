@@ -169,12 +169,11 @@ func ObjectValues(v result.Values, list []objects.Object) {
 	}
 }
 
-// objects are those that were fetched, for a record.
-func (f fetch) objects(flow string, start time.Duration) []result.Object {
-	r := f.Result()
+// Objects are what was transferred by a flow that began at start, for a record.
+func Objects(flow string, start time.Duration, list []objects.Object) []result.Object {
 	var all []result.Object
-	for i := range r.Objects {
-		o := &r.Objects[i]
+	for i := range list {
+		o := &list[i]
 		row := result.Object{
 			Flow: flow, Name: o.Name, Size: o.Size, Start: start + o.Began, Done: o.Complete,
 		}

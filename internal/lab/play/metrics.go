@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
-	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/lab/stat"
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -34,12 +33,7 @@ func (f *flow) result(now clock.Time) result.Flow {
 	v := o.Values
 	v[result.Delivered] = float64(f.got.bytes)
 	crossed := f.run.path.Tallies[f.index]
-	v[result.Sent] = float64(crossed.Sent)
-	v[result.Drops] = float64(crossed.Dropped)
-	if f.Protocol == plan.TCP {
-		v[result.DataSent] = float64(crossed.Data)
-		v[result.AcksSent] = float64(crossed.Bare)
-	}
+	crossed.Result(f.Flow, v)
 	until := f.ended
 	if f.completed != clock.Never {
 		v[result.Completion] = f.completed.Sub(f.begun).Seconds()
@@ -93,7 +87,7 @@ func (f *flow) outcome() (bool, string) {
 	case f.begun == clock.Never:
 		return false, "it did not begin in time"
 	}
-	size := f.wanted()
+	size := f.App.Wanted()
 	reached := fmt.Sprintf("%d bytes", f.got.bytes)
 	if size > 0 {
 		reached = fmt.Sprintf("%d of %d bytes", f.got.bytes, size)

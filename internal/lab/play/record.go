@@ -38,9 +38,8 @@ func Segment(at time.Duration, s *sim.Segment) result.Segment {
 
 // recorded returns what the tapes hold.
 func (r *run) recorded(title string) *result.Record {
-	path := &r.x.Path
 	out := &result.Record{
-		Title: title, Duration: r.since(r.Now()), RTT: path.Down.Delay + path.Up.Delay,
+		Title: title, Duration: r.since(r.Now()), RTT: r.x.RTT(&plan.Flow{}),
 		Rate: r.path.MeanRate(), Marks: r.path.Marks(r.Now()),
 	}
 	thinned := false
@@ -48,10 +47,7 @@ func (r *run) recorded(title string) *result.Record {
 		if g, ok := f.guest.(notes); ok {
 			g.record(f)
 		}
-		one := result.FlowRecord{
-			Name: f.Name, Label: Label(f.Flow), Start: f.Start, RTT: out.RTT + 4*f.Delay,
-			Upward: f.Upward,
-		}
+		one := FlowRecord(r.x, f.Flow)
 		thinned = f.tape.Fill(&one) || thinned
 		out.Flows = append(out.Flows, one)
 		out.Objects = append(out.Objects, f.objects()...)
@@ -63,10 +59,17 @@ func (r *run) recorded(title string) *result.Record {
 	return out
 }
 
+// FlowRecord returns the record of a flow of which nothing was seen yet.
+func FlowRecord(x *plan.Experiment, f *plan.Flow) result.FlowRecord {
+	return result.FlowRecord{
+		Name: f.Name, Label: Label(f), Start: f.Start, RTT: x.RTT(f), Upward: f.Upward,
+	}
+}
+
 // objects are the answers that the flow's application asked for.
 func (f *flow) objects() []result.Object {
 	if g, ok := f.guest.(fetch); ok {
-		return g.objects(f.Name, f.Start)
+		return Objects(f.Name, f.Start, g.Result().Objects)
 	}
 	var all []result.Object
 	for i, q := range f.requests {

@@ -8,6 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
@@ -125,9 +126,10 @@ func wakeLimitOf(x *plan.Experiment, path time.Duration) time.Duration {
 func limitOf(x *plan.Experiment) time.Duration {
 	const bits = 8
 	var service time.Duration
-	for _, d := range []float64{meanRate(x, true), meanRate(x, false)} {
-		if d > 0 {
-			service = max(service, time.Duration(float64(x.Path.MTU*bits)*1e9/d))
+	for _, rate := range []netem.Rate{x.Path.Down.Rate, x.Path.Up.Rate} {
+		if rate != nil && rate.MeanRate() > 0 {
+			perSecond := float64(rate.MeanRate())
+			service = max(service, time.Duration(float64(x.Path.MTU*bits)*1e9/perSecond))
 		}
 	}
 	return max(service, roundTrip(x)/roundTripShare)
@@ -137,23 +139,12 @@ func limitOf(x *plan.Experiment) time.Duration {
 func roundTrip(x *plan.Experiment) time.Duration {
 	shortest := time.Duration(-1)
 	for i := range x.Flows {
-		trip := x.Path.Down.Delay + x.Path.Up.Delay + 4*x.Flows[i].Delay
+		trip := x.RTT(&x.Flows[i])
 		if shortest < 0 || trip < shortest {
 			shortest = trip
 		}
 	}
 	return max(0, shortest)
-}
-
-func meanRate(x *plan.Experiment, down bool) float64 {
-	c := &x.Path.Up
-	if down {
-		c = &x.Path.Down
-	}
-	if c.Rate == nil {
-		return 0
-	}
-	return float64(c.Rate.MeanRate())
 }
 
 // TimingOf is the timing of a run that has come to some values.

@@ -71,12 +71,7 @@ func (r *run) flow(i int) result.Flow {
 		crossed = list[i]
 	}
 	v := o.Values
-	v[result.Sent] = float64(crossed.Sent)
-	v[result.Drops] = float64(crossed.Dropped)
-	if f.Protocol == plan.TCP {
-		v[result.DataSent] = float64(crossed.Data)
-		v[result.AcksSent] = float64(crossed.Bare)
-	}
+	crossed.Result(f, v)
 	if from := max(f.Start, r.cell.Warmup); until > from && f.App.Echo == nil {
 		v[result.Throughput] = float64(crossed.Crossed) * 8 / (until - from).Seconds()
 	}
@@ -106,10 +101,10 @@ func (r *run) timing() *Timing {
 
 // recorded is the record of the run.
 func (r *run) recorded(timing *Timing) *result.Record {
-	path, middle := &r.cell.Path, r.reports[0]
+	middle := r.reports[0]
 	out := &result.Record{
 		Title:    play.Title(r.cell, r.trial) + ", real",
-		Duration: seconds(middle.Until), RTT: path.Down.Delay + path.Up.Delay,
+		Duration: seconds(middle.Until), RTT: r.cell.RTT(&plan.Flow{}),
 		Rate: middle.Rate, Marks: middle.Marks, Links: middle.Links,
 		Notes: append([]string{fmt.Sprintf("This run %s.", timing)}, middle.Notes...),
 	}
@@ -120,10 +115,7 @@ func (r *run) recorded(timing *Timing) *result.Record {
 	for i := range r.cell.Flows {
 		f := &r.cell.Flows[i]
 		sender, receiver := r.ends(i)
-		one := result.FlowRecord{
-			Name: f.Name, Label: play.Label(f), Start: f.Start, Upward: f.Upward,
-			RTT: out.RTT + 4*f.Delay,
-		}
+		one := play.FlowRecord(&r.cell.Experiment, f)
 		for _, end := range []*report{sender, receiver} {
 			one.Samples = append(one.Samples, end.samples...)
 			one.Segments = append(one.Segments, end.segments...)

@@ -174,7 +174,7 @@ func (m *middle) begin(at int64) error {
 	}
 	m.wires.out = m.arrived
 	m.path = gauge.NewPath(m.x, m.began)
-	m.path.Watch(m.wires.down.Link, m.wires.up.Link)
+	m.path.Watch(m.wires.down.link, m.wires.up.link)
 	if m.start.Record {
 		m.path.Record()
 	}

@@ -70,13 +70,7 @@ func (g *Goods) Report(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	whole := len(g.list) - g.left
-	begin := seconds(g.end.Begin)
-	for i := range g.list {
-		o := &g.list[i]
-		row := result.Object{Name: o.Name, Size: o.Size, Start: begin + o.Began, Done: o.Complete}
-		if o.Complete {
-			row.End = begin + o.Done
-		}
+	for _, row := range play.Objects(g.end.Flow.Name, seconds(g.end.Begin), g.list) {
 		g.end.Object(row)
 	}
 	g.end.Set(result.ObjectsDone, float64(whole))

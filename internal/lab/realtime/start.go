@@ -15,9 +15,6 @@ func (s *Start) side(x *plan.Experiment) gauge.Side {
 	return gauge.Left
 }
 
-// headers are those of IP and TCP without options.
-const headers = 40
-
 // describe fills in who one end of a flow is and what it does.
 func (s *Start) describe(x *plan.Experiment, flow int, role Role) {
 	f := &x.Flows[flow]
@@ -27,12 +24,9 @@ func (s *Start) describe(x *plan.Experiment, flow int, role Role) {
 	s.Gateway = side.Address(flow, gauge.RouterNumber)
 	s.Peer = side.Other().Address(flow, gauge.HostNumber)
 	s.Port = gauge.Port
-	s.MTU = x.Path.MTU
-	if f.MSS > 0 {
-		s.MTU = min(f.MSS+headers, s.MTU)
-	}
+	s.MTU = x.HostMTU(f)
 	s.Begin, s.Stop = f.Start.Seconds(), f.Stop.Seconds()
-	s.Size = f.App.Size * uint64(max(1, f.App.Requests))
+	s.Size = f.App.Wanted()
 }
 
 // lnxOf is the file of an end's node.

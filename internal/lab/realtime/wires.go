@@ -28,8 +28,8 @@ type wires struct {
 
 // wire is one link, and where its packets go.
 type wire struct {
-	*netem.Link
-	to func(at clock.Time, packet []byte)
+	link *netem.Link
+	to   func(at clock.Time, packet []byte)
 }
 
 // newWires returns the links of an experiment whose run begins at an instant.
@@ -47,7 +47,7 @@ func newWires(x *plan.Experiment, seed uint64, began clock.Time) (*wires, error)
 		if l, err = netem.New(cfg, sim.WireStreams(seed, from, to)); err != nil {
 			return nil
 		}
-		one := &wire{Link: l, to: next}
+		one := &wire{link: l, to: next}
 		w.links = append(w.links, one)
 		return one
 	}
@@ -59,12 +59,9 @@ func newWires(x *plan.Experiment, seed uint64, began clock.Time) (*wires, error)
 			bottleneck := []*wire{w.down, w.up}[k]
 			host := side.Host(i) + ":" + gauge.HostFace
 			router := side.Router() + ":" + gauge.RouterFace(i)
-			sends := netem.Config{Delay: x.Flows[i].Delay}
-			if j := x.HostJitter / 2; j > 0 && (side == gauge.Left) != x.Flows[i].Upward {
-				sends.Delay, sends.Jitter = sends.Delay+j, netem.UniformJitter(j)
-			}
+			sends := x.HostLink(&x.Flows[i], (side == gauge.Left) != x.Flows[i].Upward)
 			access[k] = link(sends, host, router, func(at clock.Time, p []byte) {
-				bottleneck.Input(at, 0, [][]byte{p})
+				bottleneck.link.Input(at, 0, [][]byte{p})
 			})
 			egress[k] = link(netem.Config{Delay: x.Flows[i].Delay}, router, host,
 				func(at clock.Time, p []byte) { w.out(i, k == 1, at, p) })
@@ -83,7 +80,7 @@ func (w *wires) send(now clock.Time, flow int, right bool, packet []byte) {
 	if right {
 		k = 1
 	}
-	w.access[flow][k].Input(now, 0, [][]byte{packet})
+	w.access[flow][k].link.Input(now, 0, [][]byte{packet})
 }
 
 // crossed takes a packet from the bottleneck to the host that it is for. One that was damaged so
@@ -102,7 +99,7 @@ func (w *wires) crossed(at clock.Time, packet []byte) {
 	if side == gauge.Right {
 		k = 1
 	}
-	w.egress[flow][k].Input(at, 0, [][]byte{packet})
+	w.egress[flow][k].link.Input(at, 0, [][]byte{packet})
 }
 
 // advance does all that is due by now, in the order of time.
@@ -112,8 +109,8 @@ func (w *wires) advance(now clock.Time) {
 		if next == nil || !due.Due(now) {
 			return
 		}
-		next.Advance(due)
-		if packet, _, ok := next.Output(due); ok {
+		next.link.Advance(due)
+		if packet, _, ok := next.link.Output(due); ok {
 			next.to(due, packet)
 		}
 	}
@@ -122,7 +119,7 @@ func (w *wires) advance(now clock.Time) {
 // next is the link with the earliest deadline; nil: none has any.
 func (w *wires) next() (first *wire, due clock.Time) {
 	for _, l := range w.links {
-		if at := l.Deadline(); at != clock.Never && (first == nil || at < due) {
+		if at := l.link.Deadline(); at != clock.Never && (first == nil || at < due) {
 			first, due = l, at
 		}
 	}

@@ -157,6 +157,22 @@ var catalog = []Definition{
 // Catalog returns the metrics, in the order of tables.
 func Catalog() []Definition { return catalog }
 
+// Find returns the metric of a name; false: there is none.
+func Find(name string) (Definition, bool) {
+	for _, d := range catalog {
+		if string(d.Name) == name {
+			return d, true
+		}
+	}
+	return Definition{Name: Metric(name)}, false
+}
+
+// Definition returns the metric's entry in the catalog.
+func (m Metric) Definition() Definition {
+	d, _ := Find(string(m))
+	return d
+}
+
 // Names returns what they are called.
 func Names() []string {
 	names := make([]string, len(catalog))
