@@ -13,6 +13,22 @@ type budget struct {
 	refilled clock.Time
 }
 
+// answers are to segments that deserve few: that are off the window, or may be forged. Few
+// connections have ever given one.
+type answers struct {
+	oowAt clock.Time // when an empty segment off the window was last answered
+	// challenges is how many more ACKs segments that may be forged draw (RFC 5961 §7).
+	challenges budget
+}
+
+// answered returns the connection's answers.
+func (c *Conn) answered() *answers {
+	if c.answers == nil {
+		c.answers = new(answers)
+	}
+	return c.answers
+}
+
 // A connection's own budget is the one that RFC 5961 §7 suggests.
 const (
 	connChallenges    = 10
@@ -55,7 +71,7 @@ func (h *Host) challengesNow(now clock.Time) int {
 // such as the first SYN of a peer that lost its memory (RFC 5961 §3.2, §4.2,
 // §5.2).
 func (c *Conn) challengeACK(now clock.Time) {
-	if c.host.spend(now, &c.trouble.challenges) {
+	if c.host.spend(now, &c.answered().challenges) {
 		c.rcv.ack.now()
 	}
 }
@@ -74,9 +90,9 @@ func (c *Conn) offWindowACK(now clock.Time) {
 
 // mayRepeat reports whether the interval has passed, and begins another.
 func (c *Conn) mayRepeat(now clock.Time) bool {
-	if last := c.trouble.oowAt; last != clock.Never && now.Sub(last) < c.host.cfg.RTOMin/2 {
+	if last := c.answered().oowAt; last != clock.Never && now.Sub(last) < c.host.cfg.RTOMin/2 {
 		return false
 	}
-	c.trouble.oowAt = now
+	c.answers.oowAt = now
 	return true
 }

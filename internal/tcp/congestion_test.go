@@ -208,7 +208,7 @@ func TestSlowStartAfterAHole(t *testing.T) {
 		require.Equal(t, 1000, s.c.Info().Cwnd, recovery)
 		threshold := s.c.Info().Ssthresh
 		require.GreaterOrEqual(t, threshold, 10000, recovery)
-		all := uint32(s.c.rec.point - s.c.snd.iss)
+		all := uint32(s.c.rec.ep.point - s.c.snd.iss)
 		s.send(ACK, 1, all, 0)
 		s.collect()
 		require.NotEmpty(t, s.out, recovery)

@@ -21,16 +21,11 @@ type Conn struct {
 	flags connFlags
 	outcome
 
-	snd sender
-	rcv receiver
-	rtt rtt
-	repair
-	*work  // nil: the connection rests
-	rested memory
-	past   *trouble // what was while it is not busy; nil: nothing
-	cc     algorithm
-	pacer  pacer
-	timers timers
+	snd     sender
+	rcv     receiver
+	rec     recovery
+	timers  timers
+	answers *answers // to what deserves few; nil: none was given
 	wishes
 	stats  stats
 	limit  limited
@@ -45,12 +40,6 @@ type outcome struct {
 	parked *timeWait // what is left of it in TIME-WAIT
 }
 
-// repair is what finds losses and mends them, but for what is in work.
-type repair struct {
-	how  *strategy
-	calm calm
-}
-
 // connFlags are a connection's yes-or-no facts.
 type connFlags uint32
 
@@ -63,17 +52,14 @@ const (
 	flagHalfOpen                         // its listener counts it as half open
 	flagSynAgain                         // our SYN or SYN-ACK was sent more than once
 	flagStamps                           // both ends send timestamps
-	flagPaced                            // the window is spread over the round trip
 	flagECN                              // both ends know RFC 3168
 	flagNoECT                            // but what we send must not be marked
 	flagAskedECN                         // our SYN asked for it
 	flagNoECN                            // and must not again
 	flagShown                            // Conns has shown it: somebody may still hold it
 	flagSoft                             // err is an ICMP report that may explain a time-out
-	flagOverslept                        // a timer that went off late has its time once more
 	flagAdmitted                         // Admit answered its SYN, the peer has not answered yet
 	flagDCTCP                            // marks are reported as RFC 8257 has it
-	flagTimed                            // the congestion controller has a timer
 	flagFileDigest                       // we offer a file's digest; of an open one: both ends do
 )
 
@@ -83,10 +69,7 @@ func (c *Conn) has(f connFlags) bool { return c.flags&f != 0 }
 type stats struct {
 	bytesSent, bytesAcked                    uint64
 	segsOut, segsIn, dataSegsOut, dataSegsIn uint64
-	delivered                                uint64     // segments
-	lastSent, lastAck                        clock.Time // segments with data, ACKs
-	retries                                  int        // time-outs since the last answer
-	backoff                                  uint8      // doublings of the time-out
+	lastAck                                  clock.Time
 }
 
 // links are a connection's places in its host's lists.
@@ -184,9 +167,6 @@ func (c *Conn) fail(now clock.Time, err error) {
 	c.setState(now, evDelete)
 }
 
-// timedOut ends the connection because nobody answers.
-func (c *Conn) timedOut(now clock.Time) { c.giveUp(now, ErrTimeout) }
-
 // giveUp ends it for one of the kinds of time-out. RFC 1122 §4.2.3.9: an ICMP
 // report on the way there tells the user more than the time-out does.
 func (c *Conn) giveUp(now clock.Time, err error) {
@@ -198,20 +178,20 @@ func (c *Conn) giveUp(now clock.Time, err error) {
 
 // established makes the connection usable: once the handshake is complete.
 func (c *Conn) established(now clock.Time) {
-	c.timers[timerRTO], c.timers[timerUser] = clock.Never, clock.Never
+	c.rec.at.rto, c.timers[timerUser] = clock.Never, clock.Never
 	c.wait.since = clock.Never
-	c.stats.retries, c.stats.backoff = 0, 0
+	c.rec.retries, c.rec.backoff = 0, 0
 	c.flags &^= flagSynDue
 	c.rcv.ack.hurry()
 	cfg := &c.host.cfg
 	c.chooseStrategy()
 	c.rememberPlain(now)
-	c.inherit(now)
+	c.rec.inherit(now)
 	if c.has(flagSynAgain) {
 		// RFC 6298 §5.7: a SYN that needed sending again is a poor omen; the RFC's 3 s are three
 		// times its initial RTO, and so are ours.
-		c.disturbed(now)
-		c.rtt.rto = min(3*cfg.RTOInitial, cfg.RTOMax)
+		c.rec.noteLoss(now)
+		c.rec.rtt.rto = min(3*cfg.RTOInitial, cfg.RTOMax)
 	}
 	c.probeFromBase(now)
 	c.host.catch.answered(c)
@@ -238,7 +218,7 @@ func (c *Conn) raise(e Event) {
 // have changed what it wants to send, or when.
 func (c *Conn) touch() {
 	if c.over() {
-		c.letGo()
+		c.end()
 		return
 	}
 	c.host.wake(c)

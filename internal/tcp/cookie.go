@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -33,12 +34,8 @@ func (m CookieMode) String() string {
 
 // ParseCookieMode returns the mode of that name.
 func ParseCookieMode(name string) (CookieMode, bool) {
-	for m, n := range cookieModeNames {
-		if n == name {
-			return CookieMode(m), true
-		}
-	}
-	return 0, false
+	m := slices.Index(cookieModeNames[:], name)
+	return CookieMode(max(m, 0)), m >= 0
 }
 
 // A cookie is an initial sequence number that proves that its bearer has seen

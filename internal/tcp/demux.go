@@ -29,16 +29,16 @@ type Host struct {
 	acceptable []*Listener
 	due        []*Conn // scratch of Advance
 
-	now       clock.Time // of the call in progress
-	drops     Drops
-	counters  Counters
-	challenge budget
-	shared
-	ports ports
-	isn   sequences
+	now        clock.Time // of the call in progress
+	drops      Drops
+	counters   Counters
+	challenge  budget
+	receivers  receivers
+	recoveries recoveries
+	lull       time.Duration // after which a silent connection rests: idleTime
+	ports      ports
+	isn        sequences
 
-	round round // scratch of the acknowledgment in hand
-	congestionEvents
 	shot Sample
 }
 
@@ -62,14 +62,6 @@ const (
 	Urgent
 )
 
-// shared is what connections have in common.
-type shared struct {
-	receivers receivers
-	lossAt    clock.Time    // when one of them lost something last
-	lull      time.Duration // after which a silent one rests: idleTime
-	spare     spare         // what busy ones begin with
-}
-
 // NewHost returns a host without connections.
 func NewHost(cfg Config) (*Host, error) {
 	cfg = cfg.withDefaults()
@@ -77,14 +69,15 @@ func NewHost(cfg Config) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{
-		cfg:    cfg,
-		shared: shared{lull: idleTime},
-		conns:  map[Tuple]*Conn{},
+		cfg:   cfg,
+		lull:  idleTime,
+		conns: map[Tuple]*Conn{},
 		passive: passive{
 			listeners: map[netip.AddrPort]*Listener{}, listening: map[uint16]int{},
 		},
 	}
 	h.receivers = receivers{cfg: &h.cfg, drops: &h.drops}
+	h.recoveries = recoveries{cfg: &h.cfg, counters: &h.counters}
 	h.waits.init(cfg.MaxTimeWait)
 	h.ports.secret, h.isn.secret = cfg.Secret, cfg.Secret
 	return h, nil
@@ -362,12 +355,12 @@ func (h *Host) remove(c *Conn) {
 	}
 	h.unhook(c)
 	c.timers, c.rcv.ack.timer = timers{}, clock.Never
+	c.rec.stop()
 	if c.links.listener != nil {
 		c.links.listener.forget(c)
 	}
 	h.catch.answered(c)
-	if c.work != nil {
-		c.rec.sent.release()
+	if !c.rests() {
 		c.rcv.forget()
 	}
 }

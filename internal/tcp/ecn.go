@@ -1,8 +1,9 @@
 package tcp
 
 import (
+	"slices"
+
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
 // ECN is the codepoint in the IP header that a segment travels under (RFC 3168
@@ -50,12 +51,8 @@ func (m ECNMode) String() string {
 
 // ParseECNMode returns the mode of that name.
 func ParseECNMode(name string) (ECNMode, bool) {
-	for m, n := range ecnModeNames {
-		if n == name {
-			return ECNMode(m), true
-		}
-	}
-	return 0, false
+	m := slices.Index(ecnModeNames[:], name)
+	return ECNMode(max(m, 0)), m >= 0
 }
 
 // ecn is the sender's side of RFC 3168 §6.1.2. It means nothing without flagECN.
@@ -70,7 +67,7 @@ type ecn struct {
 func (c *Conn) asksECN() bool {
 	k := &c.host.cfg.Knobs
 	asks := k.ECN == ECNOn || k.ECN == ECNDCTCP
-	return asks && !k.OptionsOff && !c.has(flagNoECN) && c.stats.retries == 0
+	return asks && !k.OptionsOff && !c.has(flagNoECN) && c.rec.retries == 0
 }
 
 // synFlags returns the ECN flags of our SYN or SYN-ACK (RFC 3168 §6.1.1).
@@ -136,35 +133,10 @@ func (c *Conn) markNew(t *Train) {
 	if !c.has(flagNoECT) {
 		t.ECN = ECT0
 	}
-	if c.trouble.ecn.reduced {
-		c.trouble.ecn.reduced = false
+	if c.rec.lasting.ecn.reduced {
+		c.rec.lasting.ecn.reduced = false
 		t.Flags |= CWR
 	}
-}
-
-// takeEcho is the sender's side, RFC 3168 §6.1.2: reduce as for a loss, once a
-// window of data, and not in the window of a loss. That loss may not be taken back
-// any more: of the congestion there is a witness.
-func (c *Conn) takeEcho(now clock.Time, s *Segment) {
-	if !c.echoed(s) || c.cc.Controller == nil {
-		return
-	}
-	c.rec.undo.marked = true
-	if c.rec.kind != steady || c.snd.una <= c.trouble.ecn.point {
-		return
-	}
-	c.trouble.counts.ECNEchoes++
-	c.cc.OnLoss(c.lossEvent(now, congestion.Echo, c.host.round.flight))
-	if c.cc.Cwnd() <= c.snd.mss {
-		// RFC 3168 §6.1.2: a window of one segment cannot be halved. What goes slower is time:
-		// the retransmission timer starts anew, and only its end lets the next segment out.
-		wait := c.timeout()
-		c.trouble.ecn.until = in(now, wait)
-		if !c.rec.sent.empty() && !c.probing() {
-			c.armRTO(now)
-		}
-	}
-	c.sample(now)
 }
 
 // echoed reports whether a segment says that one of ours was marked.
@@ -172,26 +144,10 @@ func (c *Conn) echoed(s *Segment) bool {
 	return c.has(flagECN) && s.Flags.Has(ECE) && !s.Flags.Has(SYN)
 }
 
-// heldByEcho reports whether an echo holds back what is new, and sees to it that
-// it leaves in time.
-func (c *Conn) heldByEcho(now clock.Time) bool {
-	if c.trouble.ecn.until == clock.Never {
-		return false
+// holds returns until when an echo holds back what is new; never: it does not.
+func (e *ecn) holds(now clock.Time) clock.Time {
+	if e.until <= now {
+		e.until = clock.Never
 	}
-	if c.trouble.ecn.until <= now {
-		c.trouble.ecn.until = clock.Never
-		return false
-	}
-	c.limitBy(now, LimitCwnd)
-	c.timers[timerPace] = c.trouble.ecn.until
-	return true
+	return e.until
 }
-
-// note is called for every reduction of the window, whatever the
-// reason: the peer is told of all (RFC 3168 §6.1.2).
-func (e *ecn) note(agreed bool, nxt uint64) { e.reduced, e.point = agreed, nxt }
-
-// withdraw makes a reduction that is taken back one that never was: RFC
-// 3168 §6.1.2 has CWR say that the window was reduced, so it is not said of this
-// one, unless one before it is still to be told; and the next echo counts.
-func (e *ecn) withdraw(u *undo) { e.reduced, e.point = e.reduced && u.reduced, u.point }

@@ -1,162 +1,257 @@
 package tcp
 
 import (
+	"time"
+
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
+// round is what one acknowledgment changed.
+type round struct {
+	now           clock.Time
+	flight, prior int    // nxt - una, and pipe, before it
+	advance       int    // how far una moved
+	delivered     int    // bytes that newly arrived, by una or by SACK
+	segments      int    // segments that newly arrived
+	fack          uint64 // the highest end among them
+	lost          int    // segments newly thought lost
+	dups          int    // duplicate acknowledgments: one, or those of a train
+	dsack         bool
+	dsackEnd      uint64
+	rtt           sampled
+	earlier       int // bytes delivered that were sent once, before the recovery
+	rate          rateSample
+	dupDelivered  int  // bytes that a duplicate ACK stands for, without SACK
+	moved         bool // the window moved too
+	restarted     bool // its losses made the algorithm start over
+	recovering    bool // fast recovery was in progress,
+	restarting    bool // or a slow start in which what was sent before does not count (credit)
+	goBack        bool // go-back-N begins a recovery
+	marked        bool // it echoes a mark
+	exact         bool // and would not, if what it acknowledges had not been marked (RFC 8257)
+	echo          echo
+	mtu           mtuNews
+	reorder       clock.Time // when to look again for losses
+}
+
+// sampled is when what was delivered had been sent.
+type sampled struct {
+	first, last clock.Time // of what was sent only once: the oldest and the newest
+	again       bool       // something was sent more than once
+	againSent   clock.Time // the last transmission of the first segment, if it is one of those
+}
+
+// mtuNews is what was learned of the sizes that the path carries.
+type mtuNews struct {
+	largest int  // the most data of a segment that arrived and was sent only once
+	arrived bool // a probe arrived
+	lost    int  // probes that were lost
+}
+
 // beginRound returns the round of what happens now: the host's, until it begins another.
-func (c *Conn) beginRound(now clock.Time) *round {
-	r := &c.host.round
+func (v *recovery) beginRound(now clock.Time) *round {
+	r := &v.shared.round
 	*r = round{}
-	r.now, r.flight, r.prior = now, int(c.snd.nxt-c.snd.una), c.rec.pipe()
-	r.snd.una, r.snd.nxt, r.snd.mss = c.snd.una, c.snd.nxt, c.snd.mss
-	r.snd.minRTT, r.snd.srtt = c.rtt.lowest(), c.rtt.srtt
-	r.snd.how, r.snd.cc, r.snd.counts = c.how, c.cc.Controller, &c.trouble.counts
+	r.now, r.flight, r.prior = now, int(v.snd.nxt-v.snd.una), v.pipe()
 	return r
 }
 
-// recover enters, continues and leaves recovery after an acknowledgment.
-func (c *Conn) recover(now clock.Time, r *round) {
-	v := &c.rec
-	r.recovering = v.kind == recovering
-	r.restarting = v.kind == restarting && (v.over || !c.how.sack)
-	if v.kind == restarting && c.snd.una < v.point &&
-		v.lookForward(r, c.snd.unsent() > 0 && c.snd.usable() > 0) {
-		c.takeBack(now)
+// digest draws the conclusions from an acknowledgment: what is the round trip, what is lost, what
+// may be sent, when to try again. More says that there is something new to send. Persisting says
+// that the persist timer is in charge.
+func (v *recovery) digest(r *round, more, persisting bool) {
+	if r.delivered > 0 {
+		v.sent.delivered += uint64(r.delivered)
+		v.sent.deliveredAt = r.now
+		v.rack.fack = max(v.rack.fack, r.fack)
+		v.segments += uint64(r.segments)
+		v.retries = 0
+		v.lasting.spells.end(r.now)
+		v.measure(r)
 	}
-	if v.kind != steady && c.snd.una >= v.point {
-		c.exitRecovery(now, false)
-		v.leapt = r.restarting && r.advance > 4*c.snd.mss
+	v.rack.adaptReordering(r, v.snd, v.lasting.tlp.end)
+	v.detect(r)
+	if r.goBack {
+		v.goBack(r)
+	}
+	v.probeAnswered(r.now, r)
+	v.recover(r, more)
+	v.control(r)
+	v.rearm(r, persisting)
+}
+
+// measure takes the round trip sample. Its oldest segment counts for the
+// time-out, because a delayed acknowledgment is part of what the time-out must
+// survive; its newest for the minimum.
+//
+// RFC 6298 §3: never from a segment that was sent twice, nor from one that may have waited for such
+// a segment: the acknowledgment that said so when it came may be lost. Unless the echo tells which
+// transmission arrived (RFC 7323 §4.1): then the time is the record's. One that shares its tick
+// with an earlier transmission would make the sample too short, by less than a tick.
+func (v *recovery) measure(r *round) {
+	if r.rtt.first != clock.Never && !r.rtt.again {
+		share := (r.flight + r.delivered - 1) / r.delivered
+		v.rtt.sample(r.now, r.now.Sub(r.rtt.first), share, v.shared.cfg)
+		v.rtt.minimum(r.now, max(r.now.Sub(r.rtt.last), time.Nanosecond))
+		v.backoff = 0 // RFC 6298 §5.7: a new measurement ends the backing off
+		return
+	}
+	sent := r.rtt.againSent
+	rtt := r.now.Sub(sent)
+	if sent != clock.Never && r.echo.known && r.echo.tick == stampClock(sent) && rtt >= stampTick {
+		v.rtt.sample(r.now, rtt, 1, v.shared.cfg)
+		v.backoff = 0
+	}
+}
+
+// rearm sets the time-outs that wait for the next acknowledgment.
+func (v *recovery) rearm(r *round, persisting bool) {
+	switch {
+	case v.sent.empty():
+		v.at = lossTimers{} // RFC 6298 §5.2: all is acknowledged
+	case persisting || r.delivered == 0:
+	default:
+		// RFC 6298 §5.3, where a selective acknowledgment counts as new data too: the time-out is
+		// for silence, and RACK finds a hole sooner.
+		v.lasting.tlp.due, v.lasting.tlp.inside = false, false
+		v.is.late = false
+		v.armRTO(r.now)
+		v.armProbe(r.now)
+	}
+}
+
+// recover enters, continues and leaves recovery after an acknowledgment. More says that there is
+// something new to send.
+func (v *recovery) recover(r *round, more bool) {
+	e := &v.ep
+	r.recovering = e.kind == recovering
+	r.restarting = e.kind == restarting && (e.over || !v.how.sack)
+	if e.kind == restarting && v.snd.una < e.point {
+		spurious, resend := e.lookForward(r, v.snd, v.how.sack, more)
+		if resend {
+			v.sent.resendFlight()
+		}
+		if spurious {
+			v.takeBack(r.now)
+		}
+	}
+	if e.kind != steady && v.snd.una >= e.point {
+		v.exit(r.now, false)
+		e.leapt = r.restarting && r.advance > 4*v.snd.mss
 		r.lost += v.sent.count[lost] // what was lost since belongs to a new episode
 	}
 	if v.spurious(r) {
-		c.takeBack(now)
+		v.takeBack(r.now)
 	}
-	if v.kind == steady && r.lost > 0 {
-		c.enterRecovery(now, r)
+	if e.kind == steady && r.lost > 0 {
+		v.enter(r)
 	}
-	if v.kind == recovering {
-		v.reduceProportionally(r)
+	if e.kind == recovering {
+		e.reduce(r, v.cc.Ssthresh(), v.pipe(), v.snd.mss)
 	}
 }
 
-func (c *Conn) enterRecovery(now clock.Time, r *round) {
-	v := &c.rec
-	c.trouble.counts.FastRecoveries++
-	c.disturbed(now)
-	v.kind = recovering
-	v.point = c.snd.nxt
+// enter begins fast recovery.
+func (v *recovery) enter(r *round) {
+	e := &v.ep
+	v.lasting.counts.FastRecoveries++
+	v.noteLoss(r.now)
+	e.kind = recovering
+	e.point = v.snd.nxt
 	v.board.rescued = false
-	c.beginUndo(false)
-	c.trouble.tlp = tlp{}
-	c.flags &^= flagOverslept
-	c.timers[timerProbe] = clock.Never
-	c.cc.OnLoss(c.lossEvent(now, congestion.Detected, r.flight))
-	if c.cc.Cwnd() < c.cc.Ssthresh() {
-		v.startOver(r)
+	v.beginUndo(false)
+	v.lasting.tlp = tlp{}
+	v.is.late = false
+	v.at.probe = clock.Never
+	v.cc.OnLoss(v.lossEvent(r.now, congestion.Detected, r.flight))
+	if v.cc.Cwnd() < v.cc.Ssthresh() {
+		// The algorithm has no fast recovery (Tahoe): it goes on as after a time-out. Without SACK
+		// all that is in flight is sent again, because nothing would tell what else is missing.
+		r.restarted = true
+		e.kind, e.force, e.dupBytes, e.over = restarting, true, 0, true
+		if !v.how.sack {
+			v.sent.resendFlight()
+		}
 	} else {
 		// RFC 9937 §6.1: what was delivered before recovery is not delivered in it.
-		v.delivered, v.out = 0, 0
-		before := v.sent.bytes[sacked] + v.dupBytes - (r.delivered - r.advance)
-		v.flight = max(r.flight-max(before, 0), c.snd.mss)
+		e.delivered, e.out = 0, 0
+		before := v.sent.bytes[sacked] + e.dupBytes - (r.delivered - r.advance)
+		e.flight = max(r.flight-max(before, 0), v.snd.mss)
 	}
-	c.sample(now)
+	v.notify(r.now)
 }
 
 // goBack begins the recovery of a sender that goes back.
-func (c *Conn) goBack(now clock.Time, r *round) {
-	c.beginUndo(true)
-	c.rec.episode = episode{
-		kind: restarting, point: c.snd.nxt, timedOut: c.snd.una, force: true,
-	}
-	c.cc.OnLoss(c.lossEvent(now, congestion.Detected, r.flight))
-	c.sample(now)
+func (v *recovery) goBack(r *round) {
+	v.beginUndo(true)
+	v.ep = episode{kind: restarting, point: v.snd.nxt, timedOut: v.snd.una, force: true}
+	v.cc.OnLoss(v.lossEvent(r.now, congestion.Detected, r.flight))
+	v.notify(r.now)
 }
 
-// exitRecovery closes an episode, or takes the last one back.
-func (c *Conn) exitRecovery(now clock.Time, spurious bool) {
-	e := &c.host.exit
+// exit closes an episode, or takes the last one back.
+func (v *recovery) exit(now clock.Time, spurious bool) {
+	e := &v.shared.exit
 	*e = congestion.Exit{
-		Now: now, InFlight: c.rec.pipe(), MSS: c.snd.mss, Spurious: spurious, Ceiling: c.endUse(),
+		Now: now, InFlight: v.pipe(), MSS: v.snd.mss, Spurious: spurious,
+		Ceiling: v.rounds.endUse(v.snd.mss),
 	}
-	c.cc.OnExit(e)
-	if c.rec.kind != steady && !spurious {
-		c.disturbed(now)
-		c.rec.rack.forget()
+	v.cc.OnExit(e)
+	if v.ep.kind != steady && !spurious {
+		v.noteLoss(now)
+		v.rack.forget()
 	}
-	c.rec.episode = episode{point: c.rec.point}
-	c.sample(now)
+	v.ep = episode{point: v.ep.point}
+	v.notify(now)
 }
 
-func (c *Conn) lossEvent(now clock.Time, k congestion.Kind, flight int) *congestion.Loss {
-	c.trouble.ecn.note(c.has(flagECN), c.snd.nxt)
+func (v *recovery) lossEvent(now clock.Time, k congestion.Kind, flight int) *congestion.Loss {
+	v.lasting.ecn.reduced, v.lasting.ecn.point = true, v.snd.nxt
 	if k == congestion.Detected || k == congestion.Echo {
-		flight = c.limit.batch.flightSize(now, flight, c.stats.dataSegsOut)
+		flight = v.rounds.batch.flightSize(now, flight, v.sent.transmissions)
 	}
-	l := &c.host.loss
+	l := &v.shared.loss
 	*l = congestion.Loss{
-		Now: now, Kind: k, MSS: c.snd.mss,
-		FlightSize: c.lossFlight(now, k, flight), InFlight: c.rec.pipe(),
+		Now: now, Kind: k, MSS: v.snd.mss,
+		FlightSize: v.rounds.lossFlight(now, k, flight, v.rtt.srtt, v.cc.Cwnd()),
+		InFlight:   v.pipe(),
 	}
 	return l
 }
 
 // allowance returns how many bytes congestion control lets out now.
-func (c *Conn) allowance() int {
-	pipe := c.rec.pipe()
-	if c.rec.kind == recovering && c.cc.Ssthresh() != 0 {
-		left := c.rec.cwnd - pipe
+func (v *recovery) allowance() int {
+	pipe := v.pipe()
+	if v.ep.kind == recovering && v.cc.Ssthresh() != 0 {
+		left := v.ep.cwnd - pipe
 		if left <= 0 {
 			return 0
 		}
 		// In whole segments: the excess is in out, and the next acknowledgment allows less.
-		return max(left, c.snd.mss)
+		return max(left, v.snd.mss)
 	}
-	return c.cc.Cwnd() - pipe
+	return v.cc.Cwnd() - pipe
 }
 
-// beginUndo begins to remember what an episode retransmits.
-func (c *Conn) beginUndo(timeout bool) {
-	c.rec.resent = resent{}
-	u := &c.rec.undo
-	*u = undo{
-		from: c.snd.una, open: true, timeout: timeout, srtt: c.rtt.srtt, rttvar: c.rtt.rttvar,
-		reduced: c.trouble.ecn.reduced, point: c.trouble.ecn.point,
+// onEcho is the sender's side of RFC 3168 §6.1.2: reduce as for a loss, once a
+// window of data, and not in the window of a loss. That loss may not be taken back
+// any more: of the congestion there is a witness. Persisting says that the persist timer is in
+// charge.
+func (v *recovery) onEcho(now clock.Time, persisting bool) {
+	v.undo.marked = true
+	if v.ep.kind != steady || v.snd.una <= v.lasting.ecn.point {
+		return
 	}
-	if p := &c.trouble.tlp; p.end != 0 && p.again {
-		u.sent(p.start, p.end) // the probe's copy will be reported too
+	v.lasting.counts.ECNEchoes++
+	v.cc.OnLoss(v.lossEvent(now, congestion.Echo, v.shared.round.flight))
+	if v.cc.Cwnd() <= v.snd.mss {
+		// RFC 3168 §6.1.2: a window of one segment cannot be halved. What goes slower is time:
+		// the retransmission timer starts anew, and only its end lets the next segment out.
+		v.lasting.ecn.until = in(now, v.timeout())
+		if !v.sent.empty() && !persisting {
+			v.armRTO(now)
+		}
 	}
-}
-
-// takeBack is the Eifel response, RFC 4015 §3.1: transmission goes on with what
-// was never sent (step 8), the congestion window is restored (step 9)
-// and after a time-out the estimator learns from the delay (step 11). The window
-// stays reduced if an echo asked for that as well (RFC 3168 §6.1.2).
-func (c *Conn) takeBack(now clock.Time) {
-	v := &c.rec
-	u := v.undo
-	v.undo = undo{}
-	c.trouble.counts.Undone++
-	if u.timeout {
-		c.stats.backoff = 0
-		c.rtt.adapt(u.srtt, u.rttvar)
-	} else {
-		// What was sent again had been overtaken. RFC 8985 §6.2 step 3 sees that only where the
-		// original arrives before it was sent again, and without it step 4 knows no window.
-		v.rack.reordering = true
-	}
-	if v.kind == restarting {
-		v.sent.restore()
-		// What was in flight was overtaken by its own retransmission; that is no reordering.
-		v.rack.sentAt, v.rack.end = clock.Never, 0
-		c.timers[timerReorder] = clock.Never
-	}
-	switch {
-	case !u.marked:
-		c.trouble.ecn.withdraw(&u)
-		c.exitRecovery(now, true)
-	case v.kind != steady:
-		c.exitRecovery(now, false)
-	}
+	v.notify(now)
 }

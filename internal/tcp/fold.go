@@ -10,7 +10,7 @@ import (
 // SYN-ACK, for a listener. One that somebody watches stays as it is.
 func (c *Conn) folds() bool {
 	return c.has(flagHalfOpen) && c.state == StateSynReceived && !c.has(flagSynDue) &&
-		c.rcv.ack.owed == 0 && c.timers[timerRTO] != clock.Never && c.path.Outlet >= 0 &&
+		c.rcv.ack.owed == 0 && c.rec.at.rto != clock.Never && c.path.Outlet >= 0 &&
 		c.probe == nil && c.Owner == nil && !c.rcv.closed && !c.snd.closed
 }
 
@@ -20,15 +20,18 @@ func (h *Host) fold(c *Conn) {
 		tuple: c.tuple, flags: c.flags &^ flagShown, listener: c.links.listener,
 		iss: uint32(c.snd.iss), irs: uint32(c.rcv.irs),
 		edge: uint16(c.rcv.window()), wnd: uint16(c.snd.wnd),
-		syn:   synAgreed{uint16(c.snd.peerMSS), c.snd.scale, c.rcv.scale, c.rcv.sack},
+		syn: synAgreed{
+			uint16(c.snd.peerMSS), c.snd.scale, c.rcv.scale, c.rcv.sack,
+			c.rec.is.paced, c.rec.is.late,
+		},
 		nagle: c.snd.nagle,
 		stamp: c.stamps.offset, recent: c.stamps.recent, recentAt: c.stamps.recentAt,
-		since: c.wait.since, lastSent: c.stats.lastSent, rto: c.timers[timerRTO],
-		retries: uint32(c.stats.retries),
+		since: c.wait.since, lastSent: c.rec.lastSent, rto: c.rec.at.rto,
+		retries: uint32(c.rec.retries),
 		segsIn:  uint32(c.stats.segsIn), segsOut: uint32(c.stats.segsOut),
 	}
 	odd := oddity{
-		answers: c.troubles().answers, doubt: c.err, wait: c.wait,
+		answers: c.answers, doubt: c.err, wait: c.wait,
 		lastReceived: c.rcv.heardAt, dataSegsIn: c.stats.dataSegsIn,
 	}
 	if odd != (oddity{wait: userTimeout{since: o.since}}) {
@@ -36,7 +39,8 @@ func (h *Host) fold(c *Conn) {
 		o.odd = &kept
 	}
 	h.unhook(c)
-	c.dismiss()
+	c.rec.dismiss()
+	c.rcv.rest()
 	h.half.push(o)
 	if !c.has(flagShown) {
 		h.half.give(c)
@@ -64,26 +68,22 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 	c.snd.wl1 = c.rcv.irs
 	c.snd.wnd, c.snd.maxWnd, c.snd.peerMSS = int(o.wnd), int(o.wnd), int(o.syn.mss)
 	c.snd.scale, c.rcv.scale, c.rcv.sack = o.syn.sendScale, o.syn.recvScale, o.syn.sack
-	c.snd.nagle = o.nagle
+	c.snd.nagle, c.rec.is.paced, c.rec.is.late = o.nagle, o.syn.paced, o.syn.late
 	c.stamps = stamps{
 		offset: o.stamp, recent: o.recent, recentAt: o.recentAt, lastAck: c.rcv.nxt,
 	}
-	c.stats.lastSent = o.lastSent
-	c.stats.retries, c.stats.backoff = int(o.retries), uint8(min(o.retries, maxBackoff))
+	c.rec.lastSent = o.lastSent
+	c.rec.retries, c.rec.backoff = int32(o.retries), uint8(min(o.retries, maxBackoff))
 	c.stats.segsIn, c.stats.segsOut = uint64(o.segsIn), uint64(o.segsOut)
 	c.limit.since = o.since
 	c.wait = userTimeout{since: o.since}
 	if odd := o.odd; odd != nil {
-		c.err, c.wait = odd.doubt, odd.wait
+		c.err, c.wait, c.answers = odd.doubt, odd.wait, odd.answers
 		c.rcv.heardAt, c.stats.dataSegsIn = odd.lastReceived, odd.dataSegsIn
 	}
-	c.timers[timerRTO] = o.rto
+	c.rec.at.rto = o.rto
 	c.wait.watch(now, &c.timers[timerUser])
 	c.refit()
-	if o.odd != nil && o.odd.answers != (answers{}) {
-		c.busy()
-		c.trouble.answers = o.odd.answers
-	}
 	return c
 }
 
@@ -119,17 +119,15 @@ func (h *Host) full() bool { return h.known() >= h.cfg.MaxConns }
 func (h *Host) blank(now clock.Time, t Tuple, p Path) *Conn {
 	h.now = now
 	c := h.half.take(&h.cfg)
-	c.host, c.tuple, c.cc.name = h, t, h.cfg.Congestion
+	c.host, c.tuple, c.rec.cc.name = h, t, h.cfg.Congestion
 	c.rcv.shared, c.snd.txMax = &h.receivers, h.cfg.SendBufferMax
 	c.rcv.tune.size, c.rcv.tune.max = h.cfg.RecvBuffer, h.cfg.RecvBufferMax
 	c.links.heap = -1
-	c.rtt.rto = h.cfg.RTOInitial
-	c.rested.mult = 1
+	c.rec.rtt.rto = h.cfg.RTOInitial
+	c.rec.shared, c.rec.snd, c.rec.is.paced = &h.recoveries, &c.snd.sendSpace, h.cfg.Pacing
+	c.rec.rested.mult = 1
 	c.chooseStrategy()
 	c.snd.nagle.off = h.cfg.NoDelay
-	if h.cfg.Pacing {
-		c.flags |= flagPaced
-	}
 	c.setPath(p)
 	c.limitBy(now, LimitHandshake)
 	return c
@@ -142,7 +140,8 @@ func (h *Host) HalfOpen() iter.Seq[*Conn] {
 		for o := h.half.first; o != nil; o = o.next {
 			c := h.likeness(h.now, o)
 			more := yield(c)
-			c.dismiss()
+			c.rec.dismiss()
+			c.rcv.rest()
 			h.half.give(c)
 			if !more {
 				return

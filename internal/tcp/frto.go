@@ -1,7 +1,5 @@
 package tcp
 
-import "github.com/tidepool-net/tidepool/internal/clock"
-
 // forward is the state of F-RTO, RFC 5682: after a time-out only the first
 // segment is sent again, then something new, and what is acknowledged meanwhile
 // tells whether the rest of the flight was lost or only late.
@@ -24,67 +22,38 @@ const forwardSegments = 2
 // would be mistaken for the original; nothing speaks against it as long as that
 // was the very segment that times out now. Nor in fast recovery, where segments
 // were sent again as well.
-func (v *recovery) mayForward(r *round) bool {
-	if !r.snd.how.forward {
-		return false
-	}
-	return v.kind == steady ||
-		v.kind == restarting && v.forward == forwardFirst && v.timedOut == r.snd.una
+func (e *episode) mayForward(una uint64) bool {
+	return e.kind == steady ||
+		e.kind == restarting && e.forward == forwardFirst && e.timedOut == una
 }
 
 // lookForward is steps 2 and 3, on an acknowledgment; §2.1 is the basic form,
 // §3.1 the one for a peer with SACK. More says that there is something new to send. It reports
-// whether the time-out was spurious.
-func (v *recovery) lookForward(r *round, more bool) (spurious bool) {
-	switch v.forward {
-	case forwardFirst:
-		switch {
-		case r.advance > 0 && more:
-			v.forward, v.fresh = forwardNew, forwardSegments*r.snd.mss
-		case r.advance > 0, r.dups > 0 && !r.snd.how.sack:
-			// Conventional: there is nothing new to send, or §2.1 step 2a; with SACK, §3.1 step 2
-			// stays and waits.
-			v.forward = forwardOff
+// whether the time-out was spurious, and whether all that is in flight is to be sent again.
+func (e *episode) lookForward(r *round, snd *sendSpace, sack, more bool) (spurious, resend bool) {
+	switch {
+	case e.forward == forwardFirst && r.advance > 0 && more:
+		e.forward, e.fresh = forwardNew, forwardSegments*snd.mss
+	case e.forward == forwardFirst && (r.advance > 0 || r.dups > 0 && !sack):
+		// Conventional: there is nothing new to send, or §2.1 step 2a; with SACK, §3.1 step 2
+		// stays and waits.
+		e.forward = forwardOff
+	case e.forward == forwardNew && r.earlier > 0 && !r.rtt.again:
+		// Step 3b: what was in flight as the time-out came, and was not sent again, arrives.
+		return true, false
+	case e.forward == forwardNew && (r.dups > 0 && !sack || r.delivered > 0):
+		// Step 3a: a duplicate came, or only what is new is reported. With three segments for a
+		// window, one more may leave beside the two new ones. With SACK a duplicate has something
+		// to report (RFC 6675 §2), and one that has not is the copy of an acknowledgment
+		// (acksAfterGap).
+		e.forward, e.force = forwardOff, true
+		if sack {
+			return false, false
 		}
-	case forwardNew:
-		switch {
-		case r.earlier > 0 && !r.rtt.again:
-			// Step 3b: what was in flight as the time-out came, and was not sent again, arrives.
-			return true
-		case r.dups > 0 && !r.snd.how.sack || r.delivered > 0:
-			// With SACK a duplicate has something to report (RFC 6675 §2), and one that has not
-			// is the copy of an acknowledgment (acksAfterGap).
-			v.stopForward(r)
-		}
-	default:
+		// A peer without SACK may be one that keeps nothing out of order. Then the new segments are
+		// gone as well, and nothing but another time-out would tell.
+		e.point = snd.nxt
+		return false, true
 	}
-	return false
-}
-
-// stopForward is step 3a: a duplicate came, or only what is new is reported. With
-// three segments for a window, one more may leave beside the two new ones.
-func (v *recovery) stopForward(r *round) {
-	v.forward, v.force = forwardOff, true
-	if r.snd.how.sack {
-		return
-	}
-	// A peer without SACK may be one that keeps nothing out of order. Then the new segments are
-	// gone as well, and nothing but another time-out would tell.
-	v.point = r.snd.nxt
-	v.resendFlight()
-}
-
-// outputForward sends the new segments of step 2b, and gives up when there turn
-// out to be none.
-func (c *Conn) outputForward(now clock.Time, room int, t *Train) bool {
-	p := &c.rec
-	before := c.snd.nxt
-	if c.outputNew(now, room, t, min(c.allowance(), p.fresh)) {
-		p.fresh -= int(c.snd.nxt - before)
-		return true
-	}
-	if p.fresh == forwardSegments*c.snd.mss {
-		p.forward = forwardOff
-	}
-	return false
+	return false, false
 }

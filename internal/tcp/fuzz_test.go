@@ -204,7 +204,7 @@ func verify(tb testing.TB, h *Host) {
 	verifyHalfOpen(tb, h)
 	early := 0
 	for c := h.first; c != nil; c = c.links.all.next {
-		if c.work == nil {
+		if c.rests() {
 			verifyResting(tb, c)
 			continue
 		}
@@ -234,7 +234,7 @@ func verify(tb testing.TB, h *Host) {
 			require.Equal(tb, int(c.snd.nxt-c.snd.una), total)
 		}
 		if c.state.synchronized() && total > 0 && c.path.Outlet >= 0 {
-			require.NotEqual(tb, clock.Never, clock.Earliest(c.timers[timerRTO], c.timers[timerPersist]),
+			require.NotEqual(tb, clock.Never, clock.Earliest(c.rec.at.rto, c.timers[timerPersist]),
 				"something will happen if nobody answers")
 		}
 		require.False(tb, c.deadline() != clock.Never && c.links.heap < 0, "its deadline is filed")
@@ -248,16 +248,15 @@ func verify(tb testing.TB, h *Host) {
 func verifyResting(tb testing.TB, c *Conn) {
 	tb.Helper()
 	require.Nil(tb, c.rcv.reassembly)
-	require.Nil(tb, c.limit.rounds)
+	require.Nil(tb, c.rec.outstanding)
 	if !c.state.synchronized() {
 		return
 	}
 	require.Equal(tb, c.snd.nxt, c.snd.una, "nothing is in flight")
 	require.True(tb, c.snd.unsent() == 0 || c.path.Outlet < 0 || c.links.isReady)
 	require.Equal(tb, clock.Never, c.rcv.ack.timer)
-	for _, i := range []int{timerRTO, timerProbe, timerReorder, timerPersist} {
-		require.Equal(tb, clock.Never, c.timers[i], "timer %d", i)
-	}
+	require.Equal(tb, lossTimers{}, c.rec.at)
+	require.Equal(tb, clock.Never, c.timers[timerPersist])
 }
 
 // verifyBoard checks the counts of RFC 6675's scoreboard, and that nothing that

@@ -9,17 +9,21 @@ package tcp
 // acknowledgment as in the sender of fixed window that the course's congestion
 // laboratory has, though once a window only: what was sent again draws
 // duplicates too, and going back for those never ends.
-var goBackN = strategy{name: "gbn", detect: detectGoBackN}
+var goBackN = strategy{name: "gbn", detector: gbn{}}
 
-func detectGoBackN(v *recovery, r *round) {
+type gbn struct{ simple }
+
+func (gbn) detect(v *recovery, r *round) {
 	if r.advance > 0 {
-		v.dupAcks = 0
+		v.ep.dupAcks = 0
 	}
-	if v.dupAcks += r.dups; v.dupAcks < dupThresh || r.dups == 0 ||
-		v.kind != steady || v.mayEcho(r.snd.una) {
+	if v.ep.dupAcks += r.dups; v.ep.dupAcks < dupThresh || r.dups == 0 ||
+		v.ep.kind != steady || v.ep.mayEcho(v.snd.una) {
 		return
 	}
-	r.snd.counts.FastRecoveries++
-	v.loseFlight(r)
+	v.lasting.counts.FastRecoveries++
+	for l := &v.sent.lists[inFlight]; l.n > 0; {
+		v.lose(r, l.head, v.sent.at(l.head))
+	}
 	r.goBack = true
 }

@@ -19,14 +19,14 @@ type Glance struct {
 // Glance returns the connection's state, at the price of a few fields.
 func (c *Conn) Glance() Glance {
 	g := Glance{
-		State: c.State(), Recovery: recoveryNames[steady], Congestion: c.cc.name,
-		MSS: c.snd.mss, RTT: c.rtt.srtt,
+		State: c.State(), Recovery: recoveryNames[steady], Congestion: c.rec.cc.name,
+		MSS: c.snd.mss, RTT: c.rec.rtt.srtt,
 	}
-	if c.work != nil {
-		g.Recovery, g.Pipe = recoveryNames[c.rec.kind], c.rec.pipe()
+	if !c.rests() {
+		g.Recovery, g.Pipe = recoveryNames[c.rec.ep.kind], c.rec.pipe()
 	}
-	if c.cc.Controller != nil {
-		g.Cwnd, g.Ssthresh = c.cc.Cwnd(), c.cc.Ssthresh()
+	if c.rec.cc.Controller != nil {
+		g.Cwnd, g.Ssthresh = c.rec.cc.Cwnd(), c.rec.cc.Ssthresh()
 	}
 	return g
 }
@@ -43,11 +43,11 @@ type Pending struct {
 // Pending returns the time-out that matters most; false: none runs.
 func (c *Conn) Pending() (Pending, bool) {
 	t := &c.timers
-	again := clock.Earliest(t[timerRTO], t[timerProbe], t[timerReorder])
+	again := clock.Earliest(c.rec.at.rto, c.rec.at.probe, c.rec.at.reorder)
 	silent := clock.Earliest(t[timerKeepalive], t[timerFinWait2])
 	switch {
 	case again != clock.Never:
-		return Pending{"on", again, c.stats.retries}, true
+		return Pending{"on", again, int(c.rec.retries)}, true
 	case t[timerPersist] != clock.Never:
 		return Pending{"persist", t[timerPersist], int(c.snd.probes)}, true
 	case silent != clock.Never:

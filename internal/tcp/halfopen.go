@@ -39,13 +39,13 @@ type halfOpen struct {
 type synAgreed struct {
 	mss                  uint16 // the peer's
 	sendScale, recvScale uint8
-	sack                 bool
+	sack, paced, late    bool
 }
 
 // oddity is what few half-open connections have: a peer that repeats itself or sends nonsense, an
 // ICMP report, a user timeout.
 type oddity struct {
-	answers
+	answers      *answers
 	lastReceived clock.Time
 	dataSegsIn   uint64
 	wait         userTimeout

@@ -41,7 +41,7 @@ func verifyHalfOpen(tb testing.TB, h *Host) {
 		require.Equal(tb, n, l.halfOpen)
 	}
 	for _, c := range h.half.spare {
-		require.Nil(tb, c.work)
+		require.True(tb, c.rests())
 		require.Negative(tb, c.links.heap)
 		require.Zero(tb, c.snd.tx.Tail()+c.rcv.rx.Tail(), "no text was ever in it")
 	}
@@ -144,7 +144,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 				require.Same(t, c, s.h.conns[s.tuple])
 				require.False(t, c.folds())
 				c.Owner = nil
-				c.letGo()
+				c.end()
 				want := *c
 				s.h.wake(c)
 				require.False(t, s.h.Output(s.now, []int{9}, &s.train))
@@ -152,7 +152,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 				o := s.h.half.find(s.tuple)
 				require.NotNil(t, o)
 				got := s.h.likeness(s.now, o)
-				got.letGo()
+				got.end()
 				assert.Equal(t, want.snd.tx.Limit(), got.snd.tx.Limit())
 				assert.Equal(t, want.rcv.rx.Limit(), got.rcv.rx.Limit())
 				if want.keep != nil {
@@ -162,11 +162,11 @@ func TestFoldingLosesNothing(t *testing.T) {
 				for _, c := range []*Conn{&want, got} {
 					// Who asks begins anew; the peer's ACK is what he counts from.
 					c.keep, c.timers[timerKeepalive] = nil, clock.Never
-					c.snd.tx, c.rcv.rx, c.links, c.rested = nil, nil, links{}, memory{}
+					c.snd.tx, c.rcv.rx, c.links, c.rec.rested = nil, nil, links{}, rested{}
 					c.rcv.ack.quick = 0 // established sets it
 				}
-				if want.path.next != clock.Never {
-					got.path.next = want.path.next
+				if want.path.search != nil {
+					got.path.search.next = want.path.search.next
 				}
 				assert.Equal(t, want, *got)
 				verify(t, s.h)

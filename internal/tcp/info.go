@@ -75,20 +75,20 @@ type Info struct {
 
 // Info returns the connection's state.
 func (c *Conn) Info() Info {
-	if c.work == nil {
+	if c.rests() {
 		c.busy()
 		defer c.rest()
 	}
-	s, b, r := &c.stats, &c.trouble, &c.rcv
+	s, b, r := &c.stats, &c.rec.lasting, &c.rcv
 	i := Info{
-		State: c.State(), Recovery: recoveryNames[c.rec.kind], Congestion: c.cc.name,
-		Strategy: c.how.name,
+		State: c.State(), Recovery: recoveryNames[c.rec.ep.kind], Congestion: c.rec.cc.name,
+		Strategy: c.rec.how.name,
 		SACK:     c.rcv.sack, WindowScale: c.has(flagScale), Timestamps: c.has(flagStamps),
 		ECN: c.has(flagECN), Plain: c.has(flagPlain),
-		ECNMarks: r.marks, ECNEchoes: c.trouble.counts.ECNEchoes,
+		ECNMarks: r.marks, ECNEchoes: c.rec.lasting.counts.ECNEchoes,
 		SendScale: c.snd.scale, RecvScale: r.scale,
-		RTO: c.timeout(), RTT: c.rtt.srtt, RTTVar: c.rtt.rttvar,
-		MinRTT: c.rtt.lowest(), LatestRTT: c.rtt.latest, ATO: c.host.cfg.DelayedAck,
+		RTO: c.rec.timeout(), RTT: c.rec.rtt.srtt, RTTVar: c.rec.rtt.rttvar,
+		MinRTT: c.rec.rtt.lowest(), LatestRTT: c.rec.rtt.latest, ATO: c.host.cfg.DelayedAck,
 		SendMSS: c.snd.mss, RecvMSS: r.mss, AdvMSS: c.offeredMSS(), PMTU: c.path.MTU,
 		SendWindow: c.snd.wnd, RecvWindow: r.window(),
 		Pipe: c.rec.pipe(),
@@ -102,25 +102,25 @@ func (c *Conn) Info() Info {
 		UserTimeout: c.wait.limit,
 		BytesSent:   s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: b.bytesRetrans,
 		BytesReceived: r.bytes, SegsOut: s.segsOut, SegsIn: s.segsIn,
-		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, Delivered: s.delivered,
-		DeliveryRate: c.limit.rate, AppLimited: c.limit.rateLimited,
+		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, Delivered: c.rec.segments,
+		DeliveryRate: c.rec.rate, AppLimited: c.rec.is.rateLimited,
 		Retransmits: b.counts.Retransmits, LostRetransmits: b.counts.LostRetransmits,
 		FastRecoveries: b.counts.FastRecoveries, Undone: b.counts.Undone,
 		Timeouts: b.counts.Timeouts, TailProbes: b.counts.TailProbes,
 		WindowProbes:    b.counts.WindowProbes,
 		TimeoutEpisodes: b.spells.count, TimeoutTime: b.spells.total,
 		DSACKs: b.counts.DSACKs, DupAcks: b.counts.DupAcks, ReorderSeen: b.counts.ReorderSeen,
-		Retries: s.retries, Backoff: int(s.backoff), Probes: int(c.snd.probes),
+		Retries: int(c.rec.retries), Backoff: int(c.rec.backoff), Probes: int(c.snd.probes),
 		Limited: c.limit.by, LimitedSince: c.limit.since,
-		LastSent: s.lastSent, LastReceived: r.heardAt, LastAck: s.lastAck,
+		LastSent: c.rec.lastSent, LastReceived: r.heardAt, LastAck: s.lastAck,
 	}
 	i.BusyTime, i.RwndLimited, i.SndbufLimited = c.limit.times(c.host.now)
-	if c.cc.Controller == nil && c.state.synchronized() {
-		c.newController() // who looks on sees its window before it is used
+	if c.rec.cc.Controller == nil && c.state.synchronized() {
+		c.rec.begin(c.congestionConfig()) // who looks on sees its window before it is used
 	}
-	if c.cc.Controller != nil {
-		i.PipeACK = max(c.limit.use.bins[0], c.limit.use.bins[1])
-		i.Cwnd, i.Ssthresh, i.PacingRate = c.cc.Cwnd(), c.cc.Ssthresh(), c.pacingRate()
+	if c.rec.cc.Controller != nil {
+		i.PipeACK = max(c.rec.rounds.window.bins[0], c.rec.rounds.window.bins[1])
+		i.Cwnd, i.Ssthresh, i.PacingRate = c.rec.cc.Cwnd(), c.rec.cc.Ssthresh(), c.rec.pacingRate()
 	}
 	if c.state.synchronized() {
 		i.NotSent = c.snd.unsent()

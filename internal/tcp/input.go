@@ -9,7 +9,7 @@ func (c *Conn) input(now clock.Time, s *Segment) {
 	if s.Len > 0 {
 		c.stats.dataSegsIn += uint64(s.Count)
 		if c.state.synchronized() {
-			c.rcv.notePause(now, s.Count, c.rtt.srtt, c.rtt.rto)
+			c.rcv.notePause(now, s.Count, c.rec.rtt.srtt, c.rec.rtt.rto)
 		}
 		c.rcv.heardAt = now
 	}
@@ -109,7 +109,7 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq, end uint64) {
 			c.takeStamp(now, s, seq)
 			c.repeatedSYN(s)
 			if c.mayRepeat(now) {
-				c.resendSYN() // for a stranger may repeat it faster than any TCP does
+				c.flags |= flagSynDue // for a stranger may repeat it faster than any TCP does
 			}
 			return
 		}
@@ -232,7 +232,9 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 		return true // old, but its text may be new
 	}
 	c.ackArrives(now, s, seq, ack)
-	c.takeEcho(now, s)
+	if c.echoed(s) && c.rec.cc.Controller != nil {
+		c.rec.onEcho(now, c.probing())
+	}
 	return c.finAcknowledged(now)
 }
 

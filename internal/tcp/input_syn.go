@@ -175,8 +175,8 @@ func (c *Conn) acceptSYNACK(now clock.Time, s *Segment) {
 func (c *Conn) synAcknowledged(now clock.Time) {
 	c.snd.una = c.snd.nxt
 	c.settled()
-	if !c.has(flagSynAgain) && c.stats.lastSent != clock.Never {
-		c.rtt.sample(now, now.Sub(c.stats.lastSent), 1, &c.host.cfg)
+	if !c.has(flagSynAgain) && c.rec.lastSent != clock.Never {
+		c.rec.rtt.sample(now, now.Sub(c.rec.lastSent), 1, &c.host.cfg)
 	}
 	c.stats.lastAck = now
 }
@@ -184,13 +184,9 @@ func (c *Conn) synAcknowledged(now clock.Time) {
 // sendSYN asks for the SYN or SYN-ACK to be sent, and again until answered.
 func (c *Conn) sendSYN(now clock.Time) {
 	c.flags |= flagSynDue
-	c.timers[timerRTO] = in(now, c.synTimeout())
+	c.rec.at.rto = in(now, c.synTimeout())
 	c.wait.watch(now, &c.timers[timerUser])
 }
-
-// resendSYN sends it once more before its time-out, for a peer that repeats its
-// own.
-func (c *Conn) resendSYN() { c.flags |= flagSynDue }
 
 // synOptions returns what our SYN or SYN-ACK carries.
 func (c *Conn) synOptions() Options {
@@ -203,7 +199,7 @@ func (c *Conn) synOptions() Options {
 	// A SYN that stays unanswered may be one that the peer cannot parse: a late retransmission
 	// goes without options. A SYN-ACK that carries some still negotiates them, for the peer may
 	// have taken the first SYN.
-	if c.state == StateSynSent && (c.stats.retries >= min(plainSYN, c.host.cfg.SynRetries) ||
+	if c.state == StateSynSent && (int(c.rec.retries) >= min(plainSYN, c.host.cfg.SynRetries) ||
 		c.host.knowsPlain(c.host.now, c.tuple.RemoteAddr)) {
 		return Options{}
 	}

@@ -74,7 +74,7 @@ func (c *Conn) onKeepalive(now clock.Time) {
 			return
 		}
 	} else if c.keep.asked >= c.keep.Count {
-		c.timedOut(now)
+		c.giveUp(now, ErrTimeout)
 		return
 	}
 	c.keep.asked++

@@ -5,8 +5,10 @@ package tcp
 // retransmission was lost too. Pipe counts a segment once, wherever its last
 // transmission is.
 var selective = strategy{
-	name: "sack", sack: true, forward: true, detect: detectSelective, spare: spareSelective,
+	name: "sack", sack: true, forward: true, detector: counting{},
 }
+
+type counting struct{ simple }
 
 // scoreboard is what RFC 6675 needs beside the marks of the sent queue.
 type scoreboard struct {
@@ -40,11 +42,11 @@ func (b *scoreboard) follow(q *sentQueue) {
 	}
 }
 
-// detectSelective is IsLost, RFC 6675 §4: what has DupThresh sacked segments
+// detect is IsLost, RFC 6675 §4: what has DupThresh sacked segments
 // above it. For full segments that is the RFC's (DupThresh - 1) * SMSS bytes and
 // some; small ones count one by one, as RFC 5681's duplicates would. Each record
 // is judged once, in order, so that an acknowledgment costs what it reports.
-func detectSelective(v *recovery, r *round) {
+func (counting) detect(v *recovery, r *round) {
 	q, b := &v.sent, &v.board
 	b.follow(q)
 	for b.above >= dupThresh && b.judged != q.next {
@@ -66,12 +68,12 @@ func detectSelective(v *recovery, r *round) {
 	}
 }
 
-// spareSelective is rules 3 and 4 of NextSeg, RFC 6675 §4: first what may be a
+// spare is rules 3 and 4 of NextSeg, RFC 6675 §4: first what may be a
 // hole although too little is sacked above it to say so, then, once in a
 // recovery, the end of the flight, which nothing would report if it were lost.
 // The RFC says the highest segment that is not sacked; where that lies below
 // others, recovery has just sent it again, and would send it twice at once.
-func spareSelective(v *recovery) (uint32, bool) {
+func (counting) spare(v *recovery) (uint32, bool) {
 	q, b := &v.sent, &v.board
 	b.follow(q)
 	if int32(b.judged-b.tried) > 0 {

@@ -27,7 +27,7 @@ func TestRFC8985_6_2_EchoOfAnEarlierTransmission(t *testing.T) {
 	rec := s.c.rec.sent.at(s.c.rec.sent.first)
 	rec.flags |= recAgain
 	rec.sentAt = s.now
-	r := s.c.beginRound(s.now.Add(20 * time.Millisecond))
+	r := s.c.rec.beginRound(s.now.Add(20 * time.Millisecond))
 	r.echo = echo{tick: stampClock(s.now) - 1, known: true}
 	s.c.rec.deliver(rec, r)
 	assert.NotEqual(t, s.now, s.c.rec.rack.sentAt, "the original arrived")

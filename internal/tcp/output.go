@@ -1,12 +1,15 @@
 package tcp
 
-import "github.com/tidepool-net/tidepool/internal/clock"
+import (
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
 
 // output fills t with the connection's next train of at most room segments and
 // reports whether there was one. What was lost goes before what is new, and an
 // acknowledgment rides on text when it can.
 func (c *Conn) output(now clock.Time, room int, t *Train) bool {
-	if c.work == nil {
+	if c.rests() {
 		if !c.wants() {
 			return false
 		}
@@ -30,12 +33,12 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		c.outputKeepalive(now, t)
 		return true
 	}
-	if c.cc.Controller == nil && !c.begins(now) {
+	if c.rec.cc.Controller == nil && !c.begins(now) {
 		return c.outputLastACK(now, t)
 	}
-	room = c.pace(min(room, c.trainLimit()))
+	room = c.rec.pace(min(room, c.trainLimit()))
 	if c.snd.probeDue && c.outputWindowProbe(now, t) ||
-		c.trouble.tlp.due && c.outputTailProbe(now, t) {
+		c.rec.lasting.tlp.due && c.outputTailProbe(now, t) {
 		c.sample(now)
 		return true
 	}
@@ -63,17 +66,25 @@ func (c *Conn) begins(now clock.Time) bool {
 		c.rec.sent.appLimited = c.rec.sent.delivered + 1
 		return false
 	}
-	c.newController()
+	c.rec.begin(c.congestionConfig())
 	return true
+}
+
+// congestionConfig is what only the connection knows of a congestion controller's configuration.
+func (c *Conn) congestionConfig() congestion.Config {
+	return congestion.Config{
+		Now: c.host.now, Burst: c.trainLimit(),
+		Seed: c.snd.iss ^ uint64(c.tuple.LocalPort)<<48,
+	}
 }
 
 // outputText sends text: again what was lost, or else what is new, or else in
 // recovery whatever may still be worth sending again.
 func (c *Conn) outputText(now clock.Time, room int, t *Train) bool {
 	switch {
-	case c.rec.forward == forwardNew && c.outputForward(now, room, t):
+	case c.rec.ep.forward == forwardNew && c.outputForward(now, room, t):
 		return true
-	case c.rec.forward == forwardNew:
+	case c.rec.ep.forward == forwardNew:
 		return false
 	case c.rec.sent.lists[lost].n > 0:
 		return c.outputLost(now, room, t)
@@ -82,18 +93,33 @@ func (c *Conn) outputText(now clock.Time, room int, t *Train) bool {
 		return sent
 	}
 	switch {
-	case c.outputNew(now, room, t, c.allowance()):
+	case c.outputNew(now, room, t, c.rec.allowance()):
 		return true
-	case c.rec.kind != recovering || c.how.spare == nil || c.allowance() < c.snd.mss ||
-		c.pacer.holds(now):
+	case c.rec.ep.kind != recovering || c.rec.allowance() < c.snd.mss ||
+		c.rec.pacer.holds(now) != clock.Never:
 		return false
 	}
-	id, ok := c.how.spare(&c.rec)
+	id, ok := c.rec.how.spare(&c.rec)
 	if !ok {
 		return false
 	}
 	c.rec.sent.move(id, c.rec.sent.at(id), lost)
 	return c.outputLost(now, room, t)
+}
+
+// outputForward sends the new segments of step 2b, and gives up when there turn
+// out to be none.
+func (c *Conn) outputForward(now clock.Time, room int, t *Train) bool {
+	e := &c.rec.ep
+	before := c.snd.nxt
+	if c.outputNew(now, room, t, min(c.rec.allowance(), e.fresh)) {
+		e.fresh -= int(c.snd.nxt - before)
+		return true
+	}
+	if e.fresh == forwardSegments*c.snd.mss {
+		e.forward = forwardOff
+	}
+	return false
 }
 
 // trainLimit returns the most segments of a train.
@@ -130,9 +156,7 @@ func (c *Conn) leave(now clock.Time, t *Train) {
 	if t.Len > 0 || t.Flags.Has(FIN) {
 		c.stats.dataSegsOut += n
 		c.stats.bytesSent += uint64(t.Len)
-		c.stats.lastSent = now
-		c.pacer.sent(now, t.Len, c.snd.mss)
-		tellSent(c, now, t)
+		c.rec.left(now, uint32(c.snd.nxt)-t.Seq, t.Len, int(n))
 	}
 	c.acknowledged(t.Len)
 }
@@ -145,10 +169,10 @@ func (c *Conn) outputSYN(now clock.Time, t *Train) {
 	}
 	t.Flags |= c.synFlags()
 	t.Options = c.synOptions()
-	if c.stats.lastSent != clock.Never {
+	if c.rec.lastSent != clock.Never {
 		c.flags |= flagSynAgain
 	}
-	c.stats.lastSent = now
+	c.rec.lastSent = now
 	c.stats.segsOut++
 	c.acknowledged(0)
 }
@@ -165,24 +189,28 @@ func (c *Conn) outputACK(now clock.Time, t *Train) {
 // outputLost retransmits what is thought lost, neighbours of equal size as one
 // train.
 func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
-	q, left := &c.rec.sent, c.allowance()
+	q, left := &c.rec.sent, c.rec.allowance()
 	if q.uneven {
 		c.rec.recut(c.snd.mss) // short pieces, cut while they were in flight, are joined
 	}
 	id := q.lists[lost].head
 	rec := q.at(id)
-	if left < rec.text() && !c.rec.force && c.rec.pipe() > 0 ||
-		c.rec.forward == forwardFirst && !c.rec.force {
-		c.limitBy(now, c.rec.limit())
+	if left < rec.text() && !c.rec.ep.force && c.rec.pipe() > 0 ||
+		c.rec.ep.forward == forwardFirst && !c.rec.ep.force {
+		why := LimitRecovery
+		if c.rec.ep.kind == steady {
+			why = LimitCwnd
+		}
+		c.limitBy(now, why)
 		return false
 	}
-	if c.held(now) {
+	if c.holds(now, c.rec.pacer.holds(now), LimitPacing) {
 		return false
 	}
 	seq, mss := rec.seq, min(rec.text(), c.snd.mss)
 	room = max(room, ceilDiv(rec.text(), max(mss, 1))) // one record is never cut
 	c.begin(t, seq, 0)
-	c.rec.noteResent(now)
+	c.rec.undo.noteResent(now)
 	n, again := 0, uint64(0)
 	for {
 		n += rec.text()
@@ -197,7 +225,8 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 		c.rec.undo.sent(rec.seq, end)
 		c.rec.spend(int(rec.size))
 		id = q.lists[lost].head
-		if q.lists[lost].n == 0 || !full || c.rec.forward != forwardOff || (n+mss-1)/mss >= room {
+		if q.lists[lost].n == 0 || !full || c.rec.ep.forward != forwardOff ||
+			(n+mss-1)/mss >= room {
 			break
 		}
 		if rec = q.at(id); rec.seq != end || rec.text() > mss || rec.text() > left {
@@ -205,20 +234,24 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 		}
 	}
 	c.snd.lend(t, seq, n, mss)
-	c.countAgain(again, n)
-	if seq == c.snd.una || c.timers[timerRTO] == clock.Never {
-		c.armRTO(now)
+	c.rec.countAgain(again, n)
+	if seq == c.snd.una || c.rec.at.rto == clock.Never {
+		c.rec.armRTO(now)
 	}
-	c.armProbe(now)
+	c.rec.armProbe(now)
 	c.leave(now, t)
 	return true
 }
 
-func (c *Conn) countAgain(segments uint64, n int) {
-	c.trouble.counts.Retransmits += segments
-	c.trouble.bytesRetrans += uint64(n)
-	c.limit.use.resent += n
-	c.host.counters.Retransmits += segments
+// holds reports whether something keeps data back until an instant, and sees to it that the data
+// leaves in time.
+func (c *Conn) holds(now, until clock.Time, why Limit) bool {
+	if until == clock.Never {
+		return false
+	}
+	c.limitBy(now, why)
+	c.timers[timerPace] = until
+	return true
 }
 
 // outputNew sends what was never sent, as far as the peer's window, the
@@ -243,18 +276,19 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 			c.startProbing(now)
 			why = LimitPersist
 		case why != LimitReceiver && waiting < c.snd.mss:
-			c.limitedByApp() // it has not written a segment's worth
+			c.rec.limitedByApp() // it has not written a segment's worth
 		}
 		c.limitBy(now, why)
 		return false
 	}
-	if n > 0 && (c.heldByEcho(now) || c.held(now)) {
+	if n > 0 && (c.holds(now, c.rec.lasting.ecn.holds(now), LimitCwnd) ||
+		c.holds(now, c.rec.pacer.holds(now), LimitPacing)) {
 		return false
 	}
 	if n > 0 && c.rec.sent.empty() {
 		// RFC 5681 §4.1: before the window is used, not after.
-		c.restart(now)
-		n, why = c.admitted(waiting, most, min(allowed, c.allowance()))
+		c.rec.restart(now)
+		n, why = c.admitted(waiting, most, min(allowed, c.rec.allowance()))
 		finish = finish && n == waiting
 	}
 	seq := c.snd.nxt
@@ -268,7 +302,9 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 	c.markNew(t)
 	c.record(now, seq, n, finish)
 	c.limitBy(now, why)
-	c.limit.sent(why)
+	if why == LimitCwnd {
+		c.rec.rounds.used = true
+	}
 	c.leave(now, t)
 	return true
 }
@@ -283,12 +319,12 @@ func (c *Conn) runDry(now clock.Time) {
 	default:
 		c.limitBy(now, LimitApp)
 	}
-	c.limitedByApp()
+	c.rec.limitedByApp()
 }
 
 // admitted returns how many of the waiting bytes may leave now, and what the limit was.
 func (c *Conn) admitted(waiting, most, allowed int) (int, Limit) {
-	if allowed < min(c.snd.mss, waiting) && c.rec.pipe() == 0 && c.rec.kind != recovering {
+	if allowed < min(c.snd.mss, waiting) && c.rec.pipe() == 0 && c.rec.ep.kind != recovering {
 		allowed = c.snd.mss // a window below a segment must still move
 	}
 	n, why := c.snd.admitted(waiting, most, allowed, c.probesPause())
@@ -297,6 +333,11 @@ func (c *Conn) admitted(waiting, most, allowed int) (int, Limit) {
 	}
 	return n, why
 }
+
+// probesPause reports whether what is to be sent now is a probe of a path that loses nothing. RFC
+// 8985 §7.3 wants new data, if the window admits any: then a rest of the window will do, for
+// nothing is sent twice if the silence turns out to be a pause.
+func (c *Conn) probesPause() bool { return c.rec.lasting.tlp.due && c.rec.lossFree() }
 
 // record enters what is sent for the first time into the sent queue.
 func (c *Conn) record(now clock.Time, seq uint64, n int, finish bool) {
@@ -328,12 +369,12 @@ func (c *Conn) record(now clock.Time, seq uint64, n int, finish bool) {
 
 // armSent starts the time-outs of what was just sent for the first time.
 func (c *Conn) armSent(now clock.Time) {
-	if c.timers[timerRTO] == clock.Never {
+	if c.rec.at.rto == clock.Never {
 		c.wait.since = now
 		c.wait.watch(now, &c.timers[timerUser])
-		c.armRTO(now) // RFC 6298 §5.1
+		c.rec.armRTO(now) // RFC 6298 §5.1
 	}
-	c.armProbe(now)
+	c.rec.armProbe(now)
 }
 
 // outputWindowProbe sends one byte into a shut window: the first that waits, or
@@ -351,7 +392,7 @@ func (c *Conn) outputWindowProbe(now clock.Time, t *Train) bool {
 		t.Flags |= FIN
 	}
 	c.snd.lend(t, rec.seq, n, c.snd.mss)
-	c.countAgain(1, n)
+	c.rec.countAgain(1, n)
 	c.leave(now, t)
 	return true
 }
@@ -370,14 +411,14 @@ func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
 	open := c.snd.usable() > 0
 	c.begin(t, seq, flags)
 	c.snd.lend(t, seq, n, c.snd.mss)
-	c.restart(now)
+	c.rec.restart(now)
 	c.record(now, seq, n, finish)
 	c.snd.smallEnd = c.snd.una // a probe is short by nature, and holds nothing up
-	c.timers[timerProbe] = clock.Never
+	c.rec.at.probe = clock.Never
 	if open {
 		c.timers[timerPersist] = clock.Never // ordinary data, if less than we like to send
 	} else {
-		c.timers[timerRTO] = clock.Never // the persist timer is in charge
+		c.rec.at.rto = clock.Never // the persist timer is in charge
 	}
 	c.leave(now, t)
 	return true
@@ -386,27 +427,27 @@ func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
 // outputTailProbe sends the loss probe: new data if the peer's window takes
 // any, else the last segment again (RFC 8985 §7.3).
 func (c *Conn) outputTailProbe(now clock.Time, t *Train) bool {
-	defer func() { c.trouble.tlp.due = false }()
+	defer func() { c.rec.lasting.tlp.due = false }()
 	if c.rec.sent.empty() {
 		return false
 	}
-	c.pacer.next = min(c.pacer.next, now) // a probe does not wait
-	if c.rec.kind != steady {
-		c.trouble.tlp.inside = c.repeat(now, t, c.rec.sent.first)
-		return c.trouble.tlp.inside
+	c.rec.pacer.next = min(c.rec.pacer.next, now) // a probe does not wait
+	if c.rec.ep.kind != steady {
+		c.rec.lasting.tlp.inside = c.repeat(now, t, c.rec.sent.first)
+		return c.rec.lasting.tlp.inside
 	}
-	c.trouble.tlp.again = false
+	c.rec.lasting.tlp.again = false
 	if !c.outputNew(now, probeSegments, t, probeSegments*c.snd.mss) {
 		id := c.rec.sent.next - 1
 		start := c.rec.sent.at(id).seq
 		if !c.repeat(now, t, id) {
 			return false
 		}
-		c.trouble.tlp.again, c.trouble.tlp.start = true, start
+		c.rec.lasting.tlp.again, c.rec.lasting.tlp.start = true, start
 	}
-	c.trouble.tlp.end = c.snd.nxt
-	c.timers[timerProbe] = clock.Never
-	c.armRTO(now)
+	c.rec.lasting.tlp.end = c.snd.nxt
+	c.rec.at.probe = clock.Never
+	c.rec.armRTO(now)
 	return true
 }
 
@@ -422,13 +463,13 @@ func (c *Conn) repeat(now clock.Time, t *Train, id uint32) bool {
 		t.Flags |= FIN
 	}
 	c.snd.lend(t, rec.seq, n, min(max(n, 1), c.snd.mss))
-	if c.rec.kind != steady {
-		c.rec.noteResent(now)
+	if c.rec.ep.kind != steady {
+		c.rec.undo.noteResent(now)
 		c.rec.undo.sent(rec.seq, rec.end())
 		c.rec.spend(int(rec.size))
 	}
 	c.rec.sent.resent(now, id, rec)
-	c.countAgain(1, n)
+	c.rec.countAgain(1, n)
 	c.leave(now, t)
 	return true
 }

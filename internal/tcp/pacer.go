@@ -40,8 +40,13 @@ func (p *pacer) quantum(mss int) int {
 	return max(2*mss, int(p.rate/int64(time.Second/paceQuantum)))
 }
 
-// holds reports whether the next train has to wait.
-func (p *pacer) holds(now clock.Time) bool { return p.rate != 0 && p.next > now }
+// holds returns until when the next train has to wait; never: it need not.
+func (p *pacer) holds(now clock.Time) clock.Time {
+	if p.rate == 0 || p.next <= now {
+		return clock.Never
+	}
+	return p.next
+}
 
 // sent notes that a train of n bytes left at now. The time by which one left
 // late, because timers are and other processes run, is made up for, but no more
@@ -58,40 +63,4 @@ func (p *pacer) sent(now clock.Time, n, mss int) {
 // lasts returns how long n bytes take at the rate.
 func (p *pacer) lasts(n int) time.Duration {
 	return time.Duration(float64(n) * 1e9 / float64(p.rate))
-}
-
-// pacingRate returns the rate at which the connection may send, zero for no
-// bound: the algorithm's own, or its window spread over the round trip.
-func (c *Conn) pacingRate() int64 {
-	if rate := c.cc.PacingRate(); rate > 0 {
-		return rate
-	}
-	if !c.has(flagPaced) || c.rtt.srtt == 0 {
-		return 0
-	}
-	factor, cwnd := paceAvoidance, c.cc.Cwnd()
-	if cwnd < c.cc.Ssthresh()/2 {
-		factor = paceSlowStart
-	}
-	return max(1, int64(factor*float64(max(cwnd, c.rec.pipe()))/c.rtt.srtt.Seconds()))
-}
-
-// pace sets the rate and returns how many of room segments may leave at once.
-func (c *Conn) pace(room int) int {
-	c.pacer.set(c.pacingRate())
-	if c.pacer.rate == 0 {
-		return room
-	}
-	return max(1, min(room, c.pacer.quantum(c.snd.mss)/c.snd.mss))
-}
-
-// held reports whether pacing holds back what the windows admit, and sees to it
-// that it leaves in time.
-func (c *Conn) held(now clock.Time) bool {
-	if !c.pacer.holds(now) {
-		return false
-	}
-	c.limitBy(now, LimitPacing)
-	c.timers[timerPace] = c.pacer.next
-	return true
 }

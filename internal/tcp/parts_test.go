@@ -128,7 +128,7 @@ func TestSenderAlone(t *testing.T) {
 			func(d *sender) { d.nagle.cork, d.closed = true, true }, false, 3500, LimitNone,
 		},
 	} {
-		d := &sender{mss: 1000, wnd: 8000, maxWnd: 8000}
+		d := &sender{sendSpace: sendSpace{mss: 1000}, wnd: 8000, maxWnd: 8000}
 		d.begin(7)
 		d.una = d.nxt
 		if c.change != nil {
@@ -143,23 +143,25 @@ func TestSenderAlone(t *testing.T) {
 // TestRecoveryAlone: RFC 8985 §6.2 on a flight of ten segments, of which the second is lost.
 func TestRecoveryAlone(t *testing.T) {
 	const ms = clock.Time(1e6)
-	v := &recovery{rack: rack{patience: patience{mult: 1}}}
+	space := &sendSpace{una: 1000, nxt: 11000, mss: 1000}
+	v := &recovery{
+		snd: space, how: &rackTLP, rtt: rtt{srtt: 10e6, min: 10e6}, shared: &recoveries{},
+		outstanding: &outstanding{rack: rack{patience: patience{mult: 1}}},
+	}
 	for i := range uint64(10) {
 		v.push(ms, 1000*(i+1), 1000, 0)
 	}
-	r := &round{now: 11 * ms, snd: sending{
-		una: 1000, nxt: 11000, mss: 1000, minRTT: 10e6, srtt: 10e6, how: &rackTLP, counts: new(Counts),
-	}}
+	r := &round{now: 11 * ms}
 	v.acknowledge(2000, r)
-	r.snd.una = 2000
+	space.una = 2000
 	v.takeSACK([]buffer.Range{{Start: 3000, End: 5000}}, 2000, r)
-	v.detectLoss(r)
+	v.how.detect(v, r)
 	assert.Equal(t, []int{3000, 3, 0}, []int{r.delivered, r.segments, r.lost})
 	assert.Equal(t, ms+12_500_000, r.reorder, "a quarter of the round trip later")
 	assert.Equal(t, 7000, v.pipe())
 
 	r.now = r.reorder
-	v.detectLoss(r)
+	v.how.detect(v, r)
 	assert.Equal(t, 1, r.lost)
 	assert.Equal(t, []uint32{v.sent.first}, ids(&v.sent, lost))
 	assert.Equal(t, 6000, v.pipe())

@@ -11,9 +11,10 @@ import (
 // path.
 type pathMTU struct {
 	Path
-	link  int // the MTU of our own link: no path has more
-	acked int // the largest payload that is known to have arrived
-	search
+	link   int     // the MTU of our own link: no path has more
+	acked  int     // the largest payload that is known to have arrived
+	doubt  *claim  // nil: none
+	search *search // nil: the path is believed, and nothing more is looked for
 }
 
 // search is packetization layer path MTU discovery, RFC 4821 and RFC 8899: a
@@ -73,7 +74,10 @@ func (p *pathMTU) reroute(to Path, known int, until clock.Time) {
 		to.MTU = p.MTU // the route is the old one, and so is what was learned on it
 	case known != 0 && known < to.MTU:
 		to.MTU = known
-		p.next = until
+		if p.search == nil {
+			p.search = &search{}
+		}
+		p.search.next = until
 	}
 	p.Path = to
 }
@@ -82,14 +86,13 @@ func (p *pathMTU) reroute(to Path, known int, until clock.Time) {
 // which is right more often than not, then half way. It reports false when the
 // search is over for now.
 func (p *pathMTU) choose(now clock.Time) bool {
-	switch {
-	case p.high == 0:
-		p.high = p.link
-		p.size = p.link
-	case p.high-p.MTU >= mtuStep:
-		p.size = (p.high + p.MTU + 1) / 2
+	switch q := p.search; {
+	case q.high == 0:
+		q.high, q.size = p.link, p.link
+	case q.high-p.MTU >= mtuStep:
+		q.size = (q.high + p.MTU + 1) / 2
 	default:
-		p.search = search{next: now.Add(mtuAge)}
+		*q = search{next: now.Add(mtuAge)}
 		return false
 	}
 	return true
@@ -97,10 +100,10 @@ func (p *pathMTU) choose(now clock.Time) bool {
 
 // lost notes that n probes were lost: the path does not carry the size, if it happens often enough.
 func (p *pathMTU) lost(n int) {
-	for range n {
-		p.seq = 0
-		if p.fails++; p.fails >= maxMTUProbes {
-			p.high, p.fails, p.size = p.size-1, 0, 0
+	for q := p.search; n > 0 && q != nil; n-- {
+		q.seq = 0
+		if q.fails++; q.fails >= maxMTUProbes {
+			q.high, q.fails, q.size = q.size-1, 0, 0
 		}
 	}
 }
@@ -118,6 +121,18 @@ func (c *Conn) setPath(p Path) {
 func (c *Conn) setMTU(mtu int) {
 	c.path.MTU = mtu
 	c.refit()
+}
+
+// refit makes segments fit the path, the peer and the user's limit. When they become smaller,
+// it recuts the sent queue: RFC 5681 §3.1's loss window is one segment of the new size, and a
+// record of the old size would exceed it.
+func (c *Conn) refit() {
+	before := c.snd.mss
+	c.snd.mss = c.mssFor(c.path.MTU)
+	if c.snd.mss >= before || c.rests() || c.rec.sent.empty() {
+		return
+	}
+	c.rec.recut(c.snd.mss)
 }
 
 // mssFor returns the payload of a full segment on a path of that MTU.
@@ -174,7 +189,7 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 	if c.mssFor(mtu) < c.path.acked {
 		// RFC 5927 §7.2: larger segments have arrived, so this may be a forgery. If the path has
 		// really become narrower, the segment will not be acknowledged, and its time-out decides.
-		c.trouble.claim = claim{mtu, w}
+		c.path.doubt = &claim{mtu, w}
 		return
 	}
 	c.narrow(now, mtu)
@@ -188,15 +203,15 @@ func (c *Conn) narrow(now clock.Time, mtu int) {
 	c.rec.resendLarge(c.mssFor(mtu))
 	c.setMTU(mtu)
 	c.path.acked = min(c.path.acked, c.snd.mss)
-	c.path.search = search{next: now.Add(mtuAge)}
+	c.path.search = &search{next: now.Add(mtuAge)}
 }
 
 // mtuTimeout is called at a retransmission time-out, before anything is sent
 // again. Either a report that was doubted is confirmed by it, or the path may
 // swallow large packets without a report.
 func (c *Conn) mtuTimeout(now clock.Time) {
-	if doubted := c.trouble.claim; doubted != (claim{}) {
-		c.trouble.claim = claim{}
+	if doubted := c.path.doubt; doubted != nil {
+		c.path.doubt = nil
 		if doubted.seq >= c.snd.una {
 			c.narrow(now, doubted.mtu)
 			return
@@ -208,7 +223,7 @@ func (c *Conn) mtuTimeout(now clock.Time) {
 // suspectBlackHole makes segments smaller when full ones are sent again and
 // again in vain: RFC 4821 §7.7, RFC 8899 §4.3.
 func (c *Conn) suspectBlackHole(now clock.Time) {
-	if c.host.cfg.MTUProbing == MTUProbingOff || c.stats.retries < blackHoleRetries ||
+	if c.host.cfg.MTUProbing == MTUProbingOff || c.rec.retries < blackHoleRetries ||
 		c.rec.sent.empty() || now.Sub(c.wait.since) < blackHoleTime || c.path.MTU <= leastMTU {
 		return
 	}
@@ -221,9 +236,9 @@ func (c *Conn) suspectBlackHole(now clock.Time) {
 	}
 	c.setMTU(mtu)
 	c.path.acked = min(c.path.acked, c.snd.mss)
-	c.path.search = search{next: now.Add(mtuAge)}
+	c.path.search = &search{next: now.Add(mtuAge)}
 	if c.probesMTU() {
-		c.path.next = now // if it was something else after all, the first probe finds that out
+		c.path.search.next = now // if it was something else, the first probe finds that out
 	}
 }
 
@@ -231,14 +246,14 @@ func (c *Conn) suspectBlackHole(now clock.Time) {
 func (c *Conn) probeFromBase(now clock.Time) {
 	if c.host.cfg.MTUProbing == MTUProbingOn && c.probesMTU() && c.path.MTU > baseMTU {
 		c.setMTU(baseMTU)
-		c.path.search = search{next: now}
+		c.path.search = &search{next: now}
 	}
 }
 
 // probesMTU reports whether probes may be sent: their loss has to be told from
 // that of others, and noticed soon.
 func (c *Conn) probesMTU() bool {
-	return c.host.cfg.MTUProbing != MTUProbingOff && c.rcv.sack && c.how.probes
+	return c.host.cfg.MTUProbing != MTUProbingOff && c.rcv.sack && c.rec.how.probes
 }
 
 // outputMTUProbe sends a probe, if it is time for one and losing it would be
@@ -246,34 +261,35 @@ func (c *Conn) probesMTU() bool {
 // nothing else be sent, until acknowledgments have made room for it.
 func (c *Conn) outputMTUProbe(now clock.Time, t *Train) (sent, hold bool) {
 	p := &c.path
-	if !p.next.Due(now) || p.seq != 0 {
+	q := p.search
+	if q == nil || !q.next.Due(now) || q.seq != 0 {
 		return false, false
 	}
 	if !c.probesMTU() {
 		// RFC 1191 §6.3: after a while the first link's MTU is tried again, and a router objects.
-		p.search = search{}
+		p.search = nil
 		c.setMTU(p.link)
 		return false, false
 	}
-	if p.size == 0 {
+	if q.size == 0 {
 		if !p.choose(now) {
 			return false, false
 		}
-		if c.mssFor(p.size) <= c.snd.mss {
-			p.search = search{} // the peer takes no more
+		if c.mssFor(q.size) <= c.snd.mss {
+			p.search = nil // the peer takes no more
 			return false, false
 		}
 	}
-	n := c.mssFor(p.size)
+	n := c.mssFor(q.size)
 	need := n + (dupThresh+1)*c.snd.mss
-	if c.rec.kind != steady || c.rec.sent.count[sacked] > 0 || c.snd.unsent() < need ||
-		c.snd.usable() < need || c.cc.Cwnd() < need {
+	if c.rec.ep.kind != steady || c.rec.sent.count[sacked] > 0 || c.snd.unsent() < need ||
+		c.snd.usable() < need || c.rec.cc.Cwnd() < need {
 		return false, false
 	}
-	if c.allowance() < n {
+	if c.rec.allowance() < n {
 		return false, c.rec.pipe() > 0
 	}
-	p.seq = c.snd.nxt
+	q.seq = c.snd.nxt
 	c.begin(t, c.snd.nxt, 0)
 	c.snd.lend(t, c.snd.nxt, n, n)
 	c.rec.push(now, c.snd.nxt, n, recMTUProbe)
@@ -286,14 +302,17 @@ func (c *Conn) outputMTUProbe(now clock.Time, t *Train) (sent, hold bool) {
 // mtuProbeArrived takes the size that a probe has shown to fit.
 func (c *Conn) mtuProbeArrived(now clock.Time) {
 	p := &c.path
-	mtu := p.size
-	p.seq, p.fails, p.size = 0, 0, 0
+	if p.search == nil {
+		return
+	}
+	mtu := p.search.size
+	p.search.seq, p.search.fails, p.search.size = 0, 0, 0
 	if mtu <= c.path.MTU {
 		return
 	}
 	c.setMTU(mtu)
 	if mtu >= p.link {
-		p.search = search{}
+		p.search = nil
 		c.host.mtus.forget(c.tuple.RemoteAddr)
 		return
 	}
@@ -303,8 +322,8 @@ func (c *Conn) mtuProbeArrived(now clock.Time) {
 // probeTooBig takes a router's report about a probe in flight, which settles
 // the matter, and reports whether it was one.
 func (c *Conn) probeTooBig(now clock.Time, seq uint64, mtu int) bool {
-	p := &c.path
-	if p.seq == 0 || seq != p.seq || mtu >= p.size || mtu < c.path.MTU {
+	p, q := &c.path, c.path.search
+	if q == nil || q.seq == 0 || seq != q.seq || mtu >= q.size || mtu < p.MTU {
 		return false
 	}
 	id := c.rec.sent.find(seq)
@@ -313,13 +332,12 @@ func (c *Conn) probeTooBig(now clock.Time, seq uint64, mtu int) bool {
 	}
 	rec := c.rec.sent.at(id)
 	rec.flags &^= recMTUProbe
-	p.seq, p.fails, p.high = 0, 0, mtu
 	c.setMTU(mtu)
 	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
-	p.search = search{next: now.Add(mtuAge)}
+	*q = search{next: now.Add(mtuAge)}
 	if rec.place == inFlight {
 		c.rec.sent.move(id, rec, lost)
-		c.rec.force = true
+		c.rec.ep.force = true
 	}
 	c.touch()
 	return true

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
 // Limit is why a connection does not send more right now.
@@ -40,17 +39,11 @@ func (l Limit) String() string {
 	return "?"
 }
 
-// limited remembers the limit, since when it holds, and whether the congestion
-// window was in use.
+// limited remembers the limit, and since when it holds.
 type limited struct {
-	by          Limit
-	used        bool // the window was the limit in this round,
-	usedLast    bool // or in the one before
-	rateLimited bool // the rate was the application's rather than the path's
-	since       clock.Time
-	rate        int64 // the last delivery rate, bytes a second
-	spent             // before since
-	*rounds
+	by    Limit
+	since clock.Time
+	spent // before since
 }
 
 // spent is how long there was something to do, and what of it was waited for: the clocks that
@@ -72,51 +65,12 @@ func (s *spent) add(by Limit, d time.Duration) {
 	s.busy += d
 }
 
-// rounds are what is known of the round trip in progress, and of those before it.
-type rounds struct {
-	roundEnd uint64 // snd.nxt as the round began
-	// roundBegan is when, and roundSent the segments with text that had been sent.
-	roundBegan clock.Time
-	roundSent  uint64
-	peak       int // the most in flight in this round,
-	peakLast   int // and in the one before
-	use        validation
-	batch      batch
-}
-
-// batch is acknowledgments that come together: nothing can be sent between them.
-type batch struct {
-	at     clock.Time
-	sent   uint64 // segments with text until then
-	flight int    // as the first of them came
-}
-
-// gather takes note of an acknowledgment that finds so much outstanding.
-func (b *batch) gather(now clock.Time, flight int, sent uint64) {
-	if b.at != now || b.sent != sent {
-		*b = batch{now, sent, flight}
-	}
-}
-
-// flightSize is what is outstanding, and what the acknowledgments of a batch before this one
-// made room for, which the sender had no time to fill: FlightSize is to say what the path
-// carried, not how acknowledgments were gathered.
-func (b *batch) flightSize(now clock.Time, flight int, sent uint64) int {
-	if b.at == now && b.sent == sent {
-		return max(flight, b.flight)
-	}
-	return flight
-}
-
 func (l *limited) set(now clock.Time, by Limit) {
 	if by != l.by {
 		if l.since != clock.Never {
 			l.spent.add(l.by, now.Sub(l.since))
 		}
 		l.by, l.since = by, now
-	}
-	if by == LimitCwnd || by == LimitRecovery {
-		l.used = true
 	}
 }
 
@@ -129,66 +83,15 @@ func (l *limited) times(now clock.Time) (busy, rwnd, sndbuf time.Duration) {
 	return s.busy, s.rwnd, s.sndbuf
 }
 
-// sent notes why a train was not longer.
-func (l *limited) sent(why Limit) {
-	if why == LimitCwnd {
-		l.used = true
-	}
-}
-
-// newRound reports whether una has passed what was in flight when the last
-// round began, and begins another.
-func (l *limited) newRound(una, nxt uint64, r *round, s *stats) bool {
-	l.peak = max(l.peak, r.prior)
-	if una < l.roundEnd {
-		return false
-	}
-	if s.dataSegsOut != l.roundSent || r.now != l.roundBegan {
-		// Of acknowledgments that come together the later ones find a round that has just begun,
-		// in which nothing could be sent yet. It would say nothing of the window.
-		l.usedLast, l.used = l.used, false
-		l.peakLast, l.peak = l.peak, 0
-	}
-	l.roundEnd, l.roundBegan, l.roundSent = nxt, r.now, s.dataSegsOut
-	return true
-}
-
-// byCwnd reports whether the congestion window bounded the sender lately. In
-// slow start half of it in use is enough (RFC 7661 §4.3 validates so), because
-// it doubles in a round.
-func (l *limited) byCwnd(cc congestion.Controller) bool {
-	return l.used || l.usedLast ||
-		cc.Cwnd() < cc.Ssthresh() && cc.Cwnd() < 2*max(l.peak, l.peakLast)
-}
-
 // limitBy notes what limits the sender now. Whoever listens hears of a change.
 func (c *Conn) limitBy(now clock.Time, by Limit) {
 	changed := by != c.limit.by
 	c.limit.set(now, by)
+	if by == LimitCwnd || by == LimitRecovery {
+		c.rec.rounds.used = true
+	}
 	if changed {
 		c.sample(now)
-	}
-}
-
-// spells are the times without an answer: from a first time-out to the next
-// delivery.
-type spells struct {
-	since clock.Time // never: it answers
-	count uint64
-	total time.Duration
-}
-
-func (s *spells) begin(now clock.Time) {
-	if s.since == clock.Never {
-		s.since = now
-		s.count++
-	}
-}
-
-func (s *spells) end(now clock.Time) {
-	if s.since != clock.Never {
-		s.total += now.Sub(s.since)
-		s.since = clock.Never
 	}
 }
 
@@ -258,39 +161,45 @@ type Counts struct {
 // at time-outs, at probes of the tail and of the window as they are sent, and as the
 // sender begins, ends or takes back a recovery or answers a mark. The sample is lent for
 // the call, in which f calls nothing of the connection. Nil stops it.
-func (c *Conn) SetProbe(f func(*Sample)) { c.probe = f }
+func (c *Conn) SetProbe(f func(*Sample)) {
+	c.probe, c.rec.changed = f, nil
+	if f != nil {
+		c.rec.changed = c.sample
+	}
+}
 
 func (c *Conn) sample(now clock.Time) {
 	if c.probe == nil {
 		return
 	}
 	c.busy()
-	if c.cc.Controller == nil && c.state.synchronized() {
-		c.newController() // who looks on sees its window before it is used
+	if c.rec.cc.Controller == nil && c.state.synchronized() {
+		c.rec.begin(c.congestionConfig()) // who looks on sees its window before it is used
 	}
 	s := &c.host.shot
 	*s = Sample{
-		Time: now, State: c.state, Congestion: c.cc.name,
+		Time: now, State: c.state, Congestion: c.rec.cc.name,
 		Pipe: c.rec.pipe(), SendWindow: c.snd.wnd, RecvWindow: c.rcv.window(),
 		SendMSS: c.snd.mss,
 		Una:     streamed(c.snd.una, c.snd.iss), Nxt: streamed(c.snd.nxt, c.snd.iss),
 		RcvNxt: streamed(c.rcv.nxt, c.rcv.irs), Delivered: c.rec.sent.delivered,
-		Strategy: c.how.name, Recovery: recoveryNames[c.rec.kind],
+		Strategy: c.rec.how.name, Recovery: recoveryNames[c.rec.ep.kind],
 		Timing: Timing{
-			SRTT: c.rtt.srtt, RTTVar: c.rtt.rttvar, MinRTT: c.rtt.lowest(), LatestRTT: c.rtt.latest,
-			RTO: c.timeout(),
+			SRTT: c.rec.rtt.srtt, RTTVar: c.rec.rtt.rttvar, MinRTT: c.rec.rtt.lowest(),
+			LatestRTT: c.rec.rtt.latest,
+			RTO:       c.rec.timeout(),
 		},
-		Rates: Rates{DeliveryRate: c.limit.rate, AppLimited: c.limit.rateLimited},
+		Rates: Rates{DeliveryRate: c.rec.rate, AppLimited: c.rec.is.rateLimited},
 		Flight: Flight{
 			Unacked: c.rec.sent.len(), Sacked: c.rec.sent.count[sacked],
 			Lost: c.rec.sent.count[lost], Retrans: c.rec.sent.again,
 		},
-		Traffic: c.traffic(), Counts: c.trouble.counts,
+		Traffic: c.traffic(), Counts: c.rec.lasting.counts,
 		Limited: c.limit.by, LimitedSince: c.limit.since, RxUnread: c.rcv.rx.Len(),
 	}
-	s.RTTSamples = c.rtt.samples
-	if c.cc.Controller != nil {
-		s.Cwnd, s.Ssthresh, s.PacingRate = c.cc.Cwnd(), c.cc.Ssthresh(), c.pacingRate()
+	s.RTTSamples = c.rec.rtt.samples
+	if c.rec.cc.Controller != nil {
+		s.Cwnd, s.Ssthresh, s.PacingRate = c.rec.cc.Cwnd(), c.rec.cc.Ssthresh(), c.rec.pacingRate()
 		s.UnsentBytes = c.snd.unsent()
 	}
 	c.probe(s)
@@ -299,8 +208,8 @@ func (c *Conn) sample(now clock.Time) {
 func (c *Conn) traffic() Traffic {
 	s := &c.stats
 	return Traffic{
-		BytesSent: s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: c.trouble.bytesRetrans,
+		BytesSent: s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: c.rec.lasting.bytesRetrans,
 		BytesReceived: c.rcv.bytes, SegsOut: s.segsOut, SegsIn: s.segsIn,
-		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, DeliveredSegs: s.delivered,
+		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, DeliveredSegs: c.rec.segments,
 	}
 }

@@ -9,9 +9,10 @@ import (
 // rackTLP is RFC 8985, the default.
 var rackTLP = strategy{
 	name: "rack", sack: true, probes: true, forward: true,
-	detect:  (*recovery).detectLoss,
-	overdue: (*recovery).overdue,
+	detector: timing{},
 }
+
+type timing struct{ simple }
 
 // rack is RACK's state, RFC 8985 §5.3: loss is told by time, not by counting.
 type rack struct {
@@ -25,19 +26,18 @@ type rack struct {
 // patience is what RACK has learnt of the path.
 type patience struct {
 	rtt        time.Duration
-	mult       int  // quarters of the minimum round trip to wait
-	persist    int8 // recoveries until mult is forgotten
-	reordering bool // this path has been seen to reorder
+	mult       int32 // quarters of the minimum round trip to wait
+	persist    int8  // recoveries until mult is forgotten
+	reordering bool  // this path has been seen to reorder
 }
 
 // order is §6.2 step 3: a segment sent once that is delivered after a later one
 // was shows reordering. What one acknowledgment reports has no order: those that
 // reported its parts one by one may be lost.
-func (k *rack) order(end uint64, again bool, counts *Counts) {
-	if end < k.fack && !again {
-		k.reordering = true
-		counts.ReorderSeen++
-	}
+func (k *rack) order(end uint64, again bool) (reordered bool) {
+	reordered = end < k.fack && !again
+	k.reordering = k.reordering || reordered
+	return reordered
 }
 
 // update is step 2, for one delivered segment: the most recently sent one
@@ -55,14 +55,14 @@ func (k *rack) update(rec *record, now clock.Time, minRTT time.Duration) {
 
 // adaptReordering is step 4's DSACK part: the path delivered what we thought
 // lost, so wait longer; sixteen recoveries without that, and no more.
-func (k *rack) adaptReordering(r *round, probeEnd uint64) {
+func (k *rack) adaptReordering(r *round, snd *sendSpace, probeEnd uint64) {
 	if !r.dsack || r.dsackEnd == probeEnd && probeEnd != 0 {
 		return // the duplicate of a tail probe says nothing about order
 	}
-	if k.dsackRound != 0 && r.snd.una < k.dsackRound {
+	if k.dsackRound != 0 && snd.una < k.dsackRound {
 		return
 	}
-	k.dsackRound = r.snd.nxt
+	k.dsackRound = snd.nxt
 	k.mult = min(k.mult+1, maxReorderSteps)
 	k.persist = 16
 }
@@ -79,21 +79,22 @@ func (k *patience) forget() {
 	}
 }
 
-// window is step 4: how long to wait for a segment that later ones overtook.
-func (v *recovery) reorderWindow(r *round) time.Duration {
+// wait is how long a segment may be on its way, with step 4's window for one that later ones
+// overtook.
+func (timing) wait(v *recovery) time.Duration {
 	k := &v.rack
-	if !k.reordering && (v.kind != steady || v.sent.count[sacked] >= dupThresh) {
-		return 0
+	if !k.reordering && (v.ep.kind != steady || v.sent.count[sacked] >= dupThresh) {
+		return k.rtt
 	}
-	return min(time.Duration(k.mult)*r.snd.minRTT/4, r.snd.srtt)
+	return k.rtt + min(time.Duration(k.mult)*v.rtt.lowest()/4, v.rtt.srtt)
 }
 
-// detectLoss is step 5, on an acknowledgment and when the reordering timer goes
+// detect is step 5, on an acknowledgment and when the reordering timer goes
 // off. The flight list is in order of transmission, so the walk ends at the
 // first segment that may still arrive.
-func (v *recovery) detectLoss(r *round) {
+func (t timing) detect(v *recovery, r *round) {
 	k, q := &v.rack, &v.sent
-	wait := k.rtt + v.reorderWindow(r)
+	wait := t.wait(v)
 	for l := &q.lists[inFlight]; l.n > 0; {
 		id := l.head
 		rec := q.at(id)
@@ -107,7 +108,7 @@ func (v *recovery) detectLoss(r *round) {
 			return
 		}
 		if rec.flags&recAgain != 0 {
-			r.snd.counts.LostRetransmits++
+			v.lasting.counts.LostRetransmits++
 		}
 		if rec.flags&recMTUProbe != 0 {
 			v.loseProbe(r, id, rec)
@@ -120,15 +121,6 @@ func (v *recovery) detectLoss(r *round) {
 
 // overdue is §6.3: a time-out takes for lost what has had its round trip and
 // the reordering window, and leaves alone what was sent a moment ago.
-func (v *recovery) overdue(r *round, rec *record) bool {
-	return rec.sentAt.Add(v.rack.rtt+v.reorderWindow(r)) <= r.now
-}
-
-// onReorderTimer looks again once the reordering window is over.
-func (c *Conn) onReorderTimer(now clock.Time) {
-	r := c.beginRound(now)
-	c.detect(r)
-	if r.lost > 0 {
-		c.recover(now, r)
-	}
+func (t timing) overdue(v *recovery, r *round, rec *record) bool {
+	return rec.sentAt.Add(t.wait(v)) <= r.now
 }

@@ -52,16 +52,16 @@ func (c *clocked) OnSend(s congestion.Sent) { c.sent = append(c.sent, s) }
 
 // begin gives a script's connection its controller before it sends anything.
 func (s *script) begin() {
-	if s.c.cc.Controller == nil {
-		s.c.newController()
+	if s.c.rec.cc.Controller == nil {
+		s.c.rec.begin(s.c.congestionConfig())
 	}
 }
 
 // listen puts a listener before a script's controller.
 func listen(s *script) *heard {
 	s.begin()
-	h := &heard{Controller: s.c.cc.Controller}
-	takeController(s.c, h)
+	h := &heard{Controller: s.c.rec.cc.Controller}
+	s.c.rec.cc.take(h)
 	return h
 }
 
@@ -99,7 +99,7 @@ func TestDeliveryRate(t *testing.T) {
 	s.write(1000)
 	s.clear()
 	s.pass(time.Millisecond)
-	s.c.rtt.min, s.c.rtt.minBefore = 10*time.Millisecond, 10*time.Millisecond
+	s.c.rec.rtt.min, s.c.rec.rtt.minBefore = 10*time.Millisecond, 10*time.Millisecond
 	q := rateSample{sentAt: s.now, since: s.now.Add(-9 * time.Millisecond)}
 	assert.Zero(t, s.c.rec.sent.rate(s.now, &q, 10*time.Millisecond))
 }
@@ -154,7 +154,7 @@ func TestLostSegmentsAreTold(t *testing.T) {
 func TestATimedController(t *testing.T) {
 	s := flight(t, 4, fullOptions, Config{})
 	c := &clocked{heard: listen(s), at: s.now.Add(5 * time.Millisecond), again: 20 * time.Millisecond}
-	takeController(s.c, c)
+	s.c.rec.cc.take(c)
 	s.send(ACK, 1, 2001, 0) // the deadline is filed with the next event
 	began := s.now
 	s.wait(50 * time.Millisecond)
@@ -171,7 +171,7 @@ func TestATimedController(t *testing.T) {
 	require.NoError(t, s.c.SetCongestion("cubic"))
 	s.wait(time.Second)
 	assert.Len(t, c.timers, n)
-	takeController(s.c, c)
+	s.c.rec.cc.take(c)
 	c.at = s.now.Add(time.Millisecond)
 	s.send(RST, 1, 0, 0)
 	s.wait(time.Second)
@@ -182,7 +182,7 @@ func TestATimedController(t *testing.T) {
 func TestWhatLeavesIsTold(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{})
 	c := &clocked{heard: listen(s)}
-	takeController(s.c, c)
+	s.c.rec.cc.take(c)
 	s.write(3000)
 	s.send(ACK, 1, 1001, 0)
 	s.clear()
@@ -244,7 +244,7 @@ func TestRestartIsTold(t *testing.T) {
 	s.clear()
 	require.Len(t, h.restarts, 1)
 	assert.Equal(t, time.Minute+10*time.Millisecond, h.restarts[0].Idle)
-	assert.Equal(t, s.c.rtt.rto, h.restarts[0].RTO)
+	assert.Equal(t, s.c.rec.rtt.rto, h.restarts[0].RTO)
 	s.write(1000)
 	s.clear()
 	assert.Len(t, h.restarts, 1, "only then")

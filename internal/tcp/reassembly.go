@@ -25,6 +25,20 @@ type reassembly struct {
 // reports says whether SACK blocks have anything to report.
 func (q *reassembly) reports() bool { return q.ooo.Len() > 0 || q.dsack.Start < q.dsack.End }
 
+// wake gives the receiver of an idle connection its reassembly.
+func (r *receiver) wake() {
+	r.reassembly = r.shared.spare.take()
+	r.reassembly.head, r.reassembly.ooo.Max = r.rx.Head(), r.shared.cfg.MaxReceiveRanges
+}
+
+// rest gives it back.
+func (r *receiver) rest() {
+	if q := r.reassembly; q != nil {
+		*q, r.reassembly = reassembly{}, nil
+		r.shared.spare.put(q)
+	}
+}
+
 // reach is how far data out of order extends beyond what is readable.
 func (r *receiver) reach() int {
 	n := r.reassembly.ooo.Len()

@@ -38,6 +38,7 @@ type receivers struct {
 	cfg   *Config
 	drops *Drops
 	held  int // bytes of all rings beyond a gap
+	spare pool[reassembly]
 }
 
 // begin takes the peer's initial sequence number. The window stays as wide as our SYN offered it.

@@ -1,22 +1,66 @@
 package tcp
 
 import (
-	"time"
-
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// recovery finds out what was lost, and what is to be retransmitted. It sees ranges of sequence
-// numbers, times and sizes, never a segment nor the connection.
+// recovery is loss detection and congestion control: what was sent and not acknowledged, what of it
+// was lost and is to be retransmitted, how much may be in flight, and when to wait no longer. It
+// sees ranges of sequence numbers, times and sizes, never a segment nor the connection.
 type recovery struct {
-	sent  sentQueue
-	rack  rack
-	board scoreboard
-	episode
-	undo   undo
-	resent resent
-	gone   congestion.LostSegment // scratch of lose
+	shared   *recoveries
+	snd      *sendSpace
+	how      *strategy
+	cc       algorithm
+	rtt      rtt
+	at       lossTimers
+	retries  int32 // time-outs since the last answer
+	backoff  uint8 // doublings of the time-out
+	is       facts
+	segments uint64     // delivered
+	lastSent clock.Time // a SYN, data or a FIN
+	// lossFreeAt is how many segments must have been delivered until the path is taken for one
+	// that loses nothing once more; zero: it never has lost any.
+	lossFreeAt   uint64
+	rate         int64 // the last delivery rate, bytes a second
+	pacer        pacer
+	changed      func(now clock.Time) // who watches the connection; nil: nobody
+	*outstanding                      // nil: nothing is in flight, nor was lately
+	rested       rested
+	filed        *lasting // of the last flight; nil: nothing
+}
+
+// facts are a recovery's yes-or-no facts.
+type facts struct {
+	paced       bool // a window is spread over the round trip
+	late        bool // a timer that went off late has its time once more
+	rateLimited bool // the rate was the application's rather than the path's
+}
+
+// lossTimers are the instants at which recovery waits no longer.
+type lossTimers struct {
+	rto     clock.Time // retransmission, of the SYN too (RFC 6298)
+	probe   clock.Time // tail loss probe (RFC 8985 §7)
+	reorder clock.Time // RACK's reordering window (RFC 8985 §6.2)
+}
+
+// sendSpace is what both the sender and recovery know: SND.UNA, SND.NXT (RFC 9293 §3.3.1) and the
+// payload of a full segment.
+type sendSpace struct {
+	una, nxt uint64
+	mss      int
+}
+
+// recoveries is what the recoveries of a host have in common.
+type recoveries struct {
+	cfg      *Config
+	counters *Counters
+	lossAt   clock.Time // when one of them lost something last
+	spare    pool[outstanding]
+	round    round // scratch of the acknowledgment in hand
+	gone     congestion.LostSegment
+	congestionEvents
 }
 
 // episode is the state of one loss recovery.
@@ -51,29 +95,19 @@ const (
 
 var recoveryNames = [...]string{"open", "recovery", "loss"}
 
-// sending is what recovery has to know of the sending half of a connection.
-type sending struct {
-	una, nxt     uint64
-	mss          int
-	minRTT, srtt time.Duration
-	how          *strategy
-	cc           congestion.Controller
-	counts       *Counts
-}
-
 // pipe estimates the bytes in flight (SetPipe, RFC 6675 §4), from counters.
-func (v *recovery) pipe() int { return max(0, v.sent.bytes[inFlight]-v.dupBytes) }
+func (v *recovery) pipe() int { return max(0, v.sent.bytes[inFlight]-v.ep.dupBytes) }
 
 // lose thinks a segment in flight lost because of congestion.
 func (v *recovery) lose(r *round, id uint32, rec *record) {
 	q := &v.sent
 	q.move(id, rec, lost)
 	q.lost += uint64(rec.size)
-	watcher, ok := r.snd.cc.(congestion.LossWatcher)
+	watcher, ok := v.cc.Controller.(congestion.LossWatcher)
 	if !ok {
 		return
 	}
-	l := &v.gone
+	l := &v.shared.gone
 	*l = congestion.LostSegment{
 		Now: r.now, Seq: rec.seq, Size: int(rec.size), TxInFlight: int(rec.pipe),
 		LostSince: int(uint32(q.lost) - rec.lost), AppLimited: rec.flags&recAppLimited != 0,
@@ -90,20 +124,6 @@ func (v *recovery) loseProbe(r *round, id uint32, rec *record) {
 	r.mtu.lost++
 }
 
-// loseFlight thinks everything lost that is in flight.
-func (v *recovery) loseFlight(r *round) {
-	for l := &v.sent.lists[inFlight]; l.n > 0; {
-		v.lose(r, l.head, v.sent.at(l.head))
-	}
-}
-
-// resendFlight has everything that is in flight sent again. It says nothing about congestion.
-func (v *recovery) resendFlight() {
-	for l := &v.sent.lists[inFlight]; l.n > 0; {
-		v.sent.move(l.head, v.sent.at(l.head), lost)
-	}
-}
-
 // resendLarge has sent again what cannot have passed a path that has turned out to
 // carry only mss bytes of data. It says nothing about congestion (RFC 1191 §6.4).
 func (v *recovery) resendLarge(mss int) {
@@ -113,7 +133,7 @@ func (v *recovery) resendLarge(mss int) {
 			q.move(id, rec, lost)
 		}
 	}
-	v.force = q.lists[lost].n > 0
+	v.ep.force = q.lists[lost].n > 0
 }
 
 // loseOverdue thinks everything lost at a time-out that has had time to arrive (RFC 8985 §6.3), the
@@ -125,12 +145,11 @@ func (v *recovery) loseOverdue(r *round) {
 	}
 	for id := q.first; id != q.next; id++ {
 		rec := q.at(id)
-		overdue := r.snd.how.overdue
-		if rec.place != inFlight || overdue != nil && id != q.first && !overdue(v, r, rec) {
+		if rec.place != inFlight || id != q.first && !v.how.overdue(v, r, rec) {
 			continue
 		}
 		if rec.flags&recAgain != 0 {
-			r.snd.counts.LostRetransmits++
+			v.lasting.counts.LostRetransmits++
 		}
 		if rec.flags&recMTUProbe != 0 {
 			v.loseProbe(r, id, rec)
@@ -146,7 +165,7 @@ func (v *recovery) deliver(rec *record, r *round) {
 	r.segments++
 	again := rec.flags&recAgain != 0
 	r.rtt.again = r.rtt.again || again
-	if !again && rec.end() <= v.point {
+	if !again && rec.end() <= v.ep.point {
 		r.earlier += int(rec.size)
 	}
 	if !again {
@@ -157,9 +176,11 @@ func (v *recovery) deliver(rec *record, r *round) {
 		r.rtt.last = max(r.rtt.last, rec.sentAt)
 	}
 	r.fack = max(r.fack, rec.end())
-	v.rack.order(rec.end(), again, r.snd.counts)
+	if v.rack.order(rec.end(), again) {
+		v.lasting.counts.ReorderSeen++
+	}
 	if !again || rec.place != inFlight || !r.echo.before(rec.sentAt) {
-		v.rack.update(rec, r.now, r.snd.minRTT)
+		v.rack.update(rec, r.now, v.rtt.lowest())
 	}
 	r.mtu.arrived = r.mtu.arrived || rec.flags&recMTUProbe != 0
 	r.rate.note(&v.sent, rec)
@@ -195,44 +216,28 @@ func (v *recovery) acknowledge(ack uint64, r *round) {
 	}
 }
 
-// startOver turns fast recovery into the slow start of an algorithm that has no
-// fast recovery (Tahoe): it goes on as after a time-out. Without SACK all that is
-// in flight is sent again, because nothing would tell what else is missing.
-func (v *recovery) startOver(r *round) {
-	r.restarted = true
-	v.kind, v.force, v.dupBytes, v.over = restarting, true, 0, true
-	if !r.snd.how.sack {
-		v.resendFlight()
-	}
-}
-
-// reduceProportionally is RFC 9937 §6.2: what each acknowledgment in recovery
-// lets out, so that the flight shrinks to ssthresh as evenly as it drains.
-func (v *recovery) reduceProportionally(r *round) {
-	target := r.snd.cc.Ssthresh()
-	if target == 0 {
-		return
-	}
+// reduce is RFC 9937 §6.2, proportional rate reduction: what each acknowledgment in recovery lets
+// out, so that the flight shrinks to ssthresh, the target, as evenly as it drains.
+func (e *episode) reduce(r *round, target, pipe, mss int) {
 	delivered := r.delivered + r.dupDelivered
-	if delivered == 0 && v.out > 0 {
+	if target == 0 || delivered == 0 && e.out > 0 {
 		return // a timer: what it found lost has made room below cwnd
 	}
-	v.delivered += delivered
-	pipe := v.pipe()
+	e.delivered += delivered
 	var n int
 	if pipe > target {
-		n = ceilDiv(v.delivered*target, v.flight) - v.out
+		n = ceilDiv(e.delivered*target, e.flight) - e.out
 	} else {
-		n = max(v.delivered-v.out, delivered)
+		n = max(e.delivered-e.out, delivered)
 		if r.advance > 0 && r.lost == 0 {
-			n += r.snd.mss // the acknowledgment is safe: recovery makes progress
+			n += mss // the acknowledgment is safe: recovery makes progress
 		}
 		n = min(target-pipe, n)
 	}
-	if v.out == 0 && n <= 0 {
-		n = r.snd.mss // the fast retransmit itself
+	if e.out == 0 && n <= 0 {
+		n = mss // the fast retransmit itself
 	}
-	v.cwnd = pipe + max(n, 0)
+	e.cwnd = pipe + max(n, 0)
 }
 
 // holdsGrowth reports whether an acknowledgment must not grow the window: in
@@ -241,8 +246,8 @@ func (v *recovery) reduceProportionally(r *round) {
 // acknowledges all that duplicates stood for (RFC 5681 §3.2 step 6); and when it
 // echoes a mark (RFC 3168 §6.1.2).
 func (v *recovery) holdsGrowth(r *round) bool {
-	return v.kind == recovering || r.marked || r.restarted || r.recovering && !r.snd.how.sack ||
-		v.kind == steady && r.advance == 0 && !v.rack.reordering
+	return v.ep.kind == recovering || r.marked || r.restarted || r.recovering && !v.how.sack ||
+		v.ep.kind == steady && r.advance == 0 && !v.rack.reordering
 }
 
 // credit returns the bytes by which an acknowledgment lets the window grow. In
@@ -250,22 +255,20 @@ func (v *recovery) holdsGrowth(r *round) bool {
 // before it does not count: it leaves the network, or left it long ago, whatever
 // the window is, and a window grown by it would be back at ssthresh at once. RFC
 // 5681 §3.1 (2) has it count for a segment at most where snd.una moves.
-func (r *round) credit() int {
+func (r *round) credit(mss int) int {
 	switch {
 	case !r.restarting:
 		return r.delivered
 	case r.advance == 0:
 		return r.delivered - r.earlier
 	}
-	return max(r.delivered-r.earlier, min(r.delivered, r.snd.mss))
+	return max(r.delivered-r.earlier, min(r.delivered, mss))
 }
 
 // mayEcho reports whether duplicate acknowledgments may come from segments that
 // the last recovery sent again: up to the recovery point (RFC 6582 §3.2 step 2),
 // and at it if segments behind a filled hole had been sent again (RFC 6582 §4.1).
-func (v *recovery) mayEcho(una uint64) bool {
-	return una < v.point || una == v.point && v.leapt
-}
+func (e *episode) mayEcho(una uint64) bool { return una < e.point || una == e.point && e.leapt }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
@@ -277,16 +280,29 @@ func (v *recovery) push(now clock.Time, seq uint64, size int, flags recFlags) {
 
 // spend takes what was sent off the allowance.
 func (v *recovery) spend(n int) {
-	if v.kind == recovering {
-		v.out += n
+	if v.ep.kind == recovering {
+		v.ep.out += n
 	}
-	v.force = false
+	v.ep.force = false
 }
 
-// limit is what holds the sender back while its window is full.
-func (v *recovery) limit() Limit {
-	if v.kind == steady {
-		return LimitCwnd
+// countAgain counts what is retransmitted.
+func (v *recovery) countAgain(segments uint64, n int) {
+	v.lasting.counts.Retransmits += segments
+	v.lasting.bytesRetrans += uint64(n)
+	v.rounds.window.resent += n
+	v.shared.counters.Retransmits += segments
+}
+
+// recut cuts the sent queue into segments of the present size.
+func (v *recovery) recut(mss int) {
+	move := v.sent.recut(mss)
+	b := &v.board
+	b.judged, b.highest, b.tried = move(b.judged), move(b.highest), move(b.tried)
+	b.above = 0
+	for id := b.judged; id != v.sent.next; id++ {
+		if v.sent.at(id).place == sacked {
+			b.above++
+		}
 	}
-	return LimitRecovery
 }

@@ -151,10 +151,10 @@ func TestRFC8985_RACK(t *testing.T) {
 	t.Run("duplicates widen it more", func(t *testing.T) {
 		s := flight(t, 10, fullOptions, Config{})
 		s.sack(2001, 1, 1001)
-		assert.Equal(t, 2, s.c.rec.rack.mult)
+		assert.EqualValues(t, 2, s.c.rec.rack.mult)
 		assert.Equal(t, uint64(1), s.c.Info().DSACKs)
 		s.sack(2001, 1, 1001)
-		assert.Equal(t, 2, s.c.rec.rack.mult, "once a round")
+		assert.EqualValues(t, 2, s.c.rec.rack.mult, "once a round")
 	})
 }
 
@@ -279,7 +279,7 @@ func TestRFC6582_NewReno(t *testing.T) {
 	assert.LessOrEqual(t, s.c.Info().Cwnd, 6000)
 	t.Log("# RFC 6582 §3.2 step 2: echoes of it start nothing")
 	r := s.c.Info().FastRecoveries
-	s.c.rec.point = s.c.snd.nxt + 1
+	s.c.rec.ep.point = s.c.snd.nxt + 1
 	for range 4 {
 		s.send(ACK, 1, 12001, 0)
 	}

@@ -1,30 +1,5 @@
 package tcp
 
-// refit makes segments fit the path, the peer and the user's limit. When they become smaller,
-// it recuts the sent queue: RFC 5681 §3.1's loss window is one segment of the new size, and a
-// record of the old size would exceed it.
-func (c *Conn) refit() {
-	before := c.snd.mss
-	c.snd.mss = c.mssFor(c.path.MTU)
-	if c.snd.mss >= before || c.work == nil || c.rec.sent.empty() {
-		return
-	}
-	c.rec.recut(c.snd.mss)
-}
-
-// recut cuts the sent queue into segments of the present size.
-func (v *recovery) recut(mss int) {
-	move := v.sent.recut(mss)
-	b := &v.board
-	b.judged, b.highest, b.tried = move(b.judged), move(b.highest), move(b.tried)
-	b.above = 0
-	for id := b.judged; id != v.sent.next; id++ {
-		if v.sent.at(id).place == sacked {
-			b.above++
-		}
-	}
-}
-
 // recut cuts the records that are longer than a segment of mss bytes, except those that have
 // arrived and probes of the path, which are long on purpose. No piece spans two records in
 // flight, because the peer reports segments as they were sent. Lost neighbors are joined first,

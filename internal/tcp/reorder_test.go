@@ -24,7 +24,7 @@ func TestRFC8985_6_2_TakenBackIsReordering(t *testing.T) {
 	assert.Equal(t, uint64(1), i.Undone)
 	assert.Equal(t, "open", i.Recovery)
 	assert.True(t, s.c.rec.rack.reordering)
-	assert.Equal(t, 2, s.c.rec.rack.mult)
+	assert.EqualValues(t, 2, s.c.rec.rack.mult)
 	t.Log("# the next that is late has half a round trip, as many as overtake it")
 	s.sack(6001, 7001, 15001)
 	s.quiet()
@@ -60,21 +60,21 @@ func TestRFC8985_6_2_TheWindowGrowsAndIsForgotten(t *testing.T) {
 	s := flight(t, 20, fullOptions, Config{})
 	c, k := s.c, &s.c.rec.rack
 	const least = 100 * time.Microsecond
-	c.rtt.min, c.rtt.minBefore, c.rtt.srtt, k.reordering = least, 0, 10*time.Millisecond, true
+	c.rec.rtt.min, c.rec.rtt.minBefore, c.rec.rtt.srtt, k.reordering = least, 0, 10*time.Millisecond, true
 	for n := range 450 {
 		k.dsackRound = 0 // what it marked is acknowledged
 		for range 2 {    // of one round one counts
-			r := c.beginRound(s.now)
+			r := c.rec.beginRound(s.now)
 			r.dsack, r.dsackEnd = true, 1
-			k.adaptReordering(r, 0)
+			k.adaptReordering(r, c.rec.snd, 0)
 		}
-		want := min(time.Duration(n+2)*least/4, c.rtt.srtt)
-		assert.Equal(t, want, c.rec.reorderWindow(c.beginRound(s.now)), n)
+		want := min(time.Duration(n+2)*least/4, c.rec.rtt.srtt)
+		assert.Equal(t, want, timing{}.wait(&c.rec)-k.rtt, n)
 	}
 	for range 15 {
 		k.forget()
 	}
-	assert.Equal(t, 451, k.mult)
+	assert.EqualValues(t, 451, k.mult)
 	k.forget()
-	assert.Equal(t, least/4, c.rec.reorderWindow(c.beginRound(s.now)))
+	assert.Equal(t, least/4, timing{}.wait(&c.rec)-k.rtt)
 }

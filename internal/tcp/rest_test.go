@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-func rests(c *Conn) bool { return c.work == nil }
+func rests(c *Conn) bool { return c.rests() }
 
 // carry moves n bytes and leaves none behind.
 func (p *pipe) carry(n int) {
@@ -47,7 +47,7 @@ func TestAFreshConnectionRests(t *testing.T) {
 	for _, c := range []*Conn{p.a, p.b} {
 		verifyResting(t, c)
 		assert.True(t, rests(c))
-		assert.Nil(t, c.cc.Controller)
+		assert.Nil(t, c.rec.cc.Controller)
 		assert.Positive(t, c.Info().Cwnd, "but it says what it will begin with")
 		assert.True(t, rests(c), "and rests on when it was looked at")
 	}
@@ -81,7 +81,7 @@ func TestASilentConnectionRests(t *testing.T) {
 	}), 2.0, "a piece of each ring, and nothing else")
 	p.carry(1)
 	assert.True(t, p.a.rec.rack.reordering)
-	assert.Equal(t, 3, p.a.rec.rack.mult)
+	assert.EqualValues(t, 3, p.a.rec.rack.mult)
 	assert.Equal(t, p.a.stats.bytesAcked, p.a.rec.sent.delivered, "counts go on where they were")
 }
 
@@ -115,7 +115,7 @@ func TestWhatABusyConnectionKeeps(t *testing.T) {
 		p.silence(2 * time.Second)
 		for _, h := range p.hosts {
 			require.Empty(t, h.deadlines.heap)
-			h.spare, h.due, h.deadlines.heap = spare{}, nil, nil // what is everybody's
+			h.recoveries.spare.free, h.receivers.spare.free, h.due, h.deadlines.heap = nil, nil, nil, nil // what is everybody's
 		}
 		for _, c := range conns {
 			require.True(t, rests(c))
@@ -200,10 +200,10 @@ func TestTroubleOutlivesRest(t *testing.T) {
 	s.wait(3 * time.Second)
 	s.clear()
 	require.True(t, rests(s.c))
-	assert.Nil(t, s.c.past, "nothing has happened")
+	assert.Nil(t, s.c.rec.filed, "nothing has happened")
 	lose(200)
 	require.True(t, rests(s.c))
-	require.NotNil(t, s.c.past)
+	require.NotNil(t, s.c.rec.filed)
 	first := s.c.Info()
 	assert.Positive(t, first.Retransmits)
 	assert.Positive(t, first.Timeouts)

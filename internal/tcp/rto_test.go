@@ -12,11 +12,11 @@ import (
 )
 
 // TestDelaySpikes: a path that stands still every tenth of a second, with a time-out of one
-// millisecond. What lasts less than calmFloor makes nothing leave twice; longer pauses let
+// millisecond. What lasts less than pauseFloor makes nothing leave twice; longer pauses let
 // time-outs go off, but nothing was lost, and next to nothing is sent again.
 func TestDelaySpikes(t *testing.T) {
 	long.Plainly(t)
-	for _, pause := range []time.Duration{calmFloor - time.Millisecond, 3 * calmFloor} {
+	for _, pause := range []time.Duration{pauseFloor - time.Millisecond, 3 * pauseFloor} {
 		w := newWorld(t, 1, wire{
 			delay: 75 * time.Microsecond, merge: true, bytesPerSec: 500e6,
 			pause: pause, every: 100 * time.Millisecond,
@@ -29,7 +29,7 @@ func TestDelaySpikes(t *testing.T) {
 		moves := 1 - float64(pause)/float64(w.wire.every)
 		assert.Greater(t, float64(s.size)/w.now.Sub(start).Seconds(), moves*0.9*500e6,
 			"nor is the window lost")
-		if pause < calmFloor {
+		if pause < pauseFloor {
 			assert.Zero(t, i.Retransmits+i.TailProbes+i.Timeouts)
 			continue
 		}
@@ -76,13 +76,13 @@ func TestRFC9937_LossesFoundByTheTimerMakeRoom(t *testing.T) {
 	assert.Equal(t, 1, n, "the fast retransmit itself; the rest waits for deliveries")
 	s.out = nil
 	t.Log("# nothing is delivered, but more is lost: what is in flight no longer reaches cwnd")
-	before := s.c.rec.cwnd
-	r := s.c.beginRound(s.now)
+	before := s.c.rec.ep.cwnd
+	r := s.c.rec.beginRound(s.now)
 	s.c.rec.lose(r, s.c.rec.sent.next-1, s.c.rec.sent.at(s.c.rec.sent.next-1))
 	r.lost = 1
-	s.c.recover(s.now, r)
+	s.c.rec.recover(r, false)
 	s.c.touch()
-	assert.Equal(t, before, s.c.rec.cwnd)
+	assert.Equal(t, before, s.c.rec.ep.cwnd)
 	s.collect()
 	assert.NotEmpty(t, s.out)
 }
@@ -111,15 +111,14 @@ func TestRFC9937_6_2(t *testing.T) {
 		{"the fast retransmit is forced", 0, 0, 19000, round{delivered: 0}, 1000},
 	} {
 		s := flight(t, 20, fullOptions, Config{})
-		s.c.cc.Controller.OnLoss(s.c.lossEvent(s.now, congestion.Detected, 20000))
-		require.Equal(t, 10000, s.c.cc.Ssthresh())
-		s.c.rec.episode = episode{
+		s.c.rec.cc.Controller.OnLoss(s.c.rec.lossEvent(s.now, congestion.Detected, 20000))
+		require.Equal(t, 10000, s.c.rec.cc.Ssthresh())
+		s.c.rec.ep = episode{
 			kind: recovering, delivered: c.delivered, out: c.out, flight: 20000,
 			dupBytes: 20000 - c.pipe,
 		}
 		require.Equal(t, c.pipe, s.c.rec.pipe())
-		c.r.snd = s.c.beginRound(s.now).snd
-		s.c.rec.reduceProportionally(&c.r)
-		assert.Equal(t, c.want, s.c.rec.cwnd-c.pipe, c.name)
+		s.c.rec.ep.reduce(&c.r, 10000, s.c.rec.pipe(), 1000)
+		assert.Equal(t, c.want, s.c.rec.ep.cwnd-c.pipe, c.name)
 	}
 }

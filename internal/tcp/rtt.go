@@ -18,7 +18,7 @@ type rtt struct {
 	min, minBefore time.Duration
 	minSince       clock.Time
 	samples        uint64
-	probed         uint64 // samples as the last tail probe was sent
+	fresh          bool // one was taken since the last tail probe
 }
 
 // minWindow is how long a minimum is believed at least.
@@ -31,6 +31,7 @@ func (e *rtt) sample(now clock.Time, r time.Duration, share int, cfg *Config) {
 	r = max(r, time.Nanosecond)
 	e.latest = r
 	e.samples++
+	e.fresh = true
 	e.minimum(now, r)
 	switch {
 	case e.srtt == 0:

@@ -6,21 +6,21 @@ import "github.com/tidepool-net/tidepool/internal/buffer"
 // in wide numbers, and what the user has written. It knows neither the connection nor its receiving
 // half.
 type sender struct {
-	tx            *buffer.Ring
-	txMax         int // what tx may grow to
-	iss, una, nxt uint64
-	wl1           uint64 // SEG.SEQ of the segment that last updated wnd
-	fin           uint64 // the number of our FIN, zero before it is sent
-	smallEnd      uint64 // end of the last segment sent below the MSS (Nagle)
-	wnd           int    // the peer's window, unscaled
-	maxWnd        int    // the largest it has been
-	mss           int    // payload of a full segment
-	peerMSS       int    // what the peer's option said, zero without
-	scale         uint8
-	probes        uint8 // window probes in a row
-	probeDue      bool  // one is to be sent
-	closed        bool  // the user writes no more
-	nagle         nagle
+	sendSpace
+	tx       *buffer.Ring
+	txMax    int // what tx may grow to
+	iss      uint64
+	wl1      uint64 // SEG.SEQ of the segment that last updated wnd
+	fin      uint64 // the number of our FIN, zero before it is sent
+	smallEnd uint64 // end of the last segment sent below the MSS (Nagle)
+	wnd      int    // the peer's window, unscaled
+	maxWnd   int    // the largest it has been
+	peerMSS  int    // what the peer's option said, zero without
+	scale    uint8
+	probes   uint8 // window probes in a row
+	probeDue bool  // one is to be sent
+	closed   bool  // the user writes no more
+	nagle    nagle
 }
 
 // nagle is what holds back short segments: RFC 9293 §3.7.4.

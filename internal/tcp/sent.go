@@ -16,9 +16,11 @@ type sentQueue struct {
 	lastLost    uint32 // the record that was found lost last
 	bytes       [numPlaces]int
 	count       [numPlaces]int
-	again       int    // of those in flight: sent more than once
-	cutTo       uint64 // recut has cut what is below this
-	uneven      bool   // and some of it has been lost since
+	again       int // of those in flight: sent more than once
+	// transmissions counts them: it only tells whether anything was sent in between.
+	transmissions uint64
+	cutTo         uint64 // recut has cut what is below this
+	uneven        bool   // and some of it has been lost since
 
 	// The rate sample of the delivery: how much was delivered and when, which every record
 	// remembers from when it was sent.
@@ -104,6 +106,7 @@ func (q *sentQueue) push(now clock.Time, seq uint64, size int, flags recFlags) {
 		seq: seq, size: uint16(size), sentAt: now, flags: flags, place: inFlight,
 		delivered: q.delivered, deliveredAt: q.deliveredAt, firstSentAt: q.firstSentAt,
 	}
+	q.transmissions++
 	q.bytes[inFlight] += size
 	q.count[inFlight]++
 	r.pipe, r.lost = uint32(q.bytes[inFlight]), uint32(q.lost)
@@ -117,9 +120,6 @@ func (q *sentQueue) grow() {
 	}
 	q.recs = recs
 }
-
-// release gives the memory back.
-func (q *sentQueue) release() { *q = sentQueue{} }
 
 // pop takes the first record out.
 func (q *sentQueue) pop() {
@@ -165,6 +165,7 @@ func (q *sentQueue) countAgain(r *record, n int) {
 // resent moves a record to the end of the flight, sent again now.
 func (q *sentQueue) resent(now clock.Time, id uint32, r *record) {
 	q.move(id, r, inFlight)
+	q.transmissions++
 	if q.count[inFlight] == 1 {
 		q.firstSentAt, q.deliveredAt = now, now
 	}
@@ -194,6 +195,18 @@ func (q *sentQueue) restore() {
 		q.countAgain(r, 1)
 		q.linkBySentAt(id, r)
 	}
+}
+
+// resendFlight has everything that is in flight sent again. It says nothing about congestion.
+func (q *sentQueue) resendFlight() {
+	for l := &q.lists[inFlight]; l.n > 0; {
+		q.move(l.head, q.at(l.head), lost)
+	}
+}
+
+// onlyFIN reports whether our FIN is all that is not acknowledged.
+func (q *sentQueue) onlyFIN() bool {
+	return !q.empty() && q.at(q.first).flags&recFIN != 0 && q.at(q.first).text() == 0
 }
 
 func (q *sentQueue) leave(id uint32, r *record) {

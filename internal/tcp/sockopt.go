@@ -156,3 +156,13 @@ func (c *Conn) SetTOS(tos uint8) { c.tos = tos &^ 3 }
 
 // SetTTL sets the time to live of what is sent from now on; zero: the default.
 func (c *Conn) SetTTL(ttl uint8) { c.ttl = ttl }
+
+// SetCongestion changes the congestion control algorithm. The new one starts
+// from the window that the old one had reached.
+func (c *Conn) SetCongestion(name string) error {
+	if err := c.rec.setAlgorithm(name, c.congestionConfig()); err != nil {
+		return err
+	}
+	c.touch()
+	return nil
+}

@@ -14,14 +14,26 @@ type strategy struct {
 	probes bool
 	// forward: a time-out is doubted first (RFC 5682).
 	forward bool
-	// detect draws from an acknowledgment what is lost.
-	detect func(v *recovery, r *round)
-	// overdue reports whether a time-out takes an unacknowledged segment for lost; nil: all.
-	overdue func(v *recovery, r *round, rec *record) bool
-	// spare finds a segment to send again while recovery has room, nothing is known to be lost
-	// and nothing new may be sent; nil: none.
-	spare func(v *recovery) (id uint32, ok bool)
+	detector
 }
+
+// detector is the algorithm behind a strategy.
+type detector interface {
+	// detect draws from an acknowledgment what is lost.
+	detect(v *recovery, r *round)
+	// overdue reports whether a time-out takes an unacknowledged segment for lost.
+	overdue(v *recovery, r *round, rec *record) bool
+	// spare finds a segment to send again while recovery has room, nothing is known to be lost
+	// and nothing new may be sent.
+	spare(v *recovery) (id uint32, ok bool)
+}
+
+// simple is the part of a detector that takes everything for lost at a time-out, and finds
+// nothing to spare.
+type simple struct{}
+
+func (simple) overdue(*recovery, *round, *record) bool { return true }
+func (simple) spare(*recovery) (uint32, bool)          { return 0, false }
 
 var strategies = []*strategy{&goBackN, &newReno, &selective, &rackTLP}
 
@@ -60,5 +72,5 @@ func (c *Conn) chooseStrategy() {
 	if s.sack && !c.rcv.sack {
 		s = &newReno
 	}
-	c.how = s
+	c.rec.how = s
 }

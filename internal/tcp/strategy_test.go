@@ -51,7 +51,7 @@ func TestGoBackN(t *testing.T) {
 		s := flight(t, 10, fullOptions, cfg)
 		s.send(ACK, 1, 2001, 0)
 		s.sack(2001, 3001, 10001) // not heard
-		s.wait(s.c.timers[timerRTO].Sub(s.now))
+		s.wait(s.c.rec.at.rto.Sub(s.now))
 		s.collect()
 		require.Len(t, s.out, 8)
 		for i, g := range s.out {
@@ -83,7 +83,7 @@ func TestGoBackN(t *testing.T) {
 	})
 	t.Run("as fast as the window lets it", func(t *testing.T) {
 		s := flight(t, 8, fullOptions, using("gbn"))
-		s.wait(s.c.timers[timerRTO].Sub(s.now))
+		s.wait(s.c.rec.at.rto.Sub(s.now))
 		s.expect(ACK, 1, 1, 1000)
 		s.quiet()
 		s.send(ACK, 1, 1001, 0)
@@ -181,7 +181,7 @@ func TestRFC6675(t *testing.T) {
 		s.expect(ACK, 1, 1, 1000)
 		s.wait(100 * time.Millisecond)
 		s.quiet()
-		s.wait(s.c.timers[timerRTO].Sub(s.now))
+		s.wait(s.c.rec.at.rto.Sub(s.now))
 		s.expect(ACK, 1, 1, 1000)
 		s.quiet()
 		assert.Equal(t, uint64(1), s.c.Info().LostRetransmits)

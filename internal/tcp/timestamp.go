@@ -100,18 +100,3 @@ func (c *Conn) takeStamp(now clock.Time, s *Segment, seq uint64) {
 	}
 	c.stamps.recent, c.stamps.recentAt = s.Options.TSVal, now
 }
-
-// measureAgain takes a round trip sample from a segment that was sent more than
-// once, which Karn's algorithm forbids unless the echo tells which transmission
-// arrived (RFC 7323 §4.1): the time is the record's. One that shares its tick
-// with an earlier transmission would make the sample too short, by less than a
-// tick.
-func (c *Conn) measureAgain(now clock.Time, r *round) {
-	sent := r.rtt.againSent
-	rtt := now.Sub(sent)
-	if sent == clock.Never || !r.echo.known || r.echo.tick != stampClock(sent) || rtt < stampTick {
-		return
-	}
-	c.rtt.sample(now, rtt, 1, &c.host.cfg)
-	c.stats.backoff = 0
-}

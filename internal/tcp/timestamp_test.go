@@ -237,16 +237,16 @@ func TestRFC3522_3_2_EchoTellsTransmissionsApart(t *testing.T) {
 	first := s.expect(PSH|ACK, 1, 1, 100)
 	s.wait(time.Second)
 	s.collect()
-	require.True(t, s.c.rec.resent.known)
-	r := s.c.beginRound(s.now)
-	r.advance, r.snd.una = 100, s.c.snd.nxt
+	require.True(t, s.c.rec.undo.resent.known)
+	r := s.c.rec.beginRound(s.now)
+	r.advance, s.c.snd.una = 100, s.c.snd.nxt
 	s.c.rec.sent.pop()
 	r.echo = echo{tick: first.options.TSVal - s.c.stamps.offset, known: true}
-	assert.True(t, s.c.rec.eifel(r))
-	r.echo.tick = s.c.rec.resent.tick
-	assert.False(t, s.c.rec.eifel(r))
+	assert.True(t, s.c.rec.spurious(r))
+	r.echo.tick = s.c.rec.undo.resent.tick
+	assert.False(t, s.c.rec.spurious(r))
 	r.echo = echo{}
-	assert.False(t, s.c.rec.eifel(r))
+	assert.False(t, s.c.rec.spurious(r))
 }
 
 // TestRFC7323_4_1_SampleOfARetransmission: the echo lifts the ambiguity for

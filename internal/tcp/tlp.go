@@ -29,31 +29,31 @@ const probeFloor = 2 * time.Millisecond
 const probeSegments = 2
 
 // armProbe is TLP_calc_PTO, §7.2.
-func (c *Conn) armProbe(now clock.Time) {
-	c.timers[timerProbe] = clock.Never
-	if !c.mayProbe() || c.rec.sent.empty() || c.rtt.srtt == 0 ||
-		c.snd.onlyFIN() && c.host.cfg.FinTimeout != 0 {
+func (v *recovery) armProbe(now clock.Time) {
+	v.at.probe = clock.Never
+	if !v.mayProbe() || v.sent.empty() || v.rtt.srtt == 0 ||
+		v.shared.cfg.FinTimeout != 0 && v.sent.onlyFIN() {
 		return
 	}
 	// Two round trips, and, which RFC 8985 §7.2 does not ask for, not less than the variance
 	// allows for: on a path whose round trips vary by more than their mean a probe after two of
 	// them mostly repeats what is not lost. A floor for very short ones is ours too.
-	floor := min(probeFloor, c.host.cfg.RTOMin/4)
-	if c.isCalm() {
-		floor = calmFloor
+	floor := min(probeFloor, v.shared.cfg.RTOMin/4)
+	if v.lossFree() {
+		floor = pauseFloor
 	}
-	wait := max(2*c.rtt.srtt, c.rtt.srtt+4*c.rtt.rttvar, floor)
-	if c.rec.sent.len() == 1 {
+	wait := max(2*v.rtt.srtt, v.rtt.srtt+4*v.rtt.rttvar, floor)
+	if v.sent.len() == 1 {
 		// RFC 8985 §7.2's max_ack_delay is the peer's, which nothing tells us. We take our own:
 		// what peers configured alike take at most, which makes probes useful on short paths;
 		// one that delays longer gets a needless probe, which costs it a D-SACK.
-		wait += c.host.cfg.DelayedAck
+		wait += v.shared.cfg.DelayedAck
 	}
 	due := in(now, wait)
-	if rto := c.timers[timerRTO]; rto != clock.Never {
+	if rto := v.at.rto; rto != clock.Never {
 		due = min(due, rto)
 	}
-	c.timers[timerProbe] = due
+	v.at.probe = due
 }
 
 // mayProbe is when §7.2 schedules a probe: when the peer talks SACK, nothing is known to be
@@ -64,53 +64,47 @@ func (c *Conn) armProbe(now clock.Time) {
 // a time-out of 200 ms costs falls there. So once for each silence the first segment goes again,
 // whose answer, if there is one, comes at once and says all that the peer has. The window is not
 // raised by it, and where a time-out has begun to back off, it is left alone (RFC 6298 §5.5).
-func (c *Conn) mayProbe() bool {
-	switch p := &c.rec; {
-	case !c.how.probes:
+func (v *recovery) mayProbe() bool {
+	switch p := &v.ep; {
+	case !v.how.probes:
 		return false
 	case p.kind == steady:
-		return c.trouble.tlp.end == 0 && c.rtt.samples != c.rtt.probed &&
-			c.rec.sent.count[sacked] == 0 && c.rec.sent.count[lost] == 0
+		return v.lasting.tlp.end == 0 && v.rtt.fresh &&
+			v.sent.count[sacked] == 0 && v.sent.count[lost] == 0
 	default:
-		return !c.trouble.tlp.inside && p.forward == forwardOff && c.stats.backoff == 0
+		return !v.lasting.tlp.inside && p.forward == forwardOff && v.backoff == 0
 	}
 }
 
 // onProbeTimer asks for the probe; output sends it.
-func (c *Conn) onProbeTimer(now clock.Time) {
-	if c.rec.sent.empty() {
+func (v *recovery) onProbeTimer(now clock.Time) {
+	if v.sent.empty() {
 		return
 	}
-	c.trouble.tlp.due = true
-	c.rtt.probed = c.rtt.samples
-	c.trouble.counts.TailProbes++
-	c.armRTO(now)
+	v.lasting.tlp.due = true
+	v.rtt.fresh = false
+	v.lasting.counts.TailProbes++
+	v.armRTO(now)
 }
 
-// probesPause reports whether what is to be sent now is a probe of a path that is calm. RFC 8985
-// §7.3 wants new data, if the window admits any: then a rest of the window will do, for nothing
-// is sent twice if the silence turns out to be a pause. To end a loss what was sent is better,
-// which a peer has to answer at once.
-func (c *Conn) probesPause() bool { return c.trouble.tlp.due && c.isCalm() }
-
 // probeAnswered is TLP_process_ack, §7.4.2.
-func (c *Conn) probeAnswered(now clock.Time, r *round) {
-	p := &c.trouble.tlp
+func (v *recovery) probeAnswered(now clock.Time, r *round) {
+	p := &v.lasting.tlp
 	if p.end == 0 {
 		return
 	}
 	both := r.dsack && r.dsackEnd == p.end
 	switch {
-	case c.snd.una < p.end && !both:
+	case v.snd.una < p.end && !both:
 	case !p.again, both:
 		p.end = 0 // new data was needed, or both copies arrived
-	case c.snd.una > p.end:
+	case v.snd.una > p.end:
 		// The probe repaired the only loss, which must still count as one.
 		p.end = 0
-		c.disturbed(now)
-		if c.rec.kind == steady {
-			c.cc.OnLoss(c.lossEvent(now, congestion.Detected, r.flight))
-			c.exitRecovery(now, false)
+		v.noteLoss(now)
+		if v.ep.kind == steady {
+			v.cc.OnLoss(v.lossEvent(now, congestion.Detected, r.flight))
+			v.exit(now, false)
 		}
 	case r.dups > 0 && !r.dsack:
 		p.end = 0

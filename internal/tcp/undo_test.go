@@ -28,8 +28,8 @@ func (e *exits) OnExit(x *congestion.Exit) {
 // watchExits puts an exits before the connection's controller.
 func watchExits(s *script) *exits {
 	s.begin()
-	e := &exits{Controller: s.c.cc.Controller}
-	s.c.cc.Controller = e
+	e := &exits{Controller: s.c.rec.cc.Controller}
+	s.c.rec.cc.Controller = e
 	return e
 }
 
@@ -126,9 +126,9 @@ func TestUndoWaitsForWhatIsStillLost(t *testing.T) {
 func timesOut(t *testing.T, n int, o Options, cfg Config) (*script, *exits) {
 	t.Helper()
 	s := flight(t, n, o, cfg)
-	s.c.timers[timerProbe] = 0 // or there is no time-out
+	s.c.rec.at.probe = 0 // or there is no time-out
 	e := watchExits(s)
-	s.wait(s.c.timers[timerRTO].Sub(s.now))
+	s.wait(s.c.rec.at.rto.Sub(s.now))
 	s.expect(ACK, 1, 1, 1000)
 	s.quiet()
 	s.write(5000)
@@ -160,7 +160,7 @@ func TestRFC5682_2_1_Basic(t *testing.T) {
 	t.Run("step 2a: a duplicate", func(t *testing.T) {
 		s, e := timesOut(t, 5, plain, Config{})
 		s.send(ACK, 1, 1, 0)
-		assert.Equal(t, forwardOff, s.c.rec.forward)
+		assert.Equal(t, forwardOff, s.c.rec.ep.forward)
 		s.send(ACK, 1, 1001, 0)
 		s.expect(ACK, 1001, 1, 1000)
 		assert.Zero(t, e.spurious)
@@ -178,7 +178,7 @@ func TestRFC5682_2_1_Basic(t *testing.T) {
 		s.expect(ACK, 5001, 1, 1000)
 		s.expect(ACK, 6001, 1, 1000)
 		s.send(ACK, 1, 1001, 0)
-		assert.Equal(t, forwardOff, s.c.rec.forward)
+		assert.Equal(t, forwardOff, s.c.rec.ep.forward)
 		assert.LessOrEqual(t, s.c.Info().Cwnd, 3000, "at most three segments")
 		s.expect(ACK, 1001, 1, 1000)
 		assert.Zero(t, e.spurious)
@@ -197,7 +197,7 @@ func TestRFC5682_3_1_WithSACK(t *testing.T) {
 	t.Run("step 2: duplicates do not decide", func(t *testing.T) {
 		s, e := timesOut(t, 5, fullOptions, Config{})
 		s.sack(1, 3001, 4001)
-		assert.Equal(t, forwardFirst, s.c.rec.forward)
+		assert.Equal(t, forwardFirst, s.c.rec.ep.forward)
 		s.quiet()
 		s.send(ACK, 1, 1001, 0)
 		s.expect(ACK, 5001, 1, 1000)
@@ -231,32 +231,32 @@ func TestRFC5682_3_1_WithSACK(t *testing.T) {
 	})
 	t.Run("step 1: not after fast recovery", func(t *testing.T) {
 		s, _ := resendsFirst(t)
-		s.c.timers[timerProbe] = 0
-		s.wait(s.c.timers[timerRTO].Sub(s.now))
+		s.c.rec.at.probe = 0
+		s.wait(s.c.rec.at.rto.Sub(s.now))
 		s.collect()
 		assert.Equal(t, "loss", s.c.Info().Recovery)
-		assert.Equal(t, forwardOff, s.c.rec.forward)
+		assert.Equal(t, forwardOff, s.c.rec.ep.forward)
 	})
 	t.Run("step 1: again for the same segment, but not later", func(t *testing.T) {
 		s, e := timesOut(t, 5, fullOptions, Config{})
-		s.wait(s.c.timers[timerRTO].Sub(s.now))
+		s.wait(s.c.rec.at.rto.Sub(s.now))
 		s.expect(ACK, 1, 1, 1000)
-		assert.Equal(t, forwardFirst, s.c.rec.forward)
+		assert.Equal(t, forwardFirst, s.c.rec.ep.forward)
 		s.send(ACK, 1, 1001, 0)
 		s.collect()
 		s.out = nil
-		s.wait(s.c.timers[timerRTO].Sub(s.now))
+		s.wait(s.c.rec.at.rto.Sub(s.now))
 		s.expect(ACK, 1001, 1, 1000)
-		assert.Equal(t, forwardOff, s.c.rec.forward)
+		assert.Equal(t, forwardOff, s.c.rec.ep.forward)
 		assert.Zero(t, e.spurious)
 	})
 }
 
 func TestRFC3708_UndoOfTimeout(t *testing.T) {
 	s := flight(t, 5, fullOptions, Config{})
-	s.c.timers[timerProbe] = 0
+	s.c.rec.at.probe = 0
 	e := watchExits(s)
-	s.wait(s.c.timers[timerRTO].Sub(s.now))
+	s.wait(s.c.rec.at.rto.Sub(s.now))
 	s.expect(ACK, 1, 1, 1000)
 	s.send(ACK, 1, 1001, 0) // of the original; nothing new to send
 	s.collect()
@@ -273,22 +273,22 @@ func TestRFC3708_UndoOfTimeout(t *testing.T) {
 
 func TestRFC4015_3_1_Adapt(t *testing.T) {
 	s, e := timesOut(t, 5, Options{MSS: 1000}, Config{Knobs: Knobs{RTOMin: time.Millisecond}})
-	srtt, rttvar := s.c.rtt.srtt, s.c.rtt.rttvar
+	srtt, rttvar := s.c.rec.rtt.srtt, s.c.rec.rtt.rttvar
 	s.now = s.now.Add(100 * time.Millisecond)
 	s.send(ACK, 1, 1001, 0)
 	s.collect()
 	s.send(ACK, 1, 2001, 0)
 	require.Equal(t, 1, e.spurious)
-	assert.Zero(t, s.c.stats.backoff)
+	assert.Zero(t, s.c.rec.backoff)
 	t.Log("# the next sample replaces the estimate, but does not lower it")
 	s.now = s.now.Add(time.Millisecond)
 	s.send(ACK, 1, 6001, 0)
-	assert.GreaterOrEqual(t, s.c.rtt.srtt, 100*time.Millisecond)
-	assert.GreaterOrEqual(t, s.c.rtt.rttvar, 50*time.Millisecond)
-	s.c.rtt.adapt(srtt, rttvar)
-	s.c.rtt.sample(s.now, time.Microsecond, 1, &s.h.cfg)
-	assert.Equal(t, srtt, s.c.rtt.srtt)
-	assert.Equal(t, rttvar, s.c.rtt.rttvar)
+	assert.GreaterOrEqual(t, s.c.rec.rtt.srtt, 100*time.Millisecond)
+	assert.GreaterOrEqual(t, s.c.rec.rtt.rttvar, 50*time.Millisecond)
+	s.c.rec.rtt.adapt(srtt, rttvar)
+	s.c.rec.rtt.sample(s.now, time.Microsecond, 1, &s.h.cfg)
+	assert.Equal(t, srtt, s.c.rec.rtt.srtt)
+	assert.Equal(t, rttvar, s.c.rec.rtt.rttvar)
 }
 
 func TestRestoreKeepsTheOrderOfTransmission(t *testing.T) {
@@ -338,14 +338,14 @@ func TestRFC3522_Eifel(t *testing.T) {
 	}
 	t.Run("§3.2 step 4: the original was late", func(t *testing.T) {
 		s, e, answer := enter(t)
-		answer(s.c.rec.resent.tick+s.c.stamps.offset-10, 4)
+		answer(s.c.rec.undo.resent.tick+s.c.stamps.offset-10, 4)
 		assert.Equal(t, 1, e.spurious)
 		assert.Equal(t, "open", s.c.Info().Recovery)
 	})
 	t.Run("the retransmission was needed", func(t *testing.T) {
 		s, e, answer := enter(t)
-		answer(s.c.rec.resent.tick+s.c.stamps.offset, 4)
-		answer(s.c.rec.resent.tick+s.c.stamps.offset, 10)
+		answer(s.c.rec.undo.resent.tick+s.c.stamps.offset, 4)
+		answer(s.c.rec.undo.resent.tick+s.c.stamps.offset, 10)
 		assert.Zero(t, e.spurious)
 		assert.Equal(t, "open", s.c.Info().Recovery)
 	})

@@ -8,7 +8,7 @@ import (
 )
 
 // validation is RFC 7661: what the sender is known to have used of its window
-// lately. A window that is not used is not grown (limited.byCwnd); one that is
+// lately. A window that is not used is not grown (recovery.cwndLimited); one that is
 // not half used is kept for a while, and when a loss comes, what was used counts
 // and not what was allowed.
 type validation struct {
@@ -39,59 +39,117 @@ func (v *validation) turn(now clock.Time, srtt time.Duration) {
 	}
 }
 
-// pipeACK returns the most that a round trip has delivered lately (RFC 7661
-// §4.2), and false while that is undefined.
-func (c *Conn) pipeACK(now clock.Time) (int, bool) {
-	v := &c.limit.use
-	v.turn(now, c.rtt.srtt)
-	return max(v.bins[0], v.bins[1]), v.binAt != clock.Never
+// rounds are what is known of the round trip in progress, and of those before it.
+type rounds struct {
+	used     bool   // the window was the limit in this round,
+	usedLast bool   // or in the one before
+	roundEnd uint64 // snd.nxt as the round began
+	// roundBegan is when, and roundSent the segments with text that had been sent.
+	roundBegan clock.Time
+	roundSent  uint64
+	peak       int // the most in flight in this round,
+	peakLast   int // and in the one before
+	window     validation
+	batch      batch
+}
+
+// batch is acknowledgments that come together: nothing can be sent between them.
+type batch struct {
+	at     clock.Time
+	sent   uint64 // segments with text until then
+	flight int    // as the first of them came
+}
+
+// gather takes note of an acknowledgment that finds so much outstanding.
+func (b *batch) gather(now clock.Time, flight int, sent uint64) {
+	if b.at != now || b.sent != sent {
+		*b = batch{now, sent, flight}
+	}
+}
+
+// flightSize is what is outstanding, and what the acknowledgments of a batch before this one
+// made room for, which the sender had no time to fill: FlightSize is to say what the path
+// carried, not how acknowledgments were gathered.
+func (b *batch) flightSize(now clock.Time, flight int, sent uint64) int {
+	if b.at == now && b.sent == sent {
+		return max(flight, b.flight)
+	}
+	return flight
+}
+
+// turn reports whether SND.UNA has passed what was in flight when the last round began, and begins
+// another. Prior was in flight, and so many segments have ever been sent.
+func (l *rounds) turn(now clock.Time, snd *sendSpace, prior int, sent uint64) bool {
+	l.peak = max(l.peak, prior)
+	if snd.una < l.roundEnd {
+		return false
+	}
+	if sent != l.roundSent || now != l.roundBegan {
+		// Of acknowledgments that come together the later ones find a round that has just begun,
+		// in which nothing could be sent yet. It would say nothing of the window.
+		l.usedLast, l.used = l.used, false
+		l.peakLast, l.peak = l.peak, 0
+	}
+	l.roundEnd, l.roundBegan, l.roundSent = snd.nxt, now, sent
+	return true
+}
+
+// cwndLimited reports whether the congestion window bounded the sender lately. In
+// slow start half of it in use is enough (RFC 7661 §4.3 validates so), because
+// it doubles in a round.
+func (l *rounds) cwndLimited(cc congestion.Controller) bool {
+	return l.used || l.usedLast ||
+		cc.Cwnd() < cc.Ssthresh() && cc.Cwnd() < 2*max(l.peak, l.peakLast)
 }
 
 // validated reports whether the sender uses its window: RFC 7661 §4.3, half of
 // it, or nothing is known yet. A window that held the sender back within the
-// last two round trips was used, whatever it has grown to since.
-func (c *Conn) validated(now clock.Time) bool {
-	used, known := c.pipeACK(now)
-	return !known || c.limit.used || c.limit.usedLast || 2*used >= c.cc.Cwnd()
+// last two round trips was used, whatever it has grown to since. The other result is pipeACK, the
+// most that a round trip has delivered lately (RFC 7661 §4.2).
+func (l *rounds) validated(now clock.Time, srtt time.Duration, cwnd int) (yes bool, pipeACK int) {
+	w := &l.window
+	w.turn(now, srtt)
+	used := max(w.bins[0], w.bins[1])
+	return w.binAt == clock.Never || l.used || l.usedLast || 2*used >= cwnd, used
 }
 
-// measureUse takes the sample of a round trip that is over.
-func (c *Conn) measureUse(now clock.Time) {
-	v := &c.limit.use
-	n, whole := int(c.rec.sent.delivered-v.begun), v.begun != 0
-	if v.begun = c.rec.sent.delivered; !whole {
-		return
+// measure takes the sample of a round trip that is over, by which so much was delivered in all. It
+// reports whether the window has not been used for too long.
+func (l *rounds) measure(now clock.Time, delivered uint64, srtt time.Duration, cwnd int) bool {
+	w := &l.window
+	n, whole := int(delivered-w.begun), w.begun != 0
+	if w.begun = delivered; !whole {
+		return false
 	}
-	if v.binAt == clock.Never {
-		v.binAt = now
+	if w.binAt == clock.Never {
+		w.binAt = now
 	}
-	v.turn(now, c.rtt.srtt)
-	v.bins[0] = max(v.bins[0], n)
+	w.turn(now, srtt)
+	w.bins[0] = max(w.bins[0], n)
+	validated, _ := l.validated(now, srtt, cwnd)
 	switch {
-	case c.validated(now):
-		v.since = clock.Never
-	case v.since == clock.Never:
-		v.since = now
-	case now.Sub(v.since) >= nonValidatedPeriod:
-		v.since = now
-		restarter, ok := c.cc.Controller.(congestion.Restarter)
-		if !ok {
-			return
-		}
-		e := &c.host.restart
-		*e = congestion.Restart{Now: now, MSS: c.snd.mss, Unvalidated: true}
-		restarter.OnRestart(e)
+	case validated:
+		w.since = clock.Never
+	case w.since == clock.Never:
+		w.since = now
+	case now.Sub(w.since) >= nonValidatedPeriod:
+		w.since = now
+		return true
 	}
+	return false
 }
 
 // lossFlight returns the flight that a reduction goes by: in the non-validated
 // phase RFC 7661 §4.4.1 takes the larger of pipeACK and the flight.
-func (c *Conn) lossFlight(now clock.Time, k congestion.Kind, flight int) int {
-	v := &c.limit.use
-	if k == congestion.Detected && !c.validated(now) {
-		used, _ := c.pipeACK(now)
+func (l *rounds) lossFlight(
+	now clock.Time, k congestion.Kind, flight int, srtt time.Duration, cwnd int,
+) int {
+	if k != congestion.Detected {
+		return flight
+	}
+	if validated, used := l.validated(now, srtt, cwnd); !validated {
 		flight = max(flight, used)
-		v.volume, v.resent = flight, 0
+		l.window.volume, l.window.resent = flight, 0
 	}
 	return flight
 }
@@ -100,12 +158,11 @@ func (c *Conn) lossFlight(now clock.Time, k congestion.Kind, flight int) int {
 // §4.4.1 leaves after one that began in the non-validated phase: half of what
 // was in use and did not have to be sent again. Zero: no bound. What was
 // measured before says nothing about now.
-func (c *Conn) endUse() int {
-	v := &c.limit.use
+func (l *rounds) endUse(mss int) int {
 	ceiling := 0
-	if v.volume > 0 {
-		ceiling = max((v.volume-v.resent)/2, 2*c.snd.mss)
+	if w := &l.window; w.volume > 0 {
+		ceiling = max((w.volume-w.resent)/2, 2*mss)
 	}
-	*v = validation{}
+	l.window = validation{}
 	return ceiling
 }

@@ -7,7 +7,7 @@ const defaultMSS = 536
 
 // Consumed is RECEIVE (§3.10.3): the user has read from Rx.
 func (c *Conn) Consumed(now clock.Time) {
-	if c.state.mayReceive() && c.rcv.consumed(now, c.rtt.srtt) {
+	if c.state.mayReceive() && c.rcv.consumed(now, c.rec.rtt.srtt) {
 		c.touch()
 	}
 }
@@ -22,8 +22,8 @@ func (c *Conn) startProbing(now clock.Time) {
 		return
 	}
 	c.snd.probes = 0
-	c.timers[timerRTO] = clock.Never
-	c.timers[timerPersist] = in(now, c.rtt.timeout(0, &c.host.cfg))
+	c.rec.at.rto = clock.Never
+	c.timers[timerPersist] = in(now, c.rec.rtt.timeout(0, &c.host.cfg))
 }
 
 // stopProbing resumes: the byte that a probe carried, if the peer did not take
@@ -37,5 +37,5 @@ func (c *Conn) stopProbing(now clock.Time) {
 	if rec := c.rec.sent.at(c.rec.sent.first); rec.place == inFlight {
 		c.rec.sent.move(c.rec.sent.first, rec, lost)
 	}
-	c.armRTO(now)
+	c.rec.armRTO(now)
 }

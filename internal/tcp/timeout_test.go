@@ -41,17 +41,17 @@ func loses(s *script) {
 	require.Equal(s.t, "open", s.c.Info().Recovery)
 }
 
-// TestCalm: on a path that loses nothing a silence is given the time in which a process gets its
+// TestPauseOrLoss: on a path that loses nothing a silence is given the time in which a process gets its
 // processor back: neither RFC 8985 §7.2's two round trips nor RFC 6298 §2.4's time-out, as short
 // as the user has it, end it before. Where a loss was seen they do.
-func TestCalm(t *testing.T) {
+func TestPauseOrLoss(t *testing.T) {
 	t.Run("nothing was ever lost", func(t *testing.T) {
 		s := nearby(t)
-		assert.Equal(t, calmFloor, s.c.Info().RTO)
+		assert.Equal(t, pauseFloor, s.c.Info().RTO)
 		s.write(2000)
 		s.collect()
 		s.out = nil
-		s.wait(calmFloor - time.Microsecond)
+		s.wait(pauseFloor - time.Microsecond)
 		s.quiet()
 		s.send(ACK, 1, 102_001, 0) // the peer runs again
 		i := s.c.Info()
@@ -61,12 +61,12 @@ func TestCalm(t *testing.T) {
 		s.write(2000)
 		s.collect()
 		s.out = nil
-		s.wait(calmFloor)
+		s.wait(pauseFloor)
 		s.expect(ACK|PSH, 101_001, 1, 1000)
 		assert.Equal(t, uint64(1), s.c.Info().TailProbes)
-		s.wait(calmFloor)
+		s.wait(pauseFloor)
 		assert.Equal(t, uint64(1), s.c.Info().Timeouts)
-		assert.Equal(t, 2*calmFloor, s.c.Info().RTO, "RFC 6298 §5.5")
+		assert.Equal(t, 2*pauseFloor, s.c.Info().RTO, "RFC 6298 §5.5")
 	})
 	t.Run("a loss was seen", func(t *testing.T) {
 		s := nearby(t)
@@ -78,21 +78,21 @@ func TestCalm(t *testing.T) {
 		s.wait(500 * time.Microsecond)
 		s.expect(ACK|PSH, 106_001, 1, 1000)
 		t.Log("# and long ago")
-		s.c.calm.again -= calmAfter
+		s.c.rec.lossFreeAt -= lossFreeAfter
 		s.send(ACK, 1, 107_001, 0)
-		assert.Equal(t, calmFloor, s.c.Info().RTO)
+		assert.Equal(t, pauseFloor, s.c.Info().RTO)
 	})
 	t.Run("a time-out was one", func(t *testing.T) {
 		s := nearby(t)
 		s.write(2000)
-		s.wait(3 * calmFloor)
+		s.wait(3 * pauseFloor)
 		s.collect()
 		s.out = nil
 		require.Equal(t, uint64(1), s.c.Info().Timeouts)
 		s.now = s.now.Add(150 * time.Microsecond)
 		s.send(ACK, 1, 102_001, 0)
 		require.Equal(t, "open", s.c.Info().Recovery)
-		assert.False(t, s.c.isCalm())
+		assert.False(t, s.c.rec.lossFree())
 	})
 	t.Run("another connection has seen one", func(t *testing.T) {
 		s := nearby(t)
@@ -100,12 +100,12 @@ func TestCalm(t *testing.T) {
 		s.l.Close(s.now)
 		s.tuple.RemotePort++
 		s.accept(fullOptions)
-		assert.False(t, s.c.isCalm(), "RFC 9040 §3.1 and §6")
-		s.now = s.now.Add(2 * calmMemory)
+		assert.False(t, s.c.rec.lossFree(), "RFC 9040 §3.1 and §6")
+		s.now = s.now.Add(2 * lossMemory)
 		s.l.Close(s.now)
 		s.tuple.RemotePort++
 		s.accept(fullOptions)
-		assert.True(t, s.c.isCalm())
+		assert.True(t, s.c.rec.lossFree())
 	})
 }
 
@@ -149,7 +149,7 @@ func TestRFC8985_7_3_ARestOfTheWindow(t *testing.T) {
 		s.expect(ACK, una, 1, 1000)
 		s.expect(ACK, una+1000, 1, 1000)
 		s.quiet() // silly window avoidance: RFC 9293 §3.8.6.2.1
-		s.wait(calmFloor)
+		s.wait(pauseFloor)
 		return una
 	}
 	s := nearby(t)
