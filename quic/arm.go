@@ -17,12 +17,12 @@ func arm(ctx context.Context, e *realtime.End) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := config(e.MTU)
+	cfg, err := config(e.Start.MTU)
 	if err != nil {
 		return err
 	}
-	on := netip.AddrPortFrom(e.Host, 0)
-	if e.Role == realtime.Sender {
+	on := netip.AddrPortFrom(e.Start.Host, 0)
+	if e.Start.Role == realtime.Sender {
 		on = e.There()
 	}
 	pc, err := e.Node.ListenPacket(on)
@@ -33,7 +33,7 @@ func arm(ctx context.Context, e *realtime.End) error {
 	if err := pc.SetReadBuffer(readerBuffer); err != nil {
 		return err
 	}
-	if e.Role == realtime.Sender {
+	if e.Start.Role == realtime.Sender {
 		var data [][]byte
 		for i := range g.Items {
 			data = append(data, g.Items[i].Data)

@@ -1,10 +1,17 @@
 package lab
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/trace"
 )
 
 // recordName names the files of a cell's record.
@@ -21,4 +28,118 @@ func hasRecord(dir, name string) bool {
 // Record reads the record of a cell's first trial. The error is os.ErrNotExist if there is none.
 func (r *Results) Record(cell int) (*result.Record, error) {
 	return result.ReadRecord(r.Dir, recordName(len(r.Cells), cell))
+}
+
+// writeXplots writes the time-sequence graphs of a record's flows for xplot.
+func writeXplots(dir, name string, r *result.Record) error {
+	for i := range r.Flows {
+		f := &r.Flows[i]
+		text := result.Xplot(r.Title+", "+f.Name+" (time sequence graph)", f)
+		if text == nil {
+			continue
+		}
+		if err := result.WriteFile(result.XplotPath(dir, name, i), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeLogs writes what the links of a record did as logs that mahimahi's programs read.
+func writeLogs(dir, name string, r *result.Record) error {
+	for i := range r.Links {
+		l := &r.Links[i]
+		h := trace.Header{
+			Link: map[string]string{"down": "Downlink", "up": "Uplink"}[l.Name], Queue: l.Queue,
+			Trace: fmt.Sprintf("%g Mbit/s", l.Rate/1e6), Command: "node lab: " + r.Title,
+		}
+		for _, note := range r.Notes {
+			if strings.HasPrefix(note, l.Name+": ") {
+				h.Note = note
+			}
+		}
+		var text bytes.Buffer
+		if err := trace.WriteLog(&text, h, l); err != nil {
+			return err
+		}
+		path := result.LinkPath(dir, name, l.Name, ".log")
+		if err := result.WriteFile(path, text.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	capturesFolder = "captures"
+	// smallBytes is how much all flows of a run may send together for it to be captured unasked.
+	smallBytes = 2 << 20
+)
+
+// captures are the files that the packets of one run go into, each whole when it has its name.
+type captures struct {
+	dir, prefix string
+	files       map[string]*os.File
+	err         error
+}
+
+// capturePath is the file of a flow's sender, or of its receiver.
+func capturePath(dir, record string, flow int, receiver bool) string {
+	end := "sender"
+	if receiver {
+		end = "receiver"
+	}
+	return filepath.Join(dir, capturesFolder, fmt.Sprintf("%s-%d-%s.pcapng", record, flow, end))
+}
+
+// open is where the packets of one end of a flow go; nil: nowhere, and err says why.
+func (c *captures) open(flow int, receiver bool) io.Writer {
+	path := capturePath(c.dir, c.prefix, flow, receiver)
+	f, err := result.CreateTemp(path)
+	if err != nil {
+		c.err = errors.Join(c.err, err)
+		return nil
+	}
+	c.files[path] = f
+	return f
+}
+
+// close gives the files their names, or removes them if the run came to nothing.
+func (c *captures) close(whole bool) error {
+	err := c.err
+	for path, f := range c.files {
+		if whole && err == nil {
+			err = result.Commit(f, path)
+		} else {
+			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+		}
+	}
+	return err
+}
+
+// captured reports whether a cell's first trial is captured: if that is asked for, or if all that
+// its flows send is little.
+func (o *Options) captured(cell *plan.Cell) bool {
+	if o.Pcap || cell.Index >= o.Records {
+		return o.Pcap
+	}
+	var total uint64
+	for i := range cell.Flows {
+		a := &cell.Flows[i].App
+		if a.Size == 0 || a.Size > smallBytes {
+			return false
+		}
+		total += a.Wanted()
+	}
+	return total <= smallBytes
+}
+
+// hasCaptures reports whether a cell's captures are there.
+func hasCaptures(dir, record string, flows int) bool {
+	for flow := range flows {
+		if _, err := os.Stat(capturePath(dir, record, flow, false)); err != nil {
+			return false
+		}
+	}
+	return true
 }

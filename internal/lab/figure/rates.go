@@ -269,3 +269,30 @@ func (v *view) active(f *flow) float64 {
 	}
 	return v.end
 }
+
+// flowBits is what a flow took of its link, in bits.
+type flowBits struct {
+	flow *flow
+	bits float64
+}
+
+// throughputFinding says what flows took of what there was.
+func (v *view) throughputFinding(took []flowBits, capacity []chart.Point) string {
+	sum := 0.0
+	for _, t := range took {
+		sum += t.bits / v.end
+	}
+	mean, _ := meanOver(capacity, v.end)
+	if len(took) == 0 || sum == 0 {
+		return ""
+	}
+	who := took[0].flow.title() + " takes "
+	if len(took) > 1 {
+		who = fmt.Sprintf("%d flows take ", len(took))
+	}
+	if infinite(mean) || mean <= 0 {
+		return who + amount(sum, "bit/s")
+	}
+	return who + amount(sum, "bit/s") + " of " + amount(mean, "bit/s") + ", " +
+		digits(min(100, 100*sum/mean)) + " %"
+}

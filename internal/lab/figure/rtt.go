@@ -185,3 +185,28 @@ func cumulative(sorted []float64, u unit) []chart.Point {
 	}
 	return list
 }
+
+// rttFinding says how long the round trips of a few flows are.
+func rttFinding(flows []*flow) string {
+	if len(flows) > mostSaid {
+		return ""
+	}
+	var parts []string
+	for _, f := range flows {
+		list := roundTrips(f)
+		if len(list) == 0 {
+			continue
+		}
+		if len(flows) == 1 {
+			return "half are below " + amount(quantile(list, 0.5), "s") + ", 95 % below " +
+				amount(quantile(list, 0.95), "s")
+		}
+		parts = append(parts, amount(quantile(list, 0.5), "s")+" for "+f.title())
+	}
+	return "the median is " + listed(parts)
+}
+
+// quantile is a value of sorted ones.
+func quantile(sorted []float64, share float64) float64 {
+	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
+}

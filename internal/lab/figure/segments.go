@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
@@ -296,4 +297,30 @@ func touches(line []chart.Point, height float64) bool {
 		}
 	}
 	return false
+}
+
+// sequenceFinding says how much a few flows retransmitted.
+func sequenceFinding(flows []*flow) string {
+	if len(flows) > mostSaid {
+		return ""
+	}
+	var parts []string
+	for _, f := range flows {
+		if len(f.Samples) == 0 || f.MSS <= 0 {
+			return ""
+		}
+		last := &f.Samples[len(f.Samples)-1]
+		sent := float64(last.BytesSent) / float64(f.MSS)
+		if sent < 1 {
+			return ""
+		}
+		share := digits(100*float64(last.Retransmits)/sent) + " %"
+		if len(flows) == 1 {
+			return fmt.Sprintf("%s retransmitted, %s of all",
+				plural(int(last.Retransmits), "segment"),
+				share)
+		}
+		parts = append(parts, share+" of "+f.title()+"'s")
+	}
+	return listed(parts) + " segments are retransmitted"
 }

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
@@ -147,4 +149,27 @@ func bitRate(bits float64) string {
 		return fmt.Sprintf("%.4g kbit/s", bits/1e3)
 	}
 	return fmt.Sprintf("%.4g bit/s", bits)
+}
+
+// queueWords are what mahimahi says of a queue in its logs, in the same form of those that it has
+// not.
+func queueWords(d netem.Discipline) string {
+	name, b := plan.QueueBound(d)
+	var limits []string
+	if b.Bytes > 0 {
+		limits = append(limits, fmt.Sprintf("bytes=%d", b.Bytes))
+	}
+	if b.Packets > 0 {
+		limits = append(limits, fmt.Sprintf("packets=%d", b.Packets))
+	}
+	if b.Time > 0 {
+		limits = append(limits, fmt.Sprintf("time=%dms", b.Time/time.Millisecond))
+	}
+	if len(limits) == 0 {
+		if name == "droptail" {
+			return "infinite"
+		}
+		return name
+	}
+	return name + " [" + strings.Join(limits, ", ") + "]"
 }

@@ -4,11 +4,11 @@
 // A File is the document as it was written. Set and Sweep change it, and Cells gives its
 // cells: an Experiment for each point of the cross product of what is swept.
 //
-// file.go has the File, document.go its YAML as nodes with places, error.go mistakes. decode.go
-// and unit.go read keys, words and quantities by tables, of which each other file has some:
-// read.go the experiment's, path.go, queue.go, loss.go, jitter.go, fault.go, schedule.go and
-// trace.go the path's, mahimahi.go those of a command line in its place, flow.go, tcp.go,
-// script.go and founding.go the flows', sweep.go, key.go and expect.go the rest; resolve.go and
-// format.go write a File again. docs/EXPERIMENTS.md is the reference: a test holds it to these
-// tables.
+// file.go has the File, document.go its YAML as nodes with places, error.go the errors. decode.go
+// and unit.go have the readers of keys: of words, numbers and quantities. Each other file has
+// tables of keys with the fields that they set: read.go the experiment's, path.go, queue.go,
+// loss.go, jitter.go, fault.go, schedule.go and trace.go the path's, mahimahi.go a command line's
+// in its place, flow.go, tcp.go, script.go and founding.go the flows', expect.go the expectations';
+// sweep.go and key.go read what is swept. resolve.go and format.go write a File again. A test
+// compares docs/EXPERIMENTS.md with these tables.
 package plan

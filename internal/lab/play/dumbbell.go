@@ -29,20 +29,20 @@ func (r *run) build() error {
 		return fmt.Errorf("%d flows: want 1 to %d", n, gauge.MaxFlows)
 	}
 	var err error
-	if r.left, err = r.router(gauge.Left, nearBottleneck, farBottleneck); err != nil {
+	if r.net.left, err = r.router(gauge.Left, nearBottleneck, farBottleneck); err != nil {
 		return err
 	}
-	if r.right, err = r.router(gauge.Right, farBottleneck, nearBottleneck); err != nil {
+	if r.net.right, err = r.router(gauge.Right, farBottleneck, nearBottleneck); err != nil {
 		return err
 	}
-	r.path = gauge.NewPath(r.x, r.began)
-	near, far := sim.End{Host: r.left}, sim.End{Host: r.right}
+	r.net.path = gauge.NewPath(r.x, r.began)
+	near, far := sim.End{Host: r.net.left}, sim.End{Host: r.net.right}
 	down, up := r.x.Path.Down, r.x.Path.Up
 	down.Origin, up.Origin = r.began, r.began // of what changes with time
 	if err := r.wire(near, far, down, up); err != nil {
 		return err
 	}
-	r.path.Watch(near.Out(), far.Out())
+	r.net.path.Watch(near.Out(), far.Out())
 	for i := range r.x.Flows {
 		if err := r.addFlow(i); err != nil {
 			return err
@@ -65,22 +65,22 @@ func (r *run) router(s gauge.Side, own, other netip.Prefix) (*sim.Host, error) {
 			Addr: netip.PrefixFrom(s.Address(i, gauge.RouterNumber), 24),
 		})
 	}
-	return r.AddHost(s.Router(), cfg)
+	return r.world.AddHost(s.Router(), cfg)
 }
 
 // addFlow adds a flow with its hosts.
 func (r *run) addFlow(i int) error {
 	f := newFlow(r, i)
-	left, err := r.host(f, gauge.Left, r.left)
+	left, err := r.host(f, gauge.Left, r.net.left)
 	if err != nil {
 		return err
 	}
-	right, err := r.host(f, gauge.Right, r.right)
+	right, err := r.host(f, gauge.Right, r.net.right)
 	if err != nil {
 		return err
 	}
 	f.sender, f.receiver, f.to = left, right, gauge.Right
-	if f.Upward {
+	if f.spec.Upward {
 		f.sender, f.receiver, f.to = right, left, gauge.Left
 	}
 	r.flows = append(r.flows, f)
@@ -95,7 +95,7 @@ func (r *run) host(f *flow, s gauge.Side, router *sim.Host) (*sim.Host, error) {
 	}
 	cfg := stack.Config{
 		Interfaces: []stack.Interface{{
-			Name: gauge.HostFace, MTU: r.x.HostMTU(f.Flow),
+			Name: gauge.HostFace, MTU: r.x.HostMTU(f.spec),
 			Addr: netip.PrefixFrom(s.Address(f.index, gauge.HostNumber), 24),
 		}},
 		Routes: []stack.Route{{
@@ -104,25 +104,25 @@ func (r *run) host(f *flow, s gauge.Side, router *sim.Host) (*sim.Host, error) {
 		}},
 		TCP: transport,
 	}
-	h, err := r.AddHost(s.Host(f.index), cfg)
+	h, err := r.world.AddHost(s.Host(f.index), cfg)
 	if err != nil {
 		return nil, err
 	}
-	sends := r.x.HostLink(f.Flow, (s == gauge.Left) != f.Upward)
+	sends := r.x.HostLink(f.spec, (s == gauge.Left) != f.spec.Upward)
 	return h, r.wire(sim.End{Host: h}, sim.End{Host: router, Iface: 1 + f.index}, sends,
-		netem.Config{Delay: f.Delay})
+		netem.Config{Delay: f.spec.Delay})
 }
 
 // wire joins two ends and remembers the wire for the end of the run.
 func (r *run) wire(a, b sim.End, ab, ba netem.Config) error {
-	r.ends = append(r.ends, a, b)
-	return r.Connect(a, b, ab, ba)
+	r.net.ends = append(r.net.ends, a, b)
+	return r.world.Connect(a, b, ab, ba)
 }
 
 // conserve checks that no packet was lost without a word, and none made: what went into each
 // wire came out, was dropped, or is inside.
 func (r *run) conserve() {
-	for _, e := range r.ends {
+	for _, e := range r.net.ends {
 		l := e.Out()
 		c := l.Counters()
 		inside, _ := l.Inside()

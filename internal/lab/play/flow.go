@@ -9,13 +9,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/stat"
+	"github.com/tidepool-net/tidepool/internal/script"
 	"github.com/tidepool-net/tidepool/internal/sim"
 	"github.com/tidepool-net/tidepool/internal/tcp"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
 // flow is one conversation with its two hosts.
 type flow struct {
-	*plan.Flow
+	spec             *plan.Flow
 	run              *run
 	index            int
 	sender, receiver *sim.Host
@@ -51,7 +53,7 @@ type receipts struct {
 var errNotPlayed = errors.New("is not played in virtual time")
 
 func newFlow(r *run, i int) *flow {
-	return &flow{Flow: &r.x.Flows[i], run: r, index: i}
+	return &flow{spec: &r.x.Flows[i], run: r, index: i}
 }
 
 // begin lets the flow speak.
@@ -63,13 +65,13 @@ func (f *flow) begin(now clock.Time) {
 }
 
 func (f *flow) beginApp() (err error) {
-	app := &f.App
-	if f.Protocol == plan.TCP && app.Echo == nil && app.Burst == nil && app.Objects == nil &&
+	app := &f.spec.App
+	if f.spec.Protocol == plan.TCP && app.Echo == nil && app.Burst == nil && app.Objects == nil &&
 		app.Notebook == nil {
 		return f.beginTCP()
 	}
-	if f.Stop > 0 {
-		return fmt.Errorf("flow %s: its application ends by itself, and a stop %w", f.Name,
+	if f.spec.Stop > 0 {
+		return fmt.Errorf("flow %s: its application ends by itself, and a stop %w", f.spec.Name,
 			errNotPlayed)
 	}
 	if f.guest, err = f.attach(); err != nil {
@@ -89,7 +91,7 @@ func (f *flow) beginTCP() error {
 		return &sink{flow: f}
 	}
 	var app sim.App = newSource(f)
-	if f.App.Requests > 0 {
+	if f.spec.App.Requests > 0 {
 		listens, dials, at = f.sender, f.receiver, f.to.Other()
 		welcome = func(c *sim.Conn) sim.App {
 			f.sends(c)
@@ -184,4 +186,90 @@ func (f *flow) stop(now clock.Time) {
 func (f *flow) warm(now clock.Time) {
 	f.got.warm = f.got.bytes
 	f.view.Warm(now)
+}
+
+// Label is what the flow is an instance of: what differs in it from others of its kind.
+func Label(f *plan.Flow) string {
+	app := &f.App
+	switch {
+	case app.Echo != nil && f.Protocol == plan.RCP:
+		return fenceLabel(app.Echo.RCP.Window)
+	case app.Burst != nil:
+		return fenceLabel(app.Burst.RCP.Window)
+	case app.Objects != nil && f.Protocol != plan.QUIC:
+		return app.Objects.Arm.String()
+	case app.Notebook != nil && app.Notebook.Fixed > 0:
+		return "notebook fixed"
+	case app.Notebook != nil:
+		return "notebook tahoe"
+	case f.Protocol != plan.TCP:
+		return string(f.Protocol)
+	}
+	return algorithm(f)
+}
+
+// fenceLabel is what founding document 000 compares.
+func fenceLabel(window bool) string {
+	if window {
+		return "window"
+	}
+	return "fence"
+}
+
+// tcpConfig is how a flow's end on one side speaks TCP. The first error of a script ends the
+// run. What it prints and records is the sender's: the other end sends no data.
+func (f *flow) tcpConfig(s gauge.Side) (tcp.Config, error) {
+	h := script.Hooks{
+		Failed: func(err error) { f.run.fail(fmt.Errorf("flow %s: %w", f.spec.Name, err)) },
+	}
+	if (s == gauge.Left) == f.spec.Upward {
+		return TCPConfig(f.spec, h)
+	}
+	if to := f.run.printed; to != nil {
+		h.Printed = func(_ clock.Time, line string) {
+			to(f.run.since(f.run.world.Now()), f.spec.Name+": "+line)
+		}
+	}
+	h.Recorded = func(name string, value float64) {
+		if f.tape != nil {
+			f.tape.Own(name, value)
+		}
+	}
+	return TCPConfig(f.spec, h)
+}
+
+// TCPConfig is how an end of a flow speaks TCP. Hooks are for its Starlark file, if it has one.
+func TCPConfig(f *plan.Flow, h script.Hooks) (tcp.Config, error) {
+	cfg := f.TCP
+	if f.Protocol != plan.TCP || f.Ssthresh == 0 && f.Script == nil {
+		return cfg, nil
+	}
+	name := algorithm(f)
+	var create congestion.Make
+	var err error
+	if f.Script != nil {
+		create = f.Script.Begin(h).New
+	} else if create, err = congestion.Find(cfg.Algorithms, name); err != nil {
+		return cfg, err
+	}
+	cfg.Algorithms = map[string]congestion.Make{name: bounded(f, create)}
+	return cfg, nil
+}
+
+// algorithm is the name of a flow's congestion control.
+func algorithm(f *plan.Flow) string {
+	if f.TCP.Congestion == "" {
+		return "cubic"
+	}
+	return f.TCP.Congestion
+}
+
+// bounded has an algorithm begin with a flow's slow start threshold.
+func bounded(f *plan.Flow, create congestion.Make) congestion.Make {
+	return func(cfg congestion.Config) congestion.Controller {
+		if cfg.Ssthresh == 0 && f.Ssthresh > 0 {
+			cfg.Ssthresh = f.Ssthresh * cfg.MSS
+		}
+		return create(cfg)
+	}
 }

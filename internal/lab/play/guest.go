@@ -27,33 +27,33 @@ type guest interface {
 
 // attach places a guest on the flow's hosts.
 func (f *flow) attach() (guest, error) {
-	app := &f.App
+	app := &f.spec.App
 	client, server := f.sender, f.receiver
 	there := netip.AddrPortFrom(f.to.Address(f.index, gauge.HostNumber), gauge.Port)
 	switch {
-	case app.Echo != nil && f.Protocol == plan.TCP:
+	case app.Echo != nil && f.spec.Protocol == plan.TCP:
 		cfg := *app.Echo
 		cfg.Opened = f.watch
 		a, err := fence.AttachTCP(client, server, there, cfg)
 		return echo{a}, err
-	case app.Echo != nil && f.Protocol == plan.RCP:
+	case app.Echo != nil && f.spec.Protocol == plan.RCP:
 		a, err := fence.Attach(client, server, there, *app.Echo)
 		return echo{a}, err
-	case app.Burst != nil && f.Protocol == plan.RCP:
+	case app.Burst != nil && f.spec.Protocol == plan.RCP:
 		a, err := fence.AttachBurst(client, server, there, *app.Burst)
 		return burst{a}, err
-	case app.Objects != nil && f.Protocol == speaks(app.Objects.Arm):
+	case app.Objects != nil && f.spec.Protocol == speaks(app.Objects.Arm):
 		// Here the data comes from the server. The document's objects were made once for all
 		// trials.
 		cfg := *app.Objects
 		cfg.Seed, cfg.Opened = f.run.first, f.watch
 		a, err := f.run.shelf.Attach(server, client, f.here(), cfg)
 		return fetch{a}, err
-	case app.Notebook != nil && f.Protocol == plan.Notebook:
+	case app.Notebook != nil && f.spec.Protocol == plan.Notebook:
 		return f.attachNotebook(client, server)
 	}
-	return nil, fmt.Errorf("flow %s: its application and %s do not go together: %w", f.Name,
-		f.Protocol, errNotPlayed)
+	return nil, fmt.Errorf("flow %s: its application and %s do not go together: %w", f.spec.Name,
+		f.spec.Protocol, errNotPlayed)
 }
 
 // speaks is the protocol of a way to transfer objects.
@@ -70,10 +70,10 @@ func (f *flow) here() netip.AddrPort {
 }
 
 func (f *flow) attachNotebook(sender, receiver *sim.Host) (guest, error) {
-	n := f.App.Notebook
+	n := f.spec.App.Notebook
 	cfg := n.Config
 	if cfg.Duration == 0 {
-		cfg.Duration = f.run.x.Duration - f.Start
+		cfg.Duration = f.run.x.Duration - f.spec.Start
 	}
 	cfg.Record = cfg.Record || f.tape != nil
 	strategy := notebook.NewTahoe(n.Tahoe)
@@ -228,7 +228,7 @@ func (n notes) record(f *flow) {
 	for i := range r.Points {
 		p := &r.Points[i]
 		f.tape.Row(&result.Sample{
-			At: f.Start + p.At, RTT: p.RTT, SRTT: p.RTT,
+			At: f.spec.Start + p.At, RTT: p.RTT, SRTT: p.RTT,
 			Cwnd: p.Cwnd * notebookBytes, Ssthresh: p.Ssthresh * notebookBytes, State: "open",
 		})
 	}

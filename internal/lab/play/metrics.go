@@ -13,13 +13,13 @@ import (
 
 // result is what the run came to.
 func (r *run) result() *result.Trial {
-	now := r.Now()
-	t := &result.Trial{Hash: r.Hash(), Virtual: r.since(now), Whole: result.Values{}}
+	now := r.world.Now()
+	t := &result.Trial{Hash: r.world.Hash(), Virtual: r.since(now), Whole: result.Values{}}
 	for _, f := range r.flows {
 		t.Flows = append(t.Flows, f.result(now))
 	}
 	t.AddUp()
-	r.path.Result(now, t.Whole)
+	r.net.path.Result(now, t.Whole)
 	return t
 }
 
@@ -28,12 +28,12 @@ func (f *flow) result(now clock.Time) result.Flow {
 	if f.ended == clock.Never {
 		f.ended = now
 	}
-	o := result.Flow{Name: f.Name, Label: Label(f.Flow), Values: result.Values{}}
+	o := result.Flow{Name: f.spec.Name, Label: Label(f.spec), Values: result.Values{}}
 	o.Finished, o.Note = f.outcome()
 	v := o.Values
 	v[result.Delivered] = float64(f.got.bytes)
-	crossed := f.run.path.Tallies[f.index]
-	crossed.Result(f.Flow, v)
+	crossed := f.run.net.path.Tallies[f.index]
+	crossed.Result(f.spec, v)
 	until := f.ended
 	if f.completed != clock.Never {
 		v[result.Completion] = f.completed.Sub(f.begun).Seconds()
@@ -46,7 +46,7 @@ func (f *flow) result(now clock.Time) result.Flow {
 		v[result.Throughput] = float64(crossed.Crossed) * 8 / d
 	}
 	// Without an end and a beginning of its own it can be steady.
-	if f.guest == nil && f.App.Size == 0 && f.Stop == 0 && f.Start < f.run.x.Warmup {
+	if f.guest == nil && f.spec.App.Size == 0 && f.spec.Stop == 0 && f.spec.Start < f.run.x.Warmup {
 		s, drift := stat.Trend(f.got.parts[:])
 		v[result.Trend], v[result.Drift] = float64(s), drift
 	}
@@ -82,12 +82,12 @@ func (f *flow) outcome() (bool, string) {
 	switch {
 	case f.damaged != "":
 		return false, f.damaged
-	case f.completed != clock.Never || f.App.Size == 0 && (f.err == nil || f.stopped):
+	case f.completed != clock.Never || f.spec.App.Size == 0 && (f.err == nil || f.stopped):
 		return true, ""
 	case f.begun == clock.Never:
 		return false, "it did not begin in time"
 	}
-	size := f.App.Wanted()
+	size := f.spec.App.Wanted()
 	reached := fmt.Sprintf("%d bytes", f.got.bytes)
 	if size > 0 {
 		reached = fmt.Sprintf("%d of %d bytes", f.got.bytes, size)

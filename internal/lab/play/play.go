@@ -34,10 +34,10 @@ type Shelf = objects.Shelf
 
 // run is one trial of one cell.
 type run struct {
-	*sim.World
-	x     *plan.Experiment
-	began clock.Time
-	dumbbell
+	world   *sim.World
+	x       *plan.Experiment
+	began   clock.Time
+	net     dumbbell
 	flows   []*flow
 	guests  []*flow // whose guests are not done
 	open    int     // flows that are not over
@@ -52,8 +52,8 @@ type run struct {
 // error says that the cell cannot be played.
 func Run(cell *plan.Cell, trial int, o Options) (*result.Trial, *result.Record, error) {
 	seed := Seed(cell.Seed, trial)
-	r := &run{World: sim.New(seed), x: &cell.Experiment, scratch: make([]byte, pieceMost)}
-	r.began, r.printed, r.shelf = r.Now(), o.Printed, cmp.Or(o.Shelf, &Shelf{})
+	r := &run{world: sim.New(seed), x: &cell.Experiment, scratch: make([]byte, pieceMost)}
+	r.began, r.printed, r.shelf = r.world.Now(), o.Printed, cmp.Or(o.Shelf, &Shelf{})
 	r.first = Seed(cell.Seed, 0)
 	if err := r.build(); err != nil {
 		return nil, nil, fmt.Errorf("play: %s: %w", cell.Name, err)
@@ -94,24 +94,24 @@ func (r *run) since(t clock.Time) time.Duration { return t.Sub(r.began) }
 func (r *run) schedule() {
 	r.open = len(r.flows)
 	if r.x.Warmup > 0 {
-		r.At(r.at(r.x.Warmup), func(now clock.Time) { r.warm(now) })
+		r.world.At(r.at(r.x.Warmup), func(now clock.Time) { r.warm(now) })
 	}
 	for _, f := range r.flows {
-		r.At(r.at(f.Start), f.begin)
-		if f.Stop > 0 {
-			r.At(r.at(f.Stop), f.stop)
+		r.world.At(r.at(f.spec.Start), f.begin)
+		if f.spec.Stop > 0 {
+			r.world.At(r.at(f.spec.Stop), f.stop)
 		}
 	}
 }
 
 // play lets the time pass: all of it, or until there is nothing left to do.
 func (r *run) play() error {
-	for until := r.at(r.x.Duration); r.open > 0 && r.err == nil && r.Step(until); {
+	for until := r.at(r.x.Duration); r.open > 0 && r.err == nil && r.world.Step(until); {
 		if len(r.guests) > 0 {
-			r.look(r.Now())
+			r.look(r.world.Now())
 		}
 	}
-	r.path.Advance(r.Now())
+	r.net.path.Advance(r.world.Now())
 	return r.err
 }
 
@@ -146,7 +146,7 @@ func (r *run) capture(to func(flow int, receiver bool) io.Writer, f func() error
 
 // warm ends the warm-up: means count from here.
 func (r *run) warm(now clock.Time) {
-	r.path.Warm(now)
+	r.net.path.Warm(now)
 	for _, f := range r.flows {
 		f.warm(now)
 	}

@@ -13,9 +13,9 @@ import (
 
 // record makes tapes for all that is recorded.
 func (r *run) record() {
-	r.path.Record()
+	r.net.path.Record()
 	for _, f := range r.flows {
-		f.tape = gauge.NewFlowTape(len(r.flows), f.Ssthresh > 0)
+		f.tape = gauge.NewFlowTape(len(r.flows), f.spec.Ssthresh > 0)
 		var one result.Segment
 		f.sender.Trace(func(s *sim.Segment) {
 			one = Segment(r.since(s.Time), s)
@@ -39,20 +39,20 @@ func Segment(at time.Duration, s *sim.Segment) result.Segment {
 // recorded returns what the tapes hold.
 func (r *run) recorded(title string) *result.Record {
 	out := &result.Record{
-		Title: title, Duration: r.since(r.Now()), RTT: r.x.RTT(&plan.Flow{}),
-		Rate: r.path.MeanRate(), Marks: r.path.Marks(r.Now()),
+		Title: title, Duration: r.since(r.world.Now()), RTT: r.x.RTT(&plan.Flow{}),
+		Rate: r.net.path.MeanRate(), Marks: r.net.path.Marks(r.world.Now()),
 	}
 	thinned := false
 	for _, f := range r.flows {
 		if g, ok := f.guest.(notes); ok {
 			g.record(f)
 		}
-		one := FlowRecord(r.x, f.Flow)
+		one := FlowRecord(r.x, f.spec)
 		thinned = f.tape.Fill(&one) || thinned
 		out.Flows = append(out.Flows, one)
 		out.Objects = append(out.Objects, f.objects()...)
 	}
-	out.Links, out.Notes = r.path.Links(r.Now())
+	out.Links, out.Notes = r.net.path.Links(r.world.Now())
 	if thinned {
 		out.Notes = append(out.Notes, gauge.Thinned())
 	}
@@ -69,19 +69,19 @@ func FlowRecord(x *plan.Experiment, f *plan.Flow) result.FlowRecord {
 // objects are the answers that the flow's application asked for.
 func (f *flow) objects() []result.Object {
 	if g, ok := f.guest.(fetch); ok {
-		return Objects(f.Name, f.Start, g.Result().Objects)
+		return Objects(f.spec.Name, f.spec.Start, g.Result().Objects)
 	}
 	var all []result.Object
 	for i, q := range f.requests {
 		all = append(all, result.Object{
-			Flow: f.Name, Name: fmt.Sprintf("request %d", i+1), Size: int(f.App.Size),
+			Flow: f.spec.Name, Name: fmt.Sprintf("request %d", i+1), Size: int(f.spec.App.Size),
 			Start: q.asked, End: q.done, Done: true,
 		})
 	}
 	if f.asked > len(all) {
 		all = append(all, result.Object{
-			Flow: f.Name, Name: fmt.Sprintf("request %d", len(all)+1), Size: int(f.App.Size),
-			Start: f.run.since(f.asking),
+			Flow: f.spec.Name, Name: fmt.Sprintf("request %d", len(all)+1),
+			Size: int(f.spec.App.Size), Start: f.run.since(f.asking),
 		})
 	}
 	return all

@@ -34,7 +34,7 @@ func (q *requester) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	}
 	switch {
 	case c.TCP().State() == tcp.StateSynSent || f.asked > len(f.requests): // it waits
-	case f.asked == f.App.Requests:
+	case f.asked == f.spec.App.Requests:
 		f.complete(now)
 		if !q.shut {
 			q.shut = true
@@ -55,11 +55,11 @@ func (q *requester) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 // account takes note of an answer that is complete.
 func (q *requester) account(now clock.Time) {
 	f := q.flow
-	if f.asked == len(f.requests) || f.got.bytes < uint64(f.asked)*f.App.Size {
+	if f.asked == len(f.requests) || f.got.bytes < uint64(f.asked)*f.spec.App.Size {
 		return
 	}
 	f.requests = append(f.requests, request{f.run.since(f.asking), f.run.since(now)})
-	q.next = now.Add(f.App.Gap)
+	q.next = now.Add(f.spec.App.Gap)
 }
 
 // responder is the application that answers each request with as much as was asked for.
@@ -76,7 +76,7 @@ func (a *responder) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	for n := c.Read(f.run.scratch); n > 0; n = c.Read(f.run.scratch) {
 		a.heard += uint64(n)
 	}
-	a.owed = a.heard / requestBytes * f.App.Size
+	a.owed = a.heard / requestBytes * f.spec.App.Size
 	if e&tcp.Closed != 0 {
 		f.close(now, c)
 		return

@@ -1,6 +1,7 @@
 package play
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -27,7 +28,7 @@ const (
 )
 
 func newSource(f *flow) *source {
-	s := &source{flow: f, size: f.App.Size}
+	s := &source{flow: f, size: f.spec.App.Size}
 	if s.size == 0 {
 		s.size = endless
 	}
@@ -58,7 +59,7 @@ func (s *source) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 
 // write writes a piece and reports whether to go on.
 func (s *source) write(now clock.Time, c *sim.Conn) bool {
-	app, tx := &s.flow.App, c.TCP().Tx()
+	app, tx := &s.flow.spec.App, c.TCP().Tx()
 	ahead := 3*s.flow.view.Cwnd() + leastAhead - tx.Len()
 	room := min(s.size-s.sent, uint64(max(0, min(ahead, tx.Free()))))
 	if room == 0 {
@@ -95,4 +96,36 @@ const pieceMost = sim.PatternRun
 // fill returns a piece of the pattern that all streams carry, from an offset on.
 func (r *run) fill(n, from uint64) []byte {
 	return sim.Pattern(from, int(min(n, pieceMost)))
+}
+
+// sink is the application that receives, and checks that it is the pattern.
+type sink struct{ flow *flow }
+
+// Turn implements sim.App.
+func (s *sink) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
+	s.flow.read(now, c)
+	if s.flow.spec.App.Size > 0 && s.flow.got.bytes >= s.flow.spec.App.Size {
+		s.flow.complete(now)
+	}
+	if e&tcp.Closed != 0 {
+		s.flow.close(now, c)
+		return
+	}
+	if c.EOF() {
+		c.CloseWrite()
+		c.Close()
+	}
+}
+
+// read takes what has arrived.
+func (f *flow) read(now clock.Time, c *sim.Conn) {
+	n := c.TCP().Rx().Len()
+	for _, p := range c.Peek(n) {
+		right := sim.Check(p, f.got.bytes)
+		if right < len(p) && f.damaged == "" {
+			f.damaged = fmt.Sprintf("byte %d arrived damaged", f.got.bytes+uint64(right))
+		}
+		f.took(now, len(p))
+	}
+	c.Discard(n)
 }

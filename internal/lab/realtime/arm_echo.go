@@ -22,7 +22,7 @@ import (
 // rests, and a server that sends back what it reads.
 func rcpArm(ctx context.Context, e *End) error {
 	cfg := e.Flow.App.Echo.Whole()
-	if e.Role == Receiver {
+	if e.Start.Role == Receiver {
 		l, err := e.Node.ListenRCP(e.There(), 1, cfg.RCP)
 		if err != nil {
 			return err
@@ -74,10 +74,10 @@ func (e *End) countEcho(ctx context.Context, c *node.Conn) error {
 
 // countTCP takes note of what the client's connection has sent, when its node is closed.
 func (e *End) countTCP() {
-	if e.Flow.App.Echo == nil || e.last.Time == 0 {
+	if e.Flow.App.Echo == nil || e.seen.last.Time == 0 {
 		return
 	}
-	s := &e.last
+	s := &e.seen.last
 	e.Set(result.ClientSent, float64(s.SegsOut))
 	e.Set(result.ClientData, float64(s.DataSegsOut))
 	e.Set(result.ClientAcks, float64(s.SegsOut-s.DataSegsOut))
@@ -92,14 +92,14 @@ func (e *End) count(ctx context.Context, c net.Conn, cfg *fence.Config) error {
 	go func() { writer <- e.write(ctx, c, cfg) }()
 	err := e.listen(c, writer)
 	if err != nil {
-		e.Finish(false, fmt.Sprintf("%v: %d bytes echoed", err, e.received))
+		e.Finish(false, fmt.Sprintf("%v: %d bytes echoed", err, e.seen.received))
 		return err
 	}
 	took := time.Since(began)
 	e.Finish(true, "")
 	e.Set(result.Completion, took.Seconds())
-	e.Set(result.Delivered, float64(e.received))
-	e.Set(result.Goodput, float64(e.received)*8/took.Seconds())
+	e.Set(result.Delivered, float64(e.seen.received))
+	e.Set(result.Goodput, float64(e.seen.received)*8/took.Seconds())
 	return nil
 }
 
@@ -115,7 +115,7 @@ func (e *End) write(ctx context.Context, c net.Conn, cfg *fence.Config) (w writt
 	if e.Flow.Upward {
 		side = gauge.Right
 	}
-	rng := netem.Streams(e.Seed)(side.Host(e.Start.Flow) + " " + cfg.Name)
+	rng := netem.Streams(e.Start.Seed)(side.Host(e.Start.Flow) + " " + cfg.Name)
 	buf := make([]byte, cfg.MaxBytes)
 	for range cfg.Writes {
 		piece := buf[:cfg.MinBytes+rng.IntN(cfg.MaxBytes-cfg.MinBytes+1)]
@@ -142,11 +142,11 @@ var errWrong = errors.New("a byte came back that was not sent")
 func (e *End) listen(c net.Conn, writer <-chan written) error {
 	buf := make([]byte, sim.PatternRun)
 	var all *written
-	for all == nil || e.received < all.bytes {
+	for all == nil || e.seen.received < all.bytes {
 		n, err := c.Read(buf)
 		e.Got(buf[:n])
 		switch {
-		case e.damaged != "":
+		case e.seen.damaged != "":
 			return errWrong
 		case err == nil:
 		case all == nil && errors.Is(err, os.ErrDeadlineExceeded):

@@ -32,7 +32,7 @@ func objectsArm(ctx context.Context, e *End) error {
 	if err != nil {
 		return err
 	}
-	if e.Role == Sender {
+	if e.Start.Role == Sender {
 		return e.giveObjects(ctx, g)
 	}
 	if !e.Wait(ctx) {

@@ -42,7 +42,7 @@ func rdtArm(ctx context.Context, e *End) error {
 		})
 		list.Entries = append(list.Entries, wares[i].Entry)
 	}
-	if e.Role == Sender {
+	if e.Start.Role == Sender {
 		return e.serveRDT(ctx, cfg, wares)
 	}
 	if !e.Wait(ctx) {

@@ -35,13 +35,13 @@ func tcpArm(ctx context.Context, e *End) error {
 	}()
 	app := &e.Flow.App
 	switch {
-	case app.Echo != nil && e.Role == Sender:
+	case app.Echo != nil && e.Start.Role == Sender:
 		return e.countEcho(ctx, c)
 	case app.Echo != nil:
 		return echoBack(c)
-	case e.Role == Sender && app.Requests > 0:
+	case e.Start.Role == Sender && app.Requests > 0:
 		return e.respond(c)
-	case e.Role == Sender:
+	case e.Start.Role == Sender:
 		return e.send(ctx, c)
 	case app.Requests > 0:
 		return e.request(ctx, c)
@@ -71,8 +71,8 @@ func (e *End) connect(ctx context.Context) (*node.Conn, error) {
 // send is the application that sends: all at once, or at a rate, or by turns.
 func (e *End) send(ctx context.Context, c *node.Conn) error {
 	s := &source{end: e, conn: c, began: time.Now(), size: math.MaxUint64}
-	if e.Size > 0 {
-		s.size = e.Size
+	if e.Start.Size > 0 {
+		s.size = e.Start.Size
 	}
 	for s.sent < s.size {
 		n, at := s.room()
@@ -114,7 +114,7 @@ func (s *source) room() (n uint64, at time.Time) {
 		if rest := app.Rest(elapsed); rest > 0 {
 			return 0, s.began.Add(elapsed + rest)
 		}
-		if s.sent-min(s.sent, s.end.sent.Load()) >= plan.Backlog {
+		if s.sent-min(s.sent, s.end.seen.sent.Load()) >= plan.Backlog {
 			return 0, time.Now().Add(lookAgain)
 		}
 		n = min(n, plan.Backlog)
@@ -135,7 +135,7 @@ func (e *End) receive(c *node.Conn) error {
 	for {
 		n, err := c.Read(buf)
 		e.Got(buf[:n])
-		if e.Size > 0 && e.received >= e.Size {
+		if e.Start.Size > 0 && e.seen.received >= e.Start.Size {
 			e.Complete()
 		}
 		if errors.Is(err, io.EOF) {

@@ -24,14 +24,14 @@ type Arm func(ctx context.Context, e *End) error
 
 // End is one end of a flow, for its Arm.
 type End struct {
-	*Start
+	Start *Start
 	// Flow is the flow as the experiment has it, and Node the end's node, on the virtual network.
 	Flow *plan.Flow
 	Node *node.Node
 	// Origin is when the run began.
 	Origin time.Time
 
-	watch
+	seen      watch
 	rests     rests
 	say       *speaker
 	readiness sync.Once
@@ -84,30 +84,30 @@ func serve(in io.Reader, to *speaker, arms map[plan.Protocol]Arm) error {
 
 // open opens the node.
 func (e *End) open() error {
-	c, bad := lnx.Parse(e.Flow.Name, []byte(e.LNX))
+	c, bad := lnx.Parse(e.Flow.Name, []byte(e.Start.LNX))
 	if bad != nil {
 		return bad
 	}
 	hooks := script.Hooks{Failed: e.fail}
-	if e.Record && e.Role == Sender {
-		hooks.Recorded = e.tape.Own
+	if e.Start.Record && e.Start.Role == Sender {
+		hooks.Recorded = e.seen.tape.Own
 	}
 	transport, err := play.TCPConfig(e.Flow, hooks)
 	if err != nil {
 		return err
 	}
 	cfg := node.Config{
-		LNX: c, Seed: e.Seed,
+		LNX: c, Seed: e.Start.Seed,
 		Tune: func(cfg *node.TCPConfig) {
 			secret := cfg.Secret
 			*cfg = transport
 			cfg.Secret = secret
 		},
 	}
-	if e.Role == Sender && e.Flow.Protocol == plan.TCP {
+	if e.Start.Role == Sender && e.Flow.Protocol == plan.TCP {
 		cfg.Sampled = e.sampled
-		if e.Record {
-			cfg.Tap = e.tracer(e.Host)
+		if e.Start.Record {
+			cfg.Tap = e.tracer(e.Start.Host)
 		}
 	}
 	e.Node, err = node.Open(cfg)
@@ -143,8 +143,8 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 	case <-time.After(patience):
 		return errors.New("the arm does not end when its time is over")
 	}
-	e.late = sleeper.stop().worse(e.rests.lateness())
-	e.dropped = e.drops()
+	e.seen.late = sleeper.stop().worse(e.rests.lateness())
+	e.seen.dropped = e.drops()
 	if err := e.Node.Close(); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 func (e *End) heed(heard <-chan order, want string, cancel context.CancelFunc) error {
 	for {
 		select {
-		case err := <-e.failed:
+		case err := <-e.seen.failed:
 			return err
 		case o, ok := <-heard:
 			if !ok || o.Type != want {
@@ -164,9 +164,9 @@ func (e *End) heed(heard <-chan order, want string, cancel context.CancelFunc) e
 			}
 			if want == "go" {
 				e.begin(time.Unix(0, o.At))
-				until := e.Duration
-				if e.Stop > 0 {
-					until = e.Stop
+				until := e.Start.Duration
+				if e.Start.Stop > 0 {
+					until = e.Start.Stop
 				}
 				_ = e.drops() // the node's loop, which answers, has seen Origin then
 				time.AfterFunc(time.Until(e.Origin.Add(seconds(until))), cancel)
@@ -184,15 +184,15 @@ const patience = 5 * time.Second
 // it.
 func (e *End) Dials() bool {
 	asked := e.Flow.App.Requests > 0 || e.Flow.App.Objects != nil
-	return (e.Role == Sender) != asked
+	return (e.Start.Role == Sender) != asked
 }
 
 // There is where the end that does not dial listens.
 func (e *End) There() netip.AddrPort {
 	if e.Dials() {
-		return netip.AddrPortFrom(e.Peer, e.Port)
+		return netip.AddrPortFrom(e.Start.Peer, e.Start.Port)
 	}
-	return netip.AddrPortFrom(e.Host, e.Port)
+	return netip.AddrPortFrom(e.Start.Host, e.Start.Port)
 }
 
 // Ready says that the other end may speak: whoever listens says it when he does.
@@ -209,7 +209,7 @@ func (e *End) Wait(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
-	return e.rests.until(ctx, e.Origin.Add(seconds(e.Begin)))
+	return e.rests.until(ctx, e.Origin.Add(seconds(e.Start.Begin)))
 }
 
 // Now is how long the run has gone on.

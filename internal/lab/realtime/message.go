@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/netip"
 	"sync"
 
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -190,4 +192,56 @@ func orEOF(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
+}
+
+// side is where an end of an experiment's flow is.
+func (s *Start) side(x *plan.Experiment) gauge.Side {
+	if (s.Role == Sender) == x.Flows[s.Flow].Upward {
+		return gauge.Right
+	}
+	return gauge.Left
+}
+
+// describe fills in who one end of a flow is and what it does.
+func (s *Start) describe(x *plan.Experiment, flow int, role Role) {
+	f := &x.Flows[flow]
+	s.Role, s.Flow, s.Name, s.Protocol = role, flow, f.Name, string(f.Protocol)
+	side := s.side(x)
+	s.Host = side.Address(flow, gauge.HostNumber)
+	s.Gateway = side.Address(flow, gauge.RouterNumber)
+	s.Peer = side.Other().Address(flow, gauge.HostNumber)
+	s.Port = gauge.Port
+	s.MTU = x.HostMTU(f)
+	s.Begin, s.Stop = f.Start.Seconds(), f.Stop.Seconds()
+	s.Size = f.App.Wanted()
+}
+
+// lnxOf is the file of an end's node.
+func lnxOf(s *Start) string {
+	return fmt.Sprintf("interface %s %s/24 %s\nneighbor %s at %s via %s\nroute 0.0.0.0/0 via %s\n"+
+		"link %s mtu %d\n",
+		gauge.HostFace, s.Host, s.Local, s.Gateway, s.Remote, gauge.HostFace, s.Gateway,
+		gauge.HostFace, s.MTU)
+}
+
+// cell reads the cell that a process has a part in.
+func (p *Plan) cell() (*plan.Cell, error) {
+	f, err := plan.Parse("the experiment", []byte(p.Document))
+	if err != nil {
+		return nil, err
+	}
+	f.Load = func(name string) ([]byte, error) {
+		if text, ok := p.Files[name]; ok {
+			return text, nil
+		}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	cells, err := f.Cells()
+	if err != nil {
+		return nil, err
+	}
+	if p.Cell < 0 || p.Cell >= len(cells) {
+		return nil, errors.New("the experiment has no cell " + fmt.Sprint(p.Cell))
+	}
+	return &cells[p.Cell], nil
 }

@@ -27,7 +27,7 @@ type Goods struct {
 
 // Goods makes the objects of a flow that has some.
 func (e *End) Goods() (*Goods, error) {
-	r := rand.New(rand.NewPCG(e.Seed, uint64(e.Start.Flow)))
+	r := rand.New(rand.NewPCG(e.Start.Seed, uint64(e.Start.Flow)))
 	items, order, err := objects.Items(*e.Flow.App.Objects, r)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (g *Goods) Got(i, at int, p []byte) bool {
 		}
 		return false
 	}
-	now := g.end.Now() - seconds(g.end.Begin)
+	now := g.end.Now() - seconds(g.end.Start.Begin)
 	if at == 0 {
 		o.Began = now
 	}
@@ -70,11 +70,11 @@ func (g *Goods) Report(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	whole := len(g.list) - g.left
-	for _, row := range play.Objects(g.end.Flow.Name, seconds(g.end.Begin), g.list) {
+	for _, row := range play.Objects(g.end.Flow.Name, seconds(g.end.Start.Begin), g.list) {
 		g.end.Object(row)
 	}
 	g.end.Set(result.ObjectsDone, float64(whole))
-	play.ObjectValues(g.end.values, g.list)
+	play.ObjectValues(g.end.seen.values, g.list)
 	switch {
 	case g.left == 0:
 		g.end.Finish(true, "")

@@ -48,16 +48,16 @@ type watch struct {
 
 // prepare makes what measures one of n flows.
 func (e *End) prepare(n int) {
-	e.failed = make(chan error, 1)
-	e.values = result.Values{}
-	e.tape = gauge.NewFlowTape(n, e.Flow.Ssthresh > 0)
-	e.warm, e.warmed = e.Warmup == 0, e.Warmup == 0
+	e.seen.failed = make(chan error, 1)
+	e.seen.values = result.Values{}
+	e.seen.tape = gauge.NewFlowTape(n, e.Flow.Ssthresh > 0)
+	e.seen.warm, e.seen.warmed = e.Start.Warmup == 0, e.Start.Warmup == 0
 }
 
 // fail ends the process with an error.
 func (e *End) fail(err error) {
 	select {
-	case e.failed <- fmt.Errorf("flow %s: %w", e.Flow.Name, err):
+	case e.seen.failed <- fmt.Errorf("flow %s: %w", e.Flow.Name, err):
 	default: // it fails already
 	}
 }
@@ -81,16 +81,16 @@ func (e *End) sampled(conn int, s *tcp.Sample) {
 	if e.Origin.IsZero() {
 		return
 	}
-	if end := e.instant(seconds(e.Warmup)); !e.warm && s.Time >= end {
-		e.warm = true
-		e.view.Warm(end)
+	if end := e.instant(seconds(e.Start.Warmup)); !e.seen.warm && s.Time >= end {
+		e.seen.warm = true
+		e.seen.view.Warm(end)
 	}
-	e.sent.Store(s.Nxt)
-	fresh := e.view.Sampled(conn, s)
-	if e.Record {
-		e.tape.Sample(e.since(s.Time), s, fresh)
+	e.seen.sent.Store(s.Nxt)
+	fresh := e.seen.view.Sampled(conn, s)
+	if e.Start.Record {
+		e.seen.tape.Sample(e.since(s.Time), s, fresh)
 	}
-	e.last = *s
+	e.seen.last = *s
 }
 
 // tracer is a tap that records the segments of the host with an address.
@@ -99,7 +99,7 @@ func (e *End) tracer(host netip.Addr) stack.Tap {
 	var r result.Segment
 	return sim.NewTracer(owns, func(s *sim.Segment) {
 		r = play.Segment(e.since(s.Time), s)
-		e.tape.Segment(&r)
+		e.seen.tape.Segment(&r)
 	}).Tap
 }
 
@@ -108,9 +108,9 @@ func (e *End) Got(p []byte) {
 	if len(p) == 0 {
 		return
 	}
-	right := sim.Check(p, e.received)
-	if right < len(p) && e.damaged == "" {
-		e.damaged = fmt.Sprintf("byte %d arrived damaged", e.received+uint64(right))
+	right := sim.Check(p, e.seen.received)
+	if right < len(p) && e.seen.damaged == "" {
+		e.seen.damaged = fmt.Sprintf("byte %d arrived damaged", e.seen.received+uint64(right))
 	}
 	e.Count(len(p))
 }
@@ -118,35 +118,35 @@ func (e *End) Got(p []byte) {
 // Count takes note of so many bytes that have arrived.
 func (e *End) Count(n int) {
 	now := e.Now()
-	if !e.warmed && now >= seconds(e.Warmup) {
-		e.warmed, e.warmBytes = true, e.received
+	if !e.seen.warmed && now >= seconds(e.Start.Warmup) {
+		e.seen.warmed, e.seen.warmBytes = true, e.seen.received
 	}
-	e.received += uint64(n)
-	e.progress = now
-	if e.Record {
-		e.tape.Got(now, e.received)
+	e.seen.received += uint64(n)
+	e.seen.progress = now
+	if e.Start.Record {
+		e.seen.tape.Got(now, e.seen.received)
 	}
 }
 
 // Complete takes note that all that was to come is there.
 func (e *End) Complete() {
-	if e.completed == 0 {
-		e.completed = e.Now()
+	if e.seen.completed == 0 {
+		e.seen.completed = e.Now()
 	}
 }
 
 // Object takes note of something that was transferred. Times are the run's.
 func (e *End) Object(o result.Object) {
 	o.Flow = e.Flow.Name
-	e.list = append(e.list, o)
+	e.seen.list = append(e.seen.list, o)
 }
 
 // Set sets a number of the flow. What is not set is measured, as far as it can be.
-func (e *End) Set(m result.Metric, v float64) { e.values[m] = v }
+func (e *End) Set(m result.Metric, v float64) { e.seen.values[m] = v }
 
 // Finish says whether the flow came to its end, and what happened if not. Without a word it has if
 // as much as Start.Size has arrived.
-func (e *End) Finish(finished bool, note string) { e.finished, e.note = &finished, note }
+func (e *End) Finish(finished bool, note string) { e.seen.finished, e.seen.note = &finished, note }
 
 // ended takes note that the arm has returned.
 func (e *End) ended(ctx context.Context, err error) {
@@ -159,8 +159,8 @@ func (e *End) ended(ctx context.Context, err error) {
 		return
 	}
 	if ctx.Err() == nil {
-		e.until = e.Now()
-		e.err = err
+		e.seen.until = e.Now()
+		e.seen.err = err
 	}
 }
 
@@ -182,28 +182,28 @@ func (e *End) drops() (n uint64) {
 
 // report says what the end has come to. The node is closed.
 func (e *End) report() {
-	if stop := seconds(e.Stop); e.until == 0 && stop > 0 && e.Now() > stop {
-		e.until = stop
+	if stop := seconds(e.Start.Stop); e.seen.until == 0 && stop > 0 && e.Now() > stop {
+		e.seen.until = stop
 	}
 	d := Done{
-		Values: e.values, Objects: e.list, Late: e.late, Dropped: e.dropped,
-		Until: e.until.Seconds(),
+		Values: e.seen.values, Objects: e.seen.list, Late: e.seen.late, Dropped: e.seen.dropped,
+		Until: e.seen.until.Seconds(),
 	}
 	d.Finished, d.Note = e.outcome()
 	over := e.Now()
-	if e.until > 0 {
-		over = e.until
+	if e.seen.until > 0 {
+		over = e.seen.until
 	}
-	switch e.Role {
+	switch e.Start.Role {
 	case Sender:
 		e.reportSender(over, d.Values)
 	case Receiver:
 		e.reportReceiver(over, &d)
 	case Middle:
 	}
-	if e.Record {
+	if e.Start.Record {
 		var r result.FlowRecord
-		d.Thinned = e.tape.Fill(&r)
+		d.Thinned = e.seen.tape.Fill(&r)
 		d.MSS, d.Own = r.MSS, r.Own
 		sayRows(e.say, "samples", 0, r.Samples, r.Own...)
 		sayRows(e.say, "segments", 0, r.Segments)
@@ -216,16 +216,16 @@ func (e *End) reportSender(over time.Duration, v result.Values) {
 	until := e.instant(over)
 	defer maps.Copy(v, maps.Clone(v)) // what the arm has set stays
 	e.countTCP()
-	if e.last.Time == 0 {
+	if e.seen.last.Time == 0 {
 		return // nobody was looked at
 	}
-	if end := e.instant(seconds(e.Warmup)); !e.warm && until > end {
-		e.view.Warm(end)
+	if end := e.instant(seconds(e.Start.Warmup)); !e.seen.warm && until > end {
+		e.seen.view.Warm(end)
 	}
-	e.view.Result(until, v)
-	v[result.Retransmits] = float64(e.last.Retransmits)
-	v[result.Timeouts] = float64(e.last.Timeouts)
-	v[result.Recoveries] = float64(e.last.FastRecoveries)
+	e.seen.view.Result(until, v)
+	v[result.Retransmits] = float64(e.seen.last.Retransmits)
+	v[result.Timeouts] = float64(e.seen.last.Timeouts)
+	v[result.Recoveries] = float64(e.seen.last.FastRecoveries)
 }
 
 func (e *End) reportReceiver(over time.Duration, d *Done) {
@@ -233,17 +233,17 @@ func (e *End) reportReceiver(over time.Duration, d *Done) {
 		return // who has the echo has what arrived
 	}
 	v := d.Values
-	v[result.Delivered] = float64(e.received)
-	if e.completed > 0 {
-		v[result.Completion] = (e.completed - seconds(e.Begin)).Seconds()
-		over = e.completed
-		d.Until = e.completed.Seconds()
+	v[result.Delivered] = float64(e.seen.received)
+	if e.seen.completed > 0 {
+		v[result.Completion] = (e.seen.completed - seconds(e.Start.Begin)).Seconds()
+		over = e.seen.completed
+		d.Until = e.seen.completed.Seconds()
 	}
-	if !e.warmed {
-		e.warmBytes = e.received
+	if !e.seen.warmed {
+		e.seen.warmBytes = e.seen.received
 	}
-	if from := max(seconds(e.Begin), seconds(e.Warmup)); over > from {
-		v[result.Goodput] = float64(e.received-e.warmBytes) * 8 / (over - from).Seconds()
+	if from := max(seconds(e.Start.Begin), seconds(e.Start.Warmup)); over > from {
+		v[result.Goodput] = float64(e.seen.received-e.seen.warmBytes) * 8 / (over - from).Seconds()
 	}
 }
 
@@ -251,26 +251,27 @@ func (e *End) reportReceiver(over time.Duration, d *Done) {
 // not.
 func (e *End) outcome() (bool, string) {
 	switch {
-	case e.finished != nil:
-		return *e.finished, e.note
-	case e.damaged != "":
-		return false, e.damaged
-	case e.completed > 0:
+	case e.seen.finished != nil:
+		return *e.seen.finished, e.seen.note
+	case e.seen.damaged != "":
+		return false, e.seen.damaged
+	case e.seen.completed > 0:
 		return true, ""
-	case e.err == nil && (e.Role == Sender || e.Size == 0):
+	case e.seen.err == nil && (e.Start.Role == Sender || e.Start.Size == 0):
 		return true, ""
-	case e.Role == Sender:
-		return false, e.err.Error()
+	case e.Start.Role == Sender:
+		return false, e.seen.err.Error()
 	}
-	reached := fmt.Sprintf("%d bytes", e.received)
-	if e.Size > 0 {
-		reached = fmt.Sprintf("%d of %d bytes", e.received, e.Size)
+	reached := fmt.Sprintf("%d bytes", e.seen.received)
+	if e.Start.Size > 0 {
+		reached = fmt.Sprintf("%d of %d bytes", e.seen.received, e.Start.Size)
 	}
-	reached += fmt.Sprintf(", the last after %.3f s", max(0, e.progress-seconds(e.Begin)).Seconds())
+	last := max(0, e.seen.progress-seconds(e.Start.Begin))
+	reached += fmt.Sprintf(", the last after %.3f s", last.Seconds())
 	switch {
-	case e.err != nil:
-		return false, e.err.Error() + ": " + reached
-	case e.Stop > 0:
+	case e.seen.err != nil:
+		return false, e.seen.err.Error() + ": " + reached
+	case e.Start.Stop > 0:
 		return false, "stopped: " + reached
 	}
 	return false, "out of time: " + reached

@@ -3,6 +3,7 @@ package result
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -118,4 +119,104 @@ func parseTable[T any](path string, columns []column[T], text []byte) ([]T, erro
 		rows = append(rows, t)
 	}
 	return rows, nil
+}
+
+// Row is a row of a record's tables.
+type Row interface {
+	Sample | Segment | Point | LinkEvent
+}
+
+// columnsOf are the columns of a table of T, for samples with a script's own ones.
+func columnsOf[T Row](own ...string) []column[T] {
+	var list any
+	switch any(*new(T)).(type) {
+	case Sample:
+		list = withOwn(own)
+	case Segment:
+		list = segmentColumns
+	case Point:
+		list = pointColumns
+	case LinkEvent:
+		list = eventColumns
+	}
+	columns, ok := list.([]column[T])
+	if !ok {
+		panic("BUG: result: a table without columns")
+	}
+	return columns
+}
+
+// FormatRows writes rows as a file of a record has them: below a line of their columns' names.
+// Own are the names of a script's own numbers, for samples.
+func FormatRows[T Row](rows []T, own ...string) []byte {
+	return formatTable(columnsOf[T](own...), rows)
+}
+
+// ParseRows reads rows of which a line of names says what columns they have: some of a file's, in
+// any order. What a row lacks is 0. The path is for errors.
+func ParseRows[T Row](path string, text []byte) ([]T, error) {
+	head, _, _ := bytes.Cut(text, []byte{'\n'})
+	var columns []column[T]
+	names := strings.Split(strings.TrimSuffix(string(head), "\r"), ",")
+	var own []string
+	for _, name := range names {
+		if mine, ok := strings.CutPrefix(name, ownPrefix); ok {
+			own = append(own, mine)
+		}
+	}
+	all := columnsOf[T](own...)
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(c column[T]) bool { return c.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%s:1: %w: no column is called %q", path, ErrFile, name)
+		}
+		columns = append(columns, all[i])
+	}
+	return parseTable(path, columns, text)
+}
+
+// appendTime writes a time as a decimal number of units, exactly: what is read again is what was
+// written, to the nanosecond. The unit is a power of ten of nanoseconds.
+func appendTime(dst []byte, d, unit time.Duration) []byte {
+	if d < 0 {
+		dst = append(dst, '-')
+		d = -d
+	}
+	dst = strconv.AppendInt(dst, int64(d/unit), 10)
+	rest := d % unit
+	if rest == 0 {
+		return dst
+	}
+	dst = append(dst, '.')
+	for rest > 0 {
+		unit /= 10
+		dst = append(dst, byte('0'+rest/unit))
+		rest %= unit
+	}
+	return dst
+}
+
+// parseTime reads what appendTime wrote.
+func parseTime(text string, unit time.Duration) (time.Duration, error) {
+	digits, negative := strings.CutPrefix(text, "-")
+	whole, rest, _ := strings.Cut(digits, ".")
+	n, err := strconv.ParseUint(whole, 10, 63)
+	if err != nil || n > uint64((1<<63-1)/unit) {
+		return 0, fmt.Errorf("%q is not a time", text)
+	}
+	d := time.Duration(n) * unit
+	for _, c := range []byte(rest) {
+		unit /= 10
+		if c < '0' || c > '9' || unit == 0 {
+			return 0, fmt.Errorf("%q is not a time", text)
+		}
+		d += time.Duration(c-'0') * unit
+	}
+	if d < 0 {
+		return 0, fmt.Errorf("%q is too long a time", text)
+	}
+	if negative {
+		d = -d
+	}
+	return d, nil
 }
