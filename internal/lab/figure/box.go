@@ -31,8 +31,8 @@ func boxPlot(c *compared) (Plot, bool) {
 	if single && len(c.cells) < 2 {
 		return Plot{}, false
 	}
-	p.Caption = "Each run is a dot; the box holds the middle half of them, the line in it is the " +
-		"median, and the whiskers reach to the last run within one and a half times the box."
+	p.Caption = "Each run is a dot (" + c.runs() + "); the box holds the middle half of them, the line " +
+		"in it is the median, and the whiskers reach to the last run within one and a half times the box."
 	if single {
 		p.Title, p.Caption = "Cell beside cell", "Each dot is a run."
 	}
@@ -51,7 +51,10 @@ func boxPlot(c *compared) (Plot, bool) {
 			kinds[i] = append(kinds[i], panel)
 		}
 	}
-	for _, kind := range kinds {
+	for i, kind := range kinds {
+		if first := kind[0].Layers; i == 0 && !single && first[0].Kind == chart.Shape {
+			first[0].Name, first[3].Name = "middle half, "+c.runs(), "median"
+		}
 		abreast := 3
 		if len(kind) == 4 {
 			abreast = 2

@@ -1,6 +1,8 @@
 package figure
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -150,4 +152,43 @@ func labelled(m result.Metric, u unit) string {
 		return title(m)
 	}
 	return joined(title(m), u.name)
+}
+
+// runs says how many runs the cells have.
+func (c *compared) runs() string {
+	least, most := math.MaxInt, 0
+	for i := range c.cells {
+		least, most = min(least, len(c.cells[i].Trials)), max(most, len(c.cells[i].Trials))
+	}
+	if least < most {
+		return fmt.Sprintf("n = %d to %d", least, most)
+	}
+	return fmt.Sprintf("n = %d", most)
+}
+
+// bandName says what the bands of a sweep's curves are; empty: no cell has enough runs for one.
+func (c *compared) bandName() string {
+	switch {
+	case !slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 }):
+		return ""
+	case c.cutOff():
+		return "95 % interval or middle half, " + c.runs()
+	}
+	return "95 % interval, " + c.runs()
+}
+
+// describe says how many runs there were.
+func describe(cells []Cell) string {
+	runs := 0
+	for i := range cells {
+		runs += len(cells[i].Trials)
+	}
+	return fmt.Sprintf("%s in %s", plural(runs, "run"), plural(len(cells), "cell"))
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

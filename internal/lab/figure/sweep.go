@@ -2,7 +2,6 @@ package figure
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -275,11 +274,12 @@ func curvePlot(c *compared) (Plot, bool) {
 			p.chart.Rows = append(p.chart.Rows, row)
 		}
 	}
-	p.Caption = "The mean over the trials of each cell with its 95 % interval, and each trial as " +
-		"a faint dot."
+	p.Caption = "The mean over the trials of each cell (" + c.runs() + ") with its 95 % interval, " +
+		"and each trial as a faint dot."
 	if c.cutOff() {
-		p.Caption = "The mean over the trials of each cell with its 95 % interval (where some " +
-			"did not finish: the median and the middle half), and each trial as a faint dot."
+		p.Caption = "The mean over the trials of each cell (" + c.runs() + ") with its 95 % " +
+			"interval (where some did not finish: the median and the middle half), and each trial " +
+			"as a faint dot."
 	} else if !slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 }) {
 		p.Caption = "What the one run of each cell came to."
 	}
@@ -331,7 +331,7 @@ func inPairs(panels []chart.Panel, height float64) chart.Figure {
 }
 
 // beside is what else than runs a panel shows.
-type beside struct{ theory, published bool }
+type beside struct{ band, theory, published bool }
 
 // curvePanel is a metric over what is swept. named says that its key names the curves.
 func (c *compared) curvePanel(
@@ -384,6 +384,8 @@ func (c *compared) curvePanel(
 			says.theory, l.Name = true, "theory"
 		case n && l.Kind == chart.Crosses && !says.published:
 			says.published, l.Name = true, "published"
+		case n && l.Kind == chart.Fill && named && !says.band:
+			says.band, l.Name = true, c.bandName()
 		}
 	}
 	return p
@@ -472,20 +474,4 @@ func (c *compared) curve(s series, m result.Metric, u unit, name string) []chart
 		{Kind: chart.Line, Paint: chart.Ink, Width: 0.8, Dash: true, Points: theory},
 		{Kind: chart.Crosses, Paint: s.paint.Tint(-0.35), Width: 0.9, Points: published},
 	}
-}
-
-// describe says how many runs there were.
-func describe(cells []Cell) string {
-	runs := 0
-	for i := range cells {
-		runs += len(cells[i].Trials)
-	}
-	return fmt.Sprintf("%s in %s", plural(runs, "run"), plural(len(cells), "cell"))
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -27,7 +27,9 @@ func TestASweepIsMeansWithBandsOverAGeometricAxis(t *testing.T) {
 	assert.Equal(t, []float64{0.1, 0.2, 0.5, 1, 2, 4}, panel.X.At)
 	assert.Contains(t, p.Caption, "Dashed: what theory says.")
 	found := words(t, p)
-	for _, want := range []string{"tahoe", "reno", "cubic", "0.1", "4", "utilisation", "limit, bdp"} {
+	for _, want := range []string{
+		"tahoe", "reno", "cubic", "0.1", "4", "utilisation", "limit, bdp", "95 % interval, n = 10",
+	} {
 		assert.Contains(t, found, want)
 	}
 
@@ -90,6 +92,7 @@ func TestASweepOfNamesIsBoxes(t *testing.T) {
 	panel := &plots[0].chart.Rows[0].Panels[0]
 	assert.Equal(t, []string{"tahoe", "reno", "newreno", "cubic", "bbr"}, panel.Y.Names)
 	assert.Equal(t, "goodput, Mbit/s", panel.X.Label)
+	assert.Equal(t, "middle half, n = 10", panel.Layers[0].Name)
 	scatter := &plotOf(t, plots, "tradeoff").chart.Rows[0].Panels[0]
 	assert.True(t, scatter.X.Reversed, "up and to the right is better")
 }
