@@ -13,9 +13,9 @@ import (
 // was above Target for a whole Interval it drops the first, and goes on dropping, the
 // next after Interval/√2, then Interval/√3, until a packet has waited for less.
 type CoDel struct {
-	// Target is the wait that is all right; 0: 5 ms (RFC 8289 §4.2).
+	// Target is the wait that is all right; 0: 5 ms (RFC 8289 §4.3).
 	Target time.Duration
-	// Interval is how long the wait may be above it; 0: 100 ms (RFC 8289 §4.3).
+	// Interval is how long the wait may be above it; 0: 100 ms (RFC 8289 §4.2).
 	Interval time.Duration
 	// Packets, Bytes and Time bound the queue, which drops at its tail then. Zero does not
 	// limit, but if all are zero it is 1000 packets, as in Linux.
@@ -153,14 +153,14 @@ func (c *codelLaw) resume(now clock.Time, s *codelState) {
 	s.lastCount = s.count
 }
 
-// control is RFC 8289 §5.3's control law: drops come faster with the square root of their
+// control is RFC 8289 §5.6's control law: drops come faster with the square root of their
 // number, for that makes a Reno's rate fall in proportion to time.
 func (c *codelLaw) control(t clock.Time, count uint32) clock.Time {
 	return t.Add(time.Duration(float64(c.interval) / math.Sqrt(float64(count))))
 }
 
 // dequeue takes the first packet and tells whether it has waited too long for too long
-// (RFC 8289 §5.4).
+// (RFC 8289 §5.6).
 func (c *codelLaw) dequeue(now clock.Time, s *codelState, ring *packetRing) (
 	p *Packet, drop bool,
 ) {

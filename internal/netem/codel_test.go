@@ -41,7 +41,7 @@ func overload(t *testing.T, cfg netem.Config, packet []byte, d time.Duration) (
 	return l, drops, out
 }
 
-// RFC 8289 §5.3: while the wait stays above the target, the gap to the next drop is the
+// RFC 8289 §5.6: while the wait stays above the target, the gap to the next drop is the
 // interval over the square root of the number of drops: +100, +70.7, +57.7, +50 ms….
 func TestCoDelsDropsComeFasterWithTheirSquareRoot(t *testing.T) {
 	_, drops, _ := overload(t, netem.Config{Queue: netem.CoDel{Packets: 1 << 15}},
@@ -75,7 +75,7 @@ func TestCoDelsTargetAndInterval(t *testing.T) {
 	assert.InDelta(t, 10, float64((first(netem.CoDel{Target: 10 * time.Millisecond}) - usual).Milliseconds()), 2)
 }
 
-// RFC 8289 §5.4: a wait below the target, or a queue of one packet, is left alone.
+// RFC 8289 §5.6: a wait below the target, or a queue of one packet, is left alone.
 func TestCoDelLeavesAShortQueueAlone(t *testing.T) {
 	cfg := netem.Config{Rate: netem.BitsPerSecond(8_000_000), Queue: netem.CoDel{}}
 	l := newLink(t, cfg)

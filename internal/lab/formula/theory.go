@@ -165,14 +165,14 @@ var theory = map[string]function{
 	"codel_drop": {
 		params: []param{{"n", Pure, must}, {"interval", Seconds, .1}}, of: Seconds,
 		about:  "when CoDel drops for the n-th time, from the first",
-		source: "RFC 8289 §5.3",
+		source: "RFC 8289 §5.6",
 		value:  codelDrop,
 	},
 	"codel_drops": {
 		params: []param{{"t", Seconds, must}, {"interval", Seconds, .1}}, of: Packets,
 		about: "how many packets CoDel drops in a time from the first drop on, while nothing " +
 			"helps",
-		source: "RFC 8289 §5.3",
+		source: "RFC 8289 §5.6",
 		value:  codelDrops,
 	},
 }

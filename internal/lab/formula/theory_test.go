@@ -61,7 +61,7 @@ func TestTheory(t *testing.T) {
 		{"bursts_loss(1%, 25%, 50%, 1%)", (.01*.5 + .25*.01) / .26, 1e-9},
 		{"overtaking(0s, 5ms)", .5, 1e-9},
 		{"overtaking(10ms, 5ms)", .0786, 1e-4}, // Φ(-√2)
-		// RFC 8289 §5.3: 100, 70.7 and 57.7 ms after each other.
+		// RFC 8289 §5.6: 100, 70.7 and 57.7 ms after each other.
 		{"codel_drop(1)", 0, 0},
 		{"codel_drop(2)", .1, 1e-9},
 		{"codel_drop(4)", .1 + .0707107 + .0577350, 1e-6},
