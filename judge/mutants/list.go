@@ -41,7 +41,7 @@ var (
 		"tahoe-low-published", "two-fixed-published", "two-tahoe-published",
 	}
 	objectPresets = []string{
-		"rdt-baseline", "rdt-corrupt", "rdt-delay", "rdt-dup", "rdt-loss", "rdt-reorder", "hol-20",
+		"rdt-baseline", "rdt-delay", "rdt-dup", "rdt-reorder", "hol-20",
 	}
 	linkPresets = []string{
 		"ack-path", "check-fixed-window", "check-slow-start", "check-codel-drops", "check-reno-share",
@@ -62,7 +62,7 @@ var mutants = []mutant{
 	},
 	{
 		"ssthresh-cwnd", "ssthresh is half of cwnd, not of the flight", window,
-		"min(l.FlightSize, w.cwnd)/2", "w.cwnd/2", renoPresets,
+		"min(l.FlightSize, w.cwnd)/2", "w.cwnd/2", []string{"check-app-limited"},
 	},
 	{
 		"abc-1", "slow start grows by one segment for two", window,
@@ -95,7 +95,17 @@ var mutants = []mutant{
 	{
 		"rack-impatient", "RACK waits for no reordered segment", "internal/tcp/rack.go",
 		"min(time.Duration(k.mult)*r.snd.minRTT/4, r.snd.srtt)", "0",
-		[]string{"rdt-reorder", "rdt-delay", "fence-tcp", "hol-20"},
+		[]string{"check-reorder"},
+	},
+	{
+		"rack-patient", "RACK waits a round trip for reordered segments", "internal/tcp/rack.go",
+		"min(time.Duration(k.mult)*r.snd.minRTT/4, r.snd.srtt)", "r.snd.srtt",
+		[]string{"rdt-reorder", "check-reorder"},
+	},
+	{
+		"newreno-one-hole", "NewReno retransmits one hole and waits for the RTO", "internal/tcp/newreno.go",
+		"v.kind == recovering && r.snd.una < v.point", "false",
+		[]string{"window-47m", "files-2pct", "fence-tcp"},
 	},
 	{
 		"wrap", "sequence numbers stop at 2^32", "internal/tcp/seq.go",
@@ -110,6 +120,19 @@ var mutants = []mutant{
 	{"cubic-c", "CUBIC's C is 0.8", cubic, "cubicC    = 0.4", "cubicC    = 0.8", cubicPresets},
 	{"cubic-beta", "CUBIC falls to 0.8", cubic, "cubicBeta = 0.7", "cubicBeta = 0.8", cubicPresets},
 	{
+		"cubic-half", "CUBIC falls to 0.5", cubic, "cubicBeta = 0.7", "cubicBeta = 0.5",
+		[]string{"check-ns3-cubic", "check-cubic-reno", "cubic-reno-buffer"},
+	},
+	{
+		"cubic-restart", "CUBIC starts over from one segment at each loss", cubic,
+		"c.cwnd = min(c.cwnd, max(ssthresh, least))", "c.cwnd = mss",
+		[]string{"rmcat-5.1", "rmcat-5.2", "rmcat-5.4", "rmcat-5.5", "rmcat-5.7", "rmcat-5.8"},
+	},
+	{
+		"cubic-unfriendly", "CUBIC has no Reno-friendly region", cubic,
+		"cubicAlpha = 3 *", "cubicAlpha = 0 *", []string{"check-ns3-cubic", "check-cubic-reno"},
+	},
+	{
 		"cubic-alpha", "CUBIC's Reno-friendly window grows three times as fast", cubic,
 		"cubicAlpha = 3 *", "cubicAlpha = 9 *", cubicPresets,
 	},
@@ -118,12 +141,20 @@ var mutants = []mutant{
 		"b.pacing = 0.75", "b.pacing = 1.5", bbrPresets,
 	},
 	{
-		"bbr-startup", "BBR's Startup gain is 2", bbr,
-		"bbrHighGain    = 2.885", "bbrHighGain    = 2.0  ", bbrPresets,
+		"bbr-startup", "BBR's Startup gain is 1.5", bbr,
+		"bbrHighGain    = 2.885", "bbrHighGain    = 1.5  ", bbrPresets,
 	},
 	{
 		"bbr-probe-rtt", "BBR's ProbeRTT takes 600 ms", "internal/tcp/congestion/bbr_sender.go",
 		"200 * time.Millisecond", "600 * time.Millisecond", bbrPresets,
+	},
+	{
+		"bbr-window", "BBR's window is three products, not two", "internal/tcp/congestion/bbr_sender.go",
+		"bbrCwndGain     = 2.0", "bbrCwndGain     = 3.0", bbrPresets,
+	},
+	{
+		"bbr-margin", "BBR paces 10 % below the rate, not 1 %", "internal/tcp/congestion/bbr_sender.go",
+		"bbrPacingMargin = 0.99", "bbrPacingMargin = 0.90", append([]string{"check-reno-share"}, bbrPresets...),
 	},
 	{
 		"bbr-pipe", "BBR keeps 8 segments in ProbeRTT", "internal/tcp/congestion/bbr_sender.go",
@@ -141,6 +172,10 @@ var mutants = []mutant{
 	{
 		"codel-target", "CoDel's target is 15 ms", "internal/netem/codel.go",
 		"codelTarget   = 5 *", "codelTarget   = 15 *", append([]string{"check-codel-drops", "check-ns3-cubic"}, aqmPresets...),
+	},
+	{
+		"codel-no-ecn", "CoDel drops what it should mark", "internal/netem/codel.go",
+		"return c.ecn && c.mark(now, p)", "return false", []string{"check-ecn", "check-ns3-validation"},
 	},
 	{
 		"fq-one", "FQ-CoDel has one queue", "internal/netem/fqcodel.go",
@@ -171,13 +206,19 @@ var mutants = []mutant{
 		append([]string{"check-reno-buffer", "cubic-reno-buffer", "check-aqm", "check-bbr-cubic"}, append(notebookPresets, linkPresets...)...),
 	},
 	{
+		"queue-tenth", "a queue holds a tenth of its limit", "internal/netem/queue.go",
+		"q.room.holds(q.ring.n+1, q.ring.bytes+len(p.data))",
+		"q.room.holds(10*q.ring.n+1, 10*q.ring.bytes+len(p.data))",
+		[]string{"rmcat-5.1", "rmcat-5.2", "rmcat-5.4", "pantheon-2"},
+	},
+	{
 		"rate-97", "a link has 97 % of its rate", "internal/netem/rate.go",
 		"rate: uint64(b)}", "rate: uint64(b) * 97 / 100}", linkPresets,
 	},
 	{
 		"delay-double", "a link's delay counts twice", "internal/netem/link.go",
-		"delay := l.cfg.Delay\n", "delay := 2 * l.cfg.Delay\n",
-		append(append([]string{"check-reno-buffer"}, notebookPresets...), linkPresets...),
+		"cfg, nil, nil, nil, nil, nil\n", "cfg, nil, nil, nil, nil, nil\n\tl.cfg.Delay *= 2\n",
+		append([]string{"check-reno-buffer", "tahoe-high", "tahoe-low", "tahoe-low-queue", "two-tahoe"}, linkPresets...),
 	},
 	{
 		"trace-slow", "a random trace has 90 % of its rate", "internal/lab/trace/generate.go",
@@ -191,14 +232,28 @@ var mutants = []mutant{
 	},
 	{
 		"loss-half", "of what is lost at random half is lost", "internal/netem/loss.go",
-		"u.random.Float64() < u.share", "u.random.Float64()/2 > 1-u.share",
-		append([]string{"check-bernoulli", "check-bbr-loss", "pantheon-5", "files-2pct", "rdt-loss", "rdt-corrupt"}, fencePresets...),
+		"u.random.Float64() < u.share", "u.random.Float64() < u.share/2",
+		append([]string{"check-bernoulli", "check-bbr-loss", "files-2pct", "rdt-loss", "window-47m"}, fencePresets...),
 	},
 	{
 		"loss-one-way", "up: same does not repeat the loss", "internal/lab/plan/path.go",
 		"x.Path.Down, x.Path.Up = down.Config, up.Config",
 		"if x.path.get(\"up\").plain(\"same\") {\n\t\tup.Loss = nil\n\t}\n\tx.Path.Down, x.Path.Up = down.Config, up.Config",
 		fencePresets,
+	},
+	{
+		"jitter-off", "jitter is drawn and not used", "internal/netem/link.go",
+		"delay = max(0, delay+l.drawJitter(now))", "l.drawJitter(now)",
+		[]string{"rdt-delay"},
+	},
+	{
+		"app-slow", "an application with a rate has 90 % of it", "internal/lab/play/source.go",
+		"app.Paced(elapsed, s.sent, s.size)", "app.Paced(elapsed*9/10, s.sent, s.size)",
+		[]string{"rmcat-5.6", "check-app-limited"},
+	},
+	{
+		"sd-n", "the variance divides by n, not by n-1", "internal/lab/stat/summary.go",
+		"(squares - rounding*rounding/n) / (n - 1)", "(squares - rounding*rounding/n) / n", []string{"two-fixed-published"},
 	},
 	{
 		"jain-n", "Jain's index divides by n-1", "internal/lab/stat/jain.go",
@@ -218,9 +273,25 @@ var mutants = []mutant{
 		"r.next.Add(r.cfg.Tick)", "r.next.Add(2 * r.cfg.Tick)", fencePresets,
 	},
 	{
+		"echo-hasty", "the echo's writer rests for a millisecond less", "internal/sim/fence/client.go",
+		"return c.cfg.MinPause + ", "return c.cfg.MinPause/2 + ", []string{"fence", "fence-phase"},
+	},
+	{
 		"fence-timer-off", "the fence's timer does not double", "internal/rcp/timer.go",
 		"min(2*d, t.limit)", "min(d/8, t.limit)",
 		[]string{"fence-timer"},
+	},
+	{
+		"rdt-cost", "an RDT packet costs half", "internal/sim/objects/rdt.go",
+		"{engine: from, buf: make([]byte, datagramBytes), cost: cfg.Cost}", "{engine: from, buf: make([]byte, datagramBytes), cost: cfg.Cost / 2}", objectPresets,
+	},
+	{
+		"read-cost", "a client's read costs half", "internal/sim/objects/tcp.go",
+		"now.Add(i.cfg.ReadCost)", "now.Add(i.cfg.ReadCost / 2)", []string{"rdt-baseline"},
+	},
+	{
+		"rdt-drops-ahead", "RDT's receiver drops what arrives behind a gap", "internal/rdt/receiver.go",
+		"ahead >= int32(r.cfg.Window)", "ahead > 0", objectPresets,
 	},
 	{
 		"rdt-window", "RDT has half of its window", "internal/rdt/sender.go",
@@ -228,7 +299,7 @@ var mutants = []mutant{
 	},
 	{
 		"rdt-deaf", "RDT ignores duplicate acknowledgments", "internal/rdt/acknowledge.go",
-		"if s.duplicates < s.cfg.Duplicates {", "if true {", objectPresets,
+		"if s.duplicates < s.cfg.Duplicates {", "if true {", append([]string{"rdt-loss", "rdt-corrupt"}, objectPresets...),
 	},
 	{
 		"rdt-in-order", "RDT sends interleaved objects in order", "internal/rdt/schedule.go",
@@ -247,6 +318,10 @@ var mutants = []mutant{
 	{
 		"notebook-rtt", "the notebook's sender counts half a round trip", "internal/sim/notebook/strategy.go",
 		"l.LastRTT = now - a.SentAt", "l.LastRTT = (now - a.SentAt) / 2", notebookPresets,
+	},
+	{
+		"notebook-held", "the notebook's receiver walks its list in no time", "internal/sim/notebook/receiver.go",
+		"time.Duration(1+len(r.peer.window)) * r.cfg.HeldCost", "0", notebookPresets,
 	},
 	{
 		"notebook-go", "the notebook's receiver acknowledges what it has", "internal/sim/notebook/receiver.go",

@@ -163,7 +163,7 @@ func (o *options) judge(ctx context.Context, m *mutant) ([]verdict, error) {
 
 // runChecks runs a preset and returns its verdicts. A run that does not end turns no check red.
 func runChecks(ctx context.Context, program, preset string) ([]byte, error) {
-	const patience = 10 * time.Minute
+	const patience = time.Hour
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	out, err := exec.CommandContext(ctx, program, "lab", "check", "--json", preset).Output()
@@ -309,7 +309,7 @@ func mark(rows []row, fault int, verdicts []verdict) {
 	}
 }
 
-const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!$%&*+<=>?@^~"
 
 // write writes the table and the checks that stay green, which are an error.
 func write(w io.Writer, list []mutant, rows []row) error {
