@@ -319,3 +319,51 @@ func (c *Clock) Advance(d time.Duration) { c.clock.Advance(d) }
 
 // Next returns how long it is until something is due, and false if nothing is.
 func (c *Clock) Next() (time.Duration, bool) { return c.clock.Next() }
+
+// Vir returns the node's socket calls by number. Every call returns the same table.
+func (n *Node) Vir() *Vir { return &Vir{n.inner().Vir()} }
+
+// AddRoute adds a static route while the node runs. A prefix with host bits, or a
+// neighbor that is on no interface's network, is EINVAL or ENETUNREACH of package
+// syscall; a route to that prefix by that neighbor that is there already is EEXIST.
+func (n *Node) AddRoute(r Route) error {
+	_, err := n.inner().Do(context.Background(), control.AddRoute{
+		Prefix: r.Prefix, Via: r.Via, Metric: r.Metric, Kind: control.RouteKind(r.Kind),
+	})
+	return err
+}
+
+// DelRoute takes the static route to a prefix by a neighbor away, or all to the prefix
+// if via is the zero Addr. One that is not there is ESRCH of package syscall.
+func (n *Node) DelRoute(p netip.Prefix, via netip.Addr) error {
+	_, err := n.inner().Do(context.Background(), control.DelRoute{Prefix: p, Via: via})
+	return err
+}
+
+// Routes lists the routes in use, sorted by prefix. A RIP route's metric is its hops.
+func (n *Node) Routes() ([]RouteInfo, error) {
+	if n.node == nil {
+		return nil, syscall.EINVAL
+	}
+	answer, err := control.Ask(context.Background(), n.node.Operator(), control.Routes{})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]RouteInfo, len(answer))
+	for i, r := range answer {
+		list[i] = RouteInfo{
+			Route: Route{
+				Prefix: r.Prefix, Via: r.NextHop, Metric: r.Cost, Kind: string(r.Kind),
+			},
+			Interface: r.Iface, Origin: "rip",
+		}
+		switch r.Origin {
+		case control.OriginLocal:
+			list[i].Origin = "local"
+		case control.OriginStatic:
+			list[i].Origin = "static"
+		case control.OriginRIP:
+		}
+	}
+	return list, nil
+}

@@ -13,9 +13,6 @@ import (
 // that wait give up when their context ends, with its cause.
 type Vir struct{ vir *node.Vir }
 
-// Vir returns the node's socket calls by number. Every call returns the same table.
-func (n *Node) Vir() *Vir { return &Vir{n.inner().Vir()} }
-
 // Socket is virSocket: it registers a socket under the smallest number that is free.
 func (v *Vir) Socket() (int, error) { return v.vir.Socket() }
 

@@ -34,7 +34,7 @@ var errStalled = errors.New("no progress")
 
 // watch follows one transfer.
 type watch struct {
-	*demo
+	demo    *demo
 	net     *demoNet
 	moved   *demoMoved
 	bar     *bar
@@ -77,7 +77,7 @@ func (w *watch) follow(ctx context.Context) error {
 			}
 		}
 	}
-	w.bar.set(w.bytes)
+	w.bar.set(w.demo.bytes)
 	return nil
 }
 
@@ -108,7 +108,7 @@ func (w *watch) note(info *control.Info) error {
 	w.limited = info.Limited
 	if info.BytesAcked > w.acked {
 		w.acked, w.heard = info.BytesAcked, at
-		w.bar.set(min(int64(w.acked), w.bytes))
+		w.bar.set(min(int64(w.acked), w.demo.bytes))
 	}
 	if w.bar != nil {
 		w.bar.stalled.Store(at-w.heard >= stalledAfter)

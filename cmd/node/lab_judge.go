@@ -24,7 +24,7 @@ import (
 
 // labJudgeOptions are the flags of `node lab judge`.
 type labJudgeOptions struct {
-	labRunOptions
+	flags   labRunOptions // those of `node lab run` that it has
 	with    string
 	without []string
 }
@@ -69,20 +69,19 @@ func labJudgeCommand() *cobra.Command {
 	f.StringSliceVar(&o.without, "without", nil,
 		"play ns-3 without the deviations `A,B,…` that docs/ns3.md describes")
 	choices(c, "without", ns3.Deviations()...)
-	addChanges(f, &o.labRunOptions)
-	f.IntVar(&o.trials, "trials", 0, "run each cell `N` times in both")
-	f.StringVarP(&o.dir, "out", "o", "", "write results into `DIR` and DIR-ns3")
-	f.BoolVar(&o.fresh, "fresh", false, "remove the results in there, and run everything")
-	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` at a time")
-	f.StringSliceVar(&o.metrics, "metrics", nil, "compare the metrics `A,B,…`")
-	f.BoolVar(&o.json, "json", false, "print one JSON array")
+	addChanges(f, &o.flags)
+	f.IntVar(&o.flags.trials, "trials", 0, "run each cell `N` times in both")
+	f.StringVarP(&o.flags.dir, "out", "o", "", "write results into `DIR` and DIR-ns3")
+	f.BoolVar(&o.flags.fresh, "fresh", false, "remove the results in there, and run everything")
+	f.IntVarP(&o.flags.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` at a time")
+	f.StringSliceVar(&o.flags.metrics, "metrics", nil, "compare the metrics `A,B,…`")
+	f.BoolVar(&o.flags.json, "json", false, "print one JSON array")
 	return c
 }
 
 // check judges the flags.
 func (o *labJudgeOptions) check(c *cobra.Command) error {
-	switch {
-	case o.with != "ns3":
+	if o.with != "ns3" {
 		return fmt.Errorf("--with %q: must be ns3", o.with)
 	}
 	for _, name := range o.without {
@@ -91,13 +90,13 @@ func (o *labJudgeOptions) check(c *cobra.Command) error {
 				strings.Join(ns3.Deviations(), ", "))
 		}
 	}
-	return o.validate(c)
+	return o.flags.validate(c)
 }
 
 func (o *labJudgeOptions) run(c *cobra.Command, name string) error {
-	study, err := lab.Load(o.request(c, name))
+	study, err := lab.Load(o.flags.request(c, name))
 	if err != nil {
-		return o.asGiven(err)
+		return o.flags.asGiven(err)
 	}
 	for i := range study.Cells {
 		if err := ns3.Able(&study.Cells[i].Experiment); err != nil {
@@ -120,7 +119,7 @@ func (o *labJudgeOptions) run(c *cobra.Command, name string) error {
 	other := study.PlayedBy(played, player)
 	var here, there speed
 	study.Play, other.Play = here.of(study.Play), there.of(other.Play)
-	dir := o.dir
+	dir := o.flags.dir
 	if dir == "" {
 		dir, _ = lab.Place(study)
 	}
@@ -144,17 +143,17 @@ func (o *labJudgeOptions) print(c *cobra.Command, ours, theirs *lab.Results,
 	if err != nil {
 		return err
 	}
-	drawing := o.drawing()
+	drawing := o.flags.drawing()
 	drawing.Other, drawing.OtherName = theirs, title
 	report, err := ours.Draw(drawing)
 	if err != nil {
 		return err
 	}
-	if o.json {
+	if o.flags.json {
 		return json.NewEncoder(c.OutOrStdout()).Encode(list)
 	}
 	if err := lab.PrintComparison(c.OutOrStdout(), ours, theirs, list,
-		lab.Shown{Metrics: o.chosen()}); err != nil {
+		lab.Shown{Metrics: o.flags.chosen()}); err != nil {
 		return err
 	}
 	_, err = fmt.Fprint(c.OutOrStdout(), speeds, report, "\n")
@@ -198,7 +197,7 @@ func (s *speed) line(other *speed, name string) string {
 func (o *labJudgeOptions) results(ctx context.Context, c *cobra.Command, s *lab.Study,
 	dir, label string,
 ) (*lab.Results, error) {
-	if o.fresh {
+	if o.flags.fresh {
 		if err := lab.Clear(dir); err != nil {
 			return nil, err
 		}
@@ -207,7 +206,7 @@ func (o *labJudgeOptions) results(ctx context.Context, c *cobra.Command, s *lab.
 	progress.label = label
 	defer progress.end()
 	r, err := lab.Run(ctx, s, lab.Options{
-		Dir: dir, Workers: o.workers, Records: 1, Until: -1, Progress: progress.tell,
+		Dir: dir, Workers: o.flags.workers, Records: 1, Until: -1, Progress: progress.tell,
 	})
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		progress.stopped(dir, false)

@@ -34,7 +34,7 @@ func (s *State) Down(ctx context.Context, name string) (done Ending, err error) 
 		return done, err
 	}
 	for _, m := range n.Nodes {
-		ran, e := n.stop(ctx, m.Name)
+		ran, e := n.process(m.Name).stop(ctx)
 		switch {
 		case e != nil:
 			err = errors.Join(err, e)
@@ -42,8 +42,9 @@ func (s *State) Down(ctx context.Context, name string) (done Ending, err error) 
 			done.Ended = append(done.Ended, m.Name)
 		default:
 			done.Dead = append(done.Dead, m.Name)
-			if info, e := os.Stat(n.Log(m.Name)); e == nil && info.Size() > 0 {
-				done.Logs = append(done.Logs, n.Log(m.Name))
+			log := n.process(m.Name).log()
+			if info, e := os.Stat(log); e == nil && info.Size() > 0 {
+				done.Logs = append(done.Logs, log)
 			}
 		}
 	}

@@ -23,7 +23,7 @@ func (e *HalfwayError) Unwrap() error { return e.cause }
 func (n *Network) halfway(ctx context.Context, next manifest, p Plan) string {
 	var up, down []string
 	for _, m := range next.Nodes {
-		if life, _ := n.life(ctx, m.Name); life == Up {
+		if life, _ := n.process(m.Name).life(ctx); life == Up {
 			up = append(up, m.Name)
 		} else {
 			down = append(down, m.Name)

@@ -24,11 +24,11 @@ func (s *State) Holders(ctx context.Context) map[string]Holder {
 	for _, n := range list {
 		for _, m := range n.Nodes {
 			wg.Go(func() {
-				ports := n.ports(ctx, m.Name)
+				ports := n.process(m.Name).ports(ctx)
 				mu.Lock()
 				defer mu.Unlock()
-				for _, p := range ports {
-					held[p] = Holder{n.Name(), m.Name}
+				for _, port := range ports {
+					held[port] = Holder{n.Name(), m.Name}
 				}
 			})
 		}
@@ -38,11 +38,9 @@ func (s *State) Holders(ctx context.Context) map[string]Holder {
 }
 
 // ports are those that a node has, of its interfaces and doors.
-func (n *Network) ports(ctx context.Context, node string) (list []string) {
-	c := n.client(node)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
+func (p process) ports(ctx context.Context) (list []string) {
+	c, ctx, done := p.client(ctx, askTime)
+	defer done()
 	faces, err := control.Ask(ctx, control.Operator(c), control.Interfaces{})
 	if err != nil {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,29 +37,44 @@ const (
 	Dead Life = "dead" // there is no such process
 )
 
-// client is a client of a node.
-func (n *Network) client(node string) *api.Client {
-	return api.NewClient(api.Endpoint{Socket: n.Socket(node)}, node)
+// process is a node's process, as the files that it has in its network's folder tell of it.
+type process struct{ dir, node string }
+
+func (n *Network) process(node string) process { return process{n.dir, node} }
+
+// The files of a process.
+func (p process) socket() string { return filepath.Join(p.dir, p.node+".sock") }
+func (p process) log() string    { return filepath.Join(p.dir, p.node+".log") }
+func (p process) pid() string    { return filepath.Join(p.dir, p.node+".pid") }
+
+// client is a client of the node, and the context of what has to be answered within a time.
+func (p process) client(ctx context.Context, within time.Duration) (
+	c *api.Client, own context.Context, done func(),
+) {
+	c = api.NewClient(api.Endpoint{Socket: p.socket()}, p.node)
+	own, cancel := context.WithTimeout(ctx, within)
+	return c, own, func() {
+		cancel()
+		c.Close()
+	}
 }
 
 // life finds out whether a node lives, and by which process.
-func (n *Network) life(ctx context.Context, node string) (Life, api.Process) {
-	c := n.client(node)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	if p, err := c.Process(ctx); err == nil {
-		return Up, p
+func (p process) life(ctx context.Context) (Life, api.Process) {
+	c, ctx, done := p.client(ctx, askTime)
+	defer done()
+	if is, err := c.Process(ctx); err == nil {
+		return Up, is
 	}
-	if pid, held := n.holder(node); held {
+	if pid, held := p.holder(); held {
 		return Hung, api.Process{PID: pid}
 	}
 	return Dead, api.Process{}
 }
 
 // holder is the process that holds a node's lock; false: none does.
-func (n *Network) holder(node string) (pid int, held bool) {
-	f, _, err := files.Machine().Read(n.pidFile(node))
+func (p process) holder() (pid int, held bool) {
+	f, _, err := files.Machine().Read(p.pid())
 	if err != nil || !locks {
 		return 0, false
 	}
@@ -76,44 +92,51 @@ func (n *Network) holder(node string) (pid int, held bool) {
 
 // settled is a node's life once it is over the moments in which it starts or ends: its lock is held
 // then, and nobody listens at its socket. A command that was killed on its way leaves such nodes.
-func (n *Network) settled(ctx context.Context, node string) (Life, api.Process) {
-	over := time.NewTimer(startTime)
+func (p process) settled(ctx context.Context) (life Life, is api.Process) {
+	until(ctx, startTime, func() bool {
+		listens := api.Answers(ctx, p.socket())
+		life, is = p.life(ctx)
+		return life != Hung || listens
+	})
+	return life, is
+}
+
+// until waits until something is so, and reports whether it is within a time and before ctx ends.
+func until(ctx context.Context, within time.Duration, so func() bool) bool {
+	over := time.NewTimer(within)
 	defer over.Stop()
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	for {
-		listens := api.Answers(ctx, n.Socket(node))
-		life, p := n.life(ctx, node)
-		if life != Hung || listens {
-			return life, p
-		}
+	for !so() {
 		select {
 		case <-tick.C:
 		case <-over.C:
-			return life, p
+			return false
 		case <-ctx.Done():
-			return life, p
+			return false
 		}
 	}
+	return true
 }
 
 // child is a node that was just started.
 type child struct {
-	name  string
-	cmd   *exec.Cmd
-	log   int64         // the length of its log before
-	ended chan struct{} // closed when the process has ended
+	process process
+	cmd     *exec.Cmd
+	before  int64         // the length of its log before
+	ended   chan struct{} // closed when the process has ended
 }
 
 // start starts a node's process. Its log goes on where it was. With an error there may be a child
 // nevertheless.
-func (n *Network) start(p Plan, m Member) (*child, error) {
-	log, before, err := openLog(n.Log(m.Name))
+func (n *Network) start(plan Plan, m Member) (*child, error) {
+	p := n.process(m.Name)
+	log, before, err := openLog(p.log())
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	pid, err := os.OpenFile(n.pidFile(m.Name), os.O_CREATE|os.O_RDWR, 0o600)
+	pid, err := os.OpenFile(p.pid(), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -124,9 +147,9 @@ func (n *Network) start(p Plan, m Member) (*child, error) {
 	if err := pid.Truncate(0); err != nil { // only now: before, the number may be another's
 		return nil, err
 	}
-	c := &child{name: m.Name, log: before, ended: make(chan struct{})}
-	c.cmd = exec.Command(p.Program, slices.Concat(
-		[]string{"run", "--daemon", "--socket", n.Socket(m.Name), m.File}, p.Flags)...)
+	c := &child{process: p, before: before, ended: make(chan struct{})}
+	c.cmd = exec.Command(plan.Program, slices.Concat(
+		[]string{"run", "--daemon", "--socket", p.socket(), m.File}, plan.Flags)...)
 	c.cmd.Stdout, c.cmd.Stderr = log, log
 	if locks {
 		c.cmd.ExtraFiles = []*os.File{pid} // it holds the lock from here on
@@ -163,10 +186,10 @@ func openLog(path string) (*os.File, int64, error) {
 	return log, info.Size(), nil
 }
 
-// await waits until a node answers.
-func (n *Network) await(ctx context.Context, c *child) error {
+// await waits until the node answers.
+func (c *child) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTime,
-		fmt.Errorf("node %s does not answer after %v", c.name, startTime))
+		fmt.Errorf("node %s does not answer after %v", c.process.node, startTime))
 	defer cancel()
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -174,14 +197,14 @@ func (n *Network) await(ctx context.Context, c *child) error {
 		select {
 		case <-c.ended:
 			return &EndedError{
-				Node: c.name, State: c.cmd.ProcessState.String(),
-				Log: n.lastWords(c.name, complaintLines, c.log).lines,
+				Node: c.process.node, State: c.cmd.ProcessState.String(),
+				Log: c.process.lastWords(complaintLines, c.before).lines,
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tick.C:
 		}
-		if n.answers(ctx, c.name) {
+		if c.process.answers(ctx) {
 			return nil
 		}
 	}
@@ -189,11 +212,9 @@ func (n *Network) await(ctx context.Context, c *child) error {
 
 // answers reports whether a node answers a question. It listens before it has its UDP ports, and
 // answers when it has them.
-func (n *Network) answers(ctx context.Context, node string) bool {
-	c := n.client(node)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
+func (p process) answers(ctx context.Context) bool {
+	c, ctx, done := p.client(ctx, askTime)
+	defer done()
 	_, err := c.Process(ctx)
 	return err == nil
 }
@@ -216,66 +237,55 @@ func (e *EndedError) Error() string {
 }
 
 // stop ends a node's process and returns when it is gone; false: there was none.
-func (n *Network) stop(ctx context.Context, node string) (bool, error) {
-	life, p := n.life(ctx, node)
-	if life == Hung && p.PID <= 0 { // who started it ended before the number was noted
-		life, p = n.settled(ctx, node)
+func (p process) stop(ctx context.Context) (bool, error) {
+	life, is := p.life(ctx)
+	if life == Hung && is.PID <= 0 { // who started it ended before the number was noted
+		life, is = p.settled(ctx)
 	}
 	if life == Dead {
-		n.sweep(node)
+		p.sweep()
 		return false, nil
 	}
-	if p.PID <= 0 {
+	if is.PID <= 0 {
 		return true, fmt.Errorf("node %s runs, does not answer, and its process is not known: "+
-			"`fuser %s` tells it", node, n.pidFile(node))
+			"`fuser %s` tells it", p.node, p.pid())
 	}
-	process, err := os.FindProcess(p.PID)
+	process, err := os.FindProcess(is.PID)
 	if err != nil {
-		return true, fmt.Errorf("node %s: process %d: %w", node, p.PID, err)
+		return true, fmt.Errorf("node %s: process %d: %w", p.node, is.PID, err)
 	}
 	defer func() { _ = process.Release() }()
 	// The process that was found may be another by now that has got the number: it is the node's
 	// only if the node still lives behind its lock.
-	if _, held := n.holder(node); locks && !held && !api.Answers(ctx, n.Socket(node)) {
-		n.sweep(node)
+	if _, held := p.holder(); locks && !held && !api.Answers(ctx, p.socket()) {
+		p.sweep()
 		return true, nil
 	}
 	if err := terminate(process); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return true, fmt.Errorf("node %s: ending process %d: %w", node, p.PID, err)
+		return true, fmt.Errorf("node %s: ending process %d: %w", p.node, is.PID, err)
 	}
-	if !n.gone(ctx, node, endTime) {
+	if !p.gone(ctx, endTime) {
 		if err := process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			return true, fmt.Errorf("node %s: killing process %d: %w", node, p.PID, err)
+			return true, fmt.Errorf("node %s: killing process %d: %w", p.node, is.PID, err)
 		}
-		if !n.gone(ctx, node, killTime) {
-			return true, fmt.Errorf("node %s: process %d does not end", node, p.PID)
+		if !p.gone(ctx, killTime) {
+			return true, fmt.Errorf("node %s: process %d does not end", p.node, is.PID)
 		}
 	}
-	n.sweep(node)
+	p.sweep()
 	return true, nil
 }
 
 // gone waits until no process holds a node any more.
-func (n *Network) gone(ctx context.Context, node string, within time.Duration) bool {
-	over := time.NewTimer(within)
-	defer over.Stop()
-	tick := time.NewTicker(look)
-	defer tick.Stop()
-	for {
-		_, held := n.holder(node)
-		if !held && (locks || !api.Answers(ctx, n.Socket(node))) {
-			return true
-		}
-		select {
-		case <-tick.C:
-		case <-over.C:
-			return false
-		}
-	}
+func (p process) gone(ctx context.Context, within time.Duration) bool {
+	return until(context.WithoutCancel(ctx), within, func() bool {
+		_, held := p.holder()
+		return !held && (locks || !api.Answers(ctx, p.socket()))
+	})
 }
 
 // sweep removes what a node's process leaves.
-func (n *Network) sweep(node string) {
-	_ = os.Remove(n.Socket(node)) // they may be gone
-	_ = os.Remove(n.pidFile(node))
+func (p process) sweep() {
+	_ = os.Remove(p.socket()) // they may be gone
+	_ = os.Remove(p.pid())
 }

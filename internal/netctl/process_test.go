@@ -19,11 +19,11 @@ func TestANumberInAFileIsNobody(t *testing.T) {
 	other := exec.CommandContext(t.Context(), "sleep", "60")
 	require.NoError(t, other.Start())
 	n := &Network{dir: t.TempDir()}
-	require.NoError(t, os.WriteFile(n.pidFile("A"), []byte(strconv.Itoa(other.Process.Pid)), 0o600))
-	ran, err := n.stop(t.Context(), "A")
+	require.NoError(t, os.WriteFile(n.process("A").pid(), []byte(strconv.Itoa(other.Process.Pid)), 0o600))
+	ran, err := n.process("A").stop(t.Context())
 	require.NoError(t, err)
 	assert.False(t, ran)
-	assert.NoFileExists(t, n.pidFile("A"), "what is left of it is swept")
+	assert.NoFileExists(t, n.process("A").pid(), "what is left of it is swept")
 	require.NoError(t, other.Process.Kill())
 	require.EqualError(t, other.Wait(), "signal: killed", "and not by us before")
 }
@@ -34,7 +34,7 @@ func TestAStartLeavesAnothersNumber(t *testing.T) {
 		return
 	}
 	n := &Network{dir: t.TempDir()}
-	held, err := os.Create(n.pidFile("A"))
+	held, err := os.Create(n.process("A").pid())
 	require.NoError(t, err)
 	defer held.Close()
 	require.True(t, tryLock(held))
@@ -42,7 +42,7 @@ func TestAStartLeavesAnothersNumber(t *testing.T) {
 	require.NoError(t, err)
 	_, err = n.start(Plan{Program: "/does/not/exist"}, Member{Name: "A"})
 	require.ErrorIs(t, err, ErrBusy)
-	pid, locked := n.holder("A")
+	pid, locked := n.process("A").holder()
 	assert.True(t, locked)
 	assert.Equal(t, 4711, pid)
 }
@@ -54,11 +54,11 @@ func TestANodeThatRunsKeepsItsFolder(t *testing.T) {
 	}
 	n := &Network{dir: filepath.Join(t.TempDir(), "one")}
 	require.NoError(t, os.Mkdir(n.dir, 0o700))
-	held, err := os.Create(n.pidFile("A"))
+	held, err := os.Create(n.process("A").pid())
 	require.NoError(t, err)
 	require.True(t, tryLock(held))
 	n.withdraw([]Member{{Name: "A"}, {Name: "B"}})
-	assert.FileExists(t, n.pidFile("A"))
+	assert.FileExists(t, n.process("A").pid())
 	require.NoError(t, held.Close())
 	n.withdraw([]Member{{Name: "A"}, {Name: "B"}})
 	assert.NoDirExists(t, n.dir)

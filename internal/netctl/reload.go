@@ -20,7 +20,7 @@ func (n *Network) reloadAll(
 ) (left []Member, err error) {
 	done.Why = map[string][]string{}
 	for _, name := range done.Restarted {
-		tried, err := n.askReload(ctx, name, control.Reload{Try: true}, reloadTime)
+		tried, err := n.process(name).reload(ctx, control.Reload{Try: true}, reloadTime)
 		if err == nil && len(tried.Restart) == 0 {
 			done.Reloaded = append(done.Reloaded, name)
 			continue
@@ -50,11 +50,12 @@ func (n *Network) reloadAll(
 	}()
 	for _, name := range leaving {
 		// One that cannot keeps its ports: who wants them says so.
-		_, _ = n.askReload(ctx, name, control.Reload{Release: true, All: true}, askTime)
+		_, _ = n.process(name).reload(ctx, control.Reload{Release: true, All: true}, askTime)
 	}
 	for _, name := range done.Reloaded {
 		asked = append(asked, name)
-		if _, err := n.askReload(ctx, name, control.Reload{Release: true}, reloadTime); err != nil {
+		_, err := n.process(name).reload(ctx, control.Reload{Release: true}, reloadTime)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -64,7 +65,7 @@ func (n *Network) reloadAll(
 		}
 	}
 	for _, name := range done.Reloaded {
-		if _, err := n.askReload(ctx, name, control.Reload{}, reloadTime); err != nil {
+		if _, err := n.process(name).reload(ctx, control.Reload{}, reloadTime); err != nil {
 			return nil, err
 		}
 	}
@@ -76,31 +77,29 @@ var errUnchanged = errors.New("nothing was changed")
 // undo leads nodes back the way that they came.
 func (n *Network) undo(ctx context.Context, reloaded, leaving []string) (err error) {
 	for _, name := range reloaded {
-		_, _ = n.askReload(ctx, name, control.Reload{Release: true, Undo: true}, reloadTime)
+		_, _ = n.process(name).reload(ctx, control.Reload{Release: true, Undo: true}, reloadTime)
 	}
 	for _, name := range reloaded {
-		_, e := n.askReload(ctx, name, control.Reload{Undo: true}, reloadTime)
+		_, e := n.process(name).reload(ctx, control.Reload{Undo: true}, reloadTime)
 		if e != nil && !errors.Is(e, control.ErrUsage) { // it had not begun
 			err = errors.Join(err, fmt.Errorf("but this one is not as it was: %w", e))
 		}
 	}
 	for _, name := range leaving {
 		// It gave up what it could, and if it cannot be asked, it takes that back by itself.
-		_, _ = n.askReload(ctx, name, control.Reload{Undo: true}, askTime)
+		_, _ = n.process(name).reload(ctx, control.Reload{Undo: true}, askTime)
 	}
 	return err
 }
 
-func (n *Network) askReload(
-	ctx context.Context, node string, r control.Reload, within time.Duration,
+func (p process) reload(
+	ctx context.Context, r control.Reload, within time.Duration,
 ) (control.Reloaded, error) {
-	c := n.client(node)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	done, err := control.Ask(ctx, control.Operator(c), r)
+	c, ctx, done := p.client(ctx, within)
+	defer done()
+	reloaded, err := control.Ask(ctx, control.Operator(c), r)
 	if err != nil {
-		return done, fmt.Errorf("node %s: %w", node, err)
+		return reloaded, fmt.Errorf("node %s: %w", p.node, err)
 	}
-	return done, nil
+	return reloaded, nil
 }

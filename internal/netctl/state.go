@@ -128,13 +128,8 @@ func (n *Network) Members() []Member { return slices.Clone(n.manifest.Nodes) }
 // Dir is the network's folder.
 func (n *Network) Dir() string { return n.dir }
 
-// Socket is the path of a node's socket, Log that of its log.
-func (n *Network) Socket(node string) string { return filepath.Join(n.dir, node+".sock") }
-
-// Log is the path of a node's log.
-func (n *Network) Log(node string) string { return filepath.Join(n.dir, node+".log") }
-
-func (n *Network) pidFile(node string) string { return filepath.Join(n.dir, node+".pid") }
+// Socket is the path of a node's socket.
+func (n *Network) Socket(node string) string { return n.process(node).socket() }
 
 // names are what may name a network or a node here: a file's name everywhere, and no path.
 var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)

@@ -146,16 +146,16 @@ func TestAFolderOfOthers(t *testing.T) {
 // TestTheEndOfALog has so many lines and no more, however long the log is.
 func TestTheEndOfALog(t *testing.T) {
 	n := &Network{dir: t.TempDir()}
-	assert.Empty(t, n.lastWords("A", 3, 0).lines)
-	require.NoError(t, os.WriteFile(n.Log("A"), []byte("one\ntwo\nthree\nfour\n\n"), 0o600))
-	assert.Equal(t, []string{"two", "three", "four"}, n.lastWords("A", 3, 0).lines)
-	assert.Equal(t, []string{"four"}, n.lastWords("A", 3, 14).lines, "of what came later")
+	assert.Empty(t, n.process("A").lastWords(3, 0).lines)
+	require.NoError(t, os.WriteFile(n.process("A").log(), []byte("one\ntwo\nthree\nfour\n\n"), 0o600))
+	assert.Equal(t, []string{"two", "three", "four"}, n.process("A").lastWords(3, 0).lines)
+	assert.Equal(t, []string{"four"}, n.process("A").lastWords(3, 14).lines, "of what came later")
 	long := make([]byte, 3*logTail)
 	for i := range long {
 		long[i] = 'x'
 	}
-	require.NoError(t, os.WriteFile(n.Log("A"), append(long, "\nend\n"...), 0o600))
-	last := n.lastWords("A", 3, 0).lines
+	require.NoError(t, os.WriteFile(n.process("A").log(), append(long, "\nend\n"...), 0o600))
+	last := n.process("A").lastWords(3, 0).lines
 	assert.Len(t, last, 2)
 	assert.Equal(t, "end", last[1])
 	assert.Less(t, len(last[0]), logTail)
@@ -168,20 +168,20 @@ func TestTheDumpOfACrash(t *testing.T) {
 	dump := "panic: it broke\n\ngoroutine 1 [running]:\nmain.main()\n\tmain.go:7 +0x1\n" +
 		strings.Repeat("goroutine 7 [select]:\n", 3000)
 	write := func(text string) {
-		require.NoError(t, os.WriteFile(n.Log("A"), []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(n.process("A").log(), []byte(text), 0o600))
 	}
 	for _, first := range []string{
 		"panic: it broke", "fatal error: all goroutines are asleep - deadlock!",
 		"SIGSEGV: segmentation violation",
 	} {
 		write(up + strings.Replace(dump, "panic: it broke", first, 1) + "rip    0x4985c1\ngs     0x0\n")
-		got := n.lastWords("A", 5, 0)
+		got := n.process("A").lastWords(5, 0)
 		assert.True(t, got.crashed, first)
 		require.Len(t, got.lines, crashLines)
 		assert.Equal(t, []string{first, "", "goroutine 1 [running]:", "main.main()"}, got.lines[:4])
 	}
 	write(up + dump + up)
-	got := n.lastWords("A", 2, 0)
+	got := n.process("A").lastWords(2, 0)
 	assert.False(t, got.crashed, "it was started again")
 	assert.Equal(t, strings.TrimSpace(up), got.lines[1])
 }
@@ -191,12 +191,12 @@ func TestLogsOfTheDead(t *testing.T) {
 	s := state(t, map[string][]string{"one": {"A", "B", "C"}})
 	n, err := s.Network("one")
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(n.Log("A"), []byte("panic: it broke\n"), 0o600))
-	require.NoError(t, os.WriteFile(n.Log("B"), nil, 0o600))
+	require.NoError(t, os.WriteFile(n.process("A").log(), []byte("panic: it broke\n"), 0o600))
+	require.NoError(t, os.WriteFile(n.process("B").log(), nil, 0o600))
 	done, err := s.Down(t.Context(), "one")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"A", "B", "C"}, done.Dead)
-	assert.Equal(t, []string{n.Log("A")}, done.Logs, "B and C said nothing")
+	assert.Equal(t, []string{n.process("A").log()}, done.Logs, "B and C said nothing")
 	left, err := os.ReadDir(n.Dir())
 	require.NoError(t, err)
 	require.Len(t, left, 1)
@@ -207,7 +207,7 @@ func TestLogsOfTheDead(t *testing.T) {
 	_, fresh, err := s.place(Plan{Name: "one"})
 	require.NoError(t, err)
 	assert.True(t, fresh)
-	assert.NoFileExists(t, n.Log("A"))
+	assert.NoFileExists(t, n.process("A").log())
 }
 
 // TestLocksAreSwept by whoever held them; who was killed leaves one that the next takes.

@@ -64,25 +64,24 @@ func (n *Network) Status(ctx context.Context) Status {
 }
 
 func (n *Network) nodeStatus(ctx context.Context, m Member) NodeStatus {
-	s := NodeStatus{Name: m.Name, File: m.File, Socket: n.Socket(m.Name), Log: n.Log(m.Name)}
-	life, p := n.life(ctx, m.Name)
-	s.Life, s.PID, s.Started = life, p.PID, p.Started
-	if life == Up && n.ask(ctx, m.Name, &s) != nil {
+	p := n.process(m.Name)
+	s := NodeStatus{Name: m.Name, File: m.File, Socket: p.socket(), Log: p.log()}
+	life, is := p.life(ctx)
+	s.Life, s.PID, s.Started = life, is.PID, is.Started
+	if life == Up && p.ask(ctx, &s) != nil {
 		s.Life = Hung // or it ended just now: the next look says
 	}
 	if s.Life != Up {
-		last := n.lastWords(m.Name, deathLines, 0)
+		last := p.lastWords(deathLines, 0)
 		s.LastLines, s.Crashed = last.lines, last.crashed
 	}
 	return s
 }
 
 // ask fills in what a node says of itself.
-func (n *Network) ask(ctx context.Context, node string, s *NodeStatus) error {
-	c := n.client(node)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
+func (p process) ask(ctx context.Context, s *NodeStatus) error {
+	c, ctx, done := p.client(ctx, askTime)
+	defer done()
 	faces, err := control.Ask(ctx, control.Operator(c), control.Interfaces{})
 	if err != nil {
 		return err

@@ -141,7 +141,7 @@ func (n *Network) replace(
 	ctx context.Context, p Plan, done *Change, todo []Member, note func() error,
 ) error {
 	for _, name := range slices.Concat(done.Ended, done.Restarted) {
-		if _, err := n.stop(ctx, name); err != nil {
+		if _, err := n.process(name).stop(ctx); err != nil {
 			return err
 		}
 	}
@@ -229,7 +229,7 @@ func (n *Network) compare(
 	ctx context.Context, p Plan, apply bool, done *Change,
 ) (todo []Member, err error) {
 	for _, m := range p.Nodes {
-		life, _ := n.settled(ctx, m.Name)
+		life, _ := n.process(m.Name).settled(ctx)
 		before := slices.IndexFunc(n.Nodes, func(o Member) bool { return o.Name == m.Name })
 		switch {
 		case life == Hung:
@@ -276,7 +276,7 @@ func (n *Network) next(p Plan, apply bool, done *Change) manifest {
 // withdraw removes a network that never was, unless one of its nodes runs nevertheless.
 func (n *Network) withdraw(nodes []Member) {
 	for _, m := range nodes {
-		if _, held := n.holder(m.Name); held {
+		if _, held := n.process(m.Name).holder(); held {
 			return
 		}
 	}
@@ -298,13 +298,13 @@ func (n *Network) startAll(ctx context.Context, p Plan, nodes []Member) error {
 		}
 	}
 	if len(failures) == 0 { // else they are told to end below
-		failures = n.awaitAll(ctx, started)
+		failures = awaitAll(ctx, started)
 	}
 	if len(failures) == 0 {
 		return nil
 	}
 	for _, c := range started {
-		_, err := n.stop(context.WithoutCancel(ctx), c.name)
+		_, err := c.process.stop(context.WithoutCancel(ctx))
 		failures = append(failures, err)
 		select {
 		case <-c.ended:
@@ -317,9 +317,9 @@ func (n *Network) startAll(ctx context.Context, p Plan, nodes []Member) error {
 }
 
 // awaitAll waits until nodes answer, and tells of each why it does not.
-func (n *Network) awaitAll(ctx context.Context, started []*child) (failures []error) {
+func awaitAll(ctx context.Context, started []*child) (failures []error) {
 	for _, c := range started {
-		if err := n.await(ctx, c); err != nil {
+		if err := c.await(ctx); err != nil {
 			failures = append(failures, err)
 			if ctx.Err() != nil {
 				break

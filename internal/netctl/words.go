@@ -30,8 +30,8 @@ var (
 
 // lastWords are the last lines of a node's log, of what was written behind so many bytes. Of a
 // crash they are the first of the dump: what follows are goroutines and registers, and not why.
-func (n *Network) lastWords(node string, most int, behind int64) words {
-	f, _, err := files.Machine().Read(n.Log(node))
+func (p process) lastWords(most int, behind int64) words {
+	f, _, err := files.Machine().Read(p.log())
 	if err != nil {
 		return words{}
 	}

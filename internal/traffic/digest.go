@@ -38,7 +38,7 @@ func (t *transfer) announce(c *node.Conn) error {
 		return err
 	}
 	var b [preambleLen]byte
-	binary.BigEndian.PutUint64(b[:], uint64(t.Offset))
+	binary.BigEndian.PutUint64(b[:], uint64(t.result.Offset))
 	binary.BigEndian.PutUint64(b[8:], uint64(t.total))
 	_, err := c.Write(b[:])
 	return err
@@ -51,9 +51,9 @@ func (t *transfer) expect(r io.Reader) error {
 		return early(err, 0)
 	}
 	offset, length := binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])
-	if offset != uint64(t.Offset) {
+	if offset != uint64(t.result.Offset) {
 		return fmt.Errorf("%w: the sender begins at byte %d of the file, this end at byte %d",
-			errOffset, offset, t.Offset)
+			errOffset, offset, t.result.Offset)
 	}
 	if length > 1<<62 {
 		return fmt.Errorf("%w: the sender announces %d bytes", control.ErrMismatch, length)
@@ -76,13 +76,13 @@ func (t *transfer) receiveVerified(r io.Reader, f io.Writer) error {
 		return fmt.Errorf("%w: more came than the %d bytes that the sender announced",
 			control.ErrMismatch, t.total)
 	case k < sha256.Size || !errors.Is(err, io.ErrUnexpectedEOF):
-		return early(err, t.total-t.Bytes)
+		return early(err, t.total-t.result.Bytes)
 	}
 	theirs = theirs[:sha256.Size]
 	if ours := t.hash.Sum(nil); !bytes.Equal(ours, theirs) {
 		return t.differ(ours, theirs)
 	}
-	t.Verified = true
+	t.result.Verified = true
 	return nil
 }
 
@@ -102,7 +102,7 @@ func (*digestError) Unwrap() error   { return control.ErrMismatch }
 
 func (t *transfer) differ(ours, theirs []byte) error {
 	return &digestError{fmt.Sprintf("the digests differ: SHA-256 %s here, %s at %v",
-		hex.EncodeToString(ours), hex.EncodeToString(theirs), t.Peer)}
+		hex.EncodeToString(ours), hex.EncodeToString(theirs), t.result.Peer)}
 }
 
 // confirm sends the digest to the sender once the file is stored, or if the digests differ. Err
@@ -112,7 +112,7 @@ func (t *transfer) confirm(c *node.Conn, err error) bool {
 	switch {
 	case err != nil && !errors.As(err, &differ):
 		return false
-	case differ != nil || t.Verified:
+	case differ != nil || t.result.Verified:
 		_, _ = c.Write(t.hash.Sum(nil)) // a sender that is gone does not matter
 	}
 	return true
@@ -128,13 +128,13 @@ func (t *transfer) awaitDigest(c *node.Conn) error {
 	switch ours := t.hash.Sum(nil); {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, os.ErrDeadlineExceeded):
-		t.Note = "the receiver has it, but did not say with which SHA-256"
+		t.result.Note = "the receiver has it, but did not say with which SHA-256"
 		return nil
 	case err != nil:
 		return err
 	case !bytes.Equal(ours, theirs):
 		return t.differ(ours, theirs)
 	}
-	t.Verified = true
+	t.result.Verified = true
 	return nil
 }

@@ -160,7 +160,7 @@ func (s *storing) offset() int64 {
 	if s.t == nil {
 		return 0
 	}
-	return s.t.Offset
+	return s.t.result.Offset
 }
 
 // store stores what a server answers. What it says instead of the file is no part of it.
@@ -187,14 +187,15 @@ func (s *storing) store(ctx context.Context, answer *http.Response) error {
 	t.total, t.began = answer.ContentLength, time.Now()
 	t.tell()
 	err := receiveAll(answer.Body, s.file, t)
-	s.page.Bytes = t.Bytes
+	s.page.Bytes = t.result.Bytes
 	if err == nil {
 		err = s.done()
 	}
 	t.tell()
 	if err != nil {
 		return fmt.Errorf("%w (%s; %d bytes are kept in %s: `http get -C -o` goes on)",
-			pageError(ctx, err), came(t.Bytes, t.total), t.Offset+t.Bytes, s.part())
+			pageError(ctx, err), came(t.result.Bytes, t.total), t.result.Offset+t.result.Bytes,
+			s.part())
 	}
 	return nil
 }
@@ -209,7 +210,7 @@ func came(bytes, length int64) string {
 
 // again forgets what there was.
 func (s *storing) again() error {
-	s.t.Offset = 0
+	s.t.result.Offset = 0
 	s.t.hash.Reset()
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -219,7 +220,7 @@ func (s *storing) again() error {
 
 // done gives the file its name, if all of it is written.
 func (s *storing) done() error {
-	s.page.Offset, s.page.SHA256 = s.t.Offset, s.t.digest()
+	s.page.Offset, s.page.SHA256 = s.t.result.Offset, s.t.digest()
 	return s.file.publish()
 }
 

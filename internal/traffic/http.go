@@ -111,12 +111,13 @@ func (l *fewAtATime) Accept() (net.Conn, error) {
 		<-l.room
 		return nil, err
 	}
-	return &served{Conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
+	return &served{Conn: c, conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
 }
 
 // served is a connection that makes room when it is closed.
 type served struct {
-	*node.Conn
+	net.Conn
+	conn   *node.Conn // the same
 	leave  func()
 	silent *list.Element // in fewAtATime's list; nil: it is not there
 }
@@ -131,6 +132,9 @@ func (c *served) Write(p []byte) (int, error) {
 	}
 	return c.Conn.Write(p)
 }
+
+// CloseWrite lets the server end its answer and still take what the client sends.
+func (c *served) CloseWrite() error { return c.conn.CloseWrite() }
 
 // Close closes the connection.
 func (c *served) Close() error {

@@ -20,9 +20,9 @@ import (
 // recvFile takes one connection and stores what comes.
 func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transfer, error) {
 	t := h.newTransfer(ctx, r.Path, false, r.Progress)
-	t.Once = r.Once
+	t.result.Once = r.Once
 	if r.Offset < 0 || r.Size < 0 || r.Offset > 0 && !r.Resume || r.Path == "" && r.Resume {
-		return t.Transfer, fmt.Errorf("recvfile: %w: an offset of %d and a size of %d",
+		return t.result, fmt.Errorf("recvfile: %w: an offset of %d and a size of %d",
 			control.ErrUsage, r.Offset, r.Size)
 	}
 	ctx, leave := h.enter(ctx, t, "recvfile", r.Port)
@@ -34,19 +34,19 @@ func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 		}
 	}
 	if err != nil {
-		return t.Transfer, fmt.Errorf("recvfile: %w", err)
+		return t.result, fmt.Errorf("recvfile: %w", err)
 	}
 	defer f.close()
 	if r.Size > 0 {
-		t.total = max(0, r.Size-t.Offset)
+		t.total = max(0, r.Size-t.result.Offset)
 	}
 	c, err := h.takeOne(ctx, &r, func() { t.tell() })
 	if err != nil {
-		return t.Transfer, fmt.Errorf("recvfile %s: port %d: %w%s", r.Path, r.Port,
+		return t.result, fmt.Errorf("recvfile %s: port %d: %w%s", r.Path, r.Port,
 			stopError(ctx, err), t.nobody(ctx))
 	}
 	f.came = true
-	t.SID, t.Peer = c.SID(), c.Remote()
+	t.result.SID, t.result.Peer = c.SID(), c.Remote()
 	t.began = time.Now()
 	t.tell()
 	stop := context.AfterFunc(ctx, c.Abort)
@@ -90,8 +90,8 @@ func (t *transfer) nobody(ctx context.Context) string {
 // kept says what there is of a file that did not come, and how to go on. Behind what is not the
 // beginning of the file nothing can go on.
 func (t *transfer) kept(r *control.RecvFile, why error) string {
-	whole, part := t.Offset+t.Bytes, t.part()
-	if t.Once || t.Path == "" {
+	whole, part := t.result.Offset+t.result.Bytes, t.part()
+	if t.result.Once || t.result.Path == "" {
 		return fmt.Sprintf("%d bytes had come", whole)
 	}
 	text := fmt.Sprintf("%d bytes are kept in %s", whole, part)
@@ -126,7 +126,7 @@ func (t *transfer) resume(ctx context.Context, f *os.File, offset int64) error {
 
 // expected holds what came against what was said of it.
 func (t *transfer) expected(r *control.RecvFile) error {
-	whole := t.Offset + t.Bytes
+	whole := t.result.Offset + t.result.Bytes
 	switch {
 	case r.Size > 0 && whole != r.Size:
 		return fmt.Errorf("%w: it has %d bytes, want %d", control.ErrMismatch, whole, r.Size)
@@ -138,7 +138,7 @@ func (t *transfer) expected(r *control.RecvFile) error {
 }
 
 // part is where a file is until it is whole.
-func (t *transfer) part() string { return t.Path + ".part" }
+func (t *transfer) part() string { return t.result.Path + ".part" }
 
 // target is the file that a transfer stores.
 type target struct {
@@ -176,37 +176,38 @@ func (f *target) publish() error {
 	if f.File == nil {
 		return nil
 	}
-	return f.t.folder.Publish(f.File, f.t.part(), f.t.Path, f.replace)
+	return f.t.folder.Publish(f.File, f.t.part(), f.t.result.Path, f.replace)
 }
 
 // createTarget makes sure that the file can be written before anybody sends. With keep, what an
 // earlier transfer has left stays; with replace it may go, and so may what has the file's name.
 func (t *transfer) createTarget(keep, replace bool) (*target, error) {
-	if t.Path == "" {
+	if t.result.Path == "" {
 		return &target{t: t}, nil
 	}
-	if err := t.folder.Check(t.Path); err != nil {
+	if err := t.folder.Check(t.result.Path); err != nil {
 		return nil, err
 	}
-	info, err := t.folder.Lstat(t.Path)
+	info, err := t.folder.Lstat(t.result.Path)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: %w", t.Path, files.ErrNotRegular)
+		return nil, fmt.Errorf("%s: %w", t.result.Path, files.ErrNotRegular)
 	case err == nil && !replace:
-		return nil, fmt.Errorf("%s: %w: --force replaces it (overwrite in the API)", t.Path,
+		return nil, fmt.Errorf("%s: %w: --force replaces it (overwrite in the API)", t.result.Path,
 			fs.ErrExist)
 	}
 	f, err := t.folder.Edit(t.part(), 0o644)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, control.Also(fmt.Errorf("%s: there is no folder %s", t.Path,
-			filepath.Dir(t.Path)), fs.ErrNotExist)
+		return nil, control.Also(fmt.Errorf("%s: there is no folder %s", t.result.Path,
+			filepath.Dir(t.result.Path)), fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if lockFile(f) != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("%s: %w%s", t.Path, control.ErrBusy, t.host.underway.writer(t))
+		return nil, fmt.Errorf("%s: %w%s", t.result.Path, control.ErrBusy,
+			t.host.underway.writer(t))
 	}
 	if err := t.empty(f, keep, replace); err != nil {
 		_ = f.Close()

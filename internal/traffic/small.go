@@ -1,10 +1,16 @@
 package traffic
 
 import (
+	"bytes"
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
+	"os"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
@@ -65,7 +71,7 @@ func (h *Host) serveSmall(r control.ServeSmall) (control.Socket, error) {
 func smallTCP(service control.SmallService, conn net.Conn) {
 	defer conn.Close()
 	if s, ok := conn.(*served); ok {
-		s.Guard()
+		s.conn.Guard()
 	}
 	buf := make([]byte, smallChunk)
 	for line := 0; ; line++ {
@@ -112,4 +118,156 @@ func chargen(line int) []byte {
 		line++
 	}
 	return b
+}
+
+// What an echo client does unless it is told otherwise.
+const (
+	echoSize    = 64
+	echoEvery   = time.Second
+	echoTimeout = 2 * time.Second
+	maxEcho     = 65507 // what fits into a datagram
+	minEcho     = 4     // a number, by which a late answer is told from the one that is due
+)
+
+// echoClient sends messages and looks at what comes back.
+type echoClient struct {
+	control.Echo
+	conn   net.Conn
+	result control.EchoResult
+	sum    time.Duration
+	buf    []byte
+}
+
+// echo carries out the request of that name.
+func (h *Host) echo(ctx context.Context, r control.Echo) (control.EchoResult, error) {
+	if r.Port == 0 {
+		r.Port = smallPorts[control.ServiceEcho]
+	}
+	if r.Size == 0 {
+		r.Size = echoSize
+	}
+	if r.Interval == 0 {
+		r.Interval = echoEvery
+	}
+	if r.Timeout == 0 {
+		r.Timeout = echoTimeout
+	}
+	to := netip.AddrPortFrom(r.Addr, r.Port)
+	switch {
+	case r.Size < minEcho || r.Size > maxEcho:
+		return control.EchoResult{}, control.Misuse("echo: a size of %d: want %d to %d",
+			r.Size, minEcho, maxEcho)
+	case r.Count < 0 || r.Interval < 0 || r.Timeout < 0:
+		return control.EchoResult{}, control.Misuse("echo: what is negative is none")
+	}
+	e := &echoClient{Echo: r, buf: make([]byte, maxEcho)}
+	e.result.Peer, e.result.UDP = to, r.UDP
+	var err error
+	if r.UDP {
+		e.conn, err = h.node.DialUDP(to)
+	} else {
+		e.conn, err = h.node.ConnectTo(ctx, r.Addr, r.Port)
+	}
+	if err != nil && !r.UDP {
+		return e.result, fmt.Errorf("echo %w", err) // which says where
+	}
+	if err != nil {
+		return e.result, fmt.Errorf("echo %v: %w", to, control.Reason(err))
+	}
+	defer e.conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = e.conn.SetDeadline(time.Unix(1, 0)) })()
+	if err = e.run(ctx); err != nil && ctx.Err() == nil {
+		return e.result, fmt.Errorf("echo %v: %w", to, control.Reason(err))
+	}
+	return e.result, nil
+}
+
+// run sends one message after another.
+func (e *echoClient) run(ctx context.Context) error {
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for seq := 1; e.Count == 0 || seq <= e.Count; seq++ {
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		next.Reset(e.Interval)
+		if err := e.one(ctx, seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one sends a message and waits for its echo. Of datagrams one that does not come is no error.
+func (e *echoClient) one(ctx context.Context, seq int) error {
+	message := bytes.Repeat([]byte{byte('a' + seq%26)}, e.Size)
+	binary.BigEndian.PutUint32(message, uint32(seq))
+	sent := time.Now()
+	err := e.conn.SetDeadline(sent.Add(e.Timeout))
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // its deadline may have been the one just set aside
+	}
+	if err == nil {
+		_, err = e.conn.Write(message)
+	}
+	if err == nil {
+		e.result.Sent++
+	}
+	var answer []byte
+	if err == nil {
+		answer, err = e.answer(seq)
+	}
+	reply := control.EchoReply{
+		From: e.result.Peer, Seq: seq, Size: len(answer), RTT: time.Since(sent),
+	}
+	switch {
+	case err == nil && bytes.Equal(answer, message):
+		e.came(reply.RTT)
+	case err == nil:
+		e.result.Wrong++
+		reply.Problem = "it came back otherwise than it was"
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case e.UDP && errors.Is(err, os.ErrDeadlineExceeded):
+		reply.Problem, err = "no answer", nil
+	case e.UDP && errors.Is(err, control.ErrRefused),
+		e.UDP && errors.Is(err, control.ErrUnreachable):
+		reply.Problem, err = control.Reason(err).Error(), nil
+	case errors.Is(err, io.EOF):
+		err = fmt.Errorf("%w by the server", control.ErrClosed)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = fmt.Errorf("%w: no answer for %v", control.ErrTimeout, e.Timeout)
+	}
+	if err == nil && e.Each != nil {
+		e.Each(reply)
+	}
+	return err
+}
+
+// answer reads the echo of a message: as many bytes, or a datagram with its number.
+func (e *echoClient) answer(seq int) ([]byte, error) {
+	if !e.UDP {
+		k, err := io.ReadFull(e.conn, e.buf[:e.Size])
+		return e.buf[:k], err
+	}
+	for {
+		k, err := e.conn.Read(e.buf)
+		late := k >= minEcho && int(binary.BigEndian.Uint32(e.buf)) < seq
+		if err != nil || !late {
+			return e.buf[:k], err
+		}
+	}
+}
+
+// came counts an echo.
+func (e *echoClient) came(rtt time.Duration) {
+	r := &e.result
+	r.Received++
+	e.sum += rtt
+	if r.Received == 1 || rtt < r.Min {
+		r.Min = rtt
+	}
+	r.Max, r.Avg = max(r.Max, rtt), e.sum/time.Duration(r.Received)
 }

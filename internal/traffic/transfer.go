@@ -27,7 +27,7 @@ const (
 
 // transfer is a file on its way.
 type transfer struct {
-	control.Transfer
+	result   control.Transfer
 	host     *Host
 	folder   *files.Folder // where Path leads
 	id       int           // as control.Underway has it; 0: it is in no book
@@ -43,8 +43,8 @@ func (h *Host) newTransfer(
 	ctx context.Context, path string, sent bool, progress func(control.Progress),
 ) *transfer {
 	return &transfer{
-		Transfer: control.Transfer{Path: path, Sent: sent, SID: -1},
-		host:     h, folder: files.Of(ctx),
+		result: control.Transfer{Path: path, Sent: sent, SID: -1},
+		host:   h, folder: files.Of(ctx),
 		hash: sha256.New(), total: -1, progress: progress,
 	}
 }
@@ -52,13 +52,13 @@ func (h *Host) newTransfer(
 // skip begins behind the first bytes of a file: they belong to its digest.
 func (t *transfer) skip(ctx context.Context, f io.Reader, offset int64) error {
 	buf := make([]byte, transferChunk)
-	for t.Offset < offset {
+	for t.result.Offset < offset {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		k, err := f.Read(buf[:min(int64(len(buf)), offset-t.Offset)])
+		k, err := f.Read(buf[:min(int64(len(buf)), offset-t.result.Offset)])
 		t.hash.Write(buf[:k])
-		t.Offset += int64(k)
+		t.result.Offset += int64(k)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (t *transfer) skip(ctx context.Context, f io.Reader, offset int64) error {
 // count adds bytes that were moved, and tells now and then how far it is.
 func (t *transfer) count(p []byte) {
 	t.hash.Write(p)
-	t.Bytes += int64(len(p))
+	t.result.Bytes += int64(len(p))
 	if time.Since(t.told) >= progressPeriod {
 		t.tell()
 	}
@@ -78,7 +78,7 @@ func (t *transfer) count(p []byte) {
 func (t *transfer) tell() {
 	now := time.Now()
 	t.told = now
-	p := control.Progress{ID: t.id, Offset: t.Offset, Bytes: t.Bytes, Total: t.total}
+	p := control.Progress{ID: t.id, Offset: t.result.Offset, Bytes: t.result.Bytes, Total: t.total}
 	if !t.began.IsZero() {
 		p.Elapsed = now.Sub(t.began)
 	}
@@ -87,26 +87,27 @@ func (t *transfer) tell() {
 		t.progress(p)
 	}
 	t.host.node.Announce(control.Transferring{
-		Path: t.Path, Sent: t.Sent, SID: t.SID, Peer: t.Peer, Progress: p,
+		Path: t.result.Path, Sent: t.result.Sent, SID: t.result.SID, Peer: t.result.Peer,
+		Progress: p,
 	})
 }
 
 // finish fills in the result, which announces itself, and passes err on.
 func (t *transfer) finish(err error) (control.Transfer, error) {
 	if !t.began.IsZero() {
-		t.Seconds = time.Since(t.began).Seconds()
+		t.result.Seconds = time.Since(t.began).Seconds()
 	}
-	if t.Seconds > 0 {
-		t.MBPerS = float64(t.Bytes) / 1e6 / t.Seconds
+	if t.result.Seconds > 0 {
+		t.result.MBPerS = float64(t.result.Bytes) / 1e6 / t.result.Seconds
 	}
-	t.SHA256 = t.digest()
+	t.result.SHA256 = t.digest()
 	t.tell()
-	e := control.TransferEnded{Transfer: t.Transfer}
+	e := control.TransferEnded{Transfer: t.result}
 	if err != nil {
 		e.Problem = err.Error()
 	}
 	t.host.node.Announce(e)
-	return t.Transfer, err
+	return t.result, err
 }
 
 // digest is the SHA-256 of the file so far.
@@ -116,37 +117,37 @@ func (t *transfer) digest() string { return hex.EncodeToString(t.hash.Sum(nil)) 
 // waits until the peer has acknowledged everything.
 func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transfer, error) {
 	t := h.newTransfer(ctx, r.Path, true, r.Progress)
-	t.Once = r.Once
+	t.result.Once = r.Once
 	f, err := t.open(&r)
 	if err != nil {
-		return t.Transfer, fmt.Errorf("sendfile: %w", err)
+		return t.result, fmt.Errorf("sendfile: %w", err)
 	}
 	defer f.close()
 	ctx, leave := h.enter(ctx, t, "sendfile", 0)
 	defer leave()
 	if r.Offset < 0 || r.Offset > f.size {
-		return t.Transfer, fmt.Errorf("sendfile %s: %w: an offset of %d: it has %d bytes",
+		return t.result, fmt.Errorf("sendfile %s: %w: an offset of %d: it has %d bytes",
 			r.Path, control.ErrUsage, r.Offset, f.size)
 	}
 	if err := t.skip(ctx, f, r.Offset); err != nil {
-		return t.Transfer, fmt.Errorf("sendfile %s: %w", r.Path, err)
+		return t.result, fmt.Errorf("sendfile %s: %w", r.Path, err)
 	}
-	t.total = f.size - t.Offset
+	t.total = f.size - t.result.Offset
 	connect := h.node.ConnectForFile
 	if r.NoVerify {
 		connect = h.node.ConnectTo
 	}
 	c, err := connect(ctx, r.Addr, r.Port)
 	if err != nil {
-		return t.Transfer, fmt.Errorf("sendfile %s: %w", r.Path, stopError(ctx, err))
+		return t.result, fmt.Errorf("sendfile %s: %w", r.Path, stopError(ctx, err))
 	}
-	t.SID, t.Peer = c.SID(), c.Remote()
+	t.result.SID, t.result.Peer = c.SID(), c.Remote()
 	t.began = time.Now()
 	t.tell()
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
 	err = t.deliver(ctx, c, f)
-	acked := account(c, &t.Transfer)
+	acked := account(c, &t.result)
 	if err != nil {
 		c.Abort()
 		err = fmt.Errorf("sendfile %s: %w (%s)", r.Path, stopError(ctx, err), t.left(acked, err))
@@ -218,8 +219,8 @@ func (t *transfer) open(r *control.SendFile) (*source, error) {
 // sendAll writes the rest of the file to the connection.
 func sendAll(c *node.Conn, f *source, t *transfer) error {
 	buf := make([]byte, transferChunk)
-	for t.Bytes < t.total {
-		k, err := f.Read(buf[:min(int64(len(buf)), t.total-t.Bytes)])
+	for t.result.Bytes < t.total {
+		k, err := f.Read(buf[:min(int64(len(buf)), t.total-t.result.Bytes)])
 		if k == 0 && errors.Is(err, io.EOF) {
 			return t.shrunk(f.file)
 		}
@@ -241,7 +242,7 @@ func (t *transfer) shrunk(f *os.File) error {
 		return err
 	}
 	return fmt.Errorf("%w: %d bytes at the start, %d now",
-		control.ErrChanged, t.Offset+t.total, now.Size())
+		control.ErrChanged, t.result.Offset+t.total, now.Size())
 }
 
 // unchanged checks that the file stayed what it was. One that has another name now, or none, did.
@@ -260,12 +261,12 @@ func (t *transfer) unchanged(f *source) error {
 	case !now.ModTime().Equal(at.ModTime()):
 		return fmt.Errorf("%w: somebody has written to it", control.ErrChanged)
 	}
-	there, err := t.folder.Stat(t.Path)
+	there, err := t.folder.Stat(t.result.Path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		t.Note = "the file is gone since; what was sent is what it was"
+		t.result.Note = "the file is gone since; what was sent is what it was"
 	case err == nil && !os.SameFile(there, now):
-		t.Note = "there is another file of that name since; what was sent is the old one"
+		t.result.Note = "there is another file of that name since; what was sent is the old one"
 	}
 	return nil
 }
@@ -307,20 +308,20 @@ func (t *transfer) left(acked uint64, why error) string {
 		acked = min(max(acked, preambleLen)-preambleLen, uint64(t.total))
 	}
 	at := ""
-	if t.Offset > 0 {
-		at = fmt.Sprintf(" behind the first %d", t.Offset)
+	if t.result.Offset > 0 {
+		at = fmt.Sprintf(" behind the first %d", t.result.Offset)
 	}
 	advice := ": go on with `recvfile --resume` there, which says the BYTES for --offset BYTES here"
 	switch {
-	case t.Once:
+	case t.result.Once:
 		advice = ""
 	case errors.Is(why, control.ErrChanged), errors.Is(why, control.ErrMismatch):
 		advice = ": send it anew"
-	case t.Bytes == t.total && acked >= uint64(t.total):
+	case t.result.Bytes == t.total && acked >= uint64(t.total):
 		advice = ": the receiver has had all of it, and says what became of it"
 	}
 	return fmt.Sprintf("of %d bytes%s %d were written and %d acknowledged%s", t.total, at,
-		t.Bytes, acked, advice)
+		t.result.Bytes, acked, advice)
 }
 
 // stopError is control.ReasonOf for what says how far it came: that somebody had it end is

@@ -42,7 +42,8 @@ func (h *Host) enter(ctx context.Context, t *transfer, what string, port uint16)
 		u.list = map[int]*moving{}
 	}
 	u.list[t.id] = &moving{stop: stop, folder: t.folder, Underway: control.Underway{
-		ID: t.id, Path: t.Path, Sent: t.Sent, What: what, Port: port, Since: time.Now().Round(0),
+		ID: t.id, Path: t.result.Path, Sent: t.result.Sent, What: what, Port: port,
+		Since:    time.Now().Round(0),
 		Progress: control.Progress{ID: t.id, Total: -1},
 	}}
 	return own, func() {
@@ -58,7 +59,7 @@ func (u *underway) note(t *transfer, p control.Progress) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if m := u.list[t.id]; m != nil {
-		m.Peer, m.Progress = t.Peer, p
+		m.Peer, m.Progress = t.result.Peer, p
 	}
 }
 
