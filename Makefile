@@ -57,7 +57,7 @@ golden: ## write anew the files that tests compare with; read the diff before yo
 	$(GO) test $$(grep -rl 'flag.Bool("update"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update
 
 rfcs: ## write docs/rfcs.md: each section of an RFC, its code and its tests; fails where a test is missing
-	$(GO) run ./internal/ci/rfcs
+	$(GO) run ./internal/ci/house -rfcs
 
 lab: ## write docs/lab.md: the laboratory's experiments against what they expect
 	$(GO) run ./cmd/node lab check --markdown > docs/lab.md
@@ -65,7 +65,7 @@ lab: ## write docs/lab.md: the laboratory's experiments against what they expect
 lab-mutants: ## write docs/lab-mutants.md: planted faults and the checks that see them; half an hour of CPU
 	$(GO) run ./judge/mutants > docs/lab-mutants.md
 
-web: ## build the page into internal/web/dist (needs npm); commit what it writes
+web: ## build the page into internal/api/dist (needs npm); commit what it writes
 	cd web && npm ci --no-audit --no-fund --loglevel=error && npm run --silent check && npm run --silent build
 
 web-test: ## the page in a headless Chromium, with screenshots; T="slider|cut" picks by name; many need those before them, too

@@ -9,8 +9,8 @@ import (
 	"syscall"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/door"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/portforward"
 )
 
 // Forward has f called, in a goroutine each, with every TCP connection that no
@@ -111,7 +111,7 @@ func (r *UDPRequest) Drop() { r.inner().Ignore() }
 // open. Connections through it are ended as by their own ends: each direction by itself, a reset
 // by a reset, and who reads slowly holds up who writes.
 type Door struct {
-	door *door.Door
+	door *portforward.Door
 	addr net.Addr
 }
 
@@ -158,7 +158,7 @@ func (n *Node) Expose(network string, port uint16, to string) (*Door, error) {
 	return n.door(n.inner().Doors.Expose(control.Expose{Port: port, To: to, UDP: udp}))
 }
 
-func (n *Node) door(d *door.Door, err error) (*Door, error) {
+func (n *Node) door(d *portforward.Door, err error) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}

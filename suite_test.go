@@ -29,7 +29,7 @@ import (
 	"golang.org/x/net/nettest"
 
 	"github.com/tidepool-net/tidepool"
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
@@ -108,7 +108,7 @@ func text(seed uint64, size int) []byte {
 func TestHTTPThroughALossyRouter(t *testing.T) {
 	const clients = 64
 	size := 10_000_000 / clients
-	if long.Runs() {
+	if testenv.Long() {
 		size *= 10
 	}
 	a, c := lossyLine(t)
@@ -173,7 +173,7 @@ func fetch(client *http.Client, method, url string, body []byte) ([]byte, error)
 
 // echoSize is what the echo tests send, and get back.
 func echoSize() int {
-	if long.Runs() {
+	if testenv.Long() {
 		return 2_000_000
 	}
 	return 100_000

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/vir"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // Vir is the socket calls of founding document 004 §5.5: sockets are numbers from
@@ -52,34 +52,34 @@ func (v *Vir) ShutDown(socket int, how How) error {
 func (v *Vir) Close(socket int) error { return v.vir.Close(socket) }
 
 // How is what a ShutDown blocks.
-type How = vir.How
+type How = stack.VirHow
 
 // The types of virShutDown.
 const (
-	ShutRead  = vir.ShutRead
-	ShutWrite = vir.ShutWrite
-	ShutBoth  = vir.ShutBoth
+	ShutRead  = stack.ShutRead
+	ShutWrite = stack.ShutWrite
+	ShutBoth  = stack.ShutBoth
 )
 
 // VirError is one of the exceptions of founding document 004 §5.6. It is an error, whose
 // text begins with the document's name for it.
-type VirError = vir.Error
+type VirError = stack.VirError
 
 // The exceptions, in the document's order.
 const (
-	ErrBoundedSocket         = vir.ErrBoundedSocket         // bound or connected before
-	ErrDestinationUnreadable = vir.ErrDestinationUnreadable // no way leads to the remote address
-	ErrErrorTCPState         = vir.ErrErrorTCPState         // the call needs another state
-	ErrInvalidPort           = vir.ErrInvalidPort           // not from 1024 to 65535
-	ErrInvalidSocket         = vir.ErrInvalidSocket         // not from 3 to 65535
-	ErrPortUsedUp            = vir.ErrPortUsedUp            // no port is left
-	ErrReadBlock             = vir.ErrReadBlock             // shut down for reading
-	ErrServerCannotShutdown  = vir.ErrServerCannotShutdown  // a server in one direction
-	ErrServerHasClose        = vir.ErrServerHasClose        // it listened, and was shut down
-	ErrServerClosed          = vir.ErrServerClosed          // the connection has ended
-	ErrSocketUsedUp          = vir.ErrSocketUsedUp          // no number is left
-	ErrUnboundSocket         = vir.ErrUnboundSocket         // it has no port
-	ErrUninitialSocket       = vir.ErrUninitialSocket       // no such socket
-	ErrUsedPort              = vir.ErrUsedPort              // another socket has the port
-	ErrWriteBlock            = vir.ErrWriteBlock            // shut down for writing
+	ErrBoundedSocket         = stack.ErrBoundedSocket         // bound or connected before
+	ErrDestinationUnreadable = stack.ErrDestinationUnreadable // no way leads to the remote address
+	ErrErrorTCPState         = stack.ErrErrorTCPState         // the call needs another state
+	ErrInvalidPort           = stack.ErrInvalidPort           // not from 1024 to 65535
+	ErrInvalidSocket         = stack.ErrInvalidSocket         // not from 3 to 65535
+	ErrPortUsedUp            = stack.ErrPortUsedUp            // no port is left
+	ErrReadBlock             = stack.ErrReadBlock             // shut down for reading
+	ErrServerCannotShutdown  = stack.ErrServerCannotShutdown  // a server in one direction
+	ErrServerHasClose        = stack.ErrServerHasClose        // it listened, and was shut down
+	ErrServerClosed          = stack.ErrServerClosed          // the connection has ended
+	ErrSocketUsedUp          = stack.ErrSocketUsedUp          // no number is left
+	ErrUnboundSocket         = stack.ErrUnboundSocket         // it has no port
+	ErrUninitialSocket       = stack.ErrUninitialSocket       // no such socket
+	ErrUsedPort              = stack.ErrUsedPort              // another socket has the port
+	ErrWriteBlock            = stack.ErrWriteBlock            // shut down for writing
 )

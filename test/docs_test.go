@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	ci "github.com/tidepool-net/tidepool/internal/ci/long"
+	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
@@ -264,10 +264,10 @@ func checkTopics(t *testing.T, topics map[string]documentCommand) {
 	}
 }
 
-// TestDocumentedCommandsRun runs the commands of each page's blocks in their order, in a copy of the
-// tree. Those of a node's shell are not: a session of theirs has several terminals.
+// TestDocumentedCommandsRun runs the commands of each page's blocks in their order, in a copy of
+// the tree. Those of a node's shell are not: a session of theirs has several terminals.
 func TestDocumentedCommandsRun(t *testing.T) {
-	ci.Only(t)
+	ci.NeedLong(t)
 	tree := t.TempDir()
 	for _, part := range []string{"cmd", "internal", "nets", "tutorial", "docs", "packaging", "judge"} {
 		require.NoError(t, os.CopyFS(filepath.Join(tree, part), os.DirFS(nodes.Path(part))))

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	ci "github.com/tidepool-net/tidepool/internal/ci/long"
+	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 	"github.com/tidepool-net/tidepool/test/internal/peer"
@@ -195,14 +195,14 @@ const mostGarbage = 2_000_000
 
 // garbageTransfer is a file that takes about as long as the garbage.
 func garbageTransfer() int64 {
-	if !ci.Runs() {
+	if !ci.Long() {
 		return 5 * megabyte
 	}
 	return 60 * megabyte
 }
 
-// A neighbour sends garbage, in its own name and in that of a connection's end, while a file crosses
-// the router between two others.
+// A neighbour sends garbage, in its own name and in that of a connection's end, while a file
+// crosses the router between two others.
 func TestGarbageFromANeighbour(t *testing.T) {
 	t.Parallel()
 	n := nodes.CopyNetwork(t, "nets", "a-b-c")

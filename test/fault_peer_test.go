@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	ci "github.com/tidepool-net/tidepool/internal/ci/long"
+	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
@@ -186,7 +186,7 @@ func TestTheRouterIsKilledAndComesBack(t *testing.T) {
 func TestManyConnections(t *testing.T) {
 	t.Parallel()
 	count := 200
-	if ci.Runs() {
+	if ci.Long() {
 		count = 1000
 	}
 	net := nodes.CopyNetwork(t, "nets", "a-b").StartAll()

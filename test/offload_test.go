@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	ci "github.com/tidepool-net/tidepool/internal/ci/long"
+	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
@@ -18,7 +18,7 @@ func TestEveryOffloadMeetsEveryOther(t *testing.T) {
 		modes = []string{"gso", "mmsg", "plain"}
 	}
 	size := int64(8 * megabyte)
-	if !ci.Runs() {
+	if !ci.Long() {
 		size = megabyte
 	}
 	for _, from := range modes {

@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	longruns "github.com/tidepool-net/tidepool/internal/ci/long"
+	longruns "github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
 
 // lengths are the files that each of them gets and sends.
 func lengths() []int64 {
-	if longruns.Runs() {
+	if longruns.Long() {
 		return []int64{1, 1000, 100_000, megabyte, 10 * megabyte}
 	}
 	return []int64{1, 1000, 100_000}

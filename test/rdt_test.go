@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	ci "github.com/tidepool-net/tidepool/internal/ci/long"
+	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
@@ -23,7 +23,7 @@ func TestObjectsCrossALossyNetwork(t *testing.T) {
 	b.MustDo("impair if1 out loss 10%%")
 	b.MustDo("impair if0 out loss 5%%")
 	size := int64(10 * megabyte)
-	if !ci.Runs() {
+	if !ci.Long() {
 		size = megabyte
 	}
 	large, small := nodes.RandomFile(t, size, 1), nodes.RandomFile(t, 1000, 2)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	ci "github.com/tidepool-net/tidepool/internal/ci/long"
+	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
@@ -28,7 +28,7 @@ func TestRIPRoutesAroundABrokenLink(t *testing.T) {
 	require.Equal(t, control.OriginRIP, before.Origin)
 
 	size := int64(150 * megabyte)
-	if !ci.Runs() {
+	if !ci.Long() {
 		size = 15 * megabyte
 	}
 	r1.MustDo("impair %s out rate 40mbit", before.Iface) // the transfer must still run when the link goes down

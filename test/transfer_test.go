@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	ci "github.com/tidepool-net/tidepool/internal/ci/long"
+	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
@@ -21,7 +21,7 @@ const (
 
 // sizes are the files that go each way; the largest is cut down for those who have no time.
 func sizes() []int64 {
-	if ci.Runs() {
+	if ci.Long() {
 		return []int64{0, 1, megabyte, 100 * megabyte}
 	}
 	return []int64{0, 1, megabyte, 5 * megabyte}

@@ -8,7 +8,7 @@ export default defineConfig({
   publicDir: false,
   logLevel: "warn",
   build: {
-    outDir: "../../internal/web/dist",
+    outDir: "../../internal/api/dist",
     emptyOutDir: true,
     target: "es2022",
     modulePreload: false,

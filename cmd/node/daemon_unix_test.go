@@ -19,7 +19,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/api"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/control/controltest"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // service is a node as a service manager runs it.
@@ -107,7 +107,7 @@ func TestAServiceSpeaksWithItsManager(t *testing.T) {
 	bad := s.line("not reloaded: the node runs on as it was")
 	assert.InDelta(t, 4, bad["line"], 0)
 	assert.Equal(t, "wrong", bad["text"])
-	doors := controltest.Ask(t, control.Operator(s.op), control.Doors{})
+	doors := nodetest.Ask(t, control.Operator(s.op), control.Doors{})
 	require.Len(t, doors, 1)
 	assert.Equal(t, "127.0.0.1:3000", doors[0].To)
 
@@ -123,10 +123,10 @@ func TestWhatSIGTERMAbandons(t *testing.T) {
 	s := newService(t, "--grace", "100ms")
 	s.line("up")
 	op := control.Operator(s.op)
-	controltest.Ask(t, op, control.Listen{Port: 80})
-	us := controltest.Ask(t, op, control.Interfaces{})
-	c := controltest.Ask(t, op, control.Connect{Addr: us[0].Addr.Addr(), Port: 80})
-	controltest.Ask(t, op, control.Write{SID: c.SID, Data: []byte("unread")})
+	nodetest.Ask(t, op, control.Listen{Port: 80})
+	us := nodetest.Ask(t, op, control.Interfaces{})
+	c := nodetest.Ask(t, op, control.Connect{Addr: us[0].Addr.Addr(), Port: 80})
+	nodetest.Ask(t, op, control.Write{SID: c.SID, Data: []byte("unread")})
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	s.line("ending")
 	first, second := s.line("abandoned"), s.line("abandoned")
@@ -144,7 +144,7 @@ func TestTheLevelOfTheLog(t *testing.T) {
 	op := control.Operator(s.op)
 	_, err := control.Ask(t.Context(), op, control.Set{Key: "log.level", Value: "loud"})
 	require.ErrorIs(t, err, control.ErrUsage)
-	got := controltest.Ask(t, op, control.Set{Key: "log.level", Value: "INFO"})
+	got := nodetest.Ask(t, op, control.Set{Key: "log.level", Value: "INFO"})
 	assert.Equal(t, "info", got.Value)
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	require.True(t, s.log.Scan())
@@ -152,8 +152,8 @@ func TestTheLevelOfTheLog(t *testing.T) {
 	require.Error(t, s.cmd.Wait())
 }
 
-// TestEveryLineOfALogOfJSONIsARecord, from what the file's notes say to the signal that ends it. The
-// token is in one of them, whatever the level.
+// TestEveryLineOfALogOfJSONIsARecord, from what the file's notes say to the signal that ends it.
+// The token is in one of them, whatever the level.
 func TestEveryLineOfALogOfJSONIsARecord(t *testing.T) {
 	s := newService(t, "--listen", "0", "--log-level", "error")
 	s.state("READY=1")

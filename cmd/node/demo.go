@@ -16,9 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // demoBytes is the size of the largest file of founding document 001's measurements.
@@ -94,7 +94,7 @@ func (o *demoOptions) validate() error {
 		return fmt.Errorf("--pcap-snaplen %d: want 0 to %d", o.snaplen, math.MaxUint16)
 	case o.cc != allAlgorithms && !slices.Contains(plan.Algorithms(), o.cc):
 		return fmt.Errorf("--cc %q is not a congestion control%s: want all, %s", o.cc,
-			spell.DidYouMean(o.cc, plan.Algorithms()), strings.Join(plan.Algorithms(), ", "))
+			diagnostic.DidYouMean(o.cc, plan.Algorithms()), strings.Join(plan.Algorithms(), ", "))
 	case o.out == "":
 		return errors.New("--out is empty: want a folder")
 	}

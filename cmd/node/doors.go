@@ -12,7 +12,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/link"
-	"github.com/tidepool-net/tidepool/internal/web"
 )
 
 // doors are where a node can be asked besides its own shell.
@@ -129,7 +128,7 @@ func (d *doors) serve(
 	nodes map[string]control.Operator, tell func(text string),
 ) (s *api.Server, stop func() error) {
 	s = api.New(api.Config{
-		Nodes: nodes, Version: thisVersion().String(), Shape: d.shape, Page: web.Files(),
+		Nodes: nodes, Version: thisVersion().String(), Shape: d.shape, Page: api.Page(),
 		Files: d.files, Tell: tell, Profile: d.pprof,
 	})
 	var (

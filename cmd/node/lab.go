@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/preset"
-	"github.com/tidepool-net/tidepool/internal/script"
 	"github.com/tidepool-net/tidepool/internal/sim/convergence"
-	"github.com/tidepool-net/tidepool/internal/spell"
+	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
 func labCommand() *cobra.Command {
@@ -101,7 +101,7 @@ func labShowCommand() *cobra.Command {
 				return misuse(c, fmt.Errorf("%q has no file: it is a program's", args[0]))
 			}
 			return misuse(c, fmt.Errorf("%q is no preset%s; `node lab list` lists them", args[0],
-				spell.DidYouMean(args[0], preset.Names())))
+				diagnostic.DidYouMean(args[0], preset.Names())))
 		},
 	}
 }
@@ -109,7 +109,7 @@ func labShowCommand() *cobra.Command {
 // labError is an error of the laboratory as the command that it happened to tells it: what was
 // asked for wrongly, and mistakes in files, with status 2.
 func labError(c *cobra.Command, name string, err error) error {
-	if e, ok := errors.AsType[*script.Error](err); ok {
+	if e, ok := errors.AsType[*starlark.Error](err); ok {
 		where, _, _ := strings.Cut(err.Error(), ": "+e.Error())
 		return &usageError{fmt.Errorf("%w\n  in %s", e, where)}
 	}
@@ -135,7 +135,7 @@ func labError(c *cobra.Command, name string, err error) error {
 // unknown is the error of a name that is none, with those that may have been meant.
 func unknown(err error, name string, names []string) error {
 	const some = 4
-	hint := spell.DidYouMean(name, names)
+	hint := diagnostic.DidYouMean(name, names)
 	if family := preset.Family(name); len(family) > 0 {
 		rest := ""
 		if n := len(family) - some; n > 0 {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 func labMergeCommand() *cobra.Command {
@@ -198,7 +198,7 @@ func checkMetrics(names []string) error {
 	for _, m := range names {
 		if _, known := result.Find(m); !known {
 			return fmt.Errorf("--metrics: %q is no metric%s; `node lab metrics` lists them", m,
-				spell.DidYouMean(m, result.Names()))
+				diagnostic.DidYouMean(m, result.Names()))
 		}
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/sim/convergence"
-	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // runRouting runs an experiment of routers, which has no file and one run.
@@ -29,7 +29,7 @@ func runRouting(c *cobra.Command, name string, o *labRunOptions) error {
 	switch {
 	case errors.Is(err, convergence.ErrCase):
 		return misuse(c, fmt.Errorf("%w%s; `node lab list` lists them",
-			err, spell.DidYouMean(name, experimentNames())))
+			err, diagnostic.DidYouMean(name, experimentNames())))
 	case errors.Is(err, convergence.ErrDialect):
 		return misuse(c, err)
 	case err != nil:

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	ci "github.com/tidepool-net/tidepool/internal/ci/long"
+	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 func runLab(args ...string) (stdout, stderr string, status int) {
@@ -70,7 +70,7 @@ func TestLabRun(t *testing.T) {
 // The first file of the reference is one to begin with: what it expects comes out.
 func TestLabRunsTheReferencesFirstFile(t *testing.T) {
 	t.Parallel()
-	ci.Only(t)
+	ci.NeedLong(t)
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "EXPERIMENTS.md"))
 	require.NoError(t, err)
 	_, text, _ = bytes.Cut(text, []byte("```yaml\n"))

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	ci "github.com/tidepool-net/tidepool/internal/ci/long"
+	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // sweeping is a sweep of runs that take some milliseconds each.
@@ -31,7 +31,7 @@ sweep: {flows.0.cc: [reno, cubic, tahoe, bbr]}
 // TestAnInterruptedSweepGoesOn stops a sweep that somebody watches, as he or the system would, and
 // has the next run come to what one that nobody stopped comes to.
 func TestAnInterruptedSweepGoesOn(t *testing.T) {
-	ci.Only(t)
+	ci.NeedLong(t)
 	folder := t.TempDir()
 	file := filepath.Join(folder, "sweeping.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(sweeping), 0o600))

@@ -8,14 +8,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	ci "github.com/tidepool-net/tidepool/internal/ci/long"
-	"github.com/tidepool-net/tidepool/internal/ci/reap"
+	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // TestMain makes this test binary the program `node` that the sessions in testdata/script run, and
 // `tidepool`, the same by the name that packages install.
 func TestMain(m *testing.M) {
-	if err := reap.Orphans(); err != nil {
+	if err := ci.ReapOrphans(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -31,10 +30,10 @@ func TestSessions(t *testing.T) {
 			if name != "long" {
 				return false, fmt.Errorf("no condition %q: long", name)
 			}
-			return ci.Runs(), nil
+			return ci.Long(), nil
 		},
 		Setup: func(e *testscript.Env) error {
-			e.Setenv(reap.Mark, os.Getenv(reap.Mark))
+			e.Setenv(ci.RunMark, os.Getenv(ci.RunMark))
 			return os.CopyFS(filepath.Join(e.WorkDir, "tutorial"), os.DirFS("../../tutorial"))
 		},
 	})

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
-	"github.com/tidepool-net/tidepool/internal/record"
+	"github.com/tidepool-net/tidepool/internal/observe"
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
@@ -69,7 +69,7 @@ func traceFile(
 			failure = err
 		}
 	})
-	done, err := record.TraceFile(in, filter, func(s control.TracedSegment) {
+	done, err := observe.TraceFile(in, filter, func(s control.TracedSegment) {
 		switch {
 		case !asJSON:
 			ladder.Add(&s)

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/files"
-	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // The events of a command that streams, beside those of its own.
@@ -69,7 +69,7 @@ func (ws *works) command(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		name := r.PathValue("command")
 		return fmt.Errorf("%q: %w: no such command%s; /v1/openapi.json lists them", name,
-			errNoSuchPath, spell.DidYouMean(name, slices.Sorted(maps.Keys(kinds))))
+			errNoSuchPath, diagnostic.DidYouMean(name, slices.Sorted(maps.Keys(kinds))))
 	}
 	request := reflect.New(k.Request).Elem()
 	if err := body(w, r, k.Name, request); err != nil {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"crypto/sha256"
+	"embed"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,21 @@ import (
 	"path"
 	"strings"
 )
+
+// dist has what `make web` builds from web/ at the tree's root. It is committed, so that a build
+// needs Go alone.
+//
+//go:embed all:dist
+var dist embed.FS
+
+// Page returns the files of the page; index.html is the first.
+func Page() fs.FS {
+	page, err := fs.Sub(dist, "dist")
+	if err != nil {
+		panic("BUG: api: dist is embedded: " + err.Error())
+	}
+	return page
+}
 
 // policy is what a page of this server may do: nothing but what came from here.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +

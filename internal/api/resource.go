@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/spell"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // list answers with what every node says of itself.
@@ -44,7 +44,7 @@ func (n *nodes) resource(w http.ResponseWriter, r *http.Request) error {
 	k, ok := resources[r.PathValue("resource")]
 	if !ok {
 		return fmt.Errorf("%s: %w%s; /v1/openapi.json lists what there is", r.URL.Path,
-			errNoSuchPath, spell.DidYouMean(r.PathValue("resource"),
+			errNoSuchPath, diagnostic.DidYouMean(r.PathValue("resource"),
 				slices.Sorted(maps.Keys(resources))))
 	}
 	return n.read(w, r, k)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/perf"
 )
 
 // What a client wants unless it says otherwise, as iperf3 has it.
@@ -42,7 +41,7 @@ func (h *Host) measure(ctx context.Context, r *control.Perf) (control.PerfReport
 	if r.Every != 0 {
 		t.every = r.Every
 	}
-	t.cookie = perf.NewCookie(rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+	t.cookie = NewCookie(rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	defer t.control.drop()
 	defer t.close()
 	err = t.run(ctx, func() error { return t.ask(ctx, p) }, t.compare)
@@ -58,8 +57,8 @@ func (h *Host) measure(ctx context.Context, r *control.Perf) (control.PerfReport
 }
 
 // paramsOf are the parameters of a request.
-func paramsOf(r *control.Perf) (p perf.Params, err error) {
-	p = perf.Params{
+func paramsOf(r *control.Perf) (p Params, err error) {
+	p = Params{
 		Omit: int(r.Omit / time.Second), Time: r.Time.Seconds(), Num: r.Bytes, Blocks: r.Blocks,
 		MSS: r.MSS, NoDelay: r.NoDelay, Parallel: max(1, r.Parallel), Reverse: r.Reverse,
 		Bidir: r.Bidir, Window: r.Window, Len: r.Length, Bandwidth: r.Rate, Burst: r.Burst,
@@ -108,7 +107,7 @@ func paramsOf(r *control.Perf) (p perf.Params, err error) {
 	}
 	check := p
 	if p.Len == 0 {
-		check.Len = perf.MinDatagram
+		check.Len = MinDatagram
 	}
 	if p.RDT && !p.Reverse {
 		check.RDTPorts = make([]uint16, p.Parallel) // they are known later
@@ -120,7 +119,7 @@ func paramsOf(r *control.Perf) (p perf.Params, err error) {
 }
 
 // blockLength fills in what is written at once; of UDP it is 0 until the path is known.
-func blockLength(p *perf.Params) error {
+func blockLength(p *Params) error {
 	switch {
 	case p.Len < 0:
 		return control.Misuse("a length of %d", p.Len)
@@ -135,17 +134,17 @@ func blockLength(p *perf.Params) error {
 }
 
 // ask goes through the protocol as its client until it is to be measured.
-func (t *test) ask(ctx context.Context, p perf.Params) error {
+func (t *test) ask(ctx context.Context, p Params) error {
 	c := t.control
 	if err := c.write(t.cookie[:]); err != nil {
 		return err
 	}
-	if err := c.expect(perf.ParamExchange); err != nil {
+	if err := c.expect(ParamExchange); err != nil {
 		return err
 	}
 	if p.Len == 0 {
 		p.Len = udpBlock
-		if i, err := c.conn.Info(); err == nil && i.SendMSS >= perf.MinDatagram {
+		if i, err := c.conn.Info(); err == nil && i.SendMSS >= MinDatagram {
 			p.Len = i.SendMSS // one packet: as iperf3 reckons it
 		}
 	}
@@ -158,13 +157,13 @@ func (t *test) ask(ctx context.Context, p perf.Params) error {
 	if err := c.send(&t.params); err != nil {
 		return err
 	}
-	if err := c.expect(perf.CreateStreams); err != nil {
+	if err := c.expect(CreateStreams); err != nil {
 		return err
 	}
 	if err := t.connect(ctx); err != nil {
 		return err
 	}
-	for _, s := range []perf.State{perf.TestStart, perf.TestRunning} {
+	for _, s := range []State{TestStart, TestRunning} {
 		if err := c.expect(s); err != nil {
 			return err
 		}
@@ -176,10 +175,10 @@ func (t *test) ask(ctx context.Context, p perf.Params) error {
 // compare exchanges results with the server, and ends the test.
 func (t *test) compare() error {
 	c := t.control
-	if err := c.say(perf.TestEnd); err != nil {
+	if err := c.say(TestEnd); err != nil {
 		return err
 	}
-	if err := c.awaitHeard(perf.ExchangeResults); err != nil {
+	if err := c.awaitHeard(ExchangeResults); err != nil {
 		return err
 	}
 	if err := c.send(t.results()); err != nil {
@@ -189,11 +188,11 @@ func (t *test) compare() error {
 	if err != nil {
 		return err
 	}
-	if err := c.expect(perf.DisplayResults); err != nil {
+	if err := c.expect(DisplayResults); err != nil {
 		return err
 	}
 	t.finish(&theirs)
-	err = c.say(perf.Done)
+	err = c.say(Done)
 	c.close()
 	return err
 }
@@ -203,7 +202,7 @@ func (t *test) connect(ctx context.Context) error {
 	sends, receives := t.params.Ways()
 	for i := range sends + receives {
 		s := &stream{
-			test: t, id: perf.StreamID(i), socket: 5 + i, sender: i < sends,
+			test: t, id: StreamID(i), socket: 5 + i, sender: i < sends,
 			remote: t.control.conn.Remote(),
 		}
 		var err error

@@ -1,5 +1,3 @@
-// Package iperf measures by iperf3's protocol between hosts of a virtual network: package perf has
-// the protocol as messages, this one what moves, over a node's TCP, UDP, RCP and RDT.
 package iperf
 
 import (

@@ -15,10 +15,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
-	"github.com/tidepool-net/tidepool/internal/perf"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,7 +40,7 @@ func served(t *testing.T, n *roomtest.Host) chan control.PerfEnded {
 		}
 	})
 	t.Cleanup(stop)
-	served := controltest.Ask(t, n, control.PerfServe{Background: true})
+	served := nodetest.Ask(t, n, control.PerfServe{Background: true})
 	assert.Equal(t, uint16(control.PerfPort), served.Local.Port())
 	return ended
 }
@@ -71,7 +70,7 @@ func TestPerfBetweenNodes(t *testing.T) {
 			req.Addr = roomtest.TheHost
 			starts := 0
 			req.Start = func(control.PerfStart) { starts++ }
-			report := controltest.Ask(t, a, req)
+			report := nodetest.Ask(t, a, req)
 			assert.Equal(t, 1, starts)
 			theirs := <-ended
 			require.Empty(t, theirs.Problem)
@@ -136,7 +135,7 @@ func TestPerfOmitsTheBeginning(t *testing.T) {
 	a, b := twoNodes(t)
 	served(t, b)
 	var told []control.PerfInterval
-	report := controltest.Ask(t, a, control.Perf{
+	report := nodetest.Ask(t, a, control.Perf{
 		Addr: roomtest.TheHost, Time: time.Second, Omit: time.Second, Every: 200 * time.Millisecond,
 		Rate: 8_000_000, Length: 1000,
 		Interval: func(i control.PerfInterval) { told = append(told, i) },
@@ -197,10 +196,10 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	assert.Contains(t, (<-ended).Problem, "UDP port 5201: 0.0.0.0:5201: port in use")
 	require.NoError(t, c.Close())
 
-	list := controltest.Ask(t, b, control.PerfServers{})
+	list := nodetest.Ask(t, b, control.PerfServers{})
 	require.Len(t, list, 1)
 	assert.Equal(t, 1, list[0].Tests)
-	controltest.Ask(t, b, control.PerfClose{})
+	nodetest.Ask(t, b, control.PerfClose{})
 	require.ErrorIs(t, control.Order(t.Context(), b.Operator(), control.PerfClose{}),
 		control.ErrNoSuchSocket)
 	a.NoSockets(t)
@@ -221,7 +220,7 @@ var someCookie = []byte("abcdefghijklmnopqrstuvwxyz2345672345\x00")
 // A client that says nonsense, too much, or nothing more: the server says so in a line, and
 // serves the next.
 func TestPerfClientsThatMisbehave(t *testing.T) {
-	params, err := perf.AppendMessage(nil, &perf.Params{TCP: true, Len: 1000, Time: 1})
+	params, err := AppendMessage(nil, &Params{TCP: true, Len: 1000, Time: 1})
 	require.NoError(t, err)
 	for name, tt := range map[string]struct {
 		sends [][]byte // behind the cookie, each when the server has said something
@@ -248,7 +247,7 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 			[][]byte{params}, "control socket has closed unexpectedly", "",
 		},
 		"a state instead of the streams": {
-			[][]byte{params, {byte(perf.TestEnd)}},
+			[][]byte{params, {byte(TestEnd)}},
 			"TEST_END where streams are due",
 			"control socket has closed unexpectedly",
 		},
@@ -258,7 +257,7 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 			ended := served(t, b)
 			k := dial(t, a)
 			require.NoError(t, k.write(someCookie))
-			require.NoError(t, k.expect(perf.ParamExchange))
+			require.NoError(t, k.expect(ParamExchange))
 			for _, piece := range tt.sends {
 				require.NoError(t, k.write(piece))
 			}
@@ -271,7 +270,7 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 			}
 			k.conn.Abort()
 			assert.Contains(t, (<-ended).Problem, tt.want)
-			controltest.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
+			nodetest.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
 			assert.Empty(t, (<-ended).Problem)
 			a.NoSockets(t)
 			b.NoSockets(t)
@@ -282,14 +281,14 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 // A server that says something in the midst of a test, where nothing is due, is told from one that
 // has nothing to say: the test is over at once, and says why.
 func TestAServerThatTalksInATest(t *testing.T) {
-	for _, says := range []perf.State{0, perf.TestEnd} {
+	for _, says := range []State{0, TestEnd} {
 		a, b := twoNodes(t)
 		l, err := b.Listen(netip.AddrPortFrom(roomtest.TheHost, control.PerfPort), 0)
 		require.NoError(t, err)
 		served := make(chan error, 1)
 		go func() { served <- talkInATest(l, says) }()
 		_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: roomtest.TheHost, Time: time.Hour})
-		require.ErrorIs(t, err, perf.ErrMessage)
+		require.ErrorIs(t, err, ErrMessage)
 		assert.ErrorContains(t, err, fmt.Sprintf("%v while it is measured", says))
 		require.NoError(t, <-served)
 		require.NoError(t, l.Close())
@@ -299,23 +298,23 @@ func TestAServerThatTalksInATest(t *testing.T) {
 }
 
 // talkInATest is a server of one stream that says too much, and waits until its client is gone.
-func talkInATest(l *node.Listener, says perf.State) error {
+func talkInATest(l *node.Listener, says State) error {
 	c, err := l.AcceptTCP()
 	if err != nil {
 		return err
 	}
 	defer c.Abort()
 	k := &wire{conn: c}
-	var cookie perf.Cookie
+	var cookie Cookie
 	err = k.read(cookie[:], patience)
 	if err == nil {
-		err = k.say(perf.ParamExchange)
+		err = k.say(ParamExchange)
 	}
 	if err == nil {
-		_, err = k.receive(perf.MaxParams)
+		_, err = k.receive(MaxParams)
 	}
 	if err == nil {
-		err = k.say(perf.CreateStreams)
+		err = k.say(CreateStreams)
 	}
 	if err != nil {
 		return err
@@ -325,13 +324,13 @@ func talkInATest(l *node.Listener, says perf.State) error {
 		return err
 	}
 	defer stream.Abort()
-	for _, s := range []perf.State{perf.TestStart, perf.TestRunning, says} {
+	for _, s := range []State{TestStart, TestRunning, says} {
 		if err := k.say(s); err != nil {
 			return err
 		}
 	}
 	if _, err := k.state(patience); !errors.Is(err, errGone) {
-		return fmt.Errorf("%w: the client goes on", perf.ErrMessage)
+		return fmt.Errorf("%w: the client goes on", ErrMessage)
 	}
 	return nil
 }
@@ -354,7 +353,7 @@ func TestPerfClientsThatDoNotBegin(t *testing.T) {
 	_, err := io.ReadAll(k.conn)
 	assert.ErrorIs(t, err, control.ErrReset)
 	k.conn.Abort()
-	controltest.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
+	nodetest.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
 	assert.Empty(t, (<-ended).Problem)
 	silent.conn.Abort()
 	a.NoSockets(t)
@@ -390,7 +389,7 @@ func TestAPerfServerThatIsBusy(t *testing.T) {
 	cancel()
 	assert.EqualError(t, <-over, "interrupted: interrupt - the client has terminated")
 	assert.Contains(t, (<-ended).Problem, "the client has terminated")
-	controltest.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
+	nodetest.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
 	a.NoSockets(t)
 	b.NoSockets(t)
 }
@@ -399,7 +398,7 @@ func TestAPerfServerThatIsClosedInATest(t *testing.T) {
 	a, b := twoNodes(t)
 	ended := served(t, b)
 	over := underWay(t.Context(), t, a)
-	controltest.Ask(t, b, control.PerfClose{})
+	nodetest.Ask(t, b, control.PerfClose{})
 	assert.ErrorContains(t, <-over, "the server has terminated")
 	assert.Contains(t, (<-ended).Problem, "the server has terminated")
 	a.NoSockets(t)
@@ -431,7 +430,7 @@ func TestAPerfServerInTheForeground(t *testing.T) {
 		done <- served
 	}()
 	<-listening
-	controltest.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
+	nodetest.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
 	assert.Equal(t, 1, (<-done).Tests)
 	require.Len(t, ended, 1)
 	assert.Empty(t, ended[0].Problem)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/perf"
 )
 
 // test is a measurement, at either end. But for its gauge it is one goroutine's, the one that
@@ -19,7 +18,7 @@ type test struct {
 	host    *Host
 	server  bool
 	control *wire
-	cookie  perf.Cookie
+	cookie  Cookie
 	streams []*stream
 	every   time.Duration // between reports; negative: none
 
@@ -36,7 +35,7 @@ type test struct {
 
 // gauge is what the streams of a test share.
 type gauge struct {
-	params   perf.Params
+	params   Params
 	began    time.Time
 	halted   atomic.Bool
 	stop     chan struct{} // closed when halted
@@ -62,7 +61,7 @@ func (h *Host) newTest(server bool) *test {
 }
 
 // agree takes the parameters of a test.
-func (t *test) agree(p perf.Params) {
+func (t *test) agree(p Params) {
 	t.params = p
 	most := p.Num
 	if p.Blocks > 0 {
@@ -121,25 +120,25 @@ func (t *test) run(ctx context.Context, before, behind func() error) error {
 		stop = context.AfterFunc(ctx, c.conn.Abort)
 		return behind()
 	}
-	t.finish(&perf.Results{})
+	t.finish(&Results{})
 	switch {
 	case ctx.Err() == nil:
 	case t.server:
 		err = errServerEnded
-		c.part(perf.ServerTerminate)
+		c.part(ServerTerminate)
 	default:
-		c.part(perf.ClientTerminate)
+		c.part(ClientTerminate)
 	}
 	return err
 }
 
 // theirs reads the other end's results.
-func (t *test) theirs() (perf.Results, error) {
-	text, err := t.control.receive(perf.MaxResults)
+func (t *test) theirs() (Results, error) {
+	text, err := t.control.receive(MaxResults)
 	if err != nil {
-		return perf.Results{}, err
+		return Results{}, err
 	}
-	return perf.ParseResults(text, len(t.streams))
+	return ParseResults(text, len(t.streams))
 }
 
 // measure runs the streams until the test is over: nil, in order.
@@ -215,9 +214,9 @@ func (t *test) heed(m news) error {
 	switch {
 	case m.err != nil:
 	case !t.server:
-		m.err = fmt.Errorf("%w: %v while it is measured", perf.ErrMessage, m.state)
+		m.err = fmt.Errorf("%w: %v while it is measured", ErrMessage, m.state)
 	default:
-		m.err = t.control.wanted(m.state, perf.TestEnd, nil)
+		m.err = t.control.wanted(m.state, TestEnd, nil)
 	}
 	if m.err != nil {
 		t.control.heard = nil
@@ -230,7 +229,7 @@ func (t *test) longest() time.Duration {
 	d := t.params.Duration()
 	switch {
 	case d == 0 || t.params.Num > 0 || t.params.Blocks > 0:
-		return 10 * perf.MaxSeconds * time.Second // something else ends it
+		return 10 * MaxSeconds * time.Second // something else ends it
 	case t.server:
 		d += 2 * patience
 	}
@@ -306,23 +305,23 @@ func (t *test) close() {
 }
 
 // results are what this end has seen.
-func (t *test) results() perf.Results {
-	r := perf.Results{Retransmits: -1, Congestion: t.algo()}
+func (t *test) results() Results {
+	r := Results{Retransmits: -1, Congestion: t.algo()}
 	r.CPUTotal, r.CPUUser, r.CPUSystem = t.used.percent(t.until.Sub(t.from))
 	for _, s := range t.streams {
 		c := s.count(s.info())
 		d := c.minus(s.base)
-		one := perf.StreamResult{
-			ID: perf.Number(s.id), Bytes: perf.Number(d.bytes), Retransmits: -1,
-			Jitter: s.jitter().Seconds(), Errors: perf.Number(c.lost),
-			OmittedErrors: perf.Number(s.base.lost), Packets: perf.Number(c.packets),
-			OmittedPackets: perf.Number(s.base.packets), End: t.until.Sub(t.from).Seconds(),
+		one := StreamResult{
+			ID: Number(s.id), Bytes: Number(d.bytes), Retransmits: -1,
+			Jitter: s.jitter().Seconds(), Errors: Number(c.lost),
+			OmittedErrors: Number(s.base.lost), Packets: Number(c.packets),
+			OmittedPackets: Number(s.base.packets), End: t.until.Sub(t.from).Seconds(),
 		}
 		if s.sender {
 			r.Retransmits = 0
 			if t.params.Proto() == "TCP" {
 				r.Retransmits = 1
-				one.Retransmits = perf.Number(d.retransmits)
+				one.Retransmits = Number(d.retransmits)
 			}
 		}
 		r.Streams = append(r.Streams, one)

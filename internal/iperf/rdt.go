@@ -10,7 +10,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/objects"
-	"github.com/tidepool-net/tidepool/internal/perf"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
@@ -49,7 +48,7 @@ func (h *Host) give(port uint16) (*rdtCarrier, error) {
 }
 
 // offer opens what a client of RDT sends, and says where.
-func (t *test) offer(p *perf.Params) error {
+func (t *test) offer(p *Params) error {
 	sends, _ := p.Ways()
 	for range sends {
 		f, err := t.host.give(0)
@@ -98,7 +97,7 @@ func (t *test) acceptRDT(port uint16) error {
 		})
 	}
 	for i, s := range t.streams {
-		s.id, s.socket = perf.StreamID(i), 5+i
+		s.id, s.socket = StreamID(i), 5+i
 	}
 	return nil
 }

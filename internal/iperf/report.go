@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/perf"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -189,7 +188,7 @@ type view struct {
 }
 
 // views are what the sender and the receiver of a stream have seen.
-func (t *test) views(s *stream, theirs *perf.Results) (sender, receiver view) {
+func (t *test) views(s *stream, theirs *Results) (sender, receiver view) {
 	own := view{
 		tally: s.count(s.info()).minus(s.base), jitter: s.jitter(),
 		seconds: t.until.Sub(t.from).Seconds(), known: true,
@@ -220,7 +219,7 @@ func (t *test) views(s *stream, theirs *perf.Results) (sender, receiver view) {
 }
 
 // finish fills in what it came to.
-func (t *test) finish(theirs *perf.Results) {
+func (t *test) finish(theirs *Results) {
 	e := &t.report.End
 	var sums [2][2]waySum // by who sends, this end or the other, and by who saw it
 	for _, s := range t.streams {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/perf"
 )
 
 // server answers iperf3's protocol on a port, one test at a time.
@@ -119,10 +118,10 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
 	k := &wire{conn: c}
-	var cookie perf.Cookie
+	var cookie Cookie
 	err := k.read(cookie[:], greetingTime)
 	if err == nil && !cookie.Valid() {
-		err = fmt.Errorf("%w: it begins with no cookie", perf.ErrMessage)
+		err = fmt.Errorf("%w: it begins with no cookie", ErrMessage)
 	}
 	s.mu.Lock()
 	s.greetings--
@@ -149,7 +148,7 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 		return
 	}
 	if errors.Is(err, errBusy) {
-		denied := perf.AccessDenied
+		denied := AccessDenied
 		_ = k.say(denied) // who has gone needs no answer
 		_ = c.Close()
 	} else {
@@ -178,7 +177,7 @@ func (w *gathering) add(order int, s *stream) {
 }
 
 // run is a test, from its control connection on.
-func (s *server) run(ctx context.Context, k *wire, cookie perf.Cookie) {
+func (s *server) run(ctx context.Context, k *wire, cookie Cookie) {
 	t := s.host.newTest(true)
 	t.control, t.cookie, t.start, t.interval = k, cookie, s.req.Start, s.req.Interval
 	t.report.Start.Cookie = cookie.String()
@@ -214,7 +213,7 @@ func (s *server) run(ctx context.Context, k *wire, cookie perf.Cookie) {
 
 // answer goes through the protocol as its server until it is to be measured.
 func (s *server) answer(ctx context.Context, t *test) error {
-	if err := t.control.say(perf.ParamExchange); err != nil {
+	if err := t.control.say(ParamExchange); err != nil {
 		return err
 	}
 	if err := t.learn(); err != nil {
@@ -225,10 +224,10 @@ func (s *server) answer(ctx context.Context, t *test) error {
 
 // running tells the client that it is measured from now on.
 func (c *wire) running() error {
-	if err := c.say(perf.TestStart); err != nil {
+	if err := c.say(TestStart); err != nil {
 		return err
 	}
-	return c.say(perf.TestRunning)
+	return c.say(TestRunning)
 }
 
 // conclude ends the streams and exchanges results with the client.
@@ -237,7 +236,7 @@ func (t *test) conclude() error {
 	for _, stream := range t.streams {
 		stream.carrier.finish()
 	}
-	if err := c.say(perf.ExchangeResults); err != nil {
+	if err := c.say(ExchangeResults); err != nil {
 		return err
 	}
 	theirs, err := t.theirs()
@@ -248,10 +247,10 @@ func (t *test) conclude() error {
 	if err := c.send(t.results()); err != nil {
 		return err
 	}
-	if err := c.say(perf.DisplayResults); err != nil {
+	if err := c.say(DisplayResults); err != nil {
 		return err
 	}
-	if err := c.expect(perf.Done); err != nil && !errors.Is(err, errGone) {
+	if err := c.expect(Done); err != nil && !errors.Is(err, errGone) {
 		return err
 	}
 	c.close()
@@ -261,14 +260,14 @@ func (t *test) conclude() error {
 // learn reads what is to be measured.
 func (t *test) learn() error {
 	c := t.control
-	text, err := c.receive(perf.MaxParams)
-	var p perf.Params
+	text, err := c.receive(MaxParams)
+	var p Params
 	if err == nil {
-		p, err = perf.ParseParams(text)
+		p, err = ParseParams(text)
 	}
 	if err != nil {
-		if errors.Is(err, perf.ErrMessage) {
-			c.refuse(perf.CodeParams)
+		if errors.Is(err, ErrMessage) {
+			c.refuse(CodeParams)
 		}
 		return err
 	}
@@ -277,7 +276,7 @@ func (t *test) learn() error {
 	}
 	if p.Congestion != "" && p.TCP {
 		if err := c.conn.SetCongestionControl(p.Congestion); err != nil {
-			c.refuse(perf.CodeCongestion)
+			c.refuse(CodeCongestion)
 			return control.Reason(err)
 		}
 	}
@@ -292,13 +291,13 @@ func (s *server) gather(ctx context.Context, t *test) error {
 	wait := &gathering{test: t, need: sends + receives, whole: make(chan struct{})}
 	err := s.door(t, wait)
 	if err != nil {
-		t.control.refuse(perf.CodeCreateStream)
+		t.control.refuse(CodeCreateStream)
 		return err
 	}
 	s.mu.Lock()
 	s.waiting = wait
 	s.mu.Unlock()
-	if err := t.control.say(perf.CreateStreams); err != nil {
+	if err := t.control.say(CreateStreams); err != nil {
 		return err
 	}
 	t.control.listen() // a client that is gone keeps nobody waiting
@@ -313,7 +312,7 @@ func (s *server) gather(ctx context.Context, t *test) error {
 		return errServerEnded
 	case m := <-t.control.heard:
 		if m.err == nil {
-			m.err = fmt.Errorf("%w: %v where streams are due", perf.ErrMessage, m.state)
+			m.err = fmt.Errorf("%w: %v where streams are due", ErrMessage, m.state)
 		}
 		return m.err
 	case <-timer.C:
@@ -327,7 +326,7 @@ func (s *server) gather(ctx context.Context, t *test) error {
 	s.mu.Unlock()
 	slices.SortFunc(wait.came, func(a, b arrival) int { return cmp.Compare(a.order, b.order) })
 	for i, a := range wait.came {
-		a.stream.id, a.stream.sender = perf.StreamID(i), i >= sends
+		a.stream.id, a.stream.sender = StreamID(i), i >= sends
 		t.streams = append(t.streams, a.stream)
 		if b, ok := a.stream.carrier.(*byteCarrier); ok {
 			if err := t.tune(b.tcp); err != nil {
@@ -405,7 +404,7 @@ func (s *server) doorRCP(t *test, wait *gathering, on netip.AddrPort) error {
 }
 
 func (s *server) greetRCP(wait *gathering, c *node.RCPConn, order int) {
-	var cookie perf.Cookie
+	var cookie Cookie
 	err := c.SetReadDeadline(time.Now().Add(greetingTime))
 	for n := 0; n < len(cookie) && err == nil; {
 		var k int

@@ -13,7 +13,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/perf"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -43,7 +42,7 @@ type stream struct {
 	moved   atomic.Int64 // bytes
 	packets atomic.Int64 // datagrams that were sent
 	mu      sync.Mutex
-	arrived perf.Arrivals
+	arrived Arrivals
 
 	// The control goroutine's: what there was when counting began, and at the last report.
 	base, last tally
@@ -118,7 +117,7 @@ func (s *stream) run() error {
 }
 
 // turn waits until the stream may send a block, and reports whether it shall.
-func (s *stream) turn(pace *perf.Pace) bool {
+func (s *stream) turn(pace *Pace) bool {
 	t := s.test
 	for {
 		if t.halted.Load() {
@@ -141,9 +140,9 @@ func (s *stream) turn(pace *perf.Pace) bool {
 }
 
 // pace is how fast the stream may send.
-func (s *stream) pace() *perf.Pace {
+func (s *stream) pace() *Pace {
 	p := &s.test.params
-	return &perf.Pace{Rate: p.Bandwidth, Block: p.Len, Burst: p.Burst}
+	return &Pace{Rate: p.Bandwidth, Block: p.Len, Burst: p.Burst}
 }
 
 // took counts what has come, unless the test is over.

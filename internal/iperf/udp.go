@@ -12,7 +12,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/perf"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
@@ -42,7 +41,7 @@ func (d *datagramCarrier) send(s *stream) error {
 	number := uint64(0)
 	put := func(b []byte) {
 		number++
-		perf.Header{Sent: time.Duration(time.Now().UnixNano()), Number: number}.Put(b, p.Wide != 0)
+		Header{Sent: time.Duration(time.Now().UnixNano()), Number: number}.Put(b, p.Wide != 0)
 	}
 	for pace := s.pace(); s.turn(pace); {
 		k, sent := 1, s.moved.Load()
@@ -70,7 +69,7 @@ func (d *datagramCarrier) receive(s *stream) error {
 		<-s.test.stop
 		return nil
 	}
-	b := make([]byte, perf.MaxDatagram)
+	b := make([]byte, MaxDatagram)
 	for {
 		n, err := d.conn.Read(b)
 		switch {
@@ -97,7 +96,7 @@ func (d *datagramCarrier) close() {
 
 // datagram counts what has come.
 func (s *stream) datagram(b []byte) {
-	h, ok := perf.ParseHeader(b, s.test.params.Wide != 0)
+	h, ok := ParseHeader(b, s.test.params.Wide != 0)
 	if !ok || s.test.halted.Load() {
 		return // too short, or an answer to a greeting that was repeated
 	}
@@ -146,12 +145,12 @@ func (t *test) tuneUDP(c *node.PacketConn) error {
 }
 
 func greetUDP(ctx context.Context, c *node.PacketConn) error {
-	b := make([]byte, perf.MaxDatagram)
+	b := make([]byte, MaxDatagram)
 	for until := time.Now().Add(patience); time.Now().Before(until); {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if _, err := c.Write(perf.AppendGreeting(nil)); err != nil {
+		if _, err := c.Write(AppendGreeting(nil)); err != nil {
 			return err
 		}
 		if err := c.SetReadDeadline(time.Now().Add(greetEvery)); err != nil {
@@ -166,7 +165,7 @@ func greetUDP(ctx context.Context, c *node.PacketConn) error {
 			if err != nil {
 				return err
 			}
-			if perf.IsReply(b[:n]) {
+			if IsReply(b[:n]) {
 				return nil
 			}
 		}
@@ -187,7 +186,7 @@ type gate struct {
 
 // run reads what comes until the port is closed.
 func (g *gate) run() {
-	b := make([]byte, perf.MaxDatagram)
+	b := make([]byte, MaxDatagram)
 	for {
 		n, from, err := g.conn.ReadFromAddrPort(b)
 		if errors.Is(err, net.ErrClosed) {
@@ -200,9 +199,9 @@ func (g *gate) run() {
 		s := g.streams[from]
 		g.mu.Unlock()
 		switch {
-		case perf.IsGreeting(b[:n]):
+		case IsGreeting(b[:n]):
 			if s != nil || g.greet(from) {
-				_, _ = g.conn.WriteToAddrPort(perf.AppendReply(nil), from) // or it comes again
+				_, _ = g.conn.WriteToAddrPort(AppendReply(nil), from) // or it comes again
 			}
 		case s != nil:
 			s.datagram(b[:n])

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/perf"
 )
 
 // Times and bounds of iperf3's protocol at a node.
@@ -24,7 +23,7 @@ const (
 	// idleTime is how long nothing may move, as iperf3's --rcv-timeout.
 	idleTime = 120 * time.Second
 	// maxGreetings is how many connections may be about to say it; one more is closed.
-	maxGreetings = 2 * perf.MaxStreams
+	maxGreetings = 2 * MaxStreams
 )
 
 // What a test ends with otherwise than in order, in iperf3's words where it has some.
@@ -48,12 +47,12 @@ type wire struct {
 
 // news is a state that came, or that none will.
 type news struct {
-	state perf.State
+	state State
 	err   error
 }
 
 // say tells a state.
-func (c *wire) say(s perf.State) error {
+func (c *wire) say(s State) error {
 	return c.write([]byte{byte(s)})
 }
 
@@ -95,20 +94,20 @@ func wireError(err error) error {
 }
 
 // state reads what the other end says next. What ends a test is an error.
-func (c *wire) state(within time.Duration) (perf.State, error) {
+func (c *wire) state(within time.Duration) (State, error) {
 	var b [1]byte
 	if err := c.read(b[:], within); err != nil {
 		return 0, err
 	}
-	s := perf.State(b[0])
+	s := State(b[0])
 	switch s {
-	case perf.AccessDenied:
+	case AccessDenied:
 		return s, errBusy
-	case perf.ServerTerminate:
+	case ServerTerminate:
 		return s, errServerEnded
-	case perf.ClientTerminate:
+	case ClientTerminate:
 		return s, errClientEnded
-	case perf.ServerError:
+	case ServerError:
 		return s, c.serverError()
 	default:
 		return s, nil
@@ -122,12 +121,12 @@ func (c *wire) serverError() error {
 		return errServerEnded
 	}
 	code := int32(codes[0])<<24 | int32(codes[1])<<16 | int32(codes[2])<<8 | int32(codes[3])
-	return fmt.Errorf("the server says: %s", perf.CodeText(code))
+	return fmt.Errorf("the server says: %s", CodeText(code))
 }
 
 // refuse tells a client why a server gives up: it has words for the code.
 func (c *wire) refuse(code int32) {
-	server := perf.ServerError
+	server := ServerError
 	b := []byte{
 		byte(server), byte(code >> 24), byte(code >> 16), byte(code >> 8), byte(code),
 		0, 0, 0, 0,
@@ -140,7 +139,7 @@ func (c *wire) refuse(code int32) {
 const partingTime = time.Second
 
 // part tells the other end that it is over, and waits until it has heard that.
-func (c *wire) part(s perf.State) {
+func (c *wire) part(s State) {
 	if c.say(s) == nil && c.heard != nil {
 		timer := time.NewTimer(partingTime)
 		defer timer.Stop()
@@ -166,14 +165,14 @@ func (c *wire) drop() {
 }
 
 // expect reads a state that must come next.
-func (c *wire) expect(want perf.State) error {
+func (c *wire) expect(want State) error {
 	s, err := c.state(patience)
 	return c.wanted(s, want, err)
 }
 
-func (c *wire) wanted(s, want perf.State, err error) error {
+func (c *wire) wanted(s, want State, err error) error {
 	if err == nil && s != want {
-		err = fmt.Errorf("%w: %v where %v is due", perf.ErrMessage, s, want)
+		err = fmt.Errorf("%w: %v where %v is due", ErrMessage, s, want)
 	}
 	return err
 }
@@ -188,7 +187,7 @@ func (c *wire) listen() {
 }
 
 // awaitHeard waits for what listen hears.
-func (c *wire) awaitHeard(want perf.State) error {
+func (c *wire) awaitHeard(want State) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
@@ -201,7 +200,7 @@ func (c *wire) awaitHeard(want perf.State) error {
 
 // send sends a message.
 func (c *wire) send(m any) error {
-	b, err := perf.AppendMessage(nil, m)
+	b, err := AppendMessage(nil, m)
 	if err != nil {
 		return err
 	}
@@ -211,11 +210,11 @@ func (c *wire) send(m any) error {
 // receive reads a message of at most so many bytes. No more memory is taken than has come, but for
 // the first piece of it.
 func (c *wire) receive(most int) ([]byte, error) {
-	var prefix [perf.PrefixSize]byte
+	var prefix [PrefixSize]byte
 	if err := c.read(prefix[:], patience); err != nil {
 		return nil, err
 	}
-	n, err := perf.Length(prefix, most)
+	n, err := Length(prefix, most)
 	if err != nil {
 		return nil, err
 	}

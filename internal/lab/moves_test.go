@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/preset"
@@ -24,7 +24,7 @@ type outcome struct {
 // of plays a preset with changes: KEY=VALUE, or OLD -> NEW of its text.
 func of(t *testing.T, name string, changes ...string) outcome {
 	t.Helper()
-	long.Only(t)
+	testenv.NeedLong(t)
 	p, ok := preset.Find(name)
 	require.True(t, ok, name)
 	text, _, _ := strings.Cut(string(p.Text), "\nexpect:\n") // some name cells that the changes remove

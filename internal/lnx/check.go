@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tidepool-net/tidepool/internal/mistake"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // maxListed is how many names an error offers.
@@ -54,7 +54,8 @@ func (p *parser) compareInterfaces(i, before *Interface) bool {
 	}
 	if i.Name == before.Name {
 		p.report.add(i.Pos, i.Name,
-			mistake.Quote(i.Name)+" is already declared in "+before.Pos.lineText(), "another name")
+			diagnostic.Quote(i.Name)+" is already declared in "+before.Pos.lineText(),
+			"another name")
 		found = true
 	}
 	switch {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidepool-net/tidepool/internal/spell"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // detect tells the grammar from the content: a file with a directive is new, but that
@@ -23,7 +23,7 @@ func detect(lines []line) Grammar {
 	}
 	words := lines[0].words
 	switch {
-	case spell.DidYouMean(words[0].text, directiveNames()) != "":
+	case diagnostic.DidYouMean(words[0].text, directiveNames()) != "":
 		return GrammarNew
 	case strings.Contains(words[0].text, ":"):
 		if len(words) >= 3 {

@@ -3,17 +3,17 @@ package lnx
 import (
 	"fmt"
 
-	"github.com/tidepool-net/tidepool/internal/mistake"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // maxErrors are those of one file or network; what follows is only said to follow.
 const maxErrors = 100
 
 // Error is one mistake in a file, or a note on it.
-type Error = mistake.Error
+type Error = diagnostic.Error
 
 // Errors are the mistakes of a file or a network, in the order of their places.
-type Errors = mistake.Errors //nolint:errname // they are many
+type Errors = diagnostic.Errors //nolint:errname // they are many
 
 // report collects the errors of one file.
 type report struct {
@@ -35,7 +35,7 @@ func (r *report) note(pos Pos, text, msg string) {
 
 // bad records that a word is not what was expected.
 func (r *report) bad(w word, what, want string) {
-	r.add(w.pos, w.text, mistake.Quote(w.text)+" is "+what, want)
+	r.add(w.pos, w.text, diagnostic.Quote(w.text)+" is "+what, want)
 }
 
 // words reports whether the line has from least to most words, and records the
@@ -46,7 +46,7 @@ func (r *report) words(l line, least, most int, usage string) bool {
 		r.add(l.end, "", "the line is incomplete", usage)
 	case n > most:
 		extra := l.words[most]
-		r.add(extra.pos, extra.text, mistake.Quote(extra.text)+" is too much", usage)
+		r.add(extra.pos, extra.text, diagnostic.Quote(extra.text)+" is too much", usage)
 	default:
 		return true
 	}
@@ -59,7 +59,7 @@ func (r *report) fixed(l line, i int, want, usage string) bool {
 	if i >= len(l.words) || l.words[i].text == want {
 		return true
 	}
-	r.bad(l.words[i], "not the word "+mistake.Quote(want), usage)
+	r.bad(l.words[i], "not the word "+diagnostic.Quote(want), usage)
 	return false
 }
 

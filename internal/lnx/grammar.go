@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidepool-net/tidepool/internal/spell"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // directive is one directive of the new grammar: the words that open it, its form, how many words
@@ -153,7 +153,8 @@ func (p *parser) directiveOf(l line) *directive {
 		if d == nil {
 			p.strange++
 			names := directiveNames()
-			p.report.bad(first, "no directive"+spell.DidYouMean(first.text, names), oneOf(names))
+			p.report.bad(first, "no directive"+diagnostic.DidYouMean(first.text, names),
+				oneOf(names))
 		}
 		return d
 	}
@@ -169,7 +170,7 @@ func (p *parser) directiveOf(l line) *directive {
 		}
 	}
 	p.report.bad(second,
-		"nothing that "+first.text+" knows"+spell.DidYouMean(second.text, seconds),
+		"nothing that "+first.text+" knows"+diagnostic.DidYouMean(second.text, seconds),
 		oneOf(seconds))
 	return nil
 }
@@ -223,7 +224,7 @@ func (p *parser) readRouting(l line) {
 	i := slices.IndexFunc(kinds, func(r Routing) bool { return r.String() == l.words[1].text })
 	if i < 0 {
 		names := []string{"rip", "rip2", "static", "none"}
-		p.report.bad(l.words[1], "no kind of routing"+spell.DidYouMean(l.words[1].text, names),
+		p.report.bad(l.words[1], "no kind of routing"+diagnostic.DidYouMean(l.words[1].text, names),
 			oneOf(names))
 		return
 	}

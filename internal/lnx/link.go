@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/spell"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // The bounds of an MTU: what every IPv4 link must carry (RFC 791 §3.2), and
@@ -93,7 +93,7 @@ func (p *parser) readSettings(t *settingTable, name word, rest []word, end Pos) 
 		switch {
 		case i < 0:
 			what := "nothing that " + t.name + " knows"
-			p.report.bad(key, what+spell.DidYouMean(key.text, keys), oneOf(keys))
+			p.report.bad(key, what+diagnostic.DidYouMean(key.text, keys), oneOf(keys))
 			return // what is key and what is value is a guess from here on
 		case len(rest) == 1:
 			p.report.add(end, "", key.text+" has no value", t.usage())

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/spell"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // RIP is how RIP is spoken.
@@ -248,7 +248,8 @@ func (r *report) announcement(l line, i int, usage string) (a Announcement, ok b
 		key := l.words[i]
 		n := slices.Index(keys, key.text)
 		if n < 0 {
-			r.bad(key, "nothing that is said of a prefix"+spell.DidYouMean(key.text, keys), usage)
+			r.bad(key, "nothing that is said of a prefix"+diagnostic.DidYouMean(key.text, keys),
+				usage)
 			return a, false
 		}
 		if i+1 == len(l.words) {
@@ -273,7 +274,7 @@ func (p *parser) readKey(l line) {
 	a := l.words[4]
 	okAlgorithm := slices.Contains(ripAlgorithms, a.text)
 	if !okAlgorithm {
-		p.report.bad(a, "no algorithm"+spell.DidYouMean(a.text, ripAlgorithms),
+		p.report.bad(a, "no algorithm"+diagnostic.DidYouMean(a.text, ripAlgorithms),
 			oneOf(ripAlgorithms))
 	}
 	if okID && okAlgorithm && p.report.secret(l.words[5], a.text) {

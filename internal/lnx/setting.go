@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/spell"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // setting is a value of a T, declared once: its name, the word of a file that gives it, how that
@@ -117,7 +117,7 @@ func choice[T any](name string, words []string, field func(*T) *string) setting[
 	read := func(r *report, w word) (string, bool) {
 		switch i := slices.Index(words, w.text); i {
 		case -1:
-			r.bad(w, "no mode"+spell.DidYouMean(w.text, words), oneOf(words))
+			r.bad(w, "no mode"+diagnostic.DidYouMean(w.text, words), oneOf(words))
 			return "", false
 		case 0:
 			return "", true

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
@@ -109,7 +109,7 @@ func TestOpportunitiesAreMahimahis(t *testing.T) {
 		"Poisson":         poisson(1, 3000, 3*ms),
 	} {
 		seeds := uint64(3)
-		if !long.Runs() {
+		if !testenv.Long() {
 			seeds = 1
 		}
 		for _, limit := range []netem.DropTail{{}, {Packets: 1}, {Packets: 20}, {Bytes: 3000}} {

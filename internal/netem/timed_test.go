@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
@@ -140,7 +140,7 @@ func TestLossOfBytes(t *testing.T) {
 // Salsano, Ludovici and Ordine: the share of each state is the chain's balance, bursts of the
 // states 2 and 3 end with p31 in state 3, and what is lost in state 4 is lost alone.
 func TestFourStates(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	const n = 2_000_000
 	for _, f := range []netem.FourStates{
 		{P13: 0.01, P31: 0.1, P32: 0.2, P23: 0.3, P14: 0.005},

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/spell"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // next returns the value behind a keyword, which there must be.
@@ -124,7 +124,7 @@ func (r *reader) distribution() shape {
 	}
 	switch {
 	case !strings.ContainsAny(w.text, "./"):
-		r.fail(w, "a distribution that is not known here"+spell.DidYouMean(w.text, shapes),
+		r.fail(w, "a distribution that is not known here"+diagnostic.DidYouMean(w.text, shapes),
 			strings.Join(shapes, ", ")+" or a file such as ./lte.dist")
 	case r.read == nil:
 		r.fail(w, "a file, and none is read here", strings.Join(shapes, ", "))

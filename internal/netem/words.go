@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tidepool-net/tidepool/internal/spell"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // WordError is what is wrong with words that describe a link, and where.
@@ -215,6 +215,6 @@ func (r *reader) part() {
 		keywords[i].read(r)
 		return
 	}
-	near := spell.DidYouMean(name, append(Words(), "dup"))
+	near := diagnostic.DidYouMean(name, append(Words(), "dup"))
 	r.fail(w, "no impairment"+near, "one of "+strings.Join(Words(), ", "))
 }

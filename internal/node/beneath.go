@@ -2,7 +2,7 @@ package node
 
 import (
 	"github.com/tidepool-net/tidepool/internal/netem"
-	"github.com/tidepool-net/tidepool/internal/sight"
+	"github.com/tidepool-net/tidepool/internal/observe"
 )
 
 // Why a link drops a packet on purpose.
@@ -46,7 +46,7 @@ func (n *Node) beneath(i int, out bool, e *netem.Event) {
 	}
 	// A node that closes has its links hand over at once what is due later.
 	at := min(e.At, n.now())
-	s := sight.Sight{
+	s := observe.Packet{
 		At: at, Iface: i, Out: out, Why: whyOf(e.Why), Late: out, Length: len(e.Data),
 	}
 	f := &n.facts
@@ -54,7 +54,7 @@ func (n *Node) beneath(i int, out bool, e *netem.Event) {
 	f.Look(e.Data)
 	asked := n.recorded > 0
 	if asked {
-		n.fly(f, &s, sight.Head(e.Data))
+		n.fly(f, &s, observe.Head(e.Data))
 	}
 	for k := 0; k < len(n.observers); k++ {
 		o := n.observers[k]

@@ -14,8 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/observe"
 	"github.com/tidepool-net/tidepool/internal/rip"
-	"github.com/tidepool-net/tidepool/internal/sight"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -29,7 +29,7 @@ type Config struct {
 	// LogLevel is what the setting log.level turns; nil: there is no log.
 	LogLevel *slog.LevelVar
 	// Observers are shown packets from the start.
-	Observers []*sight.Observer
+	Observers []*observe.Observer
 	// Pcap is a file to capture every packet to from the start; empty: none. It is package
 	// operator that opens it.
 	Pcap string

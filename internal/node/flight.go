@@ -2,7 +2,7 @@ package node
 
 import (
 	"github.com/tidepool-net/tidepool/internal/capture"
-	"github.com/tidepool-net/tidepool/internal/sight"
+	"github.com/tidepool-net/tidepool/internal/observe"
 )
 
 // maxFlights is how many connections have a flight recorder; those that come while there are so
@@ -16,7 +16,7 @@ type flights struct {
 }
 
 // flight is a connection's recorder.
-type flight = sight.Flight
+type flight = observe.Recorder
 
 // setRecorded has connections keep so many of their segments from now on. The loop's.
 func (n *Node) setRecorded(segments int) {
@@ -31,7 +31,7 @@ func (n *Node) setRecorded(segments int) {
 }
 
 // fly has the connection of a segment keep it. The loop's.
-func (n *Node) fly(f *capture.Facts, s *sight.Sight, header []byte) {
+func (n *Node) fly(f *capture.Facts, s *observe.Packet, header []byte) {
 	c := n.glance(f, s)
 	if c == nil || c.gone {
 		return
@@ -44,7 +44,7 @@ func (n *Node) fly(f *capture.Facts, s *sight.Sight, header []byte) {
 			n.flying = map[*Conn]struct{}{}
 		}
 		n.flying[c] = struct{}{}
-		c.flight = sight.NewFlight(n.recorded)
+		c.flight = observe.NewRecorder(n.recorded)
 	}
 	c.flight.Put(s, header)
 }

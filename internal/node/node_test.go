@@ -22,7 +22,6 @@ import (
 	"golang.org/x/net/nettest"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
@@ -115,7 +114,7 @@ func TestConnIsANetConn(t *testing.T) {
 
 func TestBytesCrossALossyRouterBothWays(t *testing.T) {
 	a, b, c := line3(t, Config{Seed: 3})
-	controltest.Ask(t, b, control.SetLoss{Percent: 3})
+	nodetest.Ask(t, b, control.SetLoss{Percent: 3})
 	client, server := connect(t, c, a, "10.0.0.1:80")
 	const size = 3 << 20
 	var wg sync.WaitGroup

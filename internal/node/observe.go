@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
-	"github.com/tidepool-net/tidepool/internal/sight"
+	"github.com/tidepool-net/tidepool/internal/observe"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -19,21 +19,21 @@ const maxObservers = 64
 // observing is who is shown packets. The loop's.
 type observing struct {
 	flights
-	observers []*sight.Observer
-	backlog   sight.Backlog
+	observers []*observe.Observer
+	backlog   observe.Backlog
 	header    [capture.HeaderBytes]byte
 	facts     capture.Facts
 }
 
 // Observe has an observer shown packets from now on.
-func (n *Node) Observe(o *sight.Observer) error {
+func (n *Node) Observe(o *observe.Observer) error {
 	var err error
 	callErr := n.call(func(clock.Time) { err = n.observe(o) })
 	return ControlError(firstError(callErr, err))
 }
 
 // observe is Observe. The loop's.
-func (n *Node) observe(o *sight.Observer) error {
+func (n *Node) observe(o *observe.Observer) error {
 	if len(n.observers) >= maxObservers {
 		return fmt.Errorf("%d at once: %w", maxObservers, control.ErrCapturing)
 	}
@@ -47,7 +47,7 @@ func (n *Node) observe(o *sight.Observer) error {
 func (r *observing) observed() bool { return len(r.observers) > 0 || r.recorded > 0 }
 
 // unobserve shows an observer nothing more. The loop's.
-func (n *Node) unobserve(o *sight.Observer) {
+func (n *Node) unobserve(o *observe.Observer) {
 	i := slices.Index(n.observers, o)
 	if i < 0 {
 		return
@@ -58,7 +58,7 @@ func (n *Node) unobserve(o *sight.Observer) {
 }
 
 // LetGo is for an observer that wants to be shown nothing more.
-func (n *Node) LetGo(o *sight.Observer) {
+func (n *Node) LetGo(o *observe.Observer) {
 	_ = n.call(func(clock.Time) { n.unobserve(o) }) // a node that is closed shows nothing
 }
 
@@ -66,7 +66,7 @@ func (n *Node) LetGo(o *sight.Observer) {
 func (n *Node) Stopped() <-chan struct{} { return n.stopped }
 
 // exhibit shows a packet to all who look. The loop's.
-func (n *Node) exhibit(now clock.Time, s sight.Sight, pieces [][]byte) {
+func (n *Node) exhibit(now clock.Time, s observe.Packet, pieces [][]byte) {
 	header := pieces[0]
 	s.At = now
 	for _, p := range pieces {
@@ -115,17 +115,14 @@ func (n *Node) FaceName(i int) string {
 	if list := n.asIs().Interfaces; i >= 0 && i < len(list) {
 		return list[i].Name
 	}
-	return SelfFace
+	return observe.SelfFace
 }
-
-// SelfFace is what an interface is called that is none: the node itself.
-const SelfFace = "lo"
 
 // Face finds an interface by name or by number.
 func (n *Node) Face(name string) (int, error) { return n.face(name) }
 
 // wants reports whether a packet is for an observer.
-func (n *Node) wants(o *sight.Observer, f *capture.Facts, s *sight.Sight) bool {
+func (n *Node) wants(o *observe.Observer, f *capture.Facts, s *observe.Packet) bool {
 	if o.Flow != nil {
 		return n.follows(o, f, s)
 	}
@@ -133,7 +130,7 @@ func (n *Node) wants(o *sight.Observer, f *capture.Facts, s *sight.Sight) bool {
 }
 
 // glance looks at the connection that a segment is for; nil: it is none of an application's.
-func (n *Node) glance(f *capture.Facts, s *sight.Sight) *Conn {
+func (n *Node) glance(f *capture.Facts, s *observe.Packet) *Conn {
 	k, ok := f.Flow(s.Out)
 	if !ok {
 		return nil

@@ -16,7 +16,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/control/controltest"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
@@ -78,12 +78,12 @@ func TestDatagramsGoThereAndBack(t *testing.T) {
 	assert.Equal(t, to, from)
 	assert.Equal(t, "cut", string(p[:n]))
 
-	sockets := controltest.Ask(t, a, control.Sockets{})
+	sockets := nodetest.Ask(t, a, control.Sockets{})
 	require.Len(t, sockets, 2)
 	assert.Equal(t, "UDP", sockets[0].State)
 	require.NoError(t, client.Close())
 	require.NoError(t, open.Close())
-	sockets = controltest.Ask(t, a, control.Sockets{})
+	sockets = nodetest.Ask(t, a, control.Sockets{})
 	assert.Empty(t, sockets)
 
 	require.NoError(t, server.Close())

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/reach"
+	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -22,9 +22,9 @@ const (
 type Ping struct {
 	node *Node
 	addr netip.Addr
-	ping *reach.Ping // the loop's
+	ping *icmp.Ping // the loop's
 	findings[control.Reply]
-	info reach.PingInfo // valid once ended is closed
+	info icmp.PingInfo // valid once ended is closed
 }
 
 // StartPing begins to send echo requests and returns at once.
@@ -32,7 +32,7 @@ func (n *Node) StartPing(r *control.Ping) (*Ping, error) {
 	if err := checkPing(r); err != nil {
 		return nil, err
 	}
-	cfg := reach.PingConfig{
+	cfg := icmp.PingConfig{
 		Dst: r.Addr, TTL: uint8(r.TTL), TOS: uint8(r.TOS), Data: pattern(r.Bytes(), r.Pattern),
 		Count: r.Count, Interval: r.Interval, Preload: r.Preload, Flood: r.Flood,
 		Adaptive: r.Adaptive, Wait: r.Timeout, Deadline: r.Deadline, Outstanding: r.Outstanding,
@@ -44,7 +44,7 @@ func (n *Node) StartPing(r *control.Ping) (*Ping, error) {
 			return
 		}
 		cfg.ID = n.freeEcho()
-		p.ping = reach.NewPing(now, cfg)
+		p.ping = icmp.NewPing(now, cfg)
 		err = n.startProbing(p)
 	})
 	if err = firstError(callErr, NetError(err)); err != nil {
@@ -89,7 +89,7 @@ func pattern(size int, fill []byte) []byte {
 }
 
 // aim finds out where a ping leaves from, and whether there is a way at all. The loop's.
-func (n *Node) aim(r *control.Ping, cfg *reach.PingConfig) (err error) {
+func (n *Node) aim(r *control.Ping, cfg *icmp.PingConfig) (err error) {
 	if cfg.Src, cfg.Iface, err = n.sourceOf(r.Source); err != nil {
 		return err
 	}

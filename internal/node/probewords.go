@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/tidepool-net/tidepool/internal/icmp"
-	"github.com/tidepool-net/tidepool/internal/reach"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -37,11 +36,11 @@ var redirects = []string{
 }
 
 // problemOf is what a reply reports, in iputils's words; empty: nothing is wrong.
-func problemOf(r *reach.Reply) string {
+func problemOf(r *icmp.Reply) string {
 	switch {
-	case r.Verdict == reach.Replied:
+	case r.Verdict == icmp.Replied:
 		return ""
-	case r.Verdict == reach.Failed:
+	case r.Verdict == icmp.Failed:
 		return failureOf(r)
 	}
 	switch r.Type {
@@ -75,7 +74,7 @@ func problemOf(r *reach.Reply) string {
 }
 
 // failureOf says why a probe did not leave, as the system's calls do.
-func failureOf(r *reach.Reply) string {
+func failureOf(r *icmp.Reply) string {
 	switch {
 	case errors.Is(r.Err, stack.ErrTooBig):
 		return fmt.Sprintf("local error: message too long, mtu=%d", r.MTU)
@@ -90,8 +89,8 @@ func failureOf(r *reach.Reply) string {
 }
 
 // markOf is what a traceroute prints behind the time of a reply that is a problem.
-func markOf(r *reach.Reply) string {
-	if r.Verdict != reach.Unreachable {
+func markOf(r *icmp.Reply) string {
+	if r.Verdict != icmp.Unreachable {
 		return ""
 	}
 	switch {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/tidepool-net/tidepool/internal/reach"
+	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -14,45 +14,45 @@ import (
 // those of RFC 1812 §5.2.7.1.
 func TestTheWordsOfICMP(t *testing.T) {
 	for _, tt := range []struct {
-		a           reach.Answer
+		a           icmp.Answer
 		words, mark string
 	}{
-		{reach.Answer{}, "", ""},
-		{reach.Answer{Verdict: reach.Expired, Type: 11}, "Time to live exceeded", ""},
-		{reach.Answer{Verdict: reach.Expired, Type: 11, Code: 1}, "Frag reassembly time exceeded", ""},
-		{reach.Answer{Verdict: reach.Expired, Type: 11, Code: 2}, "Time exceeded, Bad Code: 2", ""},
-		{reach.Answer{Verdict: reach.Unreachable, Type: 3}, "Destination Net Unreachable", "!N"},
-		{reach.Answer{Verdict: reach.Unreachable, Type: 3, Code: 1}, "Destination Host Unreachable", "!H"},
-		{reach.Answer{Verdict: reach.Unreachable, Type: 3, Code: 2}, "Destination Protocol Unreachable", "!P"},
-		{reach.Answer{Verdict: reach.Unreachable, Type: 3, Code: 3}, "Destination Port Unreachable", ""},
+		{icmp.Answer{}, "", ""},
+		{icmp.Answer{Verdict: icmp.Expired, Type: 11}, "Time to live exceeded", ""},
+		{icmp.Answer{Verdict: icmp.Expired, Type: 11, Code: 1}, "Frag reassembly time exceeded", ""},
+		{icmp.Answer{Verdict: icmp.Expired, Type: 11, Code: 2}, "Time exceeded, Bad Code: 2", ""},
+		{icmp.Answer{Verdict: icmp.Unreachable, Type: 3}, "Destination Net Unreachable", "!N"},
+		{icmp.Answer{Verdict: icmp.Unreachable, Type: 3, Code: 1}, "Destination Host Unreachable", "!H"},
+		{icmp.Answer{Verdict: icmp.Unreachable, Type: 3, Code: 2}, "Destination Protocol Unreachable", "!P"},
+		{icmp.Answer{Verdict: icmp.Unreachable, Type: 3, Code: 3}, "Destination Port Unreachable", ""},
 		{
-			reach.Answer{Verdict: reach.Unreachable, Type: 3, Code: 4, MTU: 576},
+			icmp.Answer{Verdict: icmp.Unreachable, Type: 3, Code: 4, MTU: 576},
 			"Frag needed and DF set (mtu = 576)", "!F-576",
 		},
-		{reach.Answer{Verdict: reach.Unreachable, Type: 3, Code: 5}, "Source Route Failed", "!S"},
-		{reach.Answer{Verdict: reach.Unreachable, Type: 3, Code: 9}, "Destination Net Prohibited", "!X"},
-		{reach.Answer{Verdict: reach.Unreachable, Type: 3, Code: 13}, "Packet filtered", "!X"},
-		{reach.Answer{Verdict: reach.Unreachable, Type: 3, Code: 15}, "Precedence Cutoff", "!C"},
-		{reach.Answer{Verdict: reach.Unreachable, Type: 3, Code: 16}, "Dest Unreachable, Bad Code: 16", "!<16>"},
+		{icmp.Answer{Verdict: icmp.Unreachable, Type: 3, Code: 5}, "Source Route Failed", "!S"},
+		{icmp.Answer{Verdict: icmp.Unreachable, Type: 3, Code: 9}, "Destination Net Prohibited", "!X"},
+		{icmp.Answer{Verdict: icmp.Unreachable, Type: 3, Code: 13}, "Packet filtered", "!X"},
+		{icmp.Answer{Verdict: icmp.Unreachable, Type: 3, Code: 15}, "Precedence Cutoff", "!C"},
+		{icmp.Answer{Verdict: icmp.Unreachable, Type: 3, Code: 16}, "Dest Unreachable, Bad Code: 16", "!<16>"},
 		{
-			reach.Answer{Verdict: reach.Unreachable, Type: 12, Pointer: 20},
+			icmp.Answer{Verdict: icmp.Unreachable, Type: 12, Pointer: 20},
 			"Parameter problem: pointer = 20", "!<12-0>",
 		},
 		{
-			reach.Answer{Verdict: reach.Noted, Type: 5, Code: 1, Gateway: netip.MustParseAddr("10.0.0.3")},
+			icmp.Answer{Verdict: icmp.Noted, Type: 5, Code: 1, Gateway: netip.MustParseAddr("10.0.0.3")},
 			"Redirect Host(New nexthop: 10.0.0.3)", "",
 		},
-		{reach.Answer{Verdict: reach.Noted, Type: 5, Code: 9}, "Redirect, Bad Code: 9", ""},
-		{reach.Answer{Verdict: reach.Noted, Type: 4}, "Source Quench", ""},
+		{icmp.Answer{Verdict: icmp.Noted, Type: 5, Code: 9}, "Redirect, Bad Code: 9", ""},
+		{icmp.Answer{Verdict: icmp.Noted, Type: 4}, "Source Quench", ""},
 		{
-			reach.Answer{Verdict: reach.Failed, Err: stack.ErrTooBig, MTU: 1400},
+			icmp.Answer{Verdict: icmp.Failed, Err: stack.ErrTooBig, MTU: 1400},
 			"local error: message too long, mtu=1400", "",
 		},
-		{reach.Answer{Verdict: reach.Failed, Err: stack.ErrNoRoute}, "sendmsg: Network is unreachable", ""},
-		{reach.Answer{Verdict: reach.Failed, Err: stack.ErrInterfaceDown}, "sendmsg: Network is down", ""},
-		{reach.Answer{Verdict: reach.Failed, Err: stack.ErrQueueFull}, "sendmsg: No buffer space available", ""},
+		{icmp.Answer{Verdict: icmp.Failed, Err: stack.ErrNoRoute}, "sendmsg: Network is unreachable", ""},
+		{icmp.Answer{Verdict: icmp.Failed, Err: stack.ErrInterfaceDown}, "sendmsg: Network is down", ""},
+		{icmp.Answer{Verdict: icmp.Failed, Err: stack.ErrQueueFull}, "sendmsg: No buffer space available", ""},
 	} {
-		r := reach.Reply{Answer: tt.a}
+		r := icmp.Reply{Answer: tt.a}
 		assert.Equal(t, tt.words, problemOf(&r))
 		assert.Equal(t, tt.mark, markOf(&r))
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/reach"
+	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -155,10 +155,10 @@ func (n *Node) sourceOf(source string) (netip.Addr, int, error) {
 }
 
 // replyOf translates a probe's reply.
-func (n *Node) replyOf(r *reach.Reply) control.Reply {
+func (n *Node) replyOf(r *icmp.Reply) control.Reply {
 	to := control.Reply{
 		From: r.From, Seq: int(r.Seq), TTL: r.TTL, Size: r.Bytes, RTT: r.RTT, At: n.wall(r.At),
-		Type: r.Type, Code: r.Code, MTU: r.MTU, Local: r.Verdict == reach.Failed, Late: r.Late,
+		Type: r.Type, Code: r.Code, MTU: r.MTU, Local: r.Verdict == icmp.Failed, Late: r.Late,
 		Duplicate: r.Duplicate, Elsewhere: r.Elsewhere, Damaged: r.Damaged,
 		Problem: problemOf(r), Mark: markOf(r), PathMTU: r.PathMTU,
 	}

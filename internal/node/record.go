@@ -6,7 +6,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/ip"
-	"github.com/tidepool-net/tidepool/internal/sight"
+	"github.com/tidepool-net/tidepool/internal/observe"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -45,9 +45,9 @@ func (n *Node) tap(
 		n.verboseSegment(dir, pieces)
 	}
 	if n.observed() {
-		s := sight.Sight{Iface: i, Out: dir == stack.Outbound, Reason: reason}
+		s := observe.Packet{Iface: i, Out: dir == stack.Outbound, Reason: reason}
 		if !s.Out && n.stack.FromSelf() {
-			s.Iface = sight.OwnFace
+			s.Iface = observe.OwnFace
 		}
 		n.exhibit(now, s, pieces)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/control/controltest"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // watch gathers the events of a node.
@@ -80,10 +80,10 @@ func TestOperatorsTalkByDatagrams(t *testing.T) {
 func TestOperatorsTalkToAll(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	hear := watch(t, a)
-	controltest.Ask(t, a, control.ListenUDP{Port: 53})
+	nodetest.Ask(t, a, control.ListenUDP{Port: 53})
 	for _, all := range []string{"10.0.0.255", "255.255.255.255"} {
 		send := control.SendUDP{Addr: netip.MustParseAddr(all), Port: 53, Data: []byte(all)}
-		controltest.Ask(t, b, send)
+		nodetest.Ask(t, b, send)
 		assert.Equal(t, all, string(next(t, hear).(control.Datagram).Data))
 	}
 }
@@ -91,11 +91,11 @@ func TestOperatorsTalkToAll(t *testing.T) {
 func TestOperatorsDatagramsAreBounded(t *testing.T) {
 	a, _ := twoNodes(t, Config{})
 	for i := range maxTalks {
-		controltest.Ask(t, a, control.ListenUDP{Port: uint16(1000 + i)})
+		nodetest.Ask(t, a, control.ListenUDP{Port: uint16(1000 + i)})
 	}
 	_, err := control.Ask(t.Context(), a.Operator(), control.ListenUDP{Port: 2000})
 	require.ErrorIs(t, err, control.ErrNoPorts)
-	list := controltest.Ask(t, a, control.Sockets{})
+	list := nodetest.Ask(t, a, control.Sockets{})
 	assert.Len(t, list, maxTalks, "the one too many is gone")
 	_, err = control.Ask(t.Context(), a.Operator(), control.SendUDP{Addr: netip.MustParseAddr("10.0.0.2")})
 	assert.ErrorIs(t, err, control.ErrUsage)

@@ -9,13 +9,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/ip"
-	"github.com/tidepool-net/tidepool/internal/sight"
+	"github.com/tidepool-net/tidepool/internal/observe"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // follows reports whether a packet is of the connection that an observer follows; the first that
 // its filter lets pass says which that is.
-func (n *Node) follows(o *sight.Observer, f *capture.Facts, s *sight.Sight) bool {
+func (n *Node) follows(o *observe.Observer, f *capture.Facts, s *observe.Packet) bool {
 	flow := o.Flow
 	if flow.Drops && !f.Dropped {
 		return false
@@ -48,20 +48,11 @@ func address(a uint32) (b ip.Addr) {
 	return b
 }
 
-// Beginning is what is known of a connection when somebody begins to follow it.
-type Beginning struct {
-	Before sight.Pile // what its recorder has
-	// Known: Local and Remote are where its two ends stand; else there is none yet, or it has not
-	// been established.
-	Known         bool
-	Local, Remote capture.Start
-}
-
 // ObserveSocket has an observer follow the connection with that number, or the next that a listener
 // gets, from now on. Recorded: what its recorder has is wanted too.
 func (n *Node) ObserveSocket(
-	o *sight.Observer, sid int, recorded bool,
-) (b Beginning, err error) {
+	o *observe.Observer, sid int, recorded bool,
+) (b observe.Beginning, err error) {
 	callErr := n.call(func(clock.Time) {
 		if err = n.followSocket(o, sid); err != nil {
 			return
@@ -73,13 +64,13 @@ func (n *Node) ObserveSocket(
 }
 
 // beginning says where a socket's connection stands. The loop's.
-func (n *Node) beginning(sid int, recorded bool) (from Beginning) {
+func (n *Node) beginning(sid int, recorded bool) (from observe.Beginning) {
 	s, _ := n.stack.Socket(sid)
 	if s.Conn == nil {
 		return from // the next that comes to a listener has everything before it
 	}
 	if c, ok := s.Conn.Owner.(*Conn); ok && recorded {
-		from.Before = c.flight.Pile()
+		from.Before = c.flight.Batch()
 	}
 	b, ok := s.Conn.Bearings()
 	if ok {
@@ -92,7 +83,7 @@ func (n *Node) beginning(sid int, recorded bool) (from Beginning) {
 
 // followSocket has an observer follow the connection with that number, or the next that a
 // listener gets. The loop's.
-func (n *Node) followSocket(o *sight.Observer, sid int) error {
+func (n *Node) followSocket(o *observe.Observer, sid int) error {
 	s, ok := n.stack.Socket(sid)
 	switch {
 	case !ok:

@@ -8,8 +8,8 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/ip"
-	"github.com/tidepool-net/tidepool/internal/reach"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
@@ -38,8 +38,8 @@ const (
 // Trace is a traceroute under way.
 type Trace struct {
 	node  *Node
-	trace *reach.Trace // the loop's
-	port  *udp.Socket  // what keeps the source port ours; nil: none is needed
+	trace *icmp.Trace // the loop's
+	port  *udp.Socket // what keeps the source port ours; nil: none is needed
 	findings[control.Hop]
 	failure error // why nothing was sent; valid once ended is closed
 }
@@ -55,7 +55,7 @@ func (n *Node) StartTrace(r *control.Traceroute) (*Trace, error) {
 		if err = n.aimTrace(t, r, cfg); err != nil {
 			return
 		}
-		t.trace = reach.NewTrace(*cfg)
+		t.trace = icmp.NewTrace(*cfg)
 		if err = n.startProbing(t); err != nil && t.port != nil {
 			t.port.Close()
 		}
@@ -67,19 +67,19 @@ func (n *Node) StartTrace(r *control.Traceroute) (*Trace, error) {
 }
 
 // traceConfig fills in what a request leaves out, and refuses what cannot be.
-func traceConfig(r control.Traceroute) (*reach.TraceConfig, error) {
+func traceConfig(r control.Traceroute) (*icmp.TraceConfig, error) {
 	fill := func(v *int, value int) {
 		if *v == 0 {
 			*v = value
 		}
 	}
-	kind, port, header := reach.Datagram, defaultUDPPort, udp.HeaderLen
+	kind, port, header := icmp.Datagram, defaultUDPPort, udp.HeaderLen
 	switch r.Kind {
 	case "", control.ProbeUDP:
 	case control.ProbeICMP:
-		kind, port = reach.Echo, 1
+		kind, port = icmp.Echo, 1
 	case control.ProbeTCP:
-		kind, port, header = reach.SYN, defaultTCPPort, 20
+		kind, port, header = icmp.SYN, defaultTCPPort, 20
 	default:
 		return nil, control.Misuse("%q is no kind of probe", r.Kind)
 	}
@@ -96,7 +96,7 @@ func traceConfig(r control.Traceroute) (*reach.TraceConfig, error) {
 	if err := checkTrace(&r); err != nil {
 		return nil, err
 	}
-	cfg := &reach.TraceConfig{
+	cfg := &icmp.TraceConfig{
 		Dst: r.Addr, Kind: kind, Port: uint16(r.Port), First: r.First, Max: r.MaxHops,
 		Queries: r.Queries, Parallel: r.Parallel, TOS: uint8(r.TOS), DF: r.DontFragment,
 		Wait: r.Wait, Here: r.Here, Near: r.Near, Gap: r.Gap,
@@ -114,12 +114,12 @@ func traceConfig(r control.Traceroute) (*reach.TraceConfig, error) {
 		cfg.Near = defaultNear
 	}
 	if r.PathMTU {
-		if kind == reach.SYN {
+		if kind == icmp.SYN {
 			return nil, control.Misuse("the MTU of a path is found by UDP or ICMP, not by TCP")
 		}
 		cfg.Overhead = ip.HeaderLen + header
 	}
-	if kind != reach.SYN {
+	if kind != icmp.SYN {
 		cfg.Data = pattern(max(0, r.Size-ip.HeaderLen-header), []byte("@ABCDEFGHIJKLMNO"))
 	}
 	return cfg, nil
@@ -145,7 +145,7 @@ func checkTrace(r *control.Traceroute) error {
 }
 
 // aimTrace finds out where a traceroute leaves from. The loop's.
-func (n *Node) aimTrace(t *Trace, r *control.Traceroute, cfg *reach.TraceConfig) (err error) {
+func (n *Node) aimTrace(t *Trace, r *control.Traceroute, cfg *icmp.TraceConfig) (err error) {
 	if cfg.Src, cfg.Iface, err = n.sourceOf(r.Source); err != nil {
 		return err
 	}
@@ -157,11 +157,11 @@ func (n *Node) aimTrace(t *Trace, r *control.Traceroute, cfg *reach.TraceConfig)
 		cfg.Src = local
 	}
 	switch cfg.Kind {
-	case reach.Echo:
+	case icmp.Echo:
 		cfg.ID = n.freeEcho()
-	case reach.SYN:
+	case icmp.SYN:
 		cfg.ID = synPorts
-	case reach.Datagram:
+	case icmp.Datagram:
 		any4 := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 		if t.port, err = n.stack.BindUDP(any4); err != nil {
 			return err
@@ -197,8 +197,8 @@ func (t *Trace) gather() bool {
 }
 
 // replyOf translates a reply; the time exceeded that a traceroute provokes is no problem.
-func (t *Trace) replyOf(r *reach.Reply) control.Reply {
-	if r.Verdict == reach.Failed {
+func (t *Trace) replyOf(r *icmp.Reply) control.Reply {
+	if r.Verdict == icmp.Failed {
 		t.failure = r.Err
 		return control.Reply{Local: true, Problem: problemOf(r)}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
-	"github.com/tidepool-net/tidepool/internal/vir"
 )
 
 // Vir is the socket calls of founding document 004, which wait as it has them
@@ -149,7 +148,7 @@ func (v *Vir) Write(ctx context.Context, h int, p []byte) (n int, err error) {
 }
 
 // ShutDown is virShutDown.
-func (v *Vir) ShutDown(h int, how vir.How) error {
+func (v *Vir) ShutDown(h int, how stack.VirHow) error {
 	return v.do(context.Background(), func(now clock.Time) error {
 		return v.core.VirShutDown(now, h, how)
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/vir"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // TestVirCallsWait: document 004's calls between two nodes over UDP.
@@ -51,9 +51,9 @@ func TestVirCallsWait(t *testing.T) {
 	n, err := va.Write(ctx, client, make([]byte, size))
 	require.NoError(t, err)
 	assert.Equal(t, size, n)
-	require.NoError(t, va.ShutDown(client, vir.ShutWrite))
+	require.NoError(t, va.ShutDown(client, stack.ShutWrite))
 	_, err = va.Write(ctx, client, []byte("x"))
-	require.ErrorIs(t, err, vir.ErrWriteBlock)
+	require.ErrorIs(t, err, stack.ErrWriteBlock)
 	assert.Equal(t, size, <-got)
 	require.NoError(t, va.Close(client))
 	short, stop := context.WithCancel(ctx)

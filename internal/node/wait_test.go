@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // patience is far longer than any wait here takes: a wake-up that comes by it
@@ -82,8 +82,8 @@ func TestWaitReturns(t *testing.T) {
 }
 
 // askers are goroutines that each ask the loop for something, wake it, and wait until the loop has
-// answered all of them. The loop falls asleep after each round, each wake-up races with that and with
-// the others, and none makes up for another's.
+// answered all of them. The loop falls asleep after each round, each wake-up races with that and
+// with the others, and none makes up for another's.
 type askers struct {
 	asked, answered [4]atomic.Int64
 	rounds          [4]chan struct{} // a token: ask again
@@ -140,7 +140,7 @@ func (a *askers) serve(t *testing.T, w waiter, answer func(tokens []int)) {
 // stressTimes is how often a race is tried.
 func stressTimes() int64 {
 	switch {
-	case long.Runs():
+	case testenv.Long():
 		return 30_000
 	case testing.Short():
 		return 1_000

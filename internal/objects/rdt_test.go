@@ -18,7 +18,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
@@ -78,7 +77,7 @@ func TestRDTSilence(t *testing.T) {
 		New("a", make([]byte, 100)), New("b", make([]byte, 5_000_000)),
 	}, func(f rdt.Flow) { ended = append(ended, f) })
 	require.NoError(t, err)
-	controltest.Ask(t, b, control.Impair{Iface: "if0", Way: control.WayBoth, Words: "delay 5ms"})
+	nodetest.Ask(t, b, control.Impair{Iface: "if0", Way: control.WayBoth, Words: "delay 5ms"})
 	var got []*Result
 	go func() {
 		_, err := Get(context.Background(), b.Node, netip.MustParseAddrPort("10.0.0.1:9000"), Fetch{
@@ -96,7 +95,7 @@ func TestRDTSilence(t *testing.T) {
 	for sent() < 300 { // of 3776
 		virtual.Advance(time.Millisecond)
 	}
-	controltest.Ask(t, b, control.SetLink{Iface: "if0"})
+	nodetest.Ask(t, b, control.SetLink{Iface: "if0"})
 	_, err = await(done)
 	require.NoError(t, err)
 	require.Len(t, got, 2)
@@ -243,7 +242,7 @@ func TestAnAddressThatGoesTakesRDT(t *testing.T) {
 	text = strings.Replace(text, "if1 10.1.0.1/24", "if1 10.1.0.7/24", 1)
 	assert.ElementsMatch(t, []string{
 		"rdt 10.1.0.1:91, serving", fmt.Sprintf("rdt %v from 10.1.0.2:7", asks),
-	}, controltest.Ask(t, a, control.Reload{}).Ended)
+	}, nodetest.Ask(t, a, control.Reload{}).Ended)
 	require.ErrorIs(t, goes.Close(), net.ErrClosed)
 	require.ErrorIs(t, <-fetched, syscall.EADDRNOTAVAIL)
 	entries, err := List(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:92"), Fetch{})

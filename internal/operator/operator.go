@@ -10,34 +10,36 @@ import (
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/door"
 	"github.com/tidepool-net/tidepool/internal/iperf"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/objects"
-	"github.com/tidepool-net/tidepool/internal/record"
+	"github.com/tidepool-net/tidepool/internal/observe"
+	"github.com/tidepool-net/tidepool/internal/portforward"
 	"github.com/tidepool-net/tidepool/internal/traffic"
 )
 
 // Node is a node with all that it can be asked for. It is a control.Operator.
 type Node struct {
 	*node.Node
-	Doors   *door.Set
+	Doors   *portforward.Set
 	perf    *iperf.Host
 	traffic *traffic.Host
 	objects *objects.Host
-	record  *record.Host
+	record  *observe.Host
 	dropped bool // the process has given up its privileges
 }
 
 // Open starts the node that cfg describes and opens its port forwards. Then it gives up privileges
 // if cfg.Drop is set, and opens the files that cfg names.
 func Open(cfg node.Config) (*Node, error) {
-	everything, err := record.Everything(&cfg)
-	if err != nil {
-		return nil, err
-	}
-	if everything != nil {
+	var everything *observe.Observer
+	if cfg.Pcap != "" {
+		var err error
+		everything, err = observe.Everything(cfg.Pcap, cfg.Snaplen, cfg.Clock != nil)
+		if err != nil {
+			return nil, err
+		}
 		cfg.Observers = append(slices.Clip(cfg.Observers), everything)
 	}
 	inner, err := node.Open(cfg)
@@ -90,8 +92,8 @@ func (n *Node) reload(r control.Reload) (any, error) {
 // above gives a node its rooms.
 func above(n *node.Node, name string) *Node {
 	return &Node{
-		Node: n, Doors: door.New(n), perf: iperf.New(n, name), traffic: traffic.New(n, name),
-		objects: objects.NewHost(n), record: record.New(n),
+		Node: n, Doors: portforward.New(n), perf: iperf.New(n, name), traffic: traffic.New(n, name),
+		objects: objects.NewHost(n), record: observe.New(n, n.Driven(), n.Announce),
 	}
 }
 
@@ -151,5 +153,5 @@ func (n *Node) about(ctx context.Context, r control.About) (any, error) {
 
 // CheckHere tells what keeps this machine, as it is now, from running the node of a file.
 func CheckHere(ctx context.Context, c *lnx.Config) lnx.Errors {
-	return append(node.CheckHere(ctx, c), door.CheckHere(ctx, c)...)
+	return append(node.CheckHere(ctx, c), portforward.CheckHere(ctx, c)...)
 }

@@ -9,7 +9,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/node/nodetest"
@@ -45,6 +44,6 @@ func TestAPortOfAFileThatIsTaken(t *testing.T) {
 	require.NoError(t, taken.Close())
 	n, err := operator.Open(node.Config{LNX: c})
 	require.NoError(t, err)
-	assert.Len(t, controltest.Ask(t, n, control.Doors{}), 2)
+	assert.Len(t, nodetest.Ask(t, n, control.Doors{}), 2)
 	require.NoError(t, n.Close())
 }

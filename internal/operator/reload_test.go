@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/node/nodetest"
@@ -36,7 +35,7 @@ func rewritable(t *testing.T, name string, text *string) *operator.Node {
 
 func reload(t *testing.T, n *operator.Node) control.Reloaded {
 	t.Helper()
-	done := controltest.Ask(t, n, control.Reload{})
+	done := nodetest.Ask(t, n, control.Reload{})
 	return done
 }
 
@@ -55,26 +54,26 @@ func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 		"tcp rto-min 300000\npublish 0.0.0.0:1 10.0.0.2:80\n"
 	text = strings.Replace(text, "0.0.0.0:1 ", fmt.Sprintf("%d ", tcpPort(t)), 1)
 	with := text
-	try := controltest.Ask(t, a, control.Reload{Try: true})
+	try := nodetest.Ask(t, a, control.Reload{Try: true})
 	assert.Len(t, try.Changes, 5)
-	assert.Empty(t, controltest.Ask(t, a, control.Doors{}), "it was only tried")
+	assert.Empty(t, nodetest.Ask(t, a, control.Doors{}), "it was only tried")
 	done := reload(t, a)
 	assert.Equal(t, try, done)
 	assert.Equal(t, []string{
 		"tcp settings", "ip and icmp settings",
 		"route 10.7.0.0/16 via 10.0.0.2 metric 0", "link if0: delay 30ms in, delay 30ms out",
 	}, done.Changes[1:])
-	assert.Len(t, controltest.Ask(t, a, control.Doors{}), 1)
+	assert.Len(t, nodetest.Ask(t, a, control.Doors{}), 1)
 	ping := control.Ping{Addr: netip.MustParseAddr("10.0.0.2"), Count: 1}
-	seen := controltest.Ask(t, a, ping)
+	seen := nodetest.Ask(t, a, ping)
 	assert.GreaterOrEqual(t, seen.Min, 60*time.Millisecond, "the delay is there, each way")
-	show := controltest.Ask(t, a, control.Show{Key: "tcp.rtomin"})
+	show := nodetest.Ask(t, a, control.Show{Key: "tcp.rtomin"})
 	assert.Equal(t, "300ms", show[0].Value)
 
 	text = base
 	assert.Len(t, reload(t, a).Changes, 5)
-	assert.Empty(t, controltest.Ask(t, a, control.Doors{}))
-	routes := controltest.Ask(t, a, control.Routes{})
+	assert.Empty(t, nodetest.Ask(t, a, control.Doors{}))
+	routes := nodetest.Ask(t, a, control.Routes{})
 	assert.Len(t, routes, 1)
 	assert.Empty(t, reload(t, a).Changes)
 
@@ -123,7 +122,7 @@ func TestAReloadThatCannotBe(t *testing.T) {
 	_, err = a.Do(t.Context(), control.Reload{})
 	require.ErrorIs(t, err, control.ErrUnsupported)
 	require.ErrorContains(t, err, "routing: was static, is rip; tcp profile: was none, is 004")
-	tried := controltest.Ask(t, a, control.Reload{Try: true})
+	tried := nodetest.Ask(t, a, control.Reload{Try: true})
 	assert.Len(t, tried.Restart, 2)
 
 	// What has been done when something cannot be is undone.
@@ -134,7 +133,7 @@ func TestAReloadThatCannotBe(t *testing.T) {
 	var at *lnx.Error
 	require.ErrorAs(t, err, &at)
 	assert.Equal(t, 4, at.Line)
-	assert.Empty(t, controltest.Ask(t, a, control.Doors{}))
+	assert.Empty(t, nodetest.Ask(t, a, control.Doors{}))
 
 	// A door whose other end changes keeps its port.
 	port := tcpPort(t)
@@ -142,7 +141,7 @@ func TestAReloadThatCannotBe(t *testing.T) {
 	reload(t, a)
 	text = base + fmt.Sprintf("publish %d 10.0.0.2:81\n", port)
 	reload(t, a)
-	doors := controltest.Ask(t, a, control.Doors{})
+	doors := nodetest.Ask(t, a, control.Doors{})
 	require.Len(t, doors, 1)
 	assert.Equal(t, "10.0.0.2:81", doors[0].To)
 
@@ -163,7 +162,7 @@ func TestAReloadOfRIP(t *testing.T) {
 	has := func(n *operator.Node, prefix string) {
 		t.Helper()
 		require.Eventually(t, func() bool {
-			routes := controltest.Ask(t, n, control.Routes{})
+			routes := nodetest.Ask(t, n, control.Routes{})
 			for _, r := range routes {
 				if r.Prefix.String() == prefix && r.Origin == control.OriginRIP {
 					return true
@@ -187,12 +186,12 @@ func TestACaptureKnowsOfANewInterface(t *testing.T) {
 	text := fmt.Sprintf(link, 0, 1, p[0], 2, p[1])
 	a := rewritable(t, "A", &text)
 	file := filepath.Join(t.TempDir(), "a.pcapng")
-	controltest.Ask(t, a, control.StartCapture{File: file, Filter: "tcp port 81"})
+	nodetest.Ask(t, a, control.StartCapture{File: file, Filter: "tcp port 81"})
 	text += fmt.Sprintf(link, 1, 1, p[2], 2, p[3])
 	assert.Len(t, reload(t, a).Changes, 2)
 	c := start(t, node.Config{}, "C", fmt.Sprintf(link, 1, 2, p[3], 1, p[2]))
 	operatortest.Connect(t, c, a, "10.1.0.1:81")
-	controltest.Ask(t, a, control.StopCapture{})
+	nodetest.Ask(t, a, control.StopCapture{})
 	assert.Equal(t, []string{"if1"}, facesIn(t, file))
 }
 

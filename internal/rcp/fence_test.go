@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/rcp"
 )
@@ -87,7 +87,7 @@ func TestTheFenceSendsWhatItsClosedFormSays(t *testing.T) {
 	for _, p := range []float64{0, .1, .2, .3, .4, .5, .6} {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
 			if p != .3 {
-				long.Plainly(t)
+				testenv.NeedNoRace(t)
 			}
 			m := mean(t, 10, p, rcp.Config{})
 			want := m.n*(1+p)/(1-p) + m.seconds/.010
@@ -103,7 +103,7 @@ func TestTheFenceSendsWhatItsClosedFormSays(t *testing.T) {
 // The classic window repeats what has arrived behind a hole. How much more that is does
 // not depend on chance alone: the document has 1.29 at 50 % and 1.42 at 60 %.
 func TestTheWindowSendsMore(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	for _, c := range []struct{ p, ratio, tolerance float64 }{
 		{.5, 1.31, .03}, {.6, 1.39, .06},
 	} {
@@ -118,7 +118,7 @@ func TestTheWindowSendsMore(t *testing.T) {
 // A timer waits for the acknowledgment that is on its way, so that fewer packets are
 // repeated that have arrived: no less than N/(1-p), and less than the closed form.
 func TestATimerSendsLess(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	for _, p := range []float64{.1, .3, .5} {
 		blind := mean(t, 5, p, rcp.Config{})
 		timed := mean(t, 5, p, rcp.Config{Timer: true})
@@ -187,7 +187,7 @@ func TestTheTableOfSixteenPackets(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.name != "fence" {
-				long.Plainly(t)
+				testenv.NeedNoRace(t)
 			}
 			const trials = 2000
 			var packets, rounds float64

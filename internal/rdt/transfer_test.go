@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
@@ -18,7 +18,7 @@ var someObjects = [][]byte{text(1, 20_000), {}, text(2, 1), text(3, 499), text(4
 // direction, every object arrives as it was, whatever the configuration.
 func TestEveryObjectIsEqualWhateverThePathDoes(t *testing.T) {
 	seeds := uint64(12)
-	if !long.Runs() {
+	if !testenv.Long() {
 		seeds = 4
 	}
 	bad := wire{

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/spell"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // usageError is a line that is wrong in itself. It is a control.ErrUsage.
@@ -134,7 +134,7 @@ func near(c *cobra.Command, word string) string {
 
 // meant says which of the names a word may have been meant for; empty: none.
 func meant(word string, names []string) string {
-	if near := spell.Near(word, names); len(near) > 0 {
+	if near := diagnostic.Near(word, names); len(near) > 0 {
 		return "; did you mean " + strings.Join(near, ", ") + "?"
 	}
 	return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
@@ -147,7 +147,7 @@ func TestRIPv2UnderChurnAndLoss(t *testing.T) {
 func TestManyRoutersConverge(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 4))
 	n := 150
-	if !long.Runs() {
+	if !testenv.Long() {
 		n = 50
 	}
 	var pairs [][2]int

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
@@ -222,7 +222,7 @@ func TestLossDelaysButDoesNotPrevent(t *testing.T) {
 
 func TestRandomNetworksUnderChurn(t *testing.T) {
 	seeds := uint64(8)
-	if !long.Runs() {
+	if !testenv.Long() {
 		seeds = 2
 	}
 	for seed := range seeds {

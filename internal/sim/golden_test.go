@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/sim"
@@ -92,7 +92,7 @@ func TestGoldenHashes(t *testing.T) {
 	for _, g := range goldenWorlds() {
 		w := g.run(t, 1)
 		fmt.Fprintf(&got, "%s: %016x, %d sent\n", g.name, w.Hash(), w.Stats().Sent)
-		if long.Runs() {
+		if testenv.Long() {
 			assert.NotEqual(t, w.Hash(), g.run(t, 2).Hash(), "%s: another seed", g.name)
 		}
 	}

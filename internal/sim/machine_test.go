@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // module is what the import paths of this tree begin with.
@@ -47,7 +47,7 @@ var guessed = map[string]bool{"pareto.go": true}
 // instruction of x*y+z, whose result may differ in the last bit from amd64's two, and with
 // it the run. A product that is converted to float64 explicitly is rounded.
 func TestNothingIsRoundedOnceInsteadOfTwice(t *testing.T) {
-	long.Only(t) // a build for another machine: half a minute
+	testenv.NeedLong(t) // a build for another machine: half a minute
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	fused := regexp.MustCompile(`\((\S+\.go):(\d+)\)\s+FN?M(ADD|SUB)[SD]\b`)

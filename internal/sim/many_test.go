@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/sim"
 	"github.com/tidepool-net/tidepool/internal/stack"
@@ -71,7 +71,7 @@ func star(tb testing.TB, hosts, connections int, size uint64) (*sim.World, func(
 // Ten thousand connections of a thousand hosts through one router.
 func TestManyConnections(t *testing.T) {
 	hosts, connections := 100, 10
-	if long.Runs() {
+	if testenv.Long() {
 		hosts = 1000
 	}
 	w, left := star(t, hosts, connections, 20_000)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/netem"
-	"github.com/tidepool-net/tidepool/internal/reach"
 	"github.com/tidepool-net/tidepool/internal/sim"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
@@ -29,7 +29,7 @@ func TestPingAndTracerouteInVirtualTime(t *testing.T) {
 	})
 	require.NoError(t, err)
 	far := l.Address(0).Addr()
-	ping := reach.NewPing(l.Now(), reach.PingConfig{Dst: far, Iface: -1, ID: 1, Count: 3})
+	ping := icmp.NewPing(l.Now(), icmp.PingConfig{Dst: far, Iface: -1, ID: 1, Count: 3})
 	probed(t, l, ping, ping.Done)
 	info := ping.Info()
 	assert.Equal(t, 3, info.Received)
@@ -37,8 +37,8 @@ func TestPingAndTracerouteInVirtualTime(t *testing.T) {
 	assert.Equal(t, info.Min, info.Max)
 	assert.Zero(t, info.Mdev)
 
-	trace := reach.NewTrace(reach.TraceConfig{
-		Dst: far, Iface: -1, ID: 50000, Kind: reach.Datagram, Port: 33434, First: 1, Max: 30,
+	trace := icmp.NewTrace(icmp.TraceConfig{
+		Dst: far, Iface: -1, ID: 50000, Kind: icmp.Datagram, Port: 33434, First: 1, Max: 30,
 		Queries: 3, Parallel: 16, Wait: 5 * time.Second, Here: 3, Near: 10,
 	})
 	probed(t, l, trace, trace.Done)
@@ -63,7 +63,7 @@ func TestPingMeasuresTheLossOfALine(t *testing.T) {
 			Delay: time.Millisecond, Loss: netem.UniformLoss(0.1),
 		})}})
 		require.NoError(t, err)
-		ping := reach.NewPing(l.Now(), reach.PingConfig{
+		ping := icmp.NewPing(l.Now(), icmp.PingConfig{
 			Dst: l.Address(0).Addr(), Iface: -1, ID: 1, Count: 10_000, Interval: 10 * time.Millisecond,
 		})
 		probed(t, l, ping, ping.Done)

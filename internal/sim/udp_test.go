@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/sim"
@@ -68,7 +68,7 @@ func TestAUDPSocketIsHeldBack(t *testing.T) {
 		_, err = l.Right.BindUDP(9, sink)
 		require.NoError(t, err)
 		n, size := 40_000, 1000
-		if !long.Runs() {
+		if !testenv.Long() {
 			n = 8000
 		}
 		source := &flood{left: n, size: size, to: l.Address(9), careless: careless}

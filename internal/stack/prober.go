@@ -10,16 +10,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/ip"
-	"github.com/tidepool-net/tidepool/internal/reach"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
 // Prober is an engine of package reach: a ping or a traceroute.
 type Prober interface {
-	Output(now clock.Time, p *reach.Packet) bool
+	Output(now clock.Time, p *icmp.Packet) bool
 	Refused(now clock.Time, err error, mtu int)
-	Input(now clock.Time, a *reach.Answer)
+	Input(now clock.Time, a *icmp.Answer)
 	Deadline() clock.Time
 	Advance(now clock.Time)
 }
@@ -64,7 +63,7 @@ func (s *Stack) outputProbes(now clock.Time) {
 	if len(s.probers) == 0 {
 		return // before anything is allocated
 	}
-	var packet reach.Packet
+	var packet icmp.Packet
 	for _, p := range s.probers {
 		for p.Output(now, &packet) {
 			switch err := s.sendProbe(now, &packet); {
@@ -82,10 +81,10 @@ func (s *Stack) outputProbes(now clock.Time) {
 
 // nobody is the answer to a probe whose destination is on a link and not there: the host
 // itself says so, as where ARP fails.
-func (s *Stack) nobody(p *reach.Packet) *reach.Answer {
-	a := &reach.Answer{
+func (s *Stack) nobody(p *icmp.Packet) *icmp.Answer {
+	a := &icmp.Answer{
 		Kind: p.Kind, ID: p.ID, Seq: p.Seq, Dst: p.Dst, From: p.Src,
-		Verdict: reach.Unreachable, Type: icmp.TypeUnreachable, Code: icmp.CodeHost,
+		Verdict: icmp.Unreachable, Type: icmp.TypeUnreachable, Code: icmp.CodeHost,
 	}
 	if !a.From.IsValid() {
 		a.From = s.LocalTo(p.Dst)
@@ -94,7 +93,7 @@ func (s *Stack) nobody(p *reach.Packet) *reach.Answer {
 }
 
 // sendProbe renders a probe and queues it.
-func (s *Stack) sendProbe(now clock.Time, p *reach.Packet) error {
+func (s *Stack) sendProbe(now clock.Time, p *icmp.Packet) error {
 	h := ip.Header{TTL: p.TTL, TOS: p.TOS, DF: p.DF, Dst: p.Dst.As4()}
 	if h.TTL == 0 {
 		h.TTL = defaultTTL
@@ -111,13 +110,13 @@ func (s *Stack) sendProbe(now clock.Time, p *reach.Packet) error {
 	}
 	var payload []byte
 	switch p.Kind {
-	case reach.Echo:
+	case icmp.Echo:
 		m := icmp.Message{Type: icmp.TypeEcho, Rest: icmp.EchoRest(p.ID, p.Seq), Body: p.Data}
 		h.Protocol, payload = ip.ProtoICMP, m.Append(nil)
-	case reach.Datagram:
+	case icmp.Datagram:
 		header := udp.Header{SrcPort: p.ID, DstPort: p.Seq}
 		h.Protocol, payload = ip.ProtoUDP, header.Append(nil, h.Src, h.Dst, p.Data)
-	case reach.SYN:
+	case icmp.SYN:
 		h.Protocol, payload = ip.ProtoTCP, synProbe(h.Src, h.Dst, p)
 	}
 	if _, self := s.self(h.Dst); self || p.Iface < 0 {
@@ -134,7 +133,7 @@ func (s *Stack) sendProbe(now clock.Time, p *reach.Packet) error {
 
 // synProbe is a SYN that asks for nothing. Whatever answers it finds no connection here,
 // and is reset (RFC 9293 §3.10.7.1).
-func synProbe(src, dst ip.Addr, p *reach.Packet) []byte {
+func synProbe(src, dst ip.Addr, p *icmp.Packet) []byte {
 	h := tcp.Header{Seq: uint32(p.ID) << 16, Flags: tcp.SYN, Window: 5840}
 	b := make([]byte, h.Size())
 	h.Put(b, p.ID, p.Seq)
@@ -193,7 +192,7 @@ func (s *Stack) hear(now clock.Time, h *ip.Header, payload []byte) {
 	if len(s.probers) == 0 {
 		return
 	}
-	a := reach.Answer{ // of a reply, the destination is who sends it
+	a := icmp.Answer{ // of a reply, the destination is who sends it
 		From: netip.AddrFrom4(h.Src), Dst: netip.AddrFrom4(h.Src), TTL: int(h.TTL),
 		Bytes: len(payload),
 	}
@@ -207,13 +206,13 @@ func (s *Stack) hear(now clock.Time, h *ip.Header, payload []byte) {
 		if !ok {
 			return
 		}
-		a.Kind, a.ID, a.Seq = reach.Datagram, u.DstPort, u.SrcPort
+		a.Kind, a.ID, a.Seq = icmp.Datagram, u.DstPort, u.SrcPort
 	case ip.ProtoTCP:
 		src, dst, t, _, ok := tcp.ParseHeader(payload)
 		if !ok || t.Flags&tcp.ACK == 0 || t.Ack != uint32(dst)<<16+1 {
 			return // RFC 9293 §3.10.7: whatever answers a SYN acknowledges it
 		}
-		a.Kind, a.ID, a.Seq = reach.SYN, dst, src
+		a.Kind, a.ID, a.Seq = icmp.SYN, dst, src
 	default:
 		return
 	}
@@ -223,7 +222,7 @@ func (s *Stack) hear(now clock.Time, h *ip.Header, payload []byte) {
 }
 
 // answerICMP takes an ICMP message apart; false: it answers no probe.
-func answerICMP(a *reach.Answer, b []byte) bool {
+func answerICMP(a *icmp.Answer, b []byte) bool {
 	m, intact := icmp.Parse(b)
 	if !intact {
 		if len(b) < icmp.HeaderLen || b[0] != icmp.TypeEchoReply {
@@ -233,24 +232,24 @@ func answerICMP(a *reach.Answer, b []byte) bool {
 	}
 	a.Type, a.Code, a.Damaged = m.Type, m.Code, !intact
 	if m.Type == icmp.TypeEchoReply {
-		a.Kind, a.Data = reach.Echo, m.Body
+		a.Kind, a.Data = icmp.Echo, m.Body
 		a.ID, a.Seq = m.Echo()
 		return true
 	}
 	switch m.Type {
 	case icmp.TypeTimeExceeded:
-		a.Verdict = reach.Expired
+		a.Verdict = icmp.Expired
 	case icmp.TypeUnreachable:
-		a.Verdict = reach.Unreachable
+		a.Verdict = icmp.Unreachable
 		if m.Code == icmp.CodeFragNeeded {
 			a.MTU = m.MTU()
 		}
 	case icmp.TypeParameterProblem:
-		a.Verdict, a.Pointer = reach.Unreachable, m.Rest[0]
+		a.Verdict, a.Pointer = icmp.Unreachable, m.Rest[0]
 	case icmp.TypeRedirect:
-		a.Verdict, a.Gateway = reach.Noted, netip.AddrFrom4(m.Rest)
+		a.Verdict, a.Gateway = icmp.Noted, netip.AddrFrom4(m.Rest)
 	case icmp.TypeSourceQuench:
-		a.Verdict = reach.Noted
+		a.Verdict = icmp.Noted
 	default:
 		return false
 	}
@@ -262,13 +261,13 @@ func answerICMP(a *reach.Answer, b []byte) bool {
 	a.ID, a.Seq = binary.BigEndian.Uint16(rest), binary.BigEndian.Uint16(rest[2:])
 	switch q.Protocol {
 	case ip.ProtoICMP:
-		a.Kind = reach.Echo
+		a.Kind = icmp.Echo
 		a.ID, a.Seq = binary.BigEndian.Uint16(rest[4:]), binary.BigEndian.Uint16(rest[6:])
 		return rest[0] == icmp.TypeEcho
 	case ip.ProtoUDP:
-		a.Kind = reach.Datagram
+		a.Kind = icmp.Datagram
 	case ip.ProtoTCP:
-		a.Kind = reach.SYN
+		a.Kind = icmp.SYN
 	default:
 		return false
 	}

@@ -11,13 +11,13 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/checksum"
+	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/ip"
-	"github.com/tidepool-net/tidepool/internal/reach"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // pinged runs a ping on a stack of a world and returns what came back.
-func pinged(w *world, s *stack.Stack, cfg reach.PingConfig) []reach.Reply {
+func pinged(w *world, s *stack.Stack, cfg icmp.PingConfig) []icmp.Reply {
 	w.t.Helper()
 	if cfg.Count == 0 {
 		cfg.Count = 1
@@ -25,12 +25,12 @@ func pinged(w *world, s *stack.Stack, cfg reach.PingConfig) []reach.Reply {
 	if !cfg.Src.IsValid() && cfg.Iface == 0 {
 		cfg.Iface = -1
 	}
-	p := reach.NewPing(w.now, cfg)
+	p := icmp.NewPing(w.now, cfg)
 	require.NoError(w.t, s.StartProber(p))
 	w.run(time.Minute)
 	assert.True(w.t, p.Done())
 	s.StopProber(p)
-	var list []reach.Reply
+	var list []icmp.Reply
 	for {
 		r, ok := p.Next()
 		if !ok {
@@ -42,7 +42,7 @@ func pinged(w *world, s *stack.Stack, cfg reach.PingConfig) []reach.Reply {
 
 func TestAPingCrossesARouterInVirtualTime(t *testing.T) {
 	w, a, _, _ := line(t)
-	list := pinged(w, a, reach.PingConfig{
+	list := pinged(w, a, icmp.PingConfig{
 		Dst: addr("10.1.0.2"), ID: 7, Count: 3, Interval: 10 * time.Millisecond, Data: make([]byte, 56),
 	})
 	require.Len(t, list, 3)
@@ -59,13 +59,13 @@ func TestAPingHearsErrors(t *testing.T) {
 	w, a, _, _ := line(t)
 	for _, tt := range []struct {
 		name    string
-		cfg     reach.PingConfig
+		cfg     icmp.PingConfig
 		from    netip.Addr
-		verdict reach.Verdict
+		verdict icmp.Verdict
 		code    uint8
 	}{
-		{"TTL", reach.PingConfig{Dst: addr("10.1.0.2"), TTL: 1}, addr("10.0.0.2"), reach.Expired, 0},
-		{"network", reach.PingConfig{Dst: addr("10.9.0.2")}, addr("10.0.0.2"), reach.Unreachable, 0},
+		{"TTL", icmp.PingConfig{Dst: addr("10.1.0.2"), TTL: 1}, addr("10.0.0.2"), icmp.Expired, 0},
+		{"network", icmp.PingConfig{Dst: addr("10.9.0.2")}, addr("10.0.0.2"), icmp.Unreachable, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			list := pinged(w, a, tt.cfg)
@@ -79,32 +79,32 @@ func TestAPingHearsErrors(t *testing.T) {
 
 func TestAPingThatIsTooLargeIsRefusedWithTheMTU(t *testing.T) {
 	w, a, _, _ := line(t)
-	list := pinged(w, a, reach.PingConfig{Dst: addr("10.1.0.2"), DF: true, Data: make([]byte, 2000)})
+	list := pinged(w, a, icmp.PingConfig{Dst: addr("10.1.0.2"), DF: true, Data: make([]byte, 2000)})
 	require.Len(t, list, 1)
-	assert.Equal(t, reach.Failed, list[0].Verdict)
+	assert.Equal(t, icmp.Failed, list[0].Verdict)
 	require.ErrorIs(t, list[0].Err, stack.ErrTooBig)
 	assert.Equal(t, 1400, list[0].MTU)
 }
 
 func TestAPingOfOneself(t *testing.T) {
 	w, a, _, _ := line(t)
-	list := pinged(w, a, reach.PingConfig{Dst: addr("10.0.0.1")})
+	list := pinged(w, a, icmp.PingConfig{Dst: addr("10.0.0.1")})
 	require.Len(t, list, 1)
-	assert.Equal(t, reach.Replied, list[0].Verdict)
+	assert.Equal(t, icmp.Replied, list[0].Verdict)
 	assert.Equal(t, 64, list[0].TTL)
 }
 
 func TestATraceOfEachKindFindsTheRouter(t *testing.T) {
-	for name, cfg := range map[string]reach.TraceConfig{
-		"udp":  {Kind: reach.Datagram, ID: 50000, Port: 33434, Data: make([]byte, 32)},
-		"icmp": {Kind: reach.Echo, ID: 7, Port: 1},
-		"tcp":  {Kind: reach.SYN, ID: 62500, Port: 80},
+	for name, cfg := range map[string]icmp.TraceConfig{
+		"udp":  {Kind: icmp.Datagram, ID: 50000, Port: 33434, Data: make([]byte, 32)},
+		"icmp": {Kind: icmp.Echo, ID: 7, Port: 1},
+		"tcp":  {Kind: icmp.SYN, ID: 62500, Port: 80},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, a, _, _ := line(t)
 			cfg.Dst, cfg.Iface, cfg.First, cfg.Max = addr("10.1.0.2"), -1, 1, 30
 			cfg.Queries, cfg.Parallel, cfg.Wait = 3, 16, 5*time.Second
-			tr := reach.NewTrace(cfg)
+			tr := icmp.NewTrace(cfg)
 			require.NoError(t, a.StartProber(tr))
 			w.run(time.Minute)
 			require.True(t, tr.Done())
@@ -124,12 +124,12 @@ func TestATraceOfEachKindFindsTheRouter(t *testing.T) {
 
 func TestProbersAreBounded(t *testing.T) {
 	_, a, _, _ := line(t)
-	var first *reach.Ping
+	var first *icmp.Ping
 	for range 64 {
-		first = reach.NewPing(1, reach.PingConfig{Dst: addr("10.1.0.2")})
+		first = icmp.NewPing(1, icmp.PingConfig{Dst: addr("10.1.0.2")})
 		require.NoError(t, a.StartProber(first))
 	}
-	require.ErrorIs(t, a.StartProber(reach.NewPing(1, reach.PingConfig{})), stack.ErrTooMany)
+	require.ErrorIs(t, a.StartProber(icmp.NewPing(1, icmp.PingConfig{})), stack.ErrTooMany)
 	a.StopProber(first)
 	require.NoError(t, a.StartProber(first))
 }
@@ -139,10 +139,10 @@ func TestAPingOfNobodyOnTheLinkIsAnsweredByOneself(t *testing.T) {
 	a := w.add(stack.Config{Interfaces: []stack.Interface{{
 		Name: "if0", Addr: netip.MustParsePrefix("10.0.0.1/24"), Neighbors: []netip.Addr{addr("10.0.0.2")},
 	}}})
-	list := pinged(w, a, reach.PingConfig{Dst: addr("10.0.0.9")})
+	list := pinged(w, a, icmp.PingConfig{Dst: addr("10.0.0.9")})
 	require.Len(t, list, 1)
 	assert.Equal(t, addr("10.0.0.1"), list[0].From, "as where ARP fails")
-	assert.Equal(t, reach.Unreachable, list[0].Verdict)
+	assert.Equal(t, icmp.Unreachable, list[0].Verdict)
 	assert.Equal(t, uint8(1), list[0].Code)
 }
 
@@ -164,9 +164,9 @@ func FuzzProbersHear(f *testing.F) {
 		}
 		w, a, _, _ := line(t)
 		dst := addr("10.1.0.2")
-		ping := reach.NewPing(w.now, reach.PingConfig{Dst: dst, Iface: -1, ID: 1, Count: 1})
+		ping := icmp.NewPing(w.now, icmp.PingConfig{Dst: dst, Iface: -1, ID: 1, Count: 1})
 		require.NoError(t, a.StartProber(ping))
-		trace := reach.NewTrace(reach.TraceConfig{
+		trace := icmp.NewTrace(icmp.TraceConfig{
 			Dst: dst, Iface: -1, ID: 50000, Port: 33434, First: 1, Max: 3, Queries: 3, Parallel: 1,
 			Wait: time.Second, DF: true, Overhead: 28, Data: make([]byte, 2000),
 		})

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/tcp"
-	"github.com/tidepool-net/tidepool/internal/vir"
 )
 
 // Vir is the socket calls of founding document 004 §5.5, by handle: the smallest
@@ -60,17 +59,17 @@ func (v *Vir) VirSocket() (int, error) {
 			return h, nil
 		}
 	}
-	return 0, vir.ErrSocketUsedUp
+	return 0, ErrSocketUsedUp
 }
 
 // find returns the socket of a handle.
 func (v *Vir) find(h int) (*virSocket, error) {
 	if h < virFirst || h > virLast {
-		return nil, fmt.Errorf("socket %d: %w", h, vir.ErrInvalidSocket)
+		return nil, fmt.Errorf("socket %d: %w", h, ErrInvalidSocket)
 	}
 	k := v.handles[h]
 	if k == nil {
-		return nil, fmt.Errorf("socket %d: %w", h, vir.ErrUninitialSocket)
+		return nil, fmt.Errorf("socket %d: %w", h, ErrUninitialSocket)
 	}
 	return k, nil
 }
@@ -82,11 +81,11 @@ func (v *Vir) VirBind(h, port int) error {
 	case err != nil:
 		return err
 	case port < virLeastPort || port > virLast:
-		return fmt.Errorf("port %d: %w", port, vir.ErrInvalidPort)
+		return fmt.Errorf("port %d: %w", port, ErrInvalidPort)
 	case k.port != 0 || k.conn != nil:
-		return fmt.Errorf("socket %d: %w", h, vir.ErrBoundedSocket)
+		return fmt.Errorf("socket %d: %w", h, ErrBoundedSocket)
 	case v.taken(uint16(port)):
-		return fmt.Errorf("port %d: %w", port, vir.ErrUsedPort)
+		return fmt.Errorf("port %d: %w", port, ErrUsedPort)
 	}
 	v.give(k, uint16(port))
 	return nil
@@ -114,11 +113,11 @@ func (v *Vir) VirListen(h int) error {
 	case err != nil:
 		return err
 	case k.served:
-		return fmt.Errorf("socket %d: %w", h, vir.ErrServerHasClose)
+		return fmt.Errorf("socket %d: %w", h, ErrServerHasClose)
 	case k.listener != nil || k.conn != nil:
-		return fmt.Errorf("socket %d: %w", h, vir.ErrErrorTCPState)
+		return fmt.Errorf("socket %d: %w", h, ErrErrorTCPState)
 	case k.port == 0:
-		return fmt.Errorf("socket %d: %w", h, vir.ErrUnboundSocket)
+		return fmt.Errorf("socket %d: %w", h, ErrUnboundSocket)
 	}
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), k.port)
 	k.listener, err = v.stack.tcp.Listen(on, virBacklog)
@@ -133,9 +132,9 @@ func (v *Vir) VirConnect(now clock.Time, h int, to netip.AddrPort) error {
 	case err != nil:
 		return err
 	case k.listener != nil || k.served:
-		return fmt.Errorf("socket %d listens: %w", h, vir.ErrErrorTCPState)
+		return fmt.Errorf("socket %d listens: %w", h, ErrErrorTCPState)
 	case k.connected || k.conn != nil && k.conn.Tuple().Remote() != to:
-		return fmt.Errorf("socket %d is connected: %w", h, vir.ErrErrorTCPState)
+		return fmt.Errorf("socket %d is connected: %w", h, ErrErrorTCPState)
 	case k.conn == nil:
 		if k.conn, err = v.stack.tcp.Connect(now, to, k.port); err != nil {
 			return virError(err)
@@ -161,9 +160,9 @@ func (v *Vir) VirAccept(h int) (int, error) {
 	case err != nil:
 		return 0, err
 	case k.served:
-		return 0, fmt.Errorf("socket %d: %w", h, vir.ErrServerHasClose)
+		return 0, fmt.Errorf("socket %d: %w", h, ErrServerHasClose)
 	case k.listener == nil:
-		return 0, fmt.Errorf("socket %d does not listen: %w", h, vir.ErrErrorTCPState)
+		return 0, fmt.Errorf("socket %d does not listen: %w", h, ErrErrorTCPState)
 	case k.listener.Queued() == 0:
 		return 0, ErrWouldBlock
 	}
@@ -184,13 +183,13 @@ func (v *Vir) connected(h int) (*virSocket, error) {
 	case err != nil:
 		return nil, err
 	case k.served:
-		return nil, fmt.Errorf("socket %d: %w", h, vir.ErrServerHasClose)
+		return nil, fmt.Errorf("socket %d: %w", h, ErrServerHasClose)
 	case k.listener != nil:
-		return nil, fmt.Errorf("socket %d listens: %w", h, vir.ErrErrorTCPState)
+		return nil, fmt.Errorf("socket %d listens: %w", h, ErrErrorTCPState)
 	case k.conn == nil && k.port == 0:
-		return nil, fmt.Errorf("socket %d: %w", h, vir.ErrUnboundSocket)
+		return nil, fmt.Errorf("socket %d: %w", h, ErrUnboundSocket)
 	case k.conn == nil:
-		return nil, fmt.Errorf("socket %d is not connected: %w", h, vir.ErrErrorTCPState)
+		return nil, fmt.Errorf("socket %d is not connected: %w", h, ErrErrorTCPState)
 	}
 	return k, nil
 }
@@ -202,7 +201,7 @@ func (v *Vir) VirRead(now clock.Time, h int, p []byte) (int, error) {
 	case err != nil:
 		return 0, err
 	case k.noRead:
-		return 0, fmt.Errorf("socket %d: %w", h, vir.ErrReadBlock)
+		return 0, fmt.Errorf("socket %d: %w", h, ErrReadBlock)
 	}
 	n, err := k.conn.Receive(now, p)
 	switch {
@@ -211,7 +210,7 @@ func (v *Vir) VirRead(now clock.Time, h int, p []byte) (int, error) {
 	case errors.Is(err, tcp.ErrClosing), k.conn.ReadDone():
 		return 0, io.EOF
 	case err != nil:
-		return 0, fmt.Errorf("socket %d: %w: %w", h, vir.ErrServerClosed, err)
+		return 0, fmt.Errorf("socket %d: %w: %w", h, ErrServerClosed, err)
 	}
 	return 0, ErrWouldBlock
 }
@@ -223,11 +222,11 @@ func (v *Vir) VirWrite(now clock.Time, h int, p []byte) (int, error) {
 	case err != nil:
 		return 0, err
 	case k.noWrite:
-		return 0, fmt.Errorf("socket %d: %w", h, vir.ErrWriteBlock)
+		return 0, fmt.Errorf("socket %d: %w", h, ErrWriteBlock)
 	}
 	n, err := k.conn.Send(now, p)
 	if err != nil {
-		return 0, fmt.Errorf("socket %d: %w: %w", h, vir.ErrServerClosed, err)
+		return 0, fmt.Errorf("socket %d: %w: %w", h, ErrServerClosed, err)
 	}
 	if n == 0 && len(p) > 0 {
 		return 0, ErrWouldBlock
@@ -237,14 +236,14 @@ func (v *Vir) VirWrite(now clock.Time, h int, p []byte) (int, error) {
 
 // VirShutDown is virShutDown: it blocks reading, writing or both; the handle
 // stays. A server can only be shut down in both directions.
-func (v *Vir) VirShutDown(now clock.Time, h int, how vir.How) error {
+func (v *Vir) VirShutDown(now clock.Time, h int, how VirHow) error {
 	k, err := v.find(h)
 	if err != nil {
 		return err
 	}
 	if k.listener != nil {
-		if how != vir.ShutBoth {
-			return fmt.Errorf("socket %d: %w", h, vir.ErrServerCannotShutdown)
+		if how != ShutBoth {
+			return fmt.Errorf("socket %d: %w", h, ErrServerCannotShutdown)
 		}
 		k.listener.Close(now)
 		k.listener, k.served = nil, true
@@ -253,16 +252,16 @@ func (v *Vir) VirShutDown(now clock.Time, h int, how vir.How) error {
 	if k, err = v.connected(h); err != nil {
 		return err
 	}
-	if how != vir.ShutWrite {
+	if how != ShutWrite {
 		if k.noRead {
-			return fmt.Errorf("socket %d: %w", h, vir.ErrReadBlock)
+			return fmt.Errorf("socket %d: %w", h, ErrReadBlock)
 		}
 		k.noRead = true
 		k.conn.CloseRead(now)
 	}
-	if how != vir.ShutRead {
+	if how != ShutRead {
 		if k.noWrite {
-			return fmt.Errorf("socket %d: %w", h, vir.ErrWriteBlock)
+			return fmt.Errorf("socket %d: %w", h, ErrWriteBlock)
 		}
 		k.noWrite = true
 		k.conn.CloseWrite(now)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
-	"github.com/tidepool-net/tidepool/internal/vir"
 )
 
 // virPair is a client on A and a server's accepted socket on C, connected.
@@ -69,52 +68,52 @@ func TestVirErrors(t *testing.T) {
 		return h
 	}
 	buf := make([]byte, 1)
-	raised := map[vir.Error]bool{}
-	raises := func(name vir.Error, err error) {
+	raised := map[stack.VirError]bool{}
+	raises := func(name stack.VirError, err error) {
 		t.Helper()
 		require.ErrorIs(t, err, name)
 		raised[name] = true
 	}
 	bound := fresh(a)
 	require.NoError(t, a.VirBind(bound, 2000))
-	raises(vir.ErrBoundedSocket, a.VirBind(bound, 2001))
-	raises(vir.ErrBoundedSocket, a.VirBind(client, 2001))
-	raises(vir.ErrUsedPort, a.VirBind(fresh(a), 2000))
+	raises(stack.ErrBoundedSocket, a.VirBind(bound, 2001))
+	raises(stack.ErrBoundedSocket, a.VirBind(client, 2001))
+	raises(stack.ErrUsedPort, a.VirBind(fresh(a), 2000))
 	for _, port := range []int{0, 1023, 65536} {
-		raises(vir.ErrInvalidPort, a.VirBind(fresh(a), port))
+		raises(stack.ErrInvalidPort, a.VirBind(fresh(a), port))
 	}
 	for _, h := range []int{0, 2, 65536, -1} {
-		raises(vir.ErrInvalidSocket, a.VirClose(w.now, h))
+		raises(stack.ErrInvalidSocket, a.VirClose(w.now, h))
 	}
-	raises(vir.ErrUninitialSocket, a.VirListen(4000))
-	raises(vir.ErrUnboundSocket, a.VirListen(fresh(a)))
+	raises(stack.ErrUninitialSocket, a.VirListen(4000))
+	raises(stack.ErrUnboundSocket, a.VirListen(fresh(a)))
 	_, err := a.VirRead(w.now, fresh(a), buf)
-	raises(vir.ErrUnboundSocket, err)
+	raises(stack.ErrUnboundSocket, err)
 	_, err = a.VirWrite(w.now, bound, buf)
-	raises(vir.ErrErrorTCPState, err)
+	raises(stack.ErrErrorTCPState, err)
 	_, err = a.VirAccept(client)
-	raises(vir.ErrErrorTCPState, err)
-	raises(vir.ErrErrorTCPState, c.VirListen(accepted))
-	raises(vir.ErrErrorTCPState, c.VirConnect(w.now, server, addrPort(addr("10.0.0.1"), 9)))
-	raises(vir.ErrErrorTCPState, a.VirConnect(w.now, client, addrPort(addr("10.1.0.2"), 5000)))
+	raises(stack.ErrErrorTCPState, err)
+	raises(stack.ErrErrorTCPState, c.VirListen(accepted))
+	raises(stack.ErrErrorTCPState, c.VirConnect(w.now, server, addrPort(addr("10.0.0.1"), 9)))
+	raises(stack.ErrErrorTCPState, a.VirConnect(w.now, client, addrPort(addr("10.1.0.2"), 5000)))
 	err = c.VirConnect(w.now, fresh(c), addrPort(addr("0.0.0.0"), 5000))
-	raises(vir.ErrDestinationUnreadable, err)
+	raises(stack.ErrDestinationUnreadable, err)
 
-	raises(vir.ErrServerCannotShutdown, c.VirShutDown(w.now, server, vir.ShutRead))
-	raises(vir.ErrServerCannotShutdown, c.VirShutDown(w.now, server, vir.ShutWrite))
-	require.NoError(t, c.VirShutDown(w.now, server, vir.ShutBoth))
+	raises(stack.ErrServerCannotShutdown, c.VirShutDown(w.now, server, stack.ShutRead))
+	raises(stack.ErrServerCannotShutdown, c.VirShutDown(w.now, server, stack.ShutWrite))
+	require.NoError(t, c.VirShutDown(w.now, server, stack.ShutBoth))
 	_, err = c.VirAccept(server)
-	raises(vir.ErrServerHasClose, err)
-	raises(vir.ErrServerHasClose, c.VirListen(server))
+	raises(stack.ErrServerHasClose, err)
+	raises(stack.ErrServerHasClose, c.VirListen(server))
 
-	require.NoError(t, a.VirShutDown(w.now, client, vir.ShutRead))
+	require.NoError(t, a.VirShutDown(w.now, client, stack.ShutRead))
 	_, err = a.VirRead(w.now, client, buf)
-	raises(vir.ErrReadBlock, err)
-	require.NoError(t, a.VirShutDown(w.now, client, vir.ShutWrite))
+	raises(stack.ErrReadBlock, err)
+	require.NoError(t, a.VirShutDown(w.now, client, stack.ShutWrite))
 	_, err = a.VirWrite(w.now, client, buf)
-	raises(vir.ErrWriteBlock, err)
+	raises(stack.ErrWriteBlock, err)
 	w.run(time.Second)
-	require.NoError(t, c.VirShutDown(w.now, accepted, vir.ShutWrite))
+	require.NoError(t, c.VirShutDown(w.now, accepted, stack.ShutWrite))
 	w.run(time.Second)
 
 	refused := fresh(a)
@@ -122,14 +121,14 @@ func TestVirErrors(t *testing.T) {
 	require.ErrorIs(t, a.VirConnect(w.now, refused, to), stack.ErrWouldBlock)
 	w.run(time.Second)
 	err = a.VirConnect(w.now, refused, to)
-	raises(vir.ErrServerClosed, err)
+	raises(stack.ErrServerClosed, err)
 	require.ErrorIs(t, err, tcp.ErrRefused, "and why")
 
 	var last int
 	for err = nil; err == nil; {
 		last, err = a.VirSocket()
 	}
-	raises(vir.ErrSocketUsedUp, err)
+	raises(stack.ErrSocketUsedUp, err)
 	assert.Zero(t, last)
 
 	require.Len(t, raised, 14, "all but PortUsedUp, which has a test of its own")
@@ -148,7 +147,7 @@ func TestVirPortsUsedUp(t *testing.T) {
 	h, err := v.VirSocket()
 	require.NoError(t, err)
 	err = v.VirConnect(1, h, addrPort(addr("10.1.0.2"), 80))
-	require.ErrorIs(t, err, vir.ErrPortUsedUp)
+	require.ErrorIs(t, err, stack.ErrPortUsedUp)
 }
 
 // TestVirAcrossTheWrap is document 004's run over the end of the sequence space,

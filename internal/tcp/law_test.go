@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
@@ -17,7 +17,7 @@ import (
 // each loss: its window is no smaller, its goodput is. When the echoes of what it had sent
 // again began recoveries of their own (RFC 6582 §4.1), 39 losses made 1211, and it had .43.
 func TestSquareRootLaw(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	for _, recovery := range Recoveries() {
 		cfg := Config{}
 		cfg.Knobs = Knobs{Congestion: "reno", Recovery: recovery}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
@@ -134,7 +134,7 @@ func TestRFC4821_7_7_BlackHole(t *testing.T) {
 }
 
 func TestBlackHoleWithoutProbing(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	w := blackHole(t, 1300, Knobs{MTUProbing: MTUProbingOff})
 	a, b := w.connect()
 	s := newStream(a, b, 1<<20)

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // fewer is how many of n runs a short test makes.
 func fewer(n int) int {
-	if !long.Runs() {
+	if !testenv.Long() {
 		return (n + 4) / 5
 	}
 	return n
@@ -23,7 +23,7 @@ func fewer(n int) int {
 // shorter is how many of n bytes a transfer of a short test moves: what is lost on the way comes
 // up in a quarter of them too.
 func shorter(n uint64) uint64 {
-	if !long.Runs() {
+	if !testenv.Long() {
 		return n / 4
 	}
 	return n

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
@@ -475,7 +475,7 @@ func newTable(t *testing.T, name, head string) *table {
 func (g *table) row(wi wire, cfg Config) {
 	g.t.Helper()
 	duration := min(max(200*wi.delay, 100*time.Millisecond), time.Second)
-	if at := strings.Count(g.out, "\n"); !long.Runs() && !*update && at < len(g.known) {
+	if at := strings.Count(g.out, "\n"); !testenv.Long() && !*update && at < len(g.known) {
 		var loss, rate float64
 		var rtt string
 		_, err := fmt.Sscan(g.known[at], &loss, &rtt, &rate)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // TestRFC8985_6_2_TakenBackIsReordering: an episode whose retransmissions all were needless has
@@ -38,7 +38,7 @@ func TestRFC8985_6_2_TakenBackIsReordering(t *testing.T) {
 // TestReorderedAtLength: a path that delays one packet in a hundred by a good part of its round
 // trip costs hardly any of its rate.
 func TestReorderedAtLength(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	cfg := course()
 	cfg.RTOMin, cfg.DelayedAck = 200*time.Millisecond, 0
 	wi := wire{delay: 10 * time.Millisecond, bytesPerSec: 100e6, merge: true, reorder: 0.01}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
@@ -15,7 +15,7 @@ import (
 // millisecond. What lasts less than pauseFloor makes nothing leave twice; longer pauses let
 // time-outs go off, but nothing was lost, and next to nothing is sent again.
 func TestDelaySpikes(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	for _, pause := range []time.Duration{pauseFloor - time.Millisecond, 3 * pauseFloor} {
 		w := newWorld(t, 1, wire{
 			delay: 75 * time.Microsecond, merge: true, bytesPerSec: 500e6,

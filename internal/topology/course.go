@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lnx"
-	"github.com/tidepool-net/tidepool/internal/mistake"
 )
 
 // The course's .net files, which its net2lnx reads:
@@ -36,7 +36,8 @@ func (r *reader) courseNode(at lnx.Word, words []lnx.Word) {
 	r.course(at)
 	host := words[1].Text
 	if a, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !a.Is4()) {
-		r.text.Wrong(words[1], mistake.Quote(host)+" is not a host", "localhost or an IPv4 address")
+		r.text.Wrong(words[1], diagnostic.Quote(host)+" is not a host",
+			"localhost or an IPv4 address")
 		return
 	}
 	if _, again := r.index[words[0].Text]; again {
@@ -57,7 +58,7 @@ func (r *reader) courseLink(words []lnx.Word) {
 	}
 	for _, w := range []lnx.Word{words[0], words[2]} {
 		if _, ok := r.index[w.Text]; !ok {
-			r.text.Wrong(w, mistake.Quote(w.Text)+" is not a node",
+			r.text.Wrong(w, diagnostic.Quote(w.Text)+" is not a node",
 				"a line `node "+w.Text+" localhost` above")
 			return
 		}

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lnx"
-	"github.com/tidepool-net/tidepool/internal/mistake"
-	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // Extension is that of a file with a plan.
@@ -100,8 +99,8 @@ func (r *reader) directive(words []lnx.Word) {
 	case "port":
 		r.firstPort(words[0], rest)
 	default:
-		r.text.Wrong(words[0], fmt.Sprintf("%s is no directive%s", mistake.Quote(words[0].Text),
-			spell.DidYouMean(words[0].Text, directives)), strings.Join(directives, ", "))
+		r.text.Wrong(words[0], fmt.Sprintf("%s is no directive%s", diagnostic.Quote(words[0].Text),
+			diagnostic.DidYouMean(words[0].Text, directives)), strings.Join(directives, ", "))
 	}
 }
 
@@ -115,7 +114,7 @@ func (r *reader) node(w lnx.Word) (int, bool) {
 	for n, c := range w.Text {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
 		if n >= longest || !letter && (n == 0 || c != '-' && c != '.') {
-			r.text.Wrong(w, mistake.Quote(w.Text)+" cannot name a node",
+			r.text.Wrong(w, diagnostic.Quote(w.Text)+" cannot name a node",
 				fmt.Sprintf("up to %d letters, digits, dots, - and _", longest))
 			return 0, false
 		}
@@ -209,7 +208,7 @@ func (r *reader) firstPort(at lnx.Word, words []lnx.Word) {
 	n, err := strconv.ParseUint(words[0].Text, 10, 16)
 	switch {
 	case err != nil || n == 0:
-		r.text.Wrong(words[0], mistake.Quote(words[0].Text)+" is not a port",
+		r.text.Wrong(words[0], diagnostic.Quote(words[0].Text)+" is not a port",
 			"a port from 1 to 65535")
 	case r.plan.portAt.Text != "":
 		r.text.Wrong(at, fmt.Sprintf("the first port was said in line %d already",

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tidepool-net/tidepool/internal/spell"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // shape is one of the usual shapes of networks.
@@ -102,7 +102,7 @@ func Generate(words []string, seed uint64) (*Plan, error) {
 		return b.plan, nil
 	}
 	return nil, fmt.Errorf("%w: %q is no shape%s: want %s", ErrPlan, words[0],
-		spell.DidYouMean(words[0], strings.Split(shapeNames(), ", ")), shapeNames())
+		diagnostic.DidYouMean(words[0], strings.Split(shapeNames(), ", ")), shapeNames())
 }
 
 func shapeNames() string {

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/control/controltest"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // narrow gives the link between A and B an MTU. The link beyond keeps the family's.
@@ -44,7 +44,7 @@ func TestPingOfEverySize(t *testing.T) {
 			assert.Equal(t, got[1], got[2], "%d bytes to %s: %s", n, target, out)
 		}
 	}
-	controltest.Ask(t, b.c, control.PcapStop{})
+	nodetest.Ask(t, b.c, control.PcapStop{})
 	b.sound(file, 150)
 }
 
@@ -107,7 +107,7 @@ func TestLongDatagramsWithTheKernel(t *testing.T) {
 		require.NoError(t, err, "%d bytes back", n)
 		require.True(t, bytes.Equal(text, p[:got]), "%d bytes back", n)
 	}
-	controltest.Ask(t, b.c, control.PcapStop{})
+	nodetest.Ask(t, b.c, control.PcapStop{})
 	b.sound(file, 1000)
 }
 

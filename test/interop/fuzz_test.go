@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/control/controltest"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
@@ -42,7 +42,7 @@ func TestScapyFuzz(t *testing.T) {
 	need(t, "tshark", "socat")
 	with := python(t)
 	count := *fuzzed
-	if !long.Runs() {
+	if !testenv.Long() {
 		count /= 10
 	}
 	report(t, &row{
@@ -54,7 +54,7 @@ func TestScapyFuzz(t *testing.T) {
 	b.echoUDP(53)
 	b.must(b.command("ip", "link", "set", device, "txqueuelen", "10000"))
 	file := filepath.Join(captures(t, "scapy"), "ours.pcapng")
-	controltest.Ask(t, b.c, control.PcapStart{File: file, Snaplen: 0})
+	nodetest.Ask(t, b.c, control.PcapStart{File: file, Snaplen: 0})
 	send := func(seed, n int) {
 		out := b.must(b.commandFor(4*patience, with, "testdata/fuzz.py", device, hostIP,
 			strconv.Itoa(seed), strconv.Itoa(n)))
@@ -66,7 +66,7 @@ func TestScapyFuzz(t *testing.T) {
 	before := memory()
 	send(*fuzzSeed+1, count-looked)
 
-	faces := controltest.Ask(t, b.a, control.Interfaces{})
+	faces := nodetest.Ask(t, b.a, control.Interfaces{})
 	assert.GreaterOrEqual(t, faces[0].Device.InPackets, uint64(count), "none was lost on the way in")
 	grown := memory() - before
 	t.Logf("%d bytes more on the heap", grown)

@@ -16,8 +16,8 @@
 // the wire; conn_test.go is the contract of net.Conn with the kernel at one end;
 // door_test.go leads them to services of this machine, and back;
 // course_test.go has small peers with the manners of university courses' nodes;
-// bird_test.go and frr_test.go run RIPv2 between our routers and BIRD or FRR; perf_test.go has iperf3
-// measure to our server, and our client to iperf3's.
+// bird_test.go and frr_test.go run RIPv2 between our routers and BIRD or FRR; perf_test.go has
+// iperf3 measure to our server, and our client to iperf3's.
 //
 // row_test.go builds a bed of three routers in a row with a host behind them.
 // hops_test.go traces the way through it, scan_test.go scans the host's ports,
@@ -40,8 +40,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
-	"github.com/tidepool-net/tidepool/internal/ci/reap"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 var (
@@ -52,7 +51,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := reap.Orphans(); err != nil {
+	if err := testenv.ReapOrphans(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -122,7 +121,7 @@ func printTable() {
 // together take longer than the rest of the tree.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
-	long.Only(t)
+	testenv.NeedLong(t)
 	if os.Getuid() != 0 {
 		t.Skip("skip: needs root")
 	}
@@ -139,7 +138,7 @@ func need(t *testing.T, programs ...string) {
 // size is how many bytes a transfer has at that loss, in percent.
 func size(loss float64) int64 {
 	n := int64(*megabytes) * 1_000_000
-	if !long.Runs() {
+	if !testenv.Long() {
 		n = 4_000_000
 	}
 	if loss >= 5 {

@@ -31,38 +31,32 @@ type room struct {
 
 // rooms is the architecture: each arrow between two packages is stated here and nowhere else.
 var rooms = []room{
-	{".", driver, "control door files link lnx node objects operator rdt vir", ""},
-	{"cmd/node", driver, "api control files lab lab/* link lnx netctl node operator record repl " +
-		"script " +
-		"sim/arrivals sim/convergence spell topology web judge/ns3", ""},
+	{".", driver, "control files link lnx node objects operator portforward rdt stack", ""},
+	{"cmd/node", driver, "api control diagnostic files lab lab/* link lnx netctl node observe " +
+		"operator repl sim/arrivals sim/convergence tcp/starlark topology judge/ns3", ""},
 	{"judge/ns3", driver, "lab/plan lab/play lab/result netem", ""},
 	{"judge/mutants", driver, "", ""},
 
 	{"internal/clock", pure, "", ""},
 	{"internal/checksum", pure, "", "golang.org/x/sys/cpu"},
-	{"internal/mistake", pure, "", ""},
-	{"internal/spell", pure, "", ""},
-	{"internal/vir", pure, "", ""},
+	{"internal/diagnostic", pure, "", ""},
 	{"internal/buffer", pure, "", "runtime sync/atomic"}, // a ring has two owners
 
 	{"internal/icmp", pure, "checksum clock", ""},
 	{"internal/ip", pure, "checksum clock", "crypto/sha256"},
-	{"internal/reach", pure, "clock", ""},
 	{"internal/udp", pure, "buffer checksum clock", ""},
 	{"internal/rcp", pure, "buffer clock", ""},
 	{"internal/rdt", pure, "clock", "compress/zlib crypto/md5 encoding/hex"},
 	{"internal/rip", pure, "clock", "crypto/hmac crypto/md5 crypto/sha1 crypto/sha256 " +
 		"crypto/sha512 " +
 		"crypto/subtle"},
-	{"internal/perf", pure, "", "encoding/json"},
-	{"internal/netem", pure, "buffer checksum clock spell", ""},
+	{"internal/netem", pure, "buffer checksum clock diagnostic", ""},
 	{"internal/tcp", pure, "buffer clock tcp/congestion", "crypto/sha256"},
 	{"internal/tcp/congestion", pure, "clock", ""},
 	{"internal/tcp/drill", pure, "clock tcp", ""},
-	{"internal/script", pure, "clock spell tcp/congestion", "go.starlark.net"},
-	{"internal/lnx", pure, "mistake spell", ""},
-	{"internal/stack", pure, "buffer checksum clock control icmp ip rcp rdt reach rip tcp udp " +
-		"vir", ""},
+	{"internal/tcp/starlark", pure, "clock diagnostic tcp/congestion", "go.starlark.net"},
+	{"internal/lnx", pure, "diagnostic", ""},
+	{"internal/stack", pure, "buffer checksum clock control icmp ip rcp rdt rip tcp udp", ""},
 
 	{"internal/capture", pure, "checksum", "bufio github.com/gopacket/gopacket"},
 	{"internal/sim", pure, "buffer capture checksum clock ip netem rip stack tcp udp", ""},
@@ -76,38 +70,34 @@ var rooms = []room{
 	{"internal/control", sequential, "", ""},
 	{"internal/files", sequential, "", ""},
 	{"internal/settings", sequential, "control rip stack tcp", ""},
-	{"internal/topology", pure, "lnx mistake spell", ""},
-	{"internal/web", sequential, "", ""},
+	{"internal/topology", pure, "diagnostic lnx", ""},
 
 	{"internal/link", driver, "buffer checksum clock netem", ""},
-	{"internal/sight", driver, "capture clock control ip stack tcp", ""},
-	{"internal/node", driver, "buffer capture clock control files icmp ip link lnx netem rcp rdt " +
-		"reach " +
-		"rip settings sight stack tcp udp vir", ""},
-	{"internal/door", driver, "control lnx node", ""},
-	{"internal/iperf", driver, "control node objects perf rdt tcp udp", ""},
+	{"internal/observe", driver, "capture clock control files ip lnx stack tcp", ""},
+	{"internal/node", driver, "buffer capture clock control files icmp ip link lnx netem " +
+		"observe rcp rdt rip settings stack tcp udp", ""},
+	{"internal/portforward", driver, "control lnx node", ""},
+	{"internal/iperf", driver, "control node objects rdt tcp udp", ""},
 	{"internal/traffic", driver, "control files node", ""},
 	{"internal/objects", driver, "clock control files node rdt stack tcp udp", ""},
-	{"internal/record", driver, "capture clock control files node sight", ""},
-	{"internal/operator", driver, "control door iperf lnx node objects record traffic", ""},
-	{"internal/repl", driver, "control files spell", ""},
-	{"internal/api", driver, "control files spell", ""},
+	{"internal/operator", driver, "control iperf lnx node objects observe portforward traffic", ""},
+	{"internal/repl", driver, "control diagnostic files", ""},
+	{"internal/api", driver, "control diagnostic files", ""},
 	{"internal/netctl", driver, "api control files", ""},
 
 	{"internal/lab", driver, "files lab/*", ""},
-	{"internal/lab/plan", driver, "lab/formula lab/result lab/trace mistake netem rcp rdt script " +
-		"sim/fence sim/notebook sim/objects spell tcp tcp/congestion", ""},
+	{"internal/lab/plan", driver, "diagnostic lab/formula lab/result lab/trace netem rcp rdt " +
+		"sim/fence sim/notebook sim/objects tcp tcp/congestion tcp/starlark", ""},
 	{"internal/lab/play", driver, "capture clock lab/gauge lab/plan lab/result lab/stat netem " +
-		"script sim sim/fence " +
-		"sim/notebook sim/objects stack tcp tcp/congestion", ""},
+		"sim sim/fence sim/notebook sim/objects stack tcp tcp/congestion tcp/starlark", ""},
 	{"internal/lab/realtime", driver, "buffer clock control lab/gauge lab/plan lab/play " +
-		"lab/result link lnx " +
-		"netem node objects rdt script sim sim/fence sim/objects stack tcp", ""},
+		"lab/result link lnx netem node objects rdt sim sim/fence sim/objects stack tcp " +
+		"tcp/starlark", ""},
 	{"internal/lab/gauge", driver, "clock lab/plan lab/result netem tcp", ""},
 	{"internal/lab/check", driver, "lab/formula lab/plan lab/result lab/stat", ""},
 	{"internal/lab/figure", driver, "lab/chart lab/result lab/stat", ""},
 	{"internal/lab/chart", driver, "", ""},
-	{"internal/lab/formula", driver, "lab/result spell", ""},
+	{"internal/lab/formula", driver, "diagnostic lab/result", ""},
 	{"internal/lab/trace", driver, "lab/result netem", ""},
 	{"internal/lab/result", driver, "files lab/stat", ""},
 	{"internal/lab/stat", driver, "", ""},
@@ -115,13 +105,11 @@ var rooms = []room{
 
 	// Commands for this tree, and helpers of tests.
 	{"internal/ci/*", driver, "", ""},
-	{"internal/control/controltest", driver, "control", ""},
-	{"internal/node/nodetest", driver, "link lnx", ""},
+	{"internal/node/nodetest", driver, "control link lnx", ""},
 	{"internal/operator/operatortest", driver, "lnx node node/nodetest operator", ""},
-	{"internal/operator/roomtest", driver, "control control/controltest lnx node " +
-		"node/nodetest", ""},
+	{"internal/operator/roomtest", driver, "control lnx node node/nodetest", ""},
 	{"test", driver, "", ""},
-	{"test/internal/*", driver, "ci/reap control", ""},
+	{"test/internal/*", driver, "ci/testenv control", ""},
 
 	// Modules of their own.
 	{"bench", driver, "bench/*", ""},
@@ -136,7 +124,7 @@ var common = strings.Fields(`bytes cmp container/heap encoding/binary errors fmt
 
 // onlyIn names the one folder that may import a package, or a package below it.
 var onlyIn = map[string]string{
-	"go.starlark.net":            "internal/script",
+	"go.starlark.net":            "internal/tcp/starlark",
 	"github.com/gopacket":        "internal/capture",
 	"github.com/ergochat":        "internal/repl",
 	"github.com/stretchr":        "tests",

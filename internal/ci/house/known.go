@@ -4,7 +4,7 @@ package main
 // and its entry goes when it meets the limit.
 var known = map[string]int{
 	"lines of Go without tests":         141660,
-	"packages below internal":           68,
+	"packages below internal":           58,
 	"receive path, files":               12,
 	"receive path, lines of its files":  2730,
 	"send path, files":                  12,
@@ -28,7 +28,7 @@ var known = map[string]int{
 	"files with methods of stack.Stack": 29,
 	"files with methods of tcp.Conn":    26,
 	"files with methods of tcp.Host":    15,
-	"methods of door.virtualEnd":        62,
+	"methods of portforward.virtualEnd": 62,
 	"methods of node.Node":              245,
 	"methods of operator.Node":          247,
 	"methods of operator/roomtest.Host": 246,

@@ -4,10 +4,13 @@
 //
 //	go run ./internal/ci/house
 //	go run ./internal/ci/house -arrows    # after a change of arrows.go
+//	go run ./internal/ci/house -rfcs      # which section is implemented and tested where
+//	go test -json ./... | go run ./internal/ci/house -tally
 package main
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -44,22 +47,36 @@ func (m measure) broken() bool { return m.value > max(m.limit, m.known) }
 
 func main() {
 	arrows := flag.Bool("arrows", false, "write the table of imports into docs/ARCHITECTURE.md")
+	rfcs := flag.Bool("rfcs", false, "write docs/rfcs.md")
+	tests := flag.Bool("tally", false, "count the tests of go test -json on standard input")
 	flag.Parse()
-	if *arrows {
-		if err := writeArrows("docs/ARCHITECTURE.md"); err != nil {
-			fmt.Fprintln(os.Stderr, "house:", err)
-			os.Exit(2)
-		}
-		return
+	var err error
+	switch {
+	case *arrows:
+		err = writeArrows("docs/ARCHITECTURE.md")
+	case *rfcs:
+		err = writeRFCs()
+	case *tests:
+		err = tallyTests()
+	default:
+		err = reportTree()
 	}
-	all, err := measures(os.DirFS("."))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "house:", err)
-		os.Exit(2)
-	}
-	if !report(os.Stdout, all) {
 		os.Exit(1)
 	}
+}
+
+// errBroken: the table says which measure.
+var errBroken = errors.New("a measure is above its limit")
+
+// reportTree prints the measures of this tree.
+func reportTree() error {
+	all, err := measures(os.DirFS("."))
+	if err == nil && !report(os.Stdout, all) {
+		err = errBroken
+	}
+	return err
 }
 
 // report prints the measures and reports whether none is broken.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // The house's sizes: see docs/style.md.
@@ -53,7 +53,7 @@ var (
 )
 
 func TestSizes(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	for _, s := range sources(t) {
 		limit := maxFileLines
 		if s.test {
@@ -174,7 +174,7 @@ func TestArchitectureHasTheArrows(t *testing.T) {
 }
 
 func TestMeasures(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	all, err := measures(os.DirFS("../../.."))
 	if err != nil {
 		t.Fatal(err)
@@ -207,8 +207,8 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 	}
 }
 
-// A test waits for an event, or runs in virtual time. Only a benchmark may sleep: it may measure how
-// late a sleeper wakes.
+// A test waits for an event, or runs in virtual time. Only a benchmark may sleep: it may measure
+// how late a sleeper wakes.
 func TestNoTestSleeps(t *testing.T) {
 	for _, s := range sources(t) {
 		if !s.test {
@@ -286,7 +286,7 @@ var obsolete = map[string]string{
 }
 
 func TestComments(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	citation := regexp.MustCompile(`\bRFC ?([0-9]+)\b`)
 	unfinished := regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
 	for _, s := range sources(t) {
@@ -307,7 +307,7 @@ func TestComments(t *testing.T) {
 
 // Paths of one machine work on that machine only.
 func TestNoMachinePaths(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	roots := []string{"home", "root", "Users", "work", "workspace", "farm", "mnt", "tmp"}
 	machine := regexp.MustCompile("(?m)(?:^|[\\s\"'`=(,:])/(?:" + strings.Join(roots, "|") + ")/.*")
 	for _, f := range files(t) {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 
-	ci "github.com/tidepool-net/tidepool/internal/ci/long"
+	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -182,7 +182,7 @@ func TestAReportHasOnlyTextOfOthers(t *testing.T) {
 
 func FuzzReports(f *testing.F) {
 	seeds := uint64(8)
-	if ci.Runs() {
+	if ci.Long() {
 		seeds = 40
 	}
 	for seed := range seeds {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // Scope is what names a formula may use. A nil Scope takes any.
@@ -326,7 +326,7 @@ func (p *parser) stranger(from int, name string) {
 		known = append(known, v.Name)
 	}
 	slices.Sort(known)
-	near := spell.DidYouMean(strings.ReplaceAll(name, ".", "_"), known)
+	near := diagnostic.DidYouMean(strings.ReplaceAll(name, ".", "_"), known)
 	p.fail(from, quote(name)+" is not a metric, a function or swept"+near, "")
 }
 

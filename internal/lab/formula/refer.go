@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // metric reads which flow and which cell a metric is of, in any order.
@@ -61,7 +61,7 @@ func (p *parser) flow() string {
 		p.fail(from, "no flow in the brackets", "an index from 0, or a name")
 	case p.scope == nil || slices.Contains(p.scope.Flows, name):
 	case err != nil:
-		p.fail(from, "there is no flow "+quote(name)+spell.DidYouMean(name, p.scope.Flows),
+		p.fail(from, "there is no flow "+quote(name)+diagnostic.DidYouMean(name, p.scope.Flows),
 			"one of "+list(p.scope.Flows))
 	case i < 0 || i >= len(p.scope.Flows):
 		p.fail(from, "there is no flow "+name+" of "+strconv.Itoa(len(p.scope.Flows)),
@@ -121,7 +121,7 @@ func (p *parser) selector(from int, s Selector) Selector {
 	case len(having) == 0 && len(values) == 0:
 		p.fail(from, "there is no cell "+quote(s.Value)+": nothing is swept", "")
 	case len(having) == 0:
-		p.fail(from, "there is no cell with "+quote(s.Value)+spell.DidYouMean(s.Value, values),
+		p.fail(from, "there is no cell with "+quote(s.Value)+diagnostic.DidYouMean(s.Value, values),
 			"one of "+list(values))
 	case len(having) > 1:
 		p.fail(from, quote(s.Value)+" could be a value of "+list(having), having[0]+"="+s.Value)

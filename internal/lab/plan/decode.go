@@ -9,11 +9,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/trace"
-	"github.com/tidepool-net/tidepool/internal/mistake"
 	"github.com/tidepool-net/tidepool/internal/netem"
-	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // decoder makes an Experiment of a document.
@@ -62,7 +61,7 @@ func (d *decoder) fill(n *node, what string, keys []key) bool {
 			k.read(d, usualNode(n, k.usual))
 		case v == nil:
 		case v.empty():
-			d.bad(v, mistake.Quote(k.name)+" has no value", "one, or the line left out")
+			d.bad(v, diagnostic.Quote(k.name)+" has no value", "one, or the line left out")
 		default:
 			k.read(d, v)
 		}
@@ -109,7 +108,7 @@ func (n *node) shown() string {
 	case n.empty():
 		return "nothing"
 	}
-	return mistake.Quote(n.text)
+	return diagnostic.Quote(n.text)
 }
 
 // scalar returns the text of a value that is neither a list nor a mapping.
@@ -130,8 +129,8 @@ func (d *decoder) word(n *node, what string, words []string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	near := spell.DidYouMean(text, words)
-	d.bad(n, mistake.Quote(text)+" is not "+what+near, oneOf(words))
+	near := diagnostic.DidYouMean(text, words)
+	d.bad(n, diagnostic.Quote(text)+" is not "+what+near, oneOf(words))
 	return "", false
 }
 
@@ -191,7 +190,7 @@ func (d *decoder) number(n *node, what string, least, most int64) (int64, bool) 
 	v, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil:
-		d.bad(n, mistake.Quote(text)+" is not a whole number", want)
+		d.bad(n, diagnostic.Quote(text)+" is not a whole number", want)
 		return 0, false
 	case v < least || v > most:
 		d.bad(n, text+" is out of range", want)
@@ -225,8 +224,8 @@ func (d *decoder) alternatives(n *node, what string, keys []string) bool {
 	switch len(found) {
 	case 0:
 		for _, p := range n.pairs {
-			if near := spell.DidYouMean(p.key.text, keys); near != "" {
-				d.bad(p.key, mistake.Quote(p.key.text)+" is no key of "+what+near, "")
+			if near := diagnostic.DidYouMean(p.key.text, keys); near != "" {
+				d.bad(p.key, diagnostic.Quote(p.key.text)+" is no key of "+what+near, "")
 				return false
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
-	"github.com/tidepool-net/tidepool/internal/mistake"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 const (
@@ -218,7 +218,7 @@ func (b *builder) syntax(err error) {
 		b.report.add(place{src: b.src}, "no YAML: "+err.Error(), "")
 		return
 	}
-	msg := strings.ReplaceAll(mistake.Visible(known.GetMessage()), "\t", `\t`)
+	msg := strings.ReplaceAll(diagnostic.Visible(known.GetMessage()), "\t", `\t`)
 	b.report.add(b.at(known.GetToken()), "no YAML: "+msg, "")
 }
 
@@ -276,7 +276,7 @@ func (b *builder) mapping(n ast.Node, values []*ast.MappingValueNode, depth int)
 			return nil
 		}
 		if before, again := seen[key.text]; again {
-			b.report.add(key.place, mistake.Quote(key.text)+" is there already, in line "+
+			b.report.add(key.place, diagnostic.Quote(key.text)+" is there already, in line "+
 				strconv.Itoa(before.line), "each key once")
 			continue
 		}
@@ -311,7 +311,7 @@ func (b *builder) scalar(n ast.Node) *node {
 		out.text = t.Value
 	default:
 		b.report.add(out.place,
-			mistake.Quote(t.Value)+" is a part of YAML that experiments do without", "")
+			diagnostic.Quote(t.Value)+" is a part of YAML that experiments do without", "")
 		return nil
 	}
 	return out

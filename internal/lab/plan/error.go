@@ -6,19 +6,18 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidepool-net/tidepool/internal/mistake"
-	"github.com/tidepool-net/tidepool/internal/spell"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // maxErrors are those of one file; what follows is only said to follow.
 const maxErrors = 50
 
 // Error is one mistake in an experiment file or in a flag that changes one.
-type Error = mistake.Error
+type Error = diagnostic.Error
 
 // Errors are the mistakes of a file and of the flags that change it, in the order of their
 // places.
-type Errors = mistake.Errors //nolint:errname // they are many
+type Errors = diagnostic.Errors //nolint:errname // they are many
 
 // report collects mistakes, each once.
 type report struct {
@@ -76,12 +75,12 @@ func (r *report) strangers(n *node, what string, known []string) {
 
 // stranger reports a key that is not known.
 func (r *report) stranger(n *node, what string, known []string) {
-	near := spell.DidYouMean(n.text, known)
+	near := diagnostic.DidYouMean(n.text, known)
 	want := ""
 	if near == "" {
 		want = oneOf(known)
 	}
-	r.add(n.place, mistake.Quote(n.text)+" is no key of "+what+near, want)
+	r.add(n.place, diagnostic.Quote(n.text)+" is no key of "+what+near, want)
 }
 
 // where names the cell, unless what is wrong stands in a value that is swept.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
-	"github.com/tidepool-net/tidepool/internal/mistake"
 )
 
 // expectOf is an expectation in the making.
@@ -177,7 +177,7 @@ func (e *expectOf) readWithin(d *decoder, is *formula.Expr) bool {
 	}
 	c, err := formula.CompileClaim(is.String()+" = "+is.String()+" ± "+text, d.scope)
 	if err != nil {
-		d.bad(e.within, mistake.Quote(text)+" is not a tolerance of "+is.String(),
+		d.bad(e.within, diagnostic.Quote(text)+" is not a tolerance of "+is.String(),
 			"one such as 1%, or in its unit")
 		return false
 	}
@@ -219,12 +219,12 @@ func (d *decoder) setting(p pair) (Setting, bool) {
 			return s, true
 		}
 		if !d.changed {
-			d.bad(p.value, "there is no cell with "+mistake.Quote(s.Value), oneOf(known.Values))
+			d.bad(p.value, "there is no cell with "+diagnostic.Quote(s.Value), oneOf(known.Values))
 		}
 		return s, false
 	}
 	if !d.changed {
-		d.bad(p.key, mistake.Quote(p.key.text)+" is not swept", oneOf(all))
+		d.bad(p.key, diagnostic.Quote(p.key.text)+" is not swept", oneOf(all))
 	}
 	return s, false
 }

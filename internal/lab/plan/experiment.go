@@ -7,11 +7,11 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
-	"github.com/tidepool-net/tidepool/internal/script"
 	"github.com/tidepool-net/tidepool/internal/sim/fence"
 	"github.com/tidepool-net/tidepool/internal/sim/notebook"
 	"github.com/tidepool-net/tidepool/internal/sim/objects"
 	"github.com/tidepool-net/tidepool/internal/tcp"
+	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
 // Experiment is one cell of an experiment file, with everything decided: defaults are filled
@@ -67,7 +67,7 @@ type Flow struct {
 	Ssthresh int
 	// Script is TCP's congestion control if that is a Starlark file, whose name without its
 	// folder TCP.Congestion is then; nil: it is tcp's own of that name.
-	Script *script.Program
+	Script *starlark.Program
 	App    App
 }
 

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/trace"
-	"github.com/tidepool-net/tidepool/internal/mistake"
 )
 
 // File is an experiment file with the changes of Set and Sweep.
@@ -154,7 +154,7 @@ func splitFlag(r *report, flag, arg string) (k keyPath, at int) {
 	key = strings.TrimSpace(key)
 	if !found || key == "" {
 		r.add(place{src, 1, 1, max(1, utf8.RuneCountInString(arg))},
-			mistake.Quote(arg)+" sets nothing", "KEY=VALUE, such as flows.0.cc=reno")
+			diagnostic.Quote(arg)+" sets nothing", "KEY=VALUE, such as flows.0.cc=reno")
 		return k, 0
 	}
 	return splitKey(key, place{src: src, line: 1, col: 1}), strings.IndexByte(arg, '=') + 1

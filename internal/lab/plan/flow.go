@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/mistake"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/rcp"
 	"github.com/tidepool-net/tidepool/internal/sim/objects"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
@@ -37,7 +37,7 @@ func (f *flowOf) keys() []key {
 		{"name", "", func(d *decoder, n *node) {
 			f.named = d.name(n, "a flow's name", &f.Name)
 			if _, err := strconv.Atoi(f.Name); err == nil || f.Name == "*" {
-				d.bad(n, mistake.Quote(f.Name)+
+				d.bad(n, diagnostic.Quote(f.Name)+
 					" is not a flow's name: keys count flows by numbers", "a word")
 			}
 		}},
@@ -188,7 +188,7 @@ func (x *draft) nameFlows(d *decoder) {
 		if taken[f.Name] {
 			for _, item := range slices.Backward(x.flows.items) {
 				if name := item.get("name"); name.plain(f.Name) {
-					d.bad(name, "another flow is called "+mistake.Quote(f.Name),
+					d.bad(name, "another flow is called "+diagnostic.Quote(f.Name),
 						"names that differ")
 					break
 				}

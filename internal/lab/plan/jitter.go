@@ -3,7 +3,7 @@ package plan
 import (
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/mistake"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
@@ -90,7 +90,7 @@ func (j *jitterOf) readTable(d *decoder) {
 	}
 	table, err := netem.ParseTable(string(text))
 	if err != nil {
-		d.bad(j.table, mistake.Quote(j.table.text)+": "+plainly(err), "a table of tc's")
+		d.bad(j.table, diagnostic.Quote(j.table.text)+": "+plainly(err), "a table of tc's")
 		return
 	}
 	j.made = netem.TableJitter{Jitter: j.width, Table: table, Name: j.table.text}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tidepool-net/tidepool/internal/mistake"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // keyPath is the way to a value: "flows.0.cc".
@@ -92,7 +92,7 @@ func (r *replacer) put(root, n *node, path []*node, value *node) *node {
 	if down := root.get("path").get("down"); n.plain("same") && down != nil {
 		return r.put(root, down, path, value)
 	}
-	r.bad(seg, mistake.Quote(seg.text)+" cannot be set in "+mistake.Quote(n.text),
+	r.bad(seg, diagnostic.Quote(seg.text)+" cannot be set in "+diagnostic.Quote(n.text),
 		"the key before it to be set whole")
 	return n
 }
@@ -121,7 +121,7 @@ func (r *replacer) putPair(root, n *node, path []*node, value *node) *node {
 		}
 	}
 	if len(path) > 1 && path[1].index() {
-		r.bad(seg, mistake.Quote(seg.text)+" is no list in the file", "a key that is there")
+		r.bad(seg, diagnostic.Quote(seg.text)+" is no list in the file", "a key that is there")
 		return n
 	}
 	fresh := &node{place: seg.place, kind: mapping}
@@ -157,7 +157,7 @@ func (r *replacer) putItem(root, n *node, path []*node, value *node) *node {
 		r.bad(seg, "there is no "+seg.text+" in a list of "+strconv.Itoa(len(n.items)),
 			"an index from 0 to "+strconv.Itoa(len(n.items)-1))
 	default:
-		r.bad(seg, "nothing in the list has the name "+mistake.Quote(seg.text),
+		r.bad(seg, "nothing in the list has the name "+diagnostic.Quote(seg.text),
 			"an index from 0, a name, or *")
 	}
 	return n

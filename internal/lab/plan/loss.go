@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/mistake"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
@@ -64,7 +64,7 @@ func listedPackets(d *decoder, n *node, words []string) netem.Loss {
 	for _, w := range words {
 		v, err := strconv.ParseUint(w, 10, 32)
 		if err != nil || v == 0 {
-			d.bad(n, mistake.Quote(w)+" is not the number of a packet",
+			d.bad(n, diagnostic.Quote(w)+" is not the number of a packet",
 				"numbers from 1, such as at [17, 18]")
 			return nil
 		}
@@ -151,7 +151,7 @@ func readLossModel(d *decoder, n *node) netem.Loss {
 	for _, p := range n.pairs {
 		k := p.key.text
 		if slices.Contains(names(keys), k) && !slices.Contains(company, k) {
-			d.bad(p.key, mistake.Quote(k)+" does not go with "+model, oneOf(company))
+			d.bad(p.key, diagnostic.Quote(k)+" does not go with "+model, oneOf(company))
 			return nil
 		}
 	}

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/mistake"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/netem"
-	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // chain is a command line of mahimahi's: shells, each within the one before it.
@@ -62,8 +61,8 @@ func readMahimahi(d *decoder, n *node, down, up *link) {
 		c.words = c.words[1:]
 		read, ok := shells[w.text]
 		if !ok {
-			d.bad(w, mistake.Quote(w.text)+" is not a shell of mahimahi's that is known here"+
-				spell.DidYouMean(w.text, shellNames), oneOf(shellNames))
+			d.bad(w, diagnostic.Quote(w.text)+" is not a shell of mahimahi's that is known here"+
+				diagnostic.DidYouMean(w.text, shellNames), oneOf(shellNames))
 			return
 		}
 		read(c, w)
@@ -184,7 +183,7 @@ func (c *chain) link(shell *node) {
 			return
 		}
 		if strings.HasPrefix(w.text, "-") {
-			c.d.bad(w, mistake.Quote(w.text)+" where a trace belongs", usage)
+			c.d.bad(w, diagnostic.Quote(w.text)+" where a trace belongs", usage)
 			return
 		}
 		unlessNone(l.readTrace)(c.d, w)
@@ -238,8 +237,8 @@ func (c *chain) option(queues map[*link]*mmQueue) {
 			"--uplink-queue", "--downlink-queue", "--uplink-queue-args", "--downlink-queue-args",
 			"--once",
 		}
-		c.d.bad(w, mistake.Quote(w.text)+" is not an option of mm-link that is known here"+
-			spell.DidYouMean("--"+name, known), oneOf(known))
+		c.d.bad(w, diagnostic.Quote(w.text)+" is not an option of mm-link that is known here"+
+			diagnostic.DidYouMean("--"+name, known), oneOf(known))
 	}
 }
 
@@ -286,7 +285,7 @@ func (c *chain) queue(l *link, q *mmQueue) {
 			as, known := mmQueues[kind].args[name]
 			switch {
 			case !known:
-				c.d.bad(v, mistake.Quote(name)+" is not an argument of mahimahi's "+kind, "")
+				c.d.bad(v, diagnostic.Quote(name)+" is not an argument of mahimahi's "+kind, "")
 				return
 			case as == "B" || as == "pkt":
 				v.text += as

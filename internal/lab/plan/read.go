@@ -8,9 +8,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/mistake"
-	"github.com/tidepool-net/tidepool/internal/spell"
 )
 
 // draft is an Experiment in the making: what one part says can need another.
@@ -121,12 +120,12 @@ func (d *decoder) name(n *node, what string, to *string) bool {
 	}
 	for _, r := range text {
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._+-", r) {
-			d.bad(n, mistake.Quote(text)+" has "+strconv.QuoteRune(r)+" in it", what+" of "+want)
+			d.bad(n, diagnostic.Quote(text)+" has "+strconv.QuoteRune(r)+" in it", what+" of "+want)
 			return false
 		}
 	}
 	if len([]rune(text)) > maxNameChars || strings.Trim(text, ".") == "" {
-		d.bad(n, mistake.Quote(text)+" is not "+what, want)
+		d.bad(n, diagnostic.Quote(text)+" is not "+what, want)
 		return false
 	}
 	*to = text
@@ -166,10 +165,10 @@ func (x *draft) readMetrics(d *decoder, n *node) {
 		switch {
 		case !ok:
 		case !known:
-			d.bad(item, mistake.Quote(name)+" is no metric"+spell.DidYouMean(name, result.Names()),
+			d.bad(item, diagnostic.Quote(name)+" is no metric"+diagnostic.DidYouMean(name, result.Names()),
 				"one of `node lab metrics`")
 		case slices.Contains(x.Metrics, m.Name):
-			d.bad(item, mistake.Quote(name)+" is there already", "each metric once")
+			d.bad(item, diagnostic.Quote(name)+" is there already", "each metric once")
 		default:
 			x.Metrics = append(x.Metrics, m.Name)
 		}

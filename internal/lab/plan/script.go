@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tidepool-net/tidepool/internal/mistake"
-	"github.com/tidepool-net/tidepool/internal/script"
-	"github.com/tidepool-net/tidepool/internal/spell"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/tcp"
+	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
 // scriptSuffix is how the name of a file ends that is a congestion control.
@@ -28,8 +27,8 @@ func (f *flowOf) readAlgorithm(d *decoder, n *node) {
 	case slices.Contains(tcp.Algorithms(), text):
 		f.TCP.Congestion = text
 	default:
-		near := spell.DidYouMean(text, tcp.Algorithms())
-		d.bad(n, mistake.Quote(text)+" is not a congestion control"+near, want)
+		near := diagnostic.DidYouMean(text, tcp.Algorithms())
+		d.bad(n, diagnostic.Quote(text)+" is not a congestion control"+near, want)
 	}
 }
 
@@ -41,7 +40,7 @@ func Algorithms() []string { return tcp.Algorithms() }
 // checkParams checks the values of a script's parameters: numbers, by the script's own names.
 func (f *flowOf) checkParams(d *decoder, n *node) {
 	if !isScript(f.TCP.Congestion) {
-		d.bad(n, "params are for a Starlark script, and cc is "+mistake.Quote(f.TCP.Congestion),
+		d.bad(n, "params are for a Starlark script, and cc is "+diagnostic.Quote(f.TCP.Congestion),
 			"cc: FILE"+scriptSuffix+", or no params")
 		return
 	}
@@ -52,7 +51,7 @@ func (f *flowOf) checkParams(d *decoder, n *node) {
 	for _, p := range n.pairs {
 		if text, ok := d.scalar(p.value, "a number"); ok {
 			if _, err := strconv.ParseFloat(text, 64); err != nil {
-				d.bad(p.value, mistake.Quote(text)+" is not a parameter's value",
+				d.bad(p.value, diagnostic.Quote(text)+" is not a parameter's value",
 					"a number such as 0.5, without a unit")
 			}
 		}
@@ -61,7 +60,7 @@ func (f *flowOf) checkParams(d *decoder, n *node) {
 
 // script reads a Starlark file, with the values of its parameters; nil: its defaults. What is wrong
 // in there is shown where it stands.
-func readScript(d *decoder, n *node, name string, params *node) *script.Program {
+func readScript(d *decoder, n *node, name string, params *node) *starlark.Program {
 	if d.load == nil {
 		return nil
 	}
@@ -70,14 +69,14 @@ func readScript(d *decoder, n *node, name string, params *node) *script.Program 
 		d.bad(n, err.Error(), "the file of a Starlark congestion controller")
 		return nil
 	}
-	given := script.Params{}
+	given := starlark.Params{}
 	if params != nil {
 		for _, p := range params.pairs {
 			given[p.key.text] = p.value.text
 		}
 	}
-	p, err := script.Compile(name, text, given)
-	var bad *script.Error
+	p, err := starlark.Compile(name, text, given)
+	var bad *starlark.Error
 	if errors.As(err, &bad) && bad.Param != "" {
 		d.bad(params.get(bad.Param), bad.File+": "+bad.What, "")
 		return nil
@@ -97,7 +96,7 @@ func scriptErrors(r *report, src *source, err error) {
 		}
 		return
 	}
-	var e *script.Error
+	var e *starlark.Error
 	if !errors.As(err, &e) {
 		r.add(place{src: src}, err.Error(), "")
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	starlark "github.com/tidepool-net/tidepool/internal/script"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+	starlark "github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
 // files are what an experiment names.

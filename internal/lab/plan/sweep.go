@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tidepool-net/tidepool/internal/mistake"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // maxValues bounds one variable, maxVariables the whole.
@@ -76,7 +76,7 @@ func (v *variable) readPoints(r *report, keys []keyPath, values *node) bool {
 		}
 		p := point{text: label(item), at: item.place}
 		if seen[p.text] {
-			r.bad(item, mistake.Quote(p.text)+" is swept already", "values that differ")
+			r.bad(item, diagnostic.Quote(p.text)+" is swept already", "values that differ")
 			return false
 		}
 		seen[p.text] = true
@@ -92,7 +92,7 @@ func (v *variable) readPoints(r *report, keys []keyPath, values *node) bool {
 func sweepable(r *report, k keyPath) bool {
 	first := k.segments[0]
 	if slices.Contains([]string{"sweep", "expect", "name", "about"}, first.text) {
-		r.bad(first, mistake.Quote(first.text)+" cannot be swept", "")
+		r.bad(first, diagnostic.Quote(first.text)+" cannot be swept", "")
 		return false
 	}
 	return knownFirst(r, k)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/mistake"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // dimension is what a quantity measures.
@@ -88,7 +88,7 @@ func (d *decoder) quantity(n *node, what string, as ...dimension) (measured, boo
 	text := n.text
 	m, why := measure(text)
 	if why != "" {
-		d.bad(n, mistake.Quote(text)+" is no quantity: "+why, expected(what, as))
+		d.bad(n, diagnostic.Quote(text)+" is no quantity: "+why, expected(what, as))
 		return measured{}, false
 	}
 	if slices.Contains(as, m.of) {
@@ -99,14 +99,14 @@ func (d *decoder) quantity(n *node, what string, as ...dimension) (measured, boo
 	}
 	want := expected(what, as)
 	if m.of == pureNumber && len(as) == 1 {
-		d.bad(n, mistake.Quote(text)+" has no unit", what+", such as "+withUnit(text, as[0]))
+		d.bad(n, diagnostic.Quote(text)+" has no unit", what+", such as "+withUnit(text, as[0]))
 		return measured{}, false
 	}
 	msg := " is " + measures[m.of].what
 	if m.of == pureNumber {
 		msg = " has no unit"
 	}
-	d.bad(n, mistake.Quote(text)+msg, want)
+	d.bad(n, diagnostic.Quote(text)+msg, want)
 	return measured{}, false
 }
 
@@ -173,10 +173,10 @@ func measure(text string) (m measured, why string) {
 	}
 	for name := range units {
 		if strings.EqualFold(name, unit) && name != "m" && name != "M" {
-			return m, mistake.Quote(unit) + " is no unit (did you mean " + sameCase(unit) + "?)"
+			return m, diagnostic.Quote(unit) + " is no unit (did you mean " + sameCase(unit) + "?)"
 		}
 	}
-	return m, mistake.Quote(unit) + " is no unit"
+	return m, diagnostic.Quote(unit) + " is no unit"
 }
 
 // sameCase finds the unit that differs in the case of letters, the first by name.

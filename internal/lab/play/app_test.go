@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
@@ -89,7 +89,7 @@ func TestRequests(t *testing.T) {
 
 // Data that goes up is measured there.
 func TestUpward(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	c := cell("reno", 60)
 	c.Path.Up, c.Path.Down = c.Path.Down, c.Path.Up
 	c.Path.Down.Rate = netem.BitsPerSecond(1e6)

@@ -9,10 +9,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/stat"
-	"github.com/tidepool-net/tidepool/internal/script"
 	"github.com/tidepool-net/tidepool/internal/sim"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
 // flow is one conversation with its two hosts.
@@ -219,7 +219,7 @@ func fenceLabel(window bool) string {
 // tcpConfig is how a flow's end on one side speaks TCP. The first error of a script ends the
 // run. What it prints and records is the sender's: the other end sends no data.
 func (f *flow) tcpConfig(s gauge.Side) (tcp.Config, error) {
-	h := script.Hooks{
+	h := starlark.Hooks{
 		Failed: func(err error) { f.run.fail(fmt.Errorf("flow %s: %w", f.spec.Name, err)) },
 	}
 	if (s == gauge.Left) == f.spec.Upward {
@@ -239,7 +239,7 @@ func (f *flow) tcpConfig(s gauge.Side) (tcp.Config, error) {
 }
 
 // TCPConfig is how an end of a flow speaks TCP. Hooks are for its Starlark file, if it has one.
-func TCPConfig(f *plan.Flow, h script.Hooks) (tcp.Config, error) {
+func TCPConfig(f *plan.Flow, h starlark.Hooks) (tcp.Config, error) {
 	cfg := f.TCP
 	if f.Protocol != plan.TCP || f.Ssthresh == 0 && f.Script == nil {
 		return cfg, nil

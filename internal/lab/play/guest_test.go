@@ -9,15 +9,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/rdt"
-	"github.com/tidepool-net/tidepool/internal/script"
 	"github.com/tidepool-net/tidepool/internal/sim/fence"
 	"github.com/tidepool-net/tidepool/internal/sim/notebook"
 	"github.com/tidepool-net/tidepool/internal/sim/objects"
+	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
 // guestCell has one flow whose application is a guest, over wires of 15 µs.
@@ -33,7 +33,7 @@ func guestCell(p plan.Protocol, app plan.App, loss float64) *plan.Cell {
 // What the document's client sends is N(1+p)/(1-p) packets with data, and one that acknowledges
 // each 10 ms: research has it from the document's code.
 func TestTheFence(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	for _, loss := range []float64{.1, .5} {
 		var sent, want float64
 		const trials = 16
@@ -115,7 +115,7 @@ func TestObjects(t *testing.T) {
 }
 
 func TestTheNotebook(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	c := cell("", 0)
 	c.Path.Down = netem.Config{
 		Rate: netem.BitsPerSecond(2_435_000), Overhead: 4, Delay: 88 * ms,
@@ -161,9 +161,9 @@ func TestGuestsThatDoNotFit(t *testing.T) {
 	require.ErrorIs(t, err, fence.ErrConfig)
 }
 
-func compile(t *testing.T, name, text string) *script.Program {
+func compile(t *testing.T, name, text string) *starlark.Program {
 	t.Helper()
-	p, err := script.Compile(name, []byte(text), nil)
+	p, err := starlark.Compile(name, []byte(text), nil)
 	require.NoError(t, err)
 	return p
 }
@@ -205,7 +205,7 @@ def on_loss(state, loss):
 		assert.GreaterOrEqual(t, at, time.Duration(0))
 		lines = append(lines, line)
 	}})
-	var e *script.Error
+	var e *starlark.Error
 	require.ErrorAs(t, err, &e)
 	assert.Equal(t, 9, e.Line)
 	assert.Contains(t, e.What, "enough")

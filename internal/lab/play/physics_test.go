@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
 // A window that does not change is delivered once a round trip, or as fast as the path can.
 func TestFixedWindow(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	for _, packets := range []int{1, 5, 20, 55, 61, 70, 100} {
 		t.Run(fmt.Sprint(packets), func(t *testing.T) {
 			c := cell("fixed", 1000)
@@ -36,7 +36,7 @@ func TestFixedWindow(t *testing.T) {
 // Whatever the algorithm, no round trip is shorter than the wires or longer than they with a
 // full queue.
 func TestRoundTripsAreWithinTheQueue(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	for _, cc := range []string{"reno", "cubic", "tahoe", "bbr", "newreno"} {
 		t.Run(cc, func(t *testing.T) {
 			c := cell(cc, 40)
@@ -91,7 +91,7 @@ func sawtooth(b float64) float64 {
 // least and does not grow. The more packets the path holds the less they weigh: with 60 it is
 // one part in a hundred at the worst, with 240 a third of that.
 func TestRenoUtilisation(t *testing.T) {
-	long.Only(t)
+	testenv.NeedLong(t)
 	for _, c := range []struct {
 		recovery string
 		path     int // how many packets it holds
@@ -117,7 +117,7 @@ func TestRenoUtilisation(t *testing.T) {
 // sqrt(3/2)/sqrt(p). That, too, leaves recovery out, and that windows are whole segments: it is
 // right for windows that are large.
 func TestRenoUnderPeriodicLoss(t *testing.T) {
-	long.Only(t)
+	testenv.NeedLong(t)
 	for _, c := range []struct {
 		every  uint64
 		within float64
@@ -141,7 +141,7 @@ func TestRenoUnderPeriodicLoss(t *testing.T) {
 
 // Two flows of one algorithm and one round trip have equal shares.
 func TestEqualFlowsAreFair(t *testing.T) {
-	long.Only(t)
+	testenv.NeedLong(t)
 	for _, cc := range []string{"reno", "cubic"} {
 		c := cell(cc, 60)
 		addFlow(c, cc).Start = time.Second
@@ -176,7 +176,7 @@ func TestHostJitterLeavesBBRsEstimate(t *testing.T) {
 // (Floyd and Jacobson 1992). Without jitter these shares are between .49 and .55 and hold for one
 // delay only.
 func TestHostJitterBreaksPhase(t *testing.T) {
-	long.Only(t)
+	testenv.NeedLong(t)
 	var shares []float64
 	for _, more := range []time.Duration{0, ms / 3, 2 * ms / 3} {
 		c := cell("reno", 50)

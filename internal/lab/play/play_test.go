@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/lab/stat"
@@ -93,7 +93,7 @@ func TestABulkTransferIsCounted(t *testing.T) {
 
 // Means leave the warm-up out, counts do not.
 func TestTheWarmUpIsLeftOut(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	c := cell("fixed", 1000)
 	c.Flows[0].TCP.FixedWindow = 200 * mss // more than the path holds: the queue fills at once
 	c.Flows[0].Start = 5 * time.Second
@@ -191,7 +191,7 @@ func lost(t *testing.T, c *plan.Cell) (numbers []int) {
 // Trial i has the same luck for every algorithm, and for more flows: a pair's difference is the
 // algorithm's.
 func TestTrialsOfDifferentCellsArePairs(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	for _, loss := range []netem.Loss{netem.UniformLoss(.02), netem.Bursts(.02, 4)} {
 		pair := func(cc string, flows int) []int {
 			c := cell(cc, 60)
@@ -220,7 +220,7 @@ func TestSeeds(t *testing.T) {
 }
 
 func TestManyFlows(t *testing.T) {
-	long.Only(t)
+	testenv.NeedLong(t)
 	c := cell("reno", 2000)
 	c.Path.Down.Rate, c.Path.Up.Rate = netem.BitsPerSecond(200e6), netem.BitsPerSecond(200e6)
 	for len(c.Flows) < 1000 {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
@@ -16,7 +16,7 @@ import (
 
 // A record tells the same story as the numbers.
 func TestARecordAddsUp(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	c := cell("reno", 20)
 	addFlow(c, "cubic").Upward = true
 	c.Path.Up.Queue = netem.DropTail{Packets: 20}
@@ -101,7 +101,7 @@ func TestARecordAddsUp(t *testing.T) {
 
 // What exceeds the bounds is thinned: sums stay, what is rare stays, and the record says so.
 func TestALongRecordIsThinned(t *testing.T) {
-	long.Only(t)
+	testenv.NeedLong(t)
 	c := cell("cubic", 200)
 	c.Path.Down.Rate, c.Path.Up.Rate = netem.BitsPerSecond(300e6), netem.BitsPerSecond(300e6)
 	c.Duration = 15 * time.Second

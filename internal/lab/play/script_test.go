@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/script"
+	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
 // cellsOf are the cells of an experiment file, whose scripts are files.
@@ -49,7 +49,7 @@ func TestTahoeAsAFile(t *testing.T) {
 	files := map[string]string{"tahoe.star": tutorial(t, "tahoe.star")}
 	sweep := "flows.0.cc=tahoe,tahoe.star,reno"
 	for loss, most := range map[string]float64{"0.1%": 0, "1%": 0, "20%": 1} {
-		if !long.Runs() && loss != "20%" {
+		if !testenv.Long() && loss != "20%" {
 			continue
 		}
 		cells := cellsOf(t, []byte(tutorial(t, "tahoe.yaml")), files, "path.down.loss="+loss, sweep)
@@ -110,7 +110,7 @@ func TestAScriptThatFailsEndsTheRun(t *testing.T) {
 	r, record, err := play.Run(&cells[0], 0, play.Options{Record: true})
 	assert.Nil(t, r)
 	assert.Nil(t, record)
-	var e *script.Error
+	var e *starlark.Error
 	require.ErrorAs(t, err, &e)
 	assert.Equal(t, []any{"small.star", 5, "on_ack"}, []any{e.File, e.Line, e.Call})
 	assert.InDelta(t, 1.02, e.After.Seconds(), 0.03)

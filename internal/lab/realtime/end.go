@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/script"
+	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
 // Arm is what an end of a flow does, sender or receiver. Before the run begins it opens what it
@@ -88,7 +88,7 @@ func (e *End) open() error {
 	if bad != nil {
 		return bad
 	}
-	hooks := script.Hooks{Failed: e.fail}
+	hooks := starlark.Hooks{Failed: e.fail}
 	if e.Start.Record && e.Start.Role == Sender {
 		hooks.Recorded = e.seen.tape.Own
 	}

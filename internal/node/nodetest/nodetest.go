@@ -1,5 +1,5 @@
-// Package nodetest has the files of small networks, on free ports of the loopback, for the tests
-// of nodes and of the rooms above them.
+// Package nodetest has the files of small networks, on free ports of the loopback, and asks nodes,
+// for the tests of nodes and of the packages above them.
 package nodetest
 
 import (
@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
@@ -57,4 +58,12 @@ neighbor 10.1.0.1 at 127.0.0.1:%d via if0
 routing static
 route 0.0.0.0/0 via 10.1.0.1`, p[3], p[2]))
 	return a, b, c
+}
+
+// Ask asks for something that has to succeed.
+func Ask[A any](tb testing.TB, op control.Operator, req control.Request[A]) A {
+	tb.Helper()
+	answer, err := control.Ask(tb.Context(), op, req)
+	require.NoError(tb, err)
+	return answer
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/control/controltest"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/node/nodetest"
@@ -75,11 +74,11 @@ var TheHost = netip.MustParseAddr("10.0.0.2")
 func (h *Host) NoSockets(tb testing.TB) {
 	tb.Helper()
 	require.Eventually(tb, func() bool {
-		for _, s := range controltest.Ask(tb, h, control.Sockets{}) {
+		for _, s := range nodetest.Ask(tb, h, control.Sockets{}) {
 			if s.State != "LISTEN" && s.State != "TIME_WAIT" {
 				return false
 			}
 		}
-		return len(controltest.Ask(tb, h, control.RCPSockets{})) == 0
+		return len(nodetest.Ask(tb, h, control.RCPSockets{})) == 0
 	}, time.Minute, 10*time.Millisecond)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/sim"
@@ -23,7 +23,7 @@ import (
 func TestChaos(t *testing.T) {
 	const batches = 20
 	seeds := uint64(10_000)
-	if !long.Runs() {
+	if !testenv.Long() {
 		seeds = 500
 	}
 	totals := make([]*tally, batches)

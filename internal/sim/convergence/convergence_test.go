@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
@@ -42,7 +42,7 @@ func TestGolden(t *testing.T) {
 	for _, tt := range golden {
 		t.Run(tt.name+" "+tt.dialect, func(t *testing.T) {
 			if tt.long { // a thousand routers
-				long.Only(t)
+				testenv.NeedLong(t)
 			}
 			o, err := Run(tt.name, Options{Dialect: tt.dialect, Seed: 1})
 			require.NoError(t, err)
@@ -86,7 +86,7 @@ func check(t *testing.T, r *Result) {
 func TestEverySize(t *testing.T) {
 	for _, f := range families[:3] {
 		for n := f.least; n <= f.most; n++ {
-			if !long.Runs() && n%4 != 0 {
+			if !testenv.Long() && n%4 != 0 {
 				continue
 			}
 			name := fmt.Sprintf("rip-%s-%d", f.name, n)
@@ -99,7 +99,7 @@ func TestEverySize(t *testing.T) {
 
 func TestRandomNetworks(t *testing.T) {
 	seeds := uint64(20)
-	if !long.Runs() {
+	if !testenv.Long() {
 		seeds = 6 // the larger ones are the same code with more routers
 	}
 	for seed := range seeds {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/rcp"
 	"github.com/tidepool-net/tidepool/internal/sim/fence"
 )
@@ -38,7 +38,7 @@ func mean(t *testing.T, trials int, p float64, cfg rcp.Config) (m means) {
 
 // trials is how many there are, fewer where long runs are not wanted.
 func trials(few, many int) int {
-	if long.Runs() {
+	if testenv.Long() {
 		return many
 	}
 	return few
@@ -67,7 +67,7 @@ func TestTheFenceSendsWhatItsClosedFormSays(t *testing.T) {
 
 // The document's table has the window send 1.29 times as much at 50 %, and 1.42 at 60 %.
 func TestTheWindowSendsMore(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	for _, c := range []struct{ p, ratio, within float64 }{
 		{.5, 1.31, .03}, {.6, 1.39, .06},
 	} {
@@ -87,7 +87,7 @@ func TestTheWindowSendsMore(t *testing.T) {
 // the N/(1-p) that no way to repeat goes below; but it backs off, and a fence waits for what
 // is lost often: from half on that takes longer than what the client takes to write.
 func TestATimerSendsLessAndTakesLonger(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	took := map[float64]float64{}
 	for _, p := range []float64{.1, .3, .5} {
 		blind := mean(t, trials(3, 10), p, rcp.Config{})

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/sim"
@@ -120,12 +120,13 @@ func TestSendersShareAReceiver(t *testing.T) {
 // too short to fill them.
 func TestTahoeAsDescribedDoesNotFillAFastLink(t *testing.T) {
 	d := 60 * time.Second
-	if long.Runs() {
+	if testenv.Long() {
 		d = 240 * time.Second
 	}
 	n := notebook.Network{Rate: netem.BitsPerSecond(100_420_000), Queue: 1_104_620}
 	s := notebook.NewTahoe(notebook.TahoeConfig{Cwnd: 10, Even: true})
-	// A receiver that takes 80 µs keeps up with 1,357 segments a round trip; the default, 150, does not.
+	// A receiver that takes 80 µs keeps up with 1,357 segments a round trip; the default, 150, does
+	// not.
 	r := run(t, n, notebook.Config{Duration: d, ReceiverCost: 80 * time.Microsecond}, s)[0]
 	rounds := d.Seconds() / r.MeanRTT.Seconds()
 	want := 10*rounds + rounds*rounds/2
@@ -140,14 +141,14 @@ func TestTahoeAsDescribedDoesNotFillAFastLink(t *testing.T) {
 // is in the receiver's socket, and comes back at twice the slope that a Tahoe has. The document
 // has 649,011 acknowledgments in 240 s, .62 % of them duplicates, and 183.2 ms.
 func TestTahoeAsPublishedIsHeldBackByItsReceiver(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	n := notebook.Network{Rate: netem.BitsPerSecond(100_420_000), Queue: 1_104_620}
 	// With ends that take no time the queue is what overflows.
 	free := notebook.Config{Duration: 3 * time.Second, SenderCost: -1, ReceiverCost: -1}
 	r := run(t, n, free, notebook.NewTahoe(notebook.TahoeConfig{}))[0]
 	assert.Zero(t, r.Overflowed)
 	assert.Greater(t, r.MaxCwnd, (1_104_620+2_200_000)/81)
-	if !long.Runs() {
+	if !testenv.Long() {
 		return
 	}
 	cfg := notebook.Config{Duration: 240 * time.Second, HeldCost: -1} // as preset tahoe-high-published
@@ -182,7 +183,7 @@ func TestAcknowledgmentsFillTheWayBack(t *testing.T) {
 // Senders that share the path: two that do not heed it spoil it for both, one spoils it for a
 // Tahoe, and two Tahoes share it.
 func TestSendersShareThePath(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	cfg := notebook.Config{Duration: 5 * time.Second}
 	two := run(t, notebook.Network{}, cfg, notebook.NewFixedWindow(1000), notebook.NewFixedWindow(1000))
 	for _, r := range two {
@@ -196,7 +197,7 @@ func TestSendersShareThePath(t *testing.T) {
 	assert.Greater(t, mixed[1].TotalAcks, 100*mixed[0].TotalAcks)
 
 	cfg.Duration = 120 * time.Second
-	if !long.Runs() {
+	if !testenv.Long() {
 		return
 	}
 	r := run(t, notebook.Network{}, cfg, notebook.NewTahoe(notebook.TahoeConfig{}),

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/long"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 	"github.com/tidepool-net/tidepool/internal/sim/objects"
@@ -76,7 +76,7 @@ func when(r *objects.Result) (small, lastSmall, large float64) {
 // them are there after .020 of it; before the large ones the small have .005 in the mean and
 // the large .554. The whole takes the same: work is conserved.
 func TestOrdersWithoutLoss(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	took := map[string]float64{}
 	for name, want := range map[string]struct{ small, last, large, within float64 }{
 		"sequential":       {.55, 1, .541, .01},
@@ -123,7 +123,7 @@ func TestEveryArmThroughEverything(t *testing.T) {
 		for name, cfg := range arms {
 			t.Run(condition+"/"+name, func(t *testing.T) {
 				if condition != "loss" {
-					long.Plainly(t)
+					testenv.NeedNoRace(t)
 				}
 				cfg.Pairs = 1
 				r := run(t, n, 1, cfg)
@@ -142,7 +142,7 @@ func TestEveryArmThroughEverything(t *testing.T) {
 
 // A packet that comes twice costs nothing where its way is as wide as the server's.
 func TestDuplicatesDoNotMatter(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	for _, name := range []string{"rdt", "rdt, interleaved", "sequential"} {
 		cfg := arms[name]
 		cfg.Pairs = 3
@@ -158,11 +158,11 @@ func TestDuplicatesDoNotMatter(t *testing.T) {
 // many acknowledgments are lost, for each names one packet. The document's cumulative ones
 // have the server send much that has arrived.
 func TestPacketsOfSelectiveRepeat(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	const n = 10*755 + 10*8 + 20 // chunks of 1325 bytes, and an end each
 	selective := objects.Config{Cost: -1, RDT: rdt.Config{Selective: true}}
 	shares := []float64{.1}
-	if long.Runs() {
+	if testenv.Long() {
 		shares = []float64{.05, .1, .15}
 	}
 	for _, p := range shares {
@@ -187,7 +187,7 @@ func TestPacketsOfSelectiveRepeat(t *testing.T) {
 // and nothing that is damaged arrives. The document thought that its MD5 does that, and that
 // it makes damage cheaper than loss.
 func TestDamageIsLoss(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	const p = .05
 	damage := line(netem.Config{})
 	damage.Down.Corrupt = netem.Corrupt{Share: p}
@@ -205,9 +205,9 @@ func TestDamageIsLoss(t *testing.T) {
 // at once. The document has 2.6 s and 15.1 s for TCP, and 1.7 s for RDT at 5 %. A sender that
 // takes no time leaves most of its holes to a time-out of a second.
 func TestLossByArm(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	seeds := uint64(4)
-	if long.Runs() {
+	if testenv.Long() {
 		seeds = 10
 	}
 	mean := func(p float64, cfg objects.Config) (s float64) {
@@ -232,7 +232,7 @@ func TestLossByArm(t *testing.T) {
 // Where objects take turns over one stream, one lost packet holds up all that is behind it for
 // a round trip; over streams of their own, and by RDT, it holds up its own object.
 func TestHeadOfLineBlocking(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	late := func(name string) (small int) {
 		cfg := arms[name]
 		cfg.Cost = -1
@@ -282,7 +282,7 @@ func TestReadsTakeTime(t *testing.T) {
 }
 
 func TestABufferForTheWindow(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	r := run(t, objects.Network{}, 1, objects.Config{Cost: -1})
 	assert.Zero(t, r.Overflowed)
 	assert.Zero(t, r.Again)
@@ -292,7 +292,7 @@ func TestABufferForTheWindow(t *testing.T) {
 }
 
 func TestTheSameSeedGoesTheSameWay(t *testing.T) {
-	long.Plainly(t)
+	testenv.NeedNoRace(t)
 	for name, cfg := range arms {
 		n := lossy(.1)
 		cfg.Pairs = 1

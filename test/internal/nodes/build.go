@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tidepool-net/tidepool/internal/ci/reap"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // program is what is under test, once Build has made it.
@@ -22,7 +22,7 @@ var top string
 // Build compiles cmd/node into dir. It is for TestMain; nothing else works before it. Nodes in the
 // background are killed when the test has ended, however it did.
 func Build(dir string) error {
-	if err := reap.Orphans(); err != nil {
+	if err := testenv.ReapOrphans(); err != nil {
 		return err
 	}
 	out, err := exec.Command("go", "env", "GOMOD").Output()

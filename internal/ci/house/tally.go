@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// errTests: the last line has the counts.
+var errTests = errors.New("tests failed, or were skipped for want of a tool")
+
+// needs is how a test says that it lacks something: t.Skip("skip: needs tshark").
+const needs = "skip: needs"
+
+// event is a line of go test -json; see go doc cmd/test2json.
+type event struct {
+	Action, Package, Test, Output string
+}
+
+// tally reads the events of go test -json and prints what a reader of a log needs: the verdict of
+// each package, the output of the tests that failed, and "N passed, N failed, N skipped".
+type tally struct {
+	out                     io.Writer
+	passed, failed, skipped int
+	lacking                 []string               // what tests said they need
+	output                  map[[2]string][]string // by package and name, of what has not ended
+	blamed                  map[string]bool        // packages with a test that failed
+}
+
+// tallyTests tallies the events on standard input. It fails if a test failed, and if a test was
+// skipped for want of a tool: CI has them all.
+func tallyTests() error {
+	t := newTally(os.Stdout)
+	if err := t.read(os.Stdin); err != nil {
+		return err
+	}
+	if !t.close() {
+		return errTests
+	}
+	return nil
+}
+
+func newTally(out io.Writer) *tally {
+	return &tally{out: out, output: map[[2]string][]string{}, blamed: map[string]bool{}}
+}
+
+func (t *tally) read(r io.Reader) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			fmt.Fprintln(t.out, lines.Text()) // the go command's own words
+			continue
+		}
+		t.add(e)
+	}
+	return lines.Err()
+}
+
+func (t *tally) add(e event) {
+	key := [2]string{e.Package, e.Test}
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(t.out, e.Output)
+	case "output":
+		t.output[key] = append(t.output[key], e.Output)
+	case "pass", "fail", "skip":
+		if e.Test == "" {
+			t.endPackage(e)
+		} else {
+			t.endTest(e)
+		}
+		delete(t.output, key)
+	}
+}
+
+func (t *tally) endTest(e event) {
+	switch e.Action {
+	case "pass":
+		t.passed++
+	case "skip":
+		t.skipped++
+		// A test that runs may print the words too: a script prints its own lines.
+		for _, line := range t.output[[2]string{e.Package, e.Test}] {
+			if i := strings.Index(line, needs); i >= 0 {
+				t.lacking = append(t.lacking, e.Package+"."+e.Test+": "+strings.TrimSpace(line[i:]))
+			}
+		}
+	case "fail":
+		t.failed++
+		t.blamed[e.Package] = true
+		fmt.Fprint(t.out, strings.Join(t.output[[2]string{e.Package, e.Test}], ""))
+	}
+}
+
+// endPackage prints the verdict; a package that failed without a test that did
+// (it does not build, it panicked, it ran out of time) counts as one failure.
+func (t *tally) endPackage(e event) {
+	output := t.output[[2]string{e.Package, ""}]
+	if e.Action == "fail" {
+		if !t.blamed[e.Package] {
+			t.failed++
+			for key, lines := range t.output { // what ran when it ended
+				if key[0] == e.Package && key[1] != "" {
+					fmt.Fprint(t.out, strings.Join(lines, ""))
+				}
+			}
+		}
+		fmt.Fprint(t.out, strings.Join(output, ""))
+		return
+	}
+	for _, line := range output {
+		if strings.HasPrefix(line, "ok ") {
+			fmt.Fprint(t.out, line)
+		}
+	}
+}
+
+// close prints the closing line and reports whether all is well.
+func (t *tally) close() bool {
+	for _, l := range t.lacking {
+		fmt.Fprintln(t.out, "skipped here, and must not be:", l)
+	}
+	fmt.Fprintf(t.out, "%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped)
+	return t.failed == 0 && len(t.lacking) == 0
+}

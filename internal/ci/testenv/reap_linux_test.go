@@ -1,0 +1,70 @@
+package testenv_test
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
+)
+
+// step tells a process of this test what it is: a test that is killed, or its daemon.
+const step = "TIDEPOOL_REAP_STEP"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(step) {
+	case "test":
+		exitOn(testenv.ReapOrphans())
+		c := exec.Command(os.Args[0])
+		c.Env = append(os.Environ(), step+"=daemon")
+		c.Stdout = os.Stdout
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		exitOn(c.Start())
+		pause()
+	case "daemon":
+		_, err := os.Stdout.WriteString("up")
+		exitOn(err)
+		pause()
+	}
+	os.Exit(m.Run())
+}
+
+// pause waits for the signal that ends this process. The runtime would take an idle select for a
+// deadlock.
+func pause() {
+	for {
+		_ = syscall.Pause()
+	}
+}
+
+func exitOn(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// TestAKilledTestLeavesNoDaemon kills a test whose daemon has a session of its own. The daemon and
+// the test hold a pipe open, which ends when both have gone.
+func TestAKilledTestLeavesNoDaemon(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	c := exec.CommandContext(t.Context(), os.Args[0])
+	c.Env = append(os.Environ(), step+"=test")
+	c.Stdout = w
+	require.NoError(t, c.Start())
+	require.NoError(t, w.Close())
+	_, err = io.ReadFull(r, make([]byte, len("up")))
+	require.NoError(t, err)
+
+	require.NoError(t, c.Process.Kill())
+	require.Error(t, c.Wait())
+	require.NoError(t, r.SetReadDeadline(time.Now().Add(time.Minute)))
+	_, err = io.Copy(io.Discard, r)
+	require.NoError(t, err, "the daemon is still there")
+}

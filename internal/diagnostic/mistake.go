@@ -1,0 +1,133 @@
+// Package diagnostic words errors for the author of a file or of a command: where the error is,
+// what was expected, the line with carets under it, and which word may have been meant.
+package diagnostic
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxQuotedText = 60  // characters of an offending text in its message
+	maxSourceText = 160 // characters of a line
+)
+
+// Error is one mistake in a file or in a flag, or a note on it.
+type Error struct {
+	// File is the name that the parser was given, or the flag.
+	File string
+	// Line and Col count from 1, Col in characters; Line 0: a flag, or the file as a whole.
+	Line, Col int
+	// Text is the offending text, empty where something is missing.
+	Text string
+	// Msg says what is wrong, Want what was expected; it may be empty.
+	Msg, Want string
+	// Source is the whole line, or what the flag was given; it may be empty.
+	Source string
+	// Note is set on a remark that is no mistake.
+	Note bool
+}
+
+// Error returns the place and the message, then the line with carets under the offending text.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ":%d:%d", e.Line, e.Col)
+	}
+	b.WriteString(": ")
+	if e.Note {
+		b.WriteString("note: ")
+	}
+	b.WriteString(e.Msg)
+	if e.Want != "" {
+		b.WriteString("; expected " + e.Want)
+	}
+	if e.Source != "" && e.Col > 0 {
+		b.WriteString(e.excerpt())
+	}
+	return b.String()
+}
+
+// excerpt returns the line and the carets, which repeat the line's tabs, so that they stand under
+// the text however wide a tab is shown. A line that is longer than a screen is cut to what is
+// around them.
+func (e *Error) excerpt() string {
+	line := []rune(Visible(e.Source))
+	at := min(e.Col-1, len(line))
+	if cut := at - maxSourceText/2; cut > 0 && len(line) > maxSourceText {
+		line, at = line[cut:], at-cut
+	}
+	if len(line) > maxSourceText {
+		line = line[:maxSourceText]
+	}
+	under := slices.Clone(line[:at])
+	for i, r := range under {
+		if r != '\t' {
+			under[i] = ' '
+		}
+	}
+	carets := max(1, min(utf8.RuneCountInString(e.Text), len(line)-at))
+	return "\n    " + string(line) + "\n    " + string(under) + strings.Repeat("^", carets)
+}
+
+// Visible returns s with everything that a terminal would obey, but for tabs, turned into something
+// that it shows: carets stand under the text then.
+func Visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		obeyed := unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
+		if obeyed && r != '\t' {
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+}
+
+// Quote returns text for a message: quoted, escaped and not too long.
+func Quote(text string) string {
+	if runes := []rune(text); len(runes) > maxQuotedText {
+		text = string(runes[:maxQuotedText]) + "…"
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// Errors are the mistakes of a file and of what goes with it, in the order of their places.
+type Errors []*Error
+
+// Error returns all of them, one after the other.
+func (e Errors) Error() string {
+	texts := make([]string, len(e))
+	for i, err := range e {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Sort puts them in the order of their places in the file.
+func (e Errors) Sort() {
+	slices.SortStableFunc(e, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+	})
+}
+
+// Unwrap gives the single errors to errors.As.
+func (e Errors) Unwrap() []error {
+	errs := make([]error, len(e))
+	for i, err := range e {
+		errs[i] = err
+	}
+	return errs
+}
+
+// Err returns the mistakes without the notes, nil if there are none.
+func (e Errors) Err() error {
+	bad := slices.DeleteFunc(slices.Clone(e), func(err *Error) bool { return err.Note })
+	if len(bad) == 0 {
+		return nil
+	}
+	return bad
+}

@@ -1,0 +1,76 @@
+package diagnostic
+
+import "strings"
+
+// maxSuggestDistance is how many slips of the finger a suggestion forgives.
+const maxSuggestDistance = 2
+
+// DidYouMean returns " (did you mean …?)" if one of the candidates is near to
+// what was typed, else nothing.
+func DidYouMean(typed string, candidates []string) string {
+	best, bestDistance := "", maxSuggestDistance+1
+	for _, c := range candidates {
+		d := distance(strings.ToLower(typed), strings.ToLower(c))
+		if d < bestDistance && d < len(c) {
+			best, bestDistance = c, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return " (did you mean " + best + "?)"
+}
+
+// Near lists the candidates that are nearest to what was typed, with a slip of the finger in three
+// letters, or two in six. If there are none it lists those that begin with it.
+func Near(typed string, candidates []string) (near []string) {
+	least := min(len(typed)/3, maxSuggestDistance)
+	for _, c := range candidates {
+		d := distance(strings.ToLower(typed), strings.ToLower(c))
+		if d < least {
+			least, near = d, nil
+		}
+		if d == least && d > 0 {
+			near = append(near, c)
+		}
+	}
+	if len(near) > 0 || typed == "" {
+		return near
+	}
+	for _, c := range candidates {
+		if strings.HasPrefix(c, typed) {
+			near = append(near, c)
+		}
+	}
+	return near
+}
+
+// distance returns how many letters have to be added, removed, changed or
+// swapped with the next to make a into b, or a number above
+// maxSuggestDistance if it is more than that.
+func distance(a, b string) int {
+	if len(a)-len(b) > maxSuggestDistance || len(b)-len(a) > maxSuggestDistance {
+		return maxSuggestDistance + 1
+	}
+	above := make([]int, len(b)+1) // the row before the last
+	last := make([]int, len(b)+1)
+	row := make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := last[j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			row[j] = min(change, last[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], above[j-2]+1)
+			}
+		}
+		above, last, row = last, row, above
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,253 @@
+package icmp
+
+import (
+	"bytes"
+	"net/netip"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// PingConfig says what a Ping sends, and when it ends.
+type PingConfig struct {
+	Dst   netip.Addr
+	Src   netip.Addr // invalid: that of the way out
+	Iface int        // negative: the one that the routing table says
+	ID    uint16     // the identifier that tells our replies from others'
+	TTL   uint8      // 0: the host's own
+	TOS   uint8
+	DF    bool
+	Data  []byte // what each request carries
+	// Count is how many requests are sent; 0: until Stop.
+	Count int
+	// Interval is the time between requests; 0: a second. The first Preload of them
+	// do not wait for it.
+	Interval time.Duration
+	Preload  int
+	// Flood sends the next request as soon as a reply comes, and after floodInterval
+	// at the latest. Adaptive does so but for the latest time, which is Interval.
+	Flood, Adaptive bool
+	// Wait is how long a reply is waited for behind the last request while none has
+	// come yet; 0: ten seconds. Else it is twice the longest round trip, and at least
+	// the interval and a second: iputils does without the second, and counts replies lost
+	// that a busy machine delays.
+	Wait time.Duration
+	// Deadline ends it, however many were sent, and so does then the first error. With
+	// it Count is the number of replies to wait for. 0: none.
+	Deadline time.Duration
+	// Group is a destination that many may answer for.
+	Group bool
+	// Outstanding has Next remark a request that has no reply when the next is sent.
+	Outstanding bool
+}
+
+// What a ping waits when it is not told.
+const (
+	defaultInterval = time.Second
+	defaultWait     = 10 * time.Second
+	leastWait       = time.Second
+	// floodInterval is between a flood's requests while nothing comes back, and
+	// floodGap the least between any two, which bounds what a flood can be.
+	floodInterval = 10 * time.Millisecond
+	floodGap      = 20 * time.Microsecond
+	adaptiveGap   = 2 * time.Millisecond
+)
+
+// Ping sends echo requests and gathers what comes back (RFC 792). It keeps what it
+// sent for as long as a sequence number lasts: 65,536 requests.
+type Ping struct {
+	replies
+	cfg     PingConfig
+	start   clock.Time
+	last    clock.Time // when the latest request left
+	next    clock.Time // when another may
+	end     clock.Time // when nothing is waited for any more; Never: not known
+	flights map[uint16]flight
+	stats   tally
+	done    bool
+}
+
+type flight struct {
+	at       clock.Time
+	answered bool
+}
+
+// NewPing returns a ping whose first request is due at once.
+func NewPing(now clock.Time, cfg PingConfig) *Ping {
+	if cfg.Interval <= 0 {
+		cfg.Interval = defaultInterval
+	}
+	if cfg.Flood {
+		cfg.Interval = floodInterval
+	}
+	if cfg.Wait <= 0 {
+		cfg.Wait = defaultWait
+	}
+	p := &Ping{cfg: cfg, start: now, next: now, flights: map[uint16]flight{}}
+	if cfg.Deadline > 0 {
+		p.end = now.Add(cfg.Deadline)
+	}
+	return p
+}
+
+// Output fills in the request that is due and reports whether there is one.
+func (p *Ping) Output(now clock.Time, out *Packet) bool {
+	if p.done || p.allSent() || !p.next.Due(now) {
+		return false
+	}
+	if p.cfg.Outstanding && p.stats.Sent > 0 {
+		seq := uint16(p.stats.Sent)
+		if f := p.flights[seq]; !f.answered {
+			p.tell(Reply{Answer: Answer{Seq: seq}, At: now, Late: true, WrongAt: -1})
+		}
+	}
+	if p.stats.Sent == 0 {
+		p.start = now
+	}
+	p.stats.Sent++
+	seq := uint16(p.stats.Sent)
+	p.flights[seq] = flight{at: now}
+	p.last = now
+	p.schedule(now)
+	*out = Packet{
+		Kind: Echo, Dst: p.cfg.Dst, Src: p.cfg.Src, Iface: p.cfg.Iface, TTL: p.cfg.TTL,
+		TOS: p.cfg.TOS, DF: p.cfg.DF, ID: p.cfg.ID, Seq: seq, Data: p.cfg.Data,
+	}
+	return true
+}
+
+// allSent reports whether the last request has left.
+func (p *Ping) allSent() bool {
+	return p.cfg.Count > 0 && p.stats.Sent >= p.cfg.Count && p.cfg.Deadline == 0
+}
+
+// schedule sets when the next request is due, or how long replies are waited for.
+func (p *Ping) schedule(now clock.Time) {
+	switch {
+	case p.allSent():
+		wait := p.cfg.Wait
+		if p.stats.Received > 0 {
+			wait = max(2*p.stats.Max, p.cfg.Interval, leastWait)
+		}
+		p.end = now.Add(wait)
+	case p.stats.Sent < p.cfg.Preload:
+		p.next = now
+	case p.next.Add(p.cfg.Interval) < now:
+		p.next = now.Add(p.cfg.Interval) // too late to catch up
+	default:
+		p.next = p.next.Add(p.cfg.Interval) // in step, however late this one is
+	}
+}
+
+// hurry brings the next request forward, for the last was answered.
+func (p *Ping) hurry(now clock.Time) {
+	gap := floodGap
+	switch {
+	case p.cfg.Flood:
+	case p.cfg.Adaptive:
+		gap = adaptiveGap
+	default:
+		return
+	}
+	p.next = clock.Earliest(p.next, max(now, p.last.Add(gap)))
+}
+
+// Input takes an answer; those to others' requests are passed over.
+func (p *Ping) Input(now clock.Time, a *Answer) {
+	if p.done || a.Kind != Echo || a.ID != p.cfg.ID ||
+		a.Verdict != Replied && a.Dst != p.cfg.Dst {
+		return
+	}
+	f, ok := p.flights[a.Seq]
+	if !ok {
+		return
+	}
+	r := Reply{Answer: *a, At: now, RTT: now.Sub(f.at), WrongAt: -1}
+	r.Data = nil
+	p.stats.Pipe = max(p.stats.Pipe, int(uint16(p.stats.Sent)-a.Seq)+1)
+	switch {
+	case a.Verdict == Noted:
+	case a.Verdict != Replied:
+		p.stats.Errors++
+		p.hurry(now)
+	default:
+		r.Duplicate = f.answered
+		p.flights[a.Seq] = flight{at: f.at, answered: true}
+		p.reply(a, &r)
+		p.hurry(now)
+	}
+	p.tell(r)
+	p.judge()
+}
+
+// reply takes an echo reply into the books.
+func (p *Ping) reply(a *Answer, r *Reply) {
+	r.Elsewhere = !p.cfg.Group && a.From != p.cfg.Dst
+	if a.Damaged {
+		p.stats.Corrupted++
+		return
+	}
+	if r.Duplicate {
+		p.stats.Duplicates++
+	} else {
+		p.stats.Received++
+	}
+	p.stats.add(r.RTT)
+	n := min(len(a.Data), len(p.cfg.Data))
+	if bytes.Equal(a.Data[:n], p.cfg.Data[:n]) {
+		return
+	}
+	for i := range n {
+		if a.Data[i] != p.cfg.Data[i] {
+			r.WrongAt, r.Want = i, p.cfg.Data[i]
+			break
+		}
+	}
+	r.Data = bytes.Clone(a.Data[:n])
+}
+
+// Refused is told why the request that Output gave last did not leave. One that was too
+// large counts as an error, as if a router had said so; others as sent and lost.
+func (p *Ping) Refused(now clock.Time, err error, mtu int) {
+	seq := uint16(p.stats.Sent)
+	if mtu > 0 {
+		p.stats.Errors++
+	}
+	p.tell(Reply{
+		Answer: Answer{Seq: seq, Dst: p.cfg.Dst, Verdict: Failed, MTU: mtu, Err: err},
+		At:     now, WrongAt: -1,
+	})
+	p.judge()
+}
+
+// judge ends the ping when it knows enough.
+func (p *Ping) judge() {
+	if p.cfg.Count > 0 && p.stats.Received+p.stats.Errors >= p.cfg.Count ||
+		p.cfg.Deadline > 0 && p.stats.Errors > 0 {
+		p.Stop()
+	}
+}
+
+// Deadline returns when Output or Advance has something to do.
+func (p *Ping) Deadline() clock.Time {
+	switch {
+	case p.done:
+		return clock.Never
+	case p.allSent():
+		return p.end
+	}
+	return clock.Earliest(p.next, p.end)
+}
+
+// Advance ends the ping when that is due.
+func (p *Ping) Advance(now clock.Time) {
+	if p.end.Due(now) {
+		p.Stop()
+	}
+}
+
+// Stop ends the ping. What it knows can still be read.
+func (p *Ping) Stop() { p.done = true }
+
+// Done reports whether the ping has ended.
+func (p *Ping) Done() bool { return p.done }

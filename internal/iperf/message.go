@@ -1,0 +1,229 @@
+package iperf
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bounds of what comes in. The first two are bytes of a message, the others are iperf3's own.
+const (
+	MaxParams  = 64 << 10
+	MaxResults = 1 << 20
+
+	MaxStreams  = 128
+	MaxBlock    = 1 << 20
+	MaxDatagram = 65507
+	MaxSeconds  = 86400
+	MaxOmit     = 600 // seconds
+	MaxWindow   = 512 << 20
+	MaxMSS      = 9 << 10
+	MaxBurst    = 1000
+	MinDatagram = 16 // what a header takes
+)
+
+// ErrMessage marks what is no message of the protocol.
+var ErrMessage = errors.New("no message of iperf3's")
+
+// PrefixSize is the bytes in front of a message: its length.
+const PrefixSize = 4
+
+// Length reads a message's prefix. What is longer than most is refused before it is read.
+func Length(prefix [PrefixSize]byte, most int) (int, error) {
+	n := binary.BigEndian.Uint32(prefix[:])
+	if n == 0 || uint64(n) > uint64(most) {
+		return 0, fmt.Errorf("%w: it has %d bytes, want 1 to %d", ErrMessage, n, most)
+	}
+	return int(n), nil
+}
+
+// AppendMessage appends a message with its prefix.
+func AppendMessage(b []byte, m any) ([]byte, error) {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return b, err
+	}
+	b = binary.BigEndian.AppendUint32(b, uint32(len(text)))
+	return append(b, text...), nil
+}
+
+// Params is what a client wants measured.
+type Params struct {
+	TCP bool `json:"tcp,omitempty"`
+	UDP bool `json:"udp,omitempty"`
+	RCP bool `json:"rcp,omitempty"` // ours
+	RDT bool `json:"rdt,omitempty"` // ours
+	// RDTPorts are where the client's objects are, a port for each stream that it sends.
+	RDTPorts []uint16 `json:"rdt_ports,omitempty"`
+
+	Omit       int     `json:"omit"`       // seconds
+	Time       float64 `json:"time"`       // seconds; 0: until Num or Blocks are through
+	Num        int64   `json:"num"`        // bytes
+	Blocks     int64   `json:"blockcount"` // blocks
+	MSS        int     `json:"MSS,omitempty"`
+	NoDelay    bool    `json:"nodelay,omitempty"`
+	Parallel   int     `json:"parallel"`
+	Reverse    bool    `json:"reverse,omitempty"`
+	Bidir      bool    `json:"bidirectional,omitempty"`
+	Window     int     `json:"window,omitempty"`
+	Len        int     `json:"len"`
+	Bandwidth  int64   `json:"bandwidth,omitempty"` // bits a second, of a stream; 0: no bound
+	Burst      int     `json:"burst,omitempty"`     // blocks
+	TOS        int     `json:"TOS,omitempty"`
+	Congestion string  `json:"congestion,omitempty"`
+	Wide       Number  `json:"udp_counters_64bit,omitempty"` // not 0: Header is 16 bytes
+	Pacing     int     `json:"pacing_timer,omitempty"`       // microseconds
+
+	Version string `json:"client_version,omitempty"`
+}
+
+// ParseParams reads and checks a client's parameters.
+func ParseParams(text []byte) (p Params, err error) {
+	if err := json.Unmarshal(text, &p); err != nil {
+		return p, fmt.Errorf("%w: parameters: %s", ErrMessage, inWords(err))
+	}
+	return p, p.Check()
+}
+
+// Check finds what nobody can measure, with an ErrMessage.
+func (p *Params) Check() error {
+	if p.Parallel == 0 {
+		p.Parallel = 1
+	}
+	most := MaxBlock
+	if p.UDP {
+		most = MaxDatagram
+	}
+	for _, limit := range []struct {
+		name          string
+		value, lo, hi int64
+	}{
+		{"parallel", int64(p.Parallel), 1, MaxStreams},
+		{"len", int64(p.Len), 1, int64(most)},
+		{"omit", int64(p.Omit), 0, MaxOmit},
+		{"num", p.Num, 0, math.MaxInt64},
+		{"blockcount", p.Blocks, 0, math.MaxInt64},
+		{"window", int64(p.Window), 0, MaxWindow},
+		{"MSS", int64(p.MSS), 0, MaxMSS},
+		{"bandwidth", p.Bandwidth, 0, math.MaxInt64},
+		{"burst", int64(p.Burst), 0, MaxBurst},
+		{"TOS", int64(p.TOS), 0, 255},
+		{"rdt_ports", int64(len(p.RDTPorts)), 0, MaxStreams},
+	} {
+		if limit.value < limit.lo || limit.value > limit.hi {
+			return fmt.Errorf("%w: %s of %d: want %d to %d", ErrMessage, limit.name, limit.value,
+				limit.lo, limit.hi)
+		}
+	}
+	switch {
+	case !(p.Time >= 0 && p.Time <= MaxSeconds):
+		return fmt.Errorf("%w: time of %v: want 0 to %d", ErrMessage, p.Time, MaxSeconds)
+	case p.UDP && p.Len < MinDatagram:
+		return fmt.Errorf("%w: len of %d: want at least %d of UDP", ErrMessage, p.Len, MinDatagram)
+	case p.Reverse && p.Bidir:
+		return fmt.Errorf("%w: reverse and bidirectional: want one of them", ErrMessage)
+	case len(p.Congestion) > 64:
+		return fmt.Errorf("%w: congestion control with a name of %d bytes", ErrMessage,
+			len(p.Congestion))
+	case strings.Count(p.proto(), ",") > 0:
+		return fmt.Errorf("%w: %s: want one of them", ErrMessage, p.proto())
+	case p.RDT && (!p.Reverse || p.Bidir) && len(p.RDTPorts) != p.Parallel:
+		return fmt.Errorf("%w: %d rdt_ports for %d streams", ErrMessage, len(p.RDTPorts),
+			p.Parallel)
+	}
+	return nil
+}
+
+// proto names what was chosen; several are a mistake.
+func (p *Params) proto() string {
+	var names []string
+	for _, proto := range []struct {
+		name string
+		on   bool
+	}{{"TCP", p.TCP}, {"UDP", p.UDP}, {"RCP", p.RCP}, {"RDT", p.RDT}} {
+		if proto.on {
+			names = append(names, proto.name)
+		}
+	}
+	if len(names) == 0 {
+		return "TCP" // what iperf3 takes it for
+	}
+	return strings.Join(names, ",")
+}
+
+// Proto is the name of what carries the streams: TCP, UDP, RCP or RDT.
+func (p *Params) Proto() string { return p.proto() }
+
+// Ways are how many streams the client sends, and how many the server.
+func (p *Params) Ways() (client, server int) {
+	switch {
+	case p.Bidir:
+		return p.Parallel, p.Parallel
+	case p.Reverse:
+		return 0, p.Parallel
+	}
+	return p.Parallel, 0
+}
+
+// Duration is Time, and OmitTime is Omit.
+func (p *Params) Duration() time.Duration { return time.Duration(p.Time * float64(time.Second)) }
+
+// OmitTime is how long it runs before anything counts.
+func (p *Params) OmitTime() time.Duration { return time.Duration(p.Omit) * time.Second }
+
+// StreamID is the number of the stream that was opened as number i, from 0: 1, 3, 4, 5 and so on,
+// for iperf3 has always left out 2.
+func StreamID(i int) int {
+	if i == 0 {
+		return 1
+	}
+	return i + 2
+}
+
+// Number is an integer as iperf3 writes one: it may be a fraction, true, or a negative number as
+// the unsigned one of its bits.
+type Number int64
+
+// UnmarshalJSON reads any of them.
+func (n *Number) UnmarshalJSON(text []byte) error {
+	switch s := string(text); s {
+	case "true":
+		*n = 1
+	case "false", "null":
+		*n = 0
+	default:
+		if v, err := strconv.ParseInt(s, 10, 64); err == nil {
+			*n = Number(v)
+			return nil
+		}
+		if v, err := strconv.ParseUint(s, 10, 64); err == nil {
+			*n = Number(v) // 18446744073709551615 is -1
+			return nil
+		}
+		v, err := strconv.ParseFloat(s, 64)
+		if err != nil || math.IsNaN(v) {
+			return fmt.Errorf("%.40q is no number", s)
+		}
+		*n = Number(max(-1<<62, min(1<<62, v)))
+		if v > 1<<63 {
+			*n = -1 // what cJSON of old made of it
+		}
+	}
+	return nil
+}
+
+// inWords says what is wrong with JSON, without the names of Go's types.
+func inWords(err error) string {
+	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Sprintf("%q cannot be a %s", bad.Field, bad.Value)
+	}
+	if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Sprintf("no JSON at byte %d: %v", bad.Offset, bad)
+	}
+	return err.Error()
+}

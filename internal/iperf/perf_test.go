@@ -1,0 +1,253 @@
+package iperf_test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/iperf"
+)
+
+func TestStates(t *testing.T) {
+	assert.Equal(t, "EXCHANGE_RESULTS", iperf.ExchangeResults.String())
+	assert.Equal(t, "ACCESS_DENIED", iperf.AccessDenied.String())
+	assert.Equal(t, "state 99", iperf.State(99).String())
+	assert.Contains(t, iperf.CodeText(iperf.CodeCongestion), "congestion control")
+	assert.Equal(t, "error 77", iperf.CodeText(77))
+}
+
+// A cookie is 36 letters of the base 32 of RFC 4648 §6, in lower case.
+func TestCookies(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	a, b := iperf.NewCookie(r), iperf.NewCookie(r)
+	assert.True(t, a.Valid())
+	assert.NotEqual(t, a, b)
+	assert.Regexp(t, "^[a-z2-7]{36}$", a.String())
+	a[36] = 'x'
+	assert.False(t, a.Valid(), "without a zero behind it")
+	b[3] = '\n'
+	assert.False(t, b.Valid())
+	assert.False(t, new(iperf.Cookie).Valid())
+}
+
+func TestAMessageAndItsLength(t *testing.T) {
+	b, err := iperf.AppendMessage(nil, map[string]int{"time": 3})
+	require.NoError(t, err)
+	n, err := iperf.Length([4]byte(b), 100)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"time":3}`, string(b[4:4+n]))
+	for _, prefix := range [][4]byte{{}, {0x80}, {0x7f, 0xff, 0xff, 0xff}, {0, 1, 0, 1}} {
+		_, err := iperf.Length(prefix, iperf.MaxParams)
+		assert.ErrorIs(t, err, iperf.ErrMessage, "%x", prefix)
+	}
+	_, err = iperf.Length([4]byte{0x80}, iperf.MaxParams)
+	assert.EqualError(t, err, "no message of iperf3's: it has 2147483648 bytes, want 1 to 65536")
+}
+
+// What iperf3 3.12 sends.
+const iperf3Params = `{"tcp":true,"omit":1,"time":1,"num":0,"blockcount":0,"parallel":2,` +
+	`"reverse":true,"window":65536,"len":131072,"bandwidth":3000000,"pacing_timer":1000,` +
+	`"congestion":"cubic","client_version":"3.12"}`
+
+func TestParameters(t *testing.T) {
+	p, err := iperf.ParseParams([]byte(iperf3Params))
+	require.NoError(t, err)
+	assert.Equal(t, "TCP", p.Proto())
+	client, server := p.Ways()
+	assert.Equal(t, []int{0, 2}, []int{client, server})
+	assert.Equal(t, time.Second, p.Duration())
+	assert.Equal(t, time.Second, p.OmitTime())
+	text, err := json.Marshal(&p)
+	require.NoError(t, err)
+	assert.JSONEq(t, iperf3Params, string(text))
+
+	p, err = iperf.ParseParams([]byte(`{"udp":true,"time":2,"len":1348,"bidirectional":true,` +
+		`"udp_counters_64bit":1,"unknown":[1,2]}`))
+	require.NoError(t, err)
+	client, server = p.Ways()
+	assert.Equal(t, []int{1, 1}, []int{client, server}, "without parallel it is one")
+	assert.Equal(t, "UDP", p.Proto())
+	assert.NotZero(t, p.Wide)
+}
+
+func TestParametersThatNobodyCanMeasure(t *testing.T) {
+	for want, text := range map[string]string{
+		"no JSON at byte":          `{"tcp":tr`,
+		`"len" cannot be a string`: `{"len":"all"}`,
+		"parallel of 129":          `{"len":1,"parallel":129}`,
+		"parallel of -1":           `{"len":1,"parallel":-1}`,
+		"len of 0":                 `{"tcp":true}`,
+		"len of 1048577":           `{"len":1048577}`,
+		"len of 65508":             `{"udp":true,"len":65508}`,
+		"at least 16 of UDP":       `{"udp":true,"len":15}`,
+		"time of -1":               `{"len":1,"time":-1}`,
+		"time of 1e+99":            `{"len":1,"time":1e99}`,
+		"omit of 601":              `{"len":1,"omit":601}`,
+		"window of 536870913":      `{"len":1,"window":536870913}`,
+		"num of -5":                `{"len":1,"num":-5}`,
+		"TCP,UDP: want one":        `{"len":16,"tcp":true,"udp":true}`,
+		"reverse and bidir":        `{"len":1,"reverse":true,"bidirectional":true}`,
+		"name of 65 bytes":         `{"len":1,"congestion":"` + strings.Repeat("c", 65) + `"}`,
+		"0 rdt_ports for 1":        `{"len":1,"rdt":true}`,
+	} {
+		_, err := iperf.ParseParams([]byte(text))
+		require.ErrorIs(t, err, iperf.ErrMessage, text)
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+func TestResultsAsIperf3WritesThem(t *testing.T) {
+	// -1 as the unsigned number of its bits, which is what cJSON makes of it.
+	text := `{"cpu_util_total":0.99,"cpu_util_user":0.07,"cpu_util_system":0.92,` +
+		`"sender_has_retransmits":18446744073709551615,"congestion_used":"cubic","streams":[` +
+		`{"id":1,"bytes":393216,"retransmits":18446744073709551615,"jitter":0,"errors":0,` +
+		`"packets":0,"start_time":0,"end_time":0.999939},` +
+		`{"id":3,"bytes":5,"retransmits":7,"jitter":0.001,"errors":2,"packets":9,"end_time":1}]}`
+	r, err := iperf.ParseResults([]byte(text), 2)
+	require.NoError(t, err)
+	assert.EqualValues(t, -1, r.Retransmits)
+	one, ok := r.Of(iperf.StreamID(0))
+	require.True(t, ok)
+	assert.EqualValues(t, 393216, one.Bytes)
+	assert.EqualValues(t, -1, one.Retransmits)
+	two, ok := r.Of(iperf.StreamID(1))
+	require.True(t, ok, "the second stream is number 3")
+	assert.EqualValues(t, 7, two.Retransmits)
+	_, ok = r.Of(2)
+	assert.False(t, ok)
+
+	for want, text := range map[string]string{
+		"results of 0 streams: want 1":   `{}`,
+		"results of 2 streams: want 1":   `{"streams":[{"id":1},{"id":3}]}`,
+		"-5 bytes":                       `{"streams":[{"id":1,"bytes":-5}]}`,
+		"ended after -1 s":               `{"streams":[{"id":1,"end_time":-1}]}`,
+		"no JSON at byte":                `{"streams":`,
+		`"streams" cannot be a number`:   `{"streams":1}`,
+		`results: "\"x\"" is no number`:  `{"streams":[{"id":"x"}]}`,
+		`"cpu_util_total" cannot be a s`: `{"cpu_util_total":"a"}`,
+	} {
+		_, err := iperf.ParseResults([]byte(text), 1)
+		require.ErrorIs(t, err, iperf.ErrMessage, text)
+		assert.ErrorContains(t, err, want)
+	}
+	_, err = iperf.ParseResults([]byte(`{"streams":[{"id":1},{"id":1}]}`), 2)
+	assert.ErrorContains(t, err, "two results of stream 1")
+}
+
+func TestStreamNumbers(t *testing.T) {
+	var ids []int
+	for i := range 4 {
+		ids = append(ids, iperf.StreamID(i))
+	}
+	assert.Equal(t, []int{1, 3, 4, 5}, ids)
+}
+
+func TestGreetings(t *testing.T) {
+	assert.True(t, iperf.IsGreeting(iperf.AppendGreeting(nil)))
+	assert.True(t, iperf.IsReply(iperf.AppendReply(nil)))
+	assert.True(t, iperf.IsGreeting([]byte{0x15, 0xcd, 0x5b, 0x07}), "123456789, of old")
+	assert.False(t, iperf.IsGreeting([]byte("6789")), "an answer, or the other byte order's greeting")
+	assert.False(t, iperf.IsGreeting(iperf.AppendReply(nil)))
+	assert.False(t, iperf.IsGreeting([]byte("67890")))
+	assert.False(t, iperf.IsReply(nil))
+}
+
+func TestTheHeaderOfADatagram(t *testing.T) {
+	h := iperf.Header{Sent: 1_700_000_000*time.Second + 123456*time.Microsecond, Number: 1<<32 + 5}
+	b := make([]byte, 16)
+	h.Put(b, true)
+	got, ok := iperf.ParseHeader(b, true)
+	require.True(t, ok)
+	assert.Equal(t, h, got)
+	h.Put(b, false)
+	got, ok = iperf.ParseHeader(b[:12], false)
+	require.True(t, ok)
+	assert.Equal(t, uint64(5), got.Number)
+	_, ok = iperf.ParseHeader(b[:11], false)
+	assert.False(t, ok)
+	_, ok = iperf.ParseHeader(b[:15], true)
+	assert.False(t, ok)
+}
+
+func TestLossAndDisorder(t *testing.T) {
+	var a iperf.Arrivals
+	for _, n := range []uint64{1, 2, 5, 3, 6, 6} {
+		a.Add(0, iperf.Header{Number: n})
+	}
+	assert.Equal(t, uint64(6), a.Highest)
+	assert.Equal(t, int64(2), a.Early, "3, and 6 a second time")
+	assert.Equal(t, int64(0), a.Lost, "3 and 4 were; 3 came, and iperf3 takes a copy for the other")
+	a.Add(0, iperf.Header{Number: 1 << 40})
+	assert.Equal(t, uint64(6), a.Highest, "nobody's")
+}
+
+// RFC 3550 §6.4.1: the difference of two times on the way, with a gain of a sixteenth.
+func TestJitter(t *testing.T) {
+	var a iperf.Arrivals
+	const ms = time.Millisecond
+	a.Add(105*ms, iperf.Header{Sent: 100 * ms, Number: 1})
+	assert.Zero(t, a.Jitter, "of one datagram there is none")
+	a.Add(131*ms, iperf.Header{Sent: 110 * ms, Number: 2})
+	assert.Equal(t, ms, a.Jitter, "16 ms more, by 16")
+	a.Add(141*ms, iperf.Header{Sent: 120 * ms, Number: 3})
+	assert.Equal(t, ms-ms/16, a.Jitter)
+	a.Add(125*ms, iperf.Header{Sent: 120 * ms, Number: 4})
+	assert.InDelta(t, float64(15*ms/16+(16*ms-15*ms/16)/16), float64(a.Jitter), 2, "either way")
+}
+
+func TestPace(t *testing.T) {
+	var none iperf.Pace
+	assert.Zero(t, none.Wait(0, 1<<40))
+	p := iperf.Pace{Rate: 8_000_000, Block: 1000} // a megabyte a second
+	assert.Zero(t, p.Wait(0, 0))
+	assert.Equal(t, time.Millisecond, p.Wait(0, 1000))
+	assert.Equal(t, 400*time.Microsecond, p.Wait(600*time.Microsecond, 1000))
+	assert.Zero(t, p.Wait(2*time.Millisecond, 1000))
+	p.Burst = 4
+	assert.Zero(t, p.Wait(0, 3000), "of the first four")
+	assert.Equal(t, 4*time.Millisecond, p.Wait(0, 4000))
+	assert.Equal(t, 4*time.Millisecond, p.Wait(0, 7000))
+}
+
+// Whatever comes, it is parameters within their bounds, or an error.
+func FuzzParams(f *testing.F) {
+	f.Add([]byte(iperf3Params))
+	f.Add([]byte(`{"udp":true,"len":1348,"time":1e3,"udp_counters_64bit":true}`))
+	f.Add([]byte(`{"rdt":true,"rdt_ports":[1],"len":4}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := iperf.ParseParams(text)
+		if err != nil {
+			require.ErrorIs(t, err, iperf.ErrMessage)
+			return
+		}
+		client, server := p.Ways()
+		assert.True(t, client+server >= 1 && client+server <= 2*iperf.MaxStreams)
+		assert.True(t, p.Len >= 1 && p.Len <= iperf.MaxBlock)
+		again, err := json.Marshal(&p)
+		require.NoError(t, err)
+		q, err := iperf.ParseParams(again)
+		require.NoError(t, err)
+		once, err := json.Marshal(&q) // in which no ports and an empty list of them are the same
+		require.NoError(t, err)
+		assert.Equal(t, string(again), string(once))
+	})
+}
+
+func FuzzResults(f *testing.F) {
+	f.Add([]byte(`{"streams":[{"id":1,"bytes":18446744073709551615}]}`))
+	f.Add([]byte(`{"cpu_util_total":1e308,"streams":[{"id":1,"jitter":1e-9,"end_time":3}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := iperf.ParseResults(text, 1)
+		if err != nil {
+			require.ErrorIs(t, err, iperf.ErrMessage)
+			return
+		}
+		require.Len(t, r.Streams, 1)
+		assert.False(t, r.Streams[0].Bytes < 0 || r.Streams[0].Packets < 0)
+	})
+}

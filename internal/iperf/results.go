@@ -1,0 +1,71 @@
+package iperf
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// Results is what one end has seen. Percentages are of one processor.
+type Results struct {
+	CPUTotal  float64 `json:"cpu_util_total"`
+	CPUUser   float64 `json:"cpu_util_user"`
+	CPUSystem float64 `json:"cpu_util_system"`
+	// Retransmits says whether those of the streams are known: 1, 0, or -1 of who does not send.
+	Retransmits Number         `json:"sender_has_retransmits"`
+	Congestion  string         `json:"congestion_used,omitempty"`
+	Streams     []StreamResult `json:"streams"`
+}
+
+// StreamResult is what one end has seen of a stream. Errors are datagrams that did not come.
+type StreamResult struct {
+	ID             Number  `json:"id"`
+	Bytes          Number  `json:"bytes"`
+	Retransmits    Number  `json:"retransmits"` // -1: not known
+	Jitter         float64 `json:"jitter"`      // seconds
+	Errors         Number  `json:"errors"`
+	OmittedErrors  Number  `json:"omitted_errors"`
+	Packets        Number  `json:"packets"`
+	OmittedPackets Number  `json:"omitted_packets"`
+	Start          float64 `json:"start_time"`
+	End            float64 `json:"end_time"` // seconds
+}
+
+// ParseResults reads the other end's results of so many streams.
+func ParseResults(text []byte, streams int) (r Results, err error) {
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, fmt.Errorf("%w: results: %s", ErrMessage, inWords(err))
+	}
+	if len(r.Streams) != streams {
+		return r, fmt.Errorf("%w: results of %d streams: want %d", ErrMessage, len(r.Streams),
+			streams)
+	}
+	seen := map[Number]bool{}
+	for i := range r.Streams {
+		s := &r.Streams[i]
+		switch {
+		case seen[s.ID]:
+			return r, fmt.Errorf("%w: two results of stream %d", ErrMessage, s.ID)
+		case s.Bytes < 0 || s.Packets < 0:
+			return r, fmt.Errorf("%w: stream %d has %d bytes, %d packets", ErrMessage, s.ID,
+				s.Bytes, s.Packets)
+		case !(s.End >= 0 && s.End <= 2*MaxSeconds) || math.IsNaN(s.Jitter):
+			return r, fmt.Errorf("%w: stream %d ended after %v s", ErrMessage, s.ID, s.End)
+		}
+		seen[s.ID] = true
+	}
+	if len(r.Congestion) > 64 {
+		r.Congestion = r.Congestion[:64]
+	}
+	return r, nil
+}
+
+// Of finds a stream's results.
+func (r *Results) Of(id int) (StreamResult, bool) {
+	for i := range r.Streams {
+		if r.Streams[i].ID == Number(id) {
+			return r.Streams[i], true
+		}
+	}
+	return StreamResult{}, false
+}

@@ -1,0 +1,211 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tidepool-net/tidepool/internal/capture"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
+)
+
+// capturing is one capture: who is shown packets, and what becomes of them.
+type capturing struct {
+	host  *Host
+	node  Node
+	o     *Observer
+	done  control.Captured
+	file  *captureFile // nil: none
+	stop  context.CancelFunc
+	over  chan struct{}       // closed when all is written
+	faces []capture.Interface // of its files, by their number
+	said  Said
+}
+
+// capture is a capture that somebody waits for.
+func (h *Host) capture(ctx context.Context, r *control.Record) (control.Captured, error) {
+	c, err := h.prepare(r)
+	if err != nil {
+		return control.Captured{}, err
+	}
+	write := c.lines(r.Packet)
+	finish := func() error { return nil }
+	if !r.Lines {
+		if write, finish, err = c.sink(files.Of(ctx), r); err != nil {
+			return control.Captured{}, err
+		}
+	}
+	if err := h.node.Observe(c.o); err != nil {
+		return control.Captured{}, errors.Join(err, c.abandon())
+	}
+	if r.Begun != nil {
+		r.Begun()
+	}
+	if err = write(&Batch{}); err == nil { // the header, though no packet may ever come
+		err = c.o.Watch(ctx, h.node, write)
+	}
+	err = errors.Join(err, finish())
+	if err != nil {
+		err = fmt.Errorf("%w; %d packets are in it", err, c.done.Packets)
+	}
+	return c.done, err
+}
+
+// abandon deletes the file of a capture that did not begin.
+func (c *capturing) abandon() error {
+	if c.file == nil {
+		return nil
+	}
+	return c.file.abandon()
+}
+
+// sink is what writes packets, and what ends that.
+func (c *capturing) sink(
+	folder *files.Folder, r *control.Record,
+) (write func(*Batch) error, finish func() error, err error) {
+	if r.File != "" {
+		c.file = &captureFile{
+			folder: folder, path: r.File, limit: r.FileSize, keep: r.Files, replace: r.Overwrite,
+			c: c,
+		}
+		if err := c.file.open(); err != nil {
+			return nil, nil, err
+		}
+		return c.file.write, c.file.finish, nil
+	}
+	w, err := capture.New(pieces(r.Piece), c.faces, c.o.Snaplen)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(p *Batch) error {
+			for i := range p.List {
+				if err := c.packet(w, p, &p.List[i]); err != nil {
+					return err
+				}
+			}
+			return w.Flush()
+		}, func() error {
+			return errors.Join(c.statistics(w), w.Flush())
+		}, nil
+}
+
+// pieces is a writer that hands on what it is given; nil: to nobody.
+type pieces func([]byte)
+
+func (f pieces) Write(b []byte) (int, error) {
+	if f != nil && len(b) > 0 {
+		f(b)
+	}
+	return len(b), nil
+}
+
+// packet writes one packet.
+func (c *capturing) packet(w *capture.Writer, p *Batch, s *Packet) error {
+	comment := c.said.State(s)
+	if why := s.Dropped(); why != "" {
+		if comment != "" {
+			comment = "; " + comment
+		}
+		comment = "dropped: " + why + comment
+	}
+	d := capture.Inbound
+	if s.Out {
+		d = capture.Outbound
+	}
+	data := p.Bytes(s)
+	iface, err := c.faceOf(w, s.Iface)
+	if err != nil {
+		return err
+	}
+	err = w.Record(&capture.Record{
+		At: c.node.Wall(s.At).UnixNano(), Iface: iface, Direction: d, Comment: comment,
+		Length: s.Length, Missed: s.Missed,
+	}, data)
+	if err == nil {
+		c.done.Packets++
+		c.done.Bytes += uint64(s.Length)
+	}
+	return err
+}
+
+// faceOf is what a file calls an interface, of which it is told if it is new.
+func (c *capturing) faceOf(w *capture.Writer, iface int) (int, error) {
+	number := c.o.Number(iface)
+	for len(c.faces) <= number {
+		f := c.node.Faces()[len(c.faces)-1]
+		next := capture.Interface{Name: f.Name, Addr: f.Addr.String()}
+		if err := w.Add(next); err != nil {
+			return 0, err
+		}
+		c.faces = append(c.faces, next)
+	}
+	return number, nil
+}
+
+// statistics writes, for each interface, how many packets there were since the capture began, and
+// were missed.
+func (c *capturing) statistics(w *capture.Writer) (err error) {
+	faces, missed := c.o.Counts()
+	c.done.Missed = missed
+	at := c.node.Now().UnixNano()
+	for i, f := range faces[:min(len(faces), len(c.faces))] {
+		err = errors.Join(err, w.Statistics(at, i, f.Packets, f.Missed))
+	}
+	return err
+}
+
+// lines describes packets.
+func (c *capturing) lines(tell func(control.Packet)) func(*Batch) error {
+	var text []byte
+	return func(p *Batch) error {
+		for i := range p.List {
+			s := &p.List[i]
+			text = capture.Describe(text[:0], p.Bytes(s))
+			c.done.Packets++
+			c.done.Bytes += uint64(s.Length)
+			if tell != nil {
+				tell(control.Packet{
+					At: c.node.Wall(s.At), Iface: faceName(c.node, s.Iface), Sent: s.Out,
+					Length: s.Length, Text: string(text), Drop: s.Dropped(), State: s.State(),
+				})
+			}
+		}
+		_, c.done.Missed = c.o.Counts()
+		return nil
+	}
+}
+
+// begin has a goroutine write a capture that nobody waits for.
+func (c *capturing) begin() {
+	var ctx context.Context
+	ctx, c.stop = context.WithCancel(context.Background())
+	go c.write(ctx)
+}
+
+func (c *capturing) write(ctx context.Context) {
+	defer close(c.over)
+	defer c.stop()
+	err := errors.Join(c.o.Watch(ctx, c.node, c.file.write), c.file.finish())
+	asked := ctx.Err() != nil
+	what := "capture"
+	if c.o.About.ID > 0 {
+		what = fmt.Sprintf("capture %d", c.o.About.ID)
+	}
+	if err != nil {
+		c.done.Problem = err.Error()
+		c.host.say("%s: %v; %d packets are in it", what, err, c.done.Packets)
+	} else if !asked {
+		c.host.say("%s: %d packets in %s", what, c.done.Packets, c.done.File)
+	}
+	if !asked {
+		c.host.forget(c)
+	}
+}
+
+// finish ends a capture that nobody waits for, and is what became of it.
+func (c *capturing) finish() control.Captured {
+	c.stop()
+	<-c.over
+	return c.done
+}

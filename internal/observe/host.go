@@ -1,0 +1,239 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/capture"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+)
+
+// Node is what captures and traces need of a node.
+type Node interface {
+	Shower
+	Clock
+	// Observe shows an observer packets from now on; ObserveSocket those of the connection with
+	// that number, or of the next that a listener gets.
+	Observe(o *Observer) error
+	ObserveSocket(o *Observer, sid int, recorded bool) (Beginning, error)
+	// Faces are the interfaces that there are and were, by their number, and Face is the number of
+	// the one with a name.
+	Faces() []lnx.Interface
+	Face(name string) (int, error)
+}
+
+// Clock is a node's: the time of day now, and of an instant.
+type Clock interface {
+	Now() time.Time
+	Wall(t clock.Time) time.Time
+}
+
+// Host carries out the requests about captures and traces of a node.
+type Host struct {
+	node     Node
+	announce func(control.Event)
+	driven   bool // time waits for the node
+
+	mu     sync.Mutex
+	lastID int
+	files  map[int]*capturing // those of StartCapture
+	pcap   *capturing         // that of PcapStart; nil: none
+}
+
+// New returns the captures and traces of a node, whose operators are told of events by announce.
+func New(n Node, driven bool, announce func(control.Event)) *Host {
+	return &Host{node: n, driven: driven, announce: announce, files: map[int]*capturing{}}
+}
+
+// faceName is an interface's name; what the node sends to itself crosses lo.
+func faceName(n Node, i int) string {
+	if list := n.Faces(); i >= 0 && i < len(list) {
+		return list[i].Name
+	}
+	return SelfFace
+}
+
+// Do carries out the requests about captures and traces.
+func (h *Host) Do(ctx context.Context, req any) (any, error) {
+	switch r := req.(type) {
+	case control.Record:
+		return h.capture(ctx, &r)
+	case control.StartCapture:
+		return h.start(files.Of(ctx), &r)
+	case control.StopCapture:
+		return h.stop(r)
+	case control.Trace:
+		return h.trace(ctx, &r)
+	case control.PcapStart:
+		return control.Nothing{}, h.startPcap(files.Of(ctx), r)
+	case control.PcapStop:
+		return h.stopPcap()
+	}
+	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
+}
+
+// start begins a capture into a file that nobody waits for.
+func (h *Host) start(
+	folder *files.Folder, r *control.StartCapture,
+) (control.Capturing, error) {
+	if r.File == "" {
+		return control.Capturing{}, errNoFile
+	}
+	c, err := h.prepareFile(folder, &control.Record{
+		Iface: r.Iface, Filter: r.Filter, Snaplen: r.Snaplen, Count: r.Count, File: r.File,
+		FileSize: r.FileSize, Files: r.Files, Overwrite: r.Overwrite,
+	})
+	if err != nil {
+		return control.Capturing{}, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c.o.About.ID = h.lastID%math.MaxInt32 + 1
+	if err := h.node.Observe(c.o); err != nil {
+		return control.Capturing{}, errors.Join(err, c.abandon())
+	}
+	h.lastID = c.o.About.ID
+	h.files[h.lastID] = c
+	c.begin()
+	return c.o.About, nil
+}
+
+var errNoFile = control.Misuse("a capture that nobody waits for needs a file")
+
+// prepareFile is prepare for a capture that nobody waits for.
+func (h *Host) prepareFile(
+	folder *files.Folder, r *control.Record,
+) (*capturing, error) {
+	c, err := h.prepare(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := c.sink(folder, r); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// prepare checks what a capture asks for.
+func (h *Host) prepare(r *control.Record) (*capturing, error) {
+	if r.FileSize < 0 || r.Files < 0 || r.File == "" && (r.FileSize > 0 || r.Files > 0) ||
+		r.FileSize == 0 && r.Files > 0 {
+		return nil, control.Misuse(
+			"files of %d bytes, %d of them: want a file, its size, and how many",
+			r.FileSize, r.Files)
+	}
+	o, err := newObserver(r)
+	if err != nil {
+		return nil, err
+	}
+	o.Patient = h.driven && r.File != ""
+	if r.Iface == SelfFace {
+		o.Iface, o.About.Iface = OwnFace, SelfFace
+	} else if r.Iface != "" && r.Iface != "all" {
+		if o.Iface, err = h.node.Face(r.Iface); err != nil {
+			return nil, err
+		}
+		o.About.Iface = faceName(h.node, o.Iface)
+	}
+	c := h.newCapturing(o)
+	o.Faces = len(c.faces) - 1
+	return c, nil
+}
+
+// newObserver is an observer of all interfaces for a capture.
+func newObserver(r *control.Record) (*Observer, error) {
+	if r.Snaplen < 0 || r.Snaplen > capture.DefaultSnaplen {
+		return nil, fmt.Errorf("snaplen %d: %w: want 0 to %d", r.Snaplen, control.ErrUsage,
+			capture.DefaultSnaplen)
+	}
+	o := &Observer{
+		Iface: AllFaces, Snaplen: r.Snaplen, Limit: r.Count, Glances: true,
+		About: control.Capturing{Kind: "capture", Iface: "all", Filter: r.Filter, File: r.File},
+	}
+	if r.Lines && (r.Snaplen == 0 || r.Snaplen > lineBytes) {
+		o.Snaplen = lineBytes
+	}
+	var err error
+	if o.Filter, err = capture.ParseFilter(r.Filter); err != nil {
+		return nil, control.Also(err, control.ErrUsage)
+	}
+	return o, nil
+}
+
+// lineBytes is how much of a packet is looked at for its line.
+const lineBytes = 256
+
+// newCapturing is a capture of what an observer is shown, with the interfaces as it names them.
+func (h *Host) newCapturing(o *Observer) *capturing {
+	c := &capturing{host: h, node: h.node, o: o, over: make(chan struct{})}
+	for _, f := range h.node.Faces() {
+		c.faces = append(c.faces, capture.Interface{Name: f.Name, Addr: f.Addr.String()})
+	}
+	c.faces = append(c.faces, capture.Interface{Name: SelfFace, Addr: "the node itself"})
+	return c
+}
+
+// forget lets go of a capture that has ended by itself.
+func (h *Host) forget(c *capturing) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.files, c.o.About.ID)
+}
+
+func (h *Host) stop(r control.StopCapture) (control.Captured, error) {
+	c, err := h.which(r.ID)
+	if err != nil {
+		return control.Captured{}, err
+	}
+	return c.finish(), nil
+}
+
+// which takes the capture with that number, or the only one, out of the books.
+func (h *Host) which(id int) (*capturing, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if id == 0 && len(h.files) == 1 {
+		for id = range h.files {
+		}
+	}
+	c := h.files[id]
+	switch {
+	case c != nil:
+		delete(h.files, id)
+		return c, nil
+	case len(h.files) == 0:
+		return nil, control.ErrNotCapturing
+	case id == 0:
+		return nil, control.Misuse("which: %d captures run", len(h.files))
+	}
+	return nil, fmt.Errorf("%d: %w", id, control.ErrNotCapturing)
+}
+
+// Finish waits until what captures have seen is written, and is why that of every packet is not
+// whole. The node has stopped.
+func (h *Host) Finish() error {
+	h.mu.Lock()
+	pcap, list := h.pcap, h.files
+	h.pcap, h.files = nil, map[int]*capturing{}
+	h.mu.Unlock()
+	for _, c := range list {
+		c.finish() // who has started it is told by a message
+	}
+	if pcap == nil {
+		return nil
+	}
+	_, err := pcap.finishPcap()
+	return err
+}
+
+// say tells the operator one line of text.
+func (h *Host) say(format string, args ...any) {
+	h.announce(control.Message{Text: fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,98 @@
+package observe
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
+)
+
+// Everything returns an observer of every packet from the start, for a file that Begin writes.
+func Everything(file string, snaplen int, driven bool) (*Observer, error) {
+	o, err := newObserver(&control.Record{File: file, Snaplen: snaplen})
+	if err != nil {
+		return nil, fmt.Errorf("pcap: %w", err)
+	}
+	o.Patient = driven
+	o.About.Kind = pcapKind
+	return o, nil
+}
+
+// pcapKind is what the capture of every packet is called among captures.
+const pcapKind = "pcap"
+
+// Begin writes what Everything's observer has been shown since the node began, and will be.
+func (h *Host) Begin(o *Observer, overwrite bool) error {
+	c := h.newCapturing(o)
+	c.faces = append(c.faces[:o.Faces:o.Faces], c.faces[len(c.faces)-1])
+	if _, _, err := c.sink(files.Machine(), &control.Record{
+		File: o.About.File, Overwrite: overwrite,
+	}); err != nil {
+		o.Leave() // nobody is to wait for it
+		return fmt.Errorf("pcap: %w", err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pcap = c
+	c.begin()
+	return nil
+}
+
+// startPcap begins the capture of every packet.
+func (h *Host) startPcap(folder *files.Folder, r control.PcapStart) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pcap != nil { // before its file is begun anew
+		return fmt.Errorf("%s: %w", h.pcap.o.About.File, control.ErrCapturing)
+	}
+	if r.File == "" {
+		return errNoFile
+	}
+	c, err := h.prepareFile(folder, &control.Record{
+		File: r.File, Snaplen: r.Snaplen, Overwrite: r.Overwrite,
+	})
+	if err != nil {
+		return err
+	}
+	c.o.About.Kind = pcapKind
+	if err := h.node.Observe(c.o); err != nil {
+		return errors.Join(err, c.abandon())
+	}
+	h.pcap = c
+	c.begin()
+	return nil
+}
+
+// File is where every packet is captured to; empty: nowhere.
+func (h *Host) File() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pcap == nil {
+		return ""
+	}
+	return h.pcap.o.About.File
+}
+
+func (h *Host) stopPcap() (control.Capture, error) {
+	h.mu.Lock()
+	c := h.pcap
+	h.pcap = nil
+	h.mu.Unlock()
+	if c == nil {
+		return control.Capture{}, control.ErrNotCapturing
+	}
+	return c.finishPcap()
+}
+
+func (c *capturing) finishPcap() (control.Capture, error) {
+	done := c.finish()
+	answer := control.Capture{
+		File: done.File, Packets: done.Packets, Missed: c.o.Shown() - done.Packets,
+	}
+	if done.Problem != "" {
+		return answer, fmt.Errorf("%s; %d packets are in it, %d are not", done.Problem,
+			answer.Packets, answer.Missed)
+	}
+	return answer, nil
+}

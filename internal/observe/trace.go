@@ -1,0 +1,130 @@
+package observe
+
+import (
+	"context"
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/capture"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// trace follows a connection.
+func (h *Host) trace(ctx context.Context, r *control.Trace) (control.Traced, error) {
+	var done control.Traced
+	o := &Observer{
+		Iface: AllFaces, Snaplen: capture.HeaderBytes, Limit: r.Count, Glances: true,
+		Flow:  &Flow{Drops: r.Drops},
+		About: control.Capturing{Kind: "trace", Iface: "all", Filter: r.Filter},
+	}
+	var err error
+	if o.Filter, err = capture.ParseFilter(r.Filter); err != nil {
+		return done, control.Also(err, control.ErrUsage)
+	}
+	t := tracer{node: h.node, flow: o.Flow, tell: r.Segment, done: &done}
+	var from Beginning
+	if r.Filter == "" {
+		from, err = h.node.ObserveSocket(o, r.SID, r.Recorded)
+	} else {
+		err = h.node.Observe(o)
+	}
+	if err != nil {
+		return done, err
+	}
+	if r.Begun != nil {
+		r.Begun()
+	}
+	if from.Known {
+		t.follower.Begin(from.Local, from.Remote, len(from.Before.List) > 0)
+	}
+	t.tellAll(&from.Before)
+	err = o.Watch(ctx, h.node, func(p *Batch) error {
+		if t.tellAll(p) {
+			h.node.LetGo(o) // it has ended, and so does Watch
+		}
+		return nil
+	})
+	_, done.Missed = o.Counts()
+	return done, err
+}
+
+// tracer tells of a connection's segments.
+type tracer struct {
+	node     Node
+	flow     *Flow
+	follower capture.Follower
+	facts    capture.Facts
+	last     clock.Time
+	tell     func(control.TracedSegment)
+	done     *control.Traced
+	over     bool
+}
+
+// tellAll tells the packets of a batch, and whether the connection has ended.
+func (t *tracer) tellAll(p *Batch) (over bool) {
+	for i := range p.List {
+		s := &p.List[i]
+		packet := p.Bytes(s)
+		t.facts.Look(packet)
+		from, _ := t.facts.Flow(true)
+		sent := from == t.flow.Key
+		// What a node on the way drops, and what is dropped as it arrives, the receiver never sees.
+		lost := s.Dropped() != "" && (s.Late || !t.flow.Ours || !s.Out)
+		g, ok := t.follower.Follow(packet, &t.facts, sent, lost)
+		if !ok {
+			continue
+		}
+		if s.Late {
+			g.Marks, g.DupAck = 0, 0 // it was told of as it left
+		}
+		one := t.segment(s, &g, sent)
+		if t.last != clock.Never {
+			one.Since = s.At.Sub(t.last)
+		}
+		t.last = s.At
+		t.done.Segments++
+		if t.tell != nil {
+			t.tell(one)
+		}
+		t.over = t.over || t.follower.Over()
+	}
+	return t.over
+}
+
+// ecnNames are the IP header's two bits (RFC 3168 §5).
+var ecnNames = [4]string{"", "ect1", "ect0", "ce"}
+
+func (t *tracer) segment(s *Packet, g *capture.Segment, sent bool) control.TracedSegment {
+	one := tracedSegment(&t.flow.Key, g)
+	one.At, one.SID, one.Iface, one.Sent = t.node.Wall(s.At), -1, faceName(t.node, s.Iface), sent
+	one.Drop, one.Missed = s.Dropped(), s.Missed
+	if s.Known && t.flow.Ours {
+		one.SID, one.Moment = s.SID, s.Moment()
+	}
+	return one
+}
+
+// tracedSegment is what the segment itself says.
+func tracedSegment(k *capture.Flow, g *capture.Segment) control.TracedSegment {
+	one := control.TracedSegment{
+		Left: endpoint(k.Local, k.LocalPort), Right: endpoint(k.Remote, k.RemotePort),
+		Flags: g.Flags, Seq: g.Seq, WireSeq: g.WireSeq, Ack: g.Ack, Length: g.Length,
+		Window: g.Window,
+		MSS:    g.MSS, Scale: g.Scale, TSVal: g.TSVal, TSEcr: g.TSEcr, ECN: ecnNames[g.ECN],
+		DupAck: g.DupAck,
+	}
+	for _, b := range g.SACK {
+		one.SACK = append(one.SACK, control.Range{Begin: b[0], End: b[1]})
+	}
+	for _, name := range g.Marks.Names() {
+		one.Marks = append(one.Marks, control.Mark(name))
+	}
+	return one
+}
+
+func endpoint(a uint32, port uint16) string {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], a)
+	return netip.AddrPortFrom(netip.AddrFrom4(b), port).String()
+}

@@ -1,0 +1,136 @@
+package portforward
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// OpenFile opens the doors that a file asks for, up to the first that cannot be.
+func (s *Set) OpenFile(c *lnx.Config) error {
+	for i := range c.Doors {
+		if err := s.openOf(c, &c.Doors[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openOf opens one of a file's; an error has its place.
+func (s *Set) openOf(c *lnx.Config, d *lnx.Door) error {
+	_, err := s.Do(requestOf(d))
+	if err == nil {
+		return nil
+	}
+	if at := c.AtDoor(d, err.Error(), ""); at != nil {
+		return control.Also(at, err)
+	}
+	return err
+}
+
+// requestOf is a file's door as a request.
+func requestOf(d *lnx.Door) any {
+	switch d.Kind {
+	case lnx.DoorExpose:
+		return control.Expose{Port: d.Port, To: d.To.String(), UDP: d.UDP}
+	case lnx.DoorSplice:
+		to, _ := netip.ParseAddr(d.To.Host) // lnx has seen that it is one
+		return control.Splice{Addr: d.Addr, To: to}
+	}
+	to, _ := d.To.AddrPort()
+	return control.Publish{Port: d.Port, On: d.On(), To: to, UDP: d.UDP}
+}
+
+// CheckHere tells which ports of this machine a file's doors cannot have.
+func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
+	var config net.ListenConfig
+	for i := range c.Doors {
+		d := &c.Doors[i]
+		if d.Kind != lnx.DoorPublish {
+			continue
+		}
+		at := netip.AddrPortFrom(d.On(), d.Port).String()
+		var open interface{ Close() error }
+		var err error
+		if d.UDP {
+			open, err = config.ListenPacket(ctx, "udp", at)
+		} else {
+			open, err = config.Listen(ctx, "tcp", at)
+		}
+		if err == nil {
+			_ = open.Close() // it was only to see whether it can be had
+			continue
+		}
+		if e := c.AtDoor(d, "publish "+at+": "+machineError(err).Error(), ""); e != nil {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// Changes closes doors before it opens others, which may have their ports.
+func (s *Set) Changes(was, now *lnx.Config) (list []node.Change) {
+	has := func(c *lnx.Config, d *lnx.Door) bool {
+		return slices.ContainsFunc(c.Doors, func(o lnx.Door) bool {
+			return o.String() == d.String()
+		})
+	}
+	for i := range was.Doors {
+		d := &was.Doors[i]
+		if has(now, d) {
+			continue
+		}
+		list = append(list, node.Change{
+			Text: "no more: " + d.String(),
+			Do: func() error {
+				if open := s.at(d); open != nil {
+					_ = open.Close(false) // what is under way goes on
+				}
+				return nil
+			},
+			Undo:  func() { _ = s.openOf(was, d) }, // it could be opened before
+			Frees: true,
+		})
+	}
+	for i := range now.Doors {
+		d := &now.Doors[i]
+		if has(was, d) {
+			continue
+		}
+		list = append(list, node.Change{
+			Text: d.String(),
+			Do:   func() error { return s.openOf(now, d) },
+			Undo: func() {
+				if open := s.at(d); open != nil {
+					_ = open.Close(false)
+				}
+			},
+		})
+	}
+	return list
+}
+
+// at finds the open door that listens where a file's does.
+func (s *Set) at(d *lnx.Door) *Door {
+	from := fmt.Sprint(d.Port)
+	switch d.Kind {
+	case lnx.DoorPublish:
+		from = netip.AddrPortFrom(d.On(), d.Port).String()
+	case lnx.DoorSplice:
+		from = d.Addr.String()
+	}
+	for _, open := range s.doors() {
+		is := open.State()
+		if !is.Closing && string(is.Kind) == d.Kind && is.From == from &&
+			(is.Network == "udp") == d.UDP {
+			return open
+		}
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package portforward_test
+
+import (
+	"net"
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
+	"github.com/tidepool-net/tidepool/internal/portforward"
+)
+
+// leadingUDP are the doors that lead datagrams from 10.0.0.2 to a port of this machine.
+var leadingUDP = map[string]func(*operator.Node, netip.AddrPort) (*portforward.Door, error){
+	"expose": func(n *operator.Node, to netip.AddrPort) (*portforward.Door, error) {
+		return n.Doors.Expose(control.Expose{Port: to.Port(), To: to.String(), UDP: true})
+	},
+	"splice": func(n *operator.Node, _ netip.AddrPort) (*portforward.Door, error) {
+		return n.Doors.Splice(control.Splice{Addr: netip.MustParseAddr("10.0.0.2")})
+	},
+}
+
+// TestADoorRefusesDatagrams as its service's machine does, and as soon as there is a service leads
+// the first to it.
+func TestADoorRefusesDatagrams(t *testing.T) {
+	for name, open := range leadingUDP {
+		t.Run(name, func(t *testing.T) {
+			a, b := operatortest.Two(t)
+			service, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(
+				netip.MustParseAddrPort("127.0.0.1:0")))
+			require.NoError(t, err)
+			to := netip.MustParseAddrPort(service.LocalAddr().String())
+			require.NoError(t, service.Close())
+			d, err := open(b, to)
+			require.NoError(t, err)
+			client, err := a.DialUDP(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), to.Port()))
+			require.NoError(t, err)
+			defer client.Close()
+			limit(t, client)
+			for range 3 {
+				_, err = client.Write([]byte("is somebody there?"))
+				require.NoError(t, err)
+				_, err = client.Read(make([]byte, 1))
+				require.ErrorIs(t, err, syscall.ECONNREFUSED)
+			}
+			assert.Equal(t, 1, d.State().Open, "RFC 4787 REQ-12: an error ends no flow")
+
+			service, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(to))
+			require.NoError(t, err)
+			defer service.Close()
+			limit(t, &udpConn{service})
+			_, err = client.Write([]byte("and now?"))
+			require.NoError(t, err)
+			buf := make([]byte, 100)
+			k, from, err := service.ReadFromUDPAddrPort(buf)
+			require.NoError(t, err)
+			assert.Equal(t, "and now?", string(buf[:k]))
+			_, err = service.WriteToUDPAddrPort([]byte("yes"), from)
+			require.NoError(t, err)
+			k, err = client.Read(buf)
+			require.NoError(t, err)
+			assert.Equal(t, "yes", string(buf[:k]))
+
+			require.NoError(t, d.Close(false))
+			require.Eventually(t, func() bool { return len(doors(t, b)) == 0 }, 20*time.Second,
+				time.Millisecond, "datagrams have no end of their own to wait for")
+		})
+	}
+}
+
+// TestADoorRefusesOnlyForItsService: an answer that comes when its client has gone says nothing
+// about the service's port.
+func TestADoorRefusesOnlyForItsService(t *testing.T) {
+	a, b := operatortest.Two(t)
+	service, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(
+		netip.MustParseAddrPort("127.0.0.1:0")))
+	require.NoError(t, err)
+	defer service.Close()
+	limit(t, &udpConn{service})
+	to := netip.MustParseAddrPort(service.LocalAddr().String())
+	d, err := leadingUDP["splice"](b, to)
+	require.NoError(t, err)
+	ask := func() (*node.PacketConn, netip.AddrPort) {
+		client, err := a.DialUDP(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), to.Port()))
+		require.NoError(t, err)
+		limit(t, client)
+		_, err = client.Write([]byte("?"))
+		require.NoError(t, err)
+		_, from, err := service.ReadFromUDPAddrPort(make([]byte, 1))
+		require.NoError(t, err)
+		return client, from
+	}
+	gone, from := ask()
+	require.NoError(t, gone.Close())
+	_, err = service.WriteToUDPAddrPort([]byte("!"), from)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return d.State().Failed == 1 }, 20*time.Second,
+		time.Millisecond, "nobody has the client's port")
+
+	next, from := ask() // what has left B before, A has before the answer
+	defer next.Close()
+	_, err = service.WriteToUDPAddrPort([]byte("!"), from)
+	require.NoError(t, err)
+	_, err = next.Read(make([]byte, 1))
+	require.NoError(t, err)
+	links, err := control.Ask(t.Context(), a.Operator(), control.Interfaces{})
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, links[0].In.Packets, "both answers, and no refusal")
+}

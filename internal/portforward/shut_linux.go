@@ -1,0 +1,10 @@
+package portforward
+
+import "golang.org/x/sys/unix"
+
+// saysNoMore reports whether the peer of a socket has sent its FIN or a reset, read or not.
+func saysNoMore(fd int) bool {
+	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+	n, err := unix.Poll(p, 0)
+	return err == nil && n > 0
+}

@@ -1,0 +1,170 @@
+package portforward
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// came is a datagram that comes to a door.
+type came struct {
+	text string
+	from uint16 // the sender's port
+}
+
+// slowly is a door for datagrams that lead to a socket of the test, where each flow's socket takes
+// until the test says so.
+func slowly(t *testing.T) (come chan<- came, dials <-chan chan<- error, service *net.UDPConn, g *datagrams) {
+	t.Helper()
+	service, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = service.Close() })
+	require.NoError(t, service.SetDeadline(time.Now().Add(time.Minute)))
+	comes, asks := make(chan came), make(chan chan<- error, 10)
+	d := (&Set{list: map[int]*Door{}}).newDoor(control.DoorExpose, "udp", "53", "somewhere")
+	d.said, d.state.Problem = time.Now().Add(time.Hour), control.ErrRefused.Error() // nobody hears of it
+	g = &datagrams{
+		door: d, flows: map[netip.AddrPort]*datagramFlow{},
+		dial: func() (net.Conn, error) {
+			say := make(chan error)
+			asks <- say
+			if err := <-say; err != nil {
+				return nil, err
+			}
+			return net.Dial("udp", service.LocalAddr().String())
+		},
+		reply: func([]byte, netip.AddrPort) error { return nil },
+	}
+	d.shut = func() { close(comes) }
+	d.set.flows.Go(func() {
+		g.run(func(p []byte) (arrived, error) {
+			c, ok := <-comes
+			if !ok {
+				return arrived{}, net.ErrClosed
+			}
+			return arrived{
+				from: netip.AddrPortFrom(loopback, c.from), length: copy(p, c.text),
+			}, nil
+		})
+	})
+	t.Cleanup(func() {
+		require.NoError(t, d.Close(true))
+		d.set.Wait()
+		assert.Empty(t, g.flows)
+		assert.Zero(t, g.waiting)
+	})
+	return comes, asks, service, g
+}
+
+func heard(t *testing.T, service *net.UDPConn) string {
+	t.Helper()
+	buf := make([]byte, maxDatagram)
+	k, _, err := service.ReadFromUDPAddrPort(buf)
+	require.NoError(t, err)
+	return string(buf[:k])
+}
+
+// TestASocketThatIsLongInOpening holds up its own flow alone, whose datagrams wait in order.
+func TestASocketThatIsLongInOpening(t *testing.T) {
+	come, dials, service, g := slowly(t)
+	come <- came{"slow 0", 1}
+	slow := <-dials
+	come <- came{"quick", 2}
+	quick := <-dials
+	for i := 1; i < 5; i++ {
+		come <- came{fmt.Sprint("slow ", i), 1}
+	}
+	quick <- nil
+	assert.Equal(t, "quick", heard(t, service))
+	assert.Equal(t, 2, g.door.State().Open)
+	slow <- nil
+	for i := range 5 {
+		assert.Equal(t, fmt.Sprint("slow ", i), heard(t, service))
+	}
+	come <- came{"slow 5", 1}
+	assert.Equal(t, "slow 5", heard(t, service))
+}
+
+// TestASocketThatCannotBeOpened is tried again with the next datagram, and holds nothing.
+func TestASocketThatCannotBeOpened(t *testing.T) {
+	come, dials, service, g := slowly(t)
+	come <- came{"lost", 1}
+	<-dials <- control.ErrRefused
+	require.Eventually(t, func() bool {
+		s := g.door.State()
+		return s.Open == 0 && s.Failed == 1
+	}, 20*time.Second, time.Millisecond)
+	come <- came{"again", 1}
+	<-dials <- nil
+	assert.Equal(t, "again", heard(t, service))
+}
+
+// TestADatagramForASocketThatCouldNotBeOpened comes too late to wait for it.
+func TestADatagramForASocketThatCouldNotBeOpened(t *testing.T) {
+	_, dials, _, g := slowly(t)
+	f, err := g.of(arrived{from: netip.AddrPortFrom(loopback, 1)})
+	require.NoError(t, err)
+	<-dials <- control.ErrRefused
+	require.Eventually(t, func() bool { return g.door.State().Open == 0 }, 20*time.Second, time.Millisecond)
+	g.lead(f, []byte("late"))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	assert.Zero(t, g.waiting)
+}
+
+// TestWhatWaitsForASocketIsBounded: the first are kept.
+func TestWhatWaitsForASocketIsBounded(t *testing.T) {
+	come, dials, service, g := slowly(t)
+	big := string(make([]byte, 32<<10))
+	for i := range 2 * maxWaiting / len(big) {
+		come <- came{fmt.Sprint(i, big), 1}
+	}
+	come <- came{"nothing", 2} // the one before has been taken
+	slow, other := <-dials, <-dials
+	g.mu.Lock()
+	assert.LessOrEqual(t, g.waiting, maxWaiting)
+	kept := len(g.flows[netip.AddrPortFrom(loopback, 1)].waiting)
+	g.mu.Unlock()
+	assert.Equal(t, maxWaiting/(len(big)+2), kept)
+	other <- nil
+	slow <- nil
+	assert.Contains(t, []string{"0" + big, "nothing"}, heard(t, service))
+}
+
+// A flood of datagrams with forged sources takes every place of a door. The oldest flow whose
+// client has not answered an answer makes room for the next, and the others stay.
+func TestAFloodOfDatagramsKeepsNobodyOut(t *testing.T) {
+	come, dials, service, g := slowly(t)
+	g.door.room = make(chan struct{}, 3)
+	answered := make(chan struct{})
+	g.reply = func([]byte, netip.AddrPort) error { answered <- struct{}{}; return nil }
+	say := func(text string, from uint16, dial bool) netip.AddrPort {
+		come <- came{text, from}
+		if dial {
+			<-dials <- nil
+		}
+		buf := make([]byte, maxDatagram)
+		k, by, err := service.ReadFromUDPAddrPort(buf)
+		require.NoError(t, err)
+		require.Equal(t, text, string(buf[:k]))
+		return by
+	}
+	first := say("hello", 1, true)
+	_, err := service.WriteToUDPAddrPort([]byte("who is there?"), first)
+	require.NoError(t, err)
+	<-answered
+	assert.Equal(t, first, say("me", 1, false))
+	for i := range uint16(50) {
+		say("forged", 100+i, true)
+	}
+	say("a second client", 2, true)
+	assert.Equal(t, first, say("still me", 1, false), "by the same socket")
+	assert.LessOrEqual(t, g.door.State().Open, 3)
+}

@@ -1,0 +1,146 @@
+package starlark_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
+)
+
+// TestTimer: it expires once, when it was set to last; None stops it; one that init sets counts
+// from the connection's beginning.
+func TestTimer(t *testing.T) {
+	run := must(t, compile(t, whole(`
+def init(state, conn): set_timer(0.25)
+def on_ack(state, ack): set_timer(ack.rtt)
+def on_timer(state, timer):
+    state.cwnd = int(timer.now * 1e6) + timer.in_flight
+    if timer.total_lost > 0:
+        set_timer(2 * timer.srtt)
+`)))
+	now := clock.Time(time.Hour)
+	c := run.New(congestion.Config{Now: now, MSS: 10, InitialWindow: 100})
+	timed := c.(congestion.Timed)
+	assert.Equal(t, now.Add(250*time.Millisecond), timed.Deadline())
+	ack{Now: now, MSS: 10, RTT: 3 * time.Millisecond}.tell(c)
+	now = now.Add(3 * time.Millisecond)
+	assert.Equal(t, now, timed.Deadline(), "the later setting counts")
+	timed.OnTimer(congestion.Timer{
+		Now: now, MSS: 10, InFlight: 7, TotalLost: 1, SRTT: 2 * time.Millisecond,
+	})
+	assert.Equal(t, 3007, c.Cwnd())
+	now = now.Add(4 * time.Millisecond)
+	assert.Equal(t, now, timed.Deadline())
+	timed.OnTimer(congestion.Timer{Now: now, MSS: 10})
+	assert.Equal(t, 7000, c.Cwnd())
+	assert.Equal(t, clock.Never, timed.Deadline(), "it expires once")
+	ack{Now: now, MSS: 10, RTT: time.Millisecond}.tell(c)
+	ack{Now: now, MSS: 10}.tell(c) // rtt is None
+	assert.Equal(t, clock.Never, timed.Deadline())
+}
+
+// TestTooManyTimers: a timer that expires without an end is an error.
+func TestTooManyTimers(t *testing.T) {
+	run := compile(t, whole("def init(state, conn): set_timer(1)\n"+
+		"def on_timer(state, timer): set_timer(0.00001)\n")).Begin(starlark.Hooks{})
+	c := run.New(congestion.Config{Now: 1, MSS: 10, InitialWindow: 100}).(congestion.Timed)
+	testenv.NeedLong(t)
+	n := 0
+	for ; run.Err() == nil && n < 2_000_000; n++ {
+		c.OnTimer(congestion.Timer{Now: c.Deadline(), MSS: 10})
+	}
+	assert.Equal(t, 1_000_001, n)
+	assert.Equal(t, clock.Never, c.Deadline(), "a failed run has no timer")
+	assert.ErrorContains(t, run.Err(), "my.star:2:1: the timer expired more than 1000000 times in a "+
+		"connection: want longer times\n  in on_timer, 10.000000 s")
+}
+
+// TestOneWayDelay: relative to the connection's first, shorter and longer, over the wrap of either
+// clock.
+func TestOneWayDelay(t *testing.T) {
+	run := must(t, compile(t, whole(
+		"def on_ack(state, ack): state.ssthresh = int(1000 + 1000 * (ack.one_way or 0))")))
+	c := run.New(congestion.Config{MSS: 10, InitialWindow: 100})
+	for i, tc := range []struct {
+		transit uint32
+		stamped bool
+		want    int
+	}{{0, false, 1000}, {1<<32 - 2, true, 1000}, {3, true, 1005}, {1<<32 - 9, true, 993}, {1, false, 1000}} {
+		ack{Now: clock.Time(i + 1), MSS: 10, Transit: tc.transit, Stamped: tc.stamped}.tell(c)
+		assert.Equal(t, tc.want, c.Ssthresh(), i)
+	}
+}
+
+// TestMarksThatNobodyReports are None, not 0.
+func TestMarksThatNobodyReports(t *testing.T) {
+	run := must(t, compile(t, whole(
+		"def on_ack(state, ack): state.ssthresh = 5 if ack.marked == None else 7 + ack.marked")))
+	c := run.New(congestion.Config{MSS: 10, InitialWindow: 100})
+	ack{Now: 1, MSS: 10, Marked: congestion.UnknownMarks}.tell(c)
+	assert.Equal(t, 5, c.Ssthresh())
+	ack{Now: 1, MSS: 10}.tell(c)
+	assert.Equal(t, 7, c.Ssthresh())
+}
+
+// TestParams: the value that is given, or else the default, as the default's type where it can.
+func TestParams(t *testing.T) {
+	src := []byte(whole("B = param('beta', 0.5)\nN = param('n', 3)\n" +
+		"def on_ack(state, ack): return int(B * 1000) + 10000 * N\n"))
+	for _, tc := range []struct {
+		given starlark.Params
+		want  int
+	}{
+		{nil, 30_500},
+		{starlark.Params{"beta": "0.7"}, 30_700},
+		{starlark.Params{"beta": "1", "n": "2"}, 21_000},
+		{starlark.Params{"n": "1e1"}, 100_500},
+		{starlark.Params{"n": "0.5"}, 5_500},
+	} {
+		p, err := starlark.Compile("my.star", src, tc.given)
+		require.NoError(t, err)
+		c := must(t, p).New(congestion.Config{MSS: 10, InitialWindow: 100})
+		ack{Now: 1, MSS: 10}.tell(c)
+		assert.Equal(t, tc.want, c.Cwnd(), tc.given)
+	}
+	for _, tc := range []struct {
+		param, value, want string
+	}{
+		{"betta", "1", "my.star: the script has no param(\"betta\", …) (did you mean beta?); it has beta, n"},
+		{"beta", "fast", `my.star:1:10: "fast" is not a parameter's value: want a finite number such as 0.5`},
+		{"beta", "nan", `"nan" is not a parameter's value`},
+		{"n", "1e999", `"1e999" is not a parameter's value`},
+	} {
+		_, err := starlark.Compile("my.star", src, starlark.Params{tc.param: tc.value})
+		var e *starlark.Error
+		require.ErrorAs(t, err, &e, tc.want)
+		assert.Contains(t, err.Error(), tc.want)
+		assert.Equal(t, tc.param, e.Param)
+	}
+}
+
+// TestRecord: each number is passed on under its name, those of several connections alike.
+func TestRecord(t *testing.T) {
+	var got []string
+	var values []float64
+	run := compile(t, whole("def init(state, conn): record('a', 1)\n"+
+		"def on_ack(state, ack):\n  record('b_2', ack.mss / 4)")).Begin(starlark.Hooks{
+		Recorded: func(name string, value float64) {
+			got, values = append(got, name), append(values, value)
+		},
+	})
+	for range 2 {
+		ack{Now: 1, MSS: 10}.tell(run.New(congestion.Config{MSS: 10, InitialWindow: 100}))
+	}
+	require.NoError(t, run.Err())
+	assert.Equal(t, "a b_2 a b_2", strings.Join(got, " "))
+	assert.Equal(t, []float64{1, 2.5, 1, 2.5}, values)
+	assert.False(t, math.IsNaN(values[1]))
+}

@@ -1,0 +1,200 @@
+package starlark
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"go.starlark.net/starlark"
+)
+
+// The bounds of a script. They are there for mistakes: a loop without an end, a list that
+// grows with every acknowledgment, a number that is squared again and again (product.go).
+// Somebody who means to can still fill the memory, with str of lists in lists of lists.
+const (
+	// maxSource is in bytes. The parser is recursive, so this bounds its depth too.
+	maxSource = 64 << 10
+	// maxSteps is how many of the interpreter's steps a call may take; an algorithm takes
+	// some tens.
+	maxSteps = 100_000
+	// Between two looks at a function's variables pass firstStride to shortestStride steps,
+	// fewer the larger they are. Doubling a variable takes four.
+	firstStride, shortestStride = 64, 16
+	// maxValues and maxBytes bound what a variable, or all of a connection's state, may hold.
+	maxValues, maxBytes = 1 << 16, 1 << 20
+	// maxBits is of an integer.
+	maxBits = 4096
+	// maxAttributes is how many a script may add to state.
+	maxAttributes = 64
+	// maxDepth is of lists in lists.
+	maxDepth = 16
+	// maxPrints bounds the lines that a run prints, maxNote their length in bytes.
+	maxPrints, maxNote = 10_000, 1000
+	// minTimer and maxTimer bound how far ahead a timer is set, maxTimers how often one expires
+	// in a connection.
+	minTimer, maxTimer = 10 * time.Microsecond, time.Hour
+	maxTimers          = 1_000_000
+	// maxColumns bounds the names that a run records, maxParams a script's parameters, maxName
+	// the length of a name of either.
+	maxColumns, maxParams, maxName = 16, 64, 32
+)
+
+// meter bounds a thread's calls.
+type meter struct {
+	state *state // whose attributes count; nil while a file is read
+	end   uint64 // the step at which the call that runs is too long
+}
+
+// attach has the interpreter ask the meter now and then.
+func (m *meter) attach(thread *starlark.Thread) { thread.OnMaxSteps = m.look }
+
+// begin lets the thread run for maxSteps from now on.
+func (m *meter) begin(thread *starlark.Thread) {
+	now := thread.ExecutionSteps()
+	m.end = now + maxSteps
+	thread.SetMaxExecutionSteps(now + firstStride)
+}
+
+// look stops the thread if it has run too long or holds too much.
+func (m *meter) look(t *starlark.Thread) {
+	now := t.ExecutionSteps()
+	if now >= m.end {
+		t.Cancel(fmt.Sprintf("more than %d steps in one call: want a loop that ends", maxSteps))
+		return
+	}
+	largest, what := m.grown(t)
+	if what != "" {
+		t.Cancel(what)
+		return
+	}
+	next := max(shortestStride, firstStride-4*bits.Len(uint(largest)))
+	t.SetMaxExecutionSteps(min(m.end, now+uint64(next)))
+}
+
+// grown tells how large the largest variable is, and which has outgrown its bound.
+func (m *meter) grown(t *starlark.Thread) (largest int, what string) {
+	see := func(name string, v starlark.Value) {
+		if n, most := extent(v); n > largest {
+			if largest = n; n > most {
+				what = name + " holds " + tooLarge(v)
+			}
+		}
+	}
+	frame := t.DebugFrame(0)
+	for i := range frame.NumLocals() {
+		if name, v := frame.Local(i); v != nil {
+			see(name.Name, v)
+		}
+	}
+	if m.state != nil {
+		for i, v := range m.state.values {
+			see("state."+m.state.names[i], v)
+		}
+	} else if f, ok := frame.Callable().(*starlark.Function); ok {
+		globals := f.Globals()
+		for _, name := range globals.Keys() {
+			see(name, globals[name])
+		}
+	}
+	return largest, what
+}
+
+// extent returns how many values, bytes or bits a value has by itself, without looking into
+// it, and how many it may have.
+func extent(v starlark.Value) (n, most int) {
+	switch v := v.(type) {
+	case starlark.Int:
+		if _, ok := v.Int64(); ok {
+			return 0, maxBits
+		}
+		return v.BigInt().BitLen(), maxBits
+	case starlark.String:
+		return len(v), maxBytes
+	case starlark.Bytes:
+		return len(v), maxBytes
+	case starlark.Sequence:
+		return v.Len(), maxValues
+	}
+	return 0, 0
+}
+
+// tooLarge tells of a value that is too large by itself.
+func tooLarge(v starlark.Value) string {
+	n, most := extent(v)
+	if n <= most {
+		return ""
+	}
+	switch v.(type) {
+	case starlark.Int:
+		return fmt.Sprintf("an integer of %d bits: want at most %d", n, most)
+	case starlark.String, starlark.Bytes:
+		return fmt.Sprintf("a string of %d bytes: want at most %d", n, most)
+	}
+	return fmt.Sprintf("%d values: want at most %d", n, most)
+}
+
+// census counts what a value holds, all of it.
+type census struct{ values, bytes int }
+
+// count adds a value, and tells what is wrong with it: too much, too deep, or not for
+// keeping.
+func (c *census) count(v starlark.Value, depth int) string {
+	if c.values++; c.values > maxValues || c.bytes > maxBytes {
+		return fmt.Sprintf("more than %d values or %d bytes", maxValues, maxBytes)
+	}
+	if depth > maxDepth {
+		return fmt.Sprintf("lists in lists, more than %d deep", maxDepth)
+	}
+	if what := tooLarge(v); what != "" {
+		return what
+	}
+	switch v := v.(type) {
+	case starlark.NoneType, starlark.Bool, starlark.Int, starlark.Float, *conn:
+	case starlark.String:
+		c.bytes += len(v)
+	case *starlark.List:
+		return c.all(v, depth)
+	case starlark.Tuple:
+		return c.all(v, depth)
+	case *starlark.Dict:
+		for _, item := range v.Items() {
+			if what := c.all(item, depth); what != "" {
+				return what
+			}
+		}
+	case *starlark.Function:
+		if v.NumFreeVars() > 0 || v.NumParams() > 0 && hasDefaults(v) {
+			return "a function that remembers values: want one of the file's own, by name"
+		}
+	default:
+		return fmt.Sprintf("a value of type %s: want numbers, strings, lists and dicts, "+
+			"for the rest is lent for the call", v.Type())
+	}
+	return ""
+}
+
+func (c *census) all(list starlark.Indexable, depth int) string {
+	for i := range list.Len() {
+		if what := c.count(list.Index(i), depth+1); what != "" {
+			return what
+		}
+	}
+	return ""
+}
+
+func hasDefaults(f *starlark.Function) bool {
+	for i := range f.NumParams() {
+		if f.ParamDefault(i) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// note cuts what a script prints to what a line may be.
+func note(text string) string {
+	if len(text) > maxNote {
+		return text[:maxNote] + " …"
+	}
+	return text
+}

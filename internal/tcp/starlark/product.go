@@ -1,0 +1,177 @@
+package starlark
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+)
+
+// A product is the one operator that can make something enormous of two small things, as
+// [0] * 1000000000 does, before anybody can look at it. So products are calls of a function
+// of ours, but for those with a small number or a fraction, which are most.
+
+// productName is what no script can call.
+const productName = "*"
+
+// smallFactor is a literal number that may stay: what it multiplies grows by no more.
+const smallFactor = 1000
+
+// guardProducts makes calls of a file's products.
+func guardProducts(f *syntax.File) {
+	syntax.Walk(f, func(n syntax.Node) bool {
+		if s, ok := n.(*syntax.AssignStmt); ok && s.Op == syntax.STAR_EQ {
+			if again := copied(s.LHS); again != nil && !harmless(s.RHS) {
+				s.Op, s.RHS = syntax.EQ, productCall(s.OpPos, again, s.RHS)
+			}
+		}
+		for _, at := range children(n) {
+			b, ok := (*at).(*syntax.BinaryExpr)
+			if ok && b.Op == syntax.STAR && !harmless(b.X) && !harmless(b.Y) {
+				*at = productCall(b.OpPos, b.X, b.Y)
+			}
+		}
+		return true
+	})
+}
+
+func productCall(at syntax.Position, x, y syntax.Expr) syntax.Expr {
+	return &syntax.CallExpr{
+		Fn:     &syntax.Ident{NamePos: at, Name: productName},
+		Lparen: at, Args: []syntax.Expr{x, y}, Rparen: at,
+	}
+}
+
+// copied returns another expression of a variable or an attribute of one; nil: it is neither.
+func copied(e syntax.Expr) syntax.Expr {
+	switch e := e.(type) {
+	case *syntax.Ident:
+		return &syntax.Ident{NamePos: e.NamePos, Name: e.Name}
+	case *syntax.DotExpr:
+		if x := copied(e.X); x != nil {
+			name := &syntax.Ident{NamePos: e.Name.NamePos, Name: e.Name.Name}
+			return &syntax.DotExpr{X: x, Dot: e.Dot, NamePos: e.NamePos, Name: name}
+		}
+	}
+	return nil
+}
+
+// harmless reports whether whatever is multiplied by e stays moderate: e is a small number, or
+// a fraction, which multiplies only numbers.
+func harmless(e syntax.Expr) bool {
+	switch e := e.(type) {
+	case *syntax.Literal:
+		n, whole := e.Value.(int64)
+		return e.Token == syntax.FLOAT || whole && n <= smallFactor
+	case *syntax.ParenExpr:
+		return harmless(e.X)
+	case *syntax.BinaryExpr:
+		return e.Op == syntax.SLASH
+	}
+	return false
+}
+
+// children are the places of the expressions that a node is made of.
+func children(n syntax.Node) []*syntax.Expr {
+	switch n := n.(type) {
+	case *syntax.AssignStmt:
+		return []*syntax.Expr{&n.LHS, &n.RHS}
+	case *syntax.ExprStmt:
+		return []*syntax.Expr{&n.X}
+	case *syntax.IfStmt:
+		return []*syntax.Expr{&n.Cond}
+	case *syntax.WhileStmt:
+		return []*syntax.Expr{&n.Cond}
+	case *syntax.ForStmt:
+		return []*syntax.Expr{&n.X}
+	case *syntax.ReturnStmt:
+		return []*syntax.Expr{&n.Result}
+	case *syntax.ForClause:
+		return []*syntax.Expr{&n.X}
+	case *syntax.IfClause:
+		return []*syntax.Expr{&n.Cond}
+	case *syntax.Comprehension:
+		return []*syntax.Expr{&n.Body}
+	case *syntax.ListExpr:
+		return places(n.List)
+	case *syntax.TupleExpr:
+		return places(n.List)
+	case *syntax.CallExpr:
+		return append(places(n.Args), &n.Fn)
+	case *syntax.LambdaExpr:
+		return []*syntax.Expr{&n.Body}
+	}
+	return operands(n)
+}
+
+// operands are those of an operator.
+func operands(n syntax.Node) []*syntax.Expr {
+	switch n := n.(type) {
+	case *syntax.ParenExpr:
+		return []*syntax.Expr{&n.X}
+	case *syntax.DotExpr:
+		return []*syntax.Expr{&n.X}
+	case *syntax.DictEntry:
+		return []*syntax.Expr{&n.Key, &n.Value}
+	case *syntax.CondExpr:
+		return []*syntax.Expr{&n.Cond, &n.True, &n.False}
+	case *syntax.UnaryExpr:
+		return []*syntax.Expr{&n.X}
+	case *syntax.BinaryExpr:
+		return []*syntax.Expr{&n.X, &n.Y}
+	case *syntax.SliceExpr:
+		return []*syntax.Expr{&n.X, &n.Lo, &n.Hi, &n.Step}
+	case *syntax.IndexExpr:
+		return []*syntax.Expr{&n.X, &n.Y}
+	}
+	return nil
+}
+
+func places(list []syntax.Expr) []*syntax.Expr {
+	all := make([]*syntax.Expr, len(list))
+	for i := range list {
+		all[i] = &list[i]
+	}
+	return all
+}
+
+// product is x * y, if that is not too much.
+func product(
+	_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple,
+) (starlark.Value, error) {
+	x, y := args[0], args[1]
+	if _, ok := x.(starlark.Int); !ok {
+		x, y = y, x
+	}
+	if n, ok := x.(starlark.Int); ok {
+		if what := excess(n, y); what != "" {
+			return nil, errors.New(what)
+		}
+	}
+	return starlark.Binary(syntax.STAR, args[0], args[1])
+}
+
+// excess tells what is too much about n times y.
+func excess(n starlark.Int, y starlark.Value) string {
+	factor, small := n.Int64()
+	size, most := extent(y)
+	if times, ok := y.(starlark.Int); ok {
+		if _, also := times.Int64(); small && also {
+			return ""
+		}
+		if size = n.BigInt().BitLen() + times.BigInt().BitLen(); size > most {
+			return fmt.Sprintf("a product of %d bits: want at most %d", size, most)
+		}
+		return ""
+	}
+	if most == 0 || n.Sign() <= 0 {
+		return ""
+	}
+	high, values := bits.Mul64(uint64(factor), uint64(size))
+	if !small || high > 0 || values > uint64(most) {
+		return fmt.Sprintf("%d values %v times: want at most %d", size, brief(n), most)
+	}
+	return ""
+}

@@ -1,0 +1,85 @@
+package starlark
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// Hooks are told what happens in a run. Each may be nil.
+type Hooks struct {
+	// Failed gets the run's first error, as it happens. The run's windows stay as they are
+	// from then on: who runs the experiment stops it.
+	Failed func(error)
+	// Printed gets each line that a script prints, and the instant of the event; clock.Never
+	// for what it printed while it was read.
+	Printed func(now clock.Time, line string)
+	// Recorded gets each number that a script records, under its column's name.
+	Recorded func(name string, value float64)
+}
+
+// Run is a program in one run of an experiment: the controllers of all connections that use
+// it. It belongs to the owner of those connections.
+type Run struct {
+	program *Program
+	hooks   Hooks
+	err     error
+	printed int
+	columns []string // that the script has recorded
+}
+
+// Begin begins a run.
+func (p *Program) Begin(h Hooks) *Run {
+	r := &Run{program: p, hooks: h}
+	for _, line := range p.notes {
+		r.print(clock.Never, line)
+	}
+	return r
+}
+
+// Err returns the run's first error, an *Error, or nil.
+func (r *Run) Err() error { return r.err }
+
+// New makes the controller of a connection: a congestion.Make.
+func (r *Run) New(cfg congestion.Config) congestion.Controller { return newController(r, cfg) }
+
+func (r *Run) fail(err error) {
+	if r.err != nil {
+		return
+	}
+	r.err = err
+	if r.hooks.Failed != nil {
+		r.hooks.Failed(err)
+	}
+}
+
+// record passes a number on. The columns of a run are few.
+func (r *Run) record(name string, value float64) error {
+	if !slices.Contains(r.columns, name) {
+		if what := badName(name); what != "" {
+			return fmt.Errorf("record(%q): %s", name, what)
+		}
+		if len(r.columns) == maxColumns {
+			return fmt.Errorf("record(%q): want at most %d columns; there are %s", name, maxColumns,
+				strings.Join(r.columns, ", "))
+		}
+		r.columns = append(r.columns, name)
+	}
+	if r.hooks.Recorded != nil {
+		r.hooks.Recorded(name, value)
+	}
+	return nil
+}
+
+func (r *Run) print(now clock.Time, line string) {
+	if r.hooks.Printed == nil || r.printed > maxPrints {
+		return
+	}
+	if r.printed++; r.printed > maxPrints {
+		line = fmt.Sprintf("print: more than %d lines; the rest is left out", maxPrints)
+	}
+	r.hooks.Printed(now, line)
+}

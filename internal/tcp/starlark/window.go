@@ -1,0 +1,74 @@
+package starlark
+
+import (
+	"go.starlark.net/starlark"
+
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// before is what a window was before a loss episode.
+type before struct {
+	open, valid    bool // the episode has not ended; it may still be taken back
+	cwnd, ssthresh quantity
+}
+
+// save remembers the window at the first loss of an episode. After an echo of congestion,
+// RFC 3168, what was before must not come back.
+func (b *before) save(k congestion.Kind, s *state) {
+	switch {
+	case k == congestion.Echo:
+		*b = before{}
+	case !b.open:
+		*b = before{open: true, valid: true, cwnd: s.cwnd, ssthresh: s.ssthresh}
+	}
+}
+
+// end closes the episode. What was taken back once is not taken back again.
+func (b *before) end(spurious bool) {
+	b.open = false
+	if spurious {
+		b.valid = false
+	}
+}
+
+// defaultExit is how the house's own loss-based algorithms end an episode: a reduction that
+// was a mistake is taken back, RFC 4015 §3.1; otherwise the window keeps below the ceiling
+// of RFC 7661 §4.4.1. A script without a threshold is none of them.
+func (c *controller) defaultExit(e *congestion.Exit) {
+	s, b := &c.state, &c.before
+	if s.ssthresh.n == 0 {
+		return
+	}
+	s.acked = starlark.MakeInt(0)
+	if e.Spurious && b.valid {
+		s.cwnd = larger(s.cwnd, b.cwnd)
+		s.ssthresh = larger(s.ssthresh, b.ssthresh)
+	}
+	if e.Ceiling > 0 && !e.Spurious && s.cwnd.n > int64(e.Ceiling) {
+		s.cwnd = bytesOf(e.Ceiling)
+	}
+}
+
+func larger(a, b quantity) quantity {
+	if b.n > a.n {
+		return b
+	}
+	return a
+}
+
+// defaultRestart is how they begin after a silence: from the restart window of RFC 5681
+// §4.1, with a threshold that leads back (RFC 7661 §4.4.3).
+func (c *controller) defaultRestart(r *congestion.Restart) {
+	s := &c.state
+	cwnd := int(s.cwnd.n)
+	if s.ssthresh.n == 0 || cwnd <= c.initial || !r.Unvalidated && r.Idle <= r.RTO {
+		return
+	}
+	s.ssthresh = larger(s.ssthresh, bytesOf(cwnd/4*3))
+	if r.Unvalidated {
+		s.cwnd = bytesOf(max(cwnd/2, c.initial))
+		return
+	}
+	s.cwnd = bytesOf(c.initial)
+	s.acked = starlark.MakeInt(0)
+}
