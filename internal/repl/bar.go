@@ -15,11 +15,11 @@ func (s *Shell) drawBars() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	line := ""
-	if width := s.width(); width > 0 {
+	if width := s.env.width(); width > 0 {
 		line = barLine(s.jobs, width)
 	}
 	if s.editor == nil || !s.asking {
-		s.screen.setStatus(line)
+		s.env.screen.setStatus(line)
 		return
 	}
 	s.editor.SetPrompt(s.prompt())
@@ -27,11 +27,11 @@ func (s *Shell) drawBars() {
 
 // prompt names the node, and the transfers that run. The caller holds the lock.
 func (s *Shell) prompt() string {
-	name := s.node.Name
-	if s.cfg.Color {
+	name := s.env.node.Name
+	if s.env.cfg.Color {
 		name = "\x1b[1m" + name + "\x1b[0m"
 	}
-	if width := s.width(); width > 0 {
+	if width := s.env.width(); width > 0 {
 		if short := shortBars(s.jobs, width); short != "" {
 			name += " [" + short + "]"
 		}

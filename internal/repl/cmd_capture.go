@@ -43,34 +43,34 @@ FILTER has the words of pcap-filter(7) that mean something here:
   in out   ifname NAME   drop (what went no further)   not and or ( )
 There are no offsets but tcp[tcpflags], no names of hosts, no link layer.`
 
-func (s *Shell) capture() *cobra.Command {
+func captureCommand(e *env) *cobra.Command {
 	var o captureFlags
 	c := &cobra.Command{
 		Use:               "capture [IF|all] [FILTER...]",
 		Short:             "packets as lines or pcapng; stop, list",
 		Long:              aboutCapture,
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: at(s.captureWords, s.filterWords),
+		ValidArgsFunction: at(e.captureWords, e.filterWords),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 && args[0] == "stop" {
-				return s.stopCapture(c, args[1:])
+				return stopCapture(e, c, args[1:])
 			}
 			if len(args) == 1 && args[0] == "list" {
-				return s.listCaptures(c)
+				return listCaptures(e, c)
 			}
-			req, err := s.record(c, &o, args)
+			req, err := captureRequest(e, c, &o, args)
 			if err != nil {
 				return err
 			}
 			switch {
 			case o.file == "-":
-				return s.captureOut(c, req)
+				return captureOut(e, c, req)
 			case o.file == "":
-				return s.captureLines(c, req)
-			case s.single():
-				return s.captureFile(c, req)
+				return captureLines(e, c, req)
+			case e.single():
+				return captureFile(e, c, req)
 			}
-			return s.captureBeside(c, req)
+			return captureBeside(e, c, req)
 		},
 	}
 	f := c.Flags()
@@ -81,14 +81,14 @@ func (s *Shell) capture() *cobra.Command {
 	f.BoolVar(&o.force, "force", false, "replace captures that have the names of -w")
 	f.IntVarP(&o.files, "files", "W", 0, "keep the last `N` files of -C")
 	flagWords(c, "write", fileNames)
-	return s.jsonFlag(c)
+	return e.jsonFlag(c)
 }
 
 // nearFace is no word of a filter, but a name as interfaces have: the node says which there are.
 var nearFace = regexp.MustCompile(`^(if[0-9]+|tun.*)$`)
 
 // record makes a request of a capture's flags and words.
-func (s *Shell) record(
+func captureRequest(e *env,
 	c *cobra.Command, o *captureFlags, args []string,
 ) (*control.Record, error) {
 	switch {
@@ -111,7 +111,7 @@ func (s *Shell) record(
 		req.File = o.file
 	}
 	if len(args) > 0 {
-		faces, err := control.Ask(c.Context(), s.op, control.Interfaces{})
+		faces, err := control.Ask(c.Context(), e.op, control.Interfaces{})
 		if err != nil {
 			return nil, failed(c, err)
 		}
@@ -128,30 +128,30 @@ func (s *Shell) record(
 }
 
 // captureLines prints packets as they come.
-func (s *Shell) captureLines(c *cobra.Command, req *control.Record) error {
-	s.endless()
-	asJSON := s.json(c)
+func captureLines(e *env, c *cobra.Command, req *control.Record) error {
+	e.endless()
+	asJSON := e.json(c)
 	req.Lines = true
 	req.Begun = func() {
 		if !asJSON {
-			s.screen.talk("capturing " + captured(req.Iface, req.Filter) + " until Ctrl-C")
+			e.screen.talk("capturing " + captured(req.Iface, req.Filter) + " until Ctrl-C")
 		}
 	}
 	req.Packet = func(p control.Packet) {
 		if asJSON {
-			_ = s.line("packet", p) // plain values
+			_ = e.line("packet", p) // plain values
 			return
 		}
-		s.screen.data(s.packetLine(&p))
+		e.screen.data(packetLine(e, &p))
 	}
-	done, err := control.Ask(c.Context(), s.op, *req)
+	done, err := control.Ask(c.Context(), e.op, *req)
 	if err != nil {
 		return failed(c, err)
 	}
 	if asJSON {
-		return s.line("result", done)
+		return e.line("result", done)
 	}
-	s.screen.talk(printCaptured(&done))
+	e.screen.talk(printCaptured(&done))
 	return nil
 }
 
@@ -167,7 +167,7 @@ func captured(iface, filter string) string {
 }
 
 // packetLine is a packet in tcpdump's manner.
-func (s *Shell) packetLine(p *control.Packet) string {
+func packetLine(e *env, p *control.Packet) string {
 	way := "In "
 	if p.Sent {
 		way = "Out"
@@ -178,7 +178,7 @@ func (s *Shell) packetLine(p *control.Packet) string {
 		return text
 	}
 	text += "  DROPPED: " + p.Drop
-	if s.cfg.Color {
+	if e.cfg.Color {
 		text = "\x1b[31m" + text + "\x1b[0m"
 	}
 	return text
@@ -210,57 +210,57 @@ func counted(n uint64, what string) string {
 }
 
 // captureOut writes a capture to where answers go.
-func (s *Shell) captureOut(c *cobra.Command, req *control.Record) error {
-	if s.interactive() || s.cfg.Color {
+func captureOut(e *env, c *cobra.Command, req *control.Record) error {
+	if e.interactive() || e.cfg.Color {
 		return wrong(c, "pcapng is not for a terminal: -w FILE, or "+
 			"`node ctl NODE capture ... -w - | wireshark -k -i -`")
 	}
-	s.endless()
+	e.endless()
 	ctx, cancel := context.WithCancelCause(c.Context())
 	defer cancel(nil)
 	req.Piece = func(b []byte) {
-		if err := s.screen.raw(b); err != nil {
+		if err := e.screen.raw(b); err != nil {
 			cancel(err)
 		}
 	}
-	done, err := control.Ask(ctx, s.op, *req)
+	done, err := control.Ask(ctx, e.op, *req)
 	if ctx.Err() != nil && c.Context().Err() == nil {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
 		return failed(c, err)
 	}
-	s.screen.talk(printCaptured(&done))
+	e.screen.talk(printCaptured(&done))
 	return nil
 }
 
 // captureFile waits for a capture into a file.
-func (s *Shell) captureFile(c *cobra.Command, req *control.Record) error {
+func captureFile(e *env, c *cobra.Command, req *control.Record) error {
 	req.Begun = func() {
-		s.screen.talk("capturing " + captured(req.Iface, req.Filter) + " to " +
+		e.screen.talk("capturing " + captured(req.Iface, req.Filter) + " to " +
 			printable(req.File) + " until Ctrl-C")
 	}
-	done, err := control.Ask(c.Context(), s.op, *req)
+	done, err := control.Ask(c.Context(), e.op, *req)
 	if err != nil {
 		return failed(c, err)
 	}
-	return s.answer(c, done, printCaptured(&done))
+	return e.answer(c, done, printCaptured(&done))
 }
 
 // captureBeside begins a capture into a file beside the session.
-func (s *Shell) captureBeside(c *cobra.Command, req *control.Record) error {
-	on, err := control.Ask(c.Context(), s.op, control.StartCapture{
+func captureBeside(e *env, c *cobra.Command, req *control.Record) error {
+	on, err := control.Ask(c.Context(), e.op, control.StartCapture{
 		Iface: req.Iface, Filter: req.Filter, Snaplen: req.Snaplen, Count: req.Count,
 		File: req.File, FileSize: req.FileSize, Files: req.Files, Overwrite: req.Overwrite,
 	})
 	if err != nil {
 		return failed(c, err)
 	}
-	return s.answer(c, on, fmt.Sprintf("capture %d: %s to %s; `capture stop %d` ends it", on.ID,
+	return e.answer(c, on, fmt.Sprintf("capture %d: %s to %s; `capture stop %d` ends it", on.ID,
 		captured(on.Iface, on.Filter), printable(on.File), on.ID))
 }
 
-func (s *Shell) stopCapture(c *cobra.Command, args []string) error {
+func stopCapture(e *env, c *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return wrong(c, "nothing may follow here: %q", strings.Join(args[1:], " "))
 	}
@@ -272,15 +272,15 @@ func (s *Shell) stopCapture(c *cobra.Command, args []string) error {
 		}
 		req.ID = int(n)
 	}
-	done, err := control.Ask(c.Context(), s.op, req)
+	done, err := control.Ask(c.Context(), e.op, req)
 	if err != nil {
 		return failed(c, err)
 	}
-	return s.answer(c, done, printCaptured(&done))
+	return e.answer(c, done, printCaptured(&done))
 }
 
-func (s *Shell) listCaptures(c *cobra.Command) error {
-	list, err := control.Ask(c.Context(), s.op, control.Captures{})
+func listCaptures(e *env, c *cobra.Command) error {
+	list, err := control.Ask(c.Context(), e.op, control.Captures{})
 	if err != nil {
 		return failed(c, err)
 	}
@@ -306,12 +306,12 @@ func (s *Shell) listCaptures(c *cobra.Command) error {
 			lines[i+1] += " to " + printable(o.File)
 		}
 	}
-	return s.answer(c, list, strings.Join(lines, "\n"))
+	return e.answer(c, list, strings.Join(lines, "\n"))
 }
 
 // captureWords completes what is captured, or what is to be done with captures.
-func (s *Shell) captureWords(ctx context.Context, prefix string) []string {
-	words := append([]string{"all", "stop", "list"}, s.interfaceNames(ctx, prefix)...)
+func (e *env) captureWords(ctx context.Context, prefix string) []string {
+	words := append([]string{"all", "stop", "list"}, e.interfaceNames(ctx, prefix)...)
 	return append(words, filterNouns...)
 }
 
@@ -320,4 +320,4 @@ var filterNouns = []string{
 	"less", "greater", "drop", "in", "out", "syn", "fin", "rst",
 }
 
-func (s *Shell) filterWords(context.Context, string) []string { return filterNouns }
+func (e *env) filterWords(context.Context, string) []string { return filterNouns }

@@ -27,10 +27,10 @@ const (
 	routesHead     = "T       Prefix   Next hop   Cost\n"
 )
 
-func (s *Shell) courseInterfaces() *cobra.Command {
-	return s.courseTable("li", "interfaces, in the course's table",
+func courseInterfaces(e *env) *cobra.Command {
+	return courseTable(e, "li", "interfaces, in the course's table",
 		func(c *cobra.Command) (any, string, error) {
-			list, err := control.Ask(c.Context(), s.op, control.Interfaces{})
+			list, err := control.Ask(c.Context(), e.op, control.Interfaces{})
 			var b strings.Builder
 			b.WriteString(interfacesHead)
 			for _, i := range list {
@@ -48,14 +48,14 @@ func upDown(up bool) string {
 }
 
 // courseNeighbors leaves out the neighbors of interfaces that are down: the course requires it.
-func (s *Shell) courseNeighbors() *cobra.Command {
-	return s.courseTable("ln", "neighbors, in the course's table",
+func courseNeighbors(e *env) *cobra.Command {
+	return courseTable(e, "ln", "neighbors, in the course's table",
 		func(c *cobra.Command) (any, string, error) {
-			faces, err := control.Ask(c.Context(), s.op, control.Interfaces{})
+			faces, err := control.Ask(c.Context(), e.op, control.Interfaces{})
 			if err != nil {
 				return nil, "", err
 			}
-			list, err := control.Ask(c.Context(), s.op, control.Neighbors{})
+			list, err := control.Ask(c.Context(), e.op, control.Neighbors{})
 			list = slices.DeleteFunc(list, func(n control.Neighbor) bool {
 				return slices.ContainsFunc(faces, func(i control.Interface) bool {
 					return i.Name == n.Iface && !i.Up
@@ -70,10 +70,10 @@ func (s *Shell) courseNeighbors() *cobra.Command {
 		})
 }
 
-func (s *Shell) courseRoutes() *cobra.Command {
-	return s.courseTable("lr", "routes: L local, R rip, S static",
+func courseRoutes(e *env) *cobra.Command {
+	return courseTable(e, "lr", "routes: L local, R rip, S static",
 		func(c *cobra.Command) (any, string, error) {
-			list, err := control.Ask(c.Context(), s.op, control.Routes{})
+			list, err := control.Ask(c.Context(), e.op, control.Routes{})
 			var b strings.Builder
 			b.WriteString(routesHead)
 			for _, r := range list {
@@ -95,10 +95,10 @@ func (s *Shell) courseRoutes() *cobra.Command {
 
 // courseTable is a command that prints a table, or writes it to a file as the course's nodes of
 // 2022 do.
-func (s *Shell) courseTable(
+func courseTable(e *env,
 	name, short string, ask func(*cobra.Command) (any, string, error),
 ) *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+	return e.jsonFlag(&cobra.Command{
 		Use:   name + " [FILE]",
 		Short: short,
 		Long: "Print the course's table, or write it to FILE. A FILE that is there is replaced\n" +
@@ -110,12 +110,12 @@ func (s *Shell) courseTable(
 			case err != nil:
 				return failed(c, err)
 			case len(args) == 0:
-				return s.answer(c, list, text)
+				return e.answer(c, list, text)
 			}
 			if err := writeTable(args[0], text); err != nil {
 				return failed(c, unwritten(args[0], err))
 			}
-			return s.done(c, nil)
+			return e.done(c, nil)
 		},
 	})
 }
@@ -165,34 +165,34 @@ func unwritten(path string, err error) error {
 }
 
 // courseAlgorithms lists what `cc` and `sf` of the course take.
-func (s *Shell) courseAlgorithms() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func courseAlgorithms(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:   "lc",
 		Short: "the congestion control algorithms",
 		RunE: func(c *cobra.Command, _ []string) error {
-			list, err := control.Ask(c.Context(), s.op, control.Show{Key: "tcp.congestion"})
+			list, err := control.Ask(c.Context(), e.op, control.Show{Key: "tcp.congestion"})
 			if err != nil {
 				return failed(c, err)
 			}
 			_, names, _ := strings.Cut(list[0].Doc, ": ")
 			algorithms := strings.Split(names, ", ")
-			return s.answer(c, algorithms, strings.Join(algorithms, "\n"))
+			return e.answer(c, algorithms, strings.Join(algorithms, "\n"))
 		},
 	})
 }
 
 // info is `sockets -i` of one connection.
-func (s *Shell) info() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func infoCommand(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:               "info SID",
 		Short:             "one socket, like `sockets -i -o`",
-		ValidArgsFunction: at(s.connections),
+		ValidArgsFunction: at(e.connections),
 		RunE: func(c *cobra.Command, args []string) error {
 			sid, err := parseSID(c, args[0])
 			if err != nil {
 				return err
 			}
-			list, err := control.Ask(c.Context(), s.op, control.Sockets{Info: true, Timers: true})
+			list, err := control.Ask(c.Context(), e.op, control.Sockets{Info: true, Timers: true})
 			if err != nil {
 				return failed(c, err)
 			}
@@ -200,7 +200,7 @@ func (s *Shell) info() *cobra.Command {
 			if len(list) == 0 {
 				return failed(c, fmt.Errorf("%d: %w", sid, control.ErrNoSuchSocket))
 			}
-			return s.answer(c, list[0], fieldSockets(list, &socketFlags{info: true, timers: true}))
+			return e.answer(c, list[0], fieldSockets(list, &socketFlags{info: true, timers: true}))
 		},
 	})
 }
@@ -208,8 +208,8 @@ func (s *Shell) info() *cobra.Command {
 // maxDelay is the longest that `delay` holds a packet, in seconds.
 const maxDelay = 3600
 
-func (s *Shell) delay() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func delayCommand(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:   "delay [SECONDS] [FRACTION]",
 		Short: "delay what is sent, or a share of it",
 		Long: "Delay a FRACTION (0 to 1; without it all) of the packets that this node sends\n" +
@@ -218,18 +218,18 @@ func (s *Shell) delay() *cobra.Command {
 			"Without SECONDS it shows what is set.",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return s.runImpair(c, nil)
+				return runImpair(e, c, nil)
 			}
 			words, err := delayWords(c, args)
 			if err != nil {
 				return err
 			}
-			list, err := control.Ask(c.Context(), s.op,
+			list, err := control.Ask(c.Context(), e.op,
 				control.Impair{Way: control.WayOut, Words: words})
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, list, printImpairments(list, true))
+			return e.answer(c, list, printImpairments(list, true))
 		},
 	})
 }

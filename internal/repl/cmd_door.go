@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-func (s *Shell) publish() *cobra.Command {
+func publishCommand(e *env) *cobra.Command {
 	var udp bool
 	c := &cobra.Command{
 		Use:   "publish [PORT ADDR:PORT]",
@@ -24,10 +24,10 @@ func (s *Shell) publish() *cobra.Command {
 			"loopback, for programs of this machine alone, unless another of its addresses\n" +
 			"stands before the port. With --udp it is for datagrams. Alone it is `doors`.",
 		Example:           "publish 8080 10.1.0.2:80",
-		ValidArgsFunction: at(nil, s.neighborAddrs),
+		ValidArgsFunction: at(nil, e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return s.noDoor(c, args)
+				return listDoorsAlone(e, c, args)
 			}
 			req := control.Publish{UDP: udp}
 			var err error
@@ -45,14 +45,14 @@ func (s *Shell) publish() *cobra.Command {
 			if req.To, err = netip.ParseAddrPort(args[1]); err != nil || !req.To.Addr().Is4() {
 				return wrong(c, "%q is not ADDR:PORT", args[1])
 			}
-			return s.door(c, req)
+			return openDoor(e, c, req)
 		},
 	}
 	c.Flags().BoolVar(&udp, "udp", false, "lead datagrams on")
-	return s.jsonFlag(c)
+	return e.jsonFlag(c)
 }
 
-func (s *Shell) expose() *cobra.Command {
+func exposeCommand(e *env) *cobra.Command {
 	var udp bool
 	c := &cobra.Command{
 		Use:   "expose [PORT HOST:PORT]",
@@ -64,7 +64,7 @@ func (s *Shell) expose() *cobra.Command {
 		Example: "expose 80 127.0.0.1:3000",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return s.noDoor(c, args)
+				return listDoorsAlone(e, c, args)
 			}
 			port, err := parsePort(c, args[0])
 			if err != nil {
@@ -77,21 +77,21 @@ func (s *Shell) expose() *cobra.Command {
 				}
 				to = "127.0.0.1:" + to
 			}
-			return s.door(c, control.Expose{Port: port, To: to, UDP: udp})
+			return openDoor(e, c, control.Expose{Port: port, To: to, UDP: udp})
 		},
 	}
 	c.Flags().BoolVar(&udp, "udp", false, "lead datagrams on")
-	return s.jsonFlag(c)
+	return e.jsonFlag(c)
 }
 
-func (s *Shell) splice() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func spliceCommand(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:   "splice ADDR [HOST-ADDR]",
 		Short: "lead every port of an address here",
 		Long: "Have every port of an address of the node's that nothing listens on lead to\n" +
 			"the port of that number of this machine's loopback, or of HOST-ADDR; TCP and\n" +
 			"UDP. What is refused there is refused here.",
-		ValidArgsFunction: at(s.ownAddrs),
+		ValidArgsFunction: at(e.ownAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			var req control.Splice
 			var err error
@@ -103,14 +103,14 @@ func (s *Shell) splice() *cobra.Command {
 					return err
 				}
 			}
-			return s.door(c, req)
+			return openDoor(e, c, req)
 		},
 	})
 }
 
 // ownAddrs completes the node's addresses.
-func (s *Shell) ownAddrs(ctx context.Context, _ string) (list []string) {
-	faces, err := control.Ask(ctx, s.op, control.Interfaces{})
+func (e *env) ownAddrs(ctx context.Context, _ string) (list []string) {
+	faces, err := control.Ask(ctx, e.op, control.Interfaces{})
 	if err != nil {
 		return nil
 	}
@@ -121,16 +121,16 @@ func (s *Shell) ownAddrs(ctx context.Context, _ string) (list []string) {
 }
 
 // noDoor is what a command without its two words does: alone it lists.
-func (s *Shell) noDoor(c *cobra.Command, args []string) error {
+func listDoorsAlone(e *env, c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return wrong(c, "want two words, or none")
 	}
-	return s.listDoors(c)
+	return listDoors(e, c)
 }
 
 // door opens one.
-func (s *Shell) door(c *cobra.Command, req control.Request[control.Door]) error {
-	d, err := control.Ask(c.Context(), s.op, req)
+func openDoor(e *env, c *cobra.Command, req control.Request[control.Door]) error {
+	d, err := control.Ask(c.Context(), e.op, req)
 	if err != nil {
 		return failed(c, err)
 	}
@@ -141,18 +141,18 @@ func (s *Shell) door(c *cobra.Command, req control.Request[control.Door]) error 
 			text += " (whoever reaches that address may come in)"
 		}
 	}
-	return s.answer(c, d, text)
+	return e.answer(c, d, text)
 }
 
-func (s *Shell) listDoors(c *cobra.Command) error {
-	list, err := control.Ask(c.Context(), s.op, control.Doors{})
+func listDoors(e *env, c *cobra.Command) error {
+	list, err := control.Ask(c.Context(), e.op, control.Doors{})
 	if err != nil {
 		return failed(c, err)
 	}
-	return s.answer(c, list, printDoors(list))
+	return e.answer(c, list, printDoors(list))
 }
 
-func (s *Shell) doors() *cobra.Command {
+func doorsCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doors",
 		Short: "the doors to this machine; doors close ID",
@@ -165,24 +165,24 @@ func (s *Shell) doors() *cobra.Command {
 			if len(args) > 0 {
 				return wrong(c, "%q is not close%s", args[0], near(c, args[0]))
 			}
-			return s.listDoors(c)
+			return listDoors(e, c)
 		},
 	}
-	c.AddCommand(s.doorsClose())
-	return s.jsonFlag(c)
+	c.AddCommand(doorsCloseCommand(e))
+	return e.jsonFlag(c)
 }
 
-func (s *Shell) doorsClose() *cobra.Command {
+func doorsCloseCommand(e *env) *cobra.Command {
 	var cut bool
 	c := &cobra.Command{
 		Use:               "close ID",
 		Short:             "close a door, or all",
 		Args:              positional,
-		ValidArgsFunction: at(s.doorIDs),
+		ValidArgsFunction: at(e.doorIDs),
 		RunE: func(c *cobra.Command, args []string) error {
 			var ids []int
 			if args[0] == "all" {
-				list, err := control.Ask(c.Context(), s.op, control.Doors{})
+				list, err := control.Ask(c.Context(), e.op, control.Doors{})
 				if err != nil {
 					return failed(c, err)
 				}
@@ -199,15 +199,15 @@ func (s *Shell) doorsClose() *cobra.Command {
 				ids = append(ids, int(id))
 			}
 			for _, id := range ids {
-				if err := control.Order(c.Context(), s.op,
+				if err := control.Order(c.Context(), e.op,
 					control.CloseDoor{ID: id, Cut: cut}); err != nil {
 					return failed(c, err)
 				}
 			}
 			if !cut {
-				s.sayGoingOn(c.Context(), ids)
+				sayGoingOn(c.Context(), e, ids)
 			}
-			return s.done(c, nil)
+			return e.done(c, nil)
 		},
 	}
 	c.Flags().BoolVar(&cut, "cut", false, "reset what is under way, too")
@@ -215,22 +215,22 @@ func (s *Shell) doorsClose() *cobra.Command {
 }
 
 // sayGoingOn says which doors that were closed have connections that go on.
-func (s *Shell) sayGoingOn(ctx context.Context, ids []int) {
-	list, err := control.Ask(ctx, s.op, control.Doors{})
+func sayGoingOn(ctx context.Context, e *env, ids []int) {
+	list, err := control.Ask(ctx, e.op, control.Doors{})
 	if err != nil {
 		return // they are closed
 	}
 	for i := range list {
 		if d := &list[i]; d.Open > 0 && d.Network != "udp" && slices.Contains(ids, d.ID) {
-			s.screen.talk(fmt.Sprintf("%s through door %d, until the last ends: `doors close %d "+
+			e.screen.talk(fmt.Sprintf("%s through door %d, until the last ends: `doors close %d "+
 				"--cut` resets what is left", counted(uint64(d.Open), "flow"), d.ID, d.ID))
 		}
 	}
 }
 
 // doorIDs completes the numbers of doors.
-func (s *Shell) doorIDs(ctx context.Context, _ string) []string {
-	list, err := control.Ask(ctx, s.op, control.Doors{})
+func (e *env) doorIDs(ctx context.Context, _ string) []string {
+	list, err := control.Ask(ctx, e.op, control.Doors{})
 	if err != nil {
 		return nil
 	}

@@ -19,7 +19,7 @@ type echoFlags struct {
 	interval, timeout float64
 }
 
-func (s *Shell) echo() *cobra.Command {
+func echoCommand(e *env) *cobra.Command {
 	var o echoFlags
 	c := &cobra.Command{
 		Use:   "echo ADDR [PORT]",
@@ -31,12 +31,12 @@ func (s *Shell) echo() *cobra.Command {
 			"`discard` and `chargen` are its kin (RFC 863, RFC 864).",
 		Args: cobra.ArbitraryArgs,
 
-		ValidArgsFunction: at(s.neighborAddrs),
+		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
 				return wrong(c, "want ADDR [PORT], or serve [PORT]")
 			}
-			return s.runEcho(c, &o, args)
+			return runEcho(e, c, &o, args)
 		},
 	}
 	f := c.Flags()
@@ -46,13 +46,13 @@ func (s *Shell) echo() *cobra.Command {
 	f.IntVarP(&o.size, "size", "s", 64, "`BYTES` of each")
 	f.Float64VarP(&o.interval, "interval", "i", 1, "`SECONDS` between messages")
 	f.Float64VarP(&o.timeout, "timeout", "W", 2, "`SECONDS` to wait for each")
-	c.AddCommand(s.small("serve [PORT]", "be an echo server", control.ServiceEcho))
-	return s.streamFlag(s.jsonFlag(c))
+	c.AddCommand(smallServer(e, "serve [PORT]", "be an echo server", control.ServiceEcho))
+	return e.streamFlag(e.jsonFlag(c))
 }
 
 // small is a command that opens one of the small servers.
-func (s *Shell) small(use, short string, service control.SmallService) *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func smallServer(e *env, use, short string, service control.SmallService) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:   use,
 		Short: short,
 		Args:  positional,
@@ -65,25 +65,25 @@ func (s *Shell) small(use, short string, service control.SmallService) *cobra.Co
 				}
 				req.Port = port
 			}
-			sock, err := control.Ask(c.Context(), s.op, req)
+			sock, err := control.Ask(c.Context(), e.op, req)
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, sock, fmt.Sprintf("Serving %s on port %d (TCP and UDP), socket %d",
+			return e.answer(c, sock, fmt.Sprintf("Serving %s on port %d (TCP and UDP), socket %d",
 				service, sock.Local.Port(), sock.SID))
 		},
 	})
 }
 
-func (s *Shell) discard() *cobra.Command {
-	return s.small("discard [PORT]", "a server that forgets (9)", control.ServiceDiscard)
+func discardCommand(e *env) *cobra.Command {
+	return smallServer(e, "discard [PORT]", "a server that forgets (9)", control.ServiceDiscard)
 }
 
-func (s *Shell) chargen() *cobra.Command {
-	return s.small("chargen [PORT]", "a server of letters (19)", control.ServiceChargen)
+func chargenCommand(e *env) *cobra.Command {
+	return smallServer(e, "chargen [PORT]", "a server of letters (19)", control.ServiceChargen)
 }
 
-func (s *Shell) runEcho(c *cobra.Command, o *echoFlags, args []string) error {
+func runEcho(e *env, c *cobra.Command, o *echoFlags, args []string) error {
 	addr, err := parseHost(c, args[0])
 	if err != nil {
 		return err
@@ -105,26 +105,26 @@ func (s *Shell) runEcho(c *cobra.Command, o *echoFlags, args []string) error {
 		return wrong(c, "-W %v: want seconds", o.timeout)
 	}
 	req.Interval, req.Timeout = inSeconds(o.interval), inSeconds(o.timeout)
-	if req.Count == 0 && s.script() {
+	if req.Count == 0 && e.script() {
 		req.Count = scriptPings
 	}
 	asJSON, _ := c.Flags().GetBool("json")
 	switch {
 	case streams(c):
-		req.Each = func(r control.EchoReply) { _ = s.line("each", r) } // plain values
+		req.Each = func(r control.EchoReply) { _ = e.line("each", r) } // plain values
 	case !asJSON && !o.quiet:
-		req.Each = func(r control.EchoReply) { s.screen.data(printEcho(&r)) }
+		req.Each = func(r control.EchoReply) { e.screen.data(printEcho(&r)) }
 	}
-	result, err := control.Ask(c.Context(), s.op, req)
+	result, err := control.Ask(c.Context(), e.op, req)
 	if err != nil {
 		return failed(c, err)
 	}
-	if err := s.answer(c, result, printEchoes(&result)); err != nil {
+	if err := e.answer(c, result, printEchoes(&result)); err != nil {
 		return err
 	}
 	if result.Received < result.Sent && c.Context().Err() == nil {
 		err := failed(c, errNoEcho)
-		if s.interactive() {
+		if e.interactive() {
 			return &told{err} // the figures say it
 		}
 		return &documented{err}

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-func (s *Shell) sendFile() *cobra.Command {
+func sendFileCommand(e *env) *cobra.Command {
 	var offset int64
 	var plain bool
 	c := &cobra.Command{
@@ -46,33 +46,33 @@ func (s *Shell) sendFile() *cobra.Command {
 				Path: args[0], Addr: addr, Port: port, Offset: offset, NoVerify: plain,
 			}
 			doing := "to " + args[1] + ":" + args[2]
-			return s.background(c, args[0], doing, func(ctx context.Context, tell progress) (
+			return e.background(c, args[0], doing, func(ctx context.Context, tell progress) (
 				control.Transfer, error,
 			) {
-				req.Progress = s.streamed(c, tell)
-				return control.Ask(ctx, s.op, req)
+				req.Progress = streamed(e, c, tell)
+				return control.Ask(ctx, e.op, req)
 			})
 		},
 	}
 	c.Flags().Int64Var(&offset, "offset", 0, "begin behind the first `BYTES`")
 	c.Flags().BoolVar(&plain, "no-verify", false, noVerifyUsage)
-	return s.streamFlag(s.jsonFlag(c))
+	return e.streamFlag(e.jsonFlag(c))
 }
 
 const noVerifyUsage = "do not compare the SHA-256 of both ends"
 
 // streamed is tell, and a line of JSON for each call if the command is to print such.
-func (s *Shell) streamed(c *cobra.Command, tell progress) progress {
+func streamed(e *env, c *cobra.Command, tell progress) progress {
 	if !streams(c) {
 		return tell
 	}
 	return func(p control.Progress) {
-		_ = s.line("progress", p) // plain values
+		_ = e.line("progress", p) // plain values
 		tell(p)
 	}
 }
 
-func (s *Shell) recvFile() *cobra.Command {
+func recvFileCommand(e *env) *cobra.Command {
 	var req control.RecvFile
 	c := &cobra.Command{
 		Use:     "recvfile PATH PORT",
@@ -96,11 +96,11 @@ func (s *Shell) recvFile() *cobra.Command {
 			req := req
 			req.Path, req.Port = args[0], port
 			doing := "waits for a connection on port " + args[1]
-			return s.background(c, args[0], doing, func(ctx context.Context, tell progress) (
+			return e.background(c, args[0], doing, func(ctx context.Context, tell progress) (
 				control.Transfer, error,
 			) {
-				req.Progress = s.streamed(c, s.resuming(args[0], tell))
-				return control.Ask(ctx, s.op, req)
+				req.Progress = streamed(e, c, resuming(e, args[0], tell))
+				return control.Ask(ctx, e.op, req)
 			})
 		},
 	}
@@ -111,7 +111,7 @@ func (s *Shell) recvFile() *cobra.Command {
 	f.BoolVar(&req.Overwrite, "force", false, "replace PATH, and what PATH.part has")
 	f.StringVar(&req.SHA256, "sha256", "", "its SHA-256 must be `HEX`")
 	f.BoolVar(&req.NoVerify, "no-verify", false, noVerifyUsage)
-	return s.streamFlag(s.jsonFlag(c))
+	return e.streamFlag(e.jsonFlag(c))
 }
 
 // checkRecv looks at the flags of recvfile.
@@ -129,11 +129,11 @@ func checkRecv(c *cobra.Command, r *control.RecvFile) error {
 }
 
 // resuming is tell, and says first what the sender must be told.
-func (s *Shell) resuming(path string, tell progress) progress {
+func resuming(e *env, path string, tell progress) progress {
 	said := false
 	return func(p control.Progress) {
 		if !said && p.Offset > 0 {
-			s.screen.talk(fmt.Sprintf("recvfile %s goes on at byte %d: the sender's is "+
+			e.screen.talk(fmt.Sprintf("recvfile %s goes on at byte %d: the sender's is "+
 				"`sendfile --offset %d`", printable(path), p.Offset, p.Offset))
 		}
 		said = true
@@ -141,23 +141,23 @@ func (s *Shell) resuming(path string, tell progress) progress {
 	}
 }
 
-func (s *Shell) transfers() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func transfersCommand(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:   "transfers",
 		Short: "files under way; `cancel N` ends one",
 		Long: "List the files that are under way, whoever began them: sendfile and recvfile in\n" +
 			"the background, those of other sessions, and what `http get -o` stores. The number\n" +
 			"in front is for `cancel`.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			list, err := control.Ask(c.Context(), s.op, control.Transfers{})
+			list, err := control.Ask(c.Context(), e.op, control.Transfers{})
 			if err != nil {
 				return failed(c, err)
 			}
-			if len(list) == 0 && !s.json(c) {
-				s.screen.talk("no file is under way")
+			if len(list) == 0 && !e.json(c) {
+				e.screen.talk("no file is under way")
 				return nil
 			}
-			return s.answer(c, list, printUnderway(list))
+			return e.answer(c, list, printUnderway(list))
 		},
 	})
 }
@@ -186,7 +186,7 @@ func printUnderway(list []control.Underway) string {
 	return b.String()
 }
 
-func (s *Shell) wait() *cobra.Command {
+func waitCommand(s *Shell) *cobra.Command {
 	return &cobra.Command{
 		Use:   "wait",
 		Short: "wait for the transfers in the background",
@@ -194,18 +194,18 @@ func (s *Shell) wait() *cobra.Command {
 			if err := s.await(c.Context()); err != nil {
 				return err
 			}
-			return s.done(c, nil)
+			return s.env.done(c, nil)
 		},
 	}
 }
 
-func (s *Shell) cancel() *cobra.Command {
+func cancelCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel N",
 		Short: "end a transfer that `transfers` shows",
 		Long: "End the transfer that has the number N in `transfers`, or `all`. Whoever began\n" +
 			"it is told how far it came, and how it goes on.",
-		ValidArgsFunction: at(s.transferNumbers),
+		ValidArgsFunction: at(e.transferNumbers),
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] != "all" {
 				id, err := strconv.ParseUint(args[0], 10, 31)
@@ -213,24 +213,24 @@ func (s *Shell) cancel() *cobra.Command {
 					return wrong(c, "%q is no number that `transfers` shows, and not all", args[0])
 				}
 				stop := control.StopTransfer{ID: int(id)}
-				return s.done(c, control.Order(c.Context(), s.op, stop))
+				return e.done(c, control.Order(c.Context(), e.op, stop))
 			}
-			list, err := control.Ask(c.Context(), s.op, control.Transfers{})
+			list, err := control.Ask(c.Context(), e.op, control.Transfers{})
 			for i := range list {
 				// One that has ended meanwhile is what was wanted.
-				err = control.Order(c.Context(), s.op, control.StopTransfer{ID: list[i].ID})
+				err = control.Order(c.Context(), e.op, control.StopTransfer{ID: list[i].ID})
 				if errors.Is(err, control.ErrNoSuchTransfer) {
 					err = nil
 				}
 			}
-			return s.done(c, err)
+			return e.done(c, err)
 		},
 	}
 }
 
 // transferNumbers completes what `cancel` takes.
-func (s *Shell) transferNumbers(ctx context.Context, _ string) []string {
-	list, err := control.Ask(ctx, s.op, control.Transfers{})
+func (e *env) transferNumbers(ctx context.Context, _ string) []string {
+	list, err := control.Ask(ctx, e.op, control.Transfers{})
 	if err != nil {
 		return nil
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-func (s *Shell) serve() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func serveCommand(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:   "serve PORT [DIR]",
 		Short: "an HTTP server: a page, or files",
 		Long: "Answer HTTP requests on a port: with the files of a folder, or without one\n" +
@@ -31,18 +31,18 @@ func (s *Shell) serve() *cobra.Command {
 			if len(args) > 1 {
 				req.Dir, what = args[1], "the files of "+printable(args[1])
 			}
-			sock, err := control.Ask(c.Context(), s.op, req)
+			sock, err := control.Ask(c.Context(), e.op, req)
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, sock, fmt.Sprintf("Serving %s on port %d, socket %d",
+			return e.answer(c, sock, fmt.Sprintf("Serving %s on port %d, socket %d",
 				what, port, sock.SID))
 		},
 	})
 }
 
 // http is the command of both, in the words of those who look for it there.
-func (s *Shell) http() *cobra.Command {
+func httpCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "http",
 		Short: "serve a folder, get a page or a file",
@@ -57,13 +57,13 @@ func (s *Shell) http() *cobra.Command {
 			return wrong(c, "serve or get is missing")
 		},
 	}
-	serve := s.serve()
+	serve := serveCommand(e)
 	serve.Args = positional
-	c.AddCommand(serve, s.httpGet())
+	c.AddCommand(serve, httpGetCommand(e))
 	return c
 }
 
-func (s *Shell) httpGet() *cobra.Command {
+func httpGetCommand(e *env) *cobra.Command {
 	var req control.Fetch
 	c := &cobra.Command{
 		Use:         "get URL",
@@ -78,8 +78,8 @@ func (s *Shell) httpGet() *cobra.Command {
 			req.URL = args[0]
 			asJSON, _ := c.Flags().GetBool("json")
 			draw := func(p control.Progress, stalled bool) {
-				if width := s.width(); width > 0 && !asJSON {
-					s.screen.setStatus(clip(args[0]+" "+bar(p, 20, stalled), width-1))
+				if width := e.width(); width > 0 && !asJSON {
+					e.screen.setStatus(clip(args[0]+" "+bar(p, 20, stalled), width-1))
 				}
 			}
 			var last atomic.Pointer[control.Progress]
@@ -88,18 +88,18 @@ func (s *Shell) httpGet() *cobra.Command {
 					draw(*p, true)
 				}
 			})
-			req.Progress = s.streamed(c, func(p control.Progress) {
+			req.Progress = streamed(e, c, func(p control.Progress) {
 				last.Store(&p)
 				idle.Reset(stallTime)
 				draw(p, false)
 			})
-			page, err := control.Ask(c.Context(), s.op, req)
+			page, err := control.Ask(c.Context(), e.op, req)
 			idle.Stop()
-			s.screen.setStatus("")
+			e.screen.setStatus("")
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.showPage(c, args[0], &page)
+			return showPage(e, c, args[0], &page)
 		},
 	}
 	f := c.Flags()
@@ -108,14 +108,14 @@ func (s *Shell) httpGet() *cobra.Command {
 	f.BoolVar(&req.Overwrite, "force", false, "replace FILE, and what FILE.part has")
 	f.StringVarP(&req.Range, "range", "r", "", "only the `BYTES` 0-99, 100- or -100")
 	flagWords(c, "output", fileNames)
-	return s.streamFlag(s.jsonFlag(c))
+	return e.streamFlag(e.jsonFlag(c))
 }
 
 // errRefused is a page that the server would not give.
 var errRefused = errors.New("the server would not")
 
-func (s *Shell) fetch() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func fetchCommand(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:   "fetch URL [PATH]",
 		Short: "get a page by HTTP; PATH: into a file",
 		Long: "Get http://ADDR:PORT/PATH over the virtual network and print it, or store it\n" +
@@ -127,18 +127,18 @@ func (s *Shell) fetch() *cobra.Command {
 			if len(args) > 1 {
 				req.Path = args[1]
 			}
-			page, err := control.Ask(c.Context(), s.op, req)
+			page, err := control.Ask(c.Context(), e.op, req)
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.showPage(c, args[0], &page)
+			return showPage(e, c, args[0], &page)
 		},
 	})
 }
 
 // showPage prints a page. One that the server would not give is an error.
-func (s *Shell) showPage(c *cobra.Command, url string, page *control.Page) error {
-	if err := s.answer(c, *page, s.printPage(*page)); err != nil {
+func showPage(e *env, c *cobra.Command, url string, page *control.Page) error {
+	if err := e.answer(c, *page, printPage(e, *page)); err != nil {
 		return err
 	}
 	if page.Code >= 400 {
@@ -149,10 +149,10 @@ func (s *Shell) showPage(c *cobra.Command, url string, page *control.Page) error
 }
 
 // printPage is the page, and a line about it.
-func (s *Shell) printPage(p control.Page) string {
+func printPage(e *env, p control.Page) string {
 	var b strings.Builder
 	body := string(p.Body)
-	if s.interactive() { // a page is not to steer the terminal
+	if e.interactive() { // a page is not to steer the terminal
 		lines := strings.SplitAfter(body, "\n")
 		body = ""
 		for _, line := range lines {

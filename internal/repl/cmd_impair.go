@@ -49,15 +49,15 @@ pasted.
 Example: impair if0 out delay 20ms 5ms loss 2% rate 10mbit codel seed 7
 `
 
-func (s *Shell) impair() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func impairCommand(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:   "impair [IF] [in|out|both] [WORD…]",
 		Short: "lose, delay, queue what crosses a link",
 		Long:  impairHelp,
 		Args:  cobra.ArbitraryArgs,
-		ValidArgsFunction: at(s.interfaceNames, words("in", "out", "both", "off"),
+		ValidArgsFunction: at(e.interfaceNames, words("in", "out", "both", "off"),
 			words(impairWords()...)),
-		RunE: func(c *cobra.Command, args []string) error { return s.runImpair(c, args) },
+		RunE: func(c *cobra.Command, args []string) error { return runImpair(e, c, args) },
 	})
 }
 
@@ -73,7 +73,7 @@ func impairWords() []string {
 	return slices.Compact(list)
 }
 
-func (s *Shell) runImpair(c *cobra.Command, args []string) error {
+func runImpair(e *env, c *cobra.Command, args []string) error {
 	var req control.Impair
 	if len(args) > 0 && args[0] != "off" {
 		req.Iface, args = args[0], args[1:]
@@ -85,7 +85,7 @@ func (s *Shell) runImpair(c *cobra.Command, args []string) error {
 		}
 	}
 	if len(args) == 0 {
-		list, err := control.Ask(c.Context(), s.op, control.Impairments{Iface: req.Iface})
+		list, err := control.Ask(c.Context(), e.op, control.Impairments{Iface: req.Iface})
 		if err != nil {
 			return failed(c, err)
 		}
@@ -94,12 +94,12 @@ func (s *Shell) runImpair(c *cobra.Command, args []string) error {
 				return i.Way != req.Way
 			})
 		}
-		return s.answer(c, list, printImpairments(list, req.Iface != ""))
+		return e.answer(c, list, printImpairments(list, req.Iface != ""))
 	}
 	req.Words = strings.Join(args, " ")
-	list, err := control.Ask(c.Context(), s.op, req)
+	list, err := control.Ask(c.Context(), e.op, req)
 	if err != nil {
 		return failed(c, err)
 	}
-	return s.answer(c, list, printImpairments(list, true))
+	return e.answer(c, list, printImpairments(list, true))
 }

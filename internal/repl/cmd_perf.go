@@ -29,7 +29,7 @@ type perfFlags struct {
 	port, parallel, mss, tos                                         int
 }
 
-func (s *Shell) perf() *cobra.Command {
+func perfCommand(e *env) *cobra.Command {
 	var o perfFlags
 	c := &cobra.Command{
 		Use:   "perf [ADDR]",
@@ -39,7 +39,7 @@ func (s *Shell) perf() *cobra.Command {
 			"Retr are segments sent again, Cwnd is the congestion window, and jitter how much\n" +
 			"the time on the way changes. `perf -s` ends with Ctrl-C; with -D it goes on in\n" +
 			"the background, and --end ends it. --proto rcp and rdt are for two of our nodes.",
-		ValidArgsFunction: at(s.neighborAddrs),
+		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if o.client != "" {
@@ -47,7 +47,7 @@ func (s *Shell) perf() *cobra.Command {
 				}
 				o.client = args[0]
 			}
-			return s.runPerf(c, &o)
+			return runPerf(e, c, &o)
 		},
 	}
 	f := c.Flags()
@@ -78,15 +78,15 @@ func (s *Shell) perf() *cobra.Command {
 	f.StringVarP(&o.format, "format", "f", "", "rates in `UNIT`: k, m, g, t bits, or K, M,\n"+
 		"G, T bytes")
 	f.BoolVarP(&o.asDoc, "iperf-json", "J", false, "the same as --json")
-	flagWords(c, "client", s.neighborAddrs)
+	flagWords(c, "client", e.neighborAddrs)
 	flagWords(c, "proto", words("tcp", "udp", "rcp", "rdt"))
 	flagWords(c, "congestion", words("cubic", "bbr", "bbr3", "reno", "newreno", "tahoe"))
 	flagWords(c, "format", words("k", "m", "g", "t", "K", "M", "G", "T"))
-	return s.streamFlag(s.jsonFlag(c))
+	return e.streamFlag(e.jsonFlag(c))
 }
 
 // runPerf is the client, the server, or neither.
-func (s *Shell) runPerf(c *cobra.Command, o *perfFlags) error {
+func runPerf(e *env, c *cobra.Command, o *perfFlags) error {
 	if o.asDoc {
 		if err := c.Flags().Set("json", "true"); err != nil {
 			return wrong(c, "%w", err)
@@ -98,20 +98,20 @@ func (s *Shell) runPerf(c *cobra.Command, o *perfFlags) error {
 	case o.server && o.client != "":
 		return wrong(c, "-s and an address: want one of them")
 	case o.end:
-		return s.done(c, control.Order(c.Context(), s.op, control.PerfClose{Port: uint16(o.port)}))
+		return e.done(c, control.Order(c.Context(), e.op, control.PerfClose{Port: uint16(o.port)}))
 	case o.server:
-		return s.perfServer(c, o)
+		return perfServer(e, c, o)
 	case o.client != "":
-		return s.perfClient(c, o)
+		return perfClient(e, c, o)
 	}
-	list, err := control.Ask(c.Context(), s.op, control.PerfServers{})
+	list, err := control.Ask(c.Context(), e.op, control.PerfServers{})
 	if err != nil {
 		return failed(c, err)
 	}
-	return s.answer(c, list, printPerfServers(list))
+	return e.answer(c, list, printPerfServers(list))
 }
 
-func (s *Shell) perfClient(c *cobra.Command, o *perfFlags) error {
+func perfClient(e *env, c *cobra.Command, o *perfFlags) error {
 	req, err := o.request(c)
 	if err != nil {
 		return err
@@ -120,26 +120,26 @@ func (s *Shell) perfClient(c *cobra.Command, o *perfFlags) error {
 	show := &perfText{format: o.format}
 	switch {
 	case streams(c):
-		req.Start = func(r control.PerfStart) { _ = s.line("start", r) } // plain values
-		req.Interval = func(r control.PerfInterval) { _ = s.line("interval", r) }
+		req.Start = func(r control.PerfStart) { _ = e.line("start", r) } // plain values
+		req.Interval = func(r control.PerfInterval) { _ = e.line("interval", r) }
 	case !asJSON:
-		s.screen.data(fmt.Sprintf("Connecting to host %s, port %d", req.Addr, o.port))
-		req.Start = func(r control.PerfStart) { s.screen.data(show.begin(&r)) }
-		req.Interval = func(r control.PerfInterval) { s.screen.data(show.interval(&r)) }
+		e.screen.data(fmt.Sprintf("Connecting to host %s, port %d", req.Addr, o.port))
+		req.Start = func(r control.PerfStart) { e.screen.data(show.begin(&r)) }
+		req.Interval = func(r control.PerfInterval) { e.screen.data(show.interval(&r)) }
 	}
-	report, err := control.Ask(c.Context(), s.op, *req)
+	report, err := control.Ask(c.Context(), e.op, *req)
 	switch {
 	case err != nil && streams(c):
-		_ = s.line("error", err.Error()) // plain values
+		_ = e.line("error", err.Error()) // plain values
 	case err != nil && asJSON:
-		_ = s.document(perfFailure(err))
+		_ = e.document(perfFailure(err))
 	case err != nil:
 	case streams(c):
-		err = s.line("end", report.End)
+		err = e.line("end", report.End)
 	case asJSON:
-		err = s.document(report)
+		err = e.document(report)
 	default:
-		s.screen.data(show.end(&report))
+		e.screen.data(show.end(&report))
 	}
 	if err == nil && report.Error != "" {
 		err = errors.New(report.Error)
@@ -159,7 +159,7 @@ func perfFailure(err error) control.PerfReport {
 	}
 }
 
-func (s *Shell) perfServer(c *cobra.Command, o *perfFlags) error {
+func perfServer(e *env, c *cobra.Command, o *perfFlags) error {
 	for _, name := range []string{
 		"udp", "proto", "bitrate", "time", "bytes", "blockcount", "length", "parallel", "reverse",
 		"bidir", "window", "congestion", "set-mss", "no-delay", "tos", "omit",
@@ -174,31 +174,31 @@ func (s *Shell) perfServer(c *cobra.Command, o *perfFlags) error {
 	switch {
 	case o.daemon:
 	case streams(c):
-		req.Start = func(r control.PerfStart) { _ = s.line("start", r) } // plain values
-		req.Interval = func(r control.PerfInterval) { _ = s.line("interval", r) }
-		req.Ended = func(r control.PerfEnded) { _ = s.line("end", r) }
+		req.Start = func(r control.PerfStart) { _ = e.line("start", r) } // plain values
+		req.Interval = func(r control.PerfInterval) { _ = e.line("interval", r) }
+		req.Ended = func(r control.PerfEnded) { _ = e.line("end", r) }
 	case asJSON:
-		req.Ended = func(r control.PerfEnded) { _ = s.document(r.Report) }
+		req.Ended = func(r control.PerfEnded) { _ = e.document(r.Report) }
 	default:
-		req.Listening = func(r control.PerfServed) { s.screen.data(show.listening(o.port)) }
-		req.Start = func(r control.PerfStart) { s.screen.data(show.begin(&r)) }
-		req.Interval = func(r control.PerfInterval) { s.screen.data(show.interval(&r)) }
+		req.Listening = func(r control.PerfServed) { e.screen.data(show.listening(o.port)) }
+		req.Start = func(r control.PerfStart) { e.screen.data(show.begin(&r)) }
+		req.Interval = func(r control.PerfInterval) { e.screen.data(show.interval(&r)) }
 		req.Ended = func(r control.PerfEnded) {
 			if r.Problem != "" {
-				s.screen.talk("perf: error - " + printable(r.Problem))
+				e.screen.talk("perf: error - " + printable(r.Problem))
 			} else {
-				s.screen.data(show.end(&r.Report))
+				e.screen.data(show.end(&r.Report))
 			}
 			if !o.oneOff {
-				s.screen.data(show.listening(o.port))
+				e.screen.data(show.listening(o.port))
 			}
 		}
 	}
-	served, err := control.Ask(c.Context(), s.op, req)
+	served, err := control.Ask(c.Context(), e.op, req)
 	if err != nil || !o.daemon {
 		return failed(c, err)
 	}
-	return s.answer(c, served, fmt.Sprintf("Server listening on %d", o.port))
+	return e.answer(c, served, fmt.Sprintf("Server listening on %d", o.port))
 }
 
 // request makes a request of the flags of a client.

@@ -43,7 +43,7 @@ type pingFlags struct {
 	stamps, outstanding, numeric, versionFour bool
 }
 
-func (s *Shell) ping() *cobra.Command {
+func pingCommand(e *env) *cobra.Command {
 	var o pingFlags
 	c := &cobra.Command{
 		Use:   "ping ADDR",
@@ -52,16 +52,16 @@ func (s *Shell) ping() *cobra.Command {
 			"until Ctrl-C, or as -c and -w say; in a script, or as the command of `node ctl`,\n" +
 			"that says neither, 4. Exit status of a script that it ends: 1 when no reply came\n" +
 			"(or with -w and -c, too few), 2 when nothing could be sent.",
-		ValidArgsFunction: at(s.neighborAddrs),
+		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := o.request(c, args[0])
 			if err != nil {
 				return err
 			}
-			if req.Count == 0 && req.Deadline == 0 && s.script() {
+			if req.Count == 0 && req.Deadline == 0 && e.script() {
 				req.Count = scriptPings
 			}
-			return s.runPing(c, &o, req)
+			return runPing(e, c, &o, req)
 		},
 	}
 	f := c.Flags()
@@ -85,9 +85,9 @@ func (s *Shell) ping() *cobra.Command {
 	f.BoolVarP(&o.outstanding, "outstanding", "O", false, "tell of requests without a reply")
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "addresses as numbers, which they always are")
 	f.BoolVarP(&o.versionFour, "ipv4", "4", false, "IPv4, which it always is")
-	flagWords(c, "source", s.interfaceNames)
+	flagWords(c, "source", e.interfaceNames)
 	flagWords(c, "pmtudisc", words("do", "dont", "want"))
-	return s.streamFlag(s.jsonFlag(c))
+	return e.streamFlag(e.jsonFlag(c))
 }
 
 // request makes a request of a ping's flags.
@@ -155,17 +155,17 @@ func parseHost(c *cobra.Command, word string) (netip.Addr, error) {
 	return a, nil
 }
 
-func (s *Shell) runPing(c *cobra.Command, o *pingFlags, req *control.Ping) error {
+func runPing(e *env, c *cobra.Command, o *pingFlags, req *control.Ping) error {
 	asJSON, _ := c.Flags().GetBool("json")
 	switch {
 	case streams(c):
-		req.Each = func(r control.Reply) { _ = s.line("each", r) } // plain values
+		req.Each = func(r control.Reply) { _ = e.line("each", r) } // plain values
 	case !asJSON:
-		from, err := s.sourceName(c, req.Source)
+		from, err := sourceName(e, c, req.Source)
 		if err != nil {
 			return err
 		}
-		s.watchPing(o, req, pingBanner(req, from))
+		watchPing(e, o, req, pingBanner(req, from))
 	}
 	problem := ""
 	if each := req.Each; each != nil {
@@ -174,24 +174,24 @@ func (s *Shell) runPing(c *cobra.Command, o *pingFlags, req *control.Ping) error
 			each(r)
 		}
 	}
-	result, err := control.Ask(c.Context(), s.op, *req)
-	s.screen.setStatus("")
+	result, err := control.Ask(c.Context(), e.op, *req)
+	e.screen.setStatus("")
 	if err != nil {
 		return pingFailed(c, err)
 	}
-	if err := s.answer(c, result, printPing(req, &result)); err != nil {
+	if err := e.answer(c, result, printPing(req, &result)); err != nil {
 		return err
 	}
 	short := result.Received == 0 || req.Deadline > 0 && result.Received < req.Count
 	if short && result.Sent > 0 && c.Context().Err() == nil {
-		return &documented{s.tooFew(c, req, &result, problem)}
+		return &documented{tooFew(e, c, req, &result, problem)}
 	}
 	return nil
 }
 
 // tooFew is the error of a ping that got fewer replies than it asked for, and last that problem:
 // status 1. The statistics have been printed.
-func (s *Shell) tooFew(
+func tooFew(e *env,
 	c *cobra.Command, req *control.Ping, result *control.PingResult, problem string,
 ) error {
 	why := "no reply"
@@ -204,7 +204,7 @@ func (s *Shell) tooFew(
 		why += ", but " + counted(uint64(result.Errors), "error")
 	}
 	err := failed(c, fmt.Errorf("%s: %s", req.Addr, why))
-	if s.interactive() {
+	if e.interactive() {
 		return &told{err} // the statistics say it
 	}
 	return err
@@ -224,11 +224,11 @@ func pingFailed(c *cobra.Command, err error) error {
 
 // sourceName is what the banner says of a source: an address, and the interface if that
 // was named.
-func (s *Shell) sourceName(c *cobra.Command, source string) (string, error) {
+func sourceName(e *env, c *cobra.Command, source string) (string, error) {
 	if source == "" {
 		return "", nil
 	}
-	list, err := control.Ask(c.Context(), s.op, control.Interfaces{})
+	list, err := control.Ask(c.Context(), e.op, control.Interfaces{})
 	if err != nil {
 		return "", failed(c, err)
 	}
@@ -265,24 +265,24 @@ func pingBanner(req *control.Ping, from string) string {
 
 // watchPing prints what comes back, as the flags want it. A flood shows a dot for each
 // request without a reply, at a terminal.
-func (s *Shell) watchPing(o *pingFlags, req *control.Ping, banner string) {
-	dots := o.flood && s.width() > 0
+func watchPing(e *env, o *pingFlags, req *control.Ping, banner string) {
+	dots := o.flood && e.width() > 0
 	req.Outstanding = req.Outstanding || dots // they are dots
 	answered := 0
-	req.Begun = func() { s.screen.data(banner) }
+	req.Begun = func() { e.screen.data(banner) }
 	req.Each = func(r control.Reply) {
 		if r.Problem == "" && !r.Late && !r.Duplicate {
 			answered++
 		}
 		switch {
 		case dots:
-			missing := max(0, min(r.Seq-answered%65536, s.width()-1))
-			s.screen.setStatus(strings.Repeat(".", missing))
+			missing := max(0, min(r.Seq-answered%65536, e.width()-1))
+			e.screen.setStatus(strings.Repeat(".", missing))
 		case o.quiet || o.flood:
 		case r.Local:
-			s.screen.talk("ping: " + printable(r.Problem))
+			e.screen.talk("ping: " + printable(r.Problem))
 		default:
-			s.screen.data(printReply(&r, req.Bytes(), o.stamps))
+			e.screen.data(printReply(&r, req.Bytes(), o.stamps))
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // rcp is the command for the sliding-fence transport.
-func (s *Shell) rcp() *cobra.Command {
-	return overUDP[control.RCPSocket](s, &transport[control.RCPSocket]{
+func rcpCommand(e *env) *cobra.Command {
+	return overUDP[control.RCPSocket](e, &transport[control.RCPSocket]{
 		name: "rcp", short: "the sliding fence: sockets, echo, count",
 		long: "RCP, the transport of founding document 000, over UDP ports. `rcp` alone\n" +
 			"lists its sockets: packets that were sent, those of them that were repeats,\n" +
@@ -25,9 +25,9 @@ func (s *Shell) rcp() *cobra.Command {
 		list: control.RCPSockets{}, print: printRCP,
 		port: func(k *control.RCPSocket) uint16 { return k.Local.Port() },
 		end: func(ctx context.Context, port uint16) error {
-			return control.Order(ctx, s.op, control.RCPClose{Port: port})
+			return control.Order(ctx, e.op, control.RCPClose{Port: port})
 		},
-	}, s.rcpEcho(), s.rcpCount())
+	}, rcpEchoCommand(e), rcpCountCommand(e))
 }
 
 // rcpFlags are the flags of both ends.
@@ -59,7 +59,7 @@ func (o *rcpFlags) options(c *cobra.Command) (control.RCPOptions, error) {
 	return o.RCPOptions, nil
 }
 
-func (s *Shell) rcpEcho() *cobra.Command {
+func rcpEchoCommand(e *env) *cobra.Command {
 	var o rcpFlags
 	c := &cobra.Command{
 		Use:   "echo PORT",
@@ -74,18 +74,18 @@ func (s *Shell) rcpEcho() *cobra.Command {
 			if req.Options, err = o.options(c); err != nil {
 				return err
 			}
-			at, err := control.Ask(c.Context(), s.op, req)
+			at, err := control.Ask(c.Context(), e.op, req)
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, at, fmt.Sprintf("Echoing RCP on UDP port %d", at.Local.Port()))
+			return e.answer(c, at, fmt.Sprintf("Echoing RCP on UDP port %d", at.Local.Port()))
 		},
 	}
 	o.of(c)
-	return s.jsonFlag(c)
+	return e.jsonFlag(c)
 }
 
-func (s *Shell) rcpCount() *cobra.Command {
+func rcpCountCommand(e *env) *cobra.Command {
 	var o rcpFlags
 	var writes int
 	c := &cobra.Command{
@@ -93,7 +93,7 @@ func (s *Shell) rcpCount() *cobra.Command {
 		Short: "write to an echo server, and count packets",
 		Args:  positional,
 
-		ValidArgsFunction: at(s.neighborAddrs),
+		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			addr, err := parseAddr(c, args[0])
 			if err != nil {
@@ -110,16 +110,16 @@ func (s *Shell) rcpCount() *cobra.Command {
 			if req.Options, err = o.options(c); err != nil {
 				return err
 			}
-			counted, err := control.Ask(c.Context(), s.op, req)
+			counted, err := control.Ask(c.Context(), e.op, req)
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, counted, printCounted(&counted))
+			return e.answer(c, counted, printCounted(&counted))
 		},
 	}
 	o.of(c)
 	c.Flags().IntVar(&writes, "writes", 1000, "`N` pieces are written")
-	return s.jsonFlag(c)
+	return e.jsonFlag(c)
 }
 
 // mostWrites bounds what the counting client writes.

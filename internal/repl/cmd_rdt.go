@@ -13,8 +13,8 @@ import (
 )
 
 // rdt is the command for the reliable data transfer over UDP.
-func (s *Shell) rdt() *cobra.Command {
-	return overUDP[control.RDTFlow](s, &transport[control.RDTFlow]{
+func rdtCommand(e *env) *cobra.Command {
+	return overUDP[control.RDTFlow](e, &transport[control.RDTFlow]{
 		name: "rdt", short: "many objects in one flow of UDP",
 		long: "RDT, the reliable data transfer of founding document 003: objects over one\n" +
 			"flow of UDP, by selective repeat, and with no congestion control. `rdt serve\n" +
@@ -26,9 +26,9 @@ func (s *Shell) rdt() *cobra.Command {
 		list: control.RDTFlows{}, print: printRDT,
 		port: func(f *control.RDTFlow) uint16 { return f.Local.Port() },
 		end: func(ctx context.Context, port uint16) error {
-			return control.Order(ctx, s.op, control.RDTClose{Port: port})
+			return control.Order(ctx, e.op, control.RDTClose{Port: port})
 		},
-	}, s.rdtServe(), s.rdtList(), s.rdtFetch())
+	}, rdtServeCommand(e), rdtListCommand(e), rdtFetchCommand(e))
 }
 
 // rdtFlags are the flags of the ends.
@@ -103,7 +103,7 @@ func some(least int) cobra.PositionalArgs {
 	}
 }
 
-func (s *Shell) rdtServe() *cobra.Command {
+func rdtServeCommand(e *env) *cobra.Command {
 	var o rdtFlags
 	c := &cobra.Command{
 		Use:   "serve PORT PATH...",
@@ -131,26 +131,26 @@ func (s *Shell) rdtServe() *cobra.Command {
 			if req.Options, err = o.options(c); err != nil {
 				return err
 			}
-			at, err := control.Ask(c.Context(), s.op, req)
+			at, err := control.Ask(c.Context(), e.op, req)
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, at, fmt.Sprintf("Serving %d objects, %d bytes, by RDT on UDP "+
+			return e.answer(c, at, fmt.Sprintf("Serving %d objects, %d bytes, by RDT on UDP "+
 				"port %d", at.Objects, at.Bytes, at.Local.Port()))
 		},
 	}
 	o.ofServer(c)
-	return s.jsonFlag(c)
+	return e.jsonFlag(c)
 }
 
-func (s *Shell) rdtList() *cobra.Command {
+func rdtListCommand(e *env) *cobra.Command {
 	var o rdtFlags
 	c := &cobra.Command{
 		Use:   "list ADDR PORT",
 		Short: "ask what a server has",
 		Args:  positional,
 
-		ValidArgsFunction: at(s.neighborAddrs),
+		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			var req control.RDTList
 			var err error
@@ -163,21 +163,21 @@ func (s *Shell) rdtList() *cobra.Command {
 			if req.Options, err = o.options(c); err != nil {
 				return err
 			}
-			list, err := control.Ask(c.Context(), s.op, req)
+			list, err := control.Ask(c.Context(), e.op, req)
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, list, printEntries(list))
+			return e.answer(c, list, printEntries(list))
 		},
 	}
 	o.ofClient(c)
-	return s.jsonFlag(c)
+	return e.jsonFlag(c)
 }
 
 // errMissing is a fetch of which something did not come.
 var errMissing = errors.New("did not come")
 
-func (s *Shell) rdtFetch() *cobra.Command {
+func rdtFetchCommand(e *env) *cobra.Command {
 	var o rdtFlags
 	var force bool
 	c := &cobra.Command{
@@ -190,7 +190,7 @@ func (s *Shell) rdtFetch() *cobra.Command {
 			"fails if an object fails. Ctrl-C keeps the objects that are stored.",
 		Args: some(2),
 
-		ValidArgsFunction: at(s.neighborAddrs),
+		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			req := control.RDTFetch{Overwrite: force}
 			var err error
@@ -209,32 +209,26 @@ func (s *Shell) rdtFetch() *cobra.Command {
 			if req.Options, err = o.options(c); err != nil {
 				return err
 			}
-			return s.fetchObjects(c, req)
+			return fetchObjects(e, c, req)
 		},
 	}
 	o.ofClient(c)
 	c.Flags().BoolVar(&force, "force", false, "replace files that are there")
-	return s.jsonFlag(c)
+	return e.jsonFlag(c)
 }
 
 // fetchObjects fetches with a bar, and prints what has come.
-func (s *Shell) fetchObjects(c *cobra.Command, req control.RDTFetch) error {
+func fetchObjects(e *env, c *cobra.Command, req control.RDTFetch) error {
 	ctx, cancel := context.WithCancel(c.Context())
-	j := s.newJob(fmt.Sprintf("rdt %v:%d", req.Addr, req.Port), cancel)
-	defer func() {
-		cancel()
-		s.mu.Lock()
-		s.forget(j)
-		s.mu.Unlock()
-		s.drawBars()
-	}()
-	defer close(j.done)
-	req.Progress = func(p control.Progress) { s.advance(j, p) }
-	got, err := control.Ask(ctx, s.op, req)
+	defer cancel()
+	advance, end := e.track(fmt.Sprintf("rdt %v:%d", req.Addr, req.Port), cancel)
+	defer end()
+	req.Progress = advance
+	got, err := control.Ask(ctx, e.op, req)
 	if err != nil {
 		return failed(c, err)
 	}
-	if err := s.answer(c, got, printFetched(&got)); err != nil {
+	if err := e.answer(c, got, printFetched(&got)); err != nil {
 		return err
 	}
 	failures := 0

@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-func (s *Shell) reload() *cobra.Command {
+func reloadCommand(e *env) *cobra.Command {
 	var try bool
 	c := &cobra.Command{
 		Use:   "reload",
@@ -19,7 +19,7 @@ func (s *Shell) reload() *cobra.Command {
 			"one that asks for what only a new node can be: another routing, say. --try only\n" +
 			"tells what would be done.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			done, err := control.Ask(c.Context(), s.op, control.Reload{Try: try})
+			done, err := control.Ask(c.Context(), e.op, control.Reload{Try: try})
 			if err != nil {
 				return failed(c, err)
 			}
@@ -36,9 +36,9 @@ func (s *Shell) reload() *cobra.Command {
 			for i := range lines {
 				lines[i] = printable(lines[i])
 			}
-			return s.answer(c, done, strings.Join(lines, "\n"))
+			return e.answer(c, done, strings.Join(lines, "\n"))
 		},
 	}
 	c.Flags().BoolVar(&try, "try", false, "tell what would be done")
-	return s.jsonFlag(c)
+	return e.jsonFlag(c)
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-func (s *Shell) rip() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func ripCommand(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:   "rip",
 		Short: "routing: neighbors, routes, refusals",
 		RunE: func(c *cobra.Command, _ []string) error {
-			return s.showRIP(c)
+			return showRIP(e, c)
 		},
 	})
 }
 
-func (s *Shell) showRIP(c *cobra.Command) error {
-	info, err := control.Ask(c.Context(), s.op, control.RIP{})
+func showRIP(e *env, c *cobra.Command) error {
+	info, err := control.Ask(c.Context(), e.op, control.RIP{})
 	if err != nil {
 		return failed(c, err)
 	}
-	return s.answer(c, info, printRIP(&info))
+	return e.answer(c, info, printRIP(&info))
 }
 
 func printRIP(info *control.RIPInfo) string {

@@ -13,7 +13,7 @@ import (
 )
 
 // route is the command of the operator's own routes.
-func (s *Shell) route() *cobra.Command {
+func routeCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "route",
 		Short: "add or delete static routes; look one up",
@@ -43,7 +43,7 @@ func (s *Shell) route() *cobra.Command {
 			if err != nil {
 				return wrong(c, "%w", err)
 			}
-			return s.done(c, control.Order(c.Context(), s.op, req))
+			return e.done(c, control.Order(c.Context(), e.op, req))
 		},
 	}, &cobra.Command{
 		Use:               "del PREFIX [via VADDR]",
@@ -55,27 +55,27 @@ func (s *Shell) route() *cobra.Command {
 			if err != nil {
 				return wrong(c, "%w", err)
 			}
-			return s.done(c, control.Order(c.Context(), s.op, req))
+			return e.done(c, control.Order(c.Context(), e.op, req))
 		},
-	}, s.jsonFlag(&cobra.Command{
+	}, e.jsonFlag(&cobra.Command{
 		Use:               "get ADDR",
 		Short:             "show the route that a packet to ADDR takes",
 		Args:              positional,
-		ValidArgsFunction: at(s.neighborAddrs),
+		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			addr, err := parseAddr(c, args[0])
 			if err != nil {
 				return err
 			}
-			return s.routeTo(c, addr)
+			return routeTo(e, c, addr)
 		},
 	}))
 	return c
 }
 
 // routeTo answers with the route to an address: of those in use the one with the longest prefix.
-func (s *Shell) routeTo(c *cobra.Command, addr netip.Addr) error {
-	faces, err := control.Ask(c.Context(), s.op, control.Interfaces{})
+func routeTo(e *env, c *cobra.Command, addr netip.Addr) error {
+	faces, err := control.Ask(c.Context(), e.op, control.Interfaces{})
 	if err != nil {
 		return failed(c, err)
 	}
@@ -85,10 +85,10 @@ func (s *Shell) routeTo(c *cobra.Command, addr netip.Addr) error {
 				Origin: control.OriginLocal, Iface: f.Name,
 				Prefix: netip.PrefixFrom(addr, addr.BitLen()),
 			}
-			return s.answer(c, r, fmt.Sprintf("local %v dev %s", addr, f.Name))
+			return e.answer(c, r, fmt.Sprintf("local %v dev %s", addr, f.Name))
 		}
 	}
-	list, err := control.Ask(c.Context(), s.op, control.Routes{})
+	list, err := control.Ask(c.Context(), e.op, control.Routes{})
 	if err != nil {
 		return failed(c, err)
 	}
@@ -101,7 +101,7 @@ func (s *Shell) routeTo(c *cobra.Command, addr netip.Addr) error {
 	if best < 0 {
 		return failed(c, fmt.Errorf("%v: no route to host", addr))
 	}
-	return s.answer(c, list[best], fmt.Sprintf("%v by ", addr)+
+	return e.answer(c, list[best], fmt.Sprintf("%v by ", addr)+
 		fieldRoutes(list[best:best+1], faces))
 }
 

@@ -12,11 +12,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-func (s *Shell) verbose() *cobra.Command {
+func verboseCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:               "verbose on|off [SID]",
 		Short:             "print each segment sent and received",
-		ValidArgsFunction: at(words("on", "off"), s.connections),
+		ValidArgsFunction: at(words("on", "off"), e.connections),
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] != "on" && args[0] != "off" {
 				return wrong(c, "%q is neither on nor off", args[0])
@@ -29,12 +29,12 @@ func (s *Shell) verbose() *cobra.Command {
 				}
 				req.SID = sid
 			}
-			return s.done(c, control.Order(c.Context(), s.op, req))
+			return e.done(c, control.Order(c.Context(), e.op, req))
 		},
 	}
 }
 
-func (s *Shell) pcap() *cobra.Command {
+func pcapCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pcap",
 		Short: "capture packets to a pcapng file",
@@ -58,17 +58,17 @@ func (s *Shell) pcap() *cobra.Command {
 				return wrong(c, "a snaplen of %d", snaplen)
 			}
 			req := control.PcapStart{File: args[0], Snaplen: snaplen, Overwrite: force}
-			return s.done(c, control.Order(c.Context(), s.op, req))
+			return e.done(c, control.Order(c.Context(), e.op, req))
 		},
 	}
 	start.Flags().IntVar(&snaplen, "snaplen", 0, "keep `BYTES` of a packet; 0: all")
 	start.Flags().BoolVar(&force, "force", false, "replace a capture that is there")
-	stop := s.jsonFlag(&cobra.Command{
+	stop := e.jsonFlag(&cobra.Command{
 		Use:   "stop",
 		Short: "end the capture",
 		Args:  positional,
 		RunE: func(c *cobra.Command, _ []string) error {
-			done, err := control.Ask(c.Context(), s.op, control.PcapStop{})
+			done, err := control.Ask(c.Context(), e.op, control.PcapStop{})
 			if err != nil {
 				return failed(c, err)
 			}
@@ -76,33 +76,33 @@ func (s *Shell) pcap() *cobra.Command {
 			if done.Missed > 0 {
 				text += fmt.Sprintf(" (%d missed: the disk was too slow)", done.Missed)
 			}
-			return s.answer(c, done, text)
+			return e.answer(c, done, text)
 		},
 	})
 	c.AddCommand(start, stop)
 	return c
 }
 
-func (s *Shell) show() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func showCommand(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:               "show [KEY]",
 		Short:             "the settings, or those that begin so",
-		ValidArgsFunction: at(s.settingKeys),
+		ValidArgsFunction: at(e.settingKeys),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] == "rip" {
-				return s.showRIP(c)
+				return showRIP(e, c)
 			}
 			req := control.Show{Key: strings.Join(args, "")}
-			list, err := control.Ask(c.Context(), s.op, req)
+			list, err := control.Ask(c.Context(), e.op, req)
 			if err != nil {
-				return s.unset(c, req.Key, err)
+				return unset(e, c, req.Key, err)
 			}
-			return s.answer(c, list, s.printSettings(list))
+			return e.answer(c, list, printSettings(e, list))
 		},
 	})
 }
 
-func (s *Shell) printSettings(list []control.Setting) string {
+func printSettings(e *env, list []control.Setting) string {
 	wide := 0
 	for _, v := range list {
 		wide = max(wide, utf8.RuneCountInString(v.Key+" = "+v.Value))
@@ -111,28 +111,28 @@ func (s *Shell) printSettings(list []control.Setting) string {
 	for _, v := range list {
 		b.WriteString(strings.TrimRight(pad(v.Key+" = "+v.Value, wide)+"  "+v.Doc, " ") + "\n")
 	}
-	return foldUnder(s.width(), strings.Repeat(" ", wide+2), b.String())
+	return foldUnder(e.width(), strings.Repeat(" ", wide+2), b.String())
 }
 
-func (s *Shell) set() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func setCommand(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:               "set KEY VALUE",
 		Short:             "turn a setting that `show` lists",
 		Long:              "Turn a setting. These are the KEYs, and their values now:",
 		Annotations:       map[string]string{settingsAbout: ""},
-		ValidArgsFunction: s.completeSetting,
+		ValidArgsFunction: e.completeSetting,
 		RunE: func(c *cobra.Command, args []string) error {
-			v, err := control.Ask(c.Context(), s.op, control.Set{Key: args[0], Value: args[1]})
+			v, err := control.Ask(c.Context(), e.op, control.Set{Key: args[0], Value: args[1]})
 			if err != nil {
-				return s.unset(c, args[0], err)
+				return unset(e, c, args[0], err)
 			}
-			return s.answer(c, v, v.Key+" = "+v.Value)
+			return e.answer(c, v, v.Key+" = "+v.Value)
 		},
 	})
 }
 
-func (s *Shell) events() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func eventsCommand(s *Shell) *cobra.Command {
+	return s.env.jsonFlag(&cobra.Command{
 		Use:   "events",
 		Short: "show what the node tells, until Ctrl-C",
 		Long: "Show what the node tells, until Ctrl-C: connections, neighbors that come and\n" +
@@ -140,13 +140,13 @@ func (s *Shell) events() *cobra.Command {
 			"for. A session shows it anyway; as JSON it is a line each:\n" +
 			"{\"event\": its kind, \"data\": what it is}.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			s.endless()
+			s.env.endless()
 			asJSON, _ := c.Flags().GetBool("json")
 			switch {
-			case asJSON && !(s.cfg.JSON && s.watches()):
-				defer s.op.Watch(s.tellJSON)()
+			case asJSON && !(s.env.cfg.JSON && s.watches()):
+				defer s.env.op.Watch(s.tellJSON)()
 			case !s.watches():
-				defer s.op.Watch(s.tell)()
+				defer s.env.op.Watch(s.tell)()
 			}
 			<-c.Context().Done()
 			return nil
@@ -157,15 +157,15 @@ func (s *Shell) events() *cobra.Command {
 // clearing has a terminal forget what it shows, and what it has shown (xterm's ctlseqs).
 const clearing = topLeft + "\x1b[2J\x1b[3J"
 
-func (s *Shell) clear() *cobra.Command {
+func clearCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "clear",
 		Short: "empty the screen (Ctrl-L does too)",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if s.height() == 0 || s.json(c) {
-				return s.done(c, nil) // there is no screen
+			if e.height() == 0 || e.json(c) {
+				return e.done(c, nil) // there is no screen
 			}
-			return s.screen.raw([]byte(clearing))
+			return e.screen.raw([]byte(clearing))
 		},
 	}
 }
@@ -173,18 +173,18 @@ func (s *Shell) clear() *cobra.Command {
 // deepest is how many files may source each other: a file that sources itself ends there.
 const deepest = 16
 
-func (s *Shell) source() *cobra.Command {
+func sourceCommand(s *Shell) *cobra.Command {
 	return &cobra.Command{
 		Use:               "source FILE",
 		Short:             "run the lines of a file",
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.sourceFile(c, args[0])
+			return sourceFile(s, c, args[0])
 		},
 	}
 }
 
-func (s *Shell) sleep() *cobra.Command {
+func sleepCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sleep [T]",
 		Short: "wait T seconds (1.5, 150ms, 2m)",
@@ -204,7 +204,7 @@ func (s *Shell) sleep() *cobra.Command {
 			}
 			select {
 			case <-over:
-				return s.done(c, nil)
+				return e.done(c, nil)
 			case <-c.Context().Done():
 				return c.Context().Err()
 			}
@@ -224,34 +224,22 @@ func duration(word string) (time.Duration, error) {
 	return d, err
 }
 
-func (s *Shell) quit() *cobra.Command {
+func quitCommand(s *Shell) *cobra.Command {
 	return &cobra.Command{
 		Use:     "quit",
 		Aliases: []string{"q", "exit"},
 		Short:   "leave",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if s.interactive() {
+			if s.env.interactive() {
 				return s.mayLeave()
 			}
 			err := s.await(c.Context())
 			if err != nil {
 				s.complain(err)
-			} else if err = s.done(c, nil); err != nil {
+			} else if err = s.env.done(c, nil); err != nil {
 				return err
 			}
 			return &quitting{last: err}
 		},
 	}
-}
-
-// mayLeave is a quitting error, but while transfers run only when it is asked for twice.
-func (s *Shell) mayLeave() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.jobs) == 0 || s.leaving {
-		return &quitting{}
-	}
-	s.leaving = true
-	return fmt.Errorf("transfers still run (%d): `wait` for them, or quit again to abandon them",
-		len(s.jobs))
 }

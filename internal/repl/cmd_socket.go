@@ -26,11 +26,10 @@ func (o *socketFlags) keeps(k control.Socket) bool {
 	return !o.listening || k.State == "LISTEN" || udp && k.Remote.Port() == 0
 }
 
-// sockets is `sockets` or, with the family's table, `ls`.
-func (s *Shell) sockets(name string) *cobra.Command {
+func socketsCommand(e *env) *cobra.Command {
 	var o socketFlags
 	c := &cobra.Command{
-		Use:   name,
+		Use:   "sockets",
 		Short: "like ss; -i: windows, and what limits it",
 		Long: "The sockets, like `ss -tuan`; with -i what `ss -i` tells of each connection, and\n" +
 			"what limits it: app (nothing more was written), cwnd, rwnd, sndbuf, pacing,\n" +
@@ -39,25 +38,15 @@ func (s *Shell) sockets(name string) *cobra.Command {
 			"commands know it; SYN-RECV, who has sent a SYN to a listener and nothing after\n" +
 			"it, has none. `ls` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			asked := control.Sockets{Info: o.info, Timers: o.timers}
-			list, err := control.Ask(c.Context(), s.op, asked)
+			list, err := listSockets(e, c, &o)
 			if err != nil {
 				return failed(c, err)
 			}
-			list = slices.DeleteFunc(list, func(k control.Socket) bool { return !o.keeps(k) })
-			if name == "ls" {
-				list = slices.DeleteFunc(list, func(k control.Socket) bool { return k.SID < 0 })
-				return s.answer(c, list, printSockets(list))
-			}
-			return s.answer(c, list, fieldSockets(list, &o))
+			return e.answer(c, list, fieldSockets(list, &o))
 		},
 	}
 	f := c.Flags()
-	f.BoolVarP(&o.info, "info", "i", false, "RTT, windows, counts, and why no more is sent")
-	if name == "ls" {
-		c.Short, c.Long = "sockets, in the course's table", ""
-		return s.jsonFlag(c)
-	}
+	o.infoFlag(c)
 	f.BoolVarP(&o.timers, "options", "o", false, "time-outs: what for, and when")
 	f.BoolVarP(&o.tcp, "tcp", "t", false, "those of TCP")
 	f.BoolVarP(&o.udp, "udp", "u", false, "those of UDP")
@@ -65,11 +54,40 @@ func (s *Shell) sockets(name string) *cobra.Command {
 	f.BoolVarP(&o.noHeader, "no-header", "H", false, "without the titles")
 	f.BoolVarP(&o.all, "all", "a", false, "those that listen too, as always")
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "numbers, as always")
-	return s.jsonFlag(c)
+	return e.jsonFlag(c)
 }
 
-func (s *Shell) accept() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func (o *socketFlags) infoFlag(c *cobra.Command) {
+	c.Flags().BoolVarP(&o.info, "info", "i", false, "RTT, windows, counts, and why no more is sent")
+}
+
+// listSockets returns the sockets that the flags ask for.
+func listSockets(e *env, c *cobra.Command, o *socketFlags) ([]control.Socket, error) {
+	list, err := control.Ask(c.Context(), e.op, control.Sockets{Info: o.info, Timers: o.timers})
+	return slices.DeleteFunc(list, func(k control.Socket) bool { return !o.keeps(k) }), err
+}
+
+// courseSockets is `ls`, which prints the course's table of the sockets that have a number.
+func courseSockets(e *env) *cobra.Command {
+	var o socketFlags
+	c := &cobra.Command{
+		Use:   "ls",
+		Short: "sockets, in the course's table",
+		RunE: func(c *cobra.Command, _ []string) error {
+			list, err := listSockets(e, c, &o)
+			if err != nil {
+				return failed(c, err)
+			}
+			list = slices.DeleteFunc(list, func(k control.Socket) bool { return k.SID < 0 })
+			return e.answer(c, list, printSockets(list))
+		},
+	}
+	o.infoFlag(c)
+	return e.jsonFlag(c)
+}
+
+func acceptCommand(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:     "accept PORT",
 		Aliases: []string{"a"},
 		Short:   "listen, and accept all that come",
@@ -78,17 +96,17 @@ func (s *Shell) accept() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sock, err := control.Ask(c.Context(), s.op, control.Listen{Port: port})
+			sock, err := control.Ask(c.Context(), e.op, control.Listen{Port: port})
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, sock, fmt.Sprintf("Created listen socket with ID %d", sock.SID))
+			return e.answer(c, sock, fmt.Sprintf("Created listen socket with ID %d", sock.SID))
 		},
 	})
 }
 
-func (s *Shell) connect() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func connectCommand(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:     "connect ADDR PORT",
 		Aliases: []string{"c"},
 		Short:   "open a connection",
@@ -101,11 +119,11 @@ func (s *Shell) connect() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sock, err := control.Ask(c.Context(), s.op, control.Connect{Addr: addr, Port: port})
+			sock, err := control.Ask(c.Context(), e.op, control.Connect{Addr: addr, Port: port})
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, sock, fmt.Sprintf("Created new socket with ID %d", sock.SID))
+			return e.answer(c, sock, fmt.Sprintf("Created new socket with ID %d", sock.SID))
 		},
 	})
 }
@@ -113,12 +131,12 @@ func (s *Shell) connect() *cobra.Command {
 // mostRead bounds what one recv holds in memory.
 const mostRead = 64 << 20
 
-func (s *Shell) recv() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func recvCommand(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:               "recv SID N [y|n]",
 		Aliases:           []string{"r"},
 		Short:             "read up to N bytes; y: all N",
-		ValidArgsFunction: at(s.connections, nil, words("y", "n")),
+		ValidArgsFunction: at(e.connections, nil, words("y", "n")),
 		RunE: func(c *cobra.Command, args []string) error {
 			sid, err := parseSID(c, args[0])
 			if err != nil {
@@ -132,11 +150,11 @@ func (s *Shell) recv() *cobra.Command {
 				return wrong(c, "%q is neither y nor n", args[2])
 			}
 			full := len(args) > 2 && args[2] == "y"
-			data, err := control.Ask(c.Context(), s.op, control.Read{SID: sid, N: n, Full: full})
+			data, err := control.Ask(c.Context(), e.op, control.Read{SID: sid, N: n, Full: full})
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, data, s.printData(data))
+			return e.answer(c, data, printData(e, data))
 		},
 	})
 }
@@ -144,13 +162,13 @@ func (s *Shell) recv() *cobra.Command {
 // shortHow are the directions by their letters.
 var shortHow = map[string]control.How{"r": control.ShutdownRead, "w": control.ShutdownWrite}
 
-func (s *Shell) shutdown() *cobra.Command {
+func shutdownCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:               "shutdown SID [read|write|both]",
 		Aliases:           []string{"sd"},
 		Short:             "close one direction; alone: write",
 		Long:              "Close one direction of a connection, or both. r is read, w is write.",
-		ValidArgsFunction: at(s.connections, words("read", "write", "both")),
+		ValidArgsFunction: at(e.connections, words("read", "write", "both")),
 		RunE: func(c *cobra.Command, args []string) error {
 			sid, err := parseSID(c, args[0])
 			if err != nil {
@@ -165,77 +183,77 @@ func (s *Shell) shutdown() *cobra.Command {
 			default:
 				return wrong(c, "%q is none of read, write, both", args[1])
 			}
-			err = control.Order(c.Context(), s.op, control.Shutdown{SID: sid, How: how})
-			return s.done(c, err)
+			err = control.Order(c.Context(), e.op, control.Shutdown{SID: sid, How: how})
+			return e.done(c, err)
 		},
 	}
 }
 
-func (s *Shell) close() *cobra.Command {
+func closeCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:               "close SID",
 		Aliases:           []string{"cl"},
 		Short:             "close a socket; written data is delivered",
-		ValidArgsFunction: at(s.everySocket),
+		ValidArgsFunction: at(e.everySocket),
 		RunE: func(c *cobra.Command, args []string) error {
 			sid, err := parseSID(c, args[0])
 			if err != nil {
 				return err
 			}
-			return s.done(c, control.Order(c.Context(), s.op, control.Close{SID: sid}))
+			return e.done(c, control.Order(c.Context(), e.op, control.Close{SID: sid}))
 		},
 	}
 }
 
-func (s *Shell) window() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func windowCommand(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:               "window SID",
 		Short:             "a connection's send and receive windows",
-		ValidArgsFunction: at(s.connections),
+		ValidArgsFunction: at(e.connections),
 		RunE: func(c *cobra.Command, args []string) error {
 			sid, err := parseSID(c, args[0])
 			if err != nil {
 				return err
 			}
-			w, err := control.Ask(c.Context(), s.op, control.Window{SID: sid})
+			w, err := control.Ask(c.Context(), e.op, control.Window{SID: sid})
 			if err != nil {
 				return failed(c, err)
 			}
 			text := fmt.Sprintf("send window %d, receive window %d", w.Send, w.Receive)
-			return s.answer(c, w, text)
+			return e.answer(c, w, text)
 		},
 	})
 }
 
-func (s *Shell) congestion() *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+func congestionCommand(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
 		Use:     "cc SID NAME",
 		Aliases: []string{"sc", "scc"},
 		Short:   "change a connection's congestion control",
 		Long: "Change a connection's congestion control. NAME is one of those that this\n" +
 			"setting takes:",
 		Annotations:       map[string]string{settingsAbout: "tcp.congestion"},
-		ValidArgsFunction: at(s.connections),
+		ValidArgsFunction: at(e.connections),
 		RunE: func(c *cobra.Command, args []string) error {
 			sid, err := parseSID(c, args[0])
 			if err != nil {
 				return err
 			}
 			req := control.Congestion{SID: sid, Name: args[1]}
-			sock, err := control.Ask(c.Context(), s.op, req)
+			sock, err := control.Ask(c.Context(), e.op, req)
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, sock, fmt.Sprintf("socket %d uses %s", sock.SID, args[1]))
+			return e.answer(c, sock, fmt.Sprintf("socket %d uses %s", sock.SID, args[1]))
 		},
 	})
 }
 
 // writeAll writes n bytes that fill repeats, in pieces, so that Ctrl-C finds a place to stop.
-func (s *Shell) writeAll(ctx context.Context, sid int, piece []byte, n int64) error {
+func writeAll(ctx context.Context, e *env, sid int, piece []byte, n int64) error {
 	for n > 0 {
 		part := piece[:min(n, int64(len(piece)))]
-		w, err := control.Ask(ctx, s.op, control.Write{SID: sid, Data: part})
+		w, err := control.Ask(ctx, e.op, control.Write{SID: sid, Data: part})
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 
 // The commands of this file take the rest of the line as it was typed: quotes, blanks and all.
 
-func (s *Shell) write() *cobra.Command {
+func writeCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "s SID TEXT",
 		Short: "write to a connection (or FILL BYTE N)",
@@ -22,13 +22,13 @@ func (s *Shell) write() *cobra.Command {
 			"wait until the send buffer has taken it. `s SID FILL BYTE N` writes N\n" +
 			"times BYTE, which is one character or a number like 0x2a.",
 		DisableFlagParsing: true,
-		ValidArgsFunction:  at(s.connections),
+		ValidArgsFunction:  at(e.connections),
 		RunE: func(c *cobra.Command, args []string) error {
 			word, text := cut(rest(c, args))
 			if word == "" {
 				return wrong(c, "SID is missing")
 			}
-			return s.writeText(c, word, text)
+			return writeText(e, c, word, text)
 		},
 	}
 }
@@ -36,11 +36,11 @@ func (s *Shell) write() *cobra.Command {
 // send is two commands under one name: a test packet to an address, and the old shells' write to a
 // socket when the first word is a number. Where the node's file is of an old generation, the
 // protocol number stands before the text, as it did there.
-func (s *Shell) send() *cobra.Command {
+func sendCommand(e *env) *cobra.Command {
 	use := "send ADDR TEXT"
 	long := "Send a test packet (protocol 0) with TEXT, the rest of the line as it\n" +
 		"stands. The node that it is for prints it.\n"
-	if s.node.OldGrammar {
+	if e.node.OldGrammar {
 		use = "send ADDR PROTO TEXT"
 		long = "Send a packet of protocol PROTO (0 is the test protocol) with TEXT,\n" +
 			"the rest of the line as it stands.\n"
@@ -56,20 +56,20 @@ func (s *Shell) send() *cobra.Command {
 				return wrong(c, "ADDR is missing")
 			}
 			if _, err := strconv.ParseUint(word, 10, 31); err == nil {
-				return s.writeText(c, word, text)
+				return writeText(e, c, word, text)
 			}
-			return s.sendTest(c, word, text)
+			return sendTest(e, c, word, text)
 		},
 	}
 }
 
-func (s *Shell) sendTest(c *cobra.Command, word, text string) error {
+func sendTest(e *env, c *cobra.Command, word, text string) error {
 	addr, err := parseAddr(c, word)
 	if err != nil {
 		return err
 	}
 	req := control.SendTest{Addr: addr, Text: text}
-	if s.node.OldGrammar {
+	if e.node.OldGrammar {
 		proto, text := cut(text)
 		if proto == "" {
 			return wrong(c, "PROTO is missing")
@@ -83,17 +83,17 @@ func (s *Shell) sendTest(c *cobra.Command, word, text string) error {
 	if req.Text == "" {
 		return wrong(c, "TEXT is missing")
 	}
-	sent, err := control.Ask(c.Context(), s.op, req)
+	sent, err := control.Ask(c.Context(), e.op, req)
 	if err != nil {
 		return failed(c, err)
 	}
-	return s.answer(c, sent, fmt.Sprintf("Sent %d bytes", sent.Bytes))
+	return e.answer(c, sent, fmt.Sprintf("Sent %d bytes", sent.Bytes))
 }
 
 // pieceSize is how much of a FILL is asked for at once.
 const pieceSize = 64 << 10
 
-func (s *Shell) writeText(c *cobra.Command, word, text string) error {
+func writeText(e *env, c *cobra.Command, word, text string) error {
 	sid, err := parseSID(c, word)
 	if err != nil {
 		return err
@@ -112,10 +112,10 @@ func (s *Shell) writeText(c *cobra.Command, word, text string) error {
 	if n == 0 {
 		return wrong(c, "TEXT is missing")
 	}
-	if err := s.writeAll(c.Context(), sid, piece, n); err != nil {
+	if err := writeAll(c.Context(), e, sid, piece, n); err != nil {
 		return failed(c, err)
 	}
-	return s.answer(c, control.Written{Bytes: int(n)}, fmt.Sprintf("Sent %d bytes", n))
+	return e.answer(c, control.Written{Bytes: int(n)}, fmt.Sprintf("Sent %d bytes", n))
 }
 
 // fillByte reads FILL's byte: one character, or a number of two characters and more.

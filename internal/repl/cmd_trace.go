@@ -24,7 +24,7 @@ recovery or loss. Segments that follow each other closely are drawn together, "1
 --each has a line for each. A double line is text that was sent before, a cross one
 that went no further, with the reason; gap: something is missing in front of it.`
 
-func (s *Shell) trace() *cobra.Command {
+func traceCommand(e *env) *cobra.Command {
 	var (
 		count uint64
 		each  bool
@@ -35,7 +35,7 @@ func (s *Shell) trace() *cobra.Command {
 		Short:             "a connection's segments as a ladder",
 		Long:              aboutTrace,
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: at(s.tracedWords, s.filterWords),
+		ValidArgsFunction: at(e.tracedWords, e.filterWords),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return wrong(c, "CONN is missing")
@@ -49,48 +49,48 @@ func (s *Shell) trace() *cobra.Command {
 			} else {
 				req.Filter = strings.Join(args, " ")
 			}
-			if s.json(c) {
-				return s.traceJSON(c, &req)
+			if e.json(c) {
+				return traceJSON(e, c, &req)
 			}
-			cfg := LadderConfig{Width: width, Color: s.cfg.Color, Plain: s.cfg.Plain, Each: each}
+			cfg := LadderConfig{Width: width, Color: e.cfg.Color, Plain: e.cfg.Plain, Each: each}
 			if width == 0 {
-				cfg.Width = s.width()
+				cfg.Width = e.width()
 			}
-			return s.drawTrace(c, &req, cfg)
+			return drawTrace(e, c, &req, cfg)
 		},
 	}
 	f := c.Flags()
 	f.Uint64VarP(&count, "count", "c", 0, "end after `N` segments")
 	f.BoolVar(&each, "each", false, "a line for each segment")
 	f.IntVar(&width, "width", 0, "draw `COLUMNS` wide; 0: as the terminal, or 80")
-	return s.jsonFlag(c)
+	return e.jsonFlag(c)
 }
 
-func (s *Shell) tracedWords(ctx context.Context, prefix string) []string {
-	numbers := s.socketNumbers(ctx, func(k control.Socket) bool {
+func (e *env) tracedWords(ctx context.Context, prefix string) []string {
+	numbers := e.socketNumbers(ctx, func(k control.Socket) bool {
 		return k.State != "UDP"
 	})
-	return append(numbers, s.filterWords(ctx, prefix)...)
+	return append(numbers, e.filterWords(ctx, prefix)...)
 }
 
-func (s *Shell) traceJSON(c *cobra.Command, req *control.Trace) error {
-	s.endless()
-	req.Segment = func(g control.TracedSegment) { _ = s.line("segment", g) } // plain values
-	done, err := control.Ask(c.Context(), s.op, *req)
+func traceJSON(e *env, c *cobra.Command, req *control.Trace) error {
+	e.endless()
+	req.Segment = func(g control.TracedSegment) { _ = e.line("segment", g) } // plain values
+	done, err := control.Ask(c.Context(), e.op, *req)
 	if err != nil {
 		return failed(c, err)
 	}
-	return s.line("result", done)
+	return e.line("result", done)
 }
 
 // trainWait is how long a segment is kept back for others that are drawn with it.
 const trainWait = 20 * time.Millisecond
 
 // drawTrace draws a trace as it comes.
-func (s *Shell) drawTrace(c *cobra.Command, req *control.Trace, cfg LadderConfig) error {
-	s.endless()
+func drawTrace(e *env, c *cobra.Command, req *control.Trace, cfg LadderConfig) error {
+	e.endless()
 	var mu sync.Mutex // of the ladder
-	ladder := NewLadder(cfg, s.screen.data)
+	ladder := NewLadder(cfg, e.screen.data)
 	flush := time.AfterFunc(trainWait, func() {
 		mu.Lock()
 		defer mu.Unlock()
@@ -101,7 +101,7 @@ func (s *Shell) drawTrace(c *cobra.Command, req *control.Trace, cfg LadderConfig
 	if req.Filter != "" {
 		what = "the first connection of " + req.Filter
 	}
-	req.Begun = func() { s.screen.talk("following " + what + " until it ends, or Ctrl-C") }
+	req.Begun = func() { e.screen.talk("following " + what + " until it ends, or Ctrl-C") }
 	req.Segment = func(g control.TracedSegment) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -110,7 +110,7 @@ func (s *Shell) drawTrace(c *cobra.Command, req *control.Trace, cfg LadderConfig
 			flush.Reset(trainWait)
 		}
 	}
-	done, err := control.Ask(c.Context(), s.op, *req)
+	done, err := control.Ask(c.Context(), e.op, *req)
 	mu.Lock()
 	defer mu.Unlock()
 	ladder.Flush()
@@ -121,6 +121,6 @@ func (s *Shell) drawTrace(c *cobra.Command, req *control.Trace, cfg LadderConfig
 	if done.Missed > 0 {
 		text += ", " + strconv.FormatUint(done.Missed, 10) + " missed: this reader was too slow"
 	}
-	s.screen.talk(text)
+	e.screen.talk(text)
 	return nil
 }

@@ -28,7 +28,7 @@ type traceFlags struct {
 	icmp, tcp, numeric, df, mtu, versionFour  bool
 }
 
-func (s *Shell) traceroute() *cobra.Command {
+func tracerouteCommand(e *env) *cobra.Command {
 	var o traceFlags
 	c := &cobra.Command{
 		Use:     "traceroute ADDR [BYTES]",
@@ -38,13 +38,13 @@ func (s *Shell) traceroute() *cobra.Command {
 			"A star is a probe that nobody answered. Behind a time, !H, !N and !P say that\n" +
 			"host, network or protocol is unreachable, !X that it is forbidden, !S that the\n" +
 			"source route failed, !F-576 that DF is set and the next link takes 576 bytes.",
-		ValidArgsFunction: at(s.neighborAddrs),
+		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := o.request(c, args)
 			if err != nil {
 				return err
 			}
-			return s.runTraceroute(c, req, o.numeric)
+			return runTraceroute(e, c, req, o.numeric)
 		},
 	}
 	f := c.Flags()
@@ -67,8 +67,8 @@ func (s *Shell) traceroute() *cobra.Command {
 	f.IntVarP(&o.tos, "tos", "t", 0, "`TOS` byte of probes")
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "each address once")
 	f.BoolVarP(&o.versionFour, "ipv4", "4", false, "IPv4, which it always is")
-	flagWords(c, "interface", s.interfaceNames)
-	return s.streamFlag(s.jsonFlag(c))
+	flagWords(c, "interface", e.interfaceNames)
+	return e.streamFlag(e.jsonFlag(c))
 }
 
 // request makes a request of a traceroute's flags.
@@ -152,17 +152,17 @@ func (o *traceFlags) waits(c *cobra.Command, req *control.Traceroute) error {
 	return nil
 }
 
-func (s *Shell) runTraceroute(c *cobra.Command, req *control.Traceroute, numeric bool) error {
+func runTraceroute(e *env, c *cobra.Command, req *control.Traceroute, numeric bool) error {
 	asJSON, _ := c.Flags().GetBool("json")
 	switch {
 	case streams(c):
-		req.Each = func(h control.Hop) { _ = s.line("each", h) } // plain values
+		req.Each = func(h control.Hop) { _ = e.line("each", h) } // plain values
 	case !asJSON:
-		s.screen.data(fmt.Sprintf("traceroute to %s (%s), %d hops max, %d byte packets",
+		e.screen.data(fmt.Sprintf("traceroute to %s (%s), %d hops max, %d byte packets",
 			req.Addr, req.Addr, req.MaxHops, req.Size))
-		req.Each = func(h control.Hop) { s.screen.data(printHop(h, numeric)) }
+		req.Each = func(h control.Hop) { e.screen.data(printHop(h, numeric)) }
 	}
-	hops, err := control.Ask(c.Context(), s.op, *req)
+	hops, err := control.Ask(c.Context(), e.op, *req)
 	switch {
 	case errors.Is(err, control.ErrUsage):
 		return &usageError{cause: failed(c, err), use: useLine(c)}
@@ -172,9 +172,9 @@ func (s *Shell) runTraceroute(c *cobra.Command, req *control.Traceroute, numeric
 	case err != nil:
 		return failed(c, err)
 	case streams(c):
-		return s.line("result", hops)
+		return e.line("result", hops)
 	case asJSON:
-		return s.document(hops)
+		return e.document(hops)
 	}
 	return nil
 }

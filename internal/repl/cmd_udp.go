@@ -15,7 +15,7 @@ import (
 const mostDatagram = 65507
 
 // udp is the command for datagrams. It takes the line as it is, for the sake of TEXT.
-func (s *Shell) udp() *cobra.Command {
+func udpCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "udp listen PORT | send ADDR PORT TEXT",
 		Short: "datagrams: hear them, send them",
@@ -30,9 +30,9 @@ func (s *Shell) udp() *cobra.Command {
 			verb, line := cut(rest(c, args))
 			switch verb {
 			case "listen", "l":
-				return s.udpListen(c, line)
+				return udpListen(e, c, line)
 			case "send", "s":
-				return s.udpSend(c, strings.TrimLeft(line, " \t"))
+				return udpSend(e, c, strings.TrimLeft(line, " \t"))
 			case "":
 				return wrong(c, "listen or send is missing")
 			}
@@ -41,7 +41,7 @@ func (s *Shell) udp() *cobra.Command {
 	}
 }
 
-func (s *Shell) udpListen(c *cobra.Command, line string) error {
+func udpListen(e *env, c *cobra.Command, line string) error {
 	args := strings.Fields(line)
 	switch {
 	case len(args) == 0:
@@ -53,14 +53,14 @@ func (s *Shell) udpListen(c *cobra.Command, line string) error {
 	if err != nil {
 		return err
 	}
-	sock, err := control.Ask(c.Context(), s.op, control.ListenUDP{Port: port})
+	sock, err := control.Ask(c.Context(), e.op, control.ListenUDP{Port: port})
 	if err != nil {
 		return failed(c, err)
 	}
-	return s.answer(c, sock, fmt.Sprintf("Created UDP socket with ID %d", sock.SID))
+	return e.answer(c, sock, fmt.Sprintf("Created UDP socket with ID %d", sock.SID))
 }
 
-func (s *Shell) udpSend(c *cobra.Command, line string) error {
+func udpSend(e *env, c *cobra.Command, line string) error {
 	word, line := cut(line)
 	if word == "" {
 		return wrong(c, "ADDR is missing")
@@ -82,11 +82,11 @@ func (s *Shell) udpSend(c *cobra.Command, line string) error {
 		return err
 	}
 	req := control.SendUDP{Addr: addr, Port: port, Data: data}
-	sent, err := control.Ask(c.Context(), s.op, req)
+	sent, err := control.Ask(c.Context(), e.op, req)
 	if err != nil {
 		return failed(c, err)
 	}
-	return s.answer(c, sent, fmt.Sprintf("Sent %d bytes from socket %d", sent.Bytes, sent.SID))
+	return e.answer(c, sent, fmt.Sprintf("Sent %d bytes from socket %d", sent.Bytes, sent.SID))
 }
 
 // datagram reads TEXT, or FILL BYTE N.

@@ -36,7 +36,7 @@ const (
 )
 
 // repeat is `watch`.
-func (s *Shell) repeat() *cobra.Command {
+func repeatCommand(s *Shell) *cobra.Command {
 	return &cobra.Command{
 		Use:                "watch [-n SEC] [-c N] [--json] COMMAND...",
 		Short:              "a command again and again, in place",
@@ -49,11 +49,11 @@ func (s *Shell) repeat() *cobra.Command {
 				cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			o, err := s.watchFlags(c, strings.Join(args, " "))
+			o, err := readWatch(s, c, strings.Join(args, " "))
 			if err != nil {
 				return err
 			}
-			return s.watchLine(c, o)
+			return watchLine(s, c, o)
 		},
 	}
 }
@@ -64,8 +64,8 @@ var endless = []string{
 }
 
 // watchFlags reads what stands in front of the command, and the period behind it.
-func (s *Shell) watchFlags(c *cobra.Command, text string) (*watchFlags, error) {
-	o := &watchFlags{every: watchPeriod, json: s.cfg.JSON}
+func readWatch(s *Shell, c *cobra.Command, text string) (*watchFlags, error) {
+	o := &watchFlags{every: watchPeriod, json: s.env.cfg.JSON}
 	number := func(flag string) (string, error) {
 		word, more := cut(strings.TrimLeft(text, " \t"))
 		if text = more; word == "" {
@@ -148,18 +148,18 @@ type watched struct {
 }
 
 // watchLine repeats a line until ctx ends.
-func (s *Shell) watchLine(c *cobra.Command, o *watchFlags) error {
-	s.endless()
+func watchLine(s *Shell, c *cobra.Command, o *watchFlags) error {
+	s.env.endless()
 	ctx, leave := context.WithCancel(c.Context())
 	defer leave()
 	tick := time.NewTicker(o.every)
 	defer tick.Stop()
 	var f *frame
-	if s.height() > 0 && !o.json {
-		f = &frame{screen: s.screen}
+	if s.env.height() > 0 && !o.json {
+		f = &frame{screen: s.env.screen}
 		f.begin()
 		defer f.end()
-		defer s.keys.each(func(key byte) {
+		defer s.env.keys.each(func(key byte) {
 			if key == 'q' || key == 'Q' {
 				leave()
 			}
@@ -167,25 +167,25 @@ func (s *Shell) watchLine(c *cobra.Command, o *watchFlags) error {
 	}
 	for n := 1; ; n++ {
 		at := time.Now()
-		text, err := s.once(ctx, o)
+		text, err := once(ctx, s, o)
 		switch {
 		case ctx.Err() != nil:
 			return nil // q or Ctrl-C is how it ends
 		case errors.Is(err, control.ErrUsage):
 			return err
 		case o.json:
-			err = s.watchJSON(at, o, text, err)
+			err = watchJSON(s, at, o, text, err)
 		case f != nil:
-			f.resize(s.width(), s.height())
-			f.paint(s.watchTitle(at, o), withProblem(text, err))
+			f.resize(s.env.width(), s.env.height())
+			f.paint(watchTitle(s, at, o), withProblem(text, err))
 			err = nil
 		default:
-			s.screen.talk(s.watchTitle(at, o))
-			s.screen.data(withProblem(text, err))
+			s.env.screen.talk(watchTitle(s, at, o))
+			s.env.screen.data(withProblem(text, err))
 			err = nil
 		}
 		if err == nil {
-			err = s.screen.failed()
+			err = s.env.screen.failed()
 		}
 		if err != nil || n == o.count {
 			return err
@@ -199,12 +199,12 @@ func (s *Shell) watchLine(c *cobra.Command, o *watchFlags) error {
 }
 
 // once carries out the line for itself.
-func (s *Shell) once(ctx context.Context, o *watchFlags) (string, error) {
+func once(ctx context.Context, s *Shell, o *watchFlags) (string, error) {
 	var out bytes.Buffer
-	cfg := s.cfg
+	cfg := s.env.cfg
 	cfg.JSON, cfg.Color, cfg.Height = o.json, false, nil
-	inner := &Shell{cfg: cfg, op: s.op, node: s.node, alone: true}
-	inner.screen = &screen{out: &out, err: &out}
+	inner := newShell(cfg, s.env.node, &screen{out: &out, err: &out})
+	inner.alone = true
 	err := inner.Execute(ctx, o.line)
 	if err == nil {
 		err = inner.await(ctx)
@@ -220,13 +220,13 @@ func withProblem(text string, err error) string {
 	return text
 }
 
-func (s *Shell) watchTitle(at time.Time, o *watchFlags) string {
+func watchTitle(s *Shell, at time.Time, o *watchFlags) string {
 	every := strconv.FormatFloat(o.every.Seconds(), 'f', -1, 64)
-	return fmt.Sprintf("Every %ss: %s    %s: %s", every, printable(o.line), s.node.Name,
+	return fmt.Sprintf("Every %ss: %s    %s: %s", every, printable(o.line), s.env.node.Name,
 		at.Format(time.DateTime))
 }
 
-func (s *Shell) watchJSON(at time.Time, o *watchFlags, text string, err error) error {
+func watchJSON(s *Shell, at time.Time, o *watchFlags, text string, err error) error {
 	w := watched{At: at, Command: o.line}
 	switch lines := strings.Split(strings.TrimSpace(text), "\n"); {
 	case err != nil:
@@ -236,5 +236,5 @@ func (s *Shell) watchJSON(at time.Time, o *watchFlags, text string, err error) e
 	default: // a command that has no JSON
 		w.Answer, _ = json.Marshal(text) // a text is always one
 	}
-	return s.line("answer", w)
+	return s.env.line("answer", w)
 }

@@ -458,7 +458,7 @@ func TestNothingIsNoError(t *testing.T) {
 func TestAPanicIsAnErrorOfItsLine(t *testing.T) {
 	node := &fake{do: func(context.Context, any) (any, error, bool) { panic("BUG: tcp: lost") }}
 	s := open(t, &fake{}, Config{})
-	s.op = node
+	s.env.op = node
 	err := s.Execute(t.Context(), "routes")
 	require.EqualError(t, err, "this command failed inside (the node goes on): BUG: tcp: lost")
 	err = s.Execute(t.Context(), "rf out 6000")

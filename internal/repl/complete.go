@@ -118,8 +118,8 @@ func words(choice ...string) completer {
 	return func(context.Context, string) []string { return choice }
 }
 
-func (s *Shell) interfaceNames(ctx context.Context, _ string) []string {
-	list, err := control.Ask(ctx, s.op, control.Interfaces{})
+func (e *env) interfaceNames(ctx context.Context, _ string) []string {
+	list, err := control.Ask(ctx, e.op, control.Interfaces{})
 	if err != nil {
 		return nil
 	}
@@ -131,8 +131,8 @@ func (s *Shell) interfaceNames(ctx context.Context, _ string) []string {
 }
 
 // neighborAddrs completes the addresses of the neighbors.
-func (s *Shell) neighborAddrs(ctx context.Context, _ string) []string {
-	list, err := control.Ask(ctx, s.op, control.Neighbors{})
+func (e *env) neighborAddrs(ctx context.Context, _ string) []string {
+	list, err := control.Ask(ctx, e.op, control.Neighbors{})
 	if err != nil {
 		return nil
 	}
@@ -157,16 +157,16 @@ func flagWords(c *cobra.Command, flag string, f completer) {
 }
 
 // connections completes the numbers of the sockets that have a peer.
-func (s *Shell) connections(ctx context.Context, _ string) []string {
-	return s.socketNumbers(ctx, func(k control.Socket) bool { return k.Remote.Port() != 0 })
+func (e *env) connections(ctx context.Context, _ string) []string {
+	return e.socketNumbers(ctx, func(k control.Socket) bool { return k.Remote.Port() != 0 })
 }
 
-func (s *Shell) everySocket(ctx context.Context, _ string) []string {
-	return s.socketNumbers(ctx, func(control.Socket) bool { return true })
+func (e *env) everySocket(ctx context.Context, _ string) []string {
+	return e.socketNumbers(ctx, func(control.Socket) bool { return true })
 }
 
-func (s *Shell) socketNumbers(ctx context.Context, want func(control.Socket) bool) []string {
-	list, err := control.Ask(ctx, s.op, control.Sockets{})
+func (e *env) socketNumbers(ctx context.Context, want func(control.Socket) bool) []string {
+	list, err := control.Ask(ctx, e.op, control.Sockets{})
 	if err != nil {
 		return nil
 	}
@@ -179,8 +179,8 @@ func (s *Shell) socketNumbers(ctx context.Context, want func(control.Socket) boo
 	return numbers
 }
 
-func (s *Shell) settingKeys(ctx context.Context, prefix string) []string {
-	list, err := control.Ask(ctx, s.op, control.Show{Key: prefix})
+func (e *env) settingKeys(ctx context.Context, prefix string) []string {
+	list, err := control.Ask(ctx, e.op, control.Show{Key: prefix})
 	if err != nil {
 		return nil
 	}
@@ -193,13 +193,13 @@ func (s *Shell) settingKeys(ctx context.Context, prefix string) []string {
 
 // completeSetting completes a setting's key, and then its values: all of them if they are a few
 // words, else the value that it has now.
-func (s *Shell) completeSetting(
+func (e *env) completeSetting(
 	c *cobra.Command, args []string, prefix string,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) != 1 {
-		return at(s.settingKeys)(c, args, prefix)
+		return at(e.settingKeys)(c, args, prefix)
 	}
-	list, err := control.Ask(c.Context(), s.op, control.Show{Key: args[0]})
+	list, err := control.Ask(c.Context(), e.op, control.Show{Key: args[0]})
 	i := slices.IndexFunc(list, func(v control.Setting) bool { return v.Key == args[0] })
 	if err != nil || i < 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -212,12 +212,14 @@ func (s *Shell) completeSetting(
 }
 
 // commandNames completes the commands for help.
-func (s *Shell) commandNames(context.Context, string) []string {
+func commandNames(
+	c *cobra.Command, args []string, prefix string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []string
-	for _, c := range s.tree().Commands() {
-		names = append(names, c.Name())
+	for _, sub := range c.Root().Commands() {
+		names = append(names, sub.Name())
 	}
-	return names
+	return at(words(names...))(c, args, prefix)
 }
 
 // fileNames completes a path; a folder ends in a slash.

@@ -9,7 +9,7 @@ import (
 
 // tell shows an event. Received data goes where answers go, announcements go beside them.
 func (s *Shell) tell(e control.Event) {
-	if s.cfg.JSON {
+	if s.env.cfg.JSON {
 		// How far transfers are is for who asks for events, not for each session.
 		if _, often := e.(control.Transferring); !often {
 			s.tellJSON(e)
@@ -20,7 +20,7 @@ func (s *Shell) tell(e control.Event) {
 	switch {
 	case text == "":
 	case isData:
-		s.screen.data(text)
+		s.env.screen.data(text)
 	default:
 		s.Say(text)
 	}
@@ -29,7 +29,7 @@ func (s *Shell) tell(e control.Event) {
 // tellJSON shows an event as a line of JSON.
 func (s *Shell) tellJSON(e control.Event) {
 	// An event that cannot be written as JSON does not exist: they are plain values.
-	_ = s.line(e.Event(), e)
+	_ = s.env.line(e.Event(), e)
 }
 
 // Describe is an event in a line of text; empty: nobody needs to be told. Data is what came over

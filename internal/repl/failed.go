@@ -60,8 +60,8 @@ func (r *renamed) Unwrap() error { return r.cause }
 
 // unset is failed for a setting: that there is none of that name, or that begins so, is told in one
 // line.
-func (s *Shell) unset(c *cobra.Command, key string, err error) error {
-	keys := s.settingKeys(c.Context(), "")
+func unset(e *env, c *cobra.Command, key string, err error) error {
+	keys := e.settingKeys(c.Context(), "")
 	if !errors.Is(err, control.ErrUsage) || len(keys) == 0 || slices.Contains(keys, key) {
 		return failed(c, err)
 	}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
@@ -21,24 +19,6 @@ type Failure struct {
 type documented struct{ error }
 
 func (d *documented) Unwrap() error { return d.error }
-
-// documentFailure prints a failure as JSON if its command was to answer so; what went wrong is
-// said as text besides. A stream's is its last line.
-func (s *Shell) documentFailure(c *cobra.Command, asked bool, err error) error {
-	var failure error
-	switch {
-	case c != nil && streams(c):
-		failure = s.line("error", err.Error())
-	case asked, c != nil && s.json(c):
-		failure = s.document(Failure{Error: err.Error(), Status: ExitCode(err)})
-	default:
-		return err
-	}
-	if failure != nil {
-		return errors.Join(err, failure)
-	}
-	return &documented{err}
-}
 
 // undocumented reports whether an error is one that no document tells of yet, and that one should.
 func undocumented(ctx context.Context, err error) bool {

@@ -63,7 +63,7 @@ func (p *past) History() []TypedLine {
 	return append([]TypedLine{}, p.lines...)
 }
 
-func (s *Shell) history() *cobra.Command {
+func historyCommand(s *Shell) *cobra.Command {
 	return &cobra.Command{
 		Use:   "history [N]",
 		Short: "what was typed; the last N lines of it",
@@ -83,10 +83,10 @@ func (s *Shell) history() *cobra.Command {
 			editor := s.editor
 			s.mu.Unlock()
 			if editor == nil {
-				if !s.json(c) {
-					s.screen.talk("nobody types here: there is no history")
+				if !s.env.json(c) {
+					s.env.screen.talk("nobody types here: there is no history")
 				}
-				return s.answer(c, []TypedLine{}, "")
+				return s.env.answer(c, []TypedLine{}, "")
 			}
 			list := editor.History()
 			list = list[max(0, len(list)-most):]
@@ -94,7 +94,7 @@ func (s *Shell) history() *cobra.Command {
 			for _, l := range list {
 				fmt.Fprintf(&b, "%5d  %s\n", l.Number, printable(l.Line))
 			}
-			return s.answer(c, list, b.String())
+			return s.env.answer(c, list, b.String())
 		},
 	}
 }

@@ -85,6 +85,18 @@ func aside(id int) string {
 		"  `transfers` shows how far it is, `cancel %[1]d` ends it", id)
 }
 
+// track lists a command among the transfers until end is called.
+func (s *Shell) track(name string, cancel context.CancelFunc) (tell progress, end func()) {
+	j := s.newJob(name, cancel)
+	return func(p control.Progress) { s.advance(j, p) }, func() {
+		close(j.done)
+		s.mu.Lock()
+		s.forget(j)
+		s.mu.Unlock()
+		s.drawBars()
+	}
+}
+
 func (s *Shell) newJob(name string, cancel context.CancelFunc) *job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +126,7 @@ func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfe
 	result, err := s.guarded(ctx, j, run)
 	switch {
 	case err == nil:
-		err = s.answer(c, result, printTransfer(result))
+		err = s.env.answer(c, result, printTransfer(result))
 	case errors.Is(err, control.ErrStopped): // it says how far it came
 	case errors.Is(err, context.Canceled):
 		err = errors.New("canceled")
@@ -128,7 +140,7 @@ func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfe
 		err = &renamed{text: j.name + ": " + plainly(err), cause: err}
 	}
 	if undocumented(ctx, err) {
-		err = s.documentFailure(c, false, err)
+		err = s.env.documentFailure(c, false, err)
 	}
 	s.mu.Lock()
 	j.ended, j.err = true, err
@@ -198,9 +210,9 @@ func (s *Shell) await(ctx context.Context) error {
 		s.mu.Lock()
 		s.forget(j)
 		s.mu.Unlock()
-		if first == nil && s.script() {
+		if first == nil && s.env.script() {
 			first = j.err
-		} else if j.err != nil && s.script() {
+		} else if j.err != nil && s.env.script() {
 			s.complain(j.err)
 		}
 	}
@@ -219,17 +231,27 @@ func (s *Shell) abandon() {
 		typed := s.editor != nil // then it has been announced
 		s.mu.Unlock()
 		if !typed {
-			s.screen.setStatus("")
+			s.env.screen.setStatus("")
 			s.halted(j.err)
 		}
 	}
 }
-
-func (s *Shell) script() bool { return !s.interactive() }
 
 // interactive reports whether somebody types the lines.
 func (s *Shell) interactive() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.editor != nil
+}
+
+// mayLeave is a quitting error, but while transfers run only when it is asked for twice.
+func (s *Shell) mayLeave() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.jobs) == 0 || s.leaving {
+		return &quitting{}
+	}
+	s.leaving = true
+	return fmt.Errorf("transfers still run (%d): `wait` for them, or quit again to abandon them",
+		len(s.jobs))
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/tidepool-net/tidepool/internal/control"
 )
 
 // Entry is a command of the shell as a manual has it.
@@ -18,7 +20,7 @@ type Entry struct {
 
 // Manual is every command of the shell, by group.
 func Manual() (list []Entry) {
-	s := &Shell{screen: &screen{}}
+	s := newShell(Config{}, control.Node{}, &screen{})
 	root := s.tree()
 	for _, g := range root.Groups() {
 		for _, c := range root.Commands() {

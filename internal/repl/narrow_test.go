@@ -62,12 +62,13 @@ func TestBarsFit(t *testing.T) {
 	}
 }
 
-// TestSuspend: who has taken the whole terminal gives it back for as long as the process is stopped.
+// TestSuspend: who has taken the whole terminal gives it back for as long as the process is
+// stopped.
 func TestSuspend(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	s.Suspend(func() {})
 	assert.Empty(t, s.out.String())
-	s.screen.hold(otherScreen)
+	s.env.screen.hold(otherScreen)
 	s.Suspend(func() {
 		assert.Equal(t, otherScreen+firstScreen, s.out.String())
 	})
@@ -77,7 +78,7 @@ func TestSuspend(t *testing.T) {
 // TestAFrameFollowsTheTerminal: another size is another picture, with nothing in reverse.
 func TestAFrameFollowsTheTerminal(t *testing.T) {
 	s := open(t, &fake{}, Config{})
-	f := frame{screen: s.screen}
+	f := frame{screen: s.env.screen}
 	for _, width := range []int{40, 10, 1} {
 		f.resize(width, 10)
 		f.paint("title", "twelve chars\n表")

@@ -179,7 +179,7 @@ func TestAPerfThatFails(t *testing.T) {
 		} {
 			f.old = false
 			s := open(t, &fake{}, Config{})
-			s.op = f
+			s.env.op = f
 			err := s.Execute(t.Context(), "perf 10.0.0.1 "+flag)
 			require.ErrorContains(t, err, "unable to connect to server: connection refused", name)
 			assert.Equal(t, 1, ExitCode(err))

@@ -23,7 +23,7 @@ type transport[Flow any] struct {
 
 // overUDP is the command of a transport over UDP: alone it lists what there is, and it has commands
 // of its own and one that ends what is on a port.
-func overUDP[Flow any](s *Shell, t *transport[Flow], own ...*cobra.Command) *cobra.Command {
+func overUDP[Flow any](e *env, t *transport[Flow], own ...*cobra.Command) *cobra.Command {
 	var words []string
 	for _, c := range own {
 		words = append(words, c.Name())
@@ -37,27 +37,27 @@ func overUDP[Flow any](s *Shell, t *transport[Flow], own ...*cobra.Command) *cob
 				return wrong(c, "%q is none of %s%s", args[0], strings.Join(words, ", "),
 					near(c, args[0]))
 			}
-			list, err := control.Ask(c.Context(), s.op, t.list)
+			list, err := control.Ask(c.Context(), e.op, t.list)
 			if err != nil {
 				return failed(c, err)
 			}
-			return s.answer(c, list, t.print(list))
+			return e.answer(c, list, t.print(list))
 		},
 	}
 	c.AddCommand(own...)
-	c.AddCommand(t.closePort(s))
-	return s.jsonFlag(c)
+	c.AddCommand(t.closePort(e))
+	return e.jsonFlag(c)
 }
 
 // closePort is the command that ends what is on a port.
-func (t *transport[Flow]) closePort(s *Shell) *cobra.Command {
+func (t *transport[Flow]) closePort(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "close PORT",
 		Short: "end what is on a port, and free it",
 		Args:  positional,
 
 		ValidArgsFunction: at(func(ctx context.Context, _ string) []string {
-			list, err := control.Ask(ctx, s.op, t.list)
+			list, err := control.Ask(ctx, e.op, t.list)
 			if err != nil {
 				return nil
 			}
@@ -75,7 +75,7 @@ func (t *transport[Flow]) closePort(s *Shell) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.done(c, t.end(c.Context(), port))
+			return e.done(c, t.end(c.Context(), port))
 		},
 	}
 }

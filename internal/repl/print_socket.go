@@ -185,9 +185,9 @@ func segments(bytes, mss int) int {
 }
 
 // printData shows what was read. A terminal sees it made harmless, a file sees it as it is.
-func (s *Shell) printData(d control.Data) string {
+func printData(e *env, d control.Data) string {
 	text := string(d.Bytes)
-	if s.interactive() {
+	if e.interactive() {
 		text = printable(text)
 	}
 	switch {

@@ -105,7 +105,7 @@ func TestAFloodShowsWhatIsMissing(t *testing.T) {
 		return control.PingResult{Addr: r.Addr, Sent: 4, Received: 1}, nil, true
 	}}
 	s := open(t, &fake{}, Config{Width: wide(80)})
-	s.op = node
+	s.env.op = node
 	require.NoError(t, s.Execute(t.Context(), "ping -f -c 4 10.0.0.1"))
 	assert.Equal(t, eraseLine+"."+eraseLine+".."+eraseLine+"..."+eraseLine, s.err.String())
 }

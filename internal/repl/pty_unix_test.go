@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ptySession is the child's side: a shell on a fake node that tells of a test packet at SIGUSR1, has
-// a Read wait for ever, and ends a transfer when it is told of the next test packet.
+// ptySession is the child's side: a shell on a fake node that tells of a test packet at SIGUSR1,
+// has a Read wait for ever, and ends a transfer when it is told of the next test packet.
 func ptySession(history string) int {
 	node := &fake{}
 	packets := make(chan os.Signal, 1)
@@ -129,8 +129,8 @@ func (k *keyboard) watch() {
 	}
 }
 
-// await waits until the screen was sent a text behind what was awaited before, and returns what came
-// before it.
+// await waits until the screen was sent a text behind what was awaited before, and returns what
+// came before it.
 func (k *keyboard) await(text string) string {
 	k.t.Helper()
 	stop := time.AfterFunc(20*time.Second, func() {
@@ -242,8 +242,8 @@ func TestATransferShowsItselfInThePrompt(t *testing.T) {
 	k.leaves()
 }
 
-// What is pasted is text: its tabs complete nothing, its lines are commands, and nothing of it steers
-// the editor or the terminal.
+// What is pasted is text: its tabs complete nothing, its lines are commands, and nothing of it
+// steers the editor or the terminal.
 func TestPaste(t *testing.T) {
 	k := sitDown(t, "")
 	k.press("\x1b[200~s 1 a\tb\x01c\x1b[31m\x03\x04\x1a\u009bd\x1b[20")
@@ -319,8 +319,8 @@ func TestTabAndHistory(t *testing.T) {
 	k.leaves()
 }
 
-// TestQLeavesAWatch, as it does top and less; Ctrl-C does, too. Then the terminal is as it was: what
-// is typed is shown once, and a line is a line.
+// TestQLeavesAWatch, as it does top and less; Ctrl-C does, too. Then the terminal is as it was:
+// what is typed is shown once, and a line is a line.
 func TestQLeavesAWatch(t *testing.T) {
 	k := sitDown(t, "")
 	for _, key := range []string{"q", "Q", ctrlC} {

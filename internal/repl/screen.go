@@ -1,18 +1,12 @@
 package repl
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"reflect"
 	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/spf13/cobra"
-
-	"github.com/tidepool-net/tidepool/internal/control"
 )
 
 // screen is where a session writes. Whole lines go out in one piece, whoever writes them, and a
@@ -146,74 +140,6 @@ func (s *screen) redirect(w io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.out, s.err = w, w
-}
-
-// jsonFlag gives a command its --json.
-func (s *Shell) jsonFlag(c *cobra.Command) *cobra.Command {
-	c.Flags().Bool("json", s.cfg.JSON, "print the answer as JSON")
-	return c
-}
-
-// streamFlag gives a command its --json-stream.
-func (s *Shell) streamFlag(c *cobra.Command) *cobra.Command {
-	c.Flags().Bool("json-stream", false, "print a line of JSON as each comes, the last the result")
-	return c
-}
-
-// streams reports whether a command is to print lines of JSON.
-func streams(c *cobra.Command) bool {
-	on, err := c.Flags().GetBool("json-stream")
-	return err == nil && on
-}
-
-// line prints a line of a stream, as the HTTP API has it.
-func (s *Shell) line(event string, data any) error {
-	return s.document(struct {
-		Event string `json:"event"`
-		Data  any    `json:"data"`
-	}{event, data})
-}
-
-// answer prints an answer as text or, when the command's --json says so, as JSON. A command without
-// that flag does as the session does.
-func (s *Shell) answer(c *cobra.Command, a any, text string) error {
-	if streams(c) {
-		return s.line("result", a)
-	}
-	if s.json(c) {
-		return s.document(a)
-	}
-	s.screen.data(text)
-	return nil
-}
-
-// json reports whether a command is to answer with JSON.
-func (s *Shell) json(c *cobra.Command) bool {
-	on, err := c.Flags().GetBool("json")
-	return on || err != nil && s.cfg.JSON
-}
-
-// done ends a command whose only answer is success, which as JSON is an empty document.
-func (s *Shell) done(c *cobra.Command, err error) error {
-	if err != nil {
-		return failed(c, err)
-	}
-	return s.answer(c, control.Nothing{}, "")
-}
-
-// document prints an answer as one line of JSON.
-func (s *Shell) document(a any) error {
-	if v := reflect.ValueOf(a); v.Kind() == reflect.Slice && v.IsNil() {
-		a = []struct{}{} // an empty list, not null
-	}
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(a); err != nil {
-		return fmt.Errorf("writing JSON: %w", err)
-	}
-	s.screen.data(b.String())
-	return nil
 }
 
 // printable replaces what could steer a terminal: text from the network must not.

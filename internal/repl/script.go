@@ -32,12 +32,12 @@ func (e *lineError) Unwrap() error { return e.cause }
 func (s *Shell) Script(ctx context.Context, name string, r io.Reader) error {
 	defer s.watch()()
 	defer s.abandon()
-	defer s.screen.setStatus("")
+	defer s.env.screen.setStatus("")
 	err := s.lines(ctx, name, newSource(r))
 	if quit, ok := errors.AsType[*quitting](err); ok {
 		return quit.last
 	}
-	if err == nil || s.cfg.KeepGoing {
+	if err == nil || s.env.cfg.KeepGoing {
 		if failure := s.await(ctx); failure != nil && ctx.Err() == nil {
 			s.complain(failure)
 			err = failure
@@ -54,11 +54,11 @@ func (s *Shell) Script(ctx context.Context, name string, r io.Reader) error {
 // it began. Events are not shown. What fails is printed; when ctx ends that is its cause.
 func (s *Shell) Command(ctx context.Context, words ...string) error {
 	defer s.abandon()
-	defer s.screen.setStatus("")
+	defer s.env.screen.setStatus("")
 	s.mu.Lock()
 	s.alone = true
 	s.mu.Unlock()
-	asJSON := s.cfg.JSON || AsksJSON(words)
+	asJSON := s.env.cfg.JSON || AsksJSON(words)
 	err := s.execute(ctx, asJSON, func(root *cobra.Command) ([]string, error) {
 		return parted(root, words)
 	})
@@ -69,11 +69,11 @@ func (s *Shell) Command(ctx context.Context, words ...string) error {
 		err = s.await(ctx)
 	}
 	if ctx.Err() != nil {
-		s.screen.setStatus("")
+		s.env.screen.setStatus("")
 		s.halted(err)
 		return context.Cause(ctx)
 	}
-	if failure := s.screen.failed(); err == nil && failure != nil {
+	if failure := s.env.screen.failed(); err == nil && failure != nil {
 		err = fmt.Errorf("writing the answer: %w", failure)
 	}
 	if err != nil {
@@ -128,14 +128,14 @@ func (s *Shell) lines(ctx context.Context, name string, src *source) error {
 			err = &told{err}
 		}
 		last = err
-		if !s.cfg.KeepGoing || src.ended {
+		if !s.env.cfg.KeepGoing || src.ended {
 			return last
 		}
 	}
 }
 
 // sourceFile runs a file's lines inside a session.
-func (s *Shell) sourceFile(c *cobra.Command, path string) error {
+func sourceFile(s *Shell, c *cobra.Command, path string) error {
 	s.mu.Lock()
 	s.depth++
 	deep := s.depth

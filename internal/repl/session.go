@@ -17,7 +17,7 @@ func (s *Shell) Interactive(ctx context.Context, editor LineReader) error {
 	s.editor = editor
 	s.mu.Unlock()
 	if w := editor.Stdout(); w != nil {
-		s.screen.redirect(w)
+		s.env.screen.redirect(w)
 	}
 	defer s.watch()()
 	defer s.abandon()
@@ -53,7 +53,7 @@ func (s *Shell) watch() (stop func()) {
 	s.mu.Lock()
 	s.watching = true
 	s.mu.Unlock()
-	return s.op.Watch(s.tell)
+	return s.env.op.Watch(s.tell)
 }
 
 // watches reports whether the session shows events by itself.
@@ -65,7 +65,7 @@ func (s *Shell) watches() bool {
 
 // ask reads one line. While it does, the transfers' bars live in the prompt.
 func (s *Shell) ask(editor LineReader) (string, error) {
-	s.screen.setStatus("")
+	s.env.screen.setStatus("")
 	s.mu.Lock()
 	s.asking, s.early = true, false
 	prompt := s.prompt()
@@ -83,20 +83,20 @@ func (s *Shell) complain(err error) {
 	if _, before := errors.AsType[*told](err); before {
 		return
 	}
-	text := fold(s.width(), err.Error())
-	if errors.Is(err, ErrInterrupted) && (s.width() > 0 || s.interactive()) {
+	text := fold(s.env.width(), err.Error())
+	if errors.Is(err, ErrInterrupted) && (s.env.width() > 0 || s.env.interactive()) {
 		text = "\n" + text // the terminal has shown ^C
 	}
-	if s.cfg.Color {
+	if s.env.cfg.Color {
 		text = "\x1b[31m" + text + "\x1b[0m"
 	}
 	var wrong *usageError
 	if errors.As(err, &wrong) && wrong.use != "" {
 		use := "usage: " + wrong.use // a line of a script's log stays one
-		if width := s.width(); width > 0 {
+		if width := s.env.width(); width > 0 {
 			use = fold(width, usageLines(min(width, textWidth), wrong.use))
 		}
 		text += "\n" + use
 	}
-	s.screen.talk(text)
+	s.env.screen.talk(text)
 }

@@ -66,20 +66,9 @@ type Config struct {
 	Endless func()
 }
 
-// endless is told by a command that only shows what happens.
-func (s *Shell) endless() {
-	if s.cfg.Endless != nil {
-		s.cfg.Endless()
-	}
-}
-
 // Shell is one session with a node. Several may run beside each other on one Operator.
 type Shell struct {
-	cfg    Config
-	op     control.Operator
-	node   control.Node
-	screen *screen
-	keys   keys
+	env *env
 
 	mu       sync.Mutex
 	stop     context.CancelCauseFunc // of the command that runs; nil: none
@@ -99,34 +88,25 @@ func New(ctx context.Context, cfg Config) (*Shell, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking the node for its name: %w", err)
 	}
-	return &Shell{
-		cfg:    cfg,
-		op:     cfg.Operator,
-		node:   node,
-		screen: &screen{out: cfg.Out, err: cfg.Err},
-		keys:   keys{tty: cfg.Keyboard},
-	}, nil
+	return newShell(cfg, node, &screen{out: cfg.Out, err: cfg.Err}), nil
 }
 
-// width is that of the terminal; 0: there is none.
-func (s *Shell) width() int { return now(s.cfg.Width) }
-
-// height is that of the terminal that may be painted; 0: there is none.
-func (s *Shell) height() int { return now(s.cfg.Height) }
-
-func now(size func() int) int {
-	if size == nil {
-		return 0
+// newShell returns a session that writes to out.
+func newShell(cfg Config, node control.Node, out *screen) *Shell {
+	s := &Shell{}
+	s.env = &env{
+		cfg: cfg, op: cfg.Operator, node: node, screen: out, keys: keys{tty: cfg.Keyboard},
+		interactive: s.interactive, single: s.single, background: s.background, track: s.track,
 	}
-	return size()
+	return s
 }
 
 // Say prints what is not an answer, in lines that fit.
-func (s *Shell) Say(text string) { s.screen.talk(fold(s.width(), text)) }
+func (s *Shell) Say(text string) { s.env.screen.talk(fold(s.env.width(), text)) }
 
 // Suspend gives the terminal back if a command has taken the whole of it, calls stop, and takes it
 // again. It is for whoever sees Ctrl-Z while a command runs.
-func (s *Shell) Suspend(stop func()) { s.screen.suspend(func() { s.keys.aside(stop) }) }
+func (s *Shell) Suspend(stop func()) { s.env.screen.suspend(func() { s.env.keys.aside(stop) }) }
 
 // negatives ends the flags before an argument that is a negative number, so that
 // the command can say what is wrong with it. A flag's value is left alone, and so
@@ -147,7 +127,7 @@ func negatives(root *cobra.Command, args []string) []string {
 // Execute runs one line and returns its error without printing it. Comments and blank lines are
 // nothing. A panic in a command becomes an error: the node and its other sessions go on.
 func (s *Shell) Execute(ctx context.Context, line string) error {
-	asJSON := s.cfg.JSON || AsksJSON([]string{line})
+	asJSON := s.env.cfg.JSON || AsksJSON([]string{line})
 	return s.execute(ctx, asJSON, func(root *cobra.Command) ([]string, error) {
 		return arguments(root, line)
 	})
@@ -162,7 +142,7 @@ func (s *Shell) execute(
 	defer func() {
 		if undocumented(ctx, err) {
 			unread := c == nil || errors.Is(err, control.ErrUsage) // then no flag may be known
-			err = s.documentFailure(c, asJSON && unread, err)
+			err = s.env.documentFailure(c, asJSON && unread, err)
 		}
 	}()
 	defer func() {

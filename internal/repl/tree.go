@@ -1,7 +1,6 @@
 package repl
 
 import (
-	"context"
 	"io"
 	"slices"
 	"strings"
@@ -23,6 +22,38 @@ const (
 	groupSession = "Session"
 )
 
+// The commands of the node, by group. Each has its help, arguments, completion and answer in its
+// file.
+var nodeCommands = []struct {
+	group string
+	make  []func(*env) *cobra.Command
+}{
+	{groupNetwork, []func(*env) *cobra.Command{
+		interfacesCommand, courseInterfaces, neighborsCommand, courseNeighbors, routesCommand,
+		courseRoutes, routeCommand, ripCommand, upCommand, downCommand, lossyForwardCommand,
+		lossyCommand, delayCommand, impairCommand,
+	}},
+	{groupSocket, []func(*env) *cobra.Command{
+		socketsCommand, courseSockets, acceptCommand, connectCommand, udpCommand, rcpCommand,
+		rdtCommand, writeCommand, recvCommand, shutdownCommand, closeCommand, windowCommand,
+		infoCommand, congestionCommand, courseAlgorithms,
+	}},
+	{groupDoor, []func(*env) *cobra.Command{
+		publishCommand, exposeCommand, spliceCommand, doorsCommand,
+	}},
+	{groupFile, []func(*env) *cobra.Command{
+		sendFileCommand, recvFileCommand, httpCommand, serveCommand, fetchCommand,
+		transfersCommand, cancelCommand,
+	}},
+	{groupProbe, []func(*env) *cobra.Command{
+		sendCommand, pingCommand, tracerouteCommand, perfCommand, echoCommand, discardCommand,
+		chargenCommand, verboseCommand, captureCommand, traceCommand, pcapCommand,
+	}},
+	{groupSession, []func(*env) *cobra.Command{
+		showCommand, setCommand, reloadCommand, sleepCommand, clearCommand,
+	}},
+}
+
 // tree builds the whole command tree for one line.
 func (s *Shell) tree() *cobra.Command {
 	root := &cobra.Command{
@@ -37,36 +68,32 @@ func (s *Shell) tree() *cobra.Command {
 	root.SetErr(io.Discard)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		s.screen.data(s.describe(c.Context(), c))
+		s.env.screen.data(describeCommand(s.env, c))
 	})
-	help := s.help()
-	root.SetHelpCommand(help)
-	group(root, groupNetwork, s.interfaces(), s.courseInterfaces(), s.neighbors(),
-		s.courseNeighbors(), s.routes(), s.courseRoutes(), s.route(), s.rip(), s.link("up", true),
-		s.link("down", false), s.lossyForward(), s.lossy(), s.delay(), s.impair())
-	group(root, groupSocket, s.sockets("sockets"), s.sockets("ls"), s.accept(), s.connect(),
-		s.udp(), s.rcp(), s.rdt(), s.write(), s.recv(), s.shutdown(), s.close(),
-		s.window(), s.info(), s.congestion(), s.courseAlgorithms())
-	group(root, groupDoor, s.publish(), s.expose(), s.splice(), s.doors())
-	group(root, groupFile, s.sendFile(), s.recvFile(), s.http(), s.serve(), s.fetch(),
-		s.transfers(), s.wait(), s.cancel())
-	group(root, groupProbe, s.send(), s.ping(), s.traceroute(), s.perf(), s.echo(), s.discard(),
-		s.chargen(), s.verbose(), s.capture(), s.trace(), s.pcap())
-	group(root, groupSession, s.show(), s.set(), s.reload(), s.repeat(), s.events(), s.history(),
-		s.source(), s.sleep(), s.clear(), s.quit(), help)
-	s.everyJSON(root)
+	for _, g := range nodeCommands {
+		var commands []*cobra.Command
+		for _, f := range g.make {
+			commands = append(commands, f(s.env))
+		}
+		group(root, g.group, commands...)
+	}
+	help := helpCommand(s.env)
+	group(root, groupFile, waitCommand(s))
+	group(root, groupSession, repeatCommand(s), eventsCommand(s), historyCommand(s), sourceCommand(s),
+		quitCommand(s), help)
+	everyJSON(s.env, root)
 	return root
 }
 
 // everyJSON gives --json to the commands that do not name it themselves. The lines of a file that
 // is sourced do.
-func (s *Shell) everyJSON(c *cobra.Command) {
+func everyJSON(e *env, c *cobra.Command) {
 	for _, sub := range c.Commands() {
-		s.everyJSON(sub)
+		everyJSON(e, sub)
 	}
 	if c.HasParent() && !c.HasSubCommands() && c.Flags().Lookup("json") == nil &&
 		c.Name() != "source" {
-		s.jsonFlag(c).Flags().Lookup("json").Annotations = map[string][]string{inHelpAlone: nil}
+		e.jsonFlag(c).Flags().Lookup("json").Annotations = map[string][]string{inHelpAlone: nil}
 	}
 }
 
@@ -75,7 +102,9 @@ const inHelpAlone = "in-help-alone"
 
 // group adds commands under one heading, with the check of their arguments that all share.
 func group(root *cobra.Command, id string, cs ...*cobra.Command) {
-	root.AddGroup(&cobra.Group{ID: id, Title: id})
+	if !root.ContainsGroup(id) {
+		root.AddGroup(&cobra.Group{ID: id, Title: id})
+	}
 	for _, c := range cs {
 		c.GroupID = id
 		if c.Args == nil && !c.DisableFlagParsing && !c.HasSubCommands() {
@@ -95,7 +124,7 @@ func lookup(root *cobra.Command, word string) *cobra.Command {
 	return nil
 }
 
-func (s *Shell) help() *cobra.Command {
+func helpCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND|TOPIC]",
 		Aliases: []string{"h", "?"},
@@ -104,10 +133,10 @@ func (s *Shell) help() *cobra.Command {
 			"which is a heading of the list (help sockets) or a word of their lines in it\n" +
 			"(help loss).",
 		Args:              positional,
-		ValidArgsFunction: at(s.commandNames),
+		ValidArgsFunction: commandNames,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return s.answer(c, entries(c.Root().Commands()), overview(c.Root(), s.width()))
+				return e.answer(c, entries(c.Root().Commands()), overview(c.Root(), e.width()))
 			}
 			about := lookup(c.Root(), args[0])
 			if about == nil {
@@ -115,12 +144,12 @@ func (s *Shell) help() *cobra.Command {
 				if len(topic) == 0 {
 					return unknown(c.Root(), args[0])
 				}
-				return s.answer(c, entries(topic), listed(topic, s.width()))
+				return e.answer(c, entries(topic), listed(topic, e.width()))
 			}
-			if s.json(c) {
-				return s.document(entries([]*cobra.Command{about})[0])
+			if e.json(c) {
+				return e.document(entries([]*cobra.Command{about})[0])
 			}
-			s.screen.data(s.describe(c.Context(), about))
+			e.screen.data(describeCommand(e, about))
 			return nil
 		},
 	}
@@ -183,20 +212,20 @@ func listed(commands []*cobra.Command, width int) string {
 const settingsAbout = "settings"
 
 // describe is one command in full, with the node's settings that it is about.
-func (s *Shell) describe(ctx context.Context, c *cobra.Command) string {
+func describeCommand(e *env, c *cobra.Command) string {
 	prefix, ok := c.Annotations[settingsAbout]
 	if !ok {
 		text := describe(c, "")
-		if s.cfg.Named != nil {
-			text = s.cfg.Named(text)
+		if e.cfg.Named != nil {
+			text = e.cfg.Named(text)
 		}
-		return fold(s.width(), text)
+		return fold(e.width(), text)
 	}
-	list, err := control.Ask(ctx, s.op, control.Show{Key: prefix})
+	list, err := control.Ask(c.Root().Context(), e.op, control.Show{Key: prefix})
 	if err != nil {
-		return fold(s.width(), describe(c, "(the node does not say: "+err.Error()+")\n"))
+		return fold(e.width(), describe(c, "(the node does not say: "+err.Error()+")\n"))
 	}
-	return fold(s.width(), describe(c, "\n"+s.printSettings(list)))
+	return fold(e.width(), describe(c, "\n"+printSettings(e, list)))
 }
 
 // describe is a command in full, with what the node says of it.

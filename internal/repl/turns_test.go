@@ -26,7 +26,8 @@ func TestWhoStopsWaitsForNobody(t *testing.T) {
 	assert.False(t, ok, "nobody could wake it")
 }
 
-// TestTurns: who writes waits while a key is dealt with, and a key comes before the next who writes.
+// TestTurns: who writes waits while a key is dealt with, and a key comes before the next who
+// writes.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -44,7 +44,7 @@ func TestWatch(t *testing.T) {
 	s = open(t, f, Config{Height: wide(10), Width: wide(60)})
 	inner := f.do
 	f.do = func(ctx context.Context, req any) (any, error, bool) {
-		s.screen.talk("somebody knocks")
+		s.env.screen.talk("somebody knocks")
 		return inner(ctx, req)
 	}
 	require.NoError(t, s.Execute(t.Context(), "watch -n 0.1 -c 2 window 1"))

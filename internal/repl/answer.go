@@ -1,0 +1,99 @@
+package repl
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// jsonFlag gives a command its --json.
+func (e *env) jsonFlag(c *cobra.Command) *cobra.Command {
+	c.Flags().Bool("json", e.cfg.JSON, "print the answer as JSON")
+	return c
+}
+
+// streamFlag gives a command its --json-stream.
+func (e *env) streamFlag(c *cobra.Command) *cobra.Command {
+	c.Flags().Bool("json-stream", false, "print a line of JSON as each comes, the last the result")
+	return c
+}
+
+// streams reports whether a command is to print lines of JSON.
+func streams(c *cobra.Command) bool {
+	on, err := c.Flags().GetBool("json-stream")
+	return err == nil && on
+}
+
+// line prints a line of a stream, as the HTTP API has it.
+func (e *env) line(event string, data any) error {
+	return e.document(struct {
+		Event string `json:"event"`
+		Data  any    `json:"data"`
+	}{event, data})
+}
+
+// answer prints an answer as text or, when the command's --json says so, as JSON. A command without
+// that flag does as the session does.
+func (e *env) answer(c *cobra.Command, a any, text string) error {
+	if streams(c) {
+		return e.line("result", a)
+	}
+	if e.json(c) {
+		return e.document(a)
+	}
+	e.screen.data(text)
+	return nil
+}
+
+// json reports whether a command is to answer with JSON.
+func (e *env) json(c *cobra.Command) bool {
+	on, err := c.Flags().GetBool("json")
+	return on || err != nil && e.cfg.JSON
+}
+
+// done ends a command whose only answer is success, which as JSON is an empty document.
+func (e *env) done(c *cobra.Command, err error) error {
+	if err != nil {
+		return failed(c, err)
+	}
+	return e.answer(c, control.Nothing{}, "")
+}
+
+// document prints an answer as one line of JSON.
+func (e *env) document(a any) error {
+	if v := reflect.ValueOf(a); v.Kind() == reflect.Slice && v.IsNil() {
+		a = []struct{}{} // an empty list, not null
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(a); err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
+	}
+	e.screen.data(b.String())
+	return nil
+}
+
+// documentFailure prints a failure as JSON if its command was to answer so; what went wrong is
+// said as text besides. A stream's is its last line.
+func (e *env) documentFailure(c *cobra.Command, asked bool, err error) error {
+	var failure error
+	switch {
+	case c != nil && streams(c):
+		failure = e.line("error", err.Error())
+	case asked, c != nil && e.json(c):
+		failure = e.document(Failure{Error: err.Error(), Status: ExitCode(err)})
+	default:
+		return err
+	}
+	if failure != nil {
+		return errors.Join(err, failure)
+	}
+	return &documented{err}
+}
