@@ -35,12 +35,6 @@ type Setting struct {
 	write    func(k *Knobs, value string) error
 }
 
-// onOffWords are the values of a switch.
-var onOffWords = []string{"off", "on"}
-
-// all are in the order in which they are shown.
-var all = slices.Concat(words, numbers, internet, ripTimes, log)
-
 // Find returns the setting with that key.
 func Find(key string) (Setting, error) {
 	at := slices.IndexFunc(all, func(s Setting) bool { return s.key == key })
