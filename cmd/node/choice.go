@@ -10,3 +10,10 @@ func choices(c *cobra.Command, flag string, words ...cobra.Completion) {
 		panic("BUG: " + err.Error()) // there is no such flag
 	}
 }
+
+// completing has Tab complete the arguments of a command by names.
+func completing(names func() []string, d cobra.ShellCompDirective) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return names(), d
+	}
+}

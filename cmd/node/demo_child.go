@@ -51,8 +51,8 @@ func startChild(
 	c.process.Dir = dir
 	c.process.WaitDelay = killDelay
 	c.process.Cancel = c.interrupt
-	c.process.Stdout = &lines{each: c.heard}
-	c.process.Stderr = &lines{each: c.complaint.add}
+	c.process.Stdout = &lineWriter{tell: c.heard}
+	c.process.Stderr = &lineWriter{tell: c.complaint.add}
 	in, err := c.process.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting node %s: %w", name, err)
@@ -70,7 +70,7 @@ func startChild(
 
 // heard sorts a line of the node's output. All our questions are answered by JSON arrays; the only
 // objects with a path are the results of transfers. Anything else is an event, meant for people.
-func (c *child) heard(line []byte) {
+func (c *child) heard(line []byte) error {
 	switch {
 	case bytes.HasPrefix(line, []byte("[")):
 		select {
@@ -86,6 +86,7 @@ func (c *child) heard(line []byte) {
 			}
 		}
 	}
+	return nil
 }
 
 // tell sends a line to the node's shell.
@@ -190,26 +191,6 @@ func (c *child) end() {
 	<-c.ended
 }
 
-// lines calls a function with every whole line that is written to it. The line is lent.
-type lines struct {
-	each func(line []byte)
-	rest []byte
-}
-
-// Write implements io.Writer.
-func (l *lines) Write(p []byte) (int, error) {
-	l.rest = append(l.rest, p...)
-	for {
-		line, after, found := bytes.Cut(l.rest, []byte("\n"))
-		if !found {
-			break
-		}
-		l.each(bytes.TrimRight(line, "\r"))
-		l.rest = after
-	}
-	return len(p), nil
-}
-
 // tail keeps the last lines of what a node complained of.
 type tail struct {
 	mu    sync.Mutex
@@ -218,10 +199,10 @@ type tail struct {
 
 const tailLines = 4
 
-func (t *tail) add(line []byte) {
+func (t *tail) add(line []byte) error {
 	text := strings.TrimSpace(string(line))
 	if text == "" {
-		return
+		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -229,6 +210,7 @@ func (t *tail) add(line []byte) {
 	if len(t.lines) > tailLines {
 		t.lines = t.lines[1:]
 	}
+	return nil
 }
 
 // failedLine is how a shell names the line of its script that failed.

@@ -35,7 +35,10 @@ func (d *demo) awaitRoutes(ctx context.Context, n *demoNet) error {
 		node *child
 		to   string
 	}{{n.a, n.addrC}, {n.c, demoAddrA}} {
-		if err := end.node.awaitRoute(ctx, netip.MustParseAddr(end.to)); err != nil {
+		to := netip.MustParseAddr(end.to)
+		if err := await(ctx, end.node, "routes --json", end.to, func(r *control.Route) bool {
+			return r.Prefix.Contains(to)
+		}); err != nil {
 			return err
 		}
 	}
@@ -44,23 +47,26 @@ func (d *demo) awaitRoutes(ctx context.Context, n *demoNet) error {
 	return nil
 }
 
-func (c *child) awaitRoute(ctx context.Context, to netip.Addr) error {
+// await asks a node until an answer has what is waited for.
+func await[T any](
+	ctx context.Context, c *child, question, what string, has func(*T) bool,
+) error {
 	poll := time.NewTicker(routePoll)
 	defer poll.Stop()
 	for {
-		var routes []control.Route
-		if err := c.ask(ctx, "routes --json", &routes); err != nil {
+		var list []T
+		if err := c.ask(ctx, question, &list); err != nil {
 			return err
 		}
-		for _, r := range routes {
-			if r.Prefix.Contains(to) {
+		for i := range list {
+			if has(&list[i]) {
 				return nil
 			}
 		}
 		select {
 		case <-poll.C:
 		case <-ctx.Done():
-			return fmt.Errorf("node %s: %v: %w", c.name, to, context.Cause(ctx))
+			return fmt.Errorf("node %s: %s: %w", c.name, what, context.Cause(ctx))
 		}
 	}
 }
@@ -78,7 +84,11 @@ func (d *demo) move(ctx context.Context, n *demoNet) (moved demoMoved, err error
 	if err := n.a.tell(fmt.Sprintf("recvfile %s %d --json", demoReceived, demoPort)); err != nil {
 		return moved, err
 	}
-	if err := n.a.awaitListener(ctx); err != nil {
+	// The answer comes behind the start of the transfer.
+	port := fmt.Sprint("port ", demoPort)
+	if err := await(ctx, n.a, "sockets --json", port, func(s *control.Socket) bool {
+		return s.Local.Port() == demoPort
+	}); err != nil {
 		return moved, err
 	}
 	if err := n.c.tell("set tcp.congestion " + d.cc); err != nil {
@@ -99,29 +109,6 @@ func (d *demo) move(ctx context.Context, n *demoNet) (moved demoMoved, err error
 		err = n.b.ask(ctx, "interfaces --json", &moved.router)
 	}
 	return moved, err
-}
-
-// awaitListener waits until the node listens for the file. It asks rather than sleeps: the answer
-// comes behind the start of the transfer.
-func (c *child) awaitListener(ctx context.Context) error {
-	poll := time.NewTicker(routePoll)
-	defer poll.Stop()
-	for {
-		var sockets []control.Socket
-		if err := c.ask(ctx, "sockets --json", &sockets); err != nil {
-			return err
-		}
-		for _, s := range sockets {
-			if s.Local.Port() == demoPort {
-				return nil
-			}
-		}
-		select {
-		case <-poll.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 func (n *demoNet) names() string {

@@ -216,19 +216,24 @@ func TestGrouped(t *testing.T) {
 
 func TestLinesAreWholeHoweverTheyAreWritten(t *testing.T) {
 	var got []string
-	l := lines{each: func(line []byte) { got = append(got, string(line)) }}
-	for _, piece := range []string{"on", "e\ntwo\r\n\nth", "", "ree", "\nrest"} {
+	l := lineWriter{tell: func(line []byte) error {
+		got = append(got, string(line))
+		return nil
+	}}
+	for _, piece := range []string{"on", "e\ntwo\n\nth", "", "ree", "\nrest"} {
 		n, err := l.Write([]byte(piece))
 		require.NoError(t, err)
 		assert.Equal(t, len(piece), n)
 	}
 	assert.Equal(t, []string{"one", "two", "", "three"}, got)
+	require.NoError(t, l.end())
+	assert.Equal(t, "rest", got[len(got)-1], "the last line has no end")
 }
 
 func TestTailKeepsTheLastLines(t *testing.T) {
 	var tl tail
 	for _, line := range []string{"a", "b", " ", "c", "d", "e "} {
-		tl.add([]byte(line))
+		require.NoError(t, tl.add([]byte(line)))
 	}
 	assert.Equal(t, "b | c | d | e", tl.String())
 	assert.Empty(t, tl.reason())
@@ -238,10 +243,10 @@ func TestADeathsReasonIsTheLineThatFailed(t *testing.T) {
 	c := child{name: "A"}
 	require.EqualError(t, c.death(), "node A: ended too early")
 	c.err = errors.New("exit status 2")
-	c.complaint.add([]byte("A.lnx:1:1: what is this"))
+	require.NoError(t, c.complaint.add([]byte("A.lnx:1:1: what is this")))
 	require.EqualError(t, c.death(), "node A: exit status 2: A.lnx:1:1: what is this")
-	c.complaint.add([]byte("stdin:4: recvfile f: no space left on device"))
-	c.complaint.add([]byte("Socket 3: closed"))
+	require.NoError(t, c.complaint.add([]byte("stdin:4: recvfile f: no space left on device")))
+	require.NoError(t, c.complaint.add([]byte("Socket 3: closed")))
 	require.EqualError(t, c.death(), "node A: recvfile f: no space left on device")
 }
 
@@ -251,7 +256,7 @@ func TestAnswersAndTransfersAreToldApart(t *testing.T) {
 		"Received test packet: Src: 10.0.0.1", `{"path":"sent.bin","sent":true,"bytes":7,"peer":"10.0.0.1:9000"}`,
 		`{"broken`, `[{"iface":"if0"}]`, `["nobody asked for this one"]`,
 	} {
-		c.heard([]byte(line))
+		require.NoError(t, c.heard([]byte(line)))
 	}
 	assert.JSONEq(t, `[{"iface":"if0"}]`, string(<-c.answers))
 	got := <-c.transfers

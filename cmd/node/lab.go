@@ -85,13 +85,9 @@ func labShowCommand() *cobra.Command {
 		Short: "print the file of an experiment",
 		Long: "Print the file of an experiment, to begin one's own with. `node lab run FILE`\n" +
 			"runs it.",
-		Example: "  node lab show tahoe-low > mine.yaml",
-		Args:    usageArgs(cobra.ExactArgs(1)),
-		ValidArgsFunction: func(*cobra.Command, []string, string) (
-			[]string, cobra.ShellCompDirective,
-		) {
-			return preset.Names(), cobra.ShellCompDirectiveNoFileComp
-		},
+		Example:           "  node lab show tahoe-low > mine.yaml",
+		Args:              usageArgs(cobra.ExactArgs(1)),
+		ValidArgsFunction: completing(preset.Names, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(c *cobra.Command, args []string) error {
 			if p, ok := preset.Find(args[0]); ok {
 				_, err := c.OutOrStdout().Write(p.Text)

@@ -49,12 +49,8 @@ func labJudgeCommand() *cobra.Command {
 		Long:  labJudgeLong,
 		Example: "  node lab judge check-reno-buffer --with ns3\n" +
 			"  node lab judge mine.yaml --with ns3 --trials 10 --without end-growth",
-		Args: usageArgs(cobra.ExactArgs(1)),
-		ValidArgsFunction: func(*cobra.Command, []string, string) (
-			[]string, cobra.ShellCompDirective,
-		) {
-			return experimentNames(), cobra.ShellCompDirectiveDefault
-		},
+		Args:              usageArgs(cobra.ExactArgs(1)),
+		ValidArgsFunction: completing(experimentNames, cobra.ShellCompDirectiveDefault),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(c); err != nil {
 				return misuse(c, err)

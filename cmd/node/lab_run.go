@@ -81,13 +81,9 @@ func labRunCommand() *cobra.Command {
 			"  node lab run tahoe-low --sweep flows.0.cc=tahoe,reno,cubic --trials 30\n" +
 			"  node lab run mine.yaml -o results --until 'ci<5%'\n" +
 			"  node lab run rip-random-1000 --dialect rip2 --seed 7",
-		Args: cobra.ArbitraryArgs, // experiment looks at them
-		ValidArgsFunction: func(*cobra.Command, []string, string) (
-			[]string, cobra.ShellCompDirective,
-		) {
-			return experimentNames(), cobra.ShellCompDirectiveDefault
-		},
-		RunE: o.begin,
+		Args:              cobra.ArbitraryArgs, // experiment looks at them
+		ValidArgsFunction: completing(experimentNames, cobra.ShellCompDirectiveDefault),
+		RunE:              o.begin,
 	}
 	f := c.Flags()
 	f.SortFlags = false

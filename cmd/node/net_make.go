@@ -250,11 +250,7 @@ func (o *netOptions) graph(c *cobra.Command, args []string) (*topology.Graph, er
 	}
 	var all []*lnx.Config
 	for _, m := range n.Members() {
-		text, err := files.Text(m.File, files.MaxText)
-		if err != nil {
-			return nil, err
-		}
-		config, err := lnx.Parse(m.File, text)
+		config, err := configOf(m)
 		if err != nil {
 			return nil, err
 		}

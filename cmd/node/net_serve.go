@@ -127,19 +127,24 @@ func shapeOf(n *netctl.Network) *api.Shape {
 	var configs []*lnx.Config
 	s := &api.Shape{Name: n.Name(), Nodes: []api.ShapeNode{}, Links: []api.ShapeLink{}}
 	for _, m := range n.Members() {
-		text, err := files.Text(m.File, files.MaxText)
-		if err == nil {
-			var c *lnx.Config
-			if c, err = lnx.Parse(m.File, text); err == nil {
-				configs = append(configs, c)
-				continue
-			}
+		if c, err := configOf(m); err == nil {
+			configs = append(configs, c)
+		} else {
+			s.Nodes = append(s.Nodes, api.ShapeNode{Name: m.Name})
 		}
-		s.Nodes = append(s.Nodes, api.ShapeNode{Name: m.Name})
 	}
 	drawn := shapeOfGraph(topology.From(n.Name(), configs))
 	s.Nodes, s.Links = append(s.Nodes, drawn.Nodes...), drawn.Links
 	return s
+}
+
+// configOf is what a node's file says now.
+func configOf(m netctl.Member) (*lnx.Config, error) {
+	text, err := files.Text(m.File, files.MaxText)
+	if err != nil {
+		return nil, err
+	}
+	return lnx.Parse(m.File, text)
 }
 
 // shapeOfGraph is a graph as the API has it.

@@ -30,21 +30,11 @@ func tunLine(text string) (string, error) {
 // otherEnd is an address for the kernel's end of a link.
 func otherEnd(p netip.Prefix) (netip.Addr, bool) {
 	for _, a := range []netip.Addr{p.Addr().Next(), p.Addr().Prev()} {
-		first, last := p.Masked().Addr(), lastOf(p)
-		if p.Contains(a) && (p.Bits() > 30 || a != first && a != last) {
+		if a.IsValid() && lnx.NeighborFault(a, p) == "" {
 			return a, true
 		}
 	}
 	return netip.Addr{}, false
-}
-
-// lastOf is the broadcast address of a prefix.
-func lastOf(p netip.Prefix) netip.Addr {
-	b := p.Masked().Addr().As4()
-	for bit := p.Bits(); bit < 32; bit++ {
-		b[bit/8] |= 0x80 >> (bit % 8)
-	}
-	return netip.AddrFrom4(b)
 }
 
 // tunAdvice tells what is left for the user to type, so that the machine finds the
