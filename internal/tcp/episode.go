@@ -27,7 +27,6 @@ type round struct {
 	restarted     bool // its losses made the algorithm start over
 	recovering    bool // fast recovery was in progress,
 	restarting    bool // or a slow start in which what was sent before does not count (credit)
-	goBack        bool // go-back-N begins a recovery
 	marked        bool // it echoes a mark
 	exact         bool // and would not, if what it acknowledges had not been marked (RFC 8257)
 	echo          echo
@@ -72,9 +71,6 @@ func (v *recovery) digest(r *round, more, persisting bool) {
 	}
 	v.rack.adaptReordering(r, v.snd, v.lasting.tlp.end)
 	v.detect(r)
-	if r.goBack {
-		v.goBack(r)
-	}
 	v.probeAnswered(r.now, r)
 	v.recover(r, more)
 	v.control(r)
@@ -179,14 +175,6 @@ func (v *recovery) enter(r *round) {
 		before := v.sent.bytes[sacked] + e.dupBytes - (r.delivered - r.advance)
 		e.flight = max(r.flight-max(before, 0), v.snd.mss)
 	}
-	v.notify(r.now)
-}
-
-// goBack begins the recovery of a sender that goes back.
-func (v *recovery) goBack(r *round) {
-	v.beginUndo(true)
-	v.ep = episode{kind: restarting, point: v.snd.nxt, timedOut: v.snd.una, force: true}
-	v.cc.OnLoss(v.lossEvent(r.now, congestion.Detected, r.flight))
 	v.notify(r.now)
 }
 

@@ -1,5 +1,7 @@
 package tcp
 
+import "github.com/tidepool-net/tidepool/internal/tcp/congestion"
+
 // goBackN is the textbook's sliding window: the receiver is heard for its
 // cumulative acknowledgment alone, and whenever something is missing everything
 // behind it is sent again. It is here to be compared with: a large window that
@@ -25,5 +27,8 @@ func (gbn) detect(v *recovery, r *round) {
 	for l := &v.sent.lists[inFlight]; l.n > 0; {
 		v.lose(r, l.head, v.sent.at(l.head))
 	}
-	r.goBack = true
+	v.beginUndo(true)
+	v.ep = episode{kind: restarting, point: v.snd.nxt, timedOut: v.snd.una, force: true}
+	v.cc.OnLoss(v.lossEvent(r.now, congestion.Detected, r.flight))
+	v.notify(r.now)
 }

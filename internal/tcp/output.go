@@ -189,14 +189,7 @@ func (c *Conn) outputACK(now clock.Time, t *Train) {
 // outputLost retransmits what is thought lost, neighbours of equal size as one
 // train.
 func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
-	q, left := &c.rec.sent, c.rec.allowance()
-	if q.uneven {
-		c.rec.recut(c.snd.mss) // short pieces, cut while they were in flight, are joined
-	}
-	id := q.lists[lost].head
-	rec := q.at(id)
-	if left < rec.text() && !c.rec.ep.force && c.rec.pipe() > 0 ||
-		c.rec.ep.forward == forwardFirst && !c.rec.ep.force {
+	if !c.rec.mayResend() {
 		why := LimitRecovery
 		if c.rec.ep.kind == steady {
 			why = LimitCwnd
@@ -207,40 +200,18 @@ func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
 	if c.holds(now, c.rec.pacer.holds(now), LimitPacing) {
 		return false
 	}
-	seq, mss := rec.seq, min(rec.text(), c.snd.mss)
-	room = max(room, ceilDiv(rec.text(), max(mss, 1))) // one record is never cut
-	c.begin(t, seq, 0)
-	c.rec.undo.noteResent(now)
-	n, again := 0, uint64(0)
-	for {
-		n += rec.text()
-		left -= int(rec.size)
-		again++
-		if rec.flags&recFIN != 0 {
-			t.Flags |= FIN
-		}
-		full := rec.text() == mss
-		end := rec.end()
-		q.resent(now, id, rec)
-		c.rec.undo.sent(rec.seq, end)
-		c.rec.spend(int(rec.size))
-		id = q.lists[lost].head
-		if q.lists[lost].n == 0 || !full || c.rec.ep.forward != forwardOff ||
-			(n+mss-1)/mss >= room {
-			break
-		}
-		if rec = q.at(id); rec.seq != end || rec.text() > mss || rec.text() > left {
-			break
-		}
-	}
-	c.snd.lend(t, seq, n, mss)
-	c.rec.countAgain(again, n)
-	if seq == c.snd.una || c.rec.at.rto == clock.Never {
-		c.rec.armRTO(now)
-	}
-	c.rec.armProbe(now)
-	c.leave(now, t)
+	c.again(now, t, c.rec.resend(now, room))
 	return true
+}
+
+// again fills t with data that was sent before.
+func (c *Conn) again(now clock.Time, t *Train, s span) {
+	c.begin(t, s.seq, 0)
+	if s.fin {
+		t.Flags |= FIN
+	}
+	c.snd.lend(t, s.seq, s.n, s.mss)
+	c.leave(now, t)
 }
 
 // holds reports whether something keeps data back until an instant, and sees to it that the data
@@ -384,16 +355,7 @@ func (c *Conn) outputWindowProbe(now clock.Time, t *Train) bool {
 	if c.rec.sent.empty() {
 		return c.firstWindowProbe(now, t)
 	}
-	rec := c.rec.sent.at(c.rec.sent.first)
-	c.rec.sent.resent(now, c.rec.sent.first, rec)
-	n := min(rec.text(), 1)
-	c.begin(t, rec.seq, 0)
-	if rec.flags&recFIN != 0 && n == rec.text() {
-		t.Flags |= FIN
-	}
-	c.snd.lend(t, rec.seq, n, c.snd.mss)
-	c.rec.countAgain(1, n)
-	c.leave(now, t)
+	c.again(now, t, c.rec.repeatByte(now))
 	return true
 }
 
@@ -427,49 +389,19 @@ func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
 // outputTailProbe sends the loss probe: new data if the peer's window takes
 // any, else the last segment again (RFC 8985 §7.3).
 func (c *Conn) outputTailProbe(now clock.Time, t *Train) bool {
-	defer func() { c.rec.lasting.tlp.due = false }()
-	if c.rec.sent.empty() {
+	v := &c.rec
+	defer func() { v.lasting.tlp.due = false }()
+	if v.sent.empty() {
 		return false
 	}
-	c.rec.pacer.next = min(c.rec.pacer.next, now) // a probe does not wait
-	if c.rec.ep.kind != steady {
-		c.rec.lasting.tlp.inside = c.repeat(now, t, c.rec.sent.first)
-		return c.rec.lasting.tlp.inside
+	v.pacer.next = min(v.pacer.next, now) // a probe does not wait
+	if v.ep.kind == steady && c.outputNew(now, probeSegments, t, probeSegments*c.snd.mss) {
+		v.probed(now, false, 0)
+		return true
 	}
-	c.rec.lasting.tlp.again = false
-	if !c.outputNew(now, probeSegments, t, probeSegments*c.snd.mss) {
-		id := c.rec.sent.next - 1
-		start := c.rec.sent.at(id).seq
-		if !c.repeat(now, t, id) {
-			return false
-		}
-		c.rec.lasting.tlp.again, c.rec.lasting.tlp.start = true, start
+	s, ok := v.repeatProbe(now)
+	if ok {
+		c.again(now, t, s)
 	}
-	c.rec.lasting.tlp.end = c.snd.nxt
-	c.rec.at.probe = clock.Never
-	c.rec.armRTO(now)
-	return true
-}
-
-// repeat sends a segment again that is not known to be lost.
-func (c *Conn) repeat(now clock.Time, t *Train, id uint32) bool {
-	rec := c.rec.sent.at(id)
-	if rec.place == sacked {
-		return false
-	}
-	n := rec.text()
-	c.begin(t, rec.seq, 0)
-	if rec.flags&recFIN != 0 {
-		t.Flags |= FIN
-	}
-	c.snd.lend(t, rec.seq, n, min(max(n, 1), c.snd.mss))
-	if c.rec.ep.kind != steady {
-		c.rec.undo.noteResent(now)
-		c.rec.undo.sent(rec.seq, rec.end())
-		c.rec.spend(int(rec.size))
-	}
-	c.rec.sent.resent(now, id, rec)
-	c.rec.countAgain(1, n)
-	c.leave(now, t)
-	return true
+	return ok
 }

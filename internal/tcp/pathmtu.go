@@ -326,19 +326,12 @@ func (c *Conn) probeTooBig(now clock.Time, seq uint64, mtu int) bool {
 	if q == nil || q.seq == 0 || seq != q.seq || mtu >= q.size || mtu < p.MTU {
 		return false
 	}
-	id := c.rec.sent.find(seq)
-	if !c.rec.sent.has(id) || c.rec.sent.at(id).flags&recMTUProbe == 0 {
+	if !c.rec.resendProbe(seq) {
 		return false
 	}
-	rec := c.rec.sent.at(id)
-	rec.flags &^= recMTUProbe
 	c.setMTU(mtu)
 	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
 	*q = search{next: now.Add(mtuAge)}
-	if rec.place == inFlight {
-		c.rec.sent.move(id, rec, lost)
-		c.rec.ep.force = true
-	}
 	c.touch()
 	return true
 }

@@ -110,12 +110,9 @@ func (t timing) detect(v *recovery, r *round) {
 		if rec.flags&recAgain != 0 {
 			v.lasting.counts.LostRetransmits++
 		}
-		if rec.flags&recMTUProbe != 0 {
-			v.loseProbe(r, id, rec)
-			continue
+		if v.lose(r, id, rec) {
+			r.lost++
 		}
-		v.lose(r, id, rec)
-		r.lost++
 	}
 }
 

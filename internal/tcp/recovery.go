@@ -98,14 +98,20 @@ var recoveryNames = [...]string{"open", "recovery", "loss"}
 // pipe estimates the bytes in flight (SetPipe, RFC 6675 §4), from counters.
 func (v *recovery) pipe() int { return max(0, v.sent.bytes[inFlight]-v.ep.dupBytes) }
 
-// lose thinks a segment in flight lost because of congestion.
-func (v *recovery) lose(r *round, id uint32, rec *record) {
+// lose thinks a segment in flight lost, and reports whether because of congestion: a lost probe of
+// the path's MTU says nothing about that (RFC 4821 §7.6.2).
+func (v *recovery) lose(r *round, id uint32, rec *record) bool {
 	q := &v.sent
 	q.move(id, rec, lost)
+	if rec.flags&recMTUProbe != 0 {
+		rec.flags &^= recMTUProbe
+		r.mtu.lost++
+		return false
+	}
 	q.lost += uint64(rec.size)
 	watcher, ok := v.cc.Controller.(congestion.LossWatcher)
 	if !ok {
-		return
+		return true
 	}
 	l := &v.shared.gone
 	*l = congestion.LostSegment{
@@ -114,14 +120,7 @@ func (v *recovery) lose(r *round, id uint32, rec *record) {
 		TotalDelivered: q.delivered, SentAt: rec.sentAt,
 	}
 	watcher.OnSegmentLost(l)
-}
-
-// loseProbe takes a probe of the path's MTU for lost, which says nothing about congestion (RFC 4821
-// §7.6.2).
-func (v *recovery) loseProbe(r *round, id uint32, rec *record) {
-	v.sent.move(id, rec, lost)
-	rec.flags &^= recMTUProbe
-	r.mtu.lost++
+	return true
 }
 
 // resendLarge has sent again what cannot have passed a path that has turned out to
@@ -136,12 +135,35 @@ func (v *recovery) resendLarge(mss int) {
 	v.ep.force = q.lists[lost].n > 0
 }
 
+// resendProbe has a probe of the path's MTU sent again that a router reports as too big. It reports
+// false if there is none.
+func (v *recovery) resendProbe(seq uint64) bool {
+	id := v.sent.find(seq)
+	if !v.sent.has(id) || v.sent.at(id).flags&recMTUProbe == 0 {
+		return false
+	}
+	rec := v.sent.at(id)
+	rec.flags &^= recMTUProbe
+	if rec.place == inFlight {
+		v.sent.move(id, rec, lost)
+		v.ep.force = true
+	}
+	return true
+}
+
 // loseOverdue thinks everything lost at a time-out that has had time to arrive (RFC 8985 §6.3), the
 // first segment in any case.
 func (v *recovery) loseOverdue(r *round) {
 	q := &v.sent
 	if q.at(q.first).place == sacked {
-		v.renege()
+		// RFC 2018 §8: the peer may have thrown away what was sacked, and a time-out of a segment
+		// that it once reported says that it did.
+		for id := q.first; id != q.next; id++ {
+			if rec := q.at(id); rec.place == sacked {
+				q.move(id, rec, lost)
+			}
+		}
+		v.board = scoreboard{judged: q.first, highest: q.first, tried: q.first}
 	}
 	for id := q.first; id != q.next; id++ {
 		rec := q.at(id)
@@ -150,10 +172,6 @@ func (v *recovery) loseOverdue(r *round) {
 		}
 		if rec.flags&recAgain != 0 {
 			v.lasting.counts.LostRetransmits++
-		}
-		if rec.flags&recMTUProbe != 0 {
-			v.loseProbe(r, id, rec)
-			continue
 		}
 		v.lose(r, id, rec)
 	}
@@ -275,15 +293,94 @@ func ceilDiv(a, b int) int { return (a + b - 1) / b }
 // push records a segment that is sent for the first time.
 func (v *recovery) push(now clock.Time, seq uint64, size int, flags recFlags) {
 	v.sent.push(now, seq, size, flags)
-	v.spend(size)
+	v.ep.spend(size)
 }
 
 // spend takes what was sent off the allowance.
-func (v *recovery) spend(n int) {
-	if v.ep.kind == recovering {
-		v.ep.out += n
+func (e *episode) spend(n int) {
+	if e.kind == recovering {
+		e.out += n
 	}
-	v.ep.force = false
+	e.force = false
+}
+
+// span is what to retransmit: n bytes of data in segments of mss, and perhaps our FIN.
+type span struct {
+	seq    uint64
+	n, mss int
+	fin    bool
+}
+
+// mayResend reports whether congestion control lets the lowest of what is lost out.
+func (v *recovery) mayResend() bool {
+	q := &v.sent
+	if q.uneven {
+		v.recut(v.snd.mss) // short pieces, cut while they were in flight, are joined
+	}
+	return v.ep.force ||
+		v.ep.forward != forwardFirst &&
+			(v.allowance() >= q.at(q.lists[lost].head).text() || v.pipe() == 0)
+}
+
+// resend takes what is lost for sent again, neighbours of equal size up to so many segments.
+func (v *recovery) resend(now clock.Time, room int) span {
+	q, left := &v.sent, v.allowance()
+	id := q.lists[lost].head
+	rec := q.at(id)
+	s := span{seq: rec.seq, mss: min(rec.text(), v.snd.mss)}
+	room = max(room, ceilDiv(rec.text(), max(s.mss, 1))) // one record is never cut
+	v.undo.noteResent(now)
+	for again := uint64(1); ; again++ {
+		s.n += rec.text()
+		left -= int(rec.size)
+		s.fin = s.fin || rec.flags&recFIN != 0
+		full, end := rec.text() == s.mss, rec.end()
+		q.resent(now, id, rec)
+		v.undo.sent(rec.seq, end)
+		v.ep.spend(int(rec.size))
+		id = q.lists[lost].head
+		if q.lists[lost].n > 0 {
+			rec = q.at(id)
+		}
+		if q.lists[lost].n == 0 || !full || v.ep.forward != forwardOff ||
+			(s.n+s.mss-1)/s.mss >= room ||
+			rec.seq != end || rec.text() > s.mss || rec.text() > left {
+			v.countAgain(again, s.n)
+			break
+		}
+	}
+	if s.seq == v.snd.una || v.at.rto == clock.Never {
+		v.armRTO(now)
+	}
+	v.armProbe(now)
+	return s
+}
+
+// repeat takes a segment for sent again that is not known to be lost; false: it has arrived.
+func (v *recovery) repeat(now clock.Time, id uint32) (span, bool) {
+	rec := v.sent.at(id)
+	if rec.place == sacked {
+		return span{}, false
+	}
+	n := rec.text()
+	s := span{rec.seq, n, min(max(n, 1), v.snd.mss), rec.flags&recFIN != 0}
+	if v.ep.kind != steady {
+		v.undo.noteResent(now)
+		v.undo.sent(rec.seq, rec.end())
+		v.ep.spend(int(rec.size))
+	}
+	v.sent.resent(now, id, rec)
+	v.countAgain(1, n)
+	return s, true
+}
+
+// repeatByte takes the first byte in flight for sent again, into a window that is shut.
+func (v *recovery) repeatByte(now clock.Time) span {
+	rec := v.sent.at(v.sent.first)
+	v.sent.resent(now, v.sent.first, rec)
+	n := min(rec.text(), 1)
+	v.countAgain(1, n)
+	return span{rec.seq, n, v.snd.mss, rec.flags&recFIN != 0 && n == rec.text()}
 }
 
 // countAgain counts what is retransmitted.

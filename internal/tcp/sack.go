@@ -57,15 +57,3 @@ func (v *recovery) markSacked(start, end uint64, r *round) {
 		q.at(from).skip = id - from
 	}
 }
-
-// renege forgets what was sacked: RFC 2018 §8, the peer may have thrown it
-// away, and a time-out of a segment that it once reported says that it did.
-func (v *recovery) renege() {
-	q := &v.sent
-	for id := q.first; id != q.next; id++ {
-		if rec := q.at(id); rec.place == sacked {
-			q.move(id, rec, lost)
-		}
-	}
-	v.board = scoreboard{judged: q.first, highest: q.first, tried: q.first}
-}

@@ -63,19 +63,15 @@ func (v *recovery) awaken(now clock.Time) {
 	}
 }
 
-// onTimeout is the retransmission time-out, RFC 6298 §5.4-5.6. It returns how many probes of the
-// path's MTU it takes for lost.
+// onTimeout is the retransmission time-out, RFC 6298 §5.4-5.6: it thinks everything lost that has
+// had time to arrive, and starts over from one segment. It returns how many probes of the path's
+// MTU it takes for lost.
 func (v *recovery) onTimeout(now clock.Time) (probes int) {
 	v.backoff = min(v.backoff+1, maxBackoff)
-	if !v.sent.empty() {
-		probes = v.loseAll(now)
+	if v.sent.empty() {
+		v.armRTO(now)
+		return 0
 	}
-	v.armRTO(now)
-	return probes
-}
-
-// loseAll thinks everything lost that has had time to arrive, and starts over from one segment.
-func (v *recovery) loseAll(now clock.Time) (probes int) {
 	r := v.beginRound(now)
 	v.loseOverdue(r)
 	kind := congestion.Timeout
@@ -98,6 +94,7 @@ func (v *recovery) loseAll(now clock.Time) (probes int) {
 	v.is.late = false
 	v.at.probe, v.at.reorder = clock.Never, clock.Never
 	v.cc.OnLoss(v.lossEvent(now, kind, r.flight))
+	v.armRTO(now)
 	return r.mtu.lost
 }
 

@@ -28,11 +28,25 @@ const probeFloor = 2 * time.Millisecond
 // two draw one at once (RFC 5681 §4.2). RFC 9002 §6.2.4 lets a probe be two for a like reason.
 const probeSegments = 2
 
-// armProbe is TLP_calc_PTO, §7.2.
+// armProbe is TLP_calc_PTO, §7.2. A probe is scheduled when the peer talks SACK, nothing is known
+// to be missing, no probe is out, and there was a sample of the round trip since the last (§7.3).
+//
+// In recovery RFC 8985 leaves silence to the time-out, and two round trips without a word are
+// silence there too: on a path of 150 µs that loses one packet in twenty each way, most of what
+// a time-out of 200 ms costs falls there. So once for each silence the first segment goes again,
+// whose answer, if there is one, comes at once and says all that the peer has. The window is not
+// raised by it, and where a time-out has begun to back off, it is left alone (RFC 6298 §5.5).
 func (v *recovery) armProbe(now clock.Time) {
 	v.at.probe = clock.Never
-	if !v.mayProbe() || v.sent.empty() || v.rtt.srtt == 0 ||
-		v.shared.cfg.FinTimeout != 0 && v.sent.onlyFIN() {
+	p, e := &v.lasting.tlp, &v.ep
+	may := v.how.probes && !v.sent.empty() && v.rtt.srtt != 0
+	if e.kind == steady {
+		may = may && p.end == 0 && v.rtt.fresh && v.sent.count[sacked] == 0 &&
+			v.sent.count[lost] == 0
+	} else {
+		may = may && !p.inside && e.forward == forwardOff && v.backoff == 0
+	}
+	if !may || v.shared.cfg.FinTimeout != 0 && v.sent.onlyFIN() {
 		return
 	}
 	// Two round trips, and, which RFC 8985 §7.2 does not ask for, not less than the variance
@@ -56,26 +70,6 @@ func (v *recovery) armProbe(now clock.Time) {
 	v.at.probe = due
 }
 
-// mayProbe is when §7.2 schedules a probe: when the peer talks SACK, nothing is known to be
-// missing, no probe is out, and there was a sample of the round trip since the last (§7.3).
-//
-// In recovery RFC 8985 leaves silence to the time-out, and two round trips without a word are
-// silence there too: on a path of 150 µs that loses one packet in twenty each way, most of what
-// a time-out of 200 ms costs falls there. So once for each silence the first segment goes again,
-// whose answer, if there is one, comes at once and says all that the peer has. The window is not
-// raised by it, and where a time-out has begun to back off, it is left alone (RFC 6298 §5.5).
-func (v *recovery) mayProbe() bool {
-	switch p := &v.ep; {
-	case !v.how.probes:
-		return false
-	case p.kind == steady:
-		return v.lasting.tlp.end == 0 && v.rtt.fresh &&
-			v.sent.count[sacked] == 0 && v.sent.count[lost] == 0
-	default:
-		return !v.lasting.tlp.inside && p.forward == forwardOff && v.backoff == 0
-	}
-}
-
 // onProbeTimer asks for the probe; output sends it.
 func (v *recovery) onProbeTimer(now clock.Time) {
 	if v.sent.empty() {
@@ -84,6 +78,28 @@ func (v *recovery) onProbeTimer(now clock.Time) {
 	v.lasting.tlp.due = true
 	v.rtt.fresh = false
 	v.lasting.counts.TailProbes++
+	v.armRTO(now)
+}
+
+// repeatProbe takes a segment for sent again as a probe: the last one, in a recovery the first.
+func (v *recovery) repeatProbe(now clock.Time) (s span, ok bool) {
+	if v.ep.kind != steady {
+		s, ok = v.repeat(now, v.sent.first)
+		v.lasting.tlp.inside = ok
+	} else if s, ok = v.repeat(now, v.sent.next-1); ok {
+		v.probed(now, true, s.seq)
+	}
+	return s, ok
+}
+
+// probed notes that a probe was sent, of old data from start on if it repeats any.
+func (v *recovery) probed(now clock.Time, again bool, start uint64) {
+	p := &v.lasting.tlp
+	p.again, p.end = again, v.snd.nxt
+	if again {
+		p.start = start
+	}
+	v.at.probe = clock.Never
 	v.armRTO(now)
 }
 

@@ -3,12 +3,12 @@ package main
 // known lists the figures that were above their limit when the limit was set. Each must not grow,
 // and its entry goes when it meets the limit.
 var known = map[string]int{
-	"lines of Go without tests":         141660,
+	"lines of Go without tests":         141615,
 	"packages below internal":           58,
 	"receive path, files":               12,
-	"receive path, lines of its files":  2730,
+	"receive path, lines of its files":  2724,
 	"send path, files":                  12,
-	"send path, lines of its files":     3112,
+	"send path, lines of its files":     3044,
 	"methods of the largest type":       247,
 	"fields of bench/report.Row":        27,
 	"fields of control.Sample":          30,
@@ -32,6 +32,6 @@ var known = map[string]int{
 	"methods of operator.Node":          247,
 	"methods of operator/roomtest.Host": 246,
 	"methods of stack.Stack":            184,
-	"methods of tcp.Conn":               166,
+	"methods of tcp.Conn":               164,
 	"methods of tcp.Host":               67,
 }
