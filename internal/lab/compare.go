@@ -9,7 +9,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/lab/stat"
+	"github.com/tidepool-net/tidepool/internal/table"
 )
 
 // Comparison is one metric of one flow of a cell, in two directories.
@@ -149,12 +149,12 @@ func comparisons(before, after []*result.Trial, part partOf, flow string, set []
 		if len(x) == 0 || len(y) == 0 {
 			continue
 		}
-		difference := stat.Unpaired(x, y)
+		difference := result.Unpaired(x, y)
 		if paired {
-			difference = stat.Paired(x, y)
+			difference = result.Paired(x, y)
 		}
 		c.N = difference.N
-		first, second := stat.Describe(x, 0), stat.Describe(y, 0)
+		first, second := result.Describe(x, 0), result.Describe(y, 0)
 		c.Before, c.After = number(first.Mean), number(second.Mean)
 		if !paired {
 			c.BeforeReach = number((first.High - first.Low) / 2)
@@ -204,13 +204,13 @@ func pairsOf(before, after []*result.Trial, part partOf, m result.Metric) (x, y 
 // others are named.
 func PrintComparison(w io.Writer, a, b *Results, list []Comparison, s Shown) error {
 	list = ofInterest(list, s.Metrics)
-	t := comparisonGrid(a, list, a.Dir, b.Dir)
+	t := comparisonTable(a, list, a.Dir, b.Dir)
 	if s.LaTeX {
-		_, err := io.WriteString(w, t.latex(a.Dir+" and "+b.Dir, comparisonLegend(a, b, list)))
+		_, err := io.WriteString(w, t.LaTeX(a.Dir+" and "+b.Dir, comparisonLegend(a, b, list)))
 		return err
 	}
 	var text strings.Builder
-	t.write(&text)
+	text.WriteString(t.String())
 	text.WriteString(comparisonLegend(a, b, list))
 	_, err := io.WriteString(w, text.String())
 	return err
@@ -229,23 +229,14 @@ func ofInterest(list []Comparison, metrics []result.Metric) []Comparison {
 	})
 }
 
-// comparisonGrid is a line for each metric of each flow of each cell, with what the two sides are
+// comparisonTable is a line for each metric of each flow of each cell, with what the two sides are
 // called.
-func comparisonGrid(a *Results, list []Comparison, before, after string) grid {
-	cell := column{head: [2]string{"", "cell"}, left: true}
-	flow := column{head: [2]string{"", "flow"}, left: true}
-	metric := column{head: [2]string{"", "metric"}, left: true}
-	first, second := column{head: [2]string{"", before}}, column{head: [2]string{"", after}}
-	change, share := column{head: [2]string{"", "difference"}}, column{}
-	unit, late := column{left: true}, column{left: true, silent: true}
-	lastCell, lastFlow := "\x00", "\x00"
+func comparisonTable(a *Results, list []Comparison, before, after string) *table.Table {
+	t := table.New("<cell", "<flow", "<metric", before, after, "difference", "<", "", "<")
+	lastCell, lastFlow, late := "\x00", "\x00", false
 	for i := range list {
 		c := &list[i]
 		set, name := a.setText(c.Set), c.flowText()
-		cell.cells = append(cell.cells, unless(set == lastCell, set))
-		flow.cells = append(flow.cells, unless(set == lastCell && name == lastFlow, name))
-		lastCell, lastFlow = set, name
-		metric.cells = append(metric.cells, string(c.Metric))
 		most := max(math.Abs(*c.Before), math.Abs(*c.After))
 		short, scale := scaled(c.Unit, most)
 		decimals := 0
@@ -253,37 +244,32 @@ func comparisonGrid(a *Results, list []Comparison, before, after string) grid {
 			decimals = max(0, 3-int(math.Floor(math.Log10(most*scale))))
 		}
 		show := func(v float64) string { return fmt.Sprintf("%.*f", decimals, v*scale) }
-		reach := func(v *float64) string {
-			if v == nil {
-				return ""
+		reach := func(column int, v *float64) {
+			text := ""
+			if v != nil {
+				text = " ± " + show(*v)
 			}
-			return " ± " + show(*v)
+			t.Columns[column].Reaches = append(t.Columns[column].Reaches, text)
 		}
-		first.cells = append(first.cells, show(*c.Before))
-		first.reaches = append(first.reaches, reach(c.BeforeReach))
-		second.cells = append(second.cells, show(*c.After))
-		second.reaches = append(second.reaches, reach(c.AfterReach))
-		change.cells = append(change.cells, fmt.Sprintf("%+.*f", decimals, *c.Change*scale))
+		reach(3, c.BeforeReach)
+		reach(4, c.AfterReach)
 		var half *float64
 		if c.Low != nil {
 			half = number((*c.High - *c.Low) / 2)
 		}
-		change.reaches = append(change.reaches, reach(half))
-		unit.cells = append(unit.cells, short)
-		text, doubt := c.verdict()
-		share.cells, share.reaches = append(share.cells, text), append(share.reaches, doubt)
-		late.cells = append(late.cells, unless(!c.Late, "late"))
-		late.silent = late.silent && !c.Late
+		reach(5, half)
+		share, doubt := c.verdict()
+		t.Columns[7].Reaches = append(t.Columns[7].Reaches, doubt)
+		t.Row(unless(set == lastCell, set), unless(set == lastCell && name == lastFlow, name),
+			string(c.Metric), show(*c.Before), show(*c.After),
+			fmt.Sprintf("%+.*f", decimals, *c.Change*scale), short, share, unless(!c.Late, "late"))
+		lastCell, lastFlow, late = set, name, late || c.Late
 	}
-	var t grid
-	if lastCell != "" {
-		t.add(cell)
+	if !late {
+		t.Columns = t.Columns[:len(t.Columns)-1]
 	}
-	for _, c := range []column{flow, metric, first, second, change, unit, share} {
-		t.add(c)
-	}
-	if !late.silent {
-		t.add(late)
+	if lastCell == "" {
+		t.Columns = t.Columns[1:]
 	}
 	return t
 }

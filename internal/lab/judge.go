@@ -12,6 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/table"
 )
 
 // Judged is the expectations of an experiment, held against what its runs came to.
@@ -165,15 +166,7 @@ func (j *Judged) Print(w io.Writer, failedOnly bool) error {
 // printVerdicts writes one table. What several rows have in common stands once.
 func printVerdicts(b *strings.Builder, list []*check.Verdict) {
 	const whatWidth, caseWidth, expectedWidth, gotWidth = 34, 20, 22, 26
-	head := func(text string) [2]string { return [2]string{"", text} }
-	t := grid{columns: []column{
-		{head: head(""), left: true},
-		{head: head("what"), left: true},
-		{head: head("where"), left: true},
-		{head: head("expected"), left: true},
-		{head: head("got"), left: true},
-		{head: head("tolerance"), left: true},
-	}}
+	t := table.New("<", "<what", "<where", "<expected", "<got", "<tolerance")
 	var said string
 	var before [4]string
 	for _, v := range list {
@@ -189,51 +182,20 @@ func printVerdicts(b *strings.Builder, list []*check.Verdict) {
 		case !v.Pass:
 			verdict = "FAILS"
 		}
-		t.wrapped([]string{verdict}, wrap(what, whatWidth), wrap(v.Case(), caseWidth),
-			wrap(v.Expected(), expectedWidth), wrap(v.Got(), gotWidth), []string{v.Tolerance()})
+		t.Wrapped([]string{verdict}, table.Wrap(what, whatWidth), table.Wrap(v.Case(), caseWidth),
+			table.Wrap(v.Expected(), expectedWidth), table.Wrap(v.Got(), gotWidth), []string{v.Tolerance()})
 		notes := [4]string{v.Published, v.Why, v.Source, v.Because}
 		for i, label := range []string{"published: ", "", "source: ", "tolerance: "} {
 			if notes[i] != "" && notes[i] != before[i] && (!v.Own || i != sourceNote) {
-				t.wrapped(nil, wrap(label+notes[i], whatWidth), nil, nil, nil, nil)
+				t.Wrapped(nil, table.Wrap(label+notes[i], whatWidth), nil, nil, nil, nil)
 			}
 		}
 		before = notes
 	}
-	t.columns = slices.DeleteFunc(t.columns, func(c column) bool {
-		return !slices.ContainsFunc(c.cells, func(text string) bool { return text != "" })
+	t.Columns = slices.DeleteFunc(t.Columns, func(c table.Column) bool {
+		return !slices.ContainsFunc(c.Cells, func(text string) bool { return text != "" })
 	})
-	t.write(b)
+	b.WriteString(t.String())
 }
 
 const sourceNote = 2 // the index of the source among a verdict's notes
-
-// wrapped adds a row whose cells have several lines.
-func (g *grid) wrapped(cells ...[]string) {
-	lines := 1
-	for _, c := range cells {
-		lines = max(lines, len(c))
-	}
-	for line := range lines {
-		for i, c := range cells {
-			text := ""
-			if line < len(c) {
-				text = c[line]
-			}
-			g.columns[i].cells = append(g.columns[i].cells, text)
-		}
-	}
-}
-
-// wrap breaks a text between words.
-func wrap(text string, width int) []string {
-	var lines []string
-	for word := range strings.FieldsSeq(text) {
-		last := len(lines) - 1
-		if last >= 0 && len([]rune(lines[last]))+1+len([]rune(word)) <= width {
-			lines[last] += " " + word
-		} else {
-			lines = append(lines, word)
-		}
-	}
-	return lines
-}

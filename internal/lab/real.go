@@ -13,6 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/realtime"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/table"
 )
 
 // addReal puts a cell of real time behind each of a study, if all of it can be played so.
@@ -172,15 +173,14 @@ func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
 	}
 	if list := ofInterest(r.Beside(), metrics); len(list) > 0 {
 		b.WriteString("\n")
-		t := comparisonGrid(r, list, "virtual", "real")
-		t.write(b)
+		b.WriteString(comparisonTable(r, list, "virtual", "real").String())
 	}
 	lines, _ := r.Timings()
 	if len(lines) > 0 {
 		b.WriteString("\n")
 	}
 	for _, line := range lines {
-		b.WriteString(strings.Join(wrap(line, maxColumns), "\n    ") + "\n")
+		b.WriteString(strings.Join(table.Wrap(line, maxColumns), "\n    ") + "\n")
 	}
 }
 
@@ -200,14 +200,14 @@ func (r *Results) besideTable(d *Drawing) (*figure.Plain, error) {
 	if list = ofInterest(list, besides); len(list) == 0 {
 		return nil, nil
 	}
-	t := comparisonGrid(r, list, before, after)
+	t := comparisonTable(r, list, before, after)
 	out.Rows = make([][]figure.PlainCell, len(list))
-	for _, c := range t.columns {
-		out.Heads = append(out.Heads, figure.PlainCell{Text: c.head[1], Left: c.left})
-		for i := range c.cells {
-			one := figure.PlainCell{Text: c.cells[i], Left: c.left}
-			if c.reaches != nil {
-				one.Text += c.reaches[i]
+	for _, c := range t.Columns {
+		out.Heads = append(out.Heads, figure.PlainCell{Text: c.Head[1], Left: c.Left})
+		for i := range c.Cells {
+			one := figure.PlainCell{Text: c.Cells[i], Left: c.Left}
+			if c.Reaches != nil {
+				one.Text += c.Reaches[i]
 			}
 			out.Rows[i] = append(out.Rows[i], one)
 		}

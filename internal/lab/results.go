@@ -10,7 +10,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/lab/stat"
 )
 
 // Results are the runs of a directory.
@@ -116,7 +115,7 @@ func unfinishedNote(g *result.Group) string {
 // empty: it does not.
 func trendOf(g *result.Group) string {
 	s, drift := g.Numbers[result.Trend], g.Numbers[result.Drift]
-	if stat.Steady(s.Values, drift.Values) {
+	if result.Steady(s.Values, drift.Values) {
 		return ""
 	}
 	return fmt.Sprintf("its goodput is not steady: it changes by %+.0f %% while it is measured",

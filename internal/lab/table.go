@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/table"
 )
 
 // maxColumns is how wide a table is, and maxRows how long.
@@ -64,22 +66,23 @@ func (r *Results) Print(w io.Writer, s Shown) error {
 		b.WriteString(": " + r.About)
 	}
 	b.WriteString("\n\n")
-	t := r.settingsGrid(rows)
+	t := r.settingsTable(rows)
 	if metrics == nil {
 		metrics = r.Metrics
 	}
 	if metrics != nil {
 		for _, m := range metrics {
-			t.add(metricColumn(rows, m, headOf(m)))
+			c, _ := metricColumn(rows, m, headOf(m))
+			t.Add(c)
 		}
 	} else {
-		r.usual(&t, rows)
+		r.usual(t, rows)
 	}
 	if s.LaTeX {
-		_, err := io.WriteString(w, t.latex(b.String(), r.legend(all)))
+		_, err := io.WriteString(w, t.LaTeX(b.String(), r.legend(all)))
 		return err
 	}
-	t.write(&b)
+	b.WriteString(t.String())
 	if n := len(all) - len(rows); n > 0 {
 		fmt.Fprintf(&b, "and %d rows more: %s has all\n", n, summaryFile)
 	}
@@ -99,62 +102,52 @@ func headOf(m result.Metric) string {
 	return strings.ReplaceAll(string(m), "_", " ")
 }
 
-// settingsGrid begins the table: what is swept, and whose row it is.
-func (r *Results) settingsGrid(rows []result.Group) grid {
-	var t grid
-	if len(r.Cells) > 0 {
-		for i, s := range r.Cells[0].Set {
-			c := column{head: [2]string{"", r.shortKey(i)}, left: true}
-			last := -1
-			for _, row := range rows {
-				text := ""
-				if row.Cell != last {
-					text = result.Shown(r.Cells[row.Cell].Set[i].Value)
-				}
-				last = row.Cell
-				c.cells = append(c.cells, text)
+// settingsTable begins the table: what is swept, and whose row it is.
+func (r *Results) settingsTable(rows []result.Group) *table.Table {
+	t := &table.Table{}
+	add := func(head [2]string, left bool, text func(*result.Group) string) {
+		c := table.Column{Head: head, Left: left}
+		for i := range rows {
+			c.Cells = append(c.Cells, text(&rows[i]))
+		}
+		t.Add(c)
+	}
+	once := func(head string, text func(cell int) string) { // in the first row of each cell
+		last := -1
+		add([2]string{"", head}, true, func(g *result.Group) string {
+			if g.Cell == last {
+				return ""
 			}
-			_ = s
-			t.add(c)
+			last = g.Cell
+			return text(g.Cell)
+		})
+	}
+	if len(r.Cells) > 0 {
+		for i := range r.Cells[0].Set {
+			once(r.shortKey(i), func(cell int) string {
+				return result.Shown(r.Cells[cell].Set[i].Value)
+			})
 		}
 	}
 	if r.Real {
-		c := column{head: [2]string{"", "time"}, left: true}
-		last := -1
-		for _, row := range rows {
-			c.cells = append(c.cells, unless(row.Cell == last, r.clockName(row.Cell)))
-			last = row.Cell
-		}
-		t.add(c)
+		once("time", r.clockName)
 	}
-	flow := column{head: [2]string{"", "flow"}, left: true}
-	label := column{head: [2]string{"", "kind"}, left: true}
-	finished := column{head: [2]string{"finished", "runs"}}
-	several, labels, cut := false, false, false
-	for _, row := range rows {
-		name := row.Flow
-		if name == "" {
-			name = "all"
-			several = true
-		}
-		flow.cells = append(flow.cells, name)
-		text := ""
-		if row.Label != row.Flow && row.Label != "" {
-			labels = true
-			text = row.Label
-		}
-		label.cells = append(label.cells, text)
-		finished.cells = append(finished.cells, fmt.Sprintf("%d/%d", row.Finished, row.N))
-		cut = cut || row.Finished < row.N
+	has := func(what func(g result.Group) bool) bool { return slices.ContainsFunc(rows, what) }
+	if len(r.Cells) == 1 || has(func(g result.Group) bool { return g.Flow == "" }) {
+		add([2]string{"", "flow"}, true, func(g *result.Group) string {
+			return cmp.Or(g.Flow, "all")
+		})
 	}
-	if several || len(r.Cells) == 1 {
-		t.add(flow)
+	if has(func(g result.Group) bool { return g.Label != g.Flow && g.Label != "" }) &&
+		(!r.sweeps("cc") || mixed(rows)) {
+		add([2]string{"", "kind"}, true, func(g *result.Group) string {
+			return unless(g.Label == g.Flow, g.Label)
+		})
 	}
-	if labels && (!r.sweeps("cc") || mixed(rows)) {
-		t.add(label)
-	}
-	if cut {
-		t.add(finished)
+	if has(func(g result.Group) bool { return g.Finished < g.N }) {
+		add([2]string{"finished", "runs"}, false, func(g *result.Group) string {
+			return fmt.Sprintf("%d/%d", g.Finished, g.N)
+		})
 	}
 	return t
 }
@@ -211,23 +204,12 @@ func (r *Results) shortKey(i int) string {
 }
 
 // usual adds the usual metrics that say something, as many as fit.
-func (r *Results) usual(t *grid, rows []result.Group) {
-	type place struct {
-		column
-		at int
-	}
-	var taken []place
-	width := t.width()
-	for i, s := range shown {
-		c := metricColumn(rows, s.metric, s.head)
-		if c.silent || width+gap+c.width() > maxColumns {
-			continue
+func (r *Results) usual(t *table.Table, rows []result.Group) {
+	for _, s := range shown {
+		c, silent := metricColumn(rows, s.metric, s.head)
+		if !silent && t.Width()+table.Gap+c.Width() <= maxColumns {
+			t.Add(c)
 		}
-		width += gap + c.width()
-		taken = append(taken, place{c, i})
-	}
-	for _, p := range taken {
-		t.add(p.column)
 	}
 }
 
@@ -264,7 +246,7 @@ func (r *Results) legend(rows []result.Group) string {
 			"--all shows each\n")
 	}
 	for _, text := range r.unsteady(rows) {
-		b.WriteString(strings.Join(wrap(text, maxColumns), "\n    ") + "\n")
+		b.WriteString(strings.Join(table.Wrap(text, maxColumns), "\n    ") + "\n")
 	}
 	told := 0
 	for i := range rows {
@@ -278,7 +260,7 @@ func (r *Results) legend(rows []result.Group) string {
 		}
 		text := fmt.Sprintf("%d of %d did not finish: %s, %s", row.N-row.Finished, row.N,
 			strings.TrimSpace(r.timedText(row.Cell)+" "+row.Flow), unfinishedNote(row))
-		b.WriteString(strings.Join(wrap(text, maxColumns), "\n    ") + "\n")
+		b.WriteString(strings.Join(table.Wrap(text, maxColumns), "\n    ") + "\n")
 	}
 	return b.String()
 }
@@ -295,10 +277,12 @@ func (r *Results) setText(set []plan.Setting) string {
 }
 
 // metricColumn is a metric's column: in a unit that suits its numbers, all with as many decimals
-// unless some are many times the others.
-func metricColumn(rows []result.Group, m result.Metric, head string) column {
+// unless some are many times the others. Silent: it says nothing.
+func metricColumn(rows []result.Group, m result.Metric, head string) (
+	c table.Column, silent bool,
+) {
 	least, most := math.Inf(1), 0.0
-	c := column{silent: true}
+	silent = true
 	for i := range rows {
 		n, ok := rows[i].Numbers[m]
 		if !ok {
@@ -307,33 +291,33 @@ func metricColumn(rows []result.Group, m result.Metric, head string) column {
 		for _, v := range []float64{n.Mean, n.Median, n.Q1} {
 			if !math.IsNaN(v) && !math.IsInf(v, 0) {
 				most = max(most, math.Abs(v))
-				c.silent = false
+				silent = false
 			}
 		}
 		if v := math.Abs(n.Median); v > 0 { // infinite: never
 			least = min(least, v)
 		}
-		c.silent = c.silent && n.Cut == 0
+		silent = silent && n.Cut == 0
 	}
 	unit, scale := scaled(m.Definition().Unit, most)
 	f := numbers{scale: scale, decimals: decimalsOf(most * scale), each: most > wideSpan*least}
 	if allWhole(rows, m) {
 		f = numbers{scale: scale}
 	}
-	c.head = [2]string{head, unit}
+	c.Head = [2]string{head, unit}
 	for i := range rows {
 		n, ok := rows[i].Numbers[m]
 		text, reach := "", ""
 		if ok {
 			text, reach = f.text(&n, rows[i].Finished < rows[i].N)
 		}
-		c.cells = append(c.cells, text)
-		c.reaches = append(c.reaches, reach)
+		c.Cells = append(c.Cells, text)
+		c.Reaches = append(c.Reaches, reach)
 	}
 	if f.each {
-		c.point()
+		c.Point()
 	}
-	return c
+	return c, silent
 }
 
 // wideSpan is how many times a column's least number its greatest is before each has decimals of

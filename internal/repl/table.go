@@ -2,7 +2,8 @@ package repl
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	text "github.com/tidepool-net/tidepool/internal/table"
 )
 
 // column is one column of a table: right-aligned, as the family prints them.
@@ -15,28 +16,18 @@ type column struct {
 // table renders rows under their titles. The columns' least widths make the family's own header
 // lines come out blank for blank; longer entries widen them.
 func table(columns []column, rows [][]string) string {
-	widths := make([]int, len(columns))
-	titles := make([]string, len(columns))
+	var t text.Table
 	for i, c := range columns {
-		titles[i] = c.title
-		widths[i] = max(c.width, c.gap+len(c.title))
-		for _, row := range rows {
-			widths[i] = max(widths[i], max(0, c.gap)+utf8.RuneCountInString(row[i]))
-		}
+		gap := max(0, c.gap)
+		t.Columns = append(t.Columns, text.Column{
+			Head: [2]string{"", c.title}, Least: c.width - gap, Gap: gap,
+			Left: i == 0 && c.gap < 0,
+		})
 	}
-	var b strings.Builder
-	for _, row := range append([][]string{titles}, rows...) {
-		for i, cell := range row {
-			blanks := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			if i == 0 && columns[0].gap < 0 {
-				b.WriteString(cell + blanks)
-			} else {
-				b.WriteString(blanks + cell)
-			}
-		}
-		b.WriteByte('\n')
+	for _, row := range rows {
+		t.Row(row...)
 	}
-	return b.String()
+	return strings.Join(t.Lines(), "\n") + "\n"
 }
 
 // leftmost marks a first column that is aligned to the left.

@@ -252,11 +252,11 @@ var mutants = []mutant{
 		[]string{"rmcat-5.6", "check-app-limited"},
 	},
 	{
-		"sd-n", "the variance divides by n, not by n-1", "internal/lab/stat/summary.go",
+		"sd-n", "the variance divides by n, not by n-1", "internal/lab/result/stat.go",
 		"(squares - rounding*rounding/n) / (n - 1)", "(squares - rounding*rounding/n) / n", []string{"two-fixed-published"},
 	},
 	{
-		"jain-n", "Jain's index divides by n-1", "internal/lab/stat/jain.go",
+		"jain-n", "Jain's index divides by n-1", "internal/lab/result/stat.go",
 		"float64(len(shares)) * squares", "float64(len(shares)-1) * squares",
 		[]string{"rmcat-5.2", "two-tahoe", "two-tahoe-published", "two-fixed", "check-reno-share"},
 	},

@@ -40,6 +40,7 @@ var rooms = []room{
 	{"internal/clock", pure, "", ""},
 	{"internal/checksum", pure, "", "golang.org/x/sys/cpu"},
 	{"internal/diagnostic", pure, "", ""},
+	{"internal/table", pure, "", ""},
 	{"internal/buffer", pure, "", "runtime sync/atomic"}, // a ring has two owners
 
 	{"internal/icmp", pure, "checksum clock", ""},
@@ -81,26 +82,25 @@ var rooms = []room{
 	{"internal/traffic", driver, "control files node", ""},
 	{"internal/objects", driver, "clock control files node rdt stack tcp udp", ""},
 	{"internal/operator", driver, "control iperf lnx node objects observe portforward traffic", ""},
-	{"internal/repl", driver, "control diagnostic files", ""},
+	{"internal/repl", driver, "control diagnostic files table", ""},
 	{"internal/api", driver, "control diagnostic files", ""},
 	{"internal/netctl", driver, "api control files", ""},
 
-	{"internal/lab", driver, "files lab/*", ""},
+	{"internal/lab", driver, "files lab/* table", ""},
 	{"internal/lab/plan", driver, "diagnostic lab/formula lab/result lab/trace netem rcp rdt " +
 		"sim/fence sim/notebook sim/objects tcp tcp/congestion tcp/starlark", ""},
-	{"internal/lab/play", driver, "capture clock lab/gauge lab/plan lab/result lab/stat netem " +
+	{"internal/lab/play", driver, "capture clock lab/gauge lab/plan lab/result netem " +
 		"sim sim/fence sim/notebook sim/objects stack tcp tcp/congestion tcp/starlark", ""},
 	{"internal/lab/realtime", driver, "buffer clock control lab/gauge lab/plan lab/play " +
 		"lab/result link lnx netem node objects rdt sim sim/fence sim/objects stack tcp " +
 		"tcp/starlark", ""},
 	{"internal/lab/gauge", driver, "clock lab/plan lab/result netem tcp", ""},
-	{"internal/lab/check", driver, "lab/formula lab/plan lab/result lab/stat", ""},
-	{"internal/lab/figure", driver, "lab/chart lab/result lab/stat", ""},
+	{"internal/lab/check", driver, "lab/formula lab/plan lab/result", ""},
+	{"internal/lab/figure", driver, "lab/chart lab/result", ""},
 	{"internal/lab/chart", driver, "", ""},
 	{"internal/lab/formula", driver, "diagnostic lab/result", ""},
 	{"internal/lab/trace", driver, "lab/result netem", ""},
-	{"internal/lab/result", driver, "files lab/stat", ""},
-	{"internal/lab/stat", driver, "", ""},
+	{"internal/lab/result", driver, "files", ""},
 	{"internal/lab/preset", driver, "", ""},
 
 	// Commands for this tree, and helpers of tests.

@@ -8,7 +8,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/lab/stat"
 )
 
 // measured are the runs of each cell.
@@ -66,13 +65,13 @@ func (e env) Metric(r formula.Ref) (float64, error) {
 }
 
 // summary describes a metric of the runs of the cell that is meant.
-func (e env) summary(r formula.Ref) (stat.Summary, error) {
+func (e env) summary(r formula.Ref) (result.Summary, error) {
 	cell, err := e.find(r.Cell)
 	if err != nil {
-		return stat.Summary{}, err
+		return result.Summary{}, err
 	}
 	if len(e.runs[cell]) == 0 {
-		return stat.Summary{}, fmt.Errorf("cell %d has not been run", cell)
+		return result.Summary{}, fmt.Errorf("cell %d has not been run", cell)
 	}
 	var values []float64
 	cut := 0
@@ -82,12 +81,12 @@ func (e env) summary(r formula.Ref) (stat.Summary, error) {
 		case unfinished:
 			cut++
 		case err != nil:
-			return stat.Summary{}, err
+			return result.Summary{}, err
 		default:
 			values = append(values, v)
 		}
 	}
-	return stat.Describe(values, cut), nil
+	return result.Describe(values, cut), nil
 }
 
 // unsteady reports whether the goodput that a claim looks at has a trend in one of its flows.
@@ -126,7 +125,7 @@ func (e env) steady(r formula.Ref) bool {
 		}
 	}
 	for name := range trends {
-		if !stat.Steady(trends[name], drifts[name]) {
+		if !result.Steady(trends[name], drifts[name]) {
 			return false
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/lab/stat"
 )
 
 // Limits of a box plot: fewer runs than that have no quartiles to speak of, and more rows than
@@ -127,7 +126,7 @@ func boxLayers(values []float64, row float64, paint chart.Paint, u unit) []chart
 		}
 		return []chart.Layer{runs}
 	}
-	s := stat.Describe(values, 0)
+	s := result.Describe(values, 0)
 	low, high := s.Median, s.Median
 	for _, v := range values {
 		if reach := 1.5 * (s.Q3 - s.Q1); v >= s.Q1-reach && v <= s.Q3+reach {

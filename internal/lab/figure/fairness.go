@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
-	"github.com/tidepool-net/tidepool/internal/lab/stat"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
 // fairnessPlots are how flows share: Jain's index over time and, of two flows, the one's rate
@@ -68,7 +68,7 @@ func (v *view) jainOver(flows []*flow, rates [][]float64, width float64) []chart
 		}
 		p := chart.Point{X: float64(i) * width, Y: math.NaN()}
 		if len(shares) > 1 && sum > 0 {
-			p.Y = stat.Jain(shares)
+			p.Y = result.JainIndex(shares)
 		}
 		list = append(list, p)
 	}

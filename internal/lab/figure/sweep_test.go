@@ -11,7 +11,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/lab/stat"
 )
 
 func TestASweepIsMeansWithBandsOverAGeometricAxis(t *testing.T) {
@@ -41,7 +40,7 @@ func TestASweepIsMeansWithBandsOverAGeometricAxis(t *testing.T) {
 		for _, trial := range cells[6+i].Trials {
 			values = append(values, trial.Whole[result.Utilisation])
 		}
-		s := stat.Describe(values, 0)
+		s := result.Describe(values, 0)
 		assert.InDelta(t, s.Mean, point.Y, 1e-12)
 		band := panel.Layers[6].Points[i] // the second series' first layer
 		assert.InDelta(t, s.Low, band.Low, 1e-12)
@@ -100,7 +99,7 @@ func TestASweepOfNamesIsBoxes(t *testing.T) {
 func TestBoxesHoldTheMiddleHalf(t *testing.T) {
 	values := []float64{1, 2, 3, 4, 5, 6, 7, 8, 100}
 	layers := boxLayers(values, 2, chart.Blue, unit{"", 1})
-	s := stat.Describe(values, 0)
+	s := result.Describe(values, 0)
 	box := layers[0].Points
 	assert.InDelta(t, s.Q1, box[0].X, 1e-12)
 	assert.InDelta(t, s.Q3, box[1].X, 1e-12)

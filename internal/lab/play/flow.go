@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/stat"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/sim"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
@@ -46,8 +46,8 @@ type flow struct {
 // receipts are what the receiving application got.
 type receipts struct {
 	bytes uint64
-	warm  uint64              // of them, in the warm-up, which goodput leaves out
-	parts [stat.Parts]float64 // of the measured time: bytes in each
+	warm  uint64                     // of them, in the warm-up, which goodput leaves out
+	parts [result.TrendParts]float64 // of the measured time: bytes in each
 }
 
 var errNotPlayed = errors.New("is not played in virtual time")
@@ -131,7 +131,7 @@ func (f *flow) took(now clock.Time, n int) {
 	f.progress = now
 	if x := f.run.x; f.run.since(now) >= x.Warmup {
 		measured := x.Duration - x.Warmup
-		i := stat.Parts * (f.run.since(now) - x.Warmup) / (measured + 1)
+		i := result.TrendParts * (f.run.since(now) - x.Warmup) / (measured + 1)
 		f.got.parts[i] += float64(n)
 	}
 	if f.tape != nil {

@@ -7,7 +7,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/lab/stat"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -47,7 +46,7 @@ func (f *flow) result(now clock.Time) result.Flow {
 	}
 	// Without an end and a beginning of its own it can be steady.
 	if f.guest == nil && f.spec.App.Size == 0 && f.spec.Stop == 0 && f.spec.Start < f.run.x.Warmup {
-		s, drift := stat.Trend(f.got.parts[:])
+		s, drift := result.TrendOf(f.got.parts[:])
 		v[result.Trend], v[result.Drift] = float64(s), drift
 	}
 	f.view.Result(until, v)

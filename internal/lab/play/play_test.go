@@ -13,7 +13,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/lab/stat"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -118,12 +117,12 @@ func TestTrend(t *testing.T) {
 	c := cell("reno", 60)
 	c.Warmup = 5 * time.Second
 	v := mustRun(t, c, 0).Flows[0].Values
-	assert.True(t, stat.Steady([]float64{v[result.Trend]}, []float64{v[result.Drift]}))
+	assert.True(t, result.Steady([]float64{v[result.Trend]}, []float64{v[result.Drift]}))
 	addFlow(c, "reno").Start = 15 * time.Second
 	addFlow(c, "reno").Start = 10 * time.Second
 	got := mustRun(t, c, 0).Flows
 	v = got[0].Values
-	assert.False(t, stat.Steady([]float64{v[result.Trend]}, []float64{v[result.Drift]}))
+	assert.False(t, result.Steady([]float64{v[result.Trend]}, []float64{v[result.Drift]}))
 	assert.Less(t, v[result.Drift], -.05)
 	assert.NotContains(t, got[1].Values, result.Trend, "it begins after the warm-up")
 }

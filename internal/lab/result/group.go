@@ -5,8 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-
-	"github.com/tidepool-net/tidepool/internal/lab/stat"
 )
 
 // Group is what the runs of one cell come to for one flow, or for the whole of it.
@@ -28,7 +26,7 @@ type Group struct {
 // Number is one metric of a Group: what each run came to, in the order of the trials, and what
 // that comes to. Of a run that was cut off before it came to a completion there is no value.
 type Number struct {
-	stat.Summary
+	Summary
 	Values []float64
 }
 
@@ -109,11 +107,11 @@ func groupOf(cell int, runs []*Trial, part func(*Trial) *Flow) Group {
 	}
 	if cut > 0 {
 		// What did not come to its end is not left out: it took longer than it had.
-		g.Numbers[Completion] = Number{stat.Describe(values[Completion], cut), values[Completion]}
+		g.Numbers[Completion] = Number{Describe(values[Completion], cut), values[Completion]}
 		delete(values, Completion)
 	}
 	for m, v := range values {
-		g.Numbers[m] = Number{stat.Describe(v, 0), v}
+		g.Numbers[m] = Number{Describe(v, 0), v}
 	}
 	return g
 }

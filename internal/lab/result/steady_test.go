@@ -1,4 +1,4 @@
-package stat_test
+package result_test
 
 import (
 	"math"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/tidepool-net/tidepool/internal/lab/stat"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
 // steady tests trials that are made by a function of the part, 0 to 1, plus noise.
@@ -15,24 +15,24 @@ func steady(trials int, noise float64, f func(x float64) float64) bool {
 	rng := rand.New(rand.NewPCG(1, uint64(trials)))
 	var s, drift []float64
 	for range trials {
-		series := make([]float64, stat.Parts)
+		series := make([]float64, result.TrendParts)
 		for i := range series {
-			series[i] = f(float64(i)/(stat.Parts-1)) + noise*rng.NormFloat64()
+			series[i] = f(float64(i)/(result.TrendParts-1)) + noise*rng.NormFloat64()
 		}
-		n, d := stat.Trend(series)
+		n, d := result.TrendOf(series)
 		s, drift = append(s, float64(n)), append(drift, d)
 	}
-	return stat.Steady(s, drift)
+	return result.Steady(s, drift)
 }
 
 func TestTrend(t *testing.T) {
-	s, drift := stat.Trend([]float64{1, 2, 3, 4})
+	s, drift := result.TrendOf([]float64{1, 2, 3, 4})
 	assert.Equal(t, 6, s, "all pairs rise")
 	assert.InDelta(t, 3/2.5, drift, 1e-12)
-	s, drift = stat.Trend([]float64{4, 3, 3, 2})
+	s, drift = result.TrendOf([]float64{4, 3, 3, 2})
 	assert.Equal(t, -5, s, "all but the tie fall")
 	assert.InDelta(t, -7.0/12, drift, 1e-12, "the median of 0, -1/2, -1/2, -2/3, -1 and -1")
-	s, drift = stat.Trend(make([]float64, stat.Parts))
+	s, drift = result.TrendOf(make([]float64, result.TrendParts))
 	assert.Zero(t, s)
 	assert.Zero(t, drift)
 }
@@ -77,11 +77,11 @@ func TestSteadyFalseAlarms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	alarms := 0
 	for range 5000 {
-		series := make([]float64, stat.Parts)
+		series := make([]float64, result.TrendParts)
 		for i := range series {
 			series[i] = 1 + .3*rng.NormFloat64()
 		}
-		if s, d := stat.Trend(series); !stat.Steady([]float64{float64(s)}, []float64{d}) {
+		if s, d := result.TrendOf(series); !result.Steady([]float64{float64(s)}, []float64{d}) {
 			alarms++
 		}
 	}

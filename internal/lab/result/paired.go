@@ -1,4 +1,4 @@
-package stat
+package result
 
 import "math"
 
@@ -16,7 +16,7 @@ type Difference struct {
 // It panics if there are not as many of both.
 func Paired(a, b []float64) Difference {
 	if len(a) != len(b) {
-		panic("BUG: stat: pairs of unequal length")
+		panic("BUG: result: pairs of unequal length")
 	}
 	differences := make([]float64, len(a))
 	for i := range a {

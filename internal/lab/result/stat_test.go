@@ -1,4 +1,4 @@
-package stat_test
+package result_test
 
 import (
 	"math"
@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/lab/stat"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
 const tiny = 1e-9
@@ -18,13 +18,13 @@ func TestTQuantile(t *testing.T) {
 	for freedom, want := range map[int]float64{
 		1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 29: 2.045, 99: 1.984, 100000: 1.960,
 	} {
-		assert.InDelta(t, want, stat.TQuantile(freedom), 0.0005, "%d degrees", freedom)
+		assert.InDelta(t, want, result.TQuantile(freedom), 0.0005, "%d degrees", freedom)
 	}
 }
 
 // The numbers are worked out by hand: squares about the mean 5 are 9+1+1+1+0+0+4+16 = 32.
 func TestDescribe(t *testing.T) {
-	s := stat.Describe([]float64{9, 2, 4, 4, 7, 5, 5, 4}, 0)
+	s := result.Describe([]float64{9, 2, 4, 4, 7, 5, 5, 4}, 0)
 	assert.Equal(t, 8, s.N)
 	assert.InDelta(t, 5, s.Mean, tiny)
 	assert.InDelta(t, math.Sqrt(32.0/7), s.SD, tiny)
@@ -42,26 +42,26 @@ func TestDescribe(t *testing.T) {
 }
 
 func TestDescribeFewAndNothing(t *testing.T) {
-	one := stat.Describe([]float64{3}, 0)
+	one := result.Describe([]float64{3}, 0)
 	assert.InDelta(t, 3, one.Mean, tiny)
 	assert.InDelta(t, 3, one.Median, tiny)
 	assert.True(t, math.IsNaN(one.SD) && math.IsNaN(one.Low), "one run says nothing of others")
 
-	none := stat.Describe(nil, 0)
+	none := result.Describe(nil, 0)
 	assert.Zero(t, none.N)
 	assert.True(t, math.IsNaN(none.Mean) && math.IsNaN(none.Median))
 
-	same := stat.Describe([]float64{3, 3, 3}, 0)
+	same := result.Describe([]float64{3, 3, 3}, 0)
 	assert.Zero(t, same.SD)
 	assert.Zero(t, same.Precision())
-	about := stat.Describe([]float64{-1, 1}, 0)
+	about := result.Describe([]float64{-1, 1}, 0)
 	assert.True(t, math.IsInf(about.Precision(), 1))
 }
 
 // A mean of those that finished would be the mean of the lucky ones; the median stands as long as
 // more than half finished.
 func TestDescribeRunsThatWereCutOff(t *testing.T) {
-	s := stat.Describe([]float64{1, 2, 3, 4}, 1)
+	s := result.Describe([]float64{1, 2, 3, 4}, 1)
 	assert.Equal(t, 5, s.N)
 	assert.Equal(t, 1, s.Cut)
 	assert.True(t, math.IsNaN(s.Mean) && math.IsNaN(s.SD) && math.IsNaN(s.Low))
@@ -71,10 +71,10 @@ func TestDescribeRunsThatWereCutOff(t *testing.T) {
 	assert.InDelta(t, 2, s.IQR(), tiny)
 	assert.True(t, math.IsInf(s.Maximum, 1))
 
-	s = stat.Describe([]float64{1, 2}, 2)
+	s = result.Describe([]float64{1, 2}, 2)
 	assert.True(t, math.IsInf(s.Median, 1), "between 2 and never")
 	assert.True(t, math.IsNaN(s.IQR()))
-	s = stat.Describe(nil, 3)
+	s = result.Describe(nil, 3)
 	assert.True(t, math.IsInf(s.Minimum, 1))
 }
 
@@ -84,10 +84,10 @@ func TestDescribeDoesNotDependOnTheOrder(t *testing.T) {
 	for i := range values {
 		values[i] = luck.ExpFloat64() * 1e6
 	}
-	want := stat.Describe(values, 0)
+	want := result.Describe(values, 0)
 	for range 10 {
 		luck.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
-		assert.Equal(t, want, stat.Describe(values, 0))
+		assert.Equal(t, want, result.Describe(values, 0))
 	}
 }
 
@@ -101,7 +101,7 @@ func TestTheIntervalHoldsTheMean(t *testing.T) {
 		for i := range values {
 			values[i] = 10 + 3*luck.NormFloat64()
 		}
-		if s := stat.Describe(values, 0); s.Low <= 10 && 10 <= s.High {
+		if s := result.Describe(values, 0); s.Low <= 10 && 10 <= s.High {
 			held++
 		}
 	}
@@ -113,7 +113,7 @@ func TestTheIntervalHoldsTheMean(t *testing.T) {
 // nobody's merit.
 func TestPaired(t *testing.T) {
 	a, b := []float64{100, 200, 300}, []float64{101, 202, 300}
-	d := stat.Paired(a, b)
+	d := result.Paired(a, b)
 	assert.Equal(t, 3, d.N)
 	assert.InDelta(t, 1, d.Mean, tiny)
 	assert.InDelta(t, 1, d.SD, tiny)
@@ -123,35 +123,35 @@ func TestPaired(t *testing.T) {
 	assert.InDelta(t, 0.005, d.Share, tiny)
 	assert.True(t, d.Low < 0 && d.High > 0)
 
-	d = stat.Paired(a, []float64{110, 211, 312})
+	d = result.Paired(a, []float64{110, 211, 312})
 	assert.Positive(t, d.Low)
-	wide := stat.Unpaired(a, []float64{110, 211, 312})
+	wide := result.Unpaired(a, []float64{110, 211, 312})
 	assert.InDelta(t, d.Mean, wide.Mean, tiny)
 	assert.Negative(t, wide.Low, "the same numbers without their pairs")
-	assert.Panics(t, func() { stat.Paired(a, b[:2]) })
+	assert.Panics(t, func() { result.Paired(a, b[:2]) })
 }
 
 // Welch's example of unequal variances: differences and freedom worked out by hand, u = 1/3 and
 // v = 4/3, so that freedom is (25/9)/((1/9+16/9)/2) = 50/17.
 func TestUnpaired(t *testing.T) {
-	d := stat.Unpaired([]float64{1, 2, 3}, []float64{2, 4, 6})
+	d := result.Unpaired([]float64{1, 2, 3}, []float64{2, 4, 6})
 	assert.InDelta(t, 2, d.Mean, tiny)
 	assert.InDelta(t, 1, d.Share, tiny)
 	half := (d.High - d.Low) / 2
 	assert.InDelta(t, 2, (d.High+d.Low)/2, tiny)
-	assert.Greater(t, half, stat.TQuantile(3)*math.Sqrt(5.0/3))
-	assert.Less(t, half, stat.TQuantile(2)*math.Sqrt(5.0/3))
-	same := stat.Unpaired([]float64{1, 1}, []float64{2, 2})
+	assert.Greater(t, half, result.TQuantile(3)*math.Sqrt(5.0/3))
+	assert.Less(t, half, result.TQuantile(2)*math.Sqrt(5.0/3))
+	same := result.Unpaired([]float64{1, 1}, []float64{2, 2})
 	assert.InDelta(t, 1, same.Low, tiny)
 	assert.InDelta(t, 1, same.High, tiny)
-	one := stat.Unpaired([]float64{1}, []float64{2, 3})
+	one := result.Unpaired([]float64{1}, []float64{2, 3})
 	require.True(t, math.IsNaN(one.Low))
 }
 
 func TestJain(t *testing.T) {
-	assert.InDelta(t, 1, stat.Jain([]float64{5, 5, 5}), tiny)
-	assert.InDelta(t, 0.25, stat.Jain([]float64{0, 7, 0, 0}), tiny)
-	assert.InDelta(t, 0.8, stat.Jain([]float64{1, 3}), tiny, "16 of 2·10")
-	assert.InDelta(t, 1, stat.Jain(nil), tiny)
-	assert.InDelta(t, 1, stat.Jain([]float64{0, 0}), tiny)
+	assert.InDelta(t, 1, result.JainIndex([]float64{5, 5, 5}), tiny)
+	assert.InDelta(t, 0.25, result.JainIndex([]float64{0, 7, 0, 0}), tiny)
+	assert.InDelta(t, 0.8, result.JainIndex([]float64{1, 3}), tiny, "16 of 2·10")
+	assert.InDelta(t, 1, result.JainIndex(nil), tiny)
+	assert.InDelta(t, 1, result.JainIndex([]float64{0, 0}), tiny)
 }

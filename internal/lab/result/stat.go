@@ -1,4 +1,4 @@
-package stat
+package result
 
 import (
 	"math"
@@ -114,9 +114,9 @@ func at(sorted []float64, p float64) float64 {
 	return low + share*(sorted[i+1]-low)
 }
 
-// Jain is Jain's index of fairness: 1 if all have the same, 1/n if one of n has it all. Of
+// JainIndex is Jain's index of fairness: 1 if all have the same, 1/n if one of n has it all. Of
 // nothing, and of nobody who has anything, it is 1: they are alike.
-func Jain(shares []float64) float64 {
+func JainIndex(shares []float64) float64 {
 	var sum, squares float64
 	for _, x := range shares {
 		sum += x
