@@ -154,7 +154,7 @@ func (t *test) ask(ctx context.Context, p Params) error {
 		}
 	}
 	t.agree(p)
-	if err := c.send(&t.params); err != nil {
+	if err := c.send(&t.group.params); err != nil {
 		return err
 	}
 	if err := c.expect(CreateStreams); err != nil {
@@ -199,7 +199,7 @@ func (t *test) compare() error {
 
 // connect opens the streams of a client, those that it sends first.
 func (t *test) connect(ctx context.Context) error {
-	sends, receives := t.params.Ways()
+	sends, receives := t.group.params.Ways()
 	for i := range sends + receives {
 		s := &stream{
 			test: t, id: StreamID(i), socket: 5 + i, sender: i < sends,
@@ -207,9 +207,9 @@ func (t *test) connect(ctx context.Context) error {
 		}
 		var err error
 		switch {
-		case t.params.UDP:
+		case t.group.params.UDP:
 			err = t.connectUDP(ctx, s)
-		case t.params.RDT:
+		case t.group.params.RDT:
 			t.connectRDT(s, i)
 		default:
 			err = t.connectBytes(ctx, s)
@@ -225,7 +225,7 @@ func (t *test) connect(ctx context.Context) error {
 // connectBytes opens a stream of TCP or RCP, which begins with the cookie.
 func (t *test) connectBytes(ctx context.Context, s *stream) error {
 	b := &byteCarrier{}
-	if t.params.RCP {
+	if t.group.params.RCP {
 		c, err := t.host.node.DialRCP(ctx, netip.AddrPort{}, s.remote, rcpConfig())
 		if err != nil {
 			return fmt.Errorf("%w (does the server speak RCP?)", control.Reason(err))
@@ -254,7 +254,7 @@ func (t *test) tune(c *node.Conn) error {
 	if c == nil {
 		return nil
 	}
-	p := &t.params
+	p := &t.group.params
 	var err error
 	if p.Congestion != "" {
 		err = c.SetCongestionControl(p.Congestion)

@@ -11,10 +11,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// test is a measurement, at either end. But for its gauge it is one goroutine's, the one that
+// test is a measurement, at either end. Except for its group, one goroutine owns it: the one that
 // has the control connection.
 type test struct {
-	gauge
+	group   group
 	host    *Host
 	server  bool
 	control *wire
@@ -33,8 +33,8 @@ type test struct {
 	offers   []*rdtCarrier              // of a client that sends by RDT
 }
 
-// gauge is what the streams of a test share.
-type gauge struct {
+// group is what the streams of a test share.
+type group struct {
 	params   Params
 	began    time.Time
 	halted   atomic.Bool
@@ -53,7 +53,7 @@ type gauge struct {
 
 func (h *Host) newTest(server bool) *test {
 	t := &test{host: h, server: server, every: time.Second}
-	t.stop, t.enough = make(chan struct{}), make(chan struct{})
+	t.group.stop, t.group.enough = make(chan struct{}), make(chan struct{})
 	t.report.Intervals = []control.PerfInterval{}
 	t.report.Start.Connected = []control.PerfConnected{}
 	t.report.End.Streams = []control.PerfStreamEnd{}
@@ -62,7 +62,7 @@ func (h *Host) newTest(server bool) *test {
 
 // agree takes the parameters of a test.
 func (t *test) agree(p Params) {
-	t.params = p
+	t.group.params = p
 	most := p.Num
 	if p.Blocks > 0 {
 		most = p.Blocks
@@ -73,13 +73,13 @@ func (t *test) agree(p Params) {
 		}
 	}
 	if !t.server { // who goes on until he is told to end
-		t.most = most
-		t.left.Store(most)
+		t.group.most = most
+		t.group.left.Store(most)
 	}
 }
 
 // reserve takes a block of what may be sent, and reports whether there was one.
-func (g *gauge) reserve() bool {
+func (g *group) reserve() bool {
 	if g.most == 0 || !g.counting.Load() {
 		return true
 	}
@@ -88,13 +88,13 @@ func (g *gauge) reserve() bool {
 }
 
 // moved adds to what was sent, or gained, and ends the test when that is as much as was asked for.
-func (g *gauge) moved(total *atomic.Int64, n int) {
+func (g *group) moved(total *atomic.Int64, n int) {
 	if g.counting.Load() && total.Add(int64(n)) >= g.most && g.most > 0 {
 		g.satisfy()
 	}
 }
 
-func (g *gauge) satisfy() { g.once.Do(func() { close(g.enough) }) }
+func (g *group) satisfy() { g.once.Do(func() { close(g.enough) }) }
 
 // run is a test at either end: what comes before it is measured, the measurement, and what comes
 // behind that. Whoever gives up aborts the control connection, with which a wait of the protocol
@@ -144,7 +144,7 @@ func (t *test) theirs() (Results, error) {
 // measure runs the streams until the test is over: nil, in order.
 func (t *test) measure(ctx context.Context) error {
 	t.open()
-	omitted := time.NewTimer(t.params.OmitTime())
+	omitted := time.NewTimer(t.group.params.OmitTime())
 	defer omitted.Stop()
 	over := time.NewTimer(t.longest())
 	defer over.Stop()
@@ -164,7 +164,7 @@ func (t *test) measure(ctx context.Context) error {
 			if t.every < 0 {
 				tick.Stop()
 			}
-			over.Reset(t.longest() - t.params.OmitTime())
+			over.Reset(t.longest() - t.group.params.OmitTime())
 		case <-tick.C:
 			t.tell(time.Now())
 		case <-idle.C:
@@ -178,11 +178,11 @@ func (t *test) measure(ctx context.Context) error {
 				return fmt.Errorf("%w: the client does not end its test", control.ErrTimeout)
 			}
 			return nil
-		case <-t.enough:
+		case <-t.group.enough:
 			return nil
 		case m := <-t.control.heard:
 			return t.heed(m)
-		case err := <-t.broken:
+		case err := <-t.group.broken:
 			return t.reason(err)
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -226,26 +226,26 @@ func (t *test) heed(m news) error {
 
 // longest is how long it may run. A server bears some more than was agreed upon.
 func (t *test) longest() time.Duration {
-	d := t.params.Duration()
+	d := t.group.params.Duration()
 	switch {
-	case d == 0 || t.params.Num > 0 || t.params.Blocks > 0:
+	case d == 0 || t.group.params.Num > 0 || t.group.params.Blocks > 0:
 		return 10 * MaxSeconds * time.Second // something else ends it
 	case t.server:
 		d += 2 * patience
 	}
-	return d + t.params.OmitTime()
+	return d + t.group.params.OmitTime()
 }
 
 // open starts the streams.
 func (t *test) open() {
-	t.broken = make(chan error, len(t.streams))
-	t.began = time.Now()
-	t.from, t.told, t.used = t.began, t.began, cpuNow()
-	t.counting.Store(t.params.Omit == 0)
+	t.group.broken = make(chan error, len(t.streams))
+	t.group.began = time.Now()
+	t.from, t.told, t.used = t.group.began, t.group.began, cpuNow()
+	t.group.counting.Store(t.group.params.Omit == 0)
 	for _, s := range t.streams {
-		t.busy.Go(func() {
-			if err := s.run(); err != nil && !t.halted.Load() {
-				t.broken <- fmt.Errorf("stream %d: %w", s.id, err)
+		t.group.busy.Go(func() {
+			if err := s.run(); err != nil && !t.group.halted.Load() {
+				t.group.broken <- fmt.Errorf("stream %d: %w", s.id, err)
 			}
 		})
 	}
@@ -253,7 +253,7 @@ func (t *test) open() {
 
 // count begins to count.
 func (t *test) count(now time.Time) {
-	if t.counting.Load() {
+	if t.group.counting.Load() {
 		return
 	}
 	t.rest(now)
@@ -262,7 +262,7 @@ func (t *test) count(now time.Time) {
 		s.last, s.seen = s.base, peaks{}
 	}
 	t.from, t.told, t.used = now, now, cpuNow()
-	t.counting.Store(true)
+	t.group.counting.Store(true)
 }
 
 // total is what all streams have moved.
@@ -278,8 +278,8 @@ func (t *test) halt() {
 	t.until = time.Now()
 	t.rest(t.until)
 	t.used = cpuNow().minus(t.used)
-	t.halted.Store(true)
-	close(t.stop)
+	t.group.halted.Store(true)
+	close(t.group.stop)
 	for _, s := range t.streams {
 		if s.sender {
 			s.mu.Lock()   // behind it, who looks sees that it is halted
@@ -291,8 +291,8 @@ func (t *test) halt() {
 
 // close ends all that the test has open, at once, and waits for its streams.
 func (t *test) close() {
-	if !t.halted.Swap(true) {
-		close(t.stop)
+	if !t.group.halted.Swap(true) {
+		close(t.group.stop)
 	}
 	for _, s := range t.streams {
 		s.carrier.halt()
@@ -301,7 +301,7 @@ func (t *test) close() {
 	for _, f := range t.closers {
 		f()
 	}
-	t.busy.Wait()
+	t.group.busy.Wait()
 }
 
 // results are what this end has seen.
@@ -319,7 +319,7 @@ func (t *test) results() Results {
 		}
 		if s.sender {
 			r.Retransmits = 0
-			if t.params.Proto() == "TCP" {
+			if t.group.params.Proto() == "TCP" {
 				r.Retransmits = 1
 				one.Retransmits = Number(d.retransmits)
 			}

@@ -68,10 +68,10 @@ func (t *test) connectRDT(s *stream, i int) {
 	s.local = t.control.conn.Local()
 	if s.sender {
 		s.carrier = t.offers[i]
-		s.local = netip.AddrPortFrom(s.local.Addr(), t.params.RDTPorts[i])
+		s.local = netip.AddrPortFrom(s.local.Addr(), t.group.params.RDTPorts[i])
 		return
 	}
-	sends, _ := t.params.Ways()
+	sends, _ := t.group.params.Ways()
 	s.remote = netip.AddrPortFrom(s.remote.Addr(), s.remote.Port()+uint16(i-sends))
 	s.carrier = &rdtCarrier{}
 }
@@ -79,11 +79,11 @@ func (t *test) connectRDT(s *stream, i int) {
 // acceptRDT makes the streams of a server of RDT, those that it receives first.
 func (t *test) acceptRDT(port uint16) error {
 	c := t.control.conn
-	sends, receives := t.params.Ways()
+	sends, receives := t.group.params.Ways()
 	for i := range sends {
 		t.streams = append(t.streams, &stream{
 			test: t, carrier: &rdtCarrier{}, local: c.Local(),
-			remote: netip.AddrPortFrom(c.Remote().Addr(), t.params.RDTPorts[i]),
+			remote: netip.AddrPortFrom(c.Remote().Addr(), t.group.params.RDTPorts[i]),
 		})
 	}
 	for i := range receives {
@@ -108,12 +108,12 @@ func (f *rdtCarrier) send(s *stream) error {
 	defer look.Stop()
 	for {
 		select {
-		case <-s.test.stop:
+		case <-s.test.group.stop:
 			return nil
 		case <-look.C:
 			k := f.sent()
 			s.mu.Lock()
-			if !s.test.halted.Load() { // or the two ends would tell different numbers
+			if !s.test.group.halted.Load() { // or the two ends would tell different numbers
 				s.moved.Store(k)
 			}
 			s.mu.Unlock()
@@ -140,9 +140,9 @@ const defaultRDTPayload = 1325
 func (f *rdtCarrier) receive(s *stream) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s.test.busy.Go(func() {
+	s.test.group.busy.Go(func() {
 		select {
-		case <-s.test.stop:
+		case <-s.test.group.stop:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -155,7 +155,7 @@ func (f *rdtCarrier) receive(s *stream) error {
 				had = max(had, bytes)
 			},
 		})
-		if s.test.halted.Load() {
+		if s.test.group.halted.Load() {
 			return nil
 		}
 		if err != nil {

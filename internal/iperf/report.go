@@ -15,7 +15,7 @@ const version = "3.12" // the iperf3 whose protocol and shapes these are
 
 // begin fills in what is known before the first byte, and tells it.
 func (t *test) begin() {
-	p, r := &t.params, &t.report.Start
+	p, r := &t.group.params, &t.report.Start
 	now := time.Now()
 	r.Version = "tidepool, as iperf " + version
 	r.SystemInfo = t.host.name + " on " + runtime.GOOS + " " + runtime.GOARCH
@@ -71,7 +71,7 @@ func (t *test) rest(now time.Time) {
 func (t *test) tell(now time.Time) {
 	from, to := t.told.Sub(t.from).Seconds(), now.Sub(t.from).Seconds()
 	t.told = now
-	omitted := !t.counting.Load()
+	omitted := !t.group.counting.Load()
 	var i control.PerfInterval
 	var sums [2]waySum // of those who receive here, and of those who send
 	for _, s := range t.streams {
@@ -144,11 +144,11 @@ func (t *test) figures(
 	row *control.PerfRow, s *stream, d tally, jitter time.Duration,
 ) {
 	switch {
-	case t.params.UDP && s.sender:
+	case t.group.params.UDP && s.sender:
 		row.Packets = &d.packets
-	case t.params.UDP:
+	case t.group.params.UDP:
 		lossRow(row, d, jitter)
-	case s.sender && t.params.Proto() == "TCP":
+	case s.sender && t.group.params.Proto() == "TCP":
 		row.Retransmits = &d.retransmits
 	}
 }
@@ -234,11 +234,11 @@ func (t *test) finish(theirs *Results) {
 	main := truth(sums[1][0].n > 0)
 	e.SumSent = t.sumRow(&sums[main], main == 1, 0)
 	e.SumReceived = t.sumRow(&sums[main], main == 1, 1)
-	if t.params.Bidir {
+	if t.group.params.Bidir {
 		sent, received := t.sumRow(&sums[0], false, 0), t.sumRow(&sums[0], false, 1)
 		e.SumSentBidirReverse, e.SumReceivedBidirReverse = &sent, &received
 	}
-	if t.params.UDP {
+	if t.group.params.UDP {
 		sum := e.SumSent
 		lossRow(&sum, sums[main][1].tally, sums[main][1].jitter())
 		e.Sum = &sum
@@ -246,7 +246,7 @@ func (t *test) finish(theirs *Results) {
 	c := &e.CPUUtilizationPercent
 	c.HostTotal, c.HostUser, c.HostSystem = t.used.percent(t.until.Sub(t.from))
 	c.RemoteTotal, c.RemoteUser, c.RemoteSystem = theirs.CPUTotal, theirs.CPUUser, theirs.CPUSystem
-	if t.params.Proto() == "TCP" {
+	if t.group.params.Proto() == "TCP" {
 		e.SenderTCPCongestion, e.ReceiverTCPCongestion = t.algo(), theirs.Congestion
 		if main == 0 {
 			e.SenderTCPCongestion, e.ReceiverTCPCongestion = theirs.Congestion, t.algo()
@@ -260,14 +260,14 @@ func (t *test) sumRow(way *[2]waySum, sender bool, who int) control.PerfRow {
 	row := newRow(0, sum.seconds, sum.bytes)
 	row.Sender = sender
 	switch {
-	case t.params.UDP:
+	case t.group.params.UDP:
 		row.Sender = who == 0
 		if who == 0 { // whoever sends sees neither loss nor jitter
 			lossRow(&row, tally{packets: sum.packets}, 0)
 			break
 		}
 		lossRow(&row, sum.tally, sum.jitter())
-	case who == 0 && t.params.Proto() == "TCP":
+	case who == 0 && t.group.params.Proto() == "TCP":
 		row.Retransmits = &sum.retransmits
 	}
 	return row
@@ -278,7 +278,7 @@ func (t *test) streamEnd(s *stream, sender, receiver *view) control.PerfStreamEn
 	from := newRow(0, sender.seconds, sender.bytes)
 	to := newRow(0, receiver.seconds, receiver.bytes)
 	from.Socket, to.Socket, from.Sender, to.Sender = s.socket, s.socket, s.sender, s.sender
-	if t.params.UDP {
+	if t.group.params.UDP {
 		both := from
 		lossRow(&both, receiver.tally, receiver.jitter)
 		both.OutOfOrder = &receiver.early
@@ -286,7 +286,7 @@ func (t *test) streamEnd(s *stream, sender, receiver *view) control.PerfStreamEn
 		lossRow(&to, receiver.tally, receiver.jitter)
 		return control.PerfStreamEnd{UDP: &both, Sender: &from, Receiver: &to}
 	}
-	if t.params.Proto() == "TCP" && sender.known {
+	if t.group.params.Proto() == "TCP" && sender.known {
 		from.Retransmits = &sender.retransmits
 		p := s.seen
 		mean := p.sumRTT / max(1, p.n)

@@ -129,7 +129,7 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 	switch {
 	case err != nil:
 	case wait != nil && wait.test.cookie == cookie:
-		mine = wait.test.params.TCP && len(wait.came) < wait.need
+		mine = wait.test.group.params.TCP && len(wait.came) < wait.need
 		if mine {
 			wait.add(order, wait.test.accepted(c))
 		}
@@ -287,7 +287,7 @@ func (t *test) learn() error {
 // gather opens what the streams come to, asks for them, and waits until all are there. From then
 // on it listens to what the client says.
 func (s *server) gather(ctx context.Context, t *test) error {
-	sends, receives := t.params.Ways()
+	sends, receives := t.group.params.Ways()
 	wait := &gathering{test: t, need: sends + receives, whole: make(chan struct{})}
 	err := s.door(t, wait)
 	if err != nil {
@@ -301,7 +301,7 @@ func (s *server) gather(ctx context.Context, t *test) error {
 		return err
 	}
 	t.control.listen() // a client that is gone keeps nobody waiting
-	if t.params.RDT {
+	if t.group.params.RDT {
 		return nil
 	}
 	timer := time.NewTimer(patience)
@@ -333,7 +333,7 @@ func (s *server) gather(ctx context.Context, t *test) error {
 				return control.Reason(err)
 			}
 		}
-		if !t.params.TCP {
+		if !t.group.params.TCP {
 			a.stream.socket = 5 + i // they share one, or have none
 		}
 	}
@@ -345,11 +345,11 @@ func (s *server) door(t *test, wait *gathering) error {
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), s.req.Port)
 	var err error
 	switch {
-	case t.params.UDP:
+	case t.group.params.UDP:
 		err = s.doorUDP(t, wait, on)
-	case t.params.RCP:
+	case t.group.params.RCP:
 		err = s.doorRCP(t, wait, on)
-	case t.params.RDT:
+	case t.group.params.RDT:
 		return t.acceptRDT(s.req.Port)
 	}
 	if err != nil {
@@ -380,7 +380,7 @@ func (s *server) doorUDP(t *test, wait *gathering, on netip.AddrPort) error {
 		wait.add(len(wait.came), stream)
 		return true
 	}
-	t.busy.Go(g.run)
+	t.group.busy.Go(g.run)
 	return nil
 }
 
@@ -391,13 +391,13 @@ func (s *server) doorRCP(t *test, wait *gathering, on netip.AddrPort) error {
 		return err
 	}
 	t.closers = append(t.closers, func() { _ = l.Close() })
-	t.busy.Go(func() {
+	t.group.busy.Go(func() {
 		for order := 0; ; order++ {
 			c, err := l.AcceptRCP()
 			if err != nil {
 				return
 			}
-			t.busy.Go(func() { s.greetRCP(wait, c, order) })
+			t.group.busy.Go(func() { s.greetRCP(wait, c, order) })
 		}
 	})
 	return nil

@@ -80,7 +80,7 @@ func (s *stream) count(i *tcp.Info) tally {
 	if i != nil {
 		c.retransmits = int64(i.Retransmits)
 	}
-	if s.test.params.UDP && !s.sender {
+	if s.test.group.params.UDP && !s.sender {
 		s.mu.Lock()
 		c.packets, c.lost, c.early = int64(s.arrived.Highest), s.arrived.Lost, s.arrived.Early
 		s.mu.Unlock()
@@ -120,11 +120,11 @@ func (s *stream) run() error {
 func (s *stream) turn(pace *Pace) bool {
 	t := s.test
 	for {
-		if t.halted.Load() {
+		if t.group.halted.Load() {
 			return false
 		}
-		wait := pace.Wait(time.Since(t.began), s.moved.Load())
-		if wait == 0 && t.reserve() {
+		wait := pace.Wait(time.Since(t.group.began), s.moved.Load())
+		if wait == 0 && t.group.reserve() {
 			return true
 		}
 		if wait == 0 {
@@ -133,7 +133,7 @@ func (s *stream) turn(pace *Pace) bool {
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
-		case <-t.stop:
+		case <-t.group.stop:
 		}
 		timer.Stop()
 	}
@@ -141,18 +141,18 @@ func (s *stream) turn(pace *Pace) bool {
 
 // pace is how fast the stream may send.
 func (s *stream) pace() *Pace {
-	p := &s.test.params
+	p := &s.test.group.params
 	return &Pace{Rate: p.Bandwidth, Block: p.Len, Burst: p.Burst}
 }
 
 // took counts what has come, unless the test is over.
 func (s *stream) took(n int) {
 	t := s.test
-	if t.halted.Load() {
+	if t.group.halted.Load() {
 		return
 	}
 	s.moved.Add(int64(n))
-	t.moved(&t.gained, n)
+	t.group.moved(&t.group.gained, n)
 }
 
 // payload is what is sent: random, so that nothing on the way can make it smaller.
@@ -175,13 +175,13 @@ type byteCarrier struct {
 }
 
 func (b *byteCarrier) send(s *stream) error {
-	block := payload(s.test.params.Len)
+	block := payload(s.test.group.params.Len)
 	for pace := s.pace(); s.turn(pace); {
 		n, err := b.conn.Write(block)
 		s.moved.Add(int64(n))
-		s.test.moved(&s.test.sent, n)
+		s.test.group.moved(&s.test.group.sent, n)
 		switch {
-		case err != nil && s.test.halted.Load():
+		case err != nil && s.test.group.halted.Load():
 			return nil
 		case err != nil:
 			return streamError(err)
@@ -191,12 +191,12 @@ func (b *byteCarrier) send(s *stream) error {
 }
 
 func (b *byteCarrier) receive(s *stream) error {
-	buf := make([]byte, max(s.test.params.Len, 4<<10))
+	buf := make([]byte, max(s.test.group.params.Len, 4<<10))
 	for {
 		n, err := b.conn.Read(buf)
 		s.took(n)
 		switch {
-		case errors.Is(err, io.EOF), err != nil && s.test.halted.Load():
+		case errors.Is(err, io.EOF), err != nil && s.test.group.halted.Load():
 			return nil
 		case err != nil:
 			return streamError(err)

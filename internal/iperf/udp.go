@@ -33,7 +33,7 @@ type datagramCarrier struct {
 }
 
 func (d *datagramCarrier) send(s *stream) error {
-	p := &s.test.params
+	p := &s.test.group.params
 	blocks := make([][]byte, trainLength)
 	for i := range blocks {
 		blocks[i] = payload(p.Len)
@@ -46,8 +46,8 @@ func (d *datagramCarrier) send(s *stream) error {
 	for pace := s.pace(); s.turn(pace); {
 		k, sent := 1, s.moved.Load()
 		put(blocks[0])
-		for since := time.Since(s.test.began); k < trainLength; k++ {
-			if pace.Wait(since, sent+int64(k*p.Len)) > 0 || !s.test.reserve() {
+		for since := time.Since(s.test.group.began); k < trainLength; k++ {
+			if pace.Wait(since, sent+int64(k*p.Len)) > 0 || !s.test.group.reserve() {
 				break
 			}
 			put(blocks[k])
@@ -55,8 +55,8 @@ func (d *datagramCarrier) send(s *stream) error {
 		n, err := d.conn.WriteBatch(blocks[:k], d.to)
 		s.moved.Add(int64(n * p.Len))
 		s.packets.Add(int64(n))
-		s.test.moved(&s.test.sent, n*p.Len)
-		if err != nil && !s.test.halted.Load() {
+		s.test.group.moved(&s.test.group.sent, n*p.Len)
+		if err != nil && !s.test.group.halted.Load() {
 			return streamError(err)
 		}
 	}
@@ -66,14 +66,14 @@ func (d *datagramCarrier) send(s *stream) error {
 // receive reads what comes; behind a gate that does.
 func (d *datagramCarrier) receive(s *stream) error {
 	if d.gate != nil {
-		<-s.test.stop
+		<-s.test.group.stop
 		return nil
 	}
 	b := make([]byte, MaxDatagram)
 	for {
 		n, err := d.conn.Read(b)
 		switch {
-		case err != nil && s.test.halted.Load(), errors.Is(err, net.ErrClosed):
+		case err != nil && s.test.group.halted.Load(), errors.Is(err, net.ErrClosed):
 			return nil
 		case err != nil:
 			return streamError(err)
@@ -96,8 +96,8 @@ func (d *datagramCarrier) close() {
 
 // datagram counts what has come.
 func (s *stream) datagram(b []byte) {
-	h, ok := ParseHeader(b, s.test.params.Wide != 0)
-	if !ok || s.test.halted.Load() {
+	h, ok := ParseHeader(b, s.test.group.params.Wide != 0)
+	if !ok || s.test.group.halted.Load() {
 		return // too short, or an answer to a greeting that was repeated
 	}
 	s.mu.Lock()
@@ -135,13 +135,13 @@ func portOf(a net.Addr) netip.AddrPort {
 // tuneUDP sets the options of a socket.
 func (t *test) tuneUDP(c *node.PacketConn) error {
 	size := udpBuffer
-	if t.params.Window > 0 {
-		size = t.params.Window
+	if t.group.params.Window > 0 {
+		size = t.group.params.Window
 	}
 	if err := c.SetReadBuffer(size); err != nil {
 		return err
 	}
-	return c.SetOptions(func(o *udp.Options) { o.TOS = uint8(t.params.TOS) })
+	return c.SetOptions(func(o *udp.Options) { o.TOS = uint8(t.group.params.TOS) })
 }
 
 func greetUDP(ctx context.Context, c *node.PacketConn) error {

@@ -13,7 +13,6 @@ var known = map[string]int{
 	"fields of bench/report.Row":        27,
 	"fields of control.Sample":          30,
 	"fields of control.TracedSegment":   32,
-	"fields of iperf.test":              29,
 	"fields of node.Node":               64,
 	"fields of operator.Node":           71,
 	"fields of operator/roomtest.Host":  66,
