@@ -175,8 +175,8 @@ func (f *Interface) internal(i int, cfg *node.Config, rip bool) error {
 	if err := checkAddr(f.Addr); err != nil {
 		return wrong("interface %s: %v", face.Name, err)
 	}
-	if f.MTU != 0 && (f.MTU < minMTU || f.MTU > maxMTU) {
-		return wrong("interface %s: MTU %d: want %d to %d", face.Name, f.MTU, minMTU, maxMTU)
+	if f.MTU != 0 && (f.MTU < lnx.MinMTU || f.MTU > maxMTU) {
+		return wrong("interface %s: MTU %d: want %d to %d", face.Name, f.MTU, lnx.MinMTU, maxMTU)
 	}
 	if err := f.underneath(&face); err != nil {
 		return wrong("interface %s: %v", face.Name, err)
@@ -236,11 +236,8 @@ func (f *Interface) underneath(to *lnx.Interface) (err error) {
 	return err
 }
 
-// What an MTU can be: RFC 791 §3.2's least, and the longest IPv4 packet.
-const (
-	minMTU = 68
-	maxMTU = 65535
-)
+// maxMTU is the longest IPv4 packet.
+const maxMTU = 65535
 
 // hostPort reads HOST:PORT; the empty string is no address.
 func hostPort(text string) (lnx.HostPort, error) {
@@ -307,13 +304,10 @@ func (f *Interface) checkKernel() error {
 }
 
 // check reports what is wrong with a route of a node with those interfaces.
-// maxMetric is the largest metric of a route.
-const maxMetric = 1<<31 - 1
-
 func (r *Route) check(faces []lnx.Interface) error {
 	switch {
-	case r.Metric < 0 || r.Metric > maxMetric:
-		return wrong("route %v: metric %d: want 0 to %d", r.Prefix, r.Metric, maxMetric)
+	case r.Metric < 0 || r.Metric > lnx.MaxMetric:
+		return wrong("route %v: metric %d: want 0 to %d", r.Prefix, r.Metric, lnx.MaxMetric)
 	case r.Kind == "blackhole" || r.Kind == "unreachable" || r.Kind == "prohibit":
 		if !r.Prefix.IsValid() || !r.Prefix.Addr().Is4() || r.Via.IsValid() {
 			return wrong("route %v %s via %v: want an IPv4 prefix alone", r.Prefix, r.Kind, r.Via)

@@ -38,20 +38,11 @@ type IP struct {
 	ReassemblyBytes int
 }
 
-// maxICMP bounds the numbers of ICMP.
-const maxICMP = 1_000_000
-
-// The bounds of reassembly.
-const (
-	maxReassemblyTimeout = 2 * time.Minute
-	minReassemblyBytes   = 256 << 10
-)
-
 // internet translates ICMP and IP into the terms of an .lnx file.
 func (c *Config) internet(file *lnx.Config) error {
-	if c.ICMP.Rate > maxICMP || c.ICMP.Burst < 0 || c.ICMP.Burst > maxICMP {
+	if c.ICMP.Rate > lnx.MaxICMP || c.ICMP.Burst < 0 || c.ICMP.Burst > lnx.MaxICMP {
 		return wrong("ICMP: a rate of %d and a burst of %d: want at most %d",
-			c.ICMP.Rate, c.ICMP.Burst, maxICMP)
+			c.ICMP.Rate, c.ICMP.Burst, lnx.MaxICMP)
 	}
 	file.ICMP = lnx.ICMP(c.ICMP)
 	switch mode := c.IP.ReversePath; mode {
@@ -62,11 +53,11 @@ func (c *Config) internet(file *lnx.Config) error {
 		return wrong("IP.ReversePath: %q: want off, loose or strict", mode)
 	}
 	file.IP.DirectedBroadcast = c.IP.DirectedBroadcast
-	if d := c.IP.ReassemblyTimeout; d < 0 || d > maxReassemblyTimeout {
-		return wrong("IP.ReassemblyTimeout: %v: want at most %v", d, maxReassemblyTimeout)
+	if d := c.IP.ReassemblyTimeout; d < 0 || d > lnx.MaxReassemblyTimeout {
+		return wrong("IP.ReassemblyTimeout: %v: want at most %v", d, lnx.MaxReassemblyTimeout)
 	}
-	if n := c.IP.ReassemblyBytes; n != 0 && n < minReassemblyBytes {
-		return wrong("IP.ReassemblyBytes: %d: want at least %d", n, minReassemblyBytes)
+	if n := c.IP.ReassemblyBytes; n != 0 && n < lnx.MinReassemblyBytes {
+		return wrong("IP.ReassemblyBytes: %d: want at least %d", n, lnx.MinReassemblyBytes)
 	}
 	file.IP.ReassemblyTimeout = c.IP.ReassemblyTimeout
 	file.IP.ReassemblyBytes = c.IP.ReassemblyBytes

@@ -123,7 +123,7 @@ func (p *parser) checkNeighbors() {
 		p.neighborAt[n.Addr] = n.Pos
 		iface, ok := own.names[n.Iface]
 		if !ok {
-			p.unknownInterface(word{n.Iface, n.ifaceAt})
+			p.unknownInterface(Word{n.Iface, n.ifaceAt})
 		} else if p.checkPlace(n, iface) && iface.Addr.Bits() == pointToPoint {
 			p.checkAlone(n, points)
 		}
@@ -197,8 +197,8 @@ func (p *parser) checkStranger(n *Neighbor, own index) {
 
 // unknownInterface records a name that no interface has, unless the line that
 // may have declared it is wrong and reported itself.
-func (p *parser) unknownInterface(name word) {
-	if p.excused[name.text] {
+func (p *parser) unknownInterface(name Word) {
+	if p.excused[name.Text] {
 		return
 	}
 	var names []string
@@ -248,7 +248,7 @@ func (p *parser) checkTCP() {
 	if !ok {
 		at = p.seen["tcp rto-min"]
 	}
-	p.report.add(at.pos, at.text, fmt.Sprintf("rto-min of %d us is above rto-max of %d us",
+	p.report.add(at.Pos, at.Text, fmt.Sprintf("rto-min of %d us is above rto-max of %d us",
 		tcp.RTOMin.Microseconds(), tcp.RTOMax.Microseconds()), "rto-min <= rto-max")
 }
 
@@ -283,15 +283,15 @@ func (p *parser) checkRIPTimes() {
 	}
 	switch {
 	case rip.Timeout <= rip.Periodic:
-		p.report.add(at.pos, at.text, fmt.Sprintf(
+		p.report.add(at.Pos, at.Text, fmt.Sprintf(
 			"routes would die after %v, before they are renewed after %v",
 			rip.Timeout, rip.Periodic), "route-timeout-threshold > periodic-update-rate")
 	case offset > rip.Periodic/2:
 		at = p.seen["rip periodic-update-offset"]
-		p.report.add(at.pos, at.text, fmt.Sprintf("the offset %v is more than half of the time %v",
+		p.report.add(at.Pos, at.Text, fmt.Sprintf("the offset %v is more than half of the time %v",
 			offset, rip.Periodic), fmt.Sprint("at most ", (rip.Periodic/2).Milliseconds()))
 	case rip.Timeout <= rip.Periodic+offset:
-		p.report.add(at.pos, at.text, fmt.Sprintf(
+		p.report.add(at.Pos, at.Text, fmt.Sprintf(
 			"routes would die after %v, before they are renewed after up to %v",
 			rip.Timeout, rip.Periodic+offset),
 			"route-timeout-threshold > periodic-update-rate + periodic-update-offset")
@@ -304,12 +304,12 @@ const offsetShare = 6
 
 // noteRIP2 remarks on what only RIPv2 has.
 func (p *parser) noteRIP2() {
-	note := func(at word, what string) {
-		p.report.note(at.pos, at.text, what+` means nothing without "routing rip2"`)
+	note := func(at Word, what string) {
+		p.report.note(at.Pos, at.Text, what+` means nothing without "routing rip2"`)
 	}
 	for _, l := range p.links {
-		if l.table == &ripTable && slices.Contains([]string{"send", "receive"}, l.key.text) {
-			note(l.key, l.key.text)
+		if l.table == &ripTable && slices.Contains([]string{"send", "receive"}, l.key.Text) {
+			note(l.key, l.key.Text)
 		}
 	}
 	for _, k := range p.keys {

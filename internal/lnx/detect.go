@@ -14,7 +14,7 @@ import (
 func detect(lines []line) Grammar {
 	lines = slices.DeleteFunc(slices.Clone(lines), aboutDoor)
 	for _, l := range lines {
-		if findDirective(l.keyword().text) != nil {
+		if findDirective(l.keyword().Text) != nil {
 			return GrammarNew
 		}
 	}
@@ -23,14 +23,14 @@ func detect(lines []line) Grammar {
 	}
 	words := lines[0].words
 	switch {
-	case diagnostic.DidYouMean(words[0].text, directiveNames()) != "":
+	case diagnostic.DidYouMean(words[0].Text, directiveNames()) != "":
 		return GrammarNew
-	case strings.Contains(words[0].text, ":"):
+	case strings.Contains(words[0].Text, ":"):
 		if len(words) >= 3 {
 			return Grammar2012
 		}
 		return Grammar2013
-	case len(words) == 2, len(words) == 4, len(words) > 1 && isNumber(words[1].text):
+	case len(words) == 2, len(words) == 4, len(words) > 1 && isNumber(words[1].Text):
 		return Grammar2018
 	}
 	return GrammarNew

@@ -58,7 +58,7 @@ var doorDirectives = []directive{
 }
 
 // aboutDoor reports whether a line is about a door.
-func aboutDoor(l line) bool { return slices.Contains(doorKinds, l.keyword().text) }
+func aboutDoor(l line) bool { return slices.Contains(doorKinds, l.keyword().Text) }
 
 // IsDoor reports whether a text is one line about a door, right or wrong.
 func IsDoor(text string) bool {
@@ -79,23 +79,23 @@ func (p *parser) readDoors(lines []line) (rest []line) {
 }
 
 func (p *parser) readPublish(l line) {
-	d := Door{Kind: DoorPublish, Pos: l.words[1].pos}
+	d := Door{Kind: DoorPublish, Pos: l.words[1].Pos}
 	var okFrom, okTo bool
 	from := l.words[1]
-	if i := strings.LastIndexByte(from.text, ':'); i >= 0 {
-		if d.Addr, okFrom = p.report.machine(part(from, 0, from.text[:i])); okFrom {
-			from = part(from, i+1, from.text[i+1:])
+	if i := strings.LastIndexByte(from.Text, ':'); i >= 0 {
+		if d.Addr, okFrom = p.report.machine(part(from, 0, from.Text[:i])); okFrom {
+			from = part(from, i+1, from.Text[i+1:])
 			d.Port, okFrom = p.report.port(from)
 		}
 	} else {
 		d.Port, okFrom = p.report.port(from)
 	}
 	to := l.words[2]
-	if i := strings.LastIndexByte(to.text, ':'); i < 0 {
+	if i := strings.LastIndexByte(to.Text, ':'); i < 0 {
 		p.report.bad(to, "without a port", "ADDR:PORT, such as 10.1.0.2:80")
-	} else if a, ok := p.report.addr(part(to, 0, to.text[:i])); ok {
+	} else if a, ok := p.report.addr(part(to, 0, to.Text[:i])); ok {
 		d.To.Host = a.String()
-		d.To.Port, okTo = p.report.port(part(to, i+1, to.text[i+1:]))
+		d.To.Port, okTo = p.report.port(part(to, i+1, to.Text[i+1:]))
 	}
 	if p.datagrams(l, &d, usagePublish) && okFrom && okTo {
 		p.addDoor(d)
@@ -103,10 +103,10 @@ func (p *parser) readPublish(l line) {
 }
 
 func (p *parser) readExpose(l line) {
-	d := Door{Kind: DoorExpose, Pos: l.words[1].pos}
+	d := Door{Kind: DoorExpose, Pos: l.words[1].Pos}
 	var okFrom, okTo bool
 	d.Port, okFrom = p.report.port(l.words[1])
-	if to := l.words[2]; strings.Contains(to.text, ":") {
+	if to := l.words[2]; strings.Contains(to.Text, ":") {
 		d.To, okTo = p.report.destination(to)
 	} else {
 		d.To.Host = "127.0.0.1"
@@ -118,7 +118,7 @@ func (p *parser) readExpose(l line) {
 }
 
 func (p *parser) readSplice(l line) {
-	d := Door{Kind: DoorSplice, Pos: l.words[1].pos}
+	d := Door{Kind: DoorSplice, Pos: l.words[1].Pos}
 	var ok bool
 	d.Addr, ok = p.report.addr(l.words[1])
 	d.To.Host = "127.0.0.1"
@@ -132,8 +132,8 @@ func (p *parser) readSplice(l line) {
 }
 
 // machine reads an address of this machine's network.
-func (r *report) machine(w word) (netip.Addr, bool) {
-	a, err := netip.ParseAddr(strings.Replace(w.text, "localhost", "127.0.0.1", 1))
+func (r *report) machine(w Word) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(strings.Replace(w.Text, "localhost", "127.0.0.1", 1))
 	if err != nil || !a.Is4() || a.IsMulticast() {
 		r.bad(w, "not an address", wantMachine)
 		return a, false

@@ -34,8 +34,8 @@ func (r *report) note(pos Pos, text, msg string) {
 }
 
 // bad records that a word is not what was expected.
-func (r *report) bad(w word, what, want string) {
-	r.add(w.pos, w.text, diagnostic.Quote(w.text)+" is "+what, want)
+func (r *report) bad(w Word, what, want string) {
+	r.add(w.Pos, w.Text, diagnostic.Quote(w.Text)+" is "+what, want)
 }
 
 // words reports whether the line has from least to most words, and records the
@@ -46,7 +46,7 @@ func (r *report) words(l line, least, most int, usage string) bool {
 		r.add(l.end, "", "the line is incomplete", usage)
 	case n > most:
 		extra := l.words[most]
-		r.add(extra.pos, extra.text, diagnostic.Quote(extra.text)+" is too much", usage)
+		r.add(extra.Pos, extra.Text, diagnostic.Quote(extra.Text)+" is too much", usage)
 	default:
 		return true
 	}
@@ -56,7 +56,7 @@ func (r *report) words(l line, least, most int, usage string) bool {
 // fixed reports whether the line's word i is the one that the form has there.
 // A line that ends before is left to words.
 func (r *report) fixed(l line, i int, want, usage string) bool {
-	if i >= len(l.words) || l.words[i].text == want {
+	if i >= len(l.words) || l.words[i].Text == want {
 		return true
 	}
 	r.bad(l.words[i], "not the word "+diagnostic.Quote(want), usage)

@@ -147,30 +147,30 @@ func (p *parser) readDirective(l line) {
 // directiveOf returns the line's directive, and records it if there is none.
 func (p *parser) directiveOf(l line) *directive {
 	first := l.keyword()
-	seconds := secondWords(first.text)
+	seconds := secondWords(first.Text)
 	if len(seconds) == 0 {
-		d := findDirective(first.text)
+		d := findDirective(first.Text)
 		if d == nil {
 			p.strange++
 			names := directiveNames()
-			p.report.bad(first, "no directive"+diagnostic.DidYouMean(first.text, names),
+			p.report.bad(first, "no directive"+diagnostic.DidYouMean(first.Text, names),
 				oneOf(names))
 		}
 		return d
 	}
 	if len(l.words) == 1 {
-		p.report.add(l.end, "", first.text+" is incomplete",
-			first.text+" and then "+oneOf(seconds))
+		p.report.add(l.end, "", first.Text+" is incomplete",
+			first.Text+" and then "+oneOf(seconds))
 		return nil
 	}
 	second := l.words[1]
 	for i := range directives {
-		if directives[i].name == first.text+" "+second.text {
+		if directives[i].name == first.Text+" "+second.Text {
 			return &directives[i]
 		}
 	}
 	p.report.bad(second,
-		"nothing that "+first.text+" knows"+diagnostic.DidYouMean(second.text, seconds),
+		"nothing that "+first.Text+" knows"+diagnostic.DidYouMean(second.Text, seconds),
 		oneOf(seconds))
 	return nil
 }
@@ -189,10 +189,10 @@ func (p *parser) readInterface(l line) {
 	addr, okAddr := p.report.addrLen(l.words[2])
 	i := Interface{
 		Name: name, Addr: addr,
-		Pos: l.words[1].pos, addrAt: l.words[2].pos, udpAt: l.words[3].pos,
+		Pos: l.words[1].Pos, addrAt: l.words[2].Pos, udpAt: l.words[3].Pos,
 	}
 	okUDP := false
-	if device, tun := strings.CutPrefix(l.words[3].text, tunPrefix); tun {
+	if device, tun := strings.CutPrefix(l.words[3].Text, tunPrefix); tun {
 		i.Tun, okUDP = p.report.readTun(l, device, addr)
 	} else {
 		i.UDP, okUDP = p.report.hostPort(l.words[3])
@@ -213,18 +213,18 @@ func (p *parser) readNeighbor(l line) {
 	udp, okUDP := p.report.destination(l.words[3])
 	if okForm && okAddr && okUDP {
 		p.cfg.Neighbors = append(p.cfg.Neighbors, Neighbor{
-			Addr: addr, UDP: udp, Iface: l.words[5].text,
-			Pos: l.words[1].pos, udpAt: l.words[3].pos, ifaceAt: l.words[5].pos,
+			Addr: addr, UDP: udp, Iface: l.words[5].Text,
+			Pos: l.words[1].Pos, udpAt: l.words[3].Pos, ifaceAt: l.words[5].Pos,
 		})
 	}
 }
 
 func (p *parser) readRouting(l line) {
 	kinds := []Routing{RoutingRIP, RoutingRIP2, RoutingStatic, RoutingNone}
-	i := slices.IndexFunc(kinds, func(r Routing) bool { return r.String() == l.words[1].text })
+	i := slices.IndexFunc(kinds, func(r Routing) bool { return r.String() == l.words[1].Text })
 	if i < 0 {
 		names := []string{"rip", "rip2", "static", "none"}
-		p.report.bad(l.words[1], "no kind of routing"+diagnostic.DidYouMean(l.words[1].text, names),
+		p.report.bad(l.words[1], "no kind of routing"+diagnostic.DidYouMean(l.words[1].Text, names),
 			oneOf(names))
 		return
 	}

@@ -45,18 +45,17 @@ type IP struct {
 	ReassemblyBytes   int
 }
 
-// The bounds of reassembly: RFC 1122 §3.3.2 has two minutes at the most; the least is
-// memory for two datagrams of any length.
+// The bounds of ICMP and of reassembly.
 const (
-	maxReassemblyMillis = 120_000
-	minReassemblyBytes  = 256 << 10
-	maxReassemblyBytes  = 1 << 30
+	MaxICMP = 1_000_000 // of both numbers of ICMP's limit
+	// MaxReassemblyTimeout is the most that RFC 1122 §3.3.2 allows.
+	MaxReassemblyTimeout = 2 * time.Minute
+	// MinReassemblyBytes has room for two datagrams of any length.
+	MinReassemblyBytes = 256 << 10
+	maxReassemblyBytes = 1 << 30
 )
 
-const (
-	maxICMP      = 1_000_000   // of both numbers of ICMP's limit
-	maxRTOMicros = 600_000_000 // ten minutes
-)
+const maxRTOMicros = 600_000_000 // ten minutes
 
 // tcpDirectives are those of TCP.
 var tcpDirectives = directivesOf(
@@ -73,11 +72,11 @@ var tcpDirectives = directivesOf(
 	switchOff("tcp options", func(c *Config) *bool { return &c.TCP.OptionsOff }),
 	switchOff("tcp rst", func(c *Config) *bool { return &c.TCP.NoResets }),
 	settingOf("tcp profile", profile004, func(c *Config) *string { return &c.TCP.Profile },
-		func(r *report, w word) (string, bool) {
-			if w.text != profile004 {
+		func(r *report, w Word) (string, bool) {
+			if w.Text != profile004 {
 				r.bad(w, "no profile", profile004)
 			}
-			return profile004, w.text == profile004
+			return profile004, w.Text == profile004
 		},
 		func(string) string { return profile004 }),
 )
@@ -86,11 +85,11 @@ var tcpDirectives = directivesOf(
 var icmpDirectives = directivesOf(
 	settingOf("icmp rate", "MESSAGES-A-SECOND or off",
 		func(c *Config) *int { return &c.ICMP.Rate },
-		func(r *report, w word) (int, bool) {
-			if w.text == "off" {
+		func(r *report, w Word) (int, bool) {
+			if w.Text == "off" {
 				return -1, true
 			}
-			return r.number(w, 1, maxICMP, " messages a second, or off")
+			return r.number(w, 1, MaxICMP, " messages a second, or off")
 		},
 		func(n int) string {
 			if n < 0 {
@@ -99,7 +98,7 @@ var icmpDirectives = directivesOf(
 			return strconv.Itoa(n)
 		}),
 	count("icmp burst", "MESSAGES",
-		func(c *Config) *int { return &c.ICMP.Burst }, within(1, maxICMP, " messages")),
+		func(c *Config) *int { return &c.ICMP.Burst }, within(1, MaxICMP, " messages")),
 	switchOff("icmp errors", func(c *Config) *bool { return &c.ICMP.NoErrors }),
 	switchOff("icmp echo", func(c *Config) *bool { return &c.ICMP.NoEcho }),
 	switchOn("icmp echo-broadcast", func(c *Config) *bool { return &c.ICMP.EchoBroadcast }),
@@ -111,8 +110,9 @@ var ipDirectives = directivesOf(
 	choice("ip reverse-path", []string{"off", "loose", "strict"},
 		func(c *Config) *string { return &c.IP.ReversePath }),
 	switchOn("ip directed-broadcast", func(c *Config) *bool { return &c.IP.DirectedBroadcast }),
-	timer("ip reassembly-timeout", time.Millisecond, 1, maxReassemblyMillis,
+	timer("ip reassembly-timeout", time.Millisecond, 1,
+		uint64(MaxReassemblyTimeout/time.Millisecond),
 		func(c *Config) *time.Duration { return &c.IP.ReassemblyTimeout }),
 	count("ip reassembly-bytes", "BYTES", func(c *Config) *int { return &c.IP.ReassemblyBytes },
-		within(minReassemblyBytes, maxReassemblyBytes, " bytes")),
+		within(MinReassemblyBytes, maxReassemblyBytes, " bytes")),
 )

@@ -18,20 +18,20 @@ const (
 // replacement is what Go's range yields for bytes that are not UTF-8.
 const replacement = '�'
 
-// word is a run of characters without blanks.
-type word struct {
-	text string
-	pos  Pos
+// Word is a run of characters without blanks, at its place in a file.
+type Word struct {
+	Text string
+	Pos  Pos
 }
 
 // line is a line that says something: it has at least one word.
 type line struct {
-	words []word
+	words []Word
 	end   Pos // behind the last word
 }
 
 // keyword returns the line's first word.
-func (l line) keyword() word { return l.words[0] }
+func (l line) keyword() Word { return l.words[0] }
 
 // lex cuts the text into lines of words, without comments and blank lines. It
 // reports lines that are no text and returns them apart, and is not ok if that is
@@ -116,7 +116,7 @@ func cut(n int, s string) line {
 	start, startCol, col := -1, 0, 0
 	flush := func(end int) {
 		if start >= 0 {
-			l.words = append(l.words, word{s[start:end], Pos{n, startCol}})
+			l.words = append(l.words, Word{s[start:end], Pos{n, startCol}})
 			l.end = Pos{n, col}
 			start = -1
 		}

@@ -13,13 +13,13 @@ import (
 // The bounds of an MTU: what every IPv4 link must carry (RFC 791 §3.2), and
 // what fits into a UDP datagram.
 const (
-	minMTU = 68
+	MinMTU = 68
 	maxMTU = 65_507
 )
 
 // linkSettings are the keys of the directive link.
 var linkSettings = []setting[Interface]{
-	count("mtu", "", func(i *Interface) *int { return &i.MTU }, within(minMTU, maxMTU, " bytes")),
+	count("mtu", "", func(i *Interface) *int { return &i.MTU }, within(MinMTU, maxMTU, " bytes")),
 	shareOf("loss", func(i *Interface) *Share { return &i.Impair.Loss }),
 	delayOf("delay", func(i *Interface) *time.Duration { return &i.Impair.Delay }),
 	delayOf("jitter", func(i *Interface) *time.Duration { return &i.Impair.Jitter }),
@@ -79,24 +79,24 @@ func (t *settingTable) usage() string {
 // linkLine is one key of such a directive, which waits for its interface: the
 // file may declare that later.
 type linkLine struct {
-	name, key, value word
+	name, key, value Word
 	table            *settingTable
 	setting          *setting[Interface]
 }
 
 // readSettings reads the keys and values that a line has for an interface.
-func (p *parser) readSettings(t *settingTable, name word, rest []word, end Pos) {
+func (p *parser) readSettings(t *settingTable, name Word, rest []Word, end Pos) {
 	keys := names(t.settings)
 	for ; len(rest) > 0; rest = rest[2:] {
 		key := rest[0]
-		i := slices.Index(keys, key.text)
+		i := slices.Index(keys, key.Text)
 		switch {
 		case i < 0:
 			what := "nothing that " + t.name + " knows"
-			p.report.bad(key, what+diagnostic.DidYouMean(key.text, keys), oneOf(keys))
+			p.report.bad(key, what+diagnostic.DidYouMean(key.Text, keys), oneOf(keys))
 			return // what is key and what is value is a guess from here on
 		case len(rest) == 1:
-			p.report.add(end, "", key.text+" has no value", t.usage())
+			p.report.add(end, "", key.Text+" has no value", t.usage())
 			return
 		case t.settings[i].read(&p.report, rest[1], &Interface{}): // applyLinks reads it again
 			p.links = append(p.links, linkLine{name, key, rest[1], t, &t.settings[i]})
@@ -108,18 +108,18 @@ func (p *parser) readSettings(t *settingTable, name word, rest []word, end Pos) 
 func (p *parser) applyLinks() {
 	unknown := map[Pos]bool{} // told once a line
 	for _, l := range p.links {
-		iface, ok := p.cfg.Interface(l.name.text)
+		iface, ok := p.cfg.Interface(l.name.Text)
 		switch {
-		case !ok && !unknown[l.name.pos]:
+		case !ok && !unknown[l.name.Pos]:
 			p.unknownInterface(l.name)
-			unknown[l.name.pos] = true
-		case ok && p.once(l.table.prefix+l.key.text+" of "+l.name.text, l.key):
+			unknown[l.name.Pos] = true
+		case ok && p.once(l.table.prefix+l.key.Text+" of "+l.name.Text, l.key):
 			l.setting.read(&p.report, l.value, iface)
 		}
 	}
 	for _, l := range p.links {
-		iface, ok := p.cfg.Interface(l.name.text)
-		if ok && l.key.text == "jitter" && iface.Impair.Jitter > iface.Impair.Delay {
+		iface, ok := p.cfg.Interface(l.name.Text)
+		if ok && l.key.Text == "jitter" && iface.Impair.Jitter > iface.Impair.Delay {
 			p.report.bad(l.value, "more than the delay", "a jitter up to the delay of "+
 				iface.Impair.Delay.String())
 		}
@@ -170,17 +170,17 @@ func (c *Config) Mistake(l *ImpairLine, at int, text, msg, want string) *Error {
 }
 
 func (p *parser) readImpair(l line) {
-	one := ImpairLine{Iface: l.words[1].text, Way: WayBoth, ifaceAt: l.words[1].pos, end: l.end}
+	one := ImpairLine{Iface: l.words[1].Text, Way: WayBoth, ifaceAt: l.words[1].Pos, end: l.end}
 	rest := l.words[2:]
-	if slices.Contains([]string{WayIn, WayOut, WayBoth}, rest[0].text) {
-		one.Way, rest = rest[0].text, rest[1:]
+	if slices.Contains([]string{WayIn, WayOut, WayBoth}, rest[0].Text) {
+		one.Way, rest = rest[0].Text, rest[1:]
 	}
 	if len(rest) == 0 {
 		p.report.add(l.end, "", "what the link does is missing", usageImpair)
 		return
 	}
 	for _, w := range rest {
-		one.Words, one.wordAt = append(one.Words, w.text), append(one.wordAt, w.pos)
+		one.Words, one.wordAt = append(one.Words, w.Text), append(one.wordAt, w.Pos)
 	}
 	ways := []string{one.Way}
 	if one.Way == WayBoth {
@@ -196,8 +196,8 @@ func (p *parser) readImpair(l line) {
 		if one.Way != WayBoth || p.seen[what+" "+WayIn] != p.seen[what+" "+WayOut] {
 			what += " " + way
 		}
-		p.report.add(l.keyword().pos, l.keyword().text,
-			fmt.Sprintf("%s is already set in line %d", what, before.pos.Line),
+		p.report.add(l.keyword().Pos, l.keyword().Text,
+			fmt.Sprintf("%s is already set in line %d", what, before.Pos.Line),
 			"one line with it, or one `in` and one `out`")
 		break
 	}
@@ -210,7 +210,7 @@ func (p *parser) checkImpair() {
 	for i := range p.cfg.Impair {
 		l := &p.cfg.Impair[i]
 		iface, ok := p.cfg.Interface(l.Iface)
-		name := word{l.Iface, l.ifaceAt}
+		name := Word{l.Iface, l.ifaceAt}
 		switch {
 		case !ok:
 			p.unknownInterface(name)

@@ -76,8 +76,8 @@ type end struct {
 }
 
 // end reads the UDP address that the words begin with.
-func (g oldGrammar) end(r *report, words []word, host func(word) (string, bool)) end {
-	e := end{at: words[0].pos}
+func (g oldGrammar) end(r *report, words []Word, host func(Word) (string, bool)) end {
+	e := end{at: words[0].Pos}
 	if !g.port {
 		e.udp, e.ok = r.endpoint(words[0], host)
 		return e
@@ -92,21 +92,21 @@ func (g oldGrammar) end(r *report, words []word, host func(word) (string, bool))
 // addLink adds a link of an old grammar: an interface with the local virtual
 // address and a neighbour with the remote one. They have no subnet in common;
 // each is announced as a network of one address.
-func (p *parser) addLink(local, remote end, localVIP, remoteVIP word) {
+func (p *parser) addLink(local, remote end, localVIP, remoteVIP Word) {
 	localAddr, okLocal := p.report.addr(localVIP)
 	remoteAddr, okRemote := p.report.addr(remoteVIP)
 	if !okLocal || !okRemote || !remote.ok {
-		p.excused[remoteVIP.text] = true
+		p.excused[remoteVIP.Text] = true
 		p.subnetsUnknown = true
 		return
 	}
 	name := interfaceNamePrefix + strconv.Itoa(len(p.cfg.Interfaces))
 	p.addInterface(Interface{
 		Name: name, Addr: netip.PrefixFrom(localAddr, pointToPoint), UDP: local.udp,
-		Pos: localVIP.pos, addrAt: localVIP.pos, udpAt: local.at,
+		Pos: localVIP.Pos, addrAt: localVIP.Pos, udpAt: local.at,
 	})
 	p.cfg.Neighbors = append(p.cfg.Neighbors, Neighbor{
 		Addr: remoteAddr, UDP: remote.udp, Iface: name,
-		Pos: remoteVIP.pos, udpAt: remote.at, ifaceAt: localVIP.pos,
+		Pos: remoteVIP.Pos, udpAt: remote.at, ifaceAt: localVIP.Pos,
 	})
 }

@@ -37,7 +37,7 @@ type parser struct {
 	directives, strange int
 
 	// Directives that may come once, and where they came.
-	seen map[string]word
+	seen map[string]Word
 	// What link lines say, to be applied when all interfaces are known.
 	links []linkLine
 	// The keys of RIP, for the same.
@@ -72,7 +72,7 @@ func Read(file string, text []byte) (*Config, Errors) {
 	p := &parser{
 		report:  report{file: file},
 		cfg:     &Config{Name: baseName(file), file: file},
-		seen:    map[string]word{},
+		seen:    map[string]Word{},
 		excused: map[string]bool{},
 	}
 	if lines, broken, ok := p.report.lex(text); ok {
@@ -168,9 +168,9 @@ func setDefault[T comparable](v *T, value T) {
 // as missing.
 func (p *parser) excuse(l line) {
 	for _, w := range l.words {
-		p.excused[w.text] = true
+		p.excused[w.Text] = true
 	}
-	d := findDirective(l.keyword().text)
+	d := findDirective(l.keyword().Text)
 	if d == nil || d.name == "interface" {
 		p.subnetsUnknown = true
 	}
@@ -178,10 +178,10 @@ func (p *parser) excuse(l line) {
 
 // once reports whether the directive comes for the first time, and records
 // where it was if not.
-func (p *parser) once(directive string, at word) bool {
+func (p *parser) once(directive string, at Word) bool {
 	if before, again := p.seen[directive]; again {
-		p.report.add(at.pos, at.text,
-			fmt.Sprintf("%s is already set in line %d", directive, before.pos.Line),
+		p.report.add(at.Pos, at.Text,
+			fmt.Sprintf("%s is already set in line %d", directive, before.Pos.Line),
 			"one line with it")
 		return false
 	}

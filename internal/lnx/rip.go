@@ -150,8 +150,8 @@ var ripDirectives = slices.Concat([]directive{
 	ripTimer("rip ask-after", 0, func(r *RIP) *time.Duration { return &r.AskAfter }),
 	switchOff("rip withdraw-refused", func(c *Config) *bool { return &c.RIP.KeepRefused }),
 	settingOf("rip entry-size", "12 or 8", func(c *Config) *int { return &c.RIP.EntrySize },
-		func(r *report, w word) (int, bool) {
-			size, ok := map[string]int{"12": maskEntrySize, "8": hostEntrySize}[w.text]
+		func(r *report, w Word) (int, bool) {
+			size, ok := map[string]int{"12": maskEntrySize, "8": hostEntrySize}[w.Text]
 			if !ok {
 				r.bad(w, "no size of an entry", "12, or 8 for entries without a mask")
 			}
@@ -188,7 +188,7 @@ var ripSettings = []setting[Interface]{
 var saidSettings = []setting[Announcement]{
 	count("metric", "", func(a *Announcement) *int { return &a.Metric }, within(1, 15, "")),
 	settingOf("tag", "", func(a *Announcement) *uint16 { return &a.Tag },
-		func(r *report, w word) (uint16, bool) {
+		func(r *report, w Word) (uint16, bool) {
 			n, ok := r.number(w, 0, math.MaxUint16, "")
 			return uint16(n), ok
 		},
@@ -207,7 +207,7 @@ func (p *parser) readAdvertiseTo(l line) {
 		return
 	}
 	p.cfg.RIP.AdvertiseTo = append(p.cfg.RIP.AdvertiseTo, addr)
-	p.advertiseAt = append(p.advertiseAt, to.pos)
+	p.advertiseAt = append(p.advertiseAt, to.Pos)
 }
 
 // readOriginate reads what has to be announced, and how.
@@ -246,14 +246,14 @@ func (r *report) announcement(l line, i int, usage string) (a Announcement, ok b
 	keys := names(saidSettings)
 	for ; i < len(l.words); i += 2 {
 		key := l.words[i]
-		n := slices.Index(keys, key.text)
+		n := slices.Index(keys, key.Text)
 		if n < 0 {
-			r.bad(key, "nothing that is said of a prefix"+diagnostic.DidYouMean(key.text, keys),
+			r.bad(key, "nothing that is said of a prefix"+diagnostic.DidYouMean(key.Text, keys),
 				usage)
 			return a, false
 		}
 		if i+1 == len(l.words) {
-			r.add(l.end, "", key.text+" has no value", usage)
+			r.add(l.end, "", key.Text+" has no value", usage)
 			return a, false
 		}
 		if !saidSettings[n].read(r, l.words[i+1], &a) {
@@ -265,42 +265,42 @@ func (r *report) announcement(l line, i int, usage string) (a Announcement, ok b
 
 // keyLine is a key that waits for its interface.
 type keyLine struct {
-	name, id word
+	name, id Word
 	key      RIPKey
 }
 
 func (p *parser) readKey(l line) {
 	n, okID := p.report.number(l.words[3], 0, 255, "")
 	a := l.words[4]
-	okAlgorithm := slices.Contains(ripAlgorithms, a.text)
+	okAlgorithm := slices.Contains(ripAlgorithms, a.Text)
 	if !okAlgorithm {
-		p.report.bad(a, "no algorithm"+diagnostic.DidYouMean(a.text, ripAlgorithms),
+		p.report.bad(a, "no algorithm"+diagnostic.DidYouMean(a.Text, ripAlgorithms),
 			oneOf(ripAlgorithms))
 	}
-	if okID && okAlgorithm && p.report.secret(l.words[5], a.text) {
-		k := RIPKey{ID: uint8(n), Algorithm: a.text, Secret: l.words[5].text}
+	if okID && okAlgorithm && p.report.secret(l.words[5], a.Text) {
+		k := RIPKey{ID: uint8(n), Algorithm: a.Text, Secret: l.words[5].Text}
 		p.keys = append(p.keys, keyLine{l.words[2], l.words[3], k})
 	}
 }
 
 func (p *parser) readPassword(l line) {
 	if p.report.secret(l.words[3], ripPassword) {
-		k := RIPKey{Algorithm: ripPassword, Secret: l.words[3].text}
+		k := RIPKey{Algorithm: ripPassword, Secret: l.words[3].Text}
 		p.keys = append(p.keys, keyLine{l.words[2], l.words[3], k})
 	}
 }
 
 // secret reports whether a secret is one that the algorithm has room for. The word
 // itself is not repeated in the message.
-func (r *report) secret(w word, algorithm string) bool {
+func (r *report) secret(w Word, algorithm string) bool {
 	most := maxSecret
 	if algorithm == ripPassword || algorithm == "md5" {
 		most = shortSecret
 	}
-	if len(w.text) <= most {
+	if len(w.Text) <= most {
 		return true
 	}
-	r.add(w.pos, w.text, fmt.Sprintf("the secret has %d bytes", len(w.text)),
+	r.add(w.Pos, w.Text, fmt.Sprintf("the secret has %d bytes", len(w.Text)),
 		fmt.Sprintf("at most %d", most))
 	return false
 }
@@ -308,7 +308,7 @@ func (r *report) secret(w word, algorithm string) bool {
 // applyKeys gives the interfaces their keys.
 func (p *parser) applyKeys() {
 	for _, k := range p.keys {
-		iface, ok := p.cfg.Interface(k.name.text)
+		iface, ok := p.cfg.Interface(k.name.Text)
 		if !ok {
 			p.unknownInterface(k.name)
 			continue
@@ -318,13 +318,13 @@ func (p *parser) applyKeys() {
 		password := k.key.Algorithm == ripPassword
 		switch {
 		case len(keys) > 0 && (keys[0].Algorithm == ripPassword) != password:
-			p.report.add(k.name.pos, k.name.text, k.name.text+" has both a password and a key",
+			p.report.add(k.name.Pos, k.name.Text, k.name.Text+" has both a password and a key",
 				"one or the other")
 		case iface.RIP.Send == "rip1":
-			p.report.add(k.name.pos, k.name.text, k.name.text+
+			p.report.add(k.name.Pos, k.name.Text, k.name.Text+
 				" sends version 1, which has no authentication", "another rip interface … send")
 		case again && !password:
-			p.report.bad(k.id, "already the id of a key of "+k.name.text, "another")
+			p.report.bad(k.id, "already the id of a key of "+k.name.Text, "another")
 		default:
 			iface.RIP.Keys = append(keys, k.key)
 		}
@@ -337,7 +337,7 @@ func (p *parser) readTrigger(l line) {
 	switch {
 	case !okLeast || !okMost:
 	case least > most:
-		p.report.bad(l.words[3], "less than the least", l.words[2].text+" or more")
+		p.report.bad(l.words[3], "less than the least", l.words[2].Text+" or more")
 	case p.once("rip triggered-update-delay", l.words[2]):
 		p.cfg.RIP.TriggerMin = orNone(least, time.Millisecond)
 		p.cfg.RIP.TriggerMax = orNone(most, time.Millisecond)

@@ -26,15 +26,15 @@ type Route struct {
 // nowhere are the kinds of routes that lead nowhere.
 var nowhere = []string{"blackhole", "unreachable", "prohibit"}
 
-// maxMetric is the largest metric of a route.
-const maxMetric = 1<<31 - 1
+// MaxMetric is the largest metric of a route.
+const MaxMetric = 1<<31 - 1
 
 func (p *parser) readRoute(l line) {
-	if len(l.words) > 2 && slices.Contains(nowhere, l.words[2].text) {
+	if len(l.words) > 2 && slices.Contains(nowhere, l.words[2].Text) {
 		prefix, ok := p.report.prefix(l.words[1])
 		if p.report.words(l, 3, 3, usageRoute) && ok {
 			p.cfg.Routes = append(p.cfg.Routes, Route{
-				Prefix: prefix, Kind: l.words[2].text, Pos: l.words[1].pos,
+				Prefix: prefix, Kind: l.words[2].Text, Pos: l.words[1].Pos,
 			})
 		}
 		return
@@ -48,7 +48,7 @@ func (p *parser) readRoute(l line) {
 	metric, okMetric := p.report.metric(l)
 	if okForm && okPrefix && okVia && okMetric {
 		p.cfg.Routes = append(p.cfg.Routes, Route{
-			Prefix: prefix, Via: via, Metric: metric, Pos: l.words[1].pos, viaAt: l.words[3].pos,
+			Prefix: prefix, Via: via, Metric: metric, Pos: l.words[1].Pos, viaAt: l.words[3].Pos,
 		})
 	}
 }
@@ -61,7 +61,7 @@ func (r *report) metric(l line) (int, bool) {
 	if !r.fixed(l, 4, "metric", usageRoute) || !r.words(l, 6, 6, usageRoute) {
 		return 0, false
 	}
-	return r.number(l.words[5], 0, maxMetric, "")
+	return r.number(l.words[5], 0, MaxMetric, "")
 }
 
 // words are the route as a file has it, behind the prefix.
@@ -102,7 +102,7 @@ func (p *parser) checkRoutes() {
 	}
 	if len(p.cfg.Routes) > 0 && p.cfg.Routing == RoutingNone {
 		at := p.seen["routing"]
-		p.report.add(at.pos, at.text, "routing none, but the file has static routes",
+		p.report.add(at.Pos, at.Text, "routing none, but the file has static routes",
 			"routing static, or no routes")
 	}
 }

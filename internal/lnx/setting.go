@@ -15,17 +15,17 @@ import (
 type setting[T any] struct {
 	name  string
 	form  string                       // of the word, in the directive's form
-	read  func(*report, word, *T) bool // sets it, or reports the word
+	read  func(*report, Word, *T) bool // sets it, or reports the word
 	write func(*T) string              // empty: the default, which Format leaves out
 }
 
 // settingOf is a setting that is kept in a field, whose zero is the default.
 func settingOf[T any, V comparable](
-	name, form string, field func(*T) *V, read func(*report, word) (V, bool), write func(V) string,
+	name, form string, field func(*T) *V, read func(*report, Word) (V, bool), write func(V) string,
 ) setting[T] {
 	return setting[T]{
 		name, form,
-		func(r *report, w word, t *T) bool {
+		func(r *report, w Word, t *T) bool {
 			v, ok := read(r, w)
 			if ok {
 				*field(t) = v
@@ -56,14 +56,14 @@ func (s setting[T]) usually(text func(*T) string) setting[T] {
 
 // count is a setting that is a number.
 func count[T any](
-	name, form string, field func(*T) *int, read func(*report, word) (int, bool),
+	name, form string, field func(*T) *int, read func(*report, Word) (int, bool),
 ) setting[T] {
 	return settingOf(name, form, field, read, strconv.Itoa)
 }
 
 // within reads a number within bounds; the unit is for the error.
-func within(least, most uint64, unit string) func(*report, word) (int, bool) {
-	return func(r *report, w word) (int, bool) { return r.number(w, least, most, unit) }
+func within(least, most uint64, unit string) func(*report, Word) (int, bool) {
+	return func(r *report, w Word) (int, bool) { return r.number(w, least, most, unit) }
 }
 
 // timer is a setting that is a time in whole units. Where it may be none, 0 is, which is kept as
@@ -75,7 +75,7 @@ func timer[T any](
 	if unit == time.Microsecond {
 		units = "microseconds"
 	}
-	read := func(r *report, w word) (time.Duration, bool) {
+	read := func(r *report, w Word) (time.Duration, bool) {
 		n, ok := r.number(w, least, most, " "+units)
 		return orNone(n, unit), ok
 	}
@@ -102,22 +102,22 @@ func switchOff[T any](name string, field func(*T) *bool) setting[T] {
 }
 
 func switchTo[T any](name, position string, field func(*T) *bool) setting[T] {
-	read := func(r *report, w word) (bool, bool) {
-		if w.text != "on" && w.text != "off" {
+	read := func(r *report, w Word) (bool, bool) {
+		if w.Text != "on" && w.Text != "off" {
 			r.bad(w, "not a switch", "on or off")
 			return false, false
 		}
-		return w.text == position, true
+		return w.Text == position, true
 	}
 	return settingOf(name, "on or off", field, read, func(bool) string { return position })
 }
 
 // choice is a setting that is one of several words; the first is the default.
 func choice[T any](name string, words []string, field func(*T) *string) setting[T] {
-	read := func(r *report, w word) (string, bool) {
-		switch i := slices.Index(words, w.text); i {
+	read := func(r *report, w Word) (string, bool) {
+		switch i := slices.Index(words, w.Text); i {
 		case -1:
-			r.bad(w, "no mode"+diagnostic.DidYouMean(w.text, words), oneOf(words))
+			r.bad(w, "no mode"+diagnostic.DidYouMean(w.Text, words), oneOf(words))
 			return "", false
 		case 0:
 			return "", true

@@ -1,11 +1,5 @@
 package lnx
 
-// Word is a word of a file.
-type Word struct {
-	Text string
-	Pos  Pos
-}
-
 // Text is a file cut into lines of words, as .lnx files are, with the mistakes that were found in
 // it: the plans of networks are read by the same rules.
 type Text struct {
@@ -19,11 +13,7 @@ func Cut(file string, text []byte) *Text {
 	t := &Text{report: report{file: file}}
 	lines, _, _ := t.report.lex(text)
 	for _, l := range lines {
-		words := make([]Word, len(l.words))
-		for i, w := range l.words {
-			words[i] = Word{w.text, w.pos}
-		}
-		t.Lines = append(t.Lines, words)
+		t.Lines = append(t.Lines, l.words)
 	}
 	return t
 }

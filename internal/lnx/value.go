@@ -31,8 +31,8 @@ const (
 )
 
 // addr reads a virtual address.
-func (r *report) addr(w word) (netip.Addr, bool) {
-	a, err := netip.ParseAddr(w.text)
+func (r *report) addr(w Word) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(w.Text)
 	if err != nil || !a.Is4() {
 		r.bad(w, "not an address", wantAddr)
 		return netip.Addr{}, false
@@ -61,8 +61,8 @@ func unusable(a netip.Addr) string {
 }
 
 // split reads "X/LEN" and leaves the checks of X to its caller.
-func (r *report) split(w word, want string) (netip.Prefix, bool) {
-	host, length, found := strings.Cut(w.text, "/")
+func (r *report) split(w Word, want string) (netip.Prefix, bool) {
+	host, length, found := strings.Cut(w.Text, "/")
 	if !found {
 		r.bad(w, "without a prefix length", want)
 		return netip.Prefix{}, false
@@ -82,19 +82,19 @@ func (r *report) split(w word, want string) (netip.Prefix, bool) {
 
 // part returns the piece of a word that starts at a byte offset. An empty
 // piece still has its place.
-func part(w word, offset int, text string) word {
-	pos := w.pos
-	pos.Col += len([]rune(w.text[:offset]))
-	return word{text, pos}
+func part(w Word, offset int, text string) Word {
+	pos := w.Pos
+	pos.Col += len([]rune(w.Text[:offset]))
+	return Word{text, pos}
 }
 
 // addrLen reads an interface's address with the length of its subnet.
-func (r *report) addrLen(w word) (netip.Prefix, bool) {
+func (r *report) addrLen(w Word) (netip.Prefix, bool) {
 	prefix, ok := r.split(w, wantAddrLen)
 	if !ok {
 		return prefix, false
 	}
-	host, length, _ := strings.Cut(w.text, "/")
+	host, length, _ := strings.Cut(w.Text, "/")
 	if why := unusable(prefix.Addr()); why != "" {
 		r.bad(part(w, 0, host), why, "a unicast address")
 		return prefix, false
@@ -163,7 +163,7 @@ func broadcast(subnet netip.Prefix) netip.Addr {
 }
 
 // prefix reads a destination, which has no host bits.
-func (r *report) prefix(w word) (netip.Prefix, bool) {
+func (r *report) prefix(w Word) (netip.Prefix, bool) {
 	prefix, ok := r.split(w, wantPrefix)
 	if ok && prefix != prefix.Masked() {
 		r.bad(w, "a prefix with host bits", prefix.Masked().String())
@@ -173,46 +173,46 @@ func (r *report) prefix(w word) (netip.Prefix, bool) {
 }
 
 // hostPort reads an own HOST:PORT.
-func (r *report) hostPort(w word) (HostPort, bool) { return r.endpoint(w, r.host) }
+func (r *report) hostPort(w Word) (HostPort, bool) { return r.endpoint(w, r.host) }
 
 // destination reads somebody else's HOST:PORT.
-func (r *report) destination(w word) (HostPort, bool) { return r.endpoint(w, r.remoteHost) }
+func (r *report) destination(w Word) (HostPort, bool) { return r.endpoint(w, r.remoteHost) }
 
-func (r *report) endpoint(w word, readHost func(word) (string, bool)) (HostPort, bool) {
-	i := strings.LastIndexByte(w.text, ':')
+func (r *report) endpoint(w Word, readHost func(Word) (string, bool)) (HostPort, bool) {
+	i := strings.LastIndexByte(w.Text, ':')
 	if i < 0 {
 		r.bad(w, "without a port", wantHostPort)
 		return HostPort{}, false
 	}
-	host, okHost := readHost(part(w, 0, w.text[:i]))
-	port, okPort := r.port(part(w, i+1, w.text[i+1:]))
+	host, okHost := readHost(part(w, 0, w.Text[:i]))
+	port, okPort := r.port(part(w, i+1, w.Text[i+1:]))
 	return HostPort{host, port}, okHost && okPort
 }
 
 // host reads an IPv4 address or a host name. A name's last label has a letter
 // (RFC 1123 §2.1), so what has none is meant to be an address.
-func (r *report) host(w word) (string, bool) {
-	if _, err := netip.ParseAddr(w.text); err == nil && !strings.Contains(w.text, ":") {
-		return w.text, true
+func (r *report) host(w Word) (string, bool) {
+	if _, err := netip.ParseAddr(w.Text); err == nil && !strings.Contains(w.Text, ":") {
+		return w.Text, true
 	}
-	last := w.text[strings.LastIndexByte(w.text, '.')+1:]
+	last := w.Text[strings.LastIndexByte(w.Text, '.')+1:]
 	switch {
-	case w.text == "":
-		r.add(w.pos, "", "the host is missing", wantHost)
-	case w.text+":" == tunPrefix: // Format could not write it as an interface's host
+	case w.Text == "":
+		r.add(w.Pos, "", "the host is missing", wantHost)
+	case w.Text+":" == tunPrefix: // Format could not write it as an interface's host
 		r.bad(w, "the word for a TUN device", wantHost)
-	case len(w.text) > maxHostChars, !consistsOf(w.text, ".-_"), isNumber(last),
-		strings.Contains("."+w.text+".", ".."):
+	case len(w.Text) > maxHostChars, !consistsOf(w.Text, ".-_"), isNumber(last),
+		strings.Contains("."+w.Text+".", ".."):
 		r.bad(w, "not a host", wantHost)
 	default:
-		return w.text, true
+		return w.Text, true
 	}
 	return "", false
 }
 
 // port reads a UDP port.
-func (r *report) port(w word) (uint16, bool) {
-	n, err := strconv.ParseUint(w.text, 10, 16)
+func (r *report) port(w Word) (uint16, bool) {
+	n, err := strconv.ParseUint(w.Text, 10, 16)
 	if err != nil || n == 0 {
 		r.bad(w, "not a port", wantPort)
 		return 0, false
@@ -221,12 +221,12 @@ func (r *report) port(w word) (uint16, bool) {
 }
 
 // name reads the name of an interface or a device.
-func (r *report) name(w word) (string, bool) {
-	if len(w.text) > maxNameChars || !consistsOf(w.text, "._-") || !isLetter(rune(w.text[0])) {
+func (r *report) name(w Word) (string, bool) {
+	if len(w.Text) > maxNameChars || !consistsOf(w.Text, "._-") || !isLetter(rune(w.Text[0])) {
 		r.bad(w, "not a name", wantName)
 		return "", false
 	}
-	return w.text, true
+	return w.Text, true
 }
 
 // consistsOf reports whether s is not empty and has ASCII letters, digits and
@@ -243,13 +243,13 @@ func consistsOf(s, others string) bool {
 func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
 
 // number reads a decimal number within bounds; the unit is for the error.
-func (r *report) number(w word, least, most uint64, unit string) (int, bool) {
+func (r *report) number(w Word, least, most uint64, unit string) (int, bool) {
 	want := fmt.Sprintf("%d to %d%s", least, most, unit)
-	if !isNumber(w.text) {
+	if !isNumber(w.Text) {
 		r.bad(w, "not a whole number", want)
 		return 0, false
 	}
-	n, err := strconv.ParseUint(w.text, 10, 64)
+	n, err := strconv.ParseUint(w.Text, 10, 64)
 	if err != nil || n < least || n > most {
 		r.bad(w, "out of range", want)
 		return 0, false
@@ -258,8 +258,8 @@ func (r *report) number(w word, least, most uint64, unit string) (int, bool) {
 }
 
 // duration reads a number with its unit.
-func (r *report) duration(w word) (time.Duration, bool) {
-	d, err := time.ParseDuration(w.text)
+func (r *report) duration(w Word) (time.Duration, bool) {
+	d, err := time.ParseDuration(w.Text)
 	if err != nil || d < 0 || d > maxDelay {
 		r.bad(w, "not a time", wantDuration)
 		return 0, false
@@ -269,7 +269,7 @@ func (r *report) duration(w word) (time.Duration, bool) {
 
 // remoteHost reads the host of somebody else, which has to be one that can be
 // sent to.
-func (r *report) remoteHost(w word) (string, bool) {
+func (r *report) remoteHost(w Word) (string, bool) {
 	host, ok := r.host(w)
 	if a, err := netip.ParseAddr(host); err == nil && (a.IsUnspecified() || a.IsMulticast()) {
 		r.bad(w, "an address that cannot be sent to", wantHost)
@@ -306,8 +306,8 @@ func (s Share) String() string {
 }
 
 // share reads a percentage. The sign is required: 0.02 could be meant either way.
-func (r *report) share(w word) (Share, bool) {
-	text, found := strings.CutSuffix(w.text, "%")
+func (r *report) share(w Word) (Share, bool) {
+	text, found := strings.CutSuffix(w.Text, "%")
 	whole, decimals, _ := strings.Cut(text, ".")
 	switch {
 	case !found, !isNumber(whole), strings.Contains(text, ".") && !isNumber(decimals):
@@ -338,9 +338,9 @@ var rateUnits = []struct {
 }
 
 // rate reads a speed in bits per second.
-func (r *report) rate(w word) (int64, bool) {
+func (r *report) rate(w Word) (int64, bool) {
 	for _, unit := range rateUnits {
-		digits, found := strings.CutSuffix(w.text, unit.name)
+		digits, found := strings.CutSuffix(w.Text, unit.name)
 		if !found {
 			continue
 		}
