@@ -103,7 +103,7 @@ func (n *Node) Impairments() ([]ImpairInfo, error) {
 	if n.node == nil {
 		return nil, syscall.EINVAL
 	}
-	list, err := control.Ask(context.Background(), n.node.Operator(), control.Impairments{})
+	list, err := control.Ask(context.Background(), n.node, control.Impairments{})
 	if err != nil {
 		return nil, err
 	}

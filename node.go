@@ -345,7 +345,7 @@ func (n *Node) Routes() ([]RouteInfo, error) {
 	if n.node == nil {
 		return nil, syscall.EINVAL
 	}
-	answer, err := control.Ask(context.Background(), n.node.Operator(), control.Routes{})
+	answer, err := control.Ask(context.Background(), n.node, control.Routes{})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/requests"
 )
 
 // PingOptions say how Ping goes about it. The zero PingOptions send one echo request of
@@ -91,7 +92,7 @@ func (n *Node) Ping(ctx context.Context, host string, o PingOptions) (PingResult
 
 // Pinger is a ping under way.
 type Pinger struct {
-	ping *node.Ping
+	ping *requests.Ping
 	opt  PingOptions
 	host netip.Addr
 }
@@ -116,7 +117,7 @@ func (n *Node) StartPing(host string, o PingOptions) (*Pinger, error) {
 	if o.Source.IsValid() {
 		r.Source = o.Source.String()
 	}
-	p, err := n.inner().StartPing(&r)
+	p, err := n.inner().Requests.StartPing(&r)
 	if err != nil {
 		return nil, probeError("ping", addr, err)
 	}
@@ -242,7 +243,7 @@ func (n *Node) Traceroute(ctx context.Context, host string, o TracerouteOptions)
 
 // Tracer is a traceroute under way.
 type Tracer struct {
-	trace *node.Trace
+	trace *requests.Trace
 	each  func(Hop)
 	host  netip.Addr
 }
@@ -262,7 +263,7 @@ func (n *Node) StartTraceroute(host string, o TracerouteOptions) (*Tracer, error
 	if o.Source.IsValid() {
 		r.Source = o.Source.String()
 	}
-	t, err := n.inner().StartTrace(&r)
+	t, err := n.inner().Requests.StartTrace(&r)
 	if err != nil {
 		return nil, probeError("traceroute", addr, err)
 	}

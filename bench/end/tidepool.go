@@ -12,6 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/requests"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -19,6 +20,7 @@ import (
 type ours struct {
 	spec *Spec
 	node *node.Node
+	ask  *requests.Host
 }
 
 // Describe writes the .lnx file of a node with these sides.
@@ -55,7 +57,10 @@ func open(spec *Spec) (*ours, error) {
 			}
 		},
 	})
-	return &ours{spec, n}, err
+	if err != nil {
+		return nil, err
+	}
+	return &ours{spec, n, requests.New(n)}, nil
 }
 
 func openTidepool(spec *Spec) (host, error) { return open(spec) }
@@ -66,7 +71,7 @@ func openRouter(spec *Spec) (host, error) {
 	if err != nil || spec.Loss == 0 {
 		return o, err
 	}
-	_, err = o.node.Do(context.Background(), control.SetLoss{Percent: spec.Loss * 100})
+	_, err = o.ask.Do(context.Background(), control.SetLoss{Percent: spec.Loss * 100})
 	return o, err
 }
 
@@ -82,7 +87,7 @@ func (o *ours) Dial(ctx context.Context, port uint16) (net.Conn, error) {
 }
 
 func (o *ours) Account(u *Usage) {
-	answer, err := o.node.Do(context.Background(), control.Interfaces{})
+	answer, err := o.ask.Do(context.Background(), control.Interfaces{})
 	if err != nil {
 		return // the node is closed
 	}

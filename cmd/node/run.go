@@ -243,7 +243,7 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	for _, line := range tunAdvice(o.config.LNX) {
 		v.advise(line)
 	}
-	nodes := map[string]control.Operator{self: n.Operator()}
+	nodes := map[string]control.Operator{self: n}
 	_, leave := o.doors.serve(nodes, func(text string) {
 		n.Announce(control.Message{Text: text})
 	})
@@ -251,12 +251,12 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	v.serves(o.doors.place())
 	switch {
 	case o.daemon:
-		return o.runDaemon(ctx, n.Operator(), o.log.newLog(console.err, self))
+		return o.runDaemon(ctx, n, o.log.newLog(console.err, self))
 	case typed:
 		hello := "node " + self + " is up; `help` lists the commands"
-		return o.runShell(ctx, n.Operator(), console, hello)
+		return o.runShell(ctx, n, console, hello)
 	}
-	return o.runScript(ctx, n.Operator(), console, name)
+	return o.runScript(ctx, n, console, name)
 }
 
 // findUser finds the user to become. It may execute the program again, so it comes first.

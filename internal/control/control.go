@@ -4,33 +4,8 @@
 //
 // A request is a small struct and its answer is a snapshot: plain values with json tags that stay
 // true whatever the node does next. Each request says which answer belongs to it by its answers
-// method, so that Ask is typed although the wire between operator and node (Do) is not.
-//
-//	Interfaces  []Interface     Sockets  []Socket     SendTest    TestSent
-//	Neighbors   []Neighbor      Listen   Socket       Ping        PingResult
-//	Routes      []Route         Connect  Socket       Traceroute  []Hop
-//	SetLink     Interface       Write    Written      SendFile    Transfer
-//	Loss        []LinkLoss      Read     Data         RecvFile    Transfer
-//	SetLoss     []LinkLoss      Window   Windows      PcapStart   Nothing
-//	About       Node            Shutdown Nothing      PcapStop    Capture
-//	Show        []Setting       Close    Nothing      Verbose     Nothing
-//	Set         Setting         Congestion Socket     Serve       Socket
-//	Impair      []Impairment    Impairments []Impairment
-//	ListenUDP   Socket          SendUDP  DatagramSent
-//	ClearCounters Nothing                             Fetch       Page
-//	RCPEcho     RCPPort         RCPSockets []RCPSocket
-//	RCPCount    RCPCounted      RCPClose   Nothing
-//	RDTServe    RDTServed   RDTFlows   []RDTFlow      RDTClose    Nothing
-//	RDTFetch    RDTFetched  RDTList    []RDTEntry
-//	Record      Captured    StartCapture Capturing    StopCapture Captured
-//	Trace       Traced      Samples  Sampled          Captures   []Capturing
-//	ServeSmall  Socket          Echo        EchoResult
-//	Perf        PerfReport      PerfServe   PerfServed
-//	PerfServers []PerfServed    PerfClose   Nothing
-//	AddRoute    Nothing         DelRoute Nothing      RIP         RIPInfo
-//	Publish     Door            Expose     Door       Splice      Door
-//	Doors       []Door          CloseDoor  Nothing    Reload      Reloaded
-//	TCPCounters TCPCounted      Transfers  []Underway     StopTransfer Nothing
+// method, so that Ask is typed although the wire between operator and node (Do) is not; Kinds lists
+// them all.
 //
 // Units: a time.Duration's json name ends in _ns, bytes and packets are counted whole.
 package control

@@ -22,16 +22,16 @@ const (
 )
 
 // measure carries out a measurement, as its client.
-func (h *Host) measure(ctx context.Context, r *control.Perf) (control.PerfReport, error) {
+func (h *Host) measure(ctx context.Context, r control.Perf) (control.PerfReport, error) {
 	port := r.Port
 	if port == 0 {
 		port = control.PerfPort
 	}
-	p, err := paramsOf(r)
+	p, err := paramsOf(&r)
 	if err != nil {
 		return control.PerfReport{}, fmt.Errorf("perf: %w", err)
 	}
-	c, err := h.node.ConnectTo(ctx, r.Addr, port)
+	c, err := node.ConnectBy(ctx, h.node.Dial, r.Addr, port)
 	if err != nil {
 		return control.PerfReport{}, fmt.Errorf("perf: unable to connect to server: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 // Host measures for a node: as a client, and by the servers that it has.
 type Host struct {
+	control.Handlers
 	node *node.Node
 	name string // of the node, for reports
 
@@ -22,26 +23,23 @@ type Host struct {
 
 // New returns what measures for a node of that name. It has no servers yet.
 func New(n *node.Node, name string) *Host {
-	return &Host{node: n, name: name, servers: map[*server]struct{}{}}
+	h := &Host{
+		Handlers: control.Handlers{}, node: n, name: name, servers: map[*server]struct{}{},
+	}
+	control.Handle(h.Handlers, h.measure)
+	control.Handle(h.Handlers, h.serve)
+	control.Handle(h.Handlers, h.list)
+	control.HandleOrder(h.Handlers, h.close)
+	return h
 }
 
-// Do carries out the requests about iperf3's protocol.
-func (h *Host) Do(ctx context.Context, req any) (any, error) {
-	switch r := req.(type) {
-	case control.Perf:
-		return h.measure(ctx, &r)
-	case control.PerfServe:
-		return h.serve(ctx, &r)
-	case control.PerfServers:
-		list := []control.PerfServed{}
-		for _, s := range h.open() {
-			list = append(list, s.describe())
-		}
-		return list, nil
-	case control.PerfClose:
-		return control.Nothing{}, h.close(r)
+// list describes the servers.
+func (h *Host) list(context.Context, control.PerfServers) ([]control.PerfServed, error) {
+	list := []control.PerfServed{}
+	for _, s := range h.open() {
+		list = append(list, s.describe())
 	}
-	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
+	return list, nil
 }
 
 // open are the servers, by port.
@@ -70,7 +68,7 @@ func (h *Host) forget(s *server) {
 }
 
 // close ends the server of a port, which is free then.
-func (h *Host) close(r control.PerfClose) error {
+func (h *Host) close(_ context.Context, r control.PerfClose) error {
 	if r.Port == 0 {
 		r.Port = control.PerfPort
 	}

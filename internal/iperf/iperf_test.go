@@ -170,11 +170,11 @@ func TestPerfRequestsThatAreWrong(t *testing.T) {
 		"a length of -1":         {Length: -1},
 	} {
 		req.Addr = roomtest.TheHost
-		_, err := control.Ask(t.Context(), a.Operator(), req)
+		_, err := control.Ask(t.Context(), a, req)
 		require.ErrorIs(t, err, control.ErrUsage)
 		assert.ErrorContains(t, err, want)
 	}
-	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: roomtest.TheHost})
+	_, err := control.Ask(t.Context(), a, control.Perf{Addr: roomtest.TheHost})
 	require.ErrorIs(t, err, control.ErrRefused)
 	assert.EqualError(t, err,
 		"perf: unable to connect to server: 10.0.0.2:5201: connection refused")
@@ -183,13 +183,13 @@ func TestPerfRequestsThatAreWrong(t *testing.T) {
 func TestPerfPortsThatAreTaken(t *testing.T) {
 	a, b := twoNodes(t)
 	ended := served(t, b)
-	_, err := control.Ask(t.Context(), b.Operator(), control.PerfServe{Background: true})
+	_, err := control.Ask(t.Context(), b, control.PerfServe{Background: true})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	assert.ErrorContains(t, err, "unable to start listener on port 5201")
 	// Somebody has the port of UDP, which a test by UDP needs.
 	c, err := b.ListenPacket(netip.MustParseAddrPort("0.0.0.0:5201"))
 	require.NoError(t, err)
-	_, err = control.Ask(t.Context(), a.Operator(), control.Perf{
+	_, err = control.Ask(t.Context(), a, control.Perf{
 		Addr: roomtest.TheHost, Proto: control.PerfUDP, Bytes: 1000,
 	})
 	require.ErrorContains(t, err, "the server says: it cannot create a stream")
@@ -200,7 +200,7 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	require.Len(t, list, 1)
 	assert.Equal(t, 1, list[0].Tests)
 	nodetest.Ask(t, b, control.PerfClose{})
-	require.ErrorIs(t, control.Order(t.Context(), b.Operator(), control.PerfClose{}),
+	require.ErrorIs(t, control.Order(t.Context(), b, control.PerfClose{}),
 		control.ErrNoSuchSocket)
 	a.NoSockets(t)
 	b.NoSockets(t)
@@ -287,7 +287,7 @@ func TestAServerThatTalksInATest(t *testing.T) {
 		require.NoError(t, err)
 		served := make(chan error, 1)
 		go func() { served <- talkInATest(l, says) }()
-		_, err = control.Ask(t.Context(), a.Operator(), control.Perf{Addr: roomtest.TheHost, Time: time.Hour})
+		_, err = control.Ask(t.Context(), a, control.Perf{Addr: roomtest.TheHost, Time: time.Hour})
 		require.ErrorIs(t, err, ErrMessage)
 		assert.ErrorContains(t, err, fmt.Sprintf("%v while it is measured", says))
 		require.NoError(t, <-served)
@@ -365,7 +365,7 @@ func underWay(ctx context.Context, t *testing.T, n *roomtest.Host) chan error {
 	t.Helper()
 	began, over := make(chan struct{}), make(chan error, 1)
 	go func() {
-		report, err := control.Ask(ctx, n.Operator(), control.Perf{
+		report, err := control.Ask(ctx, n, control.Perf{
 			Addr: roomtest.TheHost, Time: time.Hour, Parallel: 2,
 			Start: func(control.PerfStart) { close(began) },
 		})
@@ -383,7 +383,7 @@ func TestAPerfServerThatIsBusy(t *testing.T) {
 	ended := served(t, b)
 	ctx, cancel := context.WithCancel(t.Context())
 	over := underWay(ctx, t, a)
-	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
+	_, err := control.Ask(t.Context(), a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
 	require.ErrorIs(t, err, control.ErrBusy)
 	assert.ErrorContains(t, err, "the server is busy running a test. try again later")
 	cancel()
@@ -422,7 +422,7 @@ func TestAPerfServerInTheForeground(t *testing.T) {
 	listening, done := make(chan struct{}), make(chan control.PerfServed, 1)
 	var ended []control.PerfEnded
 	go func() {
-		served, err := control.Ask(t.Context(), b.Operator(), control.PerfServe{
+		served, err := control.Ask(t.Context(), b, control.PerfServe{
 			OneOff: true, Listening: func(control.PerfServed) { close(listening) },
 			Ended: func(e control.PerfEnded) { ended = append(ended, e) },
 		})
@@ -434,6 +434,6 @@ func TestAPerfServerInTheForeground(t *testing.T) {
 	assert.Equal(t, 1, (<-done).Tests)
 	require.Len(t, ended, 1)
 	assert.Empty(t, ended[0].Problem)
-	_, err := control.Ask(t.Context(), a.Operator(), control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
+	_, err := control.Ask(t.Context(), a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
 	assert.ErrorIs(t, err, control.ErrRefused)
 }

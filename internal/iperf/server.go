@@ -45,11 +45,11 @@ type arrival struct {
 }
 
 // serve opens a server. It goes on until ctx ends, or in the background.
-func (h *Host) serve(ctx context.Context, r *control.PerfServe) (control.PerfServed, error) {
+func (h *Host) serve(ctx context.Context, r control.PerfServe) (control.PerfServed, error) {
 	if r.Port == 0 {
 		r.Port = control.PerfPort
 	}
-	s := &server{host: h, req: *r, closed: make(chan struct{})}
+	s := &server{host: h, req: r, closed: make(chan struct{})}
 	if r.Background {
 		ctx = context.Background()
 		s.req.Listening, s.req.Start, s.req.Interval, s.req.Ended = nil, nil, nil, nil

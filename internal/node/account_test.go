@@ -48,15 +48,13 @@ neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 				over = over && s.State == "TIME_WAIT"
 			}
 		}
-		return over
+		fa, fb := ask(t, a, control.Interfaces{})[0], ask(t, b, control.Interfaces{})[0]
+		return over && fa.Device.OutPackets == fb.Device.InPackets &&
+			fb.Device.OutPackets == fa.Device.InPackets // loopback has delivered all
 	}
 	require.Eventually(t, settled, 20*time.Second, 5*time.Millisecond)
-	require.NoError(t, a.Close())
-	require.NoError(t, b.Close())
-
-	fa, fb := a.interfaces()[0], b.interfaces()[0] // the loops have ended
-	ways, err := a.impairments("")
-	require.NoError(t, err)
+	fa, fb := ask(t, a, control.Interfaces{})[0], ask(t, b, control.Interfaces{})[0]
+	ways := ask(t, a, control.Impairments{})
 	out, in := ways[0], ways[1]
 	assert.NotZero(t, out.Lost)
 	assert.NotZero(t, out.Duplicated)

@@ -7,15 +7,15 @@ import (
 
 // Why a link drops a packet on purpose.
 const (
-	lostByLink    = "lost by the link"
-	linkQueueFull = "link's queue full"
+	LostByLink    = "lost by the link"
+	LinkQueueFull = "link's queue full"
 )
 
 func whyOf(r netem.Reason) string {
 	if r == netem.Model {
-		return lostByLink
+		return LostByLink
 	}
-	return linkQueueFull
+	return LinkQueueFull
 }
 
 // rewatch has the links that lose packets on purpose tell of it exactly while there are observers.

@@ -3,6 +3,7 @@ package node
 import (
 	"net/netip"
 
+	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -13,6 +14,7 @@ import (
 func Closed() *Node {
 	n := &Node{stopped: make(chan struct{})}
 	n.closing.Store(true)
+	n.shown.Store(&lnx.Config{})
 	close(n.stopped)
 	return n
 }

@@ -198,7 +198,7 @@ func (n *Node) stackConfig() stack.Config {
 		for _, r := range c.Routes {
 			cfg.Routes = append(cfg.Routes, stack.Route{
 				Prefix: r.Prefix, Via: r.Via, Metric: r.Metric,
-				Kind: kinds[r.Kind],
+				Kind: RouteKinds[r.Kind],
 			})
 		}
 	}
@@ -342,4 +342,29 @@ func (n *Node) receiveBuffer() int {
 		}
 	}
 	return max(size, minReceiveBuffer)
+}
+
+// realDevice is what a device that leaves the process knows beyond a Device.
+type realDevice interface {
+	Info() link.Info
+	Counters(id int) link.Counters
+	Neighbors(id int) []link.NeighborInfo
+}
+
+// underneath is what an interface stands on: a UDP address, or "tun:DEV".
+func underneath(f *lnx.Interface) string {
+	if f.Tun != nil {
+		return "tun:" + f.Tun.Device
+	}
+	return f.UDP.String()
+}
+
+// Underneath is what an interface stands on: a UDP address, "tun:DEV" or a device of the program.
+// The loop's.
+func (n *Node) Underneath(i int) string {
+	f := &n.cfg.LNX.Interfaces[i]
+	if n.cfg.Devices[f.Name] != nil {
+		return "in process"
+	}
+	return underneath(f)
 }

@@ -2,12 +2,14 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -55,6 +57,23 @@ func (n *Node) dial(
 	}
 	if err := c.awaitAnswer(ctx, c.Abort); err != nil {
 		return fail(err)
+	}
+	return c, nil
+}
+
+// ConnectBy is Dial, or another way to dial, in an operator's terms.
+func ConnectBy(
+	ctx context.Context, dial func(context.Context, netip.AddrPort) (*Conn, error),
+	addr netip.Addr, port uint16,
+) (*Conn, error) {
+	to := netip.AddrPortFrom(addr, port)
+	if !control.IsHost(addr) || port == 0 {
+		return nil, fmt.Errorf("%v: %w: want the address of a host and a port from 1",
+			to, control.ErrUsage)
+	}
+	c, err := dial(ctx, to)
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", to, control.Reason(err))
 	}
 	return c, nil
 }

@@ -5,9 +5,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// parseImpairment reads words that describe a link, and the files of a folder that
+// ParseImpairment reads words that describe a link, and the files of a folder that
 // they name.
-func parseImpairment(words string, folder *files.Folder) (netem.Config, error) {
+func ParseImpairment(words string, folder *files.Folder) (netem.Config, error) {
 	return netem.ParseWith(words, func(name string) (string, error) {
 		return readDistribution(folder, name)
 	})

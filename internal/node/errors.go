@@ -2,6 +2,8 @@ package node
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"syscall"
 
@@ -139,4 +141,13 @@ func ReportErrno(typ, code uint8) syscall.Errno {
 		return syscall.EPROTO
 	}
 	return syscall.EHOSTUNREACH
+}
+
+// ControlError translates an error of Call for operators: a node that is closed is
+// control.ErrClosed.
+func ControlError(err error) error {
+	if err == net.ErrClosed { //nolint:errorlint // only the bare sentinel means the node itself
+		return fmt.Errorf("node: %w", control.ErrClosed)
+	}
+	return err
 }

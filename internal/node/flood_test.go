@@ -29,7 +29,8 @@ func TestAFloodOfSYNsKeepsNobodyOut(t *testing.T) {
 			return err
 		},
 		"screen": func(n *Node, accepted func()) error {
-			_, err := n.Screen(netip.MustParseAddrPort("0.0.0.0:80"), acceptAll(accepted))
+			_, err := n.ListenWith(netip.MustParseAddrPort("0.0.0.0:80"),
+				ListenOptions{Screen: acceptAll(accepted)})
 			return err
 		},
 		"forward": func(n *Node, accepted func()) error { return n.Forward(acceptAll(accepted)) },

@@ -32,15 +32,15 @@ func (n *Node) takeDown(now clock.Time) {
 				continue
 			}
 			n.stack.SetUp(now, i, false)
-			n.say("%s is down: %s", n.cfg.LNX.Interfaces[i].Name, n.problem(i))
+			n.say("%s is down: %s", n.cfg.LNX.Interfaces[i].Name, n.Problem(i))
 		}
 	}
 	n.gone = n.gone[:0]
 	n.drain(now) // what RIP has to say of it
 }
 
-// problem is why nothing leaves by an interface although nobody took it down.
-func (n *Node) problem(i int) string {
+// Problem is why nothing leaves by an interface although nobody took it down.
+func (n *Node) Problem(i int) string {
 	d, ok := bare(n.devices[n.ifaceDevice[i]]).(*link.TUN)
 	f := &n.cfg.LNX.Interfaces[i]
 	switch {
@@ -56,8 +56,10 @@ func (n *Node) problem(i int) string {
 	return ""
 }
 
-// reopen opens the device of an interface once more if it was deleted, and brings the
-// kernel's end up if that is down. It is the operator who does so, and waits.
+// Reopen opens the device of an interface once more if it was deleted, and brings the
+// kernel's end up if that is down. It waits for the kernel.
+func (n *Node) Reopen(i int) error { return ControlError(n.reopen(i)) }
+
 func (n *Node) reopen(i int) error {
 	var d *link.TUN
 	gone, down, ok, token := false, false, false, 0

@@ -1,10 +1,10 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -49,7 +49,7 @@ func (n *Node) impairFile(token int, faces []link.Interface) error {
 			if l.Iface != f.Name {
 				continue
 			}
-			cfg, err := parseImpairment(l.Text(), files.Machine())
+			cfg, err := ParseImpairment(l.Text(), files.Machine())
 			if err != nil {
 				return fmt.Errorf("interface %s: %w", l.Iface, err)
 			}
@@ -165,83 +165,29 @@ func impairment(i *lnx.Impairments) netem.Config {
 
 // CheckImpairment reports what is wrong with words that describe a link.
 func CheckImpairment(words string) error {
-	_, err := parseImpairment(words, files.Machine())
+	_, err := ParseImpairment(words, files.Machine())
 	return err
 }
 
-// setImpairment carries out control.Impair.
-func (n *Node) setImpairment(
-	ctx context.Context, r control.Impair,
-) (answer []control.Impairment, err error) {
-	switch r.Way {
-	case "", control.WayBoth, control.WayIn, control.WayOut:
-	default:
-		return nil, fmt.Errorf("direction %q: %w: want in, out or both", r.Way, control.ErrUsage)
-	}
-	cfg, err := parseImpairment(r.Words, files.Of(ctx))
-	if err != nil {
-		return nil, control.Also(err, control.ErrUsage)
-	}
-	which, err := n.faces(r.Iface)
-	if err != nil {
-		return nil, err
-	}
-	callErr := n.call(func(now clock.Time) {
-		both := pick(r.Way, &cfg)
-		for _, i := range which {
-			if err = n.impair(n.ifaceDevice[i], i, both); err != nil {
-				return
-			}
-			for way, set := range both {
-				if set != nil {
-					answer = append(answer, n.impairmentOf(i, way))
-				}
-			}
-		}
-	})
-	return answer, ControlError(firstError(callErr, err))
+// Impair has an interface do something to packets in a direction; empty: in both. The loop's.
+func (n *Node) Impair(i int, way control.Way, cfg *netem.Config) error {
+	return n.impair(n.ifaceDevice[i], i, pick(way, cfg))
 }
 
-// impairments answers control.Impairments. The loop's.
-func (n *Node) impairments(iface string) ([]control.Impairment, error) {
-	which, err := n.faces(iface)
-	if err != nil {
-		return nil, err
+// Device is what an interface stands on, without what impairs it. The loop's.
+func (n *Node) Device(i int) link.Device { return bare(n.devices[n.ifaceDevice[i]]) }
+
+// Impaired is what impairs the device of an interface; nil: nothing ever has. The loop's.
+func (n *Node) Impaired(i int) *link.Impaired {
+	if m := n.impairingOf(i); m != nil {
+		return m.device
 	}
-	var list []control.Impairment
-	for _, i := range which {
-		list = append(list, n.impairmentOf(i, wayOut), n.impairmentOf(i, wayIn))
-	}
-	return list, nil
+	return nil
 }
 
-// impairmentOf describes one way of an interface. The loop's.
-func (n *Node) impairmentOf(i, way int) control.Impairment {
-	a := control.Impairment{
-		Iface: n.cfg.LNX.Interfaces[i].Name, Way: ways[way], Words: netem.Config{}.String(),
-	}
-	m := n.impairingOf(i)
-	if m == nil {
-		return a
-	}
-	out, in := m.device.Links(i)
-	cfg, inCfg := m.device.Configs(i)
-	l := out
-	if way == wayIn {
-		l, cfg = in, inCfg
-	}
-	c := l.Counters()
-	a.Words = cfg.String()
-	if cfg.Random() {
-		a.Seed = m.seeds[i][way]
-	}
-	a.Seen, a.SeenBytes, a.Passed, a.PassedBytes = c.In, c.InBytes, c.Out, c.OutBytes
-	a.Lost, a.QueueDropped, a.Overflowed = c.Lost, c.QueueDropped+c.Policed, c.Overflowed
-	a.Duplicated, a.Corrupted, a.Truncated = c.Duplicated, c.Corrupted, c.Truncated
-	a.Reordered, a.Delayed, a.Marked = c.Reordered, c.Delayed, c.Marked
-	a.Inside, _ = l.Inside()
-	a.Waiting, _ = l.Queued()
-	return a
+// Seed is the seed of one direction of an interface that is impaired. The loop's.
+func (n *Node) Seed(i int, way control.Way) uint64 {
+	return n.impairingOf(i).seeds[i][slices.Index(ways[:], way)]
 }
 
 // impairingOf is what impairs the device of an interface; nil: nothing ever has.
@@ -288,29 +234,6 @@ func bare(d link.Device) link.Device {
 	return d
 }
 
-// impairmentDrops adds to an interface's snapshot what its link lost on purpose.
-func (n *Node) impairmentDrops(i int, f *control.Interface) {
-	m := n.impairingOf(i)
-	if m == nil {
-		return
-	}
-	out, in := m.device.Impairments(i)
-	for _, way := range []struct {
-		counts *netem.Counters
-		to     *control.Counters
-	}{{&out, &f.Out}, {&in, &f.In}} {
-		for _, drop := range []control.Drop{
-			{Reason: lostByLink, Packets: way.counts.Lost},
-			{Reason: linkQueueFull, Packets: way.counts.QueueDropped + way.counts.Policed +
-				way.counts.Overflowed},
-		} {
-			if drop.Packets > 0 {
-				way.to.Drops = append(way.to.Drops, drop)
-			}
-		}
-	}
-}
-
 // checkImpairments tells the mistakes of a file's impair lines.
 func checkImpairments(c *lnx.Config) (list lnx.Errors) {
 	for i := range c.Impair {
@@ -325,7 +248,7 @@ func checkImpairments(c *lnx.Config) (list lnx.Errors) {
 // wrongWords returns what is wrong with the words of an impair line, and at which byte; nil:
 // nothing.
 func wrongWords(words string) (int, *lnx.Error) {
-	_, err := parseImpairment(words, files.Machine())
+	_, err := ParseImpairment(words, files.Machine())
 	if w, ok := errors.AsType[*netem.WordError](err); ok {
 		return w.At, &lnx.Error{
 			Col: 1 + utf8.RuneCountInString(words[:min(w.At, len(words))]), Text: w.Word,

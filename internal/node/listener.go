@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -98,7 +99,13 @@ func (l *Listener) strike(now clock.Time) {
 func (l *Listener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.addr) }
 
 // Socket returns what an operator sees of the listener.
-func (l *Listener) Socket() (control.Socket, error) { return l.node.socketInfo(l.sid) }
+func (l *Listener) Socket() (info control.Socket, err error) {
+	err = l.node.Ask(func(s *stack.Stack, now clock.Time) error {
+		info = s.SocketInfo(l.sid, now)
+		return nil
+	})
+	return info, err
+}
 
 // Done is closed with the listener.
 func (l *Listener) Done() <-chan struct{} { return l.done }

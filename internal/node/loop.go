@@ -302,7 +302,7 @@ func (n *Node) tellAll(now clock.Time) {
 	}
 	n.tellPackets(n)
 	n.tellPorts(now)
-	n.tellProbes()
+	n.followers = slices.DeleteFunc(n.followers, func(f func() bool) bool { return f() })
 	n.tellCaught()
 	n.tellCaughtUDP()
 	for _, e := range n.stack.Events() {

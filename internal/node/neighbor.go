@@ -61,7 +61,7 @@ func (n *Node) keepWards(now clock.Time) {
 		}
 	}
 	for _, nb := range n.cfg.LNX.Neighbors {
-		i, err := n.face(nb.Iface)
+		i, err := n.Face(nb.Iface)
 		if err != nil {
 			continue
 		}
@@ -259,4 +259,51 @@ func (n *Node) wardOf(i int, addr netip.Addr) *ward {
 		}
 	}
 	return nil
+}
+
+// Neighbors lists who is on the links that are up. The loop's.
+func (n *Node) Neighbors(now clock.Time) []control.Neighbor {
+	list := []control.Neighbor{}
+	for _, nb := range n.cfg.LNX.Neighbors {
+		if i, err := n.Face(nb.Iface); err == nil && n.stack.Up(i) {
+			if w := n.wardOf(i, nb.Addr); w != nil {
+				n.lookAt(now, w)
+				list = append(list, n.describe(now, w))
+				continue
+			}
+			list = append(list, control.Neighbor{
+				Iface: nb.Iface, Addr: nb.Addr, Heard: -1,
+				UDP: n.neighborUDP(i, nb.Addr.As4(), nb.UDP.String()),
+			})
+		}
+	}
+	return append(list, n.kernels()...)
+}
+
+// kernels lists the kernel's ends of the TUN devices that are up.
+func (n *Node) kernels() []control.Neighbor {
+	var list []control.Neighbor
+	for i := range n.cfg.LNX.Interfaces {
+		f := &n.cfg.LNX.Interfaces[i]
+		if f.Tun != nil && f.Tun.Kernel.IsValid() && n.stack.Up(i) {
+			list = append(list, control.Neighbor{
+				Iface: f.Name, Addr: f.Tun.Kernel, UDP: underneath(f), Heard: -1,
+			})
+		}
+	}
+	return list
+}
+
+// neighborUDP returns where packets for a neighbour go now.
+func (n *Node) neighborUDP(i int, addr [4]byte, configured string) string {
+	d, ok := bare(n.devices[n.ifaceDevice[i]]).(realDevice)
+	if !ok {
+		return configured
+	}
+	for _, nb := range d.Neighbors(i) {
+		if nb.Addr == addr && nb.UDP.IsValid() {
+			return nb.UDP.String()
+		}
+	}
+	return configured
 }

@@ -42,7 +42,7 @@ type Node struct {
 	conns     map[*Conn]struct{}
 	listeners map[*tcp.Listener]*Listener
 	forwarding
-	probing
+	followers []func() (done bool)
 	packets
 	records
 	leading
@@ -66,9 +66,8 @@ type cards struct {
 	sharing     []int        // how many interfaces a device serves
 	impaired    []*impairing // what makes them worse, by device; nil: nothing ever has
 	attached    []bool       // interfaces whose device is open
-	cleared     map[int]link.Counters
-	blocked     []bool // devices that we wait to be able to write to
-	gone        []int  // those that were deleted, to be taken down
+	blocked     []bool       // devices that we wait to be able to write to
+	gone        []int        // those that were deleted, to be taken down
 }
 
 // Open starts the node that cfg describes. Every interface is up, and RIP, if
@@ -79,10 +78,8 @@ func Open(cfg Config) (*Node, error) {
 		reading: reading{in: inlet{frames: make([]buffer.Frame, framesPerRead)}},
 		batch:   buffer.NewBatch(),
 		conns:   map[*Conn]struct{}{}, listeners: map[*tcp.Listener]*Listener{},
-		probing: probing{running: map[running]struct{}{}},
 		packets: packets{
-			packetConns: map[*PacketConn]struct{}{}, talks: map[*PacketConn]*talk{},
-			rawConns: map[*RawConn]struct{}{},
+			packetConns: map[*PacketConn]struct{}{}, rawConns: map[*RawConn]struct{}{},
 		},
 		requests: lane.NewDeque[func(clock.Time)](), stopped: make(chan struct{}),
 	}
@@ -234,6 +231,14 @@ func (n *Node) Call(f func(s *stack.Stack, now clock.Time) error) (err error) {
 	return firstError(n.call(func(now clock.Time) { err = f(n.stack, now) }), err)
 }
 
+// Ask is Call for operators: the errors are package control's.
+func (n *Node) Ask(f func(s *stack.Stack, now clock.Time) error) error {
+	return ControlError(NetError(n.Call(f)))
+}
+
+// Follow has the loop call f at the end of each iteration, until f returns true. The loop's.
+func (n *Node) Follow(f func() (done bool)) { n.followers = append(n.followers, f) }
+
 // Post has the loop run f, without waiting. It reports false when the node is closed.
 func (n *Node) Post(f func(now clock.Time)) bool { return n.post(f) }
 
@@ -269,27 +274,28 @@ func (n *Node) call(f func(now clock.Time)) error {
 // Listen takes connections on a port of any of the node's addresses, or of the
 // given one. At most backlog established connections wait for Accept; 0 means DefaultBacklog.
 func (n *Node) Listen(on netip.AddrPort, backlog int) (*Listener, error) {
-	return n.listenOn(&Listener{addr: on}, backlog)
+	return n.ListenWith(on, ListenOptions{Backlog: backlog})
 }
 
-// ListenForFile is Listen for connections that may offer a file's digest.
-func (n *Node) ListenForFile(on netip.AddrPort, backlog int) (*Listener, error) {
-	return n.listenOn(&Listener{addr: on, options: tcp.Sockopts{FileDigest: true}}, backlog)
+// ListenOptions say what a listener does with connections.
+type ListenOptions struct {
+	Backlog    int  // how many established ones may wait for Accept; 0: DefaultBacklog
+	FileDigest bool // they may offer a file's digest
+	Announce   bool // watchers are told of them
+	// Screen, if set, is called, in a goroutine each, with every connection that a client tries to
+	// open, before it is answered. What it does not decide is forgotten when it returns, and the
+	// client tries again. Accept returns none of them.
+	Screen func(*Caught)
 }
 
-// Screen listens, and has f called, in a goroutine each, with every connection that somebody tries
-// to open there, before it is answered. What f does not decide is forgotten when it returns, and
-// its sender tries again. Accept returns none of them.
-func (n *Node) Screen(on netip.AddrPort, f func(*Caught)) (*Listener, error) {
-	return n.listenOn(&Listener{addr: on, screen: f}, 0)
-}
-
-// listenOn is Listen with a listener that is prepared in part.
-func (n *Node) listenOn(l *Listener, backlog int) (*Listener, error) {
+// ListenWith is Listen with options.
+func (n *Node) ListenWith(on netip.AddrPort, o ListenOptions) (*Listener, error) {
+	l := &Listener{addr: on, loud: o.Announce, screen: o.Screen}
+	l.options.FileDigest = o.FileDigest
+	backlog := o.Backlog
 	if backlog <= 0 {
 		backlog = DefaultBacklog
 	}
-	on := l.addr
 	l.node, l.sid, l.backlog = n, -1, lane.NewBoundDeque[*Conn](uint(backlog))
 	l.ready, l.done = make(chan struct{}, 1), make(chan struct{})
 	l.by.init()
@@ -313,6 +319,9 @@ func (n *Node) listenOn(l *Listener, backlog int) (*Listener, error) {
 	}
 	return l, nil
 }
+
+// ListenerOf finds the listener that TCP has for an application; nil: it is none's. The loop's.
+func (n *Node) ListenerOf(tl *tcp.Listener) *Listener { return n.listeners[tl] }
 
 // adopt enters a connection into the node's books. The loop's.
 func (n *Node) adopt(c *Conn, l *Listener) {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/capture"
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -103,23 +105,45 @@ func (n *Node) exhibit(now clock.Time, s observe.Packet, pieces [][]byte) {
 }
 
 // Faces are the interfaces that there are and were, by their number. Nobody changes them.
-func (n *Node) Faces() []lnx.Interface {
-	if file := n.asIs(); file != nil {
-		return file.Interfaces
-	}
-	return nil // it has never been open
-}
+func (n *Node) Faces() []lnx.Interface { return n.File().Interfaces }
 
 // FaceName is an interface's name; what the node sends to itself crosses lo.
 func (n *Node) FaceName(i int) string {
-	if list := n.asIs().Interfaces; i >= 0 && i < len(list) {
+	if list := n.File().Interfaces; i >= 0 && i < len(list) {
 		return list[i].Name
 	}
 	return observe.SelfFace
 }
 
 // Face finds an interface by name or by number.
-func (n *Node) Face(name string) (int, error) { return n.face(name) }
+func (n *Node) Face(name string) (int, error) {
+	list := n.Faces()
+	var names []string
+	for i := range list {
+		if list[i].Name == name && name != "" {
+			return i, nil
+		}
+		if list[i].Name != "" {
+			names = append(names, list[i].Name)
+		}
+	}
+	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(list) && list[i].Name != "" {
+		return i, nil
+	}
+	return 0, fmt.Errorf("%q: %w: there %s", name, control.ErrNoSuchInterface, listed(names))
+}
+
+// listed lists some of the interfaces.
+func listed(names []string) string {
+	const most = 8
+	switch {
+	case len(names) == 1:
+		return "is " + names[0]
+	case len(names) > most:
+		return "are " + strings.Join(names[:most], ", ") + " and more"
+	}
+	return "are " + strings.Join(names, ", ")
+}
 
 // wants reports whether a packet is for an observer.
 func (n *Node) wants(o *observe.Observer, f *capture.Facts, s *observe.Packet) bool {
@@ -157,8 +181,8 @@ func (n *Node) settleSights() {
 	}
 }
 
-// captures lists who looks. The loop's.
-func (n *Node) captures() []control.Capturing {
+// Captures lists the observers. The loop's.
+func (n *Node) Captures() []control.Capturing {
 	list := []control.Capturing{}
 	for _, o := range n.observers {
 		about := o.About

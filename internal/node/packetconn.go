@@ -246,6 +246,9 @@ func (c *PacketConn) takeFailure() error {
 	return nil
 }
 
+// Peer is the address that the socket is connected to; invalid: it is not.
+func (c *PacketConn) Peer() netip.AddrPort { return c.peer }
+
 // SID is the number that the operator knows the socket by.
 func (c *PacketConn) SID() int { return c.sid }
 

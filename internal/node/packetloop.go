@@ -13,8 +13,7 @@ import (
 type packets struct {
 	packetConns  map[*PacketConn]struct{}
 	rawConns     map[*RawConn]struct{}
-	talks        map[*PacketConn]*talk // those of them that operators opened
-	roomy        chan struct{}         // closed when ErrQueueFull is over; nil: nobody waits
+	roomy        chan struct{} // closed when ErrQueueFull is over; nil: nobody waits
 	udpForwarder func(*CaughtUDP)
 }
 
@@ -79,7 +78,6 @@ func (p *packets) awaitRoom() chan struct{} {
 // releasePacketConn strikes a socket that was closed from the books.
 func (n *Node) releasePacketConn(c *PacketConn) {
 	delete(n.packetConns, c)
-	delete(n.talks, c)
 	c.us.Close()
 	n.stack.RemoveSocket(c.sid)
 }

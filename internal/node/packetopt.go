@@ -33,7 +33,7 @@ func (c *PacketConn) SetOutlet(iface string) error {
 		i := -1
 		if iface != "" {
 			var err error
-			if i, err = n.face(iface); err != nil {
+			if i, err = n.Face(iface); err != nil {
 				return err
 			}
 		}
@@ -61,7 +61,7 @@ func (c *PacketConn) Leave(iface string, group netip.Addr) error {
 
 func (c *PacketConn) membership(iface string, change func(n *Node, i int) error) error {
 	return c.option(func(n *Node) error {
-		i, err := n.face(iface)
+		i, err := n.Face(iface)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -103,7 +104,7 @@ type probes struct {
 // audience are who is told of samples.
 type audience struct {
 	own      *probe      // a program's
-	watchers []*sampling // an operator's
+	watchers []*watching // operators'
 }
 
 // nobody is the audience of most connections; it is only read.
@@ -183,7 +184,7 @@ func (c *Conn) sampled(s *tcp.Sample) {
 	}
 	a := c.probes.audience()
 	for _, w := range a.watchers {
-		w.note(c.node, s)
+		w.show(s)
 	}
 	p := a.own
 	if p == nil {
@@ -208,11 +209,43 @@ func (c *Conn) sampled(s *tcp.Sample) {
 func (c *Conn) endProbe() {
 	a := c.probes.audience()
 	for len(a.watchers) > 0 {
-		c.unsample(a.watchers[0])
+		unwatch(c, a.watchers[0])
 	}
 	if p := a.own; p != nil {
 		a.own = nil
 		c.reprobe()
 		p.end()
+	}
+}
+
+// watching is somebody who looks at a connection's samples. The loop calls its functions.
+type watching struct {
+	show  func(*tcp.Sample)
+	ended func()
+}
+
+// WatchSamples has the loop call show with each sample until stop is called or the connection is
+// gone, and then ended, once.
+func (c *Conn) WatchSamples(show func(*tcp.Sample), ended func()) (stop func(), err error) {
+	w := &watching{show, ended}
+	err = c.node.Call(func(*stack.Stack, clock.Time) error {
+		if c.gone {
+			return net.ErrClosed
+		}
+		a := c.probes.admit()
+		a.watchers = append(a.watchers, w)
+		c.reprobe()
+		return nil
+	})
+	return func() { _ = c.node.call(func(clock.Time) { unwatch(c, w) }) }, err
+}
+
+// unwatch ends a watching. The loop's.
+func unwatch(c *Conn, w *watching) {
+	a := c.probes.audience()
+	if i := slices.Index(a.watchers, w); i >= 0 {
+		a.watchers = slices.Delete(a.watchers, i, i+1)
+		w.ended()
+		c.reprobe()
 	}
 }

@@ -7,12 +7,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/rcp"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// rcpSockets lists RCP's ports and connections. The loop's.
-func (n *Node) rcpSockets() []control.RCPSocket {
+// RCPSockets lists RCP's ports and connections. The loop's.
+func RCPSockets(s *stack.Stack) []control.RCPSocket {
 	list := []control.RCPSocket{}
-	for _, port := range n.stack.Ports() {
+	for _, port := range s.Ports() {
 		p, ok := port.UDP.Owner.(*rcpPort)
 		if !ok {
 			continue
@@ -58,20 +59,13 @@ func rcpCounts(c rcp.Counts) control.RCPCounts {
 	return n
 }
 
-// closeRCP ends what RCP has on a port.
-func (n *Node) closeRCP(r control.RCPClose) error {
-	found := false
-	err := n.call(func(clock.Time) {
-		for _, port := range n.stack.Ports() {
-			p, ok := port.UDP.Owner.(*rcpPort)
-			if found = ok && port.UDP.Local().Port() == r.Port; found {
-				p.Shut()
-				return
-			}
+// CloseRCP ends what RCP has on a port. The loop's.
+func CloseRCP(s *stack.Stack, number uint16) error {
+	for _, port := range s.Ports() {
+		if p, ok := port.UDP.Owner.(*rcpPort); ok && port.UDP.Local().Port() == number {
+			p.Shut()
+			return nil
 		}
-	})
-	if err == nil && !found {
-		err = fmt.Errorf("RCP on port %d: %w", r.Port, control.ErrNoSuchSocket)
 	}
-	return ControlError(err)
+	return fmt.Errorf("RCP on port %d: %w", number, control.ErrNoSuchSocket)
 }

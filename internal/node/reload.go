@@ -312,12 +312,12 @@ func (n *Node) knobTurn(what string, set func(*settings.Knobs)) turn {
 	return turn{
 		text: what + " settings",
 		do: func(now clock.Time) error {
-			before = n.knobs()
+			before = n.Knobs()
 			k := before
 			set(&k)
-			return n.setKnobs(now, k)
+			return n.SetKnobs(now, k)
 		},
-		undo: func(now clock.Time) { _ = n.setKnobs(now, before) }, // they stood so a moment ago
+		undo: func(now clock.Time) { _ = n.SetKnobs(now, before) }, // they stood so a moment ago
 	}
 }
 
@@ -369,7 +369,7 @@ func staticRoutes(c *lnx.Config) (list []stack.Route) {
 			break
 		}
 		list = append(list, stack.Route{
-			Prefix: r.Prefix, Via: r.Via, Metric: r.Metric, Kind: kinds[r.Kind],
+			Prefix: r.Prefix, Via: r.Via, Metric: r.Metric, Kind: RouteKinds[r.Kind],
 		})
 	}
 	return list
@@ -397,7 +397,7 @@ func (n *Node) linkTurns(was, now *lnx.Config) (list []turn) {
 				if err != nil {
 					return err
 				}
-				i, err := n.face(name)
+				i, err := n.Face(name)
 				if err != nil {
 					return err
 				}
@@ -434,7 +434,7 @@ func mannersOf(c *lnx.Config, name string) (both [2]*netem.Config, err error) {
 		if l.Iface != name {
 			continue
 		}
-		cfg, err := parseImpairment(l.Text(), files.Machine())
+		cfg, err := ParseImpairment(l.Text(), files.Machine())
 		if err != nil {
 			return both, err
 		}

@@ -24,8 +24,8 @@ type wiring struct {
 	place map[string]string      // of each interface, what it stood on before
 }
 
-// asIs is what the node is now, for those who are not the loop. Nobody changes it.
-func (n *Node) asIs() *lnx.Config { return n.shown.Load() }
+// File is what the node is now. Nobody changes it.
+func (n *Node) File() *lnx.Config { return n.shown.Load() }
 
 // become makes a file the node's. The loop's, but while the node opens.
 func (n *Node) become(c *lnx.Config) {
@@ -166,9 +166,6 @@ func (n *Node) plug(token int, d link.Device, faces []int, old map[link.Device]i
 	var list []link.Interface
 	var lanes []link.Impairment
 	for _, i := range faces {
-		if moved {
-			delete(n.cleared, i) // the device counts from zero
-		}
 		n.ifaceDevice[i], n.attached[i] = token, true
 		list = append(list, linkInterface(n.cfg.LNX, i))
 		lanes = append(lanes, link.Impairment{Iface: i, Stream: netem.Streams(1)})

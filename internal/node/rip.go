@@ -6,10 +6,17 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
+
+// RouteKinds are what operators call the kinds of routes.
+var RouteKinds = map[string]ip.Kind{
+	"": ip.Forwarded, "blackhole": ip.Blackhole, "unreachable": ip.Unreachable,
+	"prohibit": ip.Prohibited,
+}
 
 // ripOverhead is what a message of the course's RIP is longer than its entries: an IP
 // header, command and count.

@@ -20,16 +20,16 @@ type verbosity struct {
 
 func (v *verbosity) on() bool { return v.all || len(v.some) > 0 }
 
-func (n *Node) setVerbose(r control.Verbose) (err error) {
-	callErr := n.call(func(clock.Time) {
+// SetVerbose has segments told as events, or no more.
+func (n *Node) SetVerbose(r control.Verbose) error {
+	return n.Ask(func(*stack.Stack, clock.Time) error {
 		v := &n.verbose
 		switch {
 		case r.SID == control.AllSockets:
 			v.all, v.some = r.On, nil
 		case r.On:
 			if _, ok := n.stack.Socket(r.SID); !ok {
-				err = fmt.Errorf("%d: %w", r.SID, control.ErrNoSuchSocket)
-				return
+				return fmt.Errorf("%d: %w", r.SID, control.ErrNoSuchSocket)
 			}
 			if v.some == nil {
 				v.some = map[int]bool{}
@@ -42,8 +42,8 @@ func (n *Node) setVerbose(r control.Verbose) (err error) {
 			r.SetWatched(v.all)
 		}
 		n.retap()
+		return nil
 	})
-	return ControlError(firstError(callErr, err))
 }
 
 // verboseSegment tells one TCP segment of ours as an event.

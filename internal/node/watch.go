@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -150,6 +151,15 @@ func (n *Node) announceAccept(c *Conn, l *Listener) {
 	if l.loud && n.watchers.any() {
 		n.watchers.publish(control.Accepted{Listener: l.sid, Socket: n.stack.SocketInfo(c.sid, 0)})
 	}
+}
+
+// AnnounceEnd has watchers told when a connection's peer closes it, or it fails.
+func (n *Node) AnnounceEnd(c *Conn) error {
+	return n.Ask(func(*stack.Stack, clock.Time) error {
+		c.loud = true
+		n.announceEnd(c)
+		return nil
+	})
 }
 
 // announceEnd tells watchers, once, that the peer has closed or the connection

@@ -18,26 +18,20 @@ import (
 )
 
 // Host carries out operators' requests for a node.
-type Host struct{ node *node.Node }
+type Host struct {
+	control.Handlers
+	node *node.Node
+}
 
 // NewHost returns the Host of a node.
-func NewHost(n *node.Node) *Host { return &Host{n} }
-
-// Do carries out the requests about RDT.
-func (h *Host) Do(ctx context.Context, req any) (any, error) {
-	switch r := req.(type) {
-	case control.RDTServe:
-		return h.serve(ctx, &r)
-	case control.RDTList:
-		return h.list(ctx, &r)
-	case control.RDTFetch:
-		return h.fetch(ctx, &r)
-	case control.RDTFlows:
-		return h.flows()
-	case control.RDTClose:
-		return control.Nothing{}, h.close(r)
-	}
-	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
+func NewHost(n *node.Node) *Host {
+	h := &Host{control.Handlers{}, n}
+	control.Handle(h.Handlers, h.serve)
+	control.Handle(h.Handlers, h.list)
+	control.Handle(h.Handlers, h.fetch)
+	control.Handle(h.Handlers, h.flows)
+	control.HandleOrder(h.Handlers, h.close)
+	return h
 }
 
 func config(o *control.RDTOptions) (cfg rdt.Config, err error) {
@@ -50,7 +44,7 @@ func config(o *control.RDTOptions) (cfg rdt.Config, err error) {
 }
 
 // serve opens a server of files, and announces what is taken.
-func (h *Host) serve(ctx context.Context, r *control.RDTServe) (control.RDTServed, error) {
+func (h *Host) serve(ctx context.Context, r control.RDTServe) (control.RDTServed, error) {
 	var answer control.RDTServed
 	cfg, err := config(&r.Options)
 	if err != nil {
@@ -91,7 +85,7 @@ func (h *Host) announce(port uint16, f *rdt.Flow) {
 }
 
 // list lists what a server has.
-func (h *Host) list(ctx context.Context, r *control.RDTList) ([]control.RDTEntry, error) {
+func (h *Host) list(ctx context.Context, r control.RDTList) ([]control.RDTEntry, error) {
 	cfg, err := config(&r.Options)
 	if err != nil {
 		return nil, err
@@ -124,7 +118,7 @@ func whole(got *Fetched) string {
 }
 
 // fetch fetches objects, and stores them if it is to.
-func (h *Host) fetch(ctx context.Context, r *control.RDTFetch) (control.RDTFetched, error) {
+func (h *Host) fetch(ctx context.Context, r control.RDTFetch) (control.RDTFetched, error) {
 	var answer control.RDTFetched
 	cfg, err := config(&r.Options)
 	if err != nil {
@@ -180,9 +174,9 @@ func (h *Host) fetch(ctx context.Context, r *control.RDTFetch) (control.RDTFetch
 }
 
 // flows lists RDT's servers and flows.
-func (h *Host) flows() ([]control.RDTFlow, error) {
+func (h *Host) flows(_ context.Context, _ control.RDTFlows) ([]control.RDTFlow, error) {
 	list := []control.RDTFlow{}
-	err := h.node.Call(func(s *stack.Stack, now clock.Time) error {
+	err := h.node.Ask(func(s *stack.Stack, now clock.Time) error {
 		for _, port := range s.Ports() {
 			switch e := port.UDP.Owner.(type) {
 			case *Server:
@@ -193,12 +187,12 @@ func (h *Host) flows() ([]control.RDTFlow, error) {
 		}
 		return nil
 	})
-	return list, node.ControlError(err)
+	return list, err
 }
 
 // close ends what RDT has on a port.
-func (h *Host) close(r control.RDTClose) error {
-	return node.ControlError(h.node.Call(func(s *stack.Stack, _ clock.Time) error {
+func (h *Host) close(_ context.Context, r control.RDTClose) error {
+	return h.node.Ask(func(s *stack.Stack, _ clock.Time) error {
 		for _, port := range s.Ports() {
 			if port.UDP.Local().Port() != r.Port {
 				continue
@@ -216,5 +210,5 @@ func (h *Host) close(r control.RDTClose) error {
 			break
 		}
 		return fmt.Errorf("RDT on port %d: %w", r.Port, control.ErrNoSuchSocket)
-	}))
+	})
 }

@@ -240,9 +240,11 @@ func TestAnAddressThatGoesTakesRDT(t *testing.T) {
 	require.NoError(t, err)
 
 	text = strings.Replace(text, "if1 10.1.0.1/24", "if1 10.1.0.7/24", 1)
+	ended, err := a.Reload(control.Reload{}, nil)
+	require.NoError(t, err)
 	assert.ElementsMatch(t, []string{
 		"rdt 10.1.0.1:91, serving", fmt.Sprintf("rdt %v from 10.1.0.2:7", asks),
-	}, nodetest.Ask(t, a, control.Reload{}).Ended)
+	}, ended.Ended)
 	require.ErrorIs(t, goes.Close(), net.ErrClosed)
 	require.ErrorIs(t, <-fetched, syscall.EADDRNOTAVAIL)
 	entries, err := List(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:92"), Fetch{})

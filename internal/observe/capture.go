@@ -24,15 +24,15 @@ type capturing struct {
 }
 
 // capture is a capture that somebody waits for.
-func (h *Host) capture(ctx context.Context, r *control.Record) (control.Captured, error) {
-	c, err := h.prepare(r)
+func (h *Host) capture(ctx context.Context, r control.Record) (control.Captured, error) {
+	c, err := h.prepare(&r)
 	if err != nil {
 		return control.Captured{}, err
 	}
 	write := c.lines(r.Packet)
 	finish := func() error { return nil }
 	if !r.Lines {
-		if write, finish, err = c.sink(files.Of(ctx), r); err != nil {
+		if write, finish, err = c.sink(files.Of(ctx), &r); err != nil {
 			return control.Captured{}, err
 		}
 	}

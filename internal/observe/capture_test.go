@@ -335,7 +335,7 @@ func TestEveryPacketIsWritten(t *testing.T) {
 	a, b := operatortest.Two(t)
 	file := filepath.Join(dir, "a.pcapng")
 	nodetest.Ask(t, a, control.PcapStart{File: file})
-	err := control.Order(t.Context(), a.Operator(), control.PcapStart{File: file})
+	err := control.Order(t.Context(), a, control.PcapStart{File: file})
 	require.ErrorIs(t, err, control.ErrCapturing)
 	client, server := connect(t, a, b)
 	_, err = client.Write([]byte(strings.Repeat("x", 5000)))

@@ -37,6 +37,7 @@ type Clock interface {
 
 // Host carries out the requests about captures and traces of a node.
 type Host struct {
+	control.Handlers
 	node     Node
 	announce func(control.Event)
 	driven   bool // time waits for the node
@@ -49,7 +50,17 @@ type Host struct {
 
 // New returns the captures and traces of a node, whose operators are told of events by announce.
 func New(n Node, driven bool, announce func(control.Event)) *Host {
-	return &Host{node: n, driven: driven, announce: announce, files: map[int]*capturing{}}
+	h := &Host{
+		Handlers: control.Handlers{}, node: n, driven: driven, announce: announce,
+		files: map[int]*capturing{},
+	}
+	control.Handle(h.Handlers, h.capture)
+	control.Handle(h.Handlers, h.start)
+	control.Handle(h.Handlers, h.stop)
+	control.Handle(h.Handlers, h.trace)
+	control.HandleOrder(h.Handlers, h.startPcap)
+	control.Handle(h.Handlers, h.stopPcap)
+	return h
 }
 
 // faceName is an interface's name; what the node sends to itself crosses lo.
@@ -60,33 +71,12 @@ func faceName(n Node, i int) string {
 	return SelfFace
 }
 
-// Do carries out the requests about captures and traces.
-func (h *Host) Do(ctx context.Context, req any) (any, error) {
-	switch r := req.(type) {
-	case control.Record:
-		return h.capture(ctx, &r)
-	case control.StartCapture:
-		return h.start(files.Of(ctx), &r)
-	case control.StopCapture:
-		return h.stop(r)
-	case control.Trace:
-		return h.trace(ctx, &r)
-	case control.PcapStart:
-		return control.Nothing{}, h.startPcap(files.Of(ctx), r)
-	case control.PcapStop:
-		return h.stopPcap()
-	}
-	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
-}
-
 // start begins a capture into a file that nobody waits for.
-func (h *Host) start(
-	folder *files.Folder, r *control.StartCapture,
-) (control.Capturing, error) {
+func (h *Host) start(ctx context.Context, r control.StartCapture) (control.Capturing, error) {
 	if r.File == "" {
 		return control.Capturing{}, errNoFile
 	}
-	c, err := h.prepareFile(folder, &control.Record{
+	c, err := h.prepareFile(files.Of(ctx), &control.Record{
 		Iface: r.Iface, Filter: r.Filter, Snaplen: r.Snaplen, Count: r.Count, File: r.File,
 		FileSize: r.FileSize, Files: r.Files, Overwrite: r.Overwrite,
 	})
@@ -187,7 +177,7 @@ func (h *Host) forget(c *capturing) {
 	delete(h.files, c.o.About.ID)
 }
 
-func (h *Host) stop(r control.StopCapture) (control.Captured, error) {
+func (h *Host) stop(_ context.Context, r control.StopCapture) (control.Captured, error) {
 	c, err := h.which(r.ID)
 	if err != nil {
 		return control.Captured{}, err

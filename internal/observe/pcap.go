@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -40,7 +41,7 @@ func (h *Host) Begin(o *Observer, overwrite bool) error {
 }
 
 // startPcap begins the capture of every packet.
-func (h *Host) startPcap(folder *files.Folder, r control.PcapStart) error {
+func (h *Host) startPcap(ctx context.Context, r control.PcapStart) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.pcap != nil { // before its file is begun anew
@@ -49,7 +50,7 @@ func (h *Host) startPcap(folder *files.Folder, r control.PcapStart) error {
 	if r.File == "" {
 		return errNoFile
 	}
-	c, err := h.prepareFile(folder, &control.Record{
+	c, err := h.prepareFile(files.Of(ctx), &control.Record{
 		File: r.File, Snaplen: r.Snaplen, Overwrite: r.Overwrite,
 	})
 	if err != nil {
@@ -74,7 +75,7 @@ func (h *Host) File() string {
 	return h.pcap.o.About.File
 }
 
-func (h *Host) stopPcap() (control.Capture, error) {
+func (h *Host) stopPcap(context.Context, control.PcapStop) (control.Capture, error) {
 	h.mu.Lock()
 	c := h.pcap
 	h.pcap = nil

@@ -11,7 +11,7 @@ import (
 )
 
 // trace follows a connection.
-func (h *Host) trace(ctx context.Context, r *control.Trace) (control.Traced, error) {
+func (h *Host) trace(ctx context.Context, r control.Trace) (control.Traced, error) {
 	var done control.Traced
 	o := &Observer{
 		Iface: AllFaces, Snaplen: capture.HeaderBytes, Limit: r.Count, Glances: true,

@@ -1,5 +1,5 @@
-// Package operator is a whole node as its operator has it: what package node answers, and the rooms
-// above that one, each of which answers for its own requests.
+// Package operator is a whole node as its operator has it: package node, and what carries out the
+// requests about it (package requests) and about the services on top.
 package operator
 
 import (
@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/iperf"
 	"github.com/tidepool-net/tidepool/internal/lnx"
@@ -16,18 +18,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/objects"
 	"github.com/tidepool-net/tidepool/internal/observe"
 	"github.com/tidepool-net/tidepool/internal/portforward"
+	"github.com/tidepool-net/tidepool/internal/requests"
+	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/traffic"
 )
 
 // Node is a node with all that it can be asked for. It is a control.Operator.
 type Node struct {
+	control.Handlers
 	*node.Node
-	Doors   *portforward.Set
-	perf    *iperf.Host
-	traffic *traffic.Host
-	objects *objects.Host
-	record  *observe.Host
-	dropped bool // the process has given up its privileges
+	Requests *requests.Host
+	Doors    *portforward.Set
+	record   *observe.Host
+	dropped  bool // the process has given up its privileges
 }
 
 // Open starts the node that cfg describes and opens its port forwards. Then it gives up privileges
@@ -80,7 +83,7 @@ func (n *Node) start(cfg *node.Config, begin func() error) error {
 }
 
 // reload reads the node's file again.
-func (n *Node) reload(r control.Reload) (any, error) {
+func (n *Node) reload(_ context.Context, r control.Reload) (control.Reloaded, error) {
 	done, err := n.Reload(r, n.Doors.Changes)
 	if n.dropped && errors.Is(err, fs.ErrPermission) {
 		err = fmt.Errorf("%w (this node gave up root's privileges when it started: restart it to "+
@@ -89,12 +92,22 @@ func (n *Node) reload(r control.Reload) (any, error) {
 	return done, err
 }
 
-// above gives a node its rooms.
-func above(n *node.Node, name string) *Node {
-	return &Node{
-		Node: n, Doors: portforward.New(n), perf: iperf.New(n, name), traffic: traffic.New(n, name),
-		objects: objects.NewHost(n), record: observe.New(n, n.Driven(), n.Announce),
+// above gives a node its services.
+func above(inner *node.Node, name string) *Node {
+	n := &Node{
+		Handlers: control.Handlers{}, Node: inner, Requests: requests.New(inner),
+		Doors:  portforward.New(inner),
+		record: observe.New(inner, inner.Driven(), inner.Announce),
 	}
+	for _, service := range []control.Handlers{
+		n.Requests.Handlers, n.Doors.Handlers, n.record.Handlers, iperf.New(inner, name).Handlers,
+		traffic.New(inner, name).Handlers, objects.NewHost(inner).Handlers,
+	} {
+		maps.Copy(n.Handlers, service)
+	}
+	control.Handle(n.Handlers, n.about)
+	control.Handle(n.Handlers, n.reload)
+	return n
 }
 
 // Closed returns a node that is closed.
@@ -114,41 +127,17 @@ func (n *Node) Close() error {
 	return err
 }
 
-// Operator returns the node as its operator sees it.
-func (n *Node) Operator() control.Operator { return n }
-
-// Do implements control.Operator.
-func (n *Node) Do(ctx context.Context, req any) (any, error) {
-	switch r := req.(type) {
-	case control.Publish, control.Expose, control.Splice, control.Doors, control.CloseDoor:
-		return n.Doors.Do(req)
-	case control.Perf, control.PerfServe, control.PerfServers, control.PerfClose:
-		return n.perf.Do(ctx, req)
-	case control.SendFile, control.RecvFile, control.Transfers, control.StopTransfer,
-		control.Serve, control.Fetch, control.ServeSmall,
-		control.Echo, control.RCPEcho, control.RCPCount:
-		return n.traffic.Do(ctx, req)
-	case control.Record, control.StartCapture, control.StopCapture, control.Trace,
-		control.PcapStart, control.PcapStop:
-		return n.record.Do(ctx, req)
-	case control.About:
-		return n.about(ctx, r)
-	case control.RDTServe, control.RDTList, control.RDTFetch, control.RDTFlows, control.RDTClose:
-		return n.objects.Do(ctx, req)
-	case control.Reload:
-		return n.reload(r)
-	}
-	return n.Node.Do(ctx, req)
-}
-
-// about is what the node says of itself, with what is written down of it.
-func (n *Node) about(ctx context.Context, r control.About) (any, error) {
-	a, err := control.Ask(ctx, n.Node.Operator(), r)
-	if err != nil {
-		return nil, err
-	}
-	a.Capturing = n.record.File()
-	return a, nil
+// about is what the node says of itself.
+func (n *Node) about(context.Context, control.About) (a control.Node, err error) {
+	err = n.Ask(func(*stack.Stack, clock.Time) error {
+		f := n.File()
+		a = control.Node{
+			Name: f.Name, OldGrammar: f.Grammar != 0, Forwarding: f.Forwarding,
+			Capturing: n.record.File(),
+		}
+		return nil
+	})
+	return a, err
 }
 
 // CheckHere tells what keeps this machine, as it is now, from running the node of a file.

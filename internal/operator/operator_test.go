@@ -47,3 +47,12 @@ func TestAPortOfAFileThatIsTaken(t *testing.T) {
 	assert.Len(t, nodetest.Ask(t, n, control.Doors{}), 2)
 	require.NoError(t, n.Close())
 }
+
+// Every request of the vocabulary has a handler, and nothing else has one.
+func TestEachKindOfRequestHasAHandler(t *testing.T) {
+	handlers := operator.Closed().Handlers
+	for _, k := range control.Kinds() {
+		assert.Contains(t, handlers, k.Request)
+	}
+	assert.Len(t, handlers, len(control.Kinds()))
+}

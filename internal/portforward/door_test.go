@@ -515,10 +515,10 @@ func TestClosingADoor(t *testing.T) {
 	list := doors(t, a)
 	require.Len(t, list, 1)
 	assert.True(t, list[0].Closing)
-	err = control.Order(t.Context(), a.Operator(), control.CloseDoor{ID: id})
+	err = control.Order(t.Context(), a, control.CloseDoor{ID: id})
 	require.ErrorIs(t, err, control.ErrClosed)
 	require.ErrorContains(t, err, "flows that go on: 1; --cut resets them")
-	require.NoError(t, control.Order(t.Context(), a.Operator(),
+	require.NoError(t, control.Order(t.Context(), a,
 		control.CloseDoor{ID: id, Cut: true}))
 	_, err = client.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)

@@ -24,7 +24,7 @@ func (s *Set) OpenFile(c *lnx.Config) error {
 
 // openOf opens one of a file's; an error has its place.
 func (s *Set) openOf(c *lnx.Config, d *lnx.Door) error {
-	_, err := s.Do(requestOf(d))
+	_, err := s.Do(context.Background(), requestOf(d))
 	if err == nil {
 		return nil
 	}

@@ -110,7 +110,7 @@ func TestADoorRefusesOnlyForItsService(t *testing.T) {
 	require.NoError(t, err)
 	_, err = next.Read(make([]byte, 1))
 	require.NoError(t, err)
-	links, err := control.Ask(t.Context(), a.Operator(), control.Interfaces{})
+	links, err := control.Ask(t.Context(), a, control.Interfaces{})
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, links[0].In.Packets, "both answers, and no refusal")
 }

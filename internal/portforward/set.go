@@ -2,6 +2,7 @@ package portforward
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +18,7 @@ import (
 // Set are the doors of a node. A door has a goroutine that accepts, and each flow through it two
 // that copy.
 type Set struct {
+	control.Handlers
 	node  *node.Node
 	mu    sync.Mutex
 	list  map[int]*Door
@@ -26,33 +28,30 @@ type Set struct {
 }
 
 // New returns the doors of a node, of which there are none yet.
-func New(n *node.Node) *Set { return &Set{node: n, list: map[int]*Door{}} }
-
-// Do serves the requests about doors.
-func (s *Set) Do(req any) (any, error) {
-	var d *Door
-	var err error
-	switch r := req.(type) {
-	case control.Doors:
+func New(n *node.Node) *Set {
+	s := &Set{Handlers: control.Handlers{}, node: n, list: map[int]*Door{}}
+	handle(s, s.Publish)
+	handle(s, s.Expose)
+	handle(s, s.Splice)
+	control.Handle(s.Handlers, func(context.Context, control.Doors) ([]control.Door, error) {
 		return s.states(), nil
-	case control.CloseDoor:
-		return control.Nothing{}, s.closeDoor(r)
-	case control.Publish:
-		d, err = s.Publish(r)
-	case control.Expose:
-		d, err = s.Expose(r)
-	case control.Splice:
-		d, err = s.Splice(r)
-	default:
-		return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
-	}
-	if err != nil {
+	})
+	control.HandleOrder(s.Handlers, s.closeDoor)
+	return s
+}
+
+// handle enters the handler of a request that opens a door.
+func handle[R control.Request[control.Door]](s *Set, open func(R) (*Door, error)) {
+	control.Handle(s.Handlers, func(_ context.Context, r R) (control.Door, error) {
+		d, err := open(r)
 		if errors.Is(err, net.ErrClosed) {
 			err = fmt.Errorf("node: %w", control.ErrClosed)
 		}
-		return control.Door{}, err
-	}
-	return d.State(), nil
+		if err != nil {
+			return control.Door{}, err
+		}
+		return d.State(), nil
+	})
 }
 
 // admit enters a door whose listener is open into the books, and has run accept what comes.
@@ -121,7 +120,7 @@ func (s *Set) holder(
 	return err
 }
 
-func (s *Set) closeDoor(r control.CloseDoor) error {
+func (s *Set) closeDoor(_ context.Context, r control.CloseDoor) error {
 	s.mu.Lock()
 	d := s.list[r.ID]
 	s.mu.Unlock()

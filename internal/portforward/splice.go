@@ -11,8 +11,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // Splice has every port of an address that nothing listens on lead to this machine's port of that
@@ -44,13 +47,14 @@ func (s *Set) Splice(r control.Splice) (*Door, error) {
 
 // owns refuses an address that is no interface's.
 func (s *Set) owns(a netip.Addr) error {
-	faces, err := control.Ask(context.Background(), s.node.Operator(), control.Interfaces{})
-	if err != nil || slices.ContainsFunc(faces, func(f control.Interface) bool {
-		return f.Addr.Addr() == a
-	}) {
-		return err
-	}
-	return control.Misuse("want an address of the node's")
+	return s.node.Ask(func(*stack.Stack, clock.Time) error {
+		if a.IsValid() && slices.ContainsFunc(s.node.Faces(), func(f lnx.Interface) bool {
+			return f.Addr.Addr() == a
+		}) {
+			return nil
+		}
+		return control.Misuse("want an address of the node's")
+	})
 }
 
 // spliceTCP leads on one connection.

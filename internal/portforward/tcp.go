@@ -130,8 +130,9 @@ func (s *Set) Expose(r control.Expose) (*Door, error) {
 	}
 	at := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
 	d := s.newDoor(control.DoorExpose, "tcp", strconv.Itoa(int(r.Port)), r.To)
-	l, err := s.node.Screen(at,
-		func(c *node.Caught) { d.lead(c, c.Remote().String(), r.To) })
+	l, err := s.node.ListenWith(at, node.ListenOptions{
+		Screen: func(c *node.Caught) { d.lead(c, c.Remote().String(), r.To) },
+	})
 	if err != nil {
 		d.end()
 		return nil, fmt.Errorf("%s: %w", what,

@@ -176,7 +176,7 @@ func TestPlainPeersHaveNoDigest(t *testing.T) {
 		taken <- got
 	}()
 	go func() {
-		_, err := control.Ask(t.Context(), a.Operator(), control.SendFile{
+		_, err := control.Ask(t.Context(), a, control.SendFile{
 			Path: file, Addr: roomtest.TheHost, Port: 9001,
 		})
 		assert.NoError(t, err)

@@ -35,13 +35,13 @@ func sendAndReceive(tb testing.TB, from, to *roomtest.Host, addr, path, target s
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		got, recvErr = control.Ask(ctx, to.Operator(), control.RecvFile{
+		got, recvErr = control.Ask(ctx, to, control.RecvFile{
 			Path: target, Port: 9, Progress: func(control.Progress) { once.Do(func() { close(listening) }) },
 		})
 		once.Do(func() { close(listening) })
 	}()
 	<-listening
-	sent, sendErr = control.Ask(ctx, from.Operator(), control.SendFile{
+	sent, sendErr = control.Ask(ctx, from, control.SendFile{
 		Path: path, Addr: netip.MustParseAddr(addr), Port: 9,
 	})
 	<-done
@@ -78,16 +78,16 @@ func TestTransferFaults(t *testing.T) {
 	a, b := twoNodes(t)
 	dir := t.TempDir()
 	ctx := t.Context()
-	_, err := control.Ask(ctx, a.Operator(), control.SendFile{Path: dir, Addr: netip.MustParseAddr("10.0.0.2"), Port: 1})
+	_, err := control.Ask(ctx, a, control.SendFile{Path: dir, Addr: netip.MustParseAddr("10.0.0.2"), Port: 1})
 	require.ErrorContains(t, err, "not a regular file")
-	_, err = control.Ask(ctx, a.Operator(), control.SendFile{Path: filepath.Join(dir, "no"), Addr: netip.MustParseAddr("10.0.0.2"), Port: 1})
+	_, err = control.Ask(ctx, a, control.SendFile{Path: filepath.Join(dir, "no"), Addr: netip.MustParseAddr("10.0.0.2"), Port: 1})
 	require.ErrorIs(t, err, os.ErrNotExist)
-	_, err = control.Ask(ctx, b.Operator(), control.RecvFile{Path: filepath.Join(dir, "no", "x"), Port: 1})
+	_, err = control.Ask(ctx, b, control.RecvFile{Path: filepath.Join(dir, "no", "x"), Port: 1})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "there is no folder "+filepath.Join(dir, "no"))
 	path := filepath.Join(dir, "in")
 	require.NoError(t, os.WriteFile(path, make([]byte, 1000), 0o600))
-	_, err = control.Ask(ctx, a.Operator(), control.SendFile{Path: path, Addr: netip.MustParseAddr("10.0.0.2"), Port: 1})
+	_, err = control.Ask(ctx, a, control.SendFile{Path: path, Addr: netip.MustParseAddr("10.0.0.2"), Port: 1})
 	require.ErrorIs(t, err, control.ErrRefused)
 
 	t.Log("# a file that is there, and what a transfer has left, stay unless they may be replaced")
@@ -95,7 +95,7 @@ func TestTransferFaults(t *testing.T) {
 	recv := control.RecvFile{Path: target, Port: 1}
 	for _, name := range []string{target, target + ".part"} {
 		require.NoError(t, os.WriteFile(name, []byte("mine"), 0o600))
-		_, err = control.Ask(ctx, b.Operator(), recv)
+		_, err = control.Ask(ctx, b, recv)
 		require.ErrorIs(t, err, os.ErrExist)
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestTransferFaults(t *testing.T) {
 	t.Log("# a link in the place of the part leads nowhere")
 	require.NoError(t, os.Symlink(path, target+".part"))
 	recv.Overwrite = true
-	_, err = control.Ask(ctx, b.Operator(), recv)
+	_, err = control.Ask(ctx, b, recv)
 	require.ErrorContains(t, err, "not a regular file")
 	info, err := os.Stat(path)
 	require.NoError(t, err)
@@ -122,14 +122,14 @@ func TestTwoTransfersIntoOneFileAreRefused(t *testing.T) {
 	listening := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_, err := control.Ask(ctx, a.Operator(), control.RecvFile{
+		_, err := control.Ask(ctx, a, control.RecvFile{
 			Path: path, Port: 1, Progress: func(control.Progress) { close(listening) },
 		})
 		assert.ErrorIs(t, err, context.Canceled)
 	})
 	<-listening
 	for _, n := range []*roomtest.Host{a, b} {
-		_, err := control.Ask(t.Context(), n.Operator(), control.RecvFile{Path: path, Port: 2})
+		_, err := control.Ask(t.Context(), n, control.RecvFile{Path: path, Port: 2})
 		require.ErrorIs(t, err, control.ErrBusy)
 	}
 	cancel()

@@ -5,7 +5,6 @@ package traffic
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
@@ -13,37 +12,26 @@ import (
 
 // Host does it for a node.
 type Host struct {
+	control.Handlers
 	node *node.Node
 	name string // of the node, for its front page
 	underway
 }
 
 // New returns what does it for a node of that name.
-func New(n *node.Node, name string) *Host { return &Host{node: n, name: name} }
-
-// Do carries out the requests that move bytes.
-func (h *Host) Do(ctx context.Context, req any) (any, error) {
-	switch r := req.(type) {
-	case control.SendFile:
-		return h.sendFile(ctx, r)
-	case control.RecvFile:
-		return h.recvFile(ctx, r)
-	case control.Transfers:
+func New(n *node.Node, name string) *Host {
+	h := &Host{Handlers: control.Handlers{}, node: n, name: name}
+	control.Handle(h.Handlers, h.sendFile)
+	control.Handle(h.Handlers, h.recvFile)
+	control.Handle(h.Handlers, func(context.Context, control.Transfers) ([]control.Underway, error) {
 		return h.underway.transfers(), nil
-	case control.StopTransfer:
-		return control.Nothing{}, h.stopTransfer(r)
-	case control.Serve:
-		return h.serve(ctx, r)
-	case control.Fetch:
-		return h.fetch(ctx, r)
-	case control.ServeSmall:
-		return h.serveSmall(r)
-	case control.Echo:
-		return h.echo(ctx, r)
-	case control.RCPEcho:
-		return h.echoRCP(r)
-	case control.RCPCount:
-		return h.countRCP(ctx, r)
-	}
-	return nil, fmt.Errorf("request %T: %w", req, control.ErrUnsupported)
+	})
+	control.HandleOrder(h.Handlers, h.stopTransfer)
+	control.Handle(h.Handlers, h.serve)
+	control.Handle(h.Handlers, h.fetch)
+	control.Handle(h.Handlers, h.serveSmall)
+	control.Handle(h.Handlers, h.echo)
+	control.Handle(h.Handlers, h.echoRCP)
+	control.Handle(h.Handlers, h.countRCP)
+	return h
 }

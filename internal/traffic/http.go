@@ -153,12 +153,10 @@ func (h *Host) frontPage(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "<!doctype html>\n<title>%s</title>\n<h1>%s</h1>\n"+
 		"<p>A host of a virtual network. You are %s, and asked for %s.</p>\n<ul>\n",
 		name, name, html.EscapeString(r.RemoteAddr), html.EscapeString(r.Host))
-	faces, err := control.Ask(r.Context(), h.node.Operator(), control.Interfaces{})
-	if err != nil {
-		return // the node ends: so does the page
-	}
-	for _, f := range faces {
-		_, _ = fmt.Fprintf(w, "<li>%s %v</li>\n", html.EscapeString(f.Name), f.Addr)
+	for _, f := range h.node.Faces() {
+		if f.Name != "" {
+			_, _ = fmt.Fprintf(w, "<li>%s %v</li>\n", html.EscapeString(f.Name), f.Addr)
+		}
 	}
 	_, _ = io.WriteString(w, "</ul>\n")
 }

@@ -55,10 +55,10 @@ func TestAPageAboutTheNode(t *testing.T) {
 	page = fetchPage(t, b, control.Fetch{URL: "http://10.0.0.2/"})
 	assert.Equal(t, 200, page.Code, "from itself")
 
-	_, err := control.Ask(t.Context(), b.Operator(), control.Serve{Port: 80})
+	_, err := control.Ask(t.Context(), b, control.Serve{Port: 80})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	nodetest.Ask(t, b, control.Close{SID: sock.SID})
-	_, err = control.Ask(t.Context(), a.Operator(), control.Fetch{URL: "10.0.0.2"})
+	_, err = control.Ask(t.Context(), a, control.Fetch{URL: "10.0.0.2"})
 	require.ErrorIs(t, err, control.ErrRefused)
 	assert.EqualError(t, err, "fetch 10.0.0.2: connection refused")
 }
@@ -91,9 +91,9 @@ func TestAFoldersFiles(t *testing.T) {
 		assert.NotContains(t, string(page.Body), "secret\n", path)
 	}
 
-	_, err = control.Ask(t.Context(), b.Operator(), control.Serve{Port: 81, Dir: dir + "/none"})
+	_, err = control.Ask(t.Context(), b, control.Serve{Port: 81, Dir: dir + "/none"})
 	require.ErrorIs(t, err, os.ErrNotExist)
-	_, err = control.Ask(t.Context(), a.Operator(), control.Fetch{URL: at, Path: dir})
+	_, err = control.Ask(t.Context(), a, control.Fetch{URL: at, Path: dir})
 	assert.ErrorContains(t, err, "not a regular file")
 }
 
@@ -103,10 +103,10 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 		"", "https://10.0.0.2/", "http://example.org/", "10.0.0.2:0", "10.0.0.2:http", "::1", "%zz",
 		"224.0.0.1", "http://[fe80::1]/", "ftp://10.0.0.2",
 	} {
-		_, err := control.Ask(t.Context(), a.Operator(), control.Fetch{URL: url})
+		_, err := control.Ask(t.Context(), a, control.Fetch{URL: url})
 		require.ErrorIs(t, err, control.ErrUsage, url)
 	}
-	_, err := control.Ask(t.Context(), a.Operator(), control.Fetch{URL: "10.9.9.9"})
+	_, err := control.Ask(t.Context(), a, control.Fetch{URL: "10.9.9.9"})
 	require.ErrorIs(t, err, control.ErrUnreachable)
 
 	// A server that redirects off the network, and one that never answers.
@@ -122,7 +122,7 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 		_, _ = io.WriteString(c, "HTTP/1.1 302 Found\r\nLocation: http://example.org/\r\n"+
 			"Content-Length: 0\r\n\r\n")
 	}()
-	_, err = control.Ask(t.Context(), a.Operator(), control.Fetch{URL: "10.0.0.2"})
+	_, err = control.Ask(t.Context(), a, control.Fetch{URL: "10.0.0.2"})
 	require.ErrorIs(t, err, control.ErrUsage)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() {
@@ -132,7 +132,7 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 			cancel(syscall.ECANCELED)
 		}
 	}()
-	_, err = control.Ask(ctx, a.Operator(), control.Fetch{URL: "10.0.0.2"})
+	_, err = control.Ask(ctx, a, control.Fetch{URL: "10.0.0.2"})
 	require.ErrorIs(t, err, syscall.ECANCELED)
 }
 
@@ -201,7 +201,7 @@ func TestSilentClientsKeepNobodyOut(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), headerTimeout*2/3)
 	defer cancel()
-	page, err := control.Ask(ctx, a.Operator(), control.Fetch{URL: "10.0.0.2"})
+	page, err := control.Ask(ctx, a, control.Fetch{URL: "10.0.0.2"})
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusOK, page.Code)
 	_, err = silent[0].Read(make([]byte, 1))

@@ -172,7 +172,7 @@ func rcpConfig(o control.RCPOptions) node.RCPConfig {
 }
 
 // echoRCP opens an echo server, which ends with its port.
-func (h *Host) echoRCP(r control.RCPEcho) (control.RCPPort, error) {
+func (h *Host) echoRCP(_ context.Context, r control.RCPEcho) (control.RCPPort, error) {
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
 	l, err := h.node.ListenRCP(on, 0, rcpConfig(r.Options))
 	if err != nil {

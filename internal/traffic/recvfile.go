@@ -239,11 +239,8 @@ func (h *Host) takeOne(
 	if r.Port == 0 {
 		return nil, fmt.Errorf("%w: want a port from 1 to 65535", control.ErrUsage)
 	}
-	listen := h.node.ListenForFile
-	if r.NoVerify {
-		listen = h.node.Listen
-	}
-	l, err := listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), 1)
+	l, err := h.node.ListenWith(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port),
+		node.ListenOptions{Backlog: 1, FileDigest: !r.NoVerify})
 	if err != nil {
 		return nil, control.Reason(err)
 	}

@@ -39,11 +39,11 @@ func moveFile(t *testing.T, a, b *roomtest.Host, send control.SendFile, recv con
 	}
 	go func() {
 		defer close(done)
-		m.received, m.recvErr = control.Ask(t.Context(), b.Operator(), recv)
+		m.received, m.recvErr = control.Ask(t.Context(), b, recv)
 	}()
 	<-listening
 	send.Addr, send.Port = netip.MustParseAddr("10.0.0.2"), 9000
-	m.sent, m.sendErr = control.Ask(t.Context(), a.Operator(), send)
+	m.sent, m.sendErr = control.Ask(t.Context(), a, send)
 	<-done
 	return m
 }
@@ -103,7 +103,7 @@ func TestATransferThatIsCutOff(t *testing.T) {
 	listening := make(chan struct{})
 	first := true
 	go func() {
-		_, err := control.Ask(t.Context(), b.Operator(), control.RecvFile{
+		_, err := control.Ask(t.Context(), b, control.RecvFile{
 			Path: target, Port: 9000, Progress: func(control.Progress) {
 				if first {
 					close(listening)
@@ -139,10 +139,10 @@ func TestOffsetsThatAreNone(t *testing.T) {
 	require.NoError(t, os.WriteFile(target+".part", []byte("1234"), 0o644))
 	ask := func(r control.RecvFile) error {
 		r.Path, r.Port = target, 9000
-		_, err := control.Ask(t.Context(), b.Operator(), r)
+		_, err := control.Ask(t.Context(), b, r)
 		return err
 	}
-	_, err := control.Ask(t.Context(), a.Operator(), control.SendFile{
+	_, err := control.Ask(t.Context(), a, control.SendFile{
 		Path: file, Addr: netip.MustParseAddr("10.0.0.2"), Port: 9000, Offset: int64(len(data)) + 1,
 	})
 	require.ErrorIs(t, err, control.ErrUsage)
@@ -198,7 +198,7 @@ func sendSlowly(t *testing.T, deal func(path string)) (control.Transfer, error) 
 		_, _ = io.Copy(io.Discard, c) // a sender that fails resets it
 		_ = c.Close()
 	}()
-	answer, err := control.Ask(t.Context(), a.Operator(), control.SendFile{
+	answer, err := control.Ask(t.Context(), a, control.SendFile{
 		Path: path, Addr: netip.MustParseAddr("10.0.0.2"), Port: 9000,
 	})
 	require.NoError(t, l.Close())

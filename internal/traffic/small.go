@@ -32,7 +32,7 @@ const (
 )
 
 // serveSmall opens a server of RFC 862, 863 or 864.
-func (h *Host) serveSmall(r control.ServeSmall) (control.Socket, error) {
+func (h *Host) serveSmall(_ context.Context, r control.ServeSmall) (control.Socket, error) {
 	port, ok := smallPorts[r.Service]
 	if !ok {
 		return control.Socket{}, control.Misuse("service %q: want echo, discard or chargen",
@@ -166,7 +166,7 @@ func (h *Host) echo(ctx context.Context, r control.Echo) (control.EchoResult, er
 	if r.UDP {
 		e.conn, err = h.node.DialUDP(to)
 	} else {
-		e.conn, err = h.node.ConnectTo(ctx, r.Addr, r.Port)
+		e.conn, err = node.ConnectBy(ctx, h.node.Dial, r.Addr, r.Port)
 	}
 	if err != nil && !r.UDP {
 		return e.result, fmt.Errorf("echo %w", err) // which says where

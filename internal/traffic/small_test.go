@@ -42,23 +42,23 @@ func TestEcho(t *testing.T) {
 	}
 	// An end of its own is an answer, too.
 	ctx, cancel := context.WithCancel(t.Context())
-	result, err := control.Ask(ctx, a.Operator(), control.Echo{
+	result, err := control.Ask(ctx, a, control.Echo{
 		Addr: roomtest.TheHost, Interval: time.Hour, Timeout: time.Minute, Each: func(control.EchoReply) { cancel() },
 	})
 	require.NoError(t, err)
 	assert.Equal(t, 1, result.Received)
 
 	nodetest.Ask(t, b, control.Close{SID: sock.SID})
-	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: roomtest.TheHost, Count: 1})
+	_, err = control.Ask(t.Context(), a, control.Echo{Addr: roomtest.TheHost, Count: 1})
 	require.ErrorIs(t, err, control.ErrRefused)
 	require.Eventually(t, func() bool { // the port of UDP goes with it
 		c, err := b.ListenPacket(netip.MustParseAddrPort("0.0.0.0:7"))
 		return err == nil && c.Close() == nil
 	}, time.Minute, time.Millisecond)
 	b.NoSockets(t)
-	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: roomtest.TheHost, Size: 3})
+	_, err = control.Ask(t.Context(), a, control.Echo{Addr: roomtest.TheHost, Size: 3})
 	assert.ErrorIs(t, err, control.ErrUsage)
-	_, err = control.Ask(t.Context(), b.Operator(), control.ServeSmall{Service: "daytime"})
+	_, err = control.Ask(t.Context(), b, control.ServeSmall{Service: "daytime"})
 	assert.ErrorIs(t, err, control.ErrUsage)
 }
 
@@ -95,11 +95,11 @@ func TestEchoesThatAreNone(t *testing.T) {
 
 	l, err := b.Listen(netip.MustParseAddrPort("0.0.0.0:7"), 0)
 	require.NoError(t, err)
-	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: roomtest.TheHost, Count: 1, Timeout: 50 * time.Millisecond})
+	_, err = control.Ask(t.Context(), a, control.Echo{Addr: roomtest.TheHost, Count: 1, Timeout: 50 * time.Millisecond})
 	require.ErrorIs(t, err, control.ErrTimeout)
 	require.ErrorContains(t, err, "no answer for 50ms")
 	require.NoError(t, l.Close())
-	_, err = control.Ask(t.Context(), a.Operator(), control.Echo{Addr: roomtest.TheHost, Count: 1})
+	_, err = control.Ask(t.Context(), a, control.Echo{Addr: roomtest.TheHost, Count: 1})
 	require.EqualError(t, err, "echo 10.0.0.2:7: connection refused")
 }
 
@@ -109,7 +109,7 @@ func TestDiscardAndChargen(t *testing.T) {
 	for _, s := range []control.SmallService{control.ServiceDiscard, control.ServiceChargen} {
 		nodetest.Ask(t, b, control.ServeSmall{Service: s})
 	}
-	_, err := control.Ask(t.Context(), b.Operator(), control.ServeSmall{Service: control.ServiceDiscard})
+	_, err := control.Ask(t.Context(), b, control.ServeSmall{Service: control.ServiceDiscard})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	c, err := a.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:9"))
 	require.NoError(t, err)
@@ -182,6 +182,6 @@ func TestAFileByHTTPThatGoesOn(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, page.Code)
 	assert.NoFileExists(t, target, "what the server says instead is not the file")
 	assert.NoFileExists(t, target+".part")
-	_, err := control.Ask(t.Context(), a.Operator(), control.Fetch{URL: "10.0.0.2/file", Resume: true})
+	_, err := control.Ask(t.Context(), a, control.Fetch{URL: "10.0.0.2/file", Resume: true})
 	assert.ErrorIs(t, err, control.ErrUsage)
 }

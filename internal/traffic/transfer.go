@@ -133,11 +133,11 @@ func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 		return t.result, fmt.Errorf("sendfile %s: %w", r.Path, err)
 	}
 	t.total = f.size - t.result.Offset
-	connect := h.node.ConnectForFile
+	dial := h.node.DialForFile
 	if r.NoVerify {
-		connect = h.node.ConnectTo
+		dial = h.node.Dial
 	}
-	c, err := connect(ctx, r.Addr, r.Port)
+	c, err := node.ConnectBy(ctx, dial, r.Addr, r.Port)
 	if err != nil {
 		return t.result, fmt.Errorf("sendfile %s: %w", r.Path, stopError(ctx, err))
 	}

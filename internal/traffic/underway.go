@@ -76,7 +76,7 @@ func (u *underway) transfers() []control.Underway {
 }
 
 // stopTransfer has one end.
-func (h *Host) stopTransfer(r control.StopTransfer) error {
+func (h *Host) stopTransfer(_ context.Context, r control.StopTransfer) error {
 	h.underway.mu.Lock()
 	defer h.underway.mu.Unlock()
 	m := h.underway.list[r.ID]

@@ -22,7 +22,7 @@ func waiting(t *testing.T, b *roomtest.Host, path string, port uint16) (id int, 
 	t.Helper()
 	stands, over := make(chan int, 1), make(chan error, 1)
 	go func() {
-		_, err := control.Ask(t.Context(), b.Operator(), control.RecvFile{
+		_, err := control.Ask(t.Context(), b, control.RecvFile{
 			Path: path, Port: port, Progress: func(p control.Progress) {
 				select {
 				case stands <- p.ID:
@@ -51,17 +51,17 @@ func TestTransfersUnderway(t *testing.T) {
 	assert.Equal(t, target, list[0].Path)
 	assert.False(t, list[0].Peer.IsValid())
 
-	_, err := control.Ask(t.Context(), b.Operator(), control.RecvFile{Path: target, Port: 9001})
+	_, err := control.Ask(t.Context(), b, control.RecvFile{Path: target, Port: 9001})
 	require.ErrorIs(t, err, control.ErrBusy)
 	require.ErrorContains(t, err, "transfer 1, recvfile on port 9000; `cancel 1` ends it")
 	// Which of two names the same file has is the same.
-	_, err = control.Ask(t.Context(), b.Operator(), control.Fetch{
+	_, err = control.Ask(t.Context(), b, control.Fetch{
 		URL: "10.0.0.1/x", Path: filepath.Dir(target) + "/./target",
 	})
 	require.ErrorIs(t, err, control.ErrBusy)
 	require.ErrorContains(t, err, "transfer 1, recvfile on port 9000")
 
-	err = control.Order(t.Context(), b.Operator(), control.StopTransfer{ID: 99})
+	err = control.Order(t.Context(), b, control.StopTransfer{ID: 99})
 	require.ErrorIs(t, err, control.ErrNoSuchTransfer)
 	require.ErrorContains(t, err, "`transfers` lists them")
 	nodetest.Ask(t, b, control.StopTransfer{ID: id})
@@ -94,7 +94,7 @@ func TestStoppedHalfway(t *testing.T) {
 		}
 		stop()
 	}()
-	_, err = control.Ask(ctx, a.Operator(), control.SendFile{
+	_, err = control.Ask(ctx, a, control.SendFile{
 		Path: big, Addr: netip.MustParseAddr("10.0.0.2"), Port: 9000,
 	})
 	require.ErrorIs(t, err, control.ErrStopped)
@@ -110,7 +110,7 @@ func TestStoppedHalfway(t *testing.T) {
 	_, err = c.Write(data[:5000])
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		list, err := control.Ask(t.Context(), b.Operator(), control.Transfers{})
+		list, err := control.Ask(t.Context(), b, control.Transfers{})
 		return err == nil && len(list) == 1 && list[0].Peer.IsValid()
 	}, 20*time.Second, 5*time.Millisecond)
 	nodetest.Ask(t, b, control.StopTransfer{ID: id})

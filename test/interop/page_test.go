@@ -41,7 +41,7 @@ func newWorld(t *testing.T) *world {
 // way is the interface of a node's route to a prefix; empty: there is none.
 func (w *world) way(from, prefix string) string {
 	w.t.Helper()
-	list := nodetest.Ask(w.t, w.nodes[from].Operator(), control.Routes{})
+	list := nodetest.Ask(w.t, w.nodes[from], control.Routes{})
 	for _, r := range list {
 		if r.Prefix == netip.MustParsePrefix(prefix) {
 			return r.Iface
@@ -66,7 +66,7 @@ func TestThePageBehindThreeRouters(t *testing.T) {
 	r := &row{peer: "Linux, curl", scenario: "a file of `serve`, behind three routers"}
 	report(t, r)
 	w := newWorld(t)
-	host := w.nodes["H"].Operator()
+	host := w.nodes["H"]
 	nodetest.Ask(t, host, control.Serve{Port: 80})
 	r.bytes = size(0)
 	_, want := w.randomFile("big.bin", r.bytes)
@@ -119,12 +119,12 @@ func TestThePageComesTheOtherWayRound(t *testing.T) {
 	r := &row{peer: "Linux, curl", scenario: "a page, a link cut, a TUN device deleted"}
 	report(t, r)
 	w := newWorld(t)
-	nodetest.Ask(t, w.nodes["H"].Operator(), control.Serve{Port: 80})
+	nodetest.Ask(t, w.nodes["H"], control.Serve{Port: 80})
 	w.routed()
 	get := func() string { return w.must(w.command("curl", "-sSf", "http://10.4.0.2/")) }
 	assert.Contains(t, get(), "<h1>H</h1>")
 
-	gate := w.nodes["R"].Operator()
+	gate := w.nodes["R"]
 	cut := w.way("R", "10.4.0.0/24")
 	nodetest.Ask(t, gate, control.SetLink{Iface: cut, Up: false})
 	require.Eventually(t, func() bool {

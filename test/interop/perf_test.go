@@ -103,7 +103,7 @@ func (b *bed) perf(t *testing.T, req control.Perf) control.PerfReport {
 	started := false
 	req.Start = func(control.PerfStart) { started = true }
 	for limit := time.Now().Add(patience); ; {
-		got, err := control.Ask(t.Context(), b.c.Operator(), req)
+		got, err := control.Ask(t.Context(), b.c, req)
 		anew := errors.Is(err, control.ErrBusy) || errors.Is(err, control.ErrRefused) ||
 			errors.Is(err, control.ErrReset)
 		if err == nil || started || !anew || time.Now().After(limit) {
@@ -125,7 +125,7 @@ func TestIperf3ClientsThatAreOneTooMany(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
-		_, err := control.Ask(ctx, b.c.Operator(), control.PerfServe{
+		_, err := control.Ask(ctx, b.c, control.PerfServe{
 			Listening: func(control.PerfServed) { close(listening) },
 			Start:     func(control.PerfStart) { began <- struct{}{} },
 			Ended:     func(e control.PerfEnded) { ended <- e },

@@ -31,7 +31,7 @@ type room struct {
 
 // rooms is the architecture: each arrow between two packages is stated here and nowhere else.
 var rooms = []room{
-	{".", driver, "control files link lnx node objects operator portforward rdt stack", ""},
+	{".", driver, "control files link lnx node objects operator portforward rdt requests stack", ""},
 	{"cmd/node", driver, "api control diagnostic files lab lab/* link lnx netctl node observe " +
 		"operator repl sim/arrivals sim/convergence tcp/starlark topology judge/ns3", ""},
 	{"judge/ns3", driver, "lab/plan lab/play lab/result netem", ""},
@@ -77,11 +77,14 @@ var rooms = []room{
 	{"internal/observe", driver, "capture clock control files ip lnx stack tcp", ""},
 	{"internal/node", driver, "buffer capture clock control files icmp ip link lnx netem " +
 		"observe rcp rdt rip settings stack tcp udp", ""},
-	{"internal/portforward", driver, "control lnx node", ""},
+	{"internal/portforward", driver, "clock control lnx node stack", ""},
+	{"internal/requests", driver, "clock control files icmp ip link netem node settings stack " +
+		"tcp udp", ""},
 	{"internal/iperf", driver, "control node objects rdt tcp udp", ""},
 	{"internal/traffic", driver, "control files node", ""},
 	{"internal/objects", driver, "clock control files node rdt stack tcp udp", ""},
-	{"internal/operator", driver, "control iperf lnx node objects observe portforward traffic", ""},
+	{"internal/operator", driver, "clock control iperf lnx node objects observe portforward " +
+		"requests stack traffic", ""},
 	{"internal/repl", driver, "control diagnostic files table", ""},
 	{"internal/api", driver, "control diagnostic files", ""},
 	{"internal/netctl", driver, "api control files", ""},
@@ -91,7 +94,7 @@ var rooms = []room{
 		"sim/fence sim/notebook sim/objects tcp tcp/congestion tcp/starlark", ""},
 	{"internal/lab/play", driver, "capture clock lab/gauge lab/plan lab/result netem " +
 		"sim sim/fence sim/notebook sim/objects stack tcp tcp/congestion tcp/starlark", ""},
-	{"internal/lab/realtime", driver, "buffer clock control lab/gauge lab/plan lab/play " +
+	{"internal/lab/realtime", driver, "buffer clock lab/gauge lab/plan lab/play " +
 		"lab/result link lnx netem node objects rdt sim sim/fence sim/objects stack tcp " +
 		"tcp/starlark", ""},
 	{"internal/lab/gauge", driver, "clock lab/plan lab/result netem tcp", ""},
@@ -107,13 +110,13 @@ var rooms = []room{
 	{"internal/ci/*", driver, "", ""},
 	{"internal/node/nodetest", driver, "control link lnx", ""},
 	{"internal/operator/operatortest", driver, "lnx node node/nodetest operator", ""},
-	{"internal/operator/roomtest", driver, "control lnx node node/nodetest", ""},
+	{"internal/operator/roomtest", driver, "control lnx node node/nodetest requests", ""},
 	{"test", driver, "", ""},
 	{"test/internal/*", driver, "ci/testenv control", ""},
 
 	// Modules of their own.
 	{"bench", driver, "bench/*", ""},
-	{"bench/*", driver, "bench/* buffer control ip lab/chart link lnx node tcp", ""},
+	{"bench/*", driver, "bench/* buffer control ip lab/chart link lnx node requests tcp", ""},
 	{"quic", driver, "lab/plan lab/realtime lab/result", ""},
 }
 

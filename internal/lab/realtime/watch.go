@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lab/gauge"
 	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -166,17 +165,15 @@ func (e *End) ended(ctx context.Context, err error) {
 
 // drops is how many packets the node's socket had no room for.
 func (e *End) drops() (n uint64) {
-	list, err := control.Ask(context.Background(), e.Node.Operator(), control.Interfaces{})
-	if err != nil {
-		return 0 // of a node that is closed
-	}
-	for i := range list {
-		for _, d := range list[i].In.Drops {
-			if d.Reason == link.DropKernel.String() {
-				n += d.Packets
+	_ = e.Node.Call(func(*stack.Stack, clock.Time) error { // a closed node has none
+		for i := range e.Node.Faces() {
+			d, ok := e.Node.Device(i).(interface{ Counters(id int) link.Counters })
+			if ok {
+				n += d.Counters(i).Drops[link.DropKernel]
 			}
 		}
-	}
+		return nil
+	})
 	return n
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/node/nodetest"
+	"github.com/tidepool-net/tidepool/internal/requests"
 )
 
 // Room answers the requests that it knows, and control.ErrUnsupported to all others.
@@ -25,7 +26,7 @@ type Room interface {
 // Host is a node with one room on top. It is a control.Operator.
 type Host struct {
 	*node.Node
-	room Room
+	room, requests Room
 }
 
 // Build makes a node's room.
@@ -38,7 +39,7 @@ func Start(tb testing.TB, cfg node.Config, file *lnx.Config, build Build) *Host 
 	n, err := node.Open(cfg)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, n.Close()) })
-	return &Host{n, build(n, file.Name)}
+	return &Host{n, build(n, file.Name), requests.New(n)}
 }
 
 // Two starts 10.0.0.1 and 10.0.0.2.
@@ -55,14 +56,11 @@ func Three(tb testing.TB, cfg node.Config, build Build) (a, b, c *Host) {
 	return Start(tb, cfg, fa, build), Start(tb, cfg, fb, build), Start(tb, cfg, fc, build)
 }
 
-// Operator returns the host itself.
-func (h *Host) Operator() control.Operator { return h }
-
 // Do has the node answer what is not for the room.
 func (h *Host) Do(ctx context.Context, req any) (any, error) {
 	answer, err := h.room.Do(ctx, req)
 	if errors.Is(err, control.ErrUnsupported) {
-		return h.Node.Do(ctx, req)
+		return h.requests.Do(ctx, req)
 	}
 	return answer, err
 }

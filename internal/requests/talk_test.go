@@ -1,4 +1,4 @@
-package node
+package requests
 
 import (
 	"net/netip"
@@ -9,11 +9,26 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
+// two starts 10.0.0.1 and 10.0.0.2.
+func two(t *testing.T) (a, b *Host) {
+	t.Helper()
+	start := func(file *lnx.Config) *Host {
+		n, err := node.Open(node.Config{LNX: file})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, n.Close()) })
+		return New(n)
+	}
+	fa, fb := nodetest.Two(t)
+	return start(fa), start(fb)
+}
+
 // watch gathers the events of a node.
-func watch(t *testing.T, n *Node) <-chan control.Event {
+func watch(t *testing.T, n *Host) <-chan control.Event {
 	t.Helper()
 	events := make(chan control.Event, 64)
 	t.Cleanup(n.Watch(func(e control.Event) { events <- e }))
@@ -32,53 +47,53 @@ func next(t *testing.T, events <-chan control.Event) control.Event {
 }
 
 func TestOperatorsTalkByDatagrams(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := two(t)
 	hear := watch(t, a)
 	answer := watch(t, b)
 	ctx := t.Context()
-	sock, err := control.Ask(ctx, a.Operator(), control.ListenUDP{Port: 53})
+	sock, err := control.Ask(ctx, a, control.ListenUDP{Port: 53})
 	require.NoError(t, err)
 	assert.Equal(t, "UDP", sock.State)
-	_, err = control.Ask(ctx, a.Operator(), control.Write{SID: sock.SID, Data: []byte("to whom?")})
+	_, err = control.Ask(ctx, a, control.Write{SID: sock.SID, Data: []byte("to whom?")})
 	require.ErrorIs(t, err, control.ErrNotConnected)
-	_, err = control.Ask(ctx, a.Operator(), control.ListenUDP{Port: 53})
+	_, err = control.Ask(ctx, a, control.ListenUDP{Port: 53})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 
 	send := control.SendUDP{Addr: netip.MustParseAddr("10.0.0.1"), Port: 53, Data: []byte("question")}
-	sent, err := control.Ask(ctx, b.Operator(), send)
+	sent, err := control.Ask(ctx, b, send)
 	require.NoError(t, err)
 	assert.Equal(t, 8, sent.Bytes)
 	got := next(t, hear).(control.Datagram)
 	assert.Equal(t, "question", string(got.Data))
 	assert.Equal(t, netip.MustParseAddr("10.0.0.2"), got.From.Addr())
 
-	_, err = control.Ask(ctx, a.Operator(), control.Write{SID: sock.SID, Data: []byte("answer")})
+	_, err = control.Ask(ctx, a, control.Write{SID: sock.SID, Data: []byte("answer")})
 	require.NoError(t, err)
 	got = next(t, answer).(control.Datagram)
 	assert.Equal(t, sent.SID, got.SID)
 	assert.Equal(t, "answer", string(got.Data))
 
-	again, err := control.Ask(ctx, b.Operator(), send)
+	again, err := control.Ask(ctx, b, send)
 	require.NoError(t, err)
 	assert.Equal(t, sent.SID, again.SID, "one socket for one destination")
-	_, err = control.Ask(ctx, b.Operator(), control.Write{SID: sent.SID, Data: []byte("by number")})
+	_, err = control.Ask(ctx, b, control.Write{SID: sent.SID, Data: []byte("by number")})
 	require.NoError(t, err)
 	next(t, hear)
 	assert.Equal(t, "by number", string(next(t, hear).(control.Datagram).Data))
 
-	require.NoError(t, control.Order(ctx, a.Operator(), control.Close{SID: sock.SID}))
-	_, err = control.Ask(ctx, b.Operator(), send)
+	require.NoError(t, control.Order(ctx, a, control.Close{SID: sock.SID}))
+	_, err = control.Ask(ctx, b, send)
 	require.NoError(t, err)
 	lost := next(t, answer).(control.Undelivered)
 	assert.Equal(t, "connection refused", lost.Problem)
 	assert.Equal(t, sent.SID, lost.SID)
-	_, err = control.Ask(ctx, b.Operator(), send)
+	_, err = control.Ask(ctx, b, send)
 	require.NoError(t, err, "what was told is not told again")
 }
 
 // An operator who writes to all on a link means it.
 func TestOperatorsTalkToAll(t *testing.T) {
-	a, b := twoNodes(t, Config{})
+	a, b := two(t)
 	hear := watch(t, a)
 	nodetest.Ask(t, a, control.ListenUDP{Port: 53})
 	for _, all := range []string{"10.0.0.255", "255.255.255.255"} {
@@ -89,14 +104,14 @@ func TestOperatorsTalkToAll(t *testing.T) {
 }
 
 func TestOperatorsDatagramsAreBounded(t *testing.T) {
-	a, _ := twoNodes(t, Config{})
+	a, _ := two(t)
 	for i := range maxTalks {
 		nodetest.Ask(t, a, control.ListenUDP{Port: uint16(1000 + i)})
 	}
-	_, err := control.Ask(t.Context(), a.Operator(), control.ListenUDP{Port: 2000})
+	_, err := control.Ask(t.Context(), a, control.ListenUDP{Port: 2000})
 	require.ErrorIs(t, err, control.ErrNoPorts)
 	list := nodetest.Ask(t, a, control.Sockets{})
 	assert.Len(t, list, maxTalks, "the one too many is gone")
-	_, err = control.Ask(t.Context(), a.Operator(), control.SendUDP{Addr: netip.MustParseAddr("10.0.0.2")})
+	_, err = control.Ask(t.Context(), a, control.SendUDP{Addr: netip.MustParseAddr("10.0.0.2")})
 	assert.ErrorIs(t, err, control.ErrUsage)
 }

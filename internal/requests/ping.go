@@ -1,4 +1,4 @@
-package node
+package requests
 
 import (
 	"context"
@@ -20,7 +20,7 @@ const (
 
 // Ping is echo requests under way and what came back for them.
 type Ping struct {
-	node *Node
+	run
 	addr netip.Addr
 	ping *icmp.Ping // the loop's
 	findings[control.Reply]
@@ -28,7 +28,7 @@ type Ping struct {
 }
 
 // StartPing begins to send echo requests and returns at once.
-func (n *Node) StartPing(r *control.Ping) (*Ping, error) {
+func (h *Host) StartPing(r *control.Ping) (*Ping, error) {
 	if err := checkPing(r); err != nil {
 		return nil, err
 	}
@@ -37,18 +37,17 @@ func (n *Node) StartPing(r *control.Ping) (*Ping, error) {
 		Count: r.Count, Interval: r.Interval, Preload: r.Preload, Flood: r.Flood,
 		Adaptive: r.Adaptive, Wait: r.Timeout, Deadline: r.Deadline, Outstanding: r.Outstanding,
 	}
-	p := &Ping{node: n, addr: r.Addr, findings: newFindings[control.Reply]()}
-	var err error
-	callErr := n.call(func(now clock.Time) {
-		if err = n.aim(r, &cfg); err != nil {
-			return
+	p := &Ping{addr: r.Addr, findings: newFindings[control.Reply]()}
+	if err := h.node.Ask(func(s *stack.Stack, now clock.Time) error {
+		if err := h.aim(s, r, &cfg); err != nil {
+			return err
 		}
-		cfg.ID = n.freeEcho()
+		cfg.ID = h.freeEcho()
 		p.ping = icmp.NewPing(now, cfg)
-		err = n.startProbing(p)
-	})
-	if err = firstError(callErr, NetError(err)); err != nil {
-		return nil, ControlError(err)
+		p.run = run{host: h, engine: p.ping, stop: p.ping.Stop, take: p.found}
+		return p.start(s)
+	}); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
@@ -89,34 +88,34 @@ func pattern(size int, fill []byte) []byte {
 }
 
 // aim finds out where a ping leaves from, and whether there is a way at all. The loop's.
-func (n *Node) aim(r *control.Ping, cfg *icmp.PingConfig) (err error) {
-	if cfg.Src, cfg.Iface, err = n.sourceOf(r.Source); err != nil {
+func (h *Host) aim(s *stack.Stack, r *control.Ping, cfg *icmp.PingConfig) (err error) {
+	if cfg.Src, cfg.Iface, err = h.sourceOf(s, r.Source); err != nil {
 		return err
 	}
-	cfg.Group = r.Addr.IsMulticast() || n.stack.IsBroadcast(r.Addr)
+	cfg.Group = r.Addr.IsMulticast() || s.IsBroadcast(r.Addr)
 	if cfg.Group && !r.Addr.IsMulticast() && !r.Broadcast {
 		return control.Misuse(
 			"%v is a broadcast address: do you want to ping broadcast? Then -b", r.Addr)
 	}
-	if n.stack.Group(r.Addr) && cfg.Iface < 0 {
+	if s.Group(r.Addr) && cfg.Iface < 0 {
 		cfg.Iface = 0 // a group is on every link, and no route says on which
 	}
-	if cfg.Iface < 0 && !n.stack.LocalTo(r.Addr).IsValid() {
+	if cfg.Iface < 0 && !s.LocalTo(r.Addr).IsValid() {
 		return fmt.Errorf("%v: %w", r.Addr, stack.ErrNoRoute)
 	}
 	cfg.DF = r.Fragment == "do" ||
-		r.Fragment == "want" && r.Bytes()+icmpOverhead <= n.stack.MTUTo(r.Addr)
+		r.Fragment == "want" && r.Bytes()+icmpOverhead <= s.MTUTo(r.Addr)
 	return nil
 }
 
-// gather implements running.
-func (p *Ping) gather() bool {
+// found takes the replies that have come, and reports whether there will be no more. The loop's.
+func (p *Ping) found() bool {
 	for {
 		r, ok := p.ping.Next()
 		if !ok {
 			break
 		}
-		p.add(p.node.replyOf(&r))
+		p.add(p.host.replyOf(&r))
 	}
 	if !p.ping.Done() {
 		return false
@@ -126,22 +125,20 @@ func (p *Ping) gather() bool {
 	return true
 }
 
-func (p *Ping) engine() stack.Prober { return p.ping }
-
 // Wait calls each, unless it is nil, with what comes back until the ping ends, and
 // returns its statistics. The error is ctx's cause when that ended the ping, or tells
 // that the node was closed.
 func (p *Ping) Wait(
 	ctx context.Context, each func(control.Reply),
 ) (result control.PingResult, over error) {
-	p.each(ctx, p.node, each)
+	p.each(ctx, p.host.node, each)
 	select {
 	case <-p.ended:
 	default:
 		over = context.Cause(ctx)
 	}
-	p.node.stopProbing(p, p.ping.Stop)
-	for _, r := range p.take() {
+	p.end()
+	for _, r := range p.findings.take() {
 		if each != nil {
 			each(r)
 		}
@@ -160,8 +157,8 @@ func (p *Ping) Wait(
 }
 
 // ping carries out the request of that name: what ended it is no error.
-func (n *Node) ping(ctx context.Context, r *control.Ping) (control.PingResult, error) {
-	p, err := n.StartPing(r)
+func (h *Host) ping(ctx context.Context, r control.Ping) (control.PingResult, error) {
+	p, err := h.StartPing(&r)
 	if err != nil {
 		return control.PingResult{}, err
 	}
@@ -173,4 +170,19 @@ func (n *Node) ping(ctx context.Context, r *control.Ping) (control.PingResult, e
 		return result, over
 	}
 	return result, nil
+}
+
+// sendTest sends a packet of a test protocol.
+func (h *Host) sendTest(
+	_ context.Context, r control.SendTest,
+) (answer control.TestSent, err error) {
+	if !control.IsHost(r.Addr) {
+		return answer, fmt.Errorf("address %v: %w: want the address of a host",
+			r.Addr, control.ErrUsage)
+	}
+	err = h.node.Ask(func(s *stack.Stack, now clock.Time) (err error) {
+		answer.Bytes, err = s.SendTest(now, r.Addr, r.Proto, []byte(r.Text))
+		return err
+	})
+	return answer, err
 }

@@ -1,6 +1,7 @@
-package node
+package requests
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -15,39 +16,30 @@ import (
 const samplePeriod = 100 * time.Millisecond
 
 // samples tells of a connection's state.
-func (n *Node) samples(ctx context.Context, r *control.Samples) (control.Sampled, error) {
+func samples(ctx context.Context, h *Host, r control.Samples) (control.Sampled, error) {
 	var done control.Sampled
-	c, err := n.conn(r.SID)
+	c, err := h.conn(r.SID)
 	if err != nil {
 		return done, err
 	}
 	f := newFindings[control.Sample]()
-	w := &sampling{found: &f, every: r.Every, sid: r.SID}
-	if r.Every == 0 {
-		w.every = samplePeriod
+	w := &sampling{
+		host: h, found: &f, every: cmp.Or(r.Every, samplePeriod), sid: r.SID,
 	}
-	callErr := n.call(func(clock.Time) {
-		if c.gone {
-			err = fmt.Errorf("%d: %w", r.SID, control.ErrClosed)
-			return
-		}
-		a := c.probes.admit()
-		a.watchers = append(a.watchers, w)
-		c.reprobe()
-	})
-	if err = firstError(callErr, err); err != nil {
-		return done, ControlError(err)
+	stop, err := c.WatchSamples(w.note, func() { close(f.ended) })
+	if err != nil {
+		return done, fmt.Errorf("%d: %w", r.SID, control.Reason(err))
 	}
 	if r.Begun != nil {
 		r.Begun()
 	}
-	f.each(ctx, n, func(s control.Sample) {
+	f.each(ctx, h.node, func(s control.Sample) {
 		done.Samples++
 		if r.Sample != nil {
 			r.Sample(s)
 		}
 	})
-	_ = n.call(func(clock.Time) { c.unsample(w) }) // a node that is closed tells nothing
+	stop()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	done.Missed = f.missed
@@ -56,6 +48,7 @@ func (n *Node) samples(ctx context.Context, r *control.Samples) (control.Sampled
 
 // sampling is somebody who looks at a connection's samples. The loop's.
 type sampling struct {
+	host  *Host
 	found *findings[control.Sample]
 	every time.Duration
 	sid   int
@@ -65,7 +58,7 @@ type sampling struct {
 }
 
 // note tells of a sample if it is time, or if something has happened.
-func (w *sampling) note(n *Node, s *tcp.Sample) {
+func (w *sampling) note(s *tcp.Sample) {
 	if w.at != clock.Never && s.Time < w.at.Add(w.every) && w.last.Recovery == s.Recovery &&
 		w.last.Retransmits == s.Retransmits && w.last.Timeouts == s.Timeouts &&
 		w.last.State == stack.StateName(s.State) {
@@ -73,7 +66,8 @@ func (w *sampling) note(n *Node, s *tcp.Sample) {
 	}
 	w.at = s.Time
 	w.last = control.Sample{
-		At: n.wall(s.Time), SID: w.sid, State: stack.StateName(s.State), Recovery: s.Recovery,
+		At: w.host.node.Wall(s.Time), SID: w.sid, State: stack.StateName(s.State),
+		Recovery:   s.Recovery,
 		Congestion: s.Congestion, Cwnd: s.Cwnd, Ssthresh: s.Ssthresh, Pipe: s.Pipe,
 		SendWindow: s.SendWindow, RecvWindow: s.RecvWindow, MSS: s.SendMSS,
 		RoundTrips: control.RoundTrips{
@@ -89,18 +83,5 @@ func (w *sampling) note(n *Node, s *tcp.Sample) {
 		w.gap = 0
 	} else {
 		w.gap++
-	}
-}
-
-// unsample lets somebody go.
-func (c *Conn) unsample(w *sampling) {
-	a := c.probes.audience()
-	for i, other := range a.watchers {
-		if other == w {
-			a.watchers = append(a.watchers[:i], a.watchers[i+1:]...)
-			close(w.found.ended)
-			c.reprobe()
-			return
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package node
+package requests
 
 import (
 	"context"
@@ -9,44 +9,45 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/icmp"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// probing is the loop's side of pings and traceroutes.
-type probing struct {
-	running  map[running]struct{}
-	nextEcho uint16 // the identifier of the next one
+// run is a ping or a traceroute under way.
+type run struct {
+	host   *Host
+	engine stack.Prober
+	stop   func()      // ends the engine early; the loop's
+	take   func() bool // takes what the engine has found out, and reports whether it is done
+	over   bool        // the engine is done; the loop's
 }
 
-// running is a ping or a traceroute that the stack runs.
-type running interface {
-	// gather takes what its engine has found out to where its owner reads it, and
-	// reports whether that was the last. The loop's.
-	gather() (done bool)
-	engine() stack.Prober
-}
-
-// startProbing has the stack run r. The loop's.
-func (n *Node) startProbing(r running) error {
-	if err := n.stack.StartProber(r.engine()); err != nil {
+// start has the stack run the engine. The loop's.
+func (r *run) start(s *stack.Stack) error {
+	if err := s.StartProber(r.engine); err != nil {
 		return fmt.Errorf("%w: %w", control.ErrUnsupported, err)
 	}
-	n.running[r] = struct{}{}
+	r.host.node.Follow(func() bool { return r.gather(s) })
 	return nil
 }
 
-// tellProbes passes on what pings and traceroutes have found out.
-func (n *Node) tellProbes() {
-	for r := range n.running {
-		if r.gather() {
-			n.endProbing(r)
-		}
+// gather takes what the engine has found out to where its owner reads it, and reports whether that
+// was the last. The loop's.
+func (r *run) gather(s *stack.Stack) bool {
+	if !r.over && r.take() {
+		r.over = true
+		s.StopProber(r.engine)
 	}
+	return r.over
 }
 
-func (n *Node) endProbing(r running) {
-	n.stack.StopProber(r.engine())
-	delete(n.running, r)
+// end ends the engine, if it has not ended. It waits for the loop.
+func (r *run) end() {
+	_ = r.host.node.Call(func(s *stack.Stack, _ clock.Time) error { // a closed node runs nothing
+		r.stop()
+		r.gather(s)
+		return nil
+	})
 }
 
 // maxFindings bounds what is found out and not read yet. What comes when they are that
@@ -76,7 +77,10 @@ func (f *findings[T]) add(found T) (kept bool) {
 		f.missed++
 	}
 	f.mu.Unlock()
-	wake(f.ready)
+	select {
+	case f.ready <- struct{}{}:
+	default:
+	}
 	return kept
 }
 
@@ -89,7 +93,7 @@ func (f *findings[T]) take() []T {
 }
 
 // each calls g with what is found until the end, or until ctx or the node ends.
-func (f *findings[T]) each(ctx context.Context, n *Node, g func(T)) {
+func (f *findings[T]) each(ctx context.Context, n *node.Node, g func(T)) {
 	for {
 		var over bool
 		select {
@@ -98,7 +102,7 @@ func (f *findings[T]) each(ctx context.Context, n *Node, g func(T)) {
 			over = true
 		case <-ctx.Done():
 			over = true
-		case <-n.stopped:
+		case <-n.Stopped():
 			over = true
 		}
 		for _, found := range f.take() {
@@ -129,54 +133,44 @@ func within(limits []limit) error {
 }
 
 // freeEcho is an identifier that no ping of ours has. The loop's.
-func (n *Node) freeEcho() uint16 {
-	n.nextEcho++
-	return n.nextEcho
+func (h *Host) freeEcho() uint16 {
+	h.nextEcho++
+	return h.nextEcho
 }
 
 // sourceOf reads a source: an address of ours, the name of an interface, or nothing.
 // The interface is negative unless it was named. The loop's.
-func (n *Node) sourceOf(source string) (netip.Addr, int, error) {
+func (h *Host) sourceOf(s *stack.Stack, source string) (netip.Addr, int, error) {
 	if source == "" {
 		return netip.Addr{}, -1, nil
 	}
-	if i, err := n.face(source); err == nil {
-		return n.cfg.LNX.Interfaces[i].Addr.Addr(), i, nil
+	if i, err := h.node.Face(source); err == nil {
+		return h.node.Faces()[i].Addr.Addr(), i, nil
 	}
 	addr, err := netip.ParseAddr(source)
 	if err != nil || !addr.Is4() {
 		return addr, -1, control.Misuse(
 			"source %q is neither an address nor an interface of this node", source)
 	}
-	if _, ours := n.stack.Owns(addr.As4()); !ours {
+	if _, ours := s.Owns(addr.As4()); !ours {
 		return addr, -1, control.Misuse("source %v is no address of this node", addr)
 	}
 	return addr, -1, nil
 }
 
 // replyOf translates a probe's reply.
-func (n *Node) replyOf(r *icmp.Reply) control.Reply {
+func (h *Host) replyOf(r *icmp.Reply) control.Reply {
 	to := control.Reply{
-		From: r.From, Seq: int(r.Seq), TTL: r.TTL, Size: r.Bytes, RTT: r.RTT, At: n.wall(r.At),
+		From: r.From, Seq: int(r.Seq), TTL: r.TTL, Size: r.Bytes, RTT: r.RTT, At: h.node.Wall(r.At),
 		Type: r.Type, Code: r.Code, MTU: r.MTU, Local: r.Verdict == icmp.Failed, Late: r.Late,
 		Duplicate: r.Duplicate, Elsewhere: r.Elsewhere, Damaged: r.Damaged,
 		Problem: problemOf(r), Mark: markOf(r), PathMTU: r.PathMTU,
 	}
 	if r.Err != nil {
-		to.Err = NetError(r.Err)
+		to.Err = node.NetError(r.Err)
 	}
 	if r.WrongAt >= 0 {
 		to.Wrong = &control.WrongData{At: r.WrongAt, Want: r.Want, Data: r.Data}
 	}
 	return to
-}
-
-// stopProbing ends r early, if it has not ended. It waits for the loop.
-func (n *Node) stopProbing(r running, stop func()) {
-	_ = n.call(func(clock.Time) { // a node that is closed runs nothing
-		stop()
-		if _, on := n.running[r]; on && r.gather() {
-			n.endProbing(r)
-		}
-	})
 }

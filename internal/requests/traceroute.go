@@ -1,4 +1,4 @@
-package node
+package requests
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
@@ -37,7 +38,7 @@ const (
 
 // Trace is a traceroute under way.
 type Trace struct {
-	node  *Node
+	run
 	trace *icmp.Trace // the loop's
 	port  *udp.Socket // what keeps the source port ours; nil: none is needed
 	findings[control.Hop]
@@ -45,23 +46,25 @@ type Trace struct {
 }
 
 // StartTrace begins a traceroute and returns at once.
-func (n *Node) StartTrace(r *control.Traceroute) (*Trace, error) {
+func (h *Host) StartTrace(r *control.Traceroute) (*Trace, error) {
 	cfg, err := traceConfig(*r)
 	if err != nil {
 		return nil, err
 	}
-	t := &Trace{node: n, findings: newFindings[control.Hop]()}
-	callErr := n.call(func(clock.Time) {
-		if err = n.aimTrace(t, r, cfg); err != nil {
-			return
+	t := &Trace{findings: newFindings[control.Hop]()}
+	if err := h.node.Ask(func(s *stack.Stack, _ clock.Time) error {
+		if err := h.aimTrace(s, t, r, cfg); err != nil {
+			return err
 		}
 		t.trace = icmp.NewTrace(*cfg)
-		if err = n.startProbing(t); err != nil && t.port != nil {
+		t.run = run{host: h, engine: t.trace, stop: t.trace.Stop, take: t.found}
+		err := t.start(s)
+		if err != nil && t.port != nil {
 			t.port.Close()
 		}
-	})
-	if err = firstError(callErr, NetError(err)); err != nil {
-		return nil, ControlError(err)
+		return err
+	}); err != nil {
+		return nil, err
 	}
 	return t, nil
 }
@@ -145,11 +148,13 @@ func checkTrace(r *control.Traceroute) error {
 }
 
 // aimTrace finds out where a traceroute leaves from. The loop's.
-func (n *Node) aimTrace(t *Trace, r *control.Traceroute, cfg *icmp.TraceConfig) (err error) {
-	if cfg.Src, cfg.Iface, err = n.sourceOf(r.Source); err != nil {
+func (h *Host) aimTrace(
+	s *stack.Stack, t *Trace, r *control.Traceroute, cfg *icmp.TraceConfig,
+) (err error) {
+	if cfg.Src, cfg.Iface, err = h.sourceOf(s, r.Source); err != nil {
 		return err
 	}
-	local := n.stack.LocalTo(r.Addr)
+	local := s.LocalTo(r.Addr)
 	if !local.IsValid() {
 		return fmt.Errorf("%v: %w", r.Addr, stack.ErrNoRoute)
 	}
@@ -158,12 +163,12 @@ func (n *Node) aimTrace(t *Trace, r *control.Traceroute, cfg *icmp.TraceConfig) 
 	}
 	switch cfg.Kind {
 	case icmp.Echo:
-		cfg.ID = n.freeEcho()
+		cfg.ID = h.freeEcho()
 	case icmp.SYN:
 		cfg.ID = synPorts
 	case icmp.Datagram:
 		any4 := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
-		if t.port, err = n.stack.BindUDP(any4); err != nil {
+		if t.port, err = s.BindUDP(any4); err != nil {
 			return err
 		}
 		cfg.ID = t.port.Local().Port()
@@ -171,8 +176,8 @@ func (n *Node) aimTrace(t *Trace, r *control.Traceroute, cfg *icmp.TraceConfig) 
 	return nil
 }
 
-// gather implements running.
-func (t *Trace) gather() bool {
+// found takes the hops that were found, and reports whether there will be no more. The loop's.
+func (t *Trace) found() bool {
 	for {
 		ttl, replies, ok := t.trace.Hop()
 		if !ok {
@@ -205,14 +210,12 @@ func (t *Trace) replyOf(r *icmp.Reply) control.Reply {
 	if !r.From.IsValid() {
 		return control.Reply{}
 	}
-	to := t.node.replyOf(r)
+	to := t.host.replyOf(r)
 	if to.Mark == "" {
 		to.Problem = ""
 	}
 	return to
 }
-
-func (t *Trace) engine() stack.Prober { return t.trace }
 
 // Wait calls each, unless it is nil, with every hop that is found until the traceroute
 // ends, and returns all. When ctx ends, so does the traceroute, with ctx's cause.
@@ -224,15 +227,15 @@ func (t *Trace) Wait(ctx context.Context, each func(control.Hop)) ([]control.Hop
 			each(h)
 		}
 	}
-	t.each(ctx, t.node, found)
+	t.each(ctx, t.host.node, found)
 	whole := false
 	select {
 	case <-t.ended:
 		whole = true
 	default:
 	}
-	t.node.stopProbing(t, t.trace.Stop)
-	for _, h := range t.take() {
+	t.end()
+	for _, h := range t.findings.take() {
 		found(h)
 	}
 	select {
@@ -241,7 +244,7 @@ func (t *Trace) Wait(ctx context.Context, each func(control.Hop)) ([]control.Hop
 		return hops, control.ErrClosed // the node was
 	}
 	if t.failure != nil {
-		return hops, NetError(t.failure)
+		return hops, node.NetError(t.failure)
 	}
 	if !whole {
 		return hops, context.Cause(ctx)
@@ -250,8 +253,8 @@ func (t *Trace) Wait(ctx context.Context, each func(control.Hop)) ([]control.Hop
 }
 
 // traceroute carries out the request of that name.
-func (n *Node) traceroute(ctx context.Context, r *control.Traceroute) ([]control.Hop, error) {
-	t, err := n.StartTrace(r)
+func (h *Host) traceroute(ctx context.Context, r control.Traceroute) ([]control.Hop, error) {
+	t, err := h.StartTrace(&r)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,85 @@
+// Package requests carries out what operators ask of one node (package control): read-outs,
+// settings, links, routes, sockets by number, ping and traceroute. The services above a node, such
+// as file transfers, have handlers of their own; package operator joins them.
+package requests
+
+import (
+	"context"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+// Host carries out requests for a node.
+type Host struct {
+	control.Handlers
+	node *node.Node
+
+	nextEcho uint16          // the identifier of the next ping; the loop's
+	cleared  map[int]cleared // by interface; the loop's
+	talks    talks
+}
+
+// cleared are the counters of a device when an operator cleared them.
+type cleared struct {
+	device link.Device // one that came later has not counted them
+	counts link.Counters
+}
+
+// New returns the Host of a node.
+func New(n *node.Node) *Host {
+	h := &Host{
+		Handlers: control.Handlers{}, node: n, cleared: map[int]cleared{},
+	}
+	h.talks = talks{host: h, list: map[*node.PacketConn]*talk{}}
+	h.handleInterfaces()
+	h.handleImpairments()
+	handleRoutes(h)
+	handleSettings(h)
+	h.handleSockets()
+	control.Handle(h.Handlers, h.ping)
+	control.Handle(h.Handlers, h.traceroute)
+	control.Handle(h.Handlers, h.sendTest)
+	control.Handle(h.Handlers, h.talks.listen)
+	control.Handle(h.Handlers, h.talks.send)
+	control.Handle(h.Handlers, func(
+		ctx context.Context, r control.Samples,
+	) (control.Sampled, error) {
+		return samples(ctx, h, r)
+	})
+	control.HandleOrder(h.Handlers, func(_ context.Context, r control.Verbose) error {
+		return n.SetVerbose(r)
+	})
+	look(h, func(*stack.Stack, clock.Time, control.Captures) ([]control.Capturing, error) {
+		return n.Captures(), nil
+	})
+	return h
+}
+
+// look enters the handler of a request that the loop answers between two packets.
+func look[R control.Request[A], A any](
+	h *Host, f func(s *stack.Stack, now clock.Time, r R) (A, error),
+) {
+	control.Handle(h.Handlers, func(_ context.Context, r R) (a A, err error) {
+		err = h.node.Ask(func(s *stack.Stack, now clock.Time) (err error) {
+			a, err = f(s, now, r)
+			return err
+		})
+		return a, err
+	})
+}
+
+// order is look for a request whose only answer is success.
+func order[R control.Request[control.Nothing]](
+	h *Host, f func(s *stack.Stack, now clock.Time, r R) error,
+) {
+	look(h, func(s *stack.Stack, now clock.Time, r R) (control.Nothing, error) {
+		return control.Nothing{}, f(s, now, r)
+	})
+}
+
+// Watch is control.Operator's.
+func (h *Host) Watch(f func(control.Event)) (stop func()) { return h.node.Watch(f) }

@@ -1,0 +1,169 @@
+package requests
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+func (h *Host) handleInterfaces() {
+	look(h, func(s *stack.Stack, _ clock.Time, _ control.Interfaces) ([]control.Interface, error) {
+		return h.interfaces(s), nil
+	})
+	look(h, func(_ *stack.Stack, now clock.Time, _ control.Neighbors) ([]control.Neighbor, error) {
+		return h.node.Neighbors(now), nil
+	})
+	look(h, func(s *stack.Stack, _ clock.Time, r control.Loss) ([]control.LinkLoss, error) {
+		return h.losses(s, r.Iface)
+	})
+	look(h, h.setLoss)
+	order(h, h.clearCounters)
+	control.Handle(h.Handlers, h.setLink)
+}
+
+// faces returns the interface of that name, or all for the empty name.
+func (h *Host) faces(name string) (list []int, err error) {
+	if name != "" {
+		i, err := h.node.Face(name)
+		return []int{i}, err
+	}
+	for i, f := range h.node.Faces() {
+		if f.Name != "" { // else it is no more
+			list = append(list, i)
+		}
+	}
+	return list, nil
+}
+
+// interfaces is the stack's snapshot with what only the devices know. The loop's.
+func (h *Host) interfaces(s *stack.Stack) []control.Interface {
+	list := s.InterfaceInfos()
+	for i := range list {
+		h.deviceInfo(list[i].Index, &list[i])
+	}
+	return list
+}
+
+// counting is a device that leaves the process, and counts what does.
+type counting interface {
+	Info() link.Info
+	Counters(id int) link.Counters
+}
+
+// deviceInfo adds what only the device knows to an interface's snapshot.
+func (h *Host) deviceInfo(i int, f *control.Interface) {
+	f.UDP, f.Problem = h.node.Underneath(i), h.node.Problem(i)
+	h.impairmentDrops(i, f)
+	device := h.node.Device(i)
+	d, ok := device.(counting)
+	if !ok {
+		return
+	}
+	f.Offload = d.Info().Offload.String()
+	c := d.Counters(i)
+	if before := h.cleared[i]; before.device == device {
+		c.Sub(&before.counts)
+	}
+	f.Device = &control.DeviceCounters{
+		InPackets: c.RxPackets, InBytes: c.RxBytes, OutPackets: c.TxPackets, OutBytes: c.TxBytes,
+		Oversize: c.Oversize, Waited: c.Queued,
+	}
+	for reason, packets := range c.Drops {
+		if packets == 0 {
+			continue
+		}
+		drop := control.Drop{Reason: link.Drop(reason).String(), Packets: packets}
+		switch link.Drop(reason) {
+		case link.DropUnknown, link.DropEmpty, link.DropKernel, link.DropMalformed:
+			f.In.Drops = append(f.In.Drops, drop)
+			f.In.Errors += packets
+		default:
+			f.Out.Drops = append(f.Out.Drops, drop)
+			f.Out.Errors += packets
+		}
+	}
+}
+
+// clearCounters has counters begin at zero. A device goes on counting: what it had counted by now
+// is taken off whatever it says.
+func (h *Host) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCounters) error {
+	which, err := h.faces(r.Iface)
+	if err != nil {
+		return err
+	}
+	for _, i := range which {
+		s.ClearCounters(i)
+		if m := h.node.Impaired(i); m != nil {
+			m.Clear(i)
+		}
+		device := h.node.Device(i)
+		if d, ok := device.(counting); ok {
+			h.cleared[i] = cleared{device, d.Counters(i)}
+		}
+	}
+	return nil
+}
+
+// setLink takes an interface up or down.
+func (h *Host) setLink(_ context.Context, r control.SetLink) (answer control.Interface, err error) {
+	i, err := h.node.Face(r.Iface)
+	if err != nil {
+		return answer, err
+	}
+	if r.Up {
+		if err := h.node.Reopen(i); err != nil {
+			return answer, err
+		}
+	}
+	err = h.node.Ask(func(s *stack.Stack, now clock.Time) error {
+		before := s.Up(i)
+		s.SetUp(now, i, r.Up)
+		if d, ok := h.node.Device(i).(*link.UDP); ok {
+			d.SetUp(i, r.Up)
+		}
+		for _, f := range h.interfaces(s) {
+			if f.Index == i {
+				answer = f
+			}
+		}
+		if before != r.Up {
+			h.node.Announce(control.LinkChanged{Interface: answer})
+		}
+		return nil
+	})
+	return answer, err
+}
+
+// setLoss has a router drop a share of what it passes on.
+func (h *Host) setLoss(
+	s *stack.Stack, _ clock.Time, r control.SetLoss,
+) ([]control.LinkLoss, error) {
+	if !(r.Percent >= 0 && r.Percent <= 100) {
+		return nil, fmt.Errorf("loss of %v percent: %w: want 0 to 100", r.Percent, control.ErrUsage)
+	}
+	which, err := h.faces(r.Iface)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range which {
+		s.SetLoss(i, r.Percent/100)
+	}
+	return h.losses(s, r.Iface)
+}
+
+func (h *Host) losses(s *stack.Stack, name string) (list []control.LinkLoss, err error) {
+	which, err := h.faces(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range which {
+		list = append(list, control.LinkLoss{
+			Iface: h.node.FaceName(i), Percent: s.Loss(i) * 100, Dropped: s.Lossy(i),
+		})
+	}
+	return list, nil
+}

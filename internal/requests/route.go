@@ -1,0 +1,44 @@
+package requests
+
+import (
+	"fmt"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+func handleRoutes(h *Host) {
+	look(h, func(s *stack.Stack, _ clock.Time, _ control.Routes) ([]control.Route, error) {
+		return s.RouteInfos(), nil
+	})
+	look(h, func(s *stack.Stack, now clock.Time, _ control.RIP) (control.RIPInfo, error) {
+		return s.RIPInfo(now), nil
+	})
+	order(h, addRoute)
+	order(h, func(s *stack.Stack, now clock.Time, r control.DelRoute) error {
+		return s.DelRoute(now, r.Prefix, r.Via)
+	})
+}
+
+// maxMetric is the largest metric of a static route.
+const maxMetric = 1<<31 - 1
+
+func addRoute(s *stack.Stack, now clock.Time, r control.AddRoute) error {
+	kind, ok := node.RouteKinds[string(r.Kind)]
+	switch {
+	case !ok:
+		return fmt.Errorf("a route that is %q: %w: want blackhole, unreachable or prohibit",
+			r.Kind, control.ErrUsage)
+	case r.Metric < 0 || r.Metric > maxMetric:
+		return fmt.Errorf("metric %d: %w: want 0 to %d", r.Metric, control.ErrUsage, maxMetric)
+	case kind != ip.Forwarded && r.Via.IsValid():
+		return fmt.Errorf("%v: %w: a route that is %s has no next hop", r.Via, control.ErrUsage,
+			r.Kind)
+	}
+	return s.AddRoute(now, stack.Route{
+		Prefix: r.Prefix, Via: r.Via, Metric: r.Metric, Kind: kind,
+	})
+}

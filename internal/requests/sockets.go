@@ -1,0 +1,284 @@
+package requests
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+func (h *Host) handleSockets() {
+	look(h, func(s *stack.Stack, now clock.Time, r control.Sockets) ([]control.Socket, error) {
+		list := s.SocketInfos(r.Info, now)
+		for i := range list {
+			if !r.Timers {
+				list[i].Timer = nil
+			}
+		}
+		return list, nil
+	})
+	look(h, windows)
+	look(h, tcpCounters)
+	look(h, func(s *stack.Stack, _ clock.Time, _ control.RCPSockets) ([]control.RCPSocket, error) {
+		return node.RCPSockets(s), nil
+	})
+	order(h, func(s *stack.Stack, _ clock.Time, r control.RCPClose) error {
+		return node.CloseRCP(s, r.Port)
+	})
+	look(h, setCongestion)
+	control.Handle(h.Handlers, h.listen)
+	control.Handle(h.Handlers, h.connect)
+	control.Handle(h.Handlers, h.write)
+	control.Handle(h.Handlers, h.read)
+	control.HandleOrder(h.Handlers, h.shutdown)
+	control.HandleOrder(h.Handlers, h.close)
+}
+
+// listen opens a listener that accepts all that come.
+func (h *Host) listen(_ context.Context, r control.Listen) (control.Socket, error) {
+	on := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
+	l, err := h.node.ListenWith(on, node.ListenOptions{Announce: true})
+	if err != nil {
+		return control.Socket{}, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))
+	}
+	go func() {
+		for {
+			if _, err := l.Accept(); err != nil {
+				return
+			}
+		}
+	}()
+	return l.Socket()
+}
+
+func (h *Host) connect(ctx context.Context, r control.Connect) (control.Socket, error) {
+	c, err := node.ConnectBy(ctx, h.node.Dial, r.Addr, r.Port)
+	if err != nil {
+		return control.Socket{}, err
+	}
+	// From here on it is the operator's, who has not seen what happened meanwhile.
+	if err := h.node.AnnounceEnd(c); err != nil {
+		return control.Socket{}, err
+	}
+	return h.socket(c.SID())
+}
+
+func (h *Host) socket(sid int) (info control.Socket, err error) {
+	err = h.node.Ask(func(s *stack.Stack, now clock.Time) error {
+		info = s.SocketInfo(sid, now)
+		return nil
+	})
+	return info, err
+}
+
+// lookup finds what the socket with that number is: an application's connection, or an error that
+// says what it is instead. The loop's.
+func lookup(s *stack.Stack, sid int) (*node.Conn, error) {
+	known, ok := s.Socket(sid)
+	if !ok {
+		return nil, fmt.Errorf("%d: %w", sid, control.ErrNoSuchSocket)
+	}
+	if known.TimeWait != clock.Never {
+		return nil, fmt.Errorf("%d is in TIME_WAIT: %w", sid, control.ErrClosed)
+	}
+	if known.Conn == nil {
+		return nil, fmt.Errorf("%d: %w", sid, control.ErrNotConnected)
+	}
+	c, ok := known.Conn.Owner.(*node.Conn)
+	if !ok {
+		return nil, fmt.Errorf("%d: %w", sid, control.ErrNotConnected)
+	}
+	return c, nil
+}
+
+// conn is lookup from outside the loop.
+func (h *Host) conn(sid int) (c *node.Conn, err error) {
+	err = h.node.Ask(func(s *stack.Stack, _ clock.Time) (err error) {
+		c, err = lookup(s, sid)
+		return err
+	})
+	return c, err
+}
+
+// untilDone makes a blocking call on a connection end with ctx.
+func untilDone(ctx context.Context, set func(time.Time) error) (release func()) {
+	stop := context.AfterFunc(ctx, func() { _ = set(time.Unix(1, 0)) })
+	return func() {
+		if !stop() {
+			_ = set(time.Time{})
+		}
+	}
+}
+
+func ctxError(ctx context.Context, err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return control.Reason(err)
+}
+
+func (h *Host) write(ctx context.Context, r control.Write) (control.Written, error) {
+	if t := h.talks.of(r.SID); t != nil {
+		k, err := t.write(ctx, r.Data)
+		return control.Written{Bytes: k}, err
+	}
+	c, err := h.conn(r.SID)
+	if err != nil {
+		return control.Written{}, err
+	}
+	defer untilDone(ctx, c.SetWriteDeadline)()
+	k, err := c.Write(r.Data)
+	if err != nil {
+		return control.Written{Bytes: k}, fmt.Errorf("socket %d: %w", r.SID, ctxError(ctx, err))
+	}
+	return control.Written{Bytes: k}, nil
+}
+
+// maxRead bounds one Read request, and so the answer's memory.
+const maxRead = 64 << 20
+
+func (h *Host) read(ctx context.Context, r control.Read) (control.Data, error) {
+	if r.N < 0 || r.N > maxRead {
+		return control.Data{}, fmt.Errorf("read of %d bytes: %w: want 0 to %d",
+			r.N, control.ErrUsage, maxRead)
+	}
+	c, err := h.conn(r.SID)
+	if err != nil {
+		return control.Data{}, err
+	}
+	defer untilDone(ctx, c.SetReadDeadline)()
+	var got []byte
+	chunk := make([]byte, min(r.N, 64<<10))
+	for len(got) < r.N {
+		k, err := c.Read(chunk[:min(len(chunk), r.N-len(got))])
+		got = append(got, chunk[:k]...)
+		if errors.Is(err, io.EOF) {
+			return control.Data{Bytes: got, EOF: true}, nil
+		}
+		if err != nil {
+			return control.Data{Bytes: got}, fmt.Errorf("socket %d: %w", r.SID, ctxError(ctx, err))
+		}
+		if !r.Full {
+			break
+		}
+	}
+	return control.Data{Bytes: got}, nil
+}
+
+func (h *Host) shutdown(_ context.Context, r control.Shutdown) error {
+	c, err := h.conn(r.SID)
+	if err != nil {
+		return err
+	}
+	switch r.How {
+	case control.ShutdownRead:
+		err = c.CloseRead()
+	case control.ShutdownWrite:
+		err = c.CloseWrite()
+	case control.ShutdownBoth:
+		err = cmp.Or(c.CloseWrite(), c.CloseRead())
+	default:
+		return fmt.Errorf("shutdown %q: %w: want read, write or both", r.How, control.ErrUsage)
+	}
+	if err != nil {
+		return fmt.Errorf("socket %d: %w", r.SID, control.Reason(err))
+	}
+	return nil
+}
+
+func (h *Host) close(_ context.Context, r control.Close) error {
+	var socket interface{ Close() error }
+	err := h.node.Ask(func(s *stack.Stack, _ clock.Time) (err error) {
+		known, ok := s.Socket(r.SID)
+		if !ok {
+			return fmt.Errorf("%d: %w", r.SID, control.ErrNoSuchSocket)
+		}
+		if l := h.node.ListenerOf(known.Listener); l != nil {
+			socket = l
+			return nil
+		}
+		if known.UDP != nil {
+			if u, ok := known.UDP.Owner.(*node.PacketConn); ok {
+				socket = u
+				delete(h.talks.list, u)
+				return nil
+			}
+		}
+		socket, err = lookup(s, r.SID)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := socket.Close(); err != nil {
+		return fmt.Errorf("socket %d: %w", r.SID, control.Reason(err))
+	}
+	return nil
+}
+
+func setCongestion(
+	s *stack.Stack, now clock.Time, r control.Congestion,
+) (control.Socket, error) {
+	if _, err := lookup(s, r.SID); err != nil {
+		return control.Socket{}, err
+	}
+	known, _ := s.Socket(r.SID)
+	if err := known.Conn.SetCongestion(r.Name); err != nil {
+		return control.Socket{}, fmt.Errorf("socket %d: %w: %w", r.SID, control.ErrUsage, err)
+	}
+	return s.SocketInfo(r.SID, now), nil
+}
+
+// windows answers how much each end may still send. The loop's.
+func windows(s *stack.Stack, now clock.Time, r control.Window) (control.Windows, error) {
+	known, ok := s.Socket(r.SID)
+	if !ok {
+		return control.Windows{}, fmt.Errorf("%d: %w", r.SID, control.ErrNoSuchSocket)
+	}
+	if known.Conn == nil {
+		return control.Windows{}, fmt.Errorf("%d: %w", r.SID, control.ErrNotConnected)
+	}
+	info := s.SocketInfo(r.SID, now)
+	w := control.Windows{SID: r.SID}
+	if info.Info != nil {
+		w.Send, w.Receive = info.Info.SendWindow, info.Info.RecvWindow
+	}
+	return w, nil
+}
+
+func tcpCounters(s *stack.Stack, _ clock.Time, _ control.TCPCounters) (control.TCPCounted, error) {
+	host := s.TCP()
+	c, drops := host.Counters(), host.Drops()
+	a := control.TCPCounted{
+		SegmentsIn: c.SegmentsIn, SegmentsOut: c.SegmentsOut, Retransmits: c.Retransmits,
+		Timeouts: c.Timeouts, Opened: c.Opened, Refused: c.Refused,
+		ChallengeAcks: c.ChallengeAcks, CookiesSent: c.CookiesSent,
+		CookiesAccepted: c.CookiesAccepted, CookiesFailed: c.CookiesFailed,
+		Drops: []control.Drop{},
+	}
+	for conn := range host.Conns() {
+		_, ours := conn.Owner.(*node.Conn)
+		st := conn.State()
+		if ours && (st == tcp.StateEstablished || st == tcp.StateCloseWait) {
+			a.Established++
+		}
+	}
+	for reason, count := range drops {
+		if count > 0 {
+			a.Drops = append(a.Drops, control.Drop{
+				Reason: tcp.Drop(reason).String(), Packets: count,
+			})
+		}
+	}
+	return a, nil
+}

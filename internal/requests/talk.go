@@ -1,0 +1,151 @@
+package requests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/udp"
+)
+
+// maxTalks bounds the UDP sockets that operators have open.
+const maxTalks = 64
+
+// talk is a UDP socket that an operator opened: what comes to it is told, and what is
+// written to it by number goes to its peer, or else to whoever was heard last.
+type talk struct {
+	conn *node.PacketConn
+	last atomic.Pointer[netip.AddrPort] // nil: nobody yet
+}
+
+// talks are the UDP sockets that operators have open.
+type talks struct {
+	host *Host
+	list map[*node.PacketConn]*talk // the loop's
+}
+
+// listen opens a UDP socket on a port of all addresses.
+func (a *talks) listen(_ context.Context, r control.ListenUDP) (control.Socket, error) {
+	t, err := a.open(func() (*node.PacketConn, error) {
+		return a.host.node.ListenPacket(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port))
+	})
+	if err != nil {
+		return control.Socket{}, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))
+	}
+	return a.host.socket(t.conn.SID())
+}
+
+// open opens a socket that speaks with the operator.
+func (a *talks) open(open func() (*node.PacketConn, error)) (*talk, error) {
+	c, err := open()
+	if err != nil {
+		return nil, err
+	}
+	t := &talk{conn: c}
+	err = a.host.node.Call(func(*stack.Stack, clock.Time) error {
+		if len(a.list) >= maxTalks {
+			return fmt.Errorf("%d UDP sockets are open: %w: `close` some", maxTalks,
+				control.ErrNoPorts)
+		}
+		a.list[c] = t
+		return nil
+	})
+	if err == nil {
+		// An operator who writes to all means it.
+		err = c.SetOptions(func(o *udp.Options) { o.Broadcast = true })
+	}
+	if err != nil {
+		_ = c.Close() // the first error is the one to tell
+		return nil, err
+	}
+	go a.listenTo(t)
+	return t, nil
+}
+
+// listenTo tells watchers what comes to a socket, until it is closed.
+func (a *talks) listenTo(t *talk) {
+	data := make([]byte, 1<<16)
+	for {
+		k, from, err := t.conn.ReadFromAddrPort(data)
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			a.host.node.Announce(control.Undelivered{
+				SID: t.conn.SID(), To: t.conn.Peer(), Problem: control.Reason(err).Error(),
+			})
+		default:
+			t.last.Store(&from)
+			a.host.node.Announce(control.Datagram{
+				SID: t.conn.SID(), From: from, Data: append([]byte(nil), data[:k]...),
+			})
+		}
+	}
+}
+
+// send sends a datagram from the socket that is connected to its destination, which
+// is opened for the first.
+func (a *talks) send(ctx context.Context, r control.SendUDP) (control.DatagramSent, error) {
+	to := netip.AddrPortFrom(r.Addr, r.Port)
+	if !r.Addr.Is4() || r.Addr.IsUnspecified() || r.Port == 0 {
+		return control.DatagramSent{}, control.Misuse("%v: want an address and a port from 1", to)
+	}
+	var t *talk
+	err := a.host.node.Ask(func(*stack.Stack, clock.Time) error {
+		for c, known := range a.list {
+			if c.Peer() == to {
+				t = known
+			}
+		}
+		return nil
+	})
+	if err == nil && t == nil {
+		t, err = a.open(func() (*node.PacketConn, error) { return a.host.node.DialUDP(to) })
+	}
+	if err != nil {
+		return control.DatagramSent{}, fmt.Errorf("%v: %w", to, control.Reason(err))
+	}
+	k, err := t.write(ctx, r.Data)
+	return control.DatagramSent{SID: t.conn.SID(), Bytes: k}, err
+}
+
+// write sends one datagram.
+func (t *talk) write(ctx context.Context, data []byte) (k int, err error) {
+	defer untilDone(ctx, t.conn.SetWriteDeadline)()
+	last := t.last.Load()
+	switch {
+	case t.conn.Peer().IsValid():
+		if k, err = t.conn.Write(data); errors.Is(err, control.ErrRefused) ||
+			errors.Is(err, control.ErrUnreachable) {
+			k, err = t.conn.Write(data) // that was about another datagram
+		}
+	case last != nil:
+		k, err = t.conn.WriteToAddrPort(data, *last)
+	default:
+		return 0, fmt.Errorf("socket %d: %w: nobody has written to it, `udp send` names a peer",
+			t.conn.SID(), control.ErrNotConnected)
+	}
+	if err != nil {
+		return k, fmt.Errorf("socket %d: %w", t.conn.SID(), ctxError(ctx, err))
+	}
+	return k, nil
+}
+
+// of finds the UDP socket with that number that an operator opened; nil: it is none.
+func (a *talks) of(sid int) (t *talk) {
+	_ = a.host.node.Call(func(s *stack.Stack, _ clock.Time) error { // a closed node has none
+		if known, ok := s.Socket(sid); ok && known.UDP != nil {
+			c, _ := known.UDP.Owner.(*node.PacketConn)
+			t = a.list[c]
+		}
+		return nil
+	})
+	return t
+}
