@@ -47,7 +47,7 @@ func (d *demo) awaitRoutes(ctx context.Context, n *demoNet) error {
 	return nil
 }
 
-// await asks a node until an answer has what is waited for.
+// await repeats a question to a node until an element of the answer satisfies has.
 func await[T any](
 	ctx context.Context, c *child, question, what string, has func(*T) bool,
 ) error {

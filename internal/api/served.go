@@ -31,14 +31,13 @@ type member struct {
 	leave context.CancelCauseFunc
 }
 
-// nodes are what a server speaks for, one served after another. They answer what is asked about
-// them.
+// nodes holds the nodes that a server speaks for, and answers requests that only read.
 type nodes struct {
 	now       atomic.Pointer[served]
-	replacing sync.Mutex // one after another
+	replacing sync.Mutex // held during replace
 }
 
-// replace has others take the nodes' place.
+// replace puts other nodes in their place.
 func (n *nodes) replace(nodes map[string]control.Operator, shape *Shape) {
 	n.replacing.Lock()
 	defer n.replacing.Unlock()
@@ -68,7 +67,7 @@ func (n *nodes) replace(nodes map[string]control.Operator, shape *Shape) {
 	close(old.over)
 }
 
-// of is the node that a request's path names.
+// of returns the node that a request's path names.
 func (n *nodes) of(r *http.Request) (*member, error) {
 	now, name := n.now.Load(), r.PathValue("node")
 	if m := now.member(name); m != nil {

@@ -122,7 +122,7 @@ func (s *Server) Replace(nodes map[string]control.Operator, shape *Shape) {
 	s.nodes.replace(nodes, shape)
 }
 
-// handler answers a request, or reports what is wrong with it before anything is answered.
+// handler answers a request, or returns an error before it has written anything.
 type handler func(http.ResponseWriter, *http.Request) error
 
 // methods are the handlers of one path.

@@ -26,11 +26,11 @@ type work struct {
 	cancel context.CancelFunc
 }
 
-// works carry out commands and streams, and know those under way.
+// works carries out commands and streams, and lists those under way.
 type works struct {
 	nodes *nodes
 	files *files.Folder
-	told  func(text string) // of a reader that is given up; nil: nobody
+	told  func(text string) // hears of clients that stall; may be nil
 
 	mu   sync.Mutex
 	last int
@@ -92,7 +92,8 @@ func (ws *works) running(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, typeJSON, ws.of(m.name))
 }
 
-// halt ends a command under way, which then answers with what it has: a ping with its statistics.
+// halt ends a command under way. The command then answers with its result so far: a ping with its
+// statistics.
 func (ws *works) halt(w http.ResponseWriter, r *http.Request) error {
 	m, err := ws.nodes.of(r)
 	if err != nil {

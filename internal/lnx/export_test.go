@@ -1,5 +1,7 @@
 package lnx
 
+import "strings"
+
 // Plain returns the Config without what depends on where things stood in
 // which file, to compare what it means.
 func (c *Config) Plain() *Config {
@@ -42,6 +44,17 @@ func DirectiveNames() []string {
 		names = append(names, directives[i].name)
 	}
 	return names
+}
+
+// Usages returns the forms of the directives that have a single one.
+func Usages() []string {
+	var list []string
+	for i := range directives {
+		if u := directives[i].usage; !strings.ContainsAny(u, "[,") && !strings.Contains(u, " or ") {
+			list = append(list, u)
+		}
+	}
+	return list
 }
 
 // LinkKeys returns the keys of the link directive.

@@ -51,8 +51,8 @@ var (
 	ripTable  = settingTable{"rip interface", "rip ", ripSettings}
 )
 
-// directive is the table as one of the directives; more, unless it is nil, writes what other
-// directives say of an interface.
+// directive makes a directive of the table. If more is not nil, it writes the interface's lines of
+// other directives.
 func (t *settingTable) directive(more func(*bytes.Buffer, *Interface)) directive {
 	at := strings.Count(t.name, " ") + 1
 	return directive{

@@ -151,6 +151,9 @@ func TestFormatIsDescribed(t *testing.T) {
 	for _, name := range lnx.DirectiveNames() {
 		assert.Contains(t, string(page), "| `"+name+" ")
 	}
+	for _, usage := range lnx.Usages() {
+		assert.Contains(t, string(page), "| `"+usage+"` |")
+	}
 	for _, key := range lnx.LinkKeys() {
 		assert.Contains(t, string(page), "`"+key)
 	}

@@ -15,7 +15,7 @@ type oldGrammar struct {
 	entrySize int
 }
 
-// oldGrammars are those that detect tells. The middle of a line of three in each:
+// oldGrammars are the grammars that detect recognizes. The middle node of three, in each:
 //
 //	localhost:17000 10.10.168.73 localhost:17001 10.116.89.157
 //

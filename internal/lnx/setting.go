@@ -42,7 +42,7 @@ func settingOf[T any, V comparable](
 	}
 }
 
-// usually is a setting whose default is another than zero.
+// usually sets a default other than zero.
 func (s setting[T]) usually(text func(*T) string) setting[T] {
 	write := s.write
 	s.write = func(t *T) string {
@@ -66,8 +66,8 @@ func within(least, most uint64, unit string) func(*report, Word) (int, bool) {
 	return func(r *report, w Word) (int, bool) { return r.number(w, least, most, unit) }
 }
 
-// timer is a setting that is a time in whole units. Where it may be none, 0 is, which is kept as
-// -1: zero is the default.
+// timer is a setting with a time in whole units. If least is 0, a 0 in the file turns the timer off;
+// it is kept as -1, because zero is the default.
 func timer[T any](
 	name string, unit time.Duration, least, most uint64, field func(*T) *time.Duration,
 ) setting[T] {
@@ -83,7 +83,7 @@ func timer[T any](
 	return settingOf(name, strings.ToUpper(units), field, read, write)
 }
 
-// orNone returns a number of units; none is -1.
+// orNone returns a number of units as a time, and -1 for 0.
 func orNone(n int, unit time.Duration) time.Duration {
 	if n == 0 {
 		return -1
@@ -91,8 +91,8 @@ func orNone(n int, unit time.Duration) time.Duration {
 	return time.Duration(n) * unit
 }
 
-// switchOn is a setting that is off by default, switchOff one that is on, whose field is set when
-// it is off.
+// switchOn is a switch that is off by default. switchOff is one that is on by default; its field is
+// set when the file turns it off.
 func switchOn[T any](name string, field func(*T) *bool) setting[T] {
 	return switchTo(name, "on", field)
 }
@@ -112,7 +112,7 @@ func switchTo[T any](name, position string, field func(*T) *bool) setting[T] {
 	return settingOf(name, "on or off", field, read, func(bool) string { return position })
 }
 
-// choice is a setting that is one of several words; the first is the default.
+// choice is a setting with one of several words; the first is the default.
 func choice[T any](name string, words []string, field func(*T) *string) setting[T] {
 	read := func(r *report, w Word) (string, bool) {
 		switch i := slices.Index(words, w.Text); i {
@@ -137,7 +137,7 @@ func names[T any](list []setting[T]) []string {
 	return out
 }
 
-// written is the settings of t with a blank before each, without those that have their default.
+// written returns the settings of t, each with a blank before it. It leaves defaults out.
 func written[T any](list []setting[T], t *T) (text string) {
 	for _, s := range list {
 		if value := s.write(t); value != "" {

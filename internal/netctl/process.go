@@ -37,7 +37,7 @@ const (
 	Dead Life = "dead" // there is no such process
 )
 
-// process is a node's process, as the files that it has in its network's folder tell of it.
+// process is a node's process. Its files are in the network's folder.
 type process struct{ dir, node string }
 
 func (n *Network) process(node string) process { return process{n.dir, node} }
@@ -47,7 +47,7 @@ func (p process) socket() string { return filepath.Join(p.dir, p.node+".sock") }
 func (p process) log() string    { return filepath.Join(p.dir, p.node+".log") }
 func (p process) pid() string    { return filepath.Join(p.dir, p.node+".pid") }
 
-// client is a client of the node, and the context of what has to be answered within a time.
+// client returns a client of the node, a context that ends within a time, and what releases both.
 func (p process) client(ctx context.Context, within time.Duration) (
 	c *api.Client, own context.Context, done func(),
 ) {
@@ -101,7 +101,7 @@ func (p process) settled(ctx context.Context) (life Life, is api.Process) {
 	return life, is
 }
 
-// until waits until something is so, and reports whether it is within a time and before ctx ends.
+// until polls so until it returns true. It returns false if the time is over or ctx ends first.
 func until(ctx context.Context, within time.Duration, so func() bool) bool {
 	over := time.NewTimer(within)
 	defer over.Stop()

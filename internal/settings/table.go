@@ -141,7 +141,7 @@ var all = []Setting{
 	},
 }
 
-// bad is the error of a value that is none of the setting's.
+// bad is the error of a value that the setting does not take.
 func bad(value, want string) error {
 	return fmt.Errorf("%w: %q: want %s", control.ErrUsage, value, want)
 }
@@ -155,7 +155,7 @@ func name(key, doc string, values []string, field func(*Knobs) *string) Setting 
 	}
 }
 
-// mode is a setting that is one of several words, which want lists.
+// mode is a setting with one of the words that want lists.
 func mode[M fmt.Stringer](
 	key, doc, want string, parse func(string) (M, bool), field func(*Knobs) *M,
 ) Setting {
@@ -175,7 +175,7 @@ func mode[M fmt.Stringer](
 	}
 }
 
-// toggle is a setting that is on when the field is as on says.
+// toggle is a switch. It is on when the field equals on.
 func toggle(key, doc string, on bool, field func(*Knobs) *bool) Setting {
 	return Setting{
 		key: key, doc: doc, values: []string{"off", "on"},
@@ -195,7 +195,7 @@ func toggle(key, doc string, on bool, field func(*Knobs) *bool) Setting {
 	}
 }
 
-// count is a setting that is a whole number.
+// count is a setting with a whole number.
 func count(key, doc string, field func(*Knobs) *int) Setting {
 	return Setting{
 		key: key, doc: doc,
@@ -213,7 +213,7 @@ func parseCount(v string, to *int) error {
 	return nil
 }
 
-// period is a setting that is a time.
+// period is a setting with a time.
 func period(key, doc string, field func(*Knobs) *time.Duration) Setting {
 	return Setting{
 		key: key, doc: doc,
@@ -231,7 +231,7 @@ func parsePeriod(v, example string, to *time.Duration) error {
 	return nil
 }
 
-// ripTime is a setting of RIP that is a time, or none: 0s. Without RIP it reads 0s and cannot be
+// ripTime is a timer of RIP; 0s turns it off. On a node without RIP it reads 0s and cannot be
 // written.
 func ripTime(key, doc string, field func(*rip.Timers) *time.Duration) Setting {
 	return Setting{
